@@ -1,0 +1,174 @@
+# Gantry: one makefile for everything.  `make help` lists the targets.
+#
+# Objects go to build/<variant>/ so that sanitizers and release never mix.  Changed flags rebuild (the flags file).
+# What a folder of src/ may include and link is in src/DEPS; a unit test in tests/unit/<module>/ links that closure.
+
+VARIANT ?= release
+O := build/$(VARIANT)
+V ?= 0
+Q := $(if $(filter 0,$(V)),@)
+WERROR ?= -Werror
+CC ?= gcc
+SECS ?= 60
+PREFIX ?= /usr
+SYSCONFDIR ?= /etc
+LIBDIR ?= $(PREFIX)/lib
+MANDIR ?= $(PREFIX)/share/man
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+VERSION := $(shell cat VERSION)
+
+OPT-release := -O2 -g
+OPT-asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+OPT-tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
+OPT-fuzz := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all
+ifeq ($(VARIANT),fuzz)
+CC := clang
+endif
+ifeq ($(OPT-$(VARIANT)),)
+$(error unknown VARIANT=$(VARIANT); have release asan tsan fuzz)
+endif
+
+CPPFLAGS += -D_GNU_SOURCE -DGANTRY_VERSION='"$(VERSION)"' -Isrc -MMD -MP
+CFLAGS += -std=c17 $(OPT-$(VARIANT)) -fPIC -fvisibility=default -Wall -Wextra $(WERROR) -Wshadow -Wstrict-prototypes \
+	-Wmissing-prototypes -Wvla -Wpointer-arith -Wformat=2 -Wno-unused-parameter -Wno-missing-field-initializers
+LDFLAGS += $(filter -fsanitize=%,$(OPT-$(VARIANT):fuzzer-no-link=fuzzer-no-link))
+
+include src/DEPS
+
+# The transitive closure of DEPS-<module>, without repeats; archives are linked as one group, so order does not matter.
+closure1 = $(foreach d,$(DEPS-$(1)),$(d) $(call closure1,$(d)))
+closure = $(sort $(1) $(call closure1,$(1)))
+archives = $(patsubst %,$(O)/%.a,$(call closure,$(1)))
+pkgs = $(sort $(foreach m,$(call closure,$(1)),$(PKG-$(m))))
+pkglibs = $(if $(call pkgs,$(1)),$(shell pkg-config --libs $(call pkgs,$(1)) 2>/dev/null))
+linkmod = -Wl,--start-group $(call archives,$(1)) -Wl,--end-group $(call pkglibs,$(1)) -lpthread
+
+PKGALL := $(sort $(foreach m,$(MODULES),$(PKG-$(m))) libcurl)
+PKGCFLAGS := $(shell pkg-config --cflags $(PKGALL) 2>/dev/null)
+CPPFLAGS += $(PKGCFLAGS)
+
+.PHONY: all
+all: deps-check $(O)/gantryd $(O)/gantry $(O)/libgantry.so softnic
+
+# ---- objects -------------------------------------------------------------------------------------------------------
+FLAGS := $(CC) $(CPPFLAGS) $(CFLAGS)
+$(O)/flags: FORCE
+	@mkdir -p $(@D); echo '$(subst ','\'',$(FLAGS))' | cmp -s - $@ || echo '$(subst ','\'',$(FLAGS))' > $@
+.PHONY: FORCE
+FORCE:
+
+$(O)/%.o: %.c $(O)/flags
+	@mkdir -p $(@D)
+	@$(if $(filter 0,$(V)),echo "  CC      $(VARIANT) $<")
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(CFLAGS-$(<)) -c -o $@ $<
+
+define module
+OBJ-$(1) := $$(patsubst %.c,$(O)/%.o,$$(wildcard src/$(1)/*.c))
+$(O)/$(1).a: $$(OBJ-$(1))
+	@mkdir -p $$(@D); rm -f $$@
+	$$(Q)ar rcs $$@ $$^
+ALLOBJ += $$(OBJ-$(1))
+endef
+$(foreach m,$(MODULES),$(eval $(call module,$(m))))
+
+# ---- programs ------------------------------------------------------------------------------------------------------
+$(O)/gantryd: $(call archives,main)
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(call linkmod,main)
+
+include src/client/client.mk
+include src/softnic/softnic.mk
+
+# ---- tests: `make check [T=name]` ----------------------------------------------------------------------------------
+UNITSRC := $(wildcard tests/unit/*/test_*.c)
+UNITBIN := $(patsubst tests/unit/%.c,$(O)/unit/%,$(UNITSRC))
+unitmod = $(firstword $(subst /, ,$(patsubst tests/unit/%,%,$(1))))
+# Fakes (tests/fake/*.c) are linked ahead of the archives: a unit test names the ones it wants in LINK-<test>.
+$(foreach s,$(UNITSRC),$(eval $(patsubst tests/unit/%.c,$(O)/unit/%,$(s)): $(patsubst %.c,$(O)/%.o,$(s)) $(call archives,$(call unitmod,$(s)))))
+$(UNITBIN): $(O)/unit/%: $(O)/tests/unit/%.o
+	@mkdir -p $(@D); echo "  LINK    $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(call linkmod,$(firstword $(subst /, ,$*))) $(shell pkg-config --libs cmocka)
+ALLOBJ += $(patsubst %.c,$(O)/%.o,$(UNITSRC))
+
+FUZZSRC := $(wildcard tests/fuzz/fuzz_*.c)
+FUZZNAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(FUZZSRC))
+fuzzmod = $(firstword $(subst _, ,$(1)))
+# fuzz_<module>_<what>.c: replayed without clang in `make check`, run by libFuzzer in `make fuzz`.
+$(foreach n,$(FUZZNAMES),$(eval $(O)/fuzz/$(n): $(O)/tests/fuzz/fuzz_$(n).o $(call archives,$(call fuzzmod,$(n)))))
+$(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)): $(O)/fuzz/%: $(if $(filter fuzz,$(VARIANT)),,$(O)/tests/fuzz/replay.o)
+	@mkdir -p $(@D); echo "  LINK    $@"
+	$(Q)$(CC) $(LDFLAGS) $(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer) -o $@ $(filter %.o,$^) $(call linkmod,$(call fuzzmod,$*))
+ALLOBJ += $(patsubst %.c,$(O)/%.o,$(FUZZSRC)) $(O)/tests/fuzz/replay.o
+
+# Helpers of the system tests: tests/tools/<name>.c, linked with libgantry's objects and what DEPS-tools names.
+TOOLSRC := $(wildcard tests/tools/*.c)
+TOOLBIN := $(patsubst tests/tools/%.c,$(O)/tools/%,$(TOOLSRC))
+$(TOOLBIN): $(O)/tools/%: $(O)/tests/tools/%.o $(call archives,tools)
+	@mkdir -p $(@D); echo "  LINK    $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(filter-out $(O)/tools.a,$(subst $(O)/tools.a,,$(call linkmod,tools))) $(shell pkg-config --libs libcurl libibverbs libmlx5)
+ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC))
+
+.PHONY: testbins check check-unit check-long asan tsan fuzz fuzz-build lint demo help install clean format deps deps-check tags
+testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS)
+
+deps-check:
+	@scripts/deps --check build || { echo "run scripts/deps build (as root) to install them" >&2; exit 1; }
+deps:
+	@scripts/deps build test
+
+check:
+	@scripts/deps build test lint
+	@scripts/check $(if $(T),T='$(T)')
+check-long:
+	@scripts/deps build test lint
+	@SECS='$(SECS)' scripts/check --long $(if $(T),T='$(T)')
+check-unit: testbins
+	@scripts/run-tests --variant $(VARIANT) --unit $(T)
+asan tsan:
+	@$(MAKE) --no-print-directory VARIANT=$@ all testbins
+	@scripts/run-tests --variant $@ --unit --fuzz $(if $(filter asan,$@),--smoke) $(T)
+fuzz:
+	@scripts/deps build fuzz
+	@$(MAKE) --no-print-directory VARIANT=fuzz $(if $(F),build/fuzz/fuzz/$(F),$(patsubst %,build/fuzz/fuzz/%,$(FUZZNAMES)))
+	@scripts/fuzz '$(SECS)' $(if $(F),$(F),$(FUZZNAMES))
+lint:
+	@scripts/deps lint
+	@scripts/lint
+demo:
+	@scripts/deps build
+	@$(MAKE) --no-print-directory all
+	@scripts/demo
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h')
+tags:
+	ctags -R src tests
+compile_commands.json: clean
+	bear -- $(MAKE) all testbins
+clean:
+	rm -rf build/$(VARIANT)
+
+install: all
+	install -D -m 755 $(O)/gantryd $(DESTDIR)$(PREFIX)/sbin/gantryd
+	install -D -m 755 $(O)/gantry $(DESTDIR)$(PREFIX)/bin/gantry
+	install -D -m 755 $(O)/libgantry.so $(DESTDIR)$(LIBDIR)/libgantry.so.0
+	ln -sf libgantry.so.0 $(DESTDIR)$(LIBDIR)/libgantry.so
+	install -D -m 644 src/client/gantry.h $(DESTDIR)$(PREFIX)/include/gantry.h
+	mkdir -p $(DESTDIR)$(LIBDIR)/pkgconfig
+	sed -e 's|@PREFIX@|$(PREFIX)|;s|@LIBDIR@|$(LIBDIR)|;s|@VERSION@|$(VERSION)|' src/client/libgantry.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/libgantry.pc
+	for m in man/*.[1-8]; do install -D -m 644 $$m $(DESTDIR)$(MANDIR)/man$${m##*.}/$${m##*/} || exit 1; done
+	install -D -m 644 conf/gantryd.yaml $(DESTDIR)$(SYSCONFDIR)/gantry/gantryd.yaml
+	install -D -m 644 systemd/gantryd.service $(DESTDIR)$(UNITDIR)/gantryd.service
+
+help:
+	@echo 'make                build gantryd, gantry, libgantry and the software NIC into build/release/'
+	@echo 'make demo           the demonstration: real files through RDMA tokens on the software NIC'
+	@echo 'make check [T=name] build and run the tests of the first tier (installs what is missing)'
+	@echo 'make check-long     the long sweeps, SECS= seconds each'
+	@echo 'make asan | tsan    build that variant and run its tests'
+	@echo 'make fuzz [F=name] [SECS=60]   libFuzzer over the parsers'
+	@echo 'make lint           format, include direction, headers, scripts, manual pages'
+	@echo 'make install DESTDIR= PREFIX=/usr'
+	@echo 'make deps | clean | format | tags | compile_commands.json'
+	@echo 'Variables: V=1 shows commands, WERROR= makes warnings harmless, VARIANT=release|asan|tsan|fuzz'
+
+-include $(ALLOBJ:.o=.d)

@@ -1,0 +1,17 @@
+/*
+ * check(): what must hold unless we ourselves are wrong.
+ *
+ * It stays on in release builds and aborts with file, line and expression.  What a client, a disk, a NIC or an
+ * operator can cause is an error and never a check.
+ */
+#ifndef GANTRY_BASE_CHECK_H
+#define GANTRY_BASE_CHECK_H
+
+_Noreturn void check_failed(const char *expr, const char *file, int line, const char *func);
+
+#define check(x) ((x) ? (void)0 : check_failed(#x, __FILE__, __LINE__, __func__))
+
+/* Called once, before abort(), so that the daemon can dump its live requests.  NULL for none.  Any thread. */
+extern void (*check_on_failure)(void);
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * Time.  All of Gantry asks here, so that a test can own the clock.  Any thread.
+ */
+#ifndef GANTRY_BASE_CLOCK_H
+#define GANTRY_BASE_CLOCK_H
+
+#include <stdint.h>
+
+#define NS_PER_US 1000ull
+#define NS_PER_MS 1000000ull
+#define NS_PER_S 1000000000ull
+
+/* Monotonic nanoseconds. */
+uint64_t clock_ns(void);
+
+/* Wall clock, nanoseconds since 1970 (UTC). */
+uint64_t clock_wall_ns(void);
+
+/* Tests: from now on both functions return *ns (NULL: the real clocks again).  Not while other threads run. */
+void clock_fake(const uint64_t *ns);
+
+#endif

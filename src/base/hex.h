@@ -1,0 +1,28 @@
+/* Hexadecimal text.  Pure functions, any thread. */
+#ifndef GANTRY_BASE_HEX_H
+#define GANTRY_BASE_HEX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* 0-15, or -1. */
+static inline int
+hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+/* Exactly `digits` hex digits, most significant first.  0 or -EINVAL.  digits <= 16. */
+int hex_u64(const char *text, size_t digits, uint64_t *ret_value);
+/* 2 * len digits to len bytes, in memory order.  0 or -EINVAL. */
+int hex_bytes(const char *text, void *ret_bytes, size_t len);
+/* len bytes to 2 * len lower-case digits; no terminator. */
+void hex_write(char *text, const void *bytes, size_t len);
+
+#endif

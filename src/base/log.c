@@ -1,0 +1,182 @@
+/*
+ * Formatting and delivery of log lines.  One write(2) per line, so lines of several threads never mix.
+ * Under systemd (stderr is the journal's stream) lines go through sd_journal_send with GANTRY_MODULE.
+ */
+#include "base/log.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SD_JOURNAL_SUPPRESS_LOCATION
+#include <systemd/sd-journal.h>
+
+#define LINE_BYTES 1024
+
+static _Atomic int current_level = LOG_INFO;
+static enum log_format current_format = LOG_PLAIN;
+
+static const char *const level_name[LOG_LEVEL_NR] = { "error", "warning", "notice", "info", "debug" };
+static const int level_syslog[LOG_LEVEL_NR] = { 3, 4, 5, 6, 7 };
+
+/* systemd names the stream that stderr is connected to; equal device and inode mean nobody redirected it since. */
+static bool
+stderr_is_journal(void)
+{
+	const char *s = getenv("JOURNAL_STREAM");
+	unsigned long long dev, ino;
+	struct stat st;
+
+	return s && sscanf(s, "%llu:%llu", &dev, &ino) == 2 && fstat(STDERR_FILENO, &st) == 0 && st.st_dev == dev &&
+	       st.st_ino == ino;
+}
+
+void
+log_init(enum log_format format, enum log_level level)
+{
+	if (format == LOG_AUTO)
+		format = stderr_is_journal() ? LOG_JOURNAL : LOG_PLAIN;
+	current_format = format;
+	log_set_level(level);
+}
+
+void
+log_set_level(enum log_level level)
+{
+	atomic_store_explicit(&current_level, (int)level, memory_order_relaxed);
+}
+
+enum log_level
+log_get_level(void)
+{
+	return (enum log_level)atomic_load_explicit(&current_level, memory_order_relaxed);
+}
+
+int
+log_level_parse(const char *text, enum log_level *ret_level)
+{
+	for (int i = 0; i < LOG_LEVEL_NR; i++) {
+		if (strcmp(text, level_name[i]) == 0) {
+			*ret_level = (enum log_level)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+int
+log_format_parse(const char *text, enum log_format *ret_format)
+{
+	static const char *const names[] = { "auto", "plain", "journal", "json" };
+
+	for (int i = 0; i < (int)(sizeof names / sizeof *names); i++) {
+		if (strcmp(text, names[i]) == 0) {
+			*ret_format = (enum log_format)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+/* Appends text as the inside of a JSON string. */
+static size_t
+json_escape(char *out, size_t cap, const char *text)
+{
+	size_t n = 0;
+
+	for (; *text && n + 7 < cap; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c == '"' || c == '\\') {
+			out[n++] = '\\';
+			out[n++] = (char)c;
+		} else if (c < 0x20) {
+			n += (size_t)snprintf(out + n, cap - n, "\\u%04x", c);
+		} else {
+			out[n++] = (char)c;
+		}
+	}
+	out[n] = 0;
+	return n;
+}
+
+static size_t
+format_line(char *out, size_t cap, enum log_level level, const char *module, const char *text)
+{
+	uint64_t now = clock_wall_ns();
+	time_t s = (time_t)(now / NS_PER_S);
+	struct tm tm;
+	char when[48], esc[LINE_BYTES + LINE_BYTES / 2];
+	int n;
+
+	gmtime_r(&s, &tm);
+	strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
+	if (current_format == LOG_JSON) {
+		json_escape(esc, sizeof esc, text);
+		n = snprintf(out, cap, "{\"time\":\"%s.%06uZ\",\"level\":\"%s\",\"module\":\"%s\",\"message\":\"%s\"}\n", when,
+			     (unsigned)(now % NS_PER_S / 1000), level_name[level], module, esc);
+	} else {
+		n = snprintf(out, cap, "%s.%06uZ %s %s: %s\n", when, (unsigned)(now % NS_PER_S / 1000),
+			     level_name[level], module, text);
+	}
+	if (n >= (int)cap) {
+		n = (int)cap - 1;
+		out[n - 1] = '\n';
+	}
+	return (size_t)n;
+}
+
+void
+log_write(enum log_level level, const char *module, const char *fmt, ...)
+{
+	char text[LINE_BYTES], line[2 * LINE_BYTES + 128];
+	va_list ap;
+	size_t len, done = 0;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	/* A line is a line: what a client sent must not be able to begin another one. */
+	for (char *p = text; *p; p++) {
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			*p = '?';
+	}
+	if (current_format == LOG_JOURNAL) {
+		sd_journal_send("MESSAGE=%s", text, "PRIORITY=%d", level_syslog[level], "GANTRY_MODULE=%s", module, NULL);
+		return;
+	}
+	len = format_line(line, sizeof line, level, module, text);
+	while (done < len) {
+		ssize_t n = write(STDERR_FILENO, line + done, len - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+}
+
+bool
+log_allowed(struct log_site *site, uint32_t *ret_held)
+{
+	uint64_t now_s = clock_ns() / NS_PER_S;
+	uint64_t window = atomic_load(&site->window_s);
+
+	*ret_held = 0;
+	if (window != now_s && atomic_compare_exchange_strong(&site->window_s, &window, now_s)) {
+		atomic_store(&site->in_window, 0);
+		*ret_held = atomic_exchange(&site->held, 0);
+	}
+	if (atomic_fetch_add(&site->in_window, 1) < 10)
+		return true;
+	atomic_fetch_add(&site->held, 1);
+	return false;
+}

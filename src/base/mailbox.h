@@ -1,0 +1,41 @@
+/*
+ * Messages between threads: a lock-free queue per receiver, whose nodes lie in the operations themselves, so it
+ * cannot be full.  The doorbell (an eventfd) rings only when the receiver said that it sleeps.
+ *
+ * Senders: any thread.  Everything else: the receiver's thread.  Order is kept per sender.
+ */
+#ifndef GANTRY_BASE_MAILBOX_H
+#define GANTRY_BASE_MAILBOX_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct msg {
+	_Atomic(struct msg *) next;
+	void (*fn)(struct msg *m); /* runs on the receiver's thread; the node is free again when it is called */
+};
+
+struct mailbox {
+	_Alignas(64) _Atomic(struct msg *) tail; /* senders */
+	_Alignas(64) struct msg *head;           /* receiver */
+	struct msg anchor;
+	_Atomic bool asleep;
+	int efd; /* the doorbell; becomes readable after mailbox_sleep() said true and a message came */
+};
+
+/* 0 or -errno (no descriptor left). */
+int mailbox_init(struct mailbox *mb);
+void mailbox_fini(struct mailbox *mb);
+
+/* Hands m over.  m must not be on its way already. */
+void mailbox_post(struct mailbox *mb, struct msg *m, void (*fn)(struct msg *));
+
+/* Runs what has arrived, at most max messages (0: all that is there now); returns how many ran. */
+int mailbox_run(struct mailbox *mb, int max);
+
+/* About to wait: true = nothing is here and the doorbell will ring; false = do not wait, run first. */
+bool mailbox_sleep(struct mailbox *mb);
+/* Awake again (also drains the doorbell, which may or may not have rung). */
+void mailbox_wake(struct mailbox *mb);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * Timers of one thread: an intrusive pairing heap, so arming allocates nothing.  The thread's loop asks
+ * timers_next() how long it may wait and calls timers_run().  No locking.
+ */
+#ifndef GANTRY_BASE_TIMER_H
+#define GANTRY_BASE_TIMER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct timer {
+	uint64_t at_ns; /* clock_ns() */
+	void (*fn)(struct timer *t);
+	struct timer *child, *sibling, *prev; /* prev: left sibling or parent */
+	bool armed;
+};
+
+struct timers {
+	struct timer *root;
+};
+
+/* Arms t (again): fn(t) runs from timers_run() at or after at_ns.  Zeroed memory is a valid unarmed timer. */
+void timer_arm(struct timers *ts, struct timer *t, uint64_t at_ns, void (*fn)(struct timer *));
+/* No effect on an unarmed timer. */
+void timer_disarm(struct timers *ts, struct timer *t);
+
+/* When the first timer is due; UINT64_MAX when none is armed. */
+uint64_t timers_next(const struct timers *ts);
+/* Runs all that are due at now_ns; returns how many. */
+int timers_run(struct timers *ts, uint64_t now_ns);
+
+#endif
