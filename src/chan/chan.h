@@ -1,0 +1,117 @@
+/*
+ * One core's RDMA endpoint: leases of channels, posting, completion dispatch, recovery.
+ *
+ * A chan belongs to one core; every call is made there and every done() runs there (from chan_poll() or the mailbox),
+ * never from inside a start call.  A channel (a DCI) is leased to one request, hence one target, from first post to last
+ * completion (protocol.md items 17-32, design.md section 4).
+ *
+ * Push: our buffer to client memory (RDMA WRITE, serves a GET).  Pull: client memory to our buffer (RDMA READ, a PUT).
+ */
+#ifndef GANTRY_CHAN_CHAN_H
+#define GANTRY_CHAN_CHAN_H
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "base/mailbox.h"
+#include "base/timer.h"
+#include "rdma/rdma.h"
+#include "token/token.h"
+
+struct chan;
+
+struct chan_params {
+	struct rdma *rdma;
+	const struct conf_rdma *conf;
+	struct mailbox *mb;     /* the core's */
+	struct timers *timers;  /* the core's */
+	int core, core_nr;      /* this core's share of the channels */
+	int pieces_max;         /* most operations one lease has outstanding */
+	int queue_max;          /* waiting leases; one more is -EAGAIN */
+	/* the core's region i is region region_map[i] of rdma_region_add() */
+	const int *region_map;
+	int region_nr;
+};
+
+/* 0 or -errno.  With no rail it still works: every lease is declined. */
+int chan_new(const struct chan_params *params, struct chan **ret_chan);
+/* No lease may be out. */
+void chan_free(struct chan *ch);
+
+/* Why RDMA is not used: the reason of a decline (x-gantry-rdma-reason, access log, metric label). */
+enum chan_reason {
+	CHAN_OK,
+	CHAN_DISABLED,     /* "disabled": rdma.devices is none */
+	CHAN_NO_DEVICE,    /* "no-device" */
+	CHAN_NO_RAIL,      /* "no-rail": none is up, or none has an address of that family */
+	CHAN_UNREACHABLE,  /* "unreachable": no address handle for that GID (remembered 5 s) */
+	CHAN_NEEDS_ROUTER, /* "needs-router": InfiniBand, GID without LID (2.8) */
+	CHAN_FAMILY,       /* "token-family": 2.4, 2.6, rc:, ofi */
+	CHAN_NO_CHANNEL,   /* "no-channel": every DCI is fenced or lost */
+	CHAN_REASON_NR
+};
+extern const char *const chan_reason_name[CHAN_REASON_NR];
+
+/* Embedded by the request; zeroed before use. */
+struct chan_lease {
+	void (*done)(struct chan_lease *ls); /* granted or not: look at result */
+	int result;                          /* 0, -EOPNOTSUPP with the reason: decline; -EINVAL: 400 (2.8: G=0 on Ethernet); -ECANCELED */
+	enum chan_reason reason;
+	int outstanding; /* operations posted and not completed */
+	bool failed;     /* the channel is in error; no more posts */
+	bool flushed_writes; /* WRITEs did not all complete well: linger before the error reply (item 30) */
+	enum rdma_status status; /* of the first bad completion */
+	struct list link;        /* chan's */
+	_Alignas(8) unsigned char priv[256];
+};
+
+/*
+ * A channel towards the token's target.  local: the address on which the HTTP connection came in (rail choice, item 26).
+ * > 0: granted at once; 0: done() comes later (an address handle is being made, or all channels are busy: FIFO);
+ * < 0: -EOPNOTSUPP (decline, ls->reason), -EINVAL (the token cannot work on our port: 400), -EAGAIN (FIFO full).
+ */
+int chan_lease_get(struct chan *ch, struct chan_lease *ls, const struct token *tok, const struct sockaddr *local);
+/* Stops waiting; done() will not run.  Only while it has not been granted. */
+void chan_lease_cancel(struct chan *ch, struct chan_lease *ls);
+/* Gives it back.  outstanding must be 0.  NULL-safe and fine on one never granted. */
+void chan_lease_put(struct chan *ch, struct chan_lease *ls);
+
+/* Cancel: the QP goes to error, what is outstanding comes back with -ECANCELED.  If a completion stays away 100 ms the QP is
+ * destroyed and its operations end then: whatever happens, after the last done() nothing of ours touches the client. */
+void chan_lease_fail(struct chan *ch, struct chan_lease *ls);
+
+struct chan_op {
+	void (*done)(struct chan_op *op);
+	int result; /* 0, -EIO (bad completion: status), -ECANCELED (flushed) */
+	enum rdma_status status;
+	struct chan_lease *lease;
+	uint32_t len_bytes;
+	struct list link; /* chan's: the lease's outstanding operations, in posting order */
+	uint32_t magic;
+	bool is_write;
+	bool posted;
+};
+
+/* Posts one piece: len bytes between buf->mem + buf_off and window byte `at`.  Checks at + len <= window (item 18).  Cannot
+ * fail: a lease that is already in error completes the operation with -ECANCELED, later. */
+void chan_push(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struct buf *buf, uint32_t buf_off, uint32_t len,
+	       uint64_t at);
+void chan_pull(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struct buf *buf, uint32_t buf_off, uint32_t len,
+	       uint64_t at);
+
+/* Reaps completion queues; returns how many completions it dispatched. */
+int chan_poll(struct chan *ch);
+/* Work requests are outstanding, so polling is worth it. */
+bool chan_busy(const struct chan *ch);
+/* The completion channels' descriptors, to wait on; and arming them: after chan_arm() poll once more, then sleep. */
+int chan_fds(const struct chan *ch, int *ret_fds, int max);
+void chan_arm(struct chan *ch);
+/* A descriptor of chan_fds() became readable. */
+void chan_event(struct chan *ch, int fd);
+
+struct chan_stats {
+	uint64_t leases, waits, declines[CHAN_REASON_NR];
+	int leased, waiting, recovering;
+};
+void chan_get_stats(const struct chan *ch, struct chan_stats *ret_stats); /* any thread, approximate */
+
+#endif

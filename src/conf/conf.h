@@ -1,0 +1,167 @@
+/*
+ * The configuration: one table of keys (conf/table.c), one immutable struct.
+ *
+ * Flags win over the environment (GANTRY_SECTION_KEY), over conf.d/ *.yaml beside the file, over the file, over defaults.
+ * conf_load() runs on the main thread; the struct is read-only from then on and may be read by any thread.  Units: bytes and
+ * nanoseconds, whatever the file says.  Errors name file, line, column, key, what was expected and the nearest known key.
+ */
+#ifndef GANTRY_CONF_CONF_H
+#define GANTRY_CONF_CONF_H
+
+#include "base/log.h"
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#define CONF_LISTEN_MAX 16
+#define CONF_DISKS_MAX 64
+#define CONF_DEVICES_MAX 16
+#define CONF_NETS_MAX 64
+#define CONF_CORES_MAX 256
+#define CONF_DEFAULT_FILE "/etc/gantry/gantryd.yaml"
+
+enum conf_dialect { DIALECT_S3, DIALECT_SCALITY };
+
+struct conf_listen {
+	char *address; /* as written: "127.0.0.1:9000", "[::1]:9000", "*:9000"; port 0 picks a free one */
+	struct sockaddr_storage sa;
+	socklen_t sa_len;
+	enum conf_dialect dialect;
+	bool anonymous;  /* s3: serve unsigned requests */
+	char *bucket;    /* scality: the namespace of its keys; default ".scality" */
+	bool v1_prefix;  /* scality: keys live under /v1/ (protocol.md item 93) */
+	bool decode;     /* scality: percent-decode keys once; default true (item 94) */
+	bool delete_404; /* scality: DELETE of an absent key is 404, not 204 (item 92) */
+};
+
+struct conf_disk {
+	char *path;
+	uint64_t size_bytes; /* for --format */
+};
+
+/* An address block; IPv4 ones are v4-mapped (prefix counted from 96). */
+struct conf_net {
+	struct in6_addr addr;
+	uint8_t prefix;
+};
+
+enum conf_bind_gid { BIND_GID_OFF, BIND_GID_SUBNET, BIND_GID_EXACT };
+enum conf_delay_mode { DELAY_NONE, DELAY_BATCH, DELAY_ENTRY, DELAY_ADAPTIVE }; /* protocol.md 5: numbers 0-3 */
+
+struct conf_rdma {
+	enum { RDMA_AUTO, RDMA_LIST, RDMA_NONE } mode;
+	char *devices[CONF_DEVICES_MAX]; /* names (mlx5_0, mlx5_0:1), addresses or GIDs; RDMA_LIST only */
+	int device_nr;
+	uint64_t dc_key;
+	int channels; /* DCIs per rail, over all cores; raised to 8 a core */
+	int cq_depth; /* 0: the sum of send depths */
+	int max_sge;
+	int service_level, traffic_class, hop_limit, pkey_index;
+	int timeout, retry_cnt, rnr_retry, max_rd_atomic; /* timeout: 4.096 us * 2^t; max_rd_atomic 0: automatic */
+	int path_mtu;                                     /* bytes; 0: min(active, 4096) */
+	enum conf_delay_mode delay_mode;
+	uint64_t delay_interval_ns;
+	bool qp_reset_on_failure;
+	int poll_batch;
+	uint64_t linger_ns;
+	int ah_cache; /* address handles kept per rail */
+	struct conf_net allow[CONF_NETS_MAX]; /* none given: the subnets of our own rails */
+	int allow_nr;
+	bool allow_loopback, allow_self, allow_link_local; /* rdma.allow_special */
+	enum conf_bind_gid bind_gid;
+	bool meta_token;        /* x-amz-meta-rdma-token is served (protocol.md 2.7) */
+	bool short_get_reject;  /* GET without Range into a smaller window: 400 instead of 206 (4.3) */
+	uint64_t inflight_bytes; /* per request on the wire */
+};
+
+struct conf {
+	struct conf_listen listen[CONF_LISTEN_MAX];
+	int listen_nr;
+
+	struct {
+		char *address; /* NULL: no TCP */
+		struct sockaddr_storage sa;
+		socklen_t sa_len;
+		char *socket; /* NULL: no Unix socket */
+	} admin;
+
+	int cores[CONF_CORES_MAX]; /* CPU numbers */
+	int core_nr;
+	bool pin; /* cores given by number or auto are pinned; false with `cores: {count: N}`-less test runs */
+
+	struct {
+		uint64_t buffers_bytes;      /* payload buffers, over all cores */
+		uint64_t http_buffers_bytes; /* quota of HTTP bodies, over all cores */
+		uint64_t index_bytes;
+	} memory;
+
+	struct conf_rdma rdma;
+
+	struct {
+		struct conf_disk disks[CONF_DISKS_MAX];
+		int disk_nr;
+		uint64_t lock_wait_ns;
+	} store;
+
+	struct {
+		char *region;
+		char *credentials_file; /* NULL: none; until signatures exist setting it is refused */
+	} auth;
+
+	struct {
+		int connections; /* per core */
+		int requests;    /* per core */
+		int pieces_per_request;
+		int queue;             /* waiting requests per FIFO */
+		uint64_t object_bytes; /* largest object */
+		uint64_t part_bytes;
+		uint64_t idle_ns;          /* keep-alive */
+		uint64_t s3_progress_ns;   /* 8 s without progress */
+		uint64_t s3_total_ns;      /* 8 s + length / rate */
+		uint64_t s3_rate;          /* bytes per second */
+		uint64_t scality_total_ns; /* 1.5 s */
+		uint64_t drain_ns;         /* SIGTERM: how long running requests may take */
+	} limits;
+
+	struct {
+		enum log_level level;
+		enum log_format format;
+		bool access; /* one line a request */
+	} log;
+
+	struct conf_origin *origins; /* conf.c's: where each value came from */
+};
+
+/* One assignment from the command line: "section.key=value". */
+struct conf_override {
+	const char *text;
+};
+
+struct conf_source {
+	const char *file;   /* NULL: the default file */
+	bool file_required; /* -c was given; the default file may be missing */
+	const struct conf_override *overrides;
+	int override_nr;
+};
+
+/* 0, or -EINVAL with every error found written to err (a line each).  *ret_conf is freed with conf_free(). */
+int conf_load(const struct conf_source *src, struct conf **ret_conf, FILE *err);
+void conf_free(struct conf *c);
+
+/* Every value with its origin, as YAML with comments; secrets are masked. */
+void conf_print(const struct conf *c, FILE *out);
+/* The table of keys, for checks against manual and example: "key\ttype\tdefault\treload\thelp" a line. */
+void conf_print_table(FILE *out);
+
+/* Does a lie in net?  Both v4-mapped where IPv4. */
+bool conf_net_has(const struct conf_net *net, const struct in6_addr *a);
+/* "10.0.0.0/8", "fd00::/8", a bare address.  0 or -EINVAL. */
+int conf_net_parse(const char *text, struct conf_net *ret_net);
+/* "host:port" with IPv6 in brackets or without, "*:port".  0 or -EINVAL. */
+int conf_addr_parse(const char *text, struct sockaddr_storage *ret_sa, socklen_t *ret_len);
+
+#endif

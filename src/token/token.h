@@ -1,0 +1,68 @@
+/*
+ * The client's RDMA descriptor: one window of client memory as text.  Decoded, bounded, never trusted; protocol.md section 2.
+ *
+ * Pure functions over bytes, any thread.  Whatever text comes in, nothing outside it is read and nothing of it is logged.
+ */
+#ifndef GANTRY_TOKEN_TOKEN_H
+#define GANTRY_TOKEN_TOKEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TOKEN_DC_LEN 81         /* protocol.md 2.1 */
+#define TOKEN_DC_SUFFIX_LEN 115 /* 2.2 */
+#define TOKEN_RC_LEN 88         /* 2.4 */
+#define TOKEN_TEXT_MAX 256
+
+enum token_kind {
+	TOKEN_DC,       /* 2.1, 2.2, 2.3 */
+	TOKEN_RC_V1,    /* 2.4: declined on object requests */
+	TOKEN_RC_SCAL,  /* 2.6: recognised, 501 */
+	TOKEN_RC_SHIM,  /* transports.md 3, "rc:": declined */
+	TOKEN_OFI,      /* transports.md 4: declined */
+	TOKEN_KIND_NR
+};
+
+struct token {
+	enum token_kind kind;
+	/* Effective window (after suffix or trio): every work request lies in [addr, addr + size). */
+	uint64_t addr;
+	uint64_t size;
+	uint32_t rkey;
+	uint16_t lid;
+	uint32_t dctn; /* RC_V1: the QP number */
+	bool have_gid; /* G = 1 */
+	uint8_t gid[16];
+	uint8_t port; /* RC_V1 only */
+};
+
+/*
+ * Classifies (transports.md 6.1) and decodes.  0, or -EINVAL with *ret_why pointing at a static sentence that names the field.
+ * A recognised family that is not DC gives 0 and its kind; its fields are not looked at (RC_V1: see token_parse_rc()).
+ * SIZE 0 passes: only the caller knows whether bytes are to move (token_check_move()).  Spaces, tabs around and one
+ * trailing ';' are tolerated (item 8).
+ */
+int token_parse(const char *text, size_t len, struct token *ret_token, const char **ret_why);
+
+/* The same for a header that carries 2.1 only, or 2.6 (x-scal-rdma, x-rdma-info: `allow_suffix` false). */
+int token_parse_plain(const char *text, size_t len, struct token *ret_token, const char **ret_why);
+
+/* The versity trio (2.3).  start, length: decimal text or NULL.  is_put: the length is required. */
+int token_parse_trio(const char *descr, size_t descr_len, const char *start, size_t start_len, const char *length,
+		     size_t length_len, bool is_put, struct token *ret_token, const char **ret_why);
+
+/* Exactly the shape of 2.1, whatever its values (for x-amz-meta-rdma-token when off, 2.7). */
+bool token_has_dc_shape(const char *text, size_t len);
+
+/* The rules that hold when bytes are to move: addr != 0, size != 0.  0 or -EINVAL. */
+int token_check_move(const struct token *t, const char **ret_why);
+
+/* Writes the 81 characters of 2.1 and a NUL (items 112, 113).  t->size must fit 32 bits: else -EFBIG (item 114). */
+int token_format(const struct token *t, char text[TOKEN_DC_LEN + 1]);
+
+/* 2.4 and its suffix form, all fields validated (items 13, 14). */
+int token_parse_rc(const char *text, size_t len, struct token *ret_token, const char **ret_why);
+void token_format_rc(const struct token *t, char text[TOKEN_RC_LEN + 1]);
+
+#endif
