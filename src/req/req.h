@@ -1,0 +1,107 @@
+/*
+ * The request machine: from header fields to a reply, in steps (docs/architecture.md, "The life of a GET").
+ *
+ * One struct reqs per core, everything on that core's thread.  req/ knows no HTTP library: http/ hands header fields and
+ * body bytes in, and gets told through struct reply_ops when a reply or more body is there.  It finds its services in
+ * struct req_env, filled in by core/.
+ *
+ * The life of a request as http/ sees it:
+ *
+ *   req_begin() -> [req_body() ...] -> req_body_end() -> ops->ready() -> req_reply() -> [req_stream_read() ...] -> req_end()
+ *
+ * A reply may be ready early: already when req_begin() returns (then http/ answers before any body was read and closes the
+ * connection if one was coming), or in the middle of a body (the rest is read and thrown away).  ops->ready() is never called from inside
+ * a call of http/ into req/; whoever calls in looks at req_is_ready() afterwards.
+ */
+#ifndef GANTRY_REQ_REQ_H
+#define GANTRY_REQ_REQ_H
+
+#include "conf/conf.h"
+#include "dialect/dialect.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+struct bufpool;
+struct chan;
+struct rdma;
+struct req;
+struct reqs;
+struct stats_core;
+struct store_port;
+struct timers;
+
+/* Filled in by http/.  conn is http's own pointer, as given to req_begin(). */
+struct reply_ops {
+	/* The reply is there, or a stream that had nothing has bytes, or a body that was not taken can be: resume. */
+	void (*ready)(void *conn);
+};
+
+struct req_env {
+	const struct conf *conf;
+	struct store_port *store;
+	struct chan *chan;
+	struct rdma *rdma;
+	struct bufpool *bufs;      /* pieces of tokened requests */
+	struct bufpool *http_bufs; /* pieces of HTTP bodies: their own quota */
+	struct timers *timers;
+	struct stats_core *stats;
+	const struct reply_ops *ops;
+	int core;
+};
+
+int reqs_new(const struct req_env *env, struct reqs **ret_reqs);
+/* No request may be live. */
+void reqs_free(struct reqs *rs);
+
+/* Runs every request that became ready to go on; called once per turn of the loop.  Returns how many steps ran. */
+int reqs_run(struct reqs *rs);
+/* Requests not yet gone (drained ones included). */
+int reqs_live(const struct reqs *rs);
+/* New requests are answered 503 with Retry-After from now on (or again not). */
+void reqs_drain(struct reqs *rs, bool on);
+/* One line a live request: id, operation, step, age, holds.  Owner's thread. */
+void reqs_dump(const struct reqs *rs, void (*line)(void *cookie, const char *text), void *cookie);
+
+struct req_in {
+	struct dialect_in in; /* fields and strings are kept by http/ until req_end() */
+	const struct sockaddr *local, *peer; /* likewise */
+	void *conn;
+};
+
+/* NULL: no request is free (answer 503 SlowDown).  Parses, authorises, starts what can be started. */
+struct req *req_begin(struct reqs *rs, const struct req_in *in);
+/* Does a body have to be read (req_body) before the reply? */
+bool req_wants_body(const struct req *rq);
+/* Takes up to len bytes and returns how many; fewer: suspend the connection until ops->ready(). */
+size_t req_body(struct req *rq, const void *data, size_t len);
+void req_body_end(struct req *rq);
+/* The client of this request went away (its side of the connection is closed).  Tokened: cancels and drains. */
+void req_gone(struct req *rq);
+bool req_is_tokened(const struct req *rq);
+
+bool req_is_ready(const struct req *rq);
+
+enum reply_body { REPLY_EMPTY, REPLY_TEXT, REPLY_STREAM, REPLY_LENGTH_ONLY /* HEAD: Content-Length without a body */ };
+struct reply {
+	int status;
+	enum reply_body body;
+	const char *text; /* REPLY_TEXT; the request's memory */
+	uint64_t len_bytes;
+	bool close; /* close the connection after this reply */
+};
+/* Valid from req_is_ready() to req_end(). */
+const struct reply *req_reply(struct req *rq);
+/* Each header of the reply: names in lower case, values terminated.  Content-Length is http's business. */
+void req_reply_headers(struct req *rq, void (*header)(void *cookie, const char *name, const char *value), void *cookie);
+/* REPLY_STREAM: up to max bytes at pos (ascending).  0: nothing yet, suspend until ops->ready(); -errno: reset the connection. */
+ssize_t req_stream_read(struct req *rq, uint64_t pos, void *buf, size_t max);
+
+/* http/ has done with it (sent, or the connection died).  The request goes when nothing of it is in flight any more. */
+void req_end(struct req *rq, bool sent);
+
+#endif
