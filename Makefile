@@ -83,12 +83,15 @@ include src/softnic/softnic.mk
 UNITSRC := $(wildcard tests/unit/*/test_*.c)
 UNITBIN := $(patsubst tests/unit/%.c,$(O)/unit/%,$(UNITSRC))
 unitmod = $(firstword $(subst /, ,$(patsubst tests/unit/%,%,$(1))))
-# Fakes (tests/fake/*.c) are linked ahead of the archives: a unit test names the ones it wants in LINK-<test>.
+# Fakes (tests/fake/*.c) are linked ahead of the archives: tests/unit/<module>/fakes.mk says LINK-<module>/test_x := fake_chan.
+-include $(wildcard tests/unit/*/fakes.mk)
+fakes = $(patsubst %,$(O)/tests/fake/%.o,$(LINK-$(patsubst $(O)/unit/%,%,$(1))))
 $(foreach s,$(UNITSRC),$(eval $(patsubst tests/unit/%.c,$(O)/unit/%,$(s)): $(patsubst %.c,$(O)/%.o,$(s)) $(call archives,$(call unitmod,$(s)))))
+$(foreach b,$(UNITBIN),$(eval $(b): $(call fakes,$(b))))
 $(UNITBIN): $(O)/unit/%: $(O)/tests/unit/%.o
 	@mkdir -p $(@D); echo "  LINK    $@"
-	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(call linkmod,$(firstword $(subst /, ,$*))) $(shell pkg-config --libs cmocka)
-ALLOBJ += $(patsubst %.c,$(O)/%.o,$(UNITSRC))
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,$(firstword $(subst /, ,$*))) $(shell pkg-config --libs cmocka)
+ALLOBJ += $(patsubst %.c,$(O)/%.o,$(UNITSRC)) $(patsubst %.c,$(O)/%.o,$(wildcard tests/fake/*.c))
 
 FUZZSRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZNAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(FUZZSRC))

@@ -1,0 +1,712 @@
+/* See fake_chan.h.  Operations lie on one list per fate: outstanding (in posting order), flushing, lost. */
+#include "fake_chan.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OP_MAGIC 0x6661634fu
+#define WINDOWS_MAX 64
+#define SCRIPTS_MAX 64
+#define LOST_NS (100 * NS_PER_MS)
+
+struct window {
+	uint64_t addr;
+	char *mem;
+	size_t len;
+};
+
+/* What an operation is doing; lives in the table, because chan_op has no private room. */
+struct slot {
+	struct chan_op *op; /* NULL: free */
+	uint64_t order;
+	char *mem;
+	uint64_t remote;
+	bool lost, flushing;
+	bool refused; /* never reached the wire: its lease was in error already */
+};
+
+struct chan {
+	struct chan_params params;
+	struct window window[WINDOWS_MAX];
+	int window_nr;
+	struct slot *slots;
+	int slot_nr;
+	uint64_t order;
+	struct list waiting;
+	int channels;
+	int decline;
+	enum chan_reason decline_reason;
+	bool hold, hold_leases, hold_flush;
+	uint32_t torn;
+	struct {
+		uint64_t at;
+		enum rdma_status status;
+	} script[SCRIPTS_MAX];
+	int script_nr;
+	uint64_t rng;
+	uint32_t fail_ppm, lose_ppm;
+	bool random;
+	struct timer lost_timer;
+	struct list ready; /* leases to be told that they were granted, from chan_poll() */
+	struct fake_chan_stats stats;
+};
+
+enum lease_state { LEASE_NONE, LEASE_WAITING, LEASE_READY, LEASE_HELD };
+
+struct lease_priv {
+	struct chan *ch;
+	enum lease_state state;
+	uint64_t addr, size;
+	uint64_t failed_ns; /* when the lease went to error */
+};
+
+_Static_assert(sizeof(struct lease_priv) <= sizeof(((struct chan_lease *)0)->priv), "fits");
+
+const char *const chan_reason_name[CHAN_REASON_NR] = {
+	"", "disabled", "no-device", "no-rail", "unreachable", "needs-router", "token-family", "no-channel",
+};
+
+static struct lease_priv *
+priv_of(struct chan_lease *ls)
+{
+	return (struct lease_priv *)(void *)ls->priv;
+}
+
+static uint64_t
+rnd(struct chan *ch)
+{
+	/* xorshift64* */
+	ch->rng ^= ch->rng >> 12;
+	ch->rng ^= ch->rng << 25;
+	ch->rng ^= ch->rng >> 27;
+	return ch->rng * 0x2545f4914f6cdd1dull;
+}
+
+/* ---- life
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+int
+chan_new(const struct chan_params *params, struct chan **ret_chan)
+{
+	struct chan *ch = calloc(1, sizeof *ch);
+
+	if (!ch)
+		return -ENOMEM;
+	ch->params = *params;
+	ch->channels = 8;
+	list_init(&ch->waiting);
+	list_init(&ch->ready);
+	*ret_chan = ch;
+	return 0;
+}
+
+void
+chan_free(struct chan *ch)
+{
+	if (!ch)
+		return;
+	check(ch->stats.leased == 0);
+	check(ch->stats.waiting == 0);
+	check(ch->stats.outstanding == 0);
+	if (ch->params.timers)
+		timer_disarm(ch->params.timers, &ch->lost_timer);
+	free(ch->slots);
+	free(ch);
+}
+
+/* --- leases --- */
+
+static void
+lease_take(struct chan *ch, struct chan_lease *ls)
+{
+	priv_of(ls)->state = LEASE_HELD;
+	ls->result = 0;
+	ls->reason = CHAN_OK;
+	ch->stats.leased++;
+	ch->stats.leases++;
+}
+
+int
+chan_lease_get(struct chan *ch, struct chan_lease *ls, const struct token *tok, const struct sockaddr *local)
+{
+	struct lease_priv *p = priv_of(ls);
+
+	(void)local;
+	check(p->state == LEASE_NONE);
+	check(ls->done);
+	*p = (struct lease_priv){ .ch = ch, .addr = tok->addr, .size = tok->size };
+	ls->outstanding = 0;
+	ls->failed = ls->flushed_writes = false;
+	ls->status = WCS_SUCCESS;
+	if (tok->kind != TOKEN_DC || ch->decline) {
+		ls->reason = tok->kind != TOKEN_DC ? CHAN_FAMILY : ch->decline_reason;
+		return ls->result = tok->kind != TOKEN_DC ? -EOPNOTSUPP : ch->decline;
+	}
+	if (!ch->hold_leases && ch->stats.leased < ch->channels && list_empty(&ch->waiting)) {
+		lease_take(ch, ls);
+		return 1;
+	}
+	if (ch->params.queue_max && ch->stats.waiting >= ch->params.queue_max)
+		return ls->result = -EAGAIN;
+	p->state = LEASE_WAITING;
+	list_push_tail(&ch->waiting, &ls->link);
+	ch->stats.waiting++;
+	return 0;
+}
+
+static void
+unwait(struct chan *ch, struct chan_lease *ls)
+{
+	list_del(&ls->link);
+	ch->stats.waiting--;
+	priv_of(ls)->state = LEASE_NONE;
+}
+
+static void grant_waiting(struct chan *ch);
+
+void
+chan_lease_cancel(struct chan *ch, struct chan_lease *ls)
+{
+	struct lease_priv *p = priv_of(ls);
+
+	check(p->state != LEASE_HELD);
+	if (p->state == LEASE_WAITING) {
+		unwait(ch, ls);
+	} else if (p->state == LEASE_READY) {
+		list_del(&ls->link);
+		ch->stats.leased--;
+		p->state = LEASE_NONE;
+		grant_waiting(ch);
+	}
+}
+
+/* A channel came free: the oldest waiter has it, and hears of it from chan_poll(). */
+static void
+grant_waiting(struct chan *ch)
+{
+	while (!ch->hold_leases && ch->stats.leased < ch->channels && !list_empty(&ch->waiting)) {
+		struct chan_lease *ls = container_of(list_first(&ch->waiting), struct chan_lease, link);
+
+		unwait(ch, ls);
+		lease_take(ch, ls);
+		priv_of(ls)->state = LEASE_READY;
+		list_push_tail(&ch->ready, &ls->link);
+	}
+}
+
+void
+chan_lease_put(struct chan *ch, struct chan_lease *ls)
+{
+	struct lease_priv *p;
+
+	if (!ls)
+		return;
+	p = priv_of(ls);
+	if (p->state != LEASE_HELD) {
+		check(p->state == LEASE_NONE);
+		return;
+	}
+	check(p->ch == ch);
+	check(ls->outstanding == 0);
+	p->state = LEASE_NONE;
+	ch->stats.leased--;
+	grant_waiting(ch);
+}
+
+static void on_lost_timer(struct timer *t);
+
+/* Everything outstanding on this lease ends as flushed, later; what was lost waits for the watch. */
+static void
+lease_error(struct chan *ch, struct chan_lease *ls)
+{
+	bool lost = false;
+
+	if (!ls->failed) {
+		ls->failed = true;
+		priv_of(ls)->failed_ns = clock_ns();
+		ch->stats.leases_failed++;
+	}
+	for (int i = 0; i < ch->slot_nr; i++) {
+		struct slot *s = &ch->slots[i];
+
+		if (s->op && s->op->lease == ls) {
+			s->flushing = true;
+			lost |= s->lost;
+		}
+	}
+	if (lost && ch->params.timers && !ch->lost_timer.armed)
+		timer_arm(ch->params.timers, &ch->lost_timer, clock_ns() + LOST_NS, on_lost_timer);
+}
+
+void
+chan_lease_fail(struct chan *ch, struct chan_lease *ls)
+{
+	if (priv_of(ls)->state == LEASE_HELD)
+		lease_error(ch, ls);
+}
+
+/* --- operations --- */
+
+static struct slot *
+slot_new(struct chan *ch)
+{
+	int n = ch->slot_nr ? 2 * ch->slot_nr : 64;
+	struct slot *more;
+
+	for (int i = 0; i < ch->slot_nr; i++) {
+		if (!ch->slots[i].op)
+			return &ch->slots[i];
+	}
+	more = realloc(ch->slots, (size_t)n * sizeof *more);
+	check(more);
+	memset(more + ch->slot_nr, 0, (size_t)(n - ch->slot_nr) * sizeof *more);
+	ch->slots = more;
+	more += ch->slot_nr;
+	ch->slot_nr = n;
+	return more;
+}
+
+static struct slot *
+slot_of(struct chan *ch, struct chan_op *op)
+{
+	for (int i = 0; i < ch->slot_nr; i++) {
+		if (ch->slots[i].op == op)
+			return &ch->slots[i];
+	}
+	check(!"the operation is outstanding");
+	return NULL;
+}
+
+/* The oldest outstanding operation that satisfies want(); NULL for none. */
+static struct slot *
+oldest(struct chan *ch, bool (*want)(const struct slot *))
+{
+	struct slot *best = NULL;
+
+	for (int i = 0; i < ch->slot_nr; i++) {
+		struct slot *s = &ch->slots[i];
+
+		if (s->op && want(s) && (!best || s->order < best->order))
+			best = s;
+	}
+	return best;
+}
+
+static void
+move(struct chan *ch, const struct slot *s, uint32_t len)
+{
+	for (int i = 0; i < ch->window_nr; i++) {
+		const struct window *w = &ch->window[i];
+
+		if (s->remote < w->addr || s->remote - w->addr > w->len ||
+		    len > w->len - (s->remote - w->addr))
+			continue;
+		if (s->op->is_write)
+			memcpy(w->mem + (s->remote - w->addr), s->mem, len);
+		else
+			memcpy(s->mem, w->mem + (s->remote - w->addr), len);
+		return;
+	}
+}
+
+static void
+finish(struct chan *ch, struct slot *s, enum rdma_status status)
+{
+	struct chan_op *op = s->op;
+	struct chan_lease *ls = op->lease;
+	bool refused = s->refused;
+
+	check(op->magic == OP_MAGIC);
+	if (status == WCS_SUCCESS) {
+		move(ch, s, op->len_bytes);
+		*(op->is_write ? &ch->stats.push_bytes : &ch->stats.pull_bytes) += op->len_bytes;
+	} else if (status != WCS_FLUSHED) {
+		move(ch, s, ch->torn < op->len_bytes ? ch->torn : op->len_bytes);
+		ch->stats.failed++;
+	} else {
+		ch->stats.flushed++;
+	}
+	op->status = status;
+	op->result = status == WCS_SUCCESS ? 0 : status == WCS_FLUSHED ? -ECANCELED : -EIO;
+	op->posted = false;
+	op->magic = 0;
+	s->op = NULL;
+	ls->outstanding--;
+	ch->stats.outstanding--;
+	if (status != WCS_SUCCESS) {
+		if (ls->status == WCS_SUCCESS)
+			ls->status = status;
+		if (op->is_write && !refused)
+			ls->flushed_writes = true;
+		lease_error(ch, ls);
+	}
+	op->done(op);
+}
+
+static void
+post(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struct buf *buf, uint32_t buf_off,
+     uint32_t len, uint64_t at, bool is_write)
+{
+	struct lease_priv *p = priv_of(ls);
+	struct slot *s;
+
+	check(p->state == LEASE_HELD);
+	check(p->ch == ch);
+	check(op->done);
+	check(!op->posted);
+	check(len > 0);
+	check((uint64_t)buf_off + len <= (uint64_t)buf->cap_bytes + BUF_SLACK_BYTES);
+	check(at <= p->size && len <= p->size - at); /* item 18 */
+	check(!ch->params.pieces_max || ls->outstanding < ch->params.pieces_max);
+	s = slot_new(ch);
+	*s = (struct slot){
+		.op = op, .order = ch->order++, .mem = buf->mem + buf_off, .remote = p->addr + at
+	};
+	op->lease = ls;
+	op->len_bytes = len;
+	op->magic = OP_MAGIC;
+	op->is_write = is_write;
+	op->posted = true;
+	ls->outstanding++;
+	if (++ch->stats.outstanding > ch->stats.outstanding_max)
+		ch->stats.outstanding_max = ch->stats.outstanding;
+	if (ls->failed) {
+		s->flushing = s->refused = true;
+		ch->stats.refused++;
+		return;
+	}
+	if (is_write) {
+		ch->stats.pushes++;
+	} else {
+		ch->stats.pulls++;
+		memset(s->mem, 0xa5, len); /* nobody may look before done() */
+	}
+}
+
+void
+chan_push(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struct buf *buf, uint32_t buf_off,
+	  uint32_t len, uint64_t at)
+{
+	post(ch, ls, op, buf, buf_off, len, at, true);
+}
+
+void
+chan_pull(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struct buf *buf, uint32_t buf_off,
+	  uint32_t len, uint64_t at)
+{
+	post(ch, ls, op, buf, buf_off, len, at, false);
+}
+
+static bool
+is_held_back(const struct slot *s)
+{
+	return s->flushing;
+}
+
+static bool
+is_lost_and_failed(const struct slot *s)
+{
+	return s->flushing && s->lost;
+}
+
+/* The watch: the queue pair was destroyed, so what was lost is over. */
+static void
+on_lost_timer(struct timer *t)
+{
+	struct chan *ch = container_of(t, struct chan, lost_timer);
+	struct slot *s;
+
+	while ((s = oldest(ch, is_lost_and_failed)))
+		finish(ch, s, WCS_FLUSHED);
+}
+
+static enum rdma_status
+scripted(struct chan *ch, const struct slot *s)
+{
+	for (int i = 0; i < ch->script_nr; i++) {
+		if (ch->script[i].at == s->order)
+			return ch->script[i].status;
+	}
+	if (ch->random && rnd(ch) % 1000000 < ch->lose_ppm)
+		return WCS_NR;
+	if (ch->random && rnd(ch) % 1000000 < ch->fail_ppm)
+		return rnd(ch) % 2 ? WCS_RETRY_EXC : WCS_REM_ACCESS;
+	return WCS_SUCCESS;
+}
+
+static bool
+is_deliverable(const struct chan *ch, const struct slot *s, uint64_t end)
+{
+	return s->op && !s->lost && s->order < end && (s->flushing ? !ch->hold_flush : !ch->hold);
+}
+
+/* What completes next: the oldest operation, or, when random, the oldest of some lease. */
+static struct slot *
+next_deliverable(struct chan *ch, uint64_t end)
+{
+	struct slot *best = NULL;
+	struct chan_lease *ls = NULL;
+	uint64_t start = ch->random && ch->slot_nr ? rnd(ch) : 0;
+
+	for (int i = 0; ch->random && i < ch->slot_nr && !ls; i++) {
+		struct slot *s = &ch->slots[(start + (uint64_t)i) % (uint64_t)ch->slot_nr];
+
+		if (is_deliverable(ch, s, end))
+			ls = s->op->lease;
+	}
+	for (int i = 0; i < ch->slot_nr; i++) {
+		struct slot *s = &ch->slots[i];
+
+		if (is_deliverable(ch, s, end) && (!ls || s->op->lease == ls) &&
+		    (!best || s->order < best->order))
+			best = s;
+	}
+	return best;
+}
+
+int
+chan_poll(struct chan *ch)
+{
+	uint64_t end = ch->order; /* done() may post the next piece: that one is for the next poll */
+	struct slot *s;
+	int n = 0;
+
+	for (struct list *l; (l = list_pop(&ch->ready)); n++) {
+		struct chan_lease *ls = container_of(l, struct chan_lease, link);
+
+		priv_of(ls)->state = LEASE_HELD;
+		ls->done(ls);
+	}
+	while ((s = next_deliverable(ch, end))) {
+		enum rdma_status status = s->flushing ? WCS_FLUSHED : scripted(ch, s);
+
+		if (ch->random && rnd(ch) % 4 == 0)
+			break;
+		if (status == WCS_NR) {
+			fake_chan_lose(ch, s->op);
+			continue;
+		}
+		finish(ch, s, status);
+		n++;
+	}
+	return n;
+}
+
+bool
+chan_busy(const struct chan *ch)
+{
+	return ch->stats.outstanding > 0 || !list_empty(&ch->ready);
+}
+
+int
+chan_fds(const struct chan *ch, int *ret_fds, int max)
+{
+	(void)ch, (void)ret_fds, (void)max;
+	return 0;
+}
+
+void
+chan_arm(struct chan *ch)
+{
+	(void)ch;
+}
+
+void
+chan_event(struct chan *ch, int fd)
+{
+	(void)ch, (void)fd;
+}
+
+void
+chan_get_stats(const struct chan *ch, struct chan_stats *ret_stats)
+{
+	*ret_stats = (struct chan_stats){ .leases = ch->stats.leases,
+					  .leased = ch->stats.leased,
+					  .waiting = ch->stats.waiting };
+}
+
+/* --- the test's side --- */
+
+void
+fake_chan_window(struct chan *ch, uint64_t addr, void *mem, size_t len)
+{
+	check(ch->window_nr < WINDOWS_MAX);
+	ch->window[ch->window_nr++] = (struct window){ .addr = addr, .mem = mem, .len = len };
+}
+
+void
+fake_chan_channels(struct chan *ch, int nr)
+{
+	ch->channels = nr;
+	grant_waiting(ch);
+}
+
+void
+fake_chan_decline(struct chan *ch, int result, enum chan_reason reason)
+{
+	ch->decline = result;
+	ch->decline_reason = reason;
+}
+
+void
+fake_chan_hold_leases(struct chan *ch, bool hold)
+{
+	ch->hold_leases = hold;
+	grant_waiting(ch);
+}
+
+bool
+fake_chan_grant(struct chan *ch)
+{
+	struct chan_lease *ls;
+
+	if (list_empty(&ch->waiting))
+		return false;
+	ls = container_of(list_first(&ch->waiting), struct chan_lease, link);
+	unwait(ch, ls);
+	lease_take(ch, ls);
+	ls->done(ls);
+	return true;
+}
+
+bool
+fake_chan_deny(struct chan *ch, int result, enum chan_reason reason)
+{
+	struct chan_lease *ls;
+
+	if (list_empty(&ch->waiting))
+		return false;
+	ls = container_of(list_first(&ch->waiting), struct chan_lease, link);
+	unwait(ch, ls);
+	ls->result = result;
+	ls->reason = reason;
+	ls->done(ls);
+	return true;
+}
+
+void
+fake_chan_hold(struct chan *ch, bool hold)
+{
+	ch->hold = hold;
+}
+
+int
+fake_chan_op_nr(const struct chan *ch)
+{
+	return ch->stats.outstanding;
+}
+
+struct chan_op *
+fake_chan_op(struct chan *ch, int i)
+{
+	uint64_t from = 0;
+
+	/* The i-th smallest order; the table is small. */
+	for (;;) {
+		struct slot *best = NULL;
+
+		for (int k = 0; k < ch->slot_nr; k++) {
+			struct slot *s = &ch->slots[k];
+
+			if (s->op && s->order >= from && (!best || s->order < best->order))
+				best = s;
+		}
+		check(best);
+		if (i-- == 0)
+			return best->op;
+		from = best->order + 1;
+	}
+}
+
+void
+fake_chan_complete(struct chan *ch, struct chan_op *op)
+{
+	finish(ch, slot_of(ch, op), WCS_SUCCESS);
+}
+
+void
+fake_chan_fail(struct chan *ch, struct chan_op *op, enum rdma_status status)
+{
+	check(status != WCS_SUCCESS);
+	finish(ch, slot_of(ch, op), status);
+}
+
+void
+fake_chan_lose(struct chan *ch, struct chan_op *op)
+{
+	struct slot *s = slot_of(ch, op);
+
+	s->lost = true;
+	ch->stats.lost++;
+	if (op->lease->failed)
+		lease_error(ch, op->lease);
+}
+
+static bool
+is_not_lost(const struct slot *s)
+{
+	return !s->lost;
+}
+
+int
+fake_chan_complete_all(struct chan *ch)
+{
+	uint64_t end = ch->order;
+	struct slot *s;
+	int n = 0;
+
+	for (; (s = oldest(ch, is_not_lost)) && s->order < end; n++)
+		finish(ch, s, s->flushing ? WCS_FLUSHED : WCS_SUCCESS);
+	return n;
+}
+
+void
+fake_chan_torn(struct chan *ch, uint32_t bytes)
+{
+	ch->torn = bytes;
+}
+
+void
+fake_chan_script(struct chan *ch, uint64_t nth, enum rdma_status status)
+{
+	check(ch->script_nr < SCRIPTS_MAX);
+	ch->script[ch->script_nr].at = ch->order + nth - 1;
+	ch->script[ch->script_nr++].status = status;
+}
+
+void
+fake_chan_random(struct chan *ch, uint64_t seed, uint32_t fail_ppm, uint32_t lose_ppm)
+{
+	ch->random = true;
+	ch->rng = seed | 1;
+	ch->fail_ppm = fail_ppm;
+	ch->lose_ppm = lose_ppm;
+}
+
+void
+fake_chan_hold_flush(struct chan *ch, bool hold)
+{
+	ch->hold_flush = hold;
+}
+
+int
+fake_chan_release(struct chan *ch)
+{
+	struct slot *s;
+	int n = 0;
+
+	for (; (s = oldest(ch, is_held_back)); n++)
+		finish(ch, s, WCS_FLUSHED);
+	return n;
+}
+
+const struct fake_chan_stats *
+fake_chan_stats(const struct chan *ch)
+{
+	return &ch->stats;
+}

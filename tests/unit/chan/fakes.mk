@@ -1,0 +1,1 @@
+LINK-chan/test_fake := fake_chan
