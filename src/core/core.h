@@ -13,12 +13,14 @@
 
 struct cores;
 struct rdma;
+struct stats;
 struct store;
 
 struct core_env {
 	const struct conf *conf;
 	struct rdma *rdma;
 	struct store *store;
+	struct stats *stats; /* main's; core i counts in stats_core(stats, i) */
 	/* Listening sockets, one per conf->listen[i]; -1: core makes it.  (Sockets handed in by systemd.) */
 	const int *listen_fds;
 };

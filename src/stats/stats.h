@@ -51,7 +51,6 @@ struct stats_core {
 };
 
 /* ---- life: main thread
- * -------------------------------------------------------------------------------------------- */
 
 struct stats;
 
@@ -69,8 +68,7 @@ int stats_new(int core_nr, const struct stats_names *names, struct stats **ret_s
 void stats_free(struct stats *st);
 struct stats_core *stats_core(struct stats *st, int core);
 
-/* ---- the owning core
- * ---------------------------------------------------------------------------------------------- */
+/* ---- the owning core ---- */
 
 /* One writer, so no locked instruction is needed. */
 static inline void
@@ -116,7 +114,6 @@ stats_event(struct stats_core *st, enum stats_event ev)
 uint64_t stats_requests_of(const struct stats_core *st, int dialect, int http_code);
 
 /* ---- the text: any thread
- * ----------------------------------------------------------------------------------------- */
 
 /* Every metric there is; the order is that of the text. */
 enum stats_metric {
