@@ -50,7 +50,7 @@ struct stats_core {
 	stats_counter events[STATS_EVENT_NR];
 };
 
-/* ---- life: main thread
+/* ---- life: main thread ---- */
 
 struct stats;
 
@@ -113,7 +113,7 @@ stats_event(struct stats_core *st, enum stats_event ev)
  * tests. */
 uint64_t stats_requests_of(const struct stats_core *st, int dialect, int http_code);
 
-/* ---- the text: any thread
+/* ---- the text: any thread ---- */
 
 /* Every metric there is; the order is that of the text. */
 enum stats_metric {
