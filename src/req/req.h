@@ -39,6 +39,8 @@ struct timers;
 struct reply_ops {
 	/* The reply is there, or a stream that had nothing has bytes, or a body that was not taken can be: resume. */
 	void (*ready)(void *conn);
+	/* Nobody takes the bytes that were promised: end the connection (a timer's doing). */
+	void (*abort)(void *conn);
 };
 
 struct req_env {
