@@ -78,6 +78,8 @@ enum checksum_kind { SUM_CRC64NVME, SUM_CRC32, SUM_CRC32C, SUM_SHA1, SUM_SHA256,
 struct checksum {
 	bool given;   /* a value came: verify it */
 	bool wanted;  /* named without a value: compute and return (item 46) */
+	/* Only as x-amz-content-sha256 of a body: a mismatch is FAULT_SHA_MISMATCH, and it is neither stored nor returned. */
+	bool payload_hash;
 	uint8_t value[32];
 	uint8_t len;
 };
@@ -94,6 +96,11 @@ struct target {
 	struct etag_list if_match, if_none_match;
 	bool have_if_modified_since, have_if_unmodified_since;
 	uint64_t if_modified_since_s, if_unmodified_since_s;
+	/* If-Range (only with a range): an ETag (quotes kept off, weak ones never match) or a date.  For dialect_conditions(). */
+	bool have_if_range, if_range_is_date;
+	const char *if_range_etag;
+	uint32_t if_range_etag_len;
+	uint64_t if_range_s;
 
 	bool have_content_length, chunked;
 	uint64_t content_length;
@@ -105,6 +112,7 @@ struct target {
 	bool rdma_agent_cuobj;      /* echo x-amz-rdma-agent: cuobj (item 84) */
 
 	struct checksum sum[SUM_NR];
+	bool checksum_mode;         /* x-amz-checksum-mode: ENABLED: give the stored checksums on HEAD and on a GET with a body */
 	bool sums_of_empty_ignored; /* counted: a checksum of the empty string came with a window (item 45) */
 
 	/* Content-Type, content headers and x-amz-meta-* of a PUT, packed (dialect_attrs_*). */
@@ -132,6 +140,14 @@ int range_resolve(const struct range *r, uint64_t size_bytes, uint64_t *ret_off,
 
 /* Does the ETag text (without quotes) match the list? */
 bool etag_list_has(const struct etag_list *l, const char *etag, size_t len);
+
+/*
+ * If-Match and its kin against the object as it is, with the precedence of RFC 9110 section 13.2.2; moves nothing (items 48, 69).
+ * etag_text without quotes, NULL when there is no such object (PUT, DELETE); mtime_s in seconds.
+ * FAULT_NONE: go on (an If-Range that does not hold has then taken t->range away); FAULT_NOT_MODIFIED only on GET and HEAD,
+ * FAULT_PRECONDITION, FAULT_NO_SUCH_KEY (If-Match and no object).
+ */
+enum fault dialect_conditions(struct target *t, const char *etag_text, size_t etag_len, uint64_t mtime_s);
 
 /* ---- stored attributes: a packed sequence of (name, value), written by dialect_parse(), given back on GET and HEAD ---- */
 
@@ -166,11 +182,12 @@ struct outcome {
 	int reply;      /* x-amz-rdma-reply; 0: no such header */
 	bool bytes;     /* x-amz-rdma-bytes-transferred (and x-amz-rdma-bytes on GET) */
 	bool etag;
-	bool body_data; /* a declined GET: the data in the body */
-	bool body_error; /* the error body of the dialect */
+	bool body_data; /* a GET without a descriptor, or a declined one: the data in the body */
+	bool body_error; /* the error body of the dialect (declined: of FAULT_RDMA_NOT_SUPPORTED) */
 };
 enum outcome_kind { OUT_DONE, OUT_DECLINED, OUT_FAILED, OUT_ERROR };
-/* partial: 206.  f: for FAILED and ERROR. */
+/* partial: 206.  f: for FAILED and ERROR.  FAILED is the data plane: with a fault whose status is 500 the reply header says so
+ * too; with any other (the deadline before a byte moved, the store) it looks like ERROR. */
 struct outcome dialect_outcome(enum wire_form w, enum op op, enum outcome_kind kind, bool partial, enum fault f);
 
 /* RFC 9110 dates.  out: "Wed, 21 Oct 2015 07:28:00 GMT" and NUL (30 bytes). */

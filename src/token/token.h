@@ -26,7 +26,8 @@ enum token_kind {
 
 struct token {
 	enum token_kind kind;
-	/* Effective window (after suffix or trio): every work request lies in [addr, addr + size). */
+	/* Effective window (after suffix or trio): every work request lies in [addr, addr + size).
+	 * addr + size may be 2^64 (item 6): compare by differences. */
 	uint64_t addr;
 	uint64_t size;
 	uint32_t rkey;
