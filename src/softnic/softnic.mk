@@ -1,0 +1,51 @@
+# The software mlx5 device: drop-in libibverbs.so.1 and libmlx5.so.1, and softnicctl.  Included by the top Makefile.
+# Nothing links against these; programs find them through LD_LIBRARY_PATH (scripts/with-softnic).
+
+SOFTNIC_LIBS := $(O)/softnic/libibverbs.so.1 $(O)/softnic/libmlx5.so.1
+SOFTNIC_MLX5_SRC := src/softnic/mlx5.c
+SOFTNIC_CTL_SRC := src/softnic/softnicctl.c
+SOFTNIC_SRC := $(filter-out $(SOFTNIC_MLX5_SRC) $(SOFTNIC_CTL_SRC),$(wildcard src/softnic/*.c))
+SOFTNIC_OBJ := $(SOFTNIC_SRC:%.c=$(O)/%.o)
+SOFTNIC_MLX5_OBJ := $(SOFTNIC_MLX5_SRC:%.c=$(O)/%.o)
+SOFTNIC_INCLUDE := /usr/include/infiniband
+
+$(foreach s,$(SOFTNIC_SRC) $(SOFTNIC_MLX5_SRC),$(eval CFLAGS-$(s) := -fvisibility=hidden))
+ALLOBJ += $(SOFTNIC_OBJ) $(SOFTNIC_MLX5_OBJ) $(SOFTNIC_CTL_SRC:%.c=$(O)/%.o)
+
+.PHONY: softnic
+softnic: $(SOFTNIC_LIBS) $(O)/softnicctl
+
+$(O)/softnic/ibverbs_stubs.c: src/softnic/gen_stubs.sh src/softnic/ibverbs.map $(SOFTNIC_OBJ)
+	@mkdir -p $(@D)
+	$(Q)src/softnic/gen_stubs.sh src/softnic/ibverbs.map $(SOFTNIC_INCLUDE)/verbs.h $(SOFTNIC_OBJ) > $@.tmp && mv $@.tmp $@
+
+$(O)/softnic/mlx5_stubs.c: src/softnic/gen_stubs.sh src/softnic/mlx5.map $(SOFTNIC_MLX5_OBJ)
+	@mkdir -p $(@D)
+	$(Q)src/softnic/gen_stubs.sh src/softnic/mlx5.map $(SOFTNIC_INCLUDE)/mlx5dv.h $(SOFTNIC_MLX5_OBJ) > $@.tmp && mv $@.tmp $@
+
+# A stub has no parameters, whatever the header says, so it must not see the header nor the compiler's own ideas.
+$(O)/softnic/%_stubs.o: $(O)/softnic/%_stubs.c
+	$(Q)$(CC) $(CFLAGS) -fno-builtin -c -o $@ $<
+
+$(O)/softnic/libibverbs.so.1: $(SOFTNIC_OBJ) $(O)/softnic/ibverbs_stubs.o src/softnic/ibverbs.map
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libibverbs.so.1 -Wl,--version-script=src/softnic/ibverbs.map \
+		-Wl,-z,nodelete -o $@ $(filter %.o,$^) -lpthread
+
+$(O)/softnic/libmlx5.so.1: $(SOFTNIC_MLX5_OBJ) $(O)/softnic/mlx5_stubs.o src/softnic/mlx5.map $(O)/softnic/libibverbs.so.1
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libmlx5.so.1 -Wl,--version-script=src/softnic/mlx5.map \
+		-Wl,-z,nodelete -o $@ $(filter %.o,$^) $(O)/softnic/libibverbs.so.1
+
+$(O)/softnicctl: $(O)/src/softnic/softnicctl.o $(O)/src/softnic/fabric.o
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^
+
+# Its tests: built against the distribution's libraries, run over ours (tests/softnic/*.sh).
+SOFTNIC_TEST_SRC := $(wildcard tests/softnic/*.c)
+SOFTNIC_TESTS := $(patsubst tests/softnic/%.c,$(O)/softnic-tests/%,$(filter tests/softnic/t_%.c,$(SOFTNIC_TEST_SRC)))
+SOFTNIC_TEST_LIB := $(patsubst %.c,$(O)/%.o,$(filter-out tests/softnic/t_%.c,$(SOFTNIC_TEST_SRC)))
+$(SOFTNIC_TESTS): $(O)/softnic-tests/%: $(O)/tests/softnic/%.o $(SOFTNIC_TEST_LIB) | softnic
+	@mkdir -p $(@D); echo "  LINK    $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) -libverbs -lmlx5 -lpthread
+ALLOBJ += $(SOFTNIC_TEST_SRC:%.c=$(O)/%.o)

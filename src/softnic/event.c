@@ -1,0 +1,442 @@
+/*
+ * Completion channels, asynchronous events and the watcher thread.
+ *
+ * Both kinds of event queue show themselves through a descriptor that is readable exactly while the queue is
+ * not empty (struct sn_flag, an eventfd), so programs can put it into epoll and set O_NONBLOCK on it.
+ *
+ * The watcher is one thread per process.  It sleeps on the fabric's event futex, tells the open contexts when
+ * a port changed and raises the fatal events that softnicctl asks for.  It never ends, so its thread id is
+ * what initiators hand to process_vm_writev(): the main thread of a program may be gone while the others live
+ * on.
+ */
+#include "softnic/softnic.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- the flag
+ * ----------------------------------------------------------------------------------------------------- */
+
+int
+sn_flag_init(struct sn_flag *fl)
+{
+	fl->fd = eventfd(0, EFD_CLOEXEC);
+	fl->set = false;
+
+	return fl->fd < 0 ? -errno : 0;
+}
+
+void
+sn_flag_fini(struct sn_flag *fl)
+{
+	close(fl->fd);
+}
+
+void
+sn_flag_set(struct sn_flag *fl, bool on)
+{
+	uint64_t one = 1;
+	ssize_t n;
+
+	if (fl->set == on)
+		return;
+	/* The counter is 1 when set and 0 when not, so neither call can block. */
+	n = on ? write(fl->fd, &one, sizeof(one)) : read(fl->fd, &one, sizeof(one));
+	sn_check(n == sizeof(one));
+	fl->set = on;
+}
+
+int
+sn_flag_wait(const struct sn_flag *fl, int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	if (fcntl(fd, F_GETFL) & O_NONBLOCK) {
+		if (poll(&p, 1, 0) > 0)
+			return 0;
+		errno = EAGAIN;
+		return -1;
+	}
+
+	return poll(&p, 1, -1) < 0 ? -1 : 0;
+}
+
+/* ---- completion channels
+ * ------------------------------------------------------------------------------------------ */
+
+SN_EXPORT struct ibv_comp_channel *
+ibv_create_comp_channel(struct ibv_context *context)
+{
+	struct sn_chan *ch = calloc(1, sizeof(*ch));
+	int r;
+
+	if (!ch)
+		return NULL;
+	r = sn_flag_init(&ch->flag);
+	if (r < 0) {
+		free(ch);
+		errno = -r;
+		return NULL;
+	}
+	ch->chan.context = context;
+	ch->chan.fd = ch->flag.fd;
+	ch->last = &ch->first;
+	pthread_mutex_init(&ch->lock, NULL);
+
+	return &ch->chan;
+}
+
+SN_EXPORT int
+ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+	struct sn_chan *ch = (struct sn_chan *)channel;
+
+	if (channel->refcnt)
+		return EBUSY;
+	sn_flag_fini(&ch->flag);
+	pthread_mutex_destroy(&ch->lock);
+	free(ch);
+
+	return 0;
+}
+
+void
+sn_chan_notify(struct sn_chan *ch, struct sn_cq *cq)
+{
+	pthread_mutex_lock(&ch->lock);
+	if (cq->ev_waiting++ == 0) {
+		cq->ev_next = NULL;
+		*ch->last = cq;
+		ch->last = &cq->ev_next;
+	}
+	sn_flag_set(&ch->flag, true);
+	pthread_mutex_unlock(&ch->lock);
+}
+
+/* Under ch->lock. */
+static void
+unlink_cq(struct sn_chan *ch, const struct sn_cq *cq)
+{
+	struct sn_cq **at = &ch->first;
+
+	while (*at && *at != cq)
+		at = &(*at)->ev_next;
+	if (!*at)
+		return;
+	if (ch->last == &(*at)->ev_next)
+		ch->last = at;
+	*at = (*at)->ev_next;
+}
+
+void
+sn_chan_forget(struct sn_chan *ch, struct sn_cq *cq)
+{
+	pthread_mutex_lock(&ch->lock);
+	unlink_cq(ch, cq);
+	cq->ev_waiting = 0;
+	sn_flag_set(&ch->flag, ch->first != NULL);
+	pthread_mutex_unlock(&ch->lock);
+}
+
+SN_EXPORT int
+ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **ret_cq, void **ret_context)
+{
+	struct sn_chan *ch = (struct sn_chan *)channel;
+
+	for (;;) {
+		pthread_mutex_lock(&ch->lock);
+		struct sn_cq *cq = ch->first;
+
+		if (cq) {
+			cq->ev_got++;
+			cq->ev_waiting--;
+			unlink_cq(ch, cq);
+			if (cq->ev_waiting) { /* to the end: others first */
+				cq->ev_next = NULL;
+				*ch->last = cq;
+				ch->last = &cq->ev_next;
+			}
+			sn_flag_set(&ch->flag, ch->first != NULL);
+			pthread_mutex_unlock(&ch->lock);
+			*ret_cq = (struct ibv_cq *)&cq->ex;
+			*ret_context = cq->ex.cq_context;
+			return 0;
+		}
+		pthread_mutex_unlock(&ch->lock);
+		if (sn_flag_wait(&ch->flag, channel->fd) < 0)
+			return -1;
+	}
+}
+
+SN_EXPORT void
+ibv_ack_cq_events(struct ibv_cq *cq, unsigned int n)
+{
+	pthread_mutex_lock(&cq->mutex);
+	cq->comp_events_completed += n;
+	pthread_cond_signal(&cq->cond);
+	pthread_mutex_unlock(&cq->mutex);
+}
+
+/* ---- asynchronous events
+ * ------------------------------------------------------------------------------------------ */
+
+int
+sn_async_init(struct sn_ctx *ctx)
+{
+	struct sn_async *as = &ctx->async;
+
+	as->last = &as->first;
+	as->port_changes = atomic_load(&sn_port(ctx)->changes);
+	pthread_mutex_init(&as->lock, NULL);
+
+	return sn_flag_init(&as->flag);
+}
+
+void
+sn_async_fini(struct sn_ctx *ctx)
+{
+	struct sn_async *as = &ctx->async;
+
+	while (as->first) {
+		struct sn_event *e = as->first;
+
+		as->first = e->next;
+		free(e);
+	}
+	sn_flag_fini(&as->flag);
+	pthread_mutex_destroy(&as->lock);
+}
+
+static void
+raise_event(struct sn_ctx *ctx, const struct ibv_async_event *ev)
+{
+	struct sn_event *e = calloc(1, sizeof(*e));
+
+	if (!e) {
+		sn_warn("no memory for an asynchronous event; it is lost");
+		return;
+	}
+	e->ev = *ev;
+	pthread_mutex_lock(&ctx->async.lock);
+	*ctx->async.last = e;
+	ctx->async.last = &e->next;
+	sn_flag_set(&ctx->async.flag, true);
+	pthread_mutex_unlock(&ctx->async.lock);
+}
+
+void
+sn_async_raise(struct sn_ctx *ctx, enum ibv_event_type type, void *element)
+{
+	struct ibv_async_event ev = { .event_type = type };
+
+	ev.element.qp = element; /* cq, qp and srq share the place */
+	raise_event(ctx, &ev);
+}
+
+void
+sn_async_raise_port(struct sn_ctx *ctx, enum ibv_event_type type)
+{
+	struct ibv_async_event ev = { .event_type = type };
+
+	ev.element.port_num = 1;
+	raise_event(ctx, &ev);
+}
+
+static bool
+is_port_event(enum ibv_event_type t)
+{
+	return t == IBV_EVENT_PORT_ACTIVE || t == IBV_EVENT_PORT_ERR || t == IBV_EVENT_DEVICE_FATAL;
+}
+
+void
+sn_async_forget(struct sn_ctx *ctx, const void *element)
+{
+	struct sn_async *as = &ctx->async;
+	struct sn_event **at = &as->first;
+
+	pthread_mutex_lock(&as->lock);
+	while (*at) {
+		struct sn_event *e = *at;
+
+		if (!is_port_event(e->ev.event_type) && e->ev.element.qp == element) {
+			*at = e->next;
+			free(e);
+		} else {
+			at = &e->next;
+		}
+	}
+	as->last = at;
+	sn_flag_set(&as->flag, as->first != NULL);
+	pthread_mutex_unlock(&as->lock);
+}
+
+/* Counts what the application has fetched, so that destroying the object can wait for the acknowledgements.
+ */
+static void
+count_got(const struct ibv_async_event *ev)
+{
+	switch (ev->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		((struct sn_cq *)ev->element.cq)->async_got++;
+		break;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		((struct sn_qp *)ev->element.qp)->async_got++;
+		break;
+	default:
+		break;
+	}
+}
+
+SN_EXPORT int
+ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+	struct sn_async *as = &sn_ctx(context)->async;
+
+	for (;;) {
+		pthread_mutex_lock(&as->lock);
+		struct sn_event *e = as->first;
+
+		if (e) {
+			as->first = e->next;
+			if (!as->first)
+				as->last = &as->first;
+			sn_flag_set(&as->flag, as->first != NULL);
+			count_got(&e->ev);
+			pthread_mutex_unlock(&as->lock);
+			*event = e->ev;
+			free(e);
+			return 0;
+		}
+		pthread_mutex_unlock(&as->lock);
+		if (sn_flag_wait(&as->flag, context->async_fd) < 0)
+			return -1;
+	}
+}
+
+SN_EXPORT void
+ibv_ack_async_event(struct ibv_async_event *event)
+{
+	struct ibv_cq *cq = event->element.cq;
+	struct ibv_qp *qp = event->element.qp;
+
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		pthread_mutex_lock(&cq->mutex);
+		cq->async_events_completed++;
+		pthread_cond_signal(&cq->cond);
+		pthread_mutex_unlock(&cq->mutex);
+		return;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		pthread_mutex_lock(&qp->mutex);
+		qp->events_completed++;
+		pthread_cond_signal(&qp->cond);
+		pthread_mutex_unlock(&qp->mutex);
+		return;
+	default:
+		return;
+	}
+}
+
+/* ---- the watcher
+ * -------------------------------------------------------------------------------------------------- */
+
+static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sn_ctx *watched;
+
+static void
+look_at_port(struct sn_ctx *ctx)
+{
+	struct fab_port *port = sn_port(ctx);
+	uint32_t changes = atomic_load(&port->changes);
+	bool down = atomic_load(&port->down);
+	uint32_t n = changes - ctx->async.port_changes;
+
+	ctx->async.port_changes = changes;
+	if (n == 0)
+		return;
+	if (n % 2 == 0) /* there and back again while we slept */
+		sn_async_raise_port(ctx, down ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+	sn_async_raise_port(ctx, down ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE);
+}
+
+static void *
+watch(void *arg)
+{
+	struct sn_self self = *(struct sn_self *)arg;
+	struct fabric *f = self.fab;
+
+	atomic_store(&self.proc->tid, (uint32_t)syscall(SYS_gettid));
+	pthread_setname_np(pthread_self(), "softnic-watch");
+	for (;;) {
+		uint32_t seq = atomic_load(&f->event_seq);
+
+		pthread_mutex_lock(&watch_lock);
+		for (struct sn_ctx *c = watched; c; c = c->next) {
+			look_at_port(c);
+			sn_qp_poked(c);
+		}
+		pthread_mutex_unlock(&watch_lock);
+		syscall(SYS_futex, &f->event_seq, FUTEX_WAIT, seq, NULL, NULL, 0);
+	}
+
+	return NULL;
+}
+
+int
+sn_watch_start(void)
+{
+	pthread_attr_t at;
+	sigset_t all, old;
+	pthread_t t;
+	int r;
+
+	pthread_mutex_init(&watch_lock,
+			   NULL); /* also in a forked child, which has the parent's state of it */
+	watched = NULL;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_attr_init(&at);
+	pthread_attr_setdetachstate(&at, PTHREAD_CREATE_DETACHED);
+	r = pthread_create(&t, &at, watch, &sn_self);
+	pthread_attr_destroy(&at);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+
+	return -r;
+}
+
+void
+sn_watch_add(struct sn_ctx *ctx)
+{
+	pthread_mutex_lock(&watch_lock);
+	ctx->next = watched;
+	watched = ctx;
+	pthread_mutex_unlock(&watch_lock);
+}
+
+void
+sn_watch_remove(struct sn_ctx *ctx)
+{
+	struct sn_ctx **at = &watched;
+
+	pthread_mutex_lock(&watch_lock);
+	while (*at && *at != ctx)
+		at = &(*at)->next;
+	if (*at)
+		*at = ctx->next;
+	pthread_mutex_unlock(&watch_lock);
+}

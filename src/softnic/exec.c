@@ -1,0 +1,318 @@
+/*
+ * What the adapter does with one step of a work request: check it, find the far side on the fabric, copy.  On
+ * the engine thread, or on a posting or polling one (engine.c); holds no lock.  Every step looks everything
+ * up again, so a deregistration, a dead port or a dead process in the middle of a large transfer is noticed
+ * at the next step, as a real adapter notices it at the next packet.
+ */
+#include "softnic/softnic.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static enum sn_step
+fail(struct sn_outcome *out, enum ibv_wc_status status, enum sn_vendor vendor)
+{
+	out->status = (uint8_t)status;
+	out->vendor = (uint8_t)vendor;
+
+	return SN_STEP_FAIL;
+}
+
+/* No answer will come: what a dead or unreachable target looks like from here. */
+static enum sn_step
+drop(struct sn_outcome *out)
+{
+	out->status = IBV_WC_RETRY_EXC_ERR;
+	out->vendor = SN_VE_RETRY;
+
+	return SN_STEP_DROP;
+}
+
+/* ---- local side
+ * --------------------------------------------------------------------------------------------------- */
+
+static bool
+local_ok(const struct sn_qp *qp, const struct ibv_sge *s, bool write)
+{
+	const struct fab_mr *m = sn_find_own_mr(s->lkey);
+
+	return m && m->pd == qp->ex.qp_base.pd->handle && (!write || m->access & IBV_ACCESS_LOCAL_WRITE) &&
+	       s->addr >= m->iova && s->addr - m->iova <= m->len && s->length <= m->len - (s->addr - m->iova);
+}
+
+/* The part [off, off + len) of the work request's buffers.  Returns the number of pieces, -1 for a bad one.
+ */
+static int
+gather(const struct sn_qp *qp, const struct sn_wqe *w, uint64_t off, uint64_t len, struct iovec *iov)
+{
+	uint32_t at = (uint32_t)(w - qp->sq);
+	const struct ibv_sge *sge = qp->sge + (size_t)at * qp->cap.max_send_sge;
+	int n = 0;
+
+	if (w->is_inline) {
+		iov[0].iov_base = qp->inl + (size_t)at * qp->cap.max_inline_data + off;
+		iov[0].iov_len = len;
+		return 1;
+	}
+	for (uint32_t i = 0; i < w->sge_nr; i++) {
+		uint64_t take = sge[i].length;
+
+		if (!local_ok(qp, &sge[i], w->opcode == IBV_WR_RDMA_READ))
+			return -1;
+		if (off >= take) {
+			off -= take;
+			continue;
+		}
+		take = take - off < len ? take - off : len;
+		if (take) {
+			const struct fab_mr *m = sn_find_own_mr(sge[i].lkey);
+
+			if (!m)
+				return -1;
+			iov[n].iov_base = (void *)(uintptr_t)(m->va + (sge[i].addr - m->iova) + off);
+			iov[n++].iov_len = take;
+		}
+		len -= take;
+		off = 0;
+	}
+
+	return n;
+}
+
+/* EFAULT does not say which side was wrong: is every local page there? */
+static bool
+local_there(const struct iovec *iov, int n, bool write)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+	for (int i = 0; i < n; i++) {
+		uintptr_t from = (uintptr_t)iov[i].iov_base & ~(page - 1);
+		uintptr_t to = (uintptr_t)iov[i].iov_base + iov[i].iov_len;
+		int advice = write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+
+		if (madvise((void *)from, (to - from + page - 1) & ~(page - 1), advice) < 0 &&
+		    errno != EINVAL)
+			return false;
+	}
+
+	return true;
+}
+
+/* ---- far side
+ * ----------------------------------------------------------------------------------------------------- */
+
+static bool
+has_gid(const struct fab_port *port, const uint8_t gid[16])
+{
+	for (int i = 0; i < FAB_GIDS; i++) {
+		if (port->gid[i].type != FAB_GID_NONE && memcmp(port->gid[i].raw, gid, 16) == 0)
+			return true;
+	}
+
+	return false;
+}
+
+static bool
+ready(const struct sn_qp *qp, const struct fab_qp *t)
+{
+	uint32_t state = atomic_load(&t->state);
+
+	if (qp->type == FAB_QP_DCI)
+		return t->type == FAB_QP_DCT && state == IBV_QPS_RTR;
+
+	return t->type == FAB_QP_RC && atomic_load(&t->dest_qpn) == qp->qpn &&
+	       (state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD);
+}
+
+/* DONE: the target would accept the packets. */
+static enum sn_step
+find_target(const struct sn_qp *qp, const struct sn_wqe *w, int x, struct fab_qp **ret_t,
+	    struct sn_outcome *out)
+{
+	unsigned need = w->opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
+	struct fabric *f = sn_self.fab;
+	struct fab_qp *t;
+
+	if (atomic_load(&sn_port(qp->ctx)->down))
+		return drop(out);
+	t = sn_exec_find_qp(x, w->dctn);
+	if (!t || !ready(qp, t) || atomic_load(&f->port[t->dev].down) || !has_gid(&f->port[t->dev], w->dgid))
+		return drop(out);
+	if (qp->type == FAB_QP_DCI && t->dc_key != w->dc_key) {
+		/* What a real adapter answers is not known; silence is the default. */
+		fail(out, sn_conf.dckey_status, SN_VE_DC_KEY);
+		return sn_conf.dckey_status == IBV_WC_RETRY_EXC_ERR ? SN_STEP_DROP : SN_STEP_FAIL;
+	}
+	if (!(atomic_load(&t->access) & need))
+		return fail(out, IBV_WC_REM_INV_REQ_ERR, SN_VE_REM_INV);
+	*ret_t = t;
+
+	return SN_STEP_DONE;
+}
+
+static const struct fab_mr *
+find_memory(const struct sn_wqe *w, int x, const struct fab_qp *t)
+{
+	unsigned need = w->opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
+	const struct fab_mr *m = sn_exec_find_mr(x, w->rkey);
+
+	if (!m || atomic_load(&m->owner) != atomic_load(&t->owner) || m->pd != t->pd || !(m->access & need))
+		return NULL;
+	/* Neither sum below can wrap: the address is taken relative to the region first. */
+	if (w->raddr < m->iova || w->raddr - m->iova > m->len || w->total > m->len - (w->raddr - m->iova))
+		return NULL;
+
+	return m;
+}
+
+static bool
+target_lives(const struct fab_qp *t)
+{
+	uint32_t index = atomic_load(&t->owner) - 1;
+	const struct fab_proc *p = &sn_self.fab->proc[index];
+
+	/* tgkill, since the process may have become another program by execve. */
+	return sn_peer_alive(index, sn_now_ns(), true) &&
+	       (syscall(SYS_tgkill, p->pid, atomic_load(&p->tid), 0) == 0 || errno != ESRCH);
+}
+
+/* ---- the copy
+ * ----------------------------------------------------------------------------------------------------- */
+
+static void
+warn_perm(const struct fab_proc *p)
+{
+	static atomic_bool told;
+
+	if (!atomic_exchange(&told, true))
+		sn_warn("may not reach the memory of process %u (%s): softnic copies with process_vm_writev, "
+			"which needs the "
+			"same real uid and gid (or root) on this side, a dumpable target (prctl "
+			"PR_SET_DUMPABLE after "
+			"setuid), no kernel.yama.ptrace_scope above 1, no seccomp filter, one pid namespace; "
+			"the memlock "
+			"limit does not matter to it",
+			p->pid, p->comm);
+}
+
+static enum sn_step
+copy_error(int err, const struct fab_proc *p, const struct iovec *iov, int n, bool read,
+	   struct sn_outcome *out)
+{
+	switch (err) {
+	case ESRCH:
+		return drop(out);
+	case EPERM:
+		warn_perm(p);
+		return fail(out, IBV_WC_REM_OP_ERR, SN_VE_NO_PERM);
+	case EFAULT:
+		if (!local_there(iov, n, read))
+			return fail(out, IBV_WC_LOC_PROT_ERR, SN_VE_LOC_PROT);
+		return fail(out, IBV_WC_REM_OP_ERR, SN_VE_REM_OP);
+	default:
+		sn_warn("process_vm: %s", strerror(err));
+		return fail(out, IBV_WC_REM_OP_ERR, SN_VE_REM_OP);
+	}
+}
+
+/* Drops the first `done` bytes of a list. */
+static void
+advance(struct iovec **iov, int *n, size_t done)
+{
+	while (*n && done >= (*iov)->iov_len) {
+		done -= (*iov)->iov_len;
+		(*iov)++;
+		(*n)--;
+	}
+	if (*n && done) {
+		(*iov)->iov_base = (char *)(*iov)->iov_base + done;
+		(*iov)->iov_len -= done;
+	}
+}
+
+static enum sn_step
+copy(struct iovec *iov, int n, uint64_t to, size_t len, bool read, const struct fab_proc *p,
+     struct sn_outcome *out)
+{
+	struct fab_stats *st = &sn_self.proc->stats;
+	pid_t tid = (pid_t)atomic_load(&p->tid);
+	uint64_t start = sn_now_ns();
+	size_t left = len;
+	int err = 0;
+
+	while (left) {
+		struct iovec far = { .iov_base = (void *)(uintptr_t)to, .iov_len = left };
+		ssize_t r = read ? process_vm_readv(tid, iov, (unsigned long)n, &far, 1, 0)
+				 : process_vm_writev(tid, iov, (unsigned long)n, &far, 1, 0);
+
+		if (r <= 0) {
+			err = r ? errno : EFAULT;
+			break;
+		}
+		left -= (size_t)r;
+		to += (size_t)r;
+		if (left)
+			advance(&iov, &n, (size_t)r);
+	}
+	atomic_fetch_add_explicit(&st->copy_ns, sn_now_ns() - start, memory_order_relaxed);
+	atomic_fetch_add_explicit(read ? &st->read_bytes : &st->written_bytes, len - left,
+				  memory_order_relaxed);
+	out->moved = (uint32_t)len;
+
+	return err ? copy_error(err, p, iov, n, read, out) : SN_STEP_DONE;
+}
+
+/* ---- a step
+ * ------------------------------------------------------------------------------------------------------- */
+
+static enum sn_step
+step(const struct sn_qp *qp, const struct sn_wqe *w, int x, struct sn_outcome *out)
+{
+	uint64_t left = w->total - qp->off, len = left < SN_STEP_BYTES ? left : SN_STEP_BYTES;
+	bool read = w->opcode == IBV_WR_RDMA_READ;
+	struct iovec iov[SN_MAX_SGE];
+	const struct fab_mr *m;
+	struct fab_qp *t = NULL;
+	enum sn_step r;
+	uint32_t index;
+	int n;
+
+	n = gather(qp, w, qp->off, len, iov);
+	if (n < 0)
+		return fail(out, IBV_WC_LOC_PROT_ERR, SN_VE_LOC_PROT);
+	r = find_target(qp, w, x, &t, out);
+	if (r != SN_STEP_DONE)
+		return r;
+	if (w->total == 0) /* no memory is touched, so no rkey is checked; but somebody must answer */
+		return target_lives(t) ? SN_STEP_DONE : drop(out);
+	index = atomic_load(&t->owner) - 1;
+	if (index >= FAB_PROCS || !sn_peer_alive(index, sn_now_ns(), false))
+		return drop(out);
+	m = find_memory(w, x, t);
+	if (!m)
+		return fail(out, IBV_WC_REM_ACCESS_ERR, SN_VE_REM_ACCESS);
+	r = copy(iov, n, m->va + (w->raddr - m->iova) + qp->off, len, read, &sn_self.fab->proc[index], out);
+
+	return r == SN_STEP_DONE && len < left ? SN_STEP_MORE : r;
+}
+
+enum sn_step
+sn_exec_step(struct sn_qp *qp, const struct sn_wqe *w, struct sn_outcome *out)
+{
+	enum sn_step r;
+	int x;
+
+	if (w->opcode != IBV_WR_RDMA_WRITE && w->opcode != IBV_WR_RDMA_READ)
+		return fail(out, IBV_WC_LOC_QP_OP_ERR, SN_VE_LOC_OP);
+	if (w->opcode == IBV_WR_RDMA_READ && w->is_inline)
+		return fail(out, IBV_WC_LOC_QP_OP_ERR, SN_VE_LOC_OP);
+	if (w->total > SN_MAX_MSG)
+		return fail(out, IBV_WC_LOC_LEN_ERR, SN_VE_LOC_LEN);
+	x = sn_exec_enter();
+	r = step(qp, w, x, out);
+	sn_exec_leave(x);
+
+	return r;
+}

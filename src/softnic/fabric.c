@@ -1,0 +1,320 @@
+/*
+ * Mapping the fabric file and telling the living from the dead.  Linked into libibverbs.so.1 and into
+ * softnicctl; knows nothing of verbs.  Creation, the claim of a process slot and reaping happen under flock
+ * of the file; all else is atomics.
+ */
+#include "softnic/fabric.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <arpa/inet.h>
+
+static int
+complain(int r, const char *path, const char *what)
+{
+	fprintf(stderr, "softnic: %s: %s%s%s\n", path, what, r ? ": " : "", r ? strerror(-r) : "");
+	return r ? r : -EPROTO;
+}
+
+static void
+fab_dir(char *buf, size_t len)
+{
+	const char *e = getenv("SOFTNIC_DIR");
+
+	if (e && *e)
+		snprintf(buf, len, "%s", e);
+	else
+		snprintf(buf, len, "/dev/shm/softnic-%u", (unsigned)geteuid());
+}
+
+void
+fab_path(char *buf, size_t len)
+{
+	char dir[PATH_MAX - 16];
+
+	fab_dir(dir, sizeof(dir));
+	snprintf(buf, len, "%s/fabric", dir);
+}
+
+/* One address gives two rows, as on a real port: RoCE v1 and v2. */
+static void
+add_rows(struct fab_port *port, unsigned *at, const uint8_t raw[16])
+{
+	for (uint32_t t = FAB_GID_V1; t <= FAB_GID_V2 && *at < FAB_GIDS; t++) {
+		memcpy(port->gid[*at].raw, raw, 16);
+		port->gid[*at].type = t;
+		(*at)++;
+	}
+}
+
+static bool
+parse_addr(const char *s, uint8_t raw[16])
+{
+	memset(raw, 0, 16);
+	raw[10] = raw[11] = 0xff;
+	if (inet_pton(AF_INET, s, raw + 12) == 1)
+		return true;
+
+	return inet_pton(AF_INET6, s, raw) == 1;
+}
+
+/* Rows of one device: the link-local address, then the addresses of its part of SOFTNIC_GIDS or the default
+ * pair. */
+static void
+fill_gids(struct fab_port *port, unsigned dev, char *list)
+{
+	uint8_t raw[16] = {
+		0xfe, 0x80, [8] = 0x02, [9] = 0x00, [10] = 0x5e, [11] = 0xff, [12] = 0xfe, [14] = 0x01
+	};
+	char def[96], *save = NULL;
+	unsigned at = 0;
+
+	raw[15] = (uint8_t)dev;
+	add_rows(port, &at, raw);
+	if (!list || !*list) {
+		snprintf(def, sizeof(def), "127.0.0.%u,fd00:6761::%x", dev + 1, dev + 1);
+		list = def;
+	}
+	for (char *s = strtok_r(list, ", ", &save); s; s = strtok_r(NULL, ", ", &save)) {
+		if (parse_addr(s, raw))
+			add_rows(port, &at, raw);
+		else
+			fprintf(stderr, "softnic: SOFTNIC_GIDS: %s is no IP address\n", s);
+	}
+}
+
+static void
+fab_init(struct fabric *f)
+{
+	const char *env = getenv("SOFTNIC_GIDS");
+	char *gids = strdup(env ? env : ""), *rest = gids;
+
+	for (unsigned d = 0; d < FAB_DEVS; d++)
+		fill_gids(&f->port[d], d, rest ? strsep(&rest, ";") : NULL);
+	free(gids);
+	f->version = FAB_VERSION;
+	f->size = sizeof(*f);
+	atomic_store(&f->qp_next, FAB_QP_FIRST);
+	atomic_store(&f->mr_next, FAB_MR_FIRST);
+	atomic_store(&f->magic, FAB_MAGIC);
+}
+
+/* With the file locked: a new file is filled, an old one must be ours. */
+static int
+fab_map_locked(int fd, const char *path, struct fabric **ret_fab)
+{
+	struct stat st;
+	struct fabric *f;
+	bool fresh;
+
+	if (fstat(fd, &st) < 0)
+		return complain(-errno, path, "fstat");
+	fresh = st.st_size == 0;
+	if (fresh && ftruncate(fd, sizeof(*f)) < 0)
+		return complain(-errno, path, "ftruncate");
+	if (!fresh && (size_t)st.st_size != sizeof(*f))
+		return complain(0, path,
+				"has the size of another softnic version; `softnicctl reset` removes it");
+	f = mmap(NULL, sizeof(*f), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (f == MAP_FAILED)
+		return complain(-errno, path, "mmap");
+	if (fresh || atomic_load(&f->magic) == 0)
+		fab_init(f);
+	if (atomic_load(&f->magic) != FAB_MAGIC || f->version != FAB_VERSION || f->size != sizeof(*f)) {
+		munmap(f, sizeof(*f));
+		return complain(0, path,
+				"is no fabric of this softnic version; `softnicctl reset` removes it");
+	}
+	*ret_fab = f;
+
+	return 0;
+}
+
+static int
+fab_open(bool create, char *path, size_t len)
+{
+	char dir[PATH_MAX - 16];
+	bool named = getenv("SOFTNIC_DIR") && *getenv("SOFTNIC_DIR");
+	struct stat st;
+	int fd;
+
+	fab_dir(dir, sizeof(dir));
+	fab_path(path, len);
+	if (create && mkdir(dir, 0700) < 0 && errno != EEXIST)
+		return complain(-errno, dir, "cannot create the directory");
+	if (lstat(dir, &st) < 0)
+		return create ? complain(-errno, dir, "cannot look at the directory") : -errno;
+	if (!named && (!S_ISDIR(st.st_mode) || st.st_uid != geteuid()))
+		return complain(-EPERM, dir, "is not our own directory");
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT : 0), 0600);
+	if (fd < 0)
+		return create ? complain(-errno, path, "cannot open") : -errno;
+	/* A directory opened to others on purpose opens the file to the same ones. */
+	if (fstat(fd, &st) == 0 && st.st_size == 0 && st.st_uid == geteuid()) {
+		struct stat ds;
+
+		if (stat(dir, &ds) == 0 && fchmod(fd, ds.st_mode & 0666) < 0)
+			complain(-errno, path, "fchmod");
+	}
+
+	return fd;
+}
+
+int
+fab_map(bool create, struct fabric **ret_fab, int *ret_fd)
+{
+	char path[PATH_MAX];
+	int r, fd = fab_open(create, path, sizeof(path));
+
+	if (fd < 0)
+		return fd;
+	if (flock(fd, LOCK_EX) < 0) {
+		r = complain(-errno, path, "flock");
+	} else {
+		r = fab_map_locked(fd, path, ret_fab);
+		flock(fd, LOCK_UN);
+	}
+	if (r < 0)
+		close(fd);
+	else
+		*ret_fd = fd;
+
+	return r;
+}
+
+int
+fab_start_ticks(uint32_t pid, uint64_t *ret_ticks)
+{
+	char path[64], buf[1024], *p;
+	unsigned long long t;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, buf, sizeof(buf) - 1);
+	close(fd);
+	if (n <= 0)
+		return -ESRCH;
+	buf[n] = 0;
+	p = strrchr(buf, ')'); /* the name may hold anything, so count from its end */
+	for (int i = 0; p && i < 20; i++)
+		p = strchr(p + 1, ' ');
+	if (!p || sscanf(p, " %llu", &t) != 1)
+		return -EPROTO;
+	*ret_ticks = t;
+
+	return 0;
+}
+
+/*
+ * After SIGKILL /proc/pid/stat may show a zombie leader while another thread is still inside
+ * process_vm_writev.  A pidfd becomes readable only when the last thread is gone, so that is what we ask.
+ */
+bool
+fab_proc_alive(const struct fab_proc *p)
+{
+	struct pollfd pfd = { .events = POLLIN };
+	uint64_t ticks;
+	bool dead;
+
+	pfd.fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+	if (pfd.fd < 0)
+		return errno != ESRCH && errno != EINVAL;
+	dead = poll(&pfd, 1, 0) > 0;
+	close(pfd.fd);
+	if (!dead && fab_start_ticks(p->pid, &ticks) == 0 && ticks != p->start_ticks)
+		dead = true;
+
+	return !dead;
+}
+
+static bool
+in_use(const struct fabric *f, uint32_t key, enum fab_hz kind)
+{
+	uint32_t procs = atomic_load(&f->proc_high);
+
+	for (uint32_t i = 0; i < procs; i++) {
+		const struct fab_proc *p = &f->proc[i];
+		uint32_t n = atomic_load(&p->hz_high);
+
+		if (atomic_load(&p->state) != FAB_PROC_LIVE)
+			continue;
+		for (uint32_t x = 0; x < n; x++) {
+			if (atomic_load(&p->hz[x][kind]) == key)
+				return true;
+		}
+	}
+
+	return false;
+}
+
+/* Frees what process `index` left.  False if a transfer of somebody else still looks at a slot: then another
+ * time. */
+static bool
+reap_slots(struct fabric *f, uint32_t index)
+{
+	bool all = true;
+
+	for (uint32_t i = 0; i < FAB_QPS; i++) {
+		struct fab_qp *q = &f->qp[i];
+
+		if (atomic_load_explicit(&q->owner, memory_order_relaxed) != index + 1)
+			continue;
+		atomic_store(&q->qpn, 0);
+		if (in_use(f, (q->gen & 0xff) << 16 | i, FAB_HZ_QP))
+			all = false;
+		else
+			atomic_store(&q->owner, 0);
+	}
+	for (uint32_t i = 0; i < FAB_MRS; i++) {
+		struct fab_mr *m = &f->mr[i];
+
+		if (atomic_load_explicit(&m->owner, memory_order_relaxed) != index + 1)
+			continue;
+		atomic_store(&m->key, 0);
+		if (in_use(f, i << 8 | (m->gen & 0xff), FAB_HZ_MR))
+			all = false;
+		else
+			atomic_store(&m->owner, 0);
+	}
+
+	return all;
+}
+
+void
+fab_reap(struct fabric *f)
+{
+	uint32_t n = atomic_load(&f->proc_high);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct fab_proc *p = &f->proc[i];
+
+		if (atomic_load(&p->state) == FAB_PROC_LIVE && !fab_proc_alive(p))
+			atomic_store(&p->state, FAB_PROC_DEAD);
+		if (atomic_load(&p->state) == FAB_PROC_DEAD && reap_slots(f, i))
+			atomic_store(&p->state, FAB_PROC_FREE);
+	}
+}
+
+void
+fab_event(struct fabric *f)
+{
+	atomic_fetch_add(&f->event_seq, 1);
+	syscall(SYS_futex, &f->event_seq, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}

@@ -1,0 +1,155 @@
+/*
+ * The fabric: one sparse file that every process on the software NIC maps.  It is the wire, the switch and
+ * the part of each adapter that another adapter may see: processes, queue pairs, memory regions, port states.
+ *
+ * Owned by fabric.c; softnicctl maps it too.  Nothing in it is a pointer, nothing needs a lock between
+ * processes: a slot is claimed with a compare-and-swap of its owner, published by storing its key, and
+ * unpublished by clearing it. Who wants to use a slot publishes the key as a hazard word, then looks again;
+ * who unpublishes one waits until no live process has it as a hazard.  A crash on either side therefore needs
+ * no cleaning before others may go on.
+ */
+#ifndef SOFTNIC_FABRIC_H
+#define SOFTNIC_FABRIC_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FAB_MAGIC 0x3143494e54464f53ull /* "SOFTNIC1" */
+#define FAB_VERSION 1u
+
+enum {
+	FAB_PROCS = 256,
+	FAB_DEVS = 16,
+	FAB_GIDS = 16,
+	FAB_QPS = 1 << 16,
+	FAB_MRS = 1 << 16,
+	FAB_HZ = 64, /* executors of one process that may be inside a transfer at a time */
+	FAB_RULES = 16,
+	FAB_QP_FIRST = 64, /* the small queue pair numbers are special on a real adapter */
+	FAB_MR_FIRST = 1,
+};
+
+enum fab_proc_state { FAB_PROC_FREE, FAB_PROC_LIVE, FAB_PROC_DEAD };
+enum fab_qp_type { FAB_QP_RC = 1, FAB_QP_DCI, FAB_QP_DCT };
+enum fab_gid_type { FAB_GID_NONE, FAB_GID_V1, FAB_GID_V2 };
+enum fab_hz { FAB_HZ_QP, FAB_HZ_MR, FAB_HZ_NR };
+
+struct fab_gid {
+	uint8_t raw[16];
+	uint32_t type; /* enum fab_gid_type */
+	uint32_t reserved[3];
+};
+
+struct fab_port {
+	_Atomic uint32_t down;
+	_Atomic uint32_t
+		changes; /* goes up with each change of down, so that a quick flap is seen as two events */
+	uint32_t reserved[6];
+	struct fab_gid gid[FAB_GIDS];
+};
+
+/* What a process did as initiator.  softnicctl stats prints it. */
+struct fab_stats {
+	_Atomic uint64_t written_bytes;
+	_Atomic uint64_t read_bytes;
+	_Atomic uint64_t ops;
+	_Atomic uint64_t errors;
+	_Atomic uint64_t copy_ns;
+	uint64_t reserved[3];
+};
+
+struct fab_proc {
+	_Atomic uint32_t state; /* enum fab_proc_state */
+	uint32_t pid;
+	_Atomic uint32_t
+		tid; /* a thread that lives as long as the process has memory; process_vm_* goes to it */
+	_Atomic uint32_t hz_high;
+	uint64_t start_ticks; /* of the process; with pid it is an identity */
+	uint64_t serial;      /* unique in this fabric, so that caches notice a reused slot */
+	char comm[16];
+	uint32_t reserved[20];
+	struct fab_stats stats;
+	_Atomic uint32_t hz[FAB_HZ][FAB_HZ_NR];
+};
+
+struct fab_qp {
+	_Atomic uint32_t qpn;   /* generation << 16 | index; 0 when nobody may reach it */
+	_Atomic uint32_t owner; /* process index + 1; 0 is a free slot */
+	uint32_t gen;
+	uint32_t type; /* enum fab_qp_type */
+	uint32_t pd;
+	uint32_t dev;
+	_Atomic uint32_t state; /* enum ibv_qp_state */
+	_Atomic uint32_t access;
+	_Atomic uint32_t dest_qpn;
+	_Atomic uint32_t poke; /* softnicctl qp N fatal: the owner raises the event and clears it */
+	uint64_t dc_key;
+	uint64_t reserved[2];
+};
+
+struct fab_mr {
+	_Atomic uint32_t key; /* index << 8 | generation; 0 when nobody may reach it */
+	_Atomic uint32_t owner;
+	uint32_t gen;
+	uint32_t pd;
+	uint32_t access;
+	uint32_t dev;
+	uint64_t iova;
+	uint64_t va;
+	uint64_t len;
+	uint64_t reserved[2];
+};
+
+/* Room for fault rules; nothing reads it yet. */
+struct fab_rule {
+	_Atomic uint64_t word[32];
+};
+
+struct fabric {
+	_Atomic uint64_t magic;
+	uint32_t version;
+	uint32_t reserved0;
+	uint64_t size;
+	_Atomic uint64_t serial;
+	_Atomic uint32_t event_seq; /* futex: the watcher of every process waits on it */
+	_Atomic uint32_t proc_high;
+	_Atomic uint32_t qp_next;
+	_Atomic uint32_t mr_next;
+	uint64_t reserved[10];
+	struct fab_port port[FAB_DEVS];
+	struct fab_rule rule[FAB_RULES];
+	struct fab_proc proc[FAB_PROCS];
+	struct fab_qp qp[FAB_QPS];
+	struct fab_mr mr[FAB_MRS];
+};
+
+_Static_assert(sizeof(struct fab_gid) == 32, "fabric layout");
+_Static_assert(sizeof(struct fab_port) == 32 + 32 * FAB_GIDS, "fabric layout");
+_Static_assert(sizeof(struct fab_stats) == 64, "fabric layout");
+_Static_assert(sizeof(struct fab_proc) == 192 + 8 * FAB_HZ, "fabric layout");
+_Static_assert(sizeof(struct fab_qp) == 64, "fabric layout");
+_Static_assert(sizeof(struct fab_mr) == 64, "fabric layout");
+_Static_assert(sizeof(struct fab_rule) == 256, "fabric layout");
+_Static_assert(offsetof(struct fabric, port) == 128, "fabric layout");
+
+/*
+ * Mapping.  fab_map() finds the directory (SOFTNIC_DIR or /dev/shm/softnic-<uid>), creates what is missing
+ * when asked and checks magic, version and size under flock.  0 or -errno, with one line on stderr that says
+ * what is wrong. fab_path() gives the path of the file.  Any thread.
+ */
+int fab_map(bool create, struct fabric **ret_fab, int *ret_fd);
+void fab_path(char *buf, size_t len);
+
+/* The directory's files belong to processes that are gone?  Free them.  Call with the file locked. */
+void fab_reap(struct fabric *f);
+
+/* True while any thread of the process may still be inside a copy; false once it is dead for good. */
+bool fab_proc_alive(const struct fab_proc *p);
+int fab_start_ticks(uint32_t pid, uint64_t *ret_ticks);
+
+/* Wakes every watcher after a change of a port or a poke. */
+void fab_event(struct fabric *f);
+
+#endif

@@ -1,0 +1,383 @@
+/*
+ * Objects of the software mlx5 device and the calls between its files.  Private to src/softnic: the world
+ * sees only <infiniband/verbs.h> and <infiniband/mlx5dv.h>.
+ *
+ * Locks, outermost first; never take one to the left while holding one to the right:
+ *
+ *     qp->post_lock -> qp->lock -> cq->lock -> channel->lock
+ *                      qp->lock -> ctx->lock (leaf), async.lock (leaf)
+ *
+ * qp->post_lock is held by the application's thread from wr_start to wr_complete; cq->poll_lock from
+ * start_poll to end_poll, and is never wanted by anybody else.  No lock is held across a copy: qp->busy says
+ * that one is running.
+ */
+#ifndef SOFTNIC_SOFTNIC_H
+#define SOFTNIC_SOFTNIC_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <infiniband/verbs.h>
+#include <infiniband/mlx5dv.h>
+#include "softnic/fabric.h"
+
+#define SN_EXPORT __attribute__((visibility("default")))
+
+/* Our own mistakes; stays on in release. */
+#define sn_check(x) ((x) ? (void)0 : sn_check_failed(#x, __FILE__, __LINE__))
+_Noreturn void sn_check_failed(const char *what, const char *file, int line);
+
+enum {
+	SN_MAX_SGE = 30,
+	SN_MAX_WR = 32768,
+	SN_MAX_INLINE = 1024,
+	SN_MAX_CQE = 4194303,
+	SN_MAX_RD_ATOM = 16,
+	SN_STEP_BYTES =
+		1 << 20, /* most bytes of one process_vm_* call, and between two looks at a queue's state */
+};
+#define SN_MAX_MSG 0x40000000u
+
+/* Vendor syndromes, as far as they are known from a real adapter (softnic's own ones are above 0xf0). */
+enum sn_vendor {
+	SN_VE_RETRY = 0x81,
+	SN_VE_REM_ACCESS = 0x88,
+	SN_VE_REM_OP = 0x89,
+	SN_VE_REM_INV = 0x8a,
+	SN_VE_DC_KEY = 0x8c,
+	SN_VE_LOC_PROT = 0x51,
+	SN_VE_LOC_LEN = 0x52,
+	SN_VE_LOC_OP = 0x68,
+	SN_VE_FLUSH = 0xf9,
+	SN_VE_NO_PERM = 0xfe,
+};
+
+/* ---- settings and the process: device.c, fabric.c
+ * ---------------------------------------------------------------- */
+
+struct sn_conf {
+	unsigned devices_nr;
+	bool run_inline;   /* SOFTNIC_EXEC=inline */
+	int64_t assist_ns; /* < 0: no poll assist */
+	int64_t retry_ns;  /* < 0: from the queue pair's timeout and retry_cnt */
+	int dckey_status;  /* enum ibv_wc_status */
+	bool debug;
+	bool no_hazard; /* negative control of the stress test */
+};
+extern struct sn_conf sn_conf;
+
+/* This process on the fabric; NULL until the first device list. */
+struct sn_self {
+	struct fabric *fab;
+	struct fab_proc *proc;
+	uint32_t index;
+	int fd;
+};
+extern struct sn_self sn_self;
+
+int sn_attach(void); /* maps the fabric and claims a process slot, once; 0 or -errno */
+void sn_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void sn_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+uint64_t sn_now_ns(void);
+uint32_t sn_pow2(uint32_t n); /* smallest power of two that is not below n */
+
+/* Slots.  Claim returns NULL when the table is full. */
+struct fab_qp *sn_qp_claim(uint32_t *ret_qpn);
+struct fab_mr *sn_mr_claim(uint32_t *ret_key);
+/* Clears the key, waits until no live process can still be using it, frees the slot. */
+void sn_qp_release(struct fab_qp *q, uint32_t qpn);
+void sn_mr_release(struct fab_mr *m, uint32_t key);
+
+/* An executor is a thread inside one step of one work request; while it is, its hazard words are its own. */
+int sn_exec_enter(void);
+void sn_exec_leave(int x);
+struct fab_qp *sn_exec_find_qp(int x,
+			       uint32_t qpn); /* NULL: no such queue pair.  Else protected until leave */
+struct fab_mr *sn_exec_find_mr(int x, uint32_t rkey); /* the same */
+struct fab_mr *sn_find_own_mr(uint32_t lkey); /* of this process; protected by the executor's sequence */
+/* Waits until every executor that was inside a step has left it. */
+void sn_exec_quiesce(void);
+/* Is the process behind this slot there?  A verdict up to 1 ms old will do unless exact. */
+bool sn_peer_alive(uint32_t index, uint64_t now_ns, bool exact);
+
+/* ---- device and context
+ * ------------------------------------------------------------------------------------------ */
+
+struct sn_dev {
+	struct ibv_device dev; /* first: programs hold a pointer to it */
+	uint32_t index;
+	__be64 guid;
+};
+
+/* A descriptor that is readable exactly while a queue is not empty.  Both channels are built on it. */
+struct sn_flag {
+	int fd;
+	bool set;
+};
+int sn_flag_init(struct sn_flag *fl);
+void sn_flag_fini(struct sn_flag *fl);
+void sn_flag_set(struct sn_flag *fl, bool on); /* under the lock of the queue it speaks for */
+int sn_flag_wait(const struct sn_flag *fl,
+		 int fd); /* 0, or -1 with errno, EAGAIN on a non-blocking descriptor */
+
+struct sn_event {
+	struct sn_event *next;
+	struct ibv_async_event ev;
+};
+
+struct sn_async {
+	pthread_mutex_t lock;
+	struct sn_flag flag;
+	struct sn_event *first, **last;
+	uint32_t port_changes; /* fab_port.changes we have told the application about */
+};
+
+struct sn_qp;
+
+struct sn_ctx {
+	struct verbs_context v; /* ends in the ibv_context that programs hold */
+	struct sn_dev *dev;
+	struct sn_ctx *next; /* list of open contexts, for the watcher */
+	struct sn_async async;
+	_Atomic uint32_t pd_next;
+	/* The engine: engine.c.  All under lock, but runq_nr may be read without. */
+	pthread_mutex_t lock;
+	pthread_cond_t wake;  /* the engine thread waits here */
+	pthread_cond_t unpin; /* destroy_qp waits here */
+	pthread_t thread;
+	bool thread_on, idle, stop;
+	struct sn_qp *qps; /* all queue pairs of the context */
+	struct sn_qp *run_first, *run_last;
+	_Atomic uint32_t runq_nr;
+	struct sn_qp **heap; /* by park_until_ns */
+	uint32_t heap_nr, heap_max;
+};
+
+static inline struct sn_ctx *
+sn_ctx(struct ibv_context *c)
+{
+	return (struct sn_ctx *)((char *)c - offsetof(struct sn_ctx, v.context));
+}
+
+static inline struct fab_port *
+sn_port(const struct sn_ctx *ctx)
+{
+	return &sn_self.fab->port[ctx->dev->index];
+}
+
+struct sn_pd {
+	struct ibv_pd pd;
+	_Atomic uint32_t uses;
+};
+
+struct sn_ah {
+	struct ibv_ah ah;
+	uint8_t dgid[16];
+};
+
+struct sn_mr {
+	struct ibv_mr mr;
+	struct fab_mr *slot;
+};
+
+void sn_ctx_ops(struct sn_ctx *ctx); /* fills the tables that inline functions call through */
+int sn_fill_port(struct sn_ctx *ctx, uint8_t port, struct ibv_port_attr *ret_attr);
+
+/* ---- completion queues: cq.c, event.c
+ * ----------------------------------------------------------------------------- */
+
+struct sn_cqe {
+	uint64_t wr_id;
+	uint64_t ts_ns;
+	struct sn_qp *qp;
+	uint32_t sq_upto; /* send queue slots up to here return when this is polled */
+	uint32_t qpn;
+	uint32_t vendor;
+	uint32_t byte_len;
+	uint8_t status;
+	uint8_t opcode;
+	bool is_recv;
+};
+
+struct sn_chan {
+	struct ibv_comp_channel chan; /* chan.fd is flag.fd */
+	pthread_mutex_t lock;
+	struct sn_flag flag;
+	struct sn_cq *first, **last; /* queues with an event to fetch */
+};
+
+struct sn_cq {
+	struct ibv_cq_ex ex; /* begins like ibv_cq */
+	struct sn_ctx *ctx;
+	pthread_mutex_t poll_lock;
+	bool single_threaded;
+	struct sn_cqe cur; /* between start_poll and end_poll */
+	pthread_mutex_t lock;
+	struct sn_cqe *ring;
+	uint32_t mask;
+	_Atomic uint32_t head, tail; /* producers move head */
+	int armed;                   /* 0, 1 any, 2 errors and solicited only */
+	bool overrun;
+	_Atomic uint32_t users; /* queue pairs and receive queues on it */
+	/* under the channel's lock */
+	struct sn_cq *ev_next;
+	uint32_t ev_waiting, ev_got;
+	uint32_t async_got; /* under the context's async lock */
+};
+
+bool sn_cq_push(struct sn_cq *cq, const struct sn_cqe *e); /* false: overrun, the entry is lost */
+void sn_cq_purge(struct sn_cq *cq, const struct sn_qp *qp);
+void sn_chan_notify(struct sn_chan *ch, struct sn_cq *cq);
+void sn_chan_forget(struct sn_chan *ch, struct sn_cq *cq);
+struct ibv_cq_ex *sn_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *a);
+int sn_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int sn_req_notify(struct ibv_cq *cq, int solicited_only);
+
+/* Asynchronous events: event.c. */
+int sn_async_init(struct sn_ctx *ctx);
+void sn_async_fini(struct sn_ctx *ctx);
+void sn_async_raise(struct sn_ctx *ctx, enum ibv_event_type type, void *element);
+void sn_async_raise_port(struct sn_ctx *ctx, enum ibv_event_type type);
+void sn_async_forget(struct sn_ctx *ctx, const void *element); /* events not yet fetched */
+
+/* The watcher: one thread per process.  It delivers port events and is the thread that process_vm_*
+ * addresses. */
+int sn_watch_start(void);
+void sn_watch_add(struct sn_ctx *ctx);
+void sn_watch_remove(struct sn_ctx *ctx);
+
+/* ---- queue pairs: qp.c, state.c, wr.c, recv.c
+ * ---------------------------------------------------------------------- */
+
+struct sn_wqe {
+	uint64_t wr_id;
+	uint64_t raddr;
+	uint64_t dc_key;
+	uint64_t total; /* bytes */
+	uint32_t rkey;
+	uint32_t dctn; /* target queue pair; of an RC one filled in when it is run */
+	uint8_t dgid[16];
+	uint8_t opcode; /* enum ibv_wr_opcode */
+	bool signaled;
+	bool is_inline;
+	bool has_dc;
+	uint32_t sge_nr;
+};
+
+struct sn_rq { /* receive queue of a queue pair, or a shared one */
+	pthread_mutex_t lock;
+	uint64_t *wr_id;
+	uint32_t depth, head, tail;
+	uint32_t max_sge;
+};
+
+struct sn_srq {
+	struct ibv_srq srq;
+	struct sn_rq rq;
+	uint32_t limit, num;
+	_Atomic uint32_t users;
+};
+
+struct sn_qp {
+	struct ibv_qp_ex ex; /* begins with the ibv_qp that programs hold */
+	struct mlx5dv_qp_ex dv;
+	struct sn_ctx *ctx;
+	enum fab_qp_type type;
+	struct fab_qp *slot;
+	uint32_t qpn; /* slot's number, also while ex.qp_base.qp_num of a DCT is still 0 */
+	bool has_ex;
+	bool sig_all;
+	struct ibv_qp_cap cap;
+	uint64_t send_ops;
+
+	/* Building, under post_lock. */
+	pthread_mutex_t post_lock;
+	uint32_t build_nr;
+	int build_err;
+
+	/* The send queue: slots [freed, head) are taken, [next, head) wait or run. */
+	pthread_mutex_t lock;
+	pthread_cond_t quiet; /* busy went false */
+	struct sn_wqe *sq;
+	struct ibv_sge *sge;
+	uint8_t *inl;
+	uint32_t depth, mask;
+	uint32_t head, next;
+	_Atomic uint32_t freed;
+	uint64_t off; /* bytes of the work request at next that are done */
+	bool busy, parked;
+	uint64_t give_up_ns; /* of the work request at next; 0: no drop seen yet */
+	enum ibv_qp_state state;
+	struct ibv_qp_attr attr;
+	struct sn_rq rq;
+	bool sqd_notify;
+
+	/* Under ctx->lock. */
+	struct sn_qp *all_next, **all_at;
+	struct sn_qp *run_next;
+	bool queued;
+	uint64_t queued_ns;
+	uint32_t pins;
+	uint64_t park_until_ns;
+	int32_t heap_at; /* -1: not in the heap */
+	uint32_t async_got;
+};
+
+static inline struct sn_qp *
+sn_qp(struct ibv_qp *qp)
+{
+	return (struct sn_qp *)qp;
+}
+
+SN_EXPORT struct ibv_qp *softnic_create_qp(struct ibv_context *context, struct ibv_qp_init_attr_ex *a,
+					   struct mlx5dv_qp_init_attr *m);
+SN_EXPORT struct mlx5dv_qp_ex *softnic_qp_dv(struct ibv_qp_ex *qp);
+SN_EXPORT bool softnic_is_ours(struct ibv_device *device);
+struct ibv_qp *sn_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a);
+
+int sn_qp_check_modify(const struct sn_qp *qp, const struct ibv_qp_attr *a, int mask,
+		       enum ibv_qp_state *ret_new); /* 0 or errno: state.c */
+void sn_qp_to_err(struct sn_qp *qp);                /* under qp->lock: state.c */
+void sn_qp_poked(struct sn_ctx *ctx);               /* by the watcher: state.c */
+void sn_wr_ops(struct sn_qp *qp);                   /* fills the builders: wr.c */
+int sn_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int sn_rq_init(struct sn_rq *rq, uint32_t depth, uint32_t max_sge);
+void sn_rq_fini(struct sn_rq *rq);
+void sn_rq_flush(struct sn_qp *qp); /* under qp->lock */
+void sn_rq_drop(struct sn_rq *rq);
+int sn_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int sn_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+struct ibv_srq *sn_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *a);
+int sn_get_srq_num(struct ibv_srq *srq, uint32_t *num);
+
+/* ---- running work: engine.c, exec.c
+ * -------------------------------------------------------------------------------- */
+
+enum sn_step { SN_STEP_MORE, SN_STEP_DONE, SN_STEP_DROP, SN_STEP_FAIL };
+
+struct sn_outcome {
+	uint8_t status; /* enum ibv_wc_status; for DROP the one to report when retries are used up */
+	uint8_t vendor;
+	uint32_t moved; /* bytes, of MORE and DONE */
+};
+
+/* One step, at most SN_STEP_BYTES, of the work request at qp->next.  Called with qp->busy set and no lock
+ * held. */
+enum sn_step sn_exec_step(struct sn_qp *qp, const struct sn_wqe *w, struct sn_outcome *ret_out);
+
+int sn_engine_start(struct sn_ctx *ctx); /* once; 0 or -errno */
+void sn_engine_stop(struct sn_ctx *ctx);
+void sn_engine_kick(struct sn_qp *qp);   /* under qp->lock: there may be work */
+void sn_engine_unpark(struct sn_qp *qp); /* under qp->lock */
+void sn_engine_forget(struct sn_qp *qp); /* no lock: the engine holds no pointer to it after this */
+void sn_engine_unpin(struct sn_qp *qp);  /* no lock; pins go up under ctx->lock */
+bool sn_engine_assist(struct sn_ctx *ctx);
+void sn_qp_run(struct sn_qp *qp, unsigned steps); /* under qp->lock, which it drops during copies */
+
+#endif

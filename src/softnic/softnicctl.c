@@ -1,0 +1,268 @@
+/*
+ * softnicctl: looks at the fabric of the software NIC and changes it from outside while programs run on it.
+ * Needs no verbs: it maps the same file.  softnicctl(8) describes the commands.
+ */
+#include "softnic/fabric.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+static int
+usage(void)
+{
+	fputs("usage: softnicctl port DEV up|down     DEV is mlx5_0, mlx5_1, ... or its number\n"
+	      "       softnicctl port DEV             say which it is\n"
+	      "       softnicctl stats [--json] [PID] what each process moved, as initiator\n"
+	      "       softnicctl qp QPN fatal         break a queue pair: it goes to ERR, its owner gets the "
+	      "event\n"
+	      "       softnicctl reset [-f]           remove the fabric (also: clean); -f even if processes "
+	      "use it\n"
+	      "SOFTNIC_DIR names the directory, by default /dev/shm/softnic-<uid>.\n",
+	      stderr);
+	return 2;
+}
+
+static int
+open_fabric(struct fabric **ret_f, int *ret_fd)
+{
+	char path[PATH_MAX];
+	int r = fab_map(false, ret_f, ret_fd);
+
+	if (r == -ENOENT) {
+		fab_path(path, sizeof(path));
+		fprintf(stderr, "softnicctl: %s: no fabric there; has a program run on it?\n", path);
+	} else if (r == -EACCES || r == -EPERM) {
+		fab_path(path, sizeof(path));
+		fprintf(stderr, "softnicctl: %s: %s\n", path, strerror(-r));
+	}
+
+	return r;
+}
+
+/* ---- port
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+static int
+parse_dev(const char *s)
+{
+	char *end;
+	long v;
+
+	if (strncmp(s, "mlx5_", 5) == 0)
+		s += 5;
+	v = strtol(s, &end, 10);
+
+	return *s == 0 || *end || v < 0 || v >= FAB_DEVS ? -1 : (int)v;
+}
+
+static int
+cmd_port(int argc, char **argv)
+{
+	struct fabric *f = NULL;
+	int fd, dev = argc > 0 ? parse_dev(argv[0]) : -1;
+	uint32_t down;
+
+	if (dev < 0 || argc > 2 || (argc == 2 && strcmp(argv[1], "up") && strcmp(argv[1], "down")))
+		return usage();
+	if (open_fabric(&f, &fd) < 0)
+		return 1;
+	if (argc == 1) {
+		printf("mlx5_%d %s\n", dev, atomic_load(&f->port[dev].down) ? "down" : "up");
+		return 0;
+	}
+	down = strcmp(argv[1], "down") == 0;
+	if (atomic_exchange(&f->port[dev].down, down) != down) {
+		atomic_fetch_add(&f->port[dev].changes, 1);
+		fab_event(f);
+	}
+
+	return 0;
+}
+
+/* ---- stats
+ * -------------------------------------------------------------------------------------------------------- */
+
+struct counts {
+	unsigned qps, mrs;
+};
+
+static void
+count(struct fabric *f, uint32_t index, struct counts *c)
+{
+	for (uint32_t i = 0; i < FAB_QPS; i++)
+		c->qps += atomic_load_explicit(&f->qp[i].owner, memory_order_relaxed) == index + 1;
+	for (uint32_t i = 0; i < FAB_MRS; i++)
+		c->mrs += atomic_load_explicit(&f->mr[i].owner, memory_order_relaxed) == index + 1;
+}
+
+static unsigned long long
+get(const _Atomic uint64_t *v)
+{
+	return (unsigned long long)atomic_load(v);
+}
+
+static void
+print_json_string(const char *s)
+{
+	putchar('"');
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+
+		if (c == '"' || c == '\\')
+			printf("\\%c", c);
+		else if (c < 0x20 || c >= 0x7f)
+			printf("\\u%04x", c);
+		else
+			putchar(c);
+	}
+	putchar('"');
+}
+
+static void
+print_proc(struct fabric *f, uint32_t i, bool json, bool first)
+{
+	const struct fab_proc *p = &f->proc[i];
+	const struct fab_stats *s = &p->stats;
+	bool alive = fab_proc_alive(p);
+	struct counts c = { 0 };
+
+	count(f, i, &c);
+	if (!json) {
+		printf("%-8u %-15s %5s %6u %6u %15llu %15llu %10llu %8llu %12.3f\n", p->pid, p->comm,
+		       alive ? "yes" : "no", c.qps, c.mrs, get(&s->written_bytes), get(&s->read_bytes),
+		       get(&s->ops), get(&s->errors), (double)get(&s->copy_ns) / 1e6);
+		return;
+	}
+	printf("%s{\"pid\":%u,\"comm\":", first ? "" : ",", p->pid);
+	print_json_string(p->comm);
+	printf(",\"alive\":%s,\"qps\":%u,\"mrs\":%u,\"written_bytes\":%llu,\"read_bytes\":%llu,\"ops\":%llu,"
+	       "\"errors\":%llu,\"copy_ns\":%llu}",
+	       alive ? "true" : "false", c.qps, c.mrs, get(&s->written_bytes), get(&s->read_bytes),
+	       get(&s->ops), get(&s->errors), get(&s->copy_ns));
+}
+
+static int
+cmd_stats(int argc, char **argv)
+{
+	struct fabric *f = NULL;
+	bool json = false, first = true;
+	unsigned long pid = 0;
+	int fd;
+
+	for (int i = 0; i < argc; i++) {
+		char *end;
+
+		if (strcmp(argv[i], "--json") == 0) {
+			json = true;
+			continue;
+		}
+		pid = strtoul(argv[i], &end, 10);
+		if (*end || pid == 0)
+			return usage();
+	}
+	if (open_fabric(&f, &fd) < 0)
+		return 1;
+	if (json)
+		putchar('[');
+	else
+		printf("%-8s %-15s %5s %6s %6s %15s %15s %10s %8s %12s\n", "PID", "COMM", "ALIVE", "QPS",
+		       "MRS", "WRITTEN-BYTES", "READ-BYTES", "OPS", "ERRORS", "COPY-MS");
+	for (uint32_t i = 0; i < atomic_load(&f->proc_high); i++) {
+		if (atomic_load(&f->proc[i].state) == FAB_PROC_FREE || (pid && f->proc[i].pid != pid))
+			continue;
+		print_proc(f, i, json, first);
+		first = false;
+	}
+	if (json)
+		puts("]");
+
+	return pid && first ? 1 : 0;
+}
+
+/* ---- qp, reset
+ * ---------------------------------------------------------------------------------------------------- */
+
+static int
+cmd_qp(int argc, char **argv)
+{
+	struct fabric *f = NULL;
+	char *end;
+	int fd;
+
+	if (argc != 2 || strcmp(argv[1], "fatal") != 0)
+		return usage();
+	unsigned long qpn = strtoul(argv[0], &end, 0);
+
+	if (*end || qpn == 0 || qpn > 0xffffff)
+		return usage();
+	if (open_fabric(&f, &fd) < 0)
+		return 1;
+	struct fab_qp *q = &f->qp[qpn % FAB_QPS];
+
+	/* A DCI is never published under its number, so its slot is known by owner and generation. */
+	if (atomic_load(&q->owner) == 0 || (q->gen & 0xff) != qpn >> 16) {
+		fprintf(stderr, "softnicctl: no queue pair %#lx\n", qpn);
+		return 1;
+	}
+	atomic_store(&q->poke, 1);
+	fab_event(f);
+
+	return 0;
+}
+
+static int
+cmd_reset(int argc, char **argv)
+{
+	bool force = argc == 1 && strcmp(argv[0], "-f") == 0;
+	char path[PATH_MAX];
+	struct fabric *f = NULL;
+	int fd, used = 0;
+
+	if (argc && !force)
+		return usage();
+	fab_path(path, sizeof(path));
+	if (!force && fab_map(false, &f, &fd) == 0) {
+		for (uint32_t i = 0; i < atomic_load(&f->proc_high); i++)
+			used += atomic_load(&f->proc[i].state) == FAB_PROC_LIVE &&
+				fab_proc_alive(&f->proc[i]);
+		if (used) {
+			fprintf(stderr, "softnicctl: %s: %d process%s on it; -f removes it under them\n",
+				path, used, used == 1 ? " is" : "es are");
+			return 1;
+		}
+	}
+	if (unlink(path) < 0 && errno != ENOENT) {
+		fprintf(stderr, "softnicctl: %s: %s\n", path, strerror(errno));
+		return 1;
+	}
+	*strrchr(path, '/') = 0;
+	if (!getenv("SOFTNIC_DIR"))
+		rmdir(path); /* ours, and gone unless somebody keeps something else there */
+
+	return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*run)(int argc, char **argv);
+	} cmds[] = {
+		{ "port", cmd_port },   { "stats", cmd_stats }, { "qp", cmd_qp },
+		{ "reset", cmd_reset }, { "clean", cmd_reset },
+	};
+
+	for (size_t i = 0; argc > 1 && i < sizeof(cmds) / sizeof(cmds[0]); i++) {
+		if (strcmp(argv[1], cmds[i].name) == 0)
+			return cmds[i].run(argc - 2, argv + 2);
+	}
+
+	return usage();
+}
