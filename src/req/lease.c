@@ -1,0 +1,107 @@
+/*
+ * Getting what a tokened transfer needs, in the one order there is: ticket, then channel.  The pieces come in xfer/.
+ * Ends in the step `next`, in a decline (the step `declined`), or in a fault.
+ */
+#include "req/req_int.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+
+static enum verdict leased(struct req *rq);
+
+/* The two ways on are few and fixed, so they are told apart by the operation instead of being kept. */
+static step_fn
+next_of(const struct req *rq)
+{
+	return rq->target.op == OP_GET_OBJECT ? get_leased : put_leased;
+}
+
+static step_fn
+declined_of(const struct req *rq)
+{
+	return rq->target.op == OP_GET_OBJECT ? get_declined : put_declined;
+}
+
+static void
+on_lease(struct chan_lease *ls)
+{
+	struct req *rq = container_of(ls, struct req, lease);
+
+	rq->lease_waiting = false;
+	if (ls->result == 0)
+		rq->lease_held = true;
+	req_wake(rq);
+}
+
+static enum verdict
+lease_answer(struct req *rq, int r)
+{
+	switch (r) {
+	case 0:
+		return req_go(rq, next_of(rq));
+	case -EOPNOTSUPP:
+		rq->reason = rq->lease.reason;
+		return req_go(rq, declined_of(rq));
+	case -EINVAL:
+		return req_fail(rq, FAULT_BAD_TOKEN, "The token's address form does not fit the server's network.");
+	case -EAGAIN:
+		return req_fail(rq, FAULT_BUSY, NULL);
+	default:
+		return req_fail(rq, FAULT_INTERNAL, NULL);
+	}
+}
+
+static enum verdict
+ticketed(struct req *rq)
+{
+	int r;
+
+	if (!rq->xfer.have_ticket)
+		return req_wait(rq, "ticket", ticketed);
+	rq->lease.done = on_lease;
+	r = chan_lease_get(rq->rs->env.chan, &rq->lease, &rq->target.token, (struct sockaddr *)&rq->local);
+	if (r == 0) {
+		rq->lease_waiting = true;
+		return req_wait(rq, "lease", leased);
+	}
+	if (r > 0)
+		rq->lease_held = true;
+	return lease_answer(rq, r > 0 ? 0 : r);
+}
+
+static enum verdict
+leased(struct req *rq)
+{
+	if (rq->lease_waiting)
+		return req_wait(rq, "lease", leased);
+	return lease_answer(rq, rq->lease.result);
+}
+
+enum verdict
+lease_start(struct req *rq)
+{
+	int r;
+
+	/* A family that is recognised and not served never reaches the wire (transports.md 6.1). */
+	if (rq->target.token_family_declined) {
+		rq->reason = CHAN_FAMILY;
+		return req_go(rq, declined_of(rq));
+	}
+	rq->phase = PHASE_QUEUED;
+	xfer_init(&rq->xfer, &rq->rs->pieces, rq->rs->env.store, rq->rs->env.chan);
+	r = xfer_ticket(&rq->xfer);
+	if (r < 0)
+		return req_fail(rq, FAULT_BUSY, NULL);
+	return r > 0 ? req_go(rq, ticketed) : req_wait(rq, "ticket", ticketed);
+}
+
+void
+lease_release(struct req *rq)
+{
+	if (rq->lease_waiting)
+		chan_lease_cancel(rq->rs->env.chan, &rq->lease);
+	else if (rq->lease_held)
+		chan_lease_put(rq->rs->env.chan, &rq->lease);
+	rq->lease_waiting = rq->lease_held = false;
+}

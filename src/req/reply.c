@@ -1,0 +1,285 @@
+/*
+ * The reply: status, headers and body of an outcome.  What an outcome looks like in each wire form is decided by one table
+ * in dialect/ (protocol.md 4.1, 4.2); here it becomes header fields.
+ */
+#define LOG_MODULE "access"
+#include "req/req_int.h"
+
+#include "base/base64.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/hex.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+
+void
+reply_header(struct req *rq, const char *name, const char *fmt, ...)
+{
+	size_t room = sizeof rq->header_text - rq->header_used;
+	va_list ap;
+	int n;
+
+	check(rq->header_nr < REQ_HEADERS_MAX);
+	va_start(ap, fmt);
+	n = vsnprintf(rq->header_text + rq->header_used, room, fmt, ap);
+	va_end(ap);
+	check(n >= 0 && (size_t)n < room);
+	rq->header[rq->header_nr].name = name;
+	rq->header[rq->header_nr++].value = rq->header_text + rq->header_used;
+	rq->header_used += (size_t)n + 1;
+}
+
+/* ---- ETags -------------------------------------------------------------------------------------------------------------- */
+
+size_t
+etag_text(const struct store_etag *e, char out[48])
+{
+	size_t n = 32;
+
+	hex_write(out, e->sum, 16);
+	if (e->parts == STORE_ETAG_RDMA)
+		n += (size_t)snprintf(out + n, 16, "-r");
+	else if (e->parts)
+		n += (size_t)snprintf(out + n, 16, "-%u", e->parts);
+	out[n] = 0;
+	return n;
+}
+
+int
+etag_parse(const char *text, size_t len, struct store_etag *ret_etag)
+{
+	struct store_etag e = { .parts = 0 };
+
+	if (len < 32 || hex_bytes(text, e.sum, 16) < 0)
+		return -EINVAL;
+	if (len == 34 && text[32] == '-' && text[33] == 'r') {
+		e.parts = STORE_ETAG_RDMA;
+	} else if (len > 32) {
+		if (text[32] != '-' || len == 33 || len > 38 || text[33] == '0')
+			return -EINVAL;
+		for (size_t i = 33; i < len; i++) {
+			if (text[i] < '0' || text[i] > '9')
+				return -EINVAL;
+			e.parts = e.parts * 10 + (uint32_t)(text[i] - '0');
+		}
+	}
+	*ret_etag = e;
+	return 0;
+}
+
+/* ---- pieces of the reply ------------------------------------------------------------------------------------------------- */
+
+static void
+crc64_text(uint64_t crc, char out[16])
+{
+	uint8_t b[8];
+
+	for (int i = 0; i < 8; i++)
+		b[i] = (uint8_t)(crc >> (56 - 8 * i));
+	base64_encode(b, sizeof b, out);
+}
+
+static void
+object_headers(struct req *rq)
+{
+	char date[30];
+
+	http_date_format(rq->obj.meta.mtime_ns / NS_PER_S, date);
+	reply_header(rq, "last-modified", "%s", date);
+	reply_header(rq, "accept-ranges", "bytes");
+	if (rq->partial && rq->len > 0)
+		reply_header(rq, "content-range", "bytes %llu-%llu/%llu", (unsigned long long)rq->off,
+			     (unsigned long long)(rq->off + rq->len - 1), (unsigned long long)rq->obj.size_bytes);
+	rq->send_attrs = true;
+}
+
+/* Checksums that the client gave or asked for, of a PUT that was done (protocol.md 4.6). */
+static void
+checksum_headers(struct req *rq)
+{
+	for (int k = 0; k < SUM_NR; k++) {
+		const struct checksum *c = &rq->target.sum[k];
+		char text[64];
+
+		if (k == SUM_MD5 || !(c->given || c->wanted))
+			continue;
+		if (k == SUM_CRC64NVME)
+			crc64_text(rq->put.crc64, text);
+		else
+			base64_encode(c->value, c->len, text);
+		reply_header(rq, checksum_header[k], "%s", text);
+	}
+}
+
+static void
+error_body(struct req *rq, enum fault f)
+{
+	struct error_detail d;
+	char id[17], range[64];
+
+	if (rq->target.op == OP_HEAD_OBJECT || rq->target.op == OP_HEAD_BUCKET || strcmp(rq->in.method, "HEAD") == 0 ||
+	    f == FAULT_NOT_MODIFIED) {
+		rq->reply.body = REPLY_EMPTY;
+		return;
+	}
+	memset(&d, 0, sizeof d);
+	req_id_text(rq, id);
+	d.message = rq->why;
+	d.request_id = id;
+	d.resource = rq->in.target;
+	d.resource_len = strcspn(rq->in.target, "?");
+	if (f == FAULT_RANGE) {
+		const struct field *r = dialect_field(&rq->in, "range", NULL);
+
+		d.have_size = true;
+		d.size_bytes = rq->obj.size_bytes;
+		snprintf(range, sizeof range, "%s", r ? r->value : "");
+		d.range_text = range;
+	}
+	rq->reply.body = REPLY_TEXT;
+	rq->reply.text = rq->text;
+	rq->reply.len_bytes = dialect_error_body(rq->listen->dialect, f, &d, rq->text, sizeof rq->text);
+	reply_header(rq, "content-type", rq->listen->dialect == DIALECT_S3 ? "application/xml" : "text/plain");
+}
+
+/* Statuses of operations that have no row in the matrix of protocol.md 4.1. */
+static int
+plain_status(enum op op)
+{
+	return op == OP_DELETE_OBJECT || op == OP_DELETE_BUCKET ? 204 : 200;
+}
+
+static void
+done_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
+{
+	bool get = rq->target.op == OP_GET_OBJECT, head = rq->target.op == OP_HEAD_OBJECT;
+	char etag[48];
+
+	if (o->etag) {
+		etag_text(&rq->etag, etag);
+		reply_header(rq, "etag", "\"%s\"", etag);
+	}
+	if (o->bytes) {
+		reply_header(rq, "x-amz-rdma-bytes-transferred", "%llu", (unsigned long long)rq->rdma_bytes);
+		if (get)
+			reply_header(rq, "x-amz-rdma-bytes", "%llu", (unsigned long long)rq->rdma_bytes);
+	}
+	if ((get && o->etag) || head)
+		object_headers(rq);
+	if (kind != OUT_DONE)
+		return;
+	if (get && o->bytes && rq->off == 0 && rq->len == rq->obj.size_bytes) {
+		char text[16];
+
+		/* Every granule was checked against this sum on its way out (transports.md 6.3). */
+		crc64_text(rq->obj.crc64, text);
+		reply_header(rq, "x-amz-rdma-checksum", "CRC64NVME %s", text);
+	}
+	if (rq->target.op == OP_PUT_OBJECT)
+		checksum_headers(rq);
+	if (rq->target.op == OP_CREATE_BUCKET)
+		reply_header(rq, "location", "/%s", rq->target.bucket);
+	if (rq->target.op == OP_LIST_BUCKETS)
+		reply_header(rq, "content-type", "application/xml");
+}
+
+void
+reply_build(struct req *rq, enum outcome_kind kind)
+{
+	enum op op = rq->target.op;
+	struct outcome o = dialect_outcome(rq->target.wire, op, kind, rq->partial, rq->fault);
+	char id[17];
+
+	if (kind == OUT_DONE && op != OP_GET_OBJECT && op != OP_PUT_OBJECT && op != OP_HEAD_OBJECT)
+		o = (struct outcome){ .status = plain_status(op), .reply = o.reply };
+	rq->reply.status = o.status;
+	req_id_text(rq, id);
+	reply_header(rq, "x-amz-request-id", "%s", id);
+	reply_header(rq, "server", "gantry");
+	if (o.reply)
+		reply_header(rq, "x-amz-rdma-reply", "%d", o.reply);
+	if (rq->is_tokened && rq->target.rdma_agent_cuobj)
+		reply_header(rq, "x-amz-rdma-agent", "cuobj");
+	if (kind == OUT_DECLINED)
+		reply_header(rq, "x-gantry-rdma-reason", "%s", chan_reason_name[rq->reason]);
+	done_headers(rq, &o, kind);
+	if (o.body_error) {
+		enum fault f = kind == OUT_DECLINED ? FAULT_RDMA_NOT_SUPPORTED : rq->fault;
+
+		error_body(rq, f);
+		if (f == FAULT_RANGE)
+			reply_header(rq, "content-range", "bytes */%llu", (unsigned long long)rq->obj.size_bytes);
+	} else if (kind == OUT_FAILED || kind == OUT_ERROR) {
+		rq->reply.body = REPLY_EMPTY;
+	}
+	if (o.status == 503)
+		reply_header(rq, "retry-after", "1");
+	/* A body that nobody will read, or framing that nobody can trust, ends the connection. */
+	if ((rq->wants_body && !rq->body_ended) || rq->bad_framing)
+		rq->reply.close = true;
+}
+
+const struct reply *
+req_reply(struct req *rq)
+{
+	check(rq->replied);
+	return &rq->reply;
+}
+
+struct attr_walk {
+	struct req *rq;
+	void (*header)(void *cookie, const char *name, const char *value);
+	void *cookie;
+};
+
+/* Stored values are not terminated, and http/ wants them so. */
+static void
+on_attr(void *cookie, const char *name, size_t name_len, const char *value, size_t value_len)
+{
+	struct attr_walk *w = cookie;
+	char n[256], v[DIALECT_ATTRS_MAX];
+
+	/* An SDK checks x-amz-checksum-* against the body it sees: not on an RDMA GET (item 71), nor on a range. */
+	if (name_len >= sizeof n || value_len >= sizeof v || (name_len > 15 && memcmp(name, "x-amz-checksum-", 15) == 0))
+		return;
+	memcpy(n, name, name_len);
+	n[name_len] = 0;
+	memcpy(v, value, value_len);
+	v[value_len] = 0;
+	w->header(w->cookie, n, v);
+}
+
+void
+req_reply_headers(struct req *rq, void (*header)(void *cookie, const char *name, const char *value), void *cookie)
+{
+	struct attr_walk w = { rq, header, cookie };
+
+	for (int i = 0; i < rq->header_nr; i++)
+		header(cookie, rq->header[i].name, rq->header[i].value);
+	if (rq->send_attrs && rq->obj.is_open)
+		dialect_attrs_each(rq->obj.meta.attrs, rq->obj.meta.attrs_len, on_attr, &w);
+}
+
+/* ---- the access log --------------------------------------------------------------------------------------------------------- */
+
+void
+access_log(const struct req *rq)
+{
+	char id[17], peer[INET6_ADDRSTRLEN] = "-";
+
+	req_id_text(rq, id);
+	if (rq->peer.ss_family == AF_INET6)
+		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&rq->peer)->sin6_addr, peer, sizeof peer);
+	else
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)&rq->peer)->sin_addr, peer, sizeof peer);
+	log_info("id=%s peer=%s op=%s status=%d rdma_bytes=%llu http_bytes=%llu us=%llu%s%s%s%s", id, peer, op_name[rq->target.op],
+		 rq->replied ? rq->reply.status : 0, (unsigned long long)rq->rdma_bytes, (unsigned long long)rq->http_bytes,
+		 (unsigned long long)((clock_ns() - rq->began_ns) / NS_PER_US), rq->declined ? " declined=" : "",
+		 rq->declined ? chan_reason_name[rq->reason] : "", rq->fault ? " fault=" : "",
+		 rq->fault ? fault_info(rq->fault)->code : "");
+}

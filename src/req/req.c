@@ -1,0 +1,584 @@
+/*
+ * The machine that runs requests: pool, ready list, deadlines, cancelling and draining.  The steps themselves are in
+ * front.c, get.c, put.c, bucket.c; the reply is put together in reply.c.
+ *
+ * Failing, timing out or losing the client frees nothing: it marks the request and cancels what can be cancelled; the
+ * drain waits until nothing is in flight; one place (req_free) releases.
+ */
+#include "req/req_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/hex.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+
+static enum verdict drain(struct req *rq);
+static enum verdict drained(struct req *rq);
+
+/* ---- life of the pool ------------------------------------------------------------------------------------------------ */
+
+int
+reqs_new(const struct req_env *env, struct reqs **ret_reqs)
+{
+	struct reqs *rs = calloc(1, sizeof *rs);
+
+	if (!rs)
+		return -ENOMEM;
+	rs->env = *env;
+	rs->nr = env->conf->limits.requests;
+	rs->pool = calloc((size_t)rs->nr, sizeof *rs->pool);
+	if (!rs->pool || getrandom(rs->rng, sizeof rs->rng, 0) != sizeof rs->rng ||
+	    getrandom(&rs->id_salt, sizeof rs->id_salt, 0) != sizeof rs->id_salt) {
+		free(rs->pool);
+		free(rs);
+		return -ENOMEM;
+	}
+	list_init(&rs->free);
+	list_init(&rs->live);
+	list_init(&rs->ready);
+	for (int i = 0; i < rs->nr; i++)
+		list_push_tail(&rs->free, &rs->pool[i].link);
+	xfer_pool_init(&rs->pieces, env->bufs, BUF_LARGE, env->conf->limits.pieces_per_request,
+		       env->conf->limits.queue);
+	xfer_pool_init(&rs->http_pieces, env->http_bufs, BUF_SMALL, env->conf->limits.pieces_per_request,
+		       env->conf->limits.queue);
+	*ret_reqs = rs;
+	return 0;
+}
+
+void
+reqs_free(struct reqs *rs)
+{
+	if (!rs)
+		return;
+	check(rs->live_nr == 0);
+	for (int i = 0; i < rs->nr; i++)
+		digest_fini(&rs->pool[i].digest);
+	free(rs->pool);
+	free(rs);
+}
+
+int
+reqs_live(const struct reqs *rs)
+{
+	return rs->live_nr;
+}
+
+void
+reqs_drain(struct reqs *rs, bool on)
+{
+	rs->draining = on;
+}
+
+/* Everything that a request may hold is given back here and nowhere else; each part accepts "never started". */
+static void
+req_free(struct req *rq)
+{
+	struct reqs *rs = rq->rs;
+
+	check(rq->holds == 0);
+	check(rq->lease.outstanding == 0);
+	timer_disarm(rs->env.timers, &rq->deadline);
+	timer_disarm(rs->env.timers, &rq->linger);
+	xfer_fini(&rq->xfer);
+	lease_release(rq);
+	store_put_abort(rs->env.store, &rq->put);
+	store_close(rs->env.store, &rq->obj);
+	free(rq->big_text);
+	free(rq->page);
+	rq->big_text = NULL;
+	rq->page = NULL;
+	rq->magic = 0;
+	if (list_linked(&rq->ready))
+		list_del(&rq->ready);
+	list_del(&rq->link);
+	rs->live_nr--;
+	/* Head: the request that was used last is still in the cache. */
+	list_push_head(&rs->free, &rq->link);
+}
+
+static void
+free_if_over(struct req *rq)
+{
+	if (rq->ended && rq->replied && rq->holds == 0)
+		req_free(rq);
+}
+
+/* ---- running ---------------------------------------------------------------------------------------------------------- */
+
+static void
+req_run(struct req *rq)
+{
+	enum verdict v;
+
+	do {
+		rq->wait = NULL;
+		/* Cancelled while it waited for something that could not be stopped. */
+		if (rq->fault != FAULT_NONE && rq->phase < PHASE_COMMIT && rq->step != drained && rq->step != req_reply_step)
+			rq->step = drain;
+		v = rq->step(rq);
+	} while (v == REQ_GO);
+	check(v != REQ_WAIT || rq->wait);
+	if (v == REQ_STOP)
+		rq->step = NULL;
+}
+
+void
+req_wake(struct req *rq)
+{
+	check(rq->magic == REQ_MAGIC);
+	if (!list_linked(&rq->ready))
+		list_push_tail(&rq->rs->ready, &rq->ready);
+}
+
+int
+reqs_run(struct reqs *rs)
+{
+	struct list batch;
+	struct list *l;
+	int n = 0;
+
+	/* What becomes ready now runs in the next turn: nobody starves the loop. */
+	if (list_empty(&rs->ready))
+		return 0;
+	list_init(&batch);
+	batch.next = rs->ready.next;
+	batch.prev = rs->ready.prev;
+	batch.next->prev = batch.prev->next = &batch;
+	list_init(&rs->ready);
+	while ((l = list_pop(&batch))) {
+		struct req *rq = container_of(l, struct req, ready);
+		bool was_replied = rq->replied;
+
+		n++;
+		if (rq->step)
+			req_run(rq);
+		if (rq->replied && (!was_replied || rq->reply.body == REPLY_STREAM) && !rq->ended)
+			rs->env.ops->ready(rq->conn);
+		else if (!rq->replied && rq->wants_body && !rq->body_ended && !rq->ended)
+			rs->env.ops->ready(rq->conn); /* a buffer may be there for the body */
+		free_if_over(rq);
+	}
+	return n;
+}
+
+enum verdict
+req_await(struct req *rq, int r, const char *what, step_fn next)
+{
+	if (r < 0)
+		return req_fail(rq, fault_of(r), NULL);
+	if (r > 0)
+		return req_go(rq, next);
+	rq->holds++;
+	return req_wait(rq, what, next);
+}
+
+void
+req_on_store(struct req *rq)
+{
+	rq->holds--;
+	req_wake(rq);
+}
+
+/* ---- failing ----------------------------------------------------------------------------------------------------------- */
+
+enum fault
+fault_of(int err)
+{
+	switch (err) {
+	case -ENOENT:
+		return FAULT_NO_SUCH_KEY;
+	case -ENXIO:
+		return FAULT_NO_SUCH_BUCKET;
+	case -EEXIST:
+	case -ESTALE:
+		return FAULT_PRECONDITION;
+	case -ENOTEMPTY:
+		return FAULT_BUCKET_NOT_EMPTY;
+	case -EILSEQ:
+		return FAULT_BAD_DIGEST;
+	case -ENOSPC:
+	case -ENOMEM:
+		return FAULT_FULL;
+	case -EAGAIN:
+		return FAULT_BUSY;
+	case -EROFS:
+	case -ECANCELED:
+		return FAULT_UNAVAILABLE;
+	case -EBADMSG:
+		return FAULT_DAMAGED;
+	case -ENAMETOOLONG:
+		return FAULT_KEY_TOO_LONG;
+	case -EFBIG:
+		return FAULT_TOO_LARGE;
+	default:
+		return FAULT_INTERNAL;
+	}
+}
+
+enum verdict
+req_fail(struct req *rq, enum fault f, const char *why)
+{
+	if (rq->fault == FAULT_NONE) {
+		rq->fault = f;
+		rq->why = why;
+	}
+	if (f == FAULT_BUSY)
+		stats_event(rq->rs->env.stats, STATS_QUEUE_FULL);
+	return req_go(rq, drain);
+}
+
+static void
+on_linger(struct timer *t)
+{
+	req_wake(container_of(t, struct req, linger));
+}
+
+/* Nothing may touch the client's window when the reply leaves (items 27, 30). */
+static enum verdict
+drain(struct req *rq)
+{
+	if (rq->xfer.pool && rq->xfer.mode != XFER_NONE && !rq->xfer.ended &&
+	    xfer_cancel(&rq->xfer, -ECANCELED) == 0)
+		return req_wait(rq, "drain", drain);
+	check(rq->xfer.inflight == 0);
+	if (rq->lease_held) {
+		bool flushed = rq->lease.flushed_writes;
+
+		check(rq->lease.outstanding == 0);
+		lease_release(rq);
+		if (flushed && rq->rs->env.conf->rdma.linger_ns) {
+			timer_arm(rq->rs->env.timers, &rq->linger, clock_ns() + rq->rs->env.conf->rdma.linger_ns, on_linger);
+			return req_wait(rq, "linger", drained);
+		}
+	}
+	return req_go(rq, drained);
+}
+
+static enum verdict
+drained(struct req *rq)
+{
+	if (rq->linger.armed)
+		return req_wait(rq, "linger", drained);
+	return req_go(rq, req_reply_step);
+}
+
+/* The reply is known: resources that nobody needs for sending go back before it leaves. */
+enum verdict
+req_reply_step(struct req *rq)
+{
+	enum outcome_kind kind = rq->fault == FAULT_NONE ? (rq->declined ? OUT_DECLINED : OUT_DONE) : OUT_ERROR;
+
+	/* A deadline that passes before the first byte moved is 503, whatever the transfer was about to do (4.7). */
+	if (rq->fault == FAULT_TRANSFER || (rq->fault == FAULT_DAMAGED && rq->xfer.wire_started))
+		kind = OUT_FAILED;
+	rq->phase = PHASE_REPLY;
+	if (!rq->ended)
+		reply_build(rq, kind);
+	if (rq->reply.body != REPLY_STREAM) {
+		timer_disarm(rq->rs->env.timers, &rq->deadline);
+		/* A detached commit still has the last piece. */
+		if (rq->holds == 0)
+			xfer_fini(&rq->xfer);
+	}
+	rq->replied = true;
+	return REQ_STOP;
+}
+
+/*
+ * What is going on is to end for f.  Depending on what it waits for that happens now (queues), soon (flushing work requests, disk
+ * operations under way) or not at all (a commit: the reply leaves and the request stays until the store is done).
+ */
+void
+req_cancel(struct req *rq, enum fault f, const char *why)
+{
+	if (rq->replied) {
+		if (rq->reply.body == REPLY_STREAM && rq->xfer.pool)
+			xfer_cancel(&rq->xfer, -ECANCELED);
+		return;
+	}
+	if (rq->phase == PHASE_COMMIT && rq->holds == 0)
+		return; /* it is done: the step that says so is about to run */
+	if (rq->fault == FAULT_NONE) {
+		rq->fault = f;
+		rq->why = why;
+	}
+	if (rq->phase == PHASE_COMMIT) {
+		/* The outcome will be known to nobody; the store's completion finds the request detached. */
+		rq->detached = true;
+		rq->step = drain;
+		req_wake(rq);
+		return;
+	}
+	if (rq->holds > 0)
+		return; /* a lookup or the like: ends by itself, the step then sees the fault */
+	if (rq->lease_waiting) {
+		chan_lease_cancel(rq->rs->env.chan, &rq->lease);
+		rq->lease_waiting = false;
+	}
+	rq->step = drain;
+	req_wake(rq);
+}
+
+/* ---- deadlines ---------------------------------------------------------------------------------------------------------- */
+
+static uint64_t
+next_deadline(const struct req *rq)
+{
+	uint64_t progress = rq->xfer.pool ? rq->xfer.progress_ns : rq->began_ns;
+	uint64_t at = rq->progress_limit_ns ? progress + rq->progress_limit_ns : UINT64_MAX;
+
+	return at < rq->total_deadline_ns ? at : rq->total_deadline_ns;
+}
+
+static void
+on_deadline(struct timer *t)
+{
+	struct req *rq = container_of(t, struct req, deadline);
+	uint64_t at = next_deadline(rq);
+	bool moving = rq->phase == PHASE_MOVING && rq->xfer.wire_started;
+
+	/* A stream whose reader is slow is libmicrohttpd's business (its idle time-out); ours is a disk that hangs. */
+	if (rq->replied && rq->xfer.inflight == 0)
+		at = clock_ns() + rq->progress_limit_ns;
+	if (at > clock_ns()) {
+		timer_arm(rq->rs->env.timers, t, at, on_deadline);
+		return;
+	}
+	stats_event(rq->rs->env.stats, STATS_DEADLINE_PASSED);
+	if (rq->phase == PHASE_COMMIT)
+		req_cancel(rq, FAULT_UNAVAILABLE, "The deadline passed during the commit; the object may exist.");
+	else if (rq->is_tokened && moving)
+		req_cancel(rq, FAULT_TRANSFER, "The deadline passed during the transfer.");
+	else if (rq->wants_body && !rq->body_ended)
+		req_cancel(rq, FAULT_REQUEST_TIMEOUT, NULL);
+	else
+		req_cancel(rq, FAULT_DEADLINE, "The deadline passed before the transfer began.");
+	/* The reply is out already: only the connection can be ended. */
+	if (rq->replied && rq->reply.body == REPLY_STREAM && !rq->ended)
+		rq->rs->env.ops->abort(rq->conn);
+}
+
+void
+req_deadlines(struct req *rq, uint64_t len)
+{
+	const struct conf *c = rq->rs->env.conf;
+
+	rq->total_deadline_ns = UINT64_MAX;
+	rq->progress_limit_ns = c->limits.s3_progress_ns;
+	if (rq->is_tokened && rq->listen->dialect == DIALECT_SCALITY) {
+		rq->total_deadline_ns = rq->began_ns + c->limits.scality_total_ns;
+		rq->progress_limit_ns = 0;
+	} else if (rq->is_tokened) {
+		rq->total_deadline_ns = rq->began_ns + c->limits.s3_total_ns + len / c->limits.s3_rate * NS_PER_S +
+					len % c->limits.s3_rate * NS_PER_S / c->limits.s3_rate;
+	}
+	timer_arm(rq->rs->env.timers, &rq->deadline, next_deadline(rq), on_deadline);
+}
+
+/* ---- what http/ calls ---------------------------------------------------------------------------------------------------- */
+
+static void
+on_xfer_done(struct xfer *x)
+{
+	req_wake(container_of(x, struct req, xfer));
+}
+
+struct req *
+req_begin(struct reqs *rs, const struct req_in *in)
+{
+	struct list *l = list_pop(&rs->free);
+	struct req *rq;
+
+	if (!l)
+		return NULL;
+	rq = container_of(l, struct req, link);
+	/* Not one memset: target, pieces and texts are large and set by whoever fills them. */
+	rq->magic = REQ_MAGIC;
+	rq->rs = rs;
+	list_push_tail(&rs->live, &rq->link);
+	list_init(&rq->ready);
+	rs->live_nr++;
+	rq->id = ++rs->next_id;
+	rq->began_ns = clock_ns();
+	rq->conn = in->conn;
+	rq->listen = in->in.listen;
+	rq->in = in->in;
+	memcpy(&rq->local, in->local, in->local->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+	memcpy(&rq->peer, in->peer, in->peer->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+	rq->step = front;
+	rq->wait = NULL;
+	rq->phase = PHASE_FRONT;
+	rq->fault = FAULT_NONE;
+	rq->why = NULL;
+	rq->errno_seen = 0;
+	rq->replied = rq->ended = rq->sent = rq->gone = rq->is_tokened = rq->detached = false;
+	rq->wants_body = rq->body_ended = rq->lease_held = rq->lease_waiting = rq->partial = rq->declined = false;
+	rq->holds = 0;
+	rq->obj.is_open = rq->put.is_started = false;
+	memset(&rq->lease, 0, sizeof rq->lease);
+	memset(&rq->etag, 0, sizeof rq->etag);
+	rq->xfer.pool = NULL;
+	rq->xfer.wire_started = false;
+	rq->xfer.inflight = 0;
+	rq->xfer.done = rq->xfer.wake = on_xfer_done;
+	rq->digest.mask = 0;
+	rq->off = rq->len = rq->rdma_bytes = rq->http_bytes = 0;
+	rq->reason = CHAN_OK;
+	rq->reply = (struct reply){ .status = 0 };
+	rq->header_nr = 0;
+	rq->header_used = 0;
+	rq->send_attrs = false;
+	req_run(rq);
+	return rq;
+}
+
+bool
+req_wants_body(const struct req *rq)
+{
+	return rq->wants_body;
+}
+
+size_t
+req_body(struct req *rq, const void *data, size_t len)
+{
+	size_t n;
+
+	if (rq->replied || rq->fault != FAULT_NONE)
+		return len; /* read and thrown away: the answer is known or coming */
+	if (rq->xfer.mode != XFER_ACCEPT)
+		return 0; /* waits for its ticket */
+	n = xfer_feed(&rq->xfer, data, len);
+	rq->http_bytes += n;
+	if (rq->xfer.result < 0) {
+		req_wake(rq);
+		return len;
+	}
+	if (rq->http_bytes > rq->rs->env.conf->limits.object_bytes)
+		req_cancel(rq, FAULT_TOO_LARGE, NULL);
+	return n;
+}
+
+void
+req_body_end(struct req *rq)
+{
+	rq->body_ended = true;
+	if (!rq->replied)
+		req_wake(rq);
+}
+
+void
+req_gone(struct req *rq)
+{
+	if (rq->gone || rq->ended)
+		return;
+	rq->gone = true;
+	if (rq->is_tokened && !rq->replied) {
+		stats_event(rq->rs->env.stats, STATS_CLIENT_GONE);
+		req_cancel(rq, FAULT_TRANSFER, "The client closed its connection.");
+	}
+}
+
+bool
+req_is_tokened(const struct req *rq)
+{
+	return rq->is_tokened;
+}
+
+bool
+req_is_ready(const struct req *rq)
+{
+	return rq->replied;
+}
+
+ssize_t
+req_stream_read(struct req *rq, uint64_t pos, void *buf, size_t max)
+{
+	ssize_t n = xfer_take(&rq->xfer, pos, buf, max);
+
+	if (n > 0)
+		rq->http_bytes += (uint64_t)n;
+	else if (n < 0)
+		rq->errno_seen = (int)n;
+	return n;
+}
+
+void
+req_end(struct req *rq, bool sent)
+{
+	struct stats_core *st = rq->rs->env.stats;
+	enum stats_transport tr = rq->rdma_bytes ? STATS_RDMA : STATS_HTTP;
+
+	check(rq->magic == REQ_MAGIC && !rq->ended);
+	rq->sent = sent;
+	if (!rq->replied && !rq->is_tokened) {
+		stats_event(st, STATS_CLIENT_GONE);
+		req_cancel(rq, FAULT_INCOMPLETE_BODY, NULL);
+	} else if (!rq->replied) {
+		req_gone(rq);
+	}
+	stats_request(st, rq->listen->dialect, rq->target.op, rq->replied ? rq->reply.status : 0, tr,
+		      clock_ns() - rq->began_ns);
+	if (rq->http_bytes)
+		stats_bytes(st, rq->wants_body ? STATS_PULL : STATS_PUSH, STATS_HTTP, rq->http_bytes);
+	if (rq->rdma_bytes)
+		stats_bytes(st, rq->target.op == OP_PUT_OBJECT ? STATS_PULL : STATS_PUSH, STATS_RDMA, rq->rdma_bytes);
+	if (rq->rs->env.conf->log.access)
+		access_log(rq);
+	rq->ended = true;
+	timer_disarm(rq->rs->env.timers, &rq->deadline);
+	if (rq->replied && rq->xfer.pool) {
+		/* A stream that was cut short, or read to its end. */
+		if (xfer_cancel(&rq->xfer, -ECANCELED) == 0) {
+			rq->reply.body = REPLY_EMPTY;
+			rq->replied = false;
+			rq->phase = PHASE_MOVING;
+			req_fail(rq, FAULT_INCOMPLETE_BODY, NULL); /* sets the step; xfer's done() wakes it */
+			return;
+		}
+	}
+	/* A request that is on the ready list goes when its turn comes. */
+	if (!list_linked(&rq->ready))
+		free_if_over(rq);
+}
+
+/* ---- what operators see ---------------------------------------------------------------------------------------------------- */
+
+void
+req_id_text(const struct req *rq, char out[17])
+{
+	/* Unique in this process by the counter, across cores and restarts by the salt. */
+	uint64_t v = rq->id * 0x9e3779b97f4a7c15ull ^ rq->rs->id_salt;
+	uint8_t b[8];
+
+	for (int i = 0; i < 8; i++)
+		b[i] = (uint8_t)(v >> (56 - 8 * i));
+	hex_write(out, b, 8);
+	out[16] = 0;
+}
+
+void
+reqs_dump(const struct reqs *rs, void (*line)(void *cookie, const char *text), void *cookie)
+{
+	uint64_t now = clock_ns();
+
+	list_for_each(l, &rs->live)
+	{
+		const struct req *rq = container_of(l, struct req, link);
+		char text[256], id[17];
+
+		req_id_text(rq, id);
+		snprintf(text, sizeof text,
+			 "id=%s core=%d op=%s step=%s age_ms=%llu holds=%d pieces=%d outstanding=%d%s%s%s", id, rs->env.core,
+			 op_name[rq->target.op], rq->wait ? rq->wait : rq->replied ? "reply" : "run",
+			 (unsigned long long)((now - rq->began_ns) / NS_PER_MS), rq->holds, rq->xfer.pool ? rq->xfer.active : 0,
+			 rq->lease.outstanding, rq->gone ? " gone" : "", rq->ended ? " ended" : "",
+			 rq->detached ? " detached" : "");
+		line(cookie, text);
+	}
+}

@@ -1,0 +1,177 @@
+/*
+ * The inside of the request machine: struct req, its steps, and how a step says what is next.
+ *
+ * A step is a function.  It never blocks; it ends by saying what is next: req_go(), req_await(), req_fail().  Only
+ * req_run() calls steps.  Completions only note their result and put the request on the core's ready list (req_wake()).
+ */
+#ifndef GANTRY_REQ_REQ_INT_H
+#define GANTRY_REQ_REQ_INT_H
+
+#include "auth/auth.h"
+#include "base/list.h"
+#include "base/timer.h"
+#include "chan/chan.h"
+#include "req/req.h"
+#include "stats/stats.h"
+#include "store/store.h"
+#include "xfer/xfer.h"
+
+#define REQ_HEADERS_MAX 24
+#define REQ_HEADER_BYTES 2048
+#define REQ_TEXT_BYTES 8192
+#define REQ_MAGIC 0x52455131u
+
+enum verdict { REQ_GO, REQ_WAIT, REQ_STOP };
+typedef enum verdict (*step_fn)(struct req *rq);
+
+/* How far a request got: decides what a deadline or a vanished client means (protocol.md 4.7). */
+enum req_phase {
+	PHASE_FRONT,    /* nothing started */
+	PHASE_QUEUED,   /* waits for a ticket or a lease */
+	PHASE_MOVING,   /* bytes move */
+	PHASE_COMMIT,   /* handed to the store: cannot be cancelled */
+	PHASE_REPLY,    /* the answer is known */
+};
+
+struct reqs {
+	struct req_env env;
+	struct req *pool;
+	int nr, live_nr;
+	struct list free, live, ready;
+	struct xfer_pool pieces, http_pieces;
+	bool draining;
+	uint64_t next_id, id_salt;
+	uint64_t rng[2]; /* ETags of tokened PUTs */
+};
+
+struct req {
+	uint32_t magic;
+	struct reqs *rs;
+	struct list link;  /* free or live */
+	struct list ready; /* on rs->ready */
+	uint64_t id, began_ns;
+	void *conn;
+	const struct conf_listen *listen;
+
+	/* the machine */
+	step_fn step;
+	const char *wait; /* what it waits for, NULL while it runs */
+	enum req_phase phase;
+	enum fault fault; /* first fault wins */
+	const char *why;  /* a sentence of its own for the error body */
+	int errno_seen;   /* for the log */
+	bool replied;     /* the reply is ready for http/ */
+	bool ended;       /* http/ has done with it */
+	bool sent, gone;  /* gone: the client is not there any more */
+	bool is_tokened;
+	bool detached; /* replied while the store still works on the commit */
+	int holds;     /* store operations of our own in flight */
+
+	/* what was asked for */
+	struct dialect_in in; /* strings are http's; not valid after req_end() */
+	struct sockaddr_storage local, peer;
+	struct target target;
+	struct identity identity;
+	bool wants_body, body_ended;
+
+	/* the parts */
+	struct store_obj obj;
+	struct store_put put;
+	struct store_del del;
+	struct chan_lease lease;
+	bool lease_held, lease_waiting;
+	struct xfer xfer;
+	struct digest digest;
+	struct timer deadline, linger;
+	uint64_t total_deadline_ns, progress_limit_ns;
+
+	/* GET: what of the object goes out */
+	uint64_t off, len;
+	bool partial;
+	/* the outcome */
+	bool declined;
+	enum chan_reason reason;
+	struct store_etag etag;
+	uint64_t rdma_bytes, http_bytes;
+
+	/* the reply */
+	struct reply reply;
+	int header_nr;
+	struct {
+		const char *name, *value;
+	} header[REQ_HEADERS_MAX];
+	char header_text[REQ_HEADER_BYTES];
+	size_t header_used;
+	bool send_attrs; /* the object's stored headers go out too */
+	char text[REQ_TEXT_BYTES];
+	char *big_text; /* malloc'd: the list of buckets */
+	struct bucket_page *page;
+	bool bad_framing; /* what follows on this connection cannot be trusted */
+};
+
+/* ---- the machine (req.c) ---- */
+
+static inline enum verdict
+req_go(struct req *rq, step_fn next)
+{
+	rq->step = next;
+	return REQ_GO;
+}
+
+/* Waits for req_wake(); what: seen in the dump. */
+static inline enum verdict
+req_wait(struct req *rq, const char *what, step_fn next)
+{
+	rq->step = next;
+	rq->wait = what;
+	return REQ_WAIT;
+}
+
+/* A store operation of our own was started with answer r (< 0, 0, > 0). */
+enum verdict req_await(struct req *rq, int r, const char *what, step_fn next);
+/* Records the first fault and goes to the drain. */
+enum verdict req_fail(struct req *rq, enum fault f, const char *why);
+void req_wake(struct req *rq);
+/* Ends what is going on, as far as that is possible, for that fault. */
+void req_cancel(struct req *rq, enum fault f, const char *why);
+enum fault fault_of(int err);
+/* done() of a store operation embedded in the request. */
+void req_on_store(struct req *rq);
+/* Arms the request's deadlines. */
+void req_deadlines(struct req *rq, uint64_t len);
+/* The 64 random-looking bits of this request's id, as 16 digits. */
+void req_id_text(const struct req *rq, char out[17]);
+
+/* ---- steps ---- */
+enum verdict front(struct req *rq);
+enum verdict front_op(struct req *rq);
+enum verdict get_start(struct req *rq);
+enum verdict get_leased(struct req *rq);
+enum verdict get_declined(struct req *rq);
+enum verdict get_over_http(struct req *rq);
+enum verdict put_start(struct req *rq);
+enum verdict put_leased(struct req *rq);
+enum verdict put_declined(struct req *rq);
+enum verdict delete_start(struct req *rq);
+enum verdict bucket_start(struct req *rq);
+enum verdict req_reply_step(struct req *rq);
+
+/* Ticket and lease (lease.c): on to get_leased()/put_leased(), or to get_declined()/put_declined(). */
+enum verdict lease_start(struct req *rq);
+void lease_release(struct req *rq);
+
+/* What If-Match and If-None-Match of a write ask the store's leader to judge. */
+void put_fill_pre(const struct target *t, struct store_pre *pre);
+
+/* ---- the reply (reply.c) ---- */
+void reply_header(struct req *rq, const char *name, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Fills in rq->reply from fault, decline or success.  kind as protocol.md 4.1 has it. */
+void reply_build(struct req *rq, enum outcome_kind kind);
+/* The text of an ETag without quotes; returns its length. */
+size_t etag_text(const struct store_etag *e, char out[48]);
+/* And back, for If-Match: 0 or -EINVAL. */
+int etag_parse(const char *text, size_t len, struct store_etag *ret_etag);
+struct store_key req_key(const struct req *rq);
+void access_log(const struct req *rq);
+
+#endif

@@ -1,0 +1,94 @@
+/* PUT by token: read from the client's window, digest in order, write to the store; the last piece waits for the commit. */
+#include "xfer/xfer_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+
+#include <errno.h>
+
+/* Takes the pieces that arrived, in transfer order: the store's CRC and the digests run over the bytes as they lie in the object. */
+static void
+pull_in_order(struct xfer *x)
+{
+	while (x->result == 0) {
+		struct piece *next = NULL;
+
+		for (int i = 0; i < XFER_PIECES_MAX && !next; i++) {
+			if (x->pieces[i].state == PIECE_READY && x->pieces[i].at == x->in_order)
+				next = &x->pieces[i];
+		}
+		if (!next)
+			return;
+		if (x->digest->mask)
+			digest_update(x->digest, next->buf->mem, next->len);
+		x->in_order += next->len;
+		if (x->in_order == x->len) {
+			next->state = PIECE_KEPT;
+			x->last = next;
+			return;
+		}
+		piece_write(next);
+	}
+}
+
+static void
+on_pulled(struct chan_op *op)
+{
+	struct piece *p = container_of(op, struct piece, cop);
+	struct xfer *x = p->x;
+
+	x->inflight--;
+	x->wire_bytes -= p->len;
+	if (op->result < 0 || x->result < 0) {
+		xfer_set_error(x, op->result < 0 ? op->result : x->result);
+		piece_put(p);
+		xfer_end_if_over(x);
+		return;
+	}
+	x->moved += p->len;
+	xfer_counts.pulled_bytes += p->len;
+	x->progress_ns = clock_ns();
+	p->state = PIECE_READY;
+	pull_in_order(x);
+	pull_more(x);
+	xfer_end_if_over(x);
+}
+
+void
+pull_more(struct xfer *x)
+{
+	while (x->result == 0 && x->next < x->len) {
+		uint64_t left = x->len - x->next;
+		struct piece *p;
+
+		if (x->wire_max && x->wire_bytes && x->wire_bytes + (left < STORE_PIECE ? left : STORE_PIECE) > x->wire_max)
+			return; /* on_pulled() goes on */
+		p = piece_get(x, left < STORE_PIECE ? left : STORE_PIECE);
+		if (!p)
+			return;
+		p->at = x->next;
+		p->skew = 0;
+		p->len = left < p->buf->cap_bytes ? (uint32_t)left : p->buf->cap_bytes;
+		x->next += p->len;
+		p->state = PIECE_WIRE;
+		p->cop.done = on_pulled;
+		x->wire_bytes += p->len;
+		x->inflight++;
+		x->wire_started = true;
+		chan_pull(x->chan, x->lease, &p->cop, p->buf, 0, p->len, p->at);
+	}
+}
+
+void
+xfer_pull(struct xfer *x, struct store_put *put, uint64_t len, struct chan_lease *lease, struct digest *dg, uint64_t wire_max)
+{
+	check(x->have_ticket && len > 0);
+	x->mode = XFER_PULL;
+	x->put = put;
+	x->lease = lease;
+	x->digest = dg;
+	x->len = len;
+	x->wire_max = wire_max;
+	x->progress_ns = clock_ns();
+	pull_more(x);
+}

@@ -1,0 +1,102 @@
+/* GET by token: read ahead from the store, write to the client's window, bounded on the wire. */
+#include "xfer/xfer_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+
+#include <errno.h>
+
+static void push_ready(struct xfer *x);
+
+static void
+on_pushed(struct chan_op *op)
+{
+	struct piece *p = container_of(op, struct piece, cop);
+	struct xfer *x = p->x;
+
+	x->inflight--;
+	x->wire_bytes -= p->len;
+	if (op->result < 0) {
+		xfer_set_error(x, op->result);
+	} else {
+		x->moved += p->len;
+		xfer_counts.pushed_bytes += p->len;
+		x->progress_ns = clock_ns();
+	}
+	piece_put(p);
+	if (x->result == 0) {
+		push_ready(x);
+		push_more(x);
+	}
+	xfer_end_if_over(x);
+}
+
+/* Posts what was read, lowest offset first, as far as the bound on the wire allows (one piece always). */
+static void
+push_ready(struct xfer *x)
+{
+	for (;;) {
+		struct piece *first = NULL;
+
+		for (int i = 0; i < XFER_PIECES_MAX; i++) {
+			struct piece *p = &x->pieces[i];
+
+			if (p->state == PIECE_READY && (!first || p->at < first->at))
+				first = p;
+		}
+		if (!first || (x->wire_max && x->wire_bytes && x->wire_bytes + first->len > x->wire_max))
+			return;
+		first->state = PIECE_WIRE;
+		first->cop.done = on_pushed;
+		x->wire_bytes += first->len;
+		x->inflight++;
+		x->wire_started = true;
+		chan_push(x->chan, x->lease, &first->cop, first->buf, first->skew, first->len, first->at);
+	}
+}
+
+static void
+on_read(struct store_op *op)
+{
+	struct piece *p = container_of(op, struct piece, rd.op);
+	struct xfer *x = p->x;
+
+	x->inflight--;
+	if (op->result < 0 || x->result < 0) {
+		xfer_set_error(x, op->result < 0 ? op->result : x->result);
+		piece_put(p);
+		xfer_end_if_over(x);
+		return;
+	}
+	check((uint32_t)op->result >= p->skew + p->len);
+	x->progress_ns = clock_ns();
+	p->state = PIECE_READY;
+	push_ready(x);
+}
+
+void
+push_more(struct xfer *x)
+{
+	while (x->result == 0 && x->next < x->len) {
+		struct piece *p = piece_get(x, piece_read_bytes(x));
+
+		if (!p)
+			return;
+		piece_read(p, on_read);
+	}
+}
+
+void
+xfer_push(struct xfer *x, struct store_obj *obj, uint64_t off, uint64_t len, struct chan_lease *lease, uint64_t wire_max)
+{
+	check(x->have_ticket && len > 0);
+	x->mode = XFER_PUSH;
+	x->obj = obj;
+	x->lease = lease;
+	x->base = off;
+	x->len = len;
+	x->wire_max = wire_max;
+	x->progress_ns = clock_ns();
+	push_more(x);
+	xfer_end_if_over(x);
+}

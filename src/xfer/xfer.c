@@ -1,0 +1,266 @@
+/*
+ * What the four modes share: pieces, reading, writing, the end.  See xfer.h.
+ *
+ * A piece:   IDLE -> READING -> READY -> WIRE -> IDLE            PUSH
+ *            IDLE -> READING -> READY -> IDLE                    SERVE (READY until taken)
+ *            IDLE -> WIRE -> READY -> WRITING -> IDLE            PULL  (READY until its turn in order)
+ *            IDLE -> FILLING -> WRITING -> IDLE                  ACCEPT
+ *                    ... -> KEPT -> IDLE                         the last piece of PULL and ACCEPT: rides with the commit
+ */
+#include "xfer/xfer_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <string.h>
+
+void
+xfer_init(struct xfer *x, struct xfer_pool *pool, struct store_port *store, struct chan *chan)
+{
+	x->pool = pool;
+	x->store = store;
+	x->chan = chan;
+	x->mode = XFER_NONE;
+	x->have_ticket = x->is_waiting = x->ended = x->fed_all = x->wire_started = false;
+	list_init(&x->link);
+	x->obj = NULL;
+	x->put = NULL;
+	x->lease = NULL;
+	x->digest = NULL;
+	x->base = x->len = x->next = x->in_order = x->moved = x->wire_bytes = x->wire_max = 0;
+	x->active = x->inflight = x->bufs = x->main_bufs = x->result = 0;
+	x->filling = x->last = NULL;
+	x->progress_ns = clock_ns();
+	for (int i = 0; i < XFER_PIECES_MAX; i++) {
+		x->pieces[i].x = x;
+		x->pieces[i].state = PIECE_IDLE;
+		x->pieces[i].buf = NULL;
+	}
+}
+
+void
+xfer_fini(struct xfer *x)
+{
+	if (!x->pool)
+		return;
+	check(x->inflight == 0);
+	x->ended = true;
+	for (int i = 0; i < XFER_PIECES_MAX; i++) {
+		if (x->pieces[i].state != PIECE_IDLE)
+			piece_put(&x->pieces[i]);
+	}
+	x->filling = x->last = NULL;
+	pool_ticket_put(x);
+	x->pool = NULL;
+}
+
+struct piece *
+piece_get(struct xfer *x, size_t len)
+{
+	for (int i = 0; i < XFER_PIECES_MAX; i++) {
+		struct piece *p = &x->pieces[i];
+
+		if (p->state != PIECE_IDLE)
+			continue;
+		p->buf = pool_buf_get(x, len);
+		if (!p->buf)
+			return NULL;
+		x->active++;
+		return p;
+	}
+	return NULL;
+}
+
+void
+piece_put(struct piece *p)
+{
+	struct xfer *x = p->x;
+	struct buf *b = p->buf;
+
+	check(p->state != PIECE_IDLE);
+	p->state = PIECE_IDLE;
+	p->buf = NULL;
+	x->active--;
+	pool_buf_put(x, b);
+}
+
+void
+xfer_set_error(struct xfer *x, int err)
+{
+	if (x->result == 0)
+		x->result = err;
+}
+
+void
+xfer_more(struct xfer *x)
+{
+	if (x->ended)
+		return;
+	switch (x->mode) {
+	case XFER_PUSH:
+		push_more(x);
+		break;
+	case XFER_PULL:
+		pull_more(x);
+		break;
+	case XFER_SERVE:
+		serve_more(x);
+		break;
+	case XFER_ACCEPT:
+		x->wake(x);
+		break;
+	case XFER_NONE:
+		break;
+	}
+}
+
+void
+xfer_end_if_over(struct xfer *x)
+{
+	bool over;
+
+	if (x->ended || x->inflight > 0)
+		return;
+	if (x->result < 0)
+		over = true;
+	else if (x->mode == XFER_PUSH)
+		over = x->moved == x->len;
+	else if (x->mode == XFER_PULL)
+		over = x->in_order == x->len;
+	else if (x->mode == XFER_ACCEPT)
+		over = x->fed_all;
+	else
+		over = false;
+	if (!over)
+		return;
+	x->ended = true;
+	/* A failed transfer keeps nothing. */
+	if (x->result < 0) {
+		for (int i = 0; i < XFER_PIECES_MAX; i++) {
+			if (x->pieces[i].state != PIECE_IDLE)
+				piece_put(&x->pieces[i]);
+		}
+		x->filling = x->last = NULL;
+	}
+	x->done(x);
+}
+
+/* ---- reading (PUSH, SERVE) ----------------------------------------------------------------------------------------- */
+
+/* The aligned range of the object that holds transfer bytes from x->next on, at most one piece: granules whole, because the
+ * store checks CRCs per granule. */
+static void
+read_range(const struct xfer *x, uint32_t piece_max, uint64_t *ret_off, uint32_t *ret_len)
+{
+	uint64_t pos = x->base + x->next, end = x->base + x->len;
+	uint64_t from = pos & ~(uint64_t)(STORE_GRANULE - 1);
+	uint64_t to = (end + STORE_GRANULE - 1) & ~(uint64_t)(STORE_GRANULE - 1);
+
+	if (to > x->obj->size_bytes)
+		to = x->obj->size_bytes;
+	if (to - from > piece_max)
+		to = from + piece_max;
+	*ret_off = from;
+	*ret_len = (uint32_t)(to - from);
+}
+
+size_t
+piece_read_bytes(const struct xfer *x)
+{
+	uint64_t off;
+	uint32_t len;
+
+	read_range(x, STORE_PIECE, &off, &len);
+	return len;
+}
+
+void
+piece_read(struct piece *p, void (*done)(struct store_op *))
+{
+	struct xfer *x = p->x;
+	uint64_t off, pos = x->base + x->next;
+	uint32_t len;
+	int r;
+
+	read_range(x, p->buf->cap_bytes, &off, &len);
+	p->skew = (uint32_t)(pos - off);
+	p->len = len - p->skew;
+	if (p->len > x->len - x->next)
+		p->len = (uint32_t)(x->len - x->next);
+	p->at = x->next;
+	x->next += p->len;
+	p->state = PIECE_READING;
+	p->rd.op.done = done;
+	x->inflight++;
+	r = store_read(x->store, x->obj, &p->rd, p->buf, off, len);
+	if (r != 0) {
+		if (r < 0)
+			p->rd.op.result = r;
+		done(&p->rd.op);
+	}
+}
+
+/* ---- writing (PULL, ACCEPT) ----------------------------------------------------------------------------------------- */
+
+static void
+on_written(struct store_op *op)
+{
+	struct piece *p = container_of(op, struct piece, wr.op);
+	struct xfer *x = p->x;
+
+	x->inflight--;
+	if (op->result < 0)
+		xfer_set_error(x, op->result);
+	else
+		x->progress_ns = clock_ns();
+	piece_put(p);
+	if (x->result == 0)
+		xfer_more(x);
+	xfer_end_if_over(x);
+}
+
+void
+piece_write(struct piece *p)
+{
+	struct xfer *x = p->x;
+	int r;
+
+	p->state = PIECE_WRITING;
+	p->wr.op.done = on_written;
+	x->inflight++;
+	r = store_put_write(x->store, x->put, &p->wr, p->buf, p->len, false);
+	if (r != 0) {
+		p->wr.op.result = r < 0 ? r : p->wr.op.result;
+		on_written(&p->wr.op);
+	}
+}
+
+struct buf *
+xfer_last(struct xfer *x, uint32_t *ret_len)
+{
+	if (!x->last)
+		return NULL;
+	*ret_len = x->last->len;
+	return x->last->buf;
+}
+
+int
+xfer_cancel(struct xfer *x, int err)
+{
+	if (x->is_waiting) {
+		pool_ticket_put(x);
+		return 1;
+	}
+	if (x->mode == XFER_NONE || x->ended)
+		return 1;
+	xfer_set_error(x, err);
+	if (x->inflight == 0) {
+		x->ended = true;
+		return 1;
+	}
+	/* Reads and writes of the disk end by themselves; work requests may take seconds: flush them. */
+	if (x->lease && x->lease->outstanding > 0)
+		chan_lease_fail(x->chan, x->lease);
+	return 0;
+}
