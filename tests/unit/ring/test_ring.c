@@ -1,0 +1,467 @@
+/* The ring against the real kernel: files, pipes, sockets, cancelling, and far more operations than entries.
+ */
+#include "ring/ring.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+struct op {
+	struct ring_op op;
+	int res, calls, mores;
+};
+
+static void
+on_done(struct ring_op *op, int res, bool more)
+{
+	struct op *o = (struct op *)op;
+
+	o->res = res;
+	o->calls++;
+	o->mores += more;
+}
+
+static struct op
+new_op(void)
+{
+	return (struct op){ .op.done = on_done, .res = INT32_MIN };
+}
+
+static struct ring *
+make(unsigned entries)
+{
+	struct ring *r;
+
+	assert_int_equal(ring_new(&(struct ring_params){ .entries = entries }, &r), 0);
+	return r;
+}
+
+/* Turns until o was called `calls` times; fails after ten seconds. */
+static void
+turn_until(struct ring *r, const struct op *o, int calls)
+{
+	uint64_t until = clock_ns() + 10 * NS_PER_S;
+
+	while (o->calls < calls) {
+		assert_true(clock_ns() < until);
+		assert_true(ring_turn(r, 100 * NS_PER_MS) >= 0);
+	}
+}
+
+/* A file on a real disk, gone from its directory already; *ret_direct: whether O_DIRECT was had. */
+static int
+scratch_file(bool *ret_direct)
+{
+	char name[] = "/var/tmp/gantry-test-ring-XXXXXX";
+	int fd = mkstemp(name), dfd;
+
+	assert_true(fd >= 0);
+	dfd = open(name, O_RDWR | O_DIRECT | O_CLOEXEC);
+	unlink(name);
+	*ret_direct = dfd >= 0;
+	if (dfd < 0)
+		return fd;
+	close(fd);
+	return dfd;
+}
+
+static void
+test_describe(void **state)
+{
+	struct ring *r = make(64);
+
+	assert_non_null(strstr(ring_describe(r), "64 + 256 entries"));
+	assert_int_equal(ring_inflight(r), 0);
+	assert_int_equal(ring_turn(r, 0), 0);
+	ring_free(r);
+	ring_free(NULL);
+}
+
+static void
+test_file(void **state)
+{
+	struct ring *r = make(8);
+	struct bufpool bp;
+	struct op w = new_op(), s = new_op(), rd = new_op();
+	struct buf *a, *b;
+	bool direct, fixed;
+	int fd = scratch_file(&direct);
+
+	assert_int_equal(bufpool_init(&bp, 4u << 20), 0);
+	fixed = ring_register_regions(r, bp.region, bp.region_nr) == 0;
+	print_message("O_DIRECT: %s, fixed buffers: %s\n", direct ? "yes" : "no", fixed ? "yes" : "no");
+	for (int region = RING_NO_REGION; region < 1; region++) {
+		a = bufpool_get(&bp, BUF_LARGE);
+		b = bufpool_get(&bp, BUF_LARGE);
+		memset(a->mem, 'a' + region, 8192);
+		memset(b->mem, 0, 8192);
+		w = s = rd = new_op();
+		ring_write(r, &w.op, fd, a->mem, 8192, 4096, region < 0 ? region : a->region);
+		assert_int_equal(ring_inflight(r), 1);
+		assert_int_equal(w.calls, 0);
+		turn_until(r, &w, 1);
+		assert_int_equal(w.res, 8192);
+		ring_fdatasync(r, &s.op, fd);
+		turn_until(r, &s, 1);
+		assert_int_equal(s.res, 0);
+		ring_read(r, &rd.op, fd, b->mem, 8192, 4096, region < 0 ? region : b->region);
+		turn_until(r, &rd, 1);
+		assert_int_equal(rd.res, 8192);
+		assert_memory_equal(a->mem, b->mem, 8192);
+		assert_int_equal(ring_inflight(r), 0);
+		bufpool_put(&bp, a);
+		bufpool_put(&bp, b);
+	}
+	/* A region that was not registered is as good as none; errors come back as they are. */
+	a = bufpool_get(&bp, BUF_LARGE);
+	rd = new_op();
+	ring_read(r, &rd.op, fd, a->mem, 4096, 1u << 30, 60);
+	turn_until(r, &rd, 1);
+	assert_int_equal(rd.res, 0);
+	rd = new_op();
+	ring_read(r, &rd.op, -1, a->mem, 4096, 0, RING_NO_REGION);
+	turn_until(r, &rd, 1);
+	assert_int_equal(rd.res, -EBADF);
+	ring_free(r);
+	bufpool_fini(&bp);
+	close(fd);
+}
+
+/* A refused registration (memory not mapped here) leaves a ring that works. */
+static void
+test_register_fails(void **state)
+{
+	struct ring *r = make(8);
+	struct iovec bad = { (void *)(uintptr_t)0x1000, 4096 };
+	struct op rd = new_op();
+	char mem[64];
+	int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+
+	assert_true(ring_register_regions(r, &bad, 1) < 0);
+	assert_int_equal(ring_register_regions(r, NULL, 0), 0);
+	ring_read(r, &rd.op, fd, mem, sizeof mem, 0, 0);
+	turn_until(r, &rd, 1);
+	assert_int_equal(rd.res, sizeof mem);
+	ring_free(r);
+	close(fd);
+}
+
+/* Hundreds of operations through a ring of four entries, started in one go and again from their own
+ * completions. */
+static struct ring *many_ring;
+static int many_left, many_done, many_fd;
+static char many_mem[16];
+
+static void
+on_many(struct ring_op *op, int res, bool more)
+{
+	assert_int_equal(res, sizeof many_mem);
+	assert_false(more);
+	many_done++;
+	if (many_left > 0) {
+		many_left--;
+		ring_read(many_ring, op, many_fd, many_mem, sizeof many_mem, 0, RING_NO_REGION);
+	}
+}
+
+static void
+test_more_than_entries(void **state)
+{
+	enum { N = 1000 };
+	struct ring_op *ops = calloc(N, sizeof *ops);
+	uint64_t until = clock_ns() + 20 * NS_PER_S;
+
+	many_ring = make(4);
+	many_fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	many_left = 2 * N;
+	many_done = 0;
+	for (int i = 0; i < N; i++) {
+		ops[i].done = on_many;
+		ring_read(many_ring, &ops[i], many_fd, many_mem, sizeof many_mem, 0, RING_NO_REGION);
+	}
+	assert_int_equal(many_done, 0); /* done() never runs inside a start call */
+	assert_int_equal(ring_inflight(many_ring), N);
+	while (many_done < 3 * N) {
+		assert_true(clock_ns() < until);
+		assert_true(ring_turn(many_ring, 10 * NS_PER_MS) >= 0);
+	}
+	assert_int_equal(ring_inflight(many_ring), 0);
+	ring_free(many_ring);
+	close(many_fd);
+	free(ops);
+}
+
+/* More events than the completion queue holds: none is lost. */
+static void
+test_cq_overflow(void **state)
+{
+	enum { N = 200 };
+	struct ring *r = make(4); /* 16 completions */
+	static struct op polls[N];
+	int fds[2];
+	uint64_t until = clock_ns() + 10 * NS_PER_S;
+	int done = 0;
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+	for (int i = 0; i < N; i++) {
+		polls[i] = new_op();
+		ring_poll(r, &polls[i].op, fds[0], POLLIN, false);
+	}
+	assert_int_equal(ring_turn(r, 0), 0);
+	assert_int_equal(write(fds[1], "x", 1), 1);
+	while (done < N) {
+		int n = ring_turn(r, 100 * NS_PER_MS);
+
+		assert_true(n >= 0);
+		done += n;
+		assert_true(clock_ns() < until);
+	}
+	for (int i = 0; i < N; i++) {
+		assert_int_equal(polls[i].calls, 1);
+		assert_true(polls[i].res & POLLIN);
+	}
+	assert_int_equal(ring_inflight(r), 0);
+	ring_free(r);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void
+test_poll_multishot(void **state)
+{
+	struct ring *r = make(8);
+	struct op p = new_op();
+	int fds[2];
+	char c;
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+	ring_poll(r, &p.op, fds[0], POLLIN, true);
+	for (int i = 1; i <= 3; i++) {
+		assert_int_equal(write(fds[1], "x", 1), 1);
+		turn_until(r, &p, i);
+		assert_true(p.res & POLLIN);
+		assert_int_equal(read(fds[0], &c, 1), 1);
+		if (p.mores < i) /* what a caller does when the kernel ends it */
+			ring_poll(r, &p.op, fds[0], POLLIN, true);
+	}
+	assert_int_equal(ring_inflight(r), 1);
+	ring_cancel(r, &p.op);
+	turn_until(r, &p, 4);
+	assert_int_equal(p.res, -ECANCELED);
+	assert_int_equal(p.mores, 3);
+	assert_int_equal(ring_inflight(r), 0);
+	ring_free(r);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void
+test_accept(void **state)
+{
+	struct ring *r = make(8);
+	struct op a = new_op();
+	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof sa;
+	int lfd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(lfd, (struct sockaddr *)&sa, len), 0);
+	assert_int_equal(listen(lfd, 16), 0);
+	assert_int_equal(getsockname(lfd, (struct sockaddr *)&sa, &len), 0);
+	ring_accept(r, &a.op, lfd);
+	for (int i = 1; i <= 3; i++) {
+		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof sa), 0);
+		turn_until(r, &a, i);
+		assert_true(a.res >= 0);
+		assert_true(fcntl(a.res, F_GETFL) & O_NONBLOCK);
+		assert_true(fcntl(a.res, F_GETFD) & FD_CLOEXEC);
+		close(a.res);
+		close(fd);
+		if (a.mores < i)
+			ring_accept(r, &a.op, lfd);
+	}
+	ring_cancel(r, &a.op);
+	turn_until(r, &a, 4);
+	assert_int_equal(a.res, -ECANCELED);
+	ring_free(r);
+	close(lfd);
+}
+
+/* Cancelling what has just completed must not disturb what is started in its place. */
+static void
+test_cancel_late(void **state)
+{
+	struct ring *r = make(8);
+	struct op p = new_op(), n = new_op();
+	int fds[2];
+	char c;
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+	assert_int_equal(write(fds[1], "x", 1), 1);
+	ring_poll(r, &p.op, fds[0], POLLIN, false);
+	ring_cancel(r, &p.op);
+	turn_until(r, &p, 1);
+	assert_true(p.res == -ECANCELED || p.res & POLLIN);
+	assert_int_equal(read(fds[0], &c, 1), 1);
+	ring_poll(r, &p.op, fds[0], POLLIN, false);
+	ring_poll(r, &n.op, fds[0], POLLIN, false);
+	assert_true(ring_turn(r, 5 * NS_PER_MS) >= 0);
+	assert_int_equal(p.calls, 1);
+	assert_int_equal(write(fds[1], "x", 1), 1);
+	turn_until(r, &p, 2);
+	turn_until(r, &n, 1);
+	assert_true(p.res & POLLIN);
+	ring_free(r);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void
+test_waiting(void **state)
+{
+	struct ring *r = make(8);
+	struct rusage a, b;
+	uint64_t t = clock_ns();
+
+	getrusage(RUSAGE_SELF, &a);
+	assert_int_equal(ring_turn(r, 50 * NS_PER_MS), 0);
+	t = clock_ns() - t;
+	getrusage(RUSAGE_SELF, &b);
+	assert_in_range(t, 45 * NS_PER_MS, 5 * NS_PER_S);
+	/* It waited; it did not spin. */
+	assert_true(b.ru_utime.tv_usec + b.ru_stime.tv_usec - a.ru_utime.tv_usec - a.ru_stime.tv_usec <
+		    20000);
+	t = clock_ns();
+	assert_int_equal(ring_turn(r, 0), 0);
+	assert_true(clock_ns() - t < 40 * NS_PER_MS);
+	ring_free(r);
+}
+
+static void
+on_alarm(int sig)
+{
+}
+
+/* A signal ends the wait early and is no error, with a time-out and without. */
+static void
+test_eintr(void **state)
+{
+	struct ring *r = make(8);
+	struct sigaction sa = { .sa_handler = on_alarm }, old;
+	struct itimerval it = { .it_value.tv_usec = 20000, .it_interval.tv_usec = 20000 }, off = { 0 };
+
+	sigaction(SIGALRM, &sa, &old);
+	setitimer(ITIMER_REAL, &it, NULL);
+	assert_int_equal(ring_turn(r, UINT64_MAX), 0);
+	assert_int_equal(ring_turn(r, 60 * NS_PER_S), 0);
+	setitimer(ITIMER_REAL, &off, NULL);
+	sigaction(SIGALRM, &old, NULL);
+	ring_free(r);
+}
+
+/* Freeing with operations under way waits for them: the memory they name may go right after. */
+static void
+test_free_busy(void **state)
+{
+	struct ring *r = make(4);
+	struct op rd = new_op(), p[20];
+	int fds[2];
+	char *mem = malloc(4096);
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	ring_read(r, &rd.op, fds[0], mem, 4096, 0, RING_NO_REGION);
+	for (int i = 0; i < 20; i++) {
+		p[i] = new_op();
+		ring_poll(r, &p[i].op, fds[0], POLLIN, i & 1);
+	}
+	ring_turn(r, 0);
+	ring_free(r);
+	assert_int_equal(rd.calls, 0);
+	free(mem);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* A ring belongs to the thread that makes it; several threads have one each. */
+static void *
+ring_thread(void *arg)
+{
+	struct ring *r;
+	struct op rd = new_op();
+	char c = 0;
+	uint64_t until = clock_ns() + 10 * NS_PER_S;
+
+	if (ring_new(&(struct ring_params){ .entries = 4 }, &r) < 0)
+		return NULL;
+	ring_read(r, &rd.op, *(int *)arg, &c, 1, 0, RING_NO_REGION);
+	while (!rd.calls && clock_ns() < until)
+		ring_turn(r, UINT64_MAX);
+	ring_free(r);
+	return rd.res == 1 && c == 'x' ? arg : NULL;
+}
+
+static void
+test_threads(void **state)
+{
+	pthread_t t[2];
+	int fds[2];
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, ring_thread, &fds[0]), 0);
+	usleep(20000);
+	assert_int_equal(write(fds[1], "xx", 2), 2);
+	for (int i = 0; i < 2; i++) {
+		void *ok;
+
+		pthread_join(t[i], &ok);
+		assert_non_null(ok);
+	}
+	close(fds[0]);
+	close(fds[1]);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_describe),       cmocka_unit_test(test_file),
+		cmocka_unit_test(test_register_fails), cmocka_unit_test(test_more_than_entries),
+		cmocka_unit_test(test_cq_overflow),    cmocka_unit_test(test_poll_multishot),
+		cmocka_unit_test(test_accept),         cmocka_unit_test(test_cancel_late),
+		cmocka_unit_test(test_waiting),        cmocka_unit_test(test_eintr),
+		cmocka_unit_test(test_free_busy),      cmocka_unit_test(test_threads),
+	};
+	struct ring *r;
+	int rc = ring_new(&(struct ring_params){ .entries = 4 }, &r);
+
+	if (rc == -ENOSYS || rc == -EPERM) {
+		puts("skip: this kernel or sandbox has no io_uring");
+		return 77;
+	}
+	if (rc == 0) {
+		puts(ring_describe(r));
+		ring_free(r);
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
