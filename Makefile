@@ -103,13 +103,17 @@ $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)): $(O)/fuzz/%: $(if $(filter fuzz,$(VARIAN
 	$(Q)$(CC) $(LDFLAGS) $(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer) -o $@ $(filter %.o,$^) $(call linkmod,$(call fuzzmod,$*))
 ALLOBJ += $(patsubst %.c,$(O)/%.o,$(FUZZSRC)) $(O)/tests/fuzz/replay.o
 
-# Helpers of the system tests: tests/tools/<name>.c, linked with libgantry's objects and what DEPS-tools names.
+# Helpers of the system tests: tests/tools/<name>.c, linked with the parts in tests/tools/*/ and what DEPS-tools names.
 TOOLSRC := $(wildcard tests/tools/*.c)
 TOOLBIN := $(patsubst tests/tools/%.c,$(O)/tools/%,$(TOOLSRC))
+TOOLLIB := $(patsubst %.c,$(O)/%.o,$(wildcard tests/tools/*/*.c))
+$(O)/tools.a: $(TOOLLIB)
+	@mkdir -p $(@D); rm -f $@
+	$(Q)ar rcs $@ $^
 $(TOOLBIN): $(O)/tools/%: $(O)/tests/tools/%.o $(call archives,tools)
 	@mkdir -p $(@D); echo "  LINK    $@"
-	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(filter-out $(O)/tools.a,$(subst $(O)/tools.a,,$(call linkmod,tools))) $(shell pkg-config --libs libcurl libibverbs libmlx5)
-ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC))
+	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(call linkmod,tools) $(shell pkg-config --libs libcurl libibverbs libmlx5)
+ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC)) $(TOOLLIB)
 
 .PHONY: testbins check check-unit check-long asan tsan fuzz fuzz-build lint demo help install clean format deps deps-check tags
 testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS)

@@ -1,0 +1,235 @@
+# Helpers of the system tests: the real daemon on loopback and the software NIC, in a directory of its own.
+#
+#     . "$(dirname "$0")/lib.sh"
+#     start_daemon
+#     raw <<-END
+#     	window w 1M pattern:7
+#     	request PUT /bkt/key x-amz-rdma-token:@w content-length:0
+#     	expect status 200
+#     END
+#     assert_eq "$(curl_s3 /bkt/key | md5)" ...
+#
+# What a test gets (all set by start_daemon):
+#   T                the test's directory (removed at the end, kept when KEEP=1)
+#   S3 SCAL ADMIN    host:port of the listeners; URL_S3 URL_SCAL URL_ADMIN the same with http://
+#   DAEMON_PID       gantryd
+# What it may set before:
+#   CORES=2 DISKS=1 DISK_SIZE=1GiB NICS=1 BUCKETS=bkt (created on every start; empty: none)
+#   RDMA='{ allow_special: [loopback, self] }'    the rdma section
+#   LISTEN=$'  - { ... }'                         more listeners, one yaml line each
+#   MORE=$'limits:\n  ...'                        further sections, as yaml
+#   DAEMON_WRAP='strace -f ...'                   put in front of gantryd
+# Other variables of the environment (GANTRY_SECTION_KEY, SOFTNIC_EXEC, ...) reach the daemon as they are.
+# Exit: 0 pass, 1 fail, 77 skip.  A failing test prints the end of the daemon's log.
+# shellcheck shell=bash
+set -u
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+BUILD=${BUILD:-build/release}
+case $BUILD in /*) ;; *) BUILD=$ROOT/$BUILD ;; esac
+TEST=$(basename "$0" .sh)
+T=$(mktemp -d "${TMPDIR:-/tmp}/gantry-$TEST.XXXXXX")
+export BUILD SOFTNIC_DIR=$T/nic
+mkdir -p "$SOFTNIC_DIR"
+CORES=${CORES:-2} DISKS=${DISKS:-1} DISK_SIZE=${DISK_SIZE:-1GiB} NICS=${NICS:-1} BUCKETS=${BUCKETS-bkt}
+RDMA=${RDMA:-'{ allow_special: [loopback, self] }'} LISTEN=${LISTEN:-} MORE=${MORE:-} DAEMON_WRAP=${DAEMON_WRAP:-}
+DAEMON_PID='' S3='' SCAL='' ADMIN='' URL_S3='' URL_SCAL='' URL_ADMIN=''
+_failed='' _daemon_job='' DAEMON_RC=0
+
+# ---- the end of a test ---------------------------------------------------------------------------------------------
+
+fail() {
+	echo "$TEST: FAIL: $*" >&2
+	_failed=1
+	exit 1
+}
+
+skip() {
+	echo "$*"
+	exit 77
+}
+
+_at_exit() {
+	local rc=$?
+	trap - EXIT INT TERM
+	# What the test itself left running goes first.
+	local p
+	for p in $(jobs -p); do kill -KILL "$p" 2>/dev/null; done
+	if [ -n "$DAEMON_PID" ] && kill -0 "$DAEMON_PID" 2>/dev/null; then kill -KILL "$DAEMON_PID" 2>/dev/null; fi
+	wait 2>/dev/null
+	if [ "$rc" != 0 ] && [ "$rc" != 77 ]; then
+		[ -n "$_failed" ] || echo "$TEST: FAIL: exit $rc" >&2
+		[ ! -s "$T/daemon.log" ] || { echo "--- the end of the daemon's log" >&2; tail -n 30 "$T/daemon.log" >&2; }
+		KEEP=${KEEP:-}
+	fi
+	if [ "${KEEP:-}" = 1 ]; then echo "$TEST: kept $T" >&2; else rm -rf "$T"; fi
+	exit "$rc"
+}
+trap _at_exit EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# ---- the daemon -----------------------------------------------------------------------------------------------------
+
+# Any command on the software NIC of this test.
+nic() { "$ROOT/scripts/with-softnic" -d "$NICS" "$@"; }
+softnicctl() { nic "$BUILD/softnicctl" "$@"; }
+
+# Writes $T/gantryd.yaml from the variables above.  A test may change the file before daemon_run.
+write_config() {
+	local i
+	{
+		echo "listen:"
+		echo "  - { address: \"127.0.0.1:0\", dialect: s3, anonymous: true }"
+		echo "  - { address: \"127.0.0.1:0\", dialect: scality }"
+		[ -z "$LISTEN" ] || printf '%s\n' "$LISTEN"
+		echo "admin: { address: \"127.0.0.1:0\", socket: \"$T/admin.sock\" }"
+		echo "cores: $CORES"
+		echo "memory: { buffers: 64MiB, index: 64MiB }"
+		echo "rdma: $RDMA"
+		echo "store:"
+		echo "  disks:"
+		for ((i = 0; i < DISKS; i++)); do echo "    - { path: \"$T/disk$i\", size: $DISK_SIZE }"; done
+		[ -z "$MORE" ] || printf '%s\n' "$MORE"
+	} >"$T/gantryd.yaml"
+}
+
+format_store() {
+	local i
+	for ((i = 0; i < DISKS; i++)); do mkdir -p "$T/disk$i"; done
+	nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --format >>"$T/daemon.log" 2>&1 || fail "gantryd --format"
+}
+
+# The process below $1 (or itself) whose program is gantryd.
+_gantryd_of() {
+	local p c
+	case $(readlink "/proc/$1/exe" 2>/dev/null) in */gantryd) echo "$1"; return 0 ;; esac
+	for p in /proc/"$1"/task/*/children; do
+		for c in $(cat "$p" 2>/dev/null); do _gantryd_of "$c" && return 0; done
+	done
+	return 1
+}
+
+# Starts gantryd on $T/gantryd.yaml and waits until it is ready.  Words are options for gantryd.
+daemon_run() {
+	local i pid line
+	rm -f "$T/ready"
+	# shellcheck disable=SC2086
+	nic $DAEMON_WRAP "$BUILD/gantryd" -c "$T/gantryd.yaml" --ready-file "$T/ready" "$@" >>"$T/daemon.log" 2>&1 &
+	pid=$!
+	_daemon_job=$pid DAEMON_PID=$pid
+	for ((i = 0; i < 1500; i++)); do
+		grep -q '^ready ' "$T/ready" 2>/dev/null && break
+		kill -0 "$pid" 2>/dev/null || { DAEMON_PID=''; fail "gantryd ended before it was ready"; }
+		sleep 0.02
+	done
+	line=$(cat "$T/ready" 2>/dev/null) || fail "gantryd was not ready within 30 s"
+	DAEMON_PID=$(_gantryd_of "$pid") || DAEMON_PID=$pid
+	S3=$(_address "$line" s3) SCAL=$(_address "$line" scality) ADMIN=$(_address "$line" admin)
+	URL_S3=http://$S3 URL_SCAL=http://$SCAL URL_ADMIN=http://$ADMIN
+	[ -n "$S3" ] || fail "no s3 listener in: $line"
+}
+
+# The first address of that name in a ready line.
+_address() {
+	local w
+	for w in $1; do
+		case $w in "$2="*) echo "${w#*=}"; return ;; esac
+	done
+}
+
+start_daemon() {
+	write_config
+	format_store
+	daemon_run "$@"
+	make_buckets
+}
+
+make_buckets() {
+	local b
+	for b in $BUCKETS; do
+		curl -sS -o /dev/null -X PUT "$URL_S3/$b" || fail "creating bucket $b"
+	done
+}
+
+# Is there such a process, and is it more than a zombie?
+_runs() {
+	local st
+	st=$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null) || return 1
+	case $st in '' | Z* | X*) return 1 ;; esac
+}
+
+# A signal, and the wait for the end.  $1: signal name; the exit status is in DAEMON_RC.
+_end_daemon() {
+	local i
+	[ -n "$DAEMON_PID" ] || fail "no daemon runs"
+	kill -"$1" "$DAEMON_PID" 2>/dev/null
+	for ((i = 0; i < 1000; i++)); do
+		_runs "$DAEMON_PID" || break
+		sleep 0.02
+	done
+	! _runs "$DAEMON_PID" || fail "gantryd did not end within 20 s of SIG$1"
+	wait "$_daemon_job" 2>/dev/null
+	DAEMON_RC=$?
+	DAEMON_PID=''
+}
+stop_daemon() {
+	_end_daemon TERM
+	[ "$DAEMON_RC" = 0 ] || fail "gantryd ended with $DAEMON_RC after SIGTERM"
+}
+kill_daemon() { _end_daemon KILL; }
+# The same store again, on new ports.
+restart_daemon() {
+	[ -z "$DAEMON_PID" ] || stop_daemon
+	daemon_run "$@"
+}
+
+# ---- clients ---------------------------------------------------------------------------------------------------------
+
+# rawclient against the S3 listener; the script on standard input, or words (-e SCRIPT, FILE).
+raw() { nic "$BUILD/tools/rawclient" -s "$S3" "$@" || fail "rawclient: exit $?"; }
+raw_scal() { nic "$BUILD/tools/rawclient" -s "$SCAL" "$@" || fail "rawclient: exit $?"; }
+# The same, for scripts that may fail: gives the exit status back.
+raw_try() { nic "$BUILD/tools/rawclient" -s "$S3" "$@"; }
+gantry() { nic "$BUILD/gantry" "$@"; }
+# Known bytes: bytes pattern:7 1M >file
+bytes() { "$BUILD/tools/rawclient" --bytes "$1" "$2"; }
+crc64() { "$BUILD/tools/rawclient" --crc64 "$1"; }
+
+# curl PATH on a listener, other words as they are.  Only the body on standard output; fails on 4xx and 5xx.
+curl_s3() { curl -sS --fail --max-time 30 "${@:2}" "$URL_S3$1"; }
+curl_scal() { curl -sS --fail --max-time 30 "${@:2}" "$URL_SCAL$1"; }
+curl_admin() { curl -sS --max-time 30 "${@:2}" "$URL_ADMIN$1"; }
+# Only the status: status_of GET /bkt/key [curl words]
+status_of() { curl -sS --max-time 30 -o /dev/null -w '%{http_code}' -X "$1" "${@:3}" "$URL_S3$2"; }
+status_of_scal() { curl -sS --max-time 30 -o /dev/null -w '%{http_code}' -X "$1" "${@:3}" "$URL_SCAL$2"; }
+head_status() { curl -sS --max-time 30 -o /dev/null -w '%{http_code}' --head "$URL_S3$1"; }
+# A header of an answer: header_of NAME PATH [curl words]
+header_of() { curl -sS --max-time 30 -o /dev/null -D - "${@:3}" "$URL_S3$2" | tr -d '\r' | sed -n "s/^$1: *//Ip"; }
+# A sample of /metrics, summed over its label sets: metric gantry_requests_total 'op="PutObject"'
+metric() {
+	curl_admin /metrics | awk -v n="$1" -v l="${2:-}" '
+		/^#/ { next }
+		{ name = $1; sub(/[{].*/, "", name); if (name == n && (l == "" || index($0, l))) s += $NF }
+		END { printf "%.15g\n", s }'
+}
+
+md5() { md5sum "${@:--}" | cut -d' ' -f1; }
+
+# ---- assertions --------------------------------------------------------------------------------------------------------
+
+assert_eq() { [ "$1" = "$2" ] || fail "${3:-values differ}: have \"$1\", want \"$2\""; }
+assert_ne() { [ "$1" != "$2" ] || fail "${3:-values are equal}: \"$1\""; }
+assert_match() { [[ $1 =~ $2 ]] || fail "${3:-no match}: \"$1\" does not match $2"; }
+assert_same() { cmp "$1" "$2" || fail "${3:-files differ}: $1 $2"; }
+assert_status() { assert_eq "$(status_of "$1" "$2" "${@:4}")" "$3" "$1 $2"; }
+# wait_for SECONDS COMMAND...: until it succeeds
+wait_for() {
+	local until=$((SECONDS + $1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ $SECONDS -lt $until ] || fail "in time: $*"
+		sleep 0.05
+	done
+}
+assert_alive() { _runs "$DAEMON_PID" || fail "gantryd has died"; }
