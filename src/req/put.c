@@ -85,21 +85,19 @@ put_checked(struct req *rq)
 {
 	int r = rq->obj.op.result;
 	char etag[48];
+	size_t len = 0;
+	uint64_t mtime_s = 0;
+	enum fault f;
 
 	if (r < 0 && r != -ENOENT)
 		return req_fail(rq, fault_of(r), NULL);
-	if (r == -ENOENT && rq->target.if_match.present)
-		return req_fail(rq, FAULT_NO_SUCH_KEY, NULL);
 	if (r >= 0) {
-		size_t len = etag_text(&rq->obj.meta.etag, etag);
-
+		len = etag_text(&rq->obj.meta.etag, etag);
+		mtime_s = rq->obj.meta.mtime_ns / NS_PER_S;
 		store_close(rq->rs->env.store, &rq->obj);
-		if (rq->target.if_none_match.present)
-			return req_fail(rq, FAULT_PRECONDITION, NULL);
-		if (!etag_list_has(&rq->target.if_match, etag, len))
-			return req_fail(rq, FAULT_PRECONDITION, NULL);
 	}
-	return req_go(rq, put_begin);
+	f = dialect_conditions(&rq->target, r >= 0 ? etag : NULL, len, mtime_s);
+	return f != FAULT_NONE ? req_fail(rq, f, NULL) : req_go(rq, put_begin);
 }
 
 static enum verdict
@@ -213,7 +211,9 @@ verify_one(struct req *rq, enum checksum_kind sum, enum digest_kind digest)
 		return FAULT_NONE;
 	len = digest_value(&rq->digest, digest, value);
 	if (c->given && (c->len != len || memcmp(c->value, value, len) != 0))
-		return FAULT_BAD_DIGEST;
+		return c->payload_hash ? FAULT_SHA_MISMATCH : FAULT_BAD_DIGEST;
+	if (c->payload_hash)
+		return FAULT_NONE;
 	if (digest == DIGEST_MD5) {
 		if (!rq->is_tokened)
 			memcpy(rq->etag.sum, value, 16);

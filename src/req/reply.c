@@ -84,6 +84,14 @@ crc64_text(uint64_t crc, char out[16])
 	base64_encode(b, sizeof b, out);
 }
 
+/* An SDK checks x-amz-checksum-* against the body it sees: only where it asked, and the whole object is that body
+ * (not on an RDMA GET: item 71). */
+static bool
+gives_checksums(const struct req *rq)
+{
+	return rq->target.checksum_mode && !rq->partial && rq->rdma_bytes == 0 && (!rq->is_tokened || rq->declined);
+}
+
 static void
 object_headers(struct req *rq)
 {
@@ -95,6 +103,12 @@ object_headers(struct req *rq)
 	if (rq->partial && rq->len > 0)
 		reply_header(rq, "content-range", "bytes %llu-%llu/%llu", (unsigned long long)rq->off,
 			     (unsigned long long)(rq->off + rq->len - 1), (unsigned long long)rq->obj.size_bytes);
+	if (gives_checksums(rq)) {
+		char text[16];
+
+		crc64_text(rq->obj.crc64, text);
+		reply_header(rq, checksum_header[SUM_CRC64NVME], "%s", text);
+	}
 	rq->send_attrs = true;
 }
 
@@ -106,7 +120,7 @@ checksum_headers(struct req *rq)
 		const struct checksum *c = &rq->target.sum[k];
 		char text[64];
 
-		if (k == SUM_MD5 || !(c->given || c->wanted))
+		if (k == SUM_MD5 || c->payload_hash || !(c->given || c->wanted))
 			continue;
 		if (k == SUM_CRC64NVME)
 			crc64_text(rq->put.crc64, text);
@@ -244,8 +258,9 @@ on_attr(void *cookie, const char *name, size_t name_len, const char *value, size
 	struct attr_walk *w = cookie;
 	char n[256], v[DIALECT_ATTRS_MAX];
 
-	/* An SDK checks x-amz-checksum-* against the body it sees: not on an RDMA GET (item 71), nor on a range. */
-	if (name_len >= sizeof n || value_len >= sizeof v || (name_len > 15 && memcmp(name, "x-amz-checksum-", 15) == 0))
+	if (name_len >= sizeof n || value_len >= sizeof v)
+		return;
+	if (name_len > 15 && memcmp(name, "x-amz-checksum-", 15) == 0 && !gives_checksums(w->rq))
 		return;
 	memcpy(n, name, name_len);
 	n[name_len] = 0;
