@@ -39,8 +39,7 @@ int alloc_new(uint64_t units_max, uint32_t seg_units, uint32_t run_units, struct
 /* Runs are gone.  NULL is fine. */
 void alloc_free_all(struct alloc *a);
 
-/* ---- filling: recovery, and segments that appear later.  Any thread.
- * ---------------------------------------------- */
+/* ---- filling: recovery, and segments that appear later.  Any thread. ---- */
 
 /* Adds units, free: a new segment, or (a block device) many.  0, -ENOMEM, -ERANGE, -EEXIST (partly there
  * already). */
@@ -49,8 +48,7 @@ int alloc_add(struct alloc *a, uint64_t unit, uint64_t units);
  * name it). */
 int alloc_mark_used(struct alloc *a, const struct extent *x);
 
-/* ---- taking and giving.  A run's calls: its port's thread; the rest: any.
- * ------------------------------------------ */
+/* ---- taking and giving.  A run's calls: its port's thread; the rest: any. ---- */
 
 void alloc_run_init(struct alloc *a, struct alloc_run *run);
 /* Gives the rest back and forgets the run. */

@@ -22,9 +22,9 @@ struct arena {
 	char *base;
 	size_t map_bytes;
 	uint32_t slab_max;      /* how many slabs the bound allows */
-	uint32_t slab_used;     /* slabs ever touched; those behind are virgin */
-	uint32_t slab_free;     /* slabs that hold nothing, virgin ones included */
-	uint32_t slab_reserved; /* of those, kept for publishing: arena_alloc() does not take them */
+	uint32_t slab_touched;  /* slabs ever used; those behind are virgin */
+	uint32_t slab_live;     /* slabs that hold something; more than slab_max when overdrawn */
+	uint32_t slab_reserved; /* free ones kept for publishing: arena_alloc() does not take them */
 	struct arena_slab *empty;
 	struct arena_slab *partial[ARENA_CLASS_MAX];
 	uint64_t bytes_used; /* blocks handed out, in class sizes */
@@ -36,13 +36,20 @@ void arena_fini(struct arena *a);
 
 /* 16-byte aligned, not cleared; NULL when the bound is reached.  bytes <= ARENA_ALLOC_MAX. */
 void *arena_alloc(struct arena *a, size_t bytes);
-/* The same out of what is reserved: for the tree itself. */
+/* The same out of what is reserved, and beyond the bound if the reservation was too small: for the tree
+ * itself. */
 void *arena_alloc_reserved(struct arena *a, size_t bytes);
 /* At once: nobody may still read it. */
 void arena_free(struct arena *a, void *p);
 /* What a block of `bytes` takes, and what p may hold. */
 size_t arena_class_bytes(size_t bytes);
 size_t arena_block_bytes(const void *p);
+
+static inline uint32_t
+arena_slabs_free(const struct arena *a)
+{
+	return a->slab_live < a->slab_max ? a->slab_max - a->slab_live : 0;
+}
 
 static inline void *
 arena_ptr(const struct arena *a, uint32_t ref)

@@ -42,12 +42,13 @@ int tree_new(uint64_t bytes, struct quiesce *q, struct tree **ret_t);
 /* Readers and pins are gone.  NULL is fine. */
 void tree_free(struct tree *t);
 
-/* ---- writer
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- writer ---- */
 
 /* Sets memory aside for `ops` more puts or deletes; each of them uses up one.  0 or -ENOSPC (then nothing was
  * set aside). */
 int tree_reserve(struct tree *t, unsigned ops);
+/* The same for deletes, which may use what is kept back for them: a full index can still be emptied. */
+int tree_reserve_deletes(struct tree *t, unsigned ops);
 /* Gives up reservations that will not be used. */
 void tree_unreserve(struct tree *t, unsigned ops);
 
@@ -72,9 +73,9 @@ void *tree_rec_alloc(struct tree *t, size_t bytes);
 /* How much fits into it: at least what was asked for. */
 size_t tree_rec_bytes(const void *rec);
 /*
- * rec is in no state that is published or being built: frees it after the next publish and a grace period,
- * and after every pin that may see it.  birth: tree_gen() when it was put, so that a pin younger or older
- * than its life does not hold it; 0: not known.
+ * rec is not in the state being built any more: frees it after the next publish and a grace period, and after
+ * every and after every pin that may see it.  birth: tree_gen() when it was put, so that a pin younger or
+ * older than its life does not hold it; 0: not known.
  */
 void tree_rec_retire(struct tree *t, void *rec, uint64_t birth);
 /* At once: no reader ever saw it, or there are none. */
@@ -82,14 +83,14 @@ void tree_rec_free(struct tree *t, void *rec);
 
 /*
  * Pins the published state: its nodes, and records with a birth up to it, stay until tree_unpin(), while what
- * is born later is reclaimed as ever.  The walk itself (tree_cursor_init with *ret_root) may be done by any
- * one thread, over any time, taking part in nothing. Returns a handle >= 0, or -EBUSY.
+ * is born later is reclaimed as ever.  Not between a put or delete and its publish.  The walk itself
+ * (tree_cursor_init() with *ret_root) may be done by any one thread, over any time, and needs no quiescence.
+ * Returns a handle >= 0, or -EBUSY.
  */
 int tree_pin(struct tree *t, const struct tree_node **ret_root);
 void tree_unpin(struct tree *t, int pin);
 
-/* ---- readers
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- readers ---- */
 
 /* The published state; NULL is an empty one. */
 const struct tree_node *tree_root(const struct tree *t);
@@ -118,8 +119,7 @@ bool tree_next(struct tree_cursor *c);
 /* The first key behind all that begin with the first prefix_len bytes of the current key. */
 bool tree_skip(struct tree_cursor *c, size_t prefix_len);
 
-/* ---- what operators see; written by the writer, read by any thread
- * -------------------------------------------------- */
+/* ---- what operators see; written by the writer, read by any thread ---- */
 
 struct tree_stats {
 	uint64_t keys, nodes, depth;
