@@ -91,7 +91,7 @@ struct conf {
 
 	int cores[CONF_CORES_MAX]; /* CPU numbers */
 	int core_nr;
-	bool pin; /* cores given by number or auto are pinned; false with `cores: {count: N}`-less test runs */
+	bool pin; /* false: more threads than CPUs were asked for (tests), the scheduler places them */
 
 	struct {
 		uint64_t buffers_bytes;      /* payload buffers, over all cores */
@@ -144,6 +144,7 @@ struct conf_override {
 struct conf_source {
 	const char *file;   /* NULL: the default file */
 	bool file_required; /* -c was given; the default file may be missing */
+	bool partial;       /* listeners and disks may be missing (--list-devices) */
 	const struct conf_override *overrides;
 	int override_nr;
 };
@@ -161,7 +162,8 @@ void conf_print_table(FILE *out);
 bool conf_net_has(const struct conf_net *net, const struct in6_addr *a);
 /* "10.0.0.0/8", "fd00::/8", a bare address.  0 or -EINVAL. */
 int conf_net_parse(const char *text, struct conf_net *ret_net);
-/* "host:port" with IPv6 in brackets or without, "*:port".  0 or -EINVAL. */
+/* "host:port" with IPv6 in brackets or without, "*:port" (the IPv6 wildcard, which takes IPv4 too unless IPV6_V6ONLY is set;
+ * 0.0.0.0 where the kernel has no IPv6).  Numbers and "localhost" only, no resolver.  0 or -EINVAL. */
 int conf_addr_parse(const char *text, struct sockaddr_storage *ret_sa, socklen_t *ret_len);
 
 #endif

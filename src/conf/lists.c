@@ -1,0 +1,405 @@
+/* Values that are lists: address blocks, devices, cores, and lists of maps with a table of their own.  Called
+ * through value.c. */
+#include "conf/conf_int.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int
+expected(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n)
+{
+	char text[256];
+	const char *got = node_is_null(n)        ? "nothing"
+			  : n->kind == NODE_MAP  ? "a map"
+			  : n->kind == NODE_LIST ? "a list"
+						 : n->text;
+
+	key_expected(k, text, sizeof text);
+	load_fail(ld, n, path, "expected %s, not %.100s", text, got);
+	return -EINVAL;
+}
+
+static int
+too_many(struct loader *ld, const char *path, const struct node *n, int max)
+{
+	load_fail(ld, n, path, "%d entries; at most %d", n->item_nr, max);
+	return -EINVAL;
+}
+
+static bool
+is_list_of_scalars(const struct node *n)
+{
+	if (n->kind != NODE_LIST)
+		return false;
+	for (int i = 0; i < n->item_nr; i++) {
+		if (n->item[i]->kind != NODE_SCALAR)
+			return false;
+	}
+	return true;
+}
+
+static int
+nets_set(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n,
+	 struct conf_rdma *rdma)
+{
+	struct conf_net nets[CONF_NETS_MAX];
+	int r = 0;
+
+	if (!is_list_of_scalars(n))
+		return expected(ld, k, path, n);
+	if (n->item_nr > CONF_NETS_MAX)
+		return too_many(ld, path, n, CONF_NETS_MAX);
+	for (int i = 0; i < n->item_nr; i++) {
+		if (conf_net_parse(n->item[i]->text, &nets[i]) < 0) {
+			load_fail(ld, n->item[i], path,
+				  "expected an address or a block (10.0.0.0/8, fd00::/8), not \"%.100s\"",
+				  n->item[i]->text);
+			r = -EINVAL;
+		}
+	}
+	if (r == 0) {
+		memcpy(rdma->allow, nets, (size_t)n->item_nr * sizeof *nets);
+		rdma->allow_nr = n->item_nr;
+	}
+	return r;
+}
+
+static int
+special_set(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n,
+	    struct conf_rdma *rdma)
+{
+	bool on[3] = { false };
+	int r = 0;
+
+	if (!is_list_of_scalars(n))
+		return expected(ld, k, path, n);
+	for (int i = 0; i < n->item_nr; i++) {
+		int w = 0;
+
+		while (k->words[w] && strcmp(k->words[w], n->item[i]->text) != 0)
+			w++;
+		if (k->words[w])
+			on[w] = true;
+		else
+			r = expected(ld, k, path, n->item[i]);
+	}
+	if (r == 0) {
+		rdma->allow_loopback = on[0];
+		rdma->allow_self = on[1];
+		rdma->allow_link_local = on[2];
+	}
+	return r;
+}
+
+static void
+devices_free(struct conf_rdma *rdma)
+{
+	for (int i = 0; i < rdma->device_nr; i++) {
+		free(rdma->devices[i]);
+		rdma->devices[i] = NULL;
+	}
+	rdma->device_nr = 0;
+}
+
+static bool
+is_device(const char *text)
+{
+	return *text && strlen(text) < 64 &&
+	       strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:") ==
+		       strlen(text);
+}
+
+static int
+devices_set(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n,
+	    struct conf_rdma *rdma)
+{
+	int r = 0;
+
+	if (n->kind == NODE_SCALAR) {
+		bool none = strcmp(n->text, "none") == 0;
+
+		if (!none && strcmp(n->text, "auto") != 0)
+			return expected(ld, k, path, n);
+		devices_free(rdma);
+		rdma->mode = none ? RDMA_NONE : RDMA_AUTO;
+		return 0;
+	}
+	/* An empty list could mean all or nothing: auto and none say which. */
+	if (!is_list_of_scalars(n) || n->item_nr == 0)
+		return expected(ld, k, path, n);
+	if (n->item_nr > CONF_DEVICES_MAX)
+		return too_many(ld, path, n, CONF_DEVICES_MAX);
+	for (int i = 0; i < n->item_nr; i++) {
+		if (!is_device(n->item[i]->text)) {
+			load_fail(ld, n->item[i], path,
+				  "expected a device name, address or GID, not \"%.100s\"", n->item[i]->text);
+			r = -EINVAL;
+		}
+		for (int j = 0; j < i; j++) {
+			if (strcmp(n->item[i]->text, n->item[j]->text) == 0) {
+				load_fail(ld, n->item[i], path, "%.63s is named twice", n->item[i]->text);
+				r = -EINVAL;
+			}
+		}
+	}
+	if (r < 0)
+		return r;
+	devices_free(rdma);
+	rdma->mode = RDMA_LIST;
+	for (int i = 0; i < n->item_nr; i++) {
+		rdma->devices[i] = strdup(n->item[i]->text);
+		if (!rdma->devices[i]) {
+			ld->no_memory = true;
+			return -ENOMEM;
+		}
+		rdma->device_nr++;
+	}
+	return 0;
+}
+
+static int
+cores_set(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n)
+{
+	int cpus[CONF_CORES_MAX], r = 0;
+	uint64_t v;
+
+	if (n->kind == NODE_SCALAR && strcmp(n->text, "auto") == 0) {
+		ld->cores_count = CORES_AUTO;
+		return 0;
+	}
+	if (n->kind == NODE_SCALAR) {
+		if (u64_parse(n->text, &v) < 0 || v < 1 || v > CONF_CORES_MAX)
+			return expected(ld, k, path, n);
+		ld->cores_count = (int)v;
+		return 0;
+	}
+	if (!is_list_of_scalars(n) || n->item_nr == 0)
+		return expected(ld, k, path, n);
+	if (n->item_nr > CONF_CORES_MAX)
+		return too_many(ld, path, n, CONF_CORES_MAX);
+	for (int i = 0; i < n->item_nr; i++) {
+		if (u64_parse(n->item[i]->text, &v) < 0 || v >= 4096) {
+			load_fail(ld, n->item[i], path, "expected a CPU number, not \"%.100s\"",
+				  n->item[i]->text);
+			r = -EINVAL;
+			v = 4096 + (uint64_t)i;
+		}
+		cpus[i] = (int)v;
+		for (int j = 0; j < i; j++) {
+			if (cpus[j] == cpus[i]) {
+				load_fail(ld, n->item[i], path, "CPU %d is named twice", cpus[i]);
+				r = -EINVAL;
+			}
+		}
+	}
+	if (r == 0) {
+		memcpy(ld->conf->cores, cpus, (size_t)n->item_nr * sizeof *cpus);
+		ld->conf->core_nr = n->item_nr;
+		ld->cores_count = CORES_LIST;
+	}
+	return r;
+}
+
+/* ---- lists of maps ---- */
+
+static void
+elem_free(const struct key_list *l, void *elem)
+{
+	for (int i = 0; i < l->key_nr; i++)
+		value_free(&l->keys[i], elem);
+}
+
+static void
+elem_defaults(struct loader *ld, const struct key_list *l, const char *path, void *elem)
+{
+	for (int i = 0; i < l->key_nr; i++) {
+		const struct conf_key *k = &l->keys[i];
+		char name[128];
+		struct node *n;
+
+		if (!k->def)
+			continue;
+		snprintf(name, sizeof name, "%s.%s", path, k->name);
+		n = node_scalar(k->def, strlen(k->def));
+		if (!n)
+			ld->no_memory = true;
+		else
+			check(value_set(ld, k, name, n, elem) == 0 || ld->no_memory);
+		node_free(n);
+	}
+}
+
+/* The keys of one element; returns which were given, as bits. */
+static unsigned
+elem_keys(struct loader *ld, const struct key_list *l, const char *path, const struct node *n, void *elem)
+{
+	unsigned given = 0;
+	char name[256];
+
+	for (int i = 0; i + 1 < n->item_nr; i += 2) {
+		const struct node *key = n->item[i];
+		const struct conf_key *k;
+
+		if (key->kind != NODE_SCALAR) {
+			load_fail(ld, key, path, "expected a key");
+			continue;
+		}
+		snprintf(name, sizeof name, "%s.%.100s", path, key->text);
+		k = key_find(l->keys, l->key_nr, key->text);
+		if (!k) {
+			load_unknown(ld, key, name);
+		} else if (given & (1u << (k - l->keys))) {
+			load_fail(ld, key, name, "given twice");
+		} else {
+			value_set(ld, k, name, n->item[i + 1], elem);
+			given |= 1u << (k - l->keys);
+		}
+	}
+	return given;
+}
+
+static void
+elem_set(struct loader *ld, const struct key_list *l, const char *path, const struct node *n, void *elem)
+{
+	const struct conf_key *dialect = key_find(l->keys, l->key_nr, "dialect");
+	unsigned given;
+
+	if (n->kind != NODE_MAP) {
+		load_fail(ld, n, path, "expected a map (%s: %s, ...)", l->keys[0].name, l->what);
+		return;
+	}
+	elem_defaults(ld, l, path, elem);
+	given = elem_keys(ld, l, path, n, elem);
+	for (int i = 0; i < l->key_nr; i++) {
+		const struct conf_key *k = &l->keys[i];
+		unsigned only = k->flags & (KEY_S3 | KEY_SCALITY);
+		char name[256];
+
+		snprintf(name, sizeof name, "%s.%s", path, k->name);
+		if ((k->flags & KEY_REQUIRED) && !(given & (1u << i)))
+			load_fail(ld, n, name, "missing; %s needs it", l->what);
+		if (!only || !dialect || !(given & (1u << (dialect - l->keys))) || !(given & (1u << i)))
+			continue;
+		if (only !=
+		    (*(int *)(void *)((char *)elem + dialect->offset) == DIALECT_S3 ? KEY_S3 : KEY_SCALITY))
+			load_fail(ld, n, name, "only a listener of dialect %s has this",
+				  only == KEY_S3 ? "s3" : "scality");
+	}
+}
+
+static int
+maps_set(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n,
+	 struct conf *conf)
+{
+	const struct key_list *l = k->list;
+	char *elems, *target = (char *)conf + l->offset, prefix[64];
+	int *nr = (int *)(void *)((char *)conf + l->nr_offset), errors = ld->errors;
+
+	if (n->kind != NODE_LIST)
+		return expected(ld, k, path, n);
+	if (n->item_nr > l->max)
+		return too_many(ld, path, n, l->max);
+	elems = calloc((size_t)l->max, l->elem_bytes);
+	if (!elems) {
+		ld->no_memory = true;
+		return -ENOMEM;
+	}
+	snprintf(prefix, sizeof prefix, "%s[", path);
+	load_drop_origins(ld, prefix);
+	for (int i = 0; i < n->item_nr; i++) {
+		snprintf(prefix, sizeof prefix, "%s[%d]", path, i);
+		elem_set(ld, l, prefix, n->item[i], elems + (size_t)i * l->elem_bytes);
+	}
+	if (ld->errors != errors) {
+		for (int i = 0; i < n->item_nr; i++)
+			elem_free(l, elems + (size_t)i * l->elem_bytes);
+		free(elems);
+		return -EINVAL;
+	}
+	for (int i = 0; i < *nr; i++)
+		elem_free(l, target + (size_t)i * l->elem_bytes);
+	memcpy(target, elems, (size_t)l->max * l->elem_bytes);
+	*nr = n->item_nr;
+	free(elems);
+	return 0;
+}
+
+int
+lists_set(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n, void *base)
+{
+	struct conf *conf = base;
+	int r;
+
+	switch (k->type) {
+	case KT_NETS:
+		r = nets_set(ld, k, path, n, &conf->rdma);
+		break;
+	case KT_SPECIAL:
+		r = special_set(ld, k, path, n, &conf->rdma);
+		break;
+	case KT_DEVICES:
+		r = devices_set(ld, k, path, n, &conf->rdma);
+		break;
+	case KT_CORES:
+		r = cores_set(ld, k, path, n);
+		break;
+	default:
+		r = maps_set(ld, k, path, n, conf);
+		break;
+	}
+	if (r == 0)
+		load_set_origin(ld, path, n);
+	return r;
+}
+
+void
+lists_free(const struct conf_key *k, void *base)
+{
+	struct conf *conf = base;
+
+	if (k->type == KT_DEVICES)
+		devices_free(&conf->rdma);
+	if (k->type != KT_MAPS)
+		return;
+	for (int i = 0; i < *(int *)(void *)((char *)base + k->list->nr_offset); i++)
+		elem_free(k->list, (char *)base + k->list->offset + (size_t)i * k->list->elem_bytes);
+}
+
+void
+lists_print(const struct conf_key *k, const void *base, FILE *out)
+{
+	const struct conf *c = base;
+	const bool on[3] = { c->rdma.allow_loopback, c->rdma.allow_self, c->rdma.allow_link_local };
+	const char *sep = "";
+	char text[64];
+
+	if (k->type == KT_DEVICES && c->rdma.mode != RDMA_LIST) {
+		fputs(c->rdma.mode == RDMA_AUTO ? "auto" : "none", out);
+		return;
+	}
+	if (k->type == KT_CORES && !c->pin) {
+		fprintf(out, "%d", c->core_nr);
+		return;
+	}
+	putc('[', out);
+	for (int i = 0; k->type == KT_NETS && i < c->rdma.allow_nr; i++, sep = ", ") {
+		net_format(&c->rdma.allow[i], text, sizeof text);
+		fprintf(out, "%s\"%s\"", sep, text);
+	}
+	for (int i = 0; k->type == KT_SPECIAL && i < 3; i++) {
+		if (on[i]) {
+			fprintf(out, "%s%s", sep, k->words[i]);
+			sep = ", ";
+		}
+	}
+	for (int i = 0; k->type == KT_DEVICES && i < c->rdma.device_nr; i++, sep = ", ") {
+		fputs(sep, out);
+		string_print(c->rdma.devices[i], out);
+	}
+	for (int i = 0; k->type == KT_CORES && i < c->core_nr; i++, sep = ", ")
+		fprintf(out, "%s%d", sep, c->cores[i]);
+	putc(']', out);
+}

@@ -1,0 +1,516 @@
+/*
+ * conf_load(): defaults, the file, conf.d beside it, the environment, the command line; each may overwrite
+ * what came before, and where each value came from is kept.  Errors do not end the reading: an operator wants
+ * to see all of them.
+ */
+#include "conf/conf_int.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FILE_BYTES_MAX ((size_t)1 << 20)
+#define ERRORS_SHOWN 100
+
+extern char **environ;
+
+/* ---- errors and origins ---- */
+
+static void
+say(struct loader *ld, const char *source, int line, int column, const char *path, const char *text)
+{
+	char shown[512];
+
+	if (ld->errors++ >= ERRORS_SHOWN)
+		return;
+	snprintf(shown, sizeof shown, "%s", text);
+	/* What the file holds must not reach the terminal raw. */
+	for (char *p = shown; *p; p++) {
+		if (iscntrl((unsigned char)*p))
+			*p = '?';
+	}
+	if (source)
+		fprintf(ld->err, "%s:", source);
+	if (line)
+		fprintf(ld->err, "%d:%d:", line, column);
+	fprintf(ld->err, "%s%s%s%s\n", source ? " " : "", path ? path : "", path ? ": " : "", shown);
+}
+
+void
+load_fail(struct loader *ld, const struct node *n, const char *path, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	say(ld, ld->source, ld->is_file ? n->line : 0, n->column, path, text);
+}
+
+static struct conf_origin *
+origin_find(struct loader *ld, const char *path)
+{
+	for (int i = 0; i < ld->origin_nr; i++) {
+		if (strcmp(ld->origin[i].path, path) == 0)
+			return &ld->origin[i];
+	}
+	return NULL;
+}
+
+void
+load_fail_key(struct loader *ld, const char *path, const char *fmt, ...)
+{
+	const struct conf_origin *o = origin_find(ld, path);
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	say(ld, o ? o->source : NULL, o ? o->line : 0, o ? o->column : 0, path, text);
+}
+
+void
+load_unknown(struct loader *ld, const struct node *key, const char *path)
+{
+	char near[128];
+
+	if (key_nearest(path, near, sizeof near))
+		load_fail(ld, key, path, "unknown key; did you mean %s?", near);
+	else
+		load_fail(ld, key, path, "unknown key");
+}
+
+void
+load_set_origin(struct loader *ld, const char *path, const struct node *n)
+{
+	struct conf_origin *o = origin_find(ld, path);
+	char *source = ld->source ? strdup(ld->source) : NULL;
+
+	if (!o && ld->origin_nr + 1 >= ld->origin_cap) {
+		int cap = ld->origin_cap ? ld->origin_cap * 2 : 128;
+		struct conf_origin *more = reallocarray(ld->origin, (size_t)cap, sizeof *more);
+
+		if (more) {
+			ld->origin = more;
+			ld->origin_cap = cap;
+		} else {
+			ld->no_memory = true;
+			free(source);
+			return;
+		}
+	}
+	if (!o) {
+		o = &ld->origin[ld->origin_nr++];
+		*o = (struct conf_origin){ .path = strdup(path) };
+		ld->origin[ld->origin_nr] = (struct conf_origin){ 0 };
+	}
+	free(o->source);
+	o->source = source;
+	o->line = ld->is_file ? n->line : 0;
+	o->column = n->column;
+	if (!o->path || (ld->source && !source)) {
+		ld->no_memory = true;
+		/* An entry without a name would end the list. */
+		if (!o->path)
+			free(ld->origin[--ld->origin_nr].source);
+		ld->origin[ld->origin_nr] = (struct conf_origin){ 0 };
+	}
+}
+
+void
+load_drop_origins(struct loader *ld, const char *prefix)
+{
+	int kept = 0;
+
+	for (int i = 0; i < ld->origin_nr; i++) {
+		struct conf_origin *o = &ld->origin[i];
+
+		if (strncmp(o->path, prefix, strlen(prefix)) == 0) {
+			free(o->path);
+			free(o->source);
+		} else {
+			ld->origin[kept++] = *o;
+		}
+	}
+	ld->origin_nr = kept;
+	if (ld->origin)
+		ld->origin[kept] = (struct conf_origin){ 0 };
+}
+
+/* ---- a tree of sections ---- */
+
+/* True, with the error reported, when the key at `at` stands in the map a second time. */
+static bool
+is_repeated(struct loader *ld, const struct node *map, int at, const char *path)
+{
+	for (int i = 0; i < at; i += 2) {
+		if (map->item[i]->kind == NODE_SCALAR &&
+		    strcmp(map->item[i]->text, map->item[at]->text) == 0) {
+			load_fail(ld, map->item[at], path, "given twice; first in line %d",
+				  map->item[i]->line);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void
+load_map(struct loader *ld, const char *section, const struct node *map)
+{
+	for (int i = 0; i + 1 < map->item_nr; i += 2) {
+		const struct node *key = map->item[i], *value = map->item[i + 1];
+		const struct conf_key *k;
+		char path[256];
+
+		if (key->kind != NODE_SCALAR) {
+			load_fail(ld, key, section, "expected a key, not a list or a map");
+			continue;
+		}
+		snprintf(path, sizeof path, "%s%s%.100s", section ? section : "", section ? "." : "",
+			 key->text);
+		if (is_repeated(ld, map, i, path))
+			continue;
+		k = key_find(conf_keys, conf_key_nr, path);
+		/* "rdma.dc_key: 1" at the top is not how it is written. */
+		if (k && !section == !strchr(path, '.'))
+			value_set(ld, k, path, value, ld->conf);
+		else if (section || !key_is_section(path))
+			load_unknown(ld, key, path);
+		else if (value->kind == NODE_MAP)
+			load_map(ld, path, value);
+		else if (!node_is_null(value))
+			load_fail(ld, value, path, "expected the keys of this section, not a %s",
+				  value->kind == NODE_LIST ? "list" : "value");
+	}
+}
+
+void
+load_tree(struct loader *ld, const struct node *root)
+{
+	if (node_is_null(root))
+		return;
+	if (root->kind != NODE_MAP)
+		load_fail(ld, root, NULL, "expected sections (listen:, store:, ...)");
+	else
+		load_map(ld, NULL, root);
+}
+
+/* ---- files ---- */
+
+static int
+read_file(const char *name, char **ret_text, size_t *ret_len)
+{
+	FILE *f = fopen(name, "re");
+	char *text;
+	size_t len;
+	int r = 0;
+
+	if (!f)
+		return -errno;
+	text = malloc(FILE_BYTES_MAX + 1);
+	if (!text) {
+		fclose(f);
+		return -ENOMEM;
+	}
+	len = fread(text, 1, FILE_BYTES_MAX + 1, f);
+	if (ferror(f))
+		r = errno ? -errno : -EIO;
+	else if (len > FILE_BYTES_MAX)
+		r = -EFBIG;
+	fclose(f);
+	if (r < 0) {
+		free(text);
+		return r;
+	}
+	*ret_text = text;
+	*ret_len = len;
+	return 0;
+}
+
+static void
+load_file(struct loader *ld, const char *name, bool required)
+{
+	struct node *root;
+	char *text = NULL;
+	size_t len = 0;
+	bool ok;
+	int r = read_file(name, &text, &len);
+
+	if (r == -ENOENT && !required)
+		return;
+	ld->source = name;
+	ld->is_file = true;
+	if (r < 0) {
+		load_fail(ld, &(struct node){ 0 }, NULL, "cannot read it: %s", strerror(-r));
+	} else {
+		root = yaml_read(ld, text, len, &ok);
+		if (root)
+			load_tree(ld, root);
+		node_free(root);
+		free(text);
+	}
+	ld->is_file = false;
+	ld->source = NULL;
+}
+
+static int
+is_yaml(const struct dirent *d)
+{
+	size_t len = strlen(d->d_name);
+
+	return d->d_name[0] != '.' && len > 5 && strcmp(d->d_name + len - 5, ".yaml") == 0;
+}
+
+static int
+by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* conf.d beside the file, in the order of names; not being there is fine. */
+static void
+load_directory(struct loader *ld, const char *file)
+{
+	const char *slash = strrchr(file, '/');
+	struct dirent **names = NULL;
+	char *dir, *name;
+	int nr;
+
+	if (asprintf(&dir, "%.*sconf.d", slash ? (int)(slash - file) + 1 : 0, file) < 0) {
+		ld->no_memory = true;
+		return;
+	}
+	nr = scandir(dir, &names, is_yaml, by_name);
+	if (nr < 0 && errno != ENOENT && errno != ENOTDIR) {
+		ld->source = dir;
+		load_fail(ld, &(struct node){ 0 }, NULL, "cannot read it: %s", strerror(errno));
+		ld->source = NULL;
+	}
+	for (int i = 0; i < nr; i++) {
+		if (asprintf(&name, "%s/%s", dir, names[i]->d_name) < 0) {
+			ld->no_memory = true;
+		} else {
+			load_file(ld, name, true);
+			free(name);
+		}
+		free(names[i]);
+	}
+	free(names);
+	free(dir);
+}
+
+/* ---- single values from elsewhere ---- */
+
+/* "a, b,c" as a list of three. */
+static struct node *
+split_commas(const char *text)
+{
+	struct node *list = calloc(1, sizeof *list);
+	size_t nr = 1;
+
+	if (!list)
+		return NULL;
+	list->kind = NODE_LIST;
+	for (const char *p = text; *p; p++)
+		nr += *p == ',';
+	list->item = calloc(nr, sizeof *list->item);
+	if (!list->item) {
+		free(list);
+		return NULL;
+	}
+	while (*text) {
+		size_t len;
+
+		text += strspn(text, " ");
+		len = strcspn(text, ",");
+		list->item[list->item_nr] = node_scalar(text, len);
+		if (!list->item[list->item_nr]) {
+			node_free(list);
+			return NULL;
+		}
+		for (char *t = list->item[list->item_nr++]->text; len > 0 && t[len - 1] == ' '; len--)
+			t[len - 1] = 0;
+		text += strcspn(text, ",");
+		if (*text)
+			text++;
+	}
+	return list;
+}
+
+/* Lists may be written as in YAML, or with commas alone. */
+static struct node *
+text_to_node(struct loader *ld, const struct conf_key *k, const char *text, bool *ret_ok)
+{
+	const char *first = text + strspn(text, " ");
+	bool word = strcmp(text, "auto") == 0 || strcmp(text, "none") == 0;
+	struct node *n;
+
+	if (k->type == KT_MAPS || (k->type >= KT_NETS && *first == '['))
+		return yaml_read(ld, text, strlen(text), ret_ok);
+	if (k->type == KT_CORES)
+		word = word || !strchr(text, ',');
+	if (k->type < KT_NETS || ((k->type == KT_DEVICES || k->type == KT_CORES) && word)) {
+		n = node_scalar(text, strlen(text));
+		if (n)
+			n->plain = false;
+	} else {
+		n = split_commas(text);
+	}
+	*ret_ok = n != NULL;
+	if (!n)
+		ld->no_memory = true;
+	return n;
+}
+
+static void
+load_text(struct loader *ld, const struct conf_key *k, const char *text)
+{
+	char expected[256];
+	bool ok;
+	struct node *n = text_to_node(ld, k, text, &ok);
+
+	if (n) {
+		value_set(ld, k, k->name, n, ld->conf);
+	} else if (ok) {
+		key_expected(k, expected, sizeof expected);
+		load_fail(ld, &(struct node){ 0 }, k->name, "expected %s, not nothing", expected);
+	}
+	node_free(n);
+}
+
+static void
+load_defaults(struct loader *ld)
+{
+	for (int i = 0; i < conf_key_nr; i++) {
+		if (conf_keys[i].def)
+			load_text(ld, &conf_keys[i], conf_keys[i].def);
+	}
+}
+
+/* "rdma.dc_key" is GANTRY_RDMA_DC_KEY. */
+static void
+env_name(const char *key, char *out, size_t cap)
+{
+	size_t n = (size_t)snprintf(out, cap, "GANTRY_%s", key);
+
+	for (size_t i = 0; i < n && i < cap; i++)
+		out[i] = out[i] == '.' ? '_' : (char)toupper((unsigned char)out[i]);
+}
+
+static void
+load_env_entry(struct loader *ld, const char *entry, const char *eq)
+{
+	char name[128], env[128], source[160], *underscore;
+
+	snprintf(name, sizeof name, "%.*s", (int)(eq - entry), entry);
+	snprintf(source, sizeof source, "environment %s", name);
+	ld->source = source;
+	for (int i = 0; i < conf_key_nr; i++) {
+		env_name(conf_keys[i].name, env, sizeof env);
+		if (strcmp(env, name) == 0) {
+			load_text(ld, &conf_keys[i], eq + 1);
+			ld->source = NULL;
+			return;
+		}
+	}
+	/* Other programs have variables with this prefix too; one that names a section of ours is meant for
+	 * us. */
+	snprintf(env, sizeof env, "%s", name + strlen("GANTRY_"));
+	for (char *p = env; *p; p++)
+		*p = (char)tolower((unsigned char)*p);
+	underscore = strchr(env, '_');
+	if (underscore) {
+		*underscore = 0;
+		if (key_is_section(env)) {
+			*underscore = '.';
+			load_unknown(ld, &(struct node){ 0 }, env);
+		}
+	}
+	ld->source = NULL;
+}
+
+static void
+load_environment(struct loader *ld)
+{
+	for (char **e = environ; e && *e; e++) {
+		const char *eq = strchr(*e, '=');
+
+		if (eq && strncmp(*e, "GANTRY_", 7) == 0 && eq - *e < 100)
+			load_env_entry(ld, *e, eq);
+	}
+}
+
+static void
+load_override(struct loader *ld, const char *text)
+{
+	const char *eq = strchr(text, '=');
+	const struct conf_key *k;
+	char name[128];
+
+	ld->source = "option -o";
+	if (!eq) {
+		load_fail(ld, &(struct node){ 0 }, NULL, "expected section.key=value, not \"%.100s\"", text);
+	} else {
+		snprintf(name, sizeof name, "%.*s", (int)(eq - text), text);
+		k = key_find(conf_keys, conf_key_nr, name);
+		if (k)
+			load_text(ld, k, eq + 1);
+		else
+			load_unknown(ld, &(struct node){ 0 }, name);
+	}
+	ld->source = NULL;
+}
+
+/* ---- the whole ---- */
+
+int
+conf_load(const struct conf_source *src, struct conf **ret_conf, FILE *err)
+{
+	struct loader ld = { .err = err, .cores_count = CORES_AUTO };
+	const char *file = src->file ? src->file : CONF_DEFAULT_FILE;
+
+	ld.conf = calloc(1, sizeof *ld.conf);
+	if (!ld.conf) {
+		fprintf(err, "out of memory\n");
+		return -ENOMEM;
+	}
+	load_defaults(&ld);
+	load_file(&ld, file, src->file_required);
+	load_directory(&ld, file);
+	load_environment(&ld);
+	for (int i = 0; i < src->override_nr; i++)
+		load_override(&ld, src->overrides[i].text);
+	ld.conf->origins = ld.origin;
+	if (!ld.no_memory)
+		verify(&ld, src->partial);
+	if (ld.errors > ERRORS_SHOWN)
+		fprintf(err, "and %d more errors\n", ld.errors - ERRORS_SHOWN);
+	if (ld.no_memory)
+		fprintf(err, "out of memory\n");
+	if (ld.errors || ld.no_memory) {
+		conf_free(ld.conf);
+		return ld.no_memory ? -ENOMEM : -EINVAL;
+	}
+	*ret_conf = ld.conf;
+	return 0;
+}
+
+void
+conf_free(struct conf *c)
+{
+	if (!c)
+		return;
+	for (int i = 0; i < conf_key_nr; i++)
+		value_free(&conf_keys[i], c);
+	for (struct conf_origin *o = c->origins; o && o->path; o++) {
+		free(o->path);
+		free(o->source);
+	}
+	free(c->origins);
+	free(c);
+}

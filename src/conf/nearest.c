@@ -1,0 +1,105 @@
+/* "Did you mean": the known key nearest to one that is not known.  Pure; called by the loader for each
+ * unknown key. */
+#include "conf/conf_int.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#define NAME_MAX_LEN 63
+
+static bool
+differ(char a, char b)
+{
+	return tolower((unsigned char)a) != tolower((unsigned char)b);
+}
+
+/* Levenshtein, with a swap of neighbours counted once and case ignored.  Names are cut at 63 characters: none
+ * of ours is longer. */
+int
+edit_distance(const char *a, const char *b)
+{
+	int la = (int)strnlen(a, NAME_MAX_LEN), lb = (int)strnlen(b, NAME_MAX_LEN);
+	int row[3][NAME_MAX_LEN + 1];
+
+	for (int j = 0; j <= lb; j++)
+		row[0][j] = j;
+	for (int i = 1; i <= la; i++) {
+		int *now = row[i % 3], *up = row[(i + 2) % 3], *upup = row[(i + 1) % 3];
+
+		now[0] = i;
+		for (int j = 1; j <= lb; j++) {
+			int d = up[j - 1] + differ(a[i - 1], b[j - 1]);
+
+			if (up[j] + 1 < d)
+				d = up[j] + 1;
+			if (now[j - 1] + 1 < d)
+				d = now[j - 1] + 1;
+			if (i > 1 && j > 1 && !differ(a[i - 1], b[j - 2]) && !differ(a[i - 2], b[j - 1]) &&
+			    upup[j - 2] + 1 < d)
+				d = upup[j - 2] + 1;
+			now[j] = d;
+		}
+	}
+	return row[la % 3][lb];
+}
+
+struct best {
+	int distance;
+	char *buf;
+	size_t cap;
+};
+
+static const char *
+last_part(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return dot ? dot + 1 : name;
+}
+
+static void
+consider(struct best *b, const char *wanted, const char *known)
+{
+	int d = edit_distance(wanted, known);
+
+	/* The right key in the wrong section is as near as one typing mistake. */
+	if (d > 1 && strcmp(last_part(wanted), last_part(known)) == 0)
+		d = 1;
+	if (d < b->distance) {
+		b->distance = d;
+		snprintf(b->buf, b->cap, "%s", known);
+	}
+}
+
+const char *
+key_nearest(const char *name, char *buf, size_t cap)
+{
+	size_t len = strlen(name);
+	struct best b = { .distance = len < 9 ? 3 : (int)(len < 60 ? len : 60) / 3 + 1,
+			  .buf = buf,
+			  .cap = cap };
+	char full[96];
+	const char *bracket = strchr(name, '[');
+
+	buf[0] = 0;
+	for (int i = 0; i < conf_key_nr; i++) {
+		const struct conf_key *k = &conf_keys[i];
+		const char *dot = strchr(k->name, '.');
+
+		/* Inside a list only the list's own keys help. */
+		if (bracket) {
+			if (k->type != KT_MAPS || strncmp(k->name, name, (size_t)(bracket - name)) != 0)
+				continue;
+			b.distance = 4;
+			for (int j = 0; j < k->list->key_nr; j++)
+				consider(&b, last_part(name), k->list->keys[j].name);
+			continue;
+		}
+		if (!strchr(name, '.') && dot) {
+			snprintf(full, sizeof full, "%.*s", (int)(dot - k->name), k->name);
+			consider(&b, name, full);
+		}
+		consider(&b, name, k->name);
+	}
+	return buf[0] ? buf : NULL;
+}

@@ -1,0 +1,155 @@
+/* Addresses, ports and address blocks as text.  Pure (no resolver); the loader calls it, and rdma/ tests GIDs
+ * with it. */
+#include "conf/conf_int.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static const uint8_t mapped_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+
+static void
+map_v4(const struct in_addr *v4, struct in6_addr *ret_addr)
+{
+	memcpy(ret_addr->s6_addr, mapped_prefix, 12);
+	memcpy(ret_addr->s6_addr + 12, v4, 4);
+}
+
+bool
+conf_net_has(const struct conf_net *net, const struct in6_addr *a)
+{
+	int whole = net->prefix / 8, rest = net->prefix % 8;
+	uint8_t mask = (uint8_t)(0xff00 >> rest);
+
+	if (memcmp(net->addr.s6_addr, a->s6_addr, (size_t)whole) != 0)
+		return false;
+	return rest == 0 || ((net->addr.s6_addr[whole] ^ a->s6_addr[whole]) & mask) == 0;
+}
+
+/* Bits behind the prefix are of no meaning: clear them, so that equal blocks look equal. */
+static void
+clear_host_bits(struct conf_net *net)
+{
+	for (int i = 0; i < 16; i++) {
+		int bits = net->prefix - i * 8;
+
+		if (bits <= 0)
+			net->addr.s6_addr[i] = 0;
+		else if (bits < 8)
+			net->addr.s6_addr[i] &= (uint8_t)(0xff00 >> bits);
+	}
+}
+
+int
+conf_net_parse(const char *text, struct conf_net *ret_net)
+{
+	char host[INET6_ADDRSTRLEN];
+	const char *slash = strchr(text, '/');
+	size_t len = slash ? (size_t)(slash - text) : strlen(text);
+	struct conf_net net;
+	struct in_addr v4;
+	uint64_t prefix, base;
+
+	if (len >= sizeof host)
+		return -EINVAL;
+	memcpy(host, text, len);
+	host[len] = 0;
+	if (inet_pton(AF_INET, host, &v4) == 1) {
+		map_v4(&v4, &net.addr);
+		base = 96;
+	} else if (inet_pton(AF_INET6, host, &net.addr) == 1) {
+		base = 0;
+	} else {
+		return -EINVAL;
+	}
+	prefix = 128 - base;
+	if (slash && (u64_parse(slash + 1, &prefix) < 0 || prefix > 128 - base))
+		return -EINVAL;
+	net.prefix = (uint8_t)(base + prefix);
+	clear_host_bits(&net);
+	*ret_net = net;
+	return 0;
+}
+
+void
+net_format(const struct conf_net *net, char *out, size_t cap)
+{
+	char host[INET6_ADDRSTRLEN];
+	bool v4 = net->prefix >= 96 && memcmp(net->addr.s6_addr, mapped_prefix, 12) == 0;
+
+	if (v4)
+		inet_ntop(AF_INET, net->addr.s6_addr + 12, host, sizeof host);
+	else
+		inet_ntop(AF_INET6, &net->addr, host, sizeof host);
+	snprintf(out, cap, "%s/%d", host, v4 ? net->prefix - 96 : net->prefix);
+}
+
+/* Every address: one IPv6 socket takes IPv4 as well, where the kernel has IPv6 at all. */
+static bool
+have_ipv6(void)
+{
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return errno != EAFNOSUPPORT;
+	close(fd);
+	return true;
+}
+
+static int
+host_parse(const char *host, uint16_t port, struct sockaddr_storage *sa, socklen_t *len)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)sa;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)sa;
+
+	memset(sa, 0, sizeof *sa);
+	if (strcmp(host, "localhost") == 0)
+		host = "127.0.0.1";
+	else if (strcmp(host, "*") == 0)
+		host = have_ipv6() ? "::" : "0.0.0.0";
+	if (inet_pton(AF_INET, host, &in->sin_addr) == 1) {
+		in->sin_family = AF_INET;
+		in->sin_port = htons(port);
+		*len = sizeof *in;
+		return 0;
+	}
+	if (inet_pton(AF_INET6, host, &in6->sin6_addr) == 1) {
+		in6->sin6_family = AF_INET6;
+		in6->sin6_port = htons(port);
+		*len = sizeof *in6;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int
+conf_addr_parse(const char *text, struct sockaddr_storage *ret_sa, socklen_t *ret_len)
+{
+	const char *colon = strrchr(text, ':');
+	char host[INET6_ADDRSTRLEN];
+	struct sockaddr_storage sa;
+	socklen_t sa_len;
+	size_t len;
+	uint64_t port;
+
+	if (!colon || strlen(colon + 1) > 5 || strspn(colon + 1, "0123456789") != strlen(colon + 1) ||
+	    u64_parse(colon + 1, &port) < 0 || port > 65535)
+		return -EINVAL;
+	len = (size_t)(colon - text);
+	if (len >= 2 && text[0] == '[' && text[len - 1] == ']') {
+		text++;
+		len -= 2;
+		if (!memchr(text, ':', len))
+			return -EINVAL;
+	}
+	if (len == 0 || len >= sizeof host)
+		return -EINVAL;
+	memcpy(host, text, len);
+	host[len] = 0;
+	if (host_parse(host, (uint16_t)port, &sa, &sa_len) < 0)
+		return -EINVAL;
+	*ret_sa = sa;
+	*ret_len = sa_len;
+	return 0;
+}

@@ -1,0 +1,323 @@
+/*
+ * The table of keys: the one place where a key's name, type, range, default and help are written.  The
+ * example file and the manual are checked against it (scripts/check-conf-doc).  Read by the loader, by
+ * conf_print() and by the manual check.
+ */
+#include "conf/conf_int.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define KIB ((uint64_t)1 << 10)
+#define MIB ((uint64_t)1 << 20)
+#define GIB ((uint64_t)1 << 30)
+#define TIB ((uint64_t)1 << 40)
+#define MS ((uint64_t)1000000)
+#define SEC ((uint64_t)1000000000)
+
+#define AT(field) offsetof(struct conf, field)
+#define LISTEN(field) offsetof(struct conf_listen, field)
+#define DISK(field) offsetof(struct conf_disk, field)
+#define NR(a) ((int)(sizeof(a) / sizeof *(a)))
+
+_Static_assert(offsetof(struct conf_listen, sa) - offsetof(struct conf_listen, address) ==
+		       offsetof(struct addr_field, sa),
+	       "KT_ADDR");
+_Static_assert(offsetof(struct conf_listen, sa_len) - offsetof(struct conf_listen, address) ==
+		       offsetof(struct addr_field, sa_len),
+	       "KT_ADDR");
+_Static_assert(offsetof(struct conf, admin.sa) - offsetof(struct conf, admin.address) ==
+		       offsetof(struct addr_field, sa),
+	       "KT_ADDR");
+_Static_assert(sizeof(enum conf_dialect) == sizeof(int) && sizeof(enum log_level) == sizeof(int), "KT_WORD");
+
+static const char *const dialect_words[] = { [DIALECT_S3] = "s3", [DIALECT_SCALITY] = "scality", NULL };
+static const char *const bind_words[] = {
+	[BIND_GID_OFF] = "off", [BIND_GID_SUBNET] = "subnet", [BIND_GID_EXACT] = "exact", NULL
+};
+static const char *const delay_words[] = { [DELAY_NONE] = "none",
+					   [DELAY_BATCH] = "batch",
+					   [DELAY_ENTRY] = "entry",
+					   [DELAY_ADAPTIVE] = "adaptive",
+					   NULL };
+static const char *const special_words[] = { "loopback", "self", "link_local", NULL };
+static const char *const level_words[] = {
+	[LOG_ERROR] = "error", [LOG_WARN] = "warning", [LOG_NOTE] = "notice",
+	[LOG_INFO] = "info",   [LOG_DEBUG] = "debug",  NULL
+};
+static const char *const format_words[] = {
+	[LOG_AUTO] = "auto", [LOG_PLAIN] = "plain", [LOG_JOURNAL] = "journal", [LOG_JSON] = "json", NULL
+};
+
+/* clang-format off */
+static const struct conf_key listen_keys[] = {
+	{ "address", KT_ADDR, KEY_REQUIRED, .offset = LISTEN(address),
+	  .help = "Address and port to listen on; * is every address, port 0 a free one" },
+	{ "dialect", KT_WORD, KEY_REQUIRED, .offset = LISTEN(dialect), .words = dialect_words,
+	  .help = "Which dialect is spoken on this listener" },
+	{ "anonymous", KT_BOOL, KEY_S3, .offset = LISTEN(anonymous), .def = "false",
+	  .help = "Serve unsigned requests (s3)" },
+	{ "bucket", KT_STRING, KEY_SCALITY, .offset = LISTEN(bucket), .def = ".scality",
+	  .help = "The bucket that holds this listener's keys (scality)" },
+	{ "v1_prefix", KT_BOOL, KEY_SCALITY, .offset = LISTEN(v1_prefix), .def = "false",
+	  .help = "Keys live under /v1/ (scality)" },
+	{ "decode", KT_BOOL, KEY_SCALITY, .offset = LISTEN(decode), .def = "true",
+	  .help = "Percent-decode keys once (scality)" },
+	{ "delete_404", KT_BOOL, KEY_SCALITY, .offset = LISTEN(delete_404), .def = "false",
+	  .help = "Deleting an absent key answers 404 instead of 204 (scality)" },
+};
+
+static const struct conf_key disk_keys[] = {
+	{ "path", KT_STRING, KEY_REQUIRED, .offset = DISK(path),
+	  .help = "A directory, or a block device" },
+	{ "size", KT_SIZE, KEY_AUTO, .min = 64 * MIB, .max = 1024 * TIB, .offset = DISK(size_bytes), .def = "auto",
+	  .help = "Space that --format gives to Gantry; auto is all of a block device" },
+};
+
+static const struct key_list listen_list = {
+	listen_keys, NR(listen_keys), AT(listen), AT(listen_nr), sizeof(struct conf_listen), CONF_LISTEN_MAX, "a listener"
+};
+static const struct key_list disk_list = {
+	disk_keys, NR(disk_keys), AT(store.disks), AT(store.disk_nr), sizeof(struct conf_disk), CONF_DISKS_MAX, "a disk"
+};
+
+const struct conf_key conf_keys[] = {
+	{ "listen", KT_MAPS, KEY_REQUIRED, .list = &listen_list,
+	  .help = "The listeners that clients connect to" },
+
+	{ "admin.address", KT_ADDR, KEY_NONE, .offset = AT(admin.address), .def = "127.0.0.1:9001",
+	  .help = "Address and port of health, metrics and status" },
+	{ "admin.socket", KT_STRING, KEY_NONE, .offset = AT(admin.socket), .def = "none",
+	  .help = "Path of a Unix socket (mode 0600) for the same" },
+
+	{ "cores", KT_CORES, 0, .max = CONF_CORES_MAX, .def = "auto",
+	  .help = "CPUs to run on: auto, a number of threads, or a list of CPU numbers" },
+
+	{ "memory.buffers", KT_SIZE, KEY_AUTO, .min = 8 * MIB, .max = 4 * TIB, .offset = AT(memory.buffers_bytes),
+	  .def = "auto", .help = "Payload buffers over all cores; auto is 512MiB, or 16MiB a core if that is more" },
+	{ "memory.http_buffers", KT_SIZE, KEY_AUTO, .min = 2 * MIB, .max = TIB, .offset = AT(memory.http_buffers_bytes),
+	  .def = "auto", .help = "Buffers of HTTP bodies over all cores; auto is 64MiB, or 4MiB a core if that is more" },
+	{ "memory.index", KT_SIZE, KEY_AUTO, .min = 16 * MIB, .max = 64 * TIB, .offset = AT(memory.index_bytes),
+	  .def = "auto", .help = "The index of objects, in all; auto is an eighth of the machine's memory" },
+
+	{ "rdma.devices", KT_DEVICES, 0, .def = "auto",
+	  .help = "RDMA devices: auto is every active port, none switches RDMA off; or a list of names, addresses, GIDs" },
+	{ "rdma.dc_key", KT_U64, KEY_SECRET, .max = UINT64_MAX, .offset = AT(rdma.dc_key), .def = "0xffeeddcc",
+	  .help = "The key that clients' DC targets ask for" },
+	{ "rdma.channels", KT_INT, 0, .min = 1, .max = 32768, .offset = AT(rdma.channels), .def = "128",
+	  .help = "DC initiators per rail, over all cores; raised to 8 a core" },
+	{ "rdma.cq_depth", KT_INT, KEY_AUTO, .min = 1, .max = 4194304, .offset = AT(rdma.cq_depth), .def = "auto",
+	  .help = "Entries of a completion queue; auto is the sum of send depths, less is refused" },
+	{ "rdma.max_sge", KT_INT, 0, .min = 1, .max = 30, .offset = AT(rdma.max_sge), .def = "10",
+	  .help = "Scatter entries of one work request" },
+	{ "rdma.service_level", KT_INT, 0, .max = 15, .offset = AT(rdma.service_level), .def = "0",
+	  .help = "InfiniBand service level, or RoCE priority" },
+	{ "rdma.traffic_class", KT_INT, 0, .max = 255, .offset = AT(rdma.traffic_class), .def = "96",
+	  .help = "Traffic class (DSCP and ECN bits) of RoCE packets" },
+	{ "rdma.hop_limit", KT_INT, 0, .min = 1, .max = 255, .offset = AT(rdma.hop_limit), .def = "64",
+	  .help = "Hop limit of routed RDMA packets" },
+	{ "rdma.pkey_index", KT_INT, 0, .max = 65535, .offset = AT(rdma.pkey_index), .def = "0",
+	  .help = "Index of the partition key" },
+	{ "rdma.timeout", KT_INT, 0, .min = 1, .max = 31, .offset = AT(rdma.timeout), .def = "16",
+	  .help = "Wait for an acknowledgement, as the exponent t of 4.096 us * 2^t" },
+	{ "rdma.retry_cnt", KT_INT, 0, .max = 7, .offset = AT(rdma.retry_cnt), .def = "7",
+	  .help = "Repeats after a missing acknowledgement" },
+	{ "rdma.rnr_retry", KT_INT, 0, .max = 7, .offset = AT(rdma.rnr_retry), .def = "7",
+	  .help = "Repeats while the receiver is not ready; 7 is without end" },
+	{ "rdma.max_rd_atomic", KT_INT, KEY_AUTO, .min = 1, .max = 16, .offset = AT(rdma.max_rd_atomic), .def = "auto",
+	  .help = "RDMA READs outstanding per channel; auto is what the device can, at most 16" },
+	{ "rdma.path_mtu", KT_MTU, KEY_AUTO, .min = 256, .max = 4096, .offset = AT(rdma.path_mtu), .def = "auto",
+	  .help = "Path MTU in bytes: 256, 512, 1024, 2048 or 4096; auto is the port's active one" },
+	{ "rdma.delay_mode", KT_WORD, 0, .offset = AT(rdma.delay_mode), .words = delay_words, .def = "batch",
+	  .help = "When a core pauses between polls of its completion queues" },
+	{ "rdma.delay_interval", KT_TIME, 0, .max = MS, .offset = AT(rdma.delay_interval_ns), .def = "5us",
+	  .help = "How long such a pause is" },
+	{ "rdma.qp_reset_on_failure", KT_BOOL, 0, .offset = AT(rdma.qp_reset_on_failure), .def = "true",
+	  .help = "Reset a channel after a bad completion; off leaves it fenced" },
+	{ "rdma.poll_batch", KT_INT, 0, .min = 1, .max = 256, .offset = AT(rdma.poll_batch), .def = "16",
+	  .help = "Completions taken by one poll" },
+	{ "rdma.linger", KT_TIME, KEY_RELOAD, .max = SEC, .offset = AT(rdma.linger_ns), .def = "20ms",
+	  .help = "Wait before an error reply that follows flushed RDMA WRITEs" },
+	{ "rdma.ah_cache", KT_INT, 0, .min = 16, .max = 1048576, .offset = AT(rdma.ah_cache), .def = "1024",
+	  .help = "Address handles kept per rail" },
+	{ "rdma.allow", KT_NETS, KEY_RELOAD, .def = "[]",
+	  .help = "GIDs that tokens may name, as addresses or blocks; empty is the subnets of our own rails" },
+	{ "rdma.allow_special", KT_SPECIAL, KEY_RELOAD, .words = special_words, .def = "[]",
+	  .help = "Kinds of address that tokens may name besides: loopback, self, link_local; for tests" },
+	{ "rdma.bind_gid", KT_WORD, KEY_RELOAD, .offset = AT(rdma.bind_gid), .words = bind_words, .def = "off",
+	  .help = "Whether a token's GID must belong to the HTTP client's address" },
+	{ "rdma.meta_token", KT_BOOL, KEY_RELOAD, .offset = AT(rdma.meta_token), .def = "false",
+	  .help = "Serve tokens in x-amz-meta-rdma-token" },
+	{ "rdma.short_get_reject", KT_BOOL, KEY_RELOAD, .offset = AT(rdma.short_get_reject), .def = "false",
+	  .help = "Refuse a GET without Range whose window is smaller than the object, instead of 206" },
+	{ "rdma.inflight", KT_SIZE, KEY_RELOAD, .min = 64 * KIB, .max = GIB, .offset = AT(rdma.inflight_bytes), .def = "2MiB",
+	  .help = "Bytes of one request on the wire at a time" },
+
+	{ "store.disks", KT_MAPS, KEY_REQUIRED, .list = &disk_list,
+	  .help = "Where objects are kept" },
+	{ "store.lock_wait", KT_TIME, 0, .max = 3600 * SEC, .offset = AT(store.lock_wait_ns), .def = "30s",
+	  .help = "How long starting waits for the last writes of a process that died" },
+
+	{ "auth.region", KT_STRING, KEY_RELOAD, .offset = AT(auth.region), .def = "us-east-1",
+	  .help = "Region that signatures name" },
+	{ "auth.credentials_file", KT_STRING, KEY_NONE | KEY_RELOAD, .offset = AT(auth.credentials_file), .def = "none",
+	  .help = "File of access keys; refused until signatures are served" },
+
+	{ "limits.connections", KT_INT, 0, .min = 1, .max = 1048576, .offset = AT(limits.connections), .def = "4096",
+	  .help = "Connections per core" },
+	{ "limits.requests", KT_INT, 0, .min = 1, .max = 65536, .offset = AT(limits.requests), .def = "1024",
+	  .help = "Requests at a time per core" },
+	{ "limits.pieces_per_request", KT_INT, 0, .min = 1, .max = 64, .offset = AT(limits.pieces_per_request), .def = "8",
+	  .help = "Pieces (buffers) that one request may have in flight" },
+	{ "limits.queue", KT_INT, 0, .min = 1, .max = 1048576, .offset = AT(limits.queue), .def = "4096",
+	  .help = "Requests that may wait for a buffer or a channel, per core" },
+	{ "limits.object", KT_SIZE, KEY_RELOAD, .min = MIB, .max = 1024 * TIB, .offset = AT(limits.object_bytes), .def = "5TiB",
+	  .help = "Largest object" },
+	{ "limits.part", KT_SIZE, KEY_RELOAD, .min = MIB, .max = 1024 * TIB, .offset = AT(limits.part_bytes), .def = "5GiB",
+	  .help = "Largest part of a multipart upload" },
+	{ "limits.idle", KT_TIME, KEY_RELOAD, .min = SEC, .max = 86400 * SEC, .offset = AT(limits.idle_ns), .def = "75s",
+	  .help = "How long an idle connection is kept" },
+	{ "limits.s3_progress", KT_TIME, KEY_RELOAD, .min = 10 * MS, .max = 86400 * SEC, .offset = AT(limits.s3_progress_ns),
+	  .def = "8s", .help = "Longest time without progress of a request on an s3 listener" },
+	{ "limits.s3_total", KT_TIME, KEY_RELOAD, .min = 10 * MS, .max = 86400 * SEC, .offset = AT(limits.s3_total_ns),
+	  .def = "8s", .help = "Longest time of an RDMA request on an s3 listener, beside its length / s3_rate" },
+	{ "limits.s3_rate", KT_SIZE, KEY_RELOAD, .min = KIB, .max = TIB, .offset = AT(limits.s3_rate), .def = "256MiB",
+	  .help = "Bytes a second that s3_total allows for besides" },
+	{ "limits.scality_total", KT_TIME, KEY_RELOAD, .min = 10 * MS, .max = 86400 * SEC, .offset = AT(limits.scality_total_ns),
+	  .def = "1500ms", .help = "Longest time of an RDMA request on a scality listener" },
+	{ "limits.drain", KT_TIME, KEY_RELOAD, .max = 3600 * SEC, .offset = AT(limits.drain_ns), .def = "30s",
+	  .help = "How long a stop waits for running requests" },
+
+	{ "log.level", KT_WORD, KEY_RELOAD, .offset = AT(log.level), .words = level_words, .def = "info",
+	  .help = "Least important lines that are logged" },
+	{ "log.format", KT_WORD, 0, .offset = AT(log.format), .words = format_words, .def = "auto",
+	  .help = "Form of log lines; auto is journal under systemd, plain elsewhere" },
+	{ "log.access", KT_BOOL, KEY_RELOAD, .offset = AT(log.access), .def = "true",
+	  .help = "One line for every request" },
+};
+/* clang-format on */
+const int conf_key_nr = NR(conf_keys);
+
+const struct conf_key *
+key_find(const struct conf_key *keys, int nr, const char *name)
+{
+	for (int i = 0; i < nr; i++) {
+		if (strcmp(keys[i].name, name) == 0)
+			return &keys[i];
+	}
+	return NULL;
+}
+
+bool
+key_is_section(const char *name)
+{
+	size_t len = strlen(name);
+
+	for (int i = 0; i < conf_key_nr; i++) {
+		if (strncmp(conf_keys[i].name, name, len) == 0 && conf_keys[i].name[len] == '.')
+			return true;
+	}
+	return false;
+}
+
+static size_t
+join_words(const struct conf_key *k, char *out, size_t cap)
+{
+	size_t n = 0;
+
+	out[0] = 0;
+	for (int i = 0; k->words[i]; i++)
+		n += (size_t)snprintf(out + n, n < cap ? cap - n : 0, "%s%s", i ? ", " : "", k->words[i]);
+	return n;
+}
+
+void
+key_expected(const struct conf_key *k, char *out, size_t cap)
+{
+	const char *or_auto = k->flags & KEY_AUTO ? ", or auto" : "";
+	const char *or_none = k->flags & KEY_NONE ? ", or none" : "";
+	char lo[32], hi[32], words[128];
+
+	switch (k->type) {
+	case KT_BOOL:
+		snprintf(out, cap, "true or false");
+		return;
+	case KT_INT:
+	case KT_U64:
+		if (k->max == UINT64_MAX)
+			snprintf(out, cap, "a number of at most 64 bits (decimal or 0x...)%s", or_auto);
+		else
+			snprintf(out, cap, "an integer from %llu to %llu%s", (unsigned long long)k->min,
+				 (unsigned long long)k->max, or_auto);
+		return;
+	case KT_SIZE:
+		size_format(k->min, lo, sizeof lo);
+		size_format(k->max, hi, sizeof hi);
+		snprintf(out, cap, "a size (bytes, or KiB MiB GiB TiB) from %s to %s%s", lo, hi, or_auto);
+		return;
+	case KT_TIME:
+		time_format(k->min, lo, sizeof lo);
+		time_format(k->max, hi, sizeof hi);
+		snprintf(out, cap, "a time (ns us ms s) from %s to %s%s", lo, hi, or_auto);
+		return;
+	case KT_WORD:
+		join_words(k, words, sizeof words);
+		snprintf(out, cap, "one of %s", words);
+		return;
+	case KT_MTU:
+		snprintf(out, cap, "256, 512, 1024, 2048, 4096%s", or_auto);
+		return;
+	case KT_STRING:
+		snprintf(out, cap, "a text%s", or_none);
+		return;
+	case KT_ADDR:
+		snprintf(out, cap, "an address and port (127.0.0.1:9000, [::1]:9000, *:9000)%s", or_none);
+		return;
+	case KT_NETS:
+		snprintf(out, cap, "a list of addresses or blocks (10.0.0.0/8, fd00::/8)");
+		return;
+	case KT_SPECIAL:
+		join_words(k, words, sizeof words);
+		snprintf(out, cap, "a list of any of %s", words);
+		return;
+	case KT_DEVICES:
+		snprintf(out, cap, "auto, none, or a list of device names, addresses or GIDs");
+		return;
+	case KT_CORES:
+		snprintf(out, cap, "auto, a number of threads from 1 to %d, or a list of CPU numbers",
+			 CONF_CORES_MAX);
+		return;
+	case KT_MAPS:
+		snprintf(out, cap, "a list of maps, each %s", k->list->what);
+		return;
+	}
+}
+
+static void
+print_row(const char *prefix, const struct conf_key *k, bool reload, FILE *out)
+{
+	char expected[256];
+
+	key_expected(k, expected, sizeof expected);
+	fprintf(out, "%s%s\t%s\t%s\t%s\t%s\n", prefix, k->name, expected,
+		k->def                    ? k->def
+		: k->flags & KEY_REQUIRED ? "required"
+					  : "none",
+		reload ? "reload" : "restart", k->help);
+}
+
+void
+conf_print_table(FILE *out)
+{
+	for (int i = 0; i < conf_key_nr; i++) {
+		const struct conf_key *k = &conf_keys[i];
+		char prefix[64];
+
+		print_row("", k, k->flags & KEY_RELOAD, out);
+		if (k->type != KT_MAPS)
+			continue;
+		snprintf(prefix, sizeof prefix, "%s[].", k->name);
+		for (int j = 0; j < k->list->key_nr; j++)
+			print_row(prefix, &k->list->keys[j], false, out);
+	}
+}

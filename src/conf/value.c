@@ -1,0 +1,363 @@
+/*
+ * Scalar values: text to the field of struct conf and back.  Called by the loader for every assignment, the
+ * defaults included, so that a default is written as an operator would write it.
+ */
+#include "conf/conf_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct unit {
+	const char *name;
+	uint64_t factor;
+};
+
+static const struct unit size_units[] = {
+	{ "TiB", (uint64_t)1 << 40 },
+	{ "GiB", (uint64_t)1 << 30 },
+	{ "MiB", (uint64_t)1 << 20 },
+	{ "KiB", (uint64_t)1 << 10 },
+	{ "", 1 },
+};
+static const struct unit time_units[] = {
+	{ "s", NS_PER_S }, { "ms", NS_PER_MS }, { "us", NS_PER_US }, { "ns", 1 }
+};
+
+/* "1.5GiB": up to nine digits behind the point, and the result must be a whole number.  0, -EINVAL or
+ * -ERANGE. */
+static int
+unit_parse(const char *text, const struct unit *units, int nr, uint64_t *ret_value)
+{
+	unsigned __int128 n = 0, scale = 1, value;
+	const char *p = text;
+	int digits = 0, behind = 0;
+
+	for (; *p >= '0' && *p <= '9'; p++) {
+		n = n * 10 + (unsigned)(*p - '0');
+		if (++digits > 20)
+			return -ERANGE;
+	}
+	if (!digits)
+		return -EINVAL;
+	if (*p == '.') {
+		for (p++; *p >= '0' && *p <= '9'; p++) {
+			n = n * 10 + (unsigned)(*p - '0');
+			scale *= 10;
+			if (++behind > 9)
+				return -EINVAL;
+		}
+		if (!behind)
+			return -EINVAL;
+	}
+	if (*p == ' ')
+		p++;
+	for (int i = 0; i < nr; i++) {
+		if (strcmp(p, units[i].name) != 0)
+			continue;
+		value = n * units[i].factor;
+		if (value % scale)
+			return -EINVAL;
+		value /= scale;
+		if (value > UINT64_MAX)
+			return -ERANGE;
+		*ret_value = (uint64_t)value;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+int
+size_parse(const char *text, uint64_t *ret_bytes)
+{
+	return unit_parse(text, size_units, 5, ret_bytes);
+}
+
+int
+time_parse(const char *text, uint64_t *ret_ns)
+{
+	/* Nothing is nothing in every unit. */
+	if (strcmp(text, "0") == 0) {
+		*ret_ns = 0;
+		return 0;
+	}
+	return unit_parse(text, time_units, 4, ret_ns);
+}
+
+static void
+unit_format(uint64_t value, const struct unit *units, int nr, char *out, size_t cap)
+{
+	for (int i = 0; i < nr; i++) {
+		if (i == nr - 1 || (value && value % units[i].factor == 0)) {
+			snprintf(out, cap, "%llu%s", (unsigned long long)(value / units[i].factor),
+				 units[i].name);
+			return;
+		}
+	}
+}
+
+void
+size_format(uint64_t bytes, char *out, size_t cap)
+{
+	unit_format(bytes, size_units, 5, out, cap);
+}
+
+void
+time_format(uint64_t ns, char *out, size_t cap)
+{
+	unit_format(ns, time_units, 4, out, cap);
+}
+
+int
+u64_parse(const char *text, uint64_t *ret_value)
+{
+	bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+	char *end;
+	unsigned long long v;
+
+	/* strtoull takes signs and blanks; we do not. */
+	if (!hex && (text[0] < '0' || text[0] > '9'))
+		return -EINVAL;
+	if (hex && strspn(text + 2, "0123456789abcdefABCDEF") == 0)
+		return -EINVAL;
+	errno = 0;
+	v = strtoull(text, &end, hex ? 16 : 10);
+	if (*end)
+		return -EINVAL;
+	if (errno)
+		return -ERANGE;
+	*ret_value = v;
+	return 0;
+}
+
+static int
+bool_parse(const char *text, bool *ret_value)
+{
+	static const char *const yes[] = { "true", "on", "yes" }, *const no[] = { "false", "off", "no" };
+
+	for (int i = 0; i < 3; i++) {
+		if (strcmp(text, yes[i]) == 0 || strcmp(text, no[i]) == 0) {
+			*ret_value = strcmp(text, yes[i]) == 0;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int
+word_parse(const struct conf_key *k, const char *text, int *ret_value)
+{
+	for (int i = 0; k->words[i]; i++) {
+		if (strcmp(k->words[i], text) == 0) {
+			*ret_value = i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+/* Numbers of every kind, with "auto" as 0. */
+static int
+number_parse(const struct conf_key *k, const char *text, uint64_t *ret_value)
+{
+	uint64_t v;
+	int r;
+
+	if ((k->flags & KEY_AUTO) && strcmp(text, "auto") == 0) {
+		*ret_value = 0;
+		return 0;
+	}
+	if (k->type == KT_SIZE)
+		r = size_parse(text, &v);
+	else if (k->type == KT_TIME)
+		r = time_parse(text, &v);
+	else
+		r = u64_parse(text, &v);
+	if (r < 0)
+		return r;
+	if (v < k->min || v > k->max)
+		return -ERANGE;
+	if (k->type == KT_MTU && (v & (v - 1)))
+		return -EINVAL;
+	*ret_value = v;
+	return 0;
+}
+
+static bool
+is_printable(const char *text)
+{
+	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+		if (*p < 0x20 || *p == 0x7f)
+			return false;
+	}
+	return true;
+}
+
+static int
+string_set(const struct conf_key *k, const char *text, char **field)
+{
+	char *copy = NULL;
+
+	if (!*text || !is_printable(text))
+		return -EINVAL;
+	if (!(k->flags & KEY_NONE) || strcmp(text, "none") != 0) {
+		copy = strdup(text);
+		if (!copy)
+			return -ENOMEM;
+	}
+	free(*field);
+	*field = copy;
+	return 0;
+}
+
+static int
+addr_set(const struct conf_key *k, const char *text, struct addr_field *f)
+{
+	struct sockaddr_storage sa = { 0 };
+	socklen_t len = 0;
+	int r;
+
+	if (!(k->flags & KEY_NONE) || strcmp(text, "none") != 0) {
+		r = conf_addr_parse(text, &sa, &len);
+		if (r < 0)
+			return r;
+	}
+	r = string_set(k, text, &f->address);
+	if (r < 0)
+		return r;
+	f->sa = sa;
+	f->sa_len = len;
+	return 0;
+}
+
+static int
+scalar_set(const struct conf_key *k, const char *text, void *field)
+{
+	uint64_t v = 0;
+	int r;
+
+	switch (k->type) {
+	case KT_BOOL:
+		return bool_parse(text, field);
+	case KT_WORD:
+		return word_parse(k, text, field);
+	case KT_STRING:
+		return string_set(k, text, field);
+	case KT_ADDR:
+		return addr_set(k, text, field);
+	case KT_INT:
+	case KT_MTU:
+		r = number_parse(k, text, &v);
+		if (r == 0) {
+			check(v <= INT_MAX);
+			*(int *)field = (int)v;
+		}
+		return r;
+	default:
+		r = number_parse(k, text, &v);
+		if (r == 0)
+			*(uint64_t *)field = v;
+		return r;
+	}
+}
+
+static const char *
+node_what(const struct node *n)
+{
+	if (node_is_null(n))
+		return "nothing";
+	return n->kind == NODE_LIST ? "a list" : n->kind == NODE_MAP ? "a map" : n->text;
+}
+
+int
+value_set(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n, void *base)
+{
+	char expected[256];
+	bool scalar = n->kind == NODE_SCALAR && !node_is_null(n);
+	int r;
+
+	if (k->type >= KT_NETS)
+		return lists_set(ld, k, path, n, base);
+	r = scalar ? scalar_set(k, n->text, (char *)base + k->offset) : -EINVAL;
+	if (r == 0) {
+		load_set_origin(ld, path, n);
+		return 0;
+	}
+	if (r == -ENOMEM) {
+		ld->no_memory = true;
+		return -ENOMEM;
+	}
+	key_expected(k, expected, sizeof expected);
+	load_fail(ld, n, path, "expected %s, not %s%.100s%s", expected, scalar ? "\"" : "", node_what(n),
+		  scalar ? "\"" : "");
+	return -EINVAL;
+}
+
+void
+value_free(const struct conf_key *k, void *base)
+{
+	char **field = (char **)(void *)((char *)base + k->offset);
+
+	if (k->type >= KT_NETS) {
+		lists_free(k, base);
+	} else if (k->type == KT_STRING || k->type == KT_ADDR) {
+		free(*field);
+		*field = NULL;
+	}
+}
+
+void
+string_print(const char *s, FILE *out)
+{
+	putc('"', out);
+	for (; *s; s++) {
+		if (*s == '"' || *s == '\\')
+			putc('\\', out);
+		putc(*s, out);
+	}
+	putc('"', out);
+}
+
+void
+value_print(const struct conf_key *k, const void *base, FILE *out)
+{
+	const void *field = (const char *)base + k->offset;
+	char text[64];
+
+	switch (k->type) {
+	case KT_BOOL:
+		fputs(*(const bool *)field ? "true" : "false", out);
+		return;
+	case KT_WORD:
+		fputs(k->words[*(const int *)field], out);
+		return;
+	case KT_STRING:
+	case KT_ADDR:
+		if (*(char *const *)field)
+			string_print(*(char *const *)field, out);
+		else
+			fputs("none", out);
+		return;
+	case KT_INT:
+	case KT_MTU:
+		snprintf(text, sizeof text, "%d", *(const int *)field);
+		break;
+	case KT_U64:
+		snprintf(text, sizeof text, "0x%llx", (unsigned long long)*(const uint64_t *)field);
+		break;
+	case KT_SIZE:
+		size_format(*(const uint64_t *)field, text, sizeof text);
+		break;
+	case KT_TIME:
+		time_format(*(const uint64_t *)field, text, sizeof text);
+		break;
+	default:
+		lists_print(k, base, out);
+		return;
+	}
+	fputs((k->flags & KEY_AUTO) && text[0] == '0' ? "auto" : text, out);
+}

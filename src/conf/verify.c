@@ -1,0 +1,300 @@
+/*
+ * What no single key shows: cores and automatic sizes are resolved, then keys are checked against each other
+ * and against this machine.  Called by conf_load() when every source was read.
+ */
+#include "conf/conf_int.h"
+
+#include "base/buf.h"
+
+#include <netinet/in.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define CPUS_MAX 4096
+#define MIB ((uint64_t)1 << 20)
+#define LARGE_PER_CORE 8
+
+/* ---- cores ---- */
+
+/* CPUs that this process may use, in order. */
+static int
+usable_cpus(int *cpus, int max)
+{
+	cpu_set_t *set = CPU_ALLOC(CPUS_MAX);
+	size_t bytes = CPU_ALLOC_SIZE(CPUS_MAX);
+	int nr = 0;
+
+	if (!set)
+		return 0;
+	CPU_ZERO_S(bytes, set);
+	if (sched_getaffinity(0, bytes, set) == 0) {
+		for (int i = 0; i < CPUS_MAX && nr < max; i++) {
+			if (CPU_ISSET_S((size_t)i, bytes, set))
+				cpus[nr++] = i;
+		}
+	}
+	CPU_FREE(set);
+	return nr;
+}
+
+static bool
+is_in(const int *cpus, int nr, int cpu)
+{
+	for (int i = 0; i < nr; i++) {
+		if (cpus[i] == cpu)
+			return true;
+	}
+	return false;
+}
+
+static void
+resolve_cores(struct loader *ld)
+{
+	struct conf *c = ld->conf;
+	int cpus[CPUS_MAX];
+	int nr = usable_cpus(cpus, CPUS_MAX);
+
+	if (nr == 0) {
+		load_fail_key(ld, "cores", "cannot find out which CPUs may be used");
+		c->core_nr = 1;
+		return;
+	}
+	c->pin = true;
+	if (ld->cores_count == CORES_LIST) {
+		for (int i = 0; i < c->core_nr; i++) {
+			if (!is_in(cpus, nr, c->cores[i]))
+				load_fail_key(ld, "cores",
+					      "CPU %d does not exist, or may not be used by this process",
+					      c->cores[i]);
+		}
+		return;
+	}
+	c->core_nr = ld->cores_count == CORES_AUTO ? nr : ld->cores_count;
+	if (c->core_nr > CONF_CORES_MAX)
+		c->core_nr = CONF_CORES_MAX;
+	/* More threads than CPUs: for tests.  The scheduler places them better than we would. */
+	c->pin = c->core_nr <= nr;
+	for (int i = 0; i < c->core_nr; i++)
+		c->cores[i] = cpus[i % nr];
+}
+
+/* ---- memory ---- */
+
+static uint64_t
+machine_bytes(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+
+	return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+}
+
+static uint64_t
+larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* How bufpool_init() would split what one core gets. */
+static void
+check_buffers(struct loader *ld, const char *key, uint64_t bytes, int large_min)
+{
+	uint64_t share = bytes / (uint64_t)ld->conf->core_nr;
+	uint64_t small = share / 8 / (BUF_SMALL_BYTES + BUF_SLACK_BYTES);
+	uint64_t large = share / 8 * 7 / (BUF_LARGE_BYTES + BUF_SLACK_BYTES);
+	uint64_t per_region_small = ((uint64_t)1 << 30) / (BUF_SMALL_BYTES + BUF_SLACK_BYTES);
+	uint64_t per_region_large = ((uint64_t)1 << 30) / (BUF_LARGE_BYTES + BUF_SLACK_BYTES);
+	uint64_t regions = (small + per_region_small - 1) / per_region_small +
+			   (large + per_region_large - 1) / per_region_large;
+	char text[32];
+
+	if (large < (uint64_t)large_min) {
+		uint64_t want = ((uint64_t)large_min * (BUF_LARGE_BYTES + BUF_SLACK_BYTES) * 8 + 6) / 7;
+
+		size_format(((want + MIB - 1) / MIB) * MIB * (uint64_t)ld->conf->core_nr, text, sizeof text);
+		load_fail_key(ld, key, "too small for %d cores; at least %s", ld->conf->core_nr, text);
+	} else if (regions > BUF_REGIONS_MAX) {
+		size_format((uint64_t)(BUF_REGIONS_MAX - 2) * (uint64_t)ld->conf->core_nr << 30, text,
+			    sizeof text);
+		load_fail_key(ld, key, "too large for %d cores; at most %s", ld->conf->core_nr, text);
+	}
+}
+
+static void
+verify_memory(struct loader *ld)
+{
+	struct conf *c = ld->conf;
+	uint64_t have = machine_bytes(), all;
+	int before = ld->errors;
+	char text[32];
+
+	if (!c->memory.buffers_bytes)
+		c->memory.buffers_bytes = larger(512 * MIB, 16 * MIB * (uint64_t)c->core_nr);
+	if (!c->memory.http_buffers_bytes)
+		c->memory.http_buffers_bytes = larger(64 * MIB, 4 * MIB * (uint64_t)c->core_nr);
+	if (!c->memory.index_bytes)
+		c->memory.index_bytes = larger(64 * MIB, have / 8 / MIB * MIB);
+	check_buffers(ld, "memory.buffers", c->memory.buffers_bytes, LARGE_PER_CORE);
+	check_buffers(ld, "memory.http_buffers", c->memory.http_buffers_bytes, 1);
+	all = c->memory.buffers_bytes + c->memory.http_buffers_bytes + c->memory.index_bytes;
+	if (have && all > have && ld->errors == before) {
+		const char *most =
+			c->memory.index_bytes > c->memory.buffers_bytes ? "memory.index" : "memory.buffers";
+
+		size_format(have / MIB * MIB, text, sizeof text);
+		load_fail_key(ld, most, "buffers, http_buffers and index do not fit into this machine's %s",
+			      text);
+	}
+}
+
+/* ---- listeners ---- */
+
+struct endpoint {
+	struct in6_addr addr; /* IPv4 mapped */
+	bool any, v4;
+	uint16_t port;
+};
+
+static struct endpoint
+endpoint_of(const struct sockaddr_storage *sa)
+{
+	struct endpoint e = { 0 };
+
+	if (sa->ss_family == AF_INET) {
+		const struct sockaddr_in *in = (const struct sockaddr_in *)sa;
+
+		e.addr.s6_addr[10] = e.addr.s6_addr[11] = 0xff;
+		memcpy(e.addr.s6_addr + 12, &in->sin_addr, 4);
+		e.any = in->sin_addr.s_addr == 0;
+		e.port = ntohs(in->sin_port);
+		e.v4 = true;
+	} else {
+		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)sa;
+
+		e.addr = in6->sin6_addr;
+		e.any = IN6_IS_ADDR_UNSPECIFIED(&e.addr);
+		e.port = ntohs(in6->sin6_port);
+		e.v4 = IN6_IS_ADDR_V4MAPPED(&e.addr);
+	}
+	return e;
+}
+
+static bool
+clash(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+	struct endpoint x = endpoint_of(a), y = endpoint_of(b);
+
+	if (x.port != y.port || x.port == 0)
+		return false;
+	/* [::] takes IPv4 as well; 0.0.0.0 takes nothing of IPv6. */
+	if (x.any)
+		return !x.v4 || y.v4 || y.any;
+	if (y.any)
+		return !y.v4 || x.v4;
+	return memcmp(&x.addr, &y.addr, sizeof x.addr) == 0;
+}
+
+static bool
+is_bucket(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len >= 3 && len <= 63 && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-_") == len &&
+	       strstr(name, "..") == NULL;
+}
+
+static void
+verify_listeners(struct loader *ld)
+{
+	struct conf *c = ld->conf;
+	char path[64];
+
+	for (int i = 0; i < c->listen_nr; i++) {
+		const struct conf_listen *l = &c->listen[i];
+
+		for (int j = 0; j < i; j++) {
+			snprintf(path, sizeof path, "listen[%d].address", i);
+			if (clash(&l->sa, &c->listen[j].sa))
+				load_fail_key(ld, path, "%s clashes with listen[%d], %s", l->address, j,
+					      c->listen[j].address);
+		}
+		if (c->admin.address && clash(&l->sa, &c->admin.sa)) {
+			snprintf(path, sizeof path, "listen[%d].address", i);
+			load_fail_key(ld, path, "%s clashes with admin.address, %s", l->address,
+				      c->admin.address);
+		}
+		snprintf(path, sizeof path, "listen[%d].%s", i,
+			 l->dialect == DIALECT_S3 ? "anonymous" : "bucket");
+		if (l->dialect == DIALECT_S3 && !l->anonymous)
+			load_fail_key(ld, path,
+				      "signed requests are not served yet, so an s3 listener needs "
+				      "`anonymous: true` "
+				      "(anybody who can reach %s may read and write)",
+				      l->address);
+		if (l->dialect == DIALECT_SCALITY && !is_bucket(l->bucket))
+			load_fail_key(ld, path,
+				      "expected a bucket's name (3 to 63 of a-z 0-9 . - _, no two dots "
+				      "together), not \"%.100s\"",
+				      l->bucket);
+	}
+	if (c->admin.socket && strlen(c->admin.socket) >= sizeof((struct sockaddr_un *)0)->sun_path)
+		load_fail_key(ld, "admin.socket", "too long for the path of a socket");
+}
+
+/* ---- disks ---- */
+
+static bool
+same_disk(const char *a, const char *b)
+{
+	struct stat sa, sb;
+
+	if (strcmp(a, b) == 0)
+		return true;
+	if (stat(a, &sa) < 0 || stat(b, &sb) < 0)
+		return false;
+	if (S_ISBLK(sa.st_mode) && S_ISBLK(sb.st_mode))
+		return sa.st_rdev == sb.st_rdev;
+	return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+static void
+verify_disks(struct loader *ld)
+{
+	struct conf *c = ld->conf;
+	char path[64];
+
+	for (int i = 0; i < c->store.disk_nr; i++) {
+		snprintf(path, sizeof path, "store.disks[%d].path", i);
+		for (int j = 0; j < i; j++) {
+			if (same_disk(c->store.disks[i].path, c->store.disks[j].path))
+				load_fail_key(ld, path, "is the same disk as store.disks[%d]", j);
+		}
+	}
+}
+
+void
+verify(struct loader *ld, bool partial)
+{
+	struct conf *c = ld->conf;
+	int before = ld->errors;
+
+	resolve_cores(ld);
+	verify_memory(ld);
+	verify_listeners(ld);
+	verify_disks(ld);
+	if (c->auth.credentials_file)
+		load_fail_key(ld, "auth.credentials_file",
+			      "signed requests are not served yet, so access keys would protect nothing; "
+			      "remove it");
+	/* A list that was refused is not a list that is missing. */
+	if (partial || before)
+		return;
+	if (c->listen_nr == 0)
+		load_fail_key(ld, "listen",
+			      "missing; at least one listener ({ address: ..., dialect: ... })");
+	if (c->store.disk_nr == 0)
+		load_fail_key(ld, "store.disks", "missing; at least one disk ({ path: ... })");
+}
