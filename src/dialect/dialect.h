@@ -135,6 +135,9 @@ enum fault dialect_token(const struct dialect_in *in, struct target *t, const ch
 /* A header by lower-case name: its value, or NULL.  *ret_nr: how often it came. */
 const struct field *dialect_field(const struct dialect_in *in, const char *name, int *ret_nr);
 
+/* Does the query carry any part of a signature (X-Amz-Signature and its kin, also of version 2)?  S3 only; for auth/. */
+bool dialect_query_signed(const struct dialect_in *in);
+
 /* Resolves a range against an object of size bytes: 0 with [*ret_off, *ret_off + *ret_len), *ret_partial; -ERANGE is 416. */
 int range_resolve(const struct range *r, uint64_t size_bytes, uint64_t *ret_off, uint64_t *ret_len, bool *ret_partial);
 

@@ -1,0 +1,40 @@
+/*
+ * Who is asking, see auth.h.  Called by req/ between dialect_parse() and dialect_token(), so that who may not
+ * ask learns nothing about a descriptor (protocol.md 4.5).
+ */
+#include "auth/auth.h"
+
+#include <string.h>
+#include <strings.h>
+
+static bool
+is_streaming(const struct dialect_in *in)
+{
+	const struct field *hash = dialect_field(in, "x-amz-content-sha256", NULL);
+
+	return hash && hash->value_len >= 10 && strncasecmp(hash->value, "STREAMING-", 10) == 0;
+}
+
+enum fault
+auth_check(const struct dialect_in *in, const struct target *t, struct identity *ret_id, const char **ret_why)
+{
+	*ret_why = "";
+	if (in->listen->dialect == DIALECT_SCALITY) {
+		ret_id->anonymous = true;
+		return FAULT_NONE;
+	}
+	if (dialect_field(in, "authorization", NULL) || dialect_query_signed(in)) {
+		*ret_why = "The request is signed, and this server does not verify signatures yet.";
+		return FAULT_SIGNATURE;
+	}
+	if (is_streaming(in)) {
+		*ret_why = "x-amz-content-sha256: streaming signatures are not implemented.";
+		return FAULT_NOT_IMPLEMENTED;
+	}
+	if (!in->listen->anonymous) {
+		*ret_why = "This listener does not serve unsigned requests.";
+		return FAULT_ACCESS_DENIED;
+	}
+	ret_id->anonymous = true;
+	return FAULT_NONE;
+}

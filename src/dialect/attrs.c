@@ -1,0 +1,189 @@
+/*
+ * Attributes that live with an object: content headers and x-amz-meta-*, packed for the store and given back
+ * on GET and HEAD. See dialect.h; attrs_parse() is called by parse.c on a PUT.
+ *
+ * A pair is two little-endian 16-bit lengths, the name in lower case, the value.  What is read back is
+ * checked as if a client had sent it: these bytes become response headers.
+ */
+#include "dialect/dialect_int.h"
+
+#include <errno.h>
+
+#define META_PREFIX "x-amz-meta-"
+#define META_PREFIX_LEN (sizeof META_PREFIX - 1)
+#define PAIR_HEAD 4
+#define CHECKSUMS_ROOM 512 /* kept free for what is added after parsing */
+
+static const struct {
+	const char *name, *repeated;
+} content_headers[] = {
+	{ "content-type", "Content-Type came more than once." },
+	{ "content-encoding", "Content-Encoding came more than once." },
+	{ "content-language", "Content-Language came more than once." },
+	{ "content-disposition", "Content-Disposition came more than once." },
+	{ "cache-control", "Cache-Control came more than once." },
+	{ "expires", "Expires came more than once." },
+};
+
+static unsigned char
+lower(char c)
+{
+	return (unsigned char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
+}
+
+int
+dialect_attrs_add(unsigned char *attrs, uint32_t *len, uint32_t cap, const char *name, size_t name_len,
+		  const char *value, size_t value_len)
+{
+	unsigned char *p = attrs + *len;
+
+	if (name_len > UINT16_MAX || value_len > UINT16_MAX || *len > cap ||
+	    PAIR_HEAD + name_len + value_len > cap - *len)
+		return -ENOSPC;
+	p[0] = (unsigned char)name_len;
+	p[1] = (unsigned char)(name_len >> 8);
+	p[2] = (unsigned char)value_len;
+	p[3] = (unsigned char)(value_len >> 8);
+	for (size_t i = 0; i < name_len; i++)
+		p[PAIR_HEAD + i] = lower(name[i]);
+	if (value_len)
+		memcpy(p + PAIR_HEAD + name_len, value, value_len);
+	*len += (uint32_t)(PAIR_HEAD + name_len + value_len);
+	return 0;
+}
+
+static bool
+is_clean(const unsigned char *p, size_t len, bool name)
+{
+	for (size_t i = 0; i < len; i++) {
+		if ((p[i] < 0x20 && (name || p[i] != '\t')) || p[i] == 0x7f)
+			return false;
+		if (name && (p[i] == ' ' || p[i] == ':' || p[i] >= 0x80 || lower((char)p[i]) != p[i]))
+			return false;
+	}
+	return true;
+}
+
+int
+dialect_attrs_each(const void *attrs, size_t len,
+		   void (*fn)(void *cookie, const char *name, size_t name_len, const char *value,
+			      size_t value_len),
+		   void *cookie)
+{
+	const unsigned char *p = attrs, *end = p + len;
+
+	while (p < end) {
+		size_t name_len, value_len;
+
+		if (end - p < PAIR_HEAD)
+			return -EINVAL;
+		name_len = p[0] | (size_t)p[1] << 8;
+		value_len = p[2] | (size_t)p[3] << 8;
+		p += PAIR_HEAD;
+		if (name_len == 0 || name_len + value_len > (size_t)(end - p) ||
+		    !is_clean(p, name_len, true) || !is_clean(p + name_len, value_len, false))
+			return -EINVAL;
+		fn(cookie, (const char *)p, name_len, (const char *)p + name_len, value_len);
+		p += name_len + value_len;
+	}
+	return 0;
+}
+
+static enum fault
+add(struct target *t, const char *name, size_t name_len, struct span value, const char **ret_why)
+{
+	if (dialect_attrs_add(t->attrs, &t->attrs_len, DIALECT_ATTRS_MAX - CHECKSUMS_ROOM, name, name_len,
+			      value.p, value.len) < 0)
+		return refuse(ret_why, FAULT_META_TOO_LARGE,
+			      "The content headers are too large to be stored.");
+	return FAULT_NONE;
+}
+
+static bool
+is_meta(const struct target *t, const struct field *f)
+{
+	return name_begins(f, META_PREFIX) &&
+	       !(t->wire == WIRE_META && name_is(f, wire_rows[WIRE_META].header));
+}
+
+static bool
+same_name(const struct field *a, const struct field *b)
+{
+	return a->name_len == b->name_len && strncasecmp(a->name, b->name, a->name_len) == 0;
+}
+
+/* All values of that name, joined with commas as S3 does; *sum grows by what counts.  -E2BIG past the limit.
+ */
+static int
+join_meta(const struct dialect_in *in, int at, char *out, size_t *sum)
+{
+	const struct field *f = &in->fields[at];
+	size_t n = 0, name_len = f->name_len - META_PREFIX_LEN;
+
+	if (name_len > DIALECT_META_MAX - *sum)
+		return -E2BIG;
+	*sum += name_len;
+	for (int i = at; i < in->field_nr; i++) {
+		struct span s;
+		size_t comma = i > at;
+
+		if (!same_name(f, &in->fields[i]))
+			continue;
+		s = field_text(&in->fields[i]);
+		if (comma + s.len > DIALECT_META_MAX - *sum)
+			return -E2BIG;
+		if (comma)
+			out[n++] = ',';
+		memcpy(out + n, s.p, s.len);
+		n += s.len;
+		*sum += comma + s.len;
+	}
+	return (int)n;
+}
+
+static enum fault
+parse_meta(const struct dialect_in *in, struct target *t, const char **ret_why)
+{
+	char value[DIALECT_META_MAX];
+	size_t sum = 0;
+
+	for (int i = 0; i < in->field_nr; i++) {
+		const struct field *f = &in->fields[i];
+		bool seen = false;
+		enum fault r;
+		int n;
+
+		if (!is_meta(t, f))
+			continue;
+		if (f->name_len == META_PREFIX_LEN)
+			return refuse(ret_why, FAULT_BAD_REQUEST,
+				      "A metadata header has no name behind x-amz-meta-.");
+		for (int k = 0; k < i && !seen; k++)
+			seen = same_name(f, &in->fields[k]);
+		if (seen)
+			continue;
+		n = join_meta(in, i, value, &sum);
+		if (n < 0)
+			return refuse(ret_why, FAULT_META_TOO_LARGE, "The user metadata exceeds 2048 bytes.");
+		r = add(t, f->name, f->name_len, (struct span){ value, (size_t)n }, ret_why);
+		if (r != FAULT_NONE)
+			return r;
+	}
+	return FAULT_NONE;
+}
+
+enum fault
+attrs_parse(const struct dialect_in *in, struct target *t, const char **ret_why)
+{
+	for (size_t i = 0; i < sizeof content_headers / sizeof *content_headers; i++) {
+		const char *name = content_headers[i].name;
+		const struct field *f;
+		enum fault r = field_one(in, name, content_headers[i].repeated, &f, ret_why);
+
+		if (r == FAULT_NONE && f && field_text(f).len)
+			r = add(t, name, strlen(name), field_text(f), ret_why);
+		if (r != FAULT_NONE)
+			return r;
+	}
+	return in->listen->dialect == DIALECT_S3 ? parse_meta(in, t, ret_why) : FAULT_NONE;
+}

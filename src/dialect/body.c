@@ -1,0 +1,165 @@
+/* Bodies that we write ourselves: errors of both dialects, the list of buckets.  See dialect.h. */
+#include "dialect/dialect_int.h"
+
+#include "base/clock.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+struct writer {
+	char *out;
+	size_t cap, len;
+	bool full;
+};
+
+static void
+put(struct writer *w, const char *p, size_t len)
+{
+	if (w->full || len > w->cap - w->len) {
+		w->full = true;
+		return;
+	}
+	memcpy(w->out + w->len, p, len);
+	w->len += len;
+}
+
+static void
+put_text(struct writer *w, const char *text)
+{
+	put(w, text, strlen(text));
+}
+
+__attribute__((format(printf, 2, 3))) static void
+putf(struct writer *w, const char *fmt, ...)
+{
+	char text[64];
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	put(w, text, n < (int)sizeof text ? (size_t)n : sizeof text - 1);
+}
+
+/* Escaped; what XML 1.0 cannot hold, and bytes above ASCII that may be anything, become '?'. */
+static void
+put_escaped(struct writer *w, const char *p, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)p[i];
+
+		switch (c) {
+		case '&':
+			put_text(w, "&amp;");
+			break;
+		case '<':
+			put_text(w, "&lt;");
+			break;
+		case '>':
+			put_text(w, "&gt;");
+			break;
+		case '"':
+			put_text(w, "&quot;");
+			break;
+		case '\'':
+			put_text(w, "&apos;");
+			break;
+		default:
+			put(w, c < 0x20 || c >= 0x7f ? "?" : &p[i], 1);
+			break;
+		}
+	}
+}
+
+static void
+put_element(struct writer *w, const char *name, const char *text, size_t len)
+{
+	putf(w, "<%s>", name);
+	put_escaped(w, text, len);
+	putf(w, "</%s>", name);
+}
+
+static size_t
+written(const struct writer *w)
+{
+	return w->full ? 0 : w->len;
+}
+
+static size_t
+error_xml(enum fault f, const struct error_detail *e, bool resource, char *out, size_t cap)
+{
+	const struct fault_info *fi = fault_info(f);
+	const char *message = e->message && *e->message ? e->message : fi->message;
+	struct writer w = { out, cap, 0, false };
+
+	put_text(&w, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error>");
+	put_element(&w, "Code", fi->code, strlen(fi->code));
+	put_element(&w, "Message", message, strlen(message));
+	if (resource)
+		put_element(&w, "Resource", e->resource, e->resource_len);
+	if (e->range_text)
+		put_element(&w, "RangeRequested", e->range_text, strlen(e->range_text));
+	if (e->have_size)
+		putf(&w, "<ActualObjectSize>%llu</ActualObjectSize>", (unsigned long long)e->size_bytes);
+	if (e->request_id)
+		put_element(&w, "RequestId", e->request_id, strlen(e->request_id));
+	put_text(&w, "</Error>");
+	return written(&w);
+}
+
+size_t
+dialect_error_body(enum conf_dialect d, enum fault f, const struct error_detail *e, char *out, size_t cap)
+{
+	const struct fault_info *fi = fault_info(f);
+	size_t n;
+
+	if (d == DIALECT_SCALITY) {
+		struct writer w = { out, cap, 0, false };
+
+		put_text(&w, fi->code);
+		put_text(&w, ": ");
+		put_text(&w, e->message && *e->message ? e->message : fi->message);
+		put_text(&w, "\n");
+		return written(&w);
+	}
+	n = error_xml(f, e, e->resource != NULL, out, cap);
+	/* A resource may be all quotes and ten times its size: better without it than no body. */
+	return n || !e->resource ? n : error_xml(f, e, false, out, cap);
+}
+
+size_t
+dialect_buckets_begin(char *out, size_t cap)
+{
+	struct writer w = { out, cap, 0, false };
+
+	put_text(&w, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		     "<ListAllMyBucketsResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
+		     "<Owner><ID>gantry</ID><DisplayName>gantry</DisplayName></Owner><Buckets>");
+	return written(&w);
+}
+
+size_t
+dialect_buckets_entry(char *out, size_t cap, const char *name, size_t len, uint64_t ctime_ns)
+{
+	struct writer w = { out, cap, 0, false };
+	struct civil c;
+
+	civil_from_unix(ctime_ns / NS_PER_S, &c);
+	put_text(&w, "<Bucket>");
+	put_element(&w, "Name", name, len);
+	putf(&w, "<CreationDate>%04llu-%02d-%02dT%02d:%02d:%02d.%03uZ</CreationDate>",
+	     (unsigned long long)c.year, c.month, c.day, c.hour, c.minute, c.second,
+	     (unsigned)(ctime_ns / NS_PER_MS % 1000));
+	put_text(&w, "</Bucket>");
+	return written(&w);
+}
+
+size_t
+dialect_buckets_end(char *out, size_t cap)
+{
+	struct writer w = { out, cap, 0, false };
+
+	put_text(&w, "</Buckets></ListAllMyBucketsResult>");
+	return written(&w);
+}

@@ -1,0 +1,151 @@
+/*
+ * Header fields as such: finding them, and the guard at the door against requests that two servers could read
+ * in two ways (protocol.md 4.3; design.md section 3).  Called by the other files of dialect/, dialect_field()
+ * also by auth/ and req/.
+ */
+#include "dialect/dialect_int.h"
+
+#include <errno.h>
+
+const struct field *
+dialect_field(const struct dialect_in *in, const char *name, int *ret_nr)
+{
+	const struct field *first = NULL;
+	size_t len = strlen(name);
+	int nr = 0;
+
+	for (int i = 0; i < in->field_nr; i++) {
+		const struct field *f = &in->fields[i];
+
+		if (f->name_len != len || strncasecmp(f->name, name, len) != 0)
+			continue;
+		if (!first)
+			first = f;
+		nr++;
+	}
+	if (ret_nr)
+		*ret_nr = nr;
+	return first;
+}
+
+struct span
+field_text(const struct field *f)
+{
+	struct span s = { f->value, f->value_len };
+
+	while (s.len && (s.p[0] == ' ' || s.p[0] == '\t')) {
+		s.p++;
+		s.len--;
+	}
+	while (s.len && (s.p[s.len - 1] == ' ' || s.p[s.len - 1] == '\t'))
+		s.len--;
+	return s;
+}
+
+enum fault
+field_one(const struct dialect_in *in, const char *name, const char *repeated, const struct field **ret_f,
+	  const char **ret_why)
+{
+	int nr;
+
+	*ret_f = dialect_field(in, name, &nr);
+	return nr > 1 ? refuse(ret_why, FAULT_BAD_REQUEST, repeated) : FAULT_NONE;
+}
+
+int
+span_decimal(struct span s, uint64_t *ret_value)
+{
+	uint64_t v = 0;
+
+	if (s.len == 0)
+		return -EINVAL;
+	for (size_t i = 0; i < s.len; i++) {
+		unsigned d = (unsigned char)s.p[i] - (unsigned)'0';
+
+		if (d > 9 || __builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, d, &v))
+			return -EINVAL;
+	}
+	*ret_value = v;
+	return 0;
+}
+
+/* RFC 9110 token characters. */
+static bool
+is_tchar(unsigned char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       (c && strchr("!#$%&'*+-.^_`|~", c));
+}
+
+/* Folded lines, stray CR or NUL: what a proxy in front may have read as something else. */
+static enum fault
+check_chars(const struct field *f, const char **ret_why)
+{
+	if (f->name_len == 0)
+		return refuse(ret_why, FAULT_BAD_REQUEST, "A header field has no name.");
+	for (uint32_t i = 0; i < f->name_len; i++) {
+		if (!is_tchar((unsigned char)f->name[i]))
+			return refuse(ret_why, FAULT_BAD_REQUEST,
+				      "The name of a header field has a character that names cannot have.");
+	}
+	for (uint32_t i = 0; i < f->value_len; i++) {
+		unsigned char c = (unsigned char)f->value[i];
+
+		if ((c < 0x20 && c != '\t') || c == 0x7f)
+			return refuse(ret_why, FAULT_BAD_REQUEST,
+				      "The value of a header field has a control character.");
+	}
+	return FAULT_NONE;
+}
+
+/* Where the body ends: exactly one statement about it, or none. */
+static enum fault
+check_framing(const struct dialect_in *in, struct target *t, const char **ret_why)
+{
+	const struct field *te, *cl;
+	enum fault f;
+
+	f = field_one(in, "transfer-encoding", "Transfer-Encoding came more than once.", &te, ret_why);
+	if (f == FAULT_NONE)
+		f = field_one(in, "content-length", "Content-Length came more than once.", &cl, ret_why);
+	if (f != FAULT_NONE)
+		return f;
+	if (te && cl)
+		return refuse(ret_why, FAULT_BAD_REQUEST,
+			      "Content-Length and Transfer-Encoding came together.");
+	if (te) {
+		if (!span_is_nocase(field_text(te), "chunked"))
+			return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
+				      "Transfer-Encoding other than chunked is not implemented.");
+		t->chunked = true;
+	}
+	if (cl) {
+		if (span_decimal(field_text(cl), &t->content_length) < 0)
+			return refuse(ret_why, FAULT_BAD_REQUEST,
+				      "Content-Length is not a decimal number of 64 bits.");
+		t->have_content_length = true;
+	}
+	return FAULT_NONE;
+}
+
+enum fault
+fields_door(const struct dialect_in *in, struct target *t, const char **ret_why)
+{
+	const struct field *host, *expect;
+	enum fault f = FAULT_NONE;
+
+	for (int i = 0; i < in->field_nr && f == FAULT_NONE; i++)
+		f = check_chars(&in->fields[i], ret_why);
+	if (f == FAULT_NONE)
+		f = field_one(in, "host", "Host came more than once.", &host, ret_why);
+	if (f != FAULT_NONE)
+		return f;
+	if (!host)
+		return refuse(ret_why, FAULT_BAD_REQUEST, "Host is missing.");
+	f = check_framing(in, t, ret_why);
+	if (f != FAULT_NONE)
+		return f;
+	expect = dialect_field(in, "expect", NULL);
+	t->expect_continue = expect && span_is_nocase(field_text(expect), "100-continue");
+	return FAULT_NONE;
+}

@@ -1,0 +1,84 @@
+/*
+ * S3 headers that ask for something we do not do: NotImplemented with their name, never silence (design.md
+ * section 6). Called by parse.c on S3 listeners.
+ */
+#include "dialect/dialect_int.h"
+
+static const struct {
+	const char *name;
+	bool prefix;
+	const char *allow[2]; /* values that ask for what we do anyway */
+	const char *why;
+} rows[] = {
+	{ "x-amz-acl",
+	  false,
+	  { "private", "bucket-owner-full-control" },
+	  "x-amz-acl: only private is implemented." },
+	{ "x-amz-grant-", true, { NULL }, "x-amz-grant-*: access control lists are not implemented." },
+	{ "x-amz-storage-class",
+	  false,
+	  { "STANDARD" },
+	  "x-amz-storage-class: only STANDARD is implemented." },
+	{ "x-amz-tagging", false, { NULL }, "x-amz-tagging is not implemented." },
+	{ "x-amz-server-side-encryption",
+	  true,
+	  { NULL },
+	  "x-amz-server-side-encryption is not implemented." },
+	{ "x-amz-object-lock-", true, { NULL }, "x-amz-object-lock-* is not implemented." },
+	{ "x-amz-bucket-object-lock-enabled",
+	  false,
+	  { "false", "False" },
+	  "x-amz-bucket-object-lock-enabled is not implemented." },
+	{ "x-amz-object-ownership",
+	  false,
+	  { "BucketOwnerEnforced" },
+	  "x-amz-object-ownership: only BucketOwnerEnforced is implemented." },
+	{ "x-amz-website-redirect-location",
+	  false,
+	  { NULL },
+	  "x-amz-website-redirect-location is not implemented." },
+	{ "x-amz-write-offset-bytes",
+	  false,
+	  { NULL },
+	  "x-amz-write-offset-bytes: appending is not implemented." },
+	{ "x-amz-rename-source", true, { NULL }, "x-amz-rename-source is not implemented." },
+	{ "x-amz-mfa", false, { NULL }, "x-amz-mfa is not implemented." },
+	{ "x-amz-expected-bucket-owner", false, { NULL }, "x-amz-expected-bucket-owner is not implemented." },
+	{ "x-amz-if-match-", true, { NULL }, "x-amz-if-match-*: this condition is not implemented." },
+	{ "x-amz-trailer", false, { NULL }, "x-amz-trailer is not implemented." },
+	{ "x-amz-decoded-content-length",
+	  false,
+	  { NULL },
+	  "x-amz-decoded-content-length: aws-chunked is not implemented." },
+};
+
+static bool
+row_allows(size_t row, struct span value)
+{
+	/* An empty value asks for nothing. */
+	if (value.len == 0)
+		return true;
+	for (int i = 0; i < 2 && rows[row].allow[i]; i++) {
+		if (span_is(value, rows[row].allow[i]))
+			return true;
+	}
+	return false;
+}
+
+enum fault
+refused_check(const struct dialect_in *in, const char **ret_why)
+{
+	for (int i = 0; i < in->field_nr; i++) {
+		const struct field *f = &in->fields[i];
+
+		if (!name_begins(f, "x-amz-"))
+			continue;
+		for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+			if (!(rows[r].prefix ? name_begins(f, rows[r].name) : name_is(f, rows[r].name)))
+				continue;
+			if (!row_allows(r, field_text(f)))
+				return refuse(ret_why, FAULT_NOT_IMPLEMENTED, rows[r].why);
+		}
+	}
+	return FAULT_NONE;
+}

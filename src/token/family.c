@@ -1,0 +1,99 @@
+/*
+ * Recognising descriptors of families that are not served: they are declined, never called malformed, so that
+ * their clients go on over HTTP (transports.md 6.1, T1-T4; protocol.md item 15).  Shapes only; no field is
+ * decoded.  Called by token.c.
+ */
+#include "token/token_int.h"
+
+#include "base/hex.h"
+
+#include <string.h>
+
+bool
+token_all_hex(const char *p, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (hex_digit(p[i]) < 0)
+			return false;
+	}
+	return true;
+}
+
+static bool
+is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* Third colon field "ofi" and digits, nothing else in it (transports.md 4.2). */
+static bool
+is_ofi(struct span s)
+{
+	const char *end = s.p + s.len, *p = s.p;
+
+	for (int field = 0; field < 2; field++) {
+		p = memchr(p, ':', (size_t)(end - p));
+		if (!p)
+			return false;
+		p++;
+	}
+	if (end - p < 4 || memcmp(p, "ofi", 3) != 0 || !is_digit(p[3]))
+		return false;
+	for (p += 3; p < end && is_digit(*p); p++)
+		;
+	return p == end || *p == ':';
+}
+
+/* From min to max digits at *p, then the character `sep`; moves *p behind it. */
+static bool
+skip_number(const char **p, const char *end, int max, char sep)
+{
+	int n = 0;
+
+	for (; *p < end && n < max && is_digit(**p); n++)
+		(*p)++;
+	if (n == 0 || *p == end || **p != sep)
+		return false;
+	(*p)++;
+	return true;
+}
+
+/* IP ':' PORT ':' 0xADDR(16) ':' 0xSIZE(8) ':' 0xRKEY(8)  (protocol.md 2.6). */
+static bool
+is_scal_rc(struct span s)
+{
+	static const uint8_t width[] = { 16, 8, 8 };
+	const char *p = s.p, *end = s.p + s.len;
+
+	if (!skip_number(&p, end, 3, '.') || !skip_number(&p, end, 3, '.') || !skip_number(&p, end, 3, '.') ||
+	    !skip_number(&p, end, 3, ':') || !skip_number(&p, end, 5, ':'))
+		return false;
+	for (int i = 0; i < 3; i++) {
+		size_t n = 2u + width[i];
+
+		if ((size_t)(end - p) < n || p[0] != '0' || (p[1] != 'x' && p[1] != 'X') ||
+		    !token_all_hex(p + 2, width[i]))
+			return false;
+		p += n;
+		if (i < 2 && (p == end || *p++ != ':'))
+			return false;
+	}
+	return p == end;
+}
+
+bool
+token_is_family(struct span s, bool scal, enum token_kind *ret_kind)
+{
+	if (s.len >= 3 && memcmp(s.p, "rc:", 3) == 0)
+		*ret_kind = TOKEN_RC_SHIM;
+	else if (is_ofi(s))
+		*ret_kind = TOKEN_OFI;
+	else if (s.len >= TOKEN_RC_LEN && (s.len == TOKEN_RC_LEN || s.p[TOKEN_RC_LEN] == ':') &&
+		 token_all_hex(s.p, TOKEN_RC_LEN))
+		*ret_kind = TOKEN_RC_V1;
+	else if (scal && is_scal_rc(s))
+		*ret_kind = TOKEN_RC_SCAL;
+	else
+		return false;
+	return true;
+}

@@ -1,0 +1,27 @@
+/* What the files of token/ share. */
+#ifndef GANTRY_TOKEN_TOKEN_INT_H
+#define GANTRY_TOKEN_TOKEN_INT_H
+
+#include "token/token.h"
+
+struct span {
+	const char *p;
+	size_t len;
+};
+
+/* Without blanks around it and without one trailing ';' (protocol.md 2.1, item 8). */
+struct span token_strip(const char *text, size_t len);
+
+/* -EINVAL, with the sentence. */
+int token_bad(const char **ret_why, const char *why);
+
+/* ":ADDR2:SIZE2" of 2.2, each 1 to 16 hex digits.  0 or -EINVAL. */
+int token_suffix(struct span s, uint64_t *ret_addr, uint64_t *ret_size, const char **ret_why);
+
+bool token_all_hex(const char *p, size_t len);
+
+/* Families that are told from 2.1 by their shape alone (transports.md 6.1).  scal: 2.6 is one of them on this
+ * header. */
+bool token_is_family(struct span s, bool scal, enum token_kind *ret_kind);
+
+#endif
