@@ -6,7 +6,6 @@
  */
 #include "softnic/softnic.h"
 
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -85,15 +84,8 @@ gather(const struct sn_qp *qp, const struct sn_wqe *w, uint64_t off, uint64_t le
 static bool
 local_there(const struct iovec *iov, int n, bool write)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-
 	for (int i = 0; i < n; i++) {
-		uintptr_t from = (uintptr_t)iov[i].iov_base & ~(page - 1);
-		uintptr_t to = (uintptr_t)iov[i].iov_base + iov[i].iov_len;
-		int advice = write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
-
-		if (madvise((void *)from, (to - from + page - 1) & ~(page - 1), advice) < 0 &&
-		    errno != EINVAL)
+		if (!sn_fault_in(iov[i].iov_base, iov[i].iov_len, write))
 			return false;
 	}
 

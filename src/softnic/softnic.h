@@ -181,6 +181,9 @@ struct sn_ah {
 	uint8_t dgid[16];
 };
 
+/* Is every byte of it mapped and readable or writable?  Populates it on the way. */
+bool sn_fault_in(const void *addr, size_t len, bool write);
+
 struct sn_mr {
 	struct ibv_mr mr;
 	struct fab_mr *slot;
