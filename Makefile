@@ -28,7 +28,7 @@ ifeq ($(OPT-$(VARIANT)),)
 $(error unknown VARIANT=$(VARIANT); have release asan tsan fuzz)
 endif
 
-CPPFLAGS += -D_GNU_SOURCE -DGANTRY_VERSION='"$(VERSION)"' -Isrc -MMD -MP
+CPPFLAGS += -D_GNU_SOURCE -DGANTRY_VERSION='"$(VERSION)"' -Isrc -I. -MMD -MP
 CFLAGS += -std=c17 $(OPT-$(VARIANT)) -fPIC -fvisibility=default -Wall -Wextra $(WERROR) -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -Wvla -Wpointer-arith -Wformat=2 -Wno-unused-parameter -Wno-missing-field-initializers
 LDFLAGS += $(filter -fsanitize=%,$(OPT-$(VARIANT):fuzzer-no-link=fuzzer-no-link))
