@@ -1,11 +1,12 @@
 /*
  * One core's RDMA endpoint: leases of channels, posting, completion dispatch, recovery.
  *
- * A chan belongs to one core; every call is made there and every done() runs there (from chan_poll() or the mailbox),
- * never from inside a start call.  A channel (a DCI) is leased to one request, hence one target, from first post to last
- * completion (protocol.md items 17-32, design.md section 4).
+ * A chan belongs to one core; every call is made there and every done() runs there (from chan_poll() or the
+ * mailbox), never from inside a start call.  A channel (a DCI) is leased to one request, hence one target,
+ * from first post to last completion (protocol.md items 17-32, design.md section 4).
  *
- * Push: our buffer to client memory (RDMA WRITE, serves a GET).  Pull: client memory to our buffer (RDMA READ, a PUT).
+ * Push: our buffer to client memory (RDMA WRITE, serves a GET).  Pull: client memory to our buffer (RDMA
+ * READ, a PUT).
  */
 #ifndef GANTRY_CHAN_CHAN_H
 #define GANTRY_CHAN_CHAN_H
@@ -22,11 +23,11 @@ struct chan;
 struct chan_params {
 	struct rdma *rdma;
 	const struct conf_rdma *conf;
-	struct mailbox *mb;     /* the core's */
-	struct timers *timers;  /* the core's */
-	int core, core_nr;      /* this core's share of the channels */
-	int pieces_max;         /* most operations one lease has outstanding */
-	int queue_max;          /* waiting leases; one more is -EAGAIN */
+	struct mailbox *mb;    /* the core's */
+	struct timers *timers; /* the core's */
+	int core, core_nr;     /* this core's share of the channels */
+	int pieces_max;        /* most operations one lease has outstanding */
+	int queue_max;         /* waiting leases; one more is -EAGAIN */
 	/* the core's region i is region region_map[i] of rdma_region_add() */
 	const int *region_map;
 	int region_nr;
@@ -54,10 +55,11 @@ extern const char *const chan_reason_name[CHAN_REASON_NR];
 /* Embedded by the request; zeroed before use. */
 struct chan_lease {
 	void (*done)(struct chan_lease *ls); /* granted or not: look at result */
-	int result;                          /* 0, -EOPNOTSUPP with the reason: decline; -EINVAL: 400 (2.8: G=0 on Ethernet); -ECANCELED */
+	int result; /* 0, -EOPNOTSUPP with the reason: decline; -EINVAL: 400 (2.8: G=0 on Ethernet);
+		       -ECANCELED */
 	enum chan_reason reason;
-	int outstanding; /* operations posted and not completed */
-	bool failed;     /* the channel is in error; no more posts */
+	int outstanding;     /* operations posted and not completed */
+	bool failed;         /* the channel is in error; no more posts */
 	bool flushed_writes; /* WRITEs did not all complete well: linger before the error reply (item 30) */
 	enum rdma_status status; /* of the first bad completion */
 	struct list link;        /* chan's */
@@ -65,18 +67,21 @@ struct chan_lease {
 };
 
 /*
- * A channel towards the token's target.  local: the address on which the HTTP connection came in (rail choice, item 26).
- * > 0: granted at once; 0: done() comes later (an address handle is being made, or all channels are busy: FIFO);
- * < 0: -EOPNOTSUPP (decline, ls->reason), -EINVAL (the token cannot work on our port: 400), -EAGAIN (FIFO full).
+ * A channel towards the token's target.  local: the address on which the HTTP connection came in (rail
+ * choice, item 26). > 0: granted at once; 0: done() comes later (an address handle is being made, or all
+ * channels are busy: FIFO); < 0: -EOPNOTSUPP (decline, ls->reason), -EINVAL (the token cannot work on our
+ * port: 400), -EAGAIN (FIFO full).
  */
-int chan_lease_get(struct chan *ch, struct chan_lease *ls, const struct token *tok, const struct sockaddr *local);
+int chan_lease_get(struct chan *ch, struct chan_lease *ls, const struct token *tok,
+		   const struct sockaddr *local);
 /* Stops waiting; done() will not run.  Only while it has not been granted. */
 void chan_lease_cancel(struct chan *ch, struct chan_lease *ls);
 /* Gives it back.  outstanding must be 0.  NULL-safe and fine on one never granted. */
 void chan_lease_put(struct chan *ch, struct chan_lease *ls);
 
-/* Cancel: the QP goes to error, what is outstanding comes back with -ECANCELED.  If a completion stays away 100 ms the QP is
- * destroyed and its operations end then: whatever happens, after the last done() nothing of ours touches the client. */
+/* Cancel: the QP goes to error, what is outstanding comes back with -ECANCELED.  If a completion stays away
+ * 100 ms the QP is destroyed and its operations end then: whatever happens, after the last done() nothing of
+ * ours touches the client. */
 void chan_lease_fail(struct chan *ch, struct chan_lease *ls);
 
 struct chan_op {
@@ -88,21 +93,28 @@ struct chan_op {
 	struct list link; /* chan's: the lease's outstanding operations, in posting order */
 	uint32_t magic;
 	bool is_write;
-	bool posted;
+	bool posted; /* handed to chan and not done yet */
+	/* chan's own, while posted */
+	uint32_t seq;
+	int region;
+	char *mem;
+	uint64_t remote;
 };
 
-/* Posts one piece: len bytes between buf->mem + buf_off and window byte `at`.  Checks at + len <= window (item 18).  Cannot
- * fail: a lease that is already in error completes the operation with -ECANCELED, later. */
-void chan_push(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struct buf *buf, uint32_t buf_off, uint32_t len,
-	       uint64_t at);
-void chan_pull(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struct buf *buf, uint32_t buf_off, uint32_t len,
-	       uint64_t at);
+/* Posts one piece: len bytes between buf->mem + buf_off and window byte `at`.  Checks at + len <= window
+ * (item 18).  Cannot fail: a lease that is already in error completes the operation with -ECANCELED, later.
+ */
+void chan_push(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struct buf *buf, uint32_t buf_off,
+	       uint32_t len, uint64_t at);
+void chan_pull(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struct buf *buf, uint32_t buf_off,
+	       uint32_t len, uint64_t at);
 
 /* Reaps completion queues; returns how many completions it dispatched. */
 int chan_poll(struct chan *ch);
 /* Work requests are outstanding, so polling is worth it. */
 bool chan_busy(const struct chan *ch);
-/* The completion channels' descriptors, to wait on; and arming them: after chan_arm() poll once more, then sleep. */
+/* The completion channels' descriptors, to wait on; and arming them: after chan_arm() poll once more, then
+ * sleep. */
 int chan_fds(const struct chan *ch, int *ret_fds, int max);
 void chan_arm(struct chan *ch);
 /* A descriptor of chan_fds() became readable. */

@@ -1,9 +1,10 @@
 /*
- * Verbs and mlx5dv, wrapped: devices, rails (a port and its GID), memory regions.  Above chan/ nobody sees a verbs type.
+ * Verbs and mlx5dv, wrapped: devices, rails (a port and its GID), memory regions.  Above chan/ nobody sees a
+ * verbs type.
  *
- * rdma_open() and rdma_close() run on the main thread.  A rail's state changes at run time (async events, its own helper
- * thread) and may be read by any thread.  No device, or a list call that fails, is a warning: rail_nr is 0 then and everything
- * is served over HTTP.
+ * rdma_open() and rdma_close() run on the main thread.  A rail's state changes at run time (async events, its
+ * own helper thread) and may be read by any thread.  No device, or a list call that fails, is a warning:
+ * rail_nr is 0 then and everything is served over HTTP.
  */
 #ifndef GANTRY_RDMA_RDMA_H
 #define GANTRY_RDMA_RDMA_H
@@ -31,14 +32,15 @@ struct rdma_rail_info {
 	bool is_ethernet;
 	enum rail_state state;
 	uint16_t lid;
-	uint8_t gid[16];     /* the one we use for IPv4-mapped peers if there is one, else the first usable */
-	int active_mtu;      /* bytes */
+	uint8_t gid[16]; /* the one we use for IPv4-mapped peers if there is one, else the first usable */
+	int active_mtu;  /* bytes */
 	uint32_t max_msg_bytes;
 	int max_rd_atomic;
-	int numa_node;       /* -1: unknown */
+	int numa_node; /* -1: unknown */
 };
 
-/* 0 (also with no rail at all, mode auto), or -ENODEV: a configured device is missing (exit 69), the reason in err. */
+/* 0 (also with no rail at all, mode auto), or -ENODEV: a configured device is missing (exit 69), the reason
+ * in err. */
 int rdma_open(const struct conf_rdma *conf, struct rdma **ret_rdma, char *err, size_t err_len);
 /* After every chan was freed.  NULL is fine. */
 void rdma_close(struct rdma *rd);
@@ -47,26 +49,40 @@ int rdma_rail_nr(const struct rdma *rd);
 struct rdma_rail *rdma_rail(struct rdma *rd, int i);
 void rdma_rail_get_info(const struct rdma_rail *rail, struct rdma_rail_info *ret_info);
 
-/* Registers one buffer region with every rail; *ret_region numbers it (the same on all rails).  Main thread, before the cores
- * start; 0 or -errno.  Needs memlock for len bytes: -ENOMEM says so in err. */
+/* Registers one buffer region with every rail; *ret_region numbers it (the same on all rails).  Main thread,
+ * before the cores start; 0 or -errno.  Needs memlock for len bytes: -ENOMEM says so in err. */
 int rdma_region_add(struct rdma *rd, void *mem, size_t len, int *ret_region, char *err, size_t err_len);
 
-/* Is gid one that a token may name?  rdma.allow (or our rails' subnets), then rdma.allow_special; design.md 4 "Trust".
- * NULL gid: a token without one (counts as our own subnet).  peer: the HTTP client's address, for rdma.bind_gid.
- * 0, or -EACCES. */
-int rdma_gid_allowed(const struct rdma *rd, const struct conf_rdma *conf, const uint8_t *gid, const struct sockaddr *peer);
+/* Is gid one that a token may name?  rdma.allow (or our rails' subnets), then rdma.allow_special; design.md 4
+ * "Trust". NULL gid: a token without one (counts as our own subnet).  peer: the HTTP client's address, for
+ * rdma.bind_gid. 0, or -EACCES. */
+int rdma_gid_allowed(const struct rdma *rd, const struct conf_rdma *conf, const uint8_t *gid,
+		     const struct sockaddr *peer);
 
-/* --list-devices: each device, port and GID, and what it would be used for, or why not.  Needs no rails.  0 or -errno. */
+/* --list-devices: each device, port and GID, and what it would be used for, or why not.  Needs no rails.  0
+ * or -errno. */
 int rdma_list(const struct conf_rdma *conf, FILE *out);
 
 /* Completion statuses of protocol.md 5, counted per rail (item 109).  Any thread. */
-enum rdma_status { WCS_SUCCESS, WCS_FLUSHED, WCS_LOCAL_PROT, WCS_REM_ACCESS, WCS_REM_OP, WCS_RETRY_EXC, WCS_RNR_EXC, WCS_FATAL,
-		   WCS_RESP_TIMEOUT, WCS_GENERAL, WCS_NR };
+enum rdma_status {
+	WCS_SUCCESS,
+	WCS_FLUSHED,
+	WCS_LOCAL_PROT,
+	WCS_REM_ACCESS,
+	WCS_REM_OP,
+	WCS_RETRY_EXC,
+	WCS_RNR_EXC,
+	WCS_FATAL,
+	WCS_RESP_TIMEOUT,
+	WCS_GENERAL,
+	WCS_NR
+};
 extern const char *const rdma_status_name[WCS_NR];
 
 struct rdma_rail_stats {
 	_Atomic uint64_t status[WCS_NR];
-	_Atomic uint64_t read_bytes, written_bytes, read_ops, write_ops; /* by us: READs serve PUTs, WRITEs serve GETs */
+	_Atomic uint64_t read_bytes, written_bytes, read_ops,
+		write_ops; /* by us: READs serve PUTs, WRITEs serve GETs */
 	_Atomic uint64_t dci_resets, dci_recreated, ah_hits, ah_misses, ah_failed;
 	_Atomic int dcis, dcis_free, dcis_leased, dcis_recovering;
 };

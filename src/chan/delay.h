@@ -1,0 +1,19 @@
+/* The delay modes of protocol.md 5 (item 108): how long a core waits between two polls of its completion
+ * queues.  Pure. */
+#ifndef GANTRY_CHAN_DELAY_H
+#define GANTRY_CHAN_DELAY_H
+
+#include "conf/conf.h"
+
+#include <stdint.h>
+
+struct delay {
+	enum conf_delay_mode mode;
+	uint64_t interval_ns;
+	unsigned idle_rounds; /* adaptive: rounds without a completion since the last one */
+};
+
+/* After a round that found so many completions: how long not to look again.  0: at once. */
+uint64_t delay_next_ns(struct delay *d, int completions);
+
+#endif

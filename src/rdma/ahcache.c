@@ -1,0 +1,325 @@
+/*
+ * Address handles, one cache per rail, and the helpers that make them.
+ *
+ * Making one for a RoCE target resolves its MAC address and may block for a second, so cores never do: they
+ * ask, and hear later. Equal destinations coalesce.  A failure is remembered 5 s.  The cache is bounded; what
+ * nobody uses is evicted, least recently used first.  A handle dies where it was made, on a helper: the one
+ * that makes the next handle in the same slot.
+ *
+ *     FREE -> MAKING -> READY          refs counts its users; lru holds it while there are none
+ *                  \--> FAILED         both may be `forgotten`: no longer found, FREE when unused
+ */
+#define LOG_MODULE "rdma"
+#include "rdma/rdma_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FAILED_NS (5 * NS_PER_S)
+
+/* --- helpers --- */
+
+static void make(struct rdma_ah *ah);
+
+static void *
+helper_main(void *arg)
+{
+	struct ah_helpers *h = arg;
+
+	pthread_mutex_lock(&h->lock);
+	for (;;) {
+		struct list *l = list_pop(&h->work);
+
+		if (l) {
+			/* More is waiting and everybody is busy: one more of us, up to four. */
+			if (!list_empty(&h->work) && h->idle == 0 && h->thread_nr < AH_THREADS_MAX &&
+			    !h->stop &&
+			    thread_start(&h->thread[h->thread_nr], "gantry-ah", helper_main, h) == 0)
+				h->thread_nr++;
+			pthread_mutex_unlock(&h->lock);
+			make(container_of(l, struct rdma_ah, work));
+			pthread_mutex_lock(&h->lock);
+			continue;
+		}
+		if (h->stop)
+			break;
+		h->idle++;
+		pthread_cond_wait(&h->more, &h->lock);
+		h->idle--;
+	}
+	pthread_mutex_unlock(&h->lock);
+	return NULL;
+}
+
+int
+ah_helpers_start(struct ah_helpers *h)
+{
+	int r;
+
+	pthread_mutex_init(&h->lock, NULL);
+	pthread_cond_init(&h->more, NULL);
+	list_init(&h->work);
+	r = thread_start(&h->thread[0], "gantry-ah", helper_main, h);
+	if (r == 0)
+		h->thread_nr = 1;
+	return r;
+}
+
+void
+ah_helpers_stop(struct ah_helpers *h)
+{
+	if (h->thread_nr == 0)
+		return;
+	pthread_mutex_lock(&h->lock);
+	h->stop = true;
+	pthread_cond_broadcast(&h->more);
+	pthread_mutex_unlock(&h->lock);
+	/* thread_nr cannot grow any more. */
+	for (int i = 0; i < h->thread_nr; i++)
+		pthread_join(h->thread[i], NULL);
+	h->thread_nr = 0;
+}
+
+static void
+helpers_post(struct ah_helpers *h, struct rdma_ah *ah)
+{
+	pthread_mutex_lock(&h->lock);
+	list_push_tail(&h->work, &ah->work);
+	pthread_cond_signal(&h->more);
+	pthread_mutex_unlock(&h->lock);
+}
+
+/* --- the cache --- */
+
+static struct list *
+bucket_of(struct ah_cache *c, const struct rdma_ah_key *key)
+{
+	uint64_t h = 0xcbf29ce484222325ull;
+
+	for (int i = 0; i < 16; i++)
+		h = (h ^ key->dgid[i]) * 0x100000001b3ull;
+	h = (h ^ key->sgid_index ^ (uint64_t)key->dlid << 16) * 0x100000001b3ull;
+	return &c->bucket[(h >> 32) % AH_BUCKETS];
+}
+
+static bool
+key_equal(const struct rdma_ah_key *a, const struct rdma_ah_key *b)
+{
+	return a->is_global == b->is_global && a->dlid == b->dlid && a->sgid_index == b->sgid_index &&
+	       memcmp(a->dgid, b->dgid, 16) == 0;
+}
+
+int
+ah_cache_init(struct rdma_rail *rail, int slot_nr)
+{
+	struct ah_cache *c = &rail->ahs;
+
+	pthread_mutex_init(&c->lock, NULL);
+	list_init(&c->lru);
+	for (int i = 0; i < AH_BUCKETS; i++)
+		list_init(&c->bucket[i]);
+	c->slot = calloc((size_t)slot_nr, sizeof *c->slot);
+	if (!c->slot)
+		return -ENOMEM;
+	c->slot_nr = slot_nr;
+	for (int i = 0; i < slot_nr; i++) {
+		c->slot[i].rail = rail;
+		list_init(&c->slot[i].bucket);
+		list_init(&c->slot[i].waiters);
+		list_push_tail(&c->lru, &c->slot[i].lru);
+	}
+	return 0;
+}
+
+void
+ah_cache_fini(struct rdma_rail *rail)
+{
+	struct ah_cache *c = &rail->ahs;
+
+	for (int i = 0; i < c->slot_nr; i++) {
+		if (c->slot[i].ah)
+			ibv_destroy_ah(c->slot[i].ah);
+		if (c->slot[i].old)
+			ibv_destroy_ah(c->slot[i].old);
+	}
+	free(c->slot);
+	c->slot = NULL;
+	c->slot_nr = 0;
+}
+
+/* Nobody finds it any more; unused, it is the first to be evicted. */
+static void
+forget(struct ah_cache *c, struct rdma_ah *ah)
+{
+	ah->forgotten = true;
+	list_del(&ah->bucket);
+	if (list_linked(&ah->lru)) {
+		list_del(&ah->lru);
+		list_push_head(&c->lru, &ah->lru);
+	}
+}
+
+static struct rdma_ah *
+find(struct ah_cache *c, const struct rdma_ah_key *key)
+{
+	list_for_each(l, bucket_of(c, key))
+	{
+		struct rdma_ah *ah = container_of(l, struct rdma_ah, bucket);
+
+		if (key_equal(&ah->key, key))
+			return ah;
+	}
+	return NULL;
+}
+
+/* A slot for a new handle: never used, or the least recently used one that nobody holds. */
+static struct rdma_ah *
+evict(struct ah_cache *c)
+{
+	struct list *l = list_pop(&c->lru);
+	struct rdma_ah *ah;
+
+	if (!l)
+		return NULL;
+	ah = container_of(l, struct rdma_ah, lru);
+	check(ah->refs == 0);
+	check(!ah->old);
+	list_del(&ah->bucket);
+	ah->old = ah->ah;
+	ah->ah = NULL;
+	ah->forgotten = false;
+	return ah;
+}
+
+int
+rdma_ah_get(struct rdma_rail *rail, const struct rdma_ah_key *key, struct rdma_ah_wait *w,
+	    struct rdma_ah **ret_ah)
+{
+	struct ah_cache *c = &rail->ahs;
+	struct rdma_ah *ah;
+	bool make_it = false;
+	int r = 0;
+
+	pthread_mutex_lock(&c->lock);
+	ah = find(c, key);
+	if (ah && ah->state == AH_READY) {
+		if (ah->refs++ == 0)
+			list_del(&ah->lru);
+		*ret_ah = ah;
+		r = 1;
+		atomic_fetch_add_explicit(&rail->stats.ah_hits, 1, memory_order_relaxed);
+		goto out;
+	}
+	if (ah && ah->state == AH_FAILED) {
+		if (clock_ns() < ah->failed_until_ns) {
+			r = -EHOSTUNREACH;
+			goto out;
+		}
+		list_del(&ah->lru);
+		make_it = true;
+	} else if (!ah) {
+		ah = evict(c);
+		if (!ah) {
+			r = -EAGAIN;
+			goto out;
+		}
+		ah->key = *key;
+		list_push_tail(bucket_of(c, key), &ah->bucket);
+		make_it = true;
+	}
+	list_push_tail(&ah->waiters, &w->link);
+	if (make_it) {
+		ah->state = AH_MAKING;
+		atomic_fetch_add_explicit(&rail->stats.ah_misses, 1, memory_order_relaxed);
+	}
+out:
+	pthread_mutex_unlock(&c->lock);
+	if (make_it)
+		helpers_post(&rail->rd->helpers, ah);
+	return r;
+}
+
+/* On a helper; ah->state is AH_MAKING, so it is ours alone but for the waiters' list. */
+static void
+make(struct rdma_ah *ah)
+{
+	struct rdma_rail *rail = ah->rail;
+	struct ah_cache *c = &rail->ahs;
+	struct ah_params params = rail_ah_params(rail);
+	struct ibv_ah_attr attr;
+	struct ibv_ah *made;
+	char text[INET6_ADDRSTRLEN];
+	int err;
+
+	if (ah->old)
+		ibv_destroy_ah(ah->old);
+	ah->old = NULL;
+	rdma_ah_build(&ah->key, rail->port, &params, &attr);
+	errno = 0;
+	made = ibv_create_ah(rail->dev->pd, &attr);
+	err = errno;
+	if (!made) {
+		atomic_fetch_add_explicit(&rail->stats.ah_failed, 1, memory_order_relaxed);
+		log_limited(LOG_INFO, "%s:%d: no address handle for %s: %s", rail->dev->name, rail->port,
+			    ah->key.is_global ? gid_text(ah->key.dgid, text, sizeof text) : "a LID",
+			    strerror(err));
+	}
+	pthread_mutex_lock(&c->lock);
+	ah->ah = made;
+	ah->state = made ? AH_READY : AH_FAILED;
+	ah->failed_until_ns = clock_ns() + FAILED_NS;
+	for (struct list *l; (l = list_pop(&ah->waiters));) {
+		struct rdma_ah_wait *w = container_of(l, struct rdma_ah_wait, link);
+
+		w->ah = made ? ah : NULL;
+		w->result = made ? 0 : -EHOSTUNREACH;
+		if (made)
+			ah->refs++;
+		w->done(w);
+	}
+	if (ah->refs == 0)
+		list_push_tail(&c->lru, &ah->lru);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void
+rdma_ah_put(struct rdma_rail *rail, struct rdma_ah *ah)
+{
+	struct ah_cache *c = &rail->ahs;
+
+	pthread_mutex_lock(&c->lock);
+	check(ah->refs > 0);
+	if (--ah->refs == 0) {
+		if (ah->forgotten)
+			list_push_head(&c->lru, &ah->lru);
+		else
+			list_push_tail(&c->lru, &ah->lru);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+void
+rdma_ah_forget(struct rdma_rail *rail, struct rdma_ah *ah)
+{
+	pthread_mutex_lock(&rail->ahs.lock);
+	if (!ah->forgotten)
+		forget(&rail->ahs, ah);
+	pthread_mutex_unlock(&rail->ahs.lock);
+}
+
+void
+ah_cache_forget_all(struct rdma_rail *rail)
+{
+	struct ah_cache *c = &rail->ahs;
+
+	pthread_mutex_lock(&c->lock);
+	for (int i = 0; i < c->slot_nr; i++) {
+		if (list_linked(&c->slot[i].bucket))
+			forget(c, &c->slot[i]);
+	}
+	pthread_mutex_unlock(&c->lock);
+}

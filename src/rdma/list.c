@@ -1,0 +1,111 @@
+/* --list-devices: each device, port and GID, and what it would be used for, or why not.  Opens nothing for
+ * longer than it asks. */
+#include "rdma/rdma_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const char *
+port_state_text(enum ibv_port_state s)
+{
+	return s == IBV_PORT_ACTIVE ? "active" : ibv_port_state_str(s);
+}
+
+/* Does the configuration pick this port, and by this GID? */
+static bool
+is_selected(const struct conf_rdma *conf, const char *device, int port, bool active, const uint8_t *gid)
+{
+	if (conf->mode == RDMA_NONE)
+		return false;
+	if (conf->mode == RDMA_AUTO)
+		return active;
+	for (int i = 0; i < conf->device_nr; i++) {
+		struct selector s;
+
+		if (selector_parse(conf->devices[i], &s) < 0)
+			continue;
+		if (s.is_address ? gid && memcmp(gid, s.gid, 16) == 0
+				 : strcmp(s.device, device) == 0 && (!s.port || s.port == port))
+			return true;
+	}
+	return false;
+}
+
+static const char *
+gid_use(const struct conf_rdma *conf, const char *device, const struct ibv_gid_entry *e, bool ethernet,
+	bool active)
+{
+	if (ethernet && e->gid_type != IBV_GID_TYPE_ROCE_V2)
+		return "not used: RoCE v1";
+	if (e->gid_index > 255)
+		return "not used: its index does not fit an address handle";
+	if (!is_selected(conf, device, (int)e->port_num, active, e->gid.raw))
+		return conf->mode == RDMA_NONE   ? "not used: rdma.devices is none"
+		       : conf->mode == RDMA_LIST ? "not used: not in rdma.devices"
+						 : "not used: the port is not active";
+	if (gid_is_link_local(e->gid.raw) && ethernet)
+		return "source for link-local targets";
+	return gid_is_v4(e->gid.raw) ? "source for IPv4 targets"
+	       : ethernet            ? "source for IPv6 targets"
+				     : "source";
+}
+
+static void
+list_port(const struct conf_rdma *conf, struct ibv_context *ctx, const char *device, int port, FILE *out)
+{
+	enum { ENTRIES = 512 };
+	static struct ibv_gid_entry e[ENTRIES]; /* main thread only */
+	struct ibv_port_attr attr;
+	char text[INET6_ADDRSTRLEN];
+	bool ethernet;
+	ssize_t n;
+	int r = ibv_query_port(ctx, (uint8_t)port, &attr);
+
+	if (r) {
+		fprintf(out, "  port %d: cannot be queried: %s\n", port, strerror(r));
+		return;
+	}
+	ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+	fprintf(out, "  port %d: %s, %s, MTU %d, LID %u\n", port, ethernet ? "Ethernet" : "InfiniBand",
+		port_state_text(attr.state), mtu_bytes(attr.active_mtu), attr.lid);
+	n = ibv_query_gid_table(ctx, e, ENTRIES, 0);
+	if (n < 0)
+		fprintf(out, "    GID table: %s\n", strerror((int)-n));
+	for (ssize_t i = 0; i < n; i++) {
+		if ((int)e[i].port_num == port)
+			fprintf(out, "    GID %u %s: %s\n", e[i].gid_index,
+				gid_text(e[i].gid.raw, text, sizeof text),
+				gid_use(conf, device, &e[i], ethernet, attr.state == IBV_PORT_ACTIVE));
+	}
+}
+
+int
+rdma_list(const struct conf_rdma *conf, FILE *out)
+{
+	struct ibv_device **list;
+	int nr = 0;
+
+	errno = 0;
+	list = ibv_get_device_list(&nr);
+	if (!list || nr == 0)
+		fprintf(out, "no RDMA device%s%s\n", list ? "" : ": ",
+			list ? "" : strerror(errno ? errno : ENODEV));
+	for (int i = 0; list && i < nr; i++) {
+		const char *name = ibv_get_device_name(list[i]), *why = device_why_not(list[i]);
+		struct rdma_device *dev = NULL;
+		int r = why ? 0 : device_open(NULL, list[i], &dev, &why);
+
+		if (!dev) {
+			fprintf(out, "%s: not used: %s%s%s\n", name, why, r < 0 ? ": " : "",
+				r < 0 ? strerror(-r) : "");
+			continue;
+		}
+		fprintf(out, "%s: firmware %s, DC, NUMA node %d\n", name, dev->fw_ver, dev->numa_node);
+		for (int port = 1; port <= dev->attr.phys_port_cnt; port++)
+			list_port(conf, dev->ctx, name, port, out);
+		device_free(dev);
+	}
+	if (list)
+		ibv_free_device_list(list);
+	return ferror(out) ? -EIO : 0;
+}

@@ -1,0 +1,370 @@
+/*
+ * Rails: a port with its usable GIDs, its state, and who is told when that changes.
+ *
+ *          port active, device well
+ *     UP <--------------------------- DOWN     port events, or what the port says when asked
+ *      \                              /
+ *       `--> LOST (device fatal, a kernel call that hangs, a broken completion queue) --> UP, DOWN when that
+ * is over
+ *
+ * State changes run on the async helper or, for a hanging call, on a core; reading is for any thread.
+ */
+#define LOG_MODULE "rdma"
+#include "rdma/rdma_int.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static const char *const state_name[RAIL_STATE_NR] = { "up", "down", "lost" };
+
+int
+mtu_bytes(enum ibv_mtu mtu)
+{
+	return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128 << mtu : 0;
+}
+
+enum ibv_mtu
+mtu_enum(int bytes)
+{
+	int mtu = IBV_MTU_256;
+
+	while (mtu < IBV_MTU_4096 && 128 << (mtu + 1) <= bytes)
+		mtu++;
+	return (enum ibv_mtu)mtu;
+}
+
+struct ah_params
+rail_ah_params(const struct rdma_rail *rail)
+{
+	const struct conf_rdma *c = &rail->rd->conf;
+	int sl_max = rail->is_ethernet ? 7 : 15; /* 2.8 */
+
+	return (struct ah_params){
+		.service_level = (uint8_t)(c->service_level < sl_max ? c->service_level : sl_max),
+		.traffic_class = (uint8_t)c->traffic_class,
+		.hop_limit = (uint8_t)c->hop_limit,
+	};
+}
+
+/* --- the GID table --- */
+
+struct if_prefix {
+	uint8_t addr[16];
+	uint8_t prefix;
+};
+
+/* The subnets around the machine's addresses; a GID table has none. */
+static int
+read_prefixes(struct if_prefix *ret, int max)
+{
+	struct ifaddrs *all;
+	int n = 0;
+
+	if (getifaddrs(&all) < 0)
+		return 0;
+	for (struct ifaddrs *i = all; i && n < max; i = i->ifa_next) {
+		uint8_t mask[16];
+		unsigned bits = 0;
+
+		if (!i->ifa_netmask || !gid_from_sockaddr(i->ifa_addr, ret[n].addr) ||
+		    !gid_from_sockaddr(i->ifa_netmask, mask))
+			continue;
+		for (int k = i->ifa_addr->sa_family == AF_INET ? 96 : 0;
+		     k < 128 && mask[k / 8] & 0x80 >> k % 8; k++)
+			bits++;
+		ret[n++].prefix = (uint8_t)(bits + (i->ifa_addr->sa_family == AF_INET ? 96 : 0));
+	}
+	freeifaddrs(all);
+	return n;
+}
+
+static bool
+is_wanted(const struct rdma_rail *rail, const uint8_t gid[16])
+{
+	for (int i = 0; i < rail->only_nr; i++) {
+		if (memcmp(rail->only[i], gid, 16) == 0)
+			return true;
+	}
+	return rail->only_nr == 0;
+}
+
+static void
+read_gids(const struct rdma_rail *rail, struct rail_view *view)
+{
+	enum { ENTRIES = 512, PREFIXES = 256 };
+	struct ibv_gid_entry *e = calloc(ENTRIES, sizeof *e);
+	struct if_prefix *p = calloc(PREFIXES, sizeof *p);
+	static const uint8_t zero[16];
+	ssize_t n = e && p ? ibv_query_gid_table(rail->dev->ctx, e, ENTRIES, 0) : -ENOMEM;
+	int pn = e && p ? read_prefixes(p, PREFIXES) : 0;
+
+	if (n < 0)
+		log_warn("%s: the GID table cannot be read: %s", rail->dev->name, strerror((int)-n));
+	for (ssize_t i = 0; i < n && view->gid_nr < RAIL_GIDS_MAX; i++) {
+		struct rail_gid *g = &view->gid[view->gid_nr];
+
+		/* An address handle has 8 bits for the index. */
+		if (e[i].port_num != rail->port || e[i].gid_index > 255 ||
+		    memcmp(e[i].gid.raw, zero, 16) == 0)
+			continue;
+		if (e[i].gid_type != (view->is_ethernet ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB))
+			continue;
+		if (view->is_ethernet && !is_wanted(rail, e[i].gid.raw))
+			continue;
+		memcpy(g->raw, e[i].gid.raw, 16);
+		g->index = e[i].gid_index;
+		g->prefix = gid_is_v4(g->raw) && gid_is_loopback(g->raw) ? 96 + 8 : 128;
+		for (int k = 0; k < pn; k++) {
+			if (memcmp(p[k].addr, g->raw, 16) == 0)
+				g->prefix = p[k].prefix;
+		}
+		view->gid_nr++;
+	}
+	free(e);
+	free(p);
+}
+
+bool
+rail_refresh(struct rdma_rail *rail)
+{
+	struct ibv_port_attr attr;
+	struct rail_view *view;
+	int r = ibv_query_port(rail->dev->ctx, rail->port, &attr);
+
+	if (r) {
+		log_debug("%s:%d cannot be queried: %s", rail->dev->name, rail->port, strerror(r));
+		return false;
+	}
+	view = calloc(1, sizeof *view);
+	if (!view)
+		return true; /* the old one serves on */
+	view->is_ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+	view->port = rail->port;
+	view->lid = attr.lid;
+	view->ip_nr = rail->ip_nr;
+	memcpy(view->ip, rail->ip, sizeof view->ip);
+	read_gids(rail, view);
+	pthread_rwlock_wrlock(&rail->rd->table_lock);
+	rail->view = *view;
+	rail->port_attr = attr;
+	pthread_rwlock_unlock(&rail->rd->table_lock);
+	free(view);
+	return true;
+}
+
+/* After any rail_refresh(). */
+void
+trust_refresh(struct rdma *rd)
+{
+	const struct rail_view *views[RDMA_RAILS_MAX];
+
+	pthread_rwlock_wrlock(&rd->table_lock);
+	for (int i = 0; i < rd->rail_nr; i++)
+		views[i] = &rd->rail[i]->view;
+	rdma_trust_build(views, rd->rail_nr, &rd->trust);
+	pthread_rwlock_unlock(&rd->table_lock);
+}
+
+int
+rdma_gid_allowed(const struct rdma *rd, const struct conf_rdma *conf, const uint8_t *gid,
+		 const struct sockaddr *peer)
+{
+	pthread_rwlock_t *lock = (pthread_rwlock_t *)(uintptr_t)&rd->table_lock;
+	int r;
+
+	pthread_rwlock_rdlock(lock);
+	r = rdma_trust_check(&rd->trust, conf, gid, peer);
+	pthread_rwlock_unlock(lock);
+	return r;
+}
+
+/* --- state --- */
+
+enum rail_state
+rdma_rail_state(const struct rdma_rail *rail)
+{
+	return (enum rail_state)atomic_load_explicit(&rail->state, memory_order_acquire);
+}
+
+unsigned
+rdma_rail_generation(const struct rdma_rail *rail)
+{
+	return atomic_load_explicit(&rail->generation, memory_order_acquire);
+}
+
+/* Under state_lock. */
+static void
+tell(struct rdma *rd)
+{
+	list_for_each(l, &rd->watches)
+	{
+		struct rdma_watch *w = container_of(l, struct rdma_watch, link);
+
+		w->changed(w);
+	}
+}
+
+/* Under state_lock. */
+static void
+state_update(struct rdma_rail *rail)
+{
+	bool lost = rail->dev->fatal || rail->broken || rail->stuck > 0;
+	enum rail_state state = lost ? RAIL_LOST : rail->port_up ? RAIL_UP : RAIL_DOWN;
+	enum rail_state was = rdma_rail_state(rail);
+
+	if (state == was)
+		return;
+	atomic_store_explicit(&rail->state, (int)state, memory_order_release);
+	if (state == RAIL_UP)
+		log_note("rail %s:%d is up again", rail->dev->name, rail->port);
+	else
+		log_warn("rail %s:%d is %s: requests are declined there", rail->dev->name, rail->port,
+			 state_name[state]);
+	tell(rail->rd);
+}
+
+void
+rail_set_port(struct rdma_rail *rail, bool port_up)
+{
+	pthread_mutex_lock(&rail->rd->state_lock);
+	rail->port_up = port_up;
+	state_update(rail);
+	pthread_mutex_unlock(&rail->rd->state_lock);
+}
+
+void
+device_set_fatal(struct rdma_device *dev, bool fatal)
+{
+	struct rdma *rd = dev->rd;
+
+	pthread_mutex_lock(&rd->state_lock);
+	dev->fatal = fatal;
+	for (int i = 0; i < rd->rail_nr; i++) {
+		if (rd->rail[i]->dev != dev)
+			continue;
+		if (fatal)
+			atomic_fetch_add_explicit(&rd->rail[i]->generation, 1, memory_order_acq_rel);
+		state_update(rd->rail[i]);
+	}
+	if (fatal)
+		tell(rd); /* the generation is news even to a rail that was lost already */
+	pthread_mutex_unlock(&rd->state_lock);
+}
+
+void
+rdma_rail_stuck(struct rdma_rail *rail, int by)
+{
+	pthread_mutex_lock(&rail->rd->state_lock);
+	rail->stuck += by;
+	check(rail->stuck >= 0);
+	if (by > 0)
+		log_error("rail %s:%d: the kernel does not return from destroying a queue pair",
+			  rail->dev->name, rail->port);
+	state_update(rail);
+	pthread_mutex_unlock(&rail->rd->state_lock);
+}
+
+void
+rdma_rail_broken(struct rdma_rail *rail, const char *why)
+{
+	pthread_mutex_lock(&rail->rd->state_lock);
+	if (!rail->broken)
+		log_error("rail %s:%d: %s; it stays out of use until the daemon is restarted",
+			  rail->dev->name, rail->port, why);
+	rail->broken = true;
+	state_update(rail);
+	pthread_mutex_unlock(&rail->rd->state_lock);
+}
+
+void
+rdma_watch_add(struct rdma *rd, struct rdma_watch *w)
+{
+	pthread_mutex_lock(&rd->state_lock);
+	list_push_tail(&rd->watches, &w->link);
+	pthread_mutex_unlock(&rd->state_lock);
+}
+
+void
+rdma_watch_del(struct rdma *rd, struct rdma_watch *w)
+{
+	pthread_mutex_lock(&rd->state_lock);
+	list_del(&w->link);
+	pthread_mutex_unlock(&rd->state_lock);
+}
+
+/* --- asking --- */
+
+int
+rdma_rail_nr(const struct rdma *rd)
+{
+	return rd->rail_nr;
+}
+
+struct rdma_rail *
+rdma_rail(struct rdma *rd, int i)
+{
+	check(i >= 0 && i < rd->rail_nr);
+	return rd->rail[i];
+}
+
+struct rdma_rail_stats *
+rdma_rail_stats(struct rdma_rail *rail)
+{
+	return &rail->stats;
+}
+
+void
+rdma_rail_get_info(const struct rdma_rail *rail, struct rdma_rail_info *ret_info)
+{
+	pthread_rwlock_t *lock = &rail->rd->table_lock;
+	struct rdma_dci_limits limits;
+	const struct rail_view *v = &rail->view;
+	const uint8_t *gid;
+
+	rdma_dci_limits(rail, 1, &limits);
+	pthread_rwlock_rdlock(lock);
+	*ret_info = (struct rdma_rail_info){
+		.device = rail->dev->name,
+		.fw_ver = rail->dev->fw_ver,
+		.port = rail->port,
+		.is_ethernet = v->is_ethernet,
+		.state = rdma_rail_state(rail),
+		.lid = v->lid,
+		.active_mtu = mtu_bytes(rail->port_attr.active_mtu),
+		.max_msg_bytes = rail->port_attr.max_msg_sz,
+		.max_rd_atomic = limits.read_depth,
+		.numa_node = rail->dev->numa_node,
+	};
+	gid = v->gid_nr ? v->gid[0].raw : NULL;
+	for (int i = v->gid_nr - 1; i >= 0; i--) {
+		if (gid_is_v4(v->gid[i].raw))
+			gid = v->gid[i].raw;
+	}
+	if (gid)
+		memcpy(ret_info->gid, gid, 16);
+	pthread_rwlock_unlock(lock);
+}
+
+int
+rdma_route(struct rdma *rd, const struct token *tok, const struct sockaddr *local,
+	   struct rail_route *ret_route)
+{
+	const struct rail_view *views[RDMA_RAILS_MAX];
+	unsigned up = 0;
+	int r;
+
+	for (int i = 0; i < rd->rail_nr; i++) {
+		views[i] = &rd->rail[i]->view;
+		if (rdma_rail_state(rd->rail[i]) == RAIL_UP)
+			up |= 1u << i;
+	}
+	pthread_rwlock_rdlock(&rd->table_lock);
+	r = rdma_choose(views, rd->rail_nr, up, tok, local, ret_route);
+	pthread_rwlock_unlock(&rd->table_lock);
+	return r;
+}

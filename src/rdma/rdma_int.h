@@ -1,0 +1,225 @@
+/* What the files of rdma/ share: devices, rails, the views that routes are chosen from.  Verbs types end
+ * here. */
+#ifndef GANTRY_RDMA_INT_H
+#define GANTRY_RDMA_INT_H
+
+#include "rdma/dc.h"
+#include "rdma/rdma.h"
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+
+#define RAIL_GIDS_MAX 64
+#define RAIL_IPS_MAX 8
+#define RDMA_MAX_READS 16 /* item 32 */
+#define AH_THREADS_MAX 4
+
+/* --- gid.c: what a GID is.  IPv4 is v4-mapped. --- */
+
+bool gid_is_v4(const uint8_t gid[16]);
+bool gid_is_loopback(const uint8_t gid[16]);
+bool gid_is_link_local(const uint8_t gid[16]);
+bool gid_is_multicast(const uint8_t gid[16]); /* or broadcast, or unspecified: nothing a token may name */
+bool gid_prefix_equal(const uint8_t a[16], const uint8_t b[16], unsigned bits);
+/* The address of an AF_INET or AF_INET6 socket; false for others. */
+bool gid_from_sockaddr(const struct sockaddr *sa, uint8_t ret_gid[16]);
+/* "10.0.0.5", "::ffff:10.0.0.5" or ::, never longer than INET6_ADDRSTRLEN. */
+const char *gid_text(const uint8_t gid[16], char *text, size_t len);
+
+/* --- ahattr.c: pure choices over a view of the rails --- */
+
+struct rail_gid {
+	uint8_t raw[16];
+	uint32_t index;
+	uint8_t prefix; /* bits of the subnet around it, of 128; 128: unknown */
+};
+
+/* What is known of a rail at some moment; a copy may be taken under the lock of struct rdma. */
+struct rail_view {
+	bool is_ethernet;
+	uint8_t port;
+	uint16_t lid;
+	int gid_nr;
+	struct rail_gid gid[RAIL_GIDS_MAX]; /* usable ones only: RoCEv2 on Ethernet, all on InfiniBand */
+	int ip_nr;
+	uint8_t ip[RAIL_IPS_MAX][16]; /* addresses that lead here and are in no GID table (IPoIB) */
+};
+
+struct ah_params {
+	uint8_t service_level, traffic_class, hop_limit;
+};
+
+/* rdma_route() over views; see there.  Bit i of up: rail i is. */
+int rdma_choose(const struct rail_view *const *views, int view_nr, unsigned up, const struct token *tok,
+		const struct sockaddr *local, struct rail_route *ret_route);
+/* The attributes of an address handle: the table of protocol.md 2.8. */
+void rdma_ah_build(const struct rdma_ah_key *key, uint8_t port, const struct ah_params *params,
+		   struct ibv_ah_attr *ret_attr);
+
+/* A subnet of ours, and the own addresses; what rdma_gid_allowed() asks. */
+struct rdma_trust {
+	struct {
+		uint8_t addr[16];
+		uint8_t prefix;
+		bool is_ib; /* a native InfiniBand subnet: link-local in form or not */
+	} net[RDMA_RAILS_MAX * RAIL_GIDS_MAX];
+	int net_nr;
+	uint8_t own[RDMA_RAILS_MAX * RAIL_GIDS_MAX][16];
+	int own_nr;
+};
+void rdma_trust_build(const struct rail_view *const *views, int view_nr, struct rdma_trust *ret_trust);
+int rdma_trust_check(const struct rdma_trust *trust, const struct conf_rdma *conf, const uint8_t *gid,
+		     const struct sockaddr *peer);
+
+/* --- select.c: which devices the operator meant --- */
+
+struct selector {
+	const char *text;
+	char device[64]; /* "" when it is an address */
+	int port;        /* 0: all */
+	bool is_address;
+	uint8_t gid[16];
+};
+/* Name, name:port, IPv4 or IPv6 address, GID.  0 or -EINVAL. */
+int selector_parse(const char *text, struct selector *ret_sel);
+/* Device name and port that own an address that no GID table holds, through librdmacm; -ENODEV, -ENOENT (no
+ * kernel CM). */
+int selector_by_cm(const struct selector *sel, char *ret_device, size_t device_len, int *ret_port);
+
+/* --- ahcache.c --- */
+
+struct rdma_ah {
+	struct ibv_ah *ah,
+		*old; /* old: left from this slot's last life, destroyed by the helper that makes the next */
+	struct rdma_rail *rail;
+	struct rdma_ah_key key;
+	enum { AH_FREE, AH_MAKING, AH_READY, AH_FAILED } state;
+	bool forgotten; /* no longer found */
+	int refs;
+	uint64_t failed_until_ns;
+	struct list bucket, lru, work, waiters; /* lru: only while refs is 0 and not being made */
+};
+
+#define AH_BUCKETS 256
+struct ah_cache {
+	pthread_mutex_t lock;
+	struct rdma_ah *slot;
+	int slot_nr;
+	struct list bucket[AH_BUCKETS];
+	struct list lru; /* first: evicted next */
+};
+
+/* Makes address handles; the threads belong to struct rdma. */
+struct ah_helpers {
+	pthread_mutex_t lock;
+	pthread_cond_t more;
+	struct list work;
+	pthread_t thread[AH_THREADS_MAX];
+	int thread_nr, idle;
+	bool stop;
+};
+
+int ah_cache_init(struct rdma_rail *rail, int slot_nr);
+void ah_cache_fini(struct rdma_rail *rail);
+void ah_cache_forget_all(struct rdma_rail *rail);
+int ah_helpers_start(struct ah_helpers *h);
+void ah_helpers_stop(struct ah_helpers *h);
+
+/* --- devices and rails --- */
+
+struct rdma_device {
+	struct rdma *rd;
+	char name[64], fw_ver[sizeof(((struct ibv_device_attr *)0)->fw_ver) + 1];
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_device_attr attr;
+	int numa_node;
+	bool fatal; /* under rd->state_lock */
+	struct ibv_mr *mr[RDMA_REGIONS_MAX];
+};
+
+struct rdma_rail {
+	struct rdma *rd;
+	struct rdma_device *dev;
+	uint8_t port;
+	bool is_ethernet;
+	int only_nr; /* chosen by address: only these GIDs are used */
+	uint8_t only[CONF_DEVICES_MAX][16];
+	int ip_nr;
+	uint8_t ip[RAIL_IPS_MAX][16];
+
+	/* under rd->table_lock */
+	struct rail_view view;
+	struct ibv_port_attr port_attr;
+
+	/* written under rd->state_lock */
+	_Atomic int state;
+	_Atomic unsigned generation;
+	bool port_up, broken;
+	int stuck;
+
+	struct rdma_rail_stats stats;
+	struct ah_cache ahs;
+
+	struct {
+		pthread_mutex_t lock;
+		pthread_cond_t more;
+		struct list jobs;
+		pthread_t thread;
+		bool started, stop;
+	} recovery;
+};
+
+struct rdma {
+	struct conf_rdma
+		conf; /* a copy: the configuration may be reloaded; its strings are used while opening only */
+	struct rdma_device *dev[RDMA_RAILS_MAX];
+	int dev_nr;
+	struct rdma_rail *rail[RDMA_RAILS_MAX];
+	int rail_nr;
+	int region_nr;
+	pthread_rwlock_t table_lock; /* views and trust: read per request, written on port and GID events */
+	struct rdma_trust trust;
+	pthread_mutex_t state_lock; /* rail states and watches; taken before nothing else of ours */
+	struct list watches;
+	struct ah_helpers helpers;
+	struct {
+		pthread_t thread;
+		int stop_fd;
+		bool started;
+	} async;
+};
+
+/* rail.c */
+/* Reads port and GID table again; false: the device does not answer. */
+bool rail_refresh(struct rdma_rail *rail);
+void rail_set_port(struct rdma_rail *rail, bool port_up);
+void device_set_fatal(struct rdma_device *dev, bool fatal);
+void trust_refresh(struct rdma *rd);
+int mtu_bytes(enum ibv_mtu mtu);
+enum ibv_mtu mtu_enum(int bytes);
+struct ah_params rail_ah_params(const struct rdma_rail *rail);
+
+/* async.c */
+int async_start(struct rdma *rd);
+void async_stop(struct rdma *rd);
+
+/* device.c: what a device can do; also for --list-devices */
+/* NULL when this device can serve DC, else why not. */
+const char *device_why_not(struct ibv_device *dev);
+int device_open(struct rdma *rd, struct ibv_device *ibdev, struct rdma_device **ret_dev,
+		const char **ret_why);
+void device_free(struct rdma_device *dev);
+/* Can it really make an initiator?  0 or -errno. */
+int device_probe_dc(struct rdma_device *dev);
+struct ibv_qp *dci_create(struct rdma_device *dev, struct ibv_cq *cq, int send_depth, int max_sge);
+
+/* recovery.c */
+int recovery_start(struct rdma_rail *rail);
+void recovery_stop(struct rdma_rail *rail);
+
+/* open.c: a helper with all signals blocked; 0 or -errno. */
+int thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *), void *arg);
+int fd_nonblock(int fd);
+
+#endif
