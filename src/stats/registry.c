@@ -1,0 +1,108 @@
+/*
+ * Every metric's name, type, labels and help, in one table; and what bounds the labels that stats/ fills in
+ * itself. Base units, `_total` for counters, `_seconds` and `_bytes` where they apply.
+ */
+#include "stats/stats_int.h"
+
+const struct stats_desc stats_desc[M_NR] = {
+	[M_BUILD_INFO] = { "gantry_build_info", ST_GAUGE, "version", "Always 1; the label is the version." },
+	[M_REQUESTS] = { "gantry_requests_total", ST_COUNTER, "dialect operation code transport",
+			 "Requests that ended, by HTTP status; none: the client had gone." },
+	[M_REQUEST_DURATION] = { "gantry_request_duration_seconds", ST_HISTOGRAM, "operation transport",
+				 "Time from a request's header to its reply." },
+	[M_REQUESTS_IN_FLIGHT] = { "gantry_requests_in_flight", ST_GAUGE, "core",
+				   "Requests that have not ended, drained ones included." },
+	[M_TRANSFER_BYTES] = { "gantry_transfer_bytes_total", ST_COUNTER, "direction transport",
+			       "Payload that moved: push is to the client, pull from it." },
+	[M_DECLINES] = { "gantry_declines_total", ST_COUNTER, "reason",
+			 "Requests whose token was not used, and why." },
+	[M_CONNECTIONS] = { "gantry_connections", ST_GAUGE, "core", "Open client connections." },
+	[M_ACCEPTED] = { "gantry_connections_accepted_total", ST_COUNTER, "", "Client connections taken." },
+	[M_HTTP_REFUSED] = { "gantry_http_refused_total", ST_COUNTER, "",
+			     "Requests refused before any dialect saw them." },
+	[M_SUMS_IGNORED] = { "gantry_empty_checksums_ignored_total", ST_COUNTER, "",
+			     "Checksums of the empty string that came with an RDMA window." },
+	[M_QUEUE_FULL] = { "gantry_queue_full_total", ST_COUNTER, "",
+			   "Requests answered 503 because a queue was full." },
+	[M_DEADLINE_PASSED] = { "gantry_deadlines_passed_total", ST_COUNTER, "",
+				"Requests whose deadline passed." },
+	[M_CLIENT_GONE] = { "gantry_clients_gone_total", ST_COUNTER, "", "Requests whose client went away." },
+	[M_RETRIED] = { "gantry_pulls_retried_total", ST_COUNTER, "",
+			"Pulls tried once more on a fresh channel." },
+	[M_BUFFERS] = { "gantry_buffers", ST_GAUGE, "class state", "Payload buffers." },
+	[M_CORE_TURNED] = { "gantry_core_stalled_seconds", ST_GAUGE, "core",
+			    "Time since the core's loop last turned; 0 while it sleeps." },
+	[M_RAIL_UP] = { "gantry_rail_up", ST_GAUGE, "rail", "1 while the rail can be used." },
+	[M_RDMA_COMPLETIONS] = { "gantry_rdma_completions_total", ST_COUNTER, "rail status",
+				 "Work completions." },
+	[M_RDMA_BYTES] = { "gantry_rdma_bytes_total", ST_COUNTER, "rail op",
+			   "Bytes moved by RDMA: write serves GET, read serves PUT." },
+	[M_RDMA_OPERATIONS] = { "gantry_rdma_operations_total", ST_COUNTER, "rail op",
+				"RDMA work requests that ended well." },
+	[M_DCI] = { "gantry_dci", ST_GAUGE, "rail state", "DC initiators." },
+	[M_DCI_RESETS] = { "gantry_dci_resets_total", ST_COUNTER, "rail",
+			   "DC initiators reset after an error." },
+	[M_DCI_RECREATED] = { "gantry_dci_recreated_total", ST_COUNTER, "rail",
+			      "DC initiators destroyed and made anew, because a completion stayed away." },
+	[M_AH_LOOKUPS] = { "gantry_address_handle_lookups_total", ST_COUNTER, "rail result",
+			   "Address handles asked for." },
+	[M_STORE_SIZE] = { "gantry_store_size_bytes", ST_GAUGE, "disk", "Size of a disk's store." },
+	[M_STORE_FREE] = { "gantry_store_free_bytes", ST_GAUGE, "disk", "Space free for objects." },
+	[M_STORE_LOG_SIZE] = { "gantry_store_log_size_bytes", ST_GAUGE, "disk", "Size of the log." },
+	[M_STORE_LOG_USED] = { "gantry_store_log_used_bytes", ST_GAUGE, "disk",
+			       "Log that may not be overwritten yet." },
+	[M_STORE_INDEX] = { "gantry_store_index_bytes", ST_GAUGE, "disk", "Memory of the index." },
+	[M_STORE_OBJECTS] = { "gantry_store_objects", ST_GAUGE, "disk", "Objects." },
+	[M_STORE_COMMITS] = { "gantry_store_commits_total", ST_COUNTER, "disk", "Log blocks committed." },
+	[M_STORE_RECORDS] = { "gantry_store_records_total", ST_COUNTER, "disk", "Records committed." },
+	[M_STORE_FLUSHES] = { "gantry_store_flushes_total", ST_COUNTER, "disk", "Flushes of the disk." },
+	[M_STORE_SNAPSHOTS] = { "gantry_store_snapshots_total", ST_COUNTER, "disk",
+				"Snapshots of the index." },
+	[M_STORE_IO_BYTES] = { "gantry_store_io_bytes_total", ST_COUNTER, "disk op",
+			       "Bytes read from and written to the disk." },
+	[M_STORE_OPERATIONS] = { "gantry_store_operations_total", ST_COUNTER, "disk op",
+				 "Reads from and writes to the disk." },
+	[M_STORE_ERRORS] = { "gantry_store_errors_total", ST_COUNTER, "disk kind",
+			     "Operations that the disk failed (io), and content that did not match its CRC "
+			     "(crc)." },
+	[M_STORE_UP] = { "gantry_store_up", ST_GAUGE, "disk",
+			 "1 while the disk works; 0 once it failed (read-only)." },
+	[M_PROCESS_CPU] = { "process_cpu_seconds_total", ST_COUNTER, "", "User and system time." },
+	[M_PROCESS_RESIDENT] = { "process_resident_memory_bytes", ST_GAUGE, "", "Resident memory." },
+	[M_PROCESS_VIRTUAL] = { "process_virtual_memory_bytes", ST_GAUGE, "", "Virtual memory." },
+	[M_PROCESS_FDS] = { "process_open_fds", ST_GAUGE, "", "Open file descriptors." },
+	[M_PROCESS_FDS_MAX] = { "process_max_fds", ST_GAUGE, "", "Most file descriptors that may be open." },
+	[M_PROCESS_START] = { "process_start_time_seconds", ST_GAUGE, "", "Start, in seconds since 1970." },
+};
+
+#define US(n) ((n)*1000ull)
+#define MS(n) ((n)*1000000ull)
+
+const uint64_t stats_bound_ns[STATS_BUCKETS_NR] = {
+	US(50), US(100), US(250), US(500), MS(1),    MS(2) + US(500), MS(5),    MS(10),    MS(25),
+	MS(50), MS(100), MS(250), MS(500), MS(1000), MS(2500),        MS(5000), MS(10000), UINT64_MAX,
+};
+const char *const stats_bound_text[STATS_BUCKETS_NR] = {
+	"5e-05", "0.0001", "0.00025", "0.0005", "0.001", "0.0025", "0.005", "0.01", "0.025",
+	"0.05",  "0.1",    "0.25",    "0.5",    "1",     "2.5",    "5",     "10",   "+Inf",
+};
+
+/* What we answer.  The first is every other status, the last a reply that nobody was left to take. */
+const char *const stats_code_text[STATS_CODES_NR] = {
+	"other", "100", "200", "204", "206", "304", "400", "403", "404", "405", "408", "409",
+	"411",   "412", "413", "414", "416", "417", "431", "500", "501", "503", "507", "none",
+};
+
+int
+stats_code_slot(int http_code)
+{
+	static const short codes[STATS_CODES_NR] = { -1,  100, 200, 204, 206, 304, 400, 403,
+						     404, 405, 408, 409, 411, 412, 413, 414,
+						     416, 417, 431, 500, 501, 503, 507, 0 };
+
+	for (int i = 1; i < STATS_CODES_NR; i++) {
+		if (codes[i] == http_code)
+			return i;
+	}
+	return 0;
+}

@@ -1,0 +1,180 @@
+/*
+ * The counters of all cores, and their sums.  main makes the struct before the cores start and frees it after
+ * they ended; each core writes to its own part, the admin thread reads them all.
+ */
+#include "stats/stats_int.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct stats {
+	struct stats_core *cores;
+	int core_nr;
+	struct stats_names names;
+};
+
+int
+stats_new(int core_nr, const struct stats_names *names, struct stats **ret_stats)
+{
+	struct stats *st;
+
+	if (core_nr < 1 || names->op_nr > STATS_OPS_MAX || names->reason_nr > STATS_REASONS_MAX)
+		return -EINVAL;
+	st = calloc(1, sizeof *st);
+	if (!st)
+		return -ENOMEM;
+	st->cores = aligned_alloc(_Alignof(struct stats_core), (size_t)core_nr * sizeof *st->cores);
+	if (!st->cores) {
+		free(st);
+		return -ENOMEM;
+	}
+	memset(st->cores, 0, (size_t)core_nr * sizeof *st->cores);
+	st->core_nr = core_nr;
+	st->names = *names;
+	*ret_stats = st;
+	return 0;
+}
+
+void
+stats_free(struct stats *st)
+{
+	if (!st)
+		return;
+	free(st->cores);
+	free(st);
+}
+
+struct stats_core *
+stats_core(struct stats *st, int core)
+{
+	check(core >= 0 && core < st->core_nr);
+	return &st->cores[core];
+}
+
+void
+stats_request(struct stats_core *st, int dialect, int op, int http_code, enum stats_transport transport,
+	      uint64_t duration_ns)
+{
+	int bucket = 0;
+
+	check(dialect >= 0 && dialect < STATS_DIALECT_NR);
+	check(op >= 0 && op < STATS_OPS_MAX);
+	while (bucket < STATS_BUCKETS_NR - 1 && duration_ns > stats_bound_ns[bucket])
+		bucket++;
+	stats_add(&st->requests[dialect][op][transport][stats_code_slot(http_code)], 1);
+	stats_add(&st->buckets[op][transport][bucket], 1);
+	stats_add(&st->duration_ns[op][transport], duration_ns);
+}
+
+uint64_t
+stats_requests_of(const struct stats_core *st, int dialect, int http_code)
+{
+	int slot = stats_code_slot(http_code);
+	uint64_t sum = 0;
+
+	for (int op = 0; op < STATS_OPS_MAX; op++) {
+		for (int t = 0; t < STATS_TRANSPORT_NR; t++)
+			sum += stats_get(&st->requests[dialect][op][t][slot]);
+	}
+	return sum;
+}
+
+/* ---- sums ---- */
+
+/* The sum over the cores of the counter that lies where `c` lies in the first one. */
+static uint64_t
+sum_of(const struct stats *st, const stats_counter *c)
+{
+	size_t offset = (size_t)((const char *)c - (const char *)st->cores);
+	uint64_t sum = 0;
+
+	for (int i = 0; i < st->core_nr; i++)
+		sum += stats_get((const stats_counter *)(const void *)((const char *)&st->cores[i] + offset));
+	return sum;
+}
+
+static const char *const dialect_text[STATS_DIALECT_NR] = { "s3", "scality" };
+static const char *const transport_text[STATS_TRANSPORT_NR] = { "http", "rdma" };
+static const char *const dir_text[STATS_DIR_NR] = { "push", "pull" };
+
+/* Label sets appear with their first request, or the text would be thousands of zeros. */
+static void
+collect_requests(const struct stats *st, struct stats_out *out)
+{
+	const struct stats_core *c = st->cores;
+
+	for (int d = 0; d < STATS_DIALECT_NR; d++) {
+		for (int op = 0; op < st->names.op_nr; op++) {
+			for (int t = 0; t < STATS_TRANSPORT_NR; t++) {
+				for (int code = 0; code < STATS_CODES_NR; code++) {
+					uint64_t n = sum_of(st, &c->requests[d][op][t][code]);
+
+					if (n && st->names.op[op])
+						stats_emit(out, M_REQUESTS, n, dialect_text[d],
+							   st->names.op[op], stats_code_text[code],
+							   transport_text[t], NULL);
+				}
+			}
+		}
+	}
+}
+
+static void
+collect_histogram(const struct stats *st, int op, int t, struct stats_out *out)
+{
+	const struct stats_core *c = st->cores;
+	const char *name = st->names.op[op], *transport = transport_text[t];
+	uint64_t each[STATS_BUCKETS_NR], all = 0;
+
+	for (int i = 0; i < STATS_BUCKETS_NR; i++) {
+		each[i] = sum_of(st, &c->buckets[op][t][i]);
+		all += each[i];
+	}
+	if (!all || !name)
+		return;
+	for (uint64_t i = 0, n = 0; i < STATS_BUCKETS_NR; i++) {
+		n += each[i];
+		stats_emit_part(out, M_REQUEST_DURATION, "_bucket", stats_bound_text[i], false, n, name,
+				transport, NULL);
+	}
+	stats_emit_part(out, M_REQUEST_DURATION, "_sum", NULL, true, sum_of(st, &c->duration_ns[op][t]), name,
+			transport, NULL);
+	stats_emit_part(out, M_REQUEST_DURATION, "_count", NULL, false, all, name, transport, NULL);
+}
+
+void
+stats_collect(const struct stats *st, struct stats_out *out)
+{
+	static const enum stats_metric event_metric[STATS_EVENT_NR] = {
+		[STATS_ACCEPTED] = M_ACCEPTED,
+		[STATS_HTTP_REFUSED] = M_HTTP_REFUSED,
+		[STATS_SUMS_IGNORED] = M_SUMS_IGNORED,
+		[STATS_QUEUE_FULL] = M_QUEUE_FULL,
+		[STATS_DEADLINE_PASSED] = M_DEADLINE_PASSED,
+		[STATS_CLIENT_GONE] = M_CLIENT_GONE,
+		[STATS_RETRIED] = M_RETRIED,
+	};
+	const struct stats_core *c = st->cores;
+
+	stats_emit(out, M_BUILD_INFO, 1, GANTRY_VERSION, NULL);
+	collect_requests(st, out);
+	for (int op = 0; op < st->names.op_nr; op++) {
+		for (int t = 0; t < STATS_TRANSPORT_NR; t++)
+			collect_histogram(st, op, t, out);
+	}
+	for (int d = 0; d < STATS_DIR_NR; d++) {
+		for (int t = 0; t < STATS_TRANSPORT_NR; t++)
+			stats_emit(out, M_TRANSFER_BYTES, sum_of(st, &c->bytes[d][t]), dir_text[d],
+				   transport_text[t], NULL);
+	}
+	for (int i = 0; i < st->names.reason_nr; i++) {
+		if (st->names.reason[i])
+			stats_emit(out, M_DECLINES, sum_of(st, &c->declines[i]), st->names.reason[i], NULL);
+	}
+	for (int i = 0; i < STATS_EVENT_NR; i++)
+		stats_emit(out, event_metric[i], sum_of(st, &c->events[i]), NULL);
+	stats_process(out);
+}

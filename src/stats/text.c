@@ -1,0 +1,199 @@
+/*
+ * The Prometheus text (exposition format 0.0.4): each metric's samples are gathered in a text of their own,
+ * so that collectors may go rail by rail or disk by disk, and put behind one another with HELP and TYPE at
+ * the end.
+ */
+#include "stats/stats_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct part {
+	char *text;
+	size_t len, cap;
+};
+
+struct stats_out {
+	struct part part[M_NR];
+	bool no_memory;
+};
+
+int
+stats_out_new(struct stats_out **ret_out)
+{
+	struct stats_out *out = calloc(1, sizeof *out);
+
+	if (!out)
+		return -ENOMEM;
+	*ret_out = out;
+	return 0;
+}
+
+void
+stats_out_free(struct stats_out *out)
+{
+	if (!out)
+		return;
+	for (int i = 0; i < M_NR; i++)
+		free(out->part[i].text);
+	free(out);
+}
+
+static bool
+part_room(struct stats_out *out, struct part *p, size_t more)
+{
+	size_t cap = p->cap ? p->cap : 512;
+	char *text;
+
+	if (p->cap - p->len > more)
+		return true;
+	while (cap - p->len <= more)
+		cap *= 2;
+	text = realloc(p->text, cap);
+	if (!text) {
+		out->no_memory = true;
+		return false;
+	}
+	p->text = text;
+	p->cap = cap;
+	return true;
+}
+
+static void
+part_add(struct stats_out *out, struct part *p, const char *s, size_t len)
+{
+	if (!part_room(out, p, len))
+		return;
+	memcpy(p->text + p->len, s, len);
+	p->len += len;
+	p->text[p->len] = 0;
+}
+
+static void
+part_adds(struct stats_out *out, struct part *p, const char *s)
+{
+	part_add(out, p, s, strlen(s));
+}
+
+/* Backslash, quote and line feed are escaped; so the text stays one line per sample whatever a value holds.
+ */
+static void
+add_label(struct stats_out *out, struct part *p, bool first, const char *name, size_t name_len,
+	  const char *value)
+{
+	part_adds(out, p, first ? "{" : ",");
+	part_add(out, p, name, name_len);
+	part_adds(out, p, "=\"");
+	for (; *value; value++) {
+		if (*value == '\\' || *value == '"')
+			part_adds(out, p, "\\");
+		if (*value == '\n')
+			part_adds(out, p, "\\n");
+		else
+			part_add(out, p, value, 1);
+	}
+	part_adds(out, p, "\"");
+}
+
+static void
+emit(struct stats_out *out, enum stats_metric m, const char *suffix, const char *le, bool ns, uint64_t value,
+     va_list ap)
+{
+	const struct stats_desc *d = &stats_desc[m];
+	struct part *p = &out->part[m];
+	const char *name = d->labels;
+	bool first = true;
+	char text[48];
+
+	part_adds(out, p, d->name);
+	part_adds(out, p, suffix);
+	while (*name) {
+		size_t len = strcspn(name, " ");
+		const char *label = va_arg(ap, const char *);
+
+		/* As many values as the table has names. */
+		check(label);
+		add_label(out, p, first, name, len, label);
+		first = false;
+		name += len + (name[len] == ' ');
+	}
+	check(!va_arg(ap, const char *));
+	if (le)
+		add_label(out, p, first, "le", 2, le);
+	if (le || !first)
+		part_adds(out, p, "}");
+	if (ns)
+		snprintf(text, sizeof text, " %llu.%09llu\n", (unsigned long long)(value / NS_PER_S),
+			 (unsigned long long)(value % NS_PER_S));
+	else
+		snprintf(text, sizeof text, " %llu\n", (unsigned long long)value);
+	part_adds(out, p, text);
+}
+
+void
+stats_emit(struct stats_out *out, enum stats_metric m, uint64_t value, ...)
+{
+	va_list ap;
+
+	va_start(ap, value);
+	emit(out, m, "", NULL, false, value, ap);
+	va_end(ap);
+}
+
+void
+stats_emit_ns(struct stats_out *out, enum stats_metric m, uint64_t value_ns, ...)
+{
+	va_list ap;
+
+	va_start(ap, value_ns);
+	emit(out, m, "", NULL, true, value_ns, ap);
+	va_end(ap);
+}
+
+void
+stats_emit_part(struct stats_out *out, enum stats_metric m, const char *suffix, const char *le, bool ns,
+		uint64_t value, ...)
+{
+	va_list ap;
+
+	va_start(ap, value);
+	emit(out, m, suffix, le, ns, value, ap);
+	va_end(ap);
+}
+
+int
+stats_out_text(struct stats_out *out, char **ret_text, size_t *ret_len)
+{
+	static const char *const type_text[] = { "counter", "gauge", "histogram" };
+	struct part all = { 0 };
+
+	part_add(out, &all, "", 0);
+	for (int i = 0; i < M_NR; i++) {
+		const struct stats_desc *d = &stats_desc[i];
+
+		if (!out->part[i].len)
+			continue;
+		part_adds(out, &all, "# HELP ");
+		part_adds(out, &all, d->name);
+		part_adds(out, &all, " ");
+		part_adds(out, &all, d->help);
+		part_adds(out, &all, "\n# TYPE ");
+		part_adds(out, &all, d->name);
+		part_adds(out, &all, " ");
+		part_adds(out, &all, type_text[d->type]);
+		part_adds(out, &all, "\n");
+		part_add(out, &all, out->part[i].text, out->part[i].len);
+	}
+	if (out->no_memory) {
+		free(all.text);
+		return -ENOMEM;
+	}
+	*ret_text = all.text;
+	*ret_len = all.len;
+	return 0;
+}

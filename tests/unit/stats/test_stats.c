@@ -1,0 +1,356 @@
+/* Counters and the text that shows them; the text is checked against the rules of the exposition format. */
+#include "stats/stats_int.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const char *const ops[] = { NULL, "PutObject", "GetObject" };
+static const char *const reasons[] = { NULL, "disabled", "no-rail" };
+static const struct stats_names names = { ops, 3, reasons, 3 };
+
+static char *
+text_of(struct stats_out *out)
+{
+	char *text;
+	size_t len;
+
+	assert_int_equal(stats_out_text(out, &text, &len), 0);
+	assert_int_equal(strlen(text), len);
+	stats_out_free(out);
+	return text;
+}
+
+static char *
+text_of_stats(const struct stats *st)
+{
+	struct stats_out *out;
+
+	assert_int_equal(stats_out_new(&out), 0);
+	stats_collect(st, out);
+	return text_of(out);
+}
+
+static bool
+is_name(const char *s, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (!isalpha((unsigned char)s[i]) && s[i] != '_' && !(i && isdigit((unsigned char)s[i])))
+			return false;
+	}
+	return len > 0;
+}
+
+static bool
+ends(const char *s, size_t len, const char *tail)
+{
+	return len >= strlen(tail) && strncmp(s + len - strlen(tail), tail, strlen(tail)) == 0;
+}
+
+/* A label set; returns what follows it. */
+static const char *
+check_labels(const char *p)
+{
+	if (*p != '{')
+		return p;
+	do {
+		size_t len = strcspn(++p, "=");
+
+		assert_true(is_name(p, len));
+		p += len + 1;
+		assert_int_equal(*p++, '"');
+		for (; *p != '"'; p++) {
+			assert_true(*p != 0 && *p != '\n');
+			if (*p == '\\') {
+				p++;
+				assert_true(*p == '\\' || *p == '"' || *p == 'n');
+			}
+		}
+		p++;
+	} while (*p == ',');
+	assert_int_equal(*p++, '}');
+	return p;
+}
+
+/* The rules that a scraper insists on, and the naming ones that promtool adds. */
+static void
+check_text(const char *text)
+{
+	char family[128] = "", type[32] = "", seen[8192] = "";
+	const char *p = text;
+
+	while (*p) {
+		const char *nl = strchr(p, '\n');
+		size_t len;
+		char *end;
+
+		assert_non_null(nl);
+		if (strncmp(p, "# HELP ", 7) == 0) {
+			char tagged[160];
+
+			len = strcspn(p + 7, " ");
+			snprintf(family, sizeof family, "%.*s", (int)len, p + 7);
+			assert_true(p + 7 + len + 1 < nl);
+			/* A family stands in one place. */
+			snprintf(tagged, sizeof tagged, "|%s|", family);
+			assert_null(strstr(seen, tagged));
+			assert_true(strlen(seen) + strlen(tagged) < sizeof seen);
+			strcat(seen, tagged);
+			p = nl + 1;
+			assert_int_equal(strncmp(p, "# TYPE ", 7), 0);
+			assert_int_equal(strncmp(p + 7, family, strlen(family)), 0);
+			snprintf(type, sizeof type, "%.*s", (int)strcspn(p + 8 + strlen(family), "\n"),
+				 p + 8 + strlen(family));
+			if (strcmp(type, "counter") == 0)
+				assert_true(ends(family, strlen(family), "_total"));
+			else
+				assert_false(ends(family, strlen(family), "_total"));
+			p = strchr(p, '\n') + 1;
+			continue;
+		}
+		len = strcspn(p, "{ ");
+		assert_true(is_name(p, len));
+		assert_int_equal(strncmp(p, family, strlen(family)), 0);
+		if (strcmp(type, "histogram") == 0)
+			assert_true(ends(p, len, "_bucket") || ends(p, len, "_sum") ||
+				    ends(p, len, "_count"));
+		else
+			assert_int_equal(len, strlen(family));
+		p = check_labels(p + len);
+		assert_int_equal(*p, ' ');
+		strtod(p + 1, &end);
+		assert_ptr_equal(end, nl);
+		p = nl + 1;
+	}
+}
+
+static void
+assert_has(const char *text, const char *line)
+{
+	if (!strstr(text, line))
+		fail_msg("no \"%s\" in\n%s", line, text);
+}
+
+static void
+test_sums(void **state)
+{
+	struct stats *st;
+	char *text;
+
+	assert_int_equal(stats_new(3, &names, &st), 0);
+	for (int i = 0; i < 3; i++) {
+		struct stats_core *c = stats_core(st, i);
+
+		for (int n = 0; n <= i; n++)
+			stats_request(c, STATS_S3, 1, 200, STATS_RDMA, 300 * NS_PER_US);
+		stats_bytes(c, STATS_PULL, STATS_RDMA, 1000);
+		stats_decline(c, 2);
+		stats_event(c, STATS_ACCEPTED);
+	}
+	stats_request(stats_core(st, 1), STATS_SCALITY, 2, 206, STATS_HTTP, 20 * NS_PER_S);
+	stats_request(stats_core(st, 2), STATS_S3, 2, 299, STATS_HTTP, 0);
+	stats_request(stats_core(st, 2), STATS_S3, 2, 0, STATS_HTTP, 0);
+	/* No operation was found: it has no name and is not shown, but counts. */
+	stats_request(stats_core(st, 2), STATS_S3, 0, 400, STATS_HTTP, 0);
+	stats_decline(stats_core(st, 0), 99);
+	stats_decline(stats_core(st, 0), -1);
+	assert_int_equal(stats_requests_of(stats_core(st, 2), STATS_S3, 200), 3);
+	assert_int_equal(stats_requests_of(stats_core(st, 2), STATS_S3, 400), 1);
+	assert_int_equal(stats_requests_of(stats_core(st, 1), STATS_SCALITY, 206), 1);
+
+	text = text_of_stats(st);
+	check_text(text);
+	assert_has(text, "gantry_requests_total{dialect=\"s3\",operation=\"PutObject\",code=\"200\","
+			 "transport=\"rdma\"} 6\n");
+	assert_has(text, "gantry_requests_total{dialect=\"scality\",operation=\"GetObject\",code=\"206\","
+			 "transport=\"http\"} 1\n");
+	assert_has(text, "operation=\"GetObject\",code=\"other\",transport=\"http\"} 1\n");
+	assert_has(text, "operation=\"GetObject\",code=\"none\",transport=\"http\"} 1\n");
+	assert_has(text, "gantry_transfer_bytes_total{direction=\"pull\",transport=\"rdma\"} 3000\n");
+	assert_has(text, "gantry_transfer_bytes_total{direction=\"push\",transport=\"http\"} 0\n");
+	assert_has(text, "gantry_declines_total{reason=\"no-rail\"} 3\n");
+	assert_has(text, "gantry_declines_total{reason=\"disabled\"} 0\n");
+	assert_has(text, "gantry_connections_accepted_total 3\n");
+	assert_has(text, "gantry_build_info{version=\"" GANTRY_VERSION "\"} 1\n");
+	assert_has(text, "# TYPE gantry_request_duration_seconds histogram\n");
+	assert_has(text, "gantry_request_duration_seconds_bucket{operation=\"PutObject\",transport=\"rdma\","
+			 "le=\"0.00025\"} 0\n");
+	assert_has(text, "gantry_request_duration_seconds_bucket{operation=\"PutObject\",transport=\"rdma\","
+			 "le=\"0.0005\"} 6\n");
+	assert_has(text, "gantry_request_duration_seconds_bucket{operation=\"PutObject\",transport=\"rdma\","
+			 "le=\"+Inf\"} 6\n");
+	assert_has(text, "gantry_request_duration_seconds_sum{operation=\"PutObject\",transport=\"rdma\"} "
+			 "0.001800000\n");
+	assert_has(text,
+		   "gantry_request_duration_seconds_count{operation=\"PutObject\",transport=\"rdma\"} 6\n");
+	assert_has(text, "gantry_request_duration_seconds_bucket{operation=\"GetObject\",transport=\"http\","
+			 "le=\"10\"} 2\n");
+	assert_has(text, "gantry_request_duration_seconds_bucket{operation=\"GetObject\",transport=\"http\","
+			 "le=\"+Inf\"} 3\n");
+	free(text);
+	stats_free(st);
+}
+
+static void
+test_bounds(void **state)
+{
+	struct stats *st;
+	struct stats_core *c;
+
+	for (int i = 0; i < STATS_BUCKETS_NR - 1; i++) {
+		assert_true(stats_bound_ns[i] < stats_bound_ns[i + 1]);
+		assert_int_equal((uint64_t)(strtod(stats_bound_text[i], NULL) * 1e9 + 0.5),
+				 stats_bound_ns[i]);
+	}
+	assert_int_equal(stats_new(1, &names, &st), 0);
+	c = stats_core(st, 0);
+	/* A bound belongs to its own bucket. */
+	stats_request(c, 0, 1, 200, STATS_HTTP, stats_bound_ns[3]);
+	stats_request(c, 0, 1, 200, STATS_HTTP, stats_bound_ns[3] + 1);
+	assert_int_equal(stats_get(&c->buckets[1][STATS_HTTP][3]), 1);
+	assert_int_equal(stats_get(&c->buckets[1][STATS_HTTP][4]), 1);
+	stats_free(st);
+	assert_int_equal(stats_new(0, &names, &st), -EINVAL);
+	assert_int_equal(stats_new(1, &(struct stats_names){ ops, STATS_OPS_MAX + 1, reasons, 1 }, &st),
+			 -EINVAL);
+	assert_int_equal(stats_new(1, &(struct stats_names){ ops, 1, reasons, STATS_REASONS_MAX + 1 }, &st),
+			 -EINVAL);
+	stats_free(NULL);
+}
+
+static void
+test_codes(void **state)
+{
+	for (int i = 1; i < STATS_CODES_NR; i++) {
+		assert_non_null(stats_code_text[i]);
+		if (i < STATS_CODES_NR - 1)
+			assert_int_equal(stats_code_slot(atoi(stats_code_text[i])), i);
+	}
+	assert_int_equal(stats_code_slot(0), STATS_CODES_NR - 1);
+	assert_int_equal(stats_code_slot(299), 0);
+	assert_int_equal(stats_code_slot(-1), 0);
+}
+
+/* Every metric of the table, with values that need escaping. */
+static void
+test_every_metric(void **state)
+{
+	static const char odd[] = "a\\b\"c\nd";
+	struct stats_out *out;
+	char *text;
+
+	assert_int_equal(stats_out_new(&out), 0);
+	for (int round = 0; round < 2; round++) {
+		for (int m = 0; m < M_NR; m++) {
+			const char *labels = stats_desc[m].labels;
+			int nr = *labels ? 1 : 0;
+
+			assert_non_null(stats_desc[m].name);
+			for (const char *p = labels; *p; p++)
+				nr += *p == ' ';
+			if (stats_desc[m].type == ST_HISTOGRAM)
+				continue;
+			if (nr == 0)
+				stats_emit(out, m, 7, NULL);
+			else if (nr == 1)
+				stats_emit(out, m, 7, odd, NULL);
+			else if (nr == 2)
+				stats_emit(out, m, 7, "x", odd, NULL);
+			else
+				stats_emit(out, m, 7, "x", odd, "", "y", NULL);
+		}
+	}
+	text = text_of(out);
+	check_text(text);
+	assert_has(text, "gantry_rail_up{rail=\"a\\\\b\\\"c\\nd\"} 7\n");
+	free(text);
+}
+
+static void
+test_process(void **state)
+{
+	struct stats_out *out;
+	char *text, *start;
+	double then;
+
+	assert_int_equal(stats_out_new(&out), 0);
+	stats_process(out);
+	text = text_of(out);
+	check_text(text);
+	assert_has(text, "process_open_fds ");
+	assert_has(text, "process_resident_memory_bytes ");
+	assert_has(text, "process_cpu_seconds_total ");
+	start = strstr(text, "\nprocess_start_time_seconds ");
+	assert_non_null(start);
+	then = strtod(strchr(start, ' ') + 1, NULL);
+	assert_true(then > (double)time(NULL) - 3600 && then < (double)time(NULL) + 2);
+	free(text);
+
+	assert_int_equal(stats_out_new(&out), 0);
+	text = text_of(out);
+	assert_string_equal(text, "");
+	free(text);
+	stats_out_free(NULL);
+}
+
+static void *
+count_up(void *arg)
+{
+	struct stats_core *c = arg;
+
+	for (int i = 0; i < 100000; i++)
+		stats_request(c, STATS_S3, 2, 200, STATS_RDMA, 1000);
+	return NULL;
+}
+
+/* Reading while the owners write: never more than there was, never less than before, whole at the end. */
+static void
+test_concurrent(void **state)
+{
+	struct stats *st;
+	pthread_t thread[2];
+	uint64_t last = 0;
+
+	assert_int_equal(stats_new(2, &names, &st), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, count_up, stats_core(st, i)), 0);
+	for (int i = 0; i < 20; i++) {
+		char *text = text_of_stats(st);
+		uint64_t now = stats_requests_of(stats_core(st, 0), STATS_S3, 200) +
+			       stats_requests_of(stats_core(st, 1), STATS_S3, 200);
+
+		check_text(text);
+		free(text);
+		assert_true(now >= last && now <= 200000);
+		last = now;
+	}
+	for (int i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(stats_requests_of(stats_core(st, i), STATS_S3, 200), 100000);
+	stats_free(st);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sums),    cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_codes),   cmocka_unit_test(test_every_metric),
+		cmocka_unit_test(test_process), cmocka_unit_test(test_concurrent),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
