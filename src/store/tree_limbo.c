@@ -176,7 +176,7 @@ tree_unpin(struct tree *t, int pin)
 		struct limbo_entry moved = *e;
 
 		drop_first(t, &p->held);
-		retire(t, moved, p->gen);
+		retire(t, moved, p->gen + 1); /* another pin of the same state counts */
 	}
 	tree_stats_update(t);
 }
