@@ -37,9 +37,9 @@ ibv_dealloc_pd(struct ibv_pd *pd)
 }
 
 /*
- * Registration on a real adapter pins: it faults every page in and fails where there is none or where the mapping does
- * not allow it.  MADV_POPULATE does the same bar the pinning, in one call.  Kernels before 5.14 do not know it; there
- * the pages are looked at with mincore(), which finds holes but not missing rights.
+ * Registration on a real adapter pins: it faults every page in and fails where there is none or where the
+ * mapping does not allow it.  MADV_POPULATE does the same bar the pinning, in one call.  Kernels before 5.14
+ * do not know it; there the pages are looked at with mincore(), which finds holes but not missing rights.
  */
 bool
 sn_fault_in(const void *addr, size_t len, bool write)

@@ -42,7 +42,8 @@ sn_must_failed(const char *what, const char *file, int line)
 int
 sn_summary(const char *name)
 {
-	printf("%s, %s: %d checks, %d failed\n", name, sn_is_inline() ? "inline" : "thread", sn_checks, sn_failed);
+	printf("%s, %s: %d checks, %d failed\n", name, sn_is_inline() ? "inline" : "thread", sn_checks,
+	       sn_failed);
 	return sn_failed ? 1 : 0;
 }
 
@@ -81,7 +82,8 @@ sn_is_inline(void)
 	return e && strcmp(e, "inline") == 0;
 }
 
-/* ---- device ------------------------------------------------------------------------------------------------------- */
+/* ---- device
+ * ------------------------------------------------------------------------------------------------------- */
 
 void
 sn_open(struct sn_dev_ctx *d, const char *name)
@@ -107,7 +109,8 @@ sn_close(struct sn_dev_ctx *d)
 	ok(ibv_close_device(d->ctx) == 0, "close");
 }
 
-/* ---- target ------------------------------------------------------------------------------------------------------- */
+/* ---- target
+ * ------------------------------------------------------------------------------------------------------- */
 
 struct ibv_qp *
 sn_dct_new(struct sn_dev_ctx *d, struct ibv_cq *cq, struct ibv_srq *srq)
@@ -192,7 +195,8 @@ sn_target_fini(struct sn_target *t)
 	munmap(t->buf, t->len);
 }
 
-/* ---- initiator ---------------------------------------------------------------------------------------------------- */
+/* ---- initiator
+ * ---------------------------------------------------------------------------------------------------- */
 
 int
 sn_dci_rts(struct sn_dci *i, unsigned timeout, unsigned retry)
@@ -221,12 +225,20 @@ sn_dci_rts(struct sn_dci *i, unsigned timeout, unsigned retry)
 void
 sn_dci_init(struct sn_dci *i, struct sn_dev_ctx *d, const struct sn_dci_opt *opt)
 {
-	struct sn_dci_opt o = { .depth = 16, .sge = 4, .inl = 64, .cqe = 63, .timeout = 8, .retry = 3,
-				.send_ops = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_SEND };
+	struct sn_dci_opt o = { .depth = 16,
+				.sge = 4,
+				.inl = 64,
+				.cqe = 63,
+				.timeout = 8,
+				.retry = 3,
+				.send_ops = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ |
+					    IBV_QP_EX_WITH_SEND };
 
 	if (opt)
 		o = *opt;
-	struct ibv_cq_init_attr_ex ca = { .cqe = o.cqe, .wc_flags = IBV_WC_STANDARD_FLAGS, .channel = o.chan };
+	struct ibv_cq_init_attr_ex ca = { .cqe = o.cqe,
+					  .wc_flags = IBV_WC_STANDARD_FLAGS,
+					  .channel = o.chan };
 
 	i->dev = d;
 	i->ah = NULL;
@@ -354,7 +366,8 @@ sn_next_event(struct ibv_context *ctx, int wait_ms, struct ibv_async_event *ret_
 	return (int)ev.event_type;
 }
 
-/* ---- a target in another process ---------------------------------------------------------------------------------- */
+/* ---- a target in another process
+ * ---------------------------------------------------------------------------------- */
 
 struct msg {
 	int cmd;
@@ -370,7 +383,9 @@ obey(const struct msg *m)
 	long sum = 0;
 
 	switch (m->cmd) {
-	case SN_FILL: memset(target.buf, (int)m->arg, target.len); return 1;
+	case SN_FILL:
+		memset(target.buf, (int)m->arg, target.len);
+		return 1;
 	case SN_SAME:
 		for (size_t i = 0; i < target.len; i++) {
 			if (target.buf[i] != (uint8_t)m->arg)
@@ -387,14 +402,21 @@ obey(const struct msg *m)
 		for (size_t i = 0; i < target.len; i++)
 			sum = (sum * 31 + target.buf[i]) & 0xffffffffffff;
 		return sum;
-	case SN_DEREG: must(ibv_dereg_mr(target.mr) == 0); target.mr = NULL; return 1;
+	case SN_DEREG:
+		must(ibv_dereg_mr(target.mr) == 0);
+		target.mr = NULL;
+		return 1;
 	case SN_REG:
 		target.mr = ibv_reg_mr(tdev.pd, target.buf, target.len, (unsigned)m->arg);
 		must(target.mr);
 		return 1;
-	case SN_UNMAP: munmap(target.buf, target.len); return 1;
-	case SN_EVENT: return sn_next_event(tdev.ctx, 5000, NULL);
-	default: return -1;
+	case SN_UNMAP:
+		munmap(target.buf, target.len);
+		return 1;
+	case SN_EVENT:
+		return sn_next_event(tdev.ctx, 5000, NULL);
+	default:
+		return -1;
 	}
 }
 

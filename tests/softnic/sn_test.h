@@ -1,6 +1,7 @@
 /*
- * What the tests of the software NIC share: counting checks, the objects of a DC initiator and of a DC target, and a
- * target in another process that does what it is told over a socket.  Plain verbs and mlx5dv only.
+ * What the tests of the software NIC share: counting checks, the objects of a DC initiator and of a DC
+ * target, and a target in another process that does what it is told over a socket.  Plain verbs and mlx5dv
+ * only.
  */
 #ifndef SN_TEST_H
 #define SN_TEST_H
@@ -55,7 +56,8 @@ struct sn_target {
 	uint8_t *buf;
 	size_t len;
 };
-void sn_target_init(struct sn_target *t, struct sn_dev_ctx *d, size_t len, unsigned dct_access, unsigned mr_access);
+void sn_target_init(struct sn_target *t, struct sn_dev_ctx *d, size_t len, unsigned dct_access,
+		    unsigned mr_access);
 void sn_target_token(const struct sn_target *t, struct sn_token *tok);
 void sn_target_fini(struct sn_target *t);
 struct ibv_qp *sn_dct_new(struct sn_dev_ctx *d, struct ibv_cq *cq, struct ibv_srq *srq);
@@ -78,16 +80,17 @@ struct sn_dci_opt {
 /* NULL opt: depth 16, 4 SGEs, 64 bytes inline, timeout 8 and 3 retries (about 3 ms), WRITE, READ and SEND. */
 void sn_dci_init(struct sn_dci *i, struct sn_dev_ctx *d, const struct sn_dci_opt *opt);
 int sn_dci_rts(struct sn_dci *i, unsigned timeout, unsigned retry); /* RESET -> RTS; 0 or errno */
-void sn_dci_to(struct sn_dci *i, const struct sn_token *t);          /* makes the address handle */
+void sn_dci_to(struct sn_dci *i, const struct sn_token *t);         /* makes the address handle */
 void sn_dci_fini(struct sn_dci *i);
 
 /* One work request, posted alone; 0 or errno of wr_complete. */
-int sn_post(struct sn_dci *i, bool read, const struct sn_token *t, uint64_t raddr, struct ibv_mr *mr, void *buf,
-	    uint32_t len, uint64_t wr_id);
+int sn_post(struct sn_dci *i, bool read, const struct sn_token *t, uint64_t raddr, struct ibv_mr *mr,
+	    void *buf, uint32_t len, uint64_t wr_id);
 /* Waits for one completion, 10 s; the status, or -1. */
 int sn_wait(struct sn_dci *i, uint64_t *ret_wr_id);
 /* Both; a failed QP is reset and made ready again. */
-int sn_xfer(struct sn_dci *i, bool read, const struct sn_token *t, struct ibv_mr *mr, void *buf, uint32_t len);
+int sn_xfer(struct sn_dci *i, bool read, const struct sn_token *t, struct ibv_mr *mr, void *buf,
+	    uint32_t len);
 int sn_state(struct ibv_qp *qp);
 
 /* A target in a process of its own, made by running ourselves with "--target FD". */
@@ -97,15 +100,15 @@ struct sn_remote {
 	struct sn_token tok;
 };
 enum sn_cmd {
-	SN_FILL = 'f',   /* buffer := arg */
-	SN_SAME = 's',   /* answers 1 when every byte is arg */
-	SN_SUM = 'u',    /* answers a checksum of the buffer */
+	SN_FILL = 'f',    /* buffer := arg */
+	SN_SAME = 's',    /* answers 1 when every byte is arg */
+	SN_SUM = 'u',     /* answers a checksum of the buffer */
 	SN_PATTERN = 'p', /* answers 1 when byte i is (uint8_t)(i * 7 + arg) */
-	SN_DEREG = 'd',  /* answers 1 */
-	SN_REG = 'r',    /* registers anew; a new token follows */
-	SN_UNMAP = 'm',  /* unmaps the buffer, still registered */
-	SN_EVENT = 'e',  /* answers the type of the next asynchronous event, or -1 after 5 s */
-	SN_LEAVE = 'l',  /* the main thread ends, another goes on answering */
+	SN_DEREG = 'd',   /* answers 1 */
+	SN_REG = 'r',     /* registers anew; a new token follows */
+	SN_UNMAP = 'm',   /* unmaps the buffer, still registered */
+	SN_EVENT = 'e',   /* answers the type of the next asynchronous event, or -1 after 5 s */
+	SN_LEAVE = 'l',   /* the main thread ends, another goes on answering */
 	SN_QUIT = 'q',
 };
 void sn_remote_start(struct sn_remote *r, size_t len);

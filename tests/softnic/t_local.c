@@ -1,9 +1,10 @@
 /*
- * What one process can see of the software NIC without moving a byte: device, port and GID queries, registration,
- * completion queues, address handles, and the transition masks of every type of queue pair.
+ * What one process can see of the software NIC without moving a byte: device, port and GID queries,
+ * registration, completion queues, address handles, and the transition masks of every type of queue pair.
  */
 #include "sn_test.h"
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -23,13 +24,15 @@ test_device(void)
 	ok(list && n == 2, "SOFTNIC_DEVICES=2 gives two devices, not %d", n);
 	ok(strcmp(ibv_get_device_name(list[0]), "mlx5_0") == 0, "name");
 	ok(strcmp(ibv_get_device_name(list[1]), "mlx5_1") == 0, "name of the second");
-	ok(ibv_get_device_guid(list[0]) && ibv_get_device_guid(list[0]) != ibv_get_device_guid(list[1]), "GUIDs");
+	ok(ibv_get_device_guid(list[0]) && ibv_get_device_guid(list[0]) != ibv_get_device_guid(list[1]),
+	   "GUIDs");
 	ok(mlx5dv_is_supported(list[0]), "is an mlx5 device");
 	ibv_free_device_list(list);
 	ok(ibv_query_device(dev.ctx, &a) == 0, "query_device");
 	ok(strstr(a.fw_ver, "SOFTNIC") != NULL, "the firmware string names the software NIC");
 	ok(a.max_qp_init_rd_atom == 16 && a.max_sge == 30 && a.phys_port_cnt == 1, "plausible limits");
-	ok(ibv_query_device_ex(dev.ctx, NULL, &ax) == 0 && ax.orig_attr.vendor_id == 0x02c9, "query_device_ex");
+	ok(ibv_query_device_ex(dev.ctx, NULL, &ax) == 0 && ax.orig_attr.vendor_id == 0x02c9,
+	   "query_device_ex");
 	ok(ibv_fork_init() == 0, "fork_init");
 	ok(strcmp(ibv_wc_status_str(IBV_WC_REM_ACCESS_ERR), "remote access error") == 0, "status names");
 	ok(strcmp(ibv_event_type_str(IBV_EVENT_PORT_ERR), "port error") == 0, "event names");
@@ -61,8 +64,8 @@ test_gids(void)
 {
 	static const uint8_t v4[16] = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 };
 	int (*type_of)(struct ibv_context *, uint8_t, unsigned, int *) =
-		(int (*)(struct ibv_context *, uint8_t, unsigned, int *))dlvsym(RTLD_DEFAULT, "ibv_query_gid_type",
-										"IBVERBS_PRIVATE_34");
+		(int (*)(struct ibv_context *, uint8_t, unsigned, int *))dlvsym(
+			RTLD_DEFAULT, "ibv_query_gid_type", "IBVERBS_PRIVATE_34");
 	struct ibv_gid_entry e, table[16];
 	union ibv_gid g;
 	int type = -1;
@@ -71,8 +74,10 @@ test_gids(void)
 	memset(&g, 0xee, sizeof(g));
 	ok(ibv_query_gid(dev.ctx, 1, 15, &g) == 0 && !g.global.interface_id, "an empty row reads as zero");
 	ok(ibv_query_gid(dev.ctx, 1, 16, &g) == -1, "there is no row 16");
-	ok(ibv_query_gid_ex(dev.ctx, 1, 3, &e, 0) == 0 && e.gid_type == IBV_GID_TYPE_ROCE_V2, "row 3 is RoCE v2");
-	ok(ibv_query_gid_ex(dev.ctx, 1, 2, &e, 0) == 0 && e.gid_type == IBV_GID_TYPE_ROCE_V1, "row 2 is RoCE v1");
+	ok(ibv_query_gid_ex(dev.ctx, 1, 3, &e, 0) == 0 && e.gid_type == IBV_GID_TYPE_ROCE_V2,
+	   "row 3 is RoCE v2");
+	ok(ibv_query_gid_ex(dev.ctx, 1, 2, &e, 0) == 0 && e.gid_type == IBV_GID_TYPE_ROCE_V1,
+	   "row 2 is RoCE v1");
 	ok(ibv_query_gid_ex(dev.ctx, 1, 15, &e, 0) == ENODATA, "an empty row has no entry");
 	ok(ibv_query_gid_table(dev.ctx, table, 16, 0) == 6 && table[5].gid_index == 5, "six rows");
 	ok(table[0].gid.raw[0] == 0xfe && table[4].gid.raw[0] == 0xfd, "link-local first, IPv6 last");
@@ -114,21 +119,25 @@ test_mr(void)
 	must(mprotect(buf + 3 * page, page, PROT_READ) == 0);
 	a = ibv_reg_mr(dev.pd, buf, 2 * page, lw | IBV_ACCESS_REMOTE_WRITE);
 	b = ibv_reg_mr(dev.pd, buf + 1, 100, relaxed);
-	ok(a && b && a->rkey != b->rkey && a->rkey == a->lkey, "two regions, two keys; lkey is rkey, as on mlx5");
+	ok(a && b && a->rkey != b->rkey && a->rkey == a->lkey,
+	   "two regions, two keys; lkey is rkey, as on mlx5");
 	ok(ibv_dealloc_pd(dev.pd) == EBUSY, "the domain is in use");
 	ok(ibv_rereg_mr(b, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0) == 0, "rereg_mr");
 	ok(ibv_dereg_mr(a) == 0 && ibv_dereg_mr(b) == 0, "dereg_mr");
 	errno = 0;
 	ok(!ibv_reg_mr(dev.pd, buf + page, 2 * page, lw) && errno == EFAULT, "a hole: EFAULT, not %d", errno);
-	ok(!ibv_reg_mr(dev.pd, buf + 3 * page, page, lw) && errno == EFAULT, "read-only memory to be written");
+	ok(!ibv_reg_mr(dev.pd, buf + 3 * page, page, lw) && errno == EFAULT,
+	   "read-only memory to be written");
 	a = ibv_reg_mr(dev.pd, buf + 3 * page, page, IBV_ACCESS_REMOTE_READ);
 	ok(a != NULL, "read-only memory to be read");
 	if (a)
 		ibv_dereg_mr(a);
-	ok(!ibv_reg_mr(dev.pd, buf, page, IBV_ACCESS_REMOTE_WRITE) && errno == EINVAL, "REMOTE_ without LOCAL_WRITE");
+	ok(!ibv_reg_mr(dev.pd, buf, page, IBV_ACCESS_REMOTE_WRITE) && errno == EINVAL,
+	   "REMOTE_ without LOCAL_WRITE");
 	ok(!ibv_reg_mr(dev.pd, buf, 0, lw) && errno == EINVAL, "no bytes");
 	ok(!ibv_reg_mr(dev.pd, buf, SIZE_MAX, lw) && errno == EINVAL, "more than there is");
-	ok(!ibv_reg_mr(dev.pd, buf, page, lw | IBV_ACCESS_ON_DEMAND) && errno == EOPNOTSUPP, "no paging on demand");
+	ok(!ibv_reg_mr(dev.pd, buf, page, lw | IBV_ACCESS_ON_DEMAND) && errno == EOPNOTSUPP,
+	   "no paging on demand");
 	munmap(buf, 2 * page);
 	munmap(buf + 3 * page, page);
 }
@@ -149,7 +158,8 @@ test_cq(void)
 	ok(ibv_poll_cq(cq, 1, &wc) == 0, "empty");
 	ok(ibv_start_poll(x, &pa) == ENOENT && ibv_start_poll(x, &pa) == ENOENT, "ENOENT holds no lock");
 	ok(ibv_resize_cq(cq, 10) == 0 && cq->cqe == 15, "resize");
-	ok(!ibv_create_cq(dev.ctx, 0, NULL, NULL, 0) && !ibv_create_cq(dev.ctx, 1 << 23, NULL, NULL, 0), "limits");
+	ok(!ibv_create_cq(dev.ctx, 0, NULL, NULL, 0) && !ibv_create_cq(dev.ctx, 1 << 23, NULL, NULL, 0),
+	   "limits");
 	ca.wc_flags = 1ull << 40;
 	ok(!ibv_create_cq_ex(dev.ctx, &ca), "unknown completion fields");
 	fcntl(ch->fd, F_SETFL, O_NONBLOCK);
@@ -176,7 +186,8 @@ test_ah(void)
 	ok(!ibv_create_ah(dev.pd, &a), "nor without a route on RoCE");
 }
 
-/* ---- transitions -------------------------------------------------------------------------------------------------- */
+/* ---- transitions
+ * -------------------------------------------------------------------------------------------------- */
 
 /* Every required bit left out must be refused, every bit outside may must be refused, need itself taken. */
 static void
@@ -204,8 +215,15 @@ try_masks(struct ibv_qp *qp, const struct ibv_qp_attr *a, int need, int may, con
 static struct ibv_qp_attr
 full_attr(enum ibv_qp_state s)
 {
-	struct ibv_qp_attr a = { .qp_state = s, .port_num = 1, .path_mtu = IBV_MTU_1024, .timeout = 14, .retry_cnt = 7,
-				 .rnr_retry = 7, .max_rd_atomic = 1, .max_dest_rd_atomic = 1, .min_rnr_timer = 12,
+	struct ibv_qp_attr a = { .qp_state = s,
+				 .port_num = 1,
+				 .path_mtu = IBV_MTU_1024,
+				 .timeout = 14,
+				 .retry_cnt = 7,
+				 .rnr_retry = 7,
+				 .max_rd_atomic = 1,
+				 .max_dest_rd_atomic = 1,
+				 .min_rnr_timer = 12,
 				 .dest_qp_num = 99 };
 
 	a.ah_attr = (struct ibv_ah_attr){ .is_global = 1, .port_num = 1 };
@@ -229,14 +247,16 @@ test_dct(void)
 	must(dct);
 	ok(dct->qp_num == 0, "no number before RTR");
 	a = full_attr(IBV_QPS_RTR);
-	ok(ibv_modify_qp(dct, &a, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_AV | IBV_QP_MIN_RNR_TIMER) == EINVAL,
+	ok(ibv_modify_qp(dct, &a, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_AV | IBV_QP_MIN_RNR_TIMER) ==
+		   EINVAL,
 	   "RTR only after INIT");
 	a = full_attr(IBV_QPS_INIT);
 	try_masks(dct, &a, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0, "DCT INIT");
 	ok(dct->qp_num == 0, "none in INIT either");
 	a = full_attr(IBV_QPS_RTR);
 	a.ah_attr.is_global = 0;
-	ok(ibv_modify_qp(dct, &a, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_AV | IBV_QP_MIN_RNR_TIMER) == EINVAL,
+	ok(ibv_modify_qp(dct, &a, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_AV | IBV_QP_MIN_RNR_TIMER) ==
+		   EINVAL,
 	   "no route");
 	a.ah_attr.is_global = 1;
 	try_masks(dct, &a, IBV_QP_PATH_MTU | IBV_QP_AV | IBV_QP_MIN_RNR_TIMER, 0, "DCT RTR");
@@ -256,8 +276,9 @@ test_dci(void)
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RESET };
 	struct ibv_qp_init_attr ia;
 
-	sn_dci_init(&i, &dev, &(struct sn_dci_opt){ .depth = 100, .sge = 1, .cqe = 10, .timeout = 14, .retry = 7,
-						    .send_ops = 0x15 });
+	sn_dci_init(&i, &dev,
+		    &(struct sn_dci_opt){
+			    .depth = 100, .sge = 1, .cqe = 10, .timeout = 14, .retry = 7, .send_ops = 0x15 });
 	ok(ibv_query_qp(i.qp, &a, IBV_QP_CAP, &ia) == 0 && ia.cap.max_send_wr == 128, "100 slots become 128");
 	ok(a.timeout == 14 && a.retry_cnt == 7 && a.path_mtu == IBV_MTU_1024, "query_qp knows what was set");
 	a.qp_state = IBV_QPS_RESET;
@@ -273,7 +294,8 @@ test_dci(void)
 	ibv_wr_rdma_write(i.ex, 1, 1);
 	ok(ibv_wr_complete(i.ex) == EINVAL, "a post without a DC address is refused");
 	try_masks(i.qp, &a,
-		  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_SQ_PSN,
+		  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC |
+			  IBV_QP_SQ_PSN,
 		  IBV_QP_MIN_RNR_TIMER, "DCI RTS");
 	a.qp_state = IBV_QPS_SQD;
 	ok(ibv_modify_qp(i.qp, &a, IBV_QP_STATE) == EINVAL, "no SQD");
@@ -331,7 +353,9 @@ static void
 test_rc_masks(void)
 {
 	struct ibv_cq *cq = ibv_create_cq(dev.ctx, 4, NULL, NULL, 0);
-	struct ibv_qp_init_attr ia = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
+	struct ibv_qp_init_attr ia = { .send_cq = cq,
+				       .recv_cq = cq,
+				       .qp_type = IBV_QPT_RC,
 				       .cap = { .max_send_wr = 4, .max_recv_wr = 4 } };
 	struct ibv_qp *qp = ibv_create_qp(dev.pd, &ia);
 	struct ibv_qp_attr a;
@@ -348,8 +372,10 @@ test_rc_masks(void)
 	a = full_attr(IBV_QPS_RTS);
 	a.cur_qp_state = IBV_QPS_INIT; /* a CUR_STATE that is not so is refused as well */
 	try_masks(qp, &a,
-		  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
-		  IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE, "RC RTS");
+		  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+			  IBV_QP_MAX_QP_RD_ATOMIC,
+		  IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE,
+		  "RC RTS");
 	a.qp_state = IBV_QPS_SQD;
 	ok(ibv_modify_qp(qp, &a, IBV_QP_STATE) == 0 && sn_state(qp) == IBV_QPS_SQD, "SQD");
 	a.qp_state = IBV_QPS_RTS;
@@ -359,10 +385,31 @@ test_rc_masks(void)
 	ok(ibv_destroy_qp(qp) == 0 && ibv_destroy_cq(cq) == 0, "destroy");
 }
 
+/* t_local --gids: the rows of both devices, for ctl.sh. */
+static void
+print_gids(void)
+{
+	for (int n = 0; n < 2; n++) {
+		struct ibv_gid_entry e;
+		struct sn_dev_ctx d;
+		char s[64];
+
+		sn_open(&d, n ? "mlx5_1" : "mlx5_0");
+		for (uint32_t row = 0; ibv_query_gid_ex(d.ctx, 1, row, &e, 0) == 0; row++)
+			printf("mlx5_%d %u %s v%u\n", n, row, inet_ntop(AF_INET6, e.gid.raw, s, sizeof(s)),
+			       e.gid_type);
+		sn_close(&d);
+	}
+}
+
 int
 main(int argc, char **argv)
 {
 	setenv("SOFTNIC_DEVICES", "2", 1);
+	if (argc == 2 && strcmp(argv[1], "--gids") == 0) {
+		print_gids();
+		return 0;
+	}
 	sn_open(&dev, "mlx5_0");
 	test_device();
 	test_port();

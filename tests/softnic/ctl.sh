@@ -1,0 +1,65 @@
+#!/bin/sh
+# softnicctl, with-softnic and the fabric file: ports, statistics, version check, removal, one-line errors.
+set -eu
+cd "$(dirname "$0")/../.."
+BUILD=${BUILD:-build/release}
+export BUILD
+ctl=$BUILD/softnicctl
+
+tmp=$(mktemp -d /dev/shm/softnic-test-XXXXXX)
+SOFTNIC_DIR=$tmp/fabric
+export SOFTNIC_DIR
+trap 'rm -rf "$tmp"' EXIT
+n=0
+fail() {
+	echo "FAIL: $*"
+	exit 1
+}
+passed() {
+	n=$((n + 1))
+	echo "ok: $*"
+}
+
+if $ctl stats 2>"$tmp/err"; then fail "stats without a fabric"; fi
+grep -q "no fabric there" "$tmp/err" || fail "does not say that there is no fabric: $(cat "$tmp/err")"
+passed "no fabric: says so"
+
+scripts/with-softnic "$BUILD/softnic-tests/t_local" >/dev/null
+[ "$(stat -c %a "$SOFTNIC_DIR") $(stat -c %a "$SOFTNIC_DIR/fabric")" = "700 600" ] || fail "modes"
+passed "the directory is ours alone"
+
+$ctl port mlx5_0 down
+[ "$($ctl port mlx5_0)" = "mlx5_0 down" ] || fail "port down"
+$ctl port 0 up
+[ "$($ctl port mlx5_0)" = "mlx5_0 up" ] || fail "port up"
+if $ctl port mlx5_99 down 2>/dev/null; then fail "took a port that is not there"; fi
+passed "port"
+
+scripts/with-softnic "$BUILD/softnic-tests/t_stress" 0.5 >/dev/null
+$ctl stats --json >"$tmp/json"
+/usr/bin/python3 - "$tmp/json" <<'PY' || fail "stats --json: $(cat "$tmp/json")"
+import json, sys
+procs = json.load(open(sys.argv[1]))
+keys = {"pid", "comm", "alive", "qps", "mrs", "written_bytes", "read_bytes", "ops", "errors", "copy_ns"}
+assert procs and all(set(p) == keys for p in procs), procs
+assert sum(p["written_bytes"] for p in procs) > 0 and sum(p["copy_ns"] for p in procs) > 0
+PY
+$ctl stats | grep -q '^PID' || fail "stats"
+passed "statistics"
+
+printf x >>"$SOFTNIC_DIR/fabric"
+if scripts/with-softnic "$BUILD/softnic-tests/t_local" >/dev/null 2>"$tmp/err"; then fail "took a fabric of another size"; fi
+grep -q "softnicctl reset" "$tmp/err" || fail "does not say what to do: $(cat "$tmp/err")"
+$ctl reset -f
+[ ! -e "$SOFTNIC_DIR/fabric" ] || fail "reset"
+passed "a fabric of another version is refused; reset removes it"
+
+SOFTNIC_GIDS='10.1.2.3;fd00::7' scripts/with-softnic "$BUILD/softnic-tests/t_local" --gids >"$tmp/gids"
+grep -q '^mlx5_0 3 ::ffff:10.1.2.3 v2$' "$tmp/gids" || fail "SOFTNIC_GIDS, first device: $(cat "$tmp/gids")"
+grep -q '^mlx5_1 2 fd00::7 v1$' "$tmp/gids" || fail "SOFTNIC_GIDS, second device: $(cat "$tmp/gids")"
+passed "SOFTNIC_GIDS"
+
+if BUILD=$tmp/nowhere scripts/with-softnic true 2>"$tmp/err"; then fail "ran without libraries"; fi
+[ "$(grep -c "make softnic" "$tmp/err") $(wc -l <"$tmp/err")" = "1 1" ] || fail "with-softnic: $(cat "$tmp/err")"
+passed "with-softnic says what is missing"
+echo "$n groups"

@@ -1,0 +1,19 @@
+#!/bin/sh
+# The software NIC's semantics, in thread and in inline mode: what one process sees, transfers to another process, and
+# what happens when processes and ports come and go.  BUILD names the build directory.
+set -eu
+cd "$(dirname "$0")/../.."
+BUILD=${BUILD:-build/release}
+export BUILD
+
+SOFTNIC_DIR=$(mktemp -d /dev/shm/softnic-test-XXXXXX)
+export SOFTNIC_DIR
+trap 'rm -rf "$SOFTNIC_DIR"' EXIT
+rc=0
+for mode in thread inline; do
+	for t in t_local t_xfer t_life; do
+		echo "== $t, SOFTNIC_EXEC=$mode"
+		SOFTNIC_EXEC=$mode scripts/with-softnic "$BUILD/softnic-tests/$t" || rc=1
+	done
+done
+exit $rc

@@ -1,0 +1,19 @@
+#!/bin/sh
+# A target registers anew all the time while its initiators write and are killed: no byte may land after dereg_mr.
+# The negative control switches the protection off and must find late writes.  SECS= sets the seconds of each run.
+set -eu
+cd "$(dirname "$0")/../.."
+BUILD=${BUILD:-build/release}
+export BUILD
+
+SOFTNIC_DIR=$(mktemp -d /dev/shm/softnic-test-XXXXXX)
+export SOFTNIC_DIR
+trap 'rm -rf "$SOFTNIC_DIR"' EXIT
+rc=0
+for mode in thread inline; do
+	echo "== SOFTNIC_EXEC=$mode"
+	SOFTNIC_EXEC=$mode scripts/with-softnic "$BUILD/softnic-tests/t_stress" "${SECS:-3}" || rc=1
+done
+echo "== negative control: protection off"
+SOFTNIC_TEST_NO_HAZARD=1 SOFTNIC_EXEC=inline scripts/with-softnic "$BUILD/softnic-tests/t_stress" 6 expect || rc=1
+exit $rc

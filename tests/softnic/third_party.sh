@@ -1,0 +1,66 @@
+#!/bin/sh
+# The distribution's own programs, unmodified, over the software NIC: every exported name at its version node,
+# ibv_devinfo, and perftest over DC and RC in both modes.  Skipped for sanitizer builds, which those cannot load.
+set -eu
+cd "$(dirname "$0")/../.."
+BUILD=${BUILD:-build/release}
+export BUILD
+case $BUILD in
+*asan* | *tsan*) echo "programs of the distribution cannot load a sanitizer build"; exit 77 ;;
+esac
+
+tmp=$(mktemp -d /dev/shm/softnic-test-XXXXXX)
+SOFTNIC_DIR=$tmp/fabric
+export SOFTNIC_DIR
+server=
+trap '[ -z "$server" ] || kill "$server" 2>/dev/null || :; rm -rf "$tmp"' EXIT
+fail() {
+	echo "FAIL: $*"
+	exit 1
+}
+
+names() {
+	readelf --dyn-syms -W "$1" | awk '$7 != "UND" && $8 ~ /@@/ { print $8 }' | sort
+}
+for lib in libibverbs libmlx5; do
+	real=$(gcc -print-file-name=$lib.so)
+	[ -e "$real" ] || { echo "no $lib.so of the distribution to compare with"; exit 77; }
+	names "$real" >"$tmp/real"
+	names "$BUILD/softnic/$lib.so.1" >"$tmp/ours"
+	missing=$(comm -23 "$tmp/real" "$tmp/ours")
+	[ -z "$missing" ] || fail "$lib.so.1 lacks: $missing"
+	echo "$lib.so.1: $(wc -l <"$tmp/real") names at their nodes"
+done
+
+if command -v ibv_devinfo >/dev/null; then
+	scripts/with-softnic -d 2 ibv_devinfo -v >"$tmp/info"
+	for want in 'hca_id:.*mlx5_0' 'hca_id:.*mlx5_1' 'SOFTNIC' 'PORT_ACTIVE' 'Ethernet' '::ffff:127.0.0.1, RoCE v2' \
+		'::ffff:127.0.0.2, RoCE v2' 'RoCE v1'; do
+		grep -q "$want" "$tmp/info" || fail "ibv_devinfo -v does not show $want"
+	done
+	echo "ibv_devinfo -v: two devices"
+fi
+
+command -v ib_write_bw >/dev/null || { echo "no perftest here"; exit 77; }
+bench() { # PROGRAM MODE CONNECTION
+	port=$((20000 + $$ % 20000))
+	SOFTNIC_EXEC=$2 timeout 30 scripts/with-softnic "$1" -d mlx5_0 -x 3 -s 65536 -n 500 -F -p $port \
+		--connection="$3" >"$tmp/server" 2>&1 &
+	server=$!
+	for i in 1 2 3 4 5 6 7 8; do
+		sleep 0.3
+		SOFTNIC_EXEC=$2 timeout 30 scripts/with-softnic "$1" -d mlx5_0 -x 3 -s 65536 -n 500 -F -p $port \
+			--connection="$3" 127.0.0.1 >"$tmp/client" 2>&1 && break
+		[ "$i" -lt 8 ] || { cat "$tmp/server" "$tmp/client"; fail "$1 $3, $2"; }
+	done
+	wait "$server" || { cat "$tmp/server"; fail "server of $1 $3, $2"; }
+	server=
+	awk -v what="$1 $3 $2" '$1 == 65536 { print what ": " $4 " MB/s"; ok = 1 } END { exit !ok }' "$tmp/client" ||
+		fail "$1 reported nothing"
+}
+for mode in thread inline; do
+	for conn in DC RC; do
+		bench ib_write_bw $mode $conn
+		bench ib_read_bw $mode $conn
+	done
+done
