@@ -1,1 +1,2 @@
 LINK-chan/test_fake := fake_chan
+LINK-chan/test_chan := fake_dc
