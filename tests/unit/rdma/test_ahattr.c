@@ -1,0 +1,275 @@
+/* From token to rail, source GID and address handle: the tables of protocol.md 2.8, for Ethernet and
+ * InfiniBand. */
+#include "rdma/rdma_int.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+static void
+addr(const char *text, uint8_t gid[16])
+{
+	struct selector s;
+
+	assert_int_equal(selector_parse(text, &s), 0);
+	assert_true(s.is_address);
+	memcpy(gid, s.gid, 16);
+}
+
+static void
+add(struct rail_view *v, uint32_t index, const char *text, int prefix)
+{
+	addr(text, v->gid[v->gid_nr].raw);
+	v->gid[v->gid_nr].index = index;
+	v->gid[v->gid_nr++].prefix = (uint8_t)prefix;
+}
+
+static struct token
+to(const char *text, uint16_t lid)
+{
+	struct token t = { .kind = TOKEN_DC, .lid = lid, .have_gid = text != NULL };
+
+	if (text)
+		addr(text, t.gid);
+	return t;
+}
+
+static struct sockaddr_storage
+from(const char *text)
+{
+	struct sockaddr_storage sa = { 0 };
+	uint8_t gid[16];
+
+	addr(text, gid);
+	if (gid_is_v4(gid)) {
+		struct sockaddr_in *sin = (struct sockaddr_in *)&sa;
+
+		sin->sin_family = AF_INET;
+		memcpy(&sin->sin_addr, gid + 12, 4);
+	} else {
+		struct sockaddr_in6 *sin6 = (struct sockaddr_in6 *)&sa;
+
+		sin6->sin6_family = AF_INET6;
+		memcpy(&sin6->sin6_addr, gid, 16);
+	}
+	return sa;
+}
+
+/* Two RoCE rails in two subnets, each with IPv4, IPv6 and link-local. */
+static struct rail_view eth0, eth1, ib0, ib1;
+static const struct rail_view *const eth[] = { &eth0, &eth1 }, *const ib[] = { &ib0, &ib1 },
+				     *const mixed[] = { &eth0, &ib0 };
+
+static int
+setup(void **state)
+{
+	eth0 = (struct rail_view){ .is_ethernet = true, .port = 1 };
+	add(&eth0, 1, "fe80::1", 64);
+	add(&eth0, 3, "10.0.0.5", 96 + 24);
+	add(&eth0, 5, "fd00:0:0:1::5", 64);
+	eth1 = (struct rail_view){ .is_ethernet = true, .port = 1 };
+	add(&eth1, 1, "fe80::2", 64);
+	add(&eth1, 3, "10.0.1.5", 96 + 24);
+	add(&eth1, 5, "fd00:0:0:2::5", 64);
+	ib0 = (struct rail_view){ .port = 1, .lid = 0x12 };
+	add(&ib0, 0, "fe80::11", 64);
+	addr("192.168.9.5", ib0.ip[ib0.ip_nr++]);
+	ib1 = (struct rail_view){ .port = 2, .lid = 0x13 };
+	add(&ib1, 0, "fec0:0:0:7::12", 64);
+	return 0;
+}
+
+static void
+expect(const struct rail_view *const *views, struct token tok, const char *local, int rail, uint32_t sgid)
+{
+	struct sockaddr_storage sa;
+	struct rail_route r;
+
+	if (local)
+		sa = from(local);
+	assert_int_equal(rdma_choose(views, 2, 3, &tok, local ? (struct sockaddr *)&sa : NULL, &r), 0);
+	assert_int_equal(r.rail, rail);
+	assert_int_equal(r.key.sgid_index, sgid);
+	if (views[rail]->is_ethernet) {
+		assert_true(r.key.is_global);
+		assert_memory_equal(r.key.dgid, tok.gid, 16);
+		assert_int_equal(r.key.dlid, 0);
+	}
+}
+
+/* item 22: the source has the destination's family. */
+static void
+family(void **state)
+{
+	expect(eth, to("10.0.0.9", 0), NULL, 0, 3);
+	expect(eth, to("fd00:0:0:1::9", 0), NULL, 0, 5);
+	expect(eth, to("fe80::99", 0), NULL, 0, 1);
+	eth0.gid_nr = 2; /* no global IPv6 */
+	expect(eth, to("fd00:0:0:1::9", 0), NULL, 1, 5);
+	eth1.gid_nr = 2;
+	assert_int_equal(rdma_choose(eth, 2, 3, &(struct token){ .have_gid = true, .gid = { 0xfd } }, NULL,
+				     &(struct rail_route){ 0 }),
+			 -ENETDOWN);
+}
+
+/* item 26: the rail that the HTTP connection came in on, then the subnet, then any. */
+static void
+order(void **state)
+{
+	expect(eth, to("10.0.1.9", 0), NULL, 1, 3);
+	expect(eth, to("10.0.1.9", 0), "10.0.0.5", 0, 3);
+	expect(eth, to("10.0.0.9", 0), "10.0.1.5", 1, 3);
+	expect(eth, to("10.0.1.9", 0), "fd00:0:0:1::5", 0, 3);
+	expect(eth, to("10.0.1.9", 0), "172.16.0.1", 1, 3);
+	expect(eth, to("172.16.0.9", 0), NULL, 0, 3);
+	expect(eth, to("172.16.0.9", 0), "10.0.1.5", 1, 3);
+	/* Two sources on the local rail: the one of the target's subnet. */
+	add(&eth0, 7, "10.0.9.5", 96 + 24);
+	expect(eth, to("10.0.9.9", 0), "10.0.0.5", 0, 7);
+	expect(eth, to("172.16.0.9", 0), "10.0.9.5", 0, 7);
+	/* A v4-mapped local address, as a dual-stack socket gives it. */
+	expect(eth, to("10.0.0.9", 0), "::ffff:10.0.1.5", 1, 3);
+}
+
+static void
+only_rails_that_are_up(void **state)
+{
+	struct token tok = to("10.0.0.9", 0);
+	struct rail_route r;
+
+	assert_int_equal(rdma_choose(eth, 2, 2, &tok, NULL, &r), 0);
+	assert_int_equal(r.rail, 1);
+	assert_int_equal(rdma_choose(eth, 2, 0, &tok, NULL, &r), -ENETDOWN);
+	assert_int_equal(rdma_choose(eth, 0, 0, &tok, NULL, &r), -ENETDOWN);
+}
+
+/* item 23 */
+static void
+infiniband(void **state)
+{
+	struct sockaddr_storage sa = from("192.168.9.5");
+	struct token tok = to(NULL, 0x77);
+	struct rail_route r;
+
+	assert_int_equal(rdma_choose(ib, 2, 3, &tok, NULL, &r), 0);
+	assert_false(r.key.is_global);
+	assert_int_equal(r.key.dlid, 0x77);
+	tok = to("fec0:0:0:7::99", 0x77); /* global and dlid, through the rail of that subnet */
+	assert_int_equal(rdma_choose(ib, 2, 3, &tok, NULL, &r), 0);
+	assert_int_equal(r.rail, 1);
+	assert_true(r.key.is_global);
+	assert_int_equal(r.key.dlid, 0x77);
+	assert_int_equal(rdma_choose(ib, 2, 3, &tok, (struct sockaddr *)&sa, &r), 0);
+	assert_int_equal(r.rail, 0); /* found by its IPoIB address */
+	tok = to("fec0:0:0:7::99", 0);
+	assert_int_equal(rdma_choose(ib, 2, 3, &tok, NULL, &r), -ENETUNREACH);
+	tok = to("10.0.0.9", 5); /* an IPv4 GID is no InfiniBand port */
+	assert_int_equal(rdma_choose(ib, 2, 3, &tok, NULL, &r), -ENETDOWN);
+}
+
+static void
+no_gid_on_ethernet_is_refused(void **state)
+{
+	struct token tok = to(NULL, 0x77);
+	struct rail_route r;
+
+	assert_int_equal(rdma_choose(eth, 2, 3, &tok, NULL, &r), -EINVAL);
+	assert_int_equal(rdma_choose(mixed, 2, 3, &tok, NULL, &r), 0);
+	assert_int_equal(r.rail, 1);
+	assert_int_equal(rdma_choose(mixed, 2, 1, &tok, NULL, &r), -EINVAL);
+	tok = to("10.0.0.9", 0);
+	assert_int_equal(rdma_choose(mixed, 2, 3, &tok, NULL, &r), 0);
+	assert_int_equal(r.rail, 0);
+}
+
+/* item 22, item 23, item 24: what the kernel is handed. */
+static void
+attributes(void **state)
+{
+	const struct ah_params p = { .service_level = 3, .traffic_class = 96, .hop_limit = 64 };
+	struct rdma_ah_key k = { .is_global = true, .sgid_index = 3 };
+	struct ibv_ah_attr a;
+
+	addr("10.0.0.9", k.dgid);
+	rdma_ah_build(&k, 2, &p, &a);
+	assert_int_equal(a.is_global, 1);
+	assert_int_equal(a.dlid, 0);
+	assert_int_equal(a.sl, 3);
+	assert_int_equal(a.port_num, 2);
+	assert_int_equal(a.grh.sgid_index, 3);
+	assert_int_equal(a.grh.hop_limit, 64);
+	assert_int_equal(a.grh.traffic_class, 96);
+	assert_memory_equal(a.grh.dgid.raw, k.dgid, 16);
+	k.dlid = 0x77;
+	rdma_ah_build(&k, 1, &p, &a);
+	assert_int_equal(a.is_global, 1);
+	assert_int_equal(a.dlid, 0x77);
+	k.is_global = false;
+	rdma_ah_build(&k, 1, &p, &a);
+	assert_int_equal(a.is_global, 0);
+	assert_int_equal(a.dlid, 0x77);
+	assert_int_equal(a.grh.hop_limit, 0);
+}
+
+static void
+selectors(void **state)
+{
+	struct selector s;
+
+	assert_int_equal(selector_parse("mlx5_0", &s), 0);
+	assert_string_equal(s.device, "mlx5_0");
+	assert_int_equal(s.port, 0);
+	assert_int_equal(selector_parse("mlx5_bond_0:2", &s), 0);
+	assert_string_equal(s.device, "mlx5_bond_0");
+	assert_int_equal(s.port, 2);
+	assert_int_equal(selector_parse("10.0.0.5", &s), 0);
+	assert_true(s.is_address);
+	assert_int_equal(s.gid[10], 0xff);
+	assert_int_equal(s.gid[15], 5);
+	assert_int_equal(selector_parse("0000:0000:0000:0000:0000:ffff:0a00:0005", &s), 0);
+	assert_true(gid_is_v4(s.gid));
+	assert_int_equal(selector_parse("mlx5_0:", &s), -EINVAL);
+	assert_int_equal(selector_parse("mlx5_0:0", &s), -EINVAL);
+	assert_int_equal(selector_parse("mlx5_0:256", &s), -EINVAL);
+	assert_int_equal(selector_parse(":1", &s), -EINVAL);
+	assert_int_equal(selector_parse("", &s), -EINVAL);
+	assert_int_equal(
+		selector_parse("0123456789012345678901234567890123456789012345678901234567890123456789", &s),
+		-EINVAL);
+}
+
+static void
+mtus(void **state)
+{
+	assert_int_equal(mtu_bytes(IBV_MTU_4096), 4096);
+	assert_int_equal(mtu_bytes(IBV_MTU_256), 256);
+	assert_int_equal(mtu_enum(1024), IBV_MTU_1024);
+	assert_int_equal(mtu_enum(9000), IBV_MTU_4096);
+	assert_int_equal(mtu_enum(1500), IBV_MTU_1024);
+	assert_int_equal(mtu_enum(1), IBV_MTU_256);
+}
+
+#define T(name) cmocka_unit_test_setup(name, setup)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(family),
+		T(order),
+		T(only_rails_that_are_up),
+		T(infiniband),
+		T(no_gid_on_ethernet_is_refused),
+		T(attributes),
+		T(selectors),
+		T(mtus),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

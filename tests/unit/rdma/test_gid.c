@@ -1,0 +1,185 @@
+/* Which GIDs a token may name: rdma.allow, rdma.allow_special, rdma.bind_gid. */
+#include "rdma/rdma_int.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+static struct rdma_trust trust;
+static struct conf_rdma conf;
+
+static void
+addr(const char *text, uint8_t gid[16])
+{
+	struct selector s;
+
+	assert_int_equal(selector_parse(text, &s), 0);
+	memcpy(gid, s.gid, 16);
+}
+
+static void
+add(struct rail_view *v, const char *text, int prefix)
+{
+	addr(text, v->gid[v->gid_nr].raw);
+	v->gid[v->gid_nr++].prefix = (uint8_t)prefix;
+}
+
+static void
+build(bool with_ib, bool loopback)
+{
+	static struct rail_view eth, ib;
+	static const struct rail_view *const both[] = { &eth, &ib };
+
+	eth = (struct rail_view){ .is_ethernet = true };
+	add(&eth, "fe80::1", 64);
+	if (loopback) {
+		add(&eth, "127.0.0.1", 96 + 8);
+	} else {
+		add(&eth, "10.0.0.5", 96 + 24);
+		add(&eth, "fd00:0:0:1::5", 64);
+	}
+	ib = (struct rail_view){ .lid = 1 };
+	add(&ib, "fe80::9:1", 64);
+	rdma_trust_build(both, with_ib ? 2 : 1, &trust);
+	conf = (struct conf_rdma){ 0 };
+}
+
+static int
+ask(const char *gid, const char *peer)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	struct sockaddr_in6 sin6 = { .sin6_family = AF_INET6 };
+	const struct sockaddr *sa = NULL;
+	uint8_t raw[16];
+
+	if (gid)
+		addr(gid, raw);
+	if (peer && inet_pton(AF_INET, peer, &sin.sin_addr) == 1)
+		sa = (struct sockaddr *)&sin;
+	else if (peer && inet_pton(AF_INET6, peer, &sin6.sin6_addr) == 1)
+		sa = (struct sockaddr *)&sin6;
+	return rdma_trust_check(&trust, &conf, gid ? raw : NULL, sa);
+}
+
+static void
+own_subnets_by_default(void **state)
+{
+	build(false, false);
+	assert_int_equal(ask("10.0.0.77", NULL), 0);
+	assert_int_equal(ask("fd00:0:0:1::77", NULL), 0);
+	assert_int_equal(ask("10.0.1.77", NULL), -EACCES);
+	assert_int_equal(ask("fd00:0:0:2::77", NULL), -EACCES);
+	assert_int_equal(ask("8.8.8.8", NULL), -EACCES);
+	/* Without InfiniBand a token without GID is somebody else's to refuse (400). */
+	assert_int_equal(ask(NULL, NULL), 0);
+}
+
+static void
+never_without_a_word(void **state)
+{
+	build(false, false);
+	assert_int_equal(conf_net_parse("::/0", &conf.allow[conf.allow_nr++]), 0);
+	assert_int_equal(ask("8.8.8.8", NULL), 0);
+	assert_int_equal(ask("127.0.0.1", NULL), -EACCES);
+	assert_int_equal(ask("::1", NULL), -EACCES);
+	assert_int_equal(ask("fe80::77", NULL), -EACCES);
+	assert_int_equal(ask("169.254.1.1", NULL), -EACCES);
+	assert_int_equal(ask("10.0.0.5", NULL), -EACCES); /* our own */
+	assert_int_equal(ask("224.0.0.1", NULL), -EACCES);
+	assert_int_equal(ask("255.255.255.255", NULL), -EACCES);
+	assert_int_equal(ask("ff02::1", NULL), -EACCES);
+	assert_int_equal(ask("::", NULL), -EACCES);
+	assert_int_equal(ask("0.0.0.0", NULL), -EACCES);
+	conf.allow_loopback = conf.allow_link_local = conf.allow_self = true;
+	assert_int_equal(ask("127.0.0.1", NULL), 0);
+	assert_int_equal(ask("fe80::77", NULL), 0);
+	assert_int_equal(ask("10.0.0.5", NULL), 0);
+	assert_int_equal(ask("ff02::1", NULL), -EACCES);
+	assert_int_equal(ask("224.0.0.1", NULL), -EACCES);
+}
+
+static void
+loopback_rails(void **state)
+{
+	build(false, true);
+	assert_int_equal(ask("127.0.0.1", NULL), -EACCES);
+	assert_int_equal(ask("127.0.0.2", NULL), -EACCES);
+	conf.allow_loopback = true; /* the one word does, for our own address too */
+	assert_int_equal(ask("127.0.0.1", NULL), 0);
+	assert_int_equal(ask("127.0.0.2", NULL), 0);
+	assert_int_equal(ask("10.0.0.1", NULL), -EACCES);
+}
+
+static void
+allow_replaces_the_default(void **state)
+{
+	build(false, false);
+	assert_int_equal(conf_net_parse("192.168.0.0/16", &conf.allow[conf.allow_nr++]), 0);
+	assert_int_equal(ask("192.168.3.4", NULL), 0);
+	assert_int_equal(ask("10.0.0.77", NULL), -EACCES);
+}
+
+static void
+infiniband_subnets(void **state)
+{
+	build(true, false);
+	assert_int_equal(ask("fe80::77", NULL), 0); /* link-local in form, the subnet in fact */
+	assert_int_equal(ask("fec0::77", NULL), -EACCES);
+	assert_int_equal(ask(NULL, NULL), 0);
+	assert_int_equal(ask("fe80::9:1", NULL), -EACCES); /* our own */
+	assert_int_equal(conf_net_parse("10.0.0.0/8", &conf.allow[conf.allow_nr++]), 0);
+	assert_int_equal(ask(NULL, NULL), -EACCES);
+	assert_int_equal(conf_net_parse("fe80::/64", &conf.allow[conf.allow_nr++]), 0);
+	assert_int_equal(ask(NULL, NULL), 0);
+	assert_int_equal(ask("fe80::77", NULL), 0);
+}
+
+static void
+binding(void **state)
+{
+	build(false, false);
+	conf.bind_gid = BIND_GID_SUBNET;
+	assert_int_equal(ask("10.0.0.77", "10.0.0.78"), 0);
+	assert_int_equal(ask("10.0.0.77", "::ffff:10.0.0.78"), 0);
+	assert_int_equal(ask("10.0.0.77", "10.0.1.78"), -EACCES);
+	assert_int_equal(ask("10.0.0.77", NULL), -EACCES);
+	assert_int_equal(ask(NULL, "10.0.0.78"), -EACCES);
+	conf.bind_gid = BIND_GID_EXACT;
+	assert_int_equal(ask("10.0.0.77", "10.0.0.77"), 0);
+	assert_int_equal(ask("10.0.0.77", "10.0.0.78"), -EACCES);
+	assert_int_equal(ask("10.0.1.77", "10.0.1.77"), -EACCES); /* not in a subnet of ours all the same */
+}
+
+static void
+texts(void **state)
+{
+	char text[INET6_ADDRSTRLEN];
+	uint8_t g[16];
+
+	addr("::ffff:10.1.2.3", g);
+	assert_string_equal(gid_text(g, text, sizeof text), "10.1.2.3");
+	addr("fe80::1", g);
+	assert_string_equal(gid_text(g, text, sizeof text), "fe80::1");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(own_subnets_by_default),
+		cmocka_unit_test(never_without_a_word),
+		cmocka_unit_test(loopback_rails),
+		cmocka_unit_test(allow_replaces_the_default),
+		cmocka_unit_test(infiniband_subnets),
+		cmocka_unit_test(binding),
+		cmocka_unit_test(texts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
