@@ -155,6 +155,8 @@ void conf_free(struct conf *c);
 
 /* Every value with its origin, as YAML with comments; secrets are masked. */
 void conf_print(const struct conf *c, FILE *out);
+/* The same as one JSON object: {"rdma.dc_key": {"value": "0xffeeddcc", "origin": "default"}, ...}. */
+void conf_print_json(const struct conf *c, FILE *out);
 /* The table of keys, for checks against manual and example: "key\ttype\tdefault\treload\thelp" a line. */
 void conf_print_table(FILE *out);
 

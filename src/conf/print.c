@@ -8,19 +8,27 @@
 #define COMMENT_COLUMN 48
 
 static void
-print_origin(const struct conf *c, const char *path, size_t column, FILE *out)
+origin_text(const struct conf *c, const char *path, char *out, size_t cap)
 {
 	const struct conf_origin *o = c->origins;
 
 	while (o && o->path && strcmp(o->path, path) != 0)
 		o++;
-	fprintf(out, "%*s# ", column < COMMENT_COLUMN ? (int)(COMMENT_COLUMN - column) : 1, "");
 	if (!o || !o->path || !o->source)
-		fprintf(out, "default\n");
+		snprintf(out, cap, "default");
 	else if (o->line)
-		fprintf(out, "%s:%d\n", o->source, o->line);
+		snprintf(out, cap, "%s:%d", o->source, o->line);
 	else
-		fprintf(out, "%s\n", o->source);
+		snprintf(out, cap, "%s", o->source);
+}
+
+static void
+print_origin(const struct conf *c, const char *path, size_t column, FILE *out)
+{
+	char origin[512];
+
+	origin_text(c, path, origin, sizeof origin);
+	fprintf(out, "%*s# %s\n", column < COMMENT_COLUMN ? (int)(COMMENT_COLUMN - column) : 1, "", origin);
 }
 
 /* The value as text; the caller frees it.  NULL: out of memory. */
@@ -56,6 +64,16 @@ print_value(const struct conf *c, const char *lead, const char *name, const stru
 	free(text);
 }
 
+/* Is that key of an element of another dialect? */
+static bool
+is_foreign(const struct conf *c, const struct key_list *l, int elem, const struct conf_key *k)
+{
+	unsigned only = k->flags & (KEY_S3 | KEY_SCALITY);
+
+	return only && l->offset == offsetof(struct conf, listen) &&
+	       only != (c->listen[elem].dialect == DIALECT_S3 ? KEY_S3 : KEY_SCALITY);
+}
+
 static void
 print_maps(const struct conf *c, const char *indent, const char *name, const struct conf_key *k, FILE *out)
 {
@@ -70,11 +88,9 @@ print_maps(const struct conf *c, const char *indent, const char *name, const str
 
 		for (int j = 0; j < l->key_nr; j++) {
 			const struct conf_key *ek = &l->keys[j];
-			unsigned only = ek->flags & (KEY_S3 | KEY_SCALITY);
 			char path[128], lead[32];
 
-			if (only && l->offset == offsetof(struct conf, listen) &&
-			    only != (c->listen[i].dialect == DIALECT_S3 ? KEY_S3 : KEY_SCALITY))
+			if (is_foreign(c, l, i, ek))
 				continue;
 			snprintf(path, sizeof path, "%s[%d].%s", k->name, i, ek->name);
 			snprintf(lead, sizeof lead, "%s  %s", indent, first ? "- " : "  ");
@@ -104,4 +120,73 @@ conf_print(const struct conf *c, FILE *out)
 		else
 			print_value(c, indent, name, k, c, k->name, out);
 	}
+}
+
+/* ---- JSON ---- */
+
+static void
+json_quote(const char *text, FILE *out)
+{
+	putc('"', out);
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			putc('\\', out);
+		if ((unsigned char)*text >= 0x20)
+			putc(*text, out);
+	}
+	putc('"', out);
+}
+
+static void
+json_value(const struct conf *c, const struct conf_key *k, const void *base, const char *path, bool first,
+	   FILE *out)
+{
+	char origin[512], *text = value_text(k, base);
+	size_t len = text ? strlen(text) : 0;
+
+	fputs(first ? "\n" : ",\n", out);
+	json_quote(path, out);
+	fputs(":{\"value\":", out);
+	/* A text is printed with quotes and escapes, which are JSON's own. */
+	if (len >= 2 && text[0] == '"' && text[len - 1] == '"')
+		fputs(text, out);
+	else
+		json_quote(text ? text : "", out);
+	origin_text(c, path, origin, sizeof origin);
+	fputs(",\"origin\":", out);
+	json_quote(origin, out);
+	putc('}', out);
+	free(text);
+}
+
+void
+conf_print_json(const struct conf *c, FILE *out)
+{
+	bool first = true;
+
+	putc('{', out);
+	for (int i = 0; i < conf_key_nr; i++) {
+		const struct conf_key *k = &conf_keys[i];
+		const struct key_list *l = k->list;
+
+		if (!l) {
+			json_value(c, k, c, k->name, first, out);
+			first = false;
+			continue;
+		}
+		for (int e = 0; e < *(const int *)(const void *)((const char *)c + l->nr_offset); e++) {
+			const void *elem = (const char *)c + l->offset + (size_t)e * l->elem_bytes;
+
+			for (int j = 0; j < l->key_nr; j++) {
+				char path[128];
+
+				if (is_foreign(c, l, e, &l->keys[j]))
+					continue;
+				snprintf(path, sizeof path, "%s[%d].%s", k->name, e, l->keys[j].name);
+				json_value(c, &l->keys[j], elem, path, first, out);
+				first = false;
+			}
+		}
+	}
+	fputs("\n}\n", out);
 }

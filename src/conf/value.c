@@ -191,7 +191,10 @@ static bool
 is_printable(const char *text)
 {
 	for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-		if (*p < 0x20 || *p == 0x7f)
+		/* ASCII's controls, and those of Unicode (two of which end a line in YAML). */
+		if (*p < 0x20 || *p == 0x7f || (*p == 0xc2 && p[1] < 0xa0))
+			return false;
+		if (*p == 0xe2 && p[1] == 0x80 && (p[2] == 0xa8 || p[2] == 0xa9))
 			return false;
 	}
 	return true;

@@ -1,0 +1,83 @@
+/*
+ * The admin thread: health, metrics and state over plain HTTP, on a TCP address and/or a Unix socket (mode
+ * 0600).
+ *
+ *   GET /livez /readyz /healthz   200, or 503 with the reasons (JSON); aliases /health, /health/live,
+ * /health/ready, /minio/health/live, /minio/health/ready, /minio/health/cluster GET /metrics Prometheus text
+ *   GET /status /rails /disks /requests /config    JSON
+ *
+ * It has a thread of its own and waits for no core, so it answers when one is stuck, and says so.  What it
+ * knows it asks through struct admin_env, filled in by main; it includes nothing of the cores.  Nothing here
+ * shows keys of objects, tokens, signatures or secrets.
+ */
+#ifndef GANTRY_ADMIN_ADMIN_H
+#define GANTRY_ADMIN_ADMIN_H
+
+#include "conf/conf.h"
+#include "stats/stats.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct admin;
+struct admin_reasons;
+
+/* A core that is awake and whose loop has not turned for that long is stuck: not ready, not healthy; ... */
+#define ADMIN_STUCK_NS 1000000000ull
+/* ... and for that long: not alive (a supervisor should start the daemon anew). */
+#define ADMIN_DEAD_NS 10000000000ull
+
+struct admin_core {
+	bool asleep;            /* waits for work */
+	uint64_t turned_ago_ns; /* since its loop last turned */
+};
+
+/* Every function runs on the admin thread and must not block longer than a page may take.  Any of them may be
+ * NULL: that page is 404 then, that reason never given. */
+struct admin_env {
+	void *cookie;
+	const struct conf *conf;   /* /config; NULL: none */
+	const struct stats *stats; /* /metrics; NULL: collectors only */
+	int (*core_nr)(void *cookie);
+	void (*core)(void *cookie, int core, struct admin_core *ret_core);
+	/* Why it is not ready to serve, or not healthy: one admin_reason() each.  Stuck cores are added by
+	 * admin/ itself. */
+	void (*ready)(void *cookie, struct admin_reasons *r);
+	void (*health)(void *cookie, struct admin_reasons *r);
+	/* What stats/ does not know: rails, disks, buffers. */
+	stats_collect_fn metrics;
+	/* Each writes one JSON value. */
+	void (*status)(void *cookie, FILE *out);
+	void (*rails)(void *cookie, FILE *out);
+	void (*disks)(void *cookie, FILE *out);
+	void (*requests)(void *cookie, FILE *out);
+};
+
+/* Where to listen.  address NULL: no TCP; socket NULL: no Unix socket. */
+struct admin_params {
+	const char *address; /* for messages */
+	const struct sockaddr_storage *sa;
+	socklen_t sa_len;
+	const char *socket;
+};
+
+/* *env is copied, what it points at is kept by the caller.  0, or -errno with the reason in err (-EADDRINUSE,
+ * -EADDRNOTAVAIL, -EACCES, -ENOENT for an address or path that cannot be had). */
+int admin_start(const struct admin_params *params, const struct admin_env *env, struct admin **ret_admin,
+		char *err, size_t err_len);
+/* The TCP port it has (port 0 picks a free one); 0 without TCP.  Any thread. */
+int admin_port(const struct admin *a);
+/* Ends the thread, removes the socket.  NULL is fine. */
+void admin_stop(struct admin *a);
+
+/* Adds a reason, printf-like. */
+void admin_reason(struct admin_reasons *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- for the functions that write JSON ---- */
+
+/* A quoted string; text that is not UTF-8 shows as question marks.  NULL: null. */
+void json_string(FILE *out, const char *text);
+
+#endif

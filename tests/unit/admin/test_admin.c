@@ -1,0 +1,413 @@
+/* A real admin thread on a free loopback port and on a Unix socket, asked over plain sockets. */
+#include "admin/admin.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* What the functions of the environment answer; changed while the thread runs. */
+static struct {
+	_Atomic uint64_t turned_ago_ns[2];
+	_Atomic bool asleep[2], not_ready, not_healthy;
+} fake;
+
+static int
+fake_core_nr(void *cookie)
+{
+	return 2;
+}
+
+static void
+fake_core(void *cookie, int core, struct admin_core *ret_core)
+{
+	ret_core->asleep = fake.asleep[core];
+	ret_core->turned_ago_ns = fake.turned_ago_ns[core];
+}
+
+static void
+fake_ready(void *cookie, struct admin_reasons *r)
+{
+	if (fake.not_ready)
+		admin_reason(r, "draining %d", 5);
+}
+
+static void
+fake_health(void *cookie, struct admin_reasons *r)
+{
+	if (!fake.not_healthy)
+		return;
+	admin_reason(r, "disk 0: \"gone\"");
+	for (int i = 0; i < 200; i++)
+		admin_reason(r, "and more");
+}
+
+static void
+fake_metrics(void *cookie, struct stats_out *out)
+{
+	stats_emit(out, M_RAIL_UP, 1, "mlx5_0", NULL);
+}
+
+static void
+fake_status(void *cookie, FILE *out)
+{
+	fputs("{\"version\":", out);
+	json_string(out, "1\n\"\\\xff\xc3\xa4\x01");
+	fputs(",\"none\":", out);
+	json_string(out, NULL);
+	putc('}', out);
+}
+
+static void
+fake_rails(void *cookie, FILE *out)
+{
+	fputs("[]", out);
+}
+
+static const char *const ops[] = { NULL, "GetObject" };
+
+static char dir[64], socket_path[96];
+static struct admin *admin;
+static struct admin_env env;
+static struct stats *stats;
+static struct conf *conf;
+static struct sockaddr_storage sa;
+static socklen_t sa_len;
+
+static int
+start(struct admin **ret, const char *address, const char *path, char *err)
+{
+	struct admin_params p = { .address = address, .sa = &sa, .socket = path };
+
+	if (address) {
+		assert_int_equal(conf_addr_parse(address, &sa, &sa_len), 0);
+		p.sa_len = sa_len;
+	}
+	return admin_start(&p, &env, ret, err, 256);
+}
+
+static int
+setup(void **state)
+{
+	static const struct stats_names names = { ops, 2, ops, 0 };
+	static const struct conf_override none[] = { { "rdma.dc_key=0x77aa77" }, { "auth.region=\"x" } };
+	struct conf_source src = {
+		.file = "/nonexistent/gantryd.yaml", .partial = true, .overrides = none, .override_nr = 2
+	};
+	char err[256];
+
+	memset(&fake, 0, sizeof fake);
+	strcpy(dir, "/tmp/test_admin.XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	snprintf(socket_path, sizeof socket_path, "%s/admin.sock", dir);
+	assert_int_equal(stats_new(2, &names, &stats), 0);
+	assert_int_equal(conf_load(&src, &conf, stderr), 0);
+	env = (struct admin_env){ .conf = conf,
+				  .stats = stats,
+				  .core_nr = fake_core_nr,
+				  .core = fake_core,
+				  .ready = fake_ready,
+				  .health = fake_health,
+				  .metrics = fake_metrics,
+				  .status = fake_status,
+				  .rails = fake_rails };
+	if (start(&admin, "127.0.0.1:0", socket_path, err) < 0)
+		fail_msg("%s", err);
+	assert_true(admin_port(admin) > 0);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	admin_stop(admin);
+	admin = NULL;
+	/* The socket goes with it. */
+	assert_int_equal(access(socket_path, F_OK), -1);
+	rmdir(dir);
+	stats_free(stats);
+	conf_free(conf);
+	return 0;
+}
+
+static int
+connect_tcp(void)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)admin_port(admin)) };
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(connect(fd, (struct sockaddr *)&in, sizeof in), 0);
+	return fd;
+}
+
+static int
+connect_unix(void)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	strcpy(un.sun_path, socket_path);
+	assert_int_equal(connect(fd, (struct sockaddr *)&un, sizeof un), 0);
+	return fd;
+}
+
+static char reply[65536];
+
+/* Sends a request and reads until the other side closes; returns the status, the text is in reply. */
+static int
+ask_on(int fd, const char *head)
+{
+	char request[512];
+	size_t len = 0;
+	ssize_t n;
+	int status;
+
+	n = snprintf(request, sizeof request, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", head);
+	assert_int_equal(write(fd, request, (size_t)n), n);
+	while ((n = read(fd, reply + len, sizeof reply - 1 - len)) > 0)
+		len += (size_t)n;
+	reply[len] = 0;
+	close(fd);
+	if (sscanf(reply, "HTTP/1.1 %d", &status) != 1)
+		fail_msg("no answer to %s: %s", head, reply);
+	return status;
+}
+
+static int
+ask(const char *head)
+{
+	return ask_on(connect_tcp(), head);
+}
+
+static void
+assert_has(const char *text)
+{
+	if (!strstr(reply, text))
+		fail_msg("no \"%s\" in\n%s", text, reply);
+}
+
+static void
+test_health(void **state)
+{
+	static const char *const all[] = { "GET /livez",
+					   "GET /readyz",
+					   "GET /healthz",
+					   "GET /health",
+					   "GET /health/live",
+					   "GET /health/ready",
+					   "GET /minio/health/live",
+					   "GET /minio/health/ready",
+					   "GET /minio/health/cluster" };
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		assert_int_equal(ask(all[i]), 200);
+		assert_has("{\"status\":\"ok\"}\n");
+		assert_has("Content-Type: application/json");
+	}
+	fake.not_ready = true;
+	assert_int_equal(ask("GET /readyz"), 503);
+	assert_has("{\"status\":\"unavailable\",\"reasons\":[\"draining 5\"]}\n");
+	assert_int_equal(ask("GET /minio/health/cluster"), 503);
+	assert_int_equal(ask("GET /healthz"), 200);
+	assert_int_equal(ask("GET /livez"), 200);
+	fake.not_ready = false;
+	fake.not_healthy = true;
+	assert_int_equal(ask("GET /health"), 503);
+	assert_has("\"disk 0: \\\"gone\\\"\",\"and more\"");
+	assert_int_equal(ask("GET /readyz"), 200);
+}
+
+/* A core that is awake and does not turn; one that sleeps may do so for ever. */
+static void
+test_stuck_core(void **state)
+{
+	fake.asleep[0] = true;
+	fake.turned_ago_ns[0] = 3600 * NS_PER_S;
+	assert_int_equal(ask("GET /livez"), 200);
+	assert_int_equal(ask("GET /readyz"), 200);
+	fake.turned_ago_ns[1] = 2500 * NS_PER_MS;
+	assert_int_equal(ask("GET /livez"), 200);
+	assert_int_equal(ask("GET /readyz"), 503);
+	assert_has("core 1 is stuck: its loop has not turned for 2.5 s");
+	assert_int_equal(ask("GET /healthz"), 503);
+	assert_has("core 1 is stuck");
+	fake.turned_ago_ns[1] = 11 * NS_PER_S;
+	assert_int_equal(ask("GET /livez"), 503);
+	assert_has("core 1 is stuck: its loop has not turned for 11.0 s");
+	fake.turned_ago_ns[1] = 0;
+	assert_int_equal(ask("GET /livez"), 200);
+}
+
+static void
+test_pages(void **state)
+{
+	stats_request(stats_core(stats, 1), STATS_S3, 1, 200, STATS_RDMA, 1000);
+	assert_int_equal(ask("GET /metrics"), 200);
+	assert_has("Content-Type: text/plain; version=0.0.4; charset=utf-8");
+	assert_has("gantry_requests_total{dialect=\"s3\",operation=\"GetObject\",code=\"200\",transport="
+		   "\"rdma\"} 1\n");
+	assert_has("gantry_rail_up{rail=\"mlx5_0\"} 1\n");
+	assert_has("process_open_fds ");
+	assert_int_equal(ask("GET /status"), 200);
+	assert_has("{\"version\":\"1\\u000a\\\"\\\\?\xc3\xa4\\u0001\",\"none\":null}\n");
+	assert_int_equal(ask("GET /rails"), 200);
+	assert_has("\r\n\r\n[]\n");
+	assert_int_equal(ask("GET /config"), 200);
+	assert_has("\"rdma.hop_limit\":{\"value\":\"64\",\"origin\":\"default\"}");
+	assert_has("\"auth.region\":{\"value\":\"\\\"x\",\"origin\":\"option -o\"}");
+	assert_has("\"rdma.dc_key\":{\"value\":\"********\"");
+	assert_null(strstr(reply, "77aa77"));
+	/* Not given by this environment. */
+	assert_int_equal(ask("GET /disks"), 404);
+	assert_int_equal(ask("GET /requests"), 404);
+}
+
+static void
+test_refusals(void **state)
+{
+	assert_int_equal(ask("GET /"), 404);
+	assert_has("{\"error\":\"no such page\"}\n");
+	assert_has("Content-Type: application/json");
+	assert_int_equal(ask("GET /status/"), 404);
+	assert_int_equal(ask("GET /metricsx"), 404);
+	assert_int_equal(ask("POST /status"), 405);
+	assert_has("Allow: GET, HEAD");
+	assert_int_equal(ask("DELETE /metrics"), 405);
+	assert_int_equal(ask("BREW /metrics"), 405);
+	assert_int_equal(ask("HEAD /livez"), 200);
+	assert_null(strstr(reply, "status\":"));
+	/* A query changes nothing. */
+	assert_int_equal(ask("GET /livez?verbose"), 200);
+	/* A body is read and forgotten. */
+	assert_int_equal(ask("POST /livez HTTP/1.1\r\nContent-Length: 5\r\n\r\nhallo\r\nGET /livez"), 405);
+}
+
+static void
+test_unix_socket(void **state)
+{
+	struct admin *second = NULL;
+	char err[256], stale[96];
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	struct stat st;
+	int fd;
+
+	assert_int_equal(stat(socket_path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(ask_on(connect_unix(), "GET /livez"), 200);
+	/* Somebody listens there. */
+	assert_int_equal(start(&second, NULL, socket_path, err), -EADDRINUSE);
+	assert_non_null(strstr(err, socket_path));
+	assert_int_equal(ask_on(connect_unix(), "GET /livez"), 200);
+	/* Nobody does any more. */
+	snprintf(stale, sizeof stale, "%s/stale", dir);
+	strcpy(un.sun_path, stale);
+	fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&un, sizeof un), 0);
+	close(fd);
+	assert_int_equal(start(&second, NULL, stale, err), 0);
+	assert_int_equal(admin_port(second), 0);
+	admin_stop(second);
+	assert_int_equal(access(stale, F_OK), -1);
+	/* A file is no socket of ours. */
+	fd = open(stale, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	close(fd);
+	assert_int_equal(start(&second, NULL, stale, err), -EADDRINUSE);
+	assert_int_equal(unlink(stale), 0);
+	snprintf(stale, sizeof stale, "%s/none/admin.sock", dir);
+	assert_int_equal(start(&second, NULL, stale, err), -ENOENT);
+}
+
+static void
+test_port_taken(void **state)
+{
+	struct admin *second = NULL;
+	char address[32], err[256];
+
+	snprintf(address, sizeof address, "127.0.0.1:%d", admin_port(admin));
+	assert_int_equal(start(&second, address, NULL, err), -EADDRINUSE);
+	assert_non_null(strstr(err, address));
+	assert_int_equal(start(&second, "192.0.2.1:0", NULL, err), -EADDRNOTAVAIL);
+	admin_stop(NULL);
+}
+
+/* Silent and half-said requests hold nobody up, and stopping does not wait for them. */
+static void
+test_silent_clients(void **state)
+{
+	int fds[40];
+
+	for (int i = 0; i < 40; i++) {
+		fds[i] = connect_tcp();
+		if (i % 2)
+			assert_true(write(fds[i], "GET /live", 9) == 9);
+	}
+	assert_int_equal(ask("GET /livez"), 200);
+	admin_stop(admin);
+	for (int i = 0; i < 40; i++)
+		close(fds[i]);
+	char err[256];
+	assert_int_equal(start(&admin, "127.0.0.1:0", socket_path, err), 0);
+}
+
+static void *
+ask_often(void *arg)
+{
+	int *port = arg;
+
+	for (int i = 0; i < 50; i++) {
+		struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)*port) };
+		char buf[4096];
+		int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+		in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		if (connect(fd, (struct sockaddr *)&in, sizeof in) < 0 ||
+		    write(fd, "GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 52) != 52 ||
+		    read(fd, buf, sizeof buf) < 12 || memcmp(buf, "HTTP/1.1 200", 12) != 0)
+			*port = -1;
+		close(fd);
+	}
+	return NULL;
+}
+
+static void
+test_many_clients(void **state)
+{
+	pthread_t thread[4];
+	int port[4];
+
+	for (int i = 0; i < 4; i++) {
+		port[i] = admin_port(admin);
+		assert_int_equal(pthread_create(&thread[i], NULL, ask_often, &port[i]), 0);
+	}
+	for (int i = 0; i < 4; i++)
+		pthread_join(thread[i], NULL);
+	for (int i = 0; i < 4; i++)
+		assert_true(port[i] > 0);
+}
+
+int
+main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(test_health),      T(test_stuck_core), T(test_pages),          T(test_refusals),
+		T(test_unix_socket), T(test_port_taken), T(test_silent_clients), T(test_many_clients),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
