@@ -243,6 +243,7 @@ ibv_open_device(struct ibv_device *device)
 	if (!ctx)
 		return NULL;
 	ctx->dev = (struct sn_dev *)device;
+	ctx->forks = sn_self.forks;
 	r = sn_async_init(ctx);
 	if (r < 0) {
 		free(ctx);
@@ -267,6 +268,8 @@ ibv_close_device(struct ibv_context *context)
 {
 	struct sn_ctx *ctx = sn_ctx(context);
 
+	if (sn_inherited(context))
+		return 0;
 	sn_watch_remove(ctx);
 	sn_engine_stop(ctx);
 	sn_async_fini(ctx);

@@ -145,7 +145,7 @@ wc_opcode(uint8_t op)
 
 /* The work request at next is over. */
 static void
-finish(struct sn_qp *qp, uint8_t status, uint8_t vendor)
+finish(struct sn_qp *qp, uint8_t status, uint8_t vendor, uint64_t now_ns)
 {
 	const struct sn_wqe *w = &qp->sq[qp->next & qp->mask];
 	struct sn_cqe e = {
@@ -167,7 +167,7 @@ finish(struct sn_qp *qp, uint8_t status, uint8_t vendor)
 		atomic_fetch_add_explicit(&sn_self.proc->stats.errors, 1, memory_order_relaxed);
 	if (!w->signaled && status == IBV_WC_SUCCESS)
 		return;
-	e.ts_ns = sn_now_ns();
+	e.ts_ns = now_ns ? now_ns : sn_now_ns();
 	if (!sn_cq_push((struct sn_cq *)qp->ex.qp_base.send_cq, &e) && qp->state != IBV_QPS_ERR) {
 		sn_qp_to_err(qp);
 		sn_async_raise(qp->ctx, IBV_EVENT_QP_FATAL, qp);
@@ -180,7 +180,7 @@ fail(struct sn_qp *qp, const struct sn_outcome *out)
 	sn_debug("qp %06x: work request %#llx fails: %s, vendor %#x", qp->qpn,
 		 (unsigned long long)qp->sq[qp->next & qp->mask].wr_id, ibv_wc_status_str(out->status),
 		 out->vendor);
-	finish(qp, out->status, out->vendor);
+	finish(qp, out->status, out->vendor, 0);
 	sn_qp_to_err(qp);
 }
 
@@ -240,7 +240,7 @@ after_step(struct sn_qp *qp, enum sn_step r, const struct sn_outcome *out)
 		qp->off += out->moved;
 		break;
 	case SN_STEP_DONE:
-		finish(qp, IBV_WC_SUCCESS, 0);
+		finish(qp, IBV_WC_SUCCESS, 0, out->now_ns);
 		break;
 	case SN_STEP_FAIL:
 		fail(qp, out);
@@ -276,7 +276,7 @@ sn_qp_run(struct sn_qp *qp, unsigned steps)
 		enum sn_step r;
 
 		while (qp->state == IBV_QPS_ERR && qp->next != qp->head)
-			finish(qp, IBV_WC_WR_FLUSH_ERR, SN_VE_FLUSH);
+			finish(qp, IBV_WC_WR_FLUSH_ERR, SN_VE_FLUSH, 0);
 		if (!may_run(qp) || steps-- == 0)
 			break;
 		const struct sn_wqe *w = next_wqe(qp);

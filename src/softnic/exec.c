@@ -230,7 +230,7 @@ copy(struct iovec *iov, int n, uint64_t to, size_t len, bool read, const struct 
 {
 	struct fab_stats *st = &sn_self.proc->stats;
 	pid_t tid = (pid_t)atomic_load(&p->tid);
-	uint64_t start = sn_now_ns();
+	uint64_t start = out->now_ns;
 	size_t left = len;
 	int err = 0;
 
@@ -248,7 +248,8 @@ copy(struct iovec *iov, int n, uint64_t to, size_t len, bool read, const struct 
 		if (left)
 			advance(&iov, &n, (size_t)r);
 	}
-	atomic_fetch_add_explicit(&st->copy_ns, sn_now_ns() - start, memory_order_relaxed);
+	out->now_ns = sn_now_ns();
+	atomic_fetch_add_explicit(&st->copy_ns, out->now_ns - start, memory_order_relaxed);
 	atomic_fetch_add_explicit(read ? &st->read_bytes : &st->written_bytes, len - left,
 				  memory_order_relaxed);
 	out->moved = (uint32_t)len;
@@ -280,7 +281,8 @@ step(const struct sn_qp *qp, const struct sn_wqe *w, int x, struct sn_outcome *o
 	if (w->total == 0) /* no memory is touched, so no rkey is checked; but somebody must answer */
 		return target_lives(t) ? SN_STEP_DONE : drop(out);
 	index = atomic_load(&t->owner) - 1;
-	if (index >= FAB_PROCS || !sn_peer_alive(index, sn_now_ns(), false))
+	out->now_ns = sn_now_ns();
+	if (index >= FAB_PROCS || !sn_peer_alive(index, out->now_ns, false))
 		return drop(out);
 	m = find_memory(w, x, t);
 	if (!m)

@@ -177,19 +177,25 @@ int
 fab_map(bool create, struct fabric **ret_fab, int *ret_fd)
 {
 	char path[PATH_MAX];
-	int r, fd = fab_open(create, path, sizeof(path));
+	struct stat st;
+	int r, fd;
 
-	if (fd < 0)
-		return fd;
-	if (flock(fd, LOCK_EX) < 0) {
-		r = complain(-errno, path, "flock");
-	} else {
-		r = fab_map_locked(fd, path, ret_fab);
-		flock(fd, LOCK_UN);
-	}
-	if (r < 0)
-		close(fd);
-	else
+	do {
+		fd = fab_open(create, path, sizeof(path));
+		if (fd < 0)
+			return fd;
+		if (flock(fd, LOCK_EX) < 0 || fstat(fd, &st) < 0) {
+			r = complain(-errno, path, "flock");
+		} else if (st.st_nlink == 0) {
+			r = -EAGAIN; /* removed while we waited for the lock */
+		} else {
+			r = fab_map_locked(fd, path, ret_fab);
+			flock(fd, LOCK_UN);
+		}
+		if (r < 0)
+			close(fd);
+	} while (r == -EAGAIN);
+	if (r == 0)
 		*ret_fd = fd;
 
 	return r;
@@ -264,6 +270,22 @@ in_use(const struct fabric *f, uint32_t key, enum fab_hz kind)
 	return false;
 }
 
+uint32_t
+fab_qp_high(struct fabric *f)
+{
+	uint64_t n = atomic_load(&f->qp_next);
+
+	return n < FAB_QPS ? (uint32_t)n : FAB_QPS;
+}
+
+uint32_t
+fab_mr_high(struct fabric *f)
+{
+	uint64_t n = atomic_load(&f->mr_next);
+
+	return n < FAB_MRS ? (uint32_t)n : FAB_MRS;
+}
+
 /* Frees what process `index` left.  False if a transfer of somebody else still looks at a slot: then another
  * time. */
 static bool
@@ -271,7 +293,7 @@ reap_slots(struct fabric *f, uint32_t index)
 {
 	bool all = true;
 
-	for (uint32_t i = 0; i < FAB_QPS; i++) {
+	for (uint32_t i = 0; i < fab_qp_high(f); i++) {
 		struct fab_qp *q = &f->qp[i];
 
 		if (atomic_load_explicit(&q->owner, memory_order_relaxed) != index + 1)
@@ -282,7 +304,7 @@ reap_slots(struct fabric *f, uint32_t index)
 		else
 			atomic_store(&q->owner, 0);
 	}
-	for (uint32_t i = 0; i < FAB_MRS; i++) {
+	for (uint32_t i = 0; i < fab_mr_high(f); i++) {
 		struct fab_mr *m = &f->mr[i];
 
 		if (atomic_load_explicit(&m->owner, memory_order_relaxed) != index + 1)

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define FAB_MAGIC 0x3143494e54464f53ull /* "SOFTNIC1" */
-#define FAB_VERSION 1u
+#define FAB_VERSION 2u
 
 enum {
 	FAB_PROCS = 256,
@@ -115,9 +115,11 @@ struct fabric {
 	_Atomic uint64_t serial;
 	_Atomic uint32_t event_seq; /* futex: the watcher of every process waits on it */
 	_Atomic uint32_t proc_high;
-	_Atomic uint32_t qp_next;
-	_Atomic uint32_t mr_next;
-	uint64_t reserved[10];
+	/* Slots are handed out round the table, so that a number is not used again soon; these count for
+	 * ever. */
+	_Atomic uint64_t qp_next;
+	_Atomic uint64_t mr_next;
+	uint64_t reserved[9];
 	struct fab_port port[FAB_DEVS];
 	struct fab_rule rule[FAB_RULES];
 	struct fab_proc proc[FAB_PROCS];
@@ -148,6 +150,10 @@ void fab_reap(struct fabric *f);
 /* True while any thread of the process may still be inside a copy; false once it is dead for good. */
 bool fab_proc_alive(const struct fab_proc *p);
 int fab_start_ticks(uint32_t pid, uint64_t *ret_ticks);
+
+/* No slot at or above was ever used; looking at one would give the sparse file a page. */
+uint32_t fab_qp_high(struct fabric *f);
+uint32_t fab_mr_high(struct fabric *f);
 
 /* Wakes every watcher after a change of a port or a poke. */
 void fab_event(struct fabric *f);

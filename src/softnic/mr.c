@@ -88,7 +88,7 @@ reg(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova, unsigned access)
 	uint32_t key;
 	int r;
 
-	r = check_reg(addr, len, access);
+	r = sn_inherited(pd->context) ? EINVAL : check_reg(addr, len, access);
 	mr = r ? NULL : calloc(1, sizeof(*mr));
 	if (!mr) {
 		errno = r ? r : ENOMEM;
@@ -143,6 +143,8 @@ ibv_dereg_mr(struct ibv_mr *ibmr)
 {
 	struct sn_mr *mr = (struct sn_mr *)ibmr;
 
+	if (sn_inherited(ibmr->context))
+		return 0;
 	sn_mr_release(mr->slot, ibmr->lkey);
 	atomic_fetch_sub(&((struct sn_pd *)ibmr->pd)->uses, 1);
 	free(mr);
@@ -160,7 +162,7 @@ ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size
 	size_t new_len = flags & IBV_REREG_MR_CHANGE_TRANSLATION ? len : ibmr->length;
 	unsigned new_access = flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned)access : mr->slot->access;
 
-	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED)
+	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED || sn_inherited(ibmr->context))
 		return IBV_REREG_MR_ERR_INPUT;
 	sn_mr_release(mr->slot, ibmr->lkey);
 	atomic_fetch_sub(&((struct sn_pd *)ibmr->pd)->uses, 1);

@@ -161,7 +161,7 @@ enlist(struct sn_qp *qp)
 static struct ibv_qp *
 create(struct ibv_context *context, struct ibv_qp_init_attr_ex *a, enum fab_qp_type type, uint64_t dc_key)
 {
-	int r = check_attr(a, type);
+	int r = sn_inherited(context) ? EINVAL : check_attr(a, type);
 	struct sn_qp *qp = r ? NULL : calloc(1, sizeof(*qp));
 
 	if (!qp) {
@@ -313,6 +313,8 @@ ibv_destroy_qp(struct ibv_qp *ibqp)
 {
 	struct sn_qp *qp = sn_qp(ibqp);
 
+	if (sn_inherited(ibqp->context))
+		return 0;
 	pthread_mutex_lock(&qp->lock);
 	qp->state = IBV_QPS_RESET;
 	sn_engine_unpark(qp);

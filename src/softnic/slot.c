@@ -96,8 +96,7 @@ claim_proc(struct fabric *f)
 static void
 forget_parent(void)
 {
-	memset(&sn_self, 0, sizeof(sn_self));
-	sn_self.fd = -1;
+	sn_self = (struct sn_self){ .fd = -1, .forks = sn_self.forks + 1 };
 	pthread_mutex_init(&attach_lock, NULL);
 	pthread_mutex_init(&peer_lock, NULL);
 	atomic_store(&exec_taken, 0);
@@ -134,8 +133,7 @@ attach_locked(void)
 			atomic_store(&sn_self.proc->state, FAB_PROC_DEAD);
 		munmap(f, sizeof(*f));
 		close(fd);
-		memset(&sn_self, 0, sizeof(sn_self));
-		sn_self.fd = -1;
+		sn_self = (struct sn_self){ .fd = -1, .forks = sn_self.forks };
 	}
 
 	return r;
@@ -203,7 +201,7 @@ sn_qp_claim(uint32_t *ret_qpn)
 	struct fabric *f = sn_self.fab;
 
 	for (uint32_t n = 0; n < FAB_QPS; n++) {
-		uint32_t i = atomic_fetch_add(&f->qp_next, 1) % FAB_QPS, none = 0;
+		uint32_t i = (uint32_t)(atomic_fetch_add(&f->qp_next, 1) % FAB_QPS), none = 0;
 		struct fab_qp *q = &f->qp[i];
 
 		if (i < FAB_QP_FIRST || atomic_load_explicit(&q->owner, memory_order_relaxed) != 0 ||
@@ -224,7 +222,7 @@ sn_mr_claim(uint32_t *ret_key)
 	struct fabric *f = sn_self.fab;
 
 	for (uint32_t n = 0; n < FAB_MRS; n++) {
-		uint32_t i = atomic_fetch_add(&f->mr_next, 1) % FAB_MRS, none = 0;
+		uint32_t i = (uint32_t)(atomic_fetch_add(&f->mr_next, 1) % FAB_MRS), none = 0;
 		struct fab_mr *m = &f->mr[i];
 
 		if (i < FAB_MR_FIRST || atomic_load_explicit(&m->owner, memory_order_relaxed) != 0 ||

@@ -77,6 +77,7 @@ struct sn_self {
 	struct fabric *fab;
 	struct fab_proc *proc;
 	uint32_t index;
+	uint32_t forks; /* how many forks this process is away from the first */
 	int fd;
 };
 extern struct sn_self sn_self;
@@ -143,6 +144,8 @@ struct sn_qp;
 struct sn_ctx {
 	struct verbs_context v; /* ends in the ibv_context that programs hold */
 	struct sn_dev *dev;
+	uint32_t forks; /* sn_self.forks at open: another value, and this is a child's copy of the parent's
+			   context */
 	struct sn_ctx *next; /* list of open contexts, for the watcher */
 	struct sn_async async;
 	_Atomic uint32_t pd_next;
@@ -163,6 +166,14 @@ static inline struct sn_ctx *
 sn_ctx(struct ibv_context *c)
 {
 	return (struct sn_ctx *)((char *)c - offsetof(struct sn_ctx, v.context));
+}
+
+/* A forked child may tear down what it inherited (exit handlers do); the objects on the fabric stay the
+ * parent's. */
+static inline bool
+sn_inherited(struct ibv_context *c)
+{
+	return sn_ctx(c)->forks != sn_self.forks;
 }
 
 static inline struct fab_port *
@@ -367,7 +378,8 @@ enum sn_step { SN_STEP_MORE, SN_STEP_DONE, SN_STEP_DROP, SN_STEP_FAIL };
 struct sn_outcome {
 	uint8_t status; /* enum ibv_wc_status; for DROP the one to report when retries are used up */
 	uint8_t vendor;
-	uint32_t moved; /* bytes, of MORE and DONE */
+	uint32_t moved;  /* bytes, of MORE and DONE */
+	uint64_t now_ns; /* when the copy ended; 0 when there was none */
 };
 
 /* One step, at most SN_STEP_BYTES, of the work request at qp->next.  Called with qp->busy set and no lock

@@ -95,9 +95,9 @@ struct counts {
 static void
 count(struct fabric *f, uint32_t index, struct counts *c)
 {
-	for (uint32_t i = 0; i < FAB_QPS; i++)
+	for (uint32_t i = 0; i < fab_qp_high(f); i++)
 		c->qps += atomic_load_explicit(&f->qp[i].owner, memory_order_relaxed) == index + 1;
-	for (uint32_t i = 0; i < FAB_MRS; i++)
+	for (uint32_t i = 0; i < fab_mr_high(f); i++)
 		c->mrs += atomic_load_explicit(&f->mr[i].owner, memory_order_relaxed) == index + 1;
 }
 

@@ -79,7 +79,7 @@ check_built(const struct sn_qp *qp)
 static int
 publish(struct sn_qp *qp)
 {
-	int r = check_built(qp);
+	int r = sn_inherited(qp->ex.qp_base.context) ? EINVAL : check_built(qp);
 
 	if (r || qp->build_nr == 0)
 		return r;

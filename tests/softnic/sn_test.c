@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-int sn_checks, sn_failed;
+_Atomic int sn_checks, sn_failed;
 
 bool
 sn_ok(bool good, const char *file, int line, const char *fmt, ...)

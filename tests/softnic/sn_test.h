@@ -16,7 +16,7 @@
 #include <infiniband/verbs.h>
 #include <infiniband/mlx5dv.h>
 
-extern int sn_checks, sn_failed;
+extern _Atomic int sn_checks, sn_failed;
 
 /* One check: counts it, says what failed and goes on. */
 #define ok(cond, ...) sn_ok((cond), __FILE__, __LINE__, __VA_ARGS__)

@@ -42,9 +42,9 @@ read_token(struct sn_token *tok)
 	uint32_t seq = atomic_load(&board->seq);
 
 	memcpy(tok, &board->tok, sizeof(*tok));
-	atomic_thread_fence(memory_order_seq_cst);
 
-	return seq % 2 == 0 && seq && atomic_load(&board->seq) == seq;
+	return seq % 2 == 0 && seq &&
+	       atomic_fetch_add(&board->seq, 0) == seq; /* an RMW: not before the copy */
 }
 
 static void
