@@ -1,0 +1,24 @@
+# libgantry and the gantry command; included by the top Makefile.  The library is src/client/*.c (with what it needs of base and
+# token), the command src/client/cmd/*.c, linked with the same objects so that it runs from anywhere.
+
+PKG-client := libcurl libibverbs libmlx5
+$(eval $(call module,client))
+
+CMDOBJ := $(patsubst %.c,$(O)/%.o,$(wildcard src/client/cmd/*.c))
+ALLOBJ += $(CMDOBJ)
+# Every symbol must be resolved at link time; a sanitizer's own are not.
+NODEFS-release := -Wl,-z,defs
+CLIENTLIBS := $(shell pkg-config --libs $(PKG-client) 2>/dev/null) -lpthread
+
+$(O)/libgantry.so.0: $(O)/client.a $(O)/token.a $(O)/base.a src/client/libgantry.map
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libgantry.so.0 -Wl,--version-script,src/client/libgantry.map \
+		$(NODEFS-$(VARIANT)) -Wl,--as-needed -o $@ -Wl,--whole-archive $(O)/client.a \
+		-Wl,--no-whole-archive $(O)/token.a $(O)/base.a $(CLIENTLIBS)
+
+$(O)/libgantry.so: $(O)/libgantry.so.0
+	@ln -sf libgantry.so.0 $@
+
+$(O)/gantry: $(CMDOBJ) $(O)/client.a $(O)/token.a $(O)/base.a
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(LDFLAGS) -Wl,--as-needed -o $@ $(CMDOBJ) $(O)/client.a $(O)/token.a $(O)/base.a $(CLIENTLIBS)

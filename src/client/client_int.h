@@ -1,0 +1,228 @@
+/*
+ * Parts of libgantry and the calls between its files.  Private; the world sees gantry.h.
+ *
+ *     context.c    gantry_open, gantry_close           transfer.c  put, get, head, delete: attempts and
+ * fallbacks config.c     cuobj.json, cufile.json, options    http.c      one HTTP exchange over libcurl
+ *     json.c       the tolerant JSON reader            reply.c     what an answer means (pure)
+ *     device.c     ports, DC targets                   memory.c    registrations, tokens
+ *     ops.c        the shape of cuObjClient            url.c       encoding
+ *
+ * Locks: g->lock guards the lists of registrations, tokens, free targets and free curl handles.  It is never
+ * held across verbs, network or callbacks, but for the creation of a DC target.
+ */
+#ifndef GANTRY_CLIENT_CLIENT_INT_H
+#define GANTRY_CLIENT_CLIENT_INT_H
+
+#include "base/list.h"
+#include "client/gantry.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PORTS_MAX 16
+#define DEFAULT_DC_KEY 0xffeeddccull /* protocol.md item 25 */
+#define HOP_LIMIT 64                 /* section 6 */
+
+struct ibv_context;
+struct ibv_pd;
+struct ibv_cq;
+struct ibv_srq;
+struct ibv_qp;
+struct ibv_mr;
+
+/* ---- configuration: config.c ------------------------------------------------------------- */
+
+#define CONFIG_DEVICES_MAX 16
+
+struct config {
+	char device[CONFIG_DEVICES_MAX][64]; /* names or addresses; none: auto */
+	int device_nr;
+	uint64_t dc_key;
+	bool has_dc_key;
+	char origin[256]; /* the file, or "" */
+};
+
+/* From a JSON text.  0, or -EINVAL with a sentence in err. */
+int config_parse(const char *text, size_t len, struct config *c, char *err, size_t err_len);
+/* Options, then the file they or the environment name.  0, or -errno with a sentence in err. */
+int config_load(const struct gantry_options *o, struct config *ret_c, char *err, size_t err_len);
+
+/* ---- JSON: json.c -------------------------------------------------------------------------- */
+
+enum json_type { JSON_STRING, JSON_NUMBER, JSON_TRUE, JSON_FALSE, JSON_NULL };
+/* One scalar.  key: that of the nearest object around it ("" in none).  text: decoded string or the number's
+ * digits; terminated. Not 0 stops the parser, which returns it. */
+typedef int json_fn(void *cookie, const char *key, enum json_type type, const char *text, size_t len);
+
+/*
+ * Reads a JSON text and calls fn for every scalar, wherever it is nested.  Tolerates // and block comments,
+ * '#' comments, trailing commas and a byte order mark, as configuration files have them.  0, what fn
+ * returned, or -EINVAL with the line in *ret_line and a reason in *ret_why.  No allocation; depth and string
+ * length are bounded (32, 1023).
+ */
+int json_parse(const char *text, size_t len, json_fn *fn, void *cookie, int *ret_line, const char **ret_why);
+
+/* ---- ports and DC targets: device.c ---------------------------------------------------------- */
+
+struct port {
+	char name[80];
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_srq *srq;
+	uint8_t port_num, gid_index;
+	bool is_ethernet;
+	uint16_t lid;
+	int mtu; /* enum ibv_mtu */
+	uint8_t gid[16];
+	uint64_t dc_key;
+	struct target
+		*shared; /* the target that tokens of gantry_token_get() name; lives as long as the port */
+	struct target *free; /* idle ones, for puts and gets; g->lock */
+};
+
+/* A DC target.  A put or get has one of its own, so that destroying it ends every access of that call, and
+ * only of that. */
+struct target {
+	struct ibv_qp *qp;
+	uint32_t dctn;
+	struct target *next;
+};
+
+/* Opens what c names, or every usable port.  0 (none found, auto: *ret_nr 0 and the reason in why), or
+ * -ENODEV. */
+int ports_open(const struct config *c, struct port *ports, int *ret_nr, char *why, size_t why_len);
+void port_close(struct port *p);
+struct target *target_new(struct port *p);
+/* 0 or -errno: the target may still be reached then. */
+int target_free(struct target *t);
+
+/* ---- memory: memory.c -------------------------------------------------------------------------- */
+
+struct region {
+	struct list link;
+	char *ptr;
+	size_t size;
+	unsigned flags;
+	int users;                    /* calls and tokens that rely on it */
+	bool is_temporary;            /* made for one call */
+	struct ibv_mr *mr[PORTS_MAX]; /* NULL where registering failed */
+};
+
+struct gantry {
+	pthread_mutex_t lock;
+	unsigned flags;
+	enum gantry_dialect dialect;
+	unsigned connect_timeout_ms, timeout_ms;
+	uint64_t max_callback_bytes;
+	struct gantry_ops ops;
+	bool has_ops;
+	char why_no_rdma[160];
+	struct port port[PORTS_MAX];
+	int port_nr;
+	unsigned next_port; /* rotates */
+	struct list regions, tokens;
+	struct handle *free_handles;
+};
+
+struct window {
+	struct gantry *g;
+	struct region *region;
+	struct port *port;
+	struct target *target;
+	char token[96];
+};
+
+/* Registers.  0 or -errno.  *ret_region is on the list and has one user. */
+int region_new(struct gantry *g, void *ptr, size_t size, unsigned flags, bool is_temporary,
+	       struct region **ret_region);
+/* The region that holds [ptr, ptr + size), with one more user; NULL. */
+struct region *region_get(struct gantry *g, const void *ptr, size_t size);
+void region_put(struct gantry *g, struct region *r);
+/* Deregisters everywhere and frees; 0 or -errno (then it is kept). */
+int region_free(struct gantry *g, struct region *r);
+void regions_close(struct gantry *g);
+
+/* A token of its own for one call: finds or makes the registration, takes a target.  0, or -errno and why. */
+int window_open(struct gantry *g, const void *ptr, size_t size, bool is_put, struct window *w, char *why,
+		size_t why_len);
+/* clean: the server has answered and vouches that nothing is under way.  Otherwise the target is destroyed
+ * (or, if that fails, the memory deregistered): 0, or -EBUSY when neither worked. */
+int window_close(struct window *w, bool clean);
+
+/* ---- HTTP: http.c, reply.c ----------------------------------------------------------------------- */
+
+/* What an answer said; filled by http.c, judged by reply.c. */
+struct reply {
+	int status;
+	bool has_reply, has_bytes, has_content_length, has_range, has_total;
+	int code;       /* x-amz-rdma-reply */
+	uint64_t bytes; /* x-amz-rdma-bytes-transferred, else x-amz-rdma-bytes */
+	uint64_t content_length;
+	uint64_t range_first, range_last, range_total;
+		/* Content-Range; has_total also for the form bytes */ /* N */
+	uint64_t body_bytes;                                           /* that came */
+	bool body_overflow;                                            /* more came than the buffer holds */
+	unsigned retry_after_s;
+	char etag[136], reason[160], checksum[64] /* x-amz-rdma-checksum */, stored_checksum[16],
+		last_modified[40];
+	char error[1024]; /* the beginning of an error body */
+	size_t error_len;
+};
+
+void reply_init(struct reply *r);
+/* One header line, without its line end. */
+void reply_header(struct reply *r, const char *line, size_t len);
+/* Text between <name> and </name> in an error body, unescaped; "" when there is none. */
+void reply_xml(const struct reply *r, const char *name, char *out, size_t cap);
+
+enum verdict {
+	VERDICT_RDMA,     /* done by RDMA */
+	VERDICT_BODY,     /* done: the answer's body is the data */
+	VERDICT_DECLINED, /* do it over HTTP */
+	VERDICT_FAILED,   /* the transfer failed: once more with a new token, then over HTTP */
+	VERDICT_ERROR,    /* an error of the request itself: no use repeating it */
+	VERDICT_BUSY,     /* 503: later */
+	VERDICT_END,      /* 416: beyond the end */
+	VERDICT_NR
+};
+/* What the answer to a request with a token means (protocol.md 3, 4.1, 4.2; item 116).  *ret_why: why not by
+ * RDMA. */
+enum verdict judge_put(const struct reply *r, enum gantry_dialect d, uint64_t size, const char **ret_why);
+enum verdict judge_get(const struct reply *r, enum gantry_dialect d, uint64_t offset, uint64_t size,
+		       uint64_t *ret_bytes, const char **ret_why);
+/* The same without a token. */
+enum verdict judge_plain(const struct reply *r);
+int status_errno(const struct reply *r);
+
+enum method { METHOD_PUT, METHOD_GET, METHOD_HEAD, METHOD_DELETE };
+
+struct exchange {
+	enum method method;
+	const char *url;   /* encoded */
+	const char *token; /* or NULL */
+	enum gantry_dialect dialect;
+	const void *body; /* put without a token */
+	void *buffer;     /* get */
+	uint64_t size;    /* of either */
+	bool has_range;
+	uint64_t range_first, range_last;
+	const char *checksum; /* x-amz-checksum-crc64nvme, or NULL */
+	const char *if_match, *if_none_match, *content_type;
+	bool want_checksum; /* x-amz-checksum-mode: ENABLED */
+	unsigned connect_timeout_ms, timeout_ms;
+};
+
+struct handle;
+struct handle *handle_get(struct gantry *g);
+void handle_put(struct gantry *g, struct handle *h);
+void handles_close(struct gantry *g);
+/* 0 with an answer in r, or -errno and a sentence in why. */
+int http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char *why, size_t why_len);
+
+/* Encodes what must not stand in a URL and leaves the rest; malloc'ed.  NULL: no memory. */
+char *url_clean(const char *url);
+
+#endif

@@ -1,0 +1,174 @@
+/*
+ * Where libgantry learns which ports and which DC key to use: arguments first, then cuobj.json or cufile.json
+ * (protocol.md item 117, transports.md 6.4).  Called by gantry_open() only.
+ */
+#include "client/client_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FILE_MAX (1u << 20)
+
+static int
+parse_key(const char *text, uint64_t *ret_key)
+{
+	char *end;
+
+	errno = 0;
+	*ret_key = strtoull(text, &end, 0);
+	return errno || end == text || *end || *text == '-' ? -EINVAL : 0;
+}
+
+struct reader {
+	struct config *c;
+	const char *why;
+};
+
+static int
+on_value(void *cookie, const char *key, enum json_type type, const char *text, size_t len)
+{
+	struct reader *rd = cookie;
+	struct config *c = rd->c;
+
+	/* Other keys of these files (rdma_peer_type, rdma_load_balancing_policy, allow_compat_mode, ...) mean
+	 * nothing to us. */
+	if (!strcmp(key, "rdma_dc_key")) {
+		if ((type != JSON_STRING && type != JSON_NUMBER) || parse_key(text, &c->dc_key) < 0) {
+			rd->why = "rdma_dc_key is not a number";
+			return -ERANGE;
+		}
+		c->has_dc_key = true;
+	}
+	if (!strcmp(key, "rdma_dev_addr_list") && type == JSON_STRING && len) {
+		if (c->device_nr == CONFIG_DEVICES_MAX || len >= sizeof c->device[0]) {
+			rd->why = "rdma_dev_addr_list has more than 16 entries, or a very long one";
+			return -ERANGE;
+		}
+		memcpy(c->device[c->device_nr++], text, len + 1);
+	}
+	return 0;
+}
+
+int
+config_parse(const char *text, size_t len, struct config *c, char *err, size_t err_len)
+{
+	struct reader rd = { .c = c };
+	const char *why = NULL;
+	int line = 0;
+	int r = json_parse(text, len, on_value, &rd, &line, &why);
+
+	if (r == 0)
+		return 0;
+	if (rd.why)
+		snprintf(err, err_len, "%s", rd.why);
+	else
+		snprintf(err, err_len, "line %d: %s", line, why);
+	return -EINVAL;
+}
+
+/* 0, -ENOENT, or another -errno with a sentence. */
+static int
+load_file(const char *path, struct config *c, char *err, size_t err_len)
+{
+	char *text = malloc(FILE_MAX), why[160];
+	size_t len = 0;
+	int r = 0, fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (!text || fd < 0) {
+		r = text ? -errno : -ENOMEM;
+		snprintf(err, err_len, "%s: %s", path, strerror(-r));
+		goto out;
+	}
+	for (;;) {
+		ssize_t n = read(fd, text + len, FILE_MAX - len);
+
+		if (n < 0) {
+			r = -errno;
+			snprintf(err, err_len, "%s: %s", path, strerror(errno));
+			goto out;
+		}
+		if (n == 0)
+			break;
+		len += (size_t)n;
+	}
+	r = config_parse(text, len, c, why, sizeof why);
+	if (r < 0)
+		snprintf(err, err_len, "%s: %s", path, why);
+	else
+		snprintf(c->origin, sizeof c->origin, "%s", path);
+out:
+	if (fd >= 0)
+		close(fd);
+	free(text);
+	return r;
+}
+
+/* A file that a variable names must be there; the default one need not. */
+static int
+load_default(struct config *c, char *err, size_t err_len)
+{
+	static const struct {
+		const char *variable, *path;
+	} place[] = { { "CUOBJ_ENV_PATH_JSON", "/etc/cuobj.json" },
+		      { "CUFILE_ENV_PATH_JSON", "/etc/cufile.json" } };
+
+	for (size_t i = 0; i < sizeof place / sizeof *place; i++) {
+		const char *named = getenv(place[i].variable);
+		bool is_named = named && *named;
+		int r = load_file(is_named ? named : place[i].path, c, err, err_len);
+
+		if (is_named || r != -ENOENT)
+			return r;
+	}
+	return 0;
+}
+
+static int
+parse_devices(const char *text, struct config *c, char *err, size_t err_len)
+{
+	c->device_nr = 0;
+	while (*text) {
+		size_t n = strcspn(text, ", ");
+
+		if (n >= sizeof c->device[0] || c->device_nr == CONFIG_DEVICES_MAX) {
+			snprintf(err, err_len, "device list: more than %d entries, or a very long one",
+				 CONFIG_DEVICES_MAX);
+			return -EINVAL;
+		}
+		if (n) {
+			memcpy(c->device[c->device_nr], text, n);
+			c->device[c->device_nr++][n] = 0;
+		}
+		text += n;
+		text += strspn(text, ", ");
+	}
+	if (c->device_nr == 1 && !strcmp(c->device[0], "auto"))
+		c->device_nr = 0;
+	return 0;
+}
+
+int
+config_load(const struct gantry_options *o, struct config *ret_c, char *err, size_t err_len)
+{
+	struct config c = { .dc_key = DEFAULT_DC_KEY };
+	int r = 0;
+
+	if (!o->config_file)
+		r = load_default(&c, err, err_len);
+	else if (*o->config_file)
+		r = load_file(o->config_file, &c, err, err_len);
+	if (r == 0 && o->device && *o->device)
+		r = parse_devices(o->device, &c, err, err_len);
+	if (r == 0 && o->dc_key && *o->dc_key) {
+		r = parse_key(o->dc_key, &c.dc_key);
+		if (r < 0)
+			snprintf(err, err_len, "DC key \"%s\" is not a number", o->dc_key);
+	}
+	if (r == 0)
+		*ret_c = c;
+	return r == -ENOENT ? -EINVAL : r;
+}

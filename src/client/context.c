@@ -1,0 +1,124 @@
+/* A context from opening to closing. */
+#include "client/client_int.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Thread_local char open_error[512];
+
+const char *
+gantry_version(void)
+{
+	return GANTRY_VERSION;
+}
+
+const char *
+gantry_open_error(void)
+{
+	return open_error;
+}
+
+/* A caller built against a smaller struct knows less: the rest stays zero. */
+static struct gantry_options
+copy_options(const struct gantry_options *o)
+{
+	struct gantry_options c = { 0 };
+
+	if (o)
+		memcpy(&c, o, o->size && o->size < sizeof c ? o->size : sizeof c);
+	return c;
+}
+
+static int
+open_ports(struct gantry *g, const struct gantry_options *o)
+{
+	struct config c;
+	int r = config_load(o, &c, open_error, sizeof open_error);
+
+	if (r < 0)
+		return r;
+	if (o->flags & GANTRY_NO_RDMA) {
+		snprintf(g->why_no_rdma, sizeof g->why_no_rdma, "RDMA is switched off");
+		return 0;
+	}
+	r = ports_open(&c, g->port, &g->port_nr, g->why_no_rdma, sizeof g->why_no_rdma);
+	if (r < 0)
+		snprintf(open_error, sizeof open_error, "%s%s%s", g->why_no_rdma,
+			 *c.origin ? ", named in " : "", c.origin);
+	if (g->port_nr)
+		*g->why_no_rdma = 0;
+	return r;
+}
+
+int
+gantry_open(const struct gantry_options *options, struct gantry **ret_g)
+{
+	struct gantry_options o = copy_options(options);
+	struct gantry *g;
+	int r;
+
+	*open_error = 0;
+	if (o.dialect != GANTRY_S3 && o.dialect != GANTRY_SCALITY) {
+		snprintf(open_error, sizeof open_error, "unknown dialect %d", (int)o.dialect);
+		return -EINVAL;
+	}
+	g = calloc(1, sizeof *g);
+	if (!g)
+		return -ENOMEM;
+	pthread_mutex_init(&g->lock, NULL);
+	list_init(&g->regions);
+	list_init(&g->tokens);
+	g->flags = o.flags;
+	g->dialect = o.dialect;
+	g->connect_timeout_ms = o.connect_timeout_ms ? o.connect_timeout_ms : 5000;
+	g->timeout_ms = o.timeout_ms;
+	g->max_callback_bytes = o.max_callback_bytes && o.max_callback_bytes < GANTRY_REGISTER_MAX
+					? o.max_callback_bytes
+					: GANTRY_REGISTER_MAX;
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0) {
+		snprintf(open_error, sizeof open_error, "libcurl does not start");
+		r = -EIO;
+	} else {
+		r = open_ports(g, &o);
+	}
+	if (r < 0) {
+		gantry_close(g);
+		return r;
+	}
+	*ret_g = g;
+	return 0;
+}
+
+void
+gantry_close(struct gantry *g)
+{
+	if (!g)
+		return;
+	regions_close(g);
+	for (int i = 0; i < g->port_nr; i++)
+		port_close(&g->port[i]);
+	handles_close(g);
+	pthread_mutex_destroy(&g->lock);
+	free(g);
+}
+
+int
+gantry_is_connected(const struct gantry *g)
+{
+	return g->port_nr > 0;
+}
+
+const char *
+gantry_rdma_reason(const struct gantry *g)
+{
+	return g->why_no_rdma;
+}
+
+const char *
+gantry_port(const struct gantry *g, int i)
+{
+	return i >= 0 && i < g->port_nr ? g->port[i].name : NULL;
+}

@@ -1,0 +1,266 @@
+/*
+ * libgantry: objects in and out of memory by RDMA, over a plain HTTP request.
+ *
+ * The bytes of an object travel between registered memory of this process and the server's NIC.  The HTTP
+ * request only carries a descriptor ("token") that names the memory, and the reply.  Whatever cannot go by
+ * RDMA (no device, a server that declines, 4 GiB and more) goes in the HTTP body instead, and struct
+ * gantry_result says so and why.
+ *
+ *     struct gantry *g;
+ *     struct gantry_result res;
+ *
+ *     gantry_open(NULL, &g);
+ *     gantry_register(g, buf, len, 0);                       // optional: saves the registration of every
+ * call gantry_put(g, "http://10.0.0.9:9000/bkt/key", buf, len, NULL, &res); gantry_get(g,
+ * "http://10.0.0.9:9000/bkt/key", buf, len, 0, NULL, &res); gantry_close(g);
+ *
+ * Threads: every call may be made from any thread, also at the same time; two calls must not use the same
+ * memory at the same time unless both only read it.  gantry_open() calls curl_global_init(): call it before
+ * threads start, or initialise curl yourself.  gantry_close() must be the last call.
+ *
+ * Errors: functions that can fail return 0 or a negative errno value.  Strings in results are terminated and
+ * cut to fit.  Sizes are bytes, times milliseconds.
+ *
+ * The names follow NVIDIA's cuObjClient where there is an equivalent; each place says which.
+ */
+#ifndef GANTRY_H
+#define GANTRY_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct gantry;
+
+/* The version of this library, "1.2.3". */
+const char *gantry_version(void);
+
+/* ---- a context ------------------------------------------------------------------------- */
+
+enum gantry_dialect {
+	GANTRY_S3 = 0,      /* x-amz-rdma-token, x-amz-rdma-reply */
+	GANTRY_SCALITY = 1, /* x-scal-rdma; any 2xx is success */
+};
+
+enum gantry_open_flags {
+	GANTRY_NO_RDMA = 1 << 0,   /* everything over HTTP */
+	GANTRY_RDMA_ONLY = 1 << 1, /* put and get fail with -EOPNOTSUPP instead of going over HTTP */
+};
+
+/* Zeroed memory is a good default; set size to sizeof. */
+struct gantry_options {
+	size_t size;
+	unsigned flags;
+	enum gantry_dialect dialect;
+	/*
+	 * Local ports, separated by commas: device names ("mlx5_0", "mlx5_0:1" with a port) or addresses
+	 * ("10.0.0.5").  "auto" is every active port that can do DC.  NULL or empty: rdma_dev_addr_list of
+	 * the configuration file, else auto.  With several ports, tokens take turns.
+	 */
+	const char *device;
+	/* DC key, any base with prefix ("0xffeeddcc").  NULL: rdma_dc_key of the configuration file, else
+	 * 0xffeeddcc. */
+	const char *dc_key;
+	/*
+	 * JSON with comments, as cufile.json.  NULL: the file named by CUOBJ_ENV_PATH_JSON, else
+	 * /etc/cuobj.json, else the one named by CUFILE_ENV_PATH_JSON, else /etc/cufile.json, else none.  A
+	 * file named by a variable must be readable.  "" means none.
+	 */
+	const char *config_file;
+	unsigned connect_timeout_ms; /* 0: 5000 */
+	unsigned timeout_ms;         /* for one request; 0: 10 s, and 1 s for every 32 MiB */
+	uint64_t max_callback_bytes; /* for gantry_obj_get() and _put(); 0: GANTRY_REGISTER_MAX */
+};
+
+/* 0; -EINVAL (options, configuration file), -ENODEV (a port that was named is not there), -ENOMEM.
+ * gantry_open_error() says more.  No device at all is no error when none was named: gantry_rdma_reason() says
+ * so then.  options may be NULL. */
+int gantry_open(const struct gantry_options *options, struct gantry **ret_g);
+/* Why the last gantry_open() of this thread failed; "" when it did not. */
+const char *gantry_open_error(void);
+/* Frees what is still registered.  No call may be running.  NULL is fine. */
+void gantry_close(struct gantry *g);
+
+/* 1 when there is a port to use, else 0.  (cuObjClient: isConnected) */
+int gantry_is_connected(const struct gantry *g);
+/* Why gantry_is_connected() is 0; "" when it is 1. */
+const char *gantry_rdma_reason(const struct gantry *g);
+/* Ports in use: text like "mlx5_0:1 10.0.0.5"; NULL beyond the last. */
+const char *gantry_port(const struct gantry *g, int i);
+
+/* ---- memory ---------------------------------------------------------------------------- */
+
+#define GANTRY_REGISTER_MAX 0xffffffffu /* 4 GiB - 1: SIZE of a token has 32 bits */
+
+enum gantry_register_flags {
+	GANTRY_READ_ONLY = 1 << 0, /* for puts only: the memory need not be writable */
+};
+
+/* Numbers of cuObjClient's getMemoryType. */
+enum gantry_memory {
+	GANTRY_MEM_SYSTEM,
+	GANTRY_MEM_MANAGED,
+	GANTRY_MEM_DEVICE,
+	GANTRY_MEM_UNKNOWN,
+	GANTRY_MEM_INVALID
+};
+enum gantry_memory gantry_memory_type(const void *ptr);
+
+/*
+ * Registers [ptr, ptr + size) with every port.  (cuMemObjGetDescriptor)  0; -EFBIG for 4 GiB and more;
+ * -EINVAL; -EEXIST when it overlaps a registration; -ENODEV without RDMA (not fatal: calls go over HTTP); the
+ * driver's errno, e.g. -ENOMEM when memlock is too small.
+ */
+int gantry_register(struct gantry *g, void *ptr, size_t size, unsigned flags);
+/* ptr as given to gantry_register().  Waits for no one: -EBUSY while a call uses the memory, -ENOENT.
+ * (cuMemObjPutDescriptor) */
+int gantry_deregister(struct gantry *g, void *ptr);
+
+/* ---- tokens, for programs that speak HTTP themselves ------------------------------------ */
+
+enum gantry_op { GANTRY_OP_GET = 0, GANTRY_OP_PUT = 1, GANTRY_OP_INVALID = 9999 };
+
+/*
+ * A token for exactly [ptr + offset, ptr + offset + size), which must lie in registered memory.
+ * (cuMemObjGetRDMAToken) *ret_token: 81 characters and a NUL; *ret_len (may be NULL) counts the NUL: 82.  It
+ * is good until gantry_token_put() or gantry_deregister(), not for the length of any callback.  0; -ENOENT
+ * not registered; -ENODEV; -EINVAL; -EFBIG.
+ */
+int gantry_token_get(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
+		     char **ret_token, size_t *ret_len);
+/* Frees the text.  The memory must not be reused while a server may still act on it.  (cuMemObjPutRDMAToken)
+ * 0 or -ENOENT. */
+int gantry_token_put(struct gantry *g, char *token);
+
+/* ---- objects ---------------------------------------------------------------------------- */
+
+enum gantry_path { GANTRY_PATH_NONE = 0, GANTRY_PATH_RDMA = 1, GANTRY_PATH_HTTP = 2 };
+
+struct gantry_result {
+	size_t size;           /* set to sizeof before the call, or 0 (then it is taken for this version's) */
+	enum gantry_path path; /* how the bytes travelled */
+	int status;            /* HTTP status of the last answer; 0: there was none */
+	int reply;             /* x-amz-rdma-reply of the last answer to a token; 0: none */
+	int requests;          /* HTTP requests made */
+	int checksum_verified; /* 1: the server's checksum over the bytes delivered was there and right */
+	uint64_t bytes;        /* moved */
+	uint64_t object_size;  /* of the whole object, when has_object_size */
+	int has_object_size;
+	uint64_t crc64nvme; /* of the bytes moved, when has_crc64nvme (put: when asked for; get: when
+			       verified) */
+	int has_crc64nvme;
+	char etag[136];    /* with its quotes */
+	char reason[160];  /* why not by RDMA: a word of the server (x-gantry-rdma-reason) or a sentence of
+			      ours */
+	char code[64];     /* S3 error code, "NoSuchKey" */
+	char message[256]; /* S3 error message, or what failed on our side */
+	char checksum[16]; /* x-amz-checksum-crc64nvme of the object as the server stated it, base64; ""
+			      without */
+	char last_modified[40];
+};
+
+/* What is special about one request.  Zeroed memory is a good default; set size to sizeof. */
+struct gantry_request {
+	size_t size;
+	int checksum;              /* put: send x-amz-checksum-crc64nvme; head: ask for the stored one */
+	int no_rdma;               /* this one over HTTP */
+	const char *if_match;      /* an ETag with its quotes, or NULL */
+	const char *if_none_match; /* the same, or "*" */
+	const char *content_type;  /* put; NULL: application/octet-stream */
+	unsigned timeout_ms;       /* 0: as the context says */
+};
+
+/*
+ * Stores size bytes as the object.  url: http://host:port/bucket/key (Scality: /key), key percent-encoded as
+ * far as the caller cares; blanks, control characters and bytes above 0x7e are encoded here.
+ *
+ * 0 only if the server vouches for it: HTTP 2xx and, for RDMA, reply 200 or 206 (protocol.md item 116).  A
+ * decline (reply absent or 501) is repeated with the bytes in the body.  A transfer that failed is repeated
+ * once with a new token, then over HTTP. When the call returns, with success or not, no one can reach the
+ * memory any more through a token of this call.
+ *
+ * -ENOENT 404; -EACCES 403; -EEXIST or -ESTALE 412; -ERANGE 416; -EAGAIN 503 after retries; -ENOSPC 507;
+ * -EBADMSG wrong checksum; -ETIMEDOUT; -ECONNREFUSED, -EHOSTUNREACH no connection; -EPIPE the connection
+ * broke; -EPROTO an answer that contradicts itself; -EOPNOTSUPP with GANTRY_RDMA_ONLY; -EINVAL; -EIO any
+ * other error of the server.  res may be NULL.
+ */
+int gantry_put(struct gantry *g, const char *url, const void *ptr, size_t size,
+	       const struct gantry_request *req, struct gantry_result *res);
+
+/*
+ * Fetches up to size bytes of the object from byte offset on into ptr; res->bytes says how many there were
+ * (fewer at the object's end), res->object_size how long the object is.  Bytes of the memory beyond stay as
+ * they were.  An empty object read at 0 gives 0 bytes; an offset at or beyond the end of another one is
+ * -ERANGE.
+ */
+int gantry_get(struct gantry *g, const char *url, void *ptr, size_t size, uint64_t offset,
+	       const struct gantry_request *req, struct gantry_result *res);
+
+/* Size, ETag, last_modified, checksum. */
+int gantry_head(struct gantry *g, const char *url, const struct gantry_request *req,
+		struct gantry_result *res);
+/* Also 0 when the server says 204 for an object that was not there. */
+int gantry_delete(struct gantry *g, const char *url, const struct gantry_request *req,
+		  struct gantry_result *res);
+/* S3: creates the bucket http://host:port/bucket; 0 also when it exists already (409). */
+int gantry_make_bucket(struct gantry *g, const char *url, struct gantry_result *res);
+
+/* base + key with every byte of key encoded that is not unreserved or '/'.  free() it.  NULL: no memory. */
+char *gantry_url_join(const char *base, const char *key);
+
+/* CRC64-NVME over more bytes (crc: 0 for the start), and of A followed by B. */
+uint64_t gantry_crc64nvme(uint64_t crc, const void *data, size_t len);
+uint64_t gantry_crc64nvme_combine(uint64_t crc_a, uint64_t crc_b, uint64_t len_b);
+/* As in x-amz-checksum-crc64nvme: 12 characters and a NUL. */
+void gantry_crc64nvme_text(uint64_t crc, char text[13]);
+
+/* ---- the shape of cuObjClient ------------------------------------------------------------ */
+
+#define GANTRY_PROTOCOL_RDMA_DC_V1 1001
+
+/* Handed to the callbacks. */
+struct gantry_io_info {
+	int version;       /* 1 */
+	size_t descr_len;  /* counts the NUL: 82 */
+	const char *descr; /* the token; good until the registration ends */
+};
+
+/*
+ * The program's own control plane.  Each callback tells the server about the token and waits for its answer,
+ * and returns how many bytes moved, or -1 to abort.  handle: see gantry_handle_ctx().  offset: in the object.
+ */
+struct gantry_ops {
+	ssize_t (*get)(const void *handle, char *ptr, size_t size, off_t offset,
+		       const struct gantry_io_info *info);
+	ssize_t (*put)(const void *handle, const char *ptr, size_t size, off_t offset,
+		       const struct gantry_io_info *info);
+};
+
+/* For a context of gantry_open().  ops is copied.  -EPROTONOSUPPORT for another protocol than 1001. */
+int gantry_set_ops(struct gantry *g, const struct gantry_ops *ops, int protocol);
+/* The ctx that was given to gantry_obj_get() or _put().  (getCtx) */
+void *gantry_handle_ctx(const void *handle);
+/* The largest piece a callback will see.  (cuMemObjGetMaxRequestCallbackSize)  ptr: registered memory, else
+ * -ENOENT. */
+ssize_t gantry_max_callback_size(struct gantry *g, const void *ptr);
+
+/*
+ * Moves [ptr + buf_offset, + size) from or to byte obj_offset of the object, by calling the callback as often
+ * as needed with advancing offsets.  ptr must be registered.  Bytes moved (short when a callback moved
+ * fewer), or a negative errno: -ECANCELED when a callback returned -1 and nothing had moved.  (cuObjGet,
+ * cuObjPut)
+ */
+ssize_t gantry_obj_get(struct gantry *g, void *ctx, void *ptr, size_t size, off_t obj_offset,
+		       off_t buf_offset);
+ssize_t gantry_obj_put(struct gantry *g, void *ctx, void *ptr, size_t size, off_t obj_offset,
+		       off_t buf_offset);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,274 @@
+/*
+ * One HTTP exchange over libcurl.  A handle keeps its connections and is used by one call at a time; idle
+ * ones wait in the context, last used first, so that a single thread stays on one connection.
+ */
+#include "client/client_int.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct handle {
+	struct handle *next;
+	CURL *curl;
+	/* The exchange that runs. */
+	const struct exchange *x;
+	struct reply *r;
+	uint64_t sent;
+};
+
+struct handle *
+handle_get(struct gantry *g)
+{
+	pthread_mutex_lock(&g->lock);
+	struct handle *h = g->free_handles;
+
+	if (h)
+		g->free_handles = h->next;
+	pthread_mutex_unlock(&g->lock);
+	if (h)
+		return h;
+	h = calloc(1, sizeof *h);
+	if (!h)
+		return NULL;
+	h->curl = curl_easy_init();
+	if (!h->curl) {
+		free(h);
+		return NULL;
+	}
+	return h;
+}
+
+void
+handle_put(struct gantry *g, struct handle *h)
+{
+	pthread_mutex_lock(&g->lock);
+	h->next = g->free_handles;
+	g->free_handles = h;
+	pthread_mutex_unlock(&g->lock);
+}
+
+void
+handles_close(struct gantry *g)
+{
+	while (g->free_handles) {
+		struct handle *h = g->free_handles;
+
+		g->free_handles = h->next;
+		curl_easy_cleanup(h->curl);
+		free(h);
+	}
+}
+
+/* ---- curl's callbacks -------------------------------------------------------------------- */
+
+static size_t
+on_header(char *line, size_t size, size_t n, void *cookie)
+{
+	struct handle *h = cookie;
+
+	/* A status line begins a new answer (after 100 Continue): what came before does not count. */
+	if (n >= 5 && !memcmp(line, "HTTP/", 5))
+		reply_init(h->r);
+	else
+		reply_header(h->r, line, n);
+	return size * n;
+}
+
+static size_t
+on_body(char *bytes, size_t size, size_t n, void *cookie)
+{
+	struct handle *h = cookie;
+	struct reply *r = h->r;
+	long status = 0;
+
+	curl_easy_getinfo(h->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (status < 200 || status > 299 || !h->x->buffer) {
+		size_t room = sizeof r->error - r->error_len, take = n < room ? n : room;
+
+		memcpy(r->error + r->error_len, bytes, take);
+		r->error_len += take;
+		r->body_bytes += n;
+		return n;
+	}
+	if (n > h->x->size - r->body_bytes) {
+		n = (size_t)(h->x->size - r->body_bytes);
+		memcpy((char *)h->x->buffer + r->body_bytes, bytes, n);
+		r->body_bytes += n;
+		r->body_overflow = true;
+		return 0; /* ends the exchange */
+	}
+	memcpy((char *)h->x->buffer + r->body_bytes, bytes, n);
+	r->body_bytes += n;
+	return n;
+}
+
+static size_t
+on_read(char *out, size_t size, size_t n, void *cookie)
+{
+	struct handle *h = cookie;
+	uint64_t left = h->x->size - h->sent;
+	size_t take = left < n * size ? (size_t)left : n * size;
+
+	memcpy(out, (const char *)h->x->body + h->sent, take);
+	h->sent += take;
+	return take;
+}
+
+/* curl rewinds a body when a kept connection turns out to be dead. */
+static int
+on_seek(void *cookie, curl_off_t offset, int origin)
+{
+	struct handle *h = cookie;
+
+	if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > h->x->size)
+		return CURL_SEEKFUNC_FAIL;
+	h->sent = (uint64_t)offset;
+	return CURL_SEEKFUNC_OK;
+}
+
+/* ---- one exchange -------------------------------------------------------------------------- */
+
+static struct curl_slist *
+add_header(struct curl_slist *list, const char *name, const char *value)
+{
+	char line[512];
+
+	/* The value may be a program's: it must not bring headers of its own. */
+	snprintf(line, sizeof line, "%s: %.400s", name, value);
+	line[strcspn(line, "\r\n")] = 0;
+	return curl_slist_append(list, line);
+}
+
+static struct curl_slist *
+headers(const struct exchange *x)
+{
+	/* No "Expect: 100-continue": a refusal comes early anyway, and a token's PUT has no body. */
+	struct curl_slist *l = curl_slist_append(NULL, "Expect:");
+
+	if (x->token)
+		l = add_header(l, x->dialect == GANTRY_SCALITY ? "x-scal-rdma" : "x-amz-rdma-token",
+			       x->token);
+	if (x->checksum)
+		l = add_header(l, "x-amz-checksum-crc64nvme", x->checksum);
+	if (x->want_checksum)
+		l = add_header(l, "x-amz-checksum-mode", "ENABLED");
+	if (x->if_match)
+		l = add_header(l, "if-match", x->if_match);
+	if (x->if_none_match)
+		l = add_header(l, "if-none-match", x->if_none_match);
+	if (x->method == METHOD_PUT)
+		l = add_header(l, "content-type",
+			       x->content_type ? x->content_type : "application/octet-stream");
+	return l;
+}
+
+static void
+set_method(CURL *c, struct handle *h, const struct exchange *x)
+{
+	switch (x->method) {
+	case METHOD_PUT:
+		/* With a token the body is empty, and Content-Length: 0 says so. */
+		curl_easy_setopt(c, CURLOPT_UPLOAD, 1L);
+		curl_easy_setopt(c, CURLOPT_INFILESIZE_LARGE, (curl_off_t)(x->body ? x->size : 0));
+		curl_easy_setopt(c, CURLOPT_READFUNCTION, on_read);
+		curl_easy_setopt(c, CURLOPT_READDATA, h);
+		curl_easy_setopt(c, CURLOPT_SEEKFUNCTION, on_seek);
+		curl_easy_setopt(c, CURLOPT_SEEKDATA, h);
+		break;
+	case METHOD_GET:
+		curl_easy_setopt(c, CURLOPT_HTTPGET, 1L);
+		break;
+	case METHOD_HEAD:
+		curl_easy_setopt(c, CURLOPT_NOBODY, 1L);
+		break;
+	case METHOD_DELETE:
+		curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, "DELETE");
+		break;
+	}
+}
+
+static int
+curl_errno(CURLcode code)
+{
+	switch (code) {
+	case CURLE_OK:
+		return 0;
+	case CURLE_OPERATION_TIMEDOUT:
+		return -ETIMEDOUT;
+	case CURLE_COULDNT_CONNECT:
+		return -ECONNREFUSED;
+	case CURLE_COULDNT_RESOLVE_HOST:
+	case CURLE_COULDNT_RESOLVE_PROXY:
+		return -EHOSTUNREACH;
+	case CURLE_OUT_OF_MEMORY:
+		return -ENOMEM;
+	case CURLE_URL_MALFORMAT:
+	case CURLE_UNSUPPORTED_PROTOCOL:
+		return -EINVAL;
+	case CURLE_GOT_NOTHING:
+	case CURLE_SEND_ERROR:
+	case CURLE_RECV_ERROR:
+	case CURLE_PARTIAL_FILE:
+		return -EPIPE;
+	default:
+		return -EIO;
+	}
+}
+
+int
+http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char *why, size_t why_len)
+{
+	CURL *c = h->curl;
+	struct curl_slist *list = headers(x);
+	char error[CURL_ERROR_SIZE] = "", range[64];
+	long status = 0;
+
+	reply_init(r);
+	h->x = x;
+	h->r = r;
+	h->sent = 0;
+	curl_easy_reset(c); /* keeps the connections */
+	curl_easy_setopt(c, CURLOPT_URL, x->url);
+	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	curl_easy_setopt(c, CURLOPT_PATH_AS_IS, 1L);
+	curl_easy_setopt(c, CURLOPT_PROXY,
+			 ""); /* a proxy would speak from another address than our memory's */
+	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(c, CURLOPT_TCP_NODELAY, 1L);
+	curl_easy_setopt(c, CURLOPT_USERAGENT, "libgantry/" GANTRY_VERSION);
+	curl_easy_setopt(c, CURLOPT_HTTPHEADER, list);
+	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, error);
+	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)x->connect_timeout_ms);
+	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)x->timeout_ms);
+	curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(c, CURLOPT_HEADERDATA, h);
+	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(c, CURLOPT_WRITEDATA, h);
+	curl_easy_setopt(c, CURLOPT_BUFFERSIZE, 262144L);
+	curl_easy_setopt(c, CURLOPT_UPLOAD_BUFFERSIZE, 262144L);
+	if (x->has_range) {
+		snprintf(range, sizeof range, "%llu-%llu", (unsigned long long)x->range_first,
+			 (unsigned long long)x->range_last);
+		curl_easy_setopt(c, CURLOPT_RANGE, range);
+	}
+	set_method(c, h, x);
+
+	CURLcode code = curl_easy_perform(c);
+	int e = curl_errno(code);
+
+	curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &status);
+	r->status = (int)status;
+	curl_slist_free_all(list);
+	h->x = NULL;
+	h->r = NULL;
+	/* Too long a body is the caller's to judge: the answer itself is there. */
+	if (code == CURLE_WRITE_ERROR && r->body_overflow)
+		e = 0;
+	if (e < 0)
+		snprintf(why, why_len, "%s", *error ? error : curl_easy_strerror(code));
+	return e;
+}

@@ -1,0 +1,522 @@
+/*
+ * put, get, head, delete: attempts by RDMA, then over HTTP, and an honest account of it.  Runs on the
+ * caller's thread.
+ *
+ *     token -> answer -> done
+ *               |  |  +-> failed: once more with a new token, then HTTP
+ *               |  +----> declined: HTTP
+ *               +-------> 503: again, a little later
+ *
+ * Whatever the outcome, when a call returns its window is closed: the server has vouched that nothing is
+ * under way, or the DC target is gone (protocol.md 6, last paragraph).
+ */
+#include "client/client_int.h"
+
+#include "base/base64.h"
+#include "base/crc64.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define RDMA_TRIES 2
+#define BUSY_TRIES 4
+
+struct call {
+	struct gantry *g;
+	struct gantry_request req;
+	struct gantry_result *res;
+	struct handle *h;
+	char *url;
+	char *ptr;
+	uint64_t size, offset;
+	char checksum[16]; /* put: of the bytes, when asked for */
+	struct reply r;    /* the last answer */
+};
+
+/* ---- beginning and end of a call ------------------------------------------------------------ */
+
+static void
+say(struct call *c, const char *why)
+{
+	snprintf(c->res->message, sizeof c->res->message, "%s", why);
+}
+
+static void
+reason(struct call *c, const char *why)
+{
+	/* The server's own word is more precise than our reading of its answer. */
+	snprintf(c->res->reason, sizeof c->res->reason, "%s", *c->r.reason ? c->r.reason : why);
+}
+
+static int
+call_begin(struct call *c, struct gantry *g, const char *url, const struct gantry_request *req,
+	   struct gantry_result *res, struct gantry_result *own)
+{
+	size_t size = res && res->size ? res->size : sizeof *res;
+
+	*c = (struct call){ .g = g };
+	*own = (struct gantry_result){ .size = size };
+	/* A caller with a smaller struct gets as much as fits, at the end. */
+	c->res = own;
+	if (req)
+		memcpy(&c->req, req, req->size && req->size < sizeof c->req ? req->size : sizeof c->req);
+	if (!url || !*url) {
+		say(c, "no URL");
+		return -EINVAL;
+	}
+	c->url = url_clean(url);
+	c->h = c->url ? handle_get(g) : NULL;
+	return c->h ? 0 : -ENOMEM;
+}
+
+static void
+copy_text(char *out, size_t cap, const char *text)
+{
+	snprintf(out, cap, "%s", text);
+}
+
+static int
+call_end(struct call *c, int e, struct gantry_result *res)
+{
+	struct gantry_result *own = c->res;
+
+	copy_text(own->etag, sizeof own->etag, c->r.etag);
+	copy_text(own->checksum, sizeof own->checksum, c->r.stored_checksum);
+	copy_text(own->last_modified, sizeof own->last_modified, c->r.last_modified);
+	if (e < 0) {
+		own->path = GANTRY_PATH_NONE;
+		own->bytes = 0;
+		reply_xml(&c->r, "Code", own->code, sizeof own->code);
+		if (c->r.status >= 300)
+			reply_xml(&c->r, "Message", own->message, sizeof own->message);
+		if (!*own->message && c->r.status)
+			snprintf(own->message, sizeof own->message, "the server answered %d", c->r.status);
+		if (!*own->message)
+			say(c, strerror(-e));
+	}
+	if (c->h)
+		handle_put(c->g, c->h);
+	free(c->url);
+	if (res)
+		memcpy(res, own, own->size < sizeof *own ? own->size : sizeof *own);
+	return e;
+}
+
+static void
+nap(unsigned ms)
+{
+	struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 };
+
+	nanosleep(&ts, NULL);
+}
+
+static struct exchange
+exchange_for(const struct call *c, enum method method)
+{
+	uint64_t bytes = method == METHOD_PUT || method == METHOD_GET ? c->size : 0;
+	uint64_t ms = c->req.timeout_ms ? c->req.timeout_ms : c->g->timeout_ms;
+
+	if (!ms)
+		ms = 10000 + bytes / (32u << 20) * 1000;
+	return (struct exchange){ .method = method,
+				  .url = c->url,
+				  .dialect = c->g->dialect,
+				  .if_match = c->req.if_match,
+				  .if_none_match = c->req.if_none_match,
+				  .content_type = c->req.content_type,
+				  .size = bytes,
+				  .connect_timeout_ms = c->g->connect_timeout_ms,
+				  .timeout_ms = ms > INT32_MAX ? INT32_MAX : (unsigned)ms };
+}
+
+/* Sends it, again while the server says 503.  0 with an answer in c->r, or -errno. */
+static int
+run(struct call *c, const struct exchange *x)
+{
+	int e = http_exchange(c->h, x, &c->r, c->res->message, sizeof c->res->message);
+
+	c->res->requests++;
+	c->res->status = c->r.status;
+	if (x->token)
+		c->res->reply = c->r.has_reply ? c->r.code : 0;
+	return e;
+}
+
+static void
+back_off(const struct call *c, int turn)
+{
+	nap(c->r.retry_after_s ? c->r.retry_after_s * 1000 : 50u << (2 * turn));
+}
+
+/* The same for requests without a token. */
+static int
+run_plain(struct call *c, const struct exchange *x)
+{
+	for (int turn = 0;; turn++) {
+		int e = run(c, x);
+
+		if (e < 0 || judge_plain(&c->r) != VERDICT_BUSY || turn + 1 == BUSY_TRIES)
+			return e;
+		back_off(c, turn);
+	}
+}
+
+/* ---- by RDMA ------------------------------------------------------------------------------------ */
+
+/* Why not even to try; NULL: try. */
+static const char *
+why_not_rdma(const struct call *c)
+{
+	if (c->req.no_rdma)
+		return "RDMA was not asked for";
+	if (!c->g->port_nr)
+		return c->g->why_no_rdma;
+	if (c->size == 0)
+		return "an empty object";
+	if (c->size > GANTRY_REGISTER_MAX)
+		return "4 GiB and more do not fit a token";
+	return NULL;
+}
+
+/* The checksum that goes with a GET (transports.md 6.3).  False: it is there and wrong. */
+static bool
+verify(struct call *c, uint64_t bytes)
+{
+	static const char name[] = "CRC64NVME ";
+	unsigned char want[8];
+	size_t n;
+	uint64_t value = 0;
+
+	if (strncmp(c->r.checksum, name, sizeof name - 1) != 0)
+		return true;
+	const char *text = c->r.checksum + sizeof name - 1;
+
+	if (base64_decode(text, strlen(text), want, sizeof want, &n) < 0 || n != sizeof want)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		value = value << 8 | want[i];
+	c->res->crc64nvme = crc64_nvme(0, c->ptr, bytes);
+	c->res->has_crc64nvme = 1;
+	c->res->checksum_verified = c->res->crc64nvme == value;
+	return c->res->checksum_verified;
+}
+
+static enum verdict
+judge(struct call *c, bool is_put, const char **ret_why)
+{
+	uint64_t bytes = c->size;
+	enum verdict v = is_put ? judge_put(&c->r, c->g->dialect, c->size, ret_why)
+				: judge_get(&c->r, c->g->dialect, c->offset, c->size, &bytes, ret_why);
+
+	if (v == VERDICT_RDMA && !is_put && !verify(c, bytes)) {
+		*ret_why = "the bytes that came do not match the server's checksum";
+		v = VERDICT_FAILED;
+	}
+	if (v == VERDICT_RDMA || v == VERDICT_BODY) {
+		c->res->path = v == VERDICT_RDMA ? GANTRY_PATH_RDMA : GANTRY_PATH_HTTP;
+		c->res->bytes = bytes;
+	}
+	return v;
+}
+
+/* Can nothing be under way any more, by the server's own word? */
+static bool
+vouched(const struct call *c, enum verdict v)
+{
+	if (v == VERDICT_DECLINED)
+		return !c->r.has_reply || c->r.code == 501;
+	return v != VERDICT_FAILED;
+}
+
+/* One request with a token of its own.  0 with a verdict, or -errno. */
+static int
+tokened(struct call *c, bool is_put, enum verdict *ret_v)
+{
+	struct exchange x = exchange_for(c, is_put ? METHOD_PUT : METHOD_GET);
+	struct window w;
+	char why[160] = "";
+	const char *sentence = why;
+	int e = window_open(c->g, c->ptr, c->size, is_put, &w, why, sizeof why), closed;
+
+	if (e < 0) {
+		/* Memory that cannot be registered goes over HTTP. */
+		c->r = (struct reply){ 0 };
+		reason(c, why);
+		*ret_v = VERDICT_DECLINED;
+		return 0;
+	}
+	x.token = w.token;
+	if (is_put) {
+		x.checksum = *c->checksum ? c->checksum : NULL;
+	} else {
+		x.buffer = c->ptr; /* a decline may bring the bytes in the body */
+		x.has_range = true;
+		x.range_first = c->offset;
+		x.range_last = c->offset + c->size - 1;
+	}
+	e = run(c, &x);
+	*ret_v = e < 0 ? VERDICT_ERROR : judge(c, is_put, &sentence);
+	closed = window_close(&w, e == 0 && vouched(c, *ret_v));
+	if (closed < 0) {
+		say(c, "the memory could not be taken back from the NIC: do not reuse it");
+		return closed;
+	}
+	if (e == 0)
+		reason(c, sentence);
+	return e;
+}
+
+/* 0 done, 1 do it over HTTP, or -errno. */
+static int
+by_rdma(struct call *c, bool is_put)
+{
+	enum verdict v = VERDICT_FAILED;
+
+	for (int tries = 0, busy = 0; tries < RDMA_TRIES;) {
+		int e = tokened(c, is_put, &v);
+
+		if (e < 0)
+			return e;
+		switch (v) {
+		case VERDICT_RDMA:
+			*c->res->reason = 0;
+			return 0;
+		case VERDICT_BODY:
+			return 0;
+		case VERDICT_DECLINED:
+			return 1;
+		case VERDICT_BUSY:
+			if (++busy == BUSY_TRIES)
+				return status_errno(&c->r);
+			back_off(c, busy - 1);
+			break;
+		case VERDICT_FAILED:
+			tries++;
+			break;
+		default:
+			return status_errno(&c->r);
+		}
+	}
+	return 1;
+}
+
+/* ---- objects -------------------------------------------------------------------------------------- */
+
+static int
+put_http(struct call *c)
+{
+	struct exchange x = exchange_for(c, METHOD_PUT);
+
+	x.body = c->ptr ? c->ptr : "";
+	x.checksum = *c->checksum ? c->checksum : NULL;
+	int e = run_plain(c, &x);
+
+	if (e == 0 && judge_plain(&c->r) != VERDICT_BODY)
+		e = status_errno(&c->r);
+	if (e == 0) {
+		c->res->path = GANTRY_PATH_HTTP;
+		c->res->bytes = c->size;
+	}
+	return e;
+}
+
+/* Tries RDMA where it can be tried.  0 done, 1 over HTTP now, -errno. */
+static int
+prefer_rdma(struct call *c, bool is_put)
+{
+	const char *why = why_not_rdma(c);
+	int e = 1;
+
+	if (why)
+		reason(c, why);
+	else
+		e = by_rdma(c, is_put);
+	if ((c->g->flags & GANTRY_RDMA_ONLY) && (e == 1 || (e == 0 && c->res->path == GANTRY_PATH_HTTP)) &&
+	    c->size) {
+		snprintf(c->res->message, sizeof c->res->message, "not by RDMA: %s", c->res->reason);
+		c->r.status = 0; /* the message is ours, not the server's */
+		e = -EOPNOTSUPP;
+	}
+	return e;
+}
+
+int
+gantry_put(struct gantry *g, const char *url, const void *ptr, size_t size, const struct gantry_request *req,
+	   struct gantry_result *res)
+{
+	struct gantry_result own;
+	struct call c;
+	int e = call_begin(&c, g, url, req, res, &own);
+
+	if (e == 0 && size && !ptr) {
+		say(&c, "no memory given");
+		e = -EINVAL;
+	}
+	if (e == 0) {
+		c.ptr = (char *)(uintptr_t)ptr;
+		c.size = size;
+		if (c.req.checksum) {
+			own.crc64nvme = crc64_nvme(0, ptr, size);
+			own.has_crc64nvme = 1;
+			gantry_crc64nvme_text(own.crc64nvme, c.checksum);
+		}
+		e = prefer_rdma(&c, true);
+		if (e == 1)
+			e = put_http(&c);
+	}
+	if (e == 0) {
+		own.object_size = size;
+		own.has_object_size = 1;
+	}
+	return call_end(&c, e, res);
+}
+
+/* 416: an empty object is nothing wrong when it is read from its beginning. */
+static int
+at_the_end(struct call *c)
+{
+	char text[32];
+
+	if (!c->r.has_total) {
+		reply_xml(&c->r, "ActualObjectSize", text, sizeof text);
+		c->r.has_total = *text != 0;
+		c->r.range_total = strtoull(text, NULL, 10);
+	}
+	if (c->offset != 0 || (c->r.has_total && c->r.range_total != 0))
+		return -ERANGE;
+	c->r.has_total = true;
+	c->r.range_total = 0;
+	c->res->path = GANTRY_PATH_NONE;
+	c->res->bytes = 0;
+	snprintf(c->res->reason, sizeof c->res->reason, "an empty object");
+	return 0;
+}
+
+static int
+get_http(struct call *c)
+{
+	struct exchange x = exchange_for(c, METHOD_GET);
+
+	x.buffer = c->ptr;
+	x.has_range = true;
+	x.range_first = c->offset;
+	x.range_last = c->offset + c->size - 1;
+	x.want_checksum = c->req.checksum;
+	int e = run_plain(c, &x);
+
+	if (e < 0)
+		return e;
+	if (judge_plain(&c->r) != VERDICT_BODY)
+		return status_errno(&c->r);
+	/* A server that ignores the range sends the object from its beginning. */
+	if (c->r.has_range ? c->r.range_first != c->offset : c->offset != 0) {
+		say(c, "the server sent another range");
+		return -EPROTO;
+	}
+	c->res->path = GANTRY_PATH_HTTP;
+	c->res->bytes = c->r.body_bytes;
+	return 0;
+}
+
+static void
+learn_object_size(struct call *c)
+{
+	if (c->r.has_total) {
+		c->res->object_size = c->r.range_total;
+		c->res->has_object_size = 1;
+	} else if (c->r.status == 200 && c->offset == 0 && c->r.has_content_length &&
+		   c->res->path == GANTRY_PATH_HTTP) {
+		c->res->object_size = c->r.content_length;
+		c->res->has_object_size = 1;
+	} else if (c->r.status == 200 && c->offset == 0 && c->res->path == GANTRY_PATH_RDMA) {
+		c->res->object_size = c->res->bytes; /* reply 200: the whole object */
+		c->res->has_object_size = 1;
+	}
+}
+
+int
+gantry_get(struct gantry *g, const char *url, void *ptr, size_t size, uint64_t offset,
+	   const struct gantry_request *req, struct gantry_result *res)
+{
+	struct gantry_result own;
+	struct call c;
+	int e = call_begin(&c, g, url, req, res, &own);
+
+	if (e == 0 && (!ptr || !size || offset + size < offset)) {
+		say(&c, "no memory given, or a range beyond 2^64");
+		e = -EINVAL;
+	}
+	if (e == 0) {
+		c.ptr = ptr;
+		c.size = size;
+		c.offset = offset;
+		e = prefer_rdma(&c, false);
+		if (e == 1)
+			e = get_http(&c);
+		if (e == -ERANGE && c.r.status == 416)
+			e = at_the_end(&c);
+	}
+	if (e == 0)
+		learn_object_size(&c);
+	return call_end(&c, e, res);
+}
+
+int
+gantry_head(struct gantry *g, const char *url, const struct gantry_request *req, struct gantry_result *res)
+{
+	struct gantry_result own;
+	struct call c;
+	int e = call_begin(&c, g, url, req, res, &own);
+
+	if (e == 0) {
+		struct exchange x = exchange_for(&c, METHOD_HEAD);
+
+		x.want_checksum = c.req.checksum;
+		e = run_plain(&c, &x);
+		if (e == 0 && judge_plain(&c.r) != VERDICT_BODY)
+			e = status_errno(&c.r);
+	}
+	if (e == 0 && c.r.has_content_length) {
+		own.object_size = c.r.content_length;
+		own.has_object_size = 1;
+	}
+	return call_end(&c, e, res);
+}
+
+int
+gantry_delete(struct gantry *g, const char *url, const struct gantry_request *req, struct gantry_result *res)
+{
+	struct gantry_result own;
+	struct call c;
+	int e = call_begin(&c, g, url, req, res, &own);
+
+	if (e == 0) {
+		struct exchange x = exchange_for(&c, METHOD_DELETE);
+
+		e = run_plain(&c, &x);
+		if (e == 0 && judge_plain(&c.r) != VERDICT_BODY)
+			e = status_errno(&c.r);
+	}
+	return call_end(&c, e, res);
+}
+
+int
+gantry_make_bucket(struct gantry *g, const char *url, struct gantry_result *res)
+{
+	struct gantry_result own;
+	struct call c;
+	int e = call_begin(&c, g, url, NULL, res, &own);
+
+	if (e == 0) {
+		struct exchange x = exchange_for(&c, METHOD_PUT);
+
+		x.body = "";
+		e = run_plain(&c, &x);
+		if (e == 0 && judge_plain(&c.r) != VERDICT_BODY && c.r.status != 409)
+			e = status_errno(&c.r);
+	}
+	return call_end(&c, e, res);
+}
