@@ -103,9 +103,9 @@ pin_add(struct pin_table *t, struct pin *pin, uint64_t id)
 	uint64_t chain = chain_of(t, id);
 	struct stripe *s = stripe_of(t, chain);
 
+	pthread_mutex_lock(&s->lock);
 	check(!pin->link);
 	pin->id = id;
-	pthread_mutex_lock(&s->lock);
 	pin->next = t->chain[chain];
 	pin->link = &t->chain[chain];
 	if (pin->next)
@@ -137,14 +137,15 @@ void
 pin_drop(struct pin_table *t, struct pin *pin)
 {
 	struct pin_wait *ready = NULL;
-	uint64_t chain;
-	struct stripe *s;
+	uint64_t chain = chain_of(t, pin->id);
+	struct stripe *s = stripe_of(t, chain);
 
-	if (!pin->link)
-		return;
-	chain = chain_of(t, pin->id);
-	s = stripe_of(t, chain);
+	/* Only under the lock: neighbours in the chain write our link. */
 	pthread_mutex_lock(&s->lock);
+	if (!pin->link) {
+		pthread_mutex_unlock(&s->lock);
+		return;
+	}
 	*pin->link = pin->next;
 	if (pin->next)
 		pin->next->link = pin->link;
