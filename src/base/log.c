@@ -26,7 +26,8 @@ static enum log_format current_format = LOG_PLAIN;
 static const char *const level_name[LOG_LEVEL_NR] = { "error", "warning", "notice", "info", "debug" };
 static const int level_syslog[LOG_LEVEL_NR] = { 3, 4, 5, 6, 7 };
 
-/* systemd names the stream that stderr is connected to; equal device and inode mean nobody redirected it since. */
+/* systemd names the stream that stderr is connected to; equal device and inode mean nobody redirected it
+ * since. */
 static bool
 stderr_is_journal(void)
 {
@@ -34,8 +35,8 @@ stderr_is_journal(void)
 	unsigned long long dev, ino;
 	struct stat st;
 
-	return s && sscanf(s, "%llu:%llu", &dev, &ino) == 2 && fstat(STDERR_FILENO, &st) == 0 && st.st_dev == dev &&
-	       st.st_ino == ino;
+	return s && sscanf(s, "%llu:%llu", &dev, &ino) == 2 && fstat(STDERR_FILENO, &st) == 0 &&
+	       st.st_dev == dev && st.st_ino == ino;
 }
 
 void
@@ -120,8 +121,10 @@ format_line(char *out, size_t cap, enum log_level level, const char *module, con
 	strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
 	if (current_format == LOG_JSON) {
 		json_escape(esc, sizeof esc, text);
-		n = snprintf(out, cap, "{\"time\":\"%s.%06uZ\",\"level\":\"%s\",\"module\":\"%s\",\"message\":\"%s\"}\n", when,
-			     (unsigned)(now % NS_PER_S / 1000), level_name[level], module, esc);
+		n = snprintf(
+			out, cap,
+			"{\"time\":\"%s.%06uZ\",\"level\":\"%s\",\"module\":\"%s\",\"message\":\"%s\"}\n",
+			when, (unsigned)(now % NS_PER_S / 1000), level_name[level], module, esc);
 	} else {
 		n = snprintf(out, cap, "%s.%06uZ %s %s: %s\n", when, (unsigned)(now % NS_PER_S / 1000),
 			     level_name[level], module, text);
@@ -131,6 +134,29 @@ format_line(char *out, size_t cap, enum log_level level, const char *module, con
 		out[n - 1] = '\n';
 	}
 	return (size_t)n;
+}
+
+/* Length of the UTF-8 sequence at p, 0 if it is none that may appear in a log line. */
+static int
+utf8_len(const unsigned char *p)
+{
+	int n = p[0] < 0x80                   ? 1
+		: p[0] >= 0xc2 && p[0] < 0xe0 ? 2
+		: p[0] >= 0xe0 && p[0] < 0xf0 ? 3
+		: p[0] >= 0xf0 && p[0] < 0xf5 ? 4
+					      : 0;
+
+	if (n == 1)
+		return p[0] >= 0x20 && p[0] != 0x7f;
+	for (int i = 1; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	}
+	/* overlong forms, surrogates, beyond U+10FFFF; C1 control characters */
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] >= 0xa0) ||
+	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] >= 0x90) || (p[0] == 0xc2 && p[1] < 0xa0))
+		return 0;
+	return n;
 }
 
 void
@@ -143,13 +169,18 @@ log_write(enum log_level level, const char *module, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	/* A line is a line: what a client sent must not be able to begin another one. */
-	for (char *p = text; *p; p++) {
-		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+	/* A line is a line: what a client sent must not be able to begin another one, nor make JSON that
+	 * nobody can read. */
+	for (unsigned char *p = (unsigned char *)text; *p;) {
+		int n = utf8_len(p);
+
+		if (!n)
 			*p = '?';
+		p += n ? n : 1;
 	}
 	if (current_format == LOG_JOURNAL) {
-		sd_journal_send("MESSAGE=%s", text, "PRIORITY=%d", level_syslog[level], "GANTRY_MODULE=%s", module, NULL);
+		sd_journal_send("MESSAGE=%s", text, "PRIORITY=%d", level_syslog[level], "GANTRY_MODULE=%s",
+				module, NULL);
 		return;
 	}
 	len = format_line(line, sizeof line, level, module, text);

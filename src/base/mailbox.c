@@ -1,6 +1,7 @@
 /*
- * The queue is Dmitry Vyukov's intrusive multi-producer single-consumer queue: a push is one exchange and one store.
- * Between the two the chain is broken for an instant; the receiver then sees "not yet" and must not sleep.
+ * The queue is Dmitry Vyukov's intrusive multi-producer single-consumer queue: a push is one exchange and one
+ * store. Between the two the chain is broken for an instant; the receiver then sees "not yet" and must not
+ * sleep.
  */
 #include "base/mailbox.h"
 
@@ -40,7 +41,8 @@ push(struct mailbox *mb, struct msg *m)
 	struct msg *prev;
 
 	atomic_store_explicit(&m->next, NULL, memory_order_relaxed);
-	/* seq_cst: must be ordered against the load of `asleep` below, as mailbox_sleep() orders the other way round. */
+	/* seq_cst: must be ordered against the load of `asleep` below, as mailbox_sleep() orders the other
+	 * way round. */
 	prev = atomic_exchange(&mb->tail, m);
 	atomic_store_explicit(&prev->next, m, memory_order_release);
 }
@@ -89,18 +91,23 @@ pop(struct mailbox *mb)
 int
 mailbox_run(struct mailbox *mb, int max)
 {
-	/* Bounded by what was there at the start: a message that posts another to itself must not pin the loop. */
+	/* Bounded by what was there at the start: a message that posts another to itself must not pin the
+	 * loop.  The anchor as the last one stands for whatever lies before it, which may be nothing. */
 	struct msg *last = atomic_load_explicit(&mb->tail, memory_order_acquire);
+	bool stop = false;
 	int n = 0;
 
-	for (struct msg *m; (!max || n < max) && (m = pop(mb)); n++) {
-		bool stop = m == last;
+	while (!stop && (!max || n < max)) {
+		struct msg *m;
 
-		m->fn(m);
-		if (stop) {
-			n++;
+		if (last == &mb->anchor && mb->head == &mb->anchor)
 			break;
-		}
+		m = pop(mb);
+		if (!m)
+			break;
+		stop = m == last;
+		m->fn(m);
+		n++;
 	}
 	return n;
 }

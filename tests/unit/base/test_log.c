@@ -1,0 +1,162 @@
+/* Log lines: level, formats, what a client may not do with them, and the limit per call site. */
+#define LOG_MODULE "test"
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+static int saved, reader;
+static char text[65536];
+
+/* From here on standard error goes into a pipe. */
+static void
+capture(void)
+{
+	int p[2];
+
+	assert_int_equal(pipe(p), 0);
+	saved = dup(STDERR_FILENO);
+	dup2(p[1], STDERR_FILENO);
+	close(p[1]);
+	reader = p[0];
+}
+
+static void
+release(void)
+{
+	size_t len = 0;
+	ssize_t n;
+
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	while ((n = read(reader, text + len, sizeof text - 1 - len)) > 0)
+		len += (size_t)n;
+	text[len] = 0;
+	close(reader);
+}
+
+static int
+lines(void)
+{
+	int n = 0;
+
+	for (const char *p = text; (p = strchr(p, '\n')); p++)
+		n++;
+	return n;
+}
+
+static uint64_t now = 1700000000123456789ull;
+
+static void
+test_plain(void **state)
+{
+	log_init(LOG_PLAIN, LOG_INFO);
+	capture();
+	log_warn("key %s of %d", "a\nb\x7f\x1b[31m", 7);
+	log_debug("not seen");
+	log_set_level(LOG_DEBUG);
+	log_debug("seen");
+	release();
+	assert_string_equal(text, "2023-11-14T22:13:20.123456Z warning test: key a?b??[31m of 7\n"
+				  "2023-11-14T22:13:20.123456Z debug test: seen\n");
+}
+
+static void
+test_utf8(void **state)
+{
+	log_init(LOG_PLAIN, LOG_INFO);
+	capture();
+	log_info("%s", "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80");
+	log_info("%s", "\xff \xc3( \xc0\xaf \xe0\x80\x80 \xed\xa0\x80 \xf4\x90\x80\x80 \xc2\x85 \xe2\x82");
+	release();
+	assert_non_null(strstr(text, "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80\n"));
+	assert_non_null(strstr(text, ": ? ?( ?? ??? ??? ???? ?? ??\n"));
+}
+
+static void
+test_json(void **state)
+{
+	log_init(LOG_JSON, LOG_INFO);
+	capture();
+	log_error("a \"quoted\" back\\slash");
+	release();
+	assert_string_equal(
+		text, "{\"time\":\"2023-11-14T22:13:20.123456Z\",\"level\":\"error\",\"module\":\"test\","
+		      "\"message\":\"a \\\"quoted\\\" back\\\\slash\"}\n");
+}
+
+/* Too long is cut, and still one line of its format. */
+static void
+test_long(void **state)
+{
+	static char big[5000];
+
+	memset(big, '"', sizeof big - 1);
+	for (int f = LOG_PLAIN; f <= LOG_JSON; f++) {
+		if (f == LOG_JOURNAL)
+			continue;
+		log_init((enum log_format)f, LOG_INFO);
+		capture();
+		log_info("%s", big);
+		release();
+		assert_int_equal(lines(), 1);
+		assert_true(strlen(text) > 1000);
+		if (f == LOG_JSON)
+			assert_string_equal(text + strlen(text) - 5, "\\\"\"}\n");
+	}
+}
+
+static void
+chatter(void)
+{
+	log_limited(LOG_WARN, "again");
+}
+
+static void
+test_limit(void **state)
+{
+	log_init(LOG_PLAIN, LOG_INFO);
+	capture();
+	for (int i = 0; i < 100; i++)
+		chatter();
+	now += NS_PER_S;
+	chatter();
+	chatter();
+	release();
+	assert_int_equal(lines(), 10 + 1 + 2);
+	assert_non_null(strstr(text, "(90 similar lines held back)"));
+}
+
+static void
+test_parse(void **state)
+{
+	enum log_level level = LOG_ERROR;
+	enum log_format format = LOG_AUTO;
+
+	assert_int_equal(log_level_parse("debug", &level), 0);
+	assert_int_equal(level, LOG_DEBUG);
+	assert_int_equal(log_level_parse("loud", &level), -EINVAL);
+	assert_int_equal(log_format_parse("json", &format), 0);
+	assert_int_equal(format, LOG_JSON);
+	assert_int_equal(log_format_parse("", &format), -EINVAL);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_plain), cmocka_unit_test(test_utf8),  cmocka_unit_test(test_json),
+		cmocka_unit_test(test_long),  cmocka_unit_test(test_limit), cmocka_unit_test(test_parse),
+	};
+
+	clock_fake(&now);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
