@@ -31,8 +31,11 @@ int cores_start(const struct core_env *env, struct cores **ret_cores, char *err,
 /* The port listener i really has (port 0 picks a free one). */
 int cores_listen_port(const struct cores *cs, int listener);
 
-/* Refuses new requests (503), lets running ones finish, at most drain_ns; then stops the threads.  Frees. */
+/* Refuses new requests (503), lets running ones finish, at most drain_ns; then stops the threads.  What is marked "any thread"
+ * may be called meanwhile and afterwards, until cores_free(): the admin thread and a second signal look at cores that stop. */
 void cores_stop(struct cores *cs, uint64_t drain_ns);
+/* After cores_stop().  NULL is fine. */
+void cores_free(struct cores *cs);
 /* Second signal: stop waiting.  Any thread. */
 void cores_stop_now(struct cores *cs);
 
