@@ -277,8 +277,8 @@ ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask, struct ibv
 	attr->qp_state = attr->cur_qp_state = qp->state;
 	attr->sq_draining = qp->state == IBV_QPS_SQD && qp->busy;
 	attr->cap = qp->cap;
-	pthread_mutex_unlock(&qp->lock);
 	ibqp->state = attr->qp_state;
+	pthread_mutex_unlock(&qp->lock);
 	*init = (struct ibv_qp_init_attr){
 		.qp_context = ibqp->qp_context,
 		.send_cq = ibqp->send_cq,

@@ -242,9 +242,9 @@ ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	else
 		sn_debug("modify_qp %06x type %d: %d -> %d mask %#x refused", qp->qpn, qp->type, qp->state,
 			 mask & IBV_QP_STATE ? (int)attr->qp_state : -1, (unsigned)mask);
-	pthread_mutex_unlock(&qp->lock);
 	if (r == 0 && mask & IBV_QP_STATE)
 		ibqp->state = to;
+	pthread_mutex_unlock(&qp->lock);
 
 	return r;
 }

@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/bin/bash
 # softnicctl, with-softnic and the fabric file: ports, statistics, version check, removal, one-line errors.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -58,6 +58,26 @@ SOFTNIC_GIDS='10.1.2.3;fd00::7' scripts/with-softnic "$BUILD/softnic-tests/t_loc
 grep -q '^mlx5_0 3 ::ffff:10.1.2.3 v2$' "$tmp/gids" || fail "SOFTNIC_GIDS, first device: $(cat "$tmp/gids")"
 grep -q '^mlx5_1 2 fd00::7 v1$' "$tmp/gids" || fail "SOFTNIC_GIDS, second device: $(cat "$tmp/gids")"
 passed "SOFTNIC_GIDS"
+
+# "status milliseconds" of a transfer with a wrong DC key.
+dckey() {
+	"$@" scripts/with-softnic "$BUILD/softnic-tests/t_life" --dckey
+}
+for mode in thread inline; do
+	read -r status ms <<-EOT
+		$(dckey env SOFTNIC_EXEC=$mode SOFTNIC_RETRY_US=300000)
+	EOT
+	case $status:$((ms >= 300 && ms < 3000)) in
+	12:1) ;;
+	*) fail "SOFTNIC_RETRY_US, $mode: $status after $ms ms" ;;
+	esac
+	read -r status ms <<-EOT
+		$(dckey env SOFTNIC_EXEC=$mode SOFTNIC_DCKEY_STATUS=9)
+	EOT
+	[ "$status" = 9 ] || fail "SOFTNIC_DCKEY_STATUS, $mode: $status"
+	[ "$(dckey env SOFTNIC_EXEC=$mode SOFTNIC_ASSIST_US=off SOFTNIC_RETRY_US=0 | cut -d' ' -f1)" = 12 ] || fail "no assist, $mode"
+done
+passed "SOFTNIC_RETRY_US, SOFTNIC_DCKEY_STATUS, SOFTNIC_ASSIST_US"
 
 if BUILD=$tmp/nowhere scripts/with-softnic true 2>"$tmp/err"; then fail "ran without libraries"; fi
 [ "$(grep -c "make softnic" "$tmp/err") $(wc -l <"$tmp/err")" = "1 1" ] || fail "with-softnic: $(cat "$tmp/err")"

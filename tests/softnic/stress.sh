@@ -13,6 +13,7 @@ rc=0
 for mode in thread inline; do
 	echo "== SOFTNIC_EXEC=$mode"
 	SOFTNIC_EXEC=$mode scripts/with-softnic "$BUILD/softnic-tests/t_stress" "${SECS:-3}" || rc=1
+	SOFTNIC_EXEC=$mode scripts/with-softnic "$BUILD/softnic-tests/t_chaos" "${SECS:-2}" || rc=1
 done
 echo "== negative control: protection off"
 SOFTNIC_TEST_NO_HAZARD=1 SOFTNIC_EXEC=inline scripts/with-softnic "$BUILD/softnic-tests/t_stress" 6 expect || rc=1

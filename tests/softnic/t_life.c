@@ -384,6 +384,24 @@ test_own_process(void)
 	sn_close(&second);
 }
 
+/* t_life --dckey: what ctl.sh asks with various settings. */
+static int
+wrong_dc_key(void)
+{
+	struct sn_remote r;
+	uint64_t start;
+
+	sn_remote_start(&r, LEN);
+	r.tok.dc_key++;
+	start = sn_now_ms();
+	int status = go(false, &r.tok, 64);
+
+	printf("%d %d\n", status, (int)(sn_now_ms() - start));
+	sn_remote_stop(&r);
+
+	return 0;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -396,6 +414,8 @@ main(int argc, char **argv)
 	sn_dci_init(&dci, &dev, NULL);
 	if (argc == 3 && strcmp(argv[1], "--writer") == 0)
 		writer(argv[2]);
+	if (argc == 2 && strcmp(argv[1], "--dckey") == 0)
+		return wrong_dc_key();
 	test_several_targets();
 	test_stopped();
 	test_killed();
