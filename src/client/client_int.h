@@ -162,9 +162,9 @@ struct reply {
 	uint64_t bytes; /* x-amz-rdma-bytes-transferred, else x-amz-rdma-bytes */
 	uint64_t content_length;
 	uint64_t range_first, range_last, range_total;
-		/* Content-Range; has_total also for the form bytes */ /* N */
-	uint64_t body_bytes;                                           /* that came */
-	bool body_overflow;                                            /* more came than the buffer holds */
+	/* Content-Range; has_total also for the form bytes */ /* N */
+	uint64_t body_bytes;                                   /* that came */
+	bool body_overflow;                                    /* more came than the buffer holds */
 	unsigned retry_after_s;
 	char etag[136], reason[160], checksum[64] /* x-amz-rdma-checksum */, stored_checksum[16],
 		last_modified[40];

@@ -226,7 +226,7 @@ void gantry_crc64nvme_text(uint64_t crc, char text[13]);
 struct gantry_io_info {
 	int version;       /* 1 */
 	size_t descr_len;  /* counts the NUL: 82 */
-	const char *descr; /* the token; good until the registration ends */
+	const char *descr; /* the token; good until the registration ends or gantry_token_put() */
 };
 
 /*

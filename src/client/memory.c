@@ -18,6 +18,7 @@
 /* A token handed to the program. */
 struct minted {
 	struct list link;
+	const struct region *region; /* goes with it */
 	char text[TOKEN_DC_LEN + 1];
 };
 
@@ -141,6 +142,15 @@ region_free(struct gantry *g, struct region *r)
 
 	pthread_mutex_lock(&g->lock);
 	list_del(&r->link);
+	list_for_each_safe(l, &g->tokens)
+	{
+		struct minted *m = container_of(l, struct minted, link);
+
+		if (m->region == r) {
+			list_del(l);
+			free(m);
+		}
+	}
 	pthread_mutex_unlock(&g->lock);
 	for (int i = 0; i < PORTS_MAX; i++) {
 		int e = r->mr[i] ? ibv_dereg_mr(r->mr[i]) : 0;
@@ -284,6 +294,7 @@ gantry_token_get(struct gantry *g, const void *ptr, size_t size, size_t offset, 
 	}
 	/* The token does not hold the registration: it is good until that ends (item 115), which waits for no
 	 * one. */
+	m->region = r;
 	pthread_mutex_lock(&g->lock);
 	r->users--;
 	list_push_tail(&g->tokens, &m->link);

@@ -54,8 +54,8 @@ one_piece(struct gantry *g, const struct op_handle *h, char *base, size_t size, 
 	info.descr = token;
 	n = op == GANTRY_OP_GET ? g->ops.get(h, ptr, size, obj_offset, &info)
 				: g->ops.put(h, ptr, size, obj_offset, &info);
-	/* The text is not freed here: programs keep the pointer and use it after the callback (item 115).  It
-	 * goes with the context. */
+	/* Not released here: programs keep the pointer and use it after the callback (item 115).  It goes
+	 * with the registration, or when the program releases it. */
 	return n < 0 ? -ECANCELED : n > (ssize_t)size ? -EPROTO : n;
 }
 
