@@ -20,7 +20,8 @@ extern const struct reply_ops http_reply_ops;
 /* reqs: where requests go.  0 or -errno. */
 int http_new(const struct conf *conf, struct ring *ring, struct stats_core *stats, struct http **ret_http);
 void http_set_reqs(struct http *h, struct reqs *rs);
-/* Closes every connection; every request must have been answered or req_gone() before. */
+/* Closes every connection (those left with a reset) and waits, turning the ring, until nothing of ours is in it.  A request
+ * that still belonged to one gets its req_end() here; it may go on draining, so reqs outlives http. */
 void http_free(struct http *h);
 
 /* Takes over an accepted socket of listener number `listener`.  0 or -errno (the socket is closed then). */
@@ -33,5 +34,7 @@ bool http_run(struct http *h);
 uint64_t http_timeout_ns(const struct http *h);
 /* No new requests on kept-alive connections: closes idle ones (drain). */
 void http_drain(struct http *h);
+/* The drain took too long: resets every connection.  Their requests get req_end() from the http_run() that follows. */
+void http_abort(struct http *h);
 
 #endif

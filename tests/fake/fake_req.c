@@ -28,7 +28,6 @@ struct req {
 	void *conn;
 	char path[64];
 	bool head, tokened, wants_body, ready, ended, gone;
-	int in_call; /* http/ is inside one of ours */
 	struct reply reply;
 	char *text;
 	size_t text_len;
@@ -110,7 +109,6 @@ reqs_run(struct reqs *rs)
 	while ((l = list_pop(&rs->ready))) {
 		struct req *rq = container_of(l, struct req, ready_link);
 
-		check(!rq->in_call);
 		rs->env.ops->ready(rq->conn);
 		n++;
 	}
@@ -152,6 +150,27 @@ on_pause_over(struct timer *t)
 
 	rq->paused = false;
 	wake(rq);
+}
+
+static void
+on_body_stored(struct timer *t)
+{
+	struct req *rq = container_of(t, struct req, timer);
+
+	if (rq->every) {
+		rq->text = malloc(32);
+		rq->text_len = (size_t)snprintf(rq->text, 32, "%llu", (unsigned long long)rq->got);
+	}
+	set_reply(rq, 200, REPLY_TEXT, rq->text_len);
+	wake(rq);
+}
+
+static void
+on_stalled(struct timer *t)
+{
+	struct req *rq = container_of(t, struct req, timer);
+
+	rq->rs->env.ops->abort(rq->conn);
 }
 
 static void
@@ -237,6 +256,9 @@ script_stream(struct req *rq, const char *p)
 		rq->fail_at = b;
 	} else if (sscanf(p, "/stall/%llu", &a) == 1) {
 		rq->every = a / 2;
+		arm(rq, 100 * NS_PER_MS, on_stalled);
+	} else if (sscanf(p, "/clog/%llu", &a) == 1) {
+		arm(rq, 200 * NS_PER_MS, on_stalled);
 	} else {
 		script_body(rq, p);
 		return;
@@ -257,8 +279,10 @@ script(struct req *rq, const struct dialect_in *in)
 	} else if (sscanf(p, "/status/%llu", &a) == 1) {
 		set_reply(rq, (int)a, REPLY_EMPTY, 0);
 	} else if (sscanf(p, "/text/%llu", &a) == 1) {
-		rq->text = malloc(a + 1);
-		memset(rq->text, 'x', a);
+		if (!rq->head) {
+			rq->text = malloc(a + 1);
+			memset(rq->text, 'x', a);
+		}
 		set_reply(rq, 200, REPLY_TEXT, a);
 	} else if (strncmp(p, "/fields", 7) == 0) {
 		list_fields(rq, in);
@@ -337,14 +361,8 @@ req_body_end(struct req *rq)
 {
 	if (rq->ready)
 		return;
-	if (rq->every) {
-		rq->text = malloc(32);
-		rq->text_len = (size_t)snprintf(rq->text, 32, "%llu", (unsigned long long)rq->got);
-	}
-	set_reply(rq, 200, REPLY_TEXT, rq->text_len);
-	rq->ready = false; /* known later, as from a disk */
-	arm(rq, 0, on_pause_over);
-	rq->ready = true;
+	/* Known later, as from a disk. */
+	arm(rq, NS_PER_MS, on_body_stored);
 }
 
 void

@@ -2,15 +2,17 @@
  * A request machine with scripted behaviour: implements all of req.h without dialects, channels or a store,
  * for the unit tests of http/.  The request's path is the script:
  *
- *   /now                reply when req_begin() returns        /text/N          the same, with N bytes of text
- *   /status/S           an empty reply with that status       /fields          every field as "name: value",
- * one a line /delay/MS           reply after MS                        /never           replies only once the
- * client is gone /full               req_begin() returns NULL              /reject          403, closing,
- * before any body /late-reject/MS     403 after MS, wants no body           /echo            the body comes
- * back /slow/N/MS          takes N bytes of the body at a time, then none for MS; replies with its length
- *   /mid/N              a reply after N bytes of the body     /stream/N[/E/MS] N bytes, a pause of MS after
- * each E /broken/N/AT        a stream that fails at AT             /stall/N         a stream that stops
- * half-way until aborted
+ * - /now: reply when req_begin() returns; /text/N: the same with N bytes of text; /status/S: empty, with S
+ * - /fields: every field as "name: value", one a line
+ * - /delay/MS: reply after MS; /never: replies only once the client is gone
+ * - /full: req_begin() returns NULL
+ * - /reject: 403, closing, before any body; /late-reject/MS: 403 after MS, wants no body
+ * - /echo: the body comes back
+ * - /slow/N/MS: takes N bytes of the body at a time, then none for MS; replies with the body's length
+ * - /mid/N: 403 after N bytes of the body
+ * - /stream/N[/E/MS]: N bytes, a pause of MS after each E
+ * - /broken/N/AT: a stream that fails at AT; /stall/N: one that stops half-way, aborted after 100 ms
+ * - /clog/N: a stream that is aborted after 200 ms
  *
  * HEAD gets REPLY_LENGTH_ONLY of what the path gives.  A request with x-amz-rdma-token is tokened.
  * Content-Length beside Transfer-Encoding, either of them repeated, and other than one Host get 400 with

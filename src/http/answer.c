@@ -1,0 +1,157 @@
+/*
+ * Replies: from struct reply to what libmicrohttpd sends.  Called from call.c, inside the library's handler
+ * only (it takes a response nowhere else).
+ */
+#include "http/http_int.h"
+
+#include "dialect/dialect.h"
+#include "dialect/fault.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- the body of a stream
+ * ----------------------------------------------------------------------------------------- */
+
+static ssize_t
+read_stream(void *cls, uint64_t pos, char *buf, size_t max)
+{
+	struct hconn *c = cls;
+	ssize_t n;
+
+	if (c->aborted)
+		return MHD_CONTENT_READER_END_WITH_ERROR;
+	n = req_stream_read(c->rq, pos, buf, max);
+	if (n > 0)
+		return n;
+	if (n == 0) {
+		/* Nothing yet.  While suspended the library neither calls again nor counts the idle time. */
+		MHD_suspend_connection(c->mc);
+		c->suspended = true;
+		return 0;
+	}
+	conn_reset(c);
+	return MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
+/* HEAD: the library asks for no byte; should it ever, there is none. */
+static ssize_t
+read_nothing(void *cls, uint64_t pos, char *buf, size_t max)
+{
+	return MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
+/* ---- replies
+ * ------------------------------------------------------------------------------------------------------ */
+
+static struct MHD_Response *
+make_response(struct hconn *c, const struct reply *r)
+{
+	switch (r->body) {
+	case REPLY_TEXT:
+		return MHD_create_response_from_buffer((size_t)r->len_bytes, (void *)(uintptr_t)r->text,
+						       MHD_RESPMEM_PERSISTENT);
+	case REPLY_STREAM:
+		if (r->len_bytes)
+			return MHD_create_response_from_callback(r->len_bytes, HTTP_STREAM_BYTES, read_stream,
+								 c, NULL);
+		break;
+	case REPLY_LENGTH_ONLY:
+		/* A buffer of no bytes with a Content-Length of its own would send two of them. */
+		if (r->len_bytes)
+			return MHD_create_response_from_callback(r->len_bytes, 1, read_nothing, NULL, NULL);
+		break;
+	case REPLY_EMPTY:
+		break;
+	}
+	return MHD_create_response_from_buffer(0, (void *)(uintptr_t) "", MHD_RESPMEM_PERSISTENT);
+}
+
+static void
+add_header(void *cookie, const char *name, const char *value)
+{
+	/* Refuses what would break the framing (a line's end in a value): such a header is left out. */
+	MHD_add_response_header(cookie, name, value);
+}
+
+enum MHD_Result
+answer_reply(struct hconn *c)
+{
+	const struct reply *r = req_reply(c->rq);
+	struct MHD_Response *resp = make_response(c, r);
+	bool unread = c->has_body && !c->body_ended;
+	enum MHD_Result ok;
+
+	if (!resp)
+		return MHD_NO;
+	req_reply_headers(c->rq, add_header, resp);
+	if (r->close || c->must_close || c->l->h->draining || unread)
+		MHD_add_response_header(resp, "connection", "close");
+	c->linger = r->close || c->must_close || unread;
+	ok = MHD_queue_response(c->mc, (unsigned)r->status, resp);
+	MHD_destroy_response(resp);
+	c->stage = STAGE_ANSWER;
+	return ok;
+}
+
+/* ---- answers without a request
+ * ------------------------------------------------------------------------------------ */
+
+static const enum fault canned_fault[CANNED_NR] = {
+	[CANNED_BAD] = FAULT_BAD_REQUEST,
+	[CANNED_BAD_URI] = FAULT_BAD_URI,
+	[CANNED_TOO_LARGE] = FAULT_HEADERS_TOO_LARGE,
+	[CANNED_BUSY] = FAULT_BUSY,
+};
+
+enum MHD_Result
+answer_canned(struct hconn *c, enum canned which)
+{
+	c->stage = STAGE_ANSWER;
+	c->linger = true;
+	return MHD_queue_response(c->mc, (unsigned)fault_info(canned_fault[which])->status,
+				  c->l->h->canned[c->l->conf->dialect][which]);
+}
+
+static struct MHD_Response *
+make_canned(enum conf_dialect d, enum canned which)
+{
+	char text[1024];
+	struct error_detail e = { 0 };
+	size_t len = dialect_error_body(d, canned_fault[which], &e, text, sizeof text);
+	struct MHD_Response *resp = MHD_create_response_from_buffer(len, text, MHD_RESPMEM_MUST_COPY);
+
+	if (!resp)
+		return NULL;
+	MHD_add_response_header(resp, "content-type", d == DIALECT_S3 ? "application/xml" : "text/plain");
+	if (which == CANNED_BUSY)
+		MHD_add_response_header(resp, "retry-after", "1");
+	MHD_add_response_header(resp, "connection", "close");
+	return resp;
+}
+
+int
+answer_init(struct http *h)
+{
+	static const enum conf_dialect dialects[] = { DIALECT_S3, DIALECT_SCALITY };
+
+	for (int d = 0; d < 2; d++) {
+		for (int i = 0; i < CANNED_NR; i++) {
+			h->canned[dialects[d]][i] = make_canned(dialects[d], (enum canned)i);
+			if (!h->canned[dialects[d]][i])
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+void
+answer_fini(struct http *h)
+{
+	for (int d = 0; d < 2; d++) {
+		for (int i = 0; i < CANNED_NR; i++) {
+			if (h->canned[d][i])
+				MHD_destroy_response(h->canned[d][i]);
+		}
+	}
+}

@@ -1,0 +1,155 @@
+/*
+ * libmicrohttpd's calls about a request, turned into those of req/.
+ *
+ * The library calls with no data when the head is in (STAGE_HEAD), with data for each part of a body, and
+ * with no data again at its end.  It calls the same way once more after a suspended connection was resumed.
+ * An answer queued in STAGE_HEAD makes it close the connection, so a request without a body is let through to
+ * the last call even when its reply is there already.
+ */
+#include "http/http_int.h"
+
+#include "stats/stats.h"
+
+#include <string.h>
+
+static enum MHD_Result
+suspend(struct hconn *c)
+{
+	MHD_suspend_connection(c->mc);
+	c->suspended = true;
+	return MHD_YES;
+}
+
+static enum MHD_Result
+refuse(struct hconn *c, enum canned which)
+{
+	stats_event(c->l->h->stats, STATS_HTTP_REFUSED);
+	return answer_canned(c, which);
+}
+
+/* The head is in. */
+static enum MHD_Result
+begin(struct hconn *c, const char *method)
+{
+	struct http *h = c->l->h;
+	enum canned bad = door_check(c, method);
+	struct req_in in = { .in = { .listen = c->l->conf,
+				     .rdma = &h->conf->rdma,
+				     .method = method,
+				     .target = c->target,
+				     .target_len = c->target_len,
+				     .fields = c->fields,
+				     .field_nr = c->field_nr },
+			     .local = (struct sockaddr *)&c->local,
+			     .peer = (struct sockaddr *)&c->peer,
+			     .conn = c };
+
+	if (bad != CANNED_NR)
+		return refuse(c, bad);
+	c->rq = req_begin(h->reqs, &in);
+	if (!c->rq)
+		return refuse(c, CANNED_BUSY);
+	if (c->gone && req_is_tokened(c->rq))
+		req_gone(c->rq);
+	c->stage = STAGE_HEAD;
+	return MHD_YES;
+}
+
+/* Nothing of a body was read yet: answer at once, read it, or wait until one of the two can be said. */
+static enum MHD_Result
+head(struct hconn *c)
+{
+	if (c->has_body) {
+		if (req_is_ready(c->rq))
+			return answer_reply(c);
+		if (!req_wants_body(c->rq))
+			return suspend(c);
+	}
+	c->stage = STAGE_BODY;
+	return MHD_YES;
+}
+
+static enum MHD_Result
+body(struct hconn *c, const char *data, size_t *len)
+{
+	size_t n;
+
+	if (!req_is_ready(c->rq) && req_wants_body(c->rq)) {
+		n = req_body(c->rq, data, *len);
+		if (n < *len && !req_is_ready(c->rq)) {
+			*len -= n;
+			return suspend(c);
+		}
+	}
+	*len = 0; /* taken, or read and thrown away */
+	return MHD_YES;
+}
+
+static enum MHD_Result
+last(struct hconn *c)
+{
+	if (!c->body_ended) {
+		c->body_ended = true;
+		if (c->has_body && req_wants_body(c->rq) && !req_is_ready(c->rq))
+			req_body_end(c->rq);
+	}
+	if (req_is_ready(c->rq))
+		return answer_reply(c);
+	/*
+	 * What is suspended from in here is read from once more when it is resumed, and an end of the input
+	 * there counts as an abort, although the request is in.  Suspended between calls, the library has
+	 * noted by then that it wants nothing to read (and a system call is saved).
+	 */
+	c->park = true;
+	conn_todo(c);
+	return MHD_YES;
+}
+
+enum MHD_Result
+on_call(void *cls, struct MHD_Connection *mc, const char *url, const char *method, const char *version,
+	const char *data, size_t *data_len, void **req_cls)
+{
+	struct hconn *c = *req_cls;
+
+	if (c->aborted)
+		return MHD_NO;
+	if (c->gone)
+		conn_todo(c);
+	switch (c->stage) {
+	case STAGE_IDLE:
+		if (begin(c, method) == MHD_NO)
+			return MHD_NO;
+		return c->stage == STAGE_HEAD ? head(c) : MHD_YES;
+	case STAGE_HEAD:
+		return head(c);
+	case STAGE_BODY:
+		return *data_len ? body(c, data, data_len) : last(c);
+	case STAGE_ANSWER:
+		/* Part of a body behind an answer: thrown away. */
+		*data_len = 0;
+		return MHD_YES;
+	}
+	return MHD_NO;
+}
+
+void
+on_completed(void *cls, struct MHD_Connection *mc, void **req_cls, enum MHD_RequestTerminationCode why)
+{
+	struct hconn *c = *req_cls;
+	struct req *rq;
+
+	if (!c)
+		return;
+	rq = c->rq;
+	c->rq = NULL;
+	if (rq)
+		req_end(rq, c->stage == STAGE_ANSWER && why == MHD_REQUEST_TERMINATED_COMPLETED_OK &&
+				    !c->aborted);
+	c->stage = STAGE_IDLE;
+	c->park = false;
+	if (c->gone)
+		conn_todo(c);
+	if (why != MHD_REQUEST_TERMINATED_COMPLETED_OK)
+		c->linger = false;
+	*req_cls = NULL;
+}

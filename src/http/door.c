@@ -1,0 +1,158 @@
+/*
+ * The door: takes a request's head from libmicrohttpd 0.9.75 and refuses what that library lets through.
+ *
+ * What header fields show (Content-Length beside chunked, repeated Host and the like) dialect/ refuses with
+ * an error of its own; here is what it cannot see: bytes that no field may hold, names with a blank before
+ * the colon (the library takes "Content-Length : 5" for an unknown field and the five bytes for a request),
+ * heads that are too large.  And here the connection is marked for closing when the end of the request is a
+ * matter of opinion.
+ */
+#include "http/http_int.h"
+
+#include "dialect/dialect.h"
+
+#include <string.h>
+#include <strings.h>
+
+void *
+door_target(void *cls, const char *uri, struct MHD_Connection *mc)
+{
+	struct hconn *c = MHD_get_connection_info(mc, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+	size_t len = strlen(uri);
+
+	/* The library decodes and cuts its own copy next, and signatures cover what was sent. */
+	c->target_len = len;
+	if (len <= HTTP_TARGET_MAX)
+		memcpy(c->target, uri, len + 1);
+	else
+		c->target[0] = 0;
+	return c;
+}
+
+/* RFC 9110 5.6.2: the characters of a field name. */
+static bool
+is_token_char(unsigned char ch)
+{
+	static const char others[] = "!#$%&'*+-.^_`|~";
+
+	return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') ||
+	       (ch && strchr(others, ch));
+}
+
+static bool
+name_is_clean(const char *s, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (!is_token_char((unsigned char)s[i]))
+			return false;
+	}
+	return len > 0;
+}
+
+/* No control characters: a lone CR is a line's end to some, and NUL the end of everything. */
+static bool
+value_is_clean(const char *s, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		unsigned char ch = (unsigned char)s[i];
+
+		if ((ch < 0x20 && ch != '\t') || ch == 0x7f)
+			return false;
+	}
+	return true;
+}
+
+static bool
+target_is_clean(const char *s, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		unsigned char ch = (unsigned char)s[i];
+
+		if (ch <= 0x20 || ch == 0x7f)
+			return false;
+	}
+	return len > 0;
+}
+
+struct gather {
+	struct hconn *c;
+	bool too_many, unclean;
+	int lengths, codings, others; /* Content-Length, Transfer-Encoding, of these not "chunked" */
+	bool length_given;            /* a Content-Length that is not 0 */
+};
+
+/*
+ * libmicrohttpd answers "100 Continue" to Expect although nothing is to be sent, unless the answer comes in
+ * the first call, and that closes the connection.  So the library's copy of the value is made unknown to it
+ * (it lies in the connection's own memory pool); ours stays as it was sent.
+ */
+static void
+hide_expect(struct hconn *c, struct field *f)
+{
+	if (f->value_len >= sizeof c->expect || strcasecmp(f->value, "100-continue") != 0)
+		return;
+	memcpy(c->expect, f->value, f->value_len + 1);
+	*(char *)(uintptr_t)f->value = '-';
+	f->value = c->expect;
+}
+
+static void
+look_at(struct gather *g, const struct field *f)
+{
+	if (f->name_len == 14 && strcasecmp(f->name, "content-length") == 0) {
+		g->lengths++;
+		g->length_given |= strspn(f->value, "0") != f->value_len;
+	} else if (f->name_len == 17 && strcasecmp(f->name, "transfer-encoding") == 0) {
+		g->codings++;
+		g->others += strcasecmp(f->value, "chunked") != 0;
+	}
+}
+
+static enum MHD_Result
+gather_field(void *cookie, enum MHD_ValueKind kind, const char *name, size_t name_len, const char *value,
+	     size_t value_len)
+{
+	struct gather *g = cookie;
+	struct hconn *c = g->c;
+	struct field *f;
+
+	if (c->field_nr == DIALECT_FIELDS_MAX) {
+		g->too_many = true;
+		return MHD_NO;
+	}
+	f = &c->fields[c->field_nr++];
+	*f = (struct field){ name, value ? value : "", (uint32_t)name_len,
+			     (uint32_t)(value ? value_len : 0) };
+	/* Blanks behind a value are not part of it. */
+	while (f->value_len && (f->value[f->value_len - 1] == ' ' || f->value[f->value_len - 1] == '\t'))
+		((char *)(uintptr_t)f->value)[--f->value_len] = 0;
+	c->header_bytes += name_len + value_len + 4;
+	if (!name_is_clean(f->name, f->name_len) || !value_is_clean(f->value, f->value_len))
+		g->unclean = true;
+	look_at(g, f);
+	return MHD_YES;
+}
+
+enum canned
+door_check(struct hconn *c, const char *method)
+{
+	struct gather g = { .c = c };
+
+	c->field_nr = 0;
+	c->header_bytes = c->target_len + strlen(method);
+	c->body_ended = false;
+	MHD_get_connection_values_n(c->mc, MHD_HEADER_KIND, gather_field, &g);
+	c->has_body = g.codings || g.length_given;
+	c->must_close = g.lengths > 1 || g.codings > 1 || g.others || (g.lengths && g.codings);
+	if (g.too_many || c->header_bytes > HTTP_HEADER_MAX)
+		return CANNED_TOO_LARGE;
+	if (c->target_len > HTTP_TARGET_MAX || !target_is_clean(c->target, c->target_len))
+		return CANNED_BAD_URI;
+	if (g.unclean || g.others || !name_is_clean(method, strlen(method)))
+		return CANNED_BAD;
+	for (int i = 0; i < c->field_nr && !c->has_body; i++) {
+		if (c->fields[i].name_len == 6 && strcasecmp(c->fields[i].name, "expect") == 0)
+			hide_expect(c, &c->fields[i]);
+	}
+	return CANNED_NR;
+}

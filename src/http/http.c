@@ -1,0 +1,466 @@
+/*
+ * The adaptor's life: daemons, connections from accept to close, running, draining, stopping; see http.h.
+ *
+ * A connection (struct hconn) is ours from http_add() until libmicrohttpd has closed it *and* our poll on its
+ * socket came back.  That poll matters twice: it tells when the client went away, which the library does not
+ * notice while a connection is suspended; and it keeps the socket open inside the kernel, so it has to be
+ * cancelled when the library closes.
+ */
+#include "http/http_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "stats/stats.h"
+
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STOP_ROUNDS 100
+#define STOP_WAIT_NS (5 * NS_PER_S)
+
+/* ---- connections
+ * -------------------------------------------------------------------------------------------------- */
+
+void
+conn_release(struct hconn *c)
+{
+	check(!c->polling && !c->rq);
+	c->where = CONN_FREE;
+	/* Head: what was used last is still in the cache, and memory never used costs nothing. */
+	list_push_head(&c->l->h->free, &c->link);
+}
+
+void
+conn_resume(struct hconn *c)
+{
+	check(c->suspended);
+	c->suspended = false;
+	MHD_resume_connection(c->mc);
+	c->l->hot = true;
+}
+
+void
+conn_reset(struct hconn *c)
+{
+	/* Dissolving the association is what makes TCP send a reset at once, whoever still holds the socket.
+	 */
+	struct sockaddr none = { .sa_family = AF_UNSPEC };
+
+	connect(c->fd, &none, sizeof none);
+}
+
+void
+conn_todo(struct hconn *c)
+{
+	if (!list_linked(&c->todo))
+		list_push_tail(&c->l->h->todo, &c->todo);
+}
+
+static void
+conn_abort(struct hconn *c)
+{
+	if (c->aborted)
+		return;
+	c->aborted = true;
+	conn_reset(c);
+	if (c->suspended)
+		conn_resume(c);
+	c->l->hot = true;
+}
+
+static void
+on_conn_poll(struct ring_op *op, int res, bool more)
+{
+	struct hconn *c = container_of(op, struct hconn, poll);
+
+	c->polling = false;
+	c->l->h->polls--;
+	switch (c->where) {
+	case CONN_OPEN:
+		c->gone = true;
+		if (c->rq && req_is_tokened(c->rq))
+			req_gone(c->rq);
+		/* The library may have the end of the input before it, or may have missed it: let it run,
+		 * then look. */
+		c->l->hot = true;
+		conn_todo(c);
+		break;
+	case CONN_LINGERS:
+		linger_poll(c);
+		break;
+	default:
+		conn_release(c);
+	}
+}
+
+static void
+conn_opened(struct listener *l, struct MHD_Connection *mc, void **ret_context)
+{
+	int fd = MHD_get_connection_info(mc, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	struct http *h = l->h;
+
+	list_for_each(link, &h->coming)
+	{
+		struct hconn *c = container_of(link, struct hconn, link);
+
+		if (c->fd != fd)
+			continue;
+		list_del(&c->link);
+		list_push_tail(&h->open, &c->link);
+		c->where = CONN_OPEN;
+		c->mc = mc;
+		*ret_context = c;
+		c->poll.done = on_conn_poll;
+		c->polling = true;
+		h->polls++;
+		ring_poll(h->ring, &c->poll, fd, POLLRDHUP, false);
+		return;
+	}
+	check(false); /* only http_add() gives connections to the library */
+}
+
+static void
+conn_closed(struct hconn *c)
+{
+	struct http *h = c->l->h;
+
+	check(!c->rq && !c->suspended);
+	list_del(&c->link);
+	if (list_linked(&c->todo))
+		list_del(&c->todo);
+	h->open_nr--;
+	c->mc = NULL;
+	c->where = CONN_CLOSED;
+	if (c->polling)
+		ring_cancel(h->ring, &c->poll);
+	if (c->linger && !c->aborted && !c->gone && !h->stopping)
+		linger_begin(c);
+	if (c->where == CONN_CLOSED && !c->polling)
+		conn_release(c);
+}
+
+static void
+on_connection(void *cls, struct MHD_Connection *mc, void **context, enum MHD_ConnectionNotificationCode what)
+{
+	if (what == MHD_CONNECTION_NOTIFY_STARTED)
+		conn_opened(cls, mc, context);
+	else if (*context)
+		conn_closed(*context);
+}
+
+int
+http_add(struct http *h, int listener, int fd, const struct sockaddr *peer, socklen_t peer_len)
+{
+	struct listener *l = &h->listeners[listener];
+	struct list *link = list_pop(&h->free);
+	socklen_t local_len = sizeof(struct sockaddr_storage);
+	struct hconn *c;
+	int one = 1, rc;
+
+	check(listener >= 0 && listener < h->listener_nr);
+	if (!link) {
+		close(fd);
+		return -EBUSY;
+	}
+	c = container_of(link, struct hconn, link);
+	/* Not one memset: target and fields are large, and set before they are read. */
+	memset(c, 0, offsetof(struct hconn, target));
+	list_init(&c->todo);
+	c->l = l;
+	c->fd = fd;
+	c->linger_fd = -1;
+	memcpy(&c->peer, peer, peer_len < sizeof c->peer ? peer_len : sizeof c->peer);
+	if (getsockname(fd, (struct sockaddr *)&c->local, &local_len) < 0)
+		c->local = c->peer;
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+	c->where = CONN_COMING;
+	list_push_tail(&h->coming, &c->link);
+	h->open_nr++;
+	l->hot = true;
+	if (MHD_add_connection(l->d, fd, peer, peer_len) == MHD_YES) {
+		stats_event(h->stats, STATS_ACCEPTED);
+		return 0;
+	}
+	rc = errno ? -errno : -EIO;
+	if (c->where == CONN_COMING) {
+		h->open_nr--;
+		list_del(&c->link);
+		conn_release(c);
+	}
+	return rc;
+}
+
+int
+http_connections(const struct http *h)
+{
+	return h->open_nr;
+}
+
+/* ---- what req/ says
+ * ----------------------------------------------------------------------------------------------- */
+
+static void
+on_ready(void *conn)
+{
+	struct hconn *c = conn;
+
+	if (c->suspended)
+		conn_resume(c);
+}
+
+static void
+on_abort(void *conn)
+{
+	conn_abort(conn);
+}
+
+const struct reply_ops http_reply_ops = { .ready = on_ready, .abort = on_abort };
+
+/* ---- running
+ * ------------------------------------------------------------------------------------------------------ */
+
+static void
+on_epoll(struct ring_op *op, int res, bool more)
+{
+	struct listener *l = container_of(op, struct listener, poll);
+
+	l->hot = true;
+	if (more)
+		return;
+	l->polling = false;
+	l->h->polls--;
+	if (l->h->stopping)
+		return;
+	if (res < 0)
+		log_limited(LOG_ERROR, "http: polling the connections of %s: %s", l->conf->address,
+			    strerror(-res));
+	l->polling = true;
+	l->h->polls++;
+	ring_poll(l->h->ring, op, l->epfd, POLLIN, true);
+}
+
+static void
+run_daemon(struct listener *l)
+{
+	MHD_UNSIGNED_LONG_LONG ms;
+
+	l->hot = false;
+	MHD_run(l->d);
+	l->due_ns = UINT64_MAX;
+	if (MHD_get_timeout(l->d, &ms) != MHD_YES)
+		return;
+	if (ms == 0)
+		l->hot = true;
+	else
+		l->due_ns = clock_ns() + ms * NS_PER_MS;
+}
+
+/* Does the library wait for input of this connection? */
+static bool
+reads_on(const struct hconn *c)
+{
+	return !c->suspended && (c->stage == STAGE_IDLE || (c->stage == STAGE_BODY && !c->body_ended));
+}
+
+/* What could not be done inside the library's calls. */
+static void
+after_run(struct http *h)
+{
+	list_for_each_safe(link, &h->todo)
+	{
+		struct hconn *c = container_of(link, struct hconn, todo);
+
+		if (c->park) {
+			c->park = false;
+			MHD_suspend_connection(c->mc);
+			c->suspended = true;
+		}
+		if (c->gone && reads_on(c)) {
+			if (c->l->hot)
+				continue; /* may have input left: look again */
+			/* In edge-triggered mode 0.9.75 can miss the end of the input: this makes another
+			 * edge. */
+			shutdown(c->fd, SHUT_RD);
+		}
+		list_del(&c->todo);
+	}
+}
+
+bool
+http_run(struct http *h)
+{
+	uint64_t now = clock_ns();
+	bool more = false;
+
+	for (int i = 0; i < h->listener_nr; i++) {
+		struct listener *l = &h->listeners[i];
+
+		if (l->hot || l->due_ns <= now)
+			run_daemon(l);
+		more |= l->hot;
+	}
+	after_run(h);
+	linger_run(h, now, false);
+	return more;
+}
+
+uint64_t
+http_timeout_ns(const struct http *h)
+{
+	uint64_t at = UINT64_MAX, now = clock_ns();
+	const struct list *first = list_first(&h->lingering);
+
+	if (first)
+		at = container_of(first, const struct hconn, link)->linger_until_ns;
+	for (int i = 0; i < h->listener_nr; i++) {
+		const struct listener *l = &h->listeners[i];
+
+		if (l->hot)
+			return 0;
+		at = l->due_ns < at ? l->due_ns : at;
+	}
+	if (at == UINT64_MAX)
+		return UINT64_MAX;
+	return at > now ? at - now : 0;
+}
+
+void
+http_drain(struct http *h)
+{
+	h->draining = true;
+	list_for_each(link, &h->open)
+	{
+		struct hconn *c = container_of(link, struct hconn, link);
+
+		/* The library sees the end of the input and closes, as if the client had. */
+		if (c->stage == STAGE_IDLE && !c->aborted)
+			shutdown(c->fd, SHUT_RD);
+	}
+}
+
+void
+http_abort(struct http *h)
+{
+	list_for_each(link, &h->open)
+	{
+		conn_abort(container_of(link, struct hconn, link));
+	}
+}
+
+/* ---- life
+ * ---------------------------------------------------------------------------------------------------------
+ */
+
+/* Targets stay as they are: nobody looks at the library's decoded copy. */
+static size_t
+keep_escapes(void *cls, struct MHD_Connection *mc, char *text)
+{
+	return strlen(text);
+}
+
+static int
+start_daemon(struct listener *l)
+{
+	const struct conf *conf = l->h->conf;
+	const union MHD_DaemonInfo *info;
+
+	l->d = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_call,
+		l, MHD_OPTION_NOTIFY_COMPLETED, on_completed, l, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
+		l, MHD_OPTION_URI_LOG_CALLBACK, door_target, l, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes,
+		NULL, MHD_OPTION_CONNECTION_LIMIT, (unsigned)conf->limits.connections,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_POOL_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
+		(unsigned)((conf->limits.idle_ns + NS_PER_S - 1) / NS_PER_S), MHD_OPTION_END);
+	if (!l->d)
+		return -ENOMEM;
+	info = MHD_get_daemon_info(l->d, MHD_DAEMON_INFO_EPOLL_FD);
+	l->epfd = info->epoll_fd;
+	l->poll.done = on_epoll;
+	l->polling = true;
+	l->h->polls++;
+	ring_poll(l->h->ring, &l->poll, l->epfd, POLLIN, true);
+	return 0;
+}
+
+int
+http_new(const struct conf *conf, struct ring *ring, struct stats_core *stats, struct http **ret_http)
+{
+	struct http *h = calloc(1, sizeof *h);
+	int rc;
+
+	if (!h)
+		return -ENOMEM;
+	h->conf = conf;
+	h->ring = ring;
+	h->stats = stats;
+	list_init(&h->free);
+	list_init(&h->coming);
+	list_init(&h->open);
+	list_init(&h->todo);
+	list_init(&h->lingering);
+	h->conns = calloc((size_t)conf->limits.connections, sizeof *h->conns);
+	rc = h->conns ? answer_init(h) : -ENOMEM;
+	for (int i = 0; rc == 0 && i < conf->limits.connections; i++)
+		list_push_tail(&h->free, &h->conns[i].link);
+	for (int i = 0; rc == 0 && i < conf->listen_nr; i++) {
+		h->listeners[i] = (struct listener){ .h = h, .conf = &conf->listen[i], .due_ns = UINT64_MAX };
+		h->listener_nr++;
+		rc = start_daemon(&h->listeners[i]);
+	}
+	if (rc < 0) {
+		http_free(h);
+		return rc;
+	}
+	*ret_http = h;
+	return 0;
+}
+
+void
+http_set_reqs(struct http *h, struct reqs *rs)
+{
+	h->reqs = rs;
+}
+
+/* Our operations must come back before the memory they lie in goes. */
+static void
+end_polls(struct http *h)
+{
+	uint64_t until = clock_ns() + STOP_WAIT_NS;
+
+	for (int i = 0; i < h->listener_nr; i++) {
+		if (h->listeners[i].polling)
+			ring_cancel(h->ring, &h->listeners[i].poll);
+	}
+	linger_run(h, 0, true);
+	while (h->polls && clock_ns() < until) {
+		if (ring_turn(h->ring, 10 * NS_PER_MS) < 0)
+			break;
+	}
+	check(h->polls == 0);
+}
+
+void
+http_free(struct http *h)
+{
+	if (!h)
+		return;
+	h->stopping = true;
+	http_abort(h);
+	for (int i = 0; i < STOP_ROUNDS && h->open_nr; i++)
+		http_run(h);
+	for (int i = 0; i < h->listener_nr; i++) {
+		if (h->listeners[i].d)
+			MHD_stop_daemon(h->listeners[i].d);
+	}
+	check(h->open_nr == 0);
+	end_polls(h);
+	answer_fini(h);
+	free(h->conns);
+	free(h);
+}

@@ -1,0 +1,502 @@
+/* http/ over real sockets: replies of every kind, bodies, streams, waiting, clients that go away, draining
+ * and stopping. */
+#include "serve.h"
+
+#include <sys/resource.h>
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: x\r\n\r\n"
+#define HEAD(path) "HEAD " path " HTTP/1.1\r\nHost: x\r\n\r\n"
+
+static void
+test_replies(void **state)
+{
+	struct serve *s = serve_start(16, 60 * NS_PER_S);
+	int fd = client(s);
+	struct answer a;
+	char *body, v[64];
+
+	/* All on one connection. */
+	put_text(fd, GET("/now"));
+	assert_true(get_answer(fd, &a, false, NULL));
+	assert_int_equal(a.status, 200);
+	assert_int_equal(a.content_length, 0);
+	assert_int_equal(a.lengths, 1);
+	assert_false(a.has_close);
+	assert_non_null(strstr(a.head, "\r\nx-amz-request-id: 0123456789ABCDEF\r\n")); /* the case is ours */
+	assert_non_null(answer_header(&a, "date", v, sizeof v));
+	put_text(fd, "PUT /now HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+	assert_true(get_answer(fd, &a, false, NULL));
+	assert_int_equal(a.status, 200);
+	assert_false(a.has_close);
+	put_text(fd, GET("/text/100000"));
+	assert_true(get_answer(fd, &a, false, &body));
+	assert_int_equal(a.body_len, 100000);
+	assert_int_equal(strspn(body, "x"), 100000);
+	free(body);
+	put_text(fd, HEAD("/text/5368709120"));
+	assert_true(get_answer(fd, &a, true, NULL));
+	assert_int_equal(a.content_length, 5368709120);
+	assert_int_equal(a.lengths, 1);
+	put_text(fd, HEAD("/text/0"));
+	assert_true(get_answer(fd, &a, true, NULL));
+	assert_int_equal(a.content_length, 0);
+	put_text(fd, GET("/text/0"));
+	assert_true(get_answer(fd, &a, false, NULL));
+	assert_int_equal(a.content_length, 0);
+	put_text(fd, GET("/delay/20"));
+	assert_true(get_answer(fd, &a, false, NULL));
+	assert_int_equal(a.status, 200);
+	put_text(fd, GET("/status/304"));
+	assert_true(get_answer(fd, &a, false, NULL));
+	assert_int_equal(a.status, 304);
+	put_text(fd, GET("/now"));
+	assert_true(get_answer(fd, &a, false, NULL));
+	assert_int_equal(s->conns, 1);
+	close(fd);
+	wait_for(s->conns == 0);
+	assert_int_equal(fake_req_counts.sent, 9);
+	serve_stop(s);
+}
+
+static void
+test_fields(void **state)
+{
+	struct serve *s = serve_start(16, 60 * NS_PER_S);
+	int fd = client(s);
+	struct answer a;
+	char *body;
+
+	/* Raw target, repeats, order, blanks around values, empty values. */
+	put_text(fd, "GET /fields%2Fa%20b/?x=%41&y&z=+ HTTP/1.1\r\nHost: x\r\nX-A: 1\r\nx-a:  2 "
+		     "\r\nEmpty:\r\nX-a: 3\r\n\r\n");
+	assert_true(get_answer(fd, &a, false, &body));
+	assert_string_equal(body,
+			    "GET /fields%2Fa%20b/?x=%41&y&z=+\nHost: x\nX-A: 1\nx-a: 2\nEmpty: \nX-a: 3\n");
+	free(body);
+	close(fd);
+	serve_stop(s);
+}
+
+static void
+test_body(void **state)
+{
+	enum { N = 300000 };
+	struct serve *s = serve_start(16, 60 * NS_PER_S);
+	int fd = client(s);
+	struct answer a;
+	char *data = malloc(N), *body, head[128];
+
+	for (int i = 0; i < N; i++)
+		data[i] = (char)(i * 7 >> 3);
+	snprintf(head, sizeof head, "PUT /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", N);
+	put_text(fd, head);
+	put_bytes(fd, data, N);
+	assert_true(get_answer(fd, &a, false, &body));
+	assert_int_equal(a.body_len, N);
+	assert_memory_equal(body, data, N);
+	assert_false(a.has_close);
+	free(body);
+	/* Chunked. */
+	put_text(fd, "PUT /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+		     "chunked\r\n\r\n5;ext=1\r\nhello\r\n1\r\n \r\n5\r\nworld\r\n"
+		     "0\r\nTrailer: y\r\n\r\n");
+	assert_true(get_answer(fd, &a, false, &body));
+	assert_string_equal(body, "hello world");
+	assert_false(a.has_close);
+	free(body);
+	/* An empty body of either kind. */
+	put_text(fd, "PUT /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
+	assert_true(get_answer(fd, &a, false, NULL));
+	assert_int_equal(a.status, 200);
+	/* One that is taken in small parts, with pauses in which nothing is taken. */
+	put_text(fd, "PUT /slow/3000/2 HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n");
+	put_bytes(fd, data, 60000);
+	assert_true(get_answer(fd, &a, false, &body));
+	assert_string_equal(body, "60000");
+	free(body);
+	close(fd);
+	free(data);
+	serve_stop(s);
+}
+
+/* A reply in the middle of a body: the rest is read and thrown away, and the connection lives. */
+static void
+test_mid_body(void **state)
+{
+	struct serve *s = serve_start(16, 60 * NS_PER_S);
+	int fd = client(s);
+	struct answer a;
+	char data[50000] = { 0 };
+
+	put_text(fd, "PUT /mid/1000 HTTP/1.1\r\nHost: x\r\nContent-Length: 50000\r\n\r\n");
+	put_bytes(fd, data, sizeof data);
+	put_text(fd, GET("/now"));
+	assert_true(get_answer(fd, &a, false, NULL));
+	assert_int_equal(a.status, 403);
+	assert_true(get_answer(fd, &a, false, NULL));
+	assert_int_equal(a.status, 200);
+	close(fd);
+	serve_stop(s);
+}
+
+/* A reply before any of the body: it arrives although the client goes on sending, and the connection closes.
+ */
+static void
+test_early_reply(void **state)
+{
+	struct serve *s = serve_start(16, 60 * NS_PER_S);
+	static char data[1 << 20];
+	static const char *const paths[] = { "/reject", "/late-reject/20", "/full" };
+
+	for (int i = 0; i < 3; i++) {
+		int fd = client(s);
+		struct answer a;
+		char head[128];
+
+		snprintf(head, sizeof head, "PUT %s HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n",
+			 paths[i]);
+		put_text(fd, head);
+		for (int k = 0; k < 2; k++)
+			put_bytes(fd, data, sizeof data);
+		assert_true(get_answer(fd, &a, false, NULL));
+		assert_int_equal(a.status, i == 2 ? 503 : 403);
+		assert_true(a.has_close);
+		expect_end(fd);
+		close(fd);
+	}
+	wait_for(s->conns == 0);
+	serve_stop(s);
+}
+
+static void
+test_expect(void **state)
+{
+	struct serve *s = serve_start(16, 60 * NS_PER_S);
+	int fd = client(s);
+	struct answer a;
+	char *body;
+
+	/* A body that is wanted: 100, then the answer. */
+	put_text(fd, "PUT /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n");
+	assert_true(get_answer(fd, &a, false, NULL));
+	assert_int_equal(a.status, 100);
+	put_text(fd, "abc");
+	assert_true(get_answer(fd, &a, false, &body));
+	assert_int_equal(a.status, 200);
+	assert_string_equal(body, "abc");
+	free(body);
+	/* Nothing to be sent: no 100, the connection lives, and the field is there as it was sent. */
+	put_text(fd,
+		 "PUT /delay/10 HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 0\r\n\r\n");
+	assert_true(get_answer(fd, &a, false, NULL));
+	assert_int_equal(a.status, 200);
+	put_text(fd, "PUT /fields HTTP/1.1\r\nHost: x\r\nExpect: 100-Continue\r\nContent-Length: 0\r\n\r\n");
+	assert_true(get_answer(fd, &a, false, &body));
+	assert_int_equal(a.status, 200);
+	assert_false(a.has_close);
+	assert_non_null(strstr(body, "\nExpect: 100-Continue\n"));
+	free(body);
+	/* Refused before the body: the final answer instead of 100. */
+	put_text(
+		fd,
+		"PUT /reject HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\n\r\n");
+	assert_true(get_answer(fd, &a, false, NULL));
+	assert_int_equal(a.status, 403);
+	assert_true(a.has_close);
+	close(fd);
+	/* The same when it takes a while to know. */
+	fd = client(s);
+	put_text(fd, "PUT /late-reject/20 HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: "
+		     "1000000\r\n\r\n");
+	assert_true(get_answer(fd, &a, false, NULL));
+	assert_int_equal(a.status, 403);
+	expect_end(fd);
+	close(fd);
+	serve_stop(s);
+}
+
+static void
+expect_stream(const char *body, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (body[i] != fake_req_byte(i))
+			fail_msg("byte %zu differs", i);
+	}
+}
+
+static void
+test_stream(void **state)
+{
+	struct serve *s = serve_start(16, 60 * NS_PER_S);
+	static const struct {
+		const char *get;
+		size_t len;
+	} t[] = { { GET("/stream/1"), 1 },
+		  { GET("/stream/5000000"), 5000000 },
+		  { GET("/stream/1000000/50000/1"), 1000000 },
+		  { GET("/stream/0"), 0 } };
+	int fd = client(s);
+
+	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+		struct answer a;
+		char *body;
+
+		put_text(fd, t[i].get);
+		assert_true(get_answer(fd, &a, false, &body));
+		assert_int_equal(a.status, 200);
+		assert_int_equal(a.content_length, t[i].len);
+		assert_int_equal(a.body_len, t[i].len);
+		assert_false(a.has_close);
+		expect_stream(body, a.body_len);
+		free(body);
+	}
+	close(fd);
+	serve_stop(s);
+}
+
+/* A stream that fails, stalls or clogs ends with a reset: nobody takes it for the whole. */
+static void
+test_stream_fails(void **state)
+{
+	struct serve *s = serve_start(16, 60 * NS_PER_S);
+	static const char *const gets[] = { GET("/broken/1000000/300000"), GET("/broken/100/0"),
+					    GET("/stall/100000"), GET("/clog/400000000") };
+
+	for (size_t i = 0; i < sizeof gets / sizeof *gets; i++) {
+		int fd = client(s), err;
+		size_t len;
+		char *all;
+
+		put_text(fd, gets[i]);
+		if (i == 3)
+			wait_for(fake_req_counts.ended == 4); /* it is not read meanwhile */
+		all = get_all(fd, &len, &err);
+		assert_int_equal(err, ECONNRESET);
+		free(all);
+		close(fd);
+		wait_for(s->conns == 0);
+	}
+	assert_int_equal(fake_req_counts.sent, 0);
+	serve_stop(s);
+}
+
+/* item 28: the client of a tokened request goes away while it waits. */
+static void
+test_gone(void **state)
+{
+	struct serve *s = serve_start(16, 60 * NS_PER_S);
+	int fd = client(s);
+	uint64_t t;
+
+	put_text(fd, "PUT /never HTTP/1.1\r\nHost: x\r\nx-amz-rdma-token: t\r\nContent-Length: 0\r\n\r\n");
+	wait_for(fake_req_counts.begun == 1);
+	usleep(20000);
+	assert_int_equal(fake_req_counts.gone, 0);
+	t = clock_ns();
+	close(fd);
+	wait_for(fake_req_counts.gone == 1);
+	assert_true(clock_ns() - t < 500 * NS_PER_MS);
+	wait_for(s->conns == 0 && fake_req_counts.live == 0);
+	/* Without a token it is not told, and simply ends when it would have. */
+	fd = client(s);
+	put_text(fd, GET("/delay/100"));
+	wait_for(fake_req_counts.begun == 2);
+	close(fd);
+	wait_for(s->conns == 0);
+	assert_int_equal(fake_req_counts.gone, 1);
+	/* Remembered for what was sent ahead: the second finds its client gone. */
+	fd = client(s);
+	put_text(fd, GET("/delay/100") "PUT /never HTTP/1.1\r\nHost: x\r\nx-amz-rdma-token: "
+				       "t\r\nContent-Length: 0\r\n\r\n");
+	shutdown(fd, SHUT_WR);
+	wait_for(fake_req_counts.gone == 2 || fake_req_counts.begun == 3);
+	close(fd);
+	wait_for(s->conns == 0 && fake_req_counts.live == 0);
+	serve_stop(s);
+}
+
+/* Having sent everything and closed that direction is legal where bytes come over HTTP. */
+static void
+test_half_close(void **state)
+{
+	struct serve *s = serve_start(16, 60 * NS_PER_S);
+	static const char *const sends[] = {
+		GET("/now"), GET("/delay/50"), GET("/now") GET("/delay/20") GET("/now"),
+		GET("/stream/300000/10000/1"), "PUT /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
+	};
+
+	for (size_t i = 0; i < sizeof sends / sizeof *sends; i++) {
+		int fd = client(s), err;
+		char *all;
+
+		put_text(fd, sends[i]);
+		shutdown(fd, SHUT_WR);
+		all = get_all(fd, NULL, &err);
+		assert_int_equal(err, 0);
+		assert_non_null(strstr(all, "HTTP/1.1 200"));
+		free(all);
+		close(fd);
+	}
+	serve_stop(s);
+}
+
+/* item 28's other half: many clients come, ask, and go in the middle. */
+static void
+test_abandoned(void **state)
+{
+	enum { N = 60 };
+	struct serve *s = serve_start(N, 60 * NS_PER_S);
+	static const char *const sends[] = {
+		GET("/delay/30"),
+		GET("/stream/3000000/100000/1"),
+		"PUT /slow/100/5 HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\nabcdefghijklm",
+		"PUT /never HTTP/1.1\r\nHost: x\r\nx-amz-rdma-token: t\r\nContent-Length: 0\r\n\r\n",
+		"GET /now HTTP/1.1\r\nHo",
+		GET("/now"),
+	};
+
+	for (int round = 0; round < 3; round++) {
+		int fd[N];
+
+		for (int i = 0; i < N; i++) {
+			fd[i] = client(s);
+			put_text(fd[i], sends[i % 6]);
+		}
+		usleep(3000 * (unsigned)round);
+		for (int i = 0; i < N; i++)
+			close(fd[i]);
+		wait_for(s->conns == 0 && fake_req_counts.live == 0);
+	}
+	serve_stop(s);
+}
+
+/* One connection more than there may be is closed, and makes room when another goes. */
+static void
+test_connection_limit(void **state)
+{
+	struct serve *s = serve_start(3, 60 * NS_PER_S);
+	int fd[3], more;
+	struct answer a;
+
+	for (int i = 0; i < 3; i++) {
+		fd[i] = client(s);
+		put_text(fd[i], GET("/now"));
+		assert_true(get_answer(fd[i], &a, false, NULL));
+	}
+	more = client(s);
+	expect_end(more);
+	close(more);
+	close(fd[0]);
+	wait_for(s->conns == 2);
+	fd[0] = client(s);
+	put_text(fd[0], GET("/now"));
+	assert_true(get_answer(fd[0], &a, false, NULL));
+	for (int i = 0; i < 3; i++)
+		close(fd[i]);
+	serve_stop(s);
+}
+
+/* Idle connections go after their time, waiting ones do not. */
+static void
+test_idle(void **state)
+{
+	struct serve *s = serve_start(8, NS_PER_S);
+	int idle = client(s), busy = client(s), half = client(s);
+	struct answer a;
+	struct rusage x, y;
+	uint64_t turns;
+
+	put_text(busy, GET("/delay/1800"));
+	put_text(half, "GET /now HTTP/1.1\r\n");
+	wait_for(fake_req_counts.begun == 1);
+	usleep(10000);
+	turns = s->turns;
+	getrusage(RUSAGE_SELF, &x);
+	usleep(500000);
+	getrusage(RUSAGE_SELF, &y);
+	/* Nobody spins while nothing happens. */
+	assert_true(s->turns - turns < 20);
+	assert_true((y.ru_utime.tv_sec - x.ru_utime.tv_sec) * 1000000 + y.ru_utime.tv_usec -
+			    x.ru_utime.tv_usec <
+		    50000);
+	expect_end(idle);
+	expect_end(half);
+	assert_true(get_answer(busy, &a, false, NULL));
+	assert_int_equal(a.status, 200);
+	close(idle);
+	close(busy);
+	close(half);
+	serve_stop(s);
+}
+
+/* Drain: idle connections close, running requests end well and say that the connection closes. */
+static void
+test_drain(void **state)
+{
+	struct serve *s = serve_start(8, 60 * NS_PER_S);
+	int idle = client(s), busy = client(s), fresh = client(s);
+	struct answer a;
+
+	put_text(idle, GET("/now"));
+	assert_true(get_answer(idle, &a, false, NULL));
+	put_text(busy, GET("/delay/200"));
+	wait_for(fake_req_counts.begun == 2 && s->conns == 3);
+	s->drain = true;
+	serve_nudge(s);
+	expect_end(idle);
+	expect_end(fresh);
+	assert_true(get_answer(busy, &a, false, NULL));
+	assert_int_equal(a.status, 200);
+	assert_true(a.has_close);
+	expect_end(busy);
+	wait_for(s->conns == 0);
+	close(idle);
+	close(busy);
+	close(fresh);
+	serve_stop(s);
+}
+
+/* Stopping with connections in every state, in the core's order and without warning. */
+static void
+test_stop_busy(void **state)
+{
+	for (int abandon = 0; abandon < 2; abandon++) {
+		struct serve *s = serve_start(8, 60 * NS_PER_S);
+		int fd[6];
+
+		for (int i = 0; i < 6; i++)
+			fd[i] = client(s);
+		put_text(
+			fd[0],
+			"PUT /never HTTP/1.1\r\nHost: x\r\nx-amz-rdma-token: t\r\nContent-Length: 0\r\n\r\n");
+		put_text(fd[1], GET("/delay/100000"));
+		put_text(fd[2], GET("/stream/100000000/10000000/50"));
+		put_text(fd[3], "PUT /slow/10/100000 HTTP/1.1\r\nHost: x\r\nContent-Length: "
+				"10000\r\n\r\nabcdefghijklmnop");
+		put_text(fd[4], "PUT /reject HTTP/1.1\r\nHost: x\r\nContent-Length: 10000\r\n\r\nabc");
+		wait_for(fake_req_counts.begun == 5);
+		s->abandon = abandon;
+		serve_stop(s);
+		for (int i = 0; i < 6; i++)
+			close(fd[i]);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_replies),     cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_body),        cmocka_unit_test(test_mid_body),
+		cmocka_unit_test(test_early_reply), cmocka_unit_test(test_expect),
+		cmocka_unit_test(test_stream),      cmocka_unit_test(test_stream_fails),
+		cmocka_unit_test(test_gone),        cmocka_unit_test(test_half_close),
+		cmocka_unit_test(test_abandoned),   cmocka_unit_test(test_connection_limit),
+		cmocka_unit_test(test_idle),        cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_stop_busy),
+	};
+
+	if (getenv("T"))
+		cmocka_set_test_filter(getenv("T"));
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
