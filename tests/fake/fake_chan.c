@@ -208,7 +208,7 @@ chan_lease_put(struct chan *ch, struct chan_lease *ls)
 		return;
 	p = priv_of(ls);
 	if (p->state != LEASE_HELD) {
-		check(p->state == LEASE_NONE);
+		chan_lease_cancel(ch, ls);
 		return;
 	}
 	check(p->ch == ch);

@@ -1,0 +1,23 @@
+#!/bin/sh
+# The channel (src/chan, src/rdma) over the software NIC, towards a DC target in another process: asynchronous and inline.
+# BUILD names the build directory.
+set -eu
+cd "$(dirname "$0")/../.."
+BUILD=${BUILD:-build/release}
+export BUILD
+
+SOFTNIC_DIR=$(mktemp -d /dev/shm/softnic-test-XXXXXX)
+export SOFTNIC_DIR
+trap 'rm -rf "$SOFTNIC_DIR"' EXIT
+PORTCTL=$PWD/$BUILD/softnicctl
+case $BUILD in /*) PORTCTL=$BUILD/softnicctl ;; esac
+export PORTCTL
+rc=0
+for mode in thread inline; do
+	echo "== test_wire, SOFTNIC_EXEC=$mode"
+	r=0
+	SOFTNIC_EXEC=$mode scripts/with-softnic "$BUILD/unit/chan/test_wire" || r=$?
+	[ $r -eq 0 ] || rc=$r
+	[ $r -ne 77 ] || exit 77
+done
+exit $rc
