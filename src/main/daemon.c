@@ -1,0 +1,473 @@
+/*
+ * The life of the daemon:
+ *
+ *   log -> RDMA -> admin thread -> store (recovers) -> cores (listen) -> ready
+ *     ... signals ...
+ *   cores drain and stop -> admin thread -> store -> RDMA
+ *
+ * The admin thread comes early and goes late, so that health is answered while the store recovers and while
+ * requests drain.  The main thread does nothing but wait for signals and feed systemd's watchdog.
+ */
+#include "main/daemon.h"
+#include "main/options.h"
+
+#include "admin/admin.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "chan/chan.h"
+#include "core/core.h"
+#include "dialect/dialect.h"
+#include "rdma/rdma.h"
+#include "stats/stats.h"
+#include "store/store.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#define DC_KEY_WELL_KNOWN 0xffeeddccull
+
+const char *const phase_name[PHASE_NR] = { "starting", "recovering", "serving", "draining" };
+
+void
+daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct store_conf *ret_conf)
+{
+	for (int i = 0; i < conf->store.disk_nr; i++) {
+		disks[i] = (struct store_disk_conf){ .path = conf->store.disks[i].path,
+						     .size_bytes = conf->store.disks[i].size_bytes };
+	}
+	*ret_conf = (struct store_conf){ .disks = disks,
+					 .disk_nr = conf->store.disk_nr,
+					 .index_bytes = conf->memory.index_bytes,
+					 .lock_wait_ns = conf->store.lock_wait_ns,
+					 .ports_max = conf->core_nr };
+}
+
+/* Connections and registered memory want all that root allows us. */
+static void
+raise_limit(int which, const char *name)
+{
+	struct rlimit l;
+
+	if (getrlimit(which, &l) < 0)
+		return;
+	l.rlim_cur = l.rlim_max;
+	if (setrlimit(which, &l) < 0)
+		log_warn("cannot raise %s to its hard limit: %s", name, strerror(errno));
+}
+
+/* What an operator should know about and that is no error. */
+static void
+warn_about(const struct conf *conf, const struct rdma *rdma)
+{
+	bool rails = rdma_rail_nr(rdma) > 0;
+
+	if (conf->rdma.mode == RDMA_NONE)
+		log_note("RDMA is switched off (rdma.devices: none): everything goes over HTTP");
+	else if (!rails)
+		log_warn("no usable RDMA device: everything goes over HTTP, requests with a token are "
+			 "declined; "
+			 "gantryd --list-devices says why");
+	if (rails && conf->rdma.dc_key == DC_KEY_WELL_KNOWN)
+		log_note("rdma.dc_key is the one that everybody knows; clients' memory is protected by their "
+			 "tokens alone");
+	if (conf->rdma.allow_loopback || conf->rdma.allow_self || conf->rdma.allow_link_local)
+		log_warn("rdma.allow_special is set: tokens may name this machine itself; meant for tests");
+	if (!conf->pin)
+		log_note("%d cores on fewer CPUs: threads are not pinned", conf->core_nr);
+}
+
+/* ---- start ---- */
+
+static bool
+same_address(int fd, const struct conf_listen *l)
+{
+	struct sockaddr_storage sa = { 0 };
+	socklen_t len = sizeof sa;
+
+	if (sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0 ||
+	    getsockname(fd, (struct sockaddr *)&sa, &len) < 0 || sa.ss_family != l->sa.ss_family)
+		return false;
+	if (sa.ss_family == AF_INET6) {
+		const struct sockaddr_in6 *a = (void *)&sa, *b = (const void *)&l->sa;
+
+		return a->sin6_port == b->sin6_port &&
+		       memcmp(&a->sin6_addr, &b->sin6_addr, sizeof a->sin6_addr) == 0;
+	}
+	return ((struct sockaddr_in *)&sa)->sin_port == ((const struct sockaddr_in *)&l->sa)->sin_port &&
+	       ((struct sockaddr_in *)&sa)->sin_addr.s_addr ==
+		       ((const struct sockaddr_in *)&l->sa)->sin_addr.s_addr;
+}
+
+/* Sockets that systemd opened for us belong to the listeners with the same address. */
+static void
+take_sockets(struct daemon *d)
+{
+	int nr = sd_listen_fds(1);
+
+	for (int i = 0; i < CONF_LISTEN_MAX; i++)
+		d->listen_fds[i] = -1;
+	for (int fd = SD_LISTEN_FDS_START; fd < SD_LISTEN_FDS_START + nr; fd++) {
+		int i = 0;
+
+		while (i < d->conf->listen_nr &&
+		       (d->listen_fds[i] >= 0 || !same_address(fd, &d->conf->listen[i])))
+			i++;
+		if (i < d->conf->listen_nr) {
+			d->listen_fds[i] = fd;
+		} else {
+			log_warn("a socket handed in by systemd belongs to no listener; closed");
+			close(fd);
+		}
+	}
+}
+
+static int
+start_admin(struct daemon *d)
+{
+	const struct conf *conf = d->conf;
+	struct admin_params params = { .address = conf->admin.address,
+				       .sa = &conf->admin.sa,
+				       .sa_len = conf->admin.sa_len,
+				       .socket = conf->admin.socket };
+	struct admin_env env;
+	char err[256];
+	int r;
+
+	if (!params.address && !params.socket) {
+		log_warn("neither admin.address nor admin.socket is set: no health, no metrics");
+		return 0;
+	}
+	pages_env(d, &env);
+	r = admin_start(&params, &env, &d->admin, err, sizeof err);
+	if (r == 0)
+		return 0;
+	log_error("%s", err);
+	return r == -ENOMEM || r == -EMFILE || r == -EAGAIN ? EXIT_RUNTIME : EXIT_MISSING;
+}
+
+static int
+start_store(struct daemon *d)
+{
+	struct store_disk_conf disks[CONF_DISKS_MAX];
+	struct store_conf sc;
+	struct store *store;
+	char err[512] = "";
+	int r;
+
+	atomic_store(&d->phase, PHASE_RECOVERING);
+	sd_notify(0, "STATUS=Recovering the store");
+	daemon_store_conf(d->conf, disks, &sc);
+	r = store_open_disks(&sc, &store, err, sizeof err);
+	if (r == 0) {
+		atomic_store(&d->store, store);
+		return 0;
+	}
+	log_error("store: %s", err[0] ? err : strerror(-r));
+	if (r == -ENOTRECOVERABLE)
+		return EXIT_STORE;
+	if (r == -ENOENT || r == -ENXIO || r == -ENODEV || r == -ENOTDIR)
+		return EXIT_MISSING;
+	return r == -EINVAL ? EXIT_CONFIG : EXIT_RUNTIME;
+}
+
+static int
+start_cores(struct daemon *d)
+{
+	struct core_env env = { .conf = d->conf,
+				.rdma = d->rdma,
+				.store = atomic_load(&d->store),
+				.stats = d->stats,
+				.listen_fds = d->listen_fds };
+	struct cores *cores;
+	char err[512] = "";
+	int r;
+
+	sd_notify(0, "STATUS=Starting cores");
+	r = cores_start(&env, &cores, err, sizeof err);
+	if (r == 0) {
+		atomic_store(&d->cores, cores);
+		return 0;
+	}
+	log_error("cores: %s", err[0] ? err : strerror(-r));
+	return r == -EADDRINUSE || r == -EADDRNOTAVAIL || r == -EACCES ? EXIT_MISSING : EXIT_RUNTIME;
+}
+
+static int
+start(struct daemon *d)
+{
+	static const struct stats_names names = { op_name, OP_NR, chan_reason_name, CHAN_REASON_NR };
+	char err[512] = "";
+	int r;
+
+	take_sockets(d);
+	r = stats_new(d->conf->core_nr, &names, &d->stats);
+	if (r < 0) {
+		log_error("counters: %s", strerror(-r));
+		return EXIT_RUNTIME;
+	}
+	r = rdma_open(&d->conf->rdma, &d->rdma, err, sizeof err);
+	if (r < 0) {
+		log_error("RDMA: %s", err[0] ? err : strerror(-r));
+		return r == -ENODEV ? EXIT_MISSING : EXIT_RUNTIME;
+	}
+	warn_about(d->conf, d->rdma);
+	r = start_admin(d);
+	if (r == 0)
+		r = start_store(d);
+	if (r == 0)
+		r = start_cores(d);
+	return r;
+}
+
+static void
+release(struct daemon *d)
+{
+	admin_stop(d->admin);
+	cores_free(atomic_load(&d->cores));
+	store_close_disks(atomic_load(&d->store));
+	rdma_close(d->rdma);
+	stats_free(d->stats);
+}
+
+/* ---- ready ---- */
+
+void
+daemon_listen_text(const struct conf_listen *l, int port, char *out, size_t cap)
+{
+	char host[INET6_ADDRSTRLEN];
+
+	if (l->sa.ss_family == AF_INET6) {
+		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&l->sa)->sin6_addr, host, sizeof host);
+		snprintf(out, cap, "[%s]:%d", host, port);
+	} else {
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)&l->sa)->sin_addr, host, sizeof host);
+		snprintf(out, cap, "%s:%d", host, port);
+	}
+}
+
+/* "ready s3=127.0.0.1:40123 scality=... admin=... admin_socket=..."; the caller frees it. */
+static char *
+ready_line(const struct daemon *d)
+{
+	struct cores *cores = atomic_load(&d->cores);
+	const struct conf *conf = d->conf;
+	char *line = NULL, text[64];
+	size_t len;
+	FILE *f = open_memstream(&line, &len);
+
+	if (!f)
+		return NULL;
+	fputs("ready", f);
+	for (int i = 0; i < conf->listen_nr; i++) {
+		daemon_listen_text(&conf->listen[i], cores_listen_port(cores, i), text, sizeof text);
+		fprintf(f, " %s=%s", conf->listen[i].dialect == DIALECT_S3 ? "s3" : "scality", text);
+	}
+	if (conf->admin.address) {
+		struct conf_listen l = { .sa = conf->admin.sa };
+
+		daemon_listen_text(&l, admin_port(d->admin), text, sizeof text);
+		fprintf(f, " admin=%s", text);
+	}
+	if (conf->admin.socket)
+		fprintf(f, " admin_socket=%s", conf->admin.socket);
+	if (fclose(f) != 0) {
+		free(line);
+		return NULL;
+	}
+	return line;
+}
+
+/* Under another name first: whoever waits for the file finds it whole. */
+static int
+write_ready_file(const char *path, const char *line)
+{
+	char *tmp;
+	FILE *f;
+	int r = 0;
+
+	if (asprintf(&tmp, "%s.tmp", path) < 0)
+		return -ENOMEM;
+	f = fopen(tmp, "we");
+	if (!f) {
+		r = -errno;
+	} else {
+		if (fprintf(f, "%s\n", line) < 0)
+			r = -EIO;
+		if (fclose(f) != 0)
+			r = -errno;
+		if (r == 0 && rename(tmp, path) < 0)
+			r = -errno;
+	}
+	free(tmp);
+	return r;
+}
+
+static int
+say_ready(struct daemon *d, const char *ready_file)
+{
+	char *line = ready_line(d);
+	int r;
+
+	if (!line) {
+		log_error("out of memory");
+		return EXIT_RUNTIME;
+	}
+	atomic_store(&d->phase, PHASE_SERVING);
+	r = ready_file ? write_ready_file(ready_file, line) : 0;
+	if (r < 0) {
+		log_error("%s: %s", ready_file, strerror(-r));
+		free(line);
+		return EXIT_RUNTIME;
+	}
+	log_note("%s", line);
+	printf("gantryd: %s\n", line);
+	fflush(stdout);
+	sd_notifyf(0, "READY=1\nSTATUS=Serving: %s", line + strlen("ready "));
+	free(line);
+	return 0;
+}
+
+/* ---- signals ---- */
+
+static void
+log_line(void *cookie, const char *text)
+{
+	log_note("%s", text);
+}
+
+static void
+dump(struct daemon *d)
+{
+	log_note("live requests:");
+	cores_dump(atomic_load(&d->cores), log_line, NULL);
+	log_note("end of live requests");
+}
+
+/* systemd starts us anew when this stops coming, so it comes only while every core turns or sleeps. */
+static void
+feed_watchdog(struct daemon *d)
+{
+	struct cores *cores = atomic_load(&d->cores);
+
+	for (int i = 0; i < cores_nr(cores); i++) {
+		struct core_info info;
+
+		cores_get_info(cores, i, &info);
+		if (!info.asleep && info.turned_ago_ns >= ADMIN_STUCK_NS) {
+			log_limited(LOG_ERROR, "core %d is stuck: its loop has not turned for %llu ms", i,
+				    (unsigned long long)(info.turned_ago_ns / NS_PER_MS));
+			return;
+		}
+	}
+	sd_notify(0, "WATCHDOG=1");
+}
+
+/* Until TERM or INT. */
+static void
+serve(struct daemon *d, const sigset_t *signals)
+{
+	uint64_t watchdog_us = 0;
+	bool fed = sd_watchdog_enabled(0, &watchdog_us) > 0;
+	uint64_t wait_ns = fed ? watchdog_us * NS_PER_US / 3 : NS_PER_S;
+	struct timespec ts = { (time_t)(wait_ns / NS_PER_S), (long)(wait_ns % NS_PER_S) };
+
+	for (;;) {
+		int sig = sigtimedwait(signals, NULL, &ts);
+
+		if (sig == SIGTERM || sig == SIGINT) {
+			log_note("%s: draining, at most %llu s", sig == SIGTERM ? "SIGTERM" : "SIGINT",
+				 (unsigned long long)(d->conf->limits.drain_ns / NS_PER_S));
+			return;
+		}
+		if (sig == SIGHUP)
+			log_note("SIGHUP: reload needs a restart; nothing was changed");
+		if (sig == SIGUSR2)
+			dump(d);
+		if (fed)
+			feed_watchdog(d);
+	}
+}
+
+struct stopper {
+	struct daemon *d;
+	_Atomic bool done;
+};
+
+static void *
+stop_main(void *arg)
+{
+	struct stopper *s = arg;
+
+	cores_stop(atomic_load(&s->d->cores), s->d->conf->limits.drain_ns);
+	atomic_store(&s->done, true);
+	return NULL;
+}
+
+/* Stopping takes as long as the requests; meanwhile a second signal must be heard. */
+static void
+drain(struct daemon *d, const sigset_t *signals)
+{
+	struct stopper s = { .d = d };
+	struct timespec ts = { 0, 20 * (long)NS_PER_MS };
+	pthread_t thread;
+
+	atomic_store(&d->phase, PHASE_DRAINING);
+	sd_notify(0, "STOPPING=1\nSTATUS=Draining");
+	if (pthread_create(&thread, NULL, stop_main, &s) != 0) {
+		stop_main(&s);
+		return;
+	}
+	while (!atomic_load(&s.done)) {
+		int sig = sigtimedwait(signals, NULL, &ts);
+
+		if (sig == SIGTERM || sig == SIGINT) {
+			log_note("second signal: stopping now");
+			cores_stop_now(atomic_load(&d->cores));
+		}
+		if (sig == SIGUSR2)
+			dump(d);
+		sd_notify(0, "WATCHDOG=1");
+	}
+	pthread_join(thread, NULL);
+}
+
+int
+daemon_run(const struct conf *conf, const char *ready_file)
+{
+	struct daemon d = { .conf = conf, .started_ns = clock_ns() };
+	sigset_t signals;
+	int rc;
+
+	log_init(conf->log.format, conf->log.level);
+	/* Every thread inherits this; only the main thread takes signals, in sigtimedwait(). */
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGHUP);
+	sigaddset(&signals, SIGUSR2);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	raise_limit(RLIMIT_NOFILE, "the number of open files");
+	raise_limit(RLIMIT_MEMLOCK, "locked memory");
+
+	rc = start(&d);
+	if (rc == EXIT_OK) {
+		rc = say_ready(&d, ready_file);
+		if (rc == EXIT_OK)
+			serve(&d, &signals);
+		drain(&d, &signals);
+	}
+	release(&d);
+	if (rc == EXIT_OK)
+		log_note("stopped");
+	return rc;
+}

@@ -1,0 +1,142 @@
+/* gantryd's main(): what the command line asks for, and the exit code. */
+#include "main/daemon.h"
+#include "main/options.h"
+
+#include "base/log.h"
+#include "rdma/rdma.h"
+#include "store/store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int
+check_config(const struct options *o)
+{
+	printf("%s: good\n", o->file ? o->file : CONF_DEFAULT_FILE);
+	return EXIT_OK;
+}
+
+static int
+list_devices(const struct conf *conf)
+{
+	int r = rdma_list(&conf->rdma, stdout);
+
+	if (r < 0) {
+		fprintf(stderr, "gantryd: cannot list RDMA devices: %s\n", strerror(-r));
+		return EXIT_RUNTIME;
+	}
+	return EXIT_OK;
+}
+
+static int
+format(const struct conf *conf, bool force)
+{
+	struct store_disk_conf disks[CONF_DISKS_MAX];
+	struct store_conf sc;
+	char err[512] = "";
+	int r;
+
+	daemon_store_conf(conf, disks, &sc);
+	r = store_format(&sc, force, err, sizeof err);
+	if (r == 0) {
+		printf("gantryd: made a store on %d disk%s\n", sc.disk_nr, sc.disk_nr == 1 ? "" : "s");
+		return EXIT_OK;
+	}
+	fprintf(stderr, "gantryd: cannot make a store: %s\n", err[0] ? err : strerror(-r));
+	if (r == -EEXIST || r == -ENOTEMPTY || r == -ENOTRECOVERABLE)
+		return EXIT_STORE;
+	if (r == -ENOENT || r == -ENXIO || r == -ENODEV || r == -ENOTDIR)
+		return EXIT_MISSING;
+	return r == -EINVAL ? EXIT_CONFIG : EXIT_RUNTIME;
+}
+
+static void
+say(void *cookie, const char *line)
+{
+	printf("%s\n", line);
+}
+
+static int
+fsck(const struct conf *conf, bool repair)
+{
+	struct store_disk_conf disks[CONF_DISKS_MAX];
+	struct store_conf sc;
+	int r;
+
+	daemon_store_conf(conf, disks, &sc);
+	r = store_fsck(&sc, repair, say, NULL);
+	if (r == 0)
+		printf("gantryd: the store is clean\n");
+	else if (r > 0)
+		printf("gantryd: the store was repaired\n");
+	else
+		fprintf(stderr, "gantryd: fsck: %s\n",
+			r == -ENOTRECOVERABLE ? "the store is damaged" : strerror(-r));
+	if (r >= 0)
+		return EXIT_OK;
+	if (r == -ENOENT || r == -ENXIO || r == -ENODEV || r == -ENOTDIR)
+		return EXIT_MISSING;
+	return r == -ENOTRECOVERABLE ? EXIT_STORE : r == -EINVAL ? EXIT_CONFIG : EXIT_RUNTIME;
+}
+
+static int
+with_config(const struct options *o, const struct conf *conf)
+{
+	switch (o->action) {
+	case ACTION_CHECK_CONFIG:
+		return check_config(o);
+	case ACTION_PRINT_CONFIG:
+		conf_print(conf, stdout);
+		return EXIT_OK;
+	case ACTION_LIST_DEVICES:
+		return list_devices(conf);
+	case ACTION_FORMAT:
+		log_init(conf->log.format, conf->log.level);
+		return format(conf, o->force);
+	case ACTION_FSCK:
+		log_init(conf->log.format, conf->log.level);
+		return fsck(conf, o->repair);
+	default:
+		return daemon_run(conf, o->ready_file);
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	struct options o;
+	struct conf *conf;
+	int rc;
+
+	if (options_parse(argc, argv, &o, stderr) < 0)
+		return EXIT_USAGE;
+	if (o.action == ACTION_HELP) {
+		options_help(stdout);
+		return EXIT_OK;
+	}
+	if (o.action == ACTION_VERSION) {
+		printf("gantryd %s\nRDMA protocol: RDMA_DC_V1 (id 1001)\n", GANTRY_VERSION);
+		return EXIT_OK;
+	}
+	if (o.action == ACTION_PRINT_KEYS) {
+		conf_print_table(stdout);
+		return EXIT_OK;
+	}
+	if (conf_load(&(struct conf_source){ .file = o.file,
+					     .file_required = o.file != NULL,
+					     .partial = o.action == ACTION_LIST_DEVICES,
+					     .overrides = o.overrides,
+					     .override_nr = o.override_nr },
+		      &conf, stderr) < 0) {
+		fprintf(stderr, "gantryd: bad configuration\n");
+		return EXIT_CONFIG;
+	}
+	rc = with_config(&o, conf);
+	conf_free(conf);
+	/* A full disk behind the standard output of --print-config must not look like success. */
+	if (fflush(stdout) != 0 && rc == EXIT_OK)
+		rc = EXIT_RUNTIME;
+	return rc;
+}

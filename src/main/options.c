@@ -1,0 +1,148 @@
+/* The command line of gantryd; see options.h. */
+#include "main/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPT_FORCE = 256, OPT_REPAIR, OPT_READY_FILE, OPT_ACTION };
+
+static const struct option long_options[] = {
+	{ "config", required_argument, NULL, 'c' },
+	{ "check-config", no_argument, NULL, OPT_ACTION + ACTION_CHECK_CONFIG },
+	{ "print-config", no_argument, NULL, OPT_ACTION + ACTION_PRINT_CONFIG },
+	{ "print-keys", no_argument, NULL, OPT_ACTION + ACTION_PRINT_KEYS },
+	{ "list-devices", no_argument, NULL, OPT_ACTION + ACTION_LIST_DEVICES },
+	{ "format", no_argument, NULL, OPT_ACTION + ACTION_FORMAT },
+	{ "force", no_argument, NULL, OPT_FORCE },
+	{ "fsck", no_argument, NULL, OPT_ACTION + ACTION_FSCK },
+	{ "repair", no_argument, NULL, OPT_REPAIR },
+	{ "ready-file", required_argument, NULL, OPT_READY_FILE },
+	{ "version", no_argument, NULL, OPT_ACTION + ACTION_VERSION },
+	{ "help", no_argument, NULL, OPT_ACTION + ACTION_HELP },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char *
+action_name(enum action action)
+{
+	for (const struct option *o = long_options; o->name; o++) {
+		if (o->val == OPT_ACTION + (int)action)
+			return o->name;
+	}
+	return "";
+}
+
+static int
+set_action(struct options *o, enum action action, FILE *err)
+{
+	if (o->action != ACTION_RUN && o->action != action) {
+		fprintf(err, "gantryd: --%s and --%s do not go together\n", action_name(o->action),
+			action_name(action));
+		return -EINVAL;
+	}
+	o->action = action;
+	return 0;
+}
+
+static int
+one_option(struct options *o, int c, char **argv, FILE *err)
+{
+	switch (c) {
+	case 'c':
+		o->file = optarg;
+		return 0;
+	case 'o':
+		if (o->override_nr == OVERRIDES_MAX) {
+			fprintf(err, "gantryd: more than %d options -o\n", OVERRIDES_MAX);
+			return -EINVAL;
+		}
+		o->overrides[o->override_nr++].text = optarg;
+		return 0;
+	case 'h':
+		return set_action(o, ACTION_HELP, err);
+	case 'V':
+		return set_action(o, ACTION_VERSION, err);
+	case OPT_FORCE:
+		o->force = true;
+		return 0;
+	case OPT_REPAIR:
+		o->repair = true;
+		return 0;
+	case OPT_READY_FILE:
+		o->ready_file = optarg;
+		return 0;
+	case ':':
+		fprintf(err, "gantryd: %s needs a value\n", argv[optind - 1]);
+		return -EINVAL;
+	case '?':
+		if (optopt && optopt < 256)
+			fprintf(err, "gantryd: unknown option -%c; see gantryd --help\n", optopt);
+		else
+			fprintf(err, "gantryd: unknown option %s; see gantryd --help\n", argv[optind - 1]);
+		return -EINVAL;
+	default:
+		return set_action(o, (enum action)(c - OPT_ACTION), err);
+	}
+}
+
+int
+options_parse(int argc, char **argv, struct options *ret_options, FILE *err)
+{
+	struct options o = { 0 };
+	int c;
+
+	opterr = 0;
+	optind = 0;
+	while ((c = getopt_long(argc, argv, ":c:o:hV", long_options, NULL)) != -1) {
+		if (one_option(&o, c, argv, err) < 0)
+			return -EINVAL;
+	}
+	if (optind < argc) {
+		fprintf(err, "gantryd: unexpected \"%s\"; see gantryd --help\n", argv[optind]);
+		return -EINVAL;
+	}
+	if (o.force && o.action != ACTION_FORMAT) {
+		fprintf(err, "gantryd: --force goes with --format\n");
+		return -EINVAL;
+	}
+	if (o.repair && o.action != ACTION_FSCK) {
+		fprintf(err, "gantryd: --repair goes with --fsck\n");
+		return -EINVAL;
+	}
+	if (o.ready_file && o.action != ACTION_RUN) {
+		fprintf(err, "gantryd: --ready-file goes with none of --%s\n", action_name(o.action));
+		return -EINVAL;
+	}
+	*ret_options = o;
+	return 0;
+}
+
+void
+options_help(FILE *out)
+{
+	fputs("gantryd: object storage over HTTP, with payloads moved by RDMA\n"
+	      "\n"
+	      "  gantryd [-c FILE] [-o KEY=VALUE]...             serve\n"
+	      "  gantryd [-c FILE] [-o KEY=VALUE]... ACTION\n"
+	      "\n"
+	      "  -c, --config FILE     configuration (" CONF_DEFAULT_FILE ", and conf.d/*.yaml beside it)\n"
+	      "  -o KEY=VALUE          set one key, for instance -o rdma.devices=none\n"
+	      "      --ready-file FILE write the ready line there too\n"
+	      "\n"
+	      "  --check-config        read the configuration, say what is wrong with it\n"
+	      "  --print-config        show every value and where it came from\n"
+	      "  --list-devices        show RDMA devices, ports and addresses, and what they would be used "
+	      "for\n"
+	      "  --format [--force]    make a new store on the disks (--force: even over what is there)\n"
+	      "  --fsck [--repair]     check the store (--repair: cut a damaged end of the log)\n"
+	      "  --print-keys          list all keys: name, values, default, reload, help\n"
+	      "  -V, --version\n"
+	      "  -h, --help\n"
+	      "\n"
+	      "Exit status: 0 good, 1 failed while running, 2 usage, 69 a listener or device is missing,\n"
+	      "74 the store is damaged or foreign, 78 bad configuration.\n"
+	      "Manual: gantryd(8), gantryd.yaml(5).\n",
+	      out);
+}

@@ -1,0 +1,411 @@
+/*
+ * What the admin thread asks about the rest of the daemon: reasons, metrics, JSON.  Everything here runs on
+ * the admin thread, waits for no core (cores_dump() at most 100 ms) and may be called in every phase: what is
+ * not there yet is left out.
+ */
+#include "main/daemon.h"
+
+#include "admin/admin.h"
+#include "base/clock.h"
+#include "core/core.h"
+#include "rdma/rdma.h"
+#include "store/store.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct daemon *
+daemon_of(void *cookie)
+{
+	return cookie;
+}
+
+static int
+disk_nr(const struct daemon *d)
+{
+	const struct store *st = atomic_load(&d->store);
+
+	return st ? store_disk_nr(st) : 0;
+}
+
+static int
+rail_nr(const struct daemon *d)
+{
+	return d->rdma ? rdma_rail_nr(d->rdma) : 0;
+}
+
+static int
+core_nr(void *cookie)
+{
+	struct cores *cores = atomic_load(&daemon_of(cookie)->cores);
+
+	return cores ? cores_nr(cores) : 0;
+}
+
+static void
+core(void *cookie, int i, struct admin_core *ret_core)
+{
+	struct core_info info;
+
+	cores_get_info(atomic_load(&daemon_of(cookie)->cores), i, &info);
+	ret_core->asleep = info.asleep;
+	ret_core->turned_ago_ns = info.turned_ago_ns;
+}
+
+/* ---- reasons ---- */
+
+static void
+ready(void *cookie, struct admin_reasons *r)
+{
+	int phase = atomic_load(&daemon_of(cookie)->phase);
+
+	if (phase != PHASE_SERVING)
+		admin_reason(r, "%s", phase_name[phase]);
+}
+
+static void
+health(void *cookie, struct admin_reasons *r)
+{
+	struct daemon *d = cookie;
+
+	for (int i = 0; i < disk_nr(d); i++) {
+		struct store_disk_info info;
+
+		store_disk_info(atomic_load(&d->store), i, &info);
+		if (info.state == DISK_FAILED)
+			admin_reason(r, "disk %d failed, read-only until a restart: %s", i, info.reason);
+	}
+	for (int i = 0; i < rail_nr(d); i++) {
+		struct rdma_rail_info info;
+
+		rdma_rail_get_info(rdma_rail(d->rdma, i), &info);
+		if (info.state != RAIL_UP)
+			admin_reason(r, "rail %s:%d is %s", info.device, info.port,
+				     info.state == RAIL_DOWN ? "down" : "lost");
+	}
+}
+
+/* ---- metrics ---- */
+
+static void
+rail_metrics(struct daemon *d, int i, struct stats_out *out)
+{
+	struct rdma_rail *rail = rdma_rail(d->rdma, i);
+	const struct rdma_rail_stats *st = rdma_rail_stats(rail);
+	struct rdma_rail_info info;
+	char name[80];
+
+	rdma_rail_get_info(rail, &info);
+	snprintf(name, sizeof name, "%s:%d", info.device, info.port);
+	stats_emit(out, M_RAIL_UP, info.state == RAIL_UP, name, NULL);
+	for (int s = 0; s < WCS_NR; s++)
+		stats_emit(out, M_RDMA_COMPLETIONS, atomic_load(&st->status[s]), name, rdma_status_name[s],
+			   NULL);
+	stats_emit(out, M_RDMA_BYTES, atomic_load(&st->read_bytes), name, "read", NULL);
+	stats_emit(out, M_RDMA_BYTES, atomic_load(&st->written_bytes), name, "write", NULL);
+	stats_emit(out, M_RDMA_OPERATIONS, atomic_load(&st->read_ops), name, "read", NULL);
+	stats_emit(out, M_RDMA_OPERATIONS, atomic_load(&st->write_ops), name, "write", NULL);
+	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->dcis_free), name, "free", NULL);
+	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->dcis_leased), name, "leased", NULL);
+	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->dcis_recovering), name, "recovering", NULL);
+	stats_emit(out, M_DCI_RESETS, atomic_load(&st->dci_resets), name, NULL);
+	stats_emit(out, M_DCI_RECREATED, atomic_load(&st->dci_recreated), name, NULL);
+	stats_emit(out, M_AH_LOOKUPS, atomic_load(&st->ah_hits), name, "hit", NULL);
+	stats_emit(out, M_AH_LOOKUPS, atomic_load(&st->ah_misses), name, "miss", NULL);
+	stats_emit(out, M_AH_LOOKUPS, atomic_load(&st->ah_failed), name, "failed", NULL);
+}
+
+static void
+disk_metrics(struct daemon *d, int i, struct stats_out *out)
+{
+	struct store_disk_info info;
+	char disk[16];
+
+	store_disk_info(atomic_load(&d->store), i, &info);
+	/* By number: a path is no bounded label. */
+	snprintf(disk, sizeof disk, "%d", i);
+	stats_emit(out, M_STORE_SIZE, info.size_bytes, disk, NULL);
+	stats_emit(out, M_STORE_FREE, info.free_bytes, disk, NULL);
+	stats_emit(out, M_STORE_LOG_SIZE, info.log_bytes, disk, NULL);
+	stats_emit(out, M_STORE_LOG_USED, info.log_used_bytes, disk, NULL);
+	stats_emit(out, M_STORE_INDEX, info.index_bytes, disk, NULL);
+	stats_emit(out, M_STORE_OBJECTS, info.objects, disk, NULL);
+	stats_emit(out, M_STORE_COMMITS, info.commits, disk, NULL);
+	stats_emit(out, M_STORE_RECORDS, info.records, disk, NULL);
+	stats_emit(out, M_STORE_FLUSHES, info.flushes, disk, NULL);
+	stats_emit(out, M_STORE_SNAPSHOTS, info.snapshots, disk, NULL);
+	stats_emit(out, M_STORE_IO_BYTES, info.read_bytes, disk, "read", NULL);
+	stats_emit(out, M_STORE_IO_BYTES, info.written_bytes, disk, "write", NULL);
+	stats_emit(out, M_STORE_OPERATIONS, info.read_ops, disk, "read", NULL);
+	stats_emit(out, M_STORE_OPERATIONS, info.write_ops, disk, "write", NULL);
+	stats_emit(out, M_STORE_ERRORS, info.errors, disk, "io", NULL);
+	stats_emit(out, M_STORE_ERRORS, info.crc_errors, disk, "crc", NULL);
+	stats_emit(out, M_STORE_UP, info.state == DISK_OK, disk, NULL);
+}
+
+struct totals {
+	int requests, connections;
+	int bufs_total[2], bufs_avail[2];
+	int http_total, http_avail;
+};
+
+static void
+add_core(struct totals *t, const struct core_info *info)
+{
+	t->requests += info->requests;
+	t->connections += info->connections;
+	for (int c = 0; c < 2; c++) {
+		t->bufs_total[c] += info->bufs_total[c];
+		t->bufs_avail[c] += info->bufs_avail[c];
+	}
+	t->http_total += info->http_bufs_total;
+	t->http_avail += info->http_bufs_avail;
+}
+
+static void
+buffer_metric(struct stats_out *out, const char *cls, int total, int avail)
+{
+	stats_emit(out, M_BUFFERS, (uint64_t)avail, cls, "free", NULL);
+	stats_emit(out, M_BUFFERS, (uint64_t)(total - avail), cls, "used", NULL);
+}
+
+static void
+core_metrics(struct daemon *d, struct stats_out *out)
+{
+	struct totals t = { 0 };
+
+	for (int i = 0; i < core_nr(d); i++) {
+		struct core_info info;
+		char name[16];
+
+		cores_get_info(atomic_load(&d->cores), i, &info);
+		snprintf(name, sizeof name, "%d", i);
+		stats_emit(out, M_REQUESTS_IN_FLIGHT, (uint64_t)info.requests, name, NULL);
+		stats_emit(out, M_CONNECTIONS, (uint64_t)info.connections, name, NULL);
+		stats_emit_ns(out, M_CORE_TURNED, info.asleep ? 0 : info.turned_ago_ns, name, NULL);
+		add_core(&t, &info);
+	}
+	if (!core_nr(d))
+		return;
+	buffer_metric(out, "small", t.bufs_total[0], t.bufs_avail[0]);
+	buffer_metric(out, "large", t.bufs_total[1], t.bufs_avail[1]);
+	buffer_metric(out, "http", t.http_total, t.http_avail);
+}
+
+static void
+metrics(void *cookie, struct stats_out *out)
+{
+	struct daemon *d = cookie;
+
+	core_metrics(d, out);
+	for (int i = 0; i < rail_nr(d); i++)
+		rail_metrics(d, i, out);
+	for (int i = 0; i < disk_nr(d); i++)
+		disk_metrics(d, i, out);
+}
+
+/* ---- JSON ---- */
+
+static const char *const rail_state_text[RAIL_STATE_NR] = { "up", "down", "lost" };
+
+static void
+rails(void *cookie, FILE *out)
+{
+	struct daemon *d = cookie;
+
+	putc('[', out);
+	for (int i = 0; i < rail_nr(d); i++) {
+		struct rdma_rail *rail = rdma_rail(d->rdma, i);
+		const struct rdma_rail_stats *st = rdma_rail_stats(rail);
+		struct rdma_rail_info info;
+		char gid[INET6_ADDRSTRLEN];
+
+		rdma_rail_get_info(rail, &info);
+		inet_ntop(AF_INET6, info.gid, gid, sizeof gid);
+		fprintf(out, "%s{\"device\":", i ? ",\n" : "");
+		json_string(out, info.device);
+		fprintf(out, ",\"port\":%d,\"firmware\":", info.port);
+		json_string(out, info.fw_ver);
+		fprintf(out,
+			",\"state\":\"%s\",\"link\":\"%s\",\"gid\":\"%s\",\"lid\":%u,\"mtu\":%d,\"max_rd_"
+			"atomic\":%d",
+			rail_state_text[info.state], info.is_ethernet ? "ethernet" : "infiniband", gid,
+			info.lid, info.active_mtu, info.max_rd_atomic);
+		fprintf(out, ",\"dci\":{\"all\":%d,\"free\":%d,\"leased\":%d,\"recovering\":%d}",
+			atomic_load(&st->dcis), atomic_load(&st->dcis_free), atomic_load(&st->dcis_leased),
+			atomic_load(&st->dcis_recovering));
+		fprintf(out, ",\"read_bytes\":%llu,\"written_bytes\":%llu,\"completions\":{",
+			(unsigned long long)atomic_load(&st->read_bytes),
+			(unsigned long long)atomic_load(&st->written_bytes));
+		for (int s = 0; s < WCS_NR; s++) {
+			fputs(s ? "," : "", out);
+			json_string(out, rdma_status_name[s]);
+			fprintf(out, ":%llu", (unsigned long long)atomic_load(&st->status[s]));
+		}
+		fputs("}}", out);
+	}
+	putc(']', out);
+}
+
+static void
+disks(void *cookie, FILE *out)
+{
+	struct daemon *d = cookie;
+
+	putc('[', out);
+	for (int i = 0; i < disk_nr(d); i++) {
+		struct store_disk_info info;
+
+		store_disk_info(atomic_load(&d->store), i, &info);
+		fprintf(out, "%s{\"disk\":%d,\"path\":", i ? ",\n" : "", i);
+		json_string(out, info.path);
+		fprintf(out, ",\"state\":\"%s\",\"reason\":", info.state == DISK_OK ? "ok" : "failed");
+		json_string(out, info.state == DISK_OK ? NULL : info.reason);
+		fprintf(out,
+			",\"size_bytes\":%llu,\"free_bytes\":%llu,\"log_bytes\":%llu,\"log_used_bytes\":%llu",
+			(unsigned long long)info.size_bytes, (unsigned long long)info.free_bytes,
+			(unsigned long long)info.log_bytes, (unsigned long long)info.log_used_bytes);
+		fprintf(out,
+			",\"objects\":%llu,\"index_bytes\":%llu,\"commits\":%llu,\"records\":%llu,"
+			"\"flushes\":%llu",
+			(unsigned long long)info.objects, (unsigned long long)info.index_bytes,
+			(unsigned long long)info.commits, (unsigned long long)info.records,
+			(unsigned long long)info.flushes);
+		fprintf(out,
+			",\"snapshots\":%llu,\"cut_records\":%llu,\"errors\":%llu,\"crc_errors\":%llu,"
+			"\"pins\":%llu}",
+			(unsigned long long)info.snapshots, (unsigned long long)info.cut_records,
+			(unsigned long long)info.errors, (unsigned long long)info.crc_errors,
+			(unsigned long long)info.pins);
+	}
+	putc(']', out);
+}
+
+struct lines {
+	FILE *out;
+	int nr;
+};
+
+static void
+add_line(void *cookie, const char *text)
+{
+	struct lines *l = cookie;
+
+	fputs(l->nr++ ? ",\n" : "", l->out);
+	json_string(l->out, text);
+}
+
+static void
+requests(void *cookie, FILE *out)
+{
+	struct cores *cores = atomic_load(&daemon_of(cookie)->cores);
+	struct lines l = { .out = out };
+
+	putc('[', out);
+	if (cores)
+		cores_dump(cores, add_line, &l);
+	putc(']', out);
+}
+
+static void
+listeners(struct daemon *d, FILE *out)
+{
+	struct cores *cores = atomic_load(&d->cores);
+
+	putc('[', out);
+	for (int i = 0; cores && i < d->conf->listen_nr; i++) {
+		const struct conf_listen *l = &d->conf->listen[i];
+		char text[64];
+
+		daemon_listen_text(l, cores_listen_port(cores, i), text, sizeof text);
+		fprintf(out, "%s{\"address\":\"%s\",\"dialect\":\"%s\",\"anonymous\":%s}", i ? "," : "", text,
+			l->dialect == DIALECT_S3 ? "s3" : "scality",
+			l->anonymous || l->dialect == DIALECT_SCALITY ? "true" : "false");
+	}
+	putc(']', out);
+}
+
+static void
+core_list(struct daemon *d, struct totals *t, FILE *out)
+{
+	putc('[', out);
+	for (int i = 0; i < core_nr(d); i++) {
+		struct core_info info;
+
+		cores_get_info(atomic_load(&d->cores), i, &info);
+		add_core(t, &info);
+		fprintf(out,
+			"%s{\"core\":%d,\"cpu\":%d,\"asleep\":%s,\"turned_ago_seconds\":%.3f,\"requests\":%d,"
+			"\"connections\":%d,\"buffers\":{\"small\":[%d,%d,%d],\"large\":[%d,%d,%d]}}",
+			i ? ",\n" : "", i, info.cpu, info.asleep ? "true" : "false",
+			(double)info.turned_ago_ns / 1e9, info.requests, info.connections, info.bufs_total[0],
+			info.bufs_avail[0], info.bufs_low[0], info.bufs_total[1], info.bufs_avail[1],
+			info.bufs_low[1]);
+	}
+	putc(']', out);
+}
+
+static void
+status(void *cookie, FILE *out)
+{
+	static const char *const mode_text[] = {
+		[RDMA_AUTO] = "auto", [RDMA_LIST] = "list", [RDMA_NONE] = "none"
+	};
+	struct daemon *d = cookie;
+	unsigned long long objects = 0, size = 0, available = 0;
+	struct totals t = { 0 };
+	int up = 0, failed = 0;
+
+	for (int i = 0; i < rail_nr(d); i++) {
+		struct rdma_rail_info info;
+
+		rdma_rail_get_info(rdma_rail(d->rdma, i), &info);
+		up += info.state == RAIL_UP;
+	}
+	for (int i = 0; i < disk_nr(d); i++) {
+		struct store_disk_info info;
+
+		store_disk_info(atomic_load(&d->store), i, &info);
+		objects += info.objects;
+		size += info.size_bytes;
+		available += info.free_bytes;
+		failed += info.state == DISK_FAILED;
+	}
+	fprintf(out,
+		"{\"version\":\"%s\",\"phase\":\"%s\",\"pid\":%d,\"uptime_seconds\":%.3f,\n\"listeners\":",
+		GANTRY_VERSION, phase_name[atomic_load(&d->phase)], (int)getpid(),
+		(double)(clock_ns() - d->started_ns) / 1e9);
+	listeners(d, out);
+	fprintf(out, ",\n\"rdma\":{\"devices\":\"%s\",\"rails\":%d,\"rails_up\":%d},\n",
+		mode_text[d->conf->rdma.mode], rail_nr(d), up);
+	fprintf(out,
+		"\"store\":{\"disks\":%d,\"disks_failed\":%d,\"objects\":%llu,\"size_bytes\":%llu,\"free_"
+		"bytes\":%llu},\n",
+		disk_nr(d), failed, objects, size, available);
+	fputs("\"cores\":", out);
+	core_list(d, &t, out);
+	fprintf(out, ",\n\"requests\":%d,\"connections\":%d,\n", t.requests, t.connections);
+	fprintf(out,
+		"\"buffers\":{\"small\":{\"all\":%d,\"free\":%d},\"large\":{\"all\":%d,\"free\":%d},\"http\":"
+		"{\"all\":%d,\"free\":%d}}}",
+		t.bufs_total[0], t.bufs_avail[0], t.bufs_total[1], t.bufs_avail[1], t.http_total,
+		t.http_avail);
+}
+
+void
+pages_env(struct daemon *d, struct admin_env *ret_env)
+{
+	*ret_env = (struct admin_env){ .cookie = d,
+				       .conf = d->conf,
+				       .stats = d->stats,
+				       .core_nr = core_nr,
+				       .core = core,
+				       .ready = ready,
+				       .health = health,
+				       .metrics = metrics,
+				       .status = status,
+				       .rails = rails,
+				       .disks = disks,
+				       .requests = requests };
+}

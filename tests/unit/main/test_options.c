@@ -1,0 +1,161 @@
+/* The command line: what is taken, what is refused, and how that is said. */
+#include "main/options.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *said;
+
+/* Parses the words of text (separated by blanks) behind "gantryd". */
+static int
+parse(const char *text, struct options *o)
+{
+	static char copy[4096];
+	char *argv[256] = { "gantryd" };
+	int argc = 1, r;
+	size_t len;
+	FILE *err;
+
+	free(said);
+	err = open_memstream(&said, &len);
+	snprintf(copy, sizeof copy, "%s", text);
+	for (char *w = strtok(copy, " "); w; w = strtok(NULL, " "))
+		argv[argc++] = w;
+	r = options_parse(argc, argv, o, err);
+	fclose(err);
+	return r;
+}
+
+static void
+test_good(void **state)
+{
+	struct options o;
+
+	assert_int_equal(parse("", &o), 0);
+	assert_int_equal(o.action, ACTION_RUN);
+	assert_null(o.file);
+	assert_null(o.ready_file);
+	assert_int_equal(parse("-c /x -o a=b -o c=d --ready-file /r", &o), 0);
+	assert_string_equal(o.file, "/x");
+	assert_string_equal(o.ready_file, "/r");
+	assert_int_equal(o.override_nr, 2);
+	assert_string_equal(o.overrides[1].text, "c=d");
+	assert_int_equal(parse("--config=/y --check-config", &o), 0);
+	assert_int_equal(o.action, ACTION_CHECK_CONFIG);
+	assert_int_equal(parse("--print-config", &o), 0);
+	assert_int_equal(o.action, ACTION_PRINT_CONFIG);
+	assert_int_equal(parse("--print-keys", &o), 0);
+	assert_int_equal(o.action, ACTION_PRINT_KEYS);
+	assert_int_equal(parse("--list-devices", &o), 0);
+	assert_int_equal(o.action, ACTION_LIST_DEVICES);
+	assert_int_equal(parse("--force --format", &o), 0);
+	assert_true(o.action == ACTION_FORMAT && o.force);
+	assert_int_equal(parse("--fsck --repair", &o), 0);
+	assert_true(o.action == ACTION_FSCK && o.repair);
+	assert_int_equal(parse("--version", &o), 0);
+	assert_int_equal(parse("-V", &o), 0);
+	assert_int_equal(o.action, ACTION_VERSION);
+	assert_int_equal(parse("-h", &o), 0);
+	assert_int_equal(o.action, ACTION_HELP);
+}
+
+static void
+test_refused(void **state)
+{
+	static const char *const bad[][2] = {
+		{ "--foo", "unknown option --foo" },
+		{ "-x", "unknown option -x" },
+		{ "serve", "unexpected \"serve\"" },
+		{ "-c", "-c needs a value" },
+		{ "--config", "--config needs a value" },
+		{ "-o", "-o needs a value" },
+		{ "--ready-file", "--ready-file needs a value" },
+		{ "--format --fsck", "--format and --fsck do not go together" },
+		{ "--version --help", "do not go together" },
+		{ "--force", "--force goes with --format" },
+		{ "--fsck --force", "--force goes with --format" },
+		{ "--repair", "--repair goes with --fsck" },
+		{ "--format --repair", "--repair goes with --fsck" },
+		{ "--check-config --ready-file /r", "--ready-file goes with none of --check-config" },
+		{ "--check-config=yes", "option --check-config=yes" },
+	};
+	struct options o;
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		if (parse(bad[i][0], &o) != -EINVAL || !strstr(said, bad[i][1]))
+			fail_msg("%s: said \"%s\"", bad[i][0], said);
+		assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
+	}
+}
+
+static void
+test_too_many(void **state)
+{
+	char text[1024] = "";
+	struct options o;
+
+	for (int i = 0; i < OVERRIDES_MAX; i++)
+		strcat(text, "-o a=b ");
+	assert_int_equal(parse(text, &o), 0);
+	assert_int_equal(o.override_nr, OVERRIDES_MAX);
+	strcat(text, "-o a=b ");
+	assert_int_equal(parse(text, &o), -EINVAL);
+}
+
+/* Every option that is taken is in the help. */
+static void
+test_help(void **state)
+{
+	static const char *const all[] = { "--config",
+					   "-o ",
+					   "--ready-file",
+					   "--check-config",
+					   "--print-config",
+					   "--list-devices",
+					   "--format",
+					   "--force",
+					   "--fsck",
+					   "--repair",
+					   "--print-keys",
+					   "--version",
+					   "--help",
+					   "69",
+					   "74",
+					   "78" };
+	char *text;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	options_help(f);
+	fclose(f);
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		assert_non_null(strstr(text, all[i]));
+	free(text);
+}
+
+static int
+teardown(void **state)
+{
+	free(said);
+	return 0;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_help),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, teardown);
+}
