@@ -96,6 +96,23 @@ hide_expect(struct hconn *c, struct field *f)
 	f->value = c->expect;
 }
 
+/*
+ * Up to 0.9.76 the library glues a folded line to the name of its field: "Transfer-Encoding:" and " chunked"
+ * on the next line become a field "Transfer-Encodingchunked", and the body a request.  The name is then a
+ * copy, away from the value; otherwise both lie where they were received, with the colon (now a NUL) and
+ * blanks between them.
+ */
+static bool
+is_folded(const struct field *f)
+{
+	uintptr_t from = (uintptr_t)f->name + f->name_len + 1, to = (uintptr_t)f->value;
+	const char *p = f->name + f->name_len + 1;
+
+	if (to < from || to - from > HTTP_POOL_BYTES)
+		return true;
+	return strspn(p, " \t") < to - from;
+}
+
 static void
 look_at(struct gather *g, const struct field *f)
 {
@@ -127,6 +144,8 @@ gather_field(void *cookie, enum MHD_ValueKind kind, const char *name, size_t nam
 	while (f->value_len && (f->value[f->value_len - 1] == ' ' || f->value[f->value_len - 1] == '\t'))
 		((char *)(uintptr_t)f->value)[--f->value_len] = 0;
 	c->header_bytes += name_len + value_len + 4;
+	if (!value || (c->l->h->folds_wrong && is_folded(f)))
+		g->unclean = true;
 	if (!name_is_clean(f->name, f->name_len) || !value_is_clean(f->value, f->value_len))
 		g->unclean = true;
 	look_at(g, f);

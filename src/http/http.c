@@ -399,6 +399,7 @@ http_new(const struct conf *conf, struct ring *ring, struct stats_core *stats, s
 	h->conf = conf;
 	h->ring = ring;
 	h->stats = stats;
+	h->folds_wrong = strcmp(MHD_get_version(), "0.9.77") < 0;
 	list_init(&h->free);
 	list_init(&h->coming);
 	list_init(&h->open);

@@ -90,6 +90,7 @@ struct http {
 	int open_nr; /* coming and open */
 	int polls;   /* ring operations in flight */
 	bool draining, stopping;
+	bool folds_wrong; /* this libmicrohttpd glues folded lines to the name (door.c) */
 	struct MHD_Response *canned[2][CANNED_NR]; /* by dialect */
 };
 
