@@ -150,7 +150,7 @@ const struct conf_key conf_keys[] = {
 	  .help = "Serve tokens in x-amz-meta-rdma-token" },
 	{ "rdma.short_get_reject", KT_BOOL, KEY_RELOAD, .offset = AT(rdma.short_get_reject), .def = "false",
 	  .help = "Refuse a GET without Range whose window is smaller than the object, instead of 206" },
-	{ "rdma.inflight", KT_SIZE, KEY_RELOAD, .min = 64 * KIB, .max = GIB, .offset = AT(rdma.inflight_bytes), .def = "2MiB",
+	{ "rdma.in_flight", KT_SIZE, KEY_RELOAD, .min = 64 * KIB, .max = GIB, .offset = AT(rdma.inflight_bytes), .def = "2MiB",
 	  .help = "Bytes of one request on the wire at a time" },
 
 	{ "store.disks", KT_MAPS, KEY_REQUIRED, .list = &disk_list,

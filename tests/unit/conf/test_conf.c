@@ -156,7 +156,7 @@ test_defaults(void **state)
 	assert_true(conf->rdma.qp_reset_on_failure);
 	assert_int_equal(conf->rdma.poll_batch, 16);
 	assert_int_equal(conf->rdma.linger_ns, 20000000);
-	assert_int_equal(conf->rdma.inflight_bytes, 2 << 20);
+	assert_int_equal(conf->rdma.in_flight_bytes, 2 << 20);
 	assert_int_equal(conf->rdma.allow_nr, 0);
 	assert_int_equal(conf->rdma.bind_gid, BIND_GID_OFF);
 	assert_false(conf->rdma.meta_token || conf->rdma.short_get_reject || conf->rdma.allow_loopback);
@@ -282,7 +282,7 @@ test_scalars(void **state)
 	assert_good(GOOD_LISTEN GOOD_DISK "rdma:\n  dc_key: 0x123456789abcdef0\n  qp_reset_on_failure: no\n"
 					  "  delay_mode: adaptive\n  delay_interval: 2us\n  linger: 0\n"
 					  "  max_rd_atomic: 4\n  path_mtu: 2048\n  bind_gid: exact\n"
-					  "  inflight: 1.5MiB\n  cq_depth: \"4096\"\n"
+					  "  in_flight: 1.5MiB\n  cq_depth: \"4096\"\n"
 					  "limits: { scality_total: 2.25s, idle: 5000ms, s3_rate: 1048576 }\n"
 					  "log: { level: warning, format: json, access: off }\n");
 	assert_true(conf->rdma.dc_key == 0x123456789abcdef0);
@@ -293,7 +293,7 @@ test_scalars(void **state)
 	assert_int_equal(conf->rdma.max_rd_atomic, 4);
 	assert_int_equal(conf->rdma.path_mtu, 2048);
 	assert_int_equal(conf->rdma.bind_gid, BIND_GID_EXACT);
-	assert_int_equal(conf->rdma.inflight_bytes, 3 << 19);
+	assert_int_equal(conf->rdma.in_flight_bytes, 3 << 19);
 	assert_int_equal(conf->rdma.cq_depth, 4096);
 	assert_int_equal(conf->limits.scality_total_ns, 2250000000);
 	assert_int_equal(conf->limits.idle_ns, 5000000000);
@@ -330,10 +330,10 @@ test_scalars_refused(void **state)
 		{ "rdma: { linger: 2s }", "rdma.linger: expected a time (ns us ms s) from 0ns to 1s" },
 		{ "rdma: { linger: 1.0000000001s }", "rdma.linger: expected" },
 		{ "rdma: { meta_token: maybe }", "rdma.meta_token: expected true or false, not \"maybe\"" },
-		{ "rdma: { inflight: 2MB }", "rdma.inflight: expected a size (bytes, or KiB MiB GiB TiB)" },
-		{ "rdma: { inflight: 2 MiB x }", "rdma.inflight: expected a size" },
-		{ "rdma: { inflight: 99999999999999999999TiB }", "rdma.inflight: expected a size" },
-		{ "rdma: { inflight: { } }", "rdma.inflight: expected a size (bytes, or KiB MiB GiB TiB) "
+		{ "rdma: { in_flight: 2MB }", "rdma.in_flight: expected a size (bytes, or KiB MiB GiB TiB)" },
+		{ "rdma: { in_flight: 2 MiB x }", "rdma.in_flight: expected a size" },
+		{ "rdma: { in_flight: 99999999999999999999TiB }", "rdma.in_flight: expected a size" },
+		{ "rdma: { in_flight: { } }", "rdma.in_flight: expected a size (bytes, or KiB MiB GiB TiB) "
 					     "from 64KiB to 1GiB, not a map" },
 		{ "rdma: { allow: 10.0.0.0/8 }", "rdma.allow: expected a list of addresses or blocks" },
 		{ "rdma: { allow: [ 10.0.0.0/33 ] }", "rdma.allow: expected an address or a block" },
