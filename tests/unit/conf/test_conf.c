@@ -156,7 +156,7 @@ test_defaults(void **state)
 	assert_true(conf->rdma.qp_reset_on_failure);
 	assert_int_equal(conf->rdma.poll_batch, 16);
 	assert_int_equal(conf->rdma.linger_ns, 20000000);
-	assert_int_equal(conf->rdma.in_flight_bytes, 2 << 20);
+	assert_int_equal(conf->rdma.inflight_bytes, 2 << 20);
 	assert_int_equal(conf->rdma.allow_nr, 0);
 	assert_int_equal(conf->rdma.bind_gid, BIND_GID_OFF);
 	assert_false(conf->rdma.meta_token || conf->rdma.short_get_reject || conf->rdma.allow_loopback);
@@ -293,7 +293,7 @@ test_scalars(void **state)
 	assert_int_equal(conf->rdma.max_rd_atomic, 4);
 	assert_int_equal(conf->rdma.path_mtu, 2048);
 	assert_int_equal(conf->rdma.bind_gid, BIND_GID_EXACT);
-	assert_int_equal(conf->rdma.in_flight_bytes, 3 << 19);
+	assert_int_equal(conf->rdma.inflight_bytes, 3 << 19);
 	assert_int_equal(conf->rdma.cq_depth, 4096);
 	assert_int_equal(conf->limits.scality_total_ns, 2250000000);
 	assert_int_equal(conf->limits.idle_ns, 5000000000);
