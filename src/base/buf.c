@@ -63,34 +63,58 @@ add_bufs(struct bufpool *bp, enum buf_class cls, char *mem, int nr, uint16_t reg
 	}
 }
 
-int
-bufpool_init(struct bufpool *bp, size_t bytes)
+static int
+fill(struct bufpool *bp, const int nr[BUF_CLASS_NR], int region_base)
 {
-	int small_nr = (int)(bytes / 8 / stride[BUF_SMALL]);
-	int large_nr, left;
-
 	memset(bp, 0, sizeof *bp);
-	small_nr = small_nr < 1 ? 1 : small_nr;
-	large_nr = bytes / 8 * 7 / stride[BUF_LARGE] < 1 ? 1 : (int)(bytes / 8 * 7 / stride[BUF_LARGE]);
-	bp->bufs = calloc((size_t)(small_nr + large_nr), sizeof *bp->bufs);
+	bp->bufs = calloc((size_t)(nr[BUF_SMALL] + nr[BUF_LARGE]), sizeof *bp->bufs);
 	if (!bp->bufs)
 		return -ENOMEM;
 	for (int cls = 0; cls < BUF_CLASS_NR; cls++) {
-		for (left = cls == BUF_SMALL ? small_nr : large_nr; left > 0;) {
-			int nr = (int)(REGION_BYTES_MAX / stride[cls]);
+		for (int left = nr[cls]; left > 0;) {
+			int fit = (int)(REGION_BYTES_MAX / stride[cls]);
 
-			nr = left < nr ? left : nr;
-			if (bp->region_nr == BUF_REGIONS_MAX || map_region(bp, (size_t)nr * stride[cls]) < 0) {
+			fit = left < fit ? left : fit;
+			if (bp->region_nr == BUF_REGIONS_MAX ||
+			    map_region(bp, (size_t)fit * stride[cls]) < 0) {
 				bufpool_fini(bp);
 				return -ENOMEM;
 			}
-			add_bufs(bp, cls, bp->region[bp->region_nr - 1].iov_base, nr,
-				 (uint16_t)(bp->region_nr - 1));
-			left -= nr;
+			add_bufs(bp, cls, bp->region[bp->region_nr - 1].iov_base, fit,
+				 (uint16_t)(region_base + bp->region_nr - 1));
+			left -= fit;
 		}
 		bp->avail[cls] = bp->low[cls] = bp->total[cls];
 	}
 	return 0;
+}
+
+/* How many of cls go into bytes; at least one. */
+static int
+count(enum buf_class cls, size_t bytes)
+{
+	size_t nr = bytes / stride[cls];
+
+	return nr < 1 ? 1 : (int)nr;
+}
+
+int
+bufpool_init(struct bufpool *bp, size_t bytes)
+{
+	int nr[BUF_CLASS_NR] = {
+		[BUF_SMALL] = count(BUF_SMALL, bytes / 8), [BUF_LARGE] = count(BUF_LARGE, bytes / 8 * 7)
+	};
+
+	return fill(bp, nr, 0);
+}
+
+int
+bufpool_init_class(struct bufpool *bp, enum buf_class cls, size_t bytes, int region_base)
+{
+	int nr[BUF_CLASS_NR] = { 0 };
+
+	nr[cls] = count(cls, bytes);
+	return fill(bp, nr, region_base);
 }
 
 void

@@ -43,6 +43,9 @@ struct bufpool {
 
 /* Splits bytes into buffers: about 1/8 of it small ones, the rest large ones, at least one of each.  0 or -ENOMEM. */
 int bufpool_init(struct bufpool *bp, size_t bytes);
+/* All of one class, at least one.  Its buffers' regions are numbered from region_base on: their memory is registered
+ * behind another pool's. */
+int bufpool_init_class(struct bufpool *bp, enum buf_class cls, size_t bytes, int region_base);
 void bufpool_fini(struct bufpool *bp);
 
 /* NULL when none is left; the caller queues.  Never blocks, never allocates. */

@@ -83,6 +83,24 @@ test_regions(void **state)
 	assert_true(bufpool_init(&bp, (size_t)64 << 30) < 0);
 }
 
+/* One class only, with regions numbered behind those of another pool. */
+static void
+test_class(void **state)
+{
+	struct bufpool bp;
+	struct buf *b;
+
+	assert_int_equal(bufpool_init_class(&bp, BUF_SMALL, 1u << 20, 3), 0);
+	assert_int_equal(bp.total[BUF_LARGE], 0);
+	assert_int_equal(bp.total[BUF_SMALL], (1 << 20) / (int)(BUF_SMALL_BYTES + BUF_SLACK_BYTES));
+	assert_int_equal(bp.region_nr, 1);
+	b = bufpool_get(&bp, BUF_SMALL);
+	assert_int_equal(b->region, 3);
+	assert_null(bufpool_get(&bp, BUF_LARGE));
+	bufpool_put(&bp, b);
+	bufpool_fini(&bp);
+}
+
 int
 main(void)
 {
@@ -90,6 +108,7 @@ main(void)
 		cmocka_unit_test(test_pool),
 		cmocka_unit_test(test_smallest),
 		cmocka_unit_test(test_regions),
+		cmocka_unit_test(test_class),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
