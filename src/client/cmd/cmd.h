@@ -1,0 +1,96 @@
+/*
+ * Parts of the gantry command.  main.c reads the options and calls one of the functions below; put.c and
+ * get.c move files, report.c says how it went.  Everything here is a program's: it may print, and run out of
+ * memory aloud.
+ */
+#ifndef GANTRY_CLIENT_CMD_CMD_H
+#define GANTRY_CLIENT_CMD_CMD_H
+
+#include "client/gantry.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum exit_code {
+	EXIT_OK = 0,
+	EXIT_FAILED = 1,
+	EXIT_USAGE = 2,
+	EXIT_NOT_FOUND = 3,
+	EXIT_NOT_RDMA = 4, /* done, but --require-rdma, and some bytes went over HTTP */
+};
+
+#define BUFFER_BYTES (16u << 20) /* one registered buffer; also the piece of a get */
+#define JOBS_MAX 64
+
+struct cmd {
+	struct gantry *g;
+	bool no_rdma, scality, json, quiet, checksum, require_rdma;
+	const char *device, *dc_key, *config, *dir, *acks;
+	unsigned timeout_ms;
+	int jobs; /* 0: the command's default */
+};
+
+/* How it all went; guarded by lock when several threads add to it. */
+struct tally {
+	pthread_mutex_t lock;
+	uint64_t files, failed, not_found, rdma_bytes, http_bytes, http_files;
+	char reason[160]; /* of the first that did not go by RDMA */
+	double start_s;
+};
+
+/* One file or object. */
+struct outcome {
+	const char *op, *url, *file; /* file may be NULL */
+	int error;                   /* 0 or -errno */
+	bool is_local;               /* the error is ours: message says what */
+	struct gantry_result res;    /* bytes: summed over pieces */
+	uint64_t rdma_bytes, http_bytes;
+	double seconds;
+};
+
+/* A buffer that is registered as long as it lives. */
+struct buffer {
+	struct gantry *g;
+	char *mem;
+	size_t cap;
+};
+
+int cmd_put(struct cmd *c, const char *file, const char *url);
+int cmd_get(struct cmd *c, const char *url, const char *file);
+int cmd_head(struct cmd *c, const char *url);
+int cmd_rm(struct cmd *c, const char *url);
+int cmd_mb(struct cmd *c, const char *url);
+int cmd_ports(struct cmd *c);
+/* Many files: names from a list file ("-": standard input), one a line, below -C DIR and below url. */
+int cmd_many(struct cmd *c, bool is_put, const char *list, const char *url);
+
+/* One file each; o is filled, nothing printed. */
+void put_file(struct cmd *c, struct buffer *b, const char *file, const char *url, struct outcome *o);
+void get_file(struct cmd *c, struct buffer *b, int streams, const char *url, const char *file,
+	      struct outcome *o);
+
+/* 0 or -ENOMEM. */
+int buffer_init(struct buffer *b, struct gantry *g);
+void buffer_fini(struct buffer *b);
+struct gantry_request request_of(const struct cmd *c);
+
+/* report.c */
+double now_s(void);
+void outcome_init(struct outcome *o, const char *op, const char *url, const char *file);
+/* Sums a result into o. */
+void outcome_add(struct outcome *o, int error, const struct gantry_result *res);
+void outcome_local(struct outcome *o, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* One line (or JSON) about one file; data_on_stdout sends it to standard error. */
+void report(const struct cmd *c, const struct outcome *o, bool data_on_stdout);
+void report_head(const struct cmd *c, const struct outcome *o);
+void tally_init(struct tally *t);
+void tally_add(struct tally *t, const struct outcome *o);
+void tally_report(const struct cmd *c, const struct tally *t, const char *op);
+int tally_exit(const struct cmd *c, const struct tally *t);
+/* "1.5 MiB" */
+const char *size_text(uint64_t bytes, char out[32]);
+void progress(const struct cmd *c, uint64_t done, uint64_t total, double start_s);
+void progress_end(const struct cmd *c);
+
+#endif

@@ -1,0 +1,262 @@
+/*
+ * Files into objects.  A token names the whole object, so the file is in memory whole: small ones are read
+ * into a buffer that stays registered, large ones are mapped and registered for the one request.  4 GiB and
+ * more go over HTTP from the mapping.
+ */
+#include "client/cmd/cmd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int
+buffer_init(struct buffer *b, struct gantry *g)
+{
+	*b = (struct buffer){ .g = g, .cap = BUFFER_BYTES };
+	b->mem = mmap(NULL, b->cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (b->mem == MAP_FAILED) {
+		b->mem = NULL;
+		return -ENOMEM;
+	}
+	madvise(b->mem, b->cap, MADV_HUGEPAGE);
+	/* When it cannot be registered, each request says why in its result. */
+	gantry_register(g, b->mem, b->cap, 0);
+	return 0;
+}
+
+void
+buffer_fini(struct buffer *b)
+{
+	if (!b->mem)
+		return;
+	gantry_deregister(b->g, b->mem);
+	munmap(b->mem, b->cap);
+}
+
+struct gantry_request
+request_of(const struct cmd *c)
+{
+	return (struct gantry_request){ .size = sizeof(struct gantry_request),
+					.checksum = c->checksum,
+					.timeout_ms = c->timeout_ms };
+}
+
+static void
+put_memory(struct cmd *c, const void *mem, size_t size, const char *url, struct outcome *o)
+{
+	struct gantry_request req = request_of(c);
+	struct gantry_result res = { .size = sizeof res };
+	int e = gantry_put(c->g, url, mem, size, &req, &res);
+
+	outcome_add(o, e, &res);
+}
+
+/* Reads to the end or until `cap` is full.  Bytes, or -errno. */
+static ssize_t
+read_full(int fd, char *mem, size_t cap)
+{
+	size_t len = 0;
+
+	while (len < cap) {
+		ssize_t n = read(fd, mem + len, cap - len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		len += (size_t)n;
+	}
+	return (ssize_t)len;
+}
+
+/* Pipes and other files without a size. */
+static void
+put_stream(struct cmd *c, struct buffer *b, int fd, const char *url, struct outcome *o)
+{
+	ssize_t n = read_full(fd, b->mem, b->cap);
+	char *mem = NULL;
+	size_t len, cap;
+
+	if (n >= 0 && (size_t)n < b->cap) {
+		put_memory(c, b->mem, (size_t)n, url, o);
+		return;
+	}
+	len = n > 0 ? (size_t)n : 0;
+	for (cap = b->cap; n > 0; len += (size_t)n) {
+		char *more = realloc(mem, cap *= 2);
+
+		if (!more) {
+			n = -ENOMEM;
+			break;
+		}
+		if (!mem)
+			memcpy(more, b->mem, len);
+		mem = more;
+		n = read_full(fd, mem + len, cap - len);
+		if (n > 0 && (size_t)n < cap - len) {
+			len += (size_t)n;
+			n = 0;
+		}
+	}
+	if (n < 0)
+		outcome_local(o, (int)n, "reading: %s", strerror((int)-n));
+	else
+		put_memory(c, mem, len, url, o);
+	free(mem);
+}
+
+static void
+put_mapped(struct cmd *c, int fd, size_t size, const char *url, struct outcome *o)
+{
+	void *mem = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	if (mem == MAP_FAILED) {
+		outcome_local(o, -errno, "mapping: %s", strerror(errno));
+		return;
+	}
+	madvise(mem, size, MADV_SEQUENTIAL);
+	put_memory(c, mem, size, url, o);
+	munmap(mem, size);
+}
+
+void
+put_file(struct cmd *c, struct buffer *b, const char *file, const char *url, struct outcome *o)
+{
+	bool is_stdin = !strcmp(file, "-");
+	int fd = is_stdin ? STDIN_FILENO : open(file, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+
+	outcome_init(o, "put", url, file);
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		outcome_local(o, -errno, "%s", strerror(errno));
+	} else if (S_ISDIR(st.st_mode)) {
+		outcome_local(o, -EISDIR, "%s", strerror(EISDIR));
+	} else if (!S_ISREG(st.st_mode) || st.st_size == 0) {
+		/* Files below /proc say 0 and are not. */
+		put_stream(c, b, fd, url, o);
+	} else if ((uint64_t)st.st_size <= b->cap) {
+		ssize_t n = read_full(fd, b->mem, (size_t)st.st_size);
+
+		if (n < 0)
+			outcome_local(o, (int)n, "reading: %s", strerror((int)-n));
+		else
+			put_memory(c, b->mem, (size_t)n, url, o);
+	} else {
+		put_mapped(c, fd, (size_t)st.st_size, url, o);
+	}
+	if (fd >= 0 && !is_stdin)
+		close(fd);
+	o->seconds = now_s() - o->seconds;
+}
+
+static int
+finish(struct cmd *c, const struct outcome *o, bool data_on_stdout)
+{
+	struct tally t;
+
+	report(c, o, data_on_stdout);
+	tally_init(&t);
+	tally_add(&t, o);
+	return tally_exit(c, &t);
+}
+
+int
+cmd_put(struct cmd *c, const char *file, const char *url)
+{
+	struct outcome o;
+	struct buffer b;
+
+	outcome_init(&o, "put", url, file);
+	if (buffer_init(&b, c->g) < 0)
+		outcome_local(&o, -ENOMEM, "no memory for a buffer");
+	else
+		put_file(c, &b, file, url, &o);
+	buffer_fini(&b);
+	return finish(c, &o, false);
+}
+
+int
+cmd_get(struct cmd *c, const char *url, const char *file)
+{
+	struct outcome o;
+	struct buffer b;
+
+	outcome_init(&o, "get", url, file);
+	if (buffer_init(&b, c->g) < 0)
+		outcome_local(&o, -ENOMEM, "no memory for a buffer");
+	else
+		get_file(c, &b, c->jobs ? c->jobs : 4, url, file, &o);
+	buffer_fini(&b);
+	return finish(c, &o, !strcmp(file, "-"));
+}
+
+int
+cmd_head(struct cmd *c, const char *url)
+{
+	struct gantry_request req = request_of(c);
+	struct gantry_result res = { .size = sizeof res };
+	struct outcome o;
+	struct tally t;
+
+	outcome_init(&o, "head", url, NULL);
+	outcome_add(&o, gantry_head(c->g, url, &req, &res), &res);
+	o.seconds = now_s() - o.seconds;
+	report_head(c, &o);
+	tally_init(&t);
+	tally_add(&t, &o);
+	return tally_exit(c, &t);
+}
+
+static int
+without_bytes(struct cmd *c, struct outcome *o, int e, const struct gantry_result *res)
+{
+	outcome_add(o, e, res);
+	o->seconds = now_s() - o->seconds;
+	if (c->json || o->error)
+		report(c, o, false);
+	return !o->error ? EXIT_OK : o->error == -ENOENT ? EXIT_NOT_FOUND : EXIT_FAILED;
+}
+
+int
+cmd_rm(struct cmd *c, const char *url)
+{
+	struct gantry_request req = request_of(c);
+	struct gantry_result res = { .size = sizeof res };
+	struct outcome o;
+
+	outcome_init(&o, "rm", url, NULL);
+	return without_bytes(c, &o, gantry_delete(c->g, url, &req, &res), &res);
+}
+
+int
+cmd_mb(struct cmd *c, const char *url)
+{
+	struct gantry_result res = { .size = sizeof res };
+	struct outcome o;
+
+	outcome_init(&o, "mb", url, NULL);
+	return without_bytes(c, &o, gantry_make_bucket(c->g, url, &res), &res);
+}
+
+int
+cmd_ports(struct cmd *c)
+{
+	const char *name;
+
+	if (c->json)
+		printf("{\"rdma\":%s,\"ports\":[", gantry_is_connected(c->g) ? "true" : "false");
+	for (int i = 0; (name = gantry_port(c->g, i)); i++)
+		printf(c->json ? "%s\"%s\"" : "%s%s\n", c->json && i ? "," : "", name);
+	if (c->json)
+		printf("],\"reason\":\"%s\"}\n", gantry_rdma_reason(c->g));
+	else if (!gantry_is_connected(c->g))
+		printf("no RDMA: %s\n", gantry_rdma_reason(c->g));
+	return gantry_is_connected(c->g) || !c->require_rdma ? EXIT_OK : EXIT_NOT_RDMA;
+}
