@@ -163,7 +163,7 @@ struct store_put {
 	/* after success */
 	uint64_t version;
 	bool is_started;
-	_Alignas(8) unsigned char priv[1024]; /* the store's; the granule CRCs of a chunk lie in a side buffer of the port */
+	_Alignas(8) unsigned char priv[3072]; /* the store's; the granule CRCs of a chunk lie in a side buffer of the port */
 };
 
 /* size: what will come, or STORE_SIZE_UNKNOWN.  0, or -ENOSPC, -EROFS, -EAGAIN (not now), -ENXIO (no such bucket, early
@@ -201,7 +201,7 @@ void store_put_abort(struct store_port *p, struct store_put *put);
 
 struct store_del {
 	struct store_op op; /* result: 1 deleted, 0 was not there, or -errno */
-	_Alignas(8) unsigned char priv[1536];
+	_Alignas(8) unsigned char priv[2048];
 };
 int store_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre, struct store_del *del);
 

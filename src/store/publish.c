@@ -1,0 +1,221 @@
+/*
+ * After the flush: the index, what died, and when its space may be used again (store.md section 4, "Reuse").
+ *
+ *	record replaced --> dying: stamped? everybody quiescent? --> pinned? --no--> over: extents back,
+ *memory back
+ *	                                                                \--yes--> last unpin (any thread) -->
+ *d->unpinned --^ Everything here runs as leader, but for on_unpinned().
+ */
+#include "store/store_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+
+#include <string.h>
+
+/* What a record takes in a snapshot, about. */
+static uint64_t
+snapshot_bytes(const struct rec *r, size_t key_len)
+{
+	return REC_HEAD_BYTES + key_len + r->owner_len + r->inline_len + r->attrs_len +
+	       (r->flags & REC_MAPPED ? 24 : r->entry_nr * rec_entry_bytes(r->body));
+}
+
+void
+publish_count(struct disk *d, const uint8_t *key, size_t key_len, const struct rec *born,
+	      const struct rec *died)
+{
+	uint64_t change = (uint64_t)(born != NULL) - (uint64_t)(died != NULL);
+
+	if (key[0] == KEY_OBJECT && change)
+		atomic_fetch_add_explicit(&d->stats.objects, change, memory_order_relaxed);
+	if (born)
+		d->rec_bytes += snapshot_bytes(born, key_len);
+	if (died)
+		d->rec_bytes -= snapshot_bytes(died, key_len);
+}
+
+void
+hold_back_update(struct disk *d)
+{
+	/* Blocks that are not filled, extents that are not whole, and growth until the next look. */
+	uint64_t units = (d->rec_bytes + d->rec_bytes / 4) / d->geo.unit_bytes + 8;
+
+	if (units > d->held_units || units + 64 < d->held_units) {
+		d->held_units = units + 16;
+		alloc_hold_back(d->alloc, d->held_units);
+	}
+}
+
+static void
+kill(struct disk *d, struct dead *dead, struct rec *r)
+{
+	*dead = (struct dead){ .disk = d, .rec = r, .seq = d->head.seq };
+	*d->dying_end = dead;
+	d->dying_end = &dead->next;
+	atomic_fetch_add(&d->dead_nr, 1);
+	if (!RULE_CHUNKS_AFTER_MANIFEST && r->body == BODY_MANIFEST)
+		gc_orphans(d, ((const struct chunk_ref *)rec_entries(r))->id, 0, r->entry_nr);
+}
+
+static void
+publish_one(struct disk *d, struct commit *c)
+{
+	struct rec *old;
+
+	if (c->view.op == REC_PUT)
+		old = tree_put(d->tree, c->view.key, c->view.key_len, c->rec);
+	else
+		old = tree_del(d->tree, c->view.key, c->view.key_len);
+	publish_count(d, c->view.key, c->view.key_len, c->rec, old);
+	/* Only with RULE_JUDGE_PENDING off something may have been there that was not seen. */
+	if (old && !c->dead)
+		c->dead = tree_rec_alloc(d->tree, sizeof *c->dead);
+	if (old && c->dead)
+		kill(d, c->dead, old);
+	else if (c->dead)
+		tree_rec_free(d->tree, c->dead);
+	c->rec = NULL;
+	c->dead = NULL;
+}
+
+/* Where the next block goes: never across the end of the ring. */
+void
+log_advance(struct log_pos *pos, const struct geometry *geo, const struct block_head *h)
+{
+	pos->seq = h->seq + 1;
+	pos->prev_crc = h->crc64;
+	pos->pos = h->pos + h->len_bytes;
+	pos->lap = h->lap;
+	if (geo->log_bytes - pos->pos < geo->block_bytes) {
+		pos->pos = 0;
+		pos->lap++;
+	}
+	if (h->kind == BLOCK_EPOCH) {
+		pos->epoch = h->new_epoch;
+		memcpy(pos->nonce, h->new_nonce, 16);
+	}
+}
+
+void
+publish_block(struct disk *d)
+{
+	struct dead **first = d->dying_end;
+	uint64_t token;
+
+	for (struct commit *c = d->batch; c; c = c->next)
+		publish_one(d, c);
+	if (d->batch)
+		tree_publish(d->tree);
+	token = quiesce_now(d->st->quiesce);
+	for (struct dead *dead = *first; dead; dead = dead->next)
+		dead->token = token;
+	d->flushed_seq = d->head.seq;
+	d->stamped = d->head.flushed_upto;
+	if (d->head.record_nr)
+		d->last_records_seq = d->head.seq;
+	d->led_ns = clock_ns();
+	log_advance(&d->next, &d->geo, &d->head);
+	atomic_store_explicit(&d->log_used,
+			      log_linear(d, d->next.lap, d->next.pos) - atomic_load(&d->trim_at),
+			      memory_order_relaxed);
+	atomic_fetch_add_explicit(&d->stats.commits, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&d->stats.records, d->head.record_nr, memory_order_relaxed);
+	hold_back_update(d);
+	/* New segments are made ahead of what is written. */
+	if (atomic_load_explicit(&d->stats.written_bytes, memory_order_relaxed) - d->helper_mark >
+	    d->geo.seg_bytes / 8) {
+		d->helper_mark = atomic_load_explicit(&d->stats.written_bytes, memory_order_relaxed);
+		helper_ring(d);
+	}
+}
+
+/* ---- space ----------------------------------------------------------------------------------- */
+
+void
+extents_free(struct disk *d, const uint64_t *ext, uint32_t nr)
+{
+	for (uint32_t i = 0; i < nr; i++)
+		alloc_free(d->alloc, &(struct extent){ .unit = ext_unit(ext[i]), .units = ext_nr(ext[i]) });
+	if (nr)
+		atomic_fetch_add(&d->freed_nr, 1);
+}
+
+void
+rec_retire(struct disk *d, struct rec *r)
+{
+	/* Only one snapshot walks at a time; what is younger than it need not wait for it. */
+	uint64_t birth = atomic_load(&d->snap_state) != SNAP_IDLE && r->version > d->snap_new.version_max
+				 ? d->snap_gen + 1
+				 : 0;
+
+	rec_drop_outside(r);
+	tree_rec_retire(d->tree, r, birth);
+}
+
+/* Nobody can want it any more. */
+static void
+dead_over(struct disk *d, struct dead *dead)
+{
+	struct rec *r = dead->rec;
+	struct map_ref map;
+
+	atomic_fetch_sub(&d->dead_nr, 1);
+	if (r->body == BODY_MANIFEST) {
+		/* Its chunks are records of their own: they are deleted like any other, and die in their
+		 * turn. */
+		dead->gc = (struct gc_job){ .dead = dead, .nr = r->entry_nr };
+		gc_add(d, &dead->gc);
+		return;
+	}
+	if (r->body == BODY_EXTENTS && rec_entries(r))
+		extents_free(d, rec_entries(r), r->entry_nr);
+	if (rec_map(r, &map))
+		extents_free(d, &map.ext, 1);
+	rec_retire(d, r);
+	tree_rec_free(d->tree, dead);
+}
+
+static void
+on_unpinned(struct pin_wait *w)
+{
+	struct dead *dead = container_of(w, struct dead, wait);
+	struct disk *d = dead->disk;
+
+	dead->next = atomic_load(&d->unpinned);
+	while (!atomic_compare_exchange_weak(&d->unpinned, &dead->next, dead))
+		;
+	atomic_store(&d->want_lead, true);
+}
+
+static bool
+is_ready(const struct disk *d, const struct dead *dead)
+{
+	if (RULE_REUSE_STAMPED && dead->seq > d->stamped)
+		return false;
+	return !RULE_REUSE_QUIESCENT || quiesce_passed(d->st->quiesce, dead->token);
+}
+
+void
+publish_reclaim(struct disk *d)
+{
+	struct dead *dead = atomic_exchange(&d->unpinned, NULL);
+
+	while (dead) {
+		struct dead *next = dead->next;
+
+		dead_over(d, dead);
+		dead = next;
+	}
+	while ((dead = d->dying) != NULL && is_ready(d, dead)) {
+		d->dying = dead->next;
+		if (!d->dying)
+			d->dying_end = &d->dying;
+		if (!RULE_REUSE_UNPINNED ||
+		    pin_wait_free(d->pins, &dead->wait, dead->rec->version, on_unpinned))
+			dead_over(d, dead);
+	}
+	dead = d->dying;
+	atomic_store(&d->reclaim_token, dead && dead->seq <= d->stamped ? dead->token : 0);
+	tree_reclaim(d->tree);
+}

@@ -1,0 +1,51 @@
+/* The insides of reading, shared by read.c (objects and pieces) and trailer.c (the cache of granule
+ * checksums). */
+#ifndef GANTRY_STORE_READ_INT_H
+#define GANTRY_STORE_READ_INT_H
+
+#include "store/store_int.h"
+
+struct obj_int {
+	struct pin pin;
+	struct disk *disk;
+	struct rec *rec; /* stays while the pin does */
+};
+
+/* One read: parts one after the other, as a range may touch two chunks. */
+struct read_int {
+	struct store_port *port;
+	struct store_read *rd;
+	struct obj_int *obj;
+	struct buf *buf;
+	uint64_t off;
+	uint32_t len, done; /* wanted; read and checked */
+	/* the part in flight */
+	const struct rec *rec;
+	uint64_t part_off; /* in rec */
+	uint32_t part_len;
+	bool has_tail; /* the trailer comes behind the data, in the same read */
+	bool data_over, trailer_over;
+	int error;
+	struct trailer *trailer;
+	struct list link; /* waits for a trailer */
+	struct xio x;
+};
+
+static inline struct obj_int *
+obj_int(struct store_obj *obj)
+{
+	return (struct obj_int *)obj->priv;
+}
+
+/* Does this trailer belong to that record? */
+bool trailer_fits(const uint64_t *crc, const struct rec *r);
+/* The trailer of ri->rec to ri->trailer: 1 there; 0 read_trailer_over() will run; -EAGAIN all are in use: ri
+ * waits, and is begun again when one is free. */
+int trailer_get(struct store_port *p, struct read_int *ri);
+void trailer_put(struct store_port *p, struct trailer *t);
+
+/* read.c */
+void read_trailer_over(struct read_int *ri, int error);
+void read_part_begin(struct read_int *ri);
+
+#endif

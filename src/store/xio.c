@@ -1,0 +1,149 @@
+/*
+ * I/O on the extents of a record: on a port, a few parts in flight (xio), or blocking (sio, for start, helper
+ * and fsck).
+ */
+#include "store/store_int.h"
+
+#include "store/sync.h"
+#include "base/check.h"
+
+#include <errno.h>
+
+static void xio_more(struct xio *x);
+
+static void
+on_part(struct ring_op *op, int res, bool more)
+{
+	struct xio_op *o = container_of(op, struct xio_op, op);
+	struct xio *x = o->x;
+	uint32_t len = o->len;
+
+	/* Marked when it is over: a flush that began before would not cover it. */
+	if (x->is_write && x->d->flush_all)
+		atomic_store(&x->d->seg_dirty[o->seg], true);
+	o->x = NULL;
+	x->inflight--;
+	x->p->inflight--;
+	if (res < 0 || (uint32_t)res != len) {
+		/* A short transfer inside a file that was written whole is as wrong as an error. */
+		if (x->error == 0)
+			x->error = res < 0 ? res : -EIO;
+		atomic_fetch_add_explicit(&x->d->stats.errors, 1, memory_order_relaxed);
+	}
+	if (x->error == 0)
+		xio_more(x);
+	if (x->inflight == 0)
+		x->done(x);
+}
+
+static struct xio_op *
+free_op(struct xio *x)
+{
+	for (int i = 0; i < XIO_DEPTH; i++) {
+		if (!x->op[i].x)
+			return &x->op[i];
+	}
+	return NULL;
+}
+
+static void
+xio_more(struct xio *x)
+{
+	struct disk_stats *st = &x->d->stats;
+	struct xio_op *o;
+
+	while (x->left && (o = free_op(x)) != NULL) {
+		uint64_t off;
+		uint64_t room = (uint64_t)ext_nr(x->ext[x->ext_at]) * x->d->geo.unit_bytes - x->ext_off;
+		int fd = disk_addr(x->d, ext_unit(x->ext[x->ext_at]), &off);
+
+		o->x = x;
+		o->len = room < x->left ? (uint32_t)room : x->left;
+		o->seg = (uint32_t)(ext_unit(x->ext[x->ext_at]) / geo_seg_units(&x->d->geo));
+		o->op = (struct ring_op){ .done = on_part };
+		off += x->ext_off;
+		x->inflight++;
+		x->p->inflight++;
+		if (x->is_write) {
+			ring_write(x->p->ring, &o->op, fd, x->mem, o->len, off, x->region);
+			atomic_fetch_add_explicit(&st->write_ops, 1, memory_order_relaxed);
+			atomic_fetch_add_explicit(&st->written_bytes, o->len, memory_order_relaxed);
+		} else {
+			ring_read(x->p->ring, &o->op, fd, x->mem, o->len, off, x->region);
+			atomic_fetch_add_explicit(&st->read_ops, 1, memory_order_relaxed);
+			atomic_fetch_add_explicit(&st->read_bytes, o->len, memory_order_relaxed);
+		}
+		x->mem += o->len;
+		x->left -= o->len;
+		x->ext_off += o->len;
+		if (o->len == room) {
+			x->ext_at++;
+			x->ext_off = 0;
+		}
+		check(!x->left || x->ext_at < x->ext_nr);
+	}
+}
+
+void
+xio_start(struct xio *x, struct store_port *p, struct disk *d, bool is_write, const uint64_t *ext,
+	  uint32_t nr, uint64_t off, void *mem, uint32_t len, int region, void (*done)(struct xio *x))
+{
+	check(len && len % FMT_ALIGN == 0 && off % FMT_ALIGN == 0);
+	*x = (struct xio){ .p = p,
+			   .d = d,
+			   .ext = ext,
+			   .ext_nr = nr,
+			   .left = len,
+			   .mem = mem,
+			   .region = (int16_t)region,
+			   .is_write = is_write,
+			   .done = done };
+	while (x->ext_at < nr && off >= (uint64_t)ext_nr(ext[x->ext_at]) * d->geo.unit_bytes)
+		off -= (uint64_t)ext_nr(ext[x->ext_at++]) * d->geo.unit_bytes;
+	check(x->ext_at < nr);
+	x->ext_off = (uint32_t)off;
+	xio_more(x);
+}
+
+/* ---- blocking -------------------------------------------------------------------------------- */
+
+static int
+sio(struct disk *d, struct ring *r, bool is_write, const uint64_t *ext, uint32_t nr, uint64_t off, char *mem,
+    size_t len)
+{
+	for (uint32_t i = 0; i < nr && len; i++) {
+		uint64_t bytes = (uint64_t)ext_nr(ext[i]) * d->geo.unit_bytes, at;
+		size_t n;
+		int fd, e;
+
+		if (off >= bytes) {
+			off -= bytes;
+			continue;
+		}
+		n = bytes - off < len ? bytes - off : len;
+		fd = disk_addr(d, ext_unit(ext[i]), &at);
+		e = is_write ? sync_write(r, fd, mem, n, at + off) : sync_read(r, fd, mem, n, at + off);
+		if (is_write && d->flush_all)
+			atomic_store(&d->seg_dirty[ext_unit(ext[i]) / geo_seg_units(&d->geo)], true);
+		if (e < 0)
+			return e;
+		mem += n;
+		len -= n;
+		off = 0;
+	}
+	return len ? -EBADMSG : 0;
+}
+
+int
+sio_read(struct disk *d, struct ring *r, const uint64_t *ext, uint32_t nr, uint64_t off, void *buf,
+	 size_t len)
+{
+	return sio(d, r, false, ext, nr, off, buf, len);
+}
+
+int
+sio_write(struct disk *d, struct ring *r, const uint64_t *ext, uint32_t nr, uint64_t off, const void *buf,
+	  size_t len)
+{
+	return sio(d, r, true, ext, nr, off, (char *)(uintptr_t)buf, len);
+}

@@ -1,0 +1,404 @@
+/*
+ * The store through its header, on one port: sizes at every seam, preconditions, buckets, overwriting and
+ * deleting under an open reader, restarts, listing.
+ */
+#include "harness.h"
+
+static char dir[128];
+static struct store_disk_conf dc;
+static struct store_conf conf;
+static struct store *st;
+static struct loop l;
+
+static void
+open_store(void)
+{
+	char err[512] = "";
+	int r = store_open_disks(&conf, &st, err, sizeof err);
+
+	if (r < 0)
+		fail_msg("open: %d %s", r, err);
+	loop_start(&l, st);
+}
+
+static void
+close_store(void)
+{
+	loop_stop(&l);
+	store_close_disks(st);
+	st = NULL;
+}
+
+static int
+setup(void **state)
+{
+	char err[512] = "";
+
+	dir_make(dir);
+	conf = conf_for(&dc, dir, 256 * MIB);
+	if (store_format(&conf, false, err, sizeof err) < 0) {
+		printf("format: %s\n", err);
+		return -1;
+	}
+	open_store();
+	return bucket_make(&l, "b");
+}
+
+static int
+teardown(void **state)
+{
+	if (st)
+		close_store();
+	dir_remove(dir);
+	return 0;
+}
+
+static const uint64_t sizes[] = { 0,       1,           255,     256,         257,     4095,    4096,
+				  4097,    65535,       65536,   65537,       131072,  MIB - 1, MIB,
+				  MIB + 1, 3 * MIB + 5, 8 * MIB, 8 * MIB + 1, 65 * MIB };
+#define SIZE_NR (sizeof sizes / sizeof *sizes)
+
+static void
+name_of(char *name, size_t i)
+{
+	snprintf(name, 32, "size-%llu", (unsigned long long)sizes[i]);
+}
+
+static void
+check_sizes(void)
+{
+	for (size_t i = 0; i < SIZE_NR; i++) {
+		char name[32];
+
+		name_of(name, i);
+		assert_int_equal(obj_check(&l, "b", name, sizes[i], i), 0);
+	}
+}
+
+/* put, get, and again after a restart */
+static void
+test_sizes(void **state)
+{
+	for (size_t i = 0; i < SIZE_NR; i++) {
+		char name[32];
+
+		name_of(name, i);
+		assert_int_equal(put_simple(&l, "b", name, sizes[i], i), 0);
+		assert_int_equal(obj_check(&l, "b", name, sizes[i], i), 0);
+	}
+	check_sizes();
+	close_store();
+	open_store();
+	check_sizes();
+	close_store();
+	open_store();
+	check_sizes();
+}
+
+/* the same, unannounced, with smaller pieces, and with the last piece written beforehand */
+static void
+test_ways(void **state)
+{
+	for (size_t i = 0; i < SIZE_NR; i++) {
+		struct put_args a = { .bucket = "b", .key = "way", .size = sizes[i], .seed = 7 * i };
+
+		if (i + 1 == SIZE_NR)
+			a.piece = 960 << 10; /* pieces that lie in two chunks */
+		a.announce = STORE_SIZE_UNKNOWN;
+		assert_int_equal(obj_put(&l, &a), 0);
+		assert_int_equal(obj_check(&l, "b", "way", sizes[i], 7 * i), 0);
+		a.no_ride = true;
+		a.seed++;
+		assert_int_equal(obj_put(&l, &a), 0);
+		assert_int_equal(obj_check(&l, "b", "way", sizes[i], 7 * i + 1), 0);
+		if (sizes[i] <= 3 * MIB) {
+			a.piece = 64 << 10;
+			a.seed++;
+			assert_int_equal(obj_put(&l, &a), 0);
+			assert_int_equal(obj_check(&l, "b", "way", sizes[i], 7 * i + 2), 0);
+		}
+	}
+}
+
+static void
+test_errors(void **state)
+{
+	struct put_args a = { .bucket = "b", .key = "x", .size = 1000, .wrong_crc = true };
+	struct store_obj obj;
+
+	assert_int_equal(obj_open(&l, "b", "nothing", &obj), -ENOENT);
+	assert_int_equal(obj_open(&l, "nowhere", "nothing", &obj), -ENXIO);
+	assert_int_equal(put_simple(&l, "nowhere", "x", 10, 1), -ENXIO);
+	assert_int_equal(obj_put(&l, &a), -EILSEQ);
+	a.size = 10;
+	assert_int_equal(obj_put(&l, &a), -EILSEQ);
+	assert_int_equal(obj_open(&l, "b", "x", &obj), -ENOENT);
+	assert_int_equal(obj_delete(&l, "b", "x", NULL), 0);
+	assert_int_equal(obj_delete(&l, "nowhere", "x", NULL), -ENXIO);
+}
+
+static void
+test_preconditions(void **state)
+{
+	struct store_pre absent = { .kind = PRE_ABSENT }, any = { .kind = PRE_MATCH_ANY };
+	struct store_pre match = { .kind = PRE_MATCH, .etag_nr = 1 },
+			 none = { .kind = PRE_NONE_MATCH, .etag_nr = 1 };
+	struct put_args a = { .bucket = "b", .key = "p", .size = 10, .seed = 1 };
+
+	memset(a.etag.sum, 1, 16);
+	a.pre = &any;
+	assert_int_equal(obj_put(&l, &a), -ENOENT);
+	a.pre = &absent;
+	assert_int_equal(obj_put(&l, &a), 0);
+	assert_int_equal(obj_put(&l, &a), -EEXIST);
+	a.pre = &any;
+	assert_int_equal(obj_put(&l, &a), 0);
+	match.etags[0] = a.etag;
+	none.etags[0] = a.etag;
+	a.pre = &none;
+	assert_int_equal(obj_put(&l, &a), -EEXIST);
+	a.pre = &match;
+	memset(a.etag.sum, 2, 16);
+	assert_int_equal(obj_put(&l, &a), 0);
+	assert_int_equal(obj_put(&l, &a), -ESTALE);
+	assert_int_equal(obj_delete(&l, "b", "p", &match), -ESTALE);
+	match.etags[0] = a.etag;
+	match.etags[0].parts = 3;
+	assert_int_equal(obj_delete(&l, "b", "p", &match), -ESTALE);
+	match.etags[0] = a.etag;
+	assert_int_equal(obj_delete(&l, "b", "p", &match), 1);
+	assert_int_equal(obj_delete(&l, "b", "p", NULL), 0);
+}
+
+static void
+test_buckets(void **state)
+{
+	uint64_t ctime = 0;
+
+	assert_int_equal(bucket_make(&l, "b"), -EEXIST);
+	assert_int_equal(bucket_remove(&l, "c"), -ENXIO);
+	assert_int_equal(bucket_make(&l, "c"), 0);
+	assert_int_equal(store_bucket_head(l.p, "c", 1, &ctime), 0);
+	assert_true(ctime > 0);
+	assert_int_equal(put_simple(&l, "c", "k", 5000, 3), 0);
+	assert_int_equal(bucket_remove(&l, "c"), -ENOTEMPTY);
+	assert_int_equal(obj_delete(&l, "c", "k", NULL), 1);
+	assert_int_equal(bucket_remove(&l, "c"), 0);
+	assert_int_equal(store_bucket_head(l.p, "c", 1, NULL), -ENXIO);
+	/* a name that begins like another one */
+	assert_int_equal(bucket_make(&l, "cc"), 0);
+	assert_int_equal(bucket_make(&l, "c"), 0);
+	assert_int_equal(put_simple(&l, "cc", "k", 5, 3), 0);
+	assert_int_equal(bucket_remove(&l, "c"), 0);
+	close_store();
+	open_store();
+	assert_int_equal(store_bucket_head(l.p, "c", 1, NULL), -ENXIO);
+	assert_int_equal(store_bucket_head(l.p, "cc", 2, NULL), 0);
+	assert_int_equal(obj_check(&l, "cc", "k", 5, 3), 0);
+}
+
+/* attributes, ETag and times come back, also after a restart */
+static void
+test_meta(void **state)
+{
+	static char attrs[STORE_ATTRS_MAX];
+	struct put_args a = { .bucket = "b",
+			      .key = "m",
+			      .size = 70000,
+			      .seed = 5,
+			      .attrs = attrs,
+			      .attrs_len = sizeof attrs,
+			      .etag = { .parts = STORE_ETAG_RDMA } };
+	struct store_obj obj;
+
+	memset(attrs, 'a', sizeof attrs);
+	memset(a.etag.sum, 9, 16);
+	assert_int_equal(obj_put(&l, &a), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(obj_open(&l, "b", "m", &obj), 0);
+		assert_int_equal(obj.version, a.ret_version);
+		assert_int_equal(obj.meta.attrs_len, sizeof attrs);
+		assert_memory_equal(obj.meta.attrs, attrs, sizeof attrs);
+		assert_memory_equal(&obj.meta.etag, &a.etag, sizeof a.etag);
+		assert_true(obj.meta.mtime_ns > 0);
+		store_close(l.p, &obj);
+		close_store();
+		open_store();
+	}
+}
+
+/* a reader keeps its version, whole, whatever happens to the name and however often the space could be used
+ * again */
+static void
+test_reader_keeps(void **state)
+{
+	static const uint64_t size[] = { 3 * MIB + 77, 100000, 65 * MIB, 200 };
+
+	for (int i = 0; i < 4; i++) {
+		struct store_obj obj;
+		struct store_disk_info info;
+
+		assert_int_equal(put_simple(&l, "b", "old", size[i], 1), 0);
+		assert_int_equal(obj_open(&l, "b", "old", &obj), 0);
+		if (i % 2)
+			assert_int_equal(obj_delete(&l, "b", "old", NULL), 1);
+		else
+			assert_int_equal(put_simple(&l, "b", "old", 1000, 2), 0);
+		loop_for(&l, 30 * NS_PER_MS);
+		for (int j = 0; j < 12; j++)
+			assert_int_equal(put_simple(&l, "b", "noise", 12 * MIB, 1000 + j), 0);
+		loop_for(&l, 30 * NS_PER_MS);
+		assert_int_equal(obj_read(&l, &obj, 1), 0);
+		store_disk_info(st, 0, &info);
+		assert_int_equal(info.pins, 1);
+		store_close(l.p, &obj);
+		store_disk_info(st, 0, &info);
+		assert_int_equal(info.pins, 0);
+		assert_int_equal(obj_delete(&l, "b", "noise", NULL), 1);
+	}
+}
+
+struct listing {
+	struct store_list ls;
+	char names[4096];
+};
+
+static bool
+on_entry(struct store_list *ls, const struct store_entry *e)
+{
+	struct listing *li = container_of(ls, struct listing, ls);
+
+	strncat(li->names, e->name, e->name_len);
+	strcat(li->names, " ");
+	return true;
+}
+
+static void
+list(struct listing *li, const char *bucket, const char *prefix, const char *after, uint32_t max)
+{
+	int r;
+
+	memset(li, 0, sizeof *li);
+	li->ls.op.done = on_put;
+	li->ls.entry = on_entry;
+	li->ls.bucket = bucket;
+	li->ls.bucket_len = bucket ? (uint16_t)strlen(bucket) : 0;
+	li->ls.prefix = prefix;
+	li->ls.prefix_len = prefix ? (uint16_t)strlen(prefix) : 0;
+	li->ls.after = after;
+	li->ls.after_len = after ? (uint16_t)strlen(after) : 0;
+	li->ls.max = max;
+	r = store_list(l.p, &li->ls);
+	if (r == 0)
+		op_wait(&l, &li->ls.op);
+}
+
+static void
+test_list(void **state)
+{
+	struct listing li;
+
+	assert_int_equal(bucket_make(&l, "a"), 0);
+	assert_int_equal(bucket_make(&l, "bb"), 0);
+	for (const char *const *k = (const char *const[]){ "a", "b/1", "b/2", "b/3", "c", NULL }; *k; k++)
+		assert_int_equal(put_simple(&l, "b", *k, 10, 1), 0);
+	assert_int_equal(put_simple(&l, "bb", "other", 10, 1), 0);
+	list(&li, NULL, NULL, NULL, 100);
+	assert_string_equal(li.names, "a b bb ");
+	list(&li, NULL, "b", NULL, 1);
+	assert_string_equal(li.names, "b ");
+	assert_true(li.ls.more);
+	list(&li, "b", NULL, NULL, 100);
+	assert_string_equal(li.names, "a b/1 b/2 b/3 c ");
+	assert_false(li.ls.more);
+	list(&li, "b", "b/", NULL, 2);
+	assert_string_equal(li.names, "b/1 b/2 ");
+	assert_true(li.ls.more);
+	list(&li, "b", "b/", "b/2", 2);
+	assert_string_equal(li.names, "b/3 ");
+	assert_false(li.ls.more);
+	list(&li, "b", "b/", "a", 1);
+	assert_string_equal(li.names, "b/1 ");
+	list(&li, "b", "b/", "c", 1);
+	assert_string_equal(li.names, "");
+	list(&li, "b", NULL, NULL, 0);
+	assert_true(li.ls.more);
+	list(&li, "a", NULL, NULL, 10);
+	assert_string_equal(li.names, "");
+	list(&li, "no", NULL, NULL, 10);
+	assert_int_equal(li.ls.op.result, -ENXIO);
+}
+
+static bool
+on_count(struct store_list *ls, const struct store_entry *e)
+{
+	return true;
+}
+
+/* a page longer than a slice, in pieces, sees every key once */
+static void
+test_list_long(void **state)
+{
+	struct listing li;
+
+	for (int i = 0; i < 700; i++) {
+		char name[32];
+
+		snprintf(name, sizeof name, "k%05d", i);
+		assert_int_equal(put_simple(&l, "b", name, 3, 1), 0);
+	}
+	memset(&li, 0, sizeof li);
+	li.ls.op.done = on_put;
+	li.ls.entry = on_count;
+	li.ls.bucket = "b";
+	li.ls.bucket_len = 1;
+	li.ls.max = 1000;
+	assert_int_equal(store_list(l.p, &li.ls), 0);
+	assert_int_equal(op_wait(&l, &li.ls.op), 700);
+	assert_false(li.ls.more);
+}
+
+/* all space comes back when everything is deleted */
+static void
+test_space_returns(void **state)
+{
+	struct store_disk_info before, after;
+
+	store_disk_info(st, 0, &before);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(put_simple(&l, "b", "s1", 70 * MIB, 1), 0);
+		assert_int_equal(put_simple(&l, "b", "s2", 20 * MIB, 1), 0);
+		assert_int_equal(put_simple(&l, "b", "s3", 300000, 1), 0);
+		assert_int_equal(obj_delete(&l, "b", "s1", NULL), 1);
+		assert_int_equal(obj_delete(&l, "b", "s2", NULL), 1);
+		assert_int_equal(obj_delete(&l, "b", "s3", NULL), 1);
+	}
+	for (int i = 0; i < 200; i++) {
+		loop_for(&l, 10 * NS_PER_MS);
+		store_disk_info(st, 0, &after);
+		if (after.free_bytes == before.free_bytes)
+			break;
+	}
+	assert_int_equal(after.free_bytes, before.free_bytes);
+	assert_int_equal(after.objects, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_sizes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ways, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_errors, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_preconditions, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_buckets, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_meta, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_reader_keeps, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_list, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_list_long, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_space_returns, setup, teardown),
+	};
+
+	log_init(LOG_PLAIN, LOG_WARN);
+	return cmocka_run_group_tests_name("store", tests, NULL, NULL);
+}
