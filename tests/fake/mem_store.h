@@ -1,0 +1,49 @@
+/*
+ * What a test may do to the store in memory (mem_store.c) beyond store.h.  Any thread, unless said otherwise.
+ *
+ * Seed: SEED= of the environment, else 1; mem_store_tune() sets another.
+ */
+#ifndef TESTS_FAKE_MEM_STORE_H
+#define TESTS_FAKE_MEM_STORE_H
+
+#include "store/store.h"
+
+struct mem_store_tuning {
+	uint64_t seed;
+	uint32_t delay_max_us;  /* a completion comes after 0 to this; default 200 */
+	uint32_t open_at_once;  /* of 100 opens and listings, how many finish in the start call; default 50 */
+	uint32_t other_at_once; /* the same of reads, writes, commits and deletes; default 0 */
+};
+/* From the next operation on. */
+void mem_store_tune(struct store *st, const struct mem_store_tuning *tuning);
+
+/* While held, nothing that was started completes (and nothing finishes at once). */
+void mem_store_hold(struct store *st, bool hold);
+
+enum mem_fault {
+	MEM_OPEN,
+	MEM_READ,
+	MEM_PUT_INIT,
+	MEM_WRITE,
+	MEM_COMMIT,
+	MEM_DELETE,
+	MEM_LIST,
+	MEM_FAULT_NR
+};
+/*
+ * After `skip` more operations of this kind that go well, the next `times` end with error (-EBADMSG, -ENOSPC,
+ * -EROFS ...).  MEM_COMMIT with -ECANCELED: by chance the write survives or not.  MEM_DELETE: bucket
+ * operations too.  times 0: no fault any more.
+ */
+void mem_store_fail(struct store *st, enum mem_fault kind, int error, unsigned skip, unsigned times);
+
+/* One bit of the stored bytes turns over: reads of that granule end with -EBADMSG from now on.  0, or
+ * -ENOENT, -ERANGE. */
+int mem_store_spoil(struct store *st, const char *bucket, const char *key, uint64_t off);
+
+/* Operations started and not done; objects open; puts started and neither committed nor aborted. */
+unsigned mem_store_inflight(struct store *st);
+unsigned mem_store_open_nr(struct store *st);
+unsigned mem_store_put_nr(struct store *st);
+
+#endif
