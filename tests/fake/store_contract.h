@@ -1,0 +1,26 @@
+/*
+ * What store.h promises, as a suite that any back end must pass: `mem` does
+ * (tests/unit/store/test_mem_store.c), and the engine on files. The test opens the store, attaches a port on
+ * this thread and says how the loop turns.
+ */
+#ifndef TESTS_FAKE_STORE_CONTRACT_H
+#define TESTS_FAKE_STORE_CONTRACT_H
+
+#include "store/store.h"
+
+struct contract {
+	struct store *store;
+	struct store_port *port;
+	struct bufpool *bufs; /* at least 16 large and 16 small ones; the store may have registered them */
+	/* One turn of the loop: runs what has come (mailbox, ring, timers), waits a little if nothing has,
+	 * store_quiesce(). */
+	void (*turn)(struct contract *c);
+	uint64_t seed;
+	unsigned random_ops; /* of the random test; 0: 2000 */
+};
+
+/* The number of failed tests, as cmocka counts.  The store may hold other buckets; those of the suite are
+ * deleted again. */
+int store_contract_run(struct contract *c);
+
+#endif

@@ -1,0 +1,1 @@
+LINK-store/test_mem_store := mem_store store_contract
