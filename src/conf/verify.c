@@ -17,6 +17,7 @@
 #define CPUS_MAX 4096
 #define MIB ((uint64_t)1 << 20)
 #define LARGE_PER_CORE 8
+#define HTTP_PER_CORE 16
 
 /* ---- cores ---- */
 
@@ -98,27 +99,24 @@ larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* How bufpool_init() would split what one core gets. */
+/* At least `min` buffers of that class from `share`, of which the pool gives `part` eighths to them, in at
+ * most BUF_REGIONS_MAX regions of 1 GiB. */
 static void
-check_buffers(struct loader *ld, const char *key, uint64_t bytes, int large_min)
+check_pool(struct loader *ld, const char *key, uint64_t share, uint64_t buf_bytes, uint64_t part,
+	   uint64_t min)
 {
-	uint64_t share = bytes / (uint64_t)ld->conf->core_nr;
-	uint64_t small = share / 8 / (BUF_SMALL_BYTES + BUF_SLACK_BYTES);
-	uint64_t large = share / 8 * 7 / (BUF_LARGE_BYTES + BUF_SLACK_BYTES);
-	uint64_t per_region_small = ((uint64_t)1 << 30) / (BUF_SMALL_BYTES + BUF_SLACK_BYTES);
-	uint64_t per_region_large = ((uint64_t)1 << 30) / (BUF_LARGE_BYTES + BUF_SLACK_BYTES);
-	uint64_t regions = (small + per_region_small - 1) / per_region_small +
-			   (large + per_region_large - 1) / per_region_large;
+	uint64_t cores = (uint64_t)ld->conf->core_nr, per_region = ((uint64_t)1 << 30) / buf_bytes;
+	uint64_t nr = share * part / 8 / buf_bytes;
 	char text[32];
 
-	if (large < (uint64_t)large_min) {
-		uint64_t want = ((uint64_t)large_min * (BUF_LARGE_BYTES + BUF_SLACK_BYTES) * 8 + 6) / 7;
+	if (nr < min) {
+		uint64_t want = (min * buf_bytes * 8 + part - 1) / part;
 
-		size_format(((want + MIB - 1) / MIB) * MIB * (uint64_t)ld->conf->core_nr, text, sizeof text);
+		size_format((want + MIB - 1) / MIB * MIB * cores, text, sizeof text);
 		load_fail_key(ld, key, "too small for %d cores; at least %s", ld->conf->core_nr, text);
-	} else if (regions > BUF_REGIONS_MAX) {
-		size_format((uint64_t)(BUF_REGIONS_MAX - 2) * (uint64_t)ld->conf->core_nr << 30, text,
-			    sizeof text);
+	} else if (nr > per_region * (BUF_REGIONS_MAX - 2)) {
+		/* Two are left: one that is not full, and one of the other class. */
+		size_format((uint64_t)(BUF_REGIONS_MAX - 2) * cores << 30, text, sizeof text);
 		load_fail_key(ld, key, "too large for %d cores; at most %s", ld->conf->core_nr, text);
 	}
 }
@@ -127,18 +125,20 @@ static void
 verify_memory(struct loader *ld)
 {
 	struct conf *c = ld->conf;
-	uint64_t have = machine_bytes(), all;
+	uint64_t have = machine_bytes(), cores = (uint64_t)c->core_nr, all;
 	int before = ld->errors;
 	char text[32];
 
 	if (!c->memory.buffers_bytes)
-		c->memory.buffers_bytes = larger(512 * MIB, 16 * MIB * (uint64_t)c->core_nr);
+		c->memory.buffers_bytes = larger(512 * MIB, 16 * MIB * cores);
 	if (!c->memory.http_buffers_bytes)
-		c->memory.http_buffers_bytes = larger(64 * MIB, 4 * MIB * (uint64_t)c->core_nr);
+		c->memory.http_buffers_bytes = larger(64 * MIB, 4 * MIB * cores);
 	if (!c->memory.index_bytes)
 		c->memory.index_bytes = larger(64 * MIB, have / 8 / MIB * MIB);
-	check_buffers(ld, "memory.buffers", c->memory.buffers_bytes, LARGE_PER_CORE);
-	check_buffers(ld, "memory.http_buffers", c->memory.http_buffers_bytes, 1);
+	check_pool(ld, "memory.buffers", c->memory.buffers_bytes / cores, BUF_LARGE_BYTES + BUF_SLACK_BYTES,
+		   7, LARGE_PER_CORE);
+	check_pool(ld, "memory.http_buffers", c->memory.http_buffers_bytes / cores,
+		   BUF_SMALL_BYTES + BUF_SLACK_BYTES, 8, HTTP_PER_CORE);
 	all = c->memory.buffers_bytes + c->memory.http_buffers_bytes + c->memory.index_bytes;
 	if (have && all > have && ld->errors == before) {
 		const char *most =
