@@ -123,13 +123,19 @@ loop_turn(struct loop *l)
 }
 
 static inline void
-loop_start(struct loop *l, struct store *st)
+loop_start_with(struct loop *l, struct store *st, size_t buf_bytes)
 {
 	memset(l, 0, sizeof *l);
 	check(ring_new(&(struct ring_params){ .entries = 128 }, &l->ring) == 0);
 	check(mailbox_init(&l->mb) == 0);
-	check(bufpool_init(&l->bufs, 24 * MIB) == 0);
+	check(bufpool_init(&l->bufs, buf_bytes) == 0);
 	check(store_attach(st, l->ring, &l->mb, &l->timers, &l->p) == 0);
+}
+
+static inline void
+loop_start(struct loop *l, struct store *st)
+{
+	loop_start_with(l, st, 24 * MIB);
 }
 
 static inline void
