@@ -1,338 +1,17 @@
 /*
- * Registration, tokens, put and get on the software NIC, against a small HTTP server in this process that
- * says exactly what a test wants.  The program starts itself again with the software NIC's libraries in
- * front; without them it is skipped. Bytes that "the server moved" are copied to the address in the token:
- * the data plane itself is the system tests'.
+ * Put, get and the rest against a server that says exactly what a test wants, on the software NIC.  Bytes
+ * that "the server moved" are copied to the address in the token: the data plane itself is the system tests'.
  */
-#include "client/client_int.h"
+#include "../../fake/client_rig.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "token/token.h"
-
-#include <arpa/inet.h>
 #include <errno.h>
-#include <infiniband/mlx5dv.h>
-#include <infiniband/verbs.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* ---- the server -------------------------------------------------------------------------- */
-
-struct request {
-	char head[4096];
-	char method[16], target[256];
-	char *body;
-	size_t body_len;
-	int nr; /* how many came before it in this test */
-};
-
-typedef void serve_fn(int fd, const struct request *rq);
-
-static int listener;
-static char url[64];
-static serve_fn *volatile serve;
-static _Atomic int requests;
-static _Atomic bool hold; /* answers wait while it is set */
-
-static bool
-header_of(const struct request *rq, const char *name, char *out, size_t cap)
-{
-	const char *at = strcasestr(rq->head, name);
-
-	if (!at || at == rq->head || at[-1] != '\n' || at[strlen(name)] != ':')
-		return false;
-	at += strlen(name) + 1;
-	at += strspn(at, " ");
-	snprintf(out, cap, "%.*s", (int)strcspn(at, "\r\n"), at);
-	return true;
-}
-
-static bool
-token_of(const struct request *rq, struct token *t)
-{
-	char text[128];
-	const char *why;
-
-	return (header_of(rq, "x-amz-rdma-token", text, sizeof text) ||
-		header_of(rq, "x-scal-rdma", text, sizeof text)) &&
-	       token_parse(text, strlen(text), t, &why) == 0;
-}
-
-static void
-answer(int fd, const char *text)
-{
-	ssize_t n = send(fd, text, strlen(text), MSG_NOSIGNAL);
-
-	(void)n;
-}
-
-static bool
-read_request(int fd, struct request *rq)
-{
-	size_t len = 0;
-	char *end = NULL, length[32] = "0";
-
-	while (!end) {
-		ssize_t n = recv(fd, rq->head + len, sizeof rq->head - 1 - len, 0);
-
-		if (n <= 0)
-			return false;
-		len += (size_t)n;
-		rq->head[len] = 0;
-		end = strstr(rq->head, "\r\n\r\n");
-	}
-	size_t more = len - (size_t)(end + 4 - rq->head);
-
-	sscanf(rq->head, "%15s %255s", rq->method, rq->target);
-	header_of(rq, "content-length", length, sizeof length);
-	rq->body_len = strtoul(length, NULL, 10);
-	rq->body = malloc(rq->body_len + 1);
-	memcpy(rq->body, end + 4, more);
-	end[2] = 0;
-	while (more < rq->body_len) {
-		ssize_t n = recv(fd, rq->body + more, rq->body_len - more, 0);
-
-		if (n <= 0)
-			return false;
-		more += (size_t)n;
-	}
-	rq->nr = requests++;
-	return true;
-}
-
-static void *
-connection(void *arg)
-{
-	int fd = (int)(intptr_t)arg;
-
-	for (;;) {
-		struct request rq = { .body = NULL };
-		bool good = read_request(fd, &rq);
-
-		while (good && hold)
-			usleep(1000);
-		if (good)
-			serve(fd, &rq);
-		free(rq.body);
-		if (!good)
-			break;
-	}
-	close(fd);
-	return NULL;
-}
-
-static void *
-accept_loop(void *arg)
-{
-	for (;;) {
-		int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-		pthread_t t;
-
-		if (fd < 0)
-			return NULL;
-		if (pthread_create(&t, NULL, connection, (void *)(intptr_t)fd) == 0)
-			pthread_detach(t);
-		else
-			close(fd);
-	}
-}
-
-static pthread_t accept_thread;
-
-static int
-group_setup(void **state)
-{
-	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof sa;
-
-	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (bind(listener, (struct sockaddr *)&sa, len) < 0 || listen(listener, 64) < 0 ||
-	    getsockname(listener, (struct sockaddr *)&sa, &len) < 0)
-		return -1;
-	snprintf(url, sizeof url, "http://127.0.0.1:%d/bkt/key", ntohs(sa.sin_port));
-	return pthread_create(&accept_thread, NULL, accept_loop, NULL) == 0 ? 0 : -1;
-}
-
-static int
-group_teardown(void **state)
-{
-	shutdown(listener, SHUT_RDWR);
-	pthread_join(accept_thread, NULL);
-	close(listener);
-	usleep(100000); /* detached connection threads see their peer's end */
-	return 0;
-}
-
-/* ---- a context and a buffer per test -------------------------------------------------------- */
-
-#define BUF_LEN 100000
-struct fix {
-	struct gantry *g;
-	unsigned char *buf;
-	struct gantry_result res;
-};
-
-static int
-open_with(struct fix *f, unsigned flags, enum gantry_dialect d, unsigned timeout_ms)
-{
-	struct gantry_options o = {
-		.size = sizeof o, .flags = flags, .dialect = d, .config_file = "", .timeout_ms = timeout_ms
-	};
-
-	return gantry_open(&o, &f->g);
-}
-
-static int
-setup(void **state)
-{
-	static struct fix f;
-
-	f = (struct fix){ .res = { .size = sizeof f.res } };
-	f.buf = malloc(BUF_LEN);
-	for (int i = 0; i < BUF_LEN; i++)
-		f.buf[i] = (unsigned char)(i * 7 + i / 256);
-	requests = 0;
-	hold = false;
-	*state = &f;
-	return open_with(&f, 0, GANTRY_S3, 5000);
-}
-
-static int
-teardown(void **state)
-{
-	struct fix *f = *state;
-
-	gantry_close(f->g);
-	free(f->buf);
-	return 0;
-}
-
-/* ---- tokens ------------------------------------------------------------------------------------ */
-
-/* item 112, item 113, item 114, item 115 */
-static void
-tokens_name_exactly_the_window(void **state)
-{
-	struct fix *f = *state;
-	struct token t;
-	char *text, *other, copy[100];
-	const char *why;
-	size_t len;
-
-	assert_int_equal(gantry_is_connected(f->g), 1);
-	assert_string_equal(gantry_rdma_reason(f->g), "");
-	assert_non_null(gantry_port(f->g, 0));
-	assert_int_equal(gantry_token_get(f->g, f->buf, 100, 0, GANTRY_OP_GET, &text, &len), -ENOENT);
-	assert_int_equal(gantry_register(f->g, f->buf, BUF_LEN, 0), 0);
-	assert_int_equal(gantry_register(f->g, f->buf + 10, 5, 0), -EEXIST);
-	assert_int_equal(gantry_token_get(f->g, f->buf, 4096, 1234, GANTRY_OP_GET, &text, &len), 0);
-	assert_int_equal(len, 82);
-	assert_int_equal(strlen(text), 81);
-	assert_int_equal(token_parse(text, 81, &t, &why), 0);
-	assert_int_equal(t.addr, (uintptr_t)f->buf + 1234);
-	assert_int_equal(t.size, 4096);
-	assert_true(t.have_gid);
-	assert_int_equal(t.lid, 0);
-	assert_int_equal(t.dctn, f->g->port[0].shared->dctn);
-	assert_memory_equal(t.gid, f->g->port[0].gid, 16);
-	/* Byte for byte the form of 2.1. */
-	snprintf(copy, sizeof copy,
-		 "%016llx:%08x:%08x:0000:%06x:1:", (unsigned long long)(uintptr_t)f->buf + 1234, 4096, t.rkey,
-		 t.dctn);
-	for (int i = 0; i < 16; i++)
-		snprintf(copy + 49 + 2 * i, 3, "%02x", t.gid[i]);
-	assert_string_equal(text, copy);
-	/* Outside of what is registered; too large; nothing. */
-	assert_int_equal(gantry_token_get(f->g, f->buf, BUF_LEN, 1, GANTRY_OP_PUT, &other, &len), -ENOENT);
-	assert_int_equal(gantry_token_get(f->g, f->buf, 1ull << 32, 0, GANTRY_OP_PUT, &other, &len), -EFBIG);
-	assert_int_equal(gantry_token_get(f->g, f->buf, 0, 0, GANTRY_OP_PUT, &other, &len), -EINVAL);
-	assert_int_equal(gantry_token_get(f->g, f->buf, 1, 0, GANTRY_OP_INVALID, &other, &len), -EINVAL);
-	assert_int_equal(gantry_register(f->g, (void *)4096, 1ull << 32, 0), -EFBIG);
-	assert_int_equal(gantry_token_put(f->g, text), 0);
-	assert_int_equal(gantry_deregister(f->g, f->buf), 0);
-	assert_int_equal(gantry_deregister(f->g, f->buf), -ENOENT);
-	assert_int_equal(gantry_memory_type(f->buf), GANTRY_MEM_SYSTEM);
-	assert_int_equal(gantry_memory_type(NULL), GANTRY_MEM_INVALID);
-}
-
-struct kept {
-	char *descr[4];
-	size_t len;
-	off_t offset[4];
-	size_t size[4];
-	int nr;
-	ssize_t give;
-};
-
-static ssize_t
-keep(const void *handle, size_t size, off_t offset, const struct gantry_io_info *info)
-{
-	struct kept *k = gantry_handle_ctx(handle);
-
-	k->descr[k->nr] = (char *)(uintptr_t)info->descr;
-	k->len = info->descr_len;
-	k->offset[k->nr] = offset;
-	k->size[k->nr++] = size;
-	return k->give < 0 ? k->give : (ssize_t)size;
-}
-
-static ssize_t
-on_get(const void *handle, char *ptr, size_t size, off_t offset, const struct gantry_io_info *info)
-{
-	return keep(handle, size, offset, info);
-}
-
-static ssize_t
-on_put(const void *handle, const char *ptr, size_t size, off_t offset, const struct gantry_io_info *info)
-{
-	return keep(handle, size, offset, info);
-}
-
-/* item 115, and the rest of the operations table (protocol.md 6) */
-static void
-callbacks_get_tokens_that_live_on(void **state)
-{
-	struct fix *f = *state;
-	static const struct gantry_ops ops = { .get = on_get, .put = on_put };
-	struct gantry_options o = { .size = sizeof o, .config_file = "", .max_callback_bytes = 40000 };
-	struct kept k = { .nr = 0 };
-	struct token t;
-	const char *why;
-
-	gantry_close(f->g);
-	assert_int_equal(gantry_open(&o, &f->g), 0);
-	assert_int_equal(gantry_set_ops(f->g, &ops, 1000), -EPROTONOSUPPORT);
-	assert_int_equal(gantry_set_ops(f->g, &ops, GANTRY_PROTOCOL_RDMA_DC_V1), 0);
-	assert_int_equal(gantry_obj_get(f->g, &k, f->buf, 10, 0, 0), -ENOENT);
-	assert_int_equal(gantry_register(f->g, f->buf, BUF_LEN, 0), 0);
-	assert_int_equal(gantry_max_callback_size(f->g, f->buf), 40000);
-	/* Three pieces, offsets advancing in both. */
-	assert_int_equal(gantry_obj_get(f->g, &k, f->buf, 90000, 1000, 500), 90000);
-	assert_int_equal(k.nr, 3);
-	assert_int_equal(k.offset[2], 81000);
-	assert_int_equal(k.size[2], 10000);
-	assert_int_equal(k.len, 82);
-	/* Long after the callbacks. */
-	for (int i = 0; i < 3; i++) {
-		assert_int_equal(token_parse(k.descr[i], 81, &t, &why), 0);
-		assert_int_equal(t.addr, (uintptr_t)f->buf + 500 + 40000 * (uintptr_t)i);
-	}
-	k = (struct kept){ .give = -1 };
-	assert_int_equal(gantry_obj_put(f->g, &k, f->buf, 100, 0, 0), -ECANCELED);
-	assert_int_equal(k.nr, 1);
-	assert_int_equal(gantry_obj_put(f->g, &k, f->buf, BUF_LEN, 0, 1), -ENOENT);
-}
-
-/* ---- puts ---------------------------------------------------------------------------------------- */
+/* ---- puts ---------------------------------------------------------------------------- */
 
 static unsigned char stored[BUF_LEN];
 static size_t stored_len;
@@ -499,7 +178,7 @@ busy_is_tried_again(void **state)
 	assert_int_equal(f->res.requests, 3);
 }
 
-/* ---- gets ------------------------------------------------------------------------------------------ */
+/* ---- gets ---------------------------------------------------------------------------- */
 
 static const char *volatile get_headers;
 static uint64_t object_len;
@@ -647,103 +326,6 @@ scality_dialect(void **state)
 	assert_int_equal(f->res.path, GANTRY_PATH_HTTP);
 }
 
-/* ---- the end of a window ------------------------------------------------------------------------------ */
-
-static struct token late;
-
-static void
-serve_late(int fd, const struct request *rq)
-{
-	token_of(rq, &late);
-	hold = true;
-	while (hold)
-		usleep(1000);
-	answer(fd, "HTTP/1.1 200 OK\r\nx-amz-rdma-reply: 200\r\ncontent-length: 0\r\n\r\n");
-}
-
-/* One byte to the window of a token, as a server's NIC would: the completion's status. */
-static enum ibv_wc_status
-write_to(const struct port *p, const struct token *t)
-{
-	static char byte = 'x';
-	struct ibv_cq *cq = ibv_create_cq(p->ctx, 4, NULL, NULL, 0);
-	struct ibv_qp_init_attr_ex qa = { .qp_type = IBV_QPT_DRIVER,
-					  .send_cq = cq,
-					  .recv_cq = cq,
-					  .pd = p->pd,
-					  .cap = { .max_send_wr = 4, .max_send_sge = 1 },
-					  .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-					  .send_ops_flags =
-						  IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ };
-	struct mlx5dv_qp_init_attr dv = { .comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
-					  .dc_init_attr = { .dc_type = MLX5DV_DCTYPE_DCI } };
-	struct ibv_qp *qp = mlx5dv_create_qp(p->ctx, &qa, &dv);
-	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
-	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024 };
-	struct ibv_qp_attr rts = {
-		.qp_state = IBV_QPS_RTS, .timeout = 8, .retry_cnt = 1, .rnr_retry = 1, .max_rd_atomic = 1
-	};
-	struct ibv_ah_attr aa = { .is_global = 1,
-				  .port_num = 1,
-				  .grh = { .sgid_index = p->gid_index, .hop_limit = 4 } };
-	struct ibv_mr *mr = ibv_reg_mr(p->pd, &byte, 1, IBV_ACCESS_LOCAL_WRITE);
-	struct ibv_wc wc;
-
-	assert_non_null(qp);
-	assert_int_equal(ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT), 0);
-	assert_int_equal(ibv_modify_qp(qp, &rtr, IBV_QP_STATE | IBV_QP_PATH_MTU), 0);
-	assert_int_equal(ibv_modify_qp(qp, &rts,
-				       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
-			 0);
-	memcpy(aa.grh.dgid.raw, t->gid, 16);
-	struct ibv_ah *ah = ibv_create_ah(p->pd, &aa);
-	struct ibv_qp_ex *qx = ibv_qp_to_qp_ex(qp);
-
-	ibv_wr_start(qx);
-	qx->wr_flags = IBV_SEND_SIGNALED;
-	ibv_wr_rdma_write(qx, t->rkey, t->addr);
-	mlx5dv_wr_set_dc_addr(mlx5dv_qp_ex_from_ibv_qp_ex(qx), ah, t->dctn, DEFAULT_DC_KEY);
-	ibv_wr_set_sge(qx, mr->lkey, (uintptr_t)&byte, 1);
-	assert_int_equal(ibv_wr_complete(qx), 0);
-	while (ibv_poll_cq(cq, 1, &wc) == 0)
-		usleep(100);
-	ibv_destroy_qp(qp);
-	ibv_destroy_ah(ah);
-	ibv_dereg_mr(mr);
-	ibv_destroy_cq(cq);
-	return wc.status;
-}
-
-/* A server that answers too late finds nobody: the memory stays as it was (protocol.md 6, last paragraph). */
-static void
-a_timeout_closes_the_window(void **state)
-{
-	struct fix *f = *state;
-	struct gantry_request req = { .size = sizeof req, .timeout_ms = 200 };
-	struct token other;
-	char *text;
-	const char *why;
-
-	assert_int_equal(gantry_register(f->g, f->buf, BUF_LEN, 0), 0);
-	assert_int_equal(gantry_token_get(f->g, f->buf, 10, 0, GANTRY_OP_GET, &text, NULL), 0);
-	assert_int_equal(token_parse(text, 81, &other, &why), 0);
-	serve = serve_late;
-	unsigned char before = f->buf[0];
-
-	assert_int_equal(gantry_get(f->g, url, f->buf, 3000, 0, &req, &f->res), -ETIMEDOUT);
-	assert_true(hold); /* it has the token, and has not answered */
-	assert_int_equal(late.addr, (uintptr_t)f->buf);
-	assert_int_not_equal(write_to(&f->g->port[0], &late), IBV_WC_SUCCESS);
-	assert_int_equal(f->buf[0], before);
-	/* Only that call's window: the registration and other tokens live on. */
-	assert_int_equal(write_to(&f->g->port[0], &other), IBV_WC_SUCCESS);
-	assert_int_equal(f->buf[0], 'x');
-	hold = false;
-	assert_int_equal(gantry_deregister(f->g, f->buf), 0);
-	assert_int_not_equal(write_to(&f->g->port[0], &other), IBV_WC_SUCCESS);
-}
-
 static void *
 many(void *arg)
 {
@@ -809,42 +391,10 @@ everything_works_without_rdma(void **state)
 	gantry_close(NULL);
 }
 
-/* On the software NIC, in a fabric of our own. */
-static void
-start_on_the_nic(char **argv)
-{
-	char self[512], libs[600], dir[] = "/tmp/gantry-transfer.XXXXXX", *slash = self;
-	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-
-	if (getenv("GANTRY_TEST_NIC"))
-		return;
-	self[n < 0 ? 0 : n] = 0;
-	/* build/<variant>/unit/client/test_transfer */
-	for (int i = 0; i < 3; i++)
-		if ((slash = strrchr(self, '/')))
-			*slash = 0;
-	snprintf(libs, sizeof libs, "%s/softnic", self);
-	char probe[640];
-
-	snprintf(probe, sizeof probe, "%s/libibverbs.so.1", libs);
-	if (access(probe, F_OK) != 0 || !mkdtemp(dir)) {
-		printf("%s is not built\n", probe);
-		exit(77);
-	}
-	setenv("LD_LIBRARY_PATH", libs, 1);
-	setenv("SOFTNIC_DIR", dir, 1);
-	setenv("SOFTNIC_RETRY_US", "20000", 1);
-	setenv("GANTRY_TEST_NIC", dir, 1);
-	execv("/proc/self/exe", argv);
-	exit(1);
-}
-
 int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(tokens_name_exactly_the_window, setup, teardown),
-		cmocka_unit_test_setup_teardown(callbacks_get_tokens_that_live_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(put_by_rdma, setup, teardown),
 		cmocka_unit_test_setup_teardown(put_falls_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(errors_are_passed_on, setup, teardown),
@@ -852,17 +402,10 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(get_by_rdma, setup, teardown),
 		cmocka_unit_test_setup_teardown(get_takes_the_body_of_a_decline, setup, teardown),
 		cmocka_unit_test_setup_teardown(scality_dialect, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_timeout_closes_the_window, setup, teardown),
 		cmocka_unit_test_setup_teardown(threads_do_not_meet, setup, teardown),
 		cmocka_unit_test_setup_teardown(everything_works_without_rdma, setup, teardown),
 	};
-	char path[128];
 
 	start_on_the_nic(argv);
-	int failed = cmocka_run_group_tests(tests, group_setup, group_teardown);
-
-	snprintf(path, sizeof path, "%s/fabric", getenv("GANTRY_TEST_NIC"));
-	unlink(path);
-	rmdir(getenv("GANTRY_TEST_NIC"));
-	return failed ? 1 : 0;
+	return end_on_the_nic(cmocka_run_group_tests(tests, rig_start, rig_stop));
 }

@@ -1,0 +1,2 @@
+LINK-client/test_transfer := client_rig
+LINK-client/test_memory := client_rig

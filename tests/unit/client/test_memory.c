@@ -1,0 +1,276 @@
+/* Registrations and tokens on the software NIC, and that a window ends with its call. */
+#include "../../fake/client_rig.h"
+
+#include <errno.h>
+#include <infiniband/mlx5dv.h>
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- tokens -------------------------------------------------------------------------- */
+
+/* item 112, item 113, item 114, item 115 */
+static void
+tokens_name_exactly_the_window(void **state)
+{
+	struct fix *f = *state;
+	struct token t;
+	char *text, *other, copy[100];
+	const char *why;
+	size_t len;
+
+	assert_int_equal(gantry_is_connected(f->g), 1);
+	assert_string_equal(gantry_rdma_reason(f->g), "");
+	assert_non_null(gantry_port(f->g, 0));
+	assert_int_equal(gantry_token_get(f->g, f->buf, 100, 0, GANTRY_OP_GET, &text, &len), -ENOENT);
+	assert_int_equal(gantry_register(f->g, f->buf, BUF_LEN, 0), 0);
+	assert_int_equal(gantry_register(f->g, f->buf + 10, 5, 0), -EEXIST);
+	assert_int_equal(gantry_token_get(f->g, f->buf, 4096, 1234, GANTRY_OP_GET, &text, &len), 0);
+	assert_int_equal(len, 82);
+	assert_int_equal(strlen(text), 81);
+	assert_int_equal(token_parse(text, 81, &t, &why), 0);
+	assert_int_equal(t.addr, (uintptr_t)f->buf + 1234);
+	assert_int_equal(t.size, 4096);
+	assert_true(t.have_gid);
+	assert_int_equal(t.lid, 0);
+	assert_int_equal(t.dctn, f->g->port[0].shared->dctn);
+	assert_memory_equal(t.gid, f->g->port[0].gid, 16);
+	/* Byte for byte the form of 2.1. */
+	snprintf(copy, sizeof copy,
+		 "%016llx:%08x:%08x:0000:%06x:1:", (unsigned long long)(uintptr_t)f->buf + 1234, 4096, t.rkey,
+		 t.dctn);
+	for (int i = 0; i < 16; i++)
+		snprintf(copy + 49 + 2 * i, 3, "%02x", t.gid[i]);
+	assert_string_equal(text, copy);
+	/* Outside of what is registered; too large; nothing. */
+	assert_int_equal(gantry_token_get(f->g, f->buf, BUF_LEN, 1, GANTRY_OP_PUT, &other, &len), -ENOENT);
+	assert_int_equal(gantry_token_get(f->g, f->buf, 1ull << 32, 0, GANTRY_OP_PUT, &other, &len), -EFBIG);
+	assert_int_equal(gantry_token_get(f->g, f->buf, 0, 0, GANTRY_OP_PUT, &other, &len), -EINVAL);
+	assert_int_equal(gantry_token_get(f->g, f->buf, 1, 0, GANTRY_OP_INVALID, &other, &len), -EINVAL);
+	assert_int_equal(gantry_register(f->g, (void *)4096, 1ull << 32, 0), -EFBIG);
+	assert_int_equal(gantry_token_put(f->g, text), 0);
+	assert_int_equal(gantry_deregister(f->g, f->buf), 0);
+	assert_int_equal(gantry_deregister(f->g, f->buf), -ENOENT);
+	assert_int_equal(gantry_memory_type(f->buf), GANTRY_MEM_SYSTEM);
+	assert_int_equal(gantry_memory_type(NULL), GANTRY_MEM_INVALID);
+}
+
+/* Several ports take turns, and each token names the GID of its own (protocol.md 6). */
+static void
+ports_take_turns(void **state)
+{
+	struct fix *f = *state;
+	struct gantry_options o = { .size = sizeof o, .config_file = "", .device = "127.0.0.2" };
+	static const uint8_t second[16] = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2 };
+	struct token t[3];
+	const char *why;
+	char *text;
+
+	assert_non_null(gantry_port(f->g, 1));
+	assert_null(gantry_port(f->g, 2));
+	assert_int_equal(gantry_register(f->g, f->buf, BUF_LEN, 0), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(gantry_token_get(f->g, f->buf, 10, 0, GANTRY_OP_PUT, &text, NULL), 0);
+		assert_int_equal(token_parse(text, 81, &t[i], &why), 0);
+		assert_int_equal(gantry_token_put(f->g, text), 0);
+	}
+	assert_memory_not_equal(t[0].gid, t[1].gid, 16);
+	assert_memory_equal(t[0].gid, t[2].gid, 16);
+	gantry_close(f->g);
+	/* One port by its address, and by name with a port number. */
+	assert_int_equal(gantry_open(&o, &f->g), 0);
+	assert_string_equal(gantry_port(f->g, 0), "mlx5_1:1");
+	assert_null(gantry_port(f->g, 1));
+	assert_memory_equal(f->g->port[0].gid, second, 16);
+	gantry_close(f->g);
+	o.device = "mlx5_0:1,mlx5_1";
+	assert_int_equal(gantry_open(&o, &f->g), 0);
+	assert_string_equal(gantry_port(f->g, 1), "mlx5_1:1");
+	gantry_close(f->g);
+	f->g = NULL;
+	o.device = "mlx5_0:2";
+	assert_int_equal(gantry_open(&o, &f->g), -ENODEV);
+	o.device = "127.0.0.77";
+	assert_int_equal(gantry_open(&o, &f->g), -ENODEV);
+}
+
+struct kept {
+	char *descr[4];
+	size_t len;
+	off_t offset[4];
+	size_t size[4];
+	int nr;
+	ssize_t give;
+};
+
+static ssize_t
+keep(const void *handle, size_t size, off_t offset, const struct gantry_io_info *info)
+{
+	struct kept *k = gantry_handle_ctx(handle);
+
+	k->descr[k->nr] = (char *)(uintptr_t)info->descr;
+	k->len = info->descr_len;
+	k->offset[k->nr] = offset;
+	k->size[k->nr++] = size;
+	return k->give < 0 ? k->give : (ssize_t)size;
+}
+
+static ssize_t
+on_get(const void *handle, char *ptr, size_t size, off_t offset, const struct gantry_io_info *info)
+{
+	return keep(handle, size, offset, info);
+}
+
+static ssize_t
+on_put(const void *handle, const char *ptr, size_t size, off_t offset, const struct gantry_io_info *info)
+{
+	return keep(handle, size, offset, info);
+}
+
+/* item 115, and the rest of the operations table (protocol.md 6) */
+static void
+callbacks_get_tokens_that_live_on(void **state)
+{
+	struct fix *f = *state;
+	static const struct gantry_ops ops = { .get = on_get, .put = on_put };
+	struct gantry_options o = { .size = sizeof o, .config_file = "", .max_callback_bytes = 40000 };
+	struct kept k = { .nr = 0 };
+	struct token t;
+	const char *why;
+
+	gantry_close(f->g);
+	assert_int_equal(gantry_open(&o, &f->g), 0);
+	assert_int_equal(gantry_set_ops(f->g, &ops, 1000), -EPROTONOSUPPORT);
+	assert_int_equal(gantry_set_ops(f->g, &ops, GANTRY_PROTOCOL_RDMA_DC_V1), 0);
+	assert_int_equal(gantry_obj_get(f->g, &k, f->buf, 10, 0, 0), -ENOENT);
+	assert_int_equal(gantry_register(f->g, f->buf, BUF_LEN, 0), 0);
+	assert_int_equal(gantry_max_callback_size(f->g, f->buf), 40000);
+	/* Three pieces, offsets advancing in both. */
+	assert_int_equal(gantry_obj_get(f->g, &k, f->buf, 90000, 1000, 500), 90000);
+	assert_int_equal(k.nr, 3);
+	assert_int_equal(k.offset[2], 81000);
+	assert_int_equal(k.size[2], 10000);
+	assert_int_equal(k.len, 82);
+	/* Long after the callbacks. */
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(token_parse(k.descr[i], 81, &t, &why), 0);
+		assert_int_equal(t.addr, (uintptr_t)f->buf + 500 + 40000 * (uintptr_t)i);
+	}
+	k = (struct kept){ .give = -1 };
+	assert_int_equal(gantry_obj_put(f->g, &k, f->buf, 100, 0, 0), -ECANCELED);
+	assert_int_equal(k.nr, 1);
+	assert_int_equal(gantry_obj_put(f->g, &k, f->buf, BUF_LEN, 0, 1), -ENOENT);
+}
+
+/* ---- the end of a window ------------------------------------------------------------- */
+
+static struct token late;
+
+static void
+serve_late(int fd, const struct request *rq)
+{
+	token_of(rq, &late);
+	hold = true;
+	while (hold)
+		usleep(1000);
+	answer(fd, "HTTP/1.1 200 OK\r\nx-amz-rdma-reply: 200\r\ncontent-length: 0\r\n\r\n");
+}
+
+/* One byte to the window of a token, as a server's NIC would: the completion's status. */
+static enum ibv_wc_status
+write_to(const struct port *p, const struct token *t)
+{
+	static char byte = 'x';
+	struct ibv_cq *cq = ibv_create_cq(p->ctx, 4, NULL, NULL, 0);
+	struct ibv_qp_init_attr_ex qa = { .qp_type = IBV_QPT_DRIVER,
+					  .send_cq = cq,
+					  .recv_cq = cq,
+					  .pd = p->pd,
+					  .cap = { .max_send_wr = 4, .max_send_sge = 1 },
+					  .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+					  .send_ops_flags =
+						  IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ };
+	struct mlx5dv_qp_init_attr dv = { .comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
+					  .dc_init_attr = { .dc_type = MLX5DV_DCTYPE_DCI } };
+	struct ibv_qp *qp = mlx5dv_create_qp(p->ctx, &qa, &dv);
+	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024 };
+	struct ibv_qp_attr rts = {
+		.qp_state = IBV_QPS_RTS, .timeout = 8, .retry_cnt = 1, .rnr_retry = 1, .max_rd_atomic = 1
+	};
+	struct ibv_ah_attr aa = { .is_global = 1,
+				  .port_num = 1,
+				  .grh = { .sgid_index = p->gid_index, .hop_limit = 4 } };
+	struct ibv_mr *mr = ibv_reg_mr(p->pd, &byte, 1, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_wc wc;
+
+	assert_non_null(qp);
+	assert_int_equal(ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT), 0);
+	assert_int_equal(ibv_modify_qp(qp, &rtr, IBV_QP_STATE | IBV_QP_PATH_MTU), 0);
+	assert_int_equal(ibv_modify_qp(qp, &rts,
+				       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
+			 0);
+	memcpy(aa.grh.dgid.raw, t->gid, 16);
+	struct ibv_ah *ah = ibv_create_ah(p->pd, &aa);
+	struct ibv_qp_ex *qx = ibv_qp_to_qp_ex(qp);
+
+	ibv_wr_start(qx);
+	qx->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_rdma_write(qx, t->rkey, t->addr);
+	mlx5dv_wr_set_dc_addr(mlx5dv_qp_ex_from_ibv_qp_ex(qx), ah, t->dctn, DEFAULT_DC_KEY);
+	ibv_wr_set_sge(qx, mr->lkey, (uintptr_t)&byte, 1);
+	assert_int_equal(ibv_wr_complete(qx), 0);
+	while (ibv_poll_cq(cq, 1, &wc) == 0)
+		usleep(100);
+	ibv_destroy_qp(qp);
+	ibv_destroy_ah(ah);
+	ibv_dereg_mr(mr);
+	ibv_destroy_cq(cq);
+	return wc.status;
+}
+
+/* A server that answers too late finds nobody: the memory stays as it was (protocol.md 6, last paragraph). */
+static void
+a_timeout_closes_the_window(void **state)
+{
+	struct fix *f = *state;
+	struct gantry_request req = { .size = sizeof req, .timeout_ms = 200 };
+	struct token other;
+	char *text;
+	const char *why;
+
+	assert_int_equal(gantry_register(f->g, f->buf, BUF_LEN, 0), 0);
+	assert_int_equal(gantry_token_get(f->g, f->buf, 10, 0, GANTRY_OP_GET, &text, NULL), 0);
+	assert_int_equal(token_parse(text, 81, &other, &why), 0);
+	serve = serve_late;
+	unsigned char before = f->buf[0];
+
+	assert_int_equal(gantry_get(f->g, url, f->buf, 3000, 0, &req, &f->res), -ETIMEDOUT);
+	assert_true(hold); /* it has the token, and has not answered */
+	assert_int_equal(late.addr, (uintptr_t)f->buf);
+	assert_int_not_equal(write_to(&f->g->port[0], &late), IBV_WC_SUCCESS);
+	assert_int_equal(f->buf[0], before);
+	/* Only that call's window: the registration and other tokens live on. */
+	assert_int_equal(write_to(&f->g->port[0], &other), IBV_WC_SUCCESS);
+	assert_int_equal(f->buf[0], 'x');
+	hold = false;
+	assert_int_equal(gantry_deregister(f->g, f->buf), 0);
+	assert_int_not_equal(write_to(&f->g->port[0], &other), IBV_WC_SUCCESS);
+}
+
+int
+main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(tokens_name_exactly_the_window, setup, teardown),
+		cmocka_unit_test_setup_teardown(ports_take_turns, setup, teardown),
+		cmocka_unit_test_setup_teardown(callbacks_get_tokens_that_live_on, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_timeout_closes_the_window, setup, teardown),
+	};
+
+	start_on_the_nic(argv);
+	return end_on_the_nic(cmocka_run_group_tests(tests, rig_start, rig_stop));
+}
