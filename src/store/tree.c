@@ -85,10 +85,10 @@ tree_find(const struct tree *t, const void *key, size_t key_len)
  * ------------------------------------------------------------------------------------------------- */
 
 /*
- * Slabs that `ops` changes may need at most: a copy of each node on their paths (no more than there are), a
- * split for each and as many again above, a new root; the entries of what they retire; and for each size
- * class one slab begun.  Keys longer than a node are rare, and what they need beyond this the arena's
- * overdraft has.
+ * Slabs that `ops` changes may need: a copy of each node on their paths (no more than there are), what the
+ * new entries add, a new root; the list of what they retire; and some size classes in which a slab is begun.
+ * It is an estimate: long keys and many splits can take more, for a moment, and that the arena's overdraft
+ * has.
  */
 static uint64_t
 slabs_for(const struct tree *t, unsigned ops)
@@ -96,16 +96,16 @@ slabs_for(const struct tree *t, unsigned ops)
 	uint64_t depth = t->work ? t->work->level + 1u : 0;
 	uint64_t copies = ops * depth < t->nodes ? ops * depth : t->nodes;
 	uint64_t dead = copies + ops + t->owed;
-	uint64_t nodes = copies + 2 * (uint64_t)ops + depth + 2;
+	uint64_t kib = copies + ops / 4 + depth + 2 + dead / (LIMBO_PAGE_ENTRIES - 1);
 
-	return (nodes + dead / (LIMBO_PAGE_ENTRIES - 1) + 1) / 60 + 8;
+	return kib / 60 + 4;
 }
 
-/* Deletes need memory before they give any back: this much is theirs. */
+/* Deletes need memory before they give any back: records leave this much alone, and puts half of it. */
 static uint64_t
 slabs_for_deletes(const struct tree *t)
 {
-	return 16 + t->arena.slab_max / 128;
+	return 6 + t->arena.slab_max / 128;
 }
 
 static int
@@ -123,7 +123,7 @@ reserve(struct tree *t, unsigned ops, uint64_t keep)
 int
 tree_reserve(struct tree *t, unsigned ops)
 {
-	return reserve(t, ops, slabs_for_deletes(t));
+	return reserve(t, ops, slabs_for_deletes(t) / 2);
 }
 
 int

@@ -428,6 +428,66 @@ test_full(void **state)
 	quiesce_free(q);
 }
 
+/*
+ * What an object takes, all in: 66-byte keys that are hashes (the worst for sharing), records of 80 bytes,
+ * put in batches as a leader does. BENCH=keys for other numbers than the default, with times.
+ */
+static void
+test_memory(void **state)
+{
+	const char *env = getenv("BENCH");
+	uint64_t nr = env ? strtoull(env, NULL, 0) : 100000, s = seed, found = 0;
+	struct quiesce *q;
+	struct tree *t;
+	struct tree_stats st;
+	struct timespec t0, t1, t2, t3;
+	struct tree_cursor c;
+
+	assert_int_equal(quiesce_new(1, &q), 0);
+	assert_int_equal(tree_new(nr * 200 + (64 << 20), q, &t), 0);
+	clock_gettime(CLOCK_MONOTONIC, &t0);
+	for (uint64_t i = 0; i < nr; i++) {
+		char key[80] = "okv\0";
+
+		for (int j = 0; j < 4; j++)
+			sprintf(key + 4 + 16 * j, "%016llx", (unsigned long long)rnd(&s));
+		assert_int_equal(tree_reserve(t, 1), 0);
+		assert_null(tree_put(t, key, 66, tree_rec_alloc(t, 80)));
+		if (i % 8 == 7) {
+			tree_publish(t);
+			tree_reclaim(t);
+		}
+	}
+	tree_publish(t);
+	tree_reclaim(t);
+	clock_gettime(CLOCK_MONOTONIC, &t1);
+	tree_stats(t, &st);
+	s = seed;
+	for (uint64_t i = 0; i < nr; i++) {
+		char key[80] = "okv\0";
+
+		for (int j = 0; j < 4; j++)
+			sprintf(key + 4 + 16 * j, "%016llx", (unsigned long long)rnd(&s));
+		found += tree_get(t, key, 66) != NULL;
+	}
+	assert_int_equal(found, nr);
+	clock_gettime(CLOCK_MONOTONIC, &t2);
+	tree_cursor_init(&c, t, tree_root(t));
+	for (bool more = tree_seek(&c, "", 0, false); more; more = tree_next(&c))
+		found--;
+	assert_int_equal(found, 0);
+	clock_gettime(CLOCK_MONOTONIC, &t3);
+#define US(a, b) ((double)((b).tv_sec - (a).tv_sec) * 1e6 + (double)((b).tv_nsec - (a).tv_nsec) / 1e3)
+	printf("%llu keys of 66 bytes, records of 80: %.1f B each (nodes %.1f, records %.1f), depth %llu\n",
+	       (unsigned long long)nr, (double)st.used_bytes / (double)nr, (double)st.node_bytes / (double)nr,
+	       (double)st.rec_bytes / (double)nr, (unsigned long long)st.depth);
+	printf("put %.3f us, get %.3f us, walk %.3f us each (making the key included)\n",
+	       US(t0, t1) / (double)nr, US(t1, t2) / (double)nr, US(t2, t3) / (double)nr);
+	assert_true(st.used_bytes / nr <= 160);
+	tree_free(t);
+	quiesce_free(q);
+}
+
 /* ---- readers beside a writer ---- */
 
 #define PAR_KEYS 2000
@@ -581,9 +641,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_model),      cmocka_unit_test(test_sequential),
-		cmocka_unit_test(test_extremes),   cmocka_unit_test(test_full),
-		cmocka_unit_test(test_concurrent),
+		cmocka_unit_test(test_model),    cmocka_unit_test(test_sequential),
+		cmocka_unit_test(test_extremes), cmocka_unit_test(test_full),
+		cmocka_unit_test(test_memory),   cmocka_unit_test(test_concurrent),
 	};
 	const char *s = getenv("SEED");
 
