@@ -73,9 +73,7 @@ warn_about(const struct conf *conf, const struct rdma *rdma)
 	if (conf->rdma.mode == RDMA_NONE)
 		log_note("RDMA is switched off (rdma.devices: none): everything goes over HTTP");
 	else if (!rails)
-		log_warn("no usable RDMA device: everything goes over HTTP, requests with a token are "
-			 "declined; "
-			 "gantryd --list-devices says why");
+		log_note("gantryd --list-devices says why no RDMA device is used");
 	if (rails && conf->rdma.dc_key == DC_KEY_WELL_KNOWN)
 		log_note("rdma.dc_key is the one that everybody knows; clients' memory is protected by their "
 			 "tokens alone");
@@ -426,7 +424,7 @@ drain(struct daemon *d, const sigset_t *signals)
 		stop_main(&s);
 		return;
 	}
-	while (!atomic_load(&s.done)) {
+	for (int turn = 0; !atomic_load(&s.done); turn++) {
 		int sig = sigtimedwait(signals, NULL, &ts);
 
 		if (sig == SIGTERM || sig == SIGINT) {
@@ -435,7 +433,8 @@ drain(struct daemon *d, const sigset_t *signals)
 		}
 		if (sig == SIGUSR2)
 			dump(d);
-		sd_notify(0, "WATCHDOG=1");
+		if (turn % 25 == 0)
+			sd_notify(0, "WATCHDOG=1");
 	}
 	pthread_join(thread, NULL);
 }

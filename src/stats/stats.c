@@ -100,6 +100,14 @@ static const char *const dialect_text[STATS_DIALECT_NR] = { "s3", "scality" };
 static const char *const transport_text[STATS_TRANSPORT_NR] = { "http", "rdma" };
 static const char *const dir_text[STATS_DIR_NR] = { "push", "pull" };
 
+static const char *
+op_text(const struct stats *st, int op)
+{
+	const char *name = st->names.op[op];
+
+	return name && *name ? name : "other";
+}
+
 /* Label sets appear with their first request, or the text would be thousands of zeros. */
 static void
 collect_requests(const struct stats *st, struct stats_out *out)
@@ -112,9 +120,9 @@ collect_requests(const struct stats *st, struct stats_out *out)
 				for (int code = 0; code < STATS_CODES_NR; code++) {
 					uint64_t n = sum_of(st, &c->requests[d][op][t][code]);
 
-					if (n && st->names.op[op])
+					if (n)
 						stats_emit(out, M_REQUESTS, n, dialect_text[d],
-							   st->names.op[op], stats_code_text[code],
+							   op_text(st, op), stats_code_text[code],
 							   transport_text[t], NULL);
 				}
 			}
@@ -126,14 +134,14 @@ static void
 collect_histogram(const struct stats *st, int op, int t, struct stats_out *out)
 {
 	const struct stats_core *c = st->cores;
-	const char *name = st->names.op[op], *transport = transport_text[t];
+	const char *name = op_text(st, op), *transport = transport_text[t];
 	uint64_t each[STATS_BUCKETS_NR], all = 0;
 
 	for (int i = 0; i < STATS_BUCKETS_NR; i++) {
 		each[i] = sum_of(st, &c->buckets[op][t][i]);
 		all += each[i];
 	}
-	if (!all || !name)
+	if (!all)
 		return;
 	for (uint64_t i = 0, n = 0; i < STATS_BUCKETS_NR; i++) {
 		n += each[i];
@@ -171,7 +179,7 @@ stats_collect(const struct stats *st, struct stats_out *out)
 				   transport_text[t], NULL);
 	}
 	for (int i = 0; i < st->names.reason_nr; i++) {
-		if (st->names.reason[i])
+		if (st->names.reason[i] && *st->names.reason[i])
 			stats_emit(out, M_DECLINES, sum_of(st, &c->declines[i]), st->names.reason[i], NULL);
 	}
 	for (int i = 0; i < STATS_EVENT_NR; i++)

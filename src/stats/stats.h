@@ -54,7 +54,8 @@ struct stats_core {
 
 struct stats;
 
-/* Both tables are kept by the caller for the life of the struct.  A NULL entry is never shown. */
+/* Both tables are kept by the caller for the life of the struct.  A reason that is NULL or empty is never
+ * shown; an operation without a name is shown as "other" (a request that named none). */
 struct stats_names {
 	const char *const *op;
 	int op_nr;

@@ -18,7 +18,7 @@
 #include <time.h>
 
 static const char *const ops[] = { NULL, "PutObject", "GetObject" };
-static const char *const reasons[] = { NULL, "disabled", "no-rail" };
+static const char *const reasons[] = { "", "disabled", "no-rail" };
 static const struct stats_names names = { ops, 3, reasons, 3 };
 
 static char *
@@ -162,7 +162,7 @@ test_sums(void **state)
 	stats_request(stats_core(st, 1), STATS_SCALITY, 2, 206, STATS_HTTP, 20 * NS_PER_S);
 	stats_request(stats_core(st, 2), STATS_S3, 2, 299, STATS_HTTP, 0);
 	stats_request(stats_core(st, 2), STATS_S3, 2, 0, STATS_HTTP, 0);
-	/* No operation was found: it has no name and is not shown, but counts. */
+	/* No operation was found: it has no name of its own. */
 	stats_request(stats_core(st, 2), STATS_S3, 0, 400, STATS_HTTP, 0);
 	stats_decline(stats_core(st, 0), 99);
 	stats_decline(stats_core(st, 0), -1);
@@ -177,6 +177,8 @@ test_sums(void **state)
 	assert_has(text, "gantry_requests_total{dialect=\"scality\",operation=\"GetObject\",code=\"206\","
 			 "transport=\"http\"} 1\n");
 	assert_has(text, "operation=\"GetObject\",code=\"other\",transport=\"http\"} 1\n");
+	assert_has(text, "operation=\"other\",code=\"400\",transport=\"http\"} 1\n");
+	assert_null(strstr(text, "reason=\"\""));
 	assert_has(text, "operation=\"GetObject\",code=\"none\",transport=\"http\"} 1\n");
 	assert_has(text, "gantry_transfer_bytes_total{direction=\"pull\",transport=\"rdma\"} 3000\n");
 	assert_has(text, "gantry_transfer_bytes_total{direction=\"push\",transport=\"http\"} 0\n");

@@ -1,0 +1,139 @@
+#!/bin/bash
+# gantryd's command line and configuration as an operator meets them: exit codes, messages, ready line, signals, admin pages.
+. "$(dirname "$0")/lib.sh"
+G=$BUILD/gantryd
+
+# try WANTED-EXIT WORDS...: standard output in $T/out, errors in $T/err.
+try() {
+	local want=$1 rc
+	shift
+	"$@" >"$T/out" 2>"$T/err" </dev/null
+	rc=$?
+	[ "$rc" = "$want" ] || { cat "$T/out" "$T/err" >&2; fail "exit $rc, wanted $want: $*"; }
+}
+says() { grep -qF -- "$1" "$T/err" || fail "not said: $1 (but: $(cat "$T/err"))"; }
+shows() { grep -qF -- "$1" "$T/out" || fail "not shown: $1 (but: $(cat "$T/out"))"; }
+
+# ---- what needs no root, no device, no port: as nobody, without the software NIC ----
+as_nobody() {
+	if [ "$(id -u)" = 0 ]; then
+		setpriv --reuid=65534 --regid=65534 --clear-groups env -u LD_LIBRARY_PATH "$@"
+	else
+		env -u LD_LIBRARY_PATH "$@"
+	fi
+}
+chmod 755 "$T"
+cp "$G" "$T/gantryd" && chmod 755 "$T/gantryd"
+write_config
+chmod 644 "$T/gantryd.yaml"
+try 0 as_nobody "$T/gantryd" --version
+shows "gantryd $(cat "$ROOT/VERSION")"
+shows "1001"
+try 0 as_nobody "$T/gantryd" --help
+shows "--check-config"
+try 0 as_nobody "$T/gantryd" -c "$T/gantryd.yaml" --check-config
+shows "gantryd.yaml: good"
+try 0 as_nobody "$T/gantryd" --print-keys
+shows "rdma.dc_key"
+
+# The example file is good as it stands.
+try 0 "$G" -c "$ROOT/conf/gantryd.yaml" --check-config -o cores=1
+
+# ---- usage: 2 ----
+try 2 "$G" --nonsense
+says "unknown option --nonsense"
+try 2 "$G" serve
+try 2 "$G" -c
+try 2 "$G" --format --fsck
+try 2 "$G" --force
+try 2 "$G" --check-config --ready-file "$T/x"
+
+# ---- bad configuration: 78, and all that is wrong with it ----
+try 78 "$G" -c "$T/none.yaml" --check-config
+says "$T/none.yaml: cannot read it: No such file or directory"
+printf 'listen:\n  - { address: "127.0.0.1:0", dialect: s3 }\nrdma: { retry_cnt: 9, dckey: 1 }\nstore: { disks: [{ path: /d }] }\n' >"$T/bad.yaml"
+try 78 "$G" -c "$T/bad.yaml"
+says "$T/bad.yaml:3:20: rdma.retry_cnt: expected an integer from 0 to 7, not \"9\""
+says "$T/bad.yaml:3:23: rdma.dckey: unknown key; did you mean rdma.dc_key?"
+says "listen[0].anonymous: signed requests are not served yet"
+try 78 "$G" -c "$T/gantryd.yaml" --check-config -o auth.credentials_file=/etc/gantry/credentials.yaml
+says "option -o: auth.credentials_file: signed requests are not served yet"
+GANTRY_RDMA_TRAFFIC_CLASS=256 try 78 "$G" -c "$T/gantryd.yaml" --check-config
+says "environment GANTRY_RDMA_TRAFFIC_CLASS: rdma.traffic_class: expected an integer from 0 to 255"
+GANTRY_RDMA_NOSUCH=1 try 78 "$G" -c "$T/gantryd.yaml" --check-config
+try 78 "$G" -c "$T/gantryd.yaml" --check-config -o memory.buffers=1TiB
+
+# ---- values and their origins ----
+mkdir "$T/conf.d"
+echo 'rdma: { poll_batch: 8 }' >"$T/conf.d/50.yaml"
+GANTRY_RDMA_LINGER=7ms try 0 "$G" -c "$T/gantryd.yaml" --print-config -o rdma.dc_key=0x5ec4e7 -o rdma.hop_limit=9
+grep -qE "^  poll_batch: 8 +# $T/conf.d/50.yaml:1\$" "$T/out" || fail "no origin of conf.d"
+grep -qE '^  linger: 7ms +# environment GANTRY_RDMA_LINGER$' "$T/out" || fail "no origin of the environment"
+grep -qE '^  hop_limit: 9 +# option -o$' "$T/out" || fail "no origin of the option"
+grep -qE '^  retry_cnt: 7 +# default$' "$T/out" || fail "no default"
+grep -qE "^  - address: \"127.0.0.1:0\" +# $T/gantryd.yaml:2\$" "$T/out" || fail "no origin of the file"
+! grep -q 5ec4e7 "$T/out" || fail "the DC key is shown"
+rm -r "$T/conf.d"
+
+# ---- devices ----
+try 0 nic "$G" --list-devices
+shows mlx5_0
+try 69 nic "$G" -c "$T/gantryd.yaml" -o 'rdma.devices=[mlx5_7]'
+says mlx5_7
+
+# ---- store: no store is 74 or 69, made once, not over data ----
+mkdir -p "$T/disk0"
+try 69 nic "$G" -c "$T/gantryd.yaml" --format -o "store.disks=[{path: $T/no/such, size: 1GiB}]"
+try 74 nic "$G" -c "$T/gantryd.yaml"
+try 0 nic "$G" -c "$T/gantryd.yaml" --format
+try 74 nic "$G" -c "$T/gantryd.yaml" --format
+try 0 nic "$G" -c "$T/gantryd.yaml" --format --force
+try 0 nic "$G" -c "$T/gantryd.yaml" --fsck
+shows "the store is clean"
+try 78 nic "$G" -c "$T/gantryd.yaml" -o "store.disks=[{path: $T/disk0, size: 2GiB}]"
+
+# ---- serving: the ready line, pages, signals ----
+daemon_run
+port=${ADMIN##*:}
+[ "$port" -gt 0 ] || fail "no admin port: $ADMIN"
+grep -q "^gantryd: ready s3=$S3 scality=$SCAL admin=$ADMIN admin_socket=$T/admin.sock\$" "$T/daemon.log" || fail "no ready line"
+for p in /livez /readyz /healthz /health /health/live /health/ready /minio/health/live /minio/health/ready /minio/health/cluster; do
+	assert_eq "$(curl_admin "$p")" '{"status":"ok"}' "$p"
+done
+for p in /status /rails /disks /requests /config; do
+	curl_admin "$p" | /usr/bin/python3 -c 'import json, sys; json.load(sys.stdin)' || fail "$p is no JSON"
+done
+assert_match "$(curl_admin /status)" "\"address\":\"$S3\""
+assert_match "$(curl_admin /metrics)" 'gantry_build_info\{version='
+assert_match "$(curl_admin /metrics)" 'gantry_rail_up\{rail="mlx5_0:1"\} 1'
+assert_match "$(curl_admin /metrics)" 'gantry_store_free_bytes\{disk="0"\} [1-9]'
+if command -v promtool >/dev/null; then curl_admin /metrics | promtool check metrics || fail "promtool"; fi
+assert_eq "$(curl_admin /nosuch -o /dev/null -w '%{http_code}')" 404
+assert_eq "$(curl_admin /status -o /dev/null -w '%{http_code}' -X POST)" 405
+assert_eq "$(stat -c %a "$T/admin.sock")" 600 "mode of the admin socket"
+assert_eq "$(curl -sS --unix-socket "$T/admin.sock" http://x/livez)" '{"status":"ok"}'
+
+# A second one finds the port, and then the store, in use.
+try 69 nic "$G" -c "$T/gantryd.yaml" -o "admin.address=$ADMIN" -o admin.socket=none
+says "$ADMIN"
+try 1 nic "$G" -c "$T/gantryd.yaml" -o admin.socket=none -o store.lock_wait=100ms
+
+kill -HUP "$DAEMON_PID"
+wait_for 5 grep -q 'SIGHUP: reload needs a restart' "$T/daemon.log"
+kill -USR2 "$DAEMON_PID"
+wait_for 5 grep -q 'end of live requests' "$T/daemon.log"
+assert_alive
+stop_daemon
+[ ! -e "$T/admin.sock" ] || fail "the admin socket was left behind"
+
+# A listener's port that is taken is 69 too.
+daemon_run
+other="store.disks=[{path: $T/other, size: 1GiB}]"
+mkdir "$T/other"
+try 0 nic "$G" -c "$T/gantryd.yaml" -o "$other" --format
+try 69 nic "$G" -c "$T/gantryd.yaml" -o "$other" -o "listen=[{address: \"$S3\", dialect: scality}]" \
+	-o admin.address=none -o admin.socket=none
+says "$S3"
+_end_daemon INT
+assert_eq "$DAEMON_RC" 0 "exit after SIGINT"
+exit 0
