@@ -211,8 +211,8 @@ struct exchange {
 	uint64_t range_first, range_last;
 	const char *checksum; /* x-amz-checksum-crc64nvme, or NULL */
 	const char *if_match, *if_none_match, *content_type;
-	bool want_checksum; /* x-amz-checksum-mode: ENABLED */
-	unsigned connect_timeout_ms, timeout_ms;
+	bool want_checksum;                      /* x-amz-checksum-mode: ENABLED */
+	unsigned connect_timeout_ms, timeout_ms; /* timeout 0: as long as bytes move */
 };
 
 struct handle;

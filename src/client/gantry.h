@@ -72,7 +72,9 @@ struct gantry_options {
 	 */
 	const char *config_file;
 	unsigned connect_timeout_ms; /* 0: 5000 */
-	unsigned timeout_ms;         /* for one request; 0: 10 s, and 1 s for every 32 MiB */
+	/* For one request.  0: 10 s and 1 s for every 32 MiB with a token; without one 30 s without progress.
+	 */
+	unsigned timeout_ms;
 	uint64_t max_callback_bytes; /* for gantry_obj_get() and _put(); 0: GANTRY_REGISTER_MAX */
 };
 

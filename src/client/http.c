@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Without a time-out an exchange may last, but not stand still. */
+#define STALL_S 30L
+
 struct handle {
 	struct handle *next;
 	CURL *curl;
@@ -244,6 +247,10 @@ http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char 
 	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, error);
 	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)x->connect_timeout_ms);
 	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)x->timeout_ms);
+	if (!x->timeout_ms) {
+		curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L);
+		curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, STALL_S);
+	}
 	curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
 	curl_easy_setopt(c, CURLOPT_HEADERDATA, h);
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);

@@ -119,8 +119,6 @@ exchange_for(const struct call *c, enum method method)
 	uint64_t bytes = method == METHOD_PUT || method == METHOD_GET ? c->size : 0;
 	uint64_t ms = c->req.timeout_ms ? c->req.timeout_ms : c->g->timeout_ms;
 
-	if (!ms)
-		ms = 10000 + bytes / (32u << 20) * 1000;
 	return (struct exchange){ .method = method,
 				  .url = c->url,
 				  .dialect = c->g->dialect,
@@ -249,6 +247,8 @@ tokened(struct call *c, bool is_put, enum verdict *ret_v)
 		return 0;
 	}
 	x.token = w.token;
+	if (!x.timeout_ms) /* the server's own budget is of this form, ours is longer */
+		x.timeout_ms = 10000 + (unsigned)(c->size / (32u << 20)) * 1000;
 	if (is_put) {
 		x.checksum = *c->checksum ? c->checksum : NULL;
 	} else {

@@ -1,0 +1,4 @@
+#!/bin/bash
+# The demonstration, with smaller objects.
+cd "$(dirname "$0")/../.." || exit 1
+LARGEST=${LARGEST:-64} exec scripts/demo
