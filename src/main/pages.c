@@ -287,13 +287,41 @@ struct lines {
 	int nr;
 };
 
+/* "id=... step=... age_ms=3 gone" as an object: numbers as numbers (an id may look like one), a word alone as
+ * true.  What does not begin with an id is a remark about a core. */
 static void
 add_line(void *cookie, const char *text)
 {
 	struct lines *l = cookie;
+	const char *p = text;
 
-	fputs(l->nr++ ? ",\n" : "", l->out);
-	json_string(l->out, text);
+	fputs(l->nr++ ? ",\n{" : "{", l->out);
+	if (strncmp(text, "id=", 3) != 0) {
+		fputs("\"note\":", l->out);
+		json_string(l->out, text);
+		p = "";
+	}
+	while (*p) {
+		size_t len = strcspn(p, " "), name = strcspn(p, "= ");
+		char value[128];
+
+		snprintf(value, sizeof value, "%.*s", (int)name, p);
+		fputs(p == text ? "" : ",", l->out);
+		json_string(l->out, value);
+		putc(':', l->out);
+		if (name >= len) {
+			fputs("true", l->out);
+		} else {
+			snprintf(value, sizeof value, "%.*s", (int)(len - name - 1), p + name + 1);
+			if (p != text && *value && strspn(value, "0123456789") == strlen(value))
+				fputs(value, l->out);
+			else
+				json_string(l->out, value);
+		}
+		p += len;
+		p += strspn(p, " ");
+	}
+	putc('}', l->out);
 }
 
 static void
