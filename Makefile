@@ -85,7 +85,8 @@ UNITBIN := $(patsubst tests/unit/%.c,$(O)/unit/%,$(UNITSRC))
 unitmod = $(firstword $(subst /, ,$(patsubst tests/unit/%,%,$(1))))
 # Fakes (tests/fake/*.c) are linked ahead of the archives: tests/unit/<module>/fakes.mk says LINK-<module>/test_x := fake_chan.
 -include $(wildcard tests/unit/*/fakes.mk)
-fakes = $(patsubst %,$(O)/tests/fake/%.o,$(LINK-$(patsubst $(O)/unit/%,%,$(1))))
+# A fake in several files: fake_chan.c and fake_chan_*.c.
+fakes = $(foreach f,$(LINK-$(patsubst $(O)/unit/%,%,$(1))),$(patsubst %.c,$(O)/%.o,tests/fake/$(f).c $(wildcard tests/fake/$(f)_*.c)))
 $(foreach s,$(UNITSRC),$(eval $(patsubst tests/unit/%.c,$(O)/unit/%,$(s)): $(patsubst %.c,$(O)/%.o,$(s)) $(call archives,$(call unitmod,$(s)))))
 $(foreach b,$(UNITBIN),$(eval $(b): $(call fakes,$(b))))
 $(UNITBIN): $(O)/unit/%: $(O)/tests/unit/%.o

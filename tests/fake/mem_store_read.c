@@ -1,0 +1,220 @@
+/* The store in memory: opening, reading, listing.  See mem_store.c. */
+#include "tests/fake/mem_store_int.h"
+
+#include "base/check.h"
+#include "base/list.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct obj_state {
+	struct version *v;
+	uint32_t reads;
+};
+
+/* ---- open, read ---- */
+
+static struct obj_state *
+obj_state(struct store_obj *obj)
+{
+	return (struct obj_state *)obj->priv;
+}
+
+static void
+open_work(struct store *st, struct job *j)
+{
+	struct version *want = j->v,
+		       *v = mem_lookup(st, want->bucket, want->bucket_len, want->key, want->key_len);
+
+	j->result = v ? 0 : mem_bucket_exists(st, want) ? -ENOENT : -ENXIO;
+	if (!v)
+		return;
+	mem_version_put(st, want);
+	j->v = v;
+	v->refs++;
+	st->open_nr++;
+}
+
+static void
+open_finish(struct store *st, struct job *j)
+{
+	struct store_obj *obj = container_of(j->op, struct store_obj, op);
+	struct version *v = j->v;
+
+	if (j->result < 0) { /* v is what was asked for */
+		free(v);
+		return;
+	}
+	obj_state(obj)->v = v;
+	obj->size_bytes = v->size_bytes;
+	obj->version = v->number;
+	obj->crc64 = v->crc64;
+	obj->meta = (struct store_meta){
+		.etag = v->etag, .mtime_ns = v->mtime_ns, .attrs = v->attrs, .attrs_len = v->attrs_len
+	};
+	obj->is_open = true;
+}
+
+int
+store_open(struct store_port *p, const struct store_key *k, struct store_obj *obj)
+{
+	struct job *j;
+	int r = mem_key_check(k);
+
+	obj->is_open = false;
+	if (r < 0)
+		return r;
+	*obj_state(obj) = (struct obj_state){ 0 };
+	j = mem_job_new(p, &obj->op, MEM_OPEN, open_work);
+	j->finish = open_finish;
+	j->v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
+	return mem_job_start(j);
+}
+
+void
+store_close(struct store_port *p, struct store_obj *obj)
+{
+	mem_on_port(p);
+	if (!obj || !obj->is_open)
+		return;
+	check(obj_state(obj)->reads == 0);
+	pthread_mutex_lock(&p->st->lock);
+	mem_version_put(p->st, obj_state(obj)->v);
+	p->st->open_nr--;
+	pthread_mutex_unlock(&p->st->lock);
+	obj->is_open = false;
+}
+
+static void
+read_work(struct store *st, struct job *j)
+{
+	struct version *v = j->v;
+
+	memcpy(j->buf->mem, v->data + j->off, j->len);
+	mem_spoil_slack(j->buf, j->len);
+	j->result = (int)j->len;
+	st->info.read_ops++;
+	st->info.read_bytes += j->len;
+	if (v->bad_granule >= j->off / STORE_GRANULE &&
+	    v->bad_granule <= (j->off + j->len - 1) / STORE_GRANULE) {
+		st->info.crc_errors++;
+		j->result = -EBADMSG;
+	}
+}
+
+static void
+read_finish(struct store *st, struct job *j)
+{
+	struct store_read *rd = container_of(j->op, struct store_read, op);
+	struct store_obj *obj;
+
+	memcpy(&obj, rd->priv, sizeof obj);
+	obj_state(obj)->reads--;
+}
+
+int
+store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf, uint64_t off,
+	   uint32_t len)
+{
+	struct job *j;
+
+	check(obj->is_open);
+	check(off % STORE_GRANULE == 0);
+	check(off <= obj->size_bytes && len <= obj->size_bytes - off);
+	check(len > 0 && len <= buf->cap_bytes);
+	check(len % STORE_GRANULE == 0 || off + len == obj->size_bytes);
+	j = mem_job_new(p, &rd->op, MEM_READ, read_work);
+	j->finish = read_finish;
+	j->v = obj_state(obj)->v;
+	j->buf = buf;
+	j->off = off;
+	j->len = len;
+	memcpy(rd->priv, &obj, sizeof obj);
+	obj_state(obj)->reads++;
+	return mem_job_start(j);
+}
+
+/* ---- listing ---- */
+
+static void
+list_work(struct store *st, struct job *j)
+{
+	struct store_list *ls = container_of(j->op, struct store_list, op);
+
+	j->result = ls->bucket && !mem_lookup(st, ls->bucket, ls->bucket_len, "", 0) ? -ENXIO : 0;
+}
+
+/* Is v on the page's list, and behind `after`? */
+static bool
+listed(const struct store_list *ls, const struct version *v)
+{
+	const char *name = ls->bucket ? v->key : v->bucket;
+	size_t len = ls->bucket ? v->key_len : v->bucket_len;
+	int c;
+
+	if (ls->bucket ? !v->key_len || v->bucket_len != ls->bucket_len ||
+				 memcmp(v->bucket, ls->bucket, ls->bucket_len) != 0
+		       : v->key_len != 0)
+		return false;
+	if (len < ls->prefix_len || (ls->prefix_len && memcmp(name, ls->prefix, ls->prefix_len) != 0))
+		return false;
+	if (!ls->after)
+		return true;
+	c = memcmp(name, ls->after, len < ls->after_len ? len : ls->after_len);
+	return c ? c > 0 : len > ls->after_len;
+}
+
+static void
+list_finish(struct store *st, struct job *j)
+{
+	struct store_list *ls = container_of(j->op, struct store_list, op);
+	struct version **page;
+	size_t nr = 0, given = 0;
+	bool go_on = true;
+
+	if (j->result < 0)
+		return;
+	pthread_mutex_lock(&st->lock);
+	page = calloc(st->nr + 1, sizeof(struct version *));
+	check(page);
+	for (size_t i = 0; i < st->nr; i++) {
+		if (listed(ls, st->index[i])) {
+			st->index[i]->refs++;
+			page[nr++] = st->index[i];
+		}
+	}
+	pthread_mutex_unlock(&st->lock);
+	while (go_on && given < nr && given < ls->max) {
+		const struct version *v = page[given++];
+		struct store_entry e = { .name = ls->bucket ? v->key : v->bucket,
+					 .name_len = ls->bucket ? v->key_len : v->bucket_len,
+					 .size_bytes = v->size_bytes,
+					 .mtime_ns = v->mtime_ns,
+					 .version = v->number,
+					 .etag = v->etag };
+
+		go_on = ls->entry(ls, &e);
+	}
+	ls->more = given < nr;
+	ls->op.result = (int)given;
+	pthread_mutex_lock(&st->lock);
+	for (size_t i = 0; i < nr; i++)
+		mem_version_put(st, page[i]);
+	pthread_mutex_unlock(&st->lock);
+	free(page);
+}
+
+int
+store_list(struct store_port *p, struct store_list *ls)
+{
+	struct job *j;
+
+	if (ls->bucket_len > STORE_BUCKET_MAX || ls->prefix_len > STORE_KEY_MAX ||
+	    ls->after_len > STORE_KEY_MAX)
+		return -ENAMETOOLONG;
+	ls->more = false;
+	j = mem_job_new(p, &ls->op, MEM_LIST, list_work);
+	j->finish = list_finish;
+	return mem_job_start(j);
+}

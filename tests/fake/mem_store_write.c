@@ -1,0 +1,371 @@
+/* The store in memory: puts, deletes, buckets.  See mem_store.c. */
+#include "tests/fake/mem_store_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/crc64.h"
+#include "base/list.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PIECES_MAX 16384
+
+struct put_state {
+	struct version *v;
+	char *piece[PIECES_MAX];
+	uint32_t len[PIECES_MAX];
+	uint32_t nr, writes;
+	uint64_t expect_bytes;
+	bool ended, committing;
+};
+
+/* ---- put ---- */
+
+static struct put_state *
+put_state(const struct store_put *put)
+{
+	struct put_state *ps;
+
+	memcpy(&ps, put->priv, sizeof ps);
+	return ps;
+}
+
+static void
+put_end(struct store_port *p, struct store_put *put)
+{
+	struct put_state *ps = put_state(put);
+
+	for (uint32_t i = 0; i < ps->nr; i++)
+		free(ps->piece[i]);
+	pthread_mutex_lock(&p->st->lock);
+	p->st->put_nr--;
+	mem_version_put(p->st, ps->v);
+	pthread_mutex_unlock(&p->st->lock);
+	free(ps);
+	put->is_started = false;
+}
+
+int
+store_put_init(struct store_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
+{
+	struct store *st = p->st;
+	struct put_state *ps;
+	int r = mem_key_check(k);
+
+	mem_on_port(p);
+	put->is_started = false;
+	put->size_bytes = put->crc64 = put->version = 0;
+	put->op.port = p;
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&st->lock);
+	r = mem_fault_of(st, MEM_PUT_INIT);
+	if (!r && !mem_lookup(st, k->bucket, k->bucket_len, "", 0))
+		r = -ENXIO;
+	if (!r && size_bytes != STORE_SIZE_UNKNOWN && size_bytes > st->size_bytes - st->used_bytes)
+		r = -ENOSPC;
+	st->put_nr += r == 0;
+	pthread_mutex_unlock(&st->lock);
+	if (r < 0)
+		return r;
+	ps = calloc(1, sizeof *ps);
+	check(ps);
+	ps->v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
+	ps->expect_bytes = size_bytes;
+	memcpy(put->priv, &ps, sizeof ps);
+	put->is_started = true;
+	return 0;
+}
+
+/* Takes note of a piece; its bytes are fetched from the buffer later.  0 or -EINVAL. */
+static int
+add_piece(struct store_put *put, struct put_state *ps, struct buf *buf, uint32_t len, bool last)
+{
+	check(!ps->committing && !ps->ended);
+	check(len > 0 && len <= buf->cap_bytes && len <= STORE_PIECE);
+	check(last || len % STORE_GRANULE == 0);
+	if (put->size_bytes + len > ps->expect_bytes || ps->nr == PIECES_MAX)
+		return -EINVAL;
+	ps->ended = last;
+	ps->piece[ps->nr] = malloc(len);
+	check(ps->piece[ps->nr]);
+	ps->len[ps->nr++] = len;
+	put->size_bytes += len;
+	put->crc64 = crc64_nvme(put->crc64, buf->mem, len);
+	return 0;
+}
+
+static void
+write_work(struct store *st, struct job *j)
+{
+	memcpy(j->to, j->buf->mem, j->len);
+	mem_spoil_slack(j->buf, j->len);
+	st->info.write_ops++;
+	st->info.written_bytes += j->len;
+}
+
+static void
+write_finish(struct store *st, struct job *j)
+{
+	struct store_write *w = container_of(j->op, struct store_write, op);
+	struct put_state *ps;
+
+	memcpy(&ps, w->priv, sizeof ps);
+	ps->writes--;
+}
+
+int
+store_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
+		uint32_t len, bool last)
+{
+	struct put_state *ps = put_state(put);
+	struct job *j;
+	int r;
+
+	check(put->is_started);
+	r = add_piece(put, ps, buf, len, last);
+	if (r < 0)
+		return r;
+	j = mem_job_new(p, &w->op, MEM_WRITE, write_work);
+	j->finish = write_finish;
+	j->buf = buf;
+	j->to = ps->piece[ps->nr - 1];
+	j->len = len;
+	memcpy(w->priv, &ps, sizeof ps);
+	ps->writes++;
+	return mem_job_start(j);
+}
+
+static bool
+etag_in(const struct store_pre *pre, const struct store_etag *e)
+{
+	for (int i = 0; i < pre->etag_nr; i++) {
+		if (pre->etags[i].parts == e->parts && memcmp(pre->etags[i].sum, e->sum, sizeof e->sum) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int
+judge(const struct store *st, const struct version *v, const struct store_pre *pre)
+{
+	const struct version *old = mem_lookup(st, v->bucket, v->bucket_len, v->key, v->key_len);
+
+	if (!mem_bucket_exists(st, v))
+		return -ENXIO;
+	switch (pre->kind) {
+	case PRE_ABSENT:
+		return old ? -EEXIST : 0;
+	case PRE_MATCH_ANY:
+		return old ? 0 : -ENOENT;
+	case PRE_MATCH:
+		return !old ? -ENOENT : etag_in(pre, &old->etag) ? 0 : -ESTALE;
+	case PRE_NONE_MATCH:
+		return old && etag_in(pre, &old->etag) ? -EEXIST : 0;
+	default:
+		return 0;
+	}
+}
+
+static void
+commit_work(struct store *st, struct job *j)
+{
+	struct store_put *put = container_of(j->op, struct store_put, op);
+	struct put_state *ps = put_state(put);
+	struct version *v = ps->v;
+	uint64_t at = 0;
+
+	if (j->buf)
+		write_work(st, j);
+	j->result = judge(st, v, &j->pre);
+	if (!j->result && v->size_bytes > st->size_bytes - st->used_bytes)
+		j->result = -ENOSPC;
+	if (j->result < 0)
+		return;
+	v->data = malloc(v->size_bytes ? v->size_bytes : 1);
+	v->attrs = malloc(v->attrs_len ? v->attrs_len : 1);
+	check(v->data && v->attrs);
+	for (uint32_t i = 0; i < ps->nr; i++) {
+		memcpy(v->data + at, ps->piece[i], ps->len[i]);
+		at += ps->len[i];
+	}
+	check(at == v->size_bytes);
+	check(crc64_nvme(0, v->data, at) == v->crc64); /* somebody wrote to a buffer that was the store's */
+	if (v->attrs_len)
+		memcpy(v->attrs, j->attrs, v->attrs_len);
+	ps->v = NULL;
+	mem_index_set(st, v);
+	put->version = v->number;
+	st->info.commits++;
+}
+
+static void
+commit_finish(struct store *st, struct job *j)
+{
+	put_end(j->port, container_of(j->op, struct store_put, op));
+}
+
+int
+store_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c)
+{
+	struct put_state *ps = put_state(put);
+	struct version *v;
+	struct job *j;
+	int r = 0;
+
+	check(put->is_started && !ps->committing && ps->writes == 0);
+	v = ps->v;
+	if (c->meta.attrs_len > STORE_ATTRS_MAX || c->pre.etag_nr > STORE_PRE_ETAGS)
+		return -EINVAL;
+	if (c->last && c->last_len) {
+		r = add_piece(put, ps, c->last, c->last_len, true);
+	} else if (!ps->nr && c->inline_len) {
+		struct buf in = { .mem = (char *)c->inline_data, .cap_bytes = STORE_INLINE_MAX };
+
+		check(c->inline_len <= STORE_INLINE_MAX);
+		r = add_piece(put, ps, &in, c->inline_len, true);
+		if (r == 0)
+			memcpy(ps->piece[0], c->inline_data, c->inline_len);
+	}
+	if (r < 0)
+		return r;
+	if (c->have_expect_crc64 && c->expect_crc64 != put->crc64)
+		return -EILSEQ;
+	if (ps->expect_bytes != STORE_SIZE_UNKNOWN && ps->expect_bytes != put->size_bytes)
+		return -EINVAL;
+	j = mem_job_new(p, &put->op, MEM_COMMIT, commit_work);
+	j->finish = commit_finish;
+	j->pre = c->pre;
+	j->attrs = c->meta.attrs;
+	if (c->last && c->last_len) {
+		j->buf = c->last;
+		j->to = ps->piece[ps->nr - 1];
+		j->len = c->last_len;
+	}
+	v->size_bytes = put->size_bytes;
+	v->crc64 = put->crc64;
+	v->etag = c->meta.etag;
+	v->mtime_ns = c->meta.mtime_ns ? c->meta.mtime_ns : clock_wall_ns();
+	v->attrs_len = c->meta.attrs_len;
+	ps->committing = true;
+	return mem_job_start(j);
+}
+
+void
+store_put_abort(struct store_port *p, struct store_put *put)
+{
+	mem_on_port(p);
+	if (!put || !put->is_started)
+		return;
+	check(put_state(put)->writes == 0);
+	check(!put_state(put)->committing);
+	put_end(p, put);
+}
+
+/* ---- delete, buckets ---- */
+
+static void
+delete_work(struct store *st, struct job *j)
+{
+	struct version *old = mem_lookup(st, j->v->bucket, j->v->bucket_len, j->v->key, j->v->key_len);
+
+	j->result = judge(st, j->v, &j->pre);
+	if (j->result < 0 || !old)
+		return;
+	mem_index_remove(st, old);
+	st->info.commits++;
+	j->result = 1;
+}
+
+static void
+bucket_work(struct store *st, struct job *j)
+{
+	size_t i = mem_place(st, j->v->bucket, j->v->bucket_len, "", 0);
+	struct version *old = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0),
+		       *next = i + 1 < st->nr ? st->index[i + 1] : NULL;
+
+	if (j->is_create) {
+		j->result = old ? -EEXIST : 0;
+		if (!old) {
+			j->v->refs++;
+			mem_index_set(st, j->v);
+		}
+	} else {
+		bool holds = old && next && next->bucket_len == old->bucket_len &&
+			     memcmp(next->bucket, old->bucket, old->bucket_len) == 0;
+
+		j->result = !old ? -ENXIO : holds ? -ENOTEMPTY : 0;
+		if (j->result == 0)
+			mem_index_remove(st, old);
+	}
+}
+
+static void
+delete_finish(struct store *st, struct job *j)
+{
+	pthread_mutex_lock(&st->lock);
+	mem_version_put(st, j->v);
+	pthread_mutex_unlock(&st->lock);
+}
+
+int
+store_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
+	     struct store_del *del)
+{
+	struct job *j;
+	int r = mem_key_check(k);
+
+	if (r < 0)
+		return r;
+	j = mem_job_new(p, &del->op, MEM_DELETE, delete_work);
+	j->finish = delete_finish;
+	j->v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
+	if (pre)
+		j->pre = *pre;
+	return mem_job_start(j);
+}
+
+static int
+bucket_start(struct store_port *p, const char *name, size_t len, struct store_del *op, bool is_create)
+{
+	struct job *j;
+
+	if (len > STORE_BUCKET_MAX)
+		return -ENAMETOOLONG;
+	if (!len || memchr(name, 0, len))
+		return -EINVAL;
+	j = mem_job_new(p, &op->op, MEM_DELETE, bucket_work);
+	j->finish = delete_finish;
+	j->v = mem_version_new(name, len, "", 0);
+	j->v->mtime_ns = clock_wall_ns();
+	j->is_create = is_create;
+	return mem_job_start(j);
+}
+
+int
+store_bucket_create(struct store_port *p, const char *name, size_t len, struct store_del *op)
+{
+	return bucket_start(p, name, len, op, true);
+}
+
+int
+store_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op)
+{
+	return bucket_start(p, name, len, op, false);
+}
+
+int
+store_bucket_head(struct store_port *p, const char *name, size_t len, uint64_t *ret_ctime_ns)
+{
+	struct version *v;
+
+	mem_on_port(p);
+	pthread_mutex_lock(&p->st->lock);
+	v = mem_lookup(p->st, name, len, "", 0);
+	if (v && ret_ctime_ns)
+		*ret_ctime_ns = v->mtime_ns;
+	pthread_mutex_unlock(&p->st->lock);
+	return v ? 0 : -ENXIO;
+}
