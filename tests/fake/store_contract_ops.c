@@ -1,0 +1,300 @@
+/* The contract suite: buckets, puts, reads, deletes.  See store_contract.c. */
+#include "tests/fake/store_contract_int.h"
+
+#include "base/crc64.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+void
+sc_test_buckets(void **state)
+{
+	char name[STORE_BUCKET_MAX + 2];
+	uint64_t ctime = 0;
+
+	assert_int_equal(store_bucket_head(sc->port, "contract-b", 10, NULL), -ENXIO);
+	assert_int_equal(sc_bucket_create("contract-b"), 0);
+	assert_int_equal(sc_bucket_create("contract-b"), -EEXIST);
+	assert_int_equal(store_bucket_head(sc->port, "contract-b", 10, &ctime), 0);
+	assert_true(ctime > 0);
+	assert_int_equal(sc_bucket_delete("contract-b"), 0);
+	assert_int_equal(sc_bucket_delete("contract-b"), -ENXIO);
+	assert_int_equal(store_bucket_head(sc->port, "contract-b", 10, NULL), -ENXIO);
+	memset(name, 'n', sizeof name);
+	name[STORE_BUCKET_MAX + 1] = 0;
+	assert_int_equal(sc_bucket_create(name), -ENAMETOOLONG);
+	name[STORE_BUCKET_MAX] = 0;
+	assert_int_equal(sc_bucket_create(name), 0);
+	assert_int_equal(sc_bucket_delete(name), 0);
+	assert_int_equal(sc_put("x", 0, 10), 0);
+	assert_int_equal(sc_bucket_delete(BUCKET), -ENOTEMPTY);
+	assert_int_equal(sc_del("x"), 1);
+}
+
+void
+sc_test_sizes(void **state)
+{
+	static const size_t sizes[] = { 0,       1,
+					255,     256,
+					257,     4095,
+					4096,    4097,
+					65535,   65536,
+					65537,   131072,
+					1000000, 1048575,
+					1048576, 1048577,
+					3 << 20, (3 << 20) + 100,
+					8 << 20, (8 << 20) + 1,
+					OBJ_MAX };
+	static struct putting pt;
+
+	for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		for (int how = HOW_COMMIT; how <= HOW_WRITE; how++) {
+			size_t start = sc_rnd() % OBJ_MAX;
+			uint32_t piece = sc_rnd() % 3 ? STORE_PIECE : sc_rnd() % 2 ? 65536 : 196608;
+			struct store_obj obj;
+
+			if (sizes[i] == 0 && how == HOW_WRITE)
+				continue;
+			memset(&pt, 0, sizeof pt);
+			pt.commit.meta.etag = sc_etag_no(i);
+			pt.commit.meta.mtime_ns = 1000 + i;
+			pt.commit.meta.attrs = sc_pattern + i;
+			pt.commit.meta.attrs_len = i % 3 ? i * 7 : i ? STORE_ATTRS_MAX : 0;
+			pt.commit.have_expect_crc64 = i % 2;
+			pt.commit.expect_crc64 = crc64_nvme(0, sc_pattern + start, sizes[i]);
+			assert_int_equal(sc_put_end(&pt, sc_put_begin(&pt, "size", start, sizes[i],
+								      (enum how)how, piece, sc_rnd() % 2)),
+					 0);
+			assert_int_equal(sc_open_obj("size", &obj), 0);
+			assert_true(obj.version == pt.put.version);
+			assert_true(obj.meta.mtime_ns == 1000 + i);
+			assert_memory_equal(&obj.meta.etag, &pt.commit.meta.etag, sizeof obj.meta.etag);
+			assert_int_equal(obj.meta.attrs_len, pt.commit.meta.attrs_len);
+			if (obj.meta.attrs_len)
+				assert_memory_equal(obj.meta.attrs, sc_pattern + i, obj.meta.attrs_len);
+			sc_read_all(&obj, start, sizes[i]);
+			/* a part, on granules */
+			if (sizes[i] > 2 * STORE_GRANULE) {
+				uint64_t off = sc_rnd() % (sizes[i] / STORE_GRANULE) * STORE_GRANULE;
+				uint64_t left = sizes[i] - off;
+
+				sc_read_compare(&obj, start, off,
+						left < STORE_GRANULE ? (uint32_t)left : STORE_GRANULE);
+			}
+			store_close(sc->port, &obj);
+		}
+	}
+	assert_int_equal(sc_del("size"), 1);
+}
+
+void
+sc_test_names(void **state)
+{
+	char key[STORE_KEY_MAX + 2];
+	struct store_key k = { BUCKET, key, (uint16_t)strlen(BUCKET), STORE_KEY_MAX + 1 };
+	static struct store_put p;
+	struct store_obj obj;
+
+	memset(key, 'k', sizeof key);
+	key[STORE_KEY_MAX + 1] = 0;
+	assert_int_equal(store_put_init(sc->port, &p, &k, 1), -ENAMETOOLONG);
+	store_put_abort(sc->port, &p);
+	assert_int_equal(sc_open_obj(key, &obj), -ENAMETOOLONG);
+	store_close(sc->port, &obj);
+	assert_int_equal(sc_del(key), -ENAMETOOLONG);
+	key[STORE_KEY_MAX] = 0;
+	assert_int_equal(sc_put(key, 5, 70000), 0);
+	sc_expect(key, 5, 70000);
+	assert_int_equal(sc_del(key), 1);
+	assert_int_equal(sc_put("\x01 /../\xff\xfe", 1, 2), 0);
+	sc_expect("\x01 /../\xff\xfe", 1, 2);
+	assert_int_equal(sc_del("\x01 /../\xff\xfe"), 1);
+	/* no such bucket */
+	k = (struct store_key){ "contract-no", "k", 11, 1 };
+	assert_int_equal(store_put_init(sc->port, &p, &k, 1), -ENXIO);
+	memset(&obj, 0, sizeof obj);
+	assert_int_equal(sc_wait_for(&obj.op, START(&obj.op, store_open(sc->port, &k, &obj))), -ENXIO);
+	assert_int_equal(sc_open_obj("not there", &obj), -ENOENT);
+	assert_int_equal(sc_del("not there"), 0);
+	store_close(sc->port, NULL);
+	store_put_abort(sc->port, NULL);
+}
+
+/* An open version stays what it was, however often it is replaced or deleted meanwhile. */
+void
+sc_test_versions(void **state)
+{
+	struct store_obj obj[4];
+	uint64_t before = 0;
+
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(sc_put("v", i * 100, 200000 + i), 0);
+		assert_int_equal(sc_open_obj("v", &obj[i]), 0);
+		assert_true(obj[i].version > before);
+		before = obj[i].version;
+	}
+	assert_int_equal(sc_del("v"), 1);
+	/* space that comes back would be used again by these */
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(sc_put("w", 77, 300000), 0);
+		sc->turn(sc);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		sc_read_all(&obj[i], i * 100, 200000 + i);
+	for (unsigned i = 4; i-- > 0;)
+		store_close(sc->port, &obj[i]);
+	assert_int_equal(sc_open_obj("v", &obj[0]), -ENOENT);
+	assert_int_equal(sc_del("w"), 1);
+}
+
+void
+sc_test_preconditions(void **state)
+{
+	struct store_pre absent = { .kind = PRE_ABSENT }, any = { .kind = PRE_MATCH_ANY },
+			 none = { .kind = PRE_NONE };
+	struct store_pre match = { .kind = PRE_MATCH,
+				   .etags = { sc_etag_no(9), sc_etag_no(1) },
+				   .etag_nr = 2 };
+	struct store_pre other = { .kind = PRE_MATCH, .etags = { sc_etag_no(9) }, .etag_nr = 1 };
+	struct store_pre unless = { .kind = PRE_NONE_MATCH, .etags = { sc_etag_no(1) }, .etag_nr = 1 };
+
+	assert_int_equal(sc_put_pre("p", 10, 1, &any), -ENOENT);
+	assert_int_equal(sc_put_pre("p", 10, 1, &match), -ENOENT);
+	assert_int_equal(sc_put_pre("p", 10, 1, &absent), 0);
+	assert_int_equal(sc_put_pre("p", 11, 2, &absent), -EEXIST);
+	assert_int_equal(sc_put_pre("p", 70000, 2, &absent), -EEXIST);
+	assert_int_equal(sc_put_pre("p", 11, 2, &other), -ESTALE);
+	assert_int_equal(sc_put_pre("p", 11, 2, &unless), -EEXIST);
+	sc_expect("p", 0, 10);
+	assert_int_equal(sc_put_pre("p", 12, 1, &match), 0);
+	assert_int_equal(sc_put_pre("p", 13, 1, &any), 0);
+	assert_int_equal(sc_put_pre("p", 14, 2, &none), 0);
+	assert_int_equal(sc_put_pre("p", 15, 1, &unless), 0);
+	sc_expect("p", 0, 15);
+	assert_int_equal(sc_del_pre("p", &other), -ESTALE);
+	assert_int_equal(sc_del_pre("p", &match), 1);
+	assert_int_equal(sc_del_pre("p", &match), -ENOENT);
+	assert_int_equal(sc_del_pre("p", &none), 0);
+}
+
+/* What was refused or given up leaves nothing behind. */
+void
+sc_test_refused(void **state)
+{
+	static struct putting pt;
+	struct store_obj obj;
+	static const size_t sizes[] = { 100, 60000, 3000000 };
+
+	assert_int_equal(sc_put("r", 3, 50), 0);
+	for (int i = 0; i < 3; i++) {
+		for (int how = HOW_COMMIT; how <= HOW_WRITE; how++) {
+			memset(&pt, 0, sizeof pt);
+			pt.commit.have_expect_crc64 = true;
+			pt.commit.expect_crc64 = 1;
+			assert_int_equal(sc_put_end(&pt, sc_put_begin(&pt, "r", 0, sizes[i], (enum how)how,
+								      STORE_PIECE, true)),
+					 -EILSEQ);
+		}
+	}
+	for (int i = 0; i < 5; i++) { /* begun, written, given up */
+		struct store_key k = sc_key_of("r2");
+		struct buf *b = bufpool_get(sc->bufs, BUF_LARGE);
+
+		assert_int_equal(store_put_init(sc->port, &pt.put, &k, i % 2 ? STORE_SIZE_UNKNOWN : 5 << 20),
+				 0);
+		if (i) {
+			int r = START(&pt.w[0].op,
+				      store_put_write(sc->port, &pt.put, &pt.w[0], b, STORE_PIECE, false));
+
+			assert_int_equal(sc_wait_for(&pt.w[0].op, r), 0);
+		}
+		store_put_abort(sc->port, &pt.put);
+		store_put_abort(sc->port, &pt.put);
+		bufpool_put(sc->bufs, b);
+	}
+	sc_expect("r", 3, 50);
+	assert_int_equal(sc_open_obj("r2", &obj), -ENOENT);
+	assert_int_equal(sc_del("r"), 1);
+}
+
+/* Many at once; of those that must be first, one is. */
+void
+sc_test_concurrent(void **state)
+{
+	static struct putting pt[PUTS_AT_ONCE];
+	int r[PUTS_AT_ONCE], won = 0;
+	char key[16];
+	struct store_del d;
+
+	for (int i = 0; i < PUTS_AT_ONCE; i++) {
+		memset(&pt[i], 0, sizeof pt[i]);
+		pt[i].commit.pre.kind = PRE_ABSENT;
+		r[i] = sc_put_begin(&pt[i], "c", (size_t)i, 1000 + (size_t)i * 10000, HOW_COMMIT, STORE_PIECE,
+				    true);
+		assert_true(r[i] >= 0);
+	}
+	for (int i = 0; i < PUTS_AT_ONCE; i++) {
+		r[i] = sc_put_end(&pt[i], r[i]);
+		assert_true(r[i] == 0 || r[i] == -EEXIST);
+		if (r[i] == 0) {
+			won++;
+			sc_expect("c", (size_t)i, 1000 + (size_t)i * 10000);
+		}
+	}
+	assert_int_equal(won, 1);
+	/* different keys, and the deletion of one while they are on their way */
+	for (int i = 0; i < PUTS_AT_ONCE; i++) {
+		struct store_key k = sc_key_of("c");
+
+		memset(&pt[i], 0, sizeof pt[i]);
+		sprintf(key, "c%d", i);
+		r[i] = sc_put_begin(&pt[i], key, (size_t)i, (size_t)i * 40000, HOW_COMMIT, STORE_PIECE,
+				    i % 2);
+		if (i == 3)
+			assert_int_equal(
+				sc_wait_for(&d.op, START(&d.op, store_delete(sc->port, &k, NULL, &d))), 1);
+	}
+	for (int i = 0; i < PUTS_AT_ONCE; i++)
+		assert_int_equal(sc_put_end(&pt[i], r[i]), 0);
+	for (int i = 0; i < PUTS_AT_ONCE; i++) {
+		sprintf(key, "c%d", i);
+		sc_expect(key, (size_t)i, (size_t)i * 40000);
+		assert_int_equal(sc_del(key), 1);
+	}
+}
+
+/* Reads of one object overlap. */
+void
+sc_test_reads(void **state)
+{
+	struct store_obj obj;
+	struct store_read rd[8];
+	struct buf *b[8];
+	uint64_t off[8];
+	int r[8];
+
+	assert_int_equal(sc_put("rd", 9, 5000000), 0);
+	assert_int_equal(sc_open_obj("rd", &obj), 0);
+	for (int round = 0; round < 10; round++) {
+		for (int i = 0; i < 8; i++) {
+			off[i] = sc_rnd() % 60 * STORE_GRANULE;
+			b[i] = bufpool_get(sc->bufs, BUF_LARGE);
+			r[i] = START(&rd[i].op, store_read(sc->port, &obj, &rd[i], b[i], off[i],
+							   (uint32_t)(1 + i) * STORE_GRANULE));
+		}
+		for (int i = 0; i < 8; i++) {
+			assert_int_equal(sc_wait_for(&rd[i].op, r[i]), (1 + i) * (int)STORE_GRANULE);
+			assert_memory_equal(b[i]->mem, sc_pattern + 9 + off[i],
+					    (size_t)(1 + i) * STORE_GRANULE);
+			bufpool_put(sc->bufs, b[i]);
+		}
+	}
+	store_close(sc->port, &obj);
+	assert_int_equal(sc_del("rd"), 1);
+}
