@@ -84,7 +84,7 @@ fail_block(struct disk *d)
 	for (struct commit *c = d->batch; c; c = c->next) {
 		rec_drop(d->tree, c->rec);
 		if (c->dead)
-			tree_rec_free(d->tree, c->dead);
+			dead_put(d, c->dead);
 		tree_unreserve(d->tree, 1);
 	}
 	/* The block may or may not be on the disk.  What only waited for it has changed nothing. */

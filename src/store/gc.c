@@ -85,7 +85,7 @@ job_over(struct disk *d, struct gc_job *job)
 	if (rec_map(dead->rec, &map))
 		extents_free(d, &map.ext, 1);
 	rec_retire(d, dead->rec);
-	tree_rec_free(d->tree, dead);
+	dead_put(d, dead);
 }
 
 /* The key of the next chunk of the job. */
@@ -117,11 +117,11 @@ pack_one(struct disk *d, const uint8_t key[CHUNK_KEY_BYTES])
 
 	if (!g || judge_room(d, REC_HEAD_BYTES + CHUNK_KEY_BYTES + 8, true) != ROOM_YES)
 		return false;
-	if (tree_reserve(d->tree, 1) < 0)
+	if (tree_reserve_deletes(d->tree, 1) < 0)
 		return false;
 	*g = (struct gc_commit){ .c = { .is_gc = true, .disk = d, .kind = COMMIT_DELETE } };
 	memcpy(g->key, key, CHUNK_KEY_BYTES);
-	g->c.dead = tree_rec_alloc(d->tree, sizeof *g->c.dead);
+	g->c.dead = dead_get(d);
 	if (!g->c.dead) {
 		tree_unreserve(d->tree, 1);
 		return false;

@@ -182,20 +182,19 @@ set_aside(struct disk *d, struct commit *c, bool replaces)
 {
 	bool is_put = c->view.op == REC_PUT;
 
-	if (is_put && d->index_tight)
-		return -ENOSPC;
-	if (tree_reserve(d->tree, 1) < 0)
+	/* The tree keeps back what deletes need. */
+	if ((is_put ? tree_reserve(d->tree, 1) : tree_reserve_deletes(d->tree, 1)) < 0)
 		return -ENOSPC;
 	if (is_put)
 		c->rec = rec_new(d->tree, &c->view, c->view.entries);
 	if (replaces)
-		c->dead = tree_rec_alloc(d->tree, sizeof *c->dead);
+		c->dead = dead_get(d);
 	if ((!is_put || c->rec) && (!replaces || c->dead))
 		return 0;
 	rec_drop(d->tree, c->rec);
 	c->rec = NULL;
 	if (c->dead)
-		tree_rec_free(d->tree, c->dead);
+		dead_put(d, c->dead);
 	c->dead = NULL;
 	tree_unreserve(d->tree, 1);
 	return -ENOSPC;
@@ -270,8 +269,12 @@ judge_one(struct disk *d, struct commit *c)
 		d->batch_bytes += c->view.size_bytes;
 	}
 	c->result = set_aside(d, c, s.exists);
-	if (c->result < 0)
+	if (c->result < 0) {
+		/* A delete makes room: it waits for what is on its way back from readers and snapshots. */
+		if (is_delete)
+			return stall(d, c);
 		return s.depends ? V_AFTER : V_NOW;
+	}
 	/* One number for the record, its memory form and the answer; the record was made with none. */
 	c->view.version = atomic_fetch_add(&d->st->version, 1) + 1;
 	if (c->rec)
@@ -285,10 +288,6 @@ judge_one(struct disk *d, struct commit *c)
 void
 judge_queue(struct disk *d)
 {
-	struct tree_stats ts;
-
-	tree_stats(d->tree, &ts);
-	d->index_tight = ts.used_bytes + ts.max_bytes / 64 + (512u << 10) > ts.max_bytes;
 	d->have_stalled = d->have_unflushed = false;
 	d->queue_end = &d->queue;
 	for (struct commit *c; (c = *d->queue_end) != NULL;) {

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* What a record takes in a snapshot, about. */
@@ -47,6 +48,52 @@ hold_back_update(struct disk *d)
 	}
 }
 
+#define DEAD_PER_BLOCK 256
+
+/* The pool grows in blocks, to the most that were ever on their way at once. */
+struct dead_block {
+	struct dead_block *next;
+	struct dead dead[DEAD_PER_BLOCK];
+};
+
+struct dead *
+dead_get(struct disk *d)
+{
+	struct dead *dead = d->dead_free;
+
+	if (!dead) {
+		struct dead_block *b = malloc(sizeof *b);
+
+		if (!b)
+			return NULL;
+		b->next = d->dead_blocks;
+		d->dead_blocks = b;
+		for (int i = 0; i < DEAD_PER_BLOCK; i++)
+			dead_put(d, &b->dead[i]);
+		dead = d->dead_free;
+	}
+	d->dead_free = dead->next;
+	return dead;
+}
+
+void
+dead_put(struct disk *d, struct dead *dead)
+{
+	dead->next = d->dead_free;
+	d->dead_free = dead;
+}
+
+void
+dead_fini(struct disk *d)
+{
+	while (d->dead_blocks) {
+		struct dead_block *b = d->dead_blocks;
+
+		d->dead_blocks = b->next;
+		free(b);
+	}
+}
+
 static void
 kill(struct disk *d, struct dead *dead, struct rec *r)
 {
@@ -70,11 +117,11 @@ publish_one(struct disk *d, struct commit *c)
 	publish_count(d, c->view.key, c->view.key_len, c->rec, old);
 	/* Only with RULE_JUDGE_PENDING off something may have been there that was not seen. */
 	if (old && !c->dead)
-		c->dead = tree_rec_alloc(d->tree, sizeof *c->dead);
+		c->dead = dead_get(d);
 	if (old && c->dead)
 		kill(d, c->dead, old);
 	else if (c->dead)
-		tree_rec_free(d->tree, c->dead);
+		dead_put(d, c->dead);
 	c->rec = NULL;
 	c->dead = NULL;
 }
@@ -173,7 +220,7 @@ dead_over(struct disk *d, struct dead *dead)
 	if (rec_map(r, &map))
 		extents_free(d, &map.ext, 1);
 	rec_retire(d, r);
-	tree_rec_free(d->tree, dead);
+	dead_put(d, dead);
 }
 
 static void

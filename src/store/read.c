@@ -124,16 +124,14 @@ static void
 bad_bytes(const struct read_int *ri, const char *what)
 {
 	struct disk *d = ri->obj->disk;
-	uint64_t at = 0;
-	int fd;
+	uint64_t first = ext_unit(((const uint64_t *)rec_entries(ri->rec))[0]);
 
 	atomic_fetch_add_explicit(&d->stats.crc_errors, 1, memory_order_relaxed);
-	fd = disk_addr(d, ext_unit(((const uint64_t *)rec_entries(ri->rec))[0]), &at);
 	log_limited(LOG_ERROR,
-		    "%s: %s of version %llu, byte %llu, does not match its checksum (first extent at %llu of "
-		    "file %d)",
-		    d->path, what, (unsigned long long)ri->rec->version, (unsigned long long)(ri->part_off),
-		    (unsigned long long)at, fd);
+		    "%s: %s at byte %llu of version %llu (%llu bytes from unit %llu on) does not match its "
+		    "checksum",
+		    d->path, what, (unsigned long long)ri->part_off, (unsigned long long)ri->rec->version,
+		    (unsigned long long)ri->rec->size_bytes, (unsigned long long)first);
 }
 
 /* All bytes of the part are here, and so is the trailer if it has one. */
@@ -148,7 +146,7 @@ check_part(struct read_int *ri)
 	if (ri->has_tail) {
 		crc = (const uint64_t *)(const void *)(mem + align_up(ri->part_len, FMT_ALIGN));
 		if (!trailer_fits(crc, r)) {
-			bad_bytes(ri, "the trailer");
+			bad_bytes(ri, "the trailer read");
 			return -EBADMSG;
 		}
 	} else if (ri->trailer) {
@@ -158,7 +156,7 @@ check_part(struct read_int *ri)
 		uint32_t n = left < STORE_GRANULE ? left : STORE_GRANULE;
 
 		if (crc64_nvme(0, mem, n) != crc[g]) {
-			bad_bytes(ri, "a granule");
+			bad_bytes(ri, "a granule read");
 			return -EBADMSG;
 		}
 		mem += n;

@@ -20,7 +20,7 @@ apply_record(struct replay *rp, const struct rec_view *v)
 	struct disk *d = rp->d;
 	struct rec *rec = NULL, *old;
 
-	if (tree_reserve(d->tree, 1) < 0)
+	if (tree_reserve_deletes(d->tree, 1) < 0)
 		return -ENOSPC;
 	if (v->op == REC_PUT) {
 		rec = rec_new(d->tree, v, v->entries);

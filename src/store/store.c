@@ -50,6 +50,7 @@ disk_free(struct disk *d)
 	gc_fini(d);
 	if (d->tree)
 		records_drop_outside(d);
+	dead_fini(d);
 	tree_free(d->tree);
 	alloc_free_all(d->alloc);
 	pin_table_free(d->pins);
@@ -144,9 +145,10 @@ store_open_with(const struct store_conf *conf, struct ring *r, struct recover_re
 		struct store **ret_store, char *err, size_t err_len)
 {
 	struct store *st;
-	int e = check_conf(conf, err, err_len);
+	int e;
 
 	err[0] = 0;
+	e = check_conf(conf, err, err_len);
 	if (e == 0)
 		e = store_new(conf, &st);
 	if (e < 0)

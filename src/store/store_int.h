@@ -131,7 +131,7 @@ struct gc_job {
 	uint32_t at, nr;            /* indexes from at up to nr */
 };
 
-/* What was replaced or deleted, until its space may be used again.  Lies in the index's memory. */
+/* What was replaced or deleted, until its space may be used again.  From the leader's pool. */
 struct dead {
 	struct dead *next;
 	struct pin_wait wait;
@@ -205,7 +205,6 @@ struct disk {
 
 	/* leader */
 	_Alignas(64) struct commit *queue, **queue_end; /* taken, not yet in a block */
-	bool index_tight;                               /* no new objects: what is left is for deletes */
 	bool have_stalled;                              /* some of the queue wait for room in the log */
 	bool have_unflushed;                            /* some wait for a flush of their data */
 	struct log_pos next;             /* where the next block goes; epoch and nonce of the running epoch */
@@ -216,6 +215,8 @@ struct disk {
 	struct dead *dying, **dying_end; /* in order of seq */
 	struct gc_job *gc, **gc_end;
 	struct gc_commit *gc_free, *gc_mem;
+	struct dead *dead_free;
+	struct dead_block *dead_blocks;
 	uint64_t rec_bytes;   /* what a snapshot of the index would take */
 	uint64_t held_units;  /* as told to the allocator */
 	uint64_t helper_mark; /* written_bytes when the helper was rung */
@@ -482,6 +483,10 @@ void publish_count(struct disk *d, const uint8_t *key, size_t key_len, const str
 void rec_retire(struct disk *d, struct rec *r);
 /* Moves pos behind the block. */
 void log_advance(struct log_pos *pos, const struct geometry *geo, const struct block_head *h);
+/* From the pool, which grows by a block when it is empty; NULL: no memory. */
+struct dead *dead_get(struct disk *d);
+void dead_put(struct disk *d, struct dead *dead);
+void dead_fini(struct disk *d);
 void extents_free(struct disk *d, const uint64_t *ext, uint32_t nr);
 /* Tells the allocator what the next snapshot will need. */
 void hold_back_update(struct disk *d);

@@ -60,9 +60,11 @@ static void slot_begin(struct slot *s);
 static void
 tell(struct slot *s, enum what what, int result)
 {
-	s->note.what = what;
-	s->note.result = result;
-	if (write(s->w->pipe, &s->note, sizeof s->note) != sizeof s->note)
+	struct note n = s->note;
+
+	n.what = what;
+	n.result = result;
+	if (write(s->w->pipe, &n, sizeof n) != sizeof n)
 		_exit(3);
 }
 

@@ -1,0 +1,247 @@
+/*
+ * The log over many laps: snapshots, trims, restarts at any point; a disk that is used up; a log that cannot
+ * be trimmed fast enough; an index that is full.
+ */
+#include "harness.h"
+
+static char dir[128];
+static struct store_disk_conf dc;
+static struct store_conf conf;
+static struct store *st;
+static struct loop l;
+
+static void
+open_store(void)
+{
+	char err[512] = "";
+	int r = store_open_disks(&conf, &st, err, sizeof err);
+
+	if (r < 0)
+		fail_msg("open: %d %s", r, err);
+	loop_start(&l, st);
+}
+
+static void
+close_store(void)
+{
+	loop_stop(&l);
+	store_close_disks(st);
+	st = NULL;
+}
+
+static int
+setup_size(uint64_t size)
+{
+	char err[512] = "";
+
+	dir_make(dir);
+	conf = conf_for(&dc, dir, size);
+	if (store_format(&conf, false, err, sizeof err) < 0) {
+		printf("format: %s\n", err);
+		return -1;
+	}
+	open_store();
+	return bucket_make(&l, "b");
+}
+
+static int
+setup(void **state)
+{
+	return setup_size(100 * MIB);
+}
+
+static int
+teardown(void **state)
+{
+	if (st)
+		close_store();
+	dir_remove(dir);
+	return 0;
+}
+
+static struct store_disk_info
+info(void)
+{
+	struct store_disk_info i;
+
+	store_disk_info(st, 0, &i);
+	return i;
+}
+
+/* A PUT that is told "not now" comes again. */
+static int
+put_patient(const char *key, uint64_t size, uint64_t seed, uint32_t attrs_len)
+{
+	static char attrs[STORE_ATTRS_MAX];
+	struct put_args a = {
+		.bucket = "b", .key = key, .size = size, .seed = seed, .attrs = attrs, .attrs_len = attrs_len
+	};
+	int r;
+
+	for (int i = 0; i < 100; i++) {
+		r = obj_put(&l, &a);
+		if (r != -EAGAIN)
+			return r;
+		loop_for(&l, 10 * NS_PER_MS);
+	}
+	return r;
+}
+
+#define KEYS 60
+
+static void
+test_laps(void **state)
+{
+	uint64_t rng = seed_from_env(), seeds[KEYS] = { 0 }, sizes[KEYS] = { 0 };
+	struct store_disk_info i;
+
+	/* 4 MiB of log, 12 KiB of attributes: some 300 records a lap */
+	for (int n = 0; n < 3000; n++) {
+		int k = (int)(rnd(&rng) % KEYS);
+		char name[32];
+
+		snprintf(name, sizeof name, "k%d", k);
+		seeds[k] = (uint64_t)n + 1;
+		sizes[k] = rnd(&rng) % 100000;
+		assert_int_equal(put_patient(name, sizes[k], seeds[k], STORE_ATTRS_MAX), 0);
+		if (rnd(&rng) % 300 == 0) {
+			close_store();
+			open_store();
+		}
+	}
+	for (int k = 0; k < KEYS; k++) {
+		char name[32];
+
+		snprintf(name, sizeof name, "k%d", k);
+		if (seeds[k])
+			assert_int_equal(obj_check(&l, "b", name, sizes[k], seeds[k]), 0);
+	}
+	i = info();
+	assert_true(i.log_used_bytes < i.log_bytes);
+	close_store();
+	assert_int_equal(store_fsck(&conf, false, NULL, NULL), 0);
+	open_store();
+	for (int k = 0; k < KEYS; k++) {
+		char name[32];
+
+		snprintf(name, sizeof name, "k%d", k);
+		if (seeds[k])
+			assert_int_equal(obj_check(&l, "b", name, sizes[k], seeds[k]), 0);
+	}
+}
+
+/* Full: 507, reads and deletes go on, and what is deleted can be used again; a snapshot is possible all the
+ * time. */
+static void
+test_full(void **state)
+{
+	int n = 0, r;
+	char name[32];
+
+	for (int round = 0; round < 3; round++) {
+		for (;; n++) {
+			snprintf(name, sizeof name, "f%d", n);
+			r = put_patient(name, 700000, (uint64_t)n, 0);
+			if (r < 0)
+				break;
+		}
+		assert_int_equal(r, -ENOSPC);
+		assert_true(n > 50);
+		/* it stays so, and small objects in the log still go */
+		assert_int_equal(put_patient(name, 700000, 1, 0), -ENOSPC);
+		assert_int_equal(put_patient("small", 100, 1, 0), 0);
+		assert_int_equal(obj_check(&l, "b", "f0", 700000, 0), 0);
+		close_store();
+		open_store();
+		assert_int_equal(put_patient(name, 700000, 1, 0), -ENOSPC);
+		for (int k = 20; k < n; k++) {
+			snprintf(name, sizeof name, "f%d", k);
+			assert_int_equal(obj_delete(&l, "b", name, NULL), 1);
+		}
+		n = 20;
+	}
+	for (int k = 0; k < 20; k++) {
+		snprintf(name, sizeof name, "f%d", k);
+		assert_int_equal(obj_check(&l, "b", name, 700000, (uint64_t)k), 0);
+	}
+}
+
+/* A full disk can still take enough deletes and overwrites of small objects to wrap its log. */
+static void
+test_full_and_wrap(void **state)
+{
+	int n = 0, r;
+	char name[32];
+	uint64_t laps = 0;
+
+	do {
+		snprintf(name, sizeof name, "f%d", n++);
+		r = put_patient(name, 900000, (uint64_t)n, 0);
+	} while (r == 0);
+	assert_int_equal(r, -ENOSPC);
+	for (int i = 0; i < 1500; i++)
+		assert_int_equal(put_patient("small", 100, (uint64_t)i, 12000), 0);
+	laps = info().snapshots;
+	assert_true(laps >= 3);
+	for (int k = 0; k + 1 < n; k++) {
+		snprintf(name, sizeof name, "f%d", k);
+		assert_int_equal(obj_delete(&l, "b", name, NULL), 1);
+	}
+	assert_int_equal(put_patient("again", 5 * MIB, 5, 0), 0);
+	assert_int_equal(obj_check(&l, "b", "again", 5 * MIB, 5), 0);
+}
+
+/* The index's memory is bounded: no new objects, but deletes. */
+static void
+test_index_full(void **state)
+{
+	int n = 0, r;
+	char name[32];
+
+	close_store();
+	conf.index_bytes = 4 * MIB;
+	open_store();
+	for (;; n++) {
+		snprintf(name, sizeof name, "i%d", n);
+		r = put_patient(name, 10, (uint64_t)n, 12000);
+		if (r < 0)
+			break;
+	}
+	assert_int_equal(r, -ENOSPC);
+	assert_true(n > 100);
+	for (int k = 0; k < n; k++) {
+		snprintf(name, sizeof name, "i%d", k);
+		assert_int_equal(obj_check(&l, "b", name, 10, (uint64_t)k), 0);
+		r = obj_delete(&l, "b", name, NULL);
+		for (int i = 0; i < 100 && r == -EAGAIN; i++) {
+			loop_for(&l, 10 * NS_PER_MS);
+			r = obj_delete(&l, "b", name, NULL);
+		}
+		assert_int_equal(r, 1);
+	}
+	loop_for(&l, 60 * NS_PER_MS);
+	assert_int_equal(put_patient("i", 10, 1, 12000), 0);
+}
+
+/* Segments are made while it serves: a PUT that outruns them waits. */
+static void
+test_outruns_segments(void **state)
+{
+	assert_int_equal(put_patient("big", 60 * MIB, 1, 0), 0);
+	assert_int_equal(obj_check(&l, "b", "big", 60 * MIB, 1), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_laps, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_full_and_wrap, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_index_full, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_outruns_segments, setup, teardown),
+	};
+
+	log_init(LOG_PLAIN, LOG_WARN);
+	return cmocka_run_group_tests_name("store_log", tests, NULL, NULL);
+}
