@@ -586,16 +586,16 @@ test_precedence(void **state)
 
 	write_file("conf.d/30-bad.yaml", "rdma: { hop_limit: x }\n");
 	setenv("GANTRY_RDMA_RETRY_CNT", "9", 1);
-	setenv("GANTRY_RDMA_TIMEOT", "9", 1);
+	setenv("GANTRY_RDMA_TIMEOUTT", "9", 1);
 	assert_int_equal(load_override(GOOD_LISTEN GOOD_DISK, "rdma.poll_batch=0"), -EINVAL);
 	assert_non_null(strstr(errors, "/conf.d/30-bad.yaml:1:20: rdma.hop_limit"));
 	assert_non_null(strstr(errors, "environment GANTRY_RDMA_RETRY_CNT: rdma.retry_cnt: expected"));
 	assert_non_null(strstr(
 		errors,
-		"environment GANTRY_RDMA_TIMEOT: rdma.timeot: unknown key; did you mean rdma.timeout?"));
+		"environment GANTRY_RDMA_TIMEOUTT: rdma.timeoutt: unknown key; did you mean rdma.timeout?"));
 	assert_non_null(strstr(errors, "option -o: rdma.poll_batch: expected"));
 	unsetenv("GANTRY_RDMA_RETRY_CNT");
-	unsetenv("GANTRY_RDMA_TIMEOT");
+	unsetenv("GANTRY_RDMA_TIMEOUTT");
 	unsetenv("GANTRY_RDMA_TIMEOUT");
 }
 

@@ -20,7 +20,7 @@ test_distance(void **state)
 	assert_int_equal(edit_distance("abc", "abc"), 0);
 	assert_int_equal(edit_distance("abc", "acb"), 1);
 	assert_int_equal(edit_distance("kitten", "sitting"), 3);
-	assert_int_equal(edit_distance("timeout", "timeot"), 1);
+	assert_int_equal(edit_distance("timeout", "timeoutt"), 1);
 	memset(longer, 'x', sizeof longer - 1);
 	longer[sizeof longer - 1] = 0;
 	assert_int_equal(edit_distance(longer, longer), 0);
@@ -36,9 +36,9 @@ test_nearest(void **state)
 		{ "lisen", "listen" },
 		{ "limit", "limits" },
 		{ "rdma.drain", "limits.drain" },
-		{ "listen[3].adress", "address" },
+		{ "listen[3].addresz", "address" },
 		{ "listen[0].delete404", "delete_404" },
-		{ "store.disks[0].sise", "size" },
+		{ "store.disks[0].sizze", "size" },
 		{ "store.disk", "store.disks" },
 		{ "xyzzy", NULL },
 		{ "listen[0].xyzzyxyzzy", NULL },
