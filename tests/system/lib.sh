@@ -34,12 +34,14 @@ mkdir -p "$SOFTNIC_DIR"
 CORES=${CORES:-2} DISKS=${DISKS:-1} DISK_SIZE=${DISK_SIZE:-1GiB} NICS=${NICS:-1} BUCKETS=${BUCKETS-bkt}
 RDMA=${RDMA:-'{ allow_special: [loopback, self] }'} LISTEN=${LISTEN:-} MORE=${MORE:-} DAEMON_WRAP=${DAEMON_WRAP:-}
 DAEMON_PID='' S3='' SCAL='' ADMIN='' URL_S3='' URL_SCAL='' URL_ADMIN=''
+# The shell's own notices of killed jobs are nobody's concern: those functions silence standard error, and use this one.
+exec {_err}>&2
 _failed='' _daemon_job='' DAEMON_RC=0
 
 # ---- the end of a test ---------------------------------------------------------------------------------------------
 
 fail() {
-	echo "$TEST: FAIL: $*" >&2
+	echo "$TEST: FAIL: $*" >&"$_err"
 	_failed=1
 	exit 1
 }
@@ -52,17 +54,17 @@ skip() {
 _at_exit() {
 	local rc=$?
 	trap - EXIT INT TERM
-	# What the test itself left running goes first.
-	local p
-	for p in $(jobs -p); do kill -KILL "$p" 2>/dev/null; done
-	if [ -n "$DAEMON_PID" ] && kill -0 "$DAEMON_PID" 2>/dev/null; then kill -KILL "$DAEMON_PID" 2>/dev/null; fi
-	wait 2>/dev/null
 	if [ "$rc" != 0 ] && [ "$rc" != 77 ]; then
 		[ -n "$_failed" ] || echo "$TEST: FAIL: exit $rc" >&2
 		[ ! -s "$T/daemon.log" ] || { echo "--- the end of the daemon's log" >&2; tail -n 30 "$T/daemon.log" >&2; }
-		KEEP=${KEEP:-}
 	fi
-	if [ "${KEEP:-}" = 1 ]; then echo "$TEST: kept $T" >&2; else rm -rf "$T"; fi
+	exec 2>/dev/null
+	# What the test itself left running goes first.
+	local p
+	for p in $(jobs -p); do kill -KILL "$p"; done
+	[ -z "$DAEMON_PID" ] || kill -KILL "$DAEMON_PID"
+	wait
+	if [ "${KEEP:-}" = 1 ]; then echo "$TEST: kept $T" >&"$_err"; else rm -rf "$T"; fi
 	exit "$rc"
 }
 trap _at_exit EXIT
@@ -163,15 +165,17 @@ _runs() {
 _end_daemon() {
 	local i
 	[ -n "$DAEMON_PID" ] || fail "no daemon runs"
-	kill -"$1" "$DAEMON_PID" 2>/dev/null
-	for ((i = 0; i < 1000; i++)); do
-		_runs "$DAEMON_PID" || break
-		sleep 0.02
-	done
-	! _runs "$DAEMON_PID" || fail "gantryd did not end within 20 s of SIG$1"
-	wait "$_daemon_job" 2>/dev/null
-	DAEMON_RC=$?
-	DAEMON_PID=''
+	{
+		kill -"$1" "$DAEMON_PID"
+		for ((i = 0; i < 1000; i++)); do
+			_runs "$DAEMON_PID" || break
+			sleep 0.02
+		done
+		! _runs "$DAEMON_PID" || fail "gantryd did not end within 20 s of SIG$1"
+		wait "$_daemon_job"
+		DAEMON_RC=$?
+		DAEMON_PID=''
+	} 2>/dev/null
 }
 stop_daemon() {
 	_end_daemon TERM
