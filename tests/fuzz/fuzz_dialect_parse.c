@@ -1,0 +1,209 @@
+/*
+ * Requests: the first byte sets up the listener, then "METHOD TARGET" and "name: value" lines.  Whatever
+ * comes, the target keeps what dialect.h promises, and every outcome can be answered.
+ */
+#include "dialect/dialect.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+#define must(x) ((x) ? (void)0 : abort())
+#define FIELDS (DIALECT_FIELDS_MAX + 4)
+
+enum { IS_SCALITY = 1, HAS_V1 = 2, DECODES = 4, META_TOKEN = 8, ANONYMOUS = 16 };
+
+/* A terminated copy in its own memory. */
+static char *
+copy_of(const char *p, size_t len)
+{
+	char *copy = malloc(len + 1);
+
+	must(copy);
+	if (len)
+		memcpy(copy, p, len);
+	copy[len] = 0;
+	return copy;
+}
+
+/* Cuts the next line off; NULL at the end. */
+static const char *
+next_line(const char **p, const char *end, size_t *ret_len)
+{
+	const char *line = *p, *nl;
+
+	if (line == end)
+		return NULL;
+	nl = memchr(line, '\n', (size_t)(end - line));
+	*ret_len = (size_t)((nl ? nl : end) - line);
+	*p = nl ? nl + 1 : end;
+	return line;
+}
+
+static int
+split_fields(const char *p, const char *end, struct field *fields)
+{
+	const char *line;
+	size_t len;
+	int nr = 0;
+
+	while (nr < FIELDS && (line = next_line(&p, end, &len))) {
+		const char *colon = memchr(line, ':', len);
+		size_t name_len = colon ? (size_t)(colon - line) : len;
+		const char *value = colon ? colon + 1 : line + len;
+
+		if (value < line + len && *value == ' ')
+			value++;
+		fields[nr].name_len = (uint32_t)name_len;
+		fields[nr].value_len = (uint32_t)(line + len - value);
+		fields[nr].name = copy_of(line, name_len);
+		fields[nr].value = copy_of(value, fields[nr].value_len);
+		nr++;
+	}
+	return nr;
+}
+
+/* What attrs holds, packed anew. */
+struct repack {
+	unsigned char bytes[DIALECT_ATTRS_MAX];
+	uint32_t len;
+};
+
+static void
+on_attr(void *cookie, const char *name, size_t name_len, const char *value, size_t value_len)
+{
+	struct repack *rp = cookie;
+
+	must(name_len > 0);
+	must(!memchr(value, '\n', value_len) && !memchr(value, 0, value_len));
+	(void)dialect_attrs_add(rp->bytes, &rp->len, sizeof rp->bytes, name, name_len, value, value_len);
+}
+
+static void
+must_repack(const void *attrs, size_t len)
+{
+	static struct repack rp;
+
+	rp.len = 0;
+	if (dialect_attrs_each(attrs, len, on_attr, &rp) == 0 && len <= sizeof rp.bytes)
+		must(rp.len == len && (len == 0 || memcmp(rp.bytes, attrs, len) == 0));
+}
+
+static void
+must_be_sound(const struct dialect_in *in, const struct target *t)
+{
+	static struct repack rp;
+	bool object = t->op >= OP_PUT_OBJECT && t->op <= OP_DELETE_OBJECT;
+
+	must(t->op > OP_NONE && t->op < OP_NR);
+	must(t->key_len <= DIALECT_KEY_MAX && strlen(t->key) == t->key_len);
+	must(strlen(t->bucket) == t->bucket_len && object == (t->key_len > 0));
+	if (in->listen->dialect == DIALECT_SCALITY)
+		must(object && strcmp(t->bucket, in->listen->bucket) == 0);
+	else
+		must(t->bucket[0] != '.');
+	must(!(t->have_content_length && t->chunked));
+	if (t->op == OP_PUT_OBJECT && t->wire == WIRE_NONE)
+		must(t->have_content_length || t->chunked);
+	if (t->wire != WIRE_NONE)
+		must((t->op == OP_PUT_OBJECT || t->op == OP_GET_OBJECT) && !t->chunked &&
+		     t->content_length == 0);
+	must(t->if_match.nr <= DIALECT_ETAGS_MAX && t->if_none_match.nr <= DIALECT_ETAGS_MAX);
+	must(t->attrs_len <= DIALECT_ATTRS_MAX && (t->op == OP_PUT_OBJECT || t->attrs_len == 0));
+	rp.len = 0;
+	must(dialect_attrs_each(t->attrs, t->attrs_len, on_attr, &rp) == 0);
+	must(rp.len == t->attrs_len);
+}
+
+static void
+answer(const struct dialect_in *in, const struct target *t, enum fault f, const char *why)
+{
+	char out[2048];
+	struct error_detail e = {
+		.message = why, .resource = in->target, .resource_len = in->target_len, .request_id = "r"
+	};
+	struct outcome o = dialect_outcome(t->wire, t->op, f ? OUT_ERROR : OUT_DONE, false, f);
+	size_t n;
+
+	must(o.status >= 200 && o.status < 600);
+	if (t->wire == WIRE_HIP && f)
+		must(o.reply == o.status);
+	if (!f)
+		return;
+	n = dialect_error_body(in->listen->dialect, f, &e, out, sizeof out);
+	must(n > 0 && n <= sizeof out);
+}
+
+static void
+run(const struct dialect_in *in)
+{
+	static struct target t;
+	const char *why = NULL;
+	uint64_t off, len;
+	bool partial;
+	enum fault f;
+
+	memset(&t, 0x5a, sizeof t);
+	f = dialect_parse(in, &t, &why);
+	(void)dialect_query_signed(in);
+	must(why && (unsigned)f < FAULT_NR && (unsigned)t.wire < WIRE_NR);
+	if (f == FAULT_NONE) {
+		must_be_sound(in, &t);
+		f = dialect_token(in, &t, &why);
+		must(f == FAULT_NONE || f == FAULT_BAD_TOKEN);
+	}
+	if (f == FAULT_NONE && t.wire != WIRE_NONE && !t.token_family_declined) {
+		must(t.token.kind == TOKEN_DC);
+		must(t.op != OP_PUT_OBJECT || (t.token.addr && t.token.size));
+	}
+	answer(in, &t, f, why);
+	if (f != FAULT_NONE)
+		return;
+	f = dialect_conditions(&t, "0123456789abcdef-r", 18, 1445412480);
+	must(f == FAULT_NONE || f == FAULT_PRECONDITION || f == FAULT_NOT_MODIFIED);
+	f = dialect_conditions(&t, NULL, 0, 0);
+	must(f == FAULT_NONE || f == FAULT_NO_SUCH_KEY);
+	if (range_resolve(&t.range, 10000000, &off, &len, &partial) == 0)
+		must(len > 0 && off < 10000000 && len <= 10000000 - off);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	struct conf_listen listen = { .bucket = (char *)".scality" };
+	struct conf_rdma rdma = { 0 };
+	struct field fields[FIELDS];
+	struct dialect_in in = { .listen = &listen, .rdma = &rdma, .fields = fields };
+	const char *p = (const char *)data + 1, *end = (const char *)data + len, *line, *space;
+	char *method, *target;
+	size_t line_len = 0;
+
+	if (len == 0)
+		return 0;
+	listen.dialect = data[0] & IS_SCALITY ? DIALECT_SCALITY : DIALECT_S3;
+	listen.v1_prefix = data[0] & HAS_V1;
+	listen.decode = data[0] & DECODES;
+	listen.anonymous = data[0] & ANONYMOUS;
+	rdma.meta_token = data[0] & META_TOKEN;
+	must_repack(p, len - 1);
+
+	line = next_line(&p, end, &line_len);
+	if (!line)
+		return 0;
+	space = memchr(line, ' ', line_len);
+	method = copy_of(line, space ? (size_t)(space - line) : line_len);
+	in.target_len = space ? line_len - (size_t)(space - line) - 1 : 0;
+	target = copy_of(space ? space + 1 : line, in.target_len);
+	in.method = method;
+	in.target = target;
+	in.field_nr = split_fields(p, end, fields);
+	run(&in);
+	for (int i = 0; i < in.field_nr; i++) {
+		free((char *)fields[i].name);
+		free((char *)fields[i].value);
+	}
+	free(method);
+	free(target);
+	return 0;
+}
