@@ -161,13 +161,6 @@ error_body(struct req *rq, enum fault f)
 	reply_header(rq, "content-type", rq->listen->dialect == DIALECT_S3 ? "application/xml" : "text/plain");
 }
 
-/* Statuses of operations that have no row in the matrix of protocol.md 4.1. */
-static int
-plain_status(enum op op)
-{
-	return op == OP_DELETE_OBJECT || op == OP_DELETE_BUCKET ? 204 : 200;
-}
-
 static void
 done_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 {
@@ -209,8 +202,6 @@ reply_build(struct req *rq, enum outcome_kind kind)
 	struct outcome o = dialect_outcome(rq->target.wire, op, kind, rq->partial, rq->fault);
 	char id[17];
 
-	if (kind == OUT_DONE && op != OP_GET_OBJECT && op != OP_PUT_OBJECT && op != OP_HEAD_OBJECT)
-		o = (struct outcome){ .status = plain_status(op), .reply = o.reply };
 	rq->reply.status = o.status;
 	req_id_text(rq, id);
 	reply_header(rq, "x-amz-request-id", "%s", id);

@@ -156,7 +156,8 @@ reqs_run(struct reqs *rs)
 		bool was_replied = rq->replied;
 
 		n++;
-		if (rq->step)
+		/* Woken for something else (the end of a body, a vanished client) while the store works. */
+		if (rq->step && !rq->awaiting)
 			req_run(rq);
 		if (rq->replied && (!was_replied || rq->reply.body == REPLY_STREAM) && !rq->ended)
 			rs->env.ops->ready(rq->conn);
@@ -175,6 +176,7 @@ req_await(struct req *rq, int r, const char *what, step_fn next)
 	if (r > 0)
 		return req_go(rq, next);
 	rq->holds++;
+	rq->awaiting = true;
 	return req_wait(rq, what, next);
 }
 
@@ -182,6 +184,7 @@ void
 req_on_store(struct req *rq)
 {
 	rq->holds--;
+	rq->awaiting = false;
 	req_wake(rq);
 }
 
@@ -311,6 +314,7 @@ req_cancel(struct req *rq, enum fault f, const char *why)
 	if (rq->phase == PHASE_COMMIT) {
 		/* The outcome will be known to nobody; the store's completion finds the request detached. */
 		rq->detached = true;
+		rq->awaiting = false;
 		rq->step = drain;
 		req_wake(rq);
 		return;
@@ -417,7 +421,7 @@ req_begin(struct reqs *rs, const struct req_in *in)
 	rq->fault = FAULT_NONE;
 	rq->why = NULL;
 	rq->errno_seen = 0;
-	rq->replied = rq->ended = rq->sent = rq->gone = rq->is_tokened = rq->detached = false;
+	rq->awaiting = rq->replied = rq->ended = rq->sent = rq->gone = rq->is_tokened = rq->detached = false;
 	rq->wants_body = rq->body_ended = rq->lease_held = rq->lease_waiting = rq->partial = rq->declined = false;
 	rq->holds = 0;
 	rq->obj.is_open = rq->put.is_started = false;

@@ -66,6 +66,7 @@ struct req {
 	bool is_tokened;
 	bool detached; /* replied while the store still works on the commit */
 	int holds;     /* store operations of our own in flight */
+	bool awaiting; /* the step must not run before the one that req_await() started is over */
 
 	/* what was asked for */
 	struct dialect_in in; /* strings are http's; not valid after req_end() */

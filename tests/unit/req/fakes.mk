@@ -1,0 +1,3 @@
+LINK-req/test_get := fake_chan mem_store
+LINK-req/test_put := fake_chan mem_store
+LINK-req/test_cancel := fake_chan mem_store

@@ -1,0 +1,242 @@
+/* Deadlines, vanished clients, late and lost completions: nothing leaks, and no reply leaves while a work request is outstanding. */
+#include "tests/unit/req/rig.h"
+
+#include <errno.h>
+
+static uint64_t rig_now; /* the fake clock */
+
+static void
+fake_time(void)
+{
+	rig_now = 1000 * NS_PER_S;
+	clock_fake(&rig_now);
+}
+
+static void
+begin_get(struct xchg *x, const char *key, size_t len)
+{
+	char target[64];
+
+	snprintf(target, sizeof target, "/bkt/%s", key);
+	x_init(x, 0, "GET", target);
+	x_token(x, "x-amz-rdma-token", 0, len);
+	x_begin(x);
+	req_body_end(x->rq);
+}
+
+/* item 27, item 30: the reply waits for the flush, and after flushed WRITEs for the linger */
+static void
+test_deadline_moving(void **state)
+{
+	struct xchg x;
+
+	put_object("o", 4 << 20, 1);
+	fake_time();
+	fake_chan_hold(rig.chan, true);
+	fake_chan_hold_flush(rig.chan, true);
+	begin_get(&x, "o", 4 << 20);
+	rig_until(fake_chan_op_nr(rig.chan) > 0);
+	rig_now += 9 * NS_PER_S;
+	for (int i = 0; i < 50; i++)
+		rig_turn();
+	assert_false(req_is_ready(x.rq)); /* work requests are outstanding */
+	fake_chan_hold(rig.chan, false);
+	fake_chan_hold_flush(rig.chan, false);
+	rig_until(fake_chan_release(rig.chan) >= 0 && fake_chan_stats(rig.chan)->outstanding == 0);
+	for (int i = 0; i < 50; i++)
+		rig_turn();
+	assert_false(req_is_ready(x.rq)); /* lingers */
+	rig_now += 25 * NS_PER_MS;
+	rig_until(req_is_ready(x.rq));
+	assert_int_equal(req_reply(x.rq)->status, 500);
+	assert_header(&x, "x-amz-rdma-reply", "500");
+	x_end(&x);
+	clock_fake(NULL);
+}
+
+/* 4.7: before any byte moved a passed deadline is 503 without a reply header */
+static void
+test_deadline_queued(void **state)
+{
+	struct xchg x;
+
+	put_object("o", 1000, 1);
+	fake_time();
+	fake_chan_hold_leases(rig.chan, true);
+	begin_get(&x, "o", 1000);
+	rig_until(fake_chan_stats(rig.chan)->waiting == 1);
+	rig_now += 9 * NS_PER_S;
+	rig_until(req_is_ready(x.rq));
+	assert_int_equal(req_reply(x.rq)->status, 503);
+	assert_no_header(&x, "x-amz-rdma-reply");
+	x_end(&x);
+	fake_chan_hold_leases(rig.chan, false);
+	clock_fake(NULL);
+}
+
+/* item 97: the scality budget is 1.5 s in all */
+static void
+test_deadline_scality(void **state)
+{
+	struct xchg x;
+
+	fake_time();
+	fake_chan_hold_leases(rig.chan, true);
+	x_init(&x, 1, "PUT", "/k");
+	x_token(&x, "x-scal-rdma", 0, 1000);
+	x_begin(&x);
+	req_body_end(x.rq);
+	rig_until(fake_chan_stats(rig.chan)->waiting == 1);
+	rig_now += 1600 * NS_PER_MS;
+	rig_until(req_is_ready(x.rq));
+	assert_int_equal(req_reply(x.rq)->status, 503);
+	x_end(&x);
+	fake_chan_hold_leases(rig.chan, false);
+	clock_fake(NULL);
+}
+
+/* item 28, item 98: a client that leaves in the middle ends all access to its window */
+static void
+test_gone(void **state)
+{
+	struct xchg x;
+	bool put;
+
+	put_object("g", 4 << 20, 1);
+	for (int i = 0; i < 2; i++) {
+		put = i == 1;
+		fake_chan_hold(rig.chan, true);
+		x_init(&x, 0, put ? "PUT" : "GET", "/bkt/g");
+		x_token(&x, "x-amz-rdma-token", 0, 4 << 20);
+		x_begin(&x);
+		req_body_end(x.rq);
+		rig_until(fake_chan_op_nr(rig.chan) > 0);
+		req_gone(x.rq);
+		fake_chan_hold(rig.chan, false);
+		rig_until(req_is_ready(x.rq));
+		assert_int_equal(fake_chan_stats(rig.chan)->outstanding, 0);
+		x_end(&x);
+	}
+	x_init(&x, 0, "HEAD", "/bkt/g");
+	assert_int_equal(x_run(&x), 200); /* the version before */
+	x_end(&x);
+}
+
+/* The connection dies at once (http/ is done with it) in every state there is: nothing is left over. */
+static void
+test_ended_early(void **state)
+{
+	struct xchg x;
+
+	put_object("q", 2 << 20, 1);
+	/* in the queue for a lease */
+	fake_chan_hold_leases(rig.chan, true);
+	begin_get(&x, "q", 2 << 20);
+	rig_until(fake_chan_stats(rig.chan)->waiting == 1);
+	req_end(x.rq, false);
+	rig_until(reqs_live(rig.reqs) == 0);
+	fake_chan_hold_leases(rig.chan, false);
+	/* right after the start */
+	begin_get(&x, "q", 2 << 20);
+	req_end(x.rq, false);
+	rig_until(reqs_live(rig.reqs) == 0);
+	/* in the middle of a body, and of a stream */
+	x_init(&x, 0, "PUT", "/bkt/b");
+	x_field(&x, "content-length", "500000");
+	x_begin(&x);
+	rig_turn();
+	req_body(x.rq, rig.win, 100000);
+	req_end(x.rq, false);
+	rig_until(reqs_live(rig.reqs) == 0);
+	x_init(&x, 0, "GET", "/bkt/q");
+	assert_int_equal(x_run(&x), 200);
+	req_end(x.rq, false);
+	rig_until(reqs_live(rig.reqs) == 0);
+	x_init(&x, 0, "HEAD", "/bkt/b");
+	assert_int_equal(x_run(&x), 404);
+	x_end(&x);
+}
+
+/* item 29: after a failure the next request works; a lost completion ends by the deadline */
+static void
+test_lost(void **state)
+{
+	struct xchg x;
+
+	put_object("l", 3 << 20, 7);
+	fake_time();
+	fake_chan_script(rig.chan, 2, WCS_NR);
+	begin_get(&x, "l", 3 << 20);
+	for (int i = 0; i < 2000; i++) {
+		rig_turn();
+		usleep(100);
+	}
+	assert_false(req_is_ready(x.rq));
+	rig_now += 9 * NS_PER_S;
+	for (int i = 0; i < 10; i++)
+		rig_turn();
+	rig_now += 200 * NS_PER_MS;
+	for (int i = 0; i < 10; i++)
+		rig_turn();
+	rig_now += 200 * NS_PER_MS;
+	rig_until(req_is_ready(x.rq));
+	assert_int_equal(req_reply(x.rq)->status, 500);
+	x_end(&x);
+	clock_fake(NULL);
+	begin_get(&x, "l", 3 << 20);
+	rig_until(req_is_ready(x.rq));
+	assert_int_equal(req_reply(x.rq)->status, 200);
+	x_end(&x);
+}
+
+/* item 86: overload queues first, then 503 SlowDown with Retry-After, never a decline */
+static void
+test_overload(void **state)
+{
+	enum { N = 60 };
+	static struct xchg x[N];
+	int busy = 0, good = 0;
+
+	put_object("w", 100000, 1);
+	fake_chan_hold_leases(rig.chan, true);
+	for (int i = 0; i < N; i++)
+		begin_get(&x[i], "w", 100000);
+	for (int i = 0; i < 100; i++)
+		rig_turn();
+	fake_chan_hold_leases(rig.chan, false);
+	for (int i = 0; i < N; i++) {
+		while (fake_chan_grant(rig.chan))
+			rig_turn();
+		rig_until(req_is_ready(x[i].rq) || fake_chan_grant(rig.chan));
+	}
+	for (int i = 0; i < N; i++) {
+		rig_until(req_is_ready(x[i].rq) || (fake_chan_grant(rig.chan) && 0));
+		if (req_reply(x[i].rq)->status == 503) {
+			assert_header(&x[i], "retry-after", "1");
+			assert_no_header(&x[i], "x-amz-rdma-reply");
+			busy++;
+		} else {
+			assert_int_equal(req_reply(x[i].rq)->status, 200);
+			good++;
+		}
+		x_end(&x[i]);
+	}
+	assert_true(good >= 32);
+	assert_int_equal(good + busy, N);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_deadline_moving, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_deadline_queued, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_deadline_scality, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_gone, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_ended_early, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_lost, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_overload, rig_start, rig_stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,248 @@
+/* PUT through the request machine: by token and by body, checksums, preconditions, declines. */
+#include "tests/unit/req/rig.h"
+
+#include "base/base64.h"
+#include "base/crc64.h"
+
+#include <errno.h>
+
+static int
+put(struct xchg *x, const char *key, size_t len, const char *name, const char *value)
+{
+	char target[128];
+
+	snprintf(target, sizeof target, "/bkt/%s", key);
+	x_init(x, 0, "PUT", target);
+	x_field(x, "content-length", "0");
+	if (name)
+		x_field(x, name, "%s", value);
+	x_token(x, "x-amz-rdma-token", 0, len);
+	return x_run(x);
+}
+
+static uint64_t
+head_size(const char *key)
+{
+	struct xchg x;
+	char target[128];
+	uint64_t n = UINT64_MAX;
+
+	snprintf(target, sizeof target, "/bkt/%s", key);
+	x_init(&x, 0, "HEAD", target);
+	if (x_run(&x) == 200)
+		n = req_reply(x.rq)->len_bytes;
+	x_end(&x);
+	return n;
+}
+
+static void
+crc_text(const void *data, size_t len, char out[16])
+{
+	uint64_t crc = crc64_nvme(0, data, len);
+	uint8_t b[8];
+
+	for (int i = 0; i < 8; i++)
+		b[i] = (uint8_t)(crc >> (56 - 8 * i));
+	base64_encode(b, 8, out);
+}
+
+/* item 33, item 34, item 36, item 40, item 50 */
+static void
+test_done(void **state)
+{
+	struct xchg x;
+	const char *etag;
+
+	pattern(rig.win, 70000, 4);
+	assert_int_equal(put(&x, "a", 70000, NULL, NULL), 200);
+	assert_header(&x, "x-amz-rdma-reply", "200");
+	assert_header(&x, "x-amz-rdma-bytes-transferred", "70000");
+	etag = x_header(&x, "etag");
+	assert_non_null(etag);
+	assert_int_equal(strlen(etag), 36); /* "<32 hex>-r" and quotes */
+	assert_int_equal(req_reply(x.rq)->body, REPLY_EMPTY);
+	x_end(&x);
+	assert_int_equal(head_size("a"), 70000);
+	assert_int_equal(fake_chan_stats(rig.chan)->pushes, 0); /* item 17 */
+}
+
+/* item 44, item 46, item 45: checksums over the bytes that RDMA brought */
+static void
+test_checksums(void **state)
+{
+	struct xchg x;
+	char crc[16];
+
+	pattern(rig.win, 300000, 6);
+	crc_text(rig.win, 300000, crc);
+	assert_int_equal(put(&x, "k", 300000, "x-amz-checksum-crc64nvme", crc), 200);
+	assert_header(&x, "x-amz-checksum-crc64nvme", crc);
+	x_end(&x);
+	assert_int_equal(put(&x, "k2", 300000, "x-amz-checksum-algorithm", "CRC64NVME"), 200);
+	assert_header(&x, "x-amz-checksum-crc64nvme", crc);
+	x_end(&x);
+	assert_int_equal(put(&x, "k3", 300000, "x-amz-checksum-crc64nvme", "rosUhgp5mIg="), 400);
+	assert_no_header(&x, "x-amz-rdma-reply");
+	assert_non_null(strstr(req_reply(x.rq)->text, "BadDigest"));
+	x_end(&x);
+	assert_int_equal(head_size("k3"), UINT64_MAX);
+	assert_int_equal(put(&x, "k4", 300000, "x-amz-checksum-sha256", "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="), 200);
+	x_end(&x);
+	assert_int_equal(put(&x, "k5", 300000, "x-amz-checksum-crc32c", "4waSgw=="), 400);
+	x_end(&x);
+	assert_int_equal(head_size("k5"), UINT64_MAX);
+}
+
+/* item 37, item 38: declined, nothing stored, and again with a body */
+static void
+test_declined(void **state)
+{
+	struct xchg x;
+	char body[5000];
+
+	fake_chan_decline(rig.chan, -EOPNOTSUPP, CHAN_UNREACHABLE);
+	assert_int_equal(put(&x, "p", 5000, NULL, NULL), 200);
+	assert_header(&x, "x-amz-rdma-reply", "501");
+	assert_header(&x, "x-gantry-rdma-reason", "unreachable");
+	assert_no_header(&x, "etag");
+	assert_no_header(&x, "x-amz-rdma-bytes-transferred");
+	assert_int_equal(req_reply(x.rq)->body, REPLY_EMPTY);
+	x_end(&x);
+	assert_int_equal(head_size("p"), UINT64_MAX);
+	x_init(&x, 0, "PUT", "/bkt/p");
+	x_token(&x, "x-rdma-info", 0, 5000);
+	assert_int_equal(x_run(&x), 501); /* item 100 */
+	x_end(&x);
+	x_init(&x, 1, "PUT", "/p");
+	x_token(&x, "x-scal-rdma", 0, 5000);
+	assert_int_equal(x_run(&x), 501); /* item 95 */
+	x_end(&x);
+	fake_chan_decline(rig.chan, 0, CHAN_OK);
+	memset(body, 'x', sizeof body);
+	x_init(&x, 0, "PUT", "/bkt/p");
+	x_field(&x, "content-length", "5000");
+	x_begin(&x);
+	for (size_t at = 0; at < sizeof body;) {
+		at += req_body(x.rq, body + at, sizeof body - at);
+		rig_turn();
+	}
+	req_body_end(x.rq);
+	rig_until(req_is_ready(x.rq));
+	assert_int_equal(req_reply(x.rq)->status, 200);
+	x_end(&x);
+	assert_int_equal(head_size("p"), 5000);
+}
+
+/* item 41, item 42: the data plane fails: 500, the version before remains, a repeat works */
+static void
+test_failed(void **state)
+{
+	struct xchg x;
+
+	put_object("f", 3000000, 1);
+	fake_chan_script(rig.chan, 3, WCS_REM_ACCESS);
+	assert_int_equal(put(&x, "f", 2000000 + 1048576, NULL, NULL), 500);
+	assert_header(&x, "x-amz-rdma-reply", "500");
+	assert_no_header(&x, "etag");
+	assert_non_null(strstr(req_reply(x.rq)->text, "RDMATransferFailed"));
+	x_end(&x);
+	assert_int_equal(head_size("f"), 3000000);
+	assert_int_equal(put(&x, "f", 4000000, NULL, NULL), 200);
+	x_end(&x);
+	assert_int_equal(head_size("f"), 4000000);
+}
+
+/* item 48, item 39 */
+static void
+test_refused(void **state)
+{
+	uint64_t pulls;
+	struct xchg x;
+
+	put_object("n", 1000, 1);
+	pulls = fake_chan_stats(rig.chan)->pulls;
+	assert_int_equal(put(&x, "n", 1000, "if-none-match", "*"), 412);
+	assert_no_header(&x, "x-amz-rdma-reply");
+	x_end(&x);
+	assert_int_equal(put(&x, "new", 1000, "if-match", "*"), 404);
+	x_end(&x);
+	assert_int_equal(put(&x, "n", 0, NULL, NULL), 400);
+	x_end(&x);
+	x_init(&x, 0, "PUT", "/nobucket/n");
+	x_token(&x, "x-amz-rdma-token", 0, 1000);
+	assert_int_equal(x_run(&x), 404);
+	x_end(&x);
+	rig.conf->limits.object_bytes = 999;
+	assert_int_equal(put(&x, "n", 1000, NULL, NULL), 400);
+	assert_non_null(strstr(req_reply(x.rq)->text, "EntityTooLarge"));
+	x_end(&x);
+	assert_int_equal(fake_chan_stats(rig.chan)->pulls, pulls);
+}
+
+/* item 49: metadata comes back */
+static void
+test_metadata(void **state)
+{
+	struct xchg x;
+
+	pattern(rig.win, 10, 1);
+	x_init(&x, 0, "PUT", "/bkt/m");
+	x_field(&x, "content-type", "text/x-test");
+	x_field(&x, "x-amz-meta-Colour", "deep blue");
+	x_field(&x, "cache-control", "no-store");
+	x_token(&x, "x-amz-rdma-token", 0, 10);
+	assert_int_equal(x_run(&x), 200);
+	x_end(&x);
+	x_init(&x, 0, "HEAD", "/bkt/m");
+	assert_int_equal(x_run(&x), 200);
+	assert_header(&x, "content-type", "text/x-test");
+	assert_header(&x, "x-amz-meta-colour", "deep blue");
+	assert_header(&x, "cache-control", "no-store");
+	x_end(&x);
+}
+
+/* Bodies of unknown length, fed in odd portions: MD5 ETag, sizes right. */
+static void
+test_chunked(void **state)
+{
+	static const size_t sizes[] = { 0, 1, 256, 257, 65535, 65536, 65537, 200000, 3000001 };
+	static unsigned char body[3000001];
+
+	pattern(body, sizeof body, 8);
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		struct xchg x;
+
+		x_init(&x, 0, "PUT", "/bkt/chunked");
+		x_field(&x, "transfer-encoding", "chunked");
+		x_begin(&x);
+		assert_true(req_wants_body(x.rq));
+		for (size_t at = 0; at < sizes[i];) {
+			size_t n = sizes[i] - at < 7777 ? sizes[i] - at : 7777;
+
+			at += req_body(x.rq, body + at, n);
+			rig_turn();
+		}
+		req_body_end(x.rq);
+		rig_until(req_is_ready(x.rq));
+		assert_int_equal(req_reply(x.rq)->status, 200);
+		assert_int_equal(strlen(x_header(&x, "etag")), 34);
+		x_end(&x);
+		assert_int_equal(head_size("chunked"), sizes[i]);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_done, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_checksums, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_declined, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_failed, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_refused, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_metadata, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_chunked, rig_start, rig_stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

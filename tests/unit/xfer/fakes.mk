@@ -1,0 +1,2 @@
+LINK-xfer/test_pool := fake_chan mem_store
+LINK-xfer/test_digest := fake_chan mem_store
