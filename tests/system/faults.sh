@@ -1,0 +1,106 @@
+#!/bin/bash
+# What a bad peer can do, in both modes of the software NIC: the right answer, and the next request works.
+export SOFTNIC_RETRY_US=100000
+MORE=$'limits: { s3_progress: 3s, s3_total: 3s }'
+. "$(dirname "$0")/lib.sh"
+
+good() {
+	raw <<-END
+		window w 300000 pattern:7
+		window g 300000
+		request PUT /bkt/good x-amz-rdma-token:@w content-length:0
+		expect status 200
+		request GET /bkt/good x-amz-rdma-token:@g
+		expect status 200
+		expect window g pattern:7
+	END
+}
+
+# A request of each kind with a token that is wrong in one way: 500 + reply 500, nothing stored, nothing touched.
+wrong() {
+	raw <<-END
+		window w 2M pattern:1
+		nic other dc_key=0x1234
+		window k 2M pattern:1 nic=other
+		token t $1
+		request PUT /bkt/wrong x-amz-rdma-token:@t content-length:0
+		expect status 500
+		expect header x-amz-rdma-reply 500
+		request HEAD /bkt/wrong
+		expect status 404
+		request GET /bkt/big x-amz-rdma-token:@t
+		expect status 500
+		expect header x-amz-rdma-reply 500
+		expect untouched w
+		expect untouched k
+	END
+	good
+}
+
+for mode in thread inline; do
+	export SOFTNIC_EXEC=$mode
+	start_daemon
+	bytes pattern:9 2M >"$T/big"
+	curl_s3 /bkt/big -T "$T/big"
+	wrong "w rkey=^0x100"
+	wrong "w addr=+4096"        # ends 4 KiB beyond the region
+	wrong "w dctn=^0x400"
+	wrong "w gid=127.0.0.9"
+	wrong "k"                   # another DC key
+
+	# deregistered memory, and permissions that do not fit
+	raw <<-END
+		window w 2M pattern:1
+		token t w
+		dereg w
+		request GET /bkt/big x-amz-rdma-token:@t
+		expect status 500
+		expect untouched w
+		window ro 2M pattern:1 access=r
+		request GET /bkt/big x-amz-rdma-token:@ro
+		expect status 500
+		expect untouched ro
+		window wo 2M pattern:1 access=w
+		request PUT /bkt/wo x-amz-rdma-token:@wo content-length:0
+		expect status 500
+	END
+	good
+
+	# killed: the process is gone in the middle; stopped: one-sided RDMA goes on
+	raw_try <<-END
+		windows w 8 8M pattern:1
+		start a PUT /bkt/killed x-amz-rdma-token:@w0 content-length:0
+		kill
+	END
+	good
+	raw <<-END
+		window w 1M pattern:3
+		start a PUT /bkt/left x-amz-rdma-token:@w content-length:0
+		hangup a reset
+		sleep 300ms
+	END
+	good
+
+	# item 111: the port goes down: declines with a reason, not failures; and it recovers
+	softnicctl port mlx5_0 down
+	sleep 0.5
+	raw <<-END
+		window w 300000 pattern:2
+		request PUT /bkt/down x-amz-rdma-token:@w content-length:0
+		expect status 200
+		expect header x-amz-rdma-reply 501
+		expect header x-gantry-rdma-reason ~.
+		expect noheader etag
+		request GET /bkt/good x-amz-rdma-token:@w
+		expect status 200
+		expect header x-amz-rdma-reply 501
+		expect body pattern:7
+	END
+	softnicctl port mlx5_0 up
+	sleep 0.5
+	good
+	assert_alive
+	assert_eq "$(curl_admin /requests | grep -c '"step"')" 0 "requests left over"
+	stop_daemon
+	rm -rf "$T"/disk*
+done

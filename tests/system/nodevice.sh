@@ -1,0 +1,26 @@
+#!/bin/bash
+# No RDMA device: a warning, and everything is served over HTTP; a token is declined with its reason (item 37, item 67, item 95).
+. "$(dirname "$0")/lib.sh"
+nic() { "$@"; } # nothing here runs on the software NIC
+start_daemon
+grep -qi 'no .*RDMA device' "$T/daemon.log" || fail "the log does not say that there is no device"
+tok=000073967e5ff000:00001000:01f2e973:0000:007a03:1:00000000000000000000ffff7f000001
+bytes pattern:1 100000 >"$T/body"
+curl_s3 /bkt/o -T "$T/body"
+curl -sS -D "$T/h" -o "$T/back" -H "x-amz-rdma-token: $tok" "$URL_S3/bkt/o"
+assert_same "$T/body" "$T/back"
+tr -d '\r' <"$T/h" >"$T/hh"
+grep -qx 'HTTP/1.1 200 OK' "$T/hh" && grep -qx 'x-amz-rdma-reply: 501' "$T/hh" || fail "declined GET: $(cat "$T/hh")"
+grep -qx 'x-gantry-rdma-reason: no-device' "$T/hh" || fail "no reason: $(cat "$T/hh")"
+curl -sS -D "$T/h" -o "$T/back" -X PUT -H "x-amz-rdma-token: $tok" "$URL_S3/bkt/p"
+tr -d '\r' <"$T/h" >"$T/hh"
+grep -qx 'x-amz-rdma-reply: 501' "$T/hh" || fail "declined PUT: $(cat "$T/hh")"
+! grep -qi '^etag' "$T/hh" || fail "a declined PUT has an ETag"
+[ ! -s "$T/back" ] || fail "a declined PUT has a body"
+assert_status GET /bkt/p 404
+assert_status PUT /bkt/p 200 -T "$T/body"
+assert_eq "$(status_of_scal PUT /k -H "x-scal-rdma: $tok")" 501
+assert_eq "$(status_of PUT /bkt/i -H "x-rdma-info: $tok")" 501
+assert_ne "$(metric gantry_declines_total 'reason="no-device"')" 0
+assert_alive
+stop_daemon

@@ -1,0 +1,63 @@
+#!/bin/bash
+# Every awkward size, in and out by token, in both modes of the software NIC; ranges at odd offsets; the same bytes over HTTP.
+# item 20: transfers above 1 GiB (4 GiB - 1 is in tests/long/huge.sh)
+MORE=$'limits: { s3_progress: 60s, s3_total: 120s, scality_total: 120s }'
+DISK_SIZE=4GiB
+. "$(dirname "$0")/lib.sh"
+
+for mode in thread inline; do
+	export SOFTNIC_EXEC=$mode
+	start_daemon
+	for n in 1 255 256 257 4095 4096 4097 65535 65536 65537 1048575 1048576 1048577 8388608 104857600; do
+		bytes "pattern:$n" "$n" >"$T/want"
+		raw <<-END
+			timeout 60s
+			window w $n pattern:$n
+			window g $n
+			request PUT /bkt/o$n x-amz-rdma-token:@w content-length:0
+			expect status 200
+			request GET /bkt/o$n x-amz-rdma-token:@g
+			expect status 200
+			expect window g pattern:$n
+			expect rdmasum g
+		END
+		curl_s3 "/bkt/o$n" | cmp - "$T/want" || fail "size $n over HTTP"
+		curl_s3 "/bkt/h$n" -T "$T/want"
+		raw <<-END
+			timeout 60s
+			window g $n
+			request GET /bkt/h$n x-amz-rdma-token:@g
+			expect status 200
+			expect window g pattern:$n
+		END
+	done
+	for r in 0-0 1-1 65535-65536 65536-131071 1048575-1048576 33333333-77777777 67108863-67108865 104857599-104857599; do
+		a=${r%-*} b=${r#*-}
+		raw <<-END
+			timeout 60s
+			window g $((b - a + 1))
+			request GET /bkt/o104857600 x-amz-rdma-token:@g range:bytes=$r
+			expect status 206
+			expect window g pattern:104857600 $a $((b - a + 1))
+		END
+		curl_s3 /bkt/o104857600 -r "$r" | cmp - <(tail -c "+$((a + 1))" "$T/want" | head -c "$((b - a + 1))") || fail "range $r over HTTP"
+	done
+	stop_daemon
+	rm -rf "$T"/disk*
+done
+
+# 1 GiB + 1, once
+start_daemon
+n=1073741825
+raw <<-END
+	timeout 120s
+	window w $n pattern:1
+	request PUT /bkt/big x-amz-rdma-token:@w content-length:0
+	expect status 200
+	free w
+	window g $n
+	request GET /bkt/big x-amz-rdma-token:@g
+	expect status 200
+	expect window g pattern:1
+END
+assert_alive

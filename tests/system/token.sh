@@ -1,0 +1,188 @@
+#!/bin/bash
+# Descriptors as the daemon sees them: forms, refusals, families that are declined.
+. "$(dirname "$0")/lib.sh"
+start_daemon
+bytes pattern:5 100000 >"$T/o"
+curl_s3 /bkt/o -T "$T/o"
+
+# item 3, item 4, item 12: the suffix form and the trio name the same window
+raw <<-END
+	window g 100000
+	token s g suffix suffix_addr=+1000 suffix_size=5000
+	request GET /bkt/o x-amz-rdma-token:@s
+	expect status 206
+	expect header x-amz-rdma-bytes 5000
+	expect window g pattern:5 0 5000 1000
+	expect untouched g 0 1000
+	expect untouched g 6000 -
+	token below g suffix suffix_addr=-1
+	request GET /bkt/o x-amz-rdma-token:@below
+	expect status 400
+	token above g suffix suffix_addr=+100001 suffix_size=1
+	request GET /bkt/o x-amz-rdma-token:@above
+	expect status 400
+	token beyond g suffix suffix_size=+1
+	request GET /bkt/o x-amz-rdma-token:@beyond
+	expect status 400
+	fill g zero
+	request GET /bkt/o x-cuobj-rdma-descr:@g x-cuobj-content-length:5000 x-cuobj-remote-buf-start:@addr:g
+	expect status 206
+	expect header x-amz-rdma-reply 206
+	expect window g pattern:5 0 5000
+	expect untouched g 5000 -
+	request PUT /bkt/t x-cuobj-rdma-descr:@g content-length:0
+	expect status 400
+	request PUT /bkt/t x-cuobj-rdma-descr:@g x-cuobj-content-length:-1 content-length:0
+	expect status 400
+	request PUT /bkt/t x-cuobj-rdma-descr:@g x-cuobj-content-length:18446744073709551616 content-length:0
+	expect status 400
+	request PUT /bkt/t x-cuobj-rdma-descr:@g x-cuobj-content-length:0x10 content-length:0
+	expect status 400
+	# item 101
+	request PUT /bkt/t x-cuobj-rdma-descr:@g x-cuobj-content-length:5000 content-length:0
+	expect status 200
+	expect header x-amz-rdma-reply 200
+	expect header x-amz-rdma-bytes-transferred 5000
+END
+
+# item 5, item 6, item 7, item 8, item 11, item 23
+raw <<-END
+	window g 100000
+	token t80 g cut=80
+	request GET /bkt/o x-amz-rdma-token:@t80
+	expect status 400
+	token t82 g append=0
+	request GET /bkt/o x-amz-rdma-token:@t82
+	expect status 400
+	token colon g at=16:0
+	request GET /bkt/o x-amz-rdma-token:@colon
+	expect status 400
+	token digit g at=30:g
+	request GET /bkt/o x-amz-rdma-token:@digit
+	expect status 400
+	token g2 g g=2
+	request GET /bkt/o x-amz-rdma-token:@g2
+	expect status 400
+	token g0 g g=0
+	request GET /bkt/o x-amz-rdma-token:@g0
+	expect status 400
+	token dct0 g dctn=0
+	request GET /bkt/o x-amz-rdma-token:@dct0
+	expect status 400
+	token addr0 g addr=0
+	request GET /bkt/o x-amz-rdma-token:@addr0
+	expect status 400
+	token wrap g addr=0xfffffffffffff000 size=0x2000
+	request GET /bkt/o x-amz-rdma-token:@wrap
+	expect status 400
+	request GET /bkt/o x-amz-rdma-token:
+	expect status 400
+	expect untouched g
+	request GET /bkt/o x-amz-rdma-token:@g x-amz-rdma-token:@g
+	expect status 400
+	request GET /bkt/o x-amz-rdma-token:@g x-rdma-info:@g
+	expect status 400
+	expect untouched g
+	token up g upper
+	request GET /bkt/o x-amz-rdma-token:@up
+	expect status 200
+	token semi g append=;
+	request GET /bkt/o "x-amz-rdma-token:  @semi "
+	expect status 200
+	expect window g pattern:5
+END
+
+# item 15, item 103, item 104, T1, T2, T3, T4: families that are recognised are declined, not refused
+hip=012a00000000000000000000000000ffff0a000005efbeadde00100000007f00000010000000000000010000
+raw <<-END
+	set rc rc:03b1c6f0a4e84d1796c2e5f70b8d9a1e:00007f0000200000:00100000:0001a2b3
+	request GET /bkt/o x-amz-rdma-token:@rc
+	expect status 200
+	expect header x-amz-rdma-reply 501
+	expect header x-gantry-rdma-reason token-family
+	expect body pattern:5
+	request PUT /bkt/p x-amz-rdma-token:@rc content-length:0
+	expect status 200
+	expect header x-amz-rdma-reply 501
+	expect noheader etag
+	expect body empty
+	request GET /bkt/o x-amz-rdma-token:0:10:ofi1:xnet.1:0200:1
+	expect status 200
+	expect header x-amz-rdma-reply 501
+	request GET /bkt/o x-amz-rdma-token:0:10:ofi2:x
+	expect header x-amz-rdma-reply 501
+	request GET /bkt/o x-amz-rdma-token:0:10:ofi:xnet.1:0200:1
+	expect status 400
+	request GET /bkt/o x-amz-rdma-token:0:10:ofi1x:xnet.1:0200:1
+	expect status 400
+	request GET /bkt/o x-amz-rdma-token:0:10:1:ofi1:0200:1
+	expect status 400
+	request GET /bkt/o x-amz-rdma-token:$hip
+	expect status 200
+	expect header x-amz-rdma-reply 501
+	expect body pattern:5
+	request PUT /bkt/p x-amz-rdma-token:$hip:00007f0000001000:0000000000001000 content-length:0
+	expect status 200
+	expect header x-amz-rdma-reply 501
+	expect noheader etag
+	request GET /bkt/none x-amz-rdma-token:$hip
+	expect status 404
+	expect header x-amz-rdma-reply 404
+	request HEAD /bkt/p
+	expect status 404
+END
+raw_scal <<-END
+	request PUT /p x-scal-rdma:10.0.0.5:18515:0x00007f0000001000:0x00100000:0x01f2e973 content-length:0
+	expect status 501
+END
+
+# item 100, item 102: other headers
+raw <<-END
+	window w 5000 pattern:8
+	window g 5000
+	request PUT /bkt/d x-rdma-info:@w content-length:0
+	expect status 200
+	expect header x-amz-rdma-reply 200
+	request GET /bkt/d x-rdma-info:@g range:bytes=0-4999
+	expect status 206
+	expect header x-amz-rdma-bytes-transferred 5000
+	expect window g pattern:8
+	request PUT /bkt/meta x-amz-meta-rdma-token:@w content-length:0
+	expect status 501
+	request HEAD /bkt/meta
+	expect status 404
+	request PUT /bkt/meta x-amz-meta-rdma-token:colour body=text:hello
+	expect status 200
+	request HEAD /bkt/meta
+	expect header x-amz-meta-rdma-token colour
+END
+
+# item 10: no rkey and no descriptor in the log at its default level
+! grep -qE '[0-9a-f]{16}:[0-9a-f]{8}:[0-9a-f]{8}:' "$T/daemon.log" || fail "a descriptor is in the log"
+stop_daemon
+
+RDMA='{ allow_special: [loopback, self], meta_token: true }'
+write_config
+daemon_run
+raw <<-END
+	window w 5000 pattern:8
+	request PUT /bkt/meta2 x-amz-meta-rdma-token:@w content-length:0
+	expect status 200
+	expect header x-amz-rdma-reply 200
+	request HEAD /bkt/meta2
+	expect header content-length 5000
+	expect noheader x-amz-meta-rdma-token
+END
+stop_daemon
+
+# A forged address: what rdma.allow does not name is 403, without a reply header and without a work request.
+RDMA='{ allow_special: [] }'
+write_config
+daemon_run
+raw <<-END
+	window w 5000 pattern:8
+	request PUT /bkt/forged x-amz-rdma-token:@w content-length:0
+	expect status 403
+	expect body contains AccessDenied
+	expect noheader x-amz-rdma-reply
+END
