@@ -40,6 +40,15 @@ chan_ring(struct chan *ch)
 		mailbox_post(ch->mb, &ch->bell->msg, on_bell);
 }
 
+void
+chan_answer(struct chan *ch, struct msg *m, void (*fn)(struct msg *))
+{
+	mailbox_post(&ch->inbox, m, fn);
+	chan_ring(ch);
+	/* The core may have seen the message long ago; only now may it free the chan. */
+	atomic_fetch_sub(&ch->answers_due, 1);
+}
+
 /* On a helper thread, rails locked. */
 static void
 on_rails_changed(struct rdma_watch *w)
@@ -229,7 +238,7 @@ chan_free(struct chan *ch)
 	check(ch->waiting == 0);
 	if (ch->watch.changed)
 		rdma_watch_del(ch->rdma, &ch->watch);
-	for (int ms = 0; ch->jobs_out || ch->waits_out; ms++) {
+	for (int ms = 0; ch->jobs_out || ch->waits_out || atomic_load(&ch->answers_due); ms++) {
 		if (ms == FREE_PATIENCE_MS) {
 			/* The kernel has our queue pair and does not come back; neither may its memory go. */
 			log_error("%d channels are still being repaired: left alone", ch->jobs_out);

@@ -137,6 +137,7 @@ struct chan {
 	struct mailbox inbox;
 	struct chan_bell *bell;
 	_Atomic bool rails_changed;
+	_Atomic int answers_due; /* helpers that will still touch us; taken back as the last thing they do */
 	struct rdma_watch watch;
 
 	struct {
@@ -168,6 +169,8 @@ lease_of(struct chan_lease *ls)
 
 /* chan.c: the core's thread will come to chan_run().  Any thread. */
 void chan_ring(struct chan *ch);
+/* A helper's last word: fn(m) runs on the core.  Was announced with answers_due. */
+void chan_answer(struct chan *ch, struct msg *m, void (*fn)(struct msg *));
 int chan_run(struct chan *ch);
 
 /* lease.c */

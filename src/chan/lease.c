@@ -174,8 +174,7 @@ on_ah(struct rdma_ah_wait *ahw)
 {
 	struct chan_wait *w = container_of(ahw, struct chan_wait, ah);
 
-	mailbox_post(&w->ch->inbox, &w->back, on_ah_back);
-	chan_ring(w->ch);
+	chan_answer(w->ch, &w->back, on_ah_back);
 }
 
 /* > 0: the lease has its handle; 0: it waits; < 0: it does not get one. */
@@ -192,9 +191,11 @@ get_ah(struct chan *ch, struct chan_lease *ls, const struct rdma_ah_key *key)
 	w = container_of(l, struct chan_wait, link);
 	*w = (struct chan_wait){ .ah.done = on_ah, .ch = ch, .cr = p->cr, .lease = ls };
 	ch->waits_out++; /* before: the answer may come at once */
+	atomic_fetch_add(&ch->answers_due, 1);
 	r = rdma_ah_get(p->cr->rail, key, &w->ah, &p->ah);
 	if (r != 0) {
 		ch->waits_out--;
+		atomic_fetch_sub(&ch->answers_due, 1);
 		list_push_head(&ch->waits_free, &w->link);
 	} else {
 		p->wait = w;

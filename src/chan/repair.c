@@ -74,8 +74,7 @@ job_run(struct rdma_job *job)
 	}
 	/* The mailbox orders what we wrote before what the core reads; the chan lives until its jobs are
 	 * back. */
-	mailbox_post(&cr->ch->inbox, &dci->back, on_job_back);
-	chan_ring(cr->ch);
+	chan_answer(cr->ch, &dci->back, on_job_back);
 }
 
 static void
@@ -85,6 +84,7 @@ job_start(struct chan_dci *dci, enum job_kind kind)
 	dci->kind = kind;
 	dci->job.run = job_run;
 	dci->cr->ch->jobs_out++;
+	atomic_fetch_add(&dci->cr->ch->answers_due, 1);
 	rdma_job_post(dci->cr->rail, &dci->job);
 }
 
