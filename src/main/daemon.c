@@ -6,7 +6,8 @@
  *   cores drain and stop -> admin thread -> store -> RDMA
  *
  * The admin thread comes early and goes late, so that health is answered while the store recovers and while
- * requests drain.  The main thread does nothing but wait for signals and feed systemd's watchdog.
+ * requests drain.  The main thread does nothing but wait for signals and feed systemd's watchdog: starting and
+ * stopping have a thread each, one after the other.
  */
 #include "main/daemon.h"
 #include "main/options.h"
@@ -146,8 +147,10 @@ start_admin(struct daemon *d)
 	}
 	pages_env(d, &env);
 	r = admin_start(&params, &env, &d->admin, err, sizeof err);
-	if (r == 0)
+	if (r == 0) {
+		atomic_store(&d->admin_listens, true);
 		return 0;
+	}
 	log_error("%s", err);
 	return r == -ENOMEM || r == -EMFILE || r == -EAGAIN ? EXIT_RUNTIME : EXIT_MISSING;
 }
@@ -395,36 +398,75 @@ serve(struct daemon *d, const sigset_t *signals)
 	}
 }
 
-struct stopper {
+/* What takes long is done on a thread of its own, so that the main thread hears signals meanwhile. */
+struct work {
 	struct daemon *d;
+	int rc;
 	_Atomic bool done;
 };
 
 static void *
+start_main(void *arg)
+{
+	struct work *w = arg;
+
+	w->rc = start(w->d);
+	atomic_store(&w->done, true);
+	return NULL;
+}
+
+static void *
 stop_main(void *arg)
 {
-	struct stopper *s = arg;
+	struct work *w = arg;
 
-	cores_stop(atomic_load(&s->d->cores), s->d->conf->limits.drain_ns);
-	atomic_store(&s->done, true);
+	cores_stop(atomic_load(&w->d->cores), w->d->conf->limits.drain_ns);
+	atomic_store(&w->done, true);
 	return NULL;
+}
+
+/* Starting may wait for a lock and read a long log.  Nothing is served and nothing was written that a start
+ * does not repair, so a signal ends the process at once. */
+static int
+start_watched(struct daemon *d, const sigset_t *signals)
+{
+	struct work w = { .d = d };
+	struct timespec ts = { 0, 5 * (long)NS_PER_MS };
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, start_main, &w) != 0) {
+		start_main(&w);
+		return w.rc;
+	}
+	while (!atomic_load(&w.done)) {
+		int sig = sigtimedwait(signals, NULL, &ts);
+
+		if (sig == SIGTERM || sig == SIGINT) {
+			log_note("signal while %s: ended", phase_name[atomic_load(&d->phase)]);
+			if (d->conf->admin.socket && atomic_load(&d->admin_listens))
+				unlink(d->conf->admin.socket);
+			_exit(EXIT_OK);
+		}
+	}
+	pthread_join(thread, NULL);
+	return w.rc;
 }
 
 /* Stopping takes as long as the requests; meanwhile a second signal must be heard. */
 static void
 drain(struct daemon *d, const sigset_t *signals)
 {
-	struct stopper s = { .d = d };
+	struct work w = { .d = d };
 	struct timespec ts = { 0, 20 * (long)NS_PER_MS };
 	pthread_t thread;
 
 	atomic_store(&d->phase, PHASE_DRAINING);
 	sd_notify(0, "STOPPING=1\nSTATUS=Draining");
-	if (pthread_create(&thread, NULL, stop_main, &s) != 0) {
-		stop_main(&s);
+	if (pthread_create(&thread, NULL, stop_main, &w) != 0) {
+		stop_main(&w);
 		return;
 	}
-	for (int turn = 0; !atomic_load(&s.done); turn++) {
+	for (int turn = 0; !atomic_load(&w.done); turn++) {
 		int sig = sigtimedwait(signals, NULL, &ts);
 
 		if (sig == SIGTERM || sig == SIGINT) {
@@ -458,7 +500,7 @@ daemon_run(const struct conf *conf, const char *ready_file)
 	raise_limit(RLIMIT_NOFILE, "the number of open files");
 	raise_limit(RLIMIT_MEMLOCK, "locked memory");
 
-	rc = start(&d);
+	rc = start_watched(&d, &signals);
 	if (rc == EXIT_OK) {
 		rc = say_ready(&d, ready_file);
 		if (rc == EXIT_OK)

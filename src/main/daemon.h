@@ -8,6 +8,7 @@
 #include "conf/conf.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct admin;
@@ -31,6 +32,7 @@ struct daemon {
 	_Atomic(struct store *) store;
 	_Atomic(struct cores *) cores;
 	struct admin *admin;
+	_Atomic bool admin_listens;
 	int listen_fds[CONF_LISTEN_MAX];
 };
 

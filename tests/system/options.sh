@@ -126,6 +126,18 @@ assert_alive
 stop_daemon
 [ ! -e "$T/admin.sock" ] || fail "the admin socket was left behind"
 
+# A signal while it starts (here: it waits for the lock of a store in use) ends it at once.
+daemon_run
+nic "$G" -c "$T/gantryd.yaml" -o admin.address=none -o "admin.socket=$T/second.sock" >"$T/out" 2>&1 &
+second=$!
+wait_for 10 test -S "$T/second.sock"
+assert_eq "$(curl -sS --unix-socket "$T/second.sock" http://x/readyz)" '{"status":"unavailable","reasons":["recovering"]}'
+kill -TERM "$(_gantryd_of "$second")"
+wait "$second"
+assert_eq "$?" 0 "exit after a signal while starting"
+[ ! -e "$T/second.sock" ] || fail "the second one left its socket behind"
+stop_daemon
+
 # A listener's port that is taken is 69 too.
 daemon_run
 other="store.disks=[{path: $T/other, size: 1GiB}]"
