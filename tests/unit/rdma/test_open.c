@@ -1,0 +1,380 @@
+/*
+ * Opening: which devices are picked, what is said of them, regions, routes over two rails.  Needs two
+ * devices, at 127.0.0.1 and 127.0.0.2 (tests/system/chan_rails.sh); exits 77 without.
+ */
+#include "rdma/dc.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct conf_rdma conf;
+static char err[256];
+
+static void
+configure(int n, char *const *devices)
+{
+	conf = (struct conf_rdma){
+		.mode = n ? RDMA_LIST : RDMA_AUTO, .device_nr = n, .traffic_class = 96, .hop_limit = 64
+	};
+	conf.timeout = 16;
+	conf.retry_cnt = 7;
+	conf.max_sge = 10;
+	for (int i = 0; i < n; i++)
+		conf.devices[i] = devices[i];
+}
+
+static struct rdma *
+must_open(int n, char *const *devices)
+{
+	struct rdma *rd;
+
+	configure(n, devices);
+	assert_int_equal(rdma_open(&conf, &rd, err, sizeof err), 0);
+	return rd;
+}
+
+static void
+expect_missing(char *device, const char *said)
+{
+	struct rdma *rd = NULL;
+
+	configure(1, &device);
+	err[0] = 0;
+	assert_int_equal(rdma_open(&conf, &rd, err, sizeof err), -ENODEV);
+	assert_null(rd);
+	assert_non_null(strstr(err, device));
+	assert_non_null(strstr(err, said));
+}
+
+static void
+automatic(void **state)
+{
+	struct rdma *rd = must_open(0, NULL);
+	struct rdma_rail_info info;
+
+	assert_int_equal(rdma_rail_nr(rd), 2);
+	rdma_rail_get_info(rdma_rail(rd, 1), &info);
+	assert_string_equal(info.device, "mlx5_1");
+	assert_int_equal(info.port, 1);
+	assert_true(info.is_ethernet);
+	assert_int_equal(info.state, RAIL_UP);
+	assert_true(info.fw_ver[0]);
+	assert_int_equal(info.gid[10], 0xff);
+	assert_int_equal(info.gid[15], 2);
+	assert_int_equal(info.max_rd_atomic, 16);
+	assert_true(info.active_mtu >= 256);
+	assert_true(info.max_msg_bytes >= 1u << 20);
+	rdma_close(rd);
+}
+
+static void
+none(void **state)
+{
+	struct rdma *rd;
+
+	configure(0, NULL);
+	conf.mode = RDMA_NONE;
+	assert_int_equal(rdma_open(&conf, &rd, err, sizeof err), 0);
+	assert_int_equal(rdma_rail_nr(rd), 0);
+	rdma_close(rd);
+	rdma_close(NULL);
+}
+
+static void
+by_name_address_and_gid(void **state)
+{
+	static char *one[] = { "mlx5_1" }, *port[] = { "mlx5_0:1" }, *v4[] = { "127.0.0.2" };
+	static char *gid[] = { "0000:0000:0000:0000:0000:ffff:7f00:0001" },
+		    *twice[] = { "mlx5_0", "127.0.0.1", "mlx5_0:1" };
+	struct {
+		char **names;
+		int n;
+		const char *device;
+	} row[] = { { one, 1, "mlx5_1" },
+		    { port, 1, "mlx5_0" },
+		    { v4, 1, "mlx5_1" },
+		    { gid, 1, "mlx5_0" },
+		    { twice, 3, "mlx5_0" } };
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct rdma *rd = must_open(row[i].n, row[i].names);
+		struct rdma_rail_info info;
+
+		assert_int_equal(rdma_rail_nr(rd), 1);
+		rdma_rail_get_info(rdma_rail(rd, 0), &info);
+		assert_string_equal(info.device, row[i].device);
+		rdma_close(rd);
+	}
+	expect_missing("mlx5_9", "no such device");
+	expect_missing("mlx5_0:2", "no such port");
+	expect_missing("10.9.8.7", "no GID table");
+	expect_missing("fd12::1", "no GID table");
+	expect_missing("mlx5_0:x", "no device, address or GID");
+}
+
+static int
+route(struct rdma *rd, const char *to, const char *local, struct rail_route *ret)
+{
+	struct token tok = { .kind = TOKEN_DC, .have_gid = true, .gid = { [10] = 0xff, [11] = 0xff } };
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+
+	if (inet_pton(AF_INET, to, tok.gid + 12) != 1)
+		assert_int_equal(inet_pton(AF_INET6, to, tok.gid), 1);
+	if (local)
+		assert_int_equal(inet_pton(AF_INET, local, &sin.sin_addr), 1);
+	return rdma_route(rd, &tok, local ? (struct sockaddr *)&sin : NULL, ret);
+}
+
+/* item 26 */
+static void
+routes(void **state)
+{
+	static char *v4[] = { "127.0.0.2" };
+	struct rdma *rd = must_open(0, NULL);
+	struct rail_route r;
+
+	assert_int_equal(route(rd, "127.0.0.9", "127.0.0.2", &r), 0);
+	assert_int_equal(r.rail, 1);
+	assert_int_equal(route(rd, "127.0.0.9", "127.0.0.1", &r), 0);
+	assert_int_equal(r.rail, 0);
+	assert_int_equal(route(rd, "fd00::9", "127.0.0.2", &r), 0);
+	assert_int_equal(r.rail, 1);
+	rdma_close(rd);
+	/* Chosen by an address, a rail uses only that. */
+	rd = must_open(1, v4);
+	assert_int_equal(route(rd, "127.0.0.9", NULL, &r), 0);
+	assert_int_equal(route(rd, "fd00::9", NULL, &r), -ENETDOWN);
+	rdma_close(rd);
+}
+
+static void
+trust(void **state)
+{
+	struct rdma *rd = must_open(0, NULL);
+	uint8_t gid[16] = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 };
+
+	assert_int_equal(rdma_gid_allowed(rd, &conf, gid, NULL), -EACCES);
+	conf.allow_loopback = true;
+	assert_int_equal(rdma_gid_allowed(rd, &conf, gid, NULL), 0);
+	gid[12] = 10;
+	assert_int_equal(rdma_gid_allowed(rd, &conf, gid, NULL), -EACCES);
+	rdma_close(rd);
+}
+
+static void
+regions(void **state)
+{
+	struct rdma *rd = must_open(0, NULL);
+	static char mem[2][65536];
+	int n[2];
+
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(rdma_region_add(rd, mem[i], sizeof mem[i], &n[i], err, sizeof err), 0);
+	assert_int_equal(n[0], 0);
+	assert_int_equal(n[1], 1);
+	/* Nothing is mapped there: an error with a reason, and the number is not used up. */
+	assert_true(rdma_region_add(rd, (void *)4096, 65536, &n[0], err, sizeof err) < 0);
+	assert_non_null(strstr(err, "65536"));
+	assert_int_equal(rdma_region_add(rd, mem[1], 4096, &n[0], err, sizeof err), 0);
+	assert_int_equal(n[0], 2);
+	rdma_close(rd);
+}
+
+static void
+listing(void **state)
+{
+	static char *v4[] = { "127.0.0.2" };
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	configure(1, v4);
+	assert_int_equal(rdma_list(&conf, out), 0);
+	fclose(out);
+	assert_non_null(strstr(text, "mlx5_0: firmware"));
+	assert_non_null(strstr(text, "port 1: Ethernet, active"));
+	assert_non_null(strstr(text, "127.0.0.1: not used: not in rdma.devices"));
+	assert_non_null(strstr(text, "127.0.0.2: source for IPv4 targets"));
+	assert_non_null(strstr(text, "not used: RoCE v1"));
+	free(text);
+}
+
+/* --- address handles --- */
+
+struct waiter {
+	struct rdma_ah_wait w;
+	_Atomic bool heard;
+};
+
+static void
+on_ah(struct rdma_ah_wait *w)
+{
+	atomic_store(&container_of(w, struct waiter, w)->heard, true);
+}
+
+/* Equal destinations coalesce: a hundred waiters, one handle. */
+static void
+handles_coalesce(void **state)
+{
+	struct rdma *rd = must_open(0, NULL);
+	struct rdma_rail *rail = rdma_rail(rd, 0);
+	static struct waiter w[100];
+	struct rdma_ah *ah, *first = NULL;
+	struct rail_route r;
+	int n = 0;
+
+	assert_int_equal(route(rd, "127.0.0.9", "127.0.0.1", &r), 0);
+	for (int i = 0; i < 100; i++) {
+		memset(&w[i], 0, sizeof w[i]);
+		w[i].w.done = on_ah;
+		if (rdma_ah_get(rail, &r.key, &w[i].w, &ah) > 0) {
+			w[i].w.ah = ah;
+			w[i].heard = true;
+		}
+	}
+	for (int i = 0; i < 100; i++) {
+		while (!atomic_load(&w[i].heard))
+			usleep(100);
+		assert_int_equal(w[i].w.result, 0);
+		first = first ? first : w[i].w.ah;
+		assert_ptr_equal(w[i].w.ah, first);
+		n++;
+	}
+	assert_int_equal(rdma_rail_stats(rail)->ah_misses, 1);
+	rdma_ah_forget(rail, first);
+	rdma_ah_forget(rail, first);
+	for (int i = 0; i < 100; i++)
+		rdma_ah_put(rail, first);
+	memset(&w[0], 0, sizeof w[0]);
+	w[0].w.done = on_ah;
+	assert_int_equal(rdma_ah_get(rail, &r.key, &w[0].w, &ah), 0);
+	while (!atomic_load(&w[0].heard))
+		usleep(100);
+	assert_int_equal(rdma_rail_stats(rail)->ah_misses, 2);
+	rdma_ah_put(rail, w[0].w.ah);
+	rdma_close(rd);
+}
+
+/* A failure is remembered 5 s and then tried again. */
+static void
+failures_are_remembered(void **state)
+{
+	struct rdma *rd = must_open(0, NULL);
+	struct rdma_rail *rail = rdma_rail(rd, 0);
+	struct rdma_ah_key key = { .is_global = true, .sgid_index = 200 }; /* no such source */
+	struct waiter w = { .w.done = on_ah };
+	uint64_t start = clock_ns();
+	struct rdma_ah *ah;
+	int r;
+
+	assert_int_equal(rdma_ah_get(rail, &key, &w.w, &ah), 0);
+	while (!atomic_load(&w.heard))
+		usleep(100);
+	assert_int_equal(w.w.result, -EHOSTUNREACH);
+	assert_null(w.w.ah);
+	for (int i = 0; i < 1000; i++) {
+		r = rdma_ah_get(rail, &key, &w.w, &ah);
+		if (clock_ns() - start < 4 * NS_PER_S)
+			assert_int_equal(r, -EHOSTUNREACH);
+	}
+	assert_int_equal(rdma_rail_stats(rail)->ah_failed, 1);
+	atomic_store(&w.heard, false);
+	while ((r = rdma_ah_get(rail, &key, &w.w, &ah)) < 0 && clock_ns() - start < 8 * NS_PER_S)
+		usleep(20000);
+	assert_int_equal(r, 0);
+	assert_true(clock_ns() - start > 4900 * NS_PER_MS);
+	while (!atomic_load(&w.heard))
+		usleep(100);
+	assert_int_equal(rdma_rail_stats(rail)->ah_failed, 2);
+	rdma_close(rd);
+}
+
+/* --- initiators --- */
+
+/* item 24: whatever the operator configures reaches RTS, and comes back from the error state. */
+static void
+initiators_take_the_settings(void **state)
+{
+	static const struct {
+		int mtu, timeout, retry, rnr, rd, tclass, hops, sl;
+	} row[] = { { 0, 16, 7, 7, 0, 96, 64, 0 },
+		    { 1024, 1, 0, 0, 1, 106, 4, 3 },
+		    { 4096, 31, 7, 7, 16, 255, 255, 7 },
+		    { 256, 14, 3, 1, 8, 0, 1, 5 } };
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct rdma_dci_limits lim;
+		struct rdma_cq *cq;
+		struct rdma_dci *dci;
+		struct rdma *rd;
+
+		configure(0, NULL);
+		conf.path_mtu = row[i].mtu;
+		conf.timeout = row[i].timeout;
+		conf.retry_cnt = row[i].retry;
+		conf.rnr_retry = row[i].rnr;
+		conf.max_rd_atomic = row[i].rd;
+		conf.traffic_class = row[i].tclass;
+		conf.hop_limit = row[i].hops;
+		conf.service_level = row[i].sl;
+		assert_int_equal(rdma_open(&conf, &rd, err, sizeof err), 0);
+		rdma_dci_limits(rdma_rail(rd, 0), 12, &lim);
+		assert_int_equal(lim.send_depth, 12);
+		assert_int_equal(lim.read_depth, row[i].rd ? row[i].rd : 16); /* item 32 */
+		assert_int_equal(rdma_cq_new(rdma_rail(rd, 0), 64, &cq), 0);
+		assert_int_equal(rdma_cq_new(rdma_rail(rd, 0), 1 << 30, &cq), -EINVAL);
+		assert_int_equal(rdma_dci_new(rdma_rail(rd, 0), cq, 12, &dci), 0);
+		assert_int_equal(rdma_dci_error(dci), 0);
+		assert_int_equal(rdma_dci_reset(dci), 0);
+		assert_int_equal(rdma_dci_free(dci), 0);
+		rdma_cq_free(cq);
+		rdma_close(rd);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(automatic),
+		cmocka_unit_test(none),
+		cmocka_unit_test(by_name_address_and_gid),
+		cmocka_unit_test(routes),
+		cmocka_unit_test(trust),
+		cmocka_unit_test(regions),
+		cmocka_unit_test(listing),
+		cmocka_unit_test(handles_coalesce),
+		cmocka_unit_test(failures_are_remembered),
+		cmocka_unit_test(initiators_take_the_settings),
+	};
+	struct rdma *rd;
+	int nr;
+
+	log_init(LOG_PLAIN, getenv("VERBOSE") ? LOG_DEBUG : LOG_ERROR);
+	configure(0, NULL);
+	if (rdma_open(&conf, &rd, err, sizeof err) < 0) {
+		fprintf(stderr, "rdma_open: %s\n", err);
+		return 1;
+	}
+	nr = rdma_rail_nr(rd);
+	rdma_close(rd);
+	if (nr != 2) {
+		printf("%d RDMA rails, and two are needed\n", nr);
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+}
