@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define ERRORS_TOLD 20
+
 struct many {
 	struct cmd *c;
 	bool is_put;
@@ -20,6 +22,7 @@ struct many {
 	int acks_fd;
 	pthread_mutex_t lock; /* list, stop, printing */
 	bool stop;
+	int errors; /* told so far */
 	struct tally tally;
 };
 
@@ -115,8 +118,13 @@ one(struct many *m, struct buffer *b, const char *name)
 	/* Without a server the rest of the list would only repeat the message. */
 	bool gone = o.error == -ECONNREFUSED || o.error == -EHOSTUNREACH;
 
-	if (o.error && !(gone && m->stop))
-		report(m->c, &o, false);
+	if (o.error && !(gone && m->stop)) {
+		m->errors++;
+		if (m->c->json || m->errors <= ERRORS_TOLD)
+			report(m->c, &o, false);
+		else if (m->errors == ERRORS_TOLD + 1)
+			fprintf(stderr, "gantry: further failures are only counted\n");
+	}
 	m->stop = m->stop || gone;
 	pthread_mutex_unlock(&m->lock);
 	free(path);
