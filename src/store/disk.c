@@ -27,6 +27,8 @@
 #define DEVICE_LOG_OFF ((uint64_t)1 << 20)
 #define LOCK_POLL_NS (20 * NS_PER_MS)
 
+static int say(char *err, size_t err_len, int r, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
 static int
 say(char *err, size_t err_len, int r, const char *fmt, ...)
 {

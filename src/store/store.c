@@ -23,10 +23,11 @@ check_conf(const struct store_conf *conf, char *err, size_t err_len)
 {
 	if (conf->disk_nr == 1)
 		return 0;
-	snprintf(err, err_len,
-		 conf->disk_nr < 1 ? "no disk is configured"
-				   : "%d disks are configured; this version serves one disk per store",
-		 conf->disk_nr);
+	if (conf->disk_nr < 1)
+		snprintf(err, err_len, "no disk is configured");
+	else
+		snprintf(err, err_len, "%d disks are configured; this version serves one disk per store",
+			 conf->disk_nr);
 	return -EINVAL;
 }
 

@@ -1,0 +1,61 @@
+/* Log blocks: as they come, and with a CRC that fits (somebody who knew the nonce), down to the records. */
+#include "base/crc64.h"
+#include "store/format.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CRC_OFF 120 /* in the header; see format.c */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static void
+walk(const uint8_t *buf, const struct block_head *h)
+{
+	struct geometry geo;
+	uint32_t at = BLOCK_HEAD_BYTES;
+
+	if (geo_choose((uint64_t)1 << 30, &geo) < 0)
+		abort();
+	if (h->used_bytes > h->len_bytes || h->len_bytes > FMT_BLOCK_MAX)
+		abort();
+	for (uint32_t i = 0; i < h->record_nr && at < h->used_bytes; i++) {
+		struct rec_view v;
+		int n = rec_decode(buf + at, h->used_bytes - at, &geo, &v);
+
+		if (n < 0)
+			return;
+		at += (uint32_t)n;
+	}
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	static const uint8_t nonce[16] = { 1, 2, 3 }, zero8[8];
+	uint8_t *buf;
+	struct block_head h;
+	uint64_t crc;
+
+	if (len < FMT_ALIGN || len > FMT_BLOCK_MAX)
+		return 0;
+	buf = aligned_alloc(16, align_up(len, 16));
+	memcpy(buf, data, len);
+	block_peek(buf);
+	if (block_open(buf, len, nonce, &h) == 0)
+		walk(buf, &h);
+	if (block_peek(buf) && block_peek(buf) <= len) {
+		uint32_t n = block_peek(buf);
+
+		block_epoch(buf);
+		crc = crc64_nvme(0, nonce, 16);
+		crc = crc64_nvme(crc, buf, CRC_OFF);
+		crc = crc64_nvme(crc, zero8, 8);
+		crc = crc64_nvme(crc, buf + BLOCK_HEAD_BYTES, n - BLOCK_HEAD_BYTES);
+		memcpy(buf + CRC_OFF, &crc, 8);
+		if (block_open(buf, len, nonce, &h) == 0)
+			walk(buf, &h);
+	}
+	free(buf);
+	return 0;
+}
