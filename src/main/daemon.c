@@ -6,8 +6,8 @@
  *   cores drain and stop -> admin thread -> store -> RDMA
  *
  * The admin thread comes early and goes late, so that health is answered while the store recovers and while
- * requests drain.  The main thread does nothing but wait for signals and feed systemd's watchdog: starting and
- * stopping have a thread each, one after the other.
+ * requests drain.  The main thread does nothing but wait for signals and feed systemd's watchdog: starting
+ * and stopping have a thread each, one after the other.
  */
 #include "main/daemon.h"
 #include "main/options.h"
@@ -49,7 +49,7 @@ daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct
 					 .disk_nr = conf->store.disk_nr,
 					 .index_bytes = conf->memory.index_bytes,
 					 .lock_wait_ns = conf->store.lock_wait_ns,
-					 .ports_max = conf->core_nr };
+					 .ports_max = conf->core_nr + 1 }; /* and buckets.c */
 }
 
 /* Connections and registered memory want all that root allows us. */
@@ -224,6 +224,8 @@ start(struct daemon *d)
 	r = start_admin(d);
 	if (r == 0)
 		r = start_store(d);
+	if (r == 0 && daemon_make_buckets(d->conf, atomic_load(&d->store)) < 0)
+		r = EXIT_RUNTIME;
 	if (r == 0)
 		r = start_cores(d);
 	return r;

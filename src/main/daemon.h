@@ -45,6 +45,10 @@ struct store_conf;
 struct store_disk_conf;
 void daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct store_conf *ret_conf);
 
+/* Makes the buckets of scality listeners where they are missing (buckets.c).  0, or -errno, which was logged.
+ */
+int daemon_make_buckets(const struct conf *conf, struct store *store);
+
 /* "127.0.0.1:9000" with the port it really has. */
 void daemon_listen_text(const struct conf_listen *l, int port, char *out, size_t cap);
 

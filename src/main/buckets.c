@@ -1,0 +1,118 @@
+/*
+ * The buckets that listeners name: a scality listener's keys live in one, and its dialect has no way to make
+ * it.  Called once, on the thread that starts the daemon, between opening the store and starting the cores;
+ * it is a user of the store like a core, with a ring, a mailbox and timers of its own.
+ */
+#include "main/daemon.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/mailbox.h"
+#include "base/timer.h"
+#include "ring/ring.h"
+#include "store/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct maker {
+	struct ring *ring;
+	struct mailbox mb;
+	struct timers timers;
+	struct store_port *port;
+	struct store_del op; /* the bucket being made */
+	bool done;
+};
+
+static void
+on_made(struct store_op *op)
+{
+	struct maker *m = container_of(op, struct maker, op.op);
+
+	m->done = true;
+}
+
+static void
+turn(struct maker *m)
+{
+	/* The mailbox is looked at each time round, so nobody has to ring. */
+	check(ring_turn(m->ring, NS_PER_MS) >= 0);
+	mailbox_run(&m->mb, 0);
+	timers_run(&m->timers, clock_ns());
+	store_quiesce(m->port);
+}
+
+/* 0 or -errno. */
+static int
+make_bucket(struct maker *m, const char *name)
+{
+	size_t len = strlen(name);
+	int r = store_bucket_head(m->port, name, len, NULL);
+
+	if (r != -ENXIO)
+		return r;
+	memset(&m->op, 0, sizeof m->op);
+	m->op.op.done = on_made;
+	m->done = false;
+	r = store_bucket_create(m->port, name, len, &m->op);
+	if (r < 0)
+		return r;
+	while (r == 0 && !m->done)
+		turn(m);
+	r = m->op.op.result;
+	if (r == -EEXIST)
+		return 0;
+	if (r == 0)
+		log_note("made bucket %s", name);
+	return r;
+}
+
+static int
+make_all(struct maker *m, const struct conf *conf)
+{
+	int r = 0;
+
+	for (int i = 0; i < conf->listen_nr && r >= 0; i++) {
+		if (conf->listen[i].dialect != DIALECT_SCALITY)
+			continue;
+		r = make_bucket(m, conf->listen[i].bucket);
+		if (r < 0)
+			log_error("cannot make bucket %s of listener %s: %s", conf->listen[i].bucket,
+				  conf->listen[i].address, strerror(-r));
+	}
+	return r;
+}
+
+int
+daemon_make_buckets(const struct conf *conf, struct store *store)
+{
+	/* Too large for a stack, with all its operations. */
+	struct maker *m = calloc(1, sizeof *m);
+	bool have_mailbox = false;
+	int r;
+
+	if (!m)
+		return -ENOMEM;
+	r = ring_new(&(struct ring_params){ .entries = 32 }, &m->ring);
+	if (r == 0) {
+		r = mailbox_init(&m->mb);
+		have_mailbox = r == 0;
+	}
+	if (r == 0)
+		r = store_attach(store, m->ring, &m->mb, &m->timers, &m->port);
+	if (r < 0)
+		log_error("cannot use the store: %s", strerror(-r));
+	else
+		r = make_all(m, conf);
+	while (m->port && !store_detach(m->port))
+		turn(m);
+	if (have_mailbox)
+		mailbox_fini(&m->mb);
+	if (m->ring)
+		ring_free(m->ring);
+	free(m);
+	return r;
+}
