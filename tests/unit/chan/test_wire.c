@@ -15,7 +15,9 @@
 #include "chan/chan.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
+#include <infiniband/verbs.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -48,6 +50,47 @@ static struct {
 	int order[LEASES], order_nr;
 	unsigned turns;
 } f;
+
+/* --- what a device does only when it is ill: two of its library's calls, bent --- */
+
+static _Atomic bool events_are_fatal, errors_are_ignored;
+static _Atomic int destroyed;
+
+int
+ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
+{
+	int (*next)(struct ibv_context *, struct ibv_async_event *);
+	int r;
+
+	*(void **)&next = dlsym(RTLD_NEXT, "ibv_get_async_event");
+	r = next(ctx, event);
+	if (r == 0 && event->event_type == IBV_EVENT_PORT_ERR && atomic_load(&events_are_fatal))
+		event->event_type = IBV_EVENT_DEVICE_FATAL;
+	return r;
+}
+
+int
+ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	int (*next)(struct ibv_qp *, struct ibv_qp_attr *, int);
+
+	if (attr->qp_state == IBV_QPS_ERR && atomic_load(&errors_are_ignored))
+		return 0;
+	*(void **)&next = dlsym(RTLD_NEXT, "ibv_modify_qp");
+	return next(qp, attr, mask);
+}
+
+int
+ibv_destroy_qp(struct ibv_qp *qp)
+{
+	int (*next)(struct ibv_qp *);
+	int r;
+
+	*(void **)&next = dlsym(RTLD_NEXT, "ibv_destroy_qp");
+	r = next(qp);
+	atomic_fetch_add(&destroyed, 1);
+	return r;
+}
 
 /* --- a core's loop, in small --- */
 
@@ -187,7 +230,7 @@ open_all(void)
 	f.conf.max_sge = 10;
 	f.conf.traffic_class = 96;
 	f.conf.hop_limit = 64;
-	f.conf.timeout = 8; /* a try takes 1 ms: dead peers are found quickly */
+	f.conf.timeout = 16; /* a try takes 268 ms: a dead target is known after 0.8 s */
 	f.conf.retry_cnt = 3;
 	f.conf.rnr_retry = 7;
 	f.conf.delay_mode = DELAY_BATCH;
@@ -479,7 +522,7 @@ cancel_in_flight(void **state)
 	next_works();
 }
 
-/* Cancelled while the target does not answer: the retries (here some seconds' worth) are not waited for. */
+/* Cancelled while the target does not answer: the retries (here 0.8 s) are not waited for. */
 static void
 cancel_towards_the_dead(void **state)
 {
@@ -495,6 +538,36 @@ cancel_towards_the_dead(void **state)
 	put(0);
 	bufpool_put(&f.bufs, b);
 	next_works();
+}
+
+/* The flush stays away: 100 ms later the queue pair is destroyed, and only then the operations end. */
+static void
+a_flush_that_never_comes(void **state)
+{
+	struct buf *b = bufpool_get(&f.bufs, BUF_SMALL);
+	uint64_t recreated = stats()->dci_recreated, start;
+	struct token t = f.peer.tok;
+	int before;
+
+	t.dctn ^= 0x20;
+	must_get(0, &t);
+	before = atomic_load(&destroyed);
+	atomic_store(&errors_are_ignored, true);
+	for (int i = 0; i < 4; i++)
+		chan_push(f.ch, &f.l[0].ls, &f.l[0].op[i], b, 0, 1000, 0);
+	start = clock_ns();
+	chan_lease_fail(f.ch, &f.l[0].ls);
+	WAIT(f.l[0].op_done, 700);
+	assert_true(clock_ns() - start >= 100 * NS_PER_MS);
+	assert_int_equal(atomic_load(&destroyed), before + 1);
+	assert_int_equal(f.l[0].op_done, 4);
+	assert_int_equal(f.l[0].op[3].result, -ECANCELED);
+	assert_true(f.l[0].ls.flushed_writes);
+	put(0);
+	atomic_store(&errors_are_ignored, false);
+	bufpool_put(&f.bufs, b);
+	next_works();
+	assert_int_equal(stats()->dci_recreated, recreated + 1);
 }
 
 /* item 30: 64 leases over 8 initiators, one of them towards nobody: in order, all served, no innocent harmed.
@@ -663,6 +736,42 @@ port_down_and_up(void **state)
 	bufpool_put(&f.bufs, b);
 }
 
+/* item 111: the device reports itself dead: every queue pair of then is replaced, and requests run again. */
+static void
+device_fatal(void **state)
+{
+	struct rdma_rail *rail = rdma_rail(f.rd, 0);
+	struct buf *b = bufpool_get(&f.bufs, BUF_SMALL);
+	uint64_t recreated = stats()->dci_recreated;
+	struct rdma_rail_info info;
+
+	if (!getenv("PORTCTL"))
+		skip();
+	must_get(0, &f.peer.tok);
+	must_get(1, &f.peer.tok);
+	atomic_store(&events_are_fatal, true);
+	assert_int_equal(port("down"), 0);
+	chan_push(f.ch, &f.l[0].ls, &f.l[0].op[0], b, 0, 1000, 0);
+	WAIT(f.l[0].ls.failed && f.l[1].ls.failed, 2000);
+	rdma_rail_get_info(rail, &info);
+	assert_int_equal(info.state, RAIL_LOST);
+	WAIT(f.l[0].ls.outstanding == 0, 2000);
+	assert_int_equal(get(2, &f.peer.tok), -EOPNOTSUPP);
+	assert_int_equal(f.l[2].ls.reason, CHAN_NO_RAIL);
+	put(0);
+	put(1);
+	atomic_store(&events_are_fatal, false);
+	assert_int_equal(port("up"), 0);
+	do {
+		rdma_rail_get_info(rail, &info);
+		turn();
+	} while (info.state != RAIL_UP);
+	bufpool_put(&f.bufs, b);
+	WAIT(stats()->dcis_free == stats()->dcis, 5000);
+	assert_int_equal(stats()->dci_recreated - recreated, 9);
+	next_works();
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -680,10 +789,12 @@ main(int argc, char **argv)
 		T(stopped_peer),
 		T(cancel_in_flight),
 		T(cancel_towards_the_dead),
+		T(a_flush_that_never_comes),
 		T(sixty_four_leases),
 		T(many_reads),
 		T(address_handles_are_bounded),
 		T(port_down_and_up),
+		T(device_fatal),
 	};
 	int r;
 
