@@ -1,9 +1,10 @@
 /*
  * The configuration: one table of keys (conf/table.c), one immutable struct.
  *
- * Flags win over the environment (GANTRY_SECTION_KEY), over conf.d/ *.yaml beside the file, over the file, over defaults.
- * conf_load() runs on the main thread; the struct is read-only from then on and may be read by any thread.  Units: bytes and
- * nanoseconds, whatever the file says.  Errors name file, line, column, key, what was expected and the nearest known key.
+ * Flags win over the environment (GANTRY_SECTION_KEY), over conf.d/ *.yaml beside the file, over the file,
+ * over defaults. conf_load() runs on the main thread; the struct is read-only from then on and may be read by
+ * any thread.  Units: bytes and nanoseconds, whatever the file says.  Errors name file, line, column, key,
+ * what was expected and the nearest known key.
  */
 #ifndef GANTRY_CONF_CONF_H
 #define GANTRY_CONF_CONF_H
@@ -50,7 +51,12 @@ struct conf_net {
 };
 
 enum conf_bind_gid { BIND_GID_OFF, BIND_GID_SUBNET, BIND_GID_EXACT };
-enum conf_delay_mode { DELAY_NONE, DELAY_BATCH, DELAY_ENTRY, DELAY_ADAPTIVE }; /* protocol.md 5: numbers 0-3 */
+enum conf_delay_mode {
+	DELAY_NONE,
+	DELAY_BATCH,
+	DELAY_ENTRY,
+	DELAY_ADAPTIVE
+}; /* protocol.md 5: numbers 0-3 */
 
 struct conf_rdma {
 	enum { RDMA_AUTO, RDMA_LIST, RDMA_NONE } mode;
@@ -61,20 +67,21 @@ struct conf_rdma {
 	int cq_depth; /* 0: the sum of send depths */
 	int max_sge;
 	int service_level, traffic_class, hop_limit, pkey_index;
-	int timeout, retry_cnt, rnr_retry, max_rd_atomic; /* timeout: 4.096 us * 2^t; max_rd_atomic 0: automatic */
-	int path_mtu;                                     /* bytes; 0: min(active, 4096) */
+	int timeout, retry_cnt, rnr_retry,
+		max_rd_atomic; /* timeout: 4.096 us * 2^t; max_rd_atomic 0: automatic */
+	int path_mtu;          /* bytes; 0: min(active, 4096) */
 	enum conf_delay_mode delay_mode;
 	uint64_t delay_interval_ns;
 	bool qp_reset_on_failure;
 	int poll_batch;
 	uint64_t linger_ns;
-	int ah_cache; /* address handles kept per rail */
+	int ah_cache;                         /* address handles kept per rail */
 	struct conf_net allow[CONF_NETS_MAX]; /* none given: the subnets of our own rails */
 	int allow_nr;
 	bool allow_loopback, allow_self, allow_link_local; /* rdma.allow_special */
 	enum conf_bind_gid bind_gid;
-	bool meta_token;        /* x-amz-meta-rdma-token is served (protocol.md 2.7) */
-	bool short_get_reject;  /* GET without Range into a smaller window: 400 instead of 206 (4.3) */
+	bool meta_token;         /* x-amz-meta-rdma-token is served (protocol.md 2.7) */
+	bool short_get_reject;   /* GET without Range into a smaller window: 400 instead of 206 (4.3) */
 	uint64_t inflight_bytes; /* per request on the wire */
 };
 
@@ -164,8 +171,9 @@ void conf_print_table(FILE *out);
 bool conf_net_has(const struct conf_net *net, const struct in6_addr *a);
 /* "10.0.0.0/8", "fd00::/8", a bare address.  0 or -EINVAL. */
 int conf_net_parse(const char *text, struct conf_net *ret_net);
-/* "host:port" with IPv6 in brackets or without, "*:port" (the IPv6 wildcard, which takes IPv4 too unless IPV6_V6ONLY is set;
- * 0.0.0.0 where the kernel has no IPv6).  Numbers and "localhost" only, no resolver.  0 or -EINVAL. */
+/* "host:port" with IPv6 in brackets or without, "*:port" (the IPv6 wildcard, which takes IPv4 too unless
+ * IPV6_V6ONLY is set; 0.0.0.0 where the kernel has no IPv6).  Numbers and "localhost" only, no resolver.  0
+ * or -EINVAL. */
 int conf_addr_parse(const char *text, struct sockaddr_storage *ret_sa, socklen_t *ret_len);
 
 #endif
