@@ -14,6 +14,7 @@
 #include "stats/stats.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -153,6 +154,24 @@ on_connection(void *cls, struct MHD_Connection *mc, void **context, enum MHD_Con
 		conn_closed(*context);
 }
 
+/* An IPv4 peer of a listener for both families is an IPv4 peer to everybody above. */
+static void
+unmap(struct sockaddr_storage *sa)
+{
+	struct sockaddr_in6 six;
+	struct sockaddr_in four = { .sin_family = AF_INET };
+
+	if (sa->ss_family != AF_INET6)
+		return;
+	memcpy(&six, sa, sizeof six);
+	if (!IN6_IS_ADDR_V4MAPPED(&six.sin6_addr))
+		return;
+	four.sin_port = six.sin6_port;
+	memcpy(&four.sin_addr, &six.sin6_addr.s6_addr[12], sizeof four.sin_addr);
+	memset(sa, 0, sizeof *sa);
+	memcpy(sa, &four, sizeof four);
+}
+
 int
 http_add(struct http *h, int listener, int fd, const struct sockaddr *peer, socklen_t peer_len)
 {
@@ -177,6 +196,8 @@ http_add(struct http *h, int listener, int fd, const struct sockaddr *peer, sock
 	memcpy(&c->peer, peer, peer_len < sizeof c->peer ? peer_len : sizeof c->peer);
 	if (getsockname(fd, (struct sockaddr *)&c->local, &local_len) < 0)
 		c->local = c->peer;
+	unmap(&c->local);
+	unmap(&c->peer);
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
 	c->where = CONN_COMING;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #define ECHO_MAX (1u << 20)
 #define DRAIN_NS (20 * NS_PER_MS)
@@ -294,6 +295,9 @@ script(struct req *rq, const struct dialect_in *in)
 	} else if (strcmp(p, "/reject") == 0) {
 		set_reply(rq, 403, REPLY_EMPTY, 0);
 		rq->reply.close = true;
+	} else if (sscanf(p, "/block/%llu", &a) == 1) {
+		usleep((useconds_t)a * 1000);
+		set_reply(rq, 200, REPLY_EMPTY, 0);
 	} else if (strcmp(p, "/never") != 0) {
 		script_stream(rq, p);
 	}
@@ -309,6 +313,8 @@ req_begin(struct reqs *rs, const struct req_in *in)
 	check(strlen(in->in.target) == in->in.target_len);
 	check(in->local->sa_family == AF_INET || in->local->sa_family == AF_INET6);
 	check(in->peer->sa_family == in->local->sa_family);
+	check(in->peer->sa_family == AF_INET ||
+	      !IN6_IS_ADDR_V4MAPPED(&((const struct sockaddr_in6 *)in->peer)->sin6_addr));
 	rq = calloc(1, sizeof *rq);
 	rq->rs = rs;
 	rq->conn = in->conn;

@@ -5,6 +5,7 @@
  * - /now: reply when req_begin() returns; /text/N: the same with N bytes of text; /status/S: empty, with S
  * - /fields: every field as "name: value", one a line
  * - /delay/MS: reply after MS; /never: replies only once the client is gone
+ * - /block/MS: keeps the whole thread for MS, then replies
  * - /full: req_begin() returns NULL
  * - /reject: 403, closing, before any body; /late-reject/MS: 403 after MS, wants no body
  * - /echo: the body comes back

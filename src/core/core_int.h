@@ -1,0 +1,127 @@
+/* What the files of core/ share. */
+#ifndef GANTRY_CORE_CORE_INT_H
+#define GANTRY_CORE_CORE_INT_H
+
+#include "base/buf.h"
+#include "base/mailbox.h"
+#include "base/timer.h"
+#include "chan/chan.h"
+#include "core/core.h"
+#include "http/http.h"
+#include "rdma/rdma.h"
+#include "req/req.h"
+#include "ring/ring.h"
+#include "stats/stats.h"
+#include "store/store.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* What other threads read; written by the core alone except where said. */
+struct core_public {
+	_Alignas(128) _Atomic uint64_t turned_ns;
+	_Atomic bool asleep;
+	_Atomic bool over;    /* its thread has ended */
+	_Atomic bool serving; /* takes sockets that others accepted */
+	_Atomic int requests, connections;
+	_Atomic int bufs_avail[BUF_CLASS_NR], bufs_low[BUF_CLASS_NR], http_bufs_avail;
+	_Alignas(128) _Atomic int coming; /* sockets on their way here: up by the sender, down by the core */
+};
+
+enum core_phase {
+	CORE_RUN,
+	CORE_DRAIN, /* new requests are refused, running ones may end */
+	CORE_ABORT, /* connections are reset; waits for what still moves */
+	CORE_OVER,
+};
+
+/* One listener's accept on the core that does it. */
+struct acceptor {
+	struct ring_op op;
+	struct timer again; /* out of descriptors: a pause */
+	struct core *core;
+	int listener, fd;
+	bool active;
+};
+
+struct chan_wait {
+	struct ring_op op;
+	struct core *core;
+	int fd;
+};
+
+struct core {
+	struct core_public pub;
+	struct cores *cs;
+	int index, cpu;
+	pthread_t thread;
+	bool has_thread;
+
+	/* made by main */
+	struct mailbox mb;
+	struct bufpool bufs, http_bufs;
+	int region_map[BUF_REGIONS_MAX];
+
+	/* the thread's own */
+	struct timers timers;
+	struct ring *ring;
+	struct store_port *port;
+	struct chan *chan;
+	struct reqs *reqs;
+	struct http *http;
+	struct stats_core *stats;
+	struct ring_op mail_op;
+	struct chan_wait chan_waits[RDMA_RAILS_MAX];
+	int chan_wait_nr;
+	struct acceptor acceptors[CONF_LISTEN_MAX];
+	int acceptor_nr;
+	uint32_t pick_a, pick_b;
+	bool more;            /* do not wait in the next turn */
+	uint64_t progress_ns; /* when anything was done last */
+
+	/* stopping */
+	enum core_phase phase;
+	struct timer stop_timer;
+	struct msg stop_msg;
+	uint64_t phase_ns, say_ns;
+};
+
+struct cores {
+	const struct conf *conf;
+	struct rdma *rdma;
+	struct store *store;
+	struct stats *stats;
+	int listen_fds[CONF_LISTEN_MAX];
+	bool listen_own[CONF_LISTEN_MAX]; /* made here, closed here */
+	int listen_ports[CONF_LISTEN_MAX];
+	int listen_nr;
+
+	/* starting: how many threads have said how it went; rc and err are the first failure's */
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	int said, rc;
+	char err[256];
+
+	uint64_t drain_ns;
+	_Atomic bool stop_now;
+	_Atomic bool joined;
+	int nr;
+	struct core core[];
+};
+
+/* ---- loop.c: the thread ---- */
+void *core_main(void *arg);
+/* Tells a core to drain and end.  Main thread, once. */
+void core_stop_post(struct core *c);
+/* Publishes the counters that core_info shows. */
+void core_publish(struct core *c);
+
+/* ---- listen.c ---- */
+/* Makes and binds what was not handed in.  Main thread.  0 or -errno, the reason in err. */
+int listen_open(struct cores *cs, const int *fds, char *err, size_t err_len);
+void listen_close(struct cores *cs);
+/* The core's share of the listeners: begins to accept; ends it. */
+void accept_start(struct core *c);
+void accept_stop(struct core *c);
+
+#endif

@@ -1,0 +1,1 @@
+LINK-core/test_core := fake_req fake_chan

@@ -1,0 +1,524 @@
+/*
+ * Cores as main sees them: starting, serving over real sockets, spreading, sleeping, being stuck, draining,
+ * stopping; over the scripted requests of fake_req and the scripted channel, without a store.
+ */
+#include "../../fake/fake_req.h"
+#include "../http/client.h"
+
+#include "base/buf.h"
+#include "core/core.h"
+#include "stats/stats.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: x\r\n\r\n"
+
+static struct conf conf;
+static struct stats *stats;
+
+static void
+make_conf(int cores, int listeners)
+{
+	memset(&conf, 0, sizeof conf);
+	conf.core_nr = cores;
+	for (int i = 0; i < cores; i++)
+		conf.cores[i] = i;
+	conf.memory.buffers_bytes = (uint64_t)cores << 22;
+	conf.memory.http_buffers_bytes = (uint64_t)cores << 20;
+	conf.limits.connections = 200;
+	conf.limits.requests = 64;
+	conf.limits.pieces_per_request = 8;
+	conf.limits.queue = 64;
+	conf.limits.idle_ns = 60 * NS_PER_S;
+	conf.rdma.mode = RDMA_NONE;
+	conf.listen_nr = listeners;
+	for (int i = 0; i < listeners; i++) {
+		struct sockaddr_in *sa = (struct sockaddr_in *)&conf.listen[i].sa;
+
+		*sa = (struct sockaddr_in){ .sin_family = AF_INET,
+					    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+		conf.listen[i].sa_len = sizeof *sa;
+		conf.listen[i].address = "127.0.0.1:0";
+		conf.listen[i].dialect = i % 2 ? DIALECT_SCALITY : DIALECT_S3;
+	}
+}
+
+static int
+try_start(struct cores **ret_cores, const int *fds, char *err, size_t err_len)
+{
+	static const struct stats_names names;
+	struct core_env env = { .conf = &conf, .listen_fds = fds };
+	int rc;
+
+	memset(&fake_req_counts, 0, sizeof fake_req_counts);
+	assert_int_equal(stats_new(conf.core_nr, &names, &stats), 0);
+	env.stats = stats;
+	rc = cores_start(&env, ret_cores, err, err_len);
+	if (rc < 0)
+		stats_free(stats);
+	return rc;
+}
+
+static struct cores *
+start(void)
+{
+	struct cores *cs;
+	char err[256] = "";
+	int rc = try_start(&cs, NULL, err, sizeof err);
+
+	if (rc < 0)
+		fail_msg("%d %s", rc, err);
+	return cs;
+}
+
+static void
+finish(struct cores *cs, uint64_t drain_ns)
+{
+	cores_stop(cs, drain_ns);
+	assert_int_equal(fake_req_counts.begun, fake_req_counts.ended);
+	assert_int_equal(fake_req_counts.live, 0);
+	cores_free(cs);
+	stats_free(stats);
+}
+
+static int
+call(struct cores *cs, int listener)
+{
+	return client_of(cores_listen_port(cs, listener));
+}
+
+static void
+expect_ok(int fd)
+{
+	struct answer a;
+
+	assert_true(get_answer(fd, &a, false, NULL));
+	assert_int_equal(a.status, 200);
+}
+
+static int
+connections(struct cores *cs, int core)
+{
+	struct core_info info;
+
+	cores_get_info(cs, core, &info);
+	return info.connections;
+}
+
+static int
+all_connections(struct cores *cs)
+{
+	int n = 0;
+
+	for (int i = 0; i < cores_nr(cs); i++)
+		n += connections(cs, i);
+	return n;
+}
+
+static void
+test_serve(void **state)
+{
+	struct cores *cs;
+	int fd;
+
+	make_conf(2, 3);
+	cs = start();
+	assert_int_equal(cores_nr(cs), 2);
+	for (int i = 0; i < 3; i++) {
+		assert_true(cores_listen_port(cs, i) > 0);
+		fd = call(cs, i);
+		put_text(fd, GET("/now"));
+		expect_ok(fd);
+		put_text(fd, GET("/delay/5"));
+		expect_ok(fd);
+		close(fd);
+	}
+	wait_for(all_connections(cs) == 0);
+	finish(cs, NS_PER_S);
+}
+
+/* Connections are spread: neither core is left out, neither has nearly all. */
+static void
+test_spread(void **state)
+{
+	enum { N = 64 };
+	struct cores *cs;
+	struct core_info info;
+	int fd[N];
+
+	make_conf(2, 1);
+	cs = start();
+	for (int i = 0; i < N; i++) {
+		fd[i] = call(cs, 0);
+		put_text(fd[i], GET("/now"));
+		expect_ok(fd[i]);
+	}
+	wait_for(all_connections(cs) == N);
+	print_message("%d + %d\n", connections(cs, 0), connections(cs, 1));
+	assert_in_range(connections(cs, 0), N / 4, N / 4 * 3);
+	cores_get_info(cs, 1, &info);
+	assert_int_equal(info.cpu, 1);
+	assert_true(info.bufs_total[BUF_LARGE] >= 1 &&
+		    info.bufs_avail[BUF_LARGE] == info.bufs_total[BUF_LARGE]);
+	assert_int_equal(info.bufs_low[BUF_SMALL], info.bufs_total[BUF_SMALL]);
+	assert_true(info.http_bufs_total >= 1 && info.http_bufs_avail == info.http_bufs_total);
+	for (int i = 0; i < N; i++)
+		close(fd[i]);
+	wait_for(all_connections(cs) == 0);
+	finish(cs, NS_PER_S);
+}
+
+static uint64_t
+cpu_ns(void)
+{
+	struct rusage r;
+
+	getrusage(RUSAGE_SELF, &r);
+	return (uint64_t)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) * NS_PER_S +
+	       (uint64_t)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) * NS_PER_US;
+}
+
+/* Idle cores, with idle connections, use no CPU. */
+static void
+test_idle(void **state)
+{
+	struct cores *cs;
+	uint64_t before;
+	int fd[10];
+	struct core_info info;
+
+	make_conf(2, 2);
+	cs = start();
+	for (int i = 0; i < 10; i++) {
+		fd[i] = call(cs, i % 2);
+		put_text(fd[i], GET("/delay/1"));
+		expect_ok(fd[i]);
+	}
+	usleep(50000);
+	before = cpu_ns();
+	usleep(1000000);
+	before = cpu_ns() - before;
+	print_message("CPU in one idle second: %llu us\n", (unsigned long long)(before / NS_PER_US));
+	assert_true(before < 10 * NS_PER_MS);
+	cores_get_info(cs, 0, &info);
+	assert_true(info.asleep);
+	assert_true(info.turned_ago_ns > 500 * NS_PER_MS);
+	for (int i = 0; i < 10; i++)
+		close(fd[i]);
+	finish(cs, NS_PER_S);
+}
+
+static void
+on_line(void *cookie, const char *text)
+{
+	char *all = cookie;
+
+	strcat(all, text);
+	strcat(all, "\n");
+}
+
+static void
+test_dump(void **state)
+{
+	struct cores *cs;
+	char all[4096] = "";
+	int fd[2];
+
+	make_conf(2, 1);
+	cs = start();
+	for (int i = 0; i < 2; i++) {
+		fd[i] = call(cs, 0);
+		put_text(fd[i], i ? GET("/delay/300") : GET("/delay/301"));
+	}
+	wait_for(fake_req_counts.begun == 2);
+	cores_dump(cs, on_line, all);
+	assert_non_null(strstr(all, "/delay/300\n"));
+	assert_non_null(strstr(all, "/delay/301\n"));
+	for (int i = 0; i < 2; i++) {
+		expect_ok(fd[i]);
+		close(fd[i]);
+	}
+	cores_stop(cs, NS_PER_S);
+	all[0] = 0;
+	cores_dump(cs, on_line, all); /* nobody left, and nobody waited for */
+	assert_string_equal(all, "");
+	finish(cs, 0);
+}
+
+/* A core whose thread is kept from turning shows as such; the other one serves. */
+static void
+test_stuck(void **state)
+{
+	struct cores *cs;
+	char all[4096] = "";
+	struct core_info info[2];
+	uint64_t t;
+	int fd;
+
+	make_conf(2, 1);
+	cs = start();
+	fd = call(cs, 0);
+	put_text(fd, GET("/block/600"));
+	wait_for(fake_req_counts.begun == 1);
+	usleep(300000);
+	for (int i = 0; i < 2; i++)
+		cores_get_info(cs, i, &info[i]);
+	assert_int_equal(info[0].asleep + info[1].asleep, 1);
+	assert_true(info[info[0].asleep ? 1 : 0].turned_ago_ns > 200 * NS_PER_MS);
+	t = clock_ns();
+	cores_dump(cs, on_line, all);
+	assert_true(clock_ns() - t < 250 * NS_PER_MS);
+	assert_non_null(strstr(all, "does not answer"));
+	expect_ok(fd);
+	close(fd);
+	finish(cs, NS_PER_S);
+}
+
+struct stopper {
+	struct cores *cs;
+	uint64_t drain_ns;
+	_Atomic bool done;
+};
+
+static void *
+stop_thread(void *arg)
+{
+	struct stopper *s = arg;
+
+	cores_stop(s->cs, s->drain_ns);
+	s->done = true;
+	return NULL;
+}
+
+/* Stopping lets a running request end and closes idle connections. */
+static void
+test_drain(void **state)
+{
+	struct stopper s = { .drain_ns = 30 * NS_PER_S };
+	struct answer a;
+	pthread_t t;
+	int busy, idle;
+
+	make_conf(2, 1);
+	s.cs = start();
+	busy = call(s.cs, 0);
+	idle = call(s.cs, 0);
+	put_text(idle, GET("/now"));
+	expect_ok(idle);
+	put_text(busy, GET("/delay/400"));
+	wait_for(fake_req_counts.begun == 2);
+	assert_int_equal(pthread_create(&t, NULL, stop_thread, &s), 0);
+	expect_end(idle);
+	assert_false(s.done);
+	assert_true(get_answer(busy, &a, false, NULL));
+	assert_int_equal(a.status, 200);
+	assert_true(a.has_close);
+	pthread_join(t, NULL);
+	close(busy);
+	close(idle);
+	finish(s.cs, 0);
+}
+
+/* What does not end is cut off: when the drain time is over, or at once at the second signal. */
+static void
+test_stop_now(void **state)
+{
+	for (int now = 0; now < 2; now++) {
+		struct stopper s = { .drain_ns = now ? 600 * NS_PER_S : 200 * NS_PER_MS };
+		pthread_t t;
+		uint64_t began;
+		int fd[5];
+
+		make_conf(2, 1);
+		s.cs = start();
+		for (int i = 0; i < 5; i++)
+			fd[i] = call(s.cs, 0);
+		put_text(fd[0], GET("/delay/1000000"));
+		put_text(
+			fd[1],
+			"PUT /never HTTP/1.1\r\nHost: x\r\nx-amz-rdma-token: t\r\nContent-Length: 0\r\n\r\n");
+		put_text(fd[2], GET("/stream/1000000000"));
+		put_text(fd[3], "PUT /slow/10/100000 HTTP/1.1\r\nHost: x\r\nContent-Length: "
+				"10000\r\n\r\nabcdefghijklmnop");
+		wait_for(fake_req_counts.begun == 4);
+		began = clock_ns();
+		assert_int_equal(pthread_create(&t, NULL, stop_thread, &s), 0);
+		if (now) {
+			usleep(100000);
+			assert_false(s.done);
+			cores_stop_now(s.cs);
+		}
+		pthread_join(t, NULL);
+		assert_in_range(clock_ns() - began, 80 * NS_PER_MS, 5 * NS_PER_S);
+		for (int i = 0; i < 5; i++)
+			close(fd[i]);
+		finish(s.cs, 0);
+	}
+}
+
+/* Stopping while clients come and go all the time. */
+struct churn {
+	int port;
+	_Atomic bool stop;
+	_Atomic int served;
+};
+
+static void *
+churn_thread(void *arg)
+{
+	struct churn *ch = arg;
+	struct sockaddr_in sa = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+				  .sin_port = htons((uint16_t)ch->port) };
+
+	while (!ch->stop) {
+		struct timeval tv = { .tv_sec = 2 };
+		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		char buf[4096];
+
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof tv);
+		if (connect(fd, (struct sockaddr *)&sa, sizeof sa) == 0) {
+			for (int i = 0; i < 3; i++) {
+				if (send(fd, GET("/delay/1"), sizeof GET("/delay/1") - 1, MSG_NOSIGNAL) < 0)
+					break;
+				if (recv(fd, buf, sizeof buf, 0) <= 0)
+					break;
+				ch->served++;
+			}
+		}
+		close(fd);
+	}
+	return NULL;
+}
+
+static void
+test_stop_in_churn(void **state)
+{
+	for (int round = 0; round < 3; round++) {
+		struct churn ch = { 0 };
+		struct cores *cs;
+		pthread_t t[4];
+
+		make_conf(2, 1);
+		cs = start();
+		ch.port = cores_listen_port(cs, 0);
+		for (int i = 0; i < 4; i++)
+			assert_int_equal(pthread_create(&t[i], NULL, churn_thread, &ch), 0);
+		wait_for(ch.served > 100);
+		cores_stop(cs, 100 * NS_PER_MS);
+		ch.stop = true;
+		for (int i = 0; i < 4; i++)
+			pthread_join(t[i], NULL);
+		finish(cs, 0);
+	}
+}
+
+static void
+test_bad_listeners(void **state)
+{
+	struct cores *cs = NULL;
+	struct sockaddr_in *sa;
+	char err[256];
+	int fd, fds[2] = { -1, -1 };
+
+	/* In use: the address is named. */
+	make_conf(1, 1);
+	sa = (struct sockaddr_in *)&conf.listen[0].sa;
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)sa, sizeof *sa), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)sa, &(socklen_t){ sizeof *sa }), 0);
+	conf.listen[0].address = "the.address:1";
+	assert_int_equal(try_start(&cs, NULL, err, sizeof err), -EADDRINUSE);
+	assert_non_null(strstr(err, "the.address:1"));
+	close(fd);
+	/* Not ours; the second of two: the first is closed again. */
+	make_conf(2, 2);
+	sa = (struct sockaddr_in *)&conf.listen[1].sa;
+	sa->sin_addr.s_addr = inet_addr("192.0.2.1");
+	assert_int_equal(try_start(&cs, NULL, err, sizeof err), -EADDRNOTAVAIL);
+	/* Handed in, but no listener. */
+	make_conf(1, 1);
+	fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(try_start(&cs, fds, err, sizeof err), -EINVAL);
+	assert_non_null(strstr(err, "handed in"));
+	close(fds[0]);
+}
+
+/* A listening socket from outside, non-blocking as some managers have them. */
+static void
+test_handed_in(void **state)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct cores *cs;
+	char err[256];
+	int fds[2] = { -1, -1 }, fd;
+
+	make_conf(2, 2);
+	fds[1] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	assert_int_equal(bind(fds[1], (struct sockaddr *)&sa, sizeof sa), 0);
+	assert_int_equal(listen(fds[1], 10), 0);
+	assert_int_equal(try_start(&cs, fds, err, sizeof err), 0);
+	for (int i = 0; i < 2; i++) {
+		fd = call(cs, i);
+		put_text(fd, GET("/now"));
+		expect_ok(fd);
+		close(fd);
+	}
+	finish(cs, NS_PER_S);
+	/* Still the manager's. */
+	assert_int_equal(fcntl(fds[1], F_GETFD), FD_CLOEXEC);
+	close(fds[1]);
+}
+
+/* "[::1]" alone, and "*" for both families, whose IPv4 peers have IPv4 addresses (fake_req checks that they
+ * agree). */
+static void
+test_families(void **state)
+{
+	struct sockaddr_in6 *sa;
+	struct cores *cs;
+	int fd;
+
+	fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		skip();
+	make_conf(1, 1);
+	sa = (struct sockaddr_in6 *)&conf.listen[0].sa;
+	*sa = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT };
+	conf.listen[0].sa_len = sizeof *sa;
+	conf.listen[0].address = "*:0";
+	cs = start();
+	sa->sin6_addr = in6addr_loopback;
+	sa->sin6_port = htons((uint16_t)cores_listen_port(cs, 0));
+	if (connect(fd, (struct sockaddr *)sa, sizeof *sa) == 0) {
+		put_text(fd, GET("/now"));
+		expect_ok(fd);
+	}
+	close(fd);
+	fd = call(cs, 0);
+	put_text(fd, GET("/now"));
+	expect_ok(fd);
+	close(fd);
+	finish(cs, NS_PER_S);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_serve),         cmocka_unit_test(test_spread),
+		cmocka_unit_test(test_idle),          cmocka_unit_test(test_dump),
+		cmocka_unit_test(test_stuck),         cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_stop_now),      cmocka_unit_test(test_stop_in_churn),
+		cmocka_unit_test(test_bad_listeners), cmocka_unit_test(test_handed_in),
+		cmocka_unit_test(test_families),
+	};
+
+	if (getenv("T"))
+		cmocka_set_test_filter(getenv("T"));
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
