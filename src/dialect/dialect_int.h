@@ -85,7 +85,7 @@ enum fault field_one(const struct dialect_in *in, const char *name, const char *
 		     const struct field **ret_f, const char **ret_why);
 /* Digits only.  0 or -EINVAL, also above 64 bits. */
 int span_decimal(struct span s, uint64_t *ret_value);
-/* Names and values are clean, Host, message framing: what http/ must not let through (design.md section 3).
+/* Names and values are clean, Host, message framing: what libmicrohttpd lets through.
  */
 enum fault fields_door(const struct dialect_in *in, struct target *t, const char **ret_why);
 

@@ -1,6 +1,6 @@
 /*
  * Header fields as such: finding them, and the guard at the door against requests that two servers could read
- * in two ways (protocol.md 4.3; design.md section 3).  Called by the other files of dialect/, dialect_field()
+ * in two ways (protocol.md 4.3).  Called by the other files of dialect/, dialect_field()
  * also by auth/ and req/.
  */
 #include "dialect/dialect_int.h"
@@ -102,19 +102,19 @@ check_chars(const struct field *f, const char **ret_why)
 static enum fault
 check_framing(const struct dialect_in *in, struct target *t, const char **ret_why)
 {
-	const struct field *te, *cl;
+	const struct field *coding, *cl;
 	enum fault f;
 
-	f = field_one(in, "transfer-encoding", "Transfer-Encoding came more than once.", &te, ret_why);
+	f = field_one(in, "transfer-encoding", "Transfer-Encoding came more than once.", &coding, ret_why);
 	if (f == FAULT_NONE)
 		f = field_one(in, "content-length", "Content-Length came more than once.", &cl, ret_why);
 	if (f != FAULT_NONE)
 		return f;
-	if (te && cl)
+	if (coding && cl)
 		return refuse(ret_why, FAULT_BAD_REQUEST,
 			      "Content-Length and Transfer-Encoding came together.");
-	if (te) {
-		if (!span_is_nocase(field_text(te), "chunked"))
+	if (coding) {
+		if (!span_is_nocase(field_text(coding), "chunked"))
 			return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
 				      "Transfer-Encoding other than chunked is not implemented.");
 		t->chunked = true;

@@ -5,7 +5,7 @@
  */
 #include "dialect/dialect_int.h"
 
-/* x-amz-rdma-token: 2.1, 2.2 and the families of transports.md 6.1. */
+/* x-amz-rdma-token: 2.1, 2.2 and the families of protocol.md section 8. */
 static int
 parse_any(const struct dialect_in *in, const struct field *f, struct target *t, const char **ret_why)
 {

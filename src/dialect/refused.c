@@ -1,6 +1,6 @@
 /*
- * S3 headers that ask for something we do not do: NotImplemented with their name, never silence (design.md
- * section 6). Called by parse.c on S3 listeners.
+ * S3 headers that ask for something we do not do: NotImplemented with their name, never silence and never
+ * 200.  Called by parse.c on S3 listeners.
  */
 #include "dialect/dialect_int.h"
 

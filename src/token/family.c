@@ -1,6 +1,6 @@
 /*
  * Recognising descriptors of families that are not served: they are declined, never called malformed, so that
- * their clients go on over HTTP (transports.md 6.1, T1-T4; protocol.md item 15).  Shapes only; no field is
+ * their clients go on over HTTP (protocol.md section 8, T1-T4; item 15).  Shapes only; no field is
  * decoded.  Called by token.c.
  */
 #include "token/token_int.h"
@@ -25,7 +25,7 @@ is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Third colon field "ofi" and digits, nothing else in it (transports.md 4.2). */
+/* Third colon field "ofi" and digits, nothing else in it (protocol.md section 8). */
 static bool
 is_ofi(struct span s)
 {

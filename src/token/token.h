@@ -1,7 +1,9 @@
 /*
- * The client's RDMA descriptor: one window of client memory as text.  Decoded, bounded, never trusted; protocol.md section 2.
+ * The client's RDMA descriptor: one window of client memory as text.  Decoded, bounded, never trusted;
+ * protocol.md section 2.
  *
- * Pure functions over bytes, any thread.  Whatever text comes in, nothing outside it is read and nothing of it is logged.
+ * Pure functions over bytes, any thread.  Whatever text comes in, nothing outside it is read and nothing of
+ * it is logged.
  */
 #ifndef GANTRY_TOKEN_TOKEN_H
 #define GANTRY_TOKEN_TOKEN_H
@@ -16,11 +18,11 @@
 #define TOKEN_TEXT_MAX 256
 
 enum token_kind {
-	TOKEN_DC,       /* 2.1, 2.2, 2.3 */
-	TOKEN_RC_V1,    /* 2.4: declined on object requests */
-	TOKEN_RC_SCAL,  /* 2.6: recognised, 501 */
-	TOKEN_RC_SHIM,  /* transports.md 3, "rc:": declined */
-	TOKEN_OFI,      /* transports.md 4: declined */
+	TOKEN_DC,      /* 2.1, 2.2, 2.3 */
+	TOKEN_RC_V1,   /* 2.4: declined on object requests */
+	TOKEN_RC_SCAL, /* 2.6: recognised, 501 */
+	TOKEN_RC_SHIM, /* section 8, "rc:": declined */
+	TOKEN_OFI,     /* section 8: declined */
 	TOKEN_KIND_NR
 };
 
@@ -39,10 +41,10 @@ struct token {
 };
 
 /*
- * Classifies (transports.md 6.1) and decodes.  0, or -EINVAL with *ret_why pointing at a static sentence that names the field.
- * A recognised family that is not DC gives 0 and its kind; its fields are not looked at (RC_V1: see token_parse_rc()).
- * SIZE 0 passes: only the caller knows whether bytes are to move (token_check_move()).  Spaces, tabs around and one
- * trailing ';' are tolerated (item 8).
+ * Classifies (protocol.md section 8) and decodes.  0, or -EINVAL with *ret_why pointing at a static sentence
+ * that names the field. A recognised family that is not DC gives 0 and its kind; its fields are not looked at
+ * (RC_V1: see token_parse_rc()). SIZE 0 passes: only the caller knows whether bytes are to move
+ * (token_check_move()).  Spaces, tabs around and one trailing ';' are tolerated (item 8).
  */
 int token_parse(const char *text, size_t len, struct token *ret_token, const char **ret_why);
 
@@ -50,8 +52,9 @@ int token_parse(const char *text, size_t len, struct token *ret_token, const cha
 int token_parse_plain(const char *text, size_t len, struct token *ret_token, const char **ret_why);
 
 /* The versity trio (2.3).  start, length: decimal text or NULL.  is_put: the length is required. */
-int token_parse_trio(const char *descr, size_t descr_len, const char *start, size_t start_len, const char *length,
-		     size_t length_len, bool is_put, struct token *ret_token, const char **ret_why);
+int token_parse_trio(const char *descr, size_t descr_len, const char *start, size_t start_len,
+		     const char *length, size_t length_len, bool is_put, struct token *ret_token,
+		     const char **ret_why);
 
 /* Exactly the shape of 2.1, whatever its values (for x-amz-meta-rdma-token when off, 2.7). */
 bool token_has_dc_shape(const char *text, size_t len);
@@ -59,7 +62,8 @@ bool token_has_dc_shape(const char *text, size_t len);
 /* The rules that hold when bytes are to move: addr != 0, size != 0.  0 or -EINVAL. */
 int token_check_move(const struct token *t, const char **ret_why);
 
-/* Writes the 81 characters of 2.1 and a NUL (items 112, 113).  t->size must fit 32 bits: else -EFBIG (item 114). */
+/* Writes the 81 characters of 2.1 and a NUL (items 112, 113).  t->size must fit 32 bits: else -EFBIG (item
+ * 114). */
 int token_format(const struct token *t, char text[TOKEN_DC_LEN + 1]);
 
 /* 2.4 and its suffix form, all fields validated (items 13, 14). */

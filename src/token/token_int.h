@@ -20,8 +20,8 @@ int token_suffix(struct span s, uint64_t *ret_addr, uint64_t *ret_size, const ch
 
 bool token_all_hex(const char *p, size_t len);
 
-/* Families that are told from 2.1 by their shape alone (transports.md 6.1).  scal: 2.6 is one of them on this
- * header. */
+/* Families that are told from 2.1 by their shape alone (protocol.md section 8).  scal: 2.6 is one of them on
+ * this header. */
 bool token_is_family(struct span s, bool scal, enum token_kind *ret_kind);
 
 #endif

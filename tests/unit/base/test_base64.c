@@ -16,7 +16,7 @@ static const struct {
 } pairs[] = {
 	{ "", "" },
 	{ "f", "Zg==" },
-	{ "fo", "Zm8=" },
+	{ "f\x6f", "Zm8=" },
 	{ "foo", "Zm9v" },
 	{ "foob", "Zm9vYg==" },
 	{ "fooba", "Zm9vYmE=" },
