@@ -51,6 +51,14 @@ skip() {
 	exit 77
 }
 
+# A process and all below it: what runs in the background through a function is a child of a shell.
+_kill_tree() {
+	local c below
+	below=$(cat /proc/"$1"/task/*/children)
+	kill -KILL "$1"
+	for c in $below; do _kill_tree "$c"; done
+}
+
 _at_exit() {
 	local rc=$?
 	trap - EXIT INT TERM
@@ -61,8 +69,7 @@ _at_exit() {
 	exec 2>/dev/null
 	# What the test itself left running goes first.
 	local p
-	for p in $(jobs -p); do kill -KILL "$p"; done
-	[ -z "$DAEMON_PID" ] || kill -KILL "$DAEMON_PID"
+	for p in $(jobs -p) $DAEMON_PID; do _kill_tree "$p"; done
 	wait
 	if [ "${KEEP:-}" = 1 ]; then echo "$TEST: kept $T" >&"$_err"; else rm -rf "$T"; fi
 	exit "$rc"
@@ -116,8 +123,9 @@ _gantryd_of() {
 daemon_run() {
 	local i pid line
 	rm -f "$T/ready"
+	# Not through nic(): a function in the background is a shell of its own, and we want the daemon's pid.
 	# shellcheck disable=SC2086
-	nic $DAEMON_WRAP "$BUILD/gantryd" -c "$T/gantryd.yaml" --ready-file "$T/ready" "$@" >>"$T/daemon.log" 2>&1 &
+	"$ROOT/scripts/with-softnic" -d "$NICS" $DAEMON_WRAP "$BUILD/gantryd" -c "$T/gantryd.yaml" --ready-file "$T/ready" "$@" >>"$T/daemon.log" 2>&1 &
 	pid=$!
 	_daemon_job=$pid DAEMON_PID=$pid
 	for ((i = 0; i < 1500; i++)); do
