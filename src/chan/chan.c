@@ -131,16 +131,15 @@ rail_init(struct chan *ch, struct chan_rail *cr, const struct chan_params *p, in
 		dci->nr = (uint32_t)i;
 		dci->generation = cr->generation;
 		list_init(&dci->posted);
-		r = rdma_dci_new(cr->rail, cr->cq, cr->limits.send_depth, &dci->qp);
-		if (r < 0) {
-			log_error("rail %d: channel %d of %d cannot be created: %s", nr, i, share + spares,
-				  strerror(-r));
-			return r;
-		}
 		cr->dci_nr++;
 		atomic_fetch_add(&rdma_rail_stats(cr->rail)->dcis, 1);
 		atomic_fetch_add(&rdma_rail_stats(cr->rail)->dcis_free, 1);
-		list_push_tail(&cr->free, &dci->free);
+		r = rdma_dci_new(cr->rail, cr->cq, cr->limits.send_depth, &dci->qp);
+		/* A port without an address, say: it may get one, so that is no reason not to start. */
+		if (r < 0)
+			dci_unborn(dci, r);
+		else
+			list_push_tail(&cr->free, &dci->free);
 	}
 	return 0;
 }

@@ -66,6 +66,7 @@ struct chan_dci {
 	unsigned generation; /* of the rail, when this queue pair was made */
 	bool lost;           /* a completion stayed away */
 	bool stuck;          /* the rail was told that destroying hangs */
+	bool said;           /* the log knows that it cannot be created */
 	struct timer timer;  /* DRAINING: the watch; DESTROYING: the patience; BROKEN: the next attempt */
 	struct list free;
 	/* The job on its way through the recovery helper; result and qp are the helper's until it comes back.
@@ -198,6 +199,8 @@ void dci_fail(struct chan_dci *dci);
 void dci_drained(struct chan_dci *dci);
 /* Not leased any more and well. */
 void dci_to_pool(struct chan_dci *dci);
+/* It could not be created (r: -errno): BROKEN, tried again every second. */
+void dci_unborn(struct chan_dci *dci, int r);
 /* The device says its queue pairs are gone. */
 void dci_replace(struct chan_dci *dci);
 

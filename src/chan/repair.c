@@ -159,9 +159,14 @@ step_reset(struct chan_dci *dci)
 	job_start(dci, JOB_RESET);
 }
 
-static void
-step_broken(struct chan_dci *dci)
+void
+dci_unborn(struct chan_dci *dci, int r)
 {
+	if (!dci->said)
+		log_limited(LOG_ERROR,
+			    "channel %u of core %d cannot be created (tried again every second): %s", dci->nr,
+			    dci->cr->ch->core, strerror(-r));
+	dci->said = true;
 	dci_set_state(dci, DCI_BROKEN);
 	timer_arm(dci->cr->ch->timers, &dci->timer, clock_ns() + AGAIN_NS, on_timer);
 }
@@ -293,11 +298,10 @@ on_job_back(struct msg *m)
 		break;
 	case JOB_CREATE:
 		if (r < 0) {
-			log_limited(LOG_WARN, "channel %u of core %d cannot be created: %s", dci->nr,
-				    cr->ch->core, strerror(-r));
-			step_broken(dci);
+			dci_unborn(dci, r);
 			break;
 		}
+		dci->said = false;
 		atomic_fetch_add(&rdma_rail_stats(cr->rail)->dci_recreated, 1);
 		dci_to_pool(dci);
 		break;

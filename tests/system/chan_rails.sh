@@ -9,6 +9,9 @@ export BUILD
 SOFTNIC_DIR=$(mktemp -d /dev/shm/softnic-test-XXXXXX)
 export SOFTNIC_DIR
 trap 'rm -rf "$SOFTNIC_DIR"' EXIT
+PORTCTL=$PWD/$BUILD/softnicctl
+case $BUILD in /*) PORTCTL=$BUILD/softnicctl ;; esac
+export PORTCTL
 rc=0
 scripts/with-softnic -d 2 "$BUILD/unit/rdma/test_open" || rc=$?
 exit $rc

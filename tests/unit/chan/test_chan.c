@@ -530,6 +530,25 @@ a_reset_that_fails_makes_a_new_one(void **state)
 	assert_int_equal(fake_dc.stats.dcis_free, 9);
 }
 
+/* A port that has no address yet: nothing is served, and then it is. */
+static void
+channels_that_cannot_be_made_yet(void **state)
+{
+	log_set_level((enum log_level) - 1);
+	fake_dc.new_result = -EINVAL;
+	open_chan(8, 4);
+	assert_int_equal(get(0), -EOPNOTSUPP);
+	assert_int_equal(f.ls[0].reason, CHAN_NO_CHANNEL);
+	later(NS_PER_S);
+	settle();
+	assert_int_equal(get(0), -EOPNOTSUPP);
+	fake_dc.new_result = 0;
+	later(NS_PER_S);
+	settle();
+	assert_int_equal(fake_dc.stats.dcis_free, 9);
+	assert_int_equal(get(0), 1);
+}
+
 static void
 without_reset_it_stays_fenced(void **state)
 {
@@ -770,6 +789,7 @@ main(void)
 		T(a_destroy_that_hangs_loses_the_rail_until_it_returns),
 		T(a_destroy_that_fails_is_tried_again),
 		T(a_reset_that_fails_makes_a_new_one),
+		T(channels_that_cannot_be_made_yet),
 		T(without_reset_it_stays_fenced),
 		T(a_lost_device_declines_and_comes_back),
 		T(strays_harm_nobody),

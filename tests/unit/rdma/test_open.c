@@ -213,6 +213,43 @@ listing(void **state)
 	free(text);
 }
 
+static int
+port(const char *state)
+{
+	char cmd[512];
+
+	snprintf(cmd, sizeof cmd, "%s port mlx5_1 %s", getenv("PORTCTL"), state);
+	return system(cmd);
+}
+
+/* A port that is down at the start: not picked by itself; named, it is a rail that is down, and serves when
+ * it comes up. */
+static void
+down_at_the_start(void **state)
+{
+	static char *named[] = { "mlx5_1" };
+	struct rdma_rail_info info;
+	uint64_t start = clock_ns();
+	struct rdma *rd;
+
+	if (!getenv("PORTCTL"))
+		skip();
+	assert_int_equal(port("down"), 0);
+	rd = must_open(0, NULL);
+	assert_int_equal(rdma_rail_nr(rd), 1);
+	rdma_close(rd);
+	rd = must_open(1, named);
+	assert_int_equal(rdma_rail_nr(rd), 1);
+	assert_int_equal(rdma_rail_state(rdma_rail(rd, 0)), RAIL_DOWN);
+	assert_int_equal(port("up"), 0);
+	do {
+		usleep(1000);
+		rdma_rail_get_info(rdma_rail(rd, 0), &info);
+	} while (info.state != RAIL_UP && clock_ns() - start < 5 * NS_PER_S);
+	assert_int_equal(info.state, RAIL_UP);
+	rdma_close(rd);
+}
+
 /* --- address handles --- */
 
 struct waiter {
@@ -357,6 +394,7 @@ main(void)
 		cmocka_unit_test(trust),
 		cmocka_unit_test(regions),
 		cmocka_unit_test(listing),
+		cmocka_unit_test(down_at_the_start),
 		cmocka_unit_test(handles_coalesce),
 		cmocka_unit_test(failures_are_remembered),
 		cmocka_unit_test(initiators_take_the_settings),
