@@ -122,7 +122,9 @@ parse_payload_hash(const struct dialect_in *in, struct target *t, const char **r
 			       ? FAULT_NONE
 			       : refuse(ret_why, FAULT_SHA_MISMATCH,
 					"x-amz-content-sha256 and x-amz-checksum-sha256 differ.");
-	c->given = c->payload_hash = true;
+	c->given = true;
+	/* Named as the object's checksum as well: then it is that, stored and returned (item 46). */
+	c->payload_hash = !c->wanted;
 	c->len = 32;
 	memcpy(c->value, hash, 32);
 	return FAULT_NONE;

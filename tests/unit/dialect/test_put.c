@@ -188,6 +188,11 @@ payload_hash(void **state)
 	assert_true(r->t.sum[SUM_SHA256].given && r->t.sum[SUM_SHA256].payload_hash &&
 		    r->t.sum[SUM_SHA256].len == 32);
 	assert_int_equal(r->t.sum[SUM_SHA256].value[0], 0x15);
+	r = rq_with(put_body(), "x-amz-content-sha256", SHA_OTHER, "x-amz-checksum-algorithm", "SHA256",
+		    NULL);
+	assert_fault(rq_parse(r), FAULT_NONE);
+	assert_true(r->t.sum[SUM_SHA256].given && r->t.sum[SUM_SHA256].wanted &&
+		    !r->t.sum[SUM_SHA256].payload_hash);
 	r = rq_with(put_body(), "x-amz-content-sha256", SHA_EMPTY, "x-amz-checksum-sha256",
 		    "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=", NULL);
 	assert_fault(rq_parse(r), FAULT_NONE);
