@@ -285,11 +285,11 @@ parse(struct conn *c, bool eof)
 			       c->in_len ? "closed inside the response header" : "closed without a response");
 		return;
 	}
-	const char *length = resp_header(r, "content-length"), *te = resp_header(r, "transfer-encoding");
+	const char *length = resp_header(r, "content-length"), *coding = resp_header(r, "transfer-encoding");
 
 	if (c->head_request || r->status == 204 || r->status == 304) {
 		finish(c, 0, eof);
-	} else if (te && !strcasecmp(te, "chunked")) {
+	} else if (coding && !strcasecmp(coding, "chunked")) {
 		size_t used = 0;
 		long n = unchunk(c->in, c->in_len, NULL, &used);
 
