@@ -1,9 +1,10 @@
 /*
  * Payload buffers: hugepage-backed, registered once with the ring (fixed buffers) and with every rail.
  *
- * A pool belongs to one core; get and put only there.  Memory is laid out in *regions* of at most 1 GiB (the limit of
- * one io_uring registration); a buffer knows its region, so the ring and the rails find their registration by index.
- * Two classes: 64 KiB and 1 MiB, each followed by BUF_SLACK bytes (a trailer on its way to or from the disk).
+ * A pool belongs to one core; get and put only there.  Memory is laid out in *regions* of at most 1 GiB (the
+ * limit of one io_uring registration); a buffer knows its region, so the ring and the rails find their
+ * registration by index. Two classes: 64 KiB and 1 MiB, each followed by BUF_SLACK bytes (a trailer on its
+ * way to or from the disk).
  */
 #ifndef GANTRY_BASE_BUF_H
 #define GANTRY_BASE_BUF_H
@@ -41,10 +42,11 @@ struct bufpool {
 	int total[BUF_CLASS_NR], avail[BUF_CLASS_NR], low[BUF_CLASS_NR]; /* low: least ever available */
 };
 
-/* Splits bytes into buffers: about 1/8 of it small ones, the rest large ones, at least one of each.  0 or -ENOMEM. */
+/* Splits bytes into buffers: about 1/8 of it small ones, the rest large ones, at least one of each.  0 or
+ * -ENOMEM. */
 int bufpool_init(struct bufpool *bp, size_t bytes);
-/* All of one class, at least one.  Its buffers' regions are numbered from region_base on: their memory is registered
- * behind another pool's. */
+/* All of one class, at least one.  Its buffers' regions are numbered from region_base on: their memory is
+ * registered behind another pool's. */
 int bufpool_init_class(struct bufpool *bp, enum buf_class cls, size_t bytes, int region_base);
 void bufpool_fini(struct bufpool *bp);
 

@@ -1,6 +1,7 @@
 /*
- * Cores: one thread each, which owns its HTTP daemons and connections, ring, channels, buffers, requests and counters.
- * core builds the parts and runs the loop; main starts and stops them; admin asks through the functions marked "any thread".
+ * Cores: one thread each, which owns its HTTP daemons and connections, ring, channels, buffers, requests and
+ * counters. core builds the parts and runs the loop; main starts and stops them; admin asks through the
+ * functions marked "any thread".
  */
 #ifndef GANTRY_CORE_CORE_H
 #define GANTRY_CORE_CORE_H
@@ -25,14 +26,16 @@ struct core_env {
 	const int *listen_fds;
 };
 
-/* Makes buffers and regions, binds listeners, starts the threads; returns when every loop turns.  0, or -errno with the reason in err
+/* Makes buffers and regions, binds listeners, starts the threads; returns when every loop turns.  0, or
+ * -errno with the reason in err
  * (-EADDRINUSE, -EADDRNOTAVAIL, -EACCES for a listener: exit 69; -ENOMEM for memory or memlock). */
 int cores_start(const struct core_env *env, struct cores **ret_cores, char *err, size_t err_len);
 /* The port listener i really has (port 0 picks a free one). */
 int cores_listen_port(const struct cores *cs, int listener);
 
-/* Refuses new requests (503), lets running ones finish, at most drain_ns; then stops the threads.  What is marked "any thread"
- * may be called meanwhile and afterwards, until cores_free(): the admin thread and a second signal look at cores that stop. */
+/* Refuses new requests (503), lets running ones finish, at most drain_ns; then stops the threads.  What is
+ * marked "any thread" may be called meanwhile and afterwards, until cores_free(): the admin thread and a
+ * second signal look at cores that stop. */
 void cores_stop(struct cores *cs, uint64_t drain_ns);
 /* After cores_stop().  NULL is fine. */
 void cores_free(struct cores *cs);
@@ -43,14 +46,15 @@ void cores_stop_now(struct cores *cs);
 int cores_nr(const struct cores *cs);
 struct core_info {
 	int cpu;
-	bool asleep;               /* waiting in the ring */
-	uint64_t turned_ago_ns;    /* since the loop last turned; large and !asleep: stuck */
+	bool asleep;            /* waiting in the ring */
+	uint64_t turned_ago_ns; /* since the loop last turned; large and !asleep: stuck */
 	int requests, connections;
 	int bufs_total[2], bufs_avail[2], bufs_low[2]; /* enum buf_class */
 	int http_bufs_total, http_bufs_avail;
 };
 void cores_get_info(const struct cores *cs, int core, struct core_info *ret_info);
-/* Asks every core for its live requests and collects the lines; waits at most 100 ms (a stuck core is said to be). */
+/* Asks every core for its live requests and collects the lines; waits at most 100 ms (a stuck core is said to
+ * be). */
 void cores_dump(struct cores *cs, void (*line)(void *cookie, const char *text), void *cookie);
 
 #endif

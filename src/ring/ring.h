@@ -1,10 +1,11 @@
 /*
  * io_uring, wrapped: one embedded operation struct, one completion path.  The only place a core waits.
  *
- * A ring belongs to the thread that made it (SINGLE_ISSUER, DEFER_TASKRUN where the kernel has them); every call is
- * made on that thread and done() runs there, from ring_turn() only, never from inside a start call.  An operation
- * cannot fail to start: when the submission queue is full the ring submits and goes on.  The same header is implemented
- * by the fakes of tests/fake and tests/sim: this is the seam where disk faults enter.
+ * A ring belongs to the thread that made it (SINGLE_ISSUER, DEFER_TASKRUN where the kernel has them); every
+ * call is made on that thread and done() runs there, from ring_turn() only, never from inside a start call.
+ * An operation cannot fail to start: when the submission queue is full the ring submits and goes on.  The
+ * same header is implemented by the fakes of tests/fake and tests/sim: this is the seam where disk faults
+ * enter.
  */
 #ifndef GANTRY_RING_RING_H
 #define GANTRY_RING_RING_H
@@ -23,7 +24,8 @@ struct ring;
 struct ring_op {
 	uint32_t magic; /* RING_OP_MAGIC while in flight; checked on the way back */
 	bool multishot;
-	/* res: what the kernel answered, a count or -errno.  more: a multishot operation goes on. */
+	/* res: what the kernel answered, a count or -errno.  more: a multishot operation goes on; without it
+	 * the op is the caller's again, who starts it anew if that is wanted (from here, too). */
 	void (*done)(struct ring_op *op, int res, bool more);
 };
 
@@ -37,17 +39,19 @@ void ring_free(struct ring *r);
 /* One line for the log: flags and operations found. */
 const char *ring_describe(const struct ring *r);
 
-/* Registers payload regions as fixed buffers, index = position.  0 or -errno (-ENOMEM: memlock); then the regions are
- * used unregistered, which is slower and right. */
+/* Registers payload regions as fixed buffers, index = position.  0 or -errno (-ENOMEM: memlock); then the
+ * regions are used unregistered, which is slower and right. */
 int ring_register_regions(struct ring *r, const struct iovec *regions, int nr);
 
 /* region: where buf lies (its fixed-buffer index), or RING_NO_REGION. */
 void ring_read(struct ring *r, struct ring_op *op, int fd, void *buf, size_t len, uint64_t off, int region);
-void ring_write(struct ring *r, struct ring_op *op, int fd, const void *buf, size_t len, uint64_t off, int region);
+void ring_write(struct ring *r, struct ring_op *op, int fd, const void *buf, size_t len, uint64_t off,
+		int region);
 void ring_fdatasync(struct ring *r, struct ring_op *op, int fd);
 /* One-shot, or multishot (res: the events seen).  A nested epoll descriptor reports edges: drain it fully. */
 void ring_poll(struct ring *r, struct ring_op *op, int fd, unsigned events, bool multishot);
-/* Multishot accept of non-blocking, close-on-exec sockets; res: the new descriptor.  Falls back to one shot a call. */
+/* Multishot accept of non-blocking, close-on-exec sockets; res: the new descriptor.  Falls back to one shot a
+ * call. */
 void ring_accept(struct ring *r, struct ring_op *op, int listen_fd);
 /* Asks the kernel to end op; its done() still runs, with -ECANCELED or its own result. */
 void ring_cancel(struct ring *r, struct ring_op *op);
@@ -55,8 +59,8 @@ void ring_cancel(struct ring *r, struct ring_op *op);
 /* Operations in flight (multishot ones included). */
 unsigned ring_inflight(const struct ring *r);
 
-/* Submits, waits until a completion is there or wait_ns passed (0: does not wait; UINT64_MAX: for ever), runs what
- * completed.  Returns the number of completions, or -errno for a broken ring. */
+/* Submits, waits until a completion is there or wait_ns passed (0: does not wait; UINT64_MAX: for ever), runs
+ * what completed.  Returns the number of completions, or -errno for a broken ring. */
 int ring_turn(struct ring *r, uint64_t wait_ns);
 
 #endif
