@@ -109,7 +109,6 @@ flush_over(struct disk *d, struct store_port *p)
 			judge_reset(d);
 			answer_list(batch, 0, true);
 			answer_list(after, 0, true);
-			snapshot_check(d, false);
 		}
 	}
 	lead(d, p);
@@ -278,6 +277,7 @@ lead_step(struct disk *d, struct store_port *p)
 	atomic_store(&d->want_lead, false);
 	if (atomic_load(&d->snap_state) == SNAP_WALKED)
 		snapshot_done(d);
+	snapshot_check(d);
 	publish_reclaim(d);
 	gather(d);
 	if (disk_failed(d)) {

@@ -259,6 +259,7 @@ judge_one(struct disk *d, struct commit *c)
 	case ROOM_NEXT_BLOCK:
 		return V_FULL;
 	case ROOM_LOG_FULL:
+		d->log_is_full = true;
 		return stall(d, c);
 	default:
 		break;
@@ -288,7 +289,7 @@ judge_one(struct disk *d, struct commit *c)
 void
 judge_queue(struct disk *d)
 {
-	d->have_stalled = d->have_unflushed = false;
+	d->have_stalled = d->log_is_full = d->have_unflushed = false;
 	d->queue_end = &d->queue;
 	for (struct commit *c; (c = *d->queue_end) != NULL;) {
 		struct commit *next = c->next;

@@ -24,15 +24,18 @@
 #define SNAP_UNITS_MIN 2u /* the largest record fits */
 
 void
-snapshot_check(struct disk *d, bool force)
+snapshot_check(struct disk *d)
 {
+	/* Commits wait for room, and one more snapshot would trim to the current one: due, however little
+	 * came since. */
+	bool force = d->log_is_full && atomic_load(&d->trim_at) < atomic_load(&d->snap_begin);
 	uint64_t since = log_linear(d, d->next.lap, d->next.pos) -
 			 atomic_load_explicit(&d->snap_begin, memory_order_relaxed);
 	int pin;
 
 	if (atomic_load(&d->snap_state) != SNAP_IDLE || disk_failed(d))
 		return;
-	if (!force && (since <= d->geo.log_bytes / 10 * 3 || clock_ns() < atomic_load(&d->snap_retry_ns)))
+	if ((!force && since <= d->geo.log_bytes / 10 * 3) || clock_ns() < atomic_load(&d->snap_retry_ns))
 		return;
 	pin = tree_pin(d->tree, &d->snap_root);
 	if (pin < 0)

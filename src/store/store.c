@@ -145,7 +145,7 @@ int
 store_open_with(const struct store_conf *conf, struct ring *r, struct recover_report *rep,
 		struct store **ret_store, char *err, size_t err_len)
 {
-	struct store *st;
+	struct store *st = NULL;
 	int e;
 
 	err[0] = 0;

@@ -205,13 +205,14 @@ struct disk {
 
 	/* leader */
 	_Alignas(64) struct commit *queue, **queue_end; /* taken, not yet in a block */
-	bool have_stalled;                              /* some of the queue wait for room in the log */
-	bool have_unflushed;                            /* some wait for a flush of their data */
-	struct log_pos next;             /* where the next block goes; epoch and nonce of the running epoch */
-	uint64_t last_records_seq;       /* newest block that had records */
-	uint64_t flushed_seq;            /* newest block flushed */
-	uint64_t stamped;                /* its flushed_upto: what died up to there is gone for good */
-	uint64_t led_ns;                 /* when it was */
+	bool have_stalled;         /* some of the queue wait for room: in the log, or (deletes) for memory */
+	bool log_is_full;          /* in the log */
+	bool have_unflushed;       /* some wait for a flush of their data */
+	struct log_pos next;       /* where the next block goes; epoch and nonce of the running epoch */
+	uint64_t last_records_seq; /* newest block that had records */
+	uint64_t flushed_seq;      /* newest block flushed */
+	uint64_t stamped;          /* its flushed_upto: what died up to there is gone for good */
+	uint64_t led_ns;           /* when it was */
 	struct dead *dying, **dying_end; /* in order of seq */
 	struct gc_job *gc, **gc_end;
 	struct gc_commit *gc_free, *gc_mem;
@@ -506,7 +507,7 @@ void gc_fini(struct disk *d);
 /* ---- snapshot.c ------------------------------------------------------------------------------ */
 
 /* Leader, right after publishing: is one due?  Pins and hands over to the helper. */
-void snapshot_check(struct disk *d, bool force);
+void snapshot_check(struct disk *d);
 /* Leader: unpin what the helper has walked. */
 void snapshot_done(struct disk *d);
 /* Helper: walk, write, verify, superblock, trim. */

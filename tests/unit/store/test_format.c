@@ -96,7 +96,7 @@ test_record(void **state)
 	for (int kind = 0; kind < 6; kind++) {
 		struct rec_view v = record(kind), w;
 		size_t n = rec_encode(buf, &v);
-		char name[8];
+		char name[16];
 
 		snprintf(name, sizeof name, "%d", kind);
 		sample("record", name, buf, n);

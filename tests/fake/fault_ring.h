@@ -1,0 +1,31 @@
+/*
+ * ring.h on plain system calls, with faults: each read, write and flush first asks a hook.  Operations run in
+ * ring_turn(), one after the other, the oldest first or in an order that a seed chooses.  Any number of
+ * rings, each used by one thread.
+ */
+#ifndef TESTS_FAKE_FAULT_RING_H
+#define TESTS_FAKE_FAULT_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum fault_kind { FAULT_READ, FAULT_WRITE, FAULT_FLUSH };
+
+/* What is about to happen; name: of the file, without its folder. */
+struct fault_io {
+	enum fault_kind kind;
+	const char *name;
+	uint64_t off;
+	size_t len;
+};
+
+/* 0: goes on; -errno: fails with that, nothing done; FAULT_HOLD: asked again next turn; FAULT_LIE: says it is
+ * done, is not. */
+#define FAULT_HOLD 1
+#define FAULT_LIE 2
+extern int (*fault_ring_hook)(const struct fault_io *io);
+/* 0: in order. */
+extern uint64_t fault_ring_seed;
+
+#endif
