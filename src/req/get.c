@@ -37,6 +37,7 @@ static enum verdict
 get_range(struct req *rq)
 {
 	const struct target *t = &rq->target;
+	const char *why;
 	bool ranged;
 
 	if (range_resolve(&t->range, rq->obj.size_bytes, &rq->off, &rq->len, &ranged) < 0)
@@ -48,8 +49,8 @@ get_range(struct req *rq)
 		return req_go(rq, lease_start);
 	if (rq->len == 0)
 		return req_go(rq, req_reply_step); /* a zero-byte object moves nothing (item 64) */
-	if (t->token.size == 0)
-		return req_fail(rq, FAULT_BAD_TOKEN, "The token's window has size 0.");
+	if (token_check_move(&t->token, &why) < 0)
+		return req_fail(rq, FAULT_BAD_TOKEN, why);
 	if (rq->len > t->token.size) {
 		if (!ranged && t->wire != WIRE_SCAL && rq->rs->env.conf->rdma.short_get_reject)
 			return req_fail(rq, FAULT_BAD_REQUEST, "The object is larger than the token's window.");

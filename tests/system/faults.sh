@@ -19,7 +19,7 @@ good() {
 # A request of each kind with a token that is wrong in one way: 500 + reply 500, nothing stored, nothing touched.
 wrong() {
 	raw <<-END
-		window w 2M pattern:1
+		window w 2M pattern:1 exact
 		nic other dc_key=0x1234
 		window k 2M pattern:1 nic=other
 		token t $1
@@ -43,7 +43,7 @@ for mode in thread inline; do
 	bytes pattern:9 2M >"$T/big"
 	curl_s3 /bkt/big -T "$T/big"
 	wrong "w rkey=^0x100"
-	wrong "w addr=+4096"        # ends 4 KiB beyond the region
+	wrong "w addr=-4096"        # begins 4 KiB before the region
 	wrong "w dctn=^0x400"
 	wrong "w gid=127.0.0.9"
 	wrong "k"                   # another DC key

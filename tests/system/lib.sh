@@ -80,8 +80,9 @@ trap 'exit 143' TERM
 
 # ---- the daemon -----------------------------------------------------------------------------------------------------
 
-# Any command on the software NIC of this test.
-nic() { "$ROOT/scripts/with-softnic" -d "$NICS" "$@"; }
+# Any command on the software NIC of this test.  A test that wants none says ON_NIC=(env) before start_daemon.
+ON_NIC=("$ROOT/scripts/with-softnic" -d "$NICS")
+nic() { "${ON_NIC[@]}" "$@"; }
 softnicctl() { nic "$BUILD/softnicctl" "$@"; }
 
 # Writes $T/gantryd.yaml from the variables above.  A test may change the file before daemon_run.
@@ -125,7 +126,7 @@ daemon_run() {
 	rm -f "$T/ready"
 	# Not through nic(): a function in the background is a shell of its own, and we want the daemon's pid.
 	# shellcheck disable=SC2086
-	"$ROOT/scripts/with-softnic" -d "$NICS" $DAEMON_WRAP "$BUILD/gantryd" -c "$T/gantryd.yaml" --ready-file "$T/ready" "$@" >>"$T/daemon.log" 2>&1 &
+	"${ON_NIC[@]}" $DAEMON_WRAP "$BUILD/gantryd" -c "$T/gantryd.yaml" --ready-file "$T/ready" "$@" >>"$T/daemon.log" 2>&1 &
 	pid=$!
 	_daemon_job=$pid DAEMON_PID=$pid
 	for ((i = 0; i < 1500; i++)); do
