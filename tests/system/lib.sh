@@ -80,9 +80,9 @@ trap 'exit 143' TERM
 
 # ---- the daemon -----------------------------------------------------------------------------------------------------
 
-# Any command on the software NIC of this test.  A test that wants none says ON_NIC=(env) before start_daemon.
-ON_NIC=("$ROOT/scripts/with-softnic" -d "$NICS")
-nic() { "${ON_NIC[@]}" "$@"; }
+# Any command on the software NIC of this test.  A test that wants none says NO_NIC=1 before start_daemon.
+_on_nic() { if [ -n "${NO_NIC:-}" ]; then ON_NIC=(env); else ON_NIC=("$ROOT/scripts/with-softnic" -d "$NICS"); fi; }
+nic() { _on_nic; "${ON_NIC[@]}" "$@"; }
 softnicctl() { nic "$BUILD/softnicctl" "$@"; }
 
 # Writes $T/gantryd.yaml from the variables above.  A test may change the file before daemon_run.
@@ -125,6 +125,7 @@ daemon_run() {
 	local i pid line
 	rm -f "$T/ready"
 	# Not through nic(): a function in the background is a shell of its own, and we want the daemon's pid.
+	_on_nic
 	# shellcheck disable=SC2086
 	"${ON_NIC[@]}" $DAEMON_WRAP "$BUILD/gantryd" -c "$T/gantryd.yaml" --ready-file "$T/ready" "$@" >>"$T/daemon.log" 2>&1 &
 	pid=$!

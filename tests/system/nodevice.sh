@@ -1,7 +1,7 @@
 #!/bin/bash
 # No RDMA device: a warning, and everything is served over HTTP; a token is declined with its reason (item 37, item 67, item 95).
 . "$(dirname "$0")/lib.sh"
-ON_NIC=(env)
+NO_NIC=1
 start_daemon
 grep -qi 'no .*RDMA device' "$T/daemon.log" || fail "the log does not say that there is no device"
 tok=000073967e5ff000:00001000:01f2e973:0000:007a03:1:00000000000000000000ffff7f000001
