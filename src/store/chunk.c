@@ -249,6 +249,31 @@ writer_hand_over(struct chunk_writer *w, struct commit *c)
 }
 
 void
+writer_hand_over_later(struct chunk_writer *w, struct commit *c)
+{
+	w->commit = c;
+	w->hand_over_when_written = w->close_when_written = true;
+}
+
+/* All that was begun is written.  Closing may begin more (a map); then this comes again. */
+static void
+all_written(struct chunk_writer *w)
+{
+	if (w->close_when_written) {
+		int e = w->error ? 0 : writer_close(w);
+
+		if (e < 0)
+			w->error = e;
+		if (w->io_left)
+			return;
+		w->close_when_written = false;
+		writer_view(w, &w->commit->view);
+	}
+	w->hand_over_when_written = false;
+	submit(w);
+}
+
+void
 writer_io_over(struct chunk_writer *w, int error)
 {
 	if (error) {
@@ -261,8 +286,7 @@ writer_io_over(struct chunk_writer *w, int error)
 	if (--w->io_left || !w->commit)
 		return;
 	if (w->hand_over_when_written) {
-		w->hand_over_when_written = false;
-		submit(w);
+		all_written(w);
 		return;
 	}
 	commit_data_over(w->port, w->commit, w->error);

@@ -243,8 +243,8 @@ judge_one(struct disk *d, struct commit *c)
 	enum verdict v;
 
 	if (atomic_load(&c->data_error)) {
-		/* The disk has failed; so will everything else. */
-		c->result = -ECANCELED;
+		/* Nothing of it is in the log.  But for want of space, the disk has failed; so will everything else. */
+		c->result = atomic_load(&c->data_error) == -ENOSPC ? -ENOSPC : -ECANCELED;
 		return V_NOW;
 	}
 	if (RULE_LARGE_FLUSHED_FIRST && c->flush_ticket > d->flush_done) {

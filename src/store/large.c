@@ -71,7 +71,9 @@ chunk_over(struct put_int *pi)
 {
 	struct chunk_writer *w = pi->cw;
 	struct commit *c = &w->c;
-	int e = writer_close(w);
+	/* Pieces of it may still wait for space: where it lies is known when they are written. */
+	bool later = w->io_left > 0;
+	int e = later ? 0 : writer_close(w);
 
 	pi->cw = NULL;
 	w->next = pi->chunks;
@@ -89,7 +91,10 @@ chunk_over(struct put_int *pi)
 	c->view.owner = w->owner;
 	c->view.owner_len = pi->key_len;
 	c->view.mtime_ns = clock_wall_ns();
-	writer_view(w, &c->view);
+	if (later)
+		writer_hand_over_later(w, c);
+	else
+		writer_view(w, &c->view);
 	memset(&refs(pi)[pi->chunk_nr], 0, sizeof(struct chunk_ref));
 	memcpy(refs(pi)[pi->chunk_nr].id, pi->id, CHUNK_ID_BYTES);
 	refs(pi)[pi->chunk_nr].index = w->index;
@@ -97,7 +102,8 @@ chunk_over(struct put_int *pi)
 	refs(pi)[pi->chunk_nr].crc64 = w->crc64;
 	pi->chunk_nr++;
 	pi->chunks_inflight++;
-	writer_hand_over(w, c);
+	if (!later)
+		writer_hand_over(w, c);
 }
 
 void
