@@ -369,7 +369,7 @@ struct chunk_writer {
 	uint32_t ext_nr, granule_nr;
 	uint32_t io_left; /* writes given to the disk or waiting for space, and not over */
 	int error;        /* of a write: what it may still touch stays quarantined */
-	bool has_trailer, is_closed, hand_over_when_written;
+	bool has_trailer, is_closed, hand_over_when_written, close_when_written;
 	uint32_t index; /* in the object */
 	uint8_t key[CHUNK_KEY_BYTES];
 	uint8_t owner[KEY_BYTES_MAX];
@@ -396,6 +396,8 @@ int writer_close(struct chunk_writer *w);
 void writer_view(const struct chunk_writer *w, struct rec_view *v);
 /* Hands the record over as soon as the rules allow: at once, or when the data is written. */
 void writer_hand_over(struct chunk_writer *w, struct commit *c);
+/* The same for a chunk whose pieces are not all written: closed, and its record made, when they are. */
+void writer_hand_over_later(struct chunk_writer *w, struct commit *c);
 /* A write of w is over. */
 void writer_io_over(struct chunk_writer *w, int error);
 /* Back to the pool.  give_back: its space too. */
