@@ -1,0 +1,21 @@
+#!/bin/bash
+# Several large objects at once on a disk whose segments are still being made: chunks fill while earlier pieces wait for space.
+DISK_SIZE=3840MiB
+. "$(dirname "$0")/lib.sh"
+start_daemon
+mkdir "$T/in" "$T/out"
+i=0
+for m in 256 512 64 256 512 64 64; do
+	i=$((i + 1))
+	bytes "pattern:$i" "${m}M" >"$T/in/f$i"
+	echo "in/f$i"
+done >"$T/list"
+gantry -j8 mput "$T/list" "$URL_S3/bkt" -C "$T" || fail "mput"
+gantry -j8 mget "$T/list" "$URL_S3/bkt" -C "$T/out" || fail "mget"
+for ((k = 1; k <= i; k++)); do assert_same "$T/in/f$k" "$T/out/in/f$k"; done
+kill_daemon
+daemon_run
+rm -r "$T/out/in"
+gantry -j8 mget "$T/list" "$URL_S3/bkt" -C "$T/out" || fail "mget after a kill"
+for ((k = 1; k <= i; k++)); do assert_same "$T/in/f$k" "$T/out/in/f$k" "after a kill"; done
+assert_alive
