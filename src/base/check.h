@@ -1,8 +1,8 @@
 /*
  * check(): what must hold unless we ourselves are wrong.
  *
- * It stays on in release builds and aborts with file, line and expression.  What a client, a disk, a NIC or an
- * operator can cause is an error and never a check.
+ * It stays on in release builds and aborts with file, line and expression.  What a client, a disk, a NIC or
+ * an operator can cause is an error and never a check.
  */
 #ifndef GANTRY_BASE_CHECK_H
 #define GANTRY_BASE_CHECK_H

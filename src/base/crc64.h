@@ -1,7 +1,7 @@
 /*
- * CRC64-NVME (polynomial 0xad93d23594c93659, reflected 0x9a6c9329ac4bc9b5, initial value and final xor all ones;
- * "123456789" gives 0xae8b14860a799888).  Pure functions, any thread; the fastest path the CPU has is chosen at the
- * first call.
+ * CRC64-NVME (polynomial 0xad93d23594c93659, reflected 0x9a6c9329ac4bc9b5, initial value and final xor all
+ * ones; "123456789" gives 0xae8b14860a799888).  Pure functions, any thread; the fastest path the CPU has is
+ * chosen at the first call.
  */
 #ifndef GANTRY_BASE_CRC64_H
 #define GANTRY_BASE_CRC64_H
@@ -15,8 +15,8 @@ uint64_t crc64_nvme(uint64_t crc, const void *data, size_t len);
 /* The CRC of A followed by B, from the CRCs of A and B and the length of B. */
 uint64_t crc64_nvme_combine(uint64_t crc_a, uint64_t crc_b, uint64_t len_b);
 
-/* The paths, for tests and benchmarks: "table", "pclmul", "vpclmul256", "vpclmul512"; NULL picks by CPU again.
- * -ENOTSUP when this CPU lacks it, -EINVAL for another name. */
+/* The paths, for tests and benchmarks: "table", "pclmul", "vpclmul256", "vpclmul512"; NULL picks by CPU
+ * again. -ENOTSUP when this CPU lacks it, -EINVAL for another name. */
 int crc64_nvme_select(const char *path);
 const char *crc64_nvme_path(void);
 

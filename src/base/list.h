@@ -81,6 +81,7 @@ list_pop(struct list *head)
 
 #define list_for_each(pos, head) for (struct list *pos = (head)->next; pos != (head); pos = pos->next)
 #define list_for_each_safe(pos, head)                                                                        \
-	for (struct list *pos = (head)->next, *pos##_n = pos->next; pos != (head); pos = pos##_n, pos##_n = pos->next)
+	for (struct list *pos = (head)->next, *pos##_n = pos->next; pos != (head);                           \
+	     pos = pos##_n, pos##_n = pos->next)
 
 #endif

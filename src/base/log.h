@@ -1,8 +1,9 @@
 /*
  * The log: journal fields under systemd, plain lines on a terminal, JSON on request.  Any thread.
  *
- * Leaf code does not log above debug; the place that decides logs once.  A line is cut at 1 KiB.  log_limited() keeps a
- * client from filling the journal: at most ten lines a second per call site, and it says how many were held back.
+ * Leaf code does not log above debug; the place that decides logs once.  A line is cut at 1 KiB.
+ * log_limited() keeps a client from filling the journal: at most ten lines a second per call site, and it
+ * says how many were held back.
  */
 #ifndef GANTRY_BASE_LOG_H
 #define GANTRY_BASE_LOG_H
@@ -27,13 +28,14 @@ struct log_site {
 	_Atomic uint32_t in_window, held;
 };
 
-void log_write(enum log_level level, const char *module, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void log_write(enum log_level level, const char *module, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 bool log_allowed(struct log_site *site, uint32_t *ret_held);
 
-#define log_at(level, ...)                                                                                    \
-	do {                                                                                                  \
-		if ((level) <= log_get_level())                                                               \
-			log_write(level, LOG_MODULE, __VA_ARGS__);                                            \
+#define log_at(level, ...)                                                                                   \
+	do {                                                                                                 \
+		if ((level) <= log_get_level())                                                              \
+			log_write(level, LOG_MODULE, __VA_ARGS__);                                           \
 	} while (0)
 #define log_error(...) log_at(LOG_ERROR, __VA_ARGS__)
 #define log_warn(...) log_at(LOG_WARN, __VA_ARGS__)
@@ -41,15 +43,15 @@ bool log_allowed(struct log_site *site, uint32_t *ret_held);
 #define log_info(...) log_at(LOG_INFO, __VA_ARGS__)
 #define log_debug(...) log_at(LOG_DEBUG, __VA_ARGS__)
 /* For anything that a client can cause. */
-#define log_limited(level, ...)                                                                               \
-	do {                                                                                                  \
-		static struct log_site log_site_;                                                             \
-		uint32_t log_held_;                                                                           \
-		if ((level) <= log_get_level() && log_allowed(&log_site_, &log_held_)) {                      \
-			if (log_held_)                                                                        \
-				log_write(level, LOG_MODULE, "(%u similar lines held back)", log_held_);      \
-			log_write(level, LOG_MODULE, __VA_ARGS__);                                            \
-		}                                                                                             \
+#define log_limited(level, ...)                                                                              \
+	do {                                                                                                 \
+		static struct log_site log_site_;                                                            \
+		uint32_t log_held_;                                                                          \
+		if ((level) <= log_get_level() && log_allowed(&log_site_, &log_held_)) {                     \
+			if (log_held_)                                                                       \
+				log_write(level, LOG_MODULE, "(%u similar lines held back)", log_held_);     \
+			log_write(level, LOG_MODULE, __VA_ARGS__);                                           \
+		}                                                                                            \
 	} while (0)
 
 /* A file may say `#define LOG_MODULE "store"` before it includes this. */

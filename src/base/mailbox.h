@@ -1,6 +1,6 @@
 /*
- * Messages between threads: a lock-free queue per receiver, whose nodes lie in the operations themselves, so it
- * cannot be full.  The doorbell (an eventfd) rings only when the receiver said that it sleeps.
+ * Messages between threads: a lock-free queue per receiver, whose nodes lie in the operations themselves, so
+ * it cannot be full.  The doorbell (an eventfd) rings only when the receiver said that it sleeps.
  *
  * Senders: any thread.  Everything else: the receiver's thread.  Order is kept per sender.
  */
@@ -12,7 +12,8 @@
 
 struct msg {
 	_Atomic(struct msg *) next;
-	void (*fn)(struct msg *m); /* runs on the receiver's thread; the node is free again when it is called */
+	void (*fn)(
+		struct msg *m); /* runs on the receiver's thread; the node is free again when it is called */
 };
 
 struct mailbox {

@@ -20,7 +20,8 @@ delete_done(struct req *rq)
 
 	if (r < 0)
 		return req_fail(rq, fault_of(r), NULL);
-	/* S3 deletes what is not there with success; a scality listener may want to know (protocol.md item 92). */
+	/* S3 deletes what is not there with success; a scality listener may want to know (protocol.md item
+	 * 92). */
 	if (r == 0 && rq->listen->dialect == DIALECT_SCALITY && rq->listen->delete_404)
 		return req_fail(rq, FAULT_NO_SUCH_KEY, NULL);
 	return req_go(rq, req_reply_step);
@@ -53,7 +54,8 @@ bucket_done(struct req *rq)
 	return req_go(rq, req_reply_step);
 }
 
-/* ---- the list of buckets --------------------------------------------------------------------------------------------- */
+/* ---- the list of buckets
+ * --------------------------------------------------------------------------------------------- */
 
 /* Grows by doubling: this is not the data path, and a page of buckets has no fixed size. */
 struct bucket_page {
@@ -91,14 +93,16 @@ on_bucket(struct store_list *ls, const struct store_entry *e)
 		return true;
 	if (!page_room(pg))
 		return false;
-	pg->used += dialect_buckets_entry(pg->rq->big_text + pg->used, pg->cap - pg->used, e->name, e->name_len, e->mtime_ns);
+	pg->used += dialect_buckets_entry(pg->rq->big_text + pg->used, pg->cap - pg->used, e->name,
+					  e->name_len, e->mtime_ns);
 	return true;
 }
 
 static void
 on_list(struct store_op *op)
 {
-	struct bucket_page *pg = container_of(container_of(op, struct store_list, op), struct bucket_page, ls);
+	struct bucket_page *pg =
+		container_of(container_of(op, struct store_list, op), struct bucket_page, ls);
 
 	req_on_store(pg->rq);
 }

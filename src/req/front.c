@@ -1,6 +1,7 @@
 /*
- * The first step: what is asked for, by whom, and may they.  Everything here is decided from text and published state, so
- * a request that fails here is answered before any body is read and before the network or the disk is touched.
+ * The first step: what is asked for, by whom, and may they.  Everything here is decided from text and
+ * published state, so a request that fails here is answered before any body is read and before the network or
+ * the disk is touched.
  */
 #include "req/req_int.h"
 
@@ -8,7 +9,8 @@
 
 #include <errno.h>
 
-/* The token comes after authorisation (protocol.md 4.5): an unauthenticated caller learns nothing from its validation. */
+/* The token comes after authorisation (protocol.md 4.5): an unauthenticated caller learns nothing from its
+ * validation. */
 static enum verdict
 front_token(struct req *rq)
 {
@@ -23,8 +25,10 @@ front_token(struct req *rq)
 		return req_go(rq, front_op);
 	rq->is_tokened = true;
 	if (!rq->target.token_family_declined &&
-	    rdma_gid_allowed(rq->rs->env.rdma, &c->rdma, tok->have_gid ? tok->gid : NULL, (struct sockaddr *)&rq->peer) < 0)
-		return req_fail(rq, FAULT_ACCESS_DENIED, "The token names an address that this server may not reach.");
+	    rdma_gid_allowed(rq->rs->env.rdma, &c->rdma, tok->have_gid ? tok->gid : NULL,
+			     (struct sockaddr *)&rq->peer) < 0)
+		return req_fail(rq, FAULT_ACCESS_DENIED,
+				"The token names an address that this server may not reach.");
 	if (rq->target.op == OP_PUT_OBJECT && tok->size > c->limits.object_bytes)
 		return req_fail(rq, FAULT_TOO_LARGE, NULL);
 	return req_go(rq, front_op);
@@ -61,10 +65,12 @@ front(struct req *rq)
 	enum fault f = dialect_parse(&rq->in, &rq->target, &why);
 
 	/* Also for a request that fails: what comes behind its headers has to be read or cut off. */
-	rq->wants_body = rq->target.chunked || (rq->target.have_content_length && rq->target.content_length > 0);
+	rq->wants_body =
+		rq->target.chunked || (rq->target.have_content_length && rq->target.content_length > 0);
 	if (f == FAULT_NONE)
 		f = auth_check(&rq->in, &rq->target, &rq->identity, &why);
-	rq->bad_framing = f == FAULT_BAD_REQUEST || f == FAULT_BAD_URI || f == FAULT_HEADERS_TOO_LARGE || f == FAULT_LENGTH_REQUIRED;
+	rq->bad_framing = f == FAULT_BAD_REQUEST || f == FAULT_BAD_URI || f == FAULT_HEADERS_TOO_LARGE ||
+			  f == FAULT_LENGTH_REQUIRED;
 	if (f != FAULT_NONE)
 		return req_fail(rq, f, why);
 	if (rq->rs->draining)

@@ -1,7 +1,8 @@
 /*
  * GET and HEAD: one object (or a range of it) into the client's memory, or into the HTTP body.
  *
- *   start -> opened -> [ticket -> lease] -> leased -> pushed -> reply        "->" over a wait where a name says so
+ *   start -> opened -> [ticket -> lease] -> leased -> pushed -> reply        "->" over a wait where a name
+ * says so
  *                 \-> declined ... over_http -> ticketed -> reply (stream)
  *      any of them -> req_fail() -> drain -> reply
  */
@@ -53,9 +54,11 @@ get_range(struct req *rq)
 		return req_fail(rq, FAULT_BAD_TOKEN, why);
 	if (rq->len > t->token.size) {
 		if (!ranged && t->wire != WIRE_SCAL && rq->rs->env.conf->rdma.short_get_reject)
-			return req_fail(rq, FAULT_BAD_REQUEST, "The object is larger than the token's window.");
+			return req_fail(rq, FAULT_BAD_REQUEST,
+					"The object is larger than the token's window.");
 		rq->len = t->token.size;
-		/* Scality's clients without Range want 200 for what fits (4.3); everybody else must see that it is a part. */
+		/* Scality's clients without Range want 200 for what fits (4.3); everybody else must see that
+		 * it is a part. */
 		rq->partial = ranged || t->wire != WIRE_SCAL;
 	}
 	req_deadlines(rq, rq->len);
@@ -79,7 +82,9 @@ get_opened(struct req *rq)
 	return req_go(rq, get_range);
 }
 
-/* ---- by RDMA ----------------------------------------------------------------------------------------------------------- */
+/* ---- by RDMA
+ * -----------------------------------------------------------------------------------------------------------
+ */
 
 enum verdict
 get_leased(struct req *rq)
@@ -109,7 +114,9 @@ get_pushed(struct req *rq)
 	return req_go(rq, req_reply_step);
 }
 
-/* ---- over HTTP ----------------------------------------------------------------------------------------------------------- */
+/* ---- over HTTP
+ * -----------------------------------------------------------------------------------------------------------
+ */
 
 enum verdict
 get_declined(struct req *rq)
@@ -117,7 +124,8 @@ get_declined(struct req *rq)
 	rq->declined = true;
 	stats_decline(rq->rs->env.stats, (int)rq->reason);
 	xfer_fini(&rq->xfer);
-	/* Where a decline is a 2xx the data comes with it; where clients take any 2xx for success it is a 501 (4.2). */
+	/* Where a decline is a 2xx the data comes with it; where clients take any 2xx for success it is a 501
+	 * (4.2). */
 	if (!dialect_outcome(rq->target.wire, rq->target.op, OUT_DECLINED, false, FAULT_NONE).body_data)
 		return req_go(rq, req_reply_step);
 	/* What a window would have clipped, a body need not. */

@@ -1,6 +1,6 @@
 /*
- * Getting what a tokened transfer needs, in the one order there is: ticket, then channel.  The pieces come in xfer/.
- * Ends in the step `next`, in a decline (the step `declined`), or in a fault.
+ * Getting what a tokened transfer needs, in the one order there is: ticket, then channel.  The pieces come in
+ * xfer/. Ends in the step `next`, in a decline (the step `declined`), or in a fault.
  */
 #include "req/req_int.h"
 
@@ -44,7 +44,8 @@ lease_answer(struct req *rq, int r)
 		rq->reason = rq->lease.reason;
 		return req_go(rq, declined_of(rq));
 	case -EINVAL:
-		return req_fail(rq, FAULT_BAD_TOKEN, "The token's address form does not fit the server's network.");
+		return req_fail(rq, FAULT_BAD_TOKEN,
+				"The token's address form does not fit the server's network.");
 	case -EAGAIN:
 		return req_fail(rq, FAULT_BUSY, NULL);
 	default:

@@ -23,15 +23,19 @@ static enum verdict put_accepting(struct req *rq);
 static enum verdict put_verify(struct req *rq);
 static enum verdict put_committed(struct req *rq);
 
-/* Which digests run over the bytes: an MD5 for the ETag of bytes that come over HTTP, and what the client gave or wants. */
+/* Which digests run over the bytes: an MD5 for the ETag of bytes that come over HTTP, and what the client
+ * gave or wants. */
 static unsigned
 digest_mask(const struct req *rq)
 {
 	static const struct {
 		enum checksum_kind sum;
 		enum digest_kind digest;
-	} map[] = { { SUM_CRC32, DIGEST_CRC32 }, { SUM_CRC32C, DIGEST_CRC32C }, { SUM_SHA1, DIGEST_SHA1 },
-		    { SUM_SHA256, DIGEST_SHA256 }, { SUM_MD5, DIGEST_MD5 } };
+	} map[] = { { SUM_CRC32, DIGEST_CRC32 },
+		    { SUM_CRC32C, DIGEST_CRC32C },
+		    { SUM_SHA1, DIGEST_SHA1 },
+		    { SUM_SHA256, DIGEST_SHA256 },
+		    { SUM_MD5, DIGEST_MD5 } };
 	unsigned mask = rq->is_tokened ? 0 : DIGEST_BIT(DIGEST_MD5);
 
 	for (size_t i = 0; i < sizeof map / sizeof *map; i++) {
@@ -60,7 +64,8 @@ put_start(struct req *rq)
 	struct store_key k = req_key(rq);
 	int r;
 
-	if (!rq->is_tokened && t->have_content_length && t->content_length > rq->rs->env.conf->limits.object_bytes)
+	if (!rq->is_tokened && t->have_content_length &&
+	    t->content_length > rq->rs->env.conf->limits.object_bytes)
 		return req_fail(rq, FAULT_TOO_LARGE, NULL);
 	r = store_bucket_head(rq->rs->env.store, t->bucket, t->bucket_len, NULL);
 	if (r < 0)
@@ -69,7 +74,8 @@ put_start(struct req *rq)
 		return req_fail(rq, FAULT_NOT_IMPLEMENTED, "If-None-Match on a write must be *.");
 	if (!t->if_match.present && !t->if_none_match.present)
 		return req_go(rq, put_begin);
-	/* A first look at published state, so that a refusal moves nothing (item 48); the leader judges again. */
+	/* A first look at published state, so that a refusal moves nothing (item 48); the leader judges
+	 * again. */
 	rq->obj.op.done = on_open;
 	rq->obj.op.result = 0;
 	r = store_open(rq->rs->env.store, &k, &rq->obj);
@@ -119,7 +125,9 @@ put_begin(struct req *rq)
 	return r > 0 ? req_go(rq, put_http_ticketed) : req_wait(rq, "ticket", put_http_ticketed);
 }
 
-/* ---- by RDMA ----------------------------------------------------------------------------------------------------------- */
+/* ---- by RDMA
+ * -----------------------------------------------------------------------------------------------------------
+ */
 
 enum verdict
 put_declined(struct req *rq)
@@ -138,7 +146,8 @@ put_leased(struct req *rq)
 	if (r < 0)
 		return req_fail(rq, fault_of(r), NULL);
 	rq->phase = PHASE_MOVING;
-	xfer_pull(&rq->xfer, &rq->put, rq->target.token.size, &rq->lease, &rq->digest, rq->rs->env.conf->rdma.inflight_bytes);
+	xfer_pull(&rq->xfer, &rq->put, rq->target.token.size, &rq->lease, &rq->digest,
+		  rq->rs->env.conf->rdma.inflight_bytes);
 	return req_go(rq, put_pulled);
 }
 
@@ -159,7 +168,9 @@ put_pulled(struct req *rq)
 	return req_go(rq, put_verify);
 }
 
-/* ---- over HTTP ----------------------------------------------------------------------------------------------------------- */
+/* ---- over HTTP
+ * -----------------------------------------------------------------------------------------------------------
+ */
 
 static enum verdict
 put_http_ticketed(struct req *rq)
@@ -196,9 +207,12 @@ put_accepting(struct req *rq)
 	return rq->xfer.result < 0 ? req_fail(rq, fault_of(rq->xfer.result), NULL) : req_go(rq, put_verify);
 }
 
-/* ---- both ------------------------------------------------------------------------------------------------------------------ */
+/* ---- both
+ * ------------------------------------------------------------------------------------------------------------------
+ */
 
-/* The digest's value as given, wanted, or the body's MD5; and into the stored attributes what a HEAD gives back later. */
+/* The digest's value as given, wanted, or the body's MD5; and into the stored attributes what a HEAD gives
+ * back later. */
 static enum fault
 verify_one(struct req *rq, enum checksum_kind sum, enum digest_kind digest)
 {
@@ -222,13 +236,14 @@ verify_one(struct req *rq, enum checksum_kind sum, enum digest_kind digest)
 	memcpy(c->value, value, len);
 	c->len = (uint8_t)len;
 	base64_encode(value, len, text);
-	return dialect_attrs_add(rq->target.attrs, &rq->target.attrs_len, DIALECT_ATTRS_MAX, checksum_header[sum],
-				 strlen(checksum_header[sum]), text, strlen(text)) < 0 ?
-		       FAULT_META_TOO_LARGE :
-		       FAULT_NONE;
+	return dialect_attrs_add(rq->target.attrs, &rq->target.attrs_len, DIALECT_ATTRS_MAX,
+				 checksum_header[sum], strlen(checksum_header[sum]), text, strlen(text)) < 0
+		       ? FAULT_META_TOO_LARGE
+		       : FAULT_NONE;
 }
 
-/* A number nobody can guess from the bytes and nobody has seen before: xorshift128+ over seed bits of the kernel. */
+/* A number nobody can guess from the bytes and nobody has seen before: xorshift128+ over seed bits of the
+ * kernel. */
 static void
 etag_random(struct reqs *rs, uint8_t out[16])
 {
@@ -254,7 +269,8 @@ put_fill_pre(const struct target *t, struct store_pre *pre)
 	else if (t->if_match.present)
 		pre->kind = PRE_MATCH;
 	for (int i = 0; i < t->if_match.nr && pre->etag_nr < STORE_PRE_ETAGS; i++) {
-		if (etag_parse(t->if_match.etag[i].text, t->if_match.etag[i].len, &pre->etags[pre->etag_nr]) == 0)
+		if (etag_parse(t->if_match.etag[i].text, t->if_match.etag[i].len,
+			       &pre->etags[pre->etag_nr]) == 0)
 			pre->etag_nr++;
 	}
 }
@@ -296,8 +312,11 @@ put_verify(struct req *rq)
 	static const struct {
 		enum checksum_kind sum;
 		enum digest_kind digest;
-	} map[] = { { SUM_CRC32, DIGEST_CRC32 }, { SUM_CRC32C, DIGEST_CRC32C }, { SUM_SHA1, DIGEST_SHA1 },
-		    { SUM_SHA256, DIGEST_SHA256 }, { SUM_MD5, DIGEST_MD5 } };
+	} map[] = { { SUM_CRC32, DIGEST_CRC32 },
+		    { SUM_CRC32C, DIGEST_CRC32C },
+		    { SUM_SHA1, DIGEST_SHA1 },
+		    { SUM_SHA256, DIGEST_SHA256 },
+		    { SUM_MD5, DIGEST_MD5 } };
 
 	if (rq->is_tokened) {
 		etag_random(rq->rs, rq->etag.sum);
@@ -320,7 +339,9 @@ put_committed(struct req *rq)
 	if (rq->put.op.result < 0) {
 		rq->errno_seen = rq->put.op.result;
 		return req_fail(rq, fault_of(rq->put.op.result),
-				rq->put.op.result == -ECANCELED ? "The disk failed during the commit; the object may exist." : NULL);
+				rq->put.op.result == -ECANCELED
+					? "The disk failed during the commit; the object may exist."
+					: NULL);
 	}
 	return req_go(rq, req_reply_step);
 }

@@ -1,6 +1,6 @@
 /*
- * The reply: status, headers and body of an outcome.  What an outcome looks like in each wire form is decided by one table
- * in dialect/ (protocol.md 4.1, 4.2); here it becomes header fields.
+ * The reply: status, headers and body of an outcome.  What an outcome looks like in each wire form is decided
+ * by one table in dialect/ (protocol.md 4.1, 4.2); here it becomes header fields.
  */
 #define LOG_MODULE "access"
 #include "req/req_int.h"
@@ -15,7 +15,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
 
 void
 reply_header(struct req *rq, const char *name, const char *fmt, ...)
@@ -34,7 +33,9 @@ reply_header(struct req *rq, const char *name, const char *fmt, ...)
 	rq->header_used += (size_t)n + 1;
 }
 
-/* ---- ETags -------------------------------------------------------------------------------------------------------------- */
+/* ---- ETags
+ * --------------------------------------------------------------------------------------------------------------
+ */
 
 size_t
 etag_text(const struct store_etag *e, char out[48])
@@ -72,7 +73,8 @@ etag_parse(const char *text, size_t len, struct store_etag *ret_etag)
 	return 0;
 }
 
-/* ---- pieces of the reply ------------------------------------------------------------------------------------------------- */
+/* ---- pieces of the reply
+ * ------------------------------------------------------------------------------------------------- */
 
 static void
 crc64_text(uint64_t crc, char out[16])
@@ -84,12 +86,13 @@ crc64_text(uint64_t crc, char out[16])
 	base64_encode(b, sizeof b, out);
 }
 
-/* An SDK checks x-amz-checksum-* against the body it sees: only where it asked, and the whole object is that body
- * (not on an RDMA GET: item 71). */
+/* An SDK checks x-amz-checksum-* against the body it sees: only where it asked, and the whole object is that
+ * body (not on an RDMA GET: item 71). */
 static bool
 gives_checksums(const struct req *rq)
 {
-	return rq->target.checksum_mode && !rq->partial && rq->rdma_bytes == 0 && (!rq->is_tokened || rq->declined);
+	return rq->target.checksum_mode && !rq->partial && rq->rdma_bytes == 0 &&
+	       (!rq->is_tokened || rq->declined);
 }
 
 static void
@@ -102,7 +105,8 @@ object_headers(struct req *rq)
 	reply_header(rq, "accept-ranges", "bytes");
 	if (rq->partial && rq->len > 0)
 		reply_header(rq, "content-range", "bytes %llu-%llu/%llu", (unsigned long long)rq->off,
-			     (unsigned long long)(rq->off + rq->len - 1), (unsigned long long)rq->obj.size_bytes);
+			     (unsigned long long)(rq->off + rq->len - 1),
+			     (unsigned long long)rq->obj.size_bytes);
 	if (gives_checksums(rq)) {
 		char text[16];
 
@@ -136,8 +140,8 @@ error_body(struct req *rq, enum fault f)
 	struct error_detail d;
 	char id[17], range[64];
 
-	if (rq->target.op == OP_HEAD_OBJECT || rq->target.op == OP_HEAD_BUCKET || strcmp(rq->in.method, "HEAD") == 0 ||
-	    f == FAULT_NOT_MODIFIED) {
+	if (rq->target.op == OP_HEAD_OBJECT || rq->target.op == OP_HEAD_BUCKET ||
+	    strcmp(rq->in.method, "HEAD") == 0 || f == FAULT_NOT_MODIFIED) {
 		rq->reply.body = REPLY_EMPTY;
 		return;
 	}
@@ -158,7 +162,8 @@ error_body(struct req *rq, enum fault f)
 	rq->reply.body = REPLY_TEXT;
 	rq->reply.text = rq->text;
 	rq->reply.len_bytes = dialect_error_body(rq->listen->dialect, f, &d, rq->text, sizeof rq->text);
-	reply_header(rq, "content-type", rq->listen->dialect == DIALECT_S3 ? "application/xml" : "text/plain");
+	reply_header(rq, "content-type",
+		     rq->listen->dialect == DIALECT_S3 ? "application/xml" : "text/plain");
 }
 
 static void
@@ -218,7 +223,8 @@ reply_build(struct req *rq, enum outcome_kind kind)
 
 		error_body(rq, f);
 		if (f == FAULT_RANGE)
-			reply_header(rq, "content-range", "bytes */%llu", (unsigned long long)rq->obj.size_bytes);
+			reply_header(rq, "content-range", "bytes */%llu",
+				     (unsigned long long)rq->obj.size_bytes);
 	} else if (kind == OUT_FAILED || kind == OUT_ERROR) {
 		rq->reply.body = REPLY_EMPTY;
 	}
@@ -261,7 +267,8 @@ on_attr(void *cookie, const char *name, size_t name_len, const char *value, size
 }
 
 void
-req_reply_headers(struct req *rq, void (*header)(void *cookie, const char *name, const char *value), void *cookie)
+req_reply_headers(struct req *rq, void (*header)(void *cookie, const char *name, const char *value),
+		  void *cookie)
 {
 	struct attr_walk w = { rq, header, cookie };
 
@@ -271,7 +278,9 @@ req_reply_headers(struct req *rq, void (*header)(void *cookie, const char *name,
 		dialect_attrs_each(rq->obj.meta.attrs, rq->obj.meta.attrs_len, on_attr, &w);
 }
 
-/* ---- the access log --------------------------------------------------------------------------------------------------------- */
+/* ---- the access log
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 void
 access_log(const struct req *rq)
@@ -283,9 +292,10 @@ access_log(const struct req *rq)
 		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&rq->peer)->sin6_addr, peer, sizeof peer);
 	else
 		inet_ntop(AF_INET, &((const struct sockaddr_in *)&rq->peer)->sin_addr, peer, sizeof peer);
-	log_info("id=%s peer=%s op=%s status=%d rdma_bytes=%llu http_bytes=%llu us=%llu%s%s%s%s", id, peer, op_name[rq->target.op],
-		 rq->replied ? rq->reply.status : 0, (unsigned long long)rq->rdma_bytes, (unsigned long long)rq->http_bytes,
-		 (unsigned long long)((clock_ns() - rq->began_ns) / NS_PER_US), rq->declined ? " declined=" : "",
-		 rq->declined ? chan_reason_name[rq->reason] : "", rq->fault ? " fault=" : "",
-		 rq->fault ? fault_info(rq->fault)->code : "");
+	log_info("id=%s peer=%s op=%s status=%d rdma_bytes=%llu http_bytes=%llu us=%llu%s%s%s%s", id, peer,
+		 op_name[rq->target.op], rq->replied ? rq->reply.status : 0,
+		 (unsigned long long)rq->rdma_bytes, (unsigned long long)rq->http_bytes,
+		 (unsigned long long)((clock_ns() - rq->began_ns) / NS_PER_US),
+		 rq->declined ? " declined=" : "", rq->declined ? chan_reason_name[rq->reason] : "",
+		 rq->fault ? " fault=" : "", rq->fault ? fault_info(rq->fault)->code : "");
 }

@@ -1,9 +1,9 @@
 /*
- * The machine that runs requests: pool, ready list, deadlines, cancelling and draining.  The steps themselves are in
- * front.c, get.c, put.c, bucket.c; the reply is put together in reply.c.
+ * The machine that runs requests: pool, ready list, deadlines, cancelling and draining.  The steps themselves
+ * are in front.c, get.c, put.c, bucket.c; the reply is put together in reply.c.
  *
- * Failing, timing out or losing the client frees nothing: it marks the request and cancels what can be cancelled; the
- * drain waits until nothing is in flight; one place (req_free) releases.
+ * Failing, timing out or losing the client frees nothing: it marks the request and cancels what can be
+ * cancelled; the drain waits until nothing is in flight; one place (req_free) releases.
  */
 #include "req/req_int.h"
 
@@ -16,11 +16,11 @@
 #include <string.h>
 #include <sys/random.h>
 
-
 static enum verdict drain(struct req *rq);
 static enum verdict drained(struct req *rq);
 
-/* ---- life of the pool ------------------------------------------------------------------------------------------------ */
+/* ---- life of the pool
+ * ------------------------------------------------------------------------------------------------ */
 
 int
 reqs_new(const struct req_env *env, struct reqs **ret_reqs)
@@ -75,7 +75,8 @@ reqs_drain(struct reqs *rs, bool on)
 	rs->draining = on;
 }
 
-/* Everything that a request may hold is given back here and nowhere else; each part accepts "never started". */
+/* Everything that a request may hold is given back here and nowhere else; each part accepts "never started".
+ */
 static void
 req_free(struct req *rq)
 {
@@ -109,7 +110,9 @@ free_if_over(struct req *rq)
 		req_free(rq);
 }
 
-/* ---- running ---------------------------------------------------------------------------------------------------------- */
+/* ---- running
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 static void
 req_run(struct req *rq)
@@ -119,7 +122,8 @@ req_run(struct req *rq)
 	do {
 		rq->wait = NULL;
 		/* Cancelled while it waited for something that could not be stopped. */
-		if (rq->fault != FAULT_NONE && rq->phase < PHASE_COMMIT && rq->step != drained && rq->step != req_reply_step)
+		if (rq->fault != FAULT_NONE && rq->phase < PHASE_COMMIT && rq->step != drained &&
+		    rq->step != req_reply_step)
 			rq->step = drain;
 		v = rq->step(rq);
 	} while (v == REQ_GO);
@@ -188,7 +192,9 @@ req_on_store(struct req *rq)
 	req_wake(rq);
 }
 
-/* ---- failing ----------------------------------------------------------------------------------------------------------- */
+/* ---- failing
+ * -----------------------------------------------------------------------------------------------------------
+ */
 
 enum fault
 fault_of(int err)
@@ -256,7 +262,8 @@ drain(struct req *rq)
 		check(rq->lease.outstanding == 0);
 		lease_release(rq);
 		if (flushed && rq->rs->env.conf->rdma.linger_ns) {
-			timer_arm(rq->rs->env.timers, &rq->linger, clock_ns() + rq->rs->env.conf->rdma.linger_ns, on_linger);
+			timer_arm(rq->rs->env.timers, &rq->linger,
+				  clock_ns() + rq->rs->env.conf->rdma.linger_ns, on_linger);
 			return req_wait(rq, "linger", drained);
 		}
 	}
@@ -275,9 +282,11 @@ drained(struct req *rq)
 enum verdict
 req_reply_step(struct req *rq)
 {
-	enum outcome_kind kind = rq->fault == FAULT_NONE ? (rq->declined ? OUT_DECLINED : OUT_DONE) : OUT_ERROR;
+	enum outcome_kind kind =
+		rq->fault == FAULT_NONE ? (rq->declined ? OUT_DECLINED : OUT_DONE) : OUT_ERROR;
 
-	/* A deadline that passes before the first byte moved is 503, whatever the transfer was about to do (4.7). */
+	/* A deadline that passes before the first byte moved is 503, whatever the transfer was about to do
+	 * (4.7). */
 	if (rq->fault == FAULT_TRANSFER || (rq->fault == FAULT_DAMAGED && rq->xfer.wire_started))
 		kind = OUT_FAILED;
 	rq->phase = PHASE_REPLY;
@@ -294,8 +303,9 @@ req_reply_step(struct req *rq)
 }
 
 /*
- * What is going on is to end for f.  Depending on what it waits for that happens now (queues), soon (flushing work requests, disk
- * operations under way) or not at all (a commit: the reply leaves and the request stays until the store is done).
+ * What is going on is to end for f.  Depending on what it waits for that happens now (queues), soon (flushing
+ * work requests, disk operations under way) or not at all (a commit: the reply leaves and the request stays
+ * until the store is done).
  */
 void
 req_cancel(struct req *rq, enum fault f, const char *why)
@@ -329,7 +339,9 @@ req_cancel(struct req *rq, enum fault f, const char *why)
 	req_wake(rq);
 }
 
-/* ---- deadlines ---------------------------------------------------------------------------------------------------------- */
+/* ---- deadlines
+ * ----------------------------------------------------------------------------------------------------------
+ */
 
 static uint64_t
 next_deadline(const struct req *rq)
@@ -347,7 +359,8 @@ on_deadline(struct timer *t)
 	uint64_t at = next_deadline(rq);
 	bool moving = rq->phase == PHASE_MOVING && rq->xfer.wire_started;
 
-	/* A stream whose reader is slow is libmicrohttpd's business (its idle time-out); ours is a disk that hangs. */
+	/* A stream whose reader is slow is libmicrohttpd's business (its idle time-out); ours is a disk that
+	 * hangs. */
 	if (rq->replied && rq->xfer.inflight == 0)
 		at = clock_ns() + rq->progress_limit_ns;
 	if (at > clock_ns()) {
@@ -356,7 +369,8 @@ on_deadline(struct timer *t)
 	}
 	stats_event(rq->rs->env.stats, STATS_DEADLINE_PASSED);
 	if (rq->phase == PHASE_COMMIT)
-		req_cancel(rq, FAULT_UNAVAILABLE, "The deadline passed during the commit; the object may exist.");
+		req_cancel(rq, FAULT_UNAVAILABLE,
+			   "The deadline passed during the commit; the object may exist.");
 	else if (rq->is_tokened && moving)
 		req_cancel(rq, FAULT_TRANSFER, "The deadline passed during the transfer.");
 	else if (rq->wants_body && !rq->body_ended)
@@ -379,13 +393,15 @@ req_deadlines(struct req *rq, uint64_t len)
 		rq->total_deadline_ns = rq->began_ns + c->limits.scality_total_ns;
 		rq->progress_limit_ns = 0;
 	} else if (rq->is_tokened) {
-		rq->total_deadline_ns = rq->began_ns + c->limits.s3_total_ns + len / c->limits.s3_rate * NS_PER_S +
+		rq->total_deadline_ns = rq->began_ns + c->limits.s3_total_ns +
+					len / c->limits.s3_rate * NS_PER_S +
 					len % c->limits.s3_rate * NS_PER_S / c->limits.s3_rate;
 	}
 	timer_arm(rq->rs->env.timers, &rq->deadline, next_deadline(rq), on_deadline);
 }
 
-/* ---- what http/ calls ---------------------------------------------------------------------------------------------------- */
+/* ---- what http/ calls
+ * ---------------------------------------------------------------------------------------------------- */
 
 static void
 on_xfer_done(struct xfer *x)
@@ -413,8 +429,10 @@ req_begin(struct reqs *rs, const struct req_in *in)
 	rq->conn = in->conn;
 	rq->listen = in->in.listen;
 	rq->in = in->in;
-	memcpy(&rq->local, in->local, in->local->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
-	memcpy(&rq->peer, in->peer, in->peer->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+	memcpy(&rq->local, in->local,
+	       in->local->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+	memcpy(&rq->peer, in->peer,
+	       in->peer->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
 	rq->step = front;
 	rq->wait = NULL;
 	rq->phase = PHASE_FRONT;
@@ -422,7 +440,8 @@ req_begin(struct reqs *rs, const struct req_in *in)
 	rq->why = NULL;
 	rq->errno_seen = 0;
 	rq->awaiting = rq->replied = rq->ended = rq->sent = rq->gone = rq->is_tokened = rq->detached = false;
-	rq->wants_body = rq->body_ended = rq->lease_held = rq->lease_waiting = rq->partial = rq->declined = false;
+	rq->wants_body = rq->body_ended = rq->lease_held = rq->lease_waiting = rq->partial = rq->declined =
+		false;
 	rq->holds = 0;
 	rq->obj.is_open = rq->put.is_started = false;
 	memset(&rq->lease, 0, sizeof rq->lease);
@@ -531,7 +550,8 @@ req_end(struct req *rq, bool sent)
 	if (rq->http_bytes)
 		stats_bytes(st, rq->wants_body ? STATS_PULL : STATS_PUSH, STATS_HTTP, rq->http_bytes);
 	if (rq->rdma_bytes)
-		stats_bytes(st, rq->target.op == OP_PUT_OBJECT ? STATS_PULL : STATS_PUSH, STATS_RDMA, rq->rdma_bytes);
+		stats_bytes(st, rq->target.op == OP_PUT_OBJECT ? STATS_PULL : STATS_PUSH, STATS_RDMA,
+			    rq->rdma_bytes);
 	if (rq->rs->env.conf->log.access)
 		access_log(rq);
 	rq->ended = true;
@@ -551,7 +571,8 @@ req_end(struct req *rq, bool sent)
 		free_if_over(rq);
 }
 
-/* ---- what operators see ---------------------------------------------------------------------------------------------------- */
+/* ---- what operators see
+ * ---------------------------------------------------------------------------------------------------- */
 
 void
 req_id_text(const struct req *rq, char out[17])
@@ -578,11 +599,14 @@ reqs_dump(const struct reqs *rs, void (*line)(void *cookie, const char *text), v
 
 		req_id_text(rq, id);
 		snprintf(text, sizeof text,
-			 "id=%s core=%d op=%s step=%s age_ms=%llu holds=%d pieces=%d outstanding=%d%s%s%s", id, rs->env.core,
-			 op_name[rq->target.op], rq->wait ? rq->wait : rq->replied ? "reply" : "run",
-			 (unsigned long long)((now - rq->began_ns) / NS_PER_MS), rq->holds, rq->xfer.pool ? rq->xfer.active : 0,
-			 rq->lease.outstanding, rq->gone ? " gone" : "", rq->ended ? " ended" : "",
-			 rq->detached ? " detached" : "");
+			 "id=%s core=%d op=%s step=%s age_ms=%llu holds=%d pieces=%d outstanding=%d%s%s%s",
+			 id, rs->env.core, op_name[rq->target.op],
+			 rq->wait      ? rq->wait
+			 : rq->replied ? "reply"
+				       : "run",
+			 (unsigned long long)((now - rq->began_ns) / NS_PER_MS), rq->holds,
+			 rq->xfer.pool ? rq->xfer.active : 0, rq->lease.outstanding, rq->gone ? " gone" : "",
+			 rq->ended ? " ended" : "", rq->detached ? " detached" : "");
 		line(cookie, text);
 	}
 }

@@ -1,17 +1,19 @@
 /*
  * The request machine: from header fields to a reply, in steps (docs/architecture.md, "The life of a GET").
  *
- * One struct reqs per core, everything on that core's thread.  req/ knows no HTTP library: http/ hands header fields and
- * body bytes in, and gets told through struct reply_ops when a reply or more body is there.  It finds its services in
- * struct req_env, filled in by core/.
+ * One struct reqs per core, everything on that core's thread.  req/ knows no HTTP library: http/ hands header
+ * fields and body bytes in, and gets told through struct reply_ops when a reply or more body is there.  It
+ * finds its services in struct req_env, filled in by core/.
  *
  * The life of a request as http/ sees it:
  *
- *   req_begin() -> [req_body() ...] -> req_body_end() -> ops->ready() -> req_reply() -> [req_stream_read() ...] -> req_end()
+ *   req_begin() -> [req_body() ...] -> req_body_end() -> ops->ready() -> req_reply() -> [req_stream_read()
+ * ...] -> req_end()
  *
- * A reply may be ready early: already when req_begin() returns (then http/ answers before any body was read and closes the
- * connection if one was coming), or in the middle of a body (the rest is read and thrown away).  ops->ready() is never called from inside
- * a call of http/ into req/; whoever calls in looks at req_is_ready() afterwards.
+ * A reply may be ready early: already when req_begin() returns (then http/ answers before any body was read
+ * and closes the connection if one was coming), or in the middle of a body (the rest is read and thrown
+ * away).  ops->ready() is never called from inside a call of http/ into req/; whoever calls in looks at
+ * req_is_ready() afterwards.
  */
 #ifndef GANTRY_REQ_REQ_H
 #define GANTRY_REQ_REQ_H
@@ -37,7 +39,8 @@ struct timers;
 
 /* Filled in by http/.  conn is http's own pointer, as given to req_begin(). */
 struct reply_ops {
-	/* The reply is there, or a stream that had nothing has bytes, or a body that was not taken can be: resume. */
+	/* The reply is there, or a stream that had nothing has bytes, or a body that was not taken can be:
+	 * resume. */
 	void (*ready)(void *conn);
 	/* Nobody takes the bytes that were promised: end the connection (a timer's doing). */
 	void (*abort)(void *conn);
@@ -60,7 +63,8 @@ int reqs_new(const struct req_env *env, struct reqs **ret_reqs);
 /* No request may be live. */
 void reqs_free(struct reqs *rs);
 
-/* Runs every request that became ready to go on; called once per turn of the loop.  Returns how many steps ran. */
+/* Runs every request that became ready to go on; called once per turn of the loop.  Returns how many steps
+ * ran. */
 int reqs_run(struct reqs *rs);
 /* Requests not yet gone (drained ones included). */
 int reqs_live(const struct reqs *rs);
@@ -70,7 +74,7 @@ void reqs_drain(struct reqs *rs, bool on);
 void reqs_dump(const struct reqs *rs, void (*line)(void *cookie, const char *text), void *cookie);
 
 struct req_in {
-	struct dialect_in in; /* fields and strings are kept by http/ until req_end() */
+	struct dialect_in in;                /* fields and strings are kept by http/ until req_end() */
 	const struct sockaddr *local, *peer; /* likewise */
 	void *conn;
 };
@@ -82,13 +86,19 @@ bool req_wants_body(const struct req *rq);
 /* Takes up to len bytes and returns how many; fewer: suspend the connection until ops->ready(). */
 size_t req_body(struct req *rq, const void *data, size_t len);
 void req_body_end(struct req *rq);
-/* The client of this request went away (its side of the connection is closed).  Tokened: cancels and drains. */
+/* The client of this request went away (its side of the connection is closed).  Tokened: cancels and drains.
+ */
 void req_gone(struct req *rq);
 bool req_is_tokened(const struct req *rq);
 
 bool req_is_ready(const struct req *rq);
 
-enum reply_body { REPLY_EMPTY, REPLY_TEXT, REPLY_STREAM, REPLY_LENGTH_ONLY /* HEAD: Content-Length without a body */ };
+enum reply_body {
+	REPLY_EMPTY,
+	REPLY_TEXT,
+	REPLY_STREAM,
+	REPLY_LENGTH_ONLY /* HEAD: Content-Length without a body */
+};
 struct reply {
 	int status;
 	enum reply_body body;
@@ -99,11 +109,14 @@ struct reply {
 /* Valid from req_is_ready() to req_end(). */
 const struct reply *req_reply(struct req *rq);
 /* Each header of the reply: names in lower case, values terminated.  Content-Length is http's business. */
-void req_reply_headers(struct req *rq, void (*header)(void *cookie, const char *name, const char *value), void *cookie);
-/* REPLY_STREAM: up to max bytes at pos (ascending).  0: nothing yet, suspend until ops->ready(); -errno: reset the connection. */
+void req_reply_headers(struct req *rq, void (*header)(void *cookie, const char *name, const char *value),
+		       void *cookie);
+/* REPLY_STREAM: up to max bytes at pos (ascending).  0: nothing yet, suspend until ops->ready(); -errno:
+ * reset the connection. */
 ssize_t req_stream_read(struct req *rq, uint64_t pos, void *buf, size_t max);
 
-/* http/ has done with it (sent, or the connection died).  The request goes when nothing of it is in flight any more. */
+/* http/ has done with it (sent, or the connection died).  The request goes when nothing of it is in flight
+ * any more. */
 void req_end(struct req *rq, bool sent);
 
 #endif

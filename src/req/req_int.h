@@ -1,8 +1,9 @@
 /*
  * The inside of the request machine: struct req, its steps, and how a step says what is next.
  *
- * A step is a function.  It never blocks; it ends by saying what is next: req_go(), req_await(), req_fail().  Only
- * req_run() calls steps.  Completions only note their result and put the request on the core's ready list (req_wake()).
+ * A step is a function.  It never blocks; it ends by saying what is next: req_go(), req_await(), req_fail().
+ * Only req_run() calls steps.  Completions only note their result and put the request on the core's ready
+ * list (req_wake()).
  */
 #ifndef GANTRY_REQ_REQ_INT_H
 #define GANTRY_REQ_REQ_INT_H
@@ -26,11 +27,11 @@ typedef enum verdict (*step_fn)(struct req *rq);
 
 /* How far a request got: decides what a deadline or a vanished client means (protocol.md 4.7). */
 enum req_phase {
-	PHASE_FRONT,    /* nothing started */
-	PHASE_QUEUED,   /* waits for a ticket or a lease */
-	PHASE_MOVING,   /* bytes move */
-	PHASE_COMMIT,   /* handed to the store: cannot be cancelled */
-	PHASE_REPLY,    /* the answer is known */
+	PHASE_FRONT,  /* nothing started */
+	PHASE_QUEUED, /* waits for a ticket or a lease */
+	PHASE_MOVING, /* bytes move */
+	PHASE_COMMIT, /* handed to the store: cannot be cancelled */
+	PHASE_REPLY,  /* the answer is known */
 };
 
 struct reqs {
@@ -165,7 +166,8 @@ void lease_release(struct req *rq);
 void put_fill_pre(const struct target *t, struct store_pre *pre);
 
 /* ---- the reply (reply.c) ---- */
-void reply_header(struct req *rq, const char *name, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void reply_header(struct req *rq, const char *name, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 /* Fills in rq->reply from fault, decline or success.  kind as protocol.md 4.1 has it. */
 void reply_build(struct req *rq, enum outcome_kind kind);
 /* The text of an ETag without quotes; returns its length. */

@@ -1,4 +1,5 @@
-/* The HTTP wire end: bytes are copied, out of pieces that were read ahead or into pieces that go to the disk. */
+/* The HTTP wire end: bytes are copied, out of pieces that were read ahead or into pieces that go to the disk.
+ */
 #include "xfer/xfer_int.h"
 
 #include "base/check.h"
@@ -7,7 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- GET: serve ------------------------------------------------------------------------------------------------------ */
+/* ---- GET: serve
+ * ------------------------------------------------------------------------------------------------------ */
 
 static void
 on_read(struct store_op *op)
@@ -100,7 +102,8 @@ xfer_take(struct xfer *x, uint64_t pos, void *out, size_t max)
 	return (ssize_t)n;
 }
 
-/* ---- PUT: accept ----------------------------------------------------------------------------------------------------- */
+/* ---- PUT: accept
+ * ----------------------------------------------------------------------------------------------------- */
 
 void
 xfer_accept(struct xfer *x, struct store_put *put, struct digest *dg)
@@ -113,7 +116,8 @@ xfer_accept(struct xfer *x, struct store_put *put, struct digest *dg)
 	x->progress_ns = clock_ns();
 }
 
-/* A buffer with room in it.  A full one is written only when more bytes come, because the last piece is kept for the commit. */
+/* A buffer with room in it.  A full one is written only when more bytes come, because the last piece is kept
+ * for the commit. */
 static struct piece *
 accept_piece(struct xfer *x)
 {

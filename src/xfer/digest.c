@@ -39,7 +39,8 @@ digest_update(struct digest *d, const void *data, size_t len)
 		if (d->mask & DIGEST_BIT(k))
 			check(EVP_DigestUpdate(d->md[k], data, len) == 1);
 	}
-	/* crc32_iscsi() counts in int and takes a pointer to non-const: callers' pieces are far below 2 GiB. */
+	/* crc32_iscsi() counts in int and takes a pointer to non-const: callers' pieces are far below 2 GiB.
+	 */
 	check(len <= 1u << 30);
 	if (d->mask & DIGEST_BIT(DIGEST_CRC32))
 		d->crc32 = crc32_gzip_refl(d->crc32, p, len);

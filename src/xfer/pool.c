@@ -1,10 +1,11 @@
 /*
  * A core's buffers, shared out between its transfers.
  *
- * The invariant: free buffers of the main class >= tickets out that hold none of that class (`bare`).  There are at most as
- * many tickets as such buffers, a surplus buffer is handed out only while the inequality stays true, so the holder of a
- * ticket gets its one buffer without waiting, whatever the others do: nobody who holds a lease waits for somebody who waits for
- * a lease.  Buffers of the other class are extra: taken while there are some, guaranteed to nobody.
+ * The invariant: free buffers of the main class >= tickets out that hold none of that class (`bare`).  There
+ * are at most as many tickets as such buffers, a surplus buffer is handed out only while the inequality stays
+ * true, so the holder of a ticket gets its one buffer without waiting, whatever the others do: nobody who
+ * holds a lease waits for somebody who waits for a lease.  Buffers of the other class are extra: taken while
+ * there are some, guaranteed to nobody.
  */
 #include "xfer/xfer_int.h"
 
@@ -16,7 +17,8 @@
 _Thread_local struct xfer_counts xfer_counts;
 
 void
-xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class main_cls, int pieces_max, int queue_max)
+xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class main_cls, int pieces_max,
+	       int queue_max)
 {
 	memset(xp, 0, sizeof *xp);
 	xp->bp = bp;
@@ -70,7 +72,8 @@ stop_waiting(struct xfer *x)
 	x->pool->queued--;
 }
 
-/* Something came back: first those without a ticket, in order, then those who would like one more, round robin. */
+/* Something came back: first those without a ticket, in order, then those who would like one more, round
+ * robin. */
 static void
 pool_feed(struct xfer_pool *xp)
 {
@@ -109,8 +112,8 @@ pool_ticket_put(struct xfer *x)
 	pool_feed(xp);
 }
 
-/* May x have another buffer of the main class?  Its first always; more while the guaranteed ones stay, and no more than an even
- * share while others wait. */
+/* May x have another buffer of the main class?  Its first always; more while the guaranteed ones stay, and no
+ * more than an even share while others wait. */
 static bool
 may_take_main(const struct xfer *x)
 {

@@ -1,4 +1,5 @@
-/* PUT by token: read from the client's window, digest in order, write to the store; the last piece waits for the commit. */
+/* PUT by token: read from the client's window, digest in order, write to the store; the last piece waits for
+ * the commit. */
 #include "xfer/xfer_int.h"
 
 #include "base/check.h"
@@ -6,7 +7,8 @@
 
 #include <errno.h>
 
-/* Takes the pieces that arrived, in transfer order: the store's CRC and the digests run over the bytes as they lie in the object. */
+/* Takes the pieces that arrived, in transfer order: the store's CRC and the digests run over the bytes as
+ * they lie in the object. */
 static void
 pull_in_order(struct xfer *x)
 {
@@ -61,7 +63,8 @@ pull_more(struct xfer *x)
 		uint64_t left = x->len - x->next;
 		struct piece *p;
 
-		if (x->wire_max && x->wire_bytes && x->wire_bytes + (left < STORE_PIECE ? left : STORE_PIECE) > x->wire_max)
+		if (x->wire_max && x->wire_bytes &&
+		    x->wire_bytes + (left < STORE_PIECE ? left : STORE_PIECE) > x->wire_max)
 			return; /* on_pulled() goes on */
 		p = piece_get(x, left < STORE_PIECE ? left : STORE_PIECE);
 		if (!p)
@@ -80,7 +83,8 @@ pull_more(struct xfer *x)
 }
 
 void
-xfer_pull(struct xfer *x, struct store_put *put, uint64_t len, struct chan_lease *lease, struct digest *dg, uint64_t wire_max)
+xfer_pull(struct xfer *x, struct store_put *put, uint64_t len, struct chan_lease *lease, struct digest *dg,
+	  uint64_t wire_max)
 {
 	check(x->have_ticket && len > 0);
 	x->mode = XFER_PULL;

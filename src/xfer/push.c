@@ -87,7 +87,8 @@ push_more(struct xfer *x)
 }
 
 void
-xfer_push(struct xfer *x, struct store_obj *obj, uint64_t off, uint64_t len, struct chan_lease *lease, uint64_t wire_max)
+xfer_push(struct xfer *x, struct store_obj *obj, uint64_t off, uint64_t len, struct chan_lease *lease,
+	  uint64_t wire_max)
 {
 	check(x->have_ticket && len > 0);
 	x->mode = XFER_PUSH;

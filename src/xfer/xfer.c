@@ -5,7 +5,8 @@
  *            IDLE -> READING -> READY -> IDLE                    SERVE (READY until taken)
  *            IDLE -> WIRE -> READY -> WRITING -> IDLE            PULL  (READY until its turn in order)
  *            IDLE -> FILLING -> WRITING -> IDLE                  ACCEPT
- *                    ... -> KEPT -> IDLE                         the last piece of PULL and ACCEPT: rides with the commit
+ *                    ... -> KEPT -> IDLE                         the last piece of PULL and ACCEPT: rides
+ * with the commit
  */
 #include "xfer/xfer_int.h"
 
@@ -146,10 +147,11 @@ xfer_end_if_over(struct xfer *x)
 	x->done(x);
 }
 
-/* ---- reading (PUSH, SERVE) ----------------------------------------------------------------------------------------- */
+/* ---- reading (PUSH, SERVE)
+ * ----------------------------------------------------------------------------------------- */
 
-/* The aligned range of the object that holds transfer bytes from x->next on, at most one piece: granules whole, because the
- * store checks CRCs per granule. */
+/* The aligned range of the object that holds transfer bytes from x->next on, at most one piece: granules
+ * whole, because the store checks CRCs per granule. */
 static void
 read_range(const struct xfer *x, uint32_t piece_max, uint64_t *ret_off, uint32_t *ret_len)
 {
@@ -201,7 +203,8 @@ piece_read(struct piece *p, void (*done)(struct store_op *))
 	}
 }
 
-/* ---- writing (PULL, ACCEPT) ----------------------------------------------------------------------------------------- */
+/* ---- writing (PULL, ACCEPT)
+ * ----------------------------------------------------------------------------------------- */
 
 static void
 on_written(struct store_op *op)

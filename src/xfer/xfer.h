@@ -1,17 +1,19 @@
 /*
- * Pieces in flight between the store and the wire: one pipeline with two wire ends, a channel or an HTTP body.
+ * Pieces in flight between the store and the wire: one pipeline with two wire ends, a channel or an HTTP
+ * body.
  *
  *   GET by token:  disk read -> CRC -> RDMA WRITE -> buffer free          xfer_push()
  *   PUT by token:  RDMA READ -> CRC, digests -> disk write -> buffer free xfer_pull()
  *   GET over HTTP: disk read -> CRC -> copied out by the reader           xfer_serve(), xfer_take()
- *   PUT over HTTP: copied in by the writer -> disk write                  xfer_accept(), xfer_feed(), xfer_feed_end()
+ *   PUT over HTTP: copied in by the writer -> disk write                  xfer_accept(), xfer_feed(),
+ * xfer_feed_end()
  *
- * A piece is one pool buffer; several are in flight per transfer, bounded, so memory per request is bounded whatever the
- * object's size.  A core's thread owns it all.  done() and wake() only note that something happened: they may run inside any call
- * of this header, and must not call back into it.
+ * A piece is one pool buffer; several are in flight per transfer, bounded, so memory per request is bounded
+ * whatever the object's size.  A core's thread owns it all.  done() and wake() only note that something
+ * happened: they may run inside any call of this header, and must not call back into it.
  *
- * Scarcity has one order, so that nothing can deadlock: ticket -> channel lease -> pieces.  A ticket guarantees one buffer;
- * more come from the surplus without waiting.  See pool.c for the invariant.
+ * Scarcity has one order, so that nothing can deadlock: ticket -> channel lease -> pieces.  A ticket
+ * guarantees one buffer; more come from the surplus without waiting.  See pool.c for the invariant.
  */
 #ifndef GANTRY_XFER_XFER_H
 #define GANTRY_XFER_XFER_H
@@ -28,24 +30,35 @@
 
 #define XFER_PIECES_MAX 16
 
-/* ---- a core's buffers, shared out ------------------------------------------------------------------------------------- */
+/* ---- a core's buffers, shared out
+ * ------------------------------------------------------------------------------------- */
 
 struct xfer_pool {
 	struct bufpool *bp;
 	enum buf_class main_cls; /* the class that a ticket guarantees */
 	int tickets, tickets_out;
-	int bare;            /* tickets out that hold no buffer of main_cls: so many are kept for them */
+	int bare; /* tickets out that hold no buffer of main_cls: so many are kept for them */
 	int queue_max, queued;
 	struct list waiting; /* xfers without a ticket, in order */
 	struct list hungry;  /* xfers that would take another buffer, round robin */
 	int pieces_max;      /* per transfer */
 };
 
-void xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class main_cls, int pieces_max, int queue_max);
+void xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class main_cls, int pieces_max,
+		    int queue_max);
 
-/* ---- one transfer ------------------------------------------------------------------------------------------------------ */
+/* ---- one transfer
+ * ------------------------------------------------------------------------------------------------------ */
 
-enum piece_state { PIECE_IDLE, PIECE_READING, PIECE_READY, PIECE_WIRE, PIECE_WRITING, PIECE_FILLING, PIECE_KEPT };
+enum piece_state {
+	PIECE_IDLE,
+	PIECE_READING,
+	PIECE_READY,
+	PIECE_WIRE,
+	PIECE_WRITING,
+	PIECE_FILLING,
+	PIECE_KEPT
+};
 
 struct piece {
 	struct xfer *x;
@@ -82,21 +95,21 @@ struct xfer {
 	struct chan_lease *lease;
 	struct digest *digest; /* PULL, ACCEPT: over all bytes in order */
 
-	uint64_t base; /* object offset of transfer byte 0 */
-	uint64_t len;  /* bytes to move; UINT64_MAX: until xfer_feed_end() */
-	uint64_t next; /* transfer bytes given to pieces so far */
-	uint64_t in_order; /* PULL: bytes digested and written in order; SERVE: bytes taken */
-	uint64_t moved; /* bytes that reached the other side */
-	uint64_t progress_ns; /* when something last moved */
+	uint64_t base;                 /* object offset of transfer byte 0 */
+	uint64_t len;                  /* bytes to move; UINT64_MAX: until xfer_feed_end() */
+	uint64_t next;                 /* transfer bytes given to pieces so far */
+	uint64_t in_order;             /* PULL: bytes digested and written in order; SERVE: bytes taken */
+	uint64_t moved;                /* bytes that reached the other side */
+	uint64_t progress_ns;          /* when something last moved */
 	uint64_t wire_bytes, wire_max; /* posted and not completed; 0 max: no limit */
-	int active;   /* pieces not idle */
-	int inflight; /* pieces that the store or the NIC has */
-	int bufs;     /* buffers held */
-	int main_bufs; /* of main_cls */
-	int result;   /* first error wins */
-	bool ended;   /* done() was called or need not be */
-	bool fed_all; /* ACCEPT */
-	bool wire_started; /* a work request was posted, or bytes went out */
+	int active;                    /* pieces not idle */
+	int inflight;                  /* pieces that the store or the NIC has */
+	int bufs;                      /* buffers held */
+	int main_bufs;                 /* of main_cls */
+	int result;                    /* first error wins */
+	bool ended;                    /* done() was called or need not be */
+	bool fed_all;                  /* ACCEPT */
+	bool wire_started;             /* a work request was posted, or bytes went out */
 
 	struct piece *filling; /* ACCEPT: the buffer that bytes go to */
 	struct piece *last;    /* PULL, ACCEPT: the last piece, kept for the commit */
@@ -111,8 +124,10 @@ void xfer_fini(struct xfer *x);
 int xfer_ticket(struct xfer *x);
 
 /* These start with a ticket in hand (PUSH, PULL: and a granted lease); done() comes, always. */
-void xfer_push(struct xfer *x, struct store_obj *obj, uint64_t off, uint64_t len, struct chan_lease *lease, uint64_t wire_max);
-void xfer_pull(struct xfer *x, struct store_put *put, uint64_t len, struct chan_lease *lease, struct digest *dg, uint64_t wire_max);
+void xfer_push(struct xfer *x, struct store_obj *obj, uint64_t off, uint64_t len, struct chan_lease *lease,
+	       uint64_t wire_max);
+void xfer_pull(struct xfer *x, struct store_put *put, uint64_t len, struct chan_lease *lease,
+	       struct digest *dg, uint64_t wire_max);
 /* SERVE: done() only after xfer_cancel(); otherwise it is over when everything was taken. */
 void xfer_serve(struct xfer *x, struct store_obj *obj, uint64_t off, uint64_t len);
 /* Copies out up to max bytes at pos (each byte once, ascending).  0: wake() will come; -errno: over. */
@@ -124,14 +139,15 @@ size_t xfer_feed(struct xfer *x, const void *data, size_t len);
 /* done() comes when all but the last piece is on the disk. */
 void xfer_feed_end(struct xfer *x);
 
-/* Stops as soon as it can: the first error stays; work requests are flushed; done() comes when nothing is in flight.
- * > 0: nothing was, and done() will not come. */
+/* Stops as soon as it can: the first error stays; work requests are flushed; done() comes when nothing is in
+ * flight. > 0: nothing was, and done() will not come. */
 int xfer_cancel(struct xfer *x, int err);
 
 /* After a good PULL or ACCEPT: the kept last piece, for the commit.  NULL: there was none. */
 struct buf *xfer_last(struct xfer *x, uint32_t *ret_len);
 
-/* Counts at the seams, per thread: what a test reads to prove that no payload byte is copied and memory is bounded. */
+/* Counts at the seams, per thread: what a test reads to prove that no payload byte is copied and memory is
+ * bounded. */
 struct xfer_counts {
 	uint64_t copied_bytes; /* by the CPU: HTTP bodies only */
 	uint64_t pushed_bytes, pulled_bytes;

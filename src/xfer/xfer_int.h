@@ -4,8 +4,8 @@
 
 #include "xfer/xfer.h"
 
-/* A buffer for another piece of x, of at least `len` bytes if one of that class is free; NULL: none now, x is on the hungry
- * list and pool_feed() will call xfer_more() when one came back. */
+/* A buffer for another piece of x, of at least `len` bytes if one of that class is free; NULL: none now, x is
+ * on the hungry list and pool_feed() will call xfer_more() when one came back. */
 struct buf *pool_buf_get(struct xfer *x, size_t len);
 void pool_buf_put(struct xfer *x, struct buf *b);
 void pool_ticket_put(struct xfer *x);

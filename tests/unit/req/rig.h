@@ -1,6 +1,6 @@
 /*
- * A core without HTTP, NIC and disk: the request machine on the fake channel and the store in memory.  Each test sends
- * header fields in, turns the loop and looks at the reply.
+ * A core without HTTP, NIC and disk: the request machine on the fake channel and the store in memory.  Each
+ * test sends header fields in, turns the loop and looks at the reply.
  */
 #ifndef TESTS_UNIT_REQ_RIG_H
 #define TESTS_UNIT_REQ_RIG_H
@@ -84,14 +84,14 @@ rig_turn(void)
 
 /* Turns until cond, at most about 5 s of real time (the store in memory completes on a thread of its own). */
 #define rig_until(cond)                                                                                      \
-	do {                                                                                                  \
-		int rig_left_ = 50000;                                                                        \
-		while (!(cond) && rig_left_-- > 0) {                                                          \
-			rig_turn();                                                                           \
-			if (!(cond))                                                                          \
-				usleep(100);                                                                  \
-		}                                                                                             \
-		assert_true(cond);                                                                            \
+	do {                                                                                                 \
+		int rig_left_ = 50000;                                                                       \
+		while (!(cond) && rig_left_-- > 0) {                                                         \
+			rig_turn();                                                                          \
+			if (!(cond))                                                                         \
+				usleep(100);                                                                 \
+		}                                                                                            \
+		assert_true(cond);                                                                           \
 	} while (0)
 
 static void
@@ -124,7 +124,9 @@ rig_start(void **state)
 {
 	struct store_disk_conf disk = { .path = "memory", .size_bytes = 1u << 30 };
 	struct store_conf sc = { .disks = &disk, .disk_nr = 1, .index_bytes = 64u << 20, .ports_max = 4 };
-	struct stats_names sn = { .op = op_name, .op_nr = OP_NR, .reason = chan_reason_name, .reason_nr = CHAN_REASON_NR };
+	struct stats_names sn = {
+		.op = op_name, .op_nr = OP_NR, .reason = chan_reason_name, .reason_nr = CHAN_REASON_NR
+	};
 	struct chan_params cp = { 0 };
 	struct req_env env = { 0 };
 	char err[256] = "";
@@ -202,8 +204,8 @@ rig_stop(void **state)
 
 /* ---- exchanges ---- */
 
-static void
-x_field(struct xchg *x, const char *name, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void x_field(struct xchg *x, const char *name, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 static void
 x_field(struct xchg *x, const char *name, const char *fmt, ...)
 {
@@ -302,11 +304,11 @@ x_header(struct xchg *x, const char *name)
 }
 
 #define assert_header(x, name, text)                                                                         \
-	do {                                                                                                  \
-		const char *h_ = x_header(x, name);                                                           \
-		if (!h_)                                                                                      \
-			fail_msg("no header %s", name);                                                       \
-		assert_string_equal(h_, text);                                                                \
+	do {                                                                                                 \
+		const char *h_ = x_header(x, name);                                                          \
+		if (!h_)                                                                                     \
+			fail_msg("no header %s", name);                                                      \
+		assert_string_equal(h_, text);                                                               \
 	} while (0)
 #define assert_no_header(x, name) assert_null(x_header(x, name))
 

@@ -1,4 +1,5 @@
-/* Deadlines, vanished clients, late and lost completions: nothing leaks, and no reply leaves while a work request is outstanding. */
+/* Deadlines, vanished clients, late and lost completions: nothing leaks, and no reply leaves while a work
+ * request is outstanding. */
 #include "tests/unit/req/rig.h"
 
 #include <errno.h>

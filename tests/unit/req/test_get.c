@@ -32,8 +32,8 @@ assert_window(size_t len, unsigned seed, size_t from)
 static void
 test_whole(void **state)
 {
-	static const size_t sizes[] = { 1, 255, 256, 257, 4095, 4096, 4097, 65535, 65536, 65537, (1 << 20) - 1, 1 << 20,
-					(1 << 20) + 1, 8 << 20 };
+	static const size_t sizes[] = { 1,     255,   256,   257,           4095,    4096,          4097,
+					65535, 65536, 65537, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 8 << 20 };
 
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		struct xchg x;

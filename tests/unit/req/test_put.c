@@ -86,7 +86,9 @@ test_checksums(void **state)
 	assert_non_null(strstr(req_reply(x.rq)->text, "BadDigest"));
 	x_end(&x);
 	assert_int_equal(head_size("k3"), UINT64_MAX);
-	assert_int_equal(put(&x, "k4", 300000, "x-amz-checksum-sha256", "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="), 200);
+	assert_int_equal(put(&x, "k4", 300000, "x-amz-checksum-sha256",
+			     "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="),
+			 200);
 	x_end(&x);
 	assert_int_equal(put(&x, "k5", 300000, "x-amz-checksum-crc32c", "4waSgw=="), 400);
 	x_end(&x);

@@ -1,6 +1,6 @@
 /*
- * Sharing out buffers: the ticket's guarantee under random load.  Whoever holds a ticket and no large buffer gets one at once,
- * whatever the others hold; nobody is forgotten; everything comes back.
+ * Sharing out buffers: the ticket's guarantee under random load.  Whoever holds a ticket and no large buffer
+ * gets one at once, whatever the others hold; nobody is forgotten; everything comes back.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +60,8 @@ test_random(void **state)
 			if (b)
 				held[i][held_nr[i]++] = b;
 			else if (bare)
-				assert_int_equal(x->bufs, 8); /* the guarantee, unless it has all it may have */
+				assert_int_equal(x->bufs,
+						 8); /* the guarantee, unless it has all it may have */
 		} else if (held_nr[i] && what < 7) {
 			pool_buf_put(x, held[i][--held_nr[i]]);
 		} else if (x->have_ticket && !held_nr[i]) {
