@@ -6,12 +6,16 @@ n=20000000
 for seed in 1 2; do bytes "pattern:$seed" $n >"$T/v$seed"; done
 curl_s3 /bkt/o -T "$T/v1"
 # Slow readers over HTTP hold the old version while it is replaced and deleted.
-for i in 1 2 3 4; do curl_s3 /bkt/o --limit-rate 8M -o "$T/slow$i" & done
+readers=()
+for i in 1 2 3 4; do
+	curl_s3 /bkt/o --limit-rate 8M -o "$T/slow$i" &
+	readers+=($!)
+done
 sleep 0.4
 for i in 1 2 3 4 5 6; do curl_s3 /bkt/o -T "$T/v2"; done
 assert_status DELETE /bkt/o 204
 for i in 1 2 3 4 5 6 7 8; do curl_s3 "/bkt/fill$i" -T "$T/v2"; done
-wait $(jobs -p | grep -v "^$_daemon_job\$")
+wait "${readers[@]}"
 for i in 1 2 3 4; do assert_same "$T/slow$i" "$T/v1" "a reader during overwrite"; done
 # By token: writers and readers at once; whatever a reader got is one version whole.
 curl_s3 /bkt/o -T "$T/v1"
