@@ -300,6 +300,10 @@ create(struct ibv_context *context, uint32_t cqe, void *cq_context, struct ibv_c
 		errno = EINVAL;
 		return NULL;
 	}
+	if (sn_lost(sn_ctx(context))) {
+		errno = EIO;
+		return NULL;
+	}
 	size = sn_pow2(cqe + 1); /* one entry stays free: mlx5 reports size - 1 */
 	cq = calloc(1, sizeof(*cq));
 	if (cq)

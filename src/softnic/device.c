@@ -155,7 +155,7 @@ SN_EXPORT struct ibv_device **
 ibv_get_device_list(int *num)
 {
 	struct ibv_device **list;
-	unsigned n;
+	unsigned n, nr = 0;
 	int r;
 
 	if (num)
@@ -170,10 +170,12 @@ ibv_get_device_list(int *num)
 	list = calloc(n + 1, sizeof(*list));
 	if (!list)
 		return NULL;
-	for (unsigned i = 0; i < n; i++)
-		list[i] = &devices[i].dev;
+	for (unsigned i = 0; i < n; i++) {
+		if (!(atomic_load(&sn_self.fab->port[i].down) & FAB_DOWN_LOST))
+			list[nr++] = &devices[i].dev;
+	}
 	if (num)
-		*num = (int)n;
+		*num = (int)nr;
 
 	return list;
 }
@@ -235,6 +237,8 @@ ibv_open_device(struct ibv_device *device)
 
 	pthread_once(&once, init_once);
 	r = softnic_is_ours(device) ? sn_attach() : -ENODEV;
+	if (r == 0 && atomic_load(&sn_port_of((struct sn_dev *)device)->down) & FAB_DOWN_LOST)
+		r = -ENODEV;
 	if (r < 0) {
 		errno = -r;
 		return NULL;

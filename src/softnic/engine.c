@@ -4,7 +4,7 @@
  * with SOFTNIC_EXEC=inline, and a thread that polls an empty completion queue while work has waited for
  * SOFTNIC_ASSIST_US (on two CPUs the engine may be scheduled out for milliseconds behind such a poller).  The
  * engine alone runs the timer heap: a queue pair whose packets nobody answers is parked there and tried again
- * until its retries are used up, while the others go on.
+ * until its retries are used up, and one that a fault rule delays waits there, while the others go on.
  *
  *     post -> run queue -> busy (a step, no lock) -> run queue | completed | parked -> timer -> run queue
  *
@@ -159,6 +159,8 @@ finish(struct sn_qp *qp, uint8_t status, uint8_t vendor, uint64_t now_ns)
 		.opcode = wc_opcode(w->opcode),
 	};
 
+	unsigned cqes = qp->marked ? sn_mark_end(qp, status, vendor) : 1;
+
 	qp->next++;
 	qp->off = 0;
 	qp->give_up_ns = 0;
@@ -168,10 +170,20 @@ finish(struct sn_qp *qp, uint8_t status, uint8_t vendor, uint64_t now_ns)
 	if (!w->signaled && status == IBV_WC_SUCCESS)
 		return;
 	e.ts_ns = now_ns ? now_ns : sn_now_ns();
-	if (!sn_cq_push((struct sn_cq *)qp->ex.qp_base.send_cq, &e) && qp->state != IBV_QPS_ERR) {
-		sn_qp_to_err(qp);
-		sn_async_raise(qp->ctx, IBV_EVENT_QP_FATAL, qp);
+	while (cqes--) {
+		if (!sn_cq_push((struct sn_cq *)qp->ex.qp_base.send_cq, &e) && qp->state != IBV_QPS_ERR) {
+			sn_qp_to_err(qp);
+			sn_async_raise(qp->ctx, IBV_EVENT_QP_FATAL, qp);
+		}
 	}
+}
+
+static void
+flush_one(struct sn_qp *qp)
+{
+	if (!qp->marked && sn_active() & FAB_ACTIVE_TRACE)
+		sn_mark_begin(qp, &qp->sq[qp->next & qp->mask], false);
+	finish(qp, IBV_WC_WR_FLUSH_ERR, SN_VE_FLUSH, 0);
 }
 
 static void
@@ -195,11 +207,26 @@ retry_ns(const struct sn_qp *qp)
 	return (4096ll << qp->attr.timeout) * (qp->attr.retry_cnt ? qp->attr.retry_cnt : 1);
 }
 
+/* Nothing of this queue pair runs before then.  False: no memory. */
+static bool
+park(struct sn_qp *qp, uint64_t until_ns)
+{
+	struct sn_ctx *ctx = qp->ctx;
+
+	qp->park_until_ns = until_ns;
+	pthread_mutex_lock(&ctx->lock);
+	qp->parked = heap_add(ctx, qp);
+	if (ctx->idle)
+		pthread_cond_signal(&ctx->wake);
+	pthread_mutex_unlock(&ctx->lock);
+
+	return qp->parked;
+}
+
 /* Nobody answered: again later, or give up. */
 static void
 dropped(struct sn_qp *qp, const struct sn_outcome *out)
 {
-	struct sn_ctx *ctx = qp->ctx;
 	uint64_t now = sn_now_ns(), all = (uint64_t)retry_ns(qp);
 	uint64_t gap = all / (qp->attr.retry_cnt ? qp->attr.retry_cnt : 1);
 
@@ -210,13 +237,7 @@ dropped(struct sn_qp *qp, const struct sn_outcome *out)
 		return;
 	}
 	gap = gap < 1000000 ? 1000000 : gap > 100000000 ? 100000000 : gap;
-	qp->park_until_ns = qp->give_up_ns - now < gap ? qp->give_up_ns : now + gap;
-	pthread_mutex_lock(&ctx->lock);
-	qp->parked = heap_add(ctx, qp);
-	if (ctx->idle)
-		pthread_cond_signal(&ctx->wake);
-	pthread_mutex_unlock(&ctx->lock);
-	if (!qp->parked)
+	if (!park(qp, qp->give_up_ns - now < gap ? qp->give_up_ns : now + gap))
 		fail(qp, out);
 }
 
@@ -238,6 +259,8 @@ after_step(struct sn_qp *qp, enum sn_step r, const struct sn_outcome *out)
 	switch (r) {
 	case SN_STEP_MORE:
 		qp->off += out->moved;
+		if (out->wait_ns && qp->state != IBV_QPS_ERR)
+			park(qp, out->wait_ns);
 		break;
 	case SN_STEP_DONE:
 		finish(qp, IBV_WC_SUCCESS, 0, out->now_ns);
@@ -276,13 +299,16 @@ sn_qp_run(struct sn_qp *qp, unsigned steps)
 		enum sn_step r;
 
 		while (qp->state == IBV_QPS_ERR && qp->next != qp->head)
-			finish(qp, IBV_WC_WR_FLUSH_ERR, SN_VE_FLUSH, 0);
+			flush_one(qp);
 		if (!may_run(qp) || steps-- == 0)
 			break;
 		const struct sn_wqe *w = next_wqe(qp);
 
 		pthread_mutex_unlock(&qp->lock);
-		r = sn_exec_step(qp, w, &out);
+		if (__builtin_expect(sn_active() || qp->marked, 0))
+			r = sn_marked_step(qp, w, &out);
+		else
+			r = sn_exec_step(qp, w, &out);
 		pthread_mutex_lock(&qp->lock);
 		after_step(qp, r, &out);
 	}

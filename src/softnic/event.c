@@ -5,9 +5,9 @@
  * not empty (struct sn_flag, an eventfd), so programs can put it into epoll and set O_NONBLOCK on it.
  *
  * The watcher is one thread per process.  It sleeps on the fabric's event futex, tells the open contexts when
- * a port changed and raises the fatal events that softnicctl asks for.  It never ends, so its thread id is
- * what initiators hand to process_vm_writev(): the main thread of a program may be gone while the others live
- * on.
+ * a port changed or a device is lost and raises the fatal events that softnicctl asks for.  It never ends, so
+ * its thread id is what initiators hand to process_vm_writev(): the main thread of a program may be gone
+ * while the others live on.
  */
 #include "softnic/softnic.h"
 
@@ -192,6 +192,7 @@ sn_async_init(struct sn_ctx *ctx)
 
 	as->last = &as->first;
 	as->port_changes = atomic_load(&sn_port(ctx)->changes);
+	as->losses = atomic_load(&sn_port(ctx)->losses);
 	pthread_mutex_init(&as->lock, NULL);
 
 	return sn_flag_init(&as->flag);
@@ -363,7 +364,7 @@ look_at_port(struct sn_ctx *ctx)
 {
 	struct fab_port *port = sn_port(ctx);
 	uint32_t changes = atomic_load(&port->changes);
-	bool down = atomic_load(&port->down);
+	bool down = atomic_load(&port->down) & FAB_DOWN_PORT;
 	uint32_t n = changes - ctx->async.port_changes;
 
 	ctx->async.port_changes = changes;
@@ -372,6 +373,18 @@ look_at_port(struct sn_ctx *ctx)
 	if (n % 2 == 0) /* there and back again while we slept */
 		sn_async_raise_port(ctx, down ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 	sn_async_raise_port(ctx, down ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE);
+}
+
+static void
+look_at_device(struct sn_ctx *ctx)
+{
+	uint32_t losses = atomic_load(&sn_port(ctx)->losses);
+
+	if (losses == ctx->async.losses)
+		return;
+	ctx->async.losses = losses;
+	sn_qp_all_to_err(ctx);
+	sn_async_raise_port(ctx, IBV_EVENT_DEVICE_FATAL);
 }
 
 static void *
@@ -388,7 +401,9 @@ watch(void *arg)
 		pthread_mutex_lock(&watch_lock);
 		for (struct sn_ctx *c = watched; c; c = c->next) {
 			look_at_port(c);
+			look_at_device(c);
 			sn_qp_poked(c);
+			sn_fault_release(c);
 		}
 		pthread_mutex_unlock(&watch_lock);
 		syscall(SYS_futex, &f->event_seq, FUTEX_WAIT, seq, NULL, NULL, 0);

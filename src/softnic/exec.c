@@ -252,19 +252,60 @@ copy(struct iovec *iov, int n, uint64_t to, size_t len, bool read, const struct 
 	atomic_fetch_add_explicit(&st->copy_ns, out->now_ns - start, memory_order_relaxed);
 	atomic_fetch_add_explicit(read ? &st->read_bytes : &st->written_bytes, len - left,
 				  memory_order_relaxed);
-	out->moved = (uint32_t)len;
+	out->landed += (uint32_t)(len - left);
 
 	return err ? copy_error(err, p, iov, n, read, out) : SN_STEP_DONE;
+}
+
+/* A transfer whose two ends have been found. */
+struct path {
+	const struct sn_qp *qp;
+	const struct sn_wqe *w;
+	const struct fab_proc *p;
+	uint64_t far; /* address of its first byte there */
+};
+
+static enum sn_step
+copy_part(const struct path *pa, uint64_t at, uint64_t len, struct sn_outcome *out)
+{
+	struct iovec iov[SN_MAX_SGE];
+	int n = len ? gather(pa->qp, pa->w, at, len, iov) : 0;
+
+	if (n < 0)
+		return fail(out, IBV_WC_LOC_PROT_ERR, SN_VE_LOC_PROT);
+
+	return copy(iov, n, pa->far + at, len, pa->w->opcode == IBV_WR_RDMA_READ, pa->p, out);
+}
+
+/* One byte, inverted.  The buffer of a WRITE is not ours to change, so another byte is sent. */
+static enum sn_step
+copy_flipped(const struct path *pa, uint64_t at, struct sn_outcome *out)
+{
+	bool read = pa->w->opcode == IBV_WR_RDMA_READ;
+	struct iovec iov[SN_MAX_SGE], own;
+	enum sn_step r;
+	uint8_t byte;
+
+	if (gather(pa->qp, pa->w, at, 1, iov) != 1 || !local_there(iov, 1, read))
+		return fail(out, IBV_WC_LOC_PROT_ERR, SN_VE_LOC_PROT);
+	own = (struct iovec){ .iov_base = &byte, .iov_len = 1 };
+	byte = (uint8_t) ~*(uint8_t *)iov[0].iov_base;
+	r = copy(&own, 1, pa->far + at, 1, read, pa->p, out);
+	if (read && r == SN_STEP_DONE)
+		*(uint8_t *)iov[0].iov_base = (uint8_t)~byte;
+
+	return r;
 }
 
 /* ---- a step
  * ------------------------------------------------------------------------------------------------------- */
 
+/* The bytes [at, at + len).  The plain case reads its buffers once, before anything is looked up. */
 static enum sn_step
-step(const struct sn_qp *qp, const struct sn_wqe *w, int x, struct sn_outcome *out)
+piece(const struct sn_qp *qp, const struct sn_wqe *w, int x, uint64_t at, uint64_t len, uint64_t flip_at,
+      struct sn_outcome *out)
 {
-	uint64_t left = w->total - qp->off, len = left < SN_STEP_BYTES ? left : SN_STEP_BYTES;
-	bool read = w->opcode == IBV_WR_RDMA_READ;
+	struct path pa = { .qp = qp, .w = w };
 	struct iovec iov[SN_MAX_SGE];
 	const struct fab_mr *m;
 	struct fab_qp *t = NULL;
@@ -272,7 +313,7 @@ step(const struct sn_qp *qp, const struct sn_wqe *w, int x, struct sn_outcome *o
 	uint32_t index;
 	int n;
 
-	n = gather(qp, w, qp->off, len, iov);
+	n = gather(qp, w, at, len, iov);
 	if (n < 0)
 		return fail(out, IBV_WC_LOC_PROT_ERR, SN_VE_LOC_PROT);
 	r = find_target(qp, w, x, &t, out);
@@ -287,13 +328,23 @@ step(const struct sn_qp *qp, const struct sn_wqe *w, int x, struct sn_outcome *o
 	m = find_memory(w, x, t);
 	if (!m)
 		return fail(out, IBV_WC_REM_ACCESS_ERR, SN_VE_REM_ACCESS);
-	r = copy(iov, n, m->va + (w->raddr - m->iova) + qp->off, len, read, &sn_self.fab->proc[index], out);
+	pa.p = &sn_self.fab->proc[index];
+	pa.far = m->va + (w->raddr - m->iova);
+	out->moved = (uint32_t)len;
+	if (flip_at < at || flip_at >= at + len)
+		return copy(iov, n, pa.far + at, len, w->opcode == IBV_WR_RDMA_READ, pa.p, out);
+	r = copy_part(&pa, at, flip_at - at, out);
+	if (r == SN_STEP_DONE)
+		r = copy_flipped(&pa, flip_at, out);
+	if (r == SN_STEP_DONE)
+		r = copy_part(&pa, flip_at + 1, at + len - flip_at - 1, out);
 
-	return r == SN_STEP_DONE && len < left ? SN_STEP_MORE : r;
+	return r;
 }
 
 enum sn_step
-sn_exec_step(struct sn_qp *qp, const struct sn_wqe *w, struct sn_outcome *out)
+sn_exec_piece(struct sn_qp *qp, const struct sn_wqe *w, uint64_t at, uint64_t len, uint64_t flip_at,
+	      struct sn_outcome *out)
 {
 	enum sn_step r;
 	int x;
@@ -305,8 +356,17 @@ sn_exec_step(struct sn_qp *qp, const struct sn_wqe *w, struct sn_outcome *out)
 	if (w->total > SN_MAX_MSG)
 		return fail(out, IBV_WC_LOC_LEN_ERR, SN_VE_LOC_LEN);
 	x = sn_exec_enter();
-	r = step(qp, w, x, out);
+	r = piece(qp, w, x, at, len, flip_at, out);
 	sn_exec_leave(x);
 
 	return r;
+}
+
+enum sn_step
+sn_exec_step(struct sn_qp *qp, const struct sn_wqe *w, struct sn_outcome *out)
+{
+	uint64_t left = w->total - qp->off, len = left < SN_STEP_BYTES ? left : SN_STEP_BYTES;
+	enum sn_step r = sn_exec_piece(qp, w, qp->off, len, SN_NO_FLIP, out);
+
+	return r == SN_STEP_DONE && len < left ? SN_STEP_MORE : r;
 }

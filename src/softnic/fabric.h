@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define FAB_MAGIC 0x3143494e54464f53ull /* "SOFTNIC1" */
-#define FAB_VERSION 2u
+#define FAB_VERSION 3u
 
 enum {
 	FAB_PROCS = 256,
@@ -42,11 +42,14 @@ struct fab_gid {
 	uint32_t reserved[3];
 };
 
+enum fab_down { FAB_DOWN_PORT = 1, FAB_DOWN_LOST = 2 };
+
 struct fab_port {
-	_Atomic uint32_t down;
+	_Atomic uint32_t down; /* enum fab_down; not 0: nothing passes */
 	_Atomic uint32_t
-		changes; /* goes up with each change of down, so that a quick flap is seen as two events */
-	uint32_t reserved[6];
+		changes; /* goes up with each flip of FAB_DOWN_PORT, so that a quick flap is two events */
+	_Atomic uint32_t losses; /* goes up when the device is lost */
+	uint32_t reserved[5];
 	struct fab_gid gid[FAB_GIDS];
 };
 
@@ -102,10 +105,75 @@ struct fab_mr {
 	uint64_t reserved[2];
 };
 
-/* Room for fault rules; nothing reads it yet. */
-struct fab_rule {
-	_Atomic uint64_t word[32];
+/*
+ * A fault rule: which operations it is for, which of those it hits, what it does to them.  Written by
+ * softnicctl with the file locked while no number is in id, which is stored last and cleared first; numbers
+ * are not used again.  A reader copies the rule and looks at id once more.  For a number 0 means any or none,
+ * unless said.
+ */
+enum fab_op {
+	FAB_OP_ANY,
+	FAB_OP_READ,
+	FAB_OP_WRITE,
+	FAB_OP_CREATE_QP,
+	FAB_OP_REG_MR,
+	FAB_OP_CREATE_AH,
+	FAB_OP_NR
 };
+
+enum fab_act_flag {
+	FAB_ACT_STATUS = 1 << 0,
+	FAB_ACT_TORN = 1 << 1,
+	FAB_ACT_CORRUPT = 1 << 2,
+	FAB_ACT_DROP = 1 << 3,
+	FAB_ACT_DUP = 1 << 4,
+	FAB_ACT_KILL_TARGET = 1 << 5,
+	FAB_ACT_KILL_SELF = 1 << 6,
+	FAB_ACT_SCRAMBLE = 1 << 7,
+};
+
+struct fab_act {
+	uint32_t flags;
+	uint32_t status; /* enum ibv_wc_status */
+	uint32_t vendor;
+	uint32_t error; /* errno of a refused creation */
+	uint32_t torn_pct;
+	uint32_t chunk_bytes;
+	uint64_t corrupt_at;
+	uint64_t kill_at;
+	uint64_t delay_ns; /* before the copy */
+	uint64_t hold_ns;  /* between copy and completion */
+	uint64_t pause_ns; /* between chunks */
+	uint64_t reserved[4];
+};
+
+struct fab_match {
+	uint32_t op;  /* enum fab_op */
+	uint32_t dev; /* index + 1 */
+	uint32_t pid; /* of the initiator */
+	uint32_t qpn;
+	uint32_t dctn;
+	uint32_t reserved0;
+	uint64_t min_len;
+	/* Of the operations that are so far the rule's, counted over all processes: */
+	uint64_t skip;
+	uint64_t every;
+	uint64_t limit;
+	uint64_t prob; /* of 2^32 */
+	uint64_t seed;
+};
+
+struct fab_rule {
+	_Atomic uint32_t id;
+	uint32_t reserved0;
+	_Atomic uint64_t seen, hits;
+	struct fab_match match;
+	struct fab_act act;
+	uint64_t reserved[8];
+};
+
+/* Work to do beside the plain transfer: the one word that is looked at for each step of a work request. */
+enum fab_active { FAB_ACTIVE_RULES = 1, FAB_ACTIVE_TRACE = 2 };
 
 struct fabric {
 	_Atomic uint64_t magic;
@@ -119,9 +187,15 @@ struct fabric {
 	 * ever. */
 	_Atomic uint64_t qp_next;
 	_Atomic uint64_t mr_next;
-	uint64_t reserved[9];
+	uint64_t reserved1;
+	_Atomic uint32_t active; /* enum fab_active */
+	_Atomic uint32_t rule_next;
+	_Atomic uint32_t trace_gen;    /* odd while trace_path is being written */
+	_Atomic uint32_t trace_missed; /* work requests of processes that could not open the trace */
+	uint64_t reserved2[6];
 	struct fab_port port[FAB_DEVS];
 	struct fab_rule rule[FAB_RULES];
+	char trace_path[1024];
 	struct fab_proc proc[FAB_PROCS];
 	struct fab_qp qp[FAB_QPS];
 	struct fab_mr mr[FAB_MRS];
@@ -134,6 +208,7 @@ _Static_assert(sizeof(struct fab_proc) == 192 + 8 * FAB_HZ, "fabric layout");
 _Static_assert(sizeof(struct fab_qp) == 64, "fabric layout");
 _Static_assert(sizeof(struct fab_mr) == 64, "fabric layout");
 _Static_assert(sizeof(struct fab_rule) == 256, "fabric layout");
+_Static_assert(offsetof(struct fabric, active) == 64, "a cache line that hardly ever changes");
 _Static_assert(offsetof(struct fabric, port) == 128, "fabric layout");
 
 /*

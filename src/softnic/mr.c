@@ -13,8 +13,13 @@
 SN_EXPORT struct ibv_pd *
 ibv_alloc_pd(struct ibv_context *context)
 {
-	struct sn_pd *pd = calloc(1, sizeof(*pd));
+	struct sn_pd *pd;
 
+	if (sn_lost(sn_ctx(context))) {
+		errno = EIO;
+		return NULL;
+	}
+	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return NULL;
 	pd->pd.context = context;
@@ -89,6 +94,8 @@ reg(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova, unsigned access)
 	int r;
 
 	r = sn_inherited(pd->context) ? EINVAL : check_reg(addr, len, access);
+	if (r == 0)
+		r = sn_refused(pd->context, FAB_OP_REG_MR, len);
 	mr = r ? NULL : calloc(1, sizeof(*mr));
 	if (!mr) {
 		errno = r ? r : ENOMEM;
@@ -194,10 +201,16 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct sn_ctx *ctx = sn_ctx(pd->context);
 	struct sn_ah *ah;
+	int r;
 
 	if (attr->port_num != 1 || !attr->is_global || attr->grh.sgid_index >= FAB_GIDS ||
 	    sn_port(ctx)->gid[attr->grh.sgid_index].type == FAB_GID_NONE) {
 		errno = EINVAL;
+		return NULL;
+	}
+	r = sn_refused(pd->context, FAB_OP_CREATE_AH, 0);
+	if (r) {
+		errno = r;
 		return NULL;
 	}
 	ah = calloc(1, sizeof(*ah));

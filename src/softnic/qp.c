@@ -162,6 +162,10 @@ static struct ibv_qp *
 create(struct ibv_context *context, struct ibv_qp_init_attr_ex *a, enum fab_qp_type type, uint64_t dc_key)
 {
 	int r = sn_inherited(context) ? EINVAL : check_attr(a, type);
+
+	if (r == 0)
+		r = sn_refused(context, FAB_OP_CREATE_QP, 0);
+
 	struct sn_qp *qp = r ? NULL : calloc(1, sizeof(*qp));
 
 	if (!qp) {
@@ -317,9 +321,11 @@ ibv_destroy_qp(struct ibv_qp *ibqp)
 		return 0;
 	pthread_mutex_lock(&qp->lock);
 	qp->state = IBV_QPS_RESET;
+	atomic_store(&qp->slot->state, IBV_QPS_RESET);
 	sn_engine_unpark(qp);
 	while (qp->busy)
 		pthread_cond_wait(&qp->quiet, &qp->lock);
+	sn_mark_drop(qp);
 	pthread_mutex_unlock(&qp->lock);
 	sn_engine_forget(qp);
 	sn_qp_release(qp->slot, qp->qpn);

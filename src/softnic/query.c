@@ -84,6 +84,8 @@ sn_fill_port(struct sn_ctx *ctx, uint8_t port, struct ibv_port_attr *a)
 
 	if (port != 1)
 		return EINVAL;
+	if (sn_lost(ctx))
+		return EIO;
 	*a = (struct ibv_port_attr){
 		.state = down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE,
 		.max_mtu = IBV_MTU_4096,

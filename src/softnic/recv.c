@@ -111,6 +111,10 @@ sn_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *a)
 		errno = EINVAL;
 		return NULL;
 	}
+	if (sn_lost(sn_ctx(context))) {
+		errno = EIO;
+		return NULL;
+	}
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;

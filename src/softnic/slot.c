@@ -99,6 +99,7 @@ forget_parent(void)
 	sn_self = (struct sn_self){ .fd = -1, .forks = sn_self.forks + 1 };
 	pthread_mutex_init(&attach_lock, NULL);
 	pthread_mutex_init(&peer_lock, NULL);
+	sn_trace_forget();
 	atomic_store(&exec_taken, 0);
 	for (int i = 0; i < FAB_HZ; i++)
 		atomic_store(&exec_seq[i], 0);

@@ -137,6 +137,7 @@ struct sn_async {
 	struct sn_flag flag;
 	struct sn_event *first, **last;
 	uint32_t port_changes; /* fab_port.changes we have told the application about */
+	uint32_t losses;       /* the same of fab_port.losses */
 };
 
 struct sn_qp;
@@ -177,9 +178,15 @@ sn_inherited(struct ibv_context *c)
 }
 
 static inline struct fab_port *
+sn_port_of(const struct sn_dev *dev)
+{
+	return &sn_self.fab->port[dev->index];
+}
+
+static inline struct fab_port *
 sn_port(const struct sn_ctx *ctx)
 {
-	return &sn_self.fab->port[ctx->dev->index];
+	return sn_port_of(ctx->dev);
 }
 
 struct sn_pd {
@@ -298,6 +305,26 @@ struct sn_srq {
 	_Atomic uint32_t users;
 };
 
+/* What a fault rule has decided for the work request at next, and how far that is: fault.c. */
+struct sn_fault {
+	uint32_t rule; /* number; 0: no rule hit */
+	uint32_t chunk;
+	uint8_t phase;
+	bool killed;
+	uint32_t target;       /* process slot of the killed one */
+	uint64_t kill_wait_ns; /* waiting for its end until then; 0: not waiting */
+	uint64_t seed;
+	struct fab_act act;
+	/* How many operations of this queue pair each rule has been asked about. */
+	struct {
+		uint32_t id;
+		uint32_t nr;
+	} asked[FAB_RULES];
+};
+
+struct trace_rec;
+struct sn_trace_map;
+
 struct sn_qp {
 	struct ibv_qp_ex ex; /* begins with the ibv_qp that programs hold */
 	struct mlx5dv_qp_ex dv;
@@ -326,6 +353,7 @@ struct sn_qp {
 	_Atomic uint32_t freed;
 	uint64_t off; /* bytes of the work request at next that are done */
 	bool busy, parked;
+	bool marked;         /* the work request at next has been through sn_mark_begin() */
 	uint64_t give_up_ns; /* of the work request at next; 0: no drop seen yet */
 	enum ibv_qp_state state;
 	struct ibv_qp_attr attr;
@@ -341,6 +369,11 @@ struct sn_qp {
 	uint64_t park_until_ns;
 	int32_t heap_at; /* -1: not in the heap */
 	uint32_t async_got;
+
+	/* Of who runs it (busy), or under lock while nobody does. */
+	struct sn_fault fault;
+	struct trace_rec *rec; /* of the work request at next */
+	struct sn_trace_map *rec_map;
 };
 
 static inline struct sn_qp *
@@ -359,6 +392,7 @@ int sn_qp_check_modify(const struct sn_qp *qp, const struct ibv_qp_attr *a, int 
 		       enum ibv_qp_state *ret_new); /* 0 or errno: state.c */
 void sn_qp_to_err(struct sn_qp *qp);                /* under qp->lock: state.c */
 void sn_qp_poked(struct sn_ctx *ctx);               /* by the watcher: state.c */
+void sn_qp_all_to_err(struct sn_ctx *ctx);          /* the same: the device is lost */
 void sn_wr_ops(struct sn_qp *qp);                   /* fills the builders: wr.c */
 int sn_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int sn_rq_init(struct sn_rq *rq, uint32_t depth, uint32_t max_sge);
@@ -378,13 +412,45 @@ enum sn_step { SN_STEP_MORE, SN_STEP_DONE, SN_STEP_DROP, SN_STEP_FAIL };
 struct sn_outcome {
 	uint8_t status; /* enum ibv_wc_status; for DROP the one to report when retries are used up */
 	uint8_t vendor;
-	uint32_t moved;  /* bytes, of MORE and DONE */
-	uint64_t now_ns; /* when the copy ended; 0 when there was none */
+	uint32_t moved;   /* bytes, of MORE and DONE */
+	uint32_t landed;  /* bytes that arrived, whatever the outcome */
+	uint64_t now_ns;  /* when the copy ended; 0 when there was none */
+	uint64_t wait_ns; /* of MORE: not before this time; 0: at once */
 };
 
 /* One step, at most SN_STEP_BYTES, of the work request at qp->next.  Called with qp->busy set and no lock
  * held. */
 enum sn_step sn_exec_step(struct sn_qp *qp, const struct sn_wqe *w, struct sn_outcome *ret_out);
+/* The same for the bytes [at, at + len) of it; byte flip_at arrives inverted.  DONE when they are there. */
+#define SN_NO_FLIP UINT64_MAX
+enum sn_step sn_exec_piece(struct sn_qp *qp, const struct sn_wqe *w, uint64_t at, uint64_t len,
+			   uint64_t flip_at, struct sn_outcome *ret_out);
+
+/*
+ * Fault rules and the trace: fault.c, trace.c.  A work request is marked when its first step begins while the
+ * fabric has rules or a trace; from then on its steps come here until it is finished or reset.
+ */
+static inline uint32_t
+sn_active(void)
+{
+	return atomic_load_explicit(&sn_self.fab->active, memory_order_relaxed);
+}
+void sn_mark_begin(struct sn_qp *qp, const struct sn_wqe *w, bool ask_rules);
+enum sn_step sn_marked_step(struct sn_qp *qp, const struct sn_wqe *w, struct sn_outcome *ret_out);
+/* Under qp->lock, not busy or by the runner.  The number of completions to give. */
+unsigned sn_mark_end(struct sn_qp *qp, uint8_t status, uint8_t vendor);
+void sn_mark_drop(struct sn_qp *qp);       /* reset or destroyed */
+void sn_fault_release(struct sn_ctx *ctx); /* by the watcher: rules have gone */
+/* Is this call refused, by a rule or since the device is lost?  0 or errno. */
+int sn_refused(struct ibv_context *context, enum fab_op op, uint64_t len);
+bool sn_lost(const struct sn_ctx *ctx);
+
+enum { TRACE_STATUS_RESET = 0xff };
+void sn_trace_begin(struct sn_qp *qp, const struct sn_wqe *w);
+void sn_trace_copying(struct sn_qp *qp);
+void sn_trace_copied(struct sn_qp *qp, const struct sn_outcome *out);
+void sn_trace_end(struct sn_qp *qp, uint8_t status, uint8_t vendor);
+void sn_trace_forget(void); /* in a forked child */
 
 int sn_engine_start(struct sn_ctx *ctx); /* once; 0 or -errno */
 void sn_engine_stop(struct sn_ctx *ctx);

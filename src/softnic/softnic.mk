@@ -3,7 +3,7 @@
 
 SOFTNIC_LIBS := $(O)/softnic/libibverbs.so.1 $(O)/softnic/libmlx5.so.1
 SOFTNIC_MLX5_SRC := src/softnic/mlx5.c
-SOFTNIC_CTL_SRC := src/softnic/softnicctl.c
+SOFTNIC_CTL_SRC := src/softnic/softnicctl.c $(wildcard src/softnic/ctl_*.c)
 SOFTNIC_SRC := $(filter-out $(SOFTNIC_MLX5_SRC) $(SOFTNIC_CTL_SRC),$(wildcard src/softnic/*.c))
 SOFTNIC_OBJ := $(SOFTNIC_SRC:%.c=$(O)/%.o)
 SOFTNIC_MLX5_OBJ := $(SOFTNIC_MLX5_SRC:%.c=$(O)/%.o)
@@ -37,7 +37,7 @@ $(O)/softnic/libmlx5.so.1: $(SOFTNIC_MLX5_OBJ) $(O)/softnic/mlx5_stubs.o src/sof
 	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libmlx5.so.1 -Wl,--version-script=src/softnic/mlx5.map \
 		-Wl,-z,nodelete -o $@ $(filter %.o,$^) $(O)/softnic/libibverbs.so.1
 
-$(O)/softnicctl: $(O)/src/softnic/softnicctl.o $(O)/src/softnic/fabric.o
+$(O)/softnicctl: $(SOFTNIC_CTL_SRC:%.c=$(O)/%.o) $(O)/src/softnic/fabric.o
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^
 

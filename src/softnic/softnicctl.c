@@ -2,21 +2,27 @@
  * softnicctl: looks at the fabric of the software NIC and changes it from outside while programs run on it.
  * Needs no verbs: it maps the same file.  softnicctl(8) describes the commands.
  */
-#include "softnic/fabric.h"
+#include "softnic/ctl.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
-static int
-usage(void)
+int
+ctl_usage(void)
 {
 	fputs("usage: softnicctl port DEV up|down     DEV is mlx5_0, mlx5_1, ... or its number\n"
 	      "       softnicctl port DEV             say which it is\n"
+	      "       softnicctl port DEV flap DOWN_MS PERIOD_MS [COUNT]\n"
+	      "       softnicctl device DEV [lost|back]\n"
+	      "       softnicctl rule add WORD...     a fault; rule list, rule del N, rule clear\n"
+	      "       softnicctl trace on FILE [RECORDS] | off | show FILE\n"
 	      "       softnicctl stats [--json] [PID] what each process moved, as initiator\n"
 	      "       softnicctl qp QPN fatal         break a queue pair: it goes to ERR, its owner gets the "
 	      "event\n"
@@ -27,8 +33,8 @@ usage(void)
 	return 2;
 }
 
-static int
-open_fabric(struct fabric **ret_f, int *ret_fd)
+int
+ctl_open(struct fabric **ret_f, int *ret_fd)
 {
 	char path[PATH_MAX];
 	int r = fab_map(false, ret_f, ret_fd);
@@ -48,8 +54,8 @@ open_fabric(struct fabric **ret_f, int *ret_fd)
  * ---------------------------------------------------------------------------------------------------------
  */
 
-static int
-parse_dev(const char *s)
+int
+ctl_dev(const char *s)
 {
 	char *end;
 	long v;
@@ -61,24 +67,110 @@ parse_dev(const char *s)
 	return *s == 0 || *end || v < 0 || v >= FAB_DEVS ? -1 : (int)v;
 }
 
+static void
+set_port(struct fabric *f, int dev, bool down)
+{
+	uint32_t had = down ? atomic_fetch_or(&f->port[dev].down, FAB_DOWN_PORT)
+			    : atomic_fetch_and(&f->port[dev].down, ~(uint32_t)FAB_DOWN_PORT);
+
+	if (!(had & FAB_DOWN_PORT) == down) {
+		atomic_fetch_add(&f->port[dev].changes, 1);
+		fab_event(f);
+	}
+}
+
+static volatile sig_atomic_t stop;
+
+static void
+on_signal(int sig)
+{
+	stop = 1;
+}
+
+static void
+nap_ms(unsigned long ms)
+{
+	struct timespec ts = { .tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000 };
+
+	while (!stop && nanosleep(&ts, &ts) < 0 && errno == EINTR)
+		;
+}
+
+/* In the foreground; however it ends, short of SIGKILL, the port is up afterwards. */
+static int
+flap(int dev, int argc, char **argv)
+{
+	unsigned long v[3] = { 0 };
+	struct fabric *f = NULL;
+	int fd;
+
+	if (argc < 2 || argc > 3)
+		return ctl_usage();
+	for (int i = 0; i < argc; i++) {
+		char *end;
+
+		v[i] = strtoul(argv[i], &end, 10);
+		if (*end || v[i] == 0 || v[i] > 86400000)
+			return ctl_usage();
+	}
+	if (v[1] <= v[0])
+		return ctl_usage();
+	if (ctl_open(&f, &fd) < 0)
+		return 1;
+	signal(SIGINT, on_signal);
+	signal(SIGTERM, on_signal);
+	signal(SIGHUP, on_signal);
+	for (unsigned long n = 0; !stop && (v[2] == 0 || n < v[2]); n++) {
+		set_port(f, dev, true);
+		nap_ms(v[0]);
+		set_port(f, dev, false);
+		if (n + 1 != v[2])
+			nap_ms(v[1] - v[0]);
+	}
+
+	return 0;
+}
+
 static int
 cmd_port(int argc, char **argv)
 {
 	struct fabric *f = NULL;
-	int fd, dev = argc > 0 ? parse_dev(argv[0]) : -1;
-	uint32_t down;
+	int fd, dev = argc > 0 ? ctl_dev(argv[0]) : -1;
 
-	if (dev < 0 || argc > 2 || (argc == 2 && strcmp(argv[1], "up") && strcmp(argv[1], "down")))
-		return usage();
-	if (open_fabric(&f, &fd) < 0)
+	if (dev < 0)
+		return ctl_usage();
+	if (argc > 1 && strcmp(argv[1], "flap") == 0)
+		return flap(dev, argc - 2, argv + 2);
+	if (argc > 2 || (argc == 2 && strcmp(argv[1], "up") && strcmp(argv[1], "down")))
+		return ctl_usage();
+	if (ctl_open(&f, &fd) < 0)
 		return 1;
+	if (argc == 2)
+		set_port(f, dev, strcmp(argv[1], "down") == 0);
+	else
+		printf("mlx5_%d %s\n", dev, atomic_load(&f->port[dev].down) & FAB_DOWN_PORT ? "down" : "up");
+
+	return 0;
+}
+
+static int
+cmd_device(int argc, char **argv)
+{
+	struct fabric *f = NULL;
+	int fd, dev = argc > 0 ? ctl_dev(argv[0]) : -1;
+
+	if (dev < 0 || argc > 2 || (argc == 2 && strcmp(argv[1], "lost") && strcmp(argv[1], "back")))
+		return ctl_usage();
+	if (ctl_open(&f, &fd) < 0)
+		return 1;
+	struct fab_port *p = &f->port[dev];
+
 	if (argc == 1) {
-		printf("mlx5_%d %s\n", dev, atomic_load(&f->port[dev].down) ? "down" : "up");
-		return 0;
-	}
-	down = strcmp(argv[1], "down") == 0;
-	if (atomic_exchange(&f->port[dev].down, down) != down) {
-		atomic_fetch_add(&f->port[dev].changes, 1);
+		printf("mlx5_%d %s\n", dev, atomic_load(&p->down) & FAB_DOWN_LOST ? "lost" : "there");
+	} else if (strcmp(argv[1], "back") == 0) {
+		atomic_fetch_and(&p->down, ~(uint32_t)FAB_DOWN_LOST);
+	} else if (!(atomic_fetch_or(&p->down, FAB_DOWN_LOST) & FAB_DOWN_LOST)) {
+		atomic_fetch_add(&p->losses, 1);
 		fab_event(f);
 	}
 
@@ -164,9 +256,9 @@ cmd_stats(int argc, char **argv)
 		}
 		pid = strtoul(argv[i], &end, 10);
 		if (*end || pid == 0)
-			return usage();
+			return ctl_usage();
 	}
-	if (open_fabric(&f, &fd) < 0)
+	if (ctl_open(&f, &fd) < 0)
 		return 1;
 	if (json)
 		putchar('[');
@@ -196,12 +288,12 @@ cmd_qp(int argc, char **argv)
 	int fd;
 
 	if (argc != 2 || strcmp(argv[1], "fatal") != 0)
-		return usage();
+		return ctl_usage();
 	unsigned long qpn = strtoul(argv[0], &end, 0);
 
 	if (*end || qpn == 0 || qpn > 0xffffff)
-		return usage();
-	if (open_fabric(&f, &fd) < 0)
+		return ctl_usage();
+	if (ctl_open(&f, &fd) < 0)
 		return 1;
 	struct fab_qp *q = &f->qp[qpn % FAB_QPS];
 
@@ -225,7 +317,7 @@ cmd_reset(int argc, char **argv)
 	int fd, used = 0;
 
 	if (argc && !force)
-		return usage();
+		return ctl_usage();
 	fab_path(path, sizeof(path));
 	if (!force && fab_map(false, &f, &fd) == 0) {
 		for (uint32_t i = 0; i < atomic_load(&f->proc_high); i++)
@@ -255,8 +347,9 @@ main(int argc, char **argv)
 		const char *name;
 		int (*run)(int argc, char **argv);
 	} cmds[] = {
-		{ "port", cmd_port },   { "stats", cmd_stats }, { "qp", cmd_qp },
-		{ "reset", cmd_reset }, { "clean", cmd_reset },
+		{ "port", cmd_port },       { "device", cmd_device }, { "rule", ctl_cmd_rule },
+		{ "trace", ctl_cmd_trace }, { "stats", cmd_stats },   { "qp", cmd_qp },
+		{ "reset", cmd_reset },     { "clean", cmd_reset },
 	};
 
 	for (size_t i = 0; argc > 1 && i < sizeof(cmds) / sizeof(cmds[0]); i++) {
@@ -264,5 +357,5 @@ main(int argc, char **argv)
 			return cmds[i].run(argc - 2, argv + 2);
 	}
 
-	return usage();
+	return ctl_usage();
 }

@@ -183,6 +183,7 @@ reset(struct sn_qp *qp)
 	sn_engine_unpark(qp);
 	while (qp->busy)
 		pthread_cond_wait(&qp->quiet, &qp->lock);
+	sn_mark_drop(qp);
 	if (b->send_cq)
 		sn_cq_purge((struct sn_cq *)b->send_cq, qp);
 	if (b->recv_cq && b->recv_cq != b->send_cq)
@@ -236,7 +237,7 @@ ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	int r;
 
 	pthread_mutex_lock(&qp->lock);
-	r = sn_qp_check_modify(qp, attr, mask, &to);
+	r = sn_lost(qp->ctx) ? EIO : sn_qp_check_modify(qp, attr, mask, &to);
 	if (r == 0)
 		enter(qp, to, attr, mask);
 	else
@@ -272,6 +273,41 @@ sn_qp_poked(struct sn_ctx *ctx)
 			sn_async_raise(ctx, IBV_EVENT_QP_FATAL, qp);
 			sn_qp_run(qp, 0);
 		}
+		pthread_mutex_unlock(&qp->lock);
+		sn_engine_unpin(qp);
+	}
+}
+
+/* Under ctx->lock. */
+static bool
+in_use(const struct sn_qp *qp)
+{
+	uint32_t s = atomic_load(&qp->slot->state);
+
+	return s != IBV_QPS_RESET && s != IBV_QPS_ERR;
+}
+
+/* The device is lost.  Its targets answer no more, not even when it is back: they can only be destroyed. */
+void
+sn_qp_all_to_err(struct sn_ctx *ctx)
+{
+	for (;;) {
+		struct sn_qp *qp;
+
+		pthread_mutex_lock(&ctx->lock);
+		for (qp = ctx->qps; qp && !in_use(qp);)
+			qp = qp->all_next;
+		if (qp)
+			qp->pins++;
+		pthread_mutex_unlock(&ctx->lock);
+		if (!qp)
+			return;
+		pthread_mutex_lock(&qp->lock);
+		if (in_use(qp) && qp->type == FAB_QP_DCT)
+			set_state(qp, IBV_QPS_ERR);
+		else if (in_use(qp))
+			sn_qp_to_err(qp);
+		sn_qp_run(qp, 0);
 		pthread_mutex_unlock(&qp->lock);
 		sn_engine_unpin(qp);
 	}

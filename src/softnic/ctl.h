@@ -1,0 +1,17 @@
+/* What the files of softnicctl share.  Commands take the words after their name and return the exit status.
+ */
+#ifndef SOFTNIC_CTL_H
+#define SOFTNIC_CTL_H
+
+#include "softnic/fabric.h"
+
+int ctl_usage(void); /* 2 */
+/* The fabric there is; -errno, after a line on stderr, if there is none. */
+int ctl_open(struct fabric **ret_f, int *ret_fd);
+int ctl_dev(const char *s); /* index of a device by name or number, -1 */
+const char *ctl_status_name(unsigned status);
+
+int ctl_cmd_rule(int argc, char **argv);
+int ctl_cmd_trace(int argc, char **argv);
+
+#endif
