@@ -72,21 +72,21 @@ off(struct fabric *f)
 static int
 on(struct fabric *f, int fd, const char *path, uint64_t max)
 {
-	char dir[PATH_MAX], real[PATH_MAX];
+	char dir[PATH_MAX], real[PATH_MAX], full[PATH_MAX + 256];
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	struct stat st;
 
 	/* Others have other working directories. */
-	snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
+	snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
 	if (!realpath(dir, real))
 		return complain(dir, errno);
-	if (strlen(real) + 1 + strlen(name) >= sizeof(f->trace_path) || !*name)
+	if (!*name || (size_t)snprintf(full, sizeof(full), "%s/%s", real, name) >= sizeof(f->trace_path))
 		return complain(path, ENAMETOOLONG);
 	if (fstat(fd, &st) < 0 || make_file(path, max, st.st_mode & 0666))
 		return 1;
 	off(f);
 	atomic_fetch_add(&f->trace_gen, 1);
-	snprintf(f->trace_path, sizeof(f->trace_path), "%s/%s", real, name);
+	memcpy(f->trace_path, full, strlen(full) + 1);
 	atomic_fetch_add(&f->trace_gen, 1);
 	atomic_fetch_or(&f->active, FAB_ACTIVE_TRACE);
 
