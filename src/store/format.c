@@ -165,6 +165,15 @@ key_chunk(uint8_t *buf, const uint8_t *id, uint32_t index)
 	return CHUNK_KEY_BYTES;
 }
 
+uint32_t
+key_index(const uint8_t *chunk_key)
+{
+	uint32_t index;
+
+	memcpy(&index, chunk_key + 1 + CHUNK_ID_BYTES, 4);
+	return be32toh(index);
+}
+
 bool
 key_ok(const uint8_t *key, size_t len)
 {

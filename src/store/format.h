@@ -41,6 +41,8 @@
 int key_bucket(uint8_t *buf, const char *name, size_t len);
 int key_object(uint8_t *buf, const struct store_key *k);
 int key_chunk(uint8_t *buf, const uint8_t *id, uint32_t index);
+/* The index in a chunk's key. */
+uint32_t key_index(const uint8_t *chunk_key);
 /* True for a well-formed key of any type. */
 bool key_ok(const uint8_t *key, size_t len);
 /* For messages: type and name, unprintable bytes as '?'.  Always terminated. */

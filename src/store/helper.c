@@ -7,6 +7,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -51,8 +52,16 @@ helper_main(void *cookie)
 int
 helper_start(struct disk *d)
 {
-	int e = pthread_create(&d->helper, NULL, helper_main, d);
+	sigset_t all, before;
+	int e;
 
+	/* Signals are for the threads that wait for them. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	e = pthread_create(&d->helper, NULL, helper_main, d);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (e == 0)
+		pthread_setname_np(d->helper, "store-helper");
 	d->helper_runs = e == 0;
 	return -e;
 }

@@ -243,7 +243,8 @@ judge_one(struct disk *d, struct commit *c)
 	enum verdict v;
 
 	if (atomic_load(&c->data_error)) {
-		/* Nothing of it is in the log.  But for want of space, the disk has failed; so will everything else. */
+		/* Nothing of it is in the log.  But for want of space, the disk has failed; so will
+		 * everything else. */
 		c->result = atomic_load(&c->data_error) == -ENOSPC ? -ENOSPC : -ECANCELED;
 		return V_NOW;
 	}

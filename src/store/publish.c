@@ -122,6 +122,9 @@ publish_one(struct disk *d, struct commit *c)
 		kill(d, c->dead, old);
 	else if (c->dead)
 		dead_put(d, c->dead);
+	/* With the rule off: as a scrub that takes every chunk without a manifest for ownerless. */
+	if (!RULE_COLLECT_ONLY_ENDED && c->kind == COMMIT_CHUNK && c->view.op == REC_PUT)
+		gc_orphans(d, c->view.key + 1, key_index(c->view.key), key_index(c->view.key) + 1);
 	c->rec = NULL;
 	c->dead = NULL;
 }

@@ -176,12 +176,11 @@ collect(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 {
 	struct replay *rp = cookie;
 	const struct rec *owner;
-	uint32_t index = 0;
+	uint32_t index;
 
 	if (key[0] != KEY_CHUNK)
 		return 0;
-	for (int i = 0; i < 4; i++)
-		index = index << 8 | key[1 + CHUNK_ID_BYTES + i];
+	index = key_index(key);
 	owner = r->owner_len ? tree_find(rp->d->tree, rec_owner(r), r->owner_len) : NULL;
 	if (owner && names_chunk(owner, key + 1, index))
 		return 0;
@@ -284,6 +283,24 @@ judge_end(struct replay *rp)
 	return 0;
 }
 
+/* Many starts, each with its epoch block, and nobody served long enough for a snapshot: two of them trim the
+ * log. */
+static int
+make_room(struct replay *rp)
+{
+	struct disk *d = rp->d;
+
+	for (int i = 0; i < 2 && atomic_load(&d->log_used) > d->geo.log_bytes / 100 * 85; i++) {
+		int e = snapshot_now(d, rp->r);
+
+		if (disk_failed(d))
+			return refuse(rp, e, "%s: %s", d->path, d->reason);
+		if (e < 0)
+			break; /* it can be served; PUTs wait */
+	}
+	return 0;
+}
+
 static int
 recover(struct replay *rp)
 {
@@ -327,7 +344,10 @@ recover(struct replay *rp)
 	atomic_store(&d->log_used, log_linear(d, d->next.lap, d->next.pos) - atomic_load(&d->trim_at));
 	atomic_store(&d->segs_coming, upkeep_segments_left(d));
 	hold_back_update(d);
-	return 0;
+	/* The first port to turn its loop looks for what is to be done: chunks to collect, a snapshot that is
+	 * due. */
+	atomic_store(&d->want_lead, true);
+	return rp->rep->check_only ? 0 : make_room(rp);
 }
 
 int

@@ -23,6 +23,21 @@
 #define RETRY_NS (2 * NS_PER_S)
 #define SNAP_UNITS_MIN 2u /* the largest record fits */
 
+/* Pins what is published; the log goes on behind it. */
+static int
+begin(struct disk *d)
+{
+	int pin = tree_pin(d->tree, &d->snap_root);
+
+	if (pin < 0)
+		return pin;
+	d->snap_pin = pin;
+	d->snap_gen = tree_gen(d->tree) - 1;
+	d->snap_new = (struct snap_ref){ .begin = d->next, .version_max = atomic_load(&d->st->version) };
+	atomic_store(&d->snap_state, SNAP_WANTED);
+	return 0;
+}
+
 void
 snapshot_check(struct disk *d)
 {
@@ -31,20 +46,25 @@ snapshot_check(struct disk *d)
 	bool force = d->log_is_full && atomic_load(&d->trim_at) < atomic_load(&d->snap_begin);
 	uint64_t since = log_linear(d, d->next.lap, d->next.pos) -
 			 atomic_load_explicit(&d->snap_begin, memory_order_relaxed);
-	int pin;
 
 	if (atomic_load(&d->snap_state) != SNAP_IDLE || disk_failed(d))
 		return;
 	if ((!force && since <= d->geo.log_bytes / 10 * 3) || clock_ns() < atomic_load(&d->snap_retry_ns))
 		return;
-	pin = tree_pin(d->tree, &d->snap_root);
-	if (pin < 0)
-		return;
-	d->snap_pin = pin;
-	d->snap_gen = tree_gen(d->tree) - 1;
-	d->snap_new = (struct snap_ref){ .begin = d->next, .version_max = atomic_load(&d->st->version) };
-	atomic_store(&d->snap_state, SNAP_WANTED);
-	helper_ring(d);
+	if (begin(d) == 0)
+		helper_ring(d);
+}
+
+int
+snapshot_now(struct disk *d, struct ring *r)
+{
+	int e = begin(d);
+
+	if (e == 0) {
+		e = snapshot_write(d, r);
+		snapshot_done(d);
+	}
+	return e;
 }
 
 void

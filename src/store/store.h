@@ -221,7 +221,8 @@ struct store_entry {
 	struct store_etag etag;
 };
 
-/* A page, in key order, beginning behind `after` (exclusive; NULL: from the start) and with names that begin with `prefix`. */
+/* A page, in key order, beginning behind `after` (exclusive; NULL: from the start) and with names that begin with `prefix`.
+ * What the pointers name is kept by the caller until the operation's end. */
 struct store_list {
 	struct store_op op; /* result: entries given; `more` says whether there are others */
 	const char *bucket; /* NULL: the buckets themselves */

@@ -510,6 +510,8 @@ void gc_fini(struct disk *d);
 
 /* Leader, right after publishing: is one due?  Pins and hands over to the helper. */
 void snapshot_check(struct disk *d);
+/* At start: one at once. */
+int snapshot_now(struct disk *d, struct ring *r);
 /* Leader: unpin what the helper has walked. */
 void snapshot_done(struct disk *d);
 /* Helper: walk, write, verify, superblock, trim. */

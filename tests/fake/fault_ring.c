@@ -5,9 +5,12 @@
 #include "ring/ring.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -125,6 +128,105 @@ ask(const struct queued *q)
 	return fault_ring_hook(&io);
 }
 
+/* ---- the cache ------------------------------------------------------------------------------- */
+
+#define SECTOR 4096u
+
+struct cached {
+	struct cached *next;
+	int fd;
+	uint64_t off;
+	size_t len;
+	char *data;
+};
+
+static bool cache_on;
+static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cached *cache, **cache_end = &cache;
+
+void
+fault_ring_cache(void)
+{
+	cache_on = true;
+}
+
+/* False: a write that makes the file longer goes straight through. */
+static bool
+cache_write(const struct queued *q)
+{
+	struct cached *c;
+	struct stat st;
+
+	if (!cache_on || fstat(q->fd, &st) < 0 || q->off + q->len > (uint64_t)st.st_size)
+		return false;
+	c = malloc(sizeof *c);
+	check(c);
+	*c = (struct cached){
+		.fd = q->fd, .off = q->off, .len = q->len, .data = aligned_alloc(SECTOR, q->len)
+	};
+	check(c->data);
+	memcpy(c->data, q->buf, q->len);
+	pthread_mutex_lock(&cache_lock);
+	*cache_end = c;
+	cache_end = &c->next;
+	pthread_mutex_unlock(&cache_lock);
+	return true;
+}
+
+static void
+cache_flush(void)
+{
+	pthread_mutex_lock(&cache_lock);
+	while (cache) {
+		struct cached *c = cache;
+
+		check(pwrite(c->fd, c->data, c->len, (off_t)c->off) == (ssize_t)c->len);
+		cache = c->next;
+		free(c->data);
+		free(c);
+	}
+	cache_end = &cache;
+	pthread_mutex_unlock(&cache_lock);
+}
+
+/* What was read from the disk, as the cache has it. */
+static void
+cache_read(const struct queued *q)
+{
+	pthread_mutex_lock(&cache_lock);
+	for (struct cached *c = cache; c; c = c->next) {
+		uint64_t from = c->off > q->off ? c->off : q->off;
+		uint64_t to = c->off + c->len < q->off + q->len ? c->off + c->len : q->off + q->len;
+
+		if (c->fd == q->fd && from < to)
+			memcpy((char *)q->buf + (from - q->off), c->data + (from - c->off), to - from);
+	}
+	pthread_mutex_unlock(&cache_lock);
+}
+
+_Noreturn void
+fault_ring_cut(uint64_t seed)
+{
+	/* Nobody goes on: the lock is kept. */
+	pthread_mutex_lock(&cache_lock);
+	for (struct cached *c = cache; c; c = c->next) {
+		/* Now and then all or nothing, else sector by sector. */
+		unsigned luck = (unsigned)((seed = seed * 6364136223846793005u + 1442695040888963407u) >> 60);
+
+		for (size_t at = 0; at < c->len; at += SECTOR) {
+			bool keep =
+				luck < 4 ? luck & 1
+					 : (seed = seed * 6364136223846793005u + 1442695040888963407u) >> 63;
+
+			if (keep)
+				check(pwrite(c->fd, c->data + at, SECTOR, (off_t)(c->off + at)) == SECTOR);
+		}
+	}
+	kill(getpid(), SIGKILL);
+	for (;;)
+		pause();
+}
+
 static int
 perform(const struct queued *q, int asked)
 {
@@ -134,12 +236,15 @@ perform(const struct queued *q, int asked)
 		return asked;
 	if (asked == FAULT_LIE)
 		return q->kind == FAULT_FLUSH ? 0 : (int)q->len;
-	if (q->kind == FAULT_READ)
+	if (q->kind == FAULT_READ) {
 		n = pread(q->fd, q->buf, q->len, (off_t)q->off);
-	else if (q->kind == FAULT_WRITE)
-		n = pwrite(q->fd, q->buf, q->len, (off_t)q->off);
-	else
-		n = fdatasync(q->fd);
+		cache_read(q);
+	} else if (q->kind == FAULT_WRITE) {
+		n = cache_write(q) ? (ssize_t)q->len : pwrite(q->fd, q->buf, q->len, (off_t)q->off);
+	} else {
+		cache_flush();
+		n = cache_on ? 0 : fdatasync(q->fd);
+	}
 	return n < 0 ? -errno : (int)n;
 }
 

@@ -28,4 +28,10 @@ extern int (*fault_ring_hook)(const struct fault_io *io);
 /* 0: in order. */
 extern uint64_t fault_ring_seed;
 
+/* From now on a volatile write cache lies in front of all files, as a disk has one: writes inside of a file
+ * wait for the next flush, of whatever file. */
+void fault_ring_cache(void);
+/* The power goes: of what waits, each 4 KiB survives or does not.  Ends the process. */
+_Noreturn void fault_ring_cut(uint64_t seed);
+
 #endif

@@ -231,6 +231,25 @@ test_outruns_segments(void **state)
 	assert_int_equal(obj_check(&l, "b", "big", 60 * MIB, 1), 0);
 }
 
+/* Starts that never get to serve do not fill the log for ever. */
+static void
+test_many_starts(void **state)
+{
+	char err[512] = "";
+
+	assert_int_equal(put_patient("x", 5000, 1, 0), 0);
+	close_store();
+	for (int i = 0; i < 1000; i++) {
+		if (store_open_disks(&conf, &st, err, sizeof err) < 0)
+			fail_msg("start %d: %s", i, err);
+		store_close_disks(st);
+		st = NULL;
+	}
+	open_store();
+	assert_int_equal(obj_check(&l, "b", "x", 5000, 1), 0);
+	assert_int_equal(put_patient("y", 5000, 1, 0), 0);
+}
+
 int
 main(void)
 {
@@ -240,6 +259,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_full_and_wrap, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_index_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_outruns_segments, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_many_starts, setup, teardown),
 	};
 
 	log_init(LOG_PLAIN, LOG_WARN);
