@@ -21,6 +21,10 @@
 #define FMT_CHUNK_BYTES (64u << 20)  /* larger objects are manifests of chunks */
 #define FMT_FLUSHED_BYTES (8u << 20) /* larger objects enter the log after a flush of their data */
 #define FMT_BLOCK_MAX (1u << 20)     /* largest log block and snapshot block */
+#define FMT_BLOCK_MIN (128u << 10)   /* and the least a disk may be made with: log block, log, segment */
+#define FMT_LOG_MIN (4u << 20)
+#define FMT_LOG_STEP (1u << 20)
+#define FMT_SEG_MIN (8u << 20)
 #define FMT_ENTRY_MAX 64u            /* extents or chunks named by a record itself; more go to a map extent */
 #define FMT_MAP_ENTRY_MAX (1u << 20) /* sanity bound */
 #define FMT_DISKS_MAX 64
@@ -130,6 +134,8 @@ geo_units(const struct geometry *g)
 {
 	return geo_seg_units(g) * g->seg_nr;
 }
+/* Not empty, and on the disk? */
+bool ext_ok(uint64_t ext, const struct geometry *g);
 /* Chooses the numbers for a disk of that size.  0 or -ENOSPC (too small). */
 int geo_choose(uint64_t size_bytes, struct geometry *ret_geo);
 

@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifndef ZERO_BYTES
 #define ZERO_BYTES ((size_t)1 << 20)
+#endif
 #define ZERO_DEPTH 4
 
 struct sync_op {

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifndef VERIFY_BYTES
 #define VERIFY_BYTES ((size_t)4 << 20) /* a multiple of the granule */
+#endif
 
 int
 verify_map(struct disk *d, struct ring *r, const struct rec_view *v, void **ret_entries)

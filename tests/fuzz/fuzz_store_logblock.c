@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CRC_OFF 120 /* in the header; see format.c */
+#define CRC_OFF 120 /* in the header; see record.c */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
