@@ -78,6 +78,7 @@ $(O)/gantryd: $(call archives,main)
 
 include src/client/client.mk
 include src/softnic/softnic.mk
+include bench/bench.mk
 
 # ---- tests: `make check [T=name]` ----------------------------------------------------------------------------------
 UNITSRC := $(wildcard tests/unit/*/test_*.c)
@@ -116,8 +117,10 @@ $(TOOLBIN): $(O)/tools/%: $(O)/tests/tools/%.o $(call archives,tools)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(call linkmod,tools) $(shell pkg-config --libs libcurl libibverbs libmlx5)
 ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC)) $(TOOLLIB)
 
+include tests/nbd/nbd.mk
+
 .PHONY: testbins check check-unit check-long asan tsan fuzz fuzz-build lint demo help install clean format deps deps-check tags
-testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS)
+testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS) $(NBDPLUGIN)
 
 deps-check:
 	@scripts/deps --check build || { echo "run scripts/deps build (as root) to install them" >&2; exit 1; }
@@ -127,8 +130,9 @@ deps:
 check:
 	@scripts/deps build test lint
 	@scripts/check $(if $(T),T='$(T)')
+comma := ,
 check-long:
-	@scripts/deps build test lint
+	@scripts/deps build test lint $(if $(filter disk,$(subst $(comma), ,$(SKIP))),,disk)
 	@SECS='$(SECS)' scripts/check --long $(if $(T),T='$(T)')
 check-unit: testbins
 	@scripts/run-tests --variant $(VARIANT) --unit $(T)
@@ -175,6 +179,7 @@ help:
 	@echo 'make asan | tsan    build that variant and run its tests'
 	@echo 'make fuzz [F=name] [SECS=60]   libFuzzer over the parsers'
 	@echo 'make lint           format, include direction, headers, scripts, manual pages'
+	@echo 'make bench [F=name]  the figures of docs/benchmarks.md, against raw disk, nginx and verbs'
 	@echo 'make install DESTDIR= PREFIX=/usr'
 	@echo 'make deps | clean | format | tags | compile_commands.json'
 	@echo 'Variables: V=1 shows commands, WERROR= makes warnings harmless, VARIANT=release|asan|tsan|fuzz'

@@ -1,0 +1,130 @@
+/* Samples, medians, rows; see bench.h. */
+#include "bench/bench.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+void
+bench_die(const char *fmt, ...)
+{
+	va_list ap;
+
+	fflush(stdout);
+	fprintf(stderr, "bench: ");
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+static long
+number(const char *name, long otherwise, long max)
+{
+	const char *e = getenv(name);
+	long v = e ? strtol(e, NULL, 10) : otherwise;
+
+	if (v < 1 || v > max)
+		bench_die("%s must be between 1 and %ld", name, max);
+	return v;
+}
+
+int
+bench_rounds(void)
+{
+	return (int)number("BENCH_ROUNDS", 7, ROUNDS_MAX);
+}
+
+uint64_t
+bench_ns(void)
+{
+	return (uint64_t)number("BENCH_MS", 500, 100000) * NS_PER_MS;
+}
+
+static int
+by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* v is sorted. */
+static double
+quantile(const double *v, int nr, double q)
+{
+	double at = q * (nr - 1);
+	int i = (int)at;
+
+	return i + 1 < nr ? v[i] + (at - i) * (v[i + 1] - v[i]) : v[i];
+}
+
+double
+bench_median(double *v, int nr)
+{
+	if (nr == 0)
+		return 0;
+	qsort(v, (size_t)nr, sizeof *v, by_value);
+	return quantile(v, nr, 0.5);
+}
+
+void
+row_add_net(struct row *r, double ours, double ours_net, double reference)
+{
+	if (r->nr == ROUNDS_MAX || reference <= 0)
+		bench_die("%s: nothing was measured", r->figure);
+	r->ours[r->nr] = ours;
+	r->reference[r->nr] = reference;
+	r->ratio[r->nr] = ours / reference;
+	r->net[r->nr++] = ours_net / reference;
+}
+
+void
+row_add(struct row *r, double ours, double reference)
+{
+	row_add_net(r, ours, ours, reference);
+}
+
+void
+row_print(const struct row *r)
+{
+	struct row s = *r;
+	double ours = bench_median(s.ours, s.nr), reference = bench_median(s.reference, s.nr);
+	double ratio = bench_median(s.ratio, s.nr), net = bench_median(s.net, s.nr);
+	const double *v = s.has_net ? s.net : s.ratio;
+	char net_text[32] = "-";
+
+	if (s.has_net)
+		snprintf(net_text, sizeof net_text, "%.3f", net);
+	printf("ROW\t%s\t%s\t%.6g\t%.6g\t%.3f\t%s\t%d\t%.3f\n", s.figure, s.unit, ours, reference, ratio,
+	       net_text, s.nr, quantile(v, s.nr, 0.75) - quantile(v, s.nr, 0.25));
+	fflush(stdout);
+}
+
+void
+bench_pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof set, &set); /* one CPU only: then there is nothing to choose */
+}
+
+uint64_t
+bench_cpu_ns(int pid)
+{
+	struct timespec ts;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &ts) < 0)
+		bench_die("process %d: no CPU time: %s", pid, strerror(errno));
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}

@@ -1,0 +1,526 @@
+/*
+ * The store's figures, without a daemon: durable PUTs and checked GETs on one port, in turn with the raw loop
+ * and with a file for each object, on the same disk.
+ *
+ *	bench-store DIR FIGURE...
+ *
+ * DIR must lie on the disk to be measured; what is put there is removed again.  For store_get_crc the
+ *checksum of a whole granule can be replaced by its known value: all granules hold the same bytes, and the
+ *linker hands crc64_nvme() to us (-Wl,--wrap).  So the same code runs with and without the sum's cost.
+ */
+#include "bench/bench.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/crc64.h"
+#include "base/list.h"
+#include "base/mailbox.h"
+#include "base/timer.h"
+#include "ring/ring.h"
+#include "store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BUCKET "bench"
+#define STORE_BYTES (6144 * MIB)
+#define LIVE_BYTES (1024 * MIB) /* objects of one size */
+#define PIECES_MAX 8            /* of one object in flight */
+#define QD_MAX 32
+#define FILE_THREADS 32
+#define FILE_BYTES (256u << 10)
+
+static struct {
+	char dir[400], store_dir[480];
+	struct store *st;
+	struct ring *ring;
+	struct mailbox mb;
+	struct timers timers;
+	struct store_port *p;
+	struct bufpool bufs;
+	struct raw *raw;
+} b;
+
+/* ---- the checksum -------------------------------------------------------------------- */
+
+static bool sum_is_known;
+static uint64_t granule_sum;
+
+uint64_t __real_crc64_nvme(uint64_t crc, const void *data, size_t len);
+uint64_t __wrap_crc64_nvme(uint64_t crc, const void *data, size_t len);
+
+uint64_t
+__wrap_crc64_nvme(uint64_t crc, const void *data, size_t len)
+{
+	return sum_is_known && len == STORE_GRANULE ? granule_sum : __real_crc64_nvme(crc, data, len);
+}
+
+/* ---- the loop ------------------------------------------------------------------------ */
+
+static void
+turn(void)
+{
+	uint64_t now = clock_ns(), at = timers_next(&b.timers), wait = at <= now ? 0 : at - now;
+
+	if (wait > 10 * NS_PER_MS)
+		wait = 10 * NS_PER_MS;
+	if (wait && !mailbox_sleep(&b.mb))
+		wait = 0;
+	if (wait)
+		store_sleep(b.p);
+	if (ring_turn(b.ring, wait) < 0)
+		bench_die("the ring is broken");
+	if (wait) {
+		mailbox_wake(&b.mb);
+		store_wake(b.p);
+	}
+	mailbox_run(&b.mb, 0);
+	timers_run(&b.timers, clock_ns());
+	store_quiesce(b.p);
+}
+
+static int busy;
+static bool stopping;
+static uint64_t ops_done, ops_failed;
+
+struct work {
+	struct store_key key;
+	char key_text[32];
+	uint64_t size, at, moved;
+	bool is_put;
+	int inflight;
+	struct store_put put;
+	struct store_obj obj;
+	struct buf *buf[PIECES_MAX];
+	union {
+		struct store_write wr;
+		struct store_read rd;
+	} op[PIECES_MAX];
+	bool op_busy[PIECES_MAX];
+	struct store_commit commit;
+};
+static struct work works[QD_MAX];
+static uint64_t next_key, key_nr;
+
+static void work_begin(struct work *w);
+static void put_more(struct work *w);
+static void get_more(struct work *w);
+
+static void
+work_over(struct work *w, int result)
+{
+	if (result < 0) {
+		ops_failed++;
+		if (result != -EAGAIN)
+			bench_die("%s: %s", w->key_text, strerror(-result));
+	} else {
+		ops_done++;
+	}
+	if (stopping)
+		busy--;
+	else
+		work_begin(w);
+}
+
+static struct work *
+work_of(struct store_op *op, int *ret_i)
+{
+	struct work *w = &works[((char *)op - (char *)works) / (ptrdiff_t)sizeof *works];
+
+	*ret_i = (int)(((char *)op - (char *)w->op) / (ptrdiff_t)sizeof *w->op);
+	return w;
+}
+
+static int
+free_piece(const struct work *w)
+{
+	for (int i = 0; i < PIECES_MAX; i++) {
+		if (w->buf[i] && !w->op_busy[i])
+			return i;
+	}
+	return -1;
+}
+
+static void
+on_commit(struct store_op *op)
+{
+	work_over(container_of(op, struct work, put.op), op->result);
+}
+
+static void
+on_write(struct store_op *op)
+{
+	int i;
+	struct work *w = work_of(op, &i);
+
+	if (op->result < 0)
+		bench_die("write: %s", strerror(-op->result));
+	w->op_busy[i] = false;
+	w->inflight--;
+	put_more(w);
+}
+
+static void
+put_commit(struct work *w, uint32_t len)
+{
+	int r;
+
+	w->commit = (struct store_commit){ .last = w->buf[0], .last_len = len };
+	w->put.op.done = on_commit;
+	r = store_put_commit(b.p, &w->put, &w->commit);
+	if (r < 0) {
+		store_put_abort(b.p, &w->put);
+		work_over(w, r);
+	}
+}
+
+static void
+put_more(struct work *w)
+{
+	int i;
+
+	while (w->size - w->at > STORE_PIECE && (i = free_piece(w)) >= 0) {
+		int r;
+
+		w->op_busy[i] = true;
+		w->inflight++;
+		w->op[i].wr.op.done = on_write;
+		w->at += STORE_PIECE;
+		r = store_put_write(b.p, &w->put, &w->op[i].wr, w->buf[i], STORE_PIECE, false);
+		if (r < 0)
+			bench_die("write: %s", strerror(-r));
+	}
+	if (w->size - w->at <= STORE_PIECE && w->inflight == 0)
+		put_commit(w, (uint32_t)(w->size - w->at));
+}
+
+static void
+on_read(struct store_op *op)
+{
+	int i;
+	struct work *w = work_of(op, &i);
+
+	if (op->result < 0)
+		bench_die("read: %s", strerror(-op->result));
+	w->op_busy[i] = false;
+	w->moved += (uint64_t)op->result;
+	get_more(w);
+}
+
+static void
+get_more(struct work *w)
+{
+	int i;
+
+	if (w->moved == w->size) {
+		store_close(b.p, &w->obj);
+		work_over(w, 0);
+		return;
+	}
+	while (w->at < w->size && (i = free_piece(w)) >= 0) {
+		uint32_t len = w->size - w->at < STORE_PIECE ? (uint32_t)(w->size - w->at) : STORE_PIECE;
+		uint64_t off = w->at;
+		int r;
+
+		w->op_busy[i] = true;
+		w->op[i].rd.op.done = on_read;
+		w->at += len;
+		r = store_read(b.p, &w->obj, &w->op[i].rd, w->buf[i], off, len);
+		if (r != 0)
+			bench_die("read: %s", strerror(r < 0 ? -r : EIO));
+	}
+}
+
+static void
+work_begin(struct work *w)
+{
+	int r;
+
+	w->at = w->moved = 0;
+	w->key_text[0] = 0;
+	snprintf(w->key_text, sizeof w->key_text, "%llu/%llu", (unsigned long long)w->size,
+		 (unsigned long long)(next_key++ % key_nr));
+	w->key = (struct store_key){ BUCKET, w->key_text, sizeof BUCKET - 1, (uint16_t)strlen(w->key_text) };
+	if (w->is_put) {
+		r = store_put_init(b.p, &w->put, &w->key, w->size);
+		if (r < 0)
+			bench_die("put: %s", strerror(-r));
+		put_more(w);
+		return;
+	}
+	r = store_open(b.p, &w->key, &w->obj);
+	if (r <= 0 || w->obj.op.result < 0)
+		bench_die("%s: cannot be opened", w->key_text);
+	get_more(w);
+}
+
+/* Bytes a second: qd objects at a time, for so long or until so many are done. */
+static double
+run(bool is_put, uint64_t size, int qd, uint64_t for_ns, uint64_t max_ops)
+{
+	int pieces = size > STORE_PIECE ? (int)(size / STORE_PIECE) : 1;
+	uint64_t begin = clock_ns();
+
+	pieces = pieces > PIECES_MAX ? PIECES_MAX : pieces;
+	memset(works, 0, sizeof works);
+	stopping = false;
+	ops_done = ops_failed = 0;
+	key_nr = LIVE_BYTES / size;
+	busy = qd;
+	for (int i = 0; i < qd; i++) {
+		works[i].size = size;
+		works[i].is_put = is_put;
+		for (int k = 0; k < pieces; k++) {
+			works[i].buf[k] = bufpool_get(&b.bufs, BUF_LARGE);
+			if (!works[i].buf[k])
+				bench_die("too few buffers");
+		}
+	}
+	for (int i = 0; i < qd; i++)
+		work_begin(&works[i]);
+	while (busy) {
+		turn();
+		stopping = clock_ns() - begin > for_ns || (max_ops && ops_done + (unsigned)qd > max_ops);
+	}
+	for (int i = 0; i < qd; i++) {
+		for (int k = 0; k < pieces; k++)
+			bufpool_put(&b.bufs, works[i].buf[k]);
+	}
+	if (ops_failed)
+		fprintf(stderr, "bench: %llu of %llu operations were refused for the moment\n",
+			(unsigned long long)ops_failed, (unsigned long long)ops_done);
+	return per_second(ops_done * size, clock_ns() - begin);
+}
+
+/* Until no space comes any more: segments are written ahead in the background. */
+static void
+settle(void)
+{
+	struct store_disk_info info;
+	uint64_t before = 0, since = clock_ns();
+
+	for (;;) {
+		turn();
+		store_disk_info(b.st, 0, &info);
+		if (info.free_bytes != before) {
+			before = info.free_bytes;
+			since = clock_ns();
+		} else if (clock_ns() - since > NS_PER_S) {
+			return;
+		}
+	}
+}
+
+static void
+on_bucket(struct store_op *op)
+{
+	busy--;
+}
+
+static void
+begin(const char *dir)
+{
+	struct store_disk_conf dc = { .path = b.store_dir, .size_bytes = STORE_BYTES };
+	struct store_conf conf = { .disks = &dc,
+				   .disk_nr = 1,
+				   .index_bytes = 64 * MIB,
+				   .lock_wait_ns = 5 * NS_PER_S,
+				   .ports_max = 1 };
+	static struct store_del del;
+	char err[256], path[480];
+
+	snprintf(b.dir, sizeof b.dir, "%s", dir);
+	snprintf(b.store_dir, sizeof b.store_dir, "%s/store", dir);
+	snprintf(path, sizeof path, "%s/raw", dir);
+	if (mkdir(b.store_dir, 0700) < 0 && errno != EEXIST)
+		bench_die("%s: %s", b.store_dir, strerror(errno));
+	if (store_format(&conf, true, err, sizeof err) < 0 ||
+	    store_open_disks(&conf, &b.st, err, sizeof err) < 0)
+		bench_die("%s", err);
+	check(ring_new(&(struct ring_params){ .entries = 1024 }, &b.ring) == 0);
+	check(mailbox_init(&b.mb) == 0);
+	if (bufpool_init_class(&b.bufs, BUF_LARGE, 260 * MIB, 0) < 0)
+		bench_die("no memory");
+	for (int i = 0; i < b.bufs.buf_nr; i++) {
+		for (uint32_t k = 0; k < BUF_LARGE_BYTES; k += STORE_GRANULE)
+			for (uint32_t n = 0; n < STORE_GRANULE; n++)
+				b.bufs.bufs[i].mem[k + n] = (char)(n * 2654435761u >> 13);
+	}
+	granule_sum = __real_crc64_nvme(0, b.bufs.bufs[0].mem, STORE_GRANULE);
+	if (ring_register_regions(b.ring, b.bufs.region, b.bufs.region_nr) < 0)
+		fprintf(stderr, "bench: buffers could not be registered (ulimit -l)\n");
+	check(store_attach(b.st, b.ring, &b.mb, &b.timers, &b.p) == 0);
+	del.op.done = on_bucket;
+	busy = store_bucket_create(b.p, BUCKET, sizeof BUCKET - 1, &del) == 0;
+	while (busy)
+		turn();
+	b.raw = raw_open(path, LIVE_BYTES, 130);
+}
+
+static void
+end(void)
+{
+	char path[800];
+
+	while (!store_detach(b.p))
+		turn();
+	store_close_disks(b.st);
+	ring_free(b.ring);
+	raw_close(b.raw);
+	bufpool_fini(&b.bufs);
+	snprintf(path, sizeof path, "rm -rf '%s'", b.store_dir);
+	if (system(path) != 0)
+		fprintf(stderr, "bench: %s stays behind\n", b.store_dir);
+}
+
+/* ---- a file for each object, strictly ------------------------------------------------- */
+
+static struct {
+	int dir_fd;
+	uint64_t until_ns;
+	_Atomic uint64_t done;
+	char *mem;
+} files;
+
+/* Written, flushed, named, and the name flushed: then the PUT is durable. */
+static void *
+file_thread(void *arg)
+{
+	for (unsigned n = 0; clock_ns() < files.until_ns; n++) {
+		char name[64], self[64];
+		int fd = openat(files.dir_fd, ".", O_TMPFILE | O_WRONLY | O_DIRECT | O_CLOEXEC, 0600);
+
+		snprintf(name, sizeof name, "f%d-%u", (int)(intptr_t)arg, n);
+		snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+		if (fd < 0 || pwrite(fd, files.mem, FILE_BYTES, 0) != FILE_BYTES || fdatasync(fd) < 0 ||
+		    linkat(AT_FDCWD, self, files.dir_fd, name, AT_SYMLINK_FOLLOW) < 0 ||
+		    fsync(files.dir_fd) < 0)
+			bench_die("%s: %s", name, strerror(errno));
+		close(fd);
+		files.done++;
+	}
+	return NULL;
+}
+
+static double
+run_files(uint64_t for_ns)
+{
+	pthread_t t[FILE_THREADS];
+	struct buf *buf = bufpool_get(&b.bufs, BUF_LARGE);
+	uint64_t begun = clock_ns(), ns;
+	char path[480], cmd[1000];
+
+	snprintf(path, sizeof path, "%s/files", b.dir);
+	if (mkdir(path, 0700) < 0)
+		bench_die("%s: %s", path, strerror(errno));
+	files.dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	files.mem = buf->mem;
+	files.done = 0;
+	files.until_ns = begun + for_ns;
+	for (intptr_t i = 0; i < FILE_THREADS; i++)
+		check(pthread_create(&t[i], NULL, file_thread, (void *)i) == 0);
+	for (int i = 0; i < FILE_THREADS; i++)
+		pthread_join(t[i], NULL);
+	ns = clock_ns() - begun;
+	close(files.dir_fd);
+	bufpool_put(&b.bufs, buf);
+	snprintf(cmd, sizeof cmd, "rm -rf '%s' && sync -f '%s'", path, b.dir);
+	if (system(cmd) != 0)
+		fprintf(stderr, "bench: %s stays behind\n", path);
+	return per_second(files.done * FILE_BYTES, ns);
+}
+
+/* ---- figures -------------------------------------------------------------------------- */
+
+enum against { RAW_WRITE, RAW_READ, FILES, NO_SUM };
+
+static const struct {
+	const char *name;
+	uint64_t size;
+	int qd;
+	enum against against;
+} figures[] = {
+	{ "store_put_256k_q32", 256u << 10, 32, RAW_WRITE }, { "store_put_1m_q8", MIB, 8, RAW_WRITE },
+	{ "store_put_64m_q8", 64 * MIB, 8, RAW_WRITE },      { "store_put_vs_files", 256u << 10, 32, FILES },
+	{ "store_get_256k_q32", 256u << 10, 32, RAW_READ },  { "store_get_4m_q32", 4 * MIB, 32, RAW_READ },
+	{ "store_get_crc", 256u << 10, 32, NO_SUM },
+};
+
+static double
+other_side(int i, uint64_t ns)
+{
+	uint64_t size = figures[i].size;
+	uint32_t len = size < STORE_PIECE ? (uint32_t)size : STORE_PIECE;
+	uint64_t pieces = size / len < PIECES_MAX ? size / len : PIECES_MAX;
+	struct raw_result res;
+	double v;
+
+	switch (figures[i].against) {
+	case FILES:
+		return run_files(ns);
+	case NO_SUM:
+		sum_is_known = true;
+		v = run(false, size, figures[i].qd, ns, 0);
+		sum_is_known = false;
+		return v;
+	default:
+		res = raw_run(b.raw, figures[i].against == RAW_WRITE, len, figures[i].qd * (int)pieces, false,
+			      ns);
+		return per_second(res.bytes, res.ns);
+	}
+}
+
+static void
+figure(int i)
+{
+	struct row row = { .figure = figures[i].name, .unit = "MB/s" };
+	bool is_put = figures[i].against == RAW_WRITE || figures[i].against == FILES;
+	uint64_t size = figures[i].size, ns = bench_ns();
+
+	if (size > 16 * MIB)
+		ns *= 2;
+	next_key = 0;
+	run(true, size, figures[i].qd, UINT64_MAX,
+	    (is_put ? 3 : 1) * LIVE_BYTES / size + (unsigned)figures[i].qd);
+	settle();
+	for (int n = -1; n < bench_rounds(); n++) {
+		double ours = 0, other;
+
+		if (n & 1)
+			ours = run(is_put, size, figures[i].qd, ns, 0);
+		other = other_side(i, ns);
+		if (!(n & 1))
+			ours = run(is_put, size, figures[i].qd, ns, 0);
+		if (n >= 0)
+			row_add(&row, ours / 1e6, other / 1e6);
+	}
+	row_print(&row);
+}
+
+int
+main(int argc, char **argv)
+{
+	int nr = sizeof figures / sizeof *figures;
+
+	if (argc < 3)
+		bench_die("usage: bench-store DIR FIGURE...");
+	bench_pin(0);
+	begin(argv[1]);
+	for (int k = 2; k < argc; k++) {
+		int i = 0;
+
+		while (i < nr && strcmp(figures[i].name, argv[k]) != 0)
+			i++;
+		if (i == nr)
+			bench_die("no figure %s", argv[k]);
+		figure(i);
+	}
+	end();
+	return 0;
+}
