@@ -57,9 +57,9 @@ open_map(const char *path)
 	return NULL;
 }
 
-/* Under lock: the map of the trace that is on; NULL when it cannot be had. */
+/* Under lock: the map of the trace that is on; NULL when it cannot be had, or between two traces. */
 static struct sn_trace_map *
-get_map(void)
+get_map(bool *ret_between)
 {
 	struct fabric *f = sn_self.fab;
 	uint32_t gen = atomic_load(&f->trace_gen);
@@ -72,8 +72,9 @@ get_map(void)
 	current_gen = 0;
 	memcpy(path, f->trace_path, sizeof(path));
 	path[sizeof(path) - 1] = 0;
-	if (gen % 2 || atomic_fetch_add(&f->trace_gen, 0) != gen)
-		return NULL; /* just being changed */
+	*ret_between = gen % 2 || atomic_fetch_add(&f->trace_gen, 0) != gen;
+	if (*ret_between)
+		return NULL;
 	current = open_map(path);
 	current_gen = gen;
 
@@ -85,15 +86,17 @@ sn_trace_begin(struct sn_qp *qp, const struct sn_wqe *w)
 {
 	struct sn_trace_map *m;
 	struct trace_rec *r;
+	bool between = false;
 	uint64_t n;
 
 	pthread_mutex_lock(&lock);
-	m = get_map();
+	m = get_map(&between);
 	if (m)
 		m->refs++;
 	pthread_mutex_unlock(&lock);
 	if (!m) {
-		atomic_fetch_add(&sn_self.fab->trace_missed, 1);
+		if (!between)
+			atomic_fetch_add(&sn_self.fab->trace_missed, 1);
 		return;
 	}
 	n = atomic_fetch_add(&m->file->next, 1);
