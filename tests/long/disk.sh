@@ -1,0 +1,168 @@
+# Helpers of the tests that put a disk of ours under the daemon: nbdkit with tests/nbd/lostwrite.c, nbdfuse, a loop device.  Sourced:
+#
+#     . "$(dirname "$0")/disk.sh"
+#     disk_setup 192M
+#     disk_store device            # or directory: an ext4 file system on it
+#     daemon_run; make_buckets
+#     disk fail write 5            # a command of the plugin; its counters are in DISK[...] then
+#     disk_cut SEED                # the daemon is killed and the power goes, and comes back
+#
+# It sources tests/system/lib.sh.  All as root.  Where loop devices or FUSE cannot be had the test fails and says why; SKIP=disk (a
+# list with commas) skips it.  Everything it made is undone at the end: mounts, loop device, processes, the latter by pid.
+# shellcheck shell=bash
+case ,${SKIP:-}, in *,disk,*) echo "SKIP=disk"; exit 77 ;; esac
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../system/lib.sh"
+
+declare -A DISK=()
+LOOP='' DISK_FORM='' _disk_pids=() _disk_nr=0 _disk_fuse='' _disk_mount=''
+# A child killed and waited for, quietly.
+_reap() { { kill -KILL "$1"; wait "$1"; } 2>/dev/null; }
+
+_disk_at_exit() {
+	local rc=$? p
+	trap - EXIT INT TERM
+	{
+		# Nothing may hang on the disk: what waits goes on.
+		[ ! -p "$T/ctl" ] || echo "0 on" 1<>"$T/ctl"
+		[ -z "$DAEMON_PID" ] || kill -KILL "$DAEMON_PID"
+		for ((p = 0; p < 250; p++)); do
+			_runs "${DAEMON_PID:-0}" || break
+			sleep 0.02
+		done
+		[ -z "$_disk_mount" ] || umount "$_disk_mount" || umount -l "$_disk_mount"
+		[ -z "$LOOP" ] || losetup -d "$LOOP"
+		[ -z "$_disk_fuse" ] || fusermount3 -u "$_disk_fuse" || fusermount3 -uz "$_disk_fuse"
+		for p in "${_disk_pids[@]}"; do _reap "$p"; done
+	} 2>/dev/null
+	(exit "$rc")
+	_at_exit
+}
+
+_disk_loop() {
+	LOOP=$(losetup --find --show --direct-io=on "$_disk_fuse/disk" 2>&1) || fail "no loop device (SKIP=disk skips this test): $LOOP"
+}
+
+# disk_setup SIZE: the disk, empty.  LOOP is its device.
+disk_setup() {
+	local i plugin=$BUILD/nbd/lostwrite.so
+	[ "$(id -u)" = 0 ] || fail "loop devices and FUSE need root (SKIP=disk skips this test)"
+	for i in nbdkit nbdfuse fusermount3 losetup mkfs.ext4; do
+		command -v "$i" >/dev/null || fail "no $i: scripts/deps disk installs it (SKIP=disk skips this test)"
+	done
+	for i in /dev/fuse /dev/loop-control; do
+		[ -c "$i" ] || fail "no $i here (SKIP=disk skips this test)"
+	done
+	[ -f "$plugin" ] || fail "no $plugin: make testbins builds it where nbdkit-plugin-dev is installed"
+	trap _disk_at_exit EXIT
+	mkdir -p "$T/fuse"
+	mkfifo "$T/ctl"
+	nbdkit -f -U "$T/nbd.sock" --threads 16 "$plugin" image="$T/image" size="$1" ctl="$T/ctl" status="$T/status" >"$T/nbdkit.log" 2>&1 &
+	_disk_pids+=($!)
+	wait_for 10 test -S "$T/nbd.sock"
+	_disk_fuse=$T/fuse
+	nbdfuse -P "$T/nbdfuse.pid" "$T/fuse/disk" --unix "$T/nbd.sock" >"$T/nbdfuse.log" 2>&1 &
+	_disk_pids+=($!)
+	for ((i = 0; i < 500; i++)); do
+		[ -f "$T/nbdfuse.pid" ] && break
+		sleep 0.02
+	done
+	[ -f "$T/fuse/disk" ] || { cat "$T"/nbd*.log; fail "no FUSE mount (SKIP=disk skips this test)"; }
+	_disk_loop
+	disk_proves_itself
+}
+
+# disk COMMAND...: one of lostwrite.c's, and its counters
+disk() {
+	local i nr word
+	_disk_nr=$((_disk_nr + 1))
+	echo "$_disk_nr $*" >"$T/ctl"
+	for ((i = 0; i < 1000; i++)); do
+		{ read -r nr word; } 2>/dev/null <"$T/status" && [ "$nr" = "$_disk_nr" ] && break
+		sleep 0.01
+	done
+	[ "${nr:-}" = "$_disk_nr" ] || fail "the disk does not answer: $*"
+	for i in $word; do DISK[${i%%=*}]=${i#*=}; done
+}
+
+# Neither the page cache nor FUSE nor the loop device keeps writes or flushes to itself: without that these tests prove nothing.
+disk_proves_itself() {
+	local f w
+	disk stat
+	f=${DISK[done_flush]} w=${DISK[done_write]}
+	dd if=/dev/zero of="$LOOP" bs=64k count=4 oflag=direct status=none || fail "writing to $LOOP"
+	disk stat
+	assert_eq "${DISK[unflushed]}" "$((DISK[done_write] - w))" "unflushed writes after four O_DIRECT writes"
+	[ "${DISK[done_write]}" -ge $((w + 4)) ] || fail "four O_DIRECT writes, and only $((DISK[done_write] - w)) arrived"
+	w=${DISK[done_write]}
+	# conv=fdatasync of nothing but what is there: one flush must come through, though no page is dirty.
+	dd if=/dev/zero of="$LOOP" bs=4k count=1 oflag=direct conv=fdatasync,notrunc status=none || fail "fdatasync on $LOOP"
+	disk stat
+	[ "${DISK[done_flush]}" -gt "$f" ] || fail "fdatasync does not reach the disk"
+	assert_eq "${DISK[unflushed]}" 0 "unflushed writes after fdatasync"
+}
+
+# disk_store device|directory: a store on it.  The rest of the configuration is lib.sh's.
+disk_store() {
+	DISK_FORM=$1
+	write_config
+	if [ "$1" = directory ]; then
+		mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$LOOP" || fail "mkfs.ext4"
+		disk_mount
+	else
+		sed -i "s|{ path: \"$T/disk0\", size: [^ ]* }|{ path: \"$LOOP\" }|" "$T/gantryd.yaml"
+	fi
+	nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --format --force >>"$T/daemon.log" 2>&1 || fail "gantryd --format"
+}
+
+disk_mount() {
+	mkdir -p "$T/disk0"
+	mount -t ext4 "$LOOP" "$T/disk0" || fail "mount"
+	_disk_mount=$T/disk0
+}
+
+# The daemon dies and the power goes: with `first` on the wire's side the disk stands still before the kill, so that nothing that the
+# dying process has under way gets through; with `after` all of that does, and the cut comes behind it.
+disk_cut() {
+	local seed=$1
+	case $2 in
+	first) disk freeze ;;
+	esac
+	kill -KILL "$DAEMON_PID"
+	[ "$2" = first ] || _wait_dead
+	disk off "$seed"
+	_wait_dead
+	if [ "$DISK_FORM" = directory ]; then
+		# What the kernel still holds of the file system is gone with the power too: it gets errors, and a new device.
+		{ umount "$T/disk0" || umount -l "$T/disk0"; } 2>/dev/null
+		_disk_mount=''
+	fi
+	# The device keeps nothing of the old picture.
+	losetup -d "$LOOP" || fail "losetup -d"
+	wait_for 10 _loop_is_free
+	disk on
+	_disk_same_loop
+	[ "$DISK_FORM" != directory ] || disk_mount
+}
+
+_wait_dead() {
+	local i
+	for ((i = 0; i < 1500; i++)); do
+		_runs "$DAEMON_PID" || break
+		sleep 0.01
+	done
+	! _runs "$DAEMON_PID" || fail "the killed daemon does not end"
+	{ wait "$_daemon_job"; } 2>/dev/null
+	# A process whose last operation is not over is still there, as a zombie's threads are; the lock says when.
+}
+
+_loop_is_free() { ! losetup "$LOOP"; }
+
+# Under the same name as before, which the configuration knows; another one where somebody was faster.
+_disk_same_loop() {
+	local old=$LOOP
+	if ! losetup --direct-io=on "$LOOP" "$_disk_fuse/disk" 2>/dev/null; then
+		_disk_loop
+		sed -i "s|\"$old\"|\"$LOOP\"|" "$T/gantryd.yaml"
+	fi
+}
