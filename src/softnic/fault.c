@@ -7,7 +7,7 @@
  *     begin -> [delay] -> pieces: all of it | a prefix | shuffled chunks -> [hold] -> done | error | no
  * completion a byte inverted, somebody killed between two of them
  *
- * Also what creating things asks: is it to fail?  And the end of a lost device (watcher thread).
+ * Also what creating things asks, on the application's threads: is it to fail?
  */
 #include "softnic/softnic.h"
 

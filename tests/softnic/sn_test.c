@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -452,12 +453,19 @@ void
 sn_maybe_target(int argc, char **argv)
 {
 	const unsigned all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+	const char *uid = getenv("SN_TARGET_UID");
 	static int fd;
 	struct sn_token tok;
 
 	if (argc != 4 || strcmp(argv[1], "--target") != 0)
 		return;
 	fd = atoi(argv[2]);
+	if (uid) {
+		uid_t u = (uid_t)atoi(uid);
+
+		must(setresgid(u, u, u) == 0 && setresuid(u, u, u) == 0);
+		must(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0);
+	}
 	sn_open(&tdev, "mlx5_0");
 	sn_target_init(&target, &tdev, (size_t)atol(argv[3]), all, all);
 	sn_target_token(&target, &tok);

@@ -115,7 +115,7 @@ void sn_remote_start(struct sn_remote *r, size_t len);
 long sn_remote_ask(struct sn_remote *r, enum sn_cmd cmd, long arg);
 void sn_remote_stop(struct sn_remote *r);
 void sn_remote_kill(struct sn_remote *r);
-/* First thing in main(): becomes a target when asked to. */
+/* First thing in main(): becomes a target when asked to; of user SN_TARGET_UID if that is set. */
 void sn_maybe_target(int argc, char **argv);
 int sn_next_event(struct ibv_context *ctx, int wait_ms, struct ibv_async_event *ret_ev);
 

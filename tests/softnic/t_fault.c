@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -462,6 +463,35 @@ test_kill_target(void)
 	sn_dci_to(&dci, &tok);
 }
 
+/* Another user's process is not killed, even by root, which may write to it. */
+static void
+test_kill_stranger(void)
+{
+	const char *dir = getenv("SOFTNIC_DIR");
+	struct sn_remote r;
+	char path[300];
+
+	if (geteuid() != 0) {
+		puts("not root: no process of another user to try");
+		return;
+	}
+	must(dir);
+	snprintf(path, sizeof(path), "%s/fabric", dir);
+	must(chmod(dir, 0777) == 0 && chmod(path, 0666) == 0);
+	setenv("SN_TARGET_UID", "65534", 1);
+	sn_remote_start(&r, LEN);
+	unsetenv("SN_TARGET_UID");
+	rule("kill=target at=100");
+	sn_dci_to(&dci, &r.tok);
+	memset(buf, 0x77, LEN);
+	ok(sn_xfer(&dci, false, &r.tok, mr, buf, LEN) == IBV_WC_SUCCESS, "the transfer goes on");
+	ok(sn_remote_ask(&r, SN_SAME, 0x77) == 1, "the stranger lives");
+	sn_remote_stop(&r);
+	clear();
+	sn_dci_to(&dci, &tok);
+	must(chmod(dir, 0700) == 0 && chmod(path, 0600) == 0);
+}
+
 /* "--writer HEX": one WRITE to a token. */
 static void
 write_once(const char *hex)
@@ -627,6 +657,7 @@ main(int argc, char **argv)
 	test_completions();
 	test_scramble();
 	test_kill_target();
+	test_kill_stranger();
 	test_kill_initiator();
 	test_creations();
 	test_flap();
