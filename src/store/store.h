@@ -1,20 +1,21 @@
 /*
- * The store: objects on disk, atomic and durable.  One header; above it there is no disk number, extent, descriptor or
- * index iterator, only handles.  store.md of the design is the reference (docs/store.md).
+ * The store: objects on disk, atomic and durable.  One header; above it there is no disk number, extent,
+ * descriptor or index iterator, only handles.  store.md of the design is the reference (docs/store.md).
  *
- * Threads.  A *port* is one thread's access to the store (a core, or a test); store_attach() makes it, with the thread's ring
- * and mailbox.  Every call names a port and is made on its thread; done() always runs on that thread, even when the work
- * was finished by another core (it comes in through the mailbox).
+ * Threads.  A *port* is one thread's access to the store (a core, or a test); store_attach() makes it, with
+ * the thread's ring and mailbox.  Every call names a port and is made on its thread; done() always runs on
+ * that thread, even when the work was finished by another core (it comes in through the mailbox).
  *
- * Starting.  A start returns < 0: not started (done() will not run); 0: started, done() will run later, never before the
- * start returned; > 0: finished already, the result is in op->result and done() will not run.
+ * Starting.  A start returns < 0: not started (done() will not run); 0: started, done() will run later, never
+ * before the start returned; > 0: finished already, the result is in op->result and done() will not run.
  *
  * Results are -errno:
- *   -ENOENT    no such object            -ENXIO     no such bucket          -EEXIST    exists (PRE_ABSENT, bucket create)
- *   -ESTALE    PRE_MATCH failed          -ENOTEMPTY bucket not empty        -EILSEQ    content is not what expect_crc64 says
- *   -ENOSPC    disk or index full (507)  -EAGAIN    log full, not now (503) -EROFS     disk failed, read-only (503)
- *   -EBADMSG   stored bytes do not match their CRC                          -EIO       the disk said no
- *   -ECANCELED outcome unknown: the write may or may not survive (503)      -ENAMETOOLONG, -EINVAL  as they say
+ *   -ENOENT    no such object            -ENXIO     no such bucket          -EEXIST    exists (PRE_ABSENT,
+ * bucket create) -ESTALE    PRE_MATCH failed          -ENOTEMPTY bucket not empty        -EILSEQ    content
+ * is not what expect_crc64 says -ENOSPC    disk or index full (507)  -EAGAIN    log full, not now (503)
+ * -EROFS     disk failed, read-only (503) -EBADMSG   stored bytes do not match their CRC -EIO       the disk
+ * said no -ECANCELED outcome unknown: the write may or may not survive (503)      -ENAMETOOLONG, -EINVAL  as
+ * they say
  */
 #ifndef GANTRY_STORE_STORE_H
 #define GANTRY_STORE_STORE_H
@@ -33,13 +34,15 @@ struct store_port;
 
 #define STORE_KEY_MAX 1024
 #define STORE_BUCKET_MAX 63
-#define STORE_INLINE_MAX 256          /* objects up to here live in their record */
-#define STORE_ATTRS_MAX (12u << 10)   /* opaque attributes of one object */
-#define STORE_GRANULE (64u << 10)     /* CRC granule: reads and all pieces but the last are multiples */
-#define STORE_PIECE (1u << 20)        /* largest read or write of one call */
+#define STORE_INLINE_MAX 256        /* objects up to here live in their record */
+#define STORE_ATTRS_MAX (12u << 10) /* opaque attributes of one object */
+#define STORE_GRANULE (64u << 10)   /* CRC granule: reads and all pieces but the last are multiples */
+#define STORE_PIECE (1u << 20)      /* largest read or write of one call */
 #define STORE_SIZE_UNKNOWN UINT64_MAX
 
-/* ---- life --------------------------------------------------------------------------------------------------------- */
+/* ---- life
+ * ---------------------------------------------------------------------------------------------------------
+ */
 
 struct store_disk_conf {
 	const char *path;    /* a directory, or a block device */
@@ -49,41 +52,47 @@ struct store_disk_conf {
 struct store_conf {
 	const struct store_disk_conf *disks;
 	int disk_nr;
-	uint64_t index_bytes;   /* memory the index may use, in all */
-	uint64_t lock_wait_ns;  /* how long start waits for a dead process's last writes */
+	uint64_t index_bytes;  /* memory the index may use, in all */
+	uint64_t lock_wait_ns; /* how long start waits for a dead process's last writes */
 	int ports_max;
 };
 
-/* Makes a store on empty disks (force: whatever was there is lost).  Blocking.  0 or -errno; the reason is in err. */
+/* Makes a store on empty disks (force: whatever was there is lost).  Blocking.  0 or -errno; the reason is in
+ * err. */
 int store_format(const struct store_conf *conf, bool force, char *err, size_t err_len);
 
 /*
- * Locks, recovers, makes ready to serve.  Blocking; uses a ring of its own meanwhile.  0, or -errno with the reason in err:
- * -ENOTRECOVERABLE damaged or foreign (exit 74), -EINVAL size differs from the superblock (exit 78), -EBUSY still locked.
+ * Locks, recovers, makes ready to serve.  Blocking; uses a ring of its own meanwhile.  0, or -errno with the
+ * reason in err: -ENOTRECOVERABLE damaged or foreign (exit 74), -EINVAL size differs from the superblock
+ * (exit 78), -EBUSY still locked.
  */
 int store_open_disks(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
 
-/* --fsck: reads everything, prints what is wrong through say(); repair: cuts a damaged log tail.  0 clean, 1 repaired,
- * -ENOTRECOVERABLE damage left, other -errno.  Blocking; the store must not be running. */
-int store_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line), void *cookie);
+/* --fsck: reads everything, prints what is wrong through say(); repair: cuts a damaged log tail.  0 clean, 1
+ * repaired, -ENOTRECOVERABLE damage left, other -errno.  Blocking; the store must not be running. */
+int store_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
+	       void *cookie);
 
 /* After every port was detached: writes the last stamp, stops helpers, frees.  NULL is fine. */
 void store_close_disks(struct store *st);
 
 /* On the port's own thread.  0 or -ENOMEM, -EUSERS. */
-int store_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers, struct store_port **ret_port);
+int store_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
+		 struct store_port **ret_port);
 /* True when nothing of this port is in flight any more; call again (turning the loop) until it is. */
 bool store_detach(struct store_port *p);
 
-/* Once per turn of the loop: this thread holds no index node from before.  And around sleeping: a sleeper counts as
- * quiescent and must not touch the store. */
+/* Once per turn of the loop: this thread holds no index node from before.  And around sleeping: a sleeper
+ * counts as quiescent and must not touch the store. */
 void store_quiesce(struct store_port *p);
 void store_sleep(struct store_port *p);
 void store_wake(struct store_port *p);
 
-/* ---- names and metadata ------------------------------------------------------------------------------------------- */
+/* ---- names and metadata
+ * ------------------------------------------------------------------------------------------- */
 
-/* Bucket and object key as bytes, not terminated; the caller keeps them until the call (not the operation) returned. */
+/* Bucket and object key as bytes, not terminated; the caller keeps them until the call (not the operation)
+ * returned. */
 struct store_key {
 	const char *bucket, *key;
 	uint16_t bucket_len, key_len;
@@ -100,7 +109,8 @@ struct store_etag {
 struct store_meta {
 	struct store_etag etag;
 	uint64_t mtime_ns; /* wall clock; 0 at commit: now */
-	const void *attrs; /* opaque bytes of the layer above; kept until the operation's end by a committer, valid until store_close() for a reader */
+	const void *attrs; /* opaque bytes of the layer above; kept until the operation's end by a committer,
+			      valid until store_close() for a reader */
 	uint32_t attrs_len;
 };
 
@@ -113,7 +123,8 @@ struct store_pre {
 	uint8_t etag_nr;
 };
 
-/* ---- operations: embedded by the caller --------------------------------------------------------------------------- */
+/* ---- operations: embedded by the caller
+ * --------------------------------------------------------------------------- */
 
 struct store_op {
 	struct msg msg; /* the store's */
@@ -145,15 +156,17 @@ struct store_read {
 };
 
 /*
- * Reads [off, off + len) of obj to buf->mem and checks its CRCs before it says so.  off is a multiple of STORE_GRANULE; so is
- * len, unless the range ends with the object.  len <= buf->cap_bytes; the slack behind the buffer is used too.  Reads of one
- * object may overlap.
+ * Reads [off, off + len) of obj to buf->mem and checks its CRCs before it says so.  off is a multiple of
+ * STORE_GRANULE; so is len, unless the range ends with the object.  len <= buf->cap_bytes; the slack behind
+ * the buffer is used too.  Reads of one object may overlap.
  */
-int store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf, uint64_t off, uint32_t len);
+int store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
+	       uint64_t off, uint32_t len);
 
 /*
- * A PUT.  store_put_init(); store_put_write() for each piece, in order, several may be in flight; when every write is done,
- * store_put_commit() or store_put_abort().  The last piece may ride with the commit (one flush for data and log then).
+ * A PUT.  store_put_init(); store_put_write() for each piece, in order, several may be in flight; when every
+ * write is done, store_put_commit() or store_put_abort().  The last piece may ride with the commit (one flush
+ * for data and log then).
  */
 struct store_put {
 	struct store_op op; /* the commit's: 0 = durable and visible */
@@ -163,27 +176,31 @@ struct store_put {
 	/* after success */
 	uint64_t version;
 	bool is_started;
-	_Alignas(8) unsigned char priv[3072]; /* the store's; the granule CRCs of a chunk lie in a side buffer of the port */
+	_Alignas(8) unsigned char priv[3072]; /* the store's; the granule CRCs of a chunk lie in a side buffer
+						 of the port */
 };
 
-/* size: what will come, or STORE_SIZE_UNKNOWN.  0, or -ENOSPC, -EROFS, -EAGAIN (not now), -ENXIO (no such bucket, early
- * answer; the leader judges again), -ENAMETOOLONG. */
-int store_put_init(struct store_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes);
+/* size: what will come, or STORE_SIZE_UNKNOWN.  0, or -ENOSPC, -EROFS, -EAGAIN (not now), -ENXIO (no such
+ * bucket, early answer; the leader judges again), -ENAMETOOLONG. */
+int store_put_init(struct store_port *p, struct store_put *put, const struct store_key *k,
+		   uint64_t size_bytes);
 
 struct store_write {
 	struct store_op op; /* result: 0 (on the disk, not yet flushed) or -errno */
 	_Alignas(8) unsigned char priv[512];
 };
 
-/* The next len bytes, at buf->mem; len is a multiple of STORE_GRANULE unless last.  The buffer stays the store's until done();
- * behind the data it may be padded and given a trailer (that is what the slack is for).  May wait for space being made. */
-int store_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf, uint32_t len, bool last);
+/* The next len bytes, at buf->mem; len is a multiple of STORE_GRANULE unless last.  The buffer stays the
+ * store's until done(); behind the data it may be padded and given a trailer (that is what the slack is for).
+ * May wait for space being made. */
+int store_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
+		    uint32_t len, bool last);
 
 struct store_commit {
 	struct store_meta meta;
 	struct store_pre pre;
-	/* The last piece, when it was not given to store_put_write(): NULL for none.  inline_data for objects <= STORE_INLINE_MAX
-	 * bytes that were never written (copied at the call). */
+	/* The last piece, when it was not given to store_put_write(): NULL for none.  inline_data for objects
+	 * <= STORE_INLINE_MAX bytes that were never written (copied at the call). */
 	struct buf *last;
 	uint32_t last_len;
 	const void *inline_data;
@@ -193,26 +210,32 @@ struct store_commit {
 	uint64_t expect_crc64;
 };
 
-/* Hands over to the leader; from a return of 0 on nothing cancels it.  A negative return: nothing was handed over, the put must be
- * aborted.  *c is copied except where it points; attrs, last, inline_data as said. */
+/* Hands over to the leader; from a return of 0 on nothing cancels it.  A negative return: nothing was handed
+ * over, the put must be aborted.  *c is copied except where it points; attrs, last, inline_data as said. */
 int store_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
-/* Gives the extents back.  No write may be in flight.  NULL-safe, fine on a put never started and after a commit ended. */
+/* Gives the extents back.  No write may be in flight.  NULL-safe, fine on a put never started and after a
+ * commit ended. */
 void store_put_abort(struct store_port *p, struct store_put *put);
 
 struct store_del {
 	struct store_op op; /* result: 1 deleted, 0 was not there, or -errno */
 	_Alignas(8) unsigned char priv[2048];
 };
-int store_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre, struct store_del *del);
+int store_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
+		 struct store_del *del);
 
-/* ---- buckets ------------------------------------------------------------------------------------------------------ */
+/* ---- buckets
+ * ------------------------------------------------------------------------------------------------------ */
 
-int store_bucket_create(struct store_port *p, const char *name, size_t len, struct store_del *op); /* 0, -EEXIST */
-int store_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op); /* 0, -ENXIO, -ENOTEMPTY */
+int store_bucket_create(struct store_port *p, const char *name, size_t len,
+			struct store_del *op); /* 0, -EEXIST */
+int store_bucket_delete(struct store_port *p, const char *name, size_t len,
+			struct store_del *op); /* 0, -ENXIO, -ENOTEMPTY */
 /* Published state, at once: 0 (ret_ctime_ns may be NULL) or -ENXIO. */
 int store_bucket_head(struct store_port *p, const char *name, size_t len, uint64_t *ret_ctime_ns);
 
-/* ---- listing ------------------------------------------------------------------------------------------------------ */
+/* ---- listing
+ * ------------------------------------------------------------------------------------------------------ */
 
 struct store_entry {
 	const char *name; /* object key or bucket name, in byte order; valid during the callback */
@@ -221,8 +244,8 @@ struct store_entry {
 	struct store_etag etag;
 };
 
-/* A page, in key order, beginning behind `after` (exclusive; NULL: from the start) and with names that begin with `prefix`.
- * What the pointers name is kept by the caller until the operation's end. */
+/* A page, in key order, beginning behind `after` (exclusive; NULL: from the start) and with names that begin
+ * with `prefix`. What the pointers name is kept by the caller until the operation's end. */
 struct store_list {
 	struct store_op op; /* result: entries given; `more` says whether there are others */
 	const char *bucket; /* NULL: the buckets themselves */
@@ -236,7 +259,8 @@ struct store_list {
 };
 int store_list(struct store_port *p, struct store_list *ls);
 
-/* ---- what operators see ------------------------------------------------------------------------------------------- */
+/* ---- what operators see
+ * ------------------------------------------------------------------------------------------- */
 
 enum store_disk_state { DISK_OK, DISK_FAILED, DISK_STATE_NR };
 
