@@ -277,7 +277,7 @@ worker(void *arg)
 
 	pthread_mutex_lock(&st->lock);
 	while (!st->stop) {
-		struct job *j = st->hold ? NULL : st->jobs;
+		struct job *j = st->hold || st->manual ? NULL : st->jobs;
 
 		if (j && j->at_ns <= now_ns()) {
 			st->jobs = j->next;
@@ -463,6 +463,38 @@ mem_store_fail(struct store *st, enum mem_fault kind, int error, unsigned skip, 
 	pthread_mutex_lock(&st->lock);
 	st->fault[kind] = (struct fault){ error, skip, times };
 	pthread_mutex_unlock(&st->lock);
+}
+
+void
+mem_store_manual(struct store *st, bool manual)
+{
+	pthread_mutex_lock(&st->lock);
+	st->manual = manual;
+	pthread_cond_signal(&st->work);
+	pthread_mutex_unlock(&st->lock);
+}
+
+unsigned
+mem_store_step(struct store *st, unsigned nr)
+{
+	unsigned left = 0;
+
+	pthread_mutex_lock(&st->lock);
+	check(st->manual);
+	for (struct job *j = st->jobs; j; j = j->next)
+		left++;
+	for (; nr && left && !st->hold; nr--, left--) {
+		struct job **link = &st->jobs, *j;
+
+		for (uint64_t skip = rnd(st) % left; skip; skip--)
+			link = &(*link)->next;
+		j = *link;
+		*link = j->next;
+		do_work(st, j);
+		mailbox_post(j->port->mb, &j->msg, on_over);
+	}
+	pthread_mutex_unlock(&st->lock);
+	return left;
 }
 
 int

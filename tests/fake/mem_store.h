@@ -19,6 +19,12 @@ void mem_store_tune(struct store *st, const struct mem_store_tuning *tuning);
 
 /* While held, nothing that was started completes (and nothing finishes at once). */
 void mem_store_hold(struct store *st, bool hold);
+/* true: the store's thread does nothing any more; what was started is done by mem_store_step(), so that a
+ * test's seed replays it. */
+void mem_store_manual(struct store *st, bool manual);
+/* Does up to nr of the operations started, in random order; their done() runs from the mailbox.  Returns how
+ * many there were left to do. */
+unsigned mem_store_step(struct store *st, unsigned nr);
 
 enum mem_fault {
 	MEM_OPEN,

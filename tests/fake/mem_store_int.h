@@ -30,7 +30,7 @@ struct store {
 	pthread_mutex_t lock;
 	pthread_cond_t work;
 	pthread_t thread;
-	bool stop, hold;
+	bool stop, hold, manual;
 	struct job *jobs; /* by time */
 	struct version **index;
 	size_t nr, cap;

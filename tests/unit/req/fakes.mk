@@ -1,3 +1,4 @@
 LINK-req/test_get := fake_chan mem_store
 LINK-req/test_put := fake_chan mem_store
 LINK-req/test_cancel := fake_chan mem_store
+LINK-req/test_random := fake_chan mem_store

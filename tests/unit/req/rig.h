@@ -26,6 +26,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Not every test uses all of it. */
+#pragma GCC diagnostic ignored "-Wunused-function"
+
 #define WIN_ADDR 0x7f0000000000ull
 #define WIN_MAX (9u << 20)
 #define GUARD 0xa5
@@ -56,6 +59,12 @@ struct xchg {
 };
 
 static struct rig rig;
+
+/* A smaller core, set before rig_start(); 0: as it stands there. */
+static struct {
+	size_t bufs_bytes, http_bytes; /* http_bytes: small ones only, as the daemon has it */
+	int requests, queue, pieces;
+} rig_small;
 
 static void
 rig_ready(void *conn)
@@ -135,16 +144,25 @@ rig_start(void **state)
 	rig.conf = calloc(1, sizeof *rig.conf);
 	conf_defaults(rig.conf);
 	assert_int_equal(mailbox_init(&rig.mb), 0);
-	assert_int_equal(bufpool_init(&rig.bufs, 32u << 20), 0);
-	assert_int_equal(bufpool_init(&rig.http_bufs, 16u << 20), 0);
+	if (rig_small.requests)
+		rig.conf->limits.requests = rig_small.requests;
+	if (rig_small.queue)
+		rig.conf->limits.queue = rig_small.queue;
+	if (rig_small.pieces)
+		rig.conf->limits.pieces_per_request = rig_small.pieces;
+	assert_int_equal(bufpool_init(&rig.bufs, rig_small.bufs_bytes ? rig_small.bufs_bytes : 32u << 20), 0);
+	if (rig_small.http_bytes)
+		assert_int_equal(bufpool_init_class(&rig.http_bufs, BUF_SMALL, rig_small.http_bytes, 1), 0);
+	else
+		assert_int_equal(bufpool_init(&rig.http_bufs, 16u << 20), 0);
 	assert_int_equal(stats_new(1, &sn, &rig.stats), 0);
 	rig.conf->rdma.mode = RDMA_NONE;
 	assert_int_equal(rdma_open(&rig.conf->rdma, &rig.rdma, err, sizeof err), 0);
 	cp.mb = &rig.mb;
 	cp.timers = &rig.timers;
 	cp.core_nr = 1;
-	cp.pieces_max = 8;
-	cp.queue_max = 32;
+	cp.pieces_max = rig.conf->limits.pieces_per_request;
+	cp.queue_max = rig.conf->limits.queue;
 	assert_int_equal(chan_new(&cp, &rig.chan), 0);
 	if (store_open_disks(&sc, &rig.store, err, sizeof err) < 0)
 		fail_msg("store: %s", err);

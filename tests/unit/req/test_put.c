@@ -1,4 +1,5 @@
 /* PUT through the request machine: by token and by body, checksums, preconditions, declines. */
+#include "tests/fake/mem_store.h"
 #include "tests/unit/req/rig.h"
 
 #include "base/base64.h"
@@ -233,6 +234,38 @@ test_chunked(void **state)
 	}
 }
 
+/* A body that comes while the first look at the object is still under way waits, also when the request before
+ * in the same slot had a body too. */
+static void
+test_body_early(void **state)
+{
+	struct mem_store_tuning never_at_once = { .seed = 1 };
+	struct xchg x;
+	char body[100];
+
+	memset(body, 'e', sizeof body);
+	mem_store_tune(rig.store, &never_at_once);
+	for (int i = 0; i < 2; i++) {
+		x_init(&x, 0, "PUT", i == 0 ? "/bkt/before" : "/bkt/early");
+		x_field(&x, "content-length", "100");
+		if (i == 1)
+			x_field(&x, "if-none-match", "*");
+		mem_store_hold(rig.store, i == 1);
+		x_begin(&x);
+		if (i == 1) {
+			assert_int_equal(req_body(x.rq, body, sizeof body), 0);
+			mem_store_hold(rig.store, false);
+			rig_until(x.ready_nr > 0);
+		}
+		assert_int_equal(req_body(x.rq, body, sizeof body), sizeof body);
+		req_body_end(x.rq);
+		rig_until(req_is_ready(x.rq));
+		assert_int_equal(req_reply(x.rq)->status, 200);
+		x_end(&x);
+	}
+	assert_int_equal(head_size("early"), 100);
+}
+
 int
 main(void)
 {
@@ -244,6 +277,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_refused, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_metadata, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_chunked, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_body_early, rig_start, rig_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
