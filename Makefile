@@ -20,6 +20,10 @@ VERSION := $(shell cat VERSION)
 OPT-release := -O2 -g
 OPT-asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 OPT-tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
+# Instrumented code confuses gcc's flow analysis; the release build keeps these warnings.
+NOISE := -Wno-maybe-uninitialized -Wno-format-truncation -Wno-stringop-overflow
+OPT-asan += $(NOISE)
+OPT-tsan += $(NOISE)
 OPT-fuzz := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all
 ifeq ($(VARIANT),fuzz)
 CC := clang
