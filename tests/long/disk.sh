@@ -121,30 +121,32 @@ disk_mount() {
 	_disk_mount=$T/disk0
 }
 
-# The daemon dies and the power goes: with `first` on the wire's side the disk stands still before the kill, so that nothing that the
-# dying process has under way gets through; with `after` all of that does, and the cut comes behind it.
+# The daemon dies and the power goes: with `first` the disk stands still before the kill, and nothing that the dying process
+# has under way gets through; with `after` all of that does, and the cut comes behind it.
 disk_cut() {
-	local seed=$1
-	case $2 in
-	first) disk freeze ;;
-	esac
-	kill -KILL "$DAEMON_PID"
-	[ "$2" = first ] || _wait_dead
-	disk off "$seed"
-	_wait_dead
-	if [ "$DISK_FORM" = directory ]; then
-		# What the kernel still holds of the file system is gone with the power too: it gets errors, and a new device.
-		{ umount "$T/disk0" || umount -l "$T/disk0"; } 2>/dev/null
-		_disk_mount=''
-	fi
-	# The device keeps nothing of the old picture.
-	losetup -d "$LOOP" || fail "losetup -d"
-	wait_for 10 _loop_is_free
+	{
+		[ "$2" != first ] || disk freeze
+		kill -KILL "$DAEMON_PID"
+		[ "$2" = first ] || _wait_dead
+		disk off "$1"
+		_wait_dead
+		wait "$_daemon_job"
+		DAEMON_PID=''
+		if [ "$DISK_FORM" = directory ]; then
+			# What the kernel still holds of the file system goes with the power: it gets errors, and a new device.
+			# A dead process's rings let its files go a little later.
+			wait_for 10 umount "$T/disk0"
+			_disk_mount=''
+		fi
+		losetup -d "$LOOP"
+		wait_for 10 _loop_is_free
+	} 2>/dev/null
 	disk on
 	_disk_same_loop
 	[ "$DISK_FORM" != directory ] || disk_mount
 }
 
+# The lock on the store waits for what a dead process still has under way; here the process is waited for.
 _wait_dead() {
 	local i
 	for ((i = 0; i < 1500; i++)); do
@@ -152,8 +154,6 @@ _wait_dead() {
 		sleep 0.01
 	done
 	! _runs "$DAEMON_PID" || fail "the killed daemon does not end"
-	{ wait "$_daemon_job"; } 2>/dev/null
-	# A process whose last operation is not over is still there, as a zombie's threads are; the lock says when.
 }
 
 _loop_is_free() { ! losetup "$LOOP"; }
