@@ -82,6 +82,7 @@ $(O)/gantryd: $(call archives,main)
 
 include src/client/client.mk
 include src/softnic/softnic.mk
+include tests/sim/sim.mk
 include bench/bench.mk
 
 # ---- tests: `make check [T=name]` ----------------------------------------------------------------------------------
@@ -124,7 +125,7 @@ ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC)) $(TOOLLIB)
 include tests/nbd/nbd.mk
 
 .PHONY: testbins check check-unit check-long asan tsan fuzz fuzz-build lint demo help install clean format deps deps-check tags
-testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS) $(NBDPLUGIN)
+testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS) $(SIM_TESTS) $(NBDPLUGIN)
 
 deps-check:
 	@scripts/deps --check build || { echo "run scripts/deps build (as root) to install them" >&2; exit 1; }
@@ -171,7 +172,7 @@ install: all
 	install -D -m 644 src/client/gantry.h $(DESTDIR)$(PREFIX)/include/gantry.h
 	mkdir -p $(DESTDIR)$(LIBDIR)/pkgconfig
 	sed -e 's|@PREFIX@|$(PREFIX)|;s|@LIBDIR@|$(LIBDIR)|;s|@VERSION@|$(VERSION)|' src/client/libgantry.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/libgantry.pc
-	for m in man/*.[1-8]; do install -D -m 644 $$m $(DESTDIR)$(MANDIR)/man$${m##*.}/$${m##*/} || exit 1; done
+	for m in $(filter-out man/softnicctl.8,$(wildcard man/*.[1-8])); do install -D -m 644 $$m $(DESTDIR)$(MANDIR)/man$${m##*.}/$${m##*/} || exit 1; done
 	install -D -m 644 conf/gantryd.yaml $(DESTDIR)$(SYSCONFDIR)/gantry/gantryd.yaml
 	install -D -m 644 systemd/gantryd.service $(DESTDIR)$(UNITDIR)/gantryd.service
 
