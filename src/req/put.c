@@ -23,24 +23,25 @@ static enum verdict put_accepting(struct req *rq);
 static enum verdict put_verify(struct req *rq);
 static enum verdict put_committed(struct req *rq);
 
+/* The store computes CRC64-NVME itself; these are the others. */
+static const struct {
+	enum checksum_kind sum;
+	enum digest_kind digest;
+} digests[] = {
+	{ SUM_CRC32, DIGEST_CRC32 },   { SUM_CRC32C, DIGEST_CRC32C }, { SUM_SHA1, DIGEST_SHA1 },
+	{ SUM_SHA256, DIGEST_SHA256 }, { SUM_MD5, DIGEST_MD5 },
+};
+
 /* Which digests run over the bytes: an MD5 for the ETag of bytes that come over HTTP, and what the client
  * gave or wants. */
 static unsigned
 digest_mask(const struct req *rq)
 {
-	static const struct {
-		enum checksum_kind sum;
-		enum digest_kind digest;
-	} map[] = { { SUM_CRC32, DIGEST_CRC32 },
-		    { SUM_CRC32C, DIGEST_CRC32C },
-		    { SUM_SHA1, DIGEST_SHA1 },
-		    { SUM_SHA256, DIGEST_SHA256 },
-		    { SUM_MD5, DIGEST_MD5 } };
 	unsigned mask = rq->is_tokened ? 0 : DIGEST_BIT(DIGEST_MD5);
 
-	for (size_t i = 0; i < sizeof map / sizeof *map; i++) {
-		if (rq->target.sum[map[i].sum].given || rq->target.sum[map[i].sum].wanted)
-			mask |= DIGEST_BIT(map[i].digest);
+	for (size_t i = 0; i < sizeof digests / sizeof *digests; i++) {
+		if (rq->target.sum[digests[i].sum].given || rq->target.sum[digests[i].sum].wanted)
+			mask |= DIGEST_BIT(digests[i].digest);
 	}
 	return mask;
 }
@@ -309,14 +310,6 @@ put_commit(struct req *rq)
 static enum verdict
 put_verify(struct req *rq)
 {
-	static const struct {
-		enum checksum_kind sum;
-		enum digest_kind digest;
-	} map[] = { { SUM_CRC32, DIGEST_CRC32 },
-		    { SUM_CRC32C, DIGEST_CRC32C },
-		    { SUM_SHA1, DIGEST_SHA1 },
-		    { SUM_SHA256, DIGEST_SHA256 },
-		    { SUM_MD5, DIGEST_MD5 } };
 
 	if (rq->is_tokened) {
 		etag_random(rq->rs, rq->etag.sum);
@@ -324,8 +317,8 @@ put_verify(struct req *rq)
 	}
 	if (rq->target.sums_of_empty_ignored)
 		stats_event(rq->rs->env.stats, STATS_SUMS_IGNORED);
-	for (size_t i = 0; i < sizeof map / sizeof *map; i++) {
-		enum fault f = verify_one(rq, map[i].sum, map[i].digest);
+	for (size_t i = 0; i < sizeof digests / sizeof *digests; i++) {
+		enum fault f = verify_one(rq, digests[i].sum, digests[i].digest);
 
 		if (f != FAULT_NONE)
 			return req_fail(rq, f, NULL);
