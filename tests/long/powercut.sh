@@ -18,6 +18,7 @@ SIZES=(200 4096 65537 300000 1300000)
 GROUP_KEYS=60
 BIG=$((66 << 20)) # more than one chunk
 declare -A state=() big_sum=() md5_of=()
+declare -a new_nr=() dropped=()
 cuts=0 restart_cuts=0 acked=0 unacked_kept=0 snapshots=0 checked=0
 
 # What pattern $1 of $2 bytes sums to.
@@ -133,7 +134,7 @@ check_new() {
 	local last=${new_nr[$1]}
 	{
 		echo "timeout 60s"
-		awk -v r="$1" '{ print "request GET /bkt/r" r "-" $1; print "expect status 200"; print "expect body pattern:" r }' "$T/new.$1"
+		awk -v r="$1" '{ print "request GET /bkt/r" r "-" $1 "\nexpect status 200\nexpect body pattern:" r }' "$T/new.$1"
 	} >"$T/script"
 	raw "$T/script" >"$T/script.out" 2>&1 || fail "round $r: acknowledged objects of round $1: $(tail -n 3 "$T/script.out")"
 	checked=$((checked + $(wc -l <"$T/new.$1")))
@@ -150,18 +151,22 @@ check_new() {
 
 # The new keys of round $1 go, all of them, and stay gone.
 drop_new() {
-	flood drop <<-END || fail "round $r: deleting round $1"
-		flood 8 $((new_nr[$1] + 1)) $T/ack.drop DELETE /bkt/r$1-%n
+	local of=$1 nr
+	nr=$((new_nr[of] + 1))
+	flood drop <<-END || fail "round $r: deleting round $of"
+		flood 8 $nr $T/ack.drop DELETE /bkt/r$of-%n
 	END
-	assert_eq "$(awk '$2 == 204' "$T/ack.drop" | wc -l)" $((new_nr[$1] + 1)) "round $r: deletes of round $1"
+	assert_eq "$(awk '$2 == 204' "$T/ack.drop" | wc -l)" $nr "round $r: deletes of round $of"
 	rm -f "$T/ack.drop"
-	dropped[$1]=1
+	dropped[of]=1
 }
 
 check_dropped() {
-	awk -v r="$1" -v nr="${new_nr[$1]}" 'BEGIN { print "timeout 60s"; for (; i <= nr; i++) { print "request HEAD /bkt/r" r "-" i; print "expect status 404" } }' >"$T/script"
-	raw "$T/script" >"$T/script.out" 2>&1 || fail "round $r: deleted objects of round $1 are back: $(tail -n 3 "$T/script.out")"
-	checked=$((checked + new_nr[$1]))
+	local of=$1
+	awk -v r="$of" -v nr="${new_nr[of]}" '
+		BEGIN { print "timeout 60s"; for (; i <= nr; i++) print "request HEAD /bkt/r" r "-" i "\nexpect status 404" }' >"$T/script"
+	raw "$T/script" >"$T/script.out" 2>&1 || fail "round $r: deleted objects of round $of are back: $(tail -n 3 "$T/script.out")"
+	checked=$((checked + new_nr[of]))
 }
 
 check_old() { if [ -n "${dropped[$1]:-}" ]; then check_dropped "$1"; else check_new "$1" "${new_nr[$1]}"; fi; }
@@ -230,7 +235,6 @@ for i in 1 2 3 4 5 6 7; do
 	big_sum[$i]=$(md5 "$T/big$i")
 done
 r=1
-declare -a new_nr=() dropped=()
 run_form device $((SECS / 2))
 run_form directory $((SECS - SECS / 2))
 disk stat
