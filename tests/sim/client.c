@@ -1,0 +1,561 @@
+/* What clients do, each a coroutine bound to one port at a time, see sim.h. */
+#include "tests/sim/sim.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PIECES 3
+#define ATTRS_FORGED 8000u
+
+struct client {
+	int nr, port, op;
+	bool f_put, f_w[PIECES], f_del, f_rd;
+	struct store_put put;
+	struct store_write w[PIECES];
+	struct store_del del;
+	struct store_obj obj;
+	struct store_read rd;
+	struct buf buf[PIECES];
+	uint8_t attrs[ATTRS_FORGED + 8];
+};
+static struct client clients[CLIENTS_MAX];
+static _Alignas(4096) char memory[CLIENTS_MAX][PIECES][STORE_PIECE + BUF_SLACK_BYTES];
+int ops_left;
+
+/* The rest of the store calls it by this name (sim.mk): between lookup and pin others may run. */
+void sim_pin_add(struct pin_table *t, struct pin *pin, uint64_t id);
+/* commit.c publishes through this. */
+void sim_publish_block(struct disk *d);
+
+void
+sim_publish_block(struct disk *d)
+{
+	publish_block(d);
+	model_published(d);
+}
+
+static struct client *
+client_at(const void *p)
+{
+	size_t at = (size_t)((const char *)p - (const char *)clients);
+
+	check(at < sizeof clients);
+	return &clients[at / sizeof clients[0]];
+}
+
+int
+client_op_of(const struct commit *c)
+{
+	if ((const char *)c < (const char *)clients ||
+	    (const char *)c >= (const char *)(clients + CLIENTS_MAX))
+		return 0;
+	return client_at(c)->op;
+}
+
+static struct client *self; /* in a call that may come back through sim_pin_add() */
+
+void
+sim_pin_add(struct pin_table *t, struct pin *pin, uint64_t id)
+{
+	struct client *c = self;
+
+	if (c && co_now && prof.hold && one_in(prof.hold)) {
+		ports[c->port].busy = c->nr + 1;
+		for (uint32_t n = 1 + below(60); n; n--)
+			co_yield ();
+		ports[c->port].busy = 0;
+	}
+	pin_add(t, pin, id);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+static void
+on_put(struct store_op *op)
+{
+	client_at(op)->f_put = true;
+}
+
+static void
+on_write(struct store_op *op)
+{
+	struct client *c = client_at(op);
+
+	for (int i = 0; i < PIECES; i++) {
+		if (op == &c->w[i].op)
+			c->f_w[i] = true;
+	}
+}
+
+static void
+on_del(struct store_op *op)
+{
+	client_at(op)->f_del = true;
+}
+
+static void
+on_read(struct store_op *op)
+{
+	client_at(op)->f_rd = true;
+}
+
+/* On the port's thread now, and awake. */
+static struct store_port *
+on_port(struct client *c)
+{
+	struct sim_port *sp = &ports[c->port];
+
+	if (sp->asleep)
+		store_wake(sp->p);
+	sp->asleep = false;
+	return sp->p;
+}
+
+static void
+wait_for(struct client *c, const bool *flag)
+{
+	while (!*flag)
+		co_wait(flag, c->port);
+	on_port(c);
+}
+
+static void
+idle(struct client *c, uint32_t turns)
+{
+	static const bool yes = true;
+
+	for (; turns; turns--)
+		co_wait(&yes, c->port);
+	on_port(c);
+}
+
+/* ---- choosing -------------------------------------------------------------------------------- */
+
+static uint32_t
+choose_size(void)
+{
+	uint32_t w =
+		below(prof.size_inline + prof.size_small + prof.size_mid + prof.size_large + prof.size_huge);
+
+	if (w < prof.size_inline)
+		return below(STORE_INLINE_MAX + 1);
+	w -= prof.size_inline;
+	if (w < prof.size_small)
+		return 1 + below(8192);
+	w -= prof.size_small;
+	if (w < prof.size_mid)
+		return 4096 + below(12288);
+	w -= prof.size_mid;
+	if (w < prof.size_large)
+		return 12000 + below(21000);
+	return 30000 + below(one_in(4) ? 130000 : 70000);
+}
+
+static struct store_pre
+choose_pre(int b, int k)
+{
+	struct store_pre pre = { .kind = PRE_NONE };
+	uint32_t id = model.id[b][k];
+
+	if (!prof.pre || !one_in(prof.pre))
+		return pre;
+	pre.kind = (enum store_pre_kind)(1 + below(4));
+	if (pre.kind == PRE_MATCH || pre.kind == PRE_NONE_MATCH) {
+		pre.etags[pre.etag_nr++] = model_etag(id && !one_in(4) ? id : 1 + below((uint32_t)op_nr));
+		if (one_in(3))
+			pre.etags[pre.etag_nr++] = model_etag(1 + below((uint32_t)op_nr));
+	}
+	return pre;
+}
+
+static int
+new_op(struct client *c, enum op_kind kind, int b, int k)
+{
+	int op = op_nr++;
+
+	ops[op] = (struct sim_op){ .kind = kind, .bucket = b, .key = k };
+	if (kind == OP_PUT || kind == OP_DEL)
+		ops[op].pre = choose_pre(b, k);
+	c->op = op;
+	trace(30, (uint64_t)op << 8 | (uint64_t)kind, (uint64_t)b << 8 | (uint64_t)(k + 1));
+	return op;
+}
+
+static struct store_key
+key_of(int b, int k)
+{
+	return (struct store_key){ .bucket = bucket_name(b),
+				   .key = key_name(k),
+				   .bucket_len = (uint16_t)strlen(bucket_name(b)),
+				   .key_len = (uint16_t)strlen(key_name(k)) };
+}
+
+/* ---- PUT ------------------------------------------------------------------------------------- */
+
+/*
+ * Attributes that hold a log block, to lie on a 4 KiB boundary of the log: one that says that all before it
+ * was flushed.  Whoever could make such a one would pass for the log's own.
+ */
+static uint32_t
+forge(struct client *c, int b, int k, uint32_t inline_len)
+{
+	struct disk *d = sim_disk();
+	struct block_head h = { .kind = one_in(2) ? BLOCK_EPOCH : BLOCK_RECORDS,
+				.len_bytes = FMT_ALIGN,
+				.used_bytes = BLOCK_HEAD_BYTES,
+				.epoch = d->next.epoch,
+				.seq = d->next.seq + 2,
+				.lap = d->next.lap,
+				.pos = d->next.pos + FMT_ALIGN,
+				.flushed_upto = d->next.seq + 2,
+				.new_epoch = d->next.epoch + 1 };
+	uint8_t key[KEY_BYTES_MAX], text[STORE_INLINE_MAX];
+	static _Alignas(8) uint8_t rec[REC_BYTES_MAX];
+	struct store_key sk = key_of(b, k);
+	struct rec_view v = { .op = REC_PUT, .body = BODY_INLINE, .key = key, .inline_data = text };
+	static const uint8_t mark[8] = { 1, 2, 3, 4, 5, 6, 7, 255 };
+	uint32_t at = BLOCK_HEAD_BYTES;
+
+	v.key_len = (uint16_t)key_object(key, &sk);
+	v.inline_len = (uint16_t)inline_len;
+	memset(text, 0, sizeof text);
+	v.attrs = mark;
+	v.attrs_len = sizeof mark;
+	rec_encode(rec, &v);
+	while (memcmp(rec + at - BLOCK_HEAD_BYTES, mark, sizeof mark) != 0)
+		at++;
+	memset(c->attrs, 0x5a, sizeof c->attrs);
+	memset(h.new_nonce, 0x11, sizeof h.new_nonce);
+	check(FMT_ALIGN - at + FMT_ALIGN <= sizeof c->attrs);
+	{
+		static uint8_t block[FMT_ALIGN];
+
+		block_seal(block, &h, h.new_nonce);
+		memcpy(c->attrs + (FMT_ALIGN - at), block, FMT_ALIGN);
+	}
+	return FMT_ALIGN - at + FMT_ALIGN;
+}
+
+static bool
+wait_writes(struct client *c, int *r)
+{
+	for (int i = 0; i < PIECES; i++) {
+		if (!c->w[i].op.done)
+			continue;
+		wait_for(c, &c->f_w[i]);
+		if (*r == 0)
+			*r = c->w[i].op.result;
+		c->w[i].op.done = NULL;
+	}
+	return *r == 0;
+}
+
+/* Writes all, or all but the last piece, which goes into *sc. */
+static int
+put_pieces(struct client *c, uint32_t size, struct store_commit *sc)
+{
+	uint32_t piece = STORE_GRANULE * (1 + below(STORE_PIECE / STORE_GRANULE)), off = 0;
+	bool ride = !one_in(3);
+	int r = 0;
+
+	for (int i = 0; r == 0 && off < size; i = (i + 1) % PIECES) {
+		uint32_t n = size - off < piece ? size - off : piece;
+		bool last = off + n == size;
+		struct buf *buf = &c->buf[i];
+
+		if (c->w[i].op.done) {
+			wait_for(c, &c->f_w[i]);
+			r = c->w[i].op.result;
+			c->w[i].op.done = NULL;
+			if (r < 0)
+				break;
+		}
+		memset(buf->mem + n / 8 * 8, 0xee, STORE_PIECE + BUF_SLACK_BYTES - n / 8 * 8);
+		model_fill(buf->mem, n, (uint32_t)c->op, off);
+		off += n;
+		if (last && ride) {
+			sc->last = buf;
+			sc->last_len = n;
+			break;
+		}
+		c->w[i].op.done = on_write;
+		c->f_w[i] = false;
+		r = store_put_write(on_port(c), &c->put, &c->w[i], buf, n, last);
+		if (r < 0)
+			c->w[i].op.done = NULL;
+		if (one_in(2))
+			idle(c, below(6));
+	}
+	wait_writes(c, &r);
+	return r;
+}
+
+static void
+do_put(struct client *c, int b, int k, uint32_t size)
+{
+	static uint64_t text[CLIENTS_MAX][STORE_INLINE_MAX / 8 + 1];
+	struct store_key key = key_of(b, k);
+	struct store_commit sc = { .inline_data = NULL };
+	bool forged = prof.forge && one_in(prof.forge);
+	bool small = size == 0 || forged || (size <= STORE_INLINE_MAX && !one_in(4));
+	int op, r;
+
+	if (forged)
+		size = 8;
+	op = new_op(c, OP_PUT, b, k);
+	ops[op].size = size;
+	sc.pre = ops[op].pre;
+	sc.meta.etag = model_etag((uint32_t)op);
+	say("op %d: client %d puts bucket %d key %d, %u bytes, pre %d", op, c->nr, b, k, size, sc.pre.kind);
+	model_op_begin(op);
+	counts.puts++;
+	r = store_put_init(on_port(c), &c->put, &key, one_in(3) ? STORE_SIZE_UNKNOWN : size);
+	if (r < 0) {
+		model_op_over(op, r);
+		return;
+	}
+	for (int i = 0; i < PIECES; i++)
+		c->w[i].op.done = NULL;
+	if (small) {
+		model_fill(text[c->nr], size, (uint32_t)op, 0);
+		sc.inline_data = text[c->nr];
+		sc.inline_len = size;
+	} else {
+		r = put_pieces(c, size, &sc);
+	}
+	if (r == 0 && prof.abort && one_in(prof.abort))
+		r = -EINTR;
+	if (r == 0 && forged) {
+		sc.meta.attrs = c->attrs;
+		sc.meta.attrs_len = forge(c, b, k, size);
+	}
+	if (r == 0) {
+		c->f_put = false;
+		c->put.op.done = on_put;
+		r = store_put_commit(on_port(c), &c->put, &sc);
+		if (r == 0) {
+			wait_for(c, &c->f_put);
+			r = c->put.op.result;
+		}
+	}
+	store_put_abort(on_port(c), &c->put);
+	model_op_over(op, r);
+}
+
+/* ---- the others ------------------------------------------------------------------------------ */
+
+static void
+do_del(struct client *c, enum op_kind kind, int b, int k)
+{
+	int op = new_op(c, kind, b, k), r;
+	struct store_key key = key_of(b, k < 0 ? 0 : k);
+	struct store_port *p = on_port(c);
+
+	say("op %d: client %d %s bucket %d key %d", op, c->nr,
+	    kind == OP_DEL    ? "deletes"
+	    : kind == OP_MAKE ? "makes"
+			      : "removes",
+	    b, k);
+	model_op_begin(op);
+	counts.dels++;
+	c->f_del = false;
+	c->del.op.done = on_del;
+	if (kind == OP_DEL)
+		r = store_delete(p, &key, &ops[op].pre, &c->del);
+	else if (kind == OP_MAKE)
+		r = store_bucket_create(p, bucket_name(b), strlen(bucket_name(b)), &c->del);
+	else
+		r = store_bucket_delete(p, bucket_name(b), strlen(bucket_name(b)), &c->del);
+	if (r == 0) {
+		wait_for(c, &c->f_del);
+		r = c->del.op.result;
+	}
+	model_op_over(op, r);
+}
+
+static void
+read_piece(struct client *c, uint32_t id, uint32_t off, uint32_t len)
+{
+	static uint64_t want[STORE_PIECE / 8 + 1];
+	int r;
+
+	c->f_rd = false;
+	c->rd.op.done = on_read;
+	memset(c->buf[0].mem, 0xdd, len);
+	r = store_read(on_port(c), &c->obj, &c->rd, &c->buf[0], off, len);
+	if (r == 0)
+		wait_for(c, &c->f_rd);
+	r = r < 0 ? r : c->rd.op.result;
+	trace(31, id, (uint64_t)off << 32 | (uint32_t)r);
+	if (r == -EIO && simdisk_faults)
+		return;
+	if (r != (int)len)
+		sim_fail("reading op %u at %u: %d instead of %u", id, off, r, len);
+	model_fill(want, len, id, off);
+	if (memcmp(want, c->buf[0].mem, len) != 0)
+		sim_fail("reading op %u at %u: other bytes", id, off);
+}
+
+static void
+read_all(struct client *c, uint32_t id, bool slowly)
+{
+	uint32_t piece = STORE_GRANULE * (1 + below(STORE_PIECE / STORE_GRANULE));
+
+	if (c->obj.size_bytes != ops[id].size)
+		sim_fail("op %u has %llu bytes instead of %u", id, (unsigned long long)c->obj.size_bytes,
+			 ops[id].size);
+	for (uint32_t off = 0; off < ops[id].size; off += piece) {
+		read_piece(c, id, off, ops[id].size - off < piece ? ops[id].size - off : piece);
+		if (slowly)
+			idle(c, below(40));
+	}
+}
+
+static void
+do_get(struct client *c, int b, int k, bool slowly)
+{
+	struct store_key key = key_of(b, k);
+	uint32_t want = model.id[b][k], id;
+	bool there = model.bucket[b];
+	int r;
+
+	counts.gets++;
+	c->obj.op.done = on_read;
+	on_port(c);
+	self = c;
+	r = store_open(ports[c->port].p, &key, &c->obj);
+	self = NULL;
+	if (r != 1)
+		sim_fail("open: %d", r);
+	r = c->obj.op.result;
+	if (r != (!there ? -ENXIO : !want ? -ENOENT : 0))
+		sim_fail("bucket %d key %d: open says %d, there is %u", b, k, r, want);
+	if (r < 0)
+		return;
+	id = model_id(&c->obj.meta.etag);
+	if (id != want)
+		sim_fail("bucket %d key %d: open finds op %u, there is op %u", b, k, id, want);
+	say("client %d reads op %u", c->nr, id);
+	if (slowly)
+		idle(c, below(80));
+	read_all(c, id, slowly);
+	store_close(on_port(c), &c->obj);
+}
+
+static void
+do_list(struct client *c)
+{
+	struct model seen;
+
+	model_list(on_port(c), &seen);
+	if (memcmp(&seen, &model, sizeof seen) != 0)
+		sim_fail("a listing differs from what is published");
+}
+
+/* ---- a client -------------------------------------------------------------------------------- */
+
+static void
+one_op(struct client *c)
+{
+	uint32_t w = below(prof.w_put + prof.w_del + prof.w_get + prof.w_list + prof.w_bucket);
+	int b = one_in(5), k = (int)below((uint32_t)prof.keys);
+
+	if (w < prof.w_put) {
+		do_put(c, b, k, choose_size());
+		return;
+	}
+	w -= prof.w_put;
+	if (w < prof.w_del) {
+		do_del(c, OP_DEL, b, k);
+		return;
+	}
+	w -= prof.w_del;
+	if (w < prof.w_get) {
+		do_get(c, b, k, one_in(2));
+		return;
+	}
+	w -= prof.w_get;
+	if (w < prof.w_list)
+		do_list(c);
+	else
+		do_del(c, one_in(2) ? OP_REMOVE : OP_MAKE, 1, -1);
+}
+
+static void
+choose_port(struct client *c)
+{
+	static const bool yes = true;
+
+	c->port = (int)below((uint32_t)prof.ports);
+	/* Nobody else may stand in the middle of a call there. */
+	co_wait(&yes, c->port);
+	on_port(c);
+}
+
+static void
+client_main(int nr)
+{
+	struct client *c = &clients[nr];
+
+	while (ops_left > 0 && op_nr < OPS_MAX) {
+		ops_left--;
+		choose_port(c);
+		if (!model.bucket[0] && one_in(2))
+			do_del(c, OP_MAKE, 0, -1);
+		else
+			one_op(c);
+		if (one_in(3))
+			idle(c, below(30));
+	}
+}
+
+void
+client_verify(int nr)
+{
+	struct client *c = &clients[nr];
+
+	for (int b = 0; b < BUCKETS; b++) {
+		for (int k = 0; k < KEYS_MAX; k++) {
+			choose_port(c);
+			do_get(c, b, k, false);
+		}
+	}
+}
+
+void
+clients_begin(void)
+{
+	for (int i = 0; i < CLIENTS_MAX; i++) {
+		struct client *c = &clients[i];
+
+		c->nr = i;
+		c->op = 0;
+		c->port = 0;
+		c->obj.is_open = false;
+		c->put.is_started = false;
+		memset(c->obj.priv, 0, sizeof c->obj.priv);
+		for (int j = 0; j < PIECES; j++)
+			c->buf[j] = (struct buf){ .mem = memory[i][j], .cap_bytes = STORE_PIECE };
+	}
+	self = NULL;
+}
+
+void
+clients_start(void)
+{
+	for (int i = 0; i < prof.clients; i++)
+		co_start(CO_CLIENT, i, client_main);
+}
+
+bool
+clients_over(void)
+{
+	for (int i = 0; i < CLIENTS_MAX; i++) {
+		if (co_runs(CO_CLIENT, i))
+			return false;
+	}
+	return true;
+}

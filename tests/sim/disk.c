@@ -1,0 +1,654 @@
+/*
+ * The disk, see sim.h.  A file is two arrays of pages: `dur` is what a power cut leaves, `cur` is what a read
+ * sees.  Between them stand the writes that are over but not flushed, in order.  Pages are counted and never
+ * changed, so that neither a write nor a flush copies more than once.
+ *
+ * At a cut every write that is not flushed, whether it was over or not, is kept, dropped or torn: any subset
+ * of its pages, a prefix, or of one page any subset of its sectors.  A flush covers the writes that were over
+ * when it began.  What a failed flush covered is kept or dropped when the process ends, whatever a later
+ * flush says.
+ */
+#include "tests/sim/sim.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define INFLIGHT_MAX 256
+#define UNFLUSHED_MAX 8192
+#define FILE_PAGES 256
+#define DIRS_MAX 64
+
+struct page {
+	uint32_t refs;
+	struct page *next;
+	_Alignas(16) uint8_t bytes[PAGE];
+};
+
+struct file {
+	struct page *cur[FILE_PAGES], *dur[FILE_PAGES]; /* NULL: zeros */
+	uint32_t page_nr;                               /* as far as it was written */
+};
+
+/* One page of a write that is over, not flushed. */
+struct dirty {
+	struct page *page; /* NULL: gone */
+	uint64_t seq;
+	int file;
+	uint32_t nr;
+	bool lost; /* a flush that should have covered it failed */
+};
+
+struct dirs {
+	int8_t file[SIM_FILES]; /* what each name stands for, -1: not there */
+};
+
+static struct file files[SIM_FILES];
+static struct dirs dirs[DIRS_MAX]; /* [0] is durable, the last is what programs see */
+static int dir_nr;
+static struct sim_io inflight[INFLIGHT_MAX], late[INFLIGHT_MAX];
+static unsigned inflight_nr, late_nr, weight;
+static struct dirty dirty[UNFLUSHED_MAX];
+static unsigned dirty_nr;
+static uint64_t write_seq;
+static struct page *free_pages;
+static struct page zero_page = { .refs = 1u << 30 };
+unsigned simdisk_faults, simdisk_cut_units;
+const uint64_t *simdisk_cut_mask;
+
+/* ---- pages ----------------------------------------------------------------------------------- */
+
+static void
+page_drop(struct page *p)
+{
+	if (!p || --p->refs)
+		return;
+	p->next = free_pages;
+	free_pages = p;
+}
+
+static struct page *
+page_new(const void *bytes)
+{
+	struct page *p = free_pages;
+
+	if (memcmp(bytes, zero_page.bytes, PAGE) == 0) {
+		zero_page.refs++;
+		return &zero_page;
+	}
+	if (p)
+		free_pages = p->next;
+	else
+		check(p = aligned_alloc(64, (sizeof *p + 63) & ~(size_t)63));
+	p->refs = 1;
+	memcpy(p->bytes, bytes, PAGE);
+	return p;
+}
+
+static struct page *
+page_ref(struct page *p)
+{
+	p->refs++;
+	return p;
+}
+
+static void
+slot_set(struct page **slot, struct page *p)
+{
+	page_drop(*slot);
+	*slot = p;
+}
+
+static const uint8_t *
+bytes_of(const struct page *p)
+{
+	return p ? p->bytes : zero_page.bytes;
+}
+
+const uint8_t *
+simdisk_page(int file, uint32_t nr)
+{
+	return bytes_of(files[file].cur[nr]);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+int
+simdisk_find(const char *name)
+{
+	unsigned seg, n = 0;
+
+	if (strcmp(name, "super") == 0)
+		return FILE_SUPER;
+	if (strcmp(name, "log") == 0)
+		return FILE_LOG;
+	if (sscanf(name, "seg-%u%n", &seg, (int *)&n) == 1 && seg < SEGS_MAX)
+		return FILE_SEG + (int)seg + (strcmp(name + n, ".new") == 0 ? SEGS_MAX : 0);
+	return -1;
+}
+
+static struct dirs *
+dir_change(void)
+{
+	if (dir_nr == DIRS_MAX) {
+		memmove(&dirs[1], &dirs[2], (DIRS_MAX - 2) * sizeof dirs[0]);
+		dir_nr--;
+	}
+	dirs[dir_nr] = dirs[dir_nr - 1];
+	return &dirs[dir_nr++];
+}
+
+static int
+file_of(int name)
+{
+	return dirs[dir_nr - 1].file[name];
+}
+
+bool
+simdisk_exists(int name)
+{
+	return file_of(name) >= 0;
+}
+
+static void
+file_clear(struct file *f)
+{
+	for (uint32_t i = 0; i < f->page_nr; i++) {
+		slot_set(&f->cur[i], NULL);
+		slot_set(&f->dur[i], NULL);
+	}
+	f->page_nr = 0;
+}
+
+/* An inode that no name stands for, in any state of the directory. */
+void
+simdisk_create(int name)
+{
+	for (int i = 0; i < SIM_FILES; i++) {
+		bool named = false;
+
+		for (int d = 0; d < dir_nr; d++) {
+			for (int n = 0; n < SIM_FILES; n++)
+				named |= dirs[d].file[n] == i;
+		}
+		for (unsigned j = 0; j < dirty_nr; j++)
+			named |= dirty[j].file == i && dirty[j].page;
+		for (unsigned j = 0; j < inflight_nr; j++)
+			named |= inflight[j].file == i;
+		for (unsigned j = 0; j < late_nr; j++)
+			named |= late[j].file == i;
+		if (named)
+			continue;
+		file_clear(&files[i]);
+		dir_change()->file[name] = (int8_t)i;
+		return;
+	}
+	check(!"too many files");
+}
+
+void
+simdisk_rename(int from, int to)
+{
+	struct dirs *d = dir_change();
+
+	d->file[to] = d->file[from];
+	d->file[from] = -1;
+}
+
+void
+simdisk_unlink(int name)
+{
+	dir_change()->file[name] = -1;
+}
+
+void
+simdisk_sync_dir(void)
+{
+	dirs[0] = dirs[dir_nr - 1];
+	dir_nr = 1;
+}
+
+int
+simdisk_open(int name)
+{
+	return file_of(name);
+}
+
+uint64_t
+simdisk_bytes(int file)
+{
+	return (uint64_t)files[file].page_nr * PAGE;
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+/* Writes to come from here are visible; durable later. */
+static void
+land(int file, uint32_t nr, struct page *p)
+{
+	struct file *f = &files[file];
+
+	check(nr < FILE_PAGES);
+	if (dirty_nr == UNFLUSHED_MAX) {
+		unsigned n = 0;
+
+		for (unsigned i = 0; i < dirty_nr; i++) {
+			if (dirty[i].page)
+				dirty[n++] = dirty[i];
+		}
+		check(n < UNFLUSHED_MAX);
+		dirty_nr = n;
+	}
+	slot_set(&f->cur[nr], page_ref(p));
+	f->page_nr = f->page_nr <= nr ? nr + 1 : f->page_nr;
+	dirty[dirty_nr++] = (struct dirty){ .page = p, .seq = write_seq, .file = file, .nr = nr };
+}
+
+static void
+take_pages(struct sim_io *io)
+{
+	if (io->page)
+		return;
+	io->page = malloc(io->nr * sizeof(struct page *));
+	check(io->page);
+	for (uint32_t i = 0; i < io->nr; i++)
+		io->page[i] = page_new((const uint8_t *)io->buf + (size_t)i * PAGE);
+}
+
+static void
+free_pages_of(struct sim_io *io)
+{
+	for (uint32_t i = 0; io->page && i < io->nr; i++)
+		page_drop(io->page[i]);
+	free(io->page);
+	io->page = NULL;
+}
+
+static void
+land_all(struct sim_io *io)
+{
+	write_seq++;
+	take_pages(io);
+	for (uint32_t i = 0; i < io->nr; i++) {
+		if (io->page[i])
+			land(io->file, io->first + i, page_ref(io->page[i]));
+	}
+	free_pages_of(io);
+}
+
+static void
+make_durable(struct dirty *w)
+{
+	/* Nothing older may come over it at a cut. */
+	for (struct dirty *o = dirty; o < w; o++) {
+		if (o->page && o->file == w->file && o->nr == w->nr)
+			slot_set(&o->page, NULL);
+	}
+	slot_set(&files[w->file].dur[w->nr], w->page);
+	w->page = NULL;
+}
+
+static void
+flush(int file, uint64_t upto, bool fails)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < dirty_nr; i++) {
+		struct dirty *w = &dirty[i];
+
+		if (!w->page || w->lost || w->seq > upto || (file >= 0 && w->file != file))
+			continue;
+		if (fails)
+			w->lost = true;
+		else
+			make_durable(w);
+	}
+	for (unsigned i = 0; i < dirty_nr; i++) {
+		if (dirty[i].page)
+			dirty[n++] = dirty[i];
+	}
+	dirty_nr = n;
+}
+
+int
+simdisk_fsync(int file)
+{
+	flush(prof.flush_covers_all ? -1 : file, write_seq, false);
+	return 0;
+}
+
+void
+simdisk_put(int file, uint64_t off, const void *bytes, size_t len)
+{
+	struct file *f = &files[file];
+
+	for (uint32_t i = (uint32_t)(off / PAGE); len;
+	     i++, len -= PAGE, bytes = (const uint8_t *)bytes + PAGE) {
+		struct page *p = page_new(bytes);
+
+		slot_set(&f->cur[i], page_ref(p));
+		slot_set(&f->dur[i], p);
+		f->page_nr = f->page_nr <= i ? i + 1 : f->page_nr;
+	}
+}
+
+void
+simdisk_damage(int file, uint32_t nr)
+{
+	uint8_t bytes[PAGE];
+	struct page *p;
+
+	memcpy(bytes, bytes_of(files[file].cur[nr]), PAGE);
+	for (int i = 0; i < 64; i++)
+		bytes[below(128)] ^= (uint8_t)(1 + below(255));
+	p = page_new(bytes);
+	slot_set(&files[file].cur[nr], page_ref(p));
+	slot_set(&files[file].dur[nr], p);
+}
+
+void
+simdisk_begin(void)
+{
+	for (unsigned i = 0; i < dirty_nr; i++)
+		page_drop(dirty[i].page);
+	for (unsigned i = 0; i < inflight_nr; i++)
+		free_pages_of(&inflight[i]);
+	for (unsigned i = 0; i < late_nr; i++)
+		free_pages_of(&late[i]);
+	for (int i = 0; i < SIM_FILES; i++)
+		file_clear(&files[i]);
+	dirty_nr = inflight_nr = late_nr = weight = 0;
+	write_seq = 0;
+	dir_nr = 1;
+	memset(&dirs[0], -1, sizeof dirs[0]);
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+unsigned
+simdisk_inflight(void)
+{
+	return inflight_nr;
+}
+
+unsigned
+simdisk_weight(void)
+{
+	return weight;
+}
+
+unsigned
+simdisk_late(void)
+{
+	return late_nr;
+}
+
+void
+simdisk_submit(const struct sim_io *io)
+{
+	static const uint8_t weights[] = { 1, 4, 4, 16 };
+	struct sim_io *n = &inflight[inflight_nr++];
+
+	check(inflight_nr < INFLIGHT_MAX);
+	*n = *io;
+	n->page = NULL;
+	n->weight = prof.slow && one_in(prof.slow) ? 1 : weights[below(4)] * 4;
+	n->upto = write_seq;
+	weight += n->weight;
+	trace(1 + (uint64_t)io->kind, (uint64_t)io->file << 32 | io->first, io->nr);
+	if (io->kind == IO_WRITE && one_in(2))
+		take_pages(n);
+}
+
+/* Part of it is on the disk, and the rest may come later: nobody knows. */
+static void
+write_failed(struct sim_io *io)
+{
+	struct sim_io *rest = &late[late_nr];
+
+	take_pages(io);
+	write_seq++;
+	for (uint32_t i = 0; i < io->nr; i++) {
+		if (one_in(2)) {
+			land(io->file, io->first + i, page_ref(io->page[i]));
+			slot_set(&io->page[i], NULL);
+		}
+	}
+	if (one_in(2) || late_nr + 1 == INFLIGHT_MAX) {
+		free_pages_of(io);
+		return;
+	}
+	*rest = *io;
+	late_nr++;
+}
+
+static int
+perform(struct sim_io *io)
+{
+	uint32_t odds = io->kind == IO_READ    ? prof.eio_read
+			: io->kind == IO_WRITE ? prof.eio_write
+					       : prof.eio_flush;
+	bool fails = sim_disk_may_fail && one_in(odds);
+
+	if (prof.data_faults_only && io->file < FILE_SEG)
+		fails = false;
+	simdisk_faults += fails;
+	counts.io_errors += fails;
+	switch (io->kind) {
+	case IO_READ:
+		if (fails)
+			return -EIO;
+		for (uint32_t i = 0; i < io->nr; i++)
+			memcpy((uint8_t *)io->buf + (size_t)i * PAGE, simdisk_page(io->file, io->first + i),
+			       PAGE);
+		break;
+	case IO_WRITE:
+		if (fails) {
+			write_failed(io);
+			return -EIO;
+		}
+		land_all(io);
+		break;
+	case IO_FLUSH:
+		flush(prof.flush_covers_all ? -1 : io->file, io->upto, fails);
+		return fails ? -EIO : 0;
+	}
+	return (int)(io->nr * PAGE);
+}
+
+void
+simdisk_complete(uint32_t at)
+{
+	unsigned i = 0;
+	struct sim_io io;
+	int res;
+
+	while (at >= inflight[i].weight)
+		at -= inflight[i++].weight;
+	io = inflight[i];
+	weight -= io.weight;
+	inflight[i] = inflight[--inflight_nr];
+	res = perform(&io);
+	trace(5, (uint64_t)io.file << 32 | io.first, (uint64_t)(int64_t)res);
+	say("  %s %s%d page %u nr %u: %d",
+	    io.kind == IO_READ    ? "read"
+	    : io.kind == IO_WRITE ? "write"
+				  : "flush",
+	    "file", io.file, io.first, io.nr, res);
+	ring_post(io.ring, io.op, res);
+}
+
+void
+simdisk_land_late(uint32_t at)
+{
+	struct sim_io io = late[at];
+
+	late[at] = late[--late_nr];
+	trace(6, (uint64_t)io.file << 32 | io.first, io.nr);
+	say("  late write to file%d page %u nr %u", io.file, io.first, io.nr);
+	counts.lates++;
+	land_all(&io);
+}
+
+bool
+simdisk_is_locked(int file)
+{
+	for (unsigned i = 0; i < late_nr; i++) {
+		if (late[i].file == file)
+			return true;
+	}
+	return false;
+}
+
+/* ---- the end of a process -------------------------------------------------------------------- */
+
+/* What a failed flush covered is there or not, from now on. */
+static void
+settle_lost(void)
+{
+	for (unsigned i = 0; i < dirty_nr; i++) {
+		struct dirty *w = &dirty[i];
+
+		if (!w->page || !w->lost)
+			continue;
+		if (one_in(2)) {
+			make_durable(w);
+		} else {
+			bool newer = false;
+
+			for (unsigned j = i + 1; j < dirty_nr; j++)
+				newer |= dirty[j].page && dirty[j].file == w->file && dirty[j].nr == w->nr;
+			if (!newer) {
+				struct page *p = files[w->file].dur[w->nr];
+
+				slot_set(&files[w->file].cur[w->nr], p ? page_ref(p) : NULL);
+			}
+			slot_set(&w->page, NULL);
+		}
+	}
+}
+
+void
+simdisk_kill(void)
+{
+	trace(7, inflight_nr, dirty_nr);
+	for (unsigned i = 0; i < inflight_nr; i++) {
+		struct sim_io *io = &inflight[i];
+
+		if (io->kind != IO_WRITE || one_in(3) || late_nr == INFLIGHT_MAX) {
+			free_pages_of(io);
+			continue;
+		}
+		take_pages(io);
+		late[late_nr++] = *io;
+	}
+	inflight_nr = weight = 0;
+	settle_lost();
+}
+
+enum fate { KEEP, DROP, SUBSET, PREFIX, SECTORS, FATE_NR };
+
+/* Some sectors of new over what is there. */
+static struct page *
+tear_page(struct page *was, struct page *new)
+{
+	uint8_t bytes[PAGE];
+	uint32_t upto = below(8), any = (uint32_t)rng() & 0xff;
+	bool prefix = one_in(2);
+
+	memcpy(bytes, bytes_of(was), PAGE);
+	for (uint32_t s = 0; s < 8; s++) {
+		if (prefix ? s < upto : any >> s & 1)
+			memcpy(bytes + s * 512, new->bytes + s * 512, 512);
+	}
+	page_drop(new);
+	return page_new(bytes);
+}
+
+/* The pages of one write, in order; takes the references. */
+static void
+cut_write(int file, uint32_t first, struct page **page, uint32_t nr, enum fate fate)
+{
+	struct file *f = &files[file];
+	uint32_t upto = below(nr + 1);
+
+	for (uint32_t i = 0; i < nr; i++) {
+		bool keep = fate == KEEP || (fate == SUBSET && one_in(2)) || (fate == PREFIX && i < upto);
+		struct page *p = page[i];
+
+		if (!p)
+			continue;
+		if (simdisk_cut_mask)
+			keep = *simdisk_cut_mask >> (simdisk_cut_units < 64 ? simdisk_cut_units : 63) & 1;
+		else if (fate == SECTORS)
+			p = tear_page(f->dur[first + i], p);
+		simdisk_cut_units++;
+		if (keep || (fate == SECTORS && !simdisk_cut_mask)) {
+			f->page_nr = f->page_nr <= first + i ? first + i + 1 : f->page_nr;
+			slot_set(&f->dur[first + i], p);
+		} else {
+			page_drop(p);
+		}
+	}
+}
+
+static enum fate
+choose_fate(uint32_t mood)
+{
+	if (mood == 0)
+		return KEEP;
+	if (mood == 1)
+		return DROP;
+	return (enum fate)below(FATE_NR);
+}
+
+static void
+cut_list(struct sim_io *list, unsigned nr, uint32_t mood)
+{
+	for (unsigned i = 0; i < nr; i++) {
+		struct sim_io *io = &list[i];
+
+		if (io->kind == IO_WRITE) {
+			take_pages(io);
+			cut_write(io->file, io->first, io->page, io->nr, choose_fate(mood));
+			free(io->page);
+		}
+		io->page = NULL;
+	}
+}
+
+void
+simdisk_cut(void)
+{
+	uint32_t mood = below(6);
+
+	trace(8, inflight_nr, dirty_nr);
+	simdisk_cut_units = 0;
+	settle_lost();
+	for (unsigned i = 0; i < dirty_nr;) {
+		struct page *page[FILE_PAGES];
+		unsigned n = 0;
+		struct dirty w = dirty[i];
+
+		while (i < dirty_nr && dirty[i].seq == w.seq && dirty[i].nr == w.nr + n && n < FILE_PAGES)
+			page[n++] = dirty[i++].page;
+		cut_write(w.file, w.nr, page, n, choose_fate(mood));
+	}
+	dirty_nr = 0;
+	cut_list(late, late_nr, mood);
+	cut_list(inflight, inflight_nr, mood);
+	inflight_nr = late_nr = weight = 0;
+	for (int n = 0; n < SIM_FILES; n++) {
+		struct file *f = &files[n];
+
+		for (uint32_t i = 0; i < f->page_nr; i++) {
+			if (f->cur[i] != f->dur[i])
+				slot_set(&f->cur[i], f->dur[i] ? page_ref(f->dur[i]) : NULL);
+		}
+	}
+	dirs[0] = dirs[below((uint32_t)dir_nr)];
+	dir_nr = 1;
+}

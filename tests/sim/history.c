@@ -1,0 +1,431 @@
+/*
+ * One history, see sim.h: format, then lives: start, check, clients, and an end by cut, kill or clean stop,
+ * anywhere; at last a start without faults, everything read, a clean stop, and once more.
+ */
+#include "tests/sim/sim.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEPS_MAX 400000u
+
+struct sim_result outcome;
+struct store *sim_store;
+bool sim_disk_may_fail;
+struct profile prof;
+struct sim_counts counts;
+static jmp_buf failed;
+static struct plan *plan;
+
+enum end { END_NONE, END_CUT, END_KILL };
+
+_Noreturn void
+sim_fail(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(outcome.what, sizeof outcome.what, fmt, ap);
+	va_end(ap);
+	outcome.failed = true;
+	_longjmp(failed, 1);
+}
+
+/* ---- format ---------------------------------------------------------------------------------- */
+
+static void
+format(void)
+{
+	static struct super sb;
+	static uint8_t buf[FMT_SUPER_BYTES], zero[PAGE];
+
+	memset(&sb, 0, sizeof sb);
+	sb.kind = SUPER_DIRECTORY;
+	sb.geo = (struct geometry){ .log_bytes = prof.log_bytes,
+				    .seg_bytes = 256u << 10,
+				    .seg_nr = prof.seg_nr,
+				    .unit_bytes = FMT_UNIT_BYTES,
+				    .block_bytes = 8u << 10,
+				    .granule_bytes = STORE_GRANULE,
+				    .chunk_bytes = FMT_CHUNK_BYTES };
+	sb.geo.size_bytes = (1u << 20) + sb.geo.log_bytes + sb.geo.seg_nr * sb.geo.seg_bytes;
+	for (int i = 0; i < 16; i++) {
+		sb.store_uuid[i] = sb.disk_uuid[i] = (uint8_t)i;
+		sb.nonce[i] = (uint8_t)rng();
+	}
+	sb.epoch = 1;
+	sb.snap[0].id = 1;
+	sb.snap[0].begin = (struct log_pos){ .seq = 1, .epoch = 1 };
+	memcpy(sb.snap[0].begin.nonce, sb.nonce, 16);
+	sb.table_version = 1;
+	sb.disk_nr = 1;
+	memcpy(sb.disk_uuids[0], sb.disk_uuid, 16);
+	simdisk_create(FILE_SUPER);
+	simdisk_create(FILE_LOG);
+	for (int i = 0; i < (int)prof.segs_there; i++)
+		simdisk_create(FILE_SEG + i);
+	for (int i = 0; i < 2; i++) {
+		sb.gen = 2u - (unsigned)i;
+		super_encode(buf, &sb);
+		simdisk_put(simdisk_open(FILE_SUPER), (uint64_t)i * FMT_SUPER_BYTES, buf, FMT_SUPER_BYTES);
+	}
+	simdisk_put(simdisk_open(FILE_LOG), sb.geo.log_bytes - PAGE, zero, PAGE);
+	for (int i = 0; i < (int)prof.segs_there; i++)
+		simdisk_put(simdisk_open(FILE_SEG + i), sb.geo.seg_bytes - PAGE, zero, PAGE);
+	simdisk_sync_dir();
+}
+
+/* ---- damage that no rule of writing prevents -------------------------------------------------- */
+
+static enum rot { ROT_NONE, ROT_LOG, ROT_SNAPSHOT } rotten;
+
+/* A log block of the running epoch that a later one, flushed too, says was flushed; or the newest snapshot.
+ */
+static void
+rot(void)
+{
+	const struct disk *d = sim_disk();
+	uint32_t pages = (uint32_t)(d->geo.log_bytes / PAGE), found[64], nr = 0;
+
+	if (one_in(2)) {
+		const struct snap_ref *s = &d->sb.snap[0];
+		uint32_t per_seg = (uint32_t)geo_seg_units(&d->geo), unit = (uint32_t)ext_unit(s->head_ext);
+
+		/* Between two superblocks it is not clear which of them counts. */
+		if (s->block_nr == 0 || d->sb.snap[1].id == 0 || atomic_load(&d->snap_state) != SNAP_IDLE)
+			return;
+		rotten = ROT_SNAPSHOT;
+		simdisk_damage(simdisk_open(FILE_SEG + (int)(unit / per_seg)),
+			       unit % per_seg * (FMT_UNIT_BYTES / PAGE));
+		return;
+	}
+	for (uint32_t i = 0; i < pages && nr < 64; i++) {
+		const uint8_t *page = simdisk_page(simdisk_open(FILE_LOG), i);
+		uint64_t seq;
+
+		memcpy(&seq, page + 32, 8);
+		if (block_peek(page) && block_epoch(page) == d->next.epoch && seq <= d->stamped &&
+		    seq >= d->sb.snap[0].begin.seq && atomic_load(&d->snap_state) == SNAP_IDLE)
+			found[nr++] = i;
+	}
+	if (!nr)
+		return;
+	rotten = ROT_LOG;
+	simdisk_damage(simdisk_open(FILE_LOG), found[below(nr)]);
+}
+
+/* ---- life and death -------------------------------------------------------------------------- */
+
+static int open_result;
+static char open_error[512];
+static uint64_t steps;
+static unsigned faults_at_start;
+
+static void
+die(enum end how)
+{
+	bool rots = how == END_CUT && sim_store && !disk_failed(sim_disk()) && one_in(prof.rot);
+
+	say("%s at step %llu", how == END_CUT ? "cut" : "kill", (unsigned long long)steps);
+	counts.cuts += how == END_CUT;
+	counts.kills += how == END_KILL;
+	if (sim_store) {
+		counts.snapshots += atomic_load(&sim_disk()->stats.snapshots);
+		counts.laps += sim_disk()->next.lap;
+	}
+	if (how == END_CUT)
+		simdisk_cut();
+	else
+		simdisk_kill();
+	if (rots)
+		rot();
+	counts.rots += rots && rotten != ROT_NONE;
+	sched_drop();
+	rings_drop();
+	sim_store = NULL;
+	env_drop_memory();
+	model_process_over();
+	clients_begin();
+}
+
+static void
+start_main(int nr)
+{
+	struct store_disk_conf dc = { .path = "sim" };
+	struct store_conf conf = { .disks = &dc,
+				   .disk_nr = 1,
+				   .index_bytes = 4u << 20,
+				   .lock_wait_ns = 3600 * NS_PER_S,
+				   .ports_max = PORTS_MAX };
+	struct store *st;
+
+	open_result = store_open_disks(&conf, &st, open_error, sizeof open_error);
+	if (open_result < 0)
+		return;
+	for (int i = 0; i < prof.ports; i++) {
+		struct sim_port *sp = &ports[i];
+
+		check(ring_new(&(struct ring_params){ .entries = 128 }, &sp->ring) == 0);
+		check(mailbox_init(&sp->mb) == 0);
+		sp->timers = (struct timers){ 0 };
+		sp->there = true;
+		check(store_attach(st, sp->ring, &sp->mb, &sp->timers, &sp->p) == 0);
+	}
+	sim_store = st;
+	/* Nothing has run yet: this is what the start found. */
+	model_recovered(st, ports[0].p);
+	if (!disk_failed(st->disk[0]))
+		model_space(st, "after the start");
+}
+
+/* Goes on until done() or the end of this life.  True: done. */
+static bool
+run_until(bool (*done)(void), uint64_t life, enum end *how)
+{
+	uint64_t begun = steps;
+
+	while (!done()) {
+		if (life && steps - begun >= life)
+			return false;
+		if (steps - begun > STEPS_MAX)
+			sim_fail("it comes to no end");
+		if (!sched_step())
+			sim_fail("nothing can go on");
+		steps++;
+	}
+	return true;
+}
+
+static bool
+start_over(void)
+{
+	return !co_runs(CO_START, 0);
+}
+
+static enum end
+choose_end(void)
+{
+	return prof.kill && one_in(prof.kill) ? END_KILL : END_CUT;
+}
+
+/* 0: open.  1: cut on the way.  2: refused, and that is right. */
+static int
+start(bool calm, uint64_t life)
+{
+	enum end how = choose_end();
+
+	open_result = 0;
+	simdisk_faults = calm ? simdisk_faults : 0;
+	faults_at_start = simdisk_faults;
+	sim_disk_may_fail = !calm;
+	counts.starts++;
+	co_start(CO_START, 0, start_main);
+	if (!run_until(start_over, life, &how)) {
+		die(how);
+		return 1;
+	}
+	if (open_result == 0) {
+		if (rotten == ROT_SNAPSHOT)
+			say("started in spite of a damaged snapshot");
+		rotten = ROT_NONE;
+		return 0;
+	}
+	say("start: %d %s", open_result, open_error);
+	trace(40, (uint64_t)(int64_t)open_result, 0);
+	if (rotten == ROT_LOG && open_result == -ENOTRECOVERABLE) {
+		die(END_KILL);
+		return 2;
+	}
+	if (simdisk_faults == faults_at_start)
+		sim_fail("the start failed without a fault: %d %s", open_result, open_error);
+	die(END_KILL);
+	return 1;
+}
+
+static bool
+at_rest(void)
+{
+	struct disk *d = sim_disk();
+
+	if (disk_failed(d))
+		return true;
+	return !atomic_load(&d->pending) && !d->queue && !d->dying && !d->gc && !atomic_load(&d->gc_new) &&
+	       !atomic_load(&d->unpinned) && !atomic_load(&d->dead_nr) &&
+	       atomic_load(&d->snap_state) == SNAP_IDLE && !atomic_load(&d->leader) &&
+	       !(simdisk_inflight() && co_runs(CO_HELPER, 0));
+}
+
+static bool
+all_detached(void)
+{
+	bool all = true;
+
+	for (int i = 0; i < prof.ports; i++) {
+		struct sim_port *sp = &ports[i];
+
+		if (!sp->there)
+			continue;
+		if (sp->asleep)
+			store_wake(sp->p);
+		sp->asleep = false;
+		if (!store_detach(sp->p)) {
+			all = false;
+			continue;
+		}
+		ring_free(sp->ring);
+		mailbox_fini(&sp->mb);
+		*sp = (struct sim_port){ 0 };
+	}
+	return all;
+}
+
+static void
+stop_main(int nr)
+{
+	store_close_disks(sim_store);
+	sim_store = NULL;
+}
+
+/* Everything back, stamped, stopped; then as after a kill, with nothing in flight. */
+static bool
+clean_stop(uint64_t life, enum end *how)
+{
+	counts.cleans++;
+	if (!run_until(all_detached, life, how))
+		return false;
+	counts.snapshots += atomic_load(&sim_disk()->stats.snapshots);
+	co_start(CO_START, 0, stop_main);
+	if (!run_until(start_over, life, how))
+		return false;
+	simdisk_kill();
+	sched_drop();
+	rings_drop();
+	env_drop_memory();
+	return true;
+}
+
+/* A life behind a start.  Ends dead. */
+static void
+live(bool calm)
+{
+	/* Often short: the beginnings are what is many. */
+	uint64_t life = calm || one_in(4) ? 0 : 1 + below(one_in(2) ? 400 : 100 + (uint32_t)prof.ops * 60);
+	enum end how = choose_end();
+
+	ops_left = calm ? 0 : prof.ops;
+	co_start(CO_CLIENT, 0, client_verify);
+	if (!run_until(clients_over, life, &how)) {
+		die(how);
+		return;
+	}
+	clients_start();
+	if (!run_until(clients_over, life, &how)) {
+		die(how);
+		return;
+	}
+	if (calm || one_in(2)) {
+		if (run_until(at_rest, life, &how) && !simdisk_faults)
+			model_space(sim_store, "at rest");
+	}
+	if (calm || (prof.clean && one_in(prof.clean))) {
+		if (clean_stop(calm ? 0 : life, &how))
+			return;
+	}
+	die(how);
+}
+
+static void
+lives(void)
+{
+	for (int i = 0; i < prof.lives; i++) {
+		uint64_t in_start = prof.cut_in_recovery && one_in(prof.cut_in_recovery) ? 1 + below(60) : 0;
+		int s = start(false, in_start);
+
+		if (s == 2)
+			return;
+		if (s == 0)
+			live(false);
+	}
+	for (int i = 0; i < 2; i++) {
+		int s = start(true, 0);
+
+		if (s == 2)
+			return;
+		check(s == 0);
+		live(true);
+	}
+}
+
+/* ---- exhaustive: one cut, everything chosen --------------------------------------------------- */
+
+static void
+exact(void)
+{
+	enum end how = END_CUT;
+	int64_t left = plan->cut_step;
+
+	sim_disk_may_fail = false;
+	counts.starts++;
+	co_start(CO_START, 0, start_main);
+	ops_left = prof.ops;
+	if (run_until(start_over, left < 0 ? 0 : (uint64_t)left + 1, &how)) {
+		if (open_result < 0)
+			sim_fail("the first start failed: %s", open_error);
+		left -= (int64_t)steps;
+		clients_start();
+		if (run_until(clients_over, plan->cut_step < 0 ? 0 : (uint64_t)(left > 0 ? left : 1), &how))
+			run_until(at_rest, plan->cut_step < 0 ? 0 : 60, &how);
+	}
+	plan->ret_steps = steps;
+	simdisk_cut_mask = &plan->mask;
+	die(END_CUT);
+	plan->ret_units = simdisk_cut_units;
+	steps = 0;
+	if (plan->recovery_step >= 0) {
+		simdisk_cut_mask = &plan->recovery_mask;
+		if (start(true, (uint64_t)plan->recovery_step + 1) == 0)
+			die(END_CUT);
+		plan->ret_recovery_units = simdisk_cut_units;
+	}
+	simdisk_cut_mask = NULL;
+	steps = 0;
+	start(true, 0);
+	plan->ret_recovery_steps = steps;
+	live(true);
+}
+
+void
+history_run(uint64_t seed, struct plan *p)
+{
+	outcome = (struct sim_result){ .seed = seed };
+	plan = p;
+	steps = 0;
+	rotten = ROT_NONE;
+	env_begin(seed);
+	simdisk_cut_mask = NULL;
+	simdisk_faults = 0;
+	simdisk_begin();
+	model_begin();
+	clients_begin();
+	sim_store = NULL;
+	counts.histories++;
+	if (_setjmp(failed) == 0) {
+		format();
+		if (plan)
+			exact();
+		else
+			lives();
+	}
+	co_now = NULL;
+	sched_drop();
+	rings_drop();
+	sim_store = NULL;
+	env_drop_memory();
+	outcome.hash = trace_hash;
+}

@@ -1,0 +1,392 @@
+/*
+ * The simulation of the store, see sim.h.
+ *
+ *	sim [--seed N] [--ops K] [--histories H] [--secs S]   random histories from seed N on
+ *	sim --exhaustive [--secs S]                           short ones, cut everywhere
+ *	sim --rules [NAME]                                    each rule off: the loss must be found
+ *	sim --replay N [--off RULE] [-v]                      one history again
+ *
+ * Exit 0: as it should be; 1: a history failed (or a rule was not missed); 2: usage.
+ */
+#include "tests/sim/sim.h"
+
+#include "base/check.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const char *const rule_names[] = {
+#define NAME(name) #name,
+	SIM_RULES(NAME)
+#undef NAME
+};
+
+static struct {
+	uint64_t seed, histories, secs;
+	int ops, off;
+	bool have_seed;
+} opt = { .histories = 2000, .off = -1 };
+
+static double
+seconds(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+/* ---- crashes of what is tested are failures of the history ------------------------------------ */
+
+static void
+on_check(void)
+{
+	sim_fail("a check() of the store failed (run with -v for the place)");
+}
+
+static void
+on_signal(int sig)
+{
+	sim_fail("signal %d", sig);
+}
+
+static void
+catch_crashes(void)
+{
+	static char stack[64u << 10];
+	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK | SA_NODEFER };
+
+	check_on_failure = on_check;
+#if !defined(__SANITIZE_ADDRESS__)
+	sigaltstack(&(stack_t){ .ss_sp = stack, .ss_size = sizeof stack }, NULL);
+	sigaction(SIGSEGV, &sa, NULL);
+	sigaction(SIGBUS, &sa, NULL);
+	sigaction(SIGFPE, &sa, NULL);
+#endif
+	(void)stack;
+}
+
+/* ---- one history ----------------------------------------------------------------------------- */
+
+static void
+run(uint64_t seed)
+{
+	if (opt.off >= 0)
+		profile_for_rule((enum sim_rule)opt.off);
+	else
+		profile_choose(seed);
+	if (opt.ops)
+		prof.ops = opt.ops;
+	history_run(seed, NULL);
+}
+
+static void
+tell_failure(void)
+{
+	printf("FAILED: seed %llu: %s\n        trace %016llx; again with: --replay %llu%s%s -v\n",
+	       (unsigned long long)outcome.seed, outcome.what, (unsigned long long)outcome.hash,
+	       (unsigned long long)outcome.seed, opt.off >= 0 ? " --off " : "",
+	       opt.off >= 0 ? rule_names[opt.off] : "");
+}
+
+/* The same seed once more must fail in the same way. */
+static int
+same_again(void)
+{
+	struct sim_result first = outcome;
+
+	run(first.seed);
+	if (outcome.failed == first.failed && outcome.hash == first.hash &&
+	    strcmp(outcome.what, first.what) == 0)
+		return 0;
+	printf("seed %llu does not give the same history again: trace %016llx, was %016llx (%s)\n",
+	       (unsigned long long)first.seed, (unsigned long long)outcome.hash,
+	       (unsigned long long)first.hash, outcome.what);
+	return 1;
+}
+
+static void
+tell_counts(double began)
+{
+	printf("%llu histories in %.1f s: %llu starts, %llu cuts, %llu kills, %llu clean stops; %llu PUTs, "
+	       "%llu GETs, %llu others; %llu refused; %llu snapshots, %llu laps of the log, %llu late "
+	       "writes, "
+	       "%llu I/O errors, %llu rotten\n",
+	       (unsigned long long)counts.histories, seconds() - began, (unsigned long long)counts.starts,
+	       (unsigned long long)counts.cuts, (unsigned long long)counts.kills,
+	       (unsigned long long)counts.cleans, (unsigned long long)counts.puts,
+	       (unsigned long long)counts.gets, (unsigned long long)counts.dels,
+	       (unsigned long long)counts.refused, (unsigned long long)counts.snapshots,
+	       (unsigned long long)counts.laps, (unsigned long long)counts.lates,
+	       (unsigned long long)counts.io_errors, (unsigned long long)counts.rots);
+}
+
+static int
+random_histories(void)
+{
+	double began = seconds();
+	uint64_t n;
+
+	printf("SEED=%llu\n", (unsigned long long)opt.seed);
+	for (n = 0; opt.secs ? seconds() - began < (double)opt.secs : n < opt.histories; n++) {
+		run(opt.seed + n);
+		if (!outcome.failed && n % 512 == 0 && same_again())
+			return 1;
+		if (outcome.failed) {
+			tell_failure();
+			same_again();
+			tell_counts(began);
+			return 1;
+		}
+	}
+	tell_counts(began);
+	return 0;
+}
+
+/* ---- each rule off --------------------------------------------------------------------------- */
+
+#define HUNT_MAX 30000
+
+static int
+hunt(enum sim_rule rule)
+{
+	double began = seconds();
+	int bad = 1;
+	uint64_t n;
+
+	opt.off = (int)rule;
+	sim_rule_on[rule] = false;
+	/* A failed write ends the disk; only where it does not, it matters that its space stays alone. */
+	if (rule == SIM_REUSE_WRITES_OVER)
+		sim_rule_on[SIM_FAILED_IS_FINAL] = false;
+	for (n = 0; n < HUNT_MAX; n++) {
+		run(opt.seed + n);
+		if (outcome.failed)
+			break;
+	}
+	if (n == HUNT_MAX) {
+		printf("rule %s is off, and %d histories from seed %llu on show no loss\n", rule_names[rule],
+		       HUNT_MAX, (unsigned long long)opt.seed);
+	} else {
+		struct sim_result found = outcome;
+
+		bad = same_again();
+		/* And it is the rule that was missed. */
+		sim_rule_on[rule] = true;
+		run(found.seed);
+		if (outcome.failed) {
+			tell_failure();
+			bad = 1;
+		}
+		printf("%-22s seed %llu, history %llu, %.2f s, trace %016llx: %s\n", rule_names[rule],
+		       (unsigned long long)found.seed, (unsigned long long)n + 1, seconds() - began,
+		       (unsigned long long)found.hash, found.what);
+	}
+	for (int i = 0; i < SIM_RULE_NR; i++)
+		sim_rule_on[i] = true;
+	opt.off = -1;
+	return bad;
+}
+
+static int
+rule_by_name(const char *name)
+{
+	for (int i = 0; i < SIM_RULE_NR; i++) {
+		if (strcmp(rule_names[i], name) == 0)
+			return i;
+	}
+	fprintf(stderr, "sim: no rule %s\n", name);
+	exit(2);
+}
+
+static int
+hunt_all(const char *only)
+{
+	int bad = 0;
+
+	printf("SEED=%llu\n", (unsigned long long)opt.seed);
+	for (int i = 0; i < SIM_RULE_NR; i++) {
+		if (!only || i == rule_by_name(only))
+			bad |= hunt((enum sim_rule)i);
+	}
+	return bad;
+}
+
+/* ---- every cut ------------------------------------------------------------------------------- */
+
+#define EXACT_BITS 6
+
+/* All subsets of few pages; of many: all, none, each alone, each missing, and some. */
+static uint64_t
+mask_nr(unsigned units)
+{
+	return units <= EXACT_BITS ? 1ull << units : 2 + 2 * (units < 64 ? units : 64) + 16;
+}
+
+static uint64_t
+mask_at(unsigned units, uint64_t i)
+{
+	unsigned n = units < 64 ? units : 64;
+	uint64_t all = n == 64 ? UINT64_MAX : (1ull << n) - 1;
+
+	if (units <= EXACT_BITS)
+		return i;
+	if (i < 2)
+		return i ? all : 0;
+	if (i < 2 + n)
+		return 1ull << (i - 2);
+	if (i < 2 + 2ull * n)
+		return all & ~(1ull << (i - 2 - n));
+	return (i * 0x9e3779b97f4a7c15u ^ i << 40) & all;
+}
+
+static int
+exact_one(uint64_t seed, struct plan *p)
+{
+	profile_choose(seed);
+	prof.ops = 2 + (int)(seed % 3);
+	prof.clients = 1 + (int)(seed / 3 % 3);
+	prof.keys = 1 + (int)(seed / 9 % 2);
+	prof.rot = prof.eio_flush = prof.eio_read = prof.eio_write = 0;
+	history_run(seed, p);
+	if (!outcome.failed)
+		return 0;
+	printf("FAILED: seed %llu cut at step %lld mask %llx, recovery cut at %lld mask %llx: %s\n",
+	       (unsigned long long)seed, (long long)p->cut_step, (unsigned long long)p->mask,
+	       (long long)p->recovery_step, (unsigned long long)p->recovery_mask, outcome.what);
+	return 1;
+}
+
+/* Every step of one short history, every subset of what is not flushed there; and for some of them every step
+ * of the recovery behind it. */
+static int
+exact_history(uint64_t seed)
+{
+	struct plan p = { .cut_step = -1, .recovery_step = -1 };
+	uint64_t last;
+
+	if (exact_one(seed, &p))
+		return 1;
+	last = p.ret_steps;
+	for (uint64_t s = 0; s < last; s++) {
+		unsigned units;
+
+		p = (struct plan){ .cut_step = (int64_t)s, .recovery_step = -1, .mask = UINT64_MAX };
+		if (exact_one(seed, &p))
+			return 1;
+		units = p.ret_units;
+		for (uint64_t m = 0; m < mask_nr(units); m++) {
+			uint64_t mask = mask_at(units, m), steps;
+
+			p = (struct plan){ .cut_step = (int64_t)s, .recovery_step = -1, .mask = mask };
+			if (exact_one(seed, &p))
+				return 1;
+			steps = p.ret_recovery_steps;
+			for (uint64_t r = 0;
+			     (m == 0 || m + 1 == mask_nr(units)) && s % 4 == seed % 4 && r < steps; r++) {
+				for (int k = 0; k < 3; k++) {
+					p = (struct plan){ .cut_step = (int64_t)s,
+							   .mask = mask,
+							   .recovery_step = (int64_t)r,
+							   .recovery_mask = k == 0   ? 0
+									    : k == 1 ? UINT64_MAX
+										     : seed + r };
+					if (exact_one(seed, &p))
+						return 1;
+				}
+			}
+		}
+	}
+	return 0;
+}
+
+static int
+exhaustive(void)
+{
+	double began = seconds();
+	uint64_t n;
+
+	printf("SEED=%llu\n", (unsigned long long)opt.seed);
+	for (n = 0; opt.secs ? seconds() - began < (double)opt.secs : n < opt.histories; n++) {
+		if (exact_history(opt.seed + n))
+			return 1;
+	}
+	printf("%llu short histories, each cut everywhere\n", (unsigned long long)n);
+	tell_counts(began);
+	return 0;
+}
+
+static void
+usage(void)
+{
+	fprintf(stderr, "usage: sim [--seed N] [--ops K] [--histories H] [--secs S] [--exhaustive] [--rules] "
+			"[--rule NAME] [--replay N] [--off NAME] [-v]\n");
+	exit(2);
+}
+
+int
+main(int argc, char **argv)
+{
+	enum { RANDOM, EXHAUSTIVE, RULES, REPLAY } mode = RANDOM;
+	const char *seed = getenv("SEED"), *only = NULL;
+	struct timespec ts;
+
+	env_init();
+	catch_crashes();
+	clock_gettime(CLOCK_REALTIME, &ts);
+	opt.seed = seed && *seed ? strtoull(seed, NULL, 0) : (uint64_t)ts.tv_sec * 1000;
+	for (int i = 1; i < argc; i++) {
+		const char *a = argv[i], *v = i + 1 < argc ? argv[i + 1] : NULL;
+
+		if (strcmp(a, "--exhaustive") == 0) {
+			mode = EXHAUSTIVE;
+		} else if (strcmp(a, "--rules") == 0) {
+			mode = RULES;
+		} else if (strcmp(a, "-v") == 0) {
+			sim_verbose = true;
+		} else if (!v) {
+			usage();
+		} else if (strcmp(a, "--seed") == 0) {
+			opt.seed = strtoull(argv[++i], NULL, 0);
+		} else if (strcmp(a, "--ops") == 0) {
+			opt.ops = atoi(argv[++i]);
+		} else if (strcmp(a, "--histories") == 0) {
+			opt.histories = strtoull(argv[++i], NULL, 0);
+		} else if (strcmp(a, "--secs") == 0) {
+			opt.secs = strtoull(argv[++i], NULL, 0);
+		} else if (strcmp(a, "--rule") == 0) {
+			mode = RULES;
+			only = argv[++i];
+		} else if (strcmp(a, "--replay") == 0) {
+			mode = REPLAY;
+			opt.seed = strtoull(argv[++i], NULL, 0);
+		} else if (strcmp(a, "--off") == 0) {
+			opt.off = rule_by_name(argv[++i]);
+		} else {
+			usage();
+		}
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	switch (mode) {
+	case EXHAUSTIVE:
+		return exhaustive();
+	case RULES:
+		return hunt_all(only);
+	case REPLAY:
+		if (opt.off >= 0)
+			sim_rule_on[opt.off] = false;
+		if (opt.off == SIM_REUSE_WRITES_OVER)
+			sim_rule_on[SIM_FAILED_IS_FINAL] = false;
+		run(opt.seed);
+		if (outcome.failed)
+			tell_failure();
+		printf("seed %llu: trace %016llx\n", (unsigned long long)opt.seed,
+		       (unsigned long long)outcome.hash);
+		return outcome.failed;
+	default:
+		return random_histories();
+	}
+}

@@ -1,0 +1,162 @@
+/* The shapes of histories, see sim.h. */
+#include "tests/sim/sim.h"
+
+static struct profile
+general(void)
+{
+	return (struct profile){ .ports = 2,
+				 .clients = 4,
+				 .keys = 4,
+				 .ops = 24,
+				 .lives = 3,
+				 .seg_nr = 5,
+				 .segs_there = 5,
+				 .log_bytes = 128u << 10,
+				 .flush_covers_all = true,
+				 .clean = 4,
+				 .cut_in_recovery = 4,
+				 .slow = 8,
+				 .size_inline = 4,
+				 .size_small = 6,
+				 .size_mid = 3,
+				 .size_large = 2,
+				 .size_huge = 1,
+				 .w_put = 10,
+				 .w_del = 4,
+				 .w_get = 5,
+				 .w_list = 1,
+				 .w_bucket = 1,
+				 .pre = 4,
+				 .abort = 16,
+				 .hold = 16,
+				 .forge = 40,
+				 .kill = 3 };
+}
+
+/* Chosen by the first random numbers of the history's seed, not from its stream. */
+void
+profile_choose(uint64_t seed)
+{
+	uint64_t h = (seed + 1) * 0x9e3779b97f4a7c15u;
+
+	h ^= h >> 31;
+	prof = general();
+	prof.ports = 1 + (int)(h >> 8 & 0xff) % PORTS_MAX;
+	prof.clients = 1 + (int)(h >> 16 & 0xff) % CLIENTS_MAX;
+	prof.keys = 1 + (int)(h >> 24 & 0xff) % KEYS_MAX;
+	prof.flush_covers_all = (h >> 32 & 3) != 0;
+	switch ((h >> 40 & 0xff) % 8) {
+	case 0: /* many small records: the log wraps */
+		prof.size_small = prof.size_mid = prof.size_large = prof.size_huge = 0;
+		prof.ops = 120;
+		prof.size_inline = 20;
+		prof.size_small = 2;
+		break;
+	case 1: /* a disk that is nearly full, and grows */
+		prof.seg_nr = 4;
+		prof.segs_there = 1;
+		prof.size_huge = 3;
+		prof.ops = 40;
+		break;
+	case 2: /* chunked objects */
+		prof.size_huge = 8;
+		prof.seg_nr = prof.segs_there = 8;
+		break;
+	case 3: /* a disk that fails */
+		prof.eio_write = 60;
+		prof.eio_flush = 40;
+		prof.eio_read = 200;
+		break;
+	case 4: /* one key, preconditions, many at once */
+		prof.keys = 1 + (int)(h >> 48 & 1);
+		prof.clients = CLIENTS_MAX;
+		prof.pre = 2;
+		prof.w_bucket = 4;
+		break;
+	case 5: /* short lives */
+		prof.lives = LIVES_MAX;
+		prof.ops = 8;
+		prof.cut_in_recovery = 2;
+		break;
+	case 6: /* rot */
+		prof.rot = 2;
+		prof.ops = 60;
+		break;
+	default:
+		break;
+	}
+}
+
+void
+profile_for_rule(enum sim_rule rule)
+{
+	prof = general();
+	switch (rule) {
+	case SIM_LOCK_EVERY_FILE:
+		prof.kill = 1;
+		break;
+	case SIM_CHUNKS_AFTER_MANIFEST:
+	case SIM_MANIFEST_AFTER_CHUNKS:
+	case SIM_COLLECT_ONLY_ENDED:
+		prof.size_huge = 10;
+		prof.seg_nr = prof.segs_there = 8;
+		break;
+	case SIM_LARGE_FLUSHED_FIRST:
+		prof.size_large = 20;
+		break;
+	case SIM_JUDGE_PENDING:
+		prof.keys = 1;
+		prof.clients = CLIENTS_MAX;
+		prof.pre = 2;
+		break;
+	case SIM_LOG_NONCE:
+	case SIM_EPOCH_KEYED_OLD:
+		prof.clients = 1;
+		prof.forge = 1;
+		prof.size_small = prof.size_mid = prof.size_large = prof.size_huge = 0;
+		prof.w_get = prof.w_list = prof.w_bucket = 1;
+		prof.kill = 0;
+		break;
+	case SIM_REUSE_STAMPED:
+		prof.keys = 1;
+		prof.clients = CLIENTS_MAX;
+		prof.size_inline = prof.size_huge = prof.size_large = 0;
+		prof.seg_nr = prof.segs_there = 2;
+		prof.pre = 0;
+		break;
+	case SIM_REUSE_QUIESCENT:
+	case SIM_REUSE_UNPINNED:
+		prof.keys = 2;
+		prof.clients = CLIENTS_MAX;
+		prof.ports = PORTS_MAX;
+		prof.hold = 1;
+		prof.size_inline = 0;
+		prof.seg_nr = prof.segs_there = 2;
+		prof.w_get = 12;
+		prof.ops = 80;
+		break;
+	case SIM_REUSE_WRITES_OVER:
+		prof.eio_write = 20;
+		prof.data_faults_only = true;
+		prof.seg_nr = prof.segs_there = 2;
+		prof.ops = 60;
+		prof.size_inline = 0;
+		break;
+	case SIM_TAIL_PREFIX:
+		prof.clients = CLIENTS_MAX;
+		prof.ports = 1;
+		break;
+	case SIM_DAMAGE_STOPS:
+	case SIM_TRIM_TO_PREVIOUS:
+		prof.rot = 1;
+		prof.ops = 80;
+		prof.kill = 0;
+		break;
+	case SIM_FAILED_IS_FINAL:
+		prof.eio_flush = 10;
+		prof.size_large = 10;
+		break;
+	default:
+		break;
+	}
+}

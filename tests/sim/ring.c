@@ -1,0 +1,284 @@
+/* ring.h and store/file.h over the simulated disk, see sim.h. */
+#include "tests/sim/sim.h"
+
+#include "store/file.h"
+#include "base/check.h"
+#include "ring/ring.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DIR_FD 900
+#define FD_BASE 1000 /* + file */
+#define DONE_MAX 512
+#define RINGS_MAX 16
+
+struct ring {
+	bool used;
+	unsigned inflight;
+	unsigned head, tail; /* of done, in the order of ending */
+	struct {
+		struct ring_op *op;
+		int res;
+	} done[DONE_MAX];
+};
+static struct ring rings[RINGS_MAX];
+
+/* ---- ring.h ---------------------------------------------------------------------------------- */
+
+int
+ring_new(const struct ring_params *params, struct ring **ret_ring)
+{
+	for (int i = 0; i < RINGS_MAX; i++) {
+		if (rings[i].used)
+			continue;
+		rings[i].used = true;
+		rings[i].inflight = rings[i].head = rings[i].tail = 0;
+		*ret_ring = &rings[i];
+		return 0;
+	}
+	return -ENOMEM;
+}
+
+void
+ring_free(struct ring *r)
+{
+	check(r->inflight == 0);
+	r->used = false;
+}
+
+void
+rings_drop(void)
+{
+	for (int i = 0; i < RINGS_MAX; i++)
+		rings[i].used = false;
+}
+
+const char *
+ring_describe(const struct ring *r)
+{
+	return "simulated";
+}
+
+int
+ring_register_regions(struct ring *r, const struct iovec *regions, int nr)
+{
+	return 0;
+}
+
+static void
+submit(struct ring *r, struct ring_op *op, enum io_kind kind, int fd, const void *buf, size_t len,
+       uint64_t off)
+{
+	struct sim_io io = { .ring = r,
+			     .op = op,
+			     .kind = kind,
+			     .file = fd - FD_BASE,
+			     .buf = (void *)(uintptr_t)buf,
+			     .first = (uint32_t)(off / PAGE),
+			     .nr = (uint32_t)(len / PAGE) };
+
+	check(fd >= FD_BASE && len % PAGE == 0 && off % PAGE == 0 && (uintptr_t)buf % 512 == 0);
+	op->magic = RING_OP_MAGIC;
+	r->inflight++;
+	if (kind == IO_WRITE && sim_store && op == &sim_disk()->block_op)
+		model_block(sim_disk());
+	simdisk_submit(&io);
+}
+
+void
+ring_read(struct ring *r, struct ring_op *op, int fd, void *buf, size_t len, uint64_t off, int region)
+{
+	submit(r, op, IO_READ, fd, buf, len, off);
+}
+
+void
+ring_write(struct ring *r, struct ring_op *op, int fd, const void *buf, size_t len, uint64_t off, int region)
+{
+	submit(r, op, IO_WRITE, fd, buf, len, off);
+}
+
+void
+ring_fdatasync(struct ring *r, struct ring_op *op, int fd)
+{
+	submit(r, op, IO_FLUSH, fd, NULL, 0, 0);
+}
+
+void
+ring_poll(struct ring *r, struct ring_op *op, int fd, unsigned events, bool multishot)
+{
+	check(!"not for the store");
+}
+
+void
+ring_accept(struct ring *r, struct ring_op *op, int listen_fd)
+{
+	check(!"not for the store");
+}
+
+void
+ring_cancel(struct ring *r, struct ring_op *op)
+{
+	check(!"not for the store");
+}
+
+unsigned
+ring_inflight(const struct ring *r)
+{
+	return r->inflight;
+}
+
+void
+ring_post(struct ring *r, struct ring_op *op, int res)
+{
+	check(r->tail - r->head < DONE_MAX);
+	r->done[r->tail % DONE_MAX].op = op;
+	r->done[r->tail++ % DONE_MAX].res = res;
+}
+
+bool
+ring_has_done(const struct ring *r)
+{
+	return r->head != r->tail;
+}
+
+int
+ring_turn(struct ring *r, uint64_t wait_ns)
+{
+	unsigned until, n = 0;
+
+	if (!ring_has_done(r) && wait_ns && co_now)
+		co_wait_ring(r);
+	for (until = r->tail; r->head != until; n++) {
+		struct ring_op *op = r->done[r->head % DONE_MAX].op;
+		int res = r->done[r->head++ % DONE_MAX].res;
+
+		r->inflight--;
+		check(op->magic == RING_OP_MAGIC);
+		op->magic = 0;
+		op->done(op, res, false);
+	}
+	return (int)n;
+}
+
+/* ---- store/file.h ---------------------------------------------------------------------------- */
+
+int
+file_open_dir(const char *path, bool create)
+{
+	return DIR_FD;
+}
+
+int
+file_open(int dir_fd, const char *name, bool create)
+{
+	int n = simdisk_find(name);
+
+	if (n < 0 || (!create && !simdisk_exists(n)))
+		return -ENOENT;
+	if (create && simdisk_exists(n))
+		return -EEXIST;
+	if (create)
+		simdisk_create(n);
+	return FD_BASE + simdisk_open(n);
+}
+
+int
+file_open_device(const char *path)
+{
+	return -ENODEV;
+}
+
+void
+file_close(int fd)
+{
+}
+
+int
+file_lock(int fd)
+{
+	return simdisk_is_locked(fd - FD_BASE) ? -EWOULDBLOCK : 0;
+}
+
+int
+file_rename(int dir_fd, const char *from, const char *to)
+{
+	simdisk_rename(simdisk_find(from), simdisk_find(to));
+	return 0;
+}
+
+int
+file_unlink(int dir_fd, const char *name)
+{
+	int n = simdisk_find(name);
+
+	if (n < 0 || !simdisk_exists(n))
+		return -ENOENT;
+	simdisk_unlink(n);
+	return 0;
+}
+
+int
+file_fsync(int fd)
+{
+	if (fd == DIR_FD)
+		simdisk_sync_dir();
+	return fd == DIR_FD ? 0 : simdisk_fsync(fd - FD_BASE);
+}
+
+int
+file_size(int fd, uint64_t *ret_bytes)
+{
+	*ret_bytes = simdisk_bytes(fd - FD_BASE);
+	return 0;
+}
+
+bool
+file_is_device(const char *path)
+{
+	return false;
+}
+
+int
+file_room(int dir_fd, uint64_t *ret_bytes)
+{
+	*ret_bytes = UINT64_MAX;
+	return 0;
+}
+
+int
+file_each(int dir_fd, int (*fn)(void *cookie, const char *name), void *cookie)
+{
+	static const char *const first[] = { "super", "log" };
+	int r = 0;
+
+	for (int i = 0; i < SIM_FILES && r == 0; i++) {
+		char name[32];
+
+		if (!simdisk_exists(i))
+			continue;
+		if (i < FILE_SEG)
+			snprintf(name, sizeof name, "%s", first[i]);
+		else
+			snprintf(name, sizeof name, "seg-%04d%s", (i - FILE_SEG) % SEGS_MAX,
+				 i >= FILE_SEG + SEGS_MAX ? ".new" : "");
+		r = fn(cookie, name);
+	}
+	return r;
+}
+
+int
+file_dio_align(int fd, uint32_t *ret_mem, uint32_t *ret_off)
+{
+	*ret_mem = *ret_off = 512;
+	return 0;
+}
+
+int
+file_check_fs(int fd, char *why, size_t why_len)
+{
+	snprintf(why, why_len, "simulated");
+	return prof.flush_covers_all;
+}

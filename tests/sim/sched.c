@@ -1,0 +1,332 @@
+/*
+ * Who goes next, see sim.h.  Start, helper and clients are coroutines on stacks of their own; a port's loop
+ * runs on the scheduler's stack, as its callbacks never wait.  A step is one of: an operation of the disk
+ * ends, a late write lands, a coroutine goes on, a port turns its loop, time passes.
+ */
+#include "tests/sim/sim.h"
+
+#include "base/check.h"
+#include "ring/ring.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#define CO_NR (2 + CLIENTS_MAX)
+#define STACK_BYTES (256u << 10)
+
+struct co {
+	ucontext_t ctx;
+	jmp_buf jmp;
+	void *stack;
+	void (*fn)(int nr);
+	enum co_kind kind;
+	int nr;
+	bool live, begun;
+	const bool *flag;  /* waits for it; NULL: nothing */
+	struct ring *ring; /* waits for something on it */
+	int port;          /* must not be in the middle of another's call; -1: any */
+	uint64_t until_ns;
+};
+
+static struct co all_cos[CO_NR];
+static ucontext_t main_ctx;
+static jmp_buf main_jmp;
+struct co *co_now;
+struct sim_port ports[PORTS_MAX];
+
+/* ---- coroutines ------------------------------------------------------------------------------ */
+
+/* After the first time without the system calls of swapcontext(); sanitizers want to see those. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define FAST_SWITCH 0
+#else
+#define FAST_SWITCH 1
+#endif
+
+static void
+to_main(void)
+{
+	struct co *c = co_now;
+
+	co_now = NULL;
+	if (!FAST_SWITCH)
+		swapcontext(&c->ctx, &main_ctx);
+	else if (_setjmp(c->jmp) == 0)
+		_longjmp(main_jmp, 1);
+}
+
+static void
+co_main(void)
+{
+	for (;;) {
+		struct co *c = co_now;
+
+		c->fn(c->nr);
+		c->live = false;
+		to_main();
+	}
+}
+
+static void
+co_run(struct co *c)
+{
+	c->flag = NULL;
+	c->ring = NULL;
+	c->until_ns = 0;
+	co_now = c;
+	if (!FAST_SWITCH) {
+		swapcontext(&main_ctx, &c->ctx);
+	} else if (_setjmp(main_jmp) == 0) {
+		if (c->begun)
+			_longjmp(c->jmp, 1);
+		c->begun = true;
+		setcontext(&c->ctx);
+	}
+}
+
+void
+co_start(enum co_kind kind, int nr, void (*fn)(int nr))
+{
+	struct co *c = &all_cos[kind == CO_CLIENT ? 2 + nr : (int)kind];
+
+	check(!c->live);
+	if (!c->stack)
+		check(c->stack = malloc(STACK_BYTES));
+	getcontext(&c->ctx);
+	c->ctx.uc_stack.ss_sp = c->stack;
+	c->ctx.uc_stack.ss_size = STACK_BYTES;
+	c->ctx.uc_link = NULL;
+	makecontext(&c->ctx, co_main, 0);
+	c->fn = fn;
+	c->kind = kind;
+	c->nr = nr;
+	c->live = true;
+	c->begun = false;
+	c->flag = NULL;
+	c->ring = NULL;
+	c->port = -1;
+	c->until_ns = 0;
+}
+
+bool
+co_runs(enum co_kind kind, int nr)
+{
+	return all_cos[kind == CO_CLIENT ? 2 + nr : (int)kind].live;
+}
+
+void co_yield (void)
+{
+	to_main();
+}
+
+void
+co_wait(const bool *flag, int port)
+{
+	co_now->flag = flag;
+	co_now->port = port;
+	to_main();
+}
+
+void
+co_wait_ring(struct ring *r)
+{
+	co_now->ring = r;
+	to_main();
+}
+
+static bool
+co_ready(const struct co *c)
+{
+	if (!c->live || (c->flag && !*c->flag) || (c->ring && !ring_has_done(c->ring)))
+		return false;
+	if (c->until_ns && c->until_ns > sim_now_ns)
+		return false;
+	return c->port < 0 || ports[c->port].busy == 0 || ports[c->port].busy == c->nr + 1;
+}
+
+/* ---- the helper, in place of store/helper.c -------------------------------------------------- */
+
+static bool helper_bell;
+
+static void
+helper_main(int nr)
+{
+	struct disk *d = sim_disk();
+	uint64_t wait_ns = 0;
+	struct ring *r;
+
+	check(ring_new(&(struct ring_params){ .entries = 64 }, &r) == 0);
+	while (!atomic_load(&d->helper_stop)) {
+		if (wait_ns == UINT64_MAX) {
+			co_wait(&helper_bell, -1);
+		} else if (wait_ns) {
+			co_now->until_ns = sim_now_ns + wait_ns;
+			to_main();
+		}
+		helper_bell = false;
+		if (!atomic_load(&d->helper_stop))
+			wait_ns = upkeep(d, r);
+	}
+	ring_free(r);
+}
+
+static struct disk *helper_disk;
+
+struct disk *
+sim_disk(void)
+{
+	return helper_disk;
+}
+
+int
+helper_start(struct disk *d)
+{
+	helper_disk = d;
+	helper_bell = true;
+	d->helper_runs = true;
+	co_start(CO_HELPER, 0, helper_main);
+	return 0;
+}
+
+void
+helper_stop(struct disk *d)
+{
+	if (!d->helper_runs)
+		return;
+	atomic_store(&d->helper_stop, true);
+	while (all_cos[CO_HELPER].live) {
+		helper_bell = true;
+		all_cos[CO_HELPER].until_ns = 0;
+		co_yield ();
+	}
+	d->helper_runs = false;
+}
+
+void
+helper_ring(struct disk *d)
+{
+	helper_bell = true;
+}
+
+/* ---- ports ----------------------------------------------------------------------------------- */
+
+static void
+port_turn(struct sim_port *sp)
+{
+	if (sp->asleep)
+		store_wake(sp->p);
+	sp->asleep = false;
+	mailbox_run(&sp->mb, 0);
+	timers_run(&sp->timers, sim_now_ns);
+	store_quiesce(sp->p);
+	ring_turn(sp->ring, 0);
+	if (one_in(4)) {
+		store_sleep(sp->p);
+		sp->asleep = true;
+	}
+}
+
+static bool
+mail_waits(struct sim_port *sp)
+{
+	return sp->mb.head != &sp->mb.anchor || atomic_load(&sp->mb.tail) != &sp->mb.anchor;
+}
+
+static uint32_t
+port_weight(struct sim_port *sp)
+{
+	if (!sp->there || sp->busy)
+		return 0;
+	if (ring_has_done(sp->ring) || mail_waits(sp) || timers_next(&sp->timers) <= sim_now_ns)
+		return 24;
+	return 2;
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+static uint64_t
+next_timer(void)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (int i = 0; i < PORTS_MAX; i++) {
+		uint64_t t = ports[i].there ? timers_next(&ports[i].timers) : UINT64_MAX;
+
+		next = t < next ? t : next;
+	}
+	for (int i = 0; i < CO_NR; i++) {
+		if (all_cos[i].live && all_cos[i].until_ns && all_cos[i].until_ns < next)
+			next = all_cos[i].until_ns;
+	}
+	return next;
+}
+
+static void
+pass_time(void)
+{
+	uint64_t next = next_timer();
+
+	if (next != UINT64_MAX && next > sim_now_ns && one_in(2))
+		sim_now_ns = next;
+	else
+		sim_now_ns += below(3000000);
+}
+
+/* ---- a step ---------------------------------------------------------------------------------- */
+
+bool
+sched_step(void)
+{
+	uint32_t w_disk = simdisk_weight(), w_late = simdisk_late(), w_port[PORTS_MAX], w_co[CO_NR];
+	uint32_t all = w_disk + w_late, w_time = 1, at;
+
+	for (int i = 0; i < PORTS_MAX; i++)
+		all += w_port[i] = port_weight(&ports[i]);
+	for (int i = 0; i < CO_NR; i++)
+		all += w_co[i] = co_ready(&all_cos[i]) ? 24 : 0;
+	if (all == 0 && next_timer() == UINT64_MAX)
+		return false;
+	all += w_time;
+	at = below(all);
+	if (at < w_disk) {
+		simdisk_complete(at);
+		return true;
+	}
+	at -= w_disk;
+	if (at < w_late) {
+		simdisk_land_late(at);
+		return true;
+	}
+	at -= w_late;
+	for (int i = 0; i < PORTS_MAX; at -= w_port[i++]) {
+		if (at < w_port[i]) {
+			port_turn(&ports[i]);
+			return true;
+		}
+	}
+	for (int i = 0; i < CO_NR; at -= w_co[i++]) {
+		if (at < w_co[i]) {
+			co_run(&all_cos[i]);
+			return true;
+		}
+	}
+	pass_time();
+	return true;
+}
+
+void
+sched_drop(void)
+{
+	for (int i = 0; i < CO_NR; i++)
+		all_cos[i].live = false;
+	for (int i = 0; i < PORTS_MAX; i++) {
+		if (ports[i].there)
+			mailbox_fini(&ports[i].mb);
+		ports[i] = (struct sim_port){ 0 };
+	}
+	helper_disk = NULL;
+	helper_bell = false;
+	co_now = NULL;
+}

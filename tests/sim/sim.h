@@ -1,0 +1,250 @@
+/*
+ * The store simulation: the real src/store on a ring, files, memory and a clock of the simulation's own, in
+ * one thread.
+ *
+ *	main.c     options, many histories, exhaustive runs, hunts with a rule off
+ *	history.c  one history: lives of the "process", cuts, starts
+ *	client.c   what clients do, as coroutines
+ *	model.c    what must be true
+ *	sched.c    coroutines, and who goes next
+ *	disk.c     the disk: pages that are durable, cached, in flight
+ *	ring.c     ring.h and store/file.h over it
+ *	env.c      memory, random bytes, clock
+ *
+ * Everything that is left to chance goes through rng(), so that a seed gives the same history again; trace()
+ * makes a hash of what happened.
+ */
+#ifndef GANTRY_TESTS_SIM_SIM_H
+#define GANTRY_TESTS_SIM_SIM_H
+
+#include "store/put_int.h"
+#include "store/rules.h"
+#include "store/store_int.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mailbox.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PORTS_MAX 3
+#define CLIENTS_MAX 6
+#define BUCKETS 2
+#define KEYS_MAX 6
+#define OPS_MAX 4096
+#define LIVES_MAX 12
+
+/* ---- env.c ----------------------------------------------------------------------------------- */
+
+extern uint64_t sim_now_ns;
+void env_init(void);
+/* A new history: clock, random numbers. */
+void env_begin(uint64_t seed);
+/* The process is dead: all its memory goes. */
+void env_drop_memory(void);
+uint64_t rng(void);
+uint32_t below(uint32_t n);
+/* true once in n */
+bool one_in(uint32_t n);
+extern uint64_t trace_hash;
+extern bool sim_verbose;
+void trace(uint64_t what, uint64_t a, uint64_t b);
+void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- the profile of a history ---------------------------------------------------------------- */
+
+struct profile {
+	int ports, clients, keys, ops, lives;
+	uint32_t seg_nr, segs_there; /* segments in all, made by format */
+	uint64_t log_bytes;
+	bool flush_covers_all; /* one flush covers the disk */
+	/* one in so many; 0: never */
+	uint32_t eio_write, eio_read, eio_flush, rot, kill, clean, cut_in_recovery, forge, slow;
+	uint32_t size_inline, size_small, size_mid, size_large, size_huge; /* weights */
+	uint32_t w_put, w_del, w_get, w_list, w_bucket;
+	uint32_t pre, abort, hold;
+	bool data_faults_only;
+};
+extern struct profile prof;
+
+/* ---- disk.c ---------------------------------------------------------------------------------- */
+
+#define PAGE 4096u
+#define SIM_FILES 20
+#define FILE_SUPER 0
+#define FILE_LOG 1
+#define FILE_SEG 2 /* ... + 7; their .new: + 8 */
+#define SEGS_MAX 8
+
+enum io_kind { IO_READ, IO_WRITE, IO_FLUSH };
+
+struct sim_io {
+	struct ring *ring;
+	struct ring_op *op;
+	enum io_kind kind;
+	int file;
+	void *buf;
+	uint32_t first, nr; /* pages */
+	uint32_t weight;
+	uint64_t upto;      /* flush: writes that were over when it began */
+	struct page **page; /* write: taken at the start; NULL: when it is over */
+};
+
+void simdisk_begin(void);
+/* Names are numbered (FILE_...), and so are files: what a name stands for changes. */
+int simdisk_find(const char *name); /* -1: not a name of ours */
+bool simdisk_exists(int name);
+int simdisk_open(int name); /* the file that the name stands for */
+void simdisk_create(int name);
+void simdisk_rename(int from, int to);
+void simdisk_unlink(int name);
+uint64_t simdisk_bytes(int file);
+void simdisk_sync_dir(void);
+int simdisk_fsync(int file);
+/* format: straight onto the medium */
+void simdisk_put(int file, uint64_t off, const void *bytes, size_t len);
+const uint8_t *simdisk_page(int file, uint32_t nr);
+void simdisk_damage(int file, uint32_t page);
+
+void simdisk_submit(const struct sim_io *io);
+unsigned simdisk_inflight(void);
+unsigned simdisk_weight(void);
+/* Lets the one end that `at` (below the weight) points to. */
+void simdisk_complete(uint32_t at);
+/* Writes of dead processes that are not over. */
+unsigned simdisk_late(void);
+void simdisk_land_late(uint32_t at);
+bool simdisk_is_locked(int file);
+/* The process dies, the machine goes on. */
+void simdisk_kill(void);
+/* Everything stops. */
+void simdisk_cut(void);
+extern unsigned simdisk_faults; /* injected in this life */
+/* Exhaustive runs: bit i says whether the i-th page not flushed is kept.  NULL: chance. */
+extern const uint64_t *simdisk_cut_mask;
+extern unsigned simdisk_cut_units; /* how many there were at the last cut */
+
+/* ring.c: the kernel is done with it. */
+void ring_post(struct ring *r, struct ring_op *op, int res);
+bool ring_has_done(const struct ring *r);
+
+void rings_drop(void);
+
+/* ---- sched.c --------------------------------------------------------------------------------- */
+
+enum co_kind { CO_START, CO_HELPER, CO_CLIENT };
+
+struct sim_port {
+	struct ring *ring;
+	struct mailbox mb;
+	struct timers timers;
+	struct store_port *p;
+	bool there, asleep, detached;
+	int busy; /* a client stands in the middle of a call */
+};
+extern struct sim_port ports[PORTS_MAX];
+
+struct co;
+extern struct co *co_now; /* NULL: the scheduler's own stack */
+void sched_drop(void);
+void co_start(enum co_kind kind, int nr, void (*fn)(int nr));
+bool co_runs(enum co_kind kind, int nr);
+/* Lets others go on. */
+void co_yield (void);
+/* Goes on when *flag is set, and its port is not in the middle of something. */
+void co_wait(const bool *flag, int port);
+void co_wait_ring(struct ring *r);
+/* One thing happens.  False: nothing can. */
+bool sched_step(void);
+
+/* ---- model.c --------------------------------------------------------------------------------- */
+
+enum op_kind { OP_PUT, OP_DEL, OP_MAKE, OP_REMOVE };
+
+/* One attempted change. */
+struct sim_op {
+	enum op_kind kind;
+	int bucket, key; /* key -1: the bucket */
+	uint32_t size;
+	uint32_t attrs_len;
+	struct store_pre pre;
+	uint32_t may; /* bits of results that were right at some instant since it began */
+	bool active, published, forged;
+	uint64_t version;
+};
+extern struct sim_op ops[OPS_MAX];
+extern int op_nr;
+
+struct model {
+	bool bucket[BUCKETS];
+	uint32_t id[BUCKETS][KEYS_MAX]; /* of the PUT whose bytes are there; 0: nothing */
+};
+extern struct model model;
+
+void model_begin(void);
+struct store_etag model_etag(uint32_t id);
+uint32_t model_id(const struct store_etag *e);
+void model_fill(void *mem, size_t len, uint32_t id, uint64_t off);
+/* A change begins, or ended with that outcome. */
+void model_op_begin(int op);
+void model_op_over(int op, int result);
+/* The leader's block is being written, and was flushed. */
+void model_block(struct disk *d);
+void model_published(struct disk *d);
+/* The process is gone: what was begun is open. */
+void model_process_over(void);
+/* After a start: exactly the published state, and the block that was on its way up to some record. */
+void model_recovered(struct store *st, struct store_port *p);
+/* Lists everything: published state, at once. */
+void model_list(struct store_port *p, struct model *ret);
+/* No unit has two owners, and what has none is free. */
+void model_space(struct store *st, const char *when);
+const char *bucket_name(int b);
+const char *key_name(int k);
+
+/* ---- client.c -------------------------------------------------------------------------------- */
+
+extern int ops_left;
+void clients_begin(void);
+void clients_start(void);
+bool clients_over(void);
+int client_op_of(const struct commit *c);
+/* Reads everything the model has; as client 0. */
+void client_verify(int nr);
+
+/* ---- history.c ------------------------------------------------------------------------------- */
+
+struct sim_result {
+	bool failed;
+	uint64_t seed, hash;
+	char what[512];
+};
+extern struct sim_result outcome;
+extern struct store *sim_store; /* NULL: not open */
+extern bool sim_disk_may_fail;
+
+struct plan {
+	/* exhaustive: cut at that step of the first life (-1: by chance), what is kept, and the same in the
+	 * recovery behind it */
+	int64_t cut_step, recovery_step;
+	uint64_t mask, recovery_mask;
+	bool is_exact;
+	uint64_t ret_steps, ret_recovery_steps;
+	unsigned ret_units, ret_recovery_units;
+};
+
+struct disk *sim_disk(void);
+_Noreturn void sim_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Runs one history; what came of it is in outcome. */
+void history_run(uint64_t seed, struct plan *plan);
+/* Chooses prof by seed, or the fixed one of a hunt. */
+void profile_choose(uint64_t seed);
+void profile_for_rule(enum sim_rule rule);
+
+struct sim_counts {
+	uint64_t histories, starts, cuts, kills, cleans, puts, gets, dels, records_open, snapshots, refused,
+		io_errors, rots, laps, lates;
+};
+extern struct sim_counts counts;
+
+#endif
