@@ -6,11 +6,19 @@
 #include <errno.h>
 #include <isa-l.h>
 #include <openssl/evp.h>
+#include <pthread.h>
 
-static const EVP_MD *
-md_of(int k)
+/* Asked for once: a look-up by EVP_sha256() and the like costs each run more than the hash of a small piece.
+ */
+static EVP_MD *md_of[DIGEST_SHA256 + 1];
+static pthread_once_t md_once = PTHREAD_ONCE_INIT;
+
+static void
+md_fetch(void)
 {
-	return k == DIGEST_MD5 ? EVP_md5() : k == DIGEST_SHA1 ? EVP_sha1() : EVP_sha256();
+	md_of[DIGEST_MD5] = EVP_MD_fetch(NULL, "MD5", NULL);
+	md_of[DIGEST_SHA1] = EVP_MD_fetch(NULL, "SHA1", NULL);
+	md_of[DIGEST_SHA256] = EVP_MD_fetch(NULL, "SHA256", NULL);
 }
 
 int
@@ -22,9 +30,10 @@ digest_begin(struct digest *d, unsigned mask)
 	for (int k = DIGEST_MD5; k <= DIGEST_SHA256; k++) {
 		if (!(mask & DIGEST_BIT(k)))
 			continue;
+		pthread_once(&md_once, md_fetch);
 		if (!d->md[k])
 			d->md[k] = EVP_MD_CTX_new();
-		if (!d->md[k] || EVP_DigestInit_ex(d->md[k], md_of(k), NULL) != 1)
+		if (!d->md[k] || !md_of[k] || EVP_DigestInit_ex2(d->md[k], md_of[k], NULL) != 1)
 			return -ENOMEM;
 	}
 	return 0;

@@ -1,4 +1,5 @@
+LINK-req/test_cancel := fake_chan mem_store
+LINK-req/test_counts := fake_chan
 LINK-req/test_get := fake_chan mem_store
 LINK-req/test_put := fake_chan mem_store
-LINK-req/test_cancel := fake_chan mem_store
 LINK-req/test_random := fake_chan mem_store

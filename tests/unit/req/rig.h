@@ -17,6 +17,7 @@
 #include "base/timer.h"
 #include "conf/conf.h"
 #include "req/req_int.h"
+#include "ring/ring.h"
 #include "stats/stats.h"
 #include "tests/fake/fake_chan.h"
 
@@ -41,6 +42,7 @@ struct rig {
 	struct rdma *rdma; /* no device: only its rules about addresses */
 	struct chan *chan;
 	struct store *store;
+	struct ring *ring; /* with a store on a disk only */
 	struct store_port *port;
 	struct stats *stats;
 	struct reqs *reqs;
@@ -64,6 +66,7 @@ static struct rig rig;
 static struct {
 	size_t bufs_bytes, http_bytes; /* http_bytes: small ones only, as the daemon has it */
 	int requests, queue, pieces;
+	const char *dir; /* a store in this directory, with a ring; linked without mem_store */
 } rig_small;
 
 static void
@@ -89,15 +92,17 @@ rig_turn(void)
 	chan_poll(rig.chan);
 	reqs_run(rig.reqs);
 	store_quiesce(rig.port);
+	if (rig.ring)
+		assert_true(ring_turn(rig.ring, reqs_live(rig.reqs) ? 20 * NS_PER_US : 0) >= 0);
 }
 
 /* Turns until cond, at most about 5 s of real time (the store in memory completes on a thread of its own). */
 #define rig_until(cond)                                                                                      \
 	do {                                                                                                 \
-		int rig_left_ = 50000;                                                                       \
+		int rig_left_ = rig.ring ? 5000000 : 50000;                                                  \
 		while (!(cond) && rig_left_-- > 0) {                                                         \
 			rig_turn();                                                                          \
-			if (!(cond))                                                                         \
+			if (!(cond) && !rig.ring)                                                            \
 				usleep(100);                                                                 \
 		}                                                                                            \
 		assert_true(cond);                                                                           \
@@ -152,7 +157,9 @@ rig_start(void **state)
 		rig.conf->limits.pieces_per_request = rig_small.pieces;
 	assert_int_equal(bufpool_init(&rig.bufs, rig_small.bufs_bytes ? rig_small.bufs_bytes : 32u << 20), 0);
 	if (rig_small.http_bytes)
-		assert_int_equal(bufpool_init_class(&rig.http_bufs, BUF_SMALL, rig_small.http_bytes, 1), 0);
+		assert_int_equal(bufpool_init_class(&rig.http_bufs, BUF_SMALL, rig_small.http_bytes,
+						    rig.bufs.region_nr),
+				 0);
 	else
 		assert_int_equal(bufpool_init(&rig.http_bufs, 16u << 20), 0);
 	assert_int_equal(stats_new(1, &sn, &rig.stats), 0);
@@ -164,9 +171,15 @@ rig_start(void **state)
 	cp.pieces_max = rig.conf->limits.pieces_per_request;
 	cp.queue_max = rig.conf->limits.queue;
 	assert_int_equal(chan_new(&cp, &rig.chan), 0);
+	if (rig_small.dir) {
+		disk.path = rig_small.dir;
+		assert_int_equal(ring_new(&(struct ring_params){ .entries = 128 }, &rig.ring), 0);
+		if (store_format(&sc, false, err, sizeof err) < 0)
+			fail_msg("format: %s", err);
+	}
 	if (store_open_disks(&sc, &rig.store, err, sizeof err) < 0)
 		fail_msg("store: %s", err);
-	assert_int_equal(store_attach(rig.store, NULL, &rig.mb, &rig.timers, &rig.port), 0);
+	assert_int_equal(store_attach(rig.store, rig.ring, &rig.mb, &rig.timers, &rig.port), 0);
 	rig.win = malloc(WIN_MAX);
 	memset(rig.win, GUARD, WIN_MAX);
 	fake_chan_window(rig.chan, WIN_ADDR, rig.win, WIN_MAX);
@@ -208,6 +221,7 @@ rig_stop(void **state)
 	while (!store_detach(rig.port))
 		rig_turn();
 	store_close_disks(rig.store);
+	ring_free(rig.ring);
 	chan_free(rig.chan);
 	rdma_close(rig.rdma);
 	bufpool_fini(&rig.bufs);
