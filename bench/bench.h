@@ -43,6 +43,9 @@ void bench_pin(int cpu);
 /* CPU time of a process, all its threads, the kernel's workers for it included. */
 uint64_t bench_cpu_ns(int pid);
 
+/* Nanoseconds that its threads were ready and had no CPU: how quiet the machine is. */
+double bench_waited(int pid);
+
 /* ---- the raw loop -------------------------------------------------------------------- */
 
 /* io_uring, O_DIRECT, fixed hugepage buffers, over a file that was written once: what the disk gives. */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -127,4 +128,30 @@ bench_cpu_ns(int pid)
 	if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &ts) < 0)
 		bench_die("process %d: no CPU time: %s", pid, strerror(errno));
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+double
+bench_waited(int pid)
+{
+	char path[64];
+	unsigned long long ran, waited, sum = 0;
+	DIR *d;
+
+	snprintf(path, sizeof path, "/proc/%d/task", pid);
+	d = opendir(path);
+	for (struct dirent *e; d && (e = readdir(d));) {
+		FILE *f;
+
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof path, "/proc/%d/task/%.12s/schedstat", pid, e->d_name);
+		f = fopen(path, "r");
+		if (f && fscanf(f, "%llu %llu", &ran, &waited) == 2)
+			sum += waited;
+		if (f)
+			fclose(f);
+	}
+	if (d)
+		closedir(d);
+	return (double)sum;
 }

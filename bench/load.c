@@ -55,7 +55,7 @@ struct link {
 
 struct result {
 	uint64_t n, bytes, ns, cpu_ns, copy_ns;
-	double p50_us;
+	double p50_us, waited_ns;
 };
 
 static struct {
@@ -237,6 +237,7 @@ run(const struct job *j, uint64_t for_ns)
 	}
 	copy = copy_ns_of(j->server);
 	cpu = bench_cpu_ns(j->server->pid);
+	res.waited_ns = -bench_waited(j->server->pid);
 	begin = clock_ns();
 	for (int i = 0; i < j->conns; i++)
 		send_request(&b.link[i], key++ % live);
@@ -263,6 +264,7 @@ run(const struct job *j, uint64_t for_ns)
 	}
 	res.ns = clock_ns() - begin;
 	res.cpu_ns = bench_cpu_ns(j->server->pid) - cpu;
+	res.waited_ns += bench_waited(j->server->pid);
 	res.copy_ns = copy_ns_of(j->server) - copy;
 	res.bytes = res.n * j->size;
 	res.p50_us = bench_median(b.sample, samples);
@@ -311,6 +313,12 @@ raw_on_server_cpu(bool write, uint32_t len, int qd, bool flush, uint64_t ns)
 	return res;
 }
 
+static double
+us_each(uint64_t ns, uint64_t n)
+{
+	return (double)ns / 1e3 / (double)(n ? n : 1);
+}
+
 /* ---- figures: throughput --------------------------------------------------------------- */
 
 static const struct moved {
@@ -354,11 +362,12 @@ throughput(const struct moved *m)
 			continue;
 		if (getenv("BENCH_VERBOSE"))
 			fprintf(stderr,
-				"%s: %.0f MB/s, raw %.0f; CPU %.1f us of it copies %.1f; %.1f us each\n",
+				"%s: %.0f MB/s, raw %.0f; %.1f us each: CPU %.1f, copies %.1f of it, no CPU "
+				"free %.1f\n",
 				m->name, per_second(res.bytes, res.ns) / 1e6,
-				per_second(raw.bytes, raw.ns) / 1e6, (double)res.cpu_ns / 1e3 / (double)res.n,
-				(double)res.copy_ns / 1e3 / (double)res.n,
-				(double)res.ns / 1e3 / (double)res.n);
+				per_second(raw.bytes, raw.ns) / 1e6, us_each(res.ns, res.n),
+				us_each(res.cpu_ns, res.n), us_each(res.copy_ns, res.n),
+				res.waited_ns / 1e3 / (double)res.n);
 		row_add_net(&row, per_second(res.bytes, res.ns) / 1e6,
 			    per_second(res.bytes, res.ns - res.copy_ns) / 1e6,
 			    per_second(raw.bytes, raw.ns) / 1e6);
@@ -367,12 +376,6 @@ throughput(const struct moved *m)
 }
 
 /* ---- figures: CPU and latency ------------------------------------------------------------ */
-
-static double
-us_each(uint64_t ns, uint64_t n)
-{
-	return (double)ns / 1e3 / (double)(n ? n : 1);
-}
 
 static const struct job *
 no_op(const struct server *s)

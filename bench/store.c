@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BUCKET "bench"
@@ -260,13 +261,39 @@ work_begin(struct work *w)
 	get_more(w);
 }
 
+static uint64_t
+thread_cpu(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static void
+say_run(uint64_t size, uint64_t ns, uint64_t cpu_ns, const struct store_disk_info *before)
+{
+	struct store_disk_info now;
+	double n = (double)ops_done;
+
+	store_disk_info(b.st, 0, &now);
+	fprintf(stderr,
+		"%llu KiB: %.1f us each, CPU of the thread %.1f us; for each flush %.1f records, %.1f "
+		"writes\n",
+		(unsigned long long)size >> 10, (double)ns / 1e3 / n, (double)cpu_ns / 1e3 / n,
+		(double)(now.records - before->records) / (double)(now.flushes - before->flushes + 1),
+		(double)(now.write_ops - before->write_ops) / (double)(now.flushes - before->flushes + 1));
+}
+
 /* Bytes a second: qd objects at a time, for so long or until so many are done. */
 static double
 run(bool is_put, uint64_t size, int qd, uint64_t for_ns, uint64_t max_ops)
 {
 	int pieces = size > STORE_PIECE ? (int)(size / STORE_PIECE) : 1;
-	uint64_t begin = clock_ns();
+	uint64_t begin = clock_ns(), cpu = thread_cpu();
+	struct store_disk_info before;
 
+	store_disk_info(b.st, 0, &before);
 	pieces = pieces > PIECES_MAX ? PIECES_MAX : pieces;
 	memset(works, 0, sizeof works);
 	stopping = false;
@@ -292,6 +319,8 @@ run(bool is_put, uint64_t size, int qd, uint64_t for_ns, uint64_t max_ops)
 		for (int k = 0; k < pieces; k++)
 			bufpool_put(&b.bufs, works[i].buf[k]);
 	}
+	if (getenv("BENCH_VERBOSE"))
+		say_run(size, clock_ns() - begin, thread_cpu() - cpu, &before);
 	if (ops_failed)
 		fprintf(stderr, "bench: %llu of %llu operations were refused for the moment\n",
 			(unsigned long long)ops_failed, (unsigned long long)ops_done);
