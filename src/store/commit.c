@@ -93,9 +93,19 @@ fail_block(struct disk *d)
 	judge_reset(d);
 }
 
+static void start_flush(struct disk *d, struct store_port *p, bool has_block);
+
 static void
 flush_over(struct disk *d, struct store_port *p)
 {
+	/* Ours may have ended well because the helper was told what ours was about: not before it is known
+	 * how its flush ended.  Another of ours passes the time. */
+	if (!d->flush_error && atomic_load(&d->flush_elsewhere)) {
+		start_flush(d, p, d->flush_has_block);
+		return;
+	}
+	if (!d->flush_error && disk_failed(d))
+		d->flush_error = -EIO;
 	if (d->flush_error) {
 		disk_fail(d, "a flush failed: %s", strerror(-d->flush_error));
 		if (d->flush_has_block)

@@ -112,14 +112,42 @@ lock_wait(const char *path, const char *name, int fd, uint64_t until_ns, char *e
 
 /* ---- superblocks ----------------------------------------------------------------------------- */
 
+/*
+ * A failed flush is told once, to one caller, and may be about anybody's writes: the leader's own flush can
+ * end well behind it.  So whoever flushes beside the leader says so before, and the disk has failed before it
+ * says that it is over.
+ */
+static int
+flush_over(struct disk *d, int e)
+{
+	if (e < 0)
+		disk_fail(d, "a flush failed: %s", strerror(-e));
+	atomic_fetch_sub(&d->flush_elsewhere, 1);
+	return e;
+}
+
+static int
+flush_file(struct disk *d, struct ring *r, int fd)
+{
+	atomic_fetch_add(&d->flush_elsewhere, 1);
+	return flush_over(d, sync_flush(r, fd));
+}
+
+static int
+fsync_file(struct disk *d, int fd)
+{
+	atomic_fetch_add(&d->flush_elsewhere, 1);
+	return flush_over(d, file_fsync(fd));
+}
+
 int
 disk_flush_sync(struct disk *d, struct ring *r)
 {
-	int e = sync_flush(r, d->log_fd);
+	int e = flush_file(d, r, d->log_fd);
 
 	for (uint32_t i = 0; e == 0 && d->flush_all && i < d->geo.seg_nr; i++) {
 		if (d->seg_fd[i] >= 0)
-			e = sync_flush(r, d->seg_fd[i]);
+			e = flush_file(d, r, d->seg_fd[i]);
 	}
 	atomic_fetch_add(&d->stats.flushes, 1);
 	return e;
@@ -137,7 +165,7 @@ disk_write_super(struct disk *d, struct ring *r)
 	super_encode(buf, &d->sb);
 	e = sync_write(r, d->super_fd, buf, FMT_SUPER_BYTES, d->super_off + d->sb.gen % 2 * FMT_SUPER_BYTES);
 	if (e == 0)
-		e = sync_flush(r, d->super_fd);
+		e = flush_file(d, r, d->super_fd);
 	sync_free(buf);
 	return e;
 }
@@ -181,10 +209,10 @@ read_supers(struct disk *d, struct ring *r, char *err, size_t err_len)
 /* Opens a new file under another name, writes it whole, renames it; only then it is what its name says.  The
  * descriptor. */
 static int
-make_file(int dir_fd, const char *name, uint64_t bytes, struct ring *r)
+make_file(struct disk *d, const char *name, uint64_t bytes, struct ring *r)
 {
 	char tmp[48];
-	int fd, e;
+	int dir_fd = d->dir_fd, fd, e;
 
 	snprintf(tmp, sizeof tmp, "%s.new", name);
 	file_unlink(dir_fd, tmp);
@@ -195,11 +223,11 @@ make_file(int dir_fd, const char *name, uint64_t bytes, struct ring *r)
 	if (e == 0)
 		e = sync_zero(r, fd, 0, bytes);
 	if (e == 0)
-		e = file_fsync(fd);
+		e = fsync_file(d, fd);
 	if (e == 0)
 		e = file_rename(dir_fd, tmp, name);
 	if (e == 0)
-		e = file_fsync(dir_fd);
+		e = fsync_file(d, dir_fd);
 	if (e < 0) {
 		file_unlink(dir_fd, tmp);
 		file_close(fd);
@@ -217,7 +245,7 @@ disk_make_segment(struct disk *d, struct ring *r, uint32_t seg)
 
 	check(!d->is_device && d->seg_fd[seg] < 0);
 	seg_name(name, seg);
-	fd = make_file(d->dir_fd, name, d->geo.seg_bytes, r);
+	fd = make_file(d, name, d->geo.seg_bytes, r);
 	if (fd < 0)
 		return fd;
 	d->seg_fd[seg] = fd;

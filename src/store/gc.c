@@ -114,8 +114,12 @@ static bool
 pack_one(struct disk *d, const uint8_t key[CHUNK_KEY_BYTES])
 {
 	struct gc_commit *g = d->gc_free;
+	enum room room = judge_room(d, REC_HEAD_BYTES + CHUNK_KEY_BYTES + 8, true);
 
-	if (!g || judge_room(d, REC_HEAD_BYTES + CHUNK_KEY_BYTES + 8, true) != ROOM_YES)
+	/* Nobody else may be waiting: it is for these that the next snapshot is due. */
+	if (room == ROOM_LOG_FULL)
+		d->log_is_full = true;
+	if (!g || room != ROOM_YES)
 		return false;
 	if (tree_reserve_deletes(d->tree, 1) < 0)
 		return false;

@@ -200,6 +200,7 @@ struct disk {
 	_Atomic bool segs_coming;         /* the helper will make more */
 	_Atomic bool seg_hungry;          /* somebody waits for a segment */
 	_Atomic uint64_t flush_begun;     /* number of the newest flush */
+	_Atomic int flush_elsewhere;      /* flushes of the helper whose end is not known to all yet */
 	_Atomic uint64_t chunk_counter;
 	_Atomic uint64_t log_used; /* for everybody: bytes between the trim and the head */
 

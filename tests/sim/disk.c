@@ -316,8 +316,11 @@ flush(int file, uint64_t upto, bool fails)
 int
 simdisk_fsync(int file)
 {
-	flush(prof.flush_covers_all ? -1 : file, write_seq, false);
-	return 0;
+	bool fails = sim_disk_may_fail && !prof.data_faults_only && one_in(prof.eio_flush);
+
+	simdisk_faults += fails;
+	flush(prof.flush_covers_all ? -1 : file, write_seq, fails);
+	return fails ? -EIO : 0;
 }
 
 void

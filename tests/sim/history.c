@@ -184,6 +184,26 @@ start_main(int nr)
 		model_space(st, "after the start");
 }
 
+static _Noreturn void
+no_end(void)
+{
+	struct disk *d = sim_disk();
+	bool run = false;
+
+	for (int i = 0; i < CLIENTS_MAX; i++)
+		run |= co_runs(CO_CLIENT, i);
+	if (!sim_store || !d)
+		sim_fail("it comes to no end");
+	sim_fail("it comes to no end: clients %d helper %d flying %u; pending %d queue %d dying %d gc %d "
+		 "dead %d snap %d "
+		 "leader %d stamped %d want_lead %d log used %llu segs_coming %d",
+		 run, co_runs(CO_HELPER, 0), simdisk_inflight(), atomic_load(&d->pending) != NULL,
+		 d->queue != NULL, d->dying != NULL, d->gc != NULL, (int)atomic_load(&d->dead_nr),
+		 atomic_load(&d->snap_state), atomic_load(&d->leader), d->stamped >= d->last_records_seq,
+		 atomic_load(&d->want_lead), (unsigned long long)atomic_load(&d->log_used),
+		 atomic_load(&d->segs_coming));
+}
+
 /* Goes on until done() or the end of this life.  True: done. */
 static bool
 run_until(bool (*done)(void), uint64_t life, enum end *how)
@@ -194,7 +214,7 @@ run_until(bool (*done)(void), uint64_t life, enum end *how)
 		if (life && steps - begun >= life)
 			return false;
 		if (steps - begun > STEPS_MAX)
-			sim_fail("it comes to no end");
+			no_end();
 		if (!sched_step())
 			sim_fail("nothing can go on");
 		steps++;
