@@ -37,6 +37,9 @@ on_lease(struct chan_lease *ls)
 static enum verdict
 lease_answer(struct req *rq, int r)
 {
+	/* Bytes moved already: it failed, and is neither declined nor asked to come again (4.7). */
+	if (r < 0 && rq->retried)
+		return req_fail(rq, FAULT_TRANSFER, NULL);
 	switch (r) {
 	case 0:
 		return req_go(rq, next_of(rq));
@@ -93,7 +96,7 @@ lease_start(struct req *rq)
 	xfer_init(&rq->xfer, &rq->rs->pieces, rq->rs->env.store, rq->rs->env.chan);
 	r = xfer_ticket(&rq->xfer);
 	if (r < 0)
-		return req_fail(rq, FAULT_BUSY, NULL);
+		return req_fail(rq, rq->retried ? FAULT_TRANSFER : FAULT_BUSY, NULL);
 	return r > 0 ? req_go(rq, ticketed) : req_wait(rq, "ticket", ticketed);
 }
 

@@ -2,6 +2,7 @@
  * PUT: bytes out of the client's window, or out of the HTTP body, into the store.
  *
  *   start -> [checked] -> ticket -> lease -> leased -> pulled -> verified -> committed -> reply
+ *                           ^------- again -----------/  once, when the network lost the READs
  *                     \-> ticket (HTTP) -> accepting ... body ... -> fed -^
  *      any of them -> req_fail() -> drain -> reply
  */
@@ -152,6 +153,35 @@ put_leased(struct req *rq)
 	return req_go(rq, put_pulled);
 }
 
+/*
+ * READs change nothing at the client, so they may be tried once more on a fresh channel: when the network
+ * lost them (the handle of the address is made anew then), or when the queue pair went down under them.  Not
+ * when the client's memory said no; not for a client that is gone or out of time (req_cancel() set the
+ * fault).
+ */
+static bool
+may_pull_again(const struct req *rq)
+{
+	return rq->lease.failed && !rq->retried && !rq->gone && rq->fault == FAULT_NONE &&
+	       (rq->xfer.result == -EIO || rq->xfer.result == -ECANCELED) &&
+	       (rq->lease.status == WCS_RETRY_EXC || rq->lease.status == WCS_FLUSHED);
+}
+
+/* From the ticket on, in the same order as everybody; the deadline in all is still the first one's. */
+static enum verdict
+put_again(struct req *rq)
+{
+	rq->retried = true;
+	stats_event(rq->rs->env.stats, STATS_RETRIED);
+	store_put_abort(rq->rs->env.store, &rq->put);
+	xfer_fini(&rq->xfer);
+	lease_release(rq);
+	memset(&rq->lease, 0, sizeof rq->lease);
+	if (digest_begin(&rq->digest, rq->digest.mask) < 0)
+		return req_fail(rq, FAULT_TRANSFER, NULL);
+	return req_go(rq, lease_start);
+}
+
 static enum verdict
 put_pulled(struct req *rq)
 {
@@ -160,6 +190,8 @@ put_pulled(struct req *rq)
 	check(rq->xfer.inflight == 0);
 	check(rq->lease.outstanding == 0);
 	rq->rdma_bytes = rq->xfer.moved;
+	if (may_pull_again(rq))
+		return req_go(rq, put_again);
 	if (rq->xfer.result < 0) {
 		rq->errno_seen = rq->xfer.result;
 		return req_fail(rq, rq->lease.failed ? FAULT_TRANSFER : fault_of(rq->xfer.result), NULL);

@@ -357,7 +357,7 @@ on_deadline(struct timer *t)
 {
 	struct req *rq = container_of(t, struct req, deadline);
 	uint64_t at = next_deadline(rq);
-	bool moving = rq->phase == PHASE_MOVING && rq->xfer.wire_started;
+	bool moving = (rq->phase == PHASE_MOVING && rq->xfer.wire_started) || rq->retried;
 
 	/* A stream whose reader is slow is libmicrohttpd's business (its idle time-out); ours is a disk that
 	 * hangs. */
@@ -440,8 +440,8 @@ req_begin(struct reqs *rs, const struct req_in *in)
 	rq->why = NULL;
 	rq->errno_seen = 0;
 	rq->awaiting = rq->replied = rq->ended = rq->sent = rq->gone = rq->is_tokened = rq->detached = false;
-	rq->wants_body = rq->body_ended = rq->lease_held = rq->lease_waiting = rq->partial = rq->declined =
-		false;
+	rq->wants_body = rq->body_ended = rq->lease_held = rq->lease_waiting = rq->retried = rq->partial =
+		rq->declined = false;
 	rq->holds = 0;
 	rq->obj.is_open = rq->put.is_started = false;
 	memset(&rq->lease, 0, sizeof rq->lease);

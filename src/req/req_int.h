@@ -82,6 +82,7 @@ struct req {
 	struct store_del del;
 	struct chan_lease lease;
 	bool lease_held, lease_waiting;
+	bool retried; /* a PUT's READs: this is the second time */
 	struct xfer xfer;
 	struct digest digest;
 	struct timer deadline, linger;

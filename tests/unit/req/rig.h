@@ -217,9 +217,9 @@ static int
 rig_stop(void **state)
 {
 	rig_check_empty();
-	reqs_free(rig.reqs);
 	while (!store_detach(rig.port))
 		rig_turn();
+	reqs_free(rig.reqs);
 	store_close_disks(rig.store);
 	ring_free(rig.ring);
 	chan_free(rig.chan);

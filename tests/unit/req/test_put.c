@@ -4,6 +4,7 @@
 
 #include "base/base64.h"
 #include "base/crc64.h"
+#include "stats/stats.h"
 
 #include <errno.h>
 
@@ -266,6 +267,112 @@ test_body_early(void **state)
 	assert_int_equal(head_size("early"), 100);
 }
 
+static uint64_t
+retried(void)
+{
+	return stats_get(&stats_core(rig.stats, 0)->events[STATS_RETRIED]);
+}
+
+/* design: READs that the network lost are tried once more, on a fresh lease */
+static void
+test_again(void **state)
+{
+	static const enum rdma_status bad[] = { WCS_RETRY_EXC, WCS_FLUSHED };
+	unsigned char *want = malloc(3500000);
+	uint64_t leases;
+	struct xchg x;
+
+	pattern(want, 3500000, 11);
+	for (int i = 0; i < 2; i++) {
+		memcpy(rig.win, want, 3500000);
+		leases = fake_chan_stats(rig.chan)->leases;
+		fake_chan_script(rig.chan, 3, bad[i]);
+		assert_int_equal(put(&x, "again", 3500000, "x-amz-checksum-algorithm", "CRC32C"), 200);
+		assert_header(&x, "x-amz-rdma-reply", "200");
+		assert_header(&x, "x-amz-rdma-bytes-transferred", "3500000");
+		assert_non_null(x_header(&x, "x-amz-checksum-crc32c"));
+		x_end(&x);
+		assert_int_equal(fake_chan_stats(rig.chan)->leases, leases + 2);
+		assert_int_equal(retried(), i + 1);
+		memset(rig.win, GUARD, WIN_MAX);
+		x_init(&x, 0, "GET", "/bkt/again");
+		x_token(&x, "x-amz-rdma-token", 0, 3500000);
+		assert_int_equal(x_run(&x), 200);
+		assert_memory_equal(rig.win, want, 3500000);
+		x_end(&x);
+	}
+	free(want);
+}
+
+/* Once, and not for everything: a second failure, memory that says no, a GET's WRITEs. */
+static void
+test_not_again(void **state)
+{
+	struct xchg x;
+	uint64_t leases;
+
+	fake_chan_script(rig.chan, 1, WCS_RETRY_EXC);
+	fake_chan_script(rig.chan, 2, WCS_RETRY_EXC);
+	assert_int_equal(put(&x, "twice", 1000, NULL, NULL), 500);
+	assert_header(&x, "x-amz-rdma-reply", "500");
+	x_end(&x);
+	assert_int_equal(retried(), 1);
+	leases = fake_chan_stats(rig.chan)->leases;
+	fake_chan_script(rig.chan, 1, WCS_REM_ACCESS);
+	assert_int_equal(put(&x, "no", 1000, NULL, NULL), 500);
+	x_end(&x);
+	assert_int_equal(fake_chan_stats(rig.chan)->leases, leases + 1);
+	put_object("get", 1000, 1);
+	fake_chan_script(rig.chan, 1, WCS_RETRY_EXC);
+	x_init(&x, 0, "GET", "/bkt/get");
+	x_token(&x, "x-amz-rdma-token", 0, 1000);
+	assert_int_equal(x_run(&x), 500);
+	x_end(&x);
+	assert_int_equal(retried(), 1);
+	assert_int_equal(head_size("twice"), UINT64_MAX);
+}
+
+/* What moved once is a failed transfer afterwards: no decline, no 503; and nothing for a client that left. */
+static void
+test_again_ends(void **state)
+{
+	uint64_t leases, now;
+	struct xchg x;
+
+	for (int i = 0; i < 3; i++) {
+		fake_chan_hold(rig.chan, true);
+		x_init(&x, 0, "PUT", "/bkt/ends");
+		x_token(&x, "x-amz-rdma-token", 0, 3000000);
+		x_begin(&x);
+		rig_until(fake_chan_op_nr(rig.chan) == 2 || fake_chan_op_nr(rig.chan) == 3);
+		leases = fake_chan_stats(rig.chan)->leases;
+		if (i == 0)
+			fake_chan_decline(rig.chan, -EOPNOTSUPP, CHAN_NO_RAIL);
+		fake_chan_hold_leases(rig.chan, i == 1);
+		fake_chan_hold_flush(rig.chan, i == 2);
+		fake_chan_fail(rig.chan, fake_chan_op(rig.chan, 0), WCS_RETRY_EXC);
+		if (i == 1) { /* the deadline finds it waiting for the second lease */
+			rig_until(fake_chan_stats(rig.chan)->waiting == 1);
+			now = clock_ns() + 10 * NS_PER_S;
+			clock_fake(&now);
+		} else if (i == 2) {
+			req_gone(x.rq);
+			fake_chan_hold_flush(rig.chan, false);
+		}
+		rig_until(req_is_ready(x.rq));
+		assert_int_equal(req_reply(x.rq)->status, 500);
+		assert_header(&x, "x-amz-rdma-reply", "500");
+		assert_int_equal(fake_chan_stats(rig.chan)->leases, leases);
+		x_end(&x);
+		clock_fake(NULL);
+		fake_chan_decline(rig.chan, 0, CHAN_OK);
+		fake_chan_hold(rig.chan, false);
+		fake_chan_hold_leases(rig.chan, false);
+	}
+	assert_int_equal(retried(), 2);
+	assert_int_equal(head_size("ends"), UINT64_MAX);
+}
+
 int
 main(void)
 {
@@ -278,6 +385,9 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_metadata, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_chunked, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_body_early, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_again, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_not_again, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_again_ends, rig_start, rig_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
