@@ -526,6 +526,17 @@ client_verify(int nr)
 }
 
 void
+client_prepare(int nr)
+{
+	struct client *c = &clients[nr];
+
+	choose_port(c);
+	do_del(c, OP_MAKE, 0, -1);
+	for (int k = (int)below((uint32_t)prof.keys + 1); k > 0; k--)
+		do_put(c, 0, k - 1, choose_size());
+}
+
+void
 clients_begin(void)
 {
 	for (int i = 0; i < CLIENTS_MAX; i++) {

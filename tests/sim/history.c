@@ -388,20 +388,16 @@ static void
 exact(void)
 {
 	enum end how = END_CUT;
-	int64_t left = plan->cut_step;
+	uint64_t life = plan->cut_step < 0 ? 0 : (uint64_t)plan->cut_step + 1;
 
-	sim_disk_may_fail = false;
-	counts.starts++;
-	co_start(CO_START, 0, start_main);
+	start(true, 0);
+	co_start(CO_CLIENT, 0, client_prepare);
+	run_until(clients_over, 0, &how);
+	steps = 0;
 	ops_left = prof.ops;
-	if (run_until(start_over, left < 0 ? 0 : (uint64_t)left + 1, &how)) {
-		if (open_result < 0)
-			sim_fail("the first start failed: %s", open_error);
-		left -= (int64_t)steps;
-		clients_start();
-		if (run_until(clients_over, plan->cut_step < 0 ? 0 : (uint64_t)(left > 0 ? left : 1), &how))
-			run_until(at_rest, plan->cut_step < 0 ? 0 : 60, &how);
-	}
+	clients_start();
+	if (run_until(clients_over, life, &how))
+		run_until(at_rest, plan->cut_step < 0 ? 0 : 60, &how);
 	plan->ret_steps = steps;
 	simdisk_cut_mask = &plan->mask;
 	die(END_CUT);

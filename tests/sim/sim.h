@@ -211,6 +211,8 @@ bool clients_over(void);
 int client_op_of(const struct commit *c);
 /* Reads everything the model has; as client 0. */
 void client_verify(int nr);
+/* Makes a bucket and some objects; as client 0. */
+void client_prepare(int nr);
 
 /* ---- history.c ------------------------------------------------------------------------------- */
 

@@ -1,0 +1,4 @@
+#!/bin/bash
+# The store simulation: random histories (tests/sim/sim.h) from a seed of today; SEED= and HISTORIES= choose others.
+cd "$(dirname "$0")/../.." || exit 2
+exec "${BUILD:-build/release}/sim/sim" --histories "${HISTORIES:-6000}"
