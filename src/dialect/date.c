@@ -4,7 +4,6 @@
 #include "base/clock.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 static const char month_names[12][4] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
 					 "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
@@ -39,18 +38,47 @@ civil_from_unix(uint64_t unix_s, struct civil *ret)
 	ret->weekday = (int)((days + 4) % 7);
 }
 
+static char *
+put_text(char *p, const char *text, size_t len)
+{
+	memcpy(p, text, len);
+	return p + len;
+}
+
+static char *
+put_two(char *p, unsigned v)
+{
+	p[0] = (char)('0' + v / 10 % 10);
+	p[1] = (char)('0' + v % 10);
+	return p + 2;
+}
+
+/* "Sun, 06 Nov 1994 08:49:37 GMT", by hand: every reply about an object has one. */
 void
 http_date_format(uint64_t unix_s, char out[30])
 {
 	struct civil c;
+	char *p = out;
 
 	/* The form has four digits for the year. */
 	if (unix_s > 253402300799ull)
 		unix_s = 253402300799ull;
 	civil_from_unix(unix_s, &c);
-	snprintf(out, 30, "%.3s, %02u %s %04u %02u:%02u:%02u GMT", day_names[c.weekday],
-		 (unsigned)c.day % 100u, month_names[c.month - 1], (unsigned)c.year % 10000u,
-		 (unsigned)c.hour % 100u, (unsigned)c.minute % 100u, (unsigned)c.second % 100u);
+	p = put_text(p, day_names[c.weekday], 3);
+	p = put_text(p, ", ", 2);
+	p = put_two(p, (unsigned)c.day);
+	*p++ = ' ';
+	p = put_text(p, month_names[c.month - 1], 3);
+	*p++ = ' ';
+	p = put_two(p, (unsigned)c.year / 100);
+	p = put_two(p, (unsigned)c.year);
+	*p++ = ' ';
+	p = put_two(p, (unsigned)c.hour);
+	*p++ = ':';
+	p = put_two(p, (unsigned)c.minute);
+	*p++ = ':';
+	p = put_two(p, (unsigned)c.second);
+	memcpy(p, " GMT", 5);
 }
 
 /* A text being read from its front. */

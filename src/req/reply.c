@@ -33,6 +33,32 @@ reply_header(struct req *rq, const char *name, const char *fmt, ...)
 	rq->header_used += (size_t)n + 1;
 }
 
+/* Most values are texts that are there already, and each reply has ten: no format is read for those. */
+static void
+reply_text(struct req *rq, const char *name, const char *value)
+{
+	size_t len = strlen(value);
+
+	check(rq->header_nr < REQ_HEADERS_MAX);
+	check(len < sizeof rq->header_text - rq->header_used);
+	rq->header[rq->header_nr].name = name;
+	rq->header[rq->header_nr++].value = rq->header_text + rq->header_used;
+	memcpy(rq->header_text + rq->header_used, value, len + 1);
+	rq->header_used += len + 1;
+}
+
+static void
+reply_number(struct req *rq, const char *name, uint64_t v)
+{
+	char text[21], *at = text + sizeof text - 1;
+
+	*at = 0;
+	do
+		*--at = (char)('0' + v % 10);
+	while (v /= 10);
+	reply_text(rq, name, at);
+}
+
 /* ---- ETags
  * --------------------------------------------------------------------------------------------------------------
  */
@@ -101,8 +127,8 @@ object_headers(struct req *rq)
 	char date[30];
 
 	http_date_format(rq->obj.meta.mtime_ns / NS_PER_S, date);
-	reply_header(rq, "last-modified", "%s", date);
-	reply_header(rq, "accept-ranges", "bytes");
+	reply_text(rq, "last-modified", date);
+	reply_text(rq, "accept-ranges", "bytes");
 	if (rq->partial && rq->len > 0)
 		reply_header(rq, "content-range", "bytes %llu-%llu/%llu", (unsigned long long)rq->off,
 			     (unsigned long long)(rq->off + rq->len - 1),
@@ -111,7 +137,7 @@ object_headers(struct req *rq)
 		char text[16];
 
 		crc64_text(rq->obj.crc64, text);
-		reply_header(rq, checksum_header[SUM_CRC64NVME], "%s", text);
+		reply_text(rq, checksum_header[SUM_CRC64NVME], text);
 	}
 	rq->send_attrs = true;
 }
@@ -130,7 +156,7 @@ checksum_headers(struct req *rq)
 			crc64_text(rq->put.crc64, text);
 		else
 			base64_encode(c->value, c->len, text);
-		reply_header(rq, checksum_header[k], "%s", text);
+		reply_text(rq, checksum_header[k], text);
 	}
 }
 
@@ -162,24 +188,26 @@ error_body(struct req *rq, enum fault f)
 	rq->reply.body = REPLY_TEXT;
 	rq->reply.text = rq->text;
 	rq->reply.len_bytes = dialect_error_body(rq->listen->dialect, f, &d, rq->text, sizeof rq->text);
-	reply_header(rq, "content-type",
-		     rq->listen->dialect == DIALECT_S3 ? "application/xml" : "text/plain");
+	reply_text(rq, "content-type", rq->listen->dialect == DIALECT_S3 ? "application/xml" : "text/plain");
 }
 
 static void
 done_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 {
 	bool get = rq->target.op == OP_GET_OBJECT, head = rq->target.op == OP_HEAD_OBJECT;
-	char etag[48];
+	char etag[50];
 
 	if (o->etag) {
-		etag_text(&rq->etag, etag);
-		reply_header(rq, "etag", "\"%s\"", etag);
+		size_t n = etag_text(&rq->etag, etag + 1);
+
+		etag[0] = etag[n + 1] = '"';
+		etag[n + 2] = 0;
+		reply_text(rq, "etag", etag);
 	}
 	if (o->bytes) {
-		reply_header(rq, "x-amz-rdma-bytes-transferred", "%llu", (unsigned long long)rq->rdma_bytes);
+		reply_number(rq, "x-amz-rdma-bytes-transferred", rq->rdma_bytes);
 		if (get)
-			reply_header(rq, "x-amz-rdma-bytes", "%llu", (unsigned long long)rq->rdma_bytes);
+			reply_number(rq, "x-amz-rdma-bytes", rq->rdma_bytes);
 	}
 	if ((get && o->etag) || head)
 		object_headers(rq);
@@ -197,7 +225,7 @@ done_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 	if (rq->target.op == OP_CREATE_BUCKET)
 		reply_header(rq, "location", "/%s", rq->target.bucket);
 	if (rq->target.op == OP_LIST_BUCKETS)
-		reply_header(rq, "content-type", "application/xml");
+		reply_text(rq, "content-type", "application/xml");
 }
 
 void
@@ -209,14 +237,14 @@ reply_build(struct req *rq, enum outcome_kind kind)
 
 	rq->reply.status = o.status;
 	req_id_text(rq, id);
-	reply_header(rq, "x-amz-request-id", "%s", id);
-	reply_header(rq, "server", "gantry");
+	reply_text(rq, "x-amz-request-id", id);
+	reply_text(rq, "server", "gantry");
 	if (o.reply)
-		reply_header(rq, "x-amz-rdma-reply", "%d", o.reply);
+		reply_number(rq, "x-amz-rdma-reply", (unsigned)o.reply);
 	if (rq->is_tokened && rq->target.rdma_agent_cuobj)
-		reply_header(rq, "x-amz-rdma-agent", "cuobj");
+		reply_text(rq, "x-amz-rdma-agent", "cuobj");
 	if (kind == OUT_DECLINED)
-		reply_header(rq, "x-gantry-rdma-reason", "%s", chan_reason_name[rq->reason]);
+		reply_text(rq, "x-gantry-rdma-reason", chan_reason_name[rq->reason]);
 	done_headers(rq, &o, kind);
 	if (o.body_error) {
 		enum fault f = kind == OUT_DECLINED ? FAULT_RDMA_NOT_SUPPORTED : rq->fault;
@@ -229,7 +257,7 @@ reply_build(struct req *rq, enum outcome_kind kind)
 		rq->reply.body = REPLY_EMPTY;
 	}
 	if (o.status == 503)
-		reply_header(rq, "retry-after", "1");
+		reply_text(rq, "retry-after", "1");
 	/* A body that nobody will read, or framing that nobody can trust, ends the connection. */
 	if ((rq->wants_body && !rq->body_ended) || rq->bad_framing)
 		rq->reply.close = true;
