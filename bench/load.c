@@ -55,7 +55,7 @@ struct link {
 
 struct result {
 	uint64_t n, bytes, ns, cpu_ns, copy_ns;
-	double p50_us, waited_ns;
+	double p50_us, waited_ns, load_waited_ns, load_cpu_ns;
 };
 
 static struct {
@@ -238,6 +238,8 @@ run(const struct job *j, uint64_t for_ns)
 	copy = copy_ns_of(j->server);
 	cpu = bench_cpu_ns(j->server->pid);
 	res.waited_ns = -bench_waited(j->server->pid);
+	res.load_waited_ns = -bench_waited(getpid());
+	res.load_cpu_ns = -(double)bench_cpu_ns(getpid());
 	begin = clock_ns();
 	for (int i = 0; i < j->conns; i++)
 		send_request(&b.link[i], key++ % live);
@@ -265,6 +267,8 @@ run(const struct job *j, uint64_t for_ns)
 	res.ns = clock_ns() - begin;
 	res.cpu_ns = bench_cpu_ns(j->server->pid) - cpu;
 	res.waited_ns += bench_waited(j->server->pid);
+	res.load_waited_ns += bench_waited(getpid());
+	res.load_cpu_ns += (double)bench_cpu_ns(getpid());
 	res.copy_ns = copy_ns_of(j->server) - copy;
 	res.bytes = res.n * j->size;
 	res.p50_us = bench_median(b.sample, samples);
@@ -333,6 +337,19 @@ static const struct moved {
 };
 
 static void
+say_run(const char *name, const struct result *res, const struct raw_result *raw)
+{
+	double n = (double)res->n * 1e3;
+
+	fprintf(stderr, "%s: %.0f MB/s, raw %.0f; %.1f us each: CPU %.1f (copies %.1f), none free %.1f; ",
+		name, per_second(res->bytes, res->ns) / 1e6, per_second(raw->bytes, raw->ns) / 1e6,
+		us_each(res->ns, res->n), us_each(res->cpu_ns, res->n), us_each(res->copy_ns, res->n),
+		res->waited_ns / n);
+	fprintf(stderr, "the load's CPU %.1f, none free %.1f\n", res->load_cpu_ns / n,
+		res->load_waited_ns / n);
+}
+
+static void
 throughput(const struct moved *m)
 {
 	struct row row = { .figure = m->name, .unit = "MB/s", .has_net = true };
@@ -361,13 +378,7 @@ throughput(const struct moved *m)
 		if (n < 0)
 			continue;
 		if (getenv("BENCH_VERBOSE"))
-			fprintf(stderr,
-				"%s: %.0f MB/s, raw %.0f; %.1f us each: CPU %.1f, copies %.1f of it, no CPU "
-				"free %.1f\n",
-				m->name, per_second(res.bytes, res.ns) / 1e6,
-				per_second(raw.bytes, raw.ns) / 1e6, us_each(res.ns, res.n),
-				us_each(res.cpu_ns, res.n), us_each(res.copy_ns, res.n),
-				res.waited_ns / 1e3 / (double)res.n);
+			say_run(m->name, &res, &raw);
 		row_add_net(&row, per_second(res.bytes, res.ns) / 1e6,
 			    per_second(res.bytes, res.ns - res.copy_ns) / 1e6,
 			    per_second(raw.bytes, raw.ns) / 1e6);
