@@ -448,6 +448,7 @@ req_begin(struct reqs *rs, const struct req_in *in)
 	memset(&rq->etag, 0, sizeof rq->etag);
 	rq->xfer.pool = NULL;
 	rq->xfer.mode = XFER_NONE; /* req_body() asks before there is a transfer */
+	rq->xfer.client = (uint8_t)xfer_client_of(in->peer);
 	rq->xfer.wire_started = false;
 	rq->xfer.inflight = 0;
 	rq->xfer.done = rq->xfer.wake = on_xfer_done;

@@ -6,12 +6,17 @@
  * true, so the holder of a ticket gets its one buffer without waiting, whatever the others do: nobody who
  * holds a lease waits for somebody who waits for a lease.  Buffers of the other class are extra: taken while
  * there are some, guaranteed to nobody.
+ *
+ * While another client's transfers wait, one client has at most half of the main class: beyond that it gets
+ * no surplus, and no ticket either, those behind it in the queue go first.  This only ever refuses or
+ * reorders, so the invariant does not know of it.
  */
 #include "xfer/xfer_int.h"
 
 #include "base/check.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 
 _Thread_local struct xfer_counts xfer_counts;
@@ -30,11 +35,50 @@ xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class main_cls
 	list_init(&xp->hungry);
 }
 
+unsigned
+xfer_client_of(const struct sockaddr *peer)
+{
+	uint64_t v[2] = { 0 };
+
+	if (peer->sa_family == AF_INET6)
+		memcpy(v, &((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr, sizeof v);
+	else if (peer->sa_family == AF_INET)
+		v[1] = ((const struct sockaddr_in *)(const void *)peer)->sin_addr.s_addr;
+	return (unsigned)((v[0] * 0x9e3779b97f4a7c15u ^ v[1]) * 0x9e3779b97f4a7c15u >> 32) % XFER_CLIENTS;
+}
+
+static void
+line_up(struct list *where, struct xfer *x)
+{
+	list_push_tail(where, &x->link);
+	x->pool->waits++;
+	x->pool->client[x->client].waits++;
+}
+
+static void
+line_leave(struct xfer *x)
+{
+	list_del(&x->link);
+	x->pool->waits--;
+	x->pool->client[x->client].waits--;
+}
+
+/* Has x's client all that it may have while others wait? */
+static bool
+has_half(const struct xfer *x)
+{
+	const struct xfer_pool *xp = x->pool;
+	int half = xp->bp->total[xp->main_cls] / 2;
+
+	return xp->client[x->client].held >= (half < 1 ? 1 : half) && xp->waits > xp->client[x->client].waits;
+}
+
 static void
 grant(struct xfer_pool *xp, struct xfer *x)
 {
 	xp->tickets_out++;
 	xp->bare++;
+	xp->client[x->client].held++;
 	x->have_ticket = true;
 	check(xp->bp->avail[xp->main_cls] >= xp->bare);
 }
@@ -60,16 +104,32 @@ xfer_ticket(struct xfer *x)
 		return -EAGAIN;
 	xp->queued++;
 	x->is_waiting = true;
-	list_push_tail(&xp->waiting, &x->link);
+	line_up(&xp->waiting, x);
 	return 0;
 }
 
 static void
 stop_waiting(struct xfer *x)
 {
-	list_del(&x->link);
+	line_leave(x);
 	x->is_waiting = false;
 	x->pool->queued--;
+}
+
+/* The first in the queue, but for those of a client that has its half. */
+static struct xfer *
+next_waiting(struct xfer_pool *xp)
+{
+	struct list *first = list_first(&xp->waiting);
+
+	list_for_each(l, &xp->waiting)
+	{
+		struct xfer *x = container_of(l, struct xfer, link);
+
+		if (!has_half(x))
+			return x;
+	}
+	return first ? container_of(first, struct xfer, link) : NULL;
 }
 
 /* Something came back: first those without a ticket, in order, then those who would like one more, round
@@ -77,19 +137,21 @@ stop_waiting(struct xfer *x)
 static void
 pool_feed(struct xfer_pool *xp)
 {
-	struct list *l;
+	struct xfer *x;
+	int n;
 
-	while (can_grant(xp) && (l = list_first(&xp->waiting))) {
-		struct xfer *x = container_of(l, struct xfer, link);
-
+	while (can_grant(xp) && (x = next_waiting(xp))) {
 		stop_waiting(x);
 		grant(xp, x);
 		x->done(x);
 	}
-	/* Until one of them stays hungry: then there is nothing left that it may have. */
-	while ((l = list_pop(&xp->hungry))) {
-		xfer_more(container_of(l, struct xfer, link));
-		if (list_linked(l))
+	/* Each once, until one stays hungry because there is nothing left; one that has its share or its
+	 * client's half leaves something to the next. */
+	for (n = xp->waits - xp->queued; n > 0 && !list_empty(&xp->hungry); n--) {
+		x = container_of(list_first(&xp->hungry), struct xfer, link);
+		line_leave(x);
+		xfer_more(x);
+		if (list_linked(&x->link) && xp->bp->avail[xp->main_cls] <= xp->bare)
 			return;
 	}
 }
@@ -102,18 +164,19 @@ pool_ticket_put(struct xfer *x)
 	if (x->is_waiting)
 		stop_waiting(x);
 	else if (list_linked(&x->link))
-		list_del(&x->link);
+		line_leave(x);
 	if (!x->have_ticket)
 		return;
 	check(x->bufs == 0 && x->main_bufs == 0);
 	x->have_ticket = false;
 	xp->tickets_out--;
 	xp->bare--;
+	xp->client[x->client].held--;
 	pool_feed(xp);
 }
 
-/* May x have another buffer of the main class?  Its first always; more while the guaranteed ones stay, and no
- * more than an even share while others wait. */
+/* May x have another buffer of the main class?  Its first always; more while the guaranteed ones stay, and
+ * while others wait no more than an even share, and half for its client. */
 static bool
 may_take_main(const struct xfer *x)
 {
@@ -121,7 +184,7 @@ may_take_main(const struct xfer *x)
 
 	if (x->main_bufs == 0)
 		return true;
-	if (xp->bp->avail[xp->main_cls] <= xp->bare)
+	if (xp->bp->avail[xp->main_cls] <= xp->bare || has_half(x))
 		return false;
 	if (!list_empty(&xp->hungry) || !list_empty(&xp->waiting)) {
 		int share = xp->bp->total[xp->main_cls] / (xp->tickets_out ? xp->tickets_out : 1);
@@ -149,14 +212,18 @@ pool_buf_get(struct xfer *x, size_t len)
 	}
 	if (!b) {
 		if (!list_linked(&x->link))
-			list_push_tail(&xp->hungry, &x->link);
+			line_up(&xp->hungry, x);
 		return NULL;
 	}
 	x->bufs++;
 	if (x->bufs > xfer_counts.bufs_peak)
 		xfer_counts.bufs_peak = x->bufs;
-	if (b->cls == xp->main_cls && x->main_bufs++ == 0)
-		xp->bare--;
+	if (b->cls == xp->main_cls) {
+		if (x->main_bufs++ == 0)
+			xp->bare--;
+		else
+			xp->client[x->client].held++;
+	}
 	check(xp->bp->avail[xp->main_cls] >= xp->bare);
 	return b;
 }
@@ -167,8 +234,12 @@ pool_buf_put(struct xfer *x, struct buf *b)
 	struct xfer_pool *xp = x->pool;
 
 	x->bufs--;
-	if (b->cls == xp->main_cls && --x->main_bufs == 0)
-		xp->bare++;
+	if (b->cls == xp->main_cls) {
+		if (--x->main_bufs == 0)
+			xp->bare++;
+		else
+			xp->client[x->client].held--;
+	}
 	bufpool_put(xp->bp, b);
 	pool_feed(xp);
 }

@@ -27,8 +27,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #define XFER_PIECES_MAX 16
+#define XFER_CLIENTS 256
 
 /* ---- a core's buffers, shared out
  * ------------------------------------------------------------------------------------- */
@@ -41,11 +43,19 @@ struct xfer_pool {
 	int queue_max, queued;
 	struct list waiting; /* xfers without a ticket, in order */
 	struct list hungry;  /* xfers that would take another buffer, round robin */
+	int waits;           /* xfers on either list */
 	int pieces_max;      /* per transfer */
+	/* By xfer.client.  Clients whose addresses fall together share what one may have. */
+	struct {
+		int held;  /* buffers of main_cls, one more for each ticket without */
+		int waits; /* of its transfers, on either list */
+	} client[XFER_CLIENTS];
 };
 
 void xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class main_cls, int pieces_max,
 		    int queue_max);
+/* Which of XFER_CLIENTS an address is: the port does not matter. */
+unsigned xfer_client_of(const struct sockaddr *peer);
 
 /* ---- one transfer
  * ------------------------------------------------------------------------------------------------------ */
@@ -88,6 +98,7 @@ struct xfer {
 
 	enum xfer_mode mode;
 	bool have_ticket, is_waiting;
+	uint8_t client;   /* for whom: xfer_client_of(); set before xfer_init(), which leaves it alone */
 	struct list link; /* pool's: waiting or hungry */
 
 	struct store_obj *obj;

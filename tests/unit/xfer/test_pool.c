@@ -1,6 +1,7 @@
 /*
  * Sharing out buffers: the ticket's guarantee under random load.  Whoever holds a ticket and no large buffer
- * gets one at once, whatever the others hold; nobody is forgotten; everything comes back.
+ * gets one at once, whatever the others hold; nobody is forgotten; everything comes back.  And between
+ * clients: half for one while another waits.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 #include "xfer/xfer_int.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +32,29 @@ on_done(struct xfer *x)
 	granted++;
 }
 
+/* What a client has, counted by hand: large buffers, and a place for each ticket without one. */
+static int
+has(int client)
+{
+	int n = 0;
+
+	for (int i = 0; i < N; i++) {
+		if (xs[i].client == client && xs[i].have_ticket)
+			n += xs[i].main_bufs ? xs[i].main_bufs : 1;
+	}
+	return n;
+}
+
+static bool
+others_wait(int client)
+{
+	for (int i = 0; i < N; i++) {
+		if (xs[i].client != client && list_linked(&xs[i].link))
+			return true;
+	}
+	return false;
+}
+
 static void
 test_random(void **state)
 {
@@ -43,6 +68,7 @@ test_random(void **state)
 	xfer_pool_init(&xp, &bp, BUF_LARGE, 8, N);
 	for (int i = 0; i < N; i++) {
 		xs[i].done = xs[i].wake = on_done;
+		xs[i].client = (uint8_t)(i % 5 > 2 ? 2 : i % 5); /* the third has most of them */
 		xfer_init(&xs[i], &xp, NULL, NULL);
 	}
 	for (int s = 0; s < STEPS; s++) {
@@ -54,8 +80,11 @@ test_random(void **state)
 			assert_true(xfer_ticket(x) >= 0);
 		} else if (x->have_ticket && what < 4) {
 			size_t len = rand_r(&seed) % 2 ? BUF_SMALL_BYTES : BUF_LARGE_BYTES;
-			bool bare = x->main_bufs == 0;
+			bool bare = x->main_bufs == 0, wait = others_wait(x->client);
 			struct buf *b = pool_buf_get(x, len);
+
+			if (b && !bare && wait && b->cls == BUF_LARGE)
+				assert_true(has(x->client) <= bp.total[BUF_LARGE] / 2);
 
 			if (b)
 				held[i][held_nr[i]++] = b;
@@ -69,6 +98,8 @@ test_random(void **state)
 		}
 		assert_true(bp.avail[BUF_LARGE] >= xp.bare);
 		assert_true(xp.tickets_out <= xp.tickets);
+		for (int c = 0; c < 3; c++)
+			assert_int_equal(xp.client[c].held, has(c));
 	}
 	/* Everybody gives back what they have; those who wait get their turn and give back too. */
 	for (int round = 0; round < N; round++) {
@@ -85,6 +116,11 @@ test_random(void **state)
 	}
 	assert_true(granted > 0);
 	assert_int_equal(xp.tickets_out, 0);
+	assert_int_equal(xp.waits, 0);
+	for (int c = 0; c < 3; c++) {
+		assert_int_equal(xp.client[c].held, 0);
+		assert_int_equal(xp.client[c].waits, 0);
+	}
 	assert_int_equal(bp.avail[BUF_LARGE], bp.total[BUF_LARGE]);
 	assert_int_equal(bp.avail[BUF_SMALL], bp.total[BUF_SMALL]);
 	bufpool_fini(&bp);
@@ -117,10 +153,123 @@ test_queue(void **state)
 	bufpool_fini(&bp);
 }
 
+/* A client with everything: what comes back goes to the other one in the queue, until it has half. */
+static void
+test_two_clients(void **state)
+{
+	struct bufpool bp;
+	struct xfer_pool xp;
+	int nr, half;
+
+	assert_int_equal(bufpool_init(&bp, 10u << 20), 0);
+	xfer_pool_init(&xp, &bp, BUF_LARGE, 8, N);
+	nr = xp.tickets;
+	half = nr / 2;
+	assert_true(nr >= 6 && 3 * nr <= N);
+	memset(xs, 0, sizeof xs);
+	for (int i = 0; i < 3 * nr; i++) {
+		xs[i].done = xs[i].wake = on_done;
+		xs[i].client = i >= 2 * nr; /* two thirds are the first client's, and come first */
+		xfer_init(&xs[i], &xp, NULL, NULL);
+		assert_int_equal(xfer_ticket(&xs[i]), i < nr);
+	}
+	for (int i = 0; i < nr; i++)
+		pool_ticket_put(&xs[i]);
+	/* The other one's went ahead while the first had half or more, then each got its own. */
+	assert_int_equal(has(0) + has(1), nr);
+	assert_true(has(1) >= half && has(1) <= half + 1);
+	assert_true(xs[nr].have_ticket);
+	for (int i = 0; i < 3 * nr; i++)
+		xfer_fini(&xs[i]);
+	assert_int_equal(xp.tickets_out, 0);
+	assert_int_equal(xp.waits, 0);
+	assert_int_equal(bp.avail[BUF_LARGE], nr);
+	bufpool_fini(&bp);
+}
+
+/* What a transfer does when it is fed. */
+static void
+on_fed(struct xfer *x)
+{
+	struct buf *b = pool_buf_get(x, BUF_LARGE_BYTES);
+	long i = x - xs;
+
+	if (b)
+		held[i][held_nr[i]++] = b;
+}
+
+/* Both clients hungry, the first one's first in line and within its even share: the surplus goes to the
+ * other. */
+static void
+test_surplus(void **state)
+{
+	static const int takes[] = { 6, 1, 1 };
+	struct bufpool bp;
+	struct xfer_pool xp;
+
+	assert_int_equal(bufpool_init(&bp, 10u << 20), 0);
+	xfer_pool_init(&xp, &bp, BUF_LARGE, 8, N);
+	assert_int_equal(xp.tickets, 8);
+	memset(xs, 0, sizeof xs);
+	memset(held_nr, 0, sizeof held_nr);
+	for (int i = 0; i < 3; i++) {
+		xs[i].done = on_done;
+		xs[i].wake = on_fed;
+		xs[i].client = i == 2;
+		xfer_init(&xs[i], &xp, NULL, NULL);
+		xs[i].mode = XFER_ACCEPT; /* feeding it is waking it */
+		assert_int_equal(xfer_ticket(&xs[i]), 1);
+	}
+	for (int i = 0; i < 3; i++) {
+		for (int k = 0; k < takes[i]; k++)
+			on_fed(&xs[i]);
+		assert_int_equal(held_nr[i], takes[i]);
+	}
+	on_fed(&xs[1]);
+	on_fed(&xs[2]);
+	assert_int_equal(xp.waits, 2);
+	pool_buf_put(&xs[0], held[0][--held_nr[0]]);
+	assert_int_equal(held_nr[1], 1);
+	assert_int_equal(held_nr[2], 2);
+	for (int i = 0; i < 3; i++) {
+		xs[i].ended = true;
+		while (held_nr[i])
+			pool_buf_put(&xs[i], held[i][--held_nr[i]]);
+		xfer_fini(&xs[i]);
+	}
+	assert_int_equal(xp.waits, 0);
+	assert_int_equal(bp.avail[BUF_LARGE], 8);
+	bufpool_fini(&bp);
+}
+
+static void
+test_client_of(void **state)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = 1, .sin_addr.s_addr = 0x0100007f }, b = a;
+	struct sockaddr_in6 c = { .sin6_family = AF_INET6 };
+	int apart = 0;
+
+	b.sin_port = 2;
+	assert_int_equal(xfer_client_of((struct sockaddr *)&a), xfer_client_of((struct sockaddr *)&b));
+	for (unsigned i = 0; i < 1000; i++) {
+		unsigned x = xfer_client_of((struct sockaddr *)&b);
+
+		b.sin_addr.s_addr = htonl(0x0a000000u + i);
+		assert_true(xfer_client_of((struct sockaddr *)&b) < XFER_CLIENTS);
+		apart += xfer_client_of((struct sockaddr *)&b) != x;
+		c.sin6_addr.s6_addr[15] = (uint8_t)i;
+		assert_true(xfer_client_of((struct sockaddr *)&c) < XFER_CLIENTS);
+	}
+	assert_true(apart > 900); /* neighbours */
+}
+
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_random), cmocka_unit_test(test_queue) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_random), cmocka_unit_test(test_queue),
+					    cmocka_unit_test(test_two_clients),
+					    cmocka_unit_test(test_surplus),
+					    cmocka_unit_test(test_client_of) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
