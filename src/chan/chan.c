@@ -73,7 +73,9 @@ look_at_rails(struct chan *ch)
 			for (int k = 0; k < cr->dci_nr; k++)
 				dci_replace(&cr->dci[k]);
 		}
-		if (rdma_rail_state(cr->rail) != RAIL_UP)
+		if (rdma_rail_state(cr->rail) == RAIL_UP)
+			dcis_rail_is_up(cr);
+		else
 			lease_decline_waiting(cr, CHAN_NO_RAIL);
 	}
 }

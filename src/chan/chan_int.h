@@ -67,6 +67,7 @@ struct chan_dci {
 	bool lost;           /* a completion stayed away */
 	bool stuck;          /* the rail was told that destroying hangs */
 	bool said;           /* the log knows that it cannot be created */
+	bool awaits_rail;    /* BROKEN: it could not be created because the rail was not up */
 	struct timer timer;  /* DRAINING: the watch; DESTROYING: the patience; BROKEN: the next attempt */
 	struct list free;
 	/* The job on its way through the recovery helper; result and qp are the helper's until it comes back.
@@ -201,6 +202,9 @@ void dci_drained(struct chan_dci *dci);
 void dci_to_pool(struct chan_dci *dci);
 /* It could not be created (r: -errno): BROKEN, tried again every second. */
 void dci_unborn(struct chan_dci *dci, int r);
+/* What could not be created while the rail was not up need not wait for its second to pass: a decline now
+ * would be one too many (protocol.md 4.7). */
+void dcis_rail_is_up(struct chan_rail *cr);
 /* The device says its queue pairs are gone. */
 void dci_replace(struct chan_dci *dci);
 

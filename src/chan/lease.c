@@ -209,6 +209,8 @@ static int
 find_rail(struct chan *ch, struct chan_lease *ls, const struct token *tok, const struct sockaddr *local,
 	  struct rail_route *ret_route)
 {
+	struct chan_rail *cr;
+
 	if (tok->kind != TOKEN_DC)
 		return decline(ch, ls, CHAN_FAMILY);
 	if (ch->mode != CHAN_MODE_ON)
@@ -223,9 +225,11 @@ find_rail(struct chan *ch, struct chan_lease *ls, const struct token *tok, const
 	default:
 		return decline(ch, ls, CHAN_NO_RAIL);
 	}
-	return ch->rail[ret_route->rail].unusable == ch->rail[ret_route->rail].dci_nr
-		       ? decline(ch, ls, CHAN_NO_CHANNEL)
-		       : 0;
+	cr = &ch->rail[ret_route->rail];
+	/* The rail may be up since a moment ago, and we have not been told yet. */
+	if (cr->unusable == cr->dci_nr)
+		dcis_rail_is_up(cr);
+	return cr->unusable == cr->dci_nr ? decline(ch, ls, CHAN_NO_CHANNEL) : 0;
 }
 
 int

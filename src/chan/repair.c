@@ -19,6 +19,7 @@
 #define DESTROY_NS (5 * NS_PER_S)  /* then the rail counts as lost, until it returns */
 #define AGAIN_NS (1 * NS_PER_S)
 
+static void step_create(struct chan_dci *dci);
 static void dci_step_destroy(struct chan_dci *dci);
 
 static bool
@@ -129,8 +130,7 @@ on_timer(struct timer *t)
 		break;
 	case DCI_BROKEN:
 		if (rdma_rail_state(dci->cr->rail) == RAIL_UP) {
-			dci_set_state(dci, DCI_CREATING);
-			job_start(dci, JOB_CREATE);
+			step_create(dci);
 		} else {
 			timer_arm(ch->timers, &dci->timer, clock_ns() + AGAIN_NS, on_timer);
 		}
@@ -138,6 +138,14 @@ on_timer(struct timer *t)
 	default:
 		break;
 	}
+}
+
+static void
+step_create(struct chan_dci *dci)
+{
+	dci->generation = dci->cr->generation;
+	dci_set_state(dci, DCI_CREATING);
+	job_start(dci, JOB_CREATE);
 }
 
 static void
@@ -167,8 +175,22 @@ dci_unborn(struct chan_dci *dci, int r)
 			    "channel %u of core %d cannot be created (tried again every second): %s", dci->nr,
 			    dci->cr->ch->core, strerror(-r));
 	dci->said = true;
+	dci->awaits_rail = rdma_rail_state(dci->cr->rail) != RAIL_UP;
 	dci_set_state(dci, DCI_BROKEN);
 	timer_arm(dci->cr->ch->timers, &dci->timer, clock_ns() + AGAIN_NS, on_timer);
+}
+
+void
+dcis_rail_is_up(struct chan_rail *cr)
+{
+	for (int i = 0; i < cr->dci_nr; i++) {
+		struct chan_dci *dci = &cr->dci[i];
+
+		if (dci->state != DCI_BROKEN || !dci->awaits_rail)
+			continue;
+		timer_disarm(cr->ch->timers, &dci->timer);
+		step_create(dci);
+	}
 }
 
 void
@@ -241,7 +263,6 @@ on_destroyed(struct chan_dci *dci)
 
 	set_stuck(dci, false);
 	dci->qp = NULL;
-	dci->generation = dci->cr->generation;
 	for (struct list *l; (l = list_first(&dci->posted));)
 		op_end(ch, container_of(l, struct chan_op, link), WCS_FLUSHED);
 	check(dci->outstanding == 0);
@@ -250,8 +271,7 @@ on_destroyed(struct chan_dci *dci)
 		dci_set_state(dci, DCI_FENCED);
 		return;
 	}
-	dci_set_state(dci, DCI_CREATING);
-	job_start(dci, JOB_CREATE);
+	step_create(dci);
 	lease_grant_waiting(dci->cr);
 }
 

@@ -586,8 +586,6 @@ a_lost_device_declines_and_comes_back(void **state)
 	settle();
 	fake_dc_set_state(RAIL_UP, false);
 	settle();
-	later(NS_PER_S);
-	settle();
 	assert_int_equal(fake_dc.destroyed, 9); /* every queue pair of before */
 	assert_int_equal(fake_dc.stats.dcis_free, 9);
 	assert_int_equal(get(9), 1);
@@ -595,6 +593,26 @@ a_lost_device_declines_and_comes_back(void **state)
 	fake_dc_complete_all();
 	turn();
 	assert_int_equal(f.op[1].result, 0);
+}
+
+/* A lost device makes no queue pairs either; when it is back nobody is declined because they come a second
+ * later. */
+static void
+channels_are_there_when_the_device_is_back(void **state)
+{
+	open_chan(8, 4);
+	fake_dc.new_result = -EIO;
+	fake_dc_set_state(RAIL_LOST, true);
+	settle();
+	assert_int_equal(fake_dc.destroyed, 9);
+	assert_int_equal(fake_dc.stats.dcis_free, 0);
+	fake_dc.new_result = 0;
+	fake_dc_set_state(RAIL_UP, false);
+	assert_int_equal(get(0), 0); /* even before the chan has heard of it */
+	settle();
+	assert_int_equal(f.ls[0].result, 0);
+	assert_int_equal(fake_dc.stats.dcis_free, 8);
+	assert_int_equal(fake_dc.stats.dcis_recovering, 0);
 }
 
 static void
@@ -792,6 +810,7 @@ main(void)
 		T(channels_that_cannot_be_made_yet),
 		T(without_reset_it_stays_fenced),
 		T(a_lost_device_declines_and_comes_back),
+		T(channels_are_there_when_the_device_is_back),
 		T(strays_harm_nobody),
 		T(a_queue_pair_that_takes_no_work),
 		T(arming_defeats_the_delay),
