@@ -4,9 +4,13 @@
  * (wrong ones too), sends exact HTTP requests over plain sockets, and says what came back and what happened
  * to the memory.  It shares no code with the daemon nor with libgantry.  One thread, no other process.
  *
- *     rawclient [-v] [-s HOST:PORT] [FILE | -e 'LINE; LINE ...']   the script: FILE, -e, or standard input
+ *     rawclient [-v] [-s HOST:PORT] [-t LOG] [FILE | -e 'LINE; LINE ...']  the script: FILE, -e, or standard input
  *     rawclient --bytes FILL LENGTH                                writes known bytes to standard output
  *     rawclient --crc64 FILE                                       base64, as in x-amz-checksum-crc64nvme
+ *
+ * -t appends a line to LOG for each window that a request named, when that request ends:
+ *     reply|failure|hangup TIME STATUS REPLY WINDOW DCTN RKEY
+ * TIME, CLOCK_MONOTONIC in ns, is when the first packet of the response came: compare with `softnicctl trace`.
  *
  * Exit: 0 all expectations met, 1 one was not (what came is printed), 2 script error, 3 no RDMA device.
  *
@@ -644,10 +648,13 @@ main(int argc, char **argv)
 			verbose = true;
 		else if (!strcmp(argv[opt], "-s") && opt + 1 < argc)
 			snprintf(server, sizeof server, "%s", argv[++opt]);
+		else if (!strcmp(argv[opt], "-t") && opt + 1 < argc)
+			replies_to(argv[++opt]);
 		else if (!strcmp(argv[opt], "-e") && opt + 1 < argc)
 			inline_script = argv[++opt];
 		else
-			raw_die(EXIT_SCRIPT, "usage: rawclient [-v] [-s HOST:PORT] [FILE | -e 'LINE; LINE']");
+			raw_die(EXIT_SCRIPT,
+				"usage: rawclient [-v] [-s HOST:PORT] [-t LOG] [FILE | -e 'LINE; LINE']");
 	}
 	if (inline_script) {
 		run_text(inline_script);

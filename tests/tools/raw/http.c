@@ -14,9 +14,48 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct conn *conns;
+static FILE *reply_log;
+
+void
+replies_to(const char *path)
+{
+	reply_log = fopen(path, "ae");
+	if (!reply_log)
+		raw_die(EXIT_SCRIPT, "%s: %s", path, strerror(errno));
+	setlinebuf(reply_log);
+}
+
+static uint64_t
+clock_of(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* A line for every window whose token is in the request: from now on it is the client's own. */
+static void
+log_end(const struct conn *c, const char *what)
+{
+	const char *reply = c->resp.head ? resp_header(&c->resp, "x-amz-rdma-reply") : NULL;
+
+	if (!reply_log || !c->out)
+		return;
+	for (const struct window *w = window_first(); w; w = w->next) {
+		char rkey[16];
+
+		snprintf(rkey, sizeof rkey, ":%08x:", w->rkey);
+		if (memmem(c->out, c->out_len, rkey, strlen(rkey)))
+			fprintf(reply_log, "%s %llu %d %s %s %#x %#x\n", what,
+				(unsigned long long)(c->first_ns ? c->first_ns : clock_of(CLOCK_MONOTONIC)),
+				c->resp.status, reply ? reply : "-", w->name, w->nic->dctn, w->rkey);
+	}
+}
 
 struct conn *
 conn_find(const char *name)
@@ -72,6 +111,10 @@ connect_to(const char *server)
 		return r;
 	}
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	/* When the packet came, not when we got round to it: with the log of replies that is a promise's
+	 * time. */
+	if (reply_log)
+		setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof one);
 	return fd;
 }
 
@@ -101,6 +144,10 @@ conn_close(struct conn *c, bool reset)
 
 	if (c->fd < 0)
 		return;
+	if (c->busy) {
+		c->first_ns = 0;
+		log_end(c, "hangup");
+	}
 	if (reset)
 		setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &l, sizeof l);
 	close(c->fd);
@@ -129,6 +176,7 @@ conn_start(struct conn *c, char *out, size_t len, bool head_request)
 	c->out_pos = 0;
 	c->head_request = head_request;
 	c->start_ms = raw_now_ms();
+	c->first_ns = 0;
 	int r = conn_open(c);
 
 	if (r < 0) {
@@ -145,6 +193,8 @@ failed(struct conn *c, const char *why)
 	c->resp.done = c->resp.closed = true;
 	snprintf(c->resp.err, sizeof c->resp.err, "%s", why);
 	c->resp.ms = raw_now_ms() - c->start_ms;
+	log_end(c, "failure");
+	c->busy = false;
 	conn_close(c, false);
 }
 
@@ -235,6 +285,7 @@ finish(struct conn *c, size_t used, bool closes)
 {
 	c->resp.done = true;
 	c->resp.ms = raw_now_ms() - c->start_ms;
+	log_end(c, "reply");
 	consume(c, used);
 	c->busy = false;
 	const char *conn_header = resp_header(&c->resp, "connection");
@@ -320,6 +371,36 @@ parse(struct conn *c, bool eof)
 	}
 }
 
+/* recv(), and when it is the first of a response, its time: the kernel's own stamp if there is one. */
+static ssize_t
+receive(struct conn *c)
+{
+	char control[CMSG_SPACE(sizeof(struct timespec))];
+	struct iovec iov = { .iov_base = c->in + c->in_len, .iov_len = c->in_cap - c->in_len };
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control
+	};
+	ssize_t n = recvmsg(c->fd, &m, MSG_DONTWAIT);
+	uint64_t now = clock_of(CLOCK_MONOTONIC);
+
+	if (n <= 0 || c->first_ns)
+		return n;
+	c->first_ns = now;
+	for (struct cmsghdr *h = CMSG_FIRSTHDR(&m); h; h = CMSG_NXTHDR(&m, h)) {
+		struct timespec ts;
+
+		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_TIMESTAMPNS)
+			continue;
+		memcpy(&ts, CMSG_DATA(h), sizeof ts);
+		uint64_t came = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+		uint64_t real = clock_of(CLOCK_REALTIME);
+
+		if (came < real && real - came < now)
+			c->first_ns = now - (real - came);
+	}
+	return n;
+}
+
 static void
 pump_in(struct conn *c)
 {
@@ -327,7 +408,7 @@ pump_in(struct conn *c)
 		c->in_cap = c->in_cap ? c->in_cap * 2 : 131072;
 		c->in = realloc(c->in, c->in_cap);
 	}
-	ssize_t n = recv(c->fd, c->in + c->in_len, c->in_cap - c->in_len, MSG_DONTWAIT);
+	ssize_t n = receive(c);
 
 	if (n < 0 && errno == EAGAIN)
 		return;

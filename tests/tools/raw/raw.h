@@ -149,11 +149,14 @@ struct conn {
 	unsigned char *in; /* what came and belongs to no response yet */
 	size_t in_len, in_cap;
 	double start_ms;
+	uint64_t first_ns; /* when the response began to come, CLOCK_MONOTONIC; 0: not yet */
 	struct resp resp;
 	long serial; /* flood: number of the request on its way */
 	struct conn *next;
 };
 
+/* Notes the end of every request that names a window, see -t. */
+void replies_to(const char *path);
 struct conn *conn_get(const char *name, const char *server);
 struct conn *conn_find(const char *name);
 /* 0 or -errno; connects when not connected. */

@@ -1,0 +1,3 @@
+#!/bin/bash
+# All cases of tests/system/wire.sh, in an order and with places that SEED= decides, for SECS= seconds.
+WIRE=all exec "$(dirname "$0")/../system/wire.sh"
