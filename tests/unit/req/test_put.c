@@ -304,7 +304,7 @@ test_again(void **state)
 	free(want);
 }
 
-/* Once, and not for everything: a second failure, memory that says no, a GET's WRITEs. */
+/* Once, and not for everything: a second failure, memory that says no, a WRITEs of a GET WRITEs. */
 static void
 test_not_again(void **state)
 {
