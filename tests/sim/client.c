@@ -390,7 +390,7 @@ read_piece(struct client *c, uint32_t id, uint32_t off, uint32_t len)
 		wait_for(c, &c->f_rd);
 	r = r < 0 ? r : c->rd.op.result;
 	trace(31, id, (uint64_t)off << 32 | (uint32_t)r);
-	if (r == -EIO && simdisk_faults)
+	if ((r == -EIO && simdisk_faults) || (r == -EBADMSG && model_damaged))
 		return;
 	if (r != (int)len)
 		sim_fail("reading op %u at %u: %d instead of %u", id, off, r, len);
@@ -534,6 +534,35 @@ client_prepare(int nr)
 	do_del(c, OP_MAKE, 0, -1);
 	for (int k = (int)below((uint32_t)prof.keys + 1); k > 0; k--)
 		do_put(c, 0, k - 1, choose_size());
+}
+
+void
+client_can_write(int nr)
+{
+	struct client *c = &clients[nr];
+	const struct disk *d = sim_disk();
+	struct alloc_stats as;
+
+	choose_port(c);
+	if (!model.bucket[0])
+		do_del(c, OP_MAKE, 0, -1);
+	for (int size = 100; size < 8000; size += 4000) {
+		uint64_t again = counts.not_now;
+		int tries = 0;
+
+		do {
+			alloc_stats(d->alloc, &as);
+			do_put(c, 0, 0, (uint32_t)size);
+		} while (!ops[c->op].published && counts.not_now > again && ++tries < 10);
+		/* Conditions and aborts are by chance; but the log has room, and so has the disk if it has.
+		 */
+		if (tries == 10)
+			sim_fail("a store at rest answers: not now");
+		alloc_stats(d->alloc, &as);
+		if (ops[c->op].answer == -ENOSPC && as.free + as.leased > as.held_back + 8)
+			sim_fail("no space, but %llu units are free and %llu held back",
+				 (unsigned long long)(as.free + as.leased), (unsigned long long)as.held_back);
+	}
 }
 
 void

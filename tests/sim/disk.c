@@ -492,7 +492,7 @@ simdisk_land_late(uint32_t at)
 	late[at] = late[--late_nr];
 	trace(6, (uint64_t)io.file << 32 | io.first, io.nr);
 	say("  late write to file%d page %u nr %u", io.file, io.first, io.nr);
-	counts.lates++;
+	counts.late_writes++;
 	land_all(&io);
 }
 

@@ -268,6 +268,21 @@ start(bool calm, uint64_t life)
 	return 1;
 }
 
+static void
+on_fsck(void *cookie, const char *line)
+{
+	say("fsck: %s", line);
+}
+
+static void
+fsck_main(int nr)
+{
+	struct store_disk_conf dc = { .path = "sim" };
+	struct store_conf conf = { .disks = &dc, .disk_nr = 1, .index_bytes = 4u << 20, .ports_max = 1 };
+
+	open_result = store_fsck(&conf, true, on_fsck, NULL);
+}
+
 static bool
 at_rest(void)
 {
@@ -275,6 +290,10 @@ at_rest(void)
 
 	if (disk_failed(d))
 		return true;
+	for (int i = 0; i < prof.ports; i++) {
+		if (ports[i].there && ports[i].p->inflight)
+			return false;
+	}
 	return !atomic_load(&d->pending) && !d->queue && !d->dying && !d->gc && !atomic_load(&d->gc_new) &&
 	       !atomic_load(&d->unpinned) && !atomic_load(&d->dead_nr) &&
 	       atomic_load(&d->snap_state) == SNAP_IDLE && !atomic_load(&d->leader) &&
@@ -353,11 +372,37 @@ live(bool calm)
 		if (run_until(at_rest, life, &how) && !simdisk_faults)
 			model_space(sim_store, "at rest");
 	}
+	if (calm) {
+		co_start(CO_CLIENT, 0, client_can_write);
+		run_until(clients_over, 0, &how);
+	}
 	if (calm || (prof.clean && one_in(prof.clean))) {
 		if (clean_stop(calm ? 0 : life, &how))
 			return;
 	}
 	die(how);
+}
+
+/* The log is cut where it is damaged.  What comes back may have lost its space since, and is then told as
+ * damaged. False: there is no way. */
+static bool
+repair(void)
+{
+	enum end how = END_KILL;
+	int r;
+
+	co_start(CO_START, 0, fsck_main);
+	run_until(start_over, 0, &how);
+	r = open_result;
+	if (r != 1 && r != -ENOTRECOVERABLE)
+		sim_fail("a repair ended with %d", r);
+	die(END_KILL);
+	model_any_state = model_damaged = true;
+	if (start(true, 0) != 0)
+		return false;
+	live(true);
+	counts.repairs++;
+	return true;
 }
 
 static void
@@ -367,7 +412,7 @@ lives(void)
 		uint64_t in_start = prof.cut_in_recovery && one_in(prof.cut_in_recovery) ? 1 + below(60) : 0;
 		int s = start(false, in_start);
 
-		if (s == 2)
+		if (s == 2 && !repair())
 			return;
 		if (s == 0)
 			live(false);
@@ -375,10 +420,10 @@ lives(void)
 	for (int i = 0; i < 2; i++) {
 		int s = start(true, 0);
 
-		if (s == 2)
+		if (s == 2 && !repair())
 			return;
-		check(s == 0);
-		live(true);
+		if (s == 0)
+			live(true);
 	}
 }
 

@@ -19,6 +19,7 @@
 struct sim_op ops[OPS_MAX];
 int op_nr;
 struct model model;
+bool model_any_state, model_damaged;
 
 /* One record of the block on its way. */
 struct change {
@@ -53,6 +54,7 @@ model_begin(void)
 	op_nr = 1;
 	undecided_nr = active_nr = 0;
 	last_version = 0;
+	model_any_state = model_damaged = false;
 }
 
 struct store_etag
@@ -191,6 +193,7 @@ model_op_over(int op, int result)
 			active[i--] = active[--active_nr];
 	}
 	o->active = false;
+	o->answer = result;
 	if (success && o->kind == OP_DEL && result == 0) {
 		if (o->published || !(o->may & bit(0)))
 			sim_fail("op %d: a delete says there was nothing, but there was", op);
@@ -212,7 +215,11 @@ model_op_over(int op, int result)
 			sim_fail("op %d: answer %d, but no fault was injected", op, result);
 		break;
 	case -EAGAIN:
+		counts.not_now++;
+		break;
 	case -ENOSPC:
+		counts.no_space++;
+		break;
 	case -EINTR: /* aborted */
 		break;
 	default:
@@ -408,7 +415,14 @@ model_recovered(struct store *st, struct store_port *p)
 	struct store_disk_info info;
 	int k = 0;
 
+	if (model_any_state)
+		last_version = 0;
 	model_list(p, &seen);
+	if (model_any_state) {
+		model = published = seen;
+		model_any_state = false;
+		undecided_nr = 0;
+	}
 	while (memcmp(&seen, &model, sizeof seen) != 0) {
 		if (k == undecided_nr) {
 			model = published;

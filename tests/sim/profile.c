@@ -30,7 +30,9 @@ general(void)
 				 .abort = 16,
 				 .hold = 16,
 				 .forge = 40,
-				 .kill = 3 };
+				 .kill = 3,
+				 .helper_weight = 24,
+				 .time_weight = 1 };
 }
 
 /* Chosen by the first random numbers of the history's seed, not from its stream. */
@@ -45,6 +47,9 @@ profile_choose(uint64_t seed)
 	prof.clients = 1 + (int)(h >> 16 & 0xff) % CLIENTS_MAX;
 	prof.keys = 1 + (int)(h >> 24 & 0xff) % KEYS_MAX;
 	prof.flush_covers_all = (h >> 32 & 3) != 0;
+	prof.helper_weight = (h >> 34 & 3) ? 24 : 1;
+	prof.time_weight = (h >> 38 & 3) ? 1 : 16;
+	prof.log_bytes = (h >> 36 & 3) ? 128u << 10 : 256u << 10;
 	switch ((h >> 40 & 0xff) % 8) {
 	case 0: /* many small records: the log wraps */
 		prof.size_small = prof.size_mid = prof.size_large = prof.size_huge = 0;
@@ -53,10 +58,13 @@ profile_choose(uint64_t seed)
 		prof.size_small = 2;
 		break;
 	case 1: /* a disk that is nearly full, and grows */
-		prof.seg_nr = 4;
+		prof.seg_nr = 2 + (h >> 48 & 1);
 		prof.segs_there = 1;
-		prof.size_huge = 3;
-		prof.ops = 40;
+		prof.keys = KEYS_MAX;
+		prof.size_huge = 6;
+		prof.size_large = 4;
+		prof.w_del = 2;
+		prof.ops = 50;
 		break;
 	case 2: /* chunked objects */
 		prof.size_huge = 8;

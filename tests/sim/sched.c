@@ -280,15 +280,15 @@ bool
 sched_step(void)
 {
 	uint32_t w_disk = simdisk_weight(), w_late = simdisk_late(), w_port[PORTS_MAX], w_co[CO_NR];
-	uint32_t all = w_disk + w_late, w_time = 1, at;
+	uint32_t all = w_disk + w_late, at;
 
 	for (int i = 0; i < PORTS_MAX; i++)
 		all += w_port[i] = port_weight(&ports[i]);
 	for (int i = 0; i < CO_NR; i++)
-		all += w_co[i] = co_ready(&all_cos[i]) ? 24 : 0;
+		all += w_co[i] = !co_ready(&all_cos[i]) ? 0 : i == CO_HELPER ? prof.helper_weight : 24;
 	if (all == 0 && next_timer() == UINT64_MAX)
 		return false;
-	all += w_time;
+	all += prof.time_weight;
 	at = below(all);
 	if (at < w_disk) {
 		simdisk_complete(at);

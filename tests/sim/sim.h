@@ -64,6 +64,7 @@ struct profile {
 	uint32_t w_put, w_del, w_get, w_list, w_bucket;
 	uint32_t pre, abort, hold;
 	bool data_faults_only;
+	uint32_t helper_weight, time_weight; /* how eager the helper is; how time flies */
 };
 extern struct profile prof;
 
@@ -169,7 +170,8 @@ struct sim_op {
 	uint32_t attrs_len;
 	struct store_pre pre;
 	uint32_t may; /* bits of results that were right at some instant since it began */
-	bool active, published, forged;
+	bool active, published;
+	int answer;
 	uint64_t version;
 };
 extern struct sim_op ops[OPS_MAX];
@@ -195,6 +197,10 @@ void model_published(struct disk *d);
 void model_process_over(void);
 /* After a start: exactly the published state, and the block that was on its way up to some record. */
 void model_recovered(struct store *st, struct store_port *p);
+/* The next start may find anything that is whole: a repair cut the log. */
+extern bool model_any_state;
+/* ... and objects that are not, if they are told as damaged. */
+extern bool model_damaged;
 /* Lists everything: published state, at once. */
 void model_list(struct store_port *p, struct model *ret);
 /* No unit has two owners, and what has none is free. */
@@ -213,6 +219,8 @@ int client_op_of(const struct commit *c);
 void client_verify(int nr);
 /* Makes a bucket and some objects; as client 0. */
 void client_prepare(int nr);
+/* A store at rest takes a PUT, if there is room for it; as client 0. */
+void client_can_write(int nr);
 
 /* ---- history.c ------------------------------------------------------------------------------- */
 
@@ -245,7 +253,7 @@ void profile_for_rule(enum sim_rule rule);
 
 struct sim_counts {
 	uint64_t histories, starts, cuts, kills, cleans, puts, gets, dels, records_open, snapshots, refused,
-		io_errors, rots, laps, lates;
+		io_errors, rots, laps, no_space, not_now, repairs, late_writes;
 };
 extern struct sim_counts counts;
 
