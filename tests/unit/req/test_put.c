@@ -304,7 +304,7 @@ test_again(void **state)
 	free(want);
 }
 
-/* Once, and not for everything: a second failure, memory that says no, a WRITEs of a GET WRITEs. */
+/* Once, and not for everything: a second failure, memory that says no, the WRITEs of a GET. */
 static void
 test_not_again(void **state)
 {
