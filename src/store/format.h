@@ -190,10 +190,11 @@ enum rec_body { BODY_NONE, BODY_INLINE, BODY_EXTENTS, BODY_MANIFEST, BODY_NR };
 #define REC_MAPPED 2u  /* the entries lie in the map extent */
 #define REC_HEAD_BYTES 96
 #define REC_SUMS_MAX 128
-/* The largest record that decode accepts and encode makes. */
+/* The largest record there is: a manifest with all that it may have (a chunk has an owner, but no
+ * attributes). */
 #define REC_BYTES_MAX                                                                                        \
 	(REC_HEAD_BYTES + KEY_BYTES_MAX + STORE_ATTRS_MAX + FMT_ENTRY_MAX * sizeof(struct chunk_ref) +       \
-	 KEY_BYTES_MAX + REC_SUMS_MAX + STORE_INLINE_MAX + 64)
+	 REC_SUMS_MAX + 8)
 
 /* A record, with pointers into whoever holds it.  Entries are 8-byte aligned: extents (uint64_t) or struct
  * chunk_ref. */
@@ -271,6 +272,8 @@ struct snap_head {
 	uint64_t crc64;
 };
 #define SNAP_LAST UINT64_MAX
+/* A snapshot can be written to a disk of which only single units are left. */
+_Static_assert(REC_BYTES_MAX + SNAP_HEAD_BYTES <= FMT_UNIT_BYTES, "a record fits into a block of one unit");
 
 /* The block is len_bytes long on disk; records at buf + SNAP_HEAD_BYTES up to used_bytes. */
 void snap_seal(void *buf, size_t len, struct snap_head *h);

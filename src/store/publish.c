@@ -30,6 +30,7 @@ publish_count(struct disk *d, const uint8_t *key, size_t key_len, const struct r
 
 	if (key[0] == KEY_OBJECT && change)
 		atomic_fetch_add_explicit(&d->stats.objects, change, memory_order_relaxed);
+	d->rec_nr += change;
 	if (born)
 		d->rec_bytes += snapshot_bytes(born, key_len);
 	if (died)
@@ -39,8 +40,10 @@ publish_count(struct disk *d, const uint8_t *key, size_t key_len, const struct r
 void
 hold_back_update(struct disk *d)
 {
-	/* Blocks that are not filled, extents that are not whole, and growth until the next look. */
-	uint64_t units = (d->rec_bytes + d->rec_bytes / 4) / d->geo.unit_bytes + 8;
+	/* What no block is filled with is less than a record: little for small ones, up to half for large
+	 * ones in blocks of a single unit. */
+	uint64_t nr = d->rec_nr + 1, spare = d->rec_bytes / nr > 1024 ? d->rec_bytes : d->rec_bytes / 4;
+	uint64_t units = (d->rec_bytes + spare) / d->geo.unit_bytes + 8;
 
 	if (units > d->held_units || units + 64 < d->held_units) {
 		d->held_units = units + 16;

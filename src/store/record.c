@@ -140,7 +140,7 @@ rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_v
 	uint32_t total = take_u32(&c);
 	uint64_t reserved;
 
-	if (c.bad || total > len || total % 8 || total < REC_HEAD_BYTES)
+	if (c.bad || total > len || total % 8 || total < REC_HEAD_BYTES || total > REC_BYTES_MAX)
 		return -EBADMSG;
 	c.end = (uint8_t *)(uintptr_t)buf + total;
 	v.op = take_u8(&c);

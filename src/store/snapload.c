@@ -94,7 +94,7 @@ empty_index(struct disk *d)
 	records_drop_outside(d);
 	tree_free(d->tree);
 	d->tree = NULL;
-	d->rec_bytes = 0;
+	d->rec_bytes = d->rec_nr = 0;
 	atomic_store(&d->stats.objects, 0);
 	return tree_new(d->st->index_bytes, d->st->quiesce, &d->tree);
 }

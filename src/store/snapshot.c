@@ -21,7 +21,6 @@
 #include <string.h>
 
 #define RETRY_NS (2 * NS_PER_S)
-#define SNAP_UNITS_MIN 2u /* the largest record fits */
 
 /* Pins what is published; the log goes on behind it. */
 static int
@@ -98,9 +97,24 @@ static int
 more_space(struct chain *c, struct extent *ret_x)
 {
 	struct disk *d = c->d;
-	int e = alloc_take_held(d->alloc, FMT_BLOCK_MAX / d->geo.unit_bytes, SNAP_UNITS_MIN, ret_x);
+	int e = alloc_take_held(d->alloc, FMT_BLOCK_MAX / d->geo.unit_bytes, 1, ret_x);
 
 	return e < 0 ? e : snap_space_add(&c->space, ret_x);
+}
+
+/* A chain of one block needs no more than what is in it.  (Of a longer one the block before has said how long
+ * the last one is.) */
+static void
+shrink(struct chain *c)
+{
+	struct extent *x = &c->space.ext[0];
+	uint32_t units = (uint32_t)(align_up(c->used, c->d->geo.unit_bytes) / c->d->geo.unit_bytes);
+
+	if (c->ref.block_nr || units >= x->units)
+		return;
+	alloc_free(c->d->alloc, &(struct extent){ x->unit + units, x->units - units });
+	x->units = units;
+	c->len = block_len(c->d, x);
 }
 
 /* Writes the block; next: where the chain goes on, or NULL. */
@@ -169,7 +183,10 @@ write_chain(struct chain *c)
 		c->records++;
 	}
 	free(cur);
-	return e == 0 && c->len ? write_block(c, NULL) : e;
+	if (e < 0 || !c->len)
+		return e;
+	shrink(c);
+	return write_block(c, NULL);
 }
 
 /* Reads the chain back from the disk. */

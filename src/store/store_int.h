@@ -219,6 +219,7 @@ struct disk {
 	struct gc_commit *gc_free, *gc_mem;
 	struct dead *dead_free;
 	struct dead_block *dead_blocks;
+	uint64_t rec_nr;      /* records of the index */
 	uint64_t rec_bytes;   /* what a snapshot of the index would take */
 	uint64_t held_units;  /* as told to the allocator */
 	uint64_t helper_mark; /* written_bytes when the helper was rung */

@@ -4,6 +4,9 @@
  */
 #include "harness.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+
 static char dir[128];
 static struct store_disk_conf dc;
 static struct store_conf conf;
@@ -383,6 +386,92 @@ test_space_returns(void **state)
 	assert_int_equal(after.objects, 0);
 }
 
+/* An aborted PUT leaves nothing, however far it came: also chunks that are in the log already, or on their
+ * way. */
+static void
+test_abort(void **state)
+{
+	struct store_disk_info before, after;
+	struct store_put *put = calloc(1, sizeof *put);
+	struct store_write *w = calloc(1, sizeof *w);
+	struct store_key k = key_of("b", "gone");
+	struct buf *b = bufpool_get(&l.bufs, BUF_LARGE);
+
+	store_disk_info(st, 0, &before);
+	for (int pieces = 0; pieces < 140; pieces += pieces < 3 ? 1 : 23) {
+		assert_int_equal(store_put_init(l.p, put, &k, STORE_SIZE_UNKNOWN), 0);
+		for (int i = 0; i < pieces; i++) {
+			w->op.done = on_put;
+			fill(b->mem, STORE_PIECE, 1, 0);
+			assert_int_equal(store_put_write(l.p, put, w, b, STORE_PIECE, false), 0);
+			assert_int_equal(op_wait(&l, &w->op), 0);
+		}
+		store_put_abort(l.p, put);
+		/* where it lay may be anything now */
+		memset(put, 0xaa, sizeof *put);
+		memset(put, 0, sizeof *put);
+	}
+	for (int i = 0; i < 100; i++) {
+		loop_for(&l, 10 * NS_PER_MS);
+		store_disk_info(st, 0, &after);
+		if (after.free_bytes == before.free_bytes)
+			break;
+	}
+	assert_int_equal(after.free_bytes, before.free_bytes);
+	bufpool_put(&l.bufs, b);
+	free(w);
+	free(put);
+}
+
+/* A PUT of several chunks that never ended: the next start collects them. */
+static void
+half_a_put(void)
+{
+	struct store_put *put = calloc(1, sizeof *put);
+	struct store_write *w = calloc(1, sizeof *w);
+	struct store_key k = key_of("b", "half");
+	struct buf *b = bufpool_get(&l.bufs, BUF_LARGE);
+
+	check(store_put_init(l.p, put, &k, STORE_SIZE_UNKNOWN) == 0);
+	for (int i = 0; i < 80; i++) {
+		w->op.done = on_put;
+		fill(b->mem, STORE_PIECE, 1, 0);
+		check(store_put_write(l.p, put, w, b, STORE_PIECE, false) == 0);
+		check(op_wait(&l, &w->op) == 0);
+	}
+	loop_for(&l, 50 * NS_PER_MS);
+}
+
+static void
+test_ownerless(void **state)
+{
+	struct store_disk_info before, after;
+	int status;
+	pid_t pid;
+
+	store_disk_info(st, 0, &before);
+	close_store();
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		open_store();
+		half_a_put();
+		kill(getpid(), SIGKILL);
+	}
+	waitpid(pid, &status, 0);
+	assert_true(WIFSIGNALED(status));
+	open_store();
+	store_disk_info(st, 0, &after);
+	assert_true(after.free_bytes + 64 * MIB <= before.free_bytes);
+	for (int i = 0; i < 100; i++) {
+		loop_for(&l, 10 * NS_PER_MS);
+		store_disk_info(st, 0, &after);
+		if (after.free_bytes == before.free_bytes)
+			break;
+	}
+	assert_int_equal(after.free_bytes, before.free_bytes);
+}
+
 int
 main(void)
 {
@@ -397,6 +486,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_list, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_list_long, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_space_returns, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_abort, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_ownerless, setup, teardown),
 	};
 
 	log_init(LOG_PLAIN, LOG_WARN);

@@ -241,7 +241,8 @@ test_start_fails(void **state)
 	assert_int_equal(obj_check(&l, "b", "x", 100000, 1), 0);
 }
 
-/* Snapshots that fail: the disk goes on, the log fills, 503, and when they work again it goes on. */
+/* A snapshot that does not get on: the log fills, 503; and when it is done, the next one is made for those
+ * who wait. */
 static void
 test_snapshot_full(void **state)
 {
@@ -252,8 +253,7 @@ test_snapshot_full(void **state)
 	struct store_disk_info info;
 	int n = 0, r;
 
-	/* -ENOSPC is not the disk's failure: as if no room was held back */
-	bad(FAULT_WRITE, "seg-", 0, -ENOSPC);
+	bad(FAULT_WRITE, "seg-", 0, FAULT_HOLD);
 	while ((r = obj_put(&l, &a)) == 0)
 		check(n++ < 2000);
 	assert_int_equal(r, -EAGAIN);

@@ -51,6 +51,12 @@ setup(void **state)
 }
 
 static int
+setup_tiny(void **state)
+{
+	return setup_size(40 * MIB);
+}
+
+static int
 teardown(void **state)
 {
 	if (st)
@@ -231,6 +237,56 @@ test_outruns_segments(void **state)
 	assert_int_equal(obj_check(&l, "b", "big", 60 * MIB, 1), 0);
 }
 
+/* A disk in crumbs: an object of hundreds of extents, which lie in a map. */
+static void
+test_crumbs(void **state)
+{
+	struct store_disk_info before, after;
+	char name[32];
+	int n = 0, r;
+
+	before = info();
+	assert_int_equal(put_patient("base", 6 * MIB, 1, 0), 0);
+	for (;; n++) {
+		snprintf(name, sizeof name, "c%d", n);
+		r = put_patient(name, 10000, (uint64_t)n, 0);
+		if (r < 0)
+			break;
+	}
+	assert_int_equal(r, -ENOSPC);
+	for (int k = 0; k < n; k += 2) {
+		snprintf(name, sizeof name, "c%d", k);
+		assert_int_equal(obj_delete(&l, "b", name, NULL), 1);
+	}
+	loop_for(&l, 50 * NS_PER_MS);
+	assert_int_equal(put_patient("many", MIB + 3, 7, 0), 0);
+	assert_int_equal(put_patient("more", 8 * MIB + 3, 8, 0), 0);
+	assert_int_equal(obj_check(&l, "b", "many", MIB + 3, 7), 0);
+	for (int i = 0; i < 2; i++) {
+		close_store();
+		assert_int_equal(store_fsck(&conf, false, NULL, NULL), 0);
+		open_store();
+		assert_int_equal(obj_check(&l, "b", "many", MIB + 3, 7), 0);
+		assert_int_equal(obj_check(&l, "b", "more", 8 * MIB + 3, 8), 0);
+	}
+	for (int k = 1; k < n; k += 2) {
+		snprintf(name, sizeof name, "c%d", k);
+		assert_int_equal(obj_check(&l, "b", name, 10000, (uint64_t)k), 0);
+		assert_int_equal(obj_delete(&l, "b", name, NULL), 1);
+	}
+	assert_int_equal(obj_delete(&l, "b", "base", NULL), 1);
+	assert_int_equal(obj_delete(&l, "b", "many", NULL), 1);
+	assert_int_equal(obj_delete(&l, "b", "more", NULL), 1);
+	for (int i = 0; i < 50; i++) {
+		loop_for(&l, 10 * NS_PER_MS);
+		after = info();
+		/* snapshots hold a little */
+		if (after.free_bytes + 2 * MIB > before.free_bytes)
+			break;
+	}
+	assert_true(after.free_bytes + 2 * MIB > before.free_bytes);
+}
+
 /* Starts that never get to serve do not fill the log for ever. */
 static void
 test_many_starts(void **state)
@@ -238,8 +294,11 @@ test_many_starts(void **state)
 	char err[512] = "";
 
 	assert_int_equal(put_patient("x", 5000, 1, 0), 0);
+	while (info().log_used_bytes < 2 * MIB - 100000)
+		assert_int_equal(put_patient("fills", 10, 1, 12000), 0);
 	close_store();
-	for (int i = 0; i < 1000; i++) {
+	/* a block of 4 KiB each: more than what is left */
+	for (int i = 0; i < 560; i++) {
 		if (store_open_disks(&conf, &st, err, sizeof err) < 0)
 			fail_msg("start %d: %s", i, err);
 		store_close_disks(st);
@@ -259,6 +318,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_full_and_wrap, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_index_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_outruns_segments, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_crumbs, setup_tiny, teardown),
 		cmocka_unit_test_setup_teardown(test_many_starts, setup, teardown),
 	};
 
