@@ -15,6 +15,8 @@ export SOFTNIC_RETRY_US=50000
 RDMA='{ allow_special: [loopback, self], channels: 16 }'
 BUDGET=${BUDGET:-300ms}
 MORE="limits: { s3_progress: $BUDGET, s3_total: $BUDGET, scality_total: $BUDGET }"
+# The deadlines are short, and this is not about disks.
+[ ! -w /dev/shm ] || [ -n "${TMPDIR:-}" ] || export TMPDIR=/dev/shm
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
 # The budget, 100 ms until a flush is given up (chan/repair.c), the linger, and a machine with other work.

@@ -38,6 +38,21 @@ clock_of(clockid_t id)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/* What CLOCK_MONOTONIC was at a time of CLOCK_REALTIME in the recent past; late by a few microseconds at
+ * most, never early. */
+static uint64_t
+monotonic_of(uint64_t real_ns)
+{
+	for (int i = 0;; i++) {
+		uint64_t before = clock_of(CLOCK_MONOTONIC), real = clock_of(CLOCK_REALTIME);
+		uint64_t after = clock_of(CLOCK_MONOTONIC);
+
+		/* Else somebody else ran in between. */
+		if (after - before < 3000 || i == 1000)
+			return real > real_ns ? after - (real - real_ns) : after;
+	}
+}
+
 /* A line for every window whose token is in the request: from now on it is the client's own. */
 static void
 log_end(const struct conn *c, const char *what)
@@ -381,22 +396,17 @@ receive(struct conn *c)
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control
 	};
 	ssize_t n = recvmsg(c->fd, &m, MSG_DONTWAIT);
-	uint64_t now = clock_of(CLOCK_MONOTONIC);
 
 	if (n <= 0 || c->first_ns)
 		return n;
-	c->first_ns = now;
+	c->first_ns = clock_of(CLOCK_MONOTONIC);
 	for (struct cmsghdr *h = CMSG_FIRSTHDR(&m); h; h = CMSG_NXTHDR(&m, h)) {
 		struct timespec ts;
 
 		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_TIMESTAMPNS)
 			continue;
 		memcpy(&ts, CMSG_DATA(h), sizeof ts);
-		uint64_t came = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-		uint64_t real = clock_of(CLOCK_REALTIME);
-
-		if (came < real && real - came < now)
-			c->first_ns = now - (real - came);
+		c->first_ns = monotonic_of((uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec);
 	}
 	return n;
 }
