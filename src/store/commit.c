@@ -359,7 +359,7 @@ lead(struct disk *d, struct store_port *p)
 {
 	bool nobody = false;
 
-	if (p->is_detaching) {
+	if (atomic_load(&p->is_detaching)) {
 		/* Somebody else, if there is anybody; also for what is in the leader's queue. */
 		atomic_store(&d->leader, false);
 		if (port_kick(d->st, p) || !atomic_compare_exchange_strong(&d->leader, &nobody, true))

@@ -69,6 +69,9 @@ port_kick(struct store *st, struct store_port *not_this)
 	for (int i = 0; i < st->ports_max && !done; i++) {
 		if (!st->port[i] || st->port[i] == not_this)
 			continue;
+		/* Two that leave would hand it to and fro for ever. */
+		if (not_this && atomic_load(&st->port[i]->is_detaching))
+			continue;
 		kick_one(st->port[i]);
 		done = true;
 	}
@@ -136,7 +139,7 @@ store_detach(struct store_port *p)
 	struct store *st = p->st;
 	bool over;
 
-	p->is_detaching = true;
+	atomic_store(&p->is_detaching, true);
 	if (p->inflight || !list_empty(&p->space_waiters))
 		return false;
 	pthread_mutex_lock(&st->ports_lock);

@@ -425,7 +425,7 @@ struct store_port {
 	struct mailbox *mb;
 	struct timers *timers;
 	int nr;
-	bool is_detaching;
+	_Atomic bool is_detaching; /* others look, whom to ring */
 	struct quiesce_user *user;
 	struct alloc_run run; /* of disk 0 */
 	unsigned inflight;    /* ring operations, commits not yet answered, listings that yielded */
@@ -443,7 +443,8 @@ struct store_port {
 	struct list trailer_waiters; /* reads that found none free */
 };
 
-/* Rings one attached port so that it looks at the lists.  Any thread.  False: there is no other. */
+/* Rings one attached port so that it looks at the lists (with not_this: another that stays).  Any thread.
+ * False: there is no other. */
 bool port_kick(struct store *st, struct store_port *not_this);
 
 void port_kick_all(struct store *st);

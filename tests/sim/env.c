@@ -174,10 +174,11 @@ sim_calloc(size_t nr, size_t len)
 void
 sim_free(void *p)
 {
-	struct block *b = (struct block *)p - 1;
+	struct block *b;
 
 	if (!p)
 		return;
+	b = (struct block *)p - 1;
 	b->next->prev = b->prev;
 	b->prev->next = b->next;
 	free(b->base);

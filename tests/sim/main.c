@@ -56,17 +56,19 @@ on_signal(int sig)
 static void
 catch_crashes(void)
 {
+	check_on_failure = on_check;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	/* They tell it better. */
+	(void)on_signal;
+#else
 	static char stack[64u << 10];
 	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK | SA_NODEFER };
 
-	check_on_failure = on_check;
-#if !defined(__SANITIZE_ADDRESS__)
 	sigaltstack(&(stack_t){ .ss_sp = stack, .ss_size = sizeof stack }, NULL);
 	sigaction(SIGSEGV, &sa, NULL);
 	sigaction(SIGBUS, &sa, NULL);
 	sigaction(SIGFPE, &sa, NULL);
 #endif
-	(void)stack;
 }
 
 /* ---- one history ----------------------------------------------------------------------------- */
