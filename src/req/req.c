@@ -248,14 +248,21 @@ on_linger(struct timer *t)
 	req_wake(container_of(t, struct req, linger));
 }
 
-/* Nothing may touch the client's window when the reply leaves (items 27, 30). */
+/*
+ * Nothing may touch the client's window when the reply leaves (items 27, 30).  What the disk has touches our
+ * buffers alone: the reply does not wait for a disk that may hang, but the request stays until it is over.
+ */
 static enum verdict
 drain(struct req *rq)
 {
-	if (rq->xfer.pool && rq->xfer.mode != XFER_NONE && !rq->xfer.ended &&
-	    xfer_cancel(&rq->xfer, -ECANCELED) == 0)
-		return req_wait(rq, "drain", drain);
-	check(rq->xfer.inflight == 0);
+	if (rq->xfer.pool && rq->xfer.mode != XFER_NONE && !rq->xfer.ended && !rq->disk_has &&
+	    xfer_cancel(&rq->xfer, -ECANCELED) == 0) {
+		if (rq->xfer.wire_bytes > 0 || rq->lease.outstanding > 0)
+			return req_wait(rq, "drain", drain);
+		rq->disk_has = rq->detached = true;
+		rq->holds++;
+	}
+	check(rq->xfer.inflight == 0 || rq->disk_has);
 	if (rq->lease_held) {
 		bool flushed = rq->lease.flushed_writes;
 
@@ -294,7 +301,7 @@ req_reply_step(struct req *rq)
 		reply_build(rq, kind);
 	if (rq->reply.body != REPLY_STREAM) {
 		timer_disarm(rq->rs->env.timers, &rq->deadline);
-		/* A detached commit still has the last piece. */
+		/* A detached commit still has the last piece, a hung disk any. */
 		if (rq->holds == 0)
 			xfer_fini(&rq->xfer);
 	}
@@ -373,8 +380,10 @@ on_deadline(struct timer *t)
 			   "The deadline passed during the commit; the object may exist.");
 	else if (rq->is_tokened && moving)
 		req_cancel(rq, FAULT_TRANSFER, "The deadline passed during the transfer.");
-	else if (rq->wants_body && !rq->body_ended)
+	else if (rq->wants_body && !rq->body_ended && rq->xfer.inflight == 0)
 		req_cancel(rq, FAULT_REQUEST_TIMEOUT, NULL);
+	else if (!rq->is_tokened && rq->phase == PHASE_MOVING)
+		req_cancel(rq, FAULT_DEADLINE, NULL);
 	else
 		req_cancel(rq, FAULT_DEADLINE, "The deadline passed before the transfer began.");
 	/* The reply is out already: only the connection can be ended. */
@@ -406,7 +415,13 @@ req_deadlines(struct req *rq, uint64_t len)
 static void
 on_xfer_done(struct xfer *x)
 {
-	req_wake(container_of(x, struct req, xfer));
+	struct req *rq = container_of(x, struct req, xfer);
+
+	if (rq->disk_has && x->ended) {
+		rq->disk_has = false;
+		rq->holds--;
+	}
+	req_wake(rq);
 }
 
 struct req *
@@ -439,7 +454,8 @@ req_begin(struct reqs *rs, const struct req_in *in)
 	rq->fault = FAULT_NONE;
 	rq->why = NULL;
 	rq->errno_seen = 0;
-	rq->awaiting = rq->replied = rq->ended = rq->sent = rq->gone = rq->is_tokened = rq->detached = false;
+	rq->awaiting = rq->replied = rq->ended = rq->sent = rq->gone = rq->is_tokened = rq->detached =
+		rq->disk_has = false;
 	rq->wants_body = rq->body_ended = rq->lease_held = rq->lease_waiting = rq->retried = rq->partial =
 		rq->declined = false;
 	rq->holds = 0;
@@ -558,7 +574,7 @@ req_end(struct req *rq, bool sent)
 		access_log(rq);
 	rq->ended = true;
 	timer_disarm(rq->rs->env.timers, &rq->deadline);
-	if (rq->replied && rq->xfer.pool) {
+	if (rq->replied && rq->xfer.pool && !rq->disk_has) {
 		/* A stream that was cut short, or read to its end. */
 		if (xfer_cancel(&rq->xfer, -ECANCELED) == 0) {
 			rq->reply.body = REPLY_EMPTY;

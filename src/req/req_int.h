@@ -65,7 +65,8 @@ struct req {
 	bool ended;       /* http/ has done with it */
 	bool sent, gone;  /* gone: the client is not there any more */
 	bool is_tokened;
-	bool detached; /* replied while the store still works on the commit */
+	bool detached; /* replied while the store still works on the commit, or the disk on our pieces */
+	bool disk_has; /* a hold for such pieces: until the transfer is over */
 	int holds;     /* store operations of our own in flight */
 	bool awaiting; /* the step must not run before the one that req_await() started is over */
 

@@ -121,8 +121,14 @@ xfer_end_if_over(struct xfer *x)
 {
 	bool over;
 
-	if (x->ended || x->inflight > 0)
+	if (x->ended)
 		return;
+	if (x->inflight > 0) {
+		/* Only the disk has some of it still: who drains the wire has waited long enough. */
+		if (x->result < 0 && x->lease && x->wire_bytes == 0)
+			x->wake(x);
+		return;
+	}
 	if (x->result < 0)
 		over = true;
 	else if (x->mode == XFER_PUSH)

@@ -93,7 +93,8 @@ struct xfer {
 	struct chan *chan;
 	/* The transfer ended: nothing of it is in flight; result says how.  Also: a ticket was granted. */
 	void (*done)(struct xfer *x);
-	/* SERVE: bytes are there to take.  ACCEPT: a buffer is there to feed. */
+	/* SERVE: bytes are there to take.  ACCEPT: a buffer is there to feed.  PUSH, PULL: it failed, and
+	 * only the disk has some of it still. */
 	void (*wake)(struct xfer *x);
 
 	enum xfer_mode mode;

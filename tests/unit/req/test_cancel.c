@@ -1,6 +1,7 @@
 /* Deadlines, vanished clients, late and lost completions: nothing leaks, and no reply leaves while a work
  * request is outstanding. */
 #include "tests/unit/req/rig.h"
+#include "tests/fake/mem_store.h"
 
 #include <errno.h>
 
@@ -94,6 +95,40 @@ test_deadline_scality(void **state)
 	x_end(&x);
 	fake_chan_hold_leases(rig.chan, false);
 	clock_fake(NULL);
+}
+
+/* A disk that hangs keeps its pieces and the request, but not the reply: by token and over HTTP. */
+static void
+test_deadline_disk(void **state)
+{
+	struct xchg x;
+
+	put_object("o", 4 << 20, 1);
+	for (int i = 0; i < 2; i++) {
+		fake_time();
+		mem_store_manual(rig.store, true);
+		x_init(&x, 0, "GET", "/bkt/o");
+		if (i == 0)
+			x_token(&x, "x-amz-rdma-token", 0, 4 << 20);
+		x_begin(&x);
+		req_body_end(x.rq);
+		for (int t = 0; t < 1000 && x.rq->xfer.inflight == 0; t++) {
+			mem_store_step(rig.store, 1); /* opening may take its time too */
+			rig_turn();
+		}
+		assert_true(x.rq->xfer.inflight > 0);
+		rig_now += 9 * NS_PER_S;
+		rig_until(req_is_ready(x.rq));
+		assert_int_equal(req_reply(x.rq)->status, 503);
+		assert_no_header(&x, "x-amz-rdma-reply");
+		req_end(x.rq, true);
+		for (int t = 0; t < 50; t++)
+			rig_turn();
+		assert_int_equal(reqs_live(rig.reqs), 1);
+		mem_store_manual(rig.store, false);
+		rig_until(reqs_live(rig.reqs) == 0);
+		clock_fake(NULL);
+	}
 }
 
 /* item 28, item 98: a client that leaves in the middle ends all access to its window */
@@ -233,6 +268,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_deadline_moving, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_deadline_queued, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_deadline_scality, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_deadline_disk, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_gone, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_ended_early, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_lost, rig_start, rig_stop),
