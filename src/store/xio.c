@@ -25,9 +25,11 @@ on_part(struct ring_op *op, int res, bool more)
 	x->inflight--;
 	x->p->inflight--;
 	if (res < 0 || (uint32_t)res != len) {
-		/* A short transfer inside a file that was written whole is as wrong as an error. */
+		/* A short transfer inside a file that was written whole is as wrong as an error; and a device
+		 * that says "no space" (thin provisioning) has failed a write: our -ENOSPC is the
+		 * allocator's. */
 		if (x->error == 0)
-			x->error = res < 0 ? res : -EIO;
+			x->error = res < 0 && res != -ENOSPC ? res : -EIO;
 		atomic_fetch_add_explicit(&x->d->stats.errors, 1, memory_order_relaxed);
 	}
 	if (x->error == 0)
@@ -126,7 +128,7 @@ sio(struct disk *d, struct ring *r, bool is_write, const uint64_t *ext, uint32_t
 		if (is_write && d->flush_all)
 			atomic_store(&d->seg_dirty[ext_unit(ext[i]) / geo_seg_units(&d->geo)], true);
 		if (e < 0)
-			return e;
+			return e == -ENOSPC ? -EIO : e;
 		mem += n;
 		len -= n;
 		off = 0;
