@@ -45,6 +45,9 @@ uint64_t bench_cpu_ns(int pid);
 
 /* Nanoseconds that its threads were ready and had no CPU: how quiet the machine is. */
 double bench_waited(int pid);
+/* Collects that over runs; says at the end, on stderr, when it was much. */
+void bench_quiet_add(double waited_ns, uint64_t ns);
+void bench_quiet_say(void);
 
 /* ---- the raw loop -------------------------------------------------------------------- */
 

@@ -155,3 +155,25 @@ bench_waited(int pid)
 		closedir(d);
 	return (double)sum;
 }
+
+static double quiet_waited, quiet_ns;
+
+void
+bench_quiet_add(double waited_ns, uint64_t ns)
+{
+	quiet_waited += waited_ns > 0 ? waited_ns : 0;
+	quiet_ns += (double)ns;
+}
+
+void
+bench_quiet_say(void)
+{
+	double share = quiet_ns > 0 ? quiet_waited / quiet_ns : 0;
+
+	if (share > 0.05)
+		fprintf(stderr,
+			"bench: the machine is not quiet: %.0f %% of the time a thread of ours waited for a "
+			"CPU; rates and "
+			"latencies are too low, CPU times too high\n",
+			share * 100);
+}

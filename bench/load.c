@@ -270,6 +270,7 @@ run(const struct job *j, uint64_t for_ns)
 	res.load_waited_ns += bench_waited(getpid());
 	res.load_cpu_ns += (double)bench_cpu_ns(getpid());
 	res.copy_ns = copy_ns_of(j->server) - copy;
+	bench_quiet_add((res.waited_ns > 0 ? res.waited_ns : 0) + res.load_waited_ns, res.ns);
 	res.bytes = res.n * j->size;
 	res.p50_us = bench_median(b.sample, samples);
 	for (int i = 0; i < j->conns; i++)
@@ -605,5 +606,6 @@ main(int argc, char **argv)
 	for (int i = optind; i < argc; i++)
 		figure(argv[i]);
 	raw_close(b.raw);
+	bench_quiet_say();
 	return 0;
 }

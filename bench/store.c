@@ -291,6 +291,7 @@ run(bool is_put, uint64_t size, int qd, uint64_t for_ns, uint64_t max_ops)
 {
 	int pieces = size > STORE_PIECE ? (int)(size / STORE_PIECE) : 1;
 	uint64_t begin = clock_ns(), cpu = thread_cpu();
+	double waited = bench_waited(getpid());
 	struct store_disk_info before;
 
 	store_disk_info(b.st, 0, &before);
@@ -319,6 +320,7 @@ run(bool is_put, uint64_t size, int qd, uint64_t for_ns, uint64_t max_ops)
 		for (int k = 0; k < pieces; k++)
 			bufpool_put(&b.bufs, works[i].buf[k]);
 	}
+	bench_quiet_add(bench_waited(getpid()) - waited, clock_ns() - begin);
 	if (getenv("BENCH_VERBOSE"))
 		say_run(size, clock_ns() - begin, thread_cpu() - cpu, &before);
 	if (ops_failed)
@@ -551,5 +553,6 @@ main(int argc, char **argv)
 		figure(i);
 	}
 	end();
+	bench_quiet_say();
 	return 0;
 }
