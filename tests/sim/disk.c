@@ -541,6 +541,9 @@ simdisk_kill(void)
 	for (unsigned i = 0; i < inflight_nr; i++) {
 		struct sim_io *io = &inflight[i];
 
+		/* That it failed is told to nobody. */
+		if (io->kind == IO_FLUSH && sim_disk_may_fail && prof.eio_flush && one_in(2))
+			flush(prof.flush_covers_all ? -1 : io->file, io->upto, true);
 		if (io->kind != IO_WRITE || one_in(3) || late_nr == INFLIGHT_MAX) {
 			free_pages_of(io);
 			continue;

@@ -84,6 +84,7 @@ format(void)
 /* ---- damage that no rule of writing prevents -------------------------------------------------- */
 
 static enum rot { ROT_NONE, ROT_LOG, ROT_SNAPSHOT } rotten;
+static bool rotted; /* once: two such faults are more than is promised against */
 
 /* A log block of the running epoch that a later one, flushed too, says was flushed; or the newest snapshot.
  */
@@ -130,7 +131,7 @@ static unsigned faults_at_start;
 static void
 die(enum end how)
 {
-	bool rots = how == END_CUT && sim_store && !disk_failed(sim_disk()) && one_in(prof.rot);
+	bool rots = how == END_CUT && sim_store && !disk_failed(sim_disk()) && !rotted && one_in(prof.rot);
 
 	say("%s at step %llu", how == END_CUT ? "cut" : "kill", (unsigned long long)steps);
 	counts.cuts += how == END_CUT;
@@ -145,6 +146,7 @@ die(enum end how)
 		simdisk_kill();
 	if (rots)
 		rot();
+	rotted |= rotten != ROT_NONE;
 	counts.rots += rots && rotten != ROT_NONE;
 	sched_drop();
 	rings_drop();
@@ -468,6 +470,7 @@ history_run(uint64_t seed, struct plan *p)
 	plan = p;
 	steps = 0;
 	rotten = ROT_NONE;
+	rotted = false;
 	env_begin(seed);
 	simdisk_cut_mask = NULL;
 	simdisk_faults = 0;

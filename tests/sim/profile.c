@@ -88,6 +88,7 @@ profile_choose(uint64_t seed)
 		break;
 	case 6: /* rot */
 		prof.rot = 2;
+		prof.forge = 0; /* what rots shall be a block */
 		prof.ops = 60;
 		break;
 	default:
@@ -157,6 +158,7 @@ profile_for_rule(enum sim_rule rule)
 	case SIM_DAMAGE_STOPS:
 	case SIM_TRIM_TO_PREVIOUS:
 		prof.rot = 1;
+		prof.forge = 0;
 		prof.ops = 80;
 		prof.kill = 0;
 		break;
