@@ -8,7 +8,9 @@
 #include "dialect/fault.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 /* ---- the body of a stream
  * ----------------------------------------------------------------------------------------- */
@@ -92,6 +94,46 @@ answer_reply(struct hconn *c)
 	MHD_destroy_response(resp);
 	c->stage = STAGE_ANSWER;
 	return ok;
+}
+
+struct text {
+	char s[8192];
+	size_t len;
+};
+
+static void
+add_line(void *cookie, const char *name, const char *value)
+{
+	struct text *t = cookie;
+	int n = snprintf(t->s + t->len, sizeof t->s - t->len, "%s: %s\r\n", name, value);
+
+	if (n > 0 && (size_t)n < sizeof t->s - t->len)
+		t->len += (size_t)n;
+}
+
+void
+answer_past(struct hconn *c)
+{
+	const struct reply *r = req_reply(c->rq);
+	size_t body_len = r->body == REPLY_TEXT ? (size_t)r->len_bytes : 0;
+	struct text t;
+	char length[24];
+
+	/* Nothing can be in the way: the library has sent all of the answer before, and no 100 (door.c). */
+	t.len = (size_t)snprintf(t.s, sizeof t.s, "HTTP/1.1 %d %s\r\n", r->status,
+				 MHD_get_reason_phrase_for((unsigned)r->status));
+	req_reply_headers(c->rq, add_line, &t);
+	snprintf(length, sizeof length, "%zu", body_len);
+	add_line(&t, "content-length", length);
+	add_line(&t, "connection", "close");
+	if (t.len + 2 + body_len > sizeof t.s)
+		return;
+	memcpy(t.s + t.len, "\r\n", 2);
+	if (body_len)
+		memcpy(t.s + t.len + 2, r->text, body_len);
+	/* What a full socket does not take goes to a client that does not read. */
+	if (send(c->fd, t.s, t.len + 2 + body_len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		c->linger = false;
 }
 
 /* ---- answers without a request

@@ -8,6 +8,7 @@
  */
 #include "http/http_int.h"
 
+#include "base/clock.h"
 #include "stats/stats.h"
 
 #include <string.h>
@@ -66,6 +67,7 @@ head(struct hconn *c)
 			return suspend(c);
 	}
 	c->stage = STAGE_BODY;
+	c->body_ns = clock_ns();
 	return MHD_YES;
 }
 
@@ -74,6 +76,7 @@ body(struct hconn *c, const char *data, size_t *len)
 {
 	size_t n;
 
+	c->body_ns = clock_ns();
 	if (!req_is_ready(c->rq) && req_wants_body(c->rq)) {
 		n = req_body(c->rq, data, *len);
 		if (n < *len && !req_is_ready(c->rq)) {

@@ -21,6 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define STALLED_NS (NS_PER_S / 4) /* a body of which nothing came for so long does not flow */
 #define STOP_ROUNDS 100
 #define STOP_WAIT_NS (5 * NS_PER_S)
 
@@ -231,8 +232,16 @@ on_ready(void *conn)
 {
 	struct hconn *c = conn;
 
-	if (c->suspended)
+	if (c->suspended) {
 		conn_resume(c);
+	} else if (c->stage == STAGE_BODY && c->has_body && !c->body_ended && req_is_ready(c->rq) &&
+		   clock_ns() - c->body_ns > STALLED_NS) {
+		answer_past(c);
+		/* As if the client had closed: it waits, and nothing more is wanted from it. */
+		c->gone = true;
+		c->l->hot = true;
+		conn_todo(c);
+	}
 }
 
 static void

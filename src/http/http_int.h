@@ -59,6 +59,7 @@ struct hconn {
 	bool has_body;   /* the fields announce one */
 	bool must_close; /* the fields contradict each other: nothing after this request can be trusted */
 	bool body_ended;
+	uint64_t body_ns; /* when the last of the body came */
 	int field_nr;
 	size_t header_bytes;
 	size_t target_len; /* > HTTP_TARGET_MAX: cut off */
@@ -119,6 +120,9 @@ void on_completed(void *cls, struct MHD_Connection *mc, void **req_cls, enum MHD
 /* Queues the reply that c->rq has ready. */
 enum MHD_Result answer_reply(struct hconn *c);
 enum MHD_Result answer_canned(struct hconn *c, enum canned which);
+/* The reply of a request whose body has stopped coming: written past the library, which takes an answer only
+ * when more of the body comes.  The connection has to be ended then.  Outside of the library's calls. */
+void answer_past(struct hconn *c);
 int answer_init(struct http *h);
 void answer_fini(struct http *h);
 

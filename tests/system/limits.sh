@@ -1,0 +1,189 @@
+#!/bin/bash
+# item 86: slow clients starve nobody, and what is used up is refused in a way that ends by itself: connections, requests, the
+# queue for buffers.  /livez answers throughout.
+CORES=1
+. "$(dirname "$0")/lib.sh"
+
+# /livez every 50 ms, until stop_watching: each answer 200 and within a second.
+watch_livez() {
+	: >"$T/livez"
+	while [ -e "$T/livez" ]; do
+		curl -s -o /dev/null -m 1 -w '%{http_code}\n' "$URL_ADMIN/livez" >>"$T/livez.log" || echo late >>"$T/livez.log"
+		sleep 0.05
+	done &
+	watcher=$!
+}
+stop_watching() {
+	rm "$T/livez"
+	wait $watcher
+	assert_eq "$(sort -u "$T/livez.log")" 200 "$1: /livez"
+	rm "$T/livez.log"
+}
+nothing_is_held() {
+	[ "$(curl_admin /requests)" = "[]" ] && [ "$(metric gantry_buffers '"used"')" = 0 ] && [ "$(metric gantry_connections)" = 0 ]
+}
+fresh() {
+	[ -z "$DAEMON_PID" ] || stop_daemon
+	rm -rf "$T"/disk*
+	start_daemon
+}
+
+# 64 that send their header, or their body, byte by byte, or read nothing of a large answer.  They hold all buffers for HTTP
+# bodies; requests with tokens have others.
+DISK_SIZE=512MiB
+MORE=$'limits: { s3_progress: 2s }'
+fresh
+bytes pattern:9 24M >"$T/big"
+curl_s3 /bkt/big -T "$T/big"
+watch_livez
+{
+	echo "window w 1M pattern:1"
+	echo "request PUT /bkt/w x-amz-rdma-token:@w content-length:0"
+	echo "expect status 200"
+	echo "window g 1M"
+	echo "connections 64"
+	for ((i = 32; i < 64; i++)); do echo "start p$i GET /bkt/big"; done
+	for ((i = 16; i < 32; i++)); do echo "send p$i 'PUT /bkt/slow$i HTTP/1.1\r\nhost: h\r\ncontent-length: 100000\r\n\r\n'"; done
+	for ((i = 0; i < 16; i++)); do echo "send p$i 'GET /bkt/big HTTP/1.1\r\nx-slow: '"; done
+	for ((round = 0; round < 20; round++)); do
+		for ((i = 0; i < 32; i++)); do echo "send p$i a"; done
+		echo "sleep 30ms"
+		echo "request PUT /bkt/w x-amz-rdma-token:@w content-length:0"
+		echo "expect status 200"
+		echo "expect time < 500ms"
+		echo "fill g zero"
+		echo "request GET /bkt/w x-amz-rdma-token:@g"
+		echo "expect status 200"
+		echo "expect time < 500ms"
+		echo "expect window g pattern:1"
+	done
+	# A slow header is no reason to lose the request.
+	for ((i = 0; i < 4; i++)); do
+		echo "send p$i '\r\nhost: h\r\nrange: bytes=0-9\r\n\r\n'"
+	done
+} | tr "'" '"' >"$T/script"
+raw "$T/script" &
+slow=$!
+sleep 0.7
+assert_eq "$(metric gantry_connections)" 65 "slow clients: connections"
+[ "$(metric gantry_buffers 'class="http",state="used"')" -ge 32 ] || fail "the slow readers hold nothing"
+wait $slow || fail "beside slow clients"
+# Those that read nothing have left: their buffers are back, and plain requests are served.
+wait_for 5 nothing_is_held
+curl_s3 /bkt/big | cmp - "$T/big" || fail "a plain get afterwards"
+assert_status GET /bkt/slow20 404
+stop_watching "slow clients"
+
+# A body that stops coming is given up after limits.s3_progress.
+raw <<-END
+	raw "PUT /bkt/stopped HTTP/1.1\r\nhost: h\r\ncontent-length: 10\r\n\r\nabc"
+	expect status 400
+	expect body contains RequestTimeout
+	expect time > 1900ms
+	expect time < 3000ms
+END
+assert_status GET /bkt/stopped 404
+
+# limits.connections
+MORE=$'limits: { connections: 20 }'
+fresh
+watch_livez
+raw <<-END
+	window w 100000 pattern:2
+	window g 100000
+	connections 20
+	request GET /bkt/none conn=extra
+	expect failure
+	request PUT /bkt/w x-amz-rdma-token:@w content-length:0 conn=p7
+	expect status 200
+	request GET /bkt/w x-amz-rdma-token:@g conn=p19
+	expect status 200
+	expect window g pattern:2
+	request GET /bkt/none conn=extra
+	expect failure
+	hangup p3
+	sleep 100ms
+	request GET /bkt/w conn=extra
+	expect status 200
+	expect alive
+	hangup p4 reset
+	sleep 100ms
+	request GET /bkt/w conn=more
+	expect status 200
+END
+wait_for 5 nothing_is_held
+stop_watching "limits.connections"
+
+# limits.requests: one more than four is answered at once, on connections that are kept.
+MORE=$'limits: { requests: 4 }'
+fresh
+watch_livez
+softnicctl rule add op=read limit=4 delay=700ms >/dev/null
+raw <<-END
+	windows w 4 100000 pattern:%i
+	window x 100000 pattern:5
+	connections 4
+	start p0 PUT /bkt/p0 x-amz-rdma-token:@w0 content-length:0
+	start p1 PUT /bkt/p1 x-amz-rdma-token:@w1 content-length:0
+	start p2 PUT /bkt/p2 x-amz-rdma-token:@w2 content-length:0
+	start p3 PUT /bkt/p3 x-amz-rdma-token:@w3 content-length:0
+	sleep 100ms
+	request PUT /bkt/x x-amz-rdma-token:@x content-length:0
+	expect status 503
+	expect header retry-after ~^[0-9]+$
+	expect noheader x-amz-rdma-reply
+	expect body contains SlowDown
+	expect time < 200ms
+	request GET /bkt/none
+	expect status 503
+	server $SCAL
+	request PUT /x x-scal-rdma:@x content-length:0 conn=scal
+	expect status 503
+	expect header retry-after ~^[0-9]+$
+	server $S3
+	wait p0
+	expect status 200
+	wait p1
+	expect status 200
+	wait p2
+	expect status 200
+	wait p3
+	expect status 200
+	request GET /bkt/x
+	expect status 404
+	request PUT /bkt/x x-amz-rdma-token:@x content-length:0
+	expect status 200
+	request GET /bkt/p3
+	expect status 200
+	expect body pattern:3
+END
+wait_for 5 nothing_is_held
+stop_watching "limits.requests"
+
+# limits.queue: who gets no buffer waits, and when too many wait the rest is told to come again.
+MORE=$'limits: { queue: 3 }'
+RDMA='{ allow_special: [loopback, self], channels: 8 }'
+fresh
+softnicctl rule clear >/dev/null
+watch_livez
+softnicctl rule add op=read limit=24 delay=400ms >/dev/null
+: >"$T/acks"
+raw <<-END
+	windows w 40 3M pattern:%i
+	flood 40 40 $T/acks PUT /bkt/q%i x-amz-rdma-token:@w%i content-length:0
+END
+assert_eq "$(awk '{ print $2 }' "$T/acks" | sort -u | tr '\n' ' ')" "200 503 " "limits.queue: answers"
+assert_eq "$(awk '$2 == 503 && $3 != "-"' "$T/acks")" "" "limits.queue: a reply header on a 503"
+[ "$(metric gantry_queue_full_total)" -gt 0 ] || fail "limits.queue: nothing was counted"
+while read -r n code _; do
+	assert_eq "$(status_of GET "/bkt/q$n")" "$([ "$code" = 200 ] && echo 200 || echo 404)" "limits.queue: object $n, answered $code"
+done <"$T/acks"
+raw <<-END
+	windows w 8 3M pattern:%i
+	connections 8
+	parallel 8 PUT /bkt/r%i x-amz-rdma-token:@w%i content-length:0
+	expect status 200
+END
+wait_for 5 nothing_is_held
+stop_watching "limits.queue"
+assert_alive
