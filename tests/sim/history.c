@@ -183,7 +183,7 @@ start_main(int nr)
 	/* Nothing has run yet: this is what the start found. */
 	model_recovered(st, ports[0].p);
 	if (!disk_failed(st->disk[0]))
-		model_space(st, "after the start");
+		model_space(st, "after the start", false);
 }
 
 static _Noreturn void
@@ -372,7 +372,7 @@ live(bool calm)
 	}
 	if (calm || one_in(2)) {
 		if (run_until(at_rest, life, &how) && !simdisk_faults)
-			model_space(sim_store, "at rest");
+			model_space(sim_store, "at rest", true);
 	}
 	if (calm) {
 		co_start(CO_CLIENT, 0, client_can_write);

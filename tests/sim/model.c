@@ -451,7 +451,8 @@ model_recovered(struct store *st, struct store_port *p)
 
 struct space {
 	uint8_t used[SEGS_MAX * 64];
-	uint64_t nr, units;
+	uint64_t nr;
+	uint64_t chunks, named; /* that there are; that manifests name */
 };
 
 static void
@@ -473,13 +474,16 @@ on_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 
 	for (uint32_t i = 0; r->body == BODY_EXTENTS && i < r->entry_nr; i++)
 		take(cookie, ext_unit(ext[i]), ext_nr(ext[i]), key[0] == KEY_CHUNK ? "a chunk" : "an object");
+	((struct space *)cookie)->chunks += key[0] == KEY_CHUNK;
+	if (r->body == BODY_MANIFEST)
+		((struct space *)cookie)->named += r->entry_nr;
 	if (rec_map(r, &map))
 		take(cookie, ext_unit(map.ext), ext_nr(map.ext), "a map");
 	return 0;
 }
 
 void
-model_space(struct store *st, const char *when)
+model_space(struct store *st, const char *when, bool at_rest)
 {
 	struct disk *d = st->disk[0];
 	struct space s = { .nr = 0 };
@@ -490,6 +494,9 @@ model_space(struct store *st, const char *when)
 		for (uint32_t j = 0; j < d->snap_space[i].nr; j++)
 			take(&s, d->snap_space[i].ext[j].unit, d->snap_space[i].ext[j].units, "a snapshot");
 	}
+	if (s.named > s.chunks || (at_rest && s.named != s.chunks))
+		sim_fail("%s: there are %llu chunks, manifests name %llu", when, (unsigned long long)s.chunks,
+			 (unsigned long long)s.named);
 	alloc_stats(d->alloc, &as);
 	if (as.free + as.leased + s.nr != as.units)
 		sim_fail("%s: %llu units, %llu free, %llu leased, but records and snapshots name %llu", when,

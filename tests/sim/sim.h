@@ -203,8 +203,8 @@ extern bool model_any_state;
 extern bool model_damaged;
 /* Lists everything: published state, at once. */
 void model_list(struct store_port *p, struct model *ret);
-/* No unit has two owners, and what has none is free. */
-void model_space(struct store *st, const char *when);
+/* No unit has two owners, and what has none is free; at rest the same for chunks. */
+void model_space(struct store *st, const char *when, bool at_rest);
 const char *bucket_name(int b);
 const char *key_name(int k);
 
