@@ -69,7 +69,7 @@ port_kick(struct store *st, struct store_port *not_this)
 	for (int i = 0; i < st->ports_max && !done; i++) {
 		if (!st->port[i] || st->port[i] == not_this)
 			continue;
-		/* Two that leave would hand it to and fro for ever. */
+		/* Two that leave would hand it back and forth for ever. */
 		if (not_this && atomic_load(&st->port[i]->is_detaching))
 			continue;
 		kick_one(st->port[i]);
