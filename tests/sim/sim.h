@@ -253,7 +253,7 @@ void profile_for_rule(enum sim_rule rule);
 
 struct sim_counts {
 	uint64_t histories, starts, cuts, kills, cleans, puts, gets, dels, records_open, snapshots, refused,
-		io_errors, rots, laps, no_space, not_now, repairs, late_writes;
+		io_errors, rots, laps, no_space, not_now, repairs, log_used_up, late_writes;
 };
 extern struct sim_counts counts;
 
