@@ -8,6 +8,7 @@
  * - /block/MS: keeps the whole thread for MS, then replies
  * - /full: req_begin() returns NULL
  * - /reject: 403, closing, before any body; /late-reject/MS: 403 after MS, wants no body
+ * - /patience/MS: wants a body; 403 after MS, whatever of it has come
  * - /echo: the body comes back
  * - /slow/N/MS: takes N bytes of the body at a time, then none for MS; replies with the body's length
  * - /mid/N: 403 after N bytes of the body

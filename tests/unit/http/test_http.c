@@ -396,6 +396,34 @@ test_connection_limit(void **state)
 	serve_stop(s);
 }
 
+/* A reply to a body that has stopped coming leaves all the same, and ends the connection; while the body
+ * flows it waits for the body's end. */
+static void
+test_stalled_body(void **state)
+{
+	struct serve *s = serve_start(8, 60 * NS_PER_S);
+	int stalled = client(s), chunked = client(s), flows = client(s);
+	struct answer a;
+
+	put_text(stalled, "PUT /patience/600 HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc");
+	put_text(chunked,
+		 "PUT /patience/600 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+	put_text(flows, "PUT /patience/600 HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n");
+	for (int i = 0; i < 10; i++) {
+		usleep(100000);
+		put_text(flows, "x");
+	}
+	for (int i = 0; i < 3; i++) {
+		int fd = i == 0 ? stalled : i == 1 ? chunked : flows;
+
+		assert_true(get_answer(fd, &a, false, NULL));
+		assert_int_equal(a.status, 403);
+		expect_end(fd);
+		close(fd);
+	}
+	serve_stop(s);
+}
+
 /* Idle connections go after their time, waiting ones do not. */
 static void
 test_idle(void **state)
@@ -486,14 +514,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_replies),     cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_body),        cmocka_unit_test(test_mid_body),
-		cmocka_unit_test(test_early_reply), cmocka_unit_test(test_expect),
-		cmocka_unit_test(test_stream),      cmocka_unit_test(test_stream_fails),
-		cmocka_unit_test(test_gone),        cmocka_unit_test(test_half_close),
-		cmocka_unit_test(test_abandoned),   cmocka_unit_test(test_connection_limit),
-		cmocka_unit_test(test_idle),        cmocka_unit_test(test_drain),
-		cmocka_unit_test(test_stop_busy),
+		cmocka_unit_test(test_replies),      cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_body),         cmocka_unit_test(test_mid_body),
+		cmocka_unit_test(test_early_reply),  cmocka_unit_test(test_expect),
+		cmocka_unit_test(test_stream),       cmocka_unit_test(test_stream_fails),
+		cmocka_unit_test(test_gone),         cmocka_unit_test(test_half_close),
+		cmocka_unit_test(test_abandoned),    cmocka_unit_test(test_connection_limit),
+		cmocka_unit_test(test_stalled_body), cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_drain),        cmocka_unit_test(test_stop_busy),
 	};
 
 	if (getenv("T"))
