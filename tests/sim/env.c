@@ -22,6 +22,7 @@ void sim_free(void *p);
 void *sim_mmap(size_t len);
 ssize_t sim_getrandom(void *buf, size_t len);
 int sim_nanosleep(const struct timespec *ts);
+_Noreturn void sim_check_failed(const char *expr, const char *file, int line, const char *func);
 void sim_log_write(enum log_level level, const char *module, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -124,6 +125,12 @@ sim_log_write(enum log_level level, const char *module, const char *fmt, ...)
 	vprintf(fmt, ap);
 	va_end(ap);
 	putchar('\n');
+}
+
+_Noreturn void
+sim_check_failed(const char *expr, const char *file, int line, const char *func)
+{
+	sim_fail("check(%s) failed at %s:%d in %s()", expr, file, line, func);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */

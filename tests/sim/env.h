@@ -1,6 +1,6 @@
 /*
  * Forced in front of every file of src/store in the simulation's objects: memory that a cut takes away whole,
- * random bytes and sleeping from the simulation, no log.
+ * random bytes and sleeping from the simulation, no log, and a failed check() is a failed history.
  */
 #ifndef GANTRY_TESTS_SIM_ENV_H
 #define GANTRY_TESTS_SIM_ENV_H
@@ -38,6 +38,7 @@ sim_nothing(const void *p)
 #define getrandom(buf, len, flags) sim_getrandom(buf, len)
 #define nanosleep(ts, left) sim_nanosleep(ts)
 #define log_write sim_log_write
+#define check_failed sim_check_failed
 
 #define VERIFY_BYTES ((size_t)32 << 10)
 #define ZERO_BYTES ((size_t)64 << 10)

@@ -10,8 +10,6 @@
  */
 #include "tests/sim/sim.h"
 
-#include "base/check.h"
-
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,12 +40,6 @@ seconds(void)
 /* ---- crashes of what is tested are failures of the history ------------------------------------ */
 
 static void
-on_check(void)
-{
-	sim_fail("a check() of the store failed (run with -v for the place)");
-}
-
-static void
 on_signal(int sig)
 {
 	sim_fail("signal %d", sig);
@@ -56,7 +48,6 @@ on_signal(int sig)
 static void
 catch_crashes(void)
 {
-	check_on_failure = on_check;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	/* They tell it better. */
 	(void)on_signal;
