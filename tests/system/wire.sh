@@ -73,7 +73,7 @@ settled() {
 # No byte of a window moved after the answer to its request, nor still may; after a hang-up, 500 ms later (item 28).
 untouched_after() {
 	local r
-	softnicctl trace show "$TRACE" >"$T/records" || fail "$what: the trace is not complete"
+	softnicctl trace off && softnicctl trace show "$TRACE" >"$T/records" || fail "$what: the trace is not complete"
 	r=$(awk '
 		FNR == NR { end[$6 " " $7] = $2 + ($1 == "hangup" ? 5e8 : 0); next }
 		!(($7 " " $9) in end) { next }
