@@ -81,6 +81,22 @@ for mode in thread inline; do
 	END
 	good
 
+	# Stopped: its memory is still there, so the transfer goes on without it; it learns of it when it goes on too.
+	nic_run() { _on_nic; exec "${ON_NIC[@]}" "$@"; }
+	nic_run "$BUILD/tools/rawclient" -s "$S3" <<-END &
+		window w 5M pattern:4
+		start a PUT /bkt/stopped$mode x-amz-rdma-token:@w content-length:0
+		stop
+		wait a
+		expect status 200
+	END
+	stopped=$!
+	wait_for 5 grep -q '^State:.T' "/proc/$stopped/status"
+	wait_for 5 curl -sS --fail -o /dev/null --head "$URL_S3/bkt/stopped$mode"
+	kill -CONT $stopped
+	wait $stopped || fail "the stopped client"
+	good
+
 	# item 111: the port goes down: declines with a reason, not failures; and it recovers
 	softnicctl port mlx5_0 down
 	sleep 0.5
