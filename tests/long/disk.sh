@@ -31,7 +31,12 @@ _disk_at_exit() {
 			sleep 0.02
 		done
 		[ -z "$_disk_mount" ] || umount "$_disk_mount" || umount -l "$_disk_mount"
+		# The last user's end sets a device free, which may be a moment after its process's.
 		[ -z "$LOOP" ] || losetup -d "$LOOP"
+		for ((p = 0; p < 250; p++)); do
+			losetup "${LOOP:-none}" >/dev/null || break
+			sleep 0.02
+		done
 		[ -z "$_disk_fuse" ] || fusermount3 -u "$_disk_fuse" || fusermount3 -uz "$_disk_fuse"
 		for p in "${_disk_pids[@]}"; do _reap "$p"; done
 	} 2>/dev/null
