@@ -9,7 +9,6 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/hex.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -195,40 +194,6 @@ req_on_store(struct req *rq)
 /* ---- failing
  * -----------------------------------------------------------------------------------------------------------
  */
-
-enum fault
-fault_of(int err)
-{
-	switch (err) {
-	case -ENOENT:
-		return FAULT_NO_SUCH_KEY;
-	case -ENXIO:
-		return FAULT_NO_SUCH_BUCKET;
-	case -EEXIST:
-	case -ESTALE:
-		return FAULT_PRECONDITION;
-	case -ENOTEMPTY:
-		return FAULT_BUCKET_NOT_EMPTY;
-	case -EILSEQ:
-		return FAULT_BAD_DIGEST;
-	case -ENOSPC:
-	case -ENOMEM:
-		return FAULT_FULL;
-	case -EAGAIN:
-		return FAULT_BUSY;
-	case -EROFS:
-	case -ECANCELED:
-		return FAULT_UNAVAILABLE;
-	case -EBADMSG:
-		return FAULT_DAMAGED;
-	case -ENAMETOOLONG:
-		return FAULT_KEY_TOO_LONG;
-	case -EFBIG:
-		return FAULT_TOO_LARGE;
-	default:
-		return FAULT_INTERNAL;
-	}
-}
 
 enum verdict
 req_fail(struct req *rq, enum fault f, const char *why)
@@ -587,44 +552,4 @@ req_end(struct req *rq, bool sent)
 	/* A request that is on the ready list goes when its turn comes. */
 	if (!list_linked(&rq->ready))
 		free_if_over(rq);
-}
-
-/* ---- what operators see
- * ---------------------------------------------------------------------------------------------------- */
-
-void
-req_id_text(const struct req *rq, char out[17])
-{
-	/* Unique in this process by the counter, across cores and restarts by the salt. */
-	uint64_t v = rq->id * 0x9e3779b97f4a7c15ull ^ rq->rs->id_salt;
-	uint8_t b[8];
-
-	for (int i = 0; i < 8; i++)
-		b[i] = (uint8_t)(v >> (56 - 8 * i));
-	hex_write(out, b, 8);
-	out[16] = 0;
-}
-
-void
-reqs_dump(const struct reqs *rs, void (*line)(void *cookie, const char *text), void *cookie)
-{
-	uint64_t now = clock_ns();
-
-	list_for_each(l, &rs->live)
-	{
-		const struct req *rq = container_of(l, struct req, link);
-		char text[256], id[17];
-
-		req_id_text(rq, id);
-		snprintf(text, sizeof text,
-			 "id=%s core=%d op=%s step=%s age_ms=%llu holds=%d pieces=%d outstanding=%d%s%s%s",
-			 id, rs->env.core, op_name[rq->target.op],
-			 rq->wait      ? rq->wait
-			 : rq->replied ? "reply"
-				       : "run",
-			 (unsigned long long)((now - rq->began_ns) / NS_PER_MS), rq->holds,
-			 rq->xfer.pool ? rq->xfer.active : 0, rq->lease.outstanding, rq->gone ? " gone" : "",
-			 rq->ended ? " ended" : "", rq->detached ? " detached" : "");
-		line(cookie, text);
-	}
 }
