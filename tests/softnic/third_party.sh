@@ -24,7 +24,7 @@ names() {
 }
 for lib in libibverbs libmlx5; do
 	real=$(gcc -print-file-name=$lib.so)
-	[ -e "$real" ] || { echo "no $lib.so of the distribution to compare with"; exit 77; }
+	[ -e "$real" ] || { echo "no $lib.so of the distribution to compare with"; exit 1; }
 	names "$real" >"$tmp/real"
 	names "$BUILD/softnic/$lib.so.1" >"$tmp/ours"
 	missing=$(comm -23 "$tmp/real" "$tmp/ours")
@@ -41,7 +41,7 @@ if command -v ibv_devinfo >/dev/null; then
 	echo "ibv_devinfo -v: two devices"
 fi
 
-command -v ib_write_bw >/dev/null || { echo "no perftest here"; exit 77; }
+command -v ib_write_bw >/dev/null || { echo "no perftest here: scripts/deps test installs it"; exit 1; }
 bench() { # PROGRAM MODE CONNECTION
 	port=$((20000 + $$ % 20000))
 	SOFTNIC_EXEC=$2 timeout 30 scripts/with-softnic "$1" -d mlx5_0 -x 3 -s 65536 -n 500 -F -p $port \

@@ -17,7 +17,7 @@ for mode in thread inline; do
 	echo "== test_wire, SOFTNIC_EXEC=$mode"
 	r=0
 	SOFTNIC_EXEC=$mode scripts/with-softnic "$BUILD/unit/chan/test_wire" || r=$?
-	[ $r -eq 0 ] || rc=$r
-	[ $r -ne 77 ] || exit 77
+	# 77, no device: on the software NIC that is a failure, not a skip.
+	[ $r -eq 0 ] || { echo "test_wire: exit $r"; rc=1; }
 done
 exit $rc
