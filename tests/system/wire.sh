@@ -206,9 +206,9 @@ case_hold() { request_under "$1" "$2" "$3" good hold=$((RANDOM % 100 + 20))ms; }
 # shellcheck disable=SC2046
 case_hold-late() { request_under "$1" "$2" "$3" late hold=20s $(piece "$3"); }
 case_scramble() { request_under "$1" "$2" "$3" good scramble=512 "seed=$RANDOM"; }
-# Bytes move all the time, and would long after the deadline.
+# Bytes move all the time, and would long after the longest deadline here: 64 chunks of 64 bytes, or 32 of each piece.
 case_scramble-late() {
-	local chunk=512
+	local chunk=64
 	[ "$3" = 4096 ] || chunk=32768
 	request_under "$1" "$2" "$3" late "scramble=$chunk" pause=120ms "seed=$RANDOM"
 }
@@ -497,10 +497,9 @@ if [ "${WIRE:-}" != all ]; then
 			case_$c $b GET $q
 			case_$c $a PUT $p
 		done
+		case_scramble-late $b GET $q
+		case_scramble-late $a PUT $p
 		if [ $mode = thread ]; then
-			# Inline only in the long run: a missed deadline there is open (docs/reliability.md).
-			case_scramble-late $b GET $q
-			case_scramble-late $a PUT $p
 			case_delay-late $b GET $q
 			case_hold-late $a PUT $p
 		else
