@@ -23,6 +23,7 @@
 #define CONF_DEVICES_MAX 16
 #define CONF_NETS_MAX 64
 #define CONF_CORES_MAX 256
+#define CONF_DOMAINS_MAX 16
 #define CONF_DEFAULT_FILE "/etc/gantry/gantryd.yaml"
 
 enum conf_dialect { DIALECT_S3, DIALECT_SCALITY };
@@ -32,6 +33,7 @@ struct conf_listen {
 	struct sockaddr_storage sa;
 	socklen_t sa_len;
 	enum conf_dialect dialect;
+	char *tls_certificate, *tls_key; /* files in PEM; both or none */
 	bool anonymous;  /* s3: serve unsigned requests */
 	char *bucket;    /* scality: the namespace of its keys; default ".scality" */
 	bool v1_prefix;  /* scality: keys live under /v1/ (protocol.md item 93) */
@@ -85,6 +87,11 @@ struct conf_rdma {
 	uint64_t inflight_bytes; /* per request on the wire */
 };
 
+struct conf_s3 {
+	char *domains[CONF_DOMAINS_MAX]; /* lower case; "bucket.domain" in Host names the bucket */
+	int domain_nr;
+};
+
 struct conf {
 	struct conf_listen listen[CONF_LISTEN_MAX];
 	int listen_nr;
@@ -107,6 +114,7 @@ struct conf {
 	} memory;
 
 	struct conf_rdma rdma;
+	struct conf_s3 s3;
 
 	struct {
 		struct conf_disk disks[CONF_DISKS_MAX];
@@ -132,7 +140,15 @@ struct conf {
 		uint64_t s3_rate;          /* bytes per second */
 		uint64_t scality_total_ns; /* 1.5 s */
 		uint64_t drain_ns;         /* SIGTERM: how long running requests may take */
+		uint64_t xml_bytes;        /* largest body that is text */
+		uint64_t upload_expire_ns; /* an upload begun so long ago is removed; 0: never */
 	} limits;
+
+	struct {
+		uint64_t interval_ns; /* between two walks over buckets with rules */
+		uint64_t day_ns;      /* what the rules call a day; tests shorten it */
+		int rate;             /* objects looked at in a second, at most */
+	} lifecycle;
 
 	struct {
 		enum log_level level;

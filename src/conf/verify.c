@@ -226,6 +226,11 @@ verify_listeners(struct loader *ld)
 			load_fail_key(ld, path, "%s clashes with admin.address, %s", l->address,
 				      c->admin.address);
 		}
+		if (!l->tls_certificate != !l->tls_key) {
+			snprintf(path, sizeof path, "listen[%d].%s", i, l->tls_key ? "tls_key" : "tls_certificate");
+			load_fail_key(ld, path, "goes with %s, which is missing",
+				      l->tls_key ? "tls_certificate" : "tls_key");
+		}
 		snprintf(path, sizeof path, "listen[%d].%s", i,
 			 l->dialect == DIALECT_S3 ? "anonymous" : "bucket");
 		if (l->dialect == DIALECT_S3 && !l->anonymous)

@@ -149,6 +149,7 @@ cores_start(const struct core_env *env, struct cores **ret_cores, char *err, siz
 	}
 	memset(cs, 0, sizeof *cs + (size_t)nr * sizeof cs->core[0]);
 	cs->conf = env->conf;
+	cs->certs = env->certs;
 	cs->rdma = env->rdma;
 	cs->store = env->store;
 	cs->stats = env->stats;

@@ -16,6 +16,7 @@ struct cores;
 struct rdma;
 struct stats;
 struct store;
+struct tls_cert;
 
 struct core_env {
 	const struct conf *conf;
@@ -24,6 +25,8 @@ struct core_env {
 	struct stats *stats; /* main's; core i counts in stats_core(stats, i) */
 	/* Listening sockets, one per conf->listen[i]; -1: core makes it.  (Sockets handed in by systemd.) */
 	const int *listen_fds;
+	/* Certificates of listeners with TLS, one per conf->listen[i]; NULL: plain HTTP. */
+	struct tls_cert *const *certs;
 };
 
 /* Makes buffers and regions, binds listeners, starts the threads; returns when every loop turns.  0, or

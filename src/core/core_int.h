@@ -91,6 +91,7 @@ struct cores {
 	struct rdma *rdma;
 	struct store *store;
 	struct stats *stats;
+	struct tls_cert *const *certs;
 	int listen_fds[CONF_LISTEN_MAX];
 	bool listen_own[CONF_LISTEN_MAX]; /* made here, closed here */
 	int listen_ports[CONF_LISTEN_MAX];

@@ -119,6 +119,11 @@ answer_past(struct hconn *c)
 	struct text t;
 	char length[24];
 
+	/* Only the library can write into a TLS session. */
+	if (c->l->cert) {
+		conn_reset(c);
+		return;
+	}
 	/* Nothing can be in the way: the library has sent all of the answer before, and no 100 (door.c). */
 	t.len = (size_t)snprintf(t.s, sizeof t.s, "HTTP/1.1 %d %s\r\n", r->status,
 				 MHD_get_reason_phrase_for((unsigned)r->status));

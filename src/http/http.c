@@ -7,6 +7,7 @@
  * cancelled when the library closes.
  */
 #include "http/http_int.h"
+#include "http/tls_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -281,6 +282,7 @@ run_daemon(struct listener *l)
 	MHD_UNSIGNED_LONG_LONG ms;
 
 	l->hot = false;
+	tls_current = l->cert;
 	MHD_run(l->d);
 	l->due_ns = UINT64_MAX;
 	if (MHD_get_timeout(l->d, &ms) != MHD_YES)
@@ -400,13 +402,22 @@ start_daemon(struct listener *l)
 	const struct conf *conf = l->h->conf;
 	const union MHD_DaemonInfo *info;
 
-	l->d = MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_call,
-		l, MHD_OPTION_NOTIFY_COMPLETED, on_completed, l, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
-		l, MHD_OPTION_URI_LOG_CALLBACK, door_target, l, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes,
-		NULL, MHD_OPTION_CONNECTION_LIMIT, (unsigned)conf->limits.connections,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_POOL_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
-		(unsigned)((conf->limits.idle_ns + NS_PER_S - 1) / NS_PER_S), MHD_OPTION_END);
+	struct MHD_OptionItem tls[] = {
+		{ MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *)(uintptr_t)tls_retrieve },
+		{ MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)TLS_PRIORITIES },
+		{ MHD_OPTION_END, 0, NULL },
+	};
+
+	l->d = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME |
+					(l->cert ? MHD_USE_TLS : 0),
+				0, NULL, NULL, on_call, l, MHD_OPTION_NOTIFY_COMPLETED, on_completed, l,
+				MHD_OPTION_NOTIFY_CONNECTION, on_connection, l, MHD_OPTION_URI_LOG_CALLBACK,
+				door_target, l, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
+				MHD_OPTION_CONNECTION_LIMIT, (unsigned)conf->limits.connections,
+				MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_POOL_BYTES,
+				MHD_OPTION_CONNECTION_TIMEOUT,
+				(unsigned)((conf->limits.idle_ns + NS_PER_S - 1) / NS_PER_S),
+				MHD_OPTION_ARRAY, l->cert ? tls : &tls[2], MHD_OPTION_END);
 	if (!l->d)
 		return -ENOMEM;
 	info = MHD_get_daemon_info(l->d, MHD_DAEMON_INFO_EPOLL_FD);
@@ -419,7 +430,8 @@ start_daemon(struct listener *l)
 }
 
 int
-http_new(const struct conf *conf, struct ring *ring, struct stats_core *stats, struct http **ret_http)
+http_new(const struct conf *conf, struct tls_cert *const *certs, struct ring *ring, struct stats_core *stats,
+	 struct http **ret_http)
 {
 	struct http *h = calloc(1, sizeof *h);
 	int rc;
@@ -440,7 +452,10 @@ http_new(const struct conf *conf, struct ring *ring, struct stats_core *stats, s
 	for (int i = 0; rc == 0 && i < conf->limits.connections; i++)
 		list_push_tail(&h->free, &h->conns[i].link);
 	for (int i = 0; rc == 0 && i < conf->listen_nr; i++) {
-		h->listeners[i] = (struct listener){ .h = h, .conf = &conf->listen[i], .due_ns = UINT64_MAX };
+		h->listeners[i] = (struct listener){ .h = h,
+						     .conf = &conf->listen[i],
+						     .cert = certs ? certs[i] : NULL,
+						     .due_ns = UINT64_MAX };
 		h->listener_nr++;
 		rc = start_daemon(&h->listeners[i]);
 	}

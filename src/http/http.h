@@ -13,12 +13,15 @@
 
 struct http;
 struct ring;
+struct tls_cert;
 
 /* The table that reqs_new() wants. */
 extern const struct reply_ops http_reply_ops;
 
-/* reqs: where requests go.  0 or -errno. */
-int http_new(const struct conf *conf, struct ring *ring, struct stats_core *stats, struct http **ret_http);
+/* certs: one per listener, NULL for plain HTTP (certs may be NULL: none has one); kept by the caller.  0 or
+ * -errno. */
+int http_new(const struct conf *conf, struct tls_cert *const *certs, struct ring *ring,
+	     struct stats_core *stats, struct http **ret_http);
 void http_set_reqs(struct http *h, struct reqs *rs);
 /* Closes every connection (those left with a reset) and waits, turning the ring, until nothing of ours is in
  * it.  A request that still belonged to one gets its req_end() here; it may go on draining, so reqs outlives

@@ -71,6 +71,7 @@ struct hconn {
 struct listener {
 	struct http *h;
 	const struct conf_listen *conf;
+	struct tls_cert *cert; /* NULL: plain HTTP */
 	struct MHD_Daemon *d;
 	int epfd;
 	struct ring_op poll;

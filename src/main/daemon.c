@@ -187,7 +187,8 @@ start_cores(struct daemon *d)
 				.rdma = d->rdma,
 				.store = atomic_load(&d->store),
 				.stats = d->stats,
-				.listen_fds = d->listen_fds };
+				.listen_fds = d->listen_fds,
+				.certs = d->certs };
 	struct cores *cores;
 	char err[512] = "";
 	int r;
@@ -210,6 +211,8 @@ start(struct daemon *d)
 	int r;
 
 	take_sockets(d);
+	if (daemon_load_certs(d->conf, d->certs) < 0)
+		return EXIT_CONFIG;
 	r = stats_new(d->conf->core_nr, &names, &d->stats);
 	if (r < 0) {
 		log_error("counters: %s", strerror(-r));
@@ -237,6 +240,7 @@ release(struct daemon *d)
 	admin_stop(d->admin);
 	cores_free(atomic_load(&d->cores));
 	store_close_disks(atomic_load(&d->store));
+	daemon_free_certs(d->certs);
 	rdma_close(d->rdma);
 	stats_free(d->stats);
 }
@@ -392,7 +396,7 @@ serve(struct daemon *d, const sigset_t *signals)
 			return;
 		}
 		if (sig == SIGHUP)
-			log_note("SIGHUP: reload needs a restart; nothing was changed");
+			daemon_reload_certs(d->conf, d->certs);
 		if (sig == SIGUSR2)
 			dump(d);
 		if (fed)

@@ -17,6 +17,7 @@ struct cores;
 struct rdma;
 struct stats;
 struct store;
+struct tls_cert;
 
 enum phase { PHASE_STARTING, PHASE_RECOVERING, PHASE_SERVING, PHASE_DRAINING, PHASE_NR };
 extern const char *const phase_name[PHASE_NR];
@@ -34,6 +35,7 @@ struct daemon {
 	struct admin *admin;
 	_Atomic bool admin_listens;
 	int listen_fds[CONF_LISTEN_MAX];
+	struct tls_cert *certs[CONF_LISTEN_MAX]; /* NULL: plain HTTP */
 };
 
 /* Serves until a signal ends it; an exit code of options.h.  ready_file: NULL or where the ready line goes.
@@ -48,6 +50,12 @@ void daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, s
 /* Makes the buckets of scality listeners where they are missing (buckets.c).  0, or -errno, which was logged.
  */
 int daemon_make_buckets(const struct conf *conf, struct store *store);
+
+/* The certificates of HTTPS listeners (certs.c): read; read anew, where a bad one changes nothing of its
+ * listener; freed.  0, or -errno, which was logged. */
+int daemon_load_certs(const struct conf *conf, struct tls_cert *certs[CONF_LISTEN_MAX]);
+int daemon_reload_certs(const struct conf *conf, struct tls_cert *const certs[CONF_LISTEN_MAX]);
+void daemon_free_certs(struct tls_cert *certs[CONF_LISTEN_MAX]);
 
 /* "127.0.0.1:9000" with the port it really has. */
 void daemon_listen_text(const struct conf_listen *l, int port, char *out, size_t cap);

@@ -12,8 +12,14 @@
 #include <string.h>
 
 static int
-check_config(const struct options *o)
+check_config(const struct options *o, const struct conf *conf)
 {
+	struct tls_cert *certs[CONF_LISTEN_MAX] = { NULL };
+	int r = daemon_load_certs(conf, certs);
+
+	daemon_free_certs(certs);
+	if (r < 0)
+		return EXIT_CONFIG;
 	printf("%s: good\n", o->file ? o->file : CONF_DEFAULT_FILE);
 	return EXIT_OK;
 }
@@ -86,7 +92,7 @@ with_config(const struct options *o, const struct conf *conf)
 {
 	switch (o->action) {
 	case ACTION_CHECK_CONFIG:
-		return check_config(o);
+		return check_config(o, conf);
 	case ACTION_PRINT_CONFIG:
 		conf_print(conf, stdout);
 		return EXIT_OK;

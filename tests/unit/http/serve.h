@@ -101,7 +101,7 @@ serve_thread(void *arg)
 
 	check(ring_new(&(struct ring_params){ .entries = 64 }, &s->ring) == 0);
 	check(reqs_new(&env, &s->reqs) == 0);
-	check(http_new(&s->conf, s->ring, &s->stats, &s->http) == 0);
+	check(http_new(&s->conf, NULL, s->ring, &s->stats, &s->http) == 0);
 	http_set_reqs(s->http, s->reqs);
 	s->accept_op.done = serve_on_accept;
 	s->mail_op.done = serve_on_mail;

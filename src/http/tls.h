@@ -1,0 +1,34 @@
+/*
+ * A listener's certificate and key, for libmicrohttpd's handshakes (GnuTLS does them, on the core's thread).
+ *
+ * One struct tls_cert per listener with TLS, made by main, shared by the cores.  A reload swaps what it
+ * holds: handshakes from then on show the new certificate, connections that stand are not touched.  Any
+ * thread.
+ */
+#ifndef GANTRY_HTTP_TLS_H
+#define GANTRY_HTTP_TLS_H
+
+#include <stddef.h>
+
+struct tls_cert;
+
+/*
+ * Reads certificate (PEM; the leaf first, then its chain) and private key (PEM, not encrypted; the file must
+ * not be readable by everybody) and sees that they belong together.  0, or -errno with a sentence that names
+ * the file in err: -EINVAL not a certificate or key, or not a pair; -EPERM the key can be read by others;
+ * else as open(2).
+ */
+int tls_cert_load(const char *cert_path, const char *key_path, struct tls_cert **ret_cert, char *err,
+		  size_t err_len);
+
+/* Reads both files anew (other paths are fine).  On an error nothing changes. */
+int tls_cert_reload(struct tls_cert *c, const char *cert_path, const char *key_path, char *err,
+		    size_t err_len);
+
+/* No handshake may be under way.  NULL is fine. */
+void tls_cert_free(struct tls_cert *c);
+
+/* When the certificate ends, seconds since 1970. */
+long long tls_cert_ends_s(struct tls_cert *c);
+
+#endif
