@@ -22,6 +22,11 @@
 #define DIALECT_ATTRS_MAX (12u << 10)
 #define DIALECT_META_MAX 2048 /* user metadata: sum of names and values, as S3 */
 #define DIALECT_ETAGS_MAX 8
+#define DIALECT_DELIMITER_MAX 63
+#define DIALECT_TAGS_MAX 8192 /* tags of one object or bucket, as text: see dialect/tags.h */
+#define DIALECT_PARTS_MAX 10000
+#define DIALECT_UPLOAD_ID_MAX 64
+#define DIALECT_LIST_MAX 1000 /* entries of one page, and what is taken when nothing is said */
 
 struct field {
 	const char *name, *value; /* terminated; the length counts */
@@ -32,6 +37,7 @@ struct field {
 struct dialect_in {
 	const struct conf_listen *listen;
 	const struct conf_rdma *rdma;
+	const struct conf_s3 *s3; /* NULL: no domains, path style only */
 	const char *method;
 	const char *target; /* raw: as on the request line, undecoded, with the query */
 	size_t target_len;
@@ -49,9 +55,88 @@ enum op {
 	OP_HEAD_BUCKET,
 	OP_DELETE_BUCKET,
 	OP_LIST_BUCKETS,
+	/* objects */
+	OP_COPY_OBJECT,
+	OP_DELETE_OBJECTS,
+	OP_GET_OBJECT_ATTRIBUTES,
+	OP_GET_OBJECT_TAGGING,
+	OP_PUT_OBJECT_TAGGING,
+	OP_DELETE_OBJECT_TAGGING,
+	OP_GET_OBJECT_ACL,
+	OP_PUT_OBJECT_ACL,
+	OP_POST_OBJECT, /* a form; the key is in it */
+	OP_OPTIONS,     /* a CORS preflight of a bucket or an object */
+	/* lists */
+	OP_LIST_OBJECTS,
+	OP_LIST_OBJECTS_V2,
+	OP_LIST_OBJECT_VERSIONS,
+	/* multipart */
+	OP_CREATE_MULTIPART_UPLOAD,
+	OP_UPLOAD_PART,
+	OP_UPLOAD_PART_COPY,
+	OP_COMPLETE_MULTIPART_UPLOAD,
+	OP_ABORT_MULTIPART_UPLOAD,
+	OP_LIST_PARTS,
+	OP_LIST_MULTIPART_UPLOADS,
+	/* a bucket's configuration that we keep */
+	OP_GET_BUCKET_CORS,
+	OP_PUT_BUCKET_CORS,
+	OP_DELETE_BUCKET_CORS,
+	OP_GET_BUCKET_LIFECYCLE,
+	OP_PUT_BUCKET_LIFECYCLE,
+	OP_DELETE_BUCKET_LIFECYCLE,
+	OP_GET_BUCKET_TAGGING,
+	OP_PUT_BUCKET_TAGGING,
+	OP_DELETE_BUCKET_TAGGING,
+	/* ... and that we do not: the answer never varies, see dialect_canned() */
+	OP_PUT_BUCKET_ACL,
+	OP_PUT_BUCKET_VERSIONING,
+	OP_GET_BUCKET_ACL,
+	OP_GET_BUCKET_LOCATION,
+	OP_GET_BUCKET_VERSIONING,
+	OP_GET_BUCKET_POLICY,
+	OP_GET_BUCKET_POLICY_STATUS,
+	OP_GET_BUCKET_ENCRYPTION,
+	OP_GET_PUBLIC_ACCESS_BLOCK,
+	OP_GET_OWNERSHIP_CONTROLS,
+	OP_GET_BUCKET_LOGGING,
+	OP_GET_BUCKET_REQUEST_PAYMENT,
+	OP_GET_BUCKET_WEBSITE,
+	OP_GET_BUCKET_NOTIFICATION,
+	OP_GET_BUCKET_REPLICATION,
+	OP_GET_BUCKET_ACCELERATE,
+	OP_GET_OBJECT_LOCK,
 	OP_NR
 };
 extern const char *const op_name[OP_NR]; /* "PutObject", ...: logs, metric labels */
+
+enum op_level { LEVEL_SERVICE, LEVEL_BUCKET, LEVEL_OBJECT };
+enum op_body {
+	BODY_NONE,
+	BODY_OBJECT, /* the bytes of an object or a part: HTTP body or window */
+	BODY_TEXT,   /* XML, collected whole; may be empty where it is optional */
+	BODY_FORM,   /* multipart/form-data: dialect/form.h */
+};
+struct op_info {
+	enum op_level level;
+	enum op_body body;
+	bool writes; /* changes something */
+	bool canned; /* dialect_canned() has the answer, once the bucket is known to exist */
+};
+extern const struct op_info op_info[OP_NR];
+
+/* The operations that a descriptor can move bytes for; elsewhere it is ignored (item 77). */
+static inline bool
+op_pulls(enum op op)
+{
+	return op == OP_PUT_OBJECT || op == OP_UPLOAD_PART;
+}
+
+static inline bool
+op_moves(enum op op)
+{
+	return op_pulls(op) || op == OP_GET_OBJECT;
+}
 
 /* Which header carried the descriptor: decides how success, decline and failure look (protocol.md 4.1, 4.2).
  */
@@ -94,12 +179,56 @@ struct checksum {
 };
 extern const char *const checksum_header[SUM_NR]; /* "x-amz-checksum-crc64nvme", ..., "content-md5" */
 
+/* How the checksum of a multipart object comes about (protocol.md 4.6). */
+enum checksum_type { SUM_TYPE_NONE, SUM_TYPE_FULL_OBJECT, SUM_TYPE_COMPOSITE };
+
+enum target_directive { DIRECTIVE_COPY, DIRECTIVE_REPLACE };
+
+/* GetObjectAttributes: what was asked for. */
+enum { ATTR_ETAG = 1, ATTR_CHECKSUM = 2, ATTR_PARTS = 4, ATTR_STORAGE_CLASS = 8, ATTR_SIZE = 16 };
+
+/* x-amz-copy-source and the headers that go with it.  The object it names may be of any bucket: auth_may()
+ * has to be asked about it. */
+struct copy_source {
+	char bucket[64];
+	uint16_t bucket_len, key_len;
+	struct range range; /* UploadPartCopy: RANGE_NONE or RANGE_FROM_TO; beyond the source is
+			       FAULT_BAD_ARGUMENT */
+	struct etag_list if_match, if_none_match;
+	bool have_if_modified_since, have_if_unmodified_since;
+	uint64_t if_modified_since_s, if_unmodified_since_s;
+	enum target_directive metadata, tagging; /* REPLACE: target.attrs has them */
+	char key[DIALECT_KEY_MAX + 1];
+};
+
+/* What a list is of, and from where.  Texts are decoded, terminated bytes. */
+struct list_query {
+	uint32_t max; /* max-keys, max-uploads, max-parts, max-buckets: 0-1000; above is 1000 (max-buckets:
+			 10,000) */
+	bool have_max;
+	bool encoding_url, fetch_owner;
+	bool have_token;       /* `after` came as a continuation token */
+	bool have_start_after; /* ... as start-after */
+	bool have_upload_id_marker;
+	uint8_t upload_id_marker[16]; /* with have_upload_id_marker: continue behind this upload of key
+					 `after` */
+	uint32_t part_number_marker;  /* parts above this; also of GetObjectAttributes */
+	uint16_t prefix_len, after_len;
+	uint8_t delimiter_len;
+	char delimiter[DIALECT_DELIMITER_MAX + 1];
+	char prefix[DIALECT_KEY_MAX + 1];
+	/* Entries whose name (of a common prefix: the prefix) sorts behind this; after_len 0: from the start.
+	 * It is marker, key-marker, start-after or the decoded continuation-token. */
+	char after[DIALECT_KEY_MAX + 1];
+};
+
 struct target {
 	enum op op;
 	char bucket[64];
 	uint16_t bucket_len;
 	char key[DIALECT_KEY_MAX + 1];
 	uint16_t key_len;
+	bool virtual_host; /* the bucket came in Host */
 
 	struct range range;
 	struct etag_list if_match, if_none_match;
@@ -115,6 +244,34 @@ struct target {
 	bool have_content_length, chunked;
 	uint64_t content_length;
 	bool expect_continue;
+	/* The body is in aws-chunked frames, for auth_stream: said by Content-Encoding or by a STREAMING-
+	 * x-amz-content-sha256.  The signature's form is auth/'s to find out. */
+	bool aws_chunked;
+	bool have_decoded_length; /* x-amz-decoded-content-length */
+	uint64_t decoded_length;
+	bool have_trailer; /* x-amz-trailer announced one checksum; sum[trailer].wanted is set as well */
+	enum checksum_kind trailer;
+
+	/* Multipart; partNumber also on GET and HEAD. */
+	uint16_t part_number; /* 1-10000; 0: none */
+	bool have_upload_id;
+	uint8_t upload_id[16];            /* have_upload_id; text of another shape was FAULT_NO_SUCH_UPLOAD */
+	enum checksum_type checksum_type; /* CreateMultipartUpload, CompleteMultipartUpload */
+	bool have_algorithm;              /* x-amz-checksum-algorithm, or a value that says so too */
+	enum checksum_kind algorithm;
+	bool have_mp_object_size; /* CompleteMultipartUpload: must equal the sum of the parts */
+	uint64_t mp_object_size;
+	uint32_t composite_parts; /* Complete: "-N" behind the checksum that came; 0: none */
+
+	unsigned object_attributes; /* ATTR_* */
+	/* Text bodies: SHA-256 that x-amz-content-sha256 promises (sum[] speaks of the same bytes, but on
+	 * CompleteMultipartUpload it speaks of the object). */
+	bool have_body_sha256;
+	uint8_t body_sha256[32];
+	/* DeleteObject with x-amz-if-match-size, -last-modified-time */
+	bool have_if_match_size, have_if_match_mtime;
+	uint64_t if_match_size, if_match_mtime_s;
+	int tag_nr; /* tags of this upload; they are in attrs as x-amz-tagging */
 
 	enum wire_form wire;
 	struct token token;         /* wire != WIRE_NONE; validated only as far as authorisation allows: see
@@ -127,9 +284,16 @@ struct target {
 			       with a body */
 	bool sums_of_empty_ignored; /* counted: a checksum of the empty string came with a window (item 45) */
 
-	/* Content-Type, content headers and x-amz-meta-* of a PUT, packed (dialect_attrs_*). */
+	/*
+	 * Uploads: content headers, x-amz-meta-*, x-amz-storage-class and x-amz-tagging, packed
+	 * (dialect_attrs_*).  GET and HEAD: what response-* replaces, under the names of the headers.
+	 */
 	unsigned char attrs[DIALECT_ATTRS_MAX];
 	uint32_t attrs_len;
+
+	/* Only for the operations that have them; not cleared as a whole. */
+	struct copy_source copy;
+	struct list_query list;
 };
 
 /*
@@ -168,6 +332,23 @@ bool etag_list_has(const struct etag_list *l, const char *etag, size_t len);
  */
 enum fault dialect_conditions(struct target *t, const char *etag_text, size_t etag_len, uint64_t mtime_s);
 
+/* The same for x-amz-copy-source-if-*, which are judged as on AWS: If-Match that holds outweighs
+ * If-Unmodified-Since, If-None-Match that fails outweighs If-Modified-Since.  FAULT_NONE or
+ * FAULT_PRECONDITION.
+ */
+enum fault dialect_copy_conditions(const struct copy_source *c, const char *etag_text, size_t etag_len,
+				   uint64_t mtime_s);
+
+/* "A-Za-z0-9._~-" and "/" stay, all else %XX.  Text of an upload id, and back: 0 or -EINVAL. */
+#define DIALECT_UPLOAD_ID_LEN 32
+void dialect_upload_id_text(const uint8_t id[16], char out[DIALECT_UPLOAD_ID_LEN + 1]);
+int dialect_upload_id_parse(const char *text, size_t len, uint8_t ret_id[16]);
+
+/* Names by which a client asks for an algorithm: "CRC64NVME", ...; NULL for SUM_MD5. */
+const char *checksum_name(enum checksum_kind k);
+/* Bytes of a value. */
+size_t checksum_len(enum checksum_kind k);
+
 /* ---- stored attributes: a packed sequence of (name, value), written by dialect_parse(), given back on GET
  * and HEAD ---- */
 
@@ -179,6 +360,12 @@ int dialect_attrs_each(const void *attrs, size_t len,
 /* Appends a pair (checksums go in this way too).  0 or -ENOSPC. */
 int dialect_attrs_add(unsigned char *attrs, uint32_t *len, uint32_t cap, const char *name, size_t name_len,
 		      const char *value, size_t value_len);
+
+/* Is it a header for GET and HEAD?  x-amz-tagging is not: it goes out as x-amz-tagging-count, and where tags
+ * are asked for. */
+bool dialect_attr_is_header(const char *name, size_t name_len);
+/* The value of one, or NULL. */
+const char *dialect_attr(const void *attrs, size_t len, const char *name, size_t *ret_len);
 
 /* ---- answers
  * ---------------------------------------------------------------------------------------------------------

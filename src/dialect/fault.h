@@ -43,8 +43,38 @@ enum fault {
 	FAULT_RDMA_NOT_SUPPORTED, /* 501 RDMANotSupported: decline in the dialects of 4.2 */
 	FAULT_BUSY,               /* 503 SlowDown, Retry-After */
 	FAULT_DEADLINE,           /* 503 SlowDown: the deadline passed before any byte moved */
-	FAULT_UNAVAILABLE, /* 503 ServiceUnavailable: disk missing or failed, outcome unknown, draining */
-	FAULT_FULL,        /* 507 InsufficientStorage */
+	FAULT_UNAVAILABLE,    /* 503 ServiceUnavailable: disk missing or failed, outcome unknown, draining */
+	FAULT_FULL,           /* 507 InsufficientStorage */
+	FAULT_NO_SUCH_UPLOAD, /* 404 NoSuchUpload */
+	FAULT_INVALID_PART,   /* 400 InvalidPart */
+	FAULT_INVALID_PART_ORDER,    /* 400 InvalidPartOrder */
+	FAULT_ENTITY_TOO_SMALL,      /* 400 EntityTooSmall */
+	FAULT_MALFORMED_XML,         /* 400 MalformedXML */
+	FAULT_INVALID_TAG,           /* 400 InvalidTag */
+	FAULT_NO_SUCH_TAG_SET,       /* 404 NoSuchTagSet */
+	FAULT_NO_SUCH_CORS,          /* 404 NoSuchCORSConfiguration */
+	FAULT_NO_SUCH_LIFECYCLE,     /* 404 NoSuchLifecycleConfiguration */
+	FAULT_NO_SUCH_VERSION,       /* 404 NoSuchVersion */
+	FAULT_NO_SUCH_POLICY,        /* 404 NoSuchBucketPolicy */
+	FAULT_NO_SUCH_ENCRYPTION,    /* 404 ServerSideEncryptionConfigurationNotFoundError */
+	FAULT_NO_SUCH_ACCESS_BLOCK,  /* 404 NoSuchPublicAccessBlockConfiguration */
+	FAULT_NO_SUCH_OWNERSHIP,     /* 404 OwnershipControlsNotFoundError */
+	FAULT_NO_SUCH_WEBSITE,       /* 404 NoSuchWebsiteConfiguration */
+	FAULT_NO_SUCH_REPLICATION,   /* 404 ReplicationConfigurationNotFoundError */
+	FAULT_NO_SUCH_OBJECT_LOCK,   /* 404 ObjectLockConfigurationNotFoundError */
+	FAULT_INVALID_STORAGE_CLASS, /* 400 InvalidStorageClass */
+	FAULT_INVALID_LOCATION,      /* 400 InvalidLocationConstraint */
+	FAULT_INVALID_PART_NUMBER,   /* 416 InvalidPartNumber */
+	FAULT_TEXT_TOO_LARGE,        /* 400 MaxMessageLengthExceeded */
+	FAULT_POST_FORM,             /* 400 MalformedPOSTRequest */
+	FAULT_POST_TOO_LARGE,        /* 400 MaxPostPreDataLengthExceededError */
+	FAULT_POST_POLICY,           /* 400 InvalidPolicyDocument */
+	FAULT_CORS_FORBIDDEN,        /* 403 AccessForbidden */
+	FAULT_BAD_CHUNK,             /* 400 InvalidChunkSizeError */
+	FAULT_BAD_TRAILER,           /* 400 MalformedTrailerError */
+	FAULT_CONFLICT,              /* 409 OperationAborted */
+	FAULT_COPY_TO_ITSELF,        /* 400 InvalidRequest */
+	FAULT_RC_OFF,                /* 501 NotImplemented; with x-amz-rdma-protocol-status: unsupported */
 	FAULT_NR
 };
 

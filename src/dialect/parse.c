@@ -7,18 +7,6 @@
 
 #define CREATE_BODY_MAX (64u << 10) /* a CreateBucketConfiguration; read and ignored */
 
-const char *const op_name[OP_NR] = {
-	[OP_NONE] = "Unknown",
-	[OP_PUT_OBJECT] = "PutObject",
-	[OP_GET_OBJECT] = "GetObject",
-	[OP_HEAD_OBJECT] = "HeadObject",
-	[OP_DELETE_OBJECT] = "DeleteObject",
-	[OP_CREATE_BUCKET] = "CreateBucket",
-	[OP_HEAD_BUCKET] = "HeadBucket",
-	[OP_DELETE_BUCKET] = "DeleteBucket",
-	[OP_LIST_BUCKETS] = "ListBuckets",
-};
-
 static bool
 is_s3(const struct dialect_in *in)
 {

@@ -53,6 +53,8 @@ front_op(struct req *rq)
 	case OP_NONE:
 	case OP_NR:
 		break;
+	default:
+		return req_fail(rq, FAULT_NOT_IMPLEMENTED, NULL);
 	}
 	check(!"an operation that dialect_parse() let through");
 	return REQ_STOP;
