@@ -1,6 +1,6 @@
 # `make bench [F=figure]`: programs in bench/*.c, driven by bench/run.  Not part of `make check`.
 
-BENCHBIN := $(O)/bench/store $(O)/bench/load $(O)/bench/wire
+BENCHBIN := $(O)/bench/store $(O)/bench/load $(O)/bench/wire $(O)/bench/slice
 BENCHLIB := $(O)/bench/common.o $(O)/bench/raw.o
 ALLOBJ += $(BENCHLIB) $(BENCHBIN:=.o)
 
@@ -15,6 +15,10 @@ $(O)/bench/load: $(O)/bench/load.o $(BENCHLIB) $(O)/tools.a $(call archives,tool
 $(O)/bench/wire: $(O)/bench/wire.o $(O)/bench/common.o $(O)/tests/fake/dc_peer.o $(call archives,chan)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,chan)
+
+$(O)/bench/slice: $(O)/bench/slice.o $(call archives,base)
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,base)
 
 .PHONY: bench bench-bin
 bench-bin: $(BENCHBIN)

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/slice.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -240,6 +241,7 @@ pin(struct core *c)
 	pthread_setname_np(pthread_self(), name);
 	/* Time-outs come when they are due, not bundled with others 50 us later. */
 	prctl(PR_SET_TIMERSLACK, 1000ul);
+	slice_short();
 	if (!c->cs->conf->pin)
 		return;
 	CPU_ZERO(&set);
