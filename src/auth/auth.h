@@ -1,21 +1,189 @@
 /*
- * Who is asking and may they.  Pure; keys come from conf.
+ * Who is asking and may they: AWS Signature Version 4 (protocol.md 4.5; items 47, 81, 82), credentials with
+ * grants, and the aws-chunked bodies that signatures bring with them.  No I/O but auth_keys_load(); nothing
+ * here allocates per request or blocks.
  *
- * Until signatures exist: a request that carries one (Authorization, X-Amz-Signature and friends in the
- * query) is refused with FAULT_SIGNATURE, never served as if it were anonymous; aws-chunked bodies and
- * STREAMING- payload hashes are FAULT_NOT_IMPLEMENTED; an unsigned one is served only where the listener says
- * anonymous.  The scality dialect has no authentication at all (protocol.md 4.5).
+ * req/ calls auth_check() between dialect_parse() and dialect_token(), so that who may not ask learns nothing
+ * about a descriptor; then auth_allows() for the target, and auth_may() for whatever else a request names.
+ *
+ * An unsigned request is served only where the listener says `anonymous`; a signed one on every s3 listener;
+ * a signature that does not hold is refused also where an unsigned request would have been served.  The
+ * scality dialect has no authentication at all.
  */
 #ifndef GANTRY_AUTH_AUTH_H
 #define GANTRY_AUTH_AUTH_H
 
+#include "auth/sha256.h"
 #include "dialect/dialect.h"
 
-struct identity {
-	bool anonymous;
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#define AUTH_REGION_MAX 63
+#define AUTH_ACCESS_KEY_MAX 128
+#define AUTH_SECRET_MAX 256
+#define AUTH_TOKEN_MAX 4096
+#define AUTH_KEYS_MAX 4096 /* entries of a credentials file */
+#define AUTH_GRANTS_MAX 64 /* of one entry */
+
+/* ---- credentials ---- */
+
+/* An immutable set of credentials; counted, shared by all threads.  Secrets are wiped when the last reference
+ * goes, and never printed. */
+struct auth_keys;
+struct auth_entry;
+
+/*
+ * Reads the file (main thread).  It must be a regular file of the daemon's user or root and give nobody else
+ * any access.  0, or -EINVAL (bad content or mode), -ENOMEM, -errno of opening it; every error is a line in
+ * err.
+ */
+int auth_keys_load(const char *path, struct auth_keys **ret_keys, FILE *err);
+/* The same from memory; source names it in errors. */
+int auth_keys_parse(const char *text, size_t len, const char *source, struct auth_keys **ret_keys, FILE *err);
+/* Another reference; NULL is fine.  Any thread. */
+struct auth_keys *auth_keys_get(struct auth_keys *keys);
+void auth_keys_put(struct auth_keys *keys);
+int auth_keys_nr(const struct auth_keys *keys);
+
+/* ---- signatures seen before (auth.replay: reject) ---- */
+
+/* Bounded, shared by all cores: a signature that comes again from another address is refused.  When it is
+ * full the entry that would expire first is forgotten. */
+struct auth_replay;
+/* entries: rounded up to a power of two.  0 or -ENOMEM. */
+int auth_replay_new(uint32_t entries, struct auth_replay **ret_table);
+void auth_replay_free(struct auth_replay *t);
+/* First seen, or from the same address as then: true.  Any thread. */
+bool auth_replay_fresh(struct auth_replay *t, const uint8_t signature[32], const struct sockaddr *peer,
+		       uint64_t now_s, uint64_t expires_s);
+
+/* ---- one request ---- */
+
+enum auth_payload {
+	PAYLOAD_UNSIGNED,
+	PAYLOAD_HASH,  /* payload_hash is of the HTTP body; for object bytes dialect/ made it a checksum */
+	PAYLOAD_EMPTY, /* hash of the empty body */
+	/* The body is in aws-chunked frames: through struct auth_stream. */
+	PAYLOAD_STREAM_SIGNED,
+	PAYLOAD_STREAM_SIGNED_TRAILER,
+	PAYLOAD_STREAM_UNSIGNED_TRAILER, /* also without any signature, on an anonymous listener */
 };
 
-enum fault auth_check(const struct dialect_in *in, const struct target *t, struct identity *ret_id,
-		      const char **ret_why);
+static inline bool
+auth_payload_is_stream(enum auth_payload p)
+{
+	return p >= PAYLOAD_STREAM_SIGNED;
+}
+
+#define AUTH_STAMP_LEN 16 /* "20130524T000000Z" */
+#define AUTH_SCOPE_MAX (8 + 1 + AUTH_REGION_MAX + sizeof "/s3/aws4_request")
+
+/* Neither anonymous nor an entry: may nothing (a form whose policy is not checked yet, a preflight). */
+struct identity {
+	bool anonymous;
+	bool presigned;
+	enum auth_payload payload;
+	uint8_t payload_hash[32];
+	const struct auth_entry *entry; /* lives as long as keys */
+	struct auth_keys *keys;         /* a reference; identity_put() */
+	/* What chunk signatures chain from. */
+	uint8_t signing_key[32], signature[32];
+	char stamp[AUTH_STAMP_LEN + 1];
+	char scope[AUTH_SCOPE_MAX];
+};
+
+/* Nobody.  Needs no identity_put(). */
+void identity_init(struct identity *id);
+/* Gives the reference back, wipes the key; fine twice. */
+void identity_put(struct identity *id);
+/* The access key, for logs; NULL for anonymous. */
+const char *identity_name(const struct identity *id);
+
+struct auth_env {
+	struct auth_keys *keys; /* NULL: there are none */
+	const char *region;
+	struct auth_replay *replay; /* NULL: off */
+	const struct sockaddr *peer;
+	uint64_t skew_s; /* how far x-amz-date may be from our clock */
+	bool relax;      /* x-rdma-info and x-cuobj-* need not be signed (x-amz-* always) */
+};
+
+/* FAULT_NONE with *out filled in (identity_put() it), or what to answer, with out as identity_init() makes
+ * it. *ret_why: a static sentence.  now_s: wall clock. */
+enum fault auth_check(const struct auth_env *env, const struct dialect_in *in, const struct target *t,
+		      uint64_t now_s, struct identity *out, const char **ret_why);
+
+/*
+ * The form fields of a signed POST (OP_POST_OBJECT): the signature is over the text of the policy.  Values as
+ * they stand in the form; NULL where a field is missing.  On success *out is who signed it.
+ */
+struct auth_form {
+	const char *policy, *algorithm, *credential, *date, *signature, *security_token;
+	size_t policy_len, algorithm_len, credential_len, date_len, signature_len, security_token_len;
+};
+enum fault auth_check_form(const struct auth_env *env, const struct auth_form *form, uint64_t now_s,
+			   struct identity *out, const char **ret_why);
+
+/* ---- grants ---- */
+
+enum auth_right {
+	AUTH_READ,   /* an object's bytes, headers, tags */
+	AUTH_WRITE,  /* make, replace, delete an object; its uploads */
+	AUTH_LIST,   /* names in a bucket: key is the prefix asked for; NULL key: that the bucket exists */
+	AUTH_BUCKET, /* make, delete, configure a bucket */
+};
+bool auth_may(const struct identity *id, enum auth_right right, const char *bucket, size_t bucket_len,
+	      const char *key, size_t key_len);
+/* The target of a request, and its copy source.  DeleteObjects names its keys in the body: auth_may() for
+ * each; ListBuckets is allowed to everybody known, and shows what auth_may(AUTH_LIST) says. */
+bool auth_allows(const struct identity *id, const struct target *t);
+
+/* ---- aws-chunked bodies ---- */
+
+/*
+ * Takes the frames off a body that is fed as it comes:
+ *
+ *   while there are bytes: auth_stream_feed() takes what is framing (*ret_used) and says how many payload
+ *   bytes lie behind it in `data`; hand those on, as many as there is room for, and say how many with
+ *   auth_stream_took(), which hashes them.
+ *
+ * A chunk's bytes are handed on before its signature can be known: nothing may be committed before
+ * auth_stream_end() said FAULT_NONE.  One request, one thread.
+ */
+struct auth_stream {
+	enum auth_payload payload;
+	int state;
+	bool have_trailer_name, have_trailer, have_trailer_signature;
+	enum checksum_kind trailer;
+	uint64_t decoded_len; /* promised; UINT64_MAX: not */
+	uint64_t decoded;     /* payload bytes so far */
+	uint64_t left;        /* of this chunk */
+	struct sha256 chunk;  /* of this chunk's bytes */
+	struct sha256 lines;  /* of the trailer, in canonical form */
+	uint8_t previous[32]; /* signature that the next one chains from */
+	uint8_t given[32];    /* this chunk's, as it came */
+	const struct identity *id;
+	uint16_t line_len;
+	char line[192];
+	struct checksum sum; /* what the trailer said */
+	enum fault fault;
+	const char *why;
+};
+
+/* id stays the caller's and must live as long as the stream.  trailer: what x-amz-trailer announced, or
+ * SUM_NR for none. */
+void auth_stream_init(struct auth_stream *s, const struct identity *id, uint64_t decoded_len,
+		      enum checksum_kind trailer);
+/* 0; -EINVAL: the body is bad, and auth_stream_end() says how. */
+int auth_stream_feed(struct auth_stream *s, const void *data, size_t len, size_t *ret_used, size_t *ret_run);
+/* n bytes of the run that the last auth_stream_feed() found were handed on. */
+void auth_stream_took(struct auth_stream *s, const void *run, size_t n);
+/* The body is over.  FAULT_NONE, and *ret_sum (may be NULL) is set if a trailer brought a checksum, which the
+ * caller has to verify; or what is wrong. */
+enum fault auth_stream_end(struct auth_stream *s, struct checksum *ret_sum, const char **ret_why);
 
 #endif

@@ -6,6 +6,7 @@
 #include "req/req_int.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 
 #include <errno.h>
 
@@ -60,6 +61,26 @@ front_op(struct req *rq)
 	return REQ_STOP;
 }
 
+/* Who asks, and whether that is granted to them. */
+static enum fault
+front_auth(struct req *rq, const char **ret_why)
+{
+	const struct req_env *env = &rq->rs->env;
+	struct auth_env ae = { .keys = env->keys,
+			       .region = env->conf->auth.region,
+			       .replay = env->replay,
+			       .peer = (struct sockaddr *)&rq->peer,
+			       .skew_s = 900 };
+	enum fault f =
+		auth_check(&ae, &rq->in, &rq->target, clock_wall_ns() / NS_PER_S, &rq->identity, ret_why);
+
+	if (f == FAULT_NONE && !auth_allows(&rq->identity, &rq->target)) {
+		*ret_why = "The access key has no grant for this.";
+		f = FAULT_ACCESS_DENIED;
+	}
+	return f;
+}
+
 enum verdict
 front(struct req *rq)
 {
@@ -70,7 +91,7 @@ front(struct req *rq)
 	rq->wants_body =
 		rq->target.chunked || (rq->target.have_content_length && rq->target.content_length > 0);
 	if (f == FAULT_NONE)
-		f = auth_check(&rq->in, &rq->target, &rq->identity, &why);
+		f = front_auth(rq, &why);
 	rq->bad_framing = f == FAULT_BAD_REQUEST || f == FAULT_BAD_URI || f == FAULT_HEADERS_TOO_LARGE ||
 			  f == FAULT_LENGTH_REQUIRED;
 	if (f != FAULT_NONE)

@@ -28,6 +28,8 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+struct auth_keys;
+struct auth_replay;
 struct bufpool;
 struct chan;
 struct rdma;
@@ -56,6 +58,10 @@ struct req_env {
 	struct timers *timers;
 	struct stats_core *stats;
 	const struct reply_ops *ops;
+	/* Credentials; NULL: none.  A reload puts others here, on the core's own thread; requests that run
+	 * keep a reference of their own. */
+	struct auth_keys *keys;
+	struct auth_replay *replay; /* NULL: off */
 	int core;
 };
 

@@ -10,7 +10,7 @@ ask(struct rq *r)
 	enum fault f;
 
 	assert_fault(rq_parse(r), FAULT_NONE);
-	f = auth_check(&r->in, &r->t, &id, &r->why);
+	f = auth_check(&(struct auth_env){ .region = "us-east-1" }, &r->in, &r->t, 0, &id, &r->why);
 	assert_int_equal(id.anonymous, f == FAULT_NONE);
 	assert_true(f == FAULT_NONE || strlen(r->why) > 10);
 	return f;

@@ -1,0 +1,32 @@
+/*
+ * SHA-256 and HMAC-SHA-256 without an allocation: what signatures are made of.  Pure; any thread.
+ *
+ * libcrypto's block function does the work.  Its EVP interface allocates a context for every hash and looks
+ * the algorithm up each time, which for the short texts of a signature costs more than hashing them.
+ */
+#ifndef GANTRY_AUTH_SHA256_H
+#define GANTRY_AUTH_SHA256_H
+
+#include <openssl/sha.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sha256 {
+	SHA256_CTX ctx;
+};
+
+void sha256_begin(struct sha256 *h);
+void sha256_add(struct sha256 *h, const void *data, size_t len);
+void sha256_end(struct sha256 *h, uint8_t out[32]);
+void sha256_of(const void *data, size_t len, uint8_t out[32]);
+
+struct hmac256 {
+	struct sha256 inner, outer;
+};
+
+void hmac256_begin(struct hmac256 *m, const void *key, size_t len);
+void hmac256_add(struct hmac256 *m, const void *data, size_t len);
+void hmac256_end(struct hmac256 *m, uint8_t out[32]);
+void hmac256_of(const void *key, size_t key_len, const void *data, size_t len, uint8_t out[32]);
+
+#endif
