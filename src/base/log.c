@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,9 +22,12 @@
 #define LINE_BYTES 1024
 
 static _Atomic int current_level = LOG_INFO;
+/* One more than the level, so that zero is "none of its own". */
+static _Atomic int module_level[LOG_MODULES_NR];
+_Atomic int log_max_ = LOG_INFO;
 static enum log_format current_format = LOG_PLAIN;
 
-static const char *const level_name[LOG_LEVEL_NR] = { "error", "warning", "notice", "info", "debug" };
+const char *const log_level_name[LOG_LEVEL_NR] = { "error", "warning", "notice", "info", "debug" };
 static const int level_syslog[LOG_LEVEL_NR] = { 3, 4, 5, 6, 7 };
 
 /* systemd names the stream that stderr is connected to; equal device and inode mean nobody redirected it
@@ -48,10 +52,56 @@ log_init(enum log_format format, enum log_level level)
 	log_set_level(level);
 }
 
+static void
+find_max(void)
+{
+	int max = atomic_load(&current_level);
+
+	for (int i = 0; i < LOG_MODULES_NR; i++) {
+		int own = atomic_load(&module_level[i]) - 1;
+
+		if (own > max)
+			max = own;
+	}
+	atomic_store(&log_max_, max);
+}
+
 void
 log_set_level(enum log_level level)
 {
 	atomic_store_explicit(&current_level, (int)level, memory_order_relaxed);
+	find_max();
+}
+
+int
+log_module_find(const char *name)
+{
+	for (int i = 0; i < LOG_MODULES_NR; i++) {
+		if (strcmp(log_module_name[i], name) == 0)
+			return i;
+	}
+	return -ENOENT;
+}
+
+void
+log_set_module_level(int module, int level)
+{
+	atomic_store(&module_level[module], level + 1);
+	find_max();
+}
+
+int
+log_get_module_level(int module)
+{
+	return atomic_load(&module_level[module]) - 1;
+}
+
+bool
+log_enabled(enum log_level level, const char *module)
+{
+	int i = log_module_find(module), own = i < 0 ? LOG_LEVEL_COMMON : log_get_module_level(i);
+
+	return (int)level <= (own == LOG_LEVEL_COMMON ? (int)log_get_level() : own);
 }
 
 enum log_level
@@ -64,7 +114,7 @@ int
 log_level_parse(const char *text, enum log_level *ret_level)
 {
 	for (int i = 0; i < LOG_LEVEL_NR; i++) {
-		if (strcmp(text, level_name[i]) == 0) {
+		if (strcmp(text, log_level_name[i]) == 0) {
 			*ret_level = (enum log_level)i;
 			return 0;
 		}
@@ -109,25 +159,33 @@ json_escape(char *out, size_t cap, const char *text)
 }
 
 static size_t
-format_line(char *out, size_t cap, enum log_level level, const char *module, const char *text)
+format_line(char *out, size_t cap, enum log_event ev, enum log_level level, const char *module,
+	    const char *request, const char *text)
 {
 	uint64_t now = clock_wall_ns();
 	time_t s = (time_t)(now / NS_PER_S);
 	struct tm tm;
-	char when[48], esc[LINE_BYTES + LINE_BYTES / 2];
+	char when[48], esc[LINE_BYTES + LINE_BYTES / 2], more[128] = "";
 	int n;
 
 	gmtime_r(&s, &tm);
 	strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
 	if (current_format == LOG_JSON) {
 		json_escape(esc, sizeof esc, text);
+		if (ev != LOG_EV_NONE)
+			n = snprintf(more, sizeof more, "\"event\":\"%s\",", log_events[ev].name);
+		else
+			n = 0;
+		if (request)
+			snprintf(more + n, sizeof more - (size_t)n, "\"request\":\"%.40s\",", request);
 		n = snprintf(
 			out, cap,
-			"{\"time\":\"%s.%06uZ\",\"level\":\"%s\",\"module\":\"%s\",\"message\":\"%s\"}\n",
-			when, (unsigned)(now % NS_PER_S / 1000), level_name[level], module, esc);
+			"{\"time\":\"%s.%06uZ\",\"level\":\"%s\",\"module\":\"%s\",%s\"message\":\"%s\"}\n",
+			when, (unsigned)(now % NS_PER_S / 1000), log_level_name[level], module, more, esc);
 	} else {
-		n = snprintf(out, cap, "%s.%06uZ %s %s: %s\n", when, (unsigned)(now % NS_PER_S / 1000),
-			     level_name[level], module, text);
+		n = snprintf(out, cap, "%s.%06uZ %s %s: %s%s%s%s\n", when, (unsigned)(now % NS_PER_S / 1000),
+			     log_level_name[level], module, request ? "id=" : "", request ? request : "",
+			     request ? " " : "", text);
 	}
 	if (n >= (int)cap) {
 		n = (int)cap - 1;
@@ -159,16 +217,35 @@ utf8_len(const unsigned char *p)
 	return n;
 }
 
-void
-log_write(enum log_level level, const char *module, const char *fmt, ...)
+/* Fields that say what a line is about, beside the line: journalctl GANTRY_EVENT=disk_failed. */
+static void
+to_journal(enum log_event ev, enum log_level level, const char *module, const char *request, const char *text)
 {
-	char text[LINE_BYTES], line[2 * LINE_BYTES + 128];
-	va_list ap;
+	char field[6][LINE_BYTES + 32];
+	struct iovec iov[6];
+	int nr = 0;
+
+	snprintf(field[nr++], sizeof field[0], "MESSAGE=%s%s%s%s", request ? "id=" : "",
+		 request ? request : "", request ? " " : "", text);
+	snprintf(field[nr++], sizeof field[0], "PRIORITY=%d", level_syslog[level]);
+	snprintf(field[nr++], sizeof field[0], "GANTRY_MODULE=%s", module);
+	if (ev != LOG_EV_NONE) {
+		snprintf(field[nr++], sizeof field[0], "MESSAGE_ID=%s", log_events[ev].id);
+		snprintf(field[nr++], sizeof field[0], "GANTRY_EVENT=%s", log_events[ev].name);
+	}
+	if (request)
+		snprintf(field[nr++], sizeof field[0], "GANTRY_REQUEST=%s", request);
+	for (int i = 0; i < nr; i++)
+		iov[i] = (struct iovec){ field[i], strlen(field[i]) };
+	sd_journal_sendv(iov, nr);
+}
+
+static void
+deliver(enum log_event ev, enum log_level level, const char *module, const char *request, char *text)
+{
+	char line[2 * LINE_BYTES + 128];
 	size_t len, done = 0;
 
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
 	/* A line is a line: what a client sent must not be able to begin another one, nor make JSON that
 	 * nobody can read. */
 	for (unsigned char *p = (unsigned char *)text; *p;) {
@@ -179,11 +256,10 @@ log_write(enum log_level level, const char *module, const char *fmt, ...)
 		p += n ? n : 1;
 	}
 	if (current_format == LOG_JOURNAL) {
-		sd_journal_send("MESSAGE=%s", text, "PRIORITY=%d", level_syslog[level], "GANTRY_MODULE=%s",
-				module, NULL);
+		to_journal(ev, level, module, request, text);
 		return;
 	}
-	len = format_line(line, sizeof line, level, module, text);
+	len = format_line(line, sizeof line, ev, level, module, request, text);
 	while (done < len) {
 		ssize_t n = write(STDERR_FILENO, line + done, len - done);
 
@@ -193,6 +269,31 @@ log_write(enum log_level level, const char *module, const char *fmt, ...)
 			break;
 		done += (size_t)n;
 	}
+}
+
+void
+log_write(enum log_level level, const char *module, const char *fmt, ...)
+{
+	char text[LINE_BYTES];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	deliver(LOG_EV_NONE, level, module, NULL, text);
+}
+
+void
+log_write_event(enum log_event ev, enum log_level level, const char *module, const char *request,
+		const char *fmt, ...)
+{
+	char text[LINE_BYTES];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	deliver(ev, level, module, request, text);
 }
 
 bool

@@ -4,6 +4,10 @@
  * Leaf code does not log above debug; the place that decides logs once.  A line is cut at 1 KiB.
  * log_limited() keeps a client from filling the journal: at most ten lines a second per call site, and it
  * says how many were held back.
+ *
+ * Each module (LOG_MODULE) may have a level of its own; it has the common one otherwise.  What an operator
+ * may want to be woken by is logged with log_event(): its class has a MESSAGE_ID in the journal
+ * (systemd/gantry.catalog, docs/events.md) and a name in JSON.
  */
 #ifndef GANTRY_BASE_LOG_H
 #define GANTRY_BASE_LOG_H
@@ -14,27 +18,80 @@
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_NOTE, LOG_INFO, LOG_DEBUG, LOG_LEVEL_NR };
 enum log_format { LOG_AUTO, LOG_PLAIN, LOG_JOURNAL, LOG_JSON };
+extern const char *const log_level_name[LOG_LEVEL_NR];
 
 /* Process-wide; before the first thread starts, except log_set_level(). */
 void log_init(enum log_format format, enum log_level level);
+/* The common level.  -1 as a level: nothing at all. */
 void log_set_level(enum log_level level);
 enum log_level log_get_level(void);
 /* "error" ... "debug" to the level; -EINVAL. */
 int log_level_parse(const char *text, enum log_level *ret_level);
 int log_format_parse(const char *text, enum log_format *ret_format);
 
+/* ---- modules ---- */
+
+#define LOG_MODULES_NR 12
+#define LOG_LEVEL_COMMON (-1)
+/* Every name that a LOG_MODULE has. */
+extern const char *const log_module_name[LOG_MODULES_NR];
+/* The number of that module, or -ENOENT. */
+int log_module_find(const char *name);
+/* level: an enum log_level, or LOG_LEVEL_COMMON. */
+void log_set_module_level(int module, int level);
+/* As it was set: LOG_LEVEL_COMMON or a level. */
+int log_get_module_level(int module);
+
+/* ---- classes of events ---- */
+
+enum log_event {
+	LOG_EV_NONE,
+	LOG_EV_READY,          /* serves */
+	LOG_EV_STOPPED,        /* ended in good order */
+	LOG_EV_DRAIN,          /* begins to drain, or serves again */
+	LOG_EV_RELOADED,       /* a new configuration is in use */
+	LOG_EV_RELOAD_FAILED,  /* ... could not be used; the old one stays */
+	LOG_EV_RESTART_NEEDED, /* the new configuration has keys that only a restart changes */
+	LOG_EV_START_FAILED,   /* why it cannot start */
+	LOG_EV_DISK_FAILED,    /* a disk is read-only until a restart */
+	LOG_EV_RAIL_DOWN,      /* a rail cannot be used */
+	LOG_EV_RAIL_UP,        /* ... can be used again */
+	LOG_EV_CORE_STUCK,     /* a core's loop does not turn */
+	LOG_EV_CERTIFICATE,    /* a certificate has expired or soon will */
+	LOG_EV_CONTROL,        /* an operator's command was carried out */
+	LOG_EV_TRACE,          /* one step of a traced request */
+	LOG_EV_ACCESS,         /* one request ended */
+	LOG_EV_NR
+};
+struct log_event_desc {
+	const char *name; /* "reload_failed" */
+	const char *id;   /* MESSAGE_ID, 32 hex digits; never changes */
+	const char *what; /* one sentence, for the documentation */
+};
+extern const struct log_event_desc log_events[LOG_EV_NR];
+
 struct log_site {
 	_Atomic uint64_t window_s;
 	_Atomic uint32_t in_window, held;
 };
 
+/* The least important level that anybody logs at: what is beyond costs one load. */
+extern _Atomic int log_max_;
+bool log_enabled(enum log_level level, const char *module);
+
 void log_write(enum log_level level, const char *module, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* request: the id of the request that it is about, or NULL. */
+void log_write_event(enum log_event ev, enum log_level level, const char *module, const char *request,
+		     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 bool log_allowed(struct log_site *site, uint32_t *ret_held);
 
+#define log_on(level)                                                                                        \
+	((int)(level) <= atomic_load_explicit(&log_max_, memory_order_relaxed) &&                            \
+	 log_enabled((level), LOG_MODULE))
 #define log_at(level, ...)                                                                                   \
 	do {                                                                                                 \
-		if ((level) <= log_get_level())                                                              \
+		if (log_on(level))                                                                           \
 			log_write(level, LOG_MODULE, __VA_ARGS__);                                           \
 	} while (0)
 #define log_error(...) log_at(LOG_ERROR, __VA_ARGS__)
@@ -42,12 +99,17 @@ bool log_allowed(struct log_site *site, uint32_t *ret_held);
 #define log_note(...) log_at(LOG_NOTE, __VA_ARGS__)
 #define log_info(...) log_at(LOG_INFO, __VA_ARGS__)
 #define log_debug(...) log_at(LOG_DEBUG, __VA_ARGS__)
+#define log_event(ev, level, ...)                                                                            \
+	do {                                                                                                 \
+		if (log_on(level))                                                                           \
+			log_write_event(ev, level, LOG_MODULE, NULL, __VA_ARGS__);                           \
+	} while (0)
 /* For anything that a client can cause. */
 #define log_limited(level, ...)                                                                              \
 	do {                                                                                                 \
 		static struct log_site log_site_;                                                            \
 		uint32_t log_held_;                                                                          \
-		if ((level) <= log_get_level() && log_allowed(&log_site_, &log_held_)) {                     \
+		if (log_on(level) && log_allowed(&log_site_, &log_held_)) {                                  \
 			if (log_held_)                                                                       \
 				log_write(level, LOG_MODULE, "(%u similar lines held back)", log_held_);     \
 			log_write(level, LOG_MODULE, __VA_ARGS__);                                           \

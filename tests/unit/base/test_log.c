@@ -149,12 +149,69 @@ test_parse(void **state)
 	assert_int_equal(log_format_parse("", &format), -EINVAL);
 }
 
+/* A module's own level goes before the common one, in both directions, until it is taken back. */
+static void
+test_modules(void **state)
+{
+	int rdma = log_module_find("rdma"), store = log_module_find("store");
+
+	log_init(LOG_PLAIN, LOG_INFO);
+	assert_int_equal(log_module_find("nobody"), -ENOENT);
+	assert_true(rdma >= 0 && store >= 0 && rdma != store);
+	assert_int_equal(log_get_module_level(rdma), LOG_LEVEL_COMMON);
+	log_set_module_level(rdma, LOG_DEBUG);
+	log_set_module_level(store, LOG_ERROR);
+	assert_true(log_enabled(LOG_DEBUG, "rdma"));
+	assert_false(log_enabled(LOG_DEBUG, "chan"));
+	assert_true(log_enabled(LOG_INFO, "chan"));
+	assert_false(log_enabled(LOG_WARN, "store"));
+	assert_true(log_enabled(LOG_ERROR, "store"));
+	assert_int_equal(log_max_, LOG_DEBUG);
+	log_set_module_level(rdma, LOG_LEVEL_COMMON);
+	log_set_module_level(store, LOG_LEVEL_COMMON);
+	assert_false(log_enabled(LOG_DEBUG, "rdma"));
+	assert_true(log_enabled(LOG_INFO, "store"));
+	assert_int_equal(log_max_, LOG_INFO);
+}
+
+/* Each class has a name and an id of its own; JSON and plain lines name event and request. */
+static void
+test_events(void **state)
+{
+	for (int i = 1; i < LOG_EV_NR; i++) {
+		assert_int_equal(strlen(log_events[i].id), 32);
+		assert_int_equal(strspn(log_events[i].id, "0123456789abcdef"), 32);
+		assert_true(*log_events[i].name && *log_events[i].what);
+		for (int j = 1; j < i; j++) {
+			assert_string_not_equal(log_events[i].id, log_events[j].id);
+			assert_string_not_equal(log_events[i].name, log_events[j].name);
+		}
+	}
+	log_init(LOG_JSON, LOG_INFO);
+	capture();
+	log_event(LOG_EV_READY, LOG_NOTE, "x");
+	log_write_event(LOG_EV_ACCESS, LOG_INFO, "access", "00ff", "y");
+	log_event(LOG_EV_READY, LOG_DEBUG, "not seen");
+	release();
+	assert_string_equal(text, "{\"time\":\"2023-11-14T22:13:21.123456Z\",\"level\":\"notice\","
+				  "\"module\":\"test\",\"event\":\"ready\",\"message\":\"x\"}\n"
+				  "{\"time\":\"2023-11-14T22:13:21.123456Z\",\"level\":\"info\","
+				  "\"module\":\"access\",\"event\":\"access\",\"request\":\"00ff\","
+				  "\"message\":\"y\"}\n");
+	log_init(LOG_PLAIN, LOG_INFO);
+	capture();
+	log_write_event(LOG_EV_ACCESS, LOG_INFO, "access", "00ff", "y");
+	release();
+	assert_string_equal(text, "2023-11-14T22:13:21.123456Z info access: id=00ff y\n");
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plain), cmocka_unit_test(test_utf8),  cmocka_unit_test(test_json),
-		cmocka_unit_test(test_long),  cmocka_unit_test(test_limit), cmocka_unit_test(test_parse),
+		cmocka_unit_test(test_plain),   cmocka_unit_test(test_utf8),   cmocka_unit_test(test_json),
+		cmocka_unit_test(test_long),    cmocka_unit_test(test_limit),  cmocka_unit_test(test_parse),
+		cmocka_unit_test(test_modules), cmocka_unit_test(test_events),
 	};
 
 	clock_fake(&now);
