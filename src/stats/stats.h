@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STATS_OPS_MAX 32     /* operations (dialect/'s enum op) */
+#define STATS_OPS_MAX 64     /* operations (dialect/'s enum op) */
 #define STATS_REASONS_MAX 16 /* decline reasons (chan/'s enum chan_reason) */
 #define STATS_BUCKETS_NR 18  /* of the duration histogram, the last one is +Inf */
 #define STATS_CODES_NR 24    /* HTTP statuses that have a counter of their own; slot 0 is every other one */
