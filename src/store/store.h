@@ -39,6 +39,10 @@ struct store_port;
 #define STORE_GRANULE (64u << 10)   /* CRC granule: reads and all pieces but the last are multiples */
 #define STORE_PIECE (1u << 20)      /* largest read or write of one call */
 #define STORE_SIZE_UNKNOWN UINT64_MAX
+#define STORE_BUCKET_ATTRS_MAX (32u << 10) /* opaque attributes of one bucket */
+#define STORE_PART_ATTRS_MAX 512u          /* ... of one part of an upload */
+#define STORE_PART_NR_MAX 10000u           /* parts are numbered from 1 */
+#define STORE_UPLOAD_ID_BYTES 16
 
 /* ---- life
  * ---------------------------------------------------------------------------------------------------------
@@ -142,6 +146,7 @@ struct store_obj {
 	uint64_t crc64;   /* CRC64-NVME of the whole object */
 	struct store_meta meta;
 	bool is_open;
+	uint32_t part_nr; /* parts of the upload it came from; 0: it was written by one PUT */
 	_Alignas(8) unsigned char priv[192]; /* the store's */
 };
 
@@ -156,9 +161,20 @@ struct store_read {
 };
 
 /*
- * Reads [off, off + len) of obj to buf->mem and checks its CRCs before it says so.  off is a multiple of
- * STORE_GRANULE; so is len, unless the range ends with the object.  len <= buf->cap_bytes; the slack behind
- * the buffer is used too.  Reads of one object may overlap.
+ * How a range is cut into reads.  Bytes from off on are wanted, `want` of them (off + want <= size_bytes,
+ * want > 0), in a buffer of cap bytes (a multiple of STORE_GRANULE): returns the length of the one read that
+ * brings the first of them, which begins *ret_skew (< STORE_GRANULE) bytes before off; so it brings length -
+ * skew > 0 bytes from off on, perhaps more than wanted.  Checksums cover granules, and those of an object
+ * made of parts are counted from the beginning of each part, so its reads begin and end at odd places.
+ */
+uint32_t store_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
+			 uint32_t *ret_skew);
+
+/*
+ * Reads [off, off + len) of obj to buf->mem and checks its CRCs before it says so.  The range is one that
+ * store_read_plan() gave.  (Of an object with part_nr 0 any will do where off is a multiple of STORE_GRANULE
+ * and so is len, unless the range ends with the object.)  len <= buf->cap_bytes; the slack behind the buffer
+ * is used too.  Reads of one object may overlap.  -EINVAL: not such a range.
  */
 int store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
 	       uint64_t off, uint32_t len);
@@ -176,7 +192,7 @@ struct store_put {
 	/* after success */
 	uint64_t version;
 	bool is_started;
-	_Alignas(8) unsigned char priv[3072]; /* the store's; the granule CRCs of a chunk lie in a side buffer
+	_Alignas(8) unsigned char priv[4608]; /* the store's; the granule CRCs of a chunk lie in a side buffer
 						 of the port */
 };
 
@@ -224,15 +240,141 @@ struct store_del {
 int store_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
 		 struct store_del *del);
 
+/*
+ * The object's attributes are others from now on; its bytes, ETag and mtime stay as they are, its version
+ * grows.  Judged by the leader: version is the one that must be there (0: any).  attrs are kept by the caller
+ * until the end.  result: 0, -ENOENT, -ENXIO, -ESTALE (another version is there), -ENOSPC ...  Objects opened
+ * before keep what they had.
+ */
+int store_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
+		    uint32_t attrs_len, struct store_del *op);
+
+/* ---- multipart uploads
+ * --------------------------------------------------------------------------------------------
+ *
+ * An upload is made for a key, gets parts, and ends by completion (an object is there, made of the parts,
+ * whose bytes stay where they are), by abort, or with its bucket.  Its id is never used again.  Parts that no
+ * completed object names give their space back when the upload ends; so does one that is replaced.  Uploads
+ * and parts take index memory (-ENOSPC).
+ */
+
+struct store_upload {
+	struct store_op op; /* result: 0; -ENXIO no such bucket; abort: -ENOENT no such upload */
+	uint8_t id[STORE_UPLOAD_ID_BYTES]; /* after success of create */
+	_Alignas(8) unsigned char priv[2560];
+};
+
+/* attrs (<= STORE_ATTRS_MAX; kept until the end) are for store_upload_stat(): what the object will need. */
+int store_upload_create(struct store_port *p, const struct store_key *k, const void *attrs,
+			uint32_t attrs_len, struct store_upload *u);
+/* From the answer on no part of it can be committed. */
+int store_upload_abort(struct store_port *p, const struct store_key *k,
+		       const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_upload *u);
+/* Published state, at once: 0, -ENOENT (no such upload of this key), -ENXIO.  Copies up to cap bytes of the
+ * attributes; *ret_attrs_len says how many there are.  Any ret_ pointer may be NULL. */
+int store_upload_stat(struct store_port *p, const struct store_key *k,
+		      const uint8_t id[STORE_UPLOAD_ID_BYTES], uint64_t *ret_ctime_ns, void *attrs,
+		      uint32_t cap, uint32_t *ret_attrs_len);
+
+/*
+ * A part: in place of store_put_init(), then as any PUT, with attributes up to STORE_PART_ATTRS_MAX and no
+ * precondition.  Any length, zero too.  A part of the same number is replaced: of several attempts the last
+ * to be committed counts.  Also -ENOENT: no such upload (here early; the commit's result when the upload
+ * ended meanwhile), -EINVAL: the number is not 1 to STORE_PART_NR_MAX.
+ */
+int store_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
+			const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
+
+/* One part, of an upload or of the object that it became. */
+struct store_part {
+	uint32_t number;
+	uint64_t size_bytes, crc64, mtime_ns, version;
+	uint64_t off_bytes; /* of an object: where in it the part begins */
+	struct store_etag etag;
+	const void *attrs; /* valid during the callback; store_obj_part(): until store_close() */
+	uint32_t attrs_len;
+};
+
+/* What the completed object is to consist of, in this order. */
+struct store_part_ref {
+	uint32_t number;
+	struct store_etag etag;
+	uint64_t version; /* 0: whichever has that ETag */
+};
+
+/*
+ * result: 0 durable and visible; -ENOENT no such upload, -ENXIO; what PRE_... say; and about the list:
+ *   -EINVAL    empty, not in ascending order, or a number out of range: parts[bad]   (InvalidPartOrder)
+ *   -EBADR     parts[bad] was never committed, or has another ETag or version        (InvalidPart)
+ *   -EMSGSIZE  parts[bad] is not the last one and smaller than part_min_bytes        (EntityTooSmall)
+ *   -ERANGE    the sizes do not add up to expect_size_bytes
+ *   -EILSEQ    the content's CRC is not expect_crc64                                 (BadDigest)
+ * The upload goes on after any of these.  Repeated after success, while the object it made is there, with the
+ * same list: 0 again, nothing is changed, and was_done is set.
+ */
+struct store_complete {
+	struct store_op op;
+	/* in; what pointers name is kept by the caller until the end */
+	const struct store_part_ref *parts;
+	uint32_t part_nr;
+	struct store_meta meta; /* of the object */
+	struct store_pre pre;
+	uint64_t part_min_bytes; /* 0: none */
+	bool have_expect_crc64, have_expect_size;
+	uint64_t expect_crc64, expect_size_bytes;
+	/* after success */
+	uint64_t version, size_bytes, crc64, mtime_ns;
+	struct store_etag etag; /* was_done: of the object that is there */
+	bool was_done;
+	uint32_t bad; /* index in parts, of the errors above */
+	_Alignas(8) unsigned char priv[3072];
+};
+int store_upload_complete(struct store_port *p, const struct store_key *k,
+			  const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
+
+/* The parts of an upload, by number, behind `after` (0: from the first). */
+struct store_part_list {
+	struct store_op op; /* result: parts given, or -ENOENT no such upload, -ENXIO */
+	uint32_t after, max;
+	/* On the port's thread; false ends the page. */
+	bool (*part)(struct store_part_list *pl, const struct store_part *part);
+	bool more;
+	_Alignas(8) unsigned char priv[256];
+};
+int store_list_parts(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		     struct store_part_list *pl);
+
+/* The part of an opened object with that number, or the index-th in order (0 to part_nr - 1).  At once: 0, or
+ * -ENOENT. */
+int store_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
+int store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
+
 /* ---- buckets
  * ------------------------------------------------------------------------------------------------------ */
 
 int store_bucket_create(struct store_port *p, const char *name, size_t len,
 			struct store_del *op); /* 0, -EEXIST */
-int store_bucket_delete(struct store_port *p, const char *name, size_t len,
-			struct store_del *op); /* 0, -ENXIO, -ENOTEMPTY */
+/* 0, -ENXIO, -ENOTEMPTY (objects).  Uploads in progress do not keep it: they end with it. */
+int store_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
 /* Published state, at once: 0 (ret_ctime_ns may be NULL) or -ENXIO. */
 int store_bucket_head(struct store_port *p, const char *name, size_t len, uint64_t *ret_ctime_ns);
+
+/*
+ * Attributes of a bucket, opaque to the store, gone with the bucket.  Setting replaces all of them (length 0:
+ * none): version is what store_bucket_get_attrs() gave, 0 for none there, STORE_VERSION_ANY to overwrite
+ * whatever is there.  attrs are kept until the end.  result: 0, -ENXIO, -ESTALE, -ENOSPC ...
+ */
+#define STORE_VERSION_ANY UINT64_MAX
+struct store_bucket_set {
+	struct store_op op;
+	_Alignas(8) unsigned char priv[2048];
+};
+int store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
+			   const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
+/* Published state, at once: their length (0: none), of which up to cap bytes are copied, or -ENXIO.
+ * ret_version may be NULL. */
+int store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
+			   uint64_t *ret_version);
 
 /* ---- listing
  * ------------------------------------------------------------------------------------------------------ */
@@ -242,22 +384,36 @@ struct store_entry {
 	size_t name_len;
 	uint64_t size_bytes, mtime_ns, version;
 	struct store_etag etag;
+	bool is_prefix; /* name is a common prefix, up to and with the delimiter; nothing else is set */
+	const uint8_t *upload_id; /* store_list_uploads() */
+	const void *attrs;        /* of the object or upload; valid during the callback */
+	uint32_t attrs_len;
 };
 
-/* A page, in key order, beginning behind `after` (exclusive; NULL: from the start) and with names that begin
- * with `prefix`. What the pointers name is kept by the caller until the operation's end. */
+/*
+ * A page, in key order, beginning behind `after` (exclusive; NULL: from the start) and with names that begin
+ * with `prefix`.  With a delimiter, names that have it behind the prefix are not given: what they have in
+ * common up to and with its first occurrence is, once for all of them, and they are skipped, not walked
+ * through.  If `after` is such a common prefix itself, all that begin with it lie before the page.  What the
+ * pointers name is kept by the caller until the operation's end.
+ */
 struct store_list {
 	struct store_op op; /* result: entries given; `more` says whether there are others */
-	const char *bucket; /* NULL: the buckets themselves */
-	const char *prefix, *after;
-	uint16_t bucket_len, prefix_len, after_len;
+	const char *bucket; /* NULL: the buckets themselves (never with a delimiter) */
+	const char *prefix, *after, *delimiter; /* delimiter_len 0: none */
+	uint16_t bucket_len, prefix_len, after_len, delimiter_len;
+	/* store_list_uploads(): behind this upload of `after`; NULL: behind all of that key */
+	const uint8_t *after_id;
 	uint32_t max;
 	/* On the port's thread; false ends the page. */
 	bool (*entry)(struct store_list *ls, const struct store_entry *e);
 	bool more;
-	_Alignas(8) unsigned char priv[1536];
+	_Alignas(8) unsigned char priv[1664];
 };
 int store_list(struct store_port *p, struct store_list *ls);
+/* The uploads in progress of a bucket, by key, then in the order in which they were made.  entry: mtime_ns is
+ * when it began. */
+int store_list_uploads(struct store_port *p, struct store_list *ls);
 
 /* ---- what operators see
  * ------------------------------------------------------------------------------------------- */
