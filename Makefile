@@ -15,6 +15,10 @@ SYSCONFDIR ?= /etc
 LIBDIR ?= $(PREFIX)/lib
 MANDIR ?= $(PREFIX)/share/man
 UNITDIR ?= $(PREFIX)/lib/systemd/system
+SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
+TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
+ZSHDIR ?= $(PREFIX)/share/zsh/vendor-completions
+DOCDIR ?= $(PREFIX)/share/doc/gantry
 VERSION := $(shell cat VERSION)
 
 OPT-release := -O2 -g
@@ -164,17 +168,40 @@ compile_commands.json: clean
 clean:
 	rm -rf build/$(VARIANT)
 
-install: all
+# $(call installman,page...)
+installman = for m in $(1); do install -D -m 644 man/$$m $(DESTDIR)$(MANDIR)/man$${m\#\#*.}/$$m || exit 1; done
+.PHONY: install-client install-lib install-dev install-softnic deb check-deb check-vm rpm-check
+install: all install-client install-lib install-dev
 	install -D -m 755 $(O)/gantryd $(DESTDIR)$(PREFIX)/sbin/gantryd
+	install -D -m 644 conf/gantryd.yaml $(DESTDIR)$(SYSCONFDIR)/gantry/gantryd.yaml
+	install -d $(DESTDIR)$(SYSCONFDIR)/gantry/conf.d
+	install -D -m 644 systemd/gantryd.service $(DESTDIR)$(UNITDIR)/gantryd.service
+	install -D -m 644 systemd/gantryd.socket $(DESTDIR)$(UNITDIR)/gantryd.socket
+	install -D -m 644 systemd/gantry.sysusers $(DESTDIR)$(SYSUSERSDIR)/gantry.conf
+	install -D -m 644 systemd/gantry.tmpfiles $(DESTDIR)$(TMPFILESDIR)/gantry.conf
+	$(call installman,gantryd.8 gantryd.yaml.5 $(notdir $(wildcard man/*.7)))
+	for f in $$(cd share 2>/dev/null && find . -type f ! -path './completions/*'); do install -D -m 644 share/$$f $(DESTDIR)$(PREFIX)/share/gantry/$$f || exit 1; done
+	for f in README.md CHANGELOG.md $(wildcard docs/*.md docs/*.png docs/*.svg); do install -D -m 644 $$f $(DESTDIR)$(DOCDIR)/$${f#docs/} || exit 1; done
+install-client: all
 	install -D -m 755 $(O)/gantry $(DESTDIR)$(PREFIX)/bin/gantry
-	install -D -m 755 $(O)/libgantry.so $(DESTDIR)$(LIBDIR)/libgantry.so.0
+	$(call installman,gantry.1)
+	for f in $(notdir $(wildcard share/completions/*.bash)); do install -D -m 644 share/completions/$$f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$${f%.bash} || exit 1; done
+	for f in $(notdir $(wildcard share/completions/_*)); do install -D -m 644 share/completions/$$f $(DESTDIR)$(ZSHDIR)/$$f || exit 1; done
+install-lib: all
+	install -D -m 644 $(O)/libgantry.so.0 $(DESTDIR)$(LIBDIR)/libgantry.so.0
+install-dev: all
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
 	ln -sf libgantry.so.0 $(DESTDIR)$(LIBDIR)/libgantry.so
 	install -D -m 644 src/client/gantry.h $(DESTDIR)$(PREFIX)/include/gantry.h
-	mkdir -p $(DESTDIR)$(LIBDIR)/pkgconfig
 	sed -e 's|@PREFIX@|$(PREFIX)|;s|@LIBDIR@|$(LIBDIR)|;s|@VERSION@|$(VERSION)|' src/client/libgantry.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/libgantry.pc
-	for m in $(filter-out man/softnicctl.8,$(wildcard man/*.[1-8])); do install -D -m 644 $$m $(DESTDIR)$(MANDIR)/man$${m##*.}/$${m##*/} || exit 1; done
-	install -D -m 644 conf/gantryd.yaml $(DESTDIR)$(SYSCONFDIR)/gantry/gantryd.yaml
-	install -D -m 644 systemd/gantryd.service $(DESTDIR)$(UNITDIR)/gantryd.service
+	$(call installman,libgantry.3)
+# Test equipment, and not part of `make install`: nothing finds these libraries but through with-softnic.
+install-softnic: all
+	for l in libibverbs.so.1 libmlx5.so.1; do install -D -m 644 $(O)/softnic/$$l $(DESTDIR)$(LIBDIR)/gantry/softnic/$$l || exit 1; done
+	install -D -m 755 $(O)/softnicctl $(DESTDIR)$(PREFIX)/bin/softnicctl
+	sed 's|^installed=.*|installed=$(LIBDIR)/gantry|' scripts/with-softnic > $(DESTDIR)$(PREFIX)/bin/with-softnic
+	chmod 755 $(DESTDIR)$(PREFIX)/bin/with-softnic
+	$(call installman,softnicctl.8)
 
 help:
 	@echo 'make                build gantryd, gantry, libgantry and the software NIC into build/release/'

@@ -35,6 +35,9 @@
 #include <unistd.h>
 
 #define DC_KEY_WELL_KNOWN 0xffeeddccull
+#define START_ASK_NS (5 * NS_PER_S)
+#define START_EXTEND_NS (60 * NS_PER_S)
+#define STOP_EXTEND_NS (30 * NS_PER_S) /* beyond the drain: the last stamps of the store, devices */
 
 const char *const phase_name[PHASE_NR] = { "starting", "recovering", "serving", "draining" };
 
@@ -431,6 +434,25 @@ stop_main(void *arg)
 	return NULL;
 }
 
+/* Starting has taken this long, and the thread that starts gets on (it uses the CPU): systemd, whose limit is
+ * for a start that hangs, gives us as much again.  A disk that does not answer gets none. */
+static void
+ask_for_time(pthread_t thread, uint64_t *asked_ns, uint64_t *used_ns)
+{
+	struct timespec ts;
+	clockid_t clock;
+	uint64_t now = clock_ns(), used;
+
+	if (now - *asked_ns < START_ASK_NS || pthread_getcpuclockid(thread, &clock) != 0 ||
+	    clock_gettime(clock, &ts) < 0)
+		return;
+	used = (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+	if (used - *used_ns >= NS_PER_MS)
+		sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%llu", START_EXTEND_NS / NS_PER_US);
+	*asked_ns = now;
+	*used_ns = used;
+}
+
 /* Starting may wait for a lock and read a long log.  Nothing is served and nothing was written that a start
  * does not repair, so a signal ends the process at once. */
 static int
@@ -438,6 +460,7 @@ start_watched(struct daemon *d, const sigset_t *signals)
 {
 	struct work w = { .d = d };
 	struct timespec ts = { 0, 5 * (long)NS_PER_MS };
+	uint64_t asked_ns = clock_ns(), used_ns = 0;
 	pthread_t thread;
 
 	if (pthread_create(&thread, NULL, start_main, &w) != 0) {
@@ -447,6 +470,7 @@ start_watched(struct daemon *d, const sigset_t *signals)
 	while (!atomic_load(&w.done)) {
 		int sig = sigtimedwait(signals, NULL, &ts);
 
+		ask_for_time(thread, &asked_ns, &used_ns);
 		if (sig == SIGTERM || sig == SIGINT) {
 			log_note("signal while %s: ended", phase_name[atomic_load(&d->phase)]);
 			if (d->conf->admin.socket && atomic_load(&d->admin_listens))
@@ -467,7 +491,8 @@ drain(struct daemon *d, const sigset_t *signals)
 	pthread_t thread;
 
 	atomic_store(&d->phase, PHASE_DRAINING);
-	sd_notify(0, "STOPPING=1\nSTATUS=Draining");
+	sd_notifyf(0, "STOPPING=1\nSTATUS=Draining\nEXTEND_TIMEOUT_USEC=%llu",
+		   (unsigned long long)(d->conf->limits.drain_ns + STOP_EXTEND_NS) / NS_PER_US);
 	if (pthread_create(&thread, NULL, stop_main, &w) != 0) {
 		stop_main(&w);
 		return;
