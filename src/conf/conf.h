@@ -34,11 +34,11 @@ struct conf_listen {
 	socklen_t sa_len;
 	enum conf_dialect dialect;
 	char *tls_certificate, *tls_key; /* files in PEM; both or none */
-	bool anonymous;  /* s3: serve unsigned requests */
-	char *bucket;    /* scality: the namespace of its keys; default ".scality" */
-	bool v1_prefix;  /* scality: keys live under /v1/ (protocol.md item 93) */
-	bool decode;     /* scality: percent-decode keys once; default true (item 94) */
-	bool delete_404; /* scality: DELETE of an absent key is 404, not 204 (item 92) */
+	bool anonymous;                  /* s3: serve unsigned requests */
+	char *bucket;                    /* scality: the namespace of its keys; default ".scality" */
+	bool v1_prefix;                  /* scality: keys live under /v1/ (protocol.md item 93) */
+	bool decode;                     /* scality: percent-decode keys once; default true (item 94) */
+	bool delete_404;                 /* scality: DELETE of an absent key is 404, not 204 (item 92) */
 };
 
 struct conf_disk {
@@ -100,7 +100,8 @@ struct conf {
 		char *address; /* NULL: no TCP */
 		struct sockaddr_storage sa;
 		socklen_t sa_len;
-		char *socket; /* NULL: no Unix socket */
+		char *socket;     /* NULL: no Unix socket */
+		char *token_file; /* NULL: control calls come through the Unix socket alone */
 	} admin;
 
 	int cores[CONF_CORES_MAX]; /* CPU numbers */
@@ -153,10 +154,12 @@ struct conf {
 	struct {
 		enum log_level level;
 		enum log_format format;
-		bool access; /* one line a request */
+		bool access;                        /* one line a request */
+		signed char levels[LOG_MODULES_NR]; /* LOG_LEVEL_COMMON or an enum log_level */
 	} log;
 
 	struct conf_origin *origins; /* conf.c's: where each value came from */
+	_Atomic int refs;            /* conf_get(), conf_free() */
 };
 
 /* One assignment from the command line: "section.key=value". */
@@ -175,6 +178,17 @@ struct conf_source {
 /* 0, or -EINVAL with every error found written to err (a line each).  *ret_conf is freed with conf_free(). */
 int conf_load(const struct conf_source *src, struct conf **ret_conf, FILE *err);
 void conf_free(struct conf *c);
+/* Another reference: conf_free() it.  Any thread. */
+const struct conf *conf_get(const struct conf *c);
+
+/* A key whose value differs: from and to as they would be written (secrets masked; empty for a list that has
+ * grown or shrunk). applied: fresh keeps the new value; otherwise it needs a restart, and fresh got the
+ * running value. */
+typedef void (*conf_change_fn)(void *cookie, const char *path, const char *from, const char *to,
+			       bool applied);
+/* For a reload: gives fresh, just loaded, the running values of keys that need a restart.  0 or -ENOMEM
+ * (fresh is of no use then). */
+int conf_merge(struct conf *fresh, const struct conf *running, conf_change_fn change, void *cookie);
 
 /* Every value with its origin, as YAML with comments; secrets are masked. */
 void conf_print(const struct conf *c, FILE *out);

@@ -25,6 +25,7 @@ enum key_type {
 	KT_SPECIAL, /* rdma.allow_special */
 	KT_DEVICES, /* rdma.devices */
 	KT_CORES,   /* cores */
+	KT_LEVELS,  /* log.levels */
 	KT_MAPS,    /* a list of maps with a table of its own */
 };
 
@@ -35,6 +36,7 @@ enum key_type {
 #define KEY_REQUIRED 16u
 #define KEY_S3 32u /* only where dialect is s3 */
 #define KEY_SCALITY 64u
+#define KEY_KIND 128u /* with KEY_RELOAD and KEY_NONE: a reload changes it, but not from or to none */
 
 struct key_list;
 
@@ -145,6 +147,10 @@ void value_free(const struct conf_key *k, void *base);
 /* As it would be written in a file, on one line.  KT_MAPS: nothing. */
 void value_print(const struct conf_key *k, const void *base, FILE *out);
 void string_print(const char *s, FILE *out);
+/* The same as a text of its own, secrets masked; the caller frees it.  NULL: out of memory. */
+char *value_text(const struct conf_key *k, const void *base);
+/* Is that a key of elements of another dialect? */
+bool key_is_foreign(const struct conf *c, const struct key_list *l, int elem, const struct conf_key *k);
 
 int lists_set(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n,
 	      void *base);

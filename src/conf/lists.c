@@ -203,6 +203,51 @@ cores_set(struct loader *ld, const struct conf_key *k, const char *path, const s
 	return r;
 }
 
+/* { module: level, ... }; what is not named has the common level. */
+static int
+levels_set(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n,
+	   struct conf *conf)
+{
+	signed char levels[LOG_MODULES_NR];
+	int r = 0;
+
+	memset(levels, LOG_LEVEL_COMMON, sizeof levels);
+	if (n->kind != NODE_MAP)
+		return expected(ld, k, path, n);
+	for (int i = 0; i + 1 < n->item_nr; i += 2) {
+		const struct node *name = n->item[i], *level = n->item[i + 1];
+		enum log_level l;
+		int m = name->kind == NODE_SCALAR ? log_module_find(name->text) : -ENOENT;
+
+		if (m < 0 || level->kind != NODE_SCALAR || log_level_parse(level->text, &l) < 0) {
+			r = expected(ld, k, path, m < 0 ? name : level);
+		} else if (levels[m] != LOG_LEVEL_COMMON) {
+			load_fail(ld, name, path, "%s is named twice", name->text);
+			r = -EINVAL;
+		} else {
+			levels[m] = (signed char)l;
+		}
+	}
+	if (r == 0)
+		memcpy(conf->log.levels, levels, sizeof levels);
+	return r;
+}
+
+static void
+levels_print(const struct conf *c, FILE *out)
+{
+	const char *sep = "";
+
+	putc('{', out);
+	for (int i = 0; i < LOG_MODULES_NR; i++) {
+		if (c->log.levels[i] == LOG_LEVEL_COMMON)
+			continue;
+		fprintf(out, "%s%s: %s", sep, log_module_name[i], log_level_name[(int)c->log.levels[i]]);
+		sep = ", ";
+	}
+	putc('}', out);
+}
+
 /* ---- lists of maps ---- */
 
 static void
@@ -346,6 +391,9 @@ lists_set(struct loader *ld, const struct conf_key *k, const char *path, const s
 	case KT_CORES:
 		r = cores_set(ld, k, path, n);
 		break;
+	case KT_LEVELS:
+		r = levels_set(ld, k, path, n, conf);
+		break;
 	default:
 		r = maps_set(ld, k, path, n, conf);
 		break;
@@ -382,6 +430,10 @@ lists_print(const struct conf_key *k, const void *base, FILE *out)
 	}
 	if (k->type == KT_CORES && !c->pin) {
 		fprintf(out, "%d", c->core_nr);
+		return;
+	}
+	if (k->type == KT_LEVELS) {
+		levels_print(c, out);
 		return;
 	}
 	putc('[', out);

@@ -350,7 +350,7 @@ text_to_node(struct loader *ld, const struct conf_key *k, const char *text, bool
 	bool word = strcmp(text, "auto") == 0 || strcmp(text, "none") == 0;
 	struct node *n;
 
-	if (k->type == KT_MAPS || (k->type >= KT_NETS && *first == '['))
+	if (k->type == KT_MAPS || k->type == KT_LEVELS || (k->type >= KT_NETS && *first == '['))
 		return yaml_read(ld, text, strlen(text), ret_ok);
 	if (k->type == KT_CORES)
 		word = word || !strchr(text, ',');
@@ -479,6 +479,7 @@ conf_load(const struct conf_source *src, struct conf **ret_conf, FILE *err)
 		fprintf(err, "out of memory\n");
 		return -ENOMEM;
 	}
+	atomic_init(&ld.conf->refs, 1);
 	load_defaults(&ld);
 	load_file(&ld, file, src->file_required);
 	load_directory(&ld, file);
@@ -500,10 +501,18 @@ conf_load(const struct conf_source *src, struct conf **ret_conf, FILE *err)
 	return 0;
 }
 
+const struct conf *
+conf_get(const struct conf *c)
+{
+	/* Counting is the one thing about it that changes. */
+	atomic_fetch_add(&((struct conf *)(uintptr_t)c)->refs, 1);
+	return c;
+}
+
 void
 conf_free(struct conf *c)
 {
-	if (!c)
+	if (!c || atomic_fetch_sub(&c->refs, 1) > 1)
 		return;
 	for (int i = 0; i < conf_key_nr; i++)
 		value_free(&conf_keys[i], c);

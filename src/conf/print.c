@@ -31,8 +31,7 @@ print_origin(const struct conf *c, const char *path, size_t column, FILE *out)
 	fprintf(out, "%*s# %s\n", column < COMMENT_COLUMN ? (int)(COMMENT_COLUMN - column) : 1, "", origin);
 }
 
-/* The value as text; the caller frees it.  NULL: out of memory. */
-static char *
+char *
 value_text(const struct conf_key *k, const void *base)
 {
 	char *text = NULL;
@@ -64,9 +63,8 @@ print_value(const struct conf *c, const char *lead, const char *name, const stru
 	free(text);
 }
 
-/* Is that key of an element of another dialect? */
-static bool
-is_foreign(const struct conf *c, const struct key_list *l, int elem, const struct conf_key *k)
+bool
+key_is_foreign(const struct conf *c, const struct key_list *l, int elem, const struct conf_key *k)
 {
 	unsigned only = k->flags & (KEY_S3 | KEY_SCALITY);
 
@@ -90,7 +88,7 @@ print_maps(const struct conf *c, const char *indent, const char *name, const str
 			const struct conf_key *ek = &l->keys[j];
 			char path[128], lead[32];
 
-			if (is_foreign(c, l, i, ek))
+			if (key_is_foreign(c, l, i, ek))
 				continue;
 			snprintf(path, sizeof path, "%s[%d].%s", k->name, i, ek->name);
 			snprintf(lead, sizeof lead, "%s  %s", indent, first ? "- " : "  ");
@@ -180,7 +178,7 @@ conf_print_json(const struct conf *c, FILE *out)
 			for (int j = 0; j < l->key_nr; j++) {
 				char path[128];
 
-				if (is_foreign(c, l, e, &l->keys[j]))
+				if (key_is_foreign(c, l, e, &l->keys[j]))
 					continue;
 				snprintf(path, sizeof path, "%s[%d].%s", k->name, e, l->keys[j].name);
 				json_value(c, &l->keys[j], elem, path, first, out);

@@ -55,19 +55,19 @@ static const struct conf_key listen_keys[] = {
 	  .help = "Address and port to listen on; * is every address, port 0 a free one" },
 	{ "dialect", KT_WORD, KEY_REQUIRED, .offset = LISTEN(dialect), .words = dialect_words,
 	  .help = "Which dialect is spoken on this listener" },
-	{ "tls_certificate", KT_STRING, KEY_NONE, .offset = LISTEN(tls_certificate), .def = "none",
+	{ "tls_certificate", KT_STRING, KEY_NONE | KEY_RELOAD | KEY_KIND, .offset = LISTEN(tls_certificate), .def = "none",
 	  .help = "File with the certificate (PEM, its chain behind it): the listener speaks HTTPS" },
-	{ "tls_key", KT_STRING, KEY_NONE, .offset = LISTEN(tls_key), .def = "none",
+	{ "tls_key", KT_STRING, KEY_NONE | KEY_RELOAD | KEY_KIND, .offset = LISTEN(tls_key), .def = "none",
 	  .help = "File with the certificate's private key (PEM), not readable by everybody" },
-	{ "anonymous", KT_BOOL, KEY_S3, .offset = LISTEN(anonymous), .def = "false",
+	{ "anonymous", KT_BOOL, KEY_S3 | KEY_RELOAD, .offset = LISTEN(anonymous), .def = "false",
 	  .help = "Serve unsigned requests (s3)" },
 	{ "bucket", KT_STRING, KEY_SCALITY, .offset = LISTEN(bucket), .def = ".scality",
 	  .help = "The bucket that holds this listener's keys (scality)" },
-	{ "v1_prefix", KT_BOOL, KEY_SCALITY, .offset = LISTEN(v1_prefix), .def = "false",
+	{ "v1_prefix", KT_BOOL, KEY_SCALITY | KEY_RELOAD, .offset = LISTEN(v1_prefix), .def = "false",
 	  .help = "Keys live under /v1/ (scality)" },
-	{ "decode", KT_BOOL, KEY_SCALITY, .offset = LISTEN(decode), .def = "true",
+	{ "decode", KT_BOOL, KEY_SCALITY | KEY_RELOAD, .offset = LISTEN(decode), .def = "true",
 	  .help = "Percent-decode keys once (scality)" },
-	{ "delete_404", KT_BOOL, KEY_SCALITY, .offset = LISTEN(delete_404), .def = "false",
+	{ "delete_404", KT_BOOL, KEY_SCALITY | KEY_RELOAD, .offset = LISTEN(delete_404), .def = "false",
 	  .help = "Deleting an absent key answers 404 instead of 204 (scality)" },
 };
 
@@ -93,6 +93,8 @@ const struct conf_key conf_keys[] = {
 	  .help = "Address and port of health, metrics and status" },
 	{ "admin.socket", KT_STRING, KEY_NONE, .offset = AT(admin.socket), .def = "none",
 	  .help = "Path of a Unix socket (mode 0600) for the same" },
+	{ "admin.token_file", KT_STRING, KEY_NONE | KEY_RELOAD, .offset = AT(admin.token_file), .def = "none",
+	  .help = "File (mode 0600) with the bearer token that control calls over TCP need; none: only the socket takes them" },
 
 	{ "cores", KT_CORES, 0, .max = CONF_CORES_MAX, .def = "auto",
 	  .help = "CPUs to run on: auto, a number of threads, or a list of CPU numbers" },
@@ -205,6 +207,8 @@ const struct conf_key conf_keys[] = {
 
 	{ "log.level", KT_WORD, KEY_RELOAD, .offset = AT(log.level), .words = level_words, .def = "info",
 	  .help = "Least important lines that are logged" },
+	{ "log.levels", KT_LEVELS, KEY_RELOAD, .def = "{}",
+	  .help = "Levels of single modules, where they differ from log.level" },
 	{ "log.format", KT_WORD, 0, .offset = AT(log.format), .words = format_words, .def = "auto",
 	  .help = "Form of log lines; auto is journal under systemd, plain elsewhere" },
 	{ "log.access", KT_BOOL, KEY_RELOAD, .offset = AT(log.access), .def = "true",
@@ -251,7 +255,8 @@ key_expected(const struct conf_key *k, char *out, size_t cap)
 {
 	const char *or_auto = k->flags & KEY_AUTO ? ", or auto" : "";
 	const char *or_none = k->flags & KEY_NONE ? ", or none" : "";
-	char lo[32], hi[32], words[128];
+	char lo[32], hi[32], words[160];
+	size_t n = 0;
 
 	switch (k->type) {
 	case KT_BOOL:
@@ -302,6 +307,12 @@ key_expected(const struct conf_key *k, char *out, size_t cap)
 		snprintf(out, cap, "auto, a number of threads from 1 to %d, or a list of CPU numbers",
 			 CONF_CORES_MAX);
 		return;
+	case KT_LEVELS:
+		for (int i = 0; i < LOG_MODULES_NR; i++)
+			n += (size_t)snprintf(words + n, sizeof words - n, "%s%s", i ? ", " : "",
+					      log_module_name[i]);
+		snprintf(out, cap, "a map of modules (%s) to levels (error to debug)", words);
+		return;
 	case KT_MAPS:
 		snprintf(out, cap, "a list of maps, each %s", k->list->what);
 		return;
@@ -333,6 +344,6 @@ conf_print_table(FILE *out)
 			continue;
 		snprintf(prefix, sizeof prefix, "%s[].", k->name);
 		for (int j = 0; j < k->list->key_nr; j++)
-			print_row(prefix, &k->list->keys[j], false, out);
+			print_row(prefix, &k->list->keys[j], k->list->keys[j].flags & KEY_RELOAD, out);
 	}
 }
