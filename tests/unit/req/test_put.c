@@ -353,7 +353,7 @@ test_again_ends(void **state)
 		fake_chan_fail(rig.chan, fake_chan_op(rig.chan, 0), WCS_RETRY_EXC);
 		if (i == 1) { /* the deadline finds it waiting for the second lease */
 			rig_until(fake_chan_stats(rig.chan)->waiting == 1);
-			now = clock_ns() + 10 * NS_PER_S;
+			now = clock_ns() + RIG_LATE_NS;
 			clock_fake(&now);
 		} else if (i == 2) {
 			req_gone(x.rq);

@@ -528,6 +528,7 @@ test_random(void **state)
 		memset(arena, GUARD, (size_t)SIM_SLOTS * SIM_SPAN);
 		rig_start(&none);
 		rig.conf->rdma.inflight_bytes = 1u << 20;
+		rig.conf->limits.s3_progress_ns = rig.conf->limits.s3_total_ns = 8 * NS_PER_S;
 		put_object("keep", 100, 1); /* the bucket is never empty */
 		clock_fake(&now);
 		mem_store_manual(rig.store, true);
