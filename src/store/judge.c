@@ -71,6 +71,7 @@ struct state {
 	bool exists;
 	bool depends; /* on the block */
 	struct store_etag etag;
+	uint64_t version;
 };
 
 static struct state
@@ -80,9 +81,9 @@ state_of(const struct disk *d, const uint8_t *key, size_t len, uint32_t hash)
 	const struct rec *r;
 
 	if (c)
-		return (struct state){ c->view.op == REC_PUT, true, c->view.etag };
+		return (struct state){ c->view.op == REC_PUT, true, c->view.etag, c->view.version };
 	r = tree_find(d->tree, key, len);
-	return r ? (struct state){ true, false, rec_etag(r) } : (struct state){ 0 };
+	return r ? (struct state){ true, false, rec_etag(r), r->version } : (struct state){ 0 };
 }
 
 static bool
@@ -107,6 +108,8 @@ pre_check(const struct store_pre *pre, const struct state *s)
 		return !s->exists ? -ENOENT : etag_in(pre, &s->etag) ? 0 : -ESTALE;
 	case PRE_NONE_MATCH:
 		return s->exists && etag_in(pre, &s->etag) ? -EEXIST : 0;
+	case PRE_VERSION:
+		return !s->exists ? -ENOENT : s->version == pre->version ? 0 : -ESTALE;
 	default:
 		return 0;
 	}

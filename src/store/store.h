@@ -119,12 +119,13 @@ struct store_meta {
 };
 
 /* Judged by the commit leader, in log order.  The bucket must always exist. */
-enum store_pre_kind { PRE_NONE, PRE_ABSENT, PRE_MATCH_ANY, PRE_MATCH, PRE_NONE_MATCH };
+enum store_pre_kind { PRE_NONE, PRE_ABSENT, PRE_MATCH_ANY, PRE_MATCH, PRE_NONE_MATCH, PRE_VERSION };
 #define STORE_PRE_ETAGS 8
 struct store_pre {
 	enum store_pre_kind kind;
 	struct store_etag etags[STORE_PRE_ETAGS];
 	uint8_t etag_nr;
+	uint64_t version; /* PRE_VERSION: this one is there (-ENOENT, -ESTALE) */
 };
 
 /* ---- operations: embedded by the caller

@@ -164,6 +164,8 @@ judge(const struct store *st, const struct version *v, const struct store_pre *p
 		return !old ? -ENOENT : etag_in(pre, &old->etag) ? 0 : -ESTALE;
 	case PRE_NONE_MATCH:
 		return old && etag_in(pre, &old->etag) ? -EEXIST : 0;
+	case PRE_VERSION:
+		return !old ? -ENOENT : old->number == pre->version ? 0 : -ESTALE;
 	default:
 		return 0;
 	}

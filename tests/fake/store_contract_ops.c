@@ -181,6 +181,20 @@ sc_test_preconditions(void **state)
 	assert_int_equal(sc_del_pre("p", &match), 1);
 	assert_int_equal(sc_del_pre("p", &match), -ENOENT);
 	assert_int_equal(sc_del_pre("p", &none), 0);
+	/* The version that was seen, and no other. */
+	struct store_pre seen = { .kind = PRE_VERSION };
+	struct store_obj obj = { 0 };
+
+	assert_int_equal(sc_del_pre("p", &seen), -ENOENT);
+	assert_int_equal(sc_put_pre("p", 16, 1, &none), 0);
+	assert_int_equal(sc_open_obj("p", &obj), 0);
+	seen.version = obj.version;
+	store_close(sc->port, &obj);
+	assert_int_equal(sc_put_pre("p", 17, 1, &seen), 0);
+	assert_int_equal(sc_put_pre("p", 18, 1, &seen), -ESTALE);
+	assert_int_equal(sc_del_pre("p", &seen), -ESTALE);
+	sc_expect("p", 0, 17);
+	assert_int_equal(sc_del("p"), 1);
 }
 
 /* What was refused or given up leaves nothing behind. */
