@@ -6,6 +6,7 @@
  * checked as if a client had sent it: these bytes become response headers.
  */
 #include "dialect/dialect_int.h"
+#include "dialect/tags.h"
 
 #include <errno.h>
 
@@ -89,8 +90,8 @@ dialect_attrs_each(const void *attrs, size_t len,
 	return 0;
 }
 
-static enum fault
-add(struct target *t, const char *name, size_t name_len, struct span value, const char **ret_why)
+enum fault
+attrs_put(struct target *t, const char *name, size_t name_len, struct span value, const char **ret_why)
 {
 	if (dialect_attrs_add(t->attrs, &t->attrs_len, DIALECT_ATTRS_MAX - CHECKSUMS_ROOM, name, name_len,
 			      value.p, value.len) < 0)
@@ -165,11 +166,118 @@ parse_meta(const struct dialect_in *in, struct target *t, const char **ret_why)
 		n = join_meta(in, i, value, &sum);
 		if (n < 0)
 			return refuse(ret_why, FAULT_META_TOO_LARGE, "The user metadata exceeds 2048 bytes.");
-		r = add(t, f->name, f->name_len, (struct span){ value, (size_t)n }, ret_why);
+		r = attrs_put(t, f->name, f->name_len, (struct span){ value, (size_t)n }, ret_why);
 		if (r != FAULT_NONE)
 			return r;
 	}
 	return FAULT_NONE;
+}
+
+/* The list without aws-chunked, which is how the body travelled and not what the object is. */
+static enum fault
+put_encoding(struct target *t, struct span s, const char **ret_why)
+{
+	char value[1024];
+	const char *p = s.p, *end = p + s.len;
+	size_t n = 0;
+
+	if (s.len > sizeof value)
+		return refuse(ret_why, FAULT_META_TOO_LARGE, "Content-Encoding is longer than 1024 bytes.");
+	while (p < end) {
+		const char *comma = memchr(p, ',', (size_t)(end - p));
+		struct field part = { .value = p, .value_len = (uint32_t)((comma ? comma : end) - p) };
+		struct span one = field_text(&part);
+
+		p = comma ? comma + 1 : end;
+		if (one.len == 0 || span_is_nocase(one, "aws-chunked"))
+			continue;
+		if (n)
+			value[n++] = ',';
+		memcpy(value + n, one.p, one.len);
+		n += one.len;
+	}
+	if (n == 0)
+		return FAULT_NONE;
+	return attrs_put(t, "content-encoding", strlen("content-encoding"), (struct span){ value, n },
+			 ret_why);
+}
+
+/* Labels: all objects are kept alike.  Those whose objects must be restored before they can be read would be
+ * a lie. */
+enum fault
+attrs_parse_class(const struct dialect_in *in, struct target *t, const char **ret_why)
+{
+	static const char *const labels[] = { "REDUCED_REDUNDANCY", "STANDARD_IA", "ONEZONE_IA",
+					      "INTELLIGENT_TIERING", "GLACIER_IR" };
+	static const char *const others[] = { "GLACIER",         "DEEP_ARCHIVE", "OUTPOSTS", "SNOW",
+					      "EXPRESS_ONEZONE", "FSX_OPENZFS",  "FSX_ONTAP" };
+	static const char name[] = "x-amz-storage-class";
+	const struct field *f;
+	enum fault r = field_one(in, name, "x-amz-storage-class came more than once.", &f, ret_why);
+
+	if (r != FAULT_NONE || !f || field_text(f).len == 0 || span_is(field_text(f), "STANDARD"))
+		return r;
+	for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
+		if (span_is(field_text(f), labels[i]))
+			return attrs_put(t, name, strlen(name), field_text(f), ret_why);
+	}
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		if (span_is(field_text(f), others[i]))
+			return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
+				      "x-amz-storage-class: this class is not implemented.");
+	}
+	return refuse(ret_why, FAULT_INVALID_STORAGE_CLASS, "x-amz-storage-class is not known.");
+}
+
+enum fault
+attrs_parse_tags(const struct dialect_in *in, struct target *t, const char **ret_why)
+{
+	static const char name[] = "x-amz-tagging";
+	const struct field *f;
+	struct text x = { 0 };
+	enum fault r = field_one(in, name, "x-amz-tagging came more than once.", &f, ret_why);
+
+	if (r != FAULT_NONE || !f || field_text(f).len == 0)
+		return r;
+	r = tags_from_header(field_text(f).p, field_text(f).len, &x, &t->tag_nr, ret_why);
+	if (r == FAULT_NONE && t->tag_nr)
+		r = attrs_put(t, name, strlen(name), (struct span){ x.p, x.len }, ret_why);
+	text_free(&x);
+	return r;
+}
+
+bool
+dialect_attr_is_header(const char *name, size_t name_len)
+{
+	return !span_is((struct span){ name, name_len }, "x-amz-tagging");
+}
+
+struct search {
+	const char *name, *value;
+	size_t value_len;
+};
+
+static void
+on_pair(void *cookie, const char *name, size_t name_len, const char *value, size_t value_len)
+{
+	struct search *s = cookie;
+
+	if (!s->value && span_is((struct span){ name, name_len }, s->name)) {
+		s->value = value;
+		s->value_len = value_len;
+	}
+}
+
+const char *
+dialect_attr(const void *attrs, size_t len, const char *name, size_t *ret_len)
+{
+	struct search s = { .name = name };
+
+	*ret_len = 0;
+	if (dialect_attrs_each(attrs, len, on_pair, &s) < 0)
+		return NULL;
+	*ret_len = s.value_len;
+	return s.value;
 }
 
 enum fault
@@ -180,8 +288,10 @@ attrs_parse(const struct dialect_in *in, struct target *t, const char **ret_why)
 		const struct field *f;
 		enum fault r = field_one(in, name, content_headers[i].repeated, &f, ret_why);
 
-		if (r == FAULT_NONE && f && field_text(f).len)
-			r = add(t, name, strlen(name), field_text(f), ret_why);
+		if (r == FAULT_NONE && f && strcmp(name, "content-encoding") == 0)
+			r = put_encoding(t, field_text(f), ret_why);
+		else if (r == FAULT_NONE && f && field_text(f).len)
+			r = attrs_put(t, name, strlen(name), field_text(f), ret_why);
 		if (r != FAULT_NONE)
 			return r;
 	}

@@ -52,8 +52,8 @@ add_etags(const struct field *f, struct etag_list *l, const char **ret_why)
 	}
 }
 
-static enum fault
-parse_etags(const struct dialect_in *in, const char *name, struct etag_list *l, const char **ret_why)
+enum fault
+cond_etags(const struct dialect_in *in, const char *name, struct etag_list *l, const char **ret_why)
 {
 	for (int i = 0; i < in->field_nr; i++) {
 		enum fault f;
@@ -72,8 +72,8 @@ parse_etags(const struct dialect_in *in, const char *name, struct etag_list *l, 
 }
 
 /* What is not a date, or came twice, is no condition (RFC 9110 sections 13.1.3 and 13.1.4). */
-static bool
-parse_date(const struct dialect_in *in, const char *name, uint64_t *ret_s)
+bool
+cond_date(const struct dialect_in *in, const char *name, uint64_t *ret_s)
 {
 	int nr;
 	const struct field *f = dialect_field(in, name, &nr);
@@ -108,20 +108,46 @@ parse_if_range(const struct dialect_in *in, struct target *t)
 	t->if_range_etag_len = (uint32_t)s.len;
 }
 
+/* Conditions of DeleteObject on size and time. */
+static enum fault
+parse_delete(const struct dialect_in *in, struct target *t, const char **ret_why)
+{
+	const struct field *size, *time;
+	enum fault f;
+
+	f = field_one(in, "x-amz-if-match-size", "x-amz-if-match-size came more than once.", &size, ret_why);
+	if (f == FAULT_NONE)
+		f = field_one(in, "x-amz-if-match-last-modified-time",
+			      "x-amz-if-match-last-modified-time came more than once.", &time, ret_why);
+	if (f != FAULT_NONE)
+		return f;
+	if (size && span_decimal(field_text(size), &t->if_match_size) < 0)
+		return refuse(ret_why, FAULT_BAD_ARGUMENT, "x-amz-if-match-size is not a number.");
+	if (time && http_date_parse(field_text(time).p, field_text(time).len, &t->if_match_mtime_s) < 0)
+		return refuse(ret_why, FAULT_BAD_ARGUMENT,
+			      "x-amz-if-match-last-modified-time is not a date.");
+	t->have_if_match_size = size != NULL;
+	t->have_if_match_mtime = time != NULL;
+	return FAULT_NONE;
+}
+
 enum fault
 cond_parse(const struct dialect_in *in, struct target *t, const char **ret_why)
 {
 	enum fault f;
 
-	if (t->op < OP_PUT_OBJECT || t->op > OP_DELETE_OBJECT)
+	if ((t->op < OP_PUT_OBJECT || t->op > OP_DELETE_OBJECT) && t->op != OP_COPY_OBJECT &&
+	    t->op != OP_COMPLETE_MULTIPART_UPLOAD)
 		return FAULT_NONE;
-	f = parse_etags(in, "if-match", &t->if_match, ret_why);
+	f = cond_etags(in, "if-match", &t->if_match, ret_why);
 	if (f == FAULT_NONE)
-		f = parse_etags(in, "if-none-match", &t->if_none_match, ret_why);
+		f = cond_etags(in, "if-none-match", &t->if_none_match, ret_why);
+	if (f == FAULT_NONE && t->op == OP_DELETE_OBJECT)
+		f = parse_delete(in, t, ret_why);
 	if (f != FAULT_NONE)
 		return f;
-	t->have_if_modified_since = parse_date(in, "if-modified-since", &t->if_modified_since_s);
-	t->have_if_unmodified_since = parse_date(in, "if-unmodified-since", &t->if_unmodified_since_s);
+	t->have_if_modified_since = cond_date(in, "if-modified-since", &t->if_modified_since_s);
+	t->have_if_unmodified_since = cond_date(in, "if-unmodified-since", &t->if_unmodified_since_s);
 	parse_if_range(in, t);
 	return FAULT_NONE;
 }

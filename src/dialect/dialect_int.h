@@ -89,10 +89,41 @@ int span_decimal(struct span s, uint64_t *ret_value);
  */
 enum fault fields_door(const struct dialect_in *in, struct target *t, const char **ret_why);
 
-/* ---- uri.c ---- */
+/* ---- names.c ---- */
+
+enum { DECODE_STRICT = 1, DECODE_PLUS = 2 };
+/*
+ * Percent-decodes once, '+' to a blank if asked.  Returns the length, -EINVAL for a bad sequence (strict) or
+ * a NUL, -E2BIG beyond cap.  Not strict: a '%' without two hex digits behind it stands for itself.
+ */
+int span_decode(struct span s, unsigned how, char *out, size_t cap);
+/* Bytes of the character at the front, 0 when it is not one. */
+int utf8_length(const char *text, size_t len);
+bool is_utf8(const char *text, size_t len);
+/* Characters of valid UTF-8. */
+size_t utf8_count(const char *text, size_t len);
+bool has_control(const char *text, size_t len);
+/* 3-63 characters, lower case, digits, '-' and single '.', alphanumeric ends, not an IPv4 address: as S3. */
+bool is_bucket_name(const char *name, size_t len);
+/* A key that an S3 object may have. */
+enum fault key_check(const char *key, size_t len, const char **ret_why);
+
+/* ---- uri.c, query.c ---- */
+
+enum method { METHOD_OTHER, METHOD_PUT, METHOD_GET, METHOD_HEAD, METHOD_DELETE, METHOD_POST, METHOD_OPTIONS };
 
 /* Method and raw target to op, bucket, key. */
 enum fault uri_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
+/* From method, level and query keys to t->op, and what the keys say to the rest of *t. */
+enum fault query_parse(struct span query, enum method m, enum op_level level, struct target *t,
+		       const char **ret_why);
+bool query_key_signs(struct span key);
+/* Cuts the next "key[=value]" off *query; false at the end. */
+bool query_next(struct span *query, struct span *ret_key, struct span *ret_value);
+
+/* ---- copy.c ---- */
+/* x-amz-copy-source and its kin to t->copy. */
+enum fault copy_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 
 /* ---- refused.c: headers that ask for what we do not do ---- */
 enum fault refused_check(const struct dialect_in *in, const char **ret_why);
@@ -100,8 +131,19 @@ enum fault refused_check(const struct dialect_in *in, const char **ret_why);
 /* ---- range.c, cond.c, sums.c, attrs.c ---- */
 void range_parse(struct span text, struct range *ret_range);
 enum fault cond_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
+/* One list of ETags; one date (what is not a date is no condition). */
+enum fault cond_etags(const struct dialect_in *in, const char *name, struct etag_list *l,
+		      const char **ret_why);
+bool cond_date(const struct dialect_in *in, const char *name, uint64_t *ret_s);
 enum fault sums_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
+/* Is the body in aws-chunked frames, and what is said of them? */
+enum fault stream_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
+/* Content headers and metadata; storage class; tags. */
 enum fault attrs_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
+enum fault attrs_parse_class(const struct dialect_in *in, struct target *t, const char **ret_why);
+enum fault attrs_parse_tags(const struct dialect_in *in, struct target *t, const char **ret_why);
+enum fault attrs_put(struct target *t, const char *name, size_t name_len, struct span value,
+		     const char **ret_why);
 
 /* ---- date.c ---- */
 struct civil {
@@ -109,5 +151,7 @@ struct civil {
 	int month, day, hour, minute, second, weekday; /* month from 1, weekday from Sunday = 0 */
 };
 void civil_from_unix(uint64_t unix_s, struct civil *ret);
+/* "2015-10-21", with or without "T07:28:00[.000]Z".  0 or -EINVAL. */
+int iso_date_parse(const char *text, size_t len, uint64_t *ret_unix_s);
 
 #endif

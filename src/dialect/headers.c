@@ -29,7 +29,7 @@ parse_trio(const struct dialect_in *in, const struct field *f, struct target *t,
 
 	return token_parse_trio(f->value, f->value_len, start ? start->value : NULL,
 				start ? start->value_len : 0, length ? length->value : NULL,
-				length ? length->value_len : 0, t->op == OP_PUT_OBJECT, &t->token, ret_why);
+				length ? length->value_len : 0, op_pulls(t->op), &t->token, ret_why);
 }
 
 const struct wire_row wire_rows[WIRE_NR] = {
@@ -115,7 +115,7 @@ dialect_token(const struct dialect_in *in, struct target *t, const char **ret_wh
 {
 	const struct field *f;
 
-	if (t->op != OP_PUT_OBJECT && t->op != OP_GET_OBJECT)
+	if (!op_moves(t->op))
 		t->wire = WIRE_NONE;
 	if (t->wire == WIRE_NONE)
 		return FAULT_NONE;
@@ -124,7 +124,7 @@ dialect_token(const struct dialect_in *in, struct target *t, const char **ret_wh
 		return FAULT_BAD_TOKEN;
 	t->token_family_declined = t->token.kind != TOKEN_DC;
 	/* A GET may find an empty object, for which SIZE 0 is right: req/ asks again once it knows (2.1). */
-	if (!t->token_family_declined && t->op == OP_PUT_OBJECT && token_check_move(&t->token, ret_why) < 0)
+	if (!t->token_family_declined && op_pulls(t->op) && token_check_move(&t->token, ret_why) < 0)
 		return FAULT_BAD_TOKEN;
 	return FAULT_NONE;
 }

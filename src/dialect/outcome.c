@@ -14,11 +14,19 @@ done(const struct wire_row *row, enum wire_form w, enum op op, bool partial)
 		o.etag = true;
 		break;
 	case OP_PUT_OBJECT:
+	case OP_UPLOAD_PART:
 	case OP_HEAD_OBJECT:
 		o.etag = true;
 		break;
 	case OP_DELETE_OBJECT:
 	case OP_DELETE_BUCKET:
+	case OP_DELETE_OBJECT_TAGGING:
+	case OP_DELETE_BUCKET_CORS:
+	case OP_DELETE_BUCKET_LIFECYCLE:
+	case OP_DELETE_BUCKET_TAGGING:
+	case OP_ABORT_MULTIPART_UPLOAD:
+	case OP_PUT_BUCKET_TAGGING:
+	case OP_POST_OBJECT: /* unless the form wants another: form_target() */
 		o.status = 204;
 		break;
 	default:

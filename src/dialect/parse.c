@@ -13,41 +13,14 @@ is_s3(const struct dialect_in *in)
 	return in->listen->dialect == DIALECT_S3;
 }
 
-/* "aws-chunked" anywhere in the list: the body is not the object's bytes. */
-static bool
-is_aws_chunked(const struct dialect_in *in)
-{
-	for (int i = 0; i < in->field_nr; i++) {
-		const struct field *f = &in->fields[i];
-		const char *p = f->value, *end = p + f->value_len;
-
-		if (!name_is(f, "content-encoding"))
-			continue;
-		while (p < end) {
-			const char *comma = memchr(p, ',', (size_t)(end - p));
-			const char *stop = comma ? comma : end;
-			struct field part = { .value = p, .value_len = (uint32_t)(stop - p) };
-
-			if (span_is_nocase(field_text(&part), "aws-chunked"))
-				return true;
-			p = comma ? comma + 1 : end;
-		}
-	}
-	return false;
-}
-
-/* The body of a PUT: in the window, or in HTTP with its end known, never both (4.3, 4.4; items 39, 40). */
+/* The body of an object or a part: in the window, or in HTTP with its end known, never both (4.3, 4.4; items
+ * 39, 40). */
 static enum fault
-parse_put(const struct dialect_in *in, struct target *t, const char **ret_why)
+parse_bytes(const struct dialect_in *in, struct target *t, const char **ret_why)
 {
 	bool window = t->wire != WIRE_NONE;
 	enum fault f;
 
-	if (is_s3(in) && dialect_field(in, "x-amz-copy-source", NULL))
-		return window ? refuse(ret_why, FAULT_BAD_REQUEST,
-				       "x-amz-copy-source and an RDMA descriptor came together.")
-			      : refuse(ret_why, FAULT_NOT_IMPLEMENTED,
-				       "x-amz-copy-source: copying is not implemented.");
 	if (dialect_field(in, "content-range", NULL))
 		return refuse(ret_why, FAULT_BAD_REQUEST, "Content-Range: a PUT stores whole objects only.");
 	if (window && t->chunked)
@@ -57,45 +30,189 @@ parse_put(const struct dialect_in *in, struct target *t, const char **ret_why)
 		return refuse(ret_why, FAULT_BAD_REQUEST, "A body and an RDMA descriptor came together.");
 	if (!window && !t->chunked && !t->have_content_length)
 		return refuse(ret_why, FAULT_LENGTH_REQUIRED, "Content-Length is missing.");
-	if (is_aws_chunked(in))
+	f = stream_parse(in, t, ret_why);
+	if (f == FAULT_NONE && !is_s3(in))
+		return t->aws_chunked ? refuse(ret_why, FAULT_NOT_IMPLEMENTED,
+					       "aws-chunked is not implemented in this dialect.")
+				      : attrs_parse(in, t, ret_why);
+	return f == FAULT_NONE ? sums_parse(in, t, ret_why) : f;
+}
+
+/* A text that is read whole: its length is known beforehand, and req/ has a limit for it. */
+static enum fault
+parse_text(const struct dialect_in *in, struct target *t, const char **ret_why)
+{
+	const struct field *type = dialect_field(in, "content-type", NULL);
+	static const char form[] = "multipart/form-data";
+	struct span s = type ? field_text(type) : (struct span){ "", 0 };
+	enum fault f;
+
+	if (op_info[t->op].body == BODY_FORM &&
+	    (s.len < sizeof form - 1 || strncasecmp(s.p, form, sizeof form - 1) != 0))
+		return refuse(ret_why, FAULT_PRECONDITION, "A POST to a bucket must be multipart/form-data.");
+	if (t->chunked)
+		return refuse(ret_why, FAULT_LENGTH_REQUIRED,
+			      "The body of this request needs a Content-Length.");
+	if (t->op == OP_CREATE_BUCKET && t->content_length > CREATE_BODY_MAX)
+		return refuse(ret_why, FAULT_TOO_LARGE, "The bucket's configuration is larger than 64 KiB.");
+	if (op_info[t->op].body == BODY_FORM)
+		return FAULT_NONE;
+	f = stream_parse(in, t, ret_why);
+	if (f == FAULT_NONE && t->aws_chunked)
 		return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
-			      "Content-Encoding: aws-chunked is not implemented.");
-	f = is_s3(in) ? sums_parse(in, t, ret_why) : FAULT_NONE;
-	return f == FAULT_NONE ? attrs_parse(in, t, ret_why) : f;
+			      "aws-chunked is implemented for objects and parts only.");
+	return f == FAULT_NONE ? sums_parse(in, t, ret_why) : f;
 }
 
 static enum fault
-check_body(struct target *t, const char **ret_why)
+parse_no_body(struct target *t, const char **ret_why)
 {
-	if (t->op == OP_CREATE_BUCKET) {
-		if (t->chunked)
-			return refuse(ret_why, FAULT_LENGTH_REQUIRED,
-				      "A bucket's configuration needs a Content-Length.");
-		if (t->content_length > CREATE_BODY_MAX)
-			return refuse(ret_why, FAULT_TOO_LARGE,
-				      "The bucket's configuration is larger than 64 KiB.");
-		return FAULT_NONE;
-	}
 	if (t->chunked || t->content_length > 0)
 		return refuse(ret_why, FAULT_BAD_REQUEST, "A body came with a method that takes none.");
 	return FAULT_NONE;
 }
 
 static enum fault
+parse_read(const struct dialect_in *in, struct target *t, const char **ret_why)
+{
+	int nr;
+	const struct field *f = dialect_field(in, "range", &nr);
+
+	if (f && t->part_number)
+		return refuse(ret_why, FAULT_BAD_REQUEST, "Range and partNumber came together.");
+	/* Several ranges, in one header or in two, are not served: the whole object (4.3). */
+	if (f && nr == 1 && t->op == OP_GET_OBJECT)
+		range_parse(field_text(f), &t->range);
+	return FAULT_NONE;
+}
+
+/* x-amz-object-attributes of GetObjectAttributes: names with commas, in one header or several. */
+static enum fault
+parse_attributes(const struct dialect_in *in, struct target *t, const char **ret_why)
+{
+	static const char *const names[] = { "ETag", "Checksum", "ObjectParts", "StorageClass",
+					     "ObjectSize" };
+	const struct field *f;
+	uint64_t v = 0;
+
+	for (int i = 0; i < in->field_nr; i++) {
+		const char *p = in->fields[i].value, *end = p + in->fields[i].value_len;
+
+		if (!name_is(&in->fields[i], "x-amz-object-attributes"))
+			continue;
+		while (p < end) {
+			const char *comma = memchr(p, ',', (size_t)(end - p));
+			struct field part = { .value = p,
+					      .value_len = (uint32_t)((comma ? comma : end) - p) };
+			unsigned bit = 0;
+
+			for (unsigned k = 0; k < sizeof names / sizeof *names; k++)
+				bit |= span_is(field_text(&part), names[k]) ? 1u << k : 0;
+			if (!bit)
+				return refuse(ret_why, FAULT_BAD_ARGUMENT,
+					      "x-amz-object-attributes has a name that is not known.");
+			t->object_attributes |= bit;
+			p = comma ? comma + 1 : end;
+		}
+	}
+	if (!t->object_attributes)
+		return refuse(ret_why, FAULT_BAD_ARGUMENT, "x-amz-object-attributes is missing or empty.");
+	f = dialect_field(in, "x-amz-max-parts", NULL);
+	if (f && span_decimal(field_text(f), &v) < 0)
+		return refuse(ret_why, FAULT_BAD_ARGUMENT, "x-amz-max-parts is not a number.");
+	if (f)
+		t->list.max = v < DIALECT_LIST_MAX ? (uint32_t)v : DIALECT_LIST_MAX;
+	f = dialect_field(in, "x-amz-part-number-marker", NULL);
+	if (f && (span_decimal(field_text(f), &v) < 0 || v > INT32_MAX))
+		return refuse(ret_why, FAULT_BAD_ARGUMENT, "x-amz-part-number-marker is not a number.");
+	t->list.part_number_marker = f ? (uint32_t)v : 0;
+	return FAULT_NONE;
+}
+
+/* What an object is to carry besides its bytes. */
+static enum fault
+parse_carried(const struct dialect_in *in, struct target *t, bool meta, bool tags, const char **ret_why)
+{
+	enum fault f = FAULT_NONE;
+
+	if (meta)
+		f = attrs_parse(in, t, ret_why);
+	if (f == FAULT_NONE)
+		f = attrs_parse_class(in, t, ret_why);
+	if (f == FAULT_NONE && tags)
+		f = attrs_parse_tags(in, t, ret_why);
+	return f;
+}
+
+static enum fault
+parse_body(const struct dialect_in *in, struct target *t, const char **ret_why)
+{
+	switch (op_info[t->op].body) {
+	case BODY_OBJECT:
+		return parse_bytes(in, t, ret_why);
+	case BODY_TEXT:
+	case BODY_FORM:
+		return parse_text(in, t, ret_why);
+	default:
+		return parse_no_body(t, ret_why);
+	}
+}
+
+static enum fault
 parse_op(const struct dialect_in *in, struct target *t, const char **ret_why)
 {
-	const struct field *f;
-	int nr;
+	enum fault f = parse_body(in, t, ret_why);
 
-	if (t->op == OP_PUT_OBJECT)
-		return parse_put(in, t, ret_why);
-	if (t->op == OP_GET_OBJECT) {
-		f = dialect_field(in, "range", &nr);
-		/* Several ranges, in one header or in two, are not served: the whole object (4.3). */
-		if (f && nr == 1)
-			range_parse(field_text(f), &t->range);
+	if (f != FAULT_NONE)
+		return f;
+	switch (t->op) {
+	case OP_GET_OBJECT:
+	case OP_HEAD_OBJECT:
+		return parse_read(in, t, ret_why);
+	case OP_GET_OBJECT_ATTRIBUTES:
+		return parse_attributes(in, t, ret_why);
+	case OP_PUT_OBJECT:
+		return is_s3(in) ? parse_carried(in, t, true, true, ret_why) : FAULT_NONE;
+	case OP_CREATE_MULTIPART_UPLOAD:
+		f = sums_parse(in, t, ret_why);
+		return f == FAULT_NONE ? parse_carried(in, t, true, true, ret_why) : f;
+	case OP_COPY_OBJECT:
+		f = copy_parse(in, t, ret_why);
+		if (f == FAULT_NONE)
+			f = sums_parse(in, t, ret_why);
+		return f == FAULT_NONE ? parse_carried(in, t, t->copy.metadata == DIRECTIVE_REPLACE,
+						       t->copy.tagging == DIRECTIVE_REPLACE, ret_why)
+				       : f;
+	case OP_UPLOAD_PART_COPY:
+		return copy_parse(in, t, ret_why);
+	default:
+		return FAULT_NONE;
 	}
-	return check_body(t, ret_why);
+}
+
+/* A PUT with x-amz-copy-source is another operation. */
+static enum fault
+find_copy(const struct dialect_in *in, struct target *t, const char **ret_why)
+{
+	if (!op_pulls(t->op) || !is_s3(in) || !dialect_field(in, "x-amz-copy-source", NULL))
+		return FAULT_NONE;
+	if (t->wire != WIRE_NONE)
+		return refuse(ret_why, FAULT_BAD_REQUEST,
+			      "x-amz-copy-source and an RDMA descriptor came together.");
+	t->op = t->op == OP_PUT_OBJECT ? OP_COPY_OBJECT : OP_UPLOAD_PART_COPY;
+	return FAULT_NONE;
+}
+
+/* All but the bytes that only some operations have. */
+static void
+clear(struct target *t)
+{
+	memset(t, 0, offsetof(struct target, attrs));
+	t->attrs_len = 0;
+	memset(&t->copy, 0, offsetof(struct copy_source, key));
+	t->copy.key[0] = 0;
+	memset(&t->list, 0, offsetof(struct list_query, prefix));
+	t->list.prefix[0] = t->list.after[0] = 0;
 }
 
 enum fault
@@ -105,8 +222,7 @@ dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_wh
 	const struct field *agent, *mode;
 	enum fault f, wire_fault;
 
-	memset(t, 0, offsetof(struct target, attrs));
-	t->attrs_len = 0;
+	clear(t);
 	*ret_why = "";
 	if (in->field_nr > DIALECT_FIELDS_MAX)
 		return refuse(ret_why, FAULT_HEADERS_TOO_LARGE,
@@ -118,9 +234,11 @@ dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_wh
 	if (wire_fault != FAULT_NONE)
 		return refuse(ret_why, wire_fault, wire_why);
 	f = uri_parse(in, t, ret_why);
+	if (f == FAULT_NONE)
+		f = find_copy(in, t, ret_why);
 	if (f != FAULT_NONE)
 		return f;
-	if (t->op != OP_PUT_OBJECT && t->op != OP_GET_OBJECT)
+	if (!op_moves(t->op))
 		t->wire = WIRE_NONE;
 	if (t->wire == WIRE_META && !in->rdma->meta_token)
 		return refuse(ret_why, FAULT_RDMA_NOT_SUPPORTED,
@@ -136,6 +254,6 @@ dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_wh
 	agent = dialect_field(in, "x-amz-rdma-agent", NULL);
 	t->rdma_agent_cuobj = t->wire != WIRE_NONE && agent && span_is(field_text(agent), "cuobj");
 	mode = dialect_field(in, "x-amz-checksum-mode", NULL);
-	t->checksum_mode = mode && span_is_nocase(field_text(mode), "enabled");
+	t->checksum_mode |= mode && span_is_nocase(field_text(mode), "enabled");
 	return FAULT_NONE;
 }

@@ -1,22 +1,15 @@
 /*
  * Method and raw request target to operation, bucket and key.  See dialect.h; called by parse.c.
  *
- * S3, path style: "/", "/bucket", "/bucket/key".  A query key that we do not know is refused, since it may
- * turn the request into another one: PUT /b/k?acl must never overwrite k.  Scality: all that follows "/" (or
- * "/v1/") is the key, a '?' as well; its clients do not encode keys.  So neither dialect reaches an operation
- * of the other (item 99).
+ * S3: "/", "/bucket", "/bucket/key", or without the bucket where Host names it (virtual-host style); the
+ * query is query.c's.  Scality: all that follows "/" (or "/v1/") is the key, a '?' as well; its clients do
+ * not encode keys.  So neither dialect reaches an operation of the other (item 99).
  *
  * A key is bytes: decoded once, '+' stays '+', ".." is an ordinary name.
  */
 #include "dialect/dialect_int.h"
 
-#include "base/hex.h"
-
 #include <errno.h>
-#include <netinet/in.h>
-#include <arpa/inet.h>
-
-enum method { METHOD_OTHER, METHOD_PUT, METHOD_GET, METHOD_HEAD, METHOD_DELETE, METHOD_POST, METHOD_OPTIONS };
 
 static enum method
 method_of(const char *name)
@@ -57,137 +50,6 @@ origin_form(struct span s)
 	return s.len ? s : root;
 }
 
-/*
- * Percent-decodes once.  Returns the length, -EINVAL for a bad sequence (strict) or a NUL, -E2BIG beyond cap.
- * Not strict: a '%' without two hex digits behind it stands for itself.
- */
-static int
-decode(struct span s, bool strict, char *out, size_t cap)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < s.len; i++) {
-		char c = s.p[i];
-
-		if (c == '%') {
-			bool whole =
-				s.len - i > 2 && hex_digit(s.p[i + 1]) >= 0 && hex_digit(s.p[i + 2]) >= 0;
-
-			if (!whole && strict)
-				return -EINVAL;
-			if (whole) {
-				c = (char)(hex_digit(s.p[i + 1]) << 4 | hex_digit(s.p[i + 2]));
-				i += 2;
-			}
-		}
-		if (c == 0)
-			return -EINVAL;
-		/* Past the end only the count goes on: a NUL or a bad sequence behind it is still the better
-		 * answer. */
-		if (n < cap)
-			out[n] = c;
-		n++;
-	}
-	return n > cap ? -E2BIG : (int)n;
-}
-
-/* Shortest form, no surrogates, nothing above U+10FFFF. */
-static bool
-is_utf8(const char *text, size_t len)
-{
-	const unsigned char *p = (const unsigned char *)text, *end = p + len;
-
-	while (p < end) {
-		uint32_t v = *p, min;
-		int more;
-
-		if (v < 0x80) {
-			p++;
-			continue;
-		}
-		if ((v & 0xe0) == 0xc0) {
-			more = 1;
-			min = 0x80;
-			v &= 0x1f;
-		} else if ((v & 0xf0) == 0xe0) {
-			more = 2;
-			min = 0x800;
-			v &= 0x0f;
-		} else if ((v & 0xf8) == 0xf0) {
-			more = 3;
-			min = 0x10000;
-			v &= 0x07;
-		} else {
-			return false;
-		}
-		if (end - p <= more)
-			return false;
-		for (p++; more; more--, p++) {
-			if ((*p & 0xc0) != 0x80)
-				return false;
-			v = v << 6 | (*p & 0x3f);
-		}
-		if (v < min || v > 0x10ffff || (v >= 0xd800 && v <= 0xdfff))
-			return false;
-	}
-	return true;
-}
-
-static bool
-is_lower_alnum(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
-/* 3-63 characters, lower case, digits, '-' and single '.', alphanumeric ends, not an IPv4 address: as S3. */
-static bool
-is_bucket_name(const char *name, size_t len)
-{
-	struct in_addr ip;
-
-	if (len < 3 || len > 63 || !is_lower_alnum(name[0]) || !is_lower_alnum(name[len - 1]))
-		return false;
-	for (size_t i = 0; i < len; i++) {
-		if (!is_lower_alnum(name[i]) && name[i] != '-' && (name[i] != '.' || name[i - 1] == '.'))
-			return false;
-	}
-	return inet_pton(AF_INET, name, &ip) != 1;
-}
-
-/* What a signed URL carries: auth/ refuses or verifies it, so it is not unknown. */
-static const char *const signature_keys[] = {
-	"X-Amz-Signature",     "X-Amz-Algorithm",      "X-Amz-Credential", "X-Amz-Date", "X-Amz-Expires",
-	"X-Amz-SignedHeaders", "X-Amz-Security-Token", "AWSAccessKeyId",   "Signature",  "Expires"
-};
-
-static bool
-is_signature_key(struct span key)
-{
-	for (size_t i = 0; i < sizeof signature_keys / sizeof *signature_keys; i++) {
-		if (span_is(key, signature_keys[i]))
-			return true;
-	}
-	return false;
-}
-
-/* Cuts the next "key[=value]" off *query and returns its key; false at the end. */
-static bool
-next_key(struct span *query, struct span *ret_key)
-{
-	while (query->len) {
-		const char *amp = memchr(query->p, '&', query->len);
-		size_t len = amp ? (size_t)(amp - query->p) : query->len;
-		const char *eq = memchr(query->p, '=', len);
-
-		*ret_key = (struct span){ query->p, eq ? (size_t)(eq - query->p) : len };
-		query->p += amp ? len + 1 : len;
-		query->len -= amp ? len + 1 : len;
-		if (len)
-			return true;
-	}
-	return false;
-}
-
 static struct span
 split_query(struct span *path)
 {
@@ -204,37 +66,16 @@ split_query(struct span *path)
 bool
 dialect_query_signed(const struct dialect_in *in)
 {
-	struct span path = origin_form((struct span){ in->target, in->target_len }), query, key;
+	struct span path = origin_form((struct span){ in->target, in->target_len }), query, key, value;
 
 	if (in->listen->dialect != DIALECT_S3)
 		return false;
 	query = split_query(&path);
-	while (next_key(&query, &key)) {
-		if (is_signature_key(key))
+	while (query_next(&query, &key, &value)) {
+		if (query_key_signs(key))
 			return true;
 	}
 	return false;
-}
-
-static enum fault
-check_query(struct span query, const char **ret_why)
-{
-	struct span key;
-
-	while (next_key(&query, &key)) {
-		/* x-id names the operation that an SDK believes it calls; it changes nothing. */
-		if (span_is(key, "x-id") || is_signature_key(key))
-			continue;
-		if (span_is(key, "versionId"))
-			return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
-				      "versionId: versions are not implemented.");
-		if (span_is(key, "uploadId") || span_is(key, "uploads") || span_is(key, "partNumber"))
-			return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
-				      "Multipart uploads are not implemented.");
-		return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
-			      "The query of the request names a subresource that is not implemented.");
-	}
-	return FAULT_NONE;
 }
 
 static enum fault
@@ -249,23 +90,100 @@ set_key(struct target *t, int len, const char **ret_why)
 	return FAULT_NONE;
 }
 
-/* What the method means at the three levels of a path. */
-static const struct {
-	enum op root, bucket, object;
-} s3_ops[] = {
-	[METHOD_PUT] = { OP_NONE, OP_CREATE_BUCKET, OP_PUT_OBJECT },
-	[METHOD_GET] = { OP_LIST_BUCKETS, OP_NONE, OP_GET_OBJECT },
-	[METHOD_HEAD] = { OP_NONE, OP_HEAD_BUCKET, OP_HEAD_OBJECT },
-	[METHOD_DELETE] = { OP_NONE, OP_DELETE_BUCKET, OP_DELETE_OBJECT },
-};
+/* The host of a Host field: without port, and not an address in brackets. */
+static struct span
+host_name(const struct dialect_in *in)
+{
+	const struct field *f = dialect_field(in, "host", NULL);
+	struct span s = { "", 0 };
+	const char *colon;
+
+	if (!f)
+		return s;
+	s = field_text(f);
+	colon = memchr(s.p, ':', s.len);
+	if (colon)
+		s.len = (size_t)(colon - s.p);
+	return s;
+}
+
+/* The part of Host in front of the longest domain of ours that it ends in; false for path style. */
+static bool
+bucket_of_host(const struct dialect_in *in, struct span *ret_bucket)
+{
+	struct span host = host_name(in);
+	size_t longest = 0;
+
+	for (int i = 0; in->s3 && i < in->s3->domain_nr; i++) {
+		const char *domain = in->s3->domains[i];
+		size_t n = strlen(domain);
+
+		if (span_is_nocase(host, domain))
+			return false;
+		if (host.len > n + 1 && n > longest && host.p[host.len - n - 1] == '.' &&
+		    strncasecmp(host.p + host.len - n, domain, n) == 0)
+			longest = n;
+	}
+	*ret_bucket = (struct span){ host.p, longest ? host.len - longest - 1 : 0 };
+	return longest > 0;
+}
+
+/* Three routes of another protocol on the same port (transports.md 2.1): their clients fall back on one
+ * answer only, which has a marker.  No bucket can have such a name. */
+static enum fault
+control_route(struct span path, enum method m, const char **ret_why)
+{
+	static const char *const routes[] = { "/.hipobj-rc/prepare", "/.hipobj-rc/ready",
+					      "/.hipobj-rc/cancel" };
+
+	for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
+		if (!span_is(path, routes[i]))
+			continue;
+		return m == METHOD_POST ? refuse(ret_why, FAULT_RC_OFF, "hipobj-rc-v2 is not served.")
+					: refuse(ret_why, FAULT_METHOD, "This route takes POST only.");
+	}
+	return FAULT_NONE;
+}
 
 static enum fault
-parse_s3(struct span s, enum method m, struct target *t, const char **ret_why)
+set_bucket(struct span raw, bool encoded, struct target *t, const char **ret_why)
 {
-	struct span query, bucket, key;
-	const char *slash;
+	int n = (int)raw.len;
+
+	if (encoded)
+		n = span_decode(raw, DECODE_STRICT, t->bucket, sizeof t->bucket - 1);
+	else if (raw.len >= sizeof t->bucket)
+		n = -E2BIG;
+	else
+		for (size_t i = 0; i < raw.len; i++)
+			t->bucket[i] = (char)(raw.p[i] >= 'A' && raw.p[i] <= 'Z' ? raw.p[i] + 32 : raw.p[i]);
+	if (n == -EINVAL)
+		return refuse(ret_why, FAULT_BAD_URI, "The bucket name has a bad percent sequence or a NUL.");
+	if (n <= 0 || !is_bucket_name(t->bucket, (size_t)n)) {
+		t->bucket[0] = 0;
+		return refuse(ret_why, FAULT_BAD_BUCKET_NAME, "The bucket name is not valid.");
+	}
+	t->bucket[n] = 0;
+	t->bucket_len = (uint16_t)n;
+	return FAULT_NONE;
+}
+
+/* The two parts of a path, raw; bucket.len 0: the service itself. */
+static void
+split_path(struct span path, struct span *ret_bucket, struct span *ret_key)
+{
+	const char *slash = memchr(path.p + 1, '/', path.len - 1);
+
+	*ret_bucket = (struct span){ path.p + 1, slash ? (size_t)(slash - path.p) - 1 : path.len - 1 };
+	*ret_key = slash ? (struct span){ slash + 1, path.len - ret_bucket->len - 2 }
+			 : (struct span){ path.p + path.len, 0 };
+}
+
+static enum fault
+parse_s3(const struct dialect_in *in, struct span s, enum method m, struct target *t, const char **ret_why)
+{
+	struct span query, bucket, key = { "", 0 };
 	enum fault f;
-	int n;
 
 	for (size_t i = 0; i < s.len; i++) {
 		unsigned char c = (unsigned char)s.p[i];
@@ -275,39 +193,26 @@ parse_s3(struct span s, enum method m, struct target *t, const char **ret_why)
 				      "The request target has a character that must be encoded.");
 	}
 	query = split_query(&s);
-	f = check_query(query, ret_why);
+	t->virtual_host = bucket_of_host(in, &bucket);
+	if (t->virtual_host) {
+		key = (struct span){ s.p + 1, s.len - 1 };
+	} else {
+		f = control_route(s, m, ret_why);
+		if (f != FAULT_NONE)
+			return f;
+		if (s.len == 1)
+			return query_parse(query, m, LEVEL_SERVICE, t, ret_why);
+		split_path(s, &bucket, &key);
+	}
+	f = set_bucket(bucket, !t->virtual_host, t, ret_why);
 	if (f != FAULT_NONE)
 		return f;
-	if (s.len == 1) {
-		t->op = s3_ops[m].root;
-		return t->op ? FAULT_NONE
-			     : refuse(ret_why, FAULT_METHOD,
-				      "The method is not allowed on the service itself.");
-	}
-	slash = memchr(s.p + 1, '/', s.len - 1);
-	bucket = (struct span){ s.p + 1, slash ? (size_t)(slash - s.p) - 1 : s.len - 1 };
-	key = slash ? (struct span){ slash + 1, s.len - bucket.len - 2 } : (struct span){ s.p + s.len, 0 };
-	n = decode(bucket, true, t->bucket, sizeof t->bucket - 1);
-	if (n == -EINVAL)
-		return refuse(ret_why, FAULT_BAD_URI, "The bucket name has a bad percent sequence or a NUL.");
-	if (n > 0)
-		t->bucket[n] = 0;
-	if (n <= 0 || !is_bucket_name(t->bucket, (size_t)n)) {
-		t->bucket[0] = 0;
-		return refuse(ret_why, FAULT_BAD_BUCKET_NAME, "The bucket name is not valid.");
-	}
-	t->bucket_len = (uint16_t)n;
-	if (key.len == 0) {
-		t->op = s3_ops[m].bucket;
-		return t->op ? FAULT_NONE
-			     : refuse(ret_why, FAULT_NOT_IMPLEMENTED, "Listing objects is not implemented.");
-	}
-	f = set_key(t, decode(key, true, t->key, DIALECT_KEY_MAX), ret_why);
-	if (f == FAULT_NONE && !is_utf8(t->key, t->key_len))
-		f = refuse(ret_why, FAULT_BAD_URI, "The key is not UTF-8.");
+	if (key.len == 0)
+		return query_parse(query, m, LEVEL_BUCKET, t, ret_why);
+	f = set_key(t, span_decode(key, DECODE_STRICT, t->key, DIALECT_KEY_MAX), ret_why);
 	if (f == FAULT_NONE)
-		t->op = s3_ops[m].object;
-	return f;
+		f = key_check(t->key, t->key_len, ret_why);
+	return f == FAULT_NONE ? query_parse(query, m, LEVEL_OBJECT, t, ret_why) : f;
 }
 
 static enum fault
@@ -315,10 +220,16 @@ parse_scality(const struct conf_listen *l, struct span s, enum method m, struct 
 	      const char **ret_why)
 {
 	static const char v1[] = "/v1/";
+	static const enum op ops[] = { [METHOD_PUT] = OP_PUT_OBJECT,
+				       [METHOD_GET] = OP_GET_OBJECT,
+				       [METHOD_HEAD] = OP_HEAD_OBJECT,
+				       [METHOD_DELETE] = OP_DELETE_OBJECT };
 	size_t skip = l->v1_prefix ? sizeof v1 - 1 : 1, bucket_len = strlen(l->bucket);
 	enum fault f;
 	int n;
 
+	if (m == METHOD_POST || m == METHOD_OPTIONS)
+		return refuse(ret_why, FAULT_NOT_IMPLEMENTED, "POST and OPTIONS are not implemented.");
 	if (s.len <= skip || memcmp(s.p, v1, skip) != 0)
 		return refuse(ret_why, FAULT_NOT_FOUND, "There is no key in the request target.");
 	if (bucket_len >= sizeof t->bucket)
@@ -329,7 +240,7 @@ parse_scality(const struct conf_listen *l, struct span s, enum method m, struct 
 	s.p += skip;
 	s.len -= skip;
 	if (l->decode) {
-		n = decode(s, false, t->key, DIALECT_KEY_MAX);
+		n = span_decode(s, 0, t->key, DIALECT_KEY_MAX);
 	} else if (memchr(s.p, 0, s.len)) {
 		n = -EINVAL;
 	} else if (s.len > DIALECT_KEY_MAX) {
@@ -340,7 +251,7 @@ parse_scality(const struct conf_listen *l, struct span s, enum method m, struct 
 	}
 	f = set_key(t, n, ret_why);
 	if (f == FAULT_NONE)
-		t->op = s3_ops[m].object;
+		t->op = ops[m];
 	return f;
 }
 
@@ -352,11 +263,9 @@ uri_parse(const struct dialect_in *in, struct target *t, const char **ret_why)
 
 	if (m == METHOD_OTHER)
 		return refuse(ret_why, FAULT_METHOD, "The method is not known here.");
-	if (m == METHOD_POST || m == METHOD_OPTIONS)
-		return refuse(ret_why, FAULT_NOT_IMPLEMENTED, "POST and OPTIONS are not implemented.");
 	if (s.len == 0 || s.p[0] != '/')
 		return refuse(ret_why, FAULT_BAD_URI, "The request target does not begin with a slash.");
 	if (in->listen->dialect == DIALECT_SCALITY)
 		return parse_scality(in->listen, s, m, t, ret_why);
-	return parse_s3(s, m, t, ret_why);
+	return parse_s3(in, s, m, t, ret_why);
 }

@@ -36,6 +36,7 @@ begin(struct hconn *c, const char *method)
 	enum canned bad = door_check(c, method);
 	struct req_in in = { .in = { .listen = c->l->conf,
 				     .rdma = &h->conf->rdma,
+				     .s3 = &h->conf->s3,
 				     .method = method,
 				     .target = c->target,
 				     .target_len = c->target_len,

@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 #define must(x) ((x) ? (void)0 : abort())
 #define FIELDS (DIALECT_FIELDS_MAX + 4)
 
-enum { IS_SCALITY = 1, HAS_V1 = 2, DECODES = 4, META_TOKEN = 8, ANONYMOUS = 16 };
+enum { IS_SCALITY = 1, HAS_V1 = 2, DECODES = 4, META_TOKEN = 8, ANONYMOUS = 16, HAS_DOMAIN = 32 };
 
 /* A terminated copy in its own memory. */
 static char *
@@ -94,7 +94,7 @@ static void
 must_be_sound(const struct dialect_in *in, const struct target *t)
 {
 	static struct repack rp;
-	bool object = t->op >= OP_PUT_OBJECT && t->op <= OP_DELETE_OBJECT;
+	bool object = t->op == OP_OPTIONS ? t->key_len > 0 : op_info[t->op].level == LEVEL_OBJECT;
 
 	must(t->op > OP_NONE && t->op < OP_NR);
 	must(t->key_len <= DIALECT_KEY_MAX && strlen(t->key) == t->key_len);
@@ -102,15 +102,26 @@ must_be_sound(const struct dialect_in *in, const struct target *t)
 	if (in->listen->dialect == DIALECT_SCALITY)
 		must(object && strcmp(t->bucket, in->listen->bucket) == 0);
 	else
-		must(t->bucket[0] != '.');
+		must(t->bucket[0] != '.' && (t->bucket_len > 0) == (op_info[t->op].level != LEVEL_SERVICE));
 	must(!(t->have_content_length && t->chunked));
-	if (t->op == OP_PUT_OBJECT && t->wire == WIRE_NONE)
+	if (op_pulls(t->op) && t->wire == WIRE_NONE)
 		must(t->have_content_length || t->chunked);
 	if (t->wire != WIRE_NONE)
-		must((t->op == OP_PUT_OBJECT || t->op == OP_GET_OBJECT) && !t->chunked &&
-		     t->content_length == 0);
+		must(op_moves(t->op) && !t->aws_chunked && !t->chunked && t->content_length == 0);
 	must(t->if_match.nr <= DIALECT_ETAGS_MAX && t->if_none_match.nr <= DIALECT_ETAGS_MAX);
-	must(t->attrs_len <= DIALECT_ATTRS_MAX && (t->op == OP_PUT_OBJECT || t->attrs_len == 0));
+	must(t->attrs_len <= DIALECT_ATTRS_MAX);
+	must(strlen(t->list.prefix) == t->list.prefix_len && strlen(t->list.after) == t->list.after_len);
+	must(strlen(t->list.delimiter) == t->list.delimiter_len && t->list.max <= 10000);
+	must(t->part_number <= DIALECT_PARTS_MAX);
+	must((t->part_number > 0) >= (t->op == OP_UPLOAD_PART || t->op == OP_UPLOAD_PART_COPY));
+	must(t->have_upload_id || (t->op != OP_UPLOAD_PART && t->op != OP_UPLOAD_PART_COPY &&
+				   t->op != OP_COMPLETE_MULTIPART_UPLOAD &&
+				   t->op != OP_ABORT_MULTIPART_UPLOAD && t->op != OP_LIST_PARTS));
+	if (t->op == OP_COPY_OBJECT || t->op == OP_UPLOAD_PART_COPY)
+		must(t->copy.bucket_len >= 3 && strlen(t->copy.key) == t->copy.key_len && t->copy.key_len);
+	else
+		must(t->copy.key_len == 0);
+	must(!t->have_trailer || t->aws_chunked);
 	rp.len = 0;
 	must(dialect_attrs_each(t->attrs, t->attrs_len, on_attr, &rp) == 0);
 	must(rp.len == t->attrs_len);
@@ -164,6 +175,8 @@ run(const struct dialect_in *in)
 	must(f == FAULT_NONE || f == FAULT_PRECONDITION || f == FAULT_NOT_MODIFIED);
 	f = dialect_conditions(&t, NULL, 0, 0);
 	must(f == FAULT_NONE || f == FAULT_NO_SUCH_KEY);
+	f = dialect_copy_conditions(&t.copy, "0123456789abcdef-r", 18, 1445412480);
+	must(f == FAULT_NONE || f == FAULT_PRECONDITION);
 	if (range_resolve(&t.range, 10000000, &off, &len, &partial) == 0)
 		must(len > 0 && off < 10000000 && len <= 10000000 - off);
 }
@@ -173,8 +186,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct conf_listen listen = { .bucket = (char *)".scality" };
 	struct conf_rdma rdma = { 0 };
+	struct conf_s3 s3 = { .domains = { (char *)"s3.test", (char *)"test" }, .domain_nr = 2 };
 	struct field fields[FIELDS];
-	struct dialect_in in = { .listen = &listen, .rdma = &rdma, .fields = fields };
+	struct dialect_in in = { .listen = &listen, .rdma = &rdma, .s3 = &s3, .fields = fields };
 	const char *p = (const char *)data + 1, *end = (const char *)data + len, *line, *space;
 	char *method, *target;
 	size_t line_len = 0;
@@ -185,6 +199,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	listen.v1_prefix = data[0] & HAS_V1;
 	listen.decode = data[0] & DECODES;
 	listen.anonymous = data[0] & ANONYMOUS;
+	if (!(data[0] & HAS_DOMAIN))
+		s3.domain_nr = 0;
 	rdma.meta_token = data[0] & META_TOKEN;
 	must_repack(p, len - 1);
 

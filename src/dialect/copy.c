@@ -1,0 +1,151 @@
+/*
+ * x-amz-copy-source and the headers that go with it.  See struct copy_source; copy_parse() is called by
+ * parse.c for CopyObject and UploadPartCopy.
+ */
+#include "dialect/dialect_int.h"
+
+#include <errno.h>
+
+/* "bucket/key" or "/bucket/key", percent-encoded, with "?versionId=null" at most. */
+static enum fault
+parse_source(struct span s, struct copy_source *c, const char **ret_why)
+{
+	const char *q = memchr(s.p, '?', s.len), *slash;
+	struct span query = { s.p + s.len, 0 }, key;
+	enum fault f;
+	int n;
+
+	if (q) {
+		query = (struct span){ q + 1, s.len - (size_t)(q - s.p) - 1 };
+		s.len = (size_t)(q - s.p);
+	}
+	if (q && (query.len < 10 || memcmp(query.p, "versionId=", 10) != 0))
+		return refuse(ret_why, FAULT_BAD_ARGUMENT,
+			      "x-amz-copy-source: a '?' that belongs to the key must be written %3F.");
+	if (q && !span_is(query, "versionId=null"))
+		return refuse(ret_why, FAULT_NO_SUCH_VERSION,
+			      "x-amz-copy-source: there are no versions, versionId can only be null.");
+	if (s.len && s.p[0] == '/') {
+		s.p++;
+		s.len--;
+	}
+	slash = memchr(s.p, '/', s.len);
+	/* Some clients encode the slash between the two as well. */
+	if (!slash) {
+		char text[64 + 3 + DIALECT_KEY_MAX + 1];
+
+		n = span_decode(s, DECODE_STRICT, text, sizeof text);
+		slash = n > 0 ? memchr(text, '/', (size_t)n) : NULL;
+		if (!slash || (size_t)(slash - text) >= sizeof c->bucket ||
+		    n - (slash - text) - 1 > DIALECT_KEY_MAX)
+			return refuse(ret_why, FAULT_BAD_ARGUMENT, "x-amz-copy-source is not bucket/key.");
+		c->bucket_len = (uint16_t)(slash - text);
+		c->key_len = (uint16_t)(n - c->bucket_len - 1);
+		memcpy(c->bucket, text, c->bucket_len);
+		memcpy(c->key, slash + 1, c->key_len);
+	} else {
+		n = span_decode((struct span){ s.p, (size_t)(slash - s.p) }, DECODE_STRICT, c->bucket,
+				sizeof c->bucket - 1);
+		if (n <= 0)
+			return refuse(ret_why, FAULT_BAD_ARGUMENT,
+				      "x-amz-copy-source has no valid bucket name.");
+		c->bucket_len = (uint16_t)n;
+		key = (struct span){ slash + 1, s.len - (size_t)(slash - s.p) - 1 };
+		n = span_decode(key, DECODE_STRICT, c->key, DIALECT_KEY_MAX);
+		if (n == -E2BIG)
+			return refuse(ret_why, FAULT_KEY_TOO_LONG,
+				      "x-amz-copy-source: the key is longer than 1024 bytes.");
+		if (n < 0)
+			return refuse(ret_why, FAULT_BAD_ARGUMENT,
+				      "x-amz-copy-source has a bad percent sequence or a NUL.");
+		c->key_len = (uint16_t)n;
+	}
+	c->bucket[c->bucket_len] = 0;
+	c->key[c->key_len] = 0;
+	if (!is_bucket_name(c->bucket, c->bucket_len))
+		return refuse(ret_why, FAULT_BAD_ARGUMENT, "x-amz-copy-source has no valid bucket name.");
+	f = key_check(c->key, c->key_len, ret_why);
+	return f == FAULT_BAD_URI ? FAULT_BAD_ARGUMENT : f;
+}
+
+static enum fault
+parse_directive(const struct dialect_in *in, const char *name, const char *why, enum target_directive *ret,
+		const char **ret_why)
+{
+	const struct field *f;
+	enum fault r = field_one(in, name, why, &f, ret_why);
+
+	*ret = DIRECTIVE_COPY;
+	if (r != FAULT_NONE || !f || span_is(field_text(f), "COPY"))
+		return r;
+	if (!span_is(field_text(f), "REPLACE"))
+		return refuse(ret_why, FAULT_BAD_ARGUMENT, why);
+	*ret = DIRECTIVE_REPLACE;
+	return FAULT_NONE;
+}
+
+static enum fault
+parse_range(const struct dialect_in *in, struct target *t, const char **ret_why)
+{
+	static const char why[] = "x-amz-copy-source-range is not one bytes=first-last.";
+	const struct field *f;
+	enum fault r = field_one(in, "x-amz-copy-source-range", why, &f, ret_why);
+
+	if (r != FAULT_NONE || !f)
+		return r;
+	if (t->op != OP_UPLOAD_PART_COPY)
+		return refuse(ret_why, FAULT_BAD_ARGUMENT, "x-amz-copy-source-range is for parts only.");
+	range_parse(field_text(f), &t->copy.range);
+	return t->copy.range.kind == RANGE_FROM_TO ? FAULT_NONE : refuse(ret_why, FAULT_BAD_ARGUMENT, why);
+}
+
+enum fault
+copy_parse(const struct dialect_in *in, struct target *t, const char **ret_why)
+{
+	struct copy_source *c = &t->copy;
+	const struct field *source;
+	enum fault f;
+
+	f = field_one(in, "x-amz-copy-source", "x-amz-copy-source came more than once.", &source, ret_why);
+	if (f == FAULT_NONE)
+		f = parse_source(field_text(source), c, ret_why);
+	if (f == FAULT_NONE)
+		f = parse_range(in, t, ret_why);
+	if (f == FAULT_NONE)
+		f = cond_etags(in, "x-amz-copy-source-if-match", &c->if_match, ret_why);
+	if (f == FAULT_NONE)
+		f = cond_etags(in, "x-amz-copy-source-if-none-match", &c->if_none_match, ret_why);
+	if (f != FAULT_NONE)
+		return f;
+	c->have_if_modified_since =
+		cond_date(in, "x-amz-copy-source-if-modified-since", &c->if_modified_since_s);
+	c->have_if_unmodified_since =
+		cond_date(in, "x-amz-copy-source-if-unmodified-since", &c->if_unmodified_since_s);
+	if (t->op != OP_COPY_OBJECT)
+		return FAULT_NONE;
+	f = parse_directive(in, "x-amz-metadata-directive",
+			    "x-amz-metadata-directive is neither one COPY nor one REPLACE.", &c->metadata,
+			    ret_why);
+	if (f == FAULT_NONE)
+		f = parse_directive(in, "x-amz-tagging-directive",
+				    "x-amz-tagging-directive is neither one COPY nor one REPLACE.",
+				    &c->tagging, ret_why);
+	return f;
+}
+
+enum fault
+dialect_copy_conditions(const struct copy_source *c, const char *etag_text, size_t etag_len, uint64_t mtime_s)
+{
+	if (c->if_match.present) {
+		if (!etag_list_has(&c->if_match, etag_text, etag_len))
+			return FAULT_PRECONDITION;
+	} else if (c->have_if_unmodified_since && mtime_s > c->if_unmodified_since_s) {
+		return FAULT_PRECONDITION;
+	}
+	if (c->if_none_match.present)
+		return etag_list_has(&c->if_none_match, etag_text, etag_len) ? FAULT_PRECONDITION
+									     : FAULT_NONE;
+	if (c->have_if_modified_since && mtime_s <= c->if_modified_since_s)
+		return FAULT_PRECONDITION;
+	return FAULT_NONE;
+}

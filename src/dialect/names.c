@@ -1,0 +1,172 @@
+/*
+ * Bytes of names: percent-encoding, UTF-8, what a bucket and a key may be called, upload ids.  See
+ * dialect_int.h; called by the parsers of targets, headers, XML and forms.
+ */
+#include "dialect/dialect_int.h"
+
+#include "base/hex.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+
+int
+span_decode(struct span s, unsigned how, char *out, size_t cap)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s.len; i++) {
+		char c = s.p[i];
+
+		if (c == '+' && how & DECODE_PLUS)
+			c = ' ';
+		else if (c == '%') {
+			bool whole =
+				s.len - i > 2 && hex_digit(s.p[i + 1]) >= 0 && hex_digit(s.p[i + 2]) >= 0;
+
+			if (!whole && how & DECODE_STRICT)
+				return -EINVAL;
+			if (whole) {
+				c = (char)(hex_digit(s.p[i + 1]) << 4 | hex_digit(s.p[i + 2]));
+				i += 2;
+			}
+		}
+		if (c == 0)
+			return -EINVAL;
+		/* Past the end only the count goes on: a NUL or a bad sequence behind it is still the better
+		 * answer. */
+		if (n < cap)
+			out[n] = c;
+		n++;
+	}
+	return n > cap ? -E2BIG : (int)n;
+}
+
+/* Shortest form, no surrogates, nothing above U+10FFFF. */
+int
+utf8_length(const char *text, size_t len)
+{
+	const unsigned char *p = (const unsigned char *)text;
+	uint32_t v, min;
+	int more;
+
+	if (len == 0)
+		return 0;
+	v = *p;
+	if (v < 0x80)
+		return 1;
+	if ((v & 0xe0) == 0xc0) {
+		more = 1;
+		min = 0x80;
+		v &= 0x1f;
+	} else if ((v & 0xf0) == 0xe0) {
+		more = 2;
+		min = 0x800;
+		v &= 0x0f;
+	} else if ((v & 0xf8) == 0xf0) {
+		more = 3;
+		min = 0x10000;
+		v &= 0x07;
+	} else {
+		return 0;
+	}
+	if (len <= (size_t)more)
+		return 0;
+	for (int i = 1; i <= more; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+		v = v << 6 | (p[i] & 0x3f);
+	}
+	return v < min || v > 0x10ffff || (v >= 0xd800 && v <= 0xdfff) ? 0 : more + 1;
+}
+
+bool
+is_utf8(const char *text, size_t len)
+{
+	while (len) {
+		int n = utf8_length(text, len);
+
+		if (n == 0)
+			return false;
+		text += n;
+		len -= (size_t)n;
+	}
+	return true;
+}
+
+size_t
+utf8_count(const char *text, size_t len)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len; i++)
+		n += ((unsigned char)text[i] & 0xc0) != 0x80;
+	return n;
+}
+
+bool
+has_control(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_lower_alnum(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+bool
+is_bucket_name(const char *name, size_t len)
+{
+	char text[64];
+	struct in_addr ip;
+
+	if (len < 3 || len > 63 || !is_lower_alnum(name[0]) || !is_lower_alnum(name[len - 1]))
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		if (!is_lower_alnum(name[i]) && name[i] != '-' && (name[i] != '.' || name[i - 1] == '.'))
+			return false;
+	}
+	memcpy(text, name, len);
+	text[len] = 0;
+	return inet_pton(AF_INET, text, &ip) != 1;
+}
+
+enum fault
+key_check(const char *key, size_t len, const char **ret_why)
+{
+	if (len > DIALECT_KEY_MAX)
+		return refuse(ret_why, FAULT_KEY_TOO_LONG, "The key is longer than 1024 bytes.");
+	if (len == 0)
+		return refuse(ret_why, FAULT_BAD_ARGUMENT, "The key is empty.");
+	if (!is_utf8(key, len))
+		return refuse(ret_why, FAULT_BAD_URI, "The key is not UTF-8.");
+	if (has_control(key, len))
+		return refuse(ret_why, FAULT_BAD_URI, "The key has a control character.");
+	return FAULT_NONE;
+}
+
+void
+dialect_upload_id_text(const uint8_t id[16], char out[DIALECT_UPLOAD_ID_LEN + 1])
+{
+	hex_write(out, id, 16);
+	out[DIALECT_UPLOAD_ID_LEN] = 0;
+}
+
+int
+dialect_upload_id_parse(const char *text, size_t len, uint8_t ret_id[16])
+{
+	if (len != DIALECT_UPLOAD_ID_LEN)
+		return -EINVAL;
+	/* One spelling each: what we gave out is in lower case. */
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] >= 'A' && text[i] <= 'F')
+			return -EINVAL;
+	}
+	return hex_bytes(text, ret_id, 16);
+}
