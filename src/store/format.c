@@ -46,6 +46,37 @@ key_chunk(uint8_t *buf, const uint8_t *id, uint32_t index)
 	return CHUNK_KEY_BYTES;
 }
 
+int
+key_part(uint8_t *buf, const uint8_t *id, uint32_t number)
+{
+	key_chunk(buf, id, number);
+	buf[0] = KEY_PART;
+	return CHUNK_KEY_BYTES;
+}
+
+int
+key_upload(uint8_t *buf, const struct store_key *k, const uint8_t *id)
+{
+	int len = key_object(buf, k);
+
+	if (len < 0)
+		return len;
+	buf[0] = KEY_UPLOAD;
+	buf[len] = 0;
+	memcpy(buf + len + 1, id, CHUNK_ID_BYTES);
+	return len + UPLOAD_TAIL_BYTES;
+}
+
+int
+key_battrs(uint8_t *buf, const uint8_t *bucket_key, size_t bucket_key_len, uint32_t index)
+{
+	memcpy(buf, bucket_key, bucket_key_len);
+	buf[0] = KEY_BATTRS;
+	buf[bucket_key_len] = 0;
+	buf[bucket_key_len + 1] = (uint8_t)('0' + index);
+	return (int)bucket_key_len + 2;
+}
+
 uint32_t
 key_index(const uint8_t *chunk_key)
 {
@@ -53,6 +84,15 @@ key_index(const uint8_t *chunk_key)
 
 	memcpy(&index, chunk_key + 1 + CHUNK_ID_BYTES, 4);
 	return be32toh(index);
+}
+
+static bool
+object_key_ok(const uint8_t *key, size_t len, const uint8_t *nul)
+{
+	if (!nul || nul == key + 1 || nul > key + 1 + STORE_BUCKET_MAX || nul == key + len - 1)
+		return false;
+	return (size_t)(key + len - nul - 1) <= STORE_KEY_MAX &&
+	       !memchr(nul + 1, 0, (size_t)(key + len - nul - 1));
 }
 
 bool
@@ -67,11 +107,15 @@ key_ok(const uint8_t *key, size_t len)
 	case KEY_BUCKET:
 		return len <= 1 + STORE_BUCKET_MAX && !nul;
 	case KEY_OBJECT:
-		if (!nul || nul == key + 1 || nul > key + 1 + STORE_BUCKET_MAX || nul == key + len - 1)
-			return false;
-		return (size_t)(key + len - nul - 1) <= STORE_KEY_MAX &&
-		       !memchr(nul + 1, 0, (size_t)(key + len - nul - 1));
+		return object_key_ok(key, len, nul);
+	case KEY_UPLOAD:
+		return len > UPLOAD_TAIL_BYTES && key[len - UPLOAD_TAIL_BYTES] == 0 &&
+		       nul < key + len - UPLOAD_TAIL_BYTES &&
+		       object_key_ok(key, len - UPLOAD_TAIL_BYTES, nul);
+	case KEY_BATTRS:
+		return nul && nul > key + 1 && nul <= key + 1 + STORE_BUCKET_MAX && nul == key + len - 2;
 	case KEY_CHUNK:
+	case KEY_PART:
 		return len == CHUNK_KEY_BYTES;
 	default:
 		return false;
@@ -82,12 +126,16 @@ void
 key_text(char *text, size_t cap, const uint8_t *key, size_t len)
 {
 	static const char digits[] = "0123456789abcdef";
-	size_t n = 0;
+	bool is_chunk = len && (key[0] == KEY_CHUNK || key[0] == KEY_PART);
+	/* Behind here there are no names but numbers. */
+	size_t n = 0, names = is_chunk                                                 ? 1
+			      : len && key[0] == KEY_UPLOAD && len > UPLOAD_TAIL_BYTES ? len - CHUNK_ID_BYTES
+										       : len;
 
-	for (size_t i = len && key[0] != KEY_CHUNK ? 1 : 0; i < len && n + 4 < cap; i++) {
+	for (size_t i = is_chunk ? 0 : 1; i < len && n + 4 < cap; i++) {
 		uint8_t c = key[i];
 
-		if (key[0] == KEY_CHUNK && i > 0) {
+		if (i >= names) {
 			text[n++] = digits[c >> 4];
 			text[n++] = digits[c & 15];
 		} else if (c == 0) {
@@ -306,7 +354,7 @@ super_decode(const void *buf, size_t len, struct super *ret_super)
 	sum = crc64_nvme(sum, (const uint8_t *)buf + 24, FMT_SUPER_BYTES - 24);
 	if (sum != crc)
 		return -EBADMSG;
-	if (version != FMT_VERSION)
+	if (version < FMT_VERSION_MIN || version > FMT_VERSION)
 		return -EPROTONOSUPPORT;
 	sb.gen = take_u64(&c);
 	take_bytes(&c, sb.store_uuid, 16);

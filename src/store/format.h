@@ -15,7 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FMT_VERSION 1u
+#define FMT_VERSION 2u               /* written; 2: uploads, parts, attributes of buckets, shared extents */
+#define FMT_VERSION_MIN 1u           /* and read: what it has means the same */
 #define FMT_ALIGN 4096u              /* every I/O: offset, length, memory */
 #define FMT_UNIT_BYTES (16u << 10)   /* allocation unit */
 #define FMT_CHUNK_BYTES (64u << 20)  /* larger objects are manifests of chunks */
@@ -29,7 +30,8 @@
 #define FMT_MAP_ENTRY_MAX (1u << 20) /* sanity bound */
 #define FMT_DISKS_MAX 64
 #define FMT_SLOT_NR 4096
-#define FMT_SUPER_BYTES (64u << 10) /* one copy; two of them lie one after the other */
+#define FMT_SUPER_BYTES (64u << 10)        /* one copy; two of them lie one after the other */
+#define PART_BYTES_MAX ((uint64_t)1 << 48) /* sanity bound */
 #define FMT_TRAILER_MAX (FMT_CHUNK_BYTES / STORE_GRANULE * 8)
 
 /* ---- keys: type byte, then what the type says ------------------------------------------------ */
@@ -37,15 +39,23 @@
 #define KEY_BUCKET 'b' /* name */
 #define KEY_OBJECT 'o' /* bucket, 0x00, key */
 #define KEY_CHUNK 'c'  /* id (16), index (4, big endian) */
-#define KEY_BYTES_MAX (2 + STORE_BUCKET_MAX + STORE_KEY_MAX)
+#define KEY_PART 'p'   /* of an upload: its id, the part's number; as a chunk's */
+#define KEY_UPLOAD 'u' /* bucket, 0x00, key, 0x00, id */
+#define KEY_BATTRS 'a' /* attributes of a bucket: its name, 0x00, '0' and up */
 #define CHUNK_ID_BYTES 16
+#define UPLOAD_TAIL_BYTES (1 + CHUNK_ID_BYTES)
+#define KEY_BYTES_MAX (2 + STORE_BUCKET_MAX + STORE_KEY_MAX + UPLOAD_TAIL_BYTES)
 #define CHUNK_KEY_BYTES (1 + CHUNK_ID_BYTES + 4)
 
 /* Writes the key to buf (KEY_BYTES_MAX); the length, or -EINVAL (empty, NUL inside), -ENAMETOOLONG. */
 int key_bucket(uint8_t *buf, const char *name, size_t len);
 int key_object(uint8_t *buf, const struct store_key *k);
 int key_chunk(uint8_t *buf, const uint8_t *id, uint32_t index);
-/* The index in a chunk's key. */
+int key_part(uint8_t *buf, const uint8_t *id, uint32_t number);
+int key_upload(uint8_t *buf, const struct store_key *k, const uint8_t *id);
+/* index: 0 to BATTRS_NR - 1. */
+int key_battrs(uint8_t *buf, const uint8_t *bucket_key, size_t bucket_key_len, uint32_t index);
+/* The index in a chunk's key, the number in a part's. */
 uint32_t key_index(const uint8_t *chunk_key);
 /* True for a well-formed key of any type. */
 bool key_ok(const uint8_t *key, size_t len);
@@ -95,7 +105,8 @@ stored_bytes(uint64_t size_bytes)
 	return align_up(size_bytes, FMT_ALIGN) + align_up(trailer_bytes(size_bytes), FMT_ALIGN);
 }
 
-/* One chunk of a manifest, as it lies in a record. */
+/* One chunk of a manifest, as it lies in a record.  Of an object made of parts: the upload's id, the part's
+ * number. */
 struct chunk_ref {
 	uint8_t id[CHUNK_ID_BYTES];
 	uint32_t index;
@@ -185,9 +196,11 @@ int super_decode(const void *buf, size_t len, struct super *ret_super);
 /* ---- record ---------------------------------------------------------------------------------- */
 
 enum rec_op { REC_PUT = 1, REC_DELETE = 2, REC_OP_NR };
-enum rec_body { BODY_NONE, BODY_INLINE, BODY_EXTENTS, BODY_MANIFEST, BODY_NR };
+/* PARTS: of parts, each a record of its own, whose body is a manifest (or inline and empty). */
+enum rec_body { BODY_NONE, BODY_INLINE, BODY_EXTENTS, BODY_MANIFEST, BODY_PARTS, BODY_NR };
 #define REC_FLUSHED 1u /* the data was flushed before the record entered the log */
 #define REC_MAPPED 2u  /* the entries lie in the map extent */
+#define REC_SHARED 4u  /* an earlier record had the same extents; data_version is the first one's */
 #define REC_HEAD_BYTES 96
 #define REC_SUMS_MAX 128
 /* The largest record there is: a manifest with all that it may have (a chunk has an owner, but no
@@ -204,12 +217,14 @@ struct rec_view {
 	uint16_t key_len, owner_len, sums_len, inline_len;
 	uint32_t attrs_len, entry_nr;
 	uint64_t version, size_bytes, mtime_ns, crc64;
+	uint64_t data_version; /* REC_SHARED: what its readers pin */
 	struct store_etag etag;
 	struct map_ref map;
-	const void *entries;  /* NULL when mapped */
-	const uint8_t *key;   /* with type byte */
-	const uint8_t *owner; /* of a chunk: the key of the object it belongs to */
-	const uint8_t *sums;  /* checksums beside the CRC64; opaque here */
+	const void *entries; /* NULL when mapped */
+	const uint8_t *key;  /* with type byte */
+	const uint8_t
+		*owner; /* of a chunk: the key of the object or part it belongs to; of a part: the upload's */
+	const uint8_t *sums; /* checksums beside the CRC64; opaque here */
 	const void *inline_data;
 	const void *attrs;
 };
@@ -225,7 +240,9 @@ int rec_check_entries(const struct rec_view *v, const void *entries, const struc
 static inline size_t
 rec_entry_bytes(uint8_t body)
 {
-	return body == BODY_EXTENTS ? sizeof(uint64_t) : body == BODY_MANIFEST ? sizeof(struct chunk_ref) : 0;
+	return body == BODY_EXTENTS                          ? sizeof(uint64_t)
+	       : body == BODY_MANIFEST || body == BODY_PARTS ? sizeof(struct chunk_ref)
+							     : 0;
 }
 
 /* ---- log block ------------------------------------------------------------------------------- */

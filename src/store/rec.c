@@ -10,12 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAP_BYTES 24 /* extent, length, CRC */
+#define MAP_BYTES 24   /* extent, length, CRC */
+#define SHARED_BYTES 8 /* the data's version */
+
+static size_t
+shared_off(const struct rec *r)
+{
+	return r->flags & REC_MAPPED ? MAP_BYTES : 0;
+}
 
 static size_t
 entries_off(const struct rec *r)
 {
-	return r->flags & REC_MAPPED ? MAP_BYTES : 0;
+	return shared_off(r) + (r->flags & REC_SHARED ? SHARED_BYTES : 0);
 }
 
 static size_t
@@ -75,6 +82,8 @@ rec_new(struct tree *t, const struct rec_view *v, const void *entries)
 
 		memcpy(p, map, MAP_BYTES);
 	}
+	if (v->flags & REC_SHARED)
+		memcpy(p + shared_off(r), &v->data_version, SHARED_BYTES);
 	p += entries_off(r);
 	memset(p, 0, entries_bytes(r));
 	if (entries && rec_load_entries(r, entries) < 0) {
@@ -155,6 +164,16 @@ rec_map(const struct rec *r, struct map_ref *ret_map)
 	return true;
 }
 
+uint64_t
+rec_data_version(const struct rec *r)
+{
+	uint64_t version = r->version;
+
+	if (r->flags & REC_SHARED)
+		memcpy(&version, r->tail + shared_off(r), SHARED_BYTES);
+	return version;
+}
+
 const uint8_t *
 rec_inline(const struct rec *r)
 {
@@ -208,6 +227,8 @@ rec_view_of(const struct rec *r, const uint8_t *key, size_t key_len, struct rec_
 		.attrs = rec_attrs(r),
 	};
 
+	if (r->flags & REC_SHARED)
+		v.data_version = rec_data_version(r);
 	rec_map(r, &v.map);
 	*ret_view = v;
 }

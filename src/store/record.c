@@ -50,7 +50,7 @@ rec_encode(void *buf, const struct rec_view *v)
 	put_bytes(&c, v->etag.sum, 16);
 	put_u32(&c, v->etag.parts);
 	put_u32(&c, 0);
-	put_u64(&c, 0);
+	put_u64(&c, v->data_version);
 	put_u64(&c, 0);
 	check(c.p == (uint8_t *)buf + REC_HEAD_BYTES);
 	if (v->flags & REC_MAPPED) {
@@ -95,6 +95,17 @@ rec_check_entries(const struct rec_view *v, const void *entries, const struct ge
 		}
 		return sum == v->size_bytes ? 0 : -EBADMSG;
 	}
+	if (v->body == BODY_PARTS) {
+		const struct chunk_ref *ch = entries;
+
+		for (uint32_t i = 0; i < v->entry_nr; i++) {
+			if (ch[i].index < 1 || ch[i].index > STORE_PART_NR_MAX || ch[i].reserved ||
+			    ch[i].len_bytes > PART_BYTES_MAX || (i && ch[i].index <= ch[i - 1].index))
+				return -EBADMSG;
+			sum += ch[i].len_bytes;
+		}
+		return sum == v->size_bytes ? 0 : -EBADMSG;
+	}
 	return -EBADMSG;
 }
 
@@ -111,7 +122,8 @@ body_ok(const struct rec_view *v, const struct geometry *geo)
 		return false;
 	switch (v->body) {
 	case BODY_NONE:
-		return v->key[0] == KEY_BUCKET && v->entry_nr == 0 && !mapped && v->size_bytes == 0;
+		return (v->key[0] == KEY_BUCKET || v->key[0] == KEY_UPLOAD || v->key[0] == KEY_BATTRS) &&
+		       v->entry_nr == 0 && !mapped && v->size_bytes == 0;
 	case BODY_INLINE:
 		return v->entry_nr == 0 && !mapped && v->inline_len == v->size_bytes &&
 		       v->inline_len <= STORE_INLINE_MAX;
@@ -119,8 +131,8 @@ body_ok(const struct rec_view *v, const struct geometry *geo)
 		if (v->size_bytes == 0 || v->size_bytes > FMT_CHUNK_BYTES)
 			return false;
 		break;
-	default: /* BODY_MANIFEST */
-		if (v->key[0] != KEY_OBJECT)
+	default: /* BODY_MANIFEST, BODY_PARTS */
+		if (v->key[0] != KEY_OBJECT && (v->key[0] != KEY_PART || v->body == BODY_PARTS))
 			return false;
 		break;
 	}
@@ -159,11 +171,12 @@ rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_v
 	take_bytes(&c, v.etag.sum, 16);
 	v.etag.parts = take_u32(&c);
 	reserved = take_u32(&c);
-	for (int i = 0; i < 2; i++)
-		reserved |= take_u64(&c);
+	v.data_version = take_u64(&c);
+	reserved |= take_u64(&c);
 	if (reserved || v.op == 0 || v.op >= REC_OP_NR || v.body >= BODY_NR ||
-	    v.flags & ~(REC_FLUSHED | REC_MAPPED) || v.version == 0 || v.attrs_len > STORE_ATTRS_MAX ||
-	    v.sums_len > REC_SUMS_MAX || v.inline_len > STORE_INLINE_MAX || v.entry_nr > FMT_MAP_ENTRY_MAX)
+	    v.flags & ~(REC_FLUSHED | REC_MAPPED | REC_SHARED) || v.version == 0 ||
+	    v.attrs_len > STORE_ATTRS_MAX || v.sums_len > REC_SUMS_MAX || v.inline_len > STORE_INLINE_MAX ||
+	    v.entry_nr > FMT_MAP_ENTRY_MAX)
 		return -EBADMSG;
 	if (v.flags & REC_MAPPED) {
 		uint64_t map_len;
@@ -184,7 +197,9 @@ rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_v
 	v.attrs = take(&c, v.attrs_len);
 	if (c.bad || rec_encoded_bytes(&v) != total || !key_ok(v.key, v.key_len) || !body_ok(&v, geo))
 		return -EBADMSG;
-	if (v.owner_len && (v.key[0] != KEY_CHUNK || !key_ok(v.owner, v.owner_len)))
+	if (v.owner_len && ((v.key[0] != KEY_CHUNK && v.key[0] != KEY_PART) || !key_ok(v.owner, v.owner_len)))
+		return -EBADMSG;
+	if (v.flags & REC_SHARED ? v.data_version == 0 || v.data_version >= v.version : v.data_version != 0)
 		return -EBADMSG;
 	if (v.entries && v.entry_nr && rec_check_entries(&v, v.entries, geo) < 0)
 		return -EBADMSG;
@@ -292,8 +307,8 @@ block_open(const void *buf, size_t len, const uint8_t nonce[16], struct block_he
 	    h.used_bytes > h.len_bytes || h.used_bytes < BLOCK_HEAD_BYTES)
 		return -EBADMSG;
 	h.crc64 = block_crc(buf, h.len_bytes, nonce);
-	if (h.crc64 != crc || version != FMT_VERSION || zero || h.flushed_upto > h.seq ||
-	    (h.kind != BLOCK_RECORDS && h.kind != BLOCK_EPOCH))
+	if (h.crc64 != crc || version < FMT_VERSION_MIN || version > FMT_VERSION || zero ||
+	    h.flushed_upto > h.seq || (h.kind != BLOCK_RECORDS && h.kind != BLOCK_EPOCH))
 		return -EBADMSG;
 	*ret_head = h;
 	return 0;
@@ -359,8 +374,8 @@ snap_open(const void *buf, size_t len, struct snap_head *ret_head)
 	zero = take_u64(&c) | take_u64(&c);
 	crc = take_u64(&c);
 	h.crc64 = snap_crc(buf, len);
-	if (h.crc64 != crc || version != FMT_VERSION || zero || h.used_bytes < SNAP_HEAD_BYTES ||
-	    h.used_bytes > len)
+	if (h.crc64 != crc || version < FMT_VERSION_MIN || version > FMT_VERSION || zero ||
+	    h.used_bytes < SNAP_HEAD_BYTES || h.used_bytes > len)
 		return -EBADMSG;
 	if (h.next_ext != SNAP_LAST &&
 	    (h.next_bytes == 0 || h.next_bytes > FMT_BLOCK_MAX || h.next_bytes % FMT_ALIGN))

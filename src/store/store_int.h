@@ -79,6 +79,8 @@ rec_has_more(const struct rec *r)
 {
 	return r->entry_nr > FMT_ENTRY_MAX;
 }
+/* What a reader pins: the version that first had these bytes. */
+uint64_t rec_data_version(const struct rec *r);
 const uint8_t *rec_inline(const struct rec *r);
 const uint8_t *rec_owner(const struct rec *r);
 const uint8_t *rec_attrs(const struct rec *r);

@@ -32,7 +32,7 @@ struct quiesce;
 struct tree;
 struct tree_node;
 
-#define TREE_KEY_MAX 1104
+#define TREE_KEY_MAX 1120
 #define TREE_REC_MAX 21760 /* bytes of one record */
 #define TREE_DEPTH_MAX 32
 #define TREE_PINS_MAX 4

@@ -48,12 +48,6 @@ store_list_parts(struct store_port *p, const struct store_key *k, const uint8_t 
 }
 
 int
-store_list_uploads(struct store_port *p, struct store_list *ls)
-{
-	return -ENOSYS;
-}
-
-int
 store_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part)
 {
 	return -ENOENT;

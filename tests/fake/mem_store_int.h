@@ -86,6 +86,10 @@ bool mem_bucket_exists(const struct store *st, const struct version *like);
 /* The error that this operation is to end with; 0. */
 int mem_fault_of(struct store *st, enum mem_fault kind);
 
+/* Listing: how much of the name is a common prefix (0: none); is it one that `after` skips? */
+size_t mem_common_len(const struct store_list *ls, const char *name, size_t len);
+bool mem_is_skipped(const struct store_list *ls, const char *name, size_t len);
+
 /* ---- without ---- */
 
 struct version *mem_version_new(const char *bucket, size_t bucket_len, const char *key, size_t key_len);

@@ -165,12 +165,33 @@ listed(const struct store_list *ls, const struct version *v)
 	return c ? c > 0 : len > ls->after_len;
 }
 
+/* How much of the name is a common prefix; 0: none. */
+size_t
+mem_common_len(const struct store_list *ls, const char *name, size_t len)
+{
+	const char *at = NULL;
+
+	if (ls->delimiter_len && len >= ls->prefix_len)
+		at = memmem(name + ls->prefix_len, len - ls->prefix_len, ls->delimiter, ls->delimiter_len);
+	return at ? (size_t)(at - name) + ls->delimiter_len : 0;
+}
+
+/* Does name lie before the page because `after` is a common prefix of it? */
+bool
+mem_is_skipped(const struct store_list *ls, const char *name, size_t len)
+{
+	return ls->after && ls->after_len >= ls->prefix_len && len >= ls->after_len &&
+	       mem_common_len(ls, ls->after, ls->after_len) == ls->after_len && ls->after_len &&
+	       memcmp(name, ls->after, ls->after_len) == 0 &&
+	       (!ls->prefix_len || memcmp(ls->after, ls->prefix, ls->prefix_len) == 0);
+}
+
 static void
 list_finish(struct store *st, struct job *j)
 {
 	struct store_list *ls = container_of(j->op, struct store_list, op);
 	struct version **page;
-	size_t nr = 0, given = 0;
+	size_t nr = 0, given = 0, at = 0;
 	bool go_on = true;
 
 	if (j->result < 0)
@@ -179,24 +200,37 @@ list_finish(struct store *st, struct job *j)
 	page = calloc(st->nr + 1, sizeof(struct version *));
 	check(page);
 	for (size_t i = 0; i < st->nr; i++) {
-		if (listed(ls, st->index[i])) {
+		struct version *v = st->index[i];
+		const char *name = ls->bucket ? v->key : v->bucket;
+
+		if (listed(ls, v) && !mem_is_skipped(ls, name, ls->bucket ? v->key_len : v->bucket_len)) {
 			st->index[i]->refs++;
 			page[nr++] = st->index[i];
 		}
 	}
 	pthread_mutex_unlock(&st->lock);
-	while (go_on && given < nr && given < ls->max) {
-		const struct version *v = page[given++];
+	while (go_on && at < nr && given < ls->max) {
+		const struct version *v = page[at++];
+		size_t common = mem_common_len(ls, v->key, ls->bucket ? v->key_len : 0);
 		struct store_entry e = { .name = ls->bucket ? v->key : v->bucket,
 					 .name_len = ls->bucket ? v->key_len : v->bucket_len,
 					 .size_bytes = v->size_bytes,
 					 .mtime_ns = v->mtime_ns,
 					 .version = v->number,
-					 .etag = v->etag };
+					 .etag = v->etag,
+					 .attrs = v->attrs,
+					 .attrs_len = v->attrs_len };
 
+		given++;
+		if (common) {
+			e = (struct store_entry){ .name = v->key, .name_len = common, .is_prefix = true };
+			while (at < nr && page[at]->key_len >= common &&
+			       memcmp(page[at]->key, v->key, common) == 0)
+				at++;
+		}
 		go_on = ls->entry(ls, &e);
 	}
-	ls->more = given < nr;
+	ls->more = at < nr;
 	ls->op.result = (int)given;
 	pthread_mutex_lock(&st->lock);
 	for (size_t i = 0; i < nr; i++)

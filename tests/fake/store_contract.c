@@ -292,7 +292,8 @@ store_contract_run(struct contract *contract)
 		cmocka_unit_test(sc_test_preconditions), cmocka_unit_test(sc_test_refused),
 		cmocka_unit_test(sc_test_concurrent),    cmocka_unit_test(sc_test_reads),
 		cmocka_unit_test(sc_test_listing),       cmocka_unit_test(sc_test_long_listing),
-		cmocka_unit_test(sc_test_random),
+		cmocka_unit_test(sc_test_random),	 cmocka_unit_test(sc_test_delimiter),
+		cmocka_unit_test(sc_test_prefixes),
 	};
 	int failed;
 

@@ -56,6 +56,8 @@ void sc_test_refused(void **state);
 void sc_test_concurrent(void **state);
 void sc_test_reads(void **state);
 void sc_test_listing(void **state);
+void sc_test_delimiter(void **state);
+void sc_test_prefixes(void **state);
 void sc_test_long_listing(void **state);
 void sc_test_random(void **state);
 

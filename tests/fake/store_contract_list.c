@@ -101,6 +101,90 @@ sc_test_listing(void **state)
 	assert_int_equal(list(&l, BUCKET, NULL, NULL, 7), 0);
 }
 
+/* ---- with a delimiter ---- */
+
+static int
+list_by(struct listing *l, const char *prefix, const char *after, const char *delimiter, uint32_t max)
+{
+	memset(l, 0, sizeof *l);
+	l->ls = (struct store_list){ .bucket = BUCKET,
+				     .bucket_len = (uint16_t)strlen(BUCKET),
+				     .prefix = prefix,
+				     .prefix_len = prefix ? (uint16_t)strlen(prefix) : 0,
+				     .after = after,
+				     .after_len = after ? (uint16_t)strlen(after) : 0,
+				     .delimiter = delimiter,
+				     .delimiter_len = (uint16_t)strlen(delimiter),
+				     .max = max,
+				     .entry = on_entry };
+	return sc_wait_for(&l->ls.op, START(&l->ls.op, store_list(sc->port, &l->ls)));
+}
+
+void
+sc_test_delimiter(void **state)
+{
+	static const char *const names[] = { "a",   "a/",  "a/b/1",      "a/b/2",      "a/c", "a0",
+					     "b/x", "b/y", "c\xff\xffr", "c\xff\xffs", "d" };
+	static struct listing l;
+
+	for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+		assert_int_equal(sc_put(names[i], i, i + 1), 0);
+	assert_int_equal(list_by(&l, NULL, NULL, "/", 100), 7);
+	assert_string_equal(l.got, "a,a/,a0,b/,c\xff\xffr,c\xff\xffs,d,");
+	assert_false(l.ls.more);
+	assert_int_equal(list_by(&l, "a/", NULL, "/", 100), 3);
+	assert_string_equal(l.got, "a/,a/b/,a/c,");
+	assert_int_equal(list_by(&l, "a", NULL, "/", 100), 3);
+	assert_string_equal(l.got, "a,a/,a0,");
+	assert_int_equal(list_by(&l, NULL, NULL, "\xff", 100), 10);
+	assert_string_equal(l.got, "a,a/,a/b/1,a/b/2,a/c,a0,b/x,b/y,c\xff,d,");
+	assert_int_equal(list_by(&l, NULL, "c\xff", "\xff", 100), 1);
+	assert_string_equal(l.got, "d,");
+	assert_int_equal(list_by(&l, NULL, NULL, "\xff\xff", 100), 10);
+	/* a page at a time, each going on behind the last entry of the one before */
+	assert_int_equal(list_by(&l, NULL, NULL, "/", 2), 2);
+	assert_string_equal(l.got, "a,a/,");
+	assert_true(l.ls.more);
+	assert_int_equal(list_by(&l, NULL, "a/", "/", 2), 2);
+	assert_string_equal(l.got, "a0,b/,");
+	assert_true(l.ls.more);
+	assert_int_equal(list_by(&l, NULL, "b/", "/", 3), 3);
+	assert_string_equal(l.got, "c\xff\xffr,c\xff\xffs,d,");
+	assert_false(l.ls.more);
+	/* inside of a common prefix: the rest of it is one */
+	assert_int_equal(list_by(&l, NULL, "a/b/1", "/", 2), 2);
+	assert_string_equal(l.got, "a/,a0,");
+	assert_int_equal(list_by(&l, "a/", "a/b/", "/", 9), 1);
+	assert_string_equal(l.got, "a/c,");
+	assert_int_equal(list_by(&l, "a/", "a/", "/", 9), 2);
+	assert_string_equal(l.got, "a/b/,a/c,");
+	assert_int_equal(list_by(&l, NULL, NULL, "/b/", 1), 1);
+	assert_int_equal(list_by(&l, NULL, "a/", "/b/", 1), 1);
+	assert_string_equal(l.got, "a/b/,");
+	for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+		assert_int_equal(sc_del(names[i]), 1);
+}
+
+/* Many names under few prefixes, longer than the store does in one turn. */
+void
+sc_test_prefixes(void **state)
+{
+	static struct listing l;
+	char key[32];
+
+	for (int i = 0; i < 600; i++) {
+		sprintf(key, "p%d/%03d", i % 3, i);
+		assert_int_equal(sc_put(key, 0, 1), 0);
+	}
+	assert_int_equal(list_by(&l, NULL, NULL, "/", 100), 3);
+	assert_string_equal(l.got, "p0/,p1/,p2/,");
+	assert_false(l.ls.more);
+	for (int i = 0; i < 600; i++) {
+		sprintf(key, "p%d/%03d", i % 3, i);
+		assert_int_equal(sc_del(key), 1);
+	}
+}
+
 /* Longer than the store does in one turn. */
 static bool
 on_count(struct store_list *ls, const struct store_entry *e)
