@@ -42,16 +42,21 @@ if command -v ibv_devinfo >/dev/null; then
 fi
 
 command -v ib_write_bw >/dev/null || { echo "no perftest here: scripts/deps test installs it"; exit 1; }
+port=$((20000 + $$ % 10000))
 bench() { # PROGRAM MODE CONNECTION
-	port=$((20000 + $$ % 20000))
-	SOFTNIC_EXEC=$2 timeout 30 scripts/with-softnic "$1" -d mlx5_0 -x 3 -s 65536 -n 500 -F -p $port \
-		--connection="$3" >"$tmp/server" 2>&1 &
-	server=$!
-	for i in 1 2 3 4 5 6 7 8; do
-		sleep 0.3
-		SOFTNIC_EXEC=$2 timeout 30 scripts/with-softnic "$1" -d mlx5_0 -x 3 -s 65536 -n 500 -F -p $port \
-			--connection="$3" 127.0.0.1 >"$tmp/client" 2>&1 && break
-		[ "$i" -lt 8 ] || { cat "$tmp/server" "$tmp/client"; fail "$1 $3, $2"; }
+	i=0
+	until [ -n "$server" ] && SOFTNIC_EXEC=$2 timeout 60 scripts/with-softnic "$1" -d mlx5_0 -x 3 -s 65536 -n 500 -F -p $port \
+		--connection="$3" 127.0.0.1 >"$tmp/client" 2>&1; do
+		i=$((i + 1))
+		[ $i -lt 60 ] || { cat "$tmp/server" "$tmp/client"; fail "$1 $3, $2"; }
+		# It says nothing when it listens; one that has ended found the port taken.
+		if [ -z "$server" ] || ! kill -0 "$server" 2>/dev/null; then
+			port=$((port + 1))
+			SOFTNIC_EXEC=$2 timeout 60 scripts/with-softnic "$1" -d mlx5_0 -x 3 -s 65536 -n 500 -F -p $port \
+				--connection="$3" >"$tmp/server" 2>&1 &
+			server=$!
+		fi
+		sleep 0.2
 	done
 	wait "$server" || { cat "$tmp/server"; fail "server of $1 $3, $2"; }
 	server=

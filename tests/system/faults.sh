@@ -4,6 +4,9 @@ export SOFTNIC_RETRY_US=100000
 MORE=$'limits: { s3_progress: 3s, s3_total: 3s }'
 . "$(dirname "$0")/lib.sh"
 
+rail_is() { [ "$(metric gantry_rail_up)" = "$1" ]; }
+no_requests() { [ "$(curl_admin /requests)" = "[]" ]; }
+
 good() {
 	raw <<-END
 		window w 300000 pattern:7
@@ -102,7 +105,7 @@ for mode in thread inline; do
 
 	# item 111: the port goes down: declines with a reason, not failures; and it recovers
 	softnicctl port mlx5_0 down
-	sleep 0.5
+	wait_for 10 rail_is 0
 	raw <<-END
 		window w 300000 pattern:2
 		request PUT /bkt/down x-amz-rdma-token:@w content-length:0
@@ -116,10 +119,10 @@ for mode in thread inline; do
 		expect body pattern:7
 	END
 	softnicctl port mlx5_0 up
-	sleep 0.5
+	wait_for 10 rail_is 1
 	good
 	assert_alive
-	assert_eq "$(curl_admin /requests | grep -c '"step"')" 0 "requests left over"
+	wait_for 10 no_requests
 	stop_daemon
 	rm -rf "$T"/disk*
 done

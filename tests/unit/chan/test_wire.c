@@ -510,8 +510,8 @@ cancel_in_flight(void **state)
 			turn();
 		start = clock_ns();
 		chan_lease_fail(f.ch, &f.l[0].ls);
-		WAIT(f.l[0].ls.outstanding == 0, 2000);
-		assert_true(clock_ns() - start < 500 * NS_PER_MS);
+		WAIT(f.l[0].ls.outstanding == 0, 5000);
+		assert_true(clock_ns() - start < 5 * NS_PER_S);
 		memset(b->mem, 0x42, b->cap_bytes); /* ours again */
 		memcpy(seen, f.peer.mem, WINDOW);
 		put(0);
@@ -534,7 +534,9 @@ cancel_towards_the_dead(void **state)
 	for (int i = 0; i < 4; i++)
 		chan_push(f.ch, &f.l[0].ls, &f.l[0].op[i], b, 0, 1000, 0);
 	chan_lease_fail(f.ch, &f.l[0].ls);
-	WAIT(f.l[0].ls.outstanding == 0, 500);
+	WAIT(f.l[0].ls.outstanding == 0, 5000);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(f.l[0].op[i].result, -ECANCELED);
 	put(0);
 	bufpool_put(&f.bufs, b);
 	next_works();
@@ -557,7 +559,7 @@ a_flush_that_never_comes(void **state)
 		chan_push(f.ch, &f.l[0].ls, &f.l[0].op[i], b, 0, 1000, 0);
 	start = clock_ns();
 	chan_lease_fail(f.ch, &f.l[0].ls);
-	WAIT(f.l[0].op_done, 700);
+	WAIT(f.l[0].op_done, 5000);
 	assert_true(clock_ns() - start >= 100 * NS_PER_MS);
 	assert_int_equal(atomic_load(&destroyed), before + 1);
 	assert_int_equal(f.l[0].op_done, 4);
@@ -673,11 +675,11 @@ address_handles_are_bounded(void **state)
 	assert_int_equal(get(20, &t), -EAGAIN);
 	/* They come in the order in which their handles were made. */
 	for (int i = 0; i < 16; i++) {
-		WAIT(f.order_nr > i, 1000);
+		WAIT(f.order_nr > i, 5000);
 		chan_lease_put(f.ch, &f.l[f.order[i]].ls);
 	}
 	assert_true(get(20, &t) >= 0);
-	WAIT(f.l[20].heard, 1000);
+	WAIT(f.l[20].heard, 5000);
 	chan_lease_put(f.ch, &f.l[20].ls);
 	next_works();
 }
@@ -752,10 +754,10 @@ device_fatal(void **state)
 	atomic_store(&events_are_fatal, true);
 	assert_int_equal(port("down"), 0);
 	chan_push(f.ch, &f.l[0].ls, &f.l[0].op[0], b, 0, 1000, 0);
-	WAIT(f.l[0].ls.failed && f.l[1].ls.failed, 2000);
+	WAIT(f.l[0].ls.failed && f.l[1].ls.failed, 5000);
 	rdma_rail_get_info(rail, &info);
 	assert_int_equal(info.state, RAIL_LOST);
-	WAIT(f.l[0].ls.outstanding == 0, 2000);
+	WAIT(f.l[0].ls.outstanding == 0, 5000);
 	assert_int_equal(get(2, &f.peer.tok), -EOPNOTSUPP);
 	assert_int_equal(f.l[2].ls.reason, CHAN_NO_RAIL);
 	put(0);

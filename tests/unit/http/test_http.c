@@ -295,7 +295,7 @@ test_gone(void **state)
 	t = clock_ns();
 	close(fd);
 	wait_for(fake_req_counts.gone == 1);
-	assert_true(clock_ns() - t < 500 * NS_PER_MS);
+	assert_true(clock_ns() - t < 5 * NS_PER_S);
 	wait_for(s->conns == 0 && fake_req_counts.live == 0);
 	/* Without a token it is not told, and simply ends when it would have. */
 	fd = client(s);
@@ -467,7 +467,7 @@ test_drain(void **state)
 
 	put_text(idle, GET("/now"));
 	assert_true(get_answer(idle, &a, false, NULL));
-	put_text(busy, GET("/delay/200"));
+	put_text(busy, GET("/delay/1500"));
 	wait_for(fake_req_counts.begun == 2 && s->conns == 3);
 	s->drain = true;
 	serve_nudge(s);
