@@ -76,23 +76,101 @@ add_header(void *cookie, const char *name, const char *value)
 	MHD_add_response_header(cookie, name, value);
 }
 
+/* ---- replies without a body, over and over
+ * ------------------------------------------------------------------------------------ */
+
+void
+answer_forget(struct hconn *c)
+{
+	if (c->kept.resp)
+		MHD_destroy_response(c->kept.resp);
+	c->kept.resp = NULL;
+}
+
+/* What the library would refuse in a value. */
+static bool
+is_plain(const char *value, size_t len)
+{
+	return len && !memchr(value, '\n', len) && !memchr(value, '\r', len) && !memchr(value, '\t', len);
+}
+
+/* Over the value of the header in the same place, if it is the same header and as long. */
+static void
+write_over(void *cookie, const char *name, const char *value)
+{
+	struct kept *k = cookie;
+	size_t len = strlen(value);
+	int i = k->at++;
+
+	k->other = k->other || i >= k->nr || len != k->header[i].len ||
+		   strcmp(name, k->header[i].name) != 0 || !is_plain(value, len);
+	if (!k->other)
+		memcpy(k->header[i].value, value, len);
+}
+
+static enum MHD_Result
+note_header(void *cookie, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	struct kept *k = cookie;
+
+	if (k->nr == KEPT_HEADERS_MAX)
+		return MHD_NO;
+	k->header[k->nr].name = name;
+	k->header[k->nr].value = (char *)(uintptr_t)value;
+	k->header[k->nr++].len = strlen(value);
+	return MHD_YES;
+}
+
+/* Nobody but the connection holds what it kept: it has one request at a time, and the one before is over. */
+static struct MHD_Response *
+kept_response(struct hconn *c, const struct reply *r)
+{
+	struct kept *k = &c->kept;
+
+	k->at = 0;
+	k->other = !k->resp;
+	if (k->resp)
+		req_reply_headers(c->rq, write_over, k);
+	if (!k->other && k->at == k->nr)
+		return k->resp;
+	answer_forget(c);
+	k->resp = make_response(c, r);
+	if (!k->resp)
+		return NULL;
+	req_reply_headers(c->rq, add_header, k->resp);
+	k->nr = 0;
+	/* More headers than there is room for never fit, so they are not written over. */
+	MHD_get_response_headers(k->resp, note_header, k);
+	return k->resp;
+}
+
+static enum MHD_Result
+queue(struct hconn *c, const struct reply *r, struct MHD_Response *resp)
+{
+	c->stage = STAGE_ANSWER;
+	return resp ? MHD_queue_response(c->mc, (unsigned)r->status, resp) : MHD_NO;
+}
+
 enum MHD_Result
 answer_reply(struct hconn *c)
 {
 	const struct reply *r = req_reply(c->rq);
-	struct MHD_Response *resp = make_response(c, r);
 	bool unread = c->has_body && !c->body_ended;
+	bool ends = r->close || c->must_close || c->l->h->draining || unread;
+	struct MHD_Response *resp;
 	enum MHD_Result ok;
 
+	c->linger = r->close || c->must_close || unread;
+	if (r->body == REPLY_EMPTY && !ends)
+		return queue(c, r, kept_response(c, r));
+	resp = make_response(c, r);
 	if (!resp)
 		return MHD_NO;
 	req_reply_headers(c->rq, add_header, resp);
-	if (r->close || c->must_close || c->l->h->draining || unread)
+	if (ends)
 		MHD_add_response_header(resp, "connection", "close");
-	c->linger = r->close || c->must_close || unread;
-	ok = MHD_queue_response(c->mc, (unsigned)r->status, resp);
+	ok = queue(c, r, resp);
 	MHD_destroy_response(resp);
-	c->stage = STAGE_ANSWER;
 	return ok;
 }
 

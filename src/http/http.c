@@ -133,6 +133,7 @@ conn_closed(struct hconn *c)
 	struct http *h = c->l->h;
 
 	check(!c->rq && !c->suspended);
+	answer_forget(c);
 	list_del(&c->link);
 	if (list_linked(&c->todo))
 		list_del(&c->todo);

@@ -32,6 +32,24 @@ enum conn_stage {
 	STAGE_ANSWER, /* a response is queued */
 };
 
+/*
+ * The last reply without a body on a connection, kept by it.  The library copies each header into three
+ * pieces of memory of their own; the next reply mostly has the same names and values just as long, which are
+ * then written over the old ones.
+ */
+#define KEPT_HEADERS_MAX 16
+struct kept {
+	struct MHD_Response *resp; /* NULL: none */
+	int nr;
+	bool other; /* while comparing: it does not fit */
+	int at;
+	struct {
+		const char *name; /* the library's copies */
+		char *value;
+		size_t len;
+	} header[KEPT_HEADERS_MAX];
+};
+
 struct hconn {
 	struct listener *l;
 	struct list link;
@@ -63,7 +81,8 @@ struct hconn {
 	int field_nr;
 	size_t header_bytes;
 	size_t target_len; /* > HTTP_TARGET_MAX: cut off */
-	char expect[16];   /* the value of Expect, which the library must not see (door.c) */
+	struct kept kept;
+	char expect[16]; /* the value of Expect, which the library must not see (door.c) */
 	char target[HTTP_TARGET_MAX + 1];
 	struct field fields[DIALECT_FIELDS_MAX];
 };
@@ -124,6 +143,8 @@ enum MHD_Result answer_canned(struct hconn *c, enum canned which);
 /* The reply of a request whose body has stopped coming: written past the library, which takes an answer only
  * when more of the body comes.  The connection has to be ended then.  Outside of the library's calls. */
 void answer_past(struct hconn *c);
+/* The connection is closed: what it kept goes. */
+void answer_forget(struct hconn *c);
 int answer_init(struct http *h);
 void answer_fini(struct http *h);
 

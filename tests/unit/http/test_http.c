@@ -58,6 +58,42 @@ test_replies(void **state)
 	serve_stop(s);
 }
 
+/* Replies without a body are made over again from the last one: nothing of that may be seen. */
+static void
+test_replies_again(void **state)
+{
+	static const char *const paths[] = { "/status/200", "/status/404", "/status/204", "/now",
+					     "/now",        "/status/412", "/text/3",     "/status/200",
+					     "/reject",     "/status/200" };
+	struct serve *s = serve_start(16, 60 * NS_PER_S);
+	int fd = client(s);
+
+	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+		char request[128], v[64];
+		struct answer a;
+		int status = strncmp(paths[i], "/status/", 8) == 0 ? atoi(paths[i] + 8) : 200;
+
+		snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", paths[i]);
+		put_text(fd, request);
+		assert_true(get_answer(fd, &a, false, NULL));
+		assert_non_null(answer_header(&a, "x-path", v, sizeof v));
+		assert_string_equal(v, paths[i]);
+		assert_non_null(strstr(a.head, "\r\nx-amz-request-id: 0123456789ABCDEF\r\n"));
+		if (strcmp(paths[i], "/reject") != 0) {
+			assert_int_equal(a.status, status);
+			assert_false(a.has_close);
+			continue;
+		}
+		assert_int_equal(a.status, 403);
+		assert_true(a.has_close);
+		close(fd);
+		fd = client(s);
+	}
+	close(fd);
+	wait_for(s->conns == 0);
+	serve_stop(s);
+}
+
 static void
 test_fields(void **state)
 {
@@ -514,14 +550,23 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_replies),      cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_body),         cmocka_unit_test(test_mid_body),
-		cmocka_unit_test(test_early_reply),  cmocka_unit_test(test_expect),
-		cmocka_unit_test(test_stream),       cmocka_unit_test(test_stream_fails),
-		cmocka_unit_test(test_gone),         cmocka_unit_test(test_half_close),
-		cmocka_unit_test(test_abandoned),    cmocka_unit_test(test_connection_limit),
-		cmocka_unit_test(test_stalled_body), cmocka_unit_test(test_idle),
-		cmocka_unit_test(test_drain),        cmocka_unit_test(test_stop_busy),
+		cmocka_unit_test(test_replies),
+		cmocka_unit_test(test_replies_again),
+		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_body),
+		cmocka_unit_test(test_mid_body),
+		cmocka_unit_test(test_early_reply),
+		cmocka_unit_test(test_expect),
+		cmocka_unit_test(test_stream),
+		cmocka_unit_test(test_stream_fails),
+		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_half_close),
+		cmocka_unit_test(test_abandoned),
+		cmocka_unit_test(test_connection_limit),
+		cmocka_unit_test(test_stalled_body),
+		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_stop_busy),
 	};
 
 	if (getenv("T"))
