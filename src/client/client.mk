@@ -4,6 +4,8 @@
 PKG-client := libcurl libibverbs libmlx5
 $(eval $(call module,client))
 
+# What the command needs beyond the library.
+PKG-gantry := jansson
 CMDOBJ := $(patsubst %.c,$(O)/%.o,$(wildcard src/client/cmd/*.c))
 ALLOBJ += $(CMDOBJ)
 # Every symbol must be resolved at link time; a sanitizer's own are not.
@@ -21,4 +23,5 @@ $(O)/libgantry.so: $(O)/libgantry.so.0
 
 $(O)/gantry: $(CMDOBJ) $(O)/client.a $(O)/token.a $(O)/base.a
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(LDFLAGS) -Wl,--as-needed -o $@ $(CMDOBJ) $(O)/client.a $(O)/token.a $(O)/base.a $(CLIENTLIBS)
+	$(Q)$(CC) $(LDFLAGS) -Wl,--as-needed -o $@ $(CMDOBJ) $(O)/client.a $(O)/token.a $(O)/base.a $(CLIENTLIBS) \
+		$(shell pkg-config --libs $(PKG-gantry)) -lm

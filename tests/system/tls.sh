@@ -1,6 +1,7 @@
 #!/bin/bash
 # HTTPS on a listener: whole objects both ways, keep-alive, clients that are not TLS, and a new certificate without a
 # connection dropped.
+# shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
 command -v openssl >/dev/null || fail "no openssl"
 
@@ -53,7 +54,8 @@ for size in 0 1 257 65536 65537 5242881; do
 	tls "$U/bkt/o$size" -T "$T/in" -o /dev/null -w '%{http_code}\n' | grep -qx 200 || fail "PUT of $size"
 	tls "$U/bkt/o$size" -o "$T/out" "$U/bkt/o$size" -o "$T/out2" -w '%{http_code} %{num_connects}\n' >"$T/codes"
 	assert_eq "$(cat "$T/codes")" $'200 1\n200 0' "GET of $size, twice on one connection"
-	cmp "$T/in" "$T/out" && cmp "$T/in" "$T/out2" || fail "bytes of $size"
+	assert_same "$T/out" "$T/in"
+	assert_same "$T/out2" "$T/in"
 done
 assert_eq "$(tls "$U/bkt/o5242881" -r 65530-65535 | md5)" "$(tail -c +65531 "$T/in" | head -c 6 | md5)" "a range"
 assert_eq "$(tls -I "$U/bkt/o65537" | tr -d '\r' | grep -i '^content-length')" "Content-Length: 65537" "HEAD"

@@ -28,7 +28,10 @@ struct cmd {
 	bool no_rdma, scality, json, quiet, checksum, require_rdma;
 	const char *device, *dc_key, *config, *dir, *acks;
 	unsigned timeout_ms;
-	int jobs; /* 0: the command's default */
+	int jobs;          /* 0: the command's default */
+	const char *admin; /* NULL: admin_name() knows */
+	double interval_s; /* top; 0: the default */
+	int count;         /* top; 0: for ever */
 };
 
 /* How it all went; guarded by lock when several threads add to it. */
@@ -62,6 +65,13 @@ int cmd_head(struct cmd *c, const char *url);
 int cmd_rm(struct cmd *c, const char *url);
 int cmd_mb(struct cmd *c, const char *url);
 int cmd_ports(struct cmd *c);
+/* For operators: of a running gantryd (status.c, top.c), and of this machine (doctor.c); client may be NULL.
+ */
+int cmd_status(struct cmd *c);
+int cmd_top(struct cmd *c);
+int cmd_doctor(struct cmd *c, const char *client);
+/* What a decline's reason means, in words. */
+const char *decline_meaning(const char *reason);
 /* Many files: names from a list file ("-": standard input), one a line, below -C DIR and below url. */
 int cmd_many(struct cmd *c, bool is_put, const char *list, const char *url);
 

@@ -19,6 +19,9 @@ static const char usage[] =
 	"  mget LIST URL         fetch every URL/NAME into a file below -C DIR\n"
 	"  mb URL                make a bucket\n"
 	"  ports                 the RDMA ports that would be used, or why there are none\n"
+	"  status                the state of a gantryd, on one screen\n"
+	"  top                   what it does, live (q ends it)\n"
+	"  doctor [ADDRESS]      what is in the way of RDMA on this machine, and to that client\n"
 	"\n"
 	"URL is http://HOST:PORT/BUCKET/KEY, with --scality http://HOST:PORT/KEY.\n"
 	"\n"
@@ -33,6 +36,10 @@ static const char usage[] =
 	"  -j, --jobs N          files, or pieces of one get, at once (default 4)\n"
 	"  -C, --directory DIR   where the names of mput and mget are (default .)\n"
 	"  --acks FILE           mput, mget: append each name as soon as it is done\n"
+	"  --admin NAME          status, top, doctor: gantryd's admin listener, http://HOST:PORT or its "
+	"socket's path\n"
+	"  --interval SECONDS    top: between two samples (default 1)\n"
+	"  --count N             top: end after so many\n"
 	"  --json                one JSON object a line\n"
 	"  -q, --quiet           only errors\n"
 	"  --version, --help\n"
@@ -49,6 +56,9 @@ enum {
 	OPT_CONFIG,
 	OPT_TIMEOUT,
 	OPT_ACKS,
+	OPT_ADMIN,
+	OPT_INTERVAL,
+	OPT_COUNT,
 	OPT_JSON,
 	OPT_VERSION,
 	OPT_HELP
@@ -66,6 +76,9 @@ static const struct option options[] = {
 	{ "jobs", required_argument, NULL, 'j' },
 	{ "directory", required_argument, NULL, 'C' },
 	{ "acks", required_argument, NULL, OPT_ACKS },
+	{ "admin", required_argument, NULL, OPT_ADMIN },
+	{ "interval", required_argument, NULL, OPT_INTERVAL },
+	{ "count", required_argument, NULL, OPT_COUNT },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "version", no_argument, NULL, OPT_VERSION },
@@ -139,6 +152,16 @@ take_option(struct cmd *c, int opt)
 	case 'C':
 		c->dir = optarg;
 		break;
+	case OPT_ADMIN:
+		c->admin = optarg;
+		break;
+	case OPT_INTERVAL:
+		take_number(optarg, "--interval wants seconds, from 0.1 to 86400", .1, 86400, &c->interval_s);
+		break;
+	case OPT_COUNT:
+		take_number(optarg, "--count wants a number from 1 on", 1, 1e9, &n);
+		c->count = (int)n;
+		break;
 	case OPT_JSON:
 		c->json = true;
 		break;
@@ -203,14 +226,37 @@ run_ports(struct cmd *c, char **w)
 	return cmd_ports(c);
 }
 
+static int
+run_status(struct cmd *c, char **w)
+{
+	return cmd_status(c);
+}
+
+static int
+run_top(struct cmd *c, char **w)
+{
+	return cmd_top(c);
+}
+
+static int
+run_doctor(struct cmd *c, char **w)
+{
+	return cmd_doctor(c, w[0]);
+}
+
 static const struct command {
 	const char *name;
-	int words, url; /* which word is the URL; -1: none */
+	int words, more; /* it needs so many words, and may have so many more */
+	int url;         /* which word is the URL; -1: none */
+	bool operator;   /* asks about a machine or a daemon: without libgantry's ports */
 	int (*run)(struct cmd *c, char **w);
 } commands[] = {
-	{ "put", 2, 1, run_put }, { "get", 2, 0, run_get },      { "head", 1, 0, run_head },
-	{ "rm", 1, 0, run_rm },   { "mput", 2, 1, run_mput },    { "mget", 2, 1, run_mget },
-	{ "mb", 1, 0, run_mb },   { "ports", 0, -1, run_ports },
+	{ "put", 2, 0, 1, false, run_put },       { "get", 2, 0, 0, false, run_get },
+	{ "head", 1, 0, 0, false, run_head },     { "rm", 1, 0, 0, false, run_rm },
+	{ "mput", 2, 0, 1, false, run_mput },     { "mget", 2, 0, 1, false, run_mget },
+	{ "mb", 1, 0, 0, false, run_mb },         { "ports", 0, 0, -1, false, run_ports },
+	{ "status", 0, 0, -1, true, run_status }, { "top", 0, 0, -1, true, run_top },
+	{ "doctor", 0, 1, -1, true, run_doctor },
 };
 
 static const struct command *
@@ -275,13 +321,14 @@ main(int argc, char **argv)
 		bad_usage("no command", NULL);
 	const struct command *cmd = find_command(argv[optind++]);
 
-	if (argc - optind != cmd->words)
+	if (argc - optind < cmd->words || argc - optind > cmd->words + cmd->more)
 		bad_usage("too few or too many words for", cmd->name);
 	if (cmd->url >= 0)
 		check_url(argv[optind + cmd->url]);
 	sigaction(SIGBUS, &bus, NULL);
 	sigaction(SIGPIPE, &pipe, NULL);
-	c.g = open_library(&c);
+	if (!cmd->operator)
+		c.g = open_library(&c);
 	int rc = cmd->run(&c, argv + optind);
 
 	gantry_close(c.g);

@@ -1,0 +1,90 @@
+#!/bin/bash
+# gantry status, top and doctor against the real daemon, and the completions against what the programs take.
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# ---- without a daemon
+out=$(gantry --admin 127.0.0.1:1 status 2>&1) && fail "status of nobody is a success"
+assert_match "$out" "no answer from 127.0.0.1:1"
+out=$(gantry --admin "$T/none.sock" top --count 1 2>&1) && fail "top of nobody is a success"
+assert_match "$out" "no answer from $T/none.sock"
+out=$(NO_NIC=1 gantry --admin 127.0.0.1:1 doctor) && fail "doctor without a device is content"
+assert_match "$out" "STOP     devices      none:"
+assert_match "$out" "note     daemon       not looked at"
+nic "$BUILD/gantry" --admin 127.0.0.1:1 doctor >"$T/out" || fail "doctor on a device: $(cat "$T/out")"
+grep -q "^ok       mlx5_0:1     active, RoCE" "$T/out" || fail "doctor: no port: $(cat "$T/out")"
+grep -q "^nothing is in the way of RDMA" "$T/out" || fail "doctor: $(cat "$T/out")"
+nic "$BUILD/gantry" doctor 127.0.0.1 | grep -q "127.0.0.1 can be reached" || fail "doctor: the way to a client"
+nic "$BUILD/gantry" doctor nonsense >"$T/out" && fail "doctor took nonsense for an address"
+grep -q "^STOP     client       nonsense is no address" "$T/out" || fail "doctor: $(cat "$T/out")"
+
+# ---- with one that moved objects both ways
+start_daemon
+raw <<-END
+	window w 3M pattern:7
+	request PUT /bkt/a x-amz-rdma-token:@w content-length:0
+	expect status 200
+	request GET /bkt/a x-amz-rdma-token:@w
+	expect status 200
+END
+bytes pattern:1 100000 >"$T/in"
+curl_s3 /bkt/b -T "$T/in"
+for where in "$T/admin.sock" "$ADMIN" "$URL_ADMIN"; do
+	gantry --admin "$where" status >"$T/out" || fail "status at $where: $(cat "$T/out")"
+done
+grep -q "^daemon     gantryd .* serving for .*, healthy$" "$T/out" || fail "status: $(cat "$T/out")"
+grep -q "^rails      mlx5_0:1 up, ethernet, 3.0 MiB read, 3.0 MiB written" "$T/out" || fail "status: rails: $(cat "$T/out")"
+grep -q "^disks      $T/disk0 ok, .* 2 objects" "$T/out" || fail "status: disks: $(cat "$T/out")"
+grep -q "^traffic    by RDMA: 2 requests, 3.0 MiB in, 3.0 MiB out" "$T/out" || fail "status: traffic: $(cat "$T/out")"
+GANTRY_ADMIN=$ADMIN gantry --json status | /usr/bin/python3 -c '
+import json, sys
+s = json.load(sys.stdin)
+assert s["status"]["phase"] == "serving" and s["health"]["status"] == "ok" and len(s["disks"]) == 1, s' || fail "status --json"
+
+# top: work between two samples shows
+for i in 1 2 3 4 5 6 7 8; do curl_s3 /bkt/b -o /dev/null && sleep 0.1; done &
+gantry --admin "$ADMIN" --interval 0.5 --count 2 top >"$T/out" || fail "top: $(cat "$T/out")"
+wait $!
+assert_eq "$(grep -c '^gantryd ' "$T/out")" 2 "blocks of top"
+grep -Eq '^operations +[0-9]+\.[0-9]  GetObject' "$T/out" || fail "top: operations: $(cat "$T/out")"
+grep -Eq '^http +[1-9][0-9]* ' "$T/out" || fail "top: transports: $(cat "$T/out")"
+grep -Eq '^disks +0 ok, ' "$T/out" || fail "top: disks: $(cat "$T/out")"
+
+# A decline is explained, and doctor warns of it.
+softnicctl port mlx5_0 down
+wait_for 10 eval 'curl_admin /metrics | grep -q "^gantry_rail_up{rail=\"mlx5_0:1\"} 0"'
+raw <<-END
+	window w 1M pattern:7
+	request PUT /bkt/c x-amz-rdma-token:@w content-length:0
+	expect status 200
+	expect header x-amz-rdma-reply 501
+END
+gantry --admin "$ADMIN" status >"$T/out" && fail "a rail that is down is healthy"
+grep -q "rail mlx5_0:1 is down" "$T/out" || fail "status: $(cat "$T/out")"
+grep -q "declined, no-rail: 1 (every RDMA port is down or lost)" "$T/out" || fail "status: $(cat "$T/out")"
+nic "$BUILD/gantry" --admin "$ADMIN" doctor >"$T/out" && fail "doctor is content with a port that is down"
+grep -q "^STOP     daemon       /healthz: rail mlx5_0:1 is down" "$T/out" || fail "doctor: $(cat "$T/out")"
+grep -q "^STOP     devices      no port can be used" "$T/out" || fail "doctor: $(cat "$T/out")"
+grep -q "^warning  declines     1 requests since the start, no-rail" "$T/out" || fail "doctor: $(cat "$T/out")"
+assert_eq "$(gantry --admin "$ADMIN" --json doctor | grep -c '"finding": "STOP"')" "$(gantry --admin "$ADMIN" doctor | grep -c '^STOP')"
+stop_daemon
+
+# ---- completions: every long option and command that --help shows, and no other
+for program in gantry gantryd; do
+	"$BUILD/$program" --help | grep -oE -- '--[a-z][a-z-]+' | sort -u >"$T/taken"
+	grep -oE -- '--[a-z][a-z-]+' "$ROOT/share/completions/$program.bash" | sort -u >"$T/bash"
+	grep -oE -- '--[a-z][a-z-]+' "$ROOT/share/completions/_$program" | sort -u >"$T/zsh"
+	for shell in bash zsh; do
+		diff "$T/taken" "$T/$shell" >"$T/diff" || fail "options of $program in $shell's completion: $(cat "$T/diff")"
+	done
+done
+"$BUILD/gantry" --help | sed -n '/^usage/,/^URL/p' | grep -oE '^  [a-z]+' | tr -d ' ' | sort -u >"$T/taken"
+sed -n "s/.*commands='\(.*\)'/\1/p" "$ROOT/share/completions/gantry.bash" | tr ' ' '\n' | sort -u | diff "$T/taken" - || fail "commands, bash"
+sed -n "s/^\t'\([a-z]*\):.*/\1/p" "$ROOT/share/completions/_gantry" | sort -u | diff "$T/taken" - || fail "commands, zsh"
+complete_gantry() {
+	bash -c '. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _gantry; printf "%s\n" "${COMPREPLY[@]}"' - \
+		"$ROOT/share/completions/gantry.bash" "$@"
+}
+assert_eq "$(complete_gantry gantry doc)" doctor
+assert_eq "$(complete_gantry gantry --json st)" status
+assert_eq "$(complete_gantry gantry --req)" --require-rdma
