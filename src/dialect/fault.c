@@ -21,8 +21,9 @@ static const struct fault_info infos[FAULT_NR] = {
 	[FAULT_INCOMPLETE_BODY] = { 400, "IncompleteBody", "The body ended before its Content-Length." },
 	[FAULT_REQUEST_TIMEOUT] = { 400, "RequestTimeout", "The body stopped coming." },
 	[FAULT_ACCESS_DENIED] = { 403, "AccessDenied", "Access denied." },
-	[FAULT_SIGNATURE] = { 403, "AccessDenied",
-			      "The request is signed, and this server does not verify signatures yet." },
+	[FAULT_SIGNATURE] = { 403, "SignatureDoesNotMatch",
+			      "The signature of the request is not the one that its bytes and the secret key "
+			      "give." },
 	[FAULT_NO_SUCH_KEY] = { 404, "NoSuchKey", "The key does not exist." },
 	[FAULT_NO_SUCH_BUCKET] = { 404, "NoSuchBucket", "The bucket does not exist." },
 	[FAULT_NOT_FOUND] = { 404, "NotFound", "There is nothing at this address." },
@@ -91,6 +92,15 @@ static const struct fault_info infos[FAULT_NR] = {
 				"The trailer of the aws-chunked body is not valid." },
 	[FAULT_CONFLICT] = { 409, "OperationAborted", "A conflicting operation runs; try again." },
 	[FAULT_COPY_TO_ITSELF] = { 400, "InvalidRequest", "An object is copied to itself without a change." },
+	[FAULT_ACCESS_KEY] = { 403, "InvalidAccessKeyId", "The access key is not known." },
+	[FAULT_AUTH_HEADER] = { 400, "AuthorizationHeaderMalformed",
+				"The Authorization header is not well-formed." },
+	[FAULT_AUTH_QUERY] = { 400, "AuthorizationQueryParametersError",
+			       "The signature in the query is not well-formed." },
+	[FAULT_SKEWED] = { 403, "RequestTimeTooSkewed",
+			   "The time of the request is too far from the server's." },
+	[FAULT_EXPIRED_TOKEN] = { 400, "ExpiredToken", "The security token has expired." },
+	[FAULT_SECURITY_TOKEN] = { 400, "InvalidToken", "The security token is not valid." },
 	[FAULT_RC_OFF] = { 501, "NotImplemented", "The RDMA control protocol is not served." },
 };
 

@@ -23,7 +23,7 @@ enum fault {
 	FAULT_INCOMPLETE_BODY,   /* 400 IncompleteBody */
 	FAULT_REQUEST_TIMEOUT,   /* 400 RequestTimeout: the body stopped coming */
 	FAULT_ACCESS_DENIED,     /* 403 AccessDenied */
-	FAULT_SIGNATURE,         /* 403: a signed request, and signatures are not served */
+	FAULT_SIGNATURE,         /* 403 SignatureDoesNotMatch */
 	FAULT_NO_SUCH_KEY,       /* 404 NoSuchKey */
 	FAULT_NO_SUCH_BUCKET,    /* 404 NoSuchBucket */
 	FAULT_NOT_FOUND,         /* 404, no such route */
@@ -75,6 +75,12 @@ enum fault {
 	FAULT_CONFLICT,              /* 409 OperationAborted */
 	FAULT_COPY_TO_ITSELF,        /* 400 InvalidRequest */
 	FAULT_RC_OFF,                /* 501 NotImplemented; with x-amz-rdma-protocol-status: unsupported */
+	FAULT_ACCESS_KEY,            /* 403 InvalidAccessKeyId */
+	FAULT_AUTH_HEADER,           /* 400 AuthorizationHeaderMalformed */
+	FAULT_AUTH_QUERY,            /* 400 AuthorizationQueryParametersError */
+	FAULT_SKEWED,                /* 403 RequestTimeTooSkewed */
+	FAULT_EXPIRED_TOKEN,         /* 400 ExpiredToken */
+	FAULT_SECURITY_TOKEN,        /* 400 InvalidToken: x-amz-security-token */
 	FAULT_NR
 };
 

@@ -1,0 +1,195 @@
+/*
+ * The canonical request: what a signature covers, put together from the request exactly as it came and hashed
+ * on the way.  Called by auth.c; pure.
+ *
+ * The path is the raw one: S3's clients encode it once and sign what they send.  Nothing is normalised, so
+ * two requests that we would read differently never have the same canonical form.
+ */
+#include "auth/auth_int.h"
+
+#include <errno.h>
+
+#define PARAMS_MAX 128
+
+struct param {
+	struct bytes name, value;
+};
+
+static bool
+same_name(struct bytes name, const struct field *f)
+{
+	return name.len == f->name_len && strncasecmp(name.p, f->name, name.len) == 0;
+}
+
+static bool
+is_listed(struct bytes list, const struct field *f)
+{
+	while (list.len) {
+		if (same_name(cut(&list, ';'), f))
+			return true;
+	}
+	return false;
+}
+
+static bool
+name_begins(const struct field *f, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	return f->name_len >= n && strncasecmp(f->name, prefix, n) == 0;
+}
+
+/* Byte order, shorter first. */
+static int
+compare(struct bytes a, struct bytes b)
+{
+	int c = memcmp(a.p, b.p, a.len < b.len ? a.len : b.len);
+
+	return c ? c : (a.len > b.len) - (a.len < b.len);
+}
+
+/* Lower case, ascending, each once, each there. */
+static enum fault
+check_list(const struct dialect_in *in, struct bytes list, enum fault bad, const char **ret_why)
+{
+	struct bytes before = { "", 0 };
+
+	while (list.len) {
+		bool more = memchr(list.p, ';', list.len) != NULL, there = false;
+		struct bytes name = cut(&list, ';');
+
+		for (size_t i = 0; i < name.len; i++) {
+			if ((name.p[i] >= 'A' && name.p[i] <= 'Z') || (unsigned char)name.p[i] <= ' ')
+				return refuse(ret_why, bad, "SignedHeaders has a name not in lower case.");
+		}
+		if (compare(before, name) >= 0 || (more && !list.len))
+			return refuse(ret_why, bad, "SignedHeaders is not in ascending order.");
+		before = name;
+		for (int i = 0; i < in->field_nr && !there; i++)
+			there = same_name(name, &in->fields[i]);
+		if (!there)
+			return refuse(ret_why, FAULT_SIGNATURE,
+				      "A header named in SignedHeaders is missing.");
+	}
+	return FAULT_NONE;
+}
+
+enum fault
+canon_check_headers(const struct dialect_in *in, const struct sigv4 *s, bool relax, const char **ret_why)
+{
+	enum fault bad = s->presigned ? FAULT_AUTH_QUERY : FAULT_AUTH_HEADER;
+	enum fault f = check_list(in, s->signed_headers, bad, ret_why);
+	bool date = s->presigned || dialect_field(in, "x-amz-date", NULL);
+
+	if (f != FAULT_NONE)
+		return f;
+	for (int i = 0; i < in->field_nr; i++) {
+		const struct field *h = &in->fields[i];
+		bool must =
+			name_begins(h, "x-amz-") || same_name(bytes_of("host"), h) ||
+			(!relax && (name_begins(h, "x-cuobj-") || same_name(bytes_of("x-rdma-info"), h))) ||
+			(!date && same_name(bytes_of("date"), h));
+
+		if (must && !is_listed(s->signed_headers, h))
+			return refuse(ret_why, FAULT_ACCESS_DENIED,
+				      "Headers that must be signed are not: host, x-amz-*, x-rdma-info and "
+				      "x-cuobj-* have to be.");
+	}
+	return FAULT_NONE;
+}
+
+/* Runs of spaces become one; blanks around it were taken off. */
+static void
+add_value(struct sha256 *h, struct bytes v)
+{
+	size_t from = 0;
+
+	for (size_t i = 1; i < v.len; i++) {
+		if (v.p[i] != ' ' || v.p[i - 1] != ' ')
+			continue;
+		sha256_add(h, v.p + from, i - from);
+		while (i + 1 < v.len && v.p[i + 1] == ' ')
+			i++;
+		from = i + 1;
+	}
+	sha256_add(h, v.p + from, v.len - from);
+}
+
+static void
+add_headers(struct sha256 *h, const struct dialect_in *in, struct bytes list)
+{
+	while (list.len) {
+		struct bytes name = cut(&list, ';');
+		const char *sep = ":";
+
+		sha256_add(h, name.p, name.len);
+		for (int i = 0; i < in->field_nr; i++) {
+			if (!same_name(name, &in->fields[i]))
+				continue;
+			sha256_add(h, sep, 1);
+			sep = ",";
+			add_value(h, header_value(&in->fields[i]));
+		}
+		sha256_add(h, "\n", 1);
+	}
+	sha256_add(h, "\n", 1);
+}
+
+/* Sorted by name, then value, as they are encoded; the signature itself is left out. */
+static enum fault
+add_query(struct sha256 *h, struct bytes query, bool presigned, const char **ret_why)
+{
+	struct param p[PARAMS_MAX];
+	int nr = 0;
+
+	while (query.len) {
+		struct bytes value = cut(&query, '&'), name = cut(&value, '=');
+		int i;
+
+		if (presigned && bytes_are(name, "X-Amz-Signature"))
+			continue;
+		if (nr == PARAMS_MAX)
+			return refuse(ret_why, FAULT_BAD_REQUEST, "The query has more than 128 parameters.");
+		for (i = nr++; i > 0; i--) {
+			int c = compare(p[i - 1].name, name);
+
+			if (c < 0 || (c == 0 && compare(p[i - 1].value, value) <= 0))
+				break;
+			p[i] = p[i - 1];
+		}
+		p[i] = (struct param){ name, value };
+	}
+	for (int i = 0; i < nr; i++) {
+		sha256_add(h, "&", i > 0);
+		sha256_add(h, p[i].name.p, p[i].name.len);
+		sha256_add(h, "=", 1);
+		sha256_add(h, p[i].value.p, p[i].value.len);
+	}
+	return FAULT_NONE;
+}
+
+enum fault
+canon_hash(const struct dialect_in *in, const struct sigv4 *s, struct bytes payload, uint8_t out[32],
+	   const char **ret_why)
+{
+	struct bytes path, query;
+	struct sha256 h;
+	enum fault f;
+
+	target_split(in, &path, &query);
+	sha256_begin(&h);
+	sha256_add(&h, in->method, strlen(in->method));
+	sha256_add(&h, "\n", 1);
+	sha256_add(&h, path.p, path.len);
+	sha256_add(&h, "\n", 1);
+	f = add_query(&h, query, s->presigned, ret_why);
+	if (f != FAULT_NONE)
+		return f;
+	sha256_add(&h, "\n", 1);
+	add_headers(&h, in, s->signed_headers);
+	sha256_add(&h, s->signed_headers.p, s->signed_headers.len);
+	sha256_add(&h, "\n", 1);
+	sha256_add(&h, payload.p, payload.len);
+	sha256_end(&h, out);
+	return FAULT_NONE;
+}

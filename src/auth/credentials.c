@@ -1,0 +1,532 @@
+/*
+ * The credentials file, see auth.h: a YAML list of access keys.  Called at start and on a reload, on the main
+ * thread.  Errors name file, line, column and key, never a value: it may be a secret in the wrong place.
+ */
+#include "auth/auth_int.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <yaml.h>
+
+#define FILE_BYTES_MAX ((size_t)4 << 20)
+#define ERRORS_SHOWN 50
+#define SECRET_MIN 8
+#define PREFIX_MAX 1024
+
+struct reader {
+	yaml_document_t *doc;
+	const char *source;
+	FILE *err;
+	int errors;
+	bool no_memory;
+};
+
+static void fail(struct reader *rd, const yaml_node_t *n, const char *path, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static void
+fail(struct reader *rd, const yaml_node_t *n, const char *path, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (rd->errors++ >= ERRORS_SHOWN)
+		return;
+	fprintf(rd->err, "%s:", rd->source);
+	if (n)
+		fprintf(rd->err, "%zu:%zu:", n->start_mark.line + 1, n->start_mark.column + 1);
+	fprintf(rd->err, " %s%s", path, *path ? ": " : "");
+	va_start(ap, fmt);
+	vfprintf(rd->err, fmt, ap);
+	va_end(ap);
+	putc('\n', rd->err);
+}
+
+/* ---- values ---- */
+
+static struct bytes
+text_of(const yaml_node_t *n)
+{
+	return (struct bytes){ (const char *)n->data.scalar.value, n->data.scalar.length };
+}
+
+/* min to max printable characters, none of `without`; a copy in *ret, with room for `before` ahead of it. */
+static bool
+take_text(struct reader *rd, const yaml_node_t *n, const char *path, size_t min, size_t max,
+	  const char *without, const char *before, char **ret, size_t *ret_len)
+{
+	struct bytes b = text_of(n);
+	size_t skip = strlen(before);
+
+	if (*ret) {
+		fail(rd, n, path, "given twice");
+		return false;
+	}
+	if (b.len < min || b.len > max) {
+		fail(rd, n, path, "expected %zu to %zu characters", min, max);
+		return false;
+	}
+	for (size_t i = 0; i < b.len; i++) {
+		unsigned char c = (unsigned char)b.p[i];
+
+		if (c <= ' ' || c >= 0x7f || strchr(without, c)) {
+			fail(rd, n, path, "has a character that it cannot have (number %zu)", i + 1);
+			return false;
+		}
+	}
+	*ret = malloc(skip + b.len + 1);
+	if (!*ret) {
+		rd->no_memory = true;
+		return false;
+	}
+	memcpy(*ret, before, skip);
+	memcpy(*ret + skip, b.p, b.len);
+	(*ret)[skip + b.len] = 0;
+	if (ret_len)
+		*ret_len = skip + b.len;
+	return true;
+}
+
+static void
+take_bool(struct reader *rd, const yaml_node_t *n, const char *path, bool *ret)
+{
+	struct bytes b = text_of(n);
+
+	if (!bytes_are(b, "true") && !bytes_are(b, "false"))
+		fail(rd, n, path, "expected true or false");
+	*ret = bytes_are(b, "true");
+}
+
+/* RFC 3339: "2026-12-31T23:59:59Z", also with a fraction, which is dropped, or an offset. */
+static int
+parse_time(struct bytes b, uint64_t *ret_s)
+{
+	char stamp[AUTH_STAMP_LEN + 1], basic[AUTH_STAMP_LEN + 1];
+	size_t at = 19;
+	int64_t offset = 0;
+
+	if (b.len < 20 || b.p[4] != '-' || b.p[7] != '-' || (b.p[10] != 'T' && b.p[10] != 't') ||
+	    b.p[13] != ':' || b.p[16] != ':')
+		return -EINVAL;
+	snprintf(basic, sizeof basic, "%.4s%.2s%.2sT%.2s%.2s%.2sZ", b.p, b.p + 5, b.p + 8, b.p + 11, b.p + 14,
+		 b.p + 17);
+	if (stamp_parse(bytes_of(basic), stamp, ret_s) < 0)
+		return -EINVAL;
+	if (b.p[at] == '.') {
+		for (at++; at < b.len && isdigit((unsigned char)b.p[at]); at++)
+			;
+	}
+	if (b.len == at + 1 && (b.p[at] == 'Z' || b.p[at] == 'z'))
+		return 0;
+	if (b.len != at + 6 || (b.p[at] != '+' && b.p[at] != '-') || b.p[at + 3] != ':')
+		return -EINVAL;
+	for (size_t i = at + 1; i < at + 6; i++) {
+		if (i != at + 3 && !isdigit((unsigned char)b.p[i]))
+			return -EINVAL;
+	}
+	offset = (b.p[at + 1] - '0') * 36000 + (b.p[at + 2] - '0') * 3600 + (b.p[at + 4] - '0') * 600 +
+		 (b.p[at + 5] - '0') * 60;
+	*ret_s = b.p[at] == '+' ? *ret_s - (uint64_t)offset : *ret_s + (uint64_t)offset;
+	return 0;
+}
+
+/* ---- grants ---- */
+
+static void
+take_bucket(struct reader *rd, const yaml_node_t *n, const char *path, struct auth_grant *g, bool *given)
+{
+	struct bytes b = text_of(n);
+
+	if (*given) {
+		fail(rd, n, path, "given twice");
+		return;
+	}
+	*given = true;
+	if (b.len && b.p[b.len - 1] == '*') {
+		g->any_suffix = true;
+		b.len--;
+	}
+	if (b.len > 63 || (!b.len && !g->any_suffix)) {
+		fail(rd, n, path, "expected a bucket's name, the beginning of one with *, or *");
+		return;
+	}
+	for (size_t i = 0; i < b.len; i++) {
+		if (!islower((unsigned char)b.p[i]) && !isdigit((unsigned char)b.p[i]) &&
+		    !strchr(".-_", b.p[i])) {
+			fail(rd, n, path, "expected a bucket's name, the beginning of one with *, or *");
+			return;
+		}
+	}
+	memcpy(g->bucket, b.p, b.len);
+	g->bucket_len = (uint8_t)b.len;
+}
+
+static void
+take_prefix(struct reader *rd, const yaml_node_t *n, const char *path, struct auth_grant *g)
+{
+	struct bytes b = text_of(n);
+
+	if (g->prefix) {
+		fail(rd, n, path, "given twice");
+	} else if (b.len > PREFIX_MAX) {
+		fail(rd, n, path, "expected at most %d bytes", PREFIX_MAX);
+	} else {
+		g->prefix = malloc(b.len + 1);
+		if (!g->prefix) {
+			rd->no_memory = true;
+			return;
+		}
+		memcpy(g->prefix, b.p, b.len);
+		g->prefix[b.len] = 0;
+		g->prefix_len = (uint16_t)b.len;
+	}
+}
+
+/* The next "key: value" of a map with a scalar key; NULL: not one, and said so. */
+static const yaml_node_t *
+pair(struct reader *rd, const yaml_node_pair_t *p, const char *path, char *name, size_t cap)
+{
+	const yaml_node_t *k = yaml_document_get_node(rd->doc, p->key);
+
+	if (k->type != YAML_SCALAR_NODE || k->data.scalar.length > 40) {
+		fail(rd, k, path, "expected a key");
+		return NULL;
+	}
+	snprintf(name, cap, "%s.%s", path, (const char *)k->data.scalar.value);
+	/* What the file holds must not reach the terminal raw. */
+	for (char *c = name; *c; c++) {
+		if (!isprint((unsigned char)*c))
+			*c = '?';
+	}
+	return yaml_document_get_node(rd->doc, p->value);
+}
+
+static bool
+want(struct reader *rd, const yaml_node_t *n, yaml_node_type_t type, const char *path)
+{
+	if (n->type == type)
+		return true;
+	fail(rd, n, path, "expected %s",
+	     type == YAML_SCALAR_NODE     ? "one value"
+	     : type == YAML_SEQUENCE_NODE ? "a list"
+					  : "a map");
+	return false;
+}
+
+static void
+take_grant(struct reader *rd, const yaml_node_t *n, const char *path, struct auth_grant *g)
+{
+	bool bucket = false;
+
+	if (!want(rd, n, YAML_MAPPING_NODE, path))
+		return;
+	for (yaml_node_pair_t *p = n->data.mapping.pairs.start; p < n->data.mapping.pairs.top; p++) {
+		char name[160];
+		const yaml_node_t *v = pair(rd, p, path, name, sizeof name);
+		const char *key = v ? name + strlen(path) + 1 : "";
+
+		if (!v)
+			continue;
+		if (strcmp(key, "bucket") != 0 && strcmp(key, "prefix") != 0 && strcmp(key, "read_only") != 0)
+			fail(rd, v, path, "unknown key; a grant has bucket, prefix, read_only");
+		else if (!want(rd, v, YAML_SCALAR_NODE, name))
+			;
+		else if (strcmp(key, "bucket") == 0)
+			take_bucket(rd, v, name, g, &bucket);
+		else if (strcmp(key, "prefix") == 0)
+			take_prefix(rd, v, name, g);
+		else
+			take_bool(rd, v, name, &g->read_only);
+	}
+	if (!bucket)
+		fail(rd, n, path, "bucket is missing");
+}
+
+static void
+take_grants(struct reader *rd, const yaml_node_t *n, const char *path, struct auth_entry *e)
+{
+	size_t nr;
+
+	if (!want(rd, n, YAML_SEQUENCE_NODE, path))
+		return;
+	nr = (size_t)(n->data.sequence.items.top - n->data.sequence.items.start);
+	/* No grants at all means everything: an empty list could be read either way. */
+	if (e->grant || nr == 0 || nr > AUTH_GRANTS_MAX) {
+		fail(rd, n, path, e->grant ? "given twice" : "expected 1 to %d grants", AUTH_GRANTS_MAX);
+		return;
+	}
+	e->grant = calloc(nr, sizeof *e->grant);
+	if (!e->grant) {
+		rd->no_memory = true;
+		return;
+	}
+	for (size_t i = 0; i < nr; i++) {
+		char name[160];
+
+		snprintf(name, sizeof name, "%s[%zu]", path, i);
+		take_grant(rd, yaml_document_get_node(rd->doc, n->data.sequence.items.start[i]), name,
+			   &e->grant[e->grant_nr++]);
+	}
+}
+
+/* ---- entries ---- */
+
+static void
+take_value(struct reader *rd, const yaml_node_t *v, const char *name, const char *key, struct auth_entry *e)
+{
+	if (strcmp(key, "grants") == 0) {
+		take_grants(rd, v, name, e);
+		return;
+	}
+	if (!want(rd, v, YAML_SCALAR_NODE, name))
+		return;
+	if (strcmp(key, "access_key") == 0)
+		take_text(rd, v, name, 3, AUTH_ACCESS_KEY_MAX, "/,=%", "", &e->access_key, NULL);
+	else if (strcmp(key, "secret_key") == 0)
+		take_text(rd, v, name, SECRET_MIN, AUTH_SECRET_MAX, "", "AWS4", &e->secret, &e->secret_len);
+	else if (strcmp(key, "session_token") == 0)
+		take_text(rd, v, name, 1, AUTH_TOKEN_MAX, "", "", &e->token, &e->token_len);
+	else if (strcmp(key, "read_only") == 0)
+		take_bool(rd, v, name, &e->read_only);
+	else if (strcmp(key, "expires") == 0) {
+		e->have_expires = true;
+		if (parse_time(text_of(v), &e->expires_s) < 0)
+			fail(rd, v, name, "expected a time like 2026-12-31T23:59:59Z");
+	} else {
+		fail(rd, v, name,
+		     "unknown key; an entry has access_key, secret_key, session_token, expires, read_only, "
+		     "grants");
+	}
+}
+
+static void
+take_entry(struct reader *rd, const yaml_node_t *n, const char *path, struct auth_entry *e)
+{
+	if (!want(rd, n, YAML_MAPPING_NODE, path))
+		return;
+	for (yaml_node_pair_t *p = n->data.mapping.pairs.start; p < n->data.mapping.pairs.top; p++) {
+		char name[128];
+		const yaml_node_t *v = pair(rd, p, path, name, sizeof name);
+
+		if (v)
+			take_value(rd, v, name, name + strlen(path) + 1, e);
+	}
+	if (!e->access_key)
+		fail(rd, n, path, "access_key is missing, or not good");
+	if (!e->secret)
+		fail(rd, n, path, "secret_key is missing, or not good");
+}
+
+static int
+by_access_key(const void *a, const void *b)
+{
+	const struct auth_entry *x = a, *y = b;
+
+	return strcmp(x->access_key, y->access_key);
+}
+
+static void
+check_twins(struct reader *rd, const struct auth_keys *keys)
+{
+	for (int i = 1; i < keys->nr; i++) {
+		for (int j = i - 1; j >= 0; j--) {
+			const struct auth_entry *a = &keys->entry[i], *b = &keys->entry[j];
+
+			if (strcmp(a->access_key, b->access_key) != 0)
+				break;
+			if (strcmp(a->secret, b->secret) == 0 && !a->token == !b->token &&
+			    (!a->token || strcmp(a->token, b->token) == 0))
+				fail(rd, NULL, "", "access key %s is there twice with the same secret",
+				     a->access_key);
+		}
+	}
+}
+
+static void
+take_list(struct reader *rd, const yaml_node_t *root, struct auth_keys *keys)
+{
+	size_t nr;
+
+	if (root && root->type != YAML_SEQUENCE_NODE) {
+		fail(rd, root, "", "expected a list of credentials (- { access_key: ..., secret_key: ... })");
+		return;
+	}
+	nr = root ? (size_t)(root->data.sequence.items.top - root->data.sequence.items.start) : 0;
+	if (nr == 0 || nr > AUTH_KEYS_MAX) {
+		fail(rd, root, "", "expected 1 to %d credentials", AUTH_KEYS_MAX);
+		return;
+	}
+	keys->entry = calloc(nr, sizeof *keys->entry);
+	if (!keys->entry) {
+		rd->no_memory = true;
+		return;
+	}
+	for (size_t i = 0; i < nr; i++) {
+		char path[40];
+
+		snprintf(path, sizeof path, "[%zu]", i);
+		take_entry(rd, yaml_document_get_node(rd->doc, root->data.sequence.items.start[i]), path,
+			   &keys->entry[keys->nr++]);
+	}
+	if (rd->errors || rd->no_memory)
+		return;
+	/* In glibc a merge sort, so equal ones keep their order; nothing depends on it but which is tried
+	 * first. */
+	qsort(keys->entry, nr, sizeof *keys->entry, by_access_key);
+	check_twins(rd, keys);
+}
+
+/* libyaml frees its copies as they are. */
+static void
+wipe_document(yaml_document_t *doc)
+{
+	for (yaml_node_t *n = doc->nodes.start; n < doc->nodes.top; n++) {
+		if (n->type == YAML_SCALAR_NODE)
+			OPENSSL_cleanse(n->data.scalar.value, n->data.scalar.length);
+	}
+	yaml_document_delete(doc);
+}
+
+static void
+wipe_parser(yaml_parser_t *y)
+{
+	if (y->buffer.start)
+		OPENSSL_cleanse(y->buffer.start, (size_t)(y->buffer.end - y->buffer.start));
+	if (y->raw_buffer.start)
+		OPENSSL_cleanse(y->raw_buffer.start, (size_t)(y->raw_buffer.end - y->raw_buffer.start));
+	yaml_parser_delete(y);
+}
+
+static void
+parse_document(struct reader *rd, yaml_parser_t *y, struct auth_keys *keys)
+{
+	yaml_document_t doc, next;
+
+	if (!yaml_parser_load(y, &doc)) {
+		fail(rd, NULL, "", "not valid YAML: %s (line %zu)", y->problem ? y->problem : "unknown",
+		     y->problem_mark.line + 1);
+		return;
+	}
+	rd->doc = &doc;
+	take_list(rd, yaml_document_get_root_node(&doc), keys);
+	if (!yaml_parser_load(y, &next)) {
+		fail(rd, NULL, "", "not valid YAML: %s (line %zu)", y->problem ? y->problem : "unknown",
+		     y->problem_mark.line + 1);
+	} else {
+		if (yaml_document_get_root_node(&next))
+			fail(rd, yaml_document_get_root_node(&next), "", "a second document");
+		wipe_document(&next);
+	}
+	wipe_document(&doc);
+}
+
+int
+auth_keys_parse(const char *text, size_t len, const char *source, struct auth_keys **ret_keys, FILE *err)
+{
+	struct reader rd = { .source = source, .err = err };
+	struct auth_keys *keys = calloc(1, sizeof *keys);
+	yaml_parser_t y;
+
+	if (!keys)
+		return -ENOMEM;
+	keys->refs = 1;
+	if (!yaml_parser_initialize(&y)) {
+		free(keys);
+		return -ENOMEM;
+	}
+	yaml_parser_set_input_string(&y, (const unsigned char *)text, len);
+	parse_document(&rd, &y, keys);
+	wipe_parser(&y);
+	if (rd.errors || rd.no_memory) {
+		auth_keys_put(keys);
+		return rd.no_memory ? -ENOMEM : -EINVAL;
+	}
+	*ret_keys = keys;
+	return 0;
+}
+
+/* ---- the file ---- */
+
+static int
+check_file(int fd, const char *path, FILE *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		fprintf(err, "%s: is not a regular file\n", path);
+	else if (st.st_uid != geteuid() && st.st_uid != 0)
+		fprintf(err, "%s: belongs to user %u; it must be the daemon's own or root's\n", path,
+			(unsigned)st.st_uid);
+	else if (st.st_mode & 077)
+		fprintf(err, "%s: others may read or write it (mode %04o); chmod 0600 it\n", path,
+			(unsigned)st.st_mode & 07777);
+	else if (st.st_size > (off_t)FILE_BYTES_MAX)
+		fprintf(err, "%s: is larger than %zu bytes\n", path, FILE_BYTES_MAX);
+	else
+		return 0;
+	return -EINVAL;
+}
+
+static int
+read_all(int fd, char **ret_text, size_t *ret_len)
+{
+	char *text = malloc(FILE_BYTES_MAX);
+	size_t len = 0;
+
+	if (!text)
+		return -ENOMEM;
+	while (len < FILE_BYTES_MAX) {
+		ssize_t n = read(fd, text + len, FILE_BYTES_MAX - len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			int r = -errno;
+
+			OPENSSL_cleanse(text, len);
+			free(text);
+			return r;
+		}
+		if (n == 0)
+			break;
+		len += (size_t)n;
+	}
+	*ret_text = text;
+	*ret_len = len;
+	return 0;
+}
+
+int
+auth_keys_load(const char *path, struct auth_keys **ret_keys, FILE *err)
+{
+	/* Not to hang on a pipe that nobody writes. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), r;
+	char *text = NULL;
+	size_t len = 0;
+
+	if (fd < 0) {
+		r = -errno;
+		fprintf(err, "%s: %s\n", path, strerror(-r));
+		return r;
+	}
+	r = check_file(fd, path, err);
+	if (r == 0) {
+		r = read_all(fd, &text, &len);
+		if (r < 0)
+			fprintf(err, "%s: %s\n", path, strerror(-r));
+	}
+	close(fd);
+	if (r < 0)
+		return r;
+	r = auth_keys_parse(text, len, path, ret_keys, err);
+	OPENSSL_cleanse(text, len);
+	free(text);
+	return r;
+}

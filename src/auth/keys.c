@@ -1,0 +1,165 @@
+/*
+ * A set of credentials in memory: counted, searched, and the keys derived from each secret kept for the day
+ * (four HMACs less for every request).  Any thread.
+ */
+#include "auth/auth_int.h"
+
+#include "base/check.h"
+
+#include <openssl/crypto.h>
+#include <stdlib.h>
+
+struct auth_keys *
+auth_keys_get(struct auth_keys *keys)
+{
+	if (keys)
+		check(atomic_fetch_add_explicit(&keys->refs, 1, memory_order_relaxed) > 0);
+	return keys;
+}
+
+static void
+wipe_text(char *text, size_t len)
+{
+	if (text)
+		OPENSSL_cleanse(text, len);
+	free(text);
+}
+
+void
+entry_wipe(struct auth_entry *e)
+{
+	wipe_text(e->secret, e->secret_len);
+	wipe_text(e->token, e->token_len);
+	free(e->access_key);
+	for (int i = 0; i < e->grant_nr; i++)
+		free(e->grant[i].prefix);
+	free(e->grant);
+	OPENSSL_cleanse(e, sizeof *e);
+}
+
+void
+auth_keys_put(struct auth_keys *keys)
+{
+	int before;
+
+	if (!keys)
+		return;
+	before = atomic_fetch_sub_explicit(&keys->refs, 1, memory_order_acq_rel);
+	check(before > 0);
+	if (before > 1)
+		return;
+	for (int i = 0; i < keys->nr; i++)
+		entry_wipe(&keys->entry[i]);
+	free(keys->entry);
+	free(keys);
+}
+
+int
+auth_keys_nr(const struct auth_keys *keys)
+{
+	return keys ? keys->nr : 0;
+}
+
+static int
+compare(const char *have, struct bytes want)
+{
+	size_t len = strlen(have);
+	int c = memcmp(have, want.p, len < want.len ? len : want.len);
+
+	return c ? c : (len > want.len) - (len < want.len);
+}
+
+struct auth_entry *
+keys_find(struct auth_keys *keys, struct bytes access_key, int *ret_nr)
+{
+	int lo = 0, hi = keys->nr, nr = 0;
+
+	while (lo < hi) {
+		int mid = lo + (hi - lo) / 2;
+
+		if (compare(keys->entry[mid].access_key, access_key) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	while (lo + nr < keys->nr && compare(keys->entry[lo + nr].access_key, access_key) == 0)
+		nr++;
+	*ret_nr = nr;
+	return nr ? &keys->entry[lo] : NULL;
+}
+
+/* ---- derived keys ---- */
+
+static void
+derive(const struct auth_entry *e, const char *date, const char *region, uint8_t out[32])
+{
+	hmac256_of(e->secret, e->secret_len, date, 8, out);
+	hmac256_of(out, 32, region, strlen(region), out);
+	hmac256_of(out, 32, "s3", 2, out);
+	hmac256_of(out, 32, "aws4_request", 12, out);
+}
+
+/* Day and region; never 0. */
+static uint64_t
+tag_of(const char *date, const char *region)
+{
+	uint32_t hash = 2166136261u, day = 0;
+
+	for (const char *p = region; *p; p++)
+		hash = (hash ^ (unsigned char)*p) * 16777619u;
+	for (int i = 0; i < 8; i++)
+		day = day * 10 + (uint32_t)(date[i] - '0');
+	return (uint64_t)hash << 32 | (day + 1);
+}
+
+/*
+ * A word of the key that a writer has put there meanwhile was stored after the count became odd, so whoever
+ * read it sees another count: acquire on the words is what makes that so.
+ */
+static bool
+cache_read(struct signing_cache *c, uint64_t tag, uint8_t out[32])
+{
+	uint32_t before = atomic_load_explicit(&c->seq, memory_order_acquire);
+	uint64_t word[4], have;
+
+	if (before & 1)
+		return false;
+	have = atomic_load_explicit(&c->tag, memory_order_acquire);
+	for (int i = 0; i < 4; i++)
+		word[i] = atomic_load_explicit(&c->key[i], memory_order_acquire);
+	if (have != tag || atomic_load_explicit(&c->seq, memory_order_relaxed) != before)
+		return false;
+	memcpy(out, word, 32);
+	OPENSSL_cleanse(word, sizeof word);
+	return true;
+}
+
+static void
+cache_write(struct signing_cache *c, uint64_t tag, const uint8_t key[32])
+{
+	uint32_t seq = atomic_load_explicit(&c->seq, memory_order_relaxed);
+	uint64_t word[4];
+
+	/* Somebody else writes: theirs is as good. */
+	if ((seq & 1) || !atomic_compare_exchange_strong_explicit(&c->seq, &seq, seq + 1,
+								  memory_order_acq_rel, memory_order_relaxed))
+		return;
+	memcpy(word, key, 32);
+	atomic_store_explicit(&c->tag, tag, memory_order_release);
+	for (int i = 0; i < 4; i++)
+		atomic_store_explicit(&c->key[i], word[i], memory_order_release);
+	atomic_store_explicit(&c->seq, seq + 2, memory_order_release);
+	OPENSSL_cleanse(word, sizeof word);
+}
+
+void
+signing_key(struct auth_entry *e, const char *date, const char *region, uint8_t out[32])
+{
+	struct signing_cache *c = &e->cache[date[7] & 1];
+	uint64_t tag = tag_of(date, region);
+
+	if (cache_read(c, tag, out))
+		return;
+	derive(e, date, region, out);
+	cache_write(c, tag, out);
+}
