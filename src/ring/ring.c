@@ -24,6 +24,10 @@
 /* That much payload queued goes to the disk at once: it works while the core goes on with the rest of its
  * turn, checksums above all.  Smaller than that, a system call of its own costs more than it gives. */
 #define SUBMIT_BYTES ((size_t)512 << 10)
+/* So long completions are run in one turn; the rest is the next one's.  A disk that tells of its reads in
+ * batches would idle while a core goes through 32 of them: in between it answers, and takes in the requests
+ * that come next. */
+#define TURN_NS (100 * NS_PER_US)
 
 struct stashed {
 	uint64_t user_data;
@@ -401,10 +405,11 @@ complete(struct ring *r, uint64_t user_data, int res, uint32_t flags)
 	return 1;
 }
 
-/* Runs what is there now; what arrives meanwhile is the next turn's. */
+/* Runs what is there now, if it does not take long; what arrives meanwhile is the next turn's. */
 static int
 reap(struct ring *r)
 {
+	uint64_t begun_ns = clock_ns();
 	size_t stash_nr = r->stash_nr;
 	unsigned ready = io_uring_cq_ready(&r->io);
 	struct io_uring_cqe *cqe;
@@ -420,7 +425,8 @@ reap(struct ring *r)
 		memmove(r->stash, r->stash + stash_nr, r->stash_nr * sizeof *r->stash);
 	}
 	/* What done() stashed came before anything that is still in the queue. */
-	while (ready-- && !r->stash_nr && io_uring_peek_cqe(&r->io, &cqe) == 0) {
+	while (ready-- && !r->stash_nr && (!n || clock_ns() - begun_ns < TURN_NS) &&
+	       io_uring_peek_cqe(&r->io, &cqe) == 0) {
 		struct stashed s = { cqe->user_data, cqe->res, cqe->flags };
 
 		/* Given back first: done() may submit, and the kernel may want the room. */
