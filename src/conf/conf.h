@@ -159,7 +159,7 @@ struct conf {
 	} log;
 
 	struct conf_origin *origins; /* conf.c's: where each value came from */
-	_Atomic int refs;            /* conf_get(), conf_free() */
+	_Atomic int refs;            /* beyond the first: conf_get(), conf_free() */
 };
 
 /* One assignment from the command line: "section.key=value". */

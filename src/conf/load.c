@@ -479,7 +479,6 @@ conf_load(const struct conf_source *src, struct conf **ret_conf, FILE *err)
 		fprintf(err, "out of memory\n");
 		return -ENOMEM;
 	}
-	atomic_init(&ld.conf->refs, 1);
 	load_defaults(&ld);
 	load_file(&ld, file, src->file_required);
 	load_directory(&ld, file);
@@ -512,7 +511,7 @@ conf_get(const struct conf *c)
 void
 conf_free(struct conf *c)
 {
-	if (!c || atomic_fetch_sub(&c->refs, 1) > 1)
+	if (!c || atomic_fetch_sub(&c->refs, 1) > 0)
 		return;
 	for (int i = 0; i < conf_key_nr; i++)
 		value_free(&conf_keys[i], c);

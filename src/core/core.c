@@ -149,6 +149,8 @@ cores_start(const struct core_env *env, struct cores **ret_cores, char *err, siz
 	}
 	memset(cs, 0, sizeof *cs + (size_t)nr * sizeof cs->core[0]);
 	cs->conf = env->conf;
+	cs->keys = env->keys;
+	cs->replay = env->replay;
 	cs->certs = env->certs;
 	cs->rdma = env->rdma;
 	cs->store = env->store;

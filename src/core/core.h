@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct auth_keys;
+struct auth_replay;
 struct cores;
 struct rdma;
 struct stats;
@@ -19,7 +21,9 @@ struct store;
 struct tls_cert;
 
 struct core_env {
-	const struct conf *conf;
+	const struct conf *conf;    /* kept by the caller until cores_free() */
+	struct auth_keys *keys;     /* NULL: none; likewise */
+	struct auth_replay *replay; /* NULL: off */
 	struct rdma *rdma;
 	struct store *store;
 	struct stats *stats; /* main's; core i counts in stats_core(stats, i) */
@@ -44,6 +48,21 @@ void cores_stop(struct cores *cs, uint64_t drain_ns);
 void cores_free(struct cores *cs);
 /* Second signal: stop waiting.  Any thread. */
 void cores_stop_now(struct cores *cs);
+
+/* ---- any thread but a core's ---- */
+
+/* Another configuration, and other credentials, from the next request on; running requests keep what they
+ * look at.  Both are counted and stay the caller's too.  Returns how many cores have taken them within
+ * wait_ns (the others do when they turn), or -ENOMEM: nothing was changed. */
+int cores_set_conf(struct cores *cs, const struct conf *conf, struct auth_keys *keys, uint64_t wait_ns);
+/* New requests are answered 503 from now on, or served again.  Likewise. */
+int cores_drain(struct cores *cs, bool on, uint64_t wait_ns);
+/* Logs every step of the live request with that id.  0, -ENOENT (none has it, or its core is stuck), -ENOMEM.
+ */
+int cores_trace(struct cores *cs, const char *id, uint64_t wait_ns);
+/* Logs every step of the next nr requests; and how many of them have not come yet. */
+void cores_trace_next(struct cores *cs, int nr);
+int cores_trace_left(const struct cores *cs);
 
 /* ---- any thread ---- */
 int cores_nr(const struct cores *cs);

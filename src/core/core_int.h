@@ -87,7 +87,10 @@ struct core {
 };
 
 struct cores {
-	const struct conf *conf;
+	const struct conf *conf; /* the first one, which stays: good for what needs a restart */
+	struct auth_keys *keys;  /* likewise */
+	struct auth_replay *replay;
+	_Atomic int trace_next; /* so many requests are traced from their beginning */
 	struct rdma *rdma;
 	struct store *store;
 	struct stats *stats;
@@ -109,6 +112,17 @@ struct cores {
 	int nr;
 	struct core core[];
 };
+
+/* ---- tell.c ---- */
+typedef void (*tell_fn)(struct core *c, void *arg);
+/* Runs fn(core, arg) on the thread of each core that has not ended; returns how many have done so (ended ones
+ * count) within wait_ns, or -ENOMEM.  The others follow when they turn.  fini(arg) runs last, whatever
+ * happens, on any thread.  Not on a core's thread. */
+int cores_tell(struct cores *cs, tell_fn fn, void (*fini)(void *arg), void *arg, uint64_t wait_ns);
+
+/* ---- control.c ---- */
+/* A configuration for one core's requests, with references of its own; NULL: out of memory. */
+struct req_conf *core_conf_new(const struct conf *conf, struct auth_keys *keys);
 
 /* ---- loop.c: the thread ---- */
 void *core_main(void *arg);

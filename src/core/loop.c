@@ -317,9 +317,17 @@ make_reqs(struct core *c)
 			       .timers = &c->timers,
 			       .stats = c->stats,
 			       .ops = &http_reply_ops,
-			       .core = c->index };
+			       .core = c->index,
+			       .replay = c->cs->replay,
+			       .trace_next = &c->cs->trace_next };
+	struct req_conf *use = core_conf_new(env.conf, c->cs->keys);
+	int rc = use ? reqs_new(&env, &c->reqs) : -ENOMEM;
 
-	return reqs_new(&env, &c->reqs);
+	if (rc == 0)
+		reqs_set_conf(c->reqs, use);
+	else if (use)
+		use->over(use);
+	return rc;
 }
 
 static int

@@ -101,6 +101,12 @@ on_conn_poll(struct ring_op *op, int res, bool more)
 	}
 }
 
+static unsigned
+idle_s(const struct conf *conf)
+{
+	return (unsigned)((conf->limits.idle_ns + NS_PER_S - 1) / NS_PER_S);
+}
+
 static void
 conn_opened(struct listener *l, struct MHD_Connection *mc, void **ret_context)
 {
@@ -118,6 +124,8 @@ conn_opened(struct listener *l, struct MHD_Connection *mc, void **ret_context)
 		c->where = CONN_OPEN;
 		c->mc = mc;
 		*ret_context = c;
+		if (idle_s(h->conf) != h->idle_s)
+			MHD_set_connection_option(mc, MHD_CONNECTION_OPTION_TIMEOUT, idle_s(h->conf));
 		c->poll.done = on_conn_poll;
 		c->polling = true;
 		h->polls++;
@@ -416,9 +424,8 @@ start_daemon(struct listener *l)
 				door_target, l, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
 				MHD_OPTION_CONNECTION_LIMIT, (unsigned)conf->limits.connections,
 				MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_POOL_BYTES,
-				MHD_OPTION_CONNECTION_TIMEOUT,
-				(unsigned)((conf->limits.idle_ns + NS_PER_S - 1) / NS_PER_S),
-				MHD_OPTION_ARRAY, l->cert ? tls : &tls[2], MHD_OPTION_END);
+				MHD_OPTION_CONNECTION_TIMEOUT, l->h->idle_s, MHD_OPTION_ARRAY,
+				l->cert ? tls : &tls[2], MHD_OPTION_END);
 	if (!l->d)
 		return -ENOMEM;
 	info = MHD_get_daemon_info(l->d, MHD_DAEMON_INFO_EPOLL_FD);
@@ -440,6 +447,7 @@ http_new(const struct conf *conf, struct tls_cert *const *certs, struct ring *ri
 	if (!h)
 		return -ENOMEM;
 	h->conf = conf;
+	h->idle_s = idle_s(conf);
 	h->ring = ring;
 	h->stats = stats;
 	h->folds_wrong = strcmp(MHD_get_version(), "0.9.77") < 0;
@@ -466,6 +474,27 @@ http_new(const struct conf *conf, struct tls_cert *const *certs, struct ring *ri
 	}
 	*ret_http = h;
 	return 0;
+}
+
+void
+http_set_conf(struct http *h, const struct conf *conf)
+{
+	bool idle = conf->limits.idle_ns != h->conf->limits.idle_ns;
+
+	check(conf->listen_nr == h->listener_nr);
+	h->conf = conf;
+	for (int i = 0; i < h->listener_nr; i++)
+		h->listeners[i].conf = &conf->listen[i];
+	if (!idle)
+		return;
+	/* Those that are open keep their time otherwise. */
+	list_for_each(link, &h->open)
+	{
+		struct hconn *c = container_of(link, struct hconn, link);
+
+		MHD_set_connection_option(c->mc, MHD_CONNECTION_OPTION_TIMEOUT, idle_s(conf));
+		c->l->hot = true;
+	}
 }
 
 void

@@ -23,6 +23,9 @@ extern const struct reply_ops http_reply_ops;
 int http_new(const struct conf *conf, struct tls_cert *const *certs, struct ring *ring,
 	     struct stats_core *stats, struct http **ret_http);
 void http_set_reqs(struct http *h, struct reqs *rs);
+/* Requests that begin from now on see this one, which must have the listeners of the first; it is kept by
+ * the caller as long as it is the newest.  The core's thread. */
+void http_set_conf(struct http *h, const struct conf *conf);
 /* Closes every connection (those left with a reset) and waits, turning the ring, until nothing of ours is in
  * it.  A request that still belonged to one gets its req_end() here; it may go on draining, so reqs outlives
  * http. */

@@ -108,8 +108,9 @@ struct http {
 	int listener_nr;
 	struct hconn *conns;
 	struct list free, coming, open, lingering, todo;
-	int open_nr; /* coming and open */
-	int polls;   /* ring operations in flight */
+	int open_nr;     /* coming and open */
+	int polls;       /* ring operations in flight */
+	unsigned idle_s; /* the daemons' own: what conf said at first */
 	bool draining, stopping;
 	bool folds_wrong; /* this libmicrohttpd glues folded lines to the name (door.c) */
 	struct MHD_Response *canned[2][CANNED_NR]; /* by dialect */

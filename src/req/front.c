@@ -97,7 +97,7 @@ front(struct req *rq)
 	if (f != FAULT_NONE)
 		return req_fail(rq, f, why);
 	if (rq->rs->draining)
-		return req_fail(rq, FAULT_UNAVAILABLE, "The server is stopping.");
+		return req_fail(rq, FAULT_UNAVAILABLE, "The server is draining.");
 	req_deadlines(rq, rq->target.content_length);
 	if (rq->target.wire != WIRE_NONE)
 		return req_go(rq, front_token);

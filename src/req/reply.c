@@ -313,17 +313,21 @@ req_reply_headers(struct req *rq, void (*header)(void *cookie, const char *name,
 void
 access_log(const struct req *rq)
 {
-	char id[17], peer[INET6_ADDRSTRLEN] = "-";
+	char id[17], peer[INET6_ADDRSTRLEN] = "-", phases[STATS_PHASE_NR * 24];
 
+	if (!log_on(LOG_INFO))
+		return;
 	req_id_text(rq, id);
+	req_phases_text(rq, phases, sizeof phases);
 	if (rq->peer.ss_family == AF_INET6)
 		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&rq->peer)->sin6_addr, peer, sizeof peer);
 	else
 		inet_ntop(AF_INET, &((const struct sockaddr_in *)&rq->peer)->sin_addr, peer, sizeof peer);
-	log_info("id=%s peer=%s op=%s status=%d rdma_bytes=%llu http_bytes=%llu us=%llu%s%s%s%s", id, peer,
-		 op_name[rq->target.op], rq->replied ? rq->reply.status : 0,
-		 (unsigned long long)rq->rdma_bytes, (unsigned long long)rq->http_bytes,
-		 (unsigned long long)((clock_ns() - rq->began_ns) / NS_PER_US),
-		 rq->declined ? " declined=" : "", rq->declined ? chan_reason_name[rq->reason] : "",
-		 rq->fault ? " fault=" : "", rq->fault ? fault_info(rq->fault)->code : "");
+	log_write_event(LOG_EV_ACCESS, LOG_INFO, LOG_MODULE, id,
+			"peer=%s op=%s status=%d rdma_bytes=%llu http_bytes=%llu us=%llu%s%s%s%s%s", peer,
+			op_name[rq->target.op], rq->replied ? rq->reply.status : 0,
+			(unsigned long long)rq->rdma_bytes, (unsigned long long)rq->http_bytes,
+			(unsigned long long)((clock_ns() - rq->began_ns) / NS_PER_US), phases,
+			rq->declined ? " declined=" : "", rq->declined ? chan_reason_name[rq->reason] : "",
+			rq->fault ? " fault=" : "", rq->fault ? fault_info(rq->fault)->code : "");
 }

@@ -56,6 +56,7 @@ reqs_free(struct reqs *rs)
 	if (!rs)
 		return;
 	check(rs->live_nr == 0);
+	reqs_set_conf(rs, NULL);
 	for (int i = 0; i < rs->nr; i++)
 		digest_fini(&rs->pool[i].digest);
 	free(rs->pool);
@@ -93,6 +94,7 @@ req_free(struct req *rq)
 	free(rq->page);
 	rq->big_text = NULL;
 	rq->page = NULL;
+	req_drop_conf(rq);
 	rq->magic = 0;
 	if (list_linked(&rq->ready))
 		list_del(&rq->ready);
@@ -118,15 +120,23 @@ req_run(struct req *rq)
 {
 	enum verdict v;
 
+	if (rq->was_waiting)
+		req_clock_wait(rq);
 	do {
 		rq->wait = NULL;
 		/* Cancelled while it waited for something that could not be stopped. */
 		if (rq->fault != FAULT_NONE && rq->phase < PHASE_COMMIT && rq->step != drained &&
 		    rq->step != req_reply_step)
 			rq->step = drain;
+		if (rq->trace_left)
+			trace_line(rq, "runs");
 		v = rq->step(rq);
+		if (!rq->phase_ns[STATS_PH_AUTH])
+			req_clock_front(rq);
 	} while (v == REQ_GO);
 	check(v != REQ_WAIT || rq->wait);
+	if (rq->trace_left)
+		trace_line(rq, v == REQ_WAIT ? "waits" : "answers");
 	if (v == REQ_STOP)
 		rq->step = NULL;
 }
@@ -271,6 +281,7 @@ req_reply_step(struct req *rq)
 			xfer_fini(&rq->xfer);
 	}
 	rq->replied = true;
+	rq->reply_ns = clock_ns();
 	return REQ_STOP;
 }
 
@@ -440,6 +451,8 @@ req_begin(struct reqs *rs, const struct req_in *in)
 	rq->header_nr = 0;
 	rq->header_used = 0;
 	rq->send_attrs = false;
+	req_use_conf(rq);
+	req_clock_begin(rq);
 	req_run(rq);
 	return rq;
 }
@@ -537,6 +550,9 @@ req_end(struct req *rq, bool sent)
 			    rq->rdma_bytes);
 	if (rq->rs->env.conf->log.access)
 		access_log(rq);
+	req_clock_end(rq);
+	if (rq->trace_left)
+		trace_line(rq, sent ? "sent" : "not sent");
 	rq->ended = true;
 	timer_disarm(rq->rs->env.timers, &rq->deadline);
 	if (rq->replied && rq->xfer.pool && !rq->disk_has) {

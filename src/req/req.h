@@ -62,7 +62,18 @@ struct req_env {
 	 * keep a reference of their own. */
 	struct auth_keys *keys;
 	struct auth_replay *replay; /* NULL: off */
+	/* So many requests, of all cores, are traced from their beginning; NULL: none ever. */
+	_Atomic int *trace_next;
 	int core;
+};
+
+/* A configuration as the requests of one core use it.  Requests point into it until they are gone, so it goes
+ * when the last of them does: over() is called then, on the core's thread. */
+struct req_conf {
+	const struct conf *conf;
+	struct auth_keys *keys;
+	int users; /* req/'s */
+	void (*over)(struct req_conf *use);
 };
 
 int reqs_new(const struct req_env *env, struct reqs **ret_reqs);
@@ -72,6 +83,11 @@ void reqs_free(struct reqs *rs);
 /* Runs every request that became ready to go on; called once per turn of the loop.  Returns how many steps
  * ran. */
 int reqs_run(struct reqs *rs);
+/* For the requests that begin from now on, and for limits of those that run.  Before the first call
+ * env->conf is used, which nobody counts. */
+void reqs_set_conf(struct reqs *rs, struct req_conf *use);
+/* Logs every step of the live request with that id from now on; false: there is none. */
+bool reqs_trace(struct reqs *rs, const char *id);
 /* Requests not yet gone (drained ones included). */
 int reqs_live(const struct reqs *rs);
 /* New requests are answered 503 with Retry-After from now on (or again not). */

@@ -41,6 +41,7 @@ struct reqs {
 	struct list free, live, ready;
 	struct xfer_pool pieces, http_pieces;
 	bool draining;
+	struct req_conf *use; /* NULL: env.conf is nobody's to count */
 	uint64_t next_id, id_salt;
 	uint64_t rng[2]; /* ETags of tokened PUTs */
 };
@@ -56,7 +57,17 @@ struct req {
 
 	/* the machine */
 	step_fn step;
-	const char *wait; /* what it waits for, NULL while it runs */
+	const char *step_name;
+	const char *wait;     /* what it waits for, NULL while it runs */
+	struct req_conf *use; /* the configuration that it points into */
+
+	/* what the time went to (trace.c) */
+	uint64_t phase_ns[STATS_PHASE_NR];
+	uint64_t mark_ns; /* until here it is accounted for */
+	uint64_t wire_seen_ns, reply_ns;
+	const char *was_waiting;
+	int trace_left; /* lines that it may still log; 0: not traced */
+
 	enum req_phase phase;
 	enum fault fault; /* first fault wins */
 	const char *why;  /* a sentence of its own for the error body */
@@ -116,18 +127,20 @@ struct req {
 /* ---- the machine (req.c) ---- */
 
 static inline enum verdict
-req_go(struct req *rq, step_fn next)
+req_go_to(struct req *rq, step_fn next, const char *name)
 {
 	rq->step = next;
+	rq->step_name = name;
 	return REQ_GO;
 }
+#define req_go(rq, next) req_go_to((rq), (next), #next)
 
 /* Waits for req_wake(); what: seen in the dump. */
 static inline enum verdict
 req_wait(struct req *rq, const char *what, step_fn next)
 {
 	rq->step = next;
-	rq->wait = what;
+	rq->wait = rq->was_waiting = what;
 	return REQ_WAIT;
 }
 
@@ -145,6 +158,21 @@ void req_on_store(struct req *rq);
 void req_deadlines(struct req *rq, uint64_t len);
 /* The 64 random-looking bits of this request's id, as 16 digits. */
 void req_id_text(const struct req *rq, char out[17]);
+
+/* ---- trace.c ---- */
+void req_use_conf(struct req *rq);
+void req_drop_conf(struct req *rq);
+void req_clock_begin(struct req *rq);
+/* The first step is over. */
+void req_clock_front(struct req *rq);
+/* A wait is over: to which phase the time went. */
+void req_clock_wait(struct req *rq);
+/* The request ended: into the counters. */
+void req_clock_end(const struct req *rq);
+/* " open_us=12 wire_us=340", for the access log. */
+void req_phases_text(const struct req *rq, char *out, size_t cap);
+bool trace_takes(struct reqs *rs);
+void trace_line(struct req *rq, const char *what);
 
 /* ---- steps ---- */
 enum verdict front(struct req *rq);

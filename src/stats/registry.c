@@ -10,6 +10,11 @@ const struct stats_desc stats_desc[M_NR] = {
 			 "Requests that ended, by HTTP status; none: the client had gone." },
 	[M_REQUEST_DURATION] = { "gantry_request_duration_seconds", ST_HISTOGRAM, "operation transport",
 				 "Time from a request's header to its reply." },
+	[M_FIRST_BYTE] = { "gantry_request_first_byte_seconds", ST_HISTOGRAM, "operation transport",
+			   "Time from a request's header to its first payload byte at the client, or to its "
+			   "reply." },
+	[M_PHASE_DURATION] = { "gantry_request_phase_seconds", ST_HISTOGRAM, "phase transport",
+			       "Time that a request spent in each phase." },
 	[M_REQUESTS_IN_FLIGHT] = { "gantry_requests_in_flight", ST_GAUGE, "core",
 				   "Requests that have not ended, drained ones included." },
 	[M_TRANSFER_BYTES] = { "gantry_transfer_bytes_total", ST_COUNTER, "direction transport",

@@ -54,19 +54,41 @@ stats_core(struct stats *st, int core)
 	return &st->cores[core];
 }
 
+static void
+observe(struct stats_histogram *h, uint64_t ns)
+{
+	int bucket = 0;
+
+	while (bucket < STATS_BUCKETS_NR - 1 && ns > stats_bound_ns[bucket])
+		bucket++;
+	stats_add(&h->buckets[bucket], 1);
+	stats_add(&h->sum_ns, ns);
+}
+
 void
 stats_request(struct stats_core *st, int dialect, int op, int http_code, enum stats_transport transport,
 	      uint64_t duration_ns)
 {
-	int bucket = 0;
-
 	check(dialect >= 0 && dialect < STATS_DIALECT_NR);
 	check(op >= 0 && op < STATS_OPS_MAX);
-	while (bucket < STATS_BUCKETS_NR - 1 && duration_ns > stats_bound_ns[bucket])
-		bucket++;
 	stats_add(&st->requests[dialect][op][transport][stats_code_slot(http_code)], 1);
-	stats_add(&st->buckets[op][transport][bucket], 1);
-	stats_add(&st->duration_ns[op][transport], duration_ns);
+	observe(&st->duration[op][transport], duration_ns);
+}
+
+void
+stats_first_byte(struct stats_core *st, int op, enum stats_transport transport, uint64_t ns)
+{
+	check(op >= 0 && op < STATS_OPS_MAX);
+	observe(&st->first_byte[op][transport], ns);
+}
+
+void
+stats_phases(struct stats_core *st, enum stats_transport transport, const uint64_t phase_ns[STATS_PHASE_NR])
+{
+	for (int i = 0; i < STATS_PHASE_NR; i++) {
+		if (phase_ns[i])
+			observe(&st->phase[i][transport], phase_ns[i]);
+	}
 }
 
 uint64_t
@@ -96,6 +118,7 @@ sum_of(const struct stats *st, const stats_counter *c)
 	return sum;
 }
 
+const char *const stats_phase_name[STATS_PHASE_NR] = { "auth", "open", "queue", "disk", "wire", "commit" };
 static const char *const dialect_text[STATS_DIALECT_NR] = { "s3", "scality" };
 static const char *const transport_text[STATS_TRANSPORT_NR] = { "http", "rdma" };
 static const char *const dir_text[STATS_DIR_NR] = { "push", "pull" };
@@ -130,27 +153,42 @@ collect_requests(const struct stats *st, struct stats_out *out)
 	}
 }
 
+/* h: in the first core's part. */
 static void
-collect_histogram(const struct stats *st, int op, int t, struct stats_out *out)
+collect_histogram(const struct stats *st, const struct stats_histogram *h, enum stats_metric m,
+		  const char *name, int t, struct stats_out *out)
 {
-	const struct stats_core *c = st->cores;
-	const char *name = op_text(st, op), *transport = transport_text[t];
+	const char *transport = transport_text[t];
 	uint64_t each[STATS_BUCKETS_NR], all = 0;
 
 	for (int i = 0; i < STATS_BUCKETS_NR; i++) {
-		each[i] = sum_of(st, &c->buckets[op][t][i]);
+		each[i] = sum_of(st, &h->buckets[i]);
 		all += each[i];
 	}
 	if (!all)
 		return;
 	for (uint64_t i = 0, n = 0; i < STATS_BUCKETS_NR; i++) {
 		n += each[i];
-		stats_emit_part(out, M_REQUEST_DURATION, "_bucket", stats_bound_text[i], false, n, name,
-				transport, NULL);
+		stats_emit_part(out, m, "_bucket", stats_bound_text[i], false, n, name, transport, NULL);
 	}
-	stats_emit_part(out, M_REQUEST_DURATION, "_sum", NULL, true, sum_of(st, &c->duration_ns[op][t]), name,
-			transport, NULL);
-	stats_emit_part(out, M_REQUEST_DURATION, "_count", NULL, false, all, name, transport, NULL);
+	stats_emit_part(out, m, "_sum", NULL, true, sum_of(st, &h->sum_ns), name, transport, NULL);
+	stats_emit_part(out, m, "_count", NULL, false, all, name, transport, NULL);
+}
+
+static void
+collect_histograms(const struct stats *st, struct stats_out *out)
+{
+	const struct stats_core *c = st->cores;
+
+	for (int t = 0; t < STATS_TRANSPORT_NR; t++) {
+		for (int op = 0; op < st->names.op_nr; op++) {
+			collect_histogram(st, &c->duration[op][t], M_REQUEST_DURATION, op_text(st, op), t,
+					  out);
+			collect_histogram(st, &c->first_byte[op][t], M_FIRST_BYTE, op_text(st, op), t, out);
+		}
+		for (int p = 0; p < STATS_PHASE_NR; p++)
+			collect_histogram(st, &c->phase[p][t], M_PHASE_DURATION, stats_phase_name[p], t, out);
+	}
 }
 
 void
@@ -169,10 +207,7 @@ stats_collect(const struct stats *st, struct stats_out *out)
 
 	stats_emit(out, M_BUILD_INFO, 1, GANTRY_VERSION, NULL);
 	collect_requests(st, out);
-	for (int op = 0; op < st->names.op_nr; op++) {
-		for (int t = 0; t < STATS_TRANSPORT_NR; t++)
-			collect_histogram(st, op, t, out);
-	}
+	collect_histograms(st, out);
 	for (int d = 0; d < STATS_DIR_NR; d++) {
 		for (int t = 0; t < STATS_TRANSPORT_NR; t++)
 			stats_emit(out, M_TRANSFER_BYTES, sum_of(st, &c->bytes[d][t]), dir_text[d],

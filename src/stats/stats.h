@@ -38,13 +38,32 @@ enum stats_event {
 	STATS_EVENT_NR
 };
 
+/* What a request's time goes to. */
+enum stats_phase {
+	STATS_PH_AUTH,  /* head to the first wait: parsing, who asks, may they */
+	STATS_PH_OPEN,  /* the index, and an object's record */
+	STATS_PH_QUEUE, /* for a buffer, a channel, an address handle */
+	STATS_PH_DISK,  /* payload, while none of it is on the wire */
+	STATS_PH_WIRE,  /* payload on its way from or to the client */
+	STATS_PH_COMMIT,
+	STATS_PHASE_NR
+};
+
+extern const char *const stats_phase_name[STATS_PHASE_NR];
+
 typedef _Atomic uint64_t stats_counter;
+
+struct stats_histogram {
+	stats_counter buckets[STATS_BUCKETS_NR];
+	stats_counter sum_ns;
+};
 
 struct stats_core {
 	_Alignas(128)
 		stats_counter requests[STATS_DIALECT_NR][STATS_OPS_MAX][STATS_TRANSPORT_NR][STATS_CODES_NR];
-	stats_counter buckets[STATS_OPS_MAX][STATS_TRANSPORT_NR][STATS_BUCKETS_NR];
-	stats_counter duration_ns[STATS_OPS_MAX][STATS_TRANSPORT_NR];
+	struct stats_histogram duration[STATS_OPS_MAX][STATS_TRANSPORT_NR];
+	struct stats_histogram first_byte[STATS_OPS_MAX][STATS_TRANSPORT_NR];
+	struct stats_histogram phase[STATS_PHASE_NR][STATS_TRANSPORT_NR];
 	stats_counter bytes[STATS_DIR_NR][STATS_TRANSPORT_NR];
 	stats_counter declines[STATS_REASONS_MAX];
 	stats_counter events[STATS_EVENT_NR];
@@ -89,6 +108,13 @@ stats_get(const stats_counter *c)
 void stats_request(struct stats_core *st, int dialect, int op, int http_code, enum stats_transport transport,
 		   uint64_t duration_ns);
 
+/* Of the same request: from its head to the first payload byte at the client, or to the reply where none goes
+ * there. */
+void stats_first_byte(struct stats_core *st, int op, enum stats_transport transport, uint64_t ns);
+/* Phases that took no time are not counted. */
+void stats_phases(struct stats_core *st, enum stats_transport transport,
+		  const uint64_t phase_ns[STATS_PHASE_NR]);
+
 /* Payload bytes that moved. */
 static inline void
 stats_bytes(struct stats_core *st, enum stats_dir dir, enum stats_transport transport, uint64_t bytes)
@@ -121,6 +147,8 @@ enum stats_metric {
 	M_BUILD_INFO,         /* version */
 	M_REQUESTS,           /* dialect, operation, code, transport */
 	M_REQUEST_DURATION,   /* operation, transport: a histogram, stats/'s own */
+	M_FIRST_BYTE,         /* likewise */
+	M_PHASE_DURATION,     /* phase, transport: likewise */
 	M_REQUESTS_IN_FLIGHT, /* core */
 	M_TRANSFER_BYTES,     /* direction, transport */
 	M_DECLINES,           /* reason */

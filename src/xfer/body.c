@@ -94,6 +94,8 @@ xfer_take(struct xfer *x, uint64_t pos, void *out, size_t max)
 	x->in_order += n;
 	x->moved += n;
 	x->wire_started = true;
+	if (!x->first_ns)
+		x->first_ns = clock_ns();
 	x->progress_ns = clock_ns();
 	if (x->in_order == p->at + p->len) {
 		piece_put(p);

@@ -39,8 +39,11 @@ on_pulled(struct chan_op *op)
 	struct piece *p = container_of(op, struct piece, cop);
 	struct xfer *x = p->x;
 
+	uint64_t now = clock_ns();
+
 	x->inflight--;
 	x->wire_bytes -= p->len;
+	xfer_wire_end(x, now);
 	if (op->result < 0 || x->result < 0) {
 		xfer_set_error(x, op->result < 0 ? op->result : x->result);
 		piece_put(p);
@@ -49,7 +52,7 @@ on_pulled(struct chan_op *op)
 	}
 	x->moved += p->len;
 	xfer_counts.pulled_bytes += p->len;
-	x->progress_ns = clock_ns();
+	x->progress_ns = now;
 	p->state = PIECE_READY;
 	pull_in_order(x);
 	pull_more(x);
@@ -77,7 +80,7 @@ pull_more(struct xfer *x)
 		p->cop.done = on_pulled;
 		x->wire_bytes += p->len;
 		x->inflight++;
-		x->wire_started = true;
+		xfer_wire_begin(x);
 		chan_pull(x->chan, x->lease, &p->cop, p->buf, 0, p->len, p->at);
 	}
 }

@@ -14,14 +14,19 @@ on_pushed(struct chan_op *op)
 	struct piece *p = container_of(op, struct piece, cop);
 	struct xfer *x = p->x;
 
+	uint64_t now = clock_ns();
+
 	x->inflight--;
 	x->wire_bytes -= p->len;
+	xfer_wire_end(x, now);
 	if (op->result < 0) {
 		xfer_set_error(x, op->result);
 	} else {
 		x->moved += p->len;
 		xfer_counts.pushed_bytes += p->len;
-		x->progress_ns = clock_ns();
+		x->progress_ns = now;
+		if (!x->first_ns)
+			x->first_ns = now;
 	}
 	piece_put(p);
 	if (x->result == 0) {
@@ -50,7 +55,7 @@ push_ready(struct xfer *x)
 		first->cop.done = on_pushed;
 		x->wire_bytes += first->len;
 		x->inflight++;
-		x->wire_started = true;
+		xfer_wire_begin(x);
 		chan_push(x->chan, x->lease, &first->cop, first->buf, first->skew, first->len, first->at);
 	}
 }

@@ -29,6 +29,7 @@ xfer_init(struct xfer *x, struct xfer_pool *pool, struct store_port *store, stru
 	x->put = NULL;
 	x->lease = NULL;
 	x->digest = NULL;
+	x->wire_ns = x->wire_since_ns = x->first_ns = 0;
 	x->base = x->len = x->next = x->in_order = x->moved = x->wire_bytes = x->wire_max = 0;
 	x->active = x->inflight = x->bufs = x->main_bufs = x->result = 0;
 	x->filling = x->last = NULL;
@@ -243,6 +244,29 @@ piece_write(struct piece *p)
 		p->wr.op.result = r < 0 ? r : p->wr.op.result;
 		on_written(&p->wr.op);
 	}
+}
+
+void
+xfer_wire_begin(struct xfer *x)
+{
+	x->wire_started = true;
+	if (!x->wire_since_ns)
+		x->wire_since_ns = clock_ns();
+}
+
+void
+xfer_wire_end(struct xfer *x, uint64_t now_ns)
+{
+	if (x->wire_bytes || !x->wire_since_ns)
+		return;
+	x->wire_ns += now_ns - x->wire_since_ns;
+	x->wire_since_ns = 0;
+}
+
+uint64_t
+xfer_wire_ns(const struct xfer *x, uint64_t now_ns)
+{
+	return x->wire_ns + (x->wire_since_ns ? now_ns - x->wire_since_ns : 0);
 }
 
 struct buf *

@@ -107,12 +107,14 @@ struct xfer {
 	struct chan_lease *lease;
 	struct digest *digest; /* PULL, ACCEPT: over all bytes in order */
 
-	uint64_t base;                 /* object offset of transfer byte 0 */
-	uint64_t len;                  /* bytes to move; UINT64_MAX: until xfer_feed_end() */
-	uint64_t next;                 /* transfer bytes given to pieces so far */
-	uint64_t in_order;             /* PULL: bytes digested and written in order; SERVE: bytes taken */
-	uint64_t moved;                /* bytes that reached the other side */
-	uint64_t progress_ns;          /* when something last moved */
+	uint64_t base;                   /* object offset of transfer byte 0 */
+	uint64_t len;                    /* bytes to move; UINT64_MAX: until xfer_feed_end() */
+	uint64_t next;                   /* transfer bytes given to pieces so far */
+	uint64_t in_order;               /* PULL: bytes digested and written in order; SERVE: bytes taken */
+	uint64_t moved;                  /* bytes that reached the other side */
+	uint64_t progress_ns;            /* when something last moved */
+	uint64_t wire_ns, wire_since_ns; /* how long work requests were out in all; since when (0: none is) */
+	uint64_t first_ns;             /* when the first bytes reached the other side of a GET; 0: not yet */
 	uint64_t wire_bytes, wire_max; /* posted and not completed; 0 max: no limit */
 	int active;                    /* pieces not idle */
 	int inflight;                  /* pieces that the store or the NIC has */
@@ -154,6 +156,9 @@ void xfer_feed_end(struct xfer *x);
 /* Stops as soon as it can: the first error stays; work requests are flushed; done() comes when nothing is in
  * flight. > 0: nothing was, and done() will not come. */
 int xfer_cancel(struct xfer *x, int err);
+
+/* How long, up to now, any work request of it was out. */
+uint64_t xfer_wire_ns(const struct xfer *x, uint64_t now_ns);
 
 /* After a good PULL or ACCEPT: the kept last piece, for the commit.  NULL: there was none. */
 struct buf *xfer_last(struct xfer *x, uint32_t *ret_len);

@@ -27,6 +27,10 @@ size_t piece_read_bytes(const struct xfer *x);
 /* Hands p to the store; what is freed afterwards is the piece. */
 void piece_write(struct piece *p);
 
+/* A work request is being posted; one came back. */
+void xfer_wire_begin(struct xfer *x);
+void xfer_wire_end(struct xfer *x, uint64_t now_ns);
+
 void xfer_set_error(struct xfer *x, int err);
 /* Calls done() when nothing is left to do. */
 void xfer_end_if_over(struct xfer *x);

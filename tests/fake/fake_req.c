@@ -20,6 +20,7 @@ struct reqs {
 	struct list live, ready;
 	int live_nr;
 	bool draining;
+	struct req_conf *use;
 };
 
 struct req {
@@ -52,10 +53,33 @@ reqs_new(const struct req_env *env, struct reqs **ret_reqs)
 }
 
 void
+reqs_set_conf(struct reqs *rs, struct req_conf *use)
+{
+	struct req_conf *old = rs->use;
+
+	rs->use = use;
+	if (use) {
+		use->users++;
+		rs->env.conf = use->conf;
+		fake_req_counts.confs++;
+	}
+	if (old && --old->users == 0)
+		old->over(old);
+}
+
+bool
+reqs_trace(struct reqs *rs, const char *id)
+{
+	return strcmp(id, "here") == 0 && rs->env.core == 1;
+}
+
+void
 reqs_free(struct reqs *rs)
 {
-	if (rs)
+	if (rs) {
 		check(rs->live_nr == 0);
+		reqs_set_conf(rs, NULL);
+	}
 	free(rs);
 }
 

@@ -29,7 +29,7 @@
 #include <stdatomic.h>
 
 struct fake_req_counts {
-	_Atomic int begun, ended, sent, gone, live, tokened;
+	_Atomic int begun, ended, sent, gone, live, tokened, confs;
 	_Atomic uint64_t body_bytes, stream_bytes;
 };
 extern struct fake_req_counts fake_req_counts;

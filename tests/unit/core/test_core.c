@@ -322,6 +322,45 @@ test_drain(void **state)
 	finish(s.cs, 0);
 }
 
+/* Another configuration reaches every core without a connection being dropped, and the one before goes when
+ * nobody looks at it; draining is told the same way and taken back. */
+static void
+test_news(void **state)
+{
+	struct conf *next = calloc(1, sizeof *next);
+	struct cores *cs;
+	int fd;
+
+	make_conf(2, 1);
+	cs = start();
+	fd = call(cs, 0);
+	put_text(fd, GET("/now"));
+	expect_ok(fd);
+	assert_int_equal(conf.refs, 2);
+	memcpy(next, &conf, sizeof *next);
+	next->refs = 0;
+	next->limits.idle_ns = NS_PER_S;
+	assert_int_equal(fake_req_counts.confs, 2);
+	assert_int_equal(cores_set_conf(cs, next, NULL, 5 * NS_PER_S), 2);
+	assert_int_equal(fake_req_counts.confs, 4);
+	assert_int_equal(conf.refs, 0);
+	assert_int_equal(next->refs, 2);
+	put_text(fd, GET("/now"));
+	expect_ok(fd);
+	/* The idle time is another now, for this old connection too. */
+	expect_end(fd);
+	close(fd);
+	assert_int_equal(cores_set_conf(cs, &conf, NULL, 5 * NS_PER_S), 2);
+	assert_int_equal(next->refs, 0);
+	free(next);
+	assert_int_equal(cores_trace(cs, "here", 5 * NS_PER_S), 0);
+	assert_int_equal(cores_trace(cs, "nowhere", 5 * NS_PER_S), -ENOENT);
+	assert_int_equal(cores_drain(cs, true, 5 * NS_PER_S), 2);
+	assert_int_equal(cores_drain(cs, false, 5 * NS_PER_S), 2);
+	finish(cs, NS_PER_S);
+	assert_int_equal(conf.refs, 0);
+}
+
 /* What does not end is cut off: when the drain time is over, or at once at the second signal. */
 static void
 test_stop_now(void **state)
@@ -513,9 +552,9 @@ main(void)
 		cmocka_unit_test(test_serve),         cmocka_unit_test(test_spread),
 		cmocka_unit_test(test_idle),          cmocka_unit_test(test_dump),
 		cmocka_unit_test(test_stuck),         cmocka_unit_test(test_drain),
-		cmocka_unit_test(test_stop_now),      cmocka_unit_test(test_stop_in_churn),
-		cmocka_unit_test(test_bad_listeners), cmocka_unit_test(test_handed_in),
-		cmocka_unit_test(test_families),
+		cmocka_unit_test(test_news),          cmocka_unit_test(test_stop_now),
+		cmocka_unit_test(test_stop_in_churn), cmocka_unit_test(test_bad_listeners),
+		cmocka_unit_test(test_handed_in),     cmocka_unit_test(test_families),
 	};
 
 	if (getenv("T"))

@@ -164,6 +164,10 @@ test_sums(void **state)
 	stats_request(stats_core(st, 2), STATS_S3, 2, 0, STATS_HTTP, 0);
 	/* No operation was found: it has no name of its own. */
 	stats_request(stats_core(st, 2), STATS_S3, 0, 400, STATS_HTTP, 0);
+	stats_first_byte(stats_core(st, 1), 2, STATS_HTTP, 7 * NS_PER_MS);
+	for (int i = 0; i < 2; i++)
+		stats_phases(stats_core(st, i), STATS_RDMA,
+			     (const uint64_t[STATS_PHASE_NR]){ [STATS_PH_WIRE] = 60 * NS_PER_US });
 	stats_decline(stats_core(st, 0), 99);
 	stats_decline(stats_core(st, 0), -1);
 	assert_int_equal(stats_requests_of(stats_core(st, 2), STATS_S3, 200), 3);
@@ -186,6 +190,16 @@ test_sums(void **state)
 	assert_has(text, "gantry_declines_total{reason=\"disabled\"} 0\n");
 	assert_has(text, "gantry_connections_accepted_total 3\n");
 	assert_has(text, "gantry_build_info{version=\"" GANTRY_VERSION "\"} 1\n");
+	assert_has(text,
+		   "gantry_request_first_byte_seconds_bucket{operation=\"GetObject\",transport=\"http\","
+		   "le=\"0.005\"} 0\n");
+	assert_has(text,
+		   "gantry_request_first_byte_seconds_bucket{operation=\"GetObject\",transport=\"http\","
+		   "le=\"0.01\"} 1\n");
+	assert_has(text, "gantry_request_phase_seconds_bucket{phase=\"wire\",transport=\"rdma\","
+			 "le=\"0.0001\"} 2\n");
+	assert_has(text, "gantry_request_phase_seconds_sum{phase=\"wire\",transport=\"rdma\"} 0.000120000\n");
+	assert_null(strstr(text, "phase=\"disk\""));
 	assert_has(text, "# TYPE gantry_request_duration_seconds histogram\n");
 	assert_has(text, "gantry_request_duration_seconds_bucket{operation=\"PutObject\",transport=\"rdma\","
 			 "le=\"0.00025\"} 0\n");
@@ -221,8 +235,8 @@ test_bounds(void **state)
 	/* A bound belongs to its own bucket. */
 	stats_request(c, 0, 1, 200, STATS_HTTP, stats_bound_ns[3]);
 	stats_request(c, 0, 1, 200, STATS_HTTP, stats_bound_ns[3] + 1);
-	assert_int_equal(stats_get(&c->buckets[1][STATS_HTTP][3]), 1);
-	assert_int_equal(stats_get(&c->buckets[1][STATS_HTTP][4]), 1);
+	assert_int_equal(stats_get(&c->duration[1][STATS_HTTP].buckets[3]), 1);
+	assert_int_equal(stats_get(&c->duration[1][STATS_HTTP].buckets[4]), 1);
 	stats_free(st);
 	assert_int_equal(stats_new(0, &names, &st), -EINVAL);
 	assert_int_equal(stats_new(1, &(struct stats_names){ ops, STATS_OPS_MAX + 1, reasons, 1 }, &st),

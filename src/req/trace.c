@@ -1,0 +1,198 @@
+/*
+ * What a traced request says of its steps, one log line each; how long a request spent in which phase; and
+ * the configuration that it looks at.  Called by the machine (req.c), on the core's thread.
+ *
+ * A trace names steps, waits and counts; no key, no token.
+ */
+#define LOG_MODULE "trace"
+#include "req/req_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <string.h>
+
+#define TRACE_LINES 400 /* of one request: a stream that goes on and on */
+
+/* ---- configuration ---- */
+
+static void
+use_put(struct req_conf *use)
+{
+	if (use && --use->users == 0)
+		use->over(use);
+}
+
+void
+reqs_set_conf(struct reqs *rs, struct req_conf *use)
+{
+	struct req_conf *old = rs->use;
+
+	rs->use = use;
+	if (use) {
+		use->users++;
+		rs->env.conf = use->conf;
+		rs->env.keys = use->keys;
+	}
+	use_put(old);
+}
+
+void
+req_use_conf(struct req *rq)
+{
+	rq->use = rq->rs->use;
+	if (rq->use)
+		rq->use->users++;
+}
+
+void
+req_drop_conf(struct req *rq)
+{
+	use_put(rq->use);
+	rq->use = NULL;
+}
+
+/* ---- phases ---- */
+
+static enum stats_phase
+phase_of(const char *wait)
+{
+	static const struct {
+		const char *wait;
+		enum stats_phase phase;
+	} waits[] = {
+		{ "open", STATS_PH_OPEN },     { "list", STATS_PH_OPEN },     { "bucket", STATS_PH_COMMIT },
+		{ "ticket", STATS_PH_QUEUE },  { "lease", STATS_PH_QUEUE },   { "push", STATS_PH_WIRE },
+		{ "pull", STATS_PH_WIRE },     { "body", STATS_PH_WIRE },     { "linger", STATS_PH_WIRE },
+		{ "drain", STATS_PH_WIRE },    { "read", STATS_PH_DISK },     { "write", STATS_PH_DISK },
+		{ "commit", STATS_PH_COMMIT }, { "delete", STATS_PH_COMMIT },
+	};
+
+	for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
+		if (strcmp(waits[i].wait, wait) == 0)
+			return waits[i].phase;
+	}
+	return STATS_PH_OPEN;
+}
+
+void
+req_clock_front(struct req *rq)
+{
+	rq->mark_ns = clock_ns();
+	rq->phase_ns[STATS_PH_AUTH] = rq->mark_ns - rq->began_ns;
+}
+
+void
+req_clock_wait(struct req *rq)
+{
+	uint64_t now = clock_ns(), ns = now - rq->mark_ns;
+	enum stats_phase ph;
+
+	rq->mark_ns = now;
+	if (!rq->was_waiting)
+		return;
+	ph = phase_of(rq->was_waiting);
+	/* A transfer by RDMA waits for both ends: what the wire had none of is the disk's. */
+	if (ph == STATS_PH_WIRE && rq->xfer.lease && rq->xfer.pool) {
+		uint64_t wire = xfer_wire_ns(&rq->xfer, now) - rq->wire_seen_ns;
+
+		rq->wire_seen_ns += wire;
+		wire = wire < ns ? wire : ns;
+		rq->phase_ns[STATS_PH_DISK] += ns - wire;
+		ns = wire;
+	}
+	rq->phase_ns[ph] += ns;
+	rq->was_waiting = NULL;
+}
+
+void
+req_clock_end(const struct req *rq)
+{
+	struct stats_core *st = rq->rs->env.stats;
+	enum stats_transport tr = rq->rdma_bytes ? STATS_RDMA : STATS_HTTP;
+	uint64_t first = rq->xfer.first_ns > rq->began_ns ? rq->xfer.first_ns : rq->reply_ns;
+
+	stats_phases(st, tr, rq->phase_ns);
+	if (first >= rq->began_ns)
+		stats_first_byte(st, rq->target.op, tr, first - rq->began_ns);
+}
+
+void
+req_phases_text(const struct req *rq, char *out, size_t cap)
+{
+	size_t n = 0;
+
+	out[0] = 0;
+	for (int i = 0; i < STATS_PHASE_NR; i++) {
+		if (rq->phase_ns[i] >= NS_PER_US && n < cap)
+			n += (size_t)snprintf(out + n, cap - n, " %s_us=%llu", stats_phase_name[i],
+					      (unsigned long long)(rq->phase_ns[i] / NS_PER_US));
+	}
+}
+
+void
+req_clock_begin(struct req *rq)
+{
+	rq->mark_ns = rq->began_ns;
+	rq->was_waiting = NULL;
+	rq->step_name = "front";
+	rq->wire_seen_ns = rq->reply_ns = 0;
+	rq->xfer.first_ns = 0;
+	memset(rq->phase_ns, 0, sizeof rq->phase_ns);
+	rq->trace_left = trace_takes(rq->rs) ? TRACE_LINES : 0;
+}
+
+/* ---- tracing ---- */
+
+bool
+trace_takes(struct reqs *rs)
+{
+	int n;
+
+	if (!rs->env.trace_next || atomic_load_explicit(rs->env.trace_next, memory_order_relaxed) <= 0)
+		return false;
+	n = atomic_fetch_sub(rs->env.trace_next, 1);
+	if (n > 0)
+		return true;
+	atomic_fetch_add(rs->env.trace_next, 1);
+	return false;
+}
+
+bool
+reqs_trace(struct reqs *rs, const char *id)
+{
+	list_for_each(l, &rs->live)
+	{
+		struct req *rq = container_of(l, struct req, link);
+		char text[17];
+
+		req_id_text(rq, text);
+		if (strcmp(text, id) != 0)
+			continue;
+		rq->trace_left = TRACE_LINES;
+		trace_line(rq, "from here");
+		return true;
+	}
+	return false;
+}
+
+void
+trace_line(struct req *rq, const char *what)
+{
+	char id[17];
+
+	if (rq->trace_left <= 0)
+		return;
+	rq->trace_left--;
+	req_id_text(rq, id);
+	log_write_event(
+		LOG_EV_TRACE, LOG_NOTE, LOG_MODULE, id,
+		"core=%d us=%llu op=%s %s step=%s%s%s holds=%d pieces=%d outstanding=%d moved=%llu%s%s%s",
+		rq->rs->env.core, (unsigned long long)((clock_ns() - rq->began_ns) / NS_PER_US),
+		op_name[rq->target.op], what, rq->step_name, rq->wait ? " for=" : "",
+		rq->wait ? rq->wait : "", rq->holds, rq->xfer.pool ? rq->xfer.active : 0,
+		rq->lease.outstanding, (unsigned long long)(rq->xfer.pool ? rq->xfer.moved : 0),
+		rq->fault ? " fault=" : "", rq->fault ? fault_info(rq->fault)->code : "",
+		rq->gone ? " gone" : "");
+}
