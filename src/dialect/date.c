@@ -229,3 +229,29 @@ http_date_parse(const char *text, size_t len, uint64_t *ret_unix_s)
 	}
 	return -EINVAL;
 }
+
+int
+iso_date_parse(const char *text, size_t len, uint64_t *ret_unix_s)
+{
+	struct cursor c = { text, text + len };
+	struct fields_of_date d = { 0 };
+	int fraction, millis;
+	int64_t s;
+
+	if (!(take_digits(&c, 4, &d.year) && take_text(&c, "-") && take_digits(&c, 2, &d.month) &&
+	      take_text(&c, "-") && take_digits(&c, 2, &d.day)))
+		return -EINVAL;
+	if (c.p != c.end) {
+		if (!take_text(&c, "T") || !take_time(&c, &d.hour, &d.minute, &d.second))
+			return -EINVAL;
+		if (take_text(&c, ".") && !take_digits(&c, 3, &millis) && !take_digits(&c, 1, &fraction))
+			return -EINVAL;
+		if (!take_text(&c, "Z") && !take_text(&c, "+00:00"))
+			return -EINVAL;
+	}
+	if (c.p != c.end || d.month < 1 || d.month > 12 || !is_date(&d))
+		return -EINVAL;
+	s = days_from_civil(d.year, d.month, d.day) * 86400 + d.hour * 3600 + d.minute * 60 + d.second;
+	*ret_unix_s = s < 0 ? 0 : (uint64_t)s;
+	return 0;
+}
