@@ -256,6 +256,7 @@ int
 snapshot_write(struct disk *d, struct ring *r)
 {
 	struct chain c = { .d = d, .r = r, .ref = d->snap_new };
+	uint64_t begun_ns = clock_ns();
 	int e;
 
 	c.ref.id = d->sb.snap[0].id + 1;
@@ -268,8 +269,11 @@ snapshot_write(struct disk *d, struct ring *r)
 	if (e == 0 && (e = make_current(&c)) < 0)
 		disk_fail(d, "writing the superblock failed: %s", strerror(-e));
 	sync_free(c.buf);
-	if (e == 0)
+	if (e == 0) {
+		atomic_store(&d->stats.snapshot_bytes, c.ref.bytes);
+		atomic_store(&d->stats.snapshot_ns, clock_ns() - begun_ns);
 		return 0;
+	}
 	if (e == -EIO) {
 		/* Quarantined: its space is not given back, and the disk is done. */
 		disk_fail(d, "writing a snapshot failed: %s", strerror(-e));

@@ -429,6 +429,9 @@ struct store_disk_info {
 	uint64_t objects, index_bytes;
 	uint64_t read_bytes, read_ops, written_bytes, write_ops, flushes, errors, crc_errors;
 	uint64_t commits, records, snapshots, cut_records;
+	uint64_t snapshot_bytes,
+		snapshot_ns; /* of the newest one made since the start: size, and how long it took */
+	bool snapshot_runs;
 	uint64_t pins;
 };
 

@@ -159,6 +159,7 @@ enum snap_state { SNAP_IDLE, SNAP_WANTED, SNAP_WALKED };
 struct disk_stats {
 	_Atomic uint64_t read_bytes, read_ops, written_bytes, write_ops, flushes, errors, crc_errors;
 	_Atomic uint64_t commits, records, snapshots, cut_records, objects;
+	_Atomic uint64_t snapshot_bytes, snapshot_ns; /* of the newest */
 };
 
 /* The space of one snapshot's chain. */
