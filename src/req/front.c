@@ -6,7 +6,6 @@
 #include "req/req_int.h"
 
 #include "base/check.h"
-#include "base/clock.h"
 
 #include <errno.h>
 
@@ -30,55 +29,61 @@ front_token(struct req *rq)
 			     (struct sockaddr *)&rq->peer) < 0)
 		return req_fail(rq, FAULT_ACCESS_DENIED,
 				"The token names an address that this server may not reach.");
-	if (rq->target.op == OP_PUT_OBJECT && tok->size > c->limits.object_bytes)
+	if (op_pulls(rq->target.op) && tok->size > put_limit(rq))
 		return req_fail(rq, FAULT_TOO_LARGE, NULL);
 	return req_go(rq, front_op);
 }
 
+static const step_fn starts[OP_NR] = {
+	[OP_PUT_OBJECT] = put_start,
+	[OP_UPLOAD_PART] = put_start,
+	[OP_GET_OBJECT] = get_start,
+	[OP_HEAD_OBJECT] = get_start,
+	[OP_DELETE_OBJECT] = delete_start,
+	[OP_CREATE_BUCKET] = bucket_start,
+	[OP_HEAD_BUCKET] = bucket_start,
+	[OP_DELETE_BUCKET] = bucket_start,
+	[OP_LIST_BUCKETS] = buckets_start,
+	[OP_COPY_OBJECT] = copy_start,
+	[OP_UPLOAD_PART_COPY] = copy_start,
+	[OP_DELETE_OBJECTS] = deletes_start,
+	[OP_GET_OBJECT_ATTRIBUTES] = attributes_start,
+	[OP_GET_OBJECT_TAGGING] = tagging_start,
+	[OP_PUT_OBJECT_TAGGING] = tagging_start,
+	[OP_DELETE_OBJECT_TAGGING] = tagging_start,
+	[OP_GET_OBJECT_ACL] = object_acl_start,
+	[OP_PUT_OBJECT_ACL] = object_acl_start,
+	[OP_POST_OBJECT] = form_start,
+	[OP_OPTIONS] = options_start,
+	[OP_LIST_OBJECTS] = list_start,
+	[OP_LIST_OBJECTS_V2] = list_start,
+	[OP_LIST_OBJECT_VERSIONS] = list_start,
+	[OP_CREATE_MULTIPART_UPLOAD] = upload_create_start,
+	[OP_COMPLETE_MULTIPART_UPLOAD] = upload_complete_start,
+	[OP_ABORT_MULTIPART_UPLOAD] = upload_abort_start,
+	[OP_LIST_PARTS] = parts_start,
+	[OP_LIST_MULTIPART_UPLOADS] = uploads_start,
+	[OP_GET_BUCKET_CORS] = subres_get,
+	[OP_PUT_BUCKET_CORS] = subres_put,
+	[OP_DELETE_BUCKET_CORS] = subres_delete,
+	[OP_GET_BUCKET_LIFECYCLE] = subres_get,
+	[OP_PUT_BUCKET_LIFECYCLE] = subres_put,
+	[OP_DELETE_BUCKET_LIFECYCLE] = subres_delete,
+	[OP_GET_BUCKET_TAGGING] = subres_get,
+	[OP_PUT_BUCKET_TAGGING] = subres_put,
+	[OP_DELETE_BUCKET_TAGGING] = subres_delete,
+	[OP_PUT_BUCKET_ACL] = canned_put,
+	[OP_PUT_BUCKET_VERSIONING] = canned_put,
+};
+
 enum verdict
 front_op(struct req *rq)
 {
-	switch (rq->target.op) {
-	case OP_GET_OBJECT:
-	case OP_HEAD_OBJECT:
-		return req_go(rq, get_start);
-	case OP_PUT_OBJECT:
-		return req_go(rq, put_start);
-	case OP_DELETE_OBJECT:
-		return req_go(rq, delete_start);
-	case OP_CREATE_BUCKET:
-	case OP_HEAD_BUCKET:
-	case OP_DELETE_BUCKET:
-	case OP_LIST_BUCKETS:
-		return req_go(rq, bucket_start);
-	case OP_NONE:
-	case OP_NR:
-		break;
-	default:
-		return req_fail(rq, FAULT_NOT_IMPLEMENTED, NULL);
-	}
-	check(!"an operation that dialect_parse() let through");
-	return REQ_STOP;
-}
+	enum op op = rq->target.op;
+	step_fn start = op_info[op].canned ? canned_start : starts[op];
 
-/* Who asks, and whether that is granted to them. */
-static enum fault
-front_auth(struct req *rq, const char **ret_why)
-{
-	const struct req_env *env = &rq->rs->env;
-	struct auth_env ae = { .keys = env->keys,
-			       .region = env->conf->auth.region,
-			       .replay = env->replay,
-			       .peer = (struct sockaddr *)&rq->peer,
-			       .skew_s = 900 };
-	enum fault f =
-		auth_check(&ae, &rq->in, &rq->target, clock_wall_ns() / NS_PER_S, &rq->identity, ret_why);
-
-	if (f == FAULT_NONE && !auth_allows(&rq->identity, &rq->target)) {
-		*ret_why = "The access key has no grant for this.";
-		f = FAULT_ACCESS_DENIED;
-	}
-	return f;
+	check(start); /* an operation that dialect_parse() let through */
+	return op_info[op].body == BODY_TEXT ? body_collect(rq, start) : req_go(rq, start);
 }
 
 enum verdict
@@ -90,6 +95,9 @@ front(struct req *rq)
 	/* Also for a request that fails: what comes behind its headers has to be read or cut off. */
 	rq->wants_body =
 		rq->target.chunked || (rq->target.have_content_length && rq->target.content_length > 0);
+	/* Also for an answer that is a refusal. */
+	if (f == FAULT_NONE)
+		cors_look(rq);
 	if (f == FAULT_NONE)
 		f = front_auth(rq, &why);
 	rq->bad_framing = f == FAULT_BAD_REQUEST || f == FAULT_BAD_URI || f == FAULT_HEADERS_TOO_LARGE ||
@@ -111,4 +119,16 @@ req_key(const struct req *rq)
 				   .bucket_len = rq->target.bucket_len,
 				   .key = rq->target.key,
 				   .key_len = rq->target.key_len };
+}
+
+bool
+may_key(const struct req *rq, enum auth_right right, const char *key, size_t key_len)
+{
+	return auth_may(&rq->identity, right, rq->target.bucket, rq->target.bucket_len, key, key_len);
+}
+
+bool
+may_see_bucket(const struct req *rq, const char *bucket, size_t bucket_len)
+{
+	return auth_may(&rq->identity, AUTH_LIST, bucket, bucket_len, NULL, 0);
 }

@@ -33,17 +33,42 @@ get_start(struct req *rq)
 	return req_await(rq, store_open(rq->rs->env.store, &k, &rq->obj), "open", get_opened);
 }
 
+/* A part of what was uploaded in parts, a range, or all of it.  An object of one PUT is its only part. */
+static enum fault
+which_bytes(struct req *rq)
+{
+	const struct target *t = &rq->target;
+	struct store_part part;
+
+	if (!t->part_number)
+		return range_resolve(&t->range, rq->obj.size_bytes, &rq->off, &rq->len, &rq->partial) < 0
+			       ? FAULT_RANGE
+			       : FAULT_NONE;
+	rq->partial = true;
+	rq->off = 0;
+	rq->len = rq->obj.size_bytes;
+	if (rq->obj.part_nr == 0)
+		return t->part_number == 1 ? FAULT_NONE : FAULT_INVALID_PART_NUMBER;
+	if (store_obj_part(&rq->obj, t->part_number, &part) < 0)
+		return FAULT_INVALID_PART_NUMBER;
+	rq->off = part.off_bytes;
+	rq->len = part.size_bytes;
+	return FAULT_NONE;
+}
+
 /* Which bytes: the range against the object's size, then (tokened) against the window (protocol.md 4.3). */
 static enum verdict
 get_range(struct req *rq)
 {
 	const struct target *t = &rq->target;
 	const char *why;
+	enum fault f;
 	bool ranged;
 
-	if (range_resolve(&t->range, rq->obj.size_bytes, &rq->off, &rq->len, &ranged) < 0)
-		return req_fail(rq, FAULT_RANGE, NULL);
-	rq->partial = ranged;
+	f = which_bytes(rq);
+	if (f != FAULT_NONE)
+		return req_fail(rq, f, NULL);
+	ranged = rq->partial;
 	if (!rq->is_tokened)
 		return req_go(rq, get_over_http);
 	if (t->token_family_declined)
@@ -121,6 +146,8 @@ get_pushed(struct req *rq)
 enum verdict
 get_declined(struct req *rq)
 {
+	enum fault f;
+
 	rq->declined = true;
 	stats_decline(rq->rs->env.stats, (int)rq->reason);
 	xfer_fini(&rq->xfer);
@@ -129,8 +156,9 @@ get_declined(struct req *rq)
 	if (!dialect_outcome(rq->target.wire, rq->target.op, OUT_DECLINED, false, FAULT_NONE).body_data)
 		return req_go(rq, req_reply_step);
 	/* What a window would have clipped, a body need not. */
-	if (range_resolve(&rq->target.range, rq->obj.size_bytes, &rq->off, &rq->len, &rq->partial) < 0)
-		return req_fail(rq, FAULT_RANGE, NULL);
+	f = which_bytes(rq);
+	if (f != FAULT_NONE)
+		return req_fail(rq, f, NULL);
 	rq->total_deadline_ns = UINT64_MAX;
 	rq->progress_limit_ns = rq->rs->env.conf->limits.s3_progress_ns;
 	return req_go(rq, get_over_http);

@@ -59,16 +59,89 @@ on_commit(struct store_op *op)
 	req_on_store(container_of(container_of(op, struct store_put, op), struct req, put));
 }
 
+uint64_t
+put_limit(const struct req *rq)
+{
+	const struct conf *c = rq->rs->env.conf;
+
+	return rq->target.op == OP_UPLOAD_PART ? c->limits.part_bytes : c->limits.object_bytes;
+}
+
+static bool
+is_part(const struct req *rq)
+{
+	return rq->target.op == OP_UPLOAD_PART || rq->target.op == OP_UPLOAD_PART_COPY;
+}
+
+static enum fault
+put_fault(const struct req *rq, int err)
+{
+	return is_part(rq) ? upload_fault(err) : fault_of(err);
+}
+
+int
+put_init(struct req *rq, uint64_t size_bytes)
+{
+	struct store_key k = req_key(rq);
+
+	if (is_part(rq))
+		return store_put_init_part(rq->rs->env.store, &rq->put, &k, rq->target.upload_id,
+					   rq->target.part_number, size_bytes);
+	return store_put_init(rq->rs->env.store, &rq->put, &k, size_bytes);
+}
+
+/*
+ * A part has the checksum that its upload declared, given or not (item 56), and none of the attributes that
+ * an object has.  The upload's are read into the place of the latter: there is no other on this path, which
+ * is one where bytes move.
+ */
+enum fault
+part_prepare(struct req *rq, const char **ret_why)
+{
+	struct target *t = &rq->target;
+	struct store_key k = req_key(rq);
+	struct declared d;
+	int r = store_upload_stat(rq->rs->env.store, &k, t->upload_id, NULL, t->attrs, DIALECT_ATTRS_MAX,
+				  &t->attrs_len);
+
+	if (r == 0)
+		r = upload_declared(t->attrs, t->attrs_len, &d);
+	t->attrs_len = 0;
+	if (r < 0)
+		return r == -EBADMSG ? FAULT_DAMAGED : upload_fault(r);
+	if (!d.have)
+		return FAULT_NONE;
+	for (enum checksum_kind i = 0; i < SUM_MD5; i++) {
+		const struct checksum *c = &t->sum[i];
+
+		if (i != d.kind && (c->wanted || (c->given && !c->payload_hash))) {
+			*ret_why = "The checksum is of another algorithm than the one that the upload declared.";
+			return FAULT_BAD_REQUEST;
+		}
+	}
+	/* The payload's hash is that checksum, if it is of that kind. */
+	t->sum[d.kind].payload_hash = false;
+	if (!t->sum[d.kind].given)
+		t->sum[d.kind].wanted = true;
+	return FAULT_NONE;
+}
+
 enum verdict
 put_start(struct req *rq)
 {
 	const struct target *t = &rq->target;
 	struct store_key k = req_key(rq);
+	const char *why = NULL;
+	enum fault f;
 	int r;
 
 	if (!rq->is_tokened && t->have_content_length &&
-	    t->content_length > rq->rs->env.conf->limits.object_bytes)
+	    t->content_length > put_limit(rq))
 		return req_fail(rq, FAULT_TOO_LARGE, NULL);
+	if (is_part(rq)) {
+		f = part_prepare(rq, &why);
+		return f != FAULT_NONE ? req_fail(rq, f, why) : req_go(rq, put_begin);
+	}
 	r = store_bucket_head(rq->rs->env.store, t->bucket, t->bucket_len, NULL);
 	if (r < 0)
 		return req_fail(rq, fault_of(r), NULL);
@@ -142,11 +215,10 @@ put_declined(struct req *rq)
 enum verdict
 put_leased(struct req *rq)
 {
-	struct store_key k = req_key(rq);
-	int r = store_put_init(rq->rs->env.store, &rq->put, &k, rq->target.token.size);
+	int r = put_init(rq, rq->target.token.size);
 
 	if (r < 0)
-		return req_fail(rq, fault_of(r), NULL);
+		return req_fail(rq, put_fault(rq, r), NULL);
 	rq->phase = PHASE_MOVING;
 	xfer_pull(&rq->xfer, &rq->put, rq->target.token.size, &rq->lease, &rq->digest,
 		  rq->rs->env.conf->rdma.inflight_bytes);
@@ -208,15 +280,13 @@ put_pulled(struct req *rq)
 static enum verdict
 put_http_ticketed(struct req *rq)
 {
-	struct store_key k = req_key(rq);
 	int r;
 
 	if (!rq->xfer.have_ticket)
 		return req_wait(rq, "ticket", put_http_ticketed);
-	r = store_put_init(rq->rs->env.store, &rq->put, &k,
-			   rq->target.have_content_length ? rq->target.content_length : STORE_SIZE_UNKNOWN);
+	r = put_init(rq, rq->target.have_content_length ? rq->target.content_length : STORE_SIZE_UNKNOWN);
 	if (r < 0)
-		return req_fail(rq, fault_of(r), NULL);
+		return req_fail(rq, put_fault(rq, r), NULL);
 	rq->phase = PHASE_MOVING;
 	xfer_accept(&rq->xfer, &rq->put, &rq->digest);
 	return req_go(rq, put_accepting);
@@ -308,8 +378,8 @@ put_fill_pre(const struct target *t, struct store_pre *pre)
 	}
 }
 
-static enum verdict
-put_commit(struct req *rq)
+enum verdict
+put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next)
 {
 	const struct checksum *crc = &rq->target.sum[SUM_CRC64NVME];
 	struct store_commit c;
@@ -317,9 +387,11 @@ put_commit(struct req *rq)
 
 	memset(&c, 0, sizeof c);
 	c.meta.etag = rq->etag;
+	c.meta.mtime_ns = mtime_ns;
 	c.meta.attrs = rq->target.attrs;
 	c.meta.attrs_len = rq->target.attrs_len;
-	put_fill_pre(&rq->target, &c.pre);
+	if (!is_part(rq))
+		put_fill_pre(&rq->target, &c.pre);
 	c.last = xfer_last(&rq->xfer, &c.last_len);
 	if (c.last && rq->put.size_bytes == 0 && c.last_len <= STORE_INLINE_MAX) {
 		c.inline_data = c.last->mem;
@@ -328,20 +400,32 @@ put_commit(struct req *rq)
 	}
 	if (crc->given) {
 		c.have_expect_crc64 = true;
-		for (int i = 0; i < 8; i++)
-			c.expect_crc64 = c.expect_crc64 << 8 | crc->value[i];
+		c.expect_crc64 = sum_to_u64(crc->value);
 	}
 	rq->put.op.done = on_commit;
 	r = store_put_commit(rq->rs->env.store, &rq->put, &c);
 	if (r < 0)
-		return req_fail(rq, fault_of(r), NULL);
+		return req_fail(rq, put_fault(rq, r), NULL);
 	rq->phase = PHASE_COMMIT;
-	return req_await(rq, r, "commit", put_committed);
+	return req_await(rq, r, "commit", next);
+}
+
+enum fault
+put_sums(struct req *rq)
+{
+	for (size_t i = 0; i < sizeof digests / sizeof *digests; i++) {
+		enum fault f = verify_one(rq, digests[i].sum, digests[i].digest);
+
+		if (f != FAULT_NONE)
+			return f;
+	}
+	return FAULT_NONE;
 }
 
 static enum verdict
 put_verify(struct req *rq)
 {
+	enum fault f;
 
 	if (rq->is_tokened) {
 		etag_random(rq->rs, rq->etag.sum);
@@ -349,13 +433,8 @@ put_verify(struct req *rq)
 	}
 	if (rq->target.sums_of_empty_ignored)
 		stats_event(rq->rs->env.stats, STATS_SUMS_IGNORED);
-	for (size_t i = 0; i < sizeof digests / sizeof *digests; i++) {
-		enum fault f = verify_one(rq, digests[i].sum, digests[i].digest);
-
-		if (f != FAULT_NONE)
-			return req_fail(rq, f, NULL);
-	}
-	return req_go(rq, put_commit);
+	f = put_sums(rq);
+	return f != FAULT_NONE ? req_fail(rq, f, NULL) : put_commit_to(rq, 0, put_committed);
 }
 
 static enum verdict
@@ -363,7 +442,7 @@ put_committed(struct req *rq)
 {
 	if (rq->put.op.result < 0) {
 		rq->errno_seen = rq->put.op.result;
-		return req_fail(rq, fault_of(rq->put.op.result),
+		return req_fail(rq, put_fault(rq, rq->put.op.result),
 				rq->put.op.result == -ECANCELED
 					? "The disk failed during the commit; the object may exist."
 					: NULL);

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/hex.h"
+#include "dialect/tags.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -124,7 +125,9 @@ gives_checksums(const struct req *rq)
 static void
 object_headers(struct req *rq)
 {
+	const char *tags;
 	char date[30];
+	size_t len;
 
 	http_date_format(rq->obj.meta.mtime_ns / NS_PER_S, date);
 	reply_text(rq, "last-modified", date);
@@ -134,11 +137,21 @@ object_headers(struct req *rq)
 			     (unsigned long long)(rq->off + rq->len - 1),
 			     (unsigned long long)rq->obj.size_bytes);
 	if (gives_checksums(rq)) {
+		struct xml_sums sums;
 		char text[16];
 
+		sums_of_obj(&rq->obj, &sums);
 		crc64_text(rq->obj.crc64, text);
 		reply_text(rq, checksum_header[SUM_CRC64NVME], text);
+		if (!dialect_attr(rq->obj.meta.attrs, rq->obj.meta.attrs_len, ATTR_SUM_TYPE, &len))
+			reply_text(rq, ATTR_SUM_TYPE,
+				   sums.type == SUM_TYPE_COMPOSITE ? "COMPOSITE" : "FULL_OBJECT");
 	}
+	if (rq->target.part_number && rq->obj.part_nr)
+		reply_number(rq, "x-amz-mp-parts-count", rq->obj.part_nr);
+	tags = dialect_attr(rq->obj.meta.attrs, rq->obj.meta.attrs_len, ATTR_TAGGING, &len);
+	if (tags && len)
+		reply_number(rq, "x-amz-tagging-count", (unsigned)tags_count(tags, len));
 	rq->send_attrs = true;
 }
 
@@ -220,11 +233,26 @@ done_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 		crc64_text(rq->obj.crc64, text);
 		reply_header(rq, "x-amz-rdma-checksum", "CRC64NVME %s", text);
 	}
-	if (rq->target.op == OP_PUT_OBJECT)
+	if (op_pulls(rq->target.op))
 		checksum_headers(rq);
+	if (rq->target.op == OP_CREATE_MULTIPART_UPLOAD && rq->target.have_algorithm) {
+		struct declared d;
+
+		if (upload_declared(rq->target.attrs, rq->target.attrs_len, &d) == 0 && d.have) {
+			reply_text(rq, ATTR_SUM_ALGORITHM, checksum_name(d.kind));
+			reply_text(rq, ATTR_SUM_TYPE,
+				   d.type == SUM_TYPE_COMPOSITE ? "COMPOSITE" : "FULL_OBJECT");
+		}
+	}
+	if (rq->target.op == OP_GET_OBJECT_ATTRIBUTES) {
+		char date[30];
+
+		http_date_format(rq->obj.meta.mtime_ns / NS_PER_S, date);
+		reply_text(rq, "last-modified", date);
+	}
 	if (rq->target.op == OP_CREATE_BUCKET)
 		reply_header(rq, "location", "/%s", rq->target.bucket);
-	if (rq->target.op == OP_LIST_BUCKETS)
+	if (rq->reply.body == REPLY_TEXT)
 		reply_text(rq, "content-type", "application/xml");
 }
 
@@ -263,6 +291,17 @@ reply_build(struct req *rq, enum outcome_kind kind)
 		rq->reply.close = true;
 }
 
+enum verdict
+req_reply_xml(struct req *rq)
+{
+	if (!text_ok(&rq->out))
+		return req_fail(rq, FAULT_BUSY, NULL);
+	rq->reply.body = REPLY_TEXT;
+	rq->reply.text = rq->out.p;
+	rq->reply.len_bytes = rq->out.len;
+	return req_go(rq, req_reply_step);
+}
+
 const struct reply *
 req_reply(struct req *rq)
 {
@@ -272,6 +311,7 @@ req_reply(struct req *rq)
 
 struct attr_walk {
 	struct req *rq;
+	bool stored; /* with the object, in contrast to what the request asks to be said */
 	void (*header)(void *cookie, const char *name, const char *value);
 	void *cookie;
 };
@@ -282,13 +322,18 @@ on_attr(void *cookie, const char *name, size_t name_len, const char *value, size
 {
 	struct attr_walk *w = cookie;
 	char n[256], v[DIALECT_ATTRS_MAX];
+	size_t len;
 
-	if (name_len >= sizeof n || value_len >= sizeof v)
+	if (name_len >= sizeof n || value_len >= sizeof v || !dialect_attr_is_header(name, name_len))
 		return;
 	if (name_len > 15 && memcmp(name, "x-amz-checksum-", 15) == 0 && !gives_checksums(w->rq))
 		return;
 	memcpy(n, name, name_len);
 	n[name_len] = 0;
+	/* response-content-type and its kin say it instead. */
+	if (w->stored && w->rq->target.attrs_len &&
+	    dialect_attr(w->rq->target.attrs, w->rq->target.attrs_len, n, &len))
+		return;
 	memcpy(v, value, value_len);
 	v[value_len] = 0;
 	w->header(w->cookie, n, v);
@@ -298,12 +343,16 @@ void
 req_reply_headers(struct req *rq, void (*header)(void *cookie, const char *name, const char *value),
 		  void *cookie)
 {
-	struct attr_walk w = { rq, header, cookie };
+	struct attr_walk w = { rq, true, header, cookie };
 
 	for (int i = 0; i < rq->header_nr; i++)
 		header(cookie, rq->header[i].name, rq->header[i].value);
-	if (rq->send_attrs && rq->obj.is_open)
-		dialect_attrs_each(rq->obj.meta.attrs, rq->obj.meta.attrs_len, on_attr, &w);
+	cors_headers(rq, header, cookie);
+	if (!rq->send_attrs || !rq->obj.is_open)
+		return;
+	dialect_attrs_each(rq->obj.meta.attrs, rq->obj.meta.attrs_len, on_attr, &w);
+	w.stored = false;
+	dialect_attrs_each(rq->target.attrs, rq->target.attrs_len, on_attr, &w);
 }
 
 /* ---- the access log

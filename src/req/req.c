@@ -90,10 +90,8 @@ req_free(struct req *rq)
 	lease_release(rq);
 	store_put_abort(rs->env.store, &rq->put);
 	store_close(rs->env.store, &rq->obj);
-	free(rq->big_text);
-	free(rq->page);
-	rq->big_text = NULL;
-	rq->page = NULL;
+	req_text_free(rq);
+	identity_put(&rq->identity);
 	req_drop_conf(rq);
 	rq->magic = 0;
 	if (list_linked(&rq->ready))
@@ -329,7 +327,7 @@ req_cancel(struct req *rq, enum fault f, const char *why)
 static uint64_t
 next_deadline(const struct req *rq)
 {
-	uint64_t progress = rq->xfer.pool ? rq->xfer.progress_ns : rq->began_ns;
+	uint64_t progress = rq->xfer.pool ? rq->xfer.progress_ns : rq->progress_ns;
 	uint64_t at = rq->progress_limit_ns ? progress + rq->progress_limit_ns : UINT64_MAX;
 
 	return at < rq->total_deadline_ns ? at : rq->total_deadline_ns;
@@ -451,6 +449,11 @@ req_begin(struct reqs *rs, const struct req_in *in)
 	rq->header_nr = 0;
 	rq->header_used = 0;
 	rq->send_attrs = false;
+	rq->in_frames = false;
+	identity_init(&rq->identity);
+	rq->body_len = rq->body_cap = 0;
+	rq->collecting = false;
+	rq->progress_ns = rq->began_ns;
 	req_use_conf(rq);
 	req_clock_begin(rq);
 	req_run(rq);
@@ -463,13 +466,14 @@ req_wants_body(const struct req *rq)
 	return rq->wants_body;
 }
 
+/* Where the bytes of a body go: a text that is collected, or the store. */
 size_t
-req_body(struct req *rq, const void *data, size_t len)
+take_body(struct req *rq, const void *data, size_t len)
 {
 	size_t n;
 
-	if (rq->replied || rq->fault != FAULT_NONE)
-		return len; /* read and thrown away: the answer is known or coming */
+	if (rq->collecting)
+		return body_feed(rq, data, len);
 	if (rq->xfer.mode != XFER_ACCEPT)
 		return 0; /* waits for its ticket */
 	n = xfer_feed(&rq->xfer, data, len);
@@ -478,15 +482,25 @@ req_body(struct req *rq, const void *data, size_t len)
 		req_wake(rq);
 		return len;
 	}
-	if (rq->http_bytes > rq->rs->env.conf->limits.object_bytes)
+	if (rq->http_bytes > put_limit(rq))
 		req_cancel(rq, FAULT_TOO_LARGE, NULL);
 	return n;
+}
+
+size_t
+req_body(struct req *rq, const void *data, size_t len)
+{
+	if (rq->replied || rq->fault != FAULT_NONE)
+		return len; /* read and thrown away: the answer is known or coming */
+	return rq->in_frames ? frames_feed(rq, data, len) : take_body(rq, data, len);
 }
 
 void
 req_body_end(struct req *rq)
 {
 	rq->body_ended = true;
+	if (rq->in_frames && !rq->replied && rq->fault == FAULT_NONE)
+		frames_end(rq);
 	if (!rq->replied)
 		req_wake(rq);
 }
@@ -546,8 +560,9 @@ req_end(struct req *rq, bool sent)
 	if (rq->http_bytes)
 		stats_bytes(st, rq->wants_body ? STATS_PULL : STATS_PUSH, STATS_HTTP, rq->http_bytes);
 	if (rq->rdma_bytes)
-		stats_bytes(st, rq->target.op == OP_PUT_OBJECT ? STATS_PULL : STATS_PUSH, STATS_RDMA,
+		stats_bytes(st, op_pulls(rq->target.op) ? STATS_PULL : STATS_PUSH, STATS_RDMA,
 			    rq->rdma_bytes);
+	req_note(rq);
 	if (rq->rs->env.conf->log.access)
 		access_log(rq);
 	req_clock_end(rq);

@@ -12,6 +12,9 @@
 #include "base/list.h"
 #include "base/timer.h"
 #include "chan/chan.h"
+#include "dialect/cors.h"
+#include "dialect/text.h"
+#include "dialect/xml.h"
 #include "req/req.h"
 #include "stats/stats.h"
 #include "store/store.h"
@@ -21,6 +24,9 @@
 #define REQ_HEADER_BYTES 2048
 #define REQ_TEXT_BYTES 8192
 #define REQ_MAGIC 0x52455131u
+/* Text of a core's requests that is malloc'd: bodies that are XML, answers that are lists. */
+#define REQ_TEXT_TOTAL (256u << 20)
+#define REQ_PAGE_BYTES (1u << 20) /* a list's page ends there, whatever was asked for */
 
 enum verdict { REQ_GO, REQ_WAIT, REQ_STOP };
 typedef enum verdict (*step_fn)(struct req *rq);
@@ -44,6 +50,7 @@ struct reqs {
 	struct req_conf *use; /* NULL: env.conf is nobody's to count */
 	uint64_t next_id, id_salt;
 	uint64_t rng[2]; /* ETags of tokened PUTs */
+	size_t text_bytes; /* held by requests: req_hold_text() */
 };
 
 struct req {
@@ -86,6 +93,8 @@ struct req {
 	struct sockaddr_storage local, peer;
 	struct target target;
 	struct identity identity;
+	bool in_frames; /* the body is aws-chunked: */
+	struct auth_stream frames;
 	bool wants_body, body_ended;
 
 	/* the parts */
@@ -99,6 +108,18 @@ struct req {
 	struct digest digest;
 	struct timer deadline, linger;
 	uint64_t total_deadline_ns, progress_limit_ns;
+	uint64_t progress_ns; /* when something moved that xfer does not know of */
+
+	/* Text, malloc'd when it is needed and gone with the request (body.c) */
+	char *body; /* what came, terminated */
+	size_t body_len, body_cap;
+	bool collecting;
+	step_fn body_next;
+	struct text out; /* an answer of any length */
+	void *job;       /* what an operation needs beyond this struct */
+	void (*job_fini)(struct req *rq);
+	size_t text_held;
+	struct cors_answer *cors; /* for a request with an Origin */
 
 	/* GET: what of the object goes out */
 	uint64_t off, len;
@@ -119,8 +140,6 @@ struct req {
 	size_t header_used;
 	bool send_attrs; /* the object's stored headers go out too */
 	char text[REQ_TEXT_BYTES];
-	char *big_text; /* malloc'd: the list of buckets */
-	struct bucket_page *page;
 	bool bad_framing; /* what follows on this connection cannot be trusted */
 };
 
@@ -174,6 +193,17 @@ void req_phases_text(const struct req *rq, char *out, size_t cap);
 bool trace_takes(struct reqs *rs);
 void trace_line(struct req *rq, const char *what);
 
+/* ---- signatures (authorise.c) ---- */
+
+/* Who asks, and whether that is granted to them: FAULT_NONE or what to answer. */
+enum fault front_auth(struct req *rq, const char **ret_why);
+/* req_body() of a body in aws-chunked frames: takes them off, and hands the rest to take_body(). */
+size_t frames_feed(struct req *rq, const void *data, size_t len);
+/* That body is over: fails the request, or puts what the trailer said with the other checksums. */
+void frames_end(struct req *rq);
+/* Where the bytes of a body go (req.c): how many were taken. */
+size_t take_body(struct req *rq, const void *data, size_t len);
+
 /* ---- steps ---- */
 enum verdict front(struct req *rq);
 enum verdict front_op(struct req *rq);
@@ -186,12 +216,109 @@ enum verdict put_leased(struct req *rq);
 enum verdict put_declined(struct req *rq);
 enum verdict delete_start(struct req *rq);
 enum verdict bucket_start(struct req *rq);
+enum verdict buckets_start(struct req *rq);
+enum verdict canned_start(struct req *rq);
+enum verdict canned_put(struct req *rq);
+enum verdict subres_get(struct req *rq);
+enum verdict subres_put(struct req *rq);
+enum verdict subres_delete(struct req *rq);
+enum verdict tagging_start(struct req *rq);
+enum verdict object_acl_start(struct req *rq);
+enum verdict list_start(struct req *rq);
+enum verdict deletes_start(struct req *rq);
+enum verdict attributes_start(struct req *rq);
+enum verdict copy_start(struct req *rq);
+enum verdict upload_create_start(struct req *rq);
+enum verdict upload_complete_start(struct req *rq);
+enum verdict upload_abort_start(struct req *rq);
+enum verdict parts_start(struct req *rq);
+enum verdict uploads_start(struct req *rq);
+enum verdict options_start(struct req *rq);
+enum verdict form_start(struct req *rq);
 enum verdict req_reply_step(struct req *rq);
+
+/* ---- may they (front.c) ---- */
+/* A key of the target's bucket that the target does not name. */
+bool may_key(const struct req *rq, enum auth_right right, const char *key, size_t key_len);
+bool may_see_bucket(const struct req *rq, const char *bucket, size_t bucket_len);
+
+/* ---- attributes ---- */
+#define ATTR_TAGGING "x-amz-tagging"
+/* Appends those stored ones that keep() wants to rq->target.attrs.  0, -ENOSPC, or -EINVAL (not ours). */
+int attrs_add_from(struct req *rq, const void *attrs, size_t len, bool (*keep)(const char *name, size_t len));
+
+/* What a bucket has besides objects (subres.c); the numbers are on the disk. */
+enum bucket_attr { BUCKET_CORS = 1, BUCKET_LIFECYCLE = 2, BUCKET_TAGS = 3, BUCKET_ATTR_NR };
+struct bucket_attrs {
+	uint8_t *p; /* malloc'd */
+	uint32_t len;
+	uint64_t version;
+};
+/* 0, -ENXIO, -ENOMEM. */
+int bucket_attrs_read(struct store_port *p, const char *name, size_t name_len, struct bucket_attrs *ret);
+bool bucket_attrs_find(const struct bucket_attrs *ba, enum bucket_attr kind, const void **ret_p,
+		       uint32_t *ret_len);
+void bucket_attrs_free(struct bucket_attrs *ba);
+
+/* ---- multipart uploads (multipart.c) ---- */
+#define ATTR_SUM_ALGORITHM "x-amz-checksum-algorithm" /* of an upload */
+#define ATTR_SUM_TYPE "x-amz-checksum-type"           /* of an upload, and of the object made of it */
+struct declared {
+	bool have;
+	enum checksum_kind kind;
+	enum checksum_type type;
+};
+/* What an upload's attributes say of checksums: 0 or -EBADMSG. */
+int upload_declared(const void *attrs, size_t len, struct declared *ret);
+/* fault_of(), with -ENOENT for an upload. */
+enum fault upload_fault(int err);
+
+/* ---- cross-origin requests (cors.c) ---- */
+/* Finds the rule for the request's Origin, if it has one. */
+void cors_look(struct req *rq);
+void cors_headers(struct req *rq, void (*header)(void *cookie, const char *name, const char *value),
+		  void *cookie);
+
+/* ---- checksums (sums.c) ---- */
+enum digest_kind digest_of_sum(enum checksum_kind k); /* not of CRC64-NVME: the store has it */
+void sum_of_u64(uint64_t v, uint8_t out[8]);
+uint64_t sum_to_u64(const uint8_t b[8]);
+/* Base64, and "-N" of a composite one; returns the length. */
+size_t sum_text(const uint8_t *value, enum checksum_kind k, uint32_t parts, char out[64]);
+/* "CRC32C" and so on: 0 or -ENOENT. */
+int sums_find_algorithm(const char *name, size_t len, enum checksum_kind *ret_kind);
+/* Those among stored attributes; crc64 (may be NULL) when there is no other. */
+void sums_stored(const void *attrs, size_t attrs_len, const uint64_t *crc64, struct xml_sums *out);
+/* The same for an object, with its type. */
+void sums_of_obj(const struct store_obj *obj, struct xml_sums *out);
+/* The CRC32 or CRC32C of A and B together. */
+uint32_t sum_crc32_combine(enum checksum_kind k, uint32_t a, uint32_t b, uint64_t len_b);
+
+/* ---- text (body.c) ---- */
+/* Collects the body, checks it against what the headers say of it, then next. */
+enum verdict body_collect(struct req *rq, step_fn next);
+size_t body_feed(struct req *rq, const void *data, size_t len);
+/* Takes bytes of the core's share of text memory, given back with the request.  0 or -EAGAIN. */
+int req_hold_text(struct req *rq, size_t bytes);
+/* The request's job, zeroed; fini (may be NULL) frees what it points to.  NULL: not now. */
+void *req_job(struct req *rq, size_t bytes, void (*fini)(struct req *rq));
+void req_text_free(struct req *rq);
+/* The answer is rq->out, as XML. */
+enum verdict req_reply_xml(struct req *rq);
 
 /* Ticket and lease (lease.c): on to get_leased()/put_leased(), or to get_declined()/put_declined(). */
 enum verdict lease_start(struct req *rq);
 void lease_release(struct req *rq);
 
+/* The largest object or part that this request may bring. */
+uint64_t put_limit(const struct req *rq);
+/* store_put_init(), or that of a part. */
+int put_init(struct req *rq, uint64_t size_bytes);
+/* Of a part: is the upload there, and which checksum does it want? */
+enum fault part_prepare(struct req *rq, const char **ret_why);
+/* Compares and keeps what the digests say, when all bytes are there. */
+enum fault put_sums(struct req *rq);
+enum verdict put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next);
 /* What If-Match and If-None-Match of a write ask the store's leader to judge. */
 void put_fill_pre(const struct target *t, struct store_pre *pre);
 
@@ -206,5 +333,7 @@ size_t etag_text(const struct store_etag *e, char out[48]);
 int etag_parse(const char *text, size_t len, struct store_etag *ret_etag);
 struct store_key req_key(const struct req *rq);
 void access_log(const struct req *rq);
+/* For the status page: a request that was declined or went wrong (note.c). */
+void req_note(const struct req *rq);
 
 #endif

@@ -1,0 +1,195 @@
+/*
+ * Bodies that are text (XML): collected whole, checked against what the request says of them, handed to the
+ * step that wants them.  The core's thread.
+ *
+ * Not the data path: the memory is malloc'd, grows as the bytes come, is bounded per request by
+ * limits.xml_bytes and per core by REQ_TEXT_TOTAL, and goes with the request.
+ */
+#include "req/req_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/crc64.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum verdict body_whole(struct req *rq);
+
+int
+req_hold_text(struct req *rq, size_t bytes)
+{
+	if (bytes > REQ_TEXT_TOTAL - rq->rs->text_bytes)
+		return -EAGAIN;
+	rq->rs->text_bytes += bytes;
+	rq->text_held += bytes;
+	return 0;
+}
+
+void *
+req_job(struct req *rq, size_t bytes, void (*fini)(struct req *rq))
+{
+	check(!rq->job);
+	if (req_hold_text(rq, bytes) < 0)
+		return NULL;
+	rq->job = calloc(1, bytes);
+	rq->job_fini = fini;
+	return rq->job;
+}
+
+void
+req_text_free(struct req *rq)
+{
+	if (rq->job && rq->job_fini)
+		rq->job_fini(rq);
+	free(rq->job);
+	free(rq->body);
+	free(rq->cors);
+	text_free(&rq->out);
+	rq->job = NULL;
+	rq->job_fini = NULL;
+	rq->body = NULL;
+	rq->cors = NULL;
+	rq->rs->text_bytes -= rq->text_held;
+	rq->text_held = 0;
+}
+
+enum verdict
+body_collect(struct req *rq, step_fn next)
+{
+	uint64_t max = rq->rs->env.conf->limits.xml_bytes;
+
+	if (rq->target.have_content_length && rq->target.content_length > max)
+		return req_fail(rq, FAULT_TOO_LARGE, "The body is larger than limits.xml_bytes.");
+	rq->collecting = true;
+	rq->body_next = next;
+	return req_go(rq, body_whole);
+}
+
+static bool
+grow(struct req *rq, size_t need)
+{
+	size_t cap = rq->body_cap ? rq->body_cap : 4096;
+	char *bigger;
+
+	while (cap < need)
+		cap *= 2;
+	if (cap == rq->body_cap)
+		return true;
+	if (req_hold_text(rq, cap - rq->body_cap) < 0)
+		return false;
+	bigger = realloc(rq->body, cap);
+	if (!bigger)
+		return false;
+	rq->body = bigger;
+	rq->body_cap = cap;
+	return true;
+}
+
+size_t
+body_feed(struct req *rq, const void *data, size_t len)
+{
+	if (len > rq->rs->env.conf->limits.xml_bytes - rq->body_len) {
+		req_cancel(rq, FAULT_TOO_LARGE, "The body is larger than limits.xml_bytes.");
+		return len;
+	}
+	/* One more for the end of a string. */
+	if (!grow(rq, rq->body_len + len + 1)) {
+		req_cancel(rq, FAULT_BUSY, NULL);
+		return len;
+	}
+	memcpy(rq->body + rq->body_len, data, len);
+	rq->body_len += len;
+	rq->http_bytes += len;
+	rq->progress_ns = clock_ns();
+	return len;
+}
+
+/* ---- what the request says of its body
+ * ------------------------------------------------------------------------------ */
+
+static bool
+digest_is(struct req *rq, enum digest_kind kind, const uint8_t *want, size_t len)
+{
+	uint8_t have[32];
+
+	return digest_value(&rq->digest, kind, have) == len && memcmp(have, want, len) == 0;
+}
+
+static bool
+crc64_is(const struct req *rq, const uint8_t want[8])
+{
+	uint64_t crc = crc64_nvme(0, rq->body, rq->body_len);
+
+	for (int i = 0; i < 8; i++) {
+		if (want[i] != (uint8_t)(crc >> (56 - 8 * i)))
+			return false;
+	}
+	return true;
+}
+
+/* CompleteMultipartUpload's checksum headers speak of the object; all others of these bytes. */
+static bool
+speaks_of_body(const struct req *rq, enum checksum_kind k)
+{
+	return rq->target.sum[k].given &&
+	       (k == SUM_MD5 || rq->target.op != OP_COMPLETE_MULTIPART_UPLOAD);
+}
+
+static enum fault
+body_check(struct req *rq)
+{
+	const struct target *t = &rq->target;
+	unsigned mask = t->have_body_sha256 ? DIGEST_BIT(DIGEST_SHA256) : 0;
+
+	for (enum checksum_kind k = 0; k < SUM_NR; k++) {
+		if (k != SUM_CRC64NVME && speaks_of_body(rq, k))
+			mask |= DIGEST_BIT(digest_of_sum(k));
+	}
+	if (mask) {
+		if (digest_begin(&rq->digest, mask) < 0)
+			return FAULT_BUSY;
+		digest_update(&rq->digest, rq->body, rq->body_len);
+	}
+	if (t->have_body_sha256) {
+		uint8_t have[32];
+
+		digest_value(&rq->digest, DIGEST_SHA256, have);
+		if (memcmp(have, t->body_sha256, sizeof have) != 0)
+			return FAULT_SHA_MISMATCH;
+		if (speaks_of_body(rq, SUM_SHA256) && memcmp(have, t->sum[SUM_SHA256].value, sizeof have) != 0)
+			return FAULT_BAD_DIGEST;
+	}
+	for (enum checksum_kind k = 0; k < SUM_NR; k++) {
+		const struct checksum *c = &t->sum[k];
+
+		if (!speaks_of_body(rq, k) || (k == SUM_SHA256 && t->have_body_sha256))
+			continue;
+		if (k == SUM_CRC64NVME ? !crc64_is(rq, c->value)
+				       : !digest_is(rq, digest_of_sum(k), c->value, c->len))
+			return c->payload_hash ? FAULT_SHA_MISMATCH : FAULT_BAD_DIGEST;
+	}
+	return FAULT_NONE;
+}
+
+static enum verdict
+body_whole(struct req *rq)
+{
+	enum fault f;
+
+	if (rq->wants_body && !rq->body_ended)
+		return req_wait(rq, "body", body_whole);
+	rq->collecting = false;
+	if (rq->wants_body && rq->target.have_content_length && !rq->target.aws_chunked &&
+	    rq->body_len != rq->target.content_length)
+		return req_fail(rq, FAULT_INCOMPLETE_BODY, NULL);
+	/* A string also when nothing came. */
+	if (!grow(rq, rq->body_len + 1))
+		return req_fail(rq, FAULT_BUSY, NULL);
+	rq->body[rq->body_len] = 0;
+	f = body_check(rq);
+	if (f != FAULT_NONE)
+		return req_fail(rq, f, NULL);
+	return req_go(rq, rq->body_next);
+}

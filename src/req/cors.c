@@ -1,0 +1,88 @@
+/*
+ * Cross-origin requests: the headers that every answer to a request with an Origin gets, and the preflight.
+ * Rules live with the bucket (subres.c).  The core's thread; only such requests cost anything.
+ */
+#include "req/req_int.h"
+
+#include "base/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool
+match(struct req *rq, const struct field *origin, const char *method, size_t method_len,
+      const struct field *headers)
+{
+	struct bucket_attrs ba;
+	const void *packed;
+	uint32_t len;
+	bool found = false;
+
+	if (bucket_attrs_read(rq->rs->env.store, rq->target.bucket, rq->target.bucket_len, &ba) < 0)
+		return false;
+	if (bucket_attrs_find(&ba, BUCKET_CORS, &packed, &len) &&
+	    req_hold_text(rq, sizeof *rq->cors) == 0) {
+		rq->cors = malloc(sizeof *rq->cors);
+		found = rq->cors && cors_match(packed, len, origin->value, origin->value_len, method,
+					       method_len, headers ? headers->value : NULL,
+					       headers ? headers->value_len : 0, rq->cors);
+		if (!found) {
+			free(rq->cors);
+			rq->cors = NULL;
+		}
+	}
+	bucket_attrs_free(&ba);
+	return found;
+}
+
+void
+cors_look(struct req *rq)
+{
+	const struct field *origin = dialect_field(&rq->in, "origin", NULL);
+
+	if (!origin || rq->target.bucket_len == 0 || rq->target.op == OP_OPTIONS ||
+	    rq->listen->dialect != DIALECT_S3)
+		return;
+	match(rq, origin, rq->in.method, strlen(rq->in.method), NULL);
+}
+
+enum verdict
+options_start(struct req *rq)
+{
+	const struct field *origin = dialect_field(&rq->in, "origin", NULL);
+	const struct field *method = dialect_field(&rq->in, "access-control-request-method", NULL);
+	const struct field *headers = dialect_field(&rq->in, "access-control-request-headers", NULL);
+
+	if (!origin || !method)
+		return req_fail(rq, FAULT_BAD_REQUEST,
+				"Insufficient information. Origin and Access-Control-Request-Method are needed.");
+	if (!match(rq, origin, method->value, method->value_len, headers))
+		return req_fail(rq, FAULT_CORS_FORBIDDEN, NULL);
+	return req_go(rq, req_reply_step);
+}
+
+/* They point into rq->cors, which lives as long as the reply. */
+void
+cors_headers(struct req *rq, void (*header)(void *cookie, const char *name, const char *value), void *cookie)
+{
+	const struct cors_answer *a = rq->cors;
+	char age[16];
+
+	if (!a)
+		return;
+	header(cookie, "access-control-allow-origin", a->origin);
+	if (a->credentials)
+		header(cookie, "access-control-allow-credentials", "true");
+	if (a->methods[0])
+		header(cookie, "access-control-allow-methods", a->methods);
+	if (a->headers[0])
+		header(cookie, "access-control-allow-headers", a->headers);
+	if (a->expose[0])
+		header(cookie, "access-control-expose-headers", a->expose);
+	if (a->max_age_s) {
+		snprintf(age, sizeof age, "%u", a->max_age_s);
+		header(cookie, "access-control-max-age", age);
+	}
+	header(cookie, "vary", "Origin, Access-Control-Request-Headers, Access-Control-Request-Method");
+}

@@ -1,0 +1,167 @@
+/*
+ * Lists: of a bucket's objects in three forms, and of the buckets themselves.  One page is one listing of the
+ * store; its entries become XML as they come.  The core's thread.
+ */
+#include "req/req_int.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct list_job {
+	struct store_list ls;
+	struct req *rq;
+	struct xml_entry last;
+	char last_key[STORE_KEY_MAX + 1];
+	uint32_t count;
+	bool full; /* the page ended before the listing did */
+};
+
+static void
+on_list(struct store_op *op)
+{
+	struct list_job *j = container_of(container_of(op, struct store_list, op), struct list_job, ls);
+
+	req_on_store(j->rq);
+}
+
+static void
+remember(struct list_job *j, const struct xml_entry *e)
+{
+	check(e->key_len <= STORE_KEY_MAX);
+	memcpy(j->last_key, e->key, e->key_len);
+	j->last_key[e->key_len] = 0;
+	j->last = *e;
+	j->last.key = j->last_key;
+	j->last.etag = NULL;
+	j->count++;
+}
+
+/* ---- objects
+ * ------------------------------------------------------------------------------------------------------ */
+
+static bool
+on_object(struct store_list *ls, const struct store_entry *e)
+{
+	struct list_job *j = container_of(ls, struct list_job, ls);
+	struct xml_entry x = { .key = e->name,
+			       .key_len = e->name_len,
+			       .is_prefix = e->is_prefix,
+			       .size_bytes = e->size_bytes,
+			       .mtime_ns = e->mtime_ns };
+	char etag[48];
+
+	if (j->rq->out.len > REQ_PAGE_BYTES) {
+		j->full = true;
+		return false;
+	}
+	x.etag_len = etag_text(&e->etag, etag);
+	x.etag = etag;
+	xml_list_entry(&j->rq->out, &j->rq->target, &x);
+	remember(j, &x);
+	return true;
+}
+
+static enum verdict
+list_done(struct req *rq)
+{
+	struct list_job *j = rq->job;
+
+	if (j->ls.op.result < 0)
+		return req_fail(rq, fault_of(j->ls.op.result), NULL);
+	xml_list_end(&rq->out, &rq->target, j->full || j->ls.more, j->count ? &j->last : NULL, j->count);
+	return req_reply_xml(rq);
+}
+
+enum verdict
+list_start(struct req *rq)
+{
+	const struct target *t = &rq->target;
+	struct list_job *j;
+	int r;
+
+	r = store_bucket_head(rq->rs->env.store, t->bucket, t->bucket_len, NULL);
+	if (r < 0)
+		return req_fail(rq, fault_of(r), NULL);
+	j = req_job(rq, sizeof *j, NULL);
+	if (!j || req_hold_text(rq, REQ_PAGE_BYTES) < 0)
+		return req_fail(rq, FAULT_BUSY, NULL);
+	j->rq = rq;
+	xml_list_begin(&rq->out, t);
+	j->ls.bucket = t->bucket;
+	j->ls.bucket_len = t->bucket_len;
+	j->ls.prefix = t->list.prefix;
+	j->ls.prefix_len = t->list.prefix_len;
+	j->ls.after = t->list.after_len ? t->list.after : NULL;
+	j->ls.after_len = t->list.after_len;
+	j->ls.delimiter = t->list.delimiter;
+	j->ls.delimiter_len = t->list.delimiter_len;
+	j->ls.max = t->list.max;
+	j->ls.entry = on_object;
+	j->ls.op.done = on_list;
+	if (t->list.max == 0)
+		return req_go(rq, list_done);
+	r = store_list(rq->rs->env.store, &j->ls);
+	/* Not cancellable, and over soon. */
+	if (r >= 0)
+		rq->phase = PHASE_COMMIT;
+	return req_await(rq, r, "list", list_done);
+}
+
+/* ---- buckets
+ * ------------------------------------------------------------------------------------------------------ */
+
+static bool
+on_bucket(struct store_list *ls, const struct store_entry *e)
+{
+	struct list_job *j = container_of(ls, struct list_job, ls);
+	struct req *rq = j->rq;
+	struct xml_entry x = { .key = e->name, .key_len = e->name_len };
+
+	/* Names that S3 does not allow belong to scality listeners. */
+	if (e->name_len == 0 || e->name[0] == '.' || !may_see_bucket(rq, e->name, e->name_len))
+		return true;
+	if (j->count == rq->target.list.max || rq->out.len > REQ_PAGE_BYTES) {
+		j->full = true;
+		return false;
+	}
+	xml_buckets_entry(&rq->out, e->name, e->name_len, e->mtime_ns);
+	remember(j, &x);
+	return true;
+}
+
+static enum verdict
+buckets_done(struct req *rq)
+{
+	struct list_job *j = rq->job;
+
+	if (j->ls.op.result < 0)
+		return req_fail(rq, fault_of(j->ls.op.result), NULL);
+	xml_buckets_end(&rq->out, &rq->target, j->full || j->ls.more, j->last.key, j->last.key_len);
+	return req_reply_xml(rq);
+}
+
+enum verdict
+buckets_start(struct req *rq)
+{
+	const struct target *t = &rq->target;
+	struct list_job *j = req_job(rq, sizeof *j, NULL);
+	int r;
+
+	if (!j || req_hold_text(rq, REQ_PAGE_BYTES) < 0)
+		return req_fail(rq, FAULT_BUSY, NULL);
+	j->rq = rq;
+	xml_buckets_begin(&rq->out);
+	j->ls.prefix = t->list.prefix;
+	j->ls.prefix_len = t->list.prefix_len;
+	j->ls.after = t->list.after_len ? t->list.after : NULL;
+	j->ls.after_len = t->list.after_len;
+	j->ls.max = UINT32_MAX;
+	j->ls.entry = on_bucket;
+	j->ls.op.done = on_list;
+	r = store_list(rq->rs->env.store, &j->ls);
+	if (r >= 0)
+		rq->phase = PHASE_COMMIT;
+	return req_await(rq, r, "list", buckets_done);
+}
