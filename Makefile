@@ -58,6 +58,9 @@ CPPFLAGS += $(PKGCFLAGS)
 .PHONY: all
 all: deps-check $(O)/gantryd $(O)/gantry $(O)/libgantry.so softnic
 
+# The status page lies inside the program.
+$(O)/src/admin/html.o: src/admin/page.html
+
 # ---- objects -------------------------------------------------------------------------------------------------------
 FLAGS := $(CC) $(CPPFLAGS) $(CFLAGS)
 $(O)/flags: FORCE
@@ -152,6 +155,16 @@ fuzz:
 	@scripts/deps build fuzz
 	@$(MAKE) --no-print-directory VARIANT=fuzz $(if $(F),build/fuzz/fuzz/$(F),$(patsubst %,build/fuzz/fuzz/%,$(FUZZNAMES)))
 	@scripts/fuzz '$(SECS)' $(if $(F),$(F),$(FUZZNAMES))
+# Packages, and what installs and runs them: in a chroot made by debootstrap, and in a virtual machine with systemd.
+deb:
+	@scripts/deps build deb
+	@scripts/deb
+check-deb: deb
+	@scripts/deps chroot rpm
+	@tests/vm/deb.sh build/deb
+check-vm: deb
+	@scripts/deps chroot vm
+	@tests/vm/run.sh build/deb
 lint:
 	@scripts/deps lint
 	@scripts/lint
@@ -170,7 +183,7 @@ clean:
 
 # $(call installman,page...)
 installman = for m in $(1); do install -D -m 644 man/$$m $(DESTDIR)$(MANDIR)/man$${m\#\#*.}/$$m || exit 1; done
-.PHONY: install-client install-lib install-dev install-softnic deb check-deb check-vm rpm-check
+.PHONY: install-client install-lib install-dev install-softnic deb check-deb check-vm
 install: all install-client install-lib install-dev
 	install -D -m 755 $(O)/gantryd $(DESTDIR)$(PREFIX)/sbin/gantryd
 	install -D -m 644 conf/gantryd.yaml $(DESTDIR)$(SYSCONFDIR)/gantry/gantryd.yaml
@@ -213,6 +226,9 @@ help:
 	@echo 'make lint           format, include direction, headers, scripts, manual pages'
 	@echo 'make bench [F=name]  the figures of docs/benchmarks.md, against raw disk, nginx and verbs'
 	@echo 'make install DESTDIR= PREFIX=/usr'
+	@echo 'make deb            Debian packages, into build/deb'
+	@echo 'make check-deb      installs, runs and purges them in a fresh chroot (root, network)'
+	@echo 'make check-vm       runs them in a virtual machine: systemd, Linux 6.1, Soft-RoCE (root, network)'
 	@echo 'make deps | clean | format | tags | compile_commands.json'
 	@echo 'Variables: V=1 shows commands, WERROR= makes warnings harmless, VARIANT=release|asan|tsan|fuzz'
 

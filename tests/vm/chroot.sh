@@ -1,0 +1,83 @@
+# A Debian system in a directory, for deb.sh and run.sh; sourced.  As root, with the network: everything comes from the mirror of
+# this machine's own apt, and is kept in $GANTRY_CACHE (~/.cache/gantry), 0.5 GB, so that the next run needs little of it.
+#
+#     chroot_base DIR [PACKAGE...]     a copy of the minimal system, with these packages, at DIR (which must not exist)
+#     in_chroot DIR COMMAND...         with /proc, /sys, /dev and the packages already fetched, in a mount namespace of its own:
+#                                      whatever happens, no mount is left behind
+# shellcheck shell=bash
+SUITE=bookworm
+CACHE=${GANTRY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/gantry}
+
+die() {
+	echo "$NAME: FAIL: $*" >&2
+	exit 1
+}
+
+# What apt here uses; else Debian's own.
+_mirror() {
+	local m
+	m=$(sed -n 's/^URIs: *\(http[^ ]*\/debian\)\/* *$/\1/p' /etc/apt/sources.list.d/*.sources 2>/dev/null | head -n 1)
+	[ -n "$m" ] || m=$(sed -n 's/^deb .*\(http[^ ]*\/debian\)\/* .*/\1/p' /etc/apt/sources.list 2>/dev/null | head -n 1)
+	echo "${m:-http://deb.debian.org/debian}"
+}
+
+in_chroot() {
+	local root=$1
+	shift
+	mkdir -p "$CACHE/archives/partial"
+	# shellcheck disable=SC2016
+	env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 HOME=/root DEBIAN_FRONTEND=noninteractive \
+		${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
+		unshare --mount --propagation private /bin/sh -c '
+			root=$1 archives=$2
+			shift 2
+			mount -t proc proc "$root/proc" && mount --rbind /sys "$root/sys" && mount --rbind /dev "$root/dev" &&
+				mount --bind "$archives" "$root/var/cache/apt/archives" || exit 125
+			exec chroot "$root" "$@"' sh "$root" "$CACHE/archives" "$@"
+}
+
+# The minimal system, made once a month.
+_base() {
+	local base=$CACHE/base-$SUITE
+	if [ -e "$base/.made" ] && [ -n "$(find "$base/.made" -mtime -30)" ]; then return; fi
+	echo "$NAME: debootstrap $SUITE from $(_mirror)"
+	rm -rf "$base" "$base.tmp"
+	debootstrap --variant=minbase --keyring=/usr/share/keyrings/debian-archive-keyring.gpg "$SUITE" "$base.tmp" "$(_mirror)" \
+		>"$CACHE/debootstrap.log" 2>&1 || die "debootstrap: $(tail -n 3 "$CACHE/debootstrap.log")"
+	printf '#!/bin/sh\nexit 101\n' >"$base.tmp/usr/sbin/policy-rc.d"
+	chmod 755 "$base.tmp/usr/sbin/policy-rc.d"
+	touch "$base.tmp/.made"
+	mv "$base.tmp" "$base"
+}
+
+# With packages: a second directory of the cache, named after them.
+chroot_base() {
+	local to=$1 from=$CACHE/base-$SUITE
+	shift
+	mkdir -p "$CACHE"
+	exec 9>"$CACHE/lock"
+	flock 9
+	_base
+	if [ $# -gt 0 ]; then
+		from=$CACHE/with-$(echo "$SUITE $*" | md5sum | cut -c1-12)
+		if [ ! -e "$from/.made" ] || [ "$from" -ot "$CACHE/base-$SUITE/.made" ]; then
+			echo "$NAME: installing $*"
+			rm -rf "$from" "$from.tmp"
+			cp -a "$CACHE/base-$SUITE" "$from.tmp"
+			cp -L /etc/resolv.conf "$from.tmp/etc/resolv.conf"
+			in_chroot "$from.tmp" sh -c 'apt-get -q update && apt-get -q -y --no-install-recommends install "$@"' sh "$@" \
+				>"$CACHE/install.log" 2>&1 || die "apt-get: $(tail -n 5 "$CACHE/install.log")"
+			mv "$from.tmp" "$from"
+		fi
+	fi
+	cp -a "$from" "$to"
+	cp -L /etc/resolv.conf "$to/etc/resolv.conf"
+	flock -u 9
+}
+
+need_root() {
+	[ "$(id -u)" = 0 ] || die "root is needed"
+	local c
+	for c in "$@"; do command -v "$c" >/dev/null || die "no $c: scripts/deps chroot vm installs it"; done
+	unshare --mount true 2>/dev/null || die "this machine lets nobody make a mount namespace"
+}

@@ -1,0 +1,122 @@
+#!/bin/bash
+# make check-deb: the packages in a fresh Debian: they install with their dependencies, the daemon runs from the installed files as
+# the user that the package made, a program compiles against the library, with-softnic works, the packages go again, and what
+# purging leaves is compared with what was there before.  The rpm spec is parsed.
+#     tests/vm/deb.sh DIRECTORY-OF-THE-PACKAGES
+set -u
+NAME=check-deb
+cd "$(dirname "$0")/../.." || exit 2
+# shellcheck source=tests/vm/chroot.sh
+. tests/vm/chroot.sh
+case ,${SKIP:-}, in *,deb,*) echo "$NAME: SKIP=deb"; exit 0 ;; esac
+need_root debootstrap
+debs=$(realpath "$1")
+ls "$debs"/gantryd_*.deb >/dev/null 2>&1 || die "no packages in $debs: make deb"
+T=$(mktemp -d "${TMPDIR:-/tmp}/gantry-deb.XXXXXX")
+trap 'rm -rf --one-file-system "$T"' EXIT
+trap 'exit 130' INT TERM
+R=$T/root
+passed=0
+ok() { passed=$((passed + 1)); echo "ok   $*"; }
+
+echo "$NAME: rpm spec"
+rpmspec -P --define "_topdir $T/rpm" packaging/gantry.spec >"$T/spec" 2>&1 || die "rpmspec: $(cat "$T/spec")"
+grep -q "^Version: *$(cat VERSION)\$" "$T/spec" || die "packaging/gantry.spec is not of version $(cat VERSION)"
+ok "rpmspec parses packaging/gantry.spec"
+
+chroot_base "$R"
+mkdir -p "$R/debs"
+cp "$debs"/*.deb "$R/debs/"
+in_chroot "$R" apt-get -q update >"$T/log" 2>&1 || die "apt-get update: $(tail -n 3 "$T/log")"
+
+# Everything below /, but for what apt and ldconfig write for themselves.
+tree() { (cd "$R" && find . -xdev \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./var/cache -o -path ./var/lib/dpkg -o \
+	-path ./var/lib/apt -o -path ./var/log -o -path ./tmp -o -path ./debs -o -path ./etc/ld.so.cache \) -prune -o -print) | sort; }
+
+# The dependencies stay when gantry goes, so the comparison is with a system that has them.
+in_chroot "$R" sh -c 'apt-get -q -y --no-install-recommends install /debs/*.deb gcc libc6-dev pkg-config curl && apt-get -q -y purge "gantry*" "libgantry*"' \
+	>"$T/log" 2>&1 || die "first installation: $(tail -n 5 "$T/log")"
+tree >"$T/before"
+passwd=$(cat "$R/etc/passwd")
+
+in_chroot "$R" sh -c 'dpkg -i /debs/*.deb' >"$T/log" 2>&1 || die "dpkg -i: $(tail -n 5 "$T/log")"
+grep -qiE 'warning|error' "$T/log" && die "dpkg -i: $(cat "$T/log")"
+ok "they install"
+in_chroot "$R" dpkg --audit | grep . && die "dpkg --audit"
+in_chroot "$R" sh -c 'for p in gantryd gantry-tools libgantry0 libgantry-dev gantry-softnic; do dpkg --verify $p; done' | grep . && die "dpkg --verify"
+in_chroot "$R" dpkg-query -W -f '${Conffiles}\n' gantryd | grep -q ' /etc/gantry/gantryd.yaml ' || die "gantryd.yaml is no conffile"
+ok "they are whole, and gantryd.yaml is a conffile"
+[ "$(in_chroot "$R" stat -c '%U %G %a' /var/lib/gantry /var/lib/gantry/disk0 | sort -u)" = "gantry gantry 700" ] || die "/var/lib/gantry"
+[ ! -e "$R/etc/systemd/system/multi-user.target.wants/gantryd.service" ] || die "the service was enabled"
+ok "user and directories are there, the service is not enabled"
+for p in gantryd.8 gantryd.yaml.5 gantry.1 libgantry.3 softnicctl.8 gantry-protocol.7; do
+	[ -s "$R/usr/share/man/man${p##*.}/$p.gz" ] || die "no manual $p"
+done
+ok "every manual is there"
+
+# The installed example, smaller.
+cat >"$R/etc/gantry/conf.d/small.yaml" <<-YAML
+	cores: 1
+	memory: { buffers: 64MiB, index: 64MiB }
+	admin: { socket: /tmp/gantry-admin.sock }
+	rdma: { allow_special: [loopback, self] }
+	store: { disks: [{ path: /var/lib/gantry/disk0, size: 512MiB }] }
+	listen: [{ address: "127.0.0.1:0", dialect: s3, anonymous: true }]
+YAML
+cat >"$R/tmp/run" <<'RUN'
+#!/bin/sh
+# As gantry: a store, the daemon on the software NIC, an object in and out by RDMA and over HTTP.
+set -eu
+cd /tmp
+export SOFTNIC_DIR=/tmp/nic
+mkdir -p "$SOFTNIC_DIR"
+gantryd --check-config
+gantryd --format
+with-softnic gantryd --ready-file /tmp/ready >/tmp/daemon.log 2>&1 &
+pid=$!
+trap 'kill -9 $pid 2>/dev/null || :' EXIT
+i=0
+until [ -s /tmp/ready ]; do
+	i=$((i + 1))
+	[ $i -lt 300 ] && kill -0 $pid || { cat /tmp/daemon.log; exit 1; }
+	sleep 0.1
+done
+at=$(sed 's/.*s3=\([^ ]*\).*/\1/' /tmp/ready)
+head -c 3000000 /dev/urandom >/tmp/in
+curl -sSf -X PUT "http://$at/bucket"
+curl -sSf -T /tmp/in "http://$at/bucket/http"
+curl -sSf "http://$at/bucket/http" | cmp - /tmp/in
+with-softnic gantry --require-rdma -q put /tmp/in "http://$at/bucket/rdma"
+with-softnic gantry --require-rdma -q get "http://$at/bucket/rdma" /tmp/out
+cmp /tmp/in /tmp/out
+kill -TERM $pid
+wait $pid
+trap - EXIT
+gantryd --fsck
+RUN
+chmod 755 "$R/tmp/run"
+in_chroot "$R" runuser -u gantry -- /tmp/run >"$T/log" 2>&1 || die "the installed daemon: $(cat "$T/log" "$R/tmp/daemon.log" 2>/dev/null)"
+ok "the installed daemon serves, as gantry, by RDMA and over HTTP"
+cat >"$R/tmp/p.c" <<-C
+	#include <gantry.h>
+	#include <stdio.h>
+	int main(void) { return printf("%s\n", gantry_version()) < 0; }
+C
+[ "$(in_chroot "$R" sh -c 'cc -Wall -Werror -o /tmp/p /tmp/p.c $(pkg-config --cflags --libs libgantry) && /tmp/p' 2>&1)" = "$(cat VERSION)" ] ||
+	die "a program against libgantry"
+ok "a program compiles and runs against libgantry"
+
+in_chroot "$R" sh -c 'apt-get -q -y remove "gantry*" "libgantry*"' >"$T/log" 2>&1 || die "remove: $(tail -n 5 "$T/log")"
+[ -e "$R/etc/gantry/gantryd.yaml" ] || die "removing took the configuration"
+in_chroot "$R" sh -c 'apt-get -q -y purge "gantry*" "libgantry*"' >"$T/log" 2>&1 || die "purge: $(tail -n 5 "$T/log")"
+grep -q 'objects in /var/lib/gantry' "$T/log" || die "purging says nothing of the store that it leaves"
+[ -d "$R/var/lib/gantry/disk0" ] || die "purging took a store"
+ok "removing leaves the configuration, purging leaves the store and says so"
+rm -rf "$R/var/lib/gantry" "$R/etc/gantry/conf.d/small.yaml"
+rmdir "$R/etc/gantry/conf.d" "$R/etc/gantry" 2>/dev/null
+in_chroot "$R" sh -c 'dpkg -i /debs/*.deb && apt-get -q -y purge "gantry*" "libgantry*"' >"$T/log" 2>&1 || die "again: $(tail -n 5 "$T/log")"
+tree >"$T/after"
+diff "$T/before" "$T/after" || die "purging leaves or takes these"
+[ "$passwd" = "$(cat "$R/etc/passwd")" ] || die "/etc/passwd"
+ok "installed and purged without a store, nothing is left but the user"
+echo "$NAME: $passed passed, 0 failed, 0 skipped (${SECONDS} s)"
