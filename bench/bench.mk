@@ -1,8 +1,8 @@
 # `make bench [F=figure]`: programs in bench/*.c, driven by bench/run.  Not part of `make check`.
 
-BENCHBIN := $(O)/bench/store $(O)/bench/load $(O)/bench/wire $(O)/bench/slice
+BENCHBIN := $(O)/bench/store $(O)/bench/load $(O)/bench/wire $(O)/bench/slice $(O)/bench/objects
 BENCHLIB := $(O)/bench/common.o $(O)/bench/raw.o
-ALLOBJ += $(BENCHLIB) $(BENCHBIN:=.o)
+ALLOBJ += $(BENCHLIB) $(O)/bench/port.o $(BENCHBIN:=.o)
 
 # $(call archives,x) of several modules is asked for once each; repeats inside the group do no harm.
 $(O)/bench/store: $(O)/bench/store.o $(BENCHLIB) $(call archives,store)
@@ -16,6 +16,9 @@ $(O)/bench/wire: $(O)/bench/wire.o $(O)/bench/common.o $(O)/tests/fake/dc_peer.o
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,chan)
 
+$(O)/bench/objects: $(O)/bench/objects.o $(O)/bench/port.o $(BENCHLIB) $(call archives,store)
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,store)
 $(O)/bench/slice: $(O)/bench/slice.o $(call archives,base)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,base)

@@ -1,0 +1,122 @@
+/* A store and its loop; see port.h. */
+#include "bench/port.h"
+
+#include "bench/bench.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "ring/ring.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void
+port_turn(struct port *p)
+{
+	uint64_t now = clock_ns(), at = timers_next(&p->timers), wait = at <= now ? 0 : at - now;
+
+	if (wait > 10 * NS_PER_MS)
+		wait = 10 * NS_PER_MS;
+	if (wait && !mailbox_sleep(&p->mb))
+		wait = 0;
+	if (wait)
+		store_sleep(p->p);
+	if (ring_turn(p->ring, wait) < 0)
+		bench_die("the ring is broken");
+	if (wait) {
+		mailbox_wake(&p->mb);
+		store_wake(p->p);
+	}
+	mailbox_run(&p->mb, 0);
+	timers_run(&p->timers, clock_ns());
+	store_quiesce(p->p);
+}
+
+static void
+on_bucket(struct store_op *op)
+{
+	/* The loop that waits for it looks at the result. */
+}
+
+static void
+make_bucket(struct port *p)
+{
+	static struct store_del del;
+	int r;
+
+	del.op.done = on_bucket;
+	del.op.result = 1;
+	r = store_bucket_create(p->p, BENCH_BUCKET, sizeof BENCH_BUCKET - 1, &del);
+	while (r == 0 && del.op.result == 1)
+		port_turn(p);
+	if (r < 0 || (del.op.result && del.op.result != -EEXIST))
+		bench_die("bucket: %s", strerror(r < 0 ? -r : -del.op.result));
+}
+
+static struct store_conf
+conf_of(struct store_disk_conf *dc, uint64_t index_bytes)
+{
+	return (struct store_conf){ .disks = dc,
+				    .disk_nr = 1,
+				    .index_bytes = index_bytes,
+				    .lock_wait_ns = 30 * NS_PER_S,
+				    .ports_max = 1 };
+}
+
+void
+port_format(const char *dir, uint64_t size_bytes)
+{
+	struct store_disk_conf dc = { .path = dir, .size_bytes = size_bytes };
+	struct store_conf conf = conf_of(&dc, 64 * MIB);
+	struct port p;
+	char err[256];
+
+	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+		bench_die("%s: %s", dir, strerror(errno));
+	if (store_format(&conf, true, err, sizeof err) < 0)
+		bench_die("%s", err);
+	port_open(&p, dir, size_bytes, 64 * MIB, NULL);
+	make_bucket(&p);
+	port_close(&p);
+}
+
+void
+port_open(struct port *p, const char *dir, uint64_t size_bytes, uint64_t index_bytes,
+	  const struct bufpool *bufs)
+{
+	struct store_disk_conf dc = { .path = dir, .size_bytes = size_bytes };
+	struct store_conf conf = conf_of(&dc, index_bytes);
+	char err[256];
+
+	memset(p, 0, sizeof *p);
+	if (store_open_disks(&conf, &p->st, err, sizeof err) < 0)
+		bench_die("%s", err);
+	check(ring_new(&(struct ring_params){ .entries = 1024 }, &p->ring) == 0);
+	check(mailbox_init(&p->mb) == 0);
+	if (bufs && ring_register_regions(p->ring, bufs->region, bufs->region_nr) < 0)
+		fprintf(stderr, "bench: buffers could not be registered (ulimit -l)\n");
+	check(store_attach(p->st, p->ring, &p->mb, &p->timers, &p->p) == 0);
+}
+
+void
+port_close(struct port *p)
+{
+	while (!store_detach(p->p))
+		port_turn(p);
+	store_close_disks(p->st);
+	ring_free(p->ring);
+	mailbox_fini(&p->mb);
+}
+
+void
+port_remove(const char *dir)
+{
+	char cmd[800];
+
+	snprintf(cmd, sizeof cmd, "rm -rf '%s'", dir);
+	if (system(cmd) != 0)
+		fprintf(stderr, "bench: %s stays behind\n", dir);
+}

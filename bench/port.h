@@ -1,0 +1,34 @@
+/*
+ * A store with one port on the calling thread, and the loop that turns it: what bench/store.c,
+ * bench/objects.c and bench/fill.c stand on.
+ */
+#ifndef GANTRY_BENCH_PORT_H
+#define GANTRY_BENCH_PORT_H
+
+#include "base/buf.h"
+#include "base/mailbox.h"
+#include "base/timer.h"
+#include "store/store.h"
+
+#define BENCH_BUCKET "bench"
+
+struct port {
+	struct store *st;
+	struct ring *ring;
+	struct mailbox mb;
+	struct timers timers;
+	struct store_port *p;
+};
+
+/* A new store in directory dir, which is made if need be, with the bucket BENCH_BUCKET. */
+void port_format(const char *dir, uint64_t size_bytes);
+/* Opens it.  bufs may be NULL; its memory is registered. */
+void port_open(struct port *p, const char *dir, uint64_t size_bytes, uint64_t index_bytes,
+	       const struct bufpool *bufs);
+void port_close(struct port *p);
+/* One turn of the loop; waits when there is nothing to do. */
+void port_turn(struct port *p);
+/* rm -rf */
+void port_remove(const char *dir);
+
+#endif
