@@ -53,6 +53,7 @@ struct conf_net {
 };
 
 enum conf_bind_gid { BIND_GID_OFF, BIND_GID_SUBNET, BIND_GID_EXACT };
+enum conf_replay { REPLAY_OFF, REPLAY_REJECT };
 enum conf_delay_mode {
 	DELAY_NONE,
 	DELAY_BATCH,
@@ -125,7 +126,10 @@ struct conf {
 
 	struct {
 		char *region;
-		char *credentials_file; /* NULL: none; until signatures exist setting it is refused */
+		char *credentials_file; /* NULL: none; read by auth/ */
+		uint64_t clock_skew_ns;
+		bool require_signed_headers; /* x-rdma-info and x-cuobj-* too; x-amz-* always */
+		enum conf_replay replay;
 	} auth;
 
 	struct {

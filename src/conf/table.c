@@ -32,6 +32,7 @@ _Static_assert(offsetof(struct conf, admin.sa) - offsetof(struct conf, admin.add
 _Static_assert(sizeof(enum conf_dialect) == sizeof(int) && sizeof(enum log_level) == sizeof(int), "KT_WORD");
 
 static const char *const dialect_words[] = { [DIALECT_S3] = "s3", [DIALECT_SCALITY] = "scality", NULL };
+static const char *const replay_words[] = { [REPLAY_OFF] = "off", [REPLAY_REJECT] = "reject", NULL };
 static const char *const bind_words[] = {
 	[BIND_GID_OFF] = "off", [BIND_GID_SUBNET] = "subnet", [BIND_GID_EXACT] = "exact", NULL
 };
@@ -167,7 +168,13 @@ const struct conf_key conf_keys[] = {
 	{ "auth.region", KT_STRING, KEY_RELOAD, .offset = AT(auth.region), .def = "us-east-1",
 	  .help = "Region that signatures name" },
 	{ "auth.credentials_file", KT_STRING, KEY_NONE | KEY_RELOAD, .offset = AT(auth.credentials_file), .def = "none",
-	  .help = "File of access keys; refused until signatures are served" },
+	  .help = "File of access keys, see gantryd.yaml(5); mode 0600" },
+	{ "auth.clock_skew", KT_TIME, KEY_RELOAD, .min = SEC, .max = 86400 * SEC, .offset = AT(auth.clock_skew_ns), .def = "900s",
+	  .help = "How far the time of a signed request may be from ours" },
+	{ "auth.require_signed_headers", KT_BOOL, KEY_RELOAD, .offset = AT(auth.require_signed_headers), .def = "true",
+	  .help = "On signed requests x-rdma-info and x-cuobj-* must be signed; x-amz-* always must" },
+	{ "auth.replay", KT_WORD, 0, .offset = AT(auth.replay), .words = replay_words, .def = "off",
+	  .help = "Whether a signature that comes again from another address is refused" },
 
 	{ "limits.connections", KT_INT, 0, .min = 1, .max = 1048576, .offset = AT(limits.connections), .def = "4096",
 	  .help = "Connections per core" },

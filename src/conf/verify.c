@@ -233,10 +233,10 @@ verify_listeners(struct loader *ld)
 		}
 		snprintf(path, sizeof path, "listen[%d].%s", i,
 			 l->dialect == DIALECT_S3 ? "anonymous" : "bucket");
-		if (l->dialect == DIALECT_S3 && !l->anonymous)
+		if (l->dialect == DIALECT_S3 && !l->anonymous && !c->auth.credentials_file)
 			load_fail_key(ld, path,
-				      "signed requests are not served yet, so an s3 listener needs "
-				      "`anonymous: true` "
+				      "nobody could use this listener: either there are access keys "
+				      "(auth.credentials_file), or `anonymous: true` serves unsigned requests "
 				      "(anybody who can reach %s may read and write)",
 				      l->address);
 		if (l->dialect == DIALECT_SCALITY && !is_bucket(l->bucket))
@@ -280,6 +280,18 @@ verify_disks(struct loader *ld)
 	}
 }
 
+static void
+verify_region(struct loader *ld)
+{
+	const char *region = ld->conf->auth.region;
+	size_t len = region ? strlen(region) : 0;
+
+	if (len < 1 || len > 63 ||
+	    strspn(region, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != len)
+		load_fail_key(ld, "auth.region", "expected 1 to 63 of letters, digits and - _ ., not \"%.100s\"",
+			      region ? region : "");
+}
+
 void
 verify(struct loader *ld, bool partial)
 {
@@ -290,10 +302,7 @@ verify(struct loader *ld, bool partial)
 	verify_memory(ld);
 	verify_listeners(ld);
 	verify_disks(ld);
-	if (c->auth.credentials_file)
-		load_fail_key(ld, "auth.credentials_file",
-			      "signed requests are not served yet, so access keys would protect nothing; "
-			      "remove it");
+	verify_region(ld);
 	/* A list that was refused is not a list that is missing. */
 	if (partial || before)
 		return;

@@ -13,6 +13,7 @@
 #include "main/options.h"
 
 #include "admin/admin.h"
+#include "auth/auth.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -187,6 +188,8 @@ static int
 start_cores(struct daemon *d)
 {
 	struct core_env env = { .conf = d->conf,
+				.keys = d->keys,
+				.replay = d->replay,
 				.rdma = d->rdma,
 				.store = atomic_load(&d->store),
 				.stats = d->stats,
@@ -214,8 +217,12 @@ start(struct daemon *d)
 	int r;
 
 	take_sockets(d);
-	if (daemon_load_certs(d->conf, d->certs) < 0)
+	if (daemon_load_certs(d->conf, d->certs) < 0 || daemon_load_keys(d->conf, &d->keys) < 0)
 		return EXIT_CONFIG;
+	if (daemon_make_replay(d->conf, &d->replay) < 0) {
+		log_error("auth.replay: out of memory");
+		return EXIT_RUNTIME;
+	}
 	r = stats_new(d->conf->core_nr, &names, &d->stats);
 	if (r < 0) {
 		log_error("counters: %s", strerror(-r));
@@ -244,6 +251,8 @@ release(struct daemon *d)
 	cores_free(atomic_load(&d->cores));
 	store_close_disks(atomic_load(&d->store));
 	daemon_free_certs(d->certs);
+	auth_keys_put(d->keys);
+	auth_replay_free(d->replay);
 	rdma_close(d->rdma);
 	stats_free(d->stats);
 }

@@ -13,6 +13,8 @@
 
 struct admin;
 struct admin_env;
+struct auth_keys;
+struct auth_replay;
 struct cores;
 struct rdma;
 struct stats;
@@ -36,6 +38,8 @@ struct daemon {
 	_Atomic bool admin_listens;
 	int listen_fds[CONF_LISTEN_MAX];
 	struct tls_cert *certs[CONF_LISTEN_MAX]; /* NULL: plain HTTP */
+	struct auth_keys *keys;                  /* a reference; NULL: none */
+	struct auth_replay *replay;              /* NULL: off */
 };
 
 /* Serves until a signal ends it; an exit code of options.h.  ready_file: NULL or where the ready line goes.
@@ -56,6 +60,11 @@ int daemon_make_buckets(const struct conf *conf, struct store *store);
 int daemon_load_certs(const struct conf *conf, struct tls_cert *certs[CONF_LISTEN_MAX]);
 int daemon_reload_certs(const struct conf *conf, struct tls_cert *const certs[CONF_LISTEN_MAX]);
 void daemon_free_certs(struct tls_cert *certs[CONF_LISTEN_MAX]);
+
+/* The access keys of auth.credentials_file, a reference (NULL: there is no file), and the table of signatures
+ * seen (NULL: off); access.c.  0, or -errno, which was logged. */
+int daemon_load_keys(const struct conf *conf, struct auth_keys **ret_keys);
+int daemon_make_replay(const struct conf *conf, struct auth_replay **ret_replay);
 
 /* "127.0.0.1:9000" with the port it really has. */
 void daemon_listen_text(const struct conf_listen *l, int port, char *out, size_t cap);

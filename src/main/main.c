@@ -2,6 +2,7 @@
 #include "main/daemon.h"
 #include "main/options.h"
 
+#include "auth/auth.h"
 #include "base/log.h"
 #include "rdma/rdma.h"
 #include "store/store.h"
@@ -15,9 +16,13 @@ static int
 check_config(const struct options *o, const struct conf *conf)
 {
 	struct tls_cert *certs[CONF_LISTEN_MAX] = { NULL };
+	struct auth_keys *keys = NULL;
 	int r = daemon_load_certs(conf, certs);
 
 	daemon_free_certs(certs);
+	if (r == 0)
+		r = daemon_load_keys(conf, &keys);
+	auth_keys_put(keys);
 	if (r < 0)
 		return EXIT_CONFIG;
 	printf("%s: good\n", o->file ? o->file : CONF_DEFAULT_FILE);

@@ -263,17 +263,23 @@ test_listeners_clash(void **state)
 	}
 }
 
-/* Until signatures are served, nothing may look as if they were. */
+/* Anonymous, or access keys, or both; never a listener that can serve nobody. */
 static void
-test_no_signatures(void **state)
+test_signatures(void **state)
 {
 	assert_refused("listen: [{ address: \"127.0.0.1:0\", dialect: s3 }]\n" GOOD_DISK,
-		       "listen[0].anonymous: signed requests are not served yet");
+		       "listen[0].anonymous: nobody could use this listener");
 	assert_refused("listen: [{ address: \"127.0.0.1:0\", dialect: s3, anonymous: false }]\n" GOOD_DISK,
-		       "gantryd.yaml:1:60: listen[0].anonymous: signed requests");
-	assert_refused(GOOD_LISTEN GOOD_DISK "auth: { credentials_file: /etc/gantry/credentials.yaml }\n",
-		       ":3:27: auth.credentials_file: signed requests are not served yet");
+		       "gantryd.yaml:1:60: listen[0].anonymous: nobody could");
+	assert_good("listen: [{ address: \"127.0.0.1:0\", dialect: s3 }]\n" GOOD_DISK
+		    "auth: { credentials_file: /etc/gantry/credentials.yaml }\n");
+	assert_good(GOOD_LISTEN GOOD_DISK "auth: { credentials_file: /etc/gantry/credentials.yaml }\n");
 	assert_good(GOOD_LISTEN GOOD_DISK "auth: { credentials_file: none }\n");
+	assert_refused(GOOD_LISTEN GOOD_DISK "auth: { region: \"a/b\" }\n", "auth.region: expected 1 to 63");
+	assert_refused(GOOD_LISTEN GOOD_DISK "auth: { replay: once }\n", "auth.replay: expected one of off");
+	assert_refused(GOOD_LISTEN GOOD_DISK "auth: { clock_skew: 0s }\n", "auth.clock_skew: expected a time");
+	assert_good(GOOD_LISTEN GOOD_DISK
+		    "auth: { replay: reject, clock_skew: 5s, require_signed_headers: false }\n");
 }
 
 static void
@@ -403,14 +409,14 @@ test_all_errors_are_told(void **state)
 {
 	assert_refused("listen: [{ address: \"127.0.0.1:0\", dialect: s3 }]\n"
 		       "rdma:\n  retry_cnt: 9\n  hop_limt: 3\n  devices: 5\n"
-		       "auth: { credentials_file: /x }\n" GOOD_DISK,
+		       "auth: { region: \"\" }\n" GOOD_DISK,
 		       "rdma.retry_cnt");
 	assert_int_equal(count(errors, "\n"), 5);
 	assert_non_null(strstr(errors, ":3:14: rdma.retry_cnt"));
 	assert_non_null(strstr(errors, ":4:3: rdma.hop_limt: unknown key; did you mean rdma.hop_limit?"));
 	assert_non_null(strstr(errors, "rdma.devices"));
 	assert_non_null(strstr(errors, "listen[0].anonymous"));
-	assert_non_null(strstr(errors, "auth.credentials_file"));
+	assert_non_null(strstr(errors, "auth.region"));
 }
 
 static void
@@ -768,7 +774,7 @@ main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(test_defaults),        T(test_listeners),
-		T(test_listeners_clash), T(test_no_signatures),
+		T(test_listeners_clash), T(test_signatures),
 		T(test_scalars),         T(test_scalars_refused),
 		T(test_keys_refused),    T(test_all_errors_are_told),
 		T(test_too_many_errors), T(test_not_yaml),

@@ -1,0 +1,75 @@
+/*
+ * Who asks, may they, and the aws-chunked frames of a signed body: what a request has to do with auth/.
+ * Called by front.c as the first thing after parsing, and by req.c for the bytes of a body; a core's thread.
+ */
+#include "req/req_int.h"
+
+#include "base/clock.h"
+
+enum fault
+front_auth(struct req *rq, const char **ret_why)
+{
+	const struct req_env *env = &rq->rs->env;
+	struct target *t = &rq->target;
+	struct auth_env ae = { .keys = env->keys,
+			       .region = env->conf->auth.region,
+			       .replay = env->replay,
+			       .peer = (struct sockaddr *)&rq->peer,
+			       .skew_s = env->conf->auth.clock_skew_ns / NS_PER_S,
+			       .relax = !env->conf->auth.require_signed_headers };
+	enum fault f = auth_check(&ae, &rq->in, t, clock_wall_ns() / NS_PER_S, &rq->identity, ret_why);
+
+	if (f != FAULT_NONE)
+		return f;
+	if (!auth_allows(&rq->identity, t)) {
+		*ret_why = "The access key has no grant for this.";
+		return FAULT_ACCESS_DENIED;
+	}
+	if (auth_payload_is_stream(rq->identity.payload)) {
+		auth_stream_init(&rq->frames, &rq->identity, t->decoded_length,
+				 t->have_trailer ? t->trailer : SUM_NR);
+		rq->in_frames = true;
+		/* From here on it is the length of the object that counts. */
+		t->have_content_length = true;
+		t->content_length = t->decoded_length;
+	}
+	return FAULT_NONE;
+}
+
+size_t
+frames_feed(struct req *rq, const void *data, size_t len)
+{
+	const char *p = data;
+	size_t at = 0;
+
+	while (at < len) {
+		size_t used, run, n;
+
+		if (auth_stream_feed(&rq->frames, p + at, len - at, &used, &run) < 0) {
+			frames_end(rq);
+			return len;
+		}
+		at += used;
+		if (run == 0)
+			continue;
+		n = take_body(rq, p + at, run);
+		if (rq->replied || rq->fault != FAULT_NONE)
+			return len;
+		auth_stream_took(&rq->frames, p + at, n);
+		at += n;
+		if (n < run)
+			break; /* no room: the rest comes again */
+	}
+	return at;
+}
+
+void
+frames_end(struct req *rq)
+{
+	struct target *t = &rq->target;
+	const char *why;
+	enum fault f = auth_stream_end(&rq->frames, t->have_trailer ? &t->sum[t->trailer] : NULL, &why);
+
+	if (f != FAULT_NONE)
+		req_cancel(rq, f, why);
+}
