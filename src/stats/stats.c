@@ -202,6 +202,9 @@ stats_collect(const struct stats *st, struct stats_out *out)
 		[STATS_DEADLINE_PASSED] = M_DEADLINE_PASSED,
 		[STATS_CLIENT_GONE] = M_CLIENT_GONE,
 		[STATS_RETRIED] = M_RETRIED,
+		[STATS_EXPIRED] = M_EXPIRED,
+		[STATS_UPLOAD_EXPIRED] = M_UPLOAD_EXPIRED,
+		[STATS_LIFE_WALKS] = M_LIFE_WALKS,
 	};
 	const struct stats_core *c = st->cores;
 

@@ -35,6 +35,9 @@ enum stats_event {
 	STATS_DEADLINE_PASSED, /* a request's deadline passed */
 	STATS_CLIENT_GONE,     /* the client went away before the reply */
 	STATS_RETRIED,         /* pulls tried once more on a fresh channel */
+	STATS_EXPIRED,         /* objects deleted by lifecycle rules */
+	STATS_UPLOAD_EXPIRED,  /* uploads ended by lifecycle rules and limits.upload_expire */
+	STATS_LIFE_WALKS,      /* walks over all buckets that came to their end */
 	STATS_EVENT_NR
 };
 
@@ -160,6 +163,9 @@ enum stats_metric {
 	M_DEADLINE_PASSED,
 	M_CLIENT_GONE,
 	M_RETRIED,
+	M_EXPIRED,
+	M_UPLOAD_EXPIRED,
+	M_LIFE_WALKS,
 	M_BUFFERS,          /* class, state (free, used) */
 	M_CORE_TURNED,      /* core: seconds since its loop last turned, 0 while it sleeps */
 	M_RAIL_UP,          /* rail */
