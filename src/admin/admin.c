@@ -27,6 +27,7 @@
 
 struct admin {
 	struct admin_env env;
+	struct control control;
 	struct MHD_Daemon *mhd;
 	int epoll_fd; /* libmicrohttpd's */
 	int tcp_fd, unix_fd, stop_fd;
@@ -153,8 +154,12 @@ answer(struct MHD_Connection *conn, struct page *page)
 	}
 	MHD_add_response_header(rsp, MHD_HTTP_HEADER_CONTENT_TYPE, page->type);
 	MHD_add_response_header(rsp, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-	if (page->status == 405)
-		MHD_add_response_header(rsp, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+	if (page->allow)
+		MHD_add_response_header(rsp, MHD_HTTP_HEADER_ALLOW, page->allow);
+	if (page->status == 401)
+		MHD_add_response_header(rsp, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"gantry\"");
+	if (page->status == 503)
+		MHD_add_response_header(rsp, MHD_HTTP_HEADER_RETRY_AFTER, "1");
 	r = MHD_queue_response(conn, (unsigned)page->status, rsp);
 	MHD_destroy_response(rsp);
 	return r;
@@ -164,26 +169,44 @@ static enum MHD_Result
 on_request(void *cls, struct MHD_Connection *conn, const char *url, const char *method, const char *version,
 	   const char *upload, size_t *upload_len, void **state)
 {
-	static int seen;
-	const struct admin *a = cls;
+	struct admin *a = cls;
+	struct call *c = *state;
 	struct page page;
+	bool wait;
 	int r;
 
-	/* First with the header alone, then with each piece of a body, then at its end. */
-	if (!*state) {
-		*state = &seen;
-		return MHD_YES;
+	/* First with the header alone, then with each piece of a body, then at its end; and once more when a
+	 * slow call is over. */
+	if (!c) {
+		*state = calloc(1, sizeof *c);
+		return *state ? MHD_YES : MHD_NO;
 	}
 	if (*upload_len) {
+		if (*upload_len > CONTROL_BODY_MAX - c->len) {
+			c->too_large = true;
+		} else {
+			memcpy(c->body + c->len, upload, *upload_len);
+			c->len += *upload_len;
+		}
 		*upload_len = 0;
 		return MHD_YES;
 	}
-	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-		r = admin_error_page(405, "only GET and HEAD", &page);
-	else
-		r = admin_page(&a->env, url, &page);
+	r = control_call(&a->control, c, conn, method, url, &wait, &page);
+	if (r == 0 && wait)
+		return MHD_YES;
 	/* Without memory for a page: the connection is closed. */
 	return r < 0 ? MHD_NO : answer(conn, &page);
+}
+
+static void
+on_over(void *cls, struct MHD_Connection *conn, void **state, enum MHD_RequestTerminationCode why)
+{
+	struct call *c = *state;
+
+	if (c)
+		free(c->page.body);
+	free(c);
+	*state = NULL;
 }
 
 /* ---- the thread ---- */
@@ -226,15 +249,14 @@ admin_main(void *arg)
 {
 	struct admin *a = arg;
 	struct pollfd fds[] = {
-		{ a->stop_fd, POLLIN, 0 },
-		{ a->epoll_fd, POLLIN, 0 },
-		{ a->tcp_fd, POLLIN, 0 },
-		{ a->unix_fd, POLLIN, 0 }, /* -1 is passed over */
+		{ a->stop_fd, POLLIN, 0 },         { a->epoll_fd, POLLIN, 0 },
+		{ a->tcp_fd, POLLIN, 0 },          { a->unix_fd, POLLIN, 0 }, /* -1 is passed over */
+		{ a->control.done_fd, POLLIN, 0 },
 	};
 
 	pthread_setname_np(pthread_self(), "admin");
 	for (;;) {
-		int n = poll(fds, 4, wait_ms(a));
+		int n = poll(fds, 5, wait_ms(a));
 
 		if (n < 0 && errno != EINTR)
 			log_limited(LOG_ERROR, "poll: %s", strerror(errno));
@@ -244,6 +266,8 @@ admin_main(void *arg)
 			if (fds[i].revents)
 				accept_all(a, fds[i].fd);
 		}
+		if (n > 0 && fds[4].revents)
+			control_resume(&a->control);
 		MHD_run(a->mhd);
 	}
 }
@@ -251,6 +275,7 @@ admin_main(void *arg)
 static void
 release(struct admin *a)
 {
+	control_stop(&a->control);
 	if (a->mhd)
 		MHD_stop_daemon(a->mhd);
 	remove_socket(a);
@@ -269,10 +294,16 @@ start_daemon(struct admin *a)
 {
 	const union MHD_DaemonInfo *info;
 
+	int r;
+
 	a->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (a->stop_fd < 0)
 		return -errno;
-	a->mhd = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, on_request, a,
+	r = control_start(&a->control, &a->env);
+	if (r < 0)
+		return r;
+	a->mhd = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0,
+				  NULL, NULL, on_request, a, MHD_OPTION_NOTIFY_COMPLETED, on_over, a,
 				  MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
 				  MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CONNECTION_TIMEOUT_S,
 				  MHD_OPTION_END);
@@ -296,7 +327,7 @@ admin_start(const struct admin_params *params, const struct admin_env *env, stru
 		return -ENOMEM;
 	}
 	a->env = *env;
-	a->tcp_fd = a->unix_fd = a->stop_fd = a->epoll_fd = -1;
+	a->tcp_fd = a->unix_fd = a->stop_fd = a->epoll_fd = a->control.done_fd = -1;
 	if (params->address)
 		r = listen_tcp(a, params, err, err_len);
 	if (r == 0 && params->socket)
@@ -310,8 +341,16 @@ admin_start(const struct admin_params *params, const struct admin_env *env, stru
 		release(a);
 		return r;
 	}
+	if (params->token)
+		control_set_token(&a->control, params->token);
 	*ret_admin = a;
 	return 0;
+}
+
+void
+admin_set_token(struct admin *a, const char *token)
+{
+	control_set_token(&a->control, token);
 }
 
 int

@@ -5,6 +5,7 @@
  *   GET /livez /readyz /healthz   200, or 503 with the reasons (JSON); aliases /health, /health/live,
  * /health/ready, /minio/health/live, /minio/health/ready, /minio/health/cluster GET /metrics Prometheus text
  *   GET /status /rails /disks /requests /config    JSON
+ *   POST /control/...             over the Unix socket, or with the bearer token; what there is main says
  *
  * It has a thread of its own and waits for no core, so it answers when one is stuck, and says so.  What it
  * knows it asks through struct admin_env, filled in by main; it includes nothing of the cores.  Nothing here
@@ -34,11 +35,34 @@ struct admin_core {
 	uint64_t turned_ago_ns; /* since its loop last turned */
 };
 
+#define ADMIN_ARGS_MAX 8
+#define ADMIN_TOKEN_MAX 255
+
+/* The members of a control call's JSON object, as texts. */
+struct admin_args {
+	int nr;
+	struct {
+		char name[24], value[128];
+	} arg[ADMIN_ARGS_MAX];
+};
+/* NULL: it was not given. */
+const char *admin_arg(const struct admin_args *args, const char *name);
+
+struct admin_control {
+	const char *path; /* "/control/drain" */
+	const char *args; /* names of the members that it takes, with a blank between; "": none */
+	/* It may take longer than a page may: runs on a thread of its own, one at a time. */
+	bool slow;
+	/* Writes one JSON value, returns the HTTP status.  Only called for those who may. */
+	int (*post)(void *cookie, const struct admin_args *args, FILE *out);
+	void (*get)(void *cookie, FILE *out); /* what a GET shows, to everybody; NULL: 405 */
+};
+
 /* Every function runs on the admin thread and must not block longer than a page may take.  Any of them may be
  * NULL: that page is 404 then, that reason never given. */
 struct admin_env {
 	void *cookie;
-	const struct conf *conf;   /* /config; NULL: none */
+	const struct conf *conf;   /* /config, where there is no config(); NULL: none */
 	const struct stats *stats; /* /metrics; NULL: collectors only */
 	int (*core_nr)(void *cookie);
 	void (*core)(void *cookie, int core, struct admin_core *ret_core);
@@ -53,6 +77,9 @@ struct admin_env {
 	void (*rails)(void *cookie, FILE *out);
 	void (*disks)(void *cookie, FILE *out);
 	void (*requests)(void *cookie, FILE *out);
+	void (*config)(void *cookie, FILE *out);
+	const struct admin_control *controls;
+	int control_nr;
 };
 
 /* Where to listen.  address NULL: no TCP; socket NULL: no Unix socket. */
@@ -61,6 +88,7 @@ struct admin_params {
 	const struct sockaddr_storage *sa;
 	socklen_t sa_len;
 	const char *socket;
+	const char *token; /* NULL: control calls come through the Unix socket alone */
 };
 
 /* *env is copied, what it points at is kept by the caller.  0, or -errno with the reason in err (-EADDRINUSE,
@@ -69,6 +97,8 @@ int admin_start(const struct admin_params *params, const struct admin_env *env, 
 		char *err, size_t err_len);
 /* The TCP port it has (port 0 picks a free one); 0 without TCP.  Any thread. */
 int admin_port(const struct admin *a);
+/* Another token, or none.  Any thread. */
+void admin_set_token(struct admin *a, const char *token);
 /* Ends the thread, removes the socket.  NULL is fine. */
 void admin_stop(struct admin *a);
 

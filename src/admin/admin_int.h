@@ -3,6 +3,10 @@
 #define GANTRY_ADMIN_ADMIN_INT_H
 
 #include "admin/admin.h"
+#include "base/list.h"
+
+#include <microhttpd.h>
+#include <pthread.h>
 
 #define REASONS_MAX 64
 
@@ -16,11 +20,58 @@ struct page {
 	const char *type; /* Content-Type */
 	char *body;       /* the taker frees it */
 	size_t len;
+	const char *allow; /* of a 405 */
 };
 
 /* Fills *ret_page for a GET of that path.  0 or -ENOMEM.  Admin thread. */
 int admin_page(const struct admin_env *env, const char *path, struct page *ret_page);
+/* Is there a page of that path?  Makes it to find out. */
+bool admin_is_page(const struct admin_env *env, const char *path);
 /* {"error":"..."} */
 int admin_error_page(int status, const char *text, struct page *ret_page);
+
+/* ---- args.c ---- */
+
+/* body: terminated; nothing but blanks is no members.  known: the names that may come, with a blank between.
+ * 0, or -EINVAL and a static text in *ret_why. */
+int args_parse(const char *body, const char *known, struct admin_args *ret_args, const char **ret_why);
+
+/* ---- control.c ---- */
+
+#define CONTROL_BODY_MAX 4096
+
+/* One request of any method, from its head to its end. */
+struct call {
+	struct list link;
+	struct MHD_Connection *conn;
+	const struct admin_control *ctl;
+	char body[CONTROL_BODY_MAX + 1];
+	size_t len;
+	bool too_large;
+	struct admin_args args;
+	bool ready, failed; /* a slow one: page is there, or there was no memory for it */
+	struct page page;
+};
+
+struct control {
+	const struct admin_env *env;
+	pthread_t worker;
+	bool has_worker, stop;
+	int done_fd; /* readable: control_resume() */
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	struct list waiting, done;
+	char token[ADMIN_TOKEN_MAX + 1]; /* empty: none */
+};
+
+int control_start(struct control *ct, const struct admin_env *env);
+/* Before the library's daemon is stopped: nothing is suspended afterwards. */
+void control_stop(struct control *ct);
+void control_set_token(struct control *ct, const char *token);
+void control_resume(struct control *ct);
+/* The whole of a request has come, or its slow part is over.  *ret_wait: the connection was suspended;
+ * otherwise *ret_page is the answer.  0 or -ENOMEM. */
+int control_call(struct control *ct, struct call *c, struct MHD_Connection *conn, const char *method,
+		 const char *path, bool *ret_wait, struct page *ret_page);
 
 #endif

@@ -153,10 +153,8 @@ json_page(const struct admin_env *env, const char *path)
 		const char *path;
 		json_fn fn;
 	} pages[] = {
-		{ "/status", env->status },
-		{ "/rails", env->rails },
-		{ "/disks", env->disks },
-		{ "/requests", env->requests },
+		{ "/status", env->status },     { "/rails", env->rails },   { "/disks", env->disks },
+		{ "/requests", env->requests }, { "/config", env->config },
 	};
 
 	for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
@@ -211,11 +209,30 @@ admin_page(const struct admin_env *env, const char *path, struct page *ret_page)
 int
 admin_error_page(int status, const char *text, struct page *ret_page)
 {
-	char *body;
-	int n = asprintf(&body, "{\"error\":\"%s\"}\n", text);
+	FILE *out;
 
-	if (n < 0)
+	*ret_page = (struct page){ .status = status, .type = TYPE_JSON };
+	out = open_memstream(&ret_page->body, &ret_page->len);
+	if (!out)
 		return -ENOMEM;
-	*ret_page = (struct page){ .status = status, .type = TYPE_JSON, .body = body, .len = (size_t)n };
-	return 0;
+	fputs("{\"error\":", out);
+	json_string(out, text);
+	fputs("}\n", out);
+	if (fclose(out) == 0)
+		return 0;
+	free(ret_page->body);
+	return -ENOMEM;
+}
+
+bool
+admin_is_page(const struct admin_env *env, const char *path)
+{
+	struct page page;
+	bool is;
+
+	if (admin_page(env, path, &page) < 0)
+		return true;
+	is = page.status != 404;
+	free(page.body);
+	return is;
 }

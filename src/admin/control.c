@@ -1,0 +1,272 @@
+/*
+ * Control calls: who may, what they say, and the thread that runs those that may take long (reading a
+ * configuration from a disk that hangs, say), so that health is answered meanwhile.
+ *
+ * A slow call's connection is suspended; when it is done the admin thread, woken through an eventfd, resumes
+ * it.  Everything here but the worker itself runs on the admin thread.
+ */
+#define LOG_MODULE "admin"
+#include "admin/admin_int.h"
+
+#include "base/check.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static const struct admin_control *
+find(const struct admin_env *env, const char *path)
+{
+	for (int i = 0; i < env->control_nr; i++) {
+		if (strcmp(env->controls[i].path, path) == 0)
+			return &env->controls[i];
+	}
+	return NULL;
+}
+
+/* ---- running ---- */
+
+static void
+run(struct control *ct, struct call *c)
+{
+	FILE *out = open_memstream(&c->page.body, &c->page.len);
+	int status = 500;
+
+	c->page.type = "application/json";
+	if (out) {
+		status = c->ctl->post(ct->env->cookie, &c->args, out);
+		putc('\n', out);
+		if (fclose(out) != 0) {
+			free(c->page.body);
+			c->page.body = NULL;
+		}
+	}
+	c->page.status = status;
+	c->failed = !c->page.body;
+}
+
+static void *
+worker_main(void *arg)
+{
+	struct control *ct = arg;
+	uint64_t one = 1;
+
+	pthread_setname_np(pthread_self(), "control");
+	pthread_mutex_lock(&ct->lock);
+	for (;;) {
+		struct list *l = list_pop(&ct->waiting);
+
+		if (l) {
+			struct call *c = container_of(l, struct call, link);
+
+			pthread_mutex_unlock(&ct->lock);
+			run(ct, c);
+			pthread_mutex_lock(&ct->lock);
+			list_push_tail(&ct->done, &c->link);
+			check(write(ct->done_fd, &one, sizeof one) == sizeof one);
+		} else if (ct->stop) {
+			break;
+		} else {
+			pthread_cond_wait(&ct->cond, &ct->lock);
+		}
+	}
+	pthread_mutex_unlock(&ct->lock);
+	return NULL;
+}
+
+int
+control_start(struct control *ct, const struct admin_env *env)
+{
+	int r;
+
+	ct->env = env;
+	list_init(&ct->waiting);
+	list_init(&ct->done);
+	pthread_mutex_init(&ct->lock, NULL);
+	pthread_cond_init(&ct->cond, NULL);
+	ct->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (ct->done_fd < 0)
+		return -errno;
+	r = pthread_create(&ct->worker, NULL, worker_main, ct);
+	ct->has_worker = r == 0;
+	return -r;
+}
+
+void
+control_stop(struct control *ct)
+{
+	if (ct->has_worker) {
+		pthread_mutex_lock(&ct->lock);
+		ct->stop = true;
+		pthread_cond_signal(&ct->cond);
+		pthread_mutex_unlock(&ct->lock);
+		pthread_join(ct->worker, NULL);
+		control_resume(ct);
+	}
+	if (ct->done_fd >= 0)
+		close(ct->done_fd);
+	explicit_bzero(ct->token, sizeof ct->token);
+}
+
+void
+control_resume(struct control *ct)
+{
+	struct list *l;
+	uint64_t n;
+
+	if (read(ct->done_fd, &n, sizeof n) < 0)
+		n = 0;
+	pthread_mutex_lock(&ct->lock);
+	while ((l = list_pop(&ct->done))) {
+		struct call *c = container_of(l, struct call, link);
+
+		c->ready = true;
+		MHD_resume_connection(c->conn);
+	}
+	pthread_mutex_unlock(&ct->lock);
+}
+
+/* ---- who may ---- */
+
+void
+control_set_token(struct control *ct, const char *token)
+{
+	pthread_mutex_lock(&ct->lock);
+	explicit_bzero(ct->token, sizeof ct->token);
+	if (token)
+		snprintf(ct->token, sizeof ct->token, "%s", token);
+	pthread_mutex_unlock(&ct->lock);
+}
+
+/* Takes as long for a wrong text as for the right one of that length. */
+static bool
+same_text(const char *a, const char *b)
+{
+	size_t len = strlen(a);
+	unsigned char differ = len != strlen(b);
+
+	for (size_t i = 0; i < len; i++)
+		differ |= (unsigned char)(a[i] ^ b[differ ? 0 : i]);
+	return !differ;
+}
+
+static bool
+is_local(struct MHD_Connection *conn)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+
+	return info && info->client_addr && info->client_addr->sa_family == AF_UNIX;
+}
+
+/* NULL: they may.  The Unix socket's mode has asked already. */
+static const char *
+refuse(struct control *ct, struct MHD_Connection *conn)
+{
+	const char *given = MHD_lookup_connection_value(conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
+	const char *why = NULL;
+
+	if (is_local(conn))
+		return NULL;
+	pthread_mutex_lock(&ct->lock);
+	if (!ct->token[0])
+		why = "control calls over TCP need admin.token_file, which is not set; use the Unix socket";
+	else if (!given || strncasecmp(given, "Bearer ", 7) != 0)
+		why = "control calls over TCP need the header Authorization: Bearer TOKEN (admin.token_file)";
+	else if (!same_text(given + 7, ct->token))
+		why = "this is not the token of admin.token_file";
+	pthread_mutex_unlock(&ct->lock);
+	return why;
+}
+
+/* ---- a call ---- */
+
+static int
+show(const struct control *ct, const struct admin_control *ctl, struct page *page)
+{
+	FILE *out = open_memstream(&page->body, &page->len);
+
+	if (!out)
+		return -ENOMEM;
+	page->status = 200;
+	page->type = "application/json";
+	ctl->get(ct->env->cookie, out);
+	putc('\n', out);
+	if (fclose(out) == 0)
+		return 0;
+	free(page->body);
+	return -ENOMEM;
+}
+
+static int
+not_allowed(const char *allow, struct page *page)
+{
+	char text[96];
+	int r;
+
+	snprintf(text, sizeof text, "this page takes %s", allow);
+	r = admin_error_page(405, text, page);
+	page->allow = allow;
+	return r;
+}
+
+int
+control_call(struct control *ct, struct call *c, struct MHD_Connection *conn, const char *method,
+	     const char *path, bool *ret_wait, struct page *ret_page)
+{
+	bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0,
+	     is_post = strcmp(method, "POST") == 0;
+	const char *why = NULL;
+	int r;
+
+	*ret_wait = false;
+	if (c->ready) {
+		*ret_page = c->page;
+		c->page.body = NULL;
+		return c->failed ? -ENOMEM : 0;
+	}
+	c->ctl = find(ct->env, path);
+	if (!c->ctl) {
+		if (is_get)
+			return admin_page(ct->env, path, ret_page);
+		return admin_is_page(ct->env, path) ? not_allowed("GET, HEAD", ret_page)
+						    : admin_error_page(404, "no such page", ret_page);
+	}
+	if (is_get && c->ctl->get)
+		return show(ct, c->ctl, ret_page);
+	if (!is_post)
+		return not_allowed(c->ctl->get ? "GET, HEAD, POST" : "POST", ret_page);
+	why = refuse(ct, conn);
+	if (why) {
+		log_limited(LOG_WARN, "%s refused: %s", path, why);
+		return admin_error_page(401, why, ret_page);
+	}
+	if (c->too_large)
+		return admin_error_page(413, "the body is larger than 4 KiB", ret_page);
+	c->body[c->len] = 0;
+	if (strlen(c->body) != c->len || args_parse(c->body, c->ctl->args, &c->args, &why) < 0) {
+		char text[192];
+
+		snprintf(text, sizeof text, "%s; members: %s", why ? why : "a byte 0 in the body",
+			 *c->ctl->args ? c->ctl->args : "none");
+		return admin_error_page(400, text, ret_page);
+	}
+	if (c->ctl->slow) {
+		c->conn = conn;
+		MHD_suspend_connection(conn);
+		pthread_mutex_lock(&ct->lock);
+		list_push_tail(&ct->waiting, &c->link);
+		pthread_cond_signal(&ct->cond);
+		pthread_mutex_unlock(&ct->lock);
+		*ret_wait = true;
+		return 0;
+	}
+	run(ct, c);
+	*ret_page = c->page;
+	r = c->failed ? -ENOMEM : 0;
+	c->page.body = NULL;
+	return r;
+}
