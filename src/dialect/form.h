@@ -15,38 +15,34 @@
 #define FORM_HEAD_MAX 2048 /* headers of one part */
 
 struct form_field {
-	uint16_t name, name_len, value, value_len; /* in form.bytes; names in lower case */
+	uint32_t name, name_len, value, value_len; /* in form.bytes, terminated; names in lower case */
 };
 
 struct form {
 	/* Private. */
-	int state;
+	int state, mode;
 	char delim[FORM_BOUNDARY_MAX + 5]; /* "\r\n--boundary" */
-	uint16_t delim_len, matched, head_len, tail;
-	bool is_file, saw_file, pending;
-	uint16_t pending_len, pending_off;
+	size_t delim_len, matched, head_len, tail;
+	bool saw_file, accepted;
 	char head[FORM_HEAD_MAX];
-	enum fault fault;
-	const char *why;
 
-	/* Known once form_feed() gave its first run, or form_end() was fine. */
+	/* Complete once have_file is set. */
 	int field_nr;
 	struct form_field field[FORM_FIELDS_MAX];
-	uint32_t used;
+	size_t used;
 	char bytes[FORM_BYTES_MAX];
-	bool have_file;        /* the fields are complete: the file begins */
-	uint16_t filename_len; /* as the browser gave it, in `filename` */
-	char filename[256];
-	uint64_t file_bytes; /* so far */
+	bool have_file; /* the fields are over, the file begins */
+	size_t filename_len;
+	char filename[256];  /* as the browser gave it: the last part of a path, cut at 255 bytes */
+	uint64_t file_bytes; /* handed out so far */
 };
 
 /* Is the value of Content-Type a form's?  FAULT_POST_FORM when it is not, or its boundary is not good. */
 enum fault form_init(struct form *f, const char *content_type, size_t len, const char **ret_why);
 /*
  * Takes bytes of the body: *ret_used of them, and gives at most one run of the file, inside `data` or inside
- * the form itself; valid until the next call.  Call again with the rest, also when len is 0 until no run
- * comes. Stops with no bytes used once the file begins (have_file) and has not been accepted: see
- * form_accept().
+ * the form itself; valid until the next call.  Call again with the rest.  Once the fields are complete it
+ * stops in front of the file (have_file; nothing more is used) until form_accept().
  */
 enum fault form_feed(struct form *f, const void *data, size_t len, size_t *ret_used, const void **ret_run,
 		     size_t *ret_run_len, const char **ret_why);
@@ -69,7 +65,8 @@ enum fault form_target(const struct form *f, const struct dialect_in *in, struct
 
 /*
  * The policy: base64 of JSON in field "policy".  Every field must be allowed by a condition, every condition
- * must hold, and it must not have expired.  Whether it is signed is auth/'s to say.
+ * must hold, and it must not have expired.  Whether it is signed, and whether there must be one, is auth/'s
+ * to say: without the field everything is fine.  After form_target().
  */
 struct form_limits {
 	uint64_t min_bytes, max_bytes; /* content-length-range */

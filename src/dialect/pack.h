@@ -1,0 +1,60 @@
+/* Small records as bytes, for configurations that live among a bucket's attributes.  Little endian.  Pure. */
+#ifndef GANTRY_DIALECT_PACK_H
+#define GANTRY_DIALECT_PACK_H
+
+#include "dialect/dialect_int.h"
+#include "dialect/text.h"
+
+static inline void
+pack_number(struct text *x, uint64_t v, size_t bytes)
+{
+	unsigned char b[8];
+
+	for (size_t i = 0; i < bytes; i++)
+		b[i] = (unsigned char)(v >> (8 * i));
+	text_put(x, b, bytes);
+}
+
+/* At most 65535 bytes. */
+static inline void
+pack_span(struct text *x, struct span s)
+{
+	pack_number(x, s.len, 2);
+	text_put(x, s.p, s.len);
+}
+
+struct unpacker {
+	const unsigned char *p, *end;
+	bool bad; /* then all that is read is 0 and empty */
+};
+
+static inline uint64_t
+unpack_number(struct unpacker *u, size_t bytes)
+{
+	uint64_t v = 0;
+
+	if (u->bad || (size_t)(u->end - u->p) < bytes) {
+		u->bad = true;
+		return 0;
+	}
+	for (size_t i = 0; i < bytes; i++)
+		v |= (uint64_t)u->p[i] << (8 * i);
+	u->p += bytes;
+	return v;
+}
+
+static inline struct span
+unpack_span(struct unpacker *u)
+{
+	size_t len = unpack_number(u, 2);
+	struct span s = { (const char *)u->p, len };
+
+	if (u->bad || (size_t)(u->end - u->p) < len) {
+		u->bad = true;
+		return (struct span){ "", 0 };
+	}
+	u->p += len;
+	return s;
+}
+
+#endif
