@@ -131,7 +131,7 @@ ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC)) $(TOOLLIB)
 
 include tests/nbd/nbd.mk
 
-.PHONY: testbins check check-unit check-long asan tsan fuzz fuzz-build lint demo help install clean format deps deps-check tags
+.PHONY: testbins check check-unit check-long check-ui asan tsan fuzz fuzz-build lint demo help install clean format deps deps-check tags
 testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS) $(SIM_TESTS) $(NBDPLUGIN)
 
 deps-check:
@@ -146,6 +146,11 @@ comma := ,
 check-long:
 	@scripts/deps build test lint $(if $(filter disk,$(subst $(comma), ,$(SKIP))),,disk)
 	@SECS='$(SECS)' scripts/check --long $(if $(T),T='$(T)')
+# The status page in headless Chromium.  SHOTS=DIR keeps the screenshots.
+check-ui:
+	@scripts/deps build test ui
+	@$(MAKE) --no-print-directory all testbins
+	@tests/ui/run.sh
 check-unit: testbins
 	@scripts/run-tests --variant $(VARIANT) --unit $(T)
 asan tsan:
@@ -221,6 +226,7 @@ help:
 	@echo 'make demo           the demonstration: real files through RDMA tokens on the software NIC'
 	@echo 'make check [T=name] build and run the tests of the first tier (installs what is missing)'
 	@echo 'make check-long     the long sweeps, SECS= seconds each'
+	@echo 'make check-ui       the status page in headless Chromium (installs it)'
 	@echo 'make asan | tsan    build that variant and run its tests'
 	@echo 'make fuzz [F=name] [SECS=60]   libFuzzer over the parsers'
 	@echo 'make lint           format, include direction, headers, scripts, manual pages'

@@ -153,6 +153,8 @@ answer(struct MHD_Connection *conn, struct page *page)
 		return MHD_NO;
 	}
 	MHD_add_response_header(rsp, MHD_HTTP_HEADER_CONTENT_TYPE, page->type);
+	if (page->policy)
+		MHD_add_response_header(rsp, "Content-Security-Policy", page->policy);
 	MHD_add_response_header(rsp, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
 	if (page->allow)
 		MHD_add_response_header(rsp, MHD_HTTP_HEADER_ALLOW, page->allow);

@@ -4,6 +4,8 @@
  *
  *   GET /livez /readyz /healthz   200, or 503 with the reasons (JSON); aliases /health, /health/live,
  * /health/ready, /minio/health/live, /minio/health/ready, /minio/health/cluster GET /metrics Prometheus text
+ *   GET /         the status page (HTML)
+ *   GET /events   the latest declines and errors (JSON)
  *   GET /status /rails /disks /requests /config    JSON
  *   POST /control/...             over the Unix socket, or with the bearer token; what there is main says
  *

@@ -17,8 +17,9 @@ struct admin_reasons {
 
 struct page {
 	int status;
-	const char *type; /* Content-Type */
-	char *body;       /* the taker frees it */
+	const char *type;   /* Content-Type */
+	const char *policy; /* Content-Security-Policy, or NULL */
+	char *body;         /* the taker frees it */
 	size_t len;
 	const char *allow; /* of a 405 */
 };
@@ -27,6 +28,8 @@ struct page {
 int admin_page(const struct admin_env *env, const char *path, struct page *ret_page);
 /* Is there a page of that path?  Makes it to find out. */
 bool admin_is_page(const struct admin_env *env, const char *path);
+/* page.html, as it is (html.c). */
+extern const char admin_html[], admin_html_end[];
 /* {"error":"..."} */
 int admin_error_page(int status, const char *text, struct page *ret_page);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define TYPE_JSON "application/json"
+#define EVENTS_MAX 128
 
 void
 admin_reason(struct admin_reasons *r, const char *fmt, ...)
@@ -144,6 +145,30 @@ metrics_page(const struct admin_env *env, struct page *page)
 	return r;
 }
 
+/* The latest declines and errors, newest first. */
+static void
+write_events(const struct stats *st, FILE *out)
+{
+	struct stats_note notes[EVENTS_MAX];
+	int nr = stats_recent(st, notes, EVENTS_MAX);
+
+	fputs("[", out);
+	for (int i = 0; i < nr; i++) {
+		const struct stats_note *n = &notes[i];
+
+		fprintf(out, "%s{\"time\":%llu.%03llu,\"id\":\"%016llx\",\"operation\":", i ? ",\n" : "",
+			(unsigned long long)(n->unix_ns / NS_PER_S),
+			(unsigned long long)(n->unix_ns % NS_PER_S / NS_PER_MS), (unsigned long long)n->id);
+		json_string(out, stats_op_name(st, n->op));
+		fprintf(out, ",\"status\":%d,\"declined\":", n->status);
+		json_string(out, n->reason ? stats_reason_name(st, n->reason) : NULL);
+		fputs(",\"code\":", out);
+		json_string(out, n->code);
+		fputs("}", out);
+	}
+	fputs("]\n", out);
+}
+
 typedef void (*json_fn)(void *cookie, FILE *out);
 
 static json_fn
@@ -164,6 +189,22 @@ json_page(const struct admin_env *env, const char *path)
 	return NULL;
 }
 
+/* The status page: one file, which asks the JSON pages and /metrics. */
+static int
+html_page(struct page *page)
+{
+	page->type = "text/html; charset=utf-8";
+	page->policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+		       "connect-src 'self'; "
+		       "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+	page->len = (size_t)(admin_html_end - admin_html);
+	page->body = malloc(page->len);
+	if (!page->body)
+		return -ENOMEM;
+	memcpy(page->body, admin_html, page->len);
+	return 0;
+}
+
 static bool
 is_health(const char *path)
 {
@@ -173,6 +214,7 @@ is_health(const char *path)
 int
 admin_page(const struct admin_env *env, const char *path, struct page *ret_page)
 {
+	bool is_events;
 	json_fn fn;
 	FILE *out;
 
@@ -185,8 +227,11 @@ admin_page(const struct admin_env *env, const char *path, struct page *ret_page)
 	}
 	if (strcmp(path, "/metrics") == 0)
 		return metrics_page(env, ret_page);
+	if (strcmp(path, "/") == 0)
+		return html_page(ret_page);
 	fn = json_page(env, path);
-	if (!fn && !is_health(path) && (strcmp(path, "/config") != 0 || !env->conf))
+	is_events = strcmp(path, "/events") == 0 && env->stats;
+	if (!fn && !is_health(path) && !is_events && (strcmp(path, "/config") != 0 || !env->conf))
 		return admin_error_page(404, "no such page", ret_page);
 	out = open_memstream(&ret_page->body, &ret_page->len);
 	if (!out)
@@ -194,6 +239,8 @@ admin_page(const struct admin_env *env, const char *path, struct page *ret_page)
 	if (fn) {
 		fn(env->cookie, out);
 		putc('\n', out);
+	} else if (is_events) {
+		write_events(env->stats, out);
 	} else if (is_health(path)) {
 		write_health(env, path, out, &ret_page->status);
 	} else {

@@ -51,6 +51,7 @@ struct reqs {
 	uint64_t next_id, id_salt;
 	uint64_t rng[2]; /* ETags of tokened PUTs */
 	size_t text_bytes; /* held by requests: req_hold_text() */
+	struct life *life; /* lifecycle rules (life.c); NULL but on core 0 */
 };
 
 struct req {
@@ -176,6 +177,7 @@ void req_on_store(struct req *rq);
 /* Arms the request's deadlines. */
 void req_deadlines(struct req *rq, uint64_t len);
 /* The 64 random-looking bits of this request's id, as 16 digits. */
+uint64_t req_id_bits(const struct req *rq);
 void req_id_text(const struct req *rq, char out[17]);
 
 /* ---- trace.c ---- */

@@ -44,11 +44,17 @@ fault_of(int err)
 	}
 }
 
+uint64_t
+req_id_bits(const struct req *rq)
+{
+	/* Unique in this process by the counter, across cores and restarts by the salt. */
+	return rq->id * 0x9e3779b97f4a7c15ull ^ rq->rs->id_salt;
+}
+
 void
 req_id_text(const struct req *rq, char out[17])
 {
-	/* Unique in this process by the counter, across cores and restarts by the salt. */
-	uint64_t v = rq->id * 0x9e3779b97f4a7c15ull ^ rq->rs->id_salt;
+	uint64_t v = req_id_bits(rq);
 	uint8_t b[8];
 
 	for (int i = 0; i < 8; i++)

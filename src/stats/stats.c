@@ -123,12 +123,33 @@ static const char *const dialect_text[STATS_DIALECT_NR] = { "s3", "scality" };
 static const char *const transport_text[STATS_TRANSPORT_NR] = { "http", "rdma" };
 static const char *const dir_text[STATS_DIR_NR] = { "push", "pull" };
 
-static const char *
-op_text(const struct stats *st, int op)
+int
+stats_core_nr(const struct stats *st)
 {
-	const char *name = st->names.op[op];
+	return st->core_nr;
+}
+
+const struct stats_core *
+stats_core_at(const struct stats *st, int core)
+{
+	check(core >= 0 && core < st->core_nr);
+	return &st->cores[core];
+}
+
+const char *
+stats_op_name(const struct stats *st, int op)
+{
+	const char *name = op >= 0 && op < st->names.op_nr ? st->names.op[op] : NULL;
 
 	return name && *name ? name : "other";
+}
+
+const char *
+stats_reason_name(const struct stats *st, int reason)
+{
+	const char *name = reason >= 0 && reason < st->names.reason_nr ? st->names.reason[reason] : NULL;
+
+	return name ? name : "";
 }
 
 /* Label sets appear with their first request, or the text would be thousands of zeros. */
@@ -145,7 +166,7 @@ collect_requests(const struct stats *st, struct stats_out *out)
 
 					if (n)
 						stats_emit(out, M_REQUESTS, n, dialect_text[d],
-							   op_text(st, op), stats_code_text[code],
+							   stats_op_name(st, op), stats_code_text[code],
 							   transport_text[t], NULL);
 				}
 			}
@@ -182,9 +203,9 @@ collect_histograms(const struct stats *st, struct stats_out *out)
 
 	for (int t = 0; t < STATS_TRANSPORT_NR; t++) {
 		for (int op = 0; op < st->names.op_nr; op++) {
-			collect_histogram(st, &c->duration[op][t], M_REQUEST_DURATION, op_text(st, op), t,
+			collect_histogram(st, &c->duration[op][t], M_REQUEST_DURATION, stats_op_name(st, op), t,
 					  out);
-			collect_histogram(st, &c->first_byte[op][t], M_FIRST_BYTE, op_text(st, op), t, out);
+			collect_histogram(st, &c->first_byte[op][t], M_FIRST_BYTE, stats_op_name(st, op), t, out);
 		}
 		for (int p = 0; p < STATS_PHASE_NR; p++)
 			collect_histogram(st, &c->phase[p][t], M_PHASE_DURATION, stats_phase_name[p], t, out);

@@ -56,10 +56,19 @@ extern const char *const stats_phase_name[STATS_PHASE_NR];
 
 typedef _Atomic uint64_t stats_counter;
 
+/* One of the latest requests that were declined or went wrong (recent.c's). */
+#define STATS_NOTES_NR 32
+struct stats_note_slot {
+	_Atomic uint64_t seq, unix_ns, id, what;
+	_Atomic uintptr_t code;
+};
+
 struct stats_histogram {
 	stats_counter buckets[STATS_BUCKETS_NR];
 	stats_counter sum_ns;
 };
+
+struct stats;
 
 struct stats_core {
 	_Alignas(128)
@@ -70,11 +79,11 @@ struct stats_core {
 	stats_counter bytes[STATS_DIR_NR][STATS_TRANSPORT_NR];
 	stats_counter declines[STATS_REASONS_MAX];
 	stats_counter events[STATS_EVENT_NR];
+	stats_counter notes_nr;
+	struct stats_note_slot notes[STATS_NOTES_NR];
 };
 
 /* ---- life: main thread ---- */
-
-struct stats;
 
 /* Both tables are kept by the caller for the life of the struct.  A reason that is NULL or empty is never
  * shown; an operation without a name is shown as "other" (a request that named none). */
@@ -138,6 +147,23 @@ stats_event(struct stats_core *st, enum stats_event ev)
 {
 	stats_add(&st->events[ev], 1);
 }
+
+struct stats_note {
+	uint64_t unix_ns, id;
+	int op, status;
+	int reason;       /* of a decline: an index into stats_names.reason; 0: it was none */
+	const char *code; /* of an error: static text, or NULL */
+};
+
+/* Notes a request that was declined or went wrong; the latest STATS_NOTES_NR of a core are kept. */
+void stats_note(struct stats_core *st, const struct stats_note *n);
+/* Those of all cores, newest first, at most max; returns how many.  Any thread. */
+int stats_recent(const struct stats *st, struct stats_note *notes, int max);
+int stats_core_nr(const struct stats *st);
+const struct stats_core *stats_core_at(const struct stats *st, int core);
+/* The names that stats_new() was given; "other" and "" where there is none. */
+const char *stats_op_name(const struct stats *st, int op);
+const char *stats_reason_name(const struct stats *st, int reason);
 
 /* How many requests ended with that status, of all operations and transports of that core.  Any thread;
  * tests. */

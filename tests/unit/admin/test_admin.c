@@ -104,7 +104,7 @@ static int
 setup(void **state)
 {
 	static const struct stats_names names = { ops, 2, ops, 0 };
-	static const struct conf_override none[] = { { "rdma.dc_key=0x77aa77" }, { "auth.region=\"x" } };
+	static const struct conf_override none[] = { { "rdma.dc_key=0x77aa77" }, { "admin.socket=/run/\"x" } };
 	struct conf_source src = {
 		.file = "/nonexistent/gantryd.yaml", .partial = true, .overrides = none, .override_nr = 2
 	};
@@ -269,7 +269,7 @@ test_pages(void **state)
 	assert_has("\r\n\r\n[]\n");
 	assert_int_equal(ask("GET /config"), 200);
 	assert_has("\"rdma.hop_limit\":{\"value\":\"64\",\"origin\":\"default\"}");
-	assert_has("\"auth.region\":{\"value\":\"\\\"x\",\"origin\":\"option -o\"}");
+	assert_has("\"admin.socket\":{\"value\":\"/run/\\\"x\",\"origin\":\"option -o\"}");
 	assert_has("\"rdma.dc_key\":{\"value\":\"********\"");
 	assert_null(strstr(reply, "77aa77"));
 	/* Not given by this environment. */
@@ -277,10 +277,38 @@ test_pages(void **state)
 	assert_int_equal(ask("GET /requests"), 404);
 }
 
+/* The page that people look at, and what it alone asks. */
+static void
+test_page(void **state)
+{
+	struct stats_note declined = {
+		.unix_ns = 1700000000123456789, .id = 0xabc, .op = 1, .status = 200, .reason = 1
+	};
+	struct stats_note failed = {
+		.unix_ns = 1700000001000000000, .id = 1, .status = 503, .code = "SlowDown"
+	};
+
+	assert_int_equal(ask("GET /"), 200);
+	assert_has("Content-Type: text/html; charset=utf-8");
+	assert_has("Content-Security-Policy: default-src 'none'; ");
+	assert_has("<title>Gantry</title>");
+	assert_has("</html>");
+	assert_int_equal(ask("GET /events"), 200);
+	assert_has("\r\n\r\n[]\n");
+	stats_note(stats_core(stats, 0), &declined);
+	stats_note(stats_core(stats, 1), &failed);
+	assert_int_equal(ask("GET /events"), 200);
+	assert_has("[{\"time\":1700000001.000,\"id\":\"0000000000000001\",\"operation\":\"other\",\"status\":"
+		   "503,"
+		   "\"declined\":null,\"code\":\"SlowDown\"},\n{\"time\":1700000000.123,\"id\":"
+		   "\"0000000000000abc\",");
+	assert_has("\"status\":200,\"declined\":\"");
+}
+
 static void
 test_refusals(void **state)
 {
-	assert_int_equal(ask("GET /"), 404);
+	assert_int_equal(ask("GET /x"), 404);
 	assert_has("{\"error\":\"no such page\"}\n");
 	assert_has("Content-Type: application/json");
 	assert_int_equal(ask("GET /status/"), 404);
@@ -405,8 +433,9 @@ main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_health),      T(test_stuck_core), T(test_pages),          T(test_refusals),
-		T(test_unix_socket), T(test_port_taken), T(test_silent_clients), T(test_many_clients),
+		T(test_health),     T(test_stuck_core),     T(test_pages),
+		T(test_page),       T(test_refusals),       T(test_unix_socket),
+		T(test_port_taken), T(test_silent_clients), T(test_many_clients),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

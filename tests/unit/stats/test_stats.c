@@ -359,6 +359,85 @@ test_concurrent(void **state)
 	stats_free(st);
 }
 
+/* The latest ones, over cores, newest first. */
+static void
+test_notes(void **state)
+{
+	struct stats_note got[3 * STATS_NOTES_NR];
+	struct stats *st;
+
+	assert_int_equal(stats_new(2, &names, &st), 0);
+	assert_int_equal(stats_recent(st, got, 3 * STATS_NOTES_NR), 0);
+	for (int i = 0; i < 3 * STATS_NOTES_NR; i++) {
+		struct stats_note n = {
+			.unix_ns = 1000 + (uint64_t)i, .id = (uint64_t)i << 40, .op = 2, .status = 503
+		};
+
+		n.code = i % 2 ? NULL : "SlowDown";
+		n.reason = i % 2 ? 2 : 0;
+		stats_note(stats_core(st, i % 3 == 0), &n);
+	}
+	/* Core 1 had a third of them, all of which it still has. */
+	assert_int_equal(stats_recent(st, got, 3 * STATS_NOTES_NR), 2 * STATS_NOTES_NR);
+	for (int i = 0; i < 2 * STATS_NOTES_NR; i++) {
+		uint64_t k = got[i].unix_ns - 1000;
+
+		assert_true(i == 0 || got[i].unix_ns < got[i - 1].unix_ns);
+		assert_int_equal(got[i].id, k << 40);
+		assert_int_equal(got[i].op, 2);
+		assert_int_equal(got[i].status, 503);
+		assert_int_equal(got[i].reason, k % 2 ? 2 : 0);
+		assert_true(k % 2 ? !got[i].code : strcmp(got[i].code, "SlowDown") == 0);
+	}
+	assert_int_equal(got[0].unix_ns, 1000 + 3 * STATS_NOTES_NR - 1);
+	assert_int_equal(stats_recent(st, got, 3), 3);
+	assert_string_equal(stats_op_name(st, 0), "other");
+	assert_string_equal(stats_op_name(st, 1), "PutObject");
+	assert_string_equal(stats_op_name(st, 99), "other");
+	assert_string_equal(stats_reason_name(st, 2), "no-rail");
+	assert_string_equal(stats_reason_name(st, -1), "");
+	stats_free(st);
+}
+
+static void *
+note_on(void *arg)
+{
+	static const char *const codes[] = { "even", "odd" };
+
+	for (uint64_t i = 1; i <= 50000; i++) {
+		struct stats_note n = {
+			.unix_ns = i, .id = i * 3, .op = 1, .status = 500, .code = codes[i % 2]
+		};
+
+		stats_note(arg, &n);
+	}
+	return NULL;
+}
+
+/* An entry that is written over meanwhile is left out, never mixed. */
+static void
+test_notes_concurrent(void **state)
+{
+	struct stats_note got[STATS_NOTES_NR];
+	struct stats *st;
+	pthread_t thread;
+
+	assert_int_equal(stats_new(1, &names, &st), 0);
+	assert_int_equal(pthread_create(&thread, NULL, note_on, stats_core(st, 0)), 0);
+	for (int turn = 0; turn < 2000; turn++) {
+		int nr = stats_recent(st, got, STATS_NOTES_NR);
+
+		for (int i = 0; i < nr; i++) {
+			assert_int_equal(got[i].id, got[i].unix_ns * 3);
+			assert_string_equal(got[i].code, got[i].unix_ns % 2 ? "odd" : "even");
+		}
+	}
+	pthread_join(thread, NULL);
+	assert_int_equal(stats_recent(st, got, STATS_NOTES_NR), STATS_NOTES_NR);
+	assert_int_equal(got[0].unix_ns, 50000);
+	stats_free(st);
+}
+
 int
 main(void)
 {
@@ -366,6 +445,7 @@ main(void)
 		cmocka_unit_test(test_sums),    cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_codes),   cmocka_unit_test(test_every_metric),
 		cmocka_unit_test(test_process), cmocka_unit_test(test_concurrent),
+		cmocka_unit_test(test_notes),   cmocka_unit_test(test_notes_concurrent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

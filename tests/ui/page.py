@@ -1,0 +1,123 @@
+#!/usr/bin/python3
+"""The status page in a real browser: page.py URL OUTDIR.
+
+Elements and live numbers are there, no console errors, no overflow at 360 px, both colour schemes.  Screenshots go to
+OUTDIR.  Work must be going on while it runs (tests/ui/run.sh sees to that).
+"""
+import json
+import sys
+import time
+
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+
+URL, OUT = sys.argv[1], sys.argv[2]
+failures = []
+
+
+def check(what, good, detail=""):
+    print(("ok    " if good else "FAIL  ") + what + (f": {detail}" if detail and not good else ""))
+    if not good:
+        failures.append(what)
+
+
+def browser():
+    o = Options()
+    o.binary_location = "/usr/bin/chromium"
+    for a in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-proxy-server"):
+        o.add_argument(a)
+    o.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    return webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=o)
+
+
+def view(d, width, height, dark):
+    d.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                      {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+    d.execute_cdp_cmd("Emulation.setEmulatedMedia",
+                      {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
+    time.sleep(0.3)
+
+
+def wait(d, what, script, seconds=40):
+    until = time.time() + seconds
+    while time.time() < until:
+        if d.execute_script("return " + script):
+            check(what, True)
+            return
+        time.sleep(0.2)
+    check(what, False, "not within %d s; the page says: %s" % (seconds, d.execute_script("return document.body.innerText")[:2000]))
+
+
+def text(d, id_):
+    return d.execute_script("return document.getElementById(arguments[0]).innerText", id_)
+
+
+def colours(d):
+    return d.execute_script("const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]")
+
+
+def luminance(rgb):
+    v = [int(x) / 255 for x in rgb[rgb.index("(") + 1:-1].split(",")[:3]]
+    v = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in v]
+    return 0.2126 * v[0] + 0.7152 * v[1] + 0.0722 * v[2]
+
+
+def contrast(a, b):
+    a, b = sorted((luminance(a), luminance(b)), reverse=True)
+    return (a + 0.05) / (b + 0.05)
+
+
+def overflow(d):
+    """Elements that stick out of the window."""
+    return d.execute_script("""
+        const w = document.documentElement.clientWidth, out = [];
+        for (const e of document.querySelectorAll('body *')) {
+            const r = e.getBoundingClientRect();
+            if (r.width && (r.right > w + 0.5 || r.left < -0.5)) out.push(e.tagName + '#' + e.id + ' ' + r.left + '..' + r.right);
+        }
+        if (document.documentElement.scrollWidth > w) out.push('document ' + document.documentElement.scrollWidth);
+        return out;""")
+
+
+d = browser()
+try:
+    view(d, 1280, 1000, False)
+    d.get(URL)
+    wait(d, "the page asks again and again", "Number(document.body.dataset.turns) >= 4")
+    check("healthy", text(d, "health") == "healthy", text(d, "health"))
+    check("it says what runs", "gantryd" in text(d, "about") and "serving" in text(d, "about"), text(d, "about"))
+    for id_ in ("t-requests", "t-rdma-in", "t-rdma-out", "t-http-in", "t-http-out", "t-p99", "t-objects"):
+        n = text(d, id_)
+        check(f"a live number in {id_}", any(c in n for c in "123456789"), n)
+    before = text(d, "age"), d.execute_script("return document.querySelector('#throughput path').getAttribute('d')")
+    wait(d, "the numbers move", "Number(document.body.dataset.turns) >= 7")
+    after = text(d, "age"), d.execute_script("return document.querySelector('#throughput path').getAttribute('d')")
+    check("the chart moves", before[0] != after[0] and before[1] != after[1], str((before, after)))
+    check("four lines of throughput", d.execute_script("return document.querySelectorAll('#throughput path').length") == 4)
+    check("three percentiles", d.execute_script("return document.querySelectorAll('#latency path').length") == 3)
+    for id_, words in (("operations", ("PutObject", "GetObject")), ("cores", ("CPU",)), ("rails", ("mlx5_0:1", "up")),
+                       ("disks", ("ok", "objects")), ("listeners", ("s3", "scality")), ("events", ("declined: ",))):
+        t = text(d, id_)
+        check(f"{id_} shows {', '.join(words)}", all(w in t for w in words), t)
+    check("nothing from elsewhere", d.execute_script(
+        "return performance.getEntriesByType('resource').every(e => e.name.startsWith(location.origin) || e.name.startsWith('data:'))"))
+
+    seen = {}
+    for dark in (False, True):
+        scheme = "dark" if dark else "light"
+        for width, height in ((1280, 1150), (360, 800)):
+            view(d, width, height, dark)
+            turns = d.execute_script("return Number(document.body.dataset.turns)")
+            wait(d, f"{scheme}, {width} px: drawn", f"Number(document.body.dataset.turns) > {turns}")
+            o = overflow(d)
+            check(f"{scheme}, {width} px: no overflow", not o, "; ".join(o[:5]))
+            d.save_screenshot(f"{OUT}/status-{scheme}-{width}.png")
+        seen[scheme] = colours(d)
+        check(f"{scheme}: text can be read", contrast(*seen[scheme]) >= 7, str(seen[scheme]))
+    check("the schemes differ", luminance(seen["light"][0]) > 0.8 and luminance(seen["dark"][0]) < 0.05, str(seen))
+    log = [e for e in d.get_log("browser") if e["level"] in ("SEVERE", "WARNING")]
+    check("no console errors", not log, json.dumps(log)[:2000])
+finally:
+    d.quit()
+sys.exit(1 if failures else 0)

@@ -1,0 +1,47 @@
+#!/bin/bash
+# make check-ui: the status page in headless Chromium, in front of a daemon that has work.  SHOTS=DIR keeps the screenshots
+# (docs/images has the last ones that were looked at).
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../system/lib.sh"
+for p in /usr/bin/chromium /usr/bin/chromedriver; do [ -x $p ] || fail "no $p: scripts/deps ui"; done
+/usr/bin/python3 -c 'import selenium' 2>/dev/null || fail "no python3-selenium: scripts/deps ui"
+SHOTS=${SHOTS:-$T/shots}
+mkdir -p "$SHOTS"
+
+NICS=2
+start_daemon
+# Objects both ways, on both wires, until the browser is done.
+bytes pattern:1 400000 >"$T/in"
+work() {
+	while [ ! -e "$T/over" ]; do
+		raw >"$T/work.log" 2>&1 <<-END
+			window w 3M pattern:7
+			request PUT /bkt/a x-amz-rdma-token:@w content-length:0
+			expect status 200
+			request GET /bkt/a x-amz-rdma-token:@w
+			expect status 200
+		END
+		curl -sS -T "$T/in" "$URL_S3/bkt/b" -o /dev/null
+		curl -sS "$URL_S3/bkt/b" -o /dev/null
+	done
+}
+work &
+worker=$!
+# One decline to show: a token of a kind that is not served.
+softnicctl port mlx5_0 down
+softnicctl port mlx5_1 down
+wait_for 10 eval 'curl_admin /metrics | grep -q "^gantry_rail_up{rail=\"mlx5_1:1\"} 0"'
+raw <<-END
+	window w 1M pattern:7
+	request PUT /bkt/c x-amz-rdma-token:@w content-length:0
+	expect header x-amz-rdma-reply 501
+END
+softnicctl port mlx5_0 up
+softnicctl port mlx5_1 up
+wait_for 10 eval 'curl_admin /healthz | grep -q "\"ok\""'
+HOME=$T /usr/bin/python3 "$ROOT/tests/ui/page.py" "$URL_ADMIN/" "$SHOTS" || fail "the page"
+touch "$T/over"
+wait $worker
+assert_alive
+stop_daemon
+echo "check-ui: passed"
