@@ -90,7 +90,7 @@ grow(struct req *rq, size_t need)
 size_t
 body_feed(struct req *rq, const void *data, size_t len)
 {
-	if (len > rq->rs->env.conf->limits.xml_bytes - rq->body_len) {
+	if (rq->body_len + len > rq->rs->env.conf->limits.xml_bytes) {
 		req_cancel(rq, FAULT_TOO_LARGE, "The body is larger than limits.xml_bytes.");
 		return len;
 	}

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "req/life.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -46,6 +47,11 @@ reqs_new(const struct req_env *env, struct reqs **ret_reqs)
 		       env->conf->limits.queue);
 	xfer_pool_init(&rs->http_pieces, env->http_bufs, BUF_SMALL, env->conf->limits.pieces_per_request,
 		       env->conf->limits.queue);
+	if (life_new(&rs->env, &rs->life) < 0) {
+		free(rs->pool);
+		free(rs);
+		return -ENOMEM;
+	}
 	*ret_reqs = rs;
 	return 0;
 }
@@ -56,6 +62,7 @@ reqs_free(struct reqs *rs)
 	if (!rs)
 		return;
 	check(rs->live_nr == 0);
+	life_free(rs->life);
 	reqs_set_conf(rs, NULL);
 	for (int i = 0; i < rs->nr; i++)
 		digest_fini(&rs->pool[i].digest);
@@ -66,13 +73,14 @@ reqs_free(struct reqs *rs)
 int
 reqs_live(const struct reqs *rs)
 {
-	return rs->live_nr;
+	return rs->live_nr + life_busy(rs->life);
 }
 
 void
 reqs_drain(struct reqs *rs, bool on)
 {
 	rs->draining = on;
+	life_stop(rs->life, on);
 }
 
 /* Everything that a request may hold is given back here and nowhere else; each part accepts "never started".
