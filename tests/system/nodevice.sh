@@ -21,6 +21,8 @@ assert_status GET /bkt/p 404
 assert_status PUT /bkt/p 200 -T "$T/body"
 assert_eq "$(status_of_scal PUT /k -H "x-scal-rdma: $tok")" 501
 assert_eq "$(status_of PUT /bkt/i -H "x-rdma-info: $tok")" 501
+# Without a device there is no subnet of ours that an address could be outside of.
+assert_eq "$(header_of x-gantry-rdma-reason /bkt/o -H "x-amz-rdma-token: ${tok%7f000001}0a090001")" no-device
 assert_ne "$(metric gantry_declines_total 'reason="no-device"')" 0
 assert_alive
 stop_daemon

@@ -34,6 +34,7 @@ wait_for() {
 		sleep 0.1
 	done
 }
+not() { ! "$@"; }
 prop() { systemctl show -P "$1" gantryd.service; }
 pid() { prop MainPID; }
 is() { [ "$(prop "$1")" = "$2" ] || { echo "$1 is $(prop "$1"), not $2"; return 1; }; }
@@ -54,6 +55,7 @@ no_override() {
 # ---- the machine: a small configuration beside the shipped one, a software RoCE port
 cat >/etc/gantry/conf.d/vm.yaml <<-YAML
 	cores: 2
+	admin: { socket: /run/gantry/admin.sock }
 	memory: { buffers: 64MiB, index: 64MiB }
 	store: { disks: [{ path: /var/lib/gantry/disk0, size: 1GiB }] }
 YAML
@@ -66,7 +68,7 @@ ip link set d0 up
 rdma link add rxe0 type rxe netdev d0
 
 unmade() {
-	! systemctl start gantryd
+	not systemctl start gantryd
 	is ExecMainStatus 74
 	is NRestarts 0
 	is ActiveState failed
@@ -82,7 +84,7 @@ begin() {
 	is SubState running
 	is Type notify
 	prop StatusText | grep -q "Serving: s3=$S3"
-	admin /readyz | grep -q . && [ "$(curl -s -o /dev/null -w '%{http_code}' --unix-socket $ADMIN http://localhost/readyz)" = 200 ]
+	[ "$(curl -s -o /dev/null -w '%{http_code}' --unix-socket $ADMIN http://localhost/readyz)" = 200 ]
 }
 check "start: ready is told to systemd when it serves" begin
 
@@ -112,9 +114,9 @@ sandbox() {
 	for d in / /etc /usr /boot /var /etc/gantry; do ! nsenter -t "$p" -m touch $d/x 2>/dev/null || { echo "$d is writable"; return 1; }; done
 	for d in /tmp /var/lib/gantry /run/gantry; do nsenter -t "$p" -m sh -c "touch $d/x && rm $d/x"; done
 	touch /tmp/mine /root/mine
-	! nsenter -t "$p" -m test -e /tmp/mine
-	! nsenter -t "$p" -m test -e /root/mine
-	! nsenter -t "$p" -m test -e /proc/meminfo
+	not nsenter -t "$p" -m test -e /tmp/mine
+	not nsenter -t "$p" -m test -e /root/mine
+	not nsenter -t "$p" -m test -e /proc/meminfo
 }
 check "the sandbox is on: user, privileges, namespaces, files" sandbox
 
@@ -130,7 +132,7 @@ check "the sandbox is on: the adapters' devices open, others do not" devices
 
 calls() {
 	journal 'io_uring: .*[^t] restricted'
-	! journal 'not pinned|cannot raise'
+	not journal 'not pinned|cannot raise'
 	# Each core on a CPU of its own.
 	local t n=0
 	for t in /proc/"$(pid)"/task/*; do
@@ -225,7 +227,7 @@ check "watchdog: a core that hangs ends the daemon, which is started again" watc
 
 badconf() {
 	echo 'memroy: { buffers: 1 }' >/etc/gantry/conf.d/zz.yaml
-	! systemctl restart gantryd
+	not systemctl restart gantryd
 	is ExecMainStatus 78
 	is NRestarts 0
 	rm /etc/gantry/conf.d/zz.yaml
@@ -237,10 +239,10 @@ check "a bad configuration: fails with 78 and is not started again" badconf
 sockets() {
 	systemctl stop gantryd
 	systemctl start gantryd.socket
-	! systemctl is-active -q gantryd
+	not systemctl is-active -q gantryd
 	s3 /bkt/obj | cmp - /tmp/in
 	is ActiveState active
-	! journal 'belongs to no listener'
+	not journal 'belongs to no listener'
 	# The socket outlives the daemon: who comes meanwhile waits, and is not refused.
 	systemctl restart gantryd &
 	local i
@@ -273,7 +275,7 @@ check "DC transfers on the software NIC, in the sandbox" softnic
 clean() {
 	systemctl stop gantryd
 	is Result success
-	! journal 'check failed|core dumped'
+	not journal 'check failed|core dumped'
 	runuser -u gantry -- gantryd --fsck
 }
 check "at the end the store is clean" clean
