@@ -1,0 +1,240 @@
+/* The credentials file, what is refused in it, and what its grants allow. */
+#include "sig.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char errors[8192];
+
+static int
+parse(const char *yaml, struct auth_keys **ret_keys)
+{
+	FILE *err = fmemopen(errors, sizeof errors, "w");
+	int r;
+
+	memset(errors, 0, sizeof errors);
+	*ret_keys = NULL;
+	r = auth_keys_parse(yaml, strlen(yaml), "keys.yaml", ret_keys, err);
+	fclose(err);
+	return r;
+}
+
+static void
+refused(const char *yaml, const char *says)
+{
+	struct auth_keys *keys;
+
+	assert_int_equal(parse(yaml, &keys), -22);
+	assert_null(keys);
+	if (!strstr(errors, says))
+		fail_msg("\"%s\" does not say \"%s\"", errors, says);
+	assert_null(strstr(errors, "verysecret"));
+}
+
+#define K "access_key: AKEY, secret_key: verysecret"
+
+static void
+bad_files(void **state)
+{
+	refused("", "keys.yaml: expected 1 to");
+	refused("[]", "keys.yaml:1:1: expected 1 to");
+	refused("{}", "keys.yaml:1:1: expected a list");
+	refused("verysecret", "expected a list");
+	refused("- a", "keys.yaml:1:3: [0]: expected a map");
+	refused("- { access_key: AKEY }", "[0]: secret_key is missing");
+	refused("- { secret_key: verysecret }", "[0]: access_key is missing");
+	refused("- { " K ", colour: verysecret }", "keys.yaml:1:55: [0].colour: unknown key");
+	refused("- { " K ", access_key: AKEY }", "[0].access_key: given twice");
+	refused("- { " K ", secret_key: verysecret }", "[0].secret_key: given twice");
+	refused("- { access_key: AKEY, secret_key: short }", "[0].secret_key: expected 8 to 256");
+	refused("- { access_key: A/KEY, secret_key: verysecret }",
+		"character that it cannot have (number 2)");
+	refused("- { access_key: \"A\\tKEY\", secret_key: verysecret }", "number 2");
+	refused("- { access_key: AKEY, secret_key: [verysecret] }", "[0].secret_key: expected one value");
+	refused("- { " K ", read_only: verysecret }", "[0].read_only: expected true or false");
+	refused("- { " K ", expires: verysecret }", "[0].expires: expected a time");
+	refused("- { " K ", expires: 2026-02-31 }", "[0].expires: expected a time");
+	refused("- { " K ", expires: \"2026-13-31T00:00:00Z\" }", "[0].expires: expected a time");
+	refused("- { " K ", grants: [] }", "[0].grants: expected 1 to 64");
+	refused("- { " K ", grants: [{ prefix: a }] }", "[0].grants[0]: bucket is missing");
+	refused("- { " K ", grants: [{ bucket: A }] }", "[0].grants[0].bucket: expected a bucket");
+	refused("- { " K ", grants: [{ bucket: \"a*b\" }] }", "bucket: expected a bucket");
+	refused("- { " K ", grants: [{ bucket: a, bucket: b }] }", "bucket: given twice");
+	refused("- { " K ", grants: [{ bucket: a, verysecre: b }] }", "unknown key; a grant has");
+	refused("- { " K " }\n- { " K " }", "access key AKEY is there twice with the same secret");
+	refused("- { " K " }\n--- []", "a second document");
+	refused("- { " K, "not valid YAML");
+	refused("- { [a]: b }", "expected a key");
+	refused("- &a { " K ", grants: *a }", "");
+}
+
+static void
+good_files(void **state)
+{
+	struct auth_keys *keys, *again;
+
+	assert_int_equal(parse("- { " K " }\n- { access_key: AKEY, secret_key: othersecret }\n"
+			       "- access_key: B.+@-_\n  secret_key: \"a/b+c=d#e: f\\\"\"\n",
+			       &keys),
+			 -22); /* a blank */
+	assert_int_equal(
+		parse("- { " K " }\n- { access_key: AKEY, secret_key: othersecret }\n"
+		      "- access_key: B.+@-_\n  secret_key: \"a/b+c=d#e:f\\\"\"\n"
+		      "  expires: 2026-12-31T23:59:59.25+01:00\n  grants:\n"
+		      "    - { bucket: \"*\", read_only: true }\n    - { bucket: b-*, prefix: \"a b/\" }\n",
+		      &keys),
+		0);
+	assert_int_equal(auth_keys_nr(keys), 3);
+	again = auth_keys_get(keys);
+	auth_keys_put(keys);
+	assert_int_equal(auth_keys_nr(again), 3);
+	auth_keys_put(again);
+	assert_int_equal(auth_keys_nr(NULL), 0);
+}
+
+static void
+modes(void **state)
+{
+	char path[] = "/tmp/gantry-keys-XXXXXX", fifo[64];
+	int fd = mkstemp(path);
+	static const char text[] = "- { " K " }\n";
+	static const mode_t good[] = { 0600, 0400 }, bad[] = { 0640, 0604, 0660, 0644, 0666, 0610, 0601 };
+	struct auth_keys *keys = NULL;
+	FILE *err;
+
+	assert_true(fd >= 0 && write(fd, text, strlen(text)) > 0);
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		fchmod(fd, good[i]);
+		assert_int_equal(auth_keys_load(path, &keys, stderr), 0);
+		auth_keys_put(keys);
+	}
+	memset(errors, 0, sizeof errors);
+	err = fmemopen(errors, sizeof errors, "w");
+	setbuf(err, NULL);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		fchmod(fd, bad[i]);
+		assert_int_equal(auth_keys_load(path, &keys, err), -22);
+		assert_non_null(strstr(errors, "chmod 0600"));
+	}
+	fchmod(fd, 0600);
+	if (geteuid() == 0) {
+		assert_int_equal(fchown(fd, 12345, 0), 0);
+		assert_int_equal(auth_keys_load(path, &keys, err), -22);
+		assert_non_null(strstr(errors, "belongs to user 12345"));
+	}
+	close(fd);
+	unlink(path);
+	assert_int_equal(auth_keys_load(path, &keys, err), -2);
+	snprintf(fifo, sizeof fifo, "%s.fifo", path);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	assert_int_equal(auth_keys_load(fifo, &keys, err), -22);
+	assert_non_null(strstr(errors, "not a regular file"));
+	unlink(fifo);
+	assert_int_equal(auth_keys_load("/tmp", &keys, err), -22);
+	fclose(err);
+}
+
+/* ---- grants ---- */
+
+static struct identity
+holder(const char *grants)
+{
+	char yaml[1024];
+	struct auth_env env = { .region = "us-east-1", .skew_s = 900 };
+	struct signer s = { "AKEY", "verysecret", "us-east-1", "s3", STAMP };
+	struct rq *r =
+		rq_with(s3("GET", "/bkt/obj"), "x-amz-content-sha256", EMPTY, "x-amz-date", STAMP, NULL);
+	struct identity id;
+
+	snprintf(yaml, sizeof yaml, "- { " K "%s }", grants);
+	env.keys = keys_from(yaml);
+	memset(&r->t, 0, sizeof r->t);
+	r->t.op = OP_GET_OBJECT;
+	assert_fault(auth_check(&env, &sign(r, &s)->in, &r->t, DAY_S, &id, &r->why), FAULT_NONE);
+	auth_keys_put(env.keys); /* the identity has its own */
+	return id;
+}
+
+static bool
+may(const struct identity *id, enum auth_right right, const char *bucket, const char *key)
+{
+	return auth_may(id, right, bucket, strlen(bucket), key, key ? strlen(key) : 0);
+}
+
+static void
+grants(void **state)
+{
+	struct identity id = holder("");
+
+	assert_true(may(&id, AUTH_READ, "b", "k") && may(&id, AUTH_WRITE, "b", "k") &&
+		    may(&id, AUTH_BUCKET, "b", NULL) && may(&id, AUTH_LIST, "b", NULL));
+	identity_put(&id);
+	assert_false(may(&id, AUTH_READ, "b", "k"));
+	id = holder(", read_only: true");
+	assert_true(may(&id, AUTH_READ, "b", "k") && may(&id, AUTH_LIST, "b", ""));
+	assert_false(may(&id, AUTH_WRITE, "b", "k") || may(&id, AUTH_BUCKET, "b", NULL));
+	identity_put(&id);
+	id = holder(", grants: [{ bucket: data, read_only: true }, { bucket: \"s-*\" }, { bucket: m, prefix: "
+		    "a/ }]");
+	assert_true(may(&id, AUTH_READ, "data", "k") && may(&id, AUTH_LIST, "data", ""));
+	assert_false(may(&id, AUTH_WRITE, "data", "k") || may(&id, AUTH_BUCKET, "data", NULL));
+	assert_false(may(&id, AUTH_READ, "data2", "k") || may(&id, AUTH_READ, "dat", "k"));
+	assert_true(may(&id, AUTH_WRITE, "s-1", "k") && may(&id, AUTH_BUCKET, "s-new", NULL));
+	assert_false(may(&id, AUTH_WRITE, "s", "k") || may(&id, AUTH_READ, "t-1", "k"));
+	assert_true(may(&id, AUTH_WRITE, "m", "a/x") && may(&id, AUTH_READ, "m", "a/"));
+	assert_false(may(&id, AUTH_READ, "m", "a") || may(&id, AUTH_READ, "m", "b/x") ||
+		     may(&id, AUTH_BUCKET, "m", NULL));
+	assert_true(may(&id, AUTH_LIST, "m", NULL) && may(&id, AUTH_LIST, "m", "a/b"));
+	assert_false(may(&id, AUTH_LIST, "m", "") || may(&id, AUTH_LIST, "x", NULL));
+	identity_put(&id);
+	identity_init(&id);
+	assert_false(may(&id, AUTH_READ, "b", "k") || may(&id, AUTH_LIST, "b", NULL));
+	id.anonymous = true;
+	assert_true(may(&id, AUTH_READ, "b", "k") && may(&id, AUTH_BUCKET, "b", NULL));
+}
+
+/* Reading rights open no operation that writes, whichever there are. */
+static void
+every_operation(void **state)
+{
+	struct identity ro = holder(", read_only: true"),
+			reader = holder(", grants: [{ bucket: bkt, read_only: true }]"),
+			other = holder(", grants: [{ bucket: elsewhere }]");
+	static struct target t;
+
+	strcpy(t.bucket, "bkt");
+	t.bucket_len = 3;
+	strcpy(t.key, "k");
+	t.key_len = 1;
+	strcpy(t.copy.bucket, "bkt");
+	t.copy.bucket_len = 3;
+	for (int op = OP_NONE + 1; op < OP_NR; op++) {
+		/* Asked again for what they name. */
+		bool later = op == OP_POST_OBJECT || op == OP_OPTIONS || op == OP_LIST_BUCKETS;
+
+		t.op = (enum op)op;
+		if (!later)
+			assert_false(auth_allows(&other, &t));
+		if (!later && op != OP_DELETE_OBJECTS && op_info[op].writes) {
+			if (auth_allows(&ro, &t) || auth_allows(&reader, &t))
+				fail_msg("%s is open to a reader", op_name[op]);
+		} else if (!auth_allows(&ro, &t)) {
+			fail_msg("%s is closed to a reader", op_name[op]);
+		}
+	}
+	identity_put(&ro);
+	identity_put(&reader);
+	identity_put(&other);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bad_files), cmocka_unit_test(good_files),      cmocka_unit_test(modes),
+		cmocka_unit_test(grants),    cmocka_unit_test(every_operation),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
