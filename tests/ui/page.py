@@ -112,6 +112,7 @@ try:
             wait(d, f"{scheme}, {width} px: drawn", f"Number(document.body.dataset.turns) > {turns}")
             o = overflow(d)
             check(f"{scheme}, {width} px: no overflow", not o, "; ".join(o[:5]))
+            view(d, width, d.execute_script("return document.documentElement.scrollHeight"), dark)
             d.save_screenshot(f"{OUT}/status-{scheme}-{width}.png")
         seen[scheme] = colours(d)
         check(f"{scheme}: text can be read", contrast(*seen[scheme]) >= 7, str(seen[scheme]))
