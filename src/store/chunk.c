@@ -151,6 +151,21 @@ on_trailer(struct xio *x)
 	writer_io_over(w, x->error);
 }
 
+int
+writer_write_small(struct chunk_writer *w, const void *bytes, uint32_t len)
+{
+	/* Of one granule the checksum is in w->crc64 alone, so the table's place is free, and aligned. */
+	check(len <= STORE_INLINE_MAX && w->size_bytes == len);
+	if (writer_reserve(w, FMT_ALIGN, FMT_ALIGN) < 0)
+		return -ENOSPC;
+	memcpy(w->granule, bytes, len);
+	memset((char *)w->granule + len, 0, FMT_ALIGN - len);
+	w->io_left++;
+	xio_start(&w->trailer, w->port, w->disk, true, w->ext, w->ext_nr, 0, w->granule, FMT_ALIGN,
+		  RING_NO_REGION, on_trailer);
+	return 0;
+}
+
 static void
 on_map(struct xio *x)
 {
@@ -229,7 +244,11 @@ submit(struct chunk_writer *w)
 {
 	struct commit *c = w->commit;
 
-	if (c->view.flags & REC_FLUSHED) {
+	/* A manifest without a map has nothing of its own on the disk, and its chunks' records are flushed.
+	 */
+	bool is_flushed = RULE_MANIFEST_AFTER_CHUNKS && c->view.body == BODY_MANIFEST && !w->map.len_bytes;
+
+	if (c->view.flags & REC_FLUSHED && !is_flushed) {
 		/* A flush that begins from now on covers all of its writes. */
 		c->flush_ticket = atomic_load(&w->disk->flush_begun) + 1;
 	}

@@ -58,6 +58,8 @@ commit_answer(struct commit *c, int result)
 		gc_commit_over(c->disk, c);
 		return;
 	}
+	if (c->is_also)
+		return; /* the one it goes with is answered, and comes behind it */
 	c->result = result;
 	/* Not before its data writes are over: until then the caller's buffer belongs to the kernel. */
 	if (atomic_fetch_or(&c->state, CS_ANSWERED) & CS_DATA_OVER)
@@ -81,16 +83,18 @@ answer_list(struct commit *c, int result, bool keep)
 static void
 fail_block(struct disk *d)
 {
-	for (struct commit *c = d->batch; c; c = c->next) {
+	struct commit *batch = d->batch, *after = d->after;
+
+	for (struct commit *c = batch; c; c = c->next) {
 		rec_drop(d->tree, c->rec);
 		if (c->dead)
 			dead_put(d, c->dead);
 		tree_unreserve(d->tree, 1);
 	}
 	/* The block may or may not be on the disk.  What only waited for it has changed nothing. */
-	answer_list(d->batch, -ECANCELED, false);
-	answer_list(d->after, -EROFS, false);
 	judge_reset(d);
+	answer_list(batch, -ECANCELED, false);
+	answer_list(after, -EROFS, false);
 }
 
 static void start_flush(struct disk *d, struct store_port *p, bool has_block);

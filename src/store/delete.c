@@ -1,6 +1,6 @@
 /*
- * Deletes, and the records of buckets.  The leader decides; here is only the hand-over.  On the port's
- * thread.
+ * Deletes, other attributes, and the records of buckets.  The leader decides; here is only the hand-over.  On
+ * the port's thread.
  */
 #include "store/store_int.h"
 
@@ -8,6 +8,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct del_int {
@@ -23,6 +24,7 @@ on_over(struct commit *c)
 {
 	struct store_op *op = &container_of(c, struct del_int, c)->del->op;
 
+	free(c->job);
 	op->result = c->result;
 	op->done(op);
 }
@@ -45,8 +47,10 @@ hand_over(struct store_port *p, struct del_int *di, int key_len)
 	di->c.view.key = di->key;
 	di->c.view.key_len = (uint16_t)key_len;
 	di->c.disk = store_home(p->st, di->key, (size_t)key_len);
-	if (disk_failed(di->c.disk))
+	if (disk_failed(di->c.disk)) {
+		free(di->c.job);
 		return -EROFS;
+	}
 	commit_submit(p, &di->c);
 	return 0;
 }
@@ -65,6 +69,26 @@ store_delete(struct store_port *p, const struct store_key *k, const struct store
 	if (pre)
 		di->c.pre = *pre;
 	di->c.view.op = REC_DELETE;
+	return hand_over(p, di, len);
+}
+
+int
+store_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
+		uint32_t attrs_len, struct store_del *op)
+{
+	struct del_int *di = begin(p, op, COMMIT_ATTRS);
+	int len = key_object(di->key, k);
+
+	if (len < 0)
+		return len;
+	if (attrs_len > STORE_ATTRS_MAX)
+		return -EINVAL;
+	di->c.bucket_key = di->bucket_key;
+	di->c.bucket_key_len = (uint16_t)key_bucket(di->bucket_key, k->bucket, k->bucket_len);
+	di->c.view.op = REC_PUT;
+	di->c.want_version = version;
+	di->c.attrs = attrs;
+	di->c.attrs_len = attrs_len;
 	return hand_over(p, di, len);
 }
 
@@ -91,6 +115,9 @@ store_bucket_delete(struct store_port *p, const char *name, size_t name_len, str
 	if (len < 0)
 		return len;
 	di->c.view.op = REC_DELETE;
+	di->c.job = gc_bucket_job(di->key + 1, name_len);
+	if (!di->c.job)
+		return -ENOSPC;
 	return hand_over(p, di, len);
 }
 

@@ -44,6 +44,8 @@
 #define KEY_BATTRS 'a' /* attributes of a bucket: its name, 0x00, '0' and up */
 #define CHUNK_ID_BYTES 16
 #define UPLOAD_TAIL_BYTES (1 + CHUNK_ID_BYTES)
+#define BATTRS_NR 3u
+#define BATTRS_BYTES (12u << 10) /* of one of these records */
 #define KEY_BYTES_MAX (2 + STORE_BUCKET_MAX + STORE_KEY_MAX + UPLOAD_TAIL_BYTES)
 #define CHUNK_KEY_BYTES (1 + CHUNK_ID_BYTES + 4)
 

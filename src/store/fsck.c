@@ -26,6 +26,8 @@ check_manifest(struct fsck *f, const struct rec *r)
 		const struct rec *c;
 
 		key_chunk(key, ch[i].id, ch[i].index);
+		if (r->body == BODY_PARTS)
+			key[0] = KEY_PART;
 		c = tree_find(f->d->tree, key, sizeof key);
 		if (!c || c->size_bytes != ch[i].len_bytes || c->crc64 != ch[i].crc64)
 			return -EBADMSG;
@@ -42,17 +44,20 @@ check_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 	int e;
 
 	rec_view_of(r, key, len, &v);
-	e = r->body == BODY_MANIFEST ? check_manifest(f, r) : verify_data(f->d, f->r, &v, v.entries);
+	e = r->body == BODY_MANIFEST || r->body == BODY_PARTS ? check_manifest(f, r)
+							      : verify_data(f->d, f->r, &v, v.entries);
 	if (key[0] == KEY_OBJECT)
 		f->objects++;
-	f->bytes += r->body == BODY_MANIFEST ? 0 : r->size_bytes;
+	f->bytes += r->body == BODY_MANIFEST || r->body == BODY_PARTS ? 0 : r->size_bytes;
 	if (e == 0)
 		return 0;
 	f->bad++;
 	key_text(name, sizeof name, key, len);
 	report(f->rep, "%s: %s '%s' (version %llu, %llu bytes): %s", f->d->path,
-	       key[0] == KEY_CHUNK ? "chunk" : "object", name, (unsigned long long)r->version,
-	       (unsigned long long)r->size_bytes,
+	       key[0] == KEY_CHUNK  ? "chunk"
+	       : key[0] == KEY_PART ? "part"
+				    : "object",
+	       name, (unsigned long long)r->version, (unsigned long long)r->size_bytes,
 	       e == -EBADMSG ? "does not match its checksum" : strerror(-e));
 	return e == -ENOMEM ? e : 0;
 }

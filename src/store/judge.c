@@ -143,17 +143,70 @@ bucket_is_pending(const struct disk *d, const struct commit *c)
 	return false;
 }
 
+/* ---- uploads --------------------------------------------------------------------------------- */
+
+/* The upload that c belongs to is there, and of this bucket, not of an earlier one of its name.  0 or
+ * -ENOENT. */
+static int
+upload_check(const struct disk *d, const struct commit *c, uint64_t bucket_version, bool *depends)
+{
+	struct state u =
+		state_of(d, c->upload_key, c->upload_key_len, key_hash(c->upload_key, c->upload_key_len));
+
+	*depends |= u.depends;
+	return u.exists && u.version > bucket_version ? 0 : -ENOENT;
+}
+
+/* Does the block hold a part of this upload? */
+static bool
+part_is_pending(const struct disk *d, const uint8_t *id)
+{
+	for (const struct commit *b = d->batch; RULE_JUDGE_PENDING && b; b = b->next) {
+		if (b->view.key[0] == KEY_PART && memcmp(b->view.key + 1, id, CHUNK_ID_BYTES) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The view of c: what is there, with other attributes. */
+static enum verdict
+make_attrs(struct disk *d, struct commit *c)
+{
+	const uint8_t *key = c->view.key;
+	size_t len = c->view.key_len;
+	const struct rec *r;
+
+	/* What is pending shall be judged by what it became. */
+	if (pending_find(d, key, len, c->key_hash))
+		return V_LATER;
+	r = tree_find(d->tree, key, len);
+	c->result = !r ? -ENOENT : c->want_version && c->want_version != r->version ? -ESTALE : 0;
+	if (c->result < 0)
+		return V_NOW;
+	rec_view_of(r, key, len, &c->view);
+	c->view.attrs = c->attrs;
+	c->view.attrs_len = c->attrs_len;
+	if (r->body != BODY_INLINE) {
+		/* Its bytes were flushed when it was published, or before. */
+		c->view.flags |= REC_SHARED | REC_FLUSHED;
+		c->view.data_version = rec_data_version(r);
+	}
+	return V_PACKED;
+}
+
 /* Everything that speaks against c or makes it needless; 0: it is to be packed. */
 static enum verdict
 judge_state(struct disk *d, struct commit *c, const struct state *s)
 {
 	bool depends = s->depends;
+	uint64_t bucket_version = 0;
 
 	if (c->bucket_key) {
 		uint32_t hash = key_hash(c->bucket_key, c->bucket_key_len);
 		struct state b = state_of(d, c->bucket_key, c->bucket_key_len, hash);
 
 		depends |= b.depends;
+		bucket_version = b.version;
 		if (!b.exists) {
 			c->result = -ENXIO;
 			return depends ? V_AFTER : V_NOW;
@@ -170,13 +223,55 @@ judge_state(struct disk *d, struct commit *c, const struct state *s)
 			    : bucket_has_objects(d, c->view.key, c->view.key_len) ? -ENOTEMPTY
 										  : 0;
 		break;
+	case COMMIT_BUCKET_ATTRS:
+		/* Those of an earlier bucket of the name are none. */
+		c->result =
+			c->want_version == STORE_VERSION_ANY ||
+					c->want_version ==
+						(s->exists && s->version > bucket_version ? s->version : 0)
+				? 0
+				: -ESTALE;
+		break;
+	case COMMIT_UPLOAD_ABORT:
+		c->result = s->exists && s->version > bucket_version ? 0 : -ENOENT;
+		break;
+	case COMMIT_PART:
+		c->result = upload_check(d, c, bucket_version, &depends);
+		break;
+	case COMMIT_COMPLETE:
+		c->result = upload_check(d, c, bucket_version, &depends);
+		if (c->result == 0 && part_is_pending(d, c->upload_key + c->upload_key_len - CHUNK_ID_BYTES))
+			return V_LATER;
+		if (c->result == 0)
+			c->result = pre_check(&c->pre, s);
+		if (c->result == 0)
+			c->result = upload_match(d, ((const struct chunk_ref *)c->view.entries)->id, c->parts,
+						 (struct chunk_ref *)(uintptr_t)c->view.entries,
+						 c->view.entry_nr, false, &c->bad);
+		break;
+	case COMMIT_ATTRS: {
+		enum verdict v = make_attrs(d, c);
+
+		return v == V_NOW && depends ? V_AFTER : v;
+	}
 	default:
 		c->result = pre_check(&c->pre, s);
 		break;
 	}
-	if (c->result == 0 && (c->kind != COMMIT_DELETE || s->exists))
+	if (c->result == 0 && (c->view.op != REC_DELETE || s->exists))
 		return V_PACKED;
 	return depends ? V_AFTER : V_NOW;
+}
+
+static void
+put_back(struct disk *d, struct commit *c)
+{
+	rec_drop(d->tree, c->rec);
+	c->rec = NULL;
+	if (c->dead)
+		dead_put(d, c->dead);
+	c->dead = NULL;
+	tree_unreserve(d->tree, 1);
 }
 
 /* Memory for publishing c, all of it, before anything is written.  0 or -ENOSPC. */
@@ -194,13 +289,53 @@ set_aside(struct disk *d, struct commit *c, bool replaces)
 		c->dead = dead_get(d);
 	if ((!is_put || c->rec) && (!replaces || c->dead))
 		return 0;
-	rec_drop(d->tree, c->rec);
-	c->rec = NULL;
-	if (c->dead)
-		dead_put(d, c->dead);
-	c->dead = NULL;
-	tree_unreserve(d->tree, 1);
+	put_back(d, c);
 	return -ENOSPC;
+}
+
+/* The same for c and the records that go with it: all, or none. */
+static int
+set_aside_all(struct disk *d, struct commit *c, bool replaces)
+{
+	int e = 0;
+
+	for (struct commit *a = c->also; a; a = a->also) {
+		struct state s;
+
+		a->key_hash = key_hash(a->view.key, a->view.key_len);
+		s = state_of(d, a->view.key, a->view.key_len, a->key_hash);
+		a->is_idle = e < 0 || (a->view.op == REC_DELETE && !s.exists);
+		if (!a->is_idle)
+			e = set_aside(d, a, s.exists);
+		a->is_idle |= e < 0;
+	}
+	if (e == 0)
+		e = set_aside(d, c, replaces);
+	for (struct commit *a = c->also; e < 0 && a; a = a->also) {
+		if (!a->is_idle)
+			put_back(d, a);
+	}
+	return e;
+}
+
+static size_t
+encoded_bytes_all(const struct commit *c)
+{
+	size_t bytes = 0;
+
+	for (; c; c = c->also)
+		bytes += rec_encoded_bytes(&c->view);
+	return bytes;
+}
+
+/* One number for the record, its memory form and the answer; the record was made with none. */
+static void
+number_and_pack(struct disk *d, struct commit *c)
+{
+	c->view.version = atomic_fetch_add(&d->st->version, 1) + 1;
+	if (c->rec)
+		c->rec->version = c->view.version;
+	judge_pack(d, c);
 }
 
 void
@@ -214,7 +349,7 @@ judge_pack(struct disk *d, struct commit *c)
 	d->batch_end = &c->next;
 	c->hash_next = d->overlay[c->key_hash % OVERLAY_SLOTS];
 	d->overlay[c->key_hash % OVERLAY_SLOTS] = c;
-	if (c->is_gc)
+	if (c->is_gc || c->is_also)
 		return;
 	/* Counted first, so that a completion that comes now finds the share; taken back when there is none
 	 * to come. */
@@ -259,7 +394,7 @@ judge_one(struct disk *d, struct commit *c)
 	v = judge_state(d, c, &s);
 	if (v != V_PACKED)
 		return v;
-	switch (judge_room(d, rec_encoded_bytes(&c->view), is_delete)) {
+	switch (judge_room(d, encoded_bytes_all(c), is_delete)) {
 	case ROOM_NEXT_BLOCK:
 		return V_FULL;
 	case ROOM_LOG_FULL:
@@ -273,20 +408,20 @@ judge_one(struct disk *d, struct commit *c)
 			return V_FULL;
 		d->batch_bytes += c->view.size_bytes;
 	}
-	c->result = set_aside(d, c, s.exists);
+	c->result = set_aside_all(d, c, s.exists);
 	if (c->result < 0) {
 		/* A delete makes room: it waits for what is on its way back from readers and snapshots. */
 		if (is_delete)
 			return stall(d, c);
 		return s.depends ? V_AFTER : V_NOW;
 	}
-	/* One number for the record, its memory form and the answer; the record was made with none. */
-	c->view.version = atomic_fetch_add(&d->st->version, 1) + 1;
-	if (c->rec)
-		c->rec->version = c->view.version;
 	if (c->kind == COMMIT_DELETE)
 		c->result = 1;
-	judge_pack(d, c);
+	for (struct commit *a = c->also; a; a = a->also) {
+		if (!a->is_idle)
+			number_and_pack(d, a);
+	}
+	number_and_pack(d, c);
 	return V_PACKED;
 }
 

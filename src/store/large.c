@@ -12,9 +12,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* Home disk, its epoch, a counter: never used twice. */
-static void
-new_id(struct disk *d, uint8_t id[CHUNK_ID_BYTES])
+void
+store_new_id(struct disk *d, uint8_t id[CHUNK_ID_BYTES])
 {
 	uint64_t hi = htobe64((uint64_t)d->nr << 48 | (d->next.epoch & 0xffffffffffff));
 	uint64_t lo = htobe64(atomic_fetch_add(&d->chunk_counter, 1));
@@ -52,7 +51,7 @@ on_chunk(struct commit *c)
 	if (!pi) {
 		/* The PUT was aborted meanwhile: nobody will ever name this chunk. */
 		if (result == 0)
-			gc_orphans(w->disk, w->key + 1, w->index, w->index + 1);
+			gc_orphans(w->disk, KEY_CHUNK, w->key + 1, w->index, w->index + 1);
 	} else {
 		unlink_chunk(pi, w);
 		pi->chunks_inflight--;
@@ -107,13 +106,19 @@ chunk_over(struct put_int *pi)
 }
 
 void
+large_begin(struct put_int *pi)
+{
+	if (pi->list)
+		return;
+	pi->list = writer_get(pi->port, pi->disk, pi);
+	check(pi->list);
+	store_new_id(pi->disk, pi->id);
+}
+
+void
 large_chunk_full(struct put_int *pi)
 {
-	if (!pi->list) {
-		pi->list = writer_get(pi->port, pi->disk, pi);
-		check(pi->list);
-		new_id(pi->disk, pi->id);
-	}
+	large_begin(pi);
 	chunk_over(pi);
 }
 
@@ -199,7 +204,7 @@ large_over(struct put_int *pi, int result)
 	if (!pi->list)
 		return;
 	if (result < 0 && result != -ECANCELED)
-		gc_orphans(pi->disk, pi->id, 0, pi->chunk_nr);
+		gc_orphans(pi->disk, KEY_CHUNK, pi->id, 0, pi->chunk_nr);
 	writer_put(pi->list, result < 0 && result != -ECANCELED);
 	pi->list = NULL;
 }

@@ -98,14 +98,31 @@ dead_fini(struct disk *d)
 }
 
 static void
-kill(struct disk *d, struct dead *dead, struct rec *r)
+kill(struct disk *d, struct dead *dead, struct rec *r, bool is_shared)
 {
-	*dead = (struct dead){ .disk = d, .rec = r, .seq = d->head.seq };
+	*dead = (struct dead){ .disk = d, .rec = r, .seq = d->head.seq, .is_shared = is_shared };
 	*d->dying_end = dead;
 	d->dying_end = &dead->next;
 	atomic_fetch_add(&d->dead_nr, 1);
-	if (!RULE_CHUNKS_AFTER_MANIFEST && r->body == BODY_MANIFEST)
-		gc_orphans(d, ((const struct chunk_ref *)rec_entries(r))->id, 0, r->entry_nr);
+	if (!RULE_CHUNKS_AFTER_MANIFEST && r->body == BODY_MANIFEST && !dead->is_shared)
+		gc_orphans(d, KEY_CHUNK, ((const struct chunk_ref *)rec_entries(r))->id, 0, r->entry_nr);
+}
+
+/* Something ended that others live on: an upload, a bucket. */
+static void
+begin_job(struct disk *d, struct commit *c)
+{
+	struct gc_job *job = c->job;
+
+	c->job = NULL;
+	/* Without memory what is left waits for the next start. */
+	if (!job && c->view.op == REC_DELETE && c->view.key[0] == KEY_UPLOAD)
+		job = gc_upload_job(c->view.key + c->view.key_len - CHUNK_ID_BYTES, NULL, 0);
+	if (!job)
+		return;
+	if (job->kind == GC_BUCKET)
+		job->bucket->before = c->view.version;
+	gc_add(d, job);
 }
 
 static void
@@ -122,12 +139,13 @@ publish_one(struct disk *d, struct commit *c)
 	if (old && !c->dead)
 		c->dead = dead_get(d);
 	if (old && c->dead)
-		kill(d, c->dead, old);
+		kill(d, c->dead, old, c->kind == COMMIT_ATTRS && old->body != BODY_INLINE);
 	else if (c->dead)
 		dead_put(d, c->dead);
 	/* With the rule off: as a scrub that takes every chunk without a manifest for ownerless. */
 	if (!RULE_COLLECT_ONLY_ENDED && c->kind == COMMIT_CHUNK && c->view.op == REC_PUT)
-		gc_orphans(d, c->view.key + 1, key_index(c->view.key), key_index(c->view.key) + 1);
+		gc_orphans(d, KEY_CHUNK, c->view.key + 1, key_index(c->view.key), key_index(c->view.key) + 1);
+	begin_job(d, c);
 	c->rec = NULL;
 	c->dead = NULL;
 }
@@ -214,10 +232,20 @@ dead_over(struct disk *d, struct dead *dead)
 	struct map_ref map;
 
 	atomic_fetch_sub(&d->dead_nr, 1);
-	if (r->body == BODY_MANIFEST) {
+	if (dead->is_shared) {
+		rec_retire(d, r);
+		dead_put(d, dead);
+		return;
+	}
+	if (r->body == BODY_MANIFEST || r->body == BODY_PARTS) {
 		/* Its chunks are records of their own: they are deleted like any other, and die in their
 		 * turn. */
-		dead->gc = (struct gc_job){ .dead = dead, .nr = r->entry_nr };
+		dead->gc = (struct gc_job){
+			.kind = GC_DEAD,
+			.type = r->body == BODY_PARTS ? KEY_PART : KEY_CHUNK,
+			.dead = dead,
+			.nr = r->entry_nr,
+		};
 		gc_add(d, &dead->gc);
 		return;
 	}
@@ -265,7 +293,7 @@ publish_reclaim(struct disk *d)
 		if (!d->dying)
 			d->dying_end = &d->dying;
 		if (!RULE_REUSE_UNPINNED ||
-		    pin_wait_free(d->pins, &dead->wait, dead->rec->version, on_unpinned))
+		    pin_wait_free(d->pins, &dead->wait, rec_data_version(dead->rec), on_unpinned))
 			dead_over(d, dead);
 	}
 	dead = d->dying;

@@ -45,28 +45,19 @@ early_check(struct store_port *p, struct disk *d, uint64_t size_bytes)
 		       : 0;
 }
 
-int
-store_put_init(struct store_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
+/* pi: the key is known, and for a part its upload's. */
+static int
+init(struct store_port *p, struct store_put *put, struct put_int *pi, const struct store_key *k,
+     uint64_t size_bytes)
 {
-	struct put_int *pi = put_int(put);
-	int len, e;
+	int e;
 
-	put->is_started = false;
-	put->size_bytes = put->crc64 = put->version = 0;
-	put->op.port = p;
-	memset(pi, 0, offsetof(struct put_int, last));
-	len = key_object(pi->key, k);
-	if (len < 0)
-		return len;
 	key_bucket(pi->bucket_key, k->bucket, k->bucket_len);
-	pi->key_len = (uint16_t)len;
 	pi->bucket_key_len = (uint16_t)(1 + k->bucket_len);
-	if (!tree_get(store_home(p->st, pi->bucket_key, pi->bucket_key_len)->tree, pi->bucket_key,
-		      pi->bucket_key_len))
-		return -ENXIO;
 	pi->disk = store_home(p->st, pi->key, pi->key_len);
 	e = early_check(p, pi->disk, size_bytes);
-	if (e == 0 && size_bytes > STORE_INLINE_MAX && !writer_avail(p, 1))
+	if (e == 0 && size_bytes > (pi->is_part ? 0 : STORE_INLINE_MAX) &&
+	    !writer_avail(p, pi->is_part ? 2 : 1))
 		e = -EAGAIN;
 	if (e < 0)
 		return e;
@@ -77,6 +68,53 @@ store_put_init(struct store_port *p, struct store_put *put, const struct store_k
 	return 0;
 }
 
+static struct put_int *
+init_none(struct store_port *p, struct store_put *put)
+{
+	struct put_int *pi = put_int(put);
+
+	put->is_started = false;
+	put->size_bytes = put->crc64 = put->version = 0;
+	put->op.port = p;
+	memset(pi, 0, offsetof(struct put_int, last));
+	return pi;
+}
+
+int
+store_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
+		    const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
+{
+	struct put_int *pi = init_none(p, put);
+	const struct rec *r;
+	int len, e;
+
+	if (number < 1 || number > STORE_PART_NR_MAX)
+		return -EINVAL;
+	len = key_upload(pi->upload_key, k, id);
+	if (len < 0)
+		return len;
+	pi->is_part = true;
+	pi->upload_key_len = (uint16_t)len;
+	pi->key_len = (uint16_t)key_part(pi->key, id, number);
+	e = upload_find(p, pi->upload_key, pi->upload_key_len, &r);
+	return e < 0 ? e : init(p, put, pi, k, size_bytes);
+}
+
+int
+store_put_init(struct store_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
+{
+	struct put_int *pi = init_none(p, put);
+	int len;
+
+	len = key_object(pi->key, k);
+	if (len < 0)
+		return len;
+	pi->key_len = (uint16_t)len;
+	if (store_bucket_head(p, k->bucket, k->bucket_len, NULL) < 0)
+		return -ENXIO;
+	return init(p, put, pi, k, size_bytes);
+}
+
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
 /* The chunk that is full gives way to the next.  Writers were counted before. */
@@ -85,6 +123,8 @@ next_writer(struct put_int *pi)
 {
 	if (pi->cw && pi->cw->size_bytes == FMT_CHUNK_BYTES)
 		large_chunk_full(pi);
+	if (pi->is_part)
+		large_begin(pi);
 	if (!pi->cw) {
 		pi->cw = writer_get(pi->port, pi->disk, pi);
 		check(pi->cw);
@@ -347,6 +387,8 @@ store_put_write(struct store_port *p, struct store_put *put, struct store_write 
 
 /* ---- commit ---------------------------------------------------------------------------------- */
 
+static int hand_over(struct put_int *pi);
+
 /* The end of the operation, on its thread. */
 void
 put_over(struct put_int *pi, int result)
@@ -380,7 +422,7 @@ prepare(struct put_int *pi, const struct store_commit *sc)
 	*c = (struct commit){
 		.disk = pi->disk,
 		.finished = on_committed,
-		.kind = COMMIT_PUT,
+		.kind = pi->is_part ? COMMIT_PART : COMMIT_PUT,
 		.bucket_key = pi->bucket_key,
 		.bucket_key_len = pi->bucket_key_len,
 		.pre = sc->pre,
@@ -392,6 +434,31 @@ prepare(struct put_int *pi, const struct store_commit *sc)
 			  .attrs = sc->meta.attrs,
 			  .attrs_len = sc->meta.attrs_len },
 	};
+	if (pi->is_part) {
+		c->upload_key = c->view.owner = pi->upload_key;
+		c->upload_key_len = c->view.owner_len = pi->upload_key_len;
+	}
+}
+
+/* A part is a manifest of chunks, even of a few bytes; of none it is inline. */
+static int
+commit_small_part(struct put_int *pi, const struct store_commit *sc)
+{
+	struct store_put *put = pi->put;
+	int e;
+
+	if (!writer_avail(pi->port, 2))
+		return -EAGAIN;
+	next_writer(pi);
+	put->crc64 = writer_take(pi->cw, pi->inline_data, sc->inline_len);
+	put->size_bytes = sc->inline_len;
+	if (sc->have_expect_crc64 && sc->expect_crc64 != put->crc64)
+		return -EILSEQ;
+	e = writer_write_small(pi->cw, pi->inline_data, sc->inline_len);
+	if (e < 0)
+		return e;
+	pi->is_ended = pi->is_committing = pi->handed_over = true;
+	return hand_over(pi);
 }
 
 /* An object that fits into its record. */
@@ -404,6 +471,8 @@ commit_inline(struct put_int *pi, const struct store_commit *sc)
 		return -EINVAL;
 	if (sc->inline_len)
 		memcpy(pi->inline_data, sc->inline_data, sc->inline_len);
+	if (pi->is_part && sc->inline_len)
+		return commit_small_part(pi, sc);
 	put->size_bytes = sc->inline_len;
 	put->crc64 = crc64_nvme(0, pi->inline_data, sc->inline_len);
 	if (sc->have_expect_crc64 && sc->expect_crc64 != put->crc64)
@@ -493,7 +562,8 @@ store_put_commit(struct store_port *p, struct store_put *put, const struct store
 		return pi->error == -EIO ? -EROFS : pi->error;
 	if (disk_failed(pi->disk))
 		return -EROFS;
-	if (sc->meta.attrs_len > STORE_ATTRS_MAX || sc->pre.etag_nr > STORE_PRE_ETAGS)
+	if (sc->meta.attrs_len > (pi->is_part ? STORE_PART_ATTRS_MAX : STORE_ATTRS_MAX) ||
+	    sc->pre.etag_nr > STORE_PRE_ETAGS)
 		return -EINVAL;
 	prepare(pi, sc);
 	if (sc->last && sc->last_len)

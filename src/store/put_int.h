@@ -41,13 +41,15 @@ struct put_int {
 	int error;       /* the first: nothing but abort is left */
 	uint64_t expect_bytes;
 	bool is_ended, is_committing, handed_over;
+	bool is_part; /* of an upload: a manifest, however small */
 	uint8_t id[CHUNK_ID_BYTES];
 	struct commit c;
-	uint16_t key_len, bucket_key_len;
+	uint16_t key_len, bucket_key_len, upload_key_len;
 	/* from here on not cleared by init */
 	struct write_int last;
 	uint8_t bucket_key[1 + STORE_BUCKET_MAX];
 	uint8_t key[KEY_BYTES_MAX];
+	uint8_t upload_key[KEY_BYTES_MAX];
 	uint8_t inline_data[STORE_INLINE_MAX];
 };
 
@@ -62,7 +64,9 @@ void put_over(struct put_int *pi, int result);
 void put_last_issued(struct put_int *pi);
 void put_last_written(struct put_int *pi);
 
-/* large.c: pi->cw is full and more comes: it becomes a chunk. */
+/* large.c: it is to be a manifest of chunks. */
+void large_begin(struct put_int *pi);
+/* pi->cw is full and more comes: it becomes a chunk. */
 void large_chunk_full(struct put_int *pi);
 /* All bytes are with the disk: the last chunk, and then the manifest. */
 int large_hand_over(struct put_int *pi);

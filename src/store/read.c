@@ -49,7 +49,7 @@ store_open(struct store_port *p, const struct store_key *k, struct store_obj *ob
 	}
 	/* Before this thread's next quiescent point: whoever replaces it meanwhile waits for that, and then
 	 * sees the pin. */
-	pin_add(oi->disk->pins, &oi->pin, r->version);
+	pin_add(oi->disk->pins, &oi->pin, rec_data_version(r));
 	oi->rec = r;
 	obj->size_bytes = r->size_bytes;
 	obj->version = r->version;
@@ -57,6 +57,7 @@ store_open(struct store_port *p, const struct store_key *k, struct store_obj *ob
 	obj->meta = (struct store_meta){
 		.etag = rec_etag(r), .mtime_ns = r->mtime_ns, .attrs = rec_attrs(r), .attrs_len = r->attrs_len
 	};
+	obj->part_nr = r->body == BODY_PARTS ? r->entry_nr : 0;
 	obj->is_open = true;
 	return finished(&obj->op, 0);
 }
@@ -86,6 +87,52 @@ read_over(struct read_int *ri, int error)
 	op->done(op);
 }
 
+/* The chunk of a manifest that holds byte *off, which becomes the offset in it. */
+static const struct chunk_ref *
+chunk_at(const struct rec *r, uint64_t *off)
+{
+	const struct chunk_ref *ch = rec_entries(r);
+
+	for (uint32_t i = 0; r->body == BODY_MANIFEST && i < r->entry_nr; i++) {
+		if (*off < ch[i].len_bytes)
+			return &ch[i];
+		*off -= ch[i].len_bytes;
+	}
+	return NULL;
+}
+
+/* The part that holds byte off of an object made of parts, and where it begins. */
+static uint32_t
+part_at(const struct obj_int *oi, uint64_t off, uint64_t *ret_begin)
+{
+	const struct chunk_ref *ref = rec_entries(oi->rec);
+	bool behind = off >= oi->hint_off;
+	uint64_t begin = behind ? oi->hint_off : 0;
+	uint32_t i = behind ? oi->hint : 0;
+
+	for (; i + 1 < oi->rec->entry_nr && off - begin >= ref[i].len_bytes; i++)
+		begin += ref[i].len_bytes;
+	*ret_begin = begin;
+	return i;
+}
+
+/* The chunk that holds byte *off of the object, which becomes the offset in it.  NULL: something it names is
+ * not there. */
+static const struct chunk_ref *
+find_chunk(const struct obj_int *oi, uint64_t *off)
+{
+	const struct rec *r = oi->rec;
+
+	if (r->body == BODY_PARTS) {
+		uint64_t begin;
+		uint32_t i = part_at(oi, *off, &begin);
+
+		*off -= begin;
+		r = part_record(oi->disk, (const struct chunk_ref *)rec_entries(r) + i);
+	}
+	return r ? chunk_at(r, off) : NULL;
+}
+
 /* The record that holds byte `off` of the object, and where in it.  -EBADMSG: a manifest that names what is
  * not there. */
 static int
@@ -95,29 +142,66 @@ locate(const struct obj_int *oi, uint64_t off, const struct rec **ret_rec, uint6
 	const struct chunk_ref *ch;
 	uint8_t key[CHUNK_KEY_BYTES];
 
-	if (r->body != BODY_MANIFEST) {
+	if (r->body == BODY_EXTENTS) {
 		*ret_rec = r;
 		*ret_off = off;
 		return 0;
 	}
-	ch = rec_entries(r);
-	for (uint32_t i = 0; i < r->entry_nr; i++) {
-		if (off >= ch[i].len_bytes) {
-			off -= ch[i].len_bytes;
-			continue;
-		}
-		key_chunk(key, ch[i].id, ch[i].index);
-		/* The chunk stays while its manifest is pinned, so its record may be kept beyond this turn.
-		 */
-		r = tree_get(oi->disk->tree, key, sizeof key);
-		if (!r || r->body != BODY_EXTENTS || r->size_bytes != ch[i].len_bytes ||
-		    r->crc64 != ch[i].crc64 || off % STORE_GRANULE)
-			return -EBADMSG;
-		*ret_rec = r;
-		*ret_off = off;
-		return 0;
+	ch = find_chunk(oi, &off);
+	if (!ch)
+		return -EBADMSG;
+	key_chunk(key, ch->id, ch->index);
+	/* The chunk stays while its manifest is pinned, so its record may be kept beyond this turn. */
+	r = tree_get(oi->disk->tree, key, sizeof key);
+	if (!r || r->body != BODY_EXTENTS || r->size_bytes != ch->len_bytes || r->crc64 != ch->crc64 ||
+	    off % STORE_GRANULE)
+		return -EBADMSG;
+	*ret_rec = r;
+	*ret_off = off;
+	return 0;
+}
+
+uint32_t
+store_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap, uint32_t *ret_skew)
+{
+	const struct obj_int *oi = (const struct obj_int *)obj->priv;
+	uint64_t at = off, end = obj->size_bytes, from, to;
+
+	if (obj->part_nr) {
+		const struct chunk_ref *ch = find_chunk(oi, &at);
+
+		/* What is damaged is for the read to say. */
+		if (ch)
+			end = ch->len_bytes;
+		else
+			at = off;
 	}
-	return -EBADMSG;
+	from = at & ~(uint64_t)(STORE_GRANULE - 1);
+	to = at + (want < cap ? want : cap);
+	to = (to + STORE_GRANULE - 1) & ~(uint64_t)(STORE_GRANULE - 1);
+	if (to > end)
+		to = end;
+	if (to - from > cap)
+		to = from + cap;
+	*ret_skew = (uint32_t)(at - from);
+	return (uint32_t)(to - from);
+}
+
+/* Is [off, off + len) what a read may ask for? */
+static bool
+range_ok(const struct store_obj *obj, uint64_t off, uint32_t len)
+{
+	const struct obj_int *oi = (const struct obj_int *)obj->priv;
+	const struct chunk_ref *ch;
+
+	if (len == 0 || off > obj->size_bytes || len > obj->size_bytes - off)
+		return false;
+	if (!obj->part_nr)
+		return off % STORE_GRANULE == 0 && (len % STORE_GRANULE == 0 || off + len == obj->size_bytes);
+	ch = find_chunk(oi, &off);
+	/* Damage is told as such. */
+	return !ch || (off % STORE_GRANULE == 0 && len <= ch->len_bytes - off &&
+		       (len % STORE_GRANULE == 0 || off + len == ch->len_bytes));
 }
 
 static void
@@ -250,9 +334,10 @@ store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, s
 
 	check(obj->is_open);
 	rd->op.port = p;
-	if (len == 0 || off % STORE_GRANULE || len > buf->cap_bytes || off > obj->size_bytes ||
-	    len > obj->size_bytes - off || (len % STORE_GRANULE && off + len != obj->size_bytes))
+	if (len > buf->cap_bytes || !range_ok(obj, off, len))
 		return -EINVAL;
+	if (obj->part_nr)
+		oi->hint = part_at(oi, off, &oi->hint_off);
 	if (oi->rec->body == BODY_INLINE) {
 		memcpy(buf->mem, rec_inline(oi->rec) + off, len);
 		if (crc64_nvme(0, buf->mem, len) != oi->rec->crc64)

@@ -9,6 +9,9 @@ struct obj_int {
 	struct pin pin;
 	struct disk *disk;
 	struct rec *rec; /* stays while the pin does */
+	/* Of parts: one of them, and where it begins, as reading goes forward. */
+	uint32_t hint;
+	uint64_t hint_off;
 };
 
 /* One read: parts one after the other, as a range may touch two chunks. */
@@ -36,6 +39,9 @@ obj_int(struct store_obj *obj)
 {
 	return (struct obj_int *)obj->priv;
 }
+
+/* part.c: the record of a part that an object names; NULL: it is not there, or is another. */
+const struct rec *part_record(const struct disk *d, const struct chunk_ref *ref);
 
 /* Does this trailer belong to that record? */
 bool trailer_fits(const uint64_t *crc, const struct rec *r);

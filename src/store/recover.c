@@ -159,37 +159,97 @@ find_space(struct replay *rp)
 
 /* ---- chunks without an owner ----------------------------------------------------------------- */
 
+/* Entries are in the order of their index. */
 static bool
-names_chunk(const struct rec *owner, const uint8_t *id, uint32_t index)
+names(const struct rec *owner, enum rec_body body, const uint8_t *id, uint32_t index)
 {
-	const struct chunk_ref *ch = owner->body == BODY_MANIFEST ? rec_entries(owner) : NULL;
+	const struct chunk_ref *ch = owner && owner->body == body ? rec_entries(owner) : NULL;
+	uint32_t lo = 0, hi = ch ? owner->entry_nr : 0;
 
-	for (uint32_t i = 0; ch && i < owner->entry_nr; i++) {
-		if (ch[i].index == index && memcmp(ch[i].id, id, CHUNK_ID_BYTES) == 0)
-			return true;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (ch[mid].index < index)
+			lo = mid + 1;
+		else
+			hi = mid;
 	}
-	return false;
+	return ch && lo < owner->entry_nr && ch[lo].index == index &&
+	       memcmp(ch[lo].id, id, CHUNK_ID_BYTES) == 0;
+}
+
+/* The bucket that an upload or attributes are of: is it there, and did they come behind it? */
+static bool
+has_bucket(const struct disk *d, const uint8_t *key, size_t len, const struct rec *r)
+{
+	const uint8_t *nul = memchr(key, 0, len);
+	uint8_t bucket[1 + STORE_BUCKET_MAX];
+	const struct rec *b;
+
+	memcpy(bucket, key, (size_t)(nul - key));
+	bucket[0] = KEY_BUCKET;
+	b = tree_find(d->tree, bucket, (size_t)(nul - key));
+	return b && r->version > b->version;
+}
+
+/* A part belongs to its upload, or to the object that the upload became. */
+static bool
+part_has_owner(const struct disk *d, const uint8_t *key, const struct rec *r)
+{
+	uint8_t owner[KEY_BYTES_MAX];
+
+	if (r->owner_len <= UPLOAD_TAIL_BYTES)
+		return false;
+	if (tree_find(d->tree, rec_owner(r), r->owner_len))
+		return true;
+	memcpy(owner, rec_owner(r), r->owner_len);
+	owner[0] = KEY_OBJECT;
+	return names(tree_find(d->tree, owner, (size_t)r->owner_len - UPLOAD_TAIL_BYTES), BODY_PARTS, key + 1,
+		     key_index(key));
+}
+
+/* The leftover of a bucket: one such record brings the removal of all. */
+static int
+collect_of_bucket(struct replay *rp, const uint8_t *key, size_t len, const struct rec *r)
+{
+	const uint8_t *nul = memchr(key, 0, len);
+	struct gc_job *job;
+
+	if (rp->rep->check_only) {
+		report(rp->rep, "%s: something of a bucket that was removed is left; a start collects it",
+		       rp->d->path);
+		return 0;
+	}
+	job = gc_bucket_job(key + 1, (size_t)(nul - key - 1));
+	if (!job)
+		return -ENOMEM;
+	/* This one, and what is as old. */
+	job->bucket->before = r->version + 1;
+	gc_add(rp->d, job);
+	return 0;
 }
 
 static int
 collect(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 {
 	struct replay *rp = cookie;
-	const struct rec *owner;
 	uint32_t index;
 
-	if (key[0] != KEY_CHUNK)
+	if (key[0] == KEY_UPLOAD || key[0] == KEY_BATTRS)
+		return has_bucket(rp->d, key, len, r) ? 0 : collect_of_bucket(rp, key, len, r);
+	if (key[0] != KEY_CHUNK && key[0] != KEY_PART)
 		return 0;
 	index = key_index(key);
-	owner = r->owner_len ? tree_find(rp->d->tree, rec_owner(r), r->owner_len) : NULL;
-	if (owner && names_chunk(owner, key + 1, index))
+	if (key[0] == KEY_PART ? part_has_owner(rp->d, key, r)
+			       : r->owner_len && names(tree_find(rp->d->tree, rec_owner(r), r->owner_len),
+						       BODY_MANIFEST, key + 1, index))
 		return 0;
 	/* Nothing has begun in this epoch yet, so every chunk is of an earlier one. */
 	if (rp->rep->check_only)
-		report(rp->rep, "%s: a chunk of %llu bytes has no owner; a start collects it", rp->d->path,
-		       (unsigned long long)r->size_bytes);
+		report(rp->rep, "%s: a %s of %llu bytes has no owner; a start collects it", rp->d->path,
+		       key[0] == KEY_PART ? "part" : "chunk", (unsigned long long)r->size_bytes);
 	else
-		gc_orphans(rp->d, key + 1, index, index + 1);
+		gc_orphans(rp->d, key[0], key + 1, index, index + 1);
 	return 0;
 }
 

@@ -304,7 +304,8 @@ struct store_part_ref {
 };
 
 /*
- * result: 0 durable and visible; -ENOENT no such upload, -ENXIO; what PRE_... say; and about the list:
+ * result: 0 durable and visible; -ENOENT no such upload (or what PRE_MATCH says: store_upload_stat() tells
+ * which), -ENXIO; what PRE_... say; and about the list:
  *   -EINVAL    empty, not in ascending order, or a number out of range: parts[bad]   (InvalidPartOrder)
  *   -EBADR     parts[bad] was never committed, or has another ETag or version        (InvalidPart)
  *   -EMSGSIZE  parts[bad] is not the last one and smaller than part_min_bytes        (EntityTooSmall)
@@ -328,7 +329,6 @@ struct store_complete {
 	struct store_etag etag; /* was_done: of the object that is there */
 	bool was_done;
 	uint32_t bad; /* index in parts, of the errors above */
-	_Alignas(8) unsigned char priv[3072];
 };
 int store_upload_complete(struct store_port *p, const struct store_key *k,
 			  const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
@@ -368,7 +368,7 @@ int store_bucket_head(struct store_port *p, const char *name, size_t len, uint64
 #define STORE_VERSION_ANY UINT64_MAX
 struct store_bucket_set {
 	struct store_op op;
-	_Alignas(8) unsigned char priv[2048];
+	_Alignas(8) unsigned char priv[2560];
 };
 int store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
 			   const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);

@@ -88,7 +88,19 @@ struct store_etag rec_etag(const struct rec *r);
 
 /* ---- a commit on its way --------------------------------------------------------------------- */
 
-enum commit_kind { COMMIT_PUT, COMMIT_CHUNK, COMMIT_DELETE, COMMIT_BUCKET_MAKE, COMMIT_BUCKET_REMOVE };
+enum commit_kind {
+	COMMIT_PUT,
+	COMMIT_CHUNK,
+	COMMIT_DELETE,
+	COMMIT_BUCKET_MAKE,
+	COMMIT_BUCKET_REMOVE,
+	COMMIT_BUCKET_ATTRS,
+	COMMIT_ATTRS, /* the record that is there, with other attributes: the leader makes the view */
+	COMMIT_UPLOAD_MAKE,
+	COMMIT_UPLOAD_ABORT,
+	COMMIT_PART,
+	COMMIT_COMPLETE,
+};
 
 /* Bits of struct commit's state. */
 #define CS_DATA_OVER 1u /* no data write is in flight any more */
@@ -104,6 +116,13 @@ struct commit {
 	void (*finished)(struct commit *c); /* on the port's thread */
 	enum commit_kind kind;
 	bool is_gc; /* the leader's own: nobody is answered */
+	/*
+	 * Further records of the same operation (is_also): they lie in front of this one in the same block,
+	 * with nothing between, and none of them has data to be verified; so a cut takes all or none.  A
+	 * removal of what is not there is left out (is_idle).
+	 */
+	struct commit *also;
+	bool is_also, is_idle;
 	_Atomic unsigned state;
 	_Atomic int data_error;
 	int result;
@@ -113,8 +132,16 @@ struct commit {
 	uint32_t key_hash;
 	const uint8_t *bucket_key; /* of an object: its bucket's key; length below */
 	uint16_t bucket_key_len;
+	const uint8_t *upload_key; /* PART, COMPLETE: the upload must be there */
+	uint16_t upload_key_len;
 	struct rec_view view;
 	struct store_pre pre;
+	uint64_t want_version; /* ATTRS (0: any), BUCKET_ATTRS (of view.key) */
+	const void *attrs;     /* ATTRS */
+	uint32_t attrs_len;
+	const struct store_part_ref *parts; /* COMPLETE: as many as view.entries */
+	uint32_t bad;
+	struct gc_job *job; /* begins when this is published; otherwise the committer's to free */
 	/* leader, while in the block */
 	struct rec *rec;
 	struct dead *dead; /* for what this replaces */
@@ -125,12 +152,29 @@ void commit_submit(struct store_port *p, struct commit *c);
 /* The last data write of c is over; err 0 or -errno.  On the port's thread; the caller touches c no more. */
 void commit_data_over(struct store_port *p, struct commit *c, int err);
 
-/* Chunks to be removed: those of a dead manifest, or of an operation that ended without one. */
+/* Records to be removed, one after the other. */
+enum gc_kind {
+	GC_DEAD,   /* what a dead manifest names: chunks, or parts */
+	GC_RANGE,  /* chunks or parts (type): one id, indexes from at up to nr */
+	GC_PARTS,  /* the parts of an upload that are not in skip */
+	GC_BUCKET, /* what is left of a bucket that was removed: uploads and attributes older than `before` */
+};
 struct gc_job {
 	struct gc_job *next;
-	struct dead *dead;          /* of the manifest; NULL: an operation's, freed with free() */
-	uint8_t id[CHUNK_ID_BYTES]; /* without a manifest: one id, */
-	uint32_t at, nr;            /* indexes from at up to nr */
+	enum gc_kind kind;
+	uint8_t type;
+	struct dead *dead; /* of the manifest; NULL: an operation's, freed with free() */
+	uint8_t id[CHUNK_ID_BYTES];
+	uint32_t at, nr;
+	const uint8_t *skip;      /* a bit per part number; NULL: none; behind the job, in its memory */
+	struct gc_bucket *bucket; /* so is this */
+};
+
+struct gc_bucket {
+	uint64_t before; /* versions */
+	uint16_t at_len, name_len;
+	uint8_t name[STORE_BUCKET_MAX];
+	uint8_t at[KEY_BYTES_MAX]; /* keys from here on */
 };
 
 /* What was replaced or deleted, until its space may be used again.  From the leader's pool. */
@@ -140,6 +184,7 @@ struct dead {
 	struct disk *disk;
 	struct rec *rec;
 	uint64_t seq;   /* of the block that killed it */
+	bool is_shared; /* what replaced it has its extents */
 	uint64_t token; /* of the grace period */
 	struct gc_job gc;
 };
@@ -148,7 +193,7 @@ struct dead {
 struct gc_commit {
 	struct gc_commit *next;
 	struct commit c;
-	uint8_t key[CHUNK_KEY_BYTES];
+	uint8_t key[KEY_BYTES_MAX];
 };
 #define GC_COMMITS 64
 
@@ -397,6 +442,8 @@ uint32_t writer_trailer(struct chunk_writer *w, void *mem);
 /* No more bytes will come: surplus space back; trailer and map to the disk if they are not there yet.  0 or
  * -ENOSPC. */
 int writer_close(struct chunk_writer *w);
+/* All that the chunk will hold, as few bytes as an inline object's: copied, and written.  0 or -ENOSPC. */
+int writer_write_small(struct chunk_writer *w, const void *bytes, uint32_t len);
 /* What stands in the record of it, apart from the key. */
 void writer_view(const struct chunk_writer *w, struct rec_view *v);
 /* Hands the record over as soon as the rules allow: at once, or when the data is written. */
@@ -457,6 +504,15 @@ void put_space_retry(struct store_port *p);
 int trailers_init(struct store_port *p);
 void trailers_fini(struct store_port *p);
 
+/* large.c: {home disk, its epoch, a counter}: never used twice.  Any port. */
+void store_new_id(struct disk *d, uint8_t id[CHUNK_ID_BYTES]);
+/* upload.c: the record of an upload, published: 0, -ENOENT, -ENXIO. */
+int upload_find(struct store_port *p, const uint8_t *upload_key, size_t len, const struct rec **ret_rec);
+/* Are the parts of the list there, published?  fill: what they are goes to refs; else it must be what stands
+ * there.  0 or -EBADR, with the index of the first that is not. */
+int upload_match(const struct disk *d, const uint8_t *id, const struct store_part_ref *parts,
+		 struct chunk_ref *refs, uint32_t nr, bool fill, uint32_t *ret_bad);
+
 /* ---- commit.c -------------------------------------------------------------------------------- */
 
 /* Takes leadership if it is free and leads.  From the loop, timers, messages of a port. */
@@ -506,8 +562,14 @@ void hold_back_update(struct disk *d);
 void gc_pack(struct disk *d);
 /* The removal was published (or will never be). */
 void gc_commit_over(struct disk *d, struct commit *c);
-/* The chunks {id, 0 ... nr - 1} have no owner and never will.  Any port. */
-void gc_orphans(struct disk *d, const uint8_t id[CHUNK_ID_BYTES], uint32_t from, uint32_t nr);
+/* The chunks (or parts: type is KEY_CHUNK or KEY_PART) {id, from ... nr - 1} have no owner and never will.
+ * Any port. */
+void gc_orphans(struct disk *d, uint8_t type, const uint8_t id[CHUNK_ID_BYTES], uint32_t from, uint32_t nr);
+/* A job to be begun when the end of an upload is published, or NULL: no memory.  parts: those that stay. */
+struct gc_job *gc_upload_job(const uint8_t id[CHUNK_ID_BYTES], const struct store_part_ref *parts,
+			     uint32_t nr);
+/* ... or of a bucket; its bytes, without type byte. */
+struct gc_job *gc_bucket_job(const uint8_t *name, size_t len);
 void gc_add(struct disk *d, struct gc_job *job);
 int gc_init(struct disk *d);
 void gc_fini(struct disk *d);

@@ -104,6 +104,9 @@ mem_version_put(struct store *st, struct version *v)
 		return;
 	if (v->number)
 		st->used_bytes -= v->size_bytes;
+	for (uint32_t i = 0; v->own_parts && i < v->part_nr; i++)
+		free((void *)(uintptr_t)v->parts[i].attrs);
+	free(v->parts);
 	free(v->data);
 	free(v->attrs);
 	free(v);
@@ -347,6 +350,7 @@ store_close_disks(struct store *st)
 	pthread_cond_signal(&st->work);
 	pthread_mutex_unlock(&st->lock);
 	pthread_join(st->thread, NULL);
+	mem_uploads_drop(st, NULL, 0);
 	while (st->nr)
 		mem_index_remove(st, st->index[st->nr - 1]);
 	free(st->index);

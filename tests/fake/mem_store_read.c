@@ -53,6 +53,7 @@ open_finish(struct store *st, struct job *j)
 	obj->meta = (struct store_meta){
 		.etag = v->etag, .mtime_ns = v->mtime_ns, .attrs = v->attrs, .attrs_len = v->attrs_len
 	};
+	obj->part_nr = v->part_nr;
 	obj->is_open = true;
 }
 
@@ -120,10 +121,9 @@ store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, s
 	struct job *j;
 
 	check(obj->is_open);
-	check(off % STORE_GRANULE == 0);
-	check(off <= obj->size_bytes && len <= obj->size_bytes - off);
-	check(len > 0 && len <= buf->cap_bytes);
-	check(len % STORE_GRANULE == 0 || off + len == obj->size_bytes);
+	check(len <= buf->cap_bytes);
+	if (!mem_range_ok(obj, off, len))
+		return -EINVAL;
 	j = mem_job_new(p, &rd->op, MEM_READ, read_work);
 	j->finish = read_finish;
 	j->v = obj_state(obj)->v;

@@ -19,6 +19,8 @@ struct put_state {
 	uint32_t nr, writes;
 	uint64_t expect_bytes;
 	bool ended, committing;
+	uint32_t part_number; /* 0: not a part */
+	uint8_t id[STORE_UPLOAD_ID_BYTES];
 };
 
 /* ---- put ---- */
@@ -47,8 +49,8 @@ put_end(struct store_port *p, struct store_put *put)
 	put->is_started = false;
 }
 
-int
-store_put_init(struct store_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
+static int
+put_init(struct store_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
 {
 	struct store *st = p->st;
 	struct put_state *ps;
@@ -77,6 +79,31 @@ store_put_init(struct store_port *p, struct store_put *put, const struct store_k
 	memcpy(put->priv, &ps, sizeof ps);
 	put->is_started = true;
 	return 0;
+}
+
+int
+store_put_init(struct store_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
+{
+	return put_init(p, put, k, size_bytes);
+}
+
+int
+store_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
+		    const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
+{
+	int r;
+
+	put->is_started = false;
+	if (number < 1 || number > STORE_PART_NR_MAX)
+		return -EINVAL;
+	r = store_upload_stat(p, k, id, NULL, NULL, 0, NULL);
+	if (r == 0)
+		r = put_init(p, put, k, size_bytes);
+	if (r == 0) {
+		put_state(put)->part_number = number;
+		memcpy(put_state(put)->id, id, STORE_UPLOAD_ID_BYTES);
+	}
+	return r;
 }
 
 /* Takes note of a piece; its bytes are fetched from the buffer later.  0 or -EINVAL. */
@@ -148,8 +175,8 @@ etag_in(const struct store_pre *pre, const struct store_etag *e)
 	return false;
 }
 
-static int
-judge(const struct store *st, const struct version *v, const struct store_pre *pre)
+int
+mem_judge(const struct store *st, const struct version *v, const struct store_pre *pre)
 {
 	const struct version *old = mem_lookup(st, v->bucket, v->bucket_len, v->key, v->key_len);
 
@@ -181,7 +208,7 @@ commit_work(struct store *st, struct job *j)
 
 	if (j->buf)
 		write_work(st, j);
-	j->result = judge(st, v, &j->pre);
+	j->result = ps->part_number ? mem_upload_exists(st, v, ps->id) : mem_judge(st, v, &j->pre);
 	if (!j->result && v->size_bytes > st->size_bytes - st->used_bytes)
 		j->result = -ENOSPC;
 	if (j->result < 0)
@@ -198,7 +225,10 @@ commit_work(struct store *st, struct job *j)
 	if (v->attrs_len)
 		memcpy(v->attrs, j->attrs, v->attrs_len);
 	ps->v = NULL;
-	mem_index_set(st, v);
+	if (ps->part_number)
+		check(mem_part_commit(st, v, ps->id, ps->part_number) == 0);
+	else
+		mem_index_set(st, v);
 	put->version = v->number;
 	st->info.commits++;
 }
@@ -219,7 +249,8 @@ store_put_commit(struct store_port *p, struct store_put *put, const struct store
 
 	check(put->is_started && !ps->committing && ps->writes == 0);
 	v = ps->v;
-	if (c->meta.attrs_len > STORE_ATTRS_MAX || c->pre.etag_nr > STORE_PRE_ETAGS)
+	if (c->meta.attrs_len > (ps->part_number ? STORE_PART_ATTRS_MAX : STORE_ATTRS_MAX) ||
+	    c->pre.etag_nr > STORE_PRE_ETAGS)
 		return -EINVAL;
 	if (c->last && c->last_len) {
 		r = add_piece(put, ps, c->last, c->last_len, true);
@@ -273,7 +304,7 @@ delete_work(struct store *st, struct job *j)
 {
 	struct version *old = mem_lookup(st, j->v->bucket, j->v->bucket_len, j->v->key, j->v->key_len);
 
-	j->result = judge(st, j->v, &j->pre);
+	j->result = mem_judge(st, j->v, &j->pre);
 	if (j->result < 0 || !old)
 		return;
 	mem_index_remove(st, old);
@@ -299,8 +330,10 @@ bucket_work(struct store *st, struct job *j)
 			     memcmp(next->bucket, old->bucket, old->bucket_len) == 0;
 
 		j->result = !old ? -ENXIO : holds ? -ENOTEMPTY : 0;
-		if (j->result == 0)
+		if (j->result == 0) {
+			mem_uploads_drop(st, old->bucket, old->bucket_len);
 			mem_index_remove(st, old);
+		}
 	}
 }
 

@@ -1,0 +1,216 @@
+/* The store in memory: attributes of objects and buckets, parts of objects, how ranges are read.  See
+ * mem_store.c. */
+#include "tests/fake/mem_store_int.h"
+
+#include "base/check.h"
+#include "base/list.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- other attributes ---- */
+
+static void
+free_v(struct store *st, struct job *j)
+{
+	pthread_mutex_lock(&st->lock);
+	mem_version_put(st, j->v);
+	pthread_mutex_unlock(&st->lock);
+}
+
+static void *
+copy_of(const void *bytes, size_t len)
+{
+	char *copy = malloc(len + 1);
+
+	check(copy);
+	if (len)
+		memcpy(copy, bytes, len);
+	return copy;
+}
+
+static void
+attrs_work(struct store *st, struct job *j)
+{
+	struct version *old = mem_lookup(st, j->v->bucket, j->v->bucket_len, j->v->key, j->v->key_len), *v;
+
+	j->result = !mem_bucket_exists(st, j->v)      ? -ENXIO
+		    : !old                            ? -ENOENT
+		    : j->off && j->off != old->number ? -ESTALE
+						      : 0;
+	if (j->result < 0)
+		return;
+	v = mem_version_new(old->bucket, old->bucket_len, old->key, old->key_len);
+	v->size_bytes = old->size_bytes;
+	v->crc64 = old->crc64;
+	v->mtime_ns = old->mtime_ns;
+	v->etag = old->etag;
+	v->bad_granule = old->bad_granule;
+	v->data = copy_of(old->data, old->size_bytes);
+	v->attrs = copy_of(j->attrs, j->len);
+	v->attrs_len = j->len;
+	memcpy(v->id, old->id, sizeof v->id);
+	if (old->part_nr) {
+		v->part_nr = old->part_nr;
+		v->parts = copy_of(old->parts, old->part_nr * sizeof *old->parts);
+		v->own_parts = true;
+		for (uint32_t i = 0; i < v->part_nr; i++)
+			v->parts[i].attrs = copy_of(v->parts[i].attrs, v->parts[i].attrs_len);
+	}
+	mem_index_set(st, v);
+	st->info.commits++;
+}
+
+int
+store_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
+		uint32_t attrs_len, struct store_del *op)
+{
+	int r = mem_key_check(k);
+	struct job *j;
+
+	if (r < 0)
+		return r;
+	if (attrs_len > STORE_ATTRS_MAX)
+		return -EINVAL;
+	j = mem_job_new(p, &op->op, MEM_COMMIT, attrs_work);
+	j->finish = free_v;
+	j->v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
+	j->off = version;
+	j->attrs = attrs;
+	j->len = attrs_len;
+	return mem_job_start(j);
+}
+
+static void
+battrs_work(struct store *st, struct job *j)
+{
+	struct version *b = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0);
+
+	j->result = !b ? -ENXIO : j->off != STORE_VERSION_ANY && j->off != b->battrs_number ? -ESTALE : 0;
+	if (j->result < 0)
+		return;
+	free(b->attrs);
+	b->attrs = copy_of(j->attrs, j->len);
+	b->attrs_len = j->len;
+	b->battrs_number = j->len ? ++st->number : 0;
+}
+
+int
+store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
+		       const void *attrs, uint32_t attrs_len, struct store_bucket_set *op)
+{
+	struct job *j;
+
+	if (len > STORE_BUCKET_MAX)
+		return -ENAMETOOLONG;
+	if (!len || memchr(name, 0, len) || attrs_len > STORE_BUCKET_ATTRS_MAX)
+		return -EINVAL;
+	j = mem_job_new(p, &op->op, MEM_COMMIT, battrs_work);
+	j->finish = free_v;
+	j->v = mem_version_new(name, len, "", 0);
+	j->off = version;
+	j->attrs = attrs;
+	j->len = attrs_len;
+	return mem_job_start(j);
+}
+
+int
+store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
+		       uint64_t *ret_version)
+{
+	struct version *b;
+	int r = -ENXIO;
+
+	mem_on_port(p);
+	if (ret_version)
+		*ret_version = 0;
+	pthread_mutex_lock(&p->st->lock);
+	b = mem_lookup(p->st, name, len, "", 0);
+	if (b) {
+		r = (int)b->attrs_len;
+		if (ret_version)
+			*ret_version = b->battrs_number;
+		if (b->attrs_len && cap)
+			memcpy(attrs, b->attrs, b->attrs_len < cap ? b->attrs_len : cap);
+	}
+	pthread_mutex_unlock(&p->st->lock);
+	return r;
+}
+
+/* ---- parts of an object ---- */
+
+static const struct version *
+version_of(const struct store_obj *obj)
+{
+	const struct version *v;
+
+	memcpy(&v, obj->priv, sizeof v);
+	return v;
+}
+
+int
+store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part)
+{
+	if (!obj->is_open || index >= obj->part_nr)
+		return -ENOENT;
+	*ret_part = version_of(obj)->parts[index];
+	return 0;
+}
+
+int
+store_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part)
+{
+	for (uint32_t i = 0; obj->is_open && i < obj->part_nr; i++) {
+		if (version_of(obj)->parts[i].number == number)
+			return store_obj_part_at(obj, i, ret_part);
+	}
+	return -ENOENT;
+}
+
+/* Where the run of granules that holds byte off begins and ends. */
+static void
+run_of(const struct store_obj *obj, uint64_t off, uint64_t *ret_begin, uint64_t *ret_end)
+{
+	const struct version *v = version_of(obj);
+
+	*ret_begin = 0;
+	*ret_end = v->size_bytes;
+	for (uint32_t i = 0; i < v->part_nr; i++) {
+		const struct store_part *part = &v->parts[i];
+
+		if (off < part->off_bytes || off - part->off_bytes >= part->size_bytes)
+			continue;
+		*ret_begin = part->off_bytes;
+		*ret_end = part->off_bytes + part->size_bytes;
+		return;
+	}
+}
+
+uint32_t
+store_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap, uint32_t *ret_skew)
+{
+	uint64_t begin, end, from, to;
+
+	check(want > 0 && off <= obj->size_bytes && want <= obj->size_bytes - off && cap >= STORE_GRANULE);
+	run_of(obj, off, &begin, &end);
+	from = begin + (off - begin) / STORE_GRANULE * STORE_GRANULE;
+	to = begin + (off + want - begin + STORE_GRANULE - 1) / STORE_GRANULE * STORE_GRANULE;
+	to = to < end ? to : end;
+	if (to - from > cap)
+		to = from + cap / STORE_GRANULE * STORE_GRANULE;
+	*ret_skew = (uint32_t)(off - from);
+	return (uint32_t)(to - from);
+}
+
+bool
+mem_range_ok(const struct store_obj *obj, uint64_t off, uint32_t len)
+{
+	uint64_t begin, end;
+
+	if (len == 0 || off > obj->size_bytes || len > obj->size_bytes - off)
+		return false;
+	run_of(obj, off, &begin, &end);
+	return (off - begin) % STORE_GRANULE == 0 && off + len <= end &&
+	       (len % STORE_GRANULE == 0 || off + len == end);
+}
