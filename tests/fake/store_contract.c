@@ -135,7 +135,11 @@ sc_put_begin(struct putting *pt, const char *key, size_t start, size_t size, enu
 	pt->start = start;
 	pt->size = size;
 	pt->last = NULL;
-	r = store_put_init(sc->port, &pt->put, &k, say_size ? size : STORE_SIZE_UNKNOWN);
+	if (pt->upload_id)
+		r = store_put_init_part(sc->port, &pt->put, &k, pt->upload_id, pt->part_number,
+					say_size ? size : STORE_SIZE_UNKNOWN);
+	else
+		r = store_put_init(sc->port, &pt->put, &k, say_size ? size : STORE_SIZE_UNKNOWN);
 	if (r < 0)
 		return r;
 	if (size <= STORE_INLINE_MAX && how == HOW_COMMIT) {
@@ -271,6 +275,25 @@ sc_expect(const char *key, size_t start, size_t size)
 	store_close(sc->port, &obj);
 }
 
+void
+sc_expect_parts(const char *key, size_t start, size_t size)
+{
+	struct store_obj obj;
+	uint32_t skew;
+
+	assert_int_equal(sc_open_obj(key, &obj), 0);
+	assert_true(obj.size_bytes == size && obj.part_nr > 0);
+	assert_true(obj.crc64 == crc64_nvme(0, sc_pattern + start, size));
+	for (uint64_t at = 0; at < size;) {
+		uint32_t n = store_read_plan(&obj, at, size - at, STORE_PIECE, &skew);
+
+		assert_int_equal(skew, 0);
+		sc_read_compare(&obj, start, at, n);
+		at += n;
+	}
+	store_close(sc->port, &obj);
+}
+
 static int
 set_up(void **state)
 {
@@ -287,13 +310,18 @@ int
 store_contract_run(struct contract *contract)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sc_test_buckets),       cmocka_unit_test(sc_test_sizes),
-		cmocka_unit_test(sc_test_names),         cmocka_unit_test(sc_test_versions),
-		cmocka_unit_test(sc_test_preconditions), cmocka_unit_test(sc_test_refused),
-		cmocka_unit_test(sc_test_concurrent),    cmocka_unit_test(sc_test_reads),
-		cmocka_unit_test(sc_test_listing),       cmocka_unit_test(sc_test_long_listing),
-		cmocka_unit_test(sc_test_random),	 cmocka_unit_test(sc_test_delimiter),
-		cmocka_unit_test(sc_test_prefixes),
+		cmocka_unit_test(sc_test_buckets),         cmocka_unit_test(sc_test_sizes),
+		cmocka_unit_test(sc_test_names),           cmocka_unit_test(sc_test_versions),
+		cmocka_unit_test(sc_test_preconditions),   cmocka_unit_test(sc_test_refused),
+		cmocka_unit_test(sc_test_concurrent),      cmocka_unit_test(sc_test_reads),
+		cmocka_unit_test(sc_test_listing),         cmocka_unit_test(sc_test_long_listing),
+		cmocka_unit_test(sc_test_random),          cmocka_unit_test(sc_test_delimiter),
+		cmocka_unit_test(sc_test_prefixes),        cmocka_unit_test(sc_test_upload),
+		cmocka_unit_test(sc_test_bad_completions), cmocka_unit_test(sc_test_small_uploads),
+		cmocka_unit_test(sc_test_odd_parts),       cmocka_unit_test(sc_test_list_uploads),
+		cmocka_unit_test(sc_test_upload_races),    cmocka_unit_test(sc_test_upload_bucket),
+		cmocka_unit_test(sc_test_set_attrs),       cmocka_unit_test(sc_test_set_attrs_parts),
+		cmocka_unit_test(sc_test_bucket_attrs),
 	};
 	int failed;
 

@@ -25,6 +25,8 @@ struct putting {
 	struct buf *wbuf[4], *last;
 	struct store_commit commit;
 	size_t start, size;
+	const uint8_t *upload_id; /* a part of it; NULL: an object */
+	uint32_t part_number;
 };
 
 uint64_t sc_rnd(void);
@@ -56,6 +58,19 @@ void sc_test_refused(void **state);
 void sc_test_concurrent(void **state);
 void sc_test_reads(void **state);
 void sc_test_listing(void **state);
+/* The same, for an object made of parts. */
+void sc_expect_parts(const char *key, size_t start, size_t size);
+
+void sc_test_upload(void **state);
+void sc_test_bad_completions(void **state);
+void sc_test_small_uploads(void **state);
+void sc_test_odd_parts(void **state);
+void sc_test_list_uploads(void **state);
+void sc_test_upload_races(void **state);
+void sc_test_upload_bucket(void **state);
+void sc_test_set_attrs(void **state);
+void sc_test_set_attrs_parts(void **state);
+void sc_test_bucket_attrs(void **state);
 void sc_test_delimiter(void **state);
 void sc_test_prefixes(void **state);
 void sc_test_long_listing(void **state);
