@@ -26,6 +26,7 @@ enum key_type {
 	KT_DEVICES, /* rdma.devices */
 	KT_CORES,   /* cores */
 	KT_LEVELS,  /* log.levels */
+	KT_DOMAINS, /* s3.domain */
 	KT_MAPS,    /* a list of maps with a table of its own */
 };
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static int
 expected(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n)
@@ -156,6 +157,66 @@ devices_set(struct loader *ld, const struct conf_key *k, const char *path, const
 			return -ENOMEM;
 		}
 		rdma->device_nr++;
+	}
+	return 0;
+}
+
+static void
+domains_free(struct conf_s3 *s3)
+{
+	for (int i = 0; i < s3->domain_nr; i++) {
+		free(s3->domains[i]);
+		s3->domains[i] = NULL;
+	}
+	s3->domain_nr = 0;
+}
+
+/* A name of DNS without a port: labels of letters, digits and '-', with dots between them. */
+static bool
+is_domain(const char *text)
+{
+	size_t len = strlen(text);
+
+	if (len == 0 || len > 253 || text[0] == '.' || text[len - 1] == '.' || strstr(text, ".."))
+		return false;
+	return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.") == len;
+}
+
+static int
+domains_set(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n,
+	    struct conf_s3 *s3)
+{
+	int r = 0;
+
+	if (!is_list_of_scalars(n))
+		return expected(ld, k, path, n);
+	if (n->item_nr > CONF_DOMAINS_MAX)
+		return too_many(ld, path, n, CONF_DOMAINS_MAX);
+	for (int i = 0; i < n->item_nr; i++) {
+		if (!is_domain(n->item[i]->text)) {
+			load_fail(ld, n->item[i], path,
+				  "expected a domain name without a port, not \"%.100s\"", n->item[i]->text);
+			r = -EINVAL;
+		}
+		for (int j = 0; j < i; j++) {
+			if (strcasecmp(n->item[i]->text, n->item[j]->text) == 0) {
+				load_fail(ld, n->item[i], path, "%.100s is named twice", n->item[i]->text);
+				r = -EINVAL;
+			}
+		}
+	}
+	if (r < 0)
+		return r;
+	domains_free(s3);
+	for (int i = 0; i < n->item_nr; i++) {
+		s3->domains[i] = strdup(n->item[i]->text);
+		if (!s3->domains[i]) {
+			ld->no_memory = true;
+			return -ENOMEM;
+		}
+		for (char *c = s3->domains[i]; *c; c++)
+			*c = (char)(*c >= 'A' && *c <= 'Z' ? *c + 32 : *c);
+		s3->domain_nr++;
 	}
 	return 0;
 }
@@ -388,6 +449,9 @@ lists_set(struct loader *ld, const struct conf_key *k, const char *path, const s
 	case KT_DEVICES:
 		r = devices_set(ld, k, path, n, &conf->rdma);
 		break;
+	case KT_DOMAINS:
+		r = domains_set(ld, k, path, n, &conf->s3);
+		break;
 	case KT_CORES:
 		r = cores_set(ld, k, path, n);
 		break;
@@ -410,6 +474,8 @@ lists_free(const struct conf_key *k, void *base)
 
 	if (k->type == KT_DEVICES)
 		devices_free(&conf->rdma);
+	if (k->type == KT_DOMAINS)
+		domains_free(&conf->s3);
 	if (k->type != KT_MAPS)
 		return;
 	for (int i = 0; i < *(int *)(void *)((char *)base + k->list->nr_offset); i++)
@@ -450,6 +516,10 @@ lists_print(const struct conf_key *k, const void *base, FILE *out)
 	for (int i = 0; k->type == KT_DEVICES && i < c->rdma.device_nr; i++, sep = ", ") {
 		fputs(sep, out);
 		string_print(c->rdma.devices[i], out);
+	}
+	for (int i = 0; k->type == KT_DOMAINS && i < c->s3.domain_nr; i++, sep = ", ") {
+		fputs(sep, out);
+		string_print(c->s3.domains[i], out);
 	}
 	for (int i = 0; k->type == KT_CORES && i < c->core_nr; i++, sep = ", ")
 		fprintf(out, "%s%d", sep, c->cores[i]);

@@ -165,6 +165,9 @@ const struct conf_key conf_keys[] = {
 	{ "store.lock_wait", KT_TIME, 0, .max = 3600 * SEC, .offset = AT(store.lock_wait_ns), .def = "30s",
 	  .help = "How long starting waits for the last writes of a process that died" },
 
+	{ "s3.domain", KT_DOMAINS, 0, .def = "[]",
+	  .help = "Domains of virtual-host style: bucket.DOMAIN in Host names the bucket; path style works besides" },
+
 	{ "auth.region", KT_STRING, KEY_RELOAD, .offset = AT(auth.region), .def = "us-east-1",
 	  .help = "Region that signatures name" },
 	{ "auth.credentials_file", KT_STRING, KEY_NONE | KEY_RELOAD, .offset = AT(auth.credentials_file), .def = "none",
@@ -306,6 +309,9 @@ key_expected(const struct conf_key *k, char *out, size_t cap)
 	case KT_SPECIAL:
 		join_words(k, words, sizeof words);
 		snprintf(out, cap, "a list of any of %s", words);
+		return;
+	case KT_DOMAINS:
+		snprintf(out, cap, "a list of up to %d domain names", CONF_DOMAINS_MAX);
 		return;
 	case KT_DEVICES:
 		snprintf(out, cap, "auto, none, or a list of device names, addresses or GIDs");

@@ -341,6 +341,10 @@ test_scalars_refused(void **state)
 		{ "rdma: { in_flight: 99999999999999999999TiB }", "rdma.in_flight: expected a size" },
 		{ "rdma: { in_flight: { } }", "rdma.in_flight: expected a size (bytes, or KiB MiB GiB TiB) "
 					      "from 64KiB to 1GiB, not a map" },
+		{ "s3: { domain: s3.test }", "s3.domain: expected a list of up to 16 domain names" },
+		{ "s3: { domain: [\"s3.test:9000\"] }", "s3.domain: expected a domain name without a port" },
+		{ "s3: { domain: [a..b] }", "s3.domain: expected a domain name without a port" },
+		{ "s3: { domain: [a.b, A.b] }", "s3.domain: A.b is named twice" },
 		{ "rdma: { allow: 10.0.0.0/8 }", "rdma.allow: expected a list of addresses or blocks" },
 		{ "rdma: { allow: [ 10.0.0.0/33 ] }", "rdma.allow: expected an address or a block" },
 		{ "rdma: { allow_special: [ multicast ] }",
@@ -617,6 +621,9 @@ test_overrides(void **state)
 	assert_int_equal(conf->rdma.mode, RDMA_NONE);
 	assert_int_equal(load_override(base, "rdma.allow=10.0.0.0/8,fd00::/8"), 0);
 	assert_int_equal(conf->rdma.allow_nr, 2);
+	assert_int_equal(load_override(base, "s3.domain=S3.test,b.test"), 0);
+	assert_int_equal(conf->s3.domain_nr, 2);
+	assert_string_equal(conf->s3.domains[0], "s3.test");
 	assert_int_equal(load_override(base, "rdma.allow="), 0);
 	assert_int_equal(conf->rdma.allow_nr, 0);
 	assert_int_equal(load_override(base, "rdma.allow_special=[self, loopback]"), 0);
