@@ -6,19 +6,28 @@
 
 #include "base/clock.h"
 
+void
+front_auth_env(const struct req *rq, struct auth_env *ret)
+{
+	const struct req_env *env = &rq->rs->env;
+
+	*ret = (struct auth_env){ .keys = env->keys,
+				  .region = env->conf->auth.region,
+				  .replay = env->replay,
+				  .peer = (const struct sockaddr *)&rq->peer,
+				  .skew_s = env->conf->auth.clock_skew_ns / NS_PER_S,
+				  .relax = !env->conf->auth.require_signed_headers };
+}
+
 enum fault
 front_auth(struct req *rq, const char **ret_why)
 {
-	const struct req_env *env = &rq->rs->env;
 	struct target *t = &rq->target;
-	struct auth_env ae = { .keys = env->keys,
-			       .region = env->conf->auth.region,
-			       .replay = env->replay,
-			       .peer = (struct sockaddr *)&rq->peer,
-			       .skew_s = env->conf->auth.clock_skew_ns / NS_PER_S,
-			       .relax = !env->conf->auth.require_signed_headers };
-	enum fault f = auth_check(&ae, &rq->in, t, clock_wall_ns() / NS_PER_S, &rq->identity, ret_why);
+	struct auth_env ae;
+	enum fault f;
 
+	front_auth_env(rq, &ae);
+	f = auth_check(&ae, &rq->in, t, clock_wall_ns() / NS_PER_S, &rq->identity, ret_why);
 	if (f != FAULT_NONE)
 		return f;
 	if (!auth_allows(&rq->identity, t)) {

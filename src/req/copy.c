@@ -309,8 +309,7 @@ copy_ticketed(struct req *rq)
 	if (r < 0)
 		return req_fail(rq, is_part(rq) ? upload_fault(r) : fault_of(r), NULL);
 	rq->phase = PHASE_MOVING;
-	(void)copy_moved;
-	return req_fail(rq, FAULT_NOT_IMPLEMENTED, NULL);
+	xfer_copy(&rq->xfer, &rq->obj, rq->off, rq->len, &rq->put, &rq->digest);
 	return req_go(rq, copy_moved);
 }
 

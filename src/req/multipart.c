@@ -521,7 +521,7 @@ complete_fault(int err)
 }
 
 /* "http://host/bucket/key" */
-static void
+void
 write_location(struct req *rq, struct text *x)
 {
 	const struct field *host = dialect_field(&rq->in, "host", NULL);

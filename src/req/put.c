@@ -295,8 +295,16 @@ put_http_ticketed(struct req *rq)
 static enum verdict
 put_accepting(struct req *rq)
 {
+	const char *why = NULL;
+	enum fault f;
+
 	if (rq->xfer.result < 0)
 		return req_fail(rq, fault_of(rq->xfer.result), NULL);
+	if (rq->is_form && rq->body_ended && !rq->xfer.fed_all) {
+		f = form_over(rq, &why);
+		if (f != FAULT_NONE)
+			return req_fail(rq, f, why);
+	}
 	if (rq->body_ended && !rq->xfer.fed_all) {
 		if (rq->target.have_content_length && rq->http_bytes != rq->target.content_length)
 			return req_fail(rq, FAULT_INCOMPLETE_BODY, NULL);
@@ -447,5 +455,5 @@ put_committed(struct req *rq)
 					? "The disk failed during the commit; the object may exist."
 					: NULL);
 	}
-	return req_go(rq, req_reply_step);
+	return req_go(rq, rq->is_form ? form_done : req_reply_step);
 }

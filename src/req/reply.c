@@ -48,6 +48,15 @@ reply_text(struct req *rq, const char *name, const char *value)
 	rq->header_used += len + 1;
 }
 
+/* A value that lives as long as the request. */
+static void
+reply_ref(struct req *rq, const char *name, const char *value)
+{
+	check(rq->header_nr < REQ_HEADERS_MAX);
+	rq->header[rq->header_nr].name = name;
+	rq->header[rq->header_nr++].value = value;
+}
+
 static void
 reply_number(struct req *rq, const char *name, uint64_t v)
 {
@@ -235,6 +244,15 @@ done_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 	}
 	if (op_pulls(rq->target.op))
 		checksum_headers(rq);
+	if (rq->is_form) {
+		size_t n = etag_text(&rq->etag, etag + 1);
+
+		etag[0] = etag[n + 1] = '"';
+		etag[n + 2] = 0;
+		reply_text(rq, "etag", etag);
+		if (form_location(rq))
+			reply_ref(rq, "location", form_location(rq));
+	}
 	if (rq->target.op == OP_CREATE_MULTIPART_UPLOAD && rq->target.have_algorithm) {
 		struct declared d;
 
@@ -263,7 +281,7 @@ reply_build(struct req *rq, enum outcome_kind kind)
 	struct outcome o = dialect_outcome(rq->target.wire, op, kind, rq->partial, rq->fault);
 	char id[17];
 
-	rq->reply.status = o.status;
+	rq->reply.status = kind == OUT_DONE && rq->status_instead ? rq->status_instead : o.status;
 	req_id_text(rq, id);
 	reply_text(rq, "x-amz-request-id", id);
 	reply_text(rq, "server", "gantry");

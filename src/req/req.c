@@ -460,7 +460,8 @@ req_begin(struct reqs *rs, const struct req_in *in)
 	rq->in_frames = false;
 	identity_init(&rq->identity);
 	rq->body_len = rq->body_cap = 0;
-	rq->collecting = false;
+	rq->collecting = rq->is_form = false;
+	rq->status_instead = 0;
 	rq->progress_ns = rq->began_ns;
 	req_use_conf(rq);
 	req_clock_begin(rq);
@@ -478,10 +479,16 @@ req_wants_body(const struct req *rq)
 size_t
 take_body(struct req *rq, const void *data, size_t len)
 {
-	size_t n;
-
 	if (rq->collecting)
 		return body_feed(rq, data, len);
+	return rq->is_form ? form_take(rq, data, len) : feed_store(rq, data, len);
+}
+
+size_t
+feed_store(struct req *rq, const void *data, size_t len)
+{
+	size_t n;
+
 	if (rq->xfer.mode != XFER_ACCEPT)
 		return 0; /* waits for its ticket */
 	n = xfer_feed(&rq->xfer, data, len);

@@ -121,6 +121,8 @@ struct req {
 	void (*job_fini)(struct req *rq);
 	size_t text_held;
 	struct cors_answer *cors; /* for a request with an Origin */
+	bool is_form;             /* the body is a form, the object a field of it */
+	int status_instead;       /* of a form that was taken; 0: as the outcome has it */
 
 	/* GET: what of the object goes out */
 	uint64_t off, len;
@@ -199,6 +201,7 @@ void trace_line(struct req *rq, const char *what);
 
 /* Who asks, and whether that is granted to them: FAULT_NONE or what to answer. */
 enum fault front_auth(struct req *rq, const char **ret_why);
+void front_auth_env(const struct req *rq, struct auth_env *ret);
 /* req_body() of a body in aws-chunked frames: takes them off, and hands the rest to take_body(). */
 size_t frames_feed(struct req *rq, const void *data, size_t len);
 /* That body is over: fails the request, or puts what the trailer said with the other checksums. */
@@ -295,6 +298,20 @@ void sums_stored(const void *attrs, size_t attrs_len, const uint64_t *crc64, str
 void sums_of_obj(const struct store_obj *obj, struct xml_sums *out);
 /* The CRC32 or CRC32C of A and B together. */
 uint32_t sum_crc32_combine(enum checksum_kind k, uint32_t a, uint32_t b, uint64_t len_b);
+
+/* ---- forms (form.c) ---- */
+/* Takes bytes of a form's body, as req_body(). */
+size_t form_take(struct req *rq, const void *data, size_t len);
+/* The body is over: was it a whole form? */
+enum fault form_over(struct req *rq, const char **ret_why);
+/* The object is there. */
+enum verdict form_done(struct req *rq);
+/* For the header of that name, or NULL. */
+const char *form_location(const struct req *rq);
+/* Bytes of the object to the transfer; how many it took (req.c). */
+size_t feed_store(struct req *rq, const void *data, size_t len);
+/* "http://host/bucket/key" and NUL (multipart.c). */
+void write_location(struct req *rq, struct text *x);
 
 /* ---- text (body.c) ---- */
 /* Collects the body, checks it against what the headers say of it, then next. */

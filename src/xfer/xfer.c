@@ -6,7 +6,7 @@
  *            IDLE -> WIRE -> READY -> WRITING -> IDLE            PULL  (READY until its turn in order)
  *            IDLE -> FILLING -> WRITING -> IDLE                  ACCEPT
  *                    ... -> KEPT -> IDLE                         the last piece of PULL and ACCEPT: rides
- * with the commit
+ * with the commit.  COPY: see copy.c.
  */
 #include "xfer/xfer_int.h"
 
@@ -14,6 +14,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 void
@@ -33,6 +34,8 @@ xfer_init(struct xfer *x, struct xfer_pool *pool, struct store_port *store, stru
 	x->base = x->len = x->next = x->in_order = x->moved = x->wire_bytes = x->wire_max = 0;
 	x->active = x->inflight = x->bufs = x->main_bufs = x->result = 0;
 	x->filling = x->last = NULL;
+	x->carry = 0;
+	x->carry_buf = NULL;
 	x->progress_ns = clock_ns();
 	for (int i = 0; i < XFER_PIECES_MAX; i++) {
 		x->pieces[i].x = x;
@@ -53,6 +56,8 @@ xfer_fini(struct xfer *x)
 			piece_put(&x->pieces[i]);
 	}
 	x->filling = x->last = NULL;
+	free(x->carry_buf);
+	x->carry_buf = NULL;
 	pool_ticket_put(x);
 	x->pool = NULL;
 }
@@ -112,6 +117,9 @@ xfer_more(struct xfer *x)
 	case XFER_ACCEPT:
 		x->wake(x);
 		break;
+	case XFER_COPY:
+		copy_more(x);
+		break;
 	case XFER_NONE:
 		break;
 	}
@@ -134,7 +142,7 @@ xfer_end_if_over(struct xfer *x)
 		over = true;
 	else if (x->mode == XFER_PUSH)
 		over = x->moved == x->len;
-	else if (x->mode == XFER_PULL)
+	else if (x->mode == XFER_PULL || x->mode == XFER_COPY)
 		over = x->in_order == x->len;
 	else if (x->mode == XFER_ACCEPT)
 		over = x->fed_all;

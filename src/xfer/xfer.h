@@ -7,6 +7,7 @@
  *   GET over HTTP: disk read -> CRC -> copied out by the reader           xfer_serve(), xfer_take()
  *   PUT over HTTP: copied in by the writer -> disk write                  xfer_accept(), xfer_feed(),
  * xfer_feed_end()
+ *   copy:          disk read -> CRC -> disk write -> buffer free         xfer_copy()
  *
  * A piece is one pool buffer; several are in flight per transfer, bounded, so memory per request is bounded
  * whatever the object's size.  A core's thread owns it all.  done() and wake() only note that something
@@ -77,6 +78,9 @@ struct piece {
 	uint64_t at;   /* transfer offset of its first byte */
 	uint32_t skew; /* where that byte lies in the buffer */
 	uint32_t len;  /* bytes of the transfer in this piece */
+	/* COPY: so many of them come from the piece before; and all of them go into the next */
+	uint32_t carry;
+	bool carries_on;
 	union {
 		struct store_read rd;
 		struct store_write wr;
@@ -84,7 +88,7 @@ struct piece {
 	struct chan_op cop;
 };
 
-enum xfer_mode { XFER_NONE, XFER_PUSH, XFER_PULL, XFER_SERVE, XFER_ACCEPT };
+enum xfer_mode { XFER_NONE, XFER_PUSH, XFER_PULL, XFER_SERVE, XFER_ACCEPT, XFER_COPY };
 
 /* Embedded by the request; zeroed, then xfer_init(). */
 struct xfer {
@@ -105,7 +109,7 @@ struct xfer {
 	struct store_obj *obj;
 	struct store_put *put;
 	struct chan_lease *lease;
-	struct digest *digest; /* PULL, ACCEPT: over all bytes in order */
+	struct digest *digest; /* PULL, ACCEPT, COPY: over all bytes in order */
 
 	uint64_t base;                   /* object offset of transfer byte 0 */
 	uint64_t len;                    /* bytes to move; UINT64_MAX: until xfer_feed_end() */
@@ -126,7 +130,9 @@ struct xfer {
 	bool wire_started;             /* a work request was posted, or bytes went out */
 
 	struct piece *filling; /* ACCEPT: the buffer that bytes go to */
-	struct piece *last;    /* PULL, ACCEPT: the last piece, kept for the commit */
+	struct piece *last;    /* PULL, ACCEPT, COPY: the last piece, kept for the commit */
+	uint32_t carry;        /* COPY: bytes of a granule that a piece to come has to complete, */
+	unsigned char *carry_buf; /* ... and when it is read, they */
 	struct piece pieces[XFER_PIECES_MAX];
 };
 
@@ -153,6 +159,11 @@ size_t xfer_feed(struct xfer *x, const void *data, size_t len);
 /* done() comes when all but the last piece is on the disk. */
 void xfer_feed_end(struct xfer *x);
 
+/* Bytes of an opened object become those of a put, whatever their alignment; done() comes when all but the
+ * last piece is on the disk, perhaps in the call. */
+void xfer_copy(struct xfer *x, struct store_obj *obj, uint64_t off, uint64_t len, struct store_put *put,
+	       struct digest *dg);
+
 /* Stops as soon as it can: the first error stays; work requests are flushed; done() comes when nothing is in
  * flight. > 0: nothing was, and done() will not come. */
 int xfer_cancel(struct xfer *x, int err);
@@ -160,7 +171,7 @@ int xfer_cancel(struct xfer *x, int err);
 /* How long, up to now, any work request of it was out. */
 uint64_t xfer_wire_ns(const struct xfer *x, uint64_t now_ns);
 
-/* After a good PULL or ACCEPT: the kept last piece, for the commit.  NULL: there was none. */
+/* After a good PULL, ACCEPT or COPY: the kept last piece, for the commit.  NULL: there was none. */
 struct buf *xfer_last(struct xfer *x, uint32_t *ret_len);
 
 /* Counts at the seams, per thread: what a test reads to prove that no payload byte is copied and memory is

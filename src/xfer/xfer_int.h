@@ -19,6 +19,7 @@ void xfer_more(struct xfer *x);
 void push_more(struct xfer *x);
 void pull_more(struct xfer *x);
 void serve_more(struct xfer *x);
+void copy_more(struct xfer *x);
 
 /* Starts reading piece p from the object: transfer bytes [x->next, ...).  Common to PUSH and SERVE. */
 void piece_read(struct piece *p, void (*done)(struct store_op *));
