@@ -5,6 +5,7 @@
 #include "auth/auth.h"
 #include "base/log.h"
 #include "rdma/rdma.h"
+#include "stats/stats.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -130,6 +131,10 @@ main(int argc, char **argv)
 	if (o.action == ACTION_VERSION) {
 		printf("gantryd %s\nRDMA protocol: RDMA_DC_V1 (id 1001)\n", GANTRY_VERSION);
 		return EXIT_OK;
+	}
+	if (o.action == ACTION_PRINT_METRICS) {
+		stats_print_table(stdout);
+		return fflush(stdout) == 0 ? EXIT_OK : EXIT_RUNTIME;
 	}
 	if (o.action == ACTION_PRINT_KEYS) {
 		conf_print_table(stdout);

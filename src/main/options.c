@@ -13,6 +13,7 @@ static const struct option long_options[] = {
 	{ "check-config", no_argument, NULL, OPT_ACTION + ACTION_CHECK_CONFIG },
 	{ "print-config", no_argument, NULL, OPT_ACTION + ACTION_PRINT_CONFIG },
 	{ "print-keys", no_argument, NULL, OPT_ACTION + ACTION_PRINT_KEYS },
+	{ "print-metrics", no_argument, NULL, OPT_ACTION + ACTION_PRINT_METRICS },
 	{ "list-devices", no_argument, NULL, OPT_ACTION + ACTION_LIST_DEVICES },
 	{ "format", no_argument, NULL, OPT_ACTION + ACTION_FORMAT },
 	{ "force", no_argument, NULL, OPT_FORCE },
@@ -138,6 +139,7 @@ options_help(FILE *out)
 	      "  --format [--force]    make a new store on the disks (--force: even over what is there)\n"
 	      "  --fsck [--repair]     check the store (--repair: cut a damaged end of the log)\n"
 	      "  --print-keys          list all keys: name, values, default, reload, help\n"
+	      "  --print-metrics       list all metrics: name, type, labels, help\n"
 	      "  -V, --version\n"
 	      "  -h, --help\n"
 	      "\n"

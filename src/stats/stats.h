@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define STATS_OPS_MAX 64     /* operations (dialect/'s enum op) */
 #define STATS_REASONS_MAX 16 /* decline reasons (chan/'s enum chan_reason) */
@@ -246,6 +247,9 @@ void stats_collect(const struct stats *st, struct stats_out *out);
 
 /* The whole text, terminated; the caller frees it.  0 or -ENOMEM (also when a sample had no room). */
 int stats_out_text(struct stats_out *out, char **ret_text, size_t *ret_len);
+
+/* Every metric there is: "name\ttype\tlabels\thelp" a line, for checks of dashboards and manuals. */
+void stats_print_table(FILE *out);
 
 /* The Content-Type of that text. */
 #define STATS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"

@@ -166,10 +166,21 @@ stats_emit_part(struct stats_out *out, enum stats_metric m, const char *suffix, 
 	va_end(ap);
 }
 
+static const char *const type_text[] = { "counter", "gauge", "histogram" };
+
+void
+stats_print_table(FILE *out)
+{
+	for (int m = 0; m < M_NR; m++) {
+		const struct stats_desc *d = &stats_desc[m];
+
+		fprintf(out, "%s\t%s\t%s\t%s\n", d->name, type_text[d->type], d->labels, d->help);
+	}
+}
+
 int
 stats_out_text(struct stats_out *out, char **ret_text, size_t *ret_len)
 {
-	static const char *const type_text[] = { "counter", "gauge", "histogram" };
 	struct part all = { 0 };
 
 	part_add(out, &all, "", 0);

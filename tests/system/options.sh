@@ -35,6 +35,8 @@ try 0 as_nobody "$T/gantryd" -c "$T/gantryd.yaml" --check-config
 shows "gantryd.yaml: good"
 try 0 as_nobody "$T/gantryd" --print-keys
 shows "rdma.dc_key"
+try 0 as_nobody "$T/gantryd" --print-metrics
+shows "gantry_declines_total	counter	reason	"
 
 # The example file is good as it stands.
 try 0 "$G" -c "$ROOT/conf/gantryd.yaml" --check-config -o cores=1

@@ -53,6 +53,8 @@ test_good(void **state)
 	assert_int_equal(o.action, ACTION_PRINT_CONFIG);
 	assert_int_equal(parse("--print-keys", &o), 0);
 	assert_int_equal(o.action, ACTION_PRINT_KEYS);
+	assert_int_equal(parse("--print-metrics", &o), 0);
+	assert_int_equal(o.action, ACTION_PRINT_METRICS);
 	assert_int_equal(parse("--list-devices", &o), 0);
 	assert_int_equal(o.action, ACTION_LIST_DEVICES);
 	assert_int_equal(parse("--force --format", &o), 0);
@@ -124,6 +126,7 @@ test_help(void **state)
 					   "--fsck",
 					   "--repair",
 					   "--print-keys",
+					   "--print-metrics",
 					   "--version",
 					   "--help",
 					   "69",
