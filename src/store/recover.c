@@ -255,6 +255,35 @@ collect(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 
 /* ---- the new epoch --------------------------------------------------------------------------- */
 
+/*
+ * Starts that are killed before they serve leave an epoch block each, and nothing else makes room for them:
+ * where the next one would not fit, two snapshots come first.  They begin at the cut, and take nothing from
+ * the log; so this can be cut short any number of times, too.
+ *
+ * Not with a tail, whose data must stay as it is until an epoch block follows it, also where the index calls
+ * it free: but records stop well before this (judge_room()), so that behind a tail there is room.
+ */
+static int
+room_for_epoch(struct replay *rp)
+{
+	struct disk *d = rp->d;
+	uint64_t at = log_linear(d, rp->cut.lap, rp->cut.pos);
+	int e;
+
+	if (rp->tail || at + 2 * (uint64_t)d->geo.block_bytes - atomic_load(&d->trim_at) <= d->geo.log_bytes)
+		return 0;
+	d->next = rp->cut;
+	e = snapshot_now(d, rp->r);
+	if (e == 0)
+		e = snapshot_now(d, rp->r);
+	if (e < 0)
+		return refuse(rp, e,
+			      "%s: the log has no room for a new epoch, and no snapshot can make some: %s",
+			      d->path, disk_failed(d) ? d->reason : strerror(-e));
+	log_note("%s: starts had used up the log; it was trimmed", d->path);
+	return 0;
+}
+
 static int
 write_epoch_block(struct replay *rp)
 {
@@ -344,7 +373,7 @@ judge_end(struct replay *rp)
 }
 
 /* Many starts, each with its epoch block, and nobody served long enough for a snapshot: two of them trim the
- * log. */
+ * log.  Before anybody waits for it; a start that is killed in here has room for more (room_for_epoch()). */
 static int
 make_room(struct replay *rp)
 {
@@ -394,7 +423,9 @@ recover(struct replay *rp)
 		if (rp->cut_records)
 			log_note("%s: %llu records behind the last flush were cut", d->path,
 				 (unsigned long long)rp->cut_records);
-		e = begin_epoch(rp);
+		e = room_for_epoch(rp);
+		if (e == 0)
+			e = begin_epoch(rp);
 	}
 	if (e == 0)
 		e = each_record(d, collect, rp);

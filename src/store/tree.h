@@ -37,7 +37,7 @@ struct tree_node;
 #define TREE_DEPTH_MAX 32
 #define TREE_PINS_MAX 4
 
-/* bytes: bound of nodes and records together, 4 MiB to 64 GiB.  0, -EINVAL, -ENOMEM. */
+/* bytes: bound of nodes and records together, 4 MiB to 60 GiB.  0, -EINVAL, -ENOMEM. */
 int tree_new(uint64_t bytes, struct quiesce *q, struct tree **ret_t);
 /* Readers and pins are gone.  NULL is fine. */
 void tree_free(struct tree *t);

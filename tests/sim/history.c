@@ -127,7 +127,6 @@ static int open_result;
 static char open_error[512];
 static uint64_t steps;
 static unsigned faults_at_start;
-static int starts_cut; /* in a row */
 
 static void
 die(enum end how)
@@ -237,7 +236,7 @@ choose_end(void)
 	return prof.kill && one_in(prof.kill) ? END_KILL : END_CUT;
 }
 
-/* 0: open.  1: cut on the way.  2: refused, and that is right.  3: refused for good. */
+/* 0: open.  1: cut on the way.  2: refused, and that is right. */
 static int
 start(bool calm, uint64_t life)
 {
@@ -250,12 +249,10 @@ start(bool calm, uint64_t life)
 	counts.starts++;
 	co_start(CO_START, 0, start_main);
 	if (!run_until(start_over, life, &how)) {
-		starts_cut++;
 		die(how);
 		return 1;
 	}
 	if (open_result == 0) {
-		starts_cut = 0;
 		if (rotten == ROT_SNAPSHOT)
 			say("started in spite of a damaged snapshot");
 		rotten = ROT_NONE;
@@ -266,13 +263,6 @@ start(bool calm, uint64_t life)
 	if (rotten == ROT_LOG && open_result == -ENOTRECOVERABLE) {
 		die(END_KILL);
 		return 2;
-	}
-	/* Each start takes a block of the log, and gives it back with two snapshots: this log is too small
-	 * for many that are cut before.  (A real one has room for a hundred and more.) */
-	if (open_result == -ENOSPC && starts_cut >= 3) {
-		counts.log_used_up++;
-		die(END_KILL);
-		return 3;
 	}
 	if (simdisk_faults == faults_at_start)
 		sim_fail("the start failed without a fault: %d %s", open_result, open_error);
@@ -417,14 +407,34 @@ repair(void)
 	return true;
 }
 
+/* Start after start, none of which lives to serve: each leaves a block in the log.  False: there is no way.
+ */
+static bool
+storm(void)
+{
+	for (uint64_t n = 5 + below(40); n > 0; n--) {
+		int s = start(false, 1 + below(60));
+
+		if (s == 2 && !repair())
+			return false;
+		if (s == 0)
+			die(choose_end());
+		counts.storm_starts++;
+	}
+	return true;
+}
+
 static void
 lives(void)
 {
 	for (int i = 0; i < prof.lives; i++) {
 		uint64_t in_start = prof.cut_in_recovery && one_in(prof.cut_in_recovery) ? 1 + below(60) : 0;
-		int s = start(false, in_start);
+		int s;
 
-		if (s == 3 || (s == 2 && !repair()))
+		if (prof.storm && one_in(prof.storm) && !storm())
+			return;
+		s = start(false, in_start);
+		if (s == 2 && !repair())
 			return;
 		if (s == 0)
 			live(false);
@@ -432,7 +442,7 @@ lives(void)
 	for (int i = 0; i < 2; i++) {
 		int s = start(true, 0);
 
-		if (s == 3 || (s == 2 && !repair()))
+		if (s == 2 && !repair())
 			return;
 		if (s == 0)
 			live(true);
@@ -481,7 +491,6 @@ history_run(uint64_t seed, struct plan *p)
 	steps = 0;
 	rotten = ROT_NONE;
 	rotted = false;
-	starts_cut = 0;
 	env_begin(seed);
 	simdisk_cut_mask = NULL;
 	simdisk_faults = 0;

@@ -107,8 +107,8 @@ tell_counts(double began)
 	printf("%llu histories in %.1f s: %llu starts, %llu cuts, %llu kills, %llu clean stops; %llu PUTs, "
 	       "%llu GETs, %llu others; %llu refused; %llu snapshots, %llu laps of the log, %llu late "
 	       "writes, "
-	       "%llu I/O errors, %llu rotten (%llu repaired); %llu times no space, %llu not now; %llu times "
-	       "the log used up by starts\n",
+	       "%llu I/O errors, %llu rotten (%llu repaired); %llu times no space, %llu not now; %llu "
+	       "starts in storms of them\n",
 	       (unsigned long long)counts.histories, seconds() - began, (unsigned long long)counts.starts,
 	       (unsigned long long)counts.cuts, (unsigned long long)counts.kills,
 	       (unsigned long long)counts.cleans, (unsigned long long)counts.puts,
@@ -117,7 +117,7 @@ tell_counts(double began)
 	       (unsigned long long)counts.laps, (unsigned long long)counts.late_writes,
 	       (unsigned long long)counts.io_errors, (unsigned long long)counts.rots,
 	       (unsigned long long)counts.repairs, (unsigned long long)counts.no_space,
-	       (unsigned long long)counts.not_now, (unsigned long long)counts.log_used_up);
+	       (unsigned long long)counts.not_now, (unsigned long long)counts.storm_starts);
 }
 
 static int

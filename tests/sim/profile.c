@@ -85,6 +85,7 @@ profile_choose(uint64_t seed)
 		prof.lives = LIVES_MAX;
 		prof.ops = 8;
 		prof.cut_in_recovery = 2;
+		prof.storm = 6;
 		break;
 	case 6: /* rot */
 		prof.rot = 2;

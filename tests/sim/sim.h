@@ -59,7 +59,7 @@ struct profile {
 	uint64_t log_bytes;
 	bool flush_covers_all; /* one flush covers the disk */
 	/* one in so many; 0: never */
-	uint32_t eio_write, eio_read, eio_flush, rot, kill, clean, cut_in_recovery, forge, slow;
+	uint32_t eio_write, eio_read, eio_flush, rot, kill, clean, cut_in_recovery, storm, forge, slow;
 	uint32_t size_inline, size_small, size_mid, size_large, size_huge; /* weights */
 	uint32_t w_put, w_del, w_get, w_list, w_bucket;
 	uint32_t pre, abort, hold;
@@ -253,7 +253,7 @@ void profile_for_rule(enum sim_rule rule);
 
 struct sim_counts {
 	uint64_t histories, starts, cuts, kills, cleans, puts, gets, dels, records_open, snapshots, refused,
-		io_errors, rots, laps, no_space, not_now, repairs, log_used_up, late_writes;
+		io_errors, rots, laps, no_space, not_now, repairs, storm_starts, late_writes;
 };
 extern struct sim_counts counts;
 
