@@ -203,8 +203,9 @@ on_part(struct xio *x)
 	struct write_int *wi = container_of(x, struct write_int, x);
 	struct chunk_writer *w = wi->part[wi->at++].w;
 
-	if (x->error)
-		wi->error = wi->error ? wi->error : -EIO;
+	/* The disk is done for, and this PUT is known not to be there: as what comes after it. */
+	if (x->error && !wi->error)
+		wi->error = -EROFS;
 	writer_io_over(w, x->error);
 	if (wi->at < wi->part_nr)
 		write_more(wi);
@@ -523,7 +524,7 @@ put_last_written(struct put_int *pi)
 	if (pi->handed_over)
 		return;
 	pi->handed_over = true;
-	e = pi->error ? (pi->error == -EIO ? -EROFS : pi->error) : hand_over(pi);
+	e = pi->error ? pi->error : hand_over(pi);
 	if (e < 0)
 		put_over(pi, e);
 }
@@ -559,7 +560,7 @@ store_put_commit(struct store_port *p, struct store_put *put, const struct store
 
 	check(put->is_started && !pi->is_committing && pi->writes == 0);
 	if (pi->error)
-		return pi->error == -EIO ? -EROFS : pi->error;
+		return pi->error;
 	if (disk_failed(pi->disk))
 		return -EROFS;
 	if (sc->meta.attrs_len > (pi->is_part ? STORE_PART_ATTRS_MAX : STORE_ATTRS_MAX) ||

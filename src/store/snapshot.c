@@ -82,7 +82,15 @@ struct chain {
 	struct snap_space space;
 	uint8_t *buf;
 	uint32_t len, used, records; /* of the block being filled */
+	bool disk_erred;             /* not for want of space or memory */
 };
+
+static int
+of_disk(struct chain *c, int e)
+{
+	c->disk_erred |= e < 0;
+	return e;
+}
 
 static uint32_t
 block_len(const struct disk *d, const struct extent *x)
@@ -141,7 +149,7 @@ write_block(struct chain *c, const struct extent *next)
 	c->ref.record_nr += c->records;
 	c->ref.bytes += c->len;
 	c->ref.crc64 = crc64_nvme(c->ref.crc64, &h.crc64, 8);
-	return sio_write(d, c->r, &ext, 1, 0, c->buf, c->len);
+	return of_disk(c, sio_write(d, c->r, &ext, 1, 0, c->buf, c->len));
 }
 
 static int
@@ -206,10 +214,10 @@ verify_chain(struct chain *c)
 		if (e == 0 && (h.id != c->ref.id || h.index != i))
 			e = -EBADMSG;
 		if (e < 0)
-			return e;
+			return of_disk(c, e);
 		crc = crc64_nvme(crc, &h.crc64, 8);
 	}
-	return crc == c->ref.crc64 ? 0 : -EBADMSG;
+	return of_disk(c, crc == c->ref.crc64 ? 0 : -EBADMSG);
 }
 
 static void
@@ -263,7 +271,7 @@ snapshot_write(struct disk *d, struct ring *r)
 	c.buf = sync_alloc(FMT_BLOCK_MAX);
 	e = c.buf ? write_chain(&c) : -ENOMEM;
 	if (e == 0)
-		e = disk_flush_sync(d, r);
+		e = of_disk(&c, disk_flush_sync(d, r));
 	if (e == 0)
 		e = verify_chain(&c);
 	if (e == 0 && (e = make_current(&c)) < 0)
@@ -274,8 +282,9 @@ snapshot_write(struct disk *d, struct ring *r)
 		atomic_store(&d->stats.snapshot_ns, clock_ns() - begun_ns);
 		return 0;
 	}
-	if (e == -EIO) {
-		/* Quarantined: its space is not given back, and the disk is done. */
+	if (c.disk_erred) {
+		/* A failed write or flush is final whatever its number (section 6), and so is a disk that
+		 * does not give back what was just written.  Quarantined: the space is not given back. */
 		disk_fail(d, "writing a snapshot failed: %s", strerror(-e));
 	} else {
 		if (e != -ECANCELED)

@@ -160,7 +160,7 @@ test_data_write_fails(void **state)
 	is_read_only();
 	wait_segments();
 	bad(FAULT_WRITE, "seg-", 1, -EIO);
-	assert_int_equal(put_simple(&l, "b", "y", 5 * MIB, 1), -EIO);
+	assert_int_equal(put_simple(&l, "b", "y", 5 * MIB, 1), -EROFS);
 	is_read_only();
 	wait_segments();
 	bad(FAULT_WRITE, "seg-", 9, -EIO);
@@ -268,6 +268,41 @@ test_snapshot_full(void **state)
 	assert_int_equal(r, 0);
 }
 
+/* A snapshot that the disk refuses, whatever errno it gives, or does not give back as written, ends the disk.
+ */
+static void
+test_snapshot_fails(void **state)
+{
+	static char attrs[12000];
+	static const struct {
+		enum fault_kind kind;
+		int result;
+	} t[] = { { FAULT_WRITE, -EIO },
+		  { FAULT_WRITE, -EREMOTEIO },
+		  { FAULT_WRITE, -ENOSPC },
+		  { FAULT_WRITE, FAULT_LIE },
+		  { FAULT_READ, -ENODATA } };
+	struct put_args a = {
+		.bucket = "b", .key = "x", .size = 10, .seed = 1, .attrs = attrs, .attrs_len = sizeof attrs
+	};
+	struct store_disk_info info;
+
+	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
+	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+		int n = 0;
+
+		wait_segments();
+		bad(t[i].kind, "seg-", 0, t[i].result);
+		do {
+			obj_put(&l, &a);
+			store_disk_info(st, 0, &info);
+		} while (info.state == DISK_OK && n++ < 3000);
+		assert_int_equal(info.state, DISK_FAILED);
+		assert_non_null(strstr(info.reason, "snapshot"));
+		is_read_only();
+	}
+}
+
 /* Any order of completions. */
 static void
 test_any_order(void **state)
@@ -302,6 +337,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_lost_write, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_start_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_snapshot_full, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_snapshot_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_any_order, setup, teardown),
 	};
 

@@ -492,6 +492,7 @@ test_memory(void **state)
 
 #define PAR_KEYS 2000
 #define PAR_READERS 2
+#define PAR_BYTES (16u << 20)
 
 static struct tree *par_tree;
 static struct quiesce *par_q;
@@ -587,7 +588,7 @@ test_concurrent(void **state)
 	struct tree_stats st;
 
 	assert_int_equal(quiesce_new(PAR_READERS, &par_q), 0);
-	assert_int_equal(tree_new(16 << 20, par_q, &par_tree), 0);
+	assert_int_equal(tree_new(PAR_BYTES, par_q, &par_tree), 0);
 	for (intptr_t i = 0; i < PAR_READERS; i++)
 		pthread_create(&th[i], NULL, par_reader, (void *)i);
 	pthread_create(&snapper, NULL, par_snapshot, &sn);
@@ -611,12 +612,13 @@ test_concurrent(void **state)
 				tree_rec_retire(par_tree, old, old->gen);
 		}
 		tree_publish(par_tree);
-		/* A reader that does not get the CPU holds everything up: what waits is bounded by waiting
-		 * for it. */
+		/* A reader or a walker that does not get the CPU holds everything up: what waits is bounded by
+		 * waiting for it. */
 		do {
 			tree_reclaim(par_tree);
 			tree_stats(par_tree, &st);
-		} while (st.limbo > 20000 && pin < 0 && sched_yield() == 0);
+		} while (st.used_bytes > PAR_BYTES / 2 && (pin < 0 || atomic_load(&sn.state) == 1) &&
+			 sched_yield() == 0);
 		batches++;
 		if (pin < 0 && rnd(&s) % 64 == 0) {
 			pin = tree_pin(par_tree, &sn.root);
