@@ -1,14 +1,14 @@
 # `make bench [F=figure]`: programs in bench/*.c, driven by bench/run.  Not part of `make check`.
 
-BENCHBIN := $(O)/bench/store $(O)/bench/load $(O)/bench/wire $(O)/bench/slice $(O)/bench/objects
+BENCHBIN := $(O)/bench/store $(O)/bench/load $(O)/bench/wire $(O)/bench/slice $(O)/bench/objects $(O)/bench/fill
 BENCHLIB := $(O)/bench/common.o $(O)/bench/raw.o
-ALLOBJ += $(BENCHLIB) $(O)/bench/port.o $(BENCHBIN:=.o)
+ALLOBJ += $(BENCHLIB) $(addprefix $(O)/bench/,port.o figures.o growth.o) $(BENCHBIN:=.o)
 
 # $(call archives,x) of several modules is asked for once each; repeats inside the group do no harm.
 $(O)/bench/store: $(O)/bench/store.o $(BENCHLIB) $(call archives,store)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(LDFLAGS) -Wl,--wrap=crc64_nvme -o $@ $(filter %.o,$^) $(call linkmod,store)
-$(O)/bench/load: $(O)/bench/load.o $(BENCHLIB) $(O)/tools.a $(call archives,tools ring)
+$(O)/bench/load: $(addprefix $(O)/bench/,load.o figures.o growth.o) $(BENCHLIB) $(O)/tools.a $(call archives,tools ring)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,tools) $(call linkmod,ring) \
 		$(shell pkg-config --libs libibverbs libmlx5)
@@ -16,7 +16,7 @@ $(O)/bench/wire: $(O)/bench/wire.o $(O)/bench/common.o $(O)/tests/fake/dc_peer.o
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,chan)
 
-$(O)/bench/objects: $(O)/bench/objects.o $(O)/bench/port.o $(BENCHLIB) $(call archives,store)
+$(O)/bench/objects $(O)/bench/fill: $(O)/bench/%: $(O)/bench/%.o $(O)/bench/port.o $(BENCHLIB) $(call archives,store)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,store)
 $(O)/bench/slice: $(O)/bench/slice.o $(call archives,base)
@@ -29,3 +29,12 @@ bench:
 	@scripts/deps build bench
 	@$(MAKE) --no-print-directory all $(BENCHBIN)
 	@bench/run $(F)
+
+# How cost grows: `make bench-growth [F=curve] [N=objects]`, and docs/growth-*.svg from what it wrote.
+.PHONY: bench-growth bench-plot
+bench-growth:
+	@scripts/deps build bench
+	@$(MAKE) --no-print-directory all $(BENCHBIN)
+	@$(if $(N),N='$(N)') bench/grow $(F)
+bench-plot:
+	@bench/plot build/growth.json docs

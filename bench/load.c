@@ -1,16 +1,7 @@
 /*
- * The daemon's figures: a load generator with kept-alive connections and windows that were registered before,
- * in turn with the raw loop (same disk) or with nginx.
- *
- *	bench-load -s HOST:PORT -p PID -c SOFTNICCTL -r RAWFILE [-n HOST:PORT -q PID] [-t HOST:PORT -u PID]
- *FIGURE...
- *
- * -s, -p: gantryd on one core; -n, -q: nginx and its worker; -t, -u: gantryd on two cores.  CPU times are
- *those of whole processes.  softnic's copies are made by the daemon's processor, as no adapter's would be:
- *how long they took, softnicctl says, and figures that are given net have it taken off.
+ * Connections, windows, requests and their answers; see load.h.
  */
-#include "bench/bench.h"
-#include "tests/tools/raw/raw.h"
+#include "bench/load.h"
 
 #include "base/clock.h"
 #include "base/crc64.h"
@@ -29,20 +20,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CONNS_MAX 128
-#define SAMPLES_MAX 65536
+#define SAMPLES_MAX (1 << 18)
 #define HUGE_BYTES (2 * MIB)
-#define LIVE_BYTES (1024 * MIB)
-#define SERVER_CPU 0
-#define LOAD_CPU 1
-
-struct server {
-	struct sockaddr_in at;
-	int pid;
-	bool is_gantry;
-};
-
-enum op { OP_PUT, OP_GET };
+#define EVENTS 256
+#define ANSWER_NS (120 * NS_PER_S)
 
 /* One kept-alive connection with a request at a time, and its window. */
 struct link {
@@ -53,15 +34,9 @@ struct link {
 	uint64_t begun_ns;
 };
 
-struct result {
-	uint64_t n, bytes, ns, cpu_ns, copy_ns;
-	double p50_us, waited_ns, load_waited_ns, load_cpu_ns;
-};
+struct load load;
 
 static struct {
-	struct server one, two, nginx;
-	const char *softnicctl;
-	struct raw *raw;
 	struct nic *nic;
 	char *mem;
 	size_t mem_len;
@@ -84,10 +59,16 @@ raw_die(int code, const char *fmt, ...)
 
 /* ---- windows ------------------------------------------------------------------------- */
 
-static void
-make_memory(size_t len)
+void
+load_memory(size_t len)
 {
-	char *p = mmap(NULL, len + HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *p;
+
+	if (b.mr) {
+		ibv_dereg_mr(b.mr);
+		munmap(b.mem, b.mem_len);
+	}
+	p = mmap(NULL, len + HUGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (p == MAP_FAILED)
 		bench_die("no memory");
@@ -99,11 +80,19 @@ make_memory(size_t len)
 
 		memcpy(b.mem + i, &v, 8);
 	}
-	b.nic = nic_open("nic", NULL, 0xffeeddcc, -1);
+	if (!b.nic)
+		b.nic = nic_open("nic", NULL, 0xffeeddcc, -1);
 	b.mr = ibv_reg_mr(b.nic->pd, b.mem, len,
 			  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
 	if (!b.mr)
 		bench_die("registering %zu bytes: %s", len, strerror(errno));
+}
+
+const char *
+load_bytes(size_t *ret_len)
+{
+	*ret_len = b.mem_len;
+	return b.mem;
 }
 
 static void
@@ -127,7 +116,7 @@ send_request(struct link *l, uint64_t key)
 {
 	char digits[16];
 
-	snprintf(digits, sizeof digits, "%08llu", (unsigned long long)key);
+	snprintf(digits, sizeof digits, "%08llu", (unsigned long long)(key % 100000000));
 	memcpy(l->request + l->key_at, digits, 8);
 	l->answer_len = 0;
 	l->begun_ns = clock_ns();
@@ -172,12 +161,13 @@ connect_to(const struct server *s)
 static void
 prepare(struct link *l, const struct server *s, enum op op, const char *prefix, size_t window, bool tokened)
 {
+	static const char *const method[] = { "PUT", "GET", "DELETE" };
 	char token[RAW_TOKEN_MAX] = "";
 	int n;
 
 	if (tokened)
 		token_of_window(&l->window, token);
-	n = snprintf(l->request, sizeof l->request, "%s /bkt/%s", op == OP_PUT ? "PUT" : "GET", prefix);
+	n = snprintf(l->request, sizeof l->request, "%s /bkt/%s", method[op], prefix);
 	l->key_at = (size_t)n;
 	n += snprintf(l->request + n, sizeof l->request - (size_t)n,
 		      "00000000 HTTP/1.1\r\nhost: bench\r\n%s%s%s%s\r\n", tokened ? "x-amz-rdma-token: " : "",
@@ -196,7 +186,7 @@ copy_ns_of(const struct server *s)
 
 	if (!s->is_gantry)
 		return 0;
-	snprintf(cmd, sizeof cmd, "%s stats --json %d", b.softnicctl, s->pid);
+	snprintf(cmd, sizeof cmd, "%s stats --json %d", load.softnicctl, s->pid);
 	f = popen(cmd, "r");
 	if (!f)
 		bench_die("%s: %s", cmd, strerror(errno));
@@ -208,29 +198,26 @@ copy_ns_of(const struct server *s)
 	return strtoull(at + 10, NULL, 10);
 }
 
-struct job {
-	const struct server *server;
-	enum op op;
-	const char *prefix;
-	size_t size; /* of the objects and the windows; 0: an empty object, a small window */
-	int conns;
-	bool no_token;
-	uint64_t max; /* operations; 0: as the time allows */
-};
-
-static struct result
-run(const struct job *j, uint64_t for_ns)
+static uint64_t
+keys_of(const struct job *j)
 {
-	uint64_t live = j->size ? LIVE_BYTES / j->size : 1, key = 0, begin, cpu, copy;
+	uint64_t nr = j->live ? j->live : j->size ? LIVE_BYTES / j->size : 1;
+
+	return !j->live && nr > 4096 ? 4096 : nr;
+}
+
+struct result
+load_run(const struct job *j, uint64_t for_ns)
+{
+	uint64_t live = keys_of(j), key = 0, begin, cpu, copy;
 	struct result res = { 0 };
 	int ep = epoll_create1(EPOLL_CLOEXEC), left = j->conns, samples = 0;
 
-	live = live > 4096 ? 4096 : live;
 	for (int i = 0; i < j->conns; i++) {
 		struct epoll_event ev = { .events = EPOLLIN, .data.u32 = (uint32_t)i };
 		struct link *l = &b.link[i];
 
-		set_window(l, i, j->size ? j->size : 4096);
+		set_window(l, j->one_window ? 0 : i, j->size ? j->size : 4096);
 		prepare(l, j->server, j->op, j->prefix, j->size, !j->no_token);
 		l->fd = connect_to(j->server);
 		epoll_ctl(ep, EPOLL_CTL_ADD, l->fd, &ev);
@@ -244,12 +231,12 @@ run(const struct job *j, uint64_t for_ns)
 	for (int i = 0; i < j->conns; i++)
 		send_request(&b.link[i], key++ % live);
 	while (left) {
-		struct epoll_event ev[CONNS_MAX];
-		int n = epoll_wait(ep, ev, CONNS_MAX, 30000);
+		struct epoll_event ev[EVENTS];
+		int n = epoll_wait(ep, ev, EVENTS, (int)(ANSWER_NS / NS_PER_MS));
 		uint64_t now = clock_ns();
 
 		if (n <= 0)
-			bench_die("no answer within 30 s");
+			bench_die("no answer within 2 minutes");
 		for (int i = 0; i < n; i++) {
 			struct link *l = &b.link[ev[i].data.u32];
 
@@ -273,15 +260,15 @@ run(const struct job *j, uint64_t for_ns)
 	bench_quiet_add((res.waited_ns > 0 ? res.waited_ns : 0) + res.load_waited_ns, res.ns);
 	res.bytes = res.n * j->size;
 	res.p50_us = bench_median(b.sample, samples);
+	res.p99_us = samples ? b.sample[samples - 1 - samples / 100] : 0;
 	for (int i = 0; i < j->conns; i++)
 		close(b.link[i].fd);
 	close(ep);
 	return res;
 }
 
-/* One set of keys for each size: figures of the same size overwrite each other's objects. */
-static const char *
-size_prefix(size_t size)
+const char *
+load_prefix(size_t size)
 {
 	static char text[4][32];
 	static unsigned turn;
@@ -291,321 +278,30 @@ size_prefix(size_t size)
 	return at;
 }
 
-/* Objects of that size, as many as there are keys. */
-static void
-put_all(const struct server *s, const char *prefix, size_t size, int conns)
+void
+load_put_all(const struct job *j)
 {
-	uint64_t live = size ? LIVE_BYTES / size : 1;
-	struct job j = { .server = s,
-			 .op = OP_PUT,
-			 .prefix = prefix,
-			 .size = size,
-			 .conns = conns,
-			 .no_token = size == 0,
-			 .max = live > 4096 ? 4096 : live };
+	struct job put = *j;
 
-	run(&j, UINT64_MAX);
+	put.op = OP_PUT;
+	put.no_token = j->size == 0;
+	put.max = keys_of(j);
+	load_run(&put, UINT64_MAX);
 }
 
-static struct raw_result
-raw_on_server_cpu(bool write, uint32_t len, int qd, bool flush, uint64_t ns)
+void
+load_delete_all(const struct job *j)
 {
-	struct raw_result res;
+	struct job del = *j;
 
-	bench_pin(SERVER_CPU);
-	res = raw_run(b.raw, write, len, qd, flush, ns);
-	bench_pin(LOAD_CPU);
-	return res;
+	del.op = OP_DELETE;
+	del.no_token = true;
+	del.max = keys_of(j);
+	load_run(&del, UINT64_MAX);
 }
 
-static double
+double
 us_each(uint64_t ns, uint64_t n)
 {
 	return (double)ns / 1e3 / (double)(n ? n : 1);
-}
-
-/* ---- figures: throughput --------------------------------------------------------------- */
-
-static const struct moved {
-	const char *name;
-	enum op op;
-	size_t size;
-	int conns;
-} moved[] = {
-	{ "put_256k_q32", OP_PUT, 256u << 10, 32 }, { "put_1m_q16", OP_PUT, MIB, 16 },
-	{ "put_64m_q8", OP_PUT, 64 * MIB, 8 },      { "get_256k_q32", OP_GET, 256u << 10, 32 },
-	{ "get_4m_q32", OP_GET, 4 * MIB, 32 },
-};
-
-static void
-say_run(const char *name, const struct result *res, const struct raw_result *raw)
-{
-	double n = (double)res->n * 1e3;
-
-	fprintf(stderr, "%s: %.0f MB/s, raw %.0f; %.1f us each: CPU %.1f (copies %.1f), none free %.1f; ",
-		name, per_second(res->bytes, res->ns) / 1e6, per_second(raw->bytes, raw->ns) / 1e6,
-		us_each(res->ns, res->n), us_each(res->cpu_ns, res->n), us_each(res->copy_ns, res->n),
-		res->waited_ns / n);
-	fprintf(stderr, "the load's CPU %.1f, none free %.1f\n", res->load_cpu_ns / n,
-		res->load_waited_ns / n);
-}
-
-static void
-throughput(const struct moved *m)
-{
-	struct row row = { .figure = m->name, .unit = "MB/s", .has_net = true };
-	struct job j = { .server = &b.one,
-			 .op = m->op,
-			 .prefix = size_prefix(m->size),
-			 .size = m->size,
-			 .conns = m->conns };
-	uint32_t len = m->size < MIB ? (uint32_t)m->size : (uint32_t)MIB;
-	size_t pieces = m->size / len < 8 ? m->size / len : 8;
-	uint64_t ns = m->size > 16 * MIB ? 2 * bench_ns() : bench_ns();
-
-	/* Three times over: space that was used once, and comes back, is what a store lives on. */
-	for (int i = 0; i < (m->op == OP_PUT ? 3 : 1); i++)
-		put_all(&b.one, j.prefix, m->size, m->conns);
-	sleep(2);
-	for (int n = -1; n < bench_rounds(); n++) {
-		struct raw_result raw = { 0 };
-		struct result res;
-
-		if (n & 1)
-			raw = raw_on_server_cpu(m->op == OP_PUT, len, m->conns * (int)pieces, false, ns);
-		res = run(&j, ns);
-		if (!(n & 1))
-			raw = raw_on_server_cpu(m->op == OP_PUT, len, m->conns * (int)pieces, false, ns);
-		if (n < 0)
-			continue;
-		if (getenv("BENCH_VERBOSE"))
-			say_run(m->name, &res, &raw);
-		row_add_net(&row, per_second(res.bytes, res.ns) / 1e6,
-			    per_second(res.bytes, res.ns - res.copy_ns) / 1e6,
-			    per_second(raw.bytes, raw.ns) / 1e6);
-	}
-	row_print(&row);
-}
-
-/* ---- figures: CPU and latency ------------------------------------------------------------ */
-
-static const struct job *
-no_op(const struct server *s)
-{
-	static struct job j;
-
-	j = (struct job){ .server = s, .op = OP_GET, .prefix = "empty", .conns = 64 };
-	return &j;
-}
-
-static void
-http_cpu(void)
-{
-	struct row row = { .figure = "http_cpu", .unit = "us" };
-
-	if (!b.nginx.pid)
-		bench_die("http_cpu needs nginx");
-	put_all(&b.one, "empty", 0, 1);
-	for (int n = -1; n < bench_rounds(); n++) {
-		struct result ours = { 0 }, theirs;
-
-		if (n & 1)
-			ours = run(no_op(&b.one), bench_ns());
-		theirs = run(no_op(&b.nginx), bench_ns());
-		if (!(n & 1))
-			ours = run(no_op(&b.one), bench_ns());
-		if (n >= 0)
-			row_add(&row, us_each(ours.cpu_ns, ours.n), us_each(theirs.cpu_ns, theirs.n));
-	}
-	row_print(&row);
-}
-
-/* CRC64-NVME of 256 KiB that lie in no cache of the core's own. */
-static double
-crc_us(size_t len)
-{
-	uint64_t begin = clock_ns();
-	volatile uint64_t sum = 0;
-	unsigned n = 0;
-
-	for (size_t at = 0; at + len <= b.mem_len && at < 256 * MIB; at += len, n++)
-		sum = crc64_nvme(sum, b.mem + at, len);
-	return us_each(clock_ns() - begin, n);
-}
-
-static void
-put_cpu(void)
-{
-	struct row row = { .figure = "put_cpu", .unit = "us", .has_net = true };
-	size_t size = 256u << 10;
-	struct job j = {
-		.server = &b.one, .op = OP_PUT, .prefix = size_prefix(size), .size = size, .conns = 32
-	};
-
-	put_all(&b.one, "empty", 0, 1);
-	for (int i = 0; i < 3; i++)
-		put_all(&b.one, j.prefix, size, 32);
-	sleep(2);
-	for (int n = -1; n < bench_rounds(); n++) {
-		struct raw_result raw = raw_on_server_cpu(true, (uint32_t)size, 32, false, bench_ns() / 2);
-		struct result put = run(&j, bench_ns()), nop = run(no_op(&b.one), bench_ns() / 2);
-		double a = us_each(nop.cpu_ns, nop.n), c = us_each(raw.cpu_ns, raw.ops), sum = crc_us(size);
-
-		if (n < 0)
-			continue;
-		if (getenv("BENCH_VERBOSE"))
-			fprintf(stderr,
-				"put_cpu: %.1f us, copies %.1f; no-op %.1f, raw write %.1f, CRC %.1f\n",
-				us_each(put.cpu_ns, put.n), us_each(put.copy_ns, put.n), a, c, sum);
-		row_add_net(&row, us_each(put.cpu_ns, put.n), us_each(put.cpu_ns - put.copy_ns, put.n),
-			    a + c + sum);
-	}
-	row_print(&row);
-}
-
-static void
-put_p50(void)
-{
-	struct row row = { .figure = "put_p50_q1", .unit = "us", .has_net = true };
-	size_t size = 256u << 10;
-	struct job j = {
-		.server = &b.one, .op = OP_PUT, .prefix = size_prefix(size), .size = size, .conns = 1
-	};
-	struct job nop = { .server = &b.one, .op = OP_GET, .prefix = "empty", .conns = 1 };
-
-	put_all(&b.one, "empty", 0, 1);
-	for (int i = 0; i < 3; i++)
-		put_all(&b.one, j.prefix, size, 32);
-	sleep(2);
-	for (int n = -1; n < bench_rounds(); n++) {
-		struct raw_result raw = raw_on_server_cpu(true, (uint32_t)size, 1, true, bench_ns());
-		struct result put = run(&j, bench_ns()), none = run(&nop, bench_ns() / 2);
-
-		if (n < 0)
-			continue;
-		if (getenv("BENCH_VERBOSE"))
-			fprintf(stderr,
-				"put_p50: %.1f us, copies %.1f; no-op %.1f, raw write and flush %.1f\n",
-				put.p50_us, us_each(put.copy_ns, put.n), none.p50_us, raw.p50_us);
-		row_add_net(&row, put.p50_us, put.p50_us - us_each(put.copy_ns, put.n),
-			    none.p50_us + raw.p50_us);
-	}
-	row_print(&row);
-}
-
-static void
-cpu_2_cores(void)
-{
-	struct row row = { .figure = "cpu_2_cores", .unit = "us" };
-	size_t size = 4096;
-	struct job one = { .server = &b.one,
-			   .op = OP_GET,
-			   .prefix = size_prefix(size),
-			   .size = size,
-			   .conns = 64 },
-		   two = one;
-
-	if (!b.two.pid)
-		bench_die("cpu_2_cores needs a second daemon");
-	two.server = &b.two;
-	put_all(&b.one, one.prefix, size, 32);
-	put_all(&b.two, one.prefix, size, 32);
-	for (int n = -1; n < bench_rounds(); n++) {
-		struct result x = { 0 }, y;
-
-		if (n & 1)
-			x = run(&one, bench_ns());
-		y = run(&two, bench_ns());
-		if (!(n & 1))
-			x = run(&one, bench_ns());
-		if (n >= 0)
-			row_add(&row, us_each(y.cpu_ns - y.copy_ns, y.n), us_each(x.cpu_ns - x.copy_ns, x.n));
-	}
-	row_print(&row);
-}
-
-/* ---- main ------------------------------------------------------------------------------ */
-
-static void
-figure(const char *name)
-{
-	for (size_t i = 0; i < sizeof moved / sizeof *moved; i++) {
-		if (!strcmp(moved[i].name, name)) {
-			throughput(&moved[i]);
-			return;
-		}
-	}
-	if (!strcmp(name, "http_cpu"))
-		http_cpu();
-	else if (!strcmp(name, "put_cpu"))
-		put_cpu();
-	else if (!strcmp(name, "put_p50_q1"))
-		put_p50();
-	else if (!strcmp(name, "cpu_2_cores"))
-		cpu_2_cores();
-	else
-		bench_die("no figure %s", name);
-}
-
-static struct sockaddr_in
-address(const char *text)
-{
-	struct sockaddr_in sa = { .sin_family = AF_INET };
-	const char *colon = strrchr(text, ':');
-	char host[64];
-
-	snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - text) : 0, text);
-	if (!colon || inet_pton(AF_INET, host, &sa.sin_addr) != 1)
-		bench_die("%s is no address and port", text);
-	sa.sin_port = htons((uint16_t)atoi(colon + 1));
-	return sa;
-}
-
-int
-main(int argc, char **argv)
-{
-	const char *raw_path = NULL;
-	int opt;
-
-	b.one.is_gantry = b.two.is_gantry = true;
-	while ((opt = getopt(argc, argv, "s:p:n:q:t:u:c:r:")) != -1) {
-		switch (opt) {
-		case 's':
-			b.one.at = address(optarg);
-			break;
-		case 'p':
-			b.one.pid = atoi(optarg);
-			break;
-		case 'n':
-			b.nginx.at = address(optarg);
-			break;
-		case 'q':
-			b.nginx.pid = atoi(optarg);
-			break;
-		case 't':
-			b.two.at = address(optarg);
-			break;
-		case 'u':
-			b.two.pid = atoi(optarg);
-			break;
-		case 'c':
-			b.softnicctl = optarg;
-			break;
-		case 'r':
-			raw_path = optarg;
-			break;
-		default:
-			return 2;
-		}
-	}
-	if (!b.one.pid || !b.softnicctl || !raw_path || optind == argc)
-		bench_die("usage: see bench/load.c");
-	bench_pin(LOAD_CPU);
-	make_memory(512 * MIB);
-	b.raw = raw_open(raw_path, LIVE_BYTES, 260);
-	for (int i = optind; i < argc; i++)
-		figure(argv[i]);
-	raw_close(b.raw);
-	bench_quiet_say();
-	return 0;
 }

@@ -38,7 +38,7 @@
 
 /* What a step finds out; shared with its process. */
 struct step {
-	uint64_t objects, start_ns, start_rss, put_ns, put_cpu_ns, puts, rss, index_bytes;
+	uint64_t objects, start_ns, start_rss, start_index, put_ns, put_cpu_ns, puts, rss, index_bytes;
 	uint64_t lookups, lookup_cpu_ns, listed, list_cpu_ns;
 	uint64_t snapshots, snapshot_bytes, snapshot_ns;
 	double p50_us[2], p99_us[2], max_us[2]; /* of PUTs; [1]: begun while a snapshot was made */
@@ -298,6 +298,7 @@ run_step(const char *dir, uint64_t before, struct step *s)
 	s->start_rss = rss_bytes() - rss;
 	store_disk_info(b.port.st, 0, &info);
 	had = info.objects;
+	s->start_index = info.index_bytes;
 	if (had != before)
 		bench_die("%llu objects are there, not %llu", (unsigned long long)had,
 			  (unsigned long long)before);
@@ -369,6 +370,14 @@ say_step(const struct step *s)
 	}
 }
 
+/* What a start leaves in memory. */
+static void
+say_started(uint64_t objects, const struct step *s)
+{
+	say(objects, "index bytes per object, started", (double)s->start_index / (double)objects);
+	say(objects, "process bytes per object, started", (double)s->start_rss / (double)objects);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -385,8 +394,7 @@ main(int argc, char **argv)
 		s = step(dir, before, n < max ? n : max);
 		if (before) {
 			say(before, "start s", (double)s.start_ns / 1e9);
-			say(before, "process bytes per object, started",
-			    (double)s.start_rss / (double)before);
+			say_started(before, &s);
 		}
 		say_step(&s);
 		before = s.objects;
@@ -397,8 +405,7 @@ main(int argc, char **argv)
 
 		say(before, i ? "start s, snapshot only" : "start s", (double)s.start_ns / 1e9);
 		if (!i)
-			say(before, "process bytes per object, started",
-			    (double)s.start_rss / (double)before);
+			say_started(before, &s);
 	}
 	port_remove(dir);
 	return 0;

@@ -1,0 +1,71 @@
+/*
+ * The load generator of the daemon's figures: kept-alive connections with a request at a time, and windows
+ * that were registered before.  bench/load.c; figures.c (ratios) and growth.c (curves) drive it.  One thread.
+ */
+#ifndef GANTRY_BENCH_LOAD_H
+#define GANTRY_BENCH_LOAD_H
+
+#include "bench/bench.h"
+#include "tests/tools/raw/raw.h"
+
+#include <netinet/in.h>
+#include <stddef.h>
+
+#define CONNS_MAX 4096
+#define LIVE_BYTES (1024 * MIB)
+#define SERVER_CPU 0
+#define LOAD_CPU 1
+
+struct server {
+	struct sockaddr_in at;
+	int pid;
+	bool is_gantry;
+};
+
+enum op { OP_PUT, OP_GET, OP_DELETE };
+
+/* What was given on the command line. */
+struct load {
+	struct server one, two, nginx;
+	const char *softnicctl;
+	struct raw *raw;
+};
+extern struct load load;
+
+/* Memory for windows; again with more: the old is given up. */
+void load_memory(size_t len);
+/* The same memory, for who wants to read all of it. */
+const char *load_bytes(size_t *ret_len);
+
+struct job {
+	const struct server *server;
+	enum op op;
+	const char *prefix;
+	size_t size; /* of the objects and the windows; 0: an empty object, a small window */
+	int conns;
+	bool no_token;
+	bool one_window; /* all of them use the same memory */
+	uint64_t live;   /* keys; 0: as many as make LIVE_BYTES, at most 4096 */
+	uint64_t max;    /* operations; 0: as the time allows */
+};
+
+struct result {
+	uint64_t n, bytes, ns, cpu_ns, copy_ns;
+	double p50_us, p99_us, waited_ns, load_waited_ns, load_cpu_ns;
+};
+struct result load_run(const struct job *j, uint64_t for_ns);
+
+/* One set of keys for each size: figures of the same size overwrite each other's objects.  Good for a while.
+ */
+const char *load_prefix(size_t size);
+/* Puts as many objects as there are keys. */
+void load_put_all(const struct job *j);
+/* And deletes them. */
+void load_delete_all(const struct job *j);
+
+double us_each(uint64_t ns, uint64_t n);
+
+/* growth.c: "sizes", "connections".  False: no such curve. */
+bool growth(const char *name);
+
+#endif
