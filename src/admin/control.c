@@ -223,6 +223,7 @@ control_call(struct control *ct, struct call *c, struct MHD_Connection *conn, co
 	int r;
 
 	*ret_wait = false;
+	*ret_page = (struct page){ .status = 0 };
 	if (c->ready) {
 		*ret_page = c->page;
 		c->page.body = NULL;

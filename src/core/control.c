@@ -3,6 +3,7 @@
 #define LOG_MODULE "core"
 #include "core/core_int.h"
 
+#include "auth/auth.h"
 #include "base/list.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@ static void
 use_over(struct req_conf *use)
 {
 	conf_free((struct conf *)(uintptr_t)use->conf);
+	auth_keys_put(use->keys);
 	free(use);
 }
 
@@ -24,7 +26,7 @@ core_conf_new(const struct conf *conf, struct auth_keys *keys)
 	if (!use)
 		return NULL;
 	use->conf = conf_get(conf);
-	use->keys = keys;
+	use->keys = auth_keys_get(keys);
 	use->over = use_over;
 	return use;
 }

@@ -141,21 +141,24 @@ start_admin(struct daemon *d)
 				       .sa = &conf->admin.sa,
 				       .sa_len = conf->admin.sa_len,
 				       .socket = conf->admin.socket };
+	char err[256], token[ADMIN_TOKEN_MAX + 2];
 	struct admin_env env;
-	char err[256];
 	int r;
 
 	if (!params.address && !params.socket) {
 		log_warn("neither admin.address nor admin.socket is set: no health, no metrics");
 		return 0;
 	}
+	if (daemon_read_token(conf, token, stderr) < 0)
+		return EXIT_CONFIG;
+	params.token = token;
 	pages_env(d, &env);
 	r = admin_start(&params, &env, &d->admin, err, sizeof err);
 	if (r == 0) {
 		atomic_store(&d->admin_listens, true);
 		return 0;
 	}
-	log_error("%s", err);
+	log_event(LOG_EV_START_FAILED, LOG_ERROR, "%s", err);
 	return r == -ENOMEM || r == -EMFILE || r == -EAGAIN ? EXIT_RUNTIME : EXIT_MISSING;
 }
 
@@ -176,7 +179,7 @@ start_store(struct daemon *d)
 		atomic_store(&d->store, store);
 		return 0;
 	}
-	log_error("store: %s", err[0] ? err : strerror(-r));
+	log_event(LOG_EV_START_FAILED, LOG_ERROR, "store: %s", err[0] ? err : strerror(-r));
 	if (r == -ENOTRECOVERABLE)
 		return EXIT_STORE;
 	if (r == -ENOENT || r == -ENXIO || r == -ENODEV || r == -ENOTDIR)
@@ -205,7 +208,7 @@ start_cores(struct daemon *d)
 		atomic_store(&d->cores, cores);
 		return 0;
 	}
-	log_error("cores: %s", err[0] ? err : strerror(-r));
+	log_event(LOG_EV_START_FAILED, LOG_ERROR, "cores: %s", err[0] ? err : strerror(-r));
 	return r == -EADDRINUSE || r == -EADDRNOTAVAIL || r == -EACCES ? EXIT_MISSING : EXIT_RUNTIME;
 }
 
@@ -230,7 +233,7 @@ start(struct daemon *d)
 	}
 	r = rdma_open(&d->conf->rdma, &d->rdma, err, sizeof err);
 	if (r < 0) {
-		log_error("RDMA: %s", err[0] ? err : strerror(-r));
+		log_event(LOG_EV_START_FAILED, LOG_ERROR, "RDMA: %s", err[0] ? err : strerror(-r));
 		return r == -ENODEV ? EXIT_MISSING : EXIT_RUNTIME;
 	}
 	warn_about(d->conf, d->rdma);
@@ -247,12 +250,14 @@ start(struct daemon *d)
 static void
 release(struct daemon *d)
 {
+	daemon_reload_wait(d);
 	admin_stop(d->admin);
 	cores_free(atomic_load(&d->cores));
 	store_close_disks(atomic_load(&d->store));
 	daemon_free_certs(d->certs);
 	auth_keys_put(d->keys);
 	auth_replay_free(d->replay);
+	daemon_conf_put(d->conf_now);
 	rdma_close(d->rdma);
 	stats_free(d->stats);
 }
@@ -347,7 +352,7 @@ say_ready(struct daemon *d, const char *ready_file)
 		free(line);
 		return EXIT_RUNTIME;
 	}
-	log_note("%s", line);
+	log_event(LOG_EV_READY, LOG_NOTE, "%s", line);
 	printf("gantryd: %s\n", line);
 	fflush(stdout);
 	sd_notifyf(0, "READY=1\nSTATUS=Serving: %s", line + strlen("ready "));
@@ -382,12 +387,23 @@ feed_watchdog(struct daemon *d)
 
 		cores_get_info(cores, i, &info);
 		if (!info.asleep && info.turned_ago_ns >= ADMIN_STUCK_NS) {
-			log_limited(LOG_ERROR, "core %d is stuck: its loop has not turned for %llu ms", i,
-				    (unsigned long long)(info.turned_ago_ns / NS_PER_MS));
+			log_event(LOG_EV_CORE_STUCK, LOG_ERROR,
+				  "core %d is stuck: its loop has not turned for %llu ms", i,
+				  (unsigned long long)(info.turned_ago_ns / NS_PER_MS));
 			return;
 		}
 	}
 	sd_notify(0, "WATCHDOG=1");
+}
+
+static uint64_t
+drain_ns(struct daemon *d)
+{
+	const struct conf *c = daemon_conf(d);
+	uint64_t ns = c->limits.drain_ns;
+
+	daemon_conf_put(c);
+	return ns;
 }
 
 /* Until TERM or INT. */
@@ -404,11 +420,11 @@ serve(struct daemon *d, const sigset_t *signals)
 
 		if (sig == SIGTERM || sig == SIGINT) {
 			log_note("%s: draining, at most %llu s", sig == SIGTERM ? "SIGTERM" : "SIGINT",
-				 (unsigned long long)(d->conf->limits.drain_ns / NS_PER_S));
+				 (unsigned long long)(drain_ns(d) / NS_PER_S));
 			return;
 		}
 		if (sig == SIGHUP)
-			daemon_reload_certs(d->conf, d->certs);
+			daemon_reload_begin(d);
 		if (sig == SIGUSR2)
 			dump(d);
 		if (fed)
@@ -438,7 +454,7 @@ stop_main(void *arg)
 {
 	struct work *w = arg;
 
-	cores_stop(atomic_load(&w->d->cores), w->d->conf->limits.drain_ns);
+	cores_stop(atomic_load(&w->d->cores), drain_ns(w->d));
 	atomic_store(&w->done, true);
 	return NULL;
 }
@@ -501,7 +517,7 @@ drain(struct daemon *d, const sigset_t *signals)
 
 	atomic_store(&d->phase, PHASE_DRAINING);
 	sd_notifyf(0, "STOPPING=1\nSTATUS=Draining\nEXTEND_TIMEOUT_USEC=%llu",
-		   (unsigned long long)(d->conf->limits.drain_ns + STOP_EXTEND_NS) / NS_PER_US);
+		   (unsigned long long)(drain_ns(d) + STOP_EXTEND_NS) / NS_PER_US);
 	if (pthread_create(&thread, NULL, stop_main, &w) != 0) {
 		stop_main(&w);
 		return;
@@ -522,13 +538,20 @@ drain(struct daemon *d, const sigset_t *signals)
 }
 
 int
-daemon_run(const struct conf *conf, const char *ready_file)
+daemon_run(const struct conf *conf, const struct conf_source *source, const char *ready_file)
 {
-	struct daemon d = { .conf = conf, .started_ns = clock_ns() };
+	struct daemon d = { .conf = conf,
+			    .source = source,
+			    .started_ns = clock_ns(),
+			    .conf_lock = PTHREAD_MUTEX_INITIALIZER,
+			    .reload_lock = PTHREAD_MUTEX_INITIALIZER,
+			    .conf_now = conf_get(conf),
+			    .reloaded_ns = clock_wall_ns() };
 	sigset_t signals;
 	int rc;
 
 	log_init(conf->log.format, conf->log.level);
+	daemon_log_levels(conf);
 	/* Every thread inherits this; only the main thread takes signals, in sigtimedwait(). */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
@@ -549,6 +572,6 @@ daemon_run(const struct conf *conf, const char *ready_file)
 	}
 	release(&d);
 	if (rc == EXIT_OK)
-		log_note("stopped");
+		log_event(LOG_EV_STOPPED, LOG_NOTE, "stopped");
 	return rc;
 }

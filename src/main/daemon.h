@@ -5,14 +5,14 @@
 #ifndef GANTRY_MAIN_DAEMON_H
 #define GANTRY_MAIN_DAEMON_H
 
+#include "admin/admin.h"
 #include "conf/conf.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-struct admin;
-struct admin_env;
 struct auth_keys;
 struct auth_replay;
 struct cores;
@@ -27,7 +27,8 @@ extern const char *const phase_name[PHASE_NR];
 /* The pointers are written once, by the main thread, before the phase that uses them; nothing is freed before
  * the admin thread ended. */
 struct daemon {
-	const struct conf *conf;
+	const struct conf *conf; /* the first one, which stays: good for what needs a restart */
+	const struct conf_source *source;
 	_Atomic int phase;
 	uint64_t started_ns; /* clock_ns() */
 	struct rdma *rdma;
@@ -38,13 +39,40 @@ struct daemon {
 	_Atomic bool admin_listens;
 	int listen_fds[CONF_LISTEN_MAX];
 	struct tls_cert *certs[CONF_LISTEN_MAX]; /* NULL: plain HTTP */
-	struct auth_keys *keys;                  /* a reference; NULL: none */
+	struct auth_keys *keys;                  /* a reference; NULL: none; reload.c's after the start */
 	struct auth_replay *replay;              /* NULL: off */
+
+	/* reload.c's */
+	pthread_mutex_t conf_lock;                     /* of conf_now */
+	const struct conf *conf_now;                   /* a reference; daemon_conf() */
+	pthread_mutex_t reload_lock;                   /* one at a time */
+	_Atomic int reloads_running;                   /* by SIGHUP */
+	_Atomic uint64_t reload_failures, reloaded_ns; /* wall clock of the last good one, or of the start */
+	_Atomic int restart_pending;                   /* keys that were changed and need a restart */
+	_Atomic bool drained;                          /* on request */
 };
 
-/* Serves until a signal ends it; an exit code of options.h.  ready_file: NULL or where the ready line goes.
- */
-int daemon_run(const struct conf *conf, const char *ready_file);
+/* Serves until a signal ends it; an exit code of options.h.  source: where conf came from, for reloads.
+ * ready_file: NULL or where the ready line goes. */
+int daemon_run(const struct conf *conf, const struct conf_source *source, const char *ready_file);
+
+/* ---- reload.c ---- */
+
+/* The configuration in use, a reference: daemon_conf_put() it.  Any thread. */
+const struct conf *daemon_conf(struct daemon *d);
+void daemon_conf_put(const struct conf *c);
+void daemon_log_levels(const struct conf *c);
+/* Into token; empty when there is no admin.token_file.  0 or -EINVAL, the reason in err. */
+int daemon_read_token(const struct conf *c, char token[ADMIN_TOKEN_MAX + 2], FILE *err);
+/* Reads the configuration anew, and takes it or nothing of it; writes the answer as JSON and returns its HTTP
+ * status.  Blocks while files are read; any thread but a core's. */
+int daemon_reload(struct daemon *d, FILE *out);
+/* The same on a thread of its own; and the wait for those that were begun. */
+void daemon_reload_begin(struct daemon *d);
+void daemon_reload_wait(struct daemon *d);
+
+/* ---- control.c ---- */
+void control_env(struct admin_env *env);
 
 /* What the store is opened, made and checked with; disks has room for CONF_DISKS_MAX. */
 struct store_conf;

@@ -94,7 +94,7 @@ fsck(const struct conf *conf, bool repair)
 }
 
 static int
-with_config(const struct options *o, const struct conf *conf)
+with_config(const struct options *o, const struct conf_source *src, const struct conf *conf)
 {
 	switch (o->action) {
 	case ACTION_CHECK_CONFIG:
@@ -111,13 +111,14 @@ with_config(const struct options *o, const struct conf *conf)
 		log_init(conf->log.format, conf->log.level);
 		return fsck(conf, o->repair);
 	default:
-		return daemon_run(conf, o->ready_file);
+		return daemon_run(conf, src, o->ready_file);
 	}
 }
 
 int
 main(int argc, char **argv)
 {
+	struct conf_source src;
 	struct options o;
 	struct conf *conf;
 	int rc;
@@ -140,16 +141,16 @@ main(int argc, char **argv)
 		conf_print_table(stdout);
 		return EXIT_OK;
 	}
-	if (conf_load(&(struct conf_source){ .file = o.file,
-					     .file_required = o.file != NULL,
-					     .partial = o.action == ACTION_LIST_DEVICES,
-					     .overrides = o.overrides,
-					     .override_nr = o.override_nr },
-		      &conf, stderr) < 0) {
+	src = (struct conf_source){ .file = o.file,
+				    .file_required = o.file != NULL,
+				    .partial = o.action == ACTION_LIST_DEVICES,
+				    .overrides = o.overrides,
+				    .override_nr = o.override_nr };
+	if (conf_load(&src, &conf, stderr) < 0) {
 		fprintf(stderr, "gantryd: bad configuration\n");
 		return EXIT_CONFIG;
 	}
-	rc = with_config(&o, conf);
+	rc = with_config(&o, &src, conf);
 	conf_free(conf);
 	/* A full disk behind the standard output of --print-config must not look like success. */
 	if (fflush(stdout) != 0 && rc == EXIT_OK)

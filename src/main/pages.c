@@ -62,6 +62,8 @@ ready(void *cookie, struct admin_reasons *r)
 
 	if (phase != PHASE_SERVING)
 		admin_reason(r, "%s", phase_name[phase]);
+	else if (atomic_load(&daemon_of(cookie)->drained))
+		admin_reason(r, "draining on request (POST /control/resume ends it)");
 }
 
 static void
@@ -199,6 +201,11 @@ metrics(void *cookie, struct stats_out *out)
 	struct daemon *d = cookie;
 
 	core_metrics(d, out);
+	stats_emit(out, M_CONFIG_RELOAD_FAILURES, atomic_load(&d->reload_failures), NULL);
+	stats_emit_ns(out, M_CONFIG_RELOADED, atomic_load(&d->reloaded_ns), NULL);
+	stats_emit(out, M_CONFIG_RESTART_NEEDED, (uint64_t)atomic_load(&d->restart_pending), NULL);
+	stats_emit(out, M_DRAINING, atomic_load(&d->drained) || atomic_load(&d->phase) == PHASE_DRAINING,
+		   NULL);
 	for (int i = 0; i < rail_nr(d); i++)
 		rail_metrics(d, i, out);
 	for (int i = 0; i < disk_nr(d); i++)
@@ -421,11 +428,20 @@ status(void *cookie, FILE *out)
 		t.http_avail);
 }
 
+static void
+config(void *cookie, FILE *out)
+{
+	const struct conf *c = daemon_conf(cookie);
+
+	conf_print_json(c, out);
+	daemon_conf_put(c);
+}
+
 void
 pages_env(struct daemon *d, struct admin_env *ret_env)
 {
 	*ret_env = (struct admin_env){ .cookie = d,
-				       .conf = d->conf,
+				       .config = config,
 				       .stats = d->stats,
 				       .core_nr = core_nr,
 				       .core = core,
@@ -436,4 +452,5 @@ pages_env(struct daemon *d, struct admin_env *ret_env)
 				       .rails = rails,
 				       .disks = disks,
 				       .requests = requests };
+	control_env(ret_env);
 }

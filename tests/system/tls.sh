@@ -95,7 +95,7 @@ exec {slow}<&-
 tls "$U/bkt/o257" | cmp - <(curl_s3 /bkt/o257) || fail "the new certificate"
 echo garbage >"$T/server.crt"
 kill -HUP "$DAEMON_PID"
-wait_for 10 grep -q "keeps its certificate" "$T/daemon.log"
+wait_for 10 grep -q "the configuration cannot be used; nothing was changed" "$T/daemon.log"
 assert_eq "$(shown)" "subject=CN = two" "after a bad file"
 assert_alive
 stop_daemon

@@ -1,0 +1,226 @@
+/* The control calls of the admin listener: what each takes and answers.  On the admin thread, or (slow ones)
+ * on its control thread; see admin.h. */
+#include "main/daemon.h"
+
+#include "admin/admin.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "core/core.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+
+#define TELL_NS (50 * NS_PER_MS)
+#define TRACE_MAX 1000
+
+static int
+refuse(FILE *out, int status, const char *text)
+{
+	fputs("{\"error\":", out);
+	json_string(out, text);
+	putc('}', out);
+	return status;
+}
+
+/* NULL, with the answer written: there are no cores to tell. */
+static struct cores *
+serving(struct daemon *d, FILE *out)
+{
+	if (atomic_load(&d->phase) == PHASE_SERVING)
+		return atomic_load(&d->cores);
+	fprintf(out, "{\"error\":\"not now: %s\"}", phase_name[atomic_load(&d->phase)]);
+	return NULL;
+}
+
+static int
+requests(struct cores *cores)
+{
+	int n = 0;
+
+	for (int i = 0; i < cores_nr(cores); i++) {
+		struct core_info info;
+
+		cores_get_info(cores, i, &info);
+		n += info.requests;
+	}
+	return n;
+}
+
+/* ---- drain, resume ---- */
+
+static void
+show_drain(void *cookie, FILE *out)
+{
+	struct daemon *d = cookie;
+	struct cores *cores = atomic_load(&d->cores);
+
+	fprintf(out, "{\"draining\":%s,\"requests\":%d}",
+		atomic_load(&d->drained) || atomic_load(&d->phase) == PHASE_DRAINING ? "true" : "false",
+		cores ? requests(cores) : 0);
+}
+
+static int
+set_drain(struct daemon *d, bool on, FILE *out)
+{
+	struct cores *cores = serving(d, out);
+	int r;
+
+	if (!cores)
+		return 503;
+	/* Readiness first: who asks it must not send what is about to be refused. */
+	atomic_store(&d->drained, on);
+	r = cores_drain(cores, on, TELL_NS);
+	if (r < 0) {
+		atomic_store(&d->drained, !on);
+		return refuse(out, 500, "out of memory");
+	}
+	log_event(LOG_EV_DRAIN, LOG_NOTE, on ? "draining: new requests are refused" : "serving again");
+	sd_notify(0, on ? "STATUS=Draining (on request)" : "STATUS=Serving");
+	show_drain(d, out);
+	return 200;
+}
+
+static int
+drain(void *cookie, const struct admin_args *args, FILE *out)
+{
+	return set_drain(cookie, true, out);
+}
+
+static int
+resume(void *cookie, const struct admin_args *args, FILE *out)
+{
+	return set_drain(cookie, false, out);
+}
+
+/* ---- reload ---- */
+
+static int
+reload(void *cookie, const struct admin_args *args, FILE *out)
+{
+	return daemon_reload(cookie, out);
+}
+
+static void
+show_reload(void *cookie, FILE *out)
+{
+	struct daemon *d = cookie;
+
+	fprintf(out, "{\"last_success_unix_seconds\":%llu,\"failures\":%llu,\"restart_needed\":%d}",
+		(unsigned long long)(atomic_load(&d->reloaded_ns) / NS_PER_S),
+		(unsigned long long)atomic_load(&d->reload_failures), atomic_load(&d->restart_pending));
+}
+
+/* ---- log levels ---- */
+
+static void
+show_levels(void *cookie, FILE *out)
+{
+	fprintf(out, "{\"level\":\"%s\",\"modules\":{", log_level_name[log_get_level()]);
+	for (int i = 0; i < LOG_MODULES_NR; i++) {
+		int own = log_get_module_level(i);
+
+		fprintf(out, "%s\"%s\":\"%s\"", i ? "," : "", log_module_name[i],
+			own == LOG_LEVEL_COMMON ? "default" : log_level_name[own]);
+	}
+	fputs("}}", out);
+}
+
+static int
+set_level(void *cookie, const struct admin_args *args, FILE *out)
+{
+	const char *level = admin_arg(args, "level"), *module = admin_arg(args, "module");
+	int m = module ? log_module_find(module) : 0;
+	enum log_level l = LOG_INFO;
+	bool common = level && module && strcmp(level, "default") == 0;
+
+	if (!level)
+		return refuse(out, 400,
+			      "\"level\" is missing: error, warning, notice, info, debug; for a module "
+			      "default too");
+	if (m < 0)
+		return refuse(out, 400, "no such module; GET shows those there are");
+	if (!common && log_level_parse(level, &l) < 0)
+		return refuse(
+			out, 400,
+			"expected a level of error, warning, notice, info, debug (for a module: or default)");
+	if (module)
+		log_set_module_level(m, common ? LOG_LEVEL_COMMON : (int)l);
+	else
+		log_set_level(l);
+	log_event(LOG_EV_CONTROL, LOG_NOTE, "log level of %s is now %s", module ? module : "everything",
+		  level);
+	show_levels(cookie, out);
+	return 200;
+}
+
+/* ---- trace ---- */
+
+static void
+show_trace(void *cookie, FILE *out)
+{
+	struct daemon *d = cookie;
+	struct cores *cores = atomic_load(&d->cores);
+
+	fprintf(out, "{\"next\":%d}", cores ? cores_trace_left(cores) : 0);
+}
+
+static int
+trace(void *cookie, const struct admin_args *args, FILE *out)
+{
+	const char *id = admin_arg(args, "id"), *next = admin_arg(args, "next");
+	struct cores *cores = serving(cookie, out);
+	long n;
+	int r;
+
+	if (!cores)
+		return 503;
+	if (!id == !next)
+		return refuse(
+			out, 400,
+			"expected either \"id\" (of a live request, see /requests) or \"next\" (a number)");
+	if (id) {
+		r = cores_trace(cores, id, TELL_NS);
+		if (r < 0)
+			return r == -ENOENT ? refuse(out, 404, "no live request has that id")
+					    : refuse(out, 500, "out of memory");
+		log_event(LOG_EV_CONTROL, LOG_NOTE, "request %.40s is traced", id);
+		fputs("{\"traced\":", out);
+		json_string(out, id);
+		putc('}', out);
+		return 200;
+	}
+	n = strspn(next, "0123456789") == strlen(next) && strlen(next) < 6 ? atol(next) : -1;
+	if (n < 0 || n > TRACE_MAX)
+		return refuse(out, 400, "\"next\" is a number from 0 (stop) to 1000");
+	cores_trace_next(cores, (int)n);
+	log_event(LOG_EV_CONTROL, LOG_NOTE, "the next %ld requests are traced", n);
+	show_trace(cookie, out);
+	return 200;
+}
+
+/* ---- what the store cannot do on request ---- */
+
+static int
+not_offered(void *cookie, const struct admin_args *args, FILE *out)
+{
+	return refuse(out, 501, "the store does this by itself and takes no command for it");
+}
+
+static const struct admin_control controls[] = {
+	{ "/control/drain", "", false, drain, show_drain },
+	{ "/control/resume", "", false, resume, NULL },
+	{ "/control/reload", "", true, reload, show_reload },
+	{ "/control/log-level", "level module", false, set_level, show_levels },
+	{ "/control/trace", "id next", false, trace, show_trace },
+	{ "/control/snapshot", "", true, not_offered, NULL },
+	{ "/control/scrub", "", true, not_offered, NULL },
+};
+
+void
+control_env(struct admin_env *env)
+{
+	env->controls = controls;
+	env->control_nr = (int)(sizeof controls / sizeof *controls);
+}
