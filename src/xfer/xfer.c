@@ -165,43 +165,25 @@ xfer_end_if_over(struct xfer *x)
 /* ---- reading (PUSH, SERVE)
  * ----------------------------------------------------------------------------------------- */
 
-/* The aligned range of the object that holds transfer bytes from x->next on, at most one piece: granules
- * whole, because the store checks CRCs per granule. */
-static void
-read_range(const struct xfer *x, uint32_t piece_max, uint64_t *ret_off, uint32_t *ret_len)
-{
-	uint64_t pos = x->base + x->next, end = x->base + x->len;
-	uint64_t from = pos & ~(uint64_t)(STORE_GRANULE - 1);
-	uint64_t to = (end + STORE_GRANULE - 1) & ~(uint64_t)(STORE_GRANULE - 1);
-
-	if (to > x->obj->size_bytes)
-		to = x->obj->size_bytes;
-	if (to - from > piece_max)
-		to = from + piece_max;
-	*ret_off = from;
-	*ret_len = (uint32_t)(to - from);
-}
-
 size_t
 piece_read_bytes(const struct xfer *x)
 {
-	uint64_t off;
-	uint32_t len;
+	uint32_t skew;
 
-	read_range(x, STORE_PIECE, &off, &len);
-	return len;
+	return store_read_plan(x->obj, x->base + x->next, x->len - x->next, STORE_PIECE, &skew);
 }
 
 void
 piece_read(struct piece *p, void (*done)(struct store_op *))
 {
 	struct xfer *x = p->x;
-	uint64_t off, pos = x->base + x->next;
+	uint64_t pos = x->base + x->next;
 	uint32_t len;
 	int r;
 
-	read_range(x, p->buf->cap_bytes, &off, &len);
-	p->skew = (uint32_t)(pos - off);
+	/* Granules whole, because the store checks CRCs per granule: the transfer's first byte may lie behind
+	 * the buffer's. */
+	len = store_read_plan(x->obj, pos, x->len - x->next, p->buf->cap_bytes, &p->skew);
 	p->len = len - p->skew;
 	if (p->len > x->len - x->next)
 		p->len = (uint32_t)(x->len - x->next);
@@ -210,7 +192,7 @@ piece_read(struct piece *p, void (*done)(struct store_op *))
 	p->state = PIECE_READING;
 	p->rd.op.done = done;
 	x->inflight++;
-	r = store_read(x->store, x->obj, &p->rd, p->buf, off, len);
+	r = store_read(x->store, x->obj, &p->rd, p->buf, pos - p->skew, len);
 	if (r != 0) {
 		if (r < 0)
 			p->rd.op.result = r;
