@@ -231,7 +231,7 @@ done_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 		if (get)
 			reply_number(rq, "x-amz-rdma-bytes", rq->rdma_bytes);
 	}
-	if ((get && o->etag) || head)
+	if ((get || head) && o->etag)
 		object_headers(rq);
 	if (kind != OUT_DONE)
 		return;
