@@ -187,22 +187,30 @@ take_prefix(struct reader *rd, const yaml_node_t *n, const char *path, struct au
 	}
 }
 
-/* The next "key: value" of a map with a scalar key; NULL: not one, and said so. */
+/*
+ * The value of a pair, and its key as "path.key" in name; NULL: not a key that is known, and said so.  What
+ * an unknown one is called is not shown: where a colon is missing it is the secret.
+ */
 static const yaml_node_t *
-pair(struct reader *rd, const yaml_node_pair_t *p, const char *path, char *name, size_t cap)
+pair(struct reader *rd, const yaml_node_pair_t *p, const char *path, const char *const *known, char *name,
+     size_t cap)
 {
 	const yaml_node_t *k = yaml_document_get_node(rd->doc, p->key);
+	int i = 0;
 
-	if (k->type != YAML_SCALAR_NODE || k->data.scalar.length > 40) {
+	if (k->type != YAML_SCALAR_NODE) {
 		fail(rd, k, path, "expected a key");
 		return NULL;
 	}
-	snprintf(name, cap, "%s.%s", path, (const char *)k->data.scalar.value);
-	/* What the file holds must not reach the terminal raw. */
-	for (char *c = name; *c; c++) {
-		if (!isprint((unsigned char)*c))
-			*c = '?';
+	while (known[i] && !bytes_are(text_of(k), known[i]))
+		i++;
+	if (!known[i]) {
+		fail(rd, k, path,
+		     "unknown key; there are access_key, secret_key, session_token, expires, read_only, "
+		     "grants, and in a grant bucket, prefix, read_only");
+		return NULL;
 	}
+	snprintf(name, cap, "%s.%s", path, known[i]);
 	return yaml_document_get_node(rd->doc, p->value);
 }
 
@@ -221,22 +229,19 @@ want(struct reader *rd, const yaml_node_t *n, yaml_node_type_t type, const char 
 static void
 take_grant(struct reader *rd, const yaml_node_t *n, const char *path, struct auth_grant *g)
 {
+	static const char *const known[] = { "bucket", "prefix", "read_only", NULL };
 	bool bucket = false;
 
 	if (!want(rd, n, YAML_MAPPING_NODE, path))
 		return;
 	for (yaml_node_pair_t *p = n->data.mapping.pairs.start; p < n->data.mapping.pairs.top; p++) {
 		char name[160];
-		const yaml_node_t *v = pair(rd, p, path, name, sizeof name);
-		const char *key = v ? name + strlen(path) + 1 : "";
+		const yaml_node_t *v = pair(rd, p, path, known, name, sizeof name);
+		const char *key = name + strlen(path) + 1;
 
-		if (!v)
+		if (!v || !want(rd, v, YAML_SCALAR_NODE, name))
 			continue;
-		if (strcmp(key, "bucket") != 0 && strcmp(key, "prefix") != 0 && strcmp(key, "read_only") != 0)
-			fail(rd, v, path, "unknown key; a grant has bucket, prefix, read_only");
-		else if (!want(rd, v, YAML_SCALAR_NODE, name))
-			;
-		else if (strcmp(key, "bucket") == 0)
+		if (strcmp(key, "bucket") == 0)
 			take_bucket(rd, v, name, g, &bucket);
 		else if (strcmp(key, "prefix") == 0)
 			take_prefix(rd, v, name, g);
@@ -293,25 +298,25 @@ take_value(struct reader *rd, const yaml_node_t *v, const char *name, const char
 		take_text(rd, v, name, 1, AUTH_TOKEN_MAX, "", "", &e->token, &e->token_len);
 	else if (strcmp(key, "read_only") == 0)
 		take_bool(rd, v, name, &e->read_only);
-	else if (strcmp(key, "expires") == 0) {
+	else {
 		e->have_expires = true;
 		if (parse_time(text_of(v), &e->expires_s) < 0)
 			fail(rd, v, name, "expected a time like 2026-12-31T23:59:59Z");
-	} else {
-		fail(rd, v, name,
-		     "unknown key; an entry has access_key, secret_key, session_token, expires, read_only, "
-		     "grants");
 	}
 }
 
 static void
 take_entry(struct reader *rd, const yaml_node_t *n, const char *path, struct auth_entry *e)
 {
+	static const char *const known[] = { "access_key", "secret_key", "session_token",
+					     "expires",    "read_only",  "grants",
+					     NULL };
+
 	if (!want(rd, n, YAML_MAPPING_NODE, path))
 		return;
 	for (yaml_node_pair_t *p = n->data.mapping.pairs.start; p < n->data.mapping.pairs.top; p++) {
 		char name[128];
-		const yaml_node_t *v = pair(rd, p, path, name, sizeof name);
+		const yaml_node_t *v = pair(rd, p, path, known, name, sizeof name);
 
 		if (v)
 			take_value(rd, v, name, name + strlen(path) + 1, e);
@@ -330,19 +335,21 @@ by_access_key(const void *a, const void *b)
 	return strcmp(x->access_key, y->access_key);
 }
 
+static bool
+are_twins(const struct auth_entry *a, const struct auth_entry *b)
+{
+	return strcmp(a->access_key, b->access_key) == 0 && strcmp(a->secret, b->secret) == 0 &&
+	       !a->token == !b->token && (!a->token || strcmp(a->token, b->token) == 0);
+}
+
+/* In the order of the file, still. */
 static void
 check_twins(struct reader *rd, const struct auth_keys *keys)
 {
 	for (int i = 1; i < keys->nr; i++) {
-		for (int j = i - 1; j >= 0; j--) {
-			const struct auth_entry *a = &keys->entry[i], *b = &keys->entry[j];
-
-			if (strcmp(a->access_key, b->access_key) != 0)
-				break;
-			if (strcmp(a->secret, b->secret) == 0 && !a->token == !b->token &&
-			    (!a->token || strcmp(a->token, b->token) == 0))
-				fail(rd, NULL, "", "access key %s is there twice with the same secret",
-				     a->access_key);
+		for (int j = 0; j < i; j++) {
+			if (are_twins(&keys->entry[i], &keys->entry[j]))
+				fail(rd, NULL, "", "[%d] has the access key and the secret of [%d]", i, j);
 		}
 	}
 }
@@ -375,10 +382,10 @@ take_list(struct reader *rd, const yaml_node_t *root, struct auth_keys *keys)
 	}
 	if (rd->errors || rd->no_memory)
 		return;
+	check_twins(rd, keys);
 	/* In glibc a merge sort, so equal ones keep their order; nothing depends on it but which is tried
 	 * first. */
 	qsort(keys->entry, nr, sizeof *keys->entry, by_access_key);
-	check_twins(rd, keys);
 }
 
 /* libyaml frees its copies as they are. */

@@ -44,7 +44,8 @@ bad_files(void **state)
 	refused("- a", "keys.yaml:1:3: [0]: expected a map");
 	refused("- { access_key: AKEY }", "[0]: secret_key is missing");
 	refused("- { secret_key: verysecret }", "[0]: access_key is missing");
-	refused("- { " K ", colour: verysecret }", "keys.yaml:1:55: [0].colour: unknown key");
+	refused("- { " K ", colour: verysecret }", "keys.yaml:1:47: [0]: unknown key");
+	refused("- { access_key: AKEY, verysecret }", "unknown key"); /* a colon is missing */
 	refused("- { " K ", access_key: AKEY }", "[0].access_key: given twice");
 	refused("- { " K ", secret_key: verysecret }", "[0].secret_key: given twice");
 	refused("- { access_key: AKEY, secret_key: short }", "[0].secret_key: expected 8 to 256");
@@ -61,8 +62,8 @@ bad_files(void **state)
 	refused("- { " K ", grants: [{ bucket: A }] }", "[0].grants[0].bucket: expected a bucket");
 	refused("- { " K ", grants: [{ bucket: \"a*b\" }] }", "bucket: expected a bucket");
 	refused("- { " K ", grants: [{ bucket: a, bucket: b }] }", "bucket: given twice");
-	refused("- { " K ", grants: [{ bucket: a, verysecre: b }] }", "unknown key; a grant has");
-	refused("- { " K " }\n- { " K " }", "access key AKEY is there twice with the same secret");
+	refused("- { " K ", grants: [{ bucket: a, verysecre: b }] }", "[0].grants[0]: unknown key");
+	refused("- { " K " }\n- { " K " }", "[1] has the access key and the secret of [0]");
 	refused("- { " K " }\n--- []", "a second document");
 	refused("- { " K, "not valid YAML");
 	refused("- { [a]: b }", "expected a key");
