@@ -102,8 +102,9 @@ cat >"$R/tmp/p.c" <<-C
 	#include <stdio.h>
 	int main(void) { return printf("%s\n", gantry_version()) < 0; }
 C
-[ "$(in_chroot "$R" sh -c 'cc -Wall -Werror -o /tmp/p /tmp/p.c $(pkg-config --cflags --libs libgantry) && /tmp/p' 2>&1)" = "$(cat VERSION)" ] ||
-	die "a program against libgantry"
+in_chroot "$R" sh -c 'cc -Wall -Werror -o /tmp/p /tmp/p.c $(pkg-config --cflags --libs libgantry) && /tmp/p' >"$T/log" 2>&1 ||
+	die "a program against libgantry: $(cat "$T/log")"
+[ "$(cat "$T/log")" = "$(cat VERSION)" ] || die "the library says $(cat "$T/log")"
 ok "a program compiles and runs against libgantry"
 
 in_chroot "$R" sh -c 'apt-get -q -y remove "gantry*" "libgantry*"' >"$T/log" 2>&1 || die "remove: $(tail -n 5 "$T/log")"
