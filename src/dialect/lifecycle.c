@@ -535,7 +535,7 @@ put_actions(struct text *x, const struct head *h)
 		if (h->flags & R_DAYS)
 			text_element_u64(x, "Days", h->days);
 		if (h->flags & R_DATE)
-			text_element_time(x, "Date", h->date_s * UINT64_C(1000000000));
+			text_element_date(x, "Date", h->date_s);
 		if (h->flags & R_MARKER)
 			text_str(x, "<ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker>");
 		text_str(x, "</Expiration>");

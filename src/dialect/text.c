@@ -176,14 +176,26 @@ text_element_u64(struct text *x, const char *name, uint64_t v)
 	text_fmt(x, "<%s>%llu</%s>", name, (unsigned long long)v, name);
 }
 
-void
-text_element_time(struct text *x, const char *name, uint64_t ns)
+static void
+put_time(struct text *x, const char *name, uint64_t unix_s, unsigned millis)
 {
 	struct civil c;
 
-	civil_from_unix(ns / NS_PER_S, &c);
+	civil_from_unix(unix_s, &c);
 	text_fmt(x, "<%s>%04llu-%02d-%02dT%02d:%02d:%02d.%03uZ</%s>", name, (unsigned long long)c.year,
-		 c.month, c.day, c.hour, c.minute, c.second, (unsigned)(ns / NS_PER_MS % 1000), name);
+		 c.month, c.day, c.hour, c.minute, c.second, millis, name);
+}
+
+void
+text_element_time(struct text *x, const char *name, uint64_t ns)
+{
+	put_time(x, name, ns / NS_PER_S, (unsigned)(ns / NS_PER_MS % 1000));
+}
+
+void
+text_element_date(struct text *x, const char *name, uint64_t unix_s)
+{
+	put_time(x, name, unix_s, 0);
 }
 
 void

@@ -44,6 +44,8 @@ void text_element_str(struct text *x, const char *name, const char *s);
 void text_element_u64(struct text *x, const char *name, uint64_t v);
 /* <name>2009-10-12T17:50:30.000Z</name> */
 void text_element_time(struct text *x, const char *name, uint64_t ns);
+/* The same from seconds: dates beyond what nanoseconds of 64 bits reach. */
+void text_element_date(struct text *x, const char *name, uint64_t unix_s);
 void text_base64(struct text *x, const void *bytes, size_t len);
 
 #endif

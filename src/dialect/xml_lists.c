@@ -17,14 +17,6 @@ put_name(struct text *x, const struct target *t, const char *element, const char
 }
 
 static void
-put_etag(struct text *x, const char *etag, size_t len)
-{
-	text_str(x, "<ETag>&quot;");
-	text_xml(x, etag, len);
-	text_str(x, "&quot;</ETag>");
-}
-
-static void
 put_owner(struct text *x, const char *element)
 {
 	text_fmt(x, "<%s><ID>gantry</ID><DisplayName>gantry</DisplayName></%s>", element, element);
@@ -146,7 +138,7 @@ put_object(struct text *x, const struct target *t, const struct xml_entry *e)
 	if (versions)
 		text_str(x, "<VersionId>null</VersionId><IsLatest>true</IsLatest>");
 	text_element_time(x, "LastModified", e->mtime_ns);
-	put_etag(x, e->etag, e->etag_len);
+	xml_etag_put(x, e->etag, e->etag_len);
 	if (e->checksum_algorithm) {
 		text_element_str(x, "ChecksumAlgorithm", e->checksum_algorithm);
 		if (e->checksum_type != SUM_TYPE_NONE)
@@ -237,7 +229,7 @@ xml_parts_entry(struct text *x, const struct xml_part_entry *e)
 	text_str(x, "<Part>");
 	text_element_u64(x, "PartNumber", e->number);
 	text_element_time(x, "LastModified", e->mtime_ns);
-	put_etag(x, e->etag, e->etag_len);
+	xml_etag_put(x, e->etag, e->etag_len);
 	text_element_u64(x, "Size", e->size_bytes);
 	if (e->sums)
 		xml_sums_put(x, e->sums);

@@ -27,8 +27,8 @@ xml_sums_put(struct text *x, const struct xml_sums *s)
 				 s->type == SUM_TYPE_COMPOSITE ? "COMPOSITE" : "FULL_OBJECT");
 }
 
-static void
-put_etag(struct text *x, const char *etag, size_t len)
+void
+xml_etag_put(struct text *x, const char *etag, size_t len)
 {
 	text_str(x, "<ETag>&quot;");
 	text_xml(x, etag, len);
@@ -43,7 +43,7 @@ xml_copy_result(struct text *x, enum op op, const char *etag, size_t etag_len, u
 
 	text_fmt(x, XML_DECL "<%s xmlns=\"" XML_NS "\">", root);
 	text_element_time(x, "LastModified", mtime_ns);
-	put_etag(x, etag, etag_len);
+	xml_etag_put(x, etag, etag_len);
 	if (sums)
 		xml_sums_put(x, sums);
 	text_fmt(x, "</%s>", root);
@@ -70,7 +70,7 @@ xml_complete_result(struct text *x, const struct target *t, const char *location
 	text_element_str(x, "Location", location);
 	text_element(x, "Bucket", t->bucket, t->bucket_len);
 	text_element(x, "Key", t->key, t->key_len);
-	put_etag(x, etag, etag_len);
+	xml_etag_put(x, etag, etag_len);
 	if (sums)
 		xml_sums_put(x, sums);
 	text_str(x, "</CompleteMultipartUploadResult>");
@@ -84,7 +84,7 @@ xml_post_result(struct text *x, const struct target *t, const char *location, co
 	text_element_str(x, "Location", location);
 	text_element(x, "Bucket", t->bucket, t->bucket_len);
 	text_element(x, "Key", t->key, t->key_len);
-	put_etag(x, etag, etag_len);
+	xml_etag_put(x, etag, etag_len);
 	text_str(x, "</PostResponse>");
 }
 
@@ -122,7 +122,7 @@ static void
 put_object_parts(struct text *x, const struct target *t, const struct xml_attributes *a)
 {
 	text_str(x, "<ObjectParts>");
-	text_element_u64(x, "TotalPartsCount", a->parts_total);
+	text_element_u64(x, "PartsCount", a->parts_total);
 	text_element_u64(x, "PartNumberMarker", t->list.part_number_marker);
 	text_element_u64(x, "NextPartNumberMarker", a->part_nr ? a->parts[a->part_nr - 1].number : 0);
 	text_element_u64(x, "MaxParts", t->list.max);
