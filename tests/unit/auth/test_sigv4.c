@@ -153,6 +153,7 @@ tamper_text(struct rq *r, char *text, size_t len, const char *what, size_t from)
 static void
 tamper(struct rq *r)
 {
+	const char *old_method = r->in.method, *old_target = r->in.target;
 	char method[16], target[1024];
 
 	assert_fault(ask(r), FAULT_NONE);
@@ -181,6 +182,8 @@ tamper(struct rq *r)
 		}
 		f->name = named;
 	}
+	r->in.method = old_method;
+	r->in.target = old_target;
 	assert_fault(ask(r), FAULT_NONE);
 }
 
