@@ -1,5 +1,5 @@
 /* What clients do, each a coroutine bound to one port at a time, see sim.h. */
-#include "tests/sim/sim.h"
+#include "tests/sim/client_int.h"
 
 #include "base/check.h"
 
@@ -7,20 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PIECES 3
-#define ATTRS_FORGED 8000u
-
-struct client {
-	int nr, port, op;
-	bool f_put, f_w[PIECES], f_del, f_rd;
-	struct store_put put;
-	struct store_write w[PIECES];
-	struct store_del del;
-	struct store_obj obj;
-	struct store_read rd;
-	struct buf buf[PIECES];
-	uint8_t attrs[ATTRS_FORGED + 8];
-};
 static struct client clients[CLIENTS_MAX];
 static _Alignas(4096) char memory[CLIENTS_MAX][PIECES][STORE_PIECE + BUF_SLACK_BYTES];
 int ops_left;
@@ -37,7 +23,7 @@ sim_publish_block(struct disk *d)
 	model_published(d);
 }
 
-static struct client *
+struct client *
 client_at(const void *p)
 {
 	size_t at = (size_t)((const char *)p - (const char *)clients);
@@ -49,10 +35,13 @@ client_at(const void *p)
 int
 client_op_of(const struct commit *c)
 {
-	if ((const char *)c < (const char *)clients ||
-	    (const char *)c >= (const char *)(clients + CLIENTS_MAX))
+	/* A completion's record is the store's; what it is to consist of is the client's. */
+	const void *p = c->parts ? (const void *)c->parts : (const void *)c;
+
+	if ((const char *)p < (const char *)clients ||
+	    (const char *)p >= (const char *)(clients + CLIENTS_MAX))
 		return 0;
-	return client_at(c)->op;
+	return client_at(p)->op;
 }
 
 static struct client *self; /* in a call that may come back through sim_pin_add() */
@@ -103,8 +92,8 @@ on_read(struct store_op *op)
 }
 
 /* On the port's thread now, and awake. */
-static struct store_port *
-on_port(struct client *c)
+struct store_port *
+client_port(struct client *c)
 {
 	struct sim_port *sp = &ports[c->port];
 
@@ -114,28 +103,28 @@ on_port(struct client *c)
 	return sp->p;
 }
 
-static void
-wait_for(struct client *c, const bool *flag)
+void
+client_wait(struct client *c, const bool *flag)
 {
 	while (!*flag)
 		co_wait(flag, c->port);
-	on_port(c);
+	client_port(c);
 }
 
-static void
-idle(struct client *c, uint32_t turns)
+void
+client_idle(struct client *c, uint32_t turns)
 {
 	static const bool yes = true;
 
 	for (; turns; turns--)
 		co_wait(&yes, c->port);
-	on_port(c);
+	client_port(c);
 }
 
 /* ---- choosing -------------------------------------------------------------------------------- */
 
-static uint32_t
-choose_size(void)
+uint32_t
+client_size(void)
 {
 	uint32_t w =
 		below(prof.size_inline + prof.size_small + prof.size_mid + prof.size_large + prof.size_huge);
@@ -154,8 +143,8 @@ choose_size(void)
 	return 30000 + below(one_in(4) ? 130000 : 70000);
 }
 
-static struct store_pre
-choose_pre(int b, int k)
+struct store_pre
+client_pre(int b, int k)
 {
 	struct store_pre pre = { .kind = PRE_NONE };
 	uint32_t id = model.id[b][k];
@@ -171,21 +160,21 @@ choose_pre(int b, int k)
 	return pre;
 }
 
-static int
-new_op(struct client *c, enum op_kind kind, int b, int k)
+int
+client_new_op(struct client *c, enum op_kind kind, int b, int k)
 {
 	int op = op_nr++;
 
 	ops[op] = (struct sim_op){ .kind = kind, .bucket = b, .key = k };
 	if (kind == OP_PUT || kind == OP_DEL)
-		ops[op].pre = choose_pre(b, k);
+		ops[op].pre = client_pre(b, k);
 	c->op = op;
 	trace(30, (uint64_t)op << 8 | (uint64_t)kind, (uint64_t)b << 8 | (uint64_t)(k + 1));
 	return op;
 }
 
-static struct store_key
-key_of(int b, int k)
+struct store_key
+client_key(int b, int k)
 {
 	return (struct store_key){ .bucket = bucket_name(b),
 				   .key = key_name(k),
@@ -214,7 +203,7 @@ forge(struct client *c, int b, int k, uint32_t inline_len)
 				.new_epoch = d->next.epoch + 1 };
 	uint8_t key[KEY_BYTES_MAX], text[STORE_INLINE_MAX];
 	static _Alignas(8) uint8_t rec[REC_BYTES_MAX];
-	struct store_key sk = key_of(b, k);
+	struct store_key sk = client_key(b, k);
 	struct rec_view v = { .op = REC_PUT, .body = BODY_INLINE, .key = key, .inline_data = text };
 	static const uint8_t mark[8] = { 1, 2, 3, 4, 5, 6, 7, 255 };
 	uint32_t at = BLOCK_HEAD_BYTES;
@@ -245,7 +234,7 @@ wait_writes(struct client *c, int *r)
 	for (int i = 0; i < PIECES; i++) {
 		if (!c->w[i].op.done)
 			continue;
-		wait_for(c, &c->f_w[i]);
+		client_wait(c, &c->f_w[i]);
 		if (*r == 0)
 			*r = c->w[i].op.result;
 		c->w[i].op.done = NULL;
@@ -267,7 +256,7 @@ put_pieces(struct client *c, uint32_t size, struct store_commit *sc)
 		struct buf *buf = &c->buf[i];
 
 		if (c->w[i].op.done) {
-			wait_for(c, &c->f_w[i]);
+			client_wait(c, &c->f_w[i]);
 			r = c->w[i].op.result;
 			c->w[i].op.done = NULL;
 			if (r < 0)
@@ -283,66 +272,71 @@ put_pieces(struct client *c, uint32_t size, struct store_commit *sc)
 		}
 		c->w[i].op.done = on_write;
 		c->f_w[i] = false;
-		r = store_put_write(on_port(c), &c->put, &c->w[i], buf, n, last);
+		r = store_put_write(client_port(c), &c->put, &c->w[i], buf, n, last);
 		if (r < 0)
 			c->w[i].op.done = NULL;
 		if (one_in(2))
-			idle(c, below(6));
+			client_idle(c, below(6));
 	}
 	wait_writes(c, &r);
+	return r;
+}
+
+int
+client_put(struct client *c, int r, uint32_t size, struct store_commit *sc, bool forged)
+{
+	static uint64_t text[CLIENTS_MAX][STORE_INLINE_MAX / 8 + 1];
+	bool small = size == 0 || forged || (size <= STORE_INLINE_MAX && !one_in(4));
+
+	if (r < 0)
+		return r;
+	for (int i = 0; i < PIECES; i++)
+		c->w[i].op.done = NULL;
+	if (small) {
+		model_fill(text[c->nr], size, (uint32_t)c->op, 0);
+		sc->inline_data = text[c->nr];
+		sc->inline_len = size;
+	} else {
+		r = put_pieces(c, size, sc);
+	}
+	if (r == 0 && prof.abort && one_in(prof.abort))
+		r = -EINTR;
+	if (r == 0 && forged) {
+		sc->meta.attrs = c->attrs;
+		sc->meta.attrs_len = forge(c, ops[c->op].bucket, ops[c->op].key, size);
+	}
+	if (r == 0) {
+		c->f_put = false;
+		c->put.op.done = on_put;
+		r = store_put_commit(client_port(c), &c->put, sc);
+		if (r == 0) {
+			client_wait(c, &c->f_put);
+			r = c->put.op.result;
+		}
+	}
+	store_put_abort(client_port(c), &c->put);
 	return r;
 }
 
 static void
 do_put(struct client *c, int b, int k, uint32_t size)
 {
-	static uint64_t text[CLIENTS_MAX][STORE_INLINE_MAX / 8 + 1];
-	struct store_key key = key_of(b, k);
+	struct store_key key = client_key(b, k);
 	struct store_commit sc = { .inline_data = NULL };
 	bool forged = prof.forge && one_in(prof.forge);
-	bool small = size == 0 || forged || (size <= STORE_INLINE_MAX && !one_in(4));
 	int op, r;
 
 	if (forged)
 		size = 8;
-	op = new_op(c, OP_PUT, b, k);
+	op = client_new_op(c, OP_PUT, b, k);
 	ops[op].size = size;
 	sc.pre = ops[op].pre;
 	sc.meta.etag = model_etag((uint32_t)op);
 	say("op %d: client %d puts bucket %d key %d, %u bytes, pre %d", op, c->nr, b, k, size, sc.pre.kind);
 	model_op_begin(op);
 	counts.puts++;
-	r = store_put_init(on_port(c), &c->put, &key, one_in(3) ? STORE_SIZE_UNKNOWN : size);
-	if (r < 0) {
-		model_op_over(op, r);
-		return;
-	}
-	for (int i = 0; i < PIECES; i++)
-		c->w[i].op.done = NULL;
-	if (small) {
-		model_fill(text[c->nr], size, (uint32_t)op, 0);
-		sc.inline_data = text[c->nr];
-		sc.inline_len = size;
-	} else {
-		r = put_pieces(c, size, &sc);
-	}
-	if (r == 0 && prof.abort && one_in(prof.abort))
-		r = -EINTR;
-	if (r == 0 && forged) {
-		sc.meta.attrs = c->attrs;
-		sc.meta.attrs_len = forge(c, b, k, size);
-	}
-	if (r == 0) {
-		c->f_put = false;
-		c->put.op.done = on_put;
-		r = store_put_commit(on_port(c), &c->put, &sc);
-		if (r == 0) {
-			wait_for(c, &c->f_put);
-			r = c->put.op.result;
-		}
-	}
-	store_put_abort(on_port(c), &c->put);
-	model_op_over(op, r);
+	r = store_put_init(client_port(c), &c->put, &key, one_in(3) ? STORE_SIZE_UNKNOWN : size);
+	model_op_over(op, client_put(c, r, size, &sc, forged));
 }
 
 /* ---- the others ------------------------------------------------------------------------------ */
@@ -350,9 +344,9 @@ do_put(struct client *c, int b, int k, uint32_t size)
 static void
 do_del(struct client *c, enum op_kind kind, int b, int k)
 {
-	int op = new_op(c, kind, b, k), r;
-	struct store_key key = key_of(b, k < 0 ? 0 : k);
-	struct store_port *p = on_port(c);
+	int op = client_new_op(c, kind, b, k), r;
+	struct store_key key = client_key(b, k < 0 ? 0 : k);
+	struct store_port *p = client_port(c);
 
 	say("op %d: client %d %s bucket %d key %d", op, c->nr,
 	    kind == OP_DEL    ? "deletes"
@@ -370,7 +364,7 @@ do_del(struct client *c, enum op_kind kind, int b, int k)
 	else
 		r = store_bucket_delete(p, bucket_name(b), strlen(bucket_name(b)), &c->del);
 	if (r == 0) {
-		wait_for(c, &c->f_del);
+		client_wait(c, &c->f_del);
 		r = c->del.op.result;
 	}
 	model_op_over(op, r);
@@ -385,46 +379,59 @@ read_piece(struct client *c, uint32_t id, uint32_t off, uint32_t len)
 	c->f_rd = false;
 	c->rd.op.done = on_read;
 	memset(c->buf[0].mem, 0xdd, len);
-	r = store_read(on_port(c), &c->obj, &c->rd, &c->buf[0], off, len);
+	r = store_read(client_port(c), &c->obj, &c->rd, &c->buf[0], off, len);
 	if (r == 0)
-		wait_for(c, &c->f_rd);
+		client_wait(c, &c->f_rd);
 	r = r < 0 ? r : c->rd.op.result;
 	trace(31, id, (uint64_t)off << 32 | (uint32_t)r);
 	if ((r == -EIO && simdisk_faults) || (r == -EBADMSG && model_damaged))
 		return;
 	if (r != (int)len)
 		sim_fail("reading op %u at %u: %d instead of %u", id, off, r, len);
-	model_fill(want, len, id, off);
+	model_bytes(want, len, id, off);
 	if (memcmp(want, c->buf[0].mem, len) != 0)
 		sim_fail("reading op %u at %u: other bytes", id, off);
+}
+
+static uint32_t
+piece_max(void)
+{
+	return STORE_GRANULE * (1 + below(STORE_PIECE / STORE_GRANULE));
 }
 
 static void
 read_all(struct client *c, uint32_t id, bool slowly)
 {
-	uint32_t piece = STORE_GRANULE * (1 + below(STORE_PIECE / STORE_GRANULE));
+	uint32_t piece = piece_max();
 
 	if (c->obj.size_bytes != ops[id].size)
 		sim_fail("op %u has %llu bytes instead of %u", id, (unsigned long long)c->obj.size_bytes,
 			 ops[id].size);
-	for (uint32_t off = 0; off < ops[id].size; off += piece) {
-		read_piece(c, id, off, ops[id].size - off < piece ? ops[id].size - off : piece);
+	if ((c->obj.part_nr != 0) != (ops[id].kind == OP_COMPLETE))
+		sim_fail("op %u has %u parts", id, c->obj.part_nr);
+	for (uint32_t off = 0, n; off < ops[id].size; off += n) {
+		uint32_t skew;
+
+		n = store_read_plan(&c->obj, off, ops[id].size - off, piece, &skew);
+		if (skew || n == 0 || n > piece)
+			sim_fail("reading op %u at %u: a plan of %u bytes, skew %u", id, off, n, skew);
+		read_piece(c, id, off, n);
 		if (slowly)
-			idle(c, below(40));
+			client_idle(c, below(40));
 	}
 }
 
 static void
 do_get(struct client *c, int b, int k, bool slowly)
 {
-	struct store_key key = key_of(b, k);
+	struct store_key key = client_key(b, k);
 	uint32_t want = model.id[b][k], id;
 	bool there = model.bucket[b];
 	int r;
 
 	counts.gets++;
 	c->obj.op.done = on_read;
-	on_port(c);
+	client_port(c);
 	self = c;
 	r = store_open(ports[c->port].p, &key, &c->obj);
 	self = NULL;
@@ -440,9 +447,15 @@ do_get(struct client *c, int b, int k, bool slowly)
 		sim_fail("bucket %d key %d: open finds op %u, there is op %u", b, k, id, want);
 	say("client %d reads op %u", c->nr, id);
 	if (slowly)
-		idle(c, below(80));
+		client_idle(c, below(80));
 	read_all(c, id, slowly);
-	store_close(on_port(c), &c->obj);
+	if (ops[id].size) {
+		uint32_t skew, off = below(ops[id].size);
+		uint32_t n = store_read_plan(&c->obj, off, 1 + below(ops[id].size - off), piece_max(), &skew);
+
+		read_piece(c, id, off - skew, n);
+	}
+	store_close(client_port(c), &c->obj);
 }
 
 static void
@@ -450,7 +463,7 @@ do_list(struct client *c)
 {
 	struct model seen;
 
-	model_list(on_port(c), &seen);
+	model_list(client_port(c), &seen);
 	if (memcmp(&seen, &model, sizeof seen) != 0)
 		sim_fail("a listing differs from what is published");
 }
@@ -460,11 +473,12 @@ do_list(struct client *c)
 static void
 one_op(struct client *c)
 {
-	uint32_t w = below(prof.w_put + prof.w_del + prof.w_get + prof.w_list + prof.w_bucket);
+	uint32_t w = below(prof.w_put + prof.w_del + prof.w_get + prof.w_list + prof.w_bucket +
+			   prof.w_upload + prof.w_attrs);
 	int b = one_in(5), k = (int)below((uint32_t)prof.keys);
 
 	if (w < prof.w_put) {
-		do_put(c, b, k, choose_size());
+		do_put(c, b, k, client_size());
 		return;
 	}
 	w -= prof.w_put;
@@ -478,8 +492,15 @@ one_op(struct client *c)
 		return;
 	}
 	w -= prof.w_get;
-	if (w < prof.w_list)
+	if (w < prof.w_list) {
 		do_list(c);
+		return;
+	}
+	w -= prof.w_list;
+	if (w < prof.w_upload)
+		upload_op(c, b, k);
+	else if (w < prof.w_upload + prof.w_attrs)
+		attrs_op(c, b, k);
 	else
 		do_del(c, one_in(2) ? OP_REMOVE : OP_MAKE, 1, -1);
 }
@@ -492,7 +513,7 @@ choose_port(struct client *c)
 	c->port = (int)below((uint32_t)prof.ports);
 	/* Nobody else may stand in the middle of a call there. */
 	co_wait(&yes, c->port);
-	on_port(c);
+	client_port(c);
 }
 
 static void
@@ -508,7 +529,7 @@ client_main(int nr)
 		else
 			one_op(c);
 		if (one_in(3))
-			idle(c, below(30));
+			client_idle(c, below(30));
 	}
 }
 
@@ -533,7 +554,9 @@ client_prepare(int nr)
 	choose_port(c);
 	do_del(c, OP_MAKE, 0, -1);
 	for (int k = (int)below((uint32_t)prof.keys + 1); k > 0; k--)
-		do_put(c, 0, k - 1, choose_size());
+		do_put(c, 0, k - 1, client_size());
+	if (prof.w_upload > 10)
+		upload_prepare(c);
 }
 
 void

@@ -105,7 +105,8 @@ static void
 tell_counts(double began)
 {
 	printf("%llu histories in %.1f s: %llu starts, %llu cuts, %llu kills, %llu clean stops; %llu PUTs, "
-	       "%llu GETs, %llu others; %llu refused; %llu snapshots, %llu laps of the log, %llu late "
+	       "%llu GETs, %llu others; %llu uploads, %llu parts, %llu completed, %llu again, %llu "
+	       "aborted, %llu attributes; %llu refused; %llu snapshots, %llu laps of the log, %llu late "
 	       "writes, "
 	       "%llu I/O errors, %llu rotten (%llu repaired); %llu times no space, %llu not now; %llu "
 	       "starts in storms of them\n",
@@ -113,6 +114,9 @@ tell_counts(double began)
 	       (unsigned long long)counts.cuts, (unsigned long long)counts.kills,
 	       (unsigned long long)counts.cleans, (unsigned long long)counts.puts,
 	       (unsigned long long)counts.gets, (unsigned long long)counts.dels,
+	       (unsigned long long)counts.uploads, (unsigned long long)counts.parts,
+	       (unsigned long long)counts.completed, (unsigned long long)counts.repeated,
+	       (unsigned long long)counts.aborted, (unsigned long long)counts.attrs,
 	       (unsigned long long)counts.refused, (unsigned long long)counts.snapshots,
 	       (unsigned long long)counts.laps, (unsigned long long)counts.late_writes,
 	       (unsigned long long)counts.io_errors, (unsigned long long)counts.rots,
@@ -246,6 +250,10 @@ exact_one(uint64_t seed, struct plan *p)
 	prof.ops = 2 + (int)(seed % 3);
 	prof.clients = 1 + (int)(seed / 3 % 3);
 	prof.keys = 1 + (int)(seed / 9 % 2);
+	if (seed % 2) {
+		prof.w_upload = 30;
+		prof.w_attrs = 4;
+	}
 	prof.rot = prof.eio_flush = prof.eio_read = prof.eio_write = 0;
 	history_run(seed, p);
 	if (!outcome.failed)

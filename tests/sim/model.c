@@ -21,10 +21,11 @@ int op_nr;
 struct model model;
 bool model_any_state, model_damaged;
 
-/* One record of the block on its way. */
+/* One change of the block on its way. */
 struct change {
-	int bucket, key; /* key -1: the bucket itself */
-	uint32_t id;     /* 0: removed */
+	enum { CH_BUCKET, CH_KEY, CH_ATTRS, CH_BATTRS, CH_UPLOAD, CH_PART } kind;
+	int bucket, key, slot, number;
+	uint32_t id; /* 0: removed */
 };
 static struct change undecided[UNDECIDED_MAX];
 static int undecided_nr;
@@ -85,6 +86,101 @@ model_fill(void *mem, size_t len, uint32_t id, uint64_t off)
 		p[i] = (id + 1ull) * 0x9e3779b97f4a7c15u ^ (off / 8 + i) * 0xd6e8feb86659fd93u;
 }
 
+void
+model_bytes(void *mem, size_t len, uint32_t id, uint64_t off)
+{
+	if (ops[id].kind != OP_COMPLETE) {
+		model_fill(mem, len, id, off);
+		return;
+	}
+	for (int i = 0; i < PARTS_MAX; i++) {
+		uint32_t part = ops[id].part[i];
+
+		if (!part)
+			continue;
+		if (off < ops[part].size) {
+			if (len > ops[part].size - off)
+				sim_fail("a read goes over the end of part %d of op %u", i + 1, id);
+			model_fill(mem, len, part, off);
+			return;
+		}
+		off -= ops[part].size;
+	}
+}
+
+#define ATTRS_MAGIC 0x47a77a51u
+
+uint32_t
+model_attrs(void *mem, uint32_t len, uint32_t id)
+{
+	uint32_t head[2] = { ATTRS_MAGIC, id };
+	uint64_t bytes[64];
+
+	if (len < sizeof head)
+		return 0;
+	check(len <= sizeof bytes);
+	model_fill(bytes, len, id, 0);
+	memcpy(mem, bytes, len);
+	memcpy(mem, head, sizeof head);
+	return len;
+}
+
+uint32_t
+model_attrs_id(const void *attrs, uint32_t len)
+{
+	uint32_t head[2];
+	char want[512];
+
+	if (len < sizeof head)
+		return 0;
+	memcpy(head, attrs, sizeof head);
+	if (head[0] != ATTRS_MAGIC)
+		return 0;
+	if (head[1] >= (uint32_t)op_nr || ops[head[1]].attrs_len != len)
+		sim_fail("attributes of %u bytes that nobody set", len);
+	model_attrs(want, len, head[1]);
+	if (memcmp(want, attrs, len) != 0)
+		sim_fail("the attributes of op %u are other bytes", head[1]);
+	return head[1];
+}
+
+uint32_t
+model_upload_of(const uint8_t *uid)
+{
+	for (int i = op_nr - 1; i > 0; i--) {
+		if (ops[i].kind == OP_CREATE && memcmp(ops[i].uid, uid, sizeof ops[i].uid) == 0)
+			return (uint32_t)i;
+	}
+	sim_fail("an upload that nobody made");
+}
+
+void
+model_version_seen(uint32_t id, uint64_t version)
+{
+	if (version > last_version)
+		last_version = version;
+	if (ops[id].version && ops[id].version != version)
+		sim_fail("op %u has version %llu, had %llu", id, (unsigned long long)version,
+			 (unsigned long long)ops[id].version);
+	ops[id].version = version;
+}
+
+int
+model_free_slot(void)
+{
+	for (int s = 0; s < UPS_MAX; s++) {
+		bool is_free = model.up[s] == 0;
+
+		for (int i = 0; i < active_nr; i++)
+			is_free &= ops[active[i]].kind != OP_CREATE || ops[active[i]].slot != s;
+		for (int i = 0; i < undecided_nr; i++)
+			is_free &= undecided[i].kind != CH_UPLOAD || undecided[i].slot != s;
+		if (is_free)
+			return s;
+	}
+	return -1;
+}
+
 /* ---- what is right now ----------------------------------------------------------------------- */
 
 static int
@@ -118,6 +214,52 @@ has_objects(int b)
 	return false;
 }
 
+static bool
+is_list(const struct sim_op *op)
+{
+	for (int i = 0; i < PARTS_MAX; i++) {
+		if (op->part[i] && model.part[op->slot][i] != op->part[i])
+			return false;
+	}
+	return true;
+}
+
+/* Of uploads, parts and attributes, where the bucket is there. */
+static int
+right_upload(const struct sim_op *op)
+{
+	const struct sim_op *there = op->key < 0 ? NULL : &ops[model.id[op->bucket][op->key]];
+	uint32_t id;
+	int e;
+
+	switch (op->kind) {
+	case OP_CREATE:
+		return 0;
+	case OP_PART:
+	case OP_ABORT:
+		return model.up[op->slot] == op->create ? 0 : -ENOENT;
+	case OP_BATTRS:
+		id = model.battr[op->bucket];
+		return op->want == STORE_VERSION_ANY || op->want == (id ? ops[id].version : 0) ? 0 : -ESTALE;
+	case OP_ATTRS:
+		id = model.id[op->bucket][op->key];
+		if (!id)
+			return -ENOENT;
+		id = model.attr[op->bucket][op->key] ? model.attr[op->bucket][op->key] : id;
+		return op->want == 0 || op->want == ops[id].version ? 0 : -ESTALE;
+	default: /* OP_COMPLETE */
+		if (model.up[op->slot] == op->create) {
+			e = judge_pre(&op->pre, model.id[op->bucket][op->key]);
+			return e ? e : is_list(op) ? 0 : -EBADR;
+		}
+		return model.id[op->bucket][op->key] && there->kind == OP_COMPLETE &&
+				       there->create == op->create &&
+				       memcmp(there->part, op->part, sizeof op->part) == 0
+			       ? 2
+			       : -ENOENT;
+	}
+}
+
 /* What op would be answered if it were judged now. */
 static int
 right_now(const struct sim_op *op)
@@ -135,6 +277,8 @@ right_now(const struct sim_op *op)
 	}
 	if (!there)
 		return -ENXIO;
+	if (op->kind >= OP_CREATE)
+		return right_upload(op);
 	e = judge_pre(&op->pre, model.id[op->bucket][op->key]);
 	if (e == 0 && op->kind == OP_DEL)
 		return model.id[op->bucket][op->key] ? 1 : 0;
@@ -159,16 +303,32 @@ bit(int answer)
 		return 32;
 	case -ENOTEMPTY:
 		return 64;
+	case 2: /* done before */
+		return 128;
+	case -EBADR:
+		return 256;
 	default:
 		return 0;
 	}
+}
+
+/* Of several reasons to refuse each is right. */
+static uint32_t
+may_now(const struct sim_op *op)
+{
+	uint32_t may = bit(right_now(op));
+
+	if (op->kind == OP_COMPLETE && model.bucket[op->bucket] && model.up[op->slot] == op->create &&
+	    !is_list(op))
+		may |= bit(-EBADR);
+	return may;
 }
 
 static void
 look_again(void)
 {
 	for (int i = 0; i < active_nr; i++)
-		ops[active[i]].may |= bit(right_now(&ops[active[i]]));
+		ops[active[i]].may |= may_now(&ops[active[i]]);
 }
 
 void
@@ -177,7 +337,7 @@ model_op_begin(int op)
 	check(active_nr < CLIENTS_MAX);
 	active[active_nr++] = op;
 	ops[op].active = true;
-	ops[op].may = bit(right_now(&ops[op]));
+	ops[op].may = may_now(&ops[op]);
 }
 
 void
@@ -194,9 +354,20 @@ model_op_over(int op, int result)
 	}
 	o->active = false;
 	o->answer = result;
+	counts.uploads += o->kind == OP_CREATE && result == 0;
+	counts.parts += o->kind == OP_PART && result == 0;
+	counts.completed += o->kind == OP_COMPLETE && result == 0;
+	counts.repeated += result == 2;
+	counts.aborted += o->kind == OP_ABORT && result == 0;
+	counts.attrs += o->kind >= OP_ATTRS && result == 0;
 	if (success && o->kind == OP_DEL && result == 0) {
 		if (o->published || !(o->may & bit(0)))
 			sim_fail("op %d: a delete says there was nothing, but there was", op);
+		return;
+	}
+	if (result == 2) {
+		if (o->published || !(o->may & bit(2)))
+			sim_fail("op %d: said to be done before, but it was not", op);
 		return;
 	}
 	if (success) {
@@ -228,7 +399,7 @@ model_op_over(int op, int result)
 	}
 	/* Only the first of these leaves it open whether it happened. */
 	for (int i = 0; i < undecided_nr && result != -ECANCELED; i++) {
-		if (o->kind == OP_PUT && undecided[i].id == (uint32_t)op && undecided[i].key >= 0)
+		if (undecided[i].kind != CH_BUCKET && undecided[i].id == (uint32_t)op)
 			sim_fail("op %d: answer %d, but it may be in the log", op, result);
 	}
 }
@@ -241,37 +412,109 @@ same(const void *a, size_t len, const char *b)
 	return len == strlen(b) && memcmp(a, b, len) == 0;
 }
 
-/* False: not an object, not a bucket. */
-static bool
-change_of(const struct rec_view *v, struct change *ret)
+/* Bucket and key of a name; -1: none of ours. */
+static void
+names_of(const uint8_t *key, size_t key_len, struct change *ret)
 {
-	*ret = (struct change){ .bucket = -1, .key = -1 };
+	ret->bucket = ret->key = -1;
 	for (int b = 0; b < BUCKETS && ret->bucket < 0; b++) {
 		size_t len = strlen(bucket_name(b));
 
-		if (v->key[0] == KEY_BUCKET && same(v->key + 1, v->key_len - 1u, bucket_name(b)))
+		if (same(key + 1, key_len - 1u, bucket_name(b)))
 			ret->bucket = b;
-		if (v->key[0] != KEY_OBJECT || v->key_len < len + 3 ||
-		    memcmp(v->key + 1, bucket_name(b), len + 1) != 0)
+		if (key_len < len + 3 || memcmp(key + 1, bucket_name(b), len + 1) != 0)
 			continue;
 		ret->bucket = b;
 		for (int k = 0; k < KEYS_MAX; k++) {
-			if (same(v->key + 2 + len, v->key_len - 2 - len, key_name(k)))
+			if (same(key + 2 + len, key_len - 2 - len, key_name(k)))
 				ret->key = k;
 		}
 	}
-	if (v->op == REC_PUT)
-		ret->id = ret->key < 0 ? 1 : model_id(&v->etag);
-	return v->key[0] != KEY_CHUNK;
+}
+
+/* False: nothing that anybody sees. */
+static bool
+change_of(const struct commit *c, struct change *ret)
+{
+	const struct rec_view *v = &c->view;
+	bool is_put = v->op == REC_PUT;
+	int op = client_op_of(c);
+
+	*ret = (struct change){ .bucket = -1, .key = -1, .slot = -1 };
+	/* What goes with another is its change; what nobody owns any more was gone before. */
+	if (c->is_also || c->is_gc || v->key[0] == KEY_CHUNK)
+		return false;
+	names_of(v->key, v->key_len, ret);
+	switch (v->key[0]) {
+	case KEY_BUCKET:
+		ret->kind = CH_BUCKET;
+		ret->id = is_put;
+		return true;
+	case KEY_OBJECT:
+		ret->kind = c->kind == COMMIT_ATTRS ? CH_ATTRS : CH_KEY;
+		ret->id = !is_put ? 0 : c->kind == COMMIT_ATTRS ? (uint32_t)op : model_id(&v->etag);
+		return true;
+	case KEY_BATTRS:
+		ret->kind = CH_BATTRS;
+		ret->id = is_put ? (uint32_t)op : 0;
+		return true;
+	case KEY_UPLOAD:
+		ret->kind = CH_UPLOAD;
+		ret->id = is_put ? (uint32_t)op : 0;
+		ret->slot = ops[op].slot;
+		if (is_put)
+			memcpy(ops[op].uid, v->key + v->key_len - CHUNK_ID_BYTES, CHUNK_ID_BYTES);
+		return true;
+	default: /* KEY_PART */
+		ret->kind = CH_PART;
+		ret->id = model_id(&v->etag);
+		ret->slot = ops[op].slot;
+		ret->number = (int)key_index(v->key);
+		return true;
+	}
+}
+
+static void
+upload_ends(int slot)
+{
+	model.up[slot] = 0;
+	memset(model.part[slot], 0, sizeof model.part[slot]);
 }
 
 static void
 apply(const struct change *c)
 {
-	if (c->key < 0)
+	switch (c->kind) {
+	case CH_BUCKET:
 		model.bucket[c->bucket] = c->id != 0;
-	else
+		model.battr[c->bucket] = 0;
+		for (int s = 0; s < UPS_MAX; s++) {
+			if (model.up[s] && ops[model.up[s]].bucket == c->bucket)
+				upload_ends(s);
+		}
+		break;
+	case CH_KEY:
 		model.id[c->bucket][c->key] = c->id;
+		model.attr[c->bucket][c->key] = 0;
+		if (c->id && ops[c->id].kind == OP_COMPLETE)
+			upload_ends(ops[c->id].slot);
+		break;
+	case CH_ATTRS:
+		model.attr[c->bucket][c->key] = c->id;
+		break;
+	case CH_BATTRS:
+		model.battr[c->bucket] = c->id;
+		break;
+	case CH_UPLOAD:
+		if (c->id)
+			model.up[c->slot] = c->id;
+		else
+			upload_ends(c->slot);
+		break;
+	case CH_PART:
+		model.part[c->slot][c->number - 1] = c->id;
+		break;
+	}
 }
 
 void
@@ -279,7 +522,7 @@ model_block(struct disk *d)
 {
 	undecided_nr = 0;
 	for (const struct commit *c = d->batch; c; c = c->next) {
-		if (undecided_nr < UNDECIDED_MAX && change_of(&c->view, &undecided[undecided_nr])) {
+		if (undecided_nr < UNDECIDED_MAX && change_of(c, &undecided[undecided_nr])) {
 			say("  in the block: bucket %d key %d id %u", undecided[undecided_nr].bucket,
 			    undecided[undecided_nr].key, undecided[undecided_nr].id);
 			undecided_nr++;
@@ -299,7 +542,7 @@ judge_record(const struct commit *c, const struct change *ch)
 		sim_fail("op %d was published, but its place in the log demands %d", op, want);
 	if (ops[op].published)
 		sim_fail("op %d was published twice", op);
-	if (c->view.op == REC_PUT && ch->key >= 0 && ch->id != (uint32_t)op)
+	if (c->view.op == REC_PUT && ch->kind != CH_BUCKET && ch->id != (uint32_t)op)
 		sim_fail("op %d was published as op %u", op, ch->id);
 	if (c->view.version <= last_version)
 		sim_fail("op %d: version %llu comes after %llu", op, (unsigned long long)c->view.version,
@@ -316,7 +559,7 @@ model_published(struct disk *d)
 	for (const struct commit *c = d->batch; c; c = c->next) {
 		struct change ch;
 
-		if (!change_of(&c->view, &ch))
+		if (!change_of(c, &ch))
 			continue;
 		judge_record(c, &ch);
 		apply(&ch);
@@ -335,71 +578,31 @@ model_process_over(void)
 
 /* ---- after a start --------------------------------------------------------------------------- */
 
-struct listing {
-	struct store_list ls;
-	struct model *m;
-	int bucket; /* -1: of buckets */
-};
-
-static bool
-on_entry(struct store_list *ls, const struct store_entry *e)
-{
-	struct listing *l = container_of(ls, struct listing, ls);
-	uint32_t id = model_id(&e->etag);
-
-	if (e->version > last_version)
-		last_version = e->version;
-	for (int b = 0; b < BUCKETS && l->bucket < 0; b++) {
-		if (same(e->name, e->name_len, bucket_name(b))) {
-			l->m->bucket[b] = true;
-			return true;
-		}
-	}
-	for (int k = 0; k < KEYS_MAX && l->bucket >= 0; k++) {
-		if (!same(e->name, e->name_len, key_name(k)))
-			continue;
-		if (!id || ops[id].bucket != l->bucket || ops[id].key != k || ops[id].size != e->size_bytes)
-			sim_fail("bucket %d key %d holds what nobody wrote there (id %u, %llu bytes)",
-				 l->bucket, k, id, (unsigned long long)e->size_bytes);
-		if (ops[id].version && ops[id].version != e->version)
-			sim_fail("op %u has version %llu, had %llu", id, (unsigned long long)e->version,
-				 (unsigned long long)ops[id].version);
-		l->m->id[l->bucket][k] = id;
-		return true;
-	}
-	sim_fail("a name nobody made: %.*s", (int)e->name_len, e->name);
-}
-
-void
-model_list(struct store_port *p, struct model *ret)
-{
-	static struct listing l;
-
-	memset(ret, 0, sizeof *ret);
-	for (int b = -1; b < BUCKETS; b++) {
-		if (b >= 0 && !ret->bucket[b])
-			continue;
-		l.bucket = b;
-		l.m = ret;
-		l.ls = (struct store_list){ .bucket = b < 0 ? NULL : bucket_name(b),
-					    .bucket_len = b < 0 ? 0 : (uint16_t)strlen(bucket_name(b)),
-					    .max = 1000,
-					    .entry = on_entry };
-		if (store_list(p, &l.ls) != 1 || l.ls.op.result < 0 || l.ls.more)
-			sim_fail("listing %d: %d", b, l.ls.op.result);
-	}
-}
-
 static void
 tell_difference(const struct model *seen)
 {
 	for (int b = 0; b < BUCKETS; b++) {
 		if (seen->bucket[b] != model.bucket[b])
 			say("bucket %d: there %d, should be %d", b, seen->bucket[b], model.bucket[b]);
+		if (seen->battr[b] != model.battr[b])
+			say("bucket %d: attributes of op %u, should be %u", b, seen->battr[b],
+			    model.battr[b]);
 		for (int k = 0; k < KEYS_MAX; k++) {
+			if (seen->attr[b][k] != model.attr[b][k])
+				say("bucket %d key %d: attributes of op %u, should be %u", b, k,
+				    seen->attr[b][k], model.attr[b][k]);
 			if (seen->id[b][k] != model.id[b][k])
 				say("bucket %d key %d: holds %u, should hold %u", b, k, seen->id[b][k],
 				    model.id[b][k]);
+		}
+	}
+	for (int u = 0; u < UPS_MAX; u++) {
+		if (seen->up[u] != model.up[u])
+			say("upload %d: op %u, should be %u", u, seen->up[u], model.up[u]);
+		for (int i = 0; i < PARTS_MAX; i++) {
+			if (seen->part[u][i] != model.part[u][i])
+				say("upload %d part %d: op %u, should be %u", u, i + 1, seen->part[u][i],
+				    model.part[u][i]);
 		}
 	}
 	for (int i = 0; i < undecided_nr; i++)
@@ -445,61 +648,4 @@ model_recovered(struct store *st, struct store_port *p)
 	if (info.objects != objects)
 		sim_fail("%llu objects are counted, there are %llu", (unsigned long long)info.objects,
 			 (unsigned long long)objects);
-}
-
-/* ---- space ----------------------------------------------------------------------------------- */
-
-struct space {
-	uint8_t used[SEGS_MAX * 64];
-	uint64_t nr;
-	uint64_t chunks, named; /* that there are; that manifests name */
-};
-
-static void
-take(struct space *s, uint64_t unit, uint32_t nr, const char *what)
-{
-	for (uint64_t u = unit; u < unit + nr; u++) {
-		if (u >= sizeof s->used || s->used[u]++)
-			sim_fail("unit %llu of %s is named twice, or beyond the disk", (unsigned long long)u,
-				 what);
-	}
-	s->nr += nr;
-}
-
-static int
-on_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
-{
-	const uint64_t *ext = rec_entries(r);
-	struct map_ref map;
-
-	for (uint32_t i = 0; r->body == BODY_EXTENTS && i < r->entry_nr; i++)
-		take(cookie, ext_unit(ext[i]), ext_nr(ext[i]), key[0] == KEY_CHUNK ? "a chunk" : "an object");
-	((struct space *)cookie)->chunks += key[0] == KEY_CHUNK;
-	if (r->body == BODY_MANIFEST)
-		((struct space *)cookie)->named += r->entry_nr;
-	if (rec_map(r, &map))
-		take(cookie, ext_unit(map.ext), ext_nr(map.ext), "a map");
-	return 0;
-}
-
-void
-model_space(struct store *st, const char *when, bool at_rest)
-{
-	struct disk *d = st->disk[0];
-	struct space s = { .nr = 0 };
-	struct alloc_stats as;
-
-	each_record(d, on_record, &s);
-	for (int i = 0; i < 2; i++) {
-		for (uint32_t j = 0; j < d->snap_space[i].nr; j++)
-			take(&s, d->snap_space[i].ext[j].unit, d->snap_space[i].ext[j].units, "a snapshot");
-	}
-	if (s.named > s.chunks || (at_rest && s.named != s.chunks))
-		sim_fail("%s: there are %llu chunks, manifests name %llu", when, (unsigned long long)s.chunks,
-			 (unsigned long long)s.named);
-	alloc_stats(d->alloc, &as);
-	if (as.free + as.leased + s.nr != as.units)
-		sim_fail("%s: %llu units, %llu free, %llu leased, but records and snapshots name %llu", when,
-			 (unsigned long long)as.units, (unsigned long long)as.free,
-			 (unsigned long long)as.leased, (unsigned long long)s.nr);
 }

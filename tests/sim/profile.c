@@ -26,6 +26,8 @@ general(void)
 				 .w_get = 5,
 				 .w_list = 1,
 				 .w_bucket = 1,
+				 .w_upload = 3,
+				 .w_attrs = 2,
 				 .pre = 4,
 				 .abort = 16,
 				 .hold = 16,
@@ -50,7 +52,7 @@ profile_choose(uint64_t seed)
 	prof.helper_weight = (h >> 34 & 3) ? 24 : 1;
 	prof.time_weight = (h >> 38 & 3) ? 1 : 16;
 	prof.log_bytes = (h >> 36 & 3) ? 128u << 10 : 256u << 10;
-	switch ((h >> 40 & 0xff) % 8) {
+	switch ((h >> 40 & 0xff) % 9) {
 	case 0: /* many small records: the log wraps */
 		prof.size_small = prof.size_mid = prof.size_large = prof.size_huge = 0;
 		prof.ops = 120;
@@ -86,6 +88,14 @@ profile_choose(uint64_t seed)
 		prof.ops = 8;
 		prof.cut_in_recovery = 2;
 		prof.storm = 6;
+		break;
+	case 7: /* uploads */
+		prof.w_upload = 30;
+		prof.w_attrs = 4;
+		prof.keys = 1 + (int)(h >> 48 & 1);
+		prof.seg_nr = prof.segs_there = 8;
+		prof.size_huge = 2;
+		prof.ops = 60;
 		break;
 	case 6: /* rot */
 		prof.rot = 2;

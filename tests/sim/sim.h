@@ -4,8 +4,8 @@
  *
  *	main.c     options, many histories, exhaustive runs, hunts with a rule off
  *	history.c  one history: lives of the "process", cuts, starts
- *	client.c   what clients do, as coroutines
- *	model.c    what must be true
+ *	client.c   what clients do, as coroutines; uploads.c: of uploads and attributes
+ *	model.c    what must be true; look.c: what is there
  *	sched.c    coroutines, and who goes next
  *	disk.c     the disk: pages that are durable, cached, in flight
  *	ring.c     ring.h and store/file.h over it
@@ -32,6 +32,8 @@
 #define BUCKETS 2
 #define KEYS_MAX 6
 #define OPS_MAX 4096
+#define UPS_MAX 4   /* uploads at once */
+#define PARTS_MAX 5 /* of an upload */
 #define LIVES_MAX 12
 
 /* ---- env.c ----------------------------------------------------------------------------------- */
@@ -61,7 +63,7 @@ struct profile {
 	/* one in so many; 0: never */
 	uint32_t eio_write, eio_read, eio_flush, rot, kill, clean, cut_in_recovery, storm, forge, slow;
 	uint32_t size_inline, size_small, size_mid, size_large, size_huge; /* weights */
-	uint32_t w_put, w_del, w_get, w_list, w_bucket;
+	uint32_t w_put, w_del, w_get, w_list, w_bucket, w_upload, w_attrs;
 	uint32_t pre, abort, hold;
 	bool data_faults_only;
 	uint32_t helper_weight, time_weight; /* how eager the helper is; how time flies */
@@ -160,7 +162,18 @@ bool sched_step(void);
 
 /* ---- model.c --------------------------------------------------------------------------------- */
 
-enum op_kind { OP_PUT, OP_DEL, OP_MAKE, OP_REMOVE };
+enum op_kind {
+	OP_PUT,
+	OP_DEL,
+	OP_MAKE,
+	OP_REMOVE,
+	OP_CREATE,
+	OP_PART,
+	OP_COMPLETE,
+	OP_ABORT,
+	OP_ATTRS,
+	OP_BATTRS
+};
 
 /* One attempted change. */
 struct sim_op {
@@ -173,13 +186,22 @@ struct sim_op {
 	bool active, published;
 	int answer;
 	uint64_t version;
+	/* of uploads: their place in the model, and the op that made it */
+	int slot, number; /* number: of a part, from 1 */
+	uint32_t create;
+	uint8_t uid[STORE_UPLOAD_ID_BYTES]; /* OP_CREATE */
+	uint32_t part[PARTS_MAX];           /* OP_COMPLETE: the list, by number; 0: not in it */
+	uint64_t want;                      /* OP_ATTRS, OP_BATTRS: the version that shall be there */
 };
 extern struct sim_op ops[OPS_MAX];
 extern int op_nr;
 
 struct model {
 	bool bucket[BUCKETS];
-	uint32_t id[BUCKETS][KEYS_MAX]; /* of the PUT whose bytes are there; 0: nothing */
+	uint32_t id[BUCKETS][KEYS_MAX]; /* of the PUT (or completion) whose bytes are there; 0: nothing */
+	/* of the op that set the attributes; 0: they are as the bytes came */
+	uint32_t attr[BUCKETS][KEYS_MAX], battr[BUCKETS];
+	uint32_t up[UPS_MAX], part[UPS_MAX][PARTS_MAX]; /* ops */
 };
 extern struct model model;
 
@@ -187,6 +209,17 @@ void model_begin(void);
 struct store_etag model_etag(uint32_t id);
 uint32_t model_id(const struct store_etag *e);
 void model_fill(void *mem, size_t len, uint32_t id, uint64_t off);
+/* The bytes of an object, which parts may have made; off is on a granule of its part. */
+void model_bytes(void *mem, size_t len, uint32_t id, uint64_t off);
+/* Attributes that an op sets, and which op set these (0: none did). */
+uint32_t model_attrs(void *mem, uint32_t len, uint32_t id);
+uint32_t model_attrs_id(const void *attrs, uint32_t len);
+/* The op that made the upload. */
+uint32_t model_upload_of(const uint8_t *uid);
+/* The version that an op wrote, seen. */
+void model_version_seen(uint32_t id, uint64_t version);
+/* A place for another upload, or -1. */
+int model_free_slot(void);
 /* A change begins, or ended with that outcome. */
 void model_op_begin(int op);
 void model_op_over(int op, int result);
@@ -215,6 +248,12 @@ void clients_begin(void);
 void clients_start(void);
 bool clients_over(void);
 int client_op_of(const struct commit *c);
+/* uploads.c */
+struct client;
+void upload_op(struct client *c, int b, int k);
+/* An upload with some parts. */
+void upload_prepare(struct client *c);
+void attrs_op(struct client *c, int b, int k);
 /* Reads everything the model has; as client 0. */
 void client_verify(int nr);
 /* Makes a bucket and some objects; as client 0. */
@@ -252,8 +291,9 @@ void profile_choose(uint64_t seed);
 void profile_for_rule(enum sim_rule rule);
 
 struct sim_counts {
-	uint64_t histories, starts, cuts, kills, cleans, puts, gets, dels, records_open, snapshots, refused,
-		io_errors, rots, laps, no_space, not_now, repairs, storm_starts, late_writes;
+	uint64_t histories, uploads, parts, completed, repeated, aborted, attrs, starts, cuts, kills, cleans,
+		puts, gets, dels, records_open, snapshots, refused, io_errors, rots, laps, no_space, not_now,
+		repairs, storm_starts, late_writes;
 };
 extern struct sim_counts counts;
 

@@ -1,0 +1,232 @@
+/* What there is in the store, as anybody sees it, and who owns its space: see sim.h. */
+#include "tests/sim/sim.h"
+
+#include "base/check.h"
+
+#include <string.h>
+
+/* ---- everything, listed ---------------------------------------------------------------------- */
+
+struct listing {
+	struct store_list ls;
+	struct model *m;
+	int bucket; /* -1: of buckets */
+};
+
+struct parts {
+	struct store_part_list pl;
+	struct model *m;
+	uint32_t up;
+};
+
+static bool
+same(const void *a, size_t len, const char *b)
+{
+	return len == strlen(b) && memcmp(a, b, len) == 0;
+}
+
+static bool
+on_entry(struct store_list *ls, const struct store_entry *e)
+{
+	struct listing *l = container_of(ls, struct listing, ls);
+	uint32_t id = model_id(&e->etag), attr;
+
+	for (int b = 0; b < BUCKETS && l->bucket < 0; b++) {
+		if (same(e->name, e->name_len, bucket_name(b))) {
+			l->m->bucket[b] = true;
+			return true;
+		}
+	}
+	for (int k = 0; k < KEYS_MAX && l->bucket >= 0; k++) {
+		if (!same(e->name, e->name_len, key_name(k)))
+			continue;
+		if (!id || ops[id].bucket != l->bucket || ops[id].key != k || ops[id].size != e->size_bytes)
+			sim_fail("bucket %d key %d holds what nobody wrote there (id %u, %llu bytes)",
+				 l->bucket, k, id, (unsigned long long)e->size_bytes);
+		attr = model_attrs_id(e->attrs, e->attrs_len);
+		if (attr &&
+		    (ops[attr].kind != OP_ATTRS || ops[attr].bucket != l->bucket || ops[attr].key != k))
+			sim_fail("bucket %d key %d has attributes that nobody set there (op %u)", l->bucket,
+				 k, attr);
+		model_version_seen(attr ? attr : id, e->version);
+		l->m->attr[l->bucket][k] = attr;
+		l->m->id[l->bucket][k] = id;
+		return true;
+	}
+	sim_fail("a name nobody made: %.*s", (int)e->name_len, e->name);
+}
+
+static bool
+on_part(struct store_part_list *pl, const struct store_part *part)
+{
+	struct parts *ps = container_of(pl, struct parts, pl);
+	uint32_t id = model_id(&part->etag);
+
+	if (!id || ops[id].kind != OP_PART || ops[id].create != ps->up ||
+	    ops[id].number != (int)part->number || ops[id].size != part->size_bytes)
+		sim_fail("part %u of upload %u is what nobody put there (id %u)", part->number, ps->up, id);
+	model_version_seen(id, part->version);
+	ps->m->part[ops[ps->up].slot][part->number - 1] = id;
+	return true;
+}
+
+static bool
+on_upload(struct store_list *ls, const struct store_entry *e)
+{
+	struct listing *l = container_of(ls, struct listing, ls);
+	uint32_t up = model_upload_of(e->upload_id);
+
+	if (ops[up].bucket != l->bucket || !same(e->name, e->name_len, key_name(ops[up].key)) ||
+	    l->m->up[ops[up].slot])
+		sim_fail("upload %u is where nobody made it", up);
+	model_version_seen(up, e->version);
+	l->m->up[ops[up].slot] = up;
+	return true;
+}
+
+static void
+list_parts(struct store_port *p, struct model *m, uint32_t up)
+{
+	static struct parts ps;
+	const struct sim_op *o = &ops[up];
+	struct store_key k = { .bucket = bucket_name(o->bucket),
+			       .key = key_name(o->key),
+			       .bucket_len = (uint16_t)strlen(bucket_name(o->bucket)),
+			       .key_len = (uint16_t)strlen(key_name(o->key)) };
+
+	ps.m = m;
+	ps.up = up;
+	ps.pl = (struct store_part_list){ .max = 100, .part = on_part };
+	if (store_list_parts(p, &k, o->uid, &ps.pl) != 1 || ps.pl.op.result < 0 || ps.pl.more)
+		sim_fail("listing the parts of upload %u: %d", up, ps.pl.op.result);
+}
+
+/* Attributes and uploads of a bucket. */
+static void
+list_more(struct store_port *p, struct model *m, struct listing *l, int b)
+{
+	const char *name = bucket_name(b);
+	char attrs[512];
+	uint64_t version;
+	int len = store_bucket_get_attrs(p, name, strlen(name), attrs, sizeof attrs, &version);
+
+	if (len < 0 || (len == 0) != (version == 0))
+		sim_fail("attributes of bucket %d: %d", b, len);
+	m->battr[b] = len ? model_attrs_id(attrs, (uint32_t)len) : 0;
+	if (len && (!m->battr[b] || ops[m->battr[b]].kind != OP_BATTRS || ops[m->battr[b]].bucket != b))
+		sim_fail("bucket %d has attributes that nobody set there", b);
+	if (len)
+		model_version_seen(m->battr[b], version);
+	l->ls.entry = on_upload;
+	l->ls.more = false;
+	if (store_list_uploads(p, &l->ls) != 1 || l->ls.op.result < 0 || l->ls.more)
+		sim_fail("listing the uploads of bucket %d: %d", b, l->ls.op.result);
+}
+
+void
+model_list(struct store_port *p, struct model *ret)
+{
+	static struct listing l;
+
+	memset(ret, 0, sizeof *ret);
+	for (int b = -1; b < BUCKETS; b++) {
+		if (b >= 0 && !ret->bucket[b])
+			continue;
+		l.bucket = b;
+		l.m = ret;
+		l.ls = (struct store_list){ .bucket = b < 0 ? NULL : bucket_name(b),
+					    .bucket_len = b < 0 ? 0 : (uint16_t)strlen(bucket_name(b)),
+					    .max = 1000,
+					    .entry = on_entry };
+		if (store_list(p, &l.ls) != 1 || l.ls.op.result < 0 || l.ls.more)
+			sim_fail("listing %d: %d", b, l.ls.op.result);
+		if (b >= 0)
+			list_more(p, ret, &l, b);
+	}
+	for (int s = 0; s < UPS_MAX; s++) {
+		if (ret->up[s])
+			list_parts(p, ret, ret->up[s]);
+	}
+}
+
+/* ---- space ----------------------------------------------------------------------------------- */
+
+struct space {
+	uint8_t used[SEGS_MAX * 64];
+	uint64_t nr;
+	uint64_t chunks, named;      /* that there are; that manifests name */
+	uint64_t parts, parts_named; /* the same of parts; those of an upload are its own */
+	uint64_t leftovers;          /* of buckets that are gone */
+	const struct disk *d;
+};
+
+static void
+take(struct space *s, uint64_t unit, uint32_t nr, const char *what)
+{
+	for (uint64_t u = unit; u < unit + nr; u++) {
+		if (u >= sizeof s->used || s->used[u]++)
+			sim_fail("unit %llu of %s is named twice, or beyond the disk", (unsigned long long)u,
+				 what);
+	}
+	s->nr += nr;
+}
+
+static int
+on_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
+{
+	struct space *s = cookie;
+	const uint64_t *ext = rec_entries(r);
+	struct map_ref map;
+
+	for (uint32_t i = 0; r->body == BODY_EXTENTS && i < r->entry_nr; i++)
+		take(cookie, ext_unit(ext[i]), ext_nr(ext[i]), key[0] == KEY_CHUNK ? "a chunk" : "an object");
+	s->chunks += key[0] == KEY_CHUNK;
+	if (r->body == BODY_MANIFEST)
+		s->named += r->entry_nr;
+	if (r->body == BODY_PARTS)
+		s->parts_named += r->entry_nr;
+	if (key[0] == KEY_PART) {
+		s->parts++;
+		s->parts_named += tree_find(s->d->tree, rec_owner(r), r->owner_len) != NULL;
+	}
+	if (key[0] == KEY_UPLOAD || key[0] == KEY_BATTRS) {
+		size_t n = (size_t)((const uint8_t *)memchr(key, 0, len) - key);
+		uint8_t bucket[1 + STORE_BUCKET_MAX];
+		const struct rec *b;
+
+		memcpy(bucket, key, n);
+		bucket[0] = KEY_BUCKET;
+		b = tree_find(s->d->tree, bucket, n);
+		s->leftovers += !b || b->version > r->version;
+	}
+	if (rec_map(r, &map))
+		take(cookie, ext_unit(map.ext), ext_nr(map.ext), "a map");
+	return 0;
+}
+
+void
+model_space(struct store *st, const char *when, bool at_rest)
+{
+	struct disk *d = st->disk[0];
+	struct space s = { .d = d };
+	struct alloc_stats as;
+
+	each_record(d, on_record, &s);
+	for (int i = 0; i < 2; i++) {
+		for (uint32_t j = 0; j < d->snap_space[i].nr; j++)
+			take(&s, d->snap_space[i].ext[j].unit, d->snap_space[i].ext[j].units, "a snapshot");
+	}
+	if (s.named > s.chunks || (at_rest && s.named != s.chunks))
+		sim_fail("%s: there are %llu chunks, manifests name %llu", when, (unsigned long long)s.chunks,
+			 (unsigned long long)s.named);
+	if (s.parts_named > s.parts || (at_rest && (s.parts_named != s.parts || s.leftovers)))
+		sim_fail("%s: there are %llu parts, objects and uploads have %llu; %llu records are left of "
+			 "buckets",
+			 when, (unsigned long long)s.parts, (unsigned long long)s.parts_named,
+			 (unsigned long long)s.leftovers);
+	alloc_stats(d->alloc, &as);
+	if (as.free + as.leased + s.nr != as.units)
+		sim_fail("%s: %llu units, %llu free, %llu leased, but records and snapshots name %llu", when,
+			 (unsigned long long)as.units, (unsigned long long)as.free,
+			 (unsigned long long)as.leased, (unsigned long long)s.nr);
+}
