@@ -38,6 +38,7 @@
  *   server HOST:PORT | timeout 10s
  *   request METHOD TARGET [NAME:VALUE ...] [option ...]   sends it and waits; on the kept connection "main"
  *       body=text:T|file:PATH|pattern:SEED:LEN|window:W (adds content-length)  nolength  chunk=N (chunked)
+ *       sign=KEY:SECRET (x-amz-date and, when there is none, x-amz-content-sha256 are added)  unsigned=NAME
  *       cut=N (only N bytes of the body are sent)  nohost  http=1.0  conn=NAME
  *   start NAME METHOD TARGET ...     sends it on connection NAME and goes on
  *   wait NAME                        its response becomes the one that `expect` looks at

@@ -540,6 +540,7 @@ add_text(struct bytes *b, const char *text)
 
 struct options {
 	const char *body, *version;
+	const char *sign, *leave_out;
 	long cut;     /* < 0: the whole body */
 	size_t chunk; /* > 0: chunked, this much each */
 	bool no_host, no_length;
@@ -611,6 +612,10 @@ take_option(const char *word, struct options *o)
 		o->chunk = raw_number(word + 6);
 	else if (!strncmp(word, "http=", 5))
 		o->version = word + 5;
+	else if (!strncmp(word, "sign=", 5))
+		o->sign = word + 5;
+	else if (!strncmp(word, "unsigned=", 9))
+		o->leave_out = word + 9;
 	else if (!strcmp(word, "nohost"))
 		o->no_host = true;
 	else if (!strcmp(word, "nolength"))
@@ -666,6 +671,12 @@ request_build(const char *server, char **words, int nr, size_t *ret_len, bool *r
 		snprintf(line, sizeof line, "content-length: %zu\r\n", body.len);
 	if (o.body && !has_length && !o.no_length)
 		add_text(&b, line);
+	if (o.sign) {
+		char *more = head_sign(b.p, o.sign, o.leave_out);
+
+		add_text(&b, more);
+		free(more);
+	}
 	add_text(&b, "\r\n");
 	if (o.body)
 		add_body(&b, &body, &o);

@@ -176,6 +176,9 @@ void resp_reset(struct resp *r);
 
 /* words: METHOD TARGET name:value... and options.  Returns malloc'ed bytes. */
 char *request_build(const char *server, char **words, int nr, size_t *ret_len, bool *ret_head);
+/* The headers that sign a head (request line and headers so far); leave_out: one that is not signed.  The
+ * caller frees it. */
+char *head_sign(const char *head, const char *key_and_secret, const char *leave_out);
 
 /* ---- expectations: expect.c ---------------------------------------------------------- */
 
