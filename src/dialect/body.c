@@ -1,7 +1,6 @@
-/* Bodies that we write ourselves: errors of both dialects, the list of buckets.  See dialect.h. */
+/* Bodies of errors, in both dialects: into room that is there, since no memory may be what is wrong.  See
+ * dialect.h. */
 #include "dialect/dialect_int.h"
-
-#include "base/clock.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -126,40 +125,4 @@ dialect_error_body(enum conf_dialect d, enum fault f, const struct error_detail 
 	n = error_xml(f, e, e->resource != NULL, out, cap);
 	/* A resource may be all quotes and ten times its size: better without it than no body. */
 	return n || !e->resource ? n : error_xml(f, e, false, out, cap);
-}
-
-size_t
-dialect_buckets_begin(char *out, size_t cap)
-{
-	struct writer w = { out, cap, 0, false };
-
-	put_text(&w, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-		     "<ListAllMyBucketsResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"
-		     "<Owner><ID>gantry</ID><DisplayName>gantry</DisplayName></Owner><Buckets>");
-	return written(&w);
-}
-
-size_t
-dialect_buckets_entry(char *out, size_t cap, const char *name, size_t len, uint64_t ctime_ns)
-{
-	struct writer w = { out, cap, 0, false };
-	struct civil c;
-
-	civil_from_unix(ctime_ns / NS_PER_S, &c);
-	put_text(&w, "<Bucket>");
-	put_element(&w, "Name", name, len);
-	putf(&w, "<CreationDate>%04llu-%02d-%02dT%02d:%02d:%02d.%03uZ</CreationDate>",
-	     (unsigned long long)c.year, c.month, c.day, c.hour, c.minute, c.second,
-	     (unsigned)(ctime_ns / NS_PER_MS % 1000));
-	put_text(&w, "</Bucket>");
-	return written(&w);
-}
-
-size_t
-dialect_buckets_end(char *out, size_t cap)
-{
-	struct writer w = { out, cap, 0, false };
-
-	put_text(&w, "</Buckets></ListAllMyBucketsResult>");
-	return written(&w);
 }

@@ -1,6 +1,6 @@
 /*
- * The two dialects: what a request asks for, and the texts that answer it.  Pure text, no I/O, no allocation;
- * any thread.
+ * The two dialects: what a request asks for, and the texts that answer it.  Pure text, no I/O; any thread.
+ * Memory is taken for tags, forms and XML only.
  *
  * dialect_parse() turns method, raw target and header fields into a struct target: operation, bucket, key,
  * range, conditions, descriptor.  Header differences between clients are rows of one table
@@ -384,12 +384,6 @@ struct error_detail {
 };
 size_t dialect_error_body(enum conf_dialect d, enum fault f, const struct error_detail *e, char *out,
 			  size_t cap);
-
-/* <ListAllMyBucketsResult>: begin, one entry each, end; each returns the bytes written, 0 when it does not
- * fit. */
-size_t dialect_buckets_begin(char *out, size_t cap);
-size_t dialect_buckets_entry(char *out, size_t cap, const char *name, size_t len, uint64_t ctime_ns);
-size_t dialect_buckets_end(char *out, size_t cap);
 
 /* How an outcome looks on the wire, for each form (4.1, 4.2). */
 struct outcome {

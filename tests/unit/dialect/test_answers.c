@@ -278,27 +278,6 @@ error_scality(void **state)
 	assert_true(n > 20 && n < 100);
 }
 
-static void
-bucket_list(void **state)
-{
-	char out[1024];
-	size_t n = dialect_buckets_begin(out, sizeof out), one;
-
-	assert_true(n > 0);
-	one = dialect_buckets_entry(out + n, sizeof out - n, "bkt-1", 5, 1445412480123456789ull);
-	assert_true(one > 0);
-	n += one;
-	n += dialect_buckets_end(out + n, sizeof out - n);
-	out[n] = 0;
-	assert_non_null(
-		strstr(out, "<ListAllMyBucketsResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"));
-	assert_non_null(strstr(out, "<Buckets><Bucket><Name>bkt-1</"
-				    "Name><CreationDate>2015-10-21T07:28:00.123Z</CreationDate></Bucket>"
-				    "</Buckets></ListAllMyBucketsResult>"));
-	for (size_t cap = 0; cap < one; cap++)
-		assert_int_equal(dialect_buckets_entry(out, cap, "bkt-1", 5, 0), 0);
-}
-
 int
 main(void)
 {
@@ -308,7 +287,7 @@ main(void)
 		cmocka_unit_test(failed),        cmocka_unit_test(errors),
 		cmocka_unit_test(names),         cmocka_unit_test(error_of_range),
 		cmocka_unit_test(error_escapes), cmocka_unit_test(error_capacity),
-		cmocka_unit_test(error_scality), cmocka_unit_test(bucket_list),
+		cmocka_unit_test(error_scality),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
