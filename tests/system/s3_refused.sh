@@ -1,0 +1,44 @@
+#!/bin/bash
+# What is refused by its target alone: queries that nobody knows, keys of a query that come twice, and the control routes of a
+# protocol that is not served.  By curl on the real daemon.
+. "$(dirname "$0")/lib.sh"
+start_daemon
+code_of() { curl -sS "${@:2}" "$URL_S3$1" | sed -n 's/.*<Code>\([^<]*\)<.*/\1/p'; }
+
+# Whatever the query asks for, the object stays as it is.
+echo kept | curl_s3 /bkt/k -T -
+for q in retention legal-hold torrent restore 'select&select-type=2' 'acl&cors' renameObject 'prefix=a' versionId=null; do
+	assert_eq "$(echo lost | code_of "/bkt/k?$q" -T -)" NotImplemented "PUT ?$q"
+done
+assert_eq "$(echo lost | code_of "/bkt/k?versions" -T -)" NotImplemented
+assert_eq "$(curl_s3 /bkt/k)" kept
+for q in inventory metrics analytics intelligent-tiering; do
+	assert_eq "$(code_of "/bkt?$q")" NotImplemented "GET ?$q"
+	assert_eq "$(code_of "/bkt?$q" -X DELETE)" NotImplemented "DELETE ?$q"
+done
+assert_eq "$(head_status /bkt)" 200
+
+# Twice, also when spelled in two ways; and numbers that are none.
+for q in 'prefix=a&prefix=b' 'prefix=a&%70refix=b' 'max-keys=x' 'max-keys=-1' 'list-type=3' 'encoding-type=xml' 'prefix=%ff' \
+	'list-type=2&continuation-token=abc'; do
+	assert_eq "$(code_of "/bkt?$q")" InvalidArgument "?$q"
+done
+assert_eq "$(code_of '/bkt/k?versionId=7')" NoSuchVersion
+assert_eq "$(code_of '/bkt/k?uploadId=7')" NoSuchUpload
+assert_eq "$(echo x | code_of '/bkt/k?partNumber=1' -T -)" InvalidArgument
+
+# Keys.
+assert_eq "$(code_of /bkt/a%00b)" InvalidURI
+assert_eq "$(code_of /bkt/a%0ab)" InvalidURI
+assert_eq "$(code_of /bkt/%ff)" InvalidURI
+assert_eq "$(code_of "/bkt/$(printf 'k%.0s' {1..1025})")" KeyTooLongError
+assert_eq "$(code_of "/bkt/$(printf 'k%.0s' {1..1024})")" NoSuchKey
+
+# ---- item T5, item T6: the control routes while their protocol is not served ----
+for r in prepare ready cancel; do
+	assert_status POST "/.hipobj-rc/$r" 501 -H 'x-amz-rdma-protocol: hipobj-rc-v2'
+	assert_eq "$(header_of x-amz-rdma-protocol-status "/.hipobj-rc/$r" -X POST)" unsupported
+	for m in GET PUT DELETE; do assert_status $m "/.hipobj-rc/$r" 405; done
+	assert_eq "$(head_status "/.hipobj-rc/$r")" 405
+done
+assert_alive
