@@ -2,13 +2,13 @@
 _gantry() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} i word=''
 	local commands='put get head rm mput mget mb ports status top doctor'
-	local options='--no-rdma --require-rdma --scality --checksum --device --dc-key --config --timeout --jobs --directory
+	local options='--no-rdma --require-rdma --scality --checksum --device --dc-key --config --access-key --secret --region --timeout --jobs --directory
 		--acks --admin --interval --count --json --quiet --version --help'
 	case $prev in
 		--config | --acks | --admin) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 		-C | --directory) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
 		--device) mapfile -t COMPREPLY < <(compgen -W "auto $(ls /sys/class/infiniband 2>/dev/null)" -- "$cur"); return ;;
-		--dc-key | --timeout | -j | --jobs | --interval | --count) return ;;
+		--dc-key | --access-key | --secret | --region | --timeout | -j | --jobs | --interval | --count) return ;;
 	esac
 	if [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
@@ -16,7 +16,7 @@ _gantry() {
 	fi
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-			--config | --acks | --admin | -C | --directory | --device | --dc-key | --timeout | -j | --jobs | --interval | --count) ((i++)) ;;
+			--config | --acks | --admin | -C | --directory | --device | --dc-key | --access-key | --secret | --region | --timeout | -j | --jobs | --interval | --count) ((i++)) ;;
 			-*) ;;
 			*) word=${COMP_WORDS[i]}; break ;;
 		esac

@@ -116,6 +116,8 @@ struct gantry {
 	unsigned flags;
 	enum gantry_dialect dialect;
 	unsigned connect_timeout_ms, timeout_ms;
+	/* Signatures; access_key NULL: none. */
+	char *access_key, *secret_key, *session_token, *region;
 	uint64_t max_callback_bytes;
 	struct gantry_ops ops;
 	bool has_ops;
@@ -221,6 +223,10 @@ void handle_put(struct gantry *g, struct handle *h);
 void handles_close(struct gantry *g);
 /* 0 with an answer in r, or -errno and a sentence in why. */
 int http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char *why, size_t why_len);
+
+/* Adds to the headers what signs them.  false: no memory. */
+struct curl_slist;
+bool sign_exchange(const struct gantry *g, const char *method, const char *url, struct curl_slist **list);
 
 /* Encodes what must not stand in a URL and leaves the rest; malloc'ed.  NULL: no memory. */
 char *url_clean(const char *url);

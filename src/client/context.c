@@ -53,6 +53,40 @@ open_ports(struct gantry *g, const struct gantry_options *o)
 	return r;
 }
 
+/* The strings that signing takes, copied: 0, -EINVAL, -ENOMEM. */
+static int
+copy_keys(struct gantry *g, const struct gantry_options *o)
+{
+	const char *region = o->region && *o->region ? o->region : "us-east-1";
+	bool has_key = o->access_key && *o->access_key, has_secret = o->secret_key && *o->secret_key;
+
+	if (has_key != has_secret || (has_key && o->dialect != GANTRY_S3)) {
+		snprintf(open_error, sizeof open_error,
+			 has_key != has_secret ? "an access key and its secret go together"
+					       : "the scality dialect has no signatures");
+		return -EINVAL;
+	}
+	if (!has_key)
+		return 0;
+	g->access_key = strdup(o->access_key);
+	g->secret_key = strdup(o->secret_key);
+	if (o->session_token && *o->session_token)
+		g->session_token = strdup(o->session_token);
+	g->region = strdup(region);
+	return g->access_key && g->secret_key && g->region &&
+			       (g->session_token || !o->session_token || !*o->session_token)
+		       ? 0
+		       : -ENOMEM;
+}
+
+static void
+wipe(char *text)
+{
+	if (text)
+		explicit_bzero(text, strlen(text));
+	free(text);
+}
+
 int
 gantry_open(const struct gantry_options *options, struct gantry **ret_g)
 {
@@ -82,7 +116,9 @@ gantry_open(const struct gantry_options *options, struct gantry **ret_g)
 		snprintf(open_error, sizeof open_error, "libcurl does not start");
 		r = -EIO;
 	} else {
-		r = open_ports(g, &o);
+		r = copy_keys(g, &o);
+		if (r == 0)
+			r = open_ports(g, &o);
 	}
 	if (r < 0) {
 		gantry_close(g);
@@ -101,6 +137,10 @@ gantry_close(struct gantry *g)
 	for (int i = 0; i < g->port_nr; i++)
 		port_close(&g->port[i]);
 	handles_close(g);
+	free(g->access_key);
+	free(g->region);
+	wipe(g->secret_key);
+	wipe(g->session_token);
 	pthread_mutex_destroy(&g->lock);
 	free(g);
 }

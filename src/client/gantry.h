@@ -76,6 +76,11 @@ struct gantry_options {
 	 */
 	unsigned timeout_ms;
 	uint64_t max_callback_bytes; /* for gantry_obj_get() and _put(); 0: GANTRY_REGISTER_MAX */
+	/*
+	 * Access key and secret, both or none: requests are then signed (AWS Signature Version 4), the token
+	 * with them. session_token may be NULL, region too: "us-east-1".  Copied; the S3 dialect only.
+	 */
+	const char *access_key, *secret_key, *session_token, *region;
 };
 
 /* 0; -EINVAL (options, configuration file), -ENODEV (a port that was named is not there), -ENOMEM.

@@ -13,8 +13,13 @@
 /* Without a time-out an exchange may last, but not stand still. */
 #define STALL_S 30L
 
+static const char *const method_name[] = {
+	[METHOD_PUT] = "PUT", [METHOD_GET] = "GET", [METHOD_HEAD] = "HEAD", [METHOD_DELETE] = "DELETE"
+};
+
 struct handle {
 	struct handle *next;
+	const struct gantry *g;
 	CURL *curl;
 	/* The exchange that runs. */
 	const struct exchange *x;
@@ -36,6 +41,7 @@ handle_get(struct gantry *g)
 	h = calloc(1, sizeof *h);
 	if (!h)
 		return NULL;
+	h->g = g;
 	h->curl = curl_easy_init();
 	if (!h->curl) {
 		free(h);
@@ -230,6 +236,11 @@ http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char 
 	long status = 0;
 
 	reply_init(r);
+	if (h->g->access_key && !sign_exchange(h->g, method_name[x->method], x->url, &list)) {
+		curl_slist_free_all(list);
+		snprintf(why, why_len, "the request could not be signed");
+		return -ENOMEM;
+	}
 	h->x = x;
 	h->r = r;
 	h->sent = 0;

@@ -180,6 +180,22 @@ want "200" as AKPART part-secret-1 -m empty PUT /new-one
 want "200" as AKTURN turn-secret-old -m empty GET /bkt/a
 want "200" as AKTURN turn-secret-new -m empty GET /bkt/a
 
+# ---- our own client: by RDMA and over HTTP ----
+for way in --require-rdma --no-rdma; do
+	AWS_ACCESS_KEY_ID=AKADMIN AWS_SECRET_ACCESS_KEY=admin/secret+0 gantry -q $way --checksum put "$T/body" "http://$SIGNED/bkt/by gantry$way" ||
+		fail "gantry $way put"
+	gantry -q $way --checksum --access-key AKREAD --secret reader-secret get "http://$SIGNED/bkt/by gantry$way" "$T/back" ||
+		fail "gantry $way get"
+	assert_same "$T/body" "$T/back" "gantry $way"
+	! gantry -q $way --access-key AKREAD --secret wrong get "http://$SIGNED/bkt/by gantry$way" "$T/never" 2>"$T/out" ||
+		fail "gantry was served with a wrong secret"
+	! gantry -q $way get "http://$SIGNED/bkt/by gantry$way" "$T/never" 2>"$T/out" || fail "gantry was served without a key"
+	AWS_ACCESS_KEY_ID=AKTEMP AWS_SECRET_ACCESS_KEY=temp-secret-1 AWS_SESSION_TOKEN=to/ken+1= \
+		gantry -q $way get "http://$SIGNED/bkt/by gantry$way" "$T/back" || fail "gantry with a session token"
+done
+gantry -q --access-key AKADMIN head "http://$SIGNED/bkt/a" 2>"$T/out"
+grep -q "an access key and its secret go together" "$T/out" || fail "$(cat "$T/out")"
+
 # ---- other people's signers ----
 curl -sS --fail --max-time 30 --aws-sigv4 aws:amz:us-east-1:s3 -u AKADMIN:admin/secret+0 -H "x-amz-content-sha256: UNSIGNED-PAYLOAD" \
 	"http://$SIGNED/bkt/a" >"$T/back" || fail "curl --aws-sigv4"

@@ -27,6 +27,7 @@ struct cmd {
 	struct gantry *g;
 	bool no_rdma, scality, json, quiet, checksum, require_rdma;
 	const char *device, *dc_key, *config, *dir, *acks;
+	const char *access_key, *secret, *region; /* NULL: the environment may have them */
 	unsigned timeout_ms;
 	int jobs;          /* 0: the command's default */
 	const char *admin; /* NULL: admin_name() knows */

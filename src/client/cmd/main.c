@@ -32,6 +32,10 @@ static const char usage[] =
 	"  --device LIST         RDMA devices or addresses, 'auto' for all\n"
 	"  --dc-key KEY          DC key (default: configuration, else 0xffeeddcc)\n"
 	"  --config FILE         cuobj.json or cufile.json to read instead of the usual ones\n"
+	"  --access-key KEY      sign requests (AWS Signature Version 4); default $AWS_ACCESS_KEY_ID\n"
+	"  --secret SECRET       its secret; default $AWS_SECRET_ACCESS_KEY, which nobody sees in a list of "
+	"processes\n"
+	"  --region REGION       that is signed for (default $AWS_REGION, $AWS_DEFAULT_REGION, us-east-1)\n"
 	"  --timeout SECONDS     for one request (default: 10, more for large objects)\n"
 	"  -j, --jobs N          files, or pieces of one get, at once (default 4)\n"
 	"  -C, --directory DIR   where the names of mput and mget are (default .)\n"
@@ -54,6 +58,9 @@ enum {
 	OPT_DEVICE,
 	OPT_DC_KEY,
 	OPT_CONFIG,
+	OPT_ACCESS_KEY,
+	OPT_SECRET,
+	OPT_REGION,
 	OPT_TIMEOUT,
 	OPT_ACKS,
 	OPT_ADMIN,
@@ -72,6 +79,9 @@ static const struct option options[] = {
 	{ "device", required_argument, NULL, OPT_DEVICE },
 	{ "dc-key", required_argument, NULL, OPT_DC_KEY },
 	{ "config", required_argument, NULL, OPT_CONFIG },
+	{ "access-key", required_argument, NULL, OPT_ACCESS_KEY },
+	{ "secret", required_argument, NULL, OPT_SECRET },
+	{ "region", required_argument, NULL, OPT_REGION },
 	{ "timeout", required_argument, NULL, OPT_TIMEOUT },
 	{ "jobs", required_argument, NULL, 'j' },
 	{ "directory", required_argument, NULL, 'C' },
@@ -134,6 +144,15 @@ take_option(struct cmd *c, int opt)
 		break;
 	case OPT_DC_KEY:
 		c->dc_key = optarg;
+		break;
+	case OPT_ACCESS_KEY:
+		c->access_key = optarg;
+		break;
+	case OPT_SECRET:
+		c->secret = optarg;
+		break;
+	case OPT_REGION:
+		c->region = optarg;
 		break;
 	case OPT_CONFIG:
 		c->config = optarg;
@@ -290,6 +309,24 @@ on_bus_error(int sig)
 	_exit(EXIT_FAILED);
 }
 
+/* From options or, as other S3 clients do, from the environment: all of it from where the access key is. */
+static void
+find_keys(const struct cmd *c, struct gantry_options *o)
+{
+	o->region = c->region ? c->region : getenv("AWS_REGION");
+	if (!o->region || !*o->region)
+		o->region = getenv("AWS_DEFAULT_REGION");
+	o->access_key = c->access_key;
+	o->secret_key = c->secret;
+	/* A scality listener has no signatures: what the environment says is meant for others. */
+	if (c->access_key || c->scality)
+		return;
+	o->access_key = getenv("AWS_ACCESS_KEY_ID");
+	if (!c->secret)
+		o->secret_key = getenv("AWS_SECRET_ACCESS_KEY");
+	o->session_token = getenv("AWS_SESSION_TOKEN");
+}
+
 static struct gantry *
 open_library(const struct cmd *c)
 {
@@ -300,8 +337,10 @@ open_library(const struct cmd *c)
 				    .dc_key = c->dc_key,
 				    .config_file = c->config };
 	struct gantry *g;
-	int e = gantry_open(&o, &g);
+	int e;
 
+	find_keys(c, &o);
+	e = gantry_open(&o, &g);
 	if (e == 0)
 		return g;
 	fprintf(stderr, "gantry: %s\n", *gantry_open_error() ? gantry_open_error() : strerror(-e));
