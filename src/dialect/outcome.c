@@ -13,9 +13,13 @@ done(const struct wire_row *row, enum wire_form w, enum op op, bool partial)
 		o.body_data = w == WIRE_NONE;
 		o.etag = true;
 		break;
+	case OP_HEAD_OBJECT:
+		/* Of a part. */
+		o.status = partial ? 206 : 200;
+		o.etag = true;
+		break;
 	case OP_PUT_OBJECT:
 	case OP_UPLOAD_PART:
-	case OP_HEAD_OBJECT:
 		o.etag = true;
 		break;
 	case OP_DELETE_OBJECT:

@@ -61,7 +61,7 @@ body_collect(struct req *rq, step_fn next)
 	uint64_t max = rq->rs->env.conf->limits.xml_bytes;
 
 	if (rq->target.have_content_length && rq->target.content_length > max)
-		return req_fail(rq, FAULT_TOO_LARGE, "The body is larger than limits.xml_bytes.");
+		return req_fail(rq, FAULT_TEXT_TOO_LARGE, "The body is larger than limits.xml.");
 	rq->collecting = true;
 	rq->body_next = next;
 	return req_go(rq, body_whole);
@@ -91,7 +91,7 @@ size_t
 body_feed(struct req *rq, const void *data, size_t len)
 {
 	if (rq->body_len + len > rq->rs->env.conf->limits.xml_bytes) {
-		req_cancel(rq, FAULT_TOO_LARGE, "The body is larger than limits.xml_bytes.");
+		req_cancel(rq, FAULT_TEXT_TOO_LARGE, "The body is larger than limits.xml.");
 		return len;
 	}
 	/* One more for the end of a string. */
@@ -101,7 +101,6 @@ body_feed(struct req *rq, const void *data, size_t len)
 	}
 	memcpy(rq->body + rq->body_len, data, len);
 	rq->body_len += len;
-	rq->http_bytes += len;
 	rq->progress_ns = clock_ns();
 	return len;
 }

@@ -2,6 +2,7 @@
 #include "req/req_int.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 
 #include <errno.h>
 
@@ -9,6 +10,12 @@ static void
 on_del(struct store_op *op)
 {
 	req_on_store(container_of(container_of(op, struct store_del, op), struct req, del));
+}
+
+static void
+on_open(struct store_op *op)
+{
+	req_on_store(container_of(container_of(op, struct store_obj, op), struct req, obj));
 }
 
 static enum verdict
@@ -25,19 +32,56 @@ delete_done(struct req *rq)
 	return req_go(rq, req_reply_step);
 }
 
+static enum verdict
+delete_now(struct req *rq, const struct store_pre *pre)
+{
+	struct store_key k = req_key(rq);
+	int r;
+
+	rq->del.op.done = on_del;
+	r = store_delete(rq->rs->env.store, &k, pre, &rq->del);
+	if (r >= 0)
+		rq->phase = PHASE_COMMIT;
+	return req_await(rq, r, "delete", delete_done);
+}
+
+/* Only if it is as large or as old as the client says: then that very version. */
+static enum verdict
+delete_opened(struct req *rq)
+{
+	const struct target *t = &rq->target;
+	struct store_pre pre = { .kind = PRE_VERSION, .version = rq->obj.version };
+	char etag[48];
+	size_t len;
+	enum fault f;
+
+	if (rq->obj.op.result == -ENOENT)
+		return req_go(rq, req_reply_step);
+	if (rq->obj.op.result < 0)
+		return req_fail(rq, fault_of(rq->obj.op.result), NULL);
+	len = etag_text(&rq->obj.meta.etag, etag);
+	f = dialect_conditions(&rq->target, etag, len, rq->obj.meta.mtime_ns / NS_PER_S);
+	if (f == FAULT_NONE && ((t->have_if_match_size && t->if_match_size != rq->obj.size_bytes) ||
+				(t->have_if_match_mtime &&
+				 t->if_match_mtime_s != rq->obj.meta.mtime_ns / NS_PER_S)))
+		f = FAULT_PRECONDITION;
+	store_close(rq->rs->env.store, &rq->obj);
+	return f != FAULT_NONE ? req_fail(rq, f, NULL) : delete_now(rq, &pre);
+}
+
 enum verdict
 delete_start(struct req *rq)
 {
 	struct store_key k = req_key(rq);
 	struct store_pre pre;
-	int r;
 
+	if (rq->target.have_if_match_size || rq->target.have_if_match_mtime) {
+		rq->obj.op.done = on_open;
+		rq->obj.op.result = 0;
+		return req_await(rq, store_open(rq->rs->env.store, &k, &rq->obj), "open", delete_opened);
+	}
 	put_fill_pre(&rq->target, &pre);
-	rq->del.op.done = on_del;
-	r = store_delete(rq->rs->env.store, &k, &pre, &rq->del);
-	if (r >= 0)
-		rq->phase = PHASE_COMMIT;
-	return req_await(rq, r, "delete", delete_done);
+	return delete_now(rq, &pre);
 }
 
 static enum verdict

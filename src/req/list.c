@@ -35,6 +35,7 @@ remember(struct list_job *j, const struct xml_entry *e)
 	j->last = *e;
 	j->last.key = j->last_key;
 	j->last.etag = NULL;
+	j->last.storage_class = NULL;
 	j->count++;
 }
 
@@ -50,7 +51,7 @@ on_object(struct store_list *ls, const struct store_entry *e)
 			       .is_prefix = e->is_prefix,
 			       .size_bytes = e->size_bytes,
 			       .mtime_ns = e->mtime_ns };
-	char etag[48];
+	char etag[48], storage_class[32];
 
 	if (j->rq->out.len > REQ_PAGE_BYTES) {
 		j->full = true;
@@ -58,6 +59,8 @@ on_object(struct store_list *ls, const struct store_entry *e)
 	}
 	x.etag_len = etag_text(&e->etag, etag);
 	x.etag = etag;
+	x.storage_class = storage_class_of(e->attrs, e->attrs_len, storage_class);
+	x.checksum_algorithm = e->is_prefix ? NULL : algorithm_of(e->attrs, e->attrs_len, &x.checksum_type);
 	xml_list_entry(&j->rq->out, &j->rq->target, &x);
 	remember(j, &x);
 	return true;

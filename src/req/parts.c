@@ -264,7 +264,7 @@ attributes_opened(struct req *rq)
 {
 	struct xml_attributes a = { .size_bytes = rq->obj.size_bytes };
 	struct xml_sums sums;
-	char etag[48];
+	char etag[48], storage_class[32];
 	enum fault f;
 
 	if (rq->obj.op.result < 0)
@@ -274,6 +274,7 @@ attributes_opened(struct req *rq)
 	f = dialect_conditions(&rq->target, etag, a.etag_len, rq->obj.meta.mtime_ns / 1000000000u);
 	if (f != FAULT_NONE)
 		return req_fail(rq, f, NULL);
+	a.storage_class = storage_class_of(rq->obj.meta.attrs, rq->obj.meta.attrs_len, storage_class);
 	sums_of_obj(&rq->obj, &sums);
 	a.sums = &sums;
 	if (rq->obj.part_nr && (rq->target.object_attributes & ATTR_PARTS)) {

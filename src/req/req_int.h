@@ -294,6 +294,10 @@ size_t sum_text(const uint8_t *value, enum checksum_kind k, uint32_t parts, char
 int sums_find_algorithm(const char *name, size_t len, enum checksum_kind *ret_kind);
 /* Those among stored attributes; crc64 (may be NULL) when there is no other. */
 void sums_stored(const void *attrs, size_t attrs_len, const uint64_t *crc64, struct xml_sums *out);
+/* Which one S3 would name for such an object. */
+const char *algorithm_of(const void *attrs, size_t attrs_len, enum checksum_type *ret_type);
+/* NULL: STANDARD. */
+const char *storage_class_of(const void *attrs, size_t attrs_len, char out[32]);
 /* The same for an object, with its type. */
 void sums_of_obj(const struct store_obj *obj, struct xml_sums *out);
 /* The CRC32 or CRC32C of A and B together. */

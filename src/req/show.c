@@ -35,8 +35,6 @@ fault_of(int err)
 		return FAULT_DAMAGED;
 	case -ENAMETOOLONG:
 		return FAULT_KEY_TOO_LONG;
-	case -ENOSYS:
-		return FAULT_NOT_IMPLEMENTED;
 	case -EFBIG:
 		return FAULT_TOO_LARGE;
 	default:

@@ -110,6 +110,36 @@ sums_stored(const void *attrs, size_t attrs_len, const uint64_t *crc64, struct x
 	}
 }
 
+const char *
+algorithm_of(const void *attrs, size_t attrs_len, enum checksum_type *ret_type)
+{
+	struct xml_sums sums;
+	uint64_t crc64 = 0;
+	size_t len;
+	const char *type = dialect_attr(attrs, attrs_len, ATTR_SUM_TYPE, &len);
+
+	sums_stored(attrs, attrs_len, &crc64, &sums);
+	*ret_type = type && len == strlen("COMPOSITE") ? SUM_TYPE_COMPOSITE : sums.type;
+	for (enum checksum_kind k = 0; k < SUM_MD5; k++) {
+		if (sums.sum[k].have)
+			return checksum_name(k);
+	}
+	return NULL;
+}
+
+const char *
+storage_class_of(const void *attrs, size_t attrs_len, char out[32])
+{
+	size_t len;
+	const char *v = dialect_attr(attrs, attrs_len, "x-amz-storage-class", &len);
+
+	if (!v || len >= 32)
+		return NULL;
+	memcpy(out, v, len);
+	out[len] = 0;
+	return out;
+}
+
 size_t
 sum_text(const uint8_t *value, enum checksum_kind k, uint32_t parts, char out[64])
 {
