@@ -188,15 +188,15 @@ reqs_run(struct reqs *rs)
 }
 
 enum verdict
-req_await(struct req *rq, int r, const char *what, step_fn next)
+req_await_to(struct req *rq, int r, const char *what, step_fn next, const char *name)
 {
 	if (r < 0)
 		return req_fail(rq, fault_of(r), NULL);
 	if (r > 0)
-		return req_go(rq, next);
+		return req_go_to(rq, next, name);
 	rq->holds++;
 	rq->awaiting = true;
-	return req_wait(rq, what, next);
+	return req_wait_to(rq, what, next, name);
 }
 
 void

@@ -49,7 +49,7 @@ struct reqs {
 	bool draining;
 	struct req_conf *use; /* NULL: env.conf is nobody's to count */
 	uint64_t next_id, id_salt;
-	uint64_t rng[2]; /* ETags of tokened PUTs */
+	uint64_t rng[2];   /* ETags of tokened PUTs */
 	size_t text_bytes; /* held by requests: req_hold_text() */
 	struct life *life; /* lifecycle rules (life.c); NULL but on core 0 */
 };
@@ -159,15 +159,19 @@ req_go_to(struct req *rq, step_fn next, const char *name)
 
 /* Waits for req_wake(); what: seen in the dump. */
 static inline enum verdict
-req_wait(struct req *rq, const char *what, step_fn next)
+req_wait_to(struct req *rq, const char *what, step_fn next, const char *name)
 {
 	rq->step = next;
+	rq->step_name = name;
 	rq->wait = rq->was_waiting = what;
 	return REQ_WAIT;
 }
 
+#define req_wait(rq, what, next) req_wait_to((rq), (what), (next), #next)
+
 /* A store operation of our own was started with answer r (< 0, 0, > 0). */
-enum verdict req_await(struct req *rq, int r, const char *what, step_fn next);
+enum verdict req_await_to(struct req *rq, int r, const char *what, step_fn next, const char *name);
+#define req_await(rq, r, what, next) req_await_to((rq), (r), (what), (next), #next)
 /* Records the first fault and goes to the drain. */
 enum verdict req_fail(struct req *rq, enum fault f, const char *why);
 void req_wake(struct req *rq);

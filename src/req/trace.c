@@ -180,19 +180,23 @@ reqs_trace(struct reqs *rs, const char *id)
 void
 trace_line(struct req *rq, const char *what)
 {
+	const char *step = rq->step_name;
 	char id[17];
 
 	if (rq->trace_left <= 0)
 		return;
 	rq->trace_left--;
 	req_id_text(rq, id);
+	/* Where the next step is chosen on the spot its name is an expression, or a variable's. */
+	if (strspn(step, "abcdefghijklmnopqrstuvwxyz_0123456789") != strlen(step) ||
+	    strcmp(step, "next") == 0 || strcmp(step, "start") == 0)
+		step = "-";
 	log_write_event(
 		LOG_EV_TRACE, LOG_NOTE, LOG_MODULE, id,
 		"core=%d us=%llu op=%s %s step=%s%s%s holds=%d pieces=%d outstanding=%d moved=%llu%s%s%s",
 		rq->rs->env.core, (unsigned long long)((clock_ns() - rq->began_ns) / NS_PER_US),
-		op_name[rq->target.op], what, rq->step_name, rq->wait ? " for=" : "",
-		rq->wait ? rq->wait : "", rq->holds, rq->xfer.pool ? rq->xfer.active : 0,
-		rq->lease.outstanding, (unsigned long long)(rq->xfer.pool ? rq->xfer.moved : 0),
-		rq->fault ? " fault=" : "", rq->fault ? fault_info(rq->fault)->code : "",
-		rq->gone ? " gone" : "");
+		op_name[rq->target.op], what, step, rq->wait ? " for=" : "", rq->wait ? rq->wait : "",
+		rq->holds, rq->xfer.pool ? rq->xfer.active : 0, rq->lease.outstanding,
+		(unsigned long long)(rq->xfer.pool ? rq->xfer.moved : 0), rq->fault ? " fault=" : "",
+		rq->fault ? fault_info(rq->fault)->code : "", rq->gone ? " gone" : "");
 }
