@@ -136,6 +136,8 @@ enum fault cond_etags(const struct dialect_in *in, const char *name, struct etag
 		      const char **ret_why);
 bool cond_date(const struct dialect_in *in, const char *name, uint64_t *ret_s);
 enum fault sums_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
+/* A checksum in the query of an upload's signed URL. */
+enum fault sums_from_query(struct span key, struct span value, struct target *t, const char **ret_why);
 /* Is the body in aws-chunked frames, and what is said of them? */
 enum fault stream_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 /* Content headers and metadata; storage class; tags. */

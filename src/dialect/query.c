@@ -67,6 +67,7 @@ enum param {
 	P_VERSION_MARKER,
 	P_NR,
 	P_ANY = P_NR, /* known and without effect */
+	P_SUM,        /* a checksum that an SDK moved from the headers into a signed URL */
 	P_UNKNOWN
 };
 
@@ -257,6 +258,10 @@ param_of(struct span key)
 	 * headers into signed URLs. */
 	if (span_is(key, "x-id") || span_is(key, "x-amz-sdk-checksum-algorithm") || query_key_signs(key))
 		return P_ANY;
+	for (enum checksum_kind k = 0; k < SUM_MD5; k++) {
+		if (span_is_nocase(key, checksum_header[k]))
+			return P_SUM;
+	}
 	return P_UNKNOWN;
 }
 
@@ -504,7 +509,7 @@ query_parse(struct span query, enum method m, enum op_level level, struct target
 			return refuse(
 				ret_why, FAULT_NOT_IMPLEMENTED,
 				"The query of the request names a subresource that is not implemented.");
-		if (p == P_ANY)
+		if (p == P_ANY || p == P_SUM)
 			continue;
 		if (have & BIT(p))
 			return refuse(ret_why, FAULT_BAD_ARGUMENT, "A key of the query came more than once.");
@@ -524,6 +529,8 @@ query_parse(struct span query, enum method m, enum op_level level, struct target
 
 		if (p < P_NR)
 			f = apply(p, value, t, ret_why);
+		else if (p == P_SUM && op_pulls(t->op))
+			f = sums_from_query(key, value, t, ret_why);
 	}
 	return f;
 }

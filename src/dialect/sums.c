@@ -70,6 +70,8 @@ parse_value(const struct dialect_in *in, struct target *t, enum checksum_kind k,
 
 	if (!f)
 		return FAULT_NONE;
+	if (c->given)
+		return refuse(ret_why, FAULT_BAD_REQUEST, "A checksum came in the query and in a header.");
 	s = field_text(f);
 	if (t->op == OP_COMPLETE_MULTIPART_UPLOAD)
 		cut_parts(&s, &t->composite_parts);
@@ -84,6 +86,37 @@ parse_value(const struct dialect_in *in, struct target *t, enum checksum_kind k,
 	if (t->wire != WIRE_NONE && memcmp(c->value, sums[k].of_empty, len) == 0) {
 		c->given = false;
 		t->sums_of_empty_ignored = true;
+	}
+	return FAULT_NONE;
+}
+
+/*
+ * SDKs that sign a URL before there is a body put the checksum of nothing into it; whoever uses the URL can
+ * do nothing about that, so it is dropped, as with a window.
+ */
+enum fault
+sums_from_query(struct span key, struct span value, struct target *t, const char **ret_why)
+{
+	for (enum checksum_kind k = 0; k < SUM_MD5; k++) {
+		struct checksum *c = &t->sum[k];
+		size_t len = 0;
+		char text[64];
+		int n;
+
+		if (!span_is_nocase(key, checksum_header[k]))
+			continue;
+		n = span_decode(value, DECODE_STRICT, text, sizeof text);
+		if (n < 0 || c->given ||
+		    base64_decode(text, (size_t)n, c->value, sizeof c->value, &len) < 0 || len != sums[k].len)
+			return refuse(ret_why, FAULT_BAD_REQUEST, sums[k].why);
+		if (memcmp(c->value, sums[k].of_empty, len) == 0) {
+			t->sums_of_empty_ignored = true;
+			return FAULT_NONE;
+		}
+		c->len = sums[k].len;
+		c->given = true;
+		t->have_algorithm = true;
+		t->algorithm = k;
 	}
 	return FAULT_NONE;
 }

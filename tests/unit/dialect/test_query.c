@@ -479,6 +479,31 @@ object_attributes(void **state)
 		     FAULT_BAD_ARGUMENT);
 }
 
+/* What SDKs put into a URL that they sign. */
+static void
+sums_in_the_query(void **state)
+{
+	struct rq *r =
+		s3("PUT", "/bkt/obj?x-amz-checksum-crc32=AAAAAA%3D%3D&x-amz-sdk-checksum-algorithm=CRC32"
+			  "&X-Amz-Signature=0&x-id=PutObject");
+
+	rq_field(r, "content-length", "5");
+	assert_fault(rq_parse(r), FAULT_NONE);
+	assert_true(!r->t.sum[SUM_CRC32].given && r->t.sums_of_empty_ignored);
+	r = s3("PUT", "/bkt/obj?x-amz-checksum-crc32=y%2FQ5Jg%3D%3D");
+	rq_field(r, "content-length", "5");
+	assert_fault(rq_parse(r), FAULT_NONE);
+	assert_true(r->t.sum[SUM_CRC32].given && r->t.sum[SUM_CRC32].value[0] == 0xcb);
+	rq_field(r, "x-amz-checksum-crc32", "AAAAAA==");
+	assert_fault(rq_parse(r), FAULT_BAD_REQUEST);
+	r = s3("PUT", "/bkt/obj?x-amz-checksum-crc32=zz");
+	rq_field(r, "content-length", "5");
+	assert_fault(rq_parse(r), FAULT_BAD_REQUEST);
+	r = s3("PUT", "/bkt/obj?x-amz-checksum-crc32=y%2FQ5Jg%3D%3D&x-amz-checksum-crc32c=4waSgw%3D%3D");
+	rq_field(r, "content-length", "5");
+	assert_fault(rq_parse(r), FAULT_BAD_REQUEST);
+}
+
 static void
 tags_of_a_put(void **state)
 {
@@ -507,6 +532,7 @@ main(void)
 		cmocka_unit_test(copy_sources),        cmocka_unit_test(copy_conditions),
 		cmocka_unit_test(multipart_checksums), cmocka_unit_test(streaming),
 		cmocka_unit_test(object_attributes),   cmocka_unit_test(tags_of_a_put),
+		cmocka_unit_test(sums_in_the_query),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
