@@ -116,6 +116,41 @@ raw <<-END
 	expect window g file:$T/whole
 END
 
+# What is wrong with a PUT is wrong with a part; a decline stores nothing.
+raw <<-END
+	window w 70000 pattern:5
+	token zero w size=0
+	request PUT /bkt/rdma2?uploadId=00000000000000000000000000000001&partNumber=1 x-amz-rdma-token:@w content-length:0
+	expect status 404
+	expect noheader x-amz-rdma-reply
+END
+u=$(create /bkt/rdma2)
+raw <<-END
+	window w 70000 pattern:5
+	token zero w size=0
+	request PUT /bkt/rdma2?uploadId=$u&partNumber=1 x-amz-rdma-token:@zero content-length:0
+	expect status 400
+	request PUT /bkt/rdma2?uploadId=$u&partNumber=1 x-amz-rdma-token:@w body=text:both
+	expect status 400
+	request PUT /bkt/rdma2?uploadId=$u&partNumber=1 x-amz-rdma-token:nonsense content-length:0
+	expect status 400
+	expect body contains InvalidRDMAToken
+END
+softnicctl port mlx5_0 down >/dev/null
+declined() { raw_try <<<"window w 70000 pattern:5
+	request PUT /bkt/rdma2?uploadId=$u&partNumber=1 x-amz-rdma-token:@w content-length:0
+	expect status 200
+	expect header x-amz-rdma-reply 501
+	expect noheader etag
+	expect body empty"; }
+wait_for 10 declined
+assert_eq "$(curl_s3 "/bkt/rdma2?uploadId=$u" | grep -c '<Part>')" 0 "nothing is stored"
+softnicctl port mlx5_0 up >/dev/null
+up() { raw_try <<<"window w 70000 pattern:5
+	request PUT /bkt/rdma2?uploadId=$u&partNumber=1 x-amz-rdma-token:@w content-length:0
+	expect header x-amz-rdma-reply 200"; }
+wait_for 10 up
+
 # ---- mixed: item 53; a replaced part; a checksum of the wrong bytes: item 51, item 44 ----
 u=$(create /bkt/mixed)
 e1=$(part /bkt/mixed "$u" 1 "$T/p2")
