@@ -13,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LOOK_RANGES 32 /* free ranges that a short look goes through */
+#define LOOK_MOST 64   /* units that the first is content with, and the last */
+#define LOOK_LEAST 4
 #define SPAN_BITS 24
 #define SPAN_MASK ((1u << SPAN_BITS) - 1)
 
@@ -20,6 +23,7 @@ struct segment {
 	uint64_t *bits;
 	uint32_t lo, hi; /* units that are there: [lo, hi) */
 	uint32_t free, longest;
+	uint32_t at; /* where the next short look begins */
 };
 
 struct alloc {
@@ -115,13 +119,14 @@ bits_next(const uint64_t *bits, uint32_t from, uint32_t to, bool set)
 	return to;
 }
 
-/* The first free range of `want`, else the longest; its length, 0 for none. */
+/* The first free range of `want` in [*at, hi), else the longest of up to max_ranges; its length, 0 for none.
+ * *at moves behind the last one looked at. */
 static uint32_t
-find_range(const struct segment *s, uint32_t want, uint32_t *ret_from)
+find_range(const struct segment *s, uint32_t *at, uint32_t max_ranges, uint32_t want, uint32_t *ret_from)
 {
-	uint32_t best = 0;
+	uint32_t best = 0, from = bits_next(s->bits, *at, s->hi, true);
 
-	for (uint32_t from = bits_next(s->bits, s->lo, s->hi, true); from < s->hi;) {
+	while (from < s->hi && max_ranges--) {
 		uint32_t end = bits_next(s->bits, from, s->hi, false);
 
 		if (end - from > best) {
@@ -132,7 +137,28 @@ find_range(const struct segment *s, uint32_t want, uint32_t *ret_from)
 		}
 		from = bits_next(s->bits, end, s->hi, true);
 	}
+	*at = from;
 	return best;
+}
+
+/*
+ * The same, but for less than `want` only a few ranges are looked at, others each time; each look is content
+ * with less (but not with less than min).  0: not found so.  On a disk that is full and in pieces no range is
+ * as long as a lease or a large object, and to find that out means to read the bitmap of all of it.
+ */
+static uint32_t
+look_around(struct segment *s, uint32_t want, uint32_t asked, uint32_t min, uint32_t *ret_from)
+{
+	for (uint32_t enough = LOOK_MOST; enough >= LOOK_LEAST; enough /= 2) {
+		uint32_t least = asked < enough ? asked : enough, found;
+
+		if (s->at < s->lo || s->at >= s->hi)
+			s->at = s->lo;
+		found = find_range(s, &s->at, LOOK_RANGES, want, ret_from);
+		if (found && found >= min && found >= least)
+			return found;
+	}
+	return 0;
 }
 
 /* ---- under the lock ---- */
@@ -179,21 +205,26 @@ best_segment(struct alloc *a, uint32_t want, uint64_t *ret_seg)
 	return best;
 }
 
-/* Takes want units in one piece, or the longest free range if that is at least min.  How many; 0 for none. */
+/* Takes want units in one piece; or some that are found without a long search, all of `asked` if possible
+ * (asked 0: only then); or the longest free range if that is at least min.  How many; 0 for none. */
 static uint32_t
-take_range(struct alloc *a, uint32_t want, uint32_t min, uint64_t *ret_unit)
+take_range(struct alloc *a, uint32_t want, uint32_t asked, uint32_t min, uint64_t *ret_unit)
 {
 	for (;;) {
 		uint64_t seg;
 		struct segment *s = best_segment(a, want, &seg);
-		uint32_t from = 0, found;
+		uint32_t from = 0, found, at;
 
 		if (!s || s->longest < min)
 			return 0;
-		found = find_range(s, want, &from);
-		if (found < want && found < s->longest) {
-			s->longest = found; /* now exact; another one may be better */
-			continue;
+		found = asked ? look_around(s, want, asked, min, &from) : 0;
+		if (!found) {
+			at = s->lo;
+			found = find_range(s, &at, UINT32_MAX, want, &from);
+			if (found < want && found < s->longest) {
+				s->longest = found; /* now exact; another one may be better */
+				continue;
+			}
 		}
 		found = found < want ? found : want;
 		*ret_unit = seg * a->seg_units + from;
@@ -215,14 +246,14 @@ return_run(struct alloc *a, struct alloc_run *run)
 /* As take_range(), of what is not held back (units below `keep`); takes back everybody's runs before it gives
  * up. */
 static uint32_t
-take_or_steal(struct alloc *a, uint32_t want, uint32_t min, uint64_t keep, uint64_t *ret_unit)
+take_or_steal(struct alloc *a, uint32_t want, uint32_t asked, uint32_t min, uint64_t keep, uint64_t *ret_unit)
 {
 	for (int round = 0; round < 2; round++) {
 		uint64_t avail = a->free > keep ? a->free - keep : 0;
 		uint32_t got = 0;
 
 		if (avail >= min)
-			got = take_range(a, avail < want ? (uint32_t)avail : want, min, ret_unit);
+			got = take_range(a, avail < want ? (uint32_t)avail : want, asked, min, ret_unit);
 		if (got)
 			return got;
 		if (round == 0) {
@@ -379,7 +410,7 @@ alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, uint32_t min_
 	}
 	pthread_mutex_lock(&a->lock);
 	return_run(a, run);
-	got = take_or_steal(a, lease_units(a, units), min_units, a->held_back, &unit);
+	got = take_or_steal(a, lease_units(a, units), units, min_units, a->held_back, &unit);
 	if (got) {
 		*ret_x = (struct extent){ unit, got < units ? got : units };
 		if (got > units)
@@ -399,7 +430,7 @@ alloc_take_held(struct alloc *a, uint32_t units, uint32_t min_units, struct exte
 	check(min_units > 0);
 	check(min_units <= units);
 	pthread_mutex_lock(&a->lock);
-	got = take_or_steal(a, units < a->seg_units ? units : a->seg_units, min_units, 0, &unit);
+	got = take_or_steal(a, units < a->seg_units ? units : a->seg_units, 0, min_units, 0, &unit);
 	pthread_mutex_unlock(&a->lock);
 	if (!got)
 		return -ENOSPC;

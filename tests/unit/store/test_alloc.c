@@ -233,6 +233,42 @@ test_steal(void **state)
 
 #define PAR_ROUNDS 20000
 
+/* Full and in pieces: what must be in one piece is found wherever it is, the rest without a long search; and
+ * all of it can be taken. */
+static void
+test_pieces(void **state)
+{
+	struct alloc_run run;
+	struct alloc *a;
+	struct alloc_stats as;
+	struct extent x;
+	uint64_t got = 0;
+
+	assert_int_equal(alloc_new(UNITS, SEG, RUN, &a), 0);
+	assert_int_equal(alloc_add(a, 0, UNITS), 0);
+	alloc_run_init(a, &run);
+	/* Five of eight units are free; in the last segment but one there is one range of 45. */
+	for (uint64_t u = 0; u + 8 <= UNITS; u += 8) {
+		if (u >= (SEGS - 2) * SEG + 80 && u < (SEGS - 2) * SEG + 120)
+			continue;
+		assert_int_equal(alloc_mark_used(a, &(struct extent){ u, 3 }), 0);
+	}
+	assert_int_equal(alloc_take(a, &run, 40, 40, &x), 0);
+	assert_int_equal(x.units, 40);
+	assert_int_equal(x.unit / SEG, SEGS - 2);
+	alloc_run_return(a, &run);
+	assert_int_equal(alloc_take(a, &run, 40, 40, &x), -ENOSPC);
+	alloc_run_return(a, &run);
+	alloc_stats(a, &as);
+	while (alloc_take(a, &run, 40, 1, &x) == 0) {
+		assert_true(x.units >= 1 && x.units <= 40);
+		got += x.units;
+	}
+	assert_int_equal(got, as.free);
+	alloc_run_fini(a, &run);
+	alloc_free_all(a);
+}
+
 static struct alloc *par_a;
 static _Atomic uint8_t par_used[UNITS];
 
@@ -297,10 +333,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_model),
-		cmocka_unit_test(test_recovery),
-		cmocka_unit_test(test_steal),
-		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_model),  cmocka_unit_test(test_recovery), cmocka_unit_test(test_steal),
+		cmocka_unit_test(test_pieces), cmocka_unit_test(test_threads),
 	};
 	const char *s = getenv("SEED");
 
