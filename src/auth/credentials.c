@@ -113,8 +113,8 @@ parse_time(struct bytes b, uint64_t *ret_s)
 	if (b.len < 20 || b.p[4] != '-' || b.p[7] != '-' || (b.p[10] != 'T' && b.p[10] != 't') ||
 	    b.p[13] != ':' || b.p[16] != ':')
 		return -EINVAL;
-	snprintf(basic, sizeof basic, "%.4s%.2s%.2sT%.2s%.2s%.2sZ", b.p, b.p + 5, b.p + 8, b.p + 11, b.p + 14,
-		 b.p + 17);
+	snprintf(basic, sizeof basic, "%.4s%.2s%.2s%c%.2s%.2s%.2sZ", b.p, b.p + 5, b.p + 8, 'T', b.p + 11,
+		 b.p + 14, b.p + 17);
 	if (stamp_parse(bytes_of(basic), stamp, ret_s) < 0)
 		return -EINVAL;
 	if (b.p[at] == '.') {
