@@ -155,7 +155,7 @@ check-unit: testbins
 	@scripts/run-tests --variant $(VARIANT) --unit $(T)
 asan tsan:
 	@$(MAKE) --no-print-directory VARIANT=$@ all testbins
-	@scripts/run-tests --variant $@ --unit --fuzz $(if $(filter asan,$@),--smoke) $(T)
+	@scripts/run-tests --variant $@ --unit --fuzz --smoke $(T)
 fuzz:
 	@scripts/deps build fuzz
 	@$(MAKE) --no-print-directory VARIANT=fuzz $(if $(F),build/fuzz/fuzz/$(F),$(patsubst %,build/fuzz/fuzz/%,$(FUZZNAMES)))
