@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -17,6 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define PING_NS (100 * NS_PER_MS) /* a core that sleeps has that long to wake */
 
 /* ---- making
  * ------------------------------------------------------------------------------------------------------- */
@@ -249,11 +252,33 @@ get(const _Atomic int *v)
 	return atomic_load_explicit(v, memory_order_relaxed);
 }
 
-void
-cores_get_info(const struct cores *cs, int core, struct core_info *ret_info)
+static void
+on_ping(struct msg *m)
 {
-	const struct core *c = &cs->core[core];
-	uint64_t turned, now;
+	atomic_store(&container_of(m, struct core, ping)->ping_ns, 0);
+}
+
+/* A core that sleeps cannot be told from one that will never wake but by waking it.  Returns since when it
+ * should have: 0 when it has answered. */
+static uint64_t
+ping(struct core *c, uint64_t now)
+{
+	uint64_t none = 0;
+
+	if (atomic_load(&c->pub.over) || !atomic_load(&c->pub.serving))
+		return 0;
+	if (atomic_compare_exchange_strong(&c->ping_ns, &none, now)) {
+		mailbox_post(&c->mb, &c->ping, on_ping);
+		return 0;
+	}
+	return none;
+}
+
+void
+cores_get_info(struct cores *cs, int core, struct core_info *ret_info)
+{
+	struct core *c = &cs->core[core];
+	uint64_t turned, now, asked;
 
 	check(core >= 0 && core < cs->nr);
 	ret_info->cpu = c->cpu;
@@ -262,6 +287,11 @@ cores_get_info(const struct cores *cs, int core, struct core_info *ret_info)
 	turned = atomic_load_explicit(&c->pub.turned_ns, memory_order_relaxed);
 	now = clock_ns();
 	ret_info->turned_ago_ns = now > turned ? now - turned : 0;
+	asked = ping(c, now);
+	if (ret_info->asleep && asked && now > asked && now - asked > PING_NS) {
+		ret_info->asleep = false;
+		ret_info->turned_ago_ns = now - asked;
+	}
 	ret_info->requests = get(&c->pub.requests);
 	ret_info->connections = get(&c->pub.connections);
 	for (int i = 0; i < BUF_CLASS_NR; i++) {

@@ -74,7 +74,9 @@ struct core_info {
 	int bufs_total[2], bufs_avail[2], bufs_low[2]; /* enum buf_class */
 	int http_bufs_total, http_bufs_avail;
 };
-void cores_get_info(const struct cores *cs, int core, struct core_info *ret_info);
+/* Asks the core for a sign of life on the way: one that was asked before and has not come is seen as awake
+ * and not turning since then. */
+void cores_get_info(struct cores *cs, int core, struct core_info *ret_info);
 /* Asks every core for its live requests and collects the lines; waits at most 100 ms (a stuck core is said to
  * be). */
 void cores_dump(struct cores *cs, void (*line)(void *cookie, const char *text), void *cookie);

@@ -57,6 +57,10 @@ struct core {
 	pthread_t thread;
 	bool has_thread;
 
+	/* A question whether it is there, by whoever asks how it is; when (0: none is on its way). */
+	struct msg ping;
+	_Atomic uint64_t ping_ns;
+
 	/* made by main */
 	struct mailbox mb;
 	struct bufpool bufs, http_bufs;

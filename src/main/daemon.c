@@ -376,9 +376,10 @@ dump(struct daemon *d)
 	log_note("end of live requests");
 }
 
-/* systemd starts us anew when this stops coming, so it comes only while every core turns or sleeps. */
+/* Looks at every core once a second, asked or not.  systemd starts us anew when WATCHDOG=1 stops coming, so
+ * it comes only while every core turns or sleeps. */
 static void
-feed_watchdog(struct daemon *d)
+feed_watchdog(struct daemon *d, bool fed)
 {
 	struct cores *cores = atomic_load(&d->cores);
 
@@ -393,7 +394,8 @@ feed_watchdog(struct daemon *d)
 			return;
 		}
 	}
-	sd_notify(0, "WATCHDOG=1");
+	if (fed)
+		sd_notify(0, "WATCHDOG=1");
 }
 
 static uint64_t
@@ -427,8 +429,7 @@ serve(struct daemon *d, const sigset_t *signals)
 			daemon_reload_begin(d);
 		if (sig == SIGUSR2)
 			dump(d);
-		if (fed)
-			feed_watchdog(d);
+		feed_watchdog(d, fed);
 	}
 }
 
