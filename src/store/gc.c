@@ -239,7 +239,7 @@ gc_commit_over(struct disk *d, struct commit *c)
 static bool
 pack_one(struct disk *d, const uint8_t *key, size_t len)
 {
-	struct gc_commit *g = d->gc_free;
+	struct gc_commit *g = d->gc_free, *next;
 	enum room room = judge_room(d, REC_HEAD_BYTES + len + 8, true);
 
 	/* Nobody else may be waiting: it is for these that the next snapshot is due. */
@@ -249,6 +249,7 @@ pack_one(struct disk *d, const uint8_t *key, size_t len)
 		return false;
 	if (tree_reserve_deletes(d->tree, 1) < 0)
 		return false;
+	next = g->next;
 	*g = (struct gc_commit){ .c = { .is_gc = true, .disk = d, .kind = COMMIT_DELETE } };
 	memcpy(g->key, key, len);
 	g->c.dead = dead_get(d);
@@ -256,7 +257,7 @@ pack_one(struct disk *d, const uint8_t *key, size_t len)
 		tree_unreserve(d->tree, 1);
 		return false;
 	}
-	d->gc_free = g->next;
+	d->gc_free = next;
 	g->c.view = (struct rec_view){ .op = REC_DELETE, .key = g->key, .key_len = (uint16_t)len };
 	g->c.view.version = atomic_fetch_add(&d->st->version, 1) + 1;
 	g->c.key_hash = key_hash(g->key, len);
