@@ -66,6 +66,10 @@ void raw_close(struct raw *r);
  * followed by a flush, before it counts. */
 struct raw_result raw_run(struct raw *r, bool write, uint32_t len, int qd, bool flush, uint64_t for_ns);
 
+/* From now on the bytes of each read are looked at once, one in every line of the cache: what any reader that
+ * checks them does at least. */
+void raw_touch(struct raw *r, bool touch);
+
 static inline double
 per_second(uint64_t n, uint64_t ns)
 {

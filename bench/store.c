@@ -469,7 +469,7 @@ run_files(uint64_t for_ns)
 
 /* ---- figures -------------------------------------------------------------------------- */
 
-enum against { RAW_WRITE, RAW_READ, FILES, NO_SUM };
+enum against { RAW_WRITE, RAW_READ, RAW_TOUCH, FILES, NO_SUM };
 
 static const struct {
 	const char *name;
@@ -480,7 +480,7 @@ static const struct {
 	{ "store_put_256k_q32", 256u << 10, 32, RAW_WRITE }, { "store_put_1m_q8", MIB, 8, RAW_WRITE },
 	{ "store_put_64m_q8", 64 * MIB, 8, RAW_WRITE },      { "store_put_vs_files", 256u << 10, 32, FILES },
 	{ "store_get_256k_q32", 256u << 10, 32, RAW_READ },  { "store_get_4m_q32", 4 * MIB, 32, RAW_READ },
-	{ "store_get_crc", 256u << 10, 32, NO_SUM },
+	{ "store_get_touch", 256u << 10, 32, RAW_TOUCH },    { "store_get_crc", 256u << 10, 32, NO_SUM },
 };
 
 static double
@@ -501,6 +501,7 @@ other_side(int i, uint64_t ns)
 		sum_is_known = false;
 		return v;
 	default:
+		raw_touch(b.raw, figures[i].against == RAW_TOUCH);
 		res = raw_run(b.raw, figures[i].against == RAW_WRITE, len, figures[i].qd * (int)pieces, false,
 			      ns);
 		return per_second(res.bytes, res.ns);
