@@ -235,7 +235,7 @@ iso_date_parse(const char *text, size_t len, uint64_t *ret_unix_s)
 {
 	struct cursor c = { text, text + len };
 	struct fields_of_date d = { 0 };
-	int fraction, millis;
+	int digit;
 	int64_t s;
 
 	if (!(take_digits(&c, 4, &d.year) && take_text(&c, "-") && take_digits(&c, 2, &d.month) &&
@@ -244,8 +244,13 @@ iso_date_parse(const char *text, size_t len, uint64_t *ret_unix_s)
 	if (c.p != c.end) {
 		if (!take_text(&c, "T") || !take_time(&c, &d.hour, &d.minute, &d.second))
 			return -EINVAL;
-		if (take_text(&c, ".") && !take_digits(&c, 3, &millis) && !take_digits(&c, 1, &fraction))
-			return -EINVAL;
+		/* Parts of a second, as many digits as there are, say nothing here. */
+		if (take_text(&c, ".")) {
+			if (!take_digits(&c, 1, &digit))
+				return -EINVAL;
+			while (take_digits(&c, 1, &digit))
+				;
+		}
 		if (!take_text(&c, "Z") && !take_text(&c, "+00:00"))
 			return -EINVAL;
 	}

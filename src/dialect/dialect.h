@@ -25,7 +25,6 @@
 #define DIALECT_DELIMITER_MAX 63
 #define DIALECT_TAGS_MAX 8192 /* tags of one object or bucket, as text: see dialect/tags.h */
 #define DIALECT_PARTS_MAX 10000
-#define DIALECT_UPLOAD_ID_MAX 64
 #define DIALECT_LIST_MAX 1000 /* entries of one page, and what is taken when nothing is said */
 
 struct field {
@@ -339,7 +338,7 @@ enum fault dialect_conditions(struct target *t, const char *etag_text, size_t et
 enum fault dialect_copy_conditions(const struct copy_source *c, const char *etag_text, size_t etag_len,
 				   uint64_t mtime_s);
 
-/* "A-Za-z0-9._~-" and "/" stay, all else %XX.  Text of an upload id, and back: 0 or -EINVAL. */
+/* Text of an upload id, and back: 0 or -EINVAL. */
 #define DIALECT_UPLOAD_ID_LEN 32
 void dialect_upload_id_text(const uint8_t id[16], char out[DIALECT_UPLOAD_ID_LEN + 1]);
 int dialect_upload_id_parse(const char *text, size_t len, uint8_t ret_id[16]);

@@ -2,6 +2,7 @@
 #include "build.h"
 
 #include "base/clock.h"
+#include "dialect/dialect_int.h"
 
 #include <errno.h>
 
@@ -338,6 +339,47 @@ date_round_trip(void **state)
 	assert_string_equal(text, "Fri, 31 Dec 9999 23:59:59 GMT");
 }
 
+/* Dates of XML and JSON. */
+static void
+iso_dates(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t s;
+	} good[] = {
+		{ "2015-10-21T07:28:00Z", 1445412480 },
+		{ "2015-10-21T07:28:00.000Z", 1445412480 },
+		{ "2015-10-21T07:28:00.123456789Z", 1445412480 },
+		{ "2015-10-21T07:28:00+00:00", 1445412480 },
+		{ "2015-10-21", 1445385600 },
+		{ "1970-01-01T00:00:00Z", 0 },
+		{ "1969-12-31", 0 },
+		{ "2016-02-29", 1456704000 },
+	};
+	static const char *const bad[] = { "",
+					   "2015",
+					   "2015-10",
+					   "2015-10-21T",
+					   "2015-10-21T07:28Z",
+					   "2015-10-21T07:28:00",
+					   "2015-10-21T07:28:000Z",
+					   "2015-10-21T07:28:00.Z",
+					   "2015-10-21T07:28:00+02:00",
+					   "2015-10-21T07:28:00Z ",
+					   "2015-13-01",
+					   "2015-00-01",
+					   "2015-02-29",
+					   "2015-10-21T24:00:00Z" };
+	uint64_t v;
+
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		assert_int_equal(iso_date_parse(good[i].text, strlen(good[i].text), &v), 0);
+		assert_int_equal(v, good[i].s);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_int_equal(iso_date_parse(bad[i], strlen(bad[i]), &v), -EINVAL);
+}
+
 int
 main(void)
 {
@@ -346,7 +388,7 @@ main(void)
 		cmocka_unit_test(conditions),      cmocka_unit_test(conditions_without_object),
 		cmocka_unit_test(bad_etag_lists),  cmocka_unit_test(if_range),
 		cmocka_unit_test(dates),           cmocka_unit_test(two_digit_years),
-		cmocka_unit_test(date_round_trip),
+		cmocka_unit_test(date_round_trip), cmocka_unit_test(iso_dates),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
