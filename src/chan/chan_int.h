@@ -66,7 +66,6 @@ struct chan_dci {
 	unsigned generation; /* of the rail, when this queue pair was made */
 	bool lost;           /* a completion stayed away */
 	bool stuck;          /* the rail was told that destroying hangs */
-	bool said;           /* the log knows that it cannot be created */
 	bool awaits_rail;    /* BROKEN: it could not be created because the rail was not up */
 	struct timer timer;  /* DRAINING: the watch; DESTROYING: the patience; BROKEN: the next attempt */
 	struct list free;
@@ -90,6 +89,7 @@ struct chan_rail {
 	struct list free, waiting;
 	int outstanding;
 	bool armed, look; /* look: poll even with nothing outstanding */
+	bool said;        /* the log knows that channels cannot be created */
 	unsigned generation;
 };
 

@@ -170,12 +170,14 @@ step_reset(struct chan_dci *dci)
 void
 dci_unborn(struct chan_dci *dci, int r)
 {
-	if (!dci->said)
+	dci->awaits_rail = rdma_rail_state(dci->cr->rail) != RAIL_UP;
+	/* One line for all channels of a rail; of one that is not up the log knows already. */
+	if (!dci->cr->said && !dci->awaits_rail) {
 		log_limited(LOG_ERROR,
 			    "channel %u of core %d cannot be created (tried again every second): %s", dci->nr,
 			    dci->cr->ch->core, strerror(-r));
-	dci->said = true;
-	dci->awaits_rail = rdma_rail_state(dci->cr->rail) != RAIL_UP;
+		dci->cr->said = true;
+	}
 	dci_set_state(dci, DCI_BROKEN);
 	timer_arm(dci->cr->ch->timers, &dci->timer, clock_ns() + AGAIN_NS, on_timer);
 }
@@ -296,8 +298,9 @@ on_job_back(struct msg *m)
 		break; /* else completions, or the watch */
 	case JOB_RESET:
 		if (r < 0) {
-			log_limited(LOG_WARN, "channel %u of core %d cannot be reset: %s", dci->nr,
-				    cr->ch->core, strerror(-r));
+			if (rdma_rail_state(cr->rail) == RAIL_UP)
+				log_limited(LOG_WARN, "channel %u of core %d cannot be reset: %s", dci->nr,
+					    cr->ch->core, strerror(-r));
 			dci_step_destroy(dci);
 			break;
 		}
@@ -321,7 +324,7 @@ on_job_back(struct msg *m)
 			dci_unborn(dci, r);
 			break;
 		}
-		dci->said = false;
+		cr->said = false;
 		atomic_fetch_add(&rdma_rail_stats(cr->rail)->dci_recreated, 1);
 		dci_to_pool(dci);
 		break;

@@ -250,8 +250,10 @@ drain(struct req *rq)
 		check(rq->lease.outstanding == 0);
 		lease_release(rq);
 		if (flushed && rq->rs->env.conf->rdma.linger_ns) {
+			uint64_t at = clock_ns() + rq->rs->env.conf->rdma.linger_ns;
+
 			timer_arm(rq->rs->env.timers, &rq->linger,
-				  clock_ns() + rq->rs->env.conf->rdma.linger_ns, on_linger);
+				  at < rq->answer_by_ns ? at : rq->answer_by_ns, on_linger);
 			return req_wait(rq, "linger", drained);
 		}
 	}
@@ -373,15 +375,28 @@ on_deadline(struct timer *t)
 		rq->rs->env.ops->abort(rq->conn);
 }
 
+/* item 97: ended so early that a flush that stays away (chan/repair.c: 100 ms) and the linger have their time
+ * before the client expects its answer; of short limits a tenth. */
+static uint64_t
+scality_limit_ns(const struct req *rq)
+{
+	uint64_t total = rq->rs->env.conf->limits.scality_total_ns;
+	uint64_t spare = 110 * NS_PER_MS + rq->rs->env.conf->rdma.linger_ns;
+
+	return total - (spare < total / 10 ? spare : total / 10);
+}
+
 void
 req_deadlines(struct req *rq, uint64_t len)
 {
 	const struct conf *c = rq->rs->env.conf;
 
 	rq->total_deadline_ns = UINT64_MAX;
+	rq->answer_by_ns = UINT64_MAX;
 	rq->progress_limit_ns = c->limits.s3_progress_ns;
 	if (rq->is_tokened && rq->listen->dialect == DIALECT_SCALITY) {
-		rq->total_deadline_ns = rq->began_ns + c->limits.scality_total_ns;
+		rq->total_deadline_ns = rq->began_ns + scality_limit_ns(rq);
+		rq->answer_by_ns = rq->began_ns + c->limits.scality_total_ns;
 		rq->progress_limit_ns = 0;
 	} else if (rq->is_tokened) {
 		rq->total_deadline_ns = rq->began_ns + c->limits.s3_total_ns +
@@ -441,6 +456,7 @@ req_begin(struct reqs *rs, const struct req_in *in)
 	rq->wants_body = rq->body_ended = rq->lease_held = rq->lease_waiting = rq->retried = rq->partial =
 		rq->declined = false;
 	rq->holds = 0;
+	rq->answer_by_ns = UINT64_MAX;
 	rq->obj.is_open = rq->put.is_started = false;
 	memset(&rq->lease, 0, sizeof rq->lease);
 	memset(&rq->etag, 0, sizeof rq->etag);

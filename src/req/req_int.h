@@ -109,7 +109,8 @@ struct req {
 	struct digest digest;
 	struct timer deadline, linger;
 	uint64_t total_deadline_ns, progress_limit_ns;
-	uint64_t progress_ns; /* when something moved that xfer does not know of */
+	uint64_t answer_by_ns; /* when the client expects its answer; UINT64_MAX: nobody knows */
+	uint64_t progress_ns;  /* when something moved that xfer does not know of */
 
 	/* Text, malloc'd when it is needed and gone with the request (body.c) */
 	char *body; /* what came, terminated */

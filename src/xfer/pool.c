@@ -8,8 +8,9 @@
  * there are some, guaranteed to nobody.
  *
  * While another client's transfers wait, one client has at most half of the main class: beyond that it gets
- * no surplus, and no ticket either, those behind it in the queue go first.  This only ever refuses or
- * reorders, so the invariant does not know of it.
+ * no surplus, and no ticket either, those behind it in the queue go first.  The last quarter of the queue is
+ * for clients that have less than a quarter of it.  This only ever refuses or reorders, so the invariant does
+ * not know of it.
  */
 #include "xfer/xfer_int.h"
 
@@ -90,6 +91,15 @@ can_grant(const struct xfer_pool *xp)
 	return xp->tickets_out < xp->tickets && xp->bp->avail[xp->main_cls] > xp->bare;
 }
 
+static bool
+may_queue(const struct xfer *x)
+{
+	const struct xfer_pool *xp = x->pool;
+	int quarter = xp->queue_max / 4;
+
+	return xp->queued < xp->queue_max - (xp->client[x->client].queued >= quarter ? quarter : 0);
+}
+
 int
 xfer_ticket(struct xfer *x)
 {
@@ -100,9 +110,10 @@ xfer_ticket(struct xfer *x)
 		grant(xp, x);
 		return 1;
 	}
-	if (xp->queued >= xp->queue_max)
+	if (!may_queue(x))
 		return -EAGAIN;
 	xp->queued++;
+	xp->client[x->client].queued++;
 	x->is_waiting = true;
 	line_up(&xp->waiting, x);
 	return 0;
@@ -114,6 +125,7 @@ stop_waiting(struct xfer *x)
 	line_leave(x);
 	x->is_waiting = false;
 	x->pool->queued--;
+	x->pool->client[x->client].queued--;
 }
 
 /* The first in the queue, but for those of a client that has its half. */

@@ -48,8 +48,9 @@ struct xfer_pool {
 	int pieces_max;      /* per transfer */
 	/* By xfer.client.  Clients whose addresses fall together share what one may have. */
 	struct {
-		int held;  /* buffers of main_cls, one more for each ticket without */
-		int waits; /* of its transfers, on either list */
+		int held;   /* buffers of main_cls, one more for each ticket without */
+		int waits;  /* of its transfers, on either list */
+		int queued; /* of these, without a ticket */
 	} client[XFER_CLIENTS];
 };
 
@@ -129,9 +130,9 @@ struct xfer {
 	bool fed_all;                  /* ACCEPT */
 	bool wire_started;             /* a work request was posted, or bytes went out */
 
-	struct piece *filling; /* ACCEPT: the buffer that bytes go to */
-	struct piece *last;    /* PULL, ACCEPT, COPY: the last piece, kept for the commit */
-	uint32_t carry;        /* COPY: bytes of a granule that a piece to come has to complete, */
+	struct piece *filling;    /* ACCEPT: the buffer that bytes go to */
+	struct piece *last;       /* PULL, ACCEPT, COPY: the last piece, kept for the commit */
+	uint32_t carry;           /* COPY: bytes of a granule that a piece to come has to complete, */
 	unsigned char *carry_buf; /* ... and when it is read, they */
 	struct piece pieces[XFER_PIECES_MAX];
 };

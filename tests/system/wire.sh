@@ -572,7 +572,7 @@ for mode in thread inline; do
 done
 
 # item 97: with the budget that the Scality dialect has by default, answered before its clients give up (2 s).
-MORE='limits: { scality_total: 1500ms }' ANSWER=4000ms
+MORE='limits: { scality_total: 1500ms }' ANSWER=1990ms
 begin inline
 for c in drop hold-late scramble-late; do
 	"case_$c" scal GET 5M

@@ -153,6 +153,35 @@ test_queue(void **state)
 	bufpool_fini(&bp);
 }
 
+/* One client does not fill the queue: its last quarter is others'. */
+static void
+test_queue_shared(void **state)
+{
+	struct bufpool bp;
+	struct xfer_pool xp;
+	int nr;
+
+	assert_int_equal(bufpool_init(&bp, 4u << 20), 0);
+	xfer_pool_init(&xp, &bp, BUF_LARGE, 8, 8);
+	nr = xp.tickets;
+	assert_true(nr + 10 <= N);
+	memset(xs, 0, sizeof xs);
+	for (int i = 0; i < nr + 10; i++) {
+		int in_queue = i - nr;
+
+		xs[i].done = xs[i].wake = on_done;
+		xs[i].client = in_queue >= 7;
+		xfer_init(&xs[i], &xp, NULL, NULL);
+		assert_int_equal(xfer_ticket(&xs[i]), i < nr                           ? 1
+						      : in_queue == 6 || in_queue == 9 ? -EAGAIN
+										       : 0);
+	}
+	for (int i = 0; i < nr + 10; i++)
+		xfer_fini(&xs[i]);
+	assert_int_equal(xp.client[0].queued + xp.client[1].queued, 0);
+	bufpool_fini(&bp);
+}
+
 /* A client with everything: what comes back goes to the other one in the queue, until it has half. */
 static void
 test_two_clients(void **state)
@@ -266,10 +295,11 @@ test_client_of(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_random), cmocka_unit_test(test_queue),
-					    cmocka_unit_test(test_two_clients),
-					    cmocka_unit_test(test_surplus),
-					    cmocka_unit_test(test_client_of) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_random),       cmocka_unit_test(test_queue),
+		cmocka_unit_test(test_queue_shared), cmocka_unit_test(test_two_clients),
+		cmocka_unit_test(test_surplus),      cmocka_unit_test(test_client_of)
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
