@@ -114,8 +114,9 @@ key_ok(const uint8_t *key, size_t len)
 		       object_key_ok(key, len - UPLOAD_TAIL_BYTES, nul);
 	case KEY_BATTRS:
 		return nul && nul > key + 1 && nul <= key + 1 + STORE_BUCKET_MAX && nul == key + len - 2;
-	case KEY_CHUNK:
 	case KEY_PART:
+		return len == CHUNK_KEY_BYTES && key_index(key) >= 1 && key_index(key) <= STORE_PART_NR_MAX;
+	case KEY_CHUNK:
 		return len == CHUNK_KEY_BYTES;
 	default:
 		return false;

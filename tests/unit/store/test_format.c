@@ -316,6 +316,102 @@ test_keys(void **state)
 	assert_false(key_ok((const uint8_t *)"b", 1));
 }
 
+/* Uploads, their parts, and what stands behind a bucket's name. */
+static void
+test_upload_keys(void **state)
+{
+	static char longest[STORE_KEY_MAX], bucket[STORE_BUCKET_MAX];
+	struct store_key k = { bucket, longest, sizeof bucket, sizeof longest };
+	uint8_t id[CHUNK_ID_BYTES] = { 0, 1, 0, 2 }, key[KEY_BYTES_MAX];
+	char text[60];
+	int n;
+
+	memset(bucket, 'b', sizeof bucket);
+	memset(longest, 'k', sizeof longest);
+	n = key_upload(key, &k, id);
+	assert_int_equal(n, KEY_BYTES_MAX);
+	assert_true(key_ok(key, (size_t)n));
+	assert_false(key_ok(key, (size_t)n - 1));
+	k = key_of("b", "k");
+	n = key_upload(key, &k, id);
+	assert_true(key_ok(key, (size_t)n));
+	key_text(text, sizeof text, key, (size_t)n);
+	assert_string_equal(text, "b/k/00010002000000000000000000000000");
+	key[3] = 0; /* no key */
+	assert_false(key_ok(key, (size_t)n));
+	assert_false(key_ok((const uint8_t *)"ub\0", 3));
+	n = key_part(key, id, 10000);
+	assert_true(key_ok(key, (size_t)n));
+	assert_int_equal(key_index(key), 10000);
+	key_part(key, id, 10001);
+	assert_false(key_ok(key, (size_t)n));
+	key_part(key, id, 0);
+	assert_false(key_ok(key, (size_t)n));
+	n = key_battrs(key, (const uint8_t *)"bname", 5, 2);
+	assert_int_equal(n, 7);
+	assert_memory_equal(key, "aname\0002", 7);
+	assert_true(key_ok(key, 7));
+	assert_false(key_ok(key, 6));
+	assert_false(key_ok((const uint8_t *)"a\0000", 3));
+}
+
+/* Objects made of parts, parts, and records that have another's extents. */
+static void
+test_upload_records(void **state)
+{
+	struct chunk_ref refs[3] = { { .index = 1, .len_bytes = 5 },
+				     { .index = 7, .len_bytes = 0 },
+				     { .index = 10000, .len_bytes = (uint64_t)5 << 30 } };
+	struct rec_view v = { .op = REC_PUT,
+			      .body = BODY_PARTS,
+			      .flags = REC_SHARED,
+			      .key = (const uint8_t *)"ob\0k",
+			      .key_len = 4,
+			      .version = 9,
+			      .data_version = 3,
+			      .size_bytes = 5 + ((uint64_t)5 << 30),
+			      .entries = refs,
+			      .entry_nr = 3 },
+			w;
+	uint8_t key[CHUNK_KEY_BYTES], id[CHUNK_ID_BYTES] = { 1 };
+	size_t n = rec_encode(buf, &v);
+
+	assert_int_equal(rec_decode(buf, n, &geo, &w), n);
+	assert_true(w.data_version == 3 && w.entry_nr == 3 && w.body == BODY_PARTS);
+	assert_memory_equal(w.entries, refs, sizeof refs);
+	v.data_version = 9; /* not earlier */
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG);
+	v.data_version = 3;
+	v.flags = 0; /* not said */
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG);
+	v.data_version = 0;
+	refs[1].index = 1; /* not in order */
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG);
+	refs[1].index = 7;
+	refs[2].index = 10001;
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG);
+	refs[2].index = 8;
+	key_part(key, id, 4);
+	v.key = key; /* a part is not made of parts */
+	v.key_len = sizeof key;
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG);
+	v.body = BODY_MANIFEST;
+	v.owner = (const uint8_t *)"ub\0k\0abcdefghijklmnop";
+	v.owner_len = 21;
+	v.entry_nr = 1;
+	v.size_bytes = 5;
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), n);
+	v.owner_len = 20;
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG);
+}
+
 static void
 test_geometry(void **state)
 {
@@ -339,10 +435,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_record),   cmocka_unit_test(test_record_limits),
-		cmocka_unit_test(test_block),    cmocka_unit_test(test_super),
-		cmocka_unit_test(test_snapshot), cmocka_unit_test(test_keys),
-		cmocka_unit_test(test_geometry),
+		cmocka_unit_test(test_record),         cmocka_unit_test(test_record_limits),
+		cmocka_unit_test(test_block),          cmocka_unit_test(test_super),
+		cmocka_unit_test(test_snapshot),       cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_geometry),       cmocka_unit_test(test_upload_keys),
+		cmocka_unit_test(test_upload_records),
 	};
 
 	if (geo_choose(1024 * MIB, &geo) < 0)
