@@ -119,7 +119,8 @@ enum fault auth_check(const struct auth_env *env, const struct dialect_in *in, c
 
 /*
  * The form fields of a signed POST (OP_POST_OBJECT): the signature is over the text of the policy.  Values as
- * they stand in the form; NULL where a field is missing.  On success *out is who signed it.
+ * they stand in the form; NULL where a field is missing.  *out is what auth_check() made of the request; on
+ * success it is who signed the form, else nobody.
  */
 struct auth_form {
 	const char *policy, *algorithm, *credential, *date, *signature, *security_token;

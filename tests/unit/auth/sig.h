@@ -59,7 +59,7 @@ sign(struct rq *r, const struct signer *s)
 		*q++ = 0;
 	for (int i = 0; i < r->in.field_nr; i++)
 		h[i] = (struct sg_header){ r->fields[i].name, r->fields[i].value, false };
-	sg_sign(s, r->in.method, target, q ? q : "", h, r->in.field_nr, hash ? hash->value : "", hex);
+	sg_sign(s, r->in.method, target, q ? q : "", h, r->in.field_nr, hash ? hash->value : EMPTY, hex);
 	sg_signed_headers(h, r->in.field_nr, list, sizeof list);
 	sg_scope(s, scope);
 	snprintf(value, sizeof value, "AWS4-HMAC-SHA256 Credential=%s/%s, SignedHeaders=%s, Signature=%s",

@@ -543,6 +543,8 @@ payload(void **state)
 		     FAULT_NOT_IMPLEMENTED);
 	assert_fault(ask_hash("rubbish", OP_PUT_OBJECT, WIRE_NONE, true), FAULT_BAD_ARGUMENT);
 	assert_fault(ask_hash(NULL, OP_PUT_OBJECT, WIRE_NONE, true), FAULT_BAD_REQUEST);
+	/* Without a body some leave it out and sign the hash of nothing. */
+	assert_fault(ask_hash(NULL, OP_GET_OBJECT, WIRE_NONE, false), FAULT_NONE);
 }
 
 /* ---- forms ---- */
@@ -565,6 +567,7 @@ forms(void **state)
 	sg_mac(key, 32, policy, strlen(policy), mac);
 	sg_hex(mac, 32, hex);
 	form.signature = hex;
+	identity_init(&id);
 	assert_fault(auth_check_form(&env, &form, DAY_S, &id, &why), FAULT_NONE);
 	assert_string_equal(identity_name(&id), AK);
 	identity_put(&id);
