@@ -156,7 +156,7 @@ answer_reply(struct hconn *c)
 {
 	const struct reply *r = req_reply(c->rq);
 	bool unread = c->has_body && !c->body_ended;
-	bool ends = r->close || c->must_close || c->l->h->draining || unread;
+	bool ends = r->close || c->must_close || c->close_after || c->l->h->draining || unread;
 	struct MHD_Response *resp;
 	enum MHD_Result ok;
 

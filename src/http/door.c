@@ -13,6 +13,7 @@
 
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 void *
 door_target(void *cls, const char *uri, struct MHD_Connection *mc)
@@ -82,18 +83,26 @@ struct gather {
 };
 
 /*
- * libmicrohttpd answers "100 Continue" to Expect although nothing is to be sent, unless the answer comes in
- * the first call, and that closes the connection.  So the library's copy of the value is made unknown to it
- * (it lies in the connection's own memory pool); ours stays as it was sent.
+ * Expect with an empty body.  libmicrohttpd answers "100 Continue" when it has nothing better to say, which
+ * is too late for an answer that is ready, unless the answer comes in the first call, and that closes the
+ * connection.  So the library's copy of the value is made unknown to it (it lies in the connection's own
+ * memory pool); ours stays as it was sent.  The 100 goes out here: botocore mistakes the answer to its *next*
+ * request when a final one came without it on a connection that goes on.  Into a TLS session only the library
+ * can write; there the connection ends instead.
  */
 static void
 hide_expect(struct hconn *c, struct field *f)
 {
+	static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+
 	if (f->value_len >= sizeof c->expect || strcasecmp(f->value, "100-continue") != 0)
 		return;
 	memcpy(c->expect, f->value, f->value_len + 1);
 	*(char *)(uintptr_t)f->value = '-';
 	f->value = c->expect;
+	/* The answer before this request is out, so nothing can be in the way. */
+	c->close_after = c->l->cert || send(c->fd, go_on, sizeof go_on - 1, MSG_DONTWAIT | MSG_NOSIGNAL) !=
+					       sizeof go_on - 1;
 }
 
 /*
@@ -160,6 +169,7 @@ door_check(struct hconn *c, const char *method)
 	c->field_nr = 0;
 	c->header_bytes = c->target_len + strlen(method);
 	c->body_ended = false;
+	c->close_after = false;
 	MHD_get_connection_values_n(c->mc, MHD_HEADER_KIND, gather_field, &g);
 	c->has_body = g.codings || g.length_given;
 	c->must_close = g.lengths > 1 || g.codings > 1 || g.others || (g.lengths && g.codings);

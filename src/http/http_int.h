@@ -73,9 +73,10 @@ struct hconn {
 	enum conn_stage stage;
 	struct req *rq;
 	bool suspended;
-	bool park;       /* suspend it when the library has returned (call.c) */
-	bool has_body;   /* the fields announce one */
-	bool must_close; /* the fields contradict each other: nothing after this request can be trusted */
+	bool park;        /* suspend it when the library has returned (call.c) */
+	bool has_body;    /* the fields announce one */
+	bool close_after; /* the connection ends with this request's answer, in good order */
+	bool must_close;  /* the fields contradict each other: nothing after this request can be trusted */
 	bool body_ended;
 	uint64_t body_ns; /* when the last of the body came */
 	int field_nr;

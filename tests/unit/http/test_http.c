@@ -221,12 +221,16 @@ test_expect(void **state)
 	assert_int_equal(a.status, 200);
 	assert_string_equal(body, "abc");
 	free(body);
-	/* Nothing to be sent: no 100, the connection lives, and the field is there as it was sent. */
+	/* Nothing to be sent: 100 at once, the connection lives, and the field is there as it was sent. */
 	put_text(fd,
 		 "PUT /delay/10 HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 0\r\n\r\n");
 	assert_true(get_answer(fd, &a, false, NULL));
+	assert_int_equal(a.status, 100);
+	assert_true(get_answer(fd, &a, false, NULL));
 	assert_int_equal(a.status, 200);
 	put_text(fd, "PUT /fields HTTP/1.1\r\nHost: x\r\nExpect: 100-Continue\r\nContent-Length: 0\r\n\r\n");
+	assert_true(get_answer(fd, &a, false, NULL));
+	assert_int_equal(a.status, 100);
 	assert_true(get_answer(fd, &a, false, &body));
 	assert_int_equal(a.status, 200);
 	assert_false(a.has_close);
