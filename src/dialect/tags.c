@@ -62,7 +62,7 @@ add(struct builder *b, const char **ret_why)
 	if (b->key_len >= 4 && strncasecmp(b->key, "aws:", 4) == 0)
 		return refuse(ret_why, FAULT_INVALID_TAG, "The key of a tag begins with aws:.");
 	if (b->nr == b->max)
-		return refuse(ret_why, FAULT_BAD_REQUEST, WHY_MANY);
+		return refuse(ret_why, FAULT_INVALID_TAG, WHY_MANY);
 	if (text_ok(b->out) && b->out->len > b->from)
 		tags_each(b->out->p + b->from, b->out->len - b->from, on_tag_find, &find);
 	if (find.found)

@@ -195,6 +195,19 @@ hostile(void **state)
 	text_str(&x, "<Delete><Object><Key>a");
 	text_put(&x, "\0b</Key></Object></Delete>", 26);
 	assert_fault(xml_delete_parse(x.p, x.len, &d, &why), FAULT_MALFORMED_XML);
+	/* Other encodings, said or not. */
+	for (int mark = 0; mark < 2; mark++) {
+		static const char ascii[] = "<Delete><Object><Key>aaaa</Key></Object></Delete>";
+
+		text_reset(&x);
+		if (mark)
+			text_put(&x, "\xff\xfe", 2);
+		for (size_t i = 0; i < sizeof ascii - 1; i++) {
+			text_put(&x, ascii + i, 1);
+			text_put(&x, ascii[i] == 'a' ? "\x4e" : "", 1);
+		}
+		assert_fault(xml_delete_parse(x.p, x.len, &d, &why), FAULT_MALFORMED_XML);
+	}
 	text_free(&x);
 }
 
@@ -326,7 +339,7 @@ tag_bodies(void **state)
 			text_str(&x, "</TagSet></Tagging>");
 			text_reset(&again);
 			assert_fault(tags_from_xml(x.p, x.len, max, &again, &nr, &why),
-				     over ? FAULT_BAD_REQUEST : FAULT_NONE);
+				     over ? FAULT_INVALID_TAG : FAULT_NONE);
 		}
 	}
 	text_reset(&x);
@@ -505,7 +518,7 @@ results(void **state)
 	t->object_attributes = ATTR_ETAG | ATTR_CHECKSUM | ATTR_PARTS | ATTR_SIZE | ATTR_STORAGE_CLASS;
 	xml_object_attributes(&x, t, &a);
 	assert_has(&x, "<ETag>e-3</ETag><Checksum><ChecksumCRC32>");
-	assert_has(&x, "<TotalPartsCount>3</TotalPartsCount>");
+	assert_has(&x, "<PartsCount>3</PartsCount>");
 	assert_has(&x, "<StorageClass>STANDARD</StorageClass><ObjectSize>9</ObjectSize>");
 	text_free(&x);
 }
