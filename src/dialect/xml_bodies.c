@@ -164,7 +164,7 @@ static const char *const delete_paths[] = { [D_OBJECT] = "Object",
 
 struct deleting {
 	struct xml_delete *out;
-	size_t used; /* of out->text; decoded text is never longer than the body it came in */
+	size_t used, cap; /* of out->text; decoded text is never longer than the body it came in */
 	bool have_key;
 };
 
@@ -190,6 +190,8 @@ delete_key(struct deleting *d, struct xml_delete_key *k, struct span text, const
 	if (d->have_key)
 		return malformed(ret_why, "An Object has two keys.");
 	d->have_key = true;
+	if (text.len >= d->cap - d->used)
+		return malformed(ret_why, "The keys are longer than the body they came in.");
 	k->key = d->out->text + d->used;
 	k->key_len = (uint32_t)text.len;
 	memcpy(d->out->text + d->used, text.p, text.len);
@@ -250,7 +252,7 @@ delete_end(void *cookie, int path, struct span text, const char **ret_why)
 enum fault
 xml_delete_parse(const char *body, size_t len, struct xml_delete *ret, const char **ret_why)
 {
-	struct deleting d = { .out = ret };
+	struct deleting d = { .out = ret, .cap = len + XML_DELETE_MAX + 1 };
 	struct xml_doc doc = { .root = "Delete",
 			       .paths = delete_paths,
 			       .begin = delete_begin,
@@ -261,7 +263,7 @@ xml_delete_parse(const char *body, size_t len, struct xml_delete *ret, const cha
 	*ret = (struct xml_delete){ 0 };
 	/* One more for what delete_end() may look at behind the last. */
 	ret->keys = calloc(XML_DELETE_MAX + 1, sizeof *ret->keys);
-	ret->text = malloc(len + XML_DELETE_MAX + 1);
+	ret->text = malloc(d.cap);
 	if (!ret->keys || !ret->text)
 		f = refuse(ret_why, FAULT_BUSY, "There is no memory for the keys.");
 	else

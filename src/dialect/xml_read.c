@@ -202,6 +202,9 @@ xml_read(const struct xml_doc *doc, const char *body, size_t len, const char **r
 	struct reader *r;
 	enum fault f;
 
+	/* Only UTF-8 is read, so text is never longer than the bytes it came in: readers count on that. */
+	if (len >= 2 && (memcmp(body, "\xff\xfe", 2) == 0 || memcmp(body, "\xfe\xff", 2) == 0))
+		return refuse(ret_why, FAULT_MALFORMED_XML, "The XML is not in UTF-8.");
 	pthread_once(&init_once, xmlInitParser);
 	r = calloc(1, sizeof *r);
 	if (r) {
