@@ -293,7 +293,9 @@ publish_reclaim(struct disk *d)
 		if (!d->dying)
 			d->dying_end = &d->dying;
 		if (!RULE_REUSE_UNPINNED ||
-		    pin_wait_free(d->pins, &dead->wait, rec_data_version(dead->rec), on_unpinned))
+		    pin_wait_free(d->pins, &dead->wait,
+				  RULE_PIN_BYTES ? rec_data_version(dead->rec) : dead->rec->version,
+				  on_unpinned))
 			dead_over(d, dead);
 	}
 	dead = d->dying;

@@ -49,7 +49,7 @@ store_open(struct store_port *p, const struct store_key *k, struct store_obj *ob
 	}
 	/* Before this thread's next quiescent point: whoever replaces it meanwhile waits for that, and then
 	 * sees the pin. */
-	pin_add(oi->disk->pins, &oi->pin, rec_data_version(r));
+	pin_add(oi->disk->pins, &oi->pin, RULE_PIN_BYTES ? rec_data_version(r) : r->version);
 	oi->rec = r;
 	obj->size_bytes = r->size_bytes;
 	obj->version = r->version;

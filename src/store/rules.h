@@ -52,6 +52,10 @@
 #ifndef RULE_REUSE_UNPINNED
 #define RULE_REUSE_UNPINNED 1
 #endif
+/* §3: where a record has an earlier one's extents, readers pin the version that first had them. */
+#ifndef RULE_PIN_BYTES
+#define RULE_PIN_BYTES 1
+#endif
 /* §4 reuse: extents of an aborted PUT only after the last completion of its writes; of a failed write never.
  */
 #ifndef RULE_REUSE_WRITES_OVER

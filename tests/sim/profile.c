@@ -144,6 +144,15 @@ profile_for_rule(enum sim_rule rule)
 		prof.seg_nr = prof.segs_there = 2;
 		prof.pre = 0;
 		break;
+	case SIM_PIN_BYTES:
+		prof.w_attrs = 10;
+		prof.keys = 2;
+		prof.clients = CLIENTS_MAX;
+		prof.size_inline = 0;
+		prof.seg_nr = prof.segs_there = 3;
+		prof.w_get = 12;
+		prof.ops = 80;
+		break;
 	case SIM_REUSE_QUIESCENT:
 	case SIM_REUSE_UNPINNED:
 		prof.keys = 2;

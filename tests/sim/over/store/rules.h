@@ -16,6 +16,7 @@
 	X(REUSE_STAMPED)                                                                                     \
 	X(REUSE_QUIESCENT)                                                                                   \
 	X(REUSE_UNPINNED)                                                                                    \
+	X(PIN_BYTES)                                                                                         \
 	X(REUSE_WRITES_OVER)                                                                                 \
 	X(TAIL_VERIFIED)                                                                                     \
 	X(TAIL_PREFIX)                                                                                       \
@@ -41,6 +42,7 @@ extern bool sim_rule_on[SIM_RULE_NR];
 #define RULE_REUSE_STAMPED sim_rule_on[SIM_REUSE_STAMPED]
 #define RULE_REUSE_QUIESCENT sim_rule_on[SIM_REUSE_QUIESCENT]
 #define RULE_REUSE_UNPINNED sim_rule_on[SIM_REUSE_UNPINNED]
+#define RULE_PIN_BYTES sim_rule_on[SIM_PIN_BYTES]
 #define RULE_REUSE_WRITES_OVER sim_rule_on[SIM_REUSE_WRITES_OVER]
 #define RULE_TAIL_VERIFIED sim_rule_on[SIM_TAIL_VERIFIED]
 #define RULE_TAIL_PREFIX sim_rule_on[SIM_TAIL_PREFIX]
