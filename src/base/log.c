@@ -26,6 +26,7 @@ static _Atomic int current_level = LOG_INFO;
 static _Atomic int module_level[LOG_MODULES_NR];
 _Atomic int log_max_ = LOG_INFO;
 static enum log_format current_format = LOG_PLAIN;
+static _Atomic uint64_t lines[LOG_LEVEL_NR], lines_held;
 
 const char *const log_level_name[LOG_LEVEL_NR] = { "error", "warning", "notice", "info", "debug" };
 static const int level_syslog[LOG_LEVEL_NR] = { 3, 4, 5, 6, 7 };
@@ -246,6 +247,7 @@ deliver(enum log_event ev, enum log_level level, const char *module, const char 
 	char line[2 * LINE_BYTES + 128];
 	size_t len, done = 0;
 
+	atomic_fetch_add_explicit(&lines[level], 1, memory_order_relaxed);
 	/* A line is a line: what a client sent must not be able to begin another one, nor make JSON that
 	 * nobody can read. */
 	for (unsigned char *p = (unsigned char *)text; *p;) {
@@ -310,5 +312,18 @@ log_allowed(struct log_site *site, uint32_t *ret_held)
 	if (atomic_fetch_add(&site->in_window, 1) < 10)
 		return true;
 	atomic_fetch_add(&site->held, 1);
+	atomic_fetch_add_explicit(&lines_held, 1, memory_order_relaxed);
 	return false;
+}
+
+uint64_t
+log_lines(enum log_level level)
+{
+	return atomic_load(&lines[level]);
+}
+
+uint64_t
+log_lines_held(void)
+{
+	return atomic_load(&lines_held);
 }

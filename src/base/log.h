@@ -70,6 +70,10 @@ struct log_event_desc {
 };
 extern const struct log_event_desc log_events[LOG_EV_NR];
 
+/* How many lines were logged at that level, and how many were held back, since the start. */
+uint64_t log_lines(enum log_level level);
+uint64_t log_lines_held(void);
+
 struct log_site {
 	_Atomic uint64_t window_s;
 	_Atomic uint32_t in_window, held;

@@ -263,6 +263,12 @@ chan_free(struct chan *ch)
 
 /* --- waiting --- */
 
+int
+chan_waiting(const struct chan *ch)
+{
+	return ch->waiting;
+}
+
 bool
 chan_busy(const struct chan *ch)
 {

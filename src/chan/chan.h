@@ -109,6 +109,9 @@ void chan_push(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struc
 void chan_pull(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struct buf *buf, uint32_t buf_off,
 	       uint32_t len, uint64_t at);
 
+/* Leases that wait for a channel or an address handle. */
+int chan_waiting(const struct chan *ch);
+
 /* Reaps completion queues; returns how many completions it dispatched. */
 int chan_poll(struct chan *ch);
 /* Work requests are outstanding, so polling is worth it. */

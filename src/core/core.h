@@ -70,9 +70,10 @@ struct core_info {
 	int cpu;
 	bool asleep;            /* waiting in the ring */
 	uint64_t turned_ago_ns; /* since the loop last turned; large and !asleep: stuck */
-	int requests, connections;
+	int requests, connections, queued;
+	int requests_high, queued_high;                /* since the start */
 	int bufs_total[2], bufs_avail[2], bufs_low[2]; /* enum buf_class */
-	int http_bufs_total, http_bufs_avail;
+	int http_bufs_total, http_bufs_avail, http_bufs_low;
 };
 /* Asks the core for a sign of life on the way: one that was asked before and has not come is seen as awake
  * and not turning since then. */

@@ -23,7 +23,9 @@ struct core_public {
 	_Atomic bool asleep;
 	_Atomic bool over;    /* its thread has ended */
 	_Atomic bool serving; /* takes sockets that others accepted */
-	_Atomic int requests, connections;
+	_Atomic int requests, connections, queued;
+	_Atomic int requests_high, queued_high;
+	_Atomic int http_bufs_low;
 	_Atomic int bufs_avail[BUF_CLASS_NR], bufs_low[BUF_CLASS_NR], http_bufs_avail;
 	_Alignas(128) _Atomic int coming; /* sockets on their way here: up by the sender, down by the core */
 };

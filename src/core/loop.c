@@ -37,10 +37,23 @@ put(_Atomic int *to, int v)
 	atomic_store_explicit(to, v, memory_order_relaxed);
 }
 
+static void
+put_high(_Atomic int *to, int v)
+{
+	if (v > atomic_load_explicit(to, memory_order_relaxed))
+		put(to, v);
+}
+
 void
 core_publish(struct core *c)
 {
-	put(&c->pub.requests, reqs_live(c->reqs));
+	int live = reqs_live(c->reqs), queued = reqs_queued(c->reqs) + chan_waiting(c->chan);
+
+	put(&c->pub.requests, live);
+	put(&c->pub.queued, queued);
+	put_high(&c->pub.requests_high, live);
+	put_high(&c->pub.queued_high, queued);
+	put(&c->pub.http_bufs_low, c->http_bufs.low[BUF_SMALL]);
 	put(&c->pub.connections, http_connections(c->http));
 	for (int i = 0; i < BUF_CLASS_NR; i++) {
 		put(&c->pub.bufs_avail[i], c->bufs.avail[i]);

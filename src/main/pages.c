@@ -141,6 +141,12 @@ disk_metrics(struct daemon *d, int i, struct stats_out *out)
 	stats_emit(out, M_STORE_IO_BYTES, info.written_bytes, disk, "write", NULL);
 	stats_emit(out, M_STORE_OPERATIONS, info.read_ops, disk, "read", NULL);
 	stats_emit(out, M_STORE_OPERATIONS, info.write_ops, disk, "write", NULL);
+	for (int io = 0; io < DISK_IO_NR; io++)
+		stats_emit_histogram(out, M_STORE_LATENCY, info.latency[io].buckets, info.latency[io].sum_ns,
+				     disk,
+				     io == DISK_READ    ? "read"
+				     : io == DISK_WRITE ? "write"
+							: "flush");
 	stats_emit(out, M_STORE_ERRORS, info.errors, disk, "io", NULL);
 	stats_emit(out, M_STORE_ERRORS, info.crc_errors, disk, "crc", NULL);
 	stats_emit(out, M_STORE_UP, info.state == DISK_OK, disk, NULL);
@@ -150,6 +156,7 @@ struct totals {
 	int requests, connections;
 	int bufs_total[2], bufs_avail[2];
 	int http_total, http_avail;
+	int bufs_high[3];
 };
 
 static void
@@ -163,6 +170,9 @@ add_core(struct totals *t, const struct core_info *info)
 	}
 	t->http_total += info->http_bufs_total;
 	t->http_avail += info->http_bufs_avail;
+	for (int c = 0; c < 2; c++)
+		t->bufs_high[c] += info->bufs_total[c] - info->bufs_low[c];
+	t->bufs_high[2] += info->http_bufs_total - info->http_bufs_low;
 }
 
 static void
@@ -175,6 +185,7 @@ buffer_metric(struct stats_out *out, const char *cls, int total, int avail)
 static void
 core_metrics(struct daemon *d, struct stats_out *out)
 {
+	static const char *const classes[] = { "small", "large", "http" };
 	struct totals t = { 0 };
 
 	for (int i = 0; i < core_nr(d); i++) {
@@ -184,6 +195,9 @@ core_metrics(struct daemon *d, struct stats_out *out)
 		cores_get_info(atomic_load(&d->cores), i, &info);
 		snprintf(name, sizeof name, "%d", i);
 		stats_emit(out, M_REQUESTS_IN_FLIGHT, (uint64_t)info.requests, name, NULL);
+		stats_emit(out, M_REQUESTS_HIGH, (uint64_t)info.requests_high, name, NULL);
+		stats_emit(out, M_QUEUED, (uint64_t)info.queued, name, NULL);
+		stats_emit(out, M_QUEUED_HIGH, (uint64_t)info.queued_high, name, NULL);
 		stats_emit(out, M_CONNECTIONS, (uint64_t)info.connections, name, NULL);
 		stats_emit_ns(out, M_CORE_TURNED, info.asleep ? 0 : info.turned_ago_ns, name, NULL);
 		add_core(&t, &info);
@@ -193,6 +207,8 @@ core_metrics(struct daemon *d, struct stats_out *out)
 	buffer_metric(out, "small", t.bufs_total[0], t.bufs_avail[0]);
 	buffer_metric(out, "large", t.bufs_total[1], t.bufs_avail[1]);
 	buffer_metric(out, "http", t.http_total, t.http_avail);
+	for (int i = 0; i < 3; i++)
+		stats_emit(out, M_BUFFERS_HIGH, (uint64_t)t.bufs_high[i], classes[i], NULL);
 }
 
 static void
@@ -201,6 +217,9 @@ metrics(void *cookie, struct stats_out *out)
 	struct daemon *d = cookie;
 
 	core_metrics(d, out);
+	for (int l = 0; l < LOG_LEVEL_NR; l++)
+		stats_emit(out, M_LOG_LINES, log_lines((enum log_level)l), log_level_name[l], NULL);
+	stats_emit(out, M_LOG_HELD, log_lines_held(), NULL);
 	stats_emit(out, M_CONFIG_RELOAD_FAILURES, atomic_load(&d->reload_failures), NULL);
 	stats_emit_ns(out, M_CONFIG_RELOADED, atomic_load(&d->reloaded_ns), NULL);
 	stats_emit(out, M_CONFIG_RESTART_NEEDED, (uint64_t)atomic_load(&d->restart_pending), NULL);

@@ -88,6 +88,8 @@ int reqs_run(struct reqs *rs);
 void reqs_set_conf(struct reqs *rs, struct req_conf *use);
 /* Logs every step of the live request with that id from now on; false: there is none. */
 bool reqs_trace(struct reqs *rs, const char *id);
+/* Those that wait for a buffer. */
+int reqs_queued(const struct reqs *rs);
 /* Requests not yet gone (drained ones included). */
 int reqs_live(const struct reqs *rs);
 /* New requests are answered 503 with Retry-After from now on (or again not). */

@@ -200,3 +200,9 @@ trace_line(struct req *rq, const char *what)
 		(unsigned long long)(rq->xfer.pool ? rq->xfer.moved : 0), rq->fault ? " fault=" : "",
 		rq->fault ? fault_info(rq->fault)->code : "", rq->gone ? " gone" : "");
 }
+
+int
+reqs_queued(const struct reqs *rs)
+{
+	return rs->pieces.queued + rs->http_pieces.queued;
+}

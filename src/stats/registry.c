@@ -41,6 +41,14 @@ const struct stats_desc stats_desc[M_NR] = {
 	[M_LIFE_WALKS] = { "gantry_lifecycle_walks_total", ST_COUNTER, "",
 			   "Walks over all buckets that came to their end." },
 	[M_BUFFERS] = { "gantry_buffers", ST_GAUGE, "class state", "Payload buffers." },
+	[M_BUFFERS_HIGH] = { "gantry_buffers_used_max", ST_GAUGE, "class",
+			     "Most payload buffers in use at once since the start." },
+	[M_REQUESTS_HIGH] = { "gantry_requests_in_flight_max", ST_GAUGE, "core",
+			      "Most requests at once since the start." },
+	[M_QUEUED] = { "gantry_requests_queued", ST_GAUGE, "core",
+		       "Requests that wait for a buffer, a channel or an address handle." },
+	[M_QUEUED_HIGH] = { "gantry_requests_queued_max", ST_GAUGE, "core",
+			    "Most requests that waited at once since the start." },
 	[M_CORE_TURNED] = { "gantry_core_stalled_seconds", ST_GAUGE, "core",
 			    "Time since the core's loop last turned; 0 while it sleeps." },
 	[M_RAIL_UP] = { "gantry_rail_up", ST_GAUGE, "rail", "1 while the rail can be used." },
@@ -73,11 +81,16 @@ const struct stats_desc stats_desc[M_NR] = {
 			       "Bytes read from and written to the disk." },
 	[M_STORE_OPERATIONS] = { "gantry_store_operations_total", ST_COUNTER, "disk op",
 				 "Reads from and writes to the disk." },
+	[M_STORE_LATENCY] = { "gantry_store_io_seconds", ST_HISTOGRAM, "disk op",
+			      "Time that a read, a write (up to 1 MiB) or a flush took." },
 	[M_STORE_ERRORS] = { "gantry_store_errors_total", ST_COUNTER, "disk kind",
 			     "Operations that the disk failed (io), and content that did not match its CRC "
 			     "(crc)." },
 	[M_STORE_UP] = { "gantry_store_up", ST_GAUGE, "disk",
 			 "1 while the disk works; 0 once it failed (read-only)." },
+	[M_LOG_LINES] = { "gantry_log_lines_total", ST_COUNTER, "level", "Lines logged." },
+	[M_LOG_HELD] = { "gantry_log_lines_held_total", ST_COUNTER, "",
+			 "Lines held back because too many came from one place." },
 	[M_DRAINING] = { "gantry_draining", ST_GAUGE, "", "1 while new requests are refused." },
 	[M_CONFIG_RELOAD_FAILURES] = { "gantry_reload_failures_total", ST_COUNTER, "",
 				       "Reloads whose configuration could not be used." },
@@ -91,18 +104,6 @@ const struct stats_desc stats_desc[M_NR] = {
 	[M_PROCESS_FDS] = { "process_open_fds", ST_GAUGE, "", "Open file descriptors." },
 	[M_PROCESS_FDS_MAX] = { "process_max_fds", ST_GAUGE, "", "Most file descriptors that may be open." },
 	[M_PROCESS_START] = { "process_start_time_seconds", ST_GAUGE, "", "Start, in seconds since 1970." },
-};
-
-#define US(n) ((n)*1000ull)
-#define MS(n) ((n)*1000000ull)
-
-const uint64_t stats_bound_ns[STATS_BUCKETS_NR] = {
-	US(50), US(100), US(250), US(500), MS(1),    MS(2) + US(500), MS(5),    MS(10),    MS(25),
-	MS(50), MS(100), MS(250), MS(500), MS(1000), MS(2500),        MS(5000), MS(10000), UINT64_MAX,
-};
-const char *const stats_bound_text[STATS_BUCKETS_NR] = {
-	"5e-05", "0.0001", "0.00025", "0.0005", "0.001", "0.0025", "0.005", "0.01", "0.025",
-	"0.05",  "0.1",    "0.25",    "0.5",    "1",     "2.5",    "5",     "10",   "+Inf",
 };
 
 /* What we answer.  The first is every other status, the last a reply that nobody was left to take. */

@@ -57,11 +57,7 @@ stats_core(struct stats *st, int core)
 static void
 observe(struct stats_histogram *h, uint64_t ns)
 {
-	int bucket = 0;
-
-	while (bucket < STATS_BUCKETS_NR - 1 && ns > stats_bound_ns[bucket])
-		bucket++;
-	stats_add(&h->buckets[bucket], 1);
+	stats_add(&h->buckets[latency_bucket(ns)], 1);
 	stats_add(&h->sum_ns, ns);
 }
 
@@ -179,21 +175,11 @@ static void
 collect_histogram(const struct stats *st, const struct stats_histogram *h, enum stats_metric m,
 		  const char *name, int t, struct stats_out *out)
 {
-	const char *transport = transport_text[t];
-	uint64_t each[STATS_BUCKETS_NR], all = 0;
+	uint64_t each[STATS_BUCKETS_NR];
 
-	for (int i = 0; i < STATS_BUCKETS_NR; i++) {
+	for (int i = 0; i < STATS_BUCKETS_NR; i++)
 		each[i] = sum_of(st, &h->buckets[i]);
-		all += each[i];
-	}
-	if (!all)
-		return;
-	for (uint64_t i = 0, n = 0; i < STATS_BUCKETS_NR; i++) {
-		n += each[i];
-		stats_emit_part(out, m, "_bucket", stats_bound_text[i], false, n, name, transport, NULL);
-	}
-	stats_emit_part(out, m, "_sum", NULL, true, sum_of(st, &h->sum_ns), name, transport, NULL);
-	stats_emit_part(out, m, "_count", NULL, false, all, name, transport, NULL);
+	stats_emit_histogram(out, m, each, sum_of(st, &h->sum_ns), name, transport_text[t]);
 }
 
 static void
@@ -203,9 +189,10 @@ collect_histograms(const struct stats *st, struct stats_out *out)
 
 	for (int t = 0; t < STATS_TRANSPORT_NR; t++) {
 		for (int op = 0; op < st->names.op_nr; op++) {
-			collect_histogram(st, &c->duration[op][t], M_REQUEST_DURATION, stats_op_name(st, op), t,
+			collect_histogram(st, &c->duration[op][t], M_REQUEST_DURATION, stats_op_name(st, op),
+					  t, out);
+			collect_histogram(st, &c->first_byte[op][t], M_FIRST_BYTE, stats_op_name(st, op), t,
 					  out);
-			collect_histogram(st, &c->first_byte[op][t], M_FIRST_BYTE, stats_op_name(st, op), t, out);
 		}
 		for (int p = 0; p < STATS_PHASE_NR; p++)
 			collect_histogram(st, &c->phase[p][t], M_PHASE_DURATION, stats_phase_name[p], t, out);

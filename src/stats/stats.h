@@ -11,6 +11,8 @@
 #ifndef GANTRY_STATS_STATS_H
 #define GANTRY_STATS_STATS_H
 
+#include "base/latency.h"
+
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,8 +20,8 @@
 
 #define STATS_OPS_MAX 64     /* operations (dialect/'s enum op) */
 #define STATS_REASONS_MAX 16 /* decline reasons (chan/'s enum chan_reason) */
-#define STATS_BUCKETS_NR 18  /* of the duration histogram, the last one is +Inf */
-#define STATS_CODES_NR 24    /* HTTP statuses that have a counter of their own; slot 0 is every other one */
+#define STATS_BUCKETS_NR LATENCY_NR
+#define STATS_CODES_NR 24 /* HTTP statuses that have a counter of their own; slot 0 is every other one */
 
 /* The numbers are those of conf/'s enum conf_dialect. */
 enum stats_dialect { STATS_S3, STATS_SCALITY, STATS_DIALECT_NR };
@@ -194,6 +196,10 @@ enum stats_metric {
 	M_UPLOAD_EXPIRED,
 	M_LIFE_WALKS,
 	M_BUFFERS,          /* class, state (free, used) */
+	M_BUFFERS_HIGH,     /* class: most in use since the start */
+	M_REQUESTS_HIGH,    /* core: likewise */
+	M_QUEUED,           /* core: requests that wait for a buffer or a channel */
+	M_QUEUED_HIGH,      /* core */
 	M_CORE_TURNED,      /* core: seconds since its loop last turned, 0 while it sleeps */
 	M_RAIL_UP,          /* rail */
 	M_RDMA_COMPLETIONS, /* rail, status */
@@ -215,8 +221,11 @@ enum stats_metric {
 	M_STORE_SNAPSHOTS,
 	M_STORE_IO_BYTES,   /* disk, op (read, write) */
 	M_STORE_OPERATIONS, /* disk, op */
+	M_STORE_LATENCY,    /* disk, op (read, write, flush): a histogram */
 	M_STORE_ERRORS,     /* disk, kind (io, crc) */
 	M_STORE_UP,
+	M_LOG_LINES, /* level */
+	M_LOG_HELD,
 	M_DRAINING,
 	M_CONFIG_RELOAD_FAILURES,
 	M_CONFIG_RELOADED,
@@ -245,6 +254,10 @@ void stats_emit(struct stats_out *out, enum stats_metric m, uint64_t value, ...)
 /* The same for a metric in seconds. */
 void stats_emit_ns(struct stats_out *out, enum stats_metric m, uint64_t value_ns, ...)
 	__attribute__((sentinel));
+
+/* A histogram that somebody else keeps, in the buckets of base/latency.h; then labels as above. */
+void stats_emit_histogram(struct stats_out *out, enum stats_metric m, const uint64_t buckets[LATENCY_NR],
+			  uint64_t sum_ns, const char *label1, const char *label2);
 
 /* The sums over all cores, build_info and process_*. */
 void stats_collect(const struct stats *st, struct stats_out *out);

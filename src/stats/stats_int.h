@@ -17,9 +17,6 @@ struct stats_desc {
 };
 extern const struct stats_desc stats_desc[M_NR];
 
-/* Upper bounds of the duration histogram, in nanoseconds and as text; the last is +Inf. */
-extern const uint64_t stats_bound_ns[STATS_BUCKETS_NR];
-extern const char *const stats_bound_text[STATS_BUCKETS_NR];
 extern const char *const stats_code_text[STATS_CODES_NR];
 int stats_code_slot(int http_code);
 

@@ -178,6 +178,25 @@ stats_print_table(FILE *out)
 	}
 }
 
+void
+stats_emit_histogram(struct stats_out *out, enum stats_metric m, const uint64_t buckets[LATENCY_NR],
+		     uint64_t sum_ns, const char *label1, const char *label2)
+{
+	uint64_t n = 0, all = 0;
+
+	for (int i = 0; i < LATENCY_NR; i++)
+		all += buckets[i];
+	/* Label sets appear with their first sample. */
+	if (!all)
+		return;
+	for (int i = 0; i < LATENCY_NR; i++) {
+		n += buckets[i];
+		stats_emit_part(out, m, "_bucket", latency_bound_text[i], false, n, label1, label2, NULL);
+	}
+	stats_emit_part(out, m, "_sum", NULL, true, sum_ns, label1, label2, NULL);
+	stats_emit_part(out, m, "_count", NULL, false, all, label1, label2, NULL);
+}
+
 int
 stats_out_text(struct stats_out *out, char **ret_text, size_t *ret_len)
 {

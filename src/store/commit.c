@@ -139,6 +139,7 @@ on_flush(struct ring_op *op, int res, bool more)
 		d->flush_error = d->flush_error ? d->flush_error : res;
 		atomic_fetch_add_explicit(&d->stats.errors, 1, memory_order_relaxed);
 	}
+	disk_took(&d->stats, DISK_FLUSH, clock_ns() - f->began_ns);
 	if (--d->flush_left == 0)
 		flush_over(d, f->p);
 }
@@ -148,7 +149,7 @@ flush_one(struct disk *d, struct store_port *p, int fd)
 {
 	struct flush_op *f = &d->flush_ops[d->flush_left++];
 
-	*f = (struct flush_op){ .op.done = on_flush, .d = d, .p = p };
+	*f = (struct flush_op){ .op.done = on_flush, .d = d, .p = p, .began_ns = clock_ns() };
 	p->inflight++;
 	ring_fdatasync(p->ring, &f->op, fd);
 }

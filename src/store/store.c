@@ -287,6 +287,11 @@ store_disk_info(const struct store *st, int disk, struct store_disk_info *ret_in
 	info.written_bytes = atomic_load(&d->stats.written_bytes);
 	info.write_ops = atomic_load(&d->stats.write_ops);
 	info.flushes = atomic_load(&d->stats.flushes);
+	for (int io = 0; io < DISK_IO_NR; io++) {
+		for (int i = 0; i < LATENCY_NR; i++)
+			info.latency[io].buckets[i] = atomic_load(&d->stats.latency[io].buckets[i]);
+		info.latency[io].sum_ns = atomic_load(&d->stats.latency[io].sum_ns);
+	}
 	info.errors = atomic_load(&d->stats.errors);
 	info.crc_errors = atomic_load(&d->stats.crc_errors);
 	info.commits = atomic_load(&d->stats.commits);

@@ -21,6 +21,7 @@
 #define GANTRY_STORE_STORE_H
 
 #include "base/buf.h"
+#include "base/latency.h"
 #include "base/mailbox.h"
 
 #include <stdbool.h>
@@ -421,6 +422,8 @@ int store_list_uploads(struct store_port *p, struct store_list *ls);
 
 enum store_disk_state { DISK_OK, DISK_FAILED, DISK_STATE_NR };
 
+enum disk_io { DISK_READ, DISK_WRITE, DISK_FLUSH, DISK_IO_NR };
+
 struct store_disk_info {
 	const char *path;
 	enum store_disk_state state;
@@ -432,6 +435,10 @@ struct store_disk_info {
 	uint64_t snapshot_bytes,
 		snapshot_ns; /* of the newest one made since the start: size, and how long it took */
 	bool snapshot_runs;
+	/* How long what cores asked of the disk took, in the buckets of base/latency.h. */
+	struct {
+		uint64_t buckets[LATENCY_NR], sum_ns;
+	} latency[DISK_IO_NR];
 	uint64_t pins;
 };
 

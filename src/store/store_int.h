@@ -205,7 +205,16 @@ struct disk_stats {
 	_Atomic uint64_t read_bytes, read_ops, written_bytes, write_ops, flushes, errors, crc_errors;
 	_Atomic uint64_t commits, records, snapshots, cut_records, objects;
 	_Atomic uint64_t snapshot_bytes, snapshot_ns; /* of the newest */
+	struct {
+		_Atomic uint64_t buckets[LATENCY_NR], sum_ns;
+	} latency[DISK_IO_NR];
 };
+static inline void
+disk_took(struct disk_stats *st, enum disk_io io, uint64_t ns)
+{
+	atomic_fetch_add_explicit(&st->latency[io].buckets[latency_bucket(ns)], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&st->latency[io].sum_ns, ns, memory_order_relaxed);
+}
 
 /* The space of one snapshot's chain. */
 struct snap_space {
@@ -288,6 +297,7 @@ struct disk {
 		struct ring_op op;
 		struct disk *d;
 		struct store_port *p;
+		uint64_t began_ns;
 	} * flush_ops; /* 1, or 1 + seg_nr */
 	int flush_left, flush_error;
 	bool flush_has_block;
@@ -382,6 +392,7 @@ struct xio {
 	struct store_port *p;
 	struct disk *d;
 	const uint64_t *ext;
+	uint64_t began_ns;
 	uint32_t ext_nr, ext_at; /* ext_at: where the next part begins */
 	uint32_t ext_off;        /* bytes into that extent; < 256 GiB needs 64 bits only there */
 	uint32_t left;           /* bytes not submitted yet */

@@ -6,6 +6,7 @@
 
 #include "store/sync.h"
 #include "base/check.h"
+#include "base/clock.h"
 
 #include <errno.h>
 
@@ -34,8 +35,10 @@ on_part(struct ring_op *op, int res, bool more)
 	}
 	if (x->error == 0)
 		xio_more(x);
-	if (x->inflight == 0)
+	if (x->inflight == 0) {
+		disk_took(&x->d->stats, x->is_write ? DISK_WRITE : DISK_READ, clock_ns() - x->began_ns);
 		x->done(x);
+	}
 }
 
 static struct xio_op *
@@ -99,6 +102,7 @@ xio_start(struct xio *x, struct store_port *p, struct disk *d, bool is_write, co
 			   .mem = mem,
 			   .region = (int16_t)region,
 			   .is_write = is_write,
+			   .began_ns = clock_ns(),
 			   .done = done };
 	while (x->ext_at < nr && off >= (uint64_t)ext_nr(ext[x->ext_at]) * d->geo.unit_bytes)
 		off -= (uint64_t)ext_nr(ext[x->ext_at++]) * d->geo.unit_bytes;

@@ -497,6 +497,15 @@ chan_poll(struct chan *ch)
 	return n;
 }
 
+int
+chan_waiting(const struct chan *ch)
+{
+	struct chan_stats st;
+
+	chan_get_stats(ch, &st);
+	return st.waiting;
+}
+
 bool
 chan_busy(const struct chan *ch)
 {

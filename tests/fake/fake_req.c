@@ -67,6 +67,12 @@ reqs_set_conf(struct reqs *rs, struct req_conf *use)
 		old->over(old);
 }
 
+int
+reqs_queued(const struct reqs *rs)
+{
+	return 0;
+}
+
 bool
 reqs_trace(struct reqs *rs, const char *id)
 {

@@ -226,15 +226,15 @@ test_bounds(void **state)
 	struct stats_core *c;
 
 	for (int i = 0; i < STATS_BUCKETS_NR - 1; i++) {
-		assert_true(stats_bound_ns[i] < stats_bound_ns[i + 1]);
-		assert_int_equal((uint64_t)(strtod(stats_bound_text[i], NULL) * 1e9 + 0.5),
-				 stats_bound_ns[i]);
+		assert_true(latency_bound_ns[i] < latency_bound_ns[i + 1]);
+		assert_int_equal((uint64_t)(strtod(latency_bound_text[i], NULL) * 1e9 + 0.5),
+				 latency_bound_ns[i]);
 	}
 	assert_int_equal(stats_new(1, &names, &st), 0);
 	c = stats_core(st, 0);
 	/* A bound belongs to its own bucket. */
-	stats_request(c, 0, 1, 200, STATS_HTTP, stats_bound_ns[3]);
-	stats_request(c, 0, 1, 200, STATS_HTTP, stats_bound_ns[3] + 1);
+	stats_request(c, 0, 1, 200, STATS_HTTP, latency_bound_ns[3]);
+	stats_request(c, 0, 1, 200, STATS_HTTP, latency_bound_ns[3] + 1);
 	assert_int_equal(stats_get(&c->duration[1][STATS_HTTP].buckets[3]), 1);
 	assert_int_equal(stats_get(&c->duration[1][STATS_HTTP].buckets[4]), 1);
 	stats_free(st);

@@ -1,0 +1,60 @@
+#!/bin/bash
+# What /metrics counts, against requests whose numbers are known: by operation, code, transport and dialect; times, phases, queues, disks,
+# the log; and that a scraper finds nothing to complain about.
+. "$(dirname "$0")/lib.sh"
+start_daemon
+bytes pattern:1 300000 >"$T/body"
+# A metric's growth during a command: grows WANT NAME LABELS COMMAND...
+grows() {
+	local before after
+	before=$(metric "$2" "$3")
+	"${@:4}"
+	after=$(metric "$2" "$3")
+	assert_eq "$(awk -v a="$after" -v b="$before" 'BEGIN { print a - b }')" "$1" "growth of $2 {$3}"
+}
+put() { curl_s3 /bkt/a -T "$T/body"; }
+get() { curl_s3 /bkt/a -o /dev/null; }
+none() { assert_status GET /bkt/none 404; }
+by_token() {
+	raw <<-END
+		window w 1M pattern:7
+		request PUT /bkt/r x-amz-rdma-token:@w content-length:0
+		expect status 200
+		request GET /bkt/r x-amz-rdma-token:@w
+		expect status 200
+	END
+}
+scal() { status_of_scal GET /none >/dev/null; }
+grows 1 gantry_requests_total 'dialect="s3",operation="PutObject",code="200",transport="http"' put
+grows 1 gantry_requests_total 'dialect="s3",operation="GetObject",code="200",transport="http"' get
+grows 1 gantry_requests_total 'dialect="s3",operation="GetObject",code="404",transport="http"' none
+grows 1 gantry_requests_total 'dialect="scality",operation="GetObject",code="404",transport="http"' scal
+grows 1 gantry_requests_total 'operation="PutObject",code="200",transport="rdma"' by_token
+grows 1048576 gantry_rdma_bytes_total 'op="read"' by_token
+grows 1048576 gantry_rdma_bytes_total 'op="write"' by_token
+grows 1 gantry_request_duration_seconds_count 'operation="GetObject",transport="rdma"' by_token
+grows 1 gantry_request_first_byte_seconds_count 'operation="GetObject",transport="rdma"' by_token
+grows 2 gantry_request_phase_seconds_count 'phase="wire",transport="rdma"' by_token
+grows 1 gantry_request_phase_seconds_count 'phase="commit",transport="rdma"' by_token
+grows 1 gantry_request_phase_seconds_count 'phase="auth",transport="http"' get
+grows 300000 gantry_transfer_bytes_total 'direction="pull",transport="http"' put
+grows 300000 gantry_transfer_bytes_total 'direction="push",transport="http"' get
+# The disk: what is read and written has a time, so has each flush.
+flushes=$(metric gantry_store_io_seconds_count 'op="flush"')
+put
+[ "$(metric gantry_store_io_seconds_count 'op="flush"')" -gt "$flushes" ] || fail "no flush was timed"
+reads=$(metric gantry_store_io_seconds_count 'op="read"')
+get
+[ "$(metric gantry_store_io_seconds_count 'op="read"')" -gt "$reads" ] || fail "no read was timed"
+[ "$(metric gantry_requests_in_flight_max)" -ge 1 ] || fail "no high-water mark of requests"
+[ "$(metric gantry_buffers_used_max 'class="http"')" -ge 1 ] || fail "no high-water mark of buffers"
+assert_match "$(curl_admin /metrics)" 'gantry_requests_queued\{core="0"\} 0' "queues"
+grows 1 gantry_log_lines_total 'level="info"' get
+curl_admin /metrics >"$T/metrics"
+promtool check metrics <"$T/metrics" || fail "promtool check metrics"
+# Every sample's metric has HELP and TYPE; every name is in the table; no label holds a key, an address or a token.
+"$BUILD/gantryd" --print-metrics | cut -f1 | sort >"$T/table"
+sed -n 's/^# TYPE \([^ ]*\) .*/\1/p' "$T/metrics" | sort >"$T/shown"
+[ -z "$(comm -13 "$T/table" "$T/shown")" ] || fail "shown and not in the table: $(comm -13 "$T/table" "$T/shown")"
+! grep -E 'bkt|127\.0\.0\.1|/none' "$T/metrics" || fail "a label that is not bounded"
+stop_daemon
