@@ -130,12 +130,16 @@ wait_for_work(struct core *c, uint64_t now)
 		if (c->port)
 			store_sleep(c->port);
 		atomic_store_explicit(&c->pub.asleep, true, memory_order_relaxed);
-		n = ring_turn(c->ring, wait);
+		n = ring_wait(c->ring, wait);
+		/* Awake before the first done(): one that hangs is a core that hangs, and one that reads the
+		 * index must not count as quiescent. */
 		atomic_store_explicit(&c->pub.turned_ns, clock_ns(), memory_order_relaxed);
 		atomic_store_explicit(&c->pub.asleep, false, memory_order_release);
 		mailbox_wake(&c->mb);
 		if (c->port)
 			store_wake(c->port);
+		if (n == 0)
+			n = ring_turn(c->ring, 0);
 	}
 	if (n < 0) {
 		log_error("core %d: the ring is broken: %s", c->index, strerror(-n));

@@ -466,12 +466,20 @@ enter(struct ring *r, uint64_t wait_ns)
 }
 
 int
-ring_turn(struct ring *r, uint64_t wait_ns)
+ring_wait(struct ring *r, uint64_t wait_ns)
 {
 	int rc = enter(r, wait_ns);
 
 	/* EBUSY, EAGAIN: the kernel is short of room or memory; taking completions makes some. */
 	if (rc < 0 && rc != -ETIME && rc != -EINTR && rc != -EBUSY && rc != -EAGAIN)
 		return rc;
-	return reap(r);
+	return 0;
+}
+
+int
+ring_turn(struct ring *r, uint64_t wait_ns)
+{
+	int rc = ring_wait(r, wait_ns);
+
+	return rc < 0 ? rc : reap(r);
 }

@@ -59,6 +59,10 @@ void ring_cancel(struct ring *r, struct ring_op *op);
 /* Operations in flight (multishot ones included). */
 unsigned ring_inflight(const struct ring *r);
 
+/* The first half of ring_turn(): submits and waits, and runs nothing.  For who must do something between
+ * sleeping and the first done().  0 or -errno. */
+int ring_wait(struct ring *r, uint64_t wait_ns);
+
 /* Submits, waits until a completion is there or wait_ns passed (0: does not wait; UINT64_MAX: for ever), runs
  * what completed.  Returns the number of completions, or -errno for a broken ring. */
 int ring_turn(struct ring *r, uint64_t wait_ns);

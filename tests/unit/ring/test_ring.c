@@ -245,6 +245,30 @@ test_cq_overflow(void **state)
 	close(fds[1]);
 }
 
+/* Waiting runs nothing; what came is the next turn's, which does not wait for more. */
+static void
+test_wait_alone(void **state)
+{
+	struct ring *r = make(8);
+	struct op p = new_op();
+	int fds[2];
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+	ring_poll(r, &p.op, fds[0], POLLIN, false);
+	assert_int_equal(ring_wait(r, NS_PER_MS), 0);
+	assert_int_equal(write(fds[1], "x", 1), 1);
+	assert_int_equal(ring_wait(r, 10 * NS_PER_S), 0);
+	assert_int_equal(p.calls, 0);
+	assert_int_equal(ring_wait(r, UINT64_MAX), 0);
+	assert_int_equal(p.calls, 0);
+	assert_int_equal(ring_turn(r, UINT64_MAX), 1);
+	assert_int_equal(p.calls, 1);
+	assert_true(p.res & POLLIN);
+	ring_free(r);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 static void
 test_poll_multishot(void **state)
 {
@@ -445,12 +469,19 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_describe),       cmocka_unit_test(test_file),
-		cmocka_unit_test(test_register_fails), cmocka_unit_test(test_more_than_entries),
-		cmocka_unit_test(test_cq_overflow),    cmocka_unit_test(test_poll_multishot),
-		cmocka_unit_test(test_accept),         cmocka_unit_test(test_cancel_late),
-		cmocka_unit_test(test_waiting),        cmocka_unit_test(test_eintr),
-		cmocka_unit_test(test_free_busy),      cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_wait_alone),
+		cmocka_unit_test(test_describe),
+		cmocka_unit_test(test_file),
+		cmocka_unit_test(test_register_fails),
+		cmocka_unit_test(test_more_than_entries),
+		cmocka_unit_test(test_cq_overflow),
+		cmocka_unit_test(test_poll_multishot),
+		cmocka_unit_test(test_accept),
+		cmocka_unit_test(test_cancel_late),
+		cmocka_unit_test(test_waiting),
+		cmocka_unit_test(test_eintr),
+		cmocka_unit_test(test_free_busy),
+		cmocka_unit_test(test_threads),
 	};
 	struct ring *r;
 	int rc = ring_new(&(struct ring_params){ .entries = 4 }, &r);
