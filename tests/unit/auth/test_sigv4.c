@@ -1,6 +1,7 @@
 /* Signatures in the header and in the query: AWS's published examples, and everything that must not pass. */
 #include "sig.h"
 
+#include <pthread.h>
 #include <time.h>
 
 static enum fault
@@ -502,6 +503,65 @@ many_days(void **state)
 	}
 }
 
+/* Two days that share a place in the cache of derived keys, and cores that ask for both at once. */
+struct asker {
+	struct rq rq[2];
+	uint64_t now[2];
+	int good;
+};
+
+static void *
+ask_often(void *arg)
+{
+	struct asker *a = arg;
+	struct auth_env env = example_env();
+
+	for (int i = 0; i < 4000; i++) {
+		struct rq *r = &a->rq[i & 1];
+		struct identity id;
+		const char *why;
+
+		a->good += auth_check(&env, &r->in, &r->t, a->now[i & 1], &id, &why) == FAULT_NONE;
+		identity_put(&id);
+	}
+	return NULL;
+}
+
+static void
+many_cores(void **state)
+{
+	static struct asker a[4];
+	pthread_t thread[4];
+	char *header[8];
+	int headers = 0;
+
+	for (int i = 0; i < 4; i++) {
+		for (int day = 0; day < 2; day++) {
+			struct signer s = example_signer();
+			struct rq *to = &a[i].rq[day], *r;
+
+			s.stamp[7] = day ? '6' : '4';
+			r = plain_get(&s);
+			*to = *r;
+			to->in.fields = to->fields;
+			to->in.listen = &to->listen;
+			to->in.rdma = &to->rdma;
+			header[headers] = strdup(r->fields[3].value);
+			to->fields[3].value = header[headers++];
+			/* The stamp was the signer's. */
+			to->fields[2].value = day ? "20130526T000000Z" : STAMP;
+			a[i].now[day] = DAY_S + (uint64_t)day * 2 * 86400;
+		}
+		assert_int_equal(pthread_create(&thread[i], NULL, ask_often, &a[i]), 0);
+	}
+	for (int i = 0; i < 4; i++) {
+		pthread_join(thread[i], NULL);
+		assert_int_equal(a[i].good, 4000);
+	}
+	for (int i = 0; i < headers; i++)
+		free(header[i]);
+}
+
 /* ---- the body ---- */
 
 static enum fault
@@ -598,6 +658,7 @@ main(void)
 		cmocka_unit_test(many_days),
 		cmocka_unit_test(payload),
 		cmocka_unit_test(forms),
+		cmocka_unit_test(many_cores),
 	};
 	int r = cmocka_run_group_tests(tests, NULL, NULL);
 
