@@ -175,6 +175,7 @@ struct conf_source {
 	const char *file;   /* NULL: the default file */
 	bool file_required; /* -c was given; the default file may be missing */
 	bool partial;       /* listeners and disks may be missing (--list-devices) */
+	bool starts;        /* this process will serve with it: its own limits are checked too */
 	const struct conf_override *overrides;
 	int override_nr;
 };

@@ -115,6 +115,7 @@ struct loader {
 	struct conf_origin *origin;
 	int origin_nr, origin_cap;
 	bool no_memory;
+	bool starts;
 	int cores_count; /* `cores` as written: a number, or one of the next two; CPUs are looked up by
 			    verify() */
 };

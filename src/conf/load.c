@@ -471,7 +471,7 @@ load_override(struct loader *ld, const char *text)
 int
 conf_load(const struct conf_source *src, struct conf **ret_conf, FILE *err)
 {
-	struct loader ld = { .err = err, .cores_count = CORES_AUTO };
+	struct loader ld = { .err = err, .cores_count = CORES_AUTO, .starts = src->starts };
 	const char *file = src->file ? src->file : CONF_DEFAULT_FILE;
 
 	ld.conf = calloc(1, sizeof *ld.conf);

@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -150,6 +151,43 @@ verify_memory(struct loader *ld)
 	}
 }
 
+/* May this process lock as much as it likes?  (CAP_IPC_LOCK, bit 14 of the effective set.) */
+static bool
+may_lock_all(void)
+{
+	unsigned long long caps = 0;
+	char line[128];
+	FILE *f = fopen("/proc/self/status", "re");
+
+	while (f && fgets(line, sizeof line, f)) {
+		if (sscanf(line, "CapEff: %llx", &caps) == 1)
+			break;
+	}
+	if (f)
+		fclose(f);
+	return caps >> 14 & 1;
+}
+
+/* What RDMA devices reach has to be locked.  With `auto` there may be none, and where there is one starting
+ * says the same. */
+static void
+verify_memlock(struct loader *ld)
+{
+	const struct conf *c = ld->conf;
+	char have[32], want[32];
+	struct rlimit l;
+
+	if (!ld->starts || c->rdma.mode != RDMA_LIST || getrlimit(RLIMIT_MEMLOCK, &l) < 0 ||
+	    l.rlim_max == RLIM_INFINITY || l.rlim_max >= c->memory.buffers_bytes || may_lock_all())
+		return;
+	size_format(l.rlim_max, have, sizeof have);
+	size_format(c->memory.buffers_bytes, want, sizeof want);
+	load_fail_key(ld, "memory.buffers",
+		      "%s have to be locked for rdma.devices, and this process may lock %s (LimitMEMLOCK=, "
+		      "ulimit -l)",
+		      want, have);
+}
+
 /* ---- listeners ---- */
 
 struct endpoint {
@@ -227,18 +265,20 @@ verify_listeners(struct loader *ld)
 				      c->admin.address);
 		}
 		if (!l->tls_certificate != !l->tls_key) {
-			snprintf(path, sizeof path, "listen[%d].%s", i, l->tls_key ? "tls_key" : "tls_certificate");
+			snprintf(path, sizeof path, "listen[%d].%s", i,
+				 l->tls_key ? "tls_key" : "tls_certificate");
 			load_fail_key(ld, path, "goes with %s, which is missing",
 				      l->tls_key ? "tls_certificate" : "tls_key");
 		}
 		snprintf(path, sizeof path, "listen[%d].%s", i,
 			 l->dialect == DIALECT_S3 ? "anonymous" : "bucket");
 		if (l->dialect == DIALECT_S3 && !l->anonymous && !c->auth.credentials_file)
-			load_fail_key(ld, path,
-				      "nobody could use this listener: either there are access keys "
-				      "(auth.credentials_file), or `anonymous: true` serves unsigned requests "
-				      "(anybody who can reach %s may read and write)",
-				      l->address);
+			load_fail_key(
+				ld, path,
+				"nobody could use this listener: either there are access keys "
+				"(auth.credentials_file), or `anonymous: true` serves unsigned requests "
+				"(anybody who can reach %s may read and write)",
+				l->address);
 		if (l->dialect == DIALECT_SCALITY && !is_bucket(l->bucket))
 			load_fail_key(ld, path,
 				      "expected a bucket's name (3 to 63 of a-z 0-9 . - _, no two dots "
@@ -288,7 +328,8 @@ verify_region(struct loader *ld)
 
 	if (len < 1 || len > 63 ||
 	    strspn(region, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != len)
-		load_fail_key(ld, "auth.region", "expected 1 to 63 of letters, digits and - _ ., not \"%.100s\"",
+		load_fail_key(ld, "auth.region",
+			      "expected 1 to 63 of letters, digits and - _ ., not \"%.100s\"",
 			      region ? region : "");
 }
 
@@ -300,6 +341,7 @@ verify(struct loader *ld, bool partial)
 
 	resolve_cores(ld);
 	verify_memory(ld);
+	verify_memlock(ld);
 	verify_listeners(ld);
 	verify_disks(ld);
 	verify_region(ld);

@@ -144,6 +144,7 @@ main(int argc, char **argv)
 	src = (struct conf_source){ .file = o.file,
 				    .file_required = o.file != NULL,
 				    .partial = o.action == ACTION_LIST_DEVICES,
+				    .starts = o.action == ACTION_RUN,
 				    .overrides = o.overrides,
 				    .override_nr = o.override_nr };
 	if (conf_load(&src, &conf, stderr) < 0) {

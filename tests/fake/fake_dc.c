@@ -189,6 +189,7 @@ rdma_cq_poll(struct rdma_cq *cq, struct rdma_completion *ret_wc, int max)
 {
 	int n = fake_dc.cqe_nr < max ? fake_dc.cqe_nr : max;
 
+	fake_dc.polls++;
 	check(fake_dc.cqe_nr <= cq->depth);
 	memcpy(ret_wc, fake_dc.cqe, (size_t)n * sizeof *ret_wc);
 	memmove(fake_dc.cqe, fake_dc.cqe + n, (size_t)(fake_dc.cqe_nr - n) * sizeof *ret_wc);

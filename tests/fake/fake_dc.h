@@ -26,7 +26,7 @@ struct fake_dc {
 	bool no_flush; /* the error state flushes nothing: completions are lost */
 
 	/* what happened */
-	uint64_t posts, reads, writes, resets, destroyed, created, errors, forgotten, armed;
+	uint64_t posts, reads, writes, resets, destroyed, created, errors, forgotten, armed, polls;
 	int ah_refs, dcis, stuck;
 	bool broken;
 	enum rail_state state;

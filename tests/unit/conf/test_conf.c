@@ -6,6 +6,8 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -277,7 +279,8 @@ test_signatures(void **state)
 	assert_good(GOOD_LISTEN GOOD_DISK "auth: { credentials_file: none }\n");
 	assert_refused(GOOD_LISTEN GOOD_DISK "auth: { region: \"a/b\" }\n", "auth.region: expected 1 to 63");
 	assert_refused(GOOD_LISTEN GOOD_DISK "auth: { replay: once }\n", "auth.replay: expected one of off");
-	assert_refused(GOOD_LISTEN GOOD_DISK "auth: { clock_skew: 0s }\n", "auth.clock_skew: expected a time");
+	assert_refused(GOOD_LISTEN GOOD_DISK "auth: { clock_skew: 0s }\n",
+		       "auth.clock_skew: expected a time");
 	assert_good(GOOD_LISTEN GOOD_DISK
 		    "auth: { replay: reject, clock_skew: 5s, require_signed_headers: false }\n");
 }
@@ -775,20 +778,70 @@ test_addresses(void **state)
 	assert_true(conf_net_has(&net, &a));
 }
 
+/* Buffers that cannot be locked are told before anything starts; to who only checks a file they are not. */
+static void
+test_memlock(void **state)
+{
+	static const struct conf_override devices[] = { { "rdma.devices=mlx5_0" },
+							{ "memory.buffers=64MiB" } };
+	struct conf_source src = { .file = "/nonexistent/gantryd.yaml",
+				   .partial = true,
+				   .starts = true,
+				   .overrides = devices,
+				   .override_nr = 2 };
+	struct rlimit small = { 1 << 20, 1 << 20 };
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		char *text;
+		size_t len;
+		FILE *err = open_memstream(&text, &len);
+		struct conf *c;
+		int bad = 0;
+
+		if (setrlimit(RLIMIT_MEMLOCK, &small) < 0 || (geteuid() == 0 && setuid(65534) < 0))
+			_exit(2);
+		bad |= conf_load(&src, &c, err) == 0;
+		fflush(err);
+		bad |= !strstr(text, "memory.buffers: 64MiB have to be locked");
+		src.starts = false;
+		bad |= conf_load(&src, &c, err) < 0;
+		src.starts = true;
+		src.override_nr = 0; /* auto: there may be no device */
+		bad |= conf_load(&src, &c, err) < 0;
+		_exit(bad);
+	}
+	assert_true(pid > 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int
 main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_defaults),        T(test_listeners),
-		T(test_listeners_clash), T(test_signatures),
-		T(test_scalars),         T(test_scalars_refused),
-		T(test_keys_refused),    T(test_all_errors_are_told),
-		T(test_too_many_errors), T(test_not_yaml),
-		T(test_files),           T(test_devices_and_nets),
-		T(test_disks),           T(test_cores),
-		T(test_precedence),      T(test_overrides),
-		T(test_print),           T(test_table),
+		cmocka_unit_test(test_memlock),
+		T(test_defaults),
+		T(test_listeners),
+		T(test_listeners_clash),
+		T(test_signatures),
+		T(test_scalars),
+		T(test_scalars_refused),
+		T(test_keys_refused),
+		T(test_all_errors_are_told),
+		T(test_too_many_errors),
+		T(test_not_yaml),
+		T(test_files),
+		T(test_devices_and_nets),
+		T(test_disks),
+		T(test_cores),
+		T(test_precedence),
+		T(test_overrides),
+		T(test_print),
+		T(test_table),
 		T(test_addresses),
 	};
 
