@@ -1,0 +1,566 @@
+/*
+ * The S3 surface on the store in memory: bodies that come in pieces of any size, forms, copies of odd parts,
+ * clients that leave at any moment.  Nothing leaks: neither requests nor buffers nor the text they held.
+ */
+#include "tests/unit/req/rig.h"
+#include "tests/fake/mem_store.h"
+
+#include "base/base64.h"
+#include "base/crc64.h"
+
+#include <errno.h>
+
+#define ODD ((5u << 20) + 1)
+
+static uint64_t seed;
+
+static uint32_t
+draw(uint32_t below)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(seed >> 33) % below;
+}
+
+static int
+s3_start(void **state)
+{
+	const char *s = getenv("SEED");
+	int r;
+
+	seed = s ? strtoull(s, NULL, 0) : 1;
+	r = rig_start(state);
+	rig.conf->limits.xml_bytes = 64u << 10;
+	rig.conf->limits.part_bytes = 1u << 30;
+	rig.conf->auth.region = (char *)"us-east-1";
+	return r;
+}
+
+static int
+s3_stop(void **state)
+{
+	rig_check_empty();
+	assert_int_equal(rig.reqs->text_bytes, 0);
+	assert_int_equal(mem_store_open_nr(rig.store), 0);
+	assert_int_equal(mem_store_put_nr(rig.store), 0);
+	return rig_stop(state);
+}
+
+/* With two buffers for bodies: what comes waits for the store. */
+static int
+narrow_start(void **state)
+{
+	int r;
+
+	rig_small.http_bytes = 2 * (BUF_SMALL_BYTES + 8192);
+	r = s3_start(state);
+	rig_small.http_bytes = 0;
+	return r;
+}
+
+/* Hands a body in, in pieces; all of it, or until the reply is there. */
+static void
+feed(struct xchg *x, const char *data, size_t len, size_t piece)
+{
+	size_t at = 0;
+
+	while (at < len && !req_is_ready(x->rq)) {
+		size_t n = len - at < piece ? len - at : piece, took = req_body(x->rq, data + at, n);
+
+		assert_true(took <= n);
+		at += took;
+		if (took < n)
+			rig_turn();
+	}
+	if (!req_is_ready(x->rq))
+		req_body_end(x->rq);
+}
+
+static void
+begin_body(struct xchg *x, const char *method, const char *target, size_t len)
+{
+	x_init(x, 0, method, target);
+	x_field(x, "content-length", "%zu", len);
+}
+
+/* A request with a body, up to its reply. */
+static int
+with_body(struct xchg *x, const char *data, size_t len, size_t piece)
+{
+	x_begin(x);
+	feed(x, data, len, piece);
+	rig_until(req_is_ready(x->rq));
+	return req_reply(x->rq)->status;
+}
+
+static int
+text_request(const char *method, const char *target, const char *body, char *out, size_t cap)
+{
+	struct xchg x;
+	const struct reply *r;
+	int status;
+
+	begin_body(&x, method, target, strlen(body));
+	status = with_body(&x, body, strlen(body), 1 + draw(200));
+	r = req_reply(x.rq);
+	if (out) {
+		size_t n = r->body == REPLY_TEXT && r->len_bytes < cap ? (size_t)r->len_bytes : 0;
+
+		memcpy(out, r->body == REPLY_TEXT ? r->text : "", n);
+		out[n] = 0;
+	}
+	x_end(&x);
+	return status;
+}
+
+/* The object's bytes, over HTTP. */
+static size_t
+get_body(const char *target, unsigned char *out, size_t cap)
+{
+	struct xchg x;
+	uint64_t at = 0;
+
+	x_init(&x, 0, "GET", target);
+	if (x_run(&x) != 200)
+		fail_msg("GET %s: %d", target, req_reply(x.rq)->status);
+	assert_true(req_reply(x.rq)->len_bytes <= cap);
+	while (at < req_reply(x.rq)->len_bytes) {
+		ssize_t n = req_stream_read(x.rq, at, out + at, cap - at);
+
+		assert_true(n >= 0);
+		at += (uint64_t)n;
+		if (n == 0)
+			rig_turn();
+	}
+	x_end(&x);
+	return at;
+}
+
+/* ---- bodies that are text ---- */
+
+static void
+test_text(void **state)
+{
+	static const char body[] =
+		"<Delete><Object><Key>a</Key></Object><Object><Key>b</Key></Object></Delete>";
+	char out[4096];
+	struct xchg x;
+
+	put_object("a", 1000, 1);
+	assert_int_equal(text_request("POST", "/bkt?delete", body, out, sizeof out), 200);
+	assert_non_null(strstr(out, "<Deleted><Key>a</Key></Deleted><Deleted><Key>b</Key></Deleted>"));
+	/* The MD5 of other bytes. */
+	begin_body(&x, "POST", "/bkt?delete", sizeof body - 1);
+	x_field(&x, "content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==");
+	assert_int_equal(with_body(&x, body, sizeof body - 1, 10), 400);
+	assert_non_null(strstr(req_reply(x.rq)->text, "BadDigest"));
+	x_end(&x);
+	/* Too large: said before any of it was read.  Without a length it is not taken at all. */
+	begin_body(&x, "POST", "/bkt?delete", 100000);
+	x_begin(&x);
+	rig_until(req_is_ready(x.rq));
+	assert_int_equal(req_reply(x.rq)->status, 400);
+	assert_non_null(strstr(req_reply(x.rq)->text, "MaxMessageLengthExceeded"));
+	assert_true(req_reply(x.rq)->close);
+	x_end(&x);
+	x_init(&x, 0, "POST", "/bkt?delete");
+	x_field(&x, "transfer-encoding", "chunked");
+	assert_int_equal(with_body(&x, body, sizeof body - 1, 1000), 411);
+	x_end(&x);
+	/* It ends before its time; nobody is there any more. */
+	begin_body(&x, "POST", "/bkt?delete", sizeof body - 1);
+	assert_int_equal(with_body(&x, body, 20, 10), 400);
+	x_end(&x);
+	begin_body(&x, "POST", "/bkt?delete", sizeof body - 1);
+	x_begin(&x);
+	assert_int_equal(req_body(x.rq, body, 20), 20);
+	x_end(&x);
+}
+
+/* A core has so much for text and no more: 503, and then it works again. */
+static void
+test_text_bound(void **state)
+{
+	struct xchg x;
+
+	rig.reqs->text_bytes = REQ_TEXT_TOTAL;
+	x_init(&x, 0, "GET", "/bkt?list-type=2");
+	assert_int_equal(x_run(&x), 503);
+	x_end(&x);
+	begin_body(&x, "POST", "/bkt?delete", 100);
+	x_begin(&x);
+	req_body(x.rq, "<Delete>", 8);
+	rig_until(req_is_ready(x.rq));
+	assert_int_equal(req_reply(x.rq)->status, 503);
+	x_end(&x);
+	rig_until(reqs_live(rig.reqs) == 0);
+	assert_int_equal(rig.reqs->text_bytes, REQ_TEXT_TOTAL);
+	rig.reqs->text_bytes = 0;
+	assert_int_equal(text_request("GET", "/bkt?list-type=2", "", NULL, 0), 200);
+}
+
+/* ---- deletion of many ---- */
+
+static void
+test_deletes(void **state)
+{
+	char body[8192] = "<Delete>", out[16384];
+	unsigned errors = 0;
+	struct xchg x;
+
+	for (int i = 0; i < 100; i++) {
+		char key[64];
+
+		snprintf(key, sizeof key, "many/%d", i);
+		put_object(key, 100, 1);
+		snprintf(body + strlen(body), sizeof body - strlen(body), "<Object><Key>%s</Key></Object>",
+			 key);
+	}
+	strcat(body, "</Delete>");
+	/* A key that fails does not keep the others. */
+	mem_store_fail(rig.store, MEM_DELETE, -EROFS, 10, 3);
+	assert_int_equal(text_request("POST", "/bkt?delete", body, out, sizeof out), 200);
+	mem_store_fail(rig.store, MEM_DELETE, 0, 0, 0);
+	for (const char *p = out; (p = strstr(p, "<Error>")); p++)
+		errors++;
+	assert_int_equal(errors, 3);
+	/* The client leaves in the middle. */
+	begin_body(&x, "POST", "/bkt?delete", strlen(body));
+	x_begin(&x);
+	mem_store_hold(rig.store, true);
+	feed(&x, body, strlen(body), 1000);
+	for (int i = 0; i < 10; i++)
+		rig_turn();
+	assert_false(req_is_ready(x.rq));
+	x_end(&x);
+	assert_int_equal(reqs_live(rig.reqs), 1);
+	mem_store_hold(rig.store, false);
+	rig_until(reqs_live(rig.reqs) == 0);
+}
+
+/* ---- forms ---- */
+
+static size_t
+make_form(char *out, size_t cap, const char *key, const unsigned char *file, size_t len)
+{
+	size_t n = (size_t)snprintf(
+		out, cap,
+		"--XY\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\n%s\r\n"
+		"--XY\r\nContent-Disposition: form-data; name=\"x-amz-meta-a\"\r\n\r\nb\r\n"
+		"--XY\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\n",
+		key);
+
+	assert_true(n + len + 64 < cap);
+	memcpy(out + n, file, len);
+	return n + len + (size_t)snprintf(out + n + len, 64, "\r\n--XY--\r\n");
+}
+
+static void
+post_form(const char *body, size_t len, size_t piece, int want)
+{
+	struct xchg x;
+
+	begin_body(&x, "POST", "/bkt", len);
+	x_field(&x, "content-type", "multipart/form-data; boundary=XY");
+	if (with_body(&x, body, len, piece) != want)
+		fail_msg("a form in pieces of %zu: %d %s", piece, req_reply(x.rq)->status, x.rq->text);
+	x_end(&x);
+}
+
+/* Whatever the pieces are that it comes in; a file that looks like a boundary all over. */
+static void
+test_form(void **state)
+{
+	enum { SMALL = 400, LARGE = 700001 };
+	unsigned char *file = malloc(LARGE), *back = malloc(LARGE);
+	char *body = malloc(LARGE + 1000);
+	size_t len;
+
+	for (size_t i = 0; i < LARGE; i++)
+		file[i] = (unsigned char)"\r\n--X-a\r"[draw(8)];
+	len = make_form(body, LARGE + 1000, "form", file, SMALL);
+	for (size_t piece = 1; piece <= len; piece += piece < 40 ? 1 : 37) {
+		post_form(body, len, piece, 204);
+		assert_int_equal(get_body("/bkt/form", back, LARGE), SMALL);
+		assert_memory_equal(file, back, SMALL);
+	}
+	len = make_form(body, LARGE + 1000, "form", file, LARGE);
+	for (int i = 0; i < 8; i++) {
+		post_form(body, len, 1 + draw(i < 4 ? 3000 : 200000), 204);
+		assert_int_equal(get_body("/bkt/form", back, LARGE), LARGE);
+		assert_memory_equal(file, back, LARGE);
+	}
+	/* Cut short: the old one stays. */
+	body[len - 3] = 'Z';
+	post_form(body, len, 5000, 400);
+	assert_int_equal(get_body("/bkt/form", back, LARGE), LARGE);
+	free(file);
+	free(back);
+	free(body);
+}
+
+/* ---- uploads and copies ---- */
+
+static void
+field_of(const char *xml, const char *name, char *out, size_t cap)
+{
+	char open[64];
+	const char *p, *end;
+
+	snprintf(open, sizeof open, "<%s>", name);
+	p = strstr(xml, open);
+	assert_non_null(p);
+	p += strlen(open);
+	end = strchr(p, '<');
+	assert_true((size_t)(end - p) < cap);
+	memcpy(out, p, (size_t)(end - p));
+	out[end - p] = 0;
+}
+
+static void
+make_upload(const char *key, char id[64])
+{
+	char target[128], out[1024];
+
+	snprintf(target, sizeof target, "/bkt/%s?uploads", key);
+	assert_int_equal(text_request("POST", target, "", out, sizeof out), 200);
+	field_of(out, "UploadId", id, 64);
+}
+
+static void
+put_part(const char *key, const char *id, int number, size_t len, unsigned pat, char etag[64])
+{
+	char target[256];
+	struct xchg x;
+
+	snprintf(target, sizeof target, "/bkt/%s?uploadId=%s&partNumber=%d", key, id, number);
+	pattern(rig.win, len, pat);
+	x_init(&x, 0, "PUT", target);
+	x_token(&x, "x-amz-rdma-token", 0, len);
+	if (x_run(&x) != 200)
+		fail_msg("part: %d %s", req_reply(x.rq)->status, x.rq->text);
+	snprintf(etag, 64, "%s", x_header(&x, "etag"));
+	x_end(&x);
+	memset(rig.win, GUARD, WIN_MAX);
+}
+
+static int
+copy_part(const char *key, const char *id, int number, const char *range, char etag[64])
+{
+	char target[256];
+	struct xchg x;
+	int status;
+
+	snprintf(target, sizeof target, "/bkt/%s?uploadId=%s&partNumber=%d", key, id, number);
+	x_init(&x, 0, "PUT", target);
+	x_field(&x, "x-amz-copy-source", "/bkt/odd");
+	x_field(&x, "x-amz-copy-source-range", "bytes=%s", range);
+	status = x_run(&x);
+	if (status == 200) {
+		char text[2048], raw[128];
+
+		snprintf(text, sizeof text, "%.*s", (int)req_reply(x.rq)->len_bytes, req_reply(x.rq)->text);
+		field_of(text, "ETag", raw, sizeof raw);
+		/* &quot;...&quot; */
+		snprintf(etag, 64, "%.*s", (int)strlen(raw) - 12, raw + 6);
+	}
+	x_end(&x);
+	return status;
+}
+
+static void
+test_odd_copies(void **state)
+{
+	static const char *const ranges[] = {
+		"0-0",         "0-5242880",     "1-5242881",       "5242880-5242881", "5242881-5342880",
+		"100-5342880", "65536-5300000", "5242879-5242882", "5177345-5308416", "0-5342880"
+	};
+	char id[64], e1[64], e2[64], body[512], target[128];
+	unsigned char *whole = malloc(ODD + 100000), *back = malloc(ODD + 100000);
+
+	make_upload("odd", id);
+	put_part("odd", id, 1, ODD, 1, e1);
+	put_part("odd", id, 7, 100000, 2, e2);
+	pattern(whole, ODD, 1);
+	pattern(whole + ODD, 100000, 2);
+	snprintf(target, sizeof target, "/bkt/odd?uploadId=%s", id);
+	snprintf(body, sizeof body,
+		 "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>%s</ETag></Part>"
+		 "<Part><PartNumber>7</PartNumber><ETag>%s</ETag></Part></CompleteMultipartUpload>",
+		 e1, e2);
+	assert_int_equal(text_request("POST", target, body, NULL, 0), 200);
+	assert_int_equal(get_body("/bkt/odd", back, ODD + 100000), ODD + 100000);
+	assert_memory_equal(whole, back, ODD + 100000);
+	for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+		unsigned long long from, to;
+		char out[2048];
+
+		assert_int_equal(sscanf(ranges[i], "%llu-%llu", &from, &to), 2);
+		make_upload("copy", id);
+		assert_int_equal(copy_part("copy", id, 1, ranges[i], e1), 200);
+		snprintf(target, sizeof target, "/bkt/copy?uploadId=%s", id);
+		snprintf(body, sizeof body,
+			 "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>%s</ETag></Part>"
+			 "</CompleteMultipartUpload>",
+			 e1);
+		if (text_request("POST", target, body, out, sizeof out) != 200)
+			fail_msg("%s: %s", ranges[i], out);
+		assert_int_equal(get_body("/bkt/copy", back, ODD + 100000), to - from + 1);
+		if (memcmp(whole + from, back, to - from + 1) != 0)
+			fail_msg("a copy of %s differs", ranges[i]);
+	}
+	make_upload("copy", id);
+	assert_int_equal(copy_part("copy", id, 1, "5-5342881", e1), 400);
+	/* What fails on the way, and who leaves. */
+	for (unsigned skip = 0; skip < 6; skip++) {
+		mem_store_fail(rig.store, skip % 2 ? MEM_READ : MEM_WRITE, -EIO, skip / 2, 1);
+		assert_int_equal(copy_part("copy", id, 1, "100-5342880", e1), 500);
+		mem_store_fail(rig.store, MEM_READ, 0, 0, 0);
+		mem_store_fail(rig.store, MEM_WRITE, 0, 0, 0);
+	}
+	for (int i = 0; i < 30; i++) {
+		struct xchg x;
+
+		snprintf(target, sizeof target, "/bkt/copy?uploadId=%s&partNumber=2", id);
+		x_init(&x, 0, "PUT", target);
+		x_field(&x, "x-amz-copy-source", "/bkt/odd");
+		x_begin(&x);
+		for (uint32_t n = draw(20); n > 0; n--)
+			rig_turn();
+		x_end(&x);
+	}
+	rig_until(reqs_live(rig.reqs) == 0);
+	free(whole);
+	free(back);
+}
+
+/* ---- CRCs put together ---- */
+
+static void
+test_combine(void **state)
+{
+	static const enum checksum_kind kinds[] = { SUM_CRC32, SUM_CRC32C };
+	unsigned char data[5000];
+	struct digest dg = { 0 };
+
+	pattern(data, sizeof data, 3);
+	for (int i = 0; i < 2; i++) {
+		for (size_t cut = 0; cut <= sizeof data; cut += 1 + draw(300)) {
+			uint32_t crc[3];
+			size_t from[] = { 0, cut, 0 }, to[] = { cut, sizeof data, sizeof data };
+
+			for (int k = 0; k < 3; k++) {
+				uint8_t v[32];
+
+				assert_int_equal(digest_begin(&dg, DIGEST_BIT(digest_of_sum(kinds[i]))), 0);
+				digest_update(&dg, data + from[k], to[k] - from[k]);
+				digest_value(&dg, digest_of_sum(kinds[i]), v);
+				crc[k] = (uint32_t)v[0] << 24 | (uint32_t)v[1] << 16 | (uint32_t)v[2] << 8 |
+					 v[3];
+			}
+			assert_int_equal(sum_crc32_combine(kinds[i], crc[0], crc[1], sizeof data - cut),
+					 crc[2]);
+		}
+	}
+	digest_fini(&dg);
+}
+
+/* ---- anything, and the client leaves whenever it likes ---- */
+
+static void
+random_request(struct xchg *x, const char *id)
+{
+	static const struct {
+		const char *method, *target, *body;
+	} kinds[] = {
+		{ "GET", "/bkt?list-type=2&max-keys=3", NULL },
+		{ "GET", "/bkt?list-type=2&delimiter=/", NULL },
+		{ "GET", "/bkt?uploads", NULL },
+		{ "GET", "/bkt?versions", NULL },
+		{ "GET", "/", NULL },
+		{ "GET", "/bkt/k?tagging", NULL },
+		{ "GET", "/bkt/k?attributes", NULL },
+		{ "GET", "/bkt?cors", NULL },
+		{ "DELETE", "/bkt?cors", NULL },
+		{ "DELETE", "/bkt/k", NULL },
+		{ "POST", "/bkt/k?uploads", "" },
+		{ "PUT", "/bkt/k", "some bytes of an object" },
+		{ "PUT", "/bkt/k?tagging",
+		  "<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>" },
+		{ "POST", "/bkt?delete",
+		  "<Delete><Object><Key>k</Key></Object><Object><Key>x</Key></Object></Delete>" },
+		{ "PUT", "/bkt?cors",
+		  "<CORSConfiguration><CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</"
+		  "AllowedMethod>"
+		  "</CORSRule></CORSConfiguration>" },
+		{ "PUT", "/bkt/k?uploadId=ID&partNumber=1", "some bytes of a part" },
+		{ "GET", "/bkt/k?uploadId=ID", NULL },
+		{ "POST", "/bkt/k?uploadId=ID",
+		  "<CompleteMultipartUpload><Part><PartNumber>1</"
+		  "PartNumber><ETag>\"00000000000000000000000000000000\""
+		  "</ETag></Part></CompleteMultipartUpload>" },
+		{ "COPY", "/bkt/c", NULL },
+		{ "OPTIONS", "/bkt/k", NULL },
+	};
+	size_t n = draw(sizeof kinds / sizeof *kinds);
+	const char *body = kinds[n].body, *at;
+	bool copy = strcmp(kinds[n].method, "COPY") == 0;
+	static char target[256];
+
+	at = strstr(kinds[n].target, "ID");
+	snprintf(target, sizeof target, "%.*s%s%s", at ? (int)(at - kinds[n].target) : 200, kinds[n].target,
+		 at ? id : "", at ? at + 2 : "");
+	x_init(x, 0, copy ? "PUT" : kinds[n].method, target);
+	if (copy)
+		x_field(x, "x-amz-copy-source", "bkt/k");
+	if (draw(3) == 0)
+		x_field(x, "origin", "http://x.test");
+	if (body)
+		x_field(x, "content-length", "%zu", strlen(body));
+	x_begin(x);
+	if (body && body[0] && draw(4))
+		feed(x, body, strlen(body), 1 + draw(30));
+	else if (body && draw(2))
+		req_body_end(x->rq);
+	for (uint32_t turns = draw(2) ? draw(30) : 3000; turns > 0 && !req_is_ready(x->rq); turns--)
+		rig_turn();
+	x_end(x);
+}
+
+static void
+test_random(void **state)
+{
+	struct mem_store_tuning tuning = {
+		.seed = seed, .delay_max_us = 100, .open_at_once = 50, .other_at_once = 30
+	};
+	struct xchg x;
+	char id[64];
+
+	mem_store_tune(rig.store, &tuning);
+	make_upload("k", id);
+	for (int i = 0; i < 1500; i++) {
+		if (draw(10) == 0)
+			mem_store_fail(rig.store, (enum mem_fault)draw(MEM_FAULT_NR),
+				       draw(2) ? -EIO : -ENOSPC, draw(3), 1 + draw(2));
+		random_request(&x, id);
+	}
+	for (int k = 0; k < MEM_FAULT_NR; k++)
+		mem_store_fail(rig.store, (enum mem_fault)k, 0, 0, 0);
+	rig_until(reqs_live(rig.reqs) == 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_text, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_text_bound, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_deletes, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_form, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_form, narrow_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_odd_copies, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_random, s3_start, s3_stop),
+		cmocka_unit_test(test_combine),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
