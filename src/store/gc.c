@@ -31,7 +31,10 @@ free_jobs(struct gc_job *j)
 	while (j) {
 		struct gc_job *next = j->next;
 
-		if (!j->dead)
+		/* The job of a dead manifest lies in what is the leader's pool. */
+		if (j->dead)
+			rec_drop_outside(j->dead->rec);
+		else
 			free(j);
 		j = next;
 	}

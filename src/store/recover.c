@@ -76,6 +76,8 @@ records_drop_outside(struct disk *d)
 	each_record(d, drop_outside, NULL);
 	for (struct dead *dead = d->dying; dead; dead = dead->next)
 		rec_drop_outside(dead->rec);
+	for (struct dead *dead = atomic_load(&d->unpinned); dead; dead = dead->next)
+		rec_drop_outside(dead->rec);
 }
 
 static int

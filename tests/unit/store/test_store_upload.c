@@ -481,14 +481,47 @@ test_many_parts(void **state)
 	wait_free(before, 16 * MIB);
 }
 
+/* Uploads take the index's memory, and are refused when there is none; ended, they give it back. */
+static void
+test_index_full(void **state)
+{
+	static struct store_upload u;
+	static char attrs[STORE_ATTRS_MAX];
+	static uint8_t id[4096][IDS];
+	struct store_key k = key_of("b", "full");
+	uint32_t nr = 0;
+	int r = 0;
+
+	close_store();
+	conf.index_bytes = 4 * MIB;
+	open_store();
+	for (nr = 0; nr < 4096; nr++) {
+		op_arm(&u.op, l.p);
+		r = store_upload_create(l.p, &k, attrs, sizeof attrs, &u);
+		r = r ? r : op_wait(&l, &u.op);
+		if (r < 0)
+			break;
+		memcpy(id[nr], u.id, IDS);
+	}
+	assert_int_equal(r, -ENOSPC);
+	assert_true(nr > 100);
+	for (uint32_t i = 0; i < nr; i++)
+		assert_int_equal(upload_abort("full", id[i]), 0);
+	loop_for(&l, 100 * NS_PER_MS);
+	upload_make("full", id[0]);
+	assert_int_equal(upload_abort("full", id[0]), 0);
+	close_store();
+	conf.index_bytes = 64 * MIB;
+	open_store();
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_borders),
-		cmocka_unit_test(test_restarts),
-		cmocka_unit_test(test_bucket),
-		cmocka_unit_test(test_many_parts),
+		cmocka_unit_test(test_borders),    cmocka_unit_test(test_restarts),
+		cmocka_unit_test(test_bucket),     cmocka_unit_test(test_many_parts),
+		cmocka_unit_test(test_index_full),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
