@@ -212,7 +212,7 @@ assert_same "$T/body" "$T/back"
 assert_eq "$(curl -sS --max-time 30 -o /dev/null -w '%{http_code}' --aws-sigv4 aws:amz:us-east-1:s3 -u AKADMIN:wrong \
 	-H "x-amz-content-sha256: UNSIGNED-PAYLOAD" "http://$SIGNED/bkt/a")" 403
 /usr/bin/python3 - "http://$SIGNED" "$T/body" <<-END || fail "boto3"
-	import sys, boto3, urllib.request
+	import sys, boto3, urllib.error, urllib.request
 	from botocore.config import Config
 	from botocore.exceptions import ClientError
 	url, path = sys.argv[1:]
@@ -229,6 +229,21 @@ assert_eq "$(curl -sS --max-time 30 -o /dev/null -w '%{http_code}' --aws-sigv4 a
 	assert client("AKTEMP", "temp-secret-1", "to/ken+1=").get_object(Bucket="bkt", Key="boto-sum", Range="bytes=5-9")["Body"].read() == data[5:10]
 	link = s3.generate_presigned_url("get_object", Params={"Bucket": "bkt", "Key": "boto/ä +~(1)"}, ExpiresIn=60)
 	assert urllib.request.urlopen(link).read() == data
+	def post(change, fields_of=s3):
+	    form = fields_of.generate_presigned_post("bkt", "posted", ExpiresIn=60)
+	    body = b"".join(b'--x\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % (k.encode(), change(k, v).encode())
+	        for k, v in form["fields"].items())
+	    body += b'--x\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\n' + data + b"\r\n--x--\r\n"
+	    try:
+	        return urllib.request.urlopen(urllib.request.Request(form["url"], body, {"Content-Type": "multipart/form-data; boundary=x"})).status
+	    except urllib.error.HTTPError as e:
+	        return e.code
+	assert post(lambda k, v: v) == 204
+	assert s3.get_object(Bucket="bkt", Key="posted")["Body"].read() == data
+	assert post(lambda k, v: v[:-5] + ("A" if v[-5] != "A" else "B") + v[-4:] if k == "policy" else v) == 403
+	assert post(lambda k, v: "never" if k == "key" else v) == 403
+	assert post(lambda k, v: v, client("AKREAD", "reader-secret")) == 403
+	assert post(lambda k, v: v, client("AKREAD", "wrong-secret")) == 403
 	assert "bkt" in [b["Name"] for b in s3.list_buckets()["Buckets"]]
 	assert [b["Name"] for b in client("AKPART", "part-secret-1").list_buckets()["Buckets"]] == ["bkt", "new-one"]
 	for key, secret, code in ("AKADMIN", "wrong-secret", "SignatureDoesNotMatch"), ("AKNONE", "wrong-secret", "InvalidAccessKeyId"):
