@@ -195,6 +195,7 @@ install: all install-client install-lib install-dev
 	install -d $(DESTDIR)$(SYSCONFDIR)/gantry/conf.d
 	install -D -m 644 systemd/gantryd.service $(DESTDIR)$(UNITDIR)/gantryd.service
 	install -D -m 644 systemd/gantryd.socket $(DESTDIR)$(UNITDIR)/gantryd.socket
+	install -D -m 644 systemd/gantry.catalog $(DESTDIR)$(PREFIX)/lib/systemd/catalog/gantry.catalog
 	install -D -m 644 systemd/gantry.sysusers $(DESTDIR)$(SYSUSERSDIR)/gantry.conf
 	install -D -m 644 systemd/gantry.tmpfiles $(DESTDIR)$(TMPFILESDIR)/gantry.conf
 	$(call installman,gantryd.8 gantryd.yaml.5 $(notdir $(wildcard man/*.7)))

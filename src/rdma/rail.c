@@ -225,9 +225,9 @@ state_update(struct rdma_rail *rail)
 		return;
 	atomic_store_explicit(&rail->state, (int)state, memory_order_release);
 	if (state == RAIL_UP)
-		log_note("rail %s:%d is up again", rail->dev->name, rail->port);
+		log_event(LOG_EV_RAIL_UP, LOG_NOTE, "rail %s:%d is up again", rail->dev->name, rail->port);
 	else
-		log_warn("rail %s:%d is %s: requests are declined there", rail->dev->name, rail->port,
+		log_event(LOG_EV_RAIL_DOWN, LOG_WARN, "rail %s:%d is %s: requests are declined there", rail->dev->name, rail->port,
 			 state_name[state]);
 	tell(rail->rd);
 }
@@ -278,7 +278,7 @@ rdma_rail_broken(struct rdma_rail *rail, const char *why)
 {
 	pthread_mutex_lock(&rail->rd->state_lock);
 	if (!rail->broken)
-		log_error("rail %s:%d: %s; it stays out of use until the daemon is restarted",
+		log_event(LOG_EV_RAIL_DOWN, LOG_ERROR, "rail %s:%d: %s; it stays out of use until the daemon is restarted",
 			  rail->dev->name, rail->port, why);
 	rail->broken = true;
 	state_update(rail);
