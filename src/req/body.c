@@ -132,8 +132,7 @@ crc64_is(const struct req *rq, const uint8_t want[8])
 static bool
 speaks_of_body(const struct req *rq, enum checksum_kind k)
 {
-	return rq->target.sum[k].given &&
-	       (k == SUM_MD5 || rq->target.op != OP_COMPLETE_MULTIPART_UPLOAD);
+	return rq->target.sum[k].given && (k == SUM_MD5 || rq->target.op != OP_COMPLETE_MULTIPART_UPLOAD);
 }
 
 static enum fault
@@ -157,7 +156,8 @@ body_check(struct req *rq)
 		digest_value(&rq->digest, DIGEST_SHA256, have);
 		if (memcmp(have, t->body_sha256, sizeof have) != 0)
 			return FAULT_SHA_MISMATCH;
-		if (speaks_of_body(rq, SUM_SHA256) && memcmp(have, t->sum[SUM_SHA256].value, sizeof have) != 0)
+		if (speaks_of_body(rq, SUM_SHA256) &&
+		    memcmp(have, t->sum[SUM_SHA256].value, sizeof have) != 0)
 			return FAULT_BAD_DIGEST;
 	}
 	for (enum checksum_kind k = 0; k < SUM_NR; k++) {

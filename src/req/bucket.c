@@ -61,9 +61,9 @@ delete_opened(struct req *rq)
 		return req_fail(rq, fault_of(rq->obj.op.result), NULL);
 	len = etag_text(&rq->obj.meta.etag, etag);
 	f = dialect_conditions(&rq->target, etag, len, rq->obj.meta.mtime_ns / NS_PER_S);
-	if (f == FAULT_NONE && ((t->have_if_match_size && t->if_match_size != rq->obj.size_bytes) ||
-				(t->have_if_match_mtime &&
-				 t->if_match_mtime_s != rq->obj.meta.mtime_ns / NS_PER_S)))
+	if (f == FAULT_NONE &&
+	    ((t->have_if_match_size && t->if_match_size != rq->obj.size_bytes) ||
+	     (t->have_if_match_mtime && t->if_match_mtime_s != rq->obj.meta.mtime_ns / NS_PER_S)))
 		f = FAULT_PRECONDITION;
 	store_close(rq->rs->env.store, &rq->obj);
 	return f != FAULT_NONE ? req_fail(rq, f, NULL) : delete_now(rq, &pre);

@@ -64,6 +64,9 @@ copy_start(struct req *rq)
 		if (f != FAULT_NONE)
 			return req_fail(rq, f, why);
 	} else {
+		f = put_pre_fault(t, &why);
+		if (f != FAULT_NONE)
+			return req_fail(rq, f, why);
 		r = store_bucket_head(rq->rs->env.store, t->bucket, t->bucket_len, NULL);
 		if (r < 0)
 			return req_fail(rq, fault_of(r), NULL);

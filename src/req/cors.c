@@ -21,8 +21,7 @@ match(struct req *rq, const struct field *origin, const char *method, size_t met
 
 	if (bucket_attrs_read(rq->rs->env.store, rq->target.bucket, rq->target.bucket_len, &ba) < 0)
 		return false;
-	if (bucket_attrs_find(&ba, BUCKET_CORS, &packed, &len) &&
-	    req_hold_text(rq, sizeof *rq->cors) == 0) {
+	if (bucket_attrs_find(&ba, BUCKET_CORS, &packed, &len) && req_hold_text(rq, sizeof *rq->cors) == 0) {
 		rq->cors = malloc(sizeof *rq->cors);
 		found = rq->cors && cors_match(packed, len, origin->value, origin->value_len, method,
 					       method_len, headers ? headers->value : NULL,
@@ -55,8 +54,9 @@ options_start(struct req *rq)
 	const struct field *headers = dialect_field(&rq->in, "access-control-request-headers", NULL);
 
 	if (!origin || !method)
-		return req_fail(rq, FAULT_BAD_REQUEST,
-				"Insufficient information. Origin and Access-Control-Request-Method are needed.");
+		return req_fail(
+			rq, FAULT_BAD_REQUEST,
+			"Insufficient information. Origin and Access-Control-Request-Method are needed.");
 	if (!match(rq, origin, method->value, method->value_len, headers))
 		return req_fail(rq, FAULT_CORS_FORBIDDEN, NULL);
 	return req_go(rq, req_reply_step);

@@ -72,7 +72,8 @@ put_file(struct req *rq, const void *data, size_t len)
 
 /* One run of the file, at `run` of the body or in the parser.  True: all of it was taken. */
 static bool
-put_run(struct req *rq, const char *data, size_t len, size_t *at, size_t used, const char *run, size_t run_len)
+put_run(struct req *rq, const char *data, size_t len, size_t *at, size_t used, const char *run,
+	size_t run_len)
 {
 	struct form_job *j = rq->job;
 	size_t n = put_file(rq, run, run_len);

@@ -6,7 +6,8 @@
  * time and rests after each, so that it looks at lifecycle.rate objects a second at most.  What it deletes is
  * the version that it has seen: an object written meanwhile stays.
  *
- *   rest -> bucket -> objects -> delete ... -> objects -> ... -> uploads -> abort ... -> bucket -> ... -> rest
+ *   rest -> bucket -> objects -> delete ... -> objects -> ... -> uploads -> abort ... -> bucket -> ... ->
+ * rest
  *
  * What a rule calls a day is lifecycle.day long.  Where that is not a day, the ages that the rules are asked
  * about are stretched accordingly; dates stay what they are.

@@ -70,8 +70,7 @@ job_new(struct req *rq)
 static void
 on_upload(struct store_op *op)
 {
-	struct upload_job *j =
-		container_of(container_of(op, struct store_upload, op), struct upload_job, up);
+	struct upload_job *j = container_of(container_of(op, struct store_upload, op), struct upload_job, up);
 
 	req_on_store(j->rq);
 }
@@ -463,7 +462,9 @@ upload_complete_start(struct req *rq)
 
 	if (!j)
 		return req_fail(rq, FAULT_BUSY, NULL);
-	f = xml_complete_parse(rq->body, rq->body_len, &j->body, &why);
+	f = put_pre_fault(t, &why);
+	if (f == FAULT_NONE)
+		f = xml_complete_parse(rq->body, rq->body_len, &j->body, &why);
 	if (f != FAULT_NONE)
 		return req_fail(rq, f, why);
 	r = store_upload_stat(rq->rs->env.store, &k, t->upload_id, NULL, t->attrs, DIALECT_ATTRS_MAX,

@@ -83,8 +83,7 @@ parts_start(struct req *rq)
 	if (!j || req_hold_text(rq, REQ_PAGE_BYTES) < 0)
 		return req_fail(rq, FAULT_BUSY, NULL);
 	j->rq = rq;
-	xml_parts_begin(&rq->out, t, d.have ? checksum_name(d.kind) : NULL,
-			d.have ? d.type : SUM_TYPE_NONE);
+	xml_parts_begin(&rq->out, t, d.have ? checksum_name(d.kind) : NULL, d.have ? d.type : SUM_TYPE_NONE);
 	if (t->list.max == 0)
 		return req_go(rq, parts_done);
 	j->list.after = t->list.part_number_marker;

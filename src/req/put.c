@@ -115,7 +115,8 @@ part_prepare(struct req *rq, const char **ret_why)
 		const struct checksum *c = &t->sum[i];
 
 		if (i != d.kind && (c->wanted || (c->given && !c->payload_hash))) {
-			*ret_why = "The checksum is of another algorithm than the one that the upload declared.";
+			*ret_why =
+				"The checksum is of another algorithm than the one that the upload declared.";
 			return FAULT_BAD_REQUEST;
 		}
 	}
@@ -124,6 +125,15 @@ part_prepare(struct req *rq, const char **ret_why)
 	if (!t->sum[d.kind].given)
 		t->sum[d.kind].wanted = true;
 	return FAULT_NONE;
+}
+
+enum fault
+put_pre_fault(const struct target *t, const char **ret_why)
+{
+	if (!t->if_none_match.present || t->if_none_match.any)
+		return FAULT_NONE;
+	*ret_why = "If-None-Match on a write must be *.";
+	return FAULT_NOT_IMPLEMENTED;
 }
 
 enum verdict
@@ -135,8 +145,7 @@ put_start(struct req *rq)
 	enum fault f;
 	int r;
 
-	if (!rq->is_tokened && t->have_content_length &&
-	    t->content_length > put_limit(rq))
+	if (!rq->is_tokened && t->have_content_length && t->content_length > put_limit(rq))
 		return req_fail(rq, FAULT_TOO_LARGE, NULL);
 	if (is_part(rq)) {
 		f = part_prepare(rq, &why);
@@ -145,8 +154,9 @@ put_start(struct req *rq)
 	r = store_bucket_head(rq->rs->env.store, t->bucket, t->bucket_len, NULL);
 	if (r < 0)
 		return req_fail(rq, fault_of(r), NULL);
-	if (t->if_none_match.present && !t->if_none_match.any)
-		return req_fail(rq, FAULT_NOT_IMPLEMENTED, "If-None-Match on a write must be *.");
+	f = put_pre_fault(t, &why);
+	if (f != FAULT_NONE)
+		return req_fail(rq, f, why);
 	if (!t->if_match.present && !t->if_none_match.present)
 		return req_go(rq, put_begin);
 	/* A first look at published state, so that a refusal moves nothing (item 48); the leader judges

@@ -347,7 +347,8 @@ enum fault part_prepare(struct req *rq, const char **ret_why);
 /* Compares and keeps what the digests say, when all bytes are there. */
 enum fault put_sums(struct req *rq);
 enum verdict put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next);
-/* What If-Match and If-None-Match of a write ask the store's leader to judge. */
+/* What If-Match and If-None-Match of a write ask the store's leader to judge; and whether it can. */
+enum fault put_pre_fault(const struct target *t, const char **ret_why);
 void put_fill_pre(const struct target *t, struct store_pre *pre);
 
 /* ---- the reply (reply.c) ---- */

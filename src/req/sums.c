@@ -21,7 +21,7 @@ enum digest_kind
 digest_of_sum(enum checksum_kind k)
 {
 	static const enum digest_kind of[SUM_NR] = {
-		[SUM_CRC32] = DIGEST_CRC32, [SUM_CRC32C] = DIGEST_CRC32C, [SUM_SHA1] = DIGEST_SHA1,
+		[SUM_CRC32] = DIGEST_CRC32,   [SUM_CRC32C] = DIGEST_CRC32C, [SUM_SHA1] = DIGEST_SHA1,
 		[SUM_SHA256] = DIGEST_SHA256, [SUM_MD5] = DIGEST_MD5,
 	};
 
@@ -96,9 +96,8 @@ sums_stored(const void *attrs, size_t attrs_len, const uint64_t *crc64, struct x
 	out->type = SUM_TYPE_FULL_OBJECT;
 	for (enum checksum_kind k = 0; k < SUM_MD5; k++) {
 		size_t len;
-		const char *v = k == SUM_CRC64NVME
-					? NULL
-					: dialect_attr(attrs, attrs_len, checksum_header[k], &len);
+		const char *v =
+			k == SUM_CRC64NVME ? NULL : dialect_attr(attrs, attrs_len, checksum_header[k], &len);
 
 		if (v && parse_stored(v, len, k, out))
 			other = out->sum[k].have = true;

@@ -192,6 +192,13 @@ assert_eq "$(complete_error /bkt/wrong 00000000000000000000000000000001 1 "$e1")
 assert_eq "$(curl -sS -X POST "$URL_S3/bkt/wrong?uploadId=$u" -d '<nonsense/>' | xml Code)" MalformedXML
 assert_eq "$(curl -sS -T "$T/p3" "$URL_S3/bkt/wrong?uploadId=$u&partNumber=0" | xml Code)" InvalidArgument
 assert_eq "$(curl -sS -T "$T/p3" "$URL_S3/bkt/wrong?uploadId=$u&partNumber=10001" | xml Code)" InvalidArgument
+echo x | curl_s3 /bkt/wrong -T -
+assert_eq "$(complete_body 1 "$e1" | curl -sS -X POST --data-binary @- -H 'if-none-match: *' "$URL_S3/bkt/wrong?uploadId=$u" | xml Code)" PreconditionFailed
+assert_eq "$(complete_body 1 "$e1" | curl -sS -X POST --data-binary @- -H 'if-match: "x"' "$URL_S3/bkt/wrong?uploadId=$u" | xml Code)" PreconditionFailed
+assert_eq "$(complete_body 1 "$e1" | curl -sS -X POST --data-binary @- -H 'x-amz-mp-object-size: 7' "$URL_S3/bkt/wrong?uploadId=$u" | xml Code)" InvalidRequest
+seq -f '<Part><PartNumber>%.0f</PartNumber><ETag>"00000000000000000000000000000000"</ETag></Part>' 10000 |
+	{ echo '<CompleteMultipartUpload>'; cat; echo '</CompleteMultipartUpload>'; } >"$T/many"
+assert_eq "$(curl -sS -X POST --data-binary "@$T/many" "$URL_S3/bkt/wrong?uploadId=$u" | xml Code)" InvalidPart
 complete /bkt/wrong "$u" 1 "$e1" >/dev/null
 assert_eq "$(curl_s3 /bkt/wrong | md5)" "$(md5 "$T/p3")" "one small part is fine"
 
