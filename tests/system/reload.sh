@@ -103,12 +103,6 @@ over_conn "after SIGHUP"
 tr '\n' ' ' <"$T/notified" >"$T/notified.line"
 assert_match "$(cat "$T/notified.line")" 'RELOADING=1 MONOTONIC_USEC=[0-9]+ .*READY=1' "systemd is told"
 
-# ---- credentials: the file is read although the key did not change; a bad one changes nothing ----
-key() { printf -- '- access_key: %s\n  secret_key: %s\n  grants:\n    - { bucket: "*", rights: [read, write, list, bucket] }\n' "$1" "$2"; }
-if "$BUILD/gantryd" --print-keys | grep -q 'auth.credentials_file.*refused'; then
-	echo "no credentials here"
-fi
-
 # Many reloads under load: nothing is dropped, nothing leaks.
 before=$(metric process_open_fds)
 for i in 1 2 3 4 5 6 7 8 9 10; do
