@@ -131,7 +131,7 @@ ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC)) $(TOOLLIB)
 
 include tests/nbd/nbd.mk
 
-.PHONY: testbins check check-unit check-long check-ui asan tsan fuzz fuzz-build lint demo help install clean format deps deps-check tags
+.PHONY: testbins check check-unit check-long check-ui check-clients asan tsan fuzz fuzz-build lint demo help install clean format deps deps-check tags
 testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS) $(SIM_TESTS) $(NBDPLUGIN)
 
 deps-check:
@@ -140,12 +140,17 @@ deps:
 	@scripts/deps build test
 
 check:
-	@scripts/deps build test lint
+	@scripts/deps build test lint clients
 	@scripts/check $(if $(T),T='$(T)')
 comma := ,
 check-long:
 	@scripts/deps build test lint $(if $(filter disk,$(subst $(comma), ,$(SKIP))),,disk)
 	@SECS='$(SECS)' scripts/check --long $(if $(T),T='$(T)')
+# The clients that Debian packages: aws, boto3, s3cmd, rclone, curl.  QUICK=1: with small files.
+check-clients:
+	@scripts/deps build test clients
+	@$(MAKE) --no-print-directory all testbins
+	@tests/clients/run.sh
 # The status page in headless Chromium.  SHOTS=DIR keeps the screenshots.
 check-ui:
 	@scripts/deps build test ui
@@ -227,11 +232,13 @@ help:
 	@echo 'make demo           the demonstration: real files through RDMA tokens on the software NIC'
 	@echo 'make check [T=name] build and run the tests of the first tier (installs what is missing)'
 	@echo 'make check-long     the long sweeps, SECS= seconds each'
+	@echo 'make check-clients  aws, boto3, s3cmd, rclone and curl against the daemon (installs them)'
 	@echo 'make check-ui       the status page in headless Chromium (installs it)'
 	@echo 'make asan | tsan    build that variant and run its tests'
 	@echo 'make fuzz [F=name] [SECS=60]   libFuzzer over the parsers'
 	@echo 'make lint           format, include direction, headers, scripts, manual pages'
 	@echo 'make bench [F=name]  the figures of docs/benchmarks.md, against raw disk, nginx and verbs'
+	@echo 'make bench-growth [F=curve] [N=objects]   how cost grows with objects, size, connections, fill level; bench-plot draws it'
 	@echo 'make install DESTDIR= PREFIX=/usr'
 	@echo 'make deb            Debian packages, into build/deb'
 	@echo 'make check-deb      installs, runs and purges them in a fresh chroot (root, network)'

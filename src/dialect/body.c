@@ -101,6 +101,8 @@ error_xml(enum fault f, const struct error_detail *e, bool resource, char *out, 
 		put_element(&w, "RangeRequested", e->range_text, strlen(e->range_text));
 	if (e->have_size)
 		putf(&w, "<ActualObjectSize>%llu</ActualObjectSize>", (unsigned long long)e->size_bytes);
+	if (e->region)
+		put_element(&w, "Region", e->region, strlen(e->region));
 	if (e->request_id)
 		put_element(&w, "RequestId", e->request_id, strlen(e->request_id));
 	put_text(&w, "</Error>");

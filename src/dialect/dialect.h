@@ -380,6 +380,7 @@ struct error_detail {
 	bool have_size;
 	uint64_t size_bytes;    /* <ActualObjectSize> */
 	const char *range_text; /* <RangeRequested> */
+	const char *region;     /* <Region>: the one that signatures are for */
 };
 size_t dialect_error_body(enum conf_dialect d, enum fault f, const struct error_detail *e, char *out,
 			  size_t cap);

@@ -33,7 +33,10 @@ get_start(struct req *rq)
 	return req_await(rq, store_open(rq->rs->env.store, &k, &rq->obj), "open", get_opened);
 }
 
-/* A part of what was uploaded in parts, a range, or all of it.  An object of one PUT is its only part. */
+/*
+ * A part of what was uploaded in parts, a range, or all of it.  An object of one PUT is its only part.  Parts
+ * count from 1 in their order, whatever their numbers were: clients ask for 1 to x-amz-mp-parts-count.
+ */
 static enum fault
 which_bytes(struct req *rq)
 {
@@ -49,7 +52,7 @@ which_bytes(struct req *rq)
 	rq->len = rq->obj.size_bytes;
 	if (rq->obj.part_nr == 0)
 		return t->part_number == 1 ? FAULT_NONE : FAULT_INVALID_PART_NUMBER;
-	if (store_obj_part(&rq->obj, t->part_number, &part) < 0)
+	if (store_obj_part_at(&rq->obj, t->part_number - 1, &part) < 0)
 		return FAULT_INVALID_PART_NUMBER;
 	rq->off = part.off_bytes;
 	rq->len = part.size_bytes;

@@ -207,6 +207,9 @@ error_body(struct req *rq, enum fault f)
 		snprintf(range, sizeof range, "%s", r ? r->value : "");
 		d.range_text = range;
 	}
+	/* s3cmd and others sign anew for the region that the answer names. */
+	if (f == FAULT_AUTH_HEADER)
+		d.region = rq->rs->env.conf->auth.region;
 	rq->reply.body = REPLY_TEXT;
 	rq->reply.text = rq->text;
 	rq->reply.len_bytes = dialect_error_body(rq->listen->dialect, f, &d, rq->text, sizeof rq->text);
@@ -268,6 +271,8 @@ done_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 		http_date_format(rq->obj.meta.mtime_ns / NS_PER_S, date);
 		reply_text(rq, "last-modified", date);
 	}
+	if (rq->target.op == OP_HEAD_BUCKET)
+		reply_text(rq, "x-amz-bucket-region", rq->rs->env.conf->auth.region);
 	if (rq->target.op == OP_CREATE_BUCKET)
 		reply_header(rq, "location", "/%s", rq->target.bucket);
 	if (rq->reply.body == REPLY_TEXT)

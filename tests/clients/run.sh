@@ -1,0 +1,16 @@
+#!/bin/bash
+# make check-clients: each packaged client against a daemon of its own; what fails is named at the end.
+cd "$(dirname "$0")" || exit 2
+failed=''
+for c in curl boto3 s3cmd rclone aws; do
+	began=$SECONDS
+	if out=$(./$c.sh 2>&1); then
+		echo "ok    clients/$c ($((SECONDS - began)) s)"
+	else
+		echo "FAIL  clients/$c"
+		tail -n 40 <<<"$out" | sed 's/^/      /'
+		failed="$failed $c"
+	fi
+done
+[ -z "$failed" ] || { echo "check-clients: failed:$failed"; exit 1; }
+echo "check-clients: passed"
