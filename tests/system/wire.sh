@@ -52,7 +52,7 @@ is_settled() {
 		/^gantry_dci[{].*"free"/ { free += $NF }
 		/^gantry_dci[{].*"(leased|recovering)"/ { bad += $NF }
 		/^gantry_buffers[{].*"used"/ { bad += $NF }
-		/^gantry_requests_in_flight/ { bad += $NF }
+		/^gantry_requests_in_flight[{]/ { bad += $NF }
 		/^gantry_connections[{]/ { bad += $NF }
 		/^process_open_fds/ { have = $NF }
 		END { exit bad > 0 || (dci && free != dci) || (fds && have > fds) }' "$NOW" &&
@@ -143,7 +143,11 @@ declined() {
 old_remains() { printf '%s\n' "request GET $old" "expect status 200" "expect body pattern:11"; }
 
 # One request under a rule.  $1 dialect, $2 method, $3 size, $4 what is to come (failed, late, good), the rest: the rule.
+# What is to be good and met the deadline, because the machine stood still for half a second, is tried again.
 request_under() {
+	under "$@" || under "$@" || under "$@" || told "the deadline passed, three times"
+}
+under() {
 	local dialect=$1 method=$2 size=$3 want=$4 verb="read" path
 	shift 4
 	as "$dialect" "$size"
@@ -152,7 +156,7 @@ request_under() {
 	[ "$want:$method" != good:PUT ] || path=$at/done$size
 	before "$dialect $method $size: $*"
 	rule op=$verb "$@"
-	wire_raw "$srv" <<-END || told "wrong"
+	wire_raw "$srv" <<-END || met_deadline "$want" || told "wrong"
 		window w $size pattern:12
 		request $method $path $tok:@w content-length:0
 		$(if [ "$want" = good ]; then echo "expect status 200"; else failed "$dialect"; fi)
@@ -161,9 +165,14 @@ request_under() {
 		$(old_remains)
 		$(next_works "$size")
 	END
+	[ -z "$AGAIN" ] || { AGAIN=''; after; return 1; }
 	was_hit
 	after
 	[ "$want" != late ] || moved gantry_deadlines_passed_total
+}
+AGAIN=''
+met_deadline() {
+	grep -q 'The deadline passed' "$T/out" && [ "$1" = good ] && AGAIN=1
 }
 
 # ---- the cases -------------------------------------------------------------------------------------------------------
