@@ -4,7 +4,7 @@
 # The machine is qemu without hardware support (TCG), so that it runs wherever this runs, a container without /dev/kvm included.
 # Its disk is made anew each time from a directory that debootstrap filled (chroot.sh); its kernel is Debian's package, unpacked.
 # All of that is fetched at the first run and kept in $GANTRY_CACHE.  guest.sh runs in it, as a unit, and its lines come out here.
-#   VM_SECS=600   how long it may take once it boots      KEEP=1   keep console and disk, say where      SKIP=vm   not at all
+#   VM_SECS=900   how long it may take once it boots      KEEP=1   keep console and disk, say where      SKIP=vm   not at all
 set -u
 NAME=check-vm
 cd "$(dirname "$0")/../.." || exit 2
@@ -125,7 +125,7 @@ init_on_alloc=0 audit=0 apparmor=0 cryptomgr.notests systemd.firstboot=no system
 Q=$!
 tail -q -s 0.2 --pid=$Q -f "$T/result" &
 tail=$!
-end=$((SECONDS + ${VM_SECS:-600}))
+end=$((SECONDS + ${VM_SECS:-900}))
 while kill -0 $Q 2>/dev/null && [ $SECONDS -lt $end ]; do sleep 0.3; done
 over=''
 kill -0 $Q 2>/dev/null && over=1
@@ -136,7 +136,7 @@ wait $tail 2>/dev/null
 took="machine $((SECONDS - started)) s, all $SECONDS s"
 if ! line=$(grep -a '^RESULT ' "$T/result"); then
 	tail -n 30 "$T/console" "$T/qemu" >&2
-	[ -z "$over" ] || die "not done after ${VM_SECS:-600} s (VM_SECS=)"
+	[ -z "$over" ] || die "not done after ${VM_SECS:-900} s (VM_SECS=)"
 	die "the machine ended before its checks did"
 fi
 read -r _ passed failed _ <<<"${line%$'\r'}"
