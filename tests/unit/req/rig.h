@@ -129,6 +129,9 @@ conf_defaults(struct conf *c)
 	c->limits.pieces_per_request = 8;
 	c->limits.queue = 32;
 	c->limits.object_bytes = 5ull << 30;
+	c->limits.part_bytes = 5ull << 30;
+	c->limits.xml_bytes = 64u << 10;
+	c->auth.region = (char *)"us-east-1";
 	c->limits.s3_progress_ns = RIG_DEADLINE_NS;
 	c->limits.s3_total_ns = RIG_DEADLINE_NS;
 	c->limits.s3_rate = 256u << 20;

@@ -25,14 +25,9 @@ static int
 s3_start(void **state)
 {
 	const char *s = getenv("SEED");
-	int r;
 
 	seed = s ? strtoull(s, NULL, 0) : 1;
-	r = rig_start(state);
-	rig.conf->limits.xml_bytes = 64u << 10;
-	rig.conf->limits.part_bytes = 1u << 30;
-	rig.conf->auth.region = (char *)"us-east-1";
-	return r;
+	return rig_start(state);
 }
 
 static int
