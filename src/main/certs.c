@@ -15,10 +15,12 @@ say_end(const struct conf_listen *l, struct tls_cert *cert)
 	long long left = tls_cert_ends_s(cert) - (long long)time(NULL);
 
 	if (left < 0)
-		log_event(LOG_EV_CERTIFICATE, LOG_WARN, "listener %s: the certificate %s has expired", l->address, l->tls_certificate);
+		log_event(LOG_EV_CERTIFICATE, LOG_WARN, "listener %s: the certificate %s has expired",
+			  l->address, l->tls_certificate);
 	else if (left < SOON_S)
-		log_event(LOG_EV_CERTIFICATE, LOG_WARN, "listener %s: the certificate %s expires in %lld days", l->address,
-			 l->tls_certificate, left / (24 * 3600));
+		log_event(LOG_EV_CERTIFICATE, LOG_WARN,
+			  "listener %s: the certificate %s expires in %lld days", l->address,
+			  l->tls_certificate, left / (24 * 3600));
 }
 
 int
@@ -57,7 +59,8 @@ daemon_reload_certs(const struct conf *conf, struct tls_cert *const certs[CONF_L
 			continue;
 		r = tls_cert_reload(certs[i], l->tls_certificate, l->tls_key, err, sizeof err);
 		if (r < 0) {
-			log_event(LOG_EV_CERTIFICATE, LOG_ERROR, "listener %s keeps its certificate: %s", l->address, err);
+			log_event(LOG_EV_CERTIFICATE, LOG_ERROR, "listener %s keeps its certificate: %s",
+				  l->address, err);
 			rc = r;
 			continue;
 		}
