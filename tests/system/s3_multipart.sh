@@ -302,7 +302,16 @@ raw <<-END >"$T/etag"
 END
 e2=$(tail -1 "$T/etag" | tr -d '"')
 assert_match "$(curl_s3 "/bkt/sha?uploadId=$u")" "<ChecksumSHA256>$(printf '%b' "$(sha "$T/p1")" | base64)<" "computed for a part"
-r=$(complete /bkt/sha "$u" 1 "$e1" 2 "$e2")
+assert_eq "$(curl -sS -T "$T/p1" "$URL_S3/bkt/sha?uploadId=$u&partNumber=3" -H "x-amz-checksum-crc64nvme: $(crc64 "$T/p1")" | xml Code)" InvalidRequest
+s1=$(printf '%b' "$(sha "$T/p1")" | base64) s2=$(printf '%b' "$(sha "$T/p2")" | base64)
+with_sums() {
+	curl -sS -X POST "$URL_S3/bkt/sha?uploadId=$u" "${@:3}" -d "<CompleteMultipartUpload>
+		<Part><PartNumber>1</PartNumber><ETag>$e1</ETag><ChecksumSHA256>$1</ChecksumSHA256></Part>
+		<Part><PartNumber>2</PartNumber><ETag>$e2</ETag><ChecksumSHA256>$2</ChecksumSHA256></Part></CompleteMultipartUpload>"
+}
+assert_eq "$(with_sums "$s2" "$s1" | xml Code)" InvalidPart
+assert_eq "$(with_sums "$s1" "$s2" -H "x-amz-checksum-sha256: $s1-2" | xml Code)" BadDigest
+r=$(with_sums "$s1" "$s2")
 want=$(printf '%b%b' "$(sha "$T/p1")" "$(sha "$T/p2")" | sha256sum | cut -d' ' -f1 | sed 's/../\\x&/g')
 want=$(printf '%b' "$want" | base64)-2
 assert_eq "$(xml ChecksumSHA256 <<<"$r") $(xml ChecksumType <<<"$r")" "$want COMPOSITE"

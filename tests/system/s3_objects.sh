@@ -73,6 +73,11 @@ assert_eq "$(code_of '/bkt?delete' -X POST -d '<!DOCTYPE x [<!ENTITY e "e">]><De
 assert_eq "$(code_of '/bkt?delete' -X POST -H 'content-md5: 1B2M2Y8AsgTpgAmY7PhCfg==' -d '<Delete></Delete>')" BadDigest
 assert_eq "$(code_of '/none?delete' -X POST -d '<Delete><Object><Key>one</Key></Object></Delete>')" NoSuchBucket
 
+assert_status DELETE /bkt/one 412 -H 'if-match: "x"'
+assert_status DELETE /bkt/one 412 -H 'x-amz-if-match-size: 7'
+assert_status DELETE /bkt/one 204 -H 'x-amz-if-match-size: 2'
+assert_status DELETE /bkt/one 204
+
 # ---- tags ----
 curl_s3 /bkt/t -X PUT -H 'x-amz-tagging: colour=blue&empty=' -d tagged
 assert_eq "$(header_of x-amz-tagging-count /bkt/t -I)" 2
