@@ -180,6 +180,34 @@ restart_daemon
 curl_s3 /bkt/mixed >"$T/back"
 assert_same "$T/whole" "$T/back" "after a restart"
 
+# ---- at once: the same part, the same completion, completion against abort ----
+u=$(create /bkt/race)
+raw <<-END
+	windows w 8 5M pattern:2%i
+	connections 8
+	parallel 8 PUT /bkt/race?uploadId=$u&partNumber=1 x-amz-rdma-token:@w%i content-length:0
+	expect status 200
+END
+e1=$(curl_s3 "/bkt/race?uploadId=$u" | xml ETag)
+complete_body 1 "$e1" >"$T/complete"
+raw <<-END
+	connections 6
+	parallel 6 POST /bkt/race?uploadId=$u body=file:$T/complete
+	expect status 200
+END
+curl_s3 /bkt/race >"$T/back"
+for i in 0 1 2 3 4 5 6 7; do bytes "pattern:2$i" 5M | cmp -s - "$T/back" && break; done || fail "none of those that were sent"
+for i in 1 2 3 4 5 6 7 8; do
+	u=$(create /bkt/race2)
+	e1=$(part /bkt/race2 "$u" 1 "$T/p3")
+	complete_body 1 "$e1" >"$T/complete"
+	curl -sS -o /dev/null -w '%{http_code}' -X POST --data-binary "@$T/complete" "$URL_S3/bkt/race2?uploadId=$u" >"$T/code" &
+	r=$(status_of DELETE "/bkt/race2?uploadId=$u")
+	wait $!
+	case "$(cat "$T/code") $r" in "200 404" | "404 204") ;; *) fail "completed $(cat "$T/code"), aborted $r" ;; esac
+	assert_status GET "/bkt/race2?uploadId=$u" 404
+done
+
 # ---- what is wrong with a completion ----
 u=$(create /bkt/wrong)
 e1=$(part /bkt/wrong "$u" 1 "$T/p3")
