@@ -177,8 +177,8 @@ rdma_gid_allowed(const struct rdma *rd, const struct conf_rdma *conf, const uint
 	pthread_rwlock_t *lock = (pthread_rwlock_t *)(uintptr_t)&rd->table_lock;
 	int r;
 
-	/* Without a rail nobody is reached and there is no subnet to compare with: the request is declined later,
-	 * and its data goes over HTTP. */
+	/* Without a rail nobody is reached and there is no subnet to compare with: the request is declined
+	 * later, and its data goes over HTTP. */
 	if (rdma_rail_nr(rd) == 0)
 		return 0;
 	pthread_rwlock_rdlock(lock);
@@ -227,8 +227,8 @@ state_update(struct rdma_rail *rail)
 	if (state == RAIL_UP)
 		log_event(LOG_EV_RAIL_UP, LOG_NOTE, "rail %s:%d is up again", rail->dev->name, rail->port);
 	else
-		log_event(LOG_EV_RAIL_DOWN, LOG_WARN, "rail %s:%d is %s: requests are declined there", rail->dev->name, rail->port,
-			 state_name[state]);
+		log_event(LOG_EV_RAIL_DOWN, LOG_WARN, "rail %s:%d is %s: requests are declined there",
+			  rail->dev->name, rail->port, state_name[state]);
 	tell(rail->rd);
 }
 
@@ -278,7 +278,8 @@ rdma_rail_broken(struct rdma_rail *rail, const char *why)
 {
 	pthread_mutex_lock(&rail->rd->state_lock);
 	if (!rail->broken)
-		log_event(LOG_EV_RAIL_DOWN, LOG_ERROR, "rail %s:%d: %s; it stays out of use until the daemon is restarted",
+		log_event(LOG_EV_RAIL_DOWN, LOG_ERROR,
+			  "rail %s:%d: %s; it stays out of use until the daemon is restarted",
 			  rail->dev->name, rail->port, why);
 	rail->broken = true;
 	state_update(rail);
