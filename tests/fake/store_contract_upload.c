@@ -211,6 +211,22 @@ expect_whole(const char *key, const struct whole *w, unsigned ranges)
 
 /* ---- an upload from its beginning to its end ---- */
 
+/* What is open stays, and the upload is forgotten with its object. */
+static void
+replaced_while_open(const upload_id id, struct whole *w, struct store_obj *obj)
+{
+	struct store_complete c = completion(w->ref, w->nr);
+
+	assert_int_equal(sc_put("up", 3, 100000), 0);
+	assert_int_equal(complete_as("up", id, &c), -ENOENT);
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(sc_put("reuse", 77, 300000), 0);
+		sc->turn(sc);
+	}
+	read_range(obj, w->bytes, 0, w->size, BUF_LARGE);
+	store_close(sc->port, obj);
+}
+
 void
 sc_test_upload(void **state)
 {
@@ -271,16 +287,7 @@ sc_test_upload(void **state)
 	assert_true(c.was_done && c.version == obj.version && c.size_bytes == w.size && c.mtime_ns == 4711);
 	c = completion(w.ref, w.nr - 1);
 	assert_int_equal(complete_as("up", id, &c), -ENOENT);
-	/* replaced, while it is open: what is open stays */
-	assert_int_equal(sc_put("up", 3, 100000), 0);
-	c = completion(w.ref, w.nr);
-	assert_int_equal(complete_as("up", id, &c), -ENOENT);
-	for (int i = 0; i < 20; i++) {
-		assert_int_equal(sc_put("reuse", 77, 300000), 0);
-		sc->turn(sc);
-	}
-	read_range(&obj, w.bytes, 0, w.size, BUF_LARGE);
-	store_close(sc->port, &obj);
+	replaced_while_open(id, &w, &obj);
 	assert_int_equal(abort_upload("up", other), 0);
 	assert_int_equal(abort_upload("up", other), -ENOENT);
 	assert_int_equal(sc_del("up"), 1);

@@ -107,6 +107,31 @@ profile_choose(uint64_t seed)
 	}
 }
 
+static void
+profile_for_attrs(void)
+{
+	prof.w_attrs = 10;
+	prof.keys = 2;
+	prof.clients = CLIENTS_MAX;
+	prof.size_inline = 0;
+	prof.seg_nr = prof.segs_there = 3;
+	prof.w_get = 12;
+	prof.ops = 80;
+}
+
+static void
+profile_for_reuse(void)
+{
+	prof.keys = 2;
+	prof.clients = CLIENTS_MAX;
+	prof.ports = PORTS_MAX;
+	prof.hold = 1;
+	prof.size_inline = 0;
+	prof.seg_nr = prof.segs_there = 2;
+	prof.w_get = 12;
+	prof.ops = 80;
+}
+
 void
 profile_for_rule(enum sim_rule rule)
 {
@@ -145,24 +170,11 @@ profile_for_rule(enum sim_rule rule)
 		prof.pre = 0;
 		break;
 	case SIM_PIN_BYTES:
-		prof.w_attrs = 10;
-		prof.keys = 2;
-		prof.clients = CLIENTS_MAX;
-		prof.size_inline = 0;
-		prof.seg_nr = prof.segs_there = 3;
-		prof.w_get = 12;
-		prof.ops = 80;
+		profile_for_attrs();
 		break;
 	case SIM_REUSE_QUIESCENT:
 	case SIM_REUSE_UNPINNED:
-		prof.keys = 2;
-		prof.clients = CLIENTS_MAX;
-		prof.ports = PORTS_MAX;
-		prof.hold = 1;
-		prof.size_inline = 0;
-		prof.seg_nr = prof.segs_there = 2;
-		prof.w_get = 12;
-		prof.ops = 80;
+		profile_for_reuse();
 		break;
 	case SIM_REUSE_WRITES_OVER:
 		prof.eio_write = 20;
