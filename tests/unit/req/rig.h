@@ -68,6 +68,7 @@ static struct rig rig;
 static struct {
 	size_t bufs_bytes, http_bytes; /* http_bytes: small ones only, as the daemon has it */
 	int requests, queue, pieces;
+	bool life; /* lifecycle rules are executed all the time */
 	const char *dir; /* a store in this directory, with a ring; linked without mem_store */
 } rig_small;
 
@@ -137,6 +138,9 @@ conf_defaults(struct conf *c)
 	c->limits.s3_rate = 256u << 20;
 	c->limits.scality_total_ns = 1500 * NS_PER_MS;
 	c->limits.idle_ns = 75 * NS_PER_S;
+	c->lifecycle.interval_ns = rig_small.life ? 2 * NS_PER_MS : 0;
+	c->lifecycle.day_ns = 86400 * NS_PER_S;
+	c->lifecycle.rate = 100000;
 }
 
 static void rig_bucket(int listen, const char *target);
