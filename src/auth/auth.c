@@ -46,9 +46,9 @@ check_stream(const struct target *t, bool is_signed, enum auth_payload p, const 
 	if (t->wire != WIRE_NONE)
 		return refuse(ret_why, FAULT_BAD_REQUEST,
 			      "A streaming x-amz-content-sha256 and an RDMA descriptor came together.");
-	if (!op_pulls(t->op))
+	if (!op_pulls(t->op) && op_info[t->op].body != BODY_TEXT)
 		return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
-			      "aws-chunked bodies are taken for objects and parts only.");
+			      "aws-chunked bodies are taken for objects, parts and XML only.");
 	if (!is_signed && p != PAYLOAD_STREAM_UNSIGNED_TRAILER)
 		return refuse(ret_why, FAULT_ACCESS_DENIED, "Signed chunks came in an unsigned request.");
 	if (p == PAYLOAD_STREAM_SIGNED && t->have_trailer)

@@ -25,7 +25,8 @@
 #define DIALECT_DELIMITER_MAX 63
 #define DIALECT_TAGS_MAX 8192 /* tags of one object or bucket, as text: see dialect/tags.h */
 #define DIALECT_PARTS_MAX 10000
-#define DIALECT_LIST_MAX 1000 /* entries of one page, and what is taken when nothing is said */
+#define DIALECT_OWNER "gantry" /* who owns every bucket: the ID in lists, x-amz-expected-bucket-owner */
+#define DIALECT_LIST_MAX 1000  /* entries of one page, and what is taken when nothing is said */
 
 struct field {
 	const char *name, *value; /* terminated; the length counts */
@@ -248,8 +249,10 @@ struct target {
 	bool aws_chunked;
 	bool have_decoded_length; /* x-amz-decoded-content-length */
 	uint64_t decoded_length;
-	bool have_trailer; /* x-amz-trailer announced one checksum; sum[trailer].wanted is set as well */
+	bool have_trailer; /* x-amz-trailer announced one checksum; of an object sum[trailer].wanted is set as
+			      well */
 	enum checksum_kind trailer;
+	struct checksum text_sum; /* of a text body: what the trailer said (req/) */
 
 	/* Multipart; partNumber also on GET and HEAD. */
 	uint16_t part_number; /* 1-10000; 0: none */

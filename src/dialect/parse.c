@@ -58,9 +58,6 @@ parse_text(const struct dialect_in *in, struct target *t, const char **ret_why)
 	if (op_info[t->op].body == BODY_FORM)
 		return FAULT_NONE;
 	f = stream_parse(in, t, ret_why);
-	if (f == FAULT_NONE && t->aws_chunked)
-		return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
-			      "aws-chunked is implemented for objects and parts only.");
 	return f == FAULT_NONE ? sums_parse(in, t, ret_why) : f;
 }
 

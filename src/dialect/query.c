@@ -241,6 +241,24 @@ query_next(struct span *query, struct span *ret_key, struct span *ret_value)
 	return false;
 }
 
+/* "x-...": for the access log of whoever sends it, and ignored, as on AWS.  But what is a header's name asks
+ * for something (SDKs move headers into signed URLs). */
+static bool
+is_callers_own(struct span key)
+{
+	static const char *const ours[] = { "x-amz-", "x-rdma-", "x-cuobj-", "x-scal-", "x-gantry-" };
+
+	if (key.len < 2 || memcmp(key.p, "x-", 2) != 0)
+		return false;
+	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
+		size_t len = strlen(ours[i]);
+
+		if (key.len >= len && strncasecmp(key.p, ours[i], len) == 0)
+			return false;
+	}
+	return true;
+}
+
 static enum param
 param_of(struct span key)
 {
@@ -254,9 +272,8 @@ param_of(struct span key)
 		if (span_is(key, names[p]))
 			return p;
 	}
-	/* x-id names the operation that an SDK believes it calls; the other is advice of an SDK that moves
-	 * headers into signed URLs. */
-	if (span_is(key, "x-id") || span_is(key, "x-amz-sdk-checksum-algorithm") || query_key_signs(key))
+	/* (x-id names the operation that an SDK believes it calls.) */
+	if (is_callers_own(key) || span_is(key, "x-amz-sdk-checksum-algorithm") || query_key_signs(key))
 		return P_ANY;
 	for (enum checksum_kind k = 0; k < SUM_MD5; k++) {
 		if (span_is_nocase(key, checksum_header[k]))

@@ -1,6 +1,6 @@
 /*
- * S3 headers that ask for something we do not do: NotImplemented with their name, never silence and never
- * 200.  Called by parse.c on S3 listeners.
+ * S3 headers that ask for something we do not do: NotImplemented with their name (AccessDenied where they
+ * name another owner), never silence and never 200.  Called by parse.c on S3 listeners.
  */
 #include "dialect/dialect_int.h"
 
@@ -9,6 +9,7 @@ static const struct {
 	bool prefix;
 	const char *allow[2]; /* values that ask for what we do anyway */
 	const char *why;
+	enum fault fault; /* 0: not implemented */
 } rows[] = {
 	{ "x-amz-acl",
 	  false,
@@ -42,11 +43,16 @@ static const struct {
 	  "x-amz-write-offset-bytes: appending is not implemented." },
 	{ "x-amz-rename-source", true, { NULL }, "x-amz-rename-source is not implemented." },
 	{ "x-amz-mfa", false, { NULL }, "x-amz-mfa is not implemented." },
-	{ "x-amz-expected-bucket-owner", false, { NULL }, "x-amz-expected-bucket-owner is not implemented." },
+	{ "x-amz-expected-bucket-owner",
+	  false,
+	  { DIALECT_OWNER },
+	  "x-amz-expected-bucket-owner names somebody else than the owner of the bucket.",
+	  FAULT_ACCESS_DENIED },
 	{ "x-amz-source-expected-bucket-owner",
 	  false,
-	  { NULL },
-	  "x-amz-source-expected-bucket-owner is not implemented." },
+	  { DIALECT_OWNER },
+	  "x-amz-source-expected-bucket-owner names somebody else than the owner of the bucket.",
+	  FAULT_ACCESS_DENIED },
 	{ "x-amz-if-match-initiated-time",
 	  false,
 	  { NULL },
@@ -78,7 +84,8 @@ refused_check(const struct dialect_in *in, const char **ret_why)
 			if (!(rows[r].prefix ? name_begins(f, rows[r].name) : name_is(f, rows[r].name)))
 				continue;
 			if (!row_allows(r, field_text(f)))
-				return refuse(ret_why, FAULT_NOT_IMPLEMENTED, rows[r].why);
+				return refuse(ret_why, rows[r].fault ? rows[r].fault : FAULT_NOT_IMPLEMENTED,
+					      rows[r].why);
 		}
 	}
 	return FAULT_NONE;

@@ -1,6 +1,6 @@
 /*
  * Bodies in aws-chunked frames: what the headers say of them.  The frames are auth/'s to take apart.  Called
- * by parse.c for bodies that are objects.
+ * by parse.c for bodies that are objects or XML.
  *
  * Such a body is announced by "Content-Encoding: aws-chunked", by a STREAMING- x-amz-content-sha256, or by
  * both; to store the frames as the object would be the worst of outcomes, so either is enough.
@@ -42,6 +42,9 @@ parse_trailer(const struct dialect_in *in, struct target *t, const char **ret_wh
 		if (span_is_nocase(field_text(f), checksum_header[k])) {
 			t->have_trailer = true;
 			t->trailer = k;
+			/* Of these bytes; on a completion the other checksums are the object's. */
+			if (op_info[t->op].body == BODY_TEXT)
+				return FAULT_NONE;
 			t->sum[k].wanted = !t->sum[k].given;
 			t->have_algorithm = true;
 			t->algorithm = k;

@@ -77,7 +77,8 @@ frames_end(struct req *rq)
 {
 	struct target *t = &rq->target;
 	const char *why;
-	enum fault f = auth_stream_end(&rq->frames, t->have_trailer ? &t->sum[t->trailer] : NULL, &why);
+	struct checksum *sum = op_info[t->op].body == BODY_TEXT ? &t->text_sum : &t->sum[t->trailer];
+	enum fault f = auth_stream_end(&rq->frames, t->have_trailer ? sum : NULL, &why);
 
 	if (f != FAULT_NONE)
 		req_cancel(rq, f, why);

@@ -135,11 +135,21 @@ speaks_of_body(const struct req *rq, enum checksum_kind k)
 	return rq->target.sum[k].given && (k == SUM_MD5 || rq->target.op != OP_COMPLETE_MULTIPART_UPLOAD);
 }
 
+static bool
+sum_is(struct req *rq, enum checksum_kind k, const struct checksum *c)
+{
+	return k == SUM_CRC64NVME ? crc64_is(rq, c->value)
+				  : digest_is(rq, digest_of_sum(k), c->value, c->len);
+}
+
 static enum fault
 body_check(struct req *rq)
 {
 	const struct target *t = &rq->target;
 	unsigned mask = t->have_body_sha256 ? DIGEST_BIT(DIGEST_SHA256) : 0;
+
+	if (t->text_sum.given && t->trailer != SUM_CRC64NVME)
+		mask |= DIGEST_BIT(digest_of_sum(t->trailer));
 
 	for (enum checksum_kind k = 0; k < SUM_NR; k++) {
 		if (k != SUM_CRC64NVME && speaks_of_body(rq, k))
@@ -165,10 +175,11 @@ body_check(struct req *rq)
 
 		if (!speaks_of_body(rq, k) || (k == SUM_SHA256 && t->have_body_sha256))
 			continue;
-		if (k == SUM_CRC64NVME ? !crc64_is(rq, c->value)
-				       : !digest_is(rq, digest_of_sum(k), c->value, c->len))
+		if (!sum_is(rq, k, c))
 			return c->payload_hash ? FAULT_SHA_MISMATCH : FAULT_BAD_DIGEST;
 	}
+	if (t->text_sum.given && !sum_is(rq, t->trailer, &t->text_sum))
+		return FAULT_BAD_DIGEST;
 	return FAULT_NONE;
 }
 

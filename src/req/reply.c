@@ -131,6 +131,16 @@ gives_checksums(const struct req *rq)
 	       (!rq->is_tokened || rq->declined);
 }
 
+/* size_bytes of the whole object. */
+static void
+expiration_header(struct req *rq, uint64_t size_bytes, const void *attrs, size_t attrs_len, uint64_t mtime_ns)
+{
+	const char *text = expiry_text(rq, size_bytes, attrs, attrs_len, mtime_ns);
+
+	if (text)
+		reply_ref(rq, "x-amz-expiration", text);
+}
+
 static void
 object_headers(struct req *rq)
 {
@@ -161,6 +171,8 @@ object_headers(struct req *rq)
 	tags = dialect_attr(rq->obj.meta.attrs, rq->obj.meta.attrs_len, ATTR_TAGGING, &len);
 	if (tags && len)
 		reply_number(rq, "x-amz-tagging-count", (unsigned)tags_count(tags, len));
+	expiration_header(rq, rq->obj.size_bytes, rq->obj.meta.attrs, rq->obj.meta.attrs_len,
+			  rq->obj.meta.mtime_ns);
 	rq->send_attrs = true;
 }
 
@@ -247,6 +259,9 @@ done_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 	}
 	if (op_pulls(rq->target.op))
 		checksum_headers(rq);
+	if (rq->target.op == OP_PUT_OBJECT)
+		expiration_header(rq, rq->http_bytes + rq->rdma_bytes, rq->target.attrs, rq->target.attrs_len,
+				  clock_wall_ns());
 	if (rq->is_form) {
 		size_t n = etag_text(&rq->etag, etag + 1);
 

@@ -63,6 +63,7 @@ reqs_free(struct reqs *rs)
 		return;
 	check(rs->live_nr == 0);
 	life_free(rs->life);
+	expiry_free(rs);
 	reqs_set_conf(rs, NULL);
 	for (int i = 0; i < rs->nr; i++)
 		digest_fini(&rs->pool[i].digest);

@@ -52,6 +52,7 @@ struct reqs {
 	uint64_t rng[2];   /* ETags of tokened PUTs */
 	size_t text_bytes; /* held by requests: req_hold_text() */
 	struct life *life; /* lifecycle rules (life.c); NULL but on core 0 */
+	struct expiry *expiry;
 };
 
 struct req {
@@ -288,6 +289,12 @@ enum fault upload_fault(int err);
 void cors_look(struct req *rq);
 void cors_headers(struct req *rq, void (*header)(void *cookie, const char *name, const char *value),
 		  void *cookie);
+
+/* ---- when an object will go (expiry.c) ---- */
+/* x-amz-expiration of the target's object, in rq->out; NULL: no rule applies. */
+const char *expiry_text(struct req *rq, uint64_t size_bytes, const void *attrs, size_t attrs_len,
+			uint64_t mtime_ns);
+void expiry_free(struct reqs *rs);
 
 /* ---- checksums (sums.c) ---- */
 enum digest_kind digest_of_sum(enum checksum_kind k); /* not of CRC64-NVME: the store has it */

@@ -597,7 +597,9 @@ payload(void **state)
 	assert_fault(ask_hash(other, OP_PUT_OBJECT, WIRE_NONE, true), FAULT_NONE);
 	assert_fault(ask_hash("STREAMING-AWS4-HMAC-SHA256-PAYLOAD", OP_PUT_OBJECT, WIRE_NONE, true),
 		     FAULT_NONE);
-	assert_fault(ask_hash("STREAMING-AWS4-HMAC-SHA256-PAYLOAD", OP_CREATE_BUCKET, WIRE_NONE, true),
+	assert_fault(ask_hash("STREAMING-AWS4-HMAC-SHA256-PAYLOAD", OP_DELETE_OBJECTS, WIRE_NONE, true),
+		     FAULT_NONE);
+	assert_fault(ask_hash("STREAMING-AWS4-HMAC-SHA256-PAYLOAD", OP_DELETE_BUCKET, WIRE_NONE, true),
 		     FAULT_NOT_IMPLEMENTED);
 	assert_fault(ask_hash("STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD", OP_PUT_OBJECT, WIRE_NONE, true),
 		     FAULT_NOT_IMPLEMENTED);

@@ -220,12 +220,33 @@ key_length(void **state)
 static void
 query_keys(void **state)
 {
-	static const char *const unknown[] = { "versions",  "retention",    "legal-hold", "torrent",
-					       "restore",   "location",     "policy",     "cors",
-					       "lifecycle", "list-type=2",  "prefix=a",   "delete",
-					       "append",    "X-ID=1",       "=",          "x-amz-signature=1",
-					       "=x",        "renameObject", "acl&cors",   "%61cl&b",
-					       "select",    "max-keys=1",   "acl%00",     "acl%" };
+	static const char *const unknown[] = { "versions",
+					       "retention",
+					       "legal-hold",
+					       "torrent",
+					       "restore",
+					       "location",
+					       "policy",
+					       "cors",
+					       "lifecycle",
+					       "list-type=2",
+					       "prefix=a",
+					       "delete",
+					       "append",
+					       "X-ID=1",
+					       "=",
+					       "x-amz-signature=1",
+					       "=x",
+					       "renameObject",
+					       "x-amz-acl=private",
+					       "x-rdma-info=1",
+					       "X-Scal-Rdma=1",
+					       "acl&cors",
+					       "%61cl&b",
+					       "select",
+					       "max-keys=1",
+					       "acl%00",
+					       "acl%" };
 	static const char *const known[] = {
 		"",
 		"&",
@@ -233,6 +254,7 @@ query_keys(void **state)
 		"x-id=PutObject",
 		"x-id",
 		"x-id=a&x-id=b",
+		"x-job=7&x-=&x-a",
 		"X-Amz-Signature=0",
 		"AWSAccessKeyId=x&Signature=y&Expires=1",
 		"X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=a%2Fb&X-Amz-Date=1&X-Amz-Expires=1"
@@ -258,7 +280,7 @@ query_keys(void **state)
 			rq_field(r, "content-length", "0");
 			assert_fault(rq_parse(r), FAULT_NONE);
 			assert_string_equal(r->t.key, "obj");
-			assert_int_equal(dialect_query_signed(&r->in), i >= 6);
+			assert_int_equal(dialect_query_signed(&r->in), i >= 7);
 		}
 	}
 	/* On a bucket as well: PUT /bkt?versioning must not create it. */
