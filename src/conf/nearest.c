@@ -82,6 +82,8 @@ key_nearest(const char *name, char *buf, size_t cap)
 	const char *bracket = strchr(name, '[');
 
 	buf[0] = 0;
+	if (!len)
+		return NULL; /* the shortest names are near to nothing, too */
 	for (int i = 0; i < conf_key_nr; i++) {
 		const struct conf_key *k = &conf_keys[i];
 		const char *dot = strchr(k->name, '.');
