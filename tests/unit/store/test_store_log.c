@@ -292,7 +292,8 @@ static void
 test_many_starts(void **state)
 {
 	char err[512] = "";
-	uint64_t until = clock_ns() + 60 * NS_PER_S; /* a busy disk flushes slowly; tests/sim has more of this */
+	uint64_t until =
+		clock_ns() + 60 * NS_PER_S; /* a busy disk flushes slowly; tests/sim has more of this */
 
 	assert_int_equal(put_patient("x", 5000, 1, 0), 0);
 	while (info().log_used_bytes < 2 * MIB - 100000)
