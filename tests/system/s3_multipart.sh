@@ -136,7 +136,7 @@ raw <<-END
 	expect status 400
 	expect body contains InvalidRDMAToken
 END
-softnicctl port mlx5_0 down >/dev/null
+softnicctl port mlx5_0 down >/dev/null || fail softnicctl
 declined() { raw_try <<<"window w 70000 pattern:5
 	request PUT /bkt/rdma2?uploadId=$u&partNumber=1 x-amz-rdma-token:@w content-length:0
 	expect status 200
@@ -145,7 +145,7 @@ declined() { raw_try <<<"window w 70000 pattern:5
 	expect body empty"; }
 wait_for 10 declined
 assert_eq "$(curl_s3 "/bkt/rdma2?uploadId=$u" | grep -c '<Part>')" 0 "nothing is stored"
-softnicctl port mlx5_0 up >/dev/null
+softnicctl port mlx5_0 up >/dev/null || fail softnicctl
 up() { raw_try <<<"window w 70000 pattern:5
 	request PUT /bkt/rdma2?uploadId=$u&partNumber=1 x-amz-rdma-token:@w content-length:0
 	expect header x-amz-rdma-reply 200"; }
@@ -272,7 +272,7 @@ assert_eq "$(cat "$T/code") $(xml Code <"$T/error")" "404 NoSuchUpload" "a part 
 
 # The same by RDMA, in the middle of the transfer.
 u=$(create /bkt/aborted)
-softnicctl rule add op=read limit=2 delay=1s >/dev/null
+softnicctl rule add op=read limit=2 delay=1s >/dev/null || fail softnicctl
 raw <<-END &
 	window w 5M pattern:1
 	request PUT /bkt/aborted?uploadId=$u&partNumber=1 x-amz-rdma-token:@w content-length:0
@@ -284,7 +284,7 @@ END
 wait_for 10 in_flight
 assert_status DELETE "/bkt/aborted?uploadId=$u" 204
 wait $! || fail "the client of the part"
-softnicctl rule clear >/dev/null
+softnicctl rule clear >/dev/null || fail softnicctl
 assert_status GET "/bkt/aborted?uploadId=$u" 404
 
 # ---- parts that are copies ----
