@@ -612,8 +612,8 @@ test_concurrent(void **state)
 				tree_rec_retire(par_tree, old, old->gen);
 		}
 		tree_publish(par_tree);
-		/* A reader or a walker that does not get the CPU holds everything up: what waits is bounded by
-		 * waiting for it. */
+		/* A reader or a walker that does not get the CPU holds everything up: what waits is bounded
+		 * by waiting for it. */
 		do {
 			tree_reclaim(par_tree);
 			tree_stats(par_tree, &st);
