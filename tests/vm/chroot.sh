@@ -3,7 +3,7 @@
 #
 #     chroot_base DIR [PACKAGE...]     a copy of the minimal system, with these packages, at DIR (which must not exist)
 #     in_chroot DIR COMMAND...         with /proc, /sys, /dev and the packages already fetched, in a mount namespace of its own:
-#                                      whatever happens, no mount is left behind
+#                                      whatever happens, no mount is left behind; one at a time
 # shellcheck shell=bash
 SUITE=bookworm
 CACHE=${GANTRY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/gantry}
@@ -28,7 +28,7 @@ in_chroot() {
 	# shellcheck disable=SC2016
 	env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 HOME=/root DEBIAN_FRONTEND=noninteractive \
 		${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
-		unshare --mount --propagation private /bin/sh -c '
+		flock "$CACHE/archives.lock" unshare --mount --propagation private /bin/sh -c '
 			root=$1 archives=$2
 			shift 2
 			mount -t proc proc "$root/proc" && mount --rbind /sys "$root/sys" && mount --rbind /dev "$root/dev" &&

@@ -16,6 +16,7 @@ T=$(mktemp -d "${TMPDIR:-/tmp}/gantry-deb.XXXXXX")
 trap 'rm -rf --one-file-system "$T"' EXIT
 trap 'exit 130' INT TERM
 R=$T/root
+names='libgantry-dev gantry-tools gantry-softnic gantryd libgantry0'
 passed=0
 ok() { passed=$((passed + 1)); echo "ok   $*"; }
 
@@ -34,7 +35,7 @@ tree() { (cd "$R" && find . -xdev \( -path ./proc -o -path ./sys -o -path ./dev 
 	-path ./var/lib/apt -o -path ./var/log -o -path ./tmp -o -path ./debs -o -path ./etc/ld.so.cache \) -prune -o -print) | sort; }
 
 # The dependencies stay when gantry goes, so the comparison is with a system that has them.
-in_chroot "$R" sh -c 'apt-get -q -y --no-install-recommends install /debs/*.deb gcc libc6-dev pkg-config curl && apt-get -q -y purge "gantry*" "libgantry*"' \
+in_chroot "$R" sh -c 'apt-get -q -y --no-install-recommends install /debs/*.deb gcc libc6-dev pkg-config curl && dpkg --purge '"$names" \
 	>"$T/log" 2>&1 || die "first installation: $(tail -n 5 "$T/log")"
 tree >"$T/before"
 passwd=$(cat "$R/etc/passwd")
@@ -43,7 +44,7 @@ in_chroot "$R" sh -c 'dpkg -i /debs/*.deb' >"$T/log" 2>&1 || die "dpkg -i: $(tai
 grep -qiE 'warning|error' "$T/log" && die "dpkg -i: $(cat "$T/log")"
 ok "they install"
 in_chroot "$R" dpkg --audit | grep . && die "dpkg --audit"
-in_chroot "$R" sh -c 'for p in gantryd gantry-tools libgantry0 libgantry-dev gantry-softnic; do dpkg --verify $p; done' | grep . && die "dpkg --verify"
+in_chroot "$R" sh -c 'for p in '"$names"'; do dpkg --verify $p; done' | grep . && die "dpkg --verify"
 in_chroot "$R" dpkg-query -W -f '${Conffiles}\n' gantryd | grep -q ' /etc/gantry/gantryd.yaml ' || die "gantryd.yaml is no conffile"
 ok "they are whole, and gantryd.yaml is a conffile"
 [ "$(in_chroot "$R" stat -c '%U %G %a' /var/lib/gantry /var/lib/gantry/disk0 | sort -u)" = "gantry gantry 700" ] || die "/var/lib/gantry"
@@ -107,15 +108,15 @@ in_chroot "$R" sh -c 'cc -Wall -Werror -o /tmp/p /tmp/p.c $(pkg-config --cflags 
 [ "$(cat "$T/log")" = "$(cat VERSION)" ] || die "the library says $(cat "$T/log")"
 ok "a program compiles and runs against libgantry"
 
-in_chroot "$R" sh -c 'apt-get -q -y remove "gantry*" "libgantry*"' >"$T/log" 2>&1 || die "remove: $(tail -n 5 "$T/log")"
+in_chroot "$R" sh -c 'dpkg --remove '"$names" >"$T/log" 2>&1 || die "remove: $(tail -n 5 "$T/log")"
 [ -e "$R/etc/gantry/gantryd.yaml" ] || die "removing took the configuration"
-in_chroot "$R" sh -c 'apt-get -q -y purge "gantry*" "libgantry*"' >"$T/log" 2>&1 || die "purge: $(tail -n 5 "$T/log")"
+in_chroot "$R" sh -c 'dpkg --purge '"$names" >"$T/log" 2>&1 || die "purge: $(tail -n 5 "$T/log")"
 grep -q 'objects in /var/lib/gantry' "$T/log" || die "purging says nothing of the store that it leaves"
 [ -d "$R/var/lib/gantry/disk0" ] || die "purging took a store"
 ok "removing leaves the configuration, purging leaves the store and says so"
 rm -rf "$R/var/lib/gantry" "$R/etc/gantry/conf.d/small.yaml"
 rmdir "$R/etc/gantry/conf.d" "$R/etc/gantry" 2>/dev/null
-in_chroot "$R" sh -c 'dpkg -i /debs/*.deb && apt-get -q -y purge "gantry*" "libgantry*"' >"$T/log" 2>&1 || die "again: $(tail -n 5 "$T/log")"
+in_chroot "$R" sh -c 'dpkg -i /debs/*.deb && dpkg --purge '"$names" >"$T/log" 2>&1 || die "again: $(tail -n 5 "$T/log")"
 tree >"$T/after"
 diff "$T/before" "$T/after" || die "purging leaves or takes these"
 [ "$passwd" = "$(cat "$R/etc/passwd")" ] || die "/etc/passwd"
