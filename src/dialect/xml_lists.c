@@ -19,8 +19,8 @@ put_name(struct text *x, const struct target *t, const char *element, const char
 static void
 put_owner(struct text *x, const char *element)
 {
-	text_fmt(x, "<%s><ID>" DIALECT_OWNER "</ID><DisplayName>" DIALECT_OWNER "</DisplayName></%s>", element,
-		 element);
+	text_fmt(x, "<%s><ID>" DIALECT_OWNER "</ID><DisplayName>" DIALECT_OWNER "</DisplayName></%s>",
+		 element, element);
 }
 
 static void

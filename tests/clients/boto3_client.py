@@ -299,6 +299,38 @@ def checksums():
     assert [p["Size"] for p in a["ObjectParts"]["Parts"]] == [len(d), 1234] and a["ObjectParts"]["TotalPartsCount"] == 2
 
 
+def trailers():
+    """Over HTTPS: an algorithm named, and boto3 sends the checksum behind the body."""
+    sent = []
+
+    def watch(request, **kw):
+        if request.headers.get("x-amz-trailer"):
+            sent.append((request.headers["x-amz-trailer"], request.headers["x-amz-content-sha256"]))
+    s3.meta.events.register("before-send.s3", watch)
+    hashes = {"CRC32": lambda b: zlib.crc32(b).to_bytes(4, "big"), "SHA1": lambda b: hashlib.sha1(b).digest(),
+              "SHA256": lambda b: hashlib.sha256(b).digest()}
+    for alg, f in hashes.items():
+        for n in (0, 1, 65536, MIB + 1):
+            d = data(n)
+            sent.clear()
+            r = s3.put_object(Bucket="bkt", Key=f"t{alg}", Body=d, ChecksumAlgorithm=alg)
+            want = base64.b64encode(f(d)).decode()
+            assert sent == [(b"x-amz-checksum-" + alg.lower().encode(), b"STREAMING-UNSIGNED-PAYLOAD-TRAILER")] or sent == [
+                ("x-amz-checksum-" + alg.lower(), "STREAMING-UNSIGNED-PAYLOAD-TRAILER")], (alg, n, sent)
+            assert r["Checksum" + alg] == want and r["ETag"] == f'"{hashlib.md5(d).hexdigest()}"', (alg, n, r)
+            g = s3.get_object(Bucket="bkt", Key=f"t{alg}", ChecksumMode="ENABLED")
+            assert g["Body"].read() == d and g["Checksum" + alg] == want and "ContentEncoding" not in g
+        # In parts, by the transfer manager: several at a time, each with its trailer.
+        d = data(11 * MIB + 5)
+        s3.upload_fileobj(io.BytesIO(d), "bkt", f"m{alg}", ExtraArgs={"ChecksumAlgorithm": alg},
+                          Config=TransferConfig(multipart_threshold=5 * MIB, multipart_chunksize=5 * MIB, max_concurrency=3))
+        parts = [d[i:i + 5 * MIB] for i in range(0, len(d), 5 * MIB)]
+        want = base64.b64encode(f(b"".join(f(p) for p in parts))).decode() + f"-{len(parts)}"
+        h = s3.head_object(Bucket="bkt", Key=f"m{alg}", ChecksumMode="ENABLED")
+        assert h["Checksum" + alg] == want and body(f"m{alg}") == d, (alg, h)
+    s3.meta.events.unregister("before-send.s3", watch)
+
+
 def tagging():
     s3.put_object(Bucket="bkt", Key="t", Body=b"x", Tagging="a=1&b=%C3%BC%20y")
     assert s3.get_object(Bucket="bkt", Key="t")["TagCount"] == 2
@@ -423,7 +455,8 @@ def refused():
     error("InvalidAccessKeyId", 403, unknown.list_buckets)
 
 
-for step in (buckets, odd_keys, objects, conditions, copies, multipart, checksums, tagging, listing, links, rules, refused):
-    if not STEPS or step.__name__ in STEPS:
+for step in (buckets, odd_keys, objects, conditions, copies, multipart, checksums, tagging, listing, links, rules, refused,
+             trailers):
+    if step.__name__ in STEPS or (not STEPS and step is not trailers):
         step()
         print(f"ok    {step.__name__}", flush=True)

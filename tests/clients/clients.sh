@@ -12,15 +12,28 @@ DISK_SIZE=${DISK_SIZE:-2GiB}
 
 need() { [ -x "$1" ] || fail "no $1: scripts/deps clients"; }
 
-# Starts the daemon.  S3 is then a listener for signed requests alone.
+# Starts the daemon.  S3 is then a listener for signed requests alone, URL_TLS (with TLS=1) the same over HTTPS, whose
+# certificate is in $T/tls.crt.
 clients_daemon() {
 	echo "- { access_key: AKIACLIENTTEST, secret_key: client/Secret+0123456789 }" >"$T/keys.yaml"
 	chmod 0600 "$T/keys.yaml"
 	LISTEN='  - { address: "127.0.0.1:0", dialect: s3 }'
+	if [ -n "${TLS:-}" ]; then
+		openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 -subj /CN=localhost \
+			-addext subjectAltName=IP:127.0.0.1 -keyout "$T/tls.key" -out "$T/tls.crt" 2>"$T/openssl.log" ||
+			fail "openssl: $(cat "$T/openssl.log")"
+		chmod 0600 "$T/tls.key"
+		LISTEN=$LISTEN$'\n'"  - { address: \"127.0.0.1:0\", dialect: s3, tls_certificate: \"$T/tls.crt\", tls_key: \"$T/tls.key\" }"
+	fi
 	MORE="auth: { credentials_file: \"$T/keys.yaml\" }"
 	BUCKETS='' NO_NIC=1 RDMA='{ devices: none }'
 	start_daemon
-	S3=$(sed 's/ admin=.*//; s/.* s3=//' "$T/ready")
+	if [ -n "${TLS:-}" ]; then
+		URL_TLS=https://$(sed 's/ admin=.*//; s/.* s3=//' "$T/ready")
+		S3=$(sed 's/ s3=[^ ]* admin=.*//; s/.* s3=//' "$T/ready")
+	else
+		S3=$(sed 's/ admin=.*//; s/.* s3=//' "$T/ready")
+	fi
 	URL_S3=http://$S3
 	unset "${!AWS_@}" HTTP_PROXY HTTPS_PROXY http_proxy https_proxy ALL_PROXY all_proxy
 	export NO_PROXY='*' HOME=$T LC_ALL=C.UTF-8
