@@ -229,20 +229,12 @@ static const enum fault canned_fault[CANNED_NR] = {
 	[CANNED_BUSY] = FAULT_BUSY,
 };
 
-enum MHD_Result
-answer_canned(struct hconn *c, enum canned which)
-{
-	c->stage = STAGE_ANSWER;
-	c->linger = true;
-	return MHD_queue_response(c->mc, (unsigned)fault_info(canned_fault[which])->status,
-				  c->l->h->canned[c->l->conf->dialect][which]);
-}
-
+/* id: NULL for one that is kept, and says of no request in particular which it was. */
 static struct MHD_Response *
-make_canned(enum conf_dialect d, enum canned which)
+make_canned(enum conf_dialect d, enum canned which, const char *id)
 {
 	char text[1024];
-	struct error_detail e = { 0 };
+	struct error_detail e = { .request_id = id };
 	size_t len = dialect_error_body(d, canned_fault[which], &e, text, sizeof text);
 	struct MHD_Response *resp = MHD_create_response_from_buffer(len, text, MHD_RESPMEM_MUST_COPY);
 
@@ -251,8 +243,30 @@ make_canned(enum conf_dialect d, enum canned which)
 	MHD_add_response_header(resp, "content-type", d == DIALECT_S3 ? "application/xml" : "text/plain");
 	if (which == CANNED_BUSY)
 		MHD_add_response_header(resp, "retry-after", "1");
+	if (id)
+		MHD_add_response_header(resp, "x-amz-request-id", id);
 	MHD_add_response_header(resp, "connection", "close");
 	return resp;
+}
+
+enum MHD_Result
+answer_canned(struct hconn *c, enum canned which)
+{
+	enum conf_dialect d = c->l->conf->dialect;
+	struct MHD_Response *resp;
+	enum MHD_Result ok;
+	char id[17];
+
+	c->stage = STAGE_ANSWER;
+	c->linger = true;
+	reqs_next_id(c->l->h->reqs, id);
+	resp = make_canned(d, which, id);
+	/* Where there is no memory, the one that was made at start. */
+	ok = MHD_queue_response(c->mc, (unsigned)fault_info(canned_fault[which])->status,
+				resp ? resp : c->l->h->canned[d][which]);
+	if (resp)
+		MHD_destroy_response(resp);
+	return ok;
 }
 
 int
@@ -262,7 +276,7 @@ answer_init(struct http *h)
 
 	for (int d = 0; d < 2; d++) {
 		for (int i = 0; i < CANNED_NR; i++) {
-			h->canned[dialects[d]][i] = make_canned(dialects[d], (enum canned)i);
+			h->canned[dialects[d]][i] = make_canned(dialects[d], (enum canned)i, NULL);
 			if (!h->canned[dialects[d]][i])
 				return -ENOMEM;
 		}

@@ -97,6 +97,9 @@ void reqs_drain(struct reqs *rs, bool on);
 /* One line a live request: id, operation, step, age, holds.  Owner's thread. */
 void reqs_dump(const struct reqs *rs, void (*line)(void *cookie, const char *text), void *cookie);
 
+/* An id for an answer to what never became a request: 16 digits, as x-amz-request-id has it. */
+void reqs_next_id(struct reqs *rs, char out[17]);
+
 struct req_in {
 	struct dialect_in in;                /* fields and strings are kept by http/ until req_end() */
 	const struct sockaddr *local, *peer; /* likewise */

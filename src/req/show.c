@@ -42,23 +42,39 @@ fault_of(int err)
 	}
 }
 
+/* Unique in this process by the counter, across cores and restarts by the salt. */
+static uint64_t
+id_bits(const struct reqs *rs, uint64_t id)
+{
+	return id * 0x9e3779b97f4a7c15ull ^ rs->id_salt;
+}
+
+static void
+id_text(uint64_t v, char out[17])
+{
+	uint8_t b[8];
+
+	sum_of_u64(v, b);
+	hex_write(out, b, 8);
+	out[16] = 0;
+}
+
 uint64_t
 req_id_bits(const struct req *rq)
 {
-	/* Unique in this process by the counter, across cores and restarts by the salt. */
-	return rq->id * 0x9e3779b97f4a7c15ull ^ rq->rs->id_salt;
+	return id_bits(rq->rs, rq->id);
 }
 
 void
 req_id_text(const struct req *rq, char out[17])
 {
-	uint64_t v = req_id_bits(rq);
-	uint8_t b[8];
+	id_text(req_id_bits(rq), out);
+}
 
-	for (int i = 0; i < 8; i++)
-		b[i] = (uint8_t)(v >> (56 - 8 * i));
-	hex_write(out, b, 8);
-	out[16] = 0;
+void
+reqs_next_id(struct reqs *rs, char out[17])
+{
+	id_text(id_bits(rs, ++rs->next_id), out);
 }
 
 void

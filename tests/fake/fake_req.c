@@ -96,6 +96,12 @@ reqs_live(const struct reqs *rs)
 }
 
 void
+reqs_next_id(struct reqs *rs, char out[17])
+{
+	snprintf(out, 17, "%016d", rs->live_nr);
+}
+
+void
 reqs_drain(struct reqs *rs, bool on)
 {
 	rs->draining = on;

@@ -176,6 +176,7 @@ assert_match "$r" 'cache-control: no-cache'
 assert_eq "$(grep -ci '^content-type:' <<<"$r")" 1
 assert_match "$(header_of x-amz-request-id /bkt/src -I)" '^[0-9a-f]{16}$'
 assert_match "$(header_of x-amz-request-id /bkt/nix -I)" '^[0-9a-f]{16}$'
+assert_match "$(header_of x-amz-request-id "/bkt/$(printf '%09000d' 0)")" '^[0-9a-f]{16}$' "an answer to what is no request yet"
 
 # ---- checksums ----
 sha=$(openssl sha256 -binary "$T/body" | base64)
