@@ -119,6 +119,13 @@ on_call(void *cls, struct MHD_Connection *mc, const char *url, const char *metho
 		return MHD_NO;
 	if (c->gone)
 		conn_todo(c);
+	if (c->past) {
+		/* What of the body was on its way is read, so that closing sends no reset. */
+		if (!*data_len)
+			return MHD_NO;
+		*data_len = 0;
+		return MHD_YES;
+	}
 	switch (c->stage) {
 	case STAGE_IDLE:
 		if (begin(c, method) == MHD_NO)

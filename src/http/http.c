@@ -247,6 +247,7 @@ on_ready(void *conn)
 	} else if (c->stage == STAGE_BODY && c->has_body && !c->body_ended && req_is_ready(c->rq) &&
 		   clock_ns() - c->body_ns > STALLED_NS) {
 		answer_past(c);
+		c->past = true;
 		/* As if the client had closed: it waits, and nothing more is wanted from it. */
 		c->gone = true;
 		c->l->hot = true;

@@ -75,6 +75,7 @@ struct hconn {
 	bool suspended;
 	bool park;        /* suspend it when the library has returned (call.c) */
 	bool has_body;    /* the fields announce one */
+	bool past;        /* answered past the library: it must not answer again (answer_past()) */
 	bool close_after; /* the connection ends with this request's answer, in good order */
 	bool must_close;  /* the fields contradict each other: nothing after this request can be trusted */
 	bool body_ended;
