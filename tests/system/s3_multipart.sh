@@ -180,6 +180,27 @@ restart_daemon
 curl_s3 /bkt/mixed >"$T/back"
 assert_same "$T/whole" "$T/back" "after a restart"
 
+# ---- a power cut between the steps: what was answered stays ----
+u=$(create /bkt/cut -H 'x-amz-meta-cut: yes' -H 'x-amz-checksum-algorithm: CRC32C')
+gone=$(create /bkt/cut2)
+e1=$(part /bkt/cut "$u" 1 "$T/p1")
+e2=$(part /bkt/cut "$u" 2 "$T/p3")
+assert_status DELETE "/bkt/cut2?uploadId=$gone" 204
+kill_daemon
+daemon_run
+assert_status GET "/bkt/cut2?uploadId=$gone" 404
+assert_eq "$(curl_s3 "/bkt/cut?uploadId=$u" | grep -o '<PartNumber>' | wc -l)" 2 "parts after a kill"
+e3=$(part /bkt/cut "$u" 3 "$T/p2")
+assert_ne "$(create /bkt/cut2)" "$gone" "an id is never used again"
+complete /bkt/cut "$u" 1 "$e1" 3 "$e3" >/dev/null
+kill_daemon
+daemon_run
+cat "$T/p1" "$T/p2" >"$T/whole"
+curl_s3 /bkt/cut >"$T/back"
+assert_same "$T/whole" "$T/back" "a completed upload after a kill"
+assert_eq "$(header_of x-amz-meta-cut /bkt/cut -I)" yes
+assert_eq "$(complete /bkt/cut "$u" 1 "$e1" 3 "$e3" | xml ETag)" "$(composite "$e1" "$e3")-2" "completed again after a kill"
+
 # ---- at once: the same part, the same completion, completion against abort ----
 u=$(create /bkt/race)
 raw <<-END
