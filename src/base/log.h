@@ -54,6 +54,8 @@ enum log_event {
 	LOG_EV_RESTART_NEEDED, /* the new configuration has keys that only a restart changes */
 	LOG_EV_START_FAILED,   /* why it cannot start */
 	LOG_EV_DISK_FAILED,    /* a disk is read-only until a restart */
+	LOG_EV_DAMAGED,        /* an object that the scrub could not read as it was written */
+	LOG_EV_SCRUB,          /* a walk of the scrub ended */
 	LOG_EV_RAIL_DOWN,      /* a rail cannot be used */
 	LOG_EV_RAIL_UP,        /* ... can be used again */
 	LOG_EV_CORE_STUCK,     /* a core's loop does not turn */

@@ -164,6 +164,10 @@ const struct conf_key conf_keys[] = {
 	  .help = "Where objects are kept" },
 	{ "store.lock_wait", KT_TIME, 0, .max = 3600 * SEC, .offset = AT(store.lock_wait_ns), .def = "30s",
 	  .help = "How long starting waits for the last writes of a process that died" },
+	{ "store.scrub_interval", KT_TIME, KEY_RELOAD, .max = 315360000 * SEC, .offset = AT(store.scrub_interval_ns),
+	  .def = "604800s", .help = "Time from the end of a walk that reads every object to the next; 0s is on request only" },
+	{ "store.scrub_rate", KT_SIZE, KEY_RELOAD, .min = 64 * KIB, .max = TIB, .offset = AT(store.scrub_rate),
+	  .def = "16MiB", .help = "Bytes a second that such a walk reads, at most" },
 
 	{ "s3.domain", KT_DOMAINS, 0, .def = "[]",
 	  .help = "Domains of virtual-host style: bucket.DOMAIN in Host names the bucket; path style works besides" },

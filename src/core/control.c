@@ -60,6 +60,7 @@ take_news(struct core *c, void *arg)
 	/* http first: a connection looks at the newest, and what it hands to a request is held by that. */
 	http_set_conf(c->http, use->conf);
 	reqs_set_conf(c->reqs, use);
+	scrub_set(c->scrub, use->conf->store.scrub_interval_ns, use->conf->store.scrub_rate);
 }
 
 int
@@ -85,8 +86,10 @@ static void
 drain_core(struct core *c, void *arg)
 {
 	/* A core that stops goes on refusing. */
-	if (c->phase == CORE_RUN)
-		reqs_drain(c->reqs, *(const bool *)arg);
+	if (c->phase != CORE_RUN)
+		return;
+	reqs_drain(c->reqs, *(const bool *)arg);
+	scrub_pause(c->scrub, *(const bool *)arg);
 }
 
 int
@@ -98,6 +101,56 @@ cores_drain(struct cores *cs, bool on, uint64_t wait_ns)
 		return -ENOMEM;
 	*arg = on;
 	return cores_tell(cs, drain_core, free, arg, wait_ns);
+}
+
+/* ---- the scrub ---- */
+
+struct scrub_call {
+	_Atomic int users;
+	_Atomic int result;
+	bool on;
+};
+
+static void
+scrub_call_free(void *arg)
+{
+	struct scrub_call *sc = arg;
+
+	if (atomic_fetch_sub(&sc->users, 1) == 1)
+		free(sc);
+}
+
+static void
+scrub_core(struct core *c, void *arg)
+{
+	struct scrub_call *sc = arg;
+
+	if (c->index == 0)
+		atomic_store(&sc->result, sc->on ? scrub_begin(c->scrub) : scrub_cancel(c->scrub));
+}
+
+int
+cores_scrub(struct cores *cs, bool on, uint64_t wait_ns)
+{
+	struct scrub_call *sc = calloc(1, sizeof *sc);
+	int r;
+
+	if (!sc)
+		return -ENOMEM;
+	atomic_init(&sc->users, 2);
+	atomic_init(&sc->result, -EAGAIN);
+	sc->on = on;
+	r = cores_tell(cs, scrub_core, scrub_call_free, sc, wait_ns);
+	if (r >= 0)
+		r = atomic_load(&sc->result);
+	scrub_call_free(sc);
+	return r;
+}
+
+void
+cores_get_scrub(const struct cores *cs, struct scrub_info *ret_info)
+{
+	scrub_get_info(&cs->scrub, ret_info);
 }
 
 /* ---- tracing ---- */

@@ -64,7 +64,24 @@ int cores_trace(struct cores *cs, const char *id, uint64_t wait_ns);
 void cores_trace_next(struct cores *cs, int nr);
 int cores_trace_left(const struct cores *cs);
 
+/* Begins a walk that reads every object, or ends it (scrub.c).  0; -EALREADY: one is under way, or none is;
+ * -EBUSY: draining; -ENOSYS: no store; -EAGAIN: the core has not answered in time and may do it yet; -ENOMEM.
+ */
+int cores_scrub(struct cores *cs, bool on, uint64_t wait_ns);
+
 /* ---- any thread ---- */
+enum scrub_state { SCRUB_IDLE, SCRUB_RUNNING, SCRUB_PAUSED };
+struct scrub_info {
+	int state;
+	/* since the start: walks that came to their end; objects that did not match a checksum, and that the
+	 * disk would not read */
+	uint64_t walks, objects, bytes, damaged, unreadable;
+	uint64_t walk_objects, walk_bytes, walk_errors; /* of the walk under way, or the last one */
+	/* wall clock: when the latest began, and when one last came to its end; 0: none */
+	uint64_t started_ns, finished_ns;
+	uint64_t known_bad; /* objects that the last whole walk found bad, or this one if they are more */
+};
+void cores_get_scrub(const struct cores *cs, struct scrub_info *ret_info);
 int cores_nr(const struct cores *cs);
 struct core_info {
 	int cpu;

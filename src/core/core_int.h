@@ -7,6 +7,7 @@
 #include "base/timer.h"
 #include "chan/chan.h"
 #include "core/core.h"
+#include "core/scrub.h"
 #include "http/http.h"
 #include "rdma/rdma.h"
 #include "req/req.h"
@@ -75,6 +76,7 @@ struct core {
 	struct chan *chan;
 	struct reqs *reqs;
 	struct http *http;
+	struct scrub *scrub; /* core 0's; NULL: there is no store */
 	struct stats_core *stats;
 	struct ring_op mail_op;
 	struct chan_wait chan_waits[RDMA_RAILS_MAX];
@@ -111,6 +113,8 @@ struct cores {
 	pthread_cond_t cond;
 	int said, rc;
 	char err[256];
+
+	struct scrub_public scrub;
 
 	uint64_t drain_ns;
 	_Atomic bool stop_now;

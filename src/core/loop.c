@@ -199,6 +199,7 @@ on_stop(struct msg *m)
 	enter_phase(c, CORE_DRAIN);
 	if (c->reqs)
 		reqs_drain(c->reqs, true);
+	scrub_pause(c->scrub, true);
 }
 
 static void
@@ -212,7 +213,7 @@ static void
 stop_step(struct core *c)
 {
 	uint64_t now = clock_ns(), since = now - c->phase_ns;
-	int live = reqs_live(c->reqs), conns = http_connections(c->http);
+	int live = reqs_live(c->reqs) + scrub_busy(c->scrub), conns = http_connections(c->http);
 
 	timer_arm(&c->timers, &c->stop_timer, now + STOP_TICK_NS, on_stop_tick);
 	if (c->phase == CORE_DRAIN) {
@@ -348,6 +349,19 @@ make_reqs(struct core *c)
 }
 
 static int
+make_scrub(struct core *c)
+{
+	const struct conf *conf = c->cs->conf;
+	struct scrub_env env = {
+		.store = c->port, .bufs = &c->bufs, .timers = &c->timers, .pub = &c->cs->scrub
+	};
+
+	if (c->index != 0 || !c->port)
+		return 0;
+	return scrub_new(&env, conf->store.scrub_interval_ns, conf->store.scrub_rate, &c->scrub);
+}
+
+static int
 make_parts(struct core *c)
 {
 	struct ring_params rp = { .entries = RING_ENTRIES };
@@ -371,6 +385,9 @@ make_parts(struct core *c)
 	rc = make_reqs(c);
 	if (rc < 0)
 		return fail(c, rc, "requests");
+	rc = make_scrub(c);
+	if (rc < 0)
+		return fail(c, rc, "scrub");
 	rc = http_new(c->cs->conf, c->cs->certs, c->ring, c->stats, &c->http);
 	if (rc < 0)
 		return fail(c, rc, "HTTP");
@@ -391,6 +408,7 @@ end_parts(struct core *c)
 {
 	struct http *h = c->http;
 
+	scrub_pause(c->scrub, true);
 	while (c->port && !store_detach(c->port)) {
 		check(ring_turn(c->ring, NS_PER_MS) >= 0);
 		mailbox_run(&c->mb, 0);
@@ -398,6 +416,8 @@ end_parts(struct core *c)
 		store_quiesce(c->port);
 	}
 	c->port = NULL;
+	scrub_free(c->scrub);
+	c->scrub = NULL;
 	c->phase = CORE_OVER;
 	c->http = NULL; /* sockets that still come are closed */
 	http_free(h);

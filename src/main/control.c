@@ -13,6 +13,7 @@
 #include <systemd/sd-daemon.h>
 
 #define TELL_NS (50 * NS_PER_MS)
+#define SCRUB_TELL_NS (5 * NS_PER_S)
 #define TRACE_MAX 1000
 
 static int
@@ -200,6 +201,72 @@ trace(void *cookie, const struct admin_args *args, FILE *out)
 	return 200;
 }
 
+/* ---- the scrub ---- */
+
+static void
+json_time(FILE *out, const char *name, uint64_t unix_ns)
+{
+	if (unix_ns)
+		fprintf(out, ",\"%s\":%.3f", name, (double)unix_ns / 1e9);
+	else
+		fprintf(out, ",\"%s\":null", name);
+}
+
+void
+control_scrub_state(struct daemon *d, FILE *out)
+{
+	static const char *const state[] = {
+		[SCRUB_IDLE] = "idle", [SCRUB_RUNNING] = "running", [SCRUB_PAUSED] = "paused"
+	};
+	struct cores *cores = atomic_load(&d->cores);
+	struct scrub_info i = { 0 };
+
+	if (cores)
+		cores_get_scrub(cores, &i);
+	fprintf(out,
+		"{\"state\":\"%s\",\"bytes\":%llu,\"objects\":%llu,\"errors\":%llu,\"damaged_objects\":%llu,"
+		"\"walks\":%llu",
+		state[i.state], (unsigned long long)i.walk_bytes, (unsigned long long)i.walk_objects,
+		(unsigned long long)i.walk_errors, (unsigned long long)i.known_bad,
+		(unsigned long long)i.walks);
+	json_time(out, "started_unix_seconds", i.started_ns);
+	json_time(out, "last_finished_unix_seconds", i.finished_ns);
+	putc('}', out);
+}
+
+static void
+show_scrub(void *cookie, FILE *out)
+{
+	control_scrub_state(cookie, out);
+}
+
+static int
+scrub(void *cookie, const struct admin_args *args, FILE *out)
+{
+	const char *action = admin_arg(args, "action");
+	struct cores *cores = serving(cookie, out);
+	bool stop = action && strcmp(action, "stop") == 0;
+	int r;
+
+	if (!cores)
+		return 503;
+	if (action && !stop && strcmp(action, "start") != 0)
+		return refuse(out, 400, "\"action\" is start (also without it) or stop");
+	r = cores_scrub(cores, !stop, SCRUB_TELL_NS);
+	if (r < 0 && r != -EALREADY)
+		return r == -EBUSY ? refuse(out, 503, "not now: draining")
+		       : r == -EAGAIN
+			       ? refuse(out, 503, "the core has not answered yet; GET shows what it does")
+		       : r == -ENOSYS ? refuse(out, 501, "there is no store")
+				      : refuse(out, 500, "out of memory");
+	if (r == 0)
+		log_event(LOG_EV_CONTROL, LOG_NOTE, stop ? "scrub: stopped" : "scrub: started");
+	fprintf(out, "{\"%s\":%s,\"scrub\":", stop ? "stopped" : "started", r == 0 ? "true" : "false");
+	control_scrub_state(cookie, out);
+	putc('}', out);
+	return 200;
+}
+
 /* ---- what the store cannot do on request ---- */
 
 static int
@@ -215,7 +282,7 @@ static const struct admin_control controls[] = {
 	{ "/control/log-level", "level module", false, set_level, show_levels },
 	{ "/control/trace", "id next", false, trace, show_trace },
 	{ "/control/snapshot", "", true, not_offered, NULL },
-	{ "/control/scrub", "", true, not_offered, NULL },
+	{ "/control/scrub", "action", true, scrub, show_scrub },
 };
 
 void

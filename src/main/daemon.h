@@ -73,6 +73,8 @@ void daemon_reload_wait(struct daemon *d);
 
 /* ---- control.c ---- */
 void control_env(struct admin_env *env);
+/* What the scrub does and has found, as a JSON object. */
+void control_scrub_state(struct daemon *d, FILE *out);
 
 /* What the store is opened, made and checked with; disks has room for CONF_DISKS_MAX. */
 struct store_conf;

@@ -152,6 +152,25 @@ disk_metrics(struct daemon *d, int i, struct stats_out *out)
 	stats_emit(out, M_STORE_UP, info.state == DISK_OK, disk, NULL);
 }
 
+static void
+scrub_metrics(struct daemon *d, struct stats_out *out)
+{
+	struct cores *cores = atomic_load(&d->cores);
+	struct scrub_info i;
+
+	if (!cores)
+		return;
+	cores_get_scrub(cores, &i);
+	stats_emit(out, M_SCRUB_RUNNING, i.state != SCRUB_IDLE, NULL);
+	stats_emit(out, M_SCRUB_WALKS, i.walks, NULL);
+	stats_emit(out, M_SCRUB_OBJECTS, i.objects, NULL);
+	stats_emit(out, M_SCRUB_BYTES, i.bytes, NULL);
+	stats_emit(out, M_SCRUB_ERRORS, i.damaged, "crc", NULL);
+	stats_emit(out, M_SCRUB_ERRORS, i.unreadable, "io", NULL);
+	stats_emit(out, M_SCRUB_DAMAGED, i.known_bad, NULL);
+	stats_emit_ns(out, M_SCRUB_FINISHED, i.finished_ns, NULL);
+}
+
 struct totals {
 	int requests, connections;
 	int bufs_total[2], bufs_avail[2];
@@ -225,6 +244,7 @@ metrics(void *cookie, struct stats_out *out)
 	stats_emit(out, M_CONFIG_RESTART_NEEDED, (uint64_t)atomic_load(&d->restart_pending), NULL);
 	stats_emit(out, M_DRAINING, atomic_load(&d->drained) || atomic_load(&d->phase) == PHASE_DRAINING,
 		   NULL);
+	scrub_metrics(d, out);
 	for (int i = 0; i < rail_nr(d); i++)
 		rail_metrics(d, i, out);
 	for (int i = 0; i < disk_nr(d); i++)
@@ -437,7 +457,9 @@ status(void *cookie, FILE *out)
 		"\"store\":{\"disks\":%d,\"disks_failed\":%d,\"objects\":%llu,\"size_bytes\":%llu,\"free_"
 		"bytes\":%llu},\n",
 		disk_nr(d), failed, objects, size, available);
-	fputs("\"cores\":", out);
+	fputs("\"scrub\":", out);
+	control_scrub_state(d, out);
+	fputs(",\n\"cores\":", out);
 	core_list(d, &t, out);
 	fprintf(out, ",\n\"requests\":%d,\"connections\":%d,\n", t.requests, t.connections);
 	fprintf(out,

@@ -224,6 +224,13 @@ enum stats_metric {
 	M_STORE_LATENCY,    /* disk, op (read, write, flush): a histogram */
 	M_STORE_ERRORS,     /* disk, kind (io, crc) */
 	M_STORE_UP,
+	M_SCRUB_RUNNING,
+	M_SCRUB_WALKS,
+	M_SCRUB_OBJECTS,
+	M_SCRUB_BYTES,
+	M_SCRUB_ERRORS, /* kind (io, crc) */
+	M_SCRUB_DAMAGED,
+	M_SCRUB_FINISHED,
 	M_LOG_LINES, /* level */
 	M_LOG_HELD,
 	M_DRAINING,
