@@ -76,8 +76,8 @@ disk_fail(struct disk *d, const char *fmt, ...)
 		vsnprintf(d->reason, sizeof d->reason, fmt, ap);
 		va_end(ap);
 		atomic_store_explicit(&d->state, DISK_FAILED, memory_order_release);
-		log_event(LOG_EV_DISK_FAILED, LOG_ERROR, "disk %s failed and is read-only until a restart: %s",
-			  d->path, d->reason);
+		log_event(LOG_EV_DISK_FAILED, LOG_ERROR,
+			  "disk %s failed and is read-only until a restart: %s", d->path, d->reason);
 	}
 	pthread_mutex_unlock(&d->reason_lock);
 }

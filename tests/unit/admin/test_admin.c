@@ -104,7 +104,8 @@ static int
 setup(void **state)
 {
 	static const struct stats_names names = { ops, 2, ops, 0 };
-	static const struct conf_override none[] = { { "rdma.dc_key=0x77aa77" }, { "admin.socket=/run/\"x" } };
+	static const struct conf_override none[] = { { "rdma.dc_key=0x77aa77" },
+						     { "admin.socket=/run/\"x" } };
 	struct conf_source src = {
 		.file = "/nonexistent/gantryd.yaml", .partial = true, .overrides = none, .override_nr = 2
 	};

@@ -68,7 +68,7 @@ static struct rig rig;
 static struct {
 	size_t bufs_bytes, http_bytes; /* http_bytes: small ones only, as the daemon has it */
 	int requests, queue, pieces;
-	bool life; /* lifecycle rules are executed all the time */
+	bool life;       /* lifecycle rules are executed all the time */
 	const char *dir; /* a store in this directory, with a ring; linked without mem_store */
 } rig_small;
 
