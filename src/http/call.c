@@ -30,10 +30,10 @@ refuse(struct hconn *c, enum canned which)
 
 /* The head is in. */
 static enum MHD_Result
-begin(struct hconn *c, const char *method)
+begin(struct hconn *c, const char *method, const char *version)
 {
 	struct http *h = c->l->h;
-	enum canned bad = door_check(c, method);
+	enum canned bad = door_check(c, method, version);
 	struct req_in in = { .in = { .listen = c->l->conf,
 				     .rdma = &h->conf->rdma,
 				     .s3 = &h->conf->s3,
@@ -128,7 +128,7 @@ on_call(void *cls, struct MHD_Connection *mc, const char *url, const char *metho
 	}
 	switch (c->stage) {
 	case STAGE_IDLE:
-		if (begin(c, method) == MHD_NO)
+		if (begin(c, method, version) == MHD_NO)
 			return MHD_NO;
 		return c->stage == STAGE_HEAD ? head(c) : MHD_YES;
 	case STAGE_HEAD:

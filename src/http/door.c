@@ -4,8 +4,8 @@
  * What header fields show (Content-Length beside chunked, repeated Host and the like) dialect/ refuses with
  * an error of its own; here is what it cannot see: bytes that no field may hold, names with a blank before
  * the colon (the library takes "Content-Length : 5" for an unknown field and the five bytes for a request),
- * heads that are too large.  And here the connection is marked for closing when the end of the request is a
- * matter of opinion.
+ * heads that are too large, bytes that a NUL hides.  And here the connection is marked for closing when the
+ * end of the request is a matter of opinion.
  */
 #include "http/http_int.h"
 
@@ -23,6 +23,7 @@ door_target(void *cls, const char *uri, struct MHD_Connection *mc)
 
 	/* The library decodes and cuts its own copy next, and signatures cover what was sent. */
 	c->target_len = len;
+	c->uri = uri;
 	if (len <= HTTP_TARGET_MAX)
 		memcpy(c->target, uri, len + 1);
 	else
@@ -80,6 +81,7 @@ struct gather {
 	bool too_many, unclean;
 	int lengths, codings, others; /* Content-Length, Transfer-Encoding, of these not "chunked" */
 	bool length_given;            /* a Content-Length that is not 0 */
+	const char *value_end;        /* of the field before this one */
 };
 
 /*
@@ -122,6 +124,30 @@ is_folded(const struct field *f)
 	return strspn(p, " \t") < to - from;
 }
 
+/*
+ * Up to 0.9.76 a NUL ends a target or a value, and what is behind it on the line is nobody's: another server
+ * may read another object's name there.  The head lies as it was received, so a line that ends where its text
+ * does ends in one byte (LF) or two.
+ */
+static bool
+is_gap(const char *from, const char *to, unsigned least, unsigned most)
+{
+	uintptr_t n = (uintptr_t)to - (uintptr_t)from;
+
+	return n >= least && n <= most;
+}
+
+static bool
+has_nul(const struct gather *g, const char *method, const char *version)
+{
+	const union MHD_ConnectionInfo *size =
+		MHD_get_connection_info(g->c->mc, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+
+	if (!is_gap(g->c->uri + g->c->target_len, version, 1, 1))
+		return true;
+	return g->value_end && size && !is_gap(g->value_end, method + size->header_size, 2, 4);
+}
+
 static void
 look_at(struct gather *g, const struct field *f)
 {
@@ -149,6 +175,9 @@ gather_field(void *cookie, enum MHD_ValueKind kind, const char *name, size_t nam
 	f = &c->fields[c->field_nr++];
 	*f = (struct field){ name, value ? value : "", (uint32_t)name_len,
 			     (uint32_t)(value ? value_len : 0) };
+	if (g->value_end && c->l->h->folds_wrong && !is_gap(g->value_end, name, 1, 2))
+		g->unclean = true;
+	g->value_end = f->value + f->value_len;
 	/* Blanks behind a value are not part of it. */
 	while (f->value_len && (f->value[f->value_len - 1] == ' ' || f->value[f->value_len - 1] == '\t'))
 		((char *)(uintptr_t)f->value)[--f->value_len] = 0;
@@ -162,7 +191,7 @@ gather_field(void *cookie, enum MHD_ValueKind kind, const char *name, size_t nam
 }
 
 enum canned
-door_check(struct hconn *c, const char *method)
+door_check(struct hconn *c, const char *method, const char *version)
 {
 	struct gather g = { .c = c };
 
@@ -177,6 +206,8 @@ door_check(struct hconn *c, const char *method)
 		return CANNED_TOO_LARGE;
 	if (c->target_len > HTTP_TARGET_MAX || !target_is_clean(c->target, c->target_len))
 		return CANNED_BAD_URI;
+	if (c->l->h->folds_wrong && has_nul(&g, method, version))
+		return CANNED_BAD;
 	if (g.unclean || g.others || !name_is_clean(method, strlen(method)))
 		return CANNED_BAD;
 	for (int i = 0; i < c->field_nr && !c->has_body; i++) {

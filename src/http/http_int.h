@@ -83,6 +83,7 @@ struct hconn {
 	int field_nr;
 	size_t header_bytes;
 	size_t target_len; /* > HTTP_TARGET_MAX: cut off */
+	const char *uri;   /* where the library has it; only to be compared */
 	struct kept kept;
 	char expect[16]; /* the value of Expect, which the library must not see (door.c) */
 	char target[HTTP_TARGET_MAX + 1];
@@ -114,7 +115,7 @@ struct http {
 	int polls;       /* ring operations in flight */
 	unsigned idle_s; /* the daemons' own: what conf said at first */
 	bool draining, stopping;
-	bool folds_wrong; /* this libmicrohttpd glues folded lines to the name (door.c) */
+	bool folds_wrong; /* this libmicrohttpd glues folded lines to the name, and stops at a NUL (door.c) */
 	struct MHD_Response *canned[2][CANNED_NR]; /* by dialect */
 };
 
@@ -132,7 +133,7 @@ void conn_reset(struct hconn *c);
 /* Before the head is parsed: keeps the raw target. */
 void *door_target(void *cls, const char *uri, struct MHD_Connection *mc);
 /* The first call of a request: gathers the fields and looks at what dialect/ cannot see.  CANNED_NR: fine. */
-enum canned door_check(struct hconn *c, const char *method);
+enum canned door_check(struct hconn *c, const char *method, const char *version);
 
 /* ---- call.c: the library's calls ---- */
 enum MHD_Result on_call(void *cls, struct MHD_Connection *mc, const char *url, const char *method,

@@ -48,6 +48,8 @@ form_start(struct req *rq)
 
 	if (!j)
 		return req_fail(rq, FAULT_BUSY, NULL);
+	if (!rq->wants_body)
+		return req_fail(rq, FAULT_POST_FORM, "The form is empty.");
 	f = form_init(&j->form, type ? type->value : "", type ? type->value_len : 0, &why);
 	if (f != FAULT_NONE)
 		return req_fail(rq, f, why);
