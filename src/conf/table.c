@@ -32,6 +32,7 @@ _Static_assert(offsetof(struct conf, admin.sa) - offsetof(struct conf, admin.add
 _Static_assert(sizeof(enum conf_dialect) == sizeof(int) && sizeof(enum log_level) == sizeof(int), "KT_WORD");
 
 static const char *const dialect_words[] = { [DIALECT_S3] = "s3", [DIALECT_SCALITY] = "scality", NULL };
+static const char *const etag_words[] = { [S3_ETAG_MD5] = "md5", [S3_ETAG_RANDOM] = "random", NULL };
 static const char *const replay_words[] = { [REPLAY_OFF] = "off", [REPLAY_REJECT] = "reject", NULL };
 static const char *const bind_words[] = {
 	[BIND_GID_OFF] = "off", [BIND_GID_SUBNET] = "subnet", [BIND_GID_EXACT] = "exact", NULL
@@ -171,6 +172,9 @@ const struct conf_key conf_keys[] = {
 
 	{ "s3.domain", KT_DOMAINS, 0, .def = "[]",
 	  .help = "Domains of virtual-host style: bucket.DOMAIN in Host names the bucket; path style works besides" },
+
+	{ "s3.etag", KT_WORD, KEY_RELOAD, .offset = AT(s3.etag), .words = etag_words, .def = "md5",
+	  .help = "ETags of objects and parts that come over HTTP: their MD5, or random ones, which cost nothing" },
 
 	{ "auth.region", KT_STRING, KEY_RELOAD, .offset = AT(auth.region), .def = "us-east-1",
 	  .help = "Region that signatures name" },

@@ -33,12 +33,12 @@ static const struct {
 	{ SUM_SHA256, DIGEST_SHA256 }, { SUM_MD5, DIGEST_MD5 },
 };
 
-/* Which digests run over the bytes: an MD5 for the ETag of bytes that come over HTTP, and what the client
- * gave or wants. */
+/* Which digests run over the bytes: an MD5 for the ETag, and what the client gave or wants. */
 static unsigned
 digest_mask(const struct req *rq)
 {
-	unsigned mask = rq->is_tokened ? 0 : DIGEST_BIT(DIGEST_MD5);
+	bool md5 = !rq->is_tokened && rq->rs->env.conf->s3.etag == S3_ETAG_MD5;
+	unsigned mask = md5 ? DIGEST_BIT(DIGEST_MD5) : 0;
 
 	for (size_t i = 0; i < sizeof digests / sizeof *digests; i++) {
 		if (rq->target.sum[digests[i].sum].given || rq->target.sum[digests[i].sum].wanted)
@@ -445,7 +445,8 @@ put_verify(struct req *rq)
 {
 	enum fault f;
 
-	if (rq->is_tokened) {
+	/* No MD5 was made: of bytes by RDMA, or s3.etag says random and no Content-MD5 asked for one. */
+	if (rq->is_tokened || !(rq->digest.mask & DIGEST_BIT(DIGEST_MD5))) {
 		etag_random(rq->rs, rq->etag.sum);
 		rq->etag.parts = STORE_ETAG_RDMA;
 	}

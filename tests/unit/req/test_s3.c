@@ -258,6 +258,41 @@ test_expiration(void **state)
 	}
 }
 
+/* s3.etag: random makes no MD5 where nobody sent one; what a request began with holds to its end. */
+static void
+test_etag(void **state)
+{
+	static const char md5[] = "\"900150983cd24fb0d6963f7d28e17f72\"";
+	static const struct {
+		enum conf_etag etag, later;
+		bool given, random;
+	} cases[] = { { S3_ETAG_MD5, S3_ETAG_RANDOM, false, false },
+		      { S3_ETAG_RANDOM, S3_ETAG_MD5, false, true },
+		      { S3_ETAG_RANDOM, S3_ETAG_RANDOM, true, false } };
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct xchg x;
+		const char *v;
+
+		rig.conf->s3.etag = cases[i].etag;
+		begin_body(&x, "PUT", "/bkt/e", 3);
+		if (cases[i].given)
+			x_field(&x, "content-md5", "kAFQmDzST7DWlj99KOF/cg==");
+		x_begin(&x);
+		rig.conf->s3.etag = cases[i].later;
+		feed(&x, "abc", 3, 2);
+		rig_until(req_is_ready(x.rq));
+		assert_int_equal(req_reply(x.rq)->status, 200);
+		v = x_header(&x, "etag");
+		assert_non_null(v);
+		if (cases[i].random)
+			assert_true(strlen(v) == 36 && strcmp(v + 33, "-r\"") == 0);
+		else
+			assert_string_equal(v, md5);
+		x_end(&x);
+	}
+}
+
 /* A core has so much for text and no more: 503, and then it works again. */
 static void
 test_text_bound(void **state)
@@ -710,6 +745,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_text, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_text_frames, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_expiration, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_etag, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_text_bound, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_deletes, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_form, s3_start, s3_stop),
