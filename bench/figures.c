@@ -266,7 +266,7 @@ figure(const char *name)
 		put_p50();
 	else if (!strcmp(name, "cpu_2_cores"))
 		cpu_2_cores();
-	else if (!growth(name))
+	else if (!s3_figure(name) && !growth(name))
 		bench_die("no figure %s", name);
 }
 

@@ -29,7 +29,7 @@
 struct link {
 	int fd;
 	struct window window;
-	char request[1024], answer[4096];
+	char request[1536], answer[4096];
 	size_t request_len, answer_len, key_at;
 	uint64_t begun_ns;
 };
@@ -159,19 +159,25 @@ connect_to(const struct server *s)
 }
 
 static void
-prepare(struct link *l, const struct server *s, enum op op, const char *prefix, size_t window, bool tokened)
+prepare(struct link *l, const struct job *j)
 {
 	static const char *const method[] = { "PUT", "GET", "DELETE" };
-	char token[RAW_TOKEN_MAX] = "";
+	char token[RAW_TOKEN_MAX] = "", sign[768] = "", path[128];
+	bool tokened = !j->no_token;
 	int n;
 
 	if (tokened)
 		token_of_window(&l->window, token);
-	n = snprintf(l->request, sizeof l->request, "%s /bkt/%s", method[op], prefix);
+	if (j->is_signed) {
+		snprintf(path, sizeof path, "/bkt/%s00000000", j->prefix);
+		s3_sign(method[j->op], path, token, sign, sizeof sign);
+	}
+	n = snprintf(l->request, sizeof l->request, "%s /bkt/%s", method[j->op], j->prefix);
 	l->key_at = (size_t)n;
 	n += snprintf(l->request + n, sizeof l->request - (size_t)n,
-		      "00000000 HTTP/1.1\r\nhost: bench\r\n%s%s%s%s\r\n", tokened ? "x-amz-rdma-token: " : "",
-		      token, tokened ? "\r\n" : "", op == OP_PUT ? "content-length: 0\r\n" : "");
+		      "00000000 HTTP/1.1\r\nhost: bench\r\n%s%s%s%s%s\r\n",
+		      tokened ? "x-amz-rdma-token: " : "", token, tokened ? "\r\n" : "", sign,
+		      j->op == OP_PUT ? "content-length: 0\r\n" : "");
 	l->request_len = (size_t)n;
 }
 
@@ -218,7 +224,7 @@ load_run(const struct job *j, uint64_t for_ns)
 		struct link *l = &b.link[i];
 
 		set_window(l, j->one_window ? 0 : i, j->size ? j->size : 4096);
-		prepare(l, j->server, j->op, j->prefix, j->size, !j->no_token);
+		prepare(l, j);
 		l->fd = connect_to(j->server);
 		epoll_ctl(ep, EPOLL_CTL_ADD, l->fd, &ev);
 	}

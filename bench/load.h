@@ -44,6 +44,7 @@ struct job {
 	size_t size; /* of the objects and the windows; 0: an empty object, a small window */
 	int conns;
 	bool no_token;
+	bool is_signed;  /* for key 0 only */
 	bool one_window; /* all of them use the same memory */
 	uint64_t live;   /* keys; 0: as many as make LIVE_BYTES, at most 4096 */
 	uint64_t max;    /* operations; 0: as the time allows */
@@ -64,6 +65,11 @@ void load_put_all(const struct job *j);
 void load_delete_all(const struct job *j);
 
 double us_each(uint64_t ns, uint64_t n);
+
+/* s3.c: "signed_cpu".  False: no such figure. */
+bool s3_figure(const char *name);
+/* Header lines that sign a request of Host "bench" for path, with a token or "": how long. */
+int s3_sign(const char *method, const char *path, const char *token, char *out, size_t cap);
 
 /* growth.c: "sizes", "connections".  False: no such curve. */
 bool growth(const char *name);
