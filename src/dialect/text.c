@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #define FIRST_CAP 1024
+#define FMT_BYTES 256 /* most of what text_fmt() writes fits */
 
 void
 text_free(struct text *x)
@@ -77,14 +78,52 @@ text_fmt(struct text *x, const char *fmt, ...)
 
 	va_start(ap, fmt);
 	va_copy(again, ap);
-	n = vsnprintf(NULL, 0, fmt, ap);
+	to = text_room(x, FMT_BYTES);
+	n = to ? vsnprintf(to, FMT_BYTES, fmt, ap) : -1;
 	va_end(ap);
+	if (n >= 0 && n < FMT_BYTES) {
+		x->len += (size_t)n;
+		va_end(again);
+		return;
+	}
 	to = n < 0 ? NULL : text_room(x, (size_t)n + 1);
 	if (to) {
 		vsnprintf(to, (size_t)n + 1, fmt, again);
 		x->len += (size_t)n;
 	}
 	va_end(again);
+}
+
+/* Lists have a dozen tags and numbers for each of a thousand objects: they are put together without a format.
+ */
+static void
+put_tag(struct text *x, const char *open, const char *name)
+{
+	size_t n = strlen(open), len = strlen(name);
+	char *to = text_room(x, n + len + 1);
+
+	if (!to)
+		return;
+	memcpy(to, open, n);
+	memcpy(to + n, name, len);
+	to[n + len] = '>';
+	x->len += n + len + 1;
+}
+
+/* At least `least` digits, and what follows them. */
+static void
+put_digits(struct text *x, uint64_t v, int least, char behind)
+{
+	char digits[24], *at = digits + sizeof digits;
+
+	if (behind)
+		*--at = behind;
+	do {
+		*--at = (char)('0' + v % 10);
+		v /= 10;
+		least--;
+	} while (v || least > 0);
+	text_put(x, at, (size_t)(digits + sizeof digits - at));
 }
 
 /* What stands for c, or NULL when it stands for itself. */
@@ -116,9 +155,16 @@ text_xml(struct text *x, const char *p, size_t len)
 
 	while (p < end) {
 		unsigned char c = (unsigned char)*p;
-		const char *instead = entity_of(c);
-		int n = c < 0x80 ? 1 : utf8_length(p, (size_t)(end - p));
+		const char *instead;
+		int n;
 
+		/* Letters, digits and most of what stands between them. */
+		if ((c >= '-' && c <= ';') || (c >= '?' && c <= '~')) {
+			p++;
+			continue;
+		}
+		instead = entity_of(c);
+		n = c < 0x80 ? 1 : utf8_length(p, (size_t)(end - p));
 		/* U+FFFE and U+FFFF are characters of UTF-8 and not of XML. */
 		if (n == 0 || (n == 3 && memcmp(p, "\xef\xbf", 2) == 0 && (unsigned char)p[2] >= 0xbe))
 			instead = "\xef\xbf\xbd";
@@ -159,9 +205,9 @@ text_url(struct text *x, const char *p, size_t len, bool keep_slash)
 void
 text_element(struct text *x, const char *name, const char *p, size_t len)
 {
-	text_fmt(x, "<%s>", name);
+	put_tag(x, "<", name);
 	text_xml(x, p, len);
-	text_fmt(x, "</%s>", name);
+	put_tag(x, "</", name);
 }
 
 void
@@ -173,7 +219,9 @@ text_element_str(struct text *x, const char *name, const char *s)
 void
 text_element_u64(struct text *x, const char *name, uint64_t v)
 {
-	text_fmt(x, "<%s>%llu</%s>", name, (unsigned long long)v, name);
+	put_tag(x, "<", name);
+	put_digits(x, v, 1, 0);
+	put_tag(x, "</", name);
 }
 
 static void
@@ -182,8 +230,15 @@ put_time(struct text *x, const char *name, uint64_t unix_s, unsigned millis)
 	struct civil c;
 
 	civil_from_unix(unix_s, &c);
-	text_fmt(x, "<%s>%04llu-%02d-%02dT%02d:%02d:%02d.%03uZ</%s>", name, (unsigned long long)c.year,
-		 c.month, c.day, c.hour, c.minute, c.second, millis, name);
+	put_tag(x, "<", name);
+	put_digits(x, (uint64_t)c.year, 4, '-');
+	put_digits(x, (uint64_t)c.month, 2, '-');
+	put_digits(x, (uint64_t)c.day, 2, 'T');
+	put_digits(x, (uint64_t)c.hour, 2, ':');
+	put_digits(x, (uint64_t)c.minute, 2, ':');
+	put_digits(x, (uint64_t)c.second, 2, '.');
+	put_digits(x, millis, 3, 'Z');
+	put_tag(x, "</", name);
 }
 
 void

@@ -132,9 +132,8 @@ static void
 put_object(struct text *x, const struct target *t, const struct xml_entry *e)
 {
 	bool versions = t->op == OP_LIST_OBJECT_VERSIONS;
-	const char *element = versions ? "Version" : "Contents";
 
-	text_fmt(x, "<%s>", element);
+	text_str(x, versions ? "<Version>" : "<Contents>");
 	put_name(x, t, "Key", e->key, e->key_len);
 	if (versions)
 		text_str(x, "<VersionId>null</VersionId><IsLatest>true</IsLatest>");
@@ -149,7 +148,7 @@ put_object(struct text *x, const struct target *t, const struct xml_entry *e)
 	if (t->op != OP_LIST_OBJECTS_V2 || t->list.fetch_owner)
 		put_owner(x, "Owner");
 	text_element_str(x, "StorageClass", e->storage_class ? e->storage_class : "STANDARD");
-	text_fmt(x, "</%s>", element);
+	text_str(x, versions ? "</Version>" : "</Contents>");
 }
 
 void
