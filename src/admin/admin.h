@@ -6,7 +6,7 @@
  * /health/ready, /minio/health/live, /minio/health/ready, /minio/health/cluster GET /metrics Prometheus text
  *   GET /         the status page (HTML)
  *   GET /events   the latest declines and errors (JSON)
- *   GET /status /rails /disks /requests /config    JSON
+ *   GET /status /rails /disks /requests /requests/ID /config    JSON
  *   POST /control/...             over the Unix socket, or with the bearer token; what there is main says
  *
  * It has a thread of its own and waits for no core, so it answers when one is stuck, and says so.  What it
@@ -79,6 +79,8 @@ struct admin_env {
 	void (*rails)(void *cookie, FILE *out);
 	void (*disks)(void *cookie, FILE *out);
 	void (*requests)(void *cookie, FILE *out);
+	/* /requests/ID: one of them.  Returns the HTTP status; anything but 200: nothing was written. */
+	int (*request)(void *cookie, const char *id, FILE *out);
 	void (*config)(void *cookie, FILE *out);
 	const struct admin_control *controls;
 	int control_nr;

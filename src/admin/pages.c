@@ -211,6 +211,32 @@ is_health(const char *path)
 	return strcmp(path, "/livez") == 0 || strcmp(path, "/readyz") == 0 || strcmp(path, "/healthz") == 0;
 }
 
+#define REQUESTS "/requests/"
+
+/* One live request. */
+static int
+request_page(const struct admin_env *env, const char *id, struct page *page)
+{
+	FILE *out = open_memstream(&page->body, &page->len);
+
+	if (!out)
+		return -ENOMEM;
+	page->status = env->request(env->cookie, id, out);
+	putc('\n', out);
+	if (fclose(out) != 0) {
+		free(page->body);
+		return -ENOMEM;
+	}
+	if (page->status == 200)
+		return 0;
+	free(page->body);
+	return admin_error_page(page->status,
+				page->status == 404
+					? "no live request has that id"
+					: "a core does not answer, and the others have none of that id",
+				page);
+}
+
 int
 admin_page(const struct admin_env *env, const char *path, struct page *ret_page)
 {
@@ -229,6 +255,8 @@ admin_page(const struct admin_env *env, const char *path, struct page *ret_page)
 		return metrics_page(env, ret_page);
 	if (strcmp(path, "/") == 0)
 		return html_page(ret_page);
+	if (strncmp(path, REQUESTS, strlen(REQUESTS)) == 0 && env->request)
+		return request_page(env, path + strlen(REQUESTS), ret_page);
 	fn = json_page(env, path);
 	is_events = strcmp(path, "/events") == 0 && env->stats;
 	if (!fn && !is_health(path) && !is_events && (strcmp(path, "/config") != 0 || !env->conf))

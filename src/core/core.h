@@ -98,5 +98,8 @@ void cores_get_info(struct cores *cs, int core, struct core_info *ret_info);
 /* Asks every core for its live requests and collects the lines; waits at most 100 ms (a stuck core is said to
  * be). */
 void cores_dump(struct cores *cs, void (*line)(void *cookie, const char *text), void *cookie);
+/* The same for one live request, and its latest steps if it is traced.  0; -ENOENT: none has that id;
+ * -EAGAIN: none of those that answered in time; -ENOMEM. */
+int cores_show(struct cores *cs, const char *id, void (*line)(void *cookie, const char *text), void *cookie);
 
 #endif

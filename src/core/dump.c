@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 struct dump {
 	_Atomic int users; /* who asks, and cores_tell() */
+	char id[32];       /* of one request; empty: all of them */
 	int nr;
 	struct {
 		char *text;
@@ -45,10 +47,26 @@ dump_core(struct core *c, void *arg)
 	FILE *f = open_memstream(&d->answer[c->index].text, &len);
 
 	if (f) {
-		reqs_dump(c->reqs, add_line, f);
+		if (d->id[0])
+			reqs_show(c->reqs, d->id, add_line, f);
+		else
+			reqs_dump(c->reqs, add_line, f);
 		fclose(f);
 	}
 	atomic_store(&d->answer[c->index].done, true);
+}
+
+static struct dump *
+dump_new(const struct cores *cs, const char *id)
+{
+	struct dump *d = calloc(1, sizeof *d + (size_t)cs->nr * sizeof d->answer[0]);
+
+	if (!d)
+		return NULL;
+	d->nr = cs->nr;
+	snprintf(d->id, sizeof d->id, "%s", id);
+	atomic_init(&d->users, 2);
+	return d;
 }
 
 static void
@@ -63,14 +81,12 @@ show(char *text, void (*line)(void *cookie, const char *text), void *cookie)
 void
 cores_dump(struct cores *cs, void (*line)(void *cookie, const char *text), void *cookie)
 {
-	struct dump *d = calloc(1, sizeof *d + (size_t)cs->nr * sizeof d->answer[0]);
+	struct dump *d = dump_new(cs, "");
 
 	if (!d) {
 		line(cookie, "out of memory");
 		return;
 	}
-	d->nr = cs->nr;
-	atomic_init(&d->users, 2);
 	cores_tell(cs, dump_core, dump_free, d, WAIT_NS);
 	for (int i = 0; i < cs->nr; i++) {
 		char stuck[64];
@@ -83,4 +99,26 @@ cores_dump(struct cores *cs, void (*line)(void *cookie, const char *text), void 
 		}
 	}
 	dump_free(d);
+}
+
+int
+cores_show(struct cores *cs, const char *id, void (*line)(void *cookie, const char *text), void *cookie)
+{
+	struct dump *d = *id ? dump_new(cs, id) : NULL;
+	int r = -ENOENT;
+
+	if (!d)
+		return *id ? -ENOMEM : -ENOENT;
+	cores_tell(cs, dump_core, dump_free, d, WAIT_NS);
+	for (int i = 0; i < cs->nr; i++) {
+		if (!atomic_load(&d->answer[i].done)) {
+			if (r < 0 && !atomic_load(&cs->core[i].pub.over))
+				r = -EAGAIN;
+		} else if (d->answer[i].text && *d->answer[i].text) {
+			show(d->answer[i].text, line, cookie);
+			r = 0;
+		}
+	}
+	dump_free(d);
+	return r;
 }

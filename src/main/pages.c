@@ -12,6 +12,7 @@
 #include "store/store.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -333,41 +334,78 @@ struct lines {
 	int nr;
 };
 
-/* "id=... step=... age_ms=3 gone" as an object: numbers as numbers (an id may look like one), a word alone as
- * true.  What does not begin with an id is a remark about a core. */
+/* "id=... step=... age_ms=3 gone" as members: numbers as numbers (but the first, an id may look like one), a
+ * word alone as true. */
 static void
-add_line(void *cookie, const char *text)
+add_members(FILE *out, const char *text, bool is_id)
 {
-	struct lines *l = cookie;
 	const char *p = text;
 
-	fputs(l->nr++ ? ",\n{" : "{", l->out);
-	if (strncmp(text, "id=", 3) != 0) {
-		fputs("\"note\":", l->out);
-		json_string(l->out, text);
-		p = "";
-	}
 	while (*p) {
 		size_t len = strcspn(p, " "), name = strcspn(p, "= ");
 		char value[128];
 
 		snprintf(value, sizeof value, "%.*s", (int)name, p);
-		fputs(p == text ? "" : ",", l->out);
-		json_string(l->out, value);
-		putc(':', l->out);
+		fputs(p == text ? "" : ",", out);
+		json_string(out, value);
+		putc(':', out);
 		if (name >= len) {
-			fputs("true", l->out);
+			fputs("true", out);
 		} else {
 			snprintf(value, sizeof value, "%.*s", (int)(len - name - 1), p + name + 1);
-			if (p != text && *value && strspn(value, "0123456789") == strlen(value))
-				fputs(value, l->out);
+			if (!(is_id && p == text) && *value && strspn(value, "0123456789") == strlen(value))
+				fputs(value, out);
 			else
-				json_string(l->out, value);
+				json_string(out, value);
 		}
 		p += len;
 		p += strspn(p, " ");
 	}
+}
+
+/* What does not begin with an id is a remark about a core. */
+static void
+add_line(void *cookie, const char *text)
+{
+	struct lines *l = cookie;
+
+	fputs(l->nr++ ? ",\n{" : "{", l->out);
+	if (strncmp(text, "id=", 3) == 0) {
+		add_members(l->out, text, true);
+	} else {
+		fputs("\"note\":", l->out);
+		json_string(l->out, text);
+	}
 	putc('}', l->out);
+}
+
+/* The request's line, and its steps behind it. */
+static void
+add_step(void *cookie, const char *text)
+{
+	struct lines *l = cookie;
+
+	if (l->nr++ == 0) {
+		add_members(l->out, text, true);
+		fputs(",\"steps\":[", l->out);
+		return;
+	}
+	fputs(l->nr > 2 ? ",\n{" : "\n{", l->out);
+	add_members(l->out, text, false);
+	putc('}', l->out);
+}
+
+static int
+request(void *cookie, const char *id, FILE *out)
+{
+	struct cores *cores = atomic_load(&daemon_of(cookie)->cores);
+	struct lines l = { .out = out };
+	int r;
+
+	putc('{', out);
+	r = cores ? cores_show(cores, id, add_step, &l) : -ENOENT;
+	fputs("]}", out);
+	return r == 0 ? 200 : r == -ENOENT ? 404 : 503;
 }
 
 static void
@@ -492,6 +530,7 @@ pages_env(struct daemon *d, struct admin_env *ret_env)
 				       .status = status,
 				       .rails = rails,
 				       .disks = disks,
-				       .requests = requests };
+				       .requests = requests,
+				       .request = request };
 	control_env(ret_env);
 }

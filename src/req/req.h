@@ -96,6 +96,10 @@ int reqs_live(const struct reqs *rs);
 void reqs_drain(struct reqs *rs, bool on);
 /* One line a live request: id, operation, step, age, holds.  Owner's thread. */
 void reqs_dump(const struct reqs *rs, void (*line)(void *cookie, const char *text), void *cookie);
+/* That line of one, then one for each of its latest steps since it is traced.  false: no live one has that
+ * id. */
+bool reqs_show(const struct reqs *rs, const char *id, void (*line)(void *cookie, const char *text),
+	       void *cookie);
 
 /* An id for an answer to what never became a request: 16 digits, as x-amz-request-id has it. */
 void reqs_next_id(struct reqs *rs, char out[17]);

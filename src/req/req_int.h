@@ -75,7 +75,8 @@ struct req {
 	uint64_t mark_ns; /* until here it is accounted for */
 	uint64_t wire_seen_ns, reply_ns;
 	const char *was_waiting;
-	int trace_left; /* lines that it may still log; 0: not traced */
+	int trace_left;            /* lines that it may still log; 0: not traced */
+	struct trace_steps *steps; /* its latest, while it is traced; NULL: none kept */
 
 	enum req_phase phase;
 	enum fault fault; /* first fault wins */
@@ -202,6 +203,7 @@ void req_clock_end(const struct req *rq);
 void req_phases_text(const struct req *rq, char *out, size_t cap);
 bool trace_takes(struct reqs *rs);
 void trace_line(struct req *rq, const char *what);
+void req_line(const struct req *rq, char *out, size_t cap); /* of the dump (show.c) */
 
 /* ---- signatures (authorise.c) ---- */
 

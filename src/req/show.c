@@ -78,25 +78,29 @@ reqs_next_id(struct reqs *rs, char out[17])
 }
 
 void
+req_line(const struct req *rq, char *out, size_t cap)
+{
+	char id[17];
+
+	req_id_text(rq, id);
+	snprintf(out, cap, "id=%s core=%d op=%s step=%s age_ms=%llu holds=%d pieces=%d outstanding=%d%s%s%s",
+		 id, rq->rs->env.core, op_name[rq->target.op],
+		 rq->wait      ? rq->wait
+		 : rq->replied ? "reply"
+			       : "run",
+		 (unsigned long long)((clock_ns() - rq->began_ns) / NS_PER_MS), rq->holds,
+		 rq->xfer.pool ? rq->xfer.active : 0, rq->lease.outstanding, rq->gone ? " gone" : "",
+		 rq->ended ? " ended" : "", rq->detached ? " detached" : "");
+}
+
+void
 reqs_dump(const struct reqs *rs, void (*line)(void *cookie, const char *text), void *cookie)
 {
-	uint64_t now = clock_ns();
-
 	list_for_each(l, &rs->live)
 	{
-		const struct req *rq = container_of(l, struct req, link);
-		char text[256], id[17];
+		char text[256];
 
-		req_id_text(rq, id);
-		snprintf(text, sizeof text,
-			 "id=%s core=%d op=%s step=%s age_ms=%llu holds=%d pieces=%d outstanding=%d%s%s%s",
-			 id, rs->env.core, op_name[rq->target.op],
-			 rq->wait      ? rq->wait
-			 : rq->replied ? "reply"
-				       : "run",
-			 (unsigned long long)((now - rq->began_ns) / NS_PER_MS), rq->holds,
-			 rq->xfer.pool ? rq->xfer.active : 0, rq->lease.outstanding, rq->gone ? " gone" : "",
-			 rq->ended ? " ended" : "", rq->detached ? " detached" : "");
+		req_line(container_of(l, struct req, link), text, sizeof text);
 		line(cookie, text);
 	}
 }

@@ -11,9 +11,22 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#define STEPS_KEPT 64
 #define TRACE_LINES 400 /* of one request: a stream that goes on and on */
+
+/* The latest ones; texts are static. */
+struct trace_steps {
+	int nr; /* in all */
+	struct {
+		uint64_t us, moved;
+		const char *what, *step, *wait;
+		int holds, pieces, outstanding;
+	} at[STEPS_KEPT];
+};
 
 /* ---- configuration ---- */
 
@@ -51,6 +64,17 @@ req_drop_conf(struct req *rq)
 {
 	use_put(rq->use);
 	rq->use = NULL;
+	free(rq->steps);
+	rq->steps = NULL;
+}
+
+static void
+trace_begin(struct req *rq)
+{
+	rq->trace_left = TRACE_LINES;
+	/* Without memory its lines are logged all the same. */
+	if (!rq->steps)
+		rq->steps = calloc(1, sizeof *rq->steps);
 }
 
 /* ---- phases ---- */
@@ -140,7 +164,9 @@ req_clock_begin(struct req *rq)
 	rq->wire_seen_ns = rq->reply_ns = 0;
 	rq->xfer.first_ns = 0;
 	memset(rq->phase_ns, 0, sizeof rq->phase_ns);
-	rq->trace_left = trace_takes(rq->rs) ? TRACE_LINES : 0;
+	rq->trace_left = 0;
+	if (trace_takes(rq->rs))
+		trace_begin(rq);
 }
 
 /* ---- tracing ---- */
@@ -159,8 +185,8 @@ trace_takes(struct reqs *rs)
 	return false;
 }
 
-bool
-reqs_trace(struct reqs *rs, const char *id)
+static struct req *
+find(const struct reqs *rs, const char *id)
 {
 	list_for_each(l, &rs->live)
 	{
@@ -168,13 +194,64 @@ reqs_trace(struct reqs *rs, const char *id)
 		char text[17];
 
 		req_id_text(rq, text);
-		if (strcmp(text, id) != 0)
-			continue;
-		rq->trace_left = TRACE_LINES;
-		trace_line(rq, "from here");
-		return true;
+		if (strcmp(text, id) == 0)
+			return rq;
 	}
-	return false;
+	return NULL;
+}
+
+bool
+reqs_trace(struct reqs *rs, const char *id)
+{
+	struct req *rq = find(rs, id);
+
+	if (!rq)
+		return false;
+	trace_begin(rq);
+	trace_line(rq, "from here");
+	return true;
+}
+
+bool
+reqs_show(const struct reqs *rs, const char *id, void (*line)(void *cookie, const char *text), void *cookie)
+{
+	const struct req *rq = find(rs, id);
+	const struct trace_steps *ts = rq ? rq->steps : NULL;
+	char text[256];
+
+	if (!rq)
+		return false;
+	req_line(rq, text, sizeof text);
+	line(cookie, text);
+	for (int i = ts && ts->nr > STEPS_KEPT ? ts->nr - STEPS_KEPT : 0; ts && i < ts->nr; i++) {
+		int at = i % STEPS_KEPT;
+
+		/* "from here" is two words. */
+		snprintf(text, sizeof text,
+			 "us=%llu did=%s step=%s%s%s holds=%d pieces=%d outstanding=%d moved=%llu",
+			 (unsigned long long)ts->at[at].us,
+			 strcmp(ts->at[at].what, "from here") == 0 ? "traced" : ts->at[at].what,
+			 ts->at[at].step, ts->at[at].wait ? " for=" : "",
+			 ts->at[at].wait ? ts->at[at].wait : "", ts->at[at].holds, ts->at[at].pieces,
+			 ts->at[at].outstanding, (unsigned long long)ts->at[at].moved);
+		line(cookie, text);
+	}
+	return true;
+}
+
+static void
+keep_step(struct req *rq, const char *what, const char *step)
+{
+	int at = rq->steps->nr++ % STEPS_KEPT;
+
+	rq->steps->at[at].us = (clock_ns() - rq->began_ns) / NS_PER_US;
+	rq->steps->at[at].moved = rq->xfer.pool ? rq->xfer.moved : 0;
+	rq->steps->at[at].what = what;
+	rq->steps->at[at].step = step;
+	rq->steps->at[at].wait = rq->wait;
+	rq->steps->at[at].holds = rq->holds;
+	rq->steps->at[at].pieces = rq->xfer.pool ? rq->xfer.active : 0;
+	rq->steps->at[at].outstanding = rq->lease.outstanding;
 }
 
 void
@@ -191,6 +268,8 @@ trace_line(struct req *rq, const char *what)
 	if (strspn(step, "abcdefghijklmnopqrstuvwxyz_0123456789") != strlen(step) ||
 	    strcmp(step, "next") == 0 || strcmp(step, "start") == 0)
 		step = "-";
+	if (rq->steps)
+		keep_step(rq, what, step);
 	log_write_event(
 		LOG_EV_TRACE, LOG_NOTE, LOG_MODULE, id,
 		"core=%d us=%llu op=%s %s step=%s%s%s holds=%d pieces=%d outstanding=%d moved=%llu%s%s%s",

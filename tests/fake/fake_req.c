@@ -79,6 +79,16 @@ reqs_trace(struct reqs *rs, const char *id)
 	return strcmp(id, "here") == 0 && rs->env.core == 1;
 }
 
+bool
+reqs_show(const struct reqs *rs, const char *id, void (*line)(void *cookie, const char *text), void *cookie)
+{
+	if (strcmp(id, "here") != 0 || rs->env.core != 1)
+		return false;
+	line(cookie, "id=here");
+	line(cookie, "us=1 did=runs");
+	return true;
+}
+
 void
 reqs_free(struct reqs *rs)
 {

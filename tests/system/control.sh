@@ -114,14 +114,21 @@ wait_for 10 grep -q "op=GetObject status=200 rdma_bytes=0 http_bytes=1048576" "$
 assert_eq "$(grep -c ' trace: ' "$T/daemon.log")" "$lines" "a third one is not traced"
 ! grep ' trace: ' "$T/daemon.log" | grep -q traced || fail "a key is in the trace"
 # A live one by its id.
-curl -sS -o /dev/null --limit-rate 200K -T "$T/body" "$URL_S3/bkt/live" &
+curl -sS -o /dev/null --limit-rate 100K -T "$T/body" "$URL_S3/bkt/live" &
 live_curl=$!
 live() { curl_admin /requests | grep -o '"id":"[0-9a-f]*"' | head -1 | grep -o '[0-9a-f]\{16\}' >"$T/id"; }
 wait_for 10 live
 post /control/trace -d "{\"id\": \"$(cat "$T/id")\"}"
+one=$(curl_admin "/requests/$(cat "$T/id")")
+assert_match "$one" "^\{\"id\":\"$(cat "$T/id")\",\"core\":[0-9]+,\"op\":\"PutObject\"" "the request: $one"
+assert_match "$one" '"steps":\[.?\{"us":[0-9]+,"did":"traced","step":"' "its steps: $one"
+assert_eq "$(over_tcp POST "/requests/$(cat "$T/id")")" 405 "POST of a request"
 wait "$live_curl"
 wait_for 10 grep -q "trace: id=$(cat "$T/id") .*sent" "$T/daemon.log"
 assert_eq "$(over_socket POST /control/trace -d "{\"id\": \"$(cat "$T/id")\"}")" 404 "a request that is over"
+gone() { [ "$(over_tcp GET "/requests/$(cat "$T/id")")" = 404 ]; }
+wait_for 10 gone
+for id in '' 0 nothing; do assert_eq "$(over_tcp GET "/requests/$id")" 404 "/requests/$id"; done
 for body in '{}' '{"id":"a","next":1}' '{"next":5000}' '{"next":"x"}'; do
 	assert_eq "$(over_socket POST /control/trace -d "$body")" 400 "body $body"
 done

@@ -72,6 +72,13 @@ fake_status(void *cookie, FILE *out)
 	putc('}', out);
 }
 
+static int
+fake_request(void *cookie, const char *id, FILE *out)
+{
+	fprintf(out, "{\"id\":\"%s\"}", id);
+	return strcmp(id, "4711") == 0 ? 200 : strcmp(id, "stuck") == 0 ? 503 : 404;
+}
+
 static void
 fake_rails(void *cookie, FILE *out)
 {
@@ -125,7 +132,8 @@ setup(void **state)
 				  .health = fake_health,
 				  .metrics = fake_metrics,
 				  .status = fake_status,
-				  .rails = fake_rails };
+				  .rails = fake_rails,
+				  .request = fake_request };
 	if (start(&admin, "127.0.0.1:0", socket_path, err) < 0)
 		fail_msg("%s", err);
 	assert_true(admin_port(admin) > 0);
@@ -276,6 +284,15 @@ test_pages(void **state)
 	/* Not given by this environment. */
 	assert_int_equal(ask("GET /disks"), 404);
 	assert_int_equal(ask("GET /requests"), 404);
+	/* One of them. */
+	assert_int_equal(ask("GET /requests/4711"), 200);
+	assert_has("\r\n\r\n{\"id\":\"4711\"}\n");
+	assert_int_equal(ask("GET /requests/4712"), 404);
+	assert_has("{\"error\":\"no live request has that id\"}\n");
+	assert_int_equal(ask("GET /requests/stuck"), 503);
+	assert_int_equal(ask("GET /requests/"), 404);
+	assert_int_equal(ask("POST /requests/4711"), 405);
+	assert_int_equal(ask("POST /requests/4712"), 404);
 }
 
 /* The page that people look at, and what it alone asks. */

@@ -329,7 +329,8 @@ test_news(void **state)
 {
 	struct conf *next = calloc(1, sizeof *next);
 	struct cores *cs;
-	int fd;
+	char all[1024];
+	int fd, rc;
 
 	make_conf(2, 1);
 	cs = start();
@@ -355,6 +356,18 @@ test_news(void **state)
 	free(next);
 	assert_int_equal(cores_trace(cs, "here", 5 * NS_PER_S), 0);
 	assert_int_equal(cores_trace(cs, "nowhere", 5 * NS_PER_S), -ENOENT);
+	all[0] = 0;
+	while ((rc = cores_show(cs, "here", on_line, all)) == -EAGAIN)
+		;
+	assert_int_equal(rc, 0);
+	assert_non_null(strstr(all, "id=here"));
+	assert_non_null(strstr(all, "us=1 did=runs"));
+	while ((rc = cores_show(cs, "nowhere", on_line, all)) == -EAGAIN)
+		;
+	assert_int_equal(rc, -ENOENT);
+	assert_int_equal(cores_show(cs, "", on_line, all), -ENOENT);
+	/* There is no store. */
+	assert_int_equal(cores_scrub(cs, true, 5 * NS_PER_S), -ENOSYS);
 	assert_int_equal(cores_drain(cs, true, 5 * NS_PER_S), 2);
 	assert_int_equal(cores_drain(cs, false, 5 * NS_PER_S), 2);
 	finish(cs, NS_PER_S);
