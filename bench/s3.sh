@@ -60,10 +60,10 @@ run_signed() {
 }
 
 run_list() {
-	local keys=${BENCH_KEYS:-1000000} bytes=$((4 << 30))
+	local keys=${BENCH_KEYS:-1000000} bytes=$((8 << 30))
 	"$BUILD/bench/list" fill "$T/disk0" "$keys" $bytes || fail "bench/list fill"
 	cp -r --sparse=always "$T/disk0" "$T/walked"
-	own_daemon -e 's/index: 64MiB/index: 1GiB/' -e "s/size: $DISK_SIZE/size: 4GiB/"
+	own_daemon -e 's/index: 64MiB/index: 1GiB/'
 	daemon_run
 	run "$BUILD/bench/list" list "$S3" "$T/walked" "$keys" $bytes
 	stop_daemon
