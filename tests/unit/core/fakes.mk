@@ -1,1 +1,2 @@
 LINK-core/test_core := fake_req fake_chan
+LINK-core/test_scrub := fault_ring

@@ -1,10 +1,12 @@
 /*
  * The scrub over a real store: it reads everything, finds what was changed behind the store's back, keeps to
- * its rate, stands back when buffers are scarce, and stops and goes on as told.
+ * its rate, stands back when buffers are scarce, and stops and goes on as told.  The ring is the one with
+ * faults; tests/system/scrub.sh has the other.
  */
 #include "../store/harness.h"
 
 #include "core/scrub.h"
+#include "tests/fake/fault_ring.h"
 
 #define FAST ((uint64_t)1 << 40) /* bytes a second */
 #define LARGE (3 * MIB + 5000)
@@ -374,6 +376,65 @@ test_pauses(void **state)
 	wait_walks(2);
 }
 
+static int reads_end_with; /* of data */
+
+static int
+on_io(const struct fault_io *io)
+{
+	return io->kind == FAULT_READ && strncmp(io->name, "seg-", 4) == 0 ? reads_end_with : 0;
+}
+
+/* A disk that does not read: counted as such, and the walk goes on. */
+static void
+test_disk_errors(void **state)
+{
+	make_scrub(0, FAST);
+	fault_ring_hook = on_io;
+	reads_end_with = -EIO;
+	assert_int_equal(scrub_begin(s), 0);
+	wait_walks(1);
+	assert_int_equal(info().unreadable, 3);
+	assert_int_equal(info().damaged, 0);
+	assert_int_equal(info().known_bad, 3);
+	assert_int_equal(info().objects, 5);
+	assert_int_equal(pins(), 0);
+	reads_end_with = 0;
+	assert_int_equal(scrub_begin(s), 0);
+	wait_walks(2);
+	assert_int_equal(info().known_bad, 0);
+	assert_int_equal(info().walk_errors, 0);
+	fault_ring_hook = NULL;
+}
+
+/* One that hangs: a read is waited for, nothing else is begun, and what was asked meanwhile is done then. */
+static void
+test_disk_hangs(void **state)
+{
+	make_scrub(0, FAST);
+	fault_ring_hook = on_io;
+	reads_end_with = FAULT_HOLD;
+	assert_int_equal(scrub_begin(s), 0);
+	wait_read();
+	turn_for(50 * NS_PER_MS);
+	assert_int_equal(scrub_busy(s), 1);
+	assert_int_equal(pins(), 1);
+	scrub_pause(s, true);
+	assert_int_equal(info().state, SCRUB_PAUSED);
+	scrub_pause(s, false);
+	assert_int_equal(scrub_cancel(s), 0);
+	assert_int_equal(scrub_cancel(s), -EALREADY);
+	assert_int_equal(scrub_begin(s), -EALREADY);
+	assert_int_equal(info().state, SCRUB_RUNNING);
+	reads_end_with = 0;
+	while (info().state != SCRUB_IDLE)
+		turn();
+	assert_int_equal(info().walks, 0);
+	assert_int_equal(pins(), 0);
+	assert_int_equal(scrub_begin(s), 0);
+	wait_walks(1);
+	fault_ring_hook = NULL;
+}
+
 static void
 test_none(void **state)
 {
@@ -398,6 +459,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_survives_changes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stands_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pauses, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_disk_errors, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_disk_hangs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_none, setup, teardown),
 	};
 
