@@ -103,6 +103,8 @@ bool is_utf8(const char *text, size_t len);
 /* Characters of valid UTF-8. */
 size_t utf8_count(const char *text, size_t len);
 bool has_control(const char *text, size_t len);
+/* Can a header field have this name (RFC 9110 token)? */
+bool is_field_name(const char *name, size_t len);
 /* 3-63 characters, lower case, digits, '-' and single '.', alphanumeric ends, not an IPv4 address: as S3. */
 bool is_bucket_name(const char *name, size_t len);
 /* A key that an S3 object may have. */

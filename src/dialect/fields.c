@@ -77,17 +77,25 @@ is_tchar(unsigned char c)
 	       (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
+bool
+is_field_name(const char *name, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (!is_tchar((unsigned char)name[i]))
+			return false;
+	}
+	return len > 0;
+}
+
 /* Folded lines, stray CR or NUL: what a proxy in front may have read as something else. */
 static enum fault
 check_chars(const struct field *f, const char **ret_why)
 {
 	if (f->name_len == 0)
 		return refuse(ret_why, FAULT_BAD_REQUEST, "A header field has no name.");
-	for (uint32_t i = 0; i < f->name_len; i++) {
-		if (!is_tchar((unsigned char)f->name[i]))
-			return refuse(ret_why, FAULT_BAD_REQUEST,
-				      "The name of a header field has a character that names cannot have.");
-	}
+	if (!is_field_name(f->name, f->name_len))
+		return refuse(ret_why, FAULT_BAD_REQUEST,
+			      "The name of a header field has a character that names cannot have.");
 	for (uint32_t i = 0; i < f->value_len; i++) {
 		unsigned char c = (unsigned char)f->value[i];
 

@@ -450,8 +450,14 @@ form_target(const struct form *f, const struct dialect_in *in, struct target *t,
 
 		/* Those that say what headers say, and have to be as clean. */
 		if (span_is(name, "key") || span_is(name, "tagging") || span_is(name, "policy") ||
-		    span_is(name, "x-amz-content-sha256") || has_control(name.p, name.len))
+		    span_is(name, "x-amz-content-sha256"))
 			continue;
+		if (!is_field_name(name.p, name.len)) {
+			if (name.len > 6 && memcmp(name.p, "x-amz-", 6) == 0)
+				return refuse(ret_why, FAULT_BAD_ARGUMENT,
+					      "The name of a field of the form cannot be that of a header.");
+			continue;
+		}
 		if (has_control(f->bytes + fd->value, fd->value_len)) {
 			if (name.len > 6 &&
 			    (memcmp(name.p, "x-amz-", 6) == 0 || memchr(name.p, '-', name.len)))

@@ -154,9 +154,14 @@ replace_attrs(struct req *rq)
 {
 	struct copy_job *j = rq->job;
 	struct store_key k = req_key(rq);
-	enum fault f = copy_attrs(rq, true);
+	char etag[48];
+	size_t len = etag_text(&rq->obj.meta.etag, etag);
+	/* Judged here: the store compares the version that they were judged of. */
+	enum fault f = dialect_conditions(&rq->target, etag, len, rq->obj.meta.mtime_ns / NS_PER_S);
 	int r;
 
+	if (f == FAULT_NONE)
+		f = copy_attrs(rq, true);
 	if (f != FAULT_NONE)
 		return req_fail(rq, f, NULL);
 	rq->etag = rq->obj.meta.etag;

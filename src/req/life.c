@@ -50,7 +50,7 @@ struct life {
 	char bucket[STORE_BUCKET_MAX + 1], last[STORE_BUCKET_MAX + 1];
 	uint16_t bucket_len;
 	bool have_bucket;
-	struct bucket_attrs attrs; /* of the bucket, while a page is walked */
+	struct bucket_attrs attrs; /* of the bucket, until all that was due of a page is gone */
 	const void *rules;         /* in there; NULL: none */
 	uint32_t rules_len;
 
@@ -109,12 +109,20 @@ walk_over(struct life *lf)
 	go(lf, lf->env->conf->lifecycle.interval_ns, step_bucket);
 }
 
+static void
+drop_rules(struct life *lf)
+{
+	bucket_attrs_free(&lf->attrs);
+	lf->rules = NULL;
+}
+
 /* A walk that cannot go on ends; the next one begins anew. */
 static void
 give_up(struct life *lf, int err)
 {
 	log_warn("lifecycle: bucket %.*s: %s; the walk ends here", (int)lf->bucket_len, lf->bucket,
 		 strerror(-err));
+	drop_rules(lf);
 	free(lf->due);
 	lf->due = NULL;
 	lf->have_bucket = false;
@@ -195,10 +203,9 @@ page_over(struct life *lf)
 {
 	bool uploads = lf->step == step_uploads;
 
-	bucket_attrs_free(&lf->attrs);
-	lf->rules = NULL;
 	/* Without its bucket there is nothing left to do in it. */
 	if (lf->ls.op.result == -ENXIO) {
+		drop_rules(lf);
 		go(lf, 0, step_bucket);
 		return;
 	}
@@ -232,6 +239,38 @@ read_rules(struct life *lf)
 	if (!bucket_attrs_find(&lf->attrs, BUCKET_LIFECYCLE, &lf->rules, &lf->rules_len))
 		lf->rules = NULL;
 	return 0;
+}
+
+/*
+ * Between a page and its deletes lies time: rules that were changed or taken back meanwhile condemn nothing.
+ * What is left of the page is for the next walk then.
+ */
+static bool
+rules_hold(struct life *lf)
+{
+	struct bucket_attrs old = lf->attrs;
+	const void *rules = lf->rules;
+	uint32_t len = lf->rules_len;
+	uint64_t version;
+	bool same;
+
+	if (store_bucket_get_attrs(lf->env->store, lf->bucket, lf->bucket_len, NULL, 0, &version) >= 0 &&
+	    version == old.version)
+		return true;
+	same = read_rules(lf) == 0 && !rules == !lf->rules &&
+	       (!rules || (len == lf->rules_len && memcmp(rules, lf->rules, len) == 0));
+	bucket_attrs_free(&old);
+	return same;
+}
+
+/* Is there something left to do of this page? */
+static bool
+is_more_due(struct life *lf)
+{
+	if (lf->due_at < lf->due_nr && rules_hold(lf))
+		return true;
+	drop_rules(lf);
+	return false;
 }
 
 static void
@@ -349,7 +388,7 @@ step_objects(struct life *lf)
 		list_page(lf, false);
 		return;
 	}
-	bucket_attrs_free(&lf->attrs);
+	drop_rules(lf);
 	lf->have_after = false;
 	go(lf, 0, step_uploads);
 }
@@ -362,7 +401,8 @@ deleted(struct life *lf)
 		stats_event(lf->env->stats, STATS_EXPIRED);
 	}
 	/* Gone or changed meanwhile: not ours to delete any more.  A disk that fails ends the walk. */
-	if (lf->del.op.result < 0 && lf->del.op.result != -ENOENT && lf->del.op.result != -ESTALE) {
+	if (lf->del.op.result < 0 && lf->del.op.result != -ENOENT && lf->del.op.result != -ESTALE &&
+	    lf->del.op.result != -ENXIO) {
 		give_up(lf, lf->del.op.result);
 		return;
 	}
@@ -387,7 +427,7 @@ step_delete(struct life *lf)
 	struct store_pre pre = { .kind = PRE_VERSION };
 	int r;
 
-	if (lf->due_at == lf->due_nr) {
+	if (!is_more_due(lf)) {
 		if (!lf->full)
 			lf->have_after = false;
 		go(lf, 0, lf->full ? step_objects : step_uploads);
@@ -453,7 +493,7 @@ step_abort(struct life *lf)
 	struct store_key k = { .bucket = lf->bucket, .bucket_len = lf->bucket_len };
 	int r;
 
-	if (lf->due_at == lf->due_nr) {
+	if (!is_more_due(lf)) {
 		go(lf, 0, lf->full ? step_uploads : step_bucket);
 		return;
 	}

@@ -59,18 +59,18 @@ on_commit(struct store_op *op)
 	req_on_store(container_of(container_of(op, struct store_put, op), struct req, put));
 }
 
+static bool
+is_part(const struct req *rq)
+{
+	return rq->target.op == OP_UPLOAD_PART || rq->target.op == OP_UPLOAD_PART_COPY;
+}
+
 uint64_t
 put_limit(const struct req *rq)
 {
 	const struct conf *c = rq->rs->env.conf;
 
-	return rq->target.op == OP_UPLOAD_PART ? c->limits.part_bytes : c->limits.object_bytes;
-}
-
-static bool
-is_part(const struct req *rq)
-{
-	return rq->target.op == OP_UPLOAD_PART || rq->target.op == OP_UPLOAD_PART_COPY;
+	return is_part(rq) ? c->limits.part_bytes : c->limits.object_bytes;
 }
 
 static enum fault

@@ -601,6 +601,11 @@ req_end(struct req *rq, bool sent)
 	if (rq->trace_left)
 		trace_line(rq, sent ? "sent" : "not sent");
 	rq->ended = true;
+	/* Its strings go now; the step behind a commit that was over just then still runs. */
+	rq->in.fields = NULL;
+	rq->in.field_nr = 0;
+	rq->in.method = rq->in.target = "";
+	rq->in.target_len = 0;
 	timer_disarm(rq->rs->env.timers, &rq->deadline);
 	if (rq->replied && rq->xfer.pool && !rq->disk_has) {
 		/* A stream that was cut short, or read to its end. */

@@ -1,5 +1,6 @@
 LINK-req/test_cancel := fake_chan mem_store
 LINK-req/test_counts := fake_chan
+LINK-req/test_edges := fake_chan mem_store
 LINK-req/test_get := fake_chan mem_store
 LINK-req/test_put := fake_chan mem_store
 LINK-req/test_random := fake_chan mem_store
