@@ -90,7 +90,7 @@ struct conf_rdma {
 
 enum conf_etag { S3_ETAG_MD5, S3_ETAG_RANDOM };
 struct conf_s3 {
-	enum conf_etag etag; /* of what comes over HTTP */
+	enum conf_etag etag;             /* of what comes over HTTP */
 	char *domains[CONF_DOMAINS_MAX]; /* lower case; "bucket.domain" in Host names the bucket */
 	int domain_nr;
 };
