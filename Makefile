@@ -239,7 +239,6 @@ help:
 	@echo 'make lint           format, include direction, headers, scripts, manual pages'
 	@echo 'make bench [F=name]  the figures of docs/benchmarks.md, against raw disk, nginx and verbs'
 	@echo 'make bench-growth [F=curve] [N=objects]   how cost grows with objects, size, connections, fill level; bench-plot draws it'
-	@echo 'make bench-growth [F=curve] [N=objects]   how cost grows with objects, size, connections, fill level; bench-plot draws it'
 	@echo 'make install DESTDIR= PREFIX=/usr'
 	@echo 'make deb            Debian packages, into build/deb'
 	@echo 'make check-deb      installs, runs and purges them in a fresh chroot (root, network)'

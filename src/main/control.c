@@ -6,14 +6,17 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/core.h"
+#include "store/store.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
+#include <time.h>
 
 #define TELL_NS (50 * NS_PER_MS)
 #define SCRUB_TELL_NS (5 * NS_PER_S)
+#define SNAPSHOT_WAIT_NS (60 * NS_PER_S)
 #define TRACE_MAX 1000
 
 static int
@@ -267,12 +270,58 @@ scrub(void *cookie, const struct admin_args *args, FILE *out)
 	return 200;
 }
 
-/* ---- what the store cannot do on request ---- */
+/* ---- a snapshot ---- */
+
+static bool
+snapshots_run(const struct store *st)
+{
+	struct store_disk_info info;
+	bool runs = false;
+
+	for (int i = 0; i < store_disk_nr(st); i++) {
+		store_disk_info(st, i, &info);
+		runs |= info.snapshot_runs && info.state == DISK_OK;
+	}
+	return runs;
+}
+
+static uint64_t
+snapshots_made(const struct store *st)
+{
+	struct store_disk_info info;
+	uint64_t n = 0;
+
+	for (int i = 0; i < store_disk_nr(st); i++) {
+		store_disk_info(st, i, &info);
+		n += info.snapshots;
+	}
+	return n;
+}
 
 static int
-not_offered(void *cookie, const struct admin_args *args, FILE *out)
+snapshot(void *cookie, const struct admin_args *args, FILE *out)
 {
-	return refuse(out, 501, "the store does this by itself and takes no command for it");
+	static const struct timespec pause = { 0, 10 * (long)NS_PER_MS };
+	struct daemon *d = cookie;
+	struct store *st = atomic_load(&d->store);
+	uint64_t before, until = clock_ns() + SNAPSHOT_WAIT_NS;
+
+	if (!st || !serving(d, out))
+		return 503;
+	before = snapshots_made(st);
+	store_snapshot(st);
+	while (snapshots_run(st) && clock_ns() < until)
+		nanosleep(&pause, NULL);
+	if (snapshots_run(st))
+		return refuse(out, 503,
+			      "it is still being made; GET /disks shows when the number of snapshots grows");
+	if (snapshots_made(st) == before)
+		return refuse(out, 500, "no snapshot was made; the log says why");
+	log_event(LOG_EV_CONTROL, LOG_NOTE, "a snapshot was made");
+	fprintf(out, "{\"snapshots\":%llu,\"seconds\":%.3f}",
+		(unsigned long long)(snapshots_made(st) - before),
+		(double)(clock_ns() + SNAPSHOT_WAIT_NS - until) / 1e9);
+	return 200;
 }
 
 static const struct admin_control controls[] = {
@@ -281,7 +330,7 @@ static const struct admin_control controls[] = {
 	{ "/control/reload", "", true, reload, show_reload },
 	{ "/control/log-level", "level module", false, set_level, show_levels },
 	{ "/control/trace", "id next", false, trace, show_trace },
-	{ "/control/snapshot", "", true, not_offered, NULL },
+	{ "/control/snapshot", "", true, snapshot, NULL },
 	{ "/control/scrub", "action", true, scrub, show_scrub },
 };
 

@@ -48,10 +48,24 @@ snapshot_check(struct disk *d)
 
 	if (atomic_load(&d->snap_state) != SNAP_IDLE || disk_failed(d))
 		return;
-	if ((!force && since <= d->geo.log_bytes / 10 * 3) || clock_ns() < atomic_load(&d->snap_retry_ns))
+	if (!atomic_load(&d->snap_asked) &&
+	    ((!force && since <= d->geo.log_bytes / 10 * 3) || clock_ns() < atomic_load(&d->snap_retry_ns)))
 		return;
-	if (begin(d) == 0)
-		helper_ring(d);
+	if (begin(d) != 0)
+		return;
+	/* Behind begin(): who asked sees one of the two until it is made. */
+	atomic_store(&d->snap_asked, false);
+	helper_ring(d);
+}
+
+void
+store_snapshot(struct store *st)
+{
+	for (int i = 0; i < st->disk_nr; i++) {
+		atomic_store(&st->disk[i]->snap_asked, true);
+		atomic_store(&st->disk[i]->want_lead, true);
+	}
+	port_kick_all(st);
 }
 
 int

@@ -299,7 +299,9 @@ store_disk_info(const struct store *st, int disk, struct store_disk_info *ret_in
 	info.snapshots = atomic_load(&d->stats.snapshots);
 	info.snapshot_bytes = atomic_load(&d->stats.snapshot_bytes);
 	info.snapshot_ns = atomic_load(&d->stats.snapshot_ns);
-	info.snapshot_runs = atomic_load(&d->snap_state) != SNAP_IDLE;
+	/* In this order: what was asked for begins before it is not asked for any more. */
+	info.snapshot_runs = atomic_load(&d->snap_asked);
+	info.snapshot_runs |= atomic_load(&d->snap_state) != SNAP_IDLE;
 	info.cut_records = atomic_load(&d->stats.cut_records);
 	info.pins = pin_nr(d->pins);
 	*ret_info = info;

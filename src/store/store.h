@@ -434,13 +434,18 @@ struct store_disk_info {
 	uint64_t commits, records, snapshots, cut_records;
 	uint64_t snapshot_bytes,
 		snapshot_ns; /* of the newest one made since the start: size, and how long it took */
-	bool snapshot_runs;
+	bool snapshot_runs;  /* one is asked for or being made */
 	/* How long what cores asked of the disk took, in the buckets of base/latency.h. */
 	struct {
 		uint64_t buckets[LATENCY_NR], sum_ns;
 	} latency[DISK_IO_NR];
 	uint64_t pins;
 };
+
+/* Asks for a snapshot of every disk that works, however little came since the newest: a start after it reads
+ * less log.  Any thread; while a port is attached.  It is made behind the scenes: when snapshot_runs is false
+ * again, snapshots has grown, or it failed (which is logged). */
+void store_snapshot(struct store *st);
 
 int store_disk_nr(const struct store *st);
 /* Any thread. */

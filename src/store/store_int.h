@@ -312,6 +312,7 @@ struct disk {
 	_Atomic uint64_t trim_at;       /* linear log position up to which the log is free again */
 	_Atomic uint64_t snap_begin;    /* linear position of the current snapshot */
 	_Atomic uint64_t snap_retry_ns; /* after a failed one: not before */
+	_Atomic bool snap_asked;        /* store_snapshot(): one is due, however little came since */
 
 	/* helper (and start, stop) */
 	struct super sb;

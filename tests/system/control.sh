@@ -51,7 +51,9 @@ for body in '{' '[]' '{"level":}' '{"level":"debug","level":"info"}' '{"loud":"d
 done
 head -c 100000 /dev/zero | tr '\0' ' ' >"$T/blanks"
 assert_eq "$(over_socket POST /control/log-level --data-binary @"$T/blanks")" 413 "a large body"
-assert_eq "$(over_socket POST /control/snapshot)" 501 "snapshot"
+assert_eq "$(over_socket POST /control/snapshot)" 200 "snapshot"
+assert_match "$(cat "$T/answer")" '^\{"snapshots":[12],"seconds":[0-9.]+\}$' "one was made"
+assert_eq "$(over_socket POST /control/snapshot)" 200 "another snapshot"
 assert_eq "$(over_socket POST /control/drain --data-binary '{"now":true}')" 400 "a member that drain does not take"
 assert_eq "$(over_tcp GET /readyz)" 200 "still serving"
 

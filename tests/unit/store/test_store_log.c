@@ -197,6 +197,43 @@ test_full_and_wrap(void **state)
 	assert_int_equal(obj_check(&l, "b", "again", 5 * MIB, 5), 0);
 }
 
+static void
+snapshot_and_wait(void)
+{
+	uint64_t before = info().snapshots;
+
+	store_snapshot(st);
+	for (int i = 0; i < 3000 && info().snapshot_runs; i++)
+		loop_for(&l, 10 * NS_PER_MS);
+	assert_true(info().snapshots > before);
+}
+
+/* On request, although next to nothing is in the log: what came before it need not be read again, and all is
+ * there. */
+static void
+test_on_request(void **state)
+{
+	char name[32];
+	uint64_t used;
+
+	for (int i = 0; i < 200; i++) {
+		snprintf(name, sizeof name, "s%d", i);
+		assert_int_equal(put_patient(name, 300, (uint64_t)i, 1000), 0);
+	}
+	assert_int_equal(info().snapshots, 0);
+	used = info().log_used_bytes;
+	/* The log is trimmed to where the one before the newest begins. */
+	snapshot_and_wait();
+	snapshot_and_wait();
+	assert_true(info().log_used_bytes < used / 2);
+	close_store();
+	open_store();
+	for (int i = 0; i < 200; i++) {
+		snprintf(name, sizeof name, "s%d", i);
+		assert_int_equal(obj_check(&l, "b", name, 300, (uint64_t)i), 0);
+	}
+}
+
 /* The index's memory is bounded: no new objects, but deletes. */
 static void
 test_index_full(void **state)
@@ -318,6 +355,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_laps, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full_and_wrap, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_on_request, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_index_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_outruns_segments, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_crumbs, setup_tiny, teardown),
