@@ -189,8 +189,7 @@ hostile(void **state)
 	for (int i = 0; i < 20000; i++)
 		text_fmt(&x, " a%d=\"&lt;\"", i);
 	text_str(&x, "><Object><Key>a</Key></Object></Delete>");
-	assert_fault(xml_delete_parse(x.p, x.len, &d, &why), FAULT_NONE);
-	xml_delete_free(&d);
+	assert_fault(xml_delete_parse(x.p, x.len, &d, &why), FAULT_MALFORMED_XML);
 	text_reset(&x);
 	text_str(&x, "<Delete><Object><Key>a");
 	text_put(&x, "\0b</Key></Object></Delete>", 26);
@@ -551,15 +550,67 @@ canned(void **state)
 	text_free(&x);
 }
 
+/* A tag has so many bytes, wherever its end seems to be; what is no tag may be longer. */
+static void
+tags_of_any_length(void **state)
+{
+	static const struct {
+		const char *head, *each, *tail;
+		bool good;
+	} cases[] = {
+		{ "<Delete", " a%d=\"\"", "><Object><Key>a</Key></Object></Delete>", false },
+		{ "<Delete b='>' c=\">'\"", " a%d='>'", "><Object><Key>a</Key></Object></Delete>", false },
+		{ "<!-- > --><?x <?><Delete", " xmlns:a%d='u'", "><Object><Key>a</Key></Object></Delete>",
+		  false },
+		{ "<Delete><Object><Key><![CDATA[a>]]>b</Key></Object><Quiet", " a%d=''",
+		  ">true</Quiet></Delete>", false },
+		{ "<Delete>", " ", "<Object><Key>a</Key></Object></Delete>", true },
+		{ "<!-- ' > <", " a%d=", "--><Delete><Object><Key>a</Key></Object></Delete>", true },
+		{ "<Delete><Object><Key><![CDATA[< a=\"", "b", "]]></Key></Object></Delete>", true },
+		{ "<Delete" NS " b='<'", "", "><Object><Key>a</Key></Object></Delete>", false },
+		{ "<Delete" NS " b='>'", "", "><Object><Key>a</Key></Object></Delete>", true },
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct text x = { 0 };
+		struct xml_delete d;
+
+		text_str(&x, cases[i].head);
+		for (int k = 0; k < 600; k++) {
+			char one[32];
+
+			/* The number is not always in it. */
+			snprintf(one, sizeof one, "%.*s", (int)strcspn(cases[i].each, "%"), cases[i].each);
+			text_str(&x, one);
+			if (strstr(cases[i].each, "%d"))
+				text_fmt(&x, "%d%s", k, strstr(cases[i].each, "%d") + 2);
+		}
+		text_str(&x, cases[i].tail);
+		if ((delete_keys(text_of(&x), &d) == FAULT_NONE) != cases[i].good)
+			fail_msg("%zu: %s", i, why);
+		if (cases[i].good)
+			xml_delete_free(&d);
+		else if (i < 4)
+			assert_non_null(strstr(why, "1024"));
+		text_free(&x);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(complete_bodies), cmocka_unit_test(complete_many),
-		cmocka_unit_test(hostile),         cmocka_unit_test(delete_bodies),
-		cmocka_unit_test(small_bodies),    cmocka_unit_test(tag_bodies),
-		cmocka_unit_test(escapes),         cmocka_unit_test(lists),
-		cmocka_unit_test(results),         cmocka_unit_test(canned),
+		cmocka_unit_test(tags_of_any_length),
+		cmocka_unit_test(complete_bodies),
+		cmocka_unit_test(complete_many),
+		cmocka_unit_test(hostile),
+		cmocka_unit_test(delete_bodies),
+		cmocka_unit_test(small_bodies),
+		cmocka_unit_test(tag_bodies),
+		cmocka_unit_test(escapes),
+		cmocka_unit_test(lists),
+		cmocka_unit_test(results),
+		cmocka_unit_test(canned),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
