@@ -10,7 +10,7 @@
 
 struct building {
 	struct text *out, tags;
-	int rules, tag_nr, predicates;
+	int rules, tag_nr, predicates, made; /* made: the number in the last id of ours */
 	struct lifecycle_head h;
 	bool have_status, have_filter, have_prefix, have_and, have_id, have_key, have_value;
 	uint16_t id_len, prefix_len;
@@ -252,11 +252,11 @@ id_taken(const struct building *b)
 static void
 make_id(struct building *b)
 {
-	for (int i = b->rules;; i++) {
-		b->id_len = (uint16_t)snprintf(b->id, sizeof b->id, "rule-%d", i);
-		if (!id_taken(b))
-			return;
-	}
+	if (b->made < b->rules)
+		b->made = b->rules - 1;
+	do
+		b->id_len = (uint16_t)snprintf(b->id, sizeof b->id, "rule-%d", ++b->made);
+	while (id_taken(b));
 }
 
 static const char *
@@ -310,6 +310,9 @@ end_rule(struct building *b, const char **ret_why)
 	text_free(&tags);
 	if (f == FAULT_NONE && !text_ok(b->out))
 		return refuse(ret_why, FAULT_BUSY, "There is no memory for the lifecycle rules.");
+	/* At once: each rule is compared with those before it. */
+	if (f == FAULT_NONE && b->out->len - b->ids_from > LIFECYCLE_PACKED_MAX)
+		return refuse(ret_why, FAULT_BAD_REQUEST, "The lifecycle rules are larger than 24 KiB.");
 	return f;
 }
 
@@ -404,7 +407,5 @@ lifecycle_from_xml(const char *body, size_t len, struct text *packed, const char
 	text_free(&b.tags);
 	if (f == FAULT_NONE && b.rules == 0)
 		return malformed(ret_why, "There are no lifecycle rules.");
-	if (f == FAULT_NONE && packed->len - b.ids_from > LIFECYCLE_PACKED_MAX)
-		return refuse(ret_why, FAULT_BAD_REQUEST, "The lifecycle rules are larger than 24 KiB.");
 	return f;
 }

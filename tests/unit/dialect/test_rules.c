@@ -322,13 +322,49 @@ lifecycle_texts(void **state)
 	text_free(&again);
 }
 
+/* Ids of ours pass over those that the client gave; too many rules are refused when that is seen. */
+static void
+lifecycle_ids(void **state)
+{
+#define REST "<Status>Enabled</Status><Filter/><Expiration><Days>1</Days></Expiration></Rule>"
+	static const char body[] =
+		"<LifecycleConfiguration><Rule><ID>rule-2</ID>" REST "<Rule>" REST "<Rule>" REST
+		"<Rule><ID>x</ID>" REST "<Rule>" REST "</LifecycleConfiguration>";
+	static const char *const ids[] = { "rule-2", "rule-3", "rule-4", "x", "rule-5" };
+	struct text packed = { 0 }, xml = { 0 };
+	const char *at;
+
+	assert_int_equal(lifecycle_from_xml(body, strlen(body), &packed, &why), FAULT_NONE);
+	assert_int_equal(lifecycle_to_xml(&xml, packed.p, packed.len), 0);
+	text_put(&xml, "", 1);
+	at = xml.p;
+	for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+		at = strstr(at, "<ID>");
+		assert_non_null(at);
+		at += 4;
+		assert_int_equal(strncmp(at, ids[i], strlen(ids[i])), 0);
+		assert_int_equal(at[strlen(ids[i])], '<');
+	}
+	text_reset(&xml);
+	text_str(&xml, "<LifecycleConfiguration>");
+	for (int i = 0; i < 900; i++)
+		text_fmt(&xml, i < 450 ? "<Rule><ID>rule-%d</ID>" REST : "<Rule>" REST, i + 451);
+	text_str(&xml, "</LifecycleConfiguration>");
+	text_reset(&packed);
+	assert_int_equal(lifecycle_from_xml(xml.p, xml.len, &packed, &why), FAULT_BAD_REQUEST);
+	assert_non_null(strstr(why, "24 KiB"));
+	text_free(&xml);
+	text_free(&packed);
+#undef REST
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cors_rules),      cmocka_unit_test(cors_refused),
-		cmocka_unit_test(lifecycle_ages),  cmocka_unit_test(lifecycle_filters),
-		cmocka_unit_test(lifecycle_texts),
+		cmocka_unit_test(lifecycle_ids),     cmocka_unit_test(cors_rules),
+		cmocka_unit_test(cors_refused),      cmocka_unit_test(lifecycle_ages),
+		cmocka_unit_test(lifecycle_filters), cmocka_unit_test(lifecycle_texts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
