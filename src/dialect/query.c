@@ -324,6 +324,7 @@ name(struct span value, char out[DIALECT_KEY_MAX + 1], uint16_t *ret_len, const 
 	return FAULT_NONE;
 }
 
+/* A page may end at a key of a scality listener, which is any bytes. */
 static enum fault
 token(struct span value, struct target *t, const char **ret_why)
 {
@@ -332,7 +333,7 @@ token(struct span value, struct target *t, const char **ret_why)
 	int n = span_decode(value, DECODE_STRICT, text, sizeof text);
 
 	if (n <= 0 || base64_decode(text, (size_t)n, bytes, sizeof bytes, &len) < 0 || len < 2 ||
-	    bytes[0] != TOKEN_MARK || memchr(bytes, 0, len) || !is_utf8(bytes + 1, len - 1))
+	    bytes[0] != TOKEN_MARK || memchr(bytes, 0, len))
 		return refuse(ret_why, FAULT_BAD_ARGUMENT, "The continuation token is not one of ours.");
 	memcpy(t->list.after, bytes + 1, len - 1);
 	t->list.after[len - 1] = 0;

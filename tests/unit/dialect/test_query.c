@@ -171,6 +171,9 @@ list_parameters(void **state)
 	r = s3("GET", "/bkt?list-type=2&start-after=zz&continuation-token=AWEvYg%3D%3D");
 	assert_fault(rq_parse(r), FAULT_NONE);
 	assert_string_equal(r->t.list.after, "a/b");
+	r = s3("GET", "/bkt?list-type=2&continuation-token=AWH%2F");
+	assert_fault(rq_parse(r), FAULT_NONE);
+	assert_true(r->t.list.have_token && r->t.list.after_len == 2 && r->t.list.after[1] == (char)0xff);
 	r = s3("GET", "/bkt?list-type=2&start-after=zz&continuation-token=");
 	assert_fault(rq_parse(r), FAULT_NONE);
 	assert_true(r->t.list.have_start_after && !r->t.list.have_token);
