@@ -1,8 +1,8 @@
 /*
  * Checksum headers of a PUT (protocol.md 4.6; items 44-47, 52).  See dialect.h; called by parse.c.
  *
- * With a descriptor the body is empty while the object is not: SDKs then add checksums of the empty string,
- * which say nothing about the object and are dropped.
+ * With a descriptor, and of a copy, the body is empty while the object is not: SDKs then add checksums of the
+ * empty string, which say nothing about the object and are dropped.
  */
 #include "dialect/dialect_int.h"
 
@@ -83,7 +83,8 @@ parse_value(const struct dialect_in *in, struct target *t, enum checksum_kind k,
 		t->have_algorithm = true;
 		t->algorithm = k;
 	}
-	if (t->wire != WIRE_NONE && memcmp(c->value, sums[k].of_empty, len) == 0) {
+	if ((t->wire != WIRE_NONE || t->op == OP_COPY_OBJECT) &&
+	    memcmp(c->value, sums[k].of_empty, len) == 0) {
 		c->given = false;
 		t->sums_of_empty_ignored = true;
 	}

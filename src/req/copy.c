@@ -76,6 +76,8 @@ copy_start(struct req *rq)
 		return req_fail(rq, FAULT_BUSY, NULL);
 	memcpy(j->given, t->attrs, t->attrs_len);
 	j->given_len = t->attrs_len;
+	/* It is of the body, and there is none. */
+	t->sum[SUM_MD5].given = false;
 	rq->obj.op.done = on_open;
 	rq->obj.op.result = 0;
 	return req_await(rq, store_open(rq->rs->env.store, &k, &rq->obj), "open", copy_opened);
@@ -153,6 +155,7 @@ static enum verdict
 replace_attrs(struct req *rq)
 {
 	struct copy_job *j = rq->job;
+	const struct checksum *crc = &rq->target.sum[SUM_CRC64NVME];
 	struct store_key k = req_key(rq);
 	char etag[48];
 	size_t len = etag_text(&rq->obj.meta.etag, etag);
@@ -160,6 +163,8 @@ replace_attrs(struct req *rq)
 	enum fault f = dialect_conditions(&rq->target, etag, len, rq->obj.meta.mtime_ns / NS_PER_S);
 	int r;
 
+	if (f == FAULT_NONE && crc->given && sum_to_u64(crc->value) != rq->obj.crc64)
+		f = FAULT_BAD_DIGEST;
 	if (f == FAULT_NONE)
 		f = copy_attrs(rq, true);
 	if (f != FAULT_NONE)
@@ -218,12 +223,18 @@ copy_range(struct req *rq, const char **why)
 	return rq->len > put_limit(rq) ? FAULT_TOO_LARGE : FAULT_NONE;
 }
 
+static bool
+is_computed(const struct target *t, enum checksum_kind k)
+{
+	return k != SUM_CRC64NVME && (t->sum[k].wanted || t->sum[k].given);
+}
+
 /* Does the request name a checksum that has to be computed over the copy? */
 static bool
 wants_sum(const struct target *t)
 {
 	for (enum checksum_kind k = 0; k < SUM_MD5; k++) {
-		if (k != SUM_CRC64NVME && t->sum[k].wanted)
+		if (is_computed(t, k))
 			return true;
 	}
 	return false;
@@ -259,7 +270,7 @@ copy_begin(struct req *rq)
 	if (f != FAULT_NONE)
 		return req_fail(rq, f, NULL);
 	for (enum checksum_kind k = 0; k < SUM_MD5; k++) {
-		if (k != SUM_CRC64NVME && t->sum[k].wanted)
+		if (is_computed(t, k))
 			mask |= DIGEST_BIT(digest_of_sum(k));
 	}
 	/* The MD5 of these bytes is known where they are all that was put in one go over HTTP. */
@@ -339,7 +350,7 @@ copy_moved(struct req *rq)
 	if (f != FAULT_NONE)
 		return req_fail(rq, f, NULL);
 	/* What was read is what is written, or nothing is. */
-	if (rq->len == rq->obj.size_bytes) {
+	if (rq->len == rq->obj.size_bytes && !rq->target.sum[SUM_CRC64NVME].given) {
 		rq->target.sum[SUM_CRC64NVME].given = true;
 		sum_of_u64(rq->obj.crc64, rq->target.sum[SUM_CRC64NVME].value);
 	}

@@ -181,6 +181,41 @@ test_onto_itself(void **state)
 	}
 }
 
+/* A checksum that comes with a copy is of what the copy becomes. */
+static void
+test_copy_sums(void **state)
+{
+	static const struct {
+		const char *target, *name, *value;
+		int status;
+	} cases[] = {
+		{ "/bkt/c", "x-amz-checksum-crc32", "NSRBwg==", 200 },
+		{ "/bkt/c", "x-amz-checksum-crc32", "NSRBww==", 400 },
+		{ "/bkt/c", "x-amz-checksum-crc64nvme", "AAAAAAAAAAE=", 400 },
+		{ "/bkt/c", "x-amz-checksum-sha256", "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=", 200 },
+		{ "/bkt/c", "x-amz-checksum-sha256", "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa4=", 400 },
+		{ "/bkt/c", "x-amz-checksum-crc32", "AAAAAA==", 200 }, /* of no body */
+		{ "/bkt/c", "content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==", 200 },
+		{ "/bkt/o", "x-amz-checksum-crc64nvme", "AAAAAAAAAAE=", 400 },
+		{ "/bkt/o", "x-amz-checksum-crc32", "NSRBww==", 400 },
+		{ "/bkt/o", "x-amz-checksum-crc32", "NSRBwg==", 200 },
+	};
+
+	assert_int_equal(request("PUT", "/bkt/o", "abc"), 200);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct xchg x;
+
+		begin(&x, "PUT", cases[i].target, NULL);
+		x_field(&x, "x-amz-copy-source", "/bkt/o");
+		x_field(&x, "x-amz-metadata-directive", "REPLACE");
+		x_field(&x, cases[i].name, "%s", cases[i].value);
+		if (answer(&x, NULL) != cases[i].status)
+			fail_msg("%zu: %d %.*s", i, req_reply(x.rq)->status, (int)req_reply(x.rq)->len_bytes,
+				 req_reply(x.rq)->text);
+		x_end(&x);
+	}
+}
+
 static void
 test_part_limit(void **state)
 {
@@ -302,6 +337,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_onto_itself, rig_start, edges_stop),
+		cmocka_unit_test_setup_teardown(test_copy_sums, rig_start, edges_stop),
 		cmocka_unit_test_setup_teardown(test_part_limit, rig_start, edges_stop),
 		cmocka_unit_test_setup_teardown(test_form_names, rig_start, edges_stop),
 		cmocka_unit_test_setup_teardown(test_rules_taken_back, life_start, edges_stop),
