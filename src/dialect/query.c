@@ -438,7 +438,11 @@ listing(enum param p, struct span v, struct target *t, const char **ret_why)
 	case P_PREFIX:
 		return name(v, l->prefix, &l->prefix_len, ret_why);
 	case P_MAX_BUCKETS:
-		return page(v, 10000, t, ret_why);
+		f = page(v, 10000, t, ret_why);
+		/* An empty page could not say where the next one begins. */
+		return f == FAULT_NONE && l->max == 0
+			       ? refuse(ret_why, FAULT_BAD_ARGUMENT, "max-buckets is not 1 or more.")
+			       : f;
 	case P_MAX_KEYS:
 	case P_MAX_PARTS:
 	case P_MAX_UPLOADS:

@@ -393,6 +393,8 @@ compare_sums(const struct req *rq, const struct upload_job *j)
 {
 	const struct target *t = &rq->target;
 
+	if (t->checksum_type != SUM_TYPE_NONE && j->declared.have && t->checksum_type != j->declared.type)
+		return FAULT_BAD_REQUEST;
 	for (enum checksum_kind k = 0; k < SUM_MD5; k++) {
 		const struct checksum *c = &t->sum[k];
 

@@ -371,6 +371,9 @@ assert_eq "$(grep -o '<PartNumber>' <<<"$r" | wc -l)" 2 "attributes: parts"
 u=$(create /bkt/crc32 -H 'x-amz-checksum-algorithm: CRC32' -H 'x-amz-checksum-type: FULL_OBJECT')
 e1=$(part /bkt/crc32 "$u" 1 "$T/p1")
 e2=$(part /bkt/crc32 "$u" 2 "$T/p3")
+r=$(curl -sS -X POST "$URL_S3/bkt/crc32?uploadId=$u" -H 'x-amz-checksum-type: COMPOSITE' -d "<CompleteMultipartUpload>
+	<Part><PartNumber>1</PartNumber><ETag>$e1</ETag></Part><Part><PartNumber>2</PartNumber><ETag>$e2</ETag></Part></CompleteMultipartUpload>")
+assert_eq "$(xml Code <<<"$r")" InvalidRequest "another type than was declared"
 r=$(complete /bkt/crc32 "$u" 1 "$e1" 2 "$e2")
 want=$(printf '%b' "$(gzip -c "$T/whole" | tail -c 8 | od -An -tx1 | awk '{ print "\\x" $4 "\\x" $3 "\\x" $2 "\\x" $1 }')" | base64)
 assert_eq "$(xml ChecksumCRC32 <<<"$r") $(xml ChecksumType <<<"$r")" "$want FULL_OBJECT"

@@ -17,6 +17,7 @@ operations(void **state)
 		enum op op;
 	} cases[] = {
 		{ "GET", "/?max-buckets=5&prefix=a&continuation-token=AWE%3D", FAULT_NONE, OP_LIST_BUCKETS },
+		{ "GET", "/?max-buckets=0", FAULT_BAD_ARGUMENT },
 		{ "GET", "/bkt?location", FAULT_NONE, OP_GET_BUCKET_LOCATION },
 		{ "GET", "/bkt?location=", FAULT_NONE, OP_GET_BUCKET_LOCATION },
 		{ "GET", "/bkt?versioning", FAULT_NONE, OP_GET_BUCKET_VERSIONING },
