@@ -376,8 +376,11 @@ take_key(const struct form *f, struct target *t, const char **ret_why)
 		struct span s = is_variable ? (struct span){ f->filename, f->filename_len }
 					    : (struct span){ key + i, 1 };
 
-		if (n + s.len > DIALECT_KEY_MAX)
+		if (n + s.len > DIALECT_KEY_MAX) {
+			t->key[0] = 0;
+			t->key_len = 0;
 			return refuse(ret_why, FAULT_KEY_TOO_LONG, "The key is longer than 1024 bytes.");
+		}
 		memcpy(t->key + n, s.p, s.len);
 		n += s.len;
 		i += is_variable ? vlen : 1;
