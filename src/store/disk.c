@@ -325,11 +325,31 @@ check_fs(struct disk *d, int fd, char *err, size_t err_len)
 	return 0;
 }
 
+int
+disk_open_device(const char *path, uint64_t until_ns)
+{
+	bool told = false;
+
+	/* It is had by one alone, and a dead process has it until its last writes are over. */
+	for (;;) {
+		struct timespec ts = { .tv_nsec = LOCK_POLL_NS };
+		int fd = file_open_device(path);
+
+		if (fd != -EBUSY || clock_ns() >= until_ns)
+			return fd;
+		if (!told)
+			log_note("%s: waiting for the device (another process, or a dead one's last writes)",
+				 path);
+		told = true;
+		nanosleep(&ts, NULL);
+	}
+}
+
 /* The file of that name in the directory, or the device; opened once, locked. */
 static int
 open_locked(struct disk *d, const char *name, uint64_t until_ns, int *ret_fd, char *err, size_t err_len)
 {
-	int fd = d->is_device ? file_open_device(d->path) : file_open(d->dir_fd, name, false);
+	int fd = d->is_device ? disk_open_device(d->path, until_ns) : file_open(d->dir_fd, name, false);
 
 	if (fd == -ENOENT)
 		return say(err, err_len, -ENOTRECOVERABLE,

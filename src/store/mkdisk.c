@@ -2,6 +2,8 @@
  * at --format only. */
 #include "store/store_int.h"
 
+#include "base/clock.h"
+
 #include "store/file.h"
 #include "store/sync.h"
 
@@ -225,7 +227,7 @@ device_is_empty(int fd, struct ring *r, bool *ret_empty)
 static int
 format_device(const struct store_disk_conf *dc, bool force, struct ring *r, char *err, size_t err_len)
 {
-	int fd = file_open_device(dc->path), e;
+	int fd = disk_open_device(dc->path, clock_ns() + NS_PER_S), e;
 	struct geometry geo;
 	struct super sb;
 	uint64_t size;

@@ -358,6 +358,8 @@ log_linear(const struct disk *d, uint64_t lap, uint64_t pos)
 
 /* ---- disk.c: files, locks, superblocks ------------------------------------------------------- */
 
+/* The one open description of a block device; waits until then for whoever has it.  -errno. */
+int disk_open_device(const char *path, uint64_t until_ns);
 int disk_format(const struct store_disk_conf *dc, bool force, char *err, size_t err_len);
 /* Opens, checks and locks everything; reads the superblocks into d->sb. */
 int disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint64_t lock_wait_ns,
