@@ -131,7 +131,7 @@ ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC)) $(TOOLLIB)
 
 include tests/nbd/nbd.mk
 
-.PHONY: testbins check check-unit check-long check-ui check-clients asan tsan fuzz fuzz-build lint demo help install clean format deps deps-check tags
+.PHONY: testbins check check-unit check-long check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format deps deps-check tags
 testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS) $(SIM_TESTS) $(NBDPLUGIN)
 
 deps-check:
@@ -165,6 +165,8 @@ fuzz:
 	@scripts/deps build fuzz
 	@$(MAKE) --no-print-directory VARIANT=fuzz $(if $(F),build/fuzz/fuzz/$(F),$(patsubst %,build/fuzz/fuzz/%,$(FUZZNAMES)))
 	@scripts/fuzz '$(SECS)' $(if $(F),$(F),$(FUZZNAMES))
+fuzz-merge:
+	@scripts/fuzz-merge $(if $(F),$(F),$(FUZZNAMES))
 # Packages, and what installs and runs them: in a chroot made by debootstrap, and in a virtual machine with systemd.
 deb:
 	@scripts/deps build deb
@@ -235,7 +237,7 @@ help:
 	@echo 'make check-clients  aws, boto3, s3cmd, rclone and curl against the daemon (installs them)'
 	@echo 'make check-ui       the status page in headless Chromium (installs it)'
 	@echo 'make asan | tsan    build that variant and run its tests'
-	@echo 'make fuzz [F=name] [SECS=60]   libFuzzer over the parsers'
+	@echo 'make fuzz [F=name] [SECS=60] [JOBS=1]   libFuzzer over the parsers; fuzz-merge keeps what reached new code'
 	@echo 'make lint           format, include direction, headers, scripts, manual pages'
 	@echo 'make bench [F=name]  the figures of docs/benchmarks.md, against raw disk, nginx and verbs'
 	@echo 'make bench-growth [F=curve] [N=objects]   how cost grows with objects, size, connections, fill level; bench-plot draws it'

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -15,6 +16,9 @@
 
 /* Message to stderr, then exit 1. */
 _Noreturn void bench_die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* ADDRESS:PORT, or it dies. */
+struct sockaddr_in bench_address(const char *text);
 
 /* ---- rounds and rows ----------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
 #include <sched.h>
@@ -176,4 +177,18 @@ bench_quiet_say(void)
 			"CPU; rates and "
 			"latencies are too low, CPU times too high\n",
 			share * 100);
+}
+
+struct sockaddr_in
+bench_address(const char *text)
+{
+	struct sockaddr_in sa = { .sin_family = AF_INET };
+	const char *colon = strrchr(text, ':');
+	char host[64];
+
+	snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - text) : 0, text);
+	if (!colon || inet_pton(AF_INET, host, &sa.sin_addr) != 1)
+		bench_die("%s is no address and port", text);
+	sa.sin_port = htons((uint16_t)atoi(colon + 1));
+	return sa;
 }

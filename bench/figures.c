@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/crc64.h"
 
-#include <arpa/inet.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -216,6 +215,10 @@ put_p50(void)
 	row_print(&row);
 }
 
+/*
+ * The clients share the two CPUs with the cores under test.  So the reference has the same share of them: two
+ * daemons of one core each, which have nothing in common.
+ */
 static void
 cpu_2_cores(void)
 {
@@ -228,9 +231,11 @@ cpu_2_cores(void)
 			   .conns = 64 },
 		   two = one;
 
-	if (!load.two.pid)
-		bench_die("cpu_2_cores needs a second daemon");
+	if (!load.two.pid || !load.other.pid)
+		bench_die("cpu_2_cores needs three daemons");
 	two.server = &load.two;
+	one.other = &load.other;
+	put_many(&load.other, one.prefix, size);
 	put_many(&load.one, one.prefix, size);
 	put_many(&load.two, one.prefix, size);
 	for (int n = -1; n < bench_rounds(); n++) {
@@ -270,46 +275,38 @@ figure(const char *name)
 		bench_die("no figure %s", name);
 }
 
-static struct sockaddr_in
-address(const char *text)
-{
-	struct sockaddr_in sa = { .sin_family = AF_INET };
-	const char *colon = strrchr(text, ':');
-	char host[64];
-
-	snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - text) : 0, text);
-	if (!colon || inet_pton(AF_INET, host, &sa.sin_addr) != 1)
-		bench_die("%s is no address and port", text);
-	sa.sin_port = htons((uint16_t)atoi(colon + 1));
-	return sa;
-}
-
 int
 main(int argc, char **argv)
 {
 	const char *raw_path = NULL;
 	int opt;
 
-	load.one.is_gantry = load.two.is_gantry = true;
-	while ((opt = getopt(argc, argv, "s:p:n:q:t:u:c:r:")) != -1) {
+	load.one.is_gantry = load.two.is_gantry = load.other.is_gantry = true;
+	while ((opt = getopt(argc, argv, "s:p:n:q:t:u:v:w:c:r:")) != -1) {
 		switch (opt) {
 		case 's':
-			load.one.at = address(optarg);
+			load.one.at = bench_address(optarg);
 			break;
 		case 'p':
 			load.one.pid = atoi(optarg);
 			break;
 		case 'n':
-			load.nginx.at = address(optarg);
+			load.nginx.at = bench_address(optarg);
 			break;
 		case 'q':
 			load.nginx.pid = atoi(optarg);
 			break;
 		case 't':
-			load.two.at = address(optarg);
+			load.two.at = bench_address(optarg);
 			break;
 		case 'u':
 			load.two.pid = atoi(optarg);
+			break;
+		case 'v':
+			load.other.at = bench_address(optarg);
+			break;
+		case 'w':
+			load.other.pid = atoi(optarg);
 			break;
 		case 'c':
 			load.softnicctl = optarg;

@@ -18,7 +18,6 @@
 #include "base/check.h"
 #include "base/clock.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -255,20 +254,6 @@ put(const char *name, bool md5)
 	row_print(&row);
 }
 
-static struct sockaddr_in
-address(const char *text)
-{
-	struct sockaddr_in sa = { .sin_family = AF_INET };
-	const char *colon = strrchr(text, ':');
-	char host[64];
-
-	snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - text) : 0, text);
-	if (!colon || inet_pton(AF_INET, host, &sa.sin_addr) != 1)
-		bench_die("%s is no address and port", text);
-	sa.sin_port = htons((uint16_t)atoi(colon + 1));
-	return sa;
-}
-
 static void
 make_bytes(void)
 {
@@ -294,9 +279,9 @@ main(int argc, char **argv)
 
 	while ((opt = getopt(argc, argv, "s:n:d:")) != -1) {
 		if (opt == 's')
-			gantry = address(optarg);
+			gantry = bench_address(optarg);
 		else if (opt == 'n')
-			nginx = address(optarg);
+			nginx = bench_address(optarg);
 		else if (opt == 'd')
 			root = optarg;
 		else

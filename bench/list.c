@@ -62,7 +62,6 @@ static void
 put_next(struct work *w)
 {
 	static const char data[16] = "sixteen bytes  ";
-	int r;
 
 	if (b.next == b.keys) {
 		b.busy--;
@@ -73,13 +72,7 @@ put_next(struct work *w)
 	w->key = (struct store_key){ BENCH_BUCKET, w->text, sizeof BENCH_BUCKET - 1, strlen(w->text) };
 	w->put.op.done = on_put;
 	w->commit = (struct store_commit){ .inline_data = data, .inline_len = sizeof data };
-	/* The log may be full for a moment: a snapshot is under way then. */
-	while ((r = store_put_init(b.port.p, &w->put, &w->key, sizeof data)) == -EAGAIN)
-		usleep(1000);
-	if (r == 0)
-		r = store_put_commit(b.port.p, &w->put, &w->commit);
-	if (r < 0)
-		bench_die("PUT: %s", strerror(-r));
+	port_put_inline(&b.port, &w->put, &w->key, &w->commit);
 }
 
 static void

@@ -190,7 +190,7 @@ copy_ns_of(const struct server *s)
 	size_t n;
 	FILE *f;
 
-	if (!s->is_gantry)
+	if (!s || !s->is_gantry)
 		return 0;
 	snprintf(cmd, sizeof cmd, "%s stats --json %d", load.softnicctl, s->pid);
 	f = popen(cmd, "r");
@@ -202,6 +202,12 @@ copy_ns_of(const struct server *s)
 	if (pclose(f) != 0 || !at)
 		bench_die("%s: said %s", cmd, text);
 	return strtoull(at + 10, NULL, 10);
+}
+
+static uint64_t
+cpu_ns_of(const struct server *s)
+{
+	return s ? bench_cpu_ns(s->pid) : 0;
 }
 
 static uint64_t
@@ -225,11 +231,11 @@ load_run(const struct job *j, uint64_t for_ns)
 
 		set_window(l, j->one_window ? 0 : i, j->size ? j->size : 4096);
 		prepare(l, j);
-		l->fd = connect_to(j->server);
+		l->fd = connect_to(j->other && (i & 1) ? j->other : j->server);
 		epoll_ctl(ep, EPOLL_CTL_ADD, l->fd, &ev);
 	}
-	copy = copy_ns_of(j->server);
-	cpu = bench_cpu_ns(j->server->pid);
+	copy = copy_ns_of(j->server) + copy_ns_of(j->other);
+	cpu = cpu_ns_of(j->server) + cpu_ns_of(j->other);
 	res.waited_ns = -bench_waited(j->server->pid);
 	res.load_waited_ns = -bench_waited(getpid());
 	res.load_cpu_ns = -(double)bench_cpu_ns(getpid());
@@ -258,11 +264,11 @@ load_run(const struct job *j, uint64_t for_ns)
 		}
 	}
 	res.ns = clock_ns() - begin;
-	res.cpu_ns = bench_cpu_ns(j->server->pid) - cpu;
+	res.cpu_ns = cpu_ns_of(j->server) + cpu_ns_of(j->other) - cpu;
 	res.waited_ns += bench_waited(j->server->pid);
 	res.load_waited_ns += bench_waited(getpid());
 	res.load_cpu_ns += (double)bench_cpu_ns(getpid());
-	res.copy_ns = copy_ns_of(j->server) - copy;
+	res.copy_ns = copy_ns_of(j->server) + copy_ns_of(j->other) - copy;
 	bench_quiet_add((res.waited_ns > 0 ? res.waited_ns : 0) + res.load_waited_ns, res.ns);
 	res.bytes = res.n * j->size;
 	res.p50_us = bench_median(b.sample, samples);

@@ -24,9 +24,10 @@ struct server {
 
 enum op { OP_PUT, OP_GET, OP_DELETE };
 
-/* What was given on the command line. */
+/* What was given on the command line.  One is the daemon on the CPU SERVER_CPU, other one on LOAD_CPU, two
+ * one on both. */
 struct load {
-	struct server one, two, nginx;
+	struct server one, two, other, nginx;
 	const char *softnicctl;
 	struct raw *raw;
 };
@@ -39,6 +40,7 @@ const char *load_bytes(size_t *ret_len);
 
 struct job {
 	const struct server *server;
+	const struct server *other; /* or NULL: serves every second connection, and its CPU counts, too */
 	enum op op;
 	const char *prefix;
 	size_t size; /* of the objects and the windows; 0: an empty object, a small window */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 void
 port_turn(struct port *p)
@@ -99,6 +100,21 @@ port_open(struct port *p, const char *dir, uint64_t size_bytes, uint64_t index_b
 	if (bufs && ring_register_regions(p->ring, bufs->region, bufs->region_nr) < 0)
 		fprintf(stderr, "bench: buffers could not be registered (ulimit -l)\n");
 	check(store_attach(p->st, p->ring, &p->mb, &p->timers, &p->p) == 0);
+}
+
+void
+port_put_inline(struct port *p, struct store_put *put, const struct store_key *key,
+		const struct store_commit *commit)
+{
+	int r;
+
+	/* The log may be full for a moment: a snapshot is under way then. */
+	while ((r = store_put_init(p->p, put, key, commit->inline_len)) == -EAGAIN)
+		usleep(1000);
+	if (r == 0)
+		r = store_put_commit(p->p, put, commit);
+	if (r < 0)
+		bench_die("PUT: %s", strerror(-r));
 }
 
 void

@@ -1,6 +1,6 @@
 /*
- * A store with one port on the calling thread, and the loop that turns it: what bench/store.c,
- * bench/objects.c and bench/fill.c stand on.
+ * A store with one port on the calling thread, and the loop that turns it: what bench/objects.c,
+ * bench/fill.c and bench/list.c stand on.
  */
 #ifndef GANTRY_BENCH_PORT_H
 #define GANTRY_BENCH_PORT_H
@@ -26,6 +26,9 @@ void port_format(const char *dir, uint64_t size_bytes);
 void port_open(struct port *p, const char *dir, uint64_t size_bytes, uint64_t index_bytes,
 	       const struct bufpool *bufs);
 void port_close(struct port *p);
+/* Starts a PUT of what the commit has inline. */
+void port_put_inline(struct port *p, struct store_put *put, const struct store_key *key,
+		     const struct store_commit *commit);
 /* One turn of the loop; waits when there is nothing to do. */
 void port_turn(struct port *p);
 /* rm -rf */

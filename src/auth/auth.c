@@ -63,7 +63,7 @@ check_stream(const struct target *t, bool is_signed, enum auth_payload p, const 
 /* What x-amz-content-sha256 says about the body (protocol.md 4.5; item 47). */
 static enum fault
 find_payload(const struct dialect_in *in, const struct target *t, bool is_signed, struct identity *id,
-	     struct bytes *ret_text, const char **ret_why)
+	     struct span *ret_text, const char **ret_why)
 {
 	static const struct {
 		const char *text;
@@ -79,14 +79,14 @@ find_payload(const struct dialect_in *in, const struct target *t, bool is_signed
 	f = dialect_field(in, "x-amz-content-sha256", &nr);
 	if (nr > 1)
 		return refuse(ret_why, FAULT_BAD_REQUEST, "x-amz-content-sha256 came more than once.");
-	*ret_text = f ? header_value(f) : bytes_of("UNSIGNED-PAYLOAD");
+	*ret_text = f ? field_text(f) : span_of("UNSIGNED-PAYLOAD");
 	for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
-		if (bytes_are(*ret_text, streams[i].text)) {
+		if (span_is(*ret_text, streams[i].text)) {
 			id->payload = streams[i].p;
 			return check_stream(t, is_signed, streams[i].p, ret_why);
 		}
 	}
-	if (bytes_are(*ret_text, "UNSIGNED-PAYLOAD")) {
+	if (span_is(*ret_text, "UNSIGNED-PAYLOAD")) {
 		id->payload = PAYLOAD_UNSIGNED;
 		/* SDKs that do not sign send their trailers so. */
 		if (t->aws_chunked && has_body(t)) {
@@ -95,7 +95,7 @@ find_payload(const struct dialect_in *in, const struct target *t, bool is_signed
 		}
 		return FAULT_NONE;
 	}
-	if (bytes_begin(*ret_text, "STREAMING-"))
+	if (span_begins(*ret_text, "STREAMING-"))
 		return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
 			      "x-amz-content-sha256: this streaming form is not implemented.");
 	if (ret_text->len != 64 || hex_bytes(ret_text->p, id->payload_hash, 32) < 0)
@@ -117,7 +117,7 @@ find_payload(const struct dialect_in *in, const struct target *t, bool is_signed
 static enum fault
 check_unsigned(const struct dialect_in *in, const struct target *t, struct identity *id, const char **ret_why)
 {
-	struct bytes text;
+	struct span text;
 
 	if (in->listen->dialect == DIALECT_SCALITY) {
 		id->anonymous = true;
@@ -227,7 +227,7 @@ check_signed(const struct auth_env *env, const struct dialect_in *in, const stru
 {
 	bool in_header = dialect_field(in, "authorization", NULL) != NULL, no_hash;
 	struct sigv4 s;
-	struct bytes payload;
+	struct span payload;
 	uint8_t hash[32];
 	enum fault f;
 
@@ -251,7 +251,7 @@ check_signed(const struct auth_env *env, const struct dialect_in *in, const stru
 		f = find_payload(in, t, true, id, &payload, ret_why);
 	/* curl --aws-sigv4 leaves it out, and signs the hash of nothing. */
 	if (no_hash)
-		payload = bytes_of("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+		payload = span_of("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 	if (f == FAULT_NONE)
 		f = canon_hash(in, &s, payload, hash, ret_why);
 	if (f == FAULT_NONE)
@@ -313,19 +313,19 @@ auth_check_form(const struct auth_env *env, const struct auth_form *form, uint64
 	if (!form->policy || !form->algorithm || !form->credential || !form->date || !form->signature)
 		return refuse(ret_why, FAULT_ACCESS_DENIED,
 			      "A signed form needs policy, x-amz-algorithm, -credential, -date, -signature.");
-	if (!bytes_are((struct bytes){ form->algorithm, form->algorithm_len }, "AWS4-HMAC-SHA256"))
+	if (!span_is((struct span){ form->algorithm, form->algorithm_len }, "AWS4-HMAC-SHA256"))
 		return refuse(ret_why, FAULT_AUTH_QUERY, "x-amz-algorithm is not AWS4-HMAC-SHA256.");
-	f = scan_credential((struct bytes){ form->credential, form->credential_len }, env->region,
+	f = scan_credential((struct span){ form->credential, form->credential_len }, env->region,
 			    FAULT_AUTH_QUERY, &s, ret_why);
 	if (f != FAULT_NONE)
 		return f;
-	if (stamp_parse((struct bytes){ form->date, form->date_len }, s.stamp, &s.time_s) < 0 ||
+	if (stamp_parse((struct span){ form->date, form->date_len }, s.stamp, &s.time_s) < 0 ||
 	    memcmp(s.scope, s.stamp, 8) != 0)
 		return refuse(ret_why, FAULT_AUTH_QUERY,
 			      "x-amz-date is not like 20130524T000000Z, or not the credential's day.");
-	if (signature_parse((struct bytes){ form->signature, form->signature_len }, s.signature) < 0)
+	if (signature_parse((struct span){ form->signature, form->signature_len }, s.signature) < 0)
 		return refuse(ret_why, FAULT_AUTH_QUERY, "x-amz-signature is not 64 hexadecimal digits.");
-	s.token = (struct bytes){ form->security_token, form->security_token ? form->security_token_len : 0 };
+	s.token = (struct span){ form->security_token, form->security_token ? form->security_token_len : 0 };
 	if (s.time_s > now_s + env->skew_s)
 		return refuse(ret_why, FAULT_ACCESS_DENIED, "The form is not valid yet.");
 	return try_entries(env, &s, now_s, sign_policy, form, out, ret_why);

@@ -8,34 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-/* Bytes of a request, not terminated. */
-struct bytes {
-	const char *p;
-	size_t len;
-};
-
-static inline struct bytes
-bytes_of(const char *text)
-{
-	return (struct bytes){ text, strlen(text) };
-}
-
-static inline bool
-bytes_are(struct bytes b, const char *text)
-{
-	size_t n = strlen(text);
-
-	return b.len == n && memcmp(b.p, text, n) == 0;
-}
-
-static inline bool
-bytes_begin(struct bytes b, const char *text)
-{
-	size_t n = strlen(text);
-
-	return b.len >= n && memcmp(b.p, text, n) == 0;
-}
-
 static inline enum fault
 refuse(const char **ret_why, enum fault f, const char *why)
 {
@@ -43,13 +15,8 @@ refuse(const char **ret_why, enum fault f, const char *why)
 	return f;
 }
 
-/* The value of a header without blanks around it. */
-struct bytes header_value(const struct field *f);
 /* 64 lower-case digits; 0 or -EINVAL. */
-int signature_parse(struct bytes b, uint8_t out[32]);
-/* Cuts what stands before the next `sep` off *rest (all of it when there is none). */
-struct bytes cut(struct bytes *rest, char sep);
-
+int signature_parse(struct span b, uint8_t out[32]);
 /* ---- credentials (keys.c, credentials.c) ---- */
 
 struct auth_grant {
@@ -88,7 +55,7 @@ struct auth_keys {
 
 void entry_wipe(struct auth_entry *e);
 /* The first entry of that access key and how many follow with the same; NULL: none. */
-struct auth_entry *keys_find(struct auth_keys *keys, struct bytes access_key, int *ret_nr);
+struct auth_entry *keys_find(struct auth_keys *keys, struct span access_key, int *ret_nr);
 /* date: 8 digits. */
 void signing_key(struct auth_entry *e, const char *date, const char *region, uint8_t out[32]);
 
@@ -96,27 +63,25 @@ void signing_key(struct auth_entry *e, const char *date, const char *region, uin
 
 struct sigv4 {
 	bool presigned;
-	struct bytes access_key, signed_headers;
+	struct span access_key, signed_headers;
 	char scope[AUTH_SCOPE_MAX];     /* "20130524/us-east-1/s3/aws4_request" */
 	char stamp[AUTH_STAMP_LEN + 1]; /* "20130524T000000Z" */
 	uint64_t time_s, expires_s;     /* expires_s: seconds, presigned only */
 	uint8_t signature[32];
-	struct bytes token; /* len 0: none */
+	struct span token; /* len 0: none */
 	/* Decoded from the query. */
 	char credential_text[AUTH_ACCESS_KEY_MAX + AUTH_SCOPE_MAX], headers_text[2048],
 		token_text[AUTH_TOKEN_MAX];
 };
 
-/* Path and query of the raw target; an absolute form loses its scheme and authority. */
-void target_split(const struct dialect_in *in, struct bytes *ret_path, struct bytes *ret_query);
 enum fault scan_header(const struct dialect_in *in, const char *region, struct sigv4 *s,
 		       const char **ret_why);
 enum fault scan_query(const struct dialect_in *in, const char *region, struct sigv4 *s, const char **ret_why);
 /* AK/20130524/us-east-1/s3/aws4_request.  bad: the fault for one that is not well-formed. */
-enum fault scan_credential(struct bytes text, const char *region, enum fault bad, struct sigv4 *s,
+enum fault scan_credential(struct span text, const char *region, enum fault bad, struct sigv4 *s,
 			   const char **ret_why);
 /* "20130524T000000Z"; 0 or -EINVAL. */
-int stamp_parse(struct bytes text, char out[AUTH_STAMP_LEN + 1], uint64_t *ret_unix_s);
+int stamp_parse(struct span text, char out[AUTH_STAMP_LEN + 1], uint64_t *ret_unix_s);
 void stamp_format(uint64_t unix_s, char out[AUTH_STAMP_LEN + 1]);
 
 /* ---- the canonical request (canon.c) ---- */
@@ -125,7 +90,7 @@ void stamp_format(uint64_t unix_s, char out[AUTH_STAMP_LEN + 1]);
 enum fault canon_check_headers(const struct dialect_in *in, const struct sigv4 *s, bool relax,
 			       const char **ret_why);
 /* Its hash.  payload: the text at its end. */
-enum fault canon_hash(const struct dialect_in *in, const struct sigv4 *s, struct bytes payload,
+enum fault canon_hash(const struct dialect_in *in, const struct sigv4 *s, struct span payload,
 		      uint8_t out[32], const char **ret_why);
 
 #endif

@@ -12,36 +12,28 @@
 #define PARAMS_MAX 128
 
 struct param {
-	struct bytes name, value;
+	struct span name, value;
 };
 
 static bool
-same_name(struct bytes name, const struct field *f)
+same_name(struct span name, const struct field *f)
 {
 	return name.len == f->name_len && strncasecmp(name.p, f->name, name.len) == 0;
 }
 
 static bool
-is_listed(struct bytes list, const struct field *f)
+is_listed(struct span list, const struct field *f)
 {
 	while (list.len) {
-		if (same_name(cut(&list, ';'), f))
+		if (same_name(span_cut(&list, ';'), f))
 			return true;
 	}
 	return false;
 }
 
-static bool
-name_begins(const struct field *f, const char *prefix)
-{
-	size_t n = strlen(prefix);
-
-	return f->name_len >= n && strncasecmp(f->name, prefix, n) == 0;
-}
-
 /* Byte order, shorter first. */
 static int
-compare(struct bytes a, struct bytes b)
+compare(struct span a, struct span b)
 {
 	int c = memcmp(a.p, b.p, a.len < b.len ? a.len : b.len);
 
@@ -50,13 +42,13 @@ compare(struct bytes a, struct bytes b)
 
 /* Lower case, ascending, each once, each there. */
 static enum fault
-check_list(const struct dialect_in *in, struct bytes list, enum fault bad, const char **ret_why)
+check_list(const struct dialect_in *in, struct span list, enum fault bad, const char **ret_why)
 {
-	struct bytes before = { "", 0 };
+	struct span before = { "", 0 };
 
 	while (list.len) {
 		bool more = memchr(list.p, ';', list.len) != NULL, there = false;
-		struct bytes name = cut(&list, ';');
+		struct span name = span_cut(&list, ';');
 
 		for (size_t i = 0; i < name.len; i++) {
 			if ((name.p[i] >= 'A' && name.p[i] <= 'Z') || (unsigned char)name.p[i] <= ' ')
@@ -85,10 +77,9 @@ canon_check_headers(const struct dialect_in *in, const struct sigv4 *s, bool rel
 		return f;
 	for (int i = 0; i < in->field_nr; i++) {
 		const struct field *h = &in->fields[i];
-		bool must =
-			name_begins(h, "x-amz-") || same_name(bytes_of("host"), h) ||
-			(!relax && (name_begins(h, "x-cuobj-") || same_name(bytes_of("x-rdma-info"), h))) ||
-			(!date && same_name(bytes_of("date"), h));
+		bool must = name_begins(h, "x-amz-") || name_is(h, "host") ||
+			    (!relax && (name_begins(h, "x-cuobj-") || name_is(h, "x-rdma-info"))) ||
+			    (!date && name_is(h, "date"));
 
 		if (must && !is_listed(s->signed_headers, h))
 			return refuse(ret_why, FAULT_ACCESS_DENIED,
@@ -100,7 +91,7 @@ canon_check_headers(const struct dialect_in *in, const struct sigv4 *s, bool rel
 
 /* Runs of spaces become one; blanks around it were taken off. */
 static void
-add_value(struct sha256 *h, struct bytes v)
+add_value(struct sha256 *h, struct span v)
 {
 	size_t from = 0;
 
@@ -116,10 +107,10 @@ add_value(struct sha256 *h, struct bytes v)
 }
 
 static void
-add_headers(struct sha256 *h, const struct dialect_in *in, struct bytes list)
+add_headers(struct sha256 *h, const struct dialect_in *in, struct span list)
 {
 	while (list.len) {
-		struct bytes name = cut(&list, ';');
+		struct span name = span_cut(&list, ';');
 		const char *sep = ":";
 
 		sha256_add(h, name.p, name.len);
@@ -128,7 +119,7 @@ add_headers(struct sha256 *h, const struct dialect_in *in, struct bytes list)
 				continue;
 			sha256_add(h, sep, 1);
 			sep = ",";
-			add_value(h, header_value(&in->fields[i]));
+			add_value(h, field_text(&in->fields[i]));
 		}
 		sha256_add(h, "\n", 1);
 	}
@@ -137,16 +128,16 @@ add_headers(struct sha256 *h, const struct dialect_in *in, struct bytes list)
 
 /* Sorted by name, then value, as they are encoded; the signature itself is left out. */
 static enum fault
-add_query(struct sha256 *h, struct bytes query, bool presigned, const char **ret_why)
+add_query(struct sha256 *h, struct span query, bool presigned, const char **ret_why)
 {
 	struct param p[PARAMS_MAX];
 	int nr = 0;
 
 	while (query.len) {
-		struct bytes value = cut(&query, '&'), name = cut(&value, '=');
+		struct span value = span_cut(&query, '&'), name = span_cut(&value, '=');
 		int i;
 
-		if (presigned && bytes_are(name, "X-Amz-Signature"))
+		if (presigned && span_is(name, "X-Amz-Signature"))
 			continue;
 		if (nr == PARAMS_MAX)
 			return refuse(ret_why, FAULT_BAD_REQUEST, "The query has more than 128 parameters.");
@@ -169,14 +160,16 @@ add_query(struct sha256 *h, struct bytes query, bool presigned, const char **ret
 }
 
 enum fault
-canon_hash(const struct dialect_in *in, const struct sigv4 *s, struct bytes payload, uint8_t out[32],
+canon_hash(const struct dialect_in *in, const struct sigv4 *s, struct span payload, uint8_t out[32],
 	   const char **ret_why)
 {
-	struct bytes path, query;
+	struct span path, query;
 	struct sha256 h;
 	enum fault f;
 
-	target_split(in, &path, &query);
+	dialect_target_split(in, &path, &query);
+	if (!path.len)
+		path = span_of("/");
 	sha256_begin(&h);
 	sha256_add(&h, in->method, strlen(in->method));
 	sha256_add(&h, "\n", 1);

@@ -49,10 +49,10 @@ fail(struct reader *rd, const yaml_node_t *n, const char *path, const char *fmt,
 
 /* ---- values ---- */
 
-static struct bytes
+static struct span
 text_of(const yaml_node_t *n)
 {
-	return (struct bytes){ (const char *)n->data.scalar.value, n->data.scalar.length };
+	return (struct span){ (const char *)n->data.scalar.value, n->data.scalar.length };
 }
 
 /* min to max printable characters, none of `without`; a copy in *ret, with room for `before` ahead of it. */
@@ -60,7 +60,7 @@ static bool
 take_text(struct reader *rd, const yaml_node_t *n, const char *path, size_t min, size_t max,
 	  const char *without, const char *before, char **ret, size_t *ret_len)
 {
-	struct bytes b = text_of(n);
+	struct span b = text_of(n);
 	size_t skip = strlen(before);
 
 	if (*ret) {
@@ -95,16 +95,16 @@ take_text(struct reader *rd, const yaml_node_t *n, const char *path, size_t min,
 static void
 take_bool(struct reader *rd, const yaml_node_t *n, const char *path, bool *ret)
 {
-	struct bytes b = text_of(n);
+	struct span b = text_of(n);
 
-	if (!bytes_are(b, "true") && !bytes_are(b, "false"))
+	if (!span_is(b, "true") && !span_is(b, "false"))
 		fail(rd, n, path, "expected true or false");
-	*ret = bytes_are(b, "true");
+	*ret = span_is(b, "true");
 }
 
 /* RFC 3339: "2026-12-31T23:59:59Z", also with a fraction, which is dropped, or an offset. */
 static int
-parse_time(struct bytes b, uint64_t *ret_s)
+parse_time(struct span b, uint64_t *ret_s)
 {
 	char stamp[AUTH_STAMP_LEN + 1], basic[AUTH_STAMP_LEN + 1];
 	size_t at = 19;
@@ -115,7 +115,7 @@ parse_time(struct bytes b, uint64_t *ret_s)
 		return -EINVAL;
 	snprintf(basic, sizeof basic, "%.4s%.2s%.2s%c%.2s%.2s%.2sZ", b.p, b.p + 5, b.p + 8, 'T', b.p + 11,
 		 b.p + 14, b.p + 17);
-	if (stamp_parse(bytes_of(basic), stamp, ret_s) < 0)
+	if (stamp_parse(span_of(basic), stamp, ret_s) < 0)
 		return -EINVAL;
 	if (b.p[at] == '.') {
 		for (at++; at < b.len && isdigit((unsigned char)b.p[at]); at++)
@@ -140,7 +140,7 @@ parse_time(struct bytes b, uint64_t *ret_s)
 static void
 take_bucket(struct reader *rd, const yaml_node_t *n, const char *path, struct auth_grant *g, bool *given)
 {
-	struct bytes b = text_of(n);
+	struct span b = text_of(n);
 
 	if (*given) {
 		fail(rd, n, path, "given twice");
@@ -169,7 +169,7 @@ take_bucket(struct reader *rd, const yaml_node_t *n, const char *path, struct au
 static void
 take_prefix(struct reader *rd, const yaml_node_t *n, const char *path, struct auth_grant *g)
 {
-	struct bytes b = text_of(n);
+	struct span b = text_of(n);
 
 	if (g->prefix) {
 		fail(rd, n, path, "given twice");
@@ -202,7 +202,7 @@ pair(struct reader *rd, const yaml_node_pair_t *p, const char *path, const char 
 		fail(rd, k, path, "expected a key");
 		return NULL;
 	}
-	while (known[i] && !bytes_are(text_of(k), known[i]))
+	while (known[i] && !span_is(text_of(k), known[i]))
 		i++;
 	if (!known[i]) {
 		fail(rd, k, path,

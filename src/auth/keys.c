@@ -61,7 +61,7 @@ auth_keys_nr(const struct auth_keys *keys)
 }
 
 static int
-compare(const char *have, struct bytes want)
+compare(const char *have, struct span want)
 {
 	size_t len = strlen(have);
 	int c = memcmp(have, want.p, len < want.len ? len : want.len);
@@ -70,7 +70,7 @@ compare(const char *have, struct bytes want)
 }
 
 struct auth_entry *
-keys_find(struct auth_keys *keys, struct bytes access_key, int *ret_nr)
+keys_find(struct auth_keys *keys, struct span access_key, int *ret_nr)
 {
 	int lo = 0, hi = keys->nr, nr = 0;
 

@@ -16,22 +16,8 @@
 #define EXPIRES_MAX_S (7u * 86400)
 #define SERVICE_SCOPE "/s3/aws4_request"
 
-struct bytes
-header_value(const struct field *f)
-{
-	struct bytes b = { f->value, f->value_len };
-
-	while (b.len && (b.p[0] == ' ' || b.p[0] == '\t')) {
-		b.p++;
-		b.len--;
-	}
-	while (b.len && (b.p[b.len - 1] == ' ' || b.p[b.len - 1] == '\t'))
-		b.len--;
-	return b;
-}
-
 int
-signature_parse(struct bytes b, uint8_t out[32])
+signature_parse(struct span b, uint8_t out[32])
 {
 	if (b.len != 64)
 		return -EINVAL;
@@ -40,18 +26,6 @@ signature_parse(struct bytes b, uint8_t out[32])
 			return -EINVAL;
 	}
 	return hex_bytes(b.p, out, 32);
-}
-
-struct bytes
-cut(struct bytes *rest, char sep)
-{
-	const char *at = rest->len ? memchr(rest->p, sep, rest->len) : NULL;
-	struct bytes head = { rest->p, at ? (size_t)(at - rest->p) : rest->len };
-	size_t skip = head.len + (at ? 1 : 0);
-
-	rest->p += skip;
-	rest->len -= skip;
-	return head;
 }
 
 /* n digits at p; the caller has seen that they are digits. */
@@ -77,7 +51,7 @@ days_of(unsigned year, unsigned month, unsigned day)
 }
 
 int
-stamp_parse(struct bytes text, char out[AUTH_STAMP_LEN + 1], uint64_t *ret_unix_s)
+stamp_parse(struct span text, char out[AUTH_STAMP_LEN + 1], uint64_t *ret_unix_s)
 {
 	static const uint8_t days[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
 	unsigned year, month, day, hour, minute, second;
@@ -120,15 +94,15 @@ stamp_format(uint64_t unix_s, char out[AUTH_STAMP_LEN + 1])
 }
 
 enum fault
-scan_credential(struct bytes text, const char *region, enum fault bad, struct sigv4 *s, const char **ret_why)
+scan_credential(struct span text, const char *region, enum fault bad, struct sigv4 *s, const char **ret_why)
 {
-	struct bytes rest = text, part[5];
+	struct span rest = text, part[5];
 
 	for (int i = 0; i < 5; i++) {
 		if (i && !rest.len)
 			return refuse(ret_why, bad,
 				      "The credential is not ACCESSKEY/DATE/REGION/s3/aws4_request.");
-		part[i] = cut(&rest, '/');
+		part[i] = span_cut(&rest, '/');
 	}
 	if (rest.len || !part[0].len || part[0].len > AUTH_ACCESS_KEY_MAX || part[1].len != 8)
 		return refuse(ret_why, bad, "The credential is not ACCESSKEY/DATE/REGION/s3/aws4_request.");
@@ -136,11 +110,11 @@ scan_credential(struct bytes text, const char *region, enum fault bad, struct si
 		if (part[1].p[i] < '0' || part[1].p[i] > '9')
 			return refuse(ret_why, bad, "The date of the credential is not 8 digits.");
 	}
-	if (!bytes_are(part[2], region))
+	if (!span_is(part[2], region))
 		return refuse(ret_why, bad, "The region of the credential is not this server's.");
-	if (!bytes_are(part[3], "s3"))
+	if (!span_is(part[3], "s3"))
 		return refuse(ret_why, bad, "The service of the credential is not s3.");
-	if (!bytes_are(part[4], "aws4_request"))
+	if (!span_is(part[4], "aws4_request"))
 		return refuse(ret_why, bad, "The credential does not end in aws4_request.");
 	s->access_key = part[0];
 	snprintf(s->scope, sizeof s->scope, "%.8s/%s" SERVICE_SCOPE, part[1].p, region);
@@ -152,7 +126,7 @@ static enum fault
 scan_date(const struct dialect_in *in, struct sigv4 *s, const char **ret_why)
 {
 	const struct field *f;
-	struct bytes text;
+	struct span text;
 	int nr;
 
 	f = dialect_field(in, "x-amz-date", &nr);
@@ -161,7 +135,7 @@ scan_date(const struct dialect_in *in, struct sigv4 *s, const char **ret_why)
 	if (!f || nr > 1)
 		return refuse(ret_why, FAULT_ACCESS_DENIED,
 			      "A signed request needs exactly one x-amz-date (or Date).");
-	text = header_value(f);
+	text = field_text(f);
 	if (stamp_parse(text, s->stamp, &s->time_s) == 0)
 		return FAULT_NONE;
 	if (f->name_len != 4 || http_date_parse(text.p, text.len, &s->time_s) < 0)
@@ -175,40 +149,40 @@ scan_header(const struct dialect_in *in, const char *region, struct sigv4 *s, co
 {
 	enum { CREDENTIAL = 1, HEADERS = 2, SIGNATURE = 4 };
 	const struct field *token;
-	struct bytes rest, part;
+	struct span rest, part;
 	unsigned seen = 0;
 	enum fault f;
 	int nr;
 
-	rest = header_value(dialect_field(in, "authorization", &nr));
+	rest = field_text(dialect_field(in, "authorization", &nr));
 	if (nr > 1)
 		return refuse(ret_why, FAULT_AUTH_HEADER, "Authorization came more than once.");
-	part = cut(&rest, ' ');
-	if (bytes_are(part, "AWS"))
+	part = span_cut(&rest, ' ');
+	if (span_is(part, "AWS"))
 		return refuse(ret_why, FAULT_BAD_REQUEST,
 			      "Signatures of version 2 are not supported; use " ALGORITHM ".");
-	if (bytes_begin(part, "AWS4-") && !bytes_are(part, ALGORITHM))
+	if (span_begins(part, "AWS4-") && !span_is(part, ALGORITHM))
 		return refuse(ret_why, FAULT_NOT_IMPLEMENTED, "The only algorithm served is " ALGORITHM ".");
-	if (!bytes_are(part, ALGORITHM))
+	if (!span_is(part, ALGORITHM))
 		return refuse(ret_why, FAULT_AUTH_HEADER, "Authorization is not " ALGORITHM " ....");
 	while (rest.len) {
 		unsigned which;
 
-		part = cut(&rest, ',');
+		part = span_cut(&rest, ',');
 		while (part.len && part.p[0] == ' ') {
 			part.p++;
 			part.len--;
 		}
-		which = bytes_begin(part, "Credential=")      ? CREDENTIAL
-			: bytes_begin(part, "SignedHeaders=") ? HEADERS
-			: bytes_begin(part, "Signature=")     ? SIGNATURE
+		which = span_begins(part, "Credential=")      ? CREDENTIAL
+			: span_begins(part, "SignedHeaders=") ? HEADERS
+			: span_begins(part, "Signature=")     ? SIGNATURE
 							      : 0;
 		if (!which || (seen & which))
 			return refuse(ret_why, FAULT_AUTH_HEADER,
 				      "Authorization has one Credential, SignedHeaders and Signature each, "
 				      "and nothing else.");
 		seen |= which;
-		cut(&part, '=');
+		span_cut(&part, '=');
 		f = FAULT_NONE;
 		if (which == CREDENTIAL)
 			f = scan_credential(part, region, FAULT_AUTH_HEADER, s, ret_why);
@@ -232,7 +206,7 @@ scan_header(const struct dialect_in *in, const char *region, struct sigv4 *s, co
 	if (nr > 1)
 		return refuse(ret_why, FAULT_SECURITY_TOKEN, "x-amz-security-token came more than once.");
 	if (token)
-		s->token = header_value(token);
+		s->token = field_text(token);
 	return FAULT_NONE;
 }
 
@@ -250,67 +224,33 @@ static const char *const query_name[Q_NR] = {
 	[Q_TOKEN] = "X-Amz-Security-Token",
 };
 
-void
-target_split(const struct dialect_in *in, struct bytes *ret_path, struct bytes *ret_query)
-{
-	struct bytes all = { in->target, in->target_len };
-	size_t skip = 0;
-
-	if (all.len >= 7 && strncasecmp(all.p, "http://", 7) == 0)
-		skip = 7;
-	else if (all.len >= 8 && strncasecmp(all.p, "https://", 8) == 0)
-		skip = 8;
-	if (skip) {
-		while (skip < all.len && all.p[skip] != '/' && all.p[skip] != '?')
-			skip++;
-		all.p += skip;
-		all.len -= skip;
-	}
-	*ret_path = cut(&all, '?');
-	if (!ret_path->len)
-		*ret_path = bytes_of("/");
-	*ret_query = all;
-}
-
 /* Percent-decoded into out; '+' stays.  0 or -EINVAL. */
 static int
-decode(struct bytes in, char *out, size_t cap, struct bytes *ret)
+decode(struct span in, char *out, size_t cap, struct span *ret)
 {
-	size_t n = 0;
+	int n = span_decode(in, DECODE_STRICT, out, cap);
 
-	for (size_t i = 0; i < in.len; i++) {
-		int c = (unsigned char)in.p[i];
-
-		if (c == '%') {
-			if (in.len - i < 3 || hex_digit(in.p[i + 1]) < 0 || hex_digit(in.p[i + 2]) < 0)
-				return -EINVAL;
-			c = hex_digit(in.p[i + 1]) << 4 | hex_digit(in.p[i + 2]);
-			i += 2;
-		}
-		if (n == cap || c == 0)
-			return -EINVAL;
-		out[n++] = (char)c;
-	}
-	*ret = (struct bytes){ out, n };
+	if (n < 0)
+		return -EINVAL;
+	*ret = (struct span){ out, (size_t)n };
 	return 0;
 }
 
 static enum fault
-query_values(struct bytes query, struct bytes value[Q_NR], const char **ret_why)
+query_values(struct span query, struct span value[Q_NR], const char **ret_why)
 {
 	while (query.len) {
-		struct bytes v = cut(&query, '&'), name = cut(&v, '=');
+		struct span v = span_cut(&query, '&'), name = span_cut(&v, '=');
 
 		for (int q = 0; q < Q_NR; q++) {
-			if (!bytes_are(name, query_name[q]))
+			if (!span_is(name, query_name[q]))
 				continue;
 			if (value[q].p)
 				return refuse(ret_why, FAULT_AUTH_QUERY,
 					      "A query parameter of the signature came twice.");
 			value[q] = v;
 		}
-		if (bytes_are(name, "AWSAccessKeyId") || bytes_are(name, "Signature") ||
-		    bytes_are(name, "Expires"))
+		if (span_is(name, "AWSAccessKeyId") || span_is(name, "Signature") || span_is(name, "Expires"))
 			return refuse(ret_why, FAULT_BAD_REQUEST,
 				      "Signatures of version 2 are not supported; use " ALGORITHM ".");
 	}
@@ -324,33 +264,25 @@ query_values(struct bytes query, struct bytes value[Q_NR], const char **ret_why)
 }
 
 static int
-parse_expires(struct bytes text, uint64_t *ret)
+parse_expires(struct span text, uint64_t *ret)
 {
-	uint64_t v = 0;
-
-	if (!text.len || text.len > 6 || text.p[0] == '0')
+	if (!text.len || text.len > 6 || text.p[0] == '0' || span_decimal(text, ret) < 0)
 		return -EINVAL;
-	for (size_t i = 0; i < text.len; i++) {
-		if (text.p[i] < '0' || text.p[i] > '9')
-			return -EINVAL;
-		v = v * 10 + (uint64_t)(text.p[i] - '0');
-	}
-	*ret = v;
-	return v > EXPIRES_MAX_S ? -EINVAL : 0;
+	return *ret > EXPIRES_MAX_S ? -EINVAL : 0;
 }
 
 enum fault
 scan_query(const struct dialect_in *in, const char *region, struct sigv4 *s, const char **ret_why)
 {
-	struct bytes path, query, value[Q_NR] = { { NULL, 0 } }, credential;
+	struct span path, query, value[Q_NR] = { { NULL, 0 } }, credential;
 	enum fault f;
 
 	s->presigned = true;
-	target_split(in, &path, &query);
+	dialect_target_split(in, &path, &query);
 	f = query_values(query, value, ret_why);
 	if (f != FAULT_NONE)
 		return f;
-	if (!bytes_are(value[Q_ALGORITHM], ALGORITHM))
+	if (!span_is(value[Q_ALGORITHM], ALGORITHM))
 		return refuse(ret_why, FAULT_AUTH_QUERY, "X-Amz-Algorithm is not " ALGORITHM ".");
 	if (decode(value[Q_CREDENTIAL], s->credential_text, sizeof s->credential_text, &credential) < 0)
 		return refuse(ret_why, FAULT_AUTH_QUERY, "X-Amz-Credential is not well-formed.");

@@ -97,23 +97,23 @@ chunk_ended(struct auth_stream *s)
 
 /* "SIZE" or "SIZE;chunk-signature=..." */
 static void
-size_line(struct auth_stream *s, struct bytes line)
+size_line(struct auth_stream *s, struct span line)
 {
-	struct bytes size = cut(&line, ';');
+	struct span size = span_cut(&line, ';');
 	uint64_t n;
 
 	if (size.len < 1 || size.len > 16 || hex_u64(size.p, size.len, &n) < 0) {
 		bad(s, FAULT_BAD_CHUNK, "The size of a chunk is not 1 to 16 hexadecimal digits.");
 		return;
 	}
-	if (is_signed(s) ? !bytes_begin(line, "chunk-signature=") : line.len || size.p + size.len != line.p) {
+	if (is_signed(s) ? !span_begins(line, "chunk-signature=") : line.len || size.p + size.len != line.p) {
 		bad(s, FAULT_BAD_CHUNK,
 		    is_signed(s) ? "A chunk has no chunk-signature."
 				 : "A chunk of an unsigned stream has an extension.");
 		return;
 	}
 	if (is_signed(s)) {
-		cut(&line, '=');
+		span_cut(&line, '=');
 		if (signature_parse(line, s->given) < 0) {
 			bad(s, FAULT_BAD_CHUNK, "A chunk-signature is not 64 hexadecimal digits.");
 			return;
@@ -133,13 +133,13 @@ size_line(struct auth_stream *s, struct bytes line)
 }
 
 static void
-trailer_sum(struct auth_stream *s, struct bytes name, struct bytes value)
+trailer_sum(struct auth_stream *s, struct span name, struct span value)
 {
 	static const uint8_t lens[SUM_NR] = { [SUM_CRC64NVME] = 8, [SUM_CRC32] = 4,   [SUM_CRC32C] = 4,
 					      [SUM_SHA1] = 20,     [SUM_SHA256] = 32, [SUM_MD5] = 16 };
 	size_t len;
 
-	if (!s->have_trailer_name || s->have_trailer || !bytes_are(name, checksum_header[s->trailer])) {
+	if (!s->have_trailer_name || s->have_trailer || !span_is(name, checksum_header[s->trailer])) {
 		bad(s, FAULT_BAD_TRAILER, "The trailer is not the one that x-amz-trailer announced.");
 		return;
 	}
@@ -158,10 +158,9 @@ trailer_sum(struct auth_stream *s, struct bytes name, struct bytes value)
 }
 
 static void
-trailer_line(struct auth_stream *s, struct bytes line)
+trailer_line(struct auth_stream *s, struct span line)
 {
-	struct field f;
-	struct bytes name, value;
+	struct span name, value;
 
 	if (line.len == 0) {
 		s->state = ST_DONE;
@@ -172,14 +171,13 @@ trailer_line(struct auth_stream *s, struct bytes line)
 		    "A line of the trailer is not name:value, or follows its signature.");
 		return;
 	}
-	name = cut(&line, ':');
+	name = span_cut(&line, ':');
 	for (size_t i = 0; i < name.len; i++) {
 		if (name.p[i] >= 'A' && name.p[i] <= 'Z')
 			s->line[(size_t)(name.p - s->line) + i] += 'a' - 'A';
 	}
-	f = (struct field){ .value = line.p, .value_len = (uint32_t)line.len };
-	value = header_value(&f);
-	if (s->payload != PAYLOAD_STREAM_SIGNED_TRAILER || !bytes_are(name, "x-amz-trailer-signature")) {
+	value = span_trim(line);
+	if (s->payload != PAYLOAD_STREAM_SIGNED_TRAILER || !span_is(name, "x-amz-trailer-signature")) {
 		trailer_sum(s, name, value);
 		return;
 	}
@@ -190,7 +188,7 @@ trailer_line(struct auth_stream *s, struct bytes line)
 }
 
 static void
-whole_line(struct auth_stream *s, struct bytes line)
+whole_line(struct auth_stream *s, struct span line)
 {
 	/* Some clients end trailers with a bare LF. */
 	if (line.len && line.p[line.len - 1] == '\r') {
@@ -221,7 +219,7 @@ feed_line(struct auth_stream *s, const char *p, size_t len)
 {
 	const char *lf = memchr(p, '\n', len);
 	size_t n = lf ? (size_t)(lf - p) : len;
-	struct bytes line;
+	struct span line;
 
 	if (n > sizeof s->line - s->line_len) {
 		bad(s, FAULT_BAD_CHUNK, "A line of the chunks is too long.");
@@ -231,7 +229,7 @@ feed_line(struct auth_stream *s, const char *p, size_t len)
 	s->line_len += (uint16_t)n;
 	if (!lf)
 		return n;
-	line = (struct bytes){ s->line, s->line_len };
+	line = (struct span){ s->line, s->line_len };
 	s->line_len = 0;
 	whole_line(s, line);
 	return n + 1;

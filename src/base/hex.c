@@ -3,6 +3,15 @@
 
 #include <errno.h>
 
+/* A table: the digits of an address or a sum have no order that a processor could foresee. */
+#define NO -1, -1, -1, -1, -1, -1, -1, -1
+const int8_t hex_value[256] = {
+	NO, NO, NO, NO, NO, NO, 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  -1, -1, -1, -1,
+	-1, -1, -1, 10, 11, 12, 13, 14, 15, -1, NO, NO, NO, -1, 10, 11, 12, 13, 14, 15,
+	-1, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO, NO,
+};
+#undef NO
+
 int
 hex_u64(const char *text, size_t digits, uint64_t *ret_value)
 {
@@ -27,11 +36,12 @@ hex_bytes(const char *text, void *ret_bytes, size_t len)
 	unsigned char *out = ret_bytes;
 
 	for (size_t i = 0; i < len; i++) {
-		if (hex_digit(text[2 * i]) < 0 || hex_digit(text[2 * i + 1]) < 0)
+		int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
+
+		if ((high | low) < 0)
 			return -EINVAL;
+		out[i] = (unsigned char)(high << 4 | low);
 	}
-	for (size_t i = 0; i < len; i++)
-		out[i] = (unsigned char)(hex_digit(text[2 * i]) << 4 | hex_digit(text[2 * i + 1]));
 	return 0;
 }
 

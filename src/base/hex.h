@@ -5,22 +5,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Of every character: 0-15, or -1. */
+extern const int8_t hex_value[256];
+
 /* 0-15, or -1. */
 static inline int
 hex_digit(char c)
 {
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
+	return hex_value[(unsigned char)c];
 }
 
 /* Exactly `digits` hex digits, most significant first.  0 or -EINVAL.  digits <= 16. */
 int hex_u64(const char *text, size_t digits, uint64_t *ret_value);
-/* 2 * len digits to len bytes, in memory order.  0 or -EINVAL. */
+/* 2 * len digits to len bytes, in memory order.  0, or -EINVAL: what was in front of the wrong one is
+ * written. */
 int hex_bytes(const char *text, void *ret_bytes, size_t len);
 /* len bytes to 2 * len lower-case digits; no terminator. */
 void hex_write(char *text, const void *bytes, size_t len);

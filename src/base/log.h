@@ -58,6 +58,7 @@ enum log_event {
 	LOG_EV_SCRUB,          /* a walk of the scrub ended */
 	LOG_EV_RAIL_DOWN,      /* a rail cannot be used */
 	LOG_EV_RAIL_UP,        /* ... can be used again */
+	LOG_EV_REOPENED,       /* a device whose context had died was opened anew */
 	LOG_EV_CORE_STUCK,     /* a core's loop does not turn */
 	LOG_EV_CERTIFICATE,    /* a certificate has expired or soon will */
 	LOG_EV_CONTROL,        /* an operator's command was carried out */

@@ -73,6 +73,7 @@ look_at_rails(struct chan *ch)
 			for (int k = 0; k < cr->dci_nr; k++)
 				dci_replace(&cr->dci[k]);
 		}
+		rail_look(cr);
 		if (rdma_rail_state(cr->rail) == RAIL_UP)
 			dcis_rail_is_up(cr);
 		else
@@ -88,7 +89,10 @@ chan_run(struct chan *ch)
 	if (atomic_exchange(&ch->rails_changed, false))
 		look_at_rails(ch);
 	n += op_run_ended(ch);
-	return n + lease_run_ready(ch);
+	n += lease_run_ready(ch);
+	for (int i = 0; i < ch->rail_nr; i++)
+		rail_end_step(&ch->rail[i]);
+	return n;
 }
 
 /* --- life --- */
@@ -96,12 +100,12 @@ chan_run(struct chan *ch)
 static int
 rail_init(struct chan *ch, struct chan_rail *cr, const struct chan_params *p, int nr)
 {
-	int share = (p->conf->channels + p->core_nr - 1) / p->core_nr, spares, depth, r;
+	int share = (p->conf->channels + p->core_nr - 1) / p->core_nr, spares, r;
 
 	cr->ch = ch;
 	cr->rail = rdma_rail(p->rdma, nr);
 	list_init(&cr->free);
-	list_init(&cr->waiting);
+	fair_init(&cr->waiting);
 	cr->generation = rdma_rail_generation(cr->rail);
 	if (share < CHANNELS_PER_CORE_MIN) {
 		share = CHANNELS_PER_CORE_MIN;
@@ -112,20 +116,26 @@ rail_init(struct chan *ch, struct chan_rail *cr, const struct chan_params *p, in
 	spares = share / 8;
 	cr->lease_max = share;
 	rdma_dci_limits(cr->rail, p->pieces_max, &cr->limits);
-	depth = (share + spares) * cr->limits.send_depth;
-	if (p->conf->cq_depth && p->conf->cq_depth < depth) {
+	cr->cq_depth = p->conf->cq_depth;
+	if (cr->cq_depth && cr->cq_depth < (share + spares) * cr->limits.send_depth) {
 		log_error("rdma.cq_depth %d is less than %d channels with %d work requests each need: %d",
-			  p->conf->cq_depth, share + spares, cr->limits.send_depth, depth);
+			  cr->cq_depth, share + spares, cr->limits.send_depth,
+			  (share + spares) * cr->limits.send_depth);
 		return -EINVAL;
-	}
-	r = rdma_cq_new(cr->rail, p->conf->cq_depth ? p->conf->cq_depth : depth, &cr->cq);
-	if (r < 0) {
-		log_error("rail %d: no completion queue of %d entries: %s", nr, depth, strerror(-r));
-		return r;
 	}
 	cr->dci = calloc((size_t)(share + spares), sizeof *cr->dci);
 	if (!cr->dci)
 		return -ENOMEM;
+	cr->dci_nr = share + spares;
+	r = rdma_cq_new(cr->rail, rail_cq_depth(cr), &cr->cq);
+	cr->dci_nr = 0;
+	if (r < 0) {
+		log_error("rail %d: no completion queue for %d channels: %s", nr, share + spares,
+			  strerror(-r));
+		return r;
+	}
+	cr->cq_state = CQ_ON;
+	cr->context = rdma_cq_context(cr->cq);
 	for (int i = 0; i < share + spares; i++) {
 		struct chan_dci *dci = &cr->dci[i];
 
@@ -163,6 +173,9 @@ chan_new(const struct chan_params *params, struct chan **ret_chan)
 	ch->reset_on_failure = params->conf->qp_reset_on_failure;
 	ch->poll_batch = params->conf->poll_batch > 0 ? params->conf->poll_batch : 16;
 	ch->pieces_max = params->pieces_max;
+	ch->watch_fd = params->watch_fd;
+	ch->unwatch_fd = params->unwatch_fd;
+	ch->fd_cookie = params->fd_cookie;
 	ch->queue_max = params->queue_max;
 	ch->delay = (struct delay){ .mode = params->conf->delay_mode,
 				    .interval_ns = params->conf->delay_interval_ns };
@@ -202,6 +215,13 @@ chan_new(const struct chan_params *params, struct chan **ret_chan)
 			goto fail;
 		ch->watch.changed = on_rails_changed;
 		rdma_watch_add(ch->rdma, &ch->watch);
+		/* What happened before is not told. */
+		atomic_store(&ch->rails_changed, true);
+		for (int i = 0; ch->watch_fd && i < nr; i++) {
+			ch->rail[i].watched = true;
+			ch->watch_fd(ch->fd_cookie, rdma_cq_fd(ch->rail[i].cq));
+		}
+		chan_ring(ch);
 	}
 	*ret_chan = ch;
 	return 0;
@@ -220,12 +240,13 @@ rail_fini(struct chan *ch, struct chan_rail *cr)
 
 		timer_disarm(ch->timers, &cr->dci[i].timer);
 		dci_set_state(&cr->dci[i], DCI_FREE);
-		r = rdma_dci_free(cr->dci[i].qp);
+		r = rdma_dci_free(cr->dci[i].qp, true);
 		if (r < 0)
 			log_warn("a channel cannot be destroyed: %s", strerror(-r));
 		atomic_fetch_sub(&st->dcis, 1);
 		atomic_fetch_sub(&st->dcis_free, 1);
 	}
+	timer_disarm(ch->timers, &cr->cq_timer);
 	rdma_cq_free(cr->cq);
 	free(cr->dci);
 }
@@ -280,8 +301,10 @@ chan_fds(const struct chan *ch, int *ret_fds, int max)
 {
 	int n = 0;
 
-	for (; n < ch->rail_nr && n < max; n++)
-		ret_fds[n] = rdma_cq_fd(ch->rail[n].cq);
+	for (int i = 0; i < ch->rail_nr && n < max; i++) {
+		if (has_cq(&ch->rail[i]))
+			ret_fds[n++] = rdma_cq_fd(ch->rail[i].cq);
+	}
 	return n;
 }
 
@@ -291,7 +314,7 @@ chan_arm(struct chan *ch)
 	for (int i = 0; i < ch->rail_nr; i++) {
 		struct chan_rail *cr = &ch->rail[i];
 
-		if (cr->outstanding > 0 && !cr->armed) {
+		if (has_cq(cr) && cr->outstanding > 0 && !cr->armed) {
 			rdma_cq_arm(cr->cq);
 			cr->armed = true;
 		}
@@ -304,12 +327,25 @@ void
 chan_event(struct chan *ch, int fd)
 {
 	for (int i = 0; i < ch->rail_nr; i++) {
-		if (rdma_cq_fd(ch->rail[i].cq) != fd)
+		if (!has_cq(&ch->rail[i]) || rdma_cq_fd(ch->rail[i].cq) != fd)
 			continue;
 		rdma_cq_event(ch->rail[i].cq);
 		ch->rail[i].armed = false;
 		ch->rail[i].look = true;
 		ch->next_poll_ns = 0;
+	}
+}
+
+void
+chan_fd_unwatched(struct chan *ch, int fd)
+{
+	for (int i = 0; i < ch->rail_nr; i++) {
+		struct chan_rail *cr = &ch->rail[i];
+
+		if (!cr->unwatching || rdma_cq_fd(cr->cq) != fd)
+			continue;
+		cr->unwatching = cr->watched = false;
+		rail_end_step(cr);
 	}
 }
 

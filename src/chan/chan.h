@@ -12,6 +12,7 @@
 #define GANTRY_CHAN_CHAN_H
 
 #include "base/buf.h"
+#include "base/fair.h"
 #include "base/list.h"
 #include "base/mailbox.h"
 #include "base/timer.h"
@@ -28,14 +29,21 @@ struct chan_params {
 	int core, core_nr;     /* this core's share of the channels */
 	int pieces_max;        /* most operations one lease has outstanding */
 	int queue_max;         /* waiting leases; one more is -EAGAIN */
+	/* Who waits on the descriptors of chan_fds(): told of each there is, and of each that goes because
+	 * its device is opened anew.  unwatch_fd: true when nobody waits on it any more, else
+	 * chan_fd_unwatched() follows.  On the core.  NULL: nobody waits. */
+	void (*watch_fd)(void *cookie, int fd);
+	bool (*unwatch_fd)(void *cookie, int fd);
+	void *fd_cookie;
 	/* the core's region i is region region_map[i] of rdma_region_add() */
 	const int *region_map;
 	int region_nr;
 };
 
-/* 0 or -errno.  With no rail it still works: every lease is declined. */
+/* 0 or -errno.  With no rail it still works: every lease is declined.  A rail whose device dies is declined
+ * until the device was opened anew; its operations end when the hardware can do nothing more for them. */
 int chan_new(const struct chan_params *params, struct chan **ret_chan);
-/* No lease may be out. */
+/* No lease may be out, and nobody waits on a descriptor. */
 void chan_free(struct chan *ch);
 
 /* Why RDMA is not used: the reason of a decline (x-gantry-rdma-reason, access log, metric label). */
@@ -62,15 +70,16 @@ struct chan_lease {
 	bool failed;         /* the channel is in error; no more posts */
 	bool flushed_writes; /* WRITEs did not all complete well: linger before the error reply (item 30) */
 	enum rdma_status status; /* of the first bad completion */
-	struct list link;        /* chan's */
+	uint8_t client;   /* for whom (base/fair.h); set before chan_lease_get(), which leaves it alone */
+	struct list link; /* chan's */
 	_Alignas(8) unsigned char priv[256];
 };
 
 /*
  * A channel towards the token's target.  local: the address on which the HTTP connection came in (rail
  * choice, item 26). > 0: granted at once; 0: done() comes later (an address handle is being made, or all
- * channels are busy: FIFO); < 0: -EOPNOTSUPP (decline, ls->reason), -EINVAL (the token cannot work on our
- * port: 400), -EAGAIN (FIFO full).
+ * channels are busy: clients take turns, each one's leases are in order); < 0: -EOPNOTSUPP (decline,
+ * ls->reason), -EINVAL (the token cannot work on our port: 400), -EAGAIN (the queue is full).
  */
 int chan_lease_get(struct chan *ch, struct chan_lease *ls, const struct token *tok,
 		   const struct sockaddr *local);
@@ -122,6 +131,8 @@ int chan_fds(const struct chan *ch, int *ret_fds, int max);
 void chan_arm(struct chan *ch);
 /* A descriptor of chan_fds() became readable. */
 void chan_event(struct chan *ch, int fd);
+/* Nobody waits on it any more, as unwatch_fd() asked. */
+void chan_fd_unwatched(struct chan *ch, int fd);
 
 struct chan_stats {
 	uint64_t leases, waits, declines[CHAN_REASON_NR];

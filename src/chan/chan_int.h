@@ -6,6 +6,7 @@
  *   lease.c   who has a channel and who waits for one
  *   op.c      posting, polling, completion dispatch
  *   repair.c  what becomes of an initiator whose lease failed
+ *   renew.c   a rail whose device is opened anew
  */
 #ifndef GANTRY_CHAN_INT_H
 #define GANTRY_CHAN_INT_H
@@ -67,7 +68,10 @@ struct chan_dci {
 	bool lost;           /* a completion stayed away */
 	bool stuck;          /* the rail was told that destroying hangs */
 	bool awaits_rail;    /* BROKEN: it could not be created because the rail was not up */
-	struct timer timer;  /* DRAINING: the watch; DESTROYING: the patience; BROKEN: the next attempt */
+	bool idle;           /* the job's: nothing was outstanding when it was posted */
+	bool gone; /* DESTROYING: nothing of it is left but what the hardware may still do: its operations end
+		      when its context was closed */
+	struct timer timer; /* DRAINING: the watch; DESTROYING: the patience; BROKEN: the next attempt */
 	struct list free;
 	/* The job on its way through the recovery helper; result and qp are the helper's until it comes back.
 	 */
@@ -77,16 +81,37 @@ struct chan_dci {
 	struct msg back;
 };
 
+/*
+ * A rail's completion queue and the initiators on it, when the rail's context is given up and another comes
+ * (rdma/dc.h, "contexts"):
+ *
+ *     ON --given up--> ENDING --all is given back--> FREEING --> NONE --another context--> MAKING --> ON
+ *                                                               ^      fails, again in 1 s    |
+ *                                                               `-----------------------------'
+ *
+ * ENDING: until no initiator is left on the queue, and nobody waits on its descriptor.
+ */
+enum cq_state { CQ_NONE, CQ_MAKING, CQ_ON, CQ_ENDING, CQ_FREEING };
+
 struct chan_rail {
 	struct chan *ch;
 	struct rdma_rail *rail;
-	struct rdma_cq *cq;
+	struct rdma_cq *cq; /* ON, ENDING; the job's while it is out */
+	enum cq_state cq_state;
+	unsigned context; /* the number of the queue's */
+	bool watched, unwatching;
+	int cq_depth;           /* as configured; 0: as deep as is needed */
+	struct timer cq_timer;  /* NONE: the next attempt */
+	struct rdma_job cq_job; /* FREEING, MAKING */
+	struct msg cq_back;
+	int cq_result;
 	struct rdma_dci_limits limits;
 	struct chan_dci *dci;
 	int dci_nr, lease_max; /* spares beyond lease_max cover for those being repaired */
 	int leased;
 	int unusable; /* BROKEN or FENCED */
-	struct list free, waiting;
+	struct list free;
+	struct fair waiting; /* leases with a handle, without a channel */
 	int outstanding;
 	bool armed, look; /* look: poll even with nothing outstanding */
 	bool said;        /* the log knows that channels cannot be created */
@@ -123,6 +148,9 @@ struct chan {
 	struct chan_rail *rail;
 	int rail_nr;
 	int core;
+	void (*watch_fd)(void *cookie, int fd);
+	bool (*unwatch_fd)(void *cookie, int fd);
+	void *fd_cookie;
 
 	int leased, waiting; /* waiting: for a handle or a channel */
 	struct list ready;   /* leases whose done() is due */
@@ -162,6 +190,13 @@ struct lease {
 	uint32_t rkey, dctn;
 };
 _Static_assert(sizeof(struct lease) <= sizeof(((struct chan_lease *)0)->priv), "a lease fits");
+
+/* Is there a queue to be polled? */
+static inline bool
+has_cq(const struct chan_rail *cr)
+{
+	return cr->cq_state == CQ_ON || cr->cq_state == CQ_ENDING;
+}
 
 static inline struct lease *
 lease_of(struct chan_lease *ls)
@@ -207,5 +242,19 @@ void dci_unborn(struct chan_dci *dci, int r);
 void dcis_rail_is_up(struct chan_rail *cr);
 /* The device says its queue pairs are gone. */
 void dci_replace(struct chan_dci *dci);
+/* Destroyed now; or once more, when that has not worked. */
+void dci_step_destroy(struct chan_dci *dci);
+/* There is a completion queue again. */
+void dci_revive(struct chan_dci *dci);
+
+/* renew.c */
+/* Its context may have been given up, closed, or replaced. */
+void rail_look(struct chan_rail *cr);
+/* Goes on with giving up: an initiator may have come back. */
+void rail_end_step(struct chan_rail *cr);
+/* A channel is wanted and none can be used: could there be one soon? */
+bool rail_is_hopeless(struct chan_rail *cr);
+/* So deep that it never overruns. */
+int rail_cq_depth(const struct chan_rail *cr);
 
 #endif

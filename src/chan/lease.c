@@ -2,11 +2,11 @@
  * Leases: a channel towards one target, from first post to last completion (item 30).  Called by xfer/ and
  * req/ on the core.
  *
- *   get --> AH (a helper makes the address handle) --> QUEUED (all channels busy: FIFO per rail) --> READY
- * --> HELD --> put
- *     \________________________________________________________\____________________________________/
+ *   get --> AH (a helper makes the handle) --> QUEUED (all channels busy) --> READY --> HELD --> put
+ *     \___________________________________________\____________________________/
  *
- * READY: granted, and done() is due.  Who waits for a handle is not in the FIFO yet, so a target that does
+ * QUEUED: for a channel of that rail; clients take turns.
+ * READY: granted, and done() is due.  Who waits for a handle is not in the queue yet, so a target that does
  * not answer delays nobody.  An initiator goes back to the pool when its lease is put or, after an error, by
  * way of repair.c.
  */
@@ -95,8 +95,8 @@ make_ready(struct chan *ch, struct chan_lease *ls, enum lease_state state)
 void
 lease_grant_waiting(struct chan_rail *cr)
 {
-	while (can_take(cr) && !list_empty(&cr->waiting)) {
-		struct chan_lease *ls = container_of(list_pop(&cr->waiting), struct chan_lease, link);
+	while (can_take(cr) && !fair_empty(&cr->waiting)) {
+		struct chan_lease *ls = container_of(fair_pop(&cr->waiting), struct chan_lease, link);
 
 		set_waiting(cr->ch, -1);
 		take(cr, ls);
@@ -107,7 +107,7 @@ lease_grant_waiting(struct chan_rail *cr)
 void
 lease_decline_waiting(struct chan_rail *cr, enum chan_reason reason)
 {
-	for (struct list *l; (l = list_pop(&cr->waiting));) {
+	for (struct list *l; (l = fair_pop(&cr->waiting));) {
 		struct chan_lease *ls = container_of(l, struct chan_lease, link);
 
 		set_waiting(cr->ch, -1);
@@ -154,18 +154,18 @@ on_ah_back(struct msg *m)
 	p = lease_of(ls);
 	p->wait = NULL;
 	p->ah = w->ah.ah;
-	if (w->ah.result < 0 || rdma_rail_state(cr->rail) != RAIL_UP || cr->unusable == cr->dci_nr) {
+	if (w->ah.result < 0 || rdma_rail_state(cr->rail) != RAIL_UP || rail_is_hopeless(cr)) {
 		set_waiting(ch, -1);
 		give_back_ah(p);
 		decline(ch, ls,
-			w->ah.result < 0                       ? CHAN_UNREACHABLE
-			: rdma_rail_state(cr->rail) != RAIL_UP ? CHAN_NO_RAIL
-							       : CHAN_NO_CHANNEL);
+			rdma_rail_state(cr->rail) != RAIL_UP ? CHAN_NO_RAIL
+			: w->ah.result < 0                   ? CHAN_UNREACHABLE
+							     : CHAN_NO_CHANNEL);
 		make_ready(ch, ls, LEASE_DECLINED);
 		return;
 	}
 	p->state = LEASE_QUEUED;
-	list_push_tail(&cr->waiting, &ls->link);
+	fair_push(&cr->waiting, ls->client, &ls->link);
 	lease_grant_waiting(cr);
 }
 
@@ -226,10 +226,7 @@ find_rail(struct chan *ch, struct chan_lease *ls, const struct token *tok, const
 		return decline(ch, ls, CHAN_NO_RAIL);
 	}
 	cr = &ch->rail[ret_route->rail];
-	/* The rail may be up since a moment ago, and we have not been told yet. */
-	if (cr->unusable == cr->dci_nr)
-		dcis_rail_is_up(cr);
-	return cr->unusable == cr->dci_nr ? decline(ch, ls, CHAN_NO_CHANNEL) : 0;
+	return rail_is_hopeless(cr) ? decline(ch, ls, CHAN_NO_CHANNEL) : 0;
 }
 
 int
@@ -258,7 +255,7 @@ chan_lease_get(struct chan *ch, struct chan_lease *ls, const struct token *tok, 
 		return ls->result = -EAGAIN;
 	if (r < 0)
 		return decline(ch, ls, CHAN_UNREACHABLE);
-	if (r > 0 && list_empty(&cr->waiting) && can_take(cr)) {
+	if (r > 0 && fair_empty(&cr->waiting) && can_take(cr)) {
 		take(cr, ls);
 		p->state = LEASE_HELD;
 		return 1;
@@ -274,7 +271,7 @@ chan_lease_get(struct chan *ch, struct chan_lease *ls, const struct token *tok, 
 	count(&ch->stats.waits);
 	p->state = r == 0 ? LEASE_AH : LEASE_QUEUED;
 	if (r > 0)
-		list_push_tail(&cr->waiting, &ls->link);
+		fair_push(&cr->waiting, ls->client, &ls->link);
 	return 0;
 }
 
@@ -318,7 +315,7 @@ chan_lease_cancel(struct chan *ch, struct chan_lease *ls)
 		set_waiting(ch, -1);
 		break;
 	case LEASE_QUEUED:
-		list_del(&ls->link);
+		fair_del(&p->cr->waiting, ls->client, &ls->link);
 		set_waiting(ch, -1);
 		break;
 	case LEASE_READY:

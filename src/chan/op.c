@@ -303,6 +303,8 @@ poll_rail(struct chan_rail *cr)
 	int total = 0, n;
 
 	cr->look = false;
+	if (!has_cq(cr))
+		return 0; /* what is outstanding ends when its context is closed */
 	/* Until it is empty: an armed queue makes no event for what was in it already.  Bounded: done() may
 	 * post more. */
 	do {
@@ -339,5 +341,8 @@ chan_poll(struct chan *ch)
 
 		ch->next_poll_ns = wait ? clock_ns() + wait : 0;
 	}
-	return n + found + op_run_ended(ch) + lease_run_ready(ch);
+	n += found + op_run_ended(ch) + lease_run_ready(ch);
+	for (int i = 0; polled && i < ch->rail_nr; i++)
+		rail_end_step(&ch->rail[i]);
+	return n;
 }

@@ -20,7 +20,7 @@
 #define AGAIN_NS (1 * NS_PER_S)
 
 static void step_create(struct chan_dci *dci);
-static void dci_step_destroy(struct chan_dci *dci);
+static void on_destroyed(struct chan_dci *dci);
 
 static bool
 is_recovering(enum dci_state s)
@@ -42,7 +42,7 @@ dci_set_state(struct chan_dci *dci, enum dci_state state)
 	atomic_fetch_add(&cr->ch->stats.recovering, is_recovering(state) - is_recovering(was));
 	cr->unusable +=
 		(state == DCI_BROKEN || state == DCI_FENCED) - (was == DCI_BROKEN || was == DCI_FENCED);
-	if (cr->unusable == cr->dci_nr)
+	if (cr->unusable == cr->dci_nr && cr->cq_state != CQ_MAKING)
 		lease_decline_waiting(cr, CHAN_NO_CHANNEL);
 }
 
@@ -65,7 +65,7 @@ job_run(struct rdma_job *job)
 		dci->job_result = rdma_dci_reset(dci->qp);
 		break;
 	case JOB_DESTROY:
-		dci->job_result = rdma_dci_free(dci->qp);
+		dci->job_result = rdma_dci_free(dci->qp, dci->idle);
 		break;
 	case JOB_CREATE:
 		dci->job_result = rdma_dci_new(cr->rail, cr->cq, cr->limits.send_depth, &dci->qp);
@@ -83,6 +83,7 @@ job_start(struct chan_dci *dci, enum job_kind kind)
 {
 	check(dci->kind == JOB_NONE);
 	dci->kind = kind;
+	dci->idle = dci->outstanding == 0;
 	dci->job.run = job_run;
 	dci->cr->ch->jobs_out++;
 	atomic_fetch_add(&dci->cr->ch->answers_due, 1);
@@ -122,14 +123,13 @@ on_timer(struct timer *t)
 			timer_arm(ch->timers, &dci->timer, clock_ns() + DESTROY_NS, on_timer);
 		break;
 	case DCI_DESTROYING:
-		if (dci->kind == JOB_NONE) {
+		if (dci->kind == JOB_NONE)
 			dci_step_destroy(dci);
-		} else {
+		else
 			set_stuck(dci, true);
-		}
 		break;
 	case DCI_BROKEN:
-		if (rdma_rail_state(dci->cr->rail) == RAIL_UP) {
+		if (rdma_rail_state(dci->cr->rail) == RAIL_UP && dci->cr->cq_state == CQ_ON) {
 			step_create(dci);
 		} else {
 			timer_arm(ch->timers, &dci->timer, clock_ns() + AGAIN_NS, on_timer);
@@ -143,15 +143,37 @@ on_timer(struct timer *t)
 static void
 step_create(struct chan_dci *dci)
 {
+	if (dci->cr->cq_state != CQ_ON) {
+		/* dci_revive() comes. */
+		dci->awaits_rail = true;
+		dci_set_state(dci, DCI_BROKEN);
+		return;
+	}
 	dci->generation = dci->cr->generation;
 	dci_set_state(dci, DCI_CREATING);
 	job_start(dci, JOB_CREATE);
 }
 
-static void
+void
+dci_revive(struct chan_dci *dci)
+{
+	if ((dci->state != DCI_BROKEN && dci->state != DCI_FENCED) || dci->kind != JOB_NONE || dci->qp)
+		return;
+	timer_disarm(dci->cr->ch->timers, &dci->timer);
+	step_create(dci);
+}
+
+void
 dci_step_destroy(struct chan_dci *dci)
 {
 	dci_set_state(dci, DCI_DESTROYING);
+	if (dci->gone) {
+		if (rdma_dci_free(dci->qp, false) == 0)
+			on_destroyed(dci);
+		else
+			timer_arm(dci->cr->ch->timers, &dci->timer, clock_ns() + AGAIN_NS, on_timer);
+		return;
+	}
 	timer_arm(dci->cr->ch->timers, &dci->timer, clock_ns() + DESTROY_NS, on_timer);
 	job_start(dci, JOB_DESTROY);
 }
@@ -185,7 +207,7 @@ dci_unborn(struct chan_dci *dci, int r)
 void
 dcis_rail_is_up(struct chan_rail *cr)
 {
-	for (int i = 0; i < cr->dci_nr; i++) {
+	for (int i = 0; cr->cq_state == CQ_ON && i < cr->dci_nr; i++) {
 		struct chan_dci *dci = &cr->dci[i];
 
 		if (dci->state != DCI_BROKEN || !dci->awaits_rail)
@@ -264,7 +286,9 @@ on_destroyed(struct chan_dci *dci)
 	struct chan *ch = dci->cr->ch;
 
 	set_stuck(dci, false);
+	timer_disarm(ch->timers, &dci->timer);
 	dci->qp = NULL;
+	dci->gone = false;
 	for (struct list *l; (l = list_first(&dci->posted));)
 		op_end(ch, container_of(l, struct chan_op, link), WCS_FLUSHED);
 	check(dci->outstanding == 0);
@@ -283,10 +307,11 @@ on_job_back(struct msg *m)
 	struct chan_dci *dci = container_of(m, struct chan_dci, back);
 	struct chan_rail *cr = dci->cr;
 	enum job_kind kind = dci->kind;
+	struct chan *ch = cr->ch;
 	int r = dci->job_result;
 
 	dci->kind = JOB_NONE;
-	cr->ch->jobs_out--;
+	ch->jobs_out--;
 	switch (kind) {
 	case JOB_ERROR:
 		if (dci->outstanding == 0) {
@@ -308,16 +333,24 @@ on_job_back(struct msg *m)
 		dci_to_pool(dci);
 		break;
 	case JOB_DESTROY:
-		timer_disarm(cr->ch->timers, &dci->timer);
+		timer_disarm(ch->timers, &dci->timer);
 		if (r == 0) {
 			on_destroyed(dci);
 			break;
 		}
+		timer_arm(ch->timers, &dci->timer, clock_ns() + AGAIN_NS, on_timer);
+		/* The device is dead, which the rail's state says; its buffers stay held until it is sure
+		 * that the hardware is done with them. */
+		dci->gone = r == -EINPROGRESS;
+		if (dci->gone)
+			set_stuck(dci, false);
+		if (r == -EINPROGRESS || r == -EAGAIN)
+			break;
 		/* It still exists, so its buffers stay held; the rail is not to be trusted with more. */
-		log_limited(LOG_ERROR, "channel %u of core %d cannot be destroyed: %s", dci->nr, cr->ch->core,
-			    strerror(-r));
+		if (rdma_rail_state(cr->rail) == RAIL_UP)
+			log_limited(LOG_ERROR, "channel %u of core %d cannot be destroyed: %s", dci->nr,
+				    ch->core, strerror(-r));
 		set_stuck(dci, true);
-		timer_arm(cr->ch->timers, &dci->timer, clock_ns() + AGAIN_NS, on_timer);
 		break;
 	case JOB_CREATE:
 		if (r < 0) {

@@ -202,7 +202,7 @@ const struct conf_key conf_keys[] = {
 	{ "limits.idle", KT_TIME, KEY_RELOAD, .min = SEC, .max = 86400 * SEC, .offset = AT(limits.idle_ns), .def = "75s",
 	  .help = "How long an idle connection is kept" },
 	{ "limits.s3_progress", KT_TIME, KEY_RELOAD, .min = 10 * MS, .max = 86400 * SEC, .offset = AT(limits.s3_progress_ns),
-	  .def = "8s", .help = "Longest time without progress of a request on an s3 listener" },
+	  .def = "8s", .help = "Longest time without progress of a request on an s3 listener, and for the rest of a body that is answered already" },
 	{ "limits.s3_total", KT_TIME, KEY_RELOAD, .min = 10 * MS, .max = 86400 * SEC, .offset = AT(limits.s3_total_ns),
 	  .def = "8s", .help = "Longest time of an RDMA request on an s3 listener, beside its length / s3_rate" },
 	{ "limits.s3_rate", KT_SIZE, KEY_RELOAD, .min = KIB, .max = TIB, .offset = AT(limits.s3_rate), .def = "256MiB",

@@ -50,7 +50,8 @@ struct acceptor {
 struct chan_wait {
 	struct ring_op op;
 	struct core *core;
-	int fd;
+	int fd;       /* -1: not in use */
+	bool leaving; /* chan hears when the ring has let go of it */
 };
 
 struct core {
@@ -80,7 +81,6 @@ struct core {
 	struct stats_core *stats;
 	struct ring_op mail_op;
 	struct chan_wait chan_waits[RDMA_RAILS_MAX];
-	int chan_wait_nr;
 	struct acceptor acceptors[CONF_LISTEN_MAX];
 	int acceptor_nr;
 	uint32_t pick_a, pick_b;

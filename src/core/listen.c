@@ -17,11 +17,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define BACKLOG 4096
 #define ACCEPT_PAUSE_NS (100 * NS_PER_MS)
+#define FDS_KEPT                                                                                             \
+	64 /* clients' sockets leave so many descriptors: for /livez, segments, files that are read anew */
 
 /* ---- listening: main thread
  * --------------------------------------------------------------------------------------- */
@@ -222,6 +225,23 @@ hand_over(struct acceptor *ac, int fd)
 	mailbox_post(&to->mb, &ho->msg, on_handover);
 }
 
+/*
+ * Descriptors are given out lowest first, so the number of a socket says how many are used.  The last ones
+ * are not for clients: the admin listener, which answers how it is, and the store's next segment need some,
+ * too.
+ */
+static bool
+takes_kept(int fd)
+{
+	struct rlimit l;
+	rlim_t kept;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) < 0 || l.rlim_cur == RLIM_INFINITY)
+		return false;
+	kept = l.rlim_cur / 4 < FDS_KEPT ? l.rlim_cur / 4 : FDS_KEPT;
+	return (rlim_t)fd >= l.rlim_cur - kept;
+}
+
 /* ---- accepting: the core's thread
  * --------------------------------------------------------------------------------- */
 
@@ -251,10 +271,15 @@ on_accept(struct ring_op *op, int res, bool more)
 	struct core *c = ac->core;
 
 	ac->active = more;
-	if (res >= 0 && c->phase < CORE_ABORT)
-		hand_over(ac, res);
-	else if (res >= 0)
+	if (res >= 0 && c->phase >= CORE_ABORT) {
 		close(res);
+	} else if (res >= 0 && takes_kept(res)) {
+		log_limited(LOG_WARN,
+			    "connection refused, the descriptors are used up (LimitNOFILE=, ulimit -n)");
+		close(res);
+	} else if (res >= 0) {
+		hand_over(ac, res);
+	}
 	if (more || c->phase >= CORE_ABORT)
 		return;
 	/* Out of descriptors or memory: without a pause the loop would spin on it. */

@@ -80,11 +80,58 @@ on_chan_event(struct ring_op *op, int res, bool more)
 {
 	struct chan_wait *w = container_of(op, struct chan_wait, op);
 
+	int fd = w->fd;
+
 	if (w->core->phase == CORE_OVER)
 		return;
-	chan_event(w->core->chan, w->fd);
-	if (!more)
-		ring_poll(w->core->ring, op, w->fd, POLLIN, true);
+	if (w->leaving) {
+		if (more)
+			return;
+		w->leaving = false;
+		w->fd = -1;
+		chan_fd_unwatched(w->core->chan, fd);
+		return;
+	}
+	chan_event(w->core->chan, fd);
+	/* A descriptor that only reports errors belongs to a device that is gone: chan will say so. */
+	if (!more && res > 0 && res & POLLIN)
+		ring_poll(w->core->ring, op, fd, POLLIN, true);
+}
+
+static void
+watch_fd(void *cookie, int fd)
+{
+	struct core *c = cookie;
+
+	for (int i = 0; i < RDMA_RAILS_MAX && c->phase != CORE_OVER; i++) {
+		struct chan_wait *w = &c->chan_waits[i];
+
+		if (w->core && w->fd >= 0)
+			continue;
+		*w = (struct chan_wait){ .op.done = on_chan_event, .core = c, .fd = fd };
+		ring_poll(c->ring, &w->op, fd, POLLIN, true);
+		return;
+	}
+}
+
+static bool
+unwatch_fd(void *cookie, int fd)
+{
+	struct core *c = cookie;
+
+	for (int i = 0; i < RDMA_RAILS_MAX && c->phase != CORE_OVER; i++) {
+		struct chan_wait *w = &c->chan_waits[i];
+
+		if (!w->core || w->fd != fd)
+			continue;
+		if (w->op.magic == RING_OP_MAGIC) {
+			w->leaving = true;
+			ring_cancel(c->ring, &w->op);
+			return false;
+		}
+		w->fd = -1;
+	}
+	return true;
 }
 
 static uint64_t
@@ -308,19 +355,12 @@ make_chan(struct core *c)
 				 .pieces_max = conf->limits.pieces_per_request,
 				 .queue_max = conf->limits.queue,
 				 .region_map = c->region_map,
-				 .region_nr = c->bufs.region_nr };
-	int rc = chan_new(&p, &c->chan), fds[RDMA_RAILS_MAX], nr;
+				 .region_nr = c->bufs.region_nr,
+				 .watch_fd = watch_fd,
+				 .unwatch_fd = unwatch_fd,
+				 .fd_cookie = c };
 
-	if (rc < 0)
-		return rc;
-	nr = chan_fds(c->chan, fds, RDMA_RAILS_MAX);
-	for (int i = 0; i < nr; i++) {
-		struct chan_wait *w = &c->chan_waits[c->chan_wait_nr++];
-
-		*w = (struct chan_wait){ .op.done = on_chan_event, .core = c, .fd = fds[i] };
-		ring_poll(c->ring, &w->op, w->fd, POLLIN, true);
-	}
-	return 0;
+	return chan_new(&p, &c->chan);
 }
 
 static int
@@ -368,7 +408,9 @@ make_parts(struct core *c)
 	int rc = ring_new(&rp, &c->ring);
 
 	if (rc < 0)
-		return fail(c, rc, "io_uring");
+		return fail(c, rc,
+			    rc == -ENOMEM ? "io_uring (limit of locked memory: LimitMEMLOCK=, ulimit -l)"
+					  : "io_uring");
 	if (c->index == 0)
 		log_info("%s", ring_describe(c->ring));
 	register_buffers(c);
@@ -425,7 +467,7 @@ end_parts(struct core *c)
 	c->reqs = NULL;
 	if (!c->ring)
 		return;
-	for (int i = 0; i < c->chan_wait_nr; i++)
+	for (int i = 0; i < RDMA_RAILS_MAX; i++)
 		end_poll(c, &c->chan_waits[i].op);
 	end_poll(c, &c->mail_op);
 	for (uint64_t until = clock_ns() + NS_PER_S; ring_inflight(c->ring) && clock_ns() < until;)

@@ -178,17 +178,13 @@ static enum fault
 put_encoding(struct target *t, struct span s, const char **ret_why)
 {
 	char value[1024];
-	const char *p = s.p, *end = p + s.len;
 	size_t n = 0;
 
 	if (s.len > sizeof value)
 		return refuse(ret_why, FAULT_META_TOO_LARGE, "Content-Encoding is longer than 1024 bytes.");
-	while (p < end) {
-		const char *comma = memchr(p, ',', (size_t)(end - p));
-		struct field part = { .value = p, .value_len = (uint32_t)((comma ? comma : end) - p) };
-		struct span one = field_text(&part);
+	while (s.len) {
+		struct span one = span_trim(span_cut(&s, ','));
 
-		p = comma ? comma + 1 : end;
 		if (one.len == 0 || span_is_nocase(one, "aws-chunked"))
 			continue;
 		if (n)

@@ -2,12 +2,6 @@
  * parse.c. */
 #include "dialect/dialect_int.h"
 
-static bool
-is_blank(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
 /* Adds the ETags of one header line.  Unquoted ones are taken too: S3 clients send them. */
 static enum fault
 add_etags(const struct field *f, struct etag_list *l, const char **ret_why)

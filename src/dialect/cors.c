@@ -278,14 +278,11 @@ append(char *out, size_t cap, struct span s)
 static bool
 allow_headers(const struct rule *r, const char *headers, size_t len, char *out, size_t cap)
 {
-	const char *p = headers, *end = p + len;
+	struct span list = { headers, len };
 
-	while (p < end) {
-		const char *comma = memchr(p, ',', (size_t)(end - p));
-		struct field part = { .value = p, .value_len = (uint32_t)((comma ? comma : end) - p) };
-		struct span one = field_text(&part);
+	while (list.len) {
+		struct span one = span_trim(span_cut(&list, ','));
 
-		p = comma ? comma + 1 : end;
 		if (one.len == 0)
 			continue;
 		if (has_control(one.p, one.len) || !list_matches(r, L_HEADER, one) || !append(out, cap, one))

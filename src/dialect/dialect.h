@@ -9,6 +9,7 @@
 #ifndef GANTRY_DIALECT_DIALECT_H
 #define GANTRY_DIALECT_DIALECT_H
 
+#include "base/span.h"
 #include "conf/conf.h"
 #include "dialect/fault.h"
 #include "token/token.h"
@@ -16,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define DIALECT_FIELDS_MAX 128 /* header fields of one request; more is FAULT_HEADERS_TOO_LARGE */
 #define DIALECT_KEY_MAX 1024
@@ -32,6 +34,25 @@ struct field {
 	const char *name, *value; /* terminated; the length counts */
 	uint32_t name_len, value_len;
 };
+
+static inline bool
+name_is(const struct field *f, const char *name)
+{
+	return span_is_nocase((struct span){ f->name, f->name_len }, name);
+}
+
+static inline bool
+name_begins(const struct field *f, const char *prefix)
+{
+	return span_begins_nocase((struct span){ f->name, f->name_len }, prefix);
+}
+
+/* The value without blanks around it. */
+static inline struct span
+field_text(const struct field *f)
+{
+	return span_trim((struct span){ f->value, f->value_len });
+}
 
 /* A request as it came.  Everything is kept by the caller until the request ends. */
 struct dialect_in {
@@ -312,11 +333,24 @@ enum fault dialect_parse(const struct dialect_in *in, struct target *t, const ch
 enum fault dialect_token(const struct dialect_in *in, struct target *t, const char **ret_why);
 
 /* A header by lower-case name: its value, or NULL.  *ret_nr: how often it came. */
-const struct field *dialect_field(const struct dialect_in *in, const char *name, int *ret_nr);
+const struct field *dialect_field_n(const struct dialect_in *in, const char *name, size_t len, int *ret_nr);
+static inline const struct field *
+dialect_field(const struct dialect_in *in, const char *name, int *ret_nr)
+{
+	/* Here, so that the compiler counts: a request is asked for twenty. */
+	return dialect_field_n(in, name, strlen(name), ret_nr);
+}
+
+/* Is this a token (RFC 9110 5.6.2), as methods and names of fields are? */
+bool dialect_is_token(const char *text, size_t len);
 
 /* Does the query carry any part of a signature (X-Amz-Signature and its kin, also of version 2)?  S3 only;
  * for auth/. */
 bool dialect_query_signed(const struct dialect_in *in);
+
+/* Path and query of a raw target, without the "http://authority" of an absolute form, which RFC 9112 section
+ * 3.2.2 wants every server to take. */
+void dialect_target_split(const struct dialect_in *in, struct span *ret_path, struct span *ret_query);
 
 /* Resolves a range against an object of size bytes: 0 with [*ret_off, *ret_off + *ret_len), *ret_partial;
  * -ERANGE is 416. */

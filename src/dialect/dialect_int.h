@@ -7,48 +7,11 @@
 #include <string.h>
 #include <strings.h>
 
-/* Bytes of a request, not terminated. */
-struct span {
-	const char *p;
-	size_t len;
-};
-
 static inline enum fault
 refuse(const char **ret_why, enum fault f, const char *why)
 {
 	*ret_why = why;
 	return f;
-}
-
-static inline bool
-span_is(struct span s, const char *text)
-{
-	size_t n = strlen(text);
-
-	return s.len == n && memcmp(s.p, text, n) == 0;
-}
-
-/* Without regard to case. */
-static inline bool
-span_is_nocase(struct span s, const char *text)
-{
-	size_t n = strlen(text);
-
-	return s.len == n && strncasecmp(s.p, text, n) == 0;
-}
-
-static inline bool
-name_is(const struct field *f, const char *name)
-{
-	return span_is_nocase((struct span){ f->name, f->name_len }, name);
-}
-
-static inline bool
-name_begins(const struct field *f, const char *prefix)
-{
-	size_t n = strlen(prefix);
-
-	return f->name_len >= n && strncasecmp(f->name, prefix, n) == 0;
 }
 
 /* ---- headers.c: the one table of descriptor headers ---- */
@@ -78,33 +41,21 @@ const struct field *wire_field(const struct dialect_in *in, const struct target 
 
 /* ---- fields.c ---- */
 
-/* The value without blanks around it. */
-struct span field_text(const struct field *f);
 /* The only field of that name, NULL when absent; more than one is FAULT_BAD_REQUEST with `repeated`. */
 enum fault field_one(const struct dialect_in *in, const char *name, const char *repeated,
 		     const struct field **ret_f, const char **ret_why);
-/* Digits only.  0 or -EINVAL, also above 64 bits. */
-int span_decimal(struct span s, uint64_t *ret_value);
 /* Names and values are clean, Host, message framing: what libmicrohttpd lets through.
  */
 enum fault fields_door(const struct dialect_in *in, struct target *t, const char **ret_why);
 
 /* ---- names.c ---- */
 
-enum { DECODE_STRICT = 1, DECODE_PLUS = 2 };
-/*
- * Percent-decodes once, '+' to a blank if asked.  Returns the length, -EINVAL for a bad sequence (strict) or
- * a NUL, -E2BIG beyond cap.  Not strict: a '%' without two hex digits behind it stands for itself.
- */
-int span_decode(struct span s, unsigned how, char *out, size_t cap);
 /* Bytes of the character at the front, 0 when it is not one. */
 int utf8_length(const char *text, size_t len);
 bool is_utf8(const char *text, size_t len);
 /* Characters of valid UTF-8. */
 size_t utf8_count(const char *text, size_t len);
 bool has_control(const char *text, size_t len);
-/* Can a header field have this name (RFC 9110 token)? */
-bool is_field_name(const char *name, size_t len);
 /* 3-63 characters, lower case, digits, '-' and single '.', alphanumeric ends, not an IPv4 address: as S3. */
 bool is_bucket_name(const char *name, size_t len);
 /* A key that an S3 object may have. */

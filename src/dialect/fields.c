@@ -8,10 +8,9 @@
 #include <errno.h>
 
 const struct field *
-dialect_field(const struct dialect_in *in, const char *name, int *ret_nr)
+dialect_field_n(const struct dialect_in *in, const char *name, size_t len, int *ret_nr)
 {
 	const struct field *first = NULL;
-	size_t len = strlen(name);
 	int nr = 0;
 
 	for (int i = 0; i < in->field_nr; i++) {
@@ -28,20 +27,6 @@ dialect_field(const struct dialect_in *in, const char *name, int *ret_nr)
 	return first;
 }
 
-struct span
-field_text(const struct field *f)
-{
-	struct span s = { f->value, f->value_len };
-
-	while (s.len && (s.p[0] == ' ' || s.p[0] == '\t')) {
-		s.p++;
-		s.len--;
-	}
-	while (s.len && (s.p[s.len - 1] == ' ' || s.p[s.len - 1] == '\t'))
-		s.len--;
-	return s;
-}
-
 enum fault
 field_one(const struct dialect_in *in, const char *name, const char *repeated, const struct field **ret_f,
 	  const char **ret_why)
@@ -52,36 +37,20 @@ field_one(const struct dialect_in *in, const char *name, const char *repeated, c
 	return nr > 1 ? refuse(ret_why, FAULT_BAD_REQUEST, repeated) : FAULT_NONE;
 }
 
-int
-span_decimal(struct span s, uint64_t *ret_value)
-{
-	uint64_t v = 0;
+/* RFC 9110 5.6.2: the characters of a token. */
+static const bool is_tchar[256] = {
+	['0' ... '9'] = true, ['A' ... 'Z'] = true, ['a' ... 'z'] = true,
 
-	if (s.len == 0)
-		return -EINVAL;
-	for (size_t i = 0; i < s.len; i++) {
-		unsigned d = (unsigned char)s.p[i] - (unsigned)'0';
-
-		if (d > 9 || __builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, d, &v))
-			return -EINVAL;
-	}
-	*ret_value = v;
-	return 0;
-}
-
-/* RFC 9110 token characters. */
-static bool
-is_tchar(unsigned char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-	       (c && strchr("!#$%&'*+-.^_`|~", c));
-}
+	['!'] = true,         ['#'] = true,         ['$'] = true,         ['%'] = true, ['&'] = true,
+	['\''] = true,        ['*'] = true,         ['+'] = true,         ['-'] = true, ['.'] = true,
+	['^'] = true,         ['_'] = true,         ['`'] = true,         ['|'] = true, ['~'] = true,
+};
 
 bool
-is_field_name(const char *name, size_t len)
+dialect_is_token(const char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
-		if (!is_tchar((unsigned char)name[i]))
+		if (!is_tchar[(unsigned char)text[i]])
 			return false;
 	}
 	return len > 0;
@@ -93,7 +62,7 @@ check_chars(const struct field *f, const char **ret_why)
 {
 	if (f->name_len == 0)
 		return refuse(ret_why, FAULT_BAD_REQUEST, "A header field has no name.");
-	if (!is_field_name(f->name, f->name_len))
+	if (!dialect_is_token(f->name, f->name_len))
 		return refuse(ret_why, FAULT_BAD_REQUEST,
 			      "The name of a header field has a character that names cannot have.");
 	for (uint32_t i = 0; i < f->value_len; i++) {

@@ -67,15 +67,6 @@ meta_is_descriptor(const struct dialect_in *in)
 	return false;
 }
 
-static bool
-has_hip_shape(const struct field *f)
-{
-	struct token tok;
-	const char *why;
-
-	return token_parse(f->value, f->value_len, &tok, &why) == 0 && tok.kind == TOKEN_RC_V1;
-}
-
 enum fault
 wire_find(const struct dialect_in *in, struct target *t, const char **ret_why)
 {
@@ -93,7 +84,7 @@ wire_find(const struct dialect_in *in, struct target *t, const char **ret_why)
 		if (wire_rows[w].dialect != in->listen->dialect)
 			foreign = true;
 		if (t->wire == WIRE_NONE)
-			t->wire = w == WIRE_AMZ && has_hip_shape(f) ? WIRE_HIP : w;
+			t->wire = w == WIRE_AMZ && token_has_rc_shape(f->value, f->value_len) ? WIRE_HIP : w;
 	}
 	if (total > 1)
 		return refuse(ret_why, FAULT_BAD_REQUEST,

@@ -60,17 +60,6 @@ lifecycle_pack(struct text *x, const struct lifecycle_rule *r)
 /* ---- to XML ---- */
 
 static void
-on_tag(void *cookie, const char *key, size_t key_len, const char *value, size_t value_len)
-{
-	struct text *x = cookie;
-
-	text_str(x, "<Tag>");
-	text_element(x, "Key", key, key_len);
-	text_element(x, "Value", value, value_len);
-	text_str(x, "</Tag>");
-}
-
-static void
 put_filter(struct text *x, const struct lifecycle_rule *r)
 {
 	int tags = tags_count(r->tags.p, r->tags.len);
@@ -84,7 +73,7 @@ put_filter(struct text *x, const struct lifecycle_rule *r)
 	text_str(x, and? "<Filter><And>" : "<Filter>");
 	if (r->prefix.len || (!tags && !greater && !less))
 		text_element(x, "Prefix", r->prefix.p, r->prefix.len);
-	tags_each(r->tags.p, r->tags.len, on_tag, x);
+	tags_to_xml_each(x, r->tags.p, r->tags.len);
 	if (greater)
 		text_element_u64(x, "ObjectSizeGreaterThan", r->h.greater);
 	if (less)

@@ -10,38 +10,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 
-int
-span_decode(struct span s, unsigned how, char *out, size_t cap)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < s.len; i++) {
-		char c = s.p[i];
-
-		if (c == '+' && how & DECODE_PLUS)
-			c = ' ';
-		else if (c == '%') {
-			bool whole =
-				s.len - i > 2 && hex_digit(s.p[i + 1]) >= 0 && hex_digit(s.p[i + 2]) >= 0;
-
-			if (!whole && how & DECODE_STRICT)
-				return -EINVAL;
-			if (whole) {
-				c = (char)(hex_digit(s.p[i + 1]) << 4 | hex_digit(s.p[i + 2]));
-				i += 2;
-			}
-		}
-		if (c == 0)
-			return -EINVAL;
-		/* Past the end only the count goes on: a NUL or a bad sequence behind it is still the better
-		 * answer. */
-		if (n < cap)
-			out[n] = c;
-		n++;
-	}
-	return n > cap ? -E2BIG : (int)n;
-}
-
 /* Shortest form, no surrogates, nothing above U+10FFFF. */
 int
 utf8_length(const char *text, size_t len)

@@ -93,23 +93,20 @@ parse_attributes(const struct dialect_in *in, struct target *t, const char **ret
 	uint64_t v = 0;
 
 	for (int i = 0; i < in->field_nr; i++) {
-		const char *p = in->fields[i].value, *end = p + in->fields[i].value_len;
+		struct span list = { in->fields[i].value, in->fields[i].value_len };
 
 		if (!name_is(&in->fields[i], "x-amz-object-attributes"))
 			continue;
-		while (p < end) {
-			const char *comma = memchr(p, ',', (size_t)(end - p));
-			struct field part = { .value = p,
-					      .value_len = (uint32_t)((comma ? comma : end) - p) };
+		while (list.len) {
+			struct span one = span_trim(span_cut(&list, ','));
 			unsigned bit = 0;
 
 			for (unsigned k = 0; k < sizeof names / sizeof *names; k++)
-				bit |= span_is(field_text(&part), names[k]) ? 1u << k : 0;
+				bit |= span_is(one, names[k]) ? 1u << k : 0;
 			if (!bit)
 				return refuse(ret_why, FAULT_BAD_ARGUMENT,
 					      "x-amz-object-attributes has a name that is not known.");
 			t->object_attributes |= bit;
-			p = comma ? comma + 1 : end;
 		}
 	}
 	if (!t->object_attributes)

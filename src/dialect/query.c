@@ -227,16 +227,13 @@ bool
 query_next(struct span *query, struct span *ret_key, struct span *ret_value)
 {
 	while (query->len) {
-		const char *amp = memchr(query->p, '&', query->len);
-		size_t len = amp ? (size_t)(amp - query->p) : query->len;
-		const char *eq = memchr(query->p, '=', len), *end = query->p + len;
+		struct span pair = span_cut(query, '&');
 
-		*ret_key = (struct span){ query->p, eq ? (size_t)(eq - query->p) : len };
-		*ret_value = eq ? (struct span){ eq + 1, (size_t)(end - eq) - 1 } : (struct span){ end, 0 };
-		query->p += amp ? len + 1 : len;
-		query->len -= amp ? len + 1 : len;
-		if (len)
-			return true;
+		if (pair.len == 0)
+			continue;
+		*ret_key = span_cut(&pair, '=');
+		*ret_value = pair;
+		return true;
 	}
 	return false;
 }
@@ -248,12 +245,10 @@ is_callers_own(struct span key)
 {
 	static const char *const ours[] = { "x-amz-", "x-rdma-", "x-cuobj-", "x-scal-", "x-gantry-" };
 
-	if (key.len < 2 || memcmp(key.p, "x-", 2) != 0)
+	if (!span_begins(key, "x-"))
 		return false;
 	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
-		size_t len = strlen(ours[i]);
-
-		if (key.len >= len && strncasecmp(key.p, ours[i], len) == 0)
+		if (span_begins_nocase(key, ours[i]))
 			return false;
 	}
 	return true;

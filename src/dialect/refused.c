@@ -77,10 +77,14 @@ refused_check(const struct dialect_in *in, const char **ret_why)
 {
 	for (int i = 0; i < in->field_nr; i++) {
 		const struct field *f = &in->fields[i];
+		char next;
 
-		if (!name_begins(f, "x-amz-"))
+		if (!name_begins(f, "x-amz-") || f->name_len == 6)
 			continue;
+		next = (char)(f->name[6] | 0x20); /* a small letter, if it is a letter */
 		for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+			if (rows[r].name[6] != next)
+				continue;
 			if (!(rows[r].prefix ? name_begins(f, rows[r].name) : name_is(f, rows[r].name)))
 				continue;
 			if (!row_allows(r, field_text(f)))

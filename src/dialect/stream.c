@@ -13,18 +13,13 @@ coding_says_so(const struct dialect_in *in)
 {
 	for (int i = 0; i < in->field_nr; i++) {
 		const struct field *f = &in->fields[i];
-		const char *p = f->value, *end = p + f->value_len;
+		struct span list = { f->value, f->value_len };
 
 		if (!name_is(f, "content-encoding"))
 			continue;
-		while (p < end) {
-			const char *comma = memchr(p, ',', (size_t)(end - p));
-			const char *stop = comma ? comma : end;
-			struct field part = { .value = p, .value_len = (uint32_t)(stop - p) };
-
-			if (span_is_nocase(field_text(&part), "aws-chunked"))
+		while (list.len) {
+			if (span_is_nocase(span_trim(span_cut(&list, ',')), "aws-chunked"))
 				return true;
-			p = comma ? comma + 1 : end;
 		}
 	}
 	return false;

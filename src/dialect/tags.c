@@ -212,9 +212,15 @@ on_tag_write(void *cookie, const char *key, size_t key_len, const char *value, s
 }
 
 void
+tags_to_xml_each(struct text *x, const char *tags, size_t len)
+{
+	tags_each(tags, len, on_tag_write, x);
+}
+
+void
 tags_to_xml(struct text *x, const char *tags, size_t len)
 {
 	text_str(x, XML_DECL "<Tagging xmlns=\"" XML_NS "\"><TagSet>");
-	tags_each(tags, len, on_tag_write, x);
+	tags_to_xml_each(x, tags, len);
 	text_str(x, "</TagSet></Tagging>");
 }

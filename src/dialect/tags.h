@@ -24,6 +24,9 @@ enum fault tags_from_xml(const char *body, size_t len, int max, struct text *out
 /* <Tagging> */
 void tags_to_xml(struct text *x, const char *tags, size_t len);
 
+/* Its <Tag>s alone. */
+void tags_to_xml_each(struct text *x, const char *tags, size_t len);
+
 /* Calls fn with decoded keys and values; 0, or -EINVAL on what is not canonical. */
 int tags_each(const char *tags, size_t len,
 	      void (*fn)(void *cookie, const char *key, size_t key_len, const char *value, size_t value_len),

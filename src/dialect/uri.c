@@ -35,9 +35,11 @@ origin_form(struct span s)
 	size_t skip = 0;
 	const char *path;
 
-	if (s.len >= 7 && strncasecmp(s.p, "http://", 7) == 0)
+	if (s.len && s.p[0] == '/')
+		return s;
+	if (span_begins_nocase(s, "http://"))
 		skip = 7;
-	else if (s.len >= 8 && strncasecmp(s.p, "https://", 8) == 0)
+	else if (span_begins_nocase(s, "https://"))
 		skip = 8;
 	if (skip == 0)
 		return s;
@@ -50,27 +52,21 @@ origin_form(struct span s)
 	return s.len ? s : root;
 }
 
-static struct span
-split_query(struct span *path)
+void
+dialect_target_split(const struct dialect_in *in, struct span *ret_path, struct span *ret_query)
 {
-	const char *q = memchr(path->p, '?', path->len);
-	struct span query = { path->p + path->len, 0 };
-
-	if (q) {
-		query = (struct span){ q + 1, path->len - (size_t)(q - path->p) - 1 };
-		path->len = (size_t)(q - path->p);
-	}
-	return query;
+	*ret_query = origin_form((struct span){ in->target, in->target_len });
+	*ret_path = span_cut(ret_query, '?');
 }
 
 bool
 dialect_query_signed(const struct dialect_in *in)
 {
-	struct span path = origin_form((struct span){ in->target, in->target_len }), query, key, value;
+	struct span path, query, key, value;
 
 	if (in->listen->dialect != DIALECT_S3)
 		return false;
-	query = split_query(&path);
+	dialect_target_split(in, &path, &query);
 	while (query_next(&query, &key, &value)) {
 		if (query_key_signs(key))
 			return true;
@@ -96,15 +92,10 @@ host_name(const struct dialect_in *in)
 {
 	const struct field *f = dialect_field(in, "host", NULL);
 	struct span s = { "", 0 };
-	const char *colon;
 
-	if (!f)
-		return s;
-	s = field_text(f);
-	colon = memchr(s.p, ':', s.len);
-	if (colon)
-		s.len = (size_t)(colon - s.p);
-	return s;
+	if (f)
+		s = field_text(f);
+	return span_cut(&s, ':');
 }
 
 /* The part of Host in front of the longest domain of ours that it ends in; false for path style. */
@@ -182,7 +173,7 @@ split_path(struct span path, struct span *ret_bucket, struct span *ret_key)
 static enum fault
 parse_s3(const struct dialect_in *in, struct span s, enum method m, struct target *t, const char **ret_why)
 {
-	struct span query, bucket, key = { "", 0 };
+	struct span query = s, bucket, key = { "", 0 };
 	enum fault f;
 
 	for (size_t i = 0; i < s.len; i++) {
@@ -192,7 +183,7 @@ parse_s3(const struct dialect_in *in, struct span s, enum method m, struct targe
 			return refuse(ret_why, FAULT_BAD_URI,
 				      "The request target has a character that must be encoded.");
 	}
-	query = split_query(&s);
+	s = span_cut(&query, '?');
 	t->virtual_host = bucket_of_host(in, &bucket);
 	if (t->virtual_host) {
 		key = (struct span){ s.p + 1, s.len - 1 };

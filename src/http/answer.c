@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 /* ---- the body of a stream
  * ----------------------------------------------------------------------------------------- */
@@ -79,14 +78,6 @@ add_header(void *cookie, const char *name, const char *value)
 /* ---- replies without a body, over and over
  * ------------------------------------------------------------------------------------ */
 
-void
-answer_forget(struct hconn *c)
-{
-	if (c->kept.resp)
-		MHD_destroy_response(c->kept.resp);
-	c->kept.resp = NULL;
-}
-
 /* What the library would refuse in a value. */
 static bool
 is_plain(const char *value, size_t len)
@@ -99,11 +90,17 @@ static void
 write_over(void *cookie, const char *name, const char *value)
 {
 	struct kept *k = cookie;
-	size_t len = strlen(value);
 	int i = k->at++;
+	size_t len;
 
-	k->other = k->other || i >= k->nr || len != k->header[i].len ||
-		   strcmp(name, k->header[i].name) != 0 || !is_plain(value, len);
+	if (k->other)
+		return;
+	len = strlen(value);
+	k->other = i >= k->nr || len != k->header[i].len || strcmp(name, k->header[i].name) != 0;
+	/* Most values say what they said before. */
+	if (k->other || memcmp(k->header[i].value, value, len) == 0)
+		return;
+	k->other = !is_plain(value, len);
 	if (!k->other)
 		memcpy(k->header[i].value, value, len);
 }
@@ -121,19 +118,38 @@ note_header(void *cookie, enum MHD_ValueKind kind, const char *name, const char 
 	return MHD_YES;
 }
 
-/* Nobody but the connection holds what it kept: it has one request at a time, and the one before is over. */
+/* Does the reply of c fit in there?  Then it is there now. */
+static bool
+fits(struct kept *k, struct hconn *c)
+{
+	if (!k->resp)
+		return false;
+	k->at = 0;
+	k->other = false;
+	req_reply_headers(c->rq, write_over, k);
+	return !k->other && k->at == k->nr;
+}
+
+/*
+ * The library makes text of the headers before MHD_queue_response() and the call that it came from return.
+ * So those of a reply that another connection still sends may be written over; only its status and its body
+ * of no bytes are still looked at, and they are alike in all of them.
+ */
 static struct MHD_Response *
 kept_response(struct hconn *c, const struct reply *r)
 {
-	struct kept *k = &c->kept;
+	struct http *h = c->l->h;
+	struct kept *k;
 
-	k->at = 0;
-	k->other = !k->resp;
+	for (unsigned i = 0; i < KEPT_NR; i++, c->kept++) {
+		k = &h->kept[c->kept % KEPT_NR];
+		if (fits(k, c))
+			return k->resp;
+	}
+	c->kept = h->kept_next++;
+	k = &h->kept[c->kept % KEPT_NR];
 	if (k->resp)
-		req_reply_headers(c->rq, write_over, k);
-	if (!k->other && k->at == k->nr)
-		return k->resp;
-	answer_forget(c);
+		MHD_destroy_response(k->resp);
 	k->resp = make_response(c, r);
 	if (!k->resp)
 		return NULL;
@@ -172,51 +188,6 @@ answer_reply(struct hconn *c)
 	ok = queue(c, r, resp);
 	MHD_destroy_response(resp);
 	return ok;
-}
-
-struct text {
-	char s[8192];
-	size_t len;
-};
-
-static void
-add_line(void *cookie, const char *name, const char *value)
-{
-	struct text *t = cookie;
-	int n = snprintf(t->s + t->len, sizeof t->s - t->len, "%s: %s\r\n", name, value);
-
-	if (n > 0 && (size_t)n < sizeof t->s - t->len)
-		t->len += (size_t)n;
-}
-
-void
-answer_past(struct hconn *c)
-{
-	const struct reply *r = req_reply(c->rq);
-	size_t body_len = r->body == REPLY_TEXT ? (size_t)r->len_bytes : 0;
-	struct text t;
-	char length[24];
-
-	/* Only the library can write into a TLS session. */
-	if (c->l->cert) {
-		conn_reset(c);
-		return;
-	}
-	/* Nothing can be in the way: the library has sent all of the answer before, and no 100 (door.c). */
-	t.len = (size_t)snprintf(t.s, sizeof t.s, "HTTP/1.1 %d %s\r\n", r->status,
-				 MHD_get_reason_phrase_for((unsigned)r->status));
-	req_reply_headers(c->rq, add_line, &t);
-	snprintf(length, sizeof length, "%zu", body_len);
-	add_line(&t, "content-length", length);
-	add_line(&t, "connection", "close");
-	if (t.len + 2 + body_len > sizeof t.s)
-		return;
-	memcpy(t.s + t.len, "\r\n", 2);
-	if (body_len)
-		memcpy(t.s + t.len + 2, r->text, body_len);
-	/* What a full socket does not take goes to a client that does not read. */
-	if (send(c->fd, t.s, t.len + 2 + body_len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		c->linger = false;
 }
 
 /* ---- answers without a request
@@ -292,5 +263,9 @@ answer_fini(struct http *h)
 			if (h->canned[d][i])
 				MHD_destroy_response(h->canned[d][i]);
 		}
+	}
+	for (int i = 0; i < KEPT_NR; i++) {
+		if (h->kept[i].resp)
+			MHD_destroy_response(h->kept[i].resp);
 	}
 }

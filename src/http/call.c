@@ -68,7 +68,8 @@ head(struct hconn *c)
 			return suspend(c);
 	}
 	c->stage = STAGE_BODY;
-	c->body_ns = clock_ns();
+	if (c->has_body)
+		c->body_ns = clock_ns();
 	return MHD_YES;
 }
 
@@ -86,6 +87,8 @@ body(struct hconn *c, const char *data, size_t *len)
 		}
 	}
 	*len = 0; /* taken, or read and thrown away */
+	if (req_is_ready(c->rq))
+		past_watch(c);
 	return MHD_YES;
 }
 
@@ -94,6 +97,7 @@ last(struct hconn *c)
 {
 	if (!c->body_ended) {
 		c->body_ended = true;
+		past_forget(c);
 		if (c->has_body && req_wants_body(c->rq) && !req_is_ready(c->rq))
 			req_body_end(c->rq);
 	}
@@ -115,17 +119,10 @@ on_call(void *cls, struct MHD_Connection *mc, const char *url, const char *metho
 {
 	struct hconn *c = *req_cls;
 
-	if (c->aborted)
+	if (c->aborted || c->past)
 		return MHD_NO;
 	if (c->gone)
 		conn_todo(c);
-	if (c->past) {
-		/* What of the body was on its way is read, so that closing sends no reset. */
-		if (!*data_len)
-			return MHD_NO;
-		*data_len = 0;
-		return MHD_YES;
-	}
 	switch (c->stage) {
 	case STAGE_IDLE:
 		if (begin(c, method, version) == MHD_NO)
@@ -153,6 +150,7 @@ on_completed(void *cls, struct MHD_Connection *mc, void **req_cls, enum MHD_Requ
 		return;
 	rq = c->rq;
 	c->rq = NULL;
+	past_forget(c);
 	if (rq)
 		req_end(rq, c->stage == STAGE_ANSWER && why == MHD_REQUEST_TERMINATED_COMPLETED_OK &&
 				    !c->aborted);
@@ -160,7 +158,7 @@ on_completed(void *cls, struct MHD_Connection *mc, void **req_cls, enum MHD_Requ
 	c->park = false;
 	if (c->gone)
 		conn_todo(c);
-	if (why != MHD_REQUEST_TERMINATED_COMPLETED_OK)
+	if (why != MHD_REQUEST_TERMINATED_COMPLETED_OK && !c->past)
 		c->linger = false;
 	*req_cls = NULL;
 }

@@ -31,26 +31,6 @@ door_target(void *cls, const char *uri, struct MHD_Connection *mc)
 	return c;
 }
 
-/* RFC 9110 5.6.2: the characters of a field name. */
-static bool
-is_token_char(unsigned char ch)
-{
-	static const char others[] = "!#$%&'*+-.^_`|~";
-
-	return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') ||
-	       (ch && strchr(others, ch));
-}
-
-static bool
-name_is_clean(const char *s, size_t len)
-{
-	for (size_t i = 0; i < len; i++) {
-		if (!is_token_char((unsigned char)s[i]))
-			return false;
-	}
-	return len > 0;
-}
-
 /* No control characters: a lone CR is a line's end to some, and NUL the end of everything. */
 static bool
 value_is_clean(const char *s, size_t len)
@@ -89,8 +69,8 @@ struct gather {
  * is too late for an answer that is ready, unless the answer comes in the first call, and that closes the
  * connection.  So the library's copy of the value is made unknown to it (it lies in the connection's own
  * memory pool); ours stays as it was sent.  The 100 goes out here: botocore mistakes the answer to its *next*
- * request when a final one came without it on a connection that goes on.  Into a TLS session only the library
- * can write; there the connection ends instead.
+ * request when a final one came without it on a connection that goes on.  A TLS session that takes
+ * only half of a record could not go on with the library's; there the connection ends instead.
  */
 static void
 hide_expect(struct hconn *c, struct field *f)
@@ -184,7 +164,7 @@ gather_field(void *cookie, enum MHD_ValueKind kind, const char *name, size_t nam
 	c->header_bytes += name_len + value_len + 4;
 	if (!value || (c->l->h->folds_wrong && is_folded(f)))
 		g->unclean = true;
-	if (!name_is_clean(f->name, f->name_len) || !value_is_clean(f->value, f->value_len))
+	if (!dialect_is_token(f->name, f->name_len) || !value_is_clean(f->value, f->value_len))
 		g->unclean = true;
 	look_at(g, f);
 	return MHD_YES;
@@ -202,13 +182,14 @@ door_check(struct hconn *c, const char *method, const char *version)
 	MHD_get_connection_values_n(c->mc, MHD_HEADER_KIND, gather_field, &g);
 	c->has_body = g.codings || g.length_given;
 	c->must_close = g.lengths > 1 || g.codings > 1 || g.others || (g.lengths && g.codings);
-	if (g.too_many || c->header_bytes > HTTP_HEADER_MAX)
+	if (g.too_many || c->header_bytes > HTTP_HEADER_MAX ||
+	    c->header_bytes + (size_t)c->field_nr * HTTP_FIELD_BYTES > HTTP_NOTED_MAX)
 		return CANNED_TOO_LARGE;
 	if (c->target_len > HTTP_TARGET_MAX || !target_is_clean(c->target, c->target_len))
 		return CANNED_BAD_URI;
 	if (c->l->h->folds_wrong && has_nul(&g, method, version))
 		return CANNED_BAD;
-	if (g.unclean || g.others || !name_is_clean(method, strlen(method)))
+	if (g.unclean || g.others || !dialect_is_token(method, strlen(method)))
 		return CANNED_BAD;
 	for (int i = 0; i < c->field_nr && !c->has_body; i++) {
 		if (c->fields[i].name_len == 6 && strcasecmp(c->fields[i].name, "expect") == 0)

@@ -22,7 +22,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STALLED_NS (NS_PER_S / 4) /* a body of which nothing came for so long does not flow */
 #define STOP_ROUNDS 100
 #define STOP_WAIT_NS (5 * NS_PER_S)
 
@@ -64,7 +63,7 @@ conn_todo(struct hconn *c)
 		list_push_tail(&c->l->h->todo, &c->todo);
 }
 
-static void
+void
 conn_abort(struct hconn *c)
 {
 	if (c->aborted)
@@ -141,7 +140,6 @@ conn_closed(struct hconn *c)
 	struct http *h = c->l->h;
 
 	check(!c->rq && !c->suspended);
-	answer_forget(c);
 	list_del(&c->link);
 	if (list_linked(&c->todo))
 		list_del(&c->todo);
@@ -201,6 +199,7 @@ http_add(struct http *h, int listener, int fd, const struct sockaddr *peer, sock
 	/* Not one memset: target and fields are large, and set before they are read. */
 	memset(c, 0, offsetof(struct hconn, target));
 	list_init(&c->todo);
+	list_init(&c->owed);
 	c->l = l;
 	c->fd = fd;
 	c->linger_fd = -1;
@@ -242,17 +241,10 @@ on_ready(void *conn)
 {
 	struct hconn *c = conn;
 
-	if (c->suspended) {
+	if (c->suspended)
 		conn_resume(c);
-	} else if (c->stage == STAGE_BODY && c->has_body && !c->body_ended && req_is_ready(c->rq) &&
-		   clock_ns() - c->body_ns > STALLED_NS) {
-		answer_past(c);
-		c->past = true;
-		/* As if the client had closed: it waits, and nothing more is wanted from it. */
-		c->gone = true;
-		c->l->hot = true;
-		conn_todo(c);
-	}
+	else if (c->stage == STAGE_BODY && c->has_body && !c->body_ended && req_is_ready(c->rq))
+		past_watch(c);
 }
 
 static void
@@ -348,6 +340,7 @@ http_run(struct http *h)
 		more |= l->hot;
 	}
 	after_run(h);
+	more |= past_run(h);
 	linger_run(h, now, false);
 	return more;
 }
@@ -356,10 +349,12 @@ uint64_t
 http_timeout_ns(const struct http *h)
 {
 	uint64_t at = UINT64_MAX, now = clock_ns();
-	const struct list *first = list_first(&h->lingering);
+	const struct list *first = list_first(&h->lingering), *owed = list_first(&h->owed);
 
 	if (first)
 		at = container_of(first, const struct hconn, link)->linger_until_ns;
+	if (owed && container_of(owed, const struct hconn, owed)->look_ns < at)
+		at = container_of(owed, const struct hconn, owed)->look_ns;
 	for (int i = 0; i < h->listener_nr; i++) {
 		const struct listener *l = &h->listeners[i];
 
@@ -418,6 +413,7 @@ start_daemon(struct listener *l)
 		{ MHD_OPTION_END, 0, NULL },
 	};
 
+	errno = 0;
 	l->d = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME |
 					(l->cert ? MHD_USE_TLS : 0),
 				0, NULL, NULL, on_call, l, MHD_OPTION_NOTIFY_COMPLETED, on_completed, l,
@@ -428,7 +424,7 @@ start_daemon(struct listener *l)
 				MHD_OPTION_CONNECTION_TIMEOUT, l->h->idle_s, MHD_OPTION_ARRAY,
 				l->cert ? tls : &tls[2], MHD_OPTION_END);
 	if (!l->d)
-		return -ENOMEM;
+		return errno == EMFILE || errno == ENFILE ? -errno : -ENOMEM;
 	info = MHD_get_daemon_info(l->d, MHD_DAEMON_INFO_EPOLL_FD);
 	l->epfd = info->epoll_fd;
 	l->poll.done = on_epoll;
@@ -457,6 +453,7 @@ http_new(const struct conf *conf, struct tls_cert *const *certs, struct ring *ri
 	list_init(&h->open);
 	list_init(&h->todo);
 	list_init(&h->lingering);
+	list_init(&h->owed);
 	h->conns = calloc((size_t)conf->limits.connections, sizeof *h->conns);
 	rc = h->conns ? answer_init(h) : -ENOMEM;
 	for (int i = 0; rc == 0 && i < conf->limits.connections; i++)
@@ -493,6 +490,8 @@ http_set_conf(struct http *h, const struct conf *conf)
 	{
 		struct hconn *c = container_of(link, struct hconn, link);
 
+		if (c->past)
+			continue;
 		MHD_set_connection_option(c->mc, MHD_CONNECTION_OPTION_TIMEOUT, idle_s(conf));
 		c->l->hot = true;
 	}

@@ -10,7 +10,14 @@
 
 #define HTTP_TARGET_MAX 8192        /* bytes of a request target; longer is 400 */
 #define HTTP_HEADER_MAX (16u << 10) /* bytes of target and fields together; more is 431 */
-#define HTTP_POOL_BYTES (32u << 10) /* libmicrohttpd's memory per connection */
+#define HTTP_FIELD_BYTES 64         /* what the library notes of a field, beside its text */
+#define HTTP_NOTED_MAX (20u << 10)  /* bytes of text and notes together; more is 431, too */
+/*
+ * libmicrohttpd's memory per connection: the largest head, and 4 KiB for the head of its reply.  It clears
+ * one and a half times as much for each request, and with many connections all of that is in no cache: 32 KiB
+ * cost every small request 4 % more.
+ */
+#define HTTP_POOL_BYTES (24u << 10)
 #define HTTP_STREAM_BYTES (64u << 10)
 
 /* Answers that need no request: made once per dialect. */
@@ -33,10 +40,12 @@ enum conn_stage {
 };
 
 /*
- * The last reply without a body on a connection, kept by it.  The library copies each header into three
- * pieces of memory of their own; the next reply mostly has the same names and values just as long, which are
- * then written over the old ones.
+ * A reply without a body that was sent before.  The library copies each header into three pieces of memory of
+ * their own; the next reply mostly has the same names and values just as long, which are then written over
+ * the old ones.  A core keeps a few of them for all of its connections: one for each would be memory that no
+ * cache holds by the time it is used again.
  */
+#define KEPT_NR 8
 #define KEPT_HEADERS_MAX 16
 struct kept {
 	struct MHD_Response *resp; /* NULL: none */
@@ -54,6 +63,7 @@ struct hconn {
 	struct listener *l;
 	struct list link;
 	struct list todo; /* on http->todo: something to do when the library has returned */
+	struct list owed; /* on http->owed: the reply is there, the rest of the body is not (past.c) */
 	enum conn_where where;
 	struct MHD_Connection *mc;
 	int fd;
@@ -75,17 +85,19 @@ struct hconn {
 	bool suspended;
 	bool park;        /* suspend it when the library has returned (call.c) */
 	bool has_body;    /* the fields announce one */
-	bool past;        /* answered past the library: it must not answer again (answer_past()) */
+	bool past;        /* answered past the library (past.c): to be closed, nothing more to be said */
 	bool close_after; /* the connection ends with this request's answer, in good order */
 	bool must_close;  /* the fields contradict each other: nothing after this request can be trusted */
 	bool body_ended;
 	uint64_t body_ns; /* when the last of the body came */
+	uint64_t owed_since_ns,
+		look_ns; /* on http->owed: since when, and when to look whether the body flows */
 	int field_nr;
 	size_t header_bytes;
 	size_t target_len; /* > HTTP_TARGET_MAX: cut off */
 	const char *uri;   /* where the library has it; only to be compared */
-	struct kept kept;
-	char expect[16]; /* the value of Expect, which the library must not see (door.c) */
+	unsigned kept;     /* the one that its last reply was written into: mostly the next one is the same */
+	char expect[16];   /* the value of Expect, which the library must not see (door.c) */
 	char target[HTTP_TARGET_MAX + 1];
 	struct field fields[DIALECT_FIELDS_MAX];
 };
@@ -110,13 +122,15 @@ struct http {
 	struct listener listeners[CONF_LISTEN_MAX];
 	int listener_nr;
 	struct hconn *conns;
-	struct list free, coming, open, lingering, todo;
+	struct list free, coming, open, lingering, todo, owed;
 	int open_nr;     /* coming and open */
 	int polls;       /* ring operations in flight */
 	unsigned idle_s; /* the daemons' own: what conf said at first */
 	bool draining, stopping;
 	bool folds_wrong; /* this libmicrohttpd glues folded lines to the name, and stops at a NUL (door.c) */
 	struct MHD_Response *canned[2][CANNED_NR]; /* by dialect */
+	struct kept kept[KEPT_NR];
+	unsigned kept_next; /* the one to give up next */
 };
 
 /* ---- http.c ---- */
@@ -128,6 +142,8 @@ void conn_resume(struct hconn *c);
 void conn_todo(struct hconn *c);
 /* Ends it with a reset: no client may take what came so far for the whole. */
 void conn_reset(struct hconn *c);
+/* The same, whatever the library waits for. */
+void conn_abort(struct hconn *c);
 
 /* ---- door.c ---- */
 /* Before the head is parsed: keeps the raw target. */
@@ -144,13 +160,16 @@ void on_completed(void *cls, struct MHD_Connection *mc, void **req_cls, enum MHD
 /* Queues the reply that c->rq has ready. */
 enum MHD_Result answer_reply(struct hconn *c);
 enum MHD_Result answer_canned(struct hconn *c, enum canned which);
-/* The reply of a request whose body has stopped coming: written past the library, which takes an answer only
- * when more of the body comes.  The connection has to be ended then.  Outside of the library's calls. */
-void answer_past(struct hconn *c);
-/* The connection is closed: what it kept goes. */
-void answer_forget(struct hconn *c);
 int answer_init(struct http *h);
 void answer_fini(struct http *h);
+
+/* ---- past.c ---- */
+/* The reply is ready, and the library waits for the rest of the body. */
+void past_watch(struct hconn *c);
+/* It does so no more. */
+void past_forget(struct hconn *c);
+/* Answers those whose rest does not come.  Outside of the library's calls; true: it has to run again. */
+bool past_run(struct http *h);
 
 /* ---- linger.c ---- */
 /* The library is about to close c's socket: keeps it if an answer has to get through first. */

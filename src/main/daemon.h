@@ -96,8 +96,13 @@ void daemon_free_certs(struct tls_cert *certs[CONF_LISTEN_MAX]);
 int daemon_load_keys(const struct conf *conf, struct auth_keys **ret_keys);
 int daemon_make_replay(const struct conf *conf, struct auth_replay **ret_replay);
 
+/* ---- ready.c ---- */
+
 /* "127.0.0.1:9000" with the port it really has. */
 void daemon_listen_text(const struct conf_listen *l, int port, char *out, size_t cap);
+/* The phase becomes PHASE_SERVING, and whoever waits is told.  0, or an exit code of options.h: ready_file
+ * (NULL: none) cannot be written; logged. */
+int daemon_say_ready(struct daemon *d, const char *ready_file);
 
 /* The functions that the admin thread asks (pages.c). */
 void pages_env(struct daemon *d, struct admin_env *ret_env);

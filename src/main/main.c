@@ -111,6 +111,7 @@ with_config(const struct options *o, const struct conf_source *src, const struct
 		log_init(conf->log.format, conf->log.level);
 		return fsck(conf, o->repair);
 	default:
+		rdma_prepare();
 		return daemon_run(conf, src, o->ready_file);
 	}
 }

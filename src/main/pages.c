@@ -114,6 +114,7 @@ rail_metrics(struct daemon *d, int i, struct stats_out *out)
 	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->dcis_recovering), name, "recovering", NULL);
 	stats_emit(out, M_DCI_RESETS, atomic_load(&st->dci_resets), name, NULL);
 	stats_emit(out, M_DCI_RECREATED, atomic_load(&st->dci_recreated), name, NULL);
+	stats_emit(out, M_RDMA_REOPENS, atomic_load(&st->reopens), name, NULL);
 	stats_emit(out, M_AH_LOOKUPS, atomic_load(&st->ah_hits), name, "hit", NULL);
 	stats_emit(out, M_AH_LOOKUPS, atomic_load(&st->ah_misses), name, "miss", NULL);
 	stats_emit(out, M_AH_LOOKUPS, atomic_load(&st->ah_failed), name, "failed", NULL);
@@ -282,7 +283,8 @@ rails(void *cookie, FILE *out)
 		fprintf(out, ",\"dci\":{\"all\":%d,\"free\":%d,\"leased\":%d,\"recovering\":%d}",
 			atomic_load(&st->dcis), atomic_load(&st->dcis_free), atomic_load(&st->dcis_leased),
 			atomic_load(&st->dcis_recovering));
-		fprintf(out, ",\"read_bytes\":%llu,\"written_bytes\":%llu,\"completions\":{",
+		fprintf(out, ",\"reopens\":%llu,\"read_bytes\":%llu,\"written_bytes\":%llu,\"completions\":{",
+			(unsigned long long)atomic_load(&st->reopens),
 			(unsigned long long)atomic_load(&st->read_bytes),
 			(unsigned long long)atomic_load(&st->written_bytes));
 		for (int s = 0; s < WCS_NR; s++) {

@@ -250,18 +250,25 @@ make(struct rdma_ah *ah)
 	struct rdma_rail *rail = ah->rail;
 	struct ah_cache *c = &rail->ahs;
 	struct ah_params params = rail_ah_params(rail);
+	struct rdma_context *on = context_get(rail->dev);
+	struct ibv_ah *made = NULL, *old = NULL;
 	struct ibv_ah_attr attr;
-	struct ibv_ah *made;
 	char text[INET6_ADDRSTRLEN];
-	int err;
+	int err = ENODEV;
 
-	if (ah->old)
-		ibv_destroy_ah(ah->old);
-	ah->old = NULL;
-	rdma_ah_build(&ah->key, rail->port, &params, &attr);
-	errno = 0;
-	made = ibv_create_ah(rail->dev->pd, &attr);
-	err = errno;
+	if (on) {
+		/* It was made on this context: what others leave is destroyed before they are closed. */
+		pthread_mutex_lock(&c->lock);
+		old = ah->old;
+		ah->old = NULL;
+		pthread_mutex_unlock(&c->lock);
+		if (old)
+			ibv_destroy_ah(old);
+		rdma_ah_build(&ah->key, rail->port, &params, &attr);
+		errno = 0;
+		made = ibv_create_ah(on->pd, &attr);
+		err = errno;
+	}
 	if (!made) {
 		atomic_fetch_add_explicit(&rail->stats.ah_failed, 1, memory_order_relaxed);
 		log_limited(LOG_INFO, "%s:%d: no address handle for %s: %s", rail->dev->name, rail->port,
@@ -270,6 +277,8 @@ make(struct rdma_ah *ah)
 	}
 	pthread_mutex_lock(&c->lock);
 	ah->ah = made;
+	if (made)
+		atomic_store_explicit(&ah->context, on->nr, memory_order_release);
 	ah->state = made ? AH_READY : AH_FAILED;
 	ah->failed_until_ns = clock_ns() + FAILED_NS;
 	for (struct list *l; (l = list_pop(&ah->waiters));) {
@@ -284,6 +293,8 @@ make(struct rdma_ah *ah)
 	if (ah->refs == 0)
 		list_push_tail(&c->lru, &ah->lru);
 	pthread_mutex_unlock(&c->lock);
+	if (on)
+		context_put(on);
 }
 
 void
@@ -320,6 +331,27 @@ ah_cache_forget_all(struct rdma_rail *rail)
 	for (int i = 0; i < c->slot_nr; i++) {
 		if (list_linked(&c->slot[i].bucket))
 			forget(c, &c->slot[i]);
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+void
+ah_cache_drop(struct rdma_rail *rail)
+{
+	struct ah_cache *c = &rail->ahs;
+
+	pthread_mutex_lock(&c->lock);
+	for (int i = 0; i < c->slot_nr; i++) {
+		struct rdma_ah *ah = &c->slot[i];
+
+		if (list_linked(&ah->bucket))
+			forget(c, ah);
+		atomic_store_explicit(&ah->context, 0, memory_order_release);
+		if (ah->ah)
+			ibv_destroy_ah(ah->ah);
+		if (ah->old)
+			ibv_destroy_ah(ah->old);
+		ah->ah = ah->old = NULL;
 	}
 	pthread_mutex_unlock(&c->lock);
 }

@@ -1,10 +1,12 @@
 /*
  * The async helper: one thread that reads every device's events, keeps ports' states and GID tables fresh,
- * and looks again once a second at whatever is not well (an event can be lost with the device that should
- * have sent it).
+ * looks again once a second at whatever is not well (an event can be lost with the device that should have
+ * sent it), and decides when a device is given up and opened anew (reopen.c does it).
  */
 #define LOG_MODULE "rdma"
 #include "rdma/rdma_int.h"
+
+#include "base/clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,6 +14,7 @@
 #include <unistd.h>
 
 #define LOOK_AGAIN_MS 1000
+#define BUSY_MS 5
 
 static void
 look(struct rdma_rail *rail)
@@ -22,7 +25,7 @@ look(struct rdma_rail *rail)
 	rail_set_port(rail, answers && rail->port_attr.state == IBV_PORT_ACTIVE);
 }
 
-static void
+void
 look_at(struct rdma_device *dev, int port)
 {
 	struct rdma *rd = dev->rd;
@@ -34,22 +37,12 @@ look_at(struct rdma_device *dev, int port)
 	trust_refresh(rd);
 }
 
-/* A device that reported itself dead serves again as soon as one of its ports says it is active. */
 static void
-look_at_lost(struct rdma_device *dev)
+set_fatal(struct rdma_device *dev, const char *why)
 {
-	struct ibv_port_attr attr;
-
-	for (int i = 0; i < dev->rd->rail_nr; i++) {
-		struct rdma_rail *rail = dev->rd->rail[i];
-
-		if (rail->dev == dev && ibv_query_port(dev->ctx, rail->port, &attr) == 0 &&
-		    attr.state == IBV_PORT_ACTIVE) {
-			look_at(dev, 0);
-			device_set_fatal(dev, false);
-			return;
-		}
-	}
+	log_error("%s: %s", dev->name, why);
+	dev->fatal_ns = clock_ns();
+	device_set_fatal(dev, true);
 }
 
 static void
@@ -58,10 +51,6 @@ on_event(struct rdma_device *dev, const struct ibv_async_event *ev)
 	log_debug("%s: %s", dev->name, ibv_event_type_str(ev->event_type));
 	switch (ev->event_type) {
 	case IBV_EVENT_PORT_ACTIVE:
-		look_at(dev, ev->element.port_num);
-		if (dev->fatal)
-			look_at_lost(dev);
-		break;
 	case IBV_EVENT_PORT_ERR:
 	case IBV_EVENT_LID_CHANGE:
 	case IBV_EVENT_PKEY_CHANGE:
@@ -71,8 +60,7 @@ on_event(struct rdma_device *dev, const struct ibv_async_event *ev)
 		look_at(dev, ev->element.port_num);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
-		log_error("%s: the device reports a fatal error", dev->name);
-		device_set_fatal(dev, true);
+		set_fatal(dev, "the device reports a fatal error");
 		break;
 	case IBV_EVENT_CQ_ERR:
 		for (int i = 0; i < dev->rd->rail_nr; i++) {
@@ -85,69 +73,121 @@ on_event(struct rdma_device *dev, const struct ibv_async_event *ev)
 	}
 }
 
-static void
+/* False: a queue is being destroyed, which may take its time; later, then. */
+static bool
 drain_events(struct rdma_device *dev)
 {
+	struct rdma_context *c = context_get(dev);
 	struct ibv_async_event ev;
+	bool more = true;
 
-	while (ibv_get_async_event(dev->ctx, &ev) == 0) {
+	while (c && more) {
+		if (pthread_rwlock_trywrlock(&dev->event_lock)) {
+			context_put(c);
+			return false;
+		}
+		more = ibv_get_async_event(c->ctx, &ev) == 0;
 		/* Acknowledged at once: destroying what an event speaks of waits for that. */
-		ibv_ack_async_event(&ev);
-		on_event(dev, &ev);
+		if (more)
+			ibv_ack_async_event(&ev);
+		pthread_rwlock_unlock(&dev->event_lock);
+		if (more)
+			on_event(dev, &ev);
 	}
+	if (c)
+		context_put(c);
+	return true;
 }
 
-static bool
+static int
+sooner(int a_ms, int b_ms)
+{
+	return a_ms < 0 ? b_ms : b_ms < 0 || a_ms < b_ms ? a_ms : b_ms;
+}
+
+/* A rail that is not up, of a device that is not fatal. */
+static int
+look_at_rail(struct rdma_rail *rail)
+{
+	struct rdma_context *c;
+	struct ibv_port_attr attr;
+	int r;
+
+	if (rdma_rail_state(rail) == RAIL_UP || rail->dev->fatal)
+		return -1;
+	c = rail->port_up ? NULL : context_get(rail->dev);
+	if (!c)
+		return LOOK_AGAIN_MS;
+	r = ibv_query_port(c->ctx, rail->port, &attr);
+	context_put(c);
+	if (r)
+		set_fatal(rail->dev, "the device does not answer");
+	else if (attr.state == IBV_PORT_ACTIVE)
+		look_at(rail->dev, rail->port);
+	return LOOK_AGAIN_MS;
+}
+
+/* In how many ms again; -1: all is well. */
+static int
 look_again(struct rdma *rd)
 {
-	bool ill = false;
+	int ms = -1;
 
+	for (int i = 0; i < rd->rail_nr; i++)
+		ms = sooner(ms, look_at_rail(rd->rail[i]));
 	for (int i = 0; i < rd->dev_nr; i++) {
-		if (rd->dev[i]->fatal) {
-			ill = true;
-			look_at_lost(rd->dev[i]);
-		}
+		if (!rd->dev[i]->fatal && device_is_broken(rd->dev[i]))
+			set_fatal(rd->dev[i], "a completion queue of it cannot be used any more");
+		ms = sooner(ms, device_tend(rd->dev[i]));
 	}
-	for (int i = 0; i < rd->rail_nr; i++) {
-		struct ibv_port_attr attr;
-		struct rdma_rail *rail = rd->rail[i];
-
-		if (rdma_rail_state(rail) == RAIL_UP || rail->dev->fatal)
-			continue;
-		ill = true;
-		if (!rail->port_up && ibv_query_port(rail->dev->ctx, rail->port, &attr) == 0 &&
-		    attr.state == IBV_PORT_ACTIVE)
-			look_at(rail->dev, rail->port);
-	}
-	return ill;
+	return ms;
 }
 
 static void *
 async_main(void *arg)
 {
+	enum { STOP, WAKE, FIRST };
 	struct rdma *rd = arg;
-	struct pollfd p[RDMA_RAILS_MAX + 1] = { { .fd = rd->async.stop_fd, .events = POLLIN } };
+	struct pollfd p[RDMA_RAILS_MAX + FIRST] = { [STOP] = { .fd = rd->async.stop_fd, .events = POLLIN },
+						    [WAKE] = { .fd = rd->async.wake_fd, .events = POLLIN } };
+	uint64_t taken;
 
-	for (int i = 0; i < rd->dev_nr; i++)
-		p[i + 1] = (struct pollfd){ .fd = rd->dev[i]->ctx->async_fd, .events = POLLIN };
-	for (bool ill = true;;) {
-		int n = poll(p, (nfds_t)rd->dev_nr + 1, ill ? LOOK_AGAIN_MS : -1);
+	for (int ms = LOOK_AGAIN_MS;;) {
+		bool busy = false;
+		int n;
 
-		if (p[0].revents)
+		for (int i = 0; i < rd->dev_nr; i++)
+			p[FIRST + i] = (struct pollfd){ .fd = rd->dev[i]->async_fd, .events = POLLIN };
+		n = poll(p, (nfds_t)(FIRST + rd->dev_nr), ms);
+		if (p[STOP].revents)
 			return NULL;
+		if (n > 0 && p[WAKE].revents && read(rd->async.wake_fd, &taken, sizeof taken) < 0)
+			log_debug("the async helper was woken by nobody");
 		for (int i = 0; n > 0 && i < rd->dev_nr; i++) {
-			if (!p[i + 1].revents)
-				continue;
-			if (p[i + 1].revents & POLLIN) {
-				drain_events(rd->dev[i]);
-			} else if (!rd->dev[i]->fatal) {
+			struct rdma_device *dev = rd->dev[i];
+
+			if (p[FIRST + i].revents & POLLIN) {
+				busy |= !drain_events(dev);
+			} else if (p[FIRST + i].revents) {
 				/* The descriptor itself is dead: the device went away. */
-				device_set_fatal(rd->dev[i], true);
-				p[i + 1].fd = -1;
+				dev->async_fd = -1;
+				if (!dev->fatal)
+					set_fatal(dev, "the device went away");
 			}
 		}
-		ill = look_again(rd);
+		if (busy)
+			usleep(BUSY_MS * 1000); /* the descriptor stays readable */
+		ms = look_again(rd);
 	}
+}
+
+void
+async_wake(struct rdma *rd)
+{
+	uint64_t one = 1;
+
+	if (rd->async.wake_fd >= 0 && write(rd->async.wake_fd, &one, sizeof one) != sizeof one)
+		log_debug("the async helper is woken already");
 }
 
 int
@@ -156,10 +196,11 @@ async_start(struct rdma *rd)
 	int r;
 
 	rd->async.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (rd->async.stop_fd < 0)
+	rd->async.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (rd->async.stop_fd < 0 || rd->async.wake_fd < 0)
 		return -errno;
 	for (int i = 0; i < rd->dev_nr; i++) {
-		r = fd_nonblock(rd->dev[i]->ctx->async_fd);
+		r = fd_nonblock(rd->dev[i]->async_fd);
 		if (r < 0)
 			return r;
 	}
@@ -178,6 +219,16 @@ async_stop(struct rdma *rd)
 			log_warn("the async helper cannot be told to stop");
 		pthread_join(rd->async.thread, NULL);
 	}
+	rd->async.started = false;
 	if (rd->async.stop_fd >= 0)
 		close(rd->async.stop_fd);
+	rd->async.stop_fd = -1;
+}
+
+void
+async_fini(struct rdma *rd)
+{
+	if (rd->async.wake_fd >= 0)
+		close(rd->async.wake_fd);
+	rd->async.wake_fd = -1;
 }

@@ -19,12 +19,29 @@ enum rail_state rdma_rail_state(const struct rdma_rail *rail); /* any thread */
 /* How often the device reported that its queue pairs are gone.  Any thread. */
 unsigned rdma_rail_generation(const struct rdma_rail *rail);
 
+/*
+ * Contexts.  A device that stays fatal is opened anew, and that is another context: 1, 2, ...  Completion
+ * queues, initiators and address handles belong to the one they were made on.  The order, each step told to
+ * the watches:
+ *
+ *   1. the device is fatal: another generation, the rail is LOST
+ *   2. its context is given up: rdma_rail_context() is 0, nothing can be made on the rail.  Each core gives
+ *      back its initiators, then its completion queue; with the last of all cores the context is free
+ *   3. the recovery helper destroys address handles, regions and domain and closes the context.  From here on
+ *      the hardware does nothing for it, and rdma_dci_free() says so of its initiators
+ *   4. the helper opens the device by name, once a second until that works, and registers all regions
+ *   5. rdma_rail_context() is the new number, the rail is UP or DOWN as its port is, and the cores make their
+ *      completion queues and initiators on it
+ *
+ * The number of the rail's context; 0: it has none.  Any thread. */
+unsigned rdma_rail_context(const struct rdma_rail *rail);
+
 /* A kernel call on this rail does not return (+1), or has returned at last (-1): the rail counts as lost
  * meanwhile.  Any thread. */
 void rdma_rail_stuck(struct rdma_rail *rail, int by);
 
-/* Its completion queue cannot be trusted any more (overrun, or a poll that fails): lost until restart.  Any
- * thread. */
+/* Its completion queue cannot be trusted any more (overrun, or a poll that fails): its device is given up and
+ * opened anew.  Any thread. */
 void rdma_rail_broken(struct rdma_rail *rail, const char *why);
 
 /* Told of every change of a rail's state or generation, on some helper thread.  The caller owns the memory
@@ -90,10 +107,14 @@ struct rdma_completion {
 	uint32_t vendor_err;
 };
 
-/* One core's on one rail.  -EINVAL: deeper than the device allows.  Main thread or core. */
+/* One core's on one rail, on the context that the rail has.  -EINVAL: deeper than the device allows; -ENODEV:
+ * the rail has none.  May block: main thread, a core that starts, or the recovery helper. */
 int rdma_cq_new(struct rdma_rail *rail, int depth, struct rdma_cq **ret_cq);
-/* No initiator may be left on it.  NULL is fine. */
+/* No initiator may be left on it, but such as rdma_dci_free() said -EINPROGRESS of; nobody waits on its
+ * descriptor.  May block: helper, or a core that ends.  NULL is fine. */
 void rdma_cq_free(struct rdma_cq *cq);
+/* The number of its context.  Any thread. */
+unsigned rdma_cq_context(const struct rdma_cq *cq);
 int rdma_cq_fd(const struct rdma_cq *cq);
 /* Core: takes up to max completions (at most 64); their number, or -EIO. */
 int rdma_cq_poll(struct rdma_cq *cq, struct rdma_completion *ret_wc, int max);
@@ -113,15 +134,20 @@ struct rdma_dci_limits {
 /* What an initiator of this rail can do when `want` work requests are asked for.  Any thread. */
 void rdma_dci_limits(const struct rdma_rail *rail, int want, struct rdma_dci_limits *ret_limits);
 
-/* Creates one and brings it to RTS; 0 or -errno.  May block: main thread or the recovery helper. */
+/* Creates one on the queue's context and brings it to RTS; 0 or -errno.  May block: main thread or the
+ * recovery helper. */
 int rdma_dci_new(struct rdma_rail *rail, struct rdma_cq *cq, int send_depth, struct rdma_dci **ret_dci);
 /* To the error state, so that what is outstanding comes back flushed.  May block: helper. */
 int rdma_dci_error(struct rdma_dci *dci);
 /* RESET, INIT, RTR, RTS; nothing may be outstanding.  May block: helper. */
 int rdma_dci_reset(struct rdma_dci *dci);
 /* Destroys the queue pair: when it returned 0, the device touches nothing for it any more and no completion
- * of it is left. -errno: it still exists; try again.  May block: helper. */
-int rdma_dci_free(struct rdma_dci *dci);
+ * of it is left, and it is freed.  Else call again later: -EINPROGRESS: nothing refers to its context any
+ * more, it only waits to hear that this was closed; -EAGAIN: it is destroyed, but the device does not answer;
+ * other -errno: it still exists.  After -EINPROGRESS a call does not block.  idle: no work request of it is
+ * outstanding, so nothing of that matters, and one on a context that was given up is let go whatever the
+ * device says.  May block: helper; or core, see above. */
+int rdma_dci_free(struct rdma_dci *dci, bool idle);
 
 struct rdma_wr {
 	uint64_t wr_id;
@@ -133,7 +159,7 @@ struct rdma_wr {
 	uint32_t len;
 	int region; /* of rdma_region_add() */
 };
-/* Core.  0 or -errno: nothing was posted. */
+/* Core.  0 or -errno: nothing was posted.  -ESTALE: the handle is of another context. */
 int rdma_dci_post(struct rdma_dci *dci, const struct rdma_wr *wr);
 
 /* --- the recovery helper: one thread a rail, for the calls above that may block --- */

@@ -11,16 +11,20 @@
 #include <infiniband/mlx5dv.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct rdma_cq {
 	struct rdma_rail *rail;
+	struct rdma_context *c;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 };
 
 struct rdma_dci {
 	struct rdma_rail *rail;
-	struct ibv_qp *qp;
+	struct rdma_context *c; /* NULL: given up, and we with it */
+	unsigned context;       /* its number */
+	struct ibv_qp *qp;      /* NULL: destroyed, and the device has not been heard since */
 	struct ibv_qp_ex *qpx;
 	struct mlx5dv_qp_ex *mqpx;
 };
@@ -34,12 +38,17 @@ min_int(int a, int b)
 void
 rdma_dci_limits(const struct rdma_rail *rail, int want, struct rdma_dci_limits *ret_limits)
 {
-	const struct ibv_device_attr *a = &rail->dev->attr;
-	int reads = a->max_qp_init_rd_atom > 0 ? min_int(a->max_qp_init_rd_atom, RDMA_MAX_READS) : 1;
+	pthread_rwlock_t *lock = &rail->rd->table_lock;
+	int reads, depth;
 
+	pthread_rwlock_rdlock(lock);
+	reads = rail->dev->attr.max_qp_init_rd_atom;
+	depth = rail->dev->attr.max_qp_wr;
+	pthread_rwlock_unlock(lock);
+	reads = reads > 0 ? min_int(reads, RDMA_MAX_READS) : 1;
 	if (rail->rd->conf.max_rd_atomic > 0)
 		reads = min_int(reads, rail->rd->conf.max_rd_atomic);
-	ret_limits->send_depth = a->max_qp_wr > 0 ? min_int(want, a->max_qp_wr) : want;
+	ret_limits->send_depth = depth > 0 ? min_int(want, depth) : want;
 	ret_limits->read_depth = reads;
 }
 
@@ -113,21 +122,41 @@ connect_dci(struct rdma_dci *dci)
 	return r;
 }
 
+static int
+destroy_qp(struct rdma_dci *dci)
+{
+	pthread_rwlock_t *lock = &dci->rail->dev->event_lock;
+	int r;
+
+	pthread_rwlock_rdlock(lock);
+	r = ibv_destroy_qp(dci->qp);
+	pthread_rwlock_unlock(lock);
+	if (r == 0)
+		dci->qp = NULL;
+	return -r;
+}
+
 int
 rdma_dci_new(struct rdma_rail *rail, struct rdma_cq *cq, int send_depth, struct rdma_dci **ret_dci)
 {
-	struct rdma_dci *dci = calloc(1, sizeof *dci);
+	struct rdma_context *c = cq->c;
 	int sge = rail->rd->conf.max_sge, r;
+	struct rdma_dci *dci;
 
+	if (context_is_given_up(c))
+		return -ENODEV;
+	dci = calloc(1, sizeof *dci);
 	if (!dci)
 		return -ENOMEM;
 	if (sge < 1)
 		sge = 1;
-	if (rail->dev->attr.max_sge > 0)
-		sge = min_int(sge, rail->dev->attr.max_sge);
+	if (c->attr.max_sge > 0)
+		sge = min_int(sge, c->attr.max_sge);
 	dci->rail = rail;
+	dci->c = c;
+	dci->context = c->nr;
 	errno = 0;
-	dci->qp = dci_create(rail->dev, cq->cq, send_depth, sge);
+	dci->qp = dci_create(c, cq->cq, send_depth, sge);
 	if (!dci->qp) {
 		r = errno ? -errno : -ENOMEM;
 		free(dci);
@@ -137,10 +166,12 @@ rdma_dci_new(struct rdma_rail *rail, struct rdma_cq *cq, int send_depth, struct 
 	dci->mqpx = mlx5dv_qp_ex_from_ibv_qp_ex(dci->qpx);
 	r = connect_dci(dci);
 	if (r < 0) {
-		ibv_destroy_qp(dci->qp);
+		/* Nothing was posted on it, so it matters to nobody whether that is heard. */
+		destroy_qp(dci);
 		free(dci);
 		return r;
 	}
+	context_hold(c);
 	*ret_dci = dci;
 	return 0;
 }
@@ -163,15 +194,42 @@ rdma_dci_reset(struct rdma_dci *dci)
 }
 
 int
-rdma_dci_free(struct rdma_dci *dci)
+rdma_dci_free(struct rdma_dci *dci, bool idle)
 {
-	int r;
+	struct ibv_port_attr attr;
+	struct rdma_context *c;
+	int r = 0;
 
 	if (!dci)
 		return 0;
-	r = ibv_destroy_qp(dci->qp);
-	if (r)
-		return -r;
+	c = dci->c;
+	if (c) {
+		bool gone = context_is_given_up(c);
+
+		if (dci->qp)
+			r = destroy_qp(dci);
+		if (dci->qp && !gone)
+			return r;
+		/* The library may say so of a device that it cannot reach any more, while the device goes on
+		 * (a driver that is being unbound): it is true if the device still answers. */
+		if (!idle && !dci->qp)
+			r = ibv_query_port(c->ctx, dci->rail->port, &attr);
+		if (idle || (!dci->qp && r == 0)) {
+			context_put(c);
+			free(dci);
+			return 0;
+		}
+		if (!gone) {
+			if (r == EIO || r == ENODEV)
+				rdma_rail_broken(dci->rail, "the device does not answer");
+			return -EAGAIN;
+		}
+		/* Else when the context is closed, which nothing of ours may hold up. */
+		dci->c = NULL;
+		context_put(c);
+	}
+	if (!idle && atomic_load(&dci->rail->dev->closed) < dci->context)
+		return -EINPROGRESS;
 	free(dci);
 	return 0;
 }
@@ -183,6 +241,9 @@ rdma_dci_post(struct rdma_dci *dci, const struct rdma_wr *wr)
 
 	check(wr->region >= 0);
 	check(wr->region < dci->rail->rd->region_nr);
+	/* A handle that a lease has kept since before the device was opened anew: it may be gone. */
+	if (atomic_load_explicit(&wr->ah->context, memory_order_acquire) != dci->context)
+		return -ESTALE;
 	ibv_wr_start(q);
 	q->wr_id = wr->wr_id;
 	q->wr_flags =
@@ -192,7 +253,7 @@ rdma_dci_post(struct rdma_dci *dci, const struct rdma_wr *wr)
 	else
 		ibv_wr_rdma_read(q, wr->rkey, wr->remote);
 	mlx5dv_wr_set_dc_addr(dci->mqpx, wr->ah->ah, wr->dctn, dci->rail->rd->conf.dc_key);
-	ibv_wr_set_sge(q, dci->rail->dev->mr[wr->region]->lkey, (uint64_t)(uintptr_t)wr->mem, wr->len);
+	ibv_wr_set_sge(q, dci->c->mr[wr->region]->lkey, (uint64_t)(uintptr_t)wr->mem, wr->len);
 	return -ibv_wr_complete(q);
 }
 
@@ -235,17 +296,18 @@ status_of(enum ibv_wc_status s)
 int
 rdma_cq_new(struct rdma_rail *rail, int depth, struct rdma_cq **ret_cq)
 {
-	struct rdma_cq *cq;
-	int r;
+	struct rdma_context *c = context_get(rail->dev);
+	struct rdma_cq *cq = calloc(1, sizeof *cq);
+	int r = c ? cq ? 0 : -ENOMEM : -ENODEV;
 
-	if (rail->dev->attr.max_cqe > 0 && depth > rail->dev->attr.max_cqe)
-		return -EINVAL;
-	cq = calloc(1, sizeof *cq);
-	if (!cq)
-		return -ENOMEM;
+	if (r == 0 && c->attr.max_cqe > 0 && depth > c->attr.max_cqe)
+		r = -EINVAL;
+	if (r < 0)
+		goto fail;
 	cq->rail = rail;
+	cq->c = c;
 	errno = 0;
-	cq->channel = ibv_create_comp_channel(rail->dev->ctx);
+	cq->channel = ibv_create_comp_channel(c->ctx);
 	r = errno ? -errno : -ENOMEM;
 	if (!cq->channel)
 		goto fail;
@@ -253,7 +315,7 @@ rdma_cq_new(struct rdma_rail *rail, int depth, struct rdma_cq **ret_cq)
 	if (r < 0)
 		goto fail_channel;
 	errno = 0;
-	cq->cq = ibv_create_cq(rail->dev->ctx, depth, NULL, cq->channel, 0);
+	cq->cq = ibv_create_cq(c->ctx, depth, NULL, cq->channel, 0);
 	r = errno ? -errno : -ENOMEM;
 	if (!cq->cq)
 		goto fail_channel;
@@ -264,17 +326,38 @@ fail_channel:
 	ibv_destroy_comp_channel(cq->channel);
 fail:
 	free(cq);
+	if (c)
+		context_put(c);
 	return r;
+}
+
+unsigned
+rdma_cq_context(const struct rdma_cq *cq)
+{
+	return cq->c->nr;
 }
 
 void
 rdma_cq_free(struct rdma_cq *cq)
 {
+	pthread_rwlock_t *lock;
+	int fd, r;
+
 	if (!cq)
 		return;
-	if (ibv_destroy_cq(cq->cq))
-		log_warn("%s: a completion queue is still in use", cq->rail->dev->name);
-	ibv_destroy_comp_channel(cq->channel);
+	lock = &cq->rail->dev->event_lock;
+	fd = cq->channel->fd;
+	pthread_rwlock_rdlock(lock);
+	r = ibv_destroy_cq(cq->cq);
+	pthread_rwlock_unlock(lock);
+	if (r)
+		log_limited(LOG_WARN, "%s: a completion queue cannot be destroyed: %s", cq->rail->dev->name,
+			    strerror(r));
+	/* A channel with a queue on it cannot be destroyed either: its memory stays the library's, but not
+	 * its descriptor. */
+	if (ibv_destroy_comp_channel(cq->channel))
+		close(fd);
+	context_put(cq->c);
 	free(cq);
 }
 

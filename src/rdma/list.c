@@ -92,18 +92,19 @@ rdma_list(const struct conf_rdma *conf, FILE *out)
 			list ? "" : strerror(errno ? errno : ENODEV));
 	for (int i = 0; list && i < nr; i++) {
 		const char *name = ibv_get_device_name(list[i]), *why = device_why_not(list[i]);
-		struct rdma_device *dev = NULL;
-		int r = why ? 0 : device_open(NULL, list[i], &dev, &why);
+		struct rdma_context *c = NULL;
+		int r = why ? 0 : context_open(list[i], &c, &why);
 
-		if (!dev) {
+		if (!c) {
 			fprintf(out, "%s: not used: %s%s%s\n", name, why, r < 0 ? ": " : "",
 				r < 0 ? strerror(-r) : "");
 			continue;
 		}
-		fprintf(out, "%s: firmware %s, DC, NUMA node %d\n", name, dev->fw_ver, dev->numa_node);
-		for (int port = 1; port <= dev->attr.phys_port_cnt; port++)
-			list_port(conf, dev->ctx, name, port, out);
-		device_free(dev);
+		fprintf(out, "%s: firmware %.*s, DC, NUMA node %d\n", name, (int)sizeof c->attr.fw_ver,
+			c->attr.fw_ver, device_read_numa_node(name));
+		for (int port = 1; port <= c->attr.phys_port_cnt; port++)
+			list_port(conf, c->ctx, name, port, out);
+		context_close(c);
 	}
 	if (list)
 		ibv_free_device_list(list);

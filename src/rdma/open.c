@@ -61,7 +61,7 @@ rail_add(struct rdma *rd, struct rdma_device *dev, int port)
 
 	if (rail)
 		return rail;
-	if (rd->rail_nr == RDMA_RAILS_MAX || ibv_query_port(dev->ctx, (uint8_t)port, &attr))
+	if (rd->rail_nr == RDMA_RAILS_MAX || ibv_query_port(dev->cur->ctx, (uint8_t)port, &attr))
 		return NULL;
 	rail = calloc(1, sizeof *rail);
 	if (!rail)
@@ -89,7 +89,7 @@ port_of_gid(struct rdma_device *dev, const uint8_t gid[16])
 {
 	enum { ENTRIES = 512 };
 	struct ibv_gid_entry *e = calloc(ENTRIES, sizeof *e);
-	ssize_t n = e ? ibv_query_gid_table(dev->ctx, e, ENTRIES, 0) : 0;
+	ssize_t n = e ? ibv_query_gid_table(dev->cur->ctx, e, ENTRIES, 0) : 0;
 	int port = 0;
 
 	for (ssize_t i = 0; i < n && !port; i++) {
@@ -210,7 +210,7 @@ select_auto(struct rdma *rd)
 		for (int port = 1; port <= rd->dev[i]->attr.phys_port_cnt; port++) {
 			struct ibv_port_attr attr;
 
-			if (ibv_query_port(rd->dev[i]->ctx, (uint8_t)port, &attr) == 0 &&
+			if (ibv_query_port(rd->dev[i]->cur->ctx, (uint8_t)port, &attr) == 0 &&
 			    attr.state == IBV_PORT_ACTIVE)
 				rail_add(rd, rd->dev[i], port);
 		}
@@ -273,6 +273,14 @@ start_rails(struct rdma *rd)
 	return r < 0 ? r : async_start(rd);
 }
 
+void
+rdma_prepare(void)
+{
+	/* Destroying what belongs to a device that is gone then frees the library's memory.  That the library
+	 * calls it done proves nothing about the hardware: rdma_dci_free(). */
+	setenv("RDMAV_ALLOW_DISASSOC_DESTROY", "1", 0);
+}
+
 int
 rdma_open(const struct conf_rdma *conf, struct rdma **ret_rdma, char *err, size_t err_len)
 {
@@ -284,7 +292,8 @@ rdma_open(const struct conf_rdma *conf, struct rdma **ret_rdma, char *err, size_
 		return -ENOMEM;
 	}
 	rd->conf = *conf;
-	rd->async.stop_fd = -1;
+	rd->async.stop_fd = rd->async.wake_fd = -1;
+	pthread_mutex_init(&rd->region_lock, NULL);
 	pthread_rwlock_init(&rd->table_lock, NULL);
 	pthread_mutex_init(&rd->state_lock, NULL);
 	list_init(&rd->watches);
@@ -327,14 +336,18 @@ rdma_close(struct rdma *rd)
 		return;
 	async_stop(rd);
 	ah_helpers_stop(&rd->helpers);
-	for (int i = 0; i < rd->rail_nr; i++) {
+	/* All of them first: opening a device anew looks at every rail. */
+	for (int i = 0; i < rd->rail_nr; i++)
 		recovery_stop(rd->rail[i]);
+	for (int i = 0; i < rd->rail_nr; i++) {
 		ah_cache_fini(rd->rail[i]);
 		free(rd->rail[i]);
 	}
+	async_fini(rd);
 	for (int i = 0; i < rd->dev_nr; i++)
 		device_free(rd->dev[i]);
 	pthread_rwlock_destroy(&rd->table_lock);
 	pthread_mutex_destroy(&rd->state_lock);
+	pthread_mutex_destroy(&rd->region_lock);
 	free(rd);
 }

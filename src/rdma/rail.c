@@ -7,7 +7,8 @@
  *       `--> LOST (device fatal, a kernel call that hangs, a broken completion queue) --> UP, DOWN when that
  * is over
  *
- * State changes run on the async helper or, for a hanging call, on a core; reading is for any thread.
+ * A device that stays fatal is opened anew (reopen.c); its rails stay LOST until that has worked.  State
+ * changes run on the async helper or, for a hanging call, on a core; reading is for any thread.
  */
 #define LOG_MODULE "rdma"
 #include "rdma/rdma_int.h"
@@ -94,13 +95,13 @@ is_wanted(const struct rdma_rail *rail, const uint8_t gid[16])
 }
 
 static void
-read_gids(const struct rdma_rail *rail, struct rail_view *view)
+read_gids(const struct rdma_rail *rail, const struct rdma_context *c, struct rail_view *view)
 {
 	enum { ENTRIES = 512, PREFIXES = 256 };
 	struct ibv_gid_entry *e = calloc(ENTRIES, sizeof *e);
 	struct if_prefix *p = calloc(PREFIXES, sizeof *p);
 	static const uint8_t zero[16];
-	ssize_t n = e && p ? ibv_query_gid_table(rail->dev->ctx, e, ENTRIES, 0) : -ENOMEM;
+	ssize_t n = e && p ? ibv_query_gid_table(c->ctx, e, ENTRIES, 0) : -ENOMEM;
 	int pn = e && p ? read_prefixes(p, PREFIXES) : 0;
 
 	if (n < 0)
@@ -132,23 +133,29 @@ read_gids(const struct rdma_rail *rail, struct rail_view *view)
 bool
 rail_refresh(struct rdma_rail *rail)
 {
+	struct rdma_context *c = context_get(rail->dev);
 	struct ibv_port_attr attr;
 	struct rail_view *view;
-	int r = ibv_query_port(rail->dev->ctx, rail->port, &attr);
+	int r = c ? ibv_query_port(c->ctx, rail->port, &attr) : ENODEV;
 
 	if (r) {
 		log_debug("%s:%d cannot be queried: %s", rail->dev->name, rail->port, strerror(r));
+		if (c)
+			context_put(c);
 		return false;
 	}
 	view = calloc(1, sizeof *view);
-	if (!view)
+	if (!view) {
+		context_put(c);
 		return true; /* the old one serves on */
+	}
 	view->is_ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 	view->port = rail->port;
 	view->lid = attr.lid;
 	view->ip_nr = rail->ip_nr;
 	memcpy(view->ip, rail->ip, sizeof view->ip);
-	read_gids(rail, view);
+	read_gids(rail, c, view);
+	context_put(c);
 	pthread_rwlock_wrlock(&rail->rd->table_lock);
 	rail->view = *view;
 	rail->port_attr = attr;
@@ -188,6 +195,12 @@ rdma_gid_allowed(const struct rdma *rd, const struct conf_rdma *conf, const uint
 }
 
 /* --- state --- */
+
+unsigned
+rdma_rail_context(const struct rdma_rail *rail)
+{
+	return atomic_load_explicit(&rail->dev->serving, memory_order_acquire);
+}
 
 enum rail_state
 rdma_rail_state(const struct rdma_rail *rail)
@@ -261,12 +274,52 @@ device_set_fatal(struct rdma_device *dev, bool fatal)
 }
 
 void
+rails_tell(struct rdma *rd)
+{
+	pthread_mutex_lock(&rd->state_lock);
+	tell(rd);
+	pthread_mutex_unlock(&rd->state_lock);
+}
+
+bool
+device_is_broken(struct rdma_device *dev)
+{
+	struct rdma *rd = dev->rd;
+	bool broken = false;
+
+	pthread_mutex_lock(&rd->state_lock);
+	for (int i = 0; i < rd->rail_nr; i++)
+		broken |= rd->rail[i]->dev == dev && rd->rail[i]->broken;
+	pthread_mutex_unlock(&rd->state_lock);
+	return broken;
+}
+
+void
+device_renew(struct rdma_device *dev, const struct rdma_context *c)
+{
+	struct rdma *rd = dev->rd;
+
+	pthread_rwlock_wrlock(&rd->table_lock);
+	dev->attr = c->attr;
+	pthread_rwlock_unlock(&rd->table_lock);
+	pthread_mutex_lock(&rd->state_lock);
+	for (int i = 0; i < rd->rail_nr; i++) {
+		if (rd->rail[i]->dev != dev)
+			continue;
+		rd->rail[i]->broken = false;
+		atomic_fetch_add(&rd->rail[i]->stats.reopens, 1);
+	}
+	pthread_mutex_unlock(&rd->state_lock);
+}
+
+void
 rdma_rail_stuck(struct rdma_rail *rail, int by)
 {
 	pthread_mutex_lock(&rail->rd->state_lock);
 	rail->stuck += by;
 	check(rail->stuck >= 0);
-	if (by > 0)
+	/* Of a device that is fatal the log knows already. */
+	if (by > 0 && !rail->dev->fatal)
 		log_error("rail %s:%d: the kernel does not return from destroying a queue pair",
 			  rail->dev->name, rail->port);
 	state_update(rail);
@@ -276,14 +329,21 @@ rdma_rail_stuck(struct rdma_rail *rail, int by)
 void
 rdma_rail_broken(struct rdma_rail *rail, const char *why)
 {
+	bool news;
+
 	pthread_mutex_lock(&rail->rd->state_lock);
-	if (!rail->broken)
+	/* Of a device that is fatal nothing else is to be expected, and all of it is made anew. */
+	news = !rail->broken && !rail->dev->fatal;
+	if (news) {
 		log_event(LOG_EV_RAIL_DOWN, LOG_ERROR,
-			  "rail %s:%d: %s; it stays out of use until the daemon is restarted",
+			  "rail %s:%d: %s; it stays out of use until its device is opened anew",
 			  rail->dev->name, rail->port, why);
-	rail->broken = true;
-	state_update(rail);
+		rail->broken = true;
+		state_update(rail);
+	}
 	pthread_mutex_unlock(&rail->rd->state_lock);
+	if (news)
+		async_wake(rail->rd);
 }
 
 void
@@ -335,7 +395,6 @@ rdma_rail_get_info(const struct rdma_rail *rail, struct rdma_rail_info *ret_info
 	pthread_rwlock_rdlock(lock);
 	*ret_info = (struct rdma_rail_info){
 		.device = rail->dev->name,
-		.fw_ver = rail->dev->fw_ver,
 		.port = rail->port,
 		.is_ethernet = v->is_ethernet,
 		.state = rdma_rail_state(rail),
@@ -345,6 +404,8 @@ rdma_rail_get_info(const struct rdma_rail *rail, struct rdma_rail_info *ret_info
 		.max_rd_atomic = limits.read_depth,
 		.numa_node = rail->dev->numa_node,
 	};
+	snprintf(ret_info->fw_ver, sizeof ret_info->fw_ver, "%.*s", (int)sizeof rail->dev->attr.fw_ver,
+		 rail->dev->attr.fw_ver);
 	gid = v->gid_nr ? v->gid[0].raw : NULL;
 	for (int i = v->gid_nr - 1; i >= 0; i--) {
 		if (gid_is_v4(v->gid[i].raw))

@@ -5,6 +5,10 @@
  * rdma_open() and rdma_close() run on the main thread.  A rail's state changes at run time (async events, its
  * own helper thread) and may be read by any thread.  No device, or a list call that fails, is a warning:
  * rail_nr is 0 then and everything is served over HTTP.
+ *
+ * A device whose context has died (a firmware that was reset, a driver bound anew) is opened anew by its
+ * name, once a second until that works: its rails are LOST until then, and the same rails afterwards.  What
+ * cores have made on the old context they give up and make again: rdma/dc.h, "contexts".
  */
 #ifndef GANTRY_RDMA_RDMA_H
 #define GANTRY_RDMA_RDMA_H
@@ -27,7 +31,8 @@ enum rail_state { RAIL_UP, RAIL_DOWN, RAIL_LOST, RAIL_STATE_NR };
 
 /* What /rails, --list-devices and the log say. */
 struct rdma_rail_info {
-	const char *device, *fw_ver;
+	const char *device;
+	char fw_ver[64]; /* another one may have come with a device that was opened anew */
 	int port;
 	bool is_ethernet;
 	enum rail_state state;
@@ -38,6 +43,10 @@ struct rdma_rail_info {
 	int max_rd_atomic;
 	int numa_node; /* -1: unknown */
 };
+
+/* What libibverbs reads from the environment when it is called first.  Before any of these, and before any
+ * thread. */
+void rdma_prepare(void);
 
 /* 0 (also with no rail at all, mode auto), or -ENODEV: a configured device is missing (exit 69), the reason
  * in err. */
@@ -84,6 +93,7 @@ struct rdma_rail_stats {
 	_Atomic uint64_t read_bytes, written_bytes, read_ops,
 		write_ops; /* by us: READs serve PUTs, WRITEs serve GETs */
 	_Atomic uint64_t dci_resets, dci_recreated, ah_hits, ah_misses, ah_failed;
+	_Atomic uint64_t reopens; /* of its device, after its context had died */
 	_Atomic int dcis, dcis_free, dcis_leased, dcis_recovering;
 };
 struct rdma_rail_stats *rdma_rail_stats(struct rdma_rail *rail);

@@ -91,6 +91,7 @@ int selector_by_cm(const struct selector *sel, char *ret_device, size_t device_l
 struct rdma_ah {
 	struct ibv_ah *ah,
 		*old; /* old: left from this slot's last life, destroyed by the helper that makes the next */
+	_Atomic unsigned context; /* the number of the context that ah was made on */
 	struct rdma_rail *rail;
 	struct rdma_ah_key key;
 	enum { AH_FREE, AH_MAKING, AH_READY, AH_FAILED } state;
@@ -122,20 +123,55 @@ struct ah_helpers {
 int ah_cache_init(struct rdma_rail *rail, int slot_nr);
 void ah_cache_fini(struct rdma_rail *rail);
 void ah_cache_forget_all(struct rdma_rail *rail);
+/* Destroys every handle, held or not: the context that they were made on is about to be closed, and whoever
+ * holds one has no initiator any more that could post with it. */
+void ah_cache_drop(struct rdma_rail *rail);
 int ah_helpers_start(struct ah_helpers *h);
 void ah_helpers_stop(struct ah_helpers *h);
 
 /* --- devices and rails --- */
 
-struct rdma_device {
-	struct rdma *rd;
-	char name[64], fw_ver[sizeof(((struct ibv_device_attr *)0)->fw_ver) + 1];
+/*
+ * One opening of a device and what hangs on it.  A context may die while the device lives on (a firmware that
+ * was reset, a driver that was bound anew); then it is given up, closed when nothing refers to it, and the
+ * device opened anew: reopen.c.
+ */
+struct rdma_context {
+	struct rdma_device *dev;
+	unsigned nr; /* 1 for the first of its device, and so on */
+	int refs;    /* under dev->lock: the device's own while this is `cur`, one for each completion queue
+			and initiator, and for each address handle while it is being made */
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_device_attr attr;
-	int numa_node;
-	bool fatal; /* under rd->state_lock */
 	struct ibv_mr *mr[RDMA_REGIONS_MAX];
+};
+
+struct rdma_device {
+	struct rdma *rd;
+	char name[64];
+	int numa_node;
+	struct ibv_device_attr attr; /* of the latest context; under rd->table_lock */
+
+	pthread_mutex_t lock;           /* taken last of all */
+	struct rdma_context *cur, *old; /* old: given up, and not closed yet.  Never both. */
+	unsigned opened;                /* the number of the latest context */
+	_Atomic unsigned serving;       /* the number of the one that rails may use; 0: none */
+	_Atomic unsigned closed;        /* the number of the latest one that was closed */
+
+	/* Fetching an event and acknowledging it (written) against destroying what it may be of (read):
+	 * where the library takes a destroy call for done because the device is gone, it does not wait for
+	 * acknowledgements. */
+	pthread_rwlock_t event_lock;
+
+	bool fatal; /* under rd->state_lock */
+
+	/* the async helper's */
+	int async_fd; /* -1: none, or dead */
+	uint64_t fatal_ns, again_ns;
+	/* the job that closes and opens: on the recovery helper of the device's first rail */
+	struct rdma_job job;
+	_Atomic int job_state; /* enum reopen_state */
 };
 
 struct rdma_rail {
@@ -180,12 +216,16 @@ struct rdma {
 	int region_nr;
 	pthread_rwlock_t table_lock; /* views and trust: read per request, written on port and GID events */
 	struct rdma_trust trust;
+	/* Held while regions are registered: with all devices by rdma_region_add(), with one that is opened
+	 * anew. */
+	pthread_mutex_t region_lock;
+	struct iovec region[RDMA_REGIONS_MAX];
 	pthread_mutex_t state_lock; /* rail states and watches; taken before nothing else of ours */
 	struct list watches;
 	struct ah_helpers helpers;
 	struct {
 		pthread_t thread;
-		int stop_fd;
+		int stop_fd, wake_fd;
 		bool started;
 	} async;
 };
@@ -195,6 +235,12 @@ struct rdma {
 bool rail_refresh(struct rdma_rail *rail);
 void rail_set_port(struct rdma_rail *rail, bool port_up);
 void device_set_fatal(struct rdma_device *dev, bool fatal);
+/* Has one of its rails given up a completion queue?  Only another context heals that. */
+bool device_is_broken(struct rdma_device *dev);
+/* Another context serves: what rails say of it, and that none is broken. */
+void device_renew(struct rdma_device *dev, const struct rdma_context *c);
+/* Watches are told, though no state has changed. */
+void rails_tell(struct rdma *rd);
 void trust_refresh(struct rdma *rd);
 int mtu_bytes(enum ibv_mtu mtu);
 enum ibv_mtu mtu_enum(int bytes);
@@ -203,16 +249,42 @@ struct ah_params rail_ah_params(const struct rdma_rail *rail);
 /* async.c */
 int async_start(struct rdma *rd);
 void async_stop(struct rdma *rd);
+/* After the last helper that may wake it. */
+void async_fini(struct rdma *rd);
+/* The async helper looks again.  Any thread. */
+void async_wake(struct rdma *rd);
+/* Reads ports and GID tables of that device again. */
+void look_at(struct rdma_device *dev, int port);
 
 /* device.c: what a device can do; also for --list-devices */
 /* NULL when this device can serve DC, else why not. */
 const char *device_why_not(struct ibv_device *dev);
+/* A context without a device, numberless.  0, or -errno and why. */
+int context_open(struct ibv_device *ibdev, struct rdma_context **ret_c, const char **ret_why);
+/* Everything that was made on it is gone, or cannot be got rid of otherwise.  When this returned 0, the
+ * hardware does nothing more on its behalf. */
+int context_close(struct rdma_context *c);
+/* Can it really make an initiator?  0 or -errno. */
+int context_probe_dc(struct rdma_context *c);
+struct ibv_qp *dci_create(struct rdma_context *c, struct ibv_cq *cq, int send_depth, int max_sge);
 int device_open(struct rdma *rd, struct ibv_device *ibdev, struct rdma_device **ret_dev,
 		const char **ret_why);
 void device_free(struct rdma_device *dev);
-/* Can it really make an initiator?  0 or -errno. */
-int device_probe_dc(struct rdma_device *dev);
-struct ibv_qp *dci_create(struct rdma_device *dev, struct ibv_cq *cq, int send_depth, int max_sge);
+int device_read_numa_node(const char *name);
+/* All regions there are, with a context that has none; under rd->region_lock.  0 or -errno. */
+int regions_register(struct rdma *rd, struct rdma_context *c);
+
+/* reopen.c: contexts that die.  Any thread, where not said. */
+enum reopen_state { REOPEN_IDLE, REOPEN_OUT, REOPEN_DONE };
+
+/* A reference to the context that the device has; NULL: it has none. */
+struct rdma_context *context_get(struct rdma_device *dev);
+void context_hold(struct rdma_context *c); /* another one */
+void context_put(struct rdma_context *c);
+bool context_is_given_up(const struct rdma_context *c);
+/* The async helper's turn at a device that is fatal: it serves again, or it is given up, or opened anew.
+ * Returns in how many ms it wants the next one; -1: it is well. */
+int device_tend(struct rdma_device *dev);
 
 /* recovery.c */
 int recovery_start(struct rdma_rail *rail);

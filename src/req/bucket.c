@@ -6,18 +6,6 @@
 
 #include <errno.h>
 
-static void
-on_del(struct store_op *op)
-{
-	req_on_store(container_of(container_of(op, struct store_del, op), struct req, del));
-}
-
-static void
-on_open(struct store_op *op)
-{
-	req_on_store(container_of(container_of(op, struct store_obj, op), struct req, obj));
-}
-
 static enum verdict
 delete_done(struct req *rq)
 {
@@ -38,11 +26,9 @@ delete_now(struct req *rq, const struct store_pre *pre)
 	struct store_key k = req_key(rq);
 	int r;
 
-	rq->del.op.done = on_del;
+	rq->del.op.done = req_on_del;
 	r = store_delete(rq->rs->env.store, &k, pre, &rq->del);
-	if (r >= 0)
-		rq->phase = PHASE_COMMIT;
-	return req_await(rq, r, "delete", delete_done);
+	return req_await_commit(rq, r, "delete", delete_done);
 }
 
 /* Only if it is as large or as old as the client says: then that very version. */
@@ -76,9 +62,7 @@ delete_start(struct req *rq)
 	struct store_pre pre;
 
 	if (rq->target.have_if_match_size || rq->target.have_if_match_mtime) {
-		rq->obj.op.done = on_open;
-		rq->obj.op.result = 0;
-		return req_await(rq, store_open(rq->rs->env.store, &k, &rq->obj), "open", delete_opened);
+		return req_open(rq, &k, delete_opened);
 	}
 	put_fill_pre(&rq->target, &pre);
 	return delete_now(rq, &pre);
@@ -105,7 +89,7 @@ bucket_start(struct req *rq)
 	enum fault f;
 	int r;
 
-	rq->del.op.done = on_del;
+	rq->del.op.done = req_on_del;
 	switch (t->op) {
 	case OP_HEAD_BUCKET:
 		r = store_bucket_head(p, t->bucket, t->bucket_len, NULL);
@@ -122,7 +106,5 @@ bucket_start(struct req *rq)
 	}
 	if (r == -EEXIST)
 		return req_fail(rq, FAULT_BUCKET_EXISTS, NULL);
-	if (r >= 0)
-		rq->phase = PHASE_COMMIT;
-	return req_await(rq, r, "bucket", bucket_done);
+	return req_await_commit(rq, r, "bucket", bucket_done);
 }

@@ -28,18 +28,6 @@ static enum verdict copy_moved(struct req *rq);
 static enum verdict copied(struct req *rq);
 static enum verdict replaced(struct req *rq);
 
-static void
-on_open(struct store_op *op)
-{
-	req_on_store(container_of(container_of(op, struct store_obj, op), struct req, obj));
-}
-
-static void
-on_set(struct store_op *op)
-{
-	req_on_store(container_of(container_of(op, struct store_del, op), struct req, del));
-}
-
 static bool
 is_part(const struct req *rq)
 {
@@ -78,9 +66,7 @@ copy_start(struct req *rq)
 	j->given_len = t->attrs_len;
 	/* It is of the body, and there is none. */
 	t->sum[SUM_MD5].given = false;
-	rq->obj.op.done = on_open;
-	rq->obj.op.result = 0;
-	return req_await(rq, store_open(rq->rs->env.store, &k, &rq->obj), "open", copy_opened);
+	return req_open(rq, &k, copy_opened);
 }
 
 /* ---- the attributes of the copy
@@ -171,12 +157,10 @@ replace_attrs(struct req *rq)
 		return req_fail(rq, f, NULL);
 	rq->etag = rq->obj.meta.etag;
 	j->mtime_ns = rq->obj.meta.mtime_ns;
-	rq->del.op.done = on_set;
+	rq->del.op.done = req_on_del;
 	r = store_set_attrs(rq->rs->env.store, &k, rq->obj.version, rq->target.attrs, rq->target.attrs_len,
 			    &rq->del);
-	if (r >= 0)
-		rq->phase = PHASE_COMMIT;
-	return req_await(rq, r, "attributes", replaced);
+	return req_await_commit(rq, r, "attributes", replaced);
 }
 
 static enum verdict

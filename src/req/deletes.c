@@ -51,6 +51,18 @@ finish(struct del_slot *s, int result)
 	s->rq->progress_ns = clock_ns();
 }
 
+static struct store_key
+key_of(const struct del_slot *s)
+{
+	const struct target *t = &s->rq->target;
+	const struct xml_delete_key *k = &((struct deletes_job *)s->rq->job)->body.keys[s->index];
+
+	return (struct store_key){ .bucket = t->bucket,
+				   .bucket_len = t->bucket_len,
+				   .key = k->key,
+				   .key_len = (uint16_t)k->key_len };
+}
+
 static void
 on_del(struct store_op *op)
 {
@@ -65,12 +77,7 @@ on_del(struct store_op *op)
 static void
 go_delete(struct del_slot *s, const struct store_pre *pre)
 {
-	struct deletes_job *j = s->rq->job;
-	const struct xml_delete_key *k = &j->body.keys[s->index];
-	struct store_key key = { .bucket = s->rq->target.bucket,
-				 .bucket_len = s->rq->target.bucket_len,
-				 .key = k->key,
-				 .key_len = (uint16_t)k->key_len };
+	struct store_key key = key_of(s);
 	int r;
 
 	s->del.op.done = on_del;
@@ -128,12 +135,7 @@ on_open(struct store_op *op)
 static void
 go_open(struct del_slot *s)
 {
-	struct deletes_job *j = s->rq->job;
-	const struct xml_delete_key *k = &j->body.keys[s->index];
-	struct store_key key = { .bucket = s->rq->target.bucket,
-				 .bucket_len = s->rq->target.bucket_len,
-				 .key = k->key,
-				 .key_len = (uint16_t)k->key_len };
+	struct store_key key = key_of(s);
 	int r;
 
 	memset(&s->obj, 0, sizeof s->obj);

@@ -17,20 +17,12 @@ static enum verdict get_pushed(struct req *rq);
 static enum verdict get_http_ticketed(struct req *rq);
 static enum verdict get_first_bytes(struct req *rq);
 
-static void
-on_open(struct store_op *op)
-{
-	req_on_store(container_of(container_of(op, struct store_obj, op), struct req, obj));
-}
-
 enum verdict
 get_start(struct req *rq)
 {
 	struct store_key k = req_key(rq);
 
-	rq->obj.op.done = on_open;
-	rq->obj.op.result = 0;
-	return req_await(rq, store_open(rq->rs->env.store, &k, &rq->obj), "open", get_opened);
+	return req_open(rq, &k, get_opened);
 }
 
 /*

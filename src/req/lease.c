@@ -64,6 +64,7 @@ ticketed(struct req *rq)
 	if (!rq->xfer.have_ticket)
 		return req_wait(rq, "ticket", ticketed);
 	rq->lease.done = on_lease;
+	rq->lease.client = rq->xfer.client;
 	r = chan_lease_get(rq->rs->env.chan, &rq->lease, &rq->target.token, (struct sockaddr *)&rq->local);
 	if (r == 0) {
 		rq->lease_waiting = true;

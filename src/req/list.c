@@ -1,6 +1,6 @@
 /*
- * Lists: of a bucket's objects in three forms, and of the buckets themselves.  One page is one listing of the
- * store; its entries become XML as they come.  The core's thread.
+ * Lists: of a bucket's objects in three forms, of its uploads, and of the buckets themselves.  One page is
+ * one listing of the store; its entries become XML as they come.  The core's thread.
  */
 #include "req/req_int.h"
 
@@ -14,6 +14,7 @@ struct list_job {
 	struct req *rq;
 	struct xml_entry last;
 	char last_key[STORE_KEY_MAX + 1];
+	uint8_t last_id[STORE_UPLOAD_ID_BYTES];
 	uint32_t count;
 	bool full; /* the page ended before the listing did */
 };
@@ -36,11 +37,15 @@ remember(struct list_job *j, const struct xml_entry *e)
 	j->last.key = j->last_key;
 	j->last.etag = NULL;
 	j->last.storage_class = NULL;
+	if (e->upload_id) {
+		memcpy(j->last_id, e->upload_id, sizeof j->last_id);
+		j->last.upload_id = j->last_id;
+	}
 	j->count++;
 }
 
-/* ---- objects
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- objects and uploads
+ * ------------------------------------------------------------------------------------------ */
 
 static bool
 on_object(struct store_list *ls, const struct store_entry *e)
@@ -66,6 +71,30 @@ on_object(struct store_list *ls, const struct store_entry *e)
 	return true;
 }
 
+static bool
+on_upload(struct store_list *ls, const struct store_entry *e)
+{
+	struct list_job *j = container_of(ls, struct list_job, ls);
+	struct xml_entry x = { .key = e->name,
+			       .key_len = e->name_len,
+			       .is_prefix = e->is_prefix,
+			       .mtime_ns = e->mtime_ns,
+			       .upload_id = e->upload_id };
+	struct declared d;
+
+	if (j->rq->out.len > REQ_PAGE_BYTES) {
+		j->full = true;
+		return false;
+	}
+	if (!e->is_prefix && upload_declared(e->attrs, e->attrs_len, &d) == 0 && d.have) {
+		x.checksum_algorithm = checksum_name(d.kind);
+		x.checksum_type = d.type;
+	}
+	xml_list_entry(&j->rq->out, &j->rq->target, &x);
+	remember(j, &x);
+	return true;
+}
+
 static enum verdict
 list_done(struct req *rq)
 {
@@ -77,8 +106,9 @@ list_done(struct req *rq)
 	return req_reply_xml(rq);
 }
 
-enum verdict
-list_start(struct req *rq)
+static enum verdict
+page_start(struct req *rq, const char *what, int (*list)(struct store_port *, struct store_list *),
+	   bool (*entry)(struct store_list *, const struct store_entry *))
 {
 	const struct target *t = &rq->target;
 	struct list_job *j;
@@ -92,24 +122,35 @@ list_start(struct req *rq)
 		return req_fail(rq, FAULT_BUSY, NULL);
 	j->rq = rq;
 	xml_list_begin(&rq->out, t);
-	j->ls.bucket = t->bucket;
-	j->ls.bucket_len = t->bucket_len;
-	j->ls.prefix = t->list.prefix;
-	j->ls.prefix_len = t->list.prefix_len;
-	j->ls.after = t->list.after_len ? t->list.after : NULL;
-	j->ls.after_len = t->list.after_len;
-	j->ls.delimiter = t->list.delimiter;
-	j->ls.delimiter_len = t->list.delimiter_len;
-	j->ls.max = t->list.max;
-	j->ls.entry = on_object;
-	j->ls.op.done = on_list;
 	if (t->list.max == 0)
 		return req_go(rq, list_done);
-	r = store_list(rq->rs->env.store, &j->ls);
-	/* Not cancellable, and over soon. */
-	if (r >= 0)
-		rq->phase = PHASE_COMMIT;
-	return req_await(rq, r, "list", list_done);
+	j->ls = (struct store_list){ .op.done = on_list,
+				     .bucket = t->bucket,
+				     .bucket_len = t->bucket_len,
+				     .prefix = t->list.prefix,
+				     .prefix_len = t->list.prefix_len,
+				     .after = t->list.after_len ? t->list.after : NULL,
+				     .after_len = t->list.after_len,
+				     .after_id =
+					     t->list.have_upload_id_marker ? t->list.upload_id_marker : NULL,
+				     .delimiter = t->list.delimiter,
+				     .delimiter_len = t->list.delimiter_len,
+				     .max = t->list.max,
+				     .entry = entry };
+	r = list(rq->rs->env.store, &j->ls);
+	return req_await_commit(rq, r, what, list_done);
+}
+
+enum verdict
+list_start(struct req *rq)
+{
+	return page_start(rq, "list", store_list, on_object);
+}
+
+enum verdict
+uploads_start(struct req *rq)
+{
+	return page_start(rq, "uploads", store_list_uploads, on_upload);
 }
 
 /* ---- buckets
@@ -164,7 +205,5 @@ buckets_start(struct req *rq)
 	j->ls.entry = on_bucket;
 	j->ls.op.done = on_list;
 	r = store_list(rq->rs->env.store, &j->ls);
-	if (r >= 0)
-		rq->phase = PHASE_COMMIT;
-	return req_await(rq, r, "list", buckets_done);
+	return req_await_commit(rq, r, "list", buckets_done);
 }

@@ -1,7 +1,5 @@
-/*
- * What there is of multipart uploads: the parts of one, the uploads of a bucket, and the parts of an object
- * that was one (GetObjectAttributes).  The core's thread.
- */
+/* What there is of a multipart upload: its parts, and the parts of an object that was one
+ * (GetObjectAttributes). The core's thread. */
 #include "req/req_int.h"
 
 #include "base/check.h"
@@ -94,105 +92,6 @@ parts_start(struct req *rq)
 			 parts_done);
 }
 
-/* ---- ListMultipartUploads
- * ----------------------------------------------------------------------------------------- */
-
-struct uploads_job {
-	struct store_list list;
-	struct req *rq;
-	struct xml_entry last;
-	char last_key[STORE_KEY_MAX + 1];
-	uint8_t last_id[STORE_UPLOAD_ID_BYTES];
-	uint32_t count;
-	bool full;
-};
-
-static bool
-on_upload(struct store_list *ls, const struct store_entry *e)
-{
-	struct uploads_job *j = container_of(ls, struct uploads_job, list);
-	struct xml_entry x = { .key = e->name,
-			       .key_len = e->name_len,
-			       .is_prefix = e->is_prefix,
-			       .mtime_ns = e->mtime_ns,
-			       .upload_id = e->upload_id };
-	struct declared d;
-
-	if (j->rq->out.len > REQ_PAGE_BYTES) {
-		j->full = true;
-		return false;
-	}
-	if (!e->is_prefix && upload_declared(e->attrs, e->attrs_len, &d) == 0 && d.have) {
-		x.checksum_algorithm = checksum_name(d.kind);
-		x.checksum_type = d.type;
-	}
-	xml_list_entry(&j->rq->out, &j->rq->target, &x);
-	check(e->name_len <= STORE_KEY_MAX);
-	memcpy(j->last_key, e->name, e->name_len);
-	j->last = x;
-	j->last.key = j->last_key;
-	if (e->upload_id) {
-		memcpy(j->last_id, e->upload_id, sizeof j->last_id);
-		j->last.upload_id = j->last_id;
-	}
-	j->count++;
-	return true;
-}
-
-static void
-on_uploads(struct store_op *op)
-{
-	struct uploads_job *j =
-		container_of(container_of(op, struct store_list, op), struct uploads_job, list);
-
-	req_on_store(j->rq);
-}
-
-static enum verdict
-uploads_done(struct req *rq)
-{
-	struct uploads_job *j = rq->job;
-
-	if (j->list.op.result < 0)
-		return req_fail(rq, fault_of(j->list.op.result), NULL);
-	xml_list_end(&rq->out, &rq->target, j->full || j->list.more, j->count ? &j->last : NULL, j->count);
-	return req_reply_xml(rq);
-}
-
-enum verdict
-uploads_start(struct req *rq)
-{
-	const struct target *t = &rq->target;
-	struct uploads_job *j;
-	int r = store_bucket_head(rq->rs->env.store, t->bucket, t->bucket_len, NULL);
-
-	if (r < 0)
-		return req_fail(rq, fault_of(r), NULL);
-	j = req_job(rq, sizeof *j, NULL);
-	if (!j || req_hold_text(rq, REQ_PAGE_BYTES) < 0)
-		return req_fail(rq, FAULT_BUSY, NULL);
-	j->rq = rq;
-	xml_list_begin(&rq->out, t);
-	if (t->list.max == 0)
-		return req_go(rq, uploads_done);
-	j->list.bucket = t->bucket;
-	j->list.bucket_len = t->bucket_len;
-	j->list.prefix = t->list.prefix;
-	j->list.prefix_len = t->list.prefix_len;
-	j->list.after = t->list.after_len ? t->list.after : NULL;
-	j->list.after_len = t->list.after_len;
-	j->list.after_id = t->list.have_upload_id_marker ? t->list.upload_id_marker : NULL;
-	j->list.delimiter = t->list.delimiter;
-	j->list.delimiter_len = t->list.delimiter_len;
-	j->list.max = t->list.max;
-	j->list.entry = on_upload;
-	j->list.op.done = on_uploads;
-	r = store_list_uploads(rq->rs->env.store, &j->list);
-	if (r >= 0)
-		rq->phase = PHASE_COMMIT;
-	return req_await(rq, r, "uploads", uploads_done);
-}
-
 /* ---- GetObjectAttributes
  * ------------------------------------------------------------------------------------------ */
 
@@ -201,12 +100,6 @@ struct attributes_job {
 	struct xml_part_entry part[DIALECT_LIST_MAX];
 	char etag[DIALECT_LIST_MAX][48];
 };
-
-static void
-on_open(struct store_op *op)
-{
-	req_on_store(container_of(container_of(op, struct store_obj, op), struct req, obj));
-}
 
 static void
 one_part(struct attributes_job *j, uint32_t i, const struct store_part *p)
@@ -292,7 +185,5 @@ attributes_start(struct req *rq)
 {
 	struct store_key k = req_key(rq);
 
-	rq->obj.op.done = on_open;
-	rq->obj.op.result = 0;
-	return req_await(rq, store_open(rq->rs->env.store, &k, &rq->obj), "open", attributes_opened);
+	return req_open(rq, &k, attributes_opened);
 }

@@ -48,12 +48,6 @@ digest_mask(const struct req *rq)
 }
 
 static void
-on_open(struct store_op *op)
-{
-	req_on_store(container_of(container_of(op, struct store_obj, op), struct req, obj));
-}
-
-static void
 on_commit(struct store_op *op)
 {
 	req_on_store(container_of(container_of(op, struct store_put, op), struct req, put));
@@ -161,7 +155,7 @@ put_start(struct req *rq)
 		return req_go(rq, put_begin);
 	/* A first look at published state, so that a refusal moves nothing (item 48); the leader judges
 	 * again. */
-	rq->obj.op.done = on_open;
+	rq->obj.op.done = req_on_obj;
 	rq->obj.op.result = 0;
 	r = store_open(rq->rs->env.store, &k, &rq->obj);
 	if (r < 0) {

@@ -12,8 +12,8 @@
  *
  * A reply may be ready early: already when req_begin() returns (then http/ answers before any body was read
  * and closes the connection if one was coming), or in the middle of a body (the rest is read and thrown
- * away).  ops->ready() is never called from inside a call of http/ into req/; whoever calls in looks at
- * req_is_ready() afterwards.
+ * away while it flows).  ops->ready() is never called from inside a call of http/ into req/; whoever calls in
+ * looks at req_is_ready() afterwards.
  */
 #ifndef GANTRY_REQ_REQ_H
 #define GANTRY_REQ_REQ_H

@@ -175,14 +175,23 @@ req_wait_to(struct req *rq, const char *what, step_fn next, const char *name)
 /* A store operation of our own was started with answer r (< 0, 0, > 0). */
 enum verdict req_await_to(struct req *rq, int r, const char *what, step_fn next, const char *name);
 #define req_await(rq, r, what, next) req_await_to((rq), (r), (what), (next), #next)
+/* The same for what the store does not give back once it has it: PHASE_COMMIT. */
+enum verdict req_await_commit_to(struct req *rq, int r, const char *what, step_fn next, const char *name);
+#define req_await_commit(rq, r, what, next) req_await_commit_to((rq), (r), (what), (next), #next)
+/* Opens an object as rq->obj; next finds the answer in rq->obj.op.result. */
+enum verdict req_open_to(struct req *rq, const struct store_key *k, step_fn next, const char *name);
+#define req_open(rq, k, next) req_open_to((rq), (k), (next), #next)
 /* Records the first fault and goes to the drain. */
 enum verdict req_fail(struct req *rq, enum fault f, const char *why);
 void req_wake(struct req *rq);
 /* Ends what is going on, as far as that is possible, for that fault. */
 void req_cancel(struct req *rq, enum fault f, const char *why);
 enum fault fault_of(int err);
-/* done() of a store operation embedded in the request. */
+/* What done() of a store operation embedded in the request, or in its job, comes to. */
 void req_on_store(struct req *rq);
+/* done() of rq->obj, of rq->del. */
+void req_on_obj(struct store_op *op);
+void req_on_del(struct store_op *op);
 /* Arms the request's deadlines. */
 void req_deadlines(struct req *rq, uint64_t len);
 /* The 64 random-looking bits of this request's id, as 16 digits. */

@@ -218,9 +218,7 @@ subres_write(struct req *rq)
 	j->set.op.done = on_set;
 	r = store_bucket_set_attrs(rq->rs->env.store, t->bucket, t->bucket_len, version, j->attrs.p,
 				   (uint32_t)j->attrs.len, &j->set);
-	if (r >= 0)
-		rq->phase = PHASE_COMMIT;
-	return req_await(rq, r, "bucket", subres_written);
+	return req_await_commit(rq, r, "bucket", subres_written);
 }
 
 enum verdict

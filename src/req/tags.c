@@ -30,18 +30,6 @@ tags_fini(struct req *rq)
 	text_free(&((struct tags_job *)rq->job)->tags);
 }
 
-static void
-on_open(struct store_op *op)
-{
-	req_on_store(container_of(container_of(op, struct store_obj, op), struct req, obj));
-}
-
-static void
-on_set(struct store_op *op)
-{
-	req_on_store(container_of(container_of(op, struct store_del, op), struct req, del));
-}
-
 /* ---- attributes without some of them
  * ------------------------------------------------------------------------------ */
 
@@ -86,9 +74,7 @@ tags_open(struct req *rq)
 {
 	struct store_key k = req_key(rq);
 
-	rq->obj.op.done = on_open;
-	rq->obj.op.result = 0;
-	return req_await(rq, store_open(rq->rs->env.store, &k, &rq->obj), "open", tags_opened);
+	return req_open(rq, &k, tags_opened);
 }
 
 enum verdict
@@ -133,12 +119,10 @@ tags_opened(struct req *rq)
 				      strlen(ATTR_TAGGING), j->tags.p, j->tags.len);
 	if (r < 0)
 		return req_fail(rq, r == -ENOSPC ? FAULT_META_TOO_LARGE : FAULT_DAMAGED, NULL);
-	rq->del.op.done = on_set;
+	rq->del.op.done = req_on_del;
 	r = store_set_attrs(rq->rs->env.store, &k, rq->obj.version, t->attrs, t->attrs_len, &rq->del);
 	store_close(rq->rs->env.store, &rq->obj);
-	if (r >= 0)
-		rq->phase = PHASE_COMMIT;
-	return req_await(rq, r, "attributes", tags_set);
+	return req_await_commit(rq, r, "attributes", tags_set);
 }
 
 static enum verdict
@@ -180,7 +164,5 @@ object_acl_start(struct req *rq)
 {
 	struct store_key k = req_key(rq);
 
-	rq->obj.op.done = on_open;
-	rq->obj.op.result = 0;
-	return req_await(rq, store_open(rq->rs->env.store, &k, &rq->obj), "open", acl_opened);
+	return req_open(rq, &k, acl_opened);
 }

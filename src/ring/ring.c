@@ -24,6 +24,9 @@
 /* That much payload queued goes to the disk at once: it works while the core goes on with the rest of its
  * turn, checksums above all.  Smaller than that, a system call of its own costs more than it gives. */
 #define SUBMIT_BYTES ((size_t)512 << 10)
+/* Workers of the kernel that hand in I/O (by_worker).  A disk that hangs keeps as many as it can get; what
+ * comes then waits for one of them, and nobody else does. */
+#define WORKERS_MAX 64
 /* So long completions are run in one turn; the rest is the next one's.  A disk that tells of its reads in
  * batches would idle while a core goes through 32 of them: in between it answers, and takes in the requests
  * that come next. */
@@ -86,7 +89,7 @@ static const uint8_t registers[] = { IORING_REGISTER_BUFFERS,    IORING_UNREGIST
 static int
 restrict_ring(struct ring *r)
 {
-	struct io_uring_restriction res[sizeof opcodes + sizeof registers];
+	struct io_uring_restriction res[sizeof opcodes + sizeof registers + 1];
 	unsigned n = 0;
 
 	memset(res, 0, sizeof res);
@@ -98,6 +101,8 @@ restrict_ring(struct ring *r)
 		res[n].opcode = IORING_RESTRICTION_REGISTER_OP;
 		res[n].register_op = registers[i];
 	}
+	res[n].opcode = IORING_RESTRICTION_SQE_FLAGS_ALLOWED;
+	res[n++].sqe_flags = IOSQE_ASYNC;
 	return io_uring_register((unsigned)r->io.ring_fd, IORING_REGISTER_RESTRICTIONS, res, n);
 }
 
@@ -111,6 +116,9 @@ try_setup(struct ring *r, unsigned entries, unsigned flags)
 
 	if (rc < 0)
 		return rc;
+	/* The kernel counts two kinds of workers.  The first, flushes', stays as it is; which of them
+	 * by_worker gets differs from kernel to kernel.  Refused: as many as there are processes allowed. */
+	io_uring_register_iowq_max_workers(&r->io, (unsigned[2]){ 0, WORKERS_MAX });
 	r->restricted = restrict_ring(r) == 0;
 	rc = io_uring_register((unsigned)r->io.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
 	if (rc < 0)
@@ -278,6 +286,8 @@ start(struct ring *r, struct ring_op *op, struct io_uring_sqe *sqe, bool multish
 	op->magic = RING_OP_MAGIC;
 	op->multishot = multishot;
 	io_uring_sqe_set_data(sqe, op);
+	if (op->by_worker)
+		sqe->flags |= IOSQE_ASYNC;
 	r->inflight++;
 }
 

@@ -24,6 +24,10 @@ struct ring;
 struct ring_op {
 	uint32_t magic; /* RING_OP_MAGIC while in flight; checked on the way back */
 	bool multishot;
+	/* By the caller, before it starts a read or write: the kernel may wait before the I/O is even under
+	 * way (a file system's journal, a place in the device's queue), so a worker of the kernel hands it
+	 * in, not this thread.  That costs some microseconds. */
+	bool by_worker;
 	/* res: what the kernel answered, a count or -errno.  more: a multishot operation goes on; without it
 	 * the op is the caller's again, who starts it anew if that is wanted (from here, too). */
 	void (*done)(struct ring_op *op, int res, bool more);

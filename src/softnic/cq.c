@@ -369,6 +369,8 @@ ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 
 	if (cqe < 1 || cqe > SN_MAX_CQE)
 		return EINVAL;
+	if (sn_dead(cq->ctx))
+		return EIO;
 	size = sn_pow2((uint32_t)cqe + 1);
 	ring = calloc(size, sizeof(*ring));
 	if (!ring)
@@ -416,6 +418,14 @@ sn_req_notify(struct ibv_cq *ibcq, int solicited_only)
 /* Waits until the application has acknowledged every event it fetched. */
 SN_EXPORT int
 ibv_destroy_cq(struct ibv_cq *ibcq)
+{
+	int r = sn_left_keep(ibcq->context, SN_CQ, ibcq);
+
+	return r < 0 ? sn_cq_destroy(ibcq) : r;
+}
+
+int
+sn_cq_destroy(struct ibv_cq *ibcq)
 {
 	struct sn_cq *cq = sn_cq(ibcq);
 	uint32_t got = 0, async_got;

@@ -102,8 +102,8 @@ number32(const char *s, uint32_t max, uint32_t *ret)
 }
 
 /* "20ms", "1.5s", "300us"; at most a day. */
-static bool
-duration(const char *s, uint64_t *ret_ns)
+bool
+ctl_duration(const char *s, uint64_t *ret_ns)
 {
 	char *end;
 	double v = strtod(s, &end), unit;
@@ -220,11 +220,11 @@ act_word(struct fab_act *a, const char *key, const char *v)
 	if (strcmp(key, "error") == 0)
 		return error_word(v, &a->error);
 	if (strcmp(key, "delay") == 0)
-		return duration(v, &a->delay_ns);
+		return ctl_duration(v, &a->delay_ns);
 	if (strcmp(key, "hold") == 0)
-		return duration(v, &a->hold_ns);
+		return ctl_duration(v, &a->hold_ns);
 	if (strcmp(key, "pause") == 0)
-		return duration(v, &a->pause_ns);
+		return ctl_duration(v, &a->pause_ns);
 	if (strcmp(key, "at") == 0)
 		return number(v, UINT64_MAX, &a->kill_at);
 	if (strcmp(key, "torn") == 0) {

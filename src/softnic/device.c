@@ -151,6 +151,15 @@ init_once(void)
 /* ---- the list
  * ----------------------------------------------------------------------------------------------------- */
 
+static bool
+is_there(const struct sn_dev *d)
+{
+	const struct fab_port *port = sn_port_of(d);
+
+	return !(atomic_load(&port->down) & FAB_DOWN_LOST) &&
+	       atomic_load(&port->away_until_ns) <= sn_now_ns();
+}
+
 SN_EXPORT struct ibv_device **
 ibv_get_device_list(int *num)
 {
@@ -171,7 +180,7 @@ ibv_get_device_list(int *num)
 	if (!list)
 		return NULL;
 	for (unsigned i = 0; i < n; i++) {
-		if (!(atomic_load(&sn_self.fab->port[i].down) & FAB_DOWN_LOST))
+		if (is_there(&devices[i]))
 			list[nr++] = &devices[i].dev;
 	}
 	if (num)
@@ -237,7 +246,7 @@ ibv_open_device(struct ibv_device *device)
 
 	pthread_once(&once, init_once);
 	r = softnic_is_ours(device) ? sn_attach() : -ENODEV;
-	if (r == 0 && atomic_load(&sn_port_of((struct sn_dev *)device)->down) & FAB_DOWN_LOST)
+	if (r == 0 && !is_there((struct sn_dev *)device))
 		r = -ENODEV;
 	if (r < 0) {
 		errno = -r;
@@ -248,6 +257,7 @@ ibv_open_device(struct ibv_device *device)
 		return NULL;
 	ctx->dev = (struct sn_dev *)device;
 	ctx->forks = sn_self.forks;
+	ctx->resets = sn_resets(ctx->dev) / FAB_RESET_ONE;
 	r = sn_async_init(ctx);
 	if (r < 0) {
 		free(ctx);
@@ -275,6 +285,7 @@ ibv_close_device(struct ibv_context *context)
 	if (sn_inherited(context))
 		return 0;
 	sn_watch_remove(ctx);
+	sn_left_destroy(ctx);
 	sn_engine_stop(ctx);
 	sn_async_fini(ctx);
 	if (context->cmd_fd >= 0)

@@ -169,6 +169,8 @@ finish(struct sn_qp *qp, uint8_t status, uint8_t vendor, uint64_t now_ns)
 		atomic_fetch_add_explicit(&sn_self.proc->stats.errors, 1, memory_order_relaxed);
 	if (!w->signaled && status == IBV_WC_SUCCESS)
 		return;
+	if (sn_dead(qp->ctx) && !sn_dead_how(qp->ctx, FAB_RESET_FLUSH))
+		return; /* nobody tells any more */
 	e.ts_ns = now_ns ? now_ns : sn_now_ns();
 	while (cqes--) {
 		if (!sn_cq_push((struct sn_cq *)qp->ex.qp_base.send_cq, &e) && qp->state != IBV_QPS_ERR) {
@@ -245,6 +247,8 @@ static bool
 may_run(const struct sn_qp *qp)
 {
 	if (qp->next == qp->head || qp->parked)
+		return false;
+	if (sn_dead(qp->ctx) && qp->state != IBV_QPS_ERR && !sn_dead_how(qp->ctx, FAB_RESET_RUNS))
 		return false;
 	/* In SQD what has begun is finished. */
 	return qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_ERR ||

@@ -43,7 +43,7 @@ sn_flag_set(struct sn_flag *fl, bool on)
 	uint64_t one = 1;
 	ssize_t n;
 
-	if (fl->set == on)
+	if (fl->set == on || fl->fd < 0)
 		return;
 	/* The counter is 1 when set and 0 when not, so neither call can block. */
 	n = on ? write(fl->fd, &one, sizeof(one)) : read(fl->fd, &one, sizeof(one));
@@ -72,9 +72,13 @@ sn_flag_wait(const struct sn_flag *fl, int fd)
 SN_EXPORT struct ibv_comp_channel *
 ibv_create_comp_channel(struct ibv_context *context)
 {
-	struct sn_chan *ch = calloc(1, sizeof(*ch));
+	struct sn_chan *ch = NULL;
 	int r;
 
+	if (sn_dead(sn_ctx(context)))
+		errno = EIO;
+	else
+		ch = calloc(1, sizeof(*ch));
 	if (!ch)
 		return NULL;
 	r = sn_flag_init(&ch->flag);
@@ -96,13 +100,25 @@ ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
 	struct sn_chan *ch = (struct sn_chan *)channel;
 
-	if (channel->refcnt)
-		return EBUSY;
-	sn_flag_fini(&ch->flag);
-	pthread_mutex_destroy(&ch->lock);
-	free(ch);
+	if (channel->refcnt) {
+		/* By a queue that is kept.  If that was said to be destroyed, so is this. */
+		if (sn_left_keep(channel->context, SN_CHAN, ch) != 0)
+			return EBUSY;
+		close(channel->fd);
+		return 0;
+	}
+	sn_chan_destroy(ch);
 
 	return 0;
+}
+
+void
+sn_chan_destroy(struct sn_chan *ch)
+{
+	if (ch->flag.fd >= 0)
+		sn_flag_fini(&ch->flag);
+	pthread_mutex_destroy(&ch->lock);
+	free(ch);
 }
 
 void
@@ -383,8 +399,23 @@ look_at_device(struct sn_ctx *ctx)
 	if (losses == ctx->async.losses)
 		return;
 	ctx->async.losses = losses;
-	sn_qp_all_to_err(ctx);
+	sn_qp_all_to_err(ctx, false);
 	sn_async_raise_port(ctx, IBV_EVENT_DEVICE_FATAL);
+}
+
+/* True: dead, and nothing else will ever be heard of it. */
+static bool
+look_at_death(struct sn_ctx *ctx)
+{
+	if (!sn_dead(ctx))
+		return false;
+	if (!ctx->dead_told) {
+		ctx->dead_told = true;
+		sn_qp_all_to_err(ctx, !sn_dead_how(ctx, FAB_RESET_FLUSH));
+		sn_async_raise_port(ctx, IBV_EVENT_DEVICE_FATAL);
+	}
+
+	return true;
 }
 
 static void *
@@ -400,10 +431,12 @@ watch(void *arg)
 
 		pthread_mutex_lock(&watch_lock);
 		for (struct sn_ctx *c = watched; c; c = c->next) {
+			sn_fault_release(c);
+			if (look_at_death(c))
+				continue;
 			look_at_port(c);
 			look_at_device(c);
 			sn_qp_poked(c);
-			sn_fault_release(c);
 		}
 		pthread_mutex_unlock(&watch_lock);
 		syscall(SYS_futex, &f->event_seq, FUTEX_WAIT, seq, NULL, NULL, 0);

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define FAB_MAGIC 0x3143494e54464f53ull /* "SOFTNIC1" */
-#define FAB_VERSION 3u
+#define FAB_VERSION 4u
 
 enum {
 	FAB_PROCS = 256,
@@ -42,6 +42,16 @@ struct fab_gid {
 	uint32_t reserved[3];
 };
 
+/* How the contexts that a process had open behave after `softnicctl device reset`, see softnicctl(8). */
+enum fab_reset {
+	FAB_RESET_FLUSH = 1,
+	FAB_RESET_RUNS = 2,
+	FAB_RESET_DESTROY_FAILS = 4,
+	FAB_RESET_DESTROY_LIES = 8,
+	FAB_RESET_FLAGS = 0xff,
+	FAB_RESET_ONE = 0x100, /* what is above the flags counts the resets */
+};
+
 enum fab_down { FAB_DOWN_PORT = 1, FAB_DOWN_LOST = 2 };
 
 struct fab_port {
@@ -49,7 +59,9 @@ struct fab_port {
 	_Atomic uint32_t
 		changes; /* goes up with each flip of FAB_DOWN_PORT, so that a quick flap is two events */
 	_Atomic uint32_t losses; /* goes up when the device is lost */
-	uint32_t reserved[5];
+	uint32_t reserved0;
+	_Atomic uint64_t away_until_ns; /* CLOCK_MONOTONIC: nobody can open it before */
+	uint32_t reserved[2];
 	struct fab_gid gid[FAB_GIDS];
 };
 
@@ -72,7 +84,8 @@ struct fab_proc {
 	uint64_t start_ticks; /* of the process; with pid it is an identity */
 	uint64_t serial;      /* unique in this fabric, so that caches notice a reused slot */
 	char comm[16];
-	uint32_t reserved[20];
+	_Atomic uint32_t resets[FAB_DEVS]; /* enum fab_reset: contexts opened before it changed are dead */
+	uint32_t reserved[4];
 	struct fab_stats stats;
 	_Atomic uint32_t hz[FAB_HZ][FAB_HZ_NR];
 };

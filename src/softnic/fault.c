@@ -128,7 +128,7 @@ ask_rules(struct sn_qp *qp, const struct sn_wqe *w)
 bool
 sn_lost(const struct sn_ctx *ctx)
 {
-	return sn_self.fab && atomic_load(&sn_port(ctx)->down) & FAB_DOWN_LOST;
+	return sn_self.fab && (atomic_load(&sn_port(ctx)->down) & FAB_DOWN_LOST || sn_dead(ctx));
 }
 
 int

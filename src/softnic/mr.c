@@ -34,6 +34,14 @@ ibv_alloc_pd(struct ibv_context *context)
 SN_EXPORT int
 ibv_dealloc_pd(struct ibv_pd *pd)
 {
+	int r = sn_left_keep(pd->context, SN_PD, pd);
+
+	return r < 0 ? sn_pd_destroy(pd) : r;
+}
+
+int
+sn_pd_destroy(struct ibv_pd *pd)
+{
 	if (atomic_load(&((struct sn_pd *)pd)->uses) != 0)
 		return EBUSY;
 	free(pd);
@@ -148,15 +156,26 @@ ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova, unsig
 SN_EXPORT int
 ibv_dereg_mr(struct ibv_mr *ibmr)
 {
-	struct sn_mr *mr = (struct sn_mr *)ibmr;
+	int r;
 
 	if (sn_inherited(ibmr->context))
 		return 0;
+	r = sn_left_keep(ibmr->context, SN_MR, ibmr);
+	if (r >= 0)
+		return r;
+	sn_mr_destroy(ibmr);
+
+	return 0;
+}
+
+void
+sn_mr_destroy(struct ibv_mr *ibmr)
+{
+	struct sn_mr *mr = (struct sn_mr *)ibmr;
+
 	sn_mr_release(mr->slot, ibmr->lkey);
 	atomic_fetch_sub(&((struct sn_pd *)ibmr->pd)->uses, 1);
 	free(mr);
-
-	return 0;
 }
 
 /* A new slot for the old handle: an initiator must never see half of the change. */
@@ -226,6 +245,10 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 SN_EXPORT int
 ibv_destroy_ah(struct ibv_ah *ah)
 {
+	int r = sn_left_keep(ah->context, SN_AH, ah);
+
+	if (r >= 0)
+		return r;
 	free(ah);
 	return 0;
 }

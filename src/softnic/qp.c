@@ -276,6 +276,8 @@ ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask, struct ibv
 {
 	struct sn_qp *qp = sn_qp(ibqp);
 
+	if (sn_dead(qp->ctx))
+		return EIO;
 	pthread_mutex_lock(&qp->lock);
 	*attr = qp->attr;
 	attr->qp_state = attr->cur_qp_state = qp->state;
@@ -315,10 +317,23 @@ wait_acks(struct sn_qp *qp)
 SN_EXPORT int
 ibv_destroy_qp(struct ibv_qp *ibqp)
 {
-	struct sn_qp *qp = sn_qp(ibqp);
+	int r;
 
 	if (sn_inherited(ibqp->context))
 		return 0;
+	r = sn_left_keep(ibqp->context, SN_QP, ibqp);
+	if (r >= 0)
+		return r;
+	sn_qp_destroy(ibqp);
+
+	return 0;
+}
+
+void
+sn_qp_destroy(struct ibv_qp *ibqp)
+{
+	struct sn_qp *qp = sn_qp(ibqp);
+
 	pthread_mutex_lock(&qp->lock);
 	qp->state = IBV_QPS_RESET;
 	atomic_store(&qp->slot->state, IBV_QPS_RESET);
@@ -342,6 +357,4 @@ ibv_destroy_qp(struct ibv_qp *ibqp)
 	pthread_mutex_destroy(&qp->lock);
 	pthread_cond_destroy(&qp->quiet);
 	free(qp);
-
-	return 0;
 }

@@ -53,6 +53,8 @@ fill_device(struct sn_ctx *ctx, struct ibv_device_attr *a)
 SN_EXPORT int
 ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
+	if (sn_dead(sn_ctx(context)))
+		return EIO;
 	fill_device(sn_ctx(context), attr);
 	return 0;
 }
@@ -69,6 +71,8 @@ query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_in
 
 	if (size < sizeof(attr->orig_attr))
 		return EINVAL;
+	if (sn_dead(sn_ctx(context)))
+		return EIO;
 	fill_device(sn_ctx(context), &a.orig_attr);
 	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
 	memset(attr, 0, size);
@@ -140,8 +144,8 @@ ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_por
 SN_EXPORT int
 ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
 {
-	if (port != 1 || index < 0 || index >= FAB_GIDS) {
-		errno = EINVAL;
+	if (port != 1 || index < 0 || index >= FAB_GIDS || sn_dead(sn_ctx(context))) {
+		errno = sn_dead(sn_ctx(context)) ? EIO : EINVAL;
 		return -1;
 	}
 	/* An empty row is a zero GID, not an error. */
@@ -175,6 +179,8 @@ _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, st
 		return EOPNOTSUPP;
 	if (port != 1 || index >= FAB_GIDS)
 		return EINVAL;
+	if (sn_dead(sn_ctx(context)))
+		return EIO;
 	g = &sn_port(sn_ctx(context))->gid[index];
 	if (g->type == FAB_GID_NONE)
 		return ENODATA;
@@ -192,6 +198,8 @@ _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 
 	if (flags)
 		return -EOPNOTSUPP;
+	if (sn_dead(sn_ctx(context)))
+		return -EIO;
 	for (uint32_t i = 0; i < FAB_GIDS; i++) {
 		if (port->gid[i].type == FAB_GID_NONE)
 			continue;

@@ -190,6 +190,14 @@ ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 SN_EXPORT int
 ibv_destroy_srq(struct ibv_srq *srq)
 {
+	int r = sn_left_keep(srq->context, SN_SRQ, srq);
+
+	return r < 0 ? sn_srq_destroy(srq) : r;
+}
+
+int
+sn_srq_destroy(struct ibv_srq *srq)
+{
 	struct sn_srq *s = (struct sn_srq *)srq;
 
 	if (atomic_load(&s->users) != 0)

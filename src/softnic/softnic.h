@@ -127,6 +127,8 @@ void sn_flag_set(struct sn_flag *fl, bool on); /* under the lock of the queue it
 int sn_flag_wait(const struct sn_flag *fl,
 		 int fd); /* 0, or -1 with errno, EAGAIN on a non-blocking descriptor */
 
+struct sn_chan;
+
 struct sn_event {
 	struct sn_event *next;
 	struct ibv_async_event ev;
@@ -141,6 +143,7 @@ struct sn_async {
 };
 
 struct sn_qp;
+struct sn_left;
 
 struct sn_ctx {
 	struct verbs_context v; /* ends in the ibv_context that programs hold */
@@ -149,6 +152,10 @@ struct sn_ctx {
 			   context */
 	struct sn_ctx *next; /* list of open contexts, for the watcher */
 	struct sn_async async;
+	uint32_t resets;      /* how many its process had seen of this device when it was opened */
+	bool dead_told;       /* the watcher's */
+	struct sn_left *left; /* objects that the application could not destroy, or believes it has: dead.c;
+				 under lock */
 	_Atomic uint32_t pd_next;
 	/* The engine: engine.c.  All under lock, but runq_nr may be read without. */
 	pthread_mutex_t lock;
@@ -198,6 +205,25 @@ struct sn_ah {
 	struct ibv_ah ah;
 	uint8_t dgid[16];
 };
+
+/*
+ * A context that is dead for good: dead.c.  Its device has been reset since it was opened.
+ */
+uint32_t sn_resets(const struct sn_dev *dev); /* enum fab_reset */
+bool sn_dead(const struct sn_ctx *ctx);
+bool sn_dead_how(const struct sn_ctx *ctx, enum fab_reset how);
+/* In the order in which they are destroyed at last. */
+enum sn_kind { SN_QP, SN_SRQ, SN_CQ, SN_CHAN, SN_AH, SN_MR, SN_PD, SN_KIND_NR };
+/* What a destroy call is to answer at once, the object staying until its context is closed; -1: destroy it.
+ */
+int sn_left_keep(struct ibv_context *context, enum sn_kind kind, void *object);
+void sn_left_destroy(struct sn_ctx *ctx); /* at the end of the context */
+void sn_qp_destroy(struct ibv_qp *qp);
+int sn_srq_destroy(struct ibv_srq *srq); /* 0 or EBUSY, as the next two */
+int sn_cq_destroy(struct ibv_cq *cq);
+int sn_pd_destroy(struct ibv_pd *pd);
+void sn_chan_destroy(struct sn_chan *ch);
+void sn_mr_destroy(struct ibv_mr *mr);
 
 /* Is every byte of it mapped and readable or writable?  Populates it on the way. */
 bool sn_fault_in(const void *addr, size_t len, bool write);
@@ -392,8 +418,9 @@ int sn_qp_check_modify(const struct sn_qp *qp, const struct ibv_qp_attr *a, int 
 		       enum ibv_qp_state *ret_new); /* 0 or errno: state.c */
 void sn_qp_to_err(struct sn_qp *qp);                /* under qp->lock: state.c */
 void sn_qp_poked(struct sn_ctx *ctx);               /* by the watcher: state.c */
-void sn_qp_all_to_err(struct sn_ctx *ctx);          /* the same: the device is lost */
-void sn_wr_ops(struct sn_qp *qp);                   /* fills the builders: wr.c */
+/* The same: the device is lost, or reset.  Targets alone: initiators stay as they are. */
+void sn_qp_all_to_err(struct sn_ctx *ctx, bool targets_alone);
+void sn_wr_ops(struct sn_qp *qp); /* fills the builders: wr.c */
 int sn_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int sn_rq_init(struct sn_rq *rq, uint32_t depth, uint32_t max_sge);
 void sn_rq_fini(struct sn_rq *rq);

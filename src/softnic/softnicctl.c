@@ -21,6 +21,7 @@ ctl_usage(void)
 	      "       softnicctl port DEV             say which it is\n"
 	      "       softnicctl port DEV flap DOWN_MS PERIOD_MS [COUNT]\n"
 	      "       softnicctl device DEV [lost|back]\n"
+	      "       softnicctl device DEV reset [pid=N] [away=TIME] [flush|runs] [destroy=fails|lies]\n"
 	      "       softnicctl rule add WORD...     a fault; rule list, rule del N, rule clear\n"
 	      "       softnicctl trace on FILE [RECORDS] | off | show FILE\n"
 	      "       softnicctl stats [--json] [PID] what each process moved, as initiator\n"
@@ -153,12 +154,90 @@ cmd_port(int argc, char **argv)
 	return 0;
 }
 
+struct reset {
+	uint32_t flags; /* enum fab_reset */
+	uint64_t away_ns;
+	unsigned long pid; /* 0: all */
+};
+
+static bool
+reset_word(struct reset *r, const char *s)
+{
+	static const struct {
+		const char *word;
+		uint32_t flag;
+	} words[] = { { "flush", FAB_RESET_FLUSH },
+		      { "runs", FAB_RESET_RUNS },
+		      { "destroy=fails", FAB_RESET_DESTROY_FAILS },
+		      { "destroy=lies", FAB_RESET_DESTROY_LIES } };
+	char *end;
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strcmp(s, words[i].word) == 0) {
+			r->flags |= words[i].flag;
+			return true;
+		}
+	}
+	if (strncmp(s, "away=", 5) == 0)
+		return ctl_duration(s + 5, &r->away_ns);
+	if (strncmp(s, "pid=", 4) != 0)
+		return false;
+	r->pid = strtoul(s + 4, &end, 10);
+
+	return *end == 0 && r->pid > 0;
+}
+
+/* The processes look by themselves before each call, the watcher only tells of it. */
+static int
+reset_device(int dev, int argc, char **argv)
+{
+	struct reset r = { 0 };
+	struct fabric *f = NULL;
+	struct timespec now;
+	unsigned n = 0;
+	int fd;
+
+	for (int i = 0; i < argc; i++) {
+		if (!reset_word(&r, argv[i])) {
+			fprintf(stderr, "softnicctl: device: %s is not understood\n", argv[i]);
+			return 2;
+		}
+	}
+	if ((r.flags & FAB_RESET_FLUSH && r.flags & FAB_RESET_RUNS) ||
+	    (r.flags & FAB_RESET_DESTROY_FAILS && r.flags & FAB_RESET_DESTROY_LIES)) {
+		fprintf(stderr, "softnicctl: device: flush or runs, destroy=fails or destroy=lies\n");
+		return 2;
+	}
+	if (ctl_open(&f, &fd) < 0)
+		return 1;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (r.away_ns)
+		atomic_store(&f->port[dev].away_until_ns,
+			     (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec + r.away_ns);
+	for (uint32_t i = 0; i < atomic_load(&f->proc_high); i++) {
+		struct fab_proc *p = &f->proc[i];
+		uint32_t had = atomic_load(&p->resets[dev]) & ~(uint32_t)FAB_RESET_FLAGS;
+
+		if (atomic_load(&p->state) != FAB_PROC_LIVE || (r.pid && p->pid != r.pid))
+			continue;
+		atomic_store(&p->resets[dev], (had + FAB_RESET_ONE) | r.flags);
+		n++;
+	}
+	fab_event(f);
+	if (n == 0 && r.pid)
+		fprintf(stderr, "softnicctl: process %lu is not on the fabric\n", r.pid);
+
+	return n == 0 && r.pid;
+}
+
 static int
 cmd_device(int argc, char **argv)
 {
 	struct fabric *f = NULL;
 	int fd, dev = argc > 0 ? ctl_dev(argv[0]) : -1;
 
+	if (dev >= 0 && argc > 1 && strcmp(argv[1], "reset") == 0)
+		return reset_device(dev, argc - 2, argv + 2);
 	if (dev < 0 || argc > 2 || (argc == 2 && strcmp(argv[1], "lost") && strcmp(argv[1], "back")))
 		return ctl_usage();
 	if (ctl_open(&f, &fd) < 0)
@@ -169,6 +248,7 @@ cmd_device(int argc, char **argv)
 		printf("mlx5_%d %s\n", dev, atomic_load(&p->down) & FAB_DOWN_LOST ? "lost" : "there");
 	} else if (strcmp(argv[1], "back") == 0) {
 		atomic_fetch_and(&p->down, ~(uint32_t)FAB_DOWN_LOST);
+		atomic_store(&p->away_until_ns, 0);
 	} else if (!(atomic_fetch_or(&p->down, FAB_DOWN_LOST) & FAB_DOWN_LOST)) {
 		atomic_fetch_add(&p->losses, 1);
 		fab_event(f);

@@ -280,22 +280,22 @@ sn_qp_poked(struct sn_ctx *ctx)
 
 /* Under ctx->lock. */
 static bool
-in_use(const struct sn_qp *qp)
+in_use(const struct sn_qp *qp, bool targets_alone)
 {
 	uint32_t s = atomic_load(&qp->slot->state);
 
-	return s != IBV_QPS_RESET && s != IBV_QPS_ERR;
+	return s != IBV_QPS_RESET && s != IBV_QPS_ERR && (!targets_alone || qp->type == FAB_QP_DCT);
 }
 
 /* The device is lost.  Its targets answer no more, not even when it is back: they can only be destroyed. */
 void
-sn_qp_all_to_err(struct sn_ctx *ctx)
+sn_qp_all_to_err(struct sn_ctx *ctx, bool targets_alone)
 {
 	for (;;) {
 		struct sn_qp *qp;
 
 		pthread_mutex_lock(&ctx->lock);
-		for (qp = ctx->qps; qp && !in_use(qp);)
+		for (qp = ctx->qps; qp && !in_use(qp, targets_alone);)
 			qp = qp->all_next;
 		if (qp)
 			qp->pins++;
@@ -303,9 +303,9 @@ sn_qp_all_to_err(struct sn_ctx *ctx)
 		if (!qp)
 			return;
 		pthread_mutex_lock(&qp->lock);
-		if (in_use(qp) && qp->type == FAB_QP_DCT)
+		if (in_use(qp, targets_alone) && qp->type == FAB_QP_DCT)
 			set_state(qp, IBV_QPS_ERR);
-		else if (in_use(qp))
+		else if (in_use(qp, targets_alone))
 			sn_qp_to_err(qp);
 		sn_qp_run(qp, 0);
 		pthread_mutex_unlock(&qp->lock);

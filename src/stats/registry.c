@@ -63,6 +63,8 @@ const struct stats_desc stats_desc[M_NR] = {
 			   "DC initiators reset after an error." },
 	[M_DCI_RECREATED] = { "gantry_dci_recreated_total", ST_COUNTER, "rail",
 			      "DC initiators destroyed and made anew, because a completion stayed away." },
+	[M_RDMA_REOPENS] = { "gantry_rdma_reopens_total", ST_COUNTER, "rail",
+			     "Times the rail's device was opened anew, because its context had died." },
 	[M_AH_LOOKUPS] = { "gantry_address_handle_lookups_total", ST_COUNTER, "rail result",
 			   "Address handles asked for." },
 	[M_STORE_SIZE] = { "gantry_store_size_bytes", ST_GAUGE, "disk", "Size of a disk's store." },

@@ -208,6 +208,7 @@ enum stats_metric {
 	M_DCI,              /* rail, state (free, leased, recovering) */
 	M_DCI_RESETS,       /* rail */
 	M_DCI_RECREATED,    /* rail */
+	M_RDMA_REOPENS,     /* rail */
 	M_AH_LOOKUPS,       /* rail, result (hit, miss, failed) */
 	M_STORE_SIZE,       /* disk, here and below */
 	M_STORE_FREE,

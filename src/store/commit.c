@@ -104,7 +104,7 @@ flush_over(struct disk *d, struct store_port *p)
 {
 	/* Ours may have ended well because the helper was told what ours was about: not before it is known
 	 * how its flush ended.  Another of ours passes the time. */
-	if (!d->flush_error && atomic_load(&d->flush_elsewhere)) {
+	if (RULE_FLUSH_ERRORS_SHARED && !d->flush_error && atomic_load(&d->flush_elsewhere)) {
 		start_flush(d, p, d->flush_has_block);
 		return;
 	}
@@ -135,6 +135,7 @@ on_flush(struct ring_op *op, int res, bool more)
 	struct disk *d = f->d;
 
 	f->p->inflight--;
+	xio_vouch(d);
 	if (res < 0) {
 		d->flush_error = d->flush_error ? d->flush_error : res;
 		atomic_fetch_add_explicit(&d->stats.errors, 1, memory_order_relaxed);
@@ -199,6 +200,7 @@ on_block(struct ring_op *op, int res, bool more)
 	struct store_port *p = d->lead_port;
 
 	p->inflight--;
+	xio_vouch(d);
 	if (res < 0 || (uint32_t)res != d->head.len_bytes) {
 		atomic_fetch_add_explicit(&d->stats.errors, 1, memory_order_relaxed);
 		disk_fail(d, "writing the log at %llu failed: %s", (unsigned long long)d->head.pos,
@@ -225,7 +227,7 @@ write_block(struct disk *d, struct store_port *p)
 	};
 	block_seal(d->block, &d->head, d->next.nonce);
 	d->lead_port = p;
-	d->block_op = (struct ring_op){ .done = on_block };
+	d->block_op = (struct ring_op){ .done = on_block, .by_worker = xio_by_worker(d) };
 	p->inflight++;
 	ring_write(p->ring, &d->block_op, d->log_fd, d->block, d->head.len_bytes, d->log_off + d->head.pos,
 		   RING_NO_REGION);
@@ -340,16 +342,17 @@ on_timer(struct timer *t)
 static void
 arm_timer(struct disk *d, struct store_port *p)
 {
-	uint64_t in_ns = 0;
+	uint64_t at_ns = 0;
 
 	if (disk_failed(d))
 		return;
 	if (stamp_needed(d) || d->have_stalled)
-		in_ns = STAMP_NS;
+		at_ns = clock_ns() + STAMP_NS;
 	else if (d->dying || d->gc)
-		in_ns = RECLAIM_NS;
-	if (in_ns)
-		timer_arm(p->timers, &p->timer, clock_ns() + in_ns, on_timer);
+		at_ns = clock_ns() + RECLAIM_NS;
+	/* Never later than it was: whoever looks in more often than that would put the stamp off for good. */
+	if (at_ns && (!p->timer.armed || p->timer.at_ns > at_ns))
+		timer_arm(p->timers, &p->timer, at_ns, on_timer);
 }
 
 static bool

@@ -26,6 +26,7 @@
 
 #define DEVICE_LOG_OFF ((uint64_t)1 << 20)
 #define LOCK_POLL_NS (20 * NS_PER_MS)
+#define DEPTH_UNKNOWN 64u
 
 static int say(char *err, size_t err_len, int r, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
@@ -378,6 +379,15 @@ open_segments(struct disk *d, uint64_t until_ns, char *err, size_t err_len)
 	return d->is_device ? 0 : file_each(d->dir_fd, scan_segment, &s);
 }
 
+/* Half of what the device takes leaves room for others, and for requests that the kernel splits. */
+static uint32_t
+inline_max(int fd)
+{
+	unsigned depth = file_queue_depth(fd);
+
+	return depth ? depth / 2 : DEPTH_UNKNOWN / 2;
+}
+
 int
 disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint64_t lock_wait_ns, char *err,
 	  size_t err_len)
@@ -407,6 +417,7 @@ disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint
 	if ((e = read_supers(d, r, err, err_len)) < 0)
 		return e;
 	places(d);
+	d->inline_max = d->is_device ? 0 : inline_max(d->log_fd);
 	if ((d->sb.kind == SUPER_DEVICE) != d->is_device)
 		return say(err, err_len, -ENOTRECOVERABLE, "%s: a store that was made as a %s", d->path,
 			   d->is_device ? "directory" : "block device");

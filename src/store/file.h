@@ -10,7 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All descriptors are close-on-exec; files are opened O_RDWR | O_DIRECT. */
+/* All descriptors are close-on-exec; files are opened O_RDWR | O_DIRECT, and O_NOATIME where we may: a read
+ * that has to note its time waits for the journal. */
 int file_open_dir(const char *path, bool create);
 int file_open(int dir_fd, const char *name, bool create); /* create: must not exist yet */
 int file_open_device(const char *path);                   /* O_EXCL: nobody has it mounted or claimed */
@@ -32,6 +33,9 @@ int file_each(int dir_fd, int (*fn)(void *cookie, const char *name), void *cooki
 
 /* Alignment that O_DIRECT needs here, for offsets and for memory (512 where the kernel does not say). */
 int file_dio_align(int fd, uint32_t *ret_mem, uint32_t *ret_off);
+
+/* How many requests the devices below the file system take at a time; 0: the kernel does not say. */
+unsigned file_queue_depth(int fd);
 
 /*
  * Does one fdatasync on one file cover the whole disk?  1: yes (ext4, XFS, with barriers); 0: no, every

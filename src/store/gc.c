@@ -51,12 +51,19 @@ gc_fini(struct disk *d)
 	d->gc_mem = NULL;
 }
 
-void
-gc_add(struct disk *d, struct gc_job *job)
+static void
+enqueue(struct disk *d, struct gc_job *job)
 {
 	job->next = NULL;
 	*d->gc_end = job;
 	d->gc_end = &job->next;
+}
+
+void
+gc_add(struct disk *d, struct gc_job *job)
+{
+	atomic_fetch_add(&d->dead_nr, 1);
+	enqueue(d, job);
 }
 
 struct gc_job *
@@ -108,6 +115,7 @@ gc_orphans(struct disk *d, uint8_t type, const uint8_t id[CHUNK_ID_BYTES], uint3
 	memcpy(job->id, id, CHUNK_ID_BYTES);
 	job->at = from;
 	job->nr = nr;
+	atomic_fetch_add(&d->dead_nr, 1);
 	job->next = atomic_load(&d->gc_new);
 	while (!atomic_compare_exchange_weak(&d->gc_new, &job->next, job))
 		;
@@ -122,12 +130,13 @@ job_over(struct disk *d, struct gc_job *job)
 
 	if (!dead) {
 		free(job);
-		return;
+	} else {
+		if (rec_map(dead->rec, &map))
+			extents_free(d, &map.ext, 1);
+		rec_retire(d, dead->rec);
+		dead_put(d, dead);
 	}
-	if (rec_map(dead->rec, &map))
-		extents_free(d, &map.ext, 1);
-	rec_retire(d, dead->rec);
-	dead_put(d, dead);
+	atomic_fetch_sub(&d->dead_nr, 1);
 }
 
 /* ---- what a job removes next ----------------------------------------------------------------- */
@@ -235,6 +244,7 @@ gc_commit_over(struct disk *d, struct commit *c)
 {
 	struct gc_commit *g = container_of(c, struct gc_commit, c);
 
+	atomic_fetch_sub(&d->dead_nr, 1);
 	g->next = d->gc_free;
 	d->gc_free = g;
 }
@@ -261,6 +271,7 @@ pack_one(struct disk *d, const uint8_t *key, size_t len)
 		return false;
 	}
 	d->gc_free = next;
+	atomic_fetch_add(&d->dead_nr, 1);
 	g->c.view = (struct rec_view){ .op = REC_DELETE, .key = g->key, .key_len = (uint16_t)len };
 	g->c.view.version = atomic_fetch_add(&d->st->version, 1) + 1;
 	g->c.key_hash = key_hash(g->key, len);
@@ -276,7 +287,7 @@ gc_pack(struct disk *d)
 	while (job) {
 		struct gc_job *next = job->next;
 
-		gc_add(d, job);
+		enqueue(d, job);
 		job = next;
 	}
 	while ((job = d->gc) != NULL) {

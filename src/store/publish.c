@@ -231,13 +231,7 @@ dead_over(struct disk *d, struct dead *dead)
 	struct rec *r = dead->rec;
 	struct map_ref map;
 
-	atomic_fetch_sub(&d->dead_nr, 1);
-	if (dead->is_shared) {
-		rec_retire(d, r);
-		dead_put(d, dead);
-		return;
-	}
-	if (r->body == BODY_MANIFEST || r->body == BODY_PARTS) {
+	if (!dead->is_shared && (r->body == BODY_MANIFEST || r->body == BODY_PARTS)) {
 		/* Its chunks are records of their own: they are deleted like any other, and die in their
 		 * turn. */
 		dead->gc = (struct gc_job){
@@ -247,14 +241,15 @@ dead_over(struct disk *d, struct dead *dead)
 			.nr = r->entry_nr,
 		};
 		gc_add(d, &dead->gc);
-		return;
+	} else {
+		if (!dead->is_shared && r->body == BODY_EXTENTS && rec_entries(r))
+			extents_free(d, rec_entries(r), r->entry_nr);
+		if (!dead->is_shared && rec_map(r, &map))
+			extents_free(d, &map.ext, 1);
+		rec_retire(d, r);
+		dead_put(d, dead);
 	}
-	if (r->body == BODY_EXTENTS && rec_entries(r))
-		extents_free(d, rec_entries(r), r->entry_nr);
-	if (rec_map(r, &map))
-		extents_free(d, &map.ext, 1);
-	rec_retire(d, r);
-	dead_put(d, dead);
+	atomic_fetch_sub(&d->dead_nr, 1);
 }
 
 static void

@@ -5,6 +5,20 @@
 
 #include "store/store_int.h"
 
+/* A trailer in memory, checked against its record.  A cache by version: versions never come again. */
+enum trailer_state { TRAILER_EMPTY, TRAILER_LOADING, TRAILER_GOOD };
+struct trailer {
+	struct list lru; /* while nobody uses it */
+	struct trailer *hash_next;
+	uint64_t version; /* 0: none */
+	uint32_t refs;
+	enum trailer_state state;
+	struct list waiters;   /* reads */
+	const struct rec *rec; /* while loading; pinned by the read that began it */
+	struct xio x;
+	uint64_t *crc; /* FMT_TRAILER_MAX bytes, aligned */
+};
+
 struct obj_int {
 	struct pin pin;
 	struct disk *disk;

@@ -46,10 +46,9 @@ refuse(struct replay *rp, int r, const char *fmt, ...)
 
 /* ---- all records ----------------------------------------------------------------------------- */
 
-/* Calls fn for every record of the index, in key order; stops at the first that is not 0 and returns it. */
-int
-each_record(struct disk *d, int (*fn)(void *cookie, const uint8_t *key, size_t len, struct rec *r),
-	    void *cookie)
+static int
+each_record_of(struct disk *d, uint8_t type,
+	       int (*fn)(void *cookie, const uint8_t *key, size_t len, struct rec *r), void *cookie)
 {
 	struct tree_cursor *c = malloc(sizeof *c);
 	int e = 0;
@@ -57,10 +56,18 @@ each_record(struct disk *d, int (*fn)(void *cookie, const uint8_t *key, size_t l
 	if (!c)
 		return -ENOMEM;
 	tree_cursor_init(c, d->tree, tree_root(d->tree));
-	for (bool there = tree_seek(c, "", 0, false); there && e == 0; there = tree_next(c))
+	for (bool there = tree_seek(c, &type, type != 0, false);
+	     there && e == 0 && (!type || (uint8_t)c->key[0] == type); there = tree_next(c))
 		e = fn(cookie, (const uint8_t *)c->key, c->key_len, c->rec);
 	free(c);
 	return e;
+}
+
+int
+each_record(struct disk *d, int (*fn)(void *cookie, const uint8_t *key, size_t len, struct rec *r),
+	    void *cookie)
+{
+	return each_record_of(d, 0, fn, cookie);
 }
 
 static int
@@ -122,12 +129,13 @@ mark(struct replay *rp, uint64_t ext, const uint8_t *key, size_t len)
 		      name, e == -EEXIST ? "belong to something else, too" : "are not on this disk");
 }
 
+/* What a record names; its entries come from the map first, if they lie in one. */
 static int
 mark_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 {
+	int e = load_map(cookie, key, len, r);
 	const uint64_t *ext = rec_entries(r);
 	struct map_ref map;
-	int e = 0;
 
 	for (uint32_t i = 0; e == 0 && r->body == BODY_EXTENTS && i < r->entry_nr; i++)
 		e = mark(cookie, ext[i], key, len);
@@ -239,8 +247,6 @@ collect(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 
 	if (key[0] == KEY_UPLOAD || key[0] == KEY_BATTRS)
 		return has_bucket(rp->d, key, len, r) ? 0 : collect_of_bucket(rp, key, len, r);
-	if (key[0] != KEY_CHUNK && key[0] != KEY_PART)
-		return 0;
 	index = key_index(key);
 	if (key[0] == KEY_PART ? part_has_owner(rp->d, key, r)
 			       : r->owner_len && names(tree_find(rp->d->tree, rec_owner(r), r->owner_len),
@@ -253,6 +259,18 @@ collect(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 	else
 		gc_orphans(rp->d, key[0], key + 1, index, index + 1);
 	return 0;
+}
+
+/* All of a bucket, chunks, parts, uploads that have lost who they were for. */
+static int
+collect_all(struct replay *rp)
+{
+	static const uint8_t types[] = { KEY_BATTRS, KEY_CHUNK, KEY_PART, KEY_UPLOAD };
+	int e = 0;
+
+	for (size_t i = 0; e == 0 && i < sizeof types; i++)
+		e = each_record_of(rp->d, types[i], collect, rp);
+	return e;
 }
 
 /* ---- the new epoch --------------------------------------------------------------------------- */
@@ -413,9 +431,7 @@ recover(struct replay *rp)
 		return e;
 	tree_publish(d->tree);
 	tree_reclaim(d->tree);
-	e = each_record(d, load_map, rp);
-	if (e == 0)
-		e = find_space(rp);
+	e = find_space(rp);
 	if (e < 0)
 		return e;
 	atomic_store(&d->st->version, rp->version_max);
@@ -430,7 +446,7 @@ recover(struct replay *rp)
 			e = begin_epoch(rp);
 	}
 	if (e == 0)
-		e = each_record(d, collect, rp);
+		e = collect_all(rp);
 	if (e < 0)
 		return e;
 	d->flushed_seq = d->stamped = d->next.seq ? d->next.seq - 1 : 0;

@@ -26,6 +26,7 @@ struct replay {
 	struct log_pos pos; /* where the next block is expected */
 	struct tail_block *tail, **tail_end;
 	uint64_t version_max;
+	struct tree_load *load; /* while a snapshot is read: its records go through this */
 	/* part of the log in memory */
 	uint8_t *window;
 	uint64_t window_at;

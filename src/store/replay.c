@@ -28,7 +28,8 @@ apply_record(struct replay *rp, const struct rec_view *v)
 			tree_unreserve(d->tree, 1);
 			return -ENOSPC;
 		}
-		old = tree_put(d->tree, v->key, v->key_len, rec);
+		old = rp->load ? tree_load_put(rp->load, v->key, v->key_len, rec)
+			       : tree_put(d->tree, v->key, v->key_len, rec);
 	} else {
 		old = tree_del(d->tree, v->key, v->key_len);
 	}
@@ -110,23 +111,35 @@ next_block(struct replay *rp, struct block_head *h, const uint8_t **bytes)
 	return 0;
 }
 
+/* Records of a block are in no order, and so is what the index has of them in memory: it is fetched while
+ * those before are applied. */
+#define AHEAD 8
+
 static int
 apply_block(struct replay *rp, const struct block_head *h, const uint8_t *bytes)
 {
-	uint32_t at = BLOCK_HEAD_BYTES;
+	uint32_t at = BLOCK_HEAD_BYTES, decoded = 0;
+	struct rec_view v[AHEAD];
 
 	for (uint32_t i = 0; i < h->record_nr; i++) {
-		struct rec_view v;
-		int n = rec_decode(bytes + at, h->used_bytes - at, &rp->d->geo, &v), e;
+		int n, e;
 
-		if (n < 0)
+		for (; decoded < h->record_nr && decoded < i + AHEAD; decoded++) {
+			struct rec_view *next = &v[decoded % AHEAD];
+
+			n = rec_decode(bytes + at, h->used_bytes - at, &rp->d->geo, next);
+			if (n < 0)
+				break;
+			tree_prefetch(rp->d->tree, next->key, next->key_len);
+			at += (uint32_t)n;
+		}
+		if (decoded == i)
 			return refuse(rp, -ENOTRECOVERABLE, "%s: log offset %llu: record %u is impossible",
 				      rp->d->path, (unsigned long long)h->pos, i);
-		e = apply_record(rp, &v);
+		e = apply_record(rp, &v[i % AHEAD]);
 		if (e < 0)
 			return refuse(rp, e, "%s: the index does not fit into the memory it is given",
 				      rp->d->path);
-		at += (uint32_t)n;
 	}
 	return 0;
 }

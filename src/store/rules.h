@@ -81,6 +81,11 @@
 #ifndef RULE_TRIM_TO_PREVIOUS
 #define RULE_TRIM_TO_PREVIOUS 1
 #endif
+/* §6: a failed flush is told once, to one caller: who flushes beside the leader tells the disk before the
+ * leader believes that its own ended well. */
+#ifndef RULE_FLUSH_ERRORS_SHARED
+#define RULE_FLUSH_ERRORS_SHARED 1
+#endif
 /* §6: a failed flush or write is final for the disk until a restart. */
 #ifndef RULE_FAILED_IS_FINAL
 #define RULE_FAILED_IS_FINAL 1

@@ -44,46 +44,84 @@ apply_records(struct replay *rp, const uint8_t *buf, const struct snap_head *h)
 	return 0;
 }
 
+/* A chain being read: the next block is on its way while the one before is taken in. */
+struct chain {
+	struct replay *rp;
+	const struct snap_ref *ref;
+	struct snap_space *space;
+	struct sync_reading reading;
+	uint8_t *buf[2];
+	uint64_t ext; /* of the block that is on its way */
+	uint32_t len;
+	uint64_t crc, records;
+};
+
+static int
+fetch(struct chain *c, uint64_t i)
+{
+	struct disk *d = c->rp->d;
+	int e;
+
+	if (ext_nr(c->ext) == 0 || ext_unit(c->ext) + ext_nr(c->ext) > geo_units(&d->geo) ||
+	    (uint64_t)ext_nr(c->ext) * d->geo.unit_bytes < c->len || c->len > FMT_BLOCK_MAX)
+		return -EBADMSG;
+	e = snap_space_add(c->space, &(struct extent){ ext_unit(c->ext), ext_nr(c->ext) });
+	if (e == 0)
+		sio_read_begin(d, c->rp->r, &c->reading, c->ext, c->buf[i % 2], c->len);
+	return e;
+}
+
+/* Takes in block i, which has been asked for, and asks for the one behind it. */
+static int
+take_block(struct chain *c, uint64_t i, bool apply)
+{
+	const uint8_t *buf = c->buf[i % 2];
+	struct snap_head h;
+	int e = sio_read_end(&c->reading);
+
+	if (e == 0)
+		e = snap_open(buf, c->len, &h);
+	if (e < 0)
+		return e;
+	if (h.id != c->ref->id || h.index != (uint32_t)i ||
+	    memcmp(h.disk_uuid, c->rp->d->sb.disk_uuid, 16) != 0 ||
+	    (h.next_ext == SNAP_LAST) != (i + 1 == c->ref->block_nr))
+		return -EBADMSG;
+	c->crc = crc64_nvme(c->crc, &h.crc64, 8);
+	c->records += h.record_nr;
+	c->ext = h.next_ext;
+	c->len = h.next_bytes;
+	if (i + 1 < c->ref->block_nr)
+		e = fetch(c, i + 1);
+	return e == 0 && apply ? apply_records(c->rp, buf, &h) : e;
+}
+
 /* Walks one chain.  apply: its records into the index. */
 static int
 walk(struct replay *rp, const struct snap_ref *ref, struct snap_space *space, bool apply)
 {
-	struct disk *d = rp->d;
-	uint8_t *buf = sync_alloc(FMT_BLOCK_MAX);
-	uint64_t ext = ref->head_ext, crc = 0, records = 0;
-	uint32_t len = ref->head_bytes;
-	int e = buf ? 0 : -ENOMEM;
+	struct chain c = { .rp = rp,
+			   .ref = ref,
+			   .space = space,
+			   .buf = { sync_alloc(FMT_BLOCK_MAX), sync_alloc(FMT_BLOCK_MAX) },
+			   .ext = ref->head_ext,
+			   .len = ref->head_bytes };
+	int e = c.buf[0] && c.buf[1] ? 0 : -ENOMEM;
 
 	space->nr = 0;
-	for (uint64_t i = 0; e == 0 && i < ref->block_nr; i++) {
-		struct snap_head h;
-
-		if (ext_nr(ext) == 0 || ext_unit(ext) + ext_nr(ext) > geo_units(&d->geo) ||
-		    (uint64_t)ext_nr(ext) * d->geo.unit_bytes < len || len > FMT_BLOCK_MAX)
-			e = -EBADMSG;
-		else
-			e = snap_space_add(space, &(struct extent){ ext_unit(ext), ext_nr(ext) });
-		if (e == 0)
-			e = sio_read(d, rp->r, &ext, 1, 0, buf, len);
-		if (e == 0)
-			e = snap_open(buf, len, &h);
-		if (e < 0)
-			break;
-		if (h.id != ref->id || h.index != (uint32_t)i ||
-		    memcmp(h.disk_uuid, d->sb.disk_uuid, 16) != 0 ||
-		    (h.next_ext == SNAP_LAST) != (i + 1 == ref->block_nr)) {
-			e = -EBADMSG;
-			break;
-		}
-		crc = crc64_nvme(crc, &h.crc64, 8);
-		records += h.record_nr;
-		if (apply)
-			e = apply_records(rp, buf, &h);
-		ext = h.next_ext;
-		len = h.next_bytes;
-	}
-	sync_free(buf);
-	if (e == 0 && (crc != ref->crc64 || records != ref->record_nr))
+	if (e == 0 && apply && !(rp->load = tree_load_new(rp->d->tree)))
+		e = -ENOMEM;
+	if (e == 0 && ref->block_nr)
+		e = fetch(&c, 0);
+	for (uint64_t i = 0; e == 0 && i < ref->block_nr; i++)
+		e = take_block(&c, i, apply);
+	tree_load_end(rp->load);
+	rp->load = NULL;
+	/* One that is on its way still writes to its buffer. */
+	sync_read_end(&c.reading);
+	sync_free(c.buf[0]);
+	sync_free(c.buf[1]);
+	if (e == 0 && (c.crc != ref->crc64 || c.records != ref->record_nr))
 		e = -EBADMSG;
 	return e;
 }

@@ -19,8 +19,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define RETRY_NS (2 * NS_PER_S)
+#define PIECE_BYTES (128u << 10) /* a commit's flush waits for no more than this */
+#define REST_MAX_NS (2 * NS_PER_MS)
 
 /* Pins what is published; the log goes on behind it. */
 static int
@@ -97,12 +100,52 @@ struct chain {
 	uint8_t *buf;
 	uint32_t len, used, records; /* of the block being filled */
 	bool disk_erred;             /* not for want of space or memory */
+	/* at the last rest, and the log at the beginning */
+	uint64_t rested_ns, commits, log_used;
 };
 
 static int
 of_disk(struct chain *c, int e)
 {
 	c->disk_erred |= e < 0;
+	return e;
+}
+
+/*
+ * Commits come first: while there are some, the helper rests as long as it worked, so that their flushes
+ * find the disk idle half of the time.  Not so when the log fills: of the 20 % that are there for the
+ * walk a quarter may pass at this pace; nor when the helper is waited for.
+ */
+static void
+rest(struct chain *c)
+{
+	struct disk *d = c->d;
+	uint64_t commits = atomic_load_explicit(&d->stats.commits, memory_order_relaxed), now = clock_ns();
+	uint64_t ns = c->rested_ns ? now - c->rested_ns : 0;
+	uint64_t log_used = atomic_load_explicit(&d->log_used, memory_order_relaxed);
+	bool others = commits != c->commits;
+
+	c->commits = commits;
+	c->rested_ns = now;
+	if (!ns || !others || atomic_load(&d->seg_hungry) || atomic_load(&d->helper_stop) ||
+	    log_used > c->log_used + d->geo.log_bytes / 20 || log_used > d->geo.log_bytes / 10 * 7)
+		return;
+	nanosleep(&(struct timespec){ .tv_nsec = (long)(ns < REST_MAX_NS ? ns : REST_MAX_NS) }, NULL);
+	c->rested_ns = clock_ns();
+}
+
+static int
+block_io(struct chain *c, bool is_write, uint64_t ext, uint32_t len)
+{
+	int e = 0;
+
+	for (uint32_t at = 0; e == 0 && at < len; at += PIECE_BYTES) {
+		uint32_t n = len - at < PIECE_BYTES ? len - at : PIECE_BYTES;
+
+		e = is_write ? sio_write(c->d, c->r, &ext, 1, at, c->buf + at, n)
+			     : sio_read(c->d, c->r, &ext, 1, at, c->buf + at, n);
+		rest(c);
+	}
 	return e;
 }
 
@@ -163,7 +206,7 @@ write_block(struct chain *c, const struct extent *next)
 	c->ref.record_nr += c->records;
 	c->ref.bytes += c->len;
 	c->ref.crc64 = crc64_nvme(c->ref.crc64, &h.crc64, 8);
-	return of_disk(c, sio_write(d, c->r, &ext, 1, 0, c->buf, c->len));
+	return of_disk(c, block_io(c, true, ext, c->len));
 }
 
 static int
@@ -189,6 +232,7 @@ write_chain(struct chain *c)
 	if (e < 0)
 		return e;
 	tree_cursor_init(cur, c->d->tree, c->d->snap_root);
+	tree_cursor_once(cur, c->d->snap_pin);
 	for (bool there = tree_seek(cur, "", 0, false); there && e == 0; there = tree_next(cur)) {
 		struct rec_view v;
 		size_t n;
@@ -221,7 +265,7 @@ verify_chain(struct chain *c)
 		uint64_t ext = ext_make(c->space.ext[i].unit, c->space.ext[i].units);
 		uint32_t len = block_len(c->d, &c->space.ext[i]);
 		struct snap_head h;
-		int e = sio_read(c->d, c->r, &ext, 1, 0, c->buf, len);
+		int e = block_io(c, false, ext, len);
 
 		if (e == 0)
 			e = snap_open(c->buf, len, &h);
@@ -282,6 +326,7 @@ snapshot_write(struct disk *d, struct ring *r)
 	int e;
 
 	c.ref.id = d->sb.snap[0].id + 1;
+	c.log_used = atomic_load(&d->log_used);
 	c.buf = sync_alloc(FMT_BLOCK_MAX);
 	e = c.buf ? write_chain(&c) : -ENOMEM;
 	if (e == 0)

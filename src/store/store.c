@@ -188,7 +188,8 @@ store_open_disks(const struct store_conf *conf, struct store **ret_store, char *
 	int e = ring_new(&(struct ring_params){ .entries = 64 }, &r);
 
 	if (e < 0) {
-		snprintf(err, err_len, "cannot make a ring: %s", strerror(-e));
+		snprintf(err, err_len, "cannot make a ring: %s%s", strerror(-e),
+			 e == -ENOMEM ? " (limit of locked memory: LimitMEMLOCK=, ulimit -l)" : "");
 		return e;
 	}
 	e = store_open_with(conf, r, &rep, &st, err, err_len);

@@ -20,6 +20,7 @@
 #include "store/format.h"
 #include "store/pin.h"
 #include "store/quiesce.h"
+#include "store/rec_int.h"
 #include "store/rules.h"
 #include "store/store.h"
 #include "store/tree.h"
@@ -42,49 +43,6 @@
 #define TRAILERS_PER_PORT 256u
 #define XIO_DEPTH 6
 #define OVERLAY_SLOTS 1024u
-
-/* ---- a record in memory (rec.c) -------------------------------------------------------------- */
-
-struct rec {
-	uint64_t version, size_bytes, mtime_ns, crc64;
-	uint8_t etag[16];
-	uint32_t etag_parts;
-	uint32_t entry_nr;
-	uint16_t attrs_len, owner_len, inline_len;
-	uint8_t sums_len;
-	uint8_t body : 3, flags : 5;
-	/* then: struct map_ref if mapped; the entries, or a pointer to them when there are more than
-	 * FMT_ENTRY_MAX; inline bytes, owner, checksums, attributes */
-	_Alignas(8) uint8_t tail[];
-};
-_Static_assert(sizeof(struct rec) == 64, "every object has one");
-
-/* The memory form of v (entries: v->entries or what the map held; may come later for a mapped one).  NULL: no
- * memory. */
-struct rec *rec_new(struct tree *t, const struct rec_view *v, const void *entries);
-/* Nobody ever saw it. */
-void rec_drop(struct tree *t, struct rec *r);
-/* Frees what lies outside of the tree's memory; the record itself is the tree's to free. */
-void rec_drop_outside(struct rec *r);
-/* The entries, or NULL (mapped and not loaded). */
-const void *rec_entries(const struct rec *r);
-/* Loads the entries of a mapped record: copies them. 0 or -ENOMEM. */
-int rec_load_entries(struct rec *r, const void *entries);
-/* Where the entries lie on disk, if not in the record. */
-bool rec_map(const struct rec *r, struct map_ref *ret_map);
-/* Back to a view, for the log and the snapshot. */
-void rec_view_of(const struct rec *r, const uint8_t *key, size_t key_len, struct rec_view *ret_view);
-static inline bool
-rec_has_more(const struct rec *r)
-{
-	return r->entry_nr > FMT_ENTRY_MAX;
-}
-/* What a reader pins: the version that first had these bytes. */
-uint64_t rec_data_version(const struct rec *r);
-const uint8_t *rec_inline(const struct rec *r);
-const uint8_t *rec_owner(const struct rec *r);
-const uint8_t *rec_attrs(const struct rec *r);
-struct store_etag rec_etag(const struct rec *r);
 
 /* ---- a commit on its way --------------------------------------------------------------------- */
 
@@ -228,7 +186,8 @@ struct disk {
 	char path[256];
 	struct geometry geo;
 	bool is_device;
-	bool flush_all; /* one flush does not cover the disk: every touched file is flushed */
+	bool flush_all;      /* one flush does not cover the disk: every touched file is flushed */
+	uint32_t inline_max; /* a directory's I/O goes by_worker (ring.h) when that much is queued */
 	int dir_fd, super_fd, log_fd;
 	int *seg_fd; /* geo.seg_nr, -1: not there; written before the allocator hears of the segment */
 	_Atomic bool *seg_dirty; /* flush_all only */
@@ -243,6 +202,8 @@ struct disk {
 	pthread_mutex_t reason_lock;
 	char reason[128];
 	struct disk_stats stats;
+	_Atomic uint32_t queued;     /* a directory's: requests that the device has of us, about */
+	_Atomic uint64_t vouched_ns; /* a directory's: when the disk last ended something */
 
 	/* The commit list: pushed by any port, taken whole by the leader. */
 	_Alignas(64) _Atomic(struct commit *) pending;
@@ -252,7 +213,7 @@ struct disk {
 	_Atomic(struct dead *) unpinned;  /* their last reader went; any thread pushes */
 	_Atomic(struct gc_job *) gc_new;  /* from ports */
 	_Atomic uint64_t reclaim_token;   /* != 0: when this has passed, the oldest dead record is ready */
-	_Atomic uint64_t dead_nr;         /* records waiting, pinned ones included */
+	_Atomic uint64_t dead_nr;         /* what will give space back: the dead, gc's jobs, its removals */
 	_Atomic uint64_t freed_nr;        /* grows whenever space came back or was made */
 	_Atomic bool segs_coming;         /* the helper will make more */
 	_Atomic bool seg_hungry;          /* somebody waits for a segment */
@@ -379,6 +340,11 @@ void disk_fail(struct disk *d, const char *fmt, ...) __attribute__((format(print
 
 int sio_read(struct disk *d, struct ring *r, const uint64_t *ext, uint32_t nr, uint64_t off, void *buf,
 	     size_t len);
+/* The first len bytes of one extent, while the caller goes on; sio_read_end() tells. */
+struct sync_reading;
+void sio_read_begin(struct disk *d, struct ring *r, struct sync_reading *s, uint64_t ext, void *buf,
+		    size_t len);
+int sio_read_end(struct sync_reading *s);
 int sio_write(struct disk *d, struct ring *r, const uint64_t *ext, uint32_t nr, uint64_t off, const void *buf,
 	      size_t len);
 
@@ -411,6 +377,9 @@ struct xio {
 void xio_start(struct xio *x, struct store_port *p, struct disk *d, bool is_write, const uint64_t *ext,
 	       uint32_t ext_nr, uint64_t off, void *mem, uint32_t len, int region,
 	       void (*done)(struct xio *x));
+/* Whether a write of now is for a worker (ring.h); and the disk has ended something.  Any thread. */
+bool xio_by_worker(const struct disk *d);
+void xio_vouch(struct disk *d);
 
 /* ---- a port ---------------------------------------------------------------------------------- */
 
@@ -469,20 +438,7 @@ void writer_io_over(struct chunk_writer *w, int error);
 /* Back to the pool.  give_back: its space too. */
 void writer_put(struct chunk_writer *w, bool give_back);
 
-/* A trailer in memory, checked against its record.  A cache by version: versions never come again. */
-enum trailer_state { TRAILER_EMPTY, TRAILER_LOADING, TRAILER_GOOD };
-struct trailer {
-	struct list lru; /* while nobody uses it */
-	struct trailer *hash_next;
-	uint64_t version; /* 0: none */
-	uint32_t refs;
-	enum trailer_state state;
-	struct list waiters;   /* reads */
-	const struct rec *rec; /* while loading; pinned by the read that began it */
-	struct xio x;
-	uint64_t *crc; /* FMT_TRAILER_MAX bytes, aligned */
-};
-
+struct trailer; /* read_int.h */
 struct store_port {
 	struct store *st;
 	struct ring *ring;

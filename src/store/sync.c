@@ -4,7 +4,6 @@
 #include "store/format.h"
 #include "base/check.h"
 #include "base/list.h"
-#include "ring/ring.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -68,6 +67,39 @@ sync_write(struct ring *r, int fd, const void *buf, size_t len, uint64_t off)
 
 	ring_write(r, &s.op, fd, buf, len, off, RING_NO_REGION);
 	return finish(r, &s, len);
+}
+
+static void
+on_reading(struct ring_op *op, int res, bool more)
+{
+	struct sync_reading *s = container_of(op, struct sync_reading, op);
+
+	s->res = res;
+	s->done = true;
+}
+
+void
+sync_read_begin(struct sync_reading *s, struct ring *r, int fd, void *buf, size_t len, uint64_t off)
+{
+	int n;
+
+	check(!s->r);
+	*s = (struct sync_reading){ .op.done = on_reading, .r = r, .len = len };
+	ring_read(r, &s->op, fd, buf, len, off, RING_NO_REGION);
+	n = ring_turn(r, 0);
+	check(n >= 0 || n == -EINTR);
+}
+
+int
+sync_read_end(struct sync_reading *s)
+{
+	if (!s->r)
+		return 0;
+	wait_for(s->r, &s->done);
+	s->r = NULL;
+	if (s->res < 0)
+		return s->res;
+	return (size_t)s->res == s->len ? 0 : -EIO;
 }
 
 int

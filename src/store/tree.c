@@ -11,12 +11,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-struct path {
-	unsigned depth;
-	struct tree_node *node[TREE_DEPTH_MAX];
-	unsigned at[TREE_DEPTH_MAX];
-};
-
 int
 tree_new(uint64_t bytes, struct quiesce *q, struct tree **ret_t)
 {
@@ -79,6 +73,18 @@ void *
 tree_find(const struct tree *t, const void *key, size_t key_len)
 {
 	return find(t, t->work, key, key_len);
+}
+
+void
+tree_prefetch(const struct tree *t, const void *key, size_t key_len)
+{
+	const struct tree_node *n = t->work;
+
+	if (!n || !n->level)
+		return;
+	while (n->level > 1)
+		n = node_child(t, n, node_child_of(n, key, key_len));
+	node_prefetch(node_child(t, n, node_child_of(n, key, key_len)));
 }
 
 /* ---- reservations
@@ -146,8 +152,8 @@ tree_unreserve(struct tree *t, unsigned ops)
 	settle_reserve(t);
 }
 
-static void
-spend(struct tree *t)
+void
+tree_spend(struct tree *t)
 {
 	check(t->reserved_ops > 0);
 	t->reserved_ops--;
@@ -157,8 +163,8 @@ spend(struct tree *t)
  * ----------------------------------------------------------------------------------------------------------
  */
 
-static struct tree_node *
-descend(const struct tree *t, struct path *path, const char *key, size_t key_len)
+struct tree_node *
+tree_descend(const struct tree *t, struct tree_path *path, const char *key, size_t key_len)
 {
 	struct tree_node *n = t->work;
 
@@ -174,12 +180,8 @@ descend(const struct tree *t, struct path *path, const char *key, size_t key_len
 	return n;
 }
 
-/*
- * The node at the path's end has become n, and split->right was pushed out of it (NULL: nothing).  Tells
- * those above.  The two split structs of the tree take turns: one level's separator is the next one's key.
- */
-static void
-ascend(struct tree *t, struct path *path, struct tree_node *n, struct node_split *split)
+void
+tree_ascend(struct tree *t, struct tree_path *path, struct tree_node *n, struct node_split *split)
 {
 	for (unsigned i = path->depth; i-- > 0;) {
 		struct tree_node *parent = path->node[i];
@@ -205,7 +207,7 @@ void *
 tree_put(struct tree *t, const void *key, size_t key_len, void *rec)
 {
 	uint32_t ref = arena_ref(&t->arena, rec);
-	struct path path;
+	struct tree_path path;
 	struct tree_node *leaf, *n;
 	void *old = NULL;
 	unsigned pos;
@@ -213,14 +215,14 @@ tree_put(struct tree *t, const void *key, size_t key_len, void *rec)
 
 	check(key_len > 0);
 	check(key_len <= TREE_KEY_MAX);
-	spend(t);
+	tree_spend(t);
 	t->dirty = true;
 	if (!t->work) {
 		t->work = node_first(t, key, key_len, ref);
 		t->keys++;
 		return NULL;
 	}
-	leaf = descend(t, &path, key, key_len);
+	leaf = tree_descend(t, &path, key, key_len);
 	pos = node_lower_bound(leaf, key, key_len, &exact);
 	if (exact) {
 		old = arena_ptr(&t->arena, node_ref(leaf, pos));
@@ -232,7 +234,7 @@ tree_put(struct tree *t, const void *key, size_t key_len, void *rec)
 		n = node_insert(t, leaf, pos, key, key_len, ref, &t->split[0]);
 		t->keys++;
 	}
-	ascend(t, &path, n, &t->split[0]);
+	tree_ascend(t, &path, n, &t->split[0]);
 	return old;
 }
 
@@ -267,16 +269,16 @@ merge_child(struct tree *t, struct tree_node *parent, unsigned at, struct tree_n
 void *
 tree_del(struct tree *t, const void *key, size_t key_len)
 {
-	struct path path;
+	struct tree_path path;
 	struct tree_node *leaf, *n;
 	void *old;
 	unsigned pos;
 	bool exact;
 
-	spend(t);
+	tree_spend(t);
 	if (!t->work)
 		return NULL;
-	leaf = descend(t, &path, key, key_len);
+	leaf = tree_descend(t, &path, key, key_len);
 	pos = node_lower_bound(leaf, key, key_len, &exact);
 	if (!exact)
 		return NULL;

@@ -30,6 +30,7 @@
 
 struct quiesce;
 struct tree;
+struct tree_load;
 struct tree_node;
 
 #define TREE_KEY_MAX 1120
@@ -57,8 +58,20 @@ void *tree_put(struct tree *t, const void *key, size_t key_len, void *rec);
 /* Returns the record, or NULL when there was none.  Needs a reservation (and gives it back if there was
  * none). */
 void *tree_del(struct tree *t, const void *key, size_t key_len);
+/*
+ * Many keys in order into an empty tree, faster, and so that later ones find room (see tree_load.c).  What
+ * was put so is in the tree behind tree_load_end(); until then the tree is not to be used in other ways.
+ * NULL: no memory.
+ */
+struct tree_load *tree_load_new(struct tree *t);
+/* As tree_put().  A key that is not greater than the one before is put all the same. */
+void *tree_load_put(struct tree_load *l, const void *key, size_t key_len, void *rec);
+/* Frees l; NULL is fine. */
+void tree_load_end(struct tree_load *l);
 /* What the writer's own state holds, unpublished changes included. */
 void *tree_find(const struct tree *t, const void *key, size_t key_len);
+/* Asks the processor for what tree_put() and tree_find() of that key will touch: called some keys ahead. */
+void tree_prefetch(const struct tree *t, const void *key, size_t key_len);
 void tree_publish(struct tree *t);
 
 /* Frees what a grace period has passed for; returns how many nodes and records.  Call it after publishing and
@@ -90,6 +103,13 @@ void tree_rec_free(struct tree *t, void *rec);
 int tree_pin(struct tree *t, const struct tree_node **ret_root);
 void tree_unpin(struct tree *t, int pin);
 
+struct tree_cursor;
+/*
+ * c will be the only one to walk this pinned state, once, forwards, from a root it has just been given: what
+ * it has left behind is kept no longer than anything else.
+ */
+void tree_cursor_once(struct tree_cursor *c, int pin);
+
 /* ---- readers ---- */
 
 /* The published state; NULL is an empty one. */
@@ -105,6 +125,7 @@ struct tree_cursor {
 	void *rec;
 	uint16_t key_len;
 	uint16_t depth; /* levels on the path; the last one is the leaf */
+	uint32_t mark;  /* tree_cursor_once() */
 	const struct tree_node *node[TREE_DEPTH_MAX];
 	uint16_t at[TREE_DEPTH_MAX];
 	char key[TREE_KEY_MAX];

@@ -15,6 +15,35 @@ tree_cursor_init(struct tree_cursor *c, const struct tree *t, const struct tree_
 	c->rec = NULL;
 	c->key_len = 0;
 	c->depth = 0;
+	c->mark = 0;
+}
+
+void
+tree_cursor_once(struct tree_cursor *c, int pin)
+{
+	c->mark = c->tree->pin[pin].mark;
+}
+
+/* The writer may free n behind this. */
+static void
+leave(const struct tree_cursor *c, const struct tree_node *n)
+{
+	if (c->mark)
+		atomic_store_explicit(&((struct tree_node *)(uintptr_t)n)->walked, c->mark,
+				      memory_order_release);
+}
+
+/* A leaf is entered at its left end: most who come so want its records, and the next leaf. */
+static void
+ahead(const struct tree_cursor *c)
+{
+	const struct tree_node *n = c->node[c->depth - 1], *above = c->node[c->depth - 2];
+	unsigned next = c->at[c->depth - 2] + 1u;
+
+	if (next < above->nr)
+		node_prefetch(node_child(c->tree, above, next));
+	for (unsigned i = 0; i < n->nr; i++)
+		__builtin_prefetch(arena_ptr(&c->tree->arena, node_ref(n, i)));
 }
 
 /* Goes down the left edge below the entry at[depth - 1], to the leaf. */
@@ -27,6 +56,8 @@ down_left(struct tree_cursor *c)
 		check(c->depth < TREE_DEPTH_MAX);
 		c->node[c->depth] = node_child(c->tree, n, c->at[c->depth - 1]);
 		c->at[c->depth++] = 0;
+		if (n->level == 1)
+			ahead(c);
 	}
 }
 
@@ -35,6 +66,7 @@ static bool
 settle(struct tree_cursor *c)
 {
 	while (c->depth && c->at[c->depth - 1] >= c->node[c->depth - 1]->nr) {
+		leave(c, c->node[c->depth - 1]);
 		if (--c->depth)
 			c->at[c->depth - 1]++;
 	}

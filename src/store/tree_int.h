@@ -1,5 +1,5 @@
 /*
- * Inside the tree: what a node looks like, and what tree.c, tree_node.c and tree_cursor.c share.
+ * Inside the tree: what a node looks like, and what the files tree*.c share.
  *
  *	+--------+----------------------+ ... free ... +---------+--- ... ---+--------+
  *	| header | slot[0] .. slot[nr-1]               | entry   | entries   | prefix |
@@ -41,6 +41,8 @@ struct tree_node {
 	uint16_t dead; /* bytes of removed entries in the heap */
 	uint8_t level; /* 0: leaf */
 	uint8_t unused;
+	_Atomic uint32_t walked; /* struct tree_pin's mark: that pin's cursor will not come back; the only
+				  * thing that changes in a published node, and readers do not look at it */
 	uint16_t slot[];
 };
 #define NODE_HEADER offsetof(struct tree_node, slot)
@@ -50,6 +52,13 @@ struct node_view {
 	const char *head, *tail;
 	uint16_t head_len, tail_len;
 	uint32_t ref;
+};
+
+/* A descent from the root of the state being built; node[depth] is the leaf. */
+struct tree_path {
+	unsigned depth;
+	struct tree_node *node[TREE_DEPTH_MAX];
+	unsigned at[TREE_DEPTH_MAX];
 };
 
 /* What an insert may push out to the right. */
@@ -80,8 +89,10 @@ struct limbo {
 
 struct tree_pin {
 	bool used;
+	uint32_t mark;     /* never used before */
 	uint64_t gen;      /* the state it sees */
 	struct limbo held; /* what died since and is seen by no newer pin */
+	uint32_t look_nr;  /* so many of held are to be looked at again */
 };
 
 struct tree {
@@ -97,6 +108,7 @@ struct tree {
 	struct limbo limbo;
 	struct limbo_entry *open; /* LIMBO_TOKEN of the batch not published yet */
 	struct tree_pin pin[TREE_PINS_MAX];
+	uint32_t pins; /* so far */
 	/* where the last insert went, to see sequential loads */
 	const struct tree_node *last_node;
 	unsigned last_pos;
@@ -127,8 +139,30 @@ struct tree_node *node_merge(struct tree *t, struct tree_node *left, struct tree
 /* New nodes: a leaf of one record; a root above two. */
 struct tree_node *node_first(struct tree *t, const char *key, size_t key_len, uint32_t ref);
 struct tree_node *node_root(struct tree *t, struct tree_node *left, const struct node_split *split);
+/* A node of these views, behind the first base_len bytes of base, no larger than that takes. */
+struct tree_node *node_build(struct tree *t, unsigned level, const struct node_view *v, unsigned nr,
+			     const char *base, size_t base_len);
 /* The whole key of entry i, to buf; returns its length. */
 size_t node_key(const struct tree_node *n, unsigned i, char *buf);
+
+#define NODE_SUFFIX_LONG 255u
+
+static inline unsigned
+node_entry_bytes(size_t suffix_len)
+{
+	return (unsigned)(4 + (suffix_len < NODE_SUFFIX_LONG ? 1 : 3) + suffix_len);
+}
+
+/* How many bytes a and b begin with in common. */
+static inline size_t
+node_common(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	size_t n = a_len < b_len ? a_len : b_len, i = 0;
+
+	while (i < n && a[i] == b[i])
+		i++;
+	return i;
+}
 
 static inline const char *
 node_prefix(const struct tree_node *n)
@@ -176,6 +210,14 @@ node_child(const struct tree *t, const struct tree_node *n, unsigned i)
 	return arena_ptr(&t->arena, node_ref(n, i));
 }
 
+/* Its size is not known before it is here: all that a node usually has. */
+static inline void
+node_prefetch(const struct tree_node *n)
+{
+	for (unsigned at = 0; at < NODE_BYTES; at += 64)
+		__builtin_prefetch((const char *)n + at);
+}
+
 /* Bytes that its contents need. */
 static inline unsigned
 node_live(const struct tree_node *n)
@@ -193,7 +235,18 @@ void limbo_seal(struct tree *t);
 /* A node that no reader saw. */
 void limbo_free_node(struct tree *t, struct tree_node *n);
 
-/* tree.c: what tree_stats() shows. */
+/* ---- tree.c ---- */
+
+/* The leaf in which key belongs, and the way there. */
+struct tree_node *tree_descend(const struct tree *t, struct tree_path *path, const char *key, size_t key_len);
+/*
+ * The node at the path's end has become n, and split->right was pushed out of it (NULL: nothing).  Tells
+ * those above.  The two split structs of the tree take turns: one level's separator is the next one's key.
+ */
+void tree_ascend(struct tree *t, struct tree_path *path, struct tree_node *n, struct node_split *split);
+/* A reservation is used up. */
+void tree_spend(struct tree *t);
+/* What tree_stats() shows. */
 void tree_stats_update(struct tree *t);
 
 #endif

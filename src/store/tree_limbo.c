@@ -14,6 +14,8 @@
 
 #include <errno.h>
 
+#define LOOK_AGAIN 4u
+
 static struct limbo_entry *
 add(struct tree *t, struct limbo *l, struct limbo_entry e)
 {
@@ -60,16 +62,19 @@ drop_first(struct tree *t, struct limbo *l)
 	t->limbo_bytes -= sizeof *page;
 }
 
-/* The newest pin older than `below` that sees what was born then; NULL: none. */
+/* The newest pin older than `below` that sees what was born then, and has not walked past it; NULL: none. */
 static struct tree_pin *
-pin_seeing(struct tree *t, uint64_t birth, uint64_t below)
+pin_seeing(struct tree *t, const struct limbo_entry *e, uint64_t below)
 {
+	const struct tree_node *n = arena_ptr(&t->arena, e->ref);
+	uint32_t walked = e->kind == LIMBO_NODE ? atomic_load_explicit(&n->walked, memory_order_acquire) : 0;
 	struct tree_pin *newest = NULL;
 
 	for (int i = 0; i < TREE_PINS_MAX; i++) {
 		struct tree_pin *p = &t->pin[i];
 
-		if (p->used && p->gen < below && p->gen >= birth && (!newest || p->gen > newest->gen))
+		if (p->used && p->gen < below && p->gen >= e->word && p->mark != walked &&
+		    (!newest || p->gen > newest->gen))
 			newest = p;
 	}
 	return newest;
@@ -79,10 +84,11 @@ pin_seeing(struct tree *t, uint64_t birth, uint64_t below)
 static void
 retire(struct tree *t, struct limbo_entry e, uint64_t below)
 {
-	struct tree_pin *p = pin_seeing(t, e.word, below);
+	struct tree_pin *p = pin_seeing(t, &e, below);
 
 	if (p) {
 		add(t, &p->held, e);
+		p->look_nr += LOOK_AGAIN;
 		return;
 	}
 	if (!t->open)
@@ -122,11 +128,32 @@ limbo_seal(struct tree *t)
 	t->open = NULL;
 }
 
+/* What the pin's cursor has left behind since it died need not wait for the pin's end.  In turns, so many for
+ * each that comes: the list is looked through while it grows by a part of itself. */
+static void
+look_again(struct tree *t, struct tree_pin *p)
+{
+	for (struct limbo_entry *e; p->look_nr && (e = first(&p->held)); p->look_nr--) {
+		struct limbo_entry moved = *e;
+
+		drop_first(t, &p->held);
+		if (pin_seeing(t, &moved, p->gen + 1) == p)
+			add(t, &p->held, moved);
+		else
+			retire(t, moved, p->gen + 1);
+	}
+	p->look_nr = 0;
+}
+
 unsigned
 tree_reclaim(struct tree *t)
 {
 	unsigned n = 0;
 
+	for (int i = 0; i < TREE_PINS_MAX; i++) {
+		if (t->pin[i].used)
+			look_again(t, &t->pin[i]);
+	}
 	/* Retired since, by itself: what readers see is without it already. */
 	if (!t->dirty)
 		limbo_seal(t);
@@ -158,7 +185,7 @@ tree_pin(struct tree *t, const struct tree_node **ret_root)
 
 		if (p->used)
 			continue;
-		*p = (struct tree_pin){ .used = true, .gen = t->gen - 1 };
+		*p = (struct tree_pin){ .used = true, .mark = ++t->pins, .gen = t->gen - 1 };
 		*ret_root = tree_root(t);
 		return i;
 	}

@@ -9,24 +9,6 @@
 
 #include "base/check.h"
 
-#define SUFFIX_LONG 255u
-
-static unsigned
-entry_bytes(size_t suffix_len)
-{
-	return (unsigned)(4 + (suffix_len < SUFFIX_LONG ? 1 : 3) + suffix_len);
-}
-
-static size_t
-common(const char *a, size_t a_len, const char *b, size_t b_len)
-{
-	size_t n = a_len < b_len ? a_len : b_len, i = 0;
-
-	while (i < n && a[i] == b[i])
-		i++;
-	return i;
-}
-
 /* ---- search
  * ------------------------------------------------------------------------------------------------------- */
 
@@ -135,7 +117,7 @@ add_entry(struct tree_node *n, unsigned pos, const char *head, size_t head_len, 
 	size_t len = head_len + tail_len;
 	unsigned char *e;
 
-	n->heap = (uint16_t)(n->heap + entry_bytes(len));
+	n->heap = (uint16_t)(n->heap + node_entry_bytes(len));
 	check(NODE_HEADER + 2u * (n->nr + 1u) + n->heap <= n->cap);
 	memmove(&n->slot[pos + 1], &n->slot[pos], (n->nr - pos) * sizeof n->slot[0]);
 	n->slot[pos] = n->heap;
@@ -143,10 +125,10 @@ add_entry(struct tree_node *n, unsigned pos, const char *head, size_t head_len, 
 	e = (unsigned char *)node_entry(n, pos);
 	memcpy(e, &ref, 4);
 	e += 4;
-	if (len < SUFFIX_LONG) {
+	if (len < NODE_SUFFIX_LONG) {
 		*e++ = (unsigned char)len;
 	} else {
-		*e++ = SUFFIX_LONG;
+		*e++ = NODE_SUFFIX_LONG;
 		*e++ = (unsigned char)len;
 		*e++ = (unsigned char)(len >> 8);
 	}
@@ -257,13 +239,13 @@ views_bytes(const struct node_view *v, unsigned nr, size_t base_len, size_t more
 	unsigned bytes = (unsigned)(NODE_HEADER + base_len + more);
 
 	for (unsigned i = 0; i < nr; i++)
-		bytes += 2 + entry_bytes(i < keyless ? 0 : view_len(&v[i]) - more);
+		bytes += 2 + node_entry_bytes(i < keyless ? 0 : view_len(&v[i]) - more);
 	return bytes;
 }
 
-static struct tree_node *
-build(struct tree *t, unsigned level, const struct node_view *v, unsigned nr, const char *base,
-      size_t base_len)
+struct tree_node *
+node_build(struct tree *t, unsigned level, const struct node_view *v, unsigned nr, const char *base,
+	   size_t base_len)
 {
 	bool keyless = level > 0;
 	size_t more = views_common(v, nr, keyless), more_head = 0;
@@ -299,7 +281,7 @@ node_first(struct tree *t, const char *key, size_t key_len, uint32_t ref)
 {
 	struct node_view v = { "", key, 0, (uint16_t)key_len, ref };
 
-	return build(t, 0, &v, 1, "", 0);
+	return node_build(t, 0, &v, 1, "", 0);
 }
 
 struct tree_node *
@@ -309,7 +291,7 @@ node_root(struct tree *t, struct tree_node *left, const struct node_split *split
 				  { "", split->sep, 0, split->sep_len, arena_ref(&t->arena, split->right) } };
 
 	check(left->level + 1 < TREE_DEPTH_MAX);
-	return build(t, left->level + 1u, v, 2, "", 0);
+	return node_build(t, left->level + 1u, v, 2, "", 0);
 }
 
 /* ---- insert
@@ -322,9 +304,9 @@ middle(const struct node_view *v, unsigned nr)
 	size_t total = 0, left = 0;
 
 	for (unsigned i = 0; i < nr; i++)
-		total += 2 + entry_bytes(view_len(&v[i]));
+		total += 2 + node_entry_bytes(view_len(&v[i]));
 	for (unsigned i = 0; i < nr; i++) {
-		size_t e = 2 + entry_bytes(view_len(&v[i]));
+		size_t e = 2 + node_entry_bytes(view_len(&v[i]));
 
 		/* Its middle lies behind the middle of all: it is the first on the right. */
 		if (2 * left + e > total)
@@ -354,7 +336,7 @@ rebuild(struct tree *t, struct tree_node *n, unsigned pos, const char *key, size
 	bool sequential, struct node_split *split)
 {
 	bool keyless = n->level > 0;
-	size_t base_len = common(node_prefix(n), n->prefix_len, key, key_len);
+	size_t base_len = node_common(node_prefix(n), n->prefix_len, key, key_len);
 	const char *base = node_prefix(n);
 	struct node_view *v = t->view;
 	struct tree_node *left;
@@ -369,7 +351,7 @@ rebuild(struct tree *t, struct tree_node *n, unsigned pos, const char *key, size
 	nr++;
 	bytes = views_bytes(v, nr, base_len, views_common(v, nr, keyless), keyless);
 	if (bytes <= NODE_BYTES || nr <= NODE_ENTRIES_MIN) {
-		left = build(t, n->level, v, nr, base, base_len);
+		left = node_build(t, n->level, v, nr, base, base_len);
 		limbo_node(t, n);
 		return left;
 	}
@@ -385,8 +367,8 @@ rebuild(struct tree *t, struct tree_node *n, unsigned pos, const char *key, size
 		m = middle(v, nr);
 	}
 	set_separator(split, v, m, !keyless, base, base_len);
-	left = build(t, n->level, v, m, base, base_len);
-	split->right = build(t, n->level, v + m, nr - m, base, base_len);
+	left = node_build(t, n->level, v, m, base, base_len);
+	split->right = node_build(t, n->level, v + m, nr - m, base, base_len);
 	limbo_node(t, n);
 	return left;
 }
@@ -405,7 +387,7 @@ node_insert(struct tree *t, struct tree_node *n, unsigned pos, const char *key, 
 	split->right = NULL;
 	if (!shares)
 		return rebuild(t, n, pos, key, key_len, ref, false, split);
-	need = 2 + entry_bytes(suffix_len);
+	need = 2 + node_entry_bytes(suffix_len);
 	bytes = node_live(n) + need;
 	if (bytes > NODE_BYTES && n->nr >= NODE_ENTRIES_MIN) {
 		c = rebuild(t, n, pos, key, key_len, ref, sequential, split);
@@ -444,7 +426,7 @@ node_remove(struct tree *t, struct tree_node *n, unsigned pos)
 	}
 	if (n->birth == t->gen && (pos > 0 || n->level == 0)) {
 		node_suffix(n, pos, &len);
-		n->dead = (uint16_t)(n->dead + entry_bytes(len));
+		n->dead = (uint16_t)(n->dead + node_entry_bytes(len));
 		n->nr--;
 		memmove(&n->slot[pos], &n->slot[pos + 1], (n->nr - pos) * sizeof n->slot[0]);
 		return n;
@@ -453,7 +435,7 @@ node_remove(struct tree *t, struct tree_node *n, unsigned pos)
 	nr = view_node(n, n->prefix_len, t->view);
 	nr--;
 	memmove(&t->view[pos], &t->view[pos + 1], (nr - pos) * sizeof t->view[0]);
-	c = build(t, n->level, t->view, nr, node_prefix(n), n->prefix_len);
+	c = node_build(t, n->level, t->view, nr, node_prefix(n), n->prefix_len);
 	limbo_node(t, n);
 	return c;
 }
@@ -463,7 +445,8 @@ node_merge(struct tree *t, struct tree_node *left, struct tree_node *right, cons
 {
 	bool keyless = left->level > 0;
 	const char *base = node_prefix(left->nr == keyless ? right : left);
-	size_t base_len = common(node_prefix(left), left->prefix_len, node_prefix(right), right->prefix_len);
+	size_t base_len =
+		node_common(node_prefix(left), left->prefix_len, node_prefix(right), right->prefix_len);
 	struct node_view *v = t->view;
 	struct tree_node *c;
 	unsigned nr, r;
@@ -472,7 +455,7 @@ node_merge(struct tree *t, struct tree_node *left, struct tree_node *right, cons
 	if (node_live(left) + node_live(right) > NODE_MERGED + NODE_BYTES / 4)
 		return NULL;
 	if (keyless)
-		base_len = common(base, base_len, sep, sep_len);
+		base_len = node_common(base, base_len, sep, sep_len);
 	nr = view_node(left, base_len, v);
 	r = nr;
 	nr += view_node(right, base_len, v + nr);
@@ -480,7 +463,7 @@ node_merge(struct tree *t, struct tree_node *left, struct tree_node *right, cons
 		v[r] = (struct node_view){ "", sep + base_len, 0, (uint16_t)(sep_len - base_len), v[r].ref };
 	if (views_bytes(v, nr, base_len, views_common(v, nr, keyless), keyless) > NODE_MERGED)
 		return NULL;
-	c = build(t, left->level, v, nr, base, base_len);
+	c = node_build(t, left->level, v, nr, base, base_len);
 	limbo_node(t, left);
 	limbo_node(t, right);
 	t->last_node = NULL;

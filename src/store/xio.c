@@ -10,7 +10,52 @@
 
 #include <errno.h>
 
+#define REQUEST_BYTES (128u << 10) /* few devices take less at once */
+#define VOUCHED_NS (5 * NS_PER_MS)
+
 static void xio_more(struct xio *x);
+
+/*
+ * A file system may make an I/O wait before it is under way, and io_uring's asking it not to does not help: a
+ * write for the journal, in which its time is noted (ext4), anything for a place in the device's queue.  On a
+ * disk that hangs that is for ever, and a core has other things to do.  So a core hands in a write to a file
+ * itself only while the disk vouches for itself, by ending something now and then, and leaves it to workers
+ * of the kernel otherwise; and so with all that comes when the queue may be full.  Block devices do as they
+ * are asked.
+ */
+static uint32_t
+queue_places(uint32_t len)
+{
+	return 1 + len / REQUEST_BYTES;
+}
+
+bool
+xio_by_worker(const struct disk *d)
+{
+	return !d->is_device &&
+	       (atomic_load_explicit(&d->queued, memory_order_relaxed) >= d->inline_max ||
+		clock_ns() - atomic_load_explicit(&d->vouched_ns, memory_order_relaxed) > VOUCHED_NS);
+}
+
+void
+xio_vouch(struct disk *d)
+{
+	if (!d->is_device)
+		atomic_store_explicit(&d->vouched_ns, clock_ns(), memory_order_relaxed);
+}
+
+static bool
+enqueue(struct disk *d, bool is_write, uint32_t len)
+{
+	uint32_t before;
+	bool by_worker;
+
+	if (d->is_device)
+		return false;
+	by_worker = is_write && xio_by_worker(d);
+	before = atomic_fetch_add_explicit(&d->queued, queue_places(len), memory_order_relaxed);
+	return by_worker || before >= d->inline_max;
+}
 
 static void
 on_part(struct ring_op *op, int res, bool more)
@@ -22,6 +67,9 @@ on_part(struct ring_op *op, int res, bool more)
 	/* Marked when it is over: a flush that began before would not cover it. */
 	if (x->is_write && x->d->flush_all)
 		atomic_store(&x->d->seg_dirty[o->seg], true);
+	if (!x->d->is_device)
+		atomic_fetch_sub_explicit(&x->d->queued, queue_places(len), memory_order_relaxed);
+	xio_vouch(x->d);
 	o->x = NULL;
 	x->inflight--;
 	x->p->inflight--;
@@ -65,7 +113,7 @@ xio_more(struct xio *x)
 		o->x = x;
 		o->len = room < x->left ? (uint32_t)room : x->left;
 		o->seg = (uint32_t)(ext_unit(x->ext[x->ext_at]) / geo_seg_units(&x->d->geo));
-		o->op = (struct ring_op){ .done = on_part };
+		o->op = (struct ring_op){ .done = on_part, .by_worker = enqueue(x->d, x->is_write, o->len) };
 		off += x->ext_off;
 		x->inflight++;
 		x->p->inflight++;
@@ -145,6 +193,24 @@ sio_read(struct disk *d, struct ring *r, const uint64_t *ext, uint32_t nr, uint6
 	 size_t len)
 {
 	return sio(d, r, false, ext, nr, off, buf, len);
+}
+
+void
+sio_read_begin(struct disk *d, struct ring *r, struct sync_reading *s, uint64_t ext, void *buf, size_t len)
+{
+	uint64_t off;
+	int fd = disk_addr(d, ext_unit(ext), &off);
+
+	check(len <= (uint64_t)ext_nr(ext) * d->geo.unit_bytes);
+	sync_read_begin(s, r, fd, buf, len, off);
+}
+
+int
+sio_read_end(struct sync_reading *s)
+{
+	int e = sync_read_end(s);
+
+	return e == -ENOSPC ? -EIO : e;
 }
 
 int

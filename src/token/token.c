@@ -26,31 +26,13 @@ token_bad(const char **ret_why, const char *why)
 	return -EINVAL;
 }
 
-static bool
-is_blank(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
-static struct span
-strip_blanks(const char *text, size_t len)
-{
-	while (len && is_blank(text[0])) {
-		text++;
-		len--;
-	}
-	while (len && is_blank(text[len - 1]))
-		len--;
-	return (struct span){ text, len };
-}
-
 struct span
 token_strip(const char *text, size_t len)
 {
-	struct span s = strip_blanks(text, len);
+	struct span s = span_trim((struct span){ text, len });
 
 	if (s.len && s.p[s.len - 1] == ';')
-		s = strip_blanks(s.p, s.len - 1);
+		s = span_trim((struct span){ s.p, s.len - 1 });
 	return s;
 }
 
@@ -79,6 +61,14 @@ token_has_dc_shape(const char *text, size_t len)
 			return false;
 	}
 	return true;
+}
+
+bool
+token_has_rc_shape(const char *text, size_t len)
+{
+	enum token_kind kind;
+
+	return token_is_family(token_strip(text, len), false, &kind) && kind == TOKEN_RC_V1;
 }
 
 static bool
@@ -212,23 +202,11 @@ token_parse_plain(const char *text, size_t len, struct token *ret_token, const c
 	return parse(token_strip(text, len), false, true, ret_token, ret_why);
 }
 
-/* Digits only; no sign, no blank inside, nothing above 64 bits (item 12). */
+/* item 12 */
 static int
-decimal_u64(const char *text, size_t len, uint64_t *ret_value)
+decimal(const char *text, size_t len, uint64_t *ret_value)
 {
-	struct span s = strip_blanks(text, len);
-	uint64_t v = 0;
-
-	if (s.len == 0)
-		return -EINVAL;
-	for (size_t i = 0; i < s.len; i++) {
-		unsigned d = (unsigned char)s.p[i] - (unsigned)'0';
-
-		if (d > 9 || __builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, d, &v))
-			return -EINVAL;
-	}
-	*ret_value = v;
-	return 0;
+	return span_decimal(span_trim((struct span){ text, len }), ret_value);
 }
 
 int
@@ -246,7 +224,7 @@ token_parse_trio(const char *descr, size_t descr_len, const char *start, size_t 
 		return 0;
 	}
 	addr = t.addr;
-	if (start && decimal_u64(start, start_len, &addr) < 0)
+	if (start && decimal(start, start_len, &addr) < 0)
 		return token_bad(ret_why, "x-cuobj-remote-buf-start is not a decimal number of 64 bits.");
 	if (addr < t.addr || addr - t.addr > t.size)
 		return token_bad(ret_why,
@@ -254,7 +232,7 @@ token_parse_trio(const char *descr, size_t descr_len, const char *start, size_t 
 	size = t.size - (addr - t.addr);
 	if (!length && is_put)
 		return token_bad(ret_why, "x-cuobj-content-length is missing.");
-	if (length && (decimal_u64(length, length_len, &size) < 0 || size == 0))
+	if (length && (decimal(length, length_len, &size) < 0 || size == 0))
 		return token_bad(ret_why,
 				 "x-cuobj-content-length is not a decimal number of 64 bits above zero.");
 	r = narrow(&t, addr, size, ret_why);

@@ -59,6 +59,9 @@ int token_parse_trio(const char *descr, size_t descr_len, const char *start, siz
 /* Exactly the shape of 2.1, whatever its values (for x-amz-meta-rdma-token when off, 2.7). */
 bool token_has_dc_shape(const char *text, size_t len);
 
+/* Does token_parse() take it for TOKEN_RC_V1? */
+bool token_has_rc_shape(const char *text, size_t len);
+
 /* The rules that hold when bytes are to move: addr != 0, size != 0.  0 or -EINVAL. */
 int token_check_move(const struct token *t, const char **ret_why);
 

@@ -2,12 +2,8 @@
 #ifndef GANTRY_TOKEN_TOKEN_INT_H
 #define GANTRY_TOKEN_TOKEN_INT_H
 
+#include "base/span.h"
 #include "token/token.h"
-
-struct span {
-	const char *p;
-	size_t len;
-};
 
 /* Without blanks around it and without one trailing ';' (protocol.md 2.1, item 8). */
 struct span token_strip(const char *text, size_t len);

@@ -17,31 +17,20 @@ on_read(struct store_op *op)
 	struct piece *p = container_of(op, struct piece, rd.op);
 	struct xfer *x = p->x;
 
-	x->inflight--;
-	if (op->result < 0 || x->result < 0) {
-		xfer_set_error(x, op->result < 0 ? op->result : x->result);
-		piece_put(p);
-		if (x->wake && !x->ended)
-			x->wake(x);
-		xfer_end_if_over(x);
+	if (piece_arrived(p, op->result, clock_ns())) {
+		check((uint32_t)op->result >= p->skew + p->len);
+		x->wake(x);
 		return;
 	}
-	check((uint32_t)op->result >= p->skew + p->len);
-	p->state = PIECE_READY;
-	x->progress_ns = clock_ns();
-	x->wake(x);
+	if (x->wake && !x->ended)
+		x->wake(x);
+	xfer_end_if_over(x);
 }
 
 void
 serve_more(struct xfer *x)
 {
-	while (x->result == 0 && x->next < x->len) {
-		struct piece *p = piece_get(x, piece_read_bytes(x));
-
-		if (!p)
-			return;
-		piece_read(p, on_read);
-	}
+	xfer_read_ahead(x, on_read);
 }
 
 void

@@ -39,16 +39,9 @@ settle(struct xfer *x, struct piece *p)
 static void
 copy_in_order(struct xfer *x)
 {
-	while (x->result == 0) {
-		struct piece *p = NULL;
+	struct piece *p;
 
-		for (int i = 0; i < XFER_PIECES_MAX && !p; i++) {
-			if (x->pieces[i].state == PIECE_READY &&
-			    x->pieces[i].at + x->pieces[i].carry == x->in_order)
-				p = &x->pieces[i];
-		}
-		if (!p)
-			return;
+	while (x->result == 0 && (p = piece_in_turn(x))) {
 		settle(x, p);
 		if (p->carries_on) {
 			memcpy(x->carry_buf, p->buf->mem, p->len);
@@ -58,12 +51,7 @@ copy_in_order(struct xfer *x)
 		if (x->digest->mask)
 			digest_update(x->digest, p->buf->mem, p->len);
 		x->moved += p->len;
-		if (x->in_order == x->len) {
-			p->state = PIECE_KEPT;
-			x->last = p;
-			return;
-		}
-		piece_write(p);
+		piece_write_or_keep(p);
 	}
 }
 
@@ -73,17 +61,10 @@ on_read(struct store_op *op)
 	struct piece *p = container_of(op, struct piece, rd.op);
 	struct xfer *x = p->x;
 
-	x->inflight--;
-	if (op->result < 0 || x->result < 0) {
-		xfer_set_error(x, op->result < 0 ? op->result : x->result);
-		piece_put(p);
-		xfer_end_if_over(x);
-		return;
+	if (piece_arrived(p, op->result, clock_ns())) {
+		copy_in_order(x);
+		copy_more(x);
 	}
-	x->progress_ns = clock_ns();
-	p->state = PIECE_READY;
-	copy_in_order(x);
-	copy_more(x);
 	xfer_end_if_over(x);
 }
 
@@ -100,6 +81,7 @@ plan(struct xfer *x, struct piece *p)
 	read_len = store_read_plan(x->obj, x->base + x->next, want, cap, &p->skew);
 	n = read_len - p->skew < want ? read_len - p->skew : (uint32_t)want;
 	last = x->next + n == x->len;
+	p->state = PIECE_READING;
 	p->at = x->next - x->carry;
 	p->carry = x->carry;
 	p->len = x->carry + n;
@@ -121,12 +103,10 @@ copy_more(struct xfer *x)
 		uint64_t left = x->len - x->next + x->carry, from = x->base + x->next;
 		struct piece *p = piece_get(x, left < STORE_PIECE ? (size_t)left : STORE_PIECE);
 		uint32_t len;
-		int r;
 
 		if (!p)
 			return;
 		len = plan(x, p);
-		p->state = PIECE_READING;
 		if (p->carries_on && !x->carry_buf)
 			x->carry_buf = malloc(GRANULE);
 		if (p->carries_on && !x->carry_buf) {
@@ -135,14 +115,7 @@ copy_more(struct xfer *x)
 			xfer_end_if_over(x);
 			return;
 		}
-		p->rd.op.done = on_read;
-		x->inflight++;
-		r = store_read(x->store, x->obj, &p->rd, p->buf, from - p->skew, len);
-		if (r != 0) {
-			if (r < 0)
-				p->rd.op.result = r;
-			on_read(&p->rd.op);
-		}
+		piece_read_start(p, from - p->skew, len, on_read);
 	}
 }
 

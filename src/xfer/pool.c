@@ -7,10 +7,10 @@
  * holds a lease waits for somebody who waits for a lease.  Buffers of the other class are extra: taken while
  * there are some, guaranteed to nobody.
  *
- * While another client's transfers wait, one client has at most half of the main class: beyond that it gets
- * no surplus, and no ticket either, those behind it in the queue go first.  The last quarter of the queue is
- * for clients that have less than a quarter of it.  This only ever refuses or reorders, so the invariant does
- * not know of it.
+ * Clients that wait for tickets take turns.  While another client's transfers wait, one client has at most
+ * half of the main class: beyond that it gets no surplus, and its turn for a ticket is the next one's.  The
+ * last quarter of the queue is for clients that have less than a quarter of it.  This only ever refuses or
+ * reorders, so the invariant does not know of it.
  */
 #include "xfer/xfer_int.h"
 
@@ -32,7 +32,7 @@ xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class main_cls
 	xp->tickets = bp->total[main_cls];
 	xp->pieces_max = pieces_max < XFER_PIECES_MAX ? pieces_max : XFER_PIECES_MAX;
 	xp->queue_max = queue_max;
-	list_init(&xp->waiting);
+	fair_init(&xp->waiting);
 	list_init(&xp->hungry);
 }
 
@@ -49,9 +49,12 @@ xfer_client_of(const struct sockaddr *peer)
 }
 
 static void
-line_up(struct list *where, struct xfer *x)
+line_up(struct xfer *x)
 {
-	list_push_tail(where, &x->link);
+	if (x->is_waiting)
+		fair_push(&x->pool->waiting, x->client, &x->link);
+	else
+		list_push_tail(&x->pool->hungry, &x->link);
 	x->pool->waits++;
 	x->pool->client[x->client].waits++;
 }
@@ -59,7 +62,10 @@ line_up(struct list *where, struct xfer *x)
 static void
 line_leave(struct xfer *x)
 {
-	list_del(&x->link);
+	if (x->is_waiting)
+		fair_del(&x->pool->waiting, x->client, &x->link);
+	else
+		list_del(&x->link);
 	x->pool->waits--;
 	x->pool->client[x->client].waits--;
 }
@@ -106,7 +112,7 @@ xfer_ticket(struct xfer *x)
 	struct xfer_pool *xp = x->pool;
 
 	check(!x->have_ticket && !x->is_waiting);
-	if (list_empty(&xp->waiting) && can_grant(xp)) {
+	if (fair_empty(&xp->waiting) && can_grant(xp)) {
 		grant(xp, x);
 		return 1;
 	}
@@ -115,7 +121,7 @@ xfer_ticket(struct xfer *x)
 	xp->queued++;
 	xp->client[x->client].queued++;
 	x->is_waiting = true;
-	line_up(&xp->waiting, x);
+	line_up(x);
 	return 0;
 }
 
@@ -128,23 +134,29 @@ stop_waiting(struct xfer *x)
 	x->pool->client[x->client].queued--;
 }
 
-/* The first in the queue, but for those of a client that has its half. */
+/* The first of the client whose turn it is and that has less than its half; there are two halves, so that at
+ * most the third one is looked at.  Its turn is over. */
 static struct xfer *
 next_waiting(struct xfer_pool *xp)
 {
-	struct list *first = list_first(&xp->waiting);
+	struct fair_line *line = fair_first(&xp->waiting);
 
-	list_for_each(l, &xp->waiting)
+	list_for_each(l, &xp->waiting.turns)
 	{
-		struct xfer *x = container_of(l, struct xfer, link);
+		struct fair_line *this = container_of(l, struct fair_line, turn);
 
-		if (!has_half(x))
-			return x;
+		if (!has_half(container_of(list_first(&this->waiting), struct xfer, link))) {
+			line = this;
+			break;
+		}
 	}
-	return first ? container_of(first, struct xfer, link) : NULL;
+	if (!line)
+		return NULL;
+	fair_yield(&xp->waiting, line);
+	return container_of(list_first(&line->waiting), struct xfer, link);
 }
 
-/* Something came back: first those without a ticket, in order, then those who would like one more, round
+/* Something came back: first those without a ticket, by turns, then those who would like one more, round
  * robin. */
 static void
 pool_feed(struct xfer_pool *xp)
@@ -198,7 +210,7 @@ may_take_main(const struct xfer *x)
 		return true;
 	if (xp->bp->avail[xp->main_cls] <= xp->bare || has_half(x))
 		return false;
-	if (!list_empty(&xp->hungry) || !list_empty(&xp->waiting)) {
+	if (!list_empty(&xp->hungry) || !fair_empty(&xp->waiting)) {
 		int share = xp->bp->total[xp->main_cls] / (xp->tickets_out ? xp->tickets_out : 1);
 
 		return x->main_bufs < (share < 1 ? 1 : share);
@@ -224,7 +236,7 @@ pool_buf_get(struct xfer *x, size_t len)
 	}
 	if (!b) {
 		if (!list_linked(&x->link))
-			line_up(&xp->hungry, x);
+			line_up(x);
 		return NULL;
 	}
 	x->bufs++;

@@ -12,24 +12,13 @@
 static void
 pull_in_order(struct xfer *x)
 {
-	while (x->result == 0) {
-		struct piece *next = NULL;
+	struct piece *p;
 
-		for (int i = 0; i < XFER_PIECES_MAX && !next; i++) {
-			if (x->pieces[i].state == PIECE_READY && x->pieces[i].at == x->in_order)
-				next = &x->pieces[i];
-		}
-		if (!next)
-			return;
+	while (x->result == 0 && (p = piece_in_turn(x))) {
 		if (x->digest->mask)
-			digest_update(x->digest, next->buf->mem, next->len);
-		x->in_order += next->len;
-		if (x->in_order == x->len) {
-			next->state = PIECE_KEPT;
-			x->last = next;
-			return;
-		}
-		piece_write(next);
+			digest_update(x->digest, p->buf->mem, p->len);
+		x->in_order += p->len;
+		piece_write_or_keep(p);
 	}
 }
 
@@ -38,24 +27,17 @@ on_pulled(struct chan_op *op)
 {
 	struct piece *p = container_of(op, struct piece, cop);
 	struct xfer *x = p->x;
-
+	uint32_t len = p->len;
 	uint64_t now = clock_ns();
 
-	x->inflight--;
-	x->wire_bytes -= p->len;
+	x->wire_bytes -= len;
 	xfer_wire_end(x, now);
-	if (op->result < 0 || x->result < 0) {
-		xfer_set_error(x, op->result < 0 ? op->result : x->result);
-		piece_put(p);
-		xfer_end_if_over(x);
-		return;
+	if (piece_arrived(p, op->result, now)) {
+		x->moved += len;
+		xfer_counts.pulled_bytes += len;
+		pull_in_order(x);
+		pull_more(x);
 	}
-	x->moved += p->len;
-	xfer_counts.pulled_bytes += p->len;
-	x->progress_ns = now;
-	p->state = PIECE_READY;
-	pull_in_order(x);
-	pull_more(x);
 	xfer_end_if_over(x);
 }
 

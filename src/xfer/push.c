@@ -13,7 +13,6 @@ on_pushed(struct chan_op *op)
 {
 	struct piece *p = container_of(op, struct piece, cop);
 	struct xfer *x = p->x;
-
 	uint64_t now = clock_ns();
 
 	x->inflight--;
@@ -66,29 +65,17 @@ on_read(struct store_op *op)
 	struct piece *p = container_of(op, struct piece, rd.op);
 	struct xfer *x = p->x;
 
-	x->inflight--;
-	if (op->result < 0 || x->result < 0) {
-		xfer_set_error(x, op->result < 0 ? op->result : x->result);
-		piece_put(p);
-		xfer_end_if_over(x);
-		return;
+	if (piece_arrived(p, op->result, clock_ns())) {
+		check((uint32_t)op->result >= p->skew + p->len);
+		push_ready(x);
 	}
-	check((uint32_t)op->result >= p->skew + p->len);
-	x->progress_ns = clock_ns();
-	p->state = PIECE_READY;
-	push_ready(x);
+	xfer_end_if_over(x);
 }
 
 void
 push_more(struct xfer *x)
 {
-	while (x->result == 0 && x->next < x->len) {
-		struct piece *p = piece_get(x, piece_read_bytes(x));
-
-		if (!p)
-			return;
-		piece_read(p, on_read);
-	}
+	xfer_read_ahead(x, on_read);
 }
 
 void

@@ -1,5 +1,5 @@
 /*
- * What the four modes share: pieces, reading, writing, the end.  See xfer.h.
+ * What the modes share: pieces, reading, writing, the end.  See xfer.h.
  *
  * A piece:   IDLE -> READING -> READY -> WIRE -> IDLE            PUSH
  *            IDLE -> READING -> READY -> IDLE                    SERVE (READY until taken)
@@ -41,6 +41,7 @@ xfer_init(struct xfer *x, struct xfer_pool *pool, struct store_port *store, stru
 		x->pieces[i].x = x;
 		x->pieces[i].state = PIECE_IDLE;
 		x->pieces[i].buf = NULL;
+		x->pieces[i].carry = 0;
 	}
 }
 
@@ -90,6 +91,34 @@ piece_put(struct piece *p)
 	p->buf = NULL;
 	x->active--;
 	pool_buf_put(x, b);
+}
+
+bool
+piece_arrived(struct piece *p, int result, uint64_t now_ns)
+{
+	struct xfer *x = p->x;
+
+	x->inflight--;
+	if (result < 0 || x->result < 0) {
+		xfer_set_error(x, result < 0 ? result : x->result);
+		piece_put(p);
+		return false;
+	}
+	x->progress_ns = now_ns;
+	p->state = PIECE_READY;
+	return true;
+}
+
+struct piece *
+piece_in_turn(struct xfer *x)
+{
+	for (int i = 0; i < XFER_PIECES_MAX; i++) {
+		struct piece *p = &x->pieces[i];
+
+		if (p->state == PIECE_READY && p->at + p->carry == x->in_order)
+			return p;
+	}
+	return NULL;
 }
 
 void
@@ -162,24 +191,32 @@ xfer_end_if_over(struct xfer *x)
 	x->done(x);
 }
 
-/* ---- reading (PUSH, SERVE)
+/* ---- reading (PUSH, SERVE, COPY)
  * ----------------------------------------------------------------------------------------- */
 
-size_t
-piece_read_bytes(const struct xfer *x)
+void
+piece_read_start(struct piece *p, uint64_t off, uint32_t len, void (*done)(struct store_op *))
 {
-	uint32_t skew;
+	struct xfer *x = p->x;
+	int r;
 
-	return store_read_plan(x->obj, x->base + x->next, x->len - x->next, STORE_PIECE, &skew);
+	check(p->state == PIECE_READING);
+	p->rd.op.done = done;
+	x->inflight++;
+	r = store_read(x->store, x->obj, &p->rd, p->buf, off, len);
+	if (r != 0) {
+		if (r < 0)
+			p->rd.op.result = r;
+		done(&p->rd.op);
+	}
 }
 
-void
+static void
 piece_read(struct piece *p, void (*done)(struct store_op *))
 {
 	struct xfer *x = p->x;
 	uint64_t pos = x->base + x->next;
 	uint32_t len;
-	int r;
 
 	/* Granules whole, because the store checks CRCs per granule: the transfer's first byte may lie behind
 	 * the buffer's. */
@@ -190,17 +227,24 @@ piece_read(struct piece *p, void (*done)(struct store_op *))
 	p->at = x->next;
 	x->next += p->len;
 	p->state = PIECE_READING;
-	p->rd.op.done = done;
-	x->inflight++;
-	r = store_read(x->store, x->obj, &p->rd, p->buf, pos - p->skew, len);
-	if (r != 0) {
-		if (r < 0)
-			p->rd.op.result = r;
-		done(&p->rd.op);
+	piece_read_start(p, pos - p->skew, len, done);
+}
+
+void
+xfer_read_ahead(struct xfer *x, void (*done)(struct store_op *))
+{
+	while (x->result == 0 && x->next < x->len) {
+		uint32_t skew;
+		struct piece *p = piece_get(
+			x, store_read_plan(x->obj, x->base + x->next, x->len - x->next, STORE_PIECE, &skew));
+
+		if (!p)
+			return;
+		piece_read(p, done);
 	}
 }
 
-/* ---- writing (PULL, ACCEPT)
+/* ---- writing (PULL, ACCEPT, COPY)
  * ----------------------------------------------------------------------------------------- */
 
 static void
@@ -234,6 +278,19 @@ piece_write(struct piece *p)
 		p->wr.op.result = r < 0 ? r : p->wr.op.result;
 		on_written(&p->wr.op);
 	}
+}
+
+void
+piece_write_or_keep(struct piece *p)
+{
+	struct xfer *x = p->x;
+
+	if (x->in_order < x->len) {
+		piece_write(p);
+		return;
+	}
+	p->state = PIECE_KEPT;
+	x->last = p;
 }
 
 void

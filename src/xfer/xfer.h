@@ -20,6 +20,7 @@
 #define GANTRY_XFER_XFER_H
 
 #include "base/buf.h"
+#include "base/fair.h"
 #include "base/list.h"
 #include "chan/chan.h"
 #include "store/store.h"
@@ -31,7 +32,7 @@
 #include <sys/socket.h>
 
 #define XFER_PIECES_MAX 16
-#define XFER_CLIENTS 256
+#define XFER_CLIENTS FAIR_CLIENTS
 
 /* ---- a core's buffers, shared out
  * ------------------------------------------------------------------------------------- */
@@ -42,7 +43,7 @@ struct xfer_pool {
 	int tickets, tickets_out;
 	int bare; /* tickets out that hold no buffer of main_cls: so many are kept for them */
 	int queue_max, queued;
-	struct list waiting; /* xfers without a ticket, in order */
+	struct fair waiting; /* xfers without a ticket: clients take turns, each one's in order */
 	struct list hungry;  /* xfers that would take another buffer, round robin */
 	int waits;           /* xfers on either list */
 	int pieces_max;      /* per transfer */

@@ -1,5 +1,5 @@
 /* See fake_chan.h.  Operations lie on one list per fate: outstanding (in posting order), flushing, lost. */
-#include "fake_chan.h"
+#include "fake_chan_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -7,53 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define OP_MAGIC 0x6661634fu
-#define WINDOWS_MAX 64
-#define SCRIPTS_MAX 64
-#define LOST_NS (100 * NS_PER_MS)
-
-struct window {
-	uint64_t addr;
-	char *mem;
-	size_t len;
-};
-
-/* What an operation is doing; lives in the table, because chan_op has no private room. */
-struct slot {
-	struct chan_op *op; /* NULL: free */
-	uint64_t order;
-	char *mem;
-	uint64_t remote;
-	bool lost, flushing;
-	bool refused; /* never reached the wire: its lease was in error already */
-};
-
-struct chan {
-	struct chan_params params;
-	struct window window[WINDOWS_MAX];
-	int window_nr;
-	struct slot *slots;
-	int slot_nr;
-	uint64_t order;
-	struct list waiting;
-	int channels;
-	int decline;
-	enum chan_reason decline_reason;
-	bool hold, hold_leases, hold_flush;
-	uint32_t torn;
-	struct {
-		uint64_t at;
-		enum rdma_status status;
-	} script[SCRIPTS_MAX];
-	int script_nr;
-	uint64_t rng;
-	uint32_t fail_ppm, lose_ppm;
-	bool random;
-	struct timer lost_timer;
-	struct list ready; /* leases to be told that they were granted, from chan_poll() */
-	struct fake_chan_stats stats;
-};
 
 enum lease_state { LEASE_NONE, LEASE_WAITING, LEASE_READY, LEASE_HELD };
 
@@ -121,8 +74,8 @@ chan_free(struct chan *ch)
 
 /* --- leases --- */
 
-static void
-lease_take(struct chan *ch, struct chan_lease *ls)
+void
+fc_lease_take(struct chan *ch, struct chan_lease *ls)
 {
 	priv_of(ls)->state = LEASE_HELD;
 	ls->result = 0;
@@ -148,7 +101,7 @@ chan_lease_get(struct chan *ch, struct chan_lease *ls, const struct token *tok, 
 		return ls->result = tok->kind != TOKEN_DC ? -EOPNOTSUPP : ch->decline;
 	}
 	if (!ch->hold_leases && ch->stats.leased < ch->channels && list_empty(&ch->waiting)) {
-		lease_take(ch, ls);
+		fc_lease_take(ch, ls);
 		return 1;
 	}
 	if (ch->params.queue_max && ch->stats.waiting >= ch->params.queue_max)
@@ -159,15 +112,13 @@ chan_lease_get(struct chan *ch, struct chan_lease *ls, const struct token *tok, 
 	return 0;
 }
 
-static void
-unwait(struct chan *ch, struct chan_lease *ls)
+void
+fc_unwait(struct chan *ch, struct chan_lease *ls)
 {
 	list_del(&ls->link);
 	ch->stats.waiting--;
 	priv_of(ls)->state = LEASE_NONE;
 }
-
-static void grant_waiting(struct chan *ch);
 
 void
 chan_lease_cancel(struct chan *ch, struct chan_lease *ls)
@@ -176,24 +127,24 @@ chan_lease_cancel(struct chan *ch, struct chan_lease *ls)
 
 	check(p->state != LEASE_HELD);
 	if (p->state == LEASE_WAITING) {
-		unwait(ch, ls);
+		fc_unwait(ch, ls);
 	} else if (p->state == LEASE_READY) {
 		list_del(&ls->link);
 		ch->stats.leased--;
 		p->state = LEASE_NONE;
-		grant_waiting(ch);
+		fc_grant_waiting(ch);
 	}
 }
 
 /* A channel came free: the oldest waiter has it, and hears of it from chan_poll(). */
-static void
-grant_waiting(struct chan *ch)
+void
+fc_grant_waiting(struct chan *ch)
 {
 	while (!ch->hold_leases && ch->stats.leased < ch->channels && !list_empty(&ch->waiting)) {
 		struct chan_lease *ls = container_of(list_first(&ch->waiting), struct chan_lease, link);
 
-		unwait(ch, ls);
-		lease_take(ch, ls);
+		fc_unwait(ch, ls);
+		fc_lease_take(ch, ls);
 		priv_of(ls)->state = LEASE_READY;
 		list_push_tail(&ch->ready, &ls->link);
 	}
@@ -215,14 +166,14 @@ chan_lease_put(struct chan *ch, struct chan_lease *ls)
 	check(ls->outstanding == 0);
 	p->state = LEASE_NONE;
 	ch->stats.leased--;
-	grant_waiting(ch);
+	fc_grant_waiting(ch);
 }
 
 static void on_lost_timer(struct timer *t);
 
 /* Everything outstanding on this lease ends as flushed, later; what was lost waits for the watch. */
-static void
-lease_error(struct chan *ch, struct chan_lease *ls)
+void
+fc_lease_error(struct chan *ch, struct chan_lease *ls)
 {
 	bool lost = false;
 
@@ -247,7 +198,7 @@ void
 chan_lease_fail(struct chan *ch, struct chan_lease *ls)
 {
 	if (priv_of(ls)->state == LEASE_HELD)
-		lease_error(ch, ls);
+		fc_lease_error(ch, ls);
 }
 
 /* --- operations --- */
@@ -271,8 +222,8 @@ slot_new(struct chan *ch)
 	return more;
 }
 
-static struct slot *
-slot_of(struct chan *ch, struct chan_op *op)
+struct slot *
+fc_slot_of(struct chan *ch, struct chan_op *op)
 {
 	for (int i = 0; i < ch->slot_nr; i++) {
 		if (ch->slots[i].op == op)
@@ -283,8 +234,8 @@ slot_of(struct chan *ch, struct chan_op *op)
 }
 
 /* The oldest outstanding operation that satisfies want(); NULL for none. */
-static struct slot *
-oldest(struct chan *ch, bool (*want)(const struct slot *))
+struct slot *
+fc_oldest(struct chan *ch, bool (*want)(const struct slot *))
 {
 	struct slot *best = NULL;
 
@@ -314,8 +265,8 @@ move(struct chan *ch, const struct slot *s, uint32_t len)
 	}
 }
 
-static void
-finish(struct chan *ch, struct slot *s, enum rdma_status status)
+void
+fc_finish(struct chan *ch, struct slot *s, enum rdma_status status)
 {
 	struct chan_op *op = s->op;
 	struct chan_lease *ls = op->lease;
@@ -343,7 +294,7 @@ finish(struct chan *ch, struct slot *s, enum rdma_status status)
 			ls->status = status;
 		if (op->is_write && !refused)
 			ls->flushed_writes = true;
-		lease_error(ch, ls);
+		fc_lease_error(ch, ls);
 	}
 	op->done(op);
 }
@@ -402,8 +353,8 @@ chan_pull(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struct buf
 	post(ch, ls, op, buf, buf_off, len, at, false);
 }
 
-static bool
-is_held_back(const struct slot *s)
+bool
+fc_is_held_back(const struct slot *s)
 {
 	return s->flushing;
 }
@@ -421,8 +372,8 @@ on_lost_timer(struct timer *t)
 	struct chan *ch = container_of(t, struct chan, lost_timer);
 	struct slot *s;
 
-	while ((s = oldest(ch, is_lost_and_failed)))
-		finish(ch, s, WCS_FLUSHED);
+	while ((s = fc_oldest(ch, is_lost_and_failed)))
+		fc_finish(ch, s, WCS_FLUSHED);
 }
 
 static enum rdma_status
@@ -491,7 +442,7 @@ chan_poll(struct chan *ch)
 			fake_chan_lose(ch, s->op);
 			continue;
 		}
-		finish(ch, s, status);
+		fc_finish(ch, s, status);
 		n++;
 	}
 	return n;
@@ -510,6 +461,11 @@ bool
 chan_busy(const struct chan *ch)
 {
 	return ch->stats.outstanding > 0 || !list_empty(&ch->ready);
+}
+
+void
+chan_fd_unwatched(struct chan *ch, int fd)
+{
 }
 
 int
@@ -537,185 +493,4 @@ chan_get_stats(const struct chan *ch, struct chan_stats *ret_stats)
 	*ret_stats = (struct chan_stats){ .leases = ch->stats.leases,
 					  .leased = ch->stats.leased,
 					  .waiting = ch->stats.waiting };
-}
-
-/* --- the test's side --- */
-
-void
-fake_chan_window(struct chan *ch, uint64_t addr, void *mem, size_t len)
-{
-	check(ch->window_nr < WINDOWS_MAX);
-	ch->window[ch->window_nr++] = (struct window){ .addr = addr, .mem = mem, .len = len };
-}
-
-void
-fake_chan_channels(struct chan *ch, int nr)
-{
-	ch->channels = nr;
-	grant_waiting(ch);
-}
-
-void
-fake_chan_decline(struct chan *ch, int result, enum chan_reason reason)
-{
-	ch->decline = result;
-	ch->decline_reason = reason;
-}
-
-void
-fake_chan_hold_leases(struct chan *ch, bool hold)
-{
-	ch->hold_leases = hold;
-	grant_waiting(ch);
-}
-
-bool
-fake_chan_grant(struct chan *ch)
-{
-	struct chan_lease *ls;
-
-	if (list_empty(&ch->waiting))
-		return false;
-	ls = container_of(list_first(&ch->waiting), struct chan_lease, link);
-	unwait(ch, ls);
-	lease_take(ch, ls);
-	ls->done(ls);
-	return true;
-}
-
-bool
-fake_chan_deny(struct chan *ch, int result, enum chan_reason reason)
-{
-	struct chan_lease *ls;
-
-	if (list_empty(&ch->waiting))
-		return false;
-	ls = container_of(list_first(&ch->waiting), struct chan_lease, link);
-	unwait(ch, ls);
-	ls->result = result;
-	ls->reason = reason;
-	ls->done(ls);
-	return true;
-}
-
-void
-fake_chan_hold(struct chan *ch, bool hold)
-{
-	ch->hold = hold;
-}
-
-int
-fake_chan_op_nr(const struct chan *ch)
-{
-	return ch->stats.outstanding;
-}
-
-struct chan_op *
-fake_chan_op(struct chan *ch, int i)
-{
-	uint64_t from = 0;
-
-	/* The i-th smallest order; the table is small. */
-	for (;;) {
-		struct slot *best = NULL;
-
-		for (int k = 0; k < ch->slot_nr; k++) {
-			struct slot *s = &ch->slots[k];
-
-			if (s->op && s->order >= from && (!best || s->order < best->order))
-				best = s;
-		}
-		check(best);
-		if (i-- == 0)
-			return best->op;
-		from = best->order + 1;
-	}
-}
-
-void
-fake_chan_complete(struct chan *ch, struct chan_op *op)
-{
-	finish(ch, slot_of(ch, op), WCS_SUCCESS);
-}
-
-void
-fake_chan_fail(struct chan *ch, struct chan_op *op, enum rdma_status status)
-{
-	check(status != WCS_SUCCESS);
-	finish(ch, slot_of(ch, op), status);
-}
-
-void
-fake_chan_lose(struct chan *ch, struct chan_op *op)
-{
-	struct slot *s = slot_of(ch, op);
-
-	s->lost = true;
-	ch->stats.lost++;
-	if (op->lease->failed)
-		lease_error(ch, op->lease);
-}
-
-static bool
-is_not_lost(const struct slot *s)
-{
-	return !s->lost;
-}
-
-int
-fake_chan_complete_all(struct chan *ch)
-{
-	uint64_t end = ch->order;
-	struct slot *s;
-	int n = 0;
-
-	for (; (s = oldest(ch, is_not_lost)) && s->order < end; n++)
-		finish(ch, s, s->flushing ? WCS_FLUSHED : WCS_SUCCESS);
-	return n;
-}
-
-void
-fake_chan_torn(struct chan *ch, uint32_t bytes)
-{
-	ch->torn = bytes;
-}
-
-void
-fake_chan_script(struct chan *ch, uint64_t nth, enum rdma_status status)
-{
-	check(ch->script_nr < SCRIPTS_MAX);
-	ch->script[ch->script_nr].at = ch->order + nth - 1;
-	ch->script[ch->script_nr++].status = status;
-}
-
-void
-fake_chan_random(struct chan *ch, uint64_t seed, uint32_t fail_ppm, uint32_t lose_ppm)
-{
-	ch->random = true;
-	ch->rng = seed | 1;
-	ch->fail_ppm = fail_ppm;
-	ch->lose_ppm = lose_ppm;
-}
-
-void
-fake_chan_hold_flush(struct chan *ch, bool hold)
-{
-	ch->hold_flush = hold;
-}
-
-int
-fake_chan_release(struct chan *ch)
-{
-	struct slot *s;
-	int n = 0;
-
-	for (; (s = oldest(ch, is_held_back)); n++)
-		finish(ch, s, WCS_FLUSHED);
-	return n;
-}
-
-const struct fake_chan_stats *
-fake_chan_stats(const struct chan *ch)
-{
-	return &ch->stats;
 }

@@ -8,10 +8,13 @@
 #include <string.h>
 
 struct rdma_cq {
+	unsigned context;
 	int depth;
 };
 
 struct rdma_dci {
+	unsigned context;
+	bool gone;
 	enum { QP_RTS, QP_ERR } state;
 	int depth;
 };
@@ -29,6 +32,7 @@ fake_dc_init(void)
 	memset(&fake_dc, 0, sizeof fake_dc);
 	memset(&the_ah, 0, sizeof the_ah);
 	fake_dc.rail_nr = 1;
+	fake_dc.context = 1;
 	fake_dc.ah_result = 1;
 	fake_dc.limits.read_depth = 16;
 	list_init(&fake_dc.jobs);
@@ -68,6 +72,26 @@ rdma_rail_generation(const struct rdma_rail *rail)
 	return fake_dc.generation;
 }
 
+unsigned
+rdma_rail_context(const struct rdma_rail *rail)
+{
+	return fake_dc.context;
+}
+
+void
+fake_dc_set_context(unsigned context, unsigned closed)
+{
+	/* Of a context that is given up nobody hears any more; its work requests stay the hardware's. */
+	for (int i = 0; !context && i < FAKE_WRS_MAX; i++)
+		fake_dc.wr[i].lost = fake_dc.wr[i].used;
+	if (closed > fake_dc.closed)
+		check(fake_dc.dcis == 0 && fake_dc.cqs == 0);
+	fake_dc.context = context;
+	fake_dc.closed = closed;
+	if (fake_dc.watch)
+		fake_dc.watch->changed(fake_dc.watch);
+}
+
 void
 fake_dc_set_state(enum rail_state state, bool new_generation)
 {
@@ -82,7 +106,7 @@ rdma_rail_stuck(struct rdma_rail *rail, int by)
 {
 	fake_dc.stuck += by;
 	check(fake_dc.stuck >= 0);
-	fake_dc_set_state(fake_dc.stuck ? RAIL_LOST : RAIL_UP, false);
+	fake_dc_set_state(fake_dc.stuck || !fake_dc.context ? RAIL_LOST : RAIL_UP, false);
 }
 
 void
@@ -165,23 +189,33 @@ rdma_ah_forget(struct rdma_rail *rail, struct rdma_ah *ah)
 int
 rdma_cq_new(struct rdma_rail *rail, int depth, struct rdma_cq **ret_cq)
 {
+	if (fake_dc.cq_result)
+		return fake_dc.cq_result;
+	if (!fake_dc.context)
+		return -ENODEV;
 	*ret_cq = calloc(1, sizeof **ret_cq);
 	check(*ret_cq);
 	(*ret_cq)->depth = depth;
+	(*ret_cq)->context = fake_dc.context;
+	fake_dc.cqs++;
 	return 0;
 }
 
 void
 rdma_cq_free(struct rdma_cq *cq)
 {
+	if (!cq)
+		return;
 	check(fake_dc.dcis == 0);
+	fake_dc.cqs--;
+	fake_dc.cqe_nr = 0;
 	free(cq);
 }
 
 int
 rdma_cq_fd(const struct rdma_cq *cq)
 {
-	return 99;
+	return 99 + (int)cq->context;
 }
 
 int
@@ -195,6 +229,12 @@ rdma_cq_poll(struct rdma_cq *cq, struct rdma_completion *ret_wc, int max)
 	memmove(fake_dc.cqe, fake_dc.cqe + n, (size_t)(fake_dc.cqe_nr - n) * sizeof *ret_wc);
 	fake_dc.cqe_nr -= n;
 	return n;
+}
+
+unsigned
+rdma_cq_context(const struct rdma_cq *cq)
+{
+	return cq->context;
 }
 
 void
@@ -230,9 +270,12 @@ rdma_dci_new(struct rdma_rail *rail, struct rdma_cq *cq, int send_depth, struct 
 {
 	if (fake_dc.new_result)
 		return fake_dc.new_result;
+	if (cq->context != fake_dc.context)
+		return -ENODEV;
 	*ret_dci = calloc(1, sizeof **ret_dci);
 	check(*ret_dci);
 	(*ret_dci)->depth = send_depth;
+	(*ret_dci)->context = cq->context;
 	fake_dc.dcis++;
 	fake_dc.created++;
 	return 0;
@@ -260,6 +303,8 @@ rdma_dci_error(struct rdma_dci *dci)
 	struct fake_wr *w;
 
 	fake_dc.errors++;
+	if (dci->context != fake_dc.context)
+		return -EIO;
 	if (fake_dc.error_result)
 		return fake_dc.error_result;
 	dci->state = QP_ERR;
@@ -271,6 +316,8 @@ rdma_dci_error(struct rdma_dci *dci)
 int
 rdma_dci_reset(struct rdma_dci *dci)
 {
+	if (dci->context != fake_dc.context)
+		return -EIO;
 	if (fake_dc.reset_result)
 		return fake_dc.reset_result;
 	check(!oldest(dci, 0, true)); /* nothing may be outstanding */
@@ -280,22 +327,27 @@ rdma_dci_reset(struct rdma_dci *dci)
 }
 
 int
-rdma_dci_free(struct rdma_dci *dci)
+rdma_dci_free(struct rdma_dci *dci, bool idle)
 {
 	struct fake_wr *w;
 	int n = 0;
 
 	if (!dci)
 		return 0;
-	if (fake_dc.free_result)
+	if (!dci->gone && fake_dc.free_result && dci->context == fake_dc.context)
 		return fake_dc.free_result;
+	if (dci->context != fake_dc.context && !idle && fake_dc.closed < dci->context) {
+		fake_dc.dcis -= !dci->gone;
+		dci->gone = true;
+		return -EINPROGRESS;
+	}
 	while ((w = oldest(dci, 0, true)))
 		w->used = false;
 	/* The device's library cleans the queue of this pair's completions; they are told by their number. */
 	for (int i = 0; i < fake_dc.cqe_nr; i++)
 		fake_dc.cqe[n++] = fake_dc.cqe[i];
 	fake_dc.cqe_nr = n;
-	fake_dc.dcis--;
+	fake_dc.dcis -= !dci->gone;
 	fake_dc.destroyed++;
 	free(dci);
 	return 0;

@@ -22,12 +22,13 @@ struct fake_dc {
 	struct rdma_dci_limits limits; /* send_depth 0: what is asked for */
 	int route_result;
 	int ah_result; /* > 0 at once, 0: fake_dc_ah_answer(), < 0 */
-	int new_result, error_result, reset_result, free_result, post_result;
-	bool no_flush; /* the error state flushes nothing: completions are lost */
+	int new_result, error_result, reset_result, free_result, post_result, cq_result;
+	unsigned context, closed; /* fake_dc_set_context() */
+	bool no_flush;            /* the error state flushes nothing: completions are lost */
 
 	/* what happened */
 	uint64_t posts, reads, writes, resets, destroyed, created, errors, forgotten, armed, polls;
-	int ah_refs, dcis, stuck;
+	int ah_refs, dcis, cqs, stuck;
 	bool broken;
 	enum rail_state state;
 	unsigned generation;
@@ -59,6 +60,8 @@ void fake_dc_complete_all(void);
 /* A completion out of nowhere. */
 void fake_dc_stray(uint64_t wr_id, enum rdma_status status);
 void fake_dc_set_state(enum rail_state state, bool new_generation);
+/* The rail's context, 0: given up; and the latest that was closed. */
+void fake_dc_set_context(unsigned context, unsigned closed);
 /* Is memory named by some work request that the device still has? */
 bool fake_dc_holds(const void *mem);
 

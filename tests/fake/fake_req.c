@@ -286,8 +286,9 @@ script_body(struct req *rq, const char *p)
 	} else if (sscanf(p, "/mid/%llu", &a) == 1) {
 		rq->wants_body = true;
 		rq->mid = a;
-	} else if (sscanf(p, "/patience/%llu", &a) == 1) {
+	} else if (sscanf(p, "/patience/%llu", &a) == 1 || sscanf(p, "/choke/%llu", &a) == 1) {
 		rq->wants_body = true;
+		rq->paused = p[1] == 'c';
 		arm(rq, a * NS_PER_MS, on_late_reject);
 	} else {
 		set_reply(rq, 404, REPLY_EMPTY, 0);

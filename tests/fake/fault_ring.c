@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "ring/ring.h"
+#include "tests/fake/disk_ring.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -16,7 +17,7 @@
 
 #define OPS_MAX 1024
 
-int (*fault_ring_hook)(const struct fault_io *io);
+int (*_Atomic fault_ring_hook)(const struct fault_io *io);
 uint64_t fault_ring_seed;
 
 struct queued {
@@ -88,24 +89,6 @@ ring_fdatasync(struct ring *r, struct ring_op *op, int fd)
 	queue(r, op, FAULT_FLUSH, fd, NULL, 0, 0);
 }
 
-void
-ring_poll(struct ring *r, struct ring_op *op, int fd, unsigned events, bool multishot)
-{
-	check(!"not for the store");
-}
-
-void
-ring_accept(struct ring *r, struct ring_op *op, int listen_fd)
-{
-	check(!"not for the store");
-}
-
-void
-ring_cancel(struct ring *r, struct ring_op *op)
-{
-	check(!"not for the store");
-}
-
 unsigned
 ring_inflight(const struct ring *r)
 {
@@ -115,17 +98,18 @@ ring_inflight(const struct ring *r)
 static int
 ask(const struct queued *q)
 {
+	int (*hook)(const struct fault_io *io) = fault_ring_hook;
 	char link[64], path[512];
 	struct fault_io io = { .kind = q->kind, .off = q->off, .len = q->len };
 	ssize_t n;
 
-	if (!fault_ring_hook)
+	if (!hook)
 		return 0;
 	snprintf(link, sizeof link, "/proc/self/fd/%d", q->fd);
 	n = readlink(link, path, sizeof path - 1);
 	path[n < 0 ? 0 : n] = 0;
 	io.name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-	return fault_ring_hook(&io);
+	return hook(&io);
 }
 
 /* ---- the cache ------------------------------------------------------------------------------- */
@@ -230,10 +214,15 @@ fault_ring_cut(uint64_t seed)
 static int
 perform(const struct queued *q, int asked)
 {
+	struct queued part = *q;
 	ssize_t n;
 
 	if (asked < 0)
 		return asked;
+	if (asked == FAULT_SHORT && q->kind != FAULT_FLUSH) {
+		part.len = q->len > SECTOR ? SECTOR : 0;
+		return part.len ? perform(&part, 0) : 0;
+	}
 	if (asked == FAULT_LIE)
 		return q->kind == FAULT_FLUSH ? 0 : (int)q->len;
 	if (q->kind == FAULT_READ) {

@@ -21,10 +21,12 @@ struct fault_io {
 };
 
 /* 0: goes on; -errno: fails with that, nothing done; FAULT_HOLD: asked again next turn; FAULT_LIE: says it is
- * done, is not. */
+ * done, is not; FAULT_SHORT: does the first 4 KiB (nothing, where there is no more than that), and says so.
+ * Called by each ring's thread, those of the store's helpers too, and may be changed while they run. */
 #define FAULT_HOLD 1
 #define FAULT_LIE 2
-extern int (*fault_ring_hook)(const struct fault_io *io);
+#define FAULT_SHORT 3
+extern int (*_Atomic fault_ring_hook)(const struct fault_io *io);
 /* 0: in order. */
 extern uint64_t fault_ring_seed;
 

@@ -48,6 +48,7 @@ int sc_put_pre(const char *key, size_t size, unsigned etag, const struct store_p
 void sc_read_compare(struct store_obj *obj, size_t start, uint64_t off, uint32_t len);
 void sc_read_all(struct store_obj *obj, size_t start, size_t size);
 void sc_expect(const char *key, size_t start, size_t size);
+int sc_set_attrs(const char *key, uint64_t version, const void *attrs, uint32_t len);
 
 void sc_test_buckets(void **state);
 void sc_test_sizes(void **state);

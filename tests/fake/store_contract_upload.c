@@ -1,4 +1,4 @@
-/* The contract suite: multipart uploads, other attributes, attributes of buckets.  See store_contract.c. */
+/* The contract suite: multipart uploads.  See store_contract.c. */
 #include "tests/fake/store_contract_int.h"
 
 #include "base/crc64.h"
@@ -553,50 +553,6 @@ sc_test_upload_bucket(void **state)
 			 -ENXIO);
 }
 
-/* ---- other attributes ---- */
-
-static int
-set_attrs(const char *key, uint64_t version, const void *attrs, uint32_t len)
-{
-	static struct store_del op;
-	struct store_key k = sc_key_of(key);
-
-	return sc_wait_for(&op.op, START(&op.op, store_set_attrs(sc->port, &k, version, attrs, len, &op)));
-}
-
-void
-sc_test_set_attrs(void **state)
-{
-	static const size_t sizes[] = { 0, 100, 70000, 3000000, 9000000 };
-	struct store_obj before, after;
-
-	assert_int_equal(set_attrs("at", 0, "x", 1), -ENOENT);
-	for (unsigned i = 0; i < 5; i++) {
-		assert_int_equal(sc_put("at", i, sizes[i]), 0);
-		assert_int_equal(sc_open_obj("at", &before), 0);
-		assert_int_equal(set_attrs("at", before.version - 1, "x", 1), -ESTALE);
-		assert_int_equal(set_attrs("at", before.version, "one", 3), 0);
-		assert_int_equal(set_attrs("at", before.version, "no", 2), -ESTALE);
-		assert_int_equal(sc_open_obj("at", &after), 0);
-		assert_true(after.version > before.version && after.meta.mtime_ns == before.meta.mtime_ns);
-		assert_memory_equal(&after.meta.etag, &before.meta.etag, sizeof after.meta.etag);
-		assert_true(after.meta.attrs_len == 3 && memcmp(after.meta.attrs, "one", 3) == 0);
-		assert_int_equal(before.meta.attrs_len, 0);
-		assert_int_equal(set_attrs("at", 0, sc_pattern, STORE_ATTRS_MAX), 0);
-		store_close(sc->port, &after);
-		sc_expect("at", i, sizes[i]);
-		/* deleted while one is open that had other attributes: its bytes stay */
-		assert_int_equal(sc_del("at"), 1);
-		for (int n = 0; n < 20; n++) {
-			assert_int_equal(sc_put("reuse", 77, 300000), 0);
-			sc->turn(sc);
-		}
-		sc_read_all(&before, i, sizes[i]);
-		store_close(sc->port, &before);
-	}
-	assert_int_equal(sc_del("reuse"), 1);
-}
-
 /* ... and of an object made of parts. */
 void
 sc_test_set_attrs_parts(void **state)
@@ -615,7 +571,7 @@ sc_test_set_attrs_parts(void **state)
 	assert_int_equal(complete_as("ap", id, &c), 0);
 	assert_int_equal(sc_open_obj("ap", &obj), 0);
 	for (int i = 0; i < 10; i++) {
-		assert_int_equal(set_attrs("ap", 0, sc_pattern, (uint32_t)i), 0);
+		assert_int_equal(sc_set_attrs("ap", 0, sc_pattern, (uint32_t)i), 0);
 		sc->turn(sc);
 	}
 	expect_whole("ap", &w, 10);
@@ -631,53 +587,4 @@ sc_test_set_attrs_parts(void **state)
 	store_close(sc->port, &obj);
 	assert_int_equal(sc_del("reuse"), 1);
 	free(w.bytes);
-}
-
-static int
-set_bucket(const char *name, uint64_t version, const void *attrs, uint32_t len)
-{
-	static struct store_bucket_set op;
-
-	return sc_wait_for(&op.op, START(&op.op, store_bucket_set_attrs(sc->port, name, strlen(name), version,
-									attrs, len, &op)));
-}
-
-void
-sc_test_bucket_attrs(void **state)
-{
-	static const uint32_t sizes[] = { 1, 12288, 12289, 32768, 20000, 5, 0, 24576 };
-	static unsigned char got[STORE_BUCKET_ATTRS_MAX];
-	const char *name = "contract-at";
-	uint64_t version = 0, was = 0;
-
-	assert_int_equal(set_bucket(name, 0, "x", 1), -ENXIO);
-	assert_int_equal(store_bucket_get_attrs(sc->port, name, 11, NULL, 0, NULL), -ENXIO);
-	assert_int_equal(sc_bucket_create(name), 0);
-	assert_int_equal(store_bucket_get_attrs(sc->port, name, 11, got, sizeof got, &version), 0);
-	assert_true(version == 0);
-	for (unsigned i = 0; i < 8; i++) {
-		assert_int_equal(set_bucket(name, version, sc_pattern + i, sizes[i]), 0);
-		assert_int_equal(store_bucket_get_attrs(sc->port, name, 11, got, sizeof got, &version),
-				 sizes[i]);
-		assert_memory_equal(got, sc_pattern + i, sizes[i]);
-		assert_true(sizes[i] ? version > was : version == 0);
-		assert_int_equal(set_bucket(name, version + 1, "x", 1), -ESTALE);
-		was = version ? version : was;
-	}
-	memset(got, 0, sizeof got);
-	assert_int_equal(store_bucket_get_attrs(sc->port, name, 11, got, 13000, NULL), 24576);
-	assert_memory_equal(got, sc_pattern + 7, 13000);
-	assert_int_equal(got[13000], 0);
-	assert_int_equal(set_bucket(name, STORE_VERSION_ANY, "y", 1), 0);
-	assert_int_equal(set_bucket(name, 0, got, STORE_BUCKET_ATTRS_MAX + 1), -EINVAL);
-	/* gone with the bucket, and another of its name has none */
-	assert_int_equal(sc_bucket_delete(name), 0);
-	assert_int_equal(store_bucket_get_attrs(sc->port, name, 11, NULL, 0, NULL), -ENXIO);
-	assert_int_equal(sc_bucket_create(name), 0);
-	assert_int_equal(store_bucket_get_attrs(sc->port, name, 11, NULL, 0, &version), 0);
-	assert_true(version == 0);
-	assert_int_equal(set_bucket(name, 0, "z", 1), 0);
-	assert_int_equal(store_bucket_get_attrs(sc->port, name, 11, got, 9, NULL), 1);
-	assert_int_equal(got[0], 'z');
-	assert_int_equal(sc_bucket_delete(name), 0);
 }

@@ -3,7 +3,8 @@
 #
 # Each fault by itself first: what clients of both dialects, by token and over HTTP, are answered; what health says; that after a failed
 # write or flush the disk is read-only until a restart, and after one everything acknowledged is there.  Then, for what is left of
-# SECS (default 60), random faults in the middle of load.  /livez is asked all the time.
+# SECS (default 60) and five times at least, random faults in the middle of load.  /livez is asked all the time, and /readyz, which names a core
+# whose loop has not turned for a second.
 MORE=$'limits: { s3_progress: 2s, s3_total: 2s, scality_total: 1s }\nlog: { access: false }'
 DISK_SIZE=192MiB
 . "$(dirname "$0")/disk.sh"
@@ -46,6 +47,7 @@ livez_watch() {
 	while :; do
 		t=$(curl -sS --max-time 5 -o /dev/null -w '%{time_total} %{http_code}' "http://$(cat "$T/admin")/livez" 2>/dev/null)
 		echo "$t"
+		curl -sS --max-time 5 "http://$(cat "$T/admin")/readyz" 2>/dev/null | grep 'is stuck' >>"$T/stuck"
 		sleep 0.03
 	done >>"$T/livez"
 }
@@ -55,10 +57,12 @@ livez_check() {
 	kill "$watcher"
 	{ wait "$watcher"; } 2>/dev/null
 	bad=$(awk '$2 != 200' "$T/livez" | wc -l) late=$(awk '$1 > 0.1' "$T/livez" | wc -l)
+	[ ! -s "$T/stuck" ] || fail "$form, $1: a core was stuck: $(tail -n 1 "$T/stuck")"
 	max=$(awk '$1 > m { m = $1 } END { printf "%d", m * 1000 }' "$T/livez")
 	[ "$bad" = 0 ] || fail "$form, $1: /livez answered $(awk '$2 != 200' "$T/livez" | head -n 1)"
-	# One in twenty may be late: this machine has other things to do.
-	[ "$max" -lt 1000 ] && [ $((late * 20)) -le "$(wc -l <"$T/livez")" ] ||
+	# A single one may be late for what else this machine does; one that waits for the disk takes as long as the shortest hang, 4 s,
+	# and with a disk that takes its time, most are late.
+	[ "$max" -lt 3000 ] && [ $((late * 2)) -le "$(wc -l <"$T/livez")" ] ||
 		fail "$form, $1: of $(wc -l <"$T/livez") /livez $late took more than 100 ms, one $max ms"
 	lives=$((${lives:-0} + $(wc -l <"$T/livez"))) late_all=$((${late_all:-0} + late))
 	[ "$max" -le "${livez_max:-0}" ] || livez_max=$max
@@ -66,6 +70,7 @@ livez_check() {
 begin() {
 	echo "$form: $1"
 	: >"$T/livez"
+	: >"$T/stuck"
 	echo "$ADMIN" >"$T/admin"
 	livez_watch &
 	watcher=$!
@@ -236,53 +241,64 @@ in_time() {
 	[ $took -le "$to" ] && [ $took -ge "$least" ] || fail "$form, hung: $took ms: ${*:3}"
 }
 
-# Writes into a disk that hangs.  On a block device each is answered in time.  On ext4 the core may wait in the kernel with them, for
-# the journal that the time of the write belongs into (docs/reliability.md, known limits): there they are only to go on later.
+# Writes into a disk that hangs: each is answered in time.
 hung_writes() {
-	local p
-	if [ "$form" = directory ]; then
-		livez_check "hung"
-		clients=()
-		for p in mid small; do
-			curl -sS --max-time 20 -o /dev/null -T "$T/$p" "$URL_S3/bkt/hung-$p" 2>/dev/null &
-			clients+=($!)
-		done
-		sleep 3
-		disk thaw
-		{ wait "${clients[@]}"; } 2>/dev/null
-		return
-	fi
-	in_time 1500 4000 answers_token "hung" 503 PUT /bkt/hung-token
-	in_time 1500 4000 answers "hung" "503 .*" PUT /bkt/hung-mid --data-binary @"$T/mid"
-	in_time 1500 4000 answers "hung" "503 .*" PUT /bkt/hung-small --data-binary @"$T/small"
-	in_time 1500 4000 answers "hung" "503 .*" DELETE /bkt/slow-8
+	in_time 1500 6000 answers_token "hung" 503 PUT /bkt/hung-token
+	in_time 1500 6000 answers "hung" "503 .*" PUT /bkt/hung-mid --data-binary @"$T/mid"
+	in_time 1500 6000 answers "hung" "503 .*" PUT /bkt/hung-small --data-binary @"$T/small"
+	in_time 1500 6000 answers "hung" "503 .*" DELETE /bkt/slow-8
+	# Once more, after writes: a file system that notes when files were read would do so now.
+	in_time 1500 6000 answers "hung" "503 SlowDown" GET /bkt/mid
 	# More than a piece waits for the disk during the transfer, after bytes have moved: 500.
 	raw <<-END
 		window w 6M
 		request PUT /bkt/hung-large x-amz-rdma-token:@w content-length:0
 		expect status 500
 		expect header x-amz-rdma-reply 500
-		expect time < 4000ms
+		expect time < 6000ms
 	END
 	raw_scal <<-END
 		window w 400000
 		request PUT /hung-scal x-scal-rdma:@w content-length:0
 		expect status 503
-		expect time < 2500ms
+		expect time < 5000ms
 	END
 	assert_match "$(curl_admin /requests)" '"step"' "$form, hung: nothing is shown as waiting"
-	livez_check "hung"
-	disk thaw
+}
+
+# Reads and writes that come again and again, in larger numbers than the device takes at a time, while ext4 wants to write
+# its journal (every 5 s): this is what stops a core that hands them in itself.
+hung_crowd() {
+	local i
+	for i in 1 2 3; do
+		rm -f "$T/ack.crowd" "$T/ack.write"
+		raw <<-END >"$T/crowd.out" 2>&1 &
+			timeout 30s
+			flood 200 200 $T/ack.crowd GET /bkt/page
+		END
+		clients=($!)
+		raw <<-END >"$T/write.out" 2>&1
+			timeout 30s
+			flood 40 40 $T/ack.write PUT /bkt/crowd-%n body=pattern:7:5000
+		END
+		{ wait "${clients[@]}"; } 2>/dev/null
+		assert_eq "$(awk '$2 == 503' "$T/ack.crowd" | wc -l)" 200 "$form, hung: GETs answered 503"
+		assert_eq "$(awk '$2 == 503' "$T/ack.write" | wc -l)" 40 "$form, hung: PUTs answered 503"
+	done
+	in_time 0 1400 answers "hung" "200 " GET /bkt/small
 }
 
 hung() {
 	begin "hung"
 	disk freeze
-	in_time 0 500 answers "hung" "200 " GET /bkt/small
-	in_time 1500 4000 answers "hung" "503 SlowDown" GET /bkt/mid
-	in_time 1500 4000 answers_token "hung" 503 GET /bkt/mid
-	in_time 0 500 head_status /bkt/mid >/dev/null
+	in_time 0 1400 answers "hung" "200 " GET /bkt/small
+	in_time 1500 6000 answers "hung" "503 SlowDown" GET /bkt/mid
+	in_time 1500 6000 answers_token "hung" 503 GET /bkt/mid
+	in_time 0 1400 head_status /bkt/mid >/dev/null
 	hung_writes
+	hung_crowd
+	livez_check "hung"
+	disk thaw
 	disk stat
 	# (A reader may well have kept the writers from getting that far.)
 	[ $((DISK[hung_write] + DISK[hung_read])) -gt 0 ] || fail "nothing hung: the test proves nothing"
@@ -445,6 +461,7 @@ for form in ${FORMS:-device directory}; do
 	make_buckets
 	put small 1 200
 	put mid 2 300000
+	put page 6 5000
 	put large 3 5000000
 	read_errors
 	write_errors 5 EIO small
@@ -455,7 +472,8 @@ for form in ${FORMS:-device directory}; do
 	slow
 	hung
 	if [ $form = device ]; then full; else full_fs; fi
-	while [ $SECONDS -lt $until ]; do chaos; done
+	# Some rounds there are in any case: on a busy machine the rest may take all the time.
+	for ((round = 0; round < 5 || SECONDS < until; round++)); do chaos; done
 	stop_daemon
 	nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" 2>&1 || { cat "$T/fsck"; fail "--fsck: exit $?"; }
 	[ $form = device ] || { umount "$T/disk0"; _disk_mount=''; }

@@ -62,33 +62,31 @@ sim_pin_add(struct pin_table *t, struct pin *pin, uint64_t id)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-static void
-on_put(struct store_op *op)
-{
-	client_at(op)->f_put = true;
-}
-
-static void
-on_write(struct store_op *op)
+void
+client_done(struct store_op *op)
 {
 	struct client *c = client_at(op);
+	const struct {
+		const struct store_op *op;
+		bool *flag;
+	} all[] = {
+		{ &c->put.op, &c->f_put },
+		{ &c->del.op, &c->f_del },
+		{ &c->obj.op, &c->f_rd },
+		{ &c->rd.op, &c->f_rd },
+		{ &c->up.op, &c->f_up },
+		{ &c->set.op, &c->f_set },
+		{ &c->complete.op, &c->f_complete },
+	};
 
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		if (op == all[i].op)
+			*all[i].flag = true;
+	}
 	for (int i = 0; i < PIECES; i++) {
 		if (op == &c->w[i].op)
 			c->f_w[i] = true;
 	}
-}
-
-static void
-on_del(struct store_op *op)
-{
-	client_at(op)->f_del = true;
-}
-
-static void
-on_read(struct store_op *op)
-{
-	client_at(op)->f_rd = true;
 }
 
 /* On the port's thread now, and awake. */
@@ -182,163 +180,6 @@ client_key(int b, int k)
 				   .key_len = (uint16_t)strlen(key_name(k)) };
 }
 
-/* ---- PUT ------------------------------------------------------------------------------------- */
-
-/*
- * Attributes that hold a log block, to lie on a 4 KiB boundary of the log: one that says that all before it
- * was flushed.  Whoever could make such a one would pass for the log's own.
- */
-static uint32_t
-forge(struct client *c, int b, int k, uint32_t inline_len)
-{
-	struct disk *d = sim_disk();
-	struct block_head h = { .kind = one_in(2) ? BLOCK_EPOCH : BLOCK_RECORDS,
-				.len_bytes = FMT_ALIGN,
-				.used_bytes = BLOCK_HEAD_BYTES,
-				.epoch = d->next.epoch,
-				.seq = d->next.seq + 2,
-				.lap = d->next.lap,
-				.pos = d->next.pos + FMT_ALIGN,
-				.flushed_upto = d->next.seq + 2,
-				.new_epoch = d->next.epoch + 1 };
-	uint8_t key[KEY_BYTES_MAX], text[STORE_INLINE_MAX];
-	static _Alignas(8) uint8_t rec[REC_BYTES_MAX];
-	struct store_key sk = client_key(b, k);
-	struct rec_view v = { .op = REC_PUT, .body = BODY_INLINE, .key = key, .inline_data = text };
-	static const uint8_t mark[8] = { 1, 2, 3, 4, 5, 6, 7, 255 };
-	uint32_t at = BLOCK_HEAD_BYTES;
-
-	v.key_len = (uint16_t)key_object(key, &sk);
-	v.inline_len = (uint16_t)inline_len;
-	memset(text, 0, sizeof text);
-	v.attrs = mark;
-	v.attrs_len = sizeof mark;
-	rec_encode(rec, &v);
-	while (memcmp(rec + at - BLOCK_HEAD_BYTES, mark, sizeof mark) != 0)
-		at++;
-	memset(c->attrs, 0x5a, sizeof c->attrs);
-	memset(h.new_nonce, 0x11, sizeof h.new_nonce);
-	check(FMT_ALIGN - at + FMT_ALIGN <= sizeof c->attrs);
-	{
-		static uint8_t block[FMT_ALIGN];
-
-		block_seal(block, &h, h.new_nonce);
-		memcpy(c->attrs + (FMT_ALIGN - at), block, FMT_ALIGN);
-	}
-	return FMT_ALIGN - at + FMT_ALIGN;
-}
-
-static bool
-wait_writes(struct client *c, int *r)
-{
-	for (int i = 0; i < PIECES; i++) {
-		if (!c->w[i].op.done)
-			continue;
-		client_wait(c, &c->f_w[i]);
-		if (*r == 0)
-			*r = c->w[i].op.result;
-		c->w[i].op.done = NULL;
-	}
-	return *r == 0;
-}
-
-/* Writes all, or all but the last piece, which goes into *sc. */
-static int
-put_pieces(struct client *c, uint32_t size, struct store_commit *sc)
-{
-	uint32_t piece = STORE_GRANULE * (1 + below(STORE_PIECE / STORE_GRANULE)), off = 0;
-	bool ride = !one_in(3);
-	int r = 0;
-
-	for (int i = 0; r == 0 && off < size; i = (i + 1) % PIECES) {
-		uint32_t n = size - off < piece ? size - off : piece;
-		bool last = off + n == size;
-		struct buf *buf = &c->buf[i];
-
-		if (c->w[i].op.done) {
-			client_wait(c, &c->f_w[i]);
-			r = c->w[i].op.result;
-			c->w[i].op.done = NULL;
-			if (r < 0)
-				break;
-		}
-		memset(buf->mem + n / 8 * 8, 0xee, STORE_PIECE + BUF_SLACK_BYTES - n / 8 * 8);
-		model_fill(buf->mem, n, (uint32_t)c->op, off);
-		off += n;
-		if (last && ride) {
-			sc->last = buf;
-			sc->last_len = n;
-			break;
-		}
-		c->w[i].op.done = on_write;
-		c->f_w[i] = false;
-		r = store_put_write(client_port(c), &c->put, &c->w[i], buf, n, last);
-		if (r < 0)
-			c->w[i].op.done = NULL;
-		if (one_in(2))
-			client_idle(c, below(6));
-	}
-	wait_writes(c, &r);
-	return r;
-}
-
-int
-client_put(struct client *c, int r, uint32_t size, struct store_commit *sc, bool forged)
-{
-	static uint64_t text[CLIENTS_MAX][STORE_INLINE_MAX / 8 + 1];
-	bool small = size == 0 || forged || (size <= STORE_INLINE_MAX && !one_in(4));
-
-	if (r < 0)
-		return r;
-	for (int i = 0; i < PIECES; i++)
-		c->w[i].op.done = NULL;
-	if (small) {
-		model_fill(text[c->nr], size, (uint32_t)c->op, 0);
-		sc->inline_data = text[c->nr];
-		sc->inline_len = size;
-	} else {
-		r = put_pieces(c, size, sc);
-	}
-	if (r == 0 && prof.abort && one_in(prof.abort))
-		r = -EINTR;
-	if (r == 0 && forged) {
-		sc->meta.attrs = c->attrs;
-		sc->meta.attrs_len = forge(c, ops[c->op].bucket, ops[c->op].key, size);
-	}
-	if (r == 0) {
-		c->f_put = false;
-		c->put.op.done = on_put;
-		r = store_put_commit(client_port(c), &c->put, sc);
-		if (r == 0) {
-			client_wait(c, &c->f_put);
-			r = c->put.op.result;
-		}
-	}
-	store_put_abort(client_port(c), &c->put);
-	return r;
-}
-
-static void
-do_put(struct client *c, int b, int k, uint32_t size)
-{
-	struct store_key key = client_key(b, k);
-	struct store_commit sc = { .inline_data = NULL };
-	bool forged = prof.forge && one_in(prof.forge);
-	int op, r;
-
-	if (forged)
-		size = 8;
-	op = client_new_op(c, OP_PUT, b, k);
-	ops[op].size = size;
-	sc.pre = ops[op].pre;
-	sc.meta.etag = model_etag((uint32_t)op);
-	say("op %d: client %d puts bucket %d key %d, %u bytes, pre %d", op, c->nr, b, k, size, sc.pre.kind);
-	model_op_begin(op);
-	counts.puts++;
-	r = store_put_init(client_port(c), &c->put, &key, one_in(3) ? STORE_SIZE_UNKNOWN : size);
-	model_op_over(op, client_put(c, r, size, &sc, forged));
-}
-
 /* ---- the others ------------------------------------------------------------------------------ */
 
 static void
@@ -356,7 +197,7 @@ do_del(struct client *c, enum op_kind kind, int b, int k)
 	model_op_begin(op);
 	counts.dels++;
 	c->f_del = false;
-	c->del.op.done = on_del;
+	c->del.op.done = client_done;
 	if (kind == OP_DEL)
 		r = store_delete(p, &key, &ops[op].pre, &c->del);
 	else if (kind == OP_MAKE)
@@ -377,7 +218,7 @@ read_piece(struct client *c, uint32_t id, uint32_t off, uint32_t len)
 	int r;
 
 	c->f_rd = false;
-	c->rd.op.done = on_read;
+	c->rd.op.done = client_done;
 	memset(c->buf[0].mem, 0xdd, len);
 	r = store_read(client_port(c), &c->obj, &c->rd, &c->buf[0], off, len);
 	if (r == 0)
@@ -430,7 +271,7 @@ do_get(struct client *c, int b, int k, bool slowly)
 	int r;
 
 	counts.gets++;
-	c->obj.op.done = on_read;
+	c->obj.op.done = client_done;
 	client_port(c);
 	self = c;
 	r = store_open(ports[c->port].p, &key, &c->obj);
@@ -478,7 +319,7 @@ one_op(struct client *c)
 	int b = one_in(5), k = (int)below((uint32_t)prof.keys);
 
 	if (w < prof.w_put) {
-		do_put(c, b, k, client_size());
+		client_do_put(c, b, k, client_size());
 		return;
 	}
 	w -= prof.w_put;
@@ -554,7 +395,7 @@ client_prepare(int nr)
 	choose_port(c);
 	do_del(c, OP_MAKE, 0, -1);
 	for (int k = (int)below((uint32_t)prof.keys + 1); k > 0; k--)
-		do_put(c, 0, k - 1, client_size());
+		client_do_put(c, 0, k - 1, client_size());
 	if (prof.w_upload > 10)
 		upload_prepare(c);
 }
@@ -575,7 +416,7 @@ client_can_write(int nr)
 
 		do {
 			alloc_stats(d->alloc, &as);
-			do_put(c, 0, 0, (uint32_t)size);
+			client_do_put(c, 0, 0, (uint32_t)size);
 		} while (!ops[c->op].published && counts.not_now > again && ++tries < 10);
 		/* Conditions and aborts are by chance; but the log has room, and so has the disk if it has.
 		 */

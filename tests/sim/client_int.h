@@ -1,4 +1,4 @@
-/* What client.c and uploads.c share: one client, and how it waits.  See sim.h. */
+/* What client.c, puts.c and uploads.c share: one client, and how it waits.  See sim.h. */
 #ifndef GANTRY_TESTS_SIM_CLIENT_INT_H
 #define GANTRY_TESTS_SIM_CLIENT_INT_H
 
@@ -26,6 +26,8 @@ struct client {
 /* The client that p lies in. */
 struct client *client_at(const void *p);
 struct store_port *client_port(struct client *c);
+/* The done() of every operation of a client: sets its flag. */
+void client_done(struct store_op *op);
 void client_wait(struct client *c, const bool *flag);
 void client_idle(struct client *c, uint32_t turns);
 int client_new_op(struct client *c, enum op_kind kind, int b, int k);
@@ -34,5 +36,6 @@ struct store_pre client_pre(int b, int k);
 uint32_t client_size(void);
 /* The bytes of c->op and the commit; the put was begun with r.  The result. */
 int client_put(struct client *c, int r, uint32_t size, struct store_commit *sc, bool forged);
+void client_do_put(struct client *c, int b, int k, uint32_t size);
 
 #endif

@@ -194,6 +194,15 @@ profile_for_rule(enum sim_rule rule)
 		prof.ops = 80;
 		prof.kill = 0;
 		break;
+	case SIM_FLUSH_ERRORS_SHARED:
+		/* The helper flushes, for snapshots, while the leader does. */
+		prof.eio_flush = 10;
+		prof.clients = CLIENTS_MAX;
+		prof.size_large = prof.size_huge = 0;
+		prof.size_inline = 6;
+		prof.ops = 80;
+		prof.kill = 0;
+		break;
 	case SIM_FAILED_IS_FINAL:
 		prof.eio_flush = 10;
 		prof.size_large = 10;

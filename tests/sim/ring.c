@@ -4,6 +4,7 @@
 #include "store/file.h"
 #include "base/check.h"
 #include "ring/ring.h"
+#include "tests/fake/disk_ring.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -104,24 +105,6 @@ void
 ring_fdatasync(struct ring *r, struct ring_op *op, int fd)
 {
 	submit(r, op, IO_FLUSH, fd, NULL, 0, 0);
-}
-
-void
-ring_poll(struct ring *r, struct ring_op *op, int fd, unsigned events, bool multishot)
-{
-	check(!"not for the store");
-}
-
-void
-ring_accept(struct ring *r, struct ring_op *op, int listen_fd)
-{
-	check(!"not for the store");
-}
-
-void
-ring_cancel(struct ring *r, struct ring_op *op)
-{
-	check(!"not for the store");
 }
 
 unsigned
@@ -273,6 +256,12 @@ int
 file_dio_align(int fd, uint32_t *ret_mem, uint32_t *ret_off)
 {
 	*ret_mem = *ret_off = 512;
+	return 0;
+}
+
+unsigned
+file_queue_depth(int fd)
+{
 	return 0;
 }
 

@@ -4,8 +4,8 @@
  *
  *	main.c     options, many histories, exhaustive runs, hunts with a rule off
  *	history.c  one history: lives of the "process", cuts, starts
- *	client.c   what clients do, as coroutines; uploads.c: of uploads and attributes
- *	model.c    what must be true; look.c: what is there
+ *	client.c   what clients do, as coroutines; puts.c: how they put; uploads.c: of uploads and attributes
+ *	model.c    what must be true; content.c: of which bytes and names; look.c: what is there
  *	sched.c    coroutines, and who goes next
  *	disk.c     the disk: pages that are durable, cached, in flight
  *	ring.c     ring.h and store/file.h over it

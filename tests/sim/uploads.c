@@ -7,30 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-static void
-on_up(struct store_op *op)
-{
-	client_at(op)->f_up = true;
-}
-
-static void
-on_complete(struct store_op *op)
-{
-	client_at(op)->f_complete = true;
-}
-
-static void
-on_set(struct store_op *op)
-{
-	client_at(op)->f_set = true;
-}
-
-static void
-on_del(struct store_op *op)
-{
-	client_at(op)->f_del = true;
-}
-
 /* ---- uploads --------------------------------------------------------------------------------- */
 
 static int
@@ -57,7 +33,7 @@ do_create(struct client *c, int b, int k)
 	say("op %d: client %d begins upload %d of bucket %d key %d", op, c->nr, slot, b, k);
 	model_op_begin(op);
 	c->f_up = false;
-	c->up.op.done = on_up;
+	c->up.op.done = client_done;
 	r = store_upload_create(client_port(c), &key, "", 0, &c->up);
 	if (r == 0) {
 		client_wait(c, &c->f_up);
@@ -98,7 +74,7 @@ do_abort(struct client *c, uint32_t create)
 	say("op %d: client %d aborts upload op %u", op, c->nr, create);
 	model_op_begin(op);
 	c->f_up = false;
-	c->up.op.done = on_up;
+	c->up.op.done = client_done;
 	r = store_upload_abort(client_port(c), &key, ops[create].uid, &c->up);
 	if (r == 0) {
 		client_wait(c, &c->f_up);
@@ -150,7 +126,7 @@ do_complete(struct client *c, uint32_t create)
 		return;
 	}
 	o->pre = client_pre(o->bucket, o->key);
-	c->complete = (struct store_complete){ .op.done = on_complete,
+	c->complete = (struct store_complete){ .op.done = client_done,
 					       .parts = c->refs,
 					       .part_nr = nr,
 					       .pre = o->pre,
@@ -229,7 +205,7 @@ do_attrs(struct client *c, int b, int k)
 	    (unsigned long long)o->want);
 	model_op_begin(op);
 	c->f_del = false;
-	c->del.op.done = on_del;
+	c->del.op.done = client_done;
 	r = store_set_attrs(client_port(c), &key, o->want, c->attrs, o->attrs_len, &c->del);
 	if (r == 0) {
 		client_wait(c, &c->f_del);
@@ -256,7 +232,7 @@ do_battrs(struct client *c, int b)
 	    o->attrs_len, b, (unsigned long long)o->want);
 	model_op_begin(op);
 	c->f_set = false;
-	c->set.op.done = on_set;
+	c->set.op.done = client_done;
 	r = store_bucket_set_attrs(client_port(c), bucket_name(b), strlen(bucket_name(b)), o->want, c->attrs,
 				   o->attrs_len, &c->set);
 	if (r == 0) {

@@ -1,14 +1,7 @@
 #!/bin/sh
-# Fault rules, lost devices and the trace of the software NIC, in thread and in inline mode; then the test of everything
+# Fault rules, lost and reset devices and the trace of the software NIC, in thread and in inline mode; then the test of everything
 # at once (t_chaos) while rules and traces come and go.  BUILD names the build, SECS= the seconds of each chaos.
-set -eu
-cd "$(dirname "$0")/../.."
-BUILD=${BUILD:-build/release}
-export BUILD
-
-SOFTNIC_DIR=$(mktemp -d /dev/shm/softnic-test-XXXXXX)
-export SOFTNIC_DIR
-trap 'rm -rf "$SOFTNIC_DIR"' EXIT
+. "$(dirname "$0")/fabric.sh"
 ctl=$BUILD/softnicctl
 rc=0
 
@@ -33,7 +26,7 @@ churn() {
 }
 
 for mode in thread inline; do
-	for t in t_fault t_trace; do
+	for t in t_fault t_device t_reset t_trace; do
 		echo "== $t, SOFTNIC_EXEC=$mode"
 		SOFTNIC_EXEC=$mode scripts/with-softnic "$BUILD/softnic-tests/$t" || rc=1
 	done

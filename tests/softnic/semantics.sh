@@ -1,14 +1,7 @@
 #!/bin/sh
 # The software NIC's semantics, in thread and in inline mode: what one process sees, transfers to another process, and
 # what happens when processes and ports come and go.  BUILD names the build directory.
-set -eu
-cd "$(dirname "$0")/../.."
-BUILD=${BUILD:-build/release}
-export BUILD
-
-SOFTNIC_DIR=$(mktemp -d /dev/shm/softnic-test-XXXXXX)
-export SOFTNIC_DIR
-trap 'rm -rf "$SOFTNIC_DIR"' EXIT
+. "$(dirname "$0")/fabric.sh"
 rc=0
 for mode in thread inline; do
 	for t in t_local t_xfer t_life; do

@@ -110,6 +110,28 @@ sn_close(struct sn_dev_ctx *d)
 	ok(ibv_close_device(d->ctx) == 0, "close");
 }
 
+struct ibv_mr *
+sn_mem_new(struct sn_dev_ctx *d, size_t len)
+{
+	void *mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr;
+
+	must(mem != MAP_FAILED);
+	mr = ibv_reg_mr(d->pd, mem, len, IBV_ACCESS_LOCAL_WRITE);
+	must(mr);
+	return mr;
+}
+
+void
+sn_mem_free(struct ibv_mr *mr)
+{
+	void *mem = mr->addr;
+	size_t len = mr->length;
+
+	ibv_dereg_mr(mr);
+	munmap(mem, len);
+}
+
 /* ---- target
  * ------------------------------------------------------------------------------------------------------- */
 

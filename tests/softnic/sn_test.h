@@ -40,6 +40,10 @@ struct sn_dev_ctx {
 void sn_open(struct sn_dev_ctx *d, const char *name);
 void sn_close(struct sn_dev_ctx *d);
 
+/* Memory of our own, registered for local writing: of len bytes, at mr->addr. */
+struct ibv_mr *sn_mem_new(struct sn_dev_ctx *d, size_t len);
+void sn_mem_free(struct ibv_mr *mr);
+
 /* What a target tells an initiator. */
 struct sn_token {
 	uint32_t dctn, rkey;

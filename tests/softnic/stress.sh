@@ -1,14 +1,7 @@
 #!/bin/sh
 # A target registers anew all the time while its initiators write and are killed: no byte may land after dereg_mr.
 # The negative control switches the protection off and must find late writes.  SECS= sets the seconds of each run.
-set -eu
-cd "$(dirname "$0")/../.."
-BUILD=${BUILD:-build/release}
-export BUILD
-
-SOFTNIC_DIR=$(mktemp -d /dev/shm/softnic-test-XXXXXX)
-export SOFTNIC_DIR
-trap 'rm -rf "$SOFTNIC_DIR"' EXIT
+. "$(dirname "$0")/fabric.sh"
 rc=0
 for mode in thread inline; do
 	echo "== SOFTNIC_EXEC=$mode"

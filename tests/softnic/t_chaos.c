@@ -11,7 +11,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum { LEN = 4 << 20, THREADS = 3, DEPTH = 16 };
@@ -127,12 +126,11 @@ static void *
 initiator(void *arg)
 {
 	struct job *job = arg;
-	uint8_t *buf = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct ibv_mr *mr = ibv_reg_mr(dev.pd, buf, LEN, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mr *mr = sn_mem_new(&dev, LEN);
+	uint8_t *buf = mr->addr;
 	struct sn_dci i;
 	uint64_t id = 0;
 
-	must(mr);
 	memset(buf, 0xff, LEN);
 	open_dci(&i, job->self);
 	while (!atomic_load(&stop)) {
@@ -161,8 +159,7 @@ initiator(void *arg)
 		id += n;
 	}
 	close_dci(&i, job->self);
-	ibv_dereg_mr(mr);
-	munmap(buf, LEN);
+	sn_mem_free(mr);
 
 	return NULL;
 }

@@ -1,95 +1,16 @@
 /*
- * Fault rules of the software NIC, lost devices and failing creations: each action on a target of our own
- * process, whose memory we can look at while it happens, and the killing ones on processes made for it.
- * softnicctl sets the rules while the queue pairs run.  Run in both modes.
+ * Fault rules of the software NIC: each action on a target of our own process, whose memory we can look at
+ * while it happens, and the killing ones on processes made for it.  softnicctl sets the rules while the queue
+ * pairs run.  Run in both modes.
  */
-#include "sn_test.h"
+#include "pair.h"
 
 #include <signal.h>
-#include <stdarg.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { LEN = 256 << 10 };
-static const unsigned all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-
-static struct sn_dev_ctx dev;
-static struct sn_dci dci;
-static struct sn_target target;
-static struct sn_token tok;
-static uint8_t *buf;
-static struct ibv_mr *mr;
-
-/* softnicctl with these words; its first line of output.  -1 when it failed. */
-static int
-ctl(char line[512], const char *fmt, ...)
-{
-	const char *build = getenv("BUILD");
-	char args[400], cmd[512], more[512];
-	va_list ap;
-	FILE *p;
-
-	va_start(ap, fmt);
-	vsnprintf(args, sizeof(args), fmt, ap);
-	va_end(ap);
-	snprintf(cmd, sizeof(cmd), "%s/softnicctl %s 2>/dev/null", build ? build : "build/release", args);
-	p = popen(cmd, "r");
-	must(p);
-	if (!fgets(line, 512, p))
-		line[0] = 0;
-	while (fgets(more, sizeof(more), p))
-		;
-
-	return pclose(p) == 0 ? 0 : -1;
-}
-
-/* Adds a rule; its number. */
-static int
-rule(const char *words)
-{
-	char line[512];
-
-	must(ctl(line, "rule add %s", words) == 0 && atoi(line) > 0);
-	return atoi(line);
-}
-
-static void
-clear(void)
-{
-	sn_ctl("rule clear");
-}
-
-static int
-go(bool read, uint32_t len)
-{
-	return sn_xfer(&dci, read, &tok, mr, buf, len);
-}
-
-/* Posts and returns; the completion is the caller's. */
-static void
-post(bool read, uint32_t len, uint64_t id)
-{
-	must(sn_post(&dci, read, &tok, tok.addr, mr, buf, len, id) == 0);
-}
-
-static int
-polled(void)
-{
-	struct ibv_wc wc;
-
-	return ibv_poll_cq(ibv_cq_ex_to_cq(dci.cq), 1, &wc);
-}
-
-static void
-ready(void)
-{
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RESET };
-
-	must(ibv_modify_qp(dci.qp, &a, IBV_QP_STATE) == 0);
-	must(sn_dci_rts(&dci, 8, 3) == 0);
-}
 
 /* From empty to a bytes of v, then zeros. */
 static bool
@@ -492,20 +413,6 @@ test_kill_stranger(void)
 	must(chmod(dir, 0700) == 0 && chmod(path, 0600) == 0);
 }
 
-/* "--writer HEX": one WRITE to a token. */
-static void
-write_once(const char *hex)
-{
-	for (size_t i = 0; i < sizeof(tok); i++)
-		must(sscanf(hex + 2 * i, "%2hhx", &((uint8_t *)&tok)[i]) == 1);
-	memset(buf, 0x71, LEN);
-	sn_dci_init(&dci, &dev, NULL);
-	sn_dci_to(&dci, &tok);
-	post(false, LEN, 1);
-	sn_wait(&dci, NULL);
-	exit(3);
-}
-
 static void
 test_kill_initiator(void)
 {
@@ -529,124 +436,10 @@ test_kill_initiator(void)
 	clear();
 }
 
-/* ---- creations, ports, devices
- * ------------------------------------------------------------------------------------ */
-
-static void
-test_creations(void)
-{
-	struct ibv_ah_attr aa = { .is_global = 1, .port_num = 1 };
-	struct ibv_mr *m;
-	struct ibv_qp *qp;
-	struct ibv_ah *ah;
-
-	aa.grh.dgid = tok.gid;
-	aa.grh.sgid_index = SN_GID_ROW;
-	rule("op=reg_mr skip=1 limit=1");
-	for (int n = 0; n < 3; n++) {
-		errno = 0;
-		m = ibv_reg_mr(dev.pd, buf, 4096, IBV_ACCESS_LOCAL_WRITE);
-		ok(n == 1 ? !m && errno == ENOMEM : m != NULL, "reg_mr %d", n);
-		if (m)
-			ibv_dereg_mr(m);
-	}
-	rule("op=create_ah error=EAGAIN");
-	errno = 0;
-	ah = ibv_create_ah(dev.pd, &aa);
-	ok(!ah && errno == EAGAIN, "create_ah");
-	rule("op=create_qp limit=1");
-	errno = 0;
-	qp = sn_dct_new(&dev, target.cq, target.srq);
-	ok(!qp && errno == ENOMEM, "create_qp");
-	qp = sn_dct_new(&dev, target.cq, target.srq);
-	ok(qp && ibv_destroy_qp(qp) == 0, "the next one works");
-	clear();
-	ah = ibv_create_ah(dev.pd, &aa);
-	ok(ah && ibv_destroy_ah(ah) == 0, "and without rules so does the other");
-}
-
-static void
-test_flap(void)
-{
-	char line[512];
-
-	ok(ctl(line, "port mlx5_0 flap 20 40 3") == 0, "three flaps");
-	for (int n = 0; n < 6; n++)
-		ok(sn_next_event(dev.ctx, 2000, NULL) == (n % 2 ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR),
-		   "event %d of three flaps", n);
-	ok(sn_next_event(dev.ctx, 20, NULL) < 0, "and no more");
-	ok(go(false, 8) == IBV_WC_SUCCESS, "up afterwards");
-	ok(ctl(line, "port mlx5_0 flap 20 20") < 0 && ctl(line, "port mlx5_0 flap 20") < 0, "wrong periods");
-}
-
-static void
-test_lost(void)
-{
-	struct ibv_port_attr p;
-	struct ibv_device **list;
-	struct sn_dev_ctx d;
-	struct sn_target t;
-	struct sn_token old;
-	char line[512];
-	int n = -1;
-
-	sn_open(&d, "mlx5_0");
-	sn_target_init(&t, &d, 4096, all, all);
-	sn_target_token(&t, &old);
-	rule("delay=3600s limit=1");
-	post(false, 8, 1);
-	post(false, 8, 2);
-	ok(ctl(line, "device mlx5_0") == 0 && strcmp(line, "mlx5_0 there\n") == 0, "there");
-	sn_ctl("device mlx5_0 lost");
-	ok(sn_next_event(dev.ctx, 5000, NULL) == IBV_EVENT_DEVICE_FATAL, "DEVICE_FATAL");
-	ok(sn_next_event(d.ctx, 5000, NULL) == IBV_EVENT_DEVICE_FATAL, "in every context");
-	ok(sn_wait(&dci, NULL) == IBV_WC_WR_FLUSH_ERR && sn_wait(&dci, NULL) == IBV_WC_WR_FLUSH_ERR,
-	   "flushed");
-	ok(sn_post(&dci, false, &tok, tok.addr, mr, buf, 8, 3) == 0 &&
-		   sn_wait(&dci, NULL) == IBV_WC_WR_FLUSH_ERR,
-	   "posts are flushed");
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RESET };
-
-	ok(ibv_modify_qp(dci.qp, &a, IBV_QP_STATE) == EIO, "modify_qp");
-	ok(ibv_query_port(dev.ctx, 1, &p) == EIO, "query_port");
-	ok(!ibv_reg_mr(dev.pd, buf, 8, IBV_ACCESS_LOCAL_WRITE) && errno == EIO, "reg_mr");
-	ok(!ibv_alloc_pd(dev.ctx) && errno == EIO, "alloc_pd");
-	ok(!ibv_create_cq(dev.ctx, 1, NULL, NULL, 0) && errno == EIO, "create_cq");
-	ok(!sn_dct_new(&dev, target.cq, target.srq) && errno == EIO, "create_qp");
-	list = ibv_get_device_list(&n);
-	ok(list && n == 0, "not in the list: %d", n);
-	ibv_free_device_list(list);
-	clear();
-	sn_ctl("device 0 back");
-	ready();
-	/* The targets of before the loss stay silent until they are made anew. */
-	sn_dci_to(&dci, &old);
-	ok(sn_xfer(&dci, false, &old, mr, buf, 8) == IBV_WC_RETRY_EXC_ERR, "an old target");
-	sn_target_fini(&t);
-	sn_close(&d);
-	sn_target_fini(&target);
-	sn_target_init(&target, &dev, LEN, all, all);
-	sn_target_token(&target, &tok);
-	sn_dci_to(&dci, &tok);
-	ok(go(false, LEN) == IBV_WC_SUCCESS, "a new one");
-	ok(sn_next_event(dev.ctx, 20, NULL) < 0, "no further events");
-}
-
 int
 main(int argc, char **argv)
 {
-	sn_maybe_target(argc, argv);
-	sn_open(&dev, "mlx5_0");
-	buf = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	must(buf != MAP_FAILED);
-	mr = ibv_reg_mr(dev.pd, buf, LEN, IBV_ACCESS_LOCAL_WRITE);
-	must(mr);
-	if (argc == 3 && strcmp(argv[1], "--writer") == 0)
-		write_once(argv[2]);
-	sn_target_init(&target, &dev, LEN, all, all);
-	sn_target_token(&target, &tok);
-	sn_dci_init(&dci, &dev, NULL);
-	sn_dci_to(&dci, &tok);
+	pair_open(argc, argv, LEN);
 	test_match();
 	test_seed();
 	test_status();
@@ -659,14 +452,7 @@ main(int argc, char **argv)
 	test_kill_target();
 	test_kill_stranger();
 	test_kill_initiator();
-	test_creations();
-	test_flap();
-	test_lost();
-	sn_dci_fini(&dci);
-	sn_target_fini(&target);
-	ibv_dereg_mr(mr);
-	munmap(buf, LEN);
-	sn_close(&dev);
+	pair_close();
 
 	return sn_summary("faults");
 }

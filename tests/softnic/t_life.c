@@ -7,7 +7,6 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -211,14 +210,13 @@ static void
 test_err_in_flight(void)
 {
 	enum { BIG = 64 << 20, WRS = 4 };
-	uint8_t *big = mmap(NULL, BIG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_ERR };
-	struct ibv_mr *bmr = ibv_reg_mr(dev.pd, big, BIG, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mr *bmr = sn_mem_new(&dev, BIG);
+	uint8_t *big = bmr->addr;
 	struct sn_remote r;
 	int done = 0, flushed = 0, other = 0;
 	long sum;
 
-	must(bmr);
 	sn_remote_start(&r, BIG);
 	memset(big, 0x66, BIG);
 	sn_dci_to(&dci, &r.tok);
@@ -253,8 +251,7 @@ test_err_in_flight(void)
 	ok(ibv_poll_cq(ibv_cq_ex_to_cq(dci.cq), 1, &wc) == 0, "and no completion is left");
 	must(sn_dci_rts(&dci, 8, 3) == 0);
 	ok(go(false, &r.tok, 64) == IBV_WC_SUCCESS, "usable");
-	ibv_dereg_mr(bmr);
-	munmap(big, BIG);
+	sn_mem_free(bmr);
 	sn_remote_stop(&r);
 }
 
@@ -410,10 +407,8 @@ main(int argc, char **argv)
 {
 	sn_maybe_target(argc, argv);
 	sn_open(&dev, "mlx5_0");
-	buf = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	must(buf != MAP_FAILED);
-	mr = ibv_reg_mr(dev.pd, buf, LEN, IBV_ACCESS_LOCAL_WRITE);
-	must(mr);
+	mr = sn_mem_new(&dev, LEN);
+	buf = mr->addr;
 	sn_dci_init(&dci, &dev, NULL);
 	if (argc == 3 && strcmp(argv[1], "--writer") == 0)
 		writer(argv[2]);
@@ -429,8 +424,7 @@ main(int argc, char **argv)
 	test_rc();
 	test_own_process();
 	sn_dci_fini(&dci);
-	ibv_dereg_mr(mr);
-	munmap(buf, LEN);
+	sn_mem_free(mr);
 	sn_close(&dev);
 
 	return sn_summary("lives");

@@ -3,23 +3,14 @@
  * bytes that landed, also when it fails, is flushed or reset, or when either side is killed in the middle;
  * and what does not fit or cannot be written is counted.  Run in both modes; SOFTNIC_DIR gets the files.
  */
-#include "sn_test.h"
+#include "pair.h"
 
 #include <pthread.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { LEN = 4 << 20, RECS = 4096 };
-static const unsigned all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-
-static struct sn_dev_ctx dev;
-static struct sn_dci dci;
-static struct sn_target target;
-static struct sn_token tok;
-static uint8_t *buf;
-static struct ibv_mr *mr;
 
 /* One line of `softnicctl trace show`. */
 struct rec {
@@ -143,19 +134,6 @@ test_bad_ones(void)
 	ok(is(&recs[4], "read", "SUCCESS", 64, 64) && recs[4].done - recs[4].end >= 30000000, "the held one");
 }
 
-/* "--writer HEX": one WRITE to a token. */
-static void
-write_once(const char *hex)
-{
-	for (size_t i = 0; i < sizeof(tok); i++)
-		must(sscanf(hex + 2 * i, "%2hhx", &((uint8_t *)&tok)[i]) == 1);
-	sn_dci_init(&dci, &dev, NULL);
-	sn_dci_to(&dci, &tok);
-	must(sn_post(&dci, false, &tok, tok.addr, mr, buf, LEN, 1) == 0);
-	sn_wait(&dci, NULL);
-	exit(3);
-}
-
 static void
 test_kills(void)
 {
@@ -264,28 +242,13 @@ test_incomplete(void)
 int
 main(int argc, char **argv)
 {
-	sn_maybe_target(argc, argv);
-	sn_open(&dev, "mlx5_0");
-	buf = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	must(buf != MAP_FAILED);
-	mr = ibv_reg_mr(dev.pd, buf, LEN, IBV_ACCESS_LOCAL_WRITE);
-	must(mr);
-	if (argc == 3 && strcmp(argv[1], "--writer") == 0)
-		write_once(argv[2]);
-	sn_target_init(&target, &dev, LEN, all, all);
-	sn_target_token(&target, &tok);
-	sn_dci_init(&dci, &dev, NULL);
-	sn_dci_to(&dci, &tok);
+	pair_open(argc, argv, LEN);
 	test_good_ones();
 	test_bad_ones();
 	test_kills();
 	test_threads();
 	test_incomplete();
-	sn_dci_fini(&dci);
-	sn_target_fini(&target);
-	ibv_dereg_mr(mr);
-	munmap(buf, LEN);
-	sn_close(&dev);
+	pair_close();
 
 	return sn_summary("trace");
 }

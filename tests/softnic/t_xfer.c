@@ -524,10 +524,8 @@ main(int argc, char **argv)
 	sn_maybe_target(argc, argv);
 	sn_remote_start(&far, LEN);
 	sn_open(&dev, "mlx5_0");
-	buf = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	must(buf != MAP_FAILED);
-	mr = ibv_reg_mr(dev.pd, buf, LEN, IBV_ACCESS_LOCAL_WRITE);
-	must(mr);
+	mr = sn_mem_new(&dev, LEN);
+	buf = mr->addr;
 	sn_dci_init(&dci, &dev, NULL);
 	sn_dci_to(&dci, &far.tok);
 	test_write_read();
@@ -547,8 +545,7 @@ main(int argc, char **argv)
 	test_overrun();
 	test_threads();
 	sn_dci_fini(&dci);
-	ibv_dereg_mr(mr);
-	munmap(buf, LEN);
+	sn_mem_free(mr);
 	sn_remote_stop(&far);
 	sn_close(&dev);
 

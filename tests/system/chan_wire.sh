@@ -1,17 +1,8 @@
 #!/bin/sh
 # The channel (src/chan, src/rdma) over the software NIC, towards a DC target in another process: asynchronous and inline.
 # BUILD names the build directory.
-set -eu
-cd "$(dirname "$0")/../.."
-BUILD=${BUILD:-build/release}
-export BUILD
-
-SOFTNIC_DIR=$(mktemp -d /dev/shm/softnic-test-XXXXXX)
-export SOFTNIC_DIR
-trap 'rm -rf "$SOFTNIC_DIR"' EXIT
-PORTCTL=$PWD/$BUILD/softnicctl
-case $BUILD in /*) PORTCTL=$BUILD/softnicctl ;; esac
-export PORTCTL
+. "$(dirname "$0")/../softnic/fabric.sh"
+export PORTCTL="$BUILD/softnicctl"
 rc=0
 for mode in thread inline; do
 	echo "== test_wire, SOFTNIC_EXEC=$mode"

@@ -35,7 +35,7 @@
  *       addr= size= rkey= dctn= lid= (N, or +N -N ^N against the truth)  g=N  gid=ADDRESS|HEX  upper
  *       suffix suffix_addr= suffix_size= (same forms);  on the text: cut=N append=T prepend=T at=POS:CHAR
  * Requests
- *   server HOST:PORT | timeout 10s
+ *   server HOST:PORT[/FROM] | timeout 10s    (FROM: the IPv4 address to speak from)
  *   request METHOD TARGET [NAME:VALUE ...] [option ...]   sends it and waits; on the kept connection "main"
  *       body=text:T|file:PATH|pattern:SEED:LEN|window:W (adds content-length)  nolength  chunk=N (chunked)
  *       sign=KEY:SECRET (x-amz-date and, when there is none, x-amz-content-sha256 are added)  unsigned=NAME

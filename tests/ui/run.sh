@@ -39,9 +39,12 @@ END
 softnicctl port mlx5_0 up
 softnicctl port mlx5_1 up
 wait_for 10 eval 'curl_admin /healthz | grep -q "\"ok\""'
-HOME=$T /usr/bin/python3 "$ROOT/tests/ui/page.py" "$URL_ADMIN/" "$SHOTS" || fail "the page"
+HOME=$T /usr/bin/python3 "$ROOT/tests/ui/page.py" "$URL_ADMIN/" "$SHOTS" >"$T/page"
+rc=$?
+cat "$T/page"
+[ $rc = 0 ] || fail "the page"
 touch "$T/over"
 wait $worker
 assert_alive
 stop_daemon
-echo "check-ui: passed"
+echo "check-ui: $(grep -c '^ok ' "$T/page") passed, 0 failed, 0 skipped"

@@ -174,6 +174,8 @@ int resp_header_count(const struct resp *r, const char *name);
 void resp_print(const struct conn *c);
 void resp_reset(struct resp *r);
 
+/* ---- requests: request.c ------------------------------------------------------------- */
+
 /* words: METHOD TARGET name:value... and options.  Returns malloc'ed bytes. */
 char *request_build(const char *server, char **words, int nr, size_t *ret_len, bool *ret_head);
 /* The headers that sign a head (request line and headers so far); leave_out: one that is not signed.  The

@@ -1,164 +1,8 @@
 /*
- * chan's logic against scripted verbs: who gets a channel, what is posted, and what becomes of an initiator
- * in every way that a transfer can end.  The device itself is in test_wire.c.
+ * chan's logic against scripted verbs: who gets a channel, what is posted, what ends when a lease is given
+ * up.  What becomes of an initiator is in test_chan_repair.c, the device itself in test_wire.c.
  */
-#include "../../fake/fake_dc.h"
-
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "base/clock.h"
-#include "base/log.h"
-#include "chan/chan_int.h"
-
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define LEASES 64
-#define OPS 16
-
-static struct fix {
-	struct chan *ch;
-	struct mailbox mb;
-	struct timers timers;
-	struct conf_rdma conf;
-	uint64_t now;
-	struct token tok;
-	char mem[BUF_SMALL_BYTES + BUF_SLACK_BYTES];
-	struct buf buf;
-	struct chan_lease ls[LEASES];
-	struct chan_op op[OPS];
-	int order[LEASES], lease_nr; /* in which order leases heard */
-	int op_nr;
-} f;
-
-static void
-on_lease(struct chan_lease *ls)
-{
-	f.order[f.lease_nr++ % LEASES] = (int)(ls - f.ls);
-}
-
-static void
-on_op(struct chan_op *op)
-{
-	f.op_nr++;
-}
-
-static void
-open_chan(int channels, int queue_max)
-{
-	static const int map[] = { 3 };
-
-	f.conf.channels = channels;
-	f.conf.mode = RDMA_AUTO;
-	assert_int_equal(chan_new(&(struct chan_params){ .rdma = (struct rdma *)&fake_dc,
-							 .conf = &f.conf,
-							 .mb = &f.mb,
-							 .timers = &f.timers,
-							 .core_nr = 1,
-							 .pieces_max = 12,
-							 .queue_max = queue_max,
-							 .region_map = map,
-							 .region_nr = 1 },
-				  &f.ch),
-			 0);
-}
-
-static int
-setup(void **state)
-{
-	memset(&f, 0, sizeof f);
-	log_init(LOG_PLAIN, getenv("VERBOSE") ? LOG_DEBUG : LOG_ERROR);
-	fake_dc_init();
-	assert_int_equal(mailbox_init(&f.mb), 0);
-	f.now = NS_PER_S;
-	clock_fake(&f.now);
-	f.conf.qp_reset_on_failure = true;
-	f.conf.delay_mode = DELAY_NONE;
-	f.conf.poll_batch = 16;
-	f.tok = (struct token){
-		.kind = TOKEN_DC, .addr = 0x10000, .size = 1 << 20, .rkey = 7, .dctn = 9, .have_gid = true
-	};
-	f.buf = (struct buf){ .mem = f.mem, .cap_bytes = BUF_SMALL_BYTES };
-	for (int i = 0; i < LEASES; i++)
-		f.ls[i].done = on_lease;
-	for (int i = 0; i < OPS; i++)
-		f.op[i].done = on_op;
-	return 0;
-}
-
-/* The core's turn: mailbox, timers, completions. */
-static void
-turn(void)
-{
-	for (int i = 0; i < 4; i++) {
-		mailbox_run(&f.mb, 0);
-		timers_run(&f.timers, f.now);
-		chan_poll(f.ch);
-	}
-}
-
-/* The core's and the helper's, until nothing is left to do. */
-static void
-settle(void)
-{
-	do
-		turn();
-	while (fake_dc_run_jobs(0));
-	turn();
-}
-
-static void
-later(uint64_t ns)
-{
-	f.now += ns;
-	turn();
-}
-
-static int
-teardown(void **state)
-{
-	settle();
-	for (int i = 0; i < LEASES; i++) {
-		chan_lease_put(f.ch, &f.ls[i]);
-		settle();
-	}
-	assert_int_equal(fake_dc.ah_refs, 0);
-	fake_dc.free_result = 0;
-	chan_free(f.ch);
-	mailbox_run(&f.mb, 0);
-	mailbox_fini(&f.mb);
-	assert_int_equal(fake_dc.dcis, 0);
-	assert_int_equal(fake_dc.stats.dcis, 0);
-	assert_int_equal(fake_dc.stats.dcis_free, 0);
-	assert_int_equal(fake_dc.stats.dcis_leased, 0);
-	assert_int_equal(fake_dc.stats.dcis_recovering, 0);
-	clock_fake(NULL);
-	return 0;
-}
-
-static int
-get(int i)
-{
-	return chan_lease_get(f.ch, &f.ls[i], &f.tok, NULL);
-}
-
-static void
-push(int lease, int op, uint64_t at)
-{
-	chan_push(f.ch, &f.ls[lease], &f.op[op], &f.buf, 0, 100, at);
-}
-
-static void
-pull(int lease, int op, uint64_t at)
-{
-	chan_pull(f.ch, &f.ls[lease], &f.op[op], &f.buf, 0, 100, at);
-}
+#include "rig.h"
 
 /* item 17, item 18, item 19: one READ or WRITE for each piece, at ADDR + at, with the token's key. */
 static void
@@ -215,6 +59,29 @@ reads_are_limited_and_stay_in_order(void **state)
 	fake_dc_complete_all();
 }
 
+/* No more at once than the queue pair has places, in order, and all of them in the end. */
+static void
+work_fits_the_queue_pair(void **state)
+{
+	fake_dc.limits.send_depth = 3;
+	fake_dc.limits.read_depth = 16;
+	open_chan(8, 4);
+	assert_int_equal(get(0), 1);
+	for (int i = 0; i < 8; i++) {
+		if (i % 2)
+			push(0, i, (uint64_t)i * 1000);
+		else
+			pull(0, i, (uint64_t)i * 1000);
+	}
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(fake_dc_wr_nr(), i < 6 ? 3 : 8 - i);
+		assert_int_equal(fake_dc_wr(0)->wr.remote, 0x10000 + i * 1000);
+		fake_dc_complete(fake_dc_wr(0), WCS_SUCCESS);
+		turn();
+		assert_int_equal(f.op_nr, i + 1);
+	}
+}
+
 static void
 waits_in_order(void **state)
 {
@@ -230,6 +97,61 @@ waits_in_order(void **state)
 		if (i < 56)
 			assert_int_equal(f.order[i], i + 8);
 	}
+}
+
+/* A client with many in the queue delays another by one of them, whoever was there first. */
+static void
+clients_take_turns(void **state)
+{
+	static const int client[] = { 1, 1, 1, 1, 1, 1, 2, 2, 3, 1 };
+	static const int order[] = { 8, 14, 16, 9, 15, 11, 12, 13, 17 };
+	int heard = 0;
+
+	open_chan(8, 56);
+	for (int i = 0; i < 18; i++) {
+		f.ls[i].client = (uint8_t)(i < 8 ? 1 : client[i - 8]);
+		assert_int_equal(get(i), i < 8);
+	}
+	chan_lease_cancel(f.ch, &f.ls[10]);
+	for (int i = 0; i < 9; i++) {
+		chan_lease_put(f.ch, &f.ls[i == 8 ? f.order[0] : i]);
+		turn();
+		assert_int_equal(f.lease_nr, ++heard);
+		assert_int_equal(f.order[i], order[i]);
+	}
+	/* Of a client whose last one was cancelled nobody waits. */
+	f.ls[0].client = 1;
+	f.ls[1].client = 2;
+	assert_int_equal(get(0), 0);
+	assert_int_equal(get(1), 0);
+	chan_lease_cancel(f.ch, &f.ls[0]);
+	chan_lease_put(f.ch, &f.ls[14]);
+	turn();
+	assert_int_equal(f.order[heard], 1);
+}
+
+/* Also those that waited for an address handle first. */
+static void
+clients_take_turns_behind_handles(void **state)
+{
+	open_chan(8, 56);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(get(i), 1);
+	fake_dc.ah_result = 0;
+	for (int i = 8; i < 12; i++) {
+		f.ls[i].client = i == 11;
+		assert_int_equal(get(i), 0);
+	}
+	assert_int_equal(fake_dc_ah_answer(0), 4);
+	turn();
+	assert_int_equal(f.lease_nr, 0);
+	for (int i = 0; i < 3; i++)
+		chan_lease_put(f.ch, &f.ls[i]);
+	turn();
+	assert_int_equal(f.lease_nr, 3);
+	assert_int_equal(f.order[0], 8);
+	assert_int_equal(f.order[1], 11);
+	assert_int_equal(f.order[2], 9);
 }
 
 static void
@@ -432,328 +354,26 @@ completions_that_outrun_the_cancel(void **state)
 	assert_int_equal(fake_dc.stats.dcis_free, 9);
 }
 
-/* draining -> destroying -> creating -> free: a lost completion */
+/* The next step in the life of a device. */
 static void
-a_lost_completion_is_ended_by_destruction(void **state)
+live_and_die(void)
 {
-	open_chan(8, 4);
-	assert_int_equal(get(0), 1);
-	push(0, 0, 0);
-	fake_dc.no_flush = true;
-	chan_lease_fail(f.ch, &f.ls[0]);
-	settle();
-	later(99 * NS_PER_MS);
-	assert_int_equal(fake_dc_job_nr(), 0);
-	later(NS_PER_MS);
-	assert_int_equal(fake_dc_job_nr(), 1);
-	assert_int_equal(f.op_nr, 0); /* its buffer may still be touched */
-	assert_int_equal(fake_dc_run_jobs(1), 1);
-	turn();
-	assert_int_equal(f.op_nr, 1);
-	assert_false(fake_dc_holds(f.mem));
-	assert_int_equal(f.op[0].result, -ECANCELED);
-	assert_true(f.ls[0].flushed_writes);
-	chan_lease_put(f.ch, &f.ls[0]);
-	settle();
-	assert_int_equal(fake_dc.stats.dci_recreated, 1);
-	assert_int_equal(fake_dc.stats.dcis_free, 9);
-}
+	static unsigned nr;
 
-static void
-a_destroy_that_hangs_loses_the_rail_until_it_returns(void **state)
-{
-	open_chan(8, 4);
-	for (int i = 0; i < 8; i++)
-		assert_int_equal(get(i), 1);
-	assert_int_equal(get(8), 0);
-	push(0, 0, 0);
-	fake_dc.no_flush = true;
-	chan_lease_fail(f.ch, &f.ls[0]);
-	settle();
-	later(100 * NS_PER_MS);
-	later(5 * NS_PER_S - 1);
-	assert_int_equal(fake_dc.stuck, 0);
-	later(1);
-	assert_int_equal(fake_dc.stuck, 1);
-	turn();
-	assert_int_equal(f.ls[8].result, -EOPNOTSUPP);
-	assert_int_equal(f.ls[8].reason, CHAN_NO_RAIL);
-	assert_int_equal(f.op_nr, 0);
-	later(3600 * NS_PER_S);
-	assert_int_equal(f.op_nr, 0); /* the buffer stays held, however long */
-	settle();
-	assert_int_equal(fake_dc.stuck, 0);
-	assert_int_equal(f.op_nr, 1);
-	assert_int_equal(get(9), 1);
-}
-
-static void
-a_destroy_that_fails_is_tried_again(void **state)
-{
-	open_chan(8, 4);
-	assert_int_equal(get(0), 1);
-	push(0, 0, 0);
-	fake_dc.no_flush = true;
-	fake_dc.free_result = -EIO;
-	chan_lease_fail(f.ch, &f.ls[0]);
-	settle();
-	later(100 * NS_PER_MS);
-	settle();
-	assert_int_equal(fake_dc.stuck, 1);
-	assert_int_equal(f.op_nr, 0);
-	fake_dc.free_result = 0;
-	later(NS_PER_S);
-	settle();
-	assert_int_equal(fake_dc.stuck, 0);
-	assert_int_equal(f.op_nr, 1);
-	assert_int_equal(fake_dc.stats.dcis_free, 9);
-}
-
-static void
-a_reset_that_fails_makes_a_new_one(void **state)
-{
-	open_chan(8, 4);
-	assert_int_equal(get(0), 1);
-	push(0, 0, 0);
-	fake_dc.reset_result = -EIO;
-	fake_dc.new_result = -ENOMEM;
-	fake_dc_complete(fake_dc_wr(0), WCS_FATAL);
-	settle();
-	assert_int_equal(fake_dc.destroyed, 1);
-	assert_int_equal(fake_dc.stats.dcis_recovering, 1);
-	later(NS_PER_S);
-	settle();
-	fake_dc.new_result = 0;
-	later(NS_PER_S);
-	settle();
-	assert_int_equal(fake_dc.stats.dcis_recovering, 0);
-	assert_int_equal(fake_dc.stats.dcis_free, 9);
-}
-
-/* A port that has no address yet: nothing is served, and then it is. */
-static void
-channels_that_cannot_be_made_yet(void **state)
-{
-	log_set_level((enum log_level) - 1);
-	fake_dc.new_result = -EINVAL;
-	open_chan(8, 4);
-	assert_int_equal(get(0), -EOPNOTSUPP);
-	assert_int_equal(f.ls[0].reason, CHAN_NO_CHANNEL);
-	later(NS_PER_S);
-	settle();
-	assert_int_equal(get(0), -EOPNOTSUPP);
-	fake_dc.new_result = 0;
-	later(NS_PER_S);
-	settle();
-	assert_int_equal(fake_dc.stats.dcis_free, 9);
-	assert_int_equal(get(0), 1);
-}
-
-static void
-without_reset_it_stays_fenced(void **state)
-{
-	f.conf.qp_reset_on_failure = false;
-	open_chan(8, 4);
-	for (int i = 0; i < 9; i++) {
-		assert_int_equal(get(i), 1);
-		push(i, 0, 0);
-		fake_dc_complete(fake_dc_wr(0), WCS_REM_OP);
-		settle();
-		chan_lease_put(f.ch, &f.ls[i]);
+	if (fake_dc.context) {
+		nr = fake_dc.context;
+		fake_dc_set_state(RAIL_LOST, true);
+		fake_dc.free_result = fake_dc.error_result = random() % 2 ? -EIO : 0;
+		if (random() % 2)
+			turn();
+		fake_dc_set_context(0, fake_dc.closed);
+	} else if (fake_dc.closed < nr && fake_dc.cqs == 0 && fake_dc.dcis == 0) {
+		fake_dc_set_context(0, nr);
+	} else if (fake_dc.closed == nr) {
+		fake_dc.free_result = fake_dc.error_result = 0;
+		fake_dc_set_context(nr + 1, nr);
+		fake_dc_set_state(RAIL_UP, false);
 	}
-	assert_int_equal(get(9), -EOPNOTSUPP);
-	assert_int_equal(f.ls[9].reason, CHAN_NO_CHANNEL);
-	assert_int_equal(fake_dc.resets, 0);
-}
-
-/* item 111 */
-static void
-a_lost_device_declines_and_comes_back(void **state)
-{
-	open_chan(8, 4);
-	for (int i = 0; i < 8; i++)
-		assert_int_equal(get(i), 1);
-	assert_int_equal(get(8), 0);
-	push(0, 0, 0);
-	fake_dc_set_state(RAIL_LOST, true);
-	settle();
-	assert_int_equal(f.ls[8].reason, CHAN_NO_RAIL);
-	assert_true(f.ls[0].failed);
-	assert_int_equal(f.op_nr, 1);
-	assert_int_equal(get(9), -EOPNOTSUPP);
-	for (int i = 0; i < 8; i++)
-		chan_lease_put(f.ch, &f.ls[i]);
-	settle();
-	fake_dc_set_state(RAIL_UP, false);
-	settle();
-	assert_int_equal(fake_dc.destroyed, 9); /* every queue pair of before */
-	assert_int_equal(fake_dc.stats.dcis_free, 9);
-	assert_int_equal(get(9), 1);
-	push(9, 1, 0);
-	fake_dc_complete_all();
-	turn();
-	assert_int_equal(f.op[1].result, 0);
-}
-
-/* A lost device makes no queue pairs either; when it is back nobody is declined because they come a second
- * later. */
-static void
-channels_are_there_when_the_device_is_back(void **state)
-{
-	open_chan(8, 4);
-	fake_dc.new_result = -EIO;
-	fake_dc_set_state(RAIL_LOST, true);
-	settle();
-	assert_int_equal(fake_dc.destroyed, 9);
-	assert_int_equal(fake_dc.stats.dcis_free, 0);
-	fake_dc.new_result = 0;
-	fake_dc_set_state(RAIL_UP, false);
-	assert_int_equal(get(0), 0); /* even before the chan has heard of it */
-	settle();
-	assert_int_equal(f.ls[0].result, 0);
-	assert_int_equal(fake_dc.stats.dcis_free, 8);
-	assert_int_equal(fake_dc.stats.dcis_recovering, 0);
-}
-
-static void
-strays_harm_nobody(void **state)
-{
-	uint64_t id;
-
-	open_chan(8, 4);
-	assert_int_equal(get(0), 1);
-	push(0, 0, 0);
-	push(0, 1, 0);
-	id = fake_dc_wr(0)->wr.wr_id;
-	fake_dc_complete(fake_dc_wr(0), WCS_SUCCESS);
-	fake_dc_stray(id, WCS_SUCCESS); /* twice */
-	fake_dc_stray(id, WCS_REM_ACCESS);
-	fake_dc_stray(~0ull, WCS_REM_ACCESS);
-	fake_dc_stray(77ull << 32, WCS_SUCCESS);
-	turn();
-	assert_int_equal(f.op_nr, 1);
-	assert_false(f.ls[0].failed);
-	fake_dc_complete_all();
-	turn();
-	assert_int_equal(f.op_nr, 2);
-}
-
-static void
-a_queue_pair_that_takes_no_work(void **state)
-{
-	open_chan(8, 4);
-	assert_int_equal(get(0), 1);
-	fake_dc.post_result = -ENOMEM;
-	push(0, 0, 0);
-	assert_int_equal(f.op_nr, 0);
-	turn();
-	assert_int_equal(f.op_nr, 1);
-	assert_int_equal(f.op[0].result, -EIO);
-	assert_true(f.ls[0].failed);
-	assert_false(f.ls[0].flushed_writes);
-	settle();
-	assert_int_equal(fake_dc.resets, 1);
-}
-
-static void
-arming_defeats_the_delay(void **state)
-{
-	f.conf.delay_mode = DELAY_BATCH;
-	f.conf.delay_interval_ns = 5000;
-	open_chan(8, 4);
-	assert_int_equal(get(0), 1);
-	push(0, 0, 0);
-	assert_int_equal(chan_poll(f.ch), 0);
-	fake_dc_complete_all();
-	assert_int_equal(chan_poll(f.ch), 0); /* not yet */
-	f.now += 5000;
-	assert_int_equal(chan_poll(f.ch), 1);
-	f.now += 5000;
-	push(0, 1, 0);
-	assert_int_equal(chan_poll(f.ch), 0);
-	fake_dc_complete_all();
-	chan_arm(f.ch);
-	assert_int_equal(fake_dc.armed, 1);
-	assert_int_equal(chan_poll(f.ch), 1);
-}
-
-/* How often the queue is looked at in 200 us, asked each microsecond: while nothing comes, and while a
- * completion comes every tenth. */
-static void
-count_polls(enum conf_delay_mode mode, int *ret_idle, int *ret_busy)
-{
-	uint64_t before;
-
-	f.conf.delay_mode = mode;
-	f.conf.delay_interval_ns = 5000;
-	open_chan(8, 4);
-	assert_int_equal(get(0), 1);
-	push(0, 0, 0);
-	chan_poll(f.ch);
-	before = fake_dc.polls;
-	for (int us = 0; us < 200; us++) {
-		f.now += NS_PER_US;
-		chan_poll(f.ch);
-	}
-	*ret_idle = (int)(fake_dc.polls - before);
-	fake_dc_complete_all();
-	f.now += NS_PER_MS;
-	chan_poll(f.ch);
-	before = fake_dc.polls;
-	for (int us = 0; us < 200; us++) {
-		f.now += NS_PER_US;
-		if (us % 10 == 0)
-			push(0, us / 10 % 4, 0);
-		if (us % 10 == 1)
-			fake_dc_complete_all();
-		chan_poll(f.ch);
-	}
-	*ret_busy = (int)(fake_dc.polls - before);
-}
-
-/* item 108: the four modes, by how often they look. */
-static void
-delay_none(void **state)
-{
-	int idle, busy;
-
-	count_polls(DELAY_NONE, &idle, &busy);
-	assert_int_equal(idle, 200);
-	assert_in_range(busy, 40, 200);
-}
-
-static void
-delay_batch(void **state)
-{
-	int idle, busy;
-
-	count_polls(DELAY_BATCH, &idle, &busy);
-	/* A pause of 5 us behind every look. */
-	assert_in_range(idle, 39, 41);
-	assert_in_range(busy, 20, 41);
-}
-
-static void
-delay_entry(void **state)
-{
-	int idle, busy;
-
-	count_polls(DELAY_ENTRY, &idle, &busy);
-	/* No pause but behind a completion. */
-	assert_int_equal(idle, 200);
-	assert_in_range(busy, 20, 60);
-}
-
-static void
-delay_adaptive(void **state)
-{
-	int idle, busy;
-
-	count_polls(DELAY_ADAPTIVE, &idle, &busy);
-	/* 5, 10, 15 and then 20 us, as long as nothing comes; no pause behind a completion. */
-	assert_in_range(idle, 11, 14);
-	assert_in_range(busy, 20, 60);
-	assert_true(busy > idle);
 }
 
 /* Everything at once, seeded: nothing may end while the device holds its buffer, and everything must end. */
@@ -833,8 +453,10 @@ random_walk(void **state)
 			fake_dc.reset_result = random() % 4 ? 0 : -EIO;
 			break;
 		case 14:
-			if (random() % 64 == 0)
+			if (random() % 64 == 0 && fake_dc.context)
 				fake_dc_set_state(random() % 2 ? RAIL_UP : RAIL_LOST, random() % 2);
+			else if (random() % 256 == 0)
+				live_and_die();
 			break;
 		default:
 			turn();
@@ -844,6 +466,13 @@ random_walk(void **state)
 	}
 	fake_dc.reset_result = 0;
 	fake_dc.ah_result = 1;
+	for (int i = 0; i < 8; i++) {
+		if (!fake_dc.context)
+			live_and_die();
+		settle();
+		later(NS_PER_S);
+	}
+	assert_true(fake_dc.context > 3);
 	fake_dc_set_state(RAIL_UP, false);
 	fake_dc_ah_answer(0);
 	for (int i = 0; i < LEASES; i++)
@@ -865,15 +494,16 @@ random_walk(void **state)
 	assert_int_equal(fake_dc.stuck, 0);
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(posts_what_was_asked),
 		T(reads_are_limited_and_stay_in_order),
+		T(work_fits_the_queue_pair),
 		T(waits_in_order),
+		T(clients_take_turns),
+		T(clients_take_turns_behind_handles),
 		T(a_full_queue_says_so),
 		T(address_handles_are_waited_for),
 		T(declines_have_reasons),
@@ -882,21 +512,6 @@ main(void)
 		T(spares_cover),
 		T(cancel_drains),
 		T(completions_that_outrun_the_cancel),
-		T(a_lost_completion_is_ended_by_destruction),
-		T(a_destroy_that_hangs_loses_the_rail_until_it_returns),
-		T(a_destroy_that_fails_is_tried_again),
-		T(a_reset_that_fails_makes_a_new_one),
-		T(channels_that_cannot_be_made_yet),
-		T(without_reset_it_stays_fenced),
-		T(a_lost_device_declines_and_comes_back),
-		T(channels_are_there_when_the_device_is_back),
-		T(strays_harm_nobody),
-		T(a_queue_pair_that_takes_no_work),
-		T(arming_defeats_the_delay),
-		T(delay_none),
-		T(delay_batch),
-		T(delay_entry),
-		T(delay_adaptive),
 		T(random_walk),
 	};
 

@@ -376,7 +376,7 @@ test_pauses(void **state)
 	wait_walks(2);
 }
 
-static int reads_end_with; /* of data */
+static _Atomic int reads_end_with; /* of data */
 
 static int
 on_io(const struct fault_io *io)

@@ -3,6 +3,7 @@
 #define GANTRY_TESTS_DIALECT_BUILD_H
 
 #include "dialect/dialect.h"
+#include "dialect/text.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -98,6 +99,16 @@ rq_token(struct rq *r)
 	enum fault f = rq_parse(r);
 
 	return f ? f : dialect_token(&r->in, &r->t, &r->why);
+}
+
+/* What was written, as a string. */
+static inline const char *
+text_of(struct text *x)
+{
+	assert_true(text_ok(x));
+	text_put(x, "", 1);
+	x->len--;
+	return x->p;
 }
 
 #define s3(method, target) rq_new(DIALECT_S3, method, target)

@@ -12,15 +12,6 @@
 
 static const char *why;
 
-static const char *
-text_of(struct text *x)
-{
-	assert_true(text_ok(x));
-	text_put(x, "", 1);
-	x->len--;
-	return x->p;
-}
-
 static enum fault
 cors(const char *rules, struct text *packed)
 {

@@ -159,6 +159,14 @@ get_answer(int fd, struct answer *a, bool is_head, char **ret_body)
 	return true;
 }
 
+/* One answer, whose body does not matter. */
+static inline void
+expect_status(int fd, struct answer *a, int status)
+{
+	assert_true(get_answer(fd, a, false, NULL));
+	assert_int_equal(a->status, status);
+}
+
 /* The other side closed, and said nothing more; reset allowed or not. */
 static inline void
 expect_end(int fd)

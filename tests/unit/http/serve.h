@@ -133,6 +133,8 @@ serve_thread(void *arg)
 	return NULL;
 }
 
+static uint64_t serve_progress_ns = 60 * NS_PER_S;
+
 static struct serve *
 serve_start(int connections, uint64_t idle_ns)
 {
@@ -142,6 +144,7 @@ serve_start(int connections, uint64_t idle_ns)
 
 	s->conf.limits.connections = connections;
 	s->conf.limits.idle_ns = idle_ns;
+	s->conf.limits.s3_progress_ns = serve_progress_ns;
 	s->conf.limits.requests = 64;
 	s->conf.listen_nr = 1;
 	s->conf.listen[0].address = "test";

@@ -17,16 +17,14 @@ test_replies(void **state)
 
 	/* All on one connection. */
 	put_text(fd, GET("/now"));
-	assert_true(get_answer(fd, &a, false, NULL));
-	assert_int_equal(a.status, 200);
+	expect_status(fd, &a, 200);
 	assert_int_equal(a.content_length, 0);
 	assert_int_equal(a.lengths, 1);
 	assert_false(a.has_close);
 	assert_non_null(strstr(a.head, "\r\nx-amz-request-id: 0123456789ABCDEF\r\n")); /* the case is ours */
 	assert_non_null(answer_header(&a, "date", v, sizeof v));
 	put_text(fd, "PUT /now HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
-	assert_true(get_answer(fd, &a, false, NULL));
-	assert_int_equal(a.status, 200);
+	expect_status(fd, &a, 200);
 	assert_false(a.has_close);
 	put_text(fd, GET("/text/100000"));
 	assert_true(get_answer(fd, &a, false, &body));
@@ -44,11 +42,9 @@ test_replies(void **state)
 	assert_true(get_answer(fd, &a, false, NULL));
 	assert_int_equal(a.content_length, 0);
 	put_text(fd, GET("/delay/20"));
-	assert_true(get_answer(fd, &a, false, NULL));
-	assert_int_equal(a.status, 200);
+	expect_status(fd, &a, 200);
 	put_text(fd, GET("/status/304"));
-	assert_true(get_answer(fd, &a, false, NULL));
-	assert_int_equal(a.status, 304);
+	expect_status(fd, &a, 304);
 	put_text(fd, GET("/now"));
 	assert_true(get_answer(fd, &a, false, NULL));
 	assert_int_equal(s->conns, 1);
@@ -142,8 +138,7 @@ test_body(void **state)
 	free(body);
 	/* An empty body of either kind. */
 	put_text(fd, "PUT /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
-	assert_true(get_answer(fd, &a, false, NULL));
-	assert_int_equal(a.status, 200);
+	expect_status(fd, &a, 200);
 	/* One that is taken in small parts, with pauses in which nothing is taken. */
 	put_text(fd, "PUT /slow/3000/2 HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n");
 	put_bytes(fd, data, 60000);
@@ -167,10 +162,8 @@ test_mid_body(void **state)
 	put_text(fd, "PUT /mid/1000 HTTP/1.1\r\nHost: x\r\nContent-Length: 50000\r\n\r\n");
 	put_bytes(fd, data, sizeof data);
 	put_text(fd, GET("/now"));
-	assert_true(get_answer(fd, &a, false, NULL));
-	assert_int_equal(a.status, 403);
-	assert_true(get_answer(fd, &a, false, NULL));
-	assert_int_equal(a.status, 200);
+	expect_status(fd, &a, 403);
+	expect_status(fd, &a, 200);
 	close(fd);
 	serve_stop(s);
 }
@@ -194,8 +187,7 @@ test_early_reply(void **state)
 		put_text(fd, head);
 		for (int k = 0; k < 2; k++)
 			put_bytes(fd, data, sizeof data);
-		assert_true(get_answer(fd, &a, false, NULL));
-		assert_int_equal(a.status, i == 2 ? 503 : 403);
+		expect_status(fd, &a, i == 2 ? 503 : 403);
 		assert_true(a.has_close);
 		expect_end(fd);
 		close(fd);
@@ -214,8 +206,7 @@ test_expect(void **state)
 
 	/* A body that is wanted: 100, then the answer. */
 	put_text(fd, "PUT /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n");
-	assert_true(get_answer(fd, &a, false, NULL));
-	assert_int_equal(a.status, 100);
+	expect_status(fd, &a, 100);
 	put_text(fd, "abc");
 	assert_true(get_answer(fd, &a, false, &body));
 	assert_int_equal(a.status, 200);
@@ -224,13 +215,10 @@ test_expect(void **state)
 	/* Nothing to be sent: 100 at once, the connection lives, and the field is there as it was sent. */
 	put_text(fd,
 		 "PUT /delay/10 HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 0\r\n\r\n");
-	assert_true(get_answer(fd, &a, false, NULL));
-	assert_int_equal(a.status, 100);
-	assert_true(get_answer(fd, &a, false, NULL));
-	assert_int_equal(a.status, 200);
+	expect_status(fd, &a, 100);
+	expect_status(fd, &a, 200);
 	put_text(fd, "PUT /fields HTTP/1.1\r\nHost: x\r\nExpect: 100-Continue\r\nContent-Length: 0\r\n\r\n");
-	assert_true(get_answer(fd, &a, false, NULL));
-	assert_int_equal(a.status, 100);
+	expect_status(fd, &a, 100);
 	assert_true(get_answer(fd, &a, false, &body));
 	assert_int_equal(a.status, 200);
 	assert_false(a.has_close);
@@ -240,16 +228,14 @@ test_expect(void **state)
 	put_text(
 		fd,
 		"PUT /reject HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\n\r\n");
-	assert_true(get_answer(fd, &a, false, NULL));
-	assert_int_equal(a.status, 403);
+	expect_status(fd, &a, 403);
 	assert_true(a.has_close);
 	close(fd);
 	/* The same when it takes a while to know. */
 	fd = client(s);
 	put_text(fd, "PUT /late-reject/20 HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: "
 		     "1000000\r\n\r\n");
-	assert_true(get_answer(fd, &a, false, NULL));
-	assert_int_equal(a.status, 403);
+	expect_status(fd, &a, 403);
 	expect_end(fd);
 	close(fd);
 	serve_stop(s);
@@ -456,11 +442,73 @@ test_stalled_body(void **state)
 	for (int i = 0; i < 3; i++) {
 		int fd = i == 0 ? stalled : i == 1 ? chunked : flows;
 
-		assert_true(get_answer(fd, &a, false, NULL));
-		assert_int_equal(a.status, 403);
+		expect_status(fd, &a, 403);
 		expect_end(fd);
 		close(fd);
 	}
+	serve_stop(s);
+}
+
+/* A reply in the middle of a body that stops a moment later, or of which nothing was taken and nothing more
+ * comes: it leaves, and the request and the connection with it, long before their idle time. */
+static void
+test_stalls_behind_reply(void **state)
+{
+	static const char *const puts[] = {
+		"PUT /mid/3 HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabcde",
+		"PUT /mid/3 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabcde",
+		"PUT /choke/50 HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabcde",
+		"PUT /choke/600 HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: "
+		"10\r\n\r\nabcde",
+	};
+	struct serve *s = serve_start(8, 600 * NS_PER_S);
+
+	for (int i = 0; i < 4; i++) {
+		int fd = client(s);
+		struct answer a;
+
+		put_text(fd, puts[i]);
+		assert_true(get_answer(fd, &a, false, NULL));
+		if (a.status == 100)
+			assert_true(get_answer(fd, &a, false, NULL));
+		assert_int_equal(a.status, 403);
+		assert_int_equal(a.content_length, 0);
+		assert_true(a.has_close);
+		/* The request is over with the answer, the connection a moment later. */
+		wait_for(fake_req_counts.live == 0 && fake_req_counts.sent == i + 1);
+		wait_for(s->conns == 0);
+		expect_end(fd);
+		close(fd);
+	}
+	serve_stop(s);
+}
+
+/* The same when the rest comes, but byte by byte: limits.s3_progress later. */
+static void
+test_drips_behind_reply(void **state)
+{
+	struct serve *s;
+	struct answer a;
+	struct pollfd p = { .events = POLLIN };
+	int dripped = 0;
+
+	serve_progress_ns = NS_PER_S;
+	s = serve_start(8, 600 * NS_PER_S);
+	serve_progress_ns = 60 * NS_PER_S;
+	p.fd = client(s);
+	put_text(p.fd, "PUT /mid/3 HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nabcde");
+	while (poll(&p, 1, 20) == 0) {
+		put_text(p.fd, "x");
+		assert_true(++dripped < 3000);
+	}
+	assert_true(get_answer(p.fd, &a, false, NULL));
+	assert_int_equal(a.status, 403);
+	/* No reset, whatever comes now. */
+	put_text(p.fd, "xxx");
+	wait_for(s->conns == 0);
+	put_text(p.fd, "xxx");
+	expect_end(p.fd);
+	close(p.fd);
 	serve_stop(s);
 }
 
@@ -489,11 +537,43 @@ test_idle(void **state)
 		    50000);
 	expect_end(idle);
 	expect_end(half);
-	assert_true(get_answer(busy, &a, false, NULL));
-	assert_int_equal(a.status, 200);
+	expect_status(busy, &a, 200);
 	close(idle);
 	close(busy);
 	close(half);
+	serve_stop(s);
+}
+
+/* However a connection ends, its place is free again: many more of them than there are places. */
+static void
+test_places(void **state)
+{
+	static const char *const how[] = { "GET /now HTTP/1.1\r\nHost: x\r\n\r\n",
+					   "GET /now HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+					   "GET /now HTTP/1.0\r\nHost: x\r\n\r\n", "no request\r\n\r\n" };
+	struct serve *s = serve_start(2, 60 * NS_PER_S);
+	struct linger reset = { .l_onoff = 1 };
+	struct answer a;
+
+	for (int i = 0; i < 48; i++) {
+		bool served = false;
+
+		/* The one before may not be gone yet. */
+		for (int n = 0; n < 2000 && !served; n++) {
+			int fd = client(s);
+
+			put_text(fd, how[i % 4]);
+			served = get_answer(fd, &a, false, NULL);
+			if (i % 8 >= 4)
+				setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+			else if (i % 4 && served)
+				expect_end(fd);
+			close(fd);
+			if (!served)
+				usleep(1000);
+		}
+		assert_true(served);
+	}
 	serve_stop(s);
 }
 
@@ -513,8 +593,7 @@ test_drain(void **state)
 	serve_nudge(s);
 	expect_end(idle);
 	expect_end(fresh);
-	assert_true(get_answer(busy, &a, false, NULL));
-	assert_int_equal(a.status, 200);
+	expect_status(busy, &a, 200);
 	assert_true(a.has_close);
 	expect_end(busy);
 	wait_for(s->conns == 0);
@@ -568,7 +647,10 @@ main(void)
 		cmocka_unit_test(test_abandoned),
 		cmocka_unit_test(test_connection_limit),
 		cmocka_unit_test(test_stalled_body),
+		cmocka_unit_test(test_stalls_behind_reply),
+		cmocka_unit_test(test_drips_behind_reply),
 		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_drain),
 		cmocka_unit_test(test_stop_busy),
 	};

@@ -377,10 +377,113 @@ initiators_take_the_settings(void **state)
 		assert_int_equal(rdma_dci_new(rdma_rail(rd, 0), cq, 12, &dci), 0);
 		assert_int_equal(rdma_dci_error(dci), 0);
 		assert_int_equal(rdma_dci_reset(dci), 0);
-		assert_int_equal(rdma_dci_free(dci), 0);
+		assert_int_equal(rdma_dci_free(dci, true), 0);
 		rdma_cq_free(cq);
 		rdma_close(rd);
 	}
+}
+
+/* --- contexts --- */
+
+static bool
+comes(struct rdma_rail *rail, unsigned context, enum rail_state state)
+{
+	uint64_t start = clock_ns();
+
+	while (rdma_rail_context(rail) != context || rdma_rail_state(rail) != state) {
+		if (clock_ns() - start > 20 * NS_PER_S)
+			return false;
+		usleep(1000);
+	}
+	return true;
+}
+
+/* A context that dies, under a library that says that destroying works: regions are registered anew, an old
+ * handle is refused, and an initiator is gone when the context is closed, not before. */
+static void
+a_context_dies(void **state)
+{
+	static char mem[65536];
+	struct rdma_rail_info info;
+	struct rdma_dci *dci, *idle;
+	struct rdma_ah *ah = NULL;
+	struct waiter w = { .w.done = on_ah };
+	struct rail_route r;
+	struct rdma_rail *rail;
+	char cmd[512];
+	struct rdma_cq *cq;
+	struct rdma *rd;
+	int region, n;
+
+	if (!getenv("PORTCTL"))
+		skip();
+	rd = must_open(0, NULL);
+	rail = rdma_rail(rd, 0);
+	assert_int_equal(rdma_region_add(rd, mem, sizeof mem, &region, err, sizeof err), 0);
+	assert_int_equal(rdma_cq_new(rail, 64, &cq), 0);
+	assert_int_equal(rdma_cq_context(cq), 1);
+	assert_int_equal(rdma_dci_new(rail, cq, 12, &dci), 0);
+	assert_int_equal(rdma_dci_new(rail, cq, 12, &idle), 0);
+	assert_int_equal(route(rd, "127.0.0.9", "127.0.0.1", &r), 0);
+	n = rdma_ah_get(rail, &r.key, &w.w, &ah);
+	while (n == 0 && !atomic_load(&w.heard))
+		usleep(100);
+	ah = n > 0 ? ah : w.w.ah;
+	assert_non_null(ah);
+
+	snprintf(cmd, sizeof cmd, "%s device mlx5_0 reset pid=%d destroy=lies", getenv("PORTCTL"), getpid());
+	assert_int_equal(system(cmd), 0);
+	assert_true(comes(rail, 1, RAIL_LOST));
+	n = rdma_dci_free(dci, false);
+	assert_true(n == -EAGAIN || n == -EINPROGRESS);
+	assert_true(comes(rail, 0, RAIL_LOST));
+	assert_int_equal(rdma_cq_new(rail, 64, &(struct rdma_cq *){ NULL }), -ENODEV);
+	assert_int_equal(rdma_dci_new(rail, cq, 12, &(struct rdma_dci *){ NULL }), -ENODEV);
+	assert_int_equal(rdma_dci_free(dci, false), -EINPROGRESS);
+	assert_int_equal(rdma_dci_free(idle, true), 0);
+	usleep(200000);
+	assert_int_equal(rdma_rail_context(rail), 0); /* the queue still refers to the old one */
+	assert_int_equal(rdma_dci_free(dci, false), -EINPROGRESS);
+	rdma_cq_free(cq);
+	assert_true(comes(rail, 2, RAIL_UP));
+	assert_int_equal(rdma_dci_free(dci, false), 0);
+	assert_int_equal(rdma_rail_stats(rail)->reopens, 1);
+	assert_int_equal(rdma_rail_context(rdma_rail(rd, 1)), 1);
+	assert_int_equal(rdma_rail_state(rdma_rail(rd, 1)), RAIL_UP);
+	rdma_rail_get_info(rail, &info);
+	assert_true(info.fw_ver[0]);
+
+	assert_int_equal(rdma_cq_new(rail, 64, &cq), 0);
+	assert_int_equal(rdma_cq_context(cq), 2);
+	assert_int_equal(rdma_dci_new(rail, cq, 12, &dci), 0);
+	assert_int_equal(
+		rdma_dci_post(dci,
+			      &(struct rdma_wr){
+				      .is_write = true, .ah = ah, .mem = mem, .len = 64, .region = region }),
+		-ESTALE);
+	rdma_ah_put(rail, ah);
+	assert_int_equal(route(rd, "127.0.0.9", "127.0.0.1", &r), 0);
+	atomic_store(&w.heard, false);
+	assert_int_equal(rdma_ah_get(rail, &r.key, &w.w, &ah), 0);
+	while (!atomic_load(&w.heard))
+		usleep(100);
+	assert_int_equal(w.w.result, 0);
+	assert_int_equal(rdma_dci_post(dci, &(struct rdma_wr){ .is_write = true,
+							       .ah = w.w.ah,
+							       .mem = mem,
+							       .len = 64,
+							       .region = region }),
+			 0);
+	rdma_ah_put(rail, w.w.ah);
+	assert_int_equal(rdma_dci_free(dci, true), 0);
+	rdma_cq_free(cq);
+
+	/* The end amid all this: the context is closed on the way. */
+	assert_int_equal(rdma_cq_new(rail, 64, &cq), 0);
+	assert_int_equal(system(cmd), 0);
+	assert_true(comes(rail, 0, RAIL_LOST));
+	rdma_cq_free(cq);
+	rdma_close(rd);
 }
 
 int
@@ -398,6 +501,7 @@ main(void)
 		cmocka_unit_test(handles_coalesce),
 		cmocka_unit_test(failures_are_remembered),
 		cmocka_unit_test(initiators_take_the_settings),
+		cmocka_unit_test(a_context_dies),
 	};
 	struct rdma *rd;
 	int nr;

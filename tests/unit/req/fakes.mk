@@ -5,3 +5,4 @@ LINK-req/test_get := fake_chan mem_store
 LINK-req/test_put := fake_chan mem_store
 LINK-req/test_random := fake_chan mem_store
 LINK-req/test_s3 := fake_chan mem_store
+LINK-req/test_copies := fake_chan mem_store

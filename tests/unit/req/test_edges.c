@@ -2,31 +2,9 @@
  * What the S3 surface must not do at its edges: look at a client's header fields when that client is gone,
  * pass over a condition or a limit, delete by rules that were taken back.
  */
-#include "tests/unit/req/rig.h"
-#include "tests/fake/mem_store.h"
+#include "tests/unit/req/surface.h"
 
 #include <errno.h>
-
-static int
-edges_stop(void **state)
-{
-	rig_check_empty();
-	assert_int_equal(rig.reqs->text_bytes, 0);
-	assert_int_equal(mem_store_open_nr(rig.store), 0);
-	assert_int_equal(mem_store_put_nr(rig.store), 0);
-	return rig_stop(state);
-}
-
-static int
-life_start(void **state)
-{
-	int r;
-
-	rig_small.life = true;
-	r = rig_start(state);
-	rig_small.life = false;
-	return r;
-}
 
 static void
 begin(struct xchg *x, const char *method, const char *target, const char *body)
@@ -36,29 +14,10 @@ begin(struct xchg *x, const char *method, const char *target, const char *body)
 		x_field(x, "content-length", "%zu", strlen(body));
 }
 
-static void
-feed(struct xchg *x, const char *body)
-{
-	size_t len = strlen(body), at = 0;
-
-	while (at < len && !req_is_ready(x->rq)) {
-		at += req_body(x->rq, body + at, len - at);
-		rig_turn();
-	}
-	if (!req_is_ready(x->rq))
-		req_body_end(x->rq);
-}
-
 static int
 answer(struct xchg *x, const char *body)
 {
-	x_begin(x);
-	if (body)
-		feed(x, body);
-	else if (!req_is_ready(x->rq))
-		req_body_end(x->rq);
-	rig_until(req_is_ready(x->rq));
-	return req_reply(x->rq)->status;
+	return with_body(x, body ? body : "", body ? strlen(body) : 0, SIZE_MAX);
 }
 
 static int
@@ -73,23 +32,6 @@ request(const char *method, const char *target, const char *body)
 	return status;
 }
 
-static void
-make_upload(const char *key, char id[64])
-{
-	struct xchg x;
-	char text[1024], target[128];
-	const char *p;
-
-	snprintf(target, sizeof target, "/bkt/%s?uploads", key);
-	begin(&x, "POST", target, "");
-	assert_int_equal(answer(&x, ""), 200);
-	snprintf(text, sizeof text, "%.*s", (int)req_reply(x.rq)->len_bytes, req_reply(x.rq)->text);
-	p = strstr(text, "<UploadId>");
-	assert_non_null(p);
-	snprintf(id, 64, "%.32s", p + strlen("<UploadId>"));
-	x_end(&x);
-}
-
 /* ---- the client leaves when the store is done and nobody has said so yet ---- */
 
 static void
@@ -97,7 +39,7 @@ leave_at_the_end(struct xchg *x, const char *body)
 {
 	mem_store_hold(rig.store, true);
 	x_begin(x);
-	feed(x, body);
+	feed(x, body, strlen(body), SIZE_MAX);
 	/* Reads on the way to it are let through. */
 	for (int i = 0; i < 50000 && x->rq->phase != PHASE_COMMIT; i++) {
 		mem_store_hold(rig.store, false);
@@ -336,13 +278,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_onto_itself, rig_start, edges_stop),
-		cmocka_unit_test_setup_teardown(test_copy_sums, rig_start, edges_stop),
-		cmocka_unit_test_setup_teardown(test_part_limit, rig_start, edges_stop),
-		cmocka_unit_test_setup_teardown(test_form_names, rig_start, edges_stop),
-		cmocka_unit_test_setup_teardown(test_rules_taken_back, life_start, edges_stop),
-		cmocka_unit_test_setup_teardown(test_bucket_goes, life_start, edges_stop),
-		cmocka_unit_test_setup_teardown(test_gone_at_the_end, rig_start, edges_stop),
+		cmocka_unit_test_setup_teardown(test_onto_itself, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_copy_sums, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_part_limit, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_form_names, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_rules_taken_back, life_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_bucket_goes, life_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_gone_at_the_end, s3_start, s3_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include "base/base64.h"
 #include "base/crc64.h"
 #include "stats/stats.h"
+#include "xfer/digest.h"
 
 #include <errno.h>
 
@@ -95,6 +96,46 @@ test_checksums(void **state)
 	assert_int_equal(put(&x, "k5", 300000, "x-amz-checksum-crc32c", "4waSgw=="), 400);
 	x_end(&x);
 	assert_int_equal(head_size("k5"), UINT64_MAX);
+}
+
+/* item 44: each algorithm's value over what RDMA brought, in pieces that arrive in any order: the right one
+ * is taken and said again, one that is a bit off is not. */
+static void
+test_given_sums(void **state)
+{
+	static const struct {
+		enum digest_kind kind;
+		const char *header;
+	} t[] = { { DIGEST_CRC32, "x-amz-checksum-crc32" },
+		  { DIGEST_CRC32C, "x-amz-checksum-crc32c" },
+		  { DIGEST_SHA1, "x-amz-checksum-sha1" },
+		  { DIGEST_SHA256, "x-amz-checksum-sha256" } };
+	static const size_t sizes[] = { 300, 3500000 };
+	static struct digest dg;
+	uint8_t sum[32];
+	char text[64];
+	struct xchg x;
+
+	for (size_t i = 0; i < 8; i++) {
+		size_t len = sizes[i / 4], n;
+
+		pattern(rig.win, len, (unsigned)i);
+		assert_int_equal(digest_begin(&dg, DIGEST_BIT(t[i % 4].kind)), 0);
+		digest_update(&dg, rig.win, len);
+		n = digest_value(&dg, t[i % 4].kind, sum);
+		base64_encode(sum, n, text);
+		assert_int_equal(put(&x, "good", len, t[i % 4].header, text), 200);
+		assert_header(&x, t[i % 4].header, text);
+		x_end(&x);
+		assert_int_equal(head_size("good"), len);
+		sum[n - 1] ^= 1;
+		base64_encode(sum, n, text);
+		assert_int_equal(put(&x, "bad", len, t[i % 4].header, text), 400);
+		assert_non_null(strstr(req_reply(x.rq)->text, "BadDigest"));
+		x_end(&x);
+		assert_int_equal(head_size("bad"), UINT64_MAX);
+	}
+	digest_fini(&dg);
 }
 
 /* item 37, item 38: declined, nothing stored, and again with a body */
@@ -235,6 +276,61 @@ test_chunked(void **state)
 	}
 }
 
+/* Feeds a body until it is taken or answered; how much was taken. */
+static size_t
+feed(struct xchg *x, const unsigned char *body, size_t len)
+{
+	size_t at = 0;
+
+	while (at < len && !req_is_ready(x->rq)) {
+		at += req_body(x->rq, body + at, len - at < 5000 ? len - at : 5000);
+		rig_turn();
+	}
+	if (!req_is_ready(x->rq))
+		req_body_end(x->rq);
+	rig_until(req_is_ready(x->rq));
+	return at;
+}
+
+/* limits.object: what says its length is refused before a byte is taken, what does not when it has too many;
+ * and a body that ends early is not an object. */
+static void
+test_body_limits(void **state)
+{
+	static unsigned char body[400000];
+	struct xchg x;
+
+	rig.conf->limits.object_bytes = 100000;
+	x_init(&x, 0, "PUT", "/bkt/large");
+	x_field(&x, "content-length", "100001");
+	x_begin(&x);
+	rig_until(req_is_ready(x.rq));
+	assert_int_equal(req_reply(x.rq)->status, 400);
+	assert_non_null(strstr(req_reply(x.rq)->text, "EntityTooLarge"));
+	x_end(&x);
+	x_init(&x, 0, "PUT", "/bkt/large");
+	x_field(&x, "transfer-encoding", "chunked");
+	x_begin(&x);
+	assert_true(feed(&x, body, sizeof body) < 200000);
+	assert_int_equal(req_reply(x.rq)->status, 400);
+	assert_non_null(strstr(req_reply(x.rq)->text, "EntityTooLarge"));
+	x_end(&x);
+	x_init(&x, 0, "PUT", "/bkt/large");
+	x_field(&x, "content-length", "50000");
+	x_begin(&x);
+	assert_int_equal(feed(&x, body, 49999), 49999);
+	assert_int_equal(req_reply(x.rq)->status, 400);
+	assert_non_null(strstr(req_reply(x.rq)->text, "IncompleteBody"));
+	x_end(&x);
+	assert_int_equal(head_size("large"), UINT64_MAX);
+	x_init(&x, 0, "PUT", "/bkt/large");
+	x_field(&x, "transfer-encoding", "chunked");
+	x_begin(&x);
+	assert_int_equal(feed(&x, body, 100000), 100000);
+	assert_int_equal(req_reply(x.rq)->status, 200);
+	x_end(&x);
+}
+
 /* A body that comes while the first look at the object is still under way waits, also when the request before
  * in the same slot had a body too. */
 static void
@@ -265,6 +361,36 @@ test_body_early(void **state)
 		x_end(&x);
 	}
 	assert_int_equal(head_size("early"), 100);
+}
+
+/* A daemon that is to stop takes nothing new, and ends what it has. */
+static void
+test_draining(void **state)
+{
+	struct xchg under_way, x;
+
+	put_object("d", 1000, 1);
+	fake_chan_hold(rig.chan, true);
+	x_init(&under_way, 0, "PUT", "/bkt/under-way");
+	x_token(&under_way, "x-amz-rdma-token", 0, 1000);
+	x_begin(&under_way);
+	rig_until(fake_chan_op_nr(rig.chan) == 1);
+	reqs_drain(rig.reqs, true);
+	assert_int_equal(put(&x, "new", 1000, NULL, NULL), 503);
+	assert_header(&x, "retry-after", "1");
+	assert_no_header(&x, "x-amz-rdma-reply");
+	x_end(&x);
+	x_init(&x, 0, "GET", "/bkt/d");
+	assert_int_equal(x_run(&x), 503);
+	x_end(&x);
+	fake_chan_hold(rig.chan, false);
+	fake_chan_complete_all(rig.chan);
+	rig_until(req_is_ready(under_way.rq));
+	assert_int_equal(req_reply(under_way.rq)->status, 200);
+	x_end(&under_way);
+	reqs_drain(rig.reqs, false);
+	assert_int_equal(head_size("new"), UINT64_MAX);
+	assert_int_equal(head_size("under-way"), 1000);
 }
 
 static uint64_t
@@ -379,12 +505,15 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_done, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_checksums, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_given_sums, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_declined, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_failed, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_refused, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_metadata, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_chunked, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_body_limits, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_body_early, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_draining, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_again, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_not_again, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_again_ends, rig_start, rig_stop),

@@ -109,12 +109,15 @@ test_file(void **state)
 	assert_int_equal(bufpool_init(&bp, 4u << 20), 0);
 	fixed = ring_register_regions(r, bp.region, bp.region_nr) == 0;
 	print_message("O_DIRECT: %s, fixed buffers: %s\n", direct ? "yes" : "no", fixed ? "yes" : "no");
-	for (int region = RING_NO_REGION; region < 1; region++) {
+	for (int turn = 0; turn < 4; turn++) {
+		int region = turn % 2 ? 0 : RING_NO_REGION;
+
 		a = bufpool_get(&bp, BUF_LARGE);
 		b = bufpool_get(&bp, BUF_LARGE);
-		memset(a->mem, 'a' + region, 8192);
+		memset(a->mem, 'a' + turn, 8192);
 		memset(b->mem, 0, 8192);
 		w = s = rd = new_op();
+		w.op.by_worker = rd.op.by_worker = turn >= 2;
 		ring_write(r, &w.op, fd, a->mem, 8192, 4096, region < 0 ? region : a->region);
 		assert_int_equal(ring_inflight(r), 1);
 		assert_int_equal(w.calls, 0);

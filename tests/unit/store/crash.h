@@ -7,7 +7,7 @@
  * Who includes this says how the child ends: child_ends_itself, child_turned(), called once per turn of its
  * loop.
  */
-#include "harness.h"
+#include "fixture.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -15,10 +15,6 @@
 #define SLOTS 8
 #define KEYS_PER_SLOT 6
 #define KEYS (SLOTS * KEYS_PER_SLOT)
-
-static char dir[128];
-static struct store_disk_conf dc;
-static struct store_conf conf;
 
 enum what { BEGIN, OVER };
 struct note {
@@ -196,8 +192,6 @@ static void
 child(int pipe_fd, uint64_t seed, uint64_t end_after_ns)
 {
 	static struct worker w;
-	struct store *st;
-	char err[512];
 
 #ifdef CHILD_BEGINS
 	CHILD_BEGINS;
@@ -246,9 +240,9 @@ read_notes(int fd)
 }
 
 static bool
-holds(struct loop *l, const char *name, const struct state *s)
+holds(const char *name, const struct state *s)
 {
-	int r = obj_check(l, "b", name, s->size, s->seed);
+	int r = obj_check(&l, "b", name, s->size, s->seed);
 
 	if (!s->exists)
 		return r == -ENOENT;
@@ -256,17 +250,17 @@ holds(struct loop *l, const char *name, const struct state *s)
 }
 
 static void
-compare(struct loop *l)
+compare(void)
 {
 	for (uint32_t i = 0; i < KEYS; i++) {
 		char name[32];
 
 		snprintf(name, sizeof name, "key-%u", i);
-		if (holds(l, name, &model[i].now)) {
+		if (holds(name, &model[i].now)) {
 			model[i].in_flight = false;
 			continue;
 		}
-		if (model[i].in_flight && holds(l, name, &model[i].next)) {
+		if (model[i].in_flight && holds(name, &model[i].next)) {
 			model[i].now = model[i].next;
 			model[i].in_flight = false;
 			continue;
@@ -279,17 +273,9 @@ compare(struct loop *l)
 static void
 verify(void)
 {
-	struct store *st;
-	struct loop l;
-	char err[512] = "";
-	int r = store_open_disks(&conf, &st, err, sizeof err);
-
-	if (r < 0)
-		fail_msg("open after the kill: %d %s", r, err);
-	loop_start(&l, st);
-	compare(&l);
-	loop_stop(&l);
-	store_close_disks(st);
+	open_store();
+	compare();
+	close_store();
 }
 
 static void
@@ -334,22 +320,13 @@ test_history(void **state)
 {
 	const char *rounds = getenv("ROUNDS");
 	uint64_t rng = seed_from_env();
-	struct store *st;
-	struct loop l;
-	char err[512] = "";
 
-	dir_make(dir);
-	conf = conf_for(&dc, dir, 256 * MIB);
-	assert_int_equal(store_format(&conf, false, err, sizeof err), 0);
-	assert_int_equal(store_open_disks(&conf, &st, err, sizeof err), 0);
-	loop_start(&l, st);
-	assert_int_equal(bucket_make(&l, "b"), 0);
-	loop_stop(&l);
-	store_close_disks(st);
+	assert_int_equal(make_store(256 * MIB), 0);
+	close_store();
 	for (int i = 0; i < (rounds ? atoi(rounds) : 15); i++)
 		one_round(&rng);
 	assert_int_equal(store_fsck(&conf, false, NULL, NULL), 0);
-	dir_remove(dir);
+	remove_store(NULL);
 	printf("%llu operations acknowledged\n", (unsigned long long)acknowledged);
 	assert_true(acknowledged > 0);
 }

@@ -2,58 +2,15 @@
  * The store through its header, on one port: sizes at every seam, preconditions, buckets, overwriting and
  * deleting under an open reader, restarts, listing.
  */
-#include "harness.h"
+#include "fixture.h"
 
 #include <signal.h>
 #include <sys/wait.h>
 
-static char dir[128];
-static struct store_disk_conf dc;
-static struct store_conf conf;
-static struct store *st;
-static struct loop l;
-
-static void
-open_store(void)
-{
-	char err[512] = "";
-	int r = store_open_disks(&conf, &st, err, sizeof err);
-
-	if (r < 0)
-		fail_msg("open: %d %s", r, err);
-	loop_start(&l, st);
-}
-
-static void
-close_store(void)
-{
-	loop_stop(&l);
-	store_close_disks(st);
-	st = NULL;
-}
-
 static int
 setup(void **state)
 {
-	char err[512] = "";
-
-	dir_make(dir);
-	conf = conf_for(&dc, dir, 256 * MIB);
-	if (store_format(&conf, false, err, sizeof err) < 0) {
-		printf("format: %s\n", err);
-		return -1;
-	}
-	open_store();
-	return bucket_make(&l, "b");
-}
-
-static int
-teardown(void **state)
-{
-	if (st)
-		close_store();
-	dir_remove(dir);
-	return 0;
+	return make_store(256 * MIB);
 }
 
 static const uint64_t sizes[] = { 0,       1,           255,     256,         257,     4095,    4096,
@@ -376,12 +333,8 @@ test_space_returns(void **state)
 		assert_int_equal(obj_delete(&l, "b", "s2", NULL), 1);
 		assert_int_equal(obj_delete(&l, "b", "s3", NULL), 1);
 	}
-	for (int i = 0; i < 200; i++) {
-		loop_for(&l, 10 * NS_PER_MS);
-		store_disk_info(st, 0, &after);
-		if (after.free_bytes == before.free_bytes)
-			break;
-	}
+	wait_free(before.free_bytes, 0);
+	after = disk_info();
 	assert_int_equal(after.free_bytes, before.free_bytes);
 	assert_int_equal(after.objects, 0);
 }
@@ -411,12 +364,8 @@ test_abort(void **state)
 		memset(put, 0xaa, sizeof *put);
 		memset(put, 0, sizeof *put);
 	}
-	for (int i = 0; i < 100; i++) {
-		loop_for(&l, 10 * NS_PER_MS);
-		store_disk_info(st, 0, &after);
-		if (after.free_bytes == before.free_bytes)
-			break;
-	}
+	wait_free(before.free_bytes, 0);
+	after = disk_info();
 	assert_int_equal(after.free_bytes, before.free_bytes);
 	bufpool_put(&l.bufs, b);
 	free(w);
@@ -463,12 +412,8 @@ test_ownerless(void **state)
 	open_store();
 	store_disk_info(st, 0, &after);
 	assert_true(after.free_bytes + 64 * MIB <= before.free_bytes);
-	for (int i = 0; i < 100; i++) {
-		loop_for(&l, 10 * NS_PER_MS);
-		store_disk_info(st, 0, &after);
-		if (after.free_bytes == before.free_bytes)
-			break;
-	}
+	wait_free(before.free_bytes, 0);
+	after = disk_info();
 	assert_int_equal(after.free_bytes, before.free_bytes);
 }
 
@@ -476,18 +421,18 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_sizes, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_ways, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_errors, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_preconditions, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_buckets, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_meta, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_reader_keeps, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_list, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_list_long, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_space_returns, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_abort, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_ownerless, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_sizes, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_ways, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_errors, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_preconditions, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_buckets, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_meta, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_reader_keeps, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_list, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_list_long, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_space_returns, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_abort, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_ownerless, setup, remove_store),
 	};
 
 	log_init(LOG_PLAIN, LOG_WARN);

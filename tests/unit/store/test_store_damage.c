@@ -2,58 +2,20 @@
  * What a start says to locks, foreign disks, and damage done behind the store's back: bits flipped in data,
  * trailers, the log, superblocks and snapshots.  A "crash" is a child that leaves without closing.
  */
-#include "harness.h"
+#include "fixture.h"
 #include "store/format.h"
 
 #include <signal.h>
 #include <sys/wait.h>
 
-static char dir[128];
-static struct store_disk_conf dc;
-static struct store_conf conf;
-static struct store *st;
-static struct loop l;
-static char err[512];
-
-static void
-open_store(void)
-{
-	int r = store_open_disks(&conf, &st, err, sizeof err);
-
-	if (r < 0)
-		fail_msg("open: %d %s", r, err);
-	loop_start(&l, st);
-}
-
-static void
-close_store(void)
-{
-	loop_stop(&l);
-	store_close_disks(st);
-	st = NULL;
-}
-
 static int
 setup(void **state)
 {
-	dir_make(dir);
-	conf = conf_for(&dc, dir, 100 * MIB);
-	conf.lock_wait_ns = 100 * NS_PER_MS;
-	if (store_format(&conf, false, err, sizeof err) < 0)
-		return -1;
-	open_store();
-	bucket_make(&l, "b");
-	close_store();
-	return 0;
-}
+	int r = make_store(100 * MIB);
 
-static int
-teardown(void **state)
-{
-	if (st)
-		close_store();
-	dir_remove(dir);
-	return 0;
+	close_store();
+	conf.lock_wait_ns = 100 * NS_PER_MS;
+	return r;
 }
 
 /* ---- tools ----------------------------------------------------------------------------------- */
@@ -271,6 +233,82 @@ test_trailer(void **state)
 	assert_int_equal(obj_check(&l, "b", "t", 3 * 65536, 9), -EBADMSG);
 }
 
+/* Where the object of one seed lies, another's bytes lie from now on, with the granule CRCs that fit them: a
+ * write that went astray, or one that never came over what was there before. */
+static void
+becomes_other(uint64_t seed, uint64_t other, uint64_t size)
+{
+	static char bytes[65536];
+	uint64_t crc[2][64], off;
+	char seg[32], want[64];
+	unsigned nr = 0;
+	int fd;
+
+	for (uint64_t at = 0; at < size; at += sizeof bytes, nr++) {
+		size_t n = size - at < sizeof bytes ? (size_t)(size - at) : sizeof bytes;
+
+		fill(bytes, n, seed, at);
+		crc[0][nr] = crc64_nvme(0, bytes, n);
+		memcpy(want, bytes, sizeof want < n ? sizeof want : n);
+		assert_true(find(want, sizeof want < n ? sizeof want : n, seg, &off));
+		fill(bytes, n, other, at);
+		crc[1][nr] = crc64_nvme(0, bytes, n);
+		fd = file_open_raw(seg);
+		assert_int_equal(pwrite(fd, bytes, n, (off_t)off), n);
+		close(fd);
+	}
+	assert_true(find(crc[0], nr * 8, seg, &off));
+	fd = file_open_raw(seg);
+	assert_int_equal(pwrite(fd, crc[1], nr * 8, (off_t)off), nr * 8);
+	close(fd);
+}
+
+/* That data and granule CRCs fit each other is not enough: the record says whose they are.  In one piece with
+ * its trailer, and in several. */
+static void
+test_other_bytes(void **state)
+{
+	static const uint64_t sizes[] = { 200000, 3 * MIB + 9 };
+
+	for (int i = 0; i < 2; i++) {
+		open_store();
+		assert_int_equal(put_simple(&l, "b", "x", sizes[i], 70), 0);
+		close_store();
+		becomes_other(70, 71, sizes[i]);
+		open_store();
+		assert_int_equal(obj_check(&l, "b", "x", sizes[i], 71), -EBADMSG);
+		close_store();
+		assert_int_equal(fsck(false), -ENOTRECOVERABLE);
+		assert_non_null(strstr(said, "b/x"));
+		open_store();
+		assert_int_equal(obj_delete(&l, "b", "x", NULL), 1);
+		close_store();
+	}
+}
+
+static void
+large_unstamped(void)
+{
+	check(put_simple(&l, "b", "first", 5000, 1) == 0);
+	loop_for(&l, 30 * NS_PER_MS);
+	check(put_simple(&l, "b", "last", 200000, 72) == 0);
+}
+
+/* The same in the tail: a start does not believe it. */
+static void
+test_other_bytes_in_tail(void **state)
+{
+	struct store_disk_info info;
+
+	crash_after(large_unstamped);
+	becomes_other(72, 73, 200000);
+	open_store();
+	store_disk_info(st, 0, &info);
+	assert_int_equal(info.cut_records, 1);
+	assert_int_equal(obj_check(&l, "b", "first", 5000, 1), 0);
+	assert_int_equal(obj_check(&l, "b", "last", 200000, 72), -ENOENT);
+}
+
 static void
 test_superblocks(void **state)
 {
@@ -296,17 +334,27 @@ twenty(void)
 	loop_for(&l, 30 * NS_PER_MS);
 }
 
+#define LOG_BYTES ((size_t)4 << 20)
+
+static const uint8_t *
+log_read(void)
+{
+	static uint8_t log[LOG_BYTES];
+	int fd = file_open_raw("log");
+
+	assert_int_equal(pread(fd, log, sizeof log, 0), sizeof log);
+	close(fd);
+	return log;
+}
+
 /* Where in the log the record of a key lies: its block's offset. */
 static uint64_t
 log_block_of(const char *name)
 {
-	static uint8_t log[4 << 20];
-	int fd = file_open_raw("log");
+	const uint8_t *log = log_read();
 	uint64_t at = 0;
 
-	assert_int_equal(pread(fd, log, sizeof log, 0), sizeof log);
-	close(fd);
-	for (uint64_t off = 0; off < sizeof log; off += 4096) {
+	for (uint64_t off = 0; off < LOG_BYTES; off += 4096) {
 		uint32_t len = block_peek(log + off);
 
 		if (len && memmem(log + off, len, name, strlen(name)))
@@ -345,13 +393,10 @@ test_log_damage(void **state)
 static uint64_t
 last_epoch_block(void)
 {
-	static uint8_t log[4 << 20];
-	int fd = file_open_raw("log");
+	const uint8_t *log = log_read();
 	uint64_t at = 0;
 
-	assert_int_equal(pread(fd, log, sizeof log, 0), sizeof log);
-	close(fd);
-	for (uint64_t off = 0; off < sizeof log; off += 4096) {
+	for (uint64_t off = 0; off < LOG_BYTES; off += 4096) {
 		if (block_peek(log + off) && log[off + 6] == BLOCK_EPOCH)
 			at = off;
 	}
@@ -414,14 +459,13 @@ test_tail_whole(void **state)
 	assert_int_equal(obj_check(&l, "b", "last", 5000, 2), 0);
 }
 
-/* The newest snapshot is damaged: the one before and a longer log do as well. */
-static void
-test_snapshot_damage(void **state)
+/* Load that makes snapshots; where the first block of the newest one lies that is found. */
+static uint64_t
+make_snapshots(char best_seg[32])
 {
 	static char attrs[12000];
 	struct store_disk_info info;
 	uint64_t best_id = 0, best = 0;
-	char best_seg[32] = "";
 
 	open_store();
 	for (int i = 0; i < 900; i++) {
@@ -466,7 +510,13 @@ test_snapshot_damage(void **state)
 			close(fd);
 	}
 	assert_true(best_id > 0);
-	flip(best_seg, best + 500);
+	return best;
+}
+
+/* Everything is there, and more can be written. */
+static void
+all_there(void)
+{
 	open_store();
 	for (int i = 850; i < 900; i++) {
 		char name[32];
@@ -479,20 +529,59 @@ test_snapshot_damage(void **state)
 	assert_int_equal(fsck(false), 0);
 }
 
+/* The newest snapshot is damaged: the one before and a longer log do as well. */
+static void
+test_snapshot_damage(void **state)
+{
+	char seg[32] = "";
+	uint64_t off = make_snapshots(seg);
+
+	flip(seg, off + 500);
+	all_there();
+}
+
+/* So they do when each of its blocks is sound, but one is not the one that belongs there. */
+static void
+test_snapshot_other_block(void **state)
+{
+	static _Alignas(16) uint8_t block[FMT_BLOCK_MAX];
+	char seg[32] = "";
+	uint64_t off = make_snapshots(seg);
+	struct snap_head h;
+	size_t len = 0;
+	int fd = file_open_raw(seg);
+
+	assert_true(pread(fd, block, sizeof block, (off_t)off) > 0);
+	do
+		len += FMT_ALIGN;
+	while (len < sizeof block && snap_open(block, len, &h) < 0);
+	assert_int_equal(snap_open(block, len, &h), 0);
+	block[SNAP_HEAD_BYTES + 40] ^= 1; /* a time */
+	snap_seal(block, len, &h);
+	assert_int_equal(pwrite(fd, block, len, (off_t)off), len);
+	close(fd);
+	fsck(false);
+	assert_non_null(strstr(said, "is damaged; starting from the one before"));
+	all_there();
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_foreign, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_lock, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_bits, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_trailer, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_superblocks, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_log_damage, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_epoch_lost, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_tail_cut, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_tail_whole, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_snapshot_damage, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_foreign, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_lock, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_bits, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_trailer, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_other_bytes, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_other_bytes_in_tail, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_superblocks, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_log_damage, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_epoch_lost, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_tail_cut, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_tail_whole, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_snapshot_damage, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_snapshot_other_block, setup, remove_store),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);

@@ -2,76 +2,18 @@
  * The log over many laps: snapshots, trims, restarts at any point; a disk that is used up; a log that cannot
  * be trimmed fast enough; an index that is full.
  */
-#include "harness.h"
-
-static char dir[128];
-static struct store_disk_conf dc;
-static struct store_conf conf;
-static struct store *st;
-static struct loop l;
-
-static void
-open_store(void)
-{
-	char err[512] = "";
-	int r = store_open_disks(&conf, &st, err, sizeof err);
-
-	if (r < 0)
-		fail_msg("open: %d %s", r, err);
-	loop_start(&l, st);
-}
-
-static void
-close_store(void)
-{
-	loop_stop(&l);
-	store_close_disks(st);
-	st = NULL;
-}
-
-static int
-setup_size(uint64_t size)
-{
-	char err[512] = "";
-
-	dir_make(dir);
-	conf = conf_for(&dc, dir, size);
-	if (store_format(&conf, false, err, sizeof err) < 0) {
-		printf("format: %s\n", err);
-		return -1;
-	}
-	open_store();
-	return bucket_make(&l, "b");
-}
+#include "fixture.h"
 
 static int
 setup(void **state)
 {
-	return setup_size(100 * MIB);
+	return make_store(100 * MIB);
 }
 
 static int
 setup_tiny(void **state)
 {
-	return setup_size(40 * MIB);
-}
-
-static int
-teardown(void **state)
-{
-	if (st)
-		close_store();
-	dir_remove(dir);
-	return 0;
-}
-
-static struct store_disk_info
-info(void)
-{
-	struct store_disk_info i;
-
-	store_disk_info(st, 0, &i);
-	return i;
+	return make_store(40 * MIB);
 }
 
 /* A PUT that is told "not now" comes again. */
@@ -91,6 +33,23 @@ put_patient(const char *key, uint64_t size, uint64_t seed, uint32_t attrs_len)
 		loop_for(&l, 10 * NS_PER_MS);
 	}
 	return r;
+}
+
+/* Objects from PREFIX<n> on, until one is refused: the number of that one. */
+static int
+fill_up(const char *prefix, int n, uint64_t size, uint32_t attrs_len)
+{
+	char name[32];
+	int r;
+
+	for (;; n++) {
+		snprintf(name, sizeof name, "%s%d", prefix, n);
+		r = put_patient(name, size, (uint64_t)n, attrs_len);
+		if (r < 0)
+			break;
+	}
+	assert_int_equal(r, -ENOSPC);
+	return n;
 }
 
 #define KEYS 60
@@ -122,7 +81,7 @@ test_laps(void **state)
 		if (seeds[k])
 			assert_int_equal(obj_check(&l, "b", name, sizes[k], seeds[k]), 0);
 	}
-	i = info();
+	i = disk_info();
 	assert_true(i.log_used_bytes < i.log_bytes);
 	close_store();
 	assert_int_equal(store_fsck(&conf, false, NULL, NULL), 0);
@@ -141,18 +100,13 @@ test_laps(void **state)
 static void
 test_full(void **state)
 {
-	int n = 0, r;
+	int n = 0;
 	char name[32];
 
 	for (int round = 0; round < 3; round++) {
-		for (;; n++) {
-			snprintf(name, sizeof name, "f%d", n);
-			r = put_patient(name, 700000, (uint64_t)n, 0);
-			if (r < 0)
-				break;
-		}
-		assert_int_equal(r, -ENOSPC);
+		n = fill_up("f", n, 700000, 0);
 		assert_true(n > 50);
+		strcpy(name, "full");
 		/* it stays so, and small objects in the log still go */
 		assert_int_equal(put_patient(name, 700000, 1, 0), -ENOSPC);
 		assert_int_equal(put_patient("small", 100, 1, 0), 0);
@@ -172,24 +126,38 @@ test_full(void **state)
 	}
 }
 
+#define TWO_CHUNKS (66 * MIB) /* a chunk has 64 MiB */
+
+/*
+ * Full: what was deleted a moment ago is space for the next PUT, which waits for it and is not refused.  An
+ * object of several chunks has records of its own for them, which die behind it: there must be no moment at
+ * which nothing seems to be on its way.
+ */
+static void
+test_full_at_once(void **state)
+{
+	int n = fill_up("f", 0, TWO_CHUNKS, 0);
+
+	assert_int_equal(n, 1);
+	for (int i = 0; i < 6; i++) {
+		assert_int_equal(obj_delete(&l, "b", "f0", NULL), 1);
+		assert_int_equal(put_patient("f0", TWO_CHUNKS, (uint64_t)i, 0), 0);
+	}
+}
+
 /* A full disk can still take enough deletes and overwrites of small objects to wrap its log. */
 static void
 test_full_and_wrap(void **state)
 {
-	int n = 0, r;
+	int n = fill_up("f", 0, 900000, 0);
 	char name[32];
 	uint64_t laps = 0;
 
-	do {
-		snprintf(name, sizeof name, "f%d", n++);
-		r = put_patient(name, 900000, (uint64_t)n, 0);
-	} while (r == 0);
-	assert_int_equal(r, -ENOSPC);
 	for (int i = 0; i < 1500; i++)
 		assert_int_equal(put_patient("small", 100, (uint64_t)i, 12000), 0);
-	laps = info().snapshots;
+	laps = disk_info().snapshots;
 	assert_true(laps >= 3);
-	for (int k = 0; k + 1 < n; k++) {
+	for (int k = 0; k < n; k++) {
 		snprintf(name, sizeof name, "f%d", k);
 		assert_int_equal(obj_delete(&l, "b", name, NULL), 1);
 	}
@@ -200,12 +168,12 @@ test_full_and_wrap(void **state)
 static void
 snapshot_and_wait(void)
 {
-	uint64_t before = info().snapshots;
+	uint64_t before = disk_info().snapshots;
 
 	store_snapshot(st);
-	for (int i = 0; i < 3000 && info().snapshot_runs; i++)
+	for (int i = 0; i < 3000 && disk_info().snapshot_runs; i++)
 		loop_for(&l, 10 * NS_PER_MS);
-	assert_true(info().snapshots > before);
+	assert_true(disk_info().snapshots > before);
 }
 
 /* On request, although next to nothing is in the log: what came before it need not be read again, and all is
@@ -220,12 +188,12 @@ test_on_request(void **state)
 		snprintf(name, sizeof name, "s%d", i);
 		assert_int_equal(put_patient(name, 300, (uint64_t)i, 1000), 0);
 	}
-	assert_int_equal(info().snapshots, 0);
-	used = info().log_used_bytes;
+	assert_int_equal(disk_info().snapshots, 0);
+	used = disk_info().log_used_bytes;
 	/* The log is trimmed to where the one before the newest begins. */
 	snapshot_and_wait();
 	snapshot_and_wait();
-	assert_true(info().log_used_bytes < used / 2);
+	assert_true(disk_info().log_used_bytes < used / 2);
 	close_store();
 	open_store();
 	for (int i = 0; i < 200; i++) {
@@ -244,13 +212,7 @@ test_index_full(void **state)
 	close_store();
 	conf.index_bytes = 4 * MIB;
 	open_store();
-	for (;; n++) {
-		snprintf(name, sizeof name, "i%d", n);
-		r = put_patient(name, 10, (uint64_t)n, 12000);
-		if (r < 0)
-			break;
-	}
-	assert_int_equal(r, -ENOSPC);
+	n = fill_up("i", n, 10, 12000);
 	assert_true(n > 100);
 	for (int k = 0; k < n; k++) {
 		snprintf(name, sizeof name, "i%d", k);
@@ -280,17 +242,11 @@ test_crumbs(void **state)
 {
 	struct store_disk_info before, after;
 	char name[32];
-	int n = 0, r;
+	int n = 0;
 
-	before = info();
+	before = disk_info();
 	assert_int_equal(put_patient("base", 6 * MIB, 1, 0), 0);
-	for (;; n++) {
-		snprintf(name, sizeof name, "c%d", n);
-		r = put_patient(name, 10000, (uint64_t)n, 0);
-		if (r < 0)
-			break;
-	}
-	assert_int_equal(r, -ENOSPC);
+	n = fill_up("c", n, 10000, 0);
 	for (int k = 0; k < n; k += 2) {
 		snprintf(name, sizeof name, "c%d", k);
 		assert_int_equal(obj_delete(&l, "b", name, NULL), 1);
@@ -316,7 +272,7 @@ test_crumbs(void **state)
 	assert_int_equal(obj_delete(&l, "b", "more", NULL), 1);
 	for (int i = 0; i < 50; i++) {
 		loop_for(&l, 10 * NS_PER_MS);
-		after = info();
+		after = disk_info();
 		/* snapshots hold a little */
 		if (after.free_bytes + 2 * MIB > before.free_bytes)
 			break;
@@ -328,12 +284,11 @@ test_crumbs(void **state)
 static void
 test_many_starts(void **state)
 {
-	char err[512] = "";
 	uint64_t until =
 		clock_ns() + 60 * NS_PER_S; /* a busy disk flushes slowly; tests/sim has more of this */
 
 	assert_int_equal(put_patient("x", 5000, 1, 0), 0);
-	while (info().log_used_bytes < 2 * MIB - 100000)
+	while (disk_info().log_used_bytes < 2 * MIB - 100000)
 		assert_int_equal(put_patient("fills", 10, 1, 12000), 0);
 	close_store();
 	/* a block of 4 KiB each: more than what is left */
@@ -352,14 +307,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_laps, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_full_and_wrap, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_on_request, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_index_full, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_outruns_segments, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_crumbs, setup_tiny, teardown),
-		cmocka_unit_test_setup_teardown(test_many_starts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_laps, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_full, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_full_at_once, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_full_and_wrap, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_on_request, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_index_full, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_outruns_segments, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_crumbs, setup_tiny, remove_store),
+		cmocka_unit_test_setup_teardown(test_many_starts, setup, remove_store),
 	};
 
 	log_init(LOG_PLAIN, LOG_WARN);

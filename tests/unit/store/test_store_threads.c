@@ -3,7 +3,7 @@
  * with a port that leaves and comes back.  For ThreadSanitizer as much as for itself.  SEED= repeats the
  * choices.
  */
-#include "harness.h"
+#include "fixture.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -11,10 +11,6 @@
 #define THREADS 3
 #define SHARED 8 /* keys that all of them write */
 
-static char dir[128];
-static struct store_disk_conf dc;
-static struct store_conf conf;
-static struct store *st;
 static uint64_t seed;
 static int ops_per_thread = 300;
 
@@ -27,61 +23,61 @@ struct thread {
 
 /* A pause as a core makes one: asleep for the store, woken by the doorbell. */
 static void
-nap(struct loop *l)
+nap(struct loop *mine)
 {
-	struct pollfd pfd = { .fd = l->mb.efd, .events = POLLIN };
+	struct pollfd pfd = { .fd = mine->mb.efd, .events = POLLIN };
 
-	if (!mailbox_sleep(&l->mb))
+	if (!mailbox_sleep(&mine->mb))
 		return;
-	store_sleep(l->p);
+	store_sleep(mine->p);
 	poll(&pfd, 1, 3);
-	store_wake(l->p);
-	mailbox_wake(&l->mb);
+	store_wake(mine->p);
+	mailbox_wake(&mine->mb);
 }
 
 /* Whatever a shared key holds, it is one of the objects that somebody wrote, whole: its seed is its size. */
 static void
-check_shared(struct loop *l, const char *name)
+check_shared(struct loop *mine, const char *name)
 {
 	struct store_obj *obj = calloc(1, sizeof *obj);
-	int r = obj_open(l, "b", name, obj);
+	int r = obj_open(mine, "b", name, obj);
 
 	check(r == 0 || r == -ENOENT);
 	if (r == 0)
-		check(obj_read(l, obj, obj->size_bytes) == 0);
-	store_close(l->p, obj);
+		check(obj_read(mine, obj, obj->size_bytes) == 0);
+	store_close(mine->p, obj);
 	free(obj);
 }
 
 static void
 one_op(struct thread *t, int i)
 {
-	struct loop *l = &t->l;
+	struct loop *mine = &t->l;
 	char name[32];
 	uint64_t size = 1 + rnd(&t->rng) % (rnd(&t->rng) % 4 ? 20000 : 1500000);
 
 	switch (rnd(&t->rng) % 8) {
 	case 0:
-		nap(l);
+		nap(mine);
 		break;
 	case 1:
 	case 2:
 		snprintf(name, sizeof name, "shared%d", (int)(rnd(&t->rng) % SHARED));
-		check(put_simple(l, "b", name, size, size) == 0);
+		check(put_simple(mine, "b", name, size, size) == 0);
 		break;
 	case 3:
 	case 4:
 		snprintf(name, sizeof name, "shared%d", (int)(rnd(&t->rng) % SHARED));
-		check_shared(l, name);
+		check_shared(mine, name);
 		break;
 	case 5:
 		snprintf(name, sizeof name, "shared%d", (int)(rnd(&t->rng) % SHARED));
-		check(obj_delete(l, "b", name, NULL) >= 0);
+		check(obj_delete(mine, "b", name, NULL) >= 0);
 		break;
 	default:
 		snprintf(name, sizeof name, "own%d-%d", t->nr, i % 10);
-		check(put_simple(l, "b", name, size, (uint64_t)i) == 0);
-		check(obj_check(l, "b", name, size, (uint64_t)i) == 0);
+		check(put_simple(mine, "b", name, size, (uint64_t)i) == 0);
+		check(obj_check(mine, "b", name, size, (uint64_t)i) == 0);
 		break;
 	}
 }
@@ -109,15 +105,8 @@ test_threads(void **state)
 {
 	static struct thread t[THREADS];
 	struct store_disk_info info;
-	struct loop l;
-	char err[512] = "";
 
-	dir_make(dir);
-	conf = conf_for(&dc, dir, 256 * MIB);
-	assert_int_equal(store_format(&conf, false, err, sizeof err), 0);
-	assert_int_equal(store_open_disks(&conf, &st, err, sizeof err), 0);
-	loop_start(&l, st);
-	assert_int_equal(bucket_make(&l, "b"), 0);
+	assert_int_equal(make_store(256 * MIB), 0);
 	loop_stop(&l);
 	for (int i = 0; i < THREADS; i++) {
 		t[i].nr = i;
@@ -131,8 +120,9 @@ test_threads(void **state)
 	assert_int_equal(info.pins, 0);
 	assert_int_equal(info.crc_errors, 0);
 	store_close_disks(st);
+	st = NULL;
 	assert_int_equal(store_fsck(&conf, false, NULL, NULL), 0);
-	dir_remove(dir);
+	remove_store(NULL);
 }
 
 /* Two ports race for one key that must not exist: exactly one wins. */
@@ -168,15 +158,8 @@ static void
 test_race(void **state)
 {
 	static struct thread t[2];
-	struct loop l;
-	char err[512] = "";
 
-	dir_make(dir);
-	conf = conf_for(&dc, dir, 256 * MIB);
-	assert_int_equal(store_format(&conf, false, err, sizeof err), 0);
-	assert_int_equal(store_open_disks(&conf, &st, err, sizeof err), 0);
-	loop_start(&l, st);
-	assert_int_equal(bucket_make(&l, "b"), 0);
+	assert_int_equal(make_store(256 * MIB), 0);
 	loop_stop(&l);
 	for (int i = 0; i < 2; i++) {
 		t[i].nr = i;
@@ -186,7 +169,8 @@ test_race(void **state)
 		pthread_join(t[i].id, NULL);
 	assert_int_equal(winners, 100);
 	store_close_disks(st);
-	dir_remove(dir);
+	st = NULL;
+	remove_store(NULL);
 }
 
 int

@@ -2,35 +2,11 @@
  * Uploads in the store on files: parts at every border up to a chunk's, as many parts as there may be,
  * restarts between any two steps, space that comes back, and fsck.  SEED= repeats the choices.
  */
-#include "harness.h"
+#include "fixture.h"
 
-static char dir[128];
-static struct store_disk_conf dc;
-static struct store_conf conf;
-static struct store *st;
-static struct loop l;
 static uint64_t rng;
 
 #define IDS STORE_UPLOAD_ID_BYTES
-
-static void
-open_store(void)
-{
-	char err[512] = "";
-	int r = store_open_disks(&conf, &st, err, sizeof err);
-
-	if (r < 0)
-		fail_msg("open: %d %s", r, err);
-	loop_start(&l, st);
-}
-
-static void
-close_store(void)
-{
-	loop_stop(&l);
-	store_close_disks(st);
-	st = NULL;
-}
 
 static void
 restart(void)
@@ -42,26 +18,8 @@ restart(void)
 static int
 setup(void **state)
 {
-	char err[512] = "";
-
-	dir_make(dir);
 	rng = seed_from_env();
-	conf = conf_for(&dc, dir, 640 * MIB);
-	if (store_format(&conf, false, err, sizeof err) < 0) {
-		printf("format: %s\n", err);
-		return -1;
-	}
-	open_store();
-	return bucket_make(&l, "b");
-}
-
-static int
-teardown(void **state)
-{
-	if (st)
-		close_store();
-	dir_remove(dir);
-	return 0;
+	return make_store(640 * MIB);
 }
 
 /* ---- blocking -------------------------------------------------------------------------------- */
@@ -106,7 +64,7 @@ struct part {
 
 /* One part after the other, pieces one after the other. */
 static int
-part_put(const char *key, const uint8_t id[IDS], const struct part *part)
+part_put_sum(const char *key, const uint8_t id[IDS], const struct part *part, const uint64_t *crc)
 {
 	static struct store_put put;
 	static struct store_write w;
@@ -136,6 +94,10 @@ part_put(const char *key, const uint8_t id[IDS], const struct part *part)
 		c.inline_data = small;
 		c.inline_len = (uint32_t)part->size;
 	}
+	if (crc) {
+		c.have_expect_crc64 = true;
+		c.expect_crc64 = *crc;
+	}
 	if (r == 0) {
 		op_arm(&put.op, l.p);
 		r = store_put_commit(l.p, &put, &c);
@@ -145,6 +107,12 @@ part_put(const char *key, const uint8_t id[IDS], const struct part *part)
 	store_put_abort(l.p, &put);
 	bufpool_put(&l.bufs, b);
 	return r;
+}
+
+static int
+part_put(const char *key, const uint8_t id[IDS], const struct part *part)
+{
+	return part_put_sum(key, id, part, NULL);
 }
 
 static int
@@ -234,24 +202,6 @@ expect(const char *key, const struct part *parts, uint32_t nr, unsigned ranges)
 	store_close(l.p, &obj);
 }
 
-static uint64_t
-free_bytes(void)
-{
-	struct store_disk_info info;
-
-	store_disk_info(st, 0, &info);
-	return info.free_bytes;
-}
-
-/* Space comes back by and by. */
-static void
-wait_free(uint64_t want, uint64_t but)
-{
-	for (int i = 0; i < 1000 && free_bytes() + but < want; i++)
-		loop_for(&l, 10 * NS_PER_MS);
-	assert_true(free_bytes() + but >= want);
-}
-
 static void
 on_line(void *cookie, const char *line)
 {
@@ -280,9 +230,8 @@ test_borders(void **state)
 				{ 14, granule + 1, 14 } };
 	const uint32_t nr = sizeof parts / sizeof *parts;
 	struct store_complete c;
-	uint64_t before = free_bytes();
+	uint64_t before = disk_info().free_bytes;
 	uint8_t id[IDS];
-	char err[512];
 
 	upload_make("borders", id);
 	for (uint32_t i = nr; i-- > 0;)
@@ -311,9 +260,7 @@ test_borders(void **state)
 	wait_free(before, 0);
 	close_store();
 	assert_int_equal(store_fsck(&conf, false, on_line, NULL), 0);
-	if (store_open_disks(&conf, &st, err, sizeof err) < 0)
-		fail_msg("%s", err);
-	loop_start(&l, st);
+	open_store();
 }
 
 /* Restarts between any two steps: what was acknowledged is there, and the upload goes on. */
@@ -322,7 +269,7 @@ test_restarts(void **state)
 {
 	struct part parts[] = { { 1, 3 * MIB + 1, 21 }, { 5, 100, 22 }, { 9, 65 * MIB + 3, 23 } };
 	struct part other = { 5, 9 * MIB, 24 }, extra = { 6, 2 * MIB, 25 };
-	uint64_t before = free_bytes();
+	uint64_t before = disk_info().free_bytes;
 	struct store_complete c;
 	uint8_t id[IDS], gone[IDS];
 	struct store_key k = key_of("b", "re");
@@ -358,7 +305,7 @@ static void
 test_bucket(void **state)
 {
 	struct part part = { 3, 70 * MIB + 5, 31 };
-	uint64_t before = free_bytes();
+	uint64_t before = disk_info().free_bytes;
 	uint8_t id[IDS], again[IDS];
 	struct store_key k = key_of("b", "in bucket");
 
@@ -445,7 +392,7 @@ static void
 test_many_parts(void **state)
 {
 	struct store_part_list pl = { .max = UINT32_MAX, .part = on_part };
-	uint64_t before = free_bytes();
+	uint64_t before = disk_info().free_bytes;
 	struct store_key k = key_of("b", "many");
 	static struct store_obj obj;
 	struct store_complete c;
@@ -515,14 +462,35 @@ test_index_full(void **state)
 	open_store();
 }
 
+/* A part's checksum is compared however small the part: none, in the record, in a piece, in several. */
+static void
+test_part_sums(void **state)
+{
+	static const uint64_t sizes[] = { 0, 1, 100, STORE_INLINE_MAX, STORE_INLINE_MAX + 1, 70000, 3 * MIB };
+	static char bytes[3 * MIB];
+	uint8_t id[IDS];
+
+	upload_make("sums", id);
+	for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		struct part p = { i + 1, sizes[i], 7 };
+		uint64_t crc;
+
+		fill(bytes, p.size, p.seed, 0);
+		crc = crc64_nvme(0, bytes, p.size) ^ 1;
+		assert_int_equal(part_put_sum("sums", id, &p, &crc), -EILSEQ);
+		crc ^= 1;
+		assert_int_equal(part_put_sum("sums", id, &p, &crc), 0);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_borders),    cmocka_unit_test(test_restarts),
 		cmocka_unit_test(test_bucket),     cmocka_unit_test(test_many_parts),
-		cmocka_unit_test(test_index_full),
+		cmocka_unit_test(test_index_full), cmocka_unit_test(test_part_sums),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, remove_store);
 }

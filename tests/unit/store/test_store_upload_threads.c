@@ -2,17 +2,13 @@
  * Three ports on three threads, all at the same uploads: parts, lists, completions, aborts, other attributes
  * and reading, at once.  For ThreadSanitizer as much as for itself.  SEED= repeats the choices.
  */
-#include "harness.h"
+#include "fixture.h"
 
 #include <pthread.h>
 
 #define THREADS 3
 #define NUMBERS 6
 
-static char dir[128];
-static struct store_disk_conf dc;
-static struct store_conf conf;
-static struct store *st;
 static uint64_t seed;
 static int ops_per_thread = 250;
 
@@ -241,14 +237,10 @@ test_uploads(void **state)
 {
 	static struct thread t[THREADS], first;
 	struct store_disk_info info;
-	char err[512] = "";
 
-	dir_make(dir);
-	conf = conf_for(&dc, dir, 512 * MIB);
-	assert_int_equal(store_format(&conf, false, err, sizeof err), 0);
-	assert_int_equal(store_open_disks(&conf, &st, err, sizeof err), 0);
+	assert_int_equal(make_store(512 * MIB), 0);
+	loop_stop(&l);
 	loop_start(&first.l, st);
-	assert_int_equal(bucket_make(&first.l, "b"), 0);
 	make_upload(&first);
 	loop_stop(&first.l);
 	for (int i = 0; i < THREADS; i++) {
@@ -264,8 +256,9 @@ test_uploads(void **state)
 	assert_int_equal(info.pins, 0);
 	assert_int_equal(info.crc_errors, 0);
 	store_close_disks(st);
+	st = NULL;
 	assert_int_equal(store_fsck(&conf, false, NULL, NULL), 0);
-	dir_remove(dir);
+	remove_store(NULL);
 }
 
 int

@@ -1,16 +1,12 @@
 /*
- * The tree against a sorted array: random puts, deletes, lookups, walks and pins over several kinds of keys;
- * and readers that walk while a writer writes.  SEED= repeats a run.
+ * The tree against a sorted array: loads, random puts, deletes, lookups, walks and pins over several kinds of
+ * keys.  SEED= repeats a run.
  */
-#include "base/check.h"
 #include "store/quiesce.h"
 #include "store/tree.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -201,7 +197,53 @@ struct pinned {
 	int handle;
 	const struct tree_node *root;
 	uint64_t stamp[KEYS];
+	bool once; /* walked bit by bit, and what lies behind is given up */
+	bool more;
+	struct tree_cursor c;
+	int at;
 };
+
+static void
+pin(struct tree *t, struct pinned *p, const struct model *m, bool once)
+{
+	p->handle = tree_pin(t, &p->root);
+	assert_true(p->handle >= 0);
+	memcpy(p->stamp, m->stamp, sizeof m->stamp);
+	p->once = once;
+	p->at = 0;
+	if (!once)
+		return;
+	tree_cursor_init(&p->c, t, p->root);
+	tree_cursor_once(&p->c, p->handle);
+	p->more = tree_seek(&p->c, "", 0, false);
+}
+
+static void
+walk_on(struct pinned *p, const struct model *m, uint64_t steps)
+{
+	for (; p->more && steps; steps--, p->at++, p->more = tree_next(&p->c)) {
+		while (p->at < m->nr && !p->stamp[p->at])
+			p->at++;
+		assert_true(p->at < m->nr);
+		assert_int_equal(p->c.key_len, m->key[p->at].len);
+		assert_memory_equal(p->c.key, m->key[p->at].bytes, p->c.key_len);
+		assert_int_equal(((struct rec *)p->c.rec)->stamp, p->stamp[p->at]);
+	}
+}
+
+static void
+unpin(struct tree *t, struct pinned *p, const struct model *m)
+{
+	if (p->once) {
+		walk_on(p, m, UINT64_MAX);
+		while (p->at < m->nr && !p->stamp[p->at])
+			p->at++;
+		assert_int_equal(p->at, m->nr);
+	} else {
+		compare_walk(t, p->root, m, p->stamp);
+	}
+	tree_unpin(t, p->handle);
+}
 
 static void
 change(struct tree *t, struct model *m, int i, bool put, uint64_t *counter)
@@ -227,11 +269,42 @@ change(struct tree *t, struct model *m, int i, bool put, uint64_t *counter)
 	m->stamp[i] = r ? r->stamp : 0;
 }
 
+/* A start: some of the keys in order, a few again and out of order. */
+static void
+load(struct tree *t, struct model *m, uint64_t *s, uint64_t *counter)
+{
+	struct tree_load *l = tree_load_new(t);
+	uint64_t one_of = 1 + rnd(s) % 3;
+
+	assert_non_null(l);
+	for (int n = 0; n < m->nr; n++) {
+		int i = rnd(s) % 256 ? n : (int)(rnd(s) % (uint64_t)m->nr);
+		struct rec *r, *old;
+
+		if (rnd(s) % one_of)
+			continue;
+		assert_int_equal(tree_reserve_deletes(t, 1), 0);
+		r = tree_rec_alloc(t, sizeof *r);
+		assert_non_null(r);
+		*r = (struct rec){ .id = (uint64_t)i, .stamp = ++*counter, .gen = tree_gen(t) };
+		old = tree_load_put(l, m->key[i].bytes, m->key[i].len, r);
+		assert_ptr_equal(old, m->rec[i]);
+		if (old)
+			tree_rec_free(t, old);
+		m->rec[i] = r;
+		m->stamp[i] = r->stamp;
+	}
+	tree_load_end(l);
+	tree_publish(t);
+	compare_walk(t, tree_root(t), m, m->stamp);
+	compare_seeks(t, m, s);
+}
+
 static void
 model_run(enum kind kind, int rounds, uint64_t s)
 {
 	static struct model m;
-	static struct pinned pin[TREE_PINS_MAX];
+	static struct pinned pins[TREE_PINS_MAX];
 	struct quiesce *q;
 	struct quiesce_user *u;
 	struct tree *t;
@@ -243,6 +316,8 @@ model_run(enum kind kind, int rounds, uint64_t s)
 	assert_int_equal(quiesce_new(4, &q), 0);
 	u = quiesce_join(q);
 	assert_int_equal(tree_new(64 << 20, q, &t), 0);
+	if (rnd(&s) % 4)
+		load(t, &m, &s, &counter);
 	for (int round = 0; round < rounds; round++) {
 		int batch = (int)(rnd(&s) % 200), p = (int)(rnd(&s) % (TREE_PINS_MAX * 8));
 		int puts = round / 25 % 4; /* of 4: grow, shrink, empty, ... */
@@ -257,14 +332,15 @@ model_run(enum kind kind, int rounds, uint64_t s)
 		quiesce_point(u);
 		tree_reclaim(t);
 		if (p < TREE_PINS_MAX && pinned[p]) {
-			compare_walk(t, pin[p].root, &m, pin[p].stamp);
-			tree_unpin(t, pin[p].handle);
+			unpin(t, &pins[p], &m);
 			pinned[p] = false;
 		} else if (p < TREE_PINS_MAX) {
-			pin[p].handle = tree_pin(t, &pin[p].root);
-			assert_true(pin[p].handle >= 0);
-			memcpy(pin[p].stamp, m.stamp, sizeof m.stamp);
+			pin(t, &pins[p], &m, rnd(&s) % 2);
 			pinned[p] = true;
+		}
+		for (int i = 0; i < TREE_PINS_MAX; i++) {
+			if (pinned[i] && pins[i].once)
+				walk_on(&pins[i], &m, rnd(&s) % 100);
 		}
 		if (round % 10 == 0) {
 			compare_walk(t, tree_root(t), &m, m.stamp);
@@ -273,10 +349,8 @@ model_run(enum kind kind, int rounds, uint64_t s)
 	}
 	/* Everything goes: nothing may be left over. */
 	for (int i = 0; i < TREE_PINS_MAX; i++) {
-		if (!pinned[i])
-			continue;
-		compare_walk(t, pin[i].root, &m, pin[i].stamp);
-		tree_unpin(t, pin[i].handle);
+		if (pinned[i])
+			unpin(t, &pins[i], &m);
 	}
 	for (int i = 0; i < m.nr; i++)
 		change(t, &m, i, false, &counter);
@@ -322,7 +396,7 @@ put_number(struct tree *t, uint64_t i, const char *prefix)
 	assert_null(tree_put(t, key, (size_t)n, r));
 }
 
-/* Keys that come in order (a snapshot being loaded) leave full nodes. */
+/* Keys that are put in order leave full nodes. */
 static void
 test_sequential(void **state)
 {
@@ -428,224 +502,14 @@ test_full(void **state)
 	quiesce_free(q);
 }
 
-/*
- * What an object takes, all in: 66-byte keys that are hashes (the worst for sharing), records of 80 bytes,
- * put in batches as a leader does. BENCH=keys for other numbers than the default, with times.
- */
-static void
-test_memory(void **state)
-{
-	const char *env = getenv("BENCH");
-	uint64_t nr = env ? strtoull(env, NULL, 0) : 100000, s = seed, found = 0;
-	struct quiesce *q;
-	struct tree *t;
-	struct tree_stats st;
-	struct timespec t0, t1, t2, t3;
-	struct tree_cursor c;
-
-	assert_int_equal(quiesce_new(1, &q), 0);
-	assert_int_equal(tree_new(nr * 200 + (64 << 20), q, &t), 0);
-	clock_gettime(CLOCK_MONOTONIC, &t0);
-	for (uint64_t i = 0; i < nr; i++) {
-		char key[80] = "okv\0";
-
-		for (int j = 0; j < 4; j++)
-			sprintf(key + 4 + 16 * j, "%016llx", (unsigned long long)rnd(&s));
-		assert_int_equal(tree_reserve(t, 1), 0);
-		assert_null(tree_put(t, key, 66, tree_rec_alloc(t, 80)));
-		if (i % 8 == 7) {
-			tree_publish(t);
-			tree_reclaim(t);
-		}
-	}
-	tree_publish(t);
-	tree_reclaim(t);
-	clock_gettime(CLOCK_MONOTONIC, &t1);
-	tree_stats(t, &st);
-	s = seed;
-	for (uint64_t i = 0; i < nr; i++) {
-		char key[80] = "okv\0";
-
-		for (int j = 0; j < 4; j++)
-			sprintf(key + 4 + 16 * j, "%016llx", (unsigned long long)rnd(&s));
-		found += tree_get(t, key, 66) != NULL;
-	}
-	assert_int_equal(found, nr);
-	clock_gettime(CLOCK_MONOTONIC, &t2);
-	tree_cursor_init(&c, t, tree_root(t));
-	for (bool more = tree_seek(&c, "", 0, false); more; more = tree_next(&c))
-		found--;
-	assert_int_equal(found, 0);
-	clock_gettime(CLOCK_MONOTONIC, &t3);
-#define US(a, b) ((double)((b).tv_sec - (a).tv_sec) * 1e6 + (double)((b).tv_nsec - (a).tv_nsec) / 1e3)
-	printf("%llu keys of 66 bytes, records of 80: %.1f B each (nodes %.1f, records %.1f), depth %llu\n",
-	       (unsigned long long)nr, (double)st.used_bytes / (double)nr, (double)st.node_bytes / (double)nr,
-	       (double)st.rec_bytes / (double)nr, (unsigned long long)st.depth);
-	printf("put %.3f us, get %.3f us, walk %.3f us each (making the key included)\n",
-	       US(t0, t1) / (double)nr, US(t1, t2) / (double)nr, US(t2, t3) / (double)nr);
-	assert_true(st.used_bytes / nr <= 160);
-	tree_free(t);
-	quiesce_free(q);
-}
-
-/* ---- readers beside a writer ---- */
-
-#define PAR_KEYS 2000
-#define PAR_READERS 2
-#define PAR_BYTES (16u << 20)
-
-static struct tree *par_tree;
-static struct quiesce *par_q;
-static _Atomic bool par_stop;
-static _Atomic int par_turns;
-
-static int
-par_key(uint64_t i, char *buf)
-{
-	return sprintf(buf, "bucket/%08llx/%llu", (unsigned long long)(i * 2654435761u % 0xffffffff),
-		       (unsigned long long)i);
-}
-
-static void *
-par_reader(void *arg)
-{
-	struct quiesce_user *u = quiesce_join(par_q);
-	uint64_t s = seed + (uint64_t)(uintptr_t)arg;
-	struct tree_cursor c;
-	char key[64], prev[64];
-
-	while (!atomic_load(&par_stop)) {
-		for (int i = 0; i < 50; i++) {
-			uint64_t id = rnd(&s) % PAR_KEYS;
-			struct rec *r = tree_get(par_tree, key, (size_t)par_key(id, key));
-
-			check(!r || r->id == id);
-		}
-		tree_cursor_init(&c, par_tree, tree_root(par_tree));
-		prev[0] = 0;
-		if (tree_seek(&c, "bucket/8", 8, false)) {
-			for (int i = 0; i < 100; i++) {
-				check(par_key(((struct rec *)c.rec)->id, key) == c.key_len);
-				check(memcmp(key, c.key, c.key_len) == 0);
-				check(strcmp(prev, key) < 0);
-				strcpy(prev, key);
-				if (!tree_next(&c))
-					break;
-			}
-		}
-		atomic_fetch_add(&par_turns, 1);
-		if (rnd(&s) % 16 == 0) {
-			quiesce_sleep(u);
-			nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
-			quiesce_wake(u);
-		} else {
-			quiesce_point(u);
-		}
-	}
-	quiesce_leave(u);
-	return NULL;
-}
-
-struct snap {
-	const struct tree_node *root;
-	uint64_t keys;
-	_Atomic int state; /* 0 idle, 1 walk, 2 done */
-};
-
-/* A helper that walks pinned states and takes part in nothing. */
-static void *
-par_snapshot(void *arg)
-{
-	struct snap *sn = arg;
-	struct tree_cursor c;
-	char key[64];
-
-	while (!atomic_load(&par_stop)) {
-		uint64_t n = 0;
-
-		if (atomic_load(&sn->state) != 1) {
-			nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
-			continue;
-		}
-		tree_cursor_init(&c, par_tree, sn->root);
-		for (bool more = tree_seek(&c, "", 0, false); more; more = tree_next(&c), n++) {
-			check(par_key(((struct rec *)c.rec)->id, key) == c.key_len);
-			check(memcmp(key, c.key, c.key_len) == 0);
-		}
-		check(n == sn->keys);
-		atomic_store(&sn->state, 2);
-	}
-	return NULL;
-}
-
-static void
-test_concurrent(void **state)
-{
-	static struct snap sn;
-	pthread_t th[PAR_READERS], snapper;
-	uint64_t s = seed;
-	int pin = -1, batches = 0, pins = 0;
-	struct tree_stats st;
-
-	assert_int_equal(quiesce_new(PAR_READERS, &par_q), 0);
-	assert_int_equal(tree_new(PAR_BYTES, par_q, &par_tree), 0);
-	for (intptr_t i = 0; i < PAR_READERS; i++)
-		pthread_create(&th[i], NULL, par_reader, (void *)i);
-	pthread_create(&snapper, NULL, par_snapshot, &sn);
-	while (batches < 3000 || atomic_load(&par_turns) < 1000 || pins < 5) {
-		for (uint64_t n = rnd(&s) % 10; n-- > 0;) {
-			uint64_t id = rnd(&s) % PAR_KEYS;
-			char key[64];
-			size_t len = (size_t)par_key(id, key);
-			struct rec *r = NULL, *old;
-
-			assert_int_equal(tree_reserve(par_tree, 1), 0);
-			if (rnd(&s) % 3) {
-				r = tree_rec_alloc(par_tree, sizeof *r);
-				assert_non_null(r);
-				*r = (struct rec){ .id = id, .gen = tree_gen(par_tree) };
-				old = tree_put(par_tree, key, len, r);
-			} else {
-				old = tree_del(par_tree, key, len);
-			}
-			if (old)
-				tree_rec_retire(par_tree, old, old->gen);
-		}
-		tree_publish(par_tree);
-		/* A reader or a walker that does not get the CPU holds everything up: what waits is bounded
-		 * by waiting for it. */
-		do {
-			tree_reclaim(par_tree);
-			tree_stats(par_tree, &st);
-		} while (st.used_bytes > PAR_BYTES / 2 && (pin < 0 || atomic_load(&sn.state) == 1) &&
-			 sched_yield() == 0);
-		batches++;
-		if (pin < 0 && rnd(&s) % 64 == 0) {
-			pin = tree_pin(par_tree, &sn.root);
-			sn.keys = st.keys;
-			atomic_store(&sn.state, 1);
-		} else if (pin >= 0 && atomic_load(&sn.state) == 2) {
-			tree_unpin(par_tree, pin);
-			pin = -1;
-			pins++;
-			atomic_store(&sn.state, 0);
-		}
-	}
-	atomic_store(&par_stop, true);
-	for (int i = 0; i < PAR_READERS; i++)
-		pthread_join(th[i], NULL);
-	pthread_join(snapper, NULL);
-	tree_free(par_tree);
-	quiesce_free(par_q);
-}
-
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_model),    cmocka_unit_test(test_sequential),
-		cmocka_unit_test(test_extremes), cmocka_unit_test(test_full),
-		cmocka_unit_test(test_memory),   cmocka_unit_test(test_concurrent),
+		cmocka_unit_test(test_model),
+		cmocka_unit_test(test_sequential),
+		cmocka_unit_test(test_extremes),
+		cmocka_unit_test(test_full),
 	};
 	const char *s = getenv("SEED");
 

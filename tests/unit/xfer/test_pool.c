@@ -216,6 +216,40 @@ test_two_clients(void **state)
 	bufpool_fini(&bp);
 }
 
+/* Three clients in the queue, the first with most and in front: they take turns, and each one's are in order.
+ */
+static void
+test_turns(void **state)
+{
+	static const int client[] = { 1, 1, 1, 1, 2, 2, 3 };
+	static const int order[] = { 0, 4, 6, 1, 5, 2, 3 };
+	struct bufpool bp;
+	struct xfer_pool xp;
+	int nr, n = 7;
+
+	assert_int_equal(bufpool_init(&bp, 24u << 20), 0);
+	xfer_pool_init(&xp, &bp, BUF_LARGE, 8, 100);
+	nr = xp.tickets;
+	assert_true(nr > 2 * n && nr + n <= N);
+	memset(xs, 0, sizeof xs);
+	for (int i = 0; i < nr + n; i++) {
+		xs[i].done = xs[i].wake = on_done;
+		xs[i].client = (uint8_t)(i < nr ? 10 + i : client[i - nr]); /* nobody has half */
+		xfer_init(&xs[i], &xp, NULL, NULL);
+		assert_int_equal(xfer_ticket(&xs[i]), i < nr);
+	}
+	for (int i = 0; i < n; i++) {
+		assert_false(xs[nr + order[i]].have_ticket);
+		pool_ticket_put(&xs[i]);
+		assert_true(xs[nr + order[i]].have_ticket);
+	}
+	for (int i = 0; i < nr + n; i++)
+		xfer_fini(&xs[i]);
+	assert_int_equal(xp.tickets_out, 0);
+	assert_int_equal(xp.waits, 0);
+	bufpool_fini(&bp);
+}
+
 /* What a transfer does when it is fed. */
 static void
 on_fed(struct xfer *x)
@@ -271,6 +305,60 @@ test_surplus(void **state)
 	bufpool_fini(&bp);
 }
 
+/* A transfer that takes whatever there is, and stays in line for more. */
+static void
+on_fed_all(struct xfer *x)
+{
+	struct buf *b;
+	long i = x - xs;
+
+	while ((b = pool_buf_get(x, BUF_LARGE_BYTES)))
+		held[i][held_nr[i]++] = b;
+}
+
+/* One that wants more and ends leaves the line, also when what it gives back goes to those before it. */
+static void
+test_hungry_ends(void **state)
+{
+	static const int takes[] = { 5, 2, 1 };
+	struct bufpool bp;
+	struct xfer_pool xp;
+
+	assert_int_equal(bufpool_init(&bp, 10u << 20), 0);
+	xfer_pool_init(&xp, &bp, BUF_LARGE, 8, N);
+	assert_int_equal(xp.tickets, 8);
+	memset(xs, 0, sizeof xs);
+	memset(held_nr, 0, sizeof held_nr);
+	for (int i = 0; i < 3; i++) {
+		xs[i].done = on_done;
+		xs[i].wake = on_fed_all;
+		xfer_init(&xs[i], &xp, NULL, NULL);
+		xs[i].mode = XFER_ACCEPT;
+		assert_int_equal(xfer_ticket(&xs[i]), 1);
+		for (int k = 0; k < takes[i]; k++)
+			on_fed(&xs[i]);
+		assert_int_equal(held_nr[i], takes[i]);
+	}
+	for (int i = 0; i < 3; i++)
+		on_fed_all(&xs[i]);
+	assert_int_equal(xp.waits, 3);
+	xs[2].ended = true;
+	pool_buf_put(&xs[2], held[2][--held_nr[2]]);
+	xfer_fini(&xs[2]);
+	assert_false(list_linked(&xs[2].link));
+	assert_int_equal(xp.waits, 2);
+	for (int i = 0; i < 2; i++) {
+		xs[i].ended = true;
+		while (held_nr[i])
+			pool_buf_put(&xs[i], held[i][--held_nr[i]]);
+		xfer_fini(&xs[i]);
+	}
+	assert_int_equal(xp.waits, 0);
+	assert_int_equal(xp.tickets_out, 0);
+	assert_int_equal(bp.avail[BUF_LARGE], 8);
+	bufpool_fini(&bp);
+}
+
 static void
 test_client_of(void **state)
 {
@@ -298,7 +386,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random),       cmocka_unit_test(test_queue),
 		cmocka_unit_test(test_queue_shared), cmocka_unit_test(test_two_clients),
-		cmocka_unit_test(test_surplus),      cmocka_unit_test(test_client_of)
+		cmocka_unit_test(test_turns),        cmocka_unit_test(test_surplus),
+		cmocka_unit_test(test_hungry_ends),  cmocka_unit_test(test_client_of)
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,95 @@
+/*
+ * A queue that is fair to clients: each has a line of its own, and the lines take turns, so one that comes
+ * behind a hundred of another client's waits for one of them.  Within a line the order is that of arrival.
+ * Every operation takes the same time, however many wait.
+ *
+ * A client is a number below FAIR_CLIENTS (xfer_client_of()); those whose numbers fall together share a line.
+ * Intrusive, as list.h, and no locking either.
+ */
+#ifndef GANTRY_BASE_FAIR_H
+#define GANTRY_BASE_FAIR_H
+
+#include "base/list.h"
+
+#define FAIR_CLIENTS 256
+
+struct fair_line {
+	struct list turn; /* on fair.turns while somebody waits */
+	struct list waiting;
+};
+
+struct fair {
+	struct list turns; /* the lines, whose turn it is first */
+	struct fair_line line[FAIR_CLIENTS];
+};
+
+static inline void
+fair_init(struct fair *f)
+{
+	list_init(&f->turns);
+	for (int i = 0; i < FAIR_CLIENTS; i++) {
+		list_init(&f->line[i].turn);
+		list_init(&f->line[i].waiting);
+	}
+}
+
+static inline bool
+fair_empty(const struct fair *f)
+{
+	return list_empty(&f->turns);
+}
+
+static inline void
+fair_push(struct fair *f, unsigned client, struct list *l)
+{
+	struct fair_line *line = &f->line[client];
+
+	if (list_empty(&line->waiting))
+		list_push_tail(&f->turns, &line->turn);
+	list_push_tail(&line->waiting, l);
+}
+
+/* Waits no more; its line keeps its turn. */
+static inline void
+fair_del(struct fair *f, unsigned client, struct list *l)
+{
+	struct fair_line *line = &f->line[client];
+
+	list_del(l);
+	if (list_empty(&line->waiting))
+		list_del(&line->turn);
+}
+
+/* Its turn is over; somebody in it still waits. */
+static inline void
+fair_yield(struct fair *f, struct fair_line *line)
+{
+	list_del(&line->turn);
+	list_push_tail(&f->turns, &line->turn);
+}
+
+/* The line whose turn it is; NULL: nobody waits. */
+static inline struct fair_line *
+fair_first(struct fair *f)
+{
+	struct list *l = list_first(&f->turns);
+
+	return l ? container_of(l, struct fair_line, turn) : NULL;
+}
+
+static inline struct list *
+fair_pop(struct fair *f)
+{
+	struct fair_line *line = fair_first(f);
+	struct list *l;
+
+	if (!line)
+		return NULL;
+	fair_yield(f, line);
+	l = list_pop(&line->waiting);
+	if (list_empty(&line->waiting))
+		list_del(&line->turn);
+	return l;
+}
+
+#endif

@@ -1,0 +1,302 @@
+/*
+ * A device whose context has died, and how it comes to another one.
+ *
+ *     well --> fatal --1 s, and no port is active--> given up --nobody refers to it--> closed --> opened -->
+ * well ^        |                                                                       ^  | fails
+ *       `--------' a port is active again                                                `--' 1 s
+ *
+ * The async helper decides (device_tend()); what may block, closing and opening, is a job of the recovery
+ * helper of the device's first rail, so that other devices' events are heard meanwhile.  Who makes something
+ * on a context refers to it (context_get()); the last one to let go of a context that was given up wakes the
+ * async helper.  Only one context of a device exists at a time: the old one is closed before another is
+ * opened, which also is what locked memory has room for.
+ *
+ * A call that hangs in the kernel keeps its context, and so the device: nothing that the daemon does could
+ * make sure that the hardware has let go.
+ */
+#define LOG_MODULE "rdma"
+#include "rdma/rdma_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define PATIENCE_NS (1 * NS_PER_S) /* a device that survives its reset has that long to say so */
+#define AGAIN_NS (1 * NS_PER_S)
+
+/* --- references --- */
+
+struct rdma_context *
+context_get(struct rdma_device *dev)
+{
+	struct rdma_context *c;
+
+	pthread_mutex_lock(&dev->lock);
+	c = dev->cur;
+	if (c)
+		c->refs++;
+	pthread_mutex_unlock(&dev->lock);
+	return c;
+}
+
+void
+context_hold(struct rdma_context *c)
+{
+	pthread_mutex_lock(&c->dev->lock);
+	check(c->refs > 0);
+	c->refs++;
+	pthread_mutex_unlock(&c->dev->lock);
+}
+
+void
+context_put(struct rdma_context *c)
+{
+	struct rdma_device *dev = c->dev;
+	bool last;
+
+	pthread_mutex_lock(&dev->lock);
+	check(c->refs > 0);
+	last = --c->refs == 0;
+	pthread_mutex_unlock(&dev->lock);
+	if (last)
+		async_wake(dev->rd);
+}
+
+bool
+context_is_given_up(const struct rdma_context *c)
+{
+	struct rdma_device *dev = c->dev;
+	bool given_up;
+
+	pthread_mutex_lock(&dev->lock);
+	given_up = dev->cur != c;
+	pthread_mutex_unlock(&dev->lock);
+	return given_up;
+}
+
+/* --- the job, on the recovery helper --- */
+
+static struct rdma_rail *
+first_rail(struct rdma_device *dev)
+{
+	struct rdma *rd = dev->rd;
+
+	for (int i = 0; i < rd->rail_nr; i++) {
+		if (rd->rail[i]->dev == dev)
+			return rd->rail[i];
+	}
+	check(!"a device without a rail is closed at the start");
+	return NULL;
+}
+
+static int
+close_old(struct rdma_device *dev)
+{
+	struct rdma_context *c = dev->old; /* ours alone: nobody refers to it */
+	struct rdma *rd = dev->rd;
+	unsigned nr = c->nr;
+	int r;
+
+	for (int i = 0; i < rd->rail_nr; i++) {
+		if (rd->rail[i]->dev == dev)
+			ah_cache_drop(rd->rail[i]);
+	}
+	r = context_close(c);
+	if (r < 0) {
+		log_limited(LOG_WARN, "%s: its context cannot be closed: %s", dev->name, strerror(-r));
+		return r;
+	}
+	pthread_mutex_lock(&dev->lock);
+	dev->old = NULL;
+	pthread_mutex_unlock(&dev->lock);
+	atomic_store(&dev->closed, nr);
+	log_info("%s: the old context is closed", dev->name);
+	rails_tell(rd);
+	return 0;
+}
+
+static int
+open_by_name(const char *name, struct rdma_context **ret_c, const char **ret_why)
+{
+	int nr = 0, r = -ENODEV;
+	struct ibv_device **list = ibv_get_device_list(&nr);
+
+	*ret_why = "there is no such device";
+	for (int i = 0; list && i < nr; i++) {
+		if (strcmp(ibv_get_device_name(list[i]), name) != 0)
+			continue;
+		*ret_why = device_why_not(list[i]);
+		r = *ret_why ? -EOPNOTSUPP : context_open(list[i], ret_c, ret_why);
+		break;
+	}
+	if (list)
+		ibv_free_device_list(list);
+	return r;
+}
+
+static int
+open_new(struct rdma_device *dev)
+{
+	struct rdma *rd = dev->rd;
+	struct rdma_context *c;
+	const char *why;
+	int r = open_by_name(dev->name, &c, &why);
+
+	if (r == 0) {
+		why = "its events cannot be read";
+		c->dev = dev;
+		c->nr = dev->opened + 1;
+		c->refs = 1;
+		r = fd_nonblock(c->ctx->async_fd);
+		pthread_mutex_lock(&rd->region_lock);
+		if (r == 0) {
+			why = "buffers cannot be registered";
+			r = regions_register(rd, c);
+		}
+		if (r == 0) {
+			pthread_mutex_lock(&dev->lock);
+			dev->cur = c;
+			dev->opened = c->nr;
+			pthread_mutex_unlock(&dev->lock);
+		}
+		pthread_mutex_unlock(&rd->region_lock);
+		if (r < 0 && context_close(c) < 0)
+			log_limited(LOG_WARN, "%s cannot be closed", dev->name);
+	}
+	if (r < 0)
+		log_limited(LOG_INFO, "%s cannot be opened anew yet: %s: %s", dev->name, why, strerror(-r));
+	return r;
+}
+
+static void
+reopen_run(struct rdma_job *job)
+{
+	struct rdma_device *dev = container_of(job, struct rdma_device, job);
+
+	if (!dev->old || close_old(dev) == 0)
+		open_new(dev);
+	atomic_store(&dev->job_state, REOPEN_DONE);
+	async_wake(dev->rd);
+}
+
+/* --- the async helper --- */
+
+/* A device that reported itself dead serves again as soon as one of its ports says it is active. */
+static bool
+is_well_again(struct rdma_device *dev)
+{
+	struct rdma_context *c = context_get(dev);
+	struct rdma *rd = dev->rd;
+	struct ibv_port_attr attr;
+	bool active = false;
+
+	for (int i = 0; c && i < rd->rail_nr; i++) {
+		active |= rd->rail[i]->dev == dev && ibv_query_port(c->ctx, rd->rail[i]->port, &attr) == 0 &&
+			  attr.state == IBV_PORT_ACTIVE;
+	}
+	if (c)
+		context_put(c);
+	return active;
+}
+
+static void
+give_up(struct rdma_device *dev)
+{
+	struct rdma *rd = dev->rd;
+
+	log_warn("%s: its context has died: everything on it is given up, and the device is opened anew as "
+		 "soon "
+		 "as that works",
+		 dev->name);
+	dev->async_fd = -1;
+	for (int i = 0; i < rd->rail_nr; i++) {
+		if (rd->rail[i]->dev == dev)
+			ah_cache_forget_all(rd->rail[i]);
+	}
+	pthread_mutex_lock(&dev->lock);
+	dev->old = dev->cur;
+	dev->old->refs--;
+	dev->cur = NULL;
+	pthread_mutex_unlock(&dev->lock);
+	atomic_store(&dev->serving, 0);
+	rails_tell(rd);
+}
+
+static void
+begin_to_serve(struct rdma_device *dev)
+{
+	struct rdma_context *c = context_get(dev);
+
+	check(c);
+	dev->async_fd = c->ctx->async_fd;
+	device_renew(dev, c);
+	look_at(dev, 0);
+	log_event(LOG_EV_REOPENED, LOG_NOTE, "%s was opened anew, firmware %.*s", dev->name,
+		  (int)sizeof c->attr.fw_ver, c->attr.fw_ver);
+	atomic_store(&dev->serving, c->nr);
+	device_set_fatal(dev, false);
+	context_put(c);
+}
+
+/* Is a context there that nobody refers to, or none at all? */
+static bool
+can_reopen(struct rdma_device *dev)
+{
+	bool can;
+
+	pthread_mutex_lock(&dev->lock);
+	can = !dev->cur && (!dev->old || dev->old->refs == 0);
+	pthread_mutex_unlock(&dev->lock);
+	return can;
+}
+
+static int
+ms_until(uint64_t ns)
+{
+	uint64_t now = clock_ns();
+
+	return ns > now ? (int)((ns - now) / NS_PER_MS) + 1 : 0;
+}
+
+int
+device_tend(struct rdma_device *dev)
+{
+	bool done = atomic_load(&dev->job_state) == REOPEN_DONE;
+
+	if (!dev->fatal)
+		return -1;
+	if (atomic_load(&dev->job_state) == REOPEN_OUT)
+		return -1; /* it wakes us */
+	if (atomic_load(&dev->serving)) {
+		if (!device_is_broken(dev) && is_well_again(dev)) {
+			look_at(dev, 0);
+			device_set_fatal(dev, false);
+			return -1;
+		}
+		if (ms_until(dev->fatal_ns + PATIENCE_NS) > 0)
+			return ms_until(dev->fatal_ns + PATIENCE_NS);
+		give_up(dev);
+		dev->again_ns = 0;
+	}
+	if (done) {
+		struct rdma_context *c = context_get(dev);
+
+		atomic_store(&dev->job_state, REOPEN_IDLE);
+		dev->again_ns = clock_ns() + AGAIN_NS;
+		if (c) {
+			context_put(c);
+			begin_to_serve(dev);
+			return -1;
+		}
+	}
+	if (!can_reopen(dev))
+		return -1; /* who lets go last wakes us */
+	if (ms_until(dev->again_ns) > 0)
+		return ms_until(dev->again_ns);
+	atomic_store(&dev->job_state, REOPEN_OUT);
+	dev->job.run = reopen_run;
+	rdma_job_post(first_rail(dev), &dev->job);
+	return -1;
+}

@@ -1,0 +1,3 @@
+#!/bin/bash
+# tests/system/crash.sh for SECS seconds.
+SECS=${SECS:-60} exec "$(dirname "$0")/../system/crash.sh"

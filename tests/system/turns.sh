@@ -1,0 +1,47 @@
+#!/bin/bash
+# Client addresses take turns: whose request comes behind many of another's in the queue for channels waits for few of them.  All
+# channels but one are kept busy, so that the rest goes through the one, and the access log tells the order.
+# shellcheck disable=SC2034
+CORES=1 RDMA='{ allow_special: [loopback, self], channels: 8 }'
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+start_daemon
+bytes pattern:3 100000 | curl_s3 /bkt/o -T -
+softnicctl rule add op=write limit=8 delay=50s >/dev/null
+in_queue() { [ "$(curl_admin /requests | grep -o '"step": *"lease"' | wc -l)" = "$1" ]; }
+busy() { [ "$(metric gantry_requests_in_flight)" = "$1" ]; }
+{
+	wait_for 40 test -e "$T/eight" && wait_for 40 busy 8 && touch "$T/busy"
+	wait_for 40 test -e "$T/first" && wait_for 40 in_queue 6 && touch "$T/six"
+	wait_for 40 test -e "$T/second" && wait_for 40 in_queue 9 && touch "$T/nine"
+} &
+watcher=$!
+{
+	echo "timeout 60s"
+	echo "windows w 17 100000 zero"
+	for ((i = 0; i < 8; i++)); do echo "start h$i GET /bkt/o x-amz-rdma-token:@w$i"; done
+	echo "touch $T/eight"
+	echo "waitfile $T/busy"
+	for ((i = 0; i < 6; i++)); do echo "start a$i GET /bkt/o x-amz-rdma-token:@w$((8 + i))"; done
+	echo "touch $T/first"
+	echo "waitfile $T/six"
+	echo "server $S3/127.0.0.2"
+	for ((i = 0; i < 2; i++)); do echo "start b$i GET /bkt/o x-amz-rdma-token:@w$((14 + i))"; done
+	echo "server $S3/127.0.0.3"
+	echo "start c0 GET /bkt/o x-amz-rdma-token:@w16"
+	echo "touch $T/second"
+	echo "waitfile $T/nine"
+	# One of the eight goes.
+	echo "hangup h3"
+	for i in a0 a1 a2 a3 a4 a5 b0 b1 c0; do echo "wait $i"; echo "expect status 200"; done
+	echo "expect window w8 pattern:3"
+	echo "expect window w16 pattern:3"
+	for ((i = 0; i < 8; i++)); do [ $i = 3 ] || echo "hangup h$i"; done
+} >"$T/script"
+raw "$T/script"
+wait $watcher || fail "the queue did not fill"
+got=$(grep 'op=GetObject status=200' "$T/daemon.log" | sed 's/.*peer=127.0.0.\([0-9]*\) .*/\1/' | tr '\n' ' ')
+assert_eq "$got" "1 2 3 1 2 1 1 1 1 " "whose turn it was"
+nothing_is_held() { [ "$(curl_admin /requests)" = "[]" ] && [ "$(metric gantry_buffers '"used"')" = 0 ]; }
+wait_for 20 nothing_is_held
+assert_alive

@@ -1,0 +1,119 @@
+/* chan's logic against scripted verbs: a rail whose context dies, and comes again as another one. */
+#include "rig.h"
+
+/* The rail's context dies: fatal, and given up a second later. */
+static void
+die(void)
+{
+	fake_dc_set_state(RAIL_LOST, true);
+	settle();
+	fake_dc_set_context(0, fake_dc.closed);
+	settle();
+}
+
+/* item 30: what cannot be destroyed for certain ends when the context is closed, and not before; then all is
+ * made on another one. */
+static void
+a_device_is_opened_anew(void **state)
+{
+	open_chan(8, 4);
+	turn();
+	assert_int_equal(f.watching, 100);
+	assert_int_equal(get(0), 1);
+	assert_int_equal(get(1), 1);
+	push(0, 0, 0);
+	pull(0, 1, 0);
+	fake_dc.free_result = -EIO; /* verbs of a dead context */
+	fake_dc.error_result = -EIO;
+	die();
+	/* The watch on the flush. */
+	f.slow_unwatch = true;
+	later(100 * NS_PER_MS);
+	settle();
+	later(NS_PER_S);
+	settle();
+	assert_int_equal(fake_dc.dcis, 0);
+	assert_int_equal(fake_dc.cqs, 1);
+	assert_int_equal(f.watching, 100);
+	f.watching = 0;
+	chan_fd_unwatched(f.ch, 100);
+	settle();
+	assert_int_equal(fake_dc.cqs, 0);
+	/* Nothing is left, but for what the hardware may still do. */
+	assert_int_equal(chan_fds(f.ch, NULL, 1), 0);
+	later(10 * NS_PER_S);
+	settle();
+	assert_int_equal(f.op_nr, 0);
+	assert_true(fake_dc_holds(f.mem));
+	assert_true(f.ls[0].failed);
+	/* A lease without anything on the wire keeps nothing. */
+	push(1, 2, 0);
+	turn();
+	assert_int_equal(f.op_nr, 1);
+	assert_int_equal(f.op[2].result, -ECANCELED);
+	chan_arm(f.ch);
+	assert_int_equal(fake_dc.armed, 0);
+	fake_dc_set_context(0, 1);
+	turn();
+	assert_int_equal(f.op_nr, 3);
+	assert_false(fake_dc_holds(f.mem));
+	assert_int_equal(f.op[0].result, -ECANCELED);
+	assert_true(f.ls[0].flushed_writes);
+	assert_int_equal(get(2), -EOPNOTSUPP);
+	assert_int_equal(f.ls[2].reason, CHAN_NO_RAIL);
+	/* Back: who comes before the queue is made waits for it. */
+	fake_dc.free_result = fake_dc.error_result = 0;
+	fake_dc_set_context(2, 1);
+	fake_dc_set_state(RAIL_UP, false);
+	assert_int_equal(get(2), 0);
+	settle();
+	assert_int_equal(f.lease_nr, 1);
+	assert_int_equal(f.ls[2].result, 0);
+	assert_int_equal(f.watching, 101);
+	assert_int_equal(fake_dc.dcis, 9);
+	push(2, 3, 0);
+	fake_dc_complete_all();
+	turn();
+	assert_int_equal(f.op[3].result, 0);
+	f.slow_unwatch = false;
+}
+
+/* It dies again while its queue is being made, and that fails when it is back. */
+static void
+a_device_that_dies_twice(void **state)
+{
+	open_chan(8, 4);
+	die();
+	assert_int_equal(fake_dc.cqs, 0);
+	assert_int_equal(f.watching, 0);
+	fake_dc_set_context(2, 1);
+	turn();
+	assert_int_equal(fake_dc_run_jobs(1), 1);
+	assert_int_equal(fake_dc.cqs, 1);
+	die();
+	assert_int_equal(fake_dc.cqs, 0);
+	assert_int_equal(fake_dc.dcis, 0);
+	fake_dc.cq_result = -ENOMEM;
+	fake_dc_set_context(3, 2);
+	fake_dc_set_state(RAIL_UP, false);
+	assert_int_equal(get(0), 0);
+	settle();
+	assert_int_equal(f.ls[0].result, -EOPNOTSUPP);
+	assert_int_equal(f.ls[0].reason, CHAN_NO_CHANNEL);
+	fake_dc.cq_result = 0;
+	later(NS_PER_S);
+	settle();
+	assert_int_equal(fake_dc.dcis, 9);
+	assert_int_equal(get(1), 1);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_device_is_opened_anew),
+		T(a_device_that_dies_twice),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

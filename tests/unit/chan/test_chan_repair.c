@@ -1,0 +1,276 @@
+/* chan's logic against scripted verbs: what becomes of an initiator, and of a device, in every way that one
+ * can fail. */
+#include "rig.h"
+
+/* draining -> destroying -> creating -> free: a lost completion */
+static void
+a_lost_completion_is_ended_by_destruction(void **state)
+{
+	open_chan(8, 4);
+	assert_int_equal(get(0), 1);
+	push(0, 0, 0);
+	fake_dc.no_flush = true;
+	chan_lease_fail(f.ch, &f.ls[0]);
+	settle();
+	later(99 * NS_PER_MS);
+	assert_int_equal(fake_dc_job_nr(), 0);
+	later(NS_PER_MS);
+	assert_int_equal(fake_dc_job_nr(), 1);
+	assert_int_equal(f.op_nr, 0); /* its buffer may still be touched */
+	assert_int_equal(fake_dc_run_jobs(1), 1);
+	turn();
+	assert_int_equal(f.op_nr, 1);
+	assert_false(fake_dc_holds(f.mem));
+	assert_int_equal(f.op[0].result, -ECANCELED);
+	assert_true(f.ls[0].flushed_writes);
+	chan_lease_put(f.ch, &f.ls[0]);
+	settle();
+	assert_int_equal(fake_dc.stats.dci_recreated, 1);
+	assert_int_equal(fake_dc.stats.dcis_free, 9);
+}
+
+static void
+a_destroy_that_hangs_loses_the_rail_until_it_returns(void **state)
+{
+	open_chan(8, 4);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(get(i), 1);
+	assert_int_equal(get(8), 0);
+	push(0, 0, 0);
+	fake_dc.no_flush = true;
+	chan_lease_fail(f.ch, &f.ls[0]);
+	settle();
+	later(100 * NS_PER_MS);
+	later(5 * NS_PER_S - 1);
+	assert_int_equal(fake_dc.stuck, 0);
+	later(1);
+	assert_int_equal(fake_dc.stuck, 1);
+	turn();
+	assert_int_equal(f.ls[8].result, -EOPNOTSUPP);
+	assert_int_equal(f.ls[8].reason, CHAN_NO_RAIL);
+	assert_int_equal(f.op_nr, 0);
+	later(3600 * NS_PER_S);
+	assert_int_equal(f.op_nr, 0); /* the buffer stays held, however long */
+	settle();
+	assert_int_equal(fake_dc.stuck, 0);
+	assert_int_equal(f.op_nr, 1);
+	assert_int_equal(get(9), 1);
+}
+
+static void
+a_destroy_that_fails_is_tried_again(void **state)
+{
+	open_chan(8, 4);
+	assert_int_equal(get(0), 1);
+	push(0, 0, 0);
+	fake_dc.no_flush = true;
+	fake_dc.free_result = -EIO;
+	chan_lease_fail(f.ch, &f.ls[0]);
+	settle();
+	later(100 * NS_PER_MS);
+	settle();
+	assert_int_equal(fake_dc.stuck, 1);
+	assert_int_equal(f.op_nr, 0);
+	fake_dc.free_result = 0;
+	later(NS_PER_S);
+	settle();
+	assert_int_equal(fake_dc.stuck, 0);
+	assert_int_equal(f.op_nr, 1);
+	assert_int_equal(fake_dc.stats.dcis_free, 9);
+}
+
+static void
+a_reset_that_fails_makes_a_new_one(void **state)
+{
+	open_chan(8, 4);
+	assert_int_equal(get(0), 1);
+	push(0, 0, 0);
+	fake_dc.reset_result = -EIO;
+	fake_dc.new_result = -ENOMEM;
+	fake_dc_complete(fake_dc_wr(0), WCS_FATAL);
+	settle();
+	assert_int_equal(fake_dc.destroyed, 1);
+	assert_int_equal(fake_dc.stats.dcis_recovering, 1);
+	later(NS_PER_S);
+	settle();
+	fake_dc.new_result = 0;
+	later(NS_PER_S);
+	settle();
+	assert_int_equal(fake_dc.stats.dcis_recovering, 0);
+	assert_int_equal(fake_dc.stats.dcis_free, 9);
+}
+
+/* A port that has no address yet: nothing is served, and then it is. */
+static void
+channels_that_cannot_be_made_yet(void **state)
+{
+	log_set_level((enum log_level) - 1);
+	fake_dc.new_result = -EINVAL;
+	open_chan(8, 4);
+	assert_int_equal(get(0), -EOPNOTSUPP);
+	assert_int_equal(f.ls[0].reason, CHAN_NO_CHANNEL);
+	later(NS_PER_S);
+	settle();
+	assert_int_equal(get(0), -EOPNOTSUPP);
+	fake_dc.new_result = 0;
+	later(NS_PER_S);
+	settle();
+	assert_int_equal(fake_dc.stats.dcis_free, 9);
+	assert_int_equal(get(0), 1);
+}
+
+static void
+without_reset_it_stays_fenced(void **state)
+{
+	f.conf.qp_reset_on_failure = false;
+	open_chan(8, 4);
+	for (int i = 0; i < 9; i++) {
+		assert_int_equal(get(i), 1);
+		push(i, 0, 0);
+		fake_dc_complete(fake_dc_wr(0), WCS_REM_OP);
+		settle();
+		chan_lease_put(f.ch, &f.ls[i]);
+	}
+	assert_int_equal(get(9), -EOPNOTSUPP);
+	assert_int_equal(f.ls[9].reason, CHAN_NO_CHANNEL);
+	assert_int_equal(fake_dc.resets, 0);
+}
+
+/* Who waits for a channel when the last one is lost is declined, not forgotten. */
+static void
+those_who_wait_hear_of_the_end(void **state)
+{
+	f.conf.qp_reset_on_failure = false;
+	open_chan(8, 4);
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(get(i), 1);
+		push(i, i, 0);
+	}
+	assert_int_equal(get(8), 0);
+	assert_int_equal(get(9), 0);
+	for (int i = 0; i < 8; i++) {
+		fake_dc_complete(fake_dc_wr(0), WCS_REM_OP);
+		settle();
+		chan_lease_put(f.ch, &f.ls[i]);
+		settle();
+	}
+	/* The spare serves one of them, and is lost as well. */
+	assert_int_equal(f.lease_nr, 1);
+	assert_int_equal(f.ls[8].result, 0);
+	push(8, 8, 0);
+	fake_dc_complete(fake_dc_wr(0), WCS_REM_OP);
+	settle();
+	assert_int_equal(f.lease_nr, 2);
+	assert_int_equal(f.ls[9].result, -EOPNOTSUPP);
+	assert_int_equal(f.ls[9].reason, CHAN_NO_CHANNEL);
+	chan_lease_put(f.ch, &f.ls[8]);
+}
+
+/* item 111 */
+static void
+a_lost_device_declines_and_comes_back(void **state)
+{
+	open_chan(8, 4);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(get(i), 1);
+	assert_int_equal(get(8), 0);
+	push(0, 0, 0);
+	fake_dc_set_state(RAIL_LOST, true);
+	settle();
+	assert_int_equal(f.ls[8].reason, CHAN_NO_RAIL);
+	assert_true(f.ls[0].failed);
+	assert_int_equal(f.op_nr, 1);
+	assert_int_equal(get(9), -EOPNOTSUPP);
+	for (int i = 0; i < 8; i++)
+		chan_lease_put(f.ch, &f.ls[i]);
+	settle();
+	fake_dc_set_state(RAIL_UP, false);
+	settle();
+	assert_int_equal(fake_dc.destroyed, 9); /* every queue pair of before */
+	assert_int_equal(fake_dc.stats.dcis_free, 9);
+	assert_int_equal(get(9), 1);
+	push(9, 1, 0);
+	fake_dc_complete_all();
+	turn();
+	assert_int_equal(f.op[1].result, 0);
+}
+
+/* A lost device makes no queue pairs either; when it is back nobody is declined because they come a second
+ * later. */
+static void
+channels_are_there_when_the_device_is_back(void **state)
+{
+	open_chan(8, 4);
+	fake_dc.new_result = -EIO;
+	fake_dc_set_state(RAIL_LOST, true);
+	settle();
+	assert_int_equal(fake_dc.destroyed, 9);
+	assert_int_equal(fake_dc.stats.dcis_free, 0);
+	fake_dc.new_result = 0;
+	fake_dc_set_state(RAIL_UP, false);
+	assert_int_equal(get(0), 0); /* even before the chan has heard of it */
+	settle();
+	assert_int_equal(f.ls[0].result, 0);
+	assert_int_equal(fake_dc.stats.dcis_free, 8);
+	assert_int_equal(fake_dc.stats.dcis_recovering, 0);
+}
+
+static void
+strays_harm_nobody(void **state)
+{
+	uint64_t id;
+
+	open_chan(8, 4);
+	assert_int_equal(get(0), 1);
+	push(0, 0, 0);
+	push(0, 1, 0);
+	id = fake_dc_wr(0)->wr.wr_id;
+	fake_dc_complete(fake_dc_wr(0), WCS_SUCCESS);
+	fake_dc_stray(id, WCS_SUCCESS); /* twice */
+	fake_dc_stray(id, WCS_REM_ACCESS);
+	fake_dc_stray(~0ull, WCS_REM_ACCESS);
+	fake_dc_stray(77ull << 32, WCS_SUCCESS);
+	turn();
+	assert_int_equal(f.op_nr, 1);
+	assert_false(f.ls[0].failed);
+	fake_dc_complete_all();
+	turn();
+	assert_int_equal(f.op_nr, 2);
+}
+
+static void
+a_queue_pair_that_takes_no_work(void **state)
+{
+	open_chan(8, 4);
+	assert_int_equal(get(0), 1);
+	fake_dc.post_result = -ENOMEM;
+	push(0, 0, 0);
+	assert_int_equal(f.op_nr, 0);
+	turn();
+	assert_int_equal(f.op_nr, 1);
+	assert_int_equal(f.op[0].result, -EIO);
+	assert_true(f.ls[0].failed);
+	assert_false(f.ls[0].flushed_writes);
+	settle();
+	assert_int_equal(fake_dc.resets, 1);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_lost_completion_is_ended_by_destruction),
+		T(a_destroy_that_hangs_loses_the_rail_until_it_returns),
+		T(a_destroy_that_fails_is_tried_again),
+		T(a_reset_that_fails_makes_a_new_one),
+		T(channels_that_cannot_be_made_yet),
+		T(without_reset_it_stays_fenced),
+		T(those_who_wait_hear_of_the_end),
+		T(a_lost_device_declines_and_comes_back),
+		T(channels_are_there_when_the_device_is_back),
+		T(strays_harm_nobody),
+		T(a_queue_pair_that_takes_no_work),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,295 @@
+/*
+ * A channel on a device, a DC target in another process, and the core's loop around them: what test_wire.c
+ * works with.  Included once.
+ */
+#ifndef GANTRY_TESTS_CHAN_WIRE_H
+#define GANTRY_TESTS_CHAN_WIRE_H
+
+#include "../../fake/dc_peer.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "chan/chan.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LEASES 64
+#define OPS 16
+#define WINDOW (4u << 20)
+#define DC_KEY 0xffeeddccull
+
+struct lease {
+	struct chan_lease ls;
+	struct chan_op op[OPS];
+	int heard, op_done;
+};
+
+static struct {
+	struct rdma *rd;
+	struct chan *ch;
+	struct conf_rdma conf;
+	struct mailbox mb;
+	struct timers timers;
+	struct bufpool bufs;
+	int map[BUF_REGIONS_MAX];
+	struct peer peer;
+	struct lease l[LEASES];
+	int order[LEASES], order_nr;
+	unsigned turns;
+} f;
+
+/* --- what a device does only when it is ill: two of its library's calls, bent --- */
+
+static _Atomic bool events_are_fatal, errors_are_ignored;
+static _Atomic int destroyed;
+
+int
+ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)
+{
+	int (*next)(struct ibv_context *, struct ibv_async_event *);
+	int r;
+
+	*(void **)&next = dlsym(RTLD_NEXT, "ibv_get_async_event");
+	r = next(ctx, event);
+	if (r == 0 && event->event_type == IBV_EVENT_PORT_ERR && atomic_load(&events_are_fatal))
+		event->event_type = IBV_EVENT_DEVICE_FATAL;
+	return r;
+}
+
+int
+ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	int (*next)(struct ibv_qp *, struct ibv_qp_attr *, int);
+
+	if (attr->qp_state == IBV_QPS_ERR && atomic_load(&errors_are_ignored))
+		return 0;
+	*(void **)&next = dlsym(RTLD_NEXT, "ibv_modify_qp");
+	return next(qp, attr, mask);
+}
+
+int
+ibv_destroy_qp(struct ibv_qp *qp)
+{
+	int (*next)(struct ibv_qp *);
+	int r;
+
+	*(void **)&next = dlsym(RTLD_NEXT, "ibv_destroy_qp");
+	r = next(qp);
+	atomic_fetch_add(&destroyed, 1);
+	return r;
+}
+
+/* --- a core's loop, in small --- */
+
+static inline void
+turn(void)
+{
+	struct pollfd p[RDMA_RAILS_MAX + 1] = { { .fd = f.mb.efd, .events = POLLIN } };
+	int fds[RDMA_RAILS_MAX], n, found;
+	uint64_t now, next;
+
+	found = mailbox_run(&f.mb, 0) + timers_run(&f.timers, clock_ns()) + chan_poll(f.ch);
+	/* Every now and then it sleeps as a core does: arm, poll once more, wait. */
+	if (found || ++f.turns % 64)
+		return;
+	chan_arm(f.ch);
+	if (chan_poll(f.ch) || !mailbox_sleep(&f.mb))
+		return;
+	n = chan_fds(f.ch, fds, RDMA_RAILS_MAX);
+	for (int i = 0; i < n; i++)
+		p[i + 1] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
+	now = clock_ns();
+	next = timers_next(&f.timers);
+	poll(p, (nfds_t)n + 1,
+	     next == UINT64_MAX            ? 20
+	     : next <= now                 ? 0
+	     : next - now > 20 * NS_PER_MS ? 20
+					   : 1);
+	mailbox_wake(&f.mb);
+	for (int i = 0; i < n; i++) {
+		if (p[i + 1].revents)
+			chan_event(f.ch, fds[i]);
+	}
+}
+
+#define WAIT(cond, ms)                                                                                       \
+	do {                                                                                                 \
+		uint64_t end_ = clock_ns() + (ms)*NS_PER_MS;                                                 \
+		while (!(cond) && clock_ns() < end_)                                                         \
+			turn();                                                                              \
+		assert_true(cond);                                                                           \
+	} while (0)
+
+static inline void
+on_lease(struct chan_lease *ls)
+{
+	struct lease *l = container_of(ls, struct lease, ls);
+
+	l->heard = 1;
+	f.order[f.order_nr++ % LEASES] = (int)(l - f.l);
+}
+
+static inline void
+on_op(struct chan_op *op)
+{
+	container_of(op->lease, struct lease, ls)->op_done++;
+}
+
+static inline int
+get(int i, const struct token *tok)
+{
+	memset(&f.l[i], 0, sizeof f.l[i]);
+	f.l[i].ls.done = on_lease;
+	for (int k = 0; k < OPS; k++)
+		f.l[i].op[k].done = on_op;
+	return chan_lease_get(f.ch, &f.l[i].ls, tok, NULL);
+}
+
+/* Gets a lease, waiting as long as it takes. */
+static inline void
+must_get(int i, const struct token *tok)
+{
+	int r = get(i, tok);
+
+	assert_true(r >= 0);
+	if (r == 0)
+		WAIT(f.l[i].heard, 5000);
+	assert_int_equal(f.l[i].ls.result, 0);
+}
+
+static inline void
+put(int i)
+{
+	WAIT(f.l[i].ls.outstanding == 0, 5000);
+	chan_lease_put(f.ch, &f.l[i].ls);
+}
+
+static inline struct rdma_rail_stats *
+stats(void)
+{
+	return rdma_rail_stats(rdma_rail(f.rd, 0));
+}
+
+/* One operation, to its end; its result. */
+static inline int
+one(bool write, const struct token *tok, struct buf *b, uint32_t off, uint32_t len, uint64_t at)
+{
+	int r;
+
+	must_get(0, tok);
+	(write ? chan_push : chan_pull)(f.ch, &f.l[0].ls, &f.l[0].op[0], b, off, len, at);
+	WAIT(f.l[0].op_done, 5000);
+	r = f.l[0].op[0].result;
+	put(0);
+	return r;
+}
+
+/* After whatever went wrong: the channels come back, and a good request works. */
+static inline void
+next_works(void)
+{
+	struct buf *b = bufpool_get(&f.bufs, BUF_SMALL);
+
+	if (!f.peer.mem)
+		assert_int_equal(peer_start(&f.peer, WINDOW, DC_KEY), 0);
+	memset(b->mem, 0x5a, 1000);
+	memset(f.peer.mem, 0, 1000);
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(one(true, &f.peer.tok, b, 0, 1000, 0), 0);
+		assert_memory_equal(f.peer.mem, b->mem, 1000);
+	}
+	bufpool_put(&f.bufs, b);
+	WAIT(stats()->dcis_recovering == 0, 5000);
+	assert_int_equal(stats()->dcis_free, stats()->dcis);
+}
+
+/* --- life --- */
+
+static inline int
+open_all(void)
+{
+	char err[256];
+	int r;
+
+	f.conf.mode = RDMA_AUTO;
+	f.conf.dc_key = DC_KEY;
+	f.conf.channels = 8;
+	f.conf.max_sge = 10;
+	f.conf.traffic_class = 96;
+	f.conf.hop_limit = 64;
+	f.conf.timeout = 16; /* a try takes 268 ms: a dead target is known after 0.8 s */
+	f.conf.retry_cnt = 3;
+	f.conf.rnr_retry = 7;
+	f.conf.delay_mode = DELAY_BATCH;
+	f.conf.delay_interval_ns = 5000;
+	f.conf.qp_reset_on_failure = true;
+	f.conf.poll_batch = 16;
+	f.conf.ah_cache = 16;
+	r = rdma_open(&f.conf, &f.rd, err, sizeof err);
+	if (r < 0) {
+		fprintf(stderr, "rdma_open: %s\n", err);
+		return 1;
+	}
+	if (rdma_rail_nr(f.rd) == 0) {
+		printf("no RDMA device that can do DC: nothing to test with\n");
+		rdma_close(f.rd);
+		return 77;
+	}
+	if (bufpool_init(&f.bufs, 24u << 20) < 0 || mailbox_init(&f.mb) < 0)
+		return 1;
+	for (int i = 0; i < f.bufs.region_nr; i++) {
+		if (rdma_region_add(f.rd, f.bufs.region[i].iov_base, f.bufs.region[i].iov_len, &f.map[i], err,
+				    sizeof err) < 0) {
+			fprintf(stderr, "%s\n", err);
+			return 1;
+		}
+	}
+	r = chan_new(&(struct chan_params){ .rdma = f.rd,
+					    .conf = &f.conf,
+					    .mb = &f.mb,
+					    .timers = &f.timers,
+					    .core_nr = 1,
+					    .pieces_max = OPS,
+					    .queue_max = 56,
+					    .region_map = f.map,
+					    .region_nr = f.bufs.region_nr },
+		     &f.ch);
+	return r < 0;
+}
+
+static inline int
+setup(void **state)
+{
+	memset(f.l, 0, sizeof f.l);
+	f.order_nr = 0;
+	if (!f.peer.mem)
+		assert_int_equal(peer_start(&f.peer, WINDOW, DC_KEY), 0);
+	memset(f.peer.mem, 0xee, WINDOW);
+	return 0;
+}
+
+static inline int
+teardown(void **state)
+{
+	for (int i = 0; i < LEASES; i++)
+		chan_lease_put(f.ch, &f.l[i].ls);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,76 @@
+/*
+ * The store that most programs here test: one disk in a directory of its own, with a bucket b, opened, closed
+ * and opened again at will, and the loop of the thread that drives it.  Included once per program.
+ */
+#ifndef GANTRY_TESTS_STORE_FIXTURE_H
+#define GANTRY_TESTS_STORE_FIXTURE_H
+
+#include "harness.h"
+
+static char dir[128];
+static struct store_disk_conf dc;
+static struct store_conf conf;
+static struct store *st; /* NULL: closed */
+static struct loop l;
+static char err[512];
+
+static inline void
+open_store(void)
+{
+	int r = store_open_disks(&conf, &st, err, sizeof err);
+
+	if (r < 0)
+		fail_msg("open: %d %s", r, err);
+	loop_start(&l, st);
+}
+
+static inline void
+close_store(void)
+{
+	loop_stop(&l);
+	store_close_disks(st);
+	st = NULL;
+}
+
+/* A new one, open, with its bucket. */
+static inline int
+make_store(uint64_t size_bytes)
+{
+	dir_make(dir);
+	conf = conf_for(&dc, dir, size_bytes);
+	if (store_format(&conf, false, err, sizeof err) < 0) {
+		printf("format: %s\n", err);
+		return -1;
+	}
+	open_store();
+	return bucket_make(&l, "b");
+}
+
+static inline struct store_disk_info
+disk_info(void)
+{
+	struct store_disk_info info;
+
+	store_disk_info(st, 0, &info);
+	return info;
+}
+
+/* Space comes back by and by: until `want` bytes are free, or nearly so. */
+static inline void
+wait_free(uint64_t want, uint64_t but)
+{
+	for (int i = 0; i < 1000 && disk_info().free_bytes + but < want; i++)
+		loop_for(&l, 10 * NS_PER_MS);
+	assert_true(disk_info().free_bytes + but >= want);
+}
+
+static inline int
+remove_store(void **state)
+{
+	if (st)
+		close_store();
+	dir_remove(dir);
+	return 0;
+}
+
+#endif
