@@ -5,6 +5,8 @@
  *	sim --exhaustive [--secs S]                           short ones, cut everywhere
  *	sim --rules [NAME]                                    each rule off: the loss must be found
  *	sim --replay N [--off RULE] [-v]                      one history again
+ *	sim --for RULE ...                                    histories as that rule's hunt runs them, all
+ *rules on
  *
  * Exit 0: as it should be; 1: a history failed (or a rule was not missed); 2: usage.
  */
@@ -26,9 +28,9 @@ static const char *const rule_names[] = {
 
 static struct {
 	uint64_t seed, histories, secs;
-	int ops, off;
-	bool have_seed;
-} opt = { .histories = 2000, .off = -1 };
+	int ops;
+	int profile; /* the rule whose hunt's histories these are, or -1: of all kinds */
+} opt = { .histories = 2000, .profile = -1 };
 
 static double
 seconds(void)
@@ -69,8 +71,8 @@ catch_crashes(void)
 static void
 run(uint64_t seed)
 {
-	if (opt.off >= 0)
-		profile_for_rule((enum sim_rule)opt.off);
+	if (opt.profile >= 0)
+		profile_for_rule((enum sim_rule)opt.profile);
 	else
 		profile_choose(seed);
 	if (opt.ops)
@@ -81,10 +83,11 @@ run(uint64_t seed)
 static void
 tell_failure(void)
 {
+	const char *option = opt.profile < 0 ? "" : sim_rule_on[opt.profile] ? " --for " : " --off ";
+
 	printf("FAILED: seed %llu: %s\n        trace %016llx; again with: --replay %llu%s%s -v\n",
 	       (unsigned long long)outcome.seed, outcome.what, (unsigned long long)outcome.hash,
-	       (unsigned long long)outcome.seed, opt.off >= 0 ? " --off " : "",
-	       opt.off >= 0 ? rule_names[opt.off] : "");
+	       (unsigned long long)outcome.seed, option, opt.profile >= 0 ? rule_names[opt.profile] : "");
 }
 
 /* The same seed once more must fail in the same way. */
@@ -150,7 +153,59 @@ random_histories(void)
 
 /* ---- each rule off --------------------------------------------------------------------------- */
 
-#define HUNT_MAX 30000
+#define HUNT_MAX 100000
+
+/* What a rule's hunt runs without besides the rule itself: a failed write ends the disk, and only where it
+ * does not, it matters that its space stays alone. */
+static int
+also_off(enum sim_rule rule)
+{
+	return rule == SIM_REUSE_WRITES_OVER ? SIM_FAILED_IS_FINAL : -1;
+}
+
+static void
+switch_off(enum sim_rule rule)
+{
+	sim_rule_on[rule] = false;
+	if (also_off(rule) >= 0)
+		sim_rule_on[also_off(rule)] = false;
+}
+
+static void
+switch_all_on(void)
+{
+	for (int i = 0; i < SIM_RULE_NR; i++)
+		sim_rule_on[i] = true;
+}
+
+/*
+ * The history that failed, with the rule on.  Nothing may be lost where every rule is.  Where the other rule
+ * that the hunt does without accounts for the loss by itself, this history shows nothing of the rule: the
+ * hunt goes on.
+ */
+enum because { OF_THE_RULE, OF_THE_OTHER, OF_A_BUG };
+
+static enum because
+because_of(enum sim_rule rule, uint64_t seed)
+{
+	enum because why = OF_THE_RULE;
+
+	sim_rule_on[rule] = true;
+	if (also_off(rule) >= 0) {
+		run(seed);
+		if (outcome.failed)
+			why = OF_THE_OTHER;
+		sim_rule_on[also_off(rule)] = true;
+	}
+	run(seed);
+	if (outcome.failed) {
+		printf("with every rule on, --for %s:\n", rule_names[rule]);
+		tell_failure();
+		why = OF_A_BUG;
+	}
+	switch_off(rule);
+	return why;
+}
 
 static int
 hunt(enum sim_rule rule)
@@ -159,37 +214,33 @@ hunt(enum sim_rule rule)
 	int bad = 1;
 	uint64_t n;
 
-	opt.off = (int)rule;
-	sim_rule_on[rule] = false;
-	/* A failed write ends the disk; only where it does not, it matters that its space stays alone. */
-	if (rule == SIM_REUSE_WRITES_OVER)
-		sim_rule_on[SIM_FAILED_IS_FINAL] = false;
+	opt.profile = (int)rule;
+	switch_off(rule);
 	for (n = 0; n < HUNT_MAX; n++) {
+		struct sim_result found;
+		enum because why;
+
 		run(opt.seed + n);
-		if (outcome.failed)
-			break;
+		if (!outcome.failed)
+			continue;
+		found = outcome;
+		bad = same_again();
+		why = because_of(rule, found.seed);
+		if (why == OF_THE_OTHER)
+			continue;
+		bad |= why == OF_A_BUG;
+		printf("%-22s seed %llu, history %llu, %.2f s, trace %016llx: %s\n", rule_names[rule],
+		       (unsigned long long)found.seed, (unsigned long long)n + 1, seconds() - began,
+		       (unsigned long long)found.hash, found.what);
+		break;
 	}
 	if (n == HUNT_MAX) {
 		printf("rule %s is off, and %d histories from seed %llu on show no loss\n", rule_names[rule],
 		       HUNT_MAX, (unsigned long long)opt.seed);
-	} else {
-		struct sim_result found = outcome;
-
-		bad = same_again();
-		/* And it is the rule that was missed. */
-		sim_rule_on[rule] = true;
-		run(found.seed);
-		if (outcome.failed) {
-			tell_failure();
-			bad = 1;
-		}
-		printf("%-22s seed %llu, history %llu, %.2f s, trace %016llx: %s\n", rule_names[rule],
-		       (unsigned long long)found.seed, (unsigned long long)n + 1, seconds() - began,
-		       (unsigned long long)found.hash, found.what);
+		bad = 1;
 	}
-	for (int i = 0; i < SIM_RULE_NR; i++)
-		sim_rule_on[i] = true;
-	opt.off = -1;
+	switch_all_on();
+	opt.profile = -1;
 	return bad;
 }
 
@@ -329,7 +380,7 @@ static void
 usage(void)
 {
 	fprintf(stderr, "usage: sim [--seed N] [--ops K] [--histories H] [--secs S] [--exhaustive] [--rules] "
-			"[--rule NAME] [--replay N] [--off NAME] [-v]\n");
+			"[--rule NAME] [--replay N] [--off NAME | --for NAME] [-v]\n");
 	exit(2);
 }
 
@@ -371,7 +422,10 @@ main(int argc, char **argv)
 			mode = REPLAY;
 			opt.seed = strtoull(argv[++i], NULL, 0);
 		} else if (strcmp(a, "--off") == 0) {
-			opt.off = rule_by_name(argv[++i]);
+			opt.profile = rule_by_name(argv[++i]);
+			switch_off((enum sim_rule)opt.profile);
+		} else if (strcmp(a, "--for") == 0) {
+			opt.profile = rule_by_name(argv[++i]);
 		} else {
 			usage();
 		}
@@ -383,10 +437,6 @@ main(int argc, char **argv)
 	case RULES:
 		return hunt_all(only);
 	case REPLAY:
-		if (opt.off >= 0)
-			sim_rule_on[opt.off] = false;
-		if (opt.off == SIM_REUSE_WRITES_OVER)
-			sim_rule_on[SIM_FAILED_IS_FINAL] = false;
 		run(opt.seed);
 		if (outcome.failed)
 			tell_failure();
