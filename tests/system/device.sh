@@ -23,7 +23,6 @@ rails_up() { [ "$(metric gantry_rail_up)" = "$1" ]; }
 reopened() { [ "$(metric gantry_rdma_reopens_total 'mlx5_0')" = "$1" ] && rails_up "$NICS"; }
 # Bytes of several pieces move.
 under_way() { softnicctl rule list | grep -qE 'seen=([4-9]|[1-9][0-9])\>'; }
-no_requests() { [ "$(curl_admin /requests)" = "[]" ]; }
 told() { cat "$T"/out.* >&2; fail "$what: $*"; }
 
 all_works() {

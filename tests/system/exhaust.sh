@@ -7,21 +7,10 @@ CORES=1
 . "$(dirname "$0")/lib.sh"
 
 livez() { assert_eq "$(curl_admin /livez)" '{"status":"ok"}' "$1: /livez"; }
-nothing_is_held() {
-	[ "$(curl_admin /requests)" = "[]" ] && [ "$(metric gantry_buffers '"used"')" = 0 ] && [ "$(metric gantry_connections)" = 0 ]
-}
 connections_are() { [ "$(metric gantry_connections)" = "$1" ]; }
 serves() {
 	wait_for 10 nothing_is_held
-	raw <<-END
-		window w 300000 pattern:7
-		window g 300000
-		request PUT /bkt/good x-amz-rdma-token:@w content-length:0
-		expect status 200
-		request GET /bkt/good x-amz-rdma-token:@g
-		expect status 200
-		expect window g pattern:7
-	END
+	serves_rdma
 	livez "$1"
 }
 fresh() {

@@ -5,19 +5,7 @@ MORE=$'limits: { s3_progress: 3s, s3_total: 3s }'
 . "$(dirname "$0")/lib.sh"
 
 rail_is() { [ "$(metric gantry_rail_up)" = "$1" ]; }
-no_requests() { [ "$(curl_admin /requests)" = "[]" ]; }
 
-good() {
-	raw <<-END
-		window w 300000 pattern:7
-		window g 300000
-		request PUT /bkt/good x-amz-rdma-token:@w content-length:0
-		expect status 200
-		request GET /bkt/good x-amz-rdma-token:@g
-		expect status 200
-		expect window g pattern:7
-	END
-}
 
 # A request of each kind with a token that is wrong in one way: 500 + reply 500, nothing stored, nothing touched.
 # $2: the object to read. Where a part of the window is good, it must be of one piece: a second piece's bytes
@@ -39,7 +27,7 @@ wrong() {
 		expect untouched w
 		expect untouched k
 	END
-	good
+	serves_rdma
 }
 
 for mode in thread inline; do
@@ -47,7 +35,7 @@ for mode in thread inline; do
 	start_daemon
 	bytes pattern:9 2M >"$T/big"
 	curl_s3 /bkt/big -T "$T/big"
-	good
+	serves_rdma
 	wrong "w rkey=^0x100"
 	wrong "w addr=-4096" good   # begins 4 KiB before the region
 	wrong "w dctn=^0x400"
@@ -70,7 +58,7 @@ for mode in thread inline; do
 		request PUT /bkt/wo x-amz-rdma-token:@wo content-length:0
 		expect status 500
 	END
-	good
+	serves_rdma
 
 	# killed: the process is gone in the middle; stopped: one-sided RDMA goes on
 	raw_try <<-END
@@ -78,14 +66,14 @@ for mode in thread inline; do
 		start a PUT /bkt/killed x-amz-rdma-token:@w0 content-length:0
 		kill
 	END
-	good
+	serves_rdma
 	raw <<-END
 		window w 1M pattern:3
 		start a PUT /bkt/left x-amz-rdma-token:@w content-length:0
 		hangup a reset
 		sleep 300ms
 	END
-	good
+	serves_rdma
 
 	# Stopped: its memory is still there, so the transfer goes on without it; it learns of it when it goes on too.
 	nic_run() { _on_nic; exec "${ON_NIC[@]}" "$@"; }
@@ -101,7 +89,7 @@ for mode in thread inline; do
 	wait_for 5 curl -sS --fail -o /dev/null --head "$URL_S3/bkt/stopped$mode"
 	kill -CONT $stopped
 	wait $stopped || fail "the stopped client"
-	good
+	serves_rdma
 
 	# item 111: the port goes down: declines with a reason, not failures; and it recovers
 	softnicctl port mlx5_0 down
@@ -120,7 +108,7 @@ for mode in thread inline; do
 	END
 	softnicctl port mlx5_0 up
 	wait_for 10 rail_is 1
-	good
+	serves_rdma
 	assert_alive
 	wait_for 10 no_requests
 	stop_daemon

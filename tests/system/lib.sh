@@ -251,4 +251,19 @@ wait_for() {
 		sleep 0.05
 	done
 }
+# No request is under way; and no buffer and no connection is anybody's.
+no_requests() { [ "$(curl_admin /requests)" = "[]" ]; }
+nothing_is_held() { no_requests && [ "$(metric gantry_buffers '"used"')" = 0 ] && [ "$(metric gantry_connections)" = 0 ]; }
+# A PUT and a GET of two pieces by RDMA.
+serves_rdma() {
+	raw <<-END
+		window w 300000 pattern:7
+		window g 300000
+		request PUT /bkt/good x-amz-rdma-token:@w content-length:0
+		expect status 200
+		request GET /bkt/good x-amz-rdma-token:@g
+		expect status 200
+		expect window g pattern:7
+	END
+}
 assert_alive() { _runs "$DAEMON_PID" || fail "gantryd has died"; }

@@ -19,9 +19,6 @@ stop_watching() {
 	assert_eq "$(sort -u "$T/livez.log")" 200 "$1: /livez"
 	rm "$T/livez.log"
 }
-nothing_is_held() {
-	[ "$(curl_admin /requests)" = "[]" ] && [ "$(metric gantry_buffers '"used"')" = 0 ] && [ "$(metric gantry_connections)" = 0 ]
-}
 fresh() {
 	[ -z "$DAEMON_PID" ] || stop_daemon
 	rm -rf "$T"/disk*

@@ -14,9 +14,6 @@ LISTEN="  - { address: \"127.0.0.1:0\", dialect: s3, anonymous: true, tls_certif
 start_daemon
 TLS=$(sed 's/.* s3=\([^ ]*\) *\(admin.*\)*$/\1/' "$T/ready")
 
-nothing_is_held() {
-	[ "$(curl_admin /requests)" = "[]" ] && [ "$(metric gantry_buffers '"used"')" = 0 ] && [ "$(metric gantry_connections)" = 0 ]
-}
 /usr/bin/python3 "$ROOT/tests/system/stalled.py" "$S3" "$TLS" || fail "stalled.py"
 wait_for 10 nothing_is_held
 assert_eq "$(curl_s3 '/bkt?list-type=2' | grep -o '<Key>[^<]*')" "<Key>anchor" "what is stored"

@@ -42,6 +42,5 @@ raw "$T/script"
 wait $watcher || fail "the queue did not fill"
 got=$(grep 'op=GetObject status=200' "$T/daemon.log" | sed 's/.*peer=127.0.0.\([0-9]*\) .*/\1/' | tr '\n' ' ')
 assert_eq "$got" "1 2 3 1 2 1 1 1 1 " "whose turn it was"
-nothing_is_held() { [ "$(curl_admin /requests)" = "[]" ] && [ "$(metric gantry_buffers '"used"')" = 0 ]; }
 wait_for 20 nothing_is_held
 assert_alive

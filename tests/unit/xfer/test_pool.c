@@ -261,25 +261,21 @@ on_fed(struct xfer *x)
 		held[i][held_nr[i]++] = b;
 }
 
-/* Both clients hungry, the first one's first in line and within its even share: the surplus goes to the
- * other. */
+/* Three transfers on eight large buffers, each of which takes some; the last one is of client `last`. */
 static void
-test_surplus(void **state)
+begin_three(struct bufpool *bp, struct xfer_pool *xp, void (*wake)(struct xfer *), const int takes[3],
+	    uint8_t last)
 {
-	static const int takes[] = { 6, 1, 1 };
-	struct bufpool bp;
-	struct xfer_pool xp;
-
-	assert_int_equal(bufpool_init(&bp, 10u << 20), 0);
-	xfer_pool_init(&xp, &bp, BUF_LARGE, 8, N);
-	assert_int_equal(xp.tickets, 8);
+	assert_int_equal(bufpool_init(bp, 10u << 20), 0);
+	xfer_pool_init(xp, bp, BUF_LARGE, 8, N);
+	assert_int_equal(xp->tickets, 8);
 	memset(xs, 0, sizeof xs);
 	memset(held_nr, 0, sizeof held_nr);
 	for (int i = 0; i < 3; i++) {
 		xs[i].done = on_done;
-		xs[i].wake = on_fed;
-		xs[i].client = i == 2;
-		xfer_init(&xs[i], &xp, NULL, NULL);
+		xs[i].wake = wake;
+		xs[i].client = i == 2 ? last : 0;
+		xfer_init(&xs[i], xp, NULL, NULL);
 		xs[i].mode = XFER_ACCEPT; /* feeding it is waking it */
 		assert_int_equal(xfer_ticket(&xs[i]), 1);
 	}
@@ -288,21 +284,40 @@ test_surplus(void **state)
 			on_fed(&xs[i]);
 		assert_int_equal(held_nr[i], takes[i]);
 	}
+}
+
+/* The first nr of them end, and nothing is left. */
+static void
+end_them(struct bufpool *bp, struct xfer_pool *xp, int nr)
+{
+	for (int i = 0; i < nr; i++) {
+		xs[i].ended = true;
+		while (held_nr[i])
+			pool_buf_put(&xs[i], held[i][--held_nr[i]]);
+		xfer_fini(&xs[i]);
+	}
+	assert_int_equal(xp->waits, 0);
+	assert_int_equal(xp->tickets_out, 0);
+	assert_int_equal(bp->avail[BUF_LARGE], 8);
+	bufpool_fini(bp);
+}
+
+/* Both clients hungry, the first one's first in line and within its even share: the surplus goes to the
+ * other. */
+static void
+test_surplus(void **state)
+{
+	struct bufpool bp;
+	struct xfer_pool xp;
+
+	begin_three(&bp, &xp, on_fed, (int[]){ 6, 1, 1 }, 1);
 	on_fed(&xs[1]);
 	on_fed(&xs[2]);
 	assert_int_equal(xp.waits, 2);
 	pool_buf_put(&xs[0], held[0][--held_nr[0]]);
 	assert_int_equal(held_nr[1], 1);
 	assert_int_equal(held_nr[2], 2);
-	for (int i = 0; i < 3; i++) {
-		xs[i].ended = true;
-		while (held_nr[i])
-			pool_buf_put(&xs[i], held[i][--held_nr[i]]);
-		xfer_fini(&xs[i]);
-	}
-	assert_int_equal(xp.waits, 0);
-	assert_int_equal(bp.avail[BUF_LARGE], 8);
-	bufpool_fini(&bp);
+	end_them(&bp, &xp, 3);
 }
 
 /* A transfer that takes whatever there is, and stays in line for more. */
@@ -320,25 +335,10 @@ on_fed_all(struct xfer *x)
 static void
 test_hungry_ends(void **state)
 {
-	static const int takes[] = { 5, 2, 1 };
 	struct bufpool bp;
 	struct xfer_pool xp;
 
-	assert_int_equal(bufpool_init(&bp, 10u << 20), 0);
-	xfer_pool_init(&xp, &bp, BUF_LARGE, 8, N);
-	assert_int_equal(xp.tickets, 8);
-	memset(xs, 0, sizeof xs);
-	memset(held_nr, 0, sizeof held_nr);
-	for (int i = 0; i < 3; i++) {
-		xs[i].done = on_done;
-		xs[i].wake = on_fed_all;
-		xfer_init(&xs[i], &xp, NULL, NULL);
-		xs[i].mode = XFER_ACCEPT;
-		assert_int_equal(xfer_ticket(&xs[i]), 1);
-		for (int k = 0; k < takes[i]; k++)
-			on_fed(&xs[i]);
-		assert_int_equal(held_nr[i], takes[i]);
-	}
+	begin_three(&bp, &xp, on_fed_all, (int[]){ 5, 2, 1 }, 0);
 	for (int i = 0; i < 3; i++)
 		on_fed_all(&xs[i]);
 	assert_int_equal(xp.waits, 3);
@@ -347,16 +347,7 @@ test_hungry_ends(void **state)
 	xfer_fini(&xs[2]);
 	assert_false(list_linked(&xs[2].link));
 	assert_int_equal(xp.waits, 2);
-	for (int i = 0; i < 2; i++) {
-		xs[i].ended = true;
-		while (held_nr[i])
-			pool_buf_put(&xs[i], held[i][--held_nr[i]]);
-		xfer_fini(&xs[i]);
-	}
-	assert_int_equal(xp.waits, 0);
-	assert_int_equal(xp.tickets_out, 0);
-	assert_int_equal(bp.avail[BUF_LARGE], 8);
-	bufpool_fini(&bp);
+	end_them(&bp, &xp, 2);
 }
 
 static void
