@@ -100,6 +100,17 @@ enum fault attrs_parse_tags(const struct dialect_in *in, struct target *t, const
 enum fault attrs_put(struct target *t, const char *name, size_t name_len, struct span value,
 		     const char **ret_why);
 
+/* ---- moved.c: header fields in the query of a signed URL ---- */
+struct moved {
+	struct dialect_in in; /* with them; its fields are good as long as this is */
+	struct field fields[DIALECT_FIELDS_MAX];
+	char text[12u << 10];
+	size_t used;
+};
+/* Whether it names a header that may come there. */
+bool query_key_moved(struct span key);
+enum fault moved_find(const struct dialect_in *in, struct moved *m, const char **ret_why);
+
 /* ---- date.c ---- */
 struct civil {
 	uint64_t year;

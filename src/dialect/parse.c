@@ -123,13 +123,15 @@ parse_attributes(const struct dialect_in *in, struct target *t, const char **ret
 	return FAULT_NONE;
 }
 
-/* What an object is to carry besides its bytes. */
+/* What an object is to carry besides its bytes, said in headers or in a signed URL. */
 static enum fault
 parse_carried(const struct dialect_in *in, struct target *t, bool meta, bool tags, const char **ret_why)
 {
-	enum fault f = FAULT_NONE;
+	struct moved m;
+	enum fault f = moved_find(in, &m, ret_why);
 
-	if (meta)
+	in = &m.in;
+	if (f == FAULT_NONE && meta)
 		f = attrs_parse(in, t, ret_why);
 	if (f == FAULT_NONE)
 		f = attrs_parse_class(in, t, ret_why);

@@ -68,6 +68,7 @@ enum param {
 	P_NR,
 	P_ANY = P_NR, /* known and without effect */
 	P_SUM,        /* a checksum that an SDK moved from the headers into a signed URL */
+	P_MOVED,      /* a header, likewise, of what an object is to carry */
 	P_UNKNOWN
 };
 
@@ -260,6 +261,8 @@ param_of(struct span key)
 	char name[48];
 	int n = span_decode(key, DECODE_STRICT, name, sizeof name);
 
+	if (query_key_moved(key))
+		return P_MOVED;
 	if (n < 0)
 		return P_UNKNOWN;
 	key = (struct span){ name, (size_t)n };
@@ -511,6 +514,7 @@ query_parse(struct span query, enum method m, enum op_level level, struct target
 {
 	struct span rest = query, key, value;
 	uint64_t have = 0;
+	bool moved = false;
 	enum fault f = FAULT_NONE;
 
 	t->list.max = level == LEVEL_SERVICE ? 10000 : DIALECT_LIST_MAX;
@@ -526,7 +530,8 @@ query_parse(struct span query, enum method m, enum op_level level, struct target
 			return refuse(
 				ret_why, FAULT_NOT_IMPLEMENTED,
 				"The query of the request names a subresource that is not implemented.");
-		if (p == P_ANY || p == P_SUM)
+		moved |= p == P_MOVED;
+		if (p >= P_NR)
 			continue;
 		if (have & BIT(p))
 			return refuse(ret_why, FAULT_BAD_ARGUMENT, "A key of the query came more than once.");
@@ -541,6 +546,9 @@ query_parse(struct span query, enum method m, enum op_level level, struct target
 	}
 	if (t->op == OP_NONE)
 		return no_row(m, level, have, ret_why);
+	if (moved && t->op != OP_PUT_OBJECT && t->op != OP_CREATE_MULTIPART_UPLOAD)
+		return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
+			      "The query of the request has a header of an upload.");
 	while (f == FAULT_NONE && query_next(&query, &key, &value)) {
 		enum param p = param_of(key);
 

@@ -412,6 +412,16 @@ def links():
     assert code == 200 and got == d and headers["Content-Type"] == "q/r"
     assert http(url.replace("q%2Fr", "q%2Fs"))[0] == 403
     assert http(url.split("?")[0])[0] == 403
+    # Metadata that goes with the URL, as SDKs for JavaScript have it.
+    def move(request, **_):
+        request.params = dict(request.params or {}, **{"x-amz-meta-who": "Jo Ann", "x-amz-tagging": "a=1&b=2"})
+    s3.meta.events.register("before-sign.s3.PutObject", move)
+    url = s3.generate_presigned_url("put_object", {"Bucket": "bkt", "Key": "moved"}, ExpiresIn=60)
+    s3.meta.events.unregister("before-sign.s3.PutObject", move)
+    assert http(url.replace("Jo%20Ann", "Jo%20Bob"), "PUT", d)[0] == 403
+    assert http(url, "PUT", d)[0] == 200
+    assert s3.head_object(Bucket="bkt", Key="moved")["Metadata"] == {"who": "Jo Ann"}
+    assert len(s3.get_object_tagging(Bucket="bkt", Key="moved")["TagSet"]) == 2
     post = s3.generate_presigned_post("bkt", "form/${filename}", Fields={"x-amz-meta-a": "b", "success_action_status": "201"},
                                       Conditions=[{"x-amz-meta-a": "b"}, {"success_action_status": "201"},
                                                   ["content-length-range", 1, 200000]], ExpiresIn=60)

@@ -269,6 +269,67 @@ attributes(void **state)
 	assert_int_equal(r->t.attrs_len, 0);
 }
 
+/* Moved into a URL that is signed, as SDKs for JavaScript do. */
+static void
+attributes_in_the_query(void **state)
+{
+	static const struct {
+		const char *method, *target;
+		enum fault fault;
+	} bad[] = {
+		{ "PUT", "/bkt/obj?x-amz-meta-=1", FAULT_BAD_REQUEST },
+		{ "PUT", "/bkt/obj?x-amz-meta-a=%0d%0ab", FAULT_BAD_ARGUMENT },
+		{ "PUT", "/bkt/obj?x-amz-meta-a=%zz", FAULT_BAD_ARGUMENT },
+		{ "PUT", "/bkt/obj?x-amz-meta-a%20b=c", FAULT_BAD_ARGUMENT },
+		{ "PUT", "/bkt/obj?x-amz-tagging=a%3D1&x-amz-tagging=b%3D2", FAULT_BAD_REQUEST },
+		{ "PUT", "/bkt/obj?x-amz-storage-class=COLD", FAULT_INVALID_STORAGE_CLASS },
+		/* item 102; 4.5: a descriptor comes in a header, or not at all */
+		{ "PUT", "/bkt/obj?x-amz-meta-rdma-token=0", FAULT_NOT_IMPLEMENTED },
+		{ "PUT", "/bkt/obj?x-amz-meta-rdma%2dtoken=0", FAULT_NOT_IMPLEMENTED },
+		{ "PUT", "/bkt/obj?x-amz-rdma-token=0", FAULT_NOT_IMPLEMENTED },
+		{ "PUT", "/bkt/obj?partNumber=1&uploadId=x&x-amz-meta-a=b", FAULT_NOT_IMPLEMENTED },
+		{ "GET", "/bkt/obj?x-amz-meta-a=b", FAULT_NOT_IMPLEMENTED },
+		{ "PUT", "/bkt/obj?x-amz-server-side-encryption=AES256", FAULT_NOT_IMPLEMENTED },
+	};
+	struct rq *r = rq_with(s3("PUT", "/bkt/obj?X-Amz-Signature=0&X-Amz-Meta-Owner=Jo%20A+n&x-amz-meta-e="
+					 "&x-amz%2dmeta-b%7C=%c3%a9&x-amz-tagging=a%3D1%26b%3D2"
+					 "&x-amz-storage-class=STANDARD_IA"),
+			       "content-length", "1", "x-amz-meta-owner", "first", NULL);
+	static char target[DIALECT_META_MAX + 64];
+
+	assert_fault(rq_parse(r), FAULT_NONE);
+	assert_string_equal(attrs_of(r), "x-amz-meta-owner=first,Jo A+n\n"
+					 "x-amz-meta-e=\n"
+					 "x-amz-meta-b|=\xc3\xa9\n"
+					 "x-amz-storage-class=STANDARD_IA\n"
+					 "x-amz-tagging=a=1&b=2\n");
+	assert_int_equal(r->t.tag_nr, 2);
+	r = s3("POST", "/bkt/obj?uploads&x-amz-meta-a=b");
+	assert_fault(rq_parse(r), FAULT_NONE);
+	assert_string_equal(attrs_of(r), "x-amz-meta-a=b\n");
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		r = s3(bad[i].method, bad[i].target);
+		if (strcmp(bad[i].method, "PUT") == 0)
+			rq_field(r, "content-length", "1");
+		assert_fault(rq_parse(r), bad[i].fault);
+	}
+	/* The same limit. */
+	for (int more = 0; more < 2; more++) {
+		int n = snprintf(target, sizeof target, "/bkt/obj?x-amz-meta-a=");
+
+		memset(target + n, 'v', DIALECT_META_MAX - 1 + (size_t)more);
+		target[n + DIALECT_META_MAX - 1 + more] = 0;
+		r = rq_with(s3("PUT", target), "content-length", "1", NULL);
+		assert_fault(rq_parse(r), more ? FAULT_META_TOO_LARGE : FAULT_NONE);
+	}
+	/* And no more fields than headers may be. */
+	r = s3("PUT", "/bkt/obj?x-amz-meta-a=b");
+	for (int i = 0; i < DIALECT_FIELDS_MAX - 1; i++)
+		rq_field(r, "x-other", "1");
+	rq_field(r, "content-length", "1");
+	assert_fault(rq_parse(r), FAULT_HEADERS_TOO_LARGE);
+}
+
 static void
 metadata_limit(void **state)
 {
@@ -372,11 +433,17 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(values),         cmocka_unit_test(bad_values),
-		cmocka_unit_test(sums_of_empty),  cmocka_unit_test(algorithms),
-		cmocka_unit_test(payload_hash),   cmocka_unit_test(attributes),
-		cmocka_unit_test(metadata_limit), cmocka_unit_test(content_headers_limit),
-		cmocka_unit_test(attrs_codec),    cmocka_unit_test(attrs_damaged),
+		cmocka_unit_test(values),
+		cmocka_unit_test(bad_values),
+		cmocka_unit_test(sums_of_empty),
+		cmocka_unit_test(algorithms),
+		cmocka_unit_test(payload_hash),
+		cmocka_unit_test(attributes),
+		cmocka_unit_test(attributes_in_the_query),
+		cmocka_unit_test(metadata_limit),
+		cmocka_unit_test(content_headers_limit),
+		cmocka_unit_test(attrs_codec),
+		cmocka_unit_test(attrs_damaged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
