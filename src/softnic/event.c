@@ -378,17 +378,14 @@ static struct sn_ctx *watched;
 static void
 look_at_port(struct sn_ctx *ctx)
 {
-	struct fab_port *port = sn_port(ctx);
-	uint32_t changes = atomic_load(&port->changes);
-	bool down = atomic_load(&port->down) & FAB_DOWN_PORT;
-	uint32_t n = changes - ctx->async.port_changes;
+	uint32_t changes = atomic_load(&sn_port(ctx)->changes);
 
-	ctx->async.port_changes = changes;
-	if (n == 0)
-		return;
-	if (n % 2 == 0) /* there and back again while we slept */
-		sn_async_raise_port(ctx, down ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
-	sn_async_raise_port(ctx, down ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE);
+	/* Each of them, also of those that came while we did not run; every other one is downwards. */
+	while (ctx->async.port_changes != changes) {
+		bool down = ++ctx->async.port_changes % 2;
+
+		sn_async_raise_port(ctx, down ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE);
+	}
 }
 
 static void

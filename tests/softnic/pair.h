@@ -58,6 +58,18 @@ clear(void)
 	sn_ctl("rule clear");
 }
 
+/* Waits until a work request met the only rule there is: from then on it is under way. */
+static inline void
+under_way(void)
+{
+	uint64_t end = sn_now_ms() + SN_PATIENCE_MS;
+	char line[512];
+
+	do {
+		must(ctl(line, "rule list") == 0 && sn_now_ms() < end);
+	} while (!strstr(line, " hits=") || strstr(line, " hits=0"));
+}
+
 static inline int
 go(bool read, uint32_t len)
 {

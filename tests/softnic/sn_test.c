@@ -331,7 +331,7 @@ int
 sn_wait(struct sn_dci *i, uint64_t *ret_wr_id)
 {
 	struct ibv_poll_cq_attr pa = { 0 };
-	uint64_t end = sn_now_ms() + 10000;
+	uint64_t end = sn_now_ms() + SN_PATIENCE_MS;
 	int r, status;
 
 	while ((r = ibv_start_poll(i->cq, &pa)) == ENOENT) {
@@ -437,7 +437,7 @@ obey(const struct msg *m)
 		munmap(target.buf, target.len);
 		return 1;
 	case SN_EVENT:
-		return sn_next_event(tdev.ctx, 5000, NULL);
+		return sn_next_event(tdev.ctx, SN_PATIENCE_MS, NULL);
 	default:
 		return -1;
 	}

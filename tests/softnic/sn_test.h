@@ -25,6 +25,8 @@ bool sn_ok(bool good, const char *file, int line, const char *fmt, ...) __attrib
 #define must(cond) ((cond) ? (void)0 : sn_must_failed(#cond, __FILE__, __LINE__))
 _Noreturn void sn_must_failed(const char *what, const char *file, int line);
 int sn_summary(const char *name); /* exit status */
+/* What comes at all has come after so long, however much other work the machine has. */
+#define SN_PATIENCE_MS 60000
 uint64_t sn_now_ms(void);
 void sn_nap_ms(unsigned ms);
 void sn_ctl(const char *args); /* runs softnicctl of $BUILD with these arguments */

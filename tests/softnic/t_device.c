@@ -44,7 +44,8 @@ test_flap(void)
 
 	ok(ctl(line, "port mlx5_0 flap 20 40 3") == 0, "three flaps");
 	for (int n = 0; n < 6; n++)
-		ok(sn_next_event(dev.ctx, 2000, NULL) == (n % 2 ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR),
+		ok(sn_next_event(dev.ctx, SN_PATIENCE_MS, NULL) ==
+			   (n % 2 ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR),
 		   "event %d of three flaps", n);
 	ok(sn_next_event(dev.ctx, 20, NULL) < 0, "and no more");
 	ok(go(false, 8) == IBV_WC_SUCCESS, "up afterwards");
@@ -70,8 +71,8 @@ test_lost(void)
 	post(false, 8, 2);
 	ok(ctl(line, "device mlx5_0") == 0 && strcmp(line, "mlx5_0 there\n") == 0, "there");
 	sn_ctl("device mlx5_0 lost");
-	ok(sn_next_event(dev.ctx, 5000, NULL) == IBV_EVENT_DEVICE_FATAL, "DEVICE_FATAL");
-	ok(sn_next_event(d.ctx, 5000, NULL) == IBV_EVENT_DEVICE_FATAL, "in every context");
+	ok(sn_next_event(dev.ctx, SN_PATIENCE_MS, NULL) == IBV_EVENT_DEVICE_FATAL, "DEVICE_FATAL");
+	ok(sn_next_event(d.ctx, SN_PATIENCE_MS, NULL) == IBV_EVENT_DEVICE_FATAL, "in every context");
 	ok(sn_wait(&dci, NULL) == IBV_WC_WR_FLUSH_ERR && sn_wait(&dci, NULL) == IBV_WC_WR_FLUSH_ERR,
 	   "flushed");
 	ok(sn_post(&dci, false, &tok, tok.addr, mr, buf, 8, 3) == 0 &&

@@ -81,7 +81,7 @@ check_dead(struct side *s)
 	struct ibv_gid_entry e[16];
 	union ibv_gid gid;
 
-	ok(sn_next_event(s->dev.ctx, 5000, NULL) == IBV_EVENT_DEVICE_FATAL, "DEVICE_FATAL");
+	ok(sn_next_event(s->dev.ctx, SN_PATIENCE_MS, NULL) == IBV_EVENT_DEVICE_FATAL, "DEVICE_FATAL");
 	ok(ibv_modify_qp(s->dci.qp, &a, IBV_QP_STATE) == EIO, "modify_qp");
 	ok(ibv_query_device(s->dev.ctx, &da) == EIO, "query_device");
 	ok(ibv_query_port(s->dev.ctx, 1, &pa) == EIO, "query_port");
@@ -101,15 +101,15 @@ test_stops(void)
 
 	side_init(&s);
 	ok(write_byte(&s, 1) == IBV_WC_SUCCESS, "before");
-	sn_ctl("rule add delay=100ms limit=1");
+	sn_ctl("rule add delay=3600s limit=1"); /* until the rule goes */
 	memset(s.mr->addr, 2, LEN);
 	must(sn_post(&s.dci, false, &target.tok, target.tok.addr, s.mr, s.mr->addr, LEN, 1) == 0);
 	reset("");
 	check_dead(&s);
 	ok(sn_post(&s.dci, false, &target.tok, target.tok.addr, s.mr, s.mr->addr, LEN, 2) == 0,
 	   "posts are taken");
-	sn_nap_ms(200);
 	sn_ctl("rule clear");
+	sn_nap_ms(200);
 	ok(!completes(&s), "nothing completes");
 	ok(sn_remote_ask(&target, SN_SAME, 1) == 1, "nothing was moved");
 	side_init(&n);
@@ -148,7 +148,7 @@ test_runs(bool lies)
 
 	side_init(&s);
 	ok(write_byte(&s, 5) == IBV_WC_SUCCESS, "before");
-	sn_ctl("rule add delay=300ms limit=1");
+	sn_ctl("rule add delay=3600s limit=1"); /* until the rule goes */
 	memset(s.mr->addr, 6, LEN);
 	must(sn_post(&s.dci, false, &target.tok, target.tok.addr, s.mr, s.mr->addr, LEN, 1) == 0);
 	reset(lies ? "runs destroy=lies" : "runs destroy=fails");
@@ -162,9 +162,11 @@ test_runs(bool lies)
 	if (ibv_destroy_comp_channel(s.chan))
 		ok(!lies && close(chan_fd) == 0, "the channel stays with its queue");
 	ok(sn_remote_ask(&target, SN_SAME, 5) == 1, "nothing has been moved yet");
-	sn_nap_ms(600);
-	ok(sn_remote_ask(&target, SN_SAME, 6) == 1, "but now");
 	sn_ctl("rule clear");
+	for (uint64_t end = sn_now_ms() + SN_PATIENCE_MS;
+	     sn_remote_ask(&target, SN_SAME, 6) != 1 && sn_now_ms() < end;)
+		sn_nap_ms(10);
+	ok(sn_remote_ask(&target, SN_SAME, 6) == 1, "but now");
 	ok(ibv_close_device(s.dev.ctx) == 0, "close");
 	ok(sn_remote_ask(&target, SN_FILL, 7) >= 0, "fill");
 	sn_nap_ms(50);

@@ -116,7 +116,7 @@ test_bad_ones(void)
 	must(ibv_modify_qp(dci.qp, &a, IBV_QP_STATE) == 0 && sn_dci_rts(&dci, 8, 3) == 0);
 	sn_ctl("rule add delay=3600s limit=1 >/dev/null");
 	must(sn_post(&dci, false, &tok, tok.addr, mr, buf, 64, 3) == 0);
-	sn_nap_ms(20);
+	under_way();
 	must(ibv_modify_qp(dci.qp, &a, IBV_QP_STATE) == 0 && sn_dci_rts(&dci, 8, 3) == 0);
 	sn_ctl("rule clear");
 	sn_ctl("rule add torn=50 status=REM_OP_ERR >/dev/null");
@@ -219,12 +219,12 @@ test_incomplete(void)
 	ok(!trace("show", "five", "") && recs_nr == 3, "three of five, and it says so: %d", recs_nr);
 	/* A work request that began in one trace ends in it. */
 	ok(trace("on", "six", ""), "on");
-	sn_ctl("rule add hold=50ms limit=1 >/dev/null");
+	sn_ctl("rule add hold=3600s limit=1 >/dev/null"); /* until the rule goes */
 	must(sn_post(&dci, false, &tok, tok.addr, mr, buf, 64, 1) == 0);
-	sn_nap_ms(10);
+	under_way();
 	ok(trace("on", "seven", ""), "another");
-	ok(sn_wait(&dci, NULL) == IBV_WC_SUCCESS, "held");
 	sn_ctl("rule clear");
+	ok(sn_wait(&dci, NULL) == IBV_WC_SUCCESS, "held");
 	ok(sn_xfer(&dci, false, &tok, mr, buf, 64) == IBV_WC_SUCCESS, "the next");
 	ok(trace("show", "six", "") && recs_nr == 1 && is(&recs[0], "write", "SUCCESS", 64, 64), "the first");
 	ok(trace("show", "seven", "") && recs_nr == 1, "the second");

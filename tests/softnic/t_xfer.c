@@ -245,11 +245,40 @@ test_dereg(void)
 		      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE);
 }
 
+/* While one queue pair waits for an answer that never comes, the others of the context go on: did they, and
+ * did the failure come, in time? */
+static bool
+others_go_on(void)
+{
+	struct sn_token t = far.tok;
+	uint64_t start, posted, done, failed, id;
+	struct sn_dci other;
+
+	sn_dci_init(&other, &dev,
+		    &(struct sn_dci_opt){
+			    .depth = 4, .sge = 1, .cqe = 15, .timeout = 14, .retry = 7, .send_ops = 0x15 });
+	t.dctn ^= 1;
+	sn_dci_to(&other, &t);
+	start = sn_now_ms();
+	ok(sn_post(&other, false, &t, t.addr, mr, buf, 8, 1) == 0, "post to nobody");
+	ok(sn_post(&other, false, &far.tok, far.tok.addr, mr, buf, 8, 2) == 0, "and one behind it");
+	posted = sn_now_ms() - start;
+	for (int n = 0; n < 20; n++)
+		must(sn_xfer(&dci, false, &far.tok, mr, buf, 4096) == IBV_WC_SUCCESS);
+	done = sn_now_ms() - start;
+	ok(sn_wait(&other, &id) == IBV_WC_RETRY_EXC_ERR && id == 1, "retries used up");
+	failed = sn_now_ms() - start;
+	ok(failed >= 400, "after timeout 14, 7 times: about 470 ms, not %d", (int)failed);
+	ok(sn_wait(&other, &id) == IBV_WC_WR_FLUSH_ERR && id == 2, "the one behind is flushed");
+	sn_dci_fini(&other);
+
+	return posted < 200 && done < 300 && failed < 2000;
+}
+
 static void
 test_unreachable(void)
 {
 	struct sn_token t = far.tok;
-	struct sn_dci other;
 
 	t.dctn ^= 1;
 	ok(sn_xfer(&dci, false, &t, mr, buf, 8) == IBV_WC_RETRY_EXC_ERR, "no such DCT");
@@ -262,27 +291,12 @@ test_unreachable(void)
 	t.dc_key++;
 	ok(sn_xfer(&dci, false, &t, mr, buf, 8) == IBV_WC_RETRY_EXC_ERR, "a wrong DC key");
 
-	/* While one queue pair waits for an answer that never comes, the others of the context go on. */
-	sn_dci_init(&other, &dev,
-		    &(struct sn_dci_opt){
-			    .depth = 4, .sge = 1, .cqe = 15, .timeout = 14, .retry = 7, .send_ops = 0x15 });
-	t = far.tok;
-	t.dctn ^= 1;
-	sn_dci_to(&other, &t);
-	uint64_t start = sn_now_ms(), id;
+	/* A machine with other work may hold us up as well, but not every time. */
+	bool in_time = false;
 
-	ok(sn_post(&other, false, &t, t.addr, mr, buf, 8, 1) == 0, "post to nobody");
-	ok(sn_post(&other, false, &far.tok, far.tok.addr, mr, buf, 8, 2) == 0, "and one behind it");
-	ok(sn_now_ms() - start < 200, "the post does not wait");
-	for (int n = 0; n < 20; n++)
-		must(sn_xfer(&dci, false, &far.tok, mr, buf, 4096) == IBV_WC_SUCCESS);
-	ok(sn_now_ms() - start < 300, "nor do others");
-	ok(sn_wait(&other, &id) == IBV_WC_RETRY_EXC_ERR && id == 1, "retries used up");
-	uint64_t took = sn_now_ms() - start;
-
-	ok(took >= 400 && took < 2000, "after timeout 14, 7 times: about 470 ms, not %d", (int)took);
-	ok(sn_wait(&other, &id) == IBV_WC_WR_FLUSH_ERR && id == 2, "the one behind is flushed");
-	sn_dci_fini(&other);
+	for (int n = 0; n < 30 && !in_time; n++)
+		in_time = others_go_on();
+	ok(in_time, "neither the post nor other queue pairs wait; the failure comes after about 470 ms");
 }
 
 static void
@@ -390,7 +404,7 @@ test_polling(void)
 
 	for (n = 0; n < 8; n++)
 		must(sn_post(&dci, n % 2, &far.tok, far.tok.addr, mr, buf, 100 + (uint32_t)n, n) == 0);
-	uint64_t end = sn_now_ms() + 5000;
+	uint64_t end = sn_now_ms() + SN_PATIENCE_MS;
 
 	for (n = 0; n < 8 && sn_now_ms() < end;) {
 		if (ibv_start_poll(dci.cq, &pa) == ENOENT)
@@ -444,7 +458,7 @@ test_channel(void)
 	ok(poll(&p, 1, 50) == 0, "nobody asked, no event");
 	ok(ibv_req_notify_cq(cq, 0) == 0, "ask");
 	must(sn_post(&i, false, &far.tok, far.tok.addr, mr, buf, 8, 2) == 0);
-	ok(poll(&p, 1, 5000) == 1, "readable");
+	ok(poll(&p, 1, SN_PATIENCE_MS) == 1, "readable");
 	ok(ibv_get_cq_event(ch, &got, &cx) == 0 && got == cq, "the event");
 	must(sn_wait(&i, NULL) == 0);
 	must(sn_post(&i, false, &far.tok, far.tok.addr, mr, buf, 8, 3) == 0);
@@ -456,7 +470,7 @@ test_channel(void)
 
 	bad.rkey = 0xdead00;
 	must(sn_xfer(&i, false, &bad, mr, buf, 8) == IBV_WC_REM_ACCESS_ERR);
-	ok(poll(&p, 1, 5000) == 1 && ibv_get_cq_event(ch, &got, &cx) == 0, "an error is one");
+	ok(poll(&p, 1, SN_PATIENCE_MS) == 1 && ibv_get_cq_event(ch, &got, &cx) == 0, "an error is one");
 	ibv_ack_cq_events(cq, 2);
 	sn_dci_fini(&i);
 	ok(ibv_destroy_comp_channel(ch) == 0, "destroy the channel");
@@ -476,7 +490,7 @@ test_overrun(void)
 	for (uint64_t n = 0; n < 6; n++)
 		must(sn_post(&i, false, &far.tok, far.tok.addr, mr, buf, 8, n) == 0);
 	for (int n = 0; n < 2; n++) {
-		int t = sn_next_event(dev.ctx, 5000, &ev);
+		int t = sn_next_event(dev.ctx, SN_PATIENCE_MS, &ev);
 
 		seen |= t == IBV_EVENT_CQ_ERR ? 1 : t == IBV_EVENT_QP_FATAL && ev.element.qp == i.qp ? 2 : 0;
 	}
