@@ -170,7 +170,7 @@ setup(void **state)
 	requests = 0;
 	hold = false;
 	*state = &f;
-	return open_with(&f, 0, GANTRY_S3, 5000);
+	return open_with(&f, 0, GANTRY_S3, 60000);
 }
 
 int

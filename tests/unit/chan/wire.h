@@ -169,14 +169,14 @@ must_get(int i, const struct token *tok)
 
 	assert_true(r >= 0);
 	if (r == 0)
-		WAIT(f.l[i].heard, 5000);
+		WAIT(f.l[i].heard, 60000);
 	assert_int_equal(f.l[i].ls.result, 0);
 }
 
 static inline void
 put(int i)
 {
-	WAIT(f.l[i].ls.outstanding == 0, 5000);
+	WAIT(f.l[i].ls.outstanding == 0, 60000);
 	chan_lease_put(f.ch, &f.l[i].ls);
 }
 
@@ -194,7 +194,7 @@ one(bool write, const struct token *tok, struct buf *b, uint32_t off, uint32_t l
 
 	must_get(0, tok);
 	(write ? chan_push : chan_pull)(f.ch, &f.l[0].ls, &f.l[0].op[0], b, off, len, at);
-	WAIT(f.l[0].op_done, 5000);
+	WAIT(f.l[0].op_done, 60000);
 	r = f.l[0].op[0].result;
 	put(0);
 	return r;
@@ -215,7 +215,7 @@ next_works(void)
 		assert_memory_equal(f.peer.mem, b->mem, 1000);
 	}
 	bufpool_put(&f.bufs, b);
-	WAIT(stats()->dcis_recovering == 0, 5000);
+	WAIT(stats()->dcis_recovering == 0, 60000);
 	assert_int_equal(stats()->dcis_free, stats()->dcis);
 }
 

@@ -310,7 +310,7 @@ scality_dialect(void **state)
 	struct fix *f = *state;
 
 	gantry_close(f->g);
-	assert_int_equal(open_with(f, 0, GANTRY_SCALITY, 5000), 0);
+	assert_int_equal(open_with(f, 0, GANTRY_SCALITY, 60000), 0);
 	serve = serve_get;
 	get_headers = NULL;
 	object_len = 5000;

@@ -176,10 +176,10 @@ expect_end(int fd)
 	assert_int_equal(recv(fd, &c, 1, 0), 0);
 }
 
-/* Waits until *v is what it should be, at most five seconds. */
+/* Waits until *v is what it should be; a minute, since the machine may have other work. */
 #define wait_for(cond)                                                                                       \
 	do {                                                                                                 \
-		uint64_t until_ = clock_ns() + 5 * NS_PER_S;                                                 \
+		uint64_t until_ = clock_ns() + 60 * NS_PER_S;                                                \
 		while (!(cond)) {                                                                            \
 			assert_true(clock_ns() < until_);                                                    \
 			usleep(1000);                                                                        \

@@ -312,16 +312,13 @@ test_gone(void **state)
 {
 	struct serve *s = serve_start(16, 60 * NS_PER_S);
 	int fd = client(s);
-	uint64_t t;
 
 	put_text(fd, "PUT /never HTTP/1.1\r\nHost: x\r\nx-amz-rdma-token: t\r\nContent-Length: 0\r\n\r\n");
 	wait_for(fake_req_counts.begun == 1);
 	usleep(20000);
 	assert_int_equal(fake_req_counts.gone, 0);
-	t = clock_ns();
 	close(fd);
 	wait_for(fake_req_counts.gone == 1);
-	assert_true(clock_ns() - t < 5 * NS_PER_S);
 	wait_for(s->conns == 0 && fake_req_counts.live == 0);
 	/* Without a token it is not told, and simply ends when it would have. */
 	fd = client(s);
