@@ -59,7 +59,8 @@ disk_info(void)
 static inline void
 wait_free(uint64_t want, uint64_t but)
 {
-	for (int i = 0; i < 1000 && disk_info().free_bytes + but < want; i++)
+	for (uint64_t until = clock_ns() + PATIENCE_NS;
+	     disk_info().free_bytes + but < want && clock_ns() < until;)
 		loop_for(&l, 10 * NS_PER_MS);
 	assert_true(disk_info().free_bytes + but >= want);
 }

@@ -149,14 +149,18 @@ loop_stop(struct loop *l)
 	bufpool_fini(&l->bufs);
 }
 
+/* A turn for each millisecond at least, also when somebody else had the CPU meanwhile. */
 static inline void
 loop_for(struct loop *l, uint64_t ns)
 {
 	uint64_t until = clock_ns() + ns;
 
-	while (clock_ns() < until)
+	for (uint64_t turns = 0; clock_ns() < until || turns < ns / NS_PER_MS; turns++)
 		loop_turn(l);
 }
+
+/* How long to ask again for what comes by and by: no disk is so slow. */
+#define PATIENCE_NS (100 * NS_PER_S)
 
 /* ---- blocking operations --------------------------------------------------------------------- */
 

@@ -48,7 +48,7 @@ test_device(void **state)
 	assert_int_equal(store_format(&conf, false, err, sizeof err), -EEXIST);
 	for (int i = 0; i < 3; i++) {
 		/* The kernel may let a closed device go a little later. */
-		conf.lock_wait_ns = 10 * NS_PER_S;
+		conf.lock_wait_ns = PATIENCE_NS;
 		if (store_open_disks(&conf, &st, err, sizeof err) < 0)
 			fail_msg("%s", err);
 		conf.lock_wait_ns = 50 * NS_PER_MS;
@@ -66,7 +66,7 @@ test_device(void **state)
 		loop_stop(&l);
 		store_close_disks(st);
 	}
-	conf.lock_wait_ns = 10 * NS_PER_S;
+	conf.lock_wait_ns = PATIENCE_NS;
 	assert_int_equal(store_fsck(&conf, false, NULL, NULL), 0);
 	assert_int_equal(store_format(&conf, true, err, sizeof err), 0);
 }
