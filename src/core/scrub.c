@@ -180,6 +180,8 @@ walk_over(struct scrub *s, const char *why)
 
 	s->running = s->cancelled = false;
 	s->rest_ns = clock_ns();
+	/* Who sees that there is one walk more sees that it is over. */
+	set_state(s);
 	/* What an earlier walk has found is not healed by one that did not get there. */
 	if (!why || errors > get(&pub->last_errors))
 		set(&pub->last_errors, errors);
@@ -187,7 +189,6 @@ walk_over(struct scrub *s, const char *why)
 		set(&pub->finished_ns, clock_wall_ns());
 		add(&pub->walks, 1);
 	}
-	set_state(s);
 	log_event(LOG_EV_SCRUB, errors ? LOG_WARN : LOG_NOTE,
 		  "scrub: %s%s: %llu objects and %llu bytes read in %llu s, %llu objects are damaged or "
 		  "cannot be read",
