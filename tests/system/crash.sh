@@ -38,6 +38,9 @@ client() {
 	pids+=($!)
 }
 
+# That many, in this round.
+are_acknowledged() { [ "$(cat "$T"/ack.* | grep -c ' 20[04] ')" -ge "$1" ]; }
+
 # One read of a key by token, as lines of a script.
 read_back() {
 	local sd=$2 sz=$3
@@ -127,6 +130,8 @@ for ((r = 0; r < ROUNDS && SECONDS < until; r++)); do
 		client over s3 3 60 PUT /bkt/r$q-%n new x-amz-rdma-token:@w content-length:0
 		client del s3 1 30 DELETE /bkt/h$q-%n gone
 	fi
+	# Every other time not before there is something to lose.
+	[ $((r % 2)) = 1 ] || wait_for 30 are_acknowledged 10
 	sleep "0.$((RANDOM % 4))$((RANDOM % 10))"
 	kill_daemon
 	wait "${pids[@]}"

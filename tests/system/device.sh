@@ -9,7 +9,7 @@
 # RUNS (mode:cores:rails ...) and ROUNDS may be set.
 RDMA='{ allow_special: [loopback, self], channels: 16 }'
 MORE='limits: { s3_progress: 5s, s3_total: 5s, scality_total: 5s }'
-[ ! -w /dev/shm ] || [ -n "${TMPDIR:-}" ] || export TMPDIR=/dev/shm
+[ -n "${TMPDIR:-}" ] || [ "$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -lt 2500000 ] || export TMPDIR=/dev/shm
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
 RUNS=${RUNS:-thread:2:2 inline:1:1} ROUNDS=${ROUNDS:-5}
@@ -52,6 +52,7 @@ is_settled() {
 }
 # But those that the software NIC keeps of the processes it meets.
 descriptors() { find "/proc/$DAEMON_PID/fd" -type l ! -lname '*pidfd*' | wc -l; }
+descriptors_are_back() { [ "$(descriptors)" -le "$fds" ]; }
 have() { awk -v n="$1" '$1 == n { print $NF }' "$T/metrics"; }
 
 # Objects over HTTP all the while: every answer is right.
@@ -160,7 +161,7 @@ round() {
 	all_works "$n"
 	curl_s3 /bkt/old >"$T/back"
 	assert_same "$T/old" "$T/back" "$what: the object that was read"
-	wait_for 10 is_settled
+	wait_for 20 is_settled
 	assert_eq "$(grep -c 'mlx5_0 was opened anew' "$T/daemon.log")" $((LOGGED + n)) "$what: the log"
 	assert_eq "$(curl -sS -o /dev/null -w '%{http_code}' "$URL_ADMIN/healthz")" 200 "$what: health afterwards"
 }
@@ -177,14 +178,15 @@ for run in $RUNS; do
 	curl_scal /old -T "$T/old"
 	curl_s3 /bkt/small -T "$T/small"
 	all_works 0
-	wait_for 10 is_settled
-	fds=$(descriptors)
+	wait_for 20 is_settled
+	# The least of some looks: a connection of ours to /metrics is closed there a moment after it is here.
+	fds=$(for _ in 1 2 3 4 5 6 7 8 9 10; do descriptors; sleep 0.02; done | sort -n | head -n 1)
 	DCI=$(awk '/^gantry_dci[{]/ { s += $NF } END { print s }' "$T/metrics")
 	for ((n = 1; n <= ROUNDS; n++)); do
 		round $n
 		[ $n -gt 1 ] || rss=$(have process_resident_memory_bytes)
 	done
-	assert_eq "$(descriptors)" "$fds" "$what: descriptors"
+	wait_for 20 descriptors_are_back
 	grown=$(($(have process_resident_memory_bytes) - rss))
 	[ $grown -lt $((may_grow << 20)) ] || fail "$what: grown by $grown bytes"
 	stop_daemon

@@ -85,8 +85,8 @@ for mode in thread inline; do
 		expect status 200
 	END
 	stopped=$!
-	wait_for 5 grep -q '^State:.T' "/proc/$stopped/status"
-	wait_for 5 curl -sS --fail -o /dev/null --head "$URL_S3/bkt/stopped$mode"
+	wait_for 20 grep -q '^State:.T' "/proc/$stopped/status"
+	wait_for 20 curl -sS --fail -o /dev/null --head "$URL_S3/bkt/stopped$mode"
 	kill -CONT $stopped
 	wait $stopped || fail "the stopped client"
 	serves_rdma

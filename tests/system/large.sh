@@ -1,6 +1,8 @@
 #!/bin/bash
 # Several large objects at once on a disk whose segments are still being made: chunks fill while earlier pieces wait for space.
 DISK_SIZE=3840MiB
+# Some 25 MB/s are enough.
+MORE='limits: { s3_progress: 60s, s3_total: 200s }'
 . "$(dirname "$0")/lib.sh"
 start_daemon
 mkdir "$T/in" "$T/out"
@@ -10,12 +12,12 @@ for m in 256 512 64 256 512 64 64; do
 	bytes "pattern:$i" "${m}M" >"$T/in/f$i"
 	echo "in/f$i"
 done >"$T/list"
-gantry -j8 mput "$T/list" "$URL_S3/bkt" -C "$T" || fail "mput"
-gantry -j8 mget "$T/list" "$URL_S3/bkt" -C "$T/out" || fail "mget"
+gantry --timeout 200 -j8 mput "$T/list" "$URL_S3/bkt" -C "$T" || fail "mput"
+gantry --timeout 200 -j8 mget "$T/list" "$URL_S3/bkt" -C "$T/out" || fail "mget"
 for ((k = 1; k <= i; k++)); do assert_same "$T/in/f$k" "$T/out/in/f$k"; done
 kill_daemon
 daemon_run
 rm -r "$T/out/in"
-gantry -j8 mget "$T/list" "$URL_S3/bkt" -C "$T/out" || fail "mget after a kill"
+gantry --timeout 200 -j8 mget "$T/list" "$URL_S3/bkt" -C "$T/out" || fail "mget after a kill"
 for ((k = 1; k <= i; k++)); do assert_same "$T/in/f$k" "$T/out/in/f$k" "after a kill"; done
 assert_alive

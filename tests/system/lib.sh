@@ -135,12 +135,12 @@ daemon_run() {
 	"${ON_NIC[@]}" $DAEMON_WRAP "$BUILD/gantryd" -c "$T/gantryd.yaml" --ready-file "$T/ready" "$@" >>"$T/daemon.log" 2>&1 &
 	pid=$!
 	_daemon_job=$pid DAEMON_PID=$pid
-	for ((i = 0; i < 1500; i++)); do
+	for ((i = 0; i < 3000; i++)); do
 		grep -q '^ready ' "$T/ready" 2>/dev/null && break
 		kill -0 "$pid" 2>/dev/null || { DAEMON_PID=''; fail "gantryd ended before it was ready"; }
 		sleep 0.02
 	done
-	line=$(cat "$T/ready" 2>/dev/null) || fail "gantryd was not ready within 30 s"
+	line=$(cat "$T/ready" 2>/dev/null) || fail "gantryd was not ready within 60 s"
 	DAEMON_PID=$(_gantryd_of "$pid") || DAEMON_PID=$pid
 	S3=$(_address "$line" s3) SCAL=$(_address "$line" scality) ADMIN=$(_address "$line" admin)
 	URL_S3=http://$S3 URL_SCAL=http://$SCAL URL_ADMIN=http://$ADMIN
@@ -182,11 +182,11 @@ _end_daemon() {
 	[ -n "$DAEMON_PID" ] || fail "no daemon runs"
 	{
 		kill -"$1" "$DAEMON_PID"
-		for ((i = 0; i < 1000; i++)); do
+		for ((i = 0; i < 3000; i++)); do
 			_runs "$DAEMON_PID" || break
 			sleep 0.02
 		done
-		! _runs "$DAEMON_PID" || fail "gantryd did not end within 20 s of SIG$1"
+		! _runs "$DAEMON_PID" || fail "gantryd did not end within 60 s of SIG$1"
 		wait "$_daemon_job"
 		DAEMON_RC=$?
 		DAEMON_PID=''

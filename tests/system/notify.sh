@@ -24,4 +24,4 @@ wait_for 20 grep -q 'READY=1' "$T/said"
 assert_match "$(tr '\n' '|' <"$T/said")" 'RELOADING=1.*READY=1'
 stop_daemon
 # limits.drain and half a minute for what comes after it.
-grep -q 'STOPPING=1 STATUS=Draining EXTEND_TIMEOUT_USEC=37000000$' "$T/said" || fail "at the stop: $(cat "$T/said")"
+wait_for 20 grep -q 'STOPPING=1 STATUS=Draining EXTEND_TIMEOUT_USEC=37000000$' "$T/said"

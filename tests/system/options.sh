@@ -121,9 +121,9 @@ says "$ADMIN"
 try 1 nic "$G" -c "$T/gantryd.yaml" -o admin.socket=none -o store.lock_wait=100ms
 
 kill -HUP "$DAEMON_PID"
-wait_for 5 grep -q 'configuration reloaded: 0 keys changed, 0 need a restart' "$T/daemon.log"
+wait_for 20 grep -q 'configuration reloaded: 0 keys changed, 0 need a restart' "$T/daemon.log"
 kill -USR2 "$DAEMON_PID"
-wait_for 5 grep -q 'end of live requests' "$T/daemon.log"
+wait_for 20 grep -q 'end of live requests' "$T/daemon.log"
 assert_alive
 stop_daemon
 [ ! -e "$T/admin.sock" ] || fail "the admin socket was left behind"

@@ -83,7 +83,7 @@
 #include <unistd.h>
 
 static char server[128];
-static double timeout_ms = 10000;
+static double timeout_ms = 30000;
 static bool verbose;
 static int line_nr;
 static const char *line_text;
@@ -440,12 +440,12 @@ do_print(char **w, int nr)
 static void
 do_waitfile(const char *path)
 {
-	double until = raw_now_ms() + 30000;
+	double until = raw_now_ms() + 60000;
 	struct stat st;
 
 	while (stat(path, &st) < 0) {
 		if (raw_now_ms() > until)
-			raw_die(EXIT_FAILED, "%s did not appear within 30 s", path);
+			raw_die(EXIT_FAILED, "%s did not appear within 60 s", path);
 		usleep(5000);
 	}
 }
