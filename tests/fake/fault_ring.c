@@ -240,8 +240,6 @@ perform(const struct queued *q, int asked)
 static unsigned
 choose(struct ring *r, unsigned nr)
 {
-	if (!fault_ring_seed)
-		return 0;
 	r->rng = r->rng * 6364136223846793005u + 1442695040888963407u;
 	return (unsigned)(r->rng >> 33) % nr;
 }
@@ -249,16 +247,19 @@ choose(struct ring *r, unsigned nr)
 int
 ring_turn(struct ring *r, uint64_t wait_ns)
 {
-	unsigned done = 0, nr = r->nr;
+	unsigned done = 0, held = 0, nr = r->nr;
 
 	/* Those that are there now; what their ends begin waits for the next turn. */
 	for (unsigned left = nr; left; left--) {
-		unsigned i = choose(r, left);
+		/* In order: one that is held does not hold up those behind it. */
+		unsigned i = fault_ring_seed ? choose(r, left) : held;
 		struct queued q = r->q[i];
 		int asked = ask(&q);
 
-		if (asked == FAULT_HOLD)
+		if (asked == FAULT_HOLD) {
+			held++;
 			continue;
+		}
 		memmove(&r->q[i], &r->q[i + 1], (r->nr - i - 1) * sizeof r->q[0]);
 		r->nr--;
 		q.op->magic = 0;
