@@ -249,10 +249,59 @@ a_queue_pair_that_takes_no_work(void **state)
 	turn();
 	assert_int_equal(f.op_nr, 1);
 	assert_int_equal(f.op[0].result, -EIO);
+	assert_int_equal(f.op[0].status, WCS_GENERAL);
+	assert_int_equal(f.ls[0].status, WCS_GENERAL);
+	assert_int_equal(f.ls[0].outstanding, 0);
+	assert_false(chan_busy(f.ch));
 	assert_true(f.ls[0].failed);
 	assert_false(f.ls[0].flushed_writes);
 	settle();
 	assert_int_equal(fake_dc.resets, 1);
+	assert_int_equal(fake_dc.stats.dcis_leased, 0);
+	assert_int_equal(fake_dc.stats.dcis_recovering, 0);
+	assert_int_equal(fake_dc.stats.dcis_free, fake_dc.stats.dcis);
+}
+
+/* The same with others before it and behind: each hears what became of its own, the lease of the first. */
+static void
+a_queue_pair_that_takes_no_more_work(void **state)
+{
+	fake_dc.limits.read_depth = 1;
+	open_chan(8, 4);
+	assert_int_equal(get(0), 1);
+	push(0, 0, 0);
+	pull(0, 1, 0);
+	pull(0, 2, 0);
+	push(0, 3, 0);
+	assert_int_equal(fake_dc_wr_nr(), 2);
+	fake_dc.post_result = -ENOMEM;
+	fake_dc_complete(fake_dc_wr(1), WCS_SUCCESS);
+	turn();
+	assert_int_equal(f.op_nr, 3);
+	assert_int_equal(f.op[1].status, WCS_SUCCESS);
+	assert_int_equal(f.op[2].status, WCS_GENERAL);
+	assert_int_equal(f.op[2].result, -EIO);
+	assert_int_equal(f.op[3].status, WCS_FLUSHED);
+	assert_int_equal(f.op[3].result, -ECANCELED);
+	assert_int_equal(f.ls[0].status, WCS_GENERAL);
+	assert_int_equal(f.ls[0].outstanding, 1);
+	assert_true(chan_busy(f.ch));
+	settle();
+	assert_int_equal(f.op_nr, 4);
+	assert_int_equal(f.op[0].status, WCS_FLUSHED);
+	assert_int_equal(f.ls[0].status, WCS_GENERAL);
+	assert_true(f.ls[0].flushed_writes);
+	assert_false(chan_busy(f.ch));
+	assert_int_equal(fake_dc.resets, 1);
+	assert_int_equal(fake_dc.stats.dcis_free, fake_dc.stats.dcis);
+	/* Reads have their places again, too. */
+	fake_dc.post_result = 0;
+	for (int i = 1; i < 9; i++) {
+		assert_int_equal(get(i), 1);
+		pull(i, i, 0);
+	}
+	assert_int_equal(fake_dc_wr_nr(), 8);
+	fake_dc_complete_all();
 }
 
 int
@@ -270,6 +319,7 @@ main(void)
 		T(channels_are_there_when_the_device_is_back),
 		T(strays_harm_nobody),
 		T(a_queue_pair_that_takes_no_work),
+		T(a_queue_pair_that_takes_no_more_work),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
