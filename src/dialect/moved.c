@@ -1,8 +1,8 @@
 /*
- * Header fields that came in the query: SDKs move them into a URL that they sign (those for JavaScript and Go do
- * so with every x-amz-* of an upload), so that whoever is handed the URL need not send them.  The signature covers
- * the query as it covers headers.  What an object is to carry may come that way; all else of that form is refused
- * by query.c, and a descriptor above all (protocol.md 4.5: only as a signed header).
+ * Header fields that came in the query: SDKs move them into a URL that they sign (those for JavaScript and Go
+ * do so with every x-amz-* of an upload), so that whoever is handed the URL need not send them.  The
+ * signature covers the query as it covers headers.  What an object is to carry may come that way; all else of
+ * that form is refused by query.c, and a descriptor above all (protocol.md 4.5: only as a signed header).
  */
 #include "dialect/dialect_int.h"
 

@@ -203,6 +203,10 @@ next_of_bucket(struct disk *d, struct gc_bucket *b, uint8_t *key)
 				break;
 			if (((const struct rec *)c.rec)->version >= b->before)
 				continue;
+			/* A new bucket of that name sets its own in this block: they replace it, and a
+			 * removal behind them would be theirs. */
+			if (judge_is_pending(d, (const uint8_t *)c.key, c.key_len))
+				continue;
 			memcpy(b->at, c.key, c.key_len);
 			b->at_len = c.key_len;
 			memcpy(key, c.key, c.key_len);

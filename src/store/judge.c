@@ -66,6 +66,12 @@ pending_find(const struct disk *d, const uint8_t *key, size_t len, uint32_t hash
 	return NULL;
 }
 
+bool
+judge_is_pending(const struct disk *d, const uint8_t *key, size_t len)
+{
+	return pending_find(d, key, len, key_hash(key, len)) != NULL;
+}
+
 /* A key as it will be once the block is flushed. */
 struct state {
 	bool exists;

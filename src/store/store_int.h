@@ -496,6 +496,8 @@ uint32_t key_hash(const uint8_t *key, size_t len);
 
 /* Goes through d->queue; what can goes into the block or is answered. */
 void judge_queue(struct disk *d);
+/* Does the block hold a record with this key? */
+bool judge_is_pending(const struct disk *d, const uint8_t *key, size_t len);
 /* An empty block. */
 void judge_reset(struct disk *d);
 /* Room in the block and in the log for a record of that many bytes?  last_stand: may use the last of the log.

@@ -305,8 +305,10 @@ do_list(struct client *c)
 	struct model seen;
 
 	model_list(client_port(c), &seen);
-	if (memcmp(&seen, &model, sizeof seen) != 0)
+	if (memcmp(&seen, &model, sizeof seen) != 0) {
+		model_tell_difference(&seen);
 		sim_fail("a listing differs from what is published");
+	}
 }
 
 /* ---- a client -------------------------------------------------------------------------------- */
@@ -316,7 +318,7 @@ one_op(struct client *c)
 {
 	uint32_t w = below(prof.w_put + prof.w_del + prof.w_get + prof.w_list + prof.w_bucket +
 			   prof.w_upload + prof.w_attrs);
-	int b = one_in(5), k = (int)below((uint32_t)prof.keys);
+	int b = one_in(prof.second), k = (int)below((uint32_t)prof.keys);
 
 	if (w < prof.w_put) {
 		client_do_put(c, b, k, client_size());

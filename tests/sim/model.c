@@ -466,8 +466,8 @@ model_process_over(void)
 
 /* ---- after a start --------------------------------------------------------------------------- */
 
-static void
-tell_difference(const struct model *seen)
+void
+model_tell_difference(const struct model *seen)
 {
 	for (int b = 0; b < BUCKETS; b++) {
 		if (seen->bucket[b] != model.bucket[b])
@@ -517,7 +517,7 @@ model_recovered(struct store *st, struct store_port *p)
 	while (memcmp(&seen, &model, sizeof seen) != 0) {
 		if (k == undecided_nr) {
 			model = published;
-			tell_difference(&seen);
+			model_tell_difference(&seen);
 			sim_fail("after the start the state is not what was published, nor with some of the "
 				 "%d "
 				 "records that were on their way",

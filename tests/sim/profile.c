@@ -28,6 +28,7 @@ general(void)
 				 .w_bucket = 1,
 				 .w_upload = 3,
 				 .w_attrs = 2,
+				 .second = 5,
 				 .pre = 4,
 				 .abort = 16,
 				 .hold = 16,
@@ -35,6 +36,33 @@ general(void)
 				 .kill = 3,
 				 .helper_weight = 24,
 				 .time_weight = 1 };
+}
+
+/* Everything in a proportion of its own: some of it much, some of it never.  What few have thought of
+ * together is found this way (Groce and others, "Swarm testing", 2012). */
+static void
+swarm(uint64_t h)
+{
+	static const uint32_t weights[] = { 0, 1, 4, 16 }, faults[] = { 0, 0, 0, 0, 0, 40, 200, 800 };
+	uint32_t *const weight[] = { &prof.w_put,       &prof.w_del,      &prof.w_get,      &prof.w_bucket,
+				     &prof.w_upload,    &prof.w_attrs,    &prof.size_small, &prof.size_mid,
+				     &prof.size_inline, &prof.size_large, &prof.size_huge };
+	uint32_t *const fault[] = { &prof.eio_write, &prof.eio_flush, &prof.eio_read };
+
+	for (size_t i = 0; i < sizeof weight / sizeof *weight; i++, h >>= 2)
+		*weight[i] = weights[h & 3];
+	prof.w_put += prof.w_del == 0;
+	h *= 0x9e3779b97f4a7c15u;
+	for (size_t i = 0; i < sizeof fault / sizeof *fault; i++, h >>= 3)
+		*fault[i] = faults[h & 7];
+	prof.second = 2 + (h & 3);
+	prof.seg_nr = 2 + (h >> 2 & 7) % 7;
+	prof.segs_there = 1 + (uint32_t)(h >> 5 & 7) % prof.seg_nr;
+	prof.ops = 10 + (int)(h >> 8 & 127);
+	prof.pre = 1 + (uint32_t)(h >> 15 & 7);
+	prof.abort = 2 + (uint32_t)(h >> 18 & 31);
+	prof.hold = 1 + (uint32_t)(h >> 23 & 31);
+	prof.storm = h >> 28 & 3 ? 0 : 6;
 }
 
 /* Chosen by the first random numbers of the history's seed, not from its stream. */
@@ -52,7 +80,7 @@ profile_choose(uint64_t seed)
 	prof.helper_weight = (h >> 34 & 3) ? 24 : 1;
 	prof.time_weight = (h >> 38 & 3) ? 1 : 16;
 	prof.log_bytes = (h >> 36 & 3) ? 128u << 10 : 256u << 10;
-	switch ((h >> 40 & 0xff) % 9) {
+	switch ((h >> 40 & 0xff) % 12) {
 	case 0: /* many small records: the log wraps */
 		prof.size_small = prof.size_mid = prof.size_large = prof.size_huge = 0;
 		prof.ops = 120;
@@ -97,10 +125,25 @@ profile_choose(uint64_t seed)
 		prof.size_huge = 2;
 		prof.ops = 60;
 		break;
+	case 8: /* the second bucket comes and goes, with attributes and uploads */
+		prof.second = 2;
+		prof.keys = 1;
+		prof.clients = CLIENTS_MAX;
+		prof.w_bucket = 16;
+		prof.w_attrs = 14;
+		prof.w_upload = 6;
+		prof.w_put = 3;
+		prof.w_del = 6;
+		prof.ops = 80;
+		break;
 	case 6: /* rot */
 		prof.rot = 2;
 		prof.forge = 0; /* what rots shall be a block */
 		prof.ops = 60;
+		break;
+	case 9:
+	case 10:
+		swarm(h * 0x9e3779b97f4a7c15u);
 		break;
 	default:
 		break;

@@ -63,6 +63,7 @@ struct profile {
 	/* one in so many; 0: never */
 	uint32_t eio_write, eio_read, eio_flush, rot, kill, clean, cut_in_recovery, storm, forge, slow;
 	uint32_t size_inline, size_small, size_mid, size_large, size_huge; /* weights */
+	uint32_t second; /* one op in so many is on the second bucket, the one that comes and goes */
 	uint32_t w_put, w_del, w_get, w_list, w_bucket, w_upload, w_attrs;
 	uint32_t pre, abort, hold;
 	bool data_faults_only;
@@ -206,6 +207,8 @@ struct model {
 extern struct model model;
 
 void model_begin(void);
+/* With -v: where what was seen is not what the model says. */
+void model_tell_difference(const struct model *seen);
 struct store_etag model_etag(uint32_t id);
 uint32_t model_id(const struct store_etag *e);
 void model_fill(void *mem, size_t len, uint32_t id, uint64_t off);

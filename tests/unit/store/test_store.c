@@ -157,6 +157,38 @@ test_buckets(void **state)
 	assert_int_equal(obj_check(&l, "cc", "k", 5, 3), 0);
 }
 
+/* A bucket is made anew while its namesake's attributes wait for their removal: its own are not removed for
+ * them, though they come in the same block. */
+static void
+test_bucket_again(void **state)
+{
+	static struct store_del gone, made;
+	static struct store_bucket_set set;
+	char got[4];
+
+	assert_int_equal(bucket_make(&l, "c"), 0);
+	for (int i = 0; i < 3; i++) {
+		set.op.done = gone.op.done = made.op.done = on_put;
+		assert_int_equal(store_bucket_set_attrs(l.p, "c", 1, STORE_VERSION_ANY, "old", 3, &set), 0);
+		assert_int_equal(op_wait(&l, &set.op), 0);
+		assert_int_equal(store_bucket_delete(l.p, "c", 1, &gone), 0);
+		/* Both are judged when the removal is published, and that is when what it leaves is removed.
+		 */
+		assert_int_equal(store_bucket_create(l.p, "c", 1, &made), 0);
+		assert_int_equal(store_bucket_set_attrs(l.p, "c", 1, STORE_VERSION_ANY, "new", 3, &set), 0);
+		assert_int_equal(op_wait(&l, &gone.op), 0);
+		assert_int_equal(op_wait(&l, &made.op), 0);
+		assert_int_equal(op_wait(&l, &set.op), 0);
+		loop_for(&l, 10 * NS_PER_MS);
+		for (int again = 0; again < 2; again++) {
+			assert_int_equal(store_bucket_get_attrs(l.p, "c", 1, got, sizeof got, NULL), 3);
+			assert_memory_equal(got, "new", 3);
+			close_store();
+			open_store();
+		}
+	}
+}
+
 /* attributes, ETag and times come back, also after a restart */
 static void
 test_meta(void **state)
@@ -426,6 +458,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_errors, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_preconditions, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_buckets, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_bucket_again, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_meta, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_reader_keeps, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_list, setup, remove_store),
