@@ -25,6 +25,8 @@ on_bell(struct msg *m)
 {
 	struct chan_bell *bell = container_of(m, struct chan_bell, msg);
 
+	if (bell->left)
+		return;
 	if (!bell->ch) {
 		free(bell);
 		return;
@@ -177,6 +179,7 @@ chan_new(const struct chan_params *params, struct chan **ret_chan)
 	ch->unwatch_fd = params->unwatch_fd;
 	ch->fd_cookie = params->fd_cookie;
 	ch->queue_max = params->queue_max;
+	ch->free_patience_ms = FREE_PATIENCE_MS;
 	ch->delay = (struct delay){ .mode = params->conf->delay_mode,
 				    .interval_ns = params->conf->delay_interval_ns };
 	list_init(&ch->ready);
@@ -251,6 +254,14 @@ rail_fini(struct chan *ch, struct chan_rail *cr)
 	free(cr->dci);
 }
 
+/* Helpers may still answer, into the inbox; the core's mailbox will not be there any more. */
+static void
+leave(struct chan *ch)
+{
+	ch->bell->left = true;
+	atomic_store(&ch->bell->rung, true);
+}
+
 void
 chan_free(struct chan *ch)
 {
@@ -261,9 +272,10 @@ chan_free(struct chan *ch)
 	if (ch->watch.changed)
 		rdma_watch_del(ch->rdma, &ch->watch);
 	for (int ms = 0; ch->jobs_out || ch->waits_out || atomic_load(&ch->answers_due); ms++) {
-		if (ms == FREE_PATIENCE_MS) {
+		if (ms >= ch->free_patience_ms) {
 			/* The kernel has our queue pair and does not come back; neither may its memory go. */
 			log_error("%d channels are still being repaired: left alone", ch->jobs_out);
+			leave(ch);
 			return;
 		}
 		mailbox_run(&ch->inbox, 0);

@@ -134,6 +134,7 @@ struct chan_bell {
 	struct msg msg;
 	_Atomic bool rung;
 	struct chan *ch; /* NULL: freed meanwhile */
+	bool left;       /* the chan was left alone: stays rung for good, so that nobody rings it */
 };
 
 struct chan {
@@ -151,6 +152,8 @@ struct chan {
 	void (*watch_fd)(void *cookie, int fd);
 	bool (*unwatch_fd)(void *cookie, int fd);
 	void *fd_cookie;
+
+	int free_patience_ms; /* so long chan_free() waits for the helper */
 
 	int leased, waiting; /* waiting: for a handle or a channel */
 	struct list ready;   /* leases whose done() is due */

@@ -304,9 +304,50 @@ a_queue_pair_that_takes_no_more_work(void **state)
 	fake_dc_complete_all();
 }
 
+/*
+ * The core ends while a call hangs in the kernel: the chan is left alone, and when the call returns after
+ * all, nobody is rung: the core's mailbox is gone by then.
+ */
+static void
+a_core_that_ends_before_a_call_returns(void **state)
+{
+	static struct chan *left[2]; /* reachable */
+	bool rung = *state;
+
+	open_chan(8, 4);
+	settle();
+	if (rung)
+		fake_dc_set_state(RAIL_LOST, true); /* its bell is on its way to the core */
+	assert_int_equal(get(0), rung ? -EOPNOTSUPP : 1);
+	if (!rung) {
+		push(0, 0, 0);
+		fake_dc_complete(fake_dc_wr(0), WCS_REM_ACCESS);
+		turn();
+		chan_lease_put(f.ch, &f.ls[0]);
+	} else {
+		turn();
+		fake_dc_set_state(RAIL_UP, true);
+	}
+	assert_true(fake_dc_job_nr() > 0);
+	left[rung] = f.ch;
+	assert_non_null(left[rung]);
+	f.ch->free_patience_ms = 20;
+	chan_free(f.ch);
+	/* As cores_free() does. */
+	mailbox_run(&f.mb, 0);
+	mailbox_fini(&f.mb);
+	memset(&f.mb, 0xa5, sizeof f.mb);
+	assert_true(fake_dc_run_jobs(0) > 0);
+	assert_int_equal(fake_dc_run_jobs(0), 0);
+	for (size_t i = 0; i < sizeof f.mb; i++)
+		assert_int_equal(((unsigned char *)&f.mb)[i], 0xa5);
+	clock_fake(NULL);
+}
+
 int
 main(void)
 {
+	static bool rung = true;
 	const struct CMUnitTest tests[] = {
 		T(a_lost_completion_is_ended_by_destruction),
 		T(a_destroy_that_hangs_loses_the_rail_until_it_returns),
@@ -320,6 +361,8 @@ main(void)
 		T(strays_harm_nobody),
 		T(a_queue_pair_that_takes_no_work),
 		T(a_queue_pair_that_takes_no_more_work),
+		cmocka_unit_test_setup(a_core_that_ends_before_a_call_returns, setup),
+		{ "... and its bell was rung", a_core_that_ends_before_a_call_returns, setup, NULL, &rung },
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
