@@ -105,6 +105,7 @@ struct chan_rail {
 	struct rdma_job cq_job; /* FREEING, MAKING */
 	struct msg cq_back;
 	int cq_result;
+	unsigned cq_tried; /* the context that a queue was last asked for on */
 	struct rdma_dci_limits limits;
 	struct chan_dci *dci;
 	int dci_nr, lease_max; /* spares beyond lease_max cover for those being repaired */

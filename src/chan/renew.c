@@ -136,6 +136,7 @@ static void
 make(struct chan_rail *cr)
 {
 	timer_disarm(cr->ch->timers, &cr->cq_timer);
+	cr->cq_tried = rdma_rail_context(cr->rail);
 	rdma_dci_limits(cr->rail, cr->ch->pieces_max, &cr->limits);
 	if (cr->cq_depth && cr->cq_depth < cr->dci_nr * cr->limits.send_depth)
 		cr->limits.send_depth = cr->cq_depth / cr->dci_nr;
@@ -202,10 +203,12 @@ rail_look(struct chan_rail *cr)
 bool
 rail_is_hopeless(struct chan_rail *cr)
 {
+	bool has_failed = cr->cq_timer.armed && cr->cq_tried == rdma_rail_context(cr->rail);
+
 	if (cr->unusable < cr->dci_nr)
 		return false;
 	/* The rail may be up since a moment ago, and we have not been told yet. */
-	if (may_make(cr))
+	if (!has_failed && may_make(cr))
 		make(cr);
 	dcis_rail_is_up(cr);
 	return cr->unusable == cr->dci_nr && cr->cq_state != CQ_MAKING;

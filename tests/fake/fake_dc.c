@@ -189,6 +189,7 @@ rdma_ah_forget(struct rdma_rail *rail, struct rdma_ah *ah)
 int
 rdma_cq_new(struct rdma_rail *rail, int depth, struct rdma_cq **ret_cq)
 {
+	fake_dc.cq_tries++;
 	if (fake_dc.cq_result)
 		return fake_dc.cq_result;
 	if (!fake_dc.context)

@@ -29,6 +29,7 @@ struct fake_dc {
 	/* what happened */
 	uint64_t posts, reads, writes, resets, destroyed, created, errors, forgotten, armed, polls;
 	int ah_refs, dcis, cqs, stuck;
+	int cq_tries; /* rdma_cq_new() was called */
 	bool broken;
 	enum rail_state state;
 	unsigned generation;

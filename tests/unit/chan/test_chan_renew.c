@@ -107,12 +107,48 @@ a_device_that_dies_twice(void **state)
 	assert_int_equal(get(1), 1);
 }
 
+/* No queue for it: tried again every second, not for everybody who comes meanwhile, and these are not kept
+ * waiting for what has just failed. */
+static void
+a_queue_that_cannot_be_made(void **state)
+{
+	open_chan(8, 4);
+	die();
+	fake_dc.cq_result = -ENOMEM;
+	fake_dc.cq_tries = 0;
+	fake_dc_set_context(2, 1);
+	fake_dc_set_state(RAIL_UP, false);
+	settle();
+	assert_int_equal(fake_dc.cq_tries, 1);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(get(i), -EOPNOTSUPP);
+		assert_int_equal(f.ls[i].reason, CHAN_NO_CHANNEL);
+		settle();
+	}
+	assert_int_equal(fake_dc.cq_tries, 1);
+	later(NS_PER_S);
+	settle();
+	assert_int_equal(fake_dc.cq_tries, 2);
+	/* Another context is another matter. */
+	fake_dc.cq_result = 0;
+	fake_dc_set_state(RAIL_LOST, true);
+	fake_dc_set_context(0, 2);
+	settle();
+	fake_dc_set_context(3, 2);
+	fake_dc_set_state(RAIL_UP, false);
+	assert_int_equal(get(5), 0);
+	settle();
+	assert_int_equal(f.ls[5].result, 0);
+	assert_int_equal(fake_dc.cq_tries, 3);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(a_device_is_opened_anew),
-		T(a_device_that_dies_twice),
+		T(a_device_is_opened_anew),         T(a_device_that_dies_twice),
+		T(a_queue_that_cannot_be_made),     T(a_device_that_is_dead_at_the_start),
+		T(a_device_that_dies_at_the_start),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
