@@ -99,6 +99,31 @@ chan_run(struct chan *ch)
 
 /* --- life --- */
 
+static void
+dci_init(struct chan_rail *cr, int nr)
+{
+	struct chan_dci *dci = &cr->dci[nr];
+	int r;
+
+	dci->cr = cr;
+	dci->nr = (uint32_t)nr;
+	dci->generation = cr->generation;
+	list_init(&dci->posted);
+	cr->dci_nr++;
+	atomic_fetch_add(&rdma_rail_stats(cr->rail)->dcis, 1);
+	atomic_fetch_add(&rdma_rail_stats(cr->rail)->dcis_free, 1);
+	if (!has_cq(cr)) {
+		dci_set_state(dci, DCI_BROKEN); /* dci_revive() comes */
+		return;
+	}
+	r = rdma_dci_new(cr->rail, cr->cq, cr->limits.send_depth, &dci->qp);
+	/* A port without an address, say: it may get one, so that is no reason not to start. */
+	if (r < 0)
+		dci_unborn(dci, r);
+	else
+		list_push_tail(&cr->free, &dci->free);
+}
+
 static int
 rail_init(struct chan *ch, struct chan_rail *cr, const struct chan_params *p, int nr)
 {
@@ -131,30 +156,19 @@ rail_init(struct chan *ch, struct chan_rail *cr, const struct chan_params *p, in
 	cr->dci_nr = share + spares;
 	r = rdma_cq_new(cr->rail, rail_cq_depth(cr), &cr->cq);
 	cr->dci_nr = 0;
-	if (r < 0) {
+	/* A device that died since it was opened (registering buffers takes its time) is opened anew, and
+	 * that is when its queue is made. */
+	if (r < 0 && r != -ENODEV && rdma_rail_state(cr->rail) != RAIL_LOST) {
 		log_error("rail %d: no completion queue for %d channels: %s", nr, share + spares,
 			  strerror(-r));
 		return r;
 	}
-	cr->cq_state = CQ_ON;
-	cr->context = rdma_cq_context(cr->cq);
-	for (int i = 0; i < share + spares; i++) {
-		struct chan_dci *dci = &cr->dci[i];
-
-		dci->cr = cr;
-		dci->nr = (uint32_t)i;
-		dci->generation = cr->generation;
-		list_init(&dci->posted);
-		cr->dci_nr++;
-		atomic_fetch_add(&rdma_rail_stats(cr->rail)->dcis, 1);
-		atomic_fetch_add(&rdma_rail_stats(cr->rail)->dcis_free, 1);
-		r = rdma_dci_new(cr->rail, cr->cq, cr->limits.send_depth, &dci->qp);
-		/* A port without an address, say: it may get one, so that is no reason not to start. */
-		if (r < 0)
-			dci_unborn(dci, r);
-		else
-			list_push_tail(&cr->free, &dci->free);
+	if (r == 0) {
+		cr->cq_state = CQ_ON;
+		cr->context = rdma_cq_context(cr->cq);
 	}
+	for (int i = 0; i < share + spares; i++)
+		dci_init(cr, i);
 	return 0;
 }
 
@@ -221,6 +235,8 @@ chan_new(const struct chan_params *params, struct chan **ret_chan)
 		/* What happened before is not told. */
 		atomic_store(&ch->rails_changed, true);
 		for (int i = 0; ch->watch_fd && i < nr; i++) {
+			if (!has_cq(&ch->rail[i]))
+				continue;
 			ch->rail[i].watched = true;
 			ch->watch_fd(ch->fd_cookie, rdma_cq_fd(ch->rail[i].cq));
 		}

@@ -142,6 +142,49 @@ a_queue_that_cannot_be_made(void **state)
 	assert_int_equal(fake_dc.cq_tries, 3);
 }
 
+/* Given up before the core has begun, or about to be: it begins all the same, and serves when the device is
+ * back. */
+static void
+a_device_that_is_dead_at_the_start(void **state)
+{
+	fake_dc.state = RAIL_LOST;
+	fake_dc.context = 0;
+	open_chan(8, 4);
+	assert_int_equal(f.watching, 0);
+	assert_int_equal(chan_fds(f.ch, NULL, 1), 0);
+	settle();
+	assert_int_equal(get(0), -EOPNOTSUPP);
+	later(5 * NS_PER_S);
+	settle();
+	assert_int_equal(fake_dc.cqs, 0);
+	fake_dc_set_context(2, 1);
+	fake_dc_set_state(RAIL_UP, false);
+	assert_int_equal(get(1), 0);
+	settle();
+	assert_int_equal(f.ls[1].result, 0);
+	assert_int_equal(f.watching, 101);
+	assert_int_equal(fake_dc.dcis, 9);
+}
+
+static void
+a_device_that_dies_at_the_start(void **state)
+{
+	fake_dc.state = RAIL_LOST;
+	fake_dc.cq_result = -EIO;
+	open_chan(8, 4);
+	settle();
+	assert_int_equal(fake_dc.cqs, 0);
+	/* It was not that bad. */
+	fake_dc.cq_result = 0;
+	fake_dc_set_state(RAIL_UP, true);
+	settle();
+	later(NS_PER_S);
+	settle();
+	assert_int_equal(f.watching, 100);
+	assert_int_equal(fake_dc.dcis, 9);
+	assert_int_equal(get(0), 1);
+}
+
 int
 main(void)
 {
