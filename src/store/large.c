@@ -46,12 +46,13 @@ on_chunk(struct commit *c)
 {
 	struct chunk_writer *w = container_of(c, struct chunk_writer, c);
 	struct put_int *pi = w->put;
+	struct disk *d = w->disk;
 	int result = c->result;
 
 	if (!pi) {
 		/* The PUT was aborted meanwhile: nobody will ever name this chunk. */
 		if (result == 0)
-			gc_orphans(w->disk, KEY_CHUNK, w->key + 1, w->index, w->index + 1);
+			gc_orphans(d, KEY_CHUNK, w->key + 1, w->index, w->index + 1);
 	} else {
 		unlink_chunk(pi, w);
 		pi->chunks_inflight--;
@@ -59,6 +60,8 @@ on_chunk(struct commit *c)
 			pi->error = result;
 	}
 	writer_put(w, result < 0 && result != -ECANCELED);
+	if (!pi)
+		atomic_fetch_sub(&d->dead_nr, 1);
 	if (RULE_MANIFEST_AFTER_CHUNKS && pi && pi->is_committing && pi->handed_over &&
 	    pi->chunks_inflight == 0)
 		submit_manifest(pi);
@@ -194,9 +197,12 @@ large_over(struct put_int *pi, int result)
 	while (w) {
 		struct chunk_writer *next = w->next;
 
-		/* What was handed over ends by itself; what was not has no write in flight any more. */
+		/* What was handed over ends by itself, and its space comes back; what was not has no write in
+		 * flight any more. */
 		w->put = NULL;
-		if (!w->commit)
+		if (w->commit)
+			atomic_fetch_add(&pi->disk->dead_nr, 1);
+		else
 			writer_put(w, true);
 		w = next;
 	}

@@ -1,5 +1,6 @@
 /*
- * The insides of a PUT, shared by put.c (pieces and commit) and large.c (objects of more than one chunk).
+ * The insides of a PUT, shared by put.c (pieces and commit), put_write.c (their way to the disk) and large.c
+ * (objects of more than one chunk).
  */
 #ifndef GANTRY_STORE_PUT_INT_H
 #define GANTRY_STORE_PUT_INT_H
@@ -63,6 +64,12 @@ put_int(struct store_put *put)
 void put_over(struct put_int *pi, int result);
 void put_last_issued(struct put_int *pi);
 void put_last_written(struct put_int *pi);
+
+/* put_write.c: 0: on its way; 1: it waits for space first; or -errno, and nothing was begun (but the PUT must
+ * be aborted). */
+int put_write_begin(struct put_int *pi, struct write_int *wi);
+/* The parts that are left are not written. */
+void put_write_give_up(struct write_int *wi, int error);
 
 /* large.c: it is to be a manifest of chunks. */
 void large_begin(struct put_int *pi);

@@ -5,7 +5,7 @@
  *belong to whoever holds leadership (d->leader; acquired with acquire, left with release), under "helper" to
  *the helper thread; the rest says it.
  *
- *	put.c, chunk.c   pieces to the disk, a commit to the leader        port's thread
+ *	put*.c, chunk.c  pieces to the disk, a commit to the leader        port's thread
  *	commit.c         the list, leadership, one block after the other   the leader: any port's thread
  *	judge.c          preconditions and packing                         the leader
  *	publish.c        index, dead records, space given back             the leader
@@ -213,7 +213,8 @@ struct disk {
 	_Atomic(struct dead *) unpinned;  /* their last reader went; any thread pushes */
 	_Atomic(struct gc_job *) gc_new;  /* from ports */
 	_Atomic uint64_t reclaim_token;   /* != 0: when this has passed, the oldest dead record is ready */
-	_Atomic uint64_t dead_nr;         /* what will give space back: the dead, gc's jobs, its removals */
+	_Atomic uint64_t dead_nr;         /* what will give space back: the dead, gc's jobs, its removals,
+					   chunks on their way into the log that nobody wants any more */
 	_Atomic uint64_t freed_nr;        /* grows whenever space came back or was made */
 	_Atomic bool segs_coming;         /* the helper will make more */
 	_Atomic bool seg_hungry;          /* somebody waits for a segment */
@@ -468,7 +469,7 @@ struct store_port {
 bool port_kick(struct store *st, struct store_port *not_this);
 
 void port_kick_all(struct store *st);
-/* put.c: tries the writes that wait for space again. */
+/* put_write.c: tries the writes that wait for space again. */
 void put_space_retry(struct store_port *p);
 /* read.c */
 int trailers_init(struct store_port *p);

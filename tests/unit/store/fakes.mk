@@ -3,3 +3,4 @@ LINK-store/test_store_books := fault_ring
 LINK-store/test_store_contract := store_contract
 LINK-store/test_store_faults := fault_ring
 LINK-store/test_store_power := fault_ring
+LINK-store/test_store_space := fault_ring hook_alloc
