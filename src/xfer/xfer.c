@@ -202,7 +202,9 @@ piece_read_start(struct piece *p, uint64_t off, uint32_t len, void (*done)(struc
 
 	check(p->state == PIECE_READING);
 	p->rd.op.done = done;
-	x->inflight++;
+	/* A slow reader is not the disk's fault: that has had nothing to do. */
+	if (x->inflight++ == 0)
+		x->progress_ns = clock_ns();
 	r = store_read(x->store, x->obj, &p->rd, p->buf, off, len);
 	if (r != 0) {
 		if (r < 0)
