@@ -39,22 +39,26 @@ sn_left_keep(struct ibv_context *context, enum sn_kind kind, void *object)
 {
 	struct sn_ctx *ctx = sn_ctx(context);
 	bool lies = sn_dead_how(ctx, FAB_RESET_DESTROY_LIES);
-	struct sn_left *l;
+	bool keep = lies || sn_dead_how(ctx, FAB_RESET_DESTROY_FAILS);
+	struct sn_left **at, *l;
 
-	if (!lies && !sn_dead_how(ctx, FAB_RESET_DESTROY_FAILS))
-		return -1;
 	pthread_mutex_lock(&ctx->lock);
-	for (l = ctx->left; l && l->object != object;)
-		l = l->next;
-	if (!l) {
+	for (at = &ctx->left; *at && (*at)->object != object;)
+		at = &(*at)->next;
+	l = *at;
+	if (keep && !l) {
 		l = calloc(1, sizeof(*l));
 		sn_check(l);
 		*l = (struct sn_left){ .next = ctx->left, .kind = kind, .object = object };
 		ctx->left = l;
+	} else if (!keep && l) {
+		/* It died once more, in another way: now it can be destroyed, and is not to be again. */
+		*at = l->next;
+		free(l);
 	}
 	pthread_mutex_unlock(&ctx->lock);
 
-	return lies ? 0 : EIO;
+	return lies ? 0 : keep ? EIO : -1;
 }
 
 static void

@@ -197,6 +197,25 @@ test_close_ends_it(void)
 	sn_ctl("rule clear");
 }
 
+/* Once more, in another way: what could not be destroyed can be now, once. */
+static void
+test_dies_twice(void)
+{
+	struct side s;
+
+	side_init(&s);
+	reset("destroy=fails");
+	check_dead(&s);
+	ok(ibv_destroy_qp(s.dci.qp) == EIO, "destroy_qp fails");
+	ok(ibv_destroy_ah(s.dci.ah) == EIO, "destroy_ah fails");
+	ok(ibv_dereg_mr(s.mr) == EIO, "dereg_mr fails");
+	reset("");
+	side_fini(&s);
+	side_init(&s);
+	ok(write_byte(&s, 11) == IBV_WC_SUCCESS, "and serves");
+	side_fini(&s);
+}
+
 static void
 test_away(void)
 {
@@ -240,6 +259,7 @@ main(int argc, char **argv)
 	test_runs(false);
 	test_runs(true);
 	test_close_ends_it();
+	test_dies_twice();
 	test_away();
 	sn_remote_stop(&target);
 
