@@ -3,7 +3,7 @@
  *
  *   log -> RDMA -> admin thread -> store (recovers) -> cores (listen) -> ready
  *     ... signals ...
- *   cores drain and stop -> admin thread -> store -> RDMA
+ *   cores drain and stop -> admin thread -> store -> RDMA -> the cores' memory
  *
  * The admin thread comes early and goes late, so that health is answered while the store recovers and while
  * requests drain.  The main thread does nothing but wait for signals and feed systemd's watchdog: starting
@@ -251,13 +251,14 @@ release(struct daemon *d)
 {
 	daemon_reload_wait(d);
 	admin_stop(d->admin);
-	cores_free(atomic_load(&d->cores));
 	store_close_disks(atomic_load(&d->store));
+	/* The buffers go last: a device that is being opened anew just now registers them. */
+	rdma_close(d->rdma);
+	cores_free(atomic_load(&d->cores));
 	daemon_free_certs(d->certs);
 	auth_keys_put(d->keys);
 	auth_replay_free(d->replay);
 	daemon_conf_put(d->conf_now);
-	rdma_close(d->rdma);
 	stats_free(d->stats);
 }
 
