@@ -110,12 +110,12 @@ test_dump(void **state)
 	cs = start();
 	for (int i = 0; i < 2; i++) {
 		fd[i] = call(cs, 0);
-		put_text(fd[i], i ? GET("/delay/1500") : GET("/delay/1501"));
+		put_text(fd[i], i ? GET("/delay/4000") : GET("/delay/4001"));
 	}
 	wait_for(fake_req_counts.begun == 2);
 	cores_dump(cs, on_line, all);
-	assert_non_null(strstr(all, "/delay/1500\n"));
-	assert_non_null(strstr(all, "/delay/1501\n"));
+	assert_non_null(strstr(all, "/delay/4000\n"));
+	assert_non_null(strstr(all, "/delay/4001\n"));
 	for (int i = 0; i < 2; i++) {
 		expect_ok(fd[i]);
 		close(fd[i]);
@@ -140,7 +140,7 @@ test_stuck(void **state)
 	make_conf(2, 1);
 	cs = start();
 	fd = call(cs, 0);
-	put_text(fd, GET("/block/2500"));
+	put_text(fd, GET("/block/6000"));
 	wait_for(fake_req_counts.begun == 1);
 	usleep(300000);
 	for (int i = 0; i < 2; i++)
@@ -149,7 +149,7 @@ test_stuck(void **state)
 	assert_true(info[info[0].asleep ? 1 : 0].turned_ago_ns > 200 * NS_PER_MS);
 	t = clock_ns();
 	cores_dump(cs, on_line, all);
-	assert_true(clock_ns() - t < 1500 * NS_PER_MS);
+	assert_true(clock_ns() - t < 4000 * NS_PER_MS);
 	assert_non_null(strstr(all, "does not answer"));
 	expect_ok(fd);
 	close(fd);
@@ -187,7 +187,7 @@ test_drain(void **state)
 	idle = call(s.cs, 0);
 	put_text(idle, GET("/now"));
 	expect_ok(idle);
-	put_text(busy, GET("/delay/1500"));
+	put_text(busy, GET("/delay/4000"));
 	wait_for(fake_req_counts.begun == 2);
 	assert_int_equal(pthread_create(&t, NULL, stop_thread, &s), 0);
 	expect_end(idle);
@@ -219,7 +219,7 @@ test_news(void **state)
 	assert_int_equal(conf.refs, 2);
 	memcpy(next, &conf, sizeof *next);
 	next->refs = 0;
-	next->limits.idle_ns = NS_PER_S;
+	next->limits.idle_ns = 3 * NS_PER_S;
 	assert_int_equal(fake_req_counts.confs, 2);
 	assert_int_equal(cores_set_conf(cs, next, NULL, 60 * NS_PER_S), 2);
 	assert_int_equal(fake_req_counts.confs, 4);

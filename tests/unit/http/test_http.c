@@ -584,7 +584,7 @@ test_drain(void **state)
 
 	put_text(idle, GET("/now"));
 	assert_true(get_answer(idle, &a, false, NULL));
-	put_text(busy, GET("/delay/1500"));
+	put_text(busy, GET("/delay/4000"));
 	wait_for(fake_req_counts.begun == 2 && s->conns == 3);
 	s->drain = true;
 	serve_nudge(s);

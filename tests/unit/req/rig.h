@@ -99,11 +99,11 @@ rig_turn(void)
 		assert_true(ring_turn(rig.ring, reqs_live(rig.reqs) ? 20 * NS_PER_US : 0) >= 0);
 }
 
-/* Turns until cond, at least 5 s of real time (the store in memory completes on a thread of its own).  cond
- * is asked once a turn, and not again when it has said yes: it may do something. */
+/* Turns until cond, at least a minute of real time (the store in memory completes on a thread of its own).
+ * cond is asked once a turn, and not again when it has said yes: it may do something. */
 #define rig_until(cond)                                                                                      \
 	do {                                                                                                 \
-		int rig_left_ = rig.ring ? 5000000 : 50000;                                                  \
+		int rig_left_ = rig.ring ? 5000000 : 600000;                                                 \
 		bool rig_ok_;                                                                                \
 		while (!(rig_ok_ = (cond)) && rig_left_-- > 0) {                                             \
 			rig_turn();                                                                          \
