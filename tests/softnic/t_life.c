@@ -124,7 +124,8 @@ test_killed_initiator(void)
 		kill(pid, SIGKILL);
 		uint64_t start = sn_now_ms();
 
-		ok(ibv_dereg_mr(t.mr) == 0 && sn_now_ms() - start < 2000,
+		/* What was left would be waited for without end; dying takes a moment on a busy machine. */
+		ok(ibv_dereg_mr(t.mr) == 0 && sn_now_ms() - start < SN_PATIENCE_MS / 3,
 		   "deregistered while the writer dies");
 		memset(t.buf, 0, LEN);
 		must(waitpid(pid, NULL, 0) == pid);
