@@ -137,7 +137,7 @@ main(int argc, char **argv)
 	end = sn_now_ms() + (uint64_t)(argc > 1 ? atof(argv[1]) * 1000 : 3000);
 	/* Longer where the machine has other work, until there was something to see. */
 	while ((sn_now_ms() < end && !(expect && late >= 20)) ||
-	       ((expect ? late == 0 : written <= 20) && sn_now_ms() < end + 30000)) {
+	       ((expect ? late == 0 : written <= 20) && sn_now_ms() < end + 2 * SN_PATIENCE_MS)) {
 		if (sn_now_ms() >= next_kill) {
 			int victim = (int)(rand_r(&seed) % WRITERS);
 
