@@ -1,5 +1,5 @@
-/* Accepting and spreading where it is not all smooth: no descriptors, a core that does not turn, many who come
- * and go. */
+/* Accepting and spreading where it is not all smooth: no descriptors, a core that does not turn, many who
+ * come and go. */
 #include "rig.h"
 
 /* A socket that is not connected yet. */

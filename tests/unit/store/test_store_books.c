@@ -290,9 +290,8 @@ test_block_fails(void **state)
 		enum fault_kind kind;
 		const char *name;
 		uint64_t size;
-	} t[] = { { FAULT_FLUSH, "log", 10 },     { FAULT_FLUSH, "log", 100000 },
-		  { FAULT_FLUSH, "log", MIB },    { FAULT_WRITE, "log", 10 },
-		  { FAULT_WRITE, "log", 100000 }, { FAULT_WRITE, "log", MIB },
+	} t[] = { { FAULT_FLUSH, "log", 10 },     { FAULT_FLUSH, "log", 100000 }, { FAULT_FLUSH, "log", MIB },
+		  { FAULT_WRITE, "log", 10 },     { FAULT_WRITE, "log", 100000 }, { FAULT_WRITE, "log", MIB },
 		  { FAULT_WRITE, "seg-", 100000 } };
 
 	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
@@ -522,9 +521,9 @@ test_index_full(void **state)
 		assert_int_equal(obj_put(&l, &a), -ENOSPC);
 		a.key = name;
 		/* One with which another record goes. */
-		c = (struct store_complete){
-			.parts = &ref, .part_nr = 1, .meta = { .attrs = attrs, .attrs_len = sizeof attrs }
-		};
+		c = (struct store_complete){ .parts = &ref,
+					     .part_nr = 1,
+					     .meta = { .attrs = attrs, .attrs_len = sizeof attrs } };
 		op_arm(&c.op, l.p);
 		r = store_upload_complete(l.p, &u.key, u.id, &c);
 		assert_int_equal(r < 0 ? r : r > 0 ? c.op.result : op_wait(&l, &c.op), -ENOSPC);
