@@ -79,7 +79,7 @@ bool key_is_section(const char *name);
 void key_expected(const struct conf_key *k, char *out, size_t cap);
 /* The known name nearest to `name`, or NULL if none is near.  buf holds the answer. */
 const char *key_nearest(const char *name, char *buf, size_t cap);
-int edit_distance(const char *a, const char *b);
+int edit_distance(const char *a, const char *b, int limit);
 
 /* ---- a source as a tree (yaml.c) ---- */
 
@@ -111,6 +111,7 @@ struct loader {
 	FILE *err;
 	const char *source; /* of what is being read */
 	bool is_file;
+	bool defaults; /* are being read: before all else, each key once */
 	int errors;
 	struct conf_origin *origin;
 	int origin_nr, origin_cap;

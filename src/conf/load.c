@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define FILE_BYTES_MAX ((size_t)1 << 20)
+#define FILE_BYTES_FIRST ((size_t)4 << 10)
 #define ERRORS_SHOWN 100
 
 extern char **environ;
@@ -88,7 +89,8 @@ load_unknown(struct loader *ld, const struct node *key, const char *path)
 void
 load_set_origin(struct loader *ld, const char *path, const struct node *n)
 {
-	struct conf_origin *o = origin_find(ld, path);
+	/* Of the defaults none is there already. */
+	struct conf_origin *o = ld->defaults ? NULL : origin_find(ld, path);
 	char *source = ld->source ? strdup(ld->source) : NULL;
 
 	if (!o && ld->origin_nr + 1 >= ld->origin_cap) {
@@ -206,19 +208,24 @@ static int
 read_file(const char *name, char **ret_text, size_t *ret_len)
 {
 	FILE *f = fopen(name, "re");
-	char *text;
-	size_t len;
+	size_t len = 0, cap = FILE_BYTES_FIRST;
+	char *text = NULL, *more;
 	int r = 0;
 
 	if (!f)
 		return -errno;
-	text = malloc(FILE_BYTES_MAX + 1);
-	if (!text) {
-		fclose(f);
-		return -ENOMEM;
-	}
-	len = fread(text, 1, FILE_BYTES_MAX + 1, f);
-	if (ferror(f))
+	/* It may be a pipe, of which nobody knows the length. */
+	do {
+		cap *= 2;
+		more = realloc(text, cap);
+		if (!more)
+			break;
+		text = more;
+		len += fread(text + len, 1, cap - len, f);
+	} while (len == cap && len <= FILE_BYTES_MAX);
+	if (!more)
+		r = -ENOMEM;
+	else if (ferror(f))
 		r = errno ? -errno : -EIO;
 	else if (len > FILE_BYTES_MAX)
 		r = -EFBIG;
@@ -386,10 +393,12 @@ load_text(struct loader *ld, const struct conf_key *k, const char *text)
 static void
 load_defaults(struct loader *ld)
 {
+	ld->defaults = true;
 	for (int i = 0; i < conf_key_nr; i++) {
 		if (conf_keys[i].def)
 			load_text(ld, &conf_keys[i], conf_keys[i].def);
 	}
+	ld->defaults = false;
 }
 
 /* "rdma.dc_key" is GANTRY_RDMA_DC_KEY. */

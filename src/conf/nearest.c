@@ -3,6 +3,7 @@
 #include "conf/conf_int.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NAME_MAX_LEN 63
@@ -14,17 +15,19 @@ differ(char a, char b)
 }
 
 /* Levenshtein, with a swap of neighbours counted once and case ignored.  Names are cut at 63 characters: none
- * of ours is longer. */
+ * of ours is longer.  Not looked at further when it is `limit` or more: then some number from there on. */
 int
-edit_distance(const char *a, const char *b)
+edit_distance(const char *a, const char *b, int limit)
 {
 	int la = (int)strnlen(a, NAME_MAX_LEN), lb = (int)strnlen(b, NAME_MAX_LEN);
-	int row[3][NAME_MAX_LEN + 1];
+	int row[3][NAME_MAX_LEN + 1], least_up = 0;
 
+	if (abs(la - lb) >= limit)
+		return abs(la - lb);
 	for (int j = 0; j <= lb; j++)
 		row[0][j] = j;
 	for (int i = 1; i <= la; i++) {
-		int *now = row[i % 3], *up = row[(i + 2) % 3], *upup = row[(i + 1) % 3];
+		int *now = row[i % 3], *up = row[(i + 2) % 3], *upup = row[(i + 1) % 3], least = i;
 
 		now[0] = i;
 		for (int j = 1; j <= lb; j++) {
@@ -38,7 +41,12 @@ edit_distance(const char *a, const char *b)
 			    upup[j - 2] + 1 < d)
 				d = upup[j - 2] + 1;
 			now[j] = d;
+			least = d < least ? d : least;
 		}
+		/* Every way to the end leads through one of two neighbouring rows. */
+		if (least >= limit && least_up >= limit)
+			return limit;
+		least_up = least;
 	}
 	return row[la % 3][lb];
 }
@@ -60,7 +68,7 @@ last_part(const char *name)
 static void
 consider(struct best *b, const char *wanted, const char *known)
 {
-	int d = edit_distance(wanted, known);
+	int d = edit_distance(wanted, known, b->distance);
 
 	/* The right key in the wrong section is as near as one typing mistake. */
 	if (d > 1 && strcmp(last_part(wanted), last_part(known)) == 0)

@@ -34,7 +34,9 @@ usable_cpus(int *cpus, int max)
 		return 0;
 	CPU_ZERO_S(bytes, set);
 	if (sched_getaffinity(0, bytes, set) == 0) {
-		for (int i = 0; i < CPUS_MAX && nr < max; i++) {
+		int all = CPU_COUNT_S(bytes, set);
+
+		for (int i = 0; i < CPUS_MAX && nr < max && nr < all; i++) {
 			if (CPU_ISSET_S((size_t)i, bytes, set))
 				cpus[nr++] = i;
 		}

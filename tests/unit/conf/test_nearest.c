@@ -14,17 +14,25 @@ test_distance(void **state)
 {
 	char longer[200];
 
-	assert_int_equal(edit_distance("", ""), 0);
-	assert_int_equal(edit_distance("abc", ""), 3);
-	assert_int_equal(edit_distance("", "abc"), 3);
-	assert_int_equal(edit_distance("abc", "abc"), 0);
-	assert_int_equal(edit_distance("abc", "acb"), 1);
-	assert_int_equal(edit_distance("kitten", "sitting"), 3);
-	assert_int_equal(edit_distance("timeout", "timeoutt"), 1);
+	assert_int_equal(edit_distance("", "", 64), 0);
+	assert_int_equal(edit_distance("abc", "", 64), 3);
+	assert_int_equal(edit_distance("", "abc", 64), 3);
+	assert_int_equal(edit_distance("abc", "abc", 64), 0);
+	assert_int_equal(edit_distance("abc", "acb", 64), 1);
+	assert_int_equal(edit_distance("kitten", "sitting", 64), 3);
+	assert_int_equal(edit_distance("timeout", "timeoutt", 64), 1);
 	memset(longer, 'x', sizeof longer - 1);
 	longer[sizeof longer - 1] = 0;
-	assert_int_equal(edit_distance(longer, longer), 0);
-	assert_int_equal(edit_distance(longer, ""), 63);
+	assert_int_equal(edit_distance(longer, longer, 64), 0);
+	assert_int_equal(edit_distance(longer, "", 64), 63);
+	/* Near enough or not is all that a limit leaves. */
+	for (int limit = 0; limit < 8; limit++) {
+		int d = edit_distance("kitten", "sitting", limit),
+		    swap = edit_distance("abcdef", "badcfe", limit);
+
+		assert_true(limit > 3 ? d == 3 : d >= limit);
+		assert_true(limit > 3 ? swap == 3 : swap >= limit);
+	}
 }
 
 static void
