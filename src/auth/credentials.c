@@ -108,7 +108,7 @@ parse_time(struct span b, uint64_t *ret_s)
 {
 	char stamp[AUTH_STAMP_LEN + 1], basic[AUTH_STAMP_LEN + 1];
 	size_t at = 19;
-	int64_t offset = 0;
+	uint64_t offset, hours, minutes;
 
 	if (b.len < 20 || b.p[4] != '-' || b.p[7] != '-' || (b.p[10] != 'T' && b.p[10] != 't') ||
 	    b.p[13] != ':' || b.p[16] != ':')
@@ -129,9 +129,13 @@ parse_time(struct span b, uint64_t *ret_s)
 		if (i != at + 3 && !isdigit((unsigned char)b.p[i]))
 			return -EINVAL;
 	}
-	offset = (b.p[at + 1] - '0') * 36000 + (b.p[at + 2] - '0') * 3600 + (b.p[at + 4] - '0') * 600 +
-		 (b.p[at + 5] - '0') * 60;
-	*ret_s = b.p[at] == '+' ? *ret_s - (uint64_t)offset : *ret_s + (uint64_t)offset;
+	hours = (uint64_t)(b.p[at + 1] - '0') * 10 + (uint64_t)(b.p[at + 2] - '0');
+	minutes = (uint64_t)(b.p[at + 4] - '0') * 10 + (uint64_t)(b.p[at + 5] - '0');
+	offset = hours * 3600 + minutes * 60;
+	/* Nor a time before 1970, which would be one that never comes. */
+	if (hours > 23 || minutes > 59 || (b.p[at] == '+' && offset > *ret_s))
+		return -EINVAL;
+	*ret_s = b.p[at] == '+' ? *ret_s - offset : *ret_s + offset;
 	return 0;
 }
 

@@ -18,9 +18,12 @@ parse_key(const char *text, uint64_t *ret_key)
 {
 	char *end;
 
+	/* strtoull() would take blanks and a sign. */
+	if (*text < '0' || *text > '9')
+		return -EINVAL;
 	errno = 0;
 	*ret_key = strtoull(text, &end, 0);
-	return errno || end == text || *end || *text == '-' ? -EINVAL : 0;
+	return errno || end == text || *end ? -EINVAL : 0;
 }
 
 struct reader {

@@ -57,6 +57,9 @@ bad_files(void **state)
 	refused("- { " K ", expires: verysecret }", "[0].expires: expected a time");
 	refused("- { " K ", expires: 2026-02-31 }", "[0].expires: expected a time");
 	refused("- { " K ", expires: \"2026-13-31T00:00:00Z\" }", "[0].expires: expected a time");
+	refused("- { " K ", expires: \"1970-01-01T00:00:00+00:01\" }", "[0].expires: expected a time");
+	refused("- { " K ", expires: \"2026-12-31T00:00:00+24:00\" }", "[0].expires: expected a time");
+	refused("- { " K ", expires: \"2026-12-31T00:00:00-00:60\" }", "[0].expires: expected a time");
 	refused("- { " K ", grants: [] }", "[0].grants: expected 1 to 64");
 	refused("- { " K ", grants: [{ prefix: a }] }", "[0].grants[0]: bucket is missing");
 	refused("- { " K ", grants: [{ bucket: A }] }", "[0].grants[0].bucket: expected a bucket");

@@ -96,6 +96,8 @@ refuses_what_is_not_json(void **state)
 		{ "{ /* }", "comment" },
 		{ "{ \"rdma_dc_key\": \"abc\" }", "rdma_dc_key" },
 		{ "{ \"rdma_dc_key\": -1 }", "rdma_dc_key" },
+		{ "{ \"rdma_dc_key\": \" -1\" }", "rdma_dc_key" },
+		{ "{ \"rdma_dc_key\": \"+1\" }", "rdma_dc_key" },
 		{ "{ \"rdma_dc_key\": true }", "rdma_dc_key" },
 	};
 	struct config c;
