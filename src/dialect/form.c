@@ -225,15 +225,22 @@ end_head(struct form *f, const char **ret_why)
 	return FAULT_NONE;
 }
 
-/* One byte of a part's headers. */
+/* Bytes of a part's headers, up to the end of a line: how many is left in *ret_used. */
 static enum fault
-head_byte(struct form *f, char c, const char **ret_why)
+head_bytes(struct form *f, const char *data, size_t len, size_t *ret_used, const char **ret_why)
 {
-	if (f->head_len == sizeof f->head)
+	const char *nl = memchr(data, '\n', len);
+	size_t n = nl ? (size_t)(nl - data) + 1 : len;
+
+	*ret_used = n;
+	if (n > sizeof f->head - f->head_len)
 		return broken(ret_why, "The headers of a part exceed 2048 bytes.");
-	f->head[f->head_len++] = c;
-	if (c == 0)
+	if (memchr(data, 0, n))
 		return broken(ret_why, "The headers of a part have a NUL.");
+	memcpy(f->head + f->head_len, data, n);
+	f->head_len += n;
+	if (!nl)
+		return FAULT_NONE;
 	if (f->head_len >= 4 && memcmp(f->head + f->head_len - 4, "\r\n\r\n", 4) == 0)
 		return end_head(f, ret_why);
 	if (f->head_len == 2 && memcmp(f->head, "\r\n", 2) == 0)
@@ -314,7 +321,7 @@ form_feed(struct form *f, const void *data, size_t len, size_t *ret_used, const 
 			r = after_byte(f, p[at], ret_why);
 			break;
 		case S_HEAD:
-			r = head_byte(f, p[at], ret_why);
+			r = head_bytes(f, p + at, len - at, &used, ret_why);
 			break;
 		default:
 			used = len - at;
