@@ -28,7 +28,7 @@ OPT-tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
 NOISE := -Wno-maybe-uninitialized -Wno-format-truncation -Wno-stringop-overflow
 OPT-asan += $(NOISE)
 OPT-tsan += $(NOISE)
-OPT-fuzz := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all
+OPT-fuzz := -O2 -g -fno-omit-frame-pointer -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all
 ifeq ($(VARIANT),fuzz)
 CC := clang
 endif

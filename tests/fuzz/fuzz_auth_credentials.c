@@ -2,7 +2,7 @@
  * The credentials file.  Whatever it holds, it is taken or there are errors; what was taken can be asked; and
  * no error shows a value, which may be a secret.
  */
-#include "auth/auth.h"
+#include "auth/auth_int.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,28 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 #define must(x) ((x) ? (void)0 : abort())
+
+/* Sorted, each found by its name, and none with a time to expire that cannot be written. */
+static void
+must_be_sound(struct auth_keys *keys)
+{
+	for (int i = 0; i < keys->nr; i++) {
+		struct auth_entry *e = &keys->entry[i];
+		struct span name = span_of(e->access_key);
+		struct auth_entry *first;
+		int nr = 0;
+
+		must(name.len && name.len <= AUTH_ACCESS_KEY_MAX && e->secret_len <= 4 + AUTH_SECRET_MAX);
+		must(memcmp(e->secret, "AWS4", 4) == 0 && strlen(e->secret) == e->secret_len);
+		must(!e->token || strlen(e->token) == e->token_len);
+		must(i == 0 || strcmp(keys->entry[i - 1].access_key, e->access_key) <= 0);
+		must(!e->have_expires || e->expires_s < (uint64_t)1 << 38);
+		must(e->grant_nr <= AUTH_GRANTS_MAX);
+		first = keys_find(keys, name, &nr);
+		must(first && first <= e && e < first + nr);
+		must(!keys_find(keys, (struct span){ name.p, name.len - 1 }, &nr) || name.len > 3);
+	}
+}
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
@@ -31,6 +53,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	} else {
 		must(keys && auth_keys_nr(keys) > 0 && errors_len == 0);
 		must(auth_keys_get(keys) == keys);
+		must_be_sound(keys);
 		auth_keys_put(keys);
 		auth_keys_put(keys);
 	}

@@ -2,8 +2,13 @@
  * Signed requests: "METHOD TARGET" and "name: value" lines, as of dialect_parse.  Nobody who does not know
  * the secret may get in, whatever the Authorization header or the query say; the published example is in the
  * corpus, and is the only thing that may pass.
+ *
+ * What fails for nothing but its signature is then signed, by what the server itself takes for the request,
+ * and let in (or refused for what the key may); with a bit of the signature turned it is not.  A method FORM
+ * takes the lines for the fields of a signed form.  A first line "late" is a week later.
  */
-#include "auth/auth.h"
+#include "auth/auth_int.h"
+#include "base/hex.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +21,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 static const char keys_text[] =
 	"- { access_key: AKIAIOSFODNN7EXAMPLE, secret_key: \"wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY\" }\n"
 	"- { access_key: AKIAIOSFODNN7EXAMPLE, secret_key: another-secret, session_token: tok }\n"
-	"- { access_key: AKOLD, secret_key: another-secret, expires: 2012-01-01T00:00:00Z }\n";
+	"- { access_key: AKOLD, secret_key: another-secret, expires: 2012-01-01T00:00:00Z }\n"
+	"- { access_key: AKTOK, secret_key: another-secret, session_token: tok, expires: "
+	"2012-01-01T00:00:00Z }\n"
+	"- access_key: AKSOME\n"
+	"  secret_key: another-secret\n"
+	"  grants: [ { bucket: examplebucket, prefix: test }, { bucket: \"log*\", read_only: true } ]\n"
+	"- { access_key: AKREAD, secret_key: another-secret, read_only: true }\n";
 
 /* Its signatures: whoever has not changed what they cover may come in with them. */
 static const char *const published[] = {
@@ -26,32 +37,210 @@ static const char *const published[] = {
 	"4f232c4386841ef735655705268965c44a0e4690baa4adea153f7db9fa80a0a9",
 };
 
+static struct auth_keys *keys;
+static struct auth_replay *seen;
+
 static void
-check_one(const struct auth_env *env, const struct dialect_in *in, struct target *t, const char *all)
+must_be_sound(const struct dialect_in *in, const struct target *t, const struct identity *id)
+{
+	bool may_be_nobody = t->op == OP_OPTIONS || t->op == OP_POST_OBJECT;
+
+	must(id->anonymous || id->entry || may_be_nobody);
+	must(in->listen->anonymous || id->entry || may_be_nobody);
+	must(!id->entry == !identity_name(id) && !id->entry == !id->keys);
+	/* Whoever may read alone may write nothing. */
+	must(!id->entry || !id->entry->read_only || !auth_may(id, AUTH_WRITE, "bkt", 3, "a", 1));
+	(void)auth_allows(id, t);
+}
+
+/* The text of a signature in `where`; NULL: it is not there, perhaps as it is written in another way. */
+static char *
+find_hex(const char *where, const uint8_t signature[32])
+{
+	char hex[65];
+
+	hex_write(hex, signature, 32);
+	hex[64] = 0;
+	return strstr((char *)(uintptr_t)where, hex);
+}
+
+/* With a key and what it signs: the text in the request becomes what the key gives. */
+static void
+put_signature(char *text, const struct auth_entry *e, const struct sigv4 *s, const char *region,
+	      const void *what, size_t what_len)
+{
+	uint8_t key[32], out[32];
+
+	/* Without the cache of derived keys, and then with it. */
+	hmac256_of(e->secret, e->secret_len, s->stamp, 8, key);
+	hmac256_of(key, 32, region, strlen(region), key);
+	hmac256_of(key, 32, "s3", 2, key);
+	hmac256_of(key, 32, "aws4_request", 12, key);
+	hmac256_of(key, 32, what, what_len, out);
+	hex_write(text, out, 32);
+}
+
+static size_t
+string_to_sign(const struct dialect_in *in, const struct sigv4 *s, char *out, size_t cap)
+{
+	const struct field *f = dialect_field(in, "x-amz-content-sha256", NULL);
+	struct span payload = f ? field_text(f) : span_of("UNSIGNED-PAYLOAD");
+	uint8_t hash[32];
+	const char *why;
+	char hex[64];
+
+	/* As of curl. */
+	if (!f && !s->presigned)
+		payload = span_of("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+	must(canon_hash(in, s, payload, hash, &why) == FAULT_NONE);
+	hex_write(hex, hash, 32);
+	return (size_t)snprintf(out, cap, "AWS4-HMAC-SHA256\n%s\n%s\n%.64s", s->stamp, s->scope, hex);
+}
+
+static void
+must_be_let_in(struct auth_env *env, const struct dialect_in *in, struct target *t, uint64_t now_s,
+	       char *text)
 {
 	struct identity id;
 	const char *why = NULL;
-	enum fault f = auth_check(env, in, t, 1369353600, &id, &why);
+	enum fault f;
+
+	env->replay = seen;
+	f = auth_check(env, in, t, now_s, &id, &why);
+	must(why);
+	if (f == FAULT_NONE) {
+		must(id.entry && !id.anonymous);
+		must_be_sound(in, t, &id);
+		identity_put(&id);
+	} else {
+		/* A key that is over, or a token that is missing; the same signature twice is from the same
+		 * address. */
+		must(f == FAULT_ACCESS_KEY || f == FAULT_SECURITY_TOKEN || f == FAULT_EXPIRED_TOKEN);
+	}
+	text[40] = text[40] == '0' ? '1' : '0';
+	must(auth_check(env, in, t, now_s, &id, &why) == FAULT_SIGNATURE);
+	env->replay = NULL;
+}
+
+/* It failed for its signature alone. */
+static void
+sign_and_check(struct auth_env *env, const struct dialect_in *in, struct target *t, uint64_t now_s)
+{
+	static struct sigv4 s;
+	const struct field *f = dialect_field(in, "authorization", NULL);
+	struct auth_entry *e;
+	const char *why;
+	char text[512], again[512], *at;
+	size_t len;
+	int nr = 0;
+
+	memset(&s, 0, sizeof s);
+	must((f ? scan_header(in, env->region, &s, &why) : scan_query(in, env->region, &s, &why)) ==
+	     FAULT_NONE);
+	e = keys_find(keys, s.access_key, &nr);
+	at = find_hex(f ? f->value : in->target, s.signature);
+	/* A header that is named and missing is said to be a signature that does not hold. */
+	if (!at || canon_check_headers(in, &s, env->relax, &why) != FAULT_NONE)
+		return;
+	len = string_to_sign(in, &s, text, sizeof text);
+	must(e && nr > 0 && len < sizeof text);
+	for (int i = 0; i < nr; i++) {
+		put_signature(at, &e[i], &s, env->region, text, len);
+		/* What was found may have been signed itself: Authorization among SignedHeaders, or it stands
+		 * in the path. */
+		if (string_to_sign(in, &s, again, sizeof again) != len || memcmp(text, again, len) != 0)
+			return;
+		must_be_let_in(env, in, t, now_s, at);
+	}
+}
+
+static void
+check_one(struct auth_env *env, const struct dialect_in *in, struct target *t, uint64_t now_s,
+	  const char *all)
+{
+	struct identity id;
+	const char *why = NULL;
+	enum fault f = auth_check(env, in, t, now_s, &id, &why);
 	bool known = false;
 
 	must(why);
 	if (f != FAULT_NONE) {
 		must(*why && !id.entry && !id.keys && !id.anonymous);
+		if (f == FAULT_SIGNATURE)
+			sign_and_check(env, in, t, now_s);
 		return;
 	}
-	must(id.anonymous || id.entry || t->op == OP_OPTIONS || t->op == OP_POST_OBJECT);
 	for (size_t i = 0; i < sizeof published / sizeof *published; i++)
 		known = known || strstr(all, published[i]);
 	must(!id.entry || known);
-	must(in->listen->anonymous || id.entry || t->op == OP_OPTIONS || t->op == OP_POST_OBJECT);
-	(void)auth_allows(&id, t);
+	must_be_sound(in, t, &id);
 	identity_put(&id);
+}
+
+/* ---- forms ---- */
+
+static const char *
+form_field(const struct dialect_in *in, const char *name, size_t *ret_len)
+{
+	const struct field *f = dialect_field(in, name, NULL);
+
+	*ret_len = f ? f->value_len : 0;
+	return f ? f->value : NULL;
+}
+
+static void
+check_form(struct auth_env *env, const struct dialect_in *in, uint64_t now_s)
+{
+	struct auth_form form;
+	struct identity id;
+	struct sigv4 s = { 0 };
+	struct auth_entry *e;
+	const char *why = NULL;
+	char *at;
+	int nr = 0;
+
+	form.policy = form_field(in, "policy", &form.policy_len);
+	form.algorithm = form_field(in, "x-amz-algorithm", &form.algorithm_len);
+	form.credential = form_field(in, "x-amz-credential", &form.credential_len);
+	form.date = form_field(in, "x-amz-date", &form.date_len);
+	form.signature = form_field(in, "x-amz-signature", &form.signature_len);
+	form.security_token = form_field(in, "x-amz-security-token", &form.security_token_len);
+	identity_init(&id);
+	/* Who signs policies of forms without the secret? */
+	if (auth_check_form(env, &form, now_s, &id, &why) != FAULT_SIGNATURE) {
+		must(!id.entry && !id.anonymous && why && *why);
+		return;
+	}
+	must(scan_credential((struct span){ form.credential, form.credential_len }, env->region,
+			     FAULT_AUTH_QUERY, &s, &why) == FAULT_NONE);
+	e = keys_find(keys, s.access_key, &nr);
+	at = (char *)(uintptr_t)form.signature;
+	must(e && nr > 0);
+	memcpy(s.stamp, form.date, AUTH_STAMP_LEN);
+	for (int i = 0; i < nr; i++) {
+		enum fault f;
+
+		put_signature(at, &e[i], &s, env->region, form.policy, form.policy_len);
+		f = auth_check_form(env, &form, now_s, &id, &why);
+		must(f == FAULT_NONE ? id.entry != NULL
+				     : f == FAULT_ACCESS_KEY || f == FAULT_SECURITY_TOKEN ||
+					       f == FAULT_EXPIRED_TOKEN);
+		identity_put(&id);
+		at[40] = at[40] == '0' ? '1' : '0';
+		must(auth_check_form(env, &form, now_s, &id, &why) == FAULT_SIGNATURE);
+	}
+}
+
+static void
+begin(void)
+{
+	must(auth_keys_parse(keys_text, strlen(keys_text), "keys", &keys, stderr) == 0);
+	must(auth_replay_new(64, &seen) == 0);
 }
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	static struct auth_keys *keys;
 	static struct target t;
 	struct conf_rdma rdma = { 0 };
 	struct conf_listen listen = { .dialect = DIALECT_S3 };
@@ -59,17 +248,22 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct dialect_in in = { .listen = &listen, .rdma = &rdma, .fields = fields };
 	struct auth_env env = { .region = "us-east-1", .skew_s = 900 };
 	char *text = malloc(len + 1), *all = malloc(len + 1), *save = NULL, *line, *space;
+	uint64_t now_s = 1369353600;
 	const char *why;
 
 	must(text && all);
 	if (!keys)
-		must(auth_keys_parse(keys_text, strlen(keys_text), "keys", &keys, stderr) == 0);
+		begin();
 	env.keys = keys;
 	for (size_t i = 0; i < len; i++)
 		text[i] = data[i] ? (char)data[i] : '?';
 	text[len] = 0;
 	memcpy(all, text, len + 1);
 	line = strtok_r(text, "\n", &save);
+	if (line && strcmp(line, "late") == 0) {
+		now_s += 7 * 86400;
+		line = strtok_r(NULL, "\n", &save);
+	}
 	space = line ? strchr(line, ' ') : NULL;
 	if (space) {
 		*space = 0;
@@ -85,11 +279,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 			fields[in.field_nr++] = (struct field){ line, colon, (uint32_t)strlen(line),
 								(uint32_t)strlen(colon) };
 		}
+		if (strcmp(in.method, "FORM") == 0)
+			check_form(&env, &in, now_s);
 		for (int anonymous = 0; anonymous < 2; anonymous++) {
 			listen.anonymous = anonymous;
 			/* Also for targets that the dialect would have refused before. */
 			(void)dialect_parse(&in, &t, &why);
-			check_one(&env, &in, &t, all);
+			check_one(&env, &in, &t, now_s, all);
 		}
 	}
 	free(text);

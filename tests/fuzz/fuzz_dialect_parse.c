@@ -94,6 +94,9 @@ static void
 must_be_sound(const struct dialect_in *in, const struct target *t)
 {
 	static struct repack rp;
+	char text[DIALECT_UPLOAD_ID_LEN + 1];
+	uint8_t id[16];
+	size_t len;
 	bool object = t->op == OP_OPTIONS ? t->key_len > 0 : op_info[t->op].level == LEVEL_OBJECT;
 
 	must(t->op > OP_NONE && t->op < OP_NR);
@@ -125,6 +128,14 @@ must_be_sound(const struct dialect_in *in, const struct target *t)
 	rp.len = 0;
 	must(dialect_attrs_each(t->attrs, t->attrs_len, on_attr, &rp) == 0);
 	must(rp.len == t->attrs_len);
+	must(dialect_attr(t->attrs, t->attrs_len, "content-type", &len) || !len);
+	if (t->have_upload_id) {
+		dialect_upload_id_text(t->upload_id, text);
+		must(dialect_upload_id_parse(text, DIALECT_UPLOAD_ID_LEN, id) == 0);
+		must(memcmp(id, t->upload_id, sizeof id) == 0);
+	}
+	for (enum checksum_kind k = 0; k < SUM_NR; k++)
+		must(!t->sum[k].given || t->sum[k].len == checksum_len(k));
 }
 
 static void
@@ -138,10 +149,22 @@ answer(const struct dialect_in *in, const struct target *t, enum fault f, const 
 	size_t n;
 
 	must(o.status >= 200 && o.status < 600);
+	/* What else may become of it. */
+	for (int partial = 0; partial < 2 && !f; partial++) {
+		struct outcome no = dialect_outcome(t->wire, t->op, OUT_DECLINED, partial, FAULT_NONE);
+		struct outcome bad = dialect_outcome(t->wire, t->op, OUT_FAILED, partial, FAULT_INTERNAL);
+
+		must(no.status >= 200 && no.status < 600 && bad.status >= 500 && bad.status < 600);
+	}
 	if (t->wire == WIRE_HIP && f)
 		must(o.reply == o.status);
 	if (!f)
 		return;
+	n = dialect_error_body(in->listen->dialect, f, &e, out, sizeof out);
+	must(n > 0 && n <= sizeof out);
+	e.have_size = true;
+	e.range_text = "bytes=5-";
+	e.region = "us-east-1";
 	n = dialect_error_body(in->listen->dialect, f, &e, out, sizeof out);
 	must(n > 0 && n <= sizeof out);
 }

@@ -1,12 +1,13 @@
 /*
  * XML bodies: the first byte says of which operation, the rest is the body.  What was taken is within its
- * bounds, and what we write of it is read again as the same.  Kinds above those of bodies are the packed
- * forms themselves, as a bucket's attributes may hold them.
+ * bounds, and what we write of it is read again as the same.  From 0xf0 on the body is one that grows.  Kinds
+ * above those of bodies are the packed forms themselves, as a bucket's attributes may hold them.
  */
 #include "dialect/cors.h"
 #include "dialect/lifecycle.h"
 #include "dialect/tags.h"
 #include "dialect/xml.h"
+#include "tests/fuzz/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 #define must(x) ((x) ? (void)0 : abort())
+#define GROWN_MAX (48u << 10)
 
 enum {
 	COMPLETE,
@@ -171,16 +173,20 @@ try_packed(int kind, const char *p, size_t len)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
+	static uint8_t grown[GROWN_MAX];
 	const char *why = NULL;
+	size_t n;
 	char *p;
 	int kind;
 
 	if (len == 0)
 		return 0;
 	kind = data[0] % NR;
-	p = malloc(len);
+	n = data[0] >= 0xf0 ? grow(data + 1, len - 1, grown, sizeof grown) : 0;
+	len = n ? n : len - 1;
+	p = malloc(len ? len : 1);
 	must(p);
-	memcpy(p, data + 1, --len);
+	memcpy(p, n ? grown : data + 1, len);
 	switch (kind) {
 	case COMPLETE:
 		try_complete(p, len);

@@ -2,6 +2,7 @@
 #include "base/crc64.h"
 #include "store/format.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,26 @@ walk(const uint8_t *buf, const struct block_head *h)
 			return;
 		at += (uint32_t)n;
 	}
+}
+
+/* What was opened can be sealed, and opens as the same. */
+static void
+seal_again(uint8_t *buf, size_t len, const uint8_t nonce[16], const struct block_head *h)
+{
+	static const uint8_t other[16] = { 9 };
+	struct block_head sealed = *h, back;
+
+	block_seal(buf, &sealed, nonce);
+	if (block_open(buf, len, nonce, &back) < 0 || back.crc64 != sealed.crc64 || back.kind != h->kind ||
+	    back.len_bytes != h->len_bytes || back.used_bytes != h->used_bytes ||
+	    back.record_nr != h->record_nr || back.epoch != h->epoch || back.seq != h->seq ||
+	    back.lap != h->lap || back.pos != h->pos || back.prev_crc != h->prev_crc ||
+	    back.flushed_upto != h->flushed_upto || back.new_epoch != h->new_epoch ||
+	    memcmp(back.new_nonce, h->new_nonce, 16) != 0 || block_epoch(buf) != h->epoch)
+		abort();
+	/* Of another epoch it is not. */
+	if (block_open(buf, len, other, &back) != -EBADMSG)
+		abort();
 }
 
 int
@@ -58,8 +79,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		crc = crc64_nvme(crc, zero8, 8);
 		crc = crc64_nvme(crc, buf + BLOCK_HEAD_BYTES, n - BLOCK_HEAD_BYTES);
 		memcpy(buf + CRC_OFF, &crc, 8);
-		if (block_open(buf, len, nonce, &h) == 0)
+		if (block_open(buf, len, nonce, &h) == 0) {
 			walk(buf, &h);
+			seal_again(buf, len, nonce, &h);
+		}
 	}
 	free(buf);
 	return 0;

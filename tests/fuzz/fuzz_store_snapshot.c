@@ -10,11 +10,12 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 static void
-look(const uint8_t *buf, size_t len)
+look(uint8_t *buf, size_t len)
 {
 	struct geometry geo;
-	struct snap_head h;
+	struct snap_head h, back;
 	uint32_t at = SNAP_HEAD_BYTES;
+	uint64_t again;
 
 	if (geo_choose((uint64_t)1 << 30, &geo) < 0)
 		abort();
@@ -30,6 +31,15 @@ look(const uint8_t *buf, size_t len)
 			return;
 		at += (uint32_t)n;
 	}
+	/* What was opened can be sealed, and opens as the same. */
+	back = h;
+	snap_seal(buf, len, &back);
+	again = back.crc64;
+	if (snap_open(buf, len, &back) < 0 || back.crc64 != again || back.id != h.id ||
+	    back.index != h.index || back.used_bytes != h.used_bytes || back.record_nr != h.record_nr ||
+	    back.next_ext != h.next_ext || back.next_bytes != h.next_bytes ||
+	    memcmp(back.disk_uuid, h.disk_uuid, 16) != 0)
+		abort();
 }
 
 int

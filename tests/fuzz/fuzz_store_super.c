@@ -10,8 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 static void
 look(const uint8_t *buf)
 {
-	static struct super sb;
-	static uint8_t again[FMT_SUPER_BYTES];
+	static struct super sb, back;
+	static uint8_t again[FMT_SUPER_BYTES], twice[FMT_SUPER_BYTES];
 
 	if (super_decode(buf, FMT_SUPER_BYTES, &sb) < 0)
 		return;
@@ -20,7 +20,11 @@ look(const uint8_t *buf)
 	    sb.disk >= sb.disk_nr)
 		abort();
 	super_encode(again, &sb);
-	if (super_decode(again, sizeof again, &sb) < 0)
+	if (super_decode(again, sizeof again, &back) < 0)
+		abort();
+	/* And is the same: read, written, read, written. */
+	super_encode(twice, &back);
+	if (memcmp(again, twice, sizeof again) != 0)
 		abort();
 }
 

@@ -65,6 +65,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		must_be_sound(&plain);
 	if (token_has_dc_shape(descr, len) && token_parse(descr, len, &t, &why) == 0)
 		must(t.kind == TOKEN_DC);
+	if (token_has_rc_shape(descr, len))
+		must(token_parse(descr, len, &t, &why) == 0 && t.kind == TOKEN_RC_V1);
 	if (token_parse_rc(descr, len, &rc, &why) == 0) {
 		must(rc.kind == TOKEN_RC_V1 && rc.size && rc.dctn && rc.dctn <= 0xffffff && rc.port);
 		token_format_rc(&rc, rc_text);
@@ -84,6 +86,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 			must_be_sound(&t);
 		if (token_parse_trio(descr, cut1, NULL, 0, length, len - cut2, put, &t, &why) == 0)
 			must_be_sound(&t);
+		/* Whoever takes bytes has to be told how many. */
+		if (token_parse_trio(descr, cut1, start, cut2 - cut1, NULL, 0, put, &t, &why) == 0) {
+			must(t.kind != TOKEN_DC || !put);
+			must_be_sound(&t);
+		}
 	}
 	free(descr);
 	free(start);
