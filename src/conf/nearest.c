@@ -8,36 +8,46 @@
 
 #define NAME_MAX_LEN 63
 
-static bool
-differ(char a, char b)
+static int
+lower_case(const char *name, char out[NAME_MAX_LEN])
 {
-	return tolower((unsigned char)a) != tolower((unsigned char)b);
+	int n = (int)strnlen(name, NAME_MAX_LEN);
+
+	for (int i = 0; i < n; i++)
+		out[i] = (char)tolower((unsigned char)name[i]);
+	return n;
 }
 
-/* Levenshtein, with a swap of neighbours counted once and case ignored.  Names are cut at 63 characters: none
- * of ours is longer.  Not looked at further when it is `limit` or more: then some number from there on. */
+/*
+ * Levenshtein, with a swap of neighbours counted once and case ignored.  Names are cut at 63 characters: none
+ * of ours is longer.  Not looked at further when it is `limit` or more: then some number from there on.  What
+ * is below it stays in a band around the diagonal.
+ */
 int
-edit_distance(const char *a, const char *b, int limit)
+edit_distance(const char *name_a, const char *name_b, int limit)
 {
-	int la = (int)strnlen(a, NAME_MAX_LEN), lb = (int)strnlen(b, NAME_MAX_LEN);
-	int row[3][NAME_MAX_LEN + 1], least_up = 0;
+	char a[NAME_MAX_LEN], b[NAME_MAX_LEN];
+	int la = lower_case(name_a, a), lb = lower_case(name_b, b);
+	int row[3][NAME_MAX_LEN + 2], least_up = 0;
 
 	if (abs(la - lb) >= limit)
 		return abs(la - lb);
 	for (int j = 0; j <= lb; j++)
 		row[0][j] = j;
 	for (int i = 1; i <= la; i++) {
-		int *now = row[i % 3], *up = row[(i + 2) % 3], *upup = row[(i + 1) % 3], least = i;
+		int *now = row[i % 3], *up = row[(i + 2) % 3], *upup = row[(i + 1) % 3];
+		int from = i > limit ? i - limit : 1, to = lb < i + limit ? lb : i + limit, least = i;
 
-		now[0] = i;
-		for (int j = 1; j <= lb; j++) {
-			int d = up[j - 1] + differ(a[i - 1], b[j - 1]);
+		now[from - 1] = from > 1 ? limit : i;
+		now[to + 1] = limit;
+		for (int j = from; j <= to; j++) {
+			int d = up[j - 1] + (a[i - 1] != b[j - 1]);
 
 			if (up[j] + 1 < d)
 				d = up[j] + 1;
 			if (now[j - 1] + 1 < d)
 				d = now[j - 1] + 1;
-			if (i > 1 && j > 1 && !differ(a[i - 1], b[j - 2]) && !differ(a[i - 2], b[j - 1]) &&
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
 			    upup[j - 2] + 1 < d)
 				d = upup[j - 2] + 1;
 			now[j] = d;

@@ -33,6 +33,18 @@ test_distance(void **state)
 		assert_true(limit > 3 ? d == 3 : d >= limit);
 		assert_true(limit > 3 ? swap == 3 : swap >= limit);
 	}
+	for (int i = 0; i < conf_key_nr; i++) {
+		for (int j = 0; j < conf_key_nr; j++) {
+			const char *x = conf_keys[i].name, *y = conf_keys[j].name;
+			int d = edit_distance(x, y, 64);
+
+			for (int limit = 0; limit < 64; limit += 1 + limit / 8) {
+				int near = edit_distance(x, y, limit);
+
+				assert_true(d < limit ? near == d : near >= limit);
+			}
+		}
+	}
 }
 
 static void
