@@ -141,8 +141,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		len = n;
 	}
 	feed(data, len, SIZE_MAX, 0, &whole);
-	/* Pieces of one length, or of any up to it. */
-	feed(data, len, first ? first : 256, first % 2 ? 0 : first + 1, &pieces);
+	/* Pieces of one length, or of any up to it; of a long body no more than some dozens. */
+	feed(data, len, (first ? first : 256) + len / 48, first % 2 ? 0 : first + 1, &pieces);
 	must_be_same(&pieces, &whole);
 	if (whole.fault == FAULT_NONE)
 		use(&whole.form);
