@@ -4,3 +4,4 @@ LINK-store/test_store_contract := store_contract
 LINK-store/test_store_faults := fault_ring
 LINK-store/test_store_power := fault_ring
 LINK-store/test_store_space := fault_ring hook_alloc
+LINK-store/test_store_xio := fault_ring

@@ -485,6 +485,27 @@ test_any_fault(void **state)
 	assert_true(settled().units >= fresh.units);
 }
 
+/* A start from a snapshot and a log leaves nothing set aside, and counts what there is. */
+static void
+test_start(void **state)
+{
+	struct books b;
+	char name[32];
+
+	for (int i = 0; i < 50; i++) {
+		snprintf(name, sizeof name, "s%d", i % 40);
+		assert_int_equal(put_whole(name, NULL, 10), 0);
+		if (i == 20)
+			store_snapshot(st);
+		settled();
+	}
+	assert_true(disk_info().snapshots > 0);
+	b = settled();
+	reopen();
+	assert_int_equal(settled().writers, b.writers);
+	assert_int_equal(disk_info().objects, 40);
+}
+
 #define REFUSED 200
 
 /* The index is full: what was set aside for what is refused goes back, all of it. */
@@ -553,6 +574,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_given_up_chunk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_given_up_crumbs, setup_large, teardown),
 		cmocka_unit_test_setup_teardown(test_any_fault, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_start, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_index_full, setup, teardown),
 	};
 
