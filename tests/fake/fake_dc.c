@@ -196,7 +196,7 @@ rdma_cq_new(struct rdma_rail *rail, int depth, struct rdma_cq **ret_cq)
 		return -ENODEV;
 	*ret_cq = calloc(1, sizeof **ret_cq);
 	check(*ret_cq);
-	(*ret_cq)->depth = depth;
+	(*ret_cq)->depth = fake_dc.cq_depth = depth;
 	(*ret_cq)->context = fake_dc.context;
 	fake_dc.cqs++;
 	return 0;

@@ -30,6 +30,7 @@ struct fake_dc {
 	uint64_t posts, reads, writes, resets, destroyed, created, errors, forgotten, armed, polls;
 	int ah_refs, dcis, cqs, stuck;
 	int cq_tries; /* rdma_cq_new() was called */
+	int cq_depth; /* of the newest queue */
 	bool broken;
 	enum rail_state state;
 	unsigned generation;

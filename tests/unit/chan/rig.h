@@ -40,6 +40,7 @@ static struct fix {
 	int op_nr;
 	int watching; /* the descriptor that is waited on; 0: none */
 	bool slow_unwatch;
+	int unwatches; /* how often it was asked for */
 } f;
 
 static inline void
@@ -65,6 +66,7 @@ static inline bool
 unwatch_fd(void *cookie, int fd)
 {
 	assert_int_equal(f.watching, fd);
+	f.unwatches++;
 	if (!f.slow_unwatch)
 		f.watching = 0;
 	return !f.slow_unwatch;

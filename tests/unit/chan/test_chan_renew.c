@@ -23,6 +23,8 @@ a_device_is_opened_anew(void **state)
 	assert_int_equal(get(1), 1);
 	push(0, 0, 0);
 	pull(0, 1, 0);
+	chan_arm(f.ch);
+	assert_int_equal(fake_dc.armed, 1);
 	fake_dc.free_result = -EIO; /* verbs of a dead context */
 	fake_dc.error_result = -EIO;
 	die();
@@ -35,6 +37,7 @@ a_device_is_opened_anew(void **state)
 	assert_int_equal(fake_dc.dcis, 0);
 	assert_int_equal(fake_dc.cqs, 1);
 	assert_int_equal(f.watching, 100);
+	assert_int_equal(f.unwatches, 1);
 	f.watching = 0;
 	chan_fd_unwatched(f.ch, 100);
 	settle();
@@ -52,7 +55,11 @@ a_device_is_opened_anew(void **state)
 	assert_int_equal(f.op_nr, 1);
 	assert_int_equal(f.op[2].result, -ECANCELED);
 	chan_arm(f.ch);
-	assert_int_equal(fake_dc.armed, 0);
+	assert_int_equal(fake_dc.armed, 1);
+	/* Another context may be seen before the news that the old one is closed. */
+	fake_dc_set_context(2, 0);
+	settle();
+	assert_int_equal(fake_dc.cqs, 0);
 	fake_dc_set_context(0, 1);
 	turn();
 	assert_int_equal(f.op_nr, 3);
@@ -72,6 +79,9 @@ a_device_is_opened_anew(void **state)
 	assert_int_equal(f.watching, 101);
 	assert_int_equal(fake_dc.dcis, 9);
 	push(2, 3, 0);
+	/* The new queue is not armed because the old one was. */
+	chan_arm(f.ch);
+	assert_int_equal(fake_dc.armed, 2);
 	fake_dc_complete_all();
 	turn();
 	assert_int_equal(f.op[3].result, 0);
@@ -185,13 +195,72 @@ a_device_that_dies_at_the_start(void **state)
 	assert_int_equal(get(0), 1);
 }
 
+/* Channels that stay fenced, as no reset is wanted, do not keep the old context; on the new one they serve.
+ */
+static void
+fenced_channels_let_go(void **state)
+{
+	f.conf.qp_reset_on_failure = false;
+	open_chan(8, 4);
+	assert_int_equal(get(0), 1);
+	push(0, 0, 0);
+	fake_dc_complete(fake_dc_wr(0), WCS_REM_ACCESS);
+	settle();
+	assert_true(f.ls[0].failed);
+	chan_lease_put(f.ch, &f.ls[0]);
+	assert_int_equal(fake_dc.stats.dcis_free, fake_dc.stats.dcis - 1);
+	fake_dc_set_context(0, 0);
+	settle();
+	assert_int_equal(fake_dc.dcis, 0);
+	assert_int_equal(fake_dc.cqs, 0);
+	fake_dc_set_context(2, 1);
+	fake_dc_set_state(RAIL_UP, false);
+	settle();
+	assert_int_equal(fake_dc.cqs, 1);
+	assert_int_equal(fake_dc.stats.dcis_free, fake_dc.stats.dcis);
+}
+
+/* The completion queue is as deep as was configured, also the next one, and holds what the channels post. */
+static void
+the_queue_is_as_deep_as_configured(void **state)
+{
+	int channels;
+
+	fake_dc.limits.send_depth = 4;
+	f.conf.cq_depth = 100;
+	open_chan(8, 4);
+	channels = fake_dc.stats.dcis;
+	assert_int_equal(fake_dc.cq_depth, 100);
+	die();
+	fake_dc.cq_depth = 0;
+	/* This firmware takes more at once; the queue does not. */
+	fake_dc.limits.send_depth = 100;
+	fake_dc_set_context(2, 1);
+	fake_dc_set_state(RAIL_UP, false);
+	settle();
+	assert_int_equal(fake_dc.cq_depth, 100);
+	assert_int_equal(get(0), 1);
+	for (int i = 0; i < 12; i++)
+		push(0, i, 0);
+	assert_int_equal(fake_dc_wr_nr(), 100 / channels);
+	for (int i = 0; i < 12; i++) {
+		fake_dc_complete_all();
+		turn();
+	}
+	assert_int_equal(f.op_nr, 12);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(a_device_is_opened_anew),         T(a_device_that_dies_twice),
-		T(a_queue_that_cannot_be_made),     T(a_device_that_is_dead_at_the_start),
+		T(a_device_is_opened_anew),
+		T(a_device_that_dies_twice),
+		T(a_queue_that_cannot_be_made),
+		T(a_device_that_is_dead_at_the_start),
 		T(a_device_that_dies_at_the_start),
+		T(fenced_channels_let_go),
+		T(the_queue_is_as_deep_as_configured),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
