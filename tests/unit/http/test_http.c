@@ -436,6 +436,9 @@ test_stalled_body(void **state)
 		usleep(100000);
 		put_text(flows, "x");
 	}
+	print_message("%llu turns\n", (unsigned long long)s->turns);
+	/* Waiting is not asking again and again. */
+	assert_true(s->turns < 1000);
 	for (int i = 0; i < 3; i++) {
 		int fd = i == 0 ? stalled : i == 1 ? chunked : flows;
 
@@ -476,6 +479,32 @@ test_stalls_behind_reply(void **state)
 		wait_for(s->conns == 0);
 		expect_end(fd);
 		close(fd);
+	}
+	serve_stop(s);
+}
+
+/* The client goes before its answer is written past its body: nobody writes it any more, and whoever has the
+ * connection's place next is none the wiser. */
+static void
+test_gone_before_reply(void **state)
+{
+	struct serve *s = serve_start(2, 600 * NS_PER_S);
+	struct answer a;
+	int fd, next;
+
+	for (int i = 0; i < 4; i++) {
+		fd = client(s);
+		put_text(fd, "PUT /mid/3 HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabcde");
+		wait_for(fake_req_counts.begun == 2 * i + 1 && fake_req_counts.body_bytes >= 3);
+		close(fd);
+		wait_for(s->conns == 0 && fake_req_counts.live == 0);
+		next = client(s);
+		put_text(next, "PUT /slow/10/400 HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n");
+		wait_for(fake_req_counts.begun == 2 * i + 2);
+		put_text(next, "abcdefghij");
+		expect_status(next, &a, 200);
+		close(next);
+		wait_for(s->conns == 0);
 	}
 	serve_stop(s);
 }
@@ -644,6 +673,7 @@ main(void)
 		cmocka_unit_test(test_abandoned),
 		cmocka_unit_test(test_connection_limit),
 		cmocka_unit_test(test_stalled_body),
+		cmocka_unit_test(test_gone_before_reply),
 		cmocka_unit_test(test_stalls_behind_reply),
 		cmocka_unit_test(test_drips_behind_reply),
 		cmocka_unit_test(test_idle),
