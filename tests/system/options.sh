@@ -95,10 +95,17 @@ shows "the store is clean"
 try 78 nic "$G" -c "$T/gantryd.yaml" -o "store.disks=[{path: $T/disk0, size: 2GiB}]"
 
 # ---- serving: the ready line, pages, signals ----
+# A ready file that cannot be written ends the start: whoever waits for it would wait for ever.
+mkdir "$T/directory"
+for f in none/ready directory; do
+	try 1 nic timeout 60 "$G" -c "$T/gantryd.yaml" --ready-file "$T/$f"
+	says "$T/$f: $([ $f = directory ] && echo Is a directory || echo No such file or directory)"
+done
 daemon_run
 port=${ADMIN##*:}
 [ "$port" -gt 0 ] || fail "no admin port: $ADMIN"
 grep -q "^gantryd: ready s3=$S3 scality=$SCAL admin=$ADMIN admin_socket=$T/admin.sock\$" "$T/daemon.log" || fail "no ready line"
+grep -q " notice gantryd: ready s3=$S3 " "$T/daemon.log" || fail "no ready line in the log"
 for p in /livez /readyz /healthz /health /health/live /health/ready /minio/health/live /minio/health/ready /minio/health/cluster; do
 	assert_eq "$(curl_admin "$p")" '{"status":"ok"}' "$p"
 done
