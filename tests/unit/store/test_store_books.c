@@ -76,7 +76,7 @@ settled(void)
 {
 	struct disk *d = st->disk[0];
 
-	for (int i = 0; i < 5000; i++) {
+	for (uint64_t until = clock_ns() + PATIENCE_NS; clock_ns() < until;) {
 		if (!l.p->inflight && !d->dead_nr && !d->tree->limbo_nr && d->snap_state == SNAP_IDLE)
 			break;
 		d->want_lead = true;
