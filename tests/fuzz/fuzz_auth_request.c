@@ -10,6 +10,7 @@
 #include "auth/auth_int.h"
 #include "base/hex.h"
 
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +102,7 @@ static void
 must_be_let_in(struct auth_env *env, const struct dialect_in *in, struct target *t, uint64_t now_s,
 	       char *text)
 {
+	static const struct sockaddr_in other = { .sin_family = AF_INET, .sin_port = 1 };
 	struct identity id;
 	const char *why = NULL;
 	enum fault f;
@@ -112,6 +114,10 @@ must_be_let_in(struct auth_env *env, const struct dialect_in *in, struct target 
 		must(id.entry && !id.anonymous);
 		must_be_sound(in, t, &id);
 		identity_put(&id);
+		/* Whoever has seen it may not send it from somewhere else. */
+		env->peer = (const struct sockaddr *)(const void *)&other;
+		must(auth_check(env, in, t, now_s, &id, &why) == FAULT_ACCESS_DENIED && !id.entry);
+		env->peer = NULL;
 	} else {
 		/* A key that is over, or a token that is missing; the same signature twice is from the same
 		 * address. */
