@@ -1,5 +1,5 @@
 #!/bin/bash
-# The store simulation: a million random histories (HISTORIES=), in as many processes as there are CPUs, about nine minutes of CPU time
+# The store simulation: a million random histories (HISTORIES=), in as many processes as there are CPUs, about twenty minutes of CPU time
 # in all; then short ones cut everywhere for SECS seconds (default 200); then each rule switched off.
 cd "$(dirname "$0")/../.." || exit 2
 HISTORIES=${HISTORIES:-1000000}
