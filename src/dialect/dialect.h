@@ -343,6 +343,9 @@ dialect_field(const struct dialect_in *in, const char *name, int *ret_nr)
 
 /* Is this a token (RFC 9110 5.6.2), as methods and names of fields are? */
 bool dialect_is_token(const char *text, size_t len);
+/* Has it no control character but tabs, as the value of a field?  A lone CR is a line's end to some, and NUL
+ * the end of everything. */
+bool dialect_is_text(const char *text, size_t len);
 
 /* Does the query carry any part of a signature (X-Amz-Signature and its kin, also of version 2)?  S3 only;
  * for auth/. */

@@ -56,6 +56,18 @@ dialect_is_token(const char *text, size_t len)
 	return len > 0;
 }
 
+bool
+dialect_is_text(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if ((c < 0x20 && c != '\t') || c == 0x7f)
+			return false;
+	}
+	return true;
+}
+
 /* Folded lines, stray CR or NUL: what a proxy in front may have read as something else. */
 static enum fault
 check_chars(const struct field *f, const char **ret_why)
@@ -65,14 +77,10 @@ check_chars(const struct field *f, const char **ret_why)
 	if (!dialect_is_token(f->name, f->name_len))
 		return refuse(ret_why, FAULT_BAD_REQUEST,
 			      "The name of a header field has a character that names cannot have.");
-	for (uint32_t i = 0; i < f->value_len; i++) {
-		unsigned char c = (unsigned char)f->value[i];
-
-		if ((c < 0x20 && c != '\t') || c == 0x7f)
-			return refuse(ret_why, FAULT_BAD_REQUEST,
-				      "The value of a header field has a control character.");
-	}
-	return FAULT_NONE;
+	return dialect_is_text(f->value, f->value_len)
+		       ? FAULT_NONE
+		       : refuse(ret_why, FAULT_BAD_REQUEST,
+				"The value of a header field has a control character.");
 }
 
 /* Where the body ends: exactly one statement about it, or none. */

@@ -29,19 +29,6 @@ query_key_moved(struct span key)
 	return false;
 }
 
-/* No control characters, as in a header. */
-static bool
-is_clean(const char *p, size_t len)
-{
-	for (size_t i = 0; i < len; i++) {
-		unsigned char c = (unsigned char)p[i];
-
-		if ((c < 0x20 && c != '\t') || c == 0x7f)
-			return false;
-	}
-	return true;
-}
-
 /* Decodes to the end of m->text, behind it a NUL.  The length, or as span_decode(). */
 static int
 add_text(struct moved *m, struct span s, const char **ret_p)
@@ -72,7 +59,8 @@ move_one(struct moved *m, struct span key, struct span value, const char **ret_w
 	len = name_len < 0 ? name_len : add_text(m, value, &f->value);
 	if (len == -E2BIG)
 		return refuse(ret_why, FAULT_META_TOO_LARGE, "The metadata in the query is too large.");
-	if (len < 0 || !dialect_is_token(f->name, (size_t)name_len) || !is_clean(f->value, (size_t)len))
+	if (len < 0 || !dialect_is_token(f->name, (size_t)name_len) ||
+	    !dialect_is_text(f->value, (size_t)len))
 		return refuse(ret_why, FAULT_BAD_ARGUMENT,
 			      "A header in the query has a bad name, a bad percent sequence or a control "
 			      "character.");

@@ -31,19 +31,6 @@ door_target(void *cls, const char *uri, struct MHD_Connection *mc)
 	return c;
 }
 
-/* No control characters: a lone CR is a line's end to some, and NUL the end of everything. */
-static bool
-value_is_clean(const char *s, size_t len)
-{
-	for (size_t i = 0; i < len; i++) {
-		unsigned char ch = (unsigned char)s[i];
-
-		if ((ch < 0x20 && ch != '\t') || ch == 0x7f)
-			return false;
-	}
-	return true;
-}
-
 static bool
 target_is_clean(const char *s, size_t len)
 {
@@ -164,7 +151,7 @@ gather_field(void *cookie, enum MHD_ValueKind kind, const char *name, size_t nam
 	c->header_bytes += name_len + value_len + 4;
 	if (!value || (c->l->h->folds_wrong && is_folded(f)))
 		g->unclean = true;
-	if (!dialect_is_token(f->name, f->name_len) || !value_is_clean(f->value, f->value_len))
+	if (!dialect_is_token(f->name, f->name_len) || !dialect_is_text(f->value, f->value_len))
 		g->unclean = true;
 	look_at(g, f);
 	return MHD_YES;
