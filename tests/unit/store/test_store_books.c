@@ -509,62 +509,6 @@ test_start(void **state)
 	assert_int_equal(disk_info().objects, 40);
 }
 
-#define REFUSED 200
-
-/* The index is full: what was set aside for what is refused goes back, all of it. */
-static void
-test_index_full(void **state)
-{
-	static char attrs[STORE_ATTRS_MAX];
-	struct store_part_ref ref = { .number = 1 };
-	static struct store_complete c;
-	struct put_args a = {
-		.bucket = "b", .size = 10, .seed = 1, .attrs = attrs, .attrs_len = sizeof attrs
-	};
-	struct books full;
-	struct upload u;
-	char name[32];
-	int n = 0, r;
-
-	close_store();
-	conf.index_bytes = 4 * MIB;
-	open_store();
-	wait_segments(&l);
-	u = upload_make("u");
-	assert_int_equal(put_whole("u", &u, 1000), 0);
-	a.key = name;
-	do
-		snprintf(name, sizeof name, "i%d", n++);
-	while ((r = obj_put(&l, &a)) == 0);
-	assert_int_equal(r, -ENOSPC);
-	full = settled();
-	for (int i = 0; i < REFUSED; i++) {
-		/* A new one, and one in the place of another. */
-		assert_int_equal(obj_put(&l, &a), -ENOSPC);
-		a.key = "i0";
-		assert_int_equal(obj_put(&l, &a), -ENOSPC);
-		a.key = name;
-		/* One with which another record goes. */
-		c = (struct store_complete){ .parts = &ref,
-					     .part_nr = 1,
-					     .meta = { .attrs = attrs, .attrs_len = sizeof attrs } };
-		op_arm(&c.op, l.p);
-		r = store_upload_complete(l.p, &u.key, u.id, &c);
-		assert_int_equal(r < 0 ? r : r > 0 ? c.op.result : op_wait(&l, &c.op), -ENOSPC);
-		assert_int_equal(books().bytes, full.bytes);
-		assert_int_equal(books().units, full.units);
-	}
-	for (int k = 0; k < n - 1; k++) {
-		snprintf(name, sizeof name, "i%d", k);
-		while ((r = obj_delete(&l, "b", name, NULL)) == -EAGAIN)
-			loop_for(&l, NS_PER_MS);
-		assert_int_equal(r, 1);
-	}
-	settled();
-	assert_int_equal(obj_put(&l, &a), 0);
-	conf.index_bytes = 64 * MIB;
-}
-
 int
 main(void)
 {
@@ -578,7 +522,6 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_given_up_crumbs, setup_large, teardown),
 		cmocka_unit_test_setup_teardown(test_any_fault, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_start, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_index_full, setup, teardown),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);
