@@ -77,14 +77,14 @@ canon_check_headers(const struct dialect_in *in, const struct sigv4 *s, bool rel
 		return f;
 	for (int i = 0; i < in->field_nr; i++) {
 		const struct field *h = &in->fields[i];
-		bool must = name_begins(h, "x-amz-") || name_is(h, "host") ||
-			    (!relax && (name_begins(h, "x-cuobj-") || name_is(h, "x-rdma-info"))) ||
+		bool must = dialect_must_sign((struct span){ h->name, h->name_len }, relax) ||
 			    (!date && name_is(h, "date"));
 
 		if (must && !is_listed(s->signed_headers, h))
-			return refuse(ret_why, FAULT_ACCESS_DENIED,
-				      "Headers that must be signed are not: host, x-amz-*, x-rdma-info and "
-				      "x-cuobj-* have to be.");
+			return refuse(
+				ret_why, FAULT_ACCESS_DENIED,
+				"Headers that must be signed are not: host, x-amz-* and whatever carries an "
+				"RDMA descriptor (x-rdma-info, x-cuobj-*) have to be.");
 	}
 	return FAULT_NONE;
 }

@@ -341,6 +341,17 @@ dialect_field(const struct dialect_in *in, const char *name, int *ret_nr)
 	return dialect_field_n(in, name, strlen(name), ret_nr);
 }
 
+/* Returns the name of the header that carries descriptors of that form; NULL: it has none of its own. */
+const char *dialect_wire_header(enum wire_form w);
+/* Tells whether a GET of that form that moved less than was asked for is 200 and not 206 (protocol.md 4.3).
+ */
+bool dialect_wire_clips(enum wire_form w);
+/* Tells whether a header of that name carries a descriptor or belongs to one. */
+bool dialect_is_wire_header(struct span name);
+/* Tells whether a signed request must have that header among those it signs: host, x-amz-*, whatever carries
+ * a descriptor.  relax: auth.require_signed_headers allows some descriptors unsigned. */
+bool dialect_must_sign(struct span name, bool relax);
+
 /* Is this a token (RFC 9110 5.6.2), as methods and names of fields are? */
 bool dialect_is_token(const char *text, size_t len);
 /* Has it no control character but tabs, as the value of a field?  A lone CR is a line's end to some, and NUL

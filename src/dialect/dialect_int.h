@@ -22,8 +22,16 @@ enum decline_style {
 	DECLINE_501,       /* HTTP 501 and no S3 header */
 };
 
+/* Whether a signed request may carry the header unsigned: the window that it names is where the bytes go. */
+enum wire_sign {
+	SIGN_ALWAYS,
+	SIGN_UNLESS_RELAXED, /* auth.require_signed_headers: relaxed lets it */
+};
+
 struct wire_row {
 	const char *header; /* NULL: found by the shape of another row's value */
+	const char
+		*family; /* headers whose names begin so belong to the descriptor; NULL: only `header` does */
 	enum conf_dialect dialect;
 	/* Decodes the descriptor in f (the field named `header`) into t->token.  0 or -EINVAL. */
 	int (*parse)(const struct dialect_in *in, const struct field *f, struct target *t,
@@ -31,6 +39,9 @@ struct wire_row {
 	enum decline_style decline;
 	bool reply;        /* success and data-plane failure carry x-amz-rdma-reply and the byte count */
 	bool reply_always; /* so does every error (item 104) */
+	enum wire_sign sign;
+	bool clips_as_200; /* a GET without Range of an object that is larger than the window is 200, not 206
+			      (4.3) */
 };
 extern const struct wire_row wire_rows[WIRE_NR];
 

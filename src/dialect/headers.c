@@ -33,17 +33,87 @@ parse_trio(const struct dialect_in *in, const struct field *f, struct target *t,
 }
 
 const struct wire_row wire_rows[WIRE_NR] = {
-	/*             header                   dialect          parser       decline            reply  always
-	 */
-	[WIRE_NONE] = { NULL, DIALECT_S3, NULL, DECLINE_501, false, false },
-	[WIRE_AMZ] = { "x-amz-rdma-token", DIALECT_S3, parse_any, DECLINE_BODY, true, false },
-	[WIRE_SCAL] = { "x-scal-rdma", DIALECT_SCALITY, parse_plain, DECLINE_501, false, false },
-	[WIRE_DELL] = { "x-rdma-info", DIALECT_S3, parse_plain, DECLINE_501_REPLY, true, false },
-	[WIRE_META] = { "x-amz-meta-rdma-token", DIALECT_S3, parse_plain, DECLINE_501_REPLY, true, false },
-	[WIRE_TRIO] = { "x-cuobj-rdma-descr", DIALECT_S3, parse_trio, DECLINE_501_REPLY, true, false },
+	[WIRE_NONE] = { .dialect = DIALECT_S3, .decline = DECLINE_501 },
+	[WIRE_AMZ] = { .header = "x-amz-rdma-token",
+		       .dialect = DIALECT_S3,
+		       .parse = parse_any,
+		       .decline = DECLINE_BODY,
+		       .reply = true,
+		       .sign = SIGN_ALWAYS },
+	[WIRE_SCAL] = { .header = "x-scal-rdma",
+			.dialect = DIALECT_SCALITY,
+			.parse = parse_plain,
+			.decline = DECLINE_501,
+			.sign = SIGN_ALWAYS,
+			.clips_as_200 = true },
+	[WIRE_DELL] = { .header = "x-rdma-info",
+			.dialect = DIALECT_S3,
+			.parse = parse_plain,
+			.decline = DECLINE_501_REPLY,
+			.reply = true,
+			.sign = SIGN_UNLESS_RELAXED },
+	[WIRE_META] = { .header = "x-amz-meta-rdma-token",
+			.dialect = DIALECT_S3,
+			.parse = parse_plain,
+			.decline = DECLINE_501_REPLY,
+			.reply = true,
+			.sign = SIGN_ALWAYS },
+	[WIRE_TRIO] = { .header = "x-cuobj-rdma-descr",
+			.family = "x-cuobj-",
+			.dialect = DIALECT_S3,
+			.parse = parse_trio,
+			.decline = DECLINE_501_REPLY,
+			.reply = true,
+			.sign = SIGN_UNLESS_RELAXED },
 	/* 88 digits in x-amz-rdma-token: its client takes a missing reply header for success (2.4.1). */
-	[WIRE_HIP] = { NULL, DIALECT_S3, parse_any, DECLINE_BODY, true, true },
+	[WIRE_HIP] = { .dialect = DIALECT_S3,
+		       .parse = parse_any,
+		       .decline = DECLINE_BODY,
+		       .reply = true,
+		       .reply_always = true,
+		       .sign = SIGN_ALWAYS },
 };
+
+const char *
+dialect_wire_header(enum wire_form w)
+{
+	return wire_rows[w].header;
+}
+
+bool
+dialect_wire_clips(enum wire_form w)
+{
+	return wire_rows[w].clips_as_200;
+}
+
+static const struct wire_row *
+row_of(struct span name)
+{
+	for (enum wire_form w = 0; w < WIRE_NR; w++) {
+		const struct wire_row *row = &wire_rows[w];
+
+		if (row->header && (span_is_nocase(name, row->header) ||
+				    (row->family && span_begins_nocase(name, row->family))))
+			return row;
+	}
+	return NULL;
+}
+
+bool
+dialect_is_wire_header(struct span name)
+{
+	return row_of(name) != NULL;
+}
+
+bool
+dialect_must_sign(struct span name, bool relax)
+{
+	const struct wire_row *row = row_of(name);
+
+	if (row && (row->sign == SIGN_ALWAYS || !relax))
+		return true;
+	return span_begins_nocase(name, "x-amz-") || span_is_nocase(name, "host");
+}
 
 const struct field *
 wire_field(const struct dialect_in *in, const struct target *t)

@@ -246,7 +246,7 @@ is_callers_own(struct span key)
 {
 	static const char *const ours[] = { "x-amz-", "x-rdma-", "x-cuobj-", "x-scal-", "x-gantry-" };
 
-	if (!span_begins(key, "x-"))
+	if (!span_begins(key, "x-") || dialect_is_wire_header(key))
 		return false;
 	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
 		if (span_begins_nocase(key, ours[i]))

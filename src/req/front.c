@@ -5,8 +5,6 @@
  */
 #include "req/req_int.h"
 
-#include "base/check.h"
-
 #include <errno.h>
 
 /* The token comes after authorisation (protocol.md 4.5): an unauthenticated caller learns nothing from its
@@ -76,13 +74,28 @@ static const step_fn starts[OP_NR] = {
 	[OP_PUT_BUCKET_VERSIONING] = canned_put,
 };
 
+/* A request that dialect_parse() lets through and nobody here serves is a client's disappointment, not the
+ * daemon's end. */
+static enum verdict
+not_served(struct req *rq)
+{
+	return req_fail(rq, FAULT_NOT_IMPLEMENTED, "This operation is not implemented.");
+}
+
+step_fn
+front_start(enum op op)
+{
+	if (op_info[op].canned)
+		return canned_start;
+	return starts[op] ? starts[op] : not_served;
+}
+
 enum verdict
 front_op(struct req *rq)
 {
 	enum op op = rq->target.op;
-	step_fn start = op_info[op].canned ? canned_start : starts[op];
+	step_fn start = front_start(op);
 
-	check(start); /* an operation that dialect_parse() let through */
 	return op_info[op].body == BODY_TEXT ? body_collect(rq, start) : req_go(rq, start);
 }
 

@@ -73,13 +73,13 @@ get_range(struct req *rq)
 	if (token_check_move(&t->token, &why) < 0)
 		return req_fail(rq, FAULT_BAD_TOKEN, why);
 	if (rq->len > t->token.size) {
-		if (!ranged && t->wire != WIRE_SCAL && rq->rs->env.conf->rdma.short_get_reject)
+		if (!ranged && !dialect_wire_clips(t->wire) && rq->rs->env.conf->rdma.short_get_reject)
 			return req_fail(rq, FAULT_BAD_REQUEST,
 					"The object is larger than the token's window.");
 		rq->len = t->token.size;
 		/* Scality's clients without Range want 200 for what fits (4.3); everybody else must see that
 		 * it is a part. */
-		rq->partial = ranged || t->wire != WIRE_SCAL;
+		rq->partial = ranged || !dialect_wire_clips(t->wire);
 	}
 	req_deadlines(rq, rq->len);
 	return req_go(rq, lease_start);

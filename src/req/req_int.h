@@ -229,6 +229,8 @@ size_t take_body(struct req *rq, const void *data, size_t len);
 /* ---- steps ---- */
 enum verdict front(struct req *rq);
 enum verdict front_op(struct req *rq);
+/* Returns the first step of an operation; of one that nobody serves the step that answers 501. */
+step_fn front_start(enum op op);
 enum verdict get_start(struct req *rq);
 enum verdict get_leased(struct req *rq);
 enum verdict get_declined(struct req *rq);

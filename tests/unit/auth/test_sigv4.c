@@ -155,6 +155,12 @@ unsigned_headers(void **state)
 		assert_fault(ask(r), FAULT_ACCESS_DENIED);
 		assert_int_equal(fault_info(FAULT_ACCESS_DENIED)->status, 403);
 	}
+	for (enum wire_form w = 0; w < WIRE_NR; w++) {
+		if (!dialect_wire_header(w))
+			continue;
+		assert_true(dialect_is_wire_header(span_of(dialect_wire_header(w))));
+		assert_fault(ask(unsigned_extra(dialect_wire_header(w), DC81)), FAULT_ACCESS_DENIED);
+	}
 	env.relax = true;
 	assert_fault(ask_at(unsigned_extra("x-rdma-info", DC81), &env, DAY_S, &id), FAULT_NONE);
 	identity_put(&id);

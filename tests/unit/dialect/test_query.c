@@ -516,6 +516,23 @@ sums_in_the_query(void **state)
 	assert_fault(rq_parse(r), FAULT_BAD_REQUEST);
 }
 
+/* A descriptor moves bytes: in a query, where nobody looks for one, it is refused whatever its header is
+ * called. */
+static void
+descriptors_in_the_query(void **state)
+{
+	for (enum wire_form w = 0; w < WIRE_NR; w++) {
+		char target[128];
+
+		if (!dialect_wire_header(w))
+			continue;
+		snprintf(target, sizeof target, "/bkt/obj?%s=1", dialect_wire_header(w));
+		assert_fault(rq_parse(s3("GET", target)), FAULT_NOT_IMPLEMENTED);
+		assert_true(dialect_must_sign(span_of(dialect_wire_header(w)), false));
+	}
+	assert_fault(rq_parse(s3("GET", "/bkt/obj?x-my-own=1")), FAULT_NONE);
+}
+
 static void
 tags_of_a_put(void **state)
 {
@@ -544,7 +561,7 @@ main(void)
 		cmocka_unit_test(copy_sources),        cmocka_unit_test(copy_conditions),
 		cmocka_unit_test(multipart_checksums), cmocka_unit_test(streaming),
 		cmocka_unit_test(object_attributes),   cmocka_unit_test(tags_of_a_put),
-		cmocka_unit_test(sums_in_the_query),
+		cmocka_unit_test(sums_in_the_query),   cmocka_unit_test(descriptors_in_the_query),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

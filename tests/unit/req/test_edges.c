@@ -32,6 +32,23 @@ request(const char *method, const char *target, const char *body)
 	return status;
 }
 
+/* ---- an operation that nobody serves ---- */
+
+static void
+unserved(void **state)
+{
+	struct req *rq = calloc(1, sizeof *rq);
+	step_fn refuses = front_start(OP_NONE);
+
+	assert_non_null(rq);
+	for (enum op op = OP_NONE + 1; op < OP_NR; op++)
+		assert_true(front_start(op) && front_start(op) != refuses);
+	assert_int_equal(refuses(rq), REQ_GO);
+	assert_int_equal(rq->fault, FAULT_NOT_IMPLEMENTED);
+	assert_true(rq->step && strlen(rq->why) > 10);
+	free(rq);
+}
+
 /* ---- the client leaves when the store is done and nobody has said so yet ---- */
 
 static void
