@@ -33,8 +33,7 @@ parse_trio(const struct dialect_in *in, const struct field *f, struct target *t,
 }
 
 const struct wire_row wire_rows[WIRE_NR] = {
-	/*             header                   dialect          parser       decline            reply  always
-	 */
+	/* header, dialect, parser, decline, reply, always */
 	[WIRE_NONE] = { NULL, DIALECT_S3, NULL, DECLINE_501, false, false },
 	[WIRE_AMZ] = { "x-amz-rdma-token", DIALECT_S3, parse_any, DECLINE_BODY, true, false },
 	[WIRE_SCAL] = { "x-scal-rdma", DIALECT_SCALITY, parse_plain, DECLINE_501, false, false },
@@ -51,8 +50,8 @@ wire_field(const struct dialect_in *in, const struct target *t)
 	return dialect_field(in, wire_rows[t->wire == WIRE_HIP ? WIRE_AMZ : t->wire].header, NULL);
 }
 
-/* x-amz-meta-rdma-token is metadata unless it is served or looks exactly like a descriptor (2.7, item 102).
- */
+/* x-amz-meta-rdma-token is metadata unless it is served or looks exactly
+ * like a descriptor (2.7, item 102). */
 static bool
 meta_is_descriptor(const struct dialect_in *in)
 {
