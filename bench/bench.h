@@ -20,7 +20,7 @@ _Noreturn void bench_die(const char *fmt, ...) __attribute__((format(printf, 1, 
 /* ADDRESS:PORT, or it dies. */
 struct sockaddr_in bench_address(const char *text);
 
-/* ---- rounds and rows ----------------------------------------------------------------- */
+/* ---- rounds and rows ---- */
 
 /* BENCH_ROUNDS (7), BENCH_MS (500): how many rounds, and how long each side of one runs at least. */
 int bench_rounds(void);
@@ -53,7 +53,7 @@ double bench_waited(int pid);
 void bench_quiet_add(double waited_ns, uint64_t ns);
 void bench_quiet_say(void);
 
-/* ---- the raw loop -------------------------------------------------------------------- */
+/* ---- the raw loop ---- */
 
 /* io_uring, O_DIRECT, fixed hugepage buffers, over a file that was written once: what the disk gives. */
 struct raw;

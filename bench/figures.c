@@ -2,12 +2,12 @@
  * The daemon's figures: the load generator in turn with the raw loop (same disk) or with nginx.
  *
  *	bench-load -s HOST:PORT -p PID -c SOFTNICCTL -r RAWFILE [-n HOST:PORT -q PID] [-t HOST:PORT -u PID]
- *FIGURE...
+ *	           [-v HOST:PORT -w PID] FIGURE...
  *
- * -s, -p: gantryd on one core; -n, -q: nginx and its worker; -t, -u: gantryd on two cores.  CPU times are
- *those of whole processes.  softnic's copies are made by the daemon's processor, as no adapter's would be:
- *how long they took, softnicctl says, and figures that are given net have it taken off.  The curves of
- *growth.c are asked for by their names, too.
+ * -s, -p: gantryd on one core; -n, -q: nginx and its worker; -t, -u: gantryd on two cores; -v, -w: a second
+ * gantryd on one core (cpu_2_cores).  CPU times are those of whole processes.  softnic's copies are made by
+ * the daemon's processor, as no adapter's would be: how long they took, softnicctl says, and figures that are
+ * given net have it taken off.  The curves of growth.c are asked for by their names, too.
  */
 #include "bench/load.h"
 
@@ -43,7 +43,7 @@ put_empty(void)
 	load_put_all(&(struct job){ .server = &load.one, .prefix = "empty", .conns = 1 });
 }
 
-/* ---- figures: throughput --------------------------------------------------------------- */
+/* ---- figures: throughput ---- */
 
 static const struct moved {
 	const char *name;
@@ -106,7 +106,7 @@ throughput(const struct moved *m)
 	row_print(&row);
 }
 
-/* ---- figures: CPU and latency ------------------------------------------------------------ */
+/* ---- figures: CPU and latency ---- */
 
 static const struct job *
 no_op(const struct server *s)
@@ -252,7 +252,7 @@ cpu_2_cores(void)
 	row_print(&row);
 }
 
-/* ---- main ------------------------------------------------------------------------------ */
+/* ---- main ---- */
 
 static void
 figure(const char *name)

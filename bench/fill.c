@@ -4,7 +4,7 @@
  *	bench-fill DIR
  *
  * Objects of 64 to 448 KiB, by chance; at each level all of them are replaced once in no order first, so that
- *free space lies in pieces as it does after a long time.  One line a level and value, with tabs:
+ * free space lies in pieces as it does after a long time.  One line a level and value, with tabs:
  *
  *	GROW fill <per cent> <name> <value>
  */
@@ -209,8 +209,8 @@ run(bool is_put, double upto, uint64_t ops, uint64_t for_ns)
 	return r;
 }
 
-/* Segments are written in the background: until what is there is enough, so that nothing is written beside.
- */
+/* Segments are written in the background: until what is there is enough,
+ * so that nothing is written beside. */
 static void
 settle(void)
 {

@@ -1,6 +1,6 @@
 /*
  * How cost grows through the daemon: with the size of objects and the number of connections.  Each line, with
- *tabs:
+ * tabs:
  *
  *	GROW sizes <bytes> <name> <value>
  *	GROW connections <number> <name> <value>

@@ -4,13 +4,16 @@
  *	bench-http -s HOST:PORT -n HOST:PORT -d DIRECTORY FIGURE...
  *
  * -s: gantryd; -n: nginx, whose root is DIRECTORY, with directio, threads and WebDAV's PUT.  A thread for
- *each connection, all of them on the second CPU; the same code asks both.
+ * each connection, all of them on the second CPU; the same code asks both.
  *
  * http_get_1m, http_get_64m: neither side reads from the page cache (O_DIRECT here, directio there), so the
- *set of files, BENCH_HTTP_MIB of them on each side, need not be larger than memory. http_put_durable: nginx
- *has no fsync, so the client makes file and directory durable after the answer; it runs on the same machine.
- *The daemon's answer says that much by itself.  No MD5 on either side (s3.etag: random). http_put_md5: what
- *an MD5 costs: the same PUTs with a Content-MD5 against those without.
+ * set of files, BENCH_HTTP_MIB of them on each side, need not be larger than memory.
+ *
+ * http_put_durable: nginx has no fsync, so the client makes file and directory durable after the answer; it
+ * runs on the same machine.  The daemon's answer says that much by itself.  No MD5 on either side (s3.etag:
+ * random).
+ *
+ * http_put_md5: what an MD5 costs: the same PUTs with a Content-MD5 against those without.
  */
 #include "bench/bench.h"
 
@@ -52,7 +55,7 @@ struct job {
 	_Atomic uint64_t moved;
 };
 
-/* ---- one connection -------------------------------------------------------------------- */
+/* ---- one connection ---- */
 
 static int
 connect_to(const struct sockaddr_in *at)
@@ -183,7 +186,7 @@ run(struct job j, uint64_t for_ns)
 	return per_second(atomic_load(&j.moved), ns) / 1e6;
 }
 
-/* ---- figures --------------------------------------------------------------------------- */
+/* ---- figures ---- */
 
 static unsigned
 keys_of(size_t size)

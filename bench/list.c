@@ -1,10 +1,11 @@
 /*
  * list_1m: ListObjectsV2 over a million keys, pages of 1000, against the store's own walk over as many keys
- *in this process, without HTTP and XML; keys a second.
+ * in this process, without HTTP and XML; keys a second.
  *
- *	bench-list fill DIR KEYS BYTES         makes a store of that size in DIR with so many objects of 16
- *bytes bench-list list HOST:PORT DIR KEYS BYTES     asks the daemon, which has another such store, and walks
- *this one
+ *	bench-list fill DIR KEYS BYTES            makes a store of that size in DIR with so many objects of
+ *	                                          16 bytes
+ *	bench-list list HOST:PORT DIR KEYS BYTES  asks the daemon, which has another such store, and walks
+ *	                                          this one
  */
 #include "bench/bench.h"
 #include "bench/port.h"
@@ -46,7 +47,7 @@ static struct {
 	uint64_t listed;
 } b;
 
-/* ---- filling --------------------------------------------------------------------------- */
+/* ---- filling ---- */
 
 static void put_next(struct work *w);
 
@@ -88,7 +89,7 @@ fill(const char *dir, uint64_t size_bytes)
 	port_close(&b.port);
 }
 
-/* ---- the store's own walk -------------------------------------------------------------- */
+/* ---- the store's own walk ---- */
 
 static bool
 on_entry(struct store_list *ls, const struct store_entry *e)
@@ -143,7 +144,7 @@ walk(uint64_t for_ns)
 	return per_second(b.listed, clock_ns() - begin);
 }
 
-/* ---- the daemon's list ----------------------------------------------------------------- */
+/* ---- the daemon's list ---- */
 
 static char answer[ANSWER_MAX + 1];
 

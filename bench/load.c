@@ -57,7 +57,7 @@ raw_die(int code, const char *fmt, ...)
 	exit(code);
 }
 
-/* ---- windows ------------------------------------------------------------------------- */
+/* ---- windows ---- */
 
 void
 load_memory(size_t len)
@@ -109,7 +109,7 @@ set_window(struct link *l, int i, size_t size)
 				     .rkey = b.mr->rkey };
 }
 
-/* ---- one request --------------------------------------------------------------------- */
+/* ---- one request ---- */
 
 static void
 send_request(struct link *l, uint64_t key)
@@ -181,7 +181,7 @@ prepare(struct link *l, const struct job *j)
 	l->request_len = (size_t)n;
 }
 
-/* ---- a run --------------------------------------------------------------------------- */
+/* ---- a run ---- */
 
 static uint64_t
 copy_ns_of(const struct server *s)

@@ -58,8 +58,8 @@ struct result {
 };
 struct result load_run(const struct job *j, uint64_t for_ns);
 
-/* One set of keys for each size: figures of the same size overwrite each other's objects.  Good for a while.
- */
+/* One set of keys for each size: figures of the same size overwrite each other's objects.
+ * Good for a while. */
 const char *load_prefix(size_t size);
 /* Puts as many objects as there are keys. */
 void load_put_all(const struct job *j);

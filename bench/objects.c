@@ -4,9 +4,9 @@
  *	bench-objects DIR MAX
  *
  * At 10^3, 10^4 ... MAX objects: small ones that live in their record, under keys of 66 bytes (as the index
- *holds them) in random order, the worst there is.  Each step is a process of its own, which opens the store
- *with what the steps before have put (that is the start that is timed: they ended without a word, as if
- *killed), fills it up and measures.  One line a step, with tabs:
+ * holds them) in random order, the worst there is.  Each step is a process of its own, which opens the store
+ * with what the steps before have put (that is the start that is timed: they ended without a word, as if
+ * killed), fills it up and measures.  One line a step, with tabs:
  *
  *	GROW objects <number of objects> <name> <value>
  */
@@ -110,7 +110,7 @@ rss_bytes(void)
 	return n == 2 ? resident * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
-/* ---- filling --------------------------------------------------------------------------- */
+/* ---- filling ---- */
 
 static void put_next(struct work *w);
 
@@ -205,7 +205,7 @@ fill(struct step *s)
 	percentiles(s);
 }
 
-/* ---- reading --------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static void
 look_up(struct step *s)
@@ -275,7 +275,7 @@ list_all(struct step *s)
 	s->list_cpu_ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 }
 
-/* ---- steps ----------------------------------------------------------------------------- */
+/* ---- steps ---- */
 
 /* In a process of its own.  before: what is there already; this one's number: no more. */
 static void

@@ -5,8 +5,8 @@
  *	bench-store DIR FIGURE...
  *
  * DIR must lie on the disk to be measured; what is put there is removed again.  For store_get_crc the
- *checksum of a whole granule can be replaced by its known value: all granules hold the same bytes, and the
- *linker hands crc64_nvme() to us (-Wl,--wrap).  So the same code runs with and without the sum's cost.
+ * checksum of a whole granule can be replaced by its known value: all granules hold the same bytes, and the
+ * linker hands crc64_nvme() to us (-Wl,--wrap).  So the same code runs with and without the sum's cost.
  */
 #include "bench/bench.h"
 
@@ -48,7 +48,7 @@ static struct {
 	struct raw *raw;
 } b;
 
-/* ---- the checksum -------------------------------------------------------------------- */
+/* ---- the checksum ---- */
 
 static bool sum_is_known;
 static uint64_t granule_sum;
@@ -62,7 +62,7 @@ __wrap_crc64_nvme(uint64_t crc, const void *data, size_t len)
 	return sum_is_known && len == STORE_GRANULE ? granule_sum : __real_crc64_nvme(crc, data, len);
 }
 
-/* ---- the loop ------------------------------------------------------------------------ */
+/* ---- the loop ---- */
 
 static void
 turn(void)
@@ -410,7 +410,7 @@ end(void)
 		fprintf(stderr, "bench: %s stays behind\n", b.store_dir);
 }
 
-/* ---- a file for each object, strictly ------------------------------------------------- */
+/* ---- a file for each object, strictly ---- */
 
 static struct {
 	int dir_fd;
@@ -467,7 +467,7 @@ run_files(uint64_t for_ns)
 	return per_second(files.done * FILE_BYTES, ns);
 }
 
-/* ---- figures -------------------------------------------------------------------------- */
+/* ---- figures ---- */
 
 enum against { RAW_WRITE, RAW_READ, RAW_TOUCH, FILES, NO_SUM };
 

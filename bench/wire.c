@@ -1,6 +1,6 @@
 /*
  * The wire's figures: RDMA WRITEs into another process's window through src/chan (lease, post, completion, as
- *a GET does it), and the same posted on a DC initiator with verbs directly, on the same device.
+ * a GET does it), and the same posted on a DC initiator with verbs directly, on the same device.
  *
  *	bench-wire FIGURE...
  */
@@ -43,7 +43,7 @@ static struct {
 	struct ibv_mr *mr[BUF_REGIONS_MAX];
 } b;
 
-/* ---- through chan --------------------------------------------------------------------- */
+/* ---- through chan ---- */
 
 struct stream {
 	struct chan_lease ls;
@@ -151,7 +151,7 @@ open_chan(void)
 		       &b.ch) == 0);
 }
 
-/* ---- directly -------------------------------------------------------------------------- */
+/* ---- directly ---- */
 
 /* The first RoCE v2 GID with an IPv4 address, as the token's. */
 static uint8_t
@@ -260,7 +260,7 @@ run_verbs(uint32_t len, uint64_t for_ns)
 	return per_second(bytes, clock_ns() - begin);
 }
 
-/* ---- figures ---------------------------------------------------------------------------- */
+/* ---- figures ---- */
 
 static void
 figure(const char *name, uint32_t len)

@@ -1,5 +1,5 @@
-/* Base64 text (RFC 4648 section 4, with padding), as checksum headers carry it.  Pure functions, any thread.
- */
+/* Base64 text (RFC 4648 section 4, with padding), as checksum headers carry it.
+ * Pure functions, any thread. */
 #ifndef GANTRY_BASE_BASE64_H
 #define GANTRY_BASE_BASE64_H
 

@@ -16,8 +16,8 @@ uint64_t clock_ns(void);
 /* Wall clock, nanoseconds since 1970 (UTC). */
 uint64_t clock_wall_ns(void);
 
-/* Tests: from now on both functions return *ns (NULL: the real clocks again).  Not while other threads run.
- */
+/* Tests: from now on both functions return *ns (NULL: the real clocks again).
+ * Not while other threads run. */
 void clock_fake(const uint64_t *ns);
 
 #endif

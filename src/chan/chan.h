@@ -63,8 +63,8 @@ extern const char *const chan_reason_name[CHAN_REASON_NR];
 /* Embedded by the request; zeroed before use. */
 struct chan_lease {
 	void (*done)(struct chan_lease *ls); /* granted or not: look at result */
-	int result; /* 0, -EOPNOTSUPP with the reason: decline; -EINVAL: 400 (2.8: G=0 on Ethernet);
-		       -ECANCELED */
+	/* 0, -EOPNOTSUPP with the reason: decline; -EINVAL: 400 (2.8: G=0 on Ethernet); -ECANCELED */
+	int result;
 	enum chan_reason reason;
 	int outstanding;     /* operations posted and not completed */
 	bool failed;         /* the channel is in error; no more posts */
@@ -111,8 +111,8 @@ struct chan_op {
 };
 
 /* Posts one piece: len bytes between buf->mem + buf_off and window byte `at`.  Checks at + len <= window
- * (item 18).  Cannot fail: a lease that is already in error completes the operation with -ECANCELED, later.
- */
+ * (item 18).  Cannot fail: a lease that is already in error completes the operation with -ECANCELED,
+ * later. */
 void chan_push(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struct buf *buf, uint32_t buf_off,
 	       uint32_t len, uint64_t at);
 void chan_pull(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struct buf *buf, uint32_t buf_off,

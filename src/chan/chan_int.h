@@ -23,22 +23,22 @@ struct chan_rail;
 struct lease;
 
 /*
- *                     put
- *           FREE <-----------+
- *            |  \____________|
- *            |    granted  LEASED
- *            |               | bad completion, or chan_lease_fail() with work outstanding
- *            |               v
- *            |           DRAINING --- 100 ms, and completions are missing ---> DESTROYING (ends them) ->
- * CREATING |               | all are in                                          ^                       |  |
- *            |               v                                                     | does not succeed      |
- * v
- *            +<--------- RESETTING ------------------------------------------------+                       |
- * BROKEN
- *            +<--------------------------------------------------------------------------------------------+
- * (1 s, again)
+ *            granted               a bad completion, or chan_lease_fail()
+ *   FREE ---------------> LEASED -------------------------> DRAINING
+ *    ^ ^ <---- put ----------'                               |    |
+ *    | |                                     all are in      |    | 100 ms, and completions are missing
+ *    | '---- reset ------- RESETTING <-----------------------'    |
+ *    |                         | does not succeed                 |
+ *    |                         v                                  |
+ *    |                     DESTROYING <---------------------------'
+ *    |                         | destroyed: its operations end now
+ *    |   created               v               fails
+ *    '--------------------- CREATING -----------------> BROKEN
+ *                              ^------ 1 s, or the rail is up --'
  *
- * With rdma.qp_reset_on_failure off, DRAINING and DESTROYING end in FENCED.
+ * When its device has died, FREE and FENCED go to DESTROYING too, and so does what was reset or created for
+ * the old one.  While the rail has no completion queue, what was destroyed is BROKEN.  With
+ * rdma.qp_reset_on_failure off, DRAINING and DESTROYING end in FENCED.
  */
 enum dci_state {
 	DCI_FREE,
@@ -73,8 +73,8 @@ struct chan_dci {
 		      when its context was closed */
 	struct timer timer; /* DRAINING: the watch; DESTROYING: the patience; BROKEN: the next attempt */
 	struct list free;
-	/* The job on its way through the recovery helper; result and qp are the helper's until it comes back.
-	 */
+	/* The job on its way through the recovery helper; result and qp
+	 * are the helper's until it comes back. */
 	enum job_kind kind;
 	int job_result;
 	struct rdma_job job;
@@ -158,9 +158,9 @@ struct chan {
 
 	int leased, waiting; /* waiting: for a handle or a channel */
 	struct list ready;   /* leases whose done() is due */
-	struct list ended;   /* operations whose done() is due; they never reached the wire, or came back
-				otherwise */
-	int outstanding;     /* work requests */
+	/* operations whose done() is due; they never reached the wire, or came back otherwise */
+	struct list ended;
+	int outstanding; /* work requests */
 	struct chan_wait *waits;
 	struct list waits_free;
 	int waits_out, jobs_out;

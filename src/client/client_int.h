@@ -1,11 +1,17 @@
 /*
  * Parts of libgantry and the calls between its files.  Private; the world sees gantry.h.
  *
- *     context.c    gantry_open, gantry_close           transfer.c  put, get, head, delete: attempts and
- * fallbacks config.c     cuobj.json, cufile.json, options    http.c      one HTTP exchange over libcurl
- *     json.c       the tolerant JSON reader            reply.c     what an answer means (pure)
- *     device.c     ports, DC targets                   memory.c    registrations, tokens
- *     ops.c        the shape of cuObjClient            url.c       encoding
+ *     context.c    gantry_open, gantry_close
+ *     transfer.c   put, get, head, delete: attempts and fallbacks
+ *     config.c     cuobj.json, cufile.json, options
+ *     http.c       one HTTP exchange over libcurl
+ *     json.c       the tolerant JSON reader
+ *     reply.c      what an answer means (pure)
+ *     device.c     ports, DC targets
+ *     memory.c     registrations, tokens
+ *     ops.c        the shape of cuObjClient
+ *     sign.c       AWS Signature Version 4
+ *     url.c        encoding
  *
  * Locks: g->lock guards the lists of registrations, tokens, free targets and free curl handles.  It is never
  * held across verbs, network or callbacks, but for the creation of a DC target.
@@ -32,7 +38,7 @@ struct ibv_srq;
 struct ibv_qp;
 struct ibv_mr;
 
-/* ---- configuration: config.c ------------------------------------------------------------- */
+/* ---- configuration: config.c ---- */
 
 #define CONFIG_DEVICES_MAX 16
 
@@ -49,7 +55,7 @@ int config_parse(const char *text, size_t len, struct config *c, char *err, size
 /* Options, then the file they or the environment name.  0, or -errno with a sentence in err. */
 int config_load(const struct gantry_options *o, struct config *ret_c, char *err, size_t err_len);
 
-/* ---- JSON: json.c -------------------------------------------------------------------------- */
+/* ---- JSON: json.c ---- */
 
 enum json_type { JSON_STRING, JSON_NUMBER, JSON_TRUE, JSON_FALSE, JSON_NULL };
 /* One scalar.  key: that of the nearest object around it ("" in none).  text: decoded string or the number's
@@ -64,7 +70,7 @@ typedef int json_fn(void *cookie, const char *key, enum json_type type, const ch
  */
 int json_parse(const char *text, size_t len, json_fn *fn, void *cookie, int *ret_line, const char **ret_why);
 
-/* ---- ports and DC targets: device.c ---------------------------------------------------------- */
+/* ---- ports and DC targets: device.c ---- */
 
 struct port {
 	char name[80];
@@ -99,7 +105,7 @@ struct target *target_new(struct port *p);
 /* 0 or -errno: the target may still be reached then. */
 int target_free(struct target *t);
 
-/* ---- memory: memory.c -------------------------------------------------------------------------- */
+/* ---- memory: memory.c ---- */
 
 struct region {
 	struct list link;
@@ -154,7 +160,7 @@ int window_open(struct gantry *g, const void *ptr, size_t size, bool is_put, str
  * (or, if that fails, the memory deregistered): 0, or -EBUSY when neither worked. */
 int window_close(struct window *w, bool clean);
 
-/* ---- HTTP: http.c, reply.c ----------------------------------------------------------------------- */
+/* ---- HTTP: http.c, reply.c ---- */
 
 /* What an answer said; filled by http.c, judged by reply.c. */
 struct reply {

@@ -39,7 +39,7 @@ struct gantry;
 /* The version of this library, "1.2.3". */
 const char *gantry_version(void);
 
-/* ---- a context ------------------------------------------------------------------------- */
+/* ---- a context ---- */
 
 enum gantry_dialect {
 	GANTRY_S3 = 0,      /* x-amz-rdma-token, x-amz-rdma-reply */
@@ -72,8 +72,8 @@ struct gantry_options {
 	 */
 	const char *config_file;
 	unsigned connect_timeout_ms; /* 0: 5000 */
-	/* For one request.  0: 10 s and 1 s for every 32 MiB with a token; without one 30 s without progress.
-	 */
+	/* For one request.  0: 10 s and 1 s for every 32 MiB with a token;
+	 * without one 30 s without progress. */
 	unsigned timeout_ms;
 	uint64_t max_callback_bytes; /* for gantry_obj_get() and _put(); 0: GANTRY_REGISTER_MAX */
 	/*
@@ -99,7 +99,7 @@ const char *gantry_rdma_reason(const struct gantry *g);
 /* Ports in use: text like "mlx5_0:1 10.0.0.5"; NULL beyond the last. */
 const char *gantry_port(const struct gantry *g, int i);
 
-/* ---- memory ---------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 #define GANTRY_REGISTER_MAX 0xffffffffu /* 4 GiB - 1: SIZE of a token has 32 bits */
 
@@ -127,7 +127,7 @@ int gantry_register(struct gantry *g, void *ptr, size_t size, unsigned flags);
  * (cuMemObjPutDescriptor) */
 int gantry_deregister(struct gantry *g, void *ptr);
 
-/* ---- tokens, for programs that speak HTTP themselves ------------------------------------ */
+/* ---- tokens, for programs that speak HTTP themselves ---- */
 
 enum gantry_op { GANTRY_OP_GET = 0, GANTRY_OP_PUT = 1, GANTRY_OP_INVALID = 9999 };
 
@@ -143,7 +143,7 @@ int gantry_token_get(struct gantry *g, const void *ptr, size_t size, size_t offs
  * 0 or -ENOENT. */
 int gantry_token_put(struct gantry *g, char *token);
 
-/* ---- objects ---------------------------------------------------------------------------- */
+/* ---- objects ---- */
 
 enum gantry_path { GANTRY_PATH_NONE = 0, GANTRY_PATH_RDMA = 1, GANTRY_PATH_HTTP = 2 };
 
@@ -157,16 +157,16 @@ struct gantry_result {
 	uint64_t bytes;        /* moved */
 	uint64_t object_size;  /* of the whole object, when has_object_size */
 	int has_object_size;
-	uint64_t crc64nvme; /* of the bytes moved, when has_crc64nvme (put: when asked for; get: when
-			       verified) */
+	/* of the bytes moved, when has_crc64nvme (put: when asked for; get: when verified) */
+	uint64_t crc64nvme;
 	int has_crc64nvme;
-	char etag[136];    /* with its quotes */
-	char reason[160];  /* why not by RDMA: a word of the server (x-gantry-rdma-reason) or a sentence of
-			      ours */
+	char etag[136]; /* with its quotes */
+	/* why not by RDMA: a word of the server (x-gantry-rdma-reason) or a sentence of ours */
+	char reason[160];
 	char code[64];     /* S3 error code, "NoSuchKey" */
 	char message[256]; /* S3 error message, or what failed on our side */
-	char checksum[16]; /* x-amz-checksum-crc64nvme of the object as the server stated it, base64; ""
-			      without */
+	/* x-amz-checksum-crc64nvme of the object as the server stated it, base64; "" without */
+	char checksum[16];
 	char last_modified[40];
 };
 
@@ -225,7 +225,7 @@ uint64_t gantry_crc64nvme_combine(uint64_t crc_a, uint64_t crc_b, uint64_t len_b
 /* As in x-amz-checksum-crc64nvme: 12 characters and a NUL. */
 void gantry_crc64nvme_text(uint64_t crc, char text[13]);
 
-/* ---- the shape of cuObjClient ------------------------------------------------------------ */
+/* ---- the shape of cuObjClient ---- */
 
 #define GANTRY_PROTOCOL_RDMA_DC_V1 1001
 

@@ -71,7 +71,7 @@ handles_close(struct gantry *g)
 	}
 }
 
-/* ---- curl's callbacks -------------------------------------------------------------------- */
+/* ---- curl's callbacks ---- */
 
 static size_t
 on_header(char *line, size_t size, size_t n, void *cookie)
@@ -138,7 +138,7 @@ on_seek(void *cookie, curl_off_t offset, int origin)
 	return CURL_SEEKFUNC_OK;
 }
 
-/* ---- one exchange -------------------------------------------------------------------------- */
+/* ---- one exchange ---- */
 
 static struct curl_slist *
 add_header(struct curl_slist *list, const char *name, const char *value)

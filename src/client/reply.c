@@ -177,8 +177,8 @@ judge_error(const struct reply *r, enum gantry_dialect d, const char **ret_why)
 		*ret_why = "the server does not support this kind of token";
 		return VERDICT_DECLINED;
 	}
-	/* A reply code beside an error status speaks of the transfer; Scality's dialect has only the status.
-	 */
+	/* A reply code beside an error status speaks of the transfer;
+	 * Scality's dialect has only the status. */
 	if (r->has_reply || (d == GANTRY_SCALITY && r->status == 500)) {
 		*ret_why = "the transfer failed";
 		return VERDICT_FAILED;

@@ -36,7 +36,7 @@ struct call {
 	struct reply r;    /* the last answer */
 };
 
-/* ---- beginning and end of a call ------------------------------------------------------------ */
+/* ---- beginning and end of a call ---- */
 
 static void
 say(struct call *c, const char *why)
@@ -162,7 +162,7 @@ run_plain(struct call *c, const struct exchange *x)
 	}
 }
 
-/* ---- by RDMA ------------------------------------------------------------------------------------ */
+/* ---- by RDMA ---- */
 
 /* Why not even to try; NULL: try. */
 static const char *
@@ -303,7 +303,7 @@ by_rdma(struct call *c, bool is_put)
 	return 1;
 }
 
-/* ---- objects -------------------------------------------------------------------------------------- */
+/* ---- objects ---- */
 
 static int
 put_http(struct call *c)

@@ -117,8 +117,8 @@ struct loader {
 	int origin_nr, origin_cap;
 	bool no_memory;
 	bool starts;
-	int cores_count; /* `cores` as written: a number, or one of the next two; CPUs are looked up by
-			    verify() */
+	/* `cores` as written: a number, or one of the next two; CPUs are looked up by verify() */
+	int cores_count;
 };
 #define CORES_AUTO (-1)
 #define CORES_LIST (-2) /* conf->cores holds it */
@@ -142,8 +142,8 @@ void load_tree(struct loader *ld, const struct node *root);
 
 /* ---- one key's value (value.c, lists.c) ---- */
 
-/* Parses n into base + k->offset.  Errors are reported with `path`; the old value stays then.  0 or -EINVAL.
- */
+/* Parses n into base + k->offset.  Errors are reported with `path`;
+ * the old value stays then.  0 or -EINVAL. */
 int value_set(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n,
 	      void *base);
 void value_free(const struct conf_key *k, void *base);

@@ -21,8 +21,7 @@
 
 #define PING_NS (100 * NS_PER_MS) /* a core that sleeps has that long to wake */
 
-/* ---- making
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- making ---- */
 
 /* Memory lies on the node whose CPU touches it first, and registering touches it: so main goes to the core's
  * CPU meanwhile. */
@@ -184,8 +183,7 @@ cores_start(const struct core_env *env, struct cores **ret_cores, char *err, siz
 	return 0;
 }
 
-/* ---- ending
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- ending ---- */
 
 void
 cores_stop(struct cores *cs, uint64_t drain_ns)
@@ -230,8 +228,7 @@ cores_free(struct cores *cs)
 	free(cs);
 }
 
-/* ---- questions: any thread
- * ---------------------------------------------------------------------------------------- */
+/* ---- questions: any thread ---- */
 
 int
 cores_listen_port(const struct cores *cs, int listener)

@@ -34,8 +34,8 @@ struct core_env {
 };
 
 /* Makes buffers and regions, binds listeners, starts the threads; returns when every loop turns.  0, or
- * -errno with the reason in err
- * (-EADDRINUSE, -EADDRNOTAVAIL, -EACCES for a listener: exit 69; -ENOMEM for memory or memlock). */
+ * -errno with the reason in err (-EADDRINUSE, -EADDRNOTAVAIL, -EACCES for a listener: exit 69; -ENOMEM for
+ * memory or memlock). */
 int cores_start(const struct core_env *env, struct cores **ret_cores, char *err, size_t err_len);
 /* The port listener i really has (port 0 picks a free one). */
 int cores_listen_port(const struct cores *cs, int listener);
@@ -57,16 +57,16 @@ void cores_stop_now(struct cores *cs);
 int cores_set_conf(struct cores *cs, const struct conf *conf, struct auth_keys *keys, uint64_t wait_ns);
 /* New requests are answered 503 from now on, or served again.  Likewise. */
 int cores_drain(struct cores *cs, bool on, uint64_t wait_ns);
-/* Logs every step of the live request with that id.  0, -ENOENT (none has it, or its core is stuck), -ENOMEM.
- */
+/* Logs every step of the live request with that id.  0,
+ * -ENOENT (none has it, or its core is stuck), -ENOMEM. */
 int cores_trace(struct cores *cs, const char *id, uint64_t wait_ns);
 /* Logs every step of the next nr requests; and how many of them have not come yet. */
 void cores_trace_next(struct cores *cs, int nr);
 int cores_trace_left(const struct cores *cs);
 
 /* Begins a walk that reads every object, or ends it (scrub.c).  0; -EALREADY: one is under way, or none is;
- * -EBUSY: draining; -ENOSYS: no store; -EAGAIN: the core has not answered in time and may do it yet; -ENOMEM.
- */
+ * -EBUSY: draining; -ENOSYS: no store; -EAGAIN: the core has not answered in time and may do it yet;
+ * -ENOMEM. */
 int cores_scrub(struct cores *cs, bool on, uint64_t wait_ns);
 
 /* ---- any thread ---- */

@@ -26,8 +26,7 @@
 #define FDS_KEPT                                                                                             \
 	64 /* clients' sockets leave so many descriptors: for /livez, segments, files that are read anew */
 
-/* ---- listening: main thread
- * --------------------------------------------------------------------------------------- */
+/* ---- listening: main thread ---- */
 
 static int
 bind_to(const struct conf_listen *l, const struct sockaddr_storage *sa, socklen_t len)
@@ -129,8 +128,7 @@ listen_close(struct cores *cs)
 	cs->listen_nr = 0;
 }
 
-/* ---- handing over
- * ------------------------------------------------------------------------------------------------- */
+/* ---- handing over ---- */
 
 struct handover {
 	struct msg msg;
@@ -242,8 +240,7 @@ takes_kept(int fd)
 	return (rlim_t)fd >= l.rlim_cur - kept;
 }
 
-/* ---- accepting: the core's thread
- * --------------------------------------------------------------------------------- */
+/* ---- accepting: the core's thread ---- */
 
 static void on_accept(struct ring_op *op, int res, bool more);
 

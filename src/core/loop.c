@@ -28,8 +28,7 @@
 #define STOP_IDLE_NS (200 * NS_PER_MS) /* how long idle connections get to close by themselves */
 #define STOP_SAY_NS (5 * NS_PER_S)     /* how often a drain that does not end is logged */
 
-/* ---- what others see
- * ---------------------------------------------------------------------------------------------- */
+/* ---- what others see ---- */
 
 static void
 put(_Atomic int *to, int v)
@@ -62,8 +61,7 @@ core_publish(struct core *c)
 	put(&c->pub.http_bufs_avail, c->http_bufs.avail[BUF_SMALL]);
 }
 
-/* ---- waiting
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- waiting ---- */
 
 static void
 on_mail(struct ring_op *op, int res, bool more)
@@ -220,8 +218,7 @@ turn(struct core *c)
 	core_publish(c);
 }
 
-/* ---- stopping
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- stopping ---- */
 
 static void
 on_stop_tick(struct timer *t)
@@ -292,9 +289,7 @@ stop_step(struct core *c)
 	}
 }
 
-/* ---- life
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- life ---- */
 
 static void
 pin(struct core *c)

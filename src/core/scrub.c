@@ -66,8 +66,7 @@ static void step_next(struct scrub *s);
 static void step_read(struct scrub *s);
 static void step_rest(struct scrub *s);
 
-/* ---- what others see
- * ---------------------------------------------------------------------------------------------- */
+/* ---- what others see ---- */
 
 static uint64_t
 get(const _Atomic uint64_t *v)
@@ -114,8 +113,7 @@ scrub_get_info(const struct scrub_public *pub, struct scrub_info *ret_info)
 	i->known_bad = last > i->walk_errors ? last : i->walk_errors;
 }
 
-/* ---- going on
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- going on ---- */
 
 static void walk_over(struct scrub *s, const char *why);
 
@@ -217,8 +215,7 @@ step_rest(struct scrub *s)
 	go(s, 0, step_bucket);
 }
 
-/* ---- what there is
- * ----------------------------------------------------------------------------------------------- */
+/* ---- what there is ---- */
 
 static void
 list_begin(struct scrub *s, bool (*entry)(struct store_list *, const struct store_entry *),
@@ -345,8 +342,7 @@ step_next(struct scrub *s)
 	list_begin(s, on_object, object_found, on_objects);
 }
 
-/* ---- an object
- * --------------------------------------------------------------------------------------------------- */
+/* ---- an object ---- */
 
 static void
 object_over(struct scrub *s, uint32_t cost)
@@ -494,8 +490,7 @@ step_read(struct scrub *s)
 	opened(s);
 }
 
-/* ---- life
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 int
 scrub_new(const struct scrub_env *env, uint64_t interval_ns, uint64_t rate, struct scrub **ret_scrub)

@@ -113,8 +113,8 @@ same_name(const struct field *a, const struct field *b)
 	return a->name_len == b->name_len && strncasecmp(a->name, b->name, a->name_len) == 0;
 }
 
-/* All values of that name, joined with commas as S3 does; *sum grows by what counts.  -E2BIG past the limit.
- */
+/* All values of that name, joined with commas as S3 does; *sum grows by what counts.
+ * -E2BIG past the limit. */
 static int
 join_meta(const struct dialect_in *in, int at, char *out, size_t *sum)
 {

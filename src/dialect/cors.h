@@ -11,8 +11,8 @@
 #define CORS_RULES_MAX 100
 #define CORS_PACKED_MAX (16u << 10)
 
-/* The packed form is appended to `packed`.  FAULT_MALFORMED_XML, FAULT_BAD_REQUEST, FAULT_BUSY (no memory).
- */
+/* The packed form is appended to `packed`.  FAULT_MALFORMED_XML,
+ * FAULT_BAD_REQUEST, FAULT_BUSY (no memory). */
 enum fault cors_from_xml(const char *body, size_t len, struct text *packed, const char **ret_why);
 /* <CORSConfiguration>.  0, or -EINVAL on bytes that cors_from_xml() did not write. */
 int cors_to_xml(struct text *x, const void *packed, size_t packed_len);

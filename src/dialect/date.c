@@ -222,8 +222,8 @@ http_date_parse(const char *text, size_t len, uint64_t *ret_unix_s)
 			return -EINVAL;
 		s = days_from_civil(d.year, d.month, d.day) * 86400 + d.hour * 3600 + d.minute * 60 +
 		    d.second;
-		/* Nothing here is older than 1970: the beginning of time compares as any earlier date would.
-		 */
+		/* Nothing here is older than 1970: the beginning of time
+		 * compares as any earlier date would. */
 		*ret_unix_s = s < 0 ? 0 : (uint64_t)s;
 		return 0;
 	}

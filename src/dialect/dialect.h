@@ -159,8 +159,8 @@ op_moves(enum op op)
 	return op_pulls(op) || op == OP_GET_OBJECT;
 }
 
-/* Which header carried the descriptor: decides how success, decline and failure look (protocol.md 4.1, 4.2).
- */
+/* Which header carried the descriptor: decides how
+ * success, decline and failure look (protocol.md 4.1, 4.2). */
 enum wire_form {
 	WIRE_NONE, /* bytes in the HTTP body */
 	WIRE_AMZ,  /* x-amz-rdma-token, DC forms: 4.1 */
@@ -213,8 +213,8 @@ enum { ATTR_ETAG = 1, ATTR_CHECKSUM = 2, ATTR_PARTS = 4, ATTR_STORAGE_CLASS = 8,
 struct copy_source {
 	char bucket[64];
 	uint16_t bucket_len, key_len;
-	struct range range; /* UploadPartCopy: RANGE_NONE or RANGE_FROM_TO; beyond the source is
-			       FAULT_BAD_ARGUMENT */
+	/* UploadPartCopy: RANGE_NONE or RANGE_FROM_TO; beyond the source is FAULT_BAD_ARGUMENT */
+	struct range range;
 	struct etag_list if_match, if_none_match;
 	bool have_if_modified_since, have_if_unmodified_since;
 	uint64_t if_modified_since_s, if_unmodified_since_s;
@@ -224,16 +224,16 @@ struct copy_source {
 
 /* What a list is of, and from where.  Texts are decoded, terminated bytes. */
 struct list_query {
-	uint32_t max; /* max-keys, max-uploads, max-parts, max-buckets: 0-1000; above is 1000 (max-buckets:
-			 10,000) */
+	/* max-keys, max-uploads, max-parts, max-buckets: 0-1000; above is 1000 (max-buckets: 10,000) */
+	uint32_t max;
 	bool have_max;
 	bool encoding_url, fetch_owner;
 	bool have_token;       /* `after` came as a continuation token */
 	bool have_start_after; /* ... as start-after */
 	bool have_upload_id_marker;
-	uint8_t upload_id_marker[16]; /* with have_upload_id_marker: continue behind this upload of key
-					 `after` */
-	uint32_t part_number_marker;  /* parts above this; also of GetObjectAttributes */
+	/* with have_upload_id_marker: continue behind this upload of key `after` */
+	uint8_t upload_id_marker[16];
+	uint32_t part_number_marker; /* parts above this; also of GetObjectAttributes */
 	uint16_t prefix_len, after_len;
 	uint8_t delimiter_len;
 	char delimiter[DIALECT_DELIMITER_MAX + 1];
@@ -270,8 +270,8 @@ struct target {
 	bool aws_chunked;
 	bool have_decoded_length; /* x-amz-decoded-content-length */
 	uint64_t decoded_length;
-	bool have_trailer; /* x-amz-trailer announced one checksum; of an object sum[trailer].wanted is set as
-			      well */
+	/* x-amz-trailer announced one checksum; of an object sum[trailer].wanted is set as well */
+	bool have_trailer;
 	enum checksum_kind trailer;
 	struct checksum text_sum; /* of a text body: what the trailer said (req/) */
 
@@ -297,14 +297,14 @@ struct target {
 	int tag_nr; /* tags of this upload; they are in attrs as x-amz-tagging */
 
 	enum wire_form wire;
-	struct token token;         /* wire != WIRE_NONE; validated only as far as authorisation allows: see
-				       dialect_token() */
+	/* wire != WIRE_NONE; validated only as far as authorisation allows: see dialect_token() */
+	struct token token;
 	bool token_family_declined; /* recognised, not served (2.4, 2.6, rc:, ofi): decline */
 	bool rdma_agent_cuobj;      /* echo x-amz-rdma-agent: cuobj (item 84) */
 
 	struct checksum sum[SUM_NR];
-	bool checksum_mode; /* x-amz-checksum-mode: ENABLED: give the stored checksums on HEAD and on a GET
-			       with a body */
+	/* x-amz-checksum-mode: ENABLED: give the stored checksums on HEAD and on a GET with a body */
+	bool checksum_mode;
 	bool sums_of_empty_ignored; /* counted: a checksum of the empty string came with a window (item 45) */
 
 	/*
@@ -384,8 +384,7 @@ enum fault dialect_conditions(struct target *t, const char *etag_text, size_t et
 
 /* The same for x-amz-copy-source-if-*, which are judged as on AWS: If-Match that holds outweighs
  * If-Unmodified-Since, If-None-Match that fails outweighs If-Modified-Since.  FAULT_NONE or
- * FAULT_PRECONDITION.
- */
+ * FAULT_PRECONDITION. */
 enum fault dialect_copy_conditions(const struct copy_source *c, const char *etag_text, size_t etag_len,
 				   uint64_t mtime_s);
 
@@ -399,8 +398,9 @@ const char *checksum_name(enum checksum_kind k);
 /* Bytes of a value. */
 size_t checksum_len(enum checksum_kind k);
 
-/* ---- stored attributes: a packed sequence of (name, value), written by dialect_parse(), given back on GET
- * and HEAD ---- */
+/* ---- stored attributes ---- */
+
+/* A packed sequence of (name, value), written by dialect_parse(), given back on GET and HEAD. */
 
 /* Calls fn for each pair; stops and returns -EINVAL on bytes that we did not write. */
 int dialect_attrs_each(const void *attrs, size_t len,
@@ -417,9 +417,7 @@ bool dialect_attr_is_header(const char *name, size_t name_len);
 /* The value of one, or NULL. */
 const char *dialect_attr(const void *attrs, size_t len, const char *name, size_t *ret_len);
 
-/* ---- answers
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- answers ---- */
 
 /* An S3 XML error (or the Scality text); size and range for 416.  Returns the length; never more than cap.
  * resource is escaped. */
@@ -447,8 +445,8 @@ struct outcome {
 };
 enum outcome_kind { OUT_DONE, OUT_DECLINED, OUT_FAILED, OUT_ERROR };
 /* partial: 206.  f: for FAILED and ERROR.  FAILED is the data plane: with a fault whose status is 500 the
- * reply header says so too; with any other (the deadline before a byte moved, the store) it looks like ERROR.
- */
+ * reply header says so too; with any other (the deadline before a byte moved, the store) it looks like
+ * ERROR. */
 struct outcome dialect_outcome(enum wire_form w, enum op op, enum outcome_kind kind, bool partial,
 			       enum fault f);
 

@@ -55,8 +55,7 @@ const struct field *wire_field(const struct dialect_in *in, const struct target 
 /* The only field of that name, NULL when absent; more than one is FAULT_BAD_REQUEST with `repeated`. */
 enum fault field_one(const struct dialect_in *in, const char *name, const char *repeated,
 		     const struct field **ret_f, const char **ret_why);
-/* Names and values are clean, Host, message framing: what libmicrohttpd lets through.
- */
+/* Names and values are clean, Host, message framing: what libmicrohttpd lets through. */
 enum fault fields_door(const struct dialect_in *in, struct target *t, const char **ret_why);
 
 /* ---- names.c ---- */

@@ -37,8 +37,8 @@ enum fault {
 	FAULT_HEADERS_TOO_LARGE, /* 431 */
 	FAULT_INTERNAL,          /* 500 InternalError */
 	FAULT_TRANSFER,          /* 500 RDMATransferFailed, with reply 500 */
-	FAULT_DAMAGED, /* 500 InternalError: stored bytes do not match their CRC; with reply 500 inside a
-			  transfer */
+	/* 500 InternalError: stored bytes do not match their CRC; with reply 500 inside a transfer */
+	FAULT_DAMAGED,
 	FAULT_NOT_IMPLEMENTED,    /* 501 NotImplemented */
 	FAULT_RDMA_NOT_SUPPORTED, /* 501 RDMANotSupported: decline in the dialects of 4.2 */
 	FAULT_BUSY,               /* 503 SlowDown, Retry-After */

@@ -121,8 +121,8 @@ wire_field(const struct dialect_in *in, const struct target *t)
 	return dialect_field(in, wire_rows[t->wire == WIRE_HIP ? WIRE_AMZ : t->wire].header, NULL);
 }
 
-/* x-amz-meta-rdma-token is metadata unless it is served or looks exactly like a descriptor (2.7, item 102).
- */
+/* x-amz-meta-rdma-token is metadata unless it is served or looks exactly
+ * like a descriptor (2.7, item 102). */
 static bool
 meta_is_descriptor(const struct dialect_in *in)
 {

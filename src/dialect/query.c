@@ -402,8 +402,8 @@ boolean(struct span value, bool *ret, const char *wrong, const char **ret_why)
 						      : refuse(ret_why, FAULT_BAD_ARGUMENT, wrong);
 }
 
-/* Those that place a list: what one of them says may be said by no other, but for a token, which outweighs.
- */
+/* Those that place a list: what one of them says may be said by no other,
+ * but for a token, which outweighs. */
 static enum fault
 listing(enum param p, struct span v, struct target *t, const char **ret_why)
 {

@@ -4,8 +4,8 @@
 
 #include <errno.h>
 
-/* Digits at *p; more than 64 bits saturate, which later clips or misses the object as the true number would.
- */
+/* Digits at *p; more than 64 bits saturate, which later clips or misses
+ * the object as the true number would. */
 static bool
 take_number(const char **p, const char *end, uint64_t *ret_value)
 {

@@ -94,8 +94,8 @@ text_fmt(struct text *x, const char *fmt, ...)
 	va_end(again);
 }
 
-/* Lists have a dozen tags and numbers for each of a thousand objects: they are put together without a format.
- */
+/* Lists have a dozen tags and numbers for each of a thousand objects:
+ * they are put together without a format. */
 static void
 put_tag(struct text *x, const char *open, const char *name)
 {

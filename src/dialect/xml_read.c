@@ -265,8 +265,8 @@ xml_read(const struct xml_doc *doc, const char *body, size_t len, const char **r
 		free(r);
 		return refuse(ret_why, FAULT_BUSY, "There is no memory for the XML.");
 	}
-	/* UTF-8, whatever the declaration says: what clients send, and no converter is then ever asked for.
-	 */
+	/* UTF-8, whatever the declaration says: what clients send,
+	 * and no converter is then ever asked for. */
 	xmlCtxtUseOptions(r->parser, XML_PARSE_NONET | XML_PARSE_IGNORE_ENC);
 	xmlSwitchEncoding(r->parser, XML_CHAR_ENCODING_UTF8);
 	feed(r, body, len);

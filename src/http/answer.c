@@ -11,8 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- the body of a stream
- * ----------------------------------------------------------------------------------------- */
+/* ---- the body of a stream ---- */
 
 static ssize_t
 read_stream(void *cls, uint64_t pos, char *buf, size_t max)
@@ -42,8 +41,7 @@ read_nothing(void *cls, uint64_t pos, char *buf, size_t max)
 	return MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
-/* ---- replies
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- replies ---- */
 
 static struct MHD_Response *
 make_response(struct hconn *c, const struct reply *r)
@@ -75,8 +73,7 @@ add_header(void *cookie, const char *name, const char *value)
 	MHD_add_response_header(cookie, name, value);
 }
 
-/* ---- replies without a body, over and over
- * ------------------------------------------------------------------------------------ */
+/* ---- replies without a body, over and over ---- */
 
 /* What the library would refuse in a value. */
 static bool
@@ -190,8 +187,7 @@ answer_reply(struct hconn *c)
 	return ok;
 }
 
-/* ---- answers without a request
- * ------------------------------------------------------------------------------------ */
+/* ---- answers without a request ---- */
 
 static const enum fault canned_fault[CANNED_NR] = {
 	[CANNED_BAD] = FAULT_BAD_REQUEST,

@@ -25,8 +25,7 @@
 #define STOP_ROUNDS 100
 #define STOP_WAIT_NS (5 * NS_PER_S)
 
-/* ---- connections
- * -------------------------------------------------------------------------------------------------- */
+/* ---- connections ---- */
 
 void
 conn_release(struct hconn *c)
@@ -49,8 +48,8 @@ conn_resume(struct hconn *c)
 void
 conn_reset(struct hconn *c)
 {
-	/* Dissolving the association is what makes TCP send a reset at once, whoever still holds the socket.
-	 */
+	/* Dissolving the association is what makes TCP send a reset at once,
+	 * whoever still holds the socket. */
 	struct sockaddr none = { .sa_family = AF_UNSPEC };
 
 	connect(c->fd, &none, sizeof none);
@@ -233,8 +232,7 @@ http_connections(const struct http *h)
 	return h->open_nr;
 }
 
-/* ---- what req/ says
- * ----------------------------------------------------------------------------------------------- */
+/* ---- what req/ says ---- */
 
 static void
 on_ready(void *conn)
@@ -255,8 +253,7 @@ on_abort(void *conn)
 
 const struct reply_ops http_reply_ops = { .ready = on_ready, .abort = on_abort };
 
-/* ---- running
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- running ---- */
 
 static void
 on_epoll(struct ring_op *op, int res, bool more)
@@ -390,9 +387,7 @@ http_abort(struct http *h)
 	}
 }
 
-/* ---- life
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- life ---- */
 
 /* Targets stay as they are: nobody looks at the library's decoded copy. */
 static size_t

@@ -35,8 +35,8 @@ void http_free(struct http *h);
 int http_add(struct http *h, int listener, int fd, const struct sockaddr *peer, socklen_t peer_len);
 int http_connections(const struct http *h);
 
-/* Lets the daemons work; true: they have more to do at once.  Called every turn in which something happened.
- */
+/* Lets the daemons work; true: they have more to do at once.
+ * Called every turn in which something happened. */
 bool http_run(struct http *h);
 /* How long the loop may wait for libmicrohttpd's own time-outs. */
 uint64_t http_timeout_ns(const struct http *h);

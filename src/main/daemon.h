@@ -81,8 +81,8 @@ struct store_conf;
 struct store_disk_conf;
 void daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct store_conf *ret_conf);
 
-/* Makes the buckets of scality listeners where they are missing (buckets.c).  0, or -errno, which was logged.
- */
+/* Makes the buckets of scality listeners where they are missing (buckets.c).
+ * 0, or -errno, which was logged. */
 int daemon_make_buckets(const struct conf *conf, struct store *store);
 
 /* The certificates of HTTPS listeners (certs.c): read; read anew, where a bad one changes nothing of its

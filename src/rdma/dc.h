@@ -93,8 +93,8 @@ int rdma_ah_get(struct rdma_rail *rail, const struct rdma_ah_key *key, struct rd
 		struct rdma_ah **ret_ah);
 /* Gives the reference back.  Any thread. */
 void rdma_ah_put(struct rdma_rail *rail, struct rdma_ah *ah);
-/* The next get makes a new one (a transfer ended in RETRY_EXC: item 31).  The reference stays.  Any thread.
- */
+/* The next get makes a new one (a transfer ended in RETRY_EXC: item 31).
+ * The reference stays.  Any thread. */
 void rdma_ah_forget(struct rdma_rail *rail, struct rdma_ah *ah);
 
 /* --- completion queues --- */

@@ -51,8 +51,8 @@ rail_find(struct rdma *rd, const struct rdma_device *dev, int port)
 	return NULL;
 }
 
-/* The rail of this port, made if it is not there yet.  NULL: no memory, no room, or the port does not answer.
- */
+/* The rail of this port, made if it is not there yet.
+ * NULL: no memory, no room, or the port does not answer. */
 static struct rdma_rail *
 rail_add(struct rdma *rd, struct rdma_device *dev, int port)
 {

@@ -1,11 +1,11 @@
 /*
  * Rails: a port with its usable GIDs, its state, and who is told when that changes.
  *
- *          port active, device well
- *     UP <--------------------------- DOWN     port events, or what the port says when asked
- *      \                              /
- *       `--> LOST (device fatal, a kernel call that hangs, a broken completion queue) --> UP, DOWN when that
- * is over
+ *   UP <--- port events, or what the port says when asked ---> DOWN
+ *     \                                                         /
+ *      `--> LOST: device fatal, a kernel call that hangs, <----'
+ *           a broken completion queue
+ *             `--> UP or DOWN, when that is over
  *
  * A device that stays fatal is opened anew (reopen.c); its rails stay LOST until that has worked.  State
  * changes run on the async helper or, for a hanging call, on a core; reading is for any thread.

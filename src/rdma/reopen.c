@@ -1,9 +1,10 @@
 /*
  * A device whose context has died, and how it comes to another one.
  *
- *     well --> fatal --1 s, and no port is active--> given up --nobody refers to it--> closed --> opened -->
- * well ^        |                                                                       ^  | fails
- *       `--------' a port is active again                                                `--' 1 s
+ *   well --> fatal --1 s, and no port is active--> given up --nobody refers to it--> closed --> opened
+ *   ^  ^       |                                                                       ^  |fails    |
+ *   |  `-------' a port is active again                                                `--'1 s      |
+ *   `-----------------------------------------------------------------------------------------------'
  *
  * The async helper decides (device_tend()); what may block, closing and opening, is a job of the recovery
  * helper of the device's first rail, so that other devices' events are heard meanwhile.  Who makes something

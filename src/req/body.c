@@ -105,8 +105,7 @@ body_feed(struct req *rq, const void *data, size_t len)
 	return len;
 }
 
-/* ---- what the request says of its body
- * ------------------------------------------------------------------------------ */
+/* ---- what the request says of its body ---- */
 
 static bool
 digest_is(struct req *rq, enum digest_kind kind, const uint8_t *want, size_t len)

@@ -69,8 +69,7 @@ copy_start(struct req *rq)
 	return req_open(rq, &k, copy_opened);
 }
 
-/* ---- the attributes of the copy
- * ----------------------------------------------------------------------------------- */
+/* ---- the attributes of the copy ---- */
 
 static bool
 begins(const char *name, size_t len, const char *with)
@@ -126,8 +125,7 @@ copy_attrs(struct req *rq, bool keep_sums)
 	return r < 0 ? FAULT_DAMAGED : FAULT_NONE;
 }
 
-/* ---- onto itself
- * -------------------------------------------------------------------------------------------------- */
+/* ---- onto itself ---- */
 
 static bool
 is_onto_itself(const struct target *t)
@@ -186,8 +184,7 @@ replaced(struct req *rq)
 	return reply_result(rq, rq->obj.crc64);
 }
 
-/* ---- what of the source
- * ------------------------------------------------------------------------------------------- */
+/* ---- what of the source ---- */
 
 static enum fault
 copy_range(struct req *rq, const char **why)
@@ -300,8 +297,7 @@ copy_opened(struct req *rq)
 	return req_go(rq, copy_begin);
 }
 
-/* ---- the bytes
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- the bytes ---- */
 
 static enum verdict
 copy_ticketed(struct req *rq)

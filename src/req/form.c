@@ -58,8 +58,7 @@ form_start(struct req *rq)
 	return req_go(rq, form_fields);
 }
 
-/* ---- the bytes
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- the bytes ---- */
 
 static size_t
 put_file(struct req *rq, const void *data, size_t len)
@@ -170,8 +169,7 @@ form_over(struct req *rq, const char **ret_why)
 	return f;
 }
 
-/* ---- the fields
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- the fields ---- */
 
 /* Who signed the policy; a form without one is anonymous. */
 static enum fault
@@ -241,8 +239,7 @@ form_fields(struct req *rq)
 	return req_go(rq, put_start);
 }
 
-/* ---- the answer
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- the answer ---- */
 
 /* The page that the form wants to see next, and what became of it. */
 static void

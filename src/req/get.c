@@ -1,10 +1,12 @@
 /*
  * GET and HEAD: one object (or a range of it) into the client's memory, or into the HTTP body.
  *
- *   start -> opened -> [ticket -> lease] -> leased -> pushed -> reply        "->" over a wait where a name
- * says so
- *                 \-> declined ... over_http -> ticketed -> reply (stream)
+ *   start -> opened -> [ticket -> lease] -> leased -> pushed -> reply
+ *                 \                  \-> declined -> over_http, or reply
+ *                  \-> over_http -> ticketed -> first bytes -> reply (stream)
  *      any of them -> req_fail() -> drain -> reply
+ *
+ * An arrow goes over a wait where the name behind it says so: opened, leased, pushed, ticketed.
  */
 #include "req/req_int.h"
 
@@ -102,9 +104,7 @@ get_opened(struct req *rq)
 	return req_go(rq, get_range);
 }
 
-/* ---- by RDMA
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- by RDMA ---- */
 
 enum verdict
 get_leased(struct req *rq)
@@ -134,9 +134,7 @@ get_pushed(struct req *rq)
 	return req_go(rq, req_reply_step);
 }
 
-/* ---- over HTTP
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- over HTTP ---- */
 
 enum verdict
 get_declined(struct req *rq)

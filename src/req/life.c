@@ -6,8 +6,9 @@
  * time and rests after each, so that it looks at lifecycle.rate objects a second at most.  What it deletes is
  * the version that it has seen: an object written meanwhile stays.
  *
- *   rest -> bucket -> objects -> delete ... -> objects -> ... -> uploads -> abort ... -> bucket -> ... ->
- * rest
+ *   rest -> bucket -> objects -> delete ... -> objects -> ...
+ *                  -> uploads -> abort ...  -> uploads -> ...
+ *        -> bucket -> ... -> rest
  *
  * What a rule calls a day is lifecycle.day long.  Where that is not a day, the ages that the rules are asked
  * about are stretched accordingly; dates stay what they are.
@@ -72,8 +73,7 @@ static void step_delete(struct life *lf);
 static void step_uploads(struct life *lf);
 static void step_abort(struct life *lf);
 
-/* ---- going on
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- going on ---- */
 
 static void
 on_timer(struct timer *t)
@@ -129,8 +129,7 @@ give_up(struct life *lf, int err)
 	go(lf, lf->env->conf->lifecycle.interval_ns, step_bucket);
 }
 
-/* ---- ages
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- ages ---- */
 
 /* When it would have been made, were a day a day. */
 static uint64_t
@@ -165,8 +164,7 @@ upload_is_due(const struct life *lf, const struct store_entry *e, uint64_t now_n
 						 stretched_s(lf, e->mtime_ns, now_ns), now_ns / NS_PER_S);
 }
 
-/* ---- pages
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- pages ---- */
 
 static bool
 on_entry(struct store_list *ls, const struct store_entry *e)
@@ -300,8 +298,7 @@ list_page(struct life *lf, bool uploads)
 	page_over(lf);
 }
 
-/* ---- buckets
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- buckets ---- */
 
 static bool
 on_bucket(struct store_list *ls, const struct store_entry *e)
@@ -372,8 +369,7 @@ step_bucket(struct life *lf)
 	bucket_found(lf);
 }
 
-/* ---- objects
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- objects ---- */
 
 static void
 step_objects(struct life *lf)
@@ -447,8 +443,7 @@ step_delete(struct life *lf)
 	deleted(lf);
 }
 
-/* ---- uploads
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- uploads ---- */
 
 static void
 step_uploads(struct life *lf)
@@ -510,8 +505,7 @@ step_abort(struct life *lf)
 	aborted(lf);
 }
 
-/* ---- life
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 int
 life_new(const struct req_env *env, struct life **ret_life)

@@ -44,8 +44,7 @@ remember(struct list_job *j, const struct xml_entry *e)
 	j->count++;
 }
 
-/* ---- objects and uploads
- * ------------------------------------------------------------------------------------------ */
+/* ---- objects and uploads ---- */
 
 static bool
 on_object(struct store_list *ls, const struct store_entry *e)
@@ -153,8 +152,7 @@ uploads_start(struct req *rq)
 	return page_start(rq, "uploads", store_list_uploads, on_upload);
 }
 
-/* ---- buckets
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- buckets ---- */
 
 static bool
 on_bucket(struct store_list *ls, const struct store_entry *e)

@@ -81,8 +81,7 @@ upload_fault(int err)
 	return err == -ENOENT ? FAULT_NO_SUCH_UPLOAD : fault_of(err);
 }
 
-/* ---- what was declared when the upload was made
- * -------------------------------------------------------------------- */
+/* ---- what was declared when the upload was made ---- */
 
 int
 upload_declared(const void *attrs, size_t len, struct declared *ret)
@@ -125,8 +124,7 @@ declare(struct target *t)
 					 strlen(ATTR_SUM_TYPE), type, strlen(type));
 }
 
-/* ---- create
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- create ---- */
 
 static enum verdict
 created(struct req *rq)
@@ -159,8 +157,7 @@ upload_create_start(struct req *rq)
 	return req_await(rq, r, "upload", created);
 }
 
-/* ---- abort
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- abort ---- */
 
 static enum verdict
 aborted(struct req *rq)
@@ -189,8 +186,7 @@ upload_abort_start(struct req *rq)
 	return req_await(rq, r, "upload", aborted);
 }
 
-/* ---- complete: the parts as they are
- * ------------------------------------------------------------------------------- */
+/* ---- complete: the parts as they are ---- */
 
 static bool
 on_part(struct store_part_list *pl, const struct store_part *part)
@@ -292,8 +288,7 @@ make_refs(struct req *rq, struct upload_job *j, bool known)
 	return FAULT_NONE;
 }
 
-/* ---- complete: what the object is
- * ---------------------------------------------------------------------------------- */
+/* ---- complete: what the object is ---- */
 
 static int
 composite_etag(struct req *rq, const struct upload_job *j)
@@ -410,8 +405,7 @@ compare_sums(const struct req *rq, const struct upload_job *j)
 	return FAULT_NONE;
 }
 
-/* ---- complete
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- complete ---- */
 
 static void
 on_complete(struct store_op *op)

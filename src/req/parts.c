@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- ListParts
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- ListParts ---- */
 
 struct parts_job {
 	struct store_part_list list;
@@ -92,8 +91,7 @@ parts_start(struct req *rq)
 			 parts_done);
 }
 
-/* ---- GetObjectAttributes
- * ------------------------------------------------------------------------------------------ */
+/* ---- GetObjectAttributes ---- */
 
 struct attributes_job {
 	struct xml_sums sums[DIALECT_LIST_MAX];

@@ -204,9 +204,7 @@ put_begin(struct req *rq)
 	return r > 0 ? req_go(rq, put_http_ticketed) : req_wait(rq, "ticket", put_http_ticketed);
 }
 
-/* ---- by RDMA
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- by RDMA ---- */
 
 enum verdict
 put_declined(struct req *rq)
@@ -277,9 +275,7 @@ put_pulled(struct req *rq)
 	return req_go(rq, put_verify);
 }
 
-/* ---- over HTTP
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- over HTTP ---- */
 
 static enum verdict
 put_http_ticketed(struct req *rq)
@@ -322,9 +318,7 @@ put_accepting(struct req *rq)
 	return rq->xfer.result < 0 ? req_fail(rq, fault_of(rq->xfer.result), NULL) : req_go(rq, put_verify);
 }
 
-/* ---- both
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- both ---- */
 
 /* The digest's value as given, wanted, or the body's MD5; and into the stored attributes what a HEAD gives
  * back later. */

@@ -69,9 +69,7 @@ reply_number(struct req *rq, const char *name, uint64_t v)
 	reply_text(rq, name, at);
 }
 
-/* ---- ETags
- * --------------------------------------------------------------------------------------------------------------
- */
+/* ---- ETags ---- */
 
 size_t
 etag_text(const struct store_etag *e, char out[48])
@@ -111,8 +109,7 @@ etag_parse(const char *text, size_t len, struct store_etag *ret_etag)
 	return 0;
 }
 
-/* ---- pieces of the reply
- * ------------------------------------------------------------------------------------------------- */
+/* ---- pieces of the reply ---- */
 
 static void
 crc64_text(uint64_t crc, char out[16])
@@ -398,9 +395,7 @@ req_reply_headers(struct req *rq, void (*header)(void *cookie, const char *name,
 	dialect_attrs_each(rq->target.attrs, rq->target.attrs_len, on_attr, &w);
 }
 
-/* ---- the access log
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- the access log ---- */
 
 void
 access_log(const struct req *rq)

@@ -19,8 +19,7 @@
 static enum verdict drain(struct req *rq);
 static enum verdict drained(struct req *rq);
 
-/* ---- life of the pool
- * ------------------------------------------------------------------------------------------------ */
+/* ---- life of the pool ---- */
 
 int
 reqs_new(const struct req_env *env, struct reqs **ret_reqs)
@@ -84,8 +83,8 @@ reqs_drain(struct reqs *rs, bool on)
 	life_stop(rs->life, on);
 }
 
-/* Everything that a request may hold is given back here and nowhere else; each part accepts "never started".
- */
+/* Everything that a request may hold is given back here and nowhere else;
+ * each part accepts "never started". */
 static void
 req_free(struct req *rq)
 {
@@ -118,9 +117,7 @@ free_if_over(struct req *rq)
 		req_free(rq);
 }
 
-/* ---- running
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- running ---- */
 
 static void
 req_run(struct req *rq)
@@ -236,9 +233,7 @@ req_on_del(struct store_op *op)
 	req_on_store(container_of(container_of(op, struct store_del, op), struct req, del));
 }
 
-/* ---- failing
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- failing ---- */
 
 enum verdict
 req_fail(struct req *rq, enum fault f, const char *why)
@@ -359,8 +354,7 @@ req_cancel(struct req *rq, enum fault f, const char *why)
 	req_wake(rq);
 }
 
-/* ---- what http/ calls
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- what http/ calls ---- */
 
 static void
 on_xfer_done(struct xfer *x)

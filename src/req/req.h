@@ -7,8 +7,8 @@
  *
  * The life of a request as http/ sees it:
  *
- *   req_begin() -> [req_body() ...] -> req_body_end() -> ops->ready() -> req_reply() -> [req_stream_read()
- * ...] -> req_end()
+ *   req_begin() -> [req_body() ...] -> req_body_end() -> ops->ready()
+ *               -> req_reply() -> [req_stream_read() ...] -> req_end()
  *
  * A reply may be ready early: already when req_begin() returns (then http/ answers before any body was read
  * and closes the connection if one was coming), or in the middle of a body (the rest is read and thrown
@@ -117,8 +117,8 @@ bool req_wants_body(const struct req *rq);
 /* Takes up to len bytes and returns how many; fewer: suspend the connection until ops->ready(). */
 size_t req_body(struct req *rq, const void *data, size_t len);
 void req_body_end(struct req *rq);
-/* The client of this request went away (its side of the connection is closed).  Tokened: cancels and drains.
- */
+/* The client of this request went away (its side of the connection is closed).
+ * Tokened: cancels and drains. */
 void req_gone(struct req *rq);
 bool req_is_tokened(const struct req *rq);
 

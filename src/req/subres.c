@@ -18,8 +18,7 @@
 #define HEAD_BYTES 5
 #define TRIES_MAX 16
 
-/* ---- the packed form
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the packed form ---- */
 
 int
 bucket_attrs_read(struct store_port *p, const char *name, size_t name_len, struct bucket_attrs *ret)
@@ -94,8 +93,7 @@ replace(struct text *x, const struct bucket_attrs *ba, enum bucket_attr kind, co
 	}
 }
 
-/* ---- reading
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static enum bucket_attr
 kind_of(enum op op)
@@ -150,8 +148,7 @@ subres_get(struct req *rq)
 	return f != FAULT_NONE ? req_fail(rq, f, NULL) : req_reply_xml(rq);
 }
 
-/* ---- writing
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 struct subres_job {
 	struct store_bucket_set set;
@@ -256,8 +253,7 @@ subres_delete(struct req *rq)
 	return req_go(rq, subres_write);
 }
 
-/* ---- answers that never vary
- * ------------------------------------------------------------------------------------- */
+/* ---- answers that never vary ---- */
 
 enum verdict
 canned_start(struct req *rq)

@@ -60,8 +60,7 @@ sums_find_algorithm(const char *name, size_t len, enum checksum_kind *ret_kind)
 	return -ENOENT;
 }
 
-/* ---- stored ones
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- stored ones ---- */
 
 /* "value" or "value-N". */
 static bool
@@ -150,8 +149,7 @@ sum_text(const uint8_t *value, enum checksum_kind k, uint32_t parts, char out[64
 	return n;
 }
 
-/* ---- CRCs of a whole from those of its parts
- * ----------------------------------------------------------------------- */
+/* ---- CRCs of a whole from those of its parts ---- */
 
 static uint32_t
 times(const uint32_t m[32], uint32_t v)

@@ -30,8 +30,7 @@ tags_fini(struct req *rq)
 	text_free(&((struct tags_job *)rq->job)->tags);
 }
 
-/* ---- attributes without some of them
- * ------------------------------------------------------------------------------ */
+/* ---- attributes without some of them ---- */
 
 struct attrs_walk {
 	struct req *rq;
@@ -65,9 +64,7 @@ is_not_tags(const char *name, size_t len)
 	return len != strlen(ATTR_TAGGING) || memcmp(name, ATTR_TAGGING, len) != 0;
 }
 
-/* ---- tags
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- tags ---- */
 
 static enum verdict
 tags_open(struct req *rq)
@@ -140,8 +137,7 @@ tags_set(struct req *rq)
 	return req_go(rq, req_reply_step);
 }
 
-/* ---- access control lists: the owner's FULL_CONTROL and nothing else
- * ---------------------------------------------- */
+/* ---- access control lists: the owner's FULL_CONTROL and nothing else ---- */
 
 static enum verdict
 acl_opened(struct req *rq)

@@ -54,8 +54,7 @@ struct ring {
 	char describe[256];
 };
 
-/* ---- set-up
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- set-up ---- */
 
 /* What we would like, and what to leave out first where the kernel says no.  A task-run flag alone is
  * refused, so each row is a whole set. */
@@ -235,8 +234,7 @@ ring_register_regions(struct ring *r, const struct iovec *regions, int nr)
 	return 0;
 }
 
-/* ---- submitting
- * --------------------------------------------------------------------------------------------------- */
+/* ---- submitting ---- */
 
 /* Takes every completion out of the kernel's queue without running it. */
 static void
@@ -394,8 +392,7 @@ ring_inflight(const struct ring *r)
 	return r->inflight;
 }
 
-/* ---- turning
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- turning ---- */
 
 static int
 complete(struct ring *r, uint64_t user_data, int res, uint32_t flags)

@@ -17,8 +17,7 @@ sn_cqx(struct ibv_cq_ex *cq)
 	return (struct sn_cq *)cq;
 }
 
-/* ---- producer
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- producer ---- */
 
 bool
 sn_cq_push(struct sn_cq *cq, const struct sn_cqe *e)
@@ -69,8 +68,7 @@ sn_cq_purge(struct sn_cq *cq, const struct sn_qp *qp)
 	pthread_mutex_unlock(&cq->lock);
 }
 
-/* ---- consumer
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- consumer ---- */
 
 /* Under cq->lock. */
 static bool
@@ -262,9 +260,7 @@ read_tm_info(struct ibv_cq_ex *cq, struct ibv_wc_tm_info *info)
 	memset(info, 0, sizeof(*info));
 }
 
-/* ---- life
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- life ---- */
 
 static void
 fill_ops(struct ibv_cq_ex *x)

@@ -1,5 +1,5 @@
-/* What the files of softnicctl share.  Commands take the words after their name and return the exit status.
- */
+/* What the files of softnicctl share.  Commands take the words after
+ * their name and return the exit status. */
 #ifndef SOFTNIC_CTL_H
 #define SOFTNIC_CTL_H
 

@@ -65,8 +65,7 @@ ctl_status_name(unsigned status)
 	return status < STATUS_NR ? status_names[status] : "?";
 }
 
-/* ---- words to a rule
- * ---------------------------------------------------------------------------------------------- */
+/* ---- words to a rule ---- */
 
 struct rule {
 	struct fab_match m;
@@ -309,8 +308,7 @@ settle(struct rule *r)
 	return NULL;
 }
 
-/* ---- a rule to words
- * ---------------------------------------------------------------------------------------------- */
+/* ---- a rule to words ---- */
 
 static void
 print_duration(const char *key, uint64_t ns)
@@ -386,8 +384,7 @@ print_rule(uint32_t id, const struct fab_rule *r)
 	       (unsigned long long)atomic_load(&r->hits));
 }
 
-/* ---- the table, with the file locked
- * ------------------------------------------------------------------------------ */
+/* ---- the table, with the file locked ---- */
 
 static void
 set_active(struct fabric *f)

@@ -16,8 +16,7 @@ struct sn_conf sn_conf;
 static struct sn_dev devices[FAB_DEVS];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* ---- small things everybody uses
- * ---------------------------------------------------------------------------------- */
+/* ---- small things everybody uses ---- */
 
 void
 sn_check_failed(const char *what, const char *file, int line)
@@ -71,8 +70,7 @@ sn_pow2(uint32_t n)
 	return p;
 }
 
-/* ---- settings
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- settings ---- */
 
 static int64_t
 env_us(const char *name, int64_t def_us)
@@ -148,8 +146,7 @@ init_once(void)
 	}
 }
 
-/* ---- the list
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- the list ---- */
 
 static bool
 is_there(const struct sn_dev *d)
@@ -221,8 +218,7 @@ softnic_is_ours(struct ibv_device *device)
 	return d >= devices && d < devices + FAB_DEVS;
 }
 
-/* ---- contexts
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- contexts ---- */
 
 static void
 init_locks(struct sn_ctx *ctx)

@@ -14,8 +14,7 @@
 
 #include <signal.h>
 
-/* ---- timer heap, under ctx->lock
- * ---------------------------------------------------------------------------------- */
+/* ---- timer heap, under ctx->lock ---- */
 
 static void
 heap_put(struct sn_ctx *ctx, uint32_t at, struct sn_qp *qp)
@@ -87,8 +86,7 @@ heap_remove(struct sn_ctx *ctx, struct sn_qp *qp)
 	heap_down(ctx, (uint32_t)last->heap_at);
 }
 
-/* ---- run queue, under ctx->lock
- * ----------------------------------------------------------------------------------- */
+/* ---- run queue, under ctx->lock ---- */
 
 static void
 runq_push(struct sn_ctx *ctx, struct sn_qp *qp)
@@ -122,8 +120,7 @@ runq_remove(struct sn_ctx *ctx, struct sn_qp *qp)
 	atomic_fetch_sub_explicit(&ctx->runq_nr, 1, memory_order_relaxed);
 }
 
-/* ---- one queue pair, under qp->lock
- * ------------------------------------------------------------------------------- */
+/* ---- one queue pair, under qp->lock ---- */
 
 static uint8_t
 wc_opcode(uint8_t op)
@@ -347,8 +344,7 @@ sn_engine_unpark(struct sn_qp *qp)
 	pthread_mutex_unlock(&qp->ctx->lock);
 }
 
-/* ---- the engine thread
- * -------------------------------------------------------------------------------------------- */
+/* ---- the engine thread ---- */
 
 void
 sn_engine_unpin(struct sn_qp *qp)

@@ -19,8 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* ---- the flag
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- the flag ---- */
 
 int
 sn_flag_init(struct sn_flag *fl)
@@ -66,8 +65,7 @@ sn_flag_wait(const struct sn_flag *fl, int fd)
 	return poll(&p, 1, -1) < 0 ? -1 : 0;
 }
 
-/* ---- completion channels
- * ------------------------------------------------------------------------------------------ */
+/* ---- completion channels ---- */
 
 SN_EXPORT struct ibv_comp_channel *
 ibv_create_comp_channel(struct ibv_context *context)
@@ -198,8 +196,7 @@ ibv_ack_cq_events(struct ibv_cq *cq, unsigned int n)
 	pthread_mutex_unlock(&cq->mutex);
 }
 
-/* ---- asynchronous events
- * ------------------------------------------------------------------------------------------ */
+/* ---- asynchronous events ---- */
 
 int
 sn_async_init(struct sn_ctx *ctx)
@@ -292,8 +289,8 @@ sn_async_forget(struct sn_ctx *ctx, const void *element)
 	pthread_mutex_unlock(&as->lock);
 }
 
-/* Counts what the application has fetched, so that destroying the object can wait for the acknowledgements.
- */
+/* Counts what the application has fetched, so that destroying the object
+ * can wait for the acknowledgements. */
 static void
 count_got(const struct ibv_async_event *ev)
 {
@@ -369,8 +366,7 @@ ibv_ack_async_event(struct ibv_async_event *event)
 	}
 }
 
-/* ---- the watcher
- * -------------------------------------------------------------------------------------------------- */
+/* ---- the watcher ---- */
 
 static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sn_ctx *watched;

@@ -29,8 +29,7 @@ drop(struct sn_outcome *out)
 	return SN_STEP_DROP;
 }
 
-/* ---- local side
- * --------------------------------------------------------------------------------------------------- */
+/* ---- local side ---- */
 
 static bool
 local_ok(const struct sn_qp *qp, const struct ibv_sge *s, bool write)
@@ -41,8 +40,8 @@ local_ok(const struct sn_qp *qp, const struct ibv_sge *s, bool write)
 	       s->addr >= m->iova && s->addr - m->iova <= m->len && s->length <= m->len - (s->addr - m->iova);
 }
 
-/* The part [off, off + len) of the work request's buffers.  Returns the number of pieces, -1 for a bad one.
- */
+/* The part [off, off + len) of the work request's buffers.
+ * Returns the number of pieces, -1 for a bad one. */
 static int
 gather(const struct sn_qp *qp, const struct sn_wqe *w, uint64_t off, uint64_t len, struct iovec *iov)
 {
@@ -92,8 +91,7 @@ local_there(const struct iovec *iov, int n, bool write)
 	return true;
 }
 
-/* ---- far side
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- far side ---- */
 
 static bool
 has_gid(const struct fab_port *port, const uint8_t gid[16])
@@ -170,8 +168,7 @@ target_lives(const struct fab_qp *t)
 	       (syscall(SYS_tgkill, p->pid, atomic_load(&p->tid), 0) == 0 || errno != ESRCH);
 }
 
-/* ---- the copy
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- the copy ---- */
 
 static void
 warn_perm(const struct fab_proc *p)
@@ -297,8 +294,7 @@ copy_flipped(const struct path *pa, uint64_t at, struct sn_outcome *out)
 	return r;
 }
 
-/* ---- a step
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- a step ---- */
 
 /* The bytes [at, at + len).  The plain case reads its buffers once, before anything is looked up. */
 static enum sn_step

@@ -4,8 +4,10 @@
  * once, when it begins.  Called by engine.c with qp->busy set and no lock held; never sleeps: what is to wait
  * is parked on the engine's timer heap.
  *
- *     begin -> [delay] -> pieces: all of it | a prefix | shuffled chunks -> [hold] -> done | error | no
- * completion a byte inverted, somebody killed between two of them
+ *   begin -> [delay] -> pieces: all of it | a prefix | shuffled chunks -> [hold] -> done | error | nothing
+ *                       a byte inverted, somebody killed between two of them
+ *
+ * (nothing: the work request never completes.)
  *
  * Also what creating things asks, on the application's threads: is it to fail?
  */
@@ -22,11 +24,10 @@ enum phase { PHASE_BEGIN, PHASE_COPY, PHASE_OVER };
 #define KILL_POLL_NS 1000000u
 #define KILL_WAIT_NS 5000000000u
 
-/* ---- matching
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- matching ---- */
 
-/* The n-th number of a seed (SplitMix64), so that a run can be repeated without keeping a generator's state.
- */
+/* The n-th number of a seed (SplitMix64), so that a run can be repeated
+ * without keeping a generator's state. */
 static uint64_t
 draw(uint64_t seed, uint64_t n)
 {
@@ -155,8 +156,7 @@ sn_refused(struct ibv_context *context, enum fab_op op, uint64_t len)
 	return 0;
 }
 
-/* ---- killing
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- killing ---- */
 
 static bool
 same_uid(uint32_t pid)
@@ -236,8 +236,7 @@ kill_target(struct sn_fault *f, const struct sn_wqe *w)
 		f->kill_wait_ns = sn_now_ns() + KILL_WAIT_NS;
 }
 
-/* ---- a hit work request, step by step
- * ----------------------------------------------------------------------------- */
+/* ---- a hit work request, step by step ---- */
 
 static enum sn_step
 wait_for(struct sn_outcome *out, uint64_t ns)
@@ -412,8 +411,8 @@ sn_mark_drop(struct sn_qp *qp)
 		sn_mark_end(qp, TRACE_STATUS_RESET, 0);
 }
 
-/* A parked queue pair whose rule is gone goes on at once.  While it is in the heap nobody writes its fault.
- */
+/* A parked queue pair whose rule is gone goes on at once.
+ * While it is in the heap nobody writes its fault. */
 void
 sn_fault_release(struct sn_ctx *ctx)
 {

@@ -102,8 +102,7 @@ ibv_port_state_str(enum ibv_port_state state)
 	return NAME(t, state);
 }
 
-/* ---- rates: code of the enum, multiple of 2.5 Gb/s, Mb/s
- * ---------------------------------------------------------- */
+/* ---- rates: code of the enum, multiple of 2.5 Gb/s, Mb/s ---- */
 
 static const struct {
 	enum ibv_rate rate;
@@ -164,8 +163,7 @@ mbps_to_ibv_rate(int mbps)
 	return IBV_RATE_MAX;
 }
 
-/* ---- the rest
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- the rest ---- */
 
 /* Pages are not pinned, so a fork needs no preparation. */
 SN_EXPORT int

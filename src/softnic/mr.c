@@ -194,8 +194,8 @@ ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size
 	atomic_fetch_sub(&((struct sn_pd *)ibmr->pd)->uses, 1);
 	fresh = (struct sn_mr *)reg(new_pd, new_addr, new_len, (uintptr_t)new_addr, new_access);
 	if (!fresh) {
-		/* The region is gone, as after a failed command of the real one; dereg must still work on it.
-		 */
+		/* The region is gone, as after a failed command of the real one;
+		 * dereg must still work on it. */
 		uint32_t key;
 
 		mr->slot = sn_mr_claim(&key);
@@ -210,11 +210,10 @@ ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size
 	return 0;
 }
 
-/* ---- address handles
- * ---------------------------------------------------------------------------------------------- */
+/* ---- address handles ---- */
 
-/* Any GID will do, there is no neighbour to resolve; but what the kernel refuses on RoCE is refused here too.
- */
+/* Any GID will do, there is no neighbour to resolve; but what the kernel
+ * refuses on RoCE is refused here too. */
 SN_EXPORT struct ibv_ah *
 ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {

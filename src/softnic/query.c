@@ -138,8 +138,7 @@ ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_por
 	return 0;
 }
 
-/* ---- GID table
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- GID table ---- */
 
 SN_EXPORT int
 ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)

@@ -93,8 +93,7 @@ sn_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **b
 	return r;
 }
 
-/* ---- shared receive queues
- * ---------------------------------------------------------------------------------------- */
+/* ---- shared receive queues ---- */
 
 struct ibv_srq *
 sn_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *a)

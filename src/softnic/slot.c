@@ -32,8 +32,7 @@ struct peer {
 static struct peer peers[FAB_PROCS];
 static pthread_mutex_t peer_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- the process slot
- * --------------------------------------------------------------------------------------------- */
+/* ---- the process slot ---- */
 
 static void
 read_comm(char comm[16])
@@ -91,8 +90,8 @@ claim_proc(struct fabric *f)
 	return -ENOSPC;
 }
 
-/* A forked child is another process: it has no engine, no watcher and no slot, and gets its own when it asks.
- */
+/* A forked child is another process: it has no engine, no watcher and no slot,
+ * and gets its own when it asks. */
 static void
 forget_parent(void)
 {
@@ -153,8 +152,7 @@ sn_attach(void)
 	return r;
 }
 
-/* ---- liveness
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- liveness ---- */
 
 static void
 peer_meet(struct peer *pe, const struct fab_proc *p, uint64_t serial)
@@ -193,8 +191,7 @@ sn_peer_alive(uint32_t index, uint64_t now_ns, bool exact)
 	return alive;
 }
 
-/* ---- slots
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- slots ---- */
 
 struct fab_qp *
 sn_qp_claim(uint32_t *ret_qpn)
@@ -289,8 +286,7 @@ sn_mr_release(struct fab_mr *m, uint32_t key)
 	atomic_store(&m->owner, 0);
 }
 
-/* ---- executors
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- executors ---- */
 
 int
 sn_exec_enter(void)

@@ -58,8 +58,7 @@ enum sn_vendor {
 	SN_VE_NO_PERM = 0xfe,
 };
 
-/* ---- settings and the process: device.c, fabric.c
- * ---------------------------------------------------------------- */
+/* ---- settings and the process: device.c, fabric.c ---- */
 
 struct sn_conf {
 	unsigned devices_nr;
@@ -107,8 +106,7 @@ void sn_exec_quiesce(void);
 /* Is the process behind this slot there?  A verdict up to 1 ms old will do unless exact. */
 bool sn_peer_alive(uint32_t index, uint64_t now_ns, bool exact);
 
-/* ---- device and context
- * ------------------------------------------------------------------------------------------ */
+/* ---- device and context ---- */
 
 struct sn_dev {
 	struct ibv_device dev; /* first: programs hold a pointer to it */
@@ -148,14 +146,14 @@ struct sn_left;
 struct sn_ctx {
 	struct verbs_context v; /* ends in the ibv_context that programs hold */
 	struct sn_dev *dev;
-	uint32_t forks; /* sn_self.forks at open: another value, and this is a child's copy of the parent's
-			   context */
+	/* sn_self.forks at open: another value, and this is a child's copy of the parent's context */
+	uint32_t forks;
 	struct sn_ctx *next; /* list of open contexts, for the watcher */
 	struct sn_async async;
-	uint32_t resets;      /* how many its process had seen of this device when it was opened */
-	bool dead_told;       /* the watcher's */
-	struct sn_left *left; /* objects that the application could not destroy, or believes it has: dead.c;
-				 under lock */
+	uint32_t resets; /* how many its process had seen of this device when it was opened */
+	bool dead_told;  /* the watcher's */
+	/* objects that the application could not destroy, or believes it has: dead.c; under lock */
+	struct sn_left *left;
 	_Atomic uint32_t pd_next;
 	/* The engine: engine.c.  All under lock, but runq_nr may be read without. */
 	pthread_mutex_t lock;
@@ -214,8 +212,8 @@ bool sn_dead(const struct sn_ctx *ctx);
 bool sn_dead_how(const struct sn_ctx *ctx, enum fab_reset how);
 /* In the order in which they are destroyed at last. */
 enum sn_kind { SN_QP, SN_SRQ, SN_CQ, SN_CHAN, SN_AH, SN_MR, SN_PD, SN_KIND_NR };
-/* What a destroy call is to answer at once, the object staying until its context is closed; -1: destroy it.
- */
+/* What a destroy call is to answer at once, the object staying until its context is closed;
+ * -1: destroy it. */
 int sn_left_keep(struct ibv_context *context, enum sn_kind kind, void *object);
 void sn_left_destroy(struct sn_ctx *ctx); /* at the end of the context */
 void sn_qp_destroy(struct ibv_qp *qp);
@@ -236,8 +234,7 @@ struct sn_mr {
 void sn_ctx_ops(struct sn_ctx *ctx); /* fills the tables that inline functions call through */
 int sn_fill_port(struct sn_ctx *ctx, uint8_t port, struct ibv_port_attr *ret_attr);
 
-/* ---- completion queues: cq.c, event.c
- * ----------------------------------------------------------------------------- */
+/* ---- completion queues: cq.c, event.c ---- */
 
 struct sn_cqe {
 	uint64_t wr_id;
@@ -299,8 +296,7 @@ int sn_watch_start(void);
 void sn_watch_add(struct sn_ctx *ctx);
 void sn_watch_remove(struct sn_ctx *ctx);
 
-/* ---- queue pairs: qp.c, state.c, wr.c, recv.c
- * ---------------------------------------------------------------------- */
+/* ---- queue pairs: qp.c, state.c, wr.c, recv.c ---- */
 
 struct sn_wqe {
 	uint64_t wr_id;
@@ -431,8 +427,7 @@ int sn_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_rec
 struct ibv_srq *sn_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *a);
 int sn_get_srq_num(struct ibv_srq *srq, uint32_t *num);
 
-/* ---- running work: engine.c, exec.c
- * -------------------------------------------------------------------------------- */
+/* ---- running work: engine.c, exec.c ---- */
 
 enum sn_step { SN_STEP_MORE, SN_STEP_DONE, SN_STEP_DROP, SN_STEP_FAIL };
 

@@ -51,9 +51,7 @@ ctl_open(struct fabric **ret_f, int *ret_fd)
 	return r;
 }
 
-/* ---- port
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- port ---- */
 
 int
 ctl_dev(const char *s)
@@ -257,8 +255,7 @@ cmd_device(int argc, char **argv)
 	return 0;
 }
 
-/* ---- stats
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- stats ---- */
 
 struct counts {
 	unsigned qps, mrs;
@@ -357,8 +354,7 @@ cmd_stats(int argc, char **argv)
 	return pid && first ? 1 : 0;
 }
 
-/* ---- qp, reset
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- qp, reset ---- */
 
 static int
 cmd_qp(int argc, char **argv)

@@ -114,8 +114,7 @@ wr_abort(struct ibv_qp_ex *ex)
 	pthread_mutex_unlock(&of(ex)->post_lock);
 }
 
-/* ---- operations
- * --------------------------------------------------------------------------------------------------- */
+/* ---- operations ---- */
 
 static void
 begin_rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode op, uint32_t rkey, uint64_t raddr)
@@ -201,8 +200,7 @@ wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const struct 
 	begin(of(ex), IBV_WR_BIND_MW);
 }
 
-/* ---- setters
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- setters ---- */
 
 static void
 set_sges(struct sn_qp *qp, size_t n, const struct ibv_sge *list)
@@ -292,8 +290,8 @@ wr_set_dc_addr_stream(struct mlx5dv_qp_ex *dv, struct ibv_ah *ah, uint32_t dctn,
 	wr_set_dc_addr(dv, ah, dctn, dc_key);
 }
 
-/* Only what was asked for at creation is there, as in libmlx5: a call of anything else is the program's bug.
- */
+/* Only what was asked for at creation is there, as in libmlx5:
+ * a call of anything else is the program's bug. */
 void
 sn_wr_ops(struct sn_qp *qp)
 {
@@ -329,8 +327,7 @@ sn_wr_ops(struct sn_qp *qp)
 	}
 }
 
-/* ---- ibv_post_send
- * ------------------------------------------------------------------------------------------------ */
+/* ---- ibv_post_send ---- */
 
 static int
 build_one(struct sn_qp *qp, const struct ibv_send_wr *wr)

@@ -14,8 +14,8 @@ stats_note(struct stats_core *st, const struct stats_note *n)
 	uint64_t at = stats_get(&st->notes_nr);
 	struct stats_note_slot *s = &st->notes[at % STATS_NOTES_NR];
 
-	/* Odd while it is written.  Every part is released, so who sees a new part sees the odd number too.
-	 */
+	/* Odd while it is written.  Every part is released,
+	 * so who sees a new part sees the odd number too. */
 	atomic_store_explicit(&s->seq, 2 * at + 1, memory_order_relaxed);
 	atomic_store_explicit(&s->unix_ns, n->unix_ns, memory_order_release);
 	atomic_store_explicit(&s->id, n->id, memory_order_release);

@@ -80,8 +80,8 @@ part_adds(struct stats_out *out, struct part *p, const char *s)
 	part_add(out, p, s, strlen(s));
 }
 
-/* Backslash, quote and line feed are escaped; so the text stays one line per sample whatever a value holds.
- */
+/* Backslash, quote and line feed are escaped; so the text stays one line
+ * per sample whatever a value holds. */
 static void
 add_label(struct stats_out *out, struct part *p, bool first, const char *name, size_t name_len,
 	  const char *value)

@@ -1,6 +1,6 @@
 /*
  * The writer of one chunk (or of an object that is not larger than one): space, checksums, trailer, map, and
- *the hand-over of its record.  On the port's thread; the writers are the port's pool.
+ * the hand-over of its record.  On the port's thread; the writers are the port's pool.
  *
  *	taking bytes ---> closed ---> handed over ---> the commit's end (put.c, large.c) ---> pool
  *	                   data <= 8 MiB: at once, its writes still in flight
@@ -63,7 +63,7 @@ writer_take(struct chunk_writer *w, const void *mem, uint32_t len)
 	return all;
 }
 
-/* ---- space ----------------------------------------------------------------------------------- */
+/* ---- space ---- */
 
 static void
 add_extent(struct chunk_writer *w, const struct extent *x)
@@ -129,7 +129,7 @@ trim(struct chunk_writer *w, uint64_t units)
 		atomic_fetch_add(&w->disk->freed_nr, 1);
 }
 
-/* ---- trailer and map ------------------------------------------------------------------------- */
+/* ---- trailer and map ---- */
 
 uint32_t
 writer_trailer(struct chunk_writer *w, void *mem)
@@ -223,7 +223,7 @@ writer_close(struct chunk_writer *w)
 	return 0;
 }
 
-/* ---- hand-over ------------------------------------------------------------------------------- */
+/* ---- hand-over ---- */
 
 void
 writer_view(const struct chunk_writer *w, struct rec_view *v)
@@ -244,8 +244,8 @@ submit(struct chunk_writer *w)
 {
 	struct commit *c = w->commit;
 
-	/* A manifest without a map has nothing of its own on the disk, and its chunks' records are flushed.
-	 */
+	/* A manifest without a map has nothing of its own on the disk,
+	 * and its chunks' records are flushed. */
 	bool is_flushed = RULE_MANIFEST_AFTER_CHUNKS && c->view.body == BODY_MANIFEST && !w->map.len_bytes;
 
 	if (c->view.flags & REC_FLUSHED && !is_flushed) {

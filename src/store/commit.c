@@ -1,16 +1,18 @@
 /*
  * Leader commit (store.md section 4): one log block in flight per disk, one flush for it and all its data.
  *
- *	commit_submit --> pending list --> whoever finds no leader leads:
+ *   commit_submit() --> pending list --> whoever finds no leader leads:
  *
- *	lead: gather, judge ---> block written (with data writes still in flight) ---> flush ---> publish,
- *answer --+ ^      |  nothing to do | |      v | |    leave: arm the stamp timer, free the leadership, look
- *once more                                     |
- *	   +--------------------------------------------------------------------------------------------------------+
+ *   +-> lead: gather, judge --> block written --> flush --> publish, answer --+
+ *   |     |                     (data writes may still be in flight)          |
+ *   |     | nothing to do                                                     |
+ *   |     v                                                                   |
+ *   |   leave: arm the stamp timer, free the leadership, look once more       |
+ *   +-------------------------------------------------------------------------+
  *
  * Each arrow may change the thread: who takes the last completion goes on.  The leader that leaves is awake,
- *so if records wait it takes the leadership again itself when it can (ringing another core costs 40 us); a
- *port that is detaching rings another.
+ * so if records wait it takes the leadership again itself when it can (ringing another core costs 40 us); a
+ * port that is detaching rings another.
  */
 #include "store/store_int.h"
 
@@ -40,7 +42,7 @@ key_hash(const uint8_t *key, size_t len)
 	return (uint32_t)(h ^ h >> 32);
 }
 
-/* ---- answers --------------------------------------------------------------------------------- */
+/* ---- answers ---- */
 
 static void
 on_answer(struct msg *m)
@@ -77,7 +79,7 @@ answer_list(struct commit *c, int result, bool keep)
 	}
 }
 
-/* ---- the block ------------------------------------------------------------------------------- */
+/* ---- the block ---- */
 
 /* What was in the block, or hung on it, when it failed. */
 static void
@@ -251,7 +253,7 @@ commit_data_over(struct store_port *p, struct commit *c, int err)
 	}
 }
 
-/* ---- leading --------------------------------------------------------------------------------- */
+/* ---- leading ---- */
 
 /* The list is a stack; the queue is in order of arrival. */
 static void

@@ -1,6 +1,6 @@
 /*
  * A disk's files: made by format, opened and locked at start, segments added while running (by the helper
- *thread).
+ * thread).
  *
  *	directory			block device
  *	super	two superblocks		0		two superblocks
@@ -83,7 +83,7 @@ disk_fail(struct disk *d, const char *fmt, ...)
 	pthread_mutex_unlock(&d->reason_lock);
 }
 
-/* ---- locks ----------------------------------------------------------------------------------- */
+/* ---- locks ---- */
 
 static int
 lock_wait(const char *path, const char *name, int fd, uint64_t until_ns, char *err, size_t err_len)
@@ -112,7 +112,7 @@ lock_wait(const char *path, const char *name, int fd, uint64_t until_ns, char *e
 	}
 }
 
-/* ---- superblocks ----------------------------------------------------------------------------- */
+/* ---- superblocks ---- */
 
 /*
  * A failed flush is told once, to one caller, and may be about anybody's writes: the leader's own flush can
@@ -206,7 +206,7 @@ read_supers(struct disk *d, struct ring *r, char *err, size_t err_len)
 	return 0;
 }
 
-/* ---- segments -------------------------------------------------------------------------------- */
+/* ---- segments ---- */
 
 /* Opens a new file under another name, writes it whole, renames it; only then it is what its name says.  The
  * descriptor. */
@@ -295,7 +295,7 @@ scan_segment(void *cookie, const char *name)
 	return e;
 }
 
-/* ---- opening --------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 static int
 check_alignment(int fd, const char *path, char *err, size_t err_len)

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- keys ------------------------------------------------------------------------------------ */
+/* ---- keys ---- */
 
 int
 key_bucket(uint8_t *buf, const char *name, size_t len)
@@ -148,7 +148,7 @@ key_text(char *text, size_t cap, const uint8_t *key, size_t len)
 	text[n] = 0;
 }
 
-/* ---- geometry -------------------------------------------------------------------------------- */
+/* ---- geometry ---- */
 
 #define MIB ((uint64_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)
@@ -208,7 +208,7 @@ ext_ok(uint64_t e, const struct geometry *g)
 	return ext_nr(e) != 0 && ext_unit(e) < geo_units(g) && ext_nr(e) <= geo_units(g) - ext_unit(e);
 }
 
-/* ---- superblock ------------------------------------------------------------------------------ */
+/* ---- superblock ---- */
 
 static const char super_magic[8] = "GANTRYSB";
 

@@ -34,7 +34,7 @@
 #define PART_BYTES_MAX ((uint64_t)1 << 48) /* sanity bound */
 #define FMT_TRAILER_MAX (FMT_CHUNK_BYTES / STORE_GRANULE * 8)
 
-/* ---- keys: type byte, then what the type says ------------------------------------------------ */
+/* ---- keys: type byte, then what the type says ---- */
 
 #define KEY_BUCKET 'b' /* name */
 #define KEY_OBJECT 'o' /* bucket, 0x00, key */
@@ -64,7 +64,7 @@ bool key_ok(const uint8_t *key, size_t len);
 /* For messages: type and name, unprintable bytes as '?'.  Always terminated. */
 void key_text(char *text, size_t cap, const uint8_t *key, size_t len);
 
-/* ---- extents --------------------------------------------------------------------------------- */
+/* ---- extents ---- */
 
 /* First unit in the upper 40 bits, number of units in the lower 24. */
 static inline uint64_t
@@ -125,7 +125,7 @@ struct map_ref {
 	uint64_t crc64;
 };
 
-/* ---- geometry: every number that shapes the disk --------------------------------------------- */
+/* ---- geometry: every number that shapes the disk ---- */
 
 struct geometry {
 	uint64_t size_bytes;  /* of the whole disk, as formatted */
@@ -152,7 +152,7 @@ bool ext_ok(uint64_t ext, const struct geometry *g);
 /* Chooses the numbers for a disk of that size.  0 or -ENOSPC (too small). */
 int geo_choose(uint64_t size_bytes, struct geometry *ret_geo);
 
-/* ---- superblock ------------------------------------------------------------------------------ */
+/* ---- superblock ---- */
 
 /* Where a log block is expected: all that says that it is the right one. */
 struct log_pos {
@@ -191,11 +191,11 @@ struct super {
 
 /* buf: FMT_SUPER_BYTES. */
 void super_encode(void *buf, const struct super *sb);
-/* 0; -ENOENT: no superblock of ours; -EBADMSG: ours, but damaged; -EPROTONOSUPPORT: another format version.
- */
+/* 0; -ENOENT: no superblock of ours; -EBADMSG: ours, but damaged;
+ * -EPROTONOSUPPORT: another format version. */
 int super_decode(const void *buf, size_t len, struct super *ret_super);
 
-/* ---- record ---------------------------------------------------------------------------------- */
+/* ---- record ---- */
 
 enum rec_op { REC_PUT = 1, REC_DELETE = 2, REC_OP_NR };
 /* PARTS: of parts, each a record of its own, whose body is a manifest (or inline and empty). */
@@ -247,7 +247,7 @@ rec_entry_bytes(uint8_t body)
 							     : 0;
 }
 
-/* ---- log block ------------------------------------------------------------------------------- */
+/* ---- log block ---- */
 
 enum block_kind { BLOCK_RECORDS = 1, BLOCK_EPOCH = 2 };
 #define BLOCK_HEAD_BYTES 128
@@ -277,7 +277,7 @@ uint32_t block_peek(const void *buf);
 /* The epoch that the header claims; of what block_peek() took for a block. */
 uint64_t block_epoch(const void *buf);
 
-/* ---- snapshot block -------------------------------------------------------------------------- */
+/* ---- snapshot block ---- */
 
 #define SNAP_HEAD_BYTES 80
 

@@ -139,7 +139,7 @@ job_over(struct disk *d, struct gc_job *job)
 	atomic_fetch_sub(&d->dead_nr, 1);
 }
 
-/* ---- what a job removes next ----------------------------------------------------------------- */
+/* ---- what a job removes next ---- */
 
 /* By their numbers: the key, if there is such a record. */
 static bool

@@ -149,7 +149,7 @@ bucket_is_pending(const struct disk *d, const struct commit *c)
 	return false;
 }
 
-/* ---- uploads --------------------------------------------------------------------------------- */
+/* ---- uploads ---- */
 
 /* The upload that c belongs to is there, and of this bucket, not of an earlier one of its name.  0 or
  * -ENOENT. */

@@ -125,7 +125,7 @@ large_chunk_full(struct put_int *pi)
 	chunk_over(pi);
 }
 
-/* ---- the manifest ---------------------------------------------------------------------------- */
+/* ---- the manifest ---- */
 
 static void
 on_map(struct xio *x)

@@ -105,7 +105,7 @@ store_list_parts(struct store_port *p, const struct store_key *k, const uint8_t 
 	return 0;
 }
 
-/* ---- of an object ---------------------------------------------------------------------------- */
+/* ---- of an object ---- */
 
 const struct rec *
 part_record(const struct disk *d, const struct chunk_ref *ref)

@@ -1,10 +1,13 @@
 /*
  * After the flush: the index, what died, and when its space may be used again (store.md section 4, "Reuse").
  *
- *	record replaced --> dying: stamped? everybody quiescent? --> pinned? --no--> over: extents back,
- *memory back
- *	                                                                \--yes--> last unpin (any thread) -->
- *d->unpinned --^ Everything here runs as leader, but for on_unpinned().
+ *   record replaced --> dying: stamped? everybody quiescent? --> pinned? --no--> over: space, memory back
+ *                                                                  |              ^
+ *                                                                 yes             |
+ *                                                                  v              |
+ *                                      last unpin (any thread) --> d->unpinned ---'
+ *
+ * Everything here runs as leader, but for on_unpinned().
  */
 #include "store/store_int.h"
 
@@ -201,7 +204,7 @@ publish_block(struct disk *d)
 	}
 }
 
-/* ---- space ----------------------------------------------------------------------------------- */
+/* ---- space ---- */
 
 void
 extents_free(struct disk *d, const uint64_t *ext, uint32_t nr)

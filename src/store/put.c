@@ -1,12 +1,13 @@
 /*
  * A PUT: pieces to the disk, then a commit to the leader.  On the port's thread.
  *
- *	init --> write, write, ... --> commit --+-- inline ------------------------------------> handed over
- *	                                        +-- up to 8 MiB: last piece and record together -> handed over
- *	                                        +-- up to a chunk: pieces written, flushed ------> handed over
- *	                                        +-- larger: chunks handed over as they fill;
- *	                                            when all of them are in the log, the manifest -> handed
- *over Before it is handed over an abort gives everything back; after that nothing cancels it.
+ *   init --> write, write, ... --> commit --+-- inline -------------------------------------> handed over
+ *                                           +-- up to 8 MiB: last piece and record together -> handed over
+ *                                           +-- up to a chunk: pieces written, flushed ------> handed over
+ *                                           +-- larger: chunks handed over as they fill;
+ *                                               when all of them are in the log, the manifest -> handed over
+ *
+ * Before it is handed over an abort gives everything back; after that nothing cancels it.
  */
 #include "store/put_int.h"
 
@@ -21,7 +22,7 @@ _Static_assert(sizeof(struct put_int) <= sizeof((struct store_put *)0)->priv, "s
 _Static_assert(sizeof(struct write_int) <= sizeof((struct store_write *)0)->priv,
 	       "store_write.priv is too small");
 
-/* ---- init ------------------------------------------------------------------------------------ */
+/* ---- init ---- */
 
 /* Early: nothing that only the leader can know, but what is hopeless need not be pulled from a client's
  * memory. */
@@ -117,7 +118,7 @@ store_put_init(struct store_port *p, struct store_put *put, const struct store_k
 	return init(p, put, pi, k, size_bytes);
 }
 
-/* ---- pieces ---------------------------------------------------------------------------------- */
+/* ---- pieces ---- */
 
 /* The chunk that is full gives way to the next.  Writers were counted before. */
 static void
@@ -217,7 +218,7 @@ store_put_write(struct store_port *p, struct store_put *put, struct store_write 
 	return e < 0 ? e : 0;
 }
 
-/* ---- commit ---------------------------------------------------------------------------------- */
+/* ---- commit ---- */
 
 static int hand_over(struct put_int *pi);
 

@@ -2,9 +2,11 @@
  * The writes of a PUT's pieces, one part after the other, and those of them that wait for space.  On the
  * port's thread.
  *
- *	begin --> is there space? --> written --> the next part, or over
- *	           ^ none, but some is on its way, or segments are being made: waits, and looks again when
- *some | has come and every few milliseconds; a second of that at most
+ *   begin --> is there space? --> written --> the next part, or over
+ *               ^    | none, but some is on its way, or segments are being made
+ *               |    v
+ *               '-- waits, and looks again when some has come, and every few milliseconds;
+ *                   a second of that at most
  */
 #include "store/put_int.h"
 

@@ -2,7 +2,7 @@
  * Quiescent states; see quiesce.h.
  *
  * A counter, and per user the value of the counter at which it was quiescent last.  A token is the counter
- *after adding one.
+ * after adding one.
  *
  *	writer						user
  *	root = new  (release)				quiesce_point:  e = counter (acquire)
@@ -10,9 +10,9 @@
  *	all seen >= token?  (acquire)			read root ...
  *
  * seen >= token: the user read the counter after the writer raised it, so whatever it looks up from then on
- *it looks up in the new root; and what it did before lies before the writer's look at `seen`.  Waking is the
- *one place that needs the total order of seq_cst: either the writer sees the user awake, or the user sees the
- *counter raised.  (No fences: ThreadSanitizer does not know them.)
+ * it looks up in the new root; and what it did before lies before the writer's look at `seen`.  Waking is the
+ * one place that needs the total order of seq_cst: either the writer sees the user awake, or the user sees
+ * the counter raised.  (No fences: ThreadSanitizer does not know them.)
  */
 #include "store/quiesce.h"
 

@@ -2,12 +2,15 @@
  * Quiescent states: when may memory that readers found without a lock be used again?
  *
  * A *user* is one thread that reads the index: a port (core) or a helper.  It says quiesce_point() once per
- *turn of its loop: "I hold nothing that I found before".  A user that sleeps counts as quiescent.  A *token*
- *names an instant; it has passed when every user has been quiescent since.  What was unlinked (and that
- *published) before quiesce_now() may be used again once that token has passed.
+ * turn of its loop: "I hold nothing that I found before".  A user that sleeps counts as quiescent.  A *token*
+ * names an instant; it has passed when every user has been quiescent since.  What was unlinked (and that
+ * published) before quiesce_now() may be used again once that token has passed.
  *
- *	publish the new root;  token = quiesce_now(q);  ...later...  if (quiesce_passed(q, token)) reuse the
- *old nodes;
+ *	publish the new root;
+ *	token = quiesce_now(q);
+ *	...later...
+ *	if (quiesce_passed(q, token))
+ *		reuse the old nodes;
  *
  * One struct quiesce serves a whole store: all its disks, all its ports.
  */

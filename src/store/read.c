@@ -1,6 +1,6 @@
 /*
  * Opening and reading.  Open looks up and pins within one turn of the loop; a read checks every granule
- *before it says so. On the port's thread.
+ * before it says so.  On the port's thread.
  *
  *	part: data read --+
  *	      trailer ----+--> both over: granules against the trailer --> next part, or done
@@ -76,7 +76,7 @@ store_close(struct store_port *p, struct store_obj *obj)
 	pin_drop(oi->disk->pins, &oi->pin);
 }
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static void
 read_over(struct read_int *ri, int error)

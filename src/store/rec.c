@@ -67,8 +67,8 @@ rec_new(struct tree *t, const struct rec_view *v, const void *entries)
 	struct rec *r;
 	uint8_t *p;
 
-	/* More entries than a record holds are always mapped; fewer may be, when a map was made all the same.
-	 */
+	/* More entries than a record holds are always mapped;
+	 * fewer may be, when a map was made all the same. */
 	check(!rec_has_more(&head) || v->flags & REC_MAPPED);
 	memcpy(head.etag, v->etag.sum, 16);
 	r = tree_rec_alloc(t, sizeof *r + inline_off(&head) + v->inline_len + v->owner_len + v->sums_len +

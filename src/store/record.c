@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- record ---------------------------------------------------------------------------------- */
+/* ---- record ---- */
 
 static size_t
 own_entry_bytes(const struct rec_view *v)
@@ -207,7 +207,7 @@ rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_v
 	return (int)total;
 }
 
-/* ---- log block ------------------------------------------------------------------------------- */
+/* ---- log block ---- */
 
 #define BLOCK_MAGIC 0x474f4c47u /* "GLOG" */
 #define BLOCK_CRC_OFF 120
@@ -314,7 +314,7 @@ block_open(const void *buf, size_t len, const uint8_t nonce[16], struct block_he
 	return 0;
 }
 
-/* ---- snapshot block -------------------------------------------------------------------------- */
+/* ---- snapshot block ---- */
 
 #define SNAP_MAGIC 0x4e534c47u /* "GLSN" */
 #define SNAP_CRC_OFF 72

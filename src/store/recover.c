@@ -1,6 +1,6 @@
 /*
  * Starting (store.md section 5): snapshot, log, tail, damage or end, space; then, before anybody is served, a
- *new epoch:
+ * new epoch:
  *
  *	flush --> epoch block over the cut --> flush --> superblock (running epoch) --> flush
  */
@@ -44,7 +44,7 @@ refuse(struct replay *rp, int r, const char *fmt, ...)
 	return r;
 }
 
-/* ---- all records ----------------------------------------------------------------------------- */
+/* ---- all records ---- */
 
 static int
 each_record_of(struct disk *d, uint8_t type,
@@ -112,7 +112,7 @@ load_map(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 		      e == -EBADMSG ? "is damaged" : "cannot be read");
 }
 
-/* ---- space ----------------------------------------------------------------------------------- */
+/* ---- space ---- */
 
 static int
 mark(struct replay *rp, uint64_t ext, const uint8_t *key, size_t len)
@@ -167,7 +167,7 @@ find_space(struct replay *rp)
 	return e;
 }
 
-/* ---- chunks without an owner ----------------------------------------------------------------- */
+/* ---- chunks without an owner ---- */
 
 /* Entries are in the order of their index. */
 static bool
@@ -273,7 +273,7 @@ collect_all(struct replay *rp)
 	return e;
 }
 
-/* ---- the new epoch --------------------------------------------------------------------------- */
+/* ---- the new epoch ---- */
 
 /*
  * Starts that are killed before they serve leave an epoch block each, and nothing else makes room for them:
@@ -360,7 +360,7 @@ begin_epoch(struct replay *rp)
 	return 0;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- all of it ---- */
 
 /* An end that is not one. */
 static int

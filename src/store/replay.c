@@ -205,7 +205,7 @@ replay_log(struct replay *rp)
 	}
 }
 
-/* ---- behind the end -------------------------------------------------------------------------- */
+/* ---- behind the end ---- */
 
 static void
 list_records(struct replay *rp, const struct block_head *h, const uint8_t *bytes)

@@ -56,8 +56,8 @@
 #ifndef RULE_PIN_BYTES
 #define RULE_PIN_BYTES 1
 #endif
-/* §4 reuse: extents of an aborted PUT only after the last completion of its writes; of a failed write never.
- */
+/* §4 reuse: extents of an aborted PUT only after the last completion of its writes;
+ * of a failed write never. */
 #ifndef RULE_REUSE_WRITES_OVER
 #define RULE_REUSE_WRITES_OVER 1
 #endif

@@ -1,11 +1,11 @@
 /*
  * Snapshots (store.md section 5): the index, pinned at a block boundary, written into space of its own, so
- *that the log before it can go.  snapshot_check() and snapshot_done() run as leader, the rest on the helper
- *thread.
+ * that the log before it can go.  snapshot_check() and snapshot_done() run as leader, the rest on the helper
+ * thread.
  *
- *	leader: pin --> WANTED --> helper: chain written --> read back --> flush --> superblock --> flush -->
- *trim, older space back leader: unpin <-- WALKED
- *<--------------------------------------------------------------------------------+
+ *   leader: pin --> WANTED --> helper: chain written --> flush --> read back --> superblock --> flush
+ *                                                                                                 |
+ *   leader: unpin <-- WALKED <-- helper: log trimmed, older space back <--------------------------'
  */
 #include "store/store_int.h"
 
@@ -90,7 +90,7 @@ snapshot_done(struct disk *d)
 	atomic_store(&d->snap_state, SNAP_IDLE);
 }
 
-/* ---- the chain ------------------------------------------------------------------------------- */
+/* ---- the chain ---- */
 
 struct chain {
 	struct disk *d;

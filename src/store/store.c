@@ -41,7 +41,7 @@ store_format(const struct store_conf *conf, bool force, char *err, size_t err_le
 	return e;
 }
 
-/* ---- open ------------------------------------------------------------------------------------ */
+/* ---- open ---- */
 
 static void
 disk_free(struct disk *d)
@@ -207,7 +207,7 @@ store_open_disks(const struct store_conf *conf, struct store **ret_store, char *
 	return e;
 }
 
-/* ---- close ----------------------------------------------------------------------------------- */
+/* ---- close ---- */
 
 /* A clean stop ends with a stamp: the next start need not read any data. */
 static void
@@ -254,7 +254,7 @@ store_close_disks(struct store *st)
 	store_free(st);
 }
 
-/* ---- operators ------------------------------------------------------------------------------- */
+/* ---- operators ---- */
 
 int
 store_disk_nr(const struct store *st)

@@ -10,12 +10,19 @@
  * before the start returned; > 0: finished already, the result is in op->result and done() will not run.
  *
  * Results are -errno:
- *   -ENOENT    no such object            -ENXIO     no such bucket          -EEXIST    exists (PRE_ABSENT,
- * bucket create) -ESTALE    PRE_MATCH failed          -ENOTEMPTY bucket not empty        -EILSEQ    content
- * is not what expect_crc64 says -ENOSPC    disk or index full (507)  -EAGAIN    log full, not now (503)
- * -EROFS     disk failed, read-only (503) -EBADMSG   stored bytes do not match their CRC -EIO       the disk
- * said no -ECANCELED outcome unknown: the write may or may not survive (503)      -ENAMETOOLONG, -EINVAL  as
- * they say
+ *   -ENOENT        no such object
+ *   -ENXIO         no such bucket
+ *   -EEXIST        exists (PRE_ABSENT, bucket create)
+ *   -ESTALE        PRE_MATCH failed
+ *   -ENOTEMPTY     bucket not empty
+ *   -EILSEQ        content is not what expect_crc64 says
+ *   -ENOSPC        disk or index full (507)
+ *   -EAGAIN        log full, not now (503)
+ *   -EROFS         disk failed, read-only (503)
+ *   -EBADMSG       stored bytes do not match their CRC
+ *   -EIO           the disk said no
+ *   -ECANCELED     outcome unknown: the write may or may not survive (503)
+ *   -ENAMETOOLONG, -EINVAL  as they say
  */
 #ifndef GANTRY_STORE_STORE_H
 #define GANTRY_STORE_STORE_H
@@ -45,9 +52,7 @@ struct store_port;
 #define STORE_PART_NR_MAX 10000u           /* parts are numbered from 1 */
 #define STORE_UPLOAD_ID_BYTES 16
 
-/* ---- life
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- life ---- */
 
 struct store_disk_conf {
 	const char *path;    /* a directory, or a block device */
@@ -93,8 +98,7 @@ void store_quiesce(struct store_port *p);
 void store_sleep(struct store_port *p);
 void store_wake(struct store_port *p);
 
-/* ---- names and metadata
- * ------------------------------------------------------------------------------------------- */
+/* ---- names and metadata ---- */
 
 /* Bucket and object key as bytes, not terminated; the caller keeps them until the call (not the operation)
  * returned. */
@@ -129,8 +133,7 @@ struct store_pre {
 	uint64_t version; /* PRE_VERSION: this one is there (-ENOENT, -ESTALE) */
 };
 
-/* ---- operations: embedded by the caller
- * --------------------------------------------------------------------------- */
+/* ---- operations: embedded by the caller ---- */
 
 struct store_op {
 	struct msg msg; /* the store's */
@@ -194,8 +197,8 @@ struct store_put {
 	/* after success */
 	uint64_t version;
 	bool is_started;
-	_Alignas(8) unsigned char priv[4608]; /* the store's; the granule CRCs of a chunk lie in a side buffer
-						 of the port */
+	/* the store's; the granule CRCs of a chunk lie in a side buffer of the port */
+	_Alignas(8) unsigned char priv[4608];
 };
 
 /* size: what will come, or STORE_SIZE_UNKNOWN.  0, or -ENOSPC, -EROFS, -EAGAIN (not now), -ENXIO (no such
@@ -251,9 +254,9 @@ int store_delete(struct store_port *p, const struct store_key *k, const struct s
 int store_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
 		    uint32_t attrs_len, struct store_del *op);
 
-/* ---- multipart uploads
- * --------------------------------------------------------------------------------------------
- *
+/* ---- multipart uploads ---- */
+
+/*
  * An upload is made for a key, gets parts, and ends by completion (an object is there, made of the parts,
  * whose bytes stay where they are), by abort, or with its bucket.  Its id is never used again.  Parts that no
  * completed object names give their space back when the upload ends; so does one that is replaced.  Uploads
@@ -351,8 +354,7 @@ int store_list_parts(struct store_port *p, const struct store_key *k, const uint
 int store_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
 int store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
 
-/* ---- buckets
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- buckets ---- */
 
 int store_bucket_create(struct store_port *p, const char *name, size_t len,
 			struct store_del *op); /* 0, -EEXIST */
@@ -378,8 +380,7 @@ int store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, u
 int store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
 			   uint64_t *ret_version);
 
-/* ---- listing
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- listing ---- */
 
 struct store_entry {
 	const char *name; /* object key or bucket name, in byte order; valid during the callback */
@@ -417,8 +418,7 @@ int store_list(struct store_port *p, struct store_list *ls);
  * when it began. */
 int store_list_uploads(struct store_port *p, struct store_list *ls);
 
-/* ---- what operators see
- * ------------------------------------------------------------------------------------------- */
+/* ---- what operators see ---- */
 
 enum store_disk_state { DISK_OK, DISK_FAILED, DISK_STATE_NR };
 

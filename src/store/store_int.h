@@ -2,8 +2,8 @@
  * The insides of the extent store, shared by the files of src/store and by nobody else.  Read store.md first.
  *
  * Who owns what.  A struct store_port belongs to its thread.  A struct disk is shared: fields under "leader"
- *belong to whoever holds leadership (d->leader; acquired with acquire, left with release), under "helper" to
- *the helper thread; the rest says it.
+ * belong to whoever holds leadership (d->leader; acquired with acquire, left with release), under "helper" to
+ * the helper thread; the rest says it.
  *
  *	put*.c, chunk.c  pieces to the disk, a commit to the leader        port's thread
  *	commit.c         the list, leadership, one block after the other   the leader: any port's thread
@@ -37,14 +37,13 @@
 #define STAMP_NS (5 * NS_PER_MS)    /* an idle log is stamped after this */
 #define RECLAIM_NS (20 * NS_PER_MS) /* how often an idle port looks whether space may go back */
 #define STALL_NS NS_PER_S           /* a PUT waits this long for the log to be trimmed, or for space */
-#define CHUNK_WRITERS_PER_PORT                                                                               \
-	512 /* PUTs with data in flight, per port (address space; memory when used)                          \
-	     */
+/* PUTs with data in flight, per port (address space; memory when used) */
+#define CHUNK_WRITERS_PER_PORT 512
 #define TRAILERS_PER_PORT 256u
 #define XIO_DEPTH 6
 #define OVERLAY_SLOTS 1024u
 
-/* ---- a commit on its way --------------------------------------------------------------------- */
+/* ---- a commit on its way ---- */
 
 enum commit_kind {
 	COMMIT_PUT,
@@ -84,8 +83,7 @@ struct commit {
 	_Atomic unsigned state;
 	_Atomic int data_error;
 	int result;
-	uint64_t flush_ticket; /* not before this flush ended well; 0: may be flushed together with the block
-				*/
+	uint64_t flush_ticket; /* not before this flush ended well; 0: may be flushed with the block */
 	uint64_t came_ns;      /* leader: when first looked at */
 	uint32_t key_hash;
 	const uint8_t *bucket_key; /* of an object: its bucket's key; length below */
@@ -155,7 +153,7 @@ struct gc_commit {
 };
 #define GC_COMMITS 64
 
-/* ---- a disk ---------------------------------------------------------------------------------- */
+/* ---- a disk ---- */
 
 enum snap_state { SNAP_IDLE, SNAP_WANTED, SNAP_WALKED };
 
@@ -318,7 +316,7 @@ log_linear(const struct disk *d, uint64_t lap, uint64_t pos)
 	return lap * d->geo.log_bytes + pos;
 }
 
-/* ---- disk.c: files, locks, superblocks ------------------------------------------------------- */
+/* ---- disk.c: files, locks, superblocks ---- */
 
 /* The one open description of a block device; waits until then for whoever has it.  -errno. */
 int disk_open_device(const char *path, uint64_t until_ns);
@@ -337,7 +335,7 @@ int disk_addr(const struct disk *d, uint64_t unit, uint64_t *ret_off);
 /* Final until a restart. */
 void disk_fail(struct disk *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- sio: blocking I/O on extents (start, helper, fsck) -------------------------------------- */
+/* ---- sio: blocking I/O on extents (start, helper, fsck) ---- */
 
 int sio_read(struct disk *d, struct ring *r, const uint64_t *ext, uint32_t nr, uint64_t off, void *buf,
 	     size_t len);
@@ -349,7 +347,7 @@ int sio_read_end(struct sync_reading *s);
 int sio_write(struct disk *d, struct ring *r, const uint64_t *ext, uint32_t nr, uint64_t off, const void *buf,
 	      size_t len);
 
-/* ---- xio.c: I/O on a record's extents, on a port --------------------------------------------- */
+/* ---- xio.c: I/O on a record's extents, on a port ---- */
 
 struct xio;
 struct xio_op {
@@ -382,7 +380,7 @@ void xio_start(struct xio *x, struct store_port *p, struct disk *d, bool is_writ
 bool xio_by_worker(const struct disk *d);
 void xio_vouch(struct disk *d);
 
-/* ---- a port ---------------------------------------------------------------------------------- */
+/* ---- a port ---- */
 
 /* One granule-checked run of bytes being written: an object up to a chunk, or one chunk of a larger one. From
  * the port's pool. */
@@ -484,7 +482,7 @@ int upload_find(struct store_port *p, const uint8_t *upload_key, size_t len, con
 int upload_match(const struct disk *d, const uint8_t *id, const struct store_part_ref *parts,
 		 struct chunk_ref *refs, uint32_t nr, bool fill, uint32_t *ret_bad);
 
-/* ---- commit.c -------------------------------------------------------------------------------- */
+/* ---- commit.c ---- */
 
 /* Takes leadership if it is free and leads.  From the loop, timers, messages of a port. */
 void commit_try_lead(struct disk *d, struct store_port *p);
@@ -493,7 +491,7 @@ void commit_idle(struct store_port *p);
 void commit_answer(struct commit *c, int result);
 uint32_t key_hash(const uint8_t *key, size_t len);
 
-/* ---- judge.c: the leader fills a block ------------------------------------------------------- */
+/* ---- judge.c: the leader fills a block ---- */
 
 /* Goes through d->queue; what can goes into the block or is answered. */
 void judge_queue(struct disk *d);
@@ -501,14 +499,14 @@ void judge_queue(struct disk *d);
 bool judge_is_pending(const struct disk *d, const uint8_t *key, size_t len);
 /* An empty block. */
 void judge_reset(struct disk *d);
-/* Room in the block and in the log for a record of that many bytes?  last_stand: may use the last of the log.
- */
+/* Room in the block and in the log for a record of that many bytes?
+ * last_stand: may use the last of the log. */
 enum room { ROOM_YES, ROOM_NEXT_BLOCK, ROOM_LOG_FULL };
 enum room judge_room(const struct disk *d, size_t rec_bytes, bool last_stand);
 /* Encodes c->view into the block and links c. */
 void judge_pack(struct disk *d, struct commit *c);
 
-/* ---- publish.c ------------------------------------------------------------------------------- */
+/* ---- publish.c ---- */
 
 /* The block is flushed: index, dead records, counters. */
 void publish_block(struct disk *d);
@@ -529,7 +527,7 @@ void extents_free(struct disk *d, const uint64_t *ext, uint32_t nr);
 /* Tells the allocator what the next snapshot will need. */
 void hold_back_update(struct disk *d);
 
-/* ---- gc.c ------------------------------------------------------------------------------------ */
+/* ---- gc.c ---- */
 
 /* Packs removals of chunks while there is room in the block.  Leader. */
 void gc_pack(struct disk *d);
@@ -547,7 +545,7 @@ void gc_add(struct disk *d, struct gc_job *job);
 int gc_init(struct disk *d);
 void gc_fini(struct disk *d);
 
-/* ---- snapshot.c ------------------------------------------------------------------------------ */
+/* ---- snapshot.c ---- */
 
 /* Leader, right after publishing: is one due?  Pins and hands over to the helper. */
 void snapshot_check(struct disk *d);
@@ -558,7 +556,7 @@ void snapshot_done(struct disk *d);
 /* Helper: walk, write, verify, superblock, trim. */
 int snapshot_write(struct disk *d, struct ring *r);
 
-/* ---- helper.c: the thread; upkeep.c: what it does -------------------------------------------- */
+/* ---- helper.c: the thread; upkeep.c: what it does ---- */
 
 int helper_start(struct disk *d);
 void helper_stop(struct disk *d);
@@ -570,7 +568,7 @@ uint64_t upkeep(struct disk *d, struct ring *r);
 /* Segments that are still to be made? */
 bool upkeep_segments_left(const struct disk *d);
 
-/* ---- recover.c ------------------------------------------------------------------------------- */
+/* ---- recover.c ---- */
 
 struct recover_report {
 	uint64_t cut_records, blocks, snap_records;

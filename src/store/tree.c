@@ -40,8 +40,7 @@ tree_free(struct tree *t)
 	free(t);
 }
 
-/* ---- readers
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- readers ---- */
 
 const struct tree_node *
 tree_root(const struct tree *t)
@@ -87,8 +86,7 @@ tree_prefetch(const struct tree *t, const void *key, size_t key_len)
 	node_prefetch(node_child(t, n, node_child_of(n, key, key_len)));
 }
 
-/* ---- reservations
- * ------------------------------------------------------------------------------------------------- */
+/* ---- reservations ---- */
 
 /*
  * Slabs that `ops` changes may need: a copy of each node on their paths (no more than there are), what the
@@ -159,9 +157,7 @@ tree_spend(struct tree *t)
 	t->reserved_ops--;
 }
 
-/* ---- put
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- put ---- */
 
 struct tree_node *
 tree_descend(const struct tree *t, struct tree_path *path, const char *key, size_t key_len)
@@ -238,11 +234,10 @@ tree_put(struct tree *t, const void *key, size_t key_len, void *rec)
 	return old;
 }
 
-/* ---- delete
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- delete ---- */
 
-/* child, at[i] of the writable parent, is nearly empty: one node of it and a neighbour, if they fit into one.
- */
+/* child, at[i] of the writable parent, is nearly empty: one node of it and a neighbour,
+ * if they fit into one. */
 static struct tree_node *
 merge_child(struct tree *t, struct tree_node *parent, unsigned at, struct tree_node *child)
 {
@@ -308,8 +303,7 @@ tree_del(struct tree *t, const void *key, size_t key_len)
 	return old;
 }
 
-/* ---- publish
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- publish ---- */
 
 static void
 set(_Atomic uint64_t *to, uint64_t value)
@@ -366,8 +360,7 @@ tree_stats(const struct tree *t, struct tree_stats *ret_stats)
 #undef GET
 }
 
-/* ---- records
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- records ---- */
 
 void *
 tree_rec_alloc(struct tree *t, size_t bytes)

@@ -7,15 +7,15 @@
  *	                                               |<------------ heap ----------->|
  *
  * A slot is an entry's distance from the node's end, so the heap moves to a block of another size in one
- *piece.  An entry is a reference (4 bytes: record, or child), the length of its suffix (1 byte, or 255 and 2
- *bytes) and the suffix: what its key has behind the node's prefix.  Entry 0 of an inner node stands for
- *"anything smaller" and has no key; the others' keys are separators: the shortest string greater than all on
- *the left and not greater than anything on the right.
+ * piece.  An entry is a reference (4 bytes: record, or child), the length of its suffix (1 byte, or 255 and 2
+ * bytes) and the suffix: what its key has behind the node's prefix.  Entry 0 of an inner node stands for
+ * "anything smaller" and has no key; the others' keys are separators: the shortest string greater than all on
+ * the left and not greater than anything on the right.
  *
  * Blocks are as large as what is in them, in the arena's classes, rather than all 1 KiB and two thirds full:
- *every change of a published node copies it anyway, so the copy may have any size.  NODE_BYTES is where nodes
- *split.  One that holds no more than NODE_ENTRIES_MIN entries never does: that is how keys too long for 1 KiB
- *have their place.
+ * every change of a published node copies it anyway, so the copy may have any size.  NODE_BYTES is where
+ * nodes split.  One that holds no more than NODE_ENTRIES_MIN entries never does: that is how keys too long
+ * for 1 KiB have their place.
  */
 #ifndef GANTRY_STORE_TREE_INT_H
 #define GANTRY_STORE_TREE_INT_H

@@ -9,8 +9,7 @@
 
 #include "base/check.h"
 
-/* ---- search
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- search ---- */
 
 static int
 compare(const char *a, size_t a_len, const char *b, size_t b_len)
@@ -92,8 +91,7 @@ node_key(const struct tree_node *n, unsigned i, char *buf)
 	return (size_t)n->prefix_len + len;
 }
 
-/* ---- making nodes
- * ------------------------------------------------------------------------------------------------- */
+/* ---- making nodes ---- */
 
 static struct tree_node *
 node_alloc(struct tree *t, unsigned bytes, unsigned level)
@@ -181,8 +179,7 @@ node_writable(struct tree *t, struct tree_node *n)
 	return c;
 }
 
-/* ---- building from views
- * ------------------------------------------------------------------------------------------ */
+/* ---- building from views ---- */
 
 static unsigned char
 view_byte(const struct node_view *v, size_t i)
@@ -294,8 +291,7 @@ node_root(struct tree *t, struct tree_node *left, const struct node_split *split
 	return node_build(t, left->level + 1u, v, 2, "", 0);
 }
 
-/* ---- insert
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- insert ---- */
 
 /* The index of the first entry that goes to the right, so that both halves are about the same size. */
 static unsigned
@@ -410,8 +406,7 @@ node_insert(struct tree *t, struct tree_node *n, unsigned pos, const char *key, 
 	return c;
 }
 
-/* ---- remove
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- remove ---- */
 
 struct tree_node *
 node_remove(struct tree *t, struct tree_node *n, unsigned pos)

@@ -54,7 +54,7 @@ store_upload_stat(struct store_port *p, const struct store_key *k, const uint8_t
 	return 0;
 }
 
-/* ---- begin and abort ------------------------------------------------------------------------- */
+/* ---- begin and abort ---- */
 
 struct upload_int {
 	struct store_upload *u;
@@ -135,7 +135,7 @@ store_upload_abort(struct store_port *p, const struct store_key *k, const uint8_
 	return 0;
 }
 
-/* ---- the list -------------------------------------------------------------------------------- */
+/* ---- the list ---- */
 
 static bool
 is_part(const struct store_part_ref *ref, const struct rec *r)
@@ -179,7 +179,7 @@ upload_match(const struct disk *d, const uint8_t *id, const struct store_part_re
 	return 0;
 }
 
-/* ---- completion ------------------------------------------------------------------------------ */
+/* ---- completion ---- */
 
 struct complete_int {
 	struct store_complete *sc;

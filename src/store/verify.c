@@ -109,7 +109,7 @@ verify_data(struct disk *d, struct ring *r, const struct rec_view *v, const uint
 	return e;
 }
 
-/* ---- the tail -------------------------------------------------------------------------------- */
+/* ---- the tail ---- */
 
 static int
 verify_record(struct replay *rp, const struct rec_view *v)

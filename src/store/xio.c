@@ -159,7 +159,7 @@ xio_start(struct xio *x, struct store_port *p, struct disk *d, bool is_write, co
 	xio_more(x);
 }
 
-/* ---- blocking -------------------------------------------------------------------------------- */
+/* ---- blocking ---- */
 
 static int
 sio(struct disk *d, struct ring *r, bool is_write, const uint64_t *ext, uint32_t nr, uint64_t off, char *mem,

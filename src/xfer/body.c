@@ -1,5 +1,5 @@
-/* The HTTP wire end: bytes are copied, out of pieces that were read ahead or into pieces that go to the disk.
- */
+/* The HTTP wire end: bytes are copied, out of pieces that were read ahead
+ * or into pieces that go to the disk. */
 #include "xfer/xfer_int.h"
 
 #include "base/check.h"
@@ -8,8 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- GET: serve
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- GET: serve ---- */
 
 static void
 on_read(struct store_op *op)
@@ -93,8 +92,7 @@ xfer_take(struct xfer *x, uint64_t pos, void *out, size_t max)
 	return (ssize_t)n;
 }
 
-/* ---- PUT: accept
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- PUT: accept ---- */
 
 void
 xfer_accept(struct xfer *x, struct store_put *put, struct digest *dg)

@@ -8,8 +8,8 @@
 #include <openssl/evp.h>
 #include <pthread.h>
 
-/* Asked for once: a look-up by EVP_sha256() and the like costs each run more than the hash of a small piece.
- */
+/* Asked for once: a look-up by EVP_sha256() and the like costs each run
+ * more than the hash of a small piece. */
 static EVP_MD *md_of[DIGEST_SHA256 + 1];
 static pthread_once_t md_once = PTHREAD_ONCE_INIT;
 
@@ -48,8 +48,8 @@ digest_update(struct digest *d, const void *data, size_t len)
 		if (d->mask & DIGEST_BIT(k))
 			check(EVP_DigestUpdate(d->md[k], data, len) == 1);
 	}
-	/* crc32_iscsi() counts in int and takes a pointer to non-const: callers' pieces are far below 2 GiB.
-	 */
+	/* crc32_iscsi() counts in int and takes a pointer to non-const:
+	 * callers' pieces are far below 2 GiB. */
 	check(len <= 1u << 30);
 	if (d->mask & DIGEST_BIT(DIGEST_CRC32))
 		d->crc32 = crc32_gzip_refl(d->crc32, p, len);

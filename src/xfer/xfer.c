@@ -191,8 +191,7 @@ xfer_end_if_over(struct xfer *x)
 	x->done(x);
 }
 
-/* ---- reading (PUSH, SERVE, COPY)
- * ----------------------------------------------------------------------------------------- */
+/* ---- reading (PUSH, SERVE, COPY) ---- */
 
 void
 piece_read_start(struct piece *p, uint64_t off, uint32_t len, void (*done)(struct store_op *))
@@ -246,8 +245,7 @@ xfer_read_ahead(struct xfer *x, void (*done)(struct store_op *))
 	}
 }
 
-/* ---- writing (PULL, ACCEPT, COPY)
- * ----------------------------------------------------------------------------------------- */
+/* ---- writing (PULL, ACCEPT, COPY) ---- */
 
 static void
 on_written(struct store_op *op)

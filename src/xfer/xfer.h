@@ -2,12 +2,12 @@
  * Pieces in flight between the store and the wire: one pipeline with two wire ends, a channel or an HTTP
  * body.
  *
- *   GET by token:  disk read -> CRC -> RDMA WRITE -> buffer free          xfer_push()
- *   PUT by token:  RDMA READ -> CRC, digests -> disk write -> buffer free xfer_pull()
- *   GET over HTTP: disk read -> CRC -> copied out by the reader           xfer_serve(), xfer_take()
- *   PUT over HTTP: copied in by the writer -> disk write                  xfer_accept(), xfer_feed(),
- * xfer_feed_end()
- *   copy:          disk read -> CRC -> disk write -> buffer free         xfer_copy()
+ *   GET by token:  disk read -> CRC -> RDMA WRITE -> buffer free           xfer_push()
+ *   PUT by token:  RDMA READ -> CRC, digests -> disk write -> buffer free  xfer_pull()
+ *   GET over HTTP: disk read -> CRC -> copied out by the reader            xfer_serve(), xfer_take()
+ *   PUT over HTTP: copied in by the writer -> disk write                   xfer_accept(), xfer_feed(),
+ *                                                                          xfer_feed_end()
+ *   copy:          disk read -> CRC -> disk write -> buffer free           xfer_copy()
  *
  * A piece is one pool buffer; several are in flight per transfer, bounded, so memory per request is bounded
  * whatever the object's size.  A core's thread owns it all.  done() and wake() only note that something
@@ -34,8 +34,7 @@
 #define XFER_PIECES_MAX 16
 #define XFER_CLIENTS FAIR_CLIENTS
 
-/* ---- a core's buffers, shared out
- * ------------------------------------------------------------------------------------- */
+/* ---- a core's buffers, shared out ---- */
 
 struct xfer_pool {
 	struct bufpool *bp;
@@ -60,8 +59,7 @@ void xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class mai
 /* Which of XFER_CLIENTS an address is: the port does not matter. */
 unsigned xfer_client_of(const struct sockaddr *peer);
 
-/* ---- one transfer
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- one transfer ---- */
 
 enum piece_state {
 	PIECE_IDLE,

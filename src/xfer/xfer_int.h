@@ -26,8 +26,8 @@ void pull_more(struct xfer *x);
 void serve_more(struct xfer *x);
 void copy_more(struct xfer *x);
 
-/* PUSH and SERVE: starts reading the object, from transfer byte x->next on, into as many pieces as there are.
- */
+/* PUSH and SERVE: starts reading the object, from transfer byte x->next on,
+ * into as many pieces as there are. */
 void xfer_read_ahead(struct xfer *x, void (*done)(struct store_op *));
 /* One read, of a piece whose place and length are set; off: in the object. */
 void piece_read_start(struct piece *p, uint64_t off, uint32_t len, void (*done)(struct store_op *));

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* ---- the server ---------------------------------------------------------------------- */
+/* ---- the server ---- */
 
 static int listener;
 char url[64];
@@ -146,7 +146,7 @@ rig_stop(void **state)
 	return 0;
 }
 
-/* ---- a context and a buffer per test ------------------------------------------------- */
+/* ---- a context and a buffer per test ---- */
 
 int
 open_with(struct fix *f, unsigned flags, enum gantry_dialect d, unsigned timeout_ms)
@@ -183,7 +183,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* ---- the software NIC ---------------------------------------------------------------- */
+/* ---- the software NIC ---- */
 
 void
 start_on_the_nic(char **argv)

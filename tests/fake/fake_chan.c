@@ -39,9 +39,7 @@ rnd(struct chan *ch)
 	return ch->rng * 0x2545f4914f6cdd1dull;
 }
 
-/* ---- life
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- life ---- */
 
 int
 chan_new(const struct chan_params *params, struct chan **ret_chan)

@@ -112,7 +112,7 @@ ask(const struct queued *q)
 	return hook(&io);
 }
 
-/* ---- the cache ------------------------------------------------------------------------------- */
+/* ---- the cache ---- */
 
 #define SECTOR 4096u
 

@@ -487,8 +487,8 @@ uploads_finish(struct store *st, struct job *j)
 						   .attrs_len = common ? 0 : u->attrs_len };
 	}
 	if (ls->op.result == 0) {
-		/* Under the lock: what is given lies in the uploads.  The callback must not start anything.
-		 */
+		/* Under the lock: what is given lies in the uploads.
+		 * The callback must not start anything. */
 		for (bool go_on = true; go_on && given < nr && given < ls->max; given++)
 			go_on = ls->entry(ls, &page[given]);
 		ls->more = given < nr;

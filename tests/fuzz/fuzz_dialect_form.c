@@ -82,8 +82,8 @@ must_be_same(const struct outcome_of *a, const struct outcome_of *b)
 
 	size_t used = x->used < y->used ? x->used : y->used;
 
-	/* A run that does not fit is refused as a whole, so in pieces more of it may have been taken before.
-	 */
+	/* A run that does not fit is refused as a whole, so in pieces more
+	 * of it may have been taken before. */
 	must(a->fault == b->fault && x->field_nr == y->field_nr && (b->fault || x->used == y->used));
 	must(memcmp(x->bytes, y->bytes, used) == 0);
 	must(memcmp(x->field, y->field, (size_t)y->field_nr * sizeof *y->field) == 0);

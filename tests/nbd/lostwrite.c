@@ -1,23 +1,29 @@
 /*
  * An nbdkit plugin: a disk that loses what was not flushed when the power goes, and fails, waits or hangs
- *when it is told to.  The tests of tests/long/ put it under the unmodified daemon, through nbdfuse and a loop
- *device (tests/long/disk.sh).
+ * when it is told to.  The tests of tests/long/ put it under the unmodified daemon, through nbdfuse and a
+ * loop device (tests/long/disk.sh).
  *
  *	nbdkit -f -U SOCKET lostwrite.so image=FILE size=BYTES ctl=FIFO status=FILE
  *
  * It keeps two pictures: `now`, what a read sees, and `durable`, the image file, what a power cut leaves.
- *Writes since the last flush lie between them, in the order they came.  A flush makes durable what was
- *complete when it *began*, no more.
+ * Writes since the last flush lie between them, in the order they came.  A flush makes durable what was
+ * complete when it *began*, no more.
  *
  * Commands, one a line on the FIFO, each with a number in front; when it is done the status file (replaced
- *whole) begins with it: N stat N freeze | thaw		requests wait; then they go on
- *	N off SEED		the power goes: of the unflushed writes some are kept, some torn (a prefix, or
- *every other 4 KiB), some dropped; what waits, and what comes before `on`, gets EIO and changes nothing N on
- *	N fail KIND ERRNO [FROM TO]	read, write or flush: every one answers that (0: none again), in that
- *range of bytes N delay KIND MS			every one takes that much longer
+ * whole) begins with it:
+ *
+ *	N stat
+ *	N freeze | thaw              requests wait; then they go on
+ *	N off SEED                   the power goes: of the unflushed writes some are kept, some torn (a
+ *	                             prefix, or every other 4 KiB), some dropped; what waits, and what comes
+ *	                             before `on`, gets EIO and changes nothing
+ *	N on                         the power is there again, and nothing is frozen
+ *	N fail KIND ERRNO [FROM TO]  read, write or flush: every one answers that (0: none again), in that
+ *	                             range of bytes
+ *	N delay KIND MS              every one takes that much longer
  *
  * Threads: nbdkit's, as many as it likes, and one for the commands.  One lock over everything but the
- *waiting.
+ * waiting.
  */
 #define NBDKIT_API_VERSION 2
 #include <nbdkit-plugin.h>
@@ -67,8 +73,7 @@ static unsigned power; /* how often it went */
 static uint64_t done[KIND_NR], failed[KIND_NR], delayed[KIND_NR], hung[KIND_NR], refused[KIND_NR];
 static uint64_t unflushed_nr, written_bytes, flushed_writes, kept, torn, dropped;
 
-/* ---- requests
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- requests ---- */
 
 static void
 wait_ms(unsigned ms)
@@ -186,8 +191,7 @@ lw_flush(void *handle, uint32_t flags)
 	return answer(e);
 }
 
-/* ---- the power goes
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the power goes ---- */
 
 static uint64_t dice_state;
 
@@ -247,8 +251,7 @@ power_off(uint64_t seed)
 	}
 }
 
-/* ---- commands
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- commands ---- */
 
 static void
 say_kinds(FILE *f, const char *what, const uint64_t nr[KIND_NR])
@@ -348,8 +351,7 @@ commands(void *arg)
 	return NULL;
 }
 
-/* ---- what nbdkit asks
- * ---------------------------------------------------------------------------------------------- */
+/* ---- what nbdkit asks ---- */
 
 static int
 lw_config(const char *key, const char *value)

@@ -60,7 +60,7 @@ sim_pin_add(struct pin_table *t, struct pin *pin, uint64_t id)
 	pin_add(t, pin, id);
 }
 
-/* ---- waiting --------------------------------------------------------------------------------- */
+/* ---- waiting ---- */
 
 void
 client_done(struct store_op *op)
@@ -119,7 +119,7 @@ client_idle(struct client *c, uint32_t turns)
 	client_port(c);
 }
 
-/* ---- choosing -------------------------------------------------------------------------------- */
+/* ---- choosing ---- */
 
 uint32_t
 client_size(void)
@@ -180,7 +180,7 @@ client_key(int b, int k)
 				   .key_len = (uint16_t)strlen(key_name(k)) };
 }
 
-/* ---- the others ------------------------------------------------------------------------------ */
+/* ---- the others ---- */
 
 static void
 do_del(struct client *c, enum op_kind kind, int b, int k)
@@ -311,7 +311,7 @@ do_list(struct client *c)
 	}
 }
 
-/* ---- a client -------------------------------------------------------------------------------- */
+/* ---- a client ---- */
 
 static void
 one_op(struct client *c)
@@ -420,8 +420,8 @@ client_can_write(int nr)
 			alloc_stats(d->alloc, &as);
 			client_do_put(c, 0, 0, (uint32_t)size);
 		} while (!ops[c->op].published && counts.not_now > again && ++tries < 10);
-		/* Conditions and aborts are by chance; but the log has room, and so has the disk if it has.
-		 */
+		/* Conditions and aborts are by chance; but the log has room,
+		 * and so has the disk if it has. */
 		if (tries == 10)
 			sim_fail("a store at rest answers: not now");
 		alloc_stats(d->alloc, &as);

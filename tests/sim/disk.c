@@ -59,7 +59,7 @@ static struct page zero_page = { .refs = 1u << 30 };
 unsigned simdisk_faults, simdisk_cut_units;
 const uint64_t *simdisk_cut_mask;
 
-/* ---- pages ----------------------------------------------------------------------------------- */
+/* ---- pages ---- */
 
 static void
 page_drop(struct page *p)
@@ -114,7 +114,7 @@ simdisk_page(int file, uint32_t nr)
 	return bytes_of(files[file].cur[nr]);
 }
 
-/* ---- names ----------------------------------------------------------------------------------- */
+/* ---- names ---- */
 
 int
 simdisk_find(const char *name)
@@ -223,7 +223,7 @@ simdisk_bytes(int file)
 	return (uint64_t)files[file].page_nr * PAGE;
 }
 
-/* ---- writing --------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 /* Writes to come from here are visible; durable later. */
 static void
@@ -369,7 +369,7 @@ simdisk_begin(void)
 	memset(&dirs[0], -1, sizeof dirs[0]);
 }
 
-/* ---- operations ------------------------------------------------------------------------------ */
+/* ---- operations ---- */
 
 unsigned
 simdisk_inflight(void)
@@ -506,7 +506,7 @@ simdisk_is_locked(int file)
 	return false;
 }
 
-/* ---- the end of a process -------------------------------------------------------------------- */
+/* ---- the end of a process ---- */
 
 /* What a failed flush covered is there or not, from now on. */
 static void

@@ -30,7 +30,7 @@ uint64_t sim_now_ns, trace_hash;
 bool sim_verbose;
 bool sim_rule_on[SIM_RULE_NR];
 
-/* ---- random ---------------------------------------------------------------------------------- */
+/* ---- random ---- */
 
 static uint64_t state;
 
@@ -72,7 +72,7 @@ sim_getrandom(void *buf, size_t len)
 	return (ssize_t)len;
 }
 
-/* ---- time ------------------------------------------------------------------------------------ */
+/* ---- time ---- */
 
 void
 env_init(void)
@@ -98,7 +98,7 @@ sim_nanosleep(const struct timespec *ts)
 	return 0;
 }
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- words ---- */
 
 void
 say(const char *fmt, ...)
@@ -133,7 +133,7 @@ sim_check_failed(const char *expr, const char *file, int line, const char *func)
 	sim_fail("check(%s) failed at %s:%d in %s()", expr, file, line, func);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 struct block {
 	struct block *next, *prev;

@@ -37,7 +37,7 @@ sim_fail(const char *fmt, ...)
 	_longjmp(failed, 1);
 }
 
-/* ---- format ---------------------------------------------------------------------------------- */
+/* ---- format ---- */
 
 static void
 format(void)
@@ -81,13 +81,13 @@ format(void)
 	simdisk_sync_dir();
 }
 
-/* ---- damage that no rule of writing prevents -------------------------------------------------- */
+/* ---- damage that no rule of writing prevents ---- */
 
 static enum rot { ROT_NONE, ROT_LOG, ROT_SNAPSHOT } rotten;
 static bool rotted; /* once: two such faults are more than is promised against */
 
-/* A log block of the running epoch that a later one, flushed too, says was flushed; or the newest snapshot.
- */
+/* A log block of the running epoch that a later one, flushed too, says was flushed;
+ * or the newest snapshot. */
 static void
 rot(void)
 {
@@ -121,7 +121,7 @@ rot(void)
 	simdisk_damage(simdisk_open(FILE_LOG), found[below(nr)]);
 }
 
-/* ---- life and death -------------------------------------------------------------------------- */
+/* ---- life and death ---- */
 
 static int open_result;
 static char open_error[512];
@@ -407,8 +407,8 @@ repair(void)
 	return true;
 }
 
-/* Start after start, none of which lives to serve: each leaves a block in the log.  False: there is no way.
- */
+/* Start after start, none of which lives to serve: each leaves a block in the log.
+ * False: there is no way. */
 static bool
 storm(void)
 {
@@ -449,7 +449,7 @@ lives(void)
 	}
 }
 
-/* ---- exhaustive: one cut, everything chosen --------------------------------------------------- */
+/* ---- exhaustive: one cut, everything chosen ---- */
 
 static void
 exact(void)

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* ---- everything, listed ---------------------------------------------------------------------- */
+/* ---- everything, listed ---- */
 
 struct listing {
 	struct store_list ls;
@@ -149,7 +149,7 @@ model_list(struct store_port *p, struct model *ret)
 	}
 }
 
-/* ---- space ----------------------------------------------------------------------------------- */
+/* ---- space ---- */
 
 struct space {
 	uint8_t used[SEGS_MAX * 64];

@@ -5,8 +5,7 @@
  *	sim --exhaustive [--secs S]                           short ones, cut everywhere
  *	sim --rules [NAME]                                    each rule off: the loss must be found
  *	sim --replay N [--off RULE] [-v]                      one history again
- *	sim --for RULE ...                                    histories as that rule's hunt runs them, all
- *rules on
+ *	sim --for RULE ...                                    histories as in that rule's hunt, all rules on
  *
  * Exit 0: as it should be; 1: a history failed (or a rule was not missed); 2: usage.
  */
@@ -41,7 +40,7 @@ seconds(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-/* ---- crashes of what is tested are failures of the history ------------------------------------ */
+/* ---- crashes of what is tested are failures of the history ---- */
 
 static void
 on_signal(int sig)
@@ -66,7 +65,7 @@ catch_crashes(void)
 #endif
 }
 
-/* ---- one history ----------------------------------------------------------------------------- */
+/* ---- one history ---- */
 
 static void
 run(uint64_t seed)
@@ -151,7 +150,7 @@ random_histories(void)
 	return 0;
 }
 
-/* ---- each rule off --------------------------------------------------------------------------- */
+/* ---- each rule off ---- */
 
 #define HUNT_MAX 100000
 
@@ -268,7 +267,7 @@ hunt_all(const char *only)
 	return bad;
 }
 
-/* ---- every cut ------------------------------------------------------------------------------- */
+/* ---- every cut ---- */
 
 #define EXACT_BITS 6
 

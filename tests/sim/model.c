@@ -69,7 +69,7 @@ model_free_slot(void)
 	return -1;
 }
 
-/* ---- what is right now ----------------------------------------------------------------------- */
+/* ---- what is right now ---- */
 
 static int
 judge_pre(const struct store_pre *pre, uint32_t id)
@@ -292,7 +292,7 @@ model_op_over(int op, int result)
 	}
 }
 
-/* ---- the leader's block ---------------------------------------------------------------------- */
+/* ---- the leader's block ---- */
 
 static bool
 same(const void *a, size_t len, const char *b)
@@ -464,7 +464,7 @@ model_process_over(void)
 	active_nr = 0;
 }
 
-/* ---- after a start --------------------------------------------------------------------------- */
+/* ---- after a start ---- */
 
 void
 model_tell_difference(const struct model *seen)

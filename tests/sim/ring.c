@@ -27,7 +27,7 @@ struct ring {
 };
 static struct ring rings[RINGS_MAX];
 
-/* ---- ring.h ---------------------------------------------------------------------------------- */
+/* ---- ring.h ---- */
 
 int
 ring_new(const struct ring_params *params, struct ring **ret_ring)
@@ -146,7 +146,7 @@ ring_turn(struct ring *r, uint64_t wait_ns)
 	return (int)n;
 }
 
-/* ---- store/file.h ---------------------------------------------------------------------------- */
+/* ---- store/file.h ---- */
 
 int
 file_open_dir(const char *path, bool create)

@@ -36,7 +36,7 @@ static jmp_buf main_jmp;
 struct co *co_now;
 struct sim_port ports[PORTS_MAX];
 
-/* ---- coroutines ------------------------------------------------------------------------------ */
+/* ---- coroutines ---- */
 
 /* After the first time without the system calls of swapcontext(); sanitizers want to see those. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -146,7 +146,7 @@ co_ready(const struct co *c)
 	return c->port < 0 || ports[c->port].busy == 0 || ports[c->port].busy == c->nr + 1;
 }
 
-/* ---- the helper, in place of store/helper.c -------------------------------------------------- */
+/* ---- the helper, in place of store/helper.c ---- */
 
 static bool helper_bell;
 
@@ -210,7 +210,7 @@ helper_ring(struct disk *d)
 	helper_bell = true;
 }
 
-/* ---- ports ----------------------------------------------------------------------------------- */
+/* ---- ports ---- */
 
 static void
 port_turn(struct sim_port *sp)
@@ -244,7 +244,7 @@ port_weight(struct sim_port *sp)
 	return 2;
 }
 
-/* ---- time ------------------------------------------------------------------------------------ */
+/* ---- time ---- */
 
 static uint64_t
 next_timer(void)
@@ -274,7 +274,7 @@ pass_time(void)
 		sim_now_ns += below(3000000);
 }
 
-/* ---- a step ---------------------------------------------------------------------------------- */
+/* ---- a step ---- */
 
 bool
 sched_step(void)

@@ -36,7 +36,7 @@
 #define PARTS_MAX 5 /* of an upload */
 #define LIVES_MAX 12
 
-/* ---- env.c ----------------------------------------------------------------------------------- */
+/* ---- env.c ---- */
 
 extern uint64_t sim_now_ns;
 void env_init(void);
@@ -53,7 +53,7 @@ extern bool sim_verbose;
 void trace(uint64_t what, uint64_t a, uint64_t b);
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* ---- the profile of a history ---------------------------------------------------------------- */
+/* ---- the profile of a history ---- */
 
 struct profile {
 	int ports, clients, keys, ops, lives;
@@ -71,7 +71,7 @@ struct profile {
 };
 extern struct profile prof;
 
-/* ---- disk.c ---------------------------------------------------------------------------------- */
+/* ---- disk.c ---- */
 
 #define PAGE 4096u
 #define SIM_FILES 20
@@ -134,7 +134,7 @@ bool ring_has_done(const struct ring *r);
 
 void rings_drop(void);
 
-/* ---- sched.c --------------------------------------------------------------------------------- */
+/* ---- sched.c ---- */
 
 enum co_kind { CO_START, CO_HELPER, CO_CLIENT };
 
@@ -161,7 +161,7 @@ void co_wait_ring(struct ring *r);
 /* One thing happens.  False: nothing can. */
 bool sched_step(void);
 
-/* ---- model.c --------------------------------------------------------------------------------- */
+/* ---- model.c ---- */
 
 enum op_kind {
 	OP_PUT,
@@ -244,7 +244,7 @@ void model_space(struct store *st, const char *when, bool at_rest);
 const char *bucket_name(int b);
 const char *key_name(int k);
 
-/* ---- client.c -------------------------------------------------------------------------------- */
+/* ---- client.c ---- */
 
 extern int ops_left;
 void clients_begin(void);
@@ -264,7 +264,7 @@ void client_prepare(int nr);
 /* A store at rest takes a PUT, if there is room for it; as client 0. */
 void client_can_write(int nr);
 
-/* ---- history.c ------------------------------------------------------------------------------- */
+/* ---- history.c ---- */
 
 struct sim_result {
 	bool failed;

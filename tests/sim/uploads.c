@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- uploads --------------------------------------------------------------------------------- */
+/* ---- uploads ---- */
 
 static int
 new_upload_op(struct client *c, enum op_kind kind, uint32_t create)
@@ -83,8 +83,8 @@ do_abort(struct client *c, uint32_t create)
 	model_op_over(op, r);
 }
 
-/* The list of an earlier completion again, or the parts that are there: perhaps not all, perhaps not these.
- */
+/* The list of an earlier completion again, or the parts that are there:
+ * perhaps not all, perhaps not these. */
 static void
 choose_list(struct sim_op *o, uint32_t create)
 {
@@ -177,7 +177,7 @@ upload_op(struct client *c, int b, int k)
 		do_abort(c, create);
 }
 
-/* ---- attributes ------------------------------------------------------------------------------ */
+/* ---- attributes ---- */
 
 static uint64_t
 choose_version(uint32_t id, uint64_t any)

@@ -83,8 +83,7 @@ sn_is_inline(void)
 	return e && strcmp(e, "inline") == 0;
 }
 
-/* ---- device
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- device ---- */
 
 void
 sn_open(struct sn_dev_ctx *d, const char *name)
@@ -132,8 +131,7 @@ sn_mem_free(struct ibv_mr *mr)
 	munmap(mem, len);
 }
 
-/* ---- target
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- target ---- */
 
 struct ibv_qp *
 sn_dct_new(struct sn_dev_ctx *d, struct ibv_cq *cq, struct ibv_srq *srq)
@@ -218,8 +216,7 @@ sn_target_fini(struct sn_target *t)
 	munmap(t->buf, t->len);
 }
 
-/* ---- initiator
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- initiator ---- */
 
 int
 sn_dci_rts(struct sn_dci *i, unsigned timeout, unsigned retry)
@@ -389,8 +386,7 @@ sn_next_event(struct ibv_context *ctx, int wait_ms, struct ibv_async_event *ret_
 	return (int)ev.event_type;
 }
 
-/* ---- a target in another process
- * ---------------------------------------------------------------------------------- */
+/* ---- a target in another process ---- */
 
 struct msg {
 	int cmd;

@@ -1,5 +1,5 @@
-/* Lost devices, flapping ports and failing creations of the software NIC, by softnicctl.  Run in both modes.
- */
+/* Lost devices, flapping ports and failing creations of the software NIC, by softnicctl.
+ * Run in both modes. */
 #include "pair.h"
 
 enum { LEN = 256 << 10 };

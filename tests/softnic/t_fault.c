@@ -31,8 +31,7 @@ blank(uint8_t v)
 	memset(buf, v, LEN);
 }
 
-/* ---- which operations a rule hits
- * --------------------------------------------------------------------------------- */
+/* ---- which operations a rule hits ---- */
 
 static void
 test_match(void)
@@ -133,8 +132,7 @@ test_seed(void)
 	}
 }
 
-/* ---- what it does to them
- * ----------------------------------------------------------------------------------------- */
+/* ---- what it does to them ---- */
 
 static void
 test_status(void)
@@ -366,8 +364,7 @@ test_scramble(void)
 	clear();
 }
 
-/* ---- killing
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- killing ---- */
 
 static void
 test_kill_target(void)

@@ -268,9 +268,7 @@ test_err_in_flight(void)
 	sn_remote_stop(&r);
 }
 
-/* ---- RC
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- RC ---- */
 
 static int
 rc_connect(struct ibv_qp *qp, uint32_t to, const union ibv_gid *gid)

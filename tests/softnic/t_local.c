@@ -186,8 +186,7 @@ test_ah(void)
 	ok(!ibv_create_ah(dev.pd, &a), "nor without a route on RoCE");
 }
 
-/* ---- transitions
- * -------------------------------------------------------------------------------------------------- */
+/* ---- transitions ---- */
 
 /* Every required bit left out must be refused, every bit outside may must be refused, need itself taken. */
 static void

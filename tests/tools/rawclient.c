@@ -108,7 +108,7 @@ raw_die(int code, const char *fmt, ...)
 	exit(code);
 }
 
-/* ---- memory -------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 static void
 do_nic(char **w, int nr)
@@ -193,7 +193,7 @@ check_guards(void)
 	}
 }
 
-/* ---- requests ------------------------------------------------------------------------ */
+/* ---- requests ---- */
 
 static void
 set_last(struct conn **cs, int nr)
@@ -365,7 +365,7 @@ do_flood(char **w, int nr)
 	free(cs);
 }
 
-/* ---- answers ------------------------------------------------------------------------- */
+/* ---- answers ---- */
 
 static void
 do_expect(char **w, int nr, bool per_response)
@@ -468,7 +468,7 @@ signal_self(int sig, const char *after)
 		raw_die(EXIT_FAILED, "timer: %s", strerror(errno));
 }
 
-/* ---- the interpreter ----------------------------------------------------------------- */
+/* ---- the interpreter ---- */
 
 static bool
 memory_command(const char *cmd, char **w, int nr)

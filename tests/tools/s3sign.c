@@ -336,8 +336,8 @@ build(const char *method, char *target, char **ret_text, size_t *ret_len)
 	if (o.flip_sent >= 0 && (size_t)o.flip_sent < *ret_len - head_len)
 		(*ret_text)[head_len + (size_t)o.flip_sent] ^= 1;
 	if (o.flip_payload >= 0) {
-		/* Where it lies among the frames: the last so many bytes that are equal to the body's first.
-		 */
+		/* Where it lies among the frames: the last so many bytes
+		 * that are equal to the body's first. */
 		size_t at = head_len;
 
 		if (streams())

@@ -66,8 +66,8 @@ int cmd_head(struct cmd *c, const char *url);
 int cmd_rm(struct cmd *c, const char *url);
 int cmd_mb(struct cmd *c, const char *url);
 int cmd_ports(struct cmd *c);
-/* For operators: of a running gantryd (status.c, top.c), and of this machine (doctor.c); client may be NULL.
- */
+/* For operators: of a running gantryd (status.c, top.c), and of this machine (doctor.c);
+ * client may be NULL. */
 int cmd_status(struct cmd *c);
 int cmd_top(struct cmd *c);
 int cmd_doctor(struct cmd *c, const char *client);

@@ -17,7 +17,7 @@
 
 #define STREAMS_MAX 16
 
-/* ---- temporary names, also removed when a signal ends us ------------------------------------ */
+/* ---- temporary names, also removed when a signal ends us ---- */
 
 static _Atomic(char *) temporary[JOBS_MAX + 1];
 
@@ -58,7 +58,7 @@ remember(char *name)
 	return -1;
 }
 
-/* ---- where the bytes go ------------------------------------------------------------------------ */
+/* ---- where the bytes go ---- */
 
 struct sink {
 	int fd;
@@ -162,7 +162,7 @@ sink_close(struct sink *s, bool good)
 	return e;
 }
 
-/* ---- the pieces ---------------------------------------------------------------------------------- */
+/* ---- the pieces ---- */
 
 struct fetch {
 	struct cmd *c;

@@ -214,7 +214,7 @@ report_head(const struct cmd *c, const struct outcome *o)
 		printf("crc64nvme      %s\n", o->res.checksum);
 }
 
-/* ---- many files --------------------------------------------------------------------------- */
+/* ---- many files ---- */
 
 void
 tally_init(struct tally *t)
@@ -279,7 +279,7 @@ tally_exit(const struct cmd *c, const struct tally *t)
 	return c->require_rdma && t->http_bytes ? EXIT_NOT_RDMA : EXIT_OK;
 }
 
-/* ---- progress, on a terminal only ----------------------------------------------------------- */
+/* ---- progress, on a terminal only ---- */
 
 static bool
 shows_progress(const struct cmd *c)

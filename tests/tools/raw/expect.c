@@ -183,8 +183,8 @@ check_untouched(char **a, int nr)
 	return bad < 0 ? NULL : differs(w->name, bad + (int64_t)off, len);
 }
 
-/* rdmasum W [OFFSET [LENGTH]]: x-amz-rdma-checksum is right for these bytes of the window (transports.md 6.3)
- */
+/* rdmasum W [OFFSET [LENGTH]]: x-amz-rdma-checksum is right for these bytes
+ * of the window (transports.md 6.3) */
 static const char *
 check_sum(const struct resp *r, char **a, int nr)
 {

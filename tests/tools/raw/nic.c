@@ -146,7 +146,7 @@ nic_destroy_dct(struct nic *n)
 	n->dct = NULL;
 }
 
-/* ---- windows ------------------------------------------------------------------------- */
+/* ---- windows ---- */
 
 struct window *
 window_first(void)
@@ -244,7 +244,7 @@ window_guards(const struct window *w)
 	return why;
 }
 
-/* ---- tokens -------------------------------------------------------------------------- */
+/* ---- tokens ---- */
 
 struct parts {
 	uint64_t addr, size, suffix_addr, suffix_size;

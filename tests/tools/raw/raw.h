@@ -19,12 +19,12 @@ struct ibv_mr;
 #define RAW_NAME_MAX 64
 #define RAW_TOKEN_MAX 600
 
-/* ---- errors: message to stderr with the script line, then exit ----------------------- */
+/* ---- errors: message to stderr with the script line, then exit ---- */
 
 enum { EXIT_FAILED = 1, EXIT_SCRIPT = 2, EXIT_NO_NIC = 3 };
 _Noreturn void raw_die(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- bytes: bytes.c ------------------------------------------------------------------ */
+/* ---- bytes: bytes.c ---- */
 
 enum fill_kind { FILL_PATTERN, FILL_ZERO, FILL_FILE };
 /* A stream of known bytes: a pattern of a seed, zeros, or a file. */
@@ -49,7 +49,7 @@ uint64_t raw_number(const char *text);
 long raw_millis(const char *text);
 double raw_now_ms(void);
 
-/* ---- script words: words.c ----------------------------------------------------------- */
+/* ---- script words: words.c ---- */
 
 #define WORDS_MAX 64
 
@@ -68,7 +68,7 @@ char *expand(const char *word, int i, long serial);
 const char *take(char **w, int *nr, const char *key);
 void set_var(const char *name, const char *value);
 
-/* ---- NIC, windows, tokens: nic.c ----------------------------------------------------- */
+/* ---- NIC, windows, tokens: nic.c ---- */
 
 struct nic {
 	char name[RAW_NAME_MAX];
@@ -124,7 +124,7 @@ void token_make(const char *name, struct window *w, char **words, int nr);
 const struct token_text *token_find(const char *name);
 void token_of_window(const struct window *w, char text[RAW_TOKEN_MAX]);
 
-/* ---- HTTP: http.c -------------------------------------------------------------------- */
+/* ---- HTTP: http.c ---- */
 
 struct resp {
 	bool done;
@@ -174,7 +174,7 @@ int resp_header_count(const struct resp *r, const char *name);
 void resp_print(const struct conn *c);
 void resp_reset(struct resp *r);
 
-/* ---- requests: request.c ------------------------------------------------------------- */
+/* ---- requests: request.c ---- */
 
 /* words: METHOD TARGET name:value... and options.  Returns malloc'ed bytes. */
 char *request_build(const char *server, char **words, int nr, size_t *ret_len, bool *ret_head);
@@ -182,10 +182,10 @@ char *request_build(const char *server, char **words, int nr, size_t *ret_len, b
  * caller frees it. */
 char *head_sign(const char *head, const char *key_and_secret, const char *leave_out);
 
-/* ---- expectations: expect.c ---------------------------------------------------------- */
+/* ---- expectations: expect.c ---- */
 
-/* One expectation on one response (may be NULL for those about windows).  NULL when met, else what is wrong.
- */
+/* One expectation on one response (may be NULL for those about windows).
+ * NULL when met, else what is wrong. */
 const char *expect_check(struct conn *c, char **words, int nr);
 
 #endif

@@ -1,5 +1,5 @@
-/* The bodies of control calls: what is taken, what is refused and why; and that nothing gets out of bounds.
- */
+/* The bodies of control calls: what is taken, what is refused and why;
+ * and that nothing gets out of bounds. */
 #include "admin/admin_int.h"
 
 #include <stdarg.h>

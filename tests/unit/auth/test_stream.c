@@ -272,8 +272,8 @@ tampered(void **state)
 					continue;
 				}
 				/* decode() has seen that the bytes are the same.  A checksum that differs is
-				 * for the caller to find out; letters of a name, or a bare LF, mean the same.
-				 */
+				 * for the caller to find out; letters of a name, or a bare LF, mean the
+				 * same. */
 				if (forms[i].payload == PAYLOAD_STREAM_SIGNED ||
 				    (memcmp(&sum, &good, sizeof sum) == 0 && flip != 0x20 && b.p[k] != '\r' &&
 				     b.p[k] != ':'))

@@ -1,5 +1,5 @@
-/* Signatures in the header and in the query: when, where and for which key they hold, and for many at once.
- */
+/* Signatures in the header and in the query: when, where and for which key they hold,
+ * and for many at once. */
 #include "ask.h"
 
 #include <pthread.h>

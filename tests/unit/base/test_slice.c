@@ -1,5 +1,5 @@
-/* base/slice.h: what it asks for is granted where the kernel knows it, and costs nothing where it does not.
- */
+/* base/slice.h: what it asks for is granted where the kernel knows it,
+ * and costs nothing where it does not. */
 #include "base/slice.h"
 
 #include <setjmp.h>

@@ -195,8 +195,8 @@ a_device_that_dies_at_the_start(void **state)
 	assert_int_equal(get(0), 1);
 }
 
-/* Channels that stay fenced, as no reset is wanted, do not keep the old context; on the new one they serve.
- */
+/* Channels that stay fenced, as no reset is wanted, do not keep the old context;
+ * on the new one they serve. */
 static void
 fenced_channels_let_go(void **state)
 {

@@ -204,8 +204,8 @@ stopped_peer(void **state)
 	bufpool_put(&f.bufs, b);
 }
 
-/* item 27, item 28: cancelled in mid-flight; when the last done() ran, nothing touches the window any more.
- */
+/* item 27, item 28: cancelled in mid-flight; when the last done() ran,
+ * nothing touches the window any more. */
 static void
 cancel_in_flight(void **state)
 {
@@ -283,8 +283,8 @@ a_flush_that_never_comes(void **state)
 	assert_int_equal(stats()->dci_recreated, recreated + 1);
 }
 
-/* item 30: 64 leases over 8 initiators, one of them towards nobody: in order, all served, no innocent harmed.
- */
+/* item 30: 64 leases over 8 initiators, one of them towards nobody:
+ * in order, all served, no innocent harmed. */
 static void
 sixty_four_leases(void **state)
 {

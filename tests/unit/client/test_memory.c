@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- tokens -------------------------------------------------------------------------- */
+/* ---- tokens ---- */
 
 /* item 112, item 113, item 114, item 115 */
 static void
@@ -164,7 +164,7 @@ callbacks_get_tokens_that_live_on(void **state)
 	assert_int_equal(gantry_obj_put(f->g, &k, f->buf, BUF_LEN, 0, 1), -ENOENT);
 }
 
-/* ---- the end of a window ------------------------------------------------------------- */
+/* ---- the end of a window ---- */
 
 static struct token late;
 

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* ---- puts ---------------------------------------------------------------------------- */
+/* ---- puts ---- */
 
 static unsigned char stored[BUF_LEN];
 static size_t stored_len;
@@ -178,7 +178,7 @@ busy_is_tried_again(void **state)
 	assert_int_equal(f->res.requests, 3);
 }
 
-/* ---- gets ---------------------------------------------------------------------------- */
+/* ---- gets ---- */
 
 static const char *volatile get_headers;
 static uint64_t object_len;
@@ -363,8 +363,7 @@ threads_do_not_meet(void **state)
 	}
 }
 
-/* ---- without a device ------------------------------------------------------------------------------------
- */
+/* ---- without a device ---- */
 
 static void
 everything_works_without_rdma(void **state)

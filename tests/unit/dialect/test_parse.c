@@ -1,5 +1,5 @@
-/* The door, the descriptor headers, and what an operation may carry: parse.c, fields.c, headers.c, refused.c.
- */
+/* The door, the descriptor headers, and what an operation may carry:
+ * parse.c, fields.c, headers.c, refused.c. */
 #include "build.h"
 
 #include <stdio.h>

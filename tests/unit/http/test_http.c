@@ -168,8 +168,8 @@ test_mid_body(void **state)
 	serve_stop(s);
 }
 
-/* A reply before any of the body: it arrives although the client goes on sending, and the connection closes.
- */
+/* A reply before any of the body: it arrives although the client goes on sending,
+ * and the connection closes. */
 static void
 test_early_reply(void **state)
 {

@@ -73,8 +73,7 @@ some_size(void)
 	return 1 + rnd(often(60) ? 60000 : often(70) ? 600000 : SIM_WIN);
 }
 
-/* ---- starting one
- * ---------------------------------------------------------------------------------------------- */
+/* ---- starting one ---- */
 
 static void
 slot_token(struct sim_x *s, const char *header)

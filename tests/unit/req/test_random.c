@@ -16,8 +16,7 @@
 #include <errno.h>
 #include <time.h>
 
-/* ---- the reply
- * ------------------------------------------------------------------------------------------------- */
+/* ---- the reply ---- */
 
 static void
 complain(const struct sim_x *s, const char *what)
@@ -201,8 +200,7 @@ check_reply(struct sim_x *s)
 		memset(s->win, GUARD, s->win_len);
 }
 
-/* ---- one turn of an exchange
- * ------------------------------------------------------------------------------------ */
+/* ---- one turn of an exchange ---- */
 
 static void
 slot_end(struct sim_x *s, bool sent)
@@ -345,8 +343,7 @@ slot_turn(struct sim_x *s)
 	}
 }
 
-/* ---- the weather, and the core's turn
- * ------------------------------------------------------------------------------------ */
+/* ---- the weather, and the core's turn ---- */
 
 static void
 weather_set(unsigned w)

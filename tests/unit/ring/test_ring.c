@@ -1,5 +1,5 @@
-/* The ring against the real kernel: files, pipes, sockets, cancelling, and far more operations than entries.
- */
+/* The ring against the real kernel: files, pipes, sockets, cancelling,
+ * and far more operations than entries. */
 #include "ring/ring.h"
 
 #include <stdarg.h>

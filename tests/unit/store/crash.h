@@ -34,7 +34,7 @@ static struct {
 	bool in_flight;
 } model[KEYS];
 
-/* ---- the child ------------------------------------------------------------------------------- */
+/* ---- the child ---- */
 
 struct slot {
 	struct store_put put;
@@ -214,7 +214,7 @@ child(int pipe_fd, uint64_t seed, uint64_t end_after_ns)
 	}
 }
 
-/* ---- the parent ------------------------------------------------------------------------------ */
+/* ---- the parent ---- */
 
 static uint64_t acknowledged;
 

@@ -34,7 +34,7 @@
 
 #define MIB ((uint64_t)1 << 20)
 
-/* ---- random ---------------------------------------------------------------------------------- */
+/* ---- random ---- */
 
 static inline uint64_t
 rnd(uint64_t *s)
@@ -66,7 +66,7 @@ fill(void *mem, size_t len, uint64_t seed, uint64_t off)
 		p[i] = (seed + 1) * 0x9e3779b97f4a7c15u ^ (off / 8 + i) * 0xd6e8feb86659fd93u;
 }
 
-/* ---- directory ------------------------------------------------------------------------------- */
+/* ---- directory ---- */
 
 static inline void
 dir_make(char path[128])
@@ -103,7 +103,7 @@ conf_for(struct store_disk_conf *dc, const char *path, uint64_t size)
 				    .ports_max = 4 };
 }
 
-/* ---- one thread's loop ----------------------------------------------------------------------- */
+/* ---- one thread's loop ---- */
 
 struct loop {
 	struct ring *ring;
@@ -162,7 +162,7 @@ loop_for(struct loop *l, uint64_t ns)
 /* How long to ask again for what comes by and by: no disk is so slow. */
 #define PATIENCE_NS (100 * NS_PER_S)
 
-/* ---- blocking operations --------------------------------------------------------------------- */
+/* ---- blocking operations ---- */
 
 static inline struct store_key
 key_of(const char *bucket, const char *key)

@@ -82,8 +82,10 @@ test_many(void **state)
 	free(p);
 }
 
-/* ---- threads: versions of one object.  A reader pins the current one; the writer replaces it and waits for
- * the old one. ---- */
+/* ---- threads ---- */
+
+/* Versions of one object.  A reader pins the current one; the writer replaces it
+ * and waits for the old one. */
 
 #define READERS 3
 #define VERSIONS 20000

@@ -38,7 +38,7 @@ bad(enum fault_kind kind, const char *name, int after, int result)
 	bad_name = name;
 }
 
-/* ---- the books ------------------------------------------------------------------------------- */
+/* ---- the books ---- */
 
 struct books {
 	unsigned writers;
@@ -135,7 +135,7 @@ teardown(void **state)
 	return remove_store(state);
 }
 
-/* ---- PUTs, step by step ---------------------------------------------------------------------- */
+/* ---- PUTs, step by step ---- */
 
 struct upload {
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
@@ -241,7 +241,7 @@ fail_disk(void)
 	bad_name = NULL;
 }
 
-/* ---- tests ----------------------------------------------------------------------------------- */
+/* ---- tests ---- */
 
 /* The disk has failed before the commit: refused at once, nothing more is written, and nothing is kept but a
  * chunk whose record is in the log. */

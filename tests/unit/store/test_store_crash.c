@@ -1,5 +1,5 @@
-/* Killed at any moment (SIGKILL from outside): see crash.h.  The moment of the kill is not repeated by SEED=.
- */
+/* Killed at any moment (SIGKILL from outside): see crash.h.
+ * The moment of the kill is not repeated by SEED=. */
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -18,7 +18,7 @@ setup(void **state)
 	return r;
 }
 
-/* ---- tools ----------------------------------------------------------------------------------- */
+/* ---- tools ---- */
 
 static int
 file_open_raw(const char *name)
@@ -120,7 +120,7 @@ fsck(bool repair)
 	return store_fsck(&conf, repair, say, NULL);
 }
 
-/* ---- tests ----------------------------------------------------------------------------------- */
+/* ---- tests ---- */
 
 static void
 test_foreign(void **state)
@@ -198,8 +198,8 @@ test_bits(void **state)
 		assert_int_equal(put_simple(&l, "b", "bad", t[i].size, 100 + (uint64_t)i), 0);
 		close_store();
 		find_object(100 + (uint64_t)i, seg, &off);
-		/* extents of a large object need not be contiguous: only its first piece is sure to lie here
-		 */
+		/* extents of a large object need not be contiguous:
+		 * only its first piece is sure to lie here */
 		flip(seg, off + (t[i].at < MIB ? t[i].at : 12345));
 		open_store();
 		assert_int_equal(obj_check(&l, "b", "good", good, 50 + (uint64_t)i), 0);

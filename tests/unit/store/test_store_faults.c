@@ -277,8 +277,8 @@ test_snapshot_full(void **state)
 	assert_int_equal(r, 0);
 }
 
-/* A snapshot that the disk refuses, whatever errno it gives, or does not give back as written, ends the disk.
- */
+/* A snapshot that the disk refuses, whatever errno it gives,
+ * or does not give back as written, ends the disk. */
 static void
 test_snapshot_fails(void **state)
 {

@@ -22,7 +22,7 @@ setup(void **state)
 	return make_store(640 * MIB);
 }
 
-/* ---- blocking -------------------------------------------------------------------------------- */
+/* ---- blocking ---- */
 
 static int
 upload_try(const char *key, uint8_t id[IDS])
@@ -142,7 +142,7 @@ upload_complete(const char *key, const uint8_t id[IDS], const struct part *parts
 	return r;
 }
 
-/* ---- what parts made ------------------------------------------------------------------------- */
+/* ---- what parts made ---- */
 
 static void
 compare(const struct part *parts, uint64_t off, const char *mem, uint64_t len)
@@ -216,7 +216,7 @@ on_line(void *cookie, const char *line)
 	print_message("fsck: %s\n", line);
 }
 
-/* ---- tests ----------------------------------------------------------------------------------- */
+/* ---- tests ---- */
 
 static void
 test_borders(void **state)
@@ -335,7 +335,7 @@ test_bucket(void **state)
 	}
 }
 
-/* ---- as many parts as there may be ----------------------------------------------------------- */
+/* ---- as many parts as there may be ---- */
 
 #define MANY STORE_PART_NR_MAX
 #define AT_ONCE 64

@@ -65,8 +65,8 @@ test_random(void **state)
 
 	printf("SEED=%u\n", seed);
 	assert_int_equal(bufpool_init(&bp, 12u << 20), 0);
-	/* Room for all in the queue but its last quarter, which is not for the client that has most of them.
-	 */
+	/* Room for all in the queue but its last quarter, which is not
+	 * for the client that has most of them. */
 	xfer_pool_init(&xp, &bp, BUF_LARGE, 8, 2 * N);
 	for (int i = 0; i < N; i++) {
 		xs[i].done = xs[i].wake = on_done;
@@ -218,8 +218,8 @@ test_two_clients(void **state)
 	bufpool_fini(&bp);
 }
 
-/* Three clients in the queue, the first with most and in front: they take turns, and each one's are in order.
- */
+/* Three clients in the queue, the first with most and in front:
+ * they take turns, and each one's are in order. */
 static void
 test_turns(void **state)
 {

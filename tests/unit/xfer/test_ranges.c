@@ -171,7 +171,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* ---- a transfer ------------------------------------------------------------------------------ */
+/* ---- a transfer ---- */
 
 static bool ended;
 
@@ -255,8 +255,8 @@ test_push(void **state)
 	assert_true(xfer_counts.copied_bytes == copied);
 }
 
-/* rdma.inflight_bytes: as much as that is on the wire at once, and one piece always; and all of it is used.
- */
+/* rdma.inflight_bytes: as much as that is on the wire at once, and one piece always;
+ * and all of it is used. */
 static void
 test_wire_bound(void **state)
 {
