@@ -18,8 +18,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define STATS_OPS_MAX 64     /* operations (dialect/'s enum op) */
-#define STATS_REASONS_MAX 16 /* decline reasons (chan/'s enum chan_reason) */
+/* Bound what stats_new() takes: operations (dialect/'s enum op), at 1376 bytes a core each, so 172 KiB a
+ * core; and decline reasons (chan/'s enum chan_reason).  Who hands in the names asserts that they fit. */
+#define STATS_OPS_MAX 128
+#define STATS_REASONS_MAX 16
 #define STATS_BUCKETS_NR LATENCY_NR
 #define STATS_CODES_NR 24 /* HTTP statuses that have a counter of their own; slot 0 is every other one */
 
@@ -89,7 +91,8 @@ struct stats_names {
 	int reason_nr;
 };
 
-/* 0, -ENOMEM, or -EINVAL (more names than there is room for). */
+/* Makes the counters of core_nr cores.  0, -ENOMEM, or -EINVAL: no core, or more names than there is room
+ * for. */
 int stats_new(int core_nr, const struct stats_names *names, struct stats **ret_stats);
 /* NULL is fine. */
 void stats_free(struct stats *st);

@@ -246,6 +246,35 @@ test_bounds(void **state)
 	stats_free(NULL);
 }
 
+/* As many operations and reasons as there is room for: the last of each is counted and shown. */
+static void
+test_full(void **state)
+{
+	static const char *op[STATS_OPS_MAX], *reason[STATS_REASONS_MAX];
+	const struct stats_names full = { op, STATS_OPS_MAX, reason, STATS_REASONS_MAX };
+	struct stats *st;
+	char *text;
+
+	op[STATS_OPS_MAX - 1] = "Last";
+	reason[STATS_REASONS_MAX - 1] = "last";
+	assert_int_equal(stats_new(2, &full, &st), 0);
+	for (int i = 0; i < 2; i++) {
+		stats_request(stats_core(st, i), STATS_DIALECT_NR - 1, STATS_OPS_MAX - 1, 0, STATS_RDMA, 1);
+		stats_first_byte(stats_core(st, i), STATS_OPS_MAX - 1, STATS_RDMA, 1);
+		stats_decline(stats_core(st, i), STATS_REASONS_MAX - 1);
+	}
+	text = text_of_stats(st);
+	check_text(text);
+	assert_has(text, "gantry_requests_total{dialect=\"scality\",operation=\"Last\",code=\"none\","
+			 "transport=\"rdma\"} 2\n");
+	assert_has(text, "gantry_request_duration_seconds_count{operation=\"Last\",transport=\"rdma\"} 2\n");
+	assert_has(text,
+		   "gantry_request_first_byte_seconds_count{operation=\"Last\",transport=\"rdma\"} 2\n");
+	assert_has(text, "gantry_declines_total{reason=\"last\"} 2\n");
+	free(text);
+	stats_free(st);
+}
+
 static void
 test_codes(void **state)
 {
@@ -529,11 +558,17 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sums),    cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_codes),   cmocka_unit_test(test_every_metric),
-		cmocka_unit_test(test_table),   cmocka_unit_test(test_events),
-		cmocka_unit_test(test_process), cmocka_unit_test(test_concurrent),
-		cmocka_unit_test(test_notes),   cmocka_unit_test(test_notes_concurrent),
+		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_codes),
+		cmocka_unit_test(test_every_metric),
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_process),
+		cmocka_unit_test(test_concurrent),
+		cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_notes_concurrent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
