@@ -215,6 +215,8 @@ static int
 start(struct daemon *d)
 {
 	static const struct stats_names names = { op_name, OP_NR, chan_reason_name, CHAN_REASON_NR };
+	_Static_assert(OP_NR <= STATS_OPS_MAX, "more operations than stats/ has room for: STATS_OPS_MAX");
+	_Static_assert(CHAN_REASON_NR <= STATS_REASONS_MAX, "likewise: STATS_REASONS_MAX");
 	char err[512] = "";
 	int r;
 

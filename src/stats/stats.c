@@ -179,7 +179,7 @@ collect_histogram(const struct stats *st, const struct stats_histogram *h, enum 
 
 	for (int i = 0; i < STATS_BUCKETS_NR; i++)
 		each[i] = sum_of(st, &h->buckets[i]);
-	stats_emit_histogram(out, m, each, sum_of(st, &h->sum_ns), name, transport_text[t]);
+	stats_emit_buckets(out, m, each, sum_of(st, &h->sum_ns), name, transport_text[t]);
 }
 
 static void
@@ -202,18 +202,6 @@ collect_histograms(const struct stats *st, struct stats_out *out)
 void
 stats_collect(const struct stats *st, struct stats_out *out)
 {
-	static const enum stats_metric event_metric[STATS_EVENT_NR] = {
-		[STATS_ACCEPTED] = M_ACCEPTED,
-		[STATS_HTTP_REFUSED] = M_HTTP_REFUSED,
-		[STATS_SUMS_IGNORED] = M_SUMS_IGNORED,
-		[STATS_QUEUE_FULL] = M_QUEUE_FULL,
-		[STATS_DEADLINE_PASSED] = M_DEADLINE_PASSED,
-		[STATS_CLIENT_GONE] = M_CLIENT_GONE,
-		[STATS_RETRIED] = M_RETRIED,
-		[STATS_EXPIRED] = M_EXPIRED,
-		[STATS_UPLOAD_EXPIRED] = M_UPLOAD_EXPIRED,
-		[STATS_LIFE_WALKS] = M_LIFE_WALKS,
-	};
 	const struct stats_core *c = st->cores;
 
 	stats_emit(out, M_BUILD_INFO, 1, GANTRY_VERSION, NULL);
@@ -229,6 +217,7 @@ stats_collect(const struct stats *st, struct stats_out *out)
 			stats_emit(out, M_DECLINES, sum_of(st, &c->declines[i]), st->names.reason[i], NULL);
 	}
 	for (int i = 0; i < STATS_EVENT_NR; i++)
-		stats_emit(out, event_metric[i], sum_of(st, &c->events[i]), NULL);
+		stats_emit_values(out, stats_event_desc[i].metric, sum_of(st, &c->events[i]),
+				  stats_event_desc[i].values);
 	stats_process(out);
 }

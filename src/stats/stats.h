@@ -2,8 +2,8 @@
  * Counters: plain ones per core, summed only when somebody asks; and the Prometheus text that shows them.
  *
  * A struct stats_core belongs to one core, which is its only writer; increments are relaxed and cost a load
- * and a store. Any thread may read.  Names, types, labels and help of every metric stand in one table
- * (stats/registry.c).  Labels are bounded: never an object's key, never an address.
+ * and a store. Any thread may read.  Every metric is a row of stats/metric.def, every event that is counted
+ * one of stats/event.def.  Labels are bounded: never an object's key, never an address.
  *
  * stats/ knows nothing above base/: the names of operations and decline reasons are handed in by stats_new(),
  * rails, disks and buffers are added by the collectors of whoever has them (stats_emit()).
@@ -18,8 +18,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define STATS_OPS_MAX 64     /* operations (dialect/'s enum op) */
-#define STATS_REASONS_MAX 16 /* decline reasons (chan/'s enum chan_reason) */
+/* Bound what stats_new() takes: operations (dialect/'s enum op), at 1376 bytes a core each, so 172 KiB a
+ * core; and decline reasons (chan/'s enum chan_reason).  Who hands in the names asserts that they fit. */
+#define STATS_OPS_MAX 128
+#define STATS_REASONS_MAX 16
 #define STATS_BUCKETS_NR LATENCY_NR
 #define STATS_CODES_NR 24 /* HTTP statuses that have a counter of their own; slot 0 is every other one */
 
@@ -29,18 +31,10 @@ enum stats_transport { STATS_HTTP, STATS_RDMA, STATS_TRANSPORT_NR };
 /* Over the wire: push is server to client (serves a GET), pull is client to server (serves a PUT). */
 enum stats_dir { STATS_PUSH, STATS_PULL, STATS_DIR_NR };
 
-/* Events that need no label. */
+/* Numbers the events of stats/event.def. */
 enum stats_event {
-	STATS_ACCEPTED,     /* connections taken over by a core */
-	STATS_HTTP_REFUSED, /* requests refused at the door, before a dialect saw them */
-	STATS_SUMS_IGNORED, /* a checksum of the empty string beside an RDMA window (protocol.md item 45) */
-	STATS_QUEUE_FULL,   /* a bounded FIFO was full: 503 */
-	STATS_DEADLINE_PASSED, /* a request's deadline passed */
-	STATS_CLIENT_GONE,     /* the client went away before the reply */
-	STATS_RETRIED,         /* pulls tried once more on a fresh channel */
-	STATS_EXPIRED,         /* objects deleted by lifecycle rules */
-	STATS_UPLOAD_EXPIRED,  /* uploads ended by lifecycle rules and limits.upload_expire */
-	STATS_LIFE_WALKS,      /* walks over all buckets that came to their end */
+#define EVENT(id, metric, values) id,
+#include "stats/event.def"
 	STATS_EVENT_NR
 };
 
@@ -97,7 +91,8 @@ struct stats_names {
 	int reason_nr;
 };
 
-/* 0, -ENOMEM, or -EINVAL (more names than there is room for). */
+/* Makes the counters of core_nr cores.  0, -ENOMEM, or -EINVAL: no core, or more names than there is room
+ * for. */
 int stats_new(int core_nr, const struct stats_names *names, struct stats **ret_stats);
 /* NULL is fine. */
 void stats_free(struct stats *st);
@@ -174,77 +169,27 @@ uint64_t stats_requests_of(const struct stats_core *st, int dialect, int http_co
 
 /* ---- the text: any thread ---- */
 
-/* Every metric there is; the order is that of the text. */
+/* Numbers the metrics of stats/metric.def. */
 enum stats_metric {
-	M_BUILD_INFO,         /* version */
-	M_REQUESTS,           /* dialect, operation, code, transport */
-	M_REQUEST_DURATION,   /* operation, transport: a histogram, stats/'s own */
-	M_FIRST_BYTE,         /* likewise */
-	M_PHASE_DURATION,     /* phase, transport: likewise */
-	M_REQUESTS_IN_FLIGHT, /* core */
-	M_TRANSFER_BYTES,     /* direction, transport */
-	M_DECLINES,           /* reason */
-	M_CONNECTIONS,        /* core */
-	M_ACCEPTED,
-	M_HTTP_REFUSED,
-	M_SUMS_IGNORED,
-	M_QUEUE_FULL,
-	M_DEADLINE_PASSED,
-	M_CLIENT_GONE,
-	M_RETRIED,
-	M_EXPIRED,
-	M_UPLOAD_EXPIRED,
-	M_LIFE_WALKS,
-	M_BUFFERS,          /* class, state (free, used) */
-	M_BUFFERS_HIGH,     /* class: most in use since the start */
-	M_REQUESTS_HIGH,    /* core: likewise */
-	M_QUEUED,           /* core: requests that wait for a buffer or a channel */
-	M_QUEUED_HIGH,      /* core */
-	M_CORE_TURNED,      /* core: seconds since its loop last turned, 0 while it sleeps */
-	M_RAIL_UP,          /* rail */
-	M_RDMA_COMPLETIONS, /* rail, status */
-	M_RDMA_BYTES,       /* rail, op (read, write) */
-	M_RDMA_OPERATIONS,  /* rail, op */
-	M_DCI,              /* rail, state (free, leased, recovering) */
-	M_DCI_RESETS,       /* rail */
-	M_DCI_RECREATED,    /* rail */
-	M_RDMA_REOPENS,     /* rail */
-	M_AH_LOOKUPS,       /* rail, result (hit, miss, failed) */
-	M_STORE_SIZE,       /* disk, here and below */
-	M_STORE_FREE,
-	M_STORE_LOG_SIZE,
-	M_STORE_LOG_USED,
-	M_STORE_INDEX,
-	M_STORE_OBJECTS,
-	M_STORE_COMMITS,
-	M_STORE_RECORDS,
-	M_STORE_FLUSHES,
-	M_STORE_SNAPSHOTS,
-	M_STORE_IO_BYTES,   /* disk, op (read, write) */
-	M_STORE_OPERATIONS, /* disk, op */
-	M_STORE_LATENCY,    /* disk, op (read, write, flush): a histogram */
-	M_STORE_ERRORS,     /* disk, kind (io, crc) */
-	M_STORE_UP,
-	M_SCRUB_RUNNING,
-	M_SCRUB_WALKS,
-	M_SCRUB_OBJECTS,
-	M_SCRUB_BYTES,
-	M_SCRUB_ERRORS, /* kind (io, crc) */
-	M_SCRUB_DAMAGED,
-	M_SCRUB_FINISHED,
-	M_LOG_LINES, /* level */
-	M_LOG_HELD,
-	M_DRAINING,
-	M_CONFIG_RELOAD_FAILURES,
-	M_CONFIG_RELOADED,
-	M_CONFIG_RESTART_NEEDED,
-	M_PROCESS_CPU,
-	M_PROCESS_RESIDENT,
-	M_PROCESS_VIRTUAL,
-	M_PROCESS_FDS,
-	M_PROCESS_FDS_MAX,
-	M_PROCESS_START,
+#define METRIC(id, type, name, labels, help) id,
+#include "stats/metric.def"
 	M_NR
+};
+
+/* Names the types of metrics. */
+enum stats_type { ST_COUNTER, ST_GAUGE, ST_HISTOGRAM };
+
+/* Counts its arguments, from one to five. */
+#define STATS_COUNT(...) STATS_SIXTH(__VA_ARGS__, 5, 4, 3, 2, 1, 0)
+#define STATS_SIXTH(a, b, c, d, e, n, ...) n
+
+/* Tells the compiler of each metric what its type is and how many labels it has: STATS_TYPE_M_RAIL_UP,
+ * STATS_LABELS_M_RAIL_UP. */
+enum {
+#define METRIC(id, type, name, labels, help) STATS_TYPE_##id = ST_##type, STATS_LABELS_##id = labels,
+#define LABELS(...) STATS_COUNT(__VA_ARGS__)
+#define NO_LABELS 0
+#include "stats/metric.def"
 };
 
 /* A text being gathered.  Samples may come in any order; those of one metric are put together. */
@@ -257,15 +202,41 @@ typedef void (*stats_collect_fn)(void *cookie, struct stats_out *out);
 int stats_out_new(struct stats_out **ret_out);
 void stats_out_free(struct stats_out *out);
 
-/* One sample.  Then the values of the metric's labels, in the order of the table, and NULL. */
-void stats_emit(struct stats_out *out, enum stats_metric m, uint64_t value, ...) __attribute__((sentinel));
-/* The same for a metric in seconds. */
-void stats_emit_ns(struct stats_out *out, enum stats_metric m, uint64_t value_ns, ...)
-	__attribute__((sentinel));
+/* Stands for metric m, and ends the build with `message` unless `holds`. */
+#define STATS_METRIC_IF(m, holds, message)                                                                   \
+	((enum stats_metric)(m + 0 * sizeof(struct {                                                         \
+					 _Static_assert(holds, message);                                     \
+					 int unused;                                                         \
+				 })))
+/* Stands for metric m, and ends the build unless it is no histogram and what follows are the values of its
+ * labels and NULL. */
+#define STATS_METRIC_OF(m, ...)                                                                              \
+	STATS_METRIC_IF(                                                                                     \
+		m, (int)STATS_TYPE_##m != ST_HISTOGRAM && STATS_COUNT(__VA_ARGS__) == STATS_LABELS_##m + 1,  \
+		"a counter or gauge, a value for each of its labels, and NULL")
 
-/* A histogram that somebody else keeps, in the buckets of base/latency.h; then labels as above. */
-void stats_emit_histogram(struct stats_out *out, enum stats_metric m, const uint64_t buckets[LATENCY_NR],
-			  uint64_t sum_ns, const char *label1, const char *label2);
+/* Adds a sample of metric m, by its name: the values of its labels in the order of metric.def, then NULL. One
+ * too many or too few ends the build. */
+#define stats_emit(out, m, value, ...)                                                                       \
+	stats_emit_values(out, STATS_METRIC_OF(m, __VA_ARGS__), value, (const char *const[]){ __VA_ARGS__ })
+/* Adds a sample of a metric in seconds, likewise. */
+#define stats_emit_ns(out, m, value_ns, ...)                                                                 \
+	stats_emit_values_ns(out, STATS_METRIC_OF(m, __VA_ARGS__), value_ns,                                 \
+			     (const char *const[]){ __VA_ARGS__ })
+/* Adds a histogram that somebody else keeps, in the buckets of base/latency.h: out, m, buckets, sum_ns and
+ * the values of its two labels. */
+#define stats_emit_histogram(out, m, ...)                                                                    \
+	stats_emit_buckets(out, STATS_METRIC_IF(m, (int)STATS_TYPE_##m == ST_HISTOGRAM, "a histogram"),      \
+			   __VA_ARGS__)
+
+/* Adds a sample of a metric that is known only when it runs; values: of its labels, then NULL. */
+void stats_emit_values(struct stats_out *out, enum stats_metric m, uint64_t value, const char *const *values);
+/* Adds a sample of a metric in seconds, likewise. */
+void stats_emit_values_ns(struct stats_out *out, enum stats_metric m, uint64_t value_ns,
+			  const char *const *values);
+/* Adds a histogram that is known only when it runs.  One without any sample is left out. */
+void stats_emit_buckets(struct stats_out *out, enum stats_metric m, const uint64_t buckets[LATENCY_NR],
+			uint64_t sum_ns, const char *label1, const char *label2);
 
 /* The sums over all cores, build_info and process_*. */
 void stats_collect(const struct stats *st, struct stats_out *out);
@@ -273,7 +244,7 @@ void stats_collect(const struct stats *st, struct stats_out *out);
 /* The whole text, terminated; the caller frees it.  0 or -ENOMEM (also when a sample had no room). */
 int stats_out_text(struct stats_out *out, char **ret_text, size_t *ret_len);
 
-/* Every metric there is: "name\ttype\tlabels\thelp" a line, for checks of dashboards and manuals. */
+/* Prints every metric there is: "name\ttype\tlabels\thelp" a line, for checks of dashboards and manuals. */
 void stats_print_table(FILE *out);
 
 /* The Content-Type of that text. */

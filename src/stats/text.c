@@ -83,11 +83,10 @@ part_adds(struct stats_out *out, struct part *p, const char *s)
 /* Backslash, quote and line feed are escaped; so the text stays one line
  * per sample whatever a value holds. */
 static void
-add_label(struct stats_out *out, struct part *p, bool first, const char *name, size_t name_len,
-	  const char *value)
+add_label(struct stats_out *out, struct part *p, bool first, const char *name, const char *value)
 {
 	part_adds(out, p, first ? "{" : ",");
-	part_add(out, p, name, name_len);
+	part_adds(out, p, name);
 	part_adds(out, p, "=\"");
 	for (; *value; value++) {
 		if (*value == '\\' || *value == '"')
@@ -102,30 +101,24 @@ add_label(struct stats_out *out, struct part *p, bool first, const char *name, s
 
 static void
 emit(struct stats_out *out, enum stats_metric m, const char *suffix, const char *le, bool ns, uint64_t value,
-     va_list ap)
+     const char *const *values)
 {
 	const struct stats_desc *d = &stats_desc[m];
 	struct part *p = &out->part[m];
-	const char *name = d->labels;
-	bool first = true;
 	char text[48];
+	int i;
 
 	part_adds(out, p, d->name);
 	part_adds(out, p, suffix);
-	while (*name) {
-		size_t len = strcspn(name, " ");
-		const char *label = va_arg(ap, const char *);
-
+	for (i = 0; d->labels[i]; i++) {
 		/* As many values as the table has names. */
-		check(label);
-		add_label(out, p, first, name, len, label);
-		first = false;
-		name += len + (name[len] == ' ');
+		check(values[i]);
+		add_label(out, p, i == 0, d->labels[i], values[i]);
 	}
-	check(!va_arg(ap, const char *));
+	check(!values[i]);
 	if (le)
-		add_label(out, p, first, "le", 2, le);
-	if (le || !first)
+		add_label(out, p, i == 0, "le", le);
+	if (le || i)
 		part_adds(out, p, "}");
 	if (ns)
 		snprintf(text, sizeof text, " %llu.%09llu\n", (unsigned long long)(value / NS_PER_S),
@@ -136,34 +129,15 @@ emit(struct stats_out *out, enum stats_metric m, const char *suffix, const char 
 }
 
 void
-stats_emit(struct stats_out *out, enum stats_metric m, uint64_t value, ...)
+stats_emit_values(struct stats_out *out, enum stats_metric m, uint64_t value, const char *const *values)
 {
-	va_list ap;
-
-	va_start(ap, value);
-	emit(out, m, "", NULL, false, value, ap);
-	va_end(ap);
+	emit(out, m, "", NULL, false, value, values);
 }
 
 void
-stats_emit_ns(struct stats_out *out, enum stats_metric m, uint64_t value_ns, ...)
+stats_emit_values_ns(struct stats_out *out, enum stats_metric m, uint64_t value_ns, const char *const *values)
 {
-	va_list ap;
-
-	va_start(ap, value_ns);
-	emit(out, m, "", NULL, true, value_ns, ap);
-	va_end(ap);
-}
-
-void
-stats_emit_part(struct stats_out *out, enum stats_metric m, const char *suffix, const char *le, bool ns,
-		uint64_t value, ...)
-{
-	va_list ap;
-
-	va_start(ap, value);
-	emit(out, m, suffix, le, ns, value, ap);
-	va_end(ap);
+	emit(out, m, "", NULL, true, value_ns, values);
 }
 
 static const char *const type_text[] = { "counter", "gauge", "histogram" };
@@ -174,14 +148,18 @@ stats_print_table(FILE *out)
 	for (int m = 0; m < M_NR; m++) {
 		const struct stats_desc *d = &stats_desc[m];
 
-		fprintf(out, "%s\t%s\t%s\t%s\n", d->name, type_text[d->type], d->labels, d->help);
+		fprintf(out, "%s\t%s\t", d->name, type_text[d->type]);
+		for (int i = 0; d->labels[i]; i++)
+			fprintf(out, "%s%s", i ? " " : "", d->labels[i]);
+		fprintf(out, "\t%s\n", d->help);
 	}
 }
 
 void
-stats_emit_histogram(struct stats_out *out, enum stats_metric m, const uint64_t buckets[LATENCY_NR],
-		     uint64_t sum_ns, const char *label1, const char *label2)
+stats_emit_buckets(struct stats_out *out, enum stats_metric m, const uint64_t buckets[LATENCY_NR],
+		   uint64_t sum_ns, const char *label1, const char *label2)
 {
+	const char *const values[] = { label1, label2, NULL };
 	uint64_t n = 0, all = 0;
 
 	for (int i = 0; i < LATENCY_NR; i++)
@@ -191,10 +169,10 @@ stats_emit_histogram(struct stats_out *out, enum stats_metric m, const uint64_t 
 		return;
 	for (int i = 0; i < LATENCY_NR; i++) {
 		n += buckets[i];
-		stats_emit_part(out, m, "_bucket", latency_bound_text[i], false, n, label1, label2, NULL);
+		emit(out, m, "_bucket", latency_bound_text[i], false, n, values);
 	}
-	stats_emit_part(out, m, "_sum", NULL, true, sum_ns, label1, label2, NULL);
-	stats_emit_part(out, m, "_count", NULL, false, all, label1, label2, NULL);
+	emit(out, m, "_sum", NULL, true, sum_ns, values);
+	emit(out, m, "_count", NULL, false, all, values);
 }
 
 int

@@ -59,9 +59,11 @@ assert_match "$(curl_admin /metrics)" 'gantry_requests_queued\{core="0"\} 0' "qu
 grows 1 gantry_log_lines_total 'level="info"' get
 curl_admin /metrics >"$T/metrics"
 promtool check metrics <"$T/metrics" || fail "promtool check metrics"
-# Every sample's metric has HELP and TYPE; every name is in the table; no label holds a key, an address or a token.
+# Every sample's metric has HELP and TYPE; every name is in the table, and every name of the table has a sample by now: a row that nobody
+# emits is a mistake.  No label holds a key, an address or a token.
 "$BUILD/gantryd" --print-metrics | cut -f1 | sort >"$T/table"
 sed -n 's/^# TYPE \([^ ]*\) .*/\1/p' "$T/metrics" | sort >"$T/shown"
 [ -z "$(comm -13 "$T/table" "$T/shown")" ] || fail "shown and not in the table: $(comm -13 "$T/table" "$T/shown")"
+[ -z "$(comm -23 "$T/table" "$T/shown")" ] || fail "in the table and not shown: $(comm -23 "$T/table" "$T/shown")"
 ! grep -E 'bkt|127\.0\.0\.1|/none' "$T/metrics" || fail "a label that is not bounded"
 stop_daemon

@@ -246,6 +246,35 @@ test_bounds(void **state)
 	stats_free(NULL);
 }
 
+/* As many operations and reasons as there is room for: the last of each is counted and shown. */
+static void
+test_full(void **state)
+{
+	static const char *op[STATS_OPS_MAX], *reason[STATS_REASONS_MAX];
+	const struct stats_names full = { op, STATS_OPS_MAX, reason, STATS_REASONS_MAX };
+	struct stats *st;
+	char *text;
+
+	op[STATS_OPS_MAX - 1] = "Last";
+	reason[STATS_REASONS_MAX - 1] = "last";
+	assert_int_equal(stats_new(2, &full, &st), 0);
+	for (int i = 0; i < 2; i++) {
+		stats_request(stats_core(st, i), STATS_DIALECT_NR - 1, STATS_OPS_MAX - 1, 0, STATS_RDMA, 1);
+		stats_first_byte(stats_core(st, i), STATS_OPS_MAX - 1, STATS_RDMA, 1);
+		stats_decline(stats_core(st, i), STATS_REASONS_MAX - 1);
+	}
+	text = text_of_stats(st);
+	check_text(text);
+	assert_has(text, "gantry_requests_total{dialect=\"scality\",operation=\"Last\",code=\"none\","
+			 "transport=\"rdma\"} 2\n");
+	assert_has(text, "gantry_request_duration_seconds_count{operation=\"Last\",transport=\"rdma\"} 2\n");
+	assert_has(text,
+		   "gantry_request_first_byte_seconds_count{operation=\"Last\",transport=\"rdma\"} 2\n");
+	assert_has(text, "gantry_declines_total{reason=\"last\"} 2\n");
+	free(text);
+	stats_free(st);
+}
+
 static void
 test_codes(void **state)
 {
@@ -264,34 +293,121 @@ static void
 test_every_metric(void **state)
 {
 	static const char odd[] = "a\\b\"c\nd";
+	static const char *const type[] = {
+		[ST_COUNTER] = "counter", [ST_GAUGE] = "gauge", [ST_HISTOGRAM] = "histogram"
+	};
+	static const uint64_t buckets[LATENCY_NR] = { 1 };
 	struct stats_out *out;
 	char *text;
 
 	assert_int_equal(stats_out_new(&out), 0);
 	for (int round = 0; round < 2; round++) {
 		for (int m = 0; m < M_NR; m++) {
-			const char *labels = stats_desc[m].labels;
-			int nr = *labels ? 1 : 0;
+			const char *values[STATS_LABELS_MAX + 1] = { odd, "x", "", odd };
+			int nr = 0;
 
-			assert_non_null(stats_desc[m].name);
-			for (const char *p = labels; *p; p++)
-				nr += *p == ' ';
+			while (stats_desc[m].labels[nr])
+				nr++;
+			values[nr] = NULL;
 			if (stats_desc[m].type == ST_HISTOGRAM)
-				continue;
-			if (nr == 0)
-				stats_emit(out, m, 7, NULL);
-			else if (nr == 1)
-				stats_emit(out, m, 7, odd, NULL);
-			else if (nr == 2)
-				stats_emit(out, m, 7, "x", odd, NULL);
+				stats_emit_buckets(out, m, buckets, 7, values[0], values[1]);
 			else
-				stats_emit(out, m, 7, "x", odd, "", "y", NULL);
+				stats_emit_values(out, m, 7, values);
 		}
 	}
 	text = text_of(out);
 	check_text(text);
 	assert_has(text, "gantry_rail_up{rail=\"a\\\\b\\\"c\\nd\"} 7\n");
+	for (int m = 0; m < M_NR; m++) {
+		const struct stats_desc *d = &stats_desc[m];
+		char line[160];
+
+		snprintf(line, sizeof line, "\n# TYPE %s %s\n", d->name, type[d->type]);
+		assert_has(text, line);
+		assert_true(strncmp(d->name, "gantry_", 7) == 0 || strncmp(d->name, "process_", 8) == 0);
+		/* Nothing of it is escaped. */
+		assert_true(*d->help && !strpbrk(d->help, "\\\n\t"));
+		for (int i = 0; d->labels[i]; i++) {
+			assert_true(is_name(d->labels[i], strlen(d->labels[i])));
+			/* A histogram's bound has that name. */
+			assert_string_not_equal(d->labels[i], "le");
+			for (int k = 0; k < i; k++)
+				assert_string_not_equal(d->labels[i], d->labels[k]);
+		}
+	}
 	free(text);
+}
+
+/* --print-metrics: a line for each row of the table. */
+static void
+test_table(void **state)
+{
+	char *text, *p;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	assert_non_null(f);
+	stats_print_table(f);
+	fclose(f);
+	assert_has(text,
+		   "\ngantry_requests_total\tcounter\tdialect operation code transport\tRequests that ended, "
+		   "by HTTP status; none: the client had gone.\n");
+	assert_has(text, "\ngantry_rail_up\tgauge\trail\t1 while the rail can be used.\n");
+	assert_has(text, "\ngantry_draining\tgauge\t\t1 while new requests are refused.\n");
+	assert_has(text, "\ngantry_store_io_seconds\thistogram\tdisk op\tTime that");
+	p = text;
+	for (int m = 0; m < M_NR; m++) {
+		size_t name = strlen(stats_desc[m].name);
+		int tabs = 0;
+
+		assert_int_equal(strncmp(p, stats_desc[m].name, name), 0);
+		assert_int_equal(p[name], '\t');
+		for (; *p != '\n'; p++) {
+			assert_int_not_equal(*p, 0);
+			tabs += *p == '\t';
+		}
+		assert_int_equal(tabs, 3);
+		p++;
+	}
+	assert_int_equal(*p, 0);
+	free(text);
+}
+
+/* Each event is shown by the metric of its row, with its values; and no two are one sample. */
+static void
+test_events(void **state)
+{
+	char sample[STATS_EVENT_NR][512], *text;
+	struct stats *st;
+
+	assert_int_equal(stats_new(2, &names, &st), 0);
+	for (int ev = 0; ev < STATS_EVENT_NR; ev++) {
+		const struct stats_event_desc *e = &stats_event_desc[ev];
+		const struct stats_desc *d = &stats_desc[e->metric];
+		size_t len;
+
+		for (int n = 0; n < 100 + ev; n++)
+			stats_event(stats_core(st, n % 2), ev);
+		len = (size_t)snprintf(sample[ev], sizeof sample[ev], "\n%s", d->name);
+		for (int i = 0; d->labels[i]; i++)
+			len += (size_t)snprintf(sample[ev] + len, sizeof sample[ev] - len, "%s%s=\"%s\"",
+						i ? "," : "{", d->labels[i], e->values[i]);
+		snprintf(sample[ev] + len, sizeof sample[ev] - len, "%s ", d->labels[0] ? "}" : "");
+		for (int other = 0; other < ev; other++)
+			assert_string_not_equal(sample[ev], sample[other]);
+	}
+	text = text_of_stats(st);
+	check_text(text);
+	for (int ev = 0; ev < STATS_EVENT_NR; ev++) {
+		char line[sizeof sample[0] + 16];
+
+		snprintf(line, sizeof line, "%s%d\n", sample[ev], 100 + ev);
+		assert_has(text, line);
+	}
+	/* The numbers are those of the rows. */
+	assert_has(text, "\ngantry_connections_accepted_total 100\n");
+	free(text);
+	stats_free(st);
 }
 
 static void
@@ -442,10 +558,17 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sums),    cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_codes),   cmocka_unit_test(test_every_metric),
-		cmocka_unit_test(test_process), cmocka_unit_test(test_concurrent),
-		cmocka_unit_test(test_notes),   cmocka_unit_test(test_notes_concurrent),
+		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_codes),
+		cmocka_unit_test(test_every_metric),
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_process),
+		cmocka_unit_test(test_concurrent),
+		cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_notes_concurrent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
