@@ -44,8 +44,10 @@ LDFLAGS += $(filter -fsanitize=%,$(OPT-$(VARIANT):fuzzer-no-link=fuzzer-no-link)
 include src/DEPS
 
 # The transitive closure of DEPS-<module>, without repeats; archives are linked as one group, so order does not matter.
-closure1 = $(foreach d,$(DEPS-$(1)),$(d) $(call closure1,$(d)))
-closure = $(sort $(1) $(call closure1,$(1)))
+closure1 = $(sort $(1) $(foreach m,$(1),$(DEPS-$(m))))
+closure = $(if $(filter-out $(1),$(call closure1,$(1))),$(call closure,$(call closure1,$(1))),$(1))
+# The folder of a module.
+moddir = src/$(subst _,/,$(1))
 archives = $(patsubst %,$(O)/%.a,$(call closure,$(1)))
 pkgs = $(sort $(foreach m,$(call closure,$(1)),$(PKG-$(m))))
 pkglibs = $(if $(call pkgs,$(1)),$(shell pkg-config --libs $(call pkgs,$(1)) 2>/dev/null))
@@ -74,7 +76,7 @@ $(O)/%.o: %.c $(O)/flags
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(CFLAGS-$(<)) -c -o $@ $<
 
 define module
-OBJ-$(1) := $$(patsubst %.c,$(O)/%.o,$$(wildcard src/$(1)/*.c))
+OBJ-$(1) := $$(patsubst %.c,$(O)/%.o,$$(wildcard $(call moddir,$(1))/*.c))
 $(O)/$(1).a: $$(OBJ-$(1))
 	@mkdir -p $$(@D); rm -f $$@
 	$$(Q)ar rcs $$@ $$^
@@ -109,7 +111,7 @@ ALLOBJ += $(patsubst %.c,$(O)/%.o,$(UNITSRC)) $(patsubst %.c,$(O)/%.o,$(wildcard
 
 FUZZSRC := $(wildcard tests/fuzz/fuzz_*.c)
 FUZZNAMES := $(patsubst tests/fuzz/fuzz_%.c,%,$(FUZZSRC))
-fuzzmod = $(firstword $(subst _, ,$(1)))
+fuzzmod = $(lastword $(sort $(foreach m,$(MODULES) client,$(if $(filter $(m)_%,$(1)),$(m)))))
 # fuzz_<module>_<what>.c: replayed without clang in `make check`, run by libFuzzer in `make fuzz`.
 $(foreach n,$(FUZZNAMES),$(eval $(O)/fuzz/$(n): $(O)/tests/fuzz/fuzz_$(n).o $(call archives,$(call fuzzmod,$(n)))))
 $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)): $(O)/fuzz/%: $(if $(filter fuzz,$(VARIANT)),,$(O)/tests/fuzz/replay.o)

@@ -6,9 +6,9 @@ BENCHLIB := $(O)/bench/common.o $(O)/bench/raw.o
 ALLOBJ += $(BENCHLIB) $(addprefix $(O)/bench/,port.o figures.o growth.o s3.o) $(BENCHBIN:=.o)
 
 # $(call archives,x) of several modules is asked for once each; repeats inside the group do no harm.
-$(O)/bench/store: $(O)/bench/store.o $(BENCHLIB) $(call archives,store)
+$(O)/bench/store: $(O)/bench/store.o $(BENCHLIB) $(call archives,extent)
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(LDFLAGS) -Wl,--wrap=crc64_nvme -o $@ $(filter %.o,$^) $(call linkmod,store)
+	$(Q)$(CC) $(LDFLAGS) -Wl,--wrap=crc64_nvme -o $@ $(filter %.o,$^) $(call linkmod,extent)
 $(O)/bench/load: $(addprefix $(O)/bench/,load.o figures.o growth.o s3.o) $(BENCHLIB) $(O)/tools.a $(call archives,tools ring)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,tools) $(call linkmod,ring) \
@@ -17,9 +17,9 @@ $(O)/bench/wire: $(O)/bench/wire.o $(O)/bench/common.o $(O)/tests/fake/dc_peer.o
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,chan)
 
-$(O)/bench/objects $(O)/bench/fill $(O)/bench/list: $(O)/bench/%: $(O)/bench/%.o $(O)/bench/port.o $(BENCHLIB) $(call archives,store)
+$(O)/bench/objects $(O)/bench/fill $(O)/bench/list: $(O)/bench/%: $(O)/bench/%.o $(O)/bench/port.o $(BENCHLIB) $(call archives,extent)
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,store)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,extent)
 $(O)/bench/http: $(O)/bench/http.o $(O)/bench/common.o $(call archives,base)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,base) $(shell pkg-config --libs libcrypto)

@@ -13,7 +13,7 @@
 
 #include "chan/chan.h"
 #include "chan/delay.h"
-#include "rdma/dc.h"
+#include "rdma/ep.h"
 
 #include <stdatomic.h>
 
@@ -83,7 +83,7 @@ struct chan_dci {
 
 /*
  * A rail's completion queue and the initiators on it, when the rail's context is given up and another comes
- * (rdma/dc.h, "contexts"):
+ * (rdma/ep.h, "contexts"):
  *
  *     ON --given up--> ENDING --all is given back--> FREEING --> NONE --another context--> MAKING --> ON
  *                                                               ^      fails, again in 1 s    |

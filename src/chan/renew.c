@@ -1,7 +1,7 @@
 /*
  * A rail whose device is opened anew: the completion queue and the initiators of the old context are given
  * back, and those of the new one made.  The machine is drawn in chan_int.h, the order of the whole in
- * rdma/dc.h.  On the core; making and freeing a queue may block and runs on the rail's recovery helper.
+ * rdma/ep.h.  On the core; making and freeing a queue may block and runs on the rail's recovery helper.
  *
  * A work request whose queue pair could not be destroyed for certain stays outstanding beyond all this,
  * without a queue, until its context was closed: only then its request may be answered.

@@ -7,7 +7,7 @@
 #include "base/timer.h"
 #include "chan/chan.h"
 #include "core/core.h"
-#include "core/scrub.h"
+#include "walk/scrub.h"
 #include "http/http.h"
 #include "rdma/rdma.h"
 #include "req/req.h"

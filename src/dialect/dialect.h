@@ -4,7 +4,7 @@
  *
  * dialect_parse() turns method, raw target and header fields into a struct target: operation, bucket, key,
  * range, conditions, descriptor.  Header differences between clients are rows of one table
- * (dialect/headers.c), not branches. protocol.md sections 2.0, 3 and 4.
+ * (dialect/wire.c), not branches. protocol.md sections 2.0, 3 and 4.
  */
 #ifndef GANTRY_DIALECT_DIALECT_H
 #define GANTRY_DIALECT_DIALECT_H
@@ -136,7 +136,7 @@ enum op_body {
 	BODY_NONE,
 	BODY_OBJECT, /* the bytes of an object or a part: HTTP body or window */
 	BODY_TEXT,   /* XML, collected whole; may be empty where it is optional */
-	BODY_FORM,   /* multipart/form-data: dialect/form.h */
+	BODY_FORM,   /* multipart/form-data: s3doc/form.h */
 };
 struct op_info {
 	enum op_level level;

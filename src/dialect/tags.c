@@ -1,7 +1,7 @@
 /* Tags as canonical text, see tags.h. */
 #include "dialect/tags.h"
 
-#include "dialect/xml_int.h"
+#include "s3doc/xml_int.h"
 
 #include <errno.h>
 

@@ -8,7 +8,7 @@
  *
  * A device whose context has died (a firmware that was reset, a driver bound anew) is opened anew by its
  * name, once a second until that works: its rails are LOST until then, and the same rails afterwards.  What
- * cores have made on the old context they give up and make again: rdma/dc.h, "contexts".
+ * cores have made on the old context they give up and make again: rdma/ep.h, "contexts".
  */
 #ifndef GANTRY_RDMA_RDMA_H
 #define GANTRY_RDMA_RDMA_H

@@ -3,7 +3,7 @@
 #ifndef GANTRY_RDMA_INT_H
 #define GANTRY_RDMA_INT_H
 
-#include "rdma/dc.h"
+#include "rdma/ep.h"
 #include "rdma/rdma.h"
 
 #include <infiniband/verbs.h>

@@ -5,7 +5,7 @@
  * Not the data path: the memory is malloc'd, grows as the bytes come, is bounded per request by
  * limits.xml_bytes and per core by REQ_TEXT_TOTAL, and goes with the request.
  */
-#include "req/req_int.h"
+#include "req/machine.h"
 
 #include "base/check.h"
 #include "base/clock.h"

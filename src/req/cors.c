@@ -2,7 +2,7 @@
  * Cross-origin requests: the headers that every answer to a request with an Origin gets, and the preflight.
  * Rules live with the bucket (subres.c).  The core's thread; only such requests cost anything.
  */
-#include "req/req_int.h"
+#include "req/machine.h"
 
 #include "base/check.h"
 

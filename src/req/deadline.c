@@ -2,7 +2,7 @@
  * When a request has taken too long, and what that means by how far it got (protocol.md 4.7).  A suspended
  * connection has no time-out of libmicrohttpd's: these are all there are.  The core's thread.
  */
-#include "req/req_int.h"
+#include "req/machine.h"
 
 #include "base/clock.h"
 

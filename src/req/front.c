@@ -3,7 +3,7 @@
  * published state, so a request that fails here is answered before any body is read and before the network or
  * the disk is touched.
  */
-#include "req/req_int.h"
+#include "req/machine.h"
 
 #include <errno.h>
 

@@ -2,7 +2,7 @@
  * Getting what a tokened transfer needs, in the one order there is: ticket, then channel.  The pieces come in
  * xfer/. Ends in the step `next`, in a decline (the step `declined`), or in a fault.
  */
-#include "req/req_int.h"
+#include "req/machine.h"
 
 #include "base/check.h"
 

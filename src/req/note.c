@@ -1,5 +1,5 @@
 /* What an operator sees of the latest requests that were declined or went wrong (stats/recent.c). */
-#include "req/req_int.h"
+#include "req/machine.h"
 
 #include "base/clock.h"
 

@@ -3,7 +3,7 @@
  * by one table in dialect/ (protocol.md 4.1, 4.2); here it becomes header fields.
  */
 #define LOG_MODULE "access"
-#include "req/req_int.h"
+#include "req/machine.h"
 
 #include "base/base64.h"
 #include "base/check.h"

@@ -5,11 +5,11 @@
  * Failing, timing out or losing the client frees nothing: it marks the request and cancels what can be
  * cancelled; the drain waits until nothing is in flight; one place (req_free) releases.
  */
-#include "req/req_int.h"
+#include "req/machine.h"
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "req/life.h"
+#include "walk/lifecycle.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * CRC64-NVME in the store's own record.  Of a multipart object: put together from those of its parts
  * (protocol.md 4.6).  The core's thread; no I/O.
  */
-#include "req/req_int.h"
+#include "req/machine.h"
 
 #include "base/base64.h"
 #include "base/check.h"

@@ -5,7 +5,7 @@
  * A trace names steps, waits and counts; no key, no token.
  */
 #define LOG_MODULE "trace"
-#include "req/req_int.h"
+#include "req/machine.h"
 
 #include "base/check.h"
 #include "base/clock.h"

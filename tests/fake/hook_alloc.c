@@ -2,7 +2,7 @@
 #include "hook_alloc.h"
 
 #define alloc_take alloc_take_unhooked
-#include "src/store/alloc.c"
+#include "src/extent/disk/alloc.c"
 #undef alloc_take
 
 void (*hook_alloc_full)(void);

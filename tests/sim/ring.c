@@ -1,7 +1,7 @@
-/* ring.h and store/file.h over the simulated disk, see sim.h. */
+/* ring.h and extent/disk/file.h over the simulated disk, see sim.h. */
 #include "tests/sim/sim.h"
 
-#include "store/file.h"
+#include "extent/disk/file.h"
 #include "base/check.h"
 #include "ring/ring.h"
 #include "tests/fake/disk_ring.h"
@@ -146,7 +146,7 @@ ring_turn(struct ring *r, uint64_t wait_ns)
 	return (int)n;
 }
 
-/* ---- store/file.h ---- */
+/* ---- extent/disk/file.h ---- */
 
 int
 file_open_dir(const char *path, bool create)

@@ -146,7 +146,7 @@ co_ready(const struct co *c)
 	return c->port < 0 || ports[c->port].busy == 0 || ports[c->port].busy == c->nr + 1;
 }
 
-/* ---- the helper, in place of store/helper.c ---- */
+/* ---- the helper, in place of extent/log/helper.c ---- */
 
 static bool helper_bell;
 

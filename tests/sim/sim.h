@@ -8,7 +8,7 @@
  *	model.c    what must be true; content.c: of which bytes and names; look.c: what is there
  *	sched.c    coroutines, and who goes next
  *	disk.c     the disk: pages that are durable, cached, in flight
- *	ring.c     ring.h and store/file.h over it
+ *	ring.c     ring.h and extent/disk/file.h over it
  *	env.c      memory, random bytes, clock
  *
  * Everything that is left to chance goes through rng(), so that a seed gives the same history again; trace()
@@ -17,9 +17,9 @@
 #ifndef GANTRY_TESTS_SIM_SIM_H
 #define GANTRY_TESTS_SIM_SIM_H
 
-#include "store/put_int.h"
-#include "store/rules.h"
-#include "store/store_int.h"
+#include "extent/object/put_int.h"
+#include "extent/log/rules.h"
+#include "extent/extent_int.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mailbox.h"

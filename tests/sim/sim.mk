@@ -1,8 +1,8 @@
-# The store simulation: src/store once more, in objects of its own, on a simulated ring, disk and clock (tests/sim/sim.h).
+# The store simulation: src/store and src/extent once more, in objects of its own, on a simulated ring, disk and clock (tests/sim/sim.h).
 # Included by the top Makefile; `make testbins` builds $(O)/sim/sim.
 
-SIM_STORE_SRC := $(filter-out src/store/file.c src/store/helper.c,$(wildcard src/store/*.c))
-SIM_STORE_OBJ := $(SIM_STORE_SRC:src/store/%.c=$(O)/sim/store/%.o)
+SIM_STORE_SRC := $(filter-out src/extent/disk/file.c src/extent/log/helper.c,$(wildcard src/store/*.c src/extent/*.c src/extent/*/*.c))
+SIM_STORE_OBJ := $(SIM_STORE_SRC:src/%.c=$(O)/sim/src/%.o)
 SIM_OBJ := $(patsubst %.c,$(O)/%.o,$(wildcard tests/sim/*.c))
 SIM_TESTS := $(O)/sim/sim
 
@@ -10,10 +10,10 @@ SIM_TESTS := $(O)/sim/sim
 SIM_CPPFLAGS := -iquote tests/sim/over
 $(foreach s,$(wildcard tests/sim/*.c),$(eval CFLAGS-$(s) := $(SIM_CPPFLAGS)))
 # Between lookup and pin, and where the leader publishes, the simulation has a word.
-SIM-read := -Dpin_add=sim_pin_add
-SIM-commit := -Dpublish_block=sim_publish_block
+SIM-extent/object/read := -Dpin_add=sim_pin_add
+SIM-extent/log/commit := -Dpublish_block=sim_publish_block
 
-$(O)/sim/store/%.o: src/store/%.c $(O)/flags tests/sim/sim.mk
+$(O)/sim/src/%.o: src/%.c $(O)/flags tests/sim/sim.mk
 	@mkdir -p $(@D)
 	@$(if $(filter 0,$(V)),echo "  CC      $(VARIANT) $< (sim)")
 	$(Q)$(CC) $(SIM_CPPFLAGS) $(CPPFLAGS) $(CFLAGS) -include tests/sim/env.h $(SIM-$*) -c -o $@ $<

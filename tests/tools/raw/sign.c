@@ -1,7 +1,7 @@
 /* rawclient's signatures: the head of a request that is put together otherwise. */
 #include "raw.h"
 
-#include "../sign/signer.h"
+#include "tests/tools/sign/signer.h"
 
 #include <time.h>
 

@@ -2,8 +2,8 @@
 #ifndef GANTRY_TESTS_AUTH_SIG_H
 #define GANTRY_TESTS_AUTH_SIG_H
 
-#include "../../tools/sign/signer.h"
-#include "../dialect/build.h"
+#include "tests/tools/sign/signer.h"
+#include "tests/unit/dialect/build.h"
 
 #include "auth/auth.h"
 

@@ -1,5 +1,5 @@
 /* Unsigned requests, and which requests are taken for signed: auth.c. */
-#include "../dialect/build.h"
+#include "tests/unit/dialect/build.h"
 
 #include "auth/auth.h"
 

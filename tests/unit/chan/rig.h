@@ -5,7 +5,7 @@
 #ifndef GANTRY_TESTS_CHAN_RIG_H
 #define GANTRY_TESTS_CHAN_RIG_H
 
-#include "../../fake/fake_dc.h"
+#include "tests/fake/fake_ep.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -79,7 +79,7 @@ open_chan(int channels, int queue_max)
 
 	f.conf.channels = channels;
 	f.conf.mode = RDMA_AUTO;
-	assert_int_equal(chan_new(&(struct chan_params){ .rdma = (struct rdma *)&fake_dc,
+	assert_int_equal(chan_new(&(struct chan_params){ .rdma = (struct rdma *)&fake_ep,
 							 .conf = &f.conf,
 							 .mb = &f.mb,
 							 .timers = &f.timers,
@@ -153,16 +153,16 @@ teardown(void **state)
 		chan_lease_put(f.ch, &f.ls[i]);
 		settle();
 	}
-	assert_int_equal(fake_dc.ah_refs, 0);
-	fake_dc.free_result = 0;
+	assert_int_equal(fake_ep.ah_refs, 0);
+	fake_ep.free_result = 0;
 	chan_free(f.ch);
 	mailbox_run(&f.mb, 0);
 	mailbox_fini(&f.mb);
-	assert_int_equal(fake_dc.dcis, 0);
-	assert_int_equal(fake_dc.stats.dcis, 0);
-	assert_int_equal(fake_dc.stats.dcis_free, 0);
-	assert_int_equal(fake_dc.stats.dcis_leased, 0);
-	assert_int_equal(fake_dc.stats.dcis_recovering, 0);
+	assert_int_equal(fake_ep.dcis, 0);
+	assert_int_equal(fake_ep.stats.dcis, 0);
+	assert_int_equal(fake_ep.stats.dcis_free, 0);
+	assert_int_equal(fake_ep.stats.dcis_leased, 0);
+	assert_int_equal(fake_ep.stats.dcis_recovering, 0);
 	clock_fake(NULL);
 	return 0;
 }

@@ -11,8 +11,8 @@ posts_what_was_asked(void **state)
 	open_chan(8, 4);
 	assert_int_equal(get(0), 1);
 	chan_push(f.ch, &f.ls[0], &f.op[0], &f.buf, 17, 100, 4096);
-	assert_int_equal(fake_dc.writes, 1);
-	assert_int_equal(fake_dc.reads, 0);
+	assert_int_equal(fake_ep.writes, 1);
+	assert_int_equal(fake_ep.reads, 0);
 	assert_int_equal(fake_dc_wr(0)->wr.remote, 0x10000 + 4096);
 	assert_int_equal(fake_dc_wr(0)->wr.rkey, 7);
 	assert_int_equal(fake_dc_wr(0)->wr.dctn, 9);
@@ -20,7 +20,7 @@ posts_what_was_asked(void **state)
 	assert_ptr_equal(fake_dc_wr(0)->wr.mem, f.mem + 17);
 	/* The last byte of the window. */
 	chan_pull(f.ch, &f.ls[0], &f.op[1], &f.buf, 0, 100, (1 << 20) - 100);
-	assert_int_equal(fake_dc.reads, 1);
+	assert_int_equal(fake_ep.reads, 1);
 	assert_true(chan_busy(f.ch));
 	fake_dc_complete_all();
 	assert_int_equal(f.op_nr, 0);
@@ -29,16 +29,16 @@ posts_what_was_asked(void **state)
 	assert_int_equal(f.op[0].result | f.op[1].result, 0);
 	assert_int_equal(f.ls[0].outstanding, 0);
 	assert_false(chan_busy(f.ch));
-	assert_int_equal(fake_dc.stats.written_bytes, 100);
-	assert_int_equal(fake_dc.stats.read_ops, 1);
-	assert_int_equal(fake_dc.stats.status[WCS_SUCCESS], 2); /* item 109 */
+	assert_int_equal(fake_ep.stats.written_bytes, 100);
+	assert_int_equal(fake_ep.stats.read_ops, 1);
+	assert_int_equal(fake_ep.stats.status[WCS_SUCCESS], 2); /* item 109 */
 }
 
 /* item 32 */
 static void
 reads_are_limited_and_stay_in_order(void **state)
 {
-	fake_dc.limits.read_depth = 4;
+	fake_ep.limits.read_depth = 4;
 	open_chan(8, 4);
 	assert_int_equal(get(0), 1);
 	for (int i = 0; i < 10; i++)
@@ -63,8 +63,8 @@ reads_are_limited_and_stay_in_order(void **state)
 static void
 work_fits_the_queue_pair(void **state)
 {
-	fake_dc.limits.send_depth = 3;
-	fake_dc.limits.read_depth = 16;
+	fake_ep.limits.send_depth = 3;
+	fake_ep.limits.read_depth = 16;
 	open_chan(8, 4);
 	assert_int_equal(get(0), 1);
 	for (int i = 0; i < 8; i++) {
@@ -88,7 +88,7 @@ waits_in_order(void **state)
 	open_chan(8, 56);
 	for (int i = 0; i < 64; i++)
 		assert_int_equal(get(i), i < 8 ? 1 : 0);
-	assert_int_equal(fake_dc.stats.dcis_leased, 8);
+	assert_int_equal(fake_ep.stats.dcis_leased, 8);
 	for (int i = 0; i < 64; i++) {
 		assert_int_equal(f.lease_nr, i < 8 ? i : i < 56 ? i : 56);
 		chan_lease_put(f.ch, &f.ls[i]);
@@ -137,7 +137,7 @@ clients_take_turns_behind_handles(void **state)
 	open_chan(8, 56);
 	for (int i = 0; i < 8; i++)
 		assert_int_equal(get(i), 1);
-	fake_dc.ah_result = 0;
+	fake_ep.ah_result = 0;
 	for (int i = 8; i < 12; i++) {
 		f.ls[i].client = i == 11;
 		assert_int_equal(get(i), 0);
@@ -176,27 +176,27 @@ a_full_queue_says_so(void **state)
 static void
 address_handles_are_waited_for(void **state)
 {
-	fake_dc.ah_result = 0;
+	fake_ep.ah_result = 0;
 	open_chan(8, 4);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(get(i), 0);
 	assert_int_equal(get(4), -EAGAIN);
 	chan_lease_cancel(f.ch, &f.ls[1]);
 	/* A reachable target does not stand behind them. */
-	fake_dc.ah_result = 1;
+	fake_ep.ah_result = 1;
 	assert_int_equal(get(5), 1);
 	assert_int_equal(fake_dc_ah_answer(0),
 			 5); /* the refused one's and the cancelled one's too: their references come back */
 	turn();
 	assert_int_equal(f.lease_nr, 3);
 	assert_int_equal(f.ls[0].result | f.ls[2].result | f.ls[3].result, 0);
-	fake_dc.ah_result = 0;
+	fake_ep.ah_result = 0;
 	assert_int_equal(get(1), 0);
 	fake_dc_ah_answer(-EHOSTUNREACH);
 	turn();
 	assert_int_equal(f.ls[1].result, -EOPNOTSUPP);
 	assert_int_equal(f.ls[1].reason, CHAN_UNREACHABLE);
-	fake_dc.ah_result = -EHOSTUNREACH;
+	fake_ep.ah_result = -EHOSTUNREACH;
 	assert_int_equal(get(1), -EOPNOTSUPP);
 	assert_int_equal(f.ls[1].reason, CHAN_UNREACHABLE);
 }
@@ -214,7 +214,7 @@ declines_have_reasons(void **state)
 
 	open_chan(8, 4);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		fake_dc.route_result = row[i].route;
+		fake_ep.route_result = row[i].route;
 		f.ls[0].reason = CHAN_OK;
 		assert_int_equal(get(0), row[i].result);
 		assert_int_equal(f.ls[0].reason, row[i].reason);
@@ -225,13 +225,13 @@ declines_have_reasons(void **state)
 	chan_get_stats(f.ch, &st);
 	assert_int_equal(st.declines[CHAN_FAMILY], 1);
 	assert_int_equal(st.declines[CHAN_NO_RAIL], 1);
-	assert_int_equal(fake_dc.posts, 0);
+	assert_int_equal(fake_ep.posts, 0);
 }
 
 static void
 without_a_device_all_is_declined(void **state)
 {
-	fake_dc.rail_nr = 0;
+	fake_ep.rail_nr = 0;
 	open_chan(8, 4);
 	assert_int_equal(get(0), -EOPNOTSUPP);
 	assert_int_equal(f.ls[0].reason, CHAN_NO_DEVICE);
@@ -271,7 +271,7 @@ a_bad_completion_ends_its_lease_only(void **state)
 	assert_true(f.ls[0].flushed_writes);
 	assert_int_equal(f.ls[0].status, WCS_RETRY_EXC);
 	assert_int_equal(f.ls[0].outstanding, 0);
-	assert_int_equal(fake_dc.forgotten, 1);
+	assert_int_equal(fake_ep.forgotten, 1);
 	assert_false(f.ls[1].failed);
 	assert_int_equal(fake_dc_wr_nr(), 1);
 	/* Posting on: never reaches the wire, ends later. */
@@ -281,12 +281,12 @@ a_bad_completion_ends_its_lease_only(void **state)
 	assert_int_equal(f.op_nr, 4);
 	assert_int_equal(f.op[0].result, -ECANCELED);
 	chan_lease_put(f.ch, &f.ls[0]);
-	assert_int_equal(fake_dc.stats.dcis_recovering, 1);
+	assert_int_equal(fake_ep.stats.dcis_recovering, 1);
 	settle();
-	assert_int_equal(fake_dc.resets, 1);
-	assert_int_equal(fake_dc.stats.dci_resets, 1);
-	assert_int_equal(fake_dc.stats.dcis_recovering, 0);
-	assert_int_equal(fake_dc.writes, 4); /* nothing was repeated */
+	assert_int_equal(fake_ep.resets, 1);
+	assert_int_equal(fake_ep.stats.dci_resets, 1);
+	assert_int_equal(fake_ep.stats.dcis_recovering, 0);
+	assert_int_equal(fake_ep.writes, 4); /* nothing was repeated */
 	fake_dc_complete_all();
 	turn();
 	assert_int_equal(f.op[3].result, 0);
@@ -312,7 +312,7 @@ spares_cover(void **state)
 static void
 cancel_drains(void **state)
 {
-	fake_dc.limits.read_depth = 2;
+	fake_ep.limits.read_depth = 2;
 	open_chan(8, 4);
 	assert_int_equal(get(0), 1);
 	for (int i = 0; i < 5; i++)
@@ -323,18 +323,18 @@ cancel_drains(void **state)
 	assert_int_equal(f.op_nr, 3); /* those that were never posted */
 	assert_int_equal(f.ls[0].outstanding, 2);
 	settle();
-	assert_int_equal(fake_dc.errors, 1);
+	assert_int_equal(fake_ep.errors, 1);
 	assert_int_equal(f.op_nr, 5);
 	assert_int_equal(f.op[0].result, -ECANCELED);
 	assert_false(f.ls[0].flushed_writes);
-	assert_int_equal(fake_dc.resets, 1);
-	assert_int_equal(fake_dc.destroyed, 0);
+	assert_int_equal(fake_ep.resets, 1);
+	assert_int_equal(fake_ep.destroyed, 0);
 	/* With nothing outstanding nothing needs repair. */
 	assert_int_equal(get(1), 1);
 	chan_lease_fail(f.ch, &f.ls[1]);
 	chan_lease_put(f.ch, &f.ls[1]);
 	settle();
-	assert_int_equal(fake_dc.errors, 1);
+	assert_int_equal(fake_ep.errors, 1);
 }
 
 static void
@@ -350,8 +350,8 @@ completions_that_outrun_the_cancel(void **state)
 	assert_false(f.ls[0].flushed_writes);
 	chan_lease_put(f.ch, &f.ls[0]);
 	settle();
-	assert_int_equal(fake_dc.resets, 1); /* it went to the error state all the same */
-	assert_int_equal(fake_dc.stats.dcis_free, 9);
+	assert_int_equal(fake_ep.resets, 1); /* it went to the error state all the same */
+	assert_int_equal(fake_ep.stats.dcis_free, 9);
 }
 
 /* The next step in the life of a device. */
@@ -360,17 +360,17 @@ live_and_die(void)
 {
 	static unsigned nr;
 
-	if (fake_dc.context) {
-		nr = fake_dc.context;
+	if (fake_ep.context) {
+		nr = fake_ep.context;
 		fake_dc_set_state(RAIL_LOST, true);
-		fake_dc.free_result = fake_dc.error_result = random() % 2 ? -EIO : 0;
+		fake_ep.free_result = fake_ep.error_result = random() % 2 ? -EIO : 0;
 		if (random() % 2)
 			turn();
-		fake_dc_set_context(0, fake_dc.closed);
-	} else if (fake_dc.closed < nr && fake_dc.cqs == 0 && fake_dc.dcis == 0) {
+		fake_dc_set_context(0, fake_ep.closed);
+	} else if (fake_ep.closed < nr && fake_ep.cqs == 0 && fake_ep.dcis == 0) {
 		fake_dc_set_context(0, nr);
-	} else if (fake_dc.closed == nr) {
-		fake_dc.free_result = fake_dc.error_result = 0;
+	} else if (fake_ep.closed == nr) {
+		fake_ep.free_result = fake_ep.error_result = 0;
 		fake_dc_set_context(nr + 1, nr);
 		fake_dc_set_state(RAIL_UP, false);
 	}
@@ -390,7 +390,7 @@ random_walk(void **state)
 	print_message("SEED=%u\n", seed);
 	srandom(seed);
 	log_set_level(LOG_ERROR);
-	fake_dc.limits.read_depth = 2;
+	fake_ep.limits.read_depth = 2;
 	open_chan(8, 56);
 	memset(op, 0, sizeof op);
 	for (int i = 0; i < LEASES; i++)
@@ -403,8 +403,8 @@ random_walk(void **state)
 		case 0:
 		case 1:
 		case 2:
-			if (!out[i] && list_empty(&fake_dc.ah_waits)) {
-				fake_dc.ah_result = (int)(random() % 3) != 0;
+			if (!out[i] && list_empty(&fake_ep.ah_waits)) {
+				fake_ep.ah_result = (int)(random() % 3) != 0;
 				out[i] = get(i) >= 0;
 				if (ls->result == 0 && out[i])
 					ls->result = 1; /* asked */
@@ -450,10 +450,10 @@ random_walk(void **state)
 			break;
 		case 13:
 			f.now += (uint64_t)(random() % 40) * NS_PER_MS;
-			fake_dc.reset_result = random() % 4 ? 0 : -EIO;
+			fake_ep.reset_result = random() % 4 ? 0 : -EIO;
 			break;
 		case 14:
-			if (random() % 64 == 0 && fake_dc.context)
+			if (random() % 64 == 0 && fake_ep.context)
 				fake_dc_set_state(random() % 2 ? RAIL_UP : RAIL_LOST, random() % 2);
 			else if (random() % 256 == 0)
 				live_and_die();
@@ -464,15 +464,15 @@ random_walk(void **state)
 		for (int k = 0; k < 4; k++)
 			assert_true(op[i][k].posted || !fake_dc_holds(mem[i] + k * 16));
 	}
-	fake_dc.reset_result = 0;
-	fake_dc.ah_result = 1;
+	fake_ep.reset_result = 0;
+	fake_ep.ah_result = 1;
 	for (int i = 0; i < 8; i++) {
-		if (!fake_dc.context)
+		if (!fake_ep.context)
 			live_and_die();
 		settle();
 		later(NS_PER_S);
 	}
-	assert_true(fake_dc.context > 3);
+	assert_true(fake_ep.context > 3);
 	fake_dc_set_state(RAIL_UP, false);
 	fake_dc_ah_answer(0);
 	for (int i = 0; i < LEASES; i++)
@@ -490,8 +490,8 @@ random_walk(void **state)
 		settle();
 	}
 	settle();
-	assert_int_equal(fake_dc.stats.dcis_free, 9);
-	assert_int_equal(fake_dc.stuck, 0);
+	assert_int_equal(fake_ep.stats.dcis_free, 9);
+	assert_int_equal(fake_ep.stuck, 0);
 }
 
 int

@@ -19,7 +19,7 @@ arming_defeats_the_delay(void **state)
 	assert_int_equal(chan_poll(f.ch), 0);
 	fake_dc_complete_all();
 	chan_arm(f.ch);
-	assert_int_equal(fake_dc.armed, 1);
+	assert_int_equal(fake_ep.armed, 1);
 	assert_int_equal(chan_poll(f.ch), 1);
 }
 
@@ -36,16 +36,16 @@ count_polls(enum conf_delay_mode mode, int *ret_idle, int *ret_busy)
 	assert_int_equal(get(0), 1);
 	push(0, 0, 0);
 	chan_poll(f.ch);
-	before = fake_dc.polls;
+	before = fake_ep.polls;
 	for (int us = 0; us < 200; us++) {
 		f.now += NS_PER_US;
 		chan_poll(f.ch);
 	}
-	*ret_idle = (int)(fake_dc.polls - before);
+	*ret_idle = (int)(fake_ep.polls - before);
 	fake_dc_complete_all();
 	f.now += NS_PER_MS;
 	chan_poll(f.ch);
-	before = fake_dc.polls;
+	before = fake_ep.polls;
 	for (int us = 0; us < 200; us++) {
 		f.now += NS_PER_US;
 		if (us % 10 == 0)
@@ -54,7 +54,7 @@ count_polls(enum conf_delay_mode mode, int *ret_idle, int *ret_busy)
 			fake_dc_complete_all();
 		chan_poll(f.ch);
 	}
-	*ret_busy = (int)(fake_dc.polls - before);
+	*ret_busy = (int)(fake_ep.polls - before);
 }
 
 /* item 108: the four modes, by how often they look. */

@@ -7,7 +7,7 @@ die(void)
 {
 	fake_dc_set_state(RAIL_LOST, true);
 	settle();
-	fake_dc_set_context(0, fake_dc.closed);
+	fake_dc_set_context(0, fake_ep.closed);
 	settle();
 }
 
@@ -24,9 +24,9 @@ a_device_is_opened_anew(void **state)
 	push(0, 0, 0);
 	pull(0, 1, 0);
 	chan_arm(f.ch);
-	assert_int_equal(fake_dc.armed, 1);
-	fake_dc.free_result = -EIO; /* verbs of a dead context */
-	fake_dc.error_result = -EIO;
+	assert_int_equal(fake_ep.armed, 1);
+	fake_ep.free_result = -EIO; /* verbs of a dead context */
+	fake_ep.error_result = -EIO;
 	die();
 	/* The watch on the flush. */
 	f.slow_unwatch = true;
@@ -34,14 +34,14 @@ a_device_is_opened_anew(void **state)
 	settle();
 	later(NS_PER_S);
 	settle();
-	assert_int_equal(fake_dc.dcis, 0);
-	assert_int_equal(fake_dc.cqs, 1);
+	assert_int_equal(fake_ep.dcis, 0);
+	assert_int_equal(fake_ep.cqs, 1);
 	assert_int_equal(f.watching, 100);
 	assert_int_equal(f.unwatches, 1);
 	f.watching = 0;
 	chan_fd_unwatched(f.ch, 100);
 	settle();
-	assert_int_equal(fake_dc.cqs, 0);
+	assert_int_equal(fake_ep.cqs, 0);
 	/* Nothing is left, but for what the hardware may still do. */
 	assert_int_equal(chan_fds(f.ch, NULL, 1), 0);
 	later(10 * NS_PER_S);
@@ -55,11 +55,11 @@ a_device_is_opened_anew(void **state)
 	assert_int_equal(f.op_nr, 1);
 	assert_int_equal(f.op[2].result, -ECANCELED);
 	chan_arm(f.ch);
-	assert_int_equal(fake_dc.armed, 1);
+	assert_int_equal(fake_ep.armed, 1);
 	/* Another context may be seen before the news that the old one is closed. */
 	fake_dc_set_context(2, 0);
 	settle();
-	assert_int_equal(fake_dc.cqs, 0);
+	assert_int_equal(fake_ep.cqs, 0);
 	fake_dc_set_context(0, 1);
 	turn();
 	assert_int_equal(f.op_nr, 3);
@@ -69,7 +69,7 @@ a_device_is_opened_anew(void **state)
 	assert_int_equal(get(2), -EOPNOTSUPP);
 	assert_int_equal(f.ls[2].reason, CHAN_NO_RAIL);
 	/* Back: who comes before the queue is made waits for it. */
-	fake_dc.free_result = fake_dc.error_result = 0;
+	fake_ep.free_result = fake_ep.error_result = 0;
 	fake_dc_set_context(2, 1);
 	fake_dc_set_state(RAIL_UP, false);
 	assert_int_equal(get(2), 0);
@@ -77,11 +77,11 @@ a_device_is_opened_anew(void **state)
 	assert_int_equal(f.lease_nr, 1);
 	assert_int_equal(f.ls[2].result, 0);
 	assert_int_equal(f.watching, 101);
-	assert_int_equal(fake_dc.dcis, 9);
+	assert_int_equal(fake_ep.dcis, 9);
 	push(2, 3, 0);
 	/* The new queue is not armed because the old one was. */
 	chan_arm(f.ch);
-	assert_int_equal(fake_dc.armed, 2);
+	assert_int_equal(fake_ep.armed, 2);
 	fake_dc_complete_all();
 	turn();
 	assert_int_equal(f.op[3].result, 0);
@@ -94,26 +94,26 @@ a_device_that_dies_twice(void **state)
 {
 	open_chan(8, 4);
 	die();
-	assert_int_equal(fake_dc.cqs, 0);
+	assert_int_equal(fake_ep.cqs, 0);
 	assert_int_equal(f.watching, 0);
 	fake_dc_set_context(2, 1);
 	turn();
 	assert_int_equal(fake_dc_run_jobs(1), 1);
-	assert_int_equal(fake_dc.cqs, 1);
+	assert_int_equal(fake_ep.cqs, 1);
 	die();
-	assert_int_equal(fake_dc.cqs, 0);
-	assert_int_equal(fake_dc.dcis, 0);
-	fake_dc.cq_result = -ENOMEM;
+	assert_int_equal(fake_ep.cqs, 0);
+	assert_int_equal(fake_ep.dcis, 0);
+	fake_ep.cq_result = -ENOMEM;
 	fake_dc_set_context(3, 2);
 	fake_dc_set_state(RAIL_UP, false);
 	assert_int_equal(get(0), 0);
 	settle();
 	assert_int_equal(f.ls[0].result, -EOPNOTSUPP);
 	assert_int_equal(f.ls[0].reason, CHAN_NO_CHANNEL);
-	fake_dc.cq_result = 0;
+	fake_ep.cq_result = 0;
 	later(NS_PER_S);
 	settle();
-	assert_int_equal(fake_dc.dcis, 9);
+	assert_int_equal(fake_ep.dcis, 9);
 	assert_int_equal(get(1), 1);
 }
 
@@ -124,23 +124,23 @@ a_queue_that_cannot_be_made(void **state)
 {
 	open_chan(8, 4);
 	die();
-	fake_dc.cq_result = -ENOMEM;
-	fake_dc.cq_tries = 0;
+	fake_ep.cq_result = -ENOMEM;
+	fake_ep.cq_tries = 0;
 	fake_dc_set_context(2, 1);
 	fake_dc_set_state(RAIL_UP, false);
 	settle();
-	assert_int_equal(fake_dc.cq_tries, 1);
+	assert_int_equal(fake_ep.cq_tries, 1);
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(get(i), -EOPNOTSUPP);
 		assert_int_equal(f.ls[i].reason, CHAN_NO_CHANNEL);
 		settle();
 	}
-	assert_int_equal(fake_dc.cq_tries, 1);
+	assert_int_equal(fake_ep.cq_tries, 1);
 	later(NS_PER_S);
 	settle();
-	assert_int_equal(fake_dc.cq_tries, 2);
+	assert_int_equal(fake_ep.cq_tries, 2);
 	/* Another context is another matter. */
-	fake_dc.cq_result = 0;
+	fake_ep.cq_result = 0;
 	fake_dc_set_state(RAIL_LOST, true);
 	fake_dc_set_context(0, 2);
 	settle();
@@ -149,7 +149,7 @@ a_queue_that_cannot_be_made(void **state)
 	assert_int_equal(get(5), 0);
 	settle();
 	assert_int_equal(f.ls[5].result, 0);
-	assert_int_equal(fake_dc.cq_tries, 3);
+	assert_int_equal(fake_ep.cq_tries, 3);
 }
 
 /* Given up before the core has begun, or about to be: it begins all the same, and serves when the device is
@@ -157,8 +157,8 @@ a_queue_that_cannot_be_made(void **state)
 static void
 a_device_that_is_dead_at_the_start(void **state)
 {
-	fake_dc.state = RAIL_LOST;
-	fake_dc.context = 0;
+	fake_ep.state = RAIL_LOST;
+	fake_ep.context = 0;
 	open_chan(8, 4);
 	assert_int_equal(f.watching, 0);
 	assert_int_equal(chan_fds(f.ch, NULL, 1), 0);
@@ -166,32 +166,32 @@ a_device_that_is_dead_at_the_start(void **state)
 	assert_int_equal(get(0), -EOPNOTSUPP);
 	later(5 * NS_PER_S);
 	settle();
-	assert_int_equal(fake_dc.cqs, 0);
+	assert_int_equal(fake_ep.cqs, 0);
 	fake_dc_set_context(2, 1);
 	fake_dc_set_state(RAIL_UP, false);
 	assert_int_equal(get(1), 0);
 	settle();
 	assert_int_equal(f.ls[1].result, 0);
 	assert_int_equal(f.watching, 101);
-	assert_int_equal(fake_dc.dcis, 9);
+	assert_int_equal(fake_ep.dcis, 9);
 }
 
 static void
 a_device_that_dies_at_the_start(void **state)
 {
-	fake_dc.state = RAIL_LOST;
-	fake_dc.cq_result = -EIO;
+	fake_ep.state = RAIL_LOST;
+	fake_ep.cq_result = -EIO;
 	open_chan(8, 4);
 	settle();
-	assert_int_equal(fake_dc.cqs, 0);
+	assert_int_equal(fake_ep.cqs, 0);
 	/* It was not that bad. */
-	fake_dc.cq_result = 0;
+	fake_ep.cq_result = 0;
 	fake_dc_set_state(RAIL_UP, true);
 	settle();
 	later(NS_PER_S);
 	settle();
 	assert_int_equal(f.watching, 100);
-	assert_int_equal(fake_dc.dcis, 9);
+	assert_int_equal(fake_ep.dcis, 9);
 	assert_int_equal(get(0), 1);
 }
 
@@ -208,16 +208,16 @@ fenced_channels_let_go(void **state)
 	settle();
 	assert_true(f.ls[0].failed);
 	chan_lease_put(f.ch, &f.ls[0]);
-	assert_int_equal(fake_dc.stats.dcis_free, fake_dc.stats.dcis - 1);
+	assert_int_equal(fake_ep.stats.dcis_free, fake_ep.stats.dcis - 1);
 	fake_dc_set_context(0, 0);
 	settle();
-	assert_int_equal(fake_dc.dcis, 0);
-	assert_int_equal(fake_dc.cqs, 0);
+	assert_int_equal(fake_ep.dcis, 0);
+	assert_int_equal(fake_ep.cqs, 0);
 	fake_dc_set_context(2, 1);
 	fake_dc_set_state(RAIL_UP, false);
 	settle();
-	assert_int_equal(fake_dc.cqs, 1);
-	assert_int_equal(fake_dc.stats.dcis_free, fake_dc.stats.dcis);
+	assert_int_equal(fake_ep.cqs, 1);
+	assert_int_equal(fake_ep.stats.dcis_free, fake_ep.stats.dcis);
 }
 
 /* The completion queue is as deep as was configured, also the next one, and holds what the channels post. */
@@ -226,19 +226,19 @@ the_queue_is_as_deep_as_configured(void **state)
 {
 	int channels;
 
-	fake_dc.limits.send_depth = 4;
+	fake_ep.limits.send_depth = 4;
 	f.conf.cq_depth = 100;
 	open_chan(8, 4);
-	channels = fake_dc.stats.dcis;
-	assert_int_equal(fake_dc.cq_depth, 100);
+	channels = fake_ep.stats.dcis;
+	assert_int_equal(fake_ep.cq_depth, 100);
 	die();
-	fake_dc.cq_depth = 0;
+	fake_ep.cq_depth = 0;
 	/* This firmware takes more at once; the queue does not. */
-	fake_dc.limits.send_depth = 100;
+	fake_ep.limits.send_depth = 100;
 	fake_dc_set_context(2, 1);
 	fake_dc_set_state(RAIL_UP, false);
 	settle();
-	assert_int_equal(fake_dc.cq_depth, 100);
+	assert_int_equal(fake_ep.cq_depth, 100);
 	assert_int_equal(get(0), 1);
 	for (int i = 0; i < 12; i++)
 		push(0, i, 0);

@@ -9,7 +9,7 @@ a_lost_completion_is_ended_by_destruction(void **state)
 	open_chan(8, 4);
 	assert_int_equal(get(0), 1);
 	push(0, 0, 0);
-	fake_dc.no_flush = true;
+	fake_ep.no_flush = true;
 	chan_lease_fail(f.ch, &f.ls[0]);
 	settle();
 	later(99 * NS_PER_MS);
@@ -25,8 +25,8 @@ a_lost_completion_is_ended_by_destruction(void **state)
 	assert_true(f.ls[0].flushed_writes);
 	chan_lease_put(f.ch, &f.ls[0]);
 	settle();
-	assert_int_equal(fake_dc.stats.dci_recreated, 1);
-	assert_int_equal(fake_dc.stats.dcis_free, 9);
+	assert_int_equal(fake_ep.stats.dci_recreated, 1);
+	assert_int_equal(fake_ep.stats.dcis_free, 9);
 }
 
 static void
@@ -37,14 +37,14 @@ a_destroy_that_hangs_loses_the_rail_until_it_returns(void **state)
 		assert_int_equal(get(i), 1);
 	assert_int_equal(get(8), 0);
 	push(0, 0, 0);
-	fake_dc.no_flush = true;
+	fake_ep.no_flush = true;
 	chan_lease_fail(f.ch, &f.ls[0]);
 	settle();
 	later(100 * NS_PER_MS);
 	later(5 * NS_PER_S - 1);
-	assert_int_equal(fake_dc.stuck, 0);
+	assert_int_equal(fake_ep.stuck, 0);
 	later(1);
-	assert_int_equal(fake_dc.stuck, 1);
+	assert_int_equal(fake_ep.stuck, 1);
 	turn();
 	assert_int_equal(f.ls[8].result, -EOPNOTSUPP);
 	assert_int_equal(f.ls[8].reason, CHAN_NO_RAIL);
@@ -52,7 +52,7 @@ a_destroy_that_hangs_loses_the_rail_until_it_returns(void **state)
 	later(3600 * NS_PER_S);
 	assert_int_equal(f.op_nr, 0); /* the buffer stays held, however long */
 	settle();
-	assert_int_equal(fake_dc.stuck, 0);
+	assert_int_equal(fake_ep.stuck, 0);
 	assert_int_equal(f.op_nr, 1);
 	assert_int_equal(get(9), 1);
 }
@@ -63,20 +63,20 @@ a_destroy_that_fails_is_tried_again(void **state)
 	open_chan(8, 4);
 	assert_int_equal(get(0), 1);
 	push(0, 0, 0);
-	fake_dc.no_flush = true;
-	fake_dc.free_result = -EIO;
+	fake_ep.no_flush = true;
+	fake_ep.free_result = -EIO;
 	chan_lease_fail(f.ch, &f.ls[0]);
 	settle();
 	later(100 * NS_PER_MS);
 	settle();
-	assert_int_equal(fake_dc.stuck, 1);
+	assert_int_equal(fake_ep.stuck, 1);
 	assert_int_equal(f.op_nr, 0);
-	fake_dc.free_result = 0;
+	fake_ep.free_result = 0;
 	later(NS_PER_S);
 	settle();
-	assert_int_equal(fake_dc.stuck, 0);
+	assert_int_equal(fake_ep.stuck, 0);
 	assert_int_equal(f.op_nr, 1);
-	assert_int_equal(fake_dc.stats.dcis_free, 9);
+	assert_int_equal(fake_ep.stats.dcis_free, 9);
 }
 
 static void
@@ -85,19 +85,19 @@ a_reset_that_fails_makes_a_new_one(void **state)
 	open_chan(8, 4);
 	assert_int_equal(get(0), 1);
 	push(0, 0, 0);
-	fake_dc.reset_result = -EIO;
-	fake_dc.new_result = -ENOMEM;
+	fake_ep.reset_result = -EIO;
+	fake_ep.new_result = -ENOMEM;
 	fake_dc_complete(fake_dc_wr(0), WCS_FATAL);
 	settle();
-	assert_int_equal(fake_dc.destroyed, 1);
-	assert_int_equal(fake_dc.stats.dcis_recovering, 1);
+	assert_int_equal(fake_ep.destroyed, 1);
+	assert_int_equal(fake_ep.stats.dcis_recovering, 1);
 	later(NS_PER_S);
 	settle();
-	fake_dc.new_result = 0;
+	fake_ep.new_result = 0;
 	later(NS_PER_S);
 	settle();
-	assert_int_equal(fake_dc.stats.dcis_recovering, 0);
-	assert_int_equal(fake_dc.stats.dcis_free, 9);
+	assert_int_equal(fake_ep.stats.dcis_recovering, 0);
+	assert_int_equal(fake_ep.stats.dcis_free, 9);
 }
 
 /* A port that has no address yet: nothing is served, and then it is. */
@@ -105,17 +105,17 @@ static void
 channels_that_cannot_be_made_yet(void **state)
 {
 	log_set_level((enum log_level) - 1);
-	fake_dc.new_result = -EINVAL;
+	fake_ep.new_result = -EINVAL;
 	open_chan(8, 4);
 	assert_int_equal(get(0), -EOPNOTSUPP);
 	assert_int_equal(f.ls[0].reason, CHAN_NO_CHANNEL);
 	later(NS_PER_S);
 	settle();
 	assert_int_equal(get(0), -EOPNOTSUPP);
-	fake_dc.new_result = 0;
+	fake_ep.new_result = 0;
 	later(NS_PER_S);
 	settle();
-	assert_int_equal(fake_dc.stats.dcis_free, 9);
+	assert_int_equal(fake_ep.stats.dcis_free, 9);
 	assert_int_equal(get(0), 1);
 }
 
@@ -133,7 +133,7 @@ without_reset_it_stays_fenced(void **state)
 	}
 	assert_int_equal(get(9), -EOPNOTSUPP);
 	assert_int_equal(f.ls[9].reason, CHAN_NO_CHANNEL);
-	assert_int_equal(fake_dc.resets, 0);
+	assert_int_equal(fake_ep.resets, 0);
 }
 
 /* Who waits for a channel when the last one is lost is declined, not forgotten. */
@@ -186,8 +186,8 @@ a_lost_device_declines_and_comes_back(void **state)
 	settle();
 	fake_dc_set_state(RAIL_UP, false);
 	settle();
-	assert_int_equal(fake_dc.destroyed, 9); /* every queue pair of before */
-	assert_int_equal(fake_dc.stats.dcis_free, 9);
+	assert_int_equal(fake_ep.destroyed, 9); /* every queue pair of before */
+	assert_int_equal(fake_ep.stats.dcis_free, 9);
 	assert_int_equal(get(9), 1);
 	push(9, 1, 0);
 	fake_dc_complete_all();
@@ -201,18 +201,18 @@ static void
 channels_are_there_when_the_device_is_back(void **state)
 {
 	open_chan(8, 4);
-	fake_dc.new_result = -EIO;
+	fake_ep.new_result = -EIO;
 	fake_dc_set_state(RAIL_LOST, true);
 	settle();
-	assert_int_equal(fake_dc.destroyed, 9);
-	assert_int_equal(fake_dc.stats.dcis_free, 0);
-	fake_dc.new_result = 0;
+	assert_int_equal(fake_ep.destroyed, 9);
+	assert_int_equal(fake_ep.stats.dcis_free, 0);
+	fake_ep.new_result = 0;
 	fake_dc_set_state(RAIL_UP, false);
 	assert_int_equal(get(0), 0); /* even before the chan has heard of it */
 	settle();
 	assert_int_equal(f.ls[0].result, 0);
-	assert_int_equal(fake_dc.stats.dcis_free, 8);
-	assert_int_equal(fake_dc.stats.dcis_recovering, 0);
+	assert_int_equal(fake_ep.stats.dcis_free, 8);
+	assert_int_equal(fake_ep.stats.dcis_recovering, 0);
 }
 
 static void
@@ -243,7 +243,7 @@ a_queue_pair_that_takes_no_work(void **state)
 {
 	open_chan(8, 4);
 	assert_int_equal(get(0), 1);
-	fake_dc.post_result = -ENOMEM;
+	fake_ep.post_result = -ENOMEM;
 	push(0, 0, 0);
 	assert_int_equal(f.op_nr, 0);
 	turn();
@@ -256,17 +256,17 @@ a_queue_pair_that_takes_no_work(void **state)
 	assert_true(f.ls[0].failed);
 	assert_false(f.ls[0].flushed_writes);
 	settle();
-	assert_int_equal(fake_dc.resets, 1);
-	assert_int_equal(fake_dc.stats.dcis_leased, 0);
-	assert_int_equal(fake_dc.stats.dcis_recovering, 0);
-	assert_int_equal(fake_dc.stats.dcis_free, fake_dc.stats.dcis);
+	assert_int_equal(fake_ep.resets, 1);
+	assert_int_equal(fake_ep.stats.dcis_leased, 0);
+	assert_int_equal(fake_ep.stats.dcis_recovering, 0);
+	assert_int_equal(fake_ep.stats.dcis_free, fake_ep.stats.dcis);
 }
 
 /* The same with others before it and behind: each hears what became of its own, the lease of the first. */
 static void
 a_queue_pair_that_takes_no_more_work(void **state)
 {
-	fake_dc.limits.read_depth = 1;
+	fake_ep.limits.read_depth = 1;
 	open_chan(8, 4);
 	assert_int_equal(get(0), 1);
 	push(0, 0, 0);
@@ -274,7 +274,7 @@ a_queue_pair_that_takes_no_more_work(void **state)
 	pull(0, 2, 0);
 	push(0, 3, 0);
 	assert_int_equal(fake_dc_wr_nr(), 2);
-	fake_dc.post_result = -ENOMEM;
+	fake_ep.post_result = -ENOMEM;
 	fake_dc_complete(fake_dc_wr(1), WCS_SUCCESS);
 	turn();
 	assert_int_equal(f.op_nr, 3);
@@ -292,10 +292,10 @@ a_queue_pair_that_takes_no_more_work(void **state)
 	assert_int_equal(f.ls[0].status, WCS_GENERAL);
 	assert_true(f.ls[0].flushed_writes);
 	assert_false(chan_busy(f.ch));
-	assert_int_equal(fake_dc.resets, 1);
-	assert_int_equal(fake_dc.stats.dcis_free, fake_dc.stats.dcis);
+	assert_int_equal(fake_ep.resets, 1);
+	assert_int_equal(fake_ep.stats.dcis_free, fake_ep.stats.dcis);
 	/* Reads have their places again, too. */
-	fake_dc.post_result = 0;
+	fake_ep.post_result = 0;
 	for (int i = 1; i < 9; i++) {
 		assert_int_equal(get(i), 1);
 		pull(i, i, 0);

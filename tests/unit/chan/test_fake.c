@@ -1,5 +1,5 @@
 /* The fake channel keeps the promises of chan.h, so that what stands on it is tested against the contract. */
-#include "../../fake/fake_chan.h"
+#include "tests/fake/fake_chan.h"
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
 #ifndef GANTRY_TESTS_CHAN_WIRE_H
 #define GANTRY_TESTS_CHAN_WIRE_H
 
-#include "../../fake/dc_peer.h"
+#include "tests/fake/dc_peer.h"
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Registrations and tokens on the software NIC, and that a window ends with its call. */
-#include "../../fake/client_rig.h"
+#include "tests/fake/client_rig.h"
 
 #include <errno.h>
 #include <infiniband/mlx5dv.h>

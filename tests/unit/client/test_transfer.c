@@ -2,7 +2,7 @@
  * Put, get and the rest against a server that says exactly what a test wants, on the software NIC.  Bytes
  * that "the server moved" are copied to the address in the token: the data plane itself is the system tests'.
  */
-#include "../../fake/client_rig.h"
+#include "tests/fake/client_rig.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 #ifndef GANTRY_TESTS_CORE_RIG_H
 #define GANTRY_TESTS_CORE_RIG_H
 
-#include "../../fake/fake_req.h"
-#include "../http/client.h"
+#include "tests/fake/fake_req.h"
+#include "tests/unit/http/client.h"
 
 #include "base/buf.h"
 #include "core/core.h"

@@ -1,7 +1,7 @@
 /* The query table, virtual hosts, list parameters, copy sources: query.c, uri.c, copy.c, parse.c. */
 #include "build.h"
 
-#include "dialect/xml.h"
+#include "s3doc/xml.h"
 
 #include <stdio.h>
 

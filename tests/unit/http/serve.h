@@ -5,7 +5,7 @@
 #ifndef GANTRY_TESTS_HTTP_SERVE_H
 #define GANTRY_TESTS_HTTP_SERVE_H
 
-#include "../../fake/fake_req.h"
+#include "tests/fake/fake_req.h"
 
 #include "client.h"
 

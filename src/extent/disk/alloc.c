@@ -1,0 +1,486 @@
+/*
+ * The extent allocator; see alloc.h.  A bitmap per segment (a set bit is a free unit), made when the segment
+ * is added, so that no later call allocates memory.  Per segment `longest` bounds its longest free range:
+ * exact after a look that failed, raised again by every free.  Looking for space goes on where the last look
+ * ended, from segment to segment, and reads the bitmap only where the bound promises enough.
+ */
+#include "extent/disk/alloc.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_RANGES 32 /* free ranges that a short look goes through */
+#define LOOK_MOST 64   /* units that the first is content with, and the last */
+#define LOOK_LEAST 4
+#define SPAN_BITS 24
+#define SPAN_MASK ((1u << SPAN_BITS) - 1)
+
+struct segment {
+	uint64_t *bits;
+	uint32_t lo, hi; /* units that are there: [lo, hi) */
+	uint32_t free, longest;
+	uint32_t at; /* where the next short look begins */
+};
+
+struct alloc {
+	pthread_mutex_t lock;
+	uint64_t units_max;
+	uint32_t seg_units, run_units;
+	uint64_t seg_nr, cursor;
+	uint64_t units, free, held_back;
+	struct alloc_run *runs;
+	uint32_t run_nr;
+	uint64_t refills, steals;
+	struct segment seg[];
+};
+
+int
+alloc_new(uint64_t units_max, uint32_t seg_units, uint32_t run_units, struct alloc **ret_a)
+{
+	uint64_t nr;
+	struct alloc *a;
+
+	if (!seg_units || seg_units > SPAN_MASK || !run_units || run_units > seg_units || !units_max ||
+	    units_max > (uint64_t)1 << (64 - SPAN_BITS))
+		return -EINVAL;
+	nr = (units_max + seg_units - 1) / seg_units;
+	a = calloc(1, sizeof *a + nr * sizeof a->seg[0]);
+	if (!a)
+		return -ENOMEM;
+	pthread_mutex_init(&a->lock, NULL);
+	a->units_max = units_max;
+	a->seg_units = seg_units;
+	a->run_units = run_units;
+	a->seg_nr = nr;
+	*ret_a = a;
+	return 0;
+}
+
+void
+alloc_free_all(struct alloc *a)
+{
+	if (!a)
+		return;
+	check(!a->runs);
+	for (uint64_t i = 0; i < a->seg_nr; i++)
+		free(a->seg[i].bits);
+	pthread_mutex_destroy(&a->lock);
+	free(a);
+}
+
+/* ---- bits ---- */
+
+/* The bits [at, at + n) of one word. */
+static uint64_t
+word_mask(uint32_t at, uint32_t n)
+{
+	return (n == 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1) << at;
+}
+
+enum bits_op { BITS_SET, BITS_CLEAR, BITS_ALL_SET, BITS_ALL_CLEAR };
+
+/* The last two ask; the first two return true. */
+static bool
+bits_range(uint64_t *bits, uint32_t from, uint32_t nr, enum bits_op op)
+{
+	while (nr) {
+		uint32_t at = from % 64, n = 64 - at < nr ? 64 - at : nr;
+		uint64_t mask = word_mask(at, n), *w = &bits[from / 64];
+
+		if (op == BITS_SET)
+			*w |= mask;
+		else if (op == BITS_CLEAR)
+			*w &= ~mask;
+		else if (op == BITS_ALL_SET ? (*w & mask) != mask : (*w & mask) != 0)
+			return false;
+		from += n;
+		nr -= n;
+	}
+	return true;
+}
+
+/* The first set (or clear) bit at or behind `from`; `to` if there is none before. */
+static uint32_t
+bits_next(const uint64_t *bits, uint32_t from, uint32_t to, bool set)
+{
+	while (from < to) {
+		uint64_t w = (set ? bits[from / 64] : ~bits[from / 64]) >> from % 64;
+
+		if (w) {
+			from += (uint32_t)__builtin_ctzll(w);
+			return from < to ? from : to;
+		}
+		from = (from / 64 + 1) * 64;
+	}
+	return to;
+}
+
+/* The first free range of `want` in [*at, hi), else the longest of up to max_ranges; its length, 0 for none.
+ * *at moves behind the last one looked at. */
+static uint32_t
+find_range(const struct segment *s, uint32_t *at, uint32_t max_ranges, uint32_t want, uint32_t *ret_from)
+{
+	uint32_t best = 0, from = bits_next(s->bits, *at, s->hi, true);
+
+	while (from < s->hi && max_ranges--) {
+		uint32_t end = bits_next(s->bits, from, s->hi, false);
+
+		if (end - from > best) {
+			best = end - from;
+			*ret_from = from;
+			if (best >= want)
+				break;
+		}
+		from = bits_next(s->bits, end, s->hi, true);
+	}
+	*at = from;
+	return best;
+}
+
+/*
+ * The same, but for less than `want` only a few ranges are looked at, others each time; each look is content
+ * with less (but not with less than min).  0: not found so.  On a disk that is full and in pieces no range is
+ * as long as a lease or a large object, and to find that out means to read the bitmap of all of it.
+ */
+static uint32_t
+look_around(struct segment *s, uint32_t want, uint32_t asked, uint32_t min, uint32_t *ret_from)
+{
+	for (uint32_t enough = LOOK_MOST; enough >= LOOK_LEAST; enough /= 2) {
+		uint32_t least = asked < enough ? asked : enough, found;
+
+		if (s->at < s->lo || s->at >= s->hi)
+			s->at = s->lo;
+		found = find_range(s, &s->at, LOOK_RANGES, want, ret_from);
+		if (found && found >= min && found >= least)
+			return found;
+	}
+	return 0;
+}
+
+/* ---- under the lock ---- */
+
+static void
+give(struct alloc *a, uint64_t unit, uint32_t units)
+{
+	struct segment *s = &a->seg[unit / a->seg_units];
+
+	bits_range(s->bits, (uint32_t)(unit % a->seg_units), units, BITS_SET);
+	s->free += units;
+	s->longest = s->free;
+	a->free += units;
+}
+
+static void
+take(struct alloc *a, uint64_t unit, uint32_t units)
+{
+	struct segment *s = &a->seg[unit / a->seg_units];
+
+	bits_range(s->bits, (uint32_t)(unit % a->seg_units), units, BITS_CLEAR);
+	s->free -= units;
+	if (s->longest > s->free)
+		s->longest = s->free;
+	a->free -= units;
+}
+
+/* The segment with the best bound, or the first one from the cursor on that promises `want`. */
+static struct segment *
+best_segment(struct alloc *a, uint32_t want, uint64_t *ret_seg)
+{
+	struct segment *best = NULL;
+
+	for (uint64_t i = 0, at = a->cursor; i < a->seg_nr; i++, at = at + 1 < a->seg_nr ? at + 1 : 0) {
+		struct segment *s = &a->seg[at];
+
+		if (!s->longest || (best && s->longest <= best->longest))
+			continue;
+		best = s;
+		*ret_seg = at;
+		if (s->longest >= want)
+			break;
+	}
+	return best;
+}
+
+/* Takes want units in one piece; or some that are found without a long search, all of `asked` if possible
+ * (asked 0: only then); or the longest free range if that is at least min.  How many; 0 for none. */
+static uint32_t
+take_range(struct alloc *a, uint32_t want, uint32_t asked, uint32_t min, uint64_t *ret_unit)
+{
+	for (;;) {
+		uint64_t seg;
+		struct segment *s = best_segment(a, want, &seg);
+		uint32_t from = 0, found, at;
+
+		if (!s || s->longest < min)
+			return 0;
+		found = asked ? look_around(s, want, asked, min, &from) : 0;
+		if (!found) {
+			at = s->lo;
+			found = find_range(s, &at, UINT32_MAX, want, &from);
+			if (found < want && found < s->longest) {
+				s->longest = found; /* now exact; another one may be better */
+				continue;
+			}
+		}
+		found = found < want ? found : want;
+		*ret_unit = seg * a->seg_units + from;
+		take(a, *ret_unit, found);
+		a->cursor = seg;
+		return found;
+	}
+}
+
+static void
+return_run(struct alloc *a, struct alloc_run *run)
+{
+	uint64_t span = atomic_exchange(&run->span, 0);
+
+	if (span)
+		give(a, span >> SPAN_BITS, (uint32_t)(span & SPAN_MASK));
+}
+
+/* As take_range(), of what is not held back (units below `keep`); takes back everybody's runs before it gives
+ * up. */
+static uint32_t
+take_or_steal(struct alloc *a, uint32_t want, uint32_t asked, uint32_t min, uint64_t keep, uint64_t *ret_unit)
+{
+	for (int round = 0; round < 2; round++) {
+		uint64_t avail = a->free > keep ? a->free - keep : 0;
+		uint32_t got = 0;
+
+		if (avail >= min)
+			got = take_range(a, avail < want ? (uint32_t)avail : want, asked, min, ret_unit);
+		if (got)
+			return got;
+		if (round == 0) {
+			for (struct alloc_run *r = a->runs; r; r = r->next)
+				return_run(a, r);
+			a->steals++;
+		}
+	}
+	return 0;
+}
+
+/* ---- filling ---- */
+
+static int
+add_to_segment(struct alloc *a, uint64_t seg, uint32_t lo, uint32_t hi)
+{
+	struct segment *s = &a->seg[seg];
+
+	if (s->bits && lo != s->hi && hi != s->lo)
+		return -EEXIST;
+	if (!s->bits) {
+		s->bits = calloc((a->seg_units + 63) / 64, sizeof *s->bits);
+		if (!s->bits)
+			return -ENOMEM;
+		s->lo = s->hi = lo;
+	}
+	if (lo == s->hi)
+		s->hi = hi;
+	else
+		s->lo = lo;
+	a->units += hi - lo;
+	give(a, seg * a->seg_units + lo, hi - lo);
+	return 0;
+}
+
+int
+alloc_add(struct alloc *a, uint64_t unit, uint64_t units)
+{
+	int r = 0;
+
+	if (!units || unit > a->units_max || units > a->units_max - unit)
+		return -ERANGE;
+	pthread_mutex_lock(&a->lock);
+	while (units && r == 0) {
+		uint32_t lo = (uint32_t)(unit % a->seg_units);
+		uint32_t n = a->seg_units - lo < units ? a->seg_units - lo : (uint32_t)units;
+
+		r = add_to_segment(a, unit / a->seg_units, lo, lo + n);
+		unit += n;
+		units -= n;
+	}
+	pthread_mutex_unlock(&a->lock);
+	return r;
+}
+
+/* Does x name units that are there, within one segment? */
+static bool
+is_valid(const struct alloc *a, const struct extent *x)
+{
+	const struct segment *s;
+	uint32_t lo;
+
+	if (!x->units || x->units > a->seg_units || x->unit >= a->units_max)
+		return false;
+	s = &a->seg[x->unit / a->seg_units];
+	lo = (uint32_t)(x->unit % a->seg_units);
+	return s->bits && lo >= s->lo && lo < s->hi && x->units <= s->hi - lo;
+}
+
+int
+alloc_mark_used(struct alloc *a, const struct extent *x)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&a->lock);
+	if (!is_valid(a, x))
+		r = -ERANGE;
+	else if (!bits_range(a->seg[x->unit / a->seg_units].bits, (uint32_t)(x->unit % a->seg_units),
+			     x->units, BITS_ALL_SET))
+		r = -EEXIST;
+	else
+		take(a, x->unit, x->units);
+	pthread_mutex_unlock(&a->lock);
+	return r;
+}
+
+/* ---- taking and giving ---- */
+
+void
+alloc_run_init(struct alloc *a, struct alloc_run *run)
+{
+	atomic_init(&run->span, 0);
+	pthread_mutex_lock(&a->lock);
+	run->next = a->runs;
+	a->runs = run;
+	a->run_nr++;
+	pthread_mutex_unlock(&a->lock);
+}
+
+void
+alloc_run_fini(struct alloc *a, struct alloc_run *run)
+{
+	struct alloc_run **link = &a->runs;
+
+	pthread_mutex_lock(&a->lock);
+	return_run(a, run);
+	while (*link != run)
+		link = &(*link)->next;
+	*link = run->next;
+	a->run_nr--;
+	pthread_mutex_unlock(&a->lock);
+}
+
+void
+alloc_run_return(struct alloc *a, struct alloc_run *run)
+{
+	if (!atomic_load(&run->span))
+		return;
+	pthread_mutex_lock(&a->lock);
+	return_run(a, run);
+	pthread_mutex_unlock(&a->lock);
+}
+
+/* How much to lease: the more ports and the less space, the less. */
+static uint32_t
+lease_units(const struct alloc *a, uint32_t units)
+{
+	uint64_t avail = a->free > a->held_back ? a->free - a->held_back : 0;
+	uint64_t share = avail / (4 * (uint64_t)(a->run_nr ? a->run_nr : 1));
+
+	if (share > a->run_units)
+		share = a->run_units;
+	return share > units ? (uint32_t)share : units;
+}
+
+int
+alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, uint32_t min_units, struct extent *ret_x)
+{
+	uint64_t span = atomic_load(&run->span), unit;
+	uint32_t got;
+
+	check(min_units > 0);
+	check(min_units <= units);
+	check(units <= a->run_units);
+	/* A thief can take the whole run away meanwhile, never a part. */
+	while ((span & SPAN_MASK) >= units) {
+		uint64_t left =
+			(span & SPAN_MASK) == units ? 0 : span + ((uint64_t)units << SPAN_BITS) - units;
+
+		if (atomic_compare_exchange_weak(&run->span, &span, left)) {
+			*ret_x = (struct extent){ span >> SPAN_BITS, units };
+			return 0;
+		}
+	}
+	pthread_mutex_lock(&a->lock);
+	return_run(a, run);
+	got = take_or_steal(a, lease_units(a, units), units, min_units, a->held_back, &unit);
+	if (got) {
+		*ret_x = (struct extent){ unit, got < units ? got : units };
+		if (got > units)
+			atomic_store(&run->span, (unit + units) << SPAN_BITS | (got - units));
+		a->refills++;
+	}
+	pthread_mutex_unlock(&a->lock);
+	return got ? 0 : -ENOSPC;
+}
+
+int
+alloc_take_held(struct alloc *a, uint32_t units, uint32_t min_units, struct extent *ret_x)
+{
+	uint64_t unit;
+	uint32_t got;
+
+	check(min_units > 0);
+	check(min_units <= units);
+	pthread_mutex_lock(&a->lock);
+	got = take_or_steal(a, units < a->seg_units ? units : a->seg_units, 0, min_units, 0, &unit);
+	pthread_mutex_unlock(&a->lock);
+	if (!got)
+		return -ENOSPC;
+	*ret_x = (struct extent){ unit, got };
+	return 0;
+}
+
+void
+alloc_free(struct alloc *a, const struct extent *x)
+{
+	pthread_mutex_lock(&a->lock);
+	check(is_valid(a, x));
+	check(bits_range(a->seg[x->unit / a->seg_units].bits, (uint32_t)(x->unit % a->seg_units), x->units,
+			 BITS_ALL_CLEAR));
+	give(a, x->unit, x->units);
+	pthread_mutex_unlock(&a->lock);
+}
+
+void
+alloc_hold_back(struct alloc *a, uint64_t units)
+{
+	pthread_mutex_lock(&a->lock);
+	a->held_back = units;
+	pthread_mutex_unlock(&a->lock);
+}
+
+void
+alloc_stats(struct alloc *a, struct alloc_stats *ret_stats)
+{
+	uint64_t leased = 0;
+
+	pthread_mutex_lock(&a->lock);
+	for (struct alloc_run *r = a->runs; r; r = r->next)
+		leased += atomic_load(&r->span) & SPAN_MASK;
+	*ret_stats = (struct alloc_stats){ .units = a->units,
+					   .free = a->free,
+					   .leased = leased,
+					   .held_back = a->held_back,
+					   .refills = a->refills,
+					   .steals = a->steals };
+	pthread_mutex_unlock(&a->lock);
+}
+
+bool
+alloc_segment_is_free(struct alloc *a, uint64_t seg)
+{
+	bool is_free;
+
+	pthread_mutex_lock(&a->lock);
+	is_free = seg < a->seg_nr && a->seg[seg].bits && a->seg[seg].free == a->seg[seg].hi - a->seg[seg].lo;
+	pthread_mutex_unlock(&a->lock);
+	return is_free;
+}

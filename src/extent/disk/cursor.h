@@ -1,0 +1,131 @@
+/*
+ * A bounded cursor over bytes: how everything on disk is encoded and decoded.  Private to format.c and
+ * record.c.  Little endian.
+ */
+#ifndef GANTRY_EXTENT_DISK_CURSOR_H
+#define GANTRY_EXTENT_DISK_CURSOR_H
+
+#include "extent/disk/format.h"
+#include "base/check.h"
+
+#include <endian.h>
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "entries of records are used as they lie on disk");
+
+/* A cursor over a buffer: the only way anything here is written or read. */
+struct cur {
+	uint8_t *p, *end;
+	bool bad; /* ran over the end */
+};
+
+static inline void
+put_bytes(struct cur *c, const void *src, size_t n)
+{
+	check((size_t)(c->end - c->p) >= n);
+	if (n)
+		memcpy(c->p, src, n);
+	c->p += n;
+}
+
+static inline void
+put_u64(struct cur *c, uint64_t v)
+{
+	put_bytes(c, &v, 8);
+}
+
+static inline void
+put_u32(struct cur *c, uint32_t v)
+{
+	put_bytes(c, &v, 4);
+}
+
+static inline void
+put_u16(struct cur *c, uint16_t v)
+{
+	put_bytes(c, &v, 2);
+}
+
+static inline void
+put_u8(struct cur *c, uint8_t v)
+{
+	put_bytes(c, &v, 1);
+}
+
+static inline void
+put_zero_to(struct cur *c, const uint8_t *start, size_t align)
+{
+	static const uint8_t zero[8];
+	size_t off = (size_t)(c->p - start);
+
+	put_bytes(c, zero, align_up(off, align) - off);
+}
+
+/* n bytes in place, or NULL when they are not there (n 0: anything but NULL). */
+static inline const uint8_t *
+take(struct cur *c, size_t n)
+{
+	uint8_t *p = c->p;
+
+	if (c->bad || (size_t)(c->end - c->p) < n) {
+		c->bad = true;
+		return NULL;
+	}
+	c->p += n;
+	return p;
+}
+
+static inline void
+take_bytes(struct cur *c, void *dst, size_t n)
+{
+	const uint8_t *p = take(c, n);
+
+	if (p)
+		memcpy(dst, p, n);
+	else
+		memset(dst, 0, n);
+}
+
+static inline uint64_t
+take_u64(struct cur *c)
+{
+	uint64_t v;
+
+	take_bytes(c, &v, 8);
+	return v;
+}
+
+static inline uint32_t
+take_u32(struct cur *c)
+{
+	uint32_t v;
+
+	take_bytes(c, &v, 4);
+	return v;
+}
+
+static inline uint16_t
+take_u16(struct cur *c)
+{
+	uint16_t v;
+
+	take_bytes(c, &v, 2);
+	return v;
+}
+
+static inline uint8_t
+take_u8(struct cur *c)
+{
+	uint8_t v;
+
+	take_bytes(c, &v, 1);
+	return v;
+}
+
+static inline struct cur
+cursor(const void *buf, size_t len)
+{
+	return (struct cur){ (uint8_t *)(uintptr_t)buf, (uint8_t *)(uintptr_t)buf + len, false };
+}
+
+#endif

@@ -1,0 +1,450 @@
+/*
+ * A disk's files: made by format, opened and locked at start, segments added while running (by the helper
+ * thread).
+ *
+ *	directory			block device
+ *	super	two superblocks		0		two superblocks
+ *	log	the ring		1 MiB		the ring
+ *	seg-NNNN data			behind it	data; all of it is there from the start
+ */
+#include "extent/extent_int.h"
+
+#include "extent/disk/file.h"
+#include "extent/disk/sync.h"
+#include "base/check.h"
+#include "base/clock.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#define DEVICE_LOG_OFF ((uint64_t)1 << 20)
+#define LOCK_POLL_NS (20 * NS_PER_MS)
+#define DEPTH_UNKNOWN 64u
+
+static int say(char *err, size_t err_len, int r, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+static int
+say(char *err, size_t err_len, int r, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err, err_len, fmt, ap);
+	va_end(ap);
+	return r;
+}
+
+static void
+seg_name(char name[32], uint32_t seg)
+{
+	snprintf(name, 32, "seg-%04u", seg);
+}
+
+int
+disk_addr(const struct disk *d, uint64_t unit, uint64_t *ret_off)
+{
+	uint64_t per_seg = geo_seg_units(&d->geo), seg = unit / per_seg;
+
+	*ret_off = d->seg_off + (d->is_device ? unit : unit % per_seg) * d->geo.unit_bytes;
+	return seg < d->geo.seg_nr ? d->seg_fd[seg] : -1;
+}
+
+static void
+places(struct disk *d)
+{
+	d->super_off = 0;
+	d->log_off = d->is_device ? DEVICE_LOG_OFF : 0;
+	d->seg_off = d->is_device ? DEVICE_LOG_OFF + d->geo.log_bytes : 0;
+}
+
+void
+disk_fail(struct disk *d, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!RULE_FAILED_IS_FINAL)
+		return;
+	pthread_mutex_lock(&d->reason_lock);
+	if (atomic_load(&d->state) == DISK_OK) {
+		va_start(ap, fmt);
+		vsnprintf(d->reason, sizeof d->reason, fmt, ap);
+		va_end(ap);
+		atomic_store_explicit(&d->state, DISK_FAILED, memory_order_release);
+		log_event(LOG_EV_DISK_FAILED, LOG_ERROR,
+			  "disk %s failed and is read-only until a restart: %s", d->path, d->reason);
+	}
+	pthread_mutex_unlock(&d->reason_lock);
+}
+
+/* ---- locks ---- */
+
+static int
+lock_wait(const char *path, const char *name, int fd, uint64_t until_ns, char *err, size_t err_len)
+{
+	bool told = false;
+
+	for (;;) {
+		struct timespec ts = { .tv_nsec = LOCK_POLL_NS };
+		int r = file_lock(fd);
+
+		if (r == 0)
+			return 0;
+		if (r != -EWOULDBLOCK)
+			return say(err, err_len, r, "%s: cannot lock %s: %s", path, name, strerror(-r));
+		if (clock_ns() >= until_ns)
+			return say(err, err_len, -EBUSY,
+				   "%s: %s is locked: another process uses this store, or a dead one's "
+				   "writes are not over",
+				   path, name);
+		if (!told)
+			log_note("%s: waiting for the lock on %s (another process, or a dead one's last "
+				 "writes)",
+				 path, name);
+		told = true;
+		nanosleep(&ts, NULL);
+	}
+}
+
+/* ---- superblocks ---- */
+
+/*
+ * A failed flush is told once, to one caller, and may be about anybody's writes: the leader's own flush can
+ * end well behind it.  So whoever flushes beside the leader says so before, and the disk has failed before it
+ * says that it is over.
+ */
+static int
+flush_over(struct disk *d, int e)
+{
+	if (e < 0)
+		disk_fail(d, "a flush failed: %s", strerror(-e));
+	atomic_fetch_sub(&d->flush_elsewhere, 1);
+	return e;
+}
+
+static int
+flush_file(struct disk *d, struct ring *r, int fd)
+{
+	atomic_fetch_add(&d->flush_elsewhere, 1);
+	return flush_over(d, sync_flush(r, fd));
+}
+
+static int
+fsync_file(struct disk *d, int fd)
+{
+	atomic_fetch_add(&d->flush_elsewhere, 1);
+	return flush_over(d, file_fsync(fd));
+}
+
+int
+disk_flush_sync(struct disk *d, struct ring *r)
+{
+	int e = flush_file(d, r, d->log_fd);
+
+	for (uint32_t i = 0; e == 0 && d->flush_all && i < d->geo.seg_nr; i++) {
+		if (d->seg_fd[i] >= 0)
+			e = flush_file(d, r, d->seg_fd[i]);
+	}
+	atomic_fetch_add(&d->stats.flushes, 1);
+	return e;
+}
+
+int
+disk_write_super(struct disk *d, struct ring *r)
+{
+	void *buf = sync_alloc(FMT_SUPER_BYTES);
+	int e;
+
+	if (!buf)
+		return -ENOMEM;
+	d->sb.gen++;
+	super_encode(buf, &d->sb);
+	e = sync_write(r, d->super_fd, buf, FMT_SUPER_BYTES, d->super_off + d->sb.gen % 2 * FMT_SUPER_BYTES);
+	if (e == 0)
+		e = flush_file(d, r, d->super_fd);
+	sync_free(buf);
+	return e;
+}
+
+static int
+read_supers(struct disk *d, struct ring *r, char *err, size_t err_len)
+{
+	uint8_t *buf = sync_alloc(2 * FMT_SUPER_BYTES);
+	struct super sb;
+	int e, good = 0, ours = 0, other_version = 0;
+
+	if (!buf)
+		return -ENOMEM;
+	e = sync_read(r, d->super_fd, buf, 2 * FMT_SUPER_BYTES, d->super_off);
+	for (int i = 0; e == 0 && i < 2; i++) {
+		int s = super_decode(buf + i * FMT_SUPER_BYTES, FMT_SUPER_BYTES, &sb);
+
+		ours += s != -ENOENT;
+		other_version += s == -EPROTONOSUPPORT;
+		if (s == 0 && (!good || sb.gen > d->sb.gen))
+			d->sb = sb;
+		good += s == 0;
+	}
+	sync_free(buf);
+	if (e < 0)
+		return say(err, err_len, e, "%s: cannot read the superblock: %s", d->path, strerror(-e));
+	if (other_version)
+		return say(err, err_len, -ENOTRECOVERABLE, "%s: made by another version of Gantry", d->path);
+	if (!good)
+		return say(err, err_len, -ENOTRECOVERABLE, "%s: %s", d->path,
+			   ours ? "both superblocks are damaged"
+				: "not a Gantry store (no superblock); --format makes one");
+	if (ours == 2 && good == 1)
+		log_warn("%s: one of the two superblocks is damaged; the other one counts", d->path);
+	d->geo = d->sb.geo;
+	return 0;
+}
+
+/* ---- segments ---- */
+
+/* Opens a new file under another name, writes it whole, renames it; only then it is what its name says.  The
+ * descriptor. */
+static int
+make_file(struct disk *d, const char *name, uint64_t bytes, struct ring *r)
+{
+	char tmp[48];
+	int dir_fd = d->dir_fd, fd, e;
+
+	snprintf(tmp, sizeof tmp, "%s.new", name);
+	file_unlink(dir_fd, tmp);
+	fd = file_open(dir_fd, tmp, true);
+	if (fd < 0)
+		return fd;
+	e = RULE_LOCK_EVERY_FILE ? file_lock(fd) : 0;
+	if (e == 0)
+		e = sync_zero(r, fd, 0, bytes);
+	if (e == 0)
+		e = fsync_file(d, fd);
+	if (e == 0)
+		e = file_rename(dir_fd, tmp, name);
+	if (e == 0)
+		e = fsync_file(d, dir_fd);
+	if (e < 0) {
+		file_unlink(dir_fd, tmp);
+		file_close(fd);
+		return e;
+	}
+	return fd;
+}
+
+int
+disk_make_segment(struct disk *d, struct ring *r, uint32_t seg)
+{
+	uint64_t per_seg = geo_seg_units(&d->geo);
+	char name[32];
+	int fd, e;
+
+	check(!d->is_device && d->seg_fd[seg] < 0);
+	seg_name(name, seg);
+	fd = make_file(d, name, d->geo.seg_bytes, r);
+	if (fd < 0)
+		return fd;
+	d->seg_fd[seg] = fd;
+	e = alloc_add(d->alloc, seg * per_seg, per_seg);
+	if (e == 0)
+		atomic_fetch_add(&d->freed_nr, 1);
+	return e;
+}
+
+struct seg_scan {
+	struct disk *d;
+	uint64_t until_ns;
+	char *err;
+	size_t err_len;
+};
+
+static int
+scan_segment(void *cookie, const char *name)
+{
+	struct seg_scan *s = cookie;
+	struct disk *d = s->d;
+	unsigned seg;
+	uint64_t size;
+	char want[32];
+	int fd, e;
+
+	if (sscanf(name, "seg-%u", &seg) != 1 || seg >= d->geo.seg_nr)
+		return 0;
+	seg_name(want, seg);
+	if (strcmp(want, name) != 0)
+		return 0; /* one that was being made */
+	fd = file_open(d->dir_fd, name, false);
+	if (fd < 0)
+		return say(s->err, s->err_len, fd, "%s: cannot open %s: %s", d->path, name, strerror(-fd));
+	d->seg_fd[seg] = fd;
+	if (RULE_LOCK_EVERY_FILE) {
+		e = lock_wait(d->path, name, fd, s->until_ns, s->err, s->err_len);
+		if (e < 0)
+			return e;
+	}
+	e = file_size(fd, &size);
+	if (e == 0 && size != d->geo.seg_bytes)
+		return say(s->err, s->err_len, -ENOTRECOVERABLE, "%s: %s has %llu bytes instead of %llu",
+			   d->path, name, (unsigned long long)size, (unsigned long long)d->geo.seg_bytes);
+	return e;
+}
+
+/* ---- opening ---- */
+
+static int
+check_alignment(int fd, const char *path, char *err, size_t err_len)
+{
+	uint32_t mem, off;
+	int e = file_dio_align(fd, &mem, &off);
+
+	if (e < 0)
+		return say(err, err_len, e, "%s: direct I/O does not work here: %s", path, strerror(-e));
+	if (mem > FMT_ALIGN || off > FMT_ALIGN)
+		return say(err, err_len, -EINVAL,
+			   "%s: direct I/O needs an alignment of %u bytes; at most %u is supported", path,
+			   mem > off ? mem : off, FMT_ALIGN);
+	return 0;
+}
+
+static int
+check_fs(struct disk *d, int fd, char *err, size_t err_len)
+{
+	char why[160];
+	int e = file_check_fs(fd, why, sizeof why);
+
+	if (e < 0)
+		return say(err, err_len, e, "%s: %s", d->path, why);
+	d->flush_all = e == 0;
+	if (e == 0)
+		log_warn("%s: %s", d->path, why);
+	return 0;
+}
+
+int
+disk_open_device(const char *path, uint64_t until_ns)
+{
+	bool told = false;
+
+	/* It is had by one alone, and a dead process has it until its last writes are over. */
+	for (;;) {
+		struct timespec ts = { .tv_nsec = LOCK_POLL_NS };
+		int fd = file_open_device(path);
+
+		if (fd != -EBUSY || clock_ns() >= until_ns)
+			return fd;
+		if (!told)
+			log_note("%s: waiting for the device (another process, or a dead one's last writes)",
+				 path);
+		told = true;
+		nanosleep(&ts, NULL);
+	}
+}
+
+/* The file of that name in the directory, or the device; opened once, locked. */
+static int
+open_locked(struct disk *d, const char *name, uint64_t until_ns, int *ret_fd, char *err, size_t err_len)
+{
+	int fd = d->is_device ? disk_open_device(d->path, until_ns) : file_open(d->dir_fd, name, false);
+
+	if (fd == -ENOENT)
+		return say(err, err_len, -ENOTRECOVERABLE,
+			   "%s: not a Gantry store (there is no %s); --format makes one", d->path, name);
+	if (fd < 0)
+		return say(err, err_len, fd, "%s: cannot open %s: %s", d->path,
+			   d->is_device ? "the device" : name, strerror(-fd));
+	*ret_fd = fd;
+	/* With the rule off one lock is all there is, as a lock file would be. */
+	if (!RULE_LOCK_EVERY_FILE && strcmp(name, "super") != 0)
+		return 0;
+	return lock_wait(d->path, name, fd, until_ns, err, err_len);
+}
+
+static int
+open_segments(struct disk *d, uint64_t until_ns, char *err, size_t err_len)
+{
+	struct seg_scan s = { d, until_ns, err, err_len };
+
+	d->seg_fd = malloc(d->geo.seg_nr * sizeof *d->seg_fd);
+	d->seg_dirty = calloc(d->geo.seg_nr, sizeof *d->seg_dirty);
+	if (!d->seg_fd || !d->seg_dirty)
+		return say(err, err_len, -ENOMEM, "%s: no memory", d->path);
+	for (uint32_t i = 0; i < d->geo.seg_nr; i++)
+		d->seg_fd[i] = d->is_device ? d->super_fd : -1;
+	return d->is_device ? 0 : file_each(d->dir_fd, scan_segment, &s);
+}
+
+/* Half of what the device takes leaves room for others, and for requests that the kernel splits. */
+static uint32_t
+inline_max(int fd)
+{
+	unsigned depth = file_queue_depth(fd);
+
+	return depth ? depth / 2 : DEPTH_UNKNOWN / 2;
+}
+
+int
+disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint64_t lock_wait_ns, char *err,
+	  size_t err_len)
+{
+	uint64_t until_ns = clock_ns() + lock_wait_ns, size;
+	int e;
+
+	d->dir_fd = d->super_fd = d->log_fd = -1;
+	snprintf(d->path, sizeof d->path, "%s", dc->path);
+	d->is_device = file_is_device(dc->path);
+	places(d);
+	if (!d->is_device) {
+		d->dir_fd = file_open_dir(dc->path, false);
+		if (d->dir_fd < 0)
+			return say(err, err_len, d->dir_fd, "%s: %s", dc->path, strerror(-d->dir_fd));
+	}
+	e = open_locked(d, "super", until_ns, &d->super_fd, err, err_len);
+	if (e == 0 && !d->is_device)
+		e = open_locked(d, "log", until_ns, &d->log_fd, err, err_len);
+	if (d->is_device)
+		d->log_fd = d->super_fd;
+	if (e < 0 || (e = check_alignment(d->log_fd, d->path, err, err_len)) < 0 ||
+	    (e = check_fs(d, d->log_fd, err, err_len)) < 0)
+		return e;
+	/* The geometry is needed to know the segments; only the superblock is read before all of them are
+	 * locked. */
+	if ((e = read_supers(d, r, err, err_len)) < 0)
+		return e;
+	places(d);
+	d->inline_max = d->is_device ? 0 : inline_max(d->log_fd);
+	if ((d->sb.kind == SUPER_DEVICE) != d->is_device)
+		return say(err, err_len, -ENOTRECOVERABLE, "%s: a store that was made as a %s", d->path,
+			   d->is_device ? "directory" : "block device");
+	if (dc->size_bytes && dc->size_bytes != d->geo.size_bytes)
+		return say(err, err_len, -EINVAL, "%s: configured as %llu bytes, made with %llu", d->path,
+			   (unsigned long long)dc->size_bytes, (unsigned long long)d->geo.size_bytes);
+	if ((e = open_segments(d, until_ns, err, err_len)) < 0)
+		return e;
+	e = file_size(d->log_fd, &size);
+	if (e == 0 && size < (d->is_device ? d->geo.size_bytes : d->geo.log_bytes))
+		return say(err, err_len, -ENOTRECOVERABLE, "%s: %s is shorter than it was made", d->path,
+			   d->is_device ? "the device" : "log");
+	return e;
+}
+
+void
+disk_close(struct disk *d)
+{
+	for (uint32_t i = 0; d->seg_fd && !d->is_device && i < d->geo.seg_nr; i++)
+		file_close(d->seg_fd[i]);
+	free(d->seg_fd);
+	free((void *)d->seg_dirty);
+	if (!d->is_device)
+		file_close(d->log_fd);
+	file_close(d->super_fd);
+	file_close(d->dir_fd);
+	d->seg_fd = NULL;
+	d->seg_dirty = NULL;
+	d->log_fd = d->super_fd = d->dir_fd = -1;
+}

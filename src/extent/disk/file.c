@@ -1,0 +1,285 @@
+/* Files, see file.h. */
+#include "extent/disk/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#ifndef STATX_DIOALIGN
+#define STATX_DIOALIGN 0x2000u
+#endif
+#define XFS_MAGIC 0x58465342
+#define OVERLAY_MAGIC 0x794c7630
+
+int
+file_open_dir(const char *path, bool create)
+{
+	int fd;
+
+	if (create && mkdir(path, 0750) < 0 && errno != EEXIST)
+		return -errno;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int
+file_open(int dir_fd, const char *name, bool create)
+{
+	int flags = O_RDWR | O_DIRECT | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT | O_EXCL : 0);
+	int fd = openat(dir_fd, name, flags | O_NOATIME, 0640);
+
+	if (fd < 0 && errno == EPERM)
+		fd = openat(dir_fd, name, flags, 0640); /* somebody else's file */
+	return fd < 0 ? -errno : fd;
+}
+
+int
+file_open_device(const char *path)
+{
+	int fd = open(path, O_RDWR | O_DIRECT | O_CLOEXEC | O_EXCL);
+
+	return fd < 0 ? -errno : fd;
+}
+
+void
+file_close(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+int
+file_lock(int fd)
+{
+	return flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+}
+
+int
+file_rename(int dir_fd, const char *from, const char *to)
+{
+	return renameat(dir_fd, from, dir_fd, to) < 0 ? -errno : 0;
+}
+
+int
+file_unlink(int dir_fd, const char *name)
+{
+	return unlinkat(dir_fd, name, 0) < 0 ? -errno : 0;
+}
+
+int
+file_fsync(int fd)
+{
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
+int
+file_size(int fd, uint64_t *ret_bytes)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	*ret_bytes = (uint64_t)st.st_size;
+	if (S_ISBLK(st.st_mode) && ioctl(fd, BLKGETSIZE64, ret_bytes) < 0)
+		return -errno;
+	return 0;
+}
+
+bool
+file_is_device(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISBLK(st.st_mode);
+}
+
+int
+file_room(int dir_fd, uint64_t *ret_bytes)
+{
+	struct statvfs vfs;
+
+	if (fstatvfs(dir_fd, &vfs) < 0)
+		return -errno;
+	*ret_bytes = (uint64_t)vfs.f_bavail * vfs.f_frsize;
+	return 0;
+}
+
+int
+file_each(int dir_fd, int (*fn)(void *cookie, const char *name), void *cookie)
+{
+	/* A description of its own: fdopendir() takes over both the descriptor and the position. */
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+	struct dirent *e;
+	DIR *dir;
+
+	if (fd < 0)
+		return -errno;
+	dir = fdopendir(fd);
+	if (!dir) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	while (r == 0 && (e = readdir(dir)) != NULL) {
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			r = fn(cookie, e->d_name);
+	}
+	closedir(dir);
+	return r;
+}
+
+int
+file_dio_align(int fd, uint32_t *ret_mem, uint32_t *ret_off)
+{
+	/* Debian 12's headers do not know the two fields; the kernel's layout puts them behind stx_mnt_id. */
+	union {
+		struct statx sx;
+		unsigned char raw[256];
+	} u;
+
+	memset(&u, 0, sizeof u);
+	*ret_mem = *ret_off = 512;
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &u.sx) < 0)
+		return -errno;
+	if (!(u.sx.stx_mask & STATX_DIOALIGN))
+		return 0;
+	memcpy(ret_mem, u.raw + 0x98, 4);
+	memcpy(ret_off, u.raw + 0x9c, 4);
+	return *ret_mem && *ret_off ? 0 : -EOPNOTSUPP;
+}
+
+/* Of a device's directory below /sys.  One made of others (dm, md) takes what the least of them takes, and a
+ * partition what its disk does.  levels: such devices lie on such devices. */
+static unsigned
+device_depth(const char *dir, int levels)
+{
+	char path[PATH_MAX];
+	unsigned least = 0;
+	struct dirent *e;
+	FILE *f;
+	DIR *parts;
+
+	snprintf(path, sizeof path, "%s/slaves", dir);
+	parts = levels > 0 ? opendir(path) : NULL;
+	while (parts && (e = readdir(parts)) != NULL) {
+		unsigned depth;
+
+		if (e->d_name[0] == '.' ||
+		    snprintf(path, sizeof path, "%s/slaves/%s", dir, e->d_name) >= (int)sizeof path)
+			continue;
+		depth = device_depth(path, levels - 1);
+		if (depth && (!least || depth < least))
+			least = depth;
+	}
+	if (parts)
+		closedir(parts);
+	for (int up = 0; up < 2 && !least; up++) {
+		snprintf(path, sizeof path, "%s%s/queue/nr_requests", dir, up ? "/.." : "");
+		f = fopen(path, "re");
+		if (f && fscanf(f, "%u", &least) != 1)
+			least = 0;
+		if (f)
+			fclose(f);
+	}
+	return least;
+}
+
+unsigned
+file_queue_depth(int fd)
+{
+	char dir[64];
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return 0;
+	snprintf(dir, sizeof dir, "/sys/dev/block/%u:%u", major(st.st_dev), minor(st.st_dev));
+	return device_depth(dir, 8);
+}
+
+/* True when one of the comma separated options in text equals one of the NULL-terminated wanted. */
+static bool
+has_option(char *text, const char *const *wanted)
+{
+	char *save = NULL;
+
+	for (char *o = strtok_r(text, ",\n", &save); o; o = strtok_r(NULL, ",\n", &save)) {
+		for (int i = 0; wanted[i]; i++) {
+			if (strcmp(o, wanted[i]) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Looks the mount of that device up in /proc/self/mountinfo and asks for one of the options. */
+static bool
+mount_has(dev_t dev, const char *const *wanted)
+{
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	char *line = NULL;
+	size_t cap = 0;
+	bool found = false;
+
+	if (!f)
+		return false;
+	while (!found && getline(&line, &cap, f) >= 0) {
+		unsigned maj, min;
+		char *sep = strstr(line, " - "), *opts;
+
+		if (!sep || sscanf(line, "%*d %*d %u:%u", &maj, &min) != 2 || makedev(maj, min) != dev)
+			continue;
+		opts = strrchr(sep, ' ');
+		found = opts && has_option(opts + 1, wanted);
+	}
+	free(line);
+	fclose(f);
+	return found;
+}
+
+int
+file_check_fs(int fd, char *why, size_t why_len)
+{
+	static const char *const no_barrier[] = { "nobarrier", "barrier=0", NULL };
+	static const char *const lossy[] = { "volatile", NULL };
+	struct statfs fs;
+	struct stat st;
+
+	why[0] = 0;
+	if (fstatfs(fd, &fs) < 0 || fstat(fd, &st) < 0) {
+		int r = -errno;
+
+		snprintf(why, why_len, "cannot ask for the file system: %s", strerror(-r));
+		return r;
+	}
+	if (S_ISBLK(st.st_mode))
+		return 1;
+	if (mount_has(st.st_dev, no_barrier)) {
+		snprintf(why, why_len,
+			 "the file system is mounted without barriers: a flush would promise nothing");
+		return -EINVAL;
+	}
+	if ((uint32_t)fs.f_type == OVERLAY_MAGIC && mount_has(st.st_dev, lossy)) {
+		snprintf(why, why_len, "the overlay is mounted volatile: a flush would promise nothing");
+		return -EINVAL;
+	}
+	if ((uint32_t)fs.f_type == EXT4_SUPER_MAGIC || (uint32_t)fs.f_type == XFS_MAGIC)
+		return 1;
+	snprintf(why, why_len,
+		 "file system type 0x%x is neither ext4 nor XFS: every touched file is flushed, which is "
+		 "slower",
+		 (unsigned)fs.f_type);
+	return 0;
+}

@@ -1,0 +1,281 @@
+/* Makes an empty disk: superblocks, log, and the first segment; the others come while it serves.  Blocking,
+ * at --format only. */
+#include "extent/extent_int.h"
+
+#include "base/clock.h"
+
+#include "extent/disk/file.h"
+#include "extent/disk/sync.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define DEVICE_LOG_OFF ((uint64_t)1 << 20)
+
+static int say(char *err, size_t err_len, int r, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+static int
+say(char *err, size_t err_len, int r, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err, err_len, fmt, ap);
+	va_end(ap);
+	return r;
+}
+
+static int
+random_bytes(void *buf, size_t len)
+{
+	return getrandom(buf, len, 0) == (ssize_t)len ? 0 : -EIO;
+}
+
+/* The first superblock: one epoch that has begun, one empty snapshot. */
+static int
+first_super(struct super *sb, const struct geometry *geo, bool is_device)
+{
+	memset(sb, 0, sizeof *sb);
+	if (random_bytes(sb->store_uuid, 16) < 0 || random_bytes(sb->disk_uuid, 16) < 0 ||
+	    random_bytes(sb->nonce, 16) < 0)
+		return -EIO;
+	sb->kind = is_device ? SUPER_DEVICE : SUPER_DIRECTORY;
+	sb->geo = *geo;
+	sb->epoch = 1;
+	sb->snap[0].id = 1;
+	sb->snap[0].begin = (struct log_pos){ .seq = 1, .epoch = 1 };
+	memcpy(sb->snap[0].begin.nonce, sb->nonce, 16);
+	sb->table_version = 1;
+	sb->disk_nr = 1;
+	memcpy(sb->disk_uuids[0], sb->disk_uuid, 16);
+	return 0;
+}
+
+static int
+is_ours(const char *name)
+{
+	unsigned seg;
+
+	return strcmp(name, "super") == 0 || strcmp(name, "log") == 0 || strcmp(name, "log.new") == 0 ||
+	       strcmp(name, "super.new") == 0 || sscanf(name, "seg-%u", &seg) == 1;
+}
+
+static int
+any_name(void *cookie, const char *name)
+{
+	if (strcmp(name, "lost+found") == 0)
+		return 0;
+	snprintf(cookie, 64, "%s", name);
+	return 1;
+}
+
+struct wipe {
+	int dir_fd;
+	char name[64];
+};
+
+static int
+one_of_ours(void *cookie, const char *name)
+{
+	struct wipe *w = cookie;
+
+	if (!is_ours(name) || strlen(name) >= sizeof w->name)
+		return 0;
+	snprintf(w->name, sizeof w->name, "%s", name);
+	return 1;
+}
+
+/* With force: what an older store left, after making sure that nobody uses it. */
+static int
+wipe_directory(int dir_fd, const char *path, char *err, size_t err_len)
+{
+	struct wipe w = { .dir_fd = dir_fd };
+	int fd = file_open(dir_fd, "super", false), e;
+
+	if (fd >= 0) {
+		e = file_lock(fd);
+		if (e < 0) {
+			file_close(fd);
+			return say(err, err_len, -EBUSY, "%s: in use", path);
+		}
+	}
+	/* One at a time: a directory must not change while it is read. */
+	while ((e = file_each(dir_fd, one_of_ours, &w)) == 1) {
+		e = file_unlink(dir_fd, w.name);
+		if (e < 0)
+			break;
+	}
+	file_close(fd);
+	return e < 0 ? say(err, err_len, e, "%s: cannot remove %s: %s", path, w.name, strerror(-e)) : 0;
+}
+
+/* A file, written whole; closed again. */
+static int
+write_file(int dir_fd, const char *name, uint64_t bytes, struct ring *r)
+{
+	char tmp[48];
+	int fd, e;
+
+	snprintf(tmp, sizeof tmp, "%s.new", name);
+	file_unlink(dir_fd, tmp);
+	fd = file_open(dir_fd, tmp, true);
+	if (fd < 0)
+		return fd;
+	e = sync_zero(r, fd, 0, bytes);
+	if (e == 0)
+		e = file_fsync(fd);
+	if (e == 0)
+		e = file_rename(dir_fd, tmp, name);
+	file_close(fd);
+	return e;
+}
+
+static int
+write_supers(int fd, struct super *sb, struct ring *r)
+{
+	uint8_t *buf = sync_alloc(2 * FMT_SUPER_BYTES);
+	int e;
+
+	if (!buf)
+		return -ENOMEM;
+	sb->gen = 2;
+	super_encode(buf, sb);
+	sb->gen = 1;
+	super_encode(buf + FMT_SUPER_BYTES, sb);
+	e = sync_write(r, fd, buf, 2 * FMT_SUPER_BYTES, 0);
+	if (e == 0)
+		e = file_fsync(fd);
+	sync_free(buf);
+	return e;
+}
+
+static int
+format_directory(const struct store_disk_conf *dc, bool force, struct ring *r, char *err, size_t err_len)
+{
+	char name[64] = "";
+	struct geometry geo;
+	struct super sb;
+	uint64_t room = 0;
+	int dir_fd, fd = -1, e;
+
+	if (dc->size_bytes == 0)
+		return say(err, err_len, -EINVAL, "%s: a directory needs a size", dc->path);
+	if (geo_choose(dc->size_bytes, &geo) < 0)
+		return say(err, err_len, -EINVAL, "%s: %llu bytes are too few", dc->path,
+			   (unsigned long long)dc->size_bytes);
+	dir_fd = file_open_dir(dc->path, true);
+	if (dir_fd < 0)
+		return say(err, err_len, dir_fd, "%s: %s", dc->path, strerror(-dir_fd));
+	e = file_each(dir_fd, any_name, name);
+	if (e == 1 && !force)
+		e = say(err, err_len, -EEXIST, "%s: not empty (%s); --force makes a store all the same",
+			dc->path, name);
+	else if (e >= 0)
+		e = force ? wipe_directory(dir_fd, dc->path, err, err_len) : 0;
+	if (e < 0)
+		goto out;
+	if (file_room(dir_fd, &room) == 0 && room < dc->size_bytes) {
+		e = say(err, err_len, -ENOSPC, "%s: the file system has room for %llu bytes, %llu are wanted",
+			dc->path, (unsigned long long)room, (unsigned long long)dc->size_bytes);
+		goto out;
+	}
+	e = first_super(&sb, &geo, false);
+	if (e == 0)
+		e = write_file(dir_fd, "log", geo.log_bytes, r);
+	if (e == 0)
+		e = write_file(dir_fd, "seg-0000", geo.seg_bytes, r);
+	if (e == 0)
+		e = write_file(dir_fd, "super.new", 2 * FMT_SUPER_BYTES, r);
+	/* The superblock is last, and gets its name when it is whole: a store half made is no store. */
+	if (e == 0)
+		e = fd = file_open(dir_fd, "super.new", false);
+	if (fd >= 0)
+		e = write_supers(fd, &sb, r);
+	if (e >= 0)
+		e = file_rename(dir_fd, "super.new", "super");
+	if (e >= 0)
+		e = file_fsync(dir_fd);
+	file_close(fd);
+	if (e < 0)
+		say(err, err_len, e, "%s: cannot make the store: %s", dc->path, strerror(-e));
+out:
+	file_close(dir_fd);
+	return e < 0 ? e : 0;
+}
+
+/* Anything but zeros in the first MiB is data. */
+static int
+device_is_empty(int fd, struct ring *r, bool *ret_empty)
+{
+	uint8_t *buf = sync_alloc(DEVICE_LOG_OFF);
+	int e;
+
+	if (!buf)
+		return -ENOMEM;
+	e = sync_read(r, fd, buf, DEVICE_LOG_OFF, 0);
+	*ret_empty = true;
+	for (size_t i = 0; e == 0 && i < DEVICE_LOG_OFF; i++)
+		*ret_empty &= buf[i] == 0;
+	sync_free(buf);
+	return e;
+}
+
+static int
+format_device(const struct store_disk_conf *dc, bool force, struct ring *r, char *err, size_t err_len)
+{
+	int fd = disk_open_device(dc->path, clock_ns() + NS_PER_S), e;
+	struct geometry geo;
+	struct super sb;
+	uint64_t size;
+	bool empty = false;
+
+	if (fd < 0)
+		return say(err, err_len, fd, "%s: %s", dc->path, fd == -EBUSY ? "in use" : strerror(-fd));
+	e = file_lock(fd) < 0 ? -EBUSY : file_size(fd, &size);
+	if (e == 0)
+		e = device_is_empty(fd, r, &empty);
+	if (e < 0) {
+		say(err, err_len, e, "%s: %s", dc->path, strerror(-e));
+		goto out;
+	}
+	if (!empty && !force) {
+		e = say(err, err_len, -EEXIST, "%s: holds data; --force makes a store all the same",
+			dc->path);
+		goto out;
+	}
+	if (dc->size_bytes > size || geo_choose(dc->size_bytes ? dc->size_bytes : size, &geo) < 0) {
+		e = say(err, err_len, -EINVAL, "%s: the device has %llu bytes", dc->path,
+			(unsigned long long)size);
+		goto out;
+	}
+	e = first_super(&sb, &geo, true);
+	if (e == 0)
+		e = sync_zero(r, fd, 0, DEVICE_LOG_OFF + geo.log_bytes);
+	if (e == 0)
+		e = file_fsync(fd);
+	if (e == 0)
+		e = write_supers(fd, &sb, r);
+	if (e < 0)
+		say(err, err_len, e, "%s: cannot make the store: %s", dc->path, strerror(-e));
+out:
+	file_close(fd);
+	return e;
+}
+
+int
+disk_format(const struct store_disk_conf *dc, bool force, char *err, size_t err_len)
+{
+	struct ring *r;
+	int e = ring_new(&(struct ring_params){ .entries = 64 }, &r);
+
+	if (e < 0)
+		return say(err, err_len, e, "cannot make a ring: %s", strerror(-e));
+	e = file_is_device(dc->path) ? format_device(dc, force, r, err, err_len)
+				     : format_directory(dc, force, r, err, err_len);
+	ring_free(r);
+	return e;
+}

@@ -1,0 +1,166 @@
+/* Blocking I/O over a ring, see sync.h. */
+#include "extent/disk/sync.h"
+
+#include "extent/disk/format.h"
+#include "base/check.h"
+#include "base/list.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef ZERO_BYTES
+#define ZERO_BYTES ((size_t)1 << 20)
+#endif
+#define ZERO_DEPTH 4
+
+struct sync_op {
+	struct ring_op op;
+	bool done;
+	int res;
+};
+
+static void
+on_done(struct ring_op *op, int res, bool more)
+{
+	struct sync_op *s = container_of(op, struct sync_op, op);
+
+	s->res = res;
+	s->done = true;
+}
+
+/* Turns the ring until *done; a ring that breaks takes the process with it, as an operation of it lies on the
+ * stack. */
+static void
+wait_for(struct ring *r, const bool *done)
+{
+	while (!*done) {
+		int n = ring_turn(r, UINT64_MAX);
+
+		check(n >= 0 || n == -EINTR);
+	}
+}
+
+static int
+finish(struct ring *r, struct sync_op *s, size_t len)
+{
+	wait_for(r, &s->done);
+	if (s->res < 0)
+		return s->res;
+	return (size_t)s->res == len ? 0 : -EIO;
+}
+
+int
+sync_read(struct ring *r, int fd, void *buf, size_t len, uint64_t off)
+{
+	struct sync_op s = { .op.done = on_done };
+
+	ring_read(r, &s.op, fd, buf, len, off, RING_NO_REGION);
+	return finish(r, &s, len);
+}
+
+int
+sync_write(struct ring *r, int fd, const void *buf, size_t len, uint64_t off)
+{
+	struct sync_op s = { .op.done = on_done };
+
+	ring_write(r, &s.op, fd, buf, len, off, RING_NO_REGION);
+	return finish(r, &s, len);
+}
+
+static void
+on_reading(struct ring_op *op, int res, bool more)
+{
+	struct sync_reading *s = container_of(op, struct sync_reading, op);
+
+	s->res = res;
+	s->done = true;
+}
+
+void
+sync_read_begin(struct sync_reading *s, struct ring *r, int fd, void *buf, size_t len, uint64_t off)
+{
+	int n;
+
+	check(!s->r);
+	*s = (struct sync_reading){ .op.done = on_reading, .r = r, .len = len };
+	ring_read(r, &s->op, fd, buf, len, off, RING_NO_REGION);
+	n = ring_turn(r, 0);
+	check(n >= 0 || n == -EINTR);
+}
+
+int
+sync_read_end(struct sync_reading *s)
+{
+	if (!s->r)
+		return 0;
+	wait_for(s->r, &s->done);
+	s->r = NULL;
+	if (s->res < 0)
+		return s->res;
+	return (size_t)s->res == s->len ? 0 : -EIO;
+}
+
+int
+sync_flush(struct ring *r, int fd)
+{
+	struct sync_op s = { .op.done = on_done };
+
+	ring_fdatasync(r, &s.op, fd);
+	return finish(r, &s, 0);
+}
+
+int
+sync_zero(struct ring *r, int fd, uint64_t off, uint64_t len)
+{
+	struct sync_op s[ZERO_DEPTH];
+	size_t size[ZERO_DEPTH];
+	char *zero = sync_alloc(ZERO_BYTES);
+	int result = 0;
+
+	if (!zero)
+		return -ENOMEM;
+	for (int i = 0; i < ZERO_DEPTH; i++) {
+		s[i] = (struct sync_op){ .op.done = on_done, .done = true };
+		size[i] = 0;
+	}
+	for (int i = 0;; i = (i + 1) % ZERO_DEPTH) {
+		int r1 = finish(r, &s[i], size[i]);
+
+		result = result ? result : r1;
+		size[i] = len < ZERO_BYTES ? len : ZERO_BYTES;
+		s[i] = (struct sync_op){ .op.done = on_done, .done = true };
+		if (result || len == 0) {
+			size[i] = 0;
+			break;
+		}
+		s[i].done = false;
+		ring_write(r, &s[i].op, fd, zero, size[i], off, RING_NO_REGION);
+		off += size[i];
+		len -= size[i];
+	}
+	for (int i = 0; i < ZERO_DEPTH; i++) {
+		int r1 = finish(r, &s[i], size[i]);
+
+		result = result ? result : r1;
+	}
+	sync_free(zero);
+	return result;
+}
+
+void *
+sync_alloc(size_t len)
+{
+	void *p = aligned_alloc(FMT_ALIGN, align_up(len, FMT_ALIGN));
+
+	if (p)
+		memset(p, 0, align_up(len, FMT_ALIGN));
+	return p;
+}
+
+void
+sync_free(void *p)
+{
+	free(p);
+}

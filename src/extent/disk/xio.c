@@ -1,0 +1,221 @@
+/*
+ * I/O on the extents of a record: on a port, a few parts in flight (xio), or blocking (sio, for start, helper
+ * and fsck).
+ */
+#include "extent/extent_int.h"
+
+#include "extent/disk/sync.h"
+#include "base/check.h"
+#include "base/clock.h"
+
+#include <errno.h>
+
+#define REQUEST_BYTES (128u << 10) /* few devices take less at once */
+#define VOUCHED_NS (5 * NS_PER_MS)
+
+static void xio_more(struct xio *x);
+
+/*
+ * A file system may make an I/O wait before it is under way, and io_uring's asking it not to does not help: a
+ * write for the journal, in which its time is noted (ext4), anything for a place in the device's queue.  On a
+ * disk that hangs that is for ever, and a core has other things to do.  So a core hands in a write to a file
+ * itself only while the disk vouches for itself, by ending something now and then, and leaves it to workers
+ * of the kernel otherwise; and so with all that comes when the queue may be full.  Block devices do as they
+ * are asked.
+ */
+static uint32_t
+queue_places(uint32_t len)
+{
+	return 1 + len / REQUEST_BYTES;
+}
+
+bool
+xio_by_worker(const struct disk *d)
+{
+	return !d->is_device &&
+	       (atomic_load_explicit(&d->queued, memory_order_relaxed) >= d->inline_max ||
+		clock_ns() - atomic_load_explicit(&d->vouched_ns, memory_order_relaxed) > VOUCHED_NS);
+}
+
+void
+xio_vouch(struct disk *d)
+{
+	if (!d->is_device)
+		atomic_store_explicit(&d->vouched_ns, clock_ns(), memory_order_relaxed);
+}
+
+static bool
+enqueue(struct disk *d, bool is_write, uint32_t len)
+{
+	uint32_t before;
+	bool by_worker;
+
+	if (d->is_device)
+		return false;
+	by_worker = is_write && xio_by_worker(d);
+	before = atomic_fetch_add_explicit(&d->queued, queue_places(len), memory_order_relaxed);
+	return by_worker || before >= d->inline_max;
+}
+
+static void
+on_part(struct ring_op *op, int res, bool more)
+{
+	struct xio_op *o = container_of(op, struct xio_op, op);
+	struct xio *x = o->x;
+	uint32_t len = o->len;
+
+	/* Marked when it is over: a flush that began before would not cover it. */
+	if (x->is_write && x->d->flush_all)
+		atomic_store(&x->d->seg_dirty[o->seg], true);
+	if (!x->d->is_device)
+		atomic_fetch_sub_explicit(&x->d->queued, queue_places(len), memory_order_relaxed);
+	xio_vouch(x->d);
+	o->x = NULL;
+	x->inflight--;
+	x->p->inflight--;
+	if (res < 0 || (uint32_t)res != len) {
+		/* A short transfer inside a file that was written whole is as wrong as an error; and a device
+		 * that says "no space" (thin provisioning) has failed a write: our -ENOSPC is the
+		 * allocator's. */
+		if (x->error == 0)
+			x->error = res < 0 && res != -ENOSPC ? res : -EIO;
+		atomic_fetch_add_explicit(&x->d->stats.errors, 1, memory_order_relaxed);
+	}
+	if (x->error == 0)
+		xio_more(x);
+	if (x->inflight == 0) {
+		disk_took(&x->d->stats, x->is_write ? DISK_WRITE : DISK_READ, clock_ns() - x->began_ns);
+		x->done(x);
+	}
+}
+
+static struct xio_op *
+free_op(struct xio *x)
+{
+	for (int i = 0; i < XIO_DEPTH; i++) {
+		if (!x->op[i].x)
+			return &x->op[i];
+	}
+	return NULL;
+}
+
+static void
+xio_more(struct xio *x)
+{
+	struct disk_stats *st = &x->d->stats;
+	struct xio_op *o;
+
+	while (x->left && (o = free_op(x)) != NULL) {
+		uint64_t off;
+		uint64_t room = (uint64_t)ext_nr(x->ext[x->ext_at]) * x->d->geo.unit_bytes - x->ext_off;
+		int fd = disk_addr(x->d, ext_unit(x->ext[x->ext_at]), &off);
+
+		o->x = x;
+		o->len = room < x->left ? (uint32_t)room : x->left;
+		o->seg = (uint32_t)(ext_unit(x->ext[x->ext_at]) / geo_seg_units(&x->d->geo));
+		o->op = (struct ring_op){ .done = on_part, .by_worker = enqueue(x->d, x->is_write, o->len) };
+		off += x->ext_off;
+		x->inflight++;
+		x->p->inflight++;
+		if (x->is_write) {
+			ring_write(x->p->ring, &o->op, fd, x->mem, o->len, off, x->region);
+			atomic_fetch_add_explicit(&st->write_ops, 1, memory_order_relaxed);
+			atomic_fetch_add_explicit(&st->written_bytes, o->len, memory_order_relaxed);
+		} else {
+			ring_read(x->p->ring, &o->op, fd, x->mem, o->len, off, x->region);
+			atomic_fetch_add_explicit(&st->read_ops, 1, memory_order_relaxed);
+			atomic_fetch_add_explicit(&st->read_bytes, o->len, memory_order_relaxed);
+		}
+		x->mem += o->len;
+		x->left -= o->len;
+		x->ext_off += o->len;
+		if (o->len == room) {
+			x->ext_at++;
+			x->ext_off = 0;
+		}
+		check(!x->left || x->ext_at < x->ext_nr);
+	}
+}
+
+void
+xio_start(struct xio *x, struct store_port *p, struct disk *d, bool is_write, const uint64_t *ext,
+	  uint32_t nr, uint64_t off, void *mem, uint32_t len, int region, void (*done)(struct xio *x))
+{
+	check(len && len % FMT_ALIGN == 0 && off % FMT_ALIGN == 0);
+	*x = (struct xio){ .p = p,
+			   .d = d,
+			   .ext = ext,
+			   .ext_nr = nr,
+			   .left = len,
+			   .mem = mem,
+			   .region = (int16_t)region,
+			   .is_write = is_write,
+			   .began_ns = clock_ns(),
+			   .done = done };
+	while (x->ext_at < nr && off >= (uint64_t)ext_nr(ext[x->ext_at]) * d->geo.unit_bytes)
+		off -= (uint64_t)ext_nr(ext[x->ext_at++]) * d->geo.unit_bytes;
+	check(x->ext_at < nr);
+	x->ext_off = (uint32_t)off;
+	xio_more(x);
+}
+
+/* ---- blocking ---- */
+
+static int
+sio(struct disk *d, struct ring *r, bool is_write, const uint64_t *ext, uint32_t nr, uint64_t off, char *mem,
+    size_t len)
+{
+	for (uint32_t i = 0; i < nr && len; i++) {
+		uint64_t bytes = (uint64_t)ext_nr(ext[i]) * d->geo.unit_bytes, at;
+		size_t n;
+		int fd, e;
+
+		if (off >= bytes) {
+			off -= bytes;
+			continue;
+		}
+		n = bytes - off < len ? bytes - off : len;
+		fd = disk_addr(d, ext_unit(ext[i]), &at);
+		e = is_write ? sync_write(r, fd, mem, n, at + off) : sync_read(r, fd, mem, n, at + off);
+		if (is_write && d->flush_all)
+			atomic_store(&d->seg_dirty[ext_unit(ext[i]) / geo_seg_units(&d->geo)], true);
+		if (e < 0)
+			return e == -ENOSPC ? -EIO : e;
+		mem += n;
+		len -= n;
+		off = 0;
+	}
+	return len ? -EBADMSG : 0;
+}
+
+int
+sio_read(struct disk *d, struct ring *r, const uint64_t *ext, uint32_t nr, uint64_t off, void *buf,
+	 size_t len)
+{
+	return sio(d, r, false, ext, nr, off, buf, len);
+}
+
+void
+sio_read_begin(struct disk *d, struct ring *r, struct sync_reading *s, uint64_t ext, void *buf, size_t len)
+{
+	uint64_t off;
+	int fd = disk_addr(d, ext_unit(ext), &off);
+
+	check(len <= (uint64_t)ext_nr(ext) * d->geo.unit_bytes);
+	sync_read_begin(s, r, fd, buf, len, off);
+}
+
+int
+sio_read_end(struct sync_reading *s)
+{
+	int e = sync_read_end(s);
+
+	return e == -ENOSPC ? -EIO : e;
+}
+
+int
+sio_write(struct disk *d, struct ring *r, const uint64_t *ext, uint32_t nr, uint64_t off, const void *buf,
+	  size_t len)
+{
+	return sio(d, r, true, ext, nr, off, (char *)(uintptr_t)buf, len);
+}

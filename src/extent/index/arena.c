@@ -1,0 +1,240 @@
+/*
+ * Slabs; see arena.h.  A slab begins with its header; blocks follow.  Blocks that were never used are taken
+ * from `fresh`, freed ones from the slab's list, so that opening a slab costs nothing per block and touches
+ * no page before it is needed.
+ *
+ * Under AddressSanitizer free blocks are poisoned: a reader that holds a node for too long is told.
+ */
+#include "extent/index/arena.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define POISON(p, n) ASAN_POISON_MEMORY_REGION(p, n)
+#define UNPOISON(p, n) ASAN_UNPOISON_MEMORY_REGION(p, n)
+#else
+#define POISON(p, n) ((void)(p), (void)(n))
+#define UNPOISON(p, n) ((void)(p), (void)(n))
+#endif
+
+#define HEADER_BYTES 64u
+#define ARENA_BYTES_MIN ((uint64_t)4 << 20)
+#define ARENA_BYTES_MAX ((uint64_t)60 << 30) /* with the overdraft below 2^32 references */
+
+struct free_block {
+	struct free_block *next;
+};
+
+struct arena_slab {
+	struct arena_slab *next, *prev; /* of partial[cls]; or next of empty */
+	struct free_block *free;
+	uint32_t block_bytes;
+	uint16_t cls;
+	uint16_t total, used, fresh; /* blocks: in all, handed out, from here on never used */
+};
+_Static_assert(sizeof(struct arena_slab) <= HEADER_BYTES, "the header has its place");
+
+/* Steps of 16 up to 256, then eight classes for each doubling: at most 1/8 is wasted. */
+static unsigned
+class_of(size_t bytes, uint32_t *ret_block_bytes)
+{
+	unsigned shift, step;
+
+	if (bytes <= 256) {
+		unsigned n = bytes ? (unsigned)(bytes + 15) / 16 : 1;
+
+		*ret_block_bytes = n * 16;
+		return n - 1;
+	}
+	shift = 63 - (unsigned)__builtin_clzll(bytes - 1); /* 2^shift < bytes <= 2^(shift + 1) */
+	step = (unsigned)((bytes - 1 - ((size_t)1 << shift)) >> (shift - 3));
+	*ret_block_bytes = (1u << shift) + (step + 1) * (1u << (shift - 3));
+	if (*ret_block_bytes > ARENA_ALLOC_MAX)
+		*ret_block_bytes = ARENA_ALLOC_MAX;
+	return 16 + (shift - 8) * 8 + step;
+}
+
+/*
+ * Beyond the bound there is a little overdraft, for arena_alloc_reserved() alone: a reservation is an
+ * estimate, and a change that is on the disk already must get into the index.
+ */
+static uint32_t
+overdraft(uint32_t slabs)
+{
+	return 64 + slabs / 64;
+}
+
+int
+arena_init(struct arena *a, uint64_t bytes)
+{
+	uint32_t slabs = (uint32_t)(bytes / ARENA_SLAB_BYTES);
+	char *p, *end, *aligned;
+	size_t len;
+
+	if (bytes < ARENA_BYTES_MIN)
+		return -EINVAL;
+	if (bytes > ARENA_BYTES_MAX)
+		slabs = (uint32_t)(ARENA_BYTES_MAX / ARENA_SLAB_BYTES);
+	len = (size_t)(slabs + overdraft(slabs)) * ARENA_SLAB_BYTES;
+	p = mmap(NULL, len + ARENA_SLAB_BYTES, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p == MAP_FAILED)
+		return -ENOMEM;
+	aligned = (char *)(((uintptr_t)p + ARENA_SLAB_BYTES - 1) & ~(uintptr_t)(ARENA_SLAB_BYTES - 1));
+	end = p + len + ARENA_SLAB_BYTES;
+	if (aligned > p)
+		munmap(p, (size_t)(aligned - p));
+	if (end > aligned + len)
+		munmap(aligned + len, (size_t)(end - aligned - len));
+	/* Lookups miss the TLB at every level otherwise.  Refused: slower and right. */
+	madvise(aligned, len, MADV_HUGEPAGE);
+	memset(a, 0, sizeof *a);
+	a->base = aligned;
+	a->map_bytes = len;
+	a->slab_max = slabs;
+	return 0;
+}
+
+void
+arena_fini(struct arena *a)
+{
+	if (!a->base)
+		return;
+	UNPOISON(a->base, a->map_bytes);
+	munmap(a->base, a->map_bytes);
+	memset(a, 0, sizeof *a);
+}
+
+static void
+partial_add(struct arena *a, struct arena_slab *s)
+{
+	s->prev = NULL;
+	s->next = a->partial[s->cls];
+	if (s->next)
+		s->next->prev = s;
+	a->partial[s->cls] = s;
+}
+
+static void
+partial_del(struct arena *a, struct arena_slab *s)
+{
+	if (s->next)
+		s->next->prev = s->prev;
+	if (s->prev)
+		s->prev->next = s->next;
+	else
+		a->partial[s->cls] = s->next;
+}
+
+/* An empty slab becomes one of class cls; NULL when there is none for this caller. */
+static struct arena_slab *
+open_slab(struct arena *a, unsigned cls, uint32_t block_bytes, bool reserved)
+{
+	struct arena_slab *s = a->empty;
+
+	if (!reserved && arena_slabs_free(a) <= a->slab_reserved)
+		return NULL;
+	if (s) {
+		a->empty = s->next;
+	} else {
+		if (a->slab_touched == a->slab_max + overdraft(a->slab_max))
+			return NULL;
+		s = (struct arena_slab *)(a->base + (size_t)a->slab_touched++ * ARENA_SLAB_BYTES);
+	}
+	a->slab_live++;
+	if (reserved && a->slab_reserved)
+		a->slab_reserved--;
+	*s = (struct arena_slab){ .cls = (uint16_t)cls,
+				  .block_bytes = block_bytes,
+				  .total = (uint16_t)((ARENA_SLAB_BYTES - HEADER_BYTES) / block_bytes) };
+	POISON((char *)s + HEADER_BYTES, ARENA_SLAB_BYTES - HEADER_BYTES);
+	partial_add(a, s);
+	return s;
+}
+
+static void *
+alloc_block(struct arena *a, size_t bytes, bool reserved)
+{
+	uint32_t block_bytes;
+	unsigned cls;
+	struct arena_slab *s;
+	void *p;
+
+	check(bytes <= ARENA_ALLOC_MAX);
+	cls = class_of(bytes, &block_bytes);
+	s = a->partial[cls];
+	if (!s && !(s = open_slab(a, cls, block_bytes, reserved)))
+		return NULL;
+	if (s->free) {
+		p = s->free;
+		UNPOISON(p, block_bytes);
+		s->free = s->free->next;
+	} else {
+		p = (char *)s + HEADER_BYTES + (size_t)s->fresh++ * block_bytes;
+		UNPOISON(p, block_bytes);
+	}
+	a->bytes_used += block_bytes;
+	if (++s->used == s->total)
+		partial_del(a, s);
+	return p;
+}
+
+void *
+arena_alloc(struct arena *a, size_t bytes)
+{
+	return alloc_block(a, bytes, false);
+}
+
+void *
+arena_alloc_reserved(struct arena *a, size_t bytes)
+{
+	return alloc_block(a, bytes, true);
+}
+
+static struct arena_slab *
+slab_of(const void *p)
+{
+	return (struct arena_slab *)((uintptr_t)p & ~(uintptr_t)(ARENA_SLAB_BYTES - 1));
+}
+
+void
+arena_free(struct arena *a, void *p)
+{
+	struct arena_slab *s = slab_of(p);
+	struct free_block *b = p;
+
+	check(s->used > 0);
+	a->bytes_used -= s->block_bytes;
+	if (s->used == s->total)
+		partial_add(a, s);
+	b->next = s->free;
+	s->free = b;
+	POISON(p, s->block_bytes);
+	if (--s->used > 0)
+		return;
+	partial_del(a, s);
+	s->next = a->empty;
+	a->empty = s;
+	a->slab_live--;
+}
+
+size_t
+arena_class_bytes(size_t bytes)
+{
+	uint32_t block_bytes;
+
+	class_of(bytes, &block_bytes);
+	return block_bytes;
+}
+
+size_t
+arena_block_bytes(const void *p)
+{
+	return slab_of(p)->block_bytes;
+}

@@ -1,0 +1,252 @@
+/*
+ * Inside the tree: what a node looks like, and what the files tree*.c share.
+ *
+ *	+--------+----------------------+ ... free ... +---------+--- ... ---+--------+
+ *	| header | slot[0] .. slot[nr-1]               | entry   | entries   | prefix |
+ *	+--------+----------------------+ ... free ... +---------+--- ... ---+--------+
+ *	                                               |<------------ heap ----------->|
+ *
+ * A slot is an entry's distance from the node's end, so the heap moves to a block of another size in one
+ * piece.  An entry is a reference (4 bytes: record, or child), the length of its suffix (1 byte, or 255 and 2
+ * bytes) and the suffix: what its key has behind the node's prefix.  Entry 0 of an inner node stands for
+ * "anything smaller" and has no key; the others' keys are separators: the shortest string greater than all on
+ * the left and not greater than anything on the right.
+ *
+ * Blocks are as large as what is in them, in the arena's classes, rather than all 1 KiB and two thirds full:
+ * every change of a published node copies it anyway, so the copy may have any size.  NODE_BYTES is where
+ * nodes split.  One that holds no more than NODE_ENTRIES_MIN entries never does: that is how keys too long
+ * for 1 KiB have their place.
+ */
+#ifndef GANTRY_EXTENT_INDEX_TREE_INT_H
+#define GANTRY_EXTENT_INDEX_TREE_INT_H
+
+#include "extent/index/arena.h"
+#include "extent/index/tree.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#define NODE_BYTES 1024u
+#define NODE_ENTRIES_MIN 4u
+#define NODE_UNDERFULL 256u /* below: is merged with a neighbour if both together stay below NODE_MERGED */
+#define NODE_MERGED 896u
+#define NODE_VIEWS_MAX 1024 /* entries of two nodes at once; a node of 4.6 KiB has at most 655 */
+
+struct tree_node {
+	uint64_t birth; /* tree_gen() when it was made */
+	uint16_t cap;   /* bytes of the block */
+	uint16_t nr;
+	uint16_t heap; /* bytes at the end, dead ones and prefix included */
+	uint16_t prefix_len;
+	uint16_t dead; /* bytes of removed entries in the heap */
+	uint8_t level; /* 0: leaf */
+	uint8_t unused;
+	_Atomic uint32_t walked; /* struct tree_pin's mark: that pin's cursor will not come back; the only
+				  * thing that changes in a published node, and readers do not look at it */
+	uint16_t slot[];
+};
+#define NODE_HEADER offsetof(struct tree_node, slot)
+
+/* One entry of a node about to be built: its key is base prefix + head + tail. */
+struct node_view {
+	const char *head, *tail;
+	uint16_t head_len, tail_len;
+	uint32_t ref;
+};
+
+/* A descent from the root of the state being built; node[depth] is the leaf. */
+struct tree_path {
+	unsigned depth;
+	struct tree_node *node[TREE_DEPTH_MAX];
+	unsigned at[TREE_DEPTH_MAX];
+};
+
+/* What an insert may push out to the right. */
+struct node_split {
+	struct tree_node *right; /* NULL: nothing */
+	uint16_t sep_len;
+	char sep[TREE_KEY_MAX];
+};
+
+enum limbo_kind { LIMBO_TOKEN, LIMBO_NODE, LIMBO_REC };
+
+/* word: the birth; for LIMBO_TOKEN the token of the batch that follows, 0 while it is not published. */
+struct limbo_entry {
+	uint64_t word;
+	uint32_t ref, kind;
+};
+
+#define LIMBO_PAGE_ENTRIES 63u
+struct limbo_page {
+	struct limbo_page *next;
+	uint32_t first, nr; /* entries [first, nr) are there */
+	struct limbo_entry entry[LIMBO_PAGE_ENTRIES];
+};
+
+struct limbo {
+	struct limbo_page *head, *tail;
+};
+
+struct tree_pin {
+	bool used;
+	uint32_t mark;     /* never used before */
+	uint64_t gen;      /* the state it sees */
+	struct limbo held; /* what died since and is seen by no newer pin */
+	uint32_t look_nr;  /* so many of held are to be looked at again */
+};
+
+struct tree {
+	_Alignas(64) _Atomic(struct tree_node *) root; /* published */
+	/* The rest is the writer's. */
+	_Alignas(64) struct arena arena;
+	struct quiesce *quiesce;
+	struct tree_node *work; /* root of the state being built */
+	uint64_t gen;
+	bool dirty; /* work differs from root */
+	unsigned reserved_ops;
+	uint64_t owed; /* records given back to the caller and not retired yet */
+	struct limbo limbo;
+	struct limbo_entry *open; /* LIMBO_TOKEN of the batch not published yet */
+	struct tree_pin pin[TREE_PINS_MAX];
+	uint32_t pins; /* so far */
+	/* where the last insert went, to see sequential loads */
+	const struct tree_node *last_node;
+	unsigned last_pos;
+	/* long-lived scratch of one insert or merge */
+	struct node_split split[2];
+	struct node_view view[NODE_VIEWS_MAX];
+	uint64_t keys, nodes, node_bytes, limbo_nr, limbo_bytes;
+	struct {
+		_Atomic uint64_t keys, nodes, depth, node_bytes, rec_bytes, used_bytes, limbo, gen;
+	} stats;
+};
+
+/* ---- tree_node.c ---- */
+
+/* The first entry whose key is >= key.  Leaves only. */
+unsigned node_lower_bound(const struct tree_node *n, const char *key, size_t key_len, bool *ret_exact);
+/* The entry of the child in which key belongs.  Inner nodes only. */
+unsigned node_child_of(const struct tree_node *n, const char *key, size_t key_len);
+/* Each of these takes n's place: n itself if it was not published, else a copy (and n is retired). */
+struct tree_node *node_writable(struct tree *t, struct tree_node *n);
+struct tree_node *node_insert(struct tree *t, struct tree_node *n, unsigned pos, const char *key,
+			      size_t key_len, uint32_t ref, struct node_split *split);
+/* NULL: nothing is left. */
+struct tree_node *node_remove(struct tree *t, struct tree_node *n, unsigned pos);
+/* A node of both, or NULL if that would be too large.  sep: what the parent has between them. */
+struct tree_node *node_merge(struct tree *t, struct tree_node *left, struct tree_node *right, const char *sep,
+			     size_t sep_len);
+/* New nodes: a leaf of one record; a root above two. */
+struct tree_node *node_first(struct tree *t, const char *key, size_t key_len, uint32_t ref);
+struct tree_node *node_root(struct tree *t, struct tree_node *left, const struct node_split *split);
+/* A node of these views, behind the first base_len bytes of base, no larger than that takes. */
+struct tree_node *node_build(struct tree *t, unsigned level, const struct node_view *v, unsigned nr,
+			     const char *base, size_t base_len);
+/* The whole key of entry i, to buf; returns its length. */
+size_t node_key(const struct tree_node *n, unsigned i, char *buf);
+
+#define NODE_SUFFIX_LONG 255u
+
+static inline unsigned
+node_entry_bytes(size_t suffix_len)
+{
+	return (unsigned)(4 + (suffix_len < NODE_SUFFIX_LONG ? 1 : 3) + suffix_len);
+}
+
+/* How many bytes a and b begin with in common. */
+static inline size_t
+node_common(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	size_t n = a_len < b_len ? a_len : b_len, i = 0;
+
+	while (i < n && a[i] == b[i])
+		i++;
+	return i;
+}
+
+static inline const char *
+node_prefix(const struct tree_node *n)
+{
+	return (const char *)n + n->cap - n->prefix_len;
+}
+
+static inline char *
+node_entry(const struct tree_node *n, unsigned i)
+{
+	return (char *)n + n->cap - n->slot[i];
+}
+
+static inline uint32_t
+node_ref(const struct tree_node *n, unsigned i)
+{
+	uint32_t ref;
+
+	memcpy(&ref, node_entry(n, i), sizeof ref);
+	return ref;
+}
+
+static inline void
+node_set_ref(struct tree_node *n, unsigned i, uint32_t ref)
+{
+	memcpy(node_entry(n, i), &ref, sizeof ref);
+}
+
+static inline const char *
+node_suffix(const struct tree_node *n, unsigned i, unsigned *ret_len)
+{
+	const unsigned char *e = (const unsigned char *)node_entry(n, i) + 4;
+
+	if (e[0] < 255) {
+		*ret_len = e[0];
+		return (const char *)e + 1;
+	}
+	*ret_len = e[1] | (unsigned)e[2] << 8;
+	return (const char *)e + 3;
+}
+
+static inline struct tree_node *
+node_child(const struct tree *t, const struct tree_node *n, unsigned i)
+{
+	return arena_ptr(&t->arena, node_ref(n, i));
+}
+
+/* Its size is not known before it is here: all that a node usually has. */
+static inline void
+node_prefetch(const struct tree_node *n)
+{
+	for (unsigned at = 0; at < NODE_BYTES; at += 64)
+		__builtin_prefetch((const char *)n + at);
+}
+
+/* Bytes that its contents need. */
+static inline unsigned
+node_live(const struct tree_node *n)
+{
+	return (unsigned)NODE_HEADER + 2u * n->nr + n->heap - n->dead;
+}
+
+/* ---- tree_limbo.c: what waits to be freed ---- */
+
+/* n is not part of the state being built any more. */
+void limbo_node(struct tree *t, struct tree_node *n);
+void limbo_rec(struct tree *t, void *rec, uint64_t birth);
+/* What was given to limbo so far is in no published state. */
+void limbo_seal(struct tree *t);
+/* A node that no reader saw. */
+void limbo_free_node(struct tree *t, struct tree_node *n);
+
+/* ---- tree.c ---- */
+
+/* The leaf in which key belongs, and the way there. */
+struct tree_node *tree_descend(const struct tree *t, struct tree_path *path, const char *key, size_t key_len);
+/*
+ * The node at the path's end has become n, and split->right was pushed out of it (NULL: nothing).  Tells
+ * those above.  The two split structs of the tree take turns: one level's separator is the next one's key.
+ */
+void tree_ascend(struct tree *t, struct tree_path *path, struct tree_node *n, struct node_split *split);
+/* A reservation is used up. */
+void tree_spend(struct tree *t);
+/* What tree_stats() shows. */
+void tree_stats_update(struct tree *t);
+
+#endif

@@ -1,0 +1,209 @@
+/*
+ * What the tree has let go and somebody may still read: nodes and records in the order in which they died, in
+ * batches of one publish each, freed when the batch's token has passed.  Entries lie in pages of the arena,
+ * since the dead themselves must not be written to.
+ *
+ * A pin sees what was born up to its state and died later.  Every pin that exists when something dies is
+ * older than that death, so the birth decides; the entry waits in the list of the newest pin that sees it and
+ * moves on to the next older one from there.
+ */
+#include "extent/index/tree_int.h"
+
+#include "base/check.h"
+#include "extent/index/quiesce.h"
+
+#include <errno.h>
+
+#define LOOK_AGAIN 4u
+
+static struct limbo_entry *
+add(struct tree *t, struct limbo *l, struct limbo_entry e)
+{
+	struct limbo_page *page = l->tail;
+
+	if (!page || page->nr == LIMBO_PAGE_ENTRIES) {
+		page = arena_alloc_reserved(&t->arena, sizeof *page);
+		check(page); /* counted in every reservation */
+		page->next = NULL;
+		page->first = page->nr = 0;
+		if (l->tail)
+			l->tail->next = page;
+		else
+			l->head = page;
+		l->tail = page;
+		t->limbo_bytes += sizeof *page;
+	}
+	page->entry[page->nr] = e;
+	if (e.kind != LIMBO_TOKEN)
+		t->limbo_nr++;
+	return &page->entry[page->nr++];
+}
+
+/* The oldest entry, in place, or NULL. */
+static struct limbo_entry *
+first(const struct limbo *l)
+{
+	return l->head && l->head->first < l->head->nr ? &l->head->entry[l->head->first] : NULL;
+}
+
+static void
+drop_first(struct tree *t, struct limbo *l)
+{
+	struct limbo_page *page = l->head;
+
+	if (page->entry[page->first].kind != LIMBO_TOKEN)
+		t->limbo_nr--;
+	if (++page->first < page->nr)
+		return;
+	l->head = page->next;
+	if (!l->head)
+		l->tail = NULL;
+	arena_free(&t->arena, page);
+	t->limbo_bytes -= sizeof *page;
+}
+
+/* The newest pin older than `below` that sees what was born then, and has not walked past it; NULL: none. */
+static struct tree_pin *
+pin_seeing(struct tree *t, const struct limbo_entry *e, uint64_t below)
+{
+	const struct tree_node *n = arena_ptr(&t->arena, e->ref);
+	uint32_t walked = e->kind == LIMBO_NODE ? atomic_load_explicit(&n->walked, memory_order_acquire) : 0;
+	struct tree_pin *newest = NULL;
+
+	for (int i = 0; i < TREE_PINS_MAX; i++) {
+		struct tree_pin *p = &t->pin[i];
+
+		if (p->used && p->gen < below && p->gen >= e->word && p->mark != walked &&
+		    (!newest || p->gen > newest->gen))
+			newest = p;
+	}
+	return newest;
+}
+
+/* below: only pins of states before that count. */
+static void
+retire(struct tree *t, struct limbo_entry e, uint64_t below)
+{
+	struct tree_pin *p = pin_seeing(t, &e, below);
+
+	if (p) {
+		add(t, &p->held, e);
+		p->look_nr += LOOK_AGAIN;
+		return;
+	}
+	if (!t->open)
+		t->open = add(t, &t->limbo, (struct limbo_entry){ .kind = LIMBO_TOKEN });
+	add(t, &t->limbo, e);
+}
+
+void
+limbo_free_node(struct tree *t, struct tree_node *n)
+{
+	t->nodes--;
+	t->node_bytes -= n->cap;
+	arena_free(&t->arena, n);
+}
+
+void
+limbo_node(struct tree *t, struct tree_node *n)
+{
+	if (n->birth == t->gen)
+		limbo_free_node(t, n);
+	else
+		retire(t, (struct limbo_entry){ n->birth, arena_ref(&t->arena, n), LIMBO_NODE }, UINT64_MAX);
+}
+
+void
+limbo_rec(struct tree *t, void *rec, uint64_t birth)
+{
+	retire(t, (struct limbo_entry){ birth, arena_ref(&t->arena, rec), LIMBO_REC }, UINT64_MAX);
+}
+
+void
+limbo_seal(struct tree *t)
+{
+	if (!t->open)
+		return;
+	t->open->word = quiesce_now(t->quiesce);
+	t->open = NULL;
+}
+
+/* What the pin's cursor has left behind since it died need not wait for the pin's end.  In turns, so many for
+ * each that comes: the list is looked through while it grows by a part of itself. */
+static void
+look_again(struct tree *t, struct tree_pin *p)
+{
+	for (struct limbo_entry *e; p->look_nr && (e = first(&p->held)); p->look_nr--) {
+		struct limbo_entry moved = *e;
+
+		drop_first(t, &p->held);
+		if (pin_seeing(t, &moved, p->gen + 1) == p)
+			add(t, &p->held, moved);
+		else
+			retire(t, moved, p->gen + 1);
+	}
+	p->look_nr = 0;
+}
+
+unsigned
+tree_reclaim(struct tree *t)
+{
+	unsigned n = 0;
+
+	for (int i = 0; i < TREE_PINS_MAX; i++) {
+		if (t->pin[i].used)
+			look_again(t, &t->pin[i]);
+	}
+	/* Retired since, by itself: what readers see is without it already. */
+	if (!t->dirty)
+		limbo_seal(t);
+	for (struct limbo_entry *e; (e = first(&t->limbo));) {
+		void *p = arena_ptr(&t->arena, e->ref);
+
+		if (e->kind == LIMBO_TOKEN) {
+			if (!e->word || !quiesce_passed(t->quiesce, e->word))
+				break;
+		} else if (e->kind == LIMBO_NODE) {
+			limbo_free_node(t, p);
+			n++;
+		} else {
+			arena_free(&t->arena, p);
+			n++;
+		}
+		drop_first(t, &t->limbo);
+	}
+	tree_stats_update(t);
+	return n;
+}
+
+int
+tree_pin(struct tree *t, const struct tree_node **ret_root)
+{
+	check(!t->dirty); /* what died in the batch so far is already gone past the pins */
+	for (int i = 0; i < TREE_PINS_MAX; i++) {
+		struct tree_pin *p = &t->pin[i];
+
+		if (p->used)
+			continue;
+		*p = (struct tree_pin){ .used = true, .mark = ++t->pins, .gen = t->gen - 1 };
+		*ret_root = tree_root(t);
+		return i;
+	}
+	return -EBUSY;
+}
+
+void
+tree_unpin(struct tree *t, int pin)
+{
+	struct tree_pin *p = &t->pin[pin];
+
+	check(p->used);
+	p->used = false;
+	for (struct limbo_entry *e; (e = first(&p->held));) {
+		struct limbo_entry moved = *e;
+
+		drop_first(t, &p->held);
+		retire(t, moved, p->gen + 1); /* another pin of the same state counts */
+	}
+	tree_stats_update(t);
+}

@@ -1,0 +1,385 @@
+/* Records, and the blocks that hold them, in the log and in snapshots: see format.h. */
+#include "extent/disk/format.h"
+
+#include "extent/disk/cursor.h"
+#include "extent/log/rules.h"
+#include "base/check.h"
+#include "base/crc64.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- record ---- */
+
+static size_t
+own_entry_bytes(const struct rec_view *v)
+{
+	return v->flags & REC_MAPPED ? 24 : v->entry_nr * rec_entry_bytes(v->body);
+}
+
+size_t
+rec_encoded_bytes(const struct rec_view *v)
+{
+	return align_up(REC_HEAD_BYTES + own_entry_bytes(v) + v->key_len + v->owner_len + v->sums_len +
+				v->inline_len + v->attrs_len,
+			8);
+}
+
+/* Head, entries (8-byte aligned: the head's length is), key, owner, checksums, inline bytes, attributes,
+ * zeros up to 8. */
+size_t
+rec_encode(void *buf, const struct rec_view *v)
+{
+	size_t len = rec_encoded_bytes(v);
+	struct cur c = cursor(buf, len);
+
+	put_u32(&c, (uint32_t)len);
+	put_u8(&c, v->op);
+	put_u8(&c, v->body);
+	put_u16(&c, v->flags);
+	put_u16(&c, v->key_len);
+	put_u16(&c, v->owner_len);
+	put_u16(&c, v->sums_len);
+	put_u16(&c, v->inline_len);
+	put_u32(&c, v->attrs_len);
+	put_u32(&c, v->entry_nr);
+	put_u64(&c, v->version);
+	put_u64(&c, v->size_bytes);
+	put_u64(&c, v->mtime_ns);
+	put_u64(&c, v->crc64);
+	put_bytes(&c, v->etag.sum, 16);
+	put_u32(&c, v->etag.parts);
+	put_u32(&c, 0);
+	put_u64(&c, v->data_version);
+	put_u64(&c, 0);
+	check(c.p == (uint8_t *)buf + REC_HEAD_BYTES);
+	if (v->flags & REC_MAPPED) {
+		put_u64(&c, v->map.ext);
+		put_u64(&c, v->map.len_bytes);
+		put_u64(&c, v->map.crc64);
+	} else {
+		put_bytes(&c, v->entries, own_entry_bytes(v));
+	}
+	put_bytes(&c, v->key, v->key_len);
+	put_bytes(&c, v->owner, v->owner_len);
+	put_bytes(&c, v->sums, v->sums_len);
+	put_bytes(&c, v->inline_data, v->inline_len);
+	put_bytes(&c, v->attrs, v->attrs_len);
+	put_zero_to(&c, buf, 8);
+	check(c.p == c.end);
+	return len;
+}
+
+int
+rec_check_entries(const struct rec_view *v, const void *entries, const struct geometry *geo)
+{
+	uint64_t sum = 0;
+
+	if (v->body == BODY_EXTENTS) {
+		const uint64_t *ext = entries;
+
+		for (uint32_t i = 0; i < v->entry_nr; i++) {
+			if (!ext_ok(ext[i], geo))
+				return -EBADMSG;
+			sum += (uint64_t)ext_nr(ext[i]) * geo->unit_bytes;
+		}
+		return sum >= stored_bytes(v->size_bytes) ? 0 : -EBADMSG;
+	}
+	if (v->body == BODY_MANIFEST) {
+		const struct chunk_ref *ch = entries;
+
+		for (uint32_t i = 0; i < v->entry_nr; i++) {
+			if (ch[i].len_bytes == 0 || ch[i].len_bytes > FMT_CHUNK_BYTES || ch[i].reserved)
+				return -EBADMSG;
+			sum += ch[i].len_bytes;
+		}
+		return sum == v->size_bytes ? 0 : -EBADMSG;
+	}
+	if (v->body == BODY_PARTS) {
+		const struct chunk_ref *ch = entries;
+
+		for (uint32_t i = 0; i < v->entry_nr; i++) {
+			if (ch[i].index < 1 || ch[i].index > STORE_PART_NR_MAX || ch[i].reserved ||
+			    ch[i].len_bytes > PART_BYTES_MAX || (i && ch[i].index <= ch[i - 1].index))
+				return -EBADMSG;
+			sum += ch[i].len_bytes;
+		}
+		return sum == v->size_bytes ? 0 : -EBADMSG;
+	}
+	return -EBADMSG;
+}
+
+/* What the kinds of body allow, apart from the entries themselves. */
+static bool
+body_ok(const struct rec_view *v, const struct geometry *geo)
+{
+	bool mapped = v->flags & REC_MAPPED;
+
+	if (v->op == REC_DELETE)
+		return v->body == BODY_NONE && !v->flags && !v->size_bytes && !v->entry_nr &&
+		       !v->inline_len && !v->attrs_len;
+	if (v->body != BODY_INLINE && v->inline_len)
+		return false;
+	switch (v->body) {
+	case BODY_NONE:
+		return (v->key[0] == KEY_BUCKET || v->key[0] == KEY_UPLOAD || v->key[0] == KEY_BATTRS) &&
+		       v->entry_nr == 0 && !mapped && v->size_bytes == 0;
+	case BODY_INLINE:
+		return v->entry_nr == 0 && !mapped && v->inline_len == v->size_bytes &&
+		       v->inline_len <= STORE_INLINE_MAX;
+	case BODY_EXTENTS:
+		if (v->size_bytes == 0 || v->size_bytes > FMT_CHUNK_BYTES)
+			return false;
+		break;
+	default: /* BODY_MANIFEST, BODY_PARTS */
+		if (v->key[0] != KEY_OBJECT && (v->key[0] != KEY_PART || v->body == BODY_PARTS))
+			return false;
+		break;
+	}
+	if (v->entry_nr == 0 || v->entry_nr > FMT_MAP_ENTRY_MAX || (!mapped && v->entry_nr > FMT_ENTRY_MAX))
+		return false;
+	if (!mapped)
+		return true;
+	return v->map.len_bytes == v->entry_nr * rec_entry_bytes(v->body) && ext_ok(v->map.ext, geo) &&
+	       (uint64_t)ext_nr(v->map.ext) * geo->unit_bytes >= v->map.len_bytes;
+}
+
+int
+rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_view *ret_view)
+{
+	struct cur c = cursor(buf, len);
+	struct rec_view v = { 0 };
+	uint32_t total = take_u32(&c);
+	uint64_t reserved;
+
+	if (c.bad || total > len || total % 8 || total < REC_HEAD_BYTES || total > REC_BYTES_MAX)
+		return -EBADMSG;
+	c.end = (uint8_t *)(uintptr_t)buf + total;
+	v.op = take_u8(&c);
+	v.body = take_u8(&c);
+	v.flags = take_u16(&c);
+	v.key_len = take_u16(&c);
+	v.owner_len = take_u16(&c);
+	v.sums_len = take_u16(&c);
+	v.inline_len = take_u16(&c);
+	v.attrs_len = take_u32(&c);
+	v.entry_nr = take_u32(&c);
+	v.version = take_u64(&c);
+	v.size_bytes = take_u64(&c);
+	v.mtime_ns = take_u64(&c);
+	v.crc64 = take_u64(&c);
+	take_bytes(&c, v.etag.sum, 16);
+	v.etag.parts = take_u32(&c);
+	reserved = take_u32(&c);
+	v.data_version = take_u64(&c);
+	reserved |= take_u64(&c);
+	if (reserved || v.op == 0 || v.op >= REC_OP_NR || v.body >= BODY_NR ||
+	    v.flags & ~(REC_FLUSHED | REC_MAPPED | REC_SHARED) || v.version == 0 ||
+	    v.attrs_len > STORE_ATTRS_MAX || v.sums_len > REC_SUMS_MAX || v.inline_len > STORE_INLINE_MAX ||
+	    v.entry_nr > FMT_MAP_ENTRY_MAX)
+		return -EBADMSG;
+	if (v.flags & REC_MAPPED) {
+		uint64_t map_len;
+
+		v.map.ext = take_u64(&c);
+		map_len = take_u64(&c);
+		v.map.crc64 = take_u64(&c);
+		if (map_len > UINT32_MAX)
+			return -EBADMSG;
+		v.map.len_bytes = (uint32_t)map_len;
+	} else {
+		v.entries = take(&c, v.entry_nr * rec_entry_bytes(v.body));
+	}
+	v.key = take(&c, v.key_len);
+	v.owner = take(&c, v.owner_len);
+	v.sums = take(&c, v.sums_len);
+	v.inline_data = take(&c, v.inline_len);
+	v.attrs = take(&c, v.attrs_len);
+	if (c.bad || rec_encoded_bytes(&v) != total || !key_ok(v.key, v.key_len) || !body_ok(&v, geo))
+		return -EBADMSG;
+	if (v.owner_len && ((v.key[0] != KEY_CHUNK && v.key[0] != KEY_PART) || !key_ok(v.owner, v.owner_len)))
+		return -EBADMSG;
+	if (v.flags & REC_SHARED ? v.data_version == 0 || v.data_version >= v.version : v.data_version != 0)
+		return -EBADMSG;
+	if (v.entries && v.entry_nr && rec_check_entries(&v, v.entries, geo) < 0)
+		return -EBADMSG;
+	*ret_view = v;
+	return (int)total;
+}
+
+/* ---- log block ---- */
+
+#define BLOCK_MAGIC 0x474f4c47u /* "GLOG" */
+#define BLOCK_CRC_OFF 120
+
+static uint64_t
+block_crc(const void *buf, size_t len, const uint8_t nonce[16])
+{
+	static const uint8_t zero8[8];
+	uint64_t crc = RULE_LOG_NONCE ? crc64_nvme(0, nonce, 16) : 0;
+
+	crc = crc64_nvme(crc, buf, BLOCK_CRC_OFF);
+	crc = crc64_nvme(crc, zero8, 8);
+	return crc64_nvme(crc, (const uint8_t *)buf + BLOCK_HEAD_BYTES, len - BLOCK_HEAD_BYTES);
+}
+
+void
+block_seal(void *buf, struct block_head *h, const uint8_t nonce[16])
+{
+	struct cur c = cursor(buf, BLOCK_HEAD_BYTES);
+
+	check(h->len_bytes % FMT_ALIGN == 0 && h->used_bytes <= h->len_bytes &&
+	      h->len_bytes <= FMT_BLOCK_MAX);
+	put_u32(&c, BLOCK_MAGIC);
+	put_u16(&c, FMT_VERSION);
+	put_u16(&c, (uint16_t)h->kind);
+	put_u32(&c, h->len_bytes);
+	put_u32(&c, h->used_bytes);
+	put_u32(&c, h->record_nr);
+	put_u32(&c, 0);
+	put_u64(&c, h->epoch);
+	put_u64(&c, h->seq);
+	put_u64(&c, h->lap);
+	put_u64(&c, h->pos);
+	put_u64(&c, h->prev_crc);
+	put_u64(&c, h->flushed_upto);
+	put_u64(&c, h->new_epoch);
+	put_bytes(&c, h->new_nonce, 16);
+	put_u64(&c, 0);
+	put_u64(&c, 0);
+	put_u64(&c, 0);
+	put_u64(&c, 0);
+	check(c.p == (uint8_t *)buf + BLOCK_HEAD_BYTES);
+	memset((uint8_t *)buf + h->used_bytes, 0, h->len_bytes - h->used_bytes);
+	h->crc64 = block_crc(buf, h->len_bytes, nonce);
+	memcpy((uint8_t *)buf + BLOCK_CRC_OFF, &h->crc64, 8);
+}
+
+uint32_t
+block_peek(const void *buf)
+{
+	struct cur c = cursor(buf, FMT_ALIGN);
+	uint32_t magic = take_u32(&c), len;
+
+	take_u32(&c);
+	len = take_u32(&c);
+	return magic == BLOCK_MAGIC && len && len % FMT_ALIGN == 0 && len <= FMT_BLOCK_MAX ? len : 0;
+}
+
+uint64_t
+block_epoch(const void *buf)
+{
+	struct cur c = cursor(buf, FMT_ALIGN);
+
+	take(&c, 24);
+	return take_u64(&c);
+}
+
+int
+block_open(const void *buf, size_t len, const uint8_t nonce[16], struct block_head *ret_head)
+{
+	struct cur c = cursor(buf, len);
+	struct block_head h;
+	uint16_t version;
+	uint64_t crc, zero;
+
+	if (len < FMT_ALIGN || take_u32(&c) != BLOCK_MAGIC)
+		return -ENOENT;
+	version = take_u16(&c);
+	h.kind = take_u16(&c);
+	h.len_bytes = take_u32(&c);
+	h.used_bytes = take_u32(&c);
+	h.record_nr = take_u32(&c);
+	zero = take_u32(&c);
+	h.epoch = take_u64(&c);
+	h.seq = take_u64(&c);
+	h.lap = take_u64(&c);
+	h.pos = take_u64(&c);
+	h.prev_crc = take_u64(&c);
+	h.flushed_upto = take_u64(&c);
+	h.new_epoch = take_u64(&c);
+	take_bytes(&c, h.new_nonce, 16);
+	zero |= take_u64(&c);
+	zero |= take_u64(&c);
+	zero |= take_u64(&c);
+	crc = take_u64(&c);
+	if (h.len_bytes > len || h.len_bytes > FMT_BLOCK_MAX || h.len_bytes % FMT_ALIGN ||
+	    h.used_bytes > h.len_bytes || h.used_bytes < BLOCK_HEAD_BYTES)
+		return -EBADMSG;
+	h.crc64 = block_crc(buf, h.len_bytes, nonce);
+	if (h.crc64 != crc || version < FMT_VERSION_MIN || version > FMT_VERSION || zero ||
+	    h.flushed_upto > h.seq || (h.kind != BLOCK_RECORDS && h.kind != BLOCK_EPOCH))
+		return -EBADMSG;
+	*ret_head = h;
+	return 0;
+}
+
+/* ---- snapshot block ---- */
+
+#define SNAP_MAGIC 0x4e534c47u /* "GLSN" */
+#define SNAP_CRC_OFF 72
+
+static uint64_t
+snap_crc(const void *buf, size_t len)
+{
+	static const uint8_t zero8[8];
+	uint64_t crc = crc64_nvme(0, buf, SNAP_CRC_OFF);
+
+	crc = crc64_nvme(crc, zero8, 8);
+	return crc64_nvme(crc, (const uint8_t *)buf + SNAP_HEAD_BYTES, len - SNAP_HEAD_BYTES);
+}
+
+void
+snap_seal(void *buf, size_t len, struct snap_head *h)
+{
+	struct cur c = cursor(buf, SNAP_HEAD_BYTES);
+
+	check(h->used_bytes >= SNAP_HEAD_BYTES && h->used_bytes <= len);
+	put_u32(&c, SNAP_MAGIC);
+	put_u32(&c, FMT_VERSION);
+	put_bytes(&c, h->disk_uuid, 16);
+	put_u64(&c, h->id);
+	put_u32(&c, h->index);
+	put_u32(&c, h->used_bytes);
+	put_u32(&c, h->record_nr);
+	put_u32(&c, h->next_bytes);
+	put_u64(&c, h->next_ext);
+	put_u64(&c, 0);
+	put_u64(&c, 0);
+	put_u64(&c, 0);
+	check(c.p == (uint8_t *)buf + SNAP_HEAD_BYTES);
+	memset((uint8_t *)buf + h->used_bytes, 0, len - h->used_bytes);
+	h->crc64 = snap_crc(buf, len);
+	memcpy((uint8_t *)buf + SNAP_CRC_OFF, &h->crc64, 8);
+}
+
+int
+snap_open(const void *buf, size_t len, struct snap_head *ret_head)
+{
+	struct cur c = cursor(buf, len);
+	struct snap_head h;
+	uint32_t version;
+	uint64_t crc, zero;
+
+	if (len < SNAP_HEAD_BYTES || take_u32(&c) != SNAP_MAGIC)
+		return -EBADMSG;
+	version = take_u32(&c);
+	take_bytes(&c, h.disk_uuid, 16);
+	h.id = take_u64(&c);
+	h.index = take_u32(&c);
+	h.used_bytes = take_u32(&c);
+	h.record_nr = take_u32(&c);
+	h.next_bytes = take_u32(&c);
+	h.next_ext = take_u64(&c);
+	zero = take_u64(&c) | take_u64(&c);
+	crc = take_u64(&c);
+	h.crc64 = snap_crc(buf, len);
+	if (h.crc64 != crc || version < FMT_VERSION_MIN || version > FMT_VERSION || zero ||
+	    h.used_bytes < SNAP_HEAD_BYTES || h.used_bytes > len)
+		return -EBADMSG;
+	if (h.next_ext != SNAP_LAST &&
+	    (h.next_bytes == 0 || h.next_bytes > FMT_BLOCK_MAX || h.next_bytes % FMT_ALIGN))
+		return -EBADMSG;
+	*ret_head = h;
+	return 0;
+}

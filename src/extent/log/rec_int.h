@@ -1,0 +1,52 @@
+/* A record in memory, made and taken apart by rec.c; shared by the files of src/store (store_int.h includes
+ * it). */
+#ifndef GANTRY_EXTENT_LOG_REC_INT_H
+#define GANTRY_EXTENT_LOG_REC_INT_H
+
+#include "extent/disk/format.h"
+#include "store/store.h"
+
+struct tree;
+
+struct rec {
+	uint64_t version, size_bytes, mtime_ns, crc64;
+	uint8_t etag[16];
+	uint32_t etag_parts;
+	uint32_t entry_nr;
+	uint16_t attrs_len, owner_len, inline_len;
+	uint8_t sums_len;
+	uint8_t body : 3, flags : 5;
+	/* then: struct map_ref if mapped; the entries, or a pointer to them when there are more than
+	 * FMT_ENTRY_MAX; inline bytes, owner, checksums, attributes */
+	_Alignas(8) uint8_t tail[];
+};
+_Static_assert(sizeof(struct rec) == 64, "every object has one");
+
+/* The memory form of v (entries: v->entries or what the map held; may come later for a mapped one).  NULL: no
+ * memory. */
+struct rec *rec_new(struct tree *t, const struct rec_view *v, const void *entries);
+/* Nobody ever saw it. */
+void rec_drop(struct tree *t, struct rec *r);
+/* Frees what lies outside of the tree's memory; the record itself is the tree's to free. */
+void rec_drop_outside(struct rec *r);
+/* The entries, or NULL (mapped and not loaded). */
+const void *rec_entries(const struct rec *r);
+/* Loads the entries of a mapped record: copies them. 0 or -ENOMEM. */
+int rec_load_entries(struct rec *r, const void *entries);
+/* Where the entries lie on disk, if not in the record. */
+bool rec_map(const struct rec *r, struct map_ref *ret_map);
+/* Back to a view, for the log and the snapshot. */
+void rec_view_of(const struct rec *r, const uint8_t *key, size_t key_len, struct rec_view *ret_view);
+static inline bool
+rec_has_more(const struct rec *r)
+{
+	return r->entry_nr > FMT_ENTRY_MAX;
+}
+/* What a reader pins: the version that first had these bytes. */
+uint64_t rec_data_version(const struct rec *r);
+const uint8_t *rec_inline(const struct rec *r);
+const uint8_t *rec_owner(const struct rec *r);
+const uint8_t *rec_attrs(const struct rec *r);
+struct store_etag rec_etag(const struct rec *r);
+
+#endif

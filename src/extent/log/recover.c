@@ -1,0 +1,482 @@
+/*
+ * Starting (store.md section 5): snapshot, log, tail, damage or end, space; then, before anybody is served, a
+ * new epoch:
+ *
+ *	flush --> epoch block over the cut --> flush --> superblock (running epoch) --> flush
+ */
+#include "extent/log/recover_int.h"
+
+#include "extent/disk/sync.h"
+#include "base/check.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+void
+report(struct recover_report *rep, const char *fmt, ...)
+{
+	char line[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	if (rep->say)
+		rep->say(rep->cookie, line);
+	else
+		log_note("%s", line);
+}
+
+int
+refuse(struct replay *rp, int r, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(rp->err, rp->err_len, fmt, ap);
+	va_end(ap);
+	return r;
+}
+
+/* ---- all records ---- */
+
+static int
+each_record_of(struct disk *d, uint8_t type,
+	       int (*fn)(void *cookie, const uint8_t *key, size_t len, struct rec *r), void *cookie)
+{
+	struct tree_cursor *c = malloc(sizeof *c);
+	int e = 0;
+
+	if (!c)
+		return -ENOMEM;
+	tree_cursor_init(c, d->tree, tree_root(d->tree));
+	for (bool there = tree_seek(c, &type, type != 0, false);
+	     there && e == 0 && (!type || (uint8_t)c->key[0] == type); there = tree_next(c))
+		e = fn(cookie, (const uint8_t *)c->key, c->key_len, c->rec);
+	free(c);
+	return e;
+}
+
+int
+each_record(struct disk *d, int (*fn)(void *cookie, const uint8_t *key, size_t len, struct rec *r),
+	    void *cookie)
+{
+	return each_record_of(d, 0, fn, cookie);
+}
+
+static int
+drop_outside(void *cookie, const uint8_t *key, size_t len, struct rec *r)
+{
+	rec_drop_outside(r);
+	return 0;
+}
+
+void
+records_drop_outside(struct disk *d)
+{
+	each_record(d, drop_outside, NULL);
+	for (struct dead *dead = d->dying; dead; dead = dead->next)
+		rec_drop_outside(dead->rec);
+	for (struct dead *dead = atomic_load(&d->unpinned); dead; dead = dead->next)
+		rec_drop_outside(dead->rec);
+}
+
+static int
+load_map(void *cookie, const uint8_t *key, size_t len, struct rec *r)
+{
+	struct replay *rp = cookie;
+	struct rec_view v;
+	void *entries;
+	char name[160];
+	int e;
+
+	if (!(r->flags & REC_MAPPED))
+		return 0;
+	rec_view_of(r, key, len, &v);
+	e = verify_map(rp->d, rp->r, &v, &entries);
+	if (e == 0) {
+		e = rec_load_entries(r, entries);
+		sync_free(entries);
+	}
+	if (e == 0)
+		return 0;
+	key_text(name, sizeof name, key, len);
+	return refuse(rp, e == -EBADMSG ? -ENOTRECOVERABLE : e, "%s: the map of '%s' at unit %llu %s",
+		      rp->d->path, name, (unsigned long long)ext_unit(v.map.ext),
+		      e == -EBADMSG ? "is damaged" : "cannot be read");
+}
+
+/* ---- space ---- */
+
+static int
+mark(struct replay *rp, uint64_t ext, const uint8_t *key, size_t len)
+{
+	char name[160] = "a snapshot";
+	int e = alloc_mark_used(rp->d->alloc, &(struct extent){ ext_unit(ext), ext_nr(ext) });
+
+	if (e == 0)
+		return 0;
+	if (key)
+		key_text(name, sizeof name, key, len);
+	return refuse(rp, -ENOTRECOVERABLE, "%s: units %llu to %llu of '%s' %s", rp->d->path,
+		      (unsigned long long)ext_unit(ext), (unsigned long long)ext_unit(ext) + ext_nr(ext) - 1,
+		      name, e == -EEXIST ? "belong to something else, too" : "are not on this disk");
+}
+
+/* What a record names; its entries come from the map first, if they lie in one. */
+static int
+mark_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
+{
+	int e = load_map(cookie, key, len, r);
+	const uint64_t *ext = rec_entries(r);
+	struct map_ref map;
+
+	for (uint32_t i = 0; e == 0 && r->body == BODY_EXTENTS && i < r->entry_nr; i++)
+		e = mark(cookie, ext[i], key, len);
+	if (e == 0 && rec_map(r, &map))
+		e = mark(cookie, map.ext, key, len);
+	return e;
+}
+
+/* Free is what neither a record nor one of the two snapshots names. */
+static int
+find_space(struct replay *rp)
+{
+	struct disk *d = rp->d;
+	uint64_t per_seg = geo_seg_units(&d->geo);
+	int e = 0;
+
+	for (uint32_t i = 0; e == 0 && i < d->geo.seg_nr; i++) {
+		if (d->seg_fd[i] >= 0)
+			e = alloc_add(d->alloc, i * per_seg, per_seg);
+	}
+	if (e < 0)
+		return refuse(rp, e, "%s: no memory for the map of free space", d->path);
+	e = each_record(d, mark_record, rp);
+	for (int s = 0; s < 2; s++) {
+		for (uint32_t i = 0; e == 0 && i < d->snap_space[s].nr; i++)
+			e = mark(rp, ext_make(d->snap_space[s].ext[i].unit, d->snap_space[s].ext[i].units),
+				 NULL, 0);
+	}
+	return e;
+}
+
+/* ---- chunks without an owner ---- */
+
+/* Entries are in the order of their index. */
+static bool
+names(const struct rec *owner, enum rec_body body, const uint8_t *id, uint32_t index)
+{
+	const struct chunk_ref *ch = owner && owner->body == body ? rec_entries(owner) : NULL;
+	uint32_t lo = 0, hi = ch ? owner->entry_nr : 0;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (ch[mid].index < index)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return ch && lo < owner->entry_nr && ch[lo].index == index &&
+	       memcmp(ch[lo].id, id, CHUNK_ID_BYTES) == 0;
+}
+
+/* The bucket that an upload or attributes are of: is it there, and did they come behind it? */
+static bool
+has_bucket(const struct disk *d, const uint8_t *key, size_t len, const struct rec *r)
+{
+	const uint8_t *nul = memchr(key, 0, len);
+	uint8_t bucket[1 + STORE_BUCKET_MAX];
+	const struct rec *b;
+
+	memcpy(bucket, key, (size_t)(nul - key));
+	bucket[0] = KEY_BUCKET;
+	b = tree_find(d->tree, bucket, (size_t)(nul - key));
+	return b && r->version > b->version;
+}
+
+/* A part belongs to its upload, or to the object that the upload became. */
+static bool
+part_has_owner(const struct disk *d, const uint8_t *key, const struct rec *r)
+{
+	uint8_t owner[KEY_BYTES_MAX];
+
+	if (r->owner_len <= UPLOAD_TAIL_BYTES)
+		return false;
+	if (tree_find(d->tree, rec_owner(r), r->owner_len))
+		return true;
+	memcpy(owner, rec_owner(r), r->owner_len);
+	owner[0] = KEY_OBJECT;
+	return names(tree_find(d->tree, owner, (size_t)r->owner_len - UPLOAD_TAIL_BYTES), BODY_PARTS, key + 1,
+		     key_index(key));
+}
+
+/* The leftover of a bucket: one such record brings the removal of all. */
+static int
+collect_of_bucket(struct replay *rp, const uint8_t *key, size_t len, const struct rec *r)
+{
+	const uint8_t *nul = memchr(key, 0, len);
+	struct gc_job *job;
+
+	if (rp->rep->check_only) {
+		report(rp->rep, "%s: something of a bucket that was removed is left; a start collects it",
+		       rp->d->path);
+		return 0;
+	}
+	job = gc_bucket_job(key + 1, (size_t)(nul - key - 1));
+	if (!job)
+		return -ENOMEM;
+	/* This one, and what is as old. */
+	job->bucket->before = r->version + 1;
+	gc_add(rp->d, job);
+	return 0;
+}
+
+static int
+collect(void *cookie, const uint8_t *key, size_t len, struct rec *r)
+{
+	struct replay *rp = cookie;
+	uint32_t index;
+
+	if (key[0] == KEY_UPLOAD || key[0] == KEY_BATTRS)
+		return has_bucket(rp->d, key, len, r) ? 0 : collect_of_bucket(rp, key, len, r);
+	index = key_index(key);
+	if (key[0] == KEY_PART ? part_has_owner(rp->d, key, r)
+			       : r->owner_len && names(tree_find(rp->d->tree, rec_owner(r), r->owner_len),
+						       BODY_MANIFEST, key + 1, index))
+		return 0;
+	/* Nothing has begun in this epoch yet, so every chunk is of an earlier one. */
+	if (rp->rep->check_only)
+		report(rp->rep, "%s: a %s of %llu bytes has no owner; a start collects it", rp->d->path,
+		       key[0] == KEY_PART ? "part" : "chunk", (unsigned long long)r->size_bytes);
+	else
+		gc_orphans(rp->d, key[0], key + 1, index, index + 1);
+	return 0;
+}
+
+/* All of a bucket, chunks, parts, uploads that have lost who they were for. */
+static int
+collect_all(struct replay *rp)
+{
+	static const uint8_t types[] = { KEY_BATTRS, KEY_CHUNK, KEY_PART, KEY_UPLOAD };
+	int e = 0;
+
+	for (size_t i = 0; e == 0 && i < sizeof types; i++)
+		e = each_record_of(rp->d, types[i], collect, rp);
+	return e;
+}
+
+/* ---- the new epoch ---- */
+
+/*
+ * Starts that are killed before they serve leave an epoch block each, and nothing else makes room for them:
+ * where the next one would not fit, two snapshots come first.  They begin at the cut, and take nothing from
+ * the log; so this can be cut short any number of times, too.
+ *
+ * Not with a tail, whose data must stay as it is until an epoch block follows it, also where the index calls
+ * it free: but records stop well before this (judge_room()), so that behind a tail there is room.
+ */
+static int
+room_for_epoch(struct replay *rp)
+{
+	struct disk *d = rp->d;
+	uint64_t at = log_linear(d, rp->cut.lap, rp->cut.pos);
+	int e;
+
+	if (rp->tail || at + 2 * (uint64_t)d->geo.block_bytes - atomic_load(&d->trim_at) <= d->geo.log_bytes)
+		return 0;
+	d->next = rp->cut;
+	e = snapshot_now(d, rp->r);
+	if (e == 0)
+		e = snapshot_now(d, rp->r);
+	if (e < 0)
+		return refuse(rp, e,
+			      "%s: the log has no room for a new epoch, and no snapshot can make some: %s",
+			      d->path, disk_failed(d) ? d->reason : strerror(-e));
+	log_note("%s: starts had used up the log; it was trimmed", d->path);
+	return 0;
+}
+
+static int
+write_epoch_block(struct replay *rp)
+{
+	struct disk *d = rp->d;
+	struct block_head *h = &d->head;
+
+	*h = (struct block_head){
+		.kind = BLOCK_EPOCH,
+		.used_bytes = BLOCK_HEAD_BYTES + rp->survivors_len,
+		.record_nr = rp->survivors_nr,
+		.epoch = rp->cut.epoch,
+		.seq = rp->cut.seq,
+		.lap = rp->cut.lap,
+		.pos = rp->cut.pos,
+		.prev_crc = rp->cut.prev_crc,
+		.flushed_upto = rp->cut.seq,
+		.new_epoch = (d->sb.epoch > rp->cut.epoch ? d->sb.epoch : rp->cut.epoch) + 1,
+	};
+	h->len_bytes = (uint32_t)align_up(h->used_bytes, FMT_ALIGN);
+	if (getrandom(h->new_nonce, sizeof h->new_nonce, 0) != sizeof h->new_nonce)
+		return -EIO;
+	if (log_linear(d, h->lap, h->pos) + h->len_bytes - atomic_load(&d->trim_at) > d->geo.log_bytes)
+		return -ENOSPC;
+	memcpy(d->block + BLOCK_HEAD_BYTES, rp->survivors, rp->survivors_len);
+	block_seal(d->block, h, RULE_EPOCH_KEYED_OLD ? rp->cut.nonce : h->new_nonce);
+	return sync_write(rp->r, d->log_fd, d->block, h->len_bytes, d->log_off + h->pos);
+}
+
+static int
+begin_epoch(struct replay *rp)
+{
+	struct disk *d = rp->d;
+	int e;
+
+	if (!RULE_EPOCH_BEFORE_SERVING) {
+		d->next = rp->pos;
+		return 0;
+	}
+	e = disk_flush_sync(d, rp->r);
+	if (e == 0)
+		e = write_epoch_block(rp);
+	if (e == 0)
+		e = disk_flush_sync(d, rp->r);
+	if (e == 0) {
+		d->next = rp->cut;
+		log_advance(&d->next, &d->geo, &d->head);
+		d->sb.epoch = d->next.epoch;
+		memcpy(d->sb.nonce, d->next.nonce, 16);
+		e = disk_write_super(d, rp->r);
+	}
+	if (e < 0)
+		return refuse(rp, e, "%s: cannot begin a new epoch at log offset %llu: %s", d->path,
+			      (unsigned long long)rp->cut.pos, strerror(-e));
+	return 0;
+}
+
+/* ---- all of it ---- */
+
+/* An end that is not one. */
+static int
+judge_end(struct replay *rp)
+{
+	struct recover_report *rep = rp->rep;
+	struct disk *d = rp->d;
+	int found = replay_look_behind(rp, rep->repair);
+
+	if (found < 0)
+		return found;
+	if (!found && rp->pos.epoch < d->sb.epoch) {
+		snprintf(rp->damage, sizeof rp->damage,
+			 "the log ends at offset %llu in epoch %llu, but epoch %llu had begun: it is damaged "
+			 "there",
+			 (unsigned long long)rp->pos.pos, (unsigned long long)rp->pos.epoch,
+			 (unsigned long long)d->sb.epoch);
+		found = 1;
+	}
+	if (!found || !RULE_DAMAGE_STOPS)
+		return 0;
+	rep->was_damaged = true;
+	report(rep, "%s: %s", d->path, rp->damage);
+	if (!rep->repair)
+		return refuse(rp, -ENOTRECOVERABLE, "%s: %s; --fsck --repair may cut there", d->path,
+			      rp->damage);
+	report(rep, "%s: cut at log offset %llu; %llu records dropped", d->path,
+	       (unsigned long long)rp->cut.pos, (unsigned long long)rp->cut_records);
+	return 0;
+}
+
+/* Many starts, each with its epoch block, and nobody served long enough for a snapshot: two of them trim the
+ * log.  Before anybody waits for it; a start that is killed in here has room for more (room_for_epoch()). */
+static int
+make_room(struct replay *rp)
+{
+	struct disk *d = rp->d;
+
+	for (int i = 0; i < 2 && atomic_load(&d->log_used) > d->geo.log_bytes / 100 * 85; i++) {
+		int e = snapshot_now(d, rp->r);
+
+		if (disk_failed(d))
+			return refuse(rp, e, "%s: %s", d->path, d->reason);
+		if (e < 0)
+			break; /* it can be served; PUTs wait */
+	}
+	return 0;
+}
+
+static int
+recover(struct replay *rp)
+{
+	struct disk *d = rp->d;
+	int e = snapshots_load(rp);
+
+	if (e < 0)
+		return e;
+	atomic_store(&d->snap_begin, log_linear(d, d->sb.snap[0].begin.lap, d->sb.snap[0].begin.pos));
+	atomic_store(&d->trim_at, d->sb.snap[1].id
+					  ? log_linear(d, d->sb.snap[1].begin.lap, d->sb.snap[1].begin.pos)
+					  : atomic_load(&d->snap_begin));
+	e = replay_log(rp);
+	if (e == 0)
+		e = verify_tail(rp);
+	if (e == 0)
+		e = judge_end(rp);
+	if (e < 0)
+		return e;
+	tree_publish(d->tree);
+	tree_reclaim(d->tree);
+	e = find_space(rp);
+	if (e < 0)
+		return e;
+	atomic_store(&d->st->version, rp->version_max);
+	rp->rep->cut_records += rp->cut_records;
+	atomic_store(&d->stats.cut_records, rp->cut_records);
+	if (!rp->rep->check_only) {
+		if (rp->cut_records)
+			log_note("%s: %llu records behind the last flush were cut", d->path,
+				 (unsigned long long)rp->cut_records);
+		e = room_for_epoch(rp);
+		if (e == 0)
+			e = begin_epoch(rp);
+	}
+	if (e == 0)
+		e = collect_all(rp);
+	if (e < 0)
+		return e;
+	d->flushed_seq = d->stamped = d->next.seq ? d->next.seq - 1 : 0;
+	atomic_store(&d->log_used, log_linear(d, d->next.lap, d->next.pos) - atomic_load(&d->trim_at));
+	atomic_store(&d->segs_coming, upkeep_segments_left(d));
+	hold_back_update(d);
+	/* The first port to turn its loop looks for what is to be done: chunks to collect, a snapshot that is
+	 * due. */
+	atomic_store(&d->want_lead, true);
+	return rp->rep->check_only ? 0 : make_room(rp);
+}
+
+int
+recover_disk(struct disk *d, struct ring *r, struct recover_report *rep, char *err, size_t err_len)
+{
+	struct replay rp = { .d = d, .r = r, .rep = rep, .err = err, .err_len = err_len };
+	int e = -ENOMEM;
+
+	rp.tail_end = &rp.tail;
+	rp.window = sync_alloc(WINDOW_BYTES);
+	rp.survivors = malloc(FMT_BLOCK_MAX);
+	if (rp.window && rp.survivors)
+		e = recover(&rp);
+	while (rp.tail) {
+		struct tail_block *b = rp.tail;
+
+		rp.tail = b->next;
+		free(b);
+	}
+	sync_free(rp.window);
+	free(rp.survivors);
+	return e;
+}

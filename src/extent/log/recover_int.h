@@ -1,0 +1,68 @@
+/*
+ * The insides of starting: snapload.c (snapshots), replay.c (the log), verify.c (data against records),
+ * recover.c (the order of it all).  Blocking, one thread, nobody else is there yet.
+ */
+#ifndef GANTRY_EXTENT_LOG_RECOVER_INT_H
+#define GANTRY_EXTENT_LOG_RECOVER_INT_H
+
+#include "extent/extent_int.h"
+
+#define WINDOW_BYTES ((size_t)4 << 20)
+
+/* A block that is valid, but not believed yet: a copy. */
+struct tail_block {
+	struct tail_block *next;
+	struct block_head head;
+	struct log_pos at; /* where it was expected: what comes instead if it is cut */
+	_Alignas(8) uint8_t bytes[];
+};
+
+struct replay {
+	struct disk *d;
+	struct ring *r;
+	struct recover_report *rep;
+	char *err;
+	size_t err_len;
+	struct log_pos pos; /* where the next block is expected */
+	struct tail_block *tail, **tail_end;
+	uint64_t version_max;
+	struct tree_load *load; /* while a snapshot is read: its records go through this */
+	/* part of the log in memory */
+	uint8_t *window;
+	uint64_t window_at;
+	size_t window_len;
+	/* the cut: position, and what survives of the block there */
+	struct log_pos cut;
+	uint8_t *survivors;
+	uint32_t survivors_len, survivors_nr;
+	uint64_t cut_records;
+	char cut_key[168]; /* the record that failed, if it was one */
+	char damage[384];  /* what is wrong, when something is */
+};
+
+/* To fsck's caller, or the log. */
+void report(struct recover_report *rep, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Sets err and returns r. */
+int refuse(struct replay *rp, int r, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* One record into the index. 0, -ENOSPC (index memory), -ENOMEM. */
+int apply_record(struct replay *rp, const struct rec_view *v);
+
+/* snapload.c: the newest good snapshot into the index, its and the other one's space into d->snap_space. */
+int snapshots_load(struct replay *rp);
+
+/* replay.c */
+int replay_log(struct replay *rp);
+/* Is there a block behind the end that should not be there?  1: yes, rp->damage says what; also lists its
+ * records if wanted. */
+int replay_look_behind(struct replay *rp, bool list);
+int replay_window(struct replay *rp, uint64_t pos, size_t len, const uint8_t **ret_bytes);
+
+/* verify.c: 0, -EBADMSG (differs), -EIO and the like, -ENOMEM.  entries: NULL when they lie in the map. */
+int verify_data(struct disk *d, struct ring *r, const struct rec_view *v, const uint64_t *entries);
+/* Reads a map extent and checks it; *ret_entries is to be freed with sync_free(). */
+int verify_map(struct disk *d, struct ring *r, const struct rec_view *v, void **ret_entries);
+/* Judges the tail and sets the cut. */
+int verify_tail(struct replay *rp);
+
+#endif

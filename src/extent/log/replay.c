@@ -1,0 +1,281 @@
+/*
+ * Reading the log: block by block as long as each is the one that is expected, believing what a later block
+ * says was flushed.
+ */
+#include "extent/log/recover_int.h"
+
+#include "extent/disk/sync.h"
+#include "base/check.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_BEHIND_MAX ((uint64_t)1 << 30) /* so far behind the end we look for what should not be there */
+
+int
+apply_record(struct replay *rp, const struct rec_view *v)
+{
+	struct disk *d = rp->d;
+	struct rec *rec = NULL, *old;
+
+	if (tree_reserve_deletes(d->tree, 1) < 0)
+		return -ENOSPC;
+	if (v->op == REC_PUT) {
+		rec = rec_new(d->tree, v, v->entries);
+		if (!rec) {
+			tree_unreserve(d->tree, 1);
+			return -ENOSPC;
+		}
+		old = rp->load ? tree_load_put(rp->load, v->key, v->key_len, rec)
+			       : tree_put(d->tree, v->key, v->key_len, rec);
+	} else {
+		old = tree_del(d->tree, v->key, v->key_len);
+	}
+	publish_count(d, v->key, v->key_len, rec, old);
+	rec_drop(d->tree, old);
+	rp->version_max = v->version > rp->version_max ? v->version : rp->version_max;
+	return 0;
+}
+
+int
+replay_window(struct replay *rp, uint64_t pos, size_t len, const uint8_t **ret_bytes)
+{
+	uint64_t left = rp->d->geo.log_bytes - pos;
+	int e;
+
+	if (pos < rp->window_at || pos + len > rp->window_at + rp->window_len) {
+		rp->window_at = pos;
+		rp->window_len = left < WINDOW_BYTES ? left : WINDOW_BYTES;
+		if (len > rp->window_len)
+			return -EBADMSG;
+		e = sync_read(rp->r, rp->d->log_fd, rp->window, rp->window_len, rp->d->log_off + pos);
+		if (e < 0) {
+			rp->window_len = 0;
+			return e;
+		}
+	}
+	*ret_bytes = rp->window + (pos - rp->window_at);
+	return 0;
+}
+
+/* Opens the block at pos if it is whole.  -ENOENT, -EBADMSG: it is not; other: cannot be read. */
+static int
+open_at(struct replay *rp, uint64_t pos, const uint8_t nonce[16], struct block_head *ret_head,
+	const uint8_t **ret_bytes)
+{
+	uint32_t len;
+	int e = replay_window(rp, pos, FMT_ALIGN, ret_bytes);
+
+	if (e < 0)
+		return e;
+	len = block_peek(*ret_bytes);
+	if (len == 0 || len > rp->d->geo.log_bytes - pos)
+		return -ENOENT;
+	e = replay_window(rp, pos, len, ret_bytes);
+	if (e < 0)
+		return e;
+	e = block_open(*ret_bytes, len, nonce, ret_head);
+	if (e < 0 && !RULE_EPOCH_KEYED_OLD) {
+		uint8_t own[16];
+
+		/* The rule is off: an epoch block is keyed with what it says itself. */
+		memcpy(own, *ret_bytes + 80, 16);
+		e = block_open(*ret_bytes, len, own, ret_head);
+		if (e == 0 && ret_head->kind != BLOCK_EPOCH)
+			e = -EBADMSG;
+	}
+	return e;
+}
+
+/* The block that is expected at rp->pos, or -ENOENT: the end. */
+static int
+next_block(struct replay *rp, struct block_head *h, const uint8_t **bytes)
+{
+	const struct log_pos *at = &rp->pos;
+	int e;
+
+	if (at->pos + rp->d->geo.block_bytes > rp->d->geo.log_bytes)
+		return -ENOENT;
+	e = open_at(rp, at->pos, at->nonce, h, bytes);
+	if (e == -EBADMSG)
+		return -ENOENT;
+	if (e < 0)
+		return e;
+	if (h->epoch != at->epoch || h->seq != at->seq || h->lap != at->lap || h->pos != at->pos ||
+	    h->prev_crc != at->prev_crc)
+		return -ENOENT;
+	if (h->kind == BLOCK_EPOCH && h->new_epoch <= h->epoch)
+		return -ENOENT;
+	return 0;
+}
+
+/* Records of a block are in no order, and so is what the index has of them in memory: it is fetched while
+ * those before are applied. */
+#define AHEAD 8
+
+static int
+apply_block(struct replay *rp, const struct block_head *h, const uint8_t *bytes)
+{
+	uint32_t at = BLOCK_HEAD_BYTES, decoded = 0;
+	struct rec_view v[AHEAD];
+
+	for (uint32_t i = 0; i < h->record_nr; i++) {
+		int n, e;
+
+		for (; decoded < h->record_nr && decoded < i + AHEAD; decoded++) {
+			struct rec_view *next = &v[decoded % AHEAD];
+
+			n = rec_decode(bytes + at, h->used_bytes - at, &rp->d->geo, next);
+			if (n < 0)
+				break;
+			tree_prefetch(rp->d->tree, next->key, next->key_len);
+			at += (uint32_t)n;
+		}
+		if (decoded == i)
+			return refuse(rp, -ENOTRECOVERABLE, "%s: log offset %llu: record %u is impossible",
+				      rp->d->path, (unsigned long long)h->pos, i);
+		e = apply_record(rp, &v[i % AHEAD]);
+		if (e < 0)
+			return refuse(rp, e, "%s: the index does not fit into the memory it is given",
+				      rp->d->path);
+	}
+	return 0;
+}
+
+/* Blocks up to this sequence were flushed: they are believed, whatever their data looks like. */
+static int
+believe(struct replay *rp, uint64_t upto)
+{
+	struct tail_block *b;
+	int e = 0;
+
+	while (e == 0 && (b = rp->tail) != NULL && b->head.seq <= upto) {
+		e = apply_block(rp, &b->head, b->bytes);
+		rp->tail = b->next;
+		if (!rp->tail)
+			rp->tail_end = &rp->tail;
+		free(b);
+	}
+	return e;
+}
+
+static int
+remember(struct replay *rp, const struct block_head *h, const uint8_t *bytes)
+{
+	struct tail_block *b = aligned_alloc(16, align_up(sizeof *b + h->len_bytes, 16));
+
+	if (!b)
+		return -ENOMEM;
+	b->next = NULL;
+	b->head = *h;
+	b->at = rp->pos;
+	memcpy(b->bytes, bytes, h->len_bytes);
+	*rp->tail_end = b;
+	rp->tail_end = &b->next;
+	return 0;
+}
+
+int
+replay_log(struct replay *rp)
+{
+	const uint8_t *bytes;
+	struct block_head h;
+	int e;
+
+	rp->pos = rp->d->sb.snap[0].begin;
+	for (;;) {
+		e = next_block(rp, &h, &bytes);
+		if (e == -ENOENT)
+			return 0;
+		if (e < 0)
+			return refuse(rp, e, "%s: the log cannot be read at %llu: %s", rp->d->path,
+				      (unsigned long long)rp->pos.pos, strerror(-e));
+		e = believe(rp, h.flushed_upto);
+		/* An epoch block comes after a flush of all it stands for, and says so. */
+		if (e == 0 && h.flushed_upto >= h.seq)
+			e = apply_block(rp, &h, bytes);
+		else if (e == 0)
+			e = remember(rp, &h, bytes);
+		if (e < 0)
+			return e;
+		log_advance(&rp->pos, &rp->d->geo, &h);
+		rp->rep->blocks++;
+	}
+}
+
+/* ---- behind the end ---- */
+
+static void
+list_records(struct replay *rp, const struct block_head *h, const uint8_t *bytes)
+{
+	uint32_t at = BLOCK_HEAD_BYTES;
+
+	for (uint32_t i = 0; i < h->record_nr; i++) {
+		struct rec_view v;
+		char name[160];
+		int n = rec_decode(bytes + at, h->used_bytes - at, &rp->d->geo, &v);
+
+		if (n < 0)
+			return;
+		key_text(name, sizeof name, v.key, v.key_len);
+		report(rp->rep, "%s: drops the %s of '%s' (version %llu)", rp->d->path,
+		       v.op == REC_PUT ? "writing" : "removal", name, (unsigned long long)v.version);
+		rp->cut_records++;
+		at += (uint32_t)n;
+	}
+}
+
+/* A block of the running epoch, or one that ends it, that says that blocks behind the cut were flushed. */
+static bool
+is_witness(const struct replay *rp, const struct block_head *h)
+{
+	return h->epoch == rp->pos.epoch && h->flushed_upto >= rp->cut.seq && h->seq >= rp->cut.seq;
+}
+
+int
+replay_look_behind(struct replay *rp, bool list)
+{
+	uint64_t log = rp->d->geo.log_bytes, done = 0, pos = rp->cut.pos;
+	uint64_t most = log < LOOK_BEHIND_MAX ? log : LOOK_BEHIND_MAX;
+	int found = 0;
+
+	while (done < most) {
+		const uint8_t *bytes;
+		struct block_head h;
+		uint64_t step = FMT_ALIGN;
+		int e;
+
+		if (pos >= log)
+			pos = 0;
+		e = replay_window(rp, pos, FMT_ALIGN, &bytes);
+		if (e < 0)
+			return refuse(rp, e, "%s: the log cannot be read at %llu: %s", rp->d->path,
+				      (unsigned long long)pos, strerror(-e));
+		/* Cheap first: nearly everything here is of another epoch. */
+		if (block_peek(bytes) && block_epoch(bytes) == rp->pos.epoch) {
+			e = open_at(rp, pos, rp->pos.nonce, &h, &bytes);
+			if (e < 0 && e != -ENOENT && e != -EBADMSG)
+				return e;
+			if (e == 0 && h.pos == pos && is_witness(rp, &h)) {
+				if (!found)
+					snprintf(rp->damage, sizeof rp->damage,
+						 "damaged at log offset %llu (block %llu%s%s): block %llu at "
+						 "%llu says it was flushed",
+						 (unsigned long long)rp->cut.pos,
+						 (unsigned long long)rp->cut.seq,
+						 rp->cut_key[0] ? ", data of " : "", rp->cut_key,
+						 (unsigned long long)h.seq, (unsigned long long)pos);
+				found = 1;
+				if (list)
+					list_records(rp, &h, bytes);
+			}
+			if (e == 0)
+				step = h.len_bytes;
+		}
+		pos += step;
+		done += step;
+	}
+	return found;
+}

@@ -1,0 +1,94 @@
+/*
+ * The rules of store.md that a crash model showed to be needed ("R"), one switch each.
+ *
+ * Private to src/store.  Compile-time constants, always 1 in the daemon; only the objects that the simulation
+ * builds for itself override one (-DRULE_X=0), so that a test can show that the simulation finds the loss.
+ */
+#ifndef GANTRY_EXTENT_LOG_RULES_H
+#define GANTRY_EXTENT_LOG_RULES_H
+
+/* §2: an exclusive lock on every open file description that is written through. */
+#ifndef RULE_LOCK_EVERY_FILE
+#define RULE_LOCK_EVERY_FILE 1
+#endif
+/* §3: chunks go after their manifest's removal is stamped, everybody was quiescent and nobody pins it. */
+#ifndef RULE_CHUNKS_AFTER_MANIFEST
+#define RULE_CHUNKS_AFTER_MANIFEST 1
+#endif
+/* §3: a manifest enters the log after the records of its chunks were flushed. */
+#ifndef RULE_MANIFEST_AFTER_CHUNKS
+#define RULE_MANIFEST_AFTER_CHUNKS 1
+#endif
+/* §3: ownerless chunks are collected only of earlier epochs, or of operations known to have ended. */
+#ifndef RULE_COLLECT_ONLY_ENDED
+#define RULE_COLLECT_ONLY_ENDED 1
+#endif
+/* §4: preconditions are judged against the index and what is pending, and wait for what they depend on. */
+#ifndef RULE_JUDGE_PENDING
+#define RULE_JUDGE_PENDING 1
+#endif
+/* §4: data above the limit, and manifests, enter the log only after a flush that began behind their last
+ * write. */
+#ifndef RULE_LARGE_FLUSHED_FIRST
+#define RULE_LARGE_FLUSHED_FIRST 1
+#endif
+/* §4: the CRC of a log block is keyed with the epoch's nonce. */
+#ifndef RULE_LOG_NONCE
+#define RULE_LOG_NONCE 1
+#endif
+/* §4: an epoch block is keyed with the nonce of the epoch it ends (off: of the one it begins). */
+#ifndef RULE_EPOCH_KEYED_OLD
+#define RULE_EPOCH_KEYED_OLD 1
+#endif
+/* §4 reuse: the freeing record is covered by a flushed flushed_upto. */
+#ifndef RULE_REUSE_STAMPED
+#define RULE_REUSE_STAMPED 1
+#endif
+/* §4 reuse: every port and helper was quiescent since the freeing record was published. */
+#ifndef RULE_REUSE_QUIESCENT
+#define RULE_REUSE_QUIESCENT 1
+#endif
+/* §4 reuse: after that, no reader pins it. */
+#ifndef RULE_REUSE_UNPINNED
+#define RULE_REUSE_UNPINNED 1
+#endif
+/* §3: where a record has an earlier one's extents, readers pin the version that first had them. */
+#ifndef RULE_PIN_BYTES
+#define RULE_PIN_BYTES 1
+#endif
+/* §4 reuse: extents of an aborted PUT only after the last completion of its writes;
+ * of a failed write never. */
+#ifndef RULE_REUSE_WRITES_OVER
+#define RULE_REUSE_WRITES_OVER 1
+#endif
+/* §5: data, trailer and map of the records in the tail are read and compared. */
+#ifndef RULE_TAIL_VERIFIED
+#define RULE_TAIL_VERIFIED 1
+#endif
+/* §5: the tail is accepted as a prefix: the first record that fails and all behind it are cut. */
+#ifndef RULE_TAIL_PREFIX
+#define RULE_TAIL_PREFIX 1
+#endif
+/* §5: a valid block behind the end that reaches past it, or an epoch not reached, is damage. */
+#ifndef RULE_DAMAGE_STOPS
+#define RULE_DAMAGE_STOPS 1
+#endif
+/* §5: before serving: flush, epoch block over the cut, flush, superblock, flush. */
+#ifndef RULE_EPOCH_BEFORE_SERVING
+#define RULE_EPOCH_BEFORE_SERVING 1
+#endif
+/* §5: the log is trimmed only to where the previous snapshot's log begins. */
+#ifndef RULE_TRIM_TO_PREVIOUS
+#define RULE_TRIM_TO_PREVIOUS 1
+#endif
+/* §6: a failed flush is told once, to one caller: who flushes beside the leader tells the disk before the
+ * leader believes that its own ended well. */
+#ifndef RULE_FLUSH_ERRORS_SHARED
+#define RULE_FLUSH_ERRORS_SHARED 1
+#endif
+/* §6: a failed flush or write is final for the disk until a restart. */
+#ifndef RULE_FAILED_IS_FINAL
+#define RULE_FAILED_IS_FINAL 1
+#endif
+
+#endif

@@ -1,0 +1,176 @@
+/* Snapshots at start: the newest good one becomes the index; the space of both is known. */
+#include "extent/log/recover_int.h"
+
+#include "extent/disk/sync.h"
+#include "base/check.h"
+#include "base/crc64.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int
+snap_space_add(struct snap_space *s, const struct extent *x)
+{
+	if (s->nr == s->cap) {
+		uint32_t cap = s->cap ? 2 * s->cap : 64;
+		struct extent *more = realloc(s->ext, cap * sizeof *more);
+
+		if (!more)
+			return -ENOMEM;
+		s->ext = more;
+		s->cap = cap;
+	}
+	s->ext[s->nr++] = *x;
+	return 0;
+}
+
+static int
+apply_records(struct replay *rp, const uint8_t *buf, const struct snap_head *h)
+{
+	uint32_t at = SNAP_HEAD_BYTES;
+
+	for (uint32_t i = 0; i < h->record_nr; i++) {
+		struct rec_view v;
+		int n = rec_decode(buf + at, h->used_bytes - at, &rp->d->geo, &v), e;
+
+		if (n < 0 || v.op != REC_PUT)
+			return -EBADMSG;
+		e = apply_record(rp, &v);
+		if (e < 0)
+			return e;
+		at += (uint32_t)n;
+	}
+	return 0;
+}
+
+/* A chain being read: the next block is on its way while the one before is taken in. */
+struct chain {
+	struct replay *rp;
+	const struct snap_ref *ref;
+	struct snap_space *space;
+	struct sync_reading reading;
+	uint8_t *buf[2];
+	uint64_t ext; /* of the block that is on its way */
+	uint32_t len;
+	uint64_t crc, records;
+};
+
+static int
+fetch(struct chain *c, uint64_t i)
+{
+	struct disk *d = c->rp->d;
+	int e;
+
+	if (ext_nr(c->ext) == 0 || ext_unit(c->ext) + ext_nr(c->ext) > geo_units(&d->geo) ||
+	    (uint64_t)ext_nr(c->ext) * d->geo.unit_bytes < c->len || c->len > FMT_BLOCK_MAX)
+		return -EBADMSG;
+	e = snap_space_add(c->space, &(struct extent){ ext_unit(c->ext), ext_nr(c->ext) });
+	if (e == 0)
+		sio_read_begin(d, c->rp->r, &c->reading, c->ext, c->buf[i % 2], c->len);
+	return e;
+}
+
+/* Takes in block i, which has been asked for, and asks for the one behind it. */
+static int
+take_block(struct chain *c, uint64_t i, bool apply)
+{
+	const uint8_t *buf = c->buf[i % 2];
+	struct snap_head h;
+	int e = sio_read_end(&c->reading);
+
+	if (e == 0)
+		e = snap_open(buf, c->len, &h);
+	if (e < 0)
+		return e;
+	if (h.id != c->ref->id || h.index != (uint32_t)i ||
+	    memcmp(h.disk_uuid, c->rp->d->sb.disk_uuid, 16) != 0 ||
+	    (h.next_ext == SNAP_LAST) != (i + 1 == c->ref->block_nr))
+		return -EBADMSG;
+	c->crc = crc64_nvme(c->crc, &h.crc64, 8);
+	c->records += h.record_nr;
+	c->ext = h.next_ext;
+	c->len = h.next_bytes;
+	if (i + 1 < c->ref->block_nr)
+		e = fetch(c, i + 1);
+	return e == 0 && apply ? apply_records(c->rp, buf, &h) : e;
+}
+
+/* Walks one chain.  apply: its records into the index. */
+static int
+walk(struct replay *rp, const struct snap_ref *ref, struct snap_space *space, bool apply)
+{
+	struct chain c = { .rp = rp,
+			   .ref = ref,
+			   .space = space,
+			   .buf = { sync_alloc(FMT_BLOCK_MAX), sync_alloc(FMT_BLOCK_MAX) },
+			   .ext = ref->head_ext,
+			   .len = ref->head_bytes };
+	int e = c.buf[0] && c.buf[1] ? 0 : -ENOMEM;
+
+	space->nr = 0;
+	if (e == 0 && apply && !(rp->load = tree_load_new(rp->d->tree)))
+		e = -ENOMEM;
+	if (e == 0 && ref->block_nr)
+		e = fetch(&c, 0);
+	for (uint64_t i = 0; e == 0 && i < ref->block_nr; i++)
+		e = take_block(&c, i, apply);
+	tree_load_end(rp->load);
+	rp->load = NULL;
+	/* One that is on its way still writes to its buffer. */
+	sync_read_end(&c.reading);
+	sync_free(c.buf[0]);
+	sync_free(c.buf[1]);
+	if (e == 0 && (c.crc != ref->crc64 || c.records != ref->record_nr))
+		e = -EBADMSG;
+	return e;
+}
+
+static int
+empty_index(struct disk *d)
+{
+	records_drop_outside(d);
+	tree_free(d->tree);
+	d->tree = NULL;
+	d->rec_bytes = d->rec_nr = 0;
+	atomic_store(&d->stats.objects, 0);
+	return tree_new(d->st->index_bytes, d->st->quiesce, &d->tree);
+}
+
+int
+snapshots_load(struct replay *rp)
+{
+	struct disk *d = rp->d;
+	struct snap_ref *snap = d->sb.snap;
+	int e = walk(rp, &snap[0], &d->snap_space[0], true);
+
+	if (e == -EBADMSG && snap[1].id) {
+		/* The one before is as good, and the log goes back to it. */
+		report(rp->rep, "%s: snapshot %llu is damaged; starting from the one before", d->path,
+		       (unsigned long long)snap[0].id);
+		e = empty_index(d);
+		snap[0] = snap[1];
+		snap[1] = (struct snap_ref){ 0 };
+		if (e == 0)
+			e = walk(rp, &snap[0], &d->snap_space[0], true);
+	}
+	if (e == -EBADMSG)
+		return refuse(rp, -ENOTRECOVERABLE, "%s: snapshot %llu is damaged, and there is no other",
+			      d->path, (unsigned long long)snap[0].id);
+	if (e == -ENOSPC)
+		return refuse(rp, -ENOSPC, "%s: the index does not fit into the memory it is given", d->path);
+	if (e < 0)
+		return refuse(rp, e, "%s: cannot load snapshot %llu: %s", d->path,
+			      (unsigned long long)snap[0].id, strerror(-e));
+	rp->version_max = rp->version_max > snap[0].version_max ? rp->version_max : snap[0].version_max;
+	if (snap[1].id && (e = walk(rp, &snap[1], &d->snap_space[1], false)) < 0) {
+		if (e != -EBADMSG)
+			return refuse(rp, e, "%s: cannot read snapshot %llu: %s", d->path,
+				      (unsigned long long)snap[1].id, strerror(-e));
+		report(rp->rep, "%s: the older snapshot %llu is damaged and given up", d->path,
+		       (unsigned long long)snap[1].id);
+		snap[1] = (struct snap_ref){ 0 };
+		d->snap_space[1].nr = 0;
+	}
+	return 0;
+}

@@ -1,0 +1,194 @@
+/* Data against its record: the tail of the log at start, and everything at fsck. */
+#include "extent/log/recover_int.h"
+
+#include "extent/disk/sync.h"
+#include "base/check.h"
+#include "base/crc64.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef VERIFY_BYTES
+#define VERIFY_BYTES ((size_t)4 << 20) /* a multiple of the granule */
+#endif
+
+int
+verify_map(struct disk *d, struct ring *r, const struct rec_view *v, void **ret_entries)
+{
+	size_t padded = align_up(v->map.len_bytes, FMT_ALIGN);
+	void *buf = sync_alloc(padded);
+	int e = buf ? sio_read(d, r, &v->map.ext, 1, 0, buf, padded) : -ENOMEM;
+
+	if (e == 0 && crc64_nvme(0, buf, v->map.len_bytes) != v->map.crc64)
+		e = -EBADMSG;
+	if (e == 0)
+		e = rec_check_entries(v, buf, &d->geo);
+	if (e < 0) {
+		sync_free(buf);
+		return e;
+	}
+	*ret_entries = buf;
+	return 0;
+}
+
+/* The trailer, checked against the record. */
+static int
+read_trailer(struct disk *d, struct ring *r, const struct rec_view *v, const uint64_t *ext, uint64_t *trailer)
+{
+	uint32_t nr = granules(v->size_bytes);
+	uint64_t all;
+	int e;
+
+	if (nr == 1) {
+		trailer[0] = v->crc64;
+		return 0;
+	}
+	e = sio_read(d, r, ext, v->entry_nr, align_up(v->size_bytes, FMT_ALIGN), trailer,
+		     align_up(trailer_bytes(v->size_bytes), FMT_ALIGN));
+	if (e < 0)
+		return e;
+	all = trailer[0];
+	for (uint32_t i = 1; i < nr; i++) {
+		uint64_t len = i + 1 < nr ? STORE_GRANULE : v->size_bytes - (uint64_t)i * STORE_GRANULE;
+
+		all = crc64_nvme_combine(all, trailer[i], len);
+	}
+	return all == v->crc64 ? 0 : -EBADMSG;
+}
+
+static int
+check_granules(const uint8_t *buf, uint64_t len, const uint64_t *crc)
+{
+	for (; len; crc++) {
+		uint64_t n = len < STORE_GRANULE ? len : STORE_GRANULE;
+
+		if (crc64_nvme(0, buf, n) != *crc)
+			return -EBADMSG;
+		buf += n;
+		len -= n;
+	}
+	return 0;
+}
+
+int
+verify_data(struct disk *d, struct ring *r, const struct rec_view *v, const uint64_t *entries)
+{
+	uint8_t *buf;
+	uint64_t *trailer;
+	void *mapped = NULL;
+	int e = 0;
+
+	if (v->body == BODY_INLINE)
+		return crc64_nvme(0, v->inline_data, v->inline_len) == v->crc64 ? 0 : -EBADMSG;
+	if (v->body != BODY_EXTENTS)
+		return 0;
+	if (!entries) {
+		e = verify_map(d, r, v, &mapped);
+		if (e < 0)
+			return e;
+		entries = mapped;
+	}
+	buf = sync_alloc(VERIFY_BYTES);
+	trailer = sync_alloc(FMT_TRAILER_MAX);
+	if (!buf || !trailer)
+		e = -ENOMEM;
+	if (e == 0)
+		e = read_trailer(d, r, v, entries, trailer);
+	for (uint64_t off = 0; e == 0 && off < v->size_bytes; off += VERIFY_BYTES) {
+		uint64_t n = v->size_bytes - off < VERIFY_BYTES ? v->size_bytes - off : VERIFY_BYTES;
+
+		e = sio_read(d, r, entries, v->entry_nr, off, buf, align_up(n, FMT_ALIGN));
+		if (e == 0)
+			e = check_granules(buf, n, trailer + off / STORE_GRANULE);
+	}
+	sync_free(buf);
+	sync_free(trailer);
+	sync_free(mapped);
+	return e;
+}
+
+/* ---- the tail ---- */
+
+static int
+verify_record(struct replay *rp, const struct rec_view *v)
+{
+	if (!RULE_TAIL_VERIFIED || v->op != REC_PUT || v->flags & REC_FLUSHED)
+		return 0;
+	return verify_data(rp->d, rp->r, v, v->entries);
+}
+
+static int
+keep(struct replay *rp, const uint8_t *bytes, uint32_t len)
+{
+	memcpy(rp->survivors + rp->survivors_len, bytes, len);
+	rp->survivors_len += len;
+	rp->survivors_nr++;
+	return 0;
+}
+
+/* Goes through one block of the tail; what is good is applied.  1: cut here. */
+static int
+verify_block(struct replay *rp, const struct tail_block *b)
+{
+	uint32_t at = BLOCK_HEAD_BYTES;
+	bool cut = false;
+
+	rp->survivors_len = rp->survivors_nr = 0;
+	for (uint32_t i = 0; i < b->head.record_nr; i++) {
+		struct rec_view v;
+		char name[160];
+		int n = rec_decode(b->bytes + at, b->head.used_bytes - at, &rp->d->geo, &v), e;
+
+		if (n < 0)
+			return refuse(rp, -ENOTRECOVERABLE, "%s: log offset %llu: record %u is impossible",
+				      rp->d->path, (unsigned long long)b->head.pos, i);
+		key_text(name, sizeof name, v.key, v.key_len);
+		e = cut && RULE_TAIL_PREFIX ? -EBADMSG : verify_record(rp, &v);
+		if (e < 0 && e != -EBADMSG)
+			return refuse(rp, e, "%s: log offset %llu: the data of '%s' cannot be read: %s",
+				      rp->d->path, (unsigned long long)b->head.pos, name, strerror(-e));
+		if (e < 0) {
+			if (!cut)
+				snprintf(rp->cut_key, sizeof rp->cut_key, "'%s'", name);
+			cut = true;
+			rp->cut_records++;
+			report(rp->rep,
+			       "%s: log offset %llu: '%s' (version %llu) was not whole and not acknowledged: "
+			       "dropped",
+			       rp->d->path, (unsigned long long)b->head.pos, name,
+			       (unsigned long long)v.version);
+		} else {
+			keep(rp, b->bytes + at, (uint32_t)n);
+			e = apply_record(rp, &v);
+			if (e < 0)
+				return e;
+		}
+		at += (uint32_t)n;
+	}
+	return cut;
+}
+
+int
+verify_tail(struct replay *rp)
+{
+	const struct tail_block *b = rp->tail;
+	int e = 0;
+
+	rp->cut = rp->pos;
+	for (; b && e == 0; b = b->next) {
+		e = verify_block(rp, b);
+		if (e == 1) {
+			rp->cut = b->at;
+			break;
+		}
+	}
+	if (e != 1)
+		rp->survivors_len = rp->survivors_nr = 0;
+	if (e == 1 && b) {
+		for (b = b->next; b; b = b->next)
+			rp->cut_records += b->head.record_nr;
+	}
+	return e < 0 ? e : 0;
+}

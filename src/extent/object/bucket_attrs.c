@@ -1,0 +1,114 @@
+/*
+ * Attributes of buckets: up to BATTRS_NR records behind the bucket's name, replaced together in one block,
+ * and read where they lie in the index.  Those that are older than the bucket belong to an earlier one of its
+ * name and are on their way out.  On the port's thread.
+ */
+#include "extent/extent_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct battrs_int {
+	struct store_bucket_set *set;
+	uint8_t bucket_key[1 + STORE_BUCKET_MAX];
+	uint8_t key[BATTRS_NR][1 + STORE_BUCKET_MAX + 2];
+	struct commit c[BATTRS_NR];
+};
+_Static_assert(sizeof(struct battrs_int) <= sizeof((struct store_bucket_set *)0)->priv,
+	       "store_bucket_set.priv is too small");
+_Static_assert(STORE_BUCKET_ATTRS_MAX <= BATTRS_NR * STORE_ATTRS_MAX, "the records hold them");
+
+static void
+on_over(struct commit *c)
+{
+	struct store_op *op = &container_of(c, struct battrs_int, c[0])->set->op;
+
+	op->result = c->result;
+	op->done(op);
+}
+
+int
+store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
+		       const void *attrs, uint32_t attrs_len, struct store_bucket_set *op)
+{
+	struct battrs_int *bi = (struct battrs_int *)op->priv;
+	int bucket_len = key_bucket(bi->bucket_key, name, len);
+	struct disk *d;
+
+	if (bucket_len < 0)
+		return bucket_len;
+	if (attrs_len > STORE_BUCKET_ATTRS_MAX || attrs_len > BATTRS_NR * BATTRS_BYTES)
+		return -EINVAL;
+	d = store_home(p->st, bi->bucket_key, (size_t)bucket_len);
+	if (disk_failed(d))
+		return -EROFS;
+	op->op.port = p;
+	bi->set = op;
+	for (uint32_t i = 0; i < BATTRS_NR; i++) {
+		struct commit *c = &bi->c[i];
+		uint32_t at = i * BATTRS_BYTES, left = at < attrs_len ? attrs_len - at : 0;
+
+		*c = (struct commit){ .kind = COMMIT_BUCKET_ATTRS, .disk = d, .state = CS_DATA_OVER };
+		c->also = i + 1 < BATTRS_NR ? &bi->c[i + 1] : NULL;
+		c->is_also = i > 0;
+		c->view.key = bi->key[i];
+		c->view.key_len = (uint16_t)key_battrs(bi->key[i], bi->bucket_key, (size_t)bucket_len, i);
+		c->view.op = left ? REC_PUT : REC_DELETE;
+		if (!left)
+			continue;
+		c->view.body = BODY_NONE;
+		c->view.mtime_ns = clock_wall_ns();
+		c->view.attrs = (const char *)attrs + at;
+		c->view.attrs_len = left < BATTRS_BYTES ? left : BATTRS_BYTES;
+	}
+	bi->c[0].finished = on_over;
+	bi->c[0].bucket_key = bi->bucket_key;
+	bi->c[0].bucket_key_len = (uint16_t)bucket_len;
+	bi->c[0].want_version = version;
+	commit_submit(p, &bi->c[0]);
+	return 0;
+}
+
+int
+store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
+		       uint64_t *ret_version)
+{
+	uint8_t bucket[1 + STORE_BUCKET_MAX], key[1 + STORE_BUCKET_MAX + 2];
+	int bucket_len = key_bucket(bucket, name, len), total = 0;
+	const struct rec *b = NULL;
+	const struct tree *t;
+	struct tree_cursor c;
+	size_t key_len;
+
+	if (ret_version)
+		*ret_version = 0;
+	if (bucket_len < 0)
+		return -ENXIO;
+	t = store_home(p->st, bucket, (size_t)bucket_len)->tree;
+	/* All of it in one state of the index. */
+	tree_cursor_init(&c, t, tree_root(t));
+	if (tree_seek(&c, bucket, (size_t)bucket_len, false) && c.key_len == bucket_len &&
+	    memcmp(c.key, bucket, (size_t)bucket_len) == 0)
+		b = c.rec;
+	if (!b)
+		return -ENXIO;
+	key_len = (size_t)key_battrs(key, bucket, (size_t)bucket_len, 0);
+	for (bool there = tree_seek(&c, key, key_len, false); there; there = tree_next(&c)) {
+		const struct rec *r = c.rec;
+
+		if (c.key_len != key_len || memcmp(c.key, key, key_len - 1) != 0)
+			break;
+		if (r->version < b->version)
+			continue;
+		if (c.key[key_len - 1] == '0' && ret_version)
+			*ret_version = r->version;
+		if ((uint32_t)total < cap)
+			memcpy((char *)attrs + total, rec_attrs(r),
+			       r->attrs_len < cap - (uint32_t)total ? r->attrs_len : cap - (uint32_t)total);
+		total += r->attrs_len;
+	}
+	return total;
+}

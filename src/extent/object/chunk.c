@@ -1,0 +1,328 @@
+/*
+ * The writer of one chunk (or of an object that is not larger than one): space, checksums, trailer, map, and
+ * the hand-over of its record.  On the port's thread; the writers are the port's pool.
+ *
+ *	taking bytes ---> closed ---> handed over ---> the commit's end (put.c, large.c) ---> pool
+ *	                   data <= 8 MiB: at once, its writes still in flight
+ *	                   else: when they are over, to be flushed before the record enters the log
+ */
+#include "extent/extent_int.h"
+
+#include "base/check.h"
+#include "base/crc64.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define GUESS_UNITS_MAX 1024u /* taken ahead when the size is not known */
+
+struct chunk_writer *
+writer_get(struct store_port *p, struct disk *d, struct put_int *put)
+{
+	struct chunk_writer *w = p->writers_free;
+
+	if (!w)
+		return NULL;
+	p->writers_free = w->next;
+	/* Not the two arrays: they are large, and written before they are read. */
+	memset(w, 0, offsetof(struct chunk_writer, granule));
+	w->port = p;
+	w->disk = d;
+	w->put = put;
+	return w;
+}
+
+bool
+writer_avail(const struct store_port *p, unsigned nr)
+{
+	const struct chunk_writer *w = p->writers_free;
+
+	for (; w && nr; w = w->next)
+		nr--;
+	return nr == 0;
+}
+
+uint64_t
+writer_take(struct chunk_writer *w, const void *mem, uint32_t len)
+{
+	const char *at = mem;
+	uint64_t all = 0;
+
+	check(!w->is_closed && w->size_bytes % STORE_GRANULE == 0 && w->size_bytes + len <= FMT_CHUNK_BYTES);
+	for (uint32_t left = len; left;) {
+		uint32_t n = left < STORE_GRANULE ? left : STORE_GRANULE;
+		uint64_t crc = crc64_nvme(0, at, n);
+
+		all = left == len ? crc : crc64_nvme_combine(all, crc, n);
+		w->granule[w->granule_nr++] = crc;
+		at += n;
+		left -= n;
+	}
+	w->crc64 = w->size_bytes ? crc64_nvme_combine(w->crc64, all, len) : all;
+	w->size_bytes += len;
+	return all;
+}
+
+/* ---- space ---- */
+
+static void
+add_extent(struct chunk_writer *w, const struct extent *x)
+{
+	uint64_t per_seg = geo_seg_units(&w->disk->geo);
+
+	w->units += x->units;
+	if (w->ext_nr) {
+		uint64_t last = w->ext[w->ext_nr - 1];
+
+		if (ext_unit(last) + ext_nr(last) == x->unit && x->unit % per_seg != 0 &&
+		    (uint64_t)ext_nr(last) + x->units <= EXT_NR_MAX) {
+			w->ext[w->ext_nr - 1] = ext_make(ext_unit(last), ext_nr(last) + x->units);
+			return;
+		}
+	}
+	w->ext[w->ext_nr++] = ext_make(x->unit, x->units);
+}
+
+int
+writer_reserve(struct chunk_writer *w, uint64_t upto_bytes, uint64_t expect_bytes)
+{
+	uint64_t unit = w->disk->geo.unit_bytes, seg_half = geo_seg_units(&w->disk->geo) / 2;
+	uint64_t need = align_up(upto_bytes, unit) / unit, want;
+	uint64_t most = RUN_BYTES / unit < seg_half ? RUN_BYTES / unit : seg_half;
+
+	if (expect_bytes)
+		want = align_up(expect_bytes, unit) / unit;
+	else
+		want = w->units < GUESS_UNITS_MAX ? 2 * w->units : w->units + GUESS_UNITS_MAX;
+	want = want < need ? need : want;
+	while (w->units < need) {
+		struct extent x;
+		uint64_t n = want - w->units < most ? want - w->units : most;
+
+		if (w->ext_nr == WRITER_EXTENTS ||
+		    alloc_take(w->disk->alloc, &w->port->run, (uint32_t)n, 1, &x) < 0)
+			return -ENOSPC;
+		add_extent(w, &x);
+	}
+	return 0;
+}
+
+/* Gives back what is behind the first `units`. */
+static void
+trim(struct chunk_writer *w, uint64_t units)
+{
+	bool any = w->units > units;
+
+	while (w->units > units) {
+		uint64_t last = w->ext[w->ext_nr - 1];
+		uint32_t cut = w->units - units < ext_nr(last) ? (uint32_t)(w->units - units) : ext_nr(last);
+
+		alloc_free(w->disk->alloc,
+			   &(struct extent){ .unit = ext_unit(last) + ext_nr(last) - cut, .units = cut });
+		w->units -= cut;
+		if (cut == ext_nr(last))
+			w->ext_nr--;
+		else
+			w->ext[w->ext_nr - 1] = ext_make(ext_unit(last), ext_nr(last) - cut);
+	}
+	if (any)
+		atomic_fetch_add(&w->disk->freed_nr, 1);
+}
+
+/* ---- trailer and map ---- */
+
+uint32_t
+writer_trailer(struct chunk_writer *w, void *mem)
+{
+	uint32_t len = trailer_bytes(w->size_bytes), padded = (uint32_t)align_up(len, FMT_ALIGN);
+
+	if (len && mem != w->granule)
+		memcpy(mem, w->granule, len);
+	memset((char *)mem + len, 0, padded - len);
+	w->has_trailer = true;
+	return padded;
+}
+
+static void
+on_trailer(struct xio *x)
+{
+	struct chunk_writer *w = container_of(x, struct chunk_writer, trailer);
+
+	writer_io_over(w, x->error);
+}
+
+int
+writer_write_small(struct chunk_writer *w, const void *bytes, uint32_t len)
+{
+	/* Of one granule the checksum is in w->crc64 alone, so the table's place is free, and aligned. */
+	check(len <= STORE_INLINE_MAX && w->size_bytes == len);
+	if (writer_reserve(w, FMT_ALIGN, FMT_ALIGN) < 0)
+		return -ENOSPC;
+	memcpy(w->granule, bytes, len);
+	memset((char *)w->granule + len, 0, FMT_ALIGN - len);
+	w->io_left++;
+	xio_start(&w->trailer, w->port, w->disk, true, w->ext, w->ext_nr, 0, w->granule, FMT_ALIGN,
+		  RING_NO_REGION, on_trailer);
+	return 0;
+}
+
+static void
+on_map(struct xio *x)
+{
+	struct chunk_writer *w = container_of(x, struct chunk_writer, map_io);
+
+	writer_io_over(w, x->error);
+}
+
+/* More extents than a record names: they go to an extent of their own. */
+static int
+reserve_map(struct chunk_writer *w)
+{
+	uint64_t unit = w->disk->geo.unit_bytes;
+	uint32_t len = w->ext_nr * (uint32_t)sizeof w->ext[0], units = (uint32_t)(align_up(len, unit) / unit);
+	struct extent x;
+
+	if (alloc_take(w->disk->alloc, &w->port->run, units, units, &x) < 0)
+		return -ENOSPC;
+	w->map = (struct map_ref){ .ext = ext_make(x.unit, x.units),
+				   .len_bytes = len,
+				   .crc64 = crc64_nvme(0, w->ext, len) };
+	return 0;
+}
+
+int
+writer_close(struct chunk_writer *w)
+{
+	uint64_t stored = stored_bytes(w->size_bytes), unit = w->disk->geo.unit_bytes;
+	bool needs_trailer = trailer_bytes(w->size_bytes) && !w->has_trailer;
+	int e;
+
+	if (w->is_closed)
+		return 0;
+	e = needs_trailer ? writer_reserve(w, stored, stored) : 0;
+	if (e < 0)
+		return e;
+	trim(w, align_up(stored, unit) / unit);
+	e = w->ext_nr > FMT_ENTRY_MAX ? reserve_map(w) : 0;
+	if (e < 0)
+		return e;
+	/* From here on nothing fails: no write may be in flight behind an error. */
+	w->is_closed = true;
+	if (needs_trailer) {
+		uint32_t padded = writer_trailer(w, w->granule);
+
+		w->io_left++;
+		xio_start(&w->trailer, w->port, w->disk, true, w->ext, w->ext_nr, stored - padded, w->granule,
+			  padded, RING_NO_REGION, on_trailer);
+	}
+	if (w->map.len_bytes) {
+		w->io_left++;
+		xio_start(&w->map_io, w->port, w->disk, true, &w->map.ext, 1, 0, w->ext,
+			  (uint32_t)align_up(w->map.len_bytes, FMT_ALIGN), RING_NO_REGION, on_map);
+	}
+	return 0;
+}
+
+/* ---- hand-over ---- */
+
+void
+writer_view(const struct chunk_writer *w, struct rec_view *v)
+{
+	v->op = REC_PUT;
+	v->body = BODY_EXTENTS;
+	v->flags = (uint16_t)((w->map.len_bytes ? REC_MAPPED : 0) |
+			      (w->size_bytes > FMT_FLUSHED_BYTES ? REC_FLUSHED : 0));
+	v->size_bytes = w->size_bytes;
+	v->crc64 = w->crc64;
+	v->entry_nr = w->ext_nr;
+	v->entries = w->ext;
+	v->map = w->map;
+}
+
+static void
+submit(struct chunk_writer *w)
+{
+	struct commit *c = w->commit;
+
+	/* A manifest without a map has nothing of its own on the disk,
+	 * and its chunks' records are flushed. */
+	bool is_flushed = RULE_MANIFEST_AFTER_CHUNKS && c->view.body == BODY_MANIFEST && !w->map.len_bytes;
+
+	if (c->view.flags & REC_FLUSHED && !is_flushed) {
+		/* A flush that begins from now on covers all of its writes. */
+		c->flush_ticket = atomic_load(&w->disk->flush_begun) + 1;
+	}
+	atomic_store(&c->state, w->io_left ? 0 : CS_DATA_OVER);
+	atomic_store(&c->data_error, w->error);
+	commit_submit(w->port, c);
+}
+
+void
+writer_hand_over(struct chunk_writer *w, struct commit *c)
+{
+	w->commit = c;
+	if (c->view.flags & REC_FLUSHED && w->io_left)
+		w->hand_over_when_written = true;
+	else
+		submit(w);
+}
+
+void
+writer_hand_over_later(struct chunk_writer *w, struct commit *c)
+{
+	w->commit = c;
+	w->hand_over_when_written = w->close_when_written = true;
+}
+
+/* All that was begun is written.  Closing may begin more (a map); then this comes again. */
+static void
+all_written(struct chunk_writer *w)
+{
+	if (w->close_when_written) {
+		int e = w->error ? 0 : writer_close(w);
+
+		if (e < 0)
+			w->error = e;
+		if (w->io_left)
+			return;
+		w->close_when_written = false;
+		writer_view(w, &w->commit->view);
+	}
+	w->hand_over_when_written = false;
+	submit(w);
+}
+
+void
+writer_io_over(struct chunk_writer *w, int error)
+{
+	if (error) {
+		/* -ENOSPC: never got as far as the disk; anything else weighs more. */
+		if (!w->error || w->error == -ENOSPC)
+			w->error = error;
+		if (error != -ENOSPC)
+			disk_fail(w->disk, "writing data failed: %s", strerror(-error));
+	}
+	if (--w->io_left || !w->commit)
+		return;
+	if (w->hand_over_when_written) {
+		all_written(w);
+		return;
+	}
+	commit_data_over(w->port, w->commit, w->error);
+}
+
+void
+writer_put(struct chunk_writer *w, bool give_back)
+{
+	struct store_port *p = w->port;
+
+	check(w->io_left == 0);
+	/* After a failed write nobody knows what it may still touch: quarantined until a restart. */
+	if (give_back && (!w->error || w->error == -ENOSPC || !RULE_REUSE_WRITES_OVER)) {
+		extents_free(w->disk, w->ext, w->ext_nr);
+		if (w->map.len_bytes)
+			extents_free(w->disk, &w->map.ext, 1);
+	}
+	w->next = p->writers_free;
+	p->writers_free = w;
+}

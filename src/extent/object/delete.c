@@ -1,0 +1,137 @@
+/*
+ * Deletes, other attributes, and the records of buckets.  The leader decides; here is only the hand-over.  On
+ * the port's thread.
+ */
+#include "extent/extent_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct del_int {
+	struct store_del *del;
+	struct commit c;
+	uint8_t bucket_key[1 + STORE_BUCKET_MAX];
+	uint8_t key[KEY_BYTES_MAX];
+};
+_Static_assert(sizeof(struct del_int) <= sizeof((struct store_del *)0)->priv, "store_del.priv is too small");
+
+static void
+on_over(struct commit *c)
+{
+	struct store_op *op = &container_of(c, struct del_int, c)->del->op;
+
+	free(c->job);
+	op->result = c->result;
+	op->done(op);
+}
+
+static struct del_int *
+begin(struct store_port *p, struct store_del *del, enum commit_kind kind)
+{
+	struct del_int *di = (struct del_int *)del->priv;
+
+	del->op.port = p;
+	del->op.result = 0;
+	di->del = del;
+	di->c = (struct commit){ .kind = kind, .finished = on_over, .state = CS_DATA_OVER };
+	return di;
+}
+
+static int
+hand_over(struct store_port *p, struct del_int *di, int key_len)
+{
+	di->c.view.key = di->key;
+	di->c.view.key_len = (uint16_t)key_len;
+	di->c.disk = store_home(p->st, di->key, (size_t)key_len);
+	if (disk_failed(di->c.disk)) {
+		free(di->c.job);
+		return -EROFS;
+	}
+	commit_submit(p, &di->c);
+	return 0;
+}
+
+int
+store_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
+	     struct store_del *del)
+{
+	struct del_int *di = begin(p, del, COMMIT_DELETE);
+	int len = key_object(di->key, k);
+
+	if (len < 0)
+		return len;
+	di->c.bucket_key = di->bucket_key;
+	di->c.bucket_key_len = (uint16_t)key_bucket(di->bucket_key, k->bucket, k->bucket_len);
+	if (pre)
+		di->c.pre = *pre;
+	di->c.view.op = REC_DELETE;
+	return hand_over(p, di, len);
+}
+
+int
+store_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
+		uint32_t attrs_len, struct store_del *op)
+{
+	struct del_int *di = begin(p, op, COMMIT_ATTRS);
+	int len = key_object(di->key, k);
+
+	if (len < 0)
+		return len;
+	if (attrs_len > STORE_ATTRS_MAX)
+		return -EINVAL;
+	di->c.bucket_key = di->bucket_key;
+	di->c.bucket_key_len = (uint16_t)key_bucket(di->bucket_key, k->bucket, k->bucket_len);
+	di->c.view.op = REC_PUT;
+	di->c.want_version = version;
+	di->c.attrs = attrs;
+	di->c.attrs_len = attrs_len;
+	return hand_over(p, di, len);
+}
+
+int
+store_bucket_create(struct store_port *p, const char *name, size_t name_len, struct store_del *op)
+{
+	struct del_int *di = begin(p, op, COMMIT_BUCKET_MAKE);
+	int len = key_bucket(di->key, name, name_len);
+
+	if (len < 0)
+		return len;
+	di->c.view.op = REC_PUT;
+	di->c.view.body = BODY_NONE;
+	di->c.view.mtime_ns = clock_wall_ns();
+	return hand_over(p, di, len);
+}
+
+int
+store_bucket_delete(struct store_port *p, const char *name, size_t name_len, struct store_del *op)
+{
+	struct del_int *di = begin(p, op, COMMIT_BUCKET_REMOVE);
+	int len = key_bucket(di->key, name, name_len);
+
+	if (len < 0)
+		return len;
+	di->c.view.op = REC_DELETE;
+	di->c.job = gc_bucket_job(di->key + 1, name_len);
+	if (!di->c.job)
+		return -ENOSPC;
+	return hand_over(p, di, len);
+}
+
+int
+store_bucket_head(struct store_port *p, const char *name, size_t name_len, uint64_t *ret_ctime_ns)
+{
+	uint8_t key[1 + STORE_BUCKET_MAX];
+	int len = key_bucket(key, name, name_len);
+	const struct rec *r =
+		len < 0 ? NULL : tree_get(store_home(p->st, key, (size_t)len)->tree, key, (size_t)len);
+
+	if (!r)
+		return -ENXIO;
+	if (ret_ctime_ns)
+		*ret_ctime_ns = r->mtime_ns;
+	return 0;
+}

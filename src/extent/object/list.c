@@ -1,0 +1,260 @@
+/*
+ * Listing, a page at a time.  It lets go of the index every LIST_SLICE keys, posts itself and goes on behind
+ * the last name, so that neither the loop nor the reclaiming of nodes waits for a long page.  Names that have
+ * the delimiter behind the prefix are one entry, and the search goes on behind all that begin so.  On the
+ * port's thread.
+ */
+#include "extent/extent_int.h"
+
+#include "base/mailbox.h"
+
+#include <errno.h>
+#include <string.h>
+
+#ifndef LIST_SLICE
+#define LIST_SLICE 256
+#endif
+
+struct list_int {
+	struct store_port *port;
+	struct disk *disk;
+	uint64_t born; /* uploads that are older belong to an earlier bucket of the name */
+	uint32_t given;
+	uint16_t fixed_len; /* of key: type byte, bucket, 0 */
+	uint16_t want_len;  /* fixed part and prefix: what every key begins with */
+	uint16_t tail_len;  /* of key: behind the name */
+	uint16_t at_len;    /* where to go on */
+	bool after;         /* strictly behind it */
+	uint8_t type;
+	uint8_t at[KEY_BYTES_MAX];
+};
+_Static_assert(sizeof(struct list_int) <= sizeof((struct store_list *)0)->priv,
+	       "store_list.priv is too small");
+
+/* How much of the name is a common prefix; 0: it stands for itself. */
+static size_t
+common_len(const struct store_list *ls, const char *name, size_t len)
+{
+	const char *at;
+
+	if (ls->delimiter_len == 0 || len < ls->prefix_len)
+		return 0;
+	at = memmem(name + ls->prefix_len, len - ls->prefix_len, ls->delimiter, ls->delimiter_len);
+	return at ? (size_t)(at - name) + ls->delimiter_len : 0;
+}
+
+static bool
+give(struct store_list *ls, const struct list_int *li, const struct tree_cursor *c, size_t common)
+{
+	const struct rec *r = c->rec;
+	struct store_entry e = { .name = c->key + li->fixed_len };
+
+	if (common) {
+		e.name_len = common;
+		e.is_prefix = true;
+		return ls->entry(ls, &e);
+	}
+	e.name_len = (size_t)c->key_len - li->fixed_len - li->tail_len;
+	e.size_bytes = r->size_bytes;
+	e.mtime_ns = r->mtime_ns;
+	e.version = r->version;
+	e.etag = rec_etag(r);
+	e.attrs = rec_attrs(r);
+	e.attrs_len = r->attrs_len;
+	if (li->type == KEY_UPLOAD)
+		e.upload_id = (const uint8_t *)c->key + c->key_len - CHUNK_ID_BYTES;
+	return ls->entry(ls, &e);
+}
+
+/* What every key of the page begins with lies in the operation: bucket and prefix. */
+static bool
+belongs(const struct store_list *ls, const struct list_int *li, const struct tree_cursor *c)
+{
+	if (c->key_len < li->want_len || (uint8_t)c->key[0] != li->type)
+		return false;
+	if (ls->bucket &&
+	    (memcmp(c->key + 1, ls->bucket, ls->bucket_len) != 0 || c->key[1 + ls->bucket_len] != 0))
+		return false;
+	return ls->prefix_len == 0 || memcmp(c->key + li->fixed_len, ls->prefix, ls->prefix_len) == 0;
+}
+
+/* The next one that belongs to the page; false: none. */
+static bool
+settle(const struct store_list *ls, const struct list_int *li, struct tree_cursor *c, bool there)
+{
+	while (there && belongs(ls, li, c)) {
+		const struct rec *r = c->rec;
+
+		if (li->type != KEY_UPLOAD || r->version > li->born)
+			return true;
+		there = tree_next(c);
+	}
+	return false;
+}
+
+/* From the least string behind all that begin with the first len bytes of at. */
+static void
+go_behind(struct list_int *li, size_t len)
+{
+	while (li->at[len - 1] == 0xff)
+		len--; /* the type byte is less */
+	li->at[len - 1]++;
+	li->at_len = (uint16_t)len;
+	li->after = false;
+}
+
+/* One slice.  True: the page is over. */
+static bool
+slice(struct store_list *ls, struct list_int *li)
+{
+	struct tree_cursor c;
+	bool there;
+
+	tree_cursor_init(&c, li->disk->tree, tree_root(li->disk->tree));
+	there = settle(ls, li, &c, tree_seek(&c, li->at, li->at_len, li->after));
+	for (int i = 0; i < LIST_SLICE; i++) {
+		size_t common;
+		bool go_on;
+
+		if (!there)
+			return true;
+		if (li->given == ls->max) {
+			ls->more = true;
+			return true;
+		}
+		li->given++;
+		common = common_len(ls, c.key + li->fixed_len,
+				    (size_t)c.key_len - li->fixed_len - li->tail_len);
+		memcpy(li->at, c.key, c.key_len);
+		li->at_len = c.key_len;
+		li->after = true;
+		if (common)
+			go_behind(li, li->fixed_len + common);
+		go_on = give(ls, li, &c, common);
+		there = settle(ls, li, &c, common ? tree_skip(&c, li->fixed_len + common) : tree_next(&c));
+		if (!go_on) {
+			ls->more = there;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The bucket whose uploads these are, if it is still there. */
+static bool
+bucket_born(const struct store_list *ls, struct list_int *li)
+{
+	uint8_t key[1 + STORE_BUCKET_MAX];
+	int len = key_bucket(key, ls->bucket, ls->bucket_len);
+	const struct rec *r = len < 0 ? NULL : tree_get(li->disk->tree, key, (size_t)len);
+
+	if (!r)
+		return false;
+	li->born = r->version;
+	return true;
+}
+
+static void
+on_turn(struct msg *m)
+{
+	struct store_list *ls = container_of(container_of(m, struct store_op, msg), struct store_list, op);
+	struct list_int *li = (struct list_int *)ls->priv;
+
+	if ((li->type != KEY_UPLOAD || bucket_born(ls, li)) && !slice(ls, li)) {
+		mailbox_post(li->port->mb, &ls->op.msg, on_turn);
+		return;
+	}
+	li->port->inflight--;
+	ls->op.result = (int)li->given;
+	ls->op.done(&ls->op);
+}
+
+/* Does the page begin behind `after`, and not with the prefix? */
+static bool
+is_behind(const struct store_list *ls)
+{
+	uint16_t n = ls->after_len < ls->prefix_len ? ls->after_len : ls->prefix_len;
+	int c;
+
+	if (!ls->after || !ls->after_len)
+		return false;
+	c = n ? memcmp(ls->after, ls->prefix, n) : 0;
+	return c > 0 || (c == 0 && ls->after_len >= ls->prefix_len);
+}
+
+static int
+first_key(const struct store_list *ls, struct list_int *li)
+{
+	bool behind = is_behind(ls);
+	const char *from = behind ? ls->after : ls->prefix;
+	uint16_t len = behind ? ls->after_len : ls->prefix_len;
+	bool begins = behind && (ls->prefix_len == 0 || memcmp(ls->after, ls->prefix, ls->prefix_len) == 0);
+
+	if (ls->bucket_len > STORE_BUCKET_MAX || len > STORE_KEY_MAX || ls->prefix_len > STORE_KEY_MAX)
+		return -ENAMETOOLONG;
+	li->at[0] = li->type;
+	li->fixed_len = 1;
+	if (ls->bucket) {
+		memcpy(li->at + 1, ls->bucket, ls->bucket_len);
+		li->at[1 + ls->bucket_len] = 0;
+		li->fixed_len = (uint16_t)(2 + ls->bucket_len);
+	}
+	if (len)
+		memcpy(li->at + li->fixed_len, from, len);
+	li->at_len = (uint16_t)(li->fixed_len + len);
+	li->want_len = (uint16_t)(li->fixed_len + ls->prefix_len);
+	li->after = behind;
+	if (begins && common_len(ls, ls->after, len) == len) {
+		go_behind(li, li->at_len);
+	} else if (behind && li->type == KEY_UPLOAD) {
+		/* Behind this one; or behind all of the key, where no other key's can be. */
+		li->at[li->at_len++] = ls->after_id ? 0 : 1;
+		if (ls->after_id) {
+			memcpy(li->at + li->at_len, ls->after_id, CHUNK_ID_BYTES);
+			li->at_len += CHUNK_ID_BYTES;
+		}
+		li->after = ls->after_id != NULL;
+	}
+	return 0;
+}
+
+static int
+begin(struct store_port *p, struct store_list *ls, uint8_t type)
+{
+	struct list_int *li = (struct list_int *)ls->priv;
+	int e;
+
+	ls->op.port = p;
+	ls->more = false;
+	memset(li, 0, offsetof(struct list_int, at));
+	li->port = p;
+	li->disk = p->st->disk[0];
+	li->type = type;
+	li->tail_len = type == KEY_UPLOAD ? UPLOAD_TAIL_BYTES : 0;
+	e = first_key(ls, li);
+	if (e < 0)
+		return e;
+	if (ls->bucket && !bucket_born(ls, li)) {
+		ls->op.result = -ENXIO;
+		return 1;
+	}
+	if (slice(ls, li)) {
+		ls->op.result = (int)li->given;
+		return 1;
+	}
+	p->inflight++;
+	mailbox_post(p->mb, &ls->op.msg, on_turn);
+	return 0;
+}
+
+int
+store_list(struct store_port *p, struct store_list *ls)
+{
+	return begin(p, ls, ls->bucket ? KEY_OBJECT : KEY_BUCKET);
+}
+
+int
+store_list_uploads(struct store_port *p, struct store_list *ls)
+{
+	return ls->bucket ? begin(p, ls, KEY_UPLOAD) : -EINVAL;
+}

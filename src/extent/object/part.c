@@ -1,0 +1,159 @@
+/*
+ * The parts of an upload, and of the object that it became: listing and looking up.  On the port's thread.
+ */
+#include "extent/object/read_int.h"
+
+#include "base/mailbox.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define PARTS_SLICE 256
+
+struct parts_int {
+	struct store_port *port;
+	struct disk *disk;
+	uint32_t given, at; /* at: behind this number */
+	uint8_t id[CHUNK_ID_BYTES];
+};
+_Static_assert(sizeof(struct parts_int) <= sizeof((struct store_part_list *)0)->priv,
+	       "store_part_list.priv is too small");
+
+static struct store_part
+part_of(const struct rec *r, uint32_t number, uint64_t off)
+{
+	return (struct store_part){ .number = number,
+				    .size_bytes = r->size_bytes,
+				    .crc64 = r->crc64,
+				    .mtime_ns = r->mtime_ns,
+				    .version = r->version,
+				    .off_bytes = off,
+				    .etag = rec_etag(r),
+				    .attrs = rec_attrs(r),
+				    .attrs_len = r->attrs_len };
+}
+
+/* One slice.  True: the page is over. */
+static bool
+slice(struct store_part_list *pl, struct parts_int *li)
+{
+	struct tree_cursor c;
+	uint8_t key[CHUNK_KEY_BYTES];
+	bool go_on = true, there;
+
+	key_part(key, li->id, li->at);
+	tree_cursor_init(&c, li->disk->tree, tree_root(li->disk->tree));
+	there = tree_seek(&c, key, sizeof key, true);
+	for (int i = 0; i < PARTS_SLICE; i++) {
+		struct store_part part;
+
+		if (!there || c.key_len != sizeof key || memcmp(c.key, key, 1 + CHUNK_ID_BYTES) != 0)
+			return true;
+		if (!go_on || li->given == pl->max) {
+			pl->more = true;
+			return true;
+		}
+		li->at = key_index((const uint8_t *)c.key);
+		li->given++;
+		part = part_of(c.rec, li->at, 0);
+		go_on = pl->part(pl, &part);
+		there = tree_next(&c);
+	}
+	return false;
+}
+
+static void
+on_turn(struct msg *m)
+{
+	struct store_part_list *pl =
+		container_of(container_of(m, struct store_op, msg), struct store_part_list, op);
+	struct parts_int *li = (struct parts_int *)pl->priv;
+
+	if (!slice(pl, li)) {
+		mailbox_post(li->port->mb, &pl->op.msg, on_turn);
+		return;
+	}
+	li->port->inflight--;
+	pl->op.result = (int)li->given;
+	pl->op.done(&pl->op);
+}
+
+int
+store_list_parts(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		 struct store_part_list *pl)
+{
+	struct parts_int *li = (struct parts_int *)pl->priv;
+	uint8_t key[KEY_BYTES_MAX];
+	int len = key_upload(key, k, id);
+	const struct rec *r;
+
+	if (len < 0)
+		return len;
+	pl->op.port = p;
+	pl->op.result = upload_find(p, key, (size_t)len, &r);
+	pl->more = false;
+	if (pl->op.result < 0)
+		return 1;
+	*li = (struct parts_int){ .port = p, .disk = store_home(p->st, key, (size_t)len), .at = pl->after };
+	memcpy(li->id, id, CHUNK_ID_BYTES);
+	if (slice(pl, li)) {
+		pl->op.result = (int)li->given;
+		return 1;
+	}
+	p->inflight++;
+	mailbox_post(p->mb, &pl->op.msg, on_turn);
+	return 0;
+}
+
+/* ---- of an object ---- */
+
+const struct rec *
+part_record(const struct disk *d, const struct chunk_ref *ref)
+{
+	uint8_t key[CHUNK_KEY_BYTES];
+	const struct rec *r;
+
+	key_part(key, ref->id, ref->index);
+	/* It stays while the object is pinned, so its record may be kept beyond this turn. */
+	r = tree_get(d->tree, key, sizeof key);
+	return r && r->size_bytes == ref->len_bytes && r->crc64 == ref->crc64 ? r : NULL;
+}
+
+int
+store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part)
+{
+	struct obj_int *oi = obj_int(obj);
+	const struct chunk_ref *ref;
+	const struct rec *r;
+
+	if (!obj->is_open || index >= obj->part_nr)
+		return -ENOENT;
+	ref = rec_entries(oi->rec);
+	if (oi->hint > index)
+		oi->hint_off = oi->hint = 0;
+	for (; oi->hint < index; oi->hint++)
+		oi->hint_off += ref[oi->hint].len_bytes;
+	r = part_record(oi->disk, &ref[index]);
+	if (!r)
+		return -EBADMSG;
+	*ret_part = part_of(r, ref[index].index, oi->hint_off);
+	return 0;
+}
+
+int
+store_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part)
+{
+	const struct chunk_ref *ref = obj->is_open && obj->part_nr ? rec_entries(obj_int(obj)->rec) : NULL;
+	uint32_t lo = 0, hi = ref ? obj->part_nr : 0;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (ref[mid].index < number)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return ref && lo < obj->part_nr && ref[lo].index == number ? store_obj_part_at(obj, lo, ret_part)
+								   : -ENOENT;
+}

@@ -1,0 +1,181 @@
+/*
+ * A port: one thread's access to the store.  Attach, detach, quiescence, and being rung by another port's
+ * leader.
+ */
+#include "extent/extent_int.h"
+
+#include "base/check.h"
+#include "base/mailbox.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Address space for the most there can be; memory only where it was used. */
+static int
+writers_init(struct store_port *p)
+{
+	struct chunk_writer *w;
+
+	p->writer_mem = mmap(NULL, CHUNK_WRITERS_PER_PORT * sizeof *w, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p->writer_mem == MAP_FAILED) {
+		p->writer_mem = NULL;
+		return -ENOMEM;
+	}
+	w = p->writer_mem;
+	for (int i = CHUNK_WRITERS_PER_PORT - 1; i >= 0; i--) {
+		w[i].next = p->writers_free;
+		p->writers_free = &w[i];
+	}
+	return 0;
+}
+
+static void
+port_free(struct store_port *p)
+{
+	if (p->writer_mem)
+		munmap(p->writer_mem, CHUNK_WRITERS_PER_PORT * sizeof(struct chunk_writer));
+	trailers_fini(p);
+	free(p);
+}
+
+static void
+on_kick(struct msg *m)
+{
+	struct store_port *p = container_of(m, struct store_port, kick);
+
+	atomic_store(&p->kicked, false);
+	for (int i = 0; i < p->st->disk_nr; i++)
+		commit_try_lead(p->st->disk[i], p);
+	put_space_retry(p);
+}
+
+/* Under ports_lock. */
+static void
+kick_one(struct store_port *p)
+{
+	if (!atomic_exchange(&p->kicked, true))
+		mailbox_post(p->mb, &p->kick, on_kick);
+}
+
+bool
+port_kick(struct store *st, struct store_port *not_this)
+{
+	bool done = false;
+
+	pthread_mutex_lock(&st->ports_lock);
+	for (int i = 0; i < st->ports_max && !done; i++) {
+		if (!st->port[i] || st->port[i] == not_this)
+			continue;
+		/* Two that leave would hand it back and forth for ever. */
+		if (not_this && atomic_load(&st->port[i]->is_detaching))
+			continue;
+		kick_one(st->port[i]);
+		done = true;
+	}
+	pthread_mutex_unlock(&st->ports_lock);
+	return done;
+}
+
+void
+port_kick_all(struct store *st)
+{
+	pthread_mutex_lock(&st->ports_lock);
+	for (int i = 0; i < st->ports_max; i++) {
+		if (st->port[i])
+			kick_one(st->port[i]);
+	}
+	pthread_mutex_unlock(&st->ports_lock);
+}
+
+int
+store_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
+	     struct store_port **ret_port)
+{
+	struct store_port *p = aligned_alloc(64, align_up(sizeof *p, 64));
+	int e;
+
+	if (!p)
+		return -ENOMEM;
+	memset(p, 0, sizeof *p);
+	p->st = st;
+	p->ring = ring;
+	p->mb = mb;
+	p->timers = timers;
+	p->nr = -1;
+	list_init(&p->space_waiters);
+	e = writers_init(p);
+	if (e == 0)
+		e = trailers_init(p);
+	if (e < 0) {
+		port_free(p);
+		return e;
+	}
+	pthread_mutex_lock(&st->ports_lock);
+	for (int i = 0; i < st->ports_max && p->nr < 0; i++) {
+		if (!st->port[i])
+			p->nr = i;
+	}
+	if (p->nr >= 0)
+		p->user = quiesce_join(st->quiesce);
+	if (p->user) {
+		alloc_run_init(st->disk[0]->alloc, &p->run);
+		st->port[p->nr] = p;
+	}
+	pthread_mutex_unlock(&st->ports_lock);
+	if (!p->user) {
+		port_free(p);
+		return -EUSERS;
+	}
+	*ret_port = p;
+	return 0;
+}
+
+bool
+store_detach(struct store_port *p)
+{
+	struct store *st = p->st;
+	bool over;
+
+	atomic_store(&p->is_detaching, true);
+	if (p->inflight || !list_empty(&p->space_waiters))
+		return false;
+	pthread_mutex_lock(&st->ports_lock);
+	over = !atomic_load(&p->kicked);
+	if (over)
+		st->port[p->nr] = NULL;
+	pthread_mutex_unlock(&st->ports_lock);
+	if (!over)
+		return false;
+	timer_disarm(p->timers, &p->timer);
+	timer_disarm(p->timers, &p->space_timer);
+	alloc_run_fini(st->disk[0]->alloc, &p->run);
+	quiesce_leave(p->user);
+	/* The timer that would have stamped or given space back was perhaps ours. */
+	port_kick(st, NULL);
+	port_free(p);
+	return true;
+}
+
+void
+store_quiesce(struct store_port *p)
+{
+	quiesce_point(p->user);
+	commit_idle(p);
+	if (!list_empty(&p->space_waiters) && atomic_load(&p->st->disk[0]->freed_nr) != p->space_freed)
+		put_space_retry(p);
+}
+
+void
+store_sleep(struct store_port *p)
+{
+	quiesce_sleep(p->user);
+}
+
+void
+store_wake(struct store_port *p)
+{
+	quiesce_wake(p->user);
+}

@@ -1,0 +1,431 @@
+/*
+ * A PUT: pieces to the disk, then a commit to the leader.  On the port's thread.
+ *
+ *   init --> write, write, ... --> commit --+-- inline -------------------------------------> handed over
+ *                                           +-- up to 8 MiB: last piece and record together -> handed over
+ *                                           +-- up to a chunk: pieces written, flushed ------> handed over
+ *                                           +-- larger: chunks handed over as they fill;
+ *                                               when all of them are in the log, the manifest -> handed over
+ *
+ * Before it is handed over an abort gives everything back; after that nothing cancels it.
+ */
+#include "extent/object/put_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/crc64.h"
+
+#include <errno.h>
+#include <string.h>
+
+_Static_assert(sizeof(struct put_int) <= sizeof((struct store_put *)0)->priv, "store_put.priv is too small");
+_Static_assert(sizeof(struct write_int) <= sizeof((struct store_write *)0)->priv,
+	       "store_write.priv is too small");
+
+/* ---- init ---- */
+
+/* Early: nothing that only the leader can know, but what is hopeless need not be pulled from a client's
+ * memory. */
+static int
+early_check(struct store_port *p, struct disk *d, uint64_t size_bytes)
+{
+	struct alloc_stats as;
+	bool coming;
+
+	if (disk_failed(d))
+		return -EROFS;
+	if (atomic_load_explicit(&d->log_used, memory_order_relaxed) > d->geo.log_bytes / 100 * 95)
+		return -EAGAIN;
+	if (size_bytes == STORE_SIZE_UNKNOWN || size_bytes <= STORE_PIECE)
+		return 0;
+	if (size_bytes / FMT_CHUNK_BYTES >= PUT_CHUNKS_MAX)
+		return -EFBIG;
+	/* In this order: what has come back since is counted as free. */
+	coming = atomic_load(&d->dead_nr) != 0;
+	alloc_stats(d->alloc, &as);
+	return size_bytes / d->geo.unit_bytes > geo_units(&d->geo) - as.units + as.free + as.leased && !coming
+		       ? -ENOSPC
+		       : 0;
+}
+
+/* pi: the key is known, and for a part its upload's. */
+static int
+init(struct store_port *p, struct store_put *put, struct put_int *pi, const struct store_key *k,
+     uint64_t size_bytes)
+{
+	int e;
+
+	key_bucket(pi->bucket_key, k->bucket, k->bucket_len);
+	pi->bucket_key_len = (uint16_t)(1 + k->bucket_len);
+	pi->disk = store_home(p->st, pi->key, pi->key_len);
+	e = early_check(p, pi->disk, size_bytes);
+	if (e == 0 && size_bytes > (pi->is_part ? 0 : STORE_INLINE_MAX) &&
+	    !writer_avail(p, pi->is_part ? 2 : 1))
+		e = -EAGAIN;
+	if (e < 0)
+		return e;
+	pi->put = put;
+	pi->port = p;
+	pi->expect_bytes = size_bytes;
+	put->is_started = true;
+	return 0;
+}
+
+static struct put_int *
+init_none(struct store_port *p, struct store_put *put)
+{
+	struct put_int *pi = put_int(put);
+
+	put->is_started = false;
+	put->size_bytes = put->crc64 = put->version = 0;
+	put->op.port = p;
+	memset(pi, 0, offsetof(struct put_int, last));
+	return pi;
+}
+
+int
+store_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
+		    const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
+{
+	struct put_int *pi = init_none(p, put);
+	const struct rec *r;
+	int len, e;
+
+	if (number < 1 || number > STORE_PART_NR_MAX)
+		return -EINVAL;
+	len = key_upload(pi->upload_key, k, id);
+	if (len < 0)
+		return len;
+	pi->is_part = true;
+	pi->upload_key_len = (uint16_t)len;
+	pi->key_len = (uint16_t)key_part(pi->key, id, number);
+	e = upload_find(p, pi->upload_key, pi->upload_key_len, &r);
+	return e < 0 ? e : init(p, put, pi, k, size_bytes);
+}
+
+int
+store_put_init(struct store_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
+{
+	struct put_int *pi = init_none(p, put);
+	int len;
+
+	len = key_object(pi->key, k);
+	if (len < 0)
+		return len;
+	pi->key_len = (uint16_t)len;
+	if (store_bucket_head(p, k->bucket, k->bucket_len, NULL) < 0)
+		return -ENXIO;
+	return init(p, put, pi, k, size_bytes);
+}
+
+/* ---- pieces ---- */
+
+/* The chunk that is full gives way to the next.  Writers were counted before. */
+static void
+next_writer(struct put_int *pi)
+{
+	if (pi->cw && pi->cw->size_bytes == FMT_CHUNK_BYTES)
+		large_chunk_full(pi);
+	if (pi->is_part)
+		large_begin(pi);
+	if (!pi->cw) {
+		pi->cw = writer_get(pi->port, pi->disk, pi);
+		check(pi->cw);
+		pi->cw->index = pi->chunk_nr;
+	}
+}
+
+/* How many writers these bytes may take from the pool. */
+static unsigned
+writers_needed(const struct put_int *pi, uint32_t len)
+{
+	uint64_t in_chunk = pi->cw ? pi->cw->size_bytes : 0;
+	unsigned nr = !pi->cw || in_chunk == FMT_CHUNK_BYTES;
+
+	if (in_chunk == FMT_CHUNK_BYTES)
+		in_chunk = 0;
+	nr += in_chunk + len > FMT_CHUNK_BYTES;
+	return nr + !pi->list;
+}
+
+/* Takes the bytes in: which part goes to which chunk, checksums, sizes, trailer. */
+static void
+take_in(struct put_int *pi, struct write_int *wi, struct buf *buf, uint32_t len, bool last)
+{
+	struct store_put *put = pi->put;
+	uint32_t done = 0;
+
+	memset(wi, 0, sizeof *wi);
+	wi->pi = pi;
+	wi->buf = buf;
+	while (done < len) {
+		struct write_part *part = &wi->part[wi->part_nr++];
+		uint64_t room, crc;
+
+		next_writer(pi);
+		room = FMT_CHUNK_BYTES - pi->cw->size_bytes;
+		part->w = pi->cw;
+		part->off = pi->cw->size_bytes;
+		part->mem = buf->mem + done;
+		part->len = len - done < room ? len - done : (uint32_t)room;
+		crc = writer_take(pi->cw, part->mem, part->len);
+		put->crc64 = put->size_bytes ? crc64_nvme_combine(put->crc64, crc, part->len) : crc;
+		put->size_bytes += part->len;
+		pi->cw->io_left++;
+		done += part->len;
+		part->len = (uint32_t)align_up(part->len, FMT_ALIGN);
+		memset(buf->mem + done, 0, (size_t)(part->mem + part->len - (buf->mem + done)));
+		/* Behind the last byte of the buffer there is room for the trailer, and one write does for
+		 * both. */
+		if (done == len && (last || pi->cw->size_bytes == FMT_CHUNK_BYTES))
+			part->len += writer_trailer(pi->cw, part->mem + part->len);
+	}
+}
+
+static int
+check_piece(const struct put_int *pi, const struct buf *buf, uint32_t len, bool last)
+{
+	if (pi->error)
+		return pi->error;
+	if (disk_failed(pi->disk))
+		return -EROFS;
+	if (pi->is_ended || len == 0 || len > buf->cap_bytes || len > STORE_PIECE ||
+	    (!last && len % STORE_GRANULE))
+		return -EINVAL;
+	if (pi->put->size_bytes / FMT_CHUNK_BYTES >= PUT_CHUNKS_MAX - 1)
+		return -EFBIG;
+	return writer_avail(pi->port, writers_needed(pi, len)) ? 0 : -EAGAIN;
+}
+
+int
+store_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
+		uint32_t len, bool last)
+{
+	struct put_int *pi = put_int(put);
+	struct write_int *wi = (struct write_int *)w->priv;
+	int e;
+
+	check(put->is_started && !pi->is_committing);
+	w->op.port = p;
+	w->op.result = 0;
+	e = check_piece(pi, buf, len, last);
+	if (e < 0)
+		return e;
+	take_in(pi, wi, buf, len, last);
+	wi->op = &w->op;
+	pi->is_ended = last;
+	e = put_write_begin(pi, wi);
+	return e < 0 ? e : 0;
+}
+
+/* ---- commit ---- */
+
+static int hand_over(struct put_int *pi);
+
+/* The end of the operation, on its thread. */
+void
+put_over(struct put_int *pi, int result)
+{
+	struct store_put *put = pi->put;
+
+	/* -ECANCELED: the record may be on the disk, so what it names must stay as it is. */
+	if (pi->cw)
+		writer_put(pi->cw, result < 0 && result != -ECANCELED);
+	pi->cw = NULL;
+	large_over(pi, result);
+	if (result == 0)
+		put->version = pi->c.view.version;
+	pi->is_committing = false;
+	put->is_started = false;
+	put->op.result = result;
+	put->op.done(&put->op);
+}
+
+static void
+on_committed(struct commit *c)
+{
+	put_over(container_of(c, struct put_int, c), c->result);
+}
+
+static void
+prepare(struct put_int *pi, const struct store_commit *sc)
+{
+	struct commit *c = &pi->c;
+
+	*c = (struct commit){
+		.disk = pi->disk,
+		.finished = on_committed,
+		.kind = pi->is_part ? COMMIT_PART : COMMIT_PUT,
+		.bucket_key = pi->bucket_key,
+		.bucket_key_len = pi->bucket_key_len,
+		.pre = sc->pre,
+		.view = { .op = REC_PUT,
+			  .key = pi->key,
+			  .key_len = pi->key_len,
+			  .mtime_ns = sc->meta.mtime_ns ? sc->meta.mtime_ns : clock_wall_ns(),
+			  .etag = sc->meta.etag,
+			  .attrs = sc->meta.attrs,
+			  .attrs_len = sc->meta.attrs_len },
+	};
+	if (pi->is_part) {
+		c->upload_key = c->view.owner = pi->upload_key;
+		c->upload_key_len = c->view.owner_len = pi->upload_key_len;
+	}
+}
+
+/* A part is a manifest of chunks, even of a few bytes; of none it is inline. */
+static int
+commit_small_part(struct put_int *pi, const struct store_commit *sc)
+{
+	struct store_put *put = pi->put;
+	int e;
+
+	if (!writer_avail(pi->port, 2))
+		return -EAGAIN;
+	next_writer(pi);
+	put->crc64 = writer_take(pi->cw, pi->inline_data, sc->inline_len);
+	put->size_bytes = sc->inline_len;
+	if (sc->have_expect_crc64 && sc->expect_crc64 != put->crc64)
+		return -EILSEQ;
+	e = writer_write_small(pi->cw, pi->inline_data, sc->inline_len);
+	if (e < 0)
+		return e;
+	pi->is_ended = pi->is_committing = pi->handed_over = true;
+	return hand_over(pi);
+}
+
+/* An object that fits into its record. */
+static int
+commit_inline(struct put_int *pi, const struct store_commit *sc)
+{
+	struct store_put *put = pi->put;
+
+	if (sc->inline_len > STORE_INLINE_MAX || put->size_bytes)
+		return -EINVAL;
+	if (sc->inline_len)
+		memcpy(pi->inline_data, sc->inline_data, sc->inline_len);
+	if (pi->is_part && sc->inline_len)
+		return commit_small_part(pi, sc);
+	put->size_bytes = sc->inline_len;
+	put->crc64 = crc64_nvme(0, pi->inline_data, sc->inline_len);
+	if (sc->have_expect_crc64 && sc->expect_crc64 != put->crc64)
+		return -EILSEQ;
+	pi->c.view.body = BODY_INLINE;
+	pi->c.view.size_bytes = put->size_bytes;
+	pi->c.view.crc64 = put->crc64;
+	pi->c.view.inline_data = pi->inline_data;
+	pi->c.view.inline_len = (uint16_t)sc->inline_len;
+	atomic_store(&pi->c.state, CS_DATA_OVER);
+	pi->is_committing = true;
+	commit_submit(pi->port, &pi->c);
+	return 0;
+}
+
+/* All bytes are with the disk: closes what is open and hands over.  0 or -ENOSPC. */
+static int
+hand_over(struct put_int *pi)
+{
+	int e;
+
+	if (pi->list)
+		return large_hand_over(pi);
+	e = writer_close(pi->cw);
+	if (e < 0)
+		return e;
+	writer_view(pi->cw, &pi->c.view);
+	writer_hand_over(pi->cw, &pi->c);
+	return 0;
+}
+
+void
+put_last_issued(struct put_int *pi)
+{
+	/* One piece, one chunk, nothing else to be written: it rides with its record.  All others are written
+	 * first. */
+	if (pi->last.part_nr > 1 || pi->list || pi->cw->ext_nr > FMT_ENTRY_MAX || pi->handed_over)
+		return;
+	pi->handed_over = true;
+	check(hand_over(pi) == 0);
+}
+
+void
+put_last_written(struct put_int *pi)
+{
+	int e;
+
+	if (pi->handed_over)
+		return;
+	pi->handed_over = true;
+	e = pi->error ? pi->error : hand_over(pi);
+	if (e < 0)
+		put_over(pi, e);
+}
+
+static int
+commit_last(struct put_int *pi, const struct store_commit *sc)
+{
+	struct store_put *put = pi->put;
+	int e = check_piece(pi, sc->last, sc->last_len, true);
+
+	if (e < 0)
+		return e;
+	take_in(pi, &pi->last, sc->last, sc->last_len, true);
+	pi->is_ended = true;
+	if (sc->have_expect_crc64 && sc->expect_crc64 != put->crc64) {
+		put_write_give_up(&pi->last, -EILSEQ);
+		return -EILSEQ;
+	}
+	e = put_write_begin(pi, &pi->last);
+	if (e < 0)
+		return e;
+	pi->is_committing = true;
+	if (e == 0)
+		put_last_issued(pi);
+	return 0;
+}
+
+int
+store_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *sc)
+{
+	struct put_int *pi = put_int(put);
+	int e;
+
+	check(put->is_started && !pi->is_committing && pi->writes == 0);
+	if (pi->error)
+		return pi->error;
+	if (disk_failed(pi->disk))
+		return -EROFS;
+	if (sc->meta.attrs_len > (pi->is_part ? STORE_PART_ATTRS_MAX : STORE_ATTRS_MAX) ||
+	    sc->pre.etag_nr > STORE_PRE_ETAGS)
+		return -EINVAL;
+	prepare(pi, sc);
+	if (sc->last && sc->last_len)
+		return commit_last(pi, sc);
+	if (!pi->cw)
+		return commit_inline(pi, sc);
+	if (sc->have_expect_crc64 && sc->expect_crc64 != put->crc64)
+		return -EILSEQ;
+	pi->is_ended = true;
+	pi->is_committing = true;
+	pi->handed_over = true;
+	e = hand_over(pi);
+	if (e < 0)
+		pi->is_committing = false;
+	return e;
+}
+
+void
+store_put_abort(struct store_port *p, struct store_put *put)
+{
+	struct put_int *pi;
+
+	if (!put || !put->is_started)
+		return;
+	pi = put_int(put);
+	check(pi->writes == 0 && !pi->is_committing);
+	put->is_started = false;
+	if (pi->cw)
+		writer_put(pi->cw, true);
+	pi->cw = NULL;
+	large_over(pi, -EINTR);
+}

@@ -1,0 +1,84 @@
+/*
+ * The insides of a PUT, shared by put.c (pieces and commit), put_write.c (their way to the disk) and large.c
+ * (objects of more than one chunk).
+ */
+#ifndef GANTRY_EXTENT_OBJECT_PUT_INT_H
+#define GANTRY_EXTENT_OBJECT_PUT_INT_H
+
+#include "extent/extent_int.h"
+
+/* The list of chunks lies in a chunk writer's memory: 52 GiB; S3 allows 5 GiB in one PUT. */
+#define PUT_CHUNKS_MAX (WRITER_EXTENTS * sizeof(uint64_t) / sizeof(struct chunk_ref))
+
+struct write_part {
+	struct chunk_writer *w;
+	uint64_t off; /* in the chunk */
+	char *mem;
+	uint32_t len; /* padded, with the trailer if there is one */
+};
+
+/* One piece on its way to the disk: in one chunk, or at the seam of two. */
+struct write_int {
+	struct put_int *pi;
+	struct store_op *op; /* NULL: the last one, that came with the commit */
+	struct buf *buf;
+	struct list link; /* waits for space */
+	uint64_t wait_ns; /* since when */
+	int error;
+	uint8_t part_nr, at;
+	struct write_part part[2];
+	struct xio x;
+};
+
+struct put_int {
+	struct store_put *put;
+	struct store_port *port;
+	struct disk *disk;
+	struct chunk_writer *cw;     /* takes the next bytes */
+	struct chunk_writer *list;   /* more than a chunk: its memory holds the chunk_refs */
+	struct chunk_writer *chunks; /* on their way into the log */
+	uint32_t chunk_nr, chunks_inflight;
+	uint32_t writes; /* pieces in flight */
+	int error;       /* the first: nothing but abort is left */
+	uint64_t expect_bytes;
+	bool is_ended, is_committing, handed_over;
+	bool is_part; /* of an upload: a manifest, however small */
+	uint8_t id[CHUNK_ID_BYTES];
+	struct commit c;
+	uint16_t key_len, bucket_key_len, upload_key_len;
+	/* from here on not cleared by init */
+	struct write_int last;
+	uint8_t bucket_key[1 + STORE_BUCKET_MAX];
+	uint8_t key[KEY_BYTES_MAX];
+	uint8_t upload_key[KEY_BYTES_MAX];
+	uint8_t inline_data[STORE_INLINE_MAX];
+};
+
+static inline struct put_int *
+put_int(struct store_put *put)
+{
+	return (struct put_int *)put->priv;
+}
+
+/* put.c */
+void put_over(struct put_int *pi, int result);
+void put_last_issued(struct put_int *pi);
+void put_last_written(struct put_int *pi);
+
+/* put_write.c: 0: on its way; 1: it waits for space first; or -errno, and nothing was begun (but the PUT must
+ * be aborted). */
+int put_write_begin(struct put_int *pi, struct write_int *wi);
+/* The parts that are left are not written. */
+void put_write_give_up(struct write_int *wi, int error);
+
+/* large.c: it is to be a manifest of chunks. */
+void large_begin(struct put_int *pi);
+/* pi->cw is full and more comes: it becomes a chunk. */
+void large_chunk_full(struct put_int *pi);
+/* All bytes are with the disk: the last chunk, and then the manifest. */
+int large_hand_over(struct put_int *pi);
+/* The operation is over, or aborted: lets go of everything.  result < 0 other than -ECANCELED: the chunks are
+ * ownerless. */
+void large_over(struct put_int *pi, int result);
+
+#endif

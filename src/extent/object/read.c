@@ -1,0 +1,360 @@
+/*
+ * Opening and reading.  Open looks up and pins within one turn of the loop; a read checks every granule
+ * before it says so.  On the port's thread.
+ *
+ *	part: data read --+
+ *	      trailer ----+--> both over: granules against the trailer --> next part, or done
+ */
+#include "extent/object/read_int.h"
+
+#include "base/check.h"
+#include "base/crc64.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
+
+#include <errno.h>
+#include <string.h>
+
+_Static_assert(sizeof(struct obj_int) <= sizeof((struct store_obj *)0)->priv, "store_obj.priv is too small");
+_Static_assert(sizeof(struct read_int) <= sizeof((struct store_read *)0)->priv,
+	       "store_read.priv is too small");
+
+static int
+finished(struct store_op *op, int result)
+{
+	op->result = result;
+	return 1;
+}
+
+int
+store_open(struct store_port *p, const struct store_key *k, struct store_obj *obj)
+{
+	struct obj_int *oi = obj_int(obj);
+	uint8_t key[KEY_BYTES_MAX], bucket[1 + STORE_BUCKET_MAX];
+	int len = key_object(key, k);
+	struct rec *r;
+
+	obj->op.port = p;
+	obj->is_open = false;
+	if (len < 0)
+		return len;
+	memset(oi, 0, sizeof *oi);
+	oi->disk = store_home(p->st, key, (size_t)len);
+	r = tree_get(oi->disk->tree, key, (size_t)len);
+	if (!r) {
+		int blen = key_bucket(bucket, k->bucket, k->bucket_len);
+		const struct disk *home = store_home(p->st, bucket, (size_t)blen);
+
+		return finished(&obj->op, tree_get(home->tree, bucket, (size_t)blen) ? -ENOENT : -ENXIO);
+	}
+	/* Before this thread's next quiescent point: whoever replaces it meanwhile waits for that, and then
+	 * sees the pin. */
+	pin_add(oi->disk->pins, &oi->pin, RULE_PIN_BYTES ? rec_data_version(r) : r->version);
+	oi->rec = r;
+	obj->size_bytes = r->size_bytes;
+	obj->version = r->version;
+	obj->crc64 = r->crc64;
+	obj->meta = (struct store_meta){
+		.etag = rec_etag(r), .mtime_ns = r->mtime_ns, .attrs = rec_attrs(r), .attrs_len = r->attrs_len
+	};
+	obj->part_nr = r->body == BODY_PARTS ? r->entry_nr : 0;
+	obj->is_open = true;
+	return finished(&obj->op, 0);
+}
+
+void
+store_close(struct store_port *p, struct store_obj *obj)
+{
+	struct obj_int *oi;
+
+	if (!obj || !obj->is_open)
+		return;
+	oi = obj_int(obj);
+	obj->is_open = false;
+	obj->meta.attrs = NULL;
+	oi->rec = NULL;
+	pin_drop(oi->disk->pins, &oi->pin);
+}
+
+/* ---- reading ---- */
+
+static void
+read_over(struct read_int *ri, int error)
+{
+	struct store_op *op = &ri->rd->op;
+
+	op->result = error ? error : (int)ri->len;
+	op->done(op);
+}
+
+/* The chunk of a manifest that holds byte *off, which becomes the offset in it. */
+static const struct chunk_ref *
+chunk_at(const struct rec *r, uint64_t *off)
+{
+	const struct chunk_ref *ch = rec_entries(r);
+
+	for (uint32_t i = 0; r->body == BODY_MANIFEST && i < r->entry_nr; i++) {
+		if (*off < ch[i].len_bytes)
+			return &ch[i];
+		*off -= ch[i].len_bytes;
+	}
+	return NULL;
+}
+
+/* The part that holds byte off of an object made of parts, and where it begins. */
+static uint32_t
+part_at(const struct obj_int *oi, uint64_t off, uint64_t *ret_begin)
+{
+	const struct chunk_ref *ref = rec_entries(oi->rec);
+	bool behind = off >= oi->hint_off;
+	uint64_t begin = behind ? oi->hint_off : 0;
+	uint32_t i = behind ? oi->hint : 0;
+
+	for (; i + 1 < oi->rec->entry_nr && off - begin >= ref[i].len_bytes; i++)
+		begin += ref[i].len_bytes;
+	*ret_begin = begin;
+	return i;
+}
+
+/* The chunk that holds byte *off of the object, which becomes the offset in it.  NULL: something it names is
+ * not there. */
+static const struct chunk_ref *
+find_chunk(const struct obj_int *oi, uint64_t *off)
+{
+	const struct rec *r = oi->rec;
+
+	if (r->body == BODY_PARTS) {
+		uint64_t begin;
+		uint32_t i = part_at(oi, *off, &begin);
+
+		*off -= begin;
+		r = part_record(oi->disk, (const struct chunk_ref *)rec_entries(r) + i);
+	}
+	return r ? chunk_at(r, off) : NULL;
+}
+
+/* The record that holds byte `off` of the object, and where in it.  -EBADMSG: a manifest that names what is
+ * not there. */
+static int
+locate(const struct obj_int *oi, uint64_t off, const struct rec **ret_rec, uint64_t *ret_off)
+{
+	const struct rec *r = oi->rec;
+	const struct chunk_ref *ch;
+	uint8_t key[CHUNK_KEY_BYTES];
+
+	if (r->body == BODY_EXTENTS) {
+		*ret_rec = r;
+		*ret_off = off;
+		return 0;
+	}
+	ch = find_chunk(oi, &off);
+	if (!ch)
+		return -EBADMSG;
+	key_chunk(key, ch->id, ch->index);
+	/* The chunk stays while its manifest is pinned, so its record may be kept beyond this turn. */
+	r = tree_get(oi->disk->tree, key, sizeof key);
+	if (!r || r->body != BODY_EXTENTS || r->size_bytes != ch->len_bytes || r->crc64 != ch->crc64 ||
+	    off % STORE_GRANULE)
+		return -EBADMSG;
+	*ret_rec = r;
+	*ret_off = off;
+	return 0;
+}
+
+uint32_t
+store_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap, uint32_t *ret_skew)
+{
+	const struct obj_int *oi = (const struct obj_int *)obj->priv;
+	uint64_t at = off, end = obj->size_bytes, from, to;
+
+	if (obj->part_nr) {
+		const struct chunk_ref *ch = find_chunk(oi, &at);
+
+		/* What is damaged is for the read to say. */
+		if (ch)
+			end = ch->len_bytes;
+		else
+			at = off;
+	}
+	from = at & ~(uint64_t)(STORE_GRANULE - 1);
+	to = at + (want < cap ? want : cap);
+	to = (to + STORE_GRANULE - 1) & ~(uint64_t)(STORE_GRANULE - 1);
+	if (to > end)
+		to = end;
+	if (to - from > cap)
+		to = from + cap;
+	*ret_skew = (uint32_t)(at - from);
+	return (uint32_t)(to - from);
+}
+
+/* Is [off, off + len) what a read may ask for? */
+static bool
+range_ok(const struct store_obj *obj, uint64_t off, uint32_t len)
+{
+	const struct obj_int *oi = (const struct obj_int *)obj->priv;
+	const struct chunk_ref *ch;
+
+	if (len == 0 || off > obj->size_bytes || len > obj->size_bytes - off)
+		return false;
+	if (!obj->part_nr)
+		return off % STORE_GRANULE == 0 && (len % STORE_GRANULE == 0 || off + len == obj->size_bytes);
+	ch = find_chunk(oi, &off);
+	/* Damage is told as such. */
+	return !ch || (off % STORE_GRANULE == 0 && len <= ch->len_bytes - off &&
+		       (len % STORE_GRANULE == 0 || off + len == ch->len_bytes));
+}
+
+static void
+bad_bytes(const struct read_int *ri, const char *what)
+{
+	struct disk *d = ri->obj->disk;
+	uint64_t first = ext_unit(((const uint64_t *)rec_entries(ri->rec))[0]);
+
+	atomic_fetch_add_explicit(&d->stats.crc_errors, 1, memory_order_relaxed);
+	log_limited(LOG_ERROR,
+		    "%s: %s at byte %llu of version %llu (%llu bytes from unit %llu on) does not match its "
+		    "checksum",
+		    d->path, what, (unsigned long long)ri->part_off, (unsigned long long)ri->rec->version,
+		    (unsigned long long)ri->rec->size_bytes, (unsigned long long)first);
+}
+
+/* All bytes of the part are here, and so is the trailer if it has one. */
+static int
+check_part(struct read_int *ri)
+{
+	const struct rec *r = ri->rec;
+	const char *mem = ri->buf->mem + ri->done;
+	const uint64_t *crc = &r->crc64;
+	uint32_t g = (uint32_t)(ri->part_off / STORE_GRANULE), left = ri->part_len;
+
+	if (ri->has_tail) {
+		crc = (const uint64_t *)(const void *)(mem + align_up(ri->part_len, FMT_ALIGN));
+		if (!trailer_fits(crc, r)) {
+			bad_bytes(ri, "the trailer read");
+			return -EBADMSG;
+		}
+	} else if (ri->trailer) {
+		crc = ri->trailer->crc;
+	}
+	for (; left; g++) {
+		uint32_t n = left < STORE_GRANULE ? left : STORE_GRANULE;
+
+		if (crc64_nvme(0, mem, n) != crc[g]) {
+			bad_bytes(ri, "a granule read");
+			return -EBADMSG;
+		}
+		mem += n;
+		left -= n;
+	}
+	return 0;
+}
+
+static void
+part_over(struct read_int *ri)
+{
+	struct store_port *p = ri->port;
+	struct trailer *t = ri->trailer;
+
+	if (!ri->data_over || !ri->trailer_over)
+		return;
+	if (ri->error == 0)
+		ri->error = check_part(ri);
+	ri->trailer = NULL;
+	if (t)
+		trailer_put(p, t);
+	ri->done += ri->part_len;
+	if (ri->error || ri->done == ri->len)
+		read_over(ri, ri->error);
+	else
+		read_part_begin(ri);
+}
+
+static void
+on_data(struct xio *x)
+{
+	struct read_int *ri = container_of(x, struct read_int, x);
+
+	if (x->error && !ri->error)
+		ri->error = -EIO;
+	ri->data_over = true;
+	part_over(ri);
+}
+
+void
+read_trailer_over(struct read_int *ri, int error)
+{
+	if (error && !ri->error)
+		ri->error = error == -EBADMSG ? error : -EIO;
+	ri->trailer_over = true;
+	part_over(ri);
+}
+
+void
+read_part_begin(struct read_int *ri)
+{
+	const struct rec *r;
+	uint32_t padded, tail;
+
+	if (locate(ri->obj, ri->off + ri->done, &ri->rec, &ri->part_off) < 0) {
+		read_over(ri, -EBADMSG);
+		return;
+	}
+	r = ri->rec;
+	ri->part_len = ri->len - ri->done;
+	if (ri->part_len > r->size_bytes - ri->part_off)
+		ri->part_len = (uint32_t)(r->size_bytes - ri->part_off);
+	padded = (uint32_t)align_up(ri->part_len, FMT_ALIGN);
+	tail = (uint32_t)align_up(trailer_bytes(r->size_bytes), FMT_ALIGN);
+	/* The whole record in one piece: its trailer comes along, where there is room for it. */
+	ri->has_tail = tail && ri->part_off == 0 && ri->part_len == r->size_bytes &&
+		       ri->done + padded + tail <= ri->buf->cap_bytes + BUF_SLACK_BYTES;
+	ri->data_over = ri->trailer_over = false;
+	if (ri->has_tail || !tail) {
+		ri->trailer_over = true;
+		padded += ri->has_tail ? tail : 0;
+	} else {
+		int t = trailer_get(ri->port, ri);
+
+		if (t < 0)
+			return;
+		ri->trailer_over = t > 0;
+	}
+	xio_start(&ri->x, ri->port, ri->obj->disk, false, rec_entries(r), r->entry_nr, ri->part_off,
+		  ri->buf->mem + ri->done, padded, ri->buf->region, on_data);
+}
+
+int
+store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf, uint64_t off,
+	   uint32_t len)
+{
+	struct obj_int *oi = obj_int(obj);
+	struct read_int *ri = (struct read_int *)rd->priv;
+	const struct rec *r;
+	uint64_t part_off;
+
+	check(obj->is_open);
+	rd->op.port = p;
+	if (len > buf->cap_bytes || !range_ok(obj, off, len))
+		return -EINVAL;
+	if (obj->part_nr)
+		oi->hint = part_at(oi, off, &oi->hint_off);
+	if (oi->rec->body == BODY_INLINE) {
+		memcpy(buf->mem, rec_inline(oi->rec) + off, len);
+		if (crc64_nvme(0, buf->mem, len) != oi->rec->crc64)
+			return finished(&rd->op, -EBADMSG);
+		return finished(&rd->op, (int)len);
+	}
+	if (locate(oi, off, &r, &part_off) < 0) {
+		atomic_fetch_add_explicit(&oi->disk->stats.crc_errors, 1, memory_order_relaxed);
+		return finished(&rd->op, -EBADMSG);
+	}
+	memset(ri, 0, offsetof(struct read_int, x));
+	ri->port = p;
+	ri->rd = rd;
+	ri->obj = oi;
+	ri->buf = buf;
+	ri->off = off;
+	ri->len = len;
+	read_part_begin(ri);
+	return 0;
+}

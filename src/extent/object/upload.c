@@ -1,0 +1,453 @@
+/*
+ * Multipart uploads: made, aborted, completed.  On the port's thread; the leader judges.
+ *
+ * An upload is a record under its key and id; a part one under the upload's id and its number, with a
+ * manifest of chunks like an object's.  Completing it writes the object's record, which names the parts, and
+ * removes the upload's, both in one block: from then on the parts belong to the object, and go when it does.
+ */
+#include "extent/extent_int.h"
+
+#include "extent/disk/sync.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/crc64.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int
+upload_find(struct store_port *p, const uint8_t *upload_key, size_t len, const struct rec **ret_rec)
+{
+	const uint8_t *nul = memchr(upload_key, 0, len);
+	size_t bucket_len = (size_t)(nul - upload_key);
+	uint8_t bucket[1 + STORE_BUCKET_MAX];
+	const struct rec *b;
+
+	memcpy(bucket, upload_key, bucket_len);
+	bucket[0] = KEY_BUCKET;
+	b = tree_get(store_home(p->st, bucket, bucket_len)->tree, bucket, bucket_len);
+	if (!b)
+		return -ENXIO;
+	*ret_rec = tree_get(store_home(p->st, upload_key, len)->tree, upload_key, len);
+	/* One of an earlier bucket of the name is on its way out. */
+	return *ret_rec && (*ret_rec)->version > b->version ? 0 : -ENOENT;
+}
+
+int
+store_upload_stat(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		  uint64_t *ret_ctime_ns, void *attrs, uint32_t cap, uint32_t *ret_attrs_len)
+{
+	uint8_t key[KEY_BYTES_MAX];
+	int len = key_upload(key, k, id), e;
+	const struct rec *r;
+
+	e = len < 0 ? len : upload_find(p, key, (size_t)len, &r);
+	if (e < 0)
+		return e;
+	if (ret_ctime_ns)
+		*ret_ctime_ns = r->mtime_ns;
+	if (ret_attrs_len)
+		*ret_attrs_len = r->attrs_len;
+	if (attrs && cap && r->attrs_len)
+		memcpy(attrs, rec_attrs(r), r->attrs_len < cap ? r->attrs_len : cap);
+	return 0;
+}
+
+/* ---- begin and abort ---- */
+
+struct upload_int {
+	struct store_upload *u;
+	struct commit c;
+	uint8_t bucket_key[1 + STORE_BUCKET_MAX];
+	uint8_t key[KEY_BYTES_MAX];
+};
+_Static_assert(sizeof(struct upload_int) <= sizeof((struct store_upload *)0)->priv,
+	       "store_upload.priv is too small");
+
+static void
+on_over(struct commit *c)
+{
+	struct store_op *op = &container_of(c, struct upload_int, c)->u->op;
+
+	free(c->job);
+	op->result = c->result;
+	op->done(op);
+}
+
+static int
+submit(struct store_port *p, struct store_upload *u, const struct store_key *k, const uint8_t *id,
+       enum commit_kind kind)
+{
+	struct upload_int *ui = (struct upload_int *)u->priv;
+	int len = key_upload(ui->key, k, id);
+
+	if (len < 0)
+		return len;
+	u->op.port = p;
+	u->op.result = 0;
+	ui->u = u;
+	ui->c = (struct commit){ .kind = kind, .finished = on_over, .state = CS_DATA_OVER };
+	ui->c.bucket_key = ui->bucket_key;
+	ui->c.bucket_key_len = (uint16_t)key_bucket(ui->bucket_key, k->bucket, k->bucket_len);
+	ui->c.view.key = ui->key;
+	ui->c.view.key_len = (uint16_t)len;
+	ui->c.disk = store_home(p->st, ui->key, (size_t)len);
+	return disk_failed(ui->c.disk) ? -EROFS : 0;
+}
+
+int
+store_upload_create(struct store_port *p, const struct store_key *k, const void *attrs, uint32_t attrs_len,
+		    struct store_upload *u)
+{
+	struct upload_int *ui = (struct upload_int *)u->priv;
+	int e;
+
+	if (attrs_len > STORE_ATTRS_MAX)
+		return -EINVAL;
+	store_new_id(p->st->disk[0], u->id);
+	e = submit(p, u, k, u->id, COMMIT_UPLOAD_MAKE);
+	if (e < 0)
+		return e;
+	ui->c.view.op = REC_PUT;
+	ui->c.view.body = BODY_NONE;
+	ui->c.view.mtime_ns = clock_wall_ns();
+	ui->c.view.attrs = attrs;
+	ui->c.view.attrs_len = attrs_len;
+	commit_submit(p, &ui->c);
+	return 0;
+}
+
+int
+store_upload_abort(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		   struct store_upload *u)
+{
+	struct upload_int *ui = (struct upload_int *)u->priv;
+	int e = submit(p, u, k, id, COMMIT_UPLOAD_ABORT);
+
+	if (e < 0)
+		return e;
+	ui->c.view.op = REC_DELETE;
+	ui->c.job = gc_upload_job(id, NULL, 0);
+	if (!ui->c.job)
+		return -ENOSPC;
+	commit_submit(p, &ui->c);
+	return 0;
+}
+
+/* ---- the list ---- */
+
+static bool
+is_part(const struct store_part_ref *ref, const struct rec *r)
+{
+	return r->etag_parts == ref->etag.parts && memcmp(r->etag, ref->etag.sum, sizeof r->etag) == 0 &&
+	       (!ref->version || ref->version == r->version);
+}
+
+int
+upload_match(const struct disk *d, const uint8_t *id, const struct store_part_ref *parts,
+	     struct chunk_ref *refs, uint32_t nr, bool fill, uint32_t *ret_bad)
+{
+	struct tree_cursor c;
+	uint8_t key[CHUNK_KEY_BYTES];
+	bool there;
+
+	key_part(key, id, nr ? parts[0].number : 0);
+	tree_cursor_init(&c, d->tree, tree_root(d->tree));
+	there = tree_seek(&c, key, sizeof key, false);
+	for (uint32_t i = 0; i < nr; i++) {
+		const struct rec *r;
+
+		key_part(key, id, parts[i].number);
+		while (there && c.key_len == sizeof key && memcmp(c.key, key, sizeof key) < 0)
+			there = tree_next(&c);
+		r = c.rec;
+		if (!there || c.key_len != sizeof key || memcmp(c.key, key, sizeof key) != 0 ||
+		    !is_part(&parts[i], r) ||
+		    (!fill && (refs[i].index != parts[i].number || refs[i].len_bytes != r->size_bytes ||
+			       refs[i].crc64 != r->crc64))) {
+			*ret_bad = i;
+			return -EBADR;
+		}
+		if (fill) {
+			refs[i] = (struct chunk_ref){ .index = parts[i].number,
+						      .len_bytes = r->size_bytes,
+						      .crc64 = r->crc64 };
+			memcpy(refs[i].id, id, CHUNK_ID_BYTES);
+		}
+	}
+	return 0;
+}
+
+/* ---- completion ---- */
+
+struct complete_int {
+	struct store_complete *sc;
+	struct store_port *port;
+	struct disk *disk;
+	struct chunk_ref *refs;
+	struct map_ref map;
+	struct xio map_io;
+	struct commit c, del; /* the object's record, and the removal of the upload's */
+	uint16_t key_len, upload_key_len;
+	uint8_t id[CHUNK_ID_BYTES];
+	uint8_t bucket_key[1 + STORE_BUCKET_MAX];
+	uint8_t key[KEY_BYTES_MAX], upload_key[KEY_BYTES_MAX];
+};
+
+static void
+complete_free(struct complete_int *ci)
+{
+	free(ci->del.job);
+	sync_free(ci->refs);
+	free(ci);
+}
+
+/* Did this upload become the object that is there, by the same list? */
+static bool
+was_done(struct complete_int *ci)
+{
+	struct store_complete *sc = ci->sc;
+	const struct rec *r = tree_get(ci->disk->tree, ci->key, ci->key_len);
+	const struct chunk_ref *refs;
+	uint32_t bad;
+
+	if (!r || r->body != BODY_PARTS || r->entry_nr != sc->part_nr)
+		return false;
+	refs = rec_entries(r);
+	if (memcmp(refs[0].id, ci->id, CHUNK_ID_BYTES) != 0 ||
+	    upload_match(ci->disk, ci->id, sc->parts, (struct chunk_ref *)(uintptr_t)refs, sc->part_nr, false,
+			 &bad) < 0)
+		return false;
+	sc->version = r->version;
+	sc->size_bytes = r->size_bytes;
+	sc->crc64 = r->crc64;
+	sc->mtime_ns = r->mtime_ns;
+	sc->etag = rec_etag(r);
+	sc->was_done = true;
+	return true;
+}
+
+static int
+finished(struct store_complete *sc, int result)
+{
+	sc->op.result = result;
+	return 1;
+}
+
+static void
+complete_over(struct complete_int *ci, int result)
+{
+	struct store_complete *sc = ci->sc;
+
+	if (ci->map.len_bytes && result < 0 && result != -ECANCELED && !ci->map_io.error)
+		extents_free(ci->disk, &ci->map.ext, 1);
+	/* Somebody else completed it meanwhile: the same, perhaps. */
+	if (result == -ENOENT && was_done(ci))
+		result = 0;
+	complete_free(ci);
+	sc->op.result = result;
+	sc->op.done(&sc->op);
+}
+
+static void
+on_complete(struct commit *c)
+{
+	struct complete_int *ci = container_of(c, struct complete_int, c);
+
+	ci->sc->bad = c->bad;
+	ci->sc->version = c->view.version;
+	complete_over(ci, c->result);
+}
+
+static void
+on_map(struct xio *x)
+{
+	struct complete_int *ci = container_of(x, struct complete_int, map_io);
+
+	if (x->error) {
+		disk_fail(ci->disk, "writing data failed: %s", strerror(-x->error));
+		complete_over(ci, -EROFS);
+		return;
+	}
+	ci->c.flush_ticket = atomic_load(&ci->disk->flush_begun) + 1;
+	commit_submit(ci->port, &ci->c);
+}
+
+/* More parts than a record names. */
+static int
+write_map(struct complete_int *ci)
+{
+	uint64_t unit = ci->disk->geo.unit_bytes;
+	uint32_t len = ci->sc->part_nr * (uint32_t)sizeof(struct chunk_ref),
+		 units = (uint32_t)(align_up(len, unit) / unit);
+	struct extent x;
+
+	if (alloc_take(ci->disk->alloc, &ci->port->run, units, units, &x) < 0)
+		return -ENOSPC;
+	ci->map = (struct map_ref){ .ext = ext_make(x.unit, x.units),
+				    .len_bytes = len,
+				    .crc64 = crc64_nvme(0, ci->refs, len) };
+	ci->c.view.flags |= REC_MAPPED;
+	ci->c.view.map = ci->map;
+	xio_start(&ci->map_io, ci->port, ci->disk, true, &ci->map.ext, 1, 0, ci->refs,
+		  (uint32_t)align_up(len, FMT_ALIGN), RING_NO_REGION, on_map);
+	return 0;
+}
+
+/* Order and numbers; the list's places for what the parts are. */
+static int
+check_list(struct store_complete *sc)
+{
+	if (sc->part_nr == 0 || sc->part_nr > STORE_PART_NR_MAX || sc->meta.attrs_len > STORE_ATTRS_MAX ||
+	    sc->pre.etag_nr > STORE_PRE_ETAGS)
+		return -EINVAL;
+	for (uint32_t i = 0; i < sc->part_nr; i++) {
+		sc->bad = i;
+		if (sc->parts[i].number < 1 || sc->parts[i].number > STORE_PART_NR_MAX ||
+		    (i && sc->parts[i].number <= sc->parts[i - 1].number))
+			return -EINVAL;
+	}
+	sc->bad = 0;
+	return 0;
+}
+
+/* What the object will be. */
+static int
+add_up(struct complete_int *ci)
+{
+	struct store_complete *sc = ci->sc;
+	int e = upload_match(ci->disk, ci->id, sc->parts, ci->refs, sc->part_nr, true, &sc->bad);
+
+	for (uint32_t i = 0; e == 0 && i < sc->part_nr; i++) {
+		const struct chunk_ref *ref = &ci->refs[i];
+
+		if (i + 1 < sc->part_nr && ref->len_bytes < sc->part_min_bytes) {
+			sc->bad = i;
+			return -EMSGSIZE;
+		}
+		if (ref->len_bytes)
+			sc->crc64 = sc->size_bytes ? crc64_nvme_combine(sc->crc64, ref->crc64, ref->len_bytes)
+						   : ref->crc64;
+		sc->size_bytes += ref->len_bytes;
+	}
+	if (e == 0 && sc->have_expect_size && sc->expect_size_bytes != sc->size_bytes)
+		return -ERANGE;
+	if (e == 0 && sc->have_expect_crc64 && sc->expect_crc64 != sc->crc64)
+		return -EILSEQ;
+	return e;
+}
+
+static void
+prepare(struct complete_int *ci)
+{
+	struct store_complete *sc = ci->sc;
+
+	sc->etag = sc->meta.etag;
+	sc->mtime_ns = sc->meta.mtime_ns ? sc->meta.mtime_ns : clock_wall_ns();
+	ci->del = (struct commit){
+		.kind = COMMIT_DELETE,
+		.is_also = true,
+		.disk = ci->disk,
+		.state = CS_DATA_OVER,
+		.job = ci->del.job,
+		.view = { .op = REC_DELETE, .key = ci->upload_key, .key_len = ci->upload_key_len }
+	};
+	ci->c = (struct commit){
+		.kind = COMMIT_COMPLETE,
+		.finished = on_complete,
+		.disk = ci->disk,
+		.state = CS_DATA_OVER,
+		.also = &ci->del,
+		.bucket_key = ci->bucket_key,
+		.bucket_key_len = (uint16_t)((uint8_t *)memchr(ci->key, 0, ci->key_len) - ci->key),
+		.upload_key = ci->upload_key,
+		.upload_key_len = ci->upload_key_len,
+		.pre = sc->pre,
+		.parts = sc->parts,
+		.view = { .op = REC_PUT,
+			  .body = BODY_PARTS,
+			  .flags = REC_FLUSHED,
+			  .key = ci->key,
+			  .key_len = ci->key_len,
+			  .size_bytes = sc->size_bytes,
+			  .crc64 = sc->crc64,
+			  .mtime_ns = sc->mtime_ns,
+			  .etag = sc->meta.etag,
+			  .attrs = sc->meta.attrs,
+			  .attrs_len = sc->meta.attrs_len,
+			  .entries = ci->refs,
+			  .entry_nr = sc->part_nr },
+	};
+}
+
+static int
+complete(struct complete_int *ci)
+{
+	struct store_complete *sc = ci->sc;
+	const struct rec *r;
+	int e = upload_find(ci->port, ci->upload_key, ci->upload_key_len, &r);
+	size_t bytes = align_up(sc->part_nr * sizeof(struct chunk_ref), FMT_ALIGN);
+
+	if (e == -ENOENT && was_done(ci))
+		e = 0;
+	if (e < 0 || sc->was_done) {
+		complete_free(ci);
+		return finished(sc, e);
+	}
+	ci->refs = sync_alloc(bytes);
+	ci->del.job = gc_upload_job(ci->id, sc->parts, sc->part_nr);
+	if (!ci->refs || !ci->del.job) {
+		complete_free(ci);
+		return -ENOSPC;
+	}
+	memset(ci->refs, 0, bytes);
+	e = add_up(ci);
+	if (e < 0) {
+		complete_free(ci);
+		return finished(sc, e);
+	}
+	prepare(ci);
+	if (sc->part_nr <= FMT_ENTRY_MAX) {
+		commit_submit(ci->port, &ci->c);
+		return 0;
+	}
+	e = write_map(ci);
+	if (e < 0)
+		complete_free(ci);
+	return e;
+}
+
+int
+store_upload_complete(struct store_port *p, const struct store_key *k,
+		      const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *sc)
+{
+	struct complete_int *ci;
+	int e = check_list(sc), len;
+
+	sc->op.port = p;
+	sc->version = sc->size_bytes = sc->crc64 = 0;
+	sc->was_done = false;
+	if (e < 0)
+		return finished(sc, e);
+	ci = calloc(1, sizeof *ci);
+	if (!ci)
+		return -ENOSPC;
+	ci->sc = sc;
+	ci->port = p;
+	len = key_upload(ci->upload_key, k, id);
+	if (len < 0) {
+		free(ci);
+		return len;
+	}
+	ci->upload_key_len = (uint16_t)len;
+	ci->key_len = (uint16_t)key_object(ci->key, k);
+	key_bucket(ci->bucket_key, k->bucket, k->bucket_len);
+	memcpy(ci->id, id, CHUNK_ID_BYTES);
+	ci->disk = store_home(p->st, ci->key, ci->key_len);
+	if (disk_failed(ci->disk)) {
+		free(ci);
+		return -EROFS;
+	}
+	return complete(ci);
+}

@@ -1,0 +1,110 @@
+/* DELETE of an object, and the operations on buckets: one call into the store each. */
+#include "req/machine.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+
+#include <errno.h>
+
+static enum verdict
+delete_done(struct req *rq)
+{
+	int r = rq->del.op.result;
+
+	if (r < 0)
+		return req_fail(rq, fault_of(r), NULL);
+	/* S3 deletes what is not there with success; a scality listener may want to know (protocol.md item
+	 * 92). */
+	if (r == 0 && rq->listen->dialect == DIALECT_SCALITY && rq->listen->delete_404)
+		return req_fail(rq, FAULT_NO_SUCH_KEY, NULL);
+	return req_go(rq, req_reply_step);
+}
+
+static enum verdict
+delete_now(struct req *rq, const struct store_pre *pre)
+{
+	struct store_key k = req_key(rq);
+	int r;
+
+	rq->del.op.done = req_on_del;
+	r = store_delete(rq->rs->env.store, &k, pre, &rq->del);
+	return req_await_commit(rq, r, "delete", delete_done);
+}
+
+/* Only if it is as large or as old as the client says: then that very version. */
+static enum verdict
+delete_opened(struct req *rq)
+{
+	const struct target *t = &rq->target;
+	struct store_pre pre = { .kind = PRE_VERSION, .version = rq->obj.version };
+	char etag[48];
+	size_t len;
+	enum fault f;
+
+	if (rq->obj.op.result == -ENOENT)
+		return req_go(rq, req_reply_step);
+	if (rq->obj.op.result < 0)
+		return req_fail(rq, fault_of(rq->obj.op.result), NULL);
+	len = etag_text(&rq->obj.meta.etag, etag);
+	f = dialect_conditions(&rq->target, etag, len, rq->obj.meta.mtime_ns / NS_PER_S);
+	if (f == FAULT_NONE &&
+	    ((t->have_if_match_size && t->if_match_size != rq->obj.size_bytes) ||
+	     (t->have_if_match_mtime && t->if_match_mtime_s != rq->obj.meta.mtime_ns / NS_PER_S)))
+		f = FAULT_PRECONDITION;
+	store_close(rq->rs->env.store, &rq->obj);
+	return f != FAULT_NONE ? req_fail(rq, f, NULL) : delete_now(rq, &pre);
+}
+
+enum verdict
+delete_start(struct req *rq)
+{
+	struct store_key k = req_key(rq);
+	struct store_pre pre;
+
+	if (rq->target.have_if_match_size || rq->target.have_if_match_mtime) {
+		return req_open(rq, &k, delete_opened);
+	}
+	put_fill_pre(&rq->target, &pre);
+	return delete_now(rq, &pre);
+}
+
+static enum verdict
+bucket_done(struct req *rq)
+{
+	int r = rq->del.op.result;
+
+	if (r == -EEXIST)
+		return req_fail(rq, FAULT_BUCKET_EXISTS, NULL);
+	if (r < 0)
+		return req_fail(rq, fault_of(r), NULL);
+	return req_go(rq, req_reply_step);
+}
+
+enum verdict
+bucket_start(struct req *rq)
+{
+	struct store_port *p = rq->rs->env.store;
+	const struct target *t = &rq->target;
+	const char *why = NULL;
+	enum fault f;
+	int r;
+
+	rq->del.op.done = req_on_del;
+	switch (t->op) {
+	case OP_HEAD_BUCKET:
+		r = store_bucket_head(p, t->bucket, t->bucket_len, NULL);
+		return r < 0 ? req_fail(rq, fault_of(r), NULL) : req_go(rq, req_reply_step);
+	case OP_CREATE_BUCKET:
+		f = xml_create_bucket_parse(rq->body, rq->body_len, rq->rs->env.conf->auth.region, &why);
+		if (f != FAULT_NONE)
+			return req_fail(rq, f, why);
+		r = store_bucket_create(p, t->bucket, t->bucket_len, &rq->del);
+		break;
+	default:
+		r = store_bucket_delete(p, t->bucket, t->bucket_len, &rq->del);
+		break;
+	}
+	if (r == -EEXIST)
+		return req_fail(rq, FAULT_BUCKET_EXISTS, NULL);
+	return req_await_commit(rq, r, "bucket", bucket_done);
+}

@@ -1,0 +1,458 @@
+/*
+ * PUT: bytes out of the client's window, or out of the HTTP body, into the store.
+ *
+ *   start -> [checked] -> ticket -> lease -> leased -> pulled -> verified -> committed -> reply
+ *                           ^------- again -----------/  once, when the network lost the READs
+ *                     \-> ticket (HTTP) -> accepting ... body ... -> fed -^
+ *      any of them -> req_fail() -> drain -> reply
+ */
+#include "req/machine.h"
+
+#include "base/base64.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/hex.h"
+
+#include <errno.h>
+#include <string.h>
+
+static enum verdict put_checked(struct req *rq);
+static enum verdict put_begin(struct req *rq);
+static enum verdict put_pulled(struct req *rq);
+static enum verdict put_http_ticketed(struct req *rq);
+static enum verdict put_accepting(struct req *rq);
+static enum verdict put_verify(struct req *rq);
+static enum verdict put_committed(struct req *rq);
+
+/* The store computes CRC64-NVME itself; these are the others. */
+static const struct {
+	enum checksum_kind sum;
+	enum digest_kind digest;
+} digests[] = {
+	{ SUM_CRC32, DIGEST_CRC32 },   { SUM_CRC32C, DIGEST_CRC32C }, { SUM_SHA1, DIGEST_SHA1 },
+	{ SUM_SHA256, DIGEST_SHA256 }, { SUM_MD5, DIGEST_MD5 },
+};
+
+/* Which digests run over the bytes: an MD5 for the ETag, and what the client gave or wants. */
+static unsigned
+digest_mask(const struct req *rq)
+{
+	bool md5 = !rq->is_tokened && rq->rs->env.conf->s3.etag == S3_ETAG_MD5;
+	unsigned mask = md5 ? DIGEST_BIT(DIGEST_MD5) : 0;
+
+	for (size_t i = 0; i < sizeof digests / sizeof *digests; i++) {
+		if (rq->target.sum[digests[i].sum].given || rq->target.sum[digests[i].sum].wanted)
+			mask |= DIGEST_BIT(digests[i].digest);
+	}
+	return mask;
+}
+
+static void
+on_commit(struct store_op *op)
+{
+	req_on_store(container_of(container_of(op, struct store_put, op), struct req, put));
+}
+
+static bool
+is_part(const struct req *rq)
+{
+	return rq->target.op == OP_UPLOAD_PART || rq->target.op == OP_UPLOAD_PART_COPY;
+}
+
+uint64_t
+put_limit(const struct req *rq)
+{
+	const struct conf *c = rq->rs->env.conf;
+
+	return is_part(rq) ? c->limits.part_bytes : c->limits.object_bytes;
+}
+
+static enum fault
+put_fault(const struct req *rq, int err)
+{
+	return is_part(rq) ? upload_fault(err) : fault_of(err);
+}
+
+int
+put_init(struct req *rq, uint64_t size_bytes)
+{
+	struct store_key k = req_key(rq);
+
+	if (is_part(rq))
+		return store_put_init_part(rq->rs->env.store, &rq->put, &k, rq->target.upload_id,
+					   rq->target.part_number, size_bytes);
+	return store_put_init(rq->rs->env.store, &rq->put, &k, size_bytes);
+}
+
+/*
+ * A part has the checksum that its upload declared, given or not (item 56), and none of the attributes that
+ * an object has.  The upload's are read into the place of the latter: there is no other on this path, which
+ * is one where bytes move.
+ */
+enum fault
+part_prepare(struct req *rq, const char **ret_why)
+{
+	struct target *t = &rq->target;
+	struct store_key k = req_key(rq);
+	struct declared d;
+	int r = store_upload_stat(rq->rs->env.store, &k, t->upload_id, NULL, t->attrs, DIALECT_ATTRS_MAX,
+				  &t->attrs_len);
+
+	if (r == 0)
+		r = upload_declared(t->attrs, t->attrs_len, &d);
+	t->attrs_len = 0;
+	if (r < 0)
+		return r == -EBADMSG ? FAULT_DAMAGED : upload_fault(r);
+	if (!d.have)
+		return FAULT_NONE;
+	for (enum checksum_kind i = 0; i < SUM_MD5; i++) {
+		const struct checksum *c = &t->sum[i];
+
+		if (i != d.kind && (c->wanted || (c->given && !c->payload_hash))) {
+			*ret_why =
+				"The checksum is of another algorithm than the one that the upload declared.";
+			return FAULT_BAD_REQUEST;
+		}
+	}
+	/* The payload's hash is that checksum, if it is of that kind. */
+	t->sum[d.kind].payload_hash = false;
+	if (!t->sum[d.kind].given)
+		t->sum[d.kind].wanted = true;
+	return FAULT_NONE;
+}
+
+enum fault
+put_pre_fault(const struct target *t, const char **ret_why)
+{
+	if (!t->if_none_match.present || t->if_none_match.any)
+		return FAULT_NONE;
+	*ret_why = "If-None-Match on a write must be *.";
+	return FAULT_NOT_IMPLEMENTED;
+}
+
+enum verdict
+put_start(struct req *rq)
+{
+	const struct target *t = &rq->target;
+	struct store_key k = req_key(rq);
+	const char *why = NULL;
+	enum fault f;
+	int r;
+
+	if (!rq->is_tokened && t->have_content_length && t->content_length > put_limit(rq))
+		return req_fail(rq, FAULT_TOO_LARGE, NULL);
+	if (is_part(rq)) {
+		f = part_prepare(rq, &why);
+		return f != FAULT_NONE ? req_fail(rq, f, why) : req_go(rq, put_begin);
+	}
+	r = store_bucket_head(rq->rs->env.store, t->bucket, t->bucket_len, NULL);
+	if (r < 0)
+		return req_fail(rq, fault_of(r), NULL);
+	f = put_pre_fault(t, &why);
+	if (f != FAULT_NONE)
+		return req_fail(rq, f, why);
+	if (!t->if_match.present && !t->if_none_match.present)
+		return req_go(rq, put_begin);
+	/* A first look at published state, so that a refusal moves nothing (item 48); the leader judges
+	 * again. */
+	rq->obj.op.done = req_on_obj;
+	rq->obj.op.result = 0;
+	r = store_open(rq->rs->env.store, &k, &rq->obj);
+	if (r < 0) {
+		rq->obj.op.result = r;
+		return req_go(rq, put_checked);
+	}
+	return req_await(rq, r, "open", put_checked);
+}
+
+static enum verdict
+put_checked(struct req *rq)
+{
+	int r = rq->obj.op.result;
+	char etag[48];
+	size_t len = 0;
+	uint64_t mtime_s = 0;
+	enum fault f;
+
+	if (r < 0 && r != -ENOENT)
+		return req_fail(rq, fault_of(r), NULL);
+	if (r >= 0) {
+		len = etag_text(&rq->obj.meta.etag, etag);
+		mtime_s = rq->obj.meta.mtime_ns / NS_PER_S;
+		store_close(rq->rs->env.store, &rq->obj);
+	}
+	f = dialect_conditions(&rq->target, r >= 0 ? etag : NULL, len, mtime_s);
+	return f != FAULT_NONE ? req_fail(rq, f, NULL) : req_go(rq, put_begin);
+}
+
+static enum verdict
+put_begin(struct req *rq)
+{
+	int r;
+
+	if (digest_begin(&rq->digest, digest_mask(rq)) < 0)
+		return req_fail(rq, FAULT_BUSY, NULL);
+	if (rq->is_tokened) {
+		req_deadlines(rq, rq->target.token.size);
+		return req_go(rq, lease_start);
+	}
+	rq->phase = PHASE_QUEUED;
+	xfer_init(&rq->xfer, &rq->rs->http_pieces, rq->rs->env.store, rq->rs->env.chan);
+	r = xfer_ticket(&rq->xfer);
+	if (r < 0)
+		return req_fail(rq, FAULT_BUSY, NULL);
+	return r > 0 ? req_go(rq, put_http_ticketed) : req_wait(rq, "ticket", put_http_ticketed);
+}
+
+/* ---- by RDMA ---- */
+
+enum verdict
+put_declined(struct req *rq)
+{
+	rq->declined = true;
+	stats_decline(rq->rs->env.stats, (int)rq->reason);
+	return req_go(rq, req_reply_step);
+}
+
+enum verdict
+put_leased(struct req *rq)
+{
+	int r = put_init(rq, rq->target.token.size);
+
+	if (r < 0)
+		return req_fail(rq, put_fault(rq, r), NULL);
+	rq->phase = PHASE_MOVING;
+	xfer_pull(&rq->xfer, &rq->put, rq->target.token.size, &rq->lease, &rq->digest,
+		  rq->rs->env.conf->rdma.inflight_bytes);
+	return req_go(rq, put_pulled);
+}
+
+/*
+ * READs change nothing at the client, so they may be tried once more on a fresh channel: when the network
+ * lost them (the handle of the address is made anew then), or when the queue pair went down under them.  Not
+ * when the client's memory said no; not for a client that is gone or out of time (req_cancel() set the
+ * fault).
+ */
+static bool
+may_pull_again(const struct req *rq)
+{
+	return rq->lease.failed && !rq->retried && !rq->gone && rq->fault == FAULT_NONE &&
+	       (rq->xfer.result == -EIO || rq->xfer.result == -ECANCELED) &&
+	       (rq->lease.status == WCS_RETRY_EXC || rq->lease.status == WCS_FLUSHED);
+}
+
+/* From the ticket on, in the same order as everybody; the deadline in all is still the first one's. */
+static enum verdict
+put_again(struct req *rq)
+{
+	rq->retried = true;
+	stats_event(rq->rs->env.stats, STATS_RETRIED);
+	store_put_abort(rq->rs->env.store, &rq->put);
+	xfer_fini(&rq->xfer);
+	lease_release(rq);
+	memset(&rq->lease, 0, sizeof rq->lease);
+	if (digest_begin(&rq->digest, rq->digest.mask) < 0)
+		return req_fail(rq, FAULT_TRANSFER, NULL);
+	return req_go(rq, lease_start);
+}
+
+static enum verdict
+put_pulled(struct req *rq)
+{
+	if (!rq->xfer.ended)
+		return req_wait(rq, "pull", put_pulled);
+	check(rq->xfer.inflight == 0);
+	check(rq->lease.outstanding == 0);
+	rq->rdma_bytes = rq->xfer.moved;
+	if (may_pull_again(rq))
+		return req_go(rq, put_again);
+	if (rq->xfer.result < 0) {
+		rq->errno_seen = rq->xfer.result;
+		return req_fail(rq, rq->lease.failed ? FAULT_TRANSFER : fault_of(rq->xfer.result), NULL);
+	}
+	/* The wire is done: the channel is somebody else's during the commit. */
+	lease_release(rq);
+	return req_go(rq, put_verify);
+}
+
+/* ---- over HTTP ---- */
+
+static enum verdict
+put_http_ticketed(struct req *rq)
+{
+	int r;
+
+	if (!rq->xfer.have_ticket)
+		return req_wait(rq, "ticket", put_http_ticketed);
+	r = put_init(rq, rq->target.have_content_length ? rq->target.content_length : STORE_SIZE_UNKNOWN);
+	if (r < 0)
+		return req_fail(rq, put_fault(rq, r), NULL);
+	rq->phase = PHASE_MOVING;
+	xfer_accept(&rq->xfer, &rq->put, &rq->digest);
+	return req_go(rq, put_accepting);
+}
+
+static enum verdict
+put_accepting(struct req *rq)
+{
+	const char *why = NULL;
+	enum fault f;
+
+	if (rq->xfer.result < 0)
+		return req_fail(rq, fault_of(rq->xfer.result), NULL);
+	if (rq->is_form && rq->body_ended && !rq->xfer.fed_all) {
+		f = form_over(rq, &why);
+		if (f != FAULT_NONE)
+			return req_fail(rq, f, why);
+	}
+	if (rq->body_ended && !rq->xfer.fed_all) {
+		if (rq->target.have_content_length && rq->http_bytes != rq->target.content_length)
+			return req_fail(rq, FAULT_INCOMPLETE_BODY, NULL);
+		xfer_feed_end(&rq->xfer);
+	}
+	/* A PUT of no bytes at all: libmicrohttpd calls once, with nothing. */
+	if (!rq->xfer.ended && !rq->wants_body && !rq->xfer.fed_all)
+		xfer_feed_end(&rq->xfer);
+	if (!rq->xfer.ended)
+		return req_wait(rq, rq->xfer.fed_all ? "write" : "body", put_accepting);
+	return rq->xfer.result < 0 ? req_fail(rq, fault_of(rq->xfer.result), NULL) : req_go(rq, put_verify);
+}
+
+/* ---- both ---- */
+
+/* The digest's value as given, wanted, or the body's MD5; and into the stored attributes what a HEAD gives
+ * back later. */
+static enum fault
+verify_one(struct req *rq, enum checksum_kind sum, enum digest_kind digest)
+{
+	struct checksum *c = &rq->target.sum[sum];
+	uint8_t value[32];
+	char text[64];
+	size_t len;
+
+	if (!(rq->digest.mask & DIGEST_BIT(digest)))
+		return FAULT_NONE;
+	len = digest_value(&rq->digest, digest, value);
+	if (c->given && (c->len != len || memcmp(c->value, value, len) != 0))
+		return c->payload_hash ? FAULT_SHA_MISMATCH : FAULT_BAD_DIGEST;
+	if (c->payload_hash)
+		return FAULT_NONE;
+	if (digest == DIGEST_MD5) {
+		if (!rq->is_tokened)
+			memcpy(rq->etag.sum, value, 16);
+		return FAULT_NONE;
+	}
+	memcpy(c->value, value, len);
+	c->len = (uint8_t)len;
+	base64_encode(value, len, text);
+	return dialect_attrs_add(rq->target.attrs, &rq->target.attrs_len, DIALECT_ATTRS_MAX,
+				 checksum_header[sum], strlen(checksum_header[sum]), text, strlen(text)) < 0
+		       ? FAULT_META_TOO_LARGE
+		       : FAULT_NONE;
+}
+
+/* A number nobody can guess from the bytes and nobody has seen before: xorshift128+ over seed bits of the
+ * kernel. */
+static void
+etag_random(struct reqs *rs, uint8_t out[16])
+{
+	for (int i = 0; i < 2; i++) {
+		uint64_t a = rs->rng[0], b = rs->rng[1], v;
+
+		rs->rng[0] = b;
+		a ^= a << 23;
+		rs->rng[1] = a ^ b ^ (a >> 17) ^ (b >> 26);
+		v = rs->rng[1] + b;
+		memcpy(out + 8 * i, &v, 8);
+	}
+}
+
+void
+put_fill_pre(const struct target *t, struct store_pre *pre)
+{
+	memset(pre, 0, sizeof *pre);
+	if (t->if_none_match.present)
+		pre->kind = PRE_ABSENT;
+	else if (t->if_match.present && t->if_match.any)
+		pre->kind = PRE_MATCH_ANY;
+	else if (t->if_match.present)
+		pre->kind = PRE_MATCH;
+	for (int i = 0; i < t->if_match.nr && pre->etag_nr < STORE_PRE_ETAGS; i++) {
+		if (etag_parse(t->if_match.etag[i].text, t->if_match.etag[i].len,
+			       &pre->etags[pre->etag_nr]) == 0)
+			pre->etag_nr++;
+	}
+}
+
+enum verdict
+put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next)
+{
+	const struct checksum *crc = &rq->target.sum[SUM_CRC64NVME];
+	struct store_commit c;
+	int r;
+
+	memset(&c, 0, sizeof c);
+	c.meta.etag = rq->etag;
+	c.meta.mtime_ns = mtime_ns;
+	c.meta.attrs = rq->target.attrs;
+	c.meta.attrs_len = rq->target.attrs_len;
+	if (!is_part(rq))
+		put_fill_pre(&rq->target, &c.pre);
+	c.last = xfer_last(&rq->xfer, &c.last_len);
+	if (c.last && rq->put.size_bytes == 0 && c.last_len <= STORE_INLINE_MAX) {
+		c.inline_data = c.last->mem;
+		c.inline_len = c.last_len;
+		c.last = NULL;
+	}
+	if (crc->given) {
+		c.have_expect_crc64 = true;
+		c.expect_crc64 = sum_to_u64(crc->value);
+	}
+	rq->put.op.done = on_commit;
+	r = store_put_commit(rq->rs->env.store, &rq->put, &c);
+	if (r < 0)
+		return req_fail(rq, put_fault(rq, r), NULL);
+	rq->phase = PHASE_COMMIT;
+	return req_await(rq, r, "commit", next);
+}
+
+enum fault
+put_sums(struct req *rq)
+{
+	for (size_t i = 0; i < sizeof digests / sizeof *digests; i++) {
+		enum fault f = verify_one(rq, digests[i].sum, digests[i].digest);
+
+		if (f != FAULT_NONE)
+			return f;
+	}
+	return FAULT_NONE;
+}
+
+static enum verdict
+put_verify(struct req *rq)
+{
+	enum fault f;
+
+	/* No MD5 was made: of bytes by RDMA, or s3.etag says random and no Content-MD5 asked for one. */
+	if (rq->is_tokened || !(rq->digest.mask & DIGEST_BIT(DIGEST_MD5))) {
+		etag_random(rq->rs, rq->etag.sum);
+		rq->etag.parts = STORE_ETAG_RDMA;
+	}
+	if (rq->target.sums_of_empty_ignored)
+		stats_event(rq->rs->env.stats, STATS_SUMS_IGNORED);
+	f = put_sums(rq);
+	return f != FAULT_NONE ? req_fail(rq, f, NULL) : put_commit_to(rq, 0, put_committed);
+}
+
+static enum verdict
+put_committed(struct req *rq)
+{
+	if (rq->put.op.result < 0) {
+		rq->errno_seen = rq->put.op.result;
+		return req_fail(rq, put_fault(rq, rq->put.op.result),
+				rq->put.op.result == -ECANCELED
+					? "The disk failed during the commit; the object may exist."
+					: NULL);
+	}
+	return req_go(rq, rq->is_form ? form_done : req_reply_step);
+}

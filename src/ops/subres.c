@@ -1,0 +1,286 @@
+/*
+ * What a bucket has besides objects: CORS and lifecycle rules, tags; and the answers that never vary.  The
+ * core's thread.
+ *
+ * The three live together in the bucket's attributes, each as {kind, 4 bytes of length, bytes}.  Changing one
+ * writes all anew, against the version that was read: two changes at once, and the second is tried again.
+ */
+#include "req/machine.h"
+
+#include "base/check.h"
+#include "s3doc/lifecycle.h"
+#include "dialect/tags.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HEAD_BYTES 5
+#define TRIES_MAX 16
+
+/* ---- the packed form ---- */
+
+int
+bucket_attrs_read(struct store_port *p, const char *name, size_t name_len, struct bucket_attrs *ret)
+{
+	int r;
+
+	memset(ret, 0, sizeof *ret);
+	ret->p = malloc(STORE_BUCKET_ATTRS_MAX);
+	if (!ret->p)
+		return -ENOMEM;
+	r = store_bucket_get_attrs(p, name, name_len, ret->p, STORE_BUCKET_ATTRS_MAX, &ret->version);
+	if (r < 0) {
+		bucket_attrs_free(ret);
+		return r;
+	}
+	check(r <= (int)STORE_BUCKET_ATTRS_MAX);
+	ret->len = (uint32_t)r;
+	return 0;
+}
+
+void
+bucket_attrs_free(struct bucket_attrs *ba)
+{
+	free(ba->p);
+	ba->p = NULL;
+}
+
+bool
+bucket_attrs_find(const struct bucket_attrs *ba, enum bucket_attr kind, const void **ret_p, uint32_t *ret_len)
+{
+	const uint8_t *p = ba->p, *end = p + ba->len;
+
+	while (end - p >= HEAD_BYTES) {
+		uint32_t len = p[1] | (uint32_t)p[2] << 8 | (uint32_t)p[3] << 16 | (uint32_t)p[4] << 24;
+
+		if (len > (size_t)(end - p) - HEAD_BYTES)
+			return false;
+		if (p[0] == kind) {
+			*ret_p = p + HEAD_BYTES;
+			*ret_len = len;
+			return true;
+		}
+		p += HEAD_BYTES + len;
+	}
+	return false;
+}
+
+static void
+pack(struct text *x, enum bucket_attr kind, const void *p, uint32_t len)
+{
+	uint8_t head[HEAD_BYTES] = { (uint8_t)kind, (uint8_t)len, (uint8_t)(len >> 8), (uint8_t)(len >> 16),
+				     (uint8_t)(len >> 24) };
+
+	text_put(x, head, sizeof head);
+	text_put(x, p, len);
+}
+
+/* All that there was, with one of them replaced; len 0: taken away. */
+static void
+replace(struct text *x, const struct bucket_attrs *ba, enum bucket_attr kind, const void *p, uint32_t len)
+{
+	for (enum bucket_attr k = BUCKET_CORS; k < BUCKET_ATTR_NR; k++) {
+		const void *old;
+		uint32_t old_len;
+
+		if (k == kind) {
+			if (len)
+				pack(x, k, p, len);
+		} else if (bucket_attrs_find(ba, k, &old, &old_len)) {
+			pack(x, k, old, old_len);
+		}
+	}
+}
+
+/* ---- reading ---- */
+
+static enum bucket_attr
+kind_of(enum op op)
+{
+	switch (op) {
+	case OP_GET_BUCKET_CORS:
+	case OP_PUT_BUCKET_CORS:
+	case OP_DELETE_BUCKET_CORS:
+		return BUCKET_CORS;
+	case OP_GET_BUCKET_LIFECYCLE:
+	case OP_PUT_BUCKET_LIFECYCLE:
+	case OP_DELETE_BUCKET_LIFECYCLE:
+		return BUCKET_LIFECYCLE;
+	default:
+		return BUCKET_TAGS;
+	}
+}
+
+static enum fault
+write_answer(enum bucket_attr kind, const struct bucket_attrs *ba, struct text *out)
+{
+	static const enum fault absent[] = { [BUCKET_CORS] = FAULT_NO_SUCH_CORS,
+					     [BUCKET_LIFECYCLE] = FAULT_NO_SUCH_LIFECYCLE,
+					     [BUCKET_TAGS] = FAULT_NO_SUCH_TAG_SET };
+	const void *p;
+	uint32_t len;
+	int r = 0;
+
+	if (!bucket_attrs_find(ba, kind, &p, &len))
+		return absent[kind];
+	if (kind == BUCKET_CORS)
+		r = cors_to_xml(out, p, len);
+	else if (kind == BUCKET_LIFECYCLE)
+		r = lifecycle_to_xml(out, p, len);
+	else
+		tags_to_xml(out, p, len);
+	return r < 0 ? FAULT_INTERNAL : FAULT_NONE;
+}
+
+enum verdict
+subres_get(struct req *rq)
+{
+	const struct target *t = &rq->target;
+	struct bucket_attrs ba;
+	enum fault f;
+	int r = bucket_attrs_read(rq->rs->env.store, t->bucket, t->bucket_len, &ba);
+
+	if (r < 0)
+		return req_fail(rq, fault_of(r), NULL);
+	f = write_answer(kind_of(t->op), &ba, &rq->out);
+	bucket_attrs_free(&ba);
+	return f != FAULT_NONE ? req_fail(rq, f, NULL) : req_reply_xml(rq);
+}
+
+/* ---- writing ---- */
+
+struct subres_job {
+	struct store_bucket_set set;
+	struct req *rq;
+	enum bucket_attr kind;
+	struct text value; /* packed; empty: to be deleted */
+	struct text attrs; /* all of the bucket's: kept until the store has done */
+	int tries;
+};
+
+static enum verdict subres_write(struct req *rq);
+
+static void
+subres_fini(struct req *rq)
+{
+	struct subres_job *j = rq->job;
+
+	text_free(&j->value);
+	text_free(&j->attrs);
+}
+
+static void
+on_set(struct store_op *op)
+{
+	struct subres_job *j =
+		container_of(container_of(op, struct store_bucket_set, op), struct subres_job, set);
+
+	req_on_store(j->rq);
+}
+
+static enum verdict
+subres_written(struct req *rq)
+{
+	struct subres_job *j = rq->job;
+	int r = j->set.op.result;
+
+	if (r == -ESTALE && j->tries++ < TRIES_MAX)
+		return req_go(rq, subres_write);
+	if (r < 0)
+		return req_fail(rq, r == -ESTALE ? FAULT_CONFLICT : fault_of(r), NULL);
+	return req_go(rq, req_reply_step);
+}
+
+static enum verdict
+subres_write(struct req *rq)
+{
+	const struct target *t = &rq->target;
+	struct subres_job *j = rq->job;
+	struct bucket_attrs ba;
+	uint64_t version;
+	int r = bucket_attrs_read(rq->rs->env.store, t->bucket, t->bucket_len, &ba);
+
+	if (r < 0)
+		return req_fail(rq, fault_of(r), NULL);
+	text_reset(&j->attrs);
+	replace(&j->attrs, &ba, j->kind, j->value.p, (uint32_t)j->value.len);
+	version = ba.version;
+	bucket_attrs_free(&ba);
+	if (!text_ok(&j->attrs))
+		return req_fail(rq, FAULT_BUSY, NULL);
+	if (j->attrs.len > STORE_BUCKET_ATTRS_MAX)
+		return req_fail(rq, FAULT_TEXT_TOO_LARGE,
+				"The bucket's CORS and lifecycle rules and tags are too large together.");
+	j->set.op.done = on_set;
+	r = store_bucket_set_attrs(rq->rs->env.store, t->bucket, t->bucket_len, version, j->attrs.p,
+				   (uint32_t)j->attrs.len, &j->set);
+	return req_await_commit(rq, r, "bucket", subres_written);
+}
+
+enum verdict
+subres_put(struct req *rq)
+{
+	struct subres_job *j = req_job(rq, sizeof *j, subres_fini);
+	const char *why = NULL;
+	enum fault f;
+	int nr;
+
+	if (!j)
+		return req_fail(rq, FAULT_BUSY, NULL);
+	j->rq = rq;
+	j->kind = kind_of(rq->target.op);
+	if (j->kind == BUCKET_CORS)
+		f = cors_from_xml(rq->body, rq->body_len, &j->value, &why);
+	else if (j->kind == BUCKET_LIFECYCLE)
+		f = lifecycle_from_xml(rq->body, rq->body_len, &j->value, &why);
+	else
+		f = tags_from_xml(rq->body, rq->body_len, TAGS_BUCKET_MAX, &j->value, &nr, &why);
+	if (f != FAULT_NONE)
+		return req_fail(rq, f, why);
+	return req_go(rq, subres_write);
+}
+
+enum verdict
+subres_delete(struct req *rq)
+{
+	struct subres_job *j = req_job(rq, sizeof *j, subres_fini);
+
+	if (!j)
+		return req_fail(rq, FAULT_BUSY, NULL);
+	j->rq = rq;
+	j->kind = kind_of(rq->target.op);
+	return req_go(rq, subres_write);
+}
+
+/* ---- answers that never vary ---- */
+
+enum verdict
+canned_start(struct req *rq)
+{
+	const struct target *t = &rq->target;
+	int r = store_bucket_head(rq->rs->env.store, t->bucket, t->bucket_len, NULL);
+	const char *why = NULL;
+	enum fault f;
+
+	if (r < 0)
+		return req_fail(rq, fault_of(r), NULL);
+	f = dialect_canned(t->op, rq->rs->env.conf->auth.region, &rq->out, &why);
+	return f != FAULT_NONE ? req_fail(rq, f, why) : req_reply_xml(rq);
+}
+
+/* Asking for what is so anyway is granted; for anything else, refused. */
+enum verdict
+canned_put(struct req *rq)
+{
+	const struct target *t = &rq->target;
+	int r = store_bucket_head(rq->rs->env.store, t->bucket, t->bucket_len, NULL);
+	const char *why = NULL;
+	enum fault f;
+
+	if (r < 0)
+		return req_fail(rq, fault_of(r), NULL);
+	f = t->op == OP_PUT_BUCKET_ACL ? xml_acl_parse(rq->body, rq->body_len, &why)
+				       : xml_versioning_parse(rq->body, rq->body_len, &why);
+	return f != FAULT_NONE ? req_fail(rq, f, why) : req_go(rq, req_reply_step);
+}

@@ -1,0 +1,39 @@
+/*
+ * CORS rules of a bucket: read from XML, kept packed among the bucket's attributes, asked on every request
+ * that has an Origin.  Pure functions; any thread.
+ */
+#ifndef GANTRY_S3DOC_CORS_H
+#define GANTRY_S3DOC_CORS_H
+
+#include "dialect/fault.h"
+#include "dialect/text.h"
+
+#define CORS_RULES_MAX 100
+#define CORS_PACKED_MAX (16u << 10)
+
+/* The packed form is appended to `packed`.  FAULT_MALFORMED_XML,
+ * FAULT_BAD_REQUEST, FAULT_BUSY (no memory). */
+enum fault cors_from_xml(const char *body, size_t len, struct text *packed, const char **ret_why);
+/* <CORSConfiguration>.  0, or -EINVAL on bytes that cors_from_xml() did not write. */
+int cors_to_xml(struct text *x, const void *packed, size_t packed_len);
+
+/* What the answer says; empty strings and 0: no such header. */
+struct cors_answer {
+	char origin[512];   /* access-control-allow-origin: "*" or the origin */
+	bool credentials;   /* access-control-allow-credentials: true; not with "*" */
+	char methods[64];   /* access-control-allow-methods */
+	char headers[1024]; /* access-control-allow-headers: of a preflight */
+	char expose[1024];  /* access-control-expose-headers */
+	uint32_t max_age_s; /* access-control-max-age */
+};
+
+/*
+ * The first rule that allows method and origin, and of a preflight every header in `headers` (the value of
+ * Access-Control-Request-Headers; NULL or empty: none).  false: none does.  "vary: Origin,
+ * Access-Control-Request-Headers, Access-Control-Request-Method" goes with every answer.
+ */
+bool cors_match(const void *packed, size_t packed_len, const char *origin, size_t origin_len,
+		const char *method, size_t method_len, const char *headers, size_t headers_len,
+		struct cors_answer *ret);
+
+#endif

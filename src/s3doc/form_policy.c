@@ -1,0 +1,227 @@
+/*
+ * The policy document of a form: base64 of a small JSON text, read with jansson.  See form.h.
+ *
+ * It is signed by whoever made the form, so what it says holds; what it does not speak of must not be in the
+ * form.
+ */
+#include "s3doc/form.h"
+
+#include "base/base64.h"
+#include "dialect/dialect_int.h"
+
+#include <jansson.h>
+
+#include <stdlib.h>
+
+#define DEPTH_MAX 4
+
+struct judging {
+	const struct form *f;
+	const struct target *t;
+	struct form_limits *limits;
+	bool covered[FORM_FIELDS_MAX];
+};
+
+static enum fault
+broken(const char **ret_why, const char *why)
+{
+	return refuse(ret_why, FAULT_POST_POLICY, why);
+}
+
+static enum fault
+denied(const char **ret_why, const char *why)
+{
+	return refuse(ret_why, FAULT_ACCESS_DENIED, why);
+}
+
+/* The value of a name in a condition; false when the form has none.  The key counts as it will be. */
+static bool
+value_of(struct judging *j, const char *name, struct span *ret)
+{
+	bool found = false;
+
+	for (int i = 0; i < j->f->field_nr; i++) {
+		const struct form_field *fd = &j->f->field[i];
+
+		if (!span_is_nocase((struct span){ j->f->bytes + fd->name, fd->name_len }, name))
+			continue;
+		j->covered[i] = true;
+		*ret = (struct span){ j->f->bytes + fd->value, fd->value_len };
+		found = true;
+	}
+	if (strcasecmp(name, "bucket") == 0) {
+		*ret = (struct span){ j->t->bucket, j->t->bucket_len };
+		return true;
+	}
+	if (strcasecmp(name, "key") == 0)
+		*ret = (struct span){ j->t->key, j->t->key_len };
+	return found;
+}
+
+static enum fault
+judge_match(struct judging *j, const char *name, const json_t *value, bool prefix, const char **ret_why)
+{
+	struct span have = { "", 0 };
+	const char *want = json_string_value(value);
+	size_t len = json_string_length(value);
+	bool there;
+
+	if (!want)
+		return broken(ret_why,
+			      "A condition of the policy compares with something else than a string.");
+	there = value_of(j, name, &have);
+	if (prefix ? have.len < len || memcmp(have.p, want, len) != 0
+		   : !there || have.len != len || memcmp(have.p, want, len) != 0)
+		return denied(ret_why, "The form does not meet a condition of its policy.");
+	return FAULT_NONE;
+}
+
+static enum fault
+judge_range(struct judging *j, const json_t *low, const json_t *high, const char **ret_why)
+{
+	json_int_t min = json_integer_value(low), max = json_integer_value(high);
+
+	if (!json_is_integer(low) || !json_is_integer(high) || min < 0 || max < min)
+		return broken(ret_why, "content-length-range of the policy is not two numbers.");
+	/* Several narrow each other. */
+	if ((uint64_t)min > j->limits->min_bytes)
+		j->limits->min_bytes = (uint64_t)min;
+	if ((uint64_t)max < j->limits->max_bytes)
+		j->limits->max_bytes = (uint64_t)max;
+	return FAULT_NONE;
+}
+
+static enum fault
+judge_list(struct judging *j, const json_t *c, const char **ret_why)
+{
+	const char *op = json_string_value(json_array_get(c, 0)),
+		   *name = json_string_value(json_array_get(c, 1));
+
+	if (json_array_size(c) != 3 || !op)
+		return broken(ret_why, "A condition of the policy is not a list of three.");
+	if (strcasecmp(op, "content-length-range") == 0)
+		return judge_range(j, json_array_get(c, 1), json_array_get(c, 2), ret_why);
+	if (!name || name[0] != '$' || (strcasecmp(op, "eq") != 0 && strcasecmp(op, "starts-with") != 0))
+		return broken(ret_why, "A condition of the policy is none that is known.");
+	return judge_match(j, name + 1, json_array_get(c, 2), strcasecmp(op, "starts-with") == 0, ret_why);
+}
+
+static enum fault
+judge_conditions(struct judging *j, json_t *conditions, const char **ret_why)
+{
+	enum fault f = FAULT_NONE;
+	const char *name;
+	json_t *c, *value;
+	size_t i;
+
+	if (!json_is_array(conditions))
+		return broken(ret_why, "The policy has no list of conditions.");
+	json_array_foreach(conditions, i, c)
+	{
+		if (json_is_object(c)) {
+			json_object_foreach(c, name, value)
+			{
+				f = judge_match(j, name, value, false, ret_why);
+				if (f != FAULT_NONE)
+					return f;
+			}
+		} else {
+			f = judge_list(j, c, ret_why);
+		}
+		if (f != FAULT_NONE)
+			return f;
+	}
+	return FAULT_NONE;
+}
+
+/* Fields that no condition has to speak of. */
+static bool
+needs_no_cover(struct span name)
+{
+	static const char *const names[] = { "policy", "x-amz-signature", "signature", "awsaccesskeyid",
+					     "file" };
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		if (span_is(name, names[i]))
+			return true;
+	}
+	return name.len >= 9 && memcmp(name.p, "x-ignore-", 9) == 0;
+}
+
+static enum fault
+judge(struct judging *j, const json_t *root, uint64_t now_s, const char **ret_why)
+{
+	const json_t *expiration = json_object_get(root, "expiration");
+	uint64_t until;
+	enum fault f;
+
+	if (!json_is_object(root) || json_object_size(root) != 2)
+		return broken(ret_why, "The policy is not an object of expiration and conditions.");
+	if (!json_is_string(expiration) ||
+	    iso_date_parse(json_string_value(expiration), json_string_length(expiration), &until) < 0)
+		return broken(ret_why, "The policy has no valid expiration.");
+	if (now_s >= until)
+		return denied(ret_why, "The policy has expired.");
+	f = judge_conditions(j, json_object_get(root, "conditions"), ret_why);
+	for (int i = 0; i < j->f->field_nr && f == FAULT_NONE; i++) {
+		const struct form_field *fd = &j->f->field[i];
+
+		if (!j->covered[i] && !needs_no_cover((struct span){ j->f->bytes + fd->name, fd->name_len }))
+			return denied(ret_why, "The form has a field that its policy does not speak of.");
+	}
+	return f;
+}
+
+/* jansson recurses; what is nested deeper than any policy is not shown to it. */
+static bool
+is_shallow(const char *p, size_t len)
+{
+	bool quoted = false;
+	int depth = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		if (quoted && p[i] == '\\')
+			i++;
+		else if (p[i] == '"')
+			quoted = !quoted;
+		else if (!quoted && (p[i] == '{' || p[i] == '['))
+			depth++;
+		else if (!quoted && (p[i] == '}' || p[i] == ']'))
+			depth--;
+		if (depth > DEPTH_MAX)
+			return false;
+	}
+	return true;
+}
+
+enum fault
+form_policy(const struct form *f, const struct target *t, uint64_t now_s, struct form_limits *ret,
+	    const char **ret_why)
+{
+	struct judging j = { .f = f, .t = t, .limits = ret };
+	char text[FORM_BYTES_MAX], decoded[FORM_BYTES_MAX];
+	size_t len, n = 0, decoded_len = 0;
+	const char *policy = form_get(f, "policy", &len);
+	json_t *root;
+	enum fault r;
+
+	*ret_why = "";
+	*ret = (struct form_limits){ 0, UINT64_MAX };
+	if (!policy)
+		return FAULT_NONE;
+	/* Forms are edited by hand: the text may have line ends in it. */
+	for (size_t i = 0; i < len; i++) {
+		if (policy[i] == 0 || !strchr(" \t\r\n", policy[i]))
+			text[n++] = policy[i];
+	}
+	if (base64_decode(text, n, decoded, sizeof decoded, &decoded_len) < 0)
+		return broken(ret_why, "The policy is not base64.");
+	if (!is_shallow(decoded, decoded_len))
+		return broken(ret_why, "The policy is nested too deeply.");
+	root = json_loadb(decoded, decoded_len, JSON_REJECT_DUPLICATES, NULL);
+	if (!root)
+		return broken(ret_why, "The policy is not JSON.");
+	r = judge(&j, root, now_s, ret_why);
+	json_decref(root);
+	return r;
+}

@@ -1,0 +1,41 @@
+/* What the two halves of lifecycle rules share: the packed form. */
+#ifndef GANTRY_S3DOC_LIFECYCLE_INT_H
+#define GANTRY_S3DOC_LIFECYCLE_INT_H
+
+#include "s3doc/lifecycle.h"
+#include "dialect/pack.h"
+
+#define LIFECYCLE_FORM 1
+#define LIFECYCLE_DAY ((uint64_t)86400)
+
+enum {
+	R_ENABLED = 1,
+	R_DAYS = 2,
+	R_DATE = 4,
+	R_MARKER = 8, /* ExpiredObjectDeleteMarker: kept, without effect */
+	R_ABORT = 16,
+	R_GREATER = 32,
+	R_LESS = 64,
+	R_OLD_FORM = 128, /* Prefix in the rule itself */
+	R_NONCURRENT = 256,
+	R_NEWER = 512
+};
+
+/* What a rule is but for its strings. */
+struct lifecycle_head {
+	unsigned flags;
+	uint32_t days, abort_days, noncurrent_days, newer;
+	uint64_t date_s, greater, less;
+};
+
+struct lifecycle_rule {
+	struct lifecycle_head h;
+	struct span id, prefix, tags;
+};
+
+/* From the first rule; the next one, until false. */
+struct unpacker lifecycle_rules(const void *packed, size_t len);
+bool lifecycle_next(struct unpacker *u, struct lifecycle_rule *r);
+void lifecycle_pack(struct text *x, const struct lifecycle_rule *r);
+
+#endif

@@ -1,0 +1,152 @@
+/*
+ * XML of S3: request bodies to structs, results to text.  Pure functions on whole bodies, whose size the
+ * caller bounds; any thread.
+ *
+ * Bodies are read with libxml2 as a stream of events.  A document type declaration, entities other than the
+ * five, nesting beyond 8, unknown elements and a wrong root are FAULT_MALFORMED_XML; nothing is ever loaded
+ * from anywhere.  FAULT_BUSY: no memory.  *ret_why is one static sentence.
+ */
+#ifndef GANTRY_S3DOC_XML_H
+#define GANTRY_S3DOC_XML_H
+
+#include "dialect/dialect.h"
+#include "dialect/text.h"
+
+#define XML_DELETE_MAX 1000
+
+/* ---- bodies ---- */
+
+struct xml_part {
+	uint16_t number; /* 1-10000, ascending */
+	uint8_t etag_len;
+	bool have_sum;
+	enum checksum_kind sum;
+	uint8_t value[32];
+	char etag[64]; /* without quotes; etag_len 0: longer than any of ours, equals none */
+};
+
+struct xml_complete {
+	struct xml_part *parts;
+	int part_nr;
+};
+/* FAULT_INVALID_PART_ORDER too. */
+enum fault xml_complete_parse(const char *body, size_t len, struct xml_complete *ret, const char **ret_why);
+void xml_complete_free(struct xml_complete *c);
+
+struct xml_delete_key {
+	const char *key; /* in xml_delete.text; terminated */
+	uint32_t key_len;
+	enum fault fault; /* this key cannot be deleted: FAULT_KEY_TOO_LONG, FAULT_NO_SUCH_VERSION, ... */
+	bool have_etag, have_size, have_mtime; /* delete only if they are so */
+	uint8_t etag_len;
+	char etag[64]; /* without quotes; "*": any */
+	uint64_t size_bytes, mtime_s;
+};
+
+struct xml_delete {
+	bool quiet;
+	int nr; /* 1-1000 */
+	struct xml_delete_key *keys;
+	char *text;
+};
+enum fault xml_delete_parse(const char *body, size_t len, struct xml_delete *ret, const char **ret_why);
+void xml_delete_free(struct xml_delete *d);
+
+/* CreateBucketConfiguration: empty is fine; a location other than region (or "" and "us-east-1") is
+ * FAULT_INVALID_LOCATION. */
+enum fault xml_create_bucket_parse(const char *body, size_t len, const char *region, const char **ret_why);
+/* VersioningConfiguration: FAULT_NOT_IMPLEMENTED whatever it says, if it says it well. */
+enum fault xml_versioning_parse(const char *body, size_t len, const char **ret_why);
+/* AccessControlPolicy: only the owner's FULL_CONTROL; an empty body is fine where x-amz-acl came. */
+enum fault xml_acl_parse(const char *body, size_t len, const char **ret_why);
+
+/* ---- answers ---- */
+
+/* Of an operation whose answer depends on nothing but the region: FAULT_NONE with *out written, or the fault
+ * that is the answer. */
+enum fault dialect_canned(enum op op, const char *region, struct text *out, const char **ret_why);
+
+/* Checksums of an object or part as elements. */
+struct xml_sums {
+	struct {
+		bool have;
+		uint8_t value[32];
+	} sum[SUM_NR];
+	enum checksum_type type;  /* SUM_TYPE_NONE: no ChecksumType */
+	uint32_t composite_parts; /* "-N" behind the values; 0: none */
+};
+
+struct xml_entry {
+	const char *key; /* of a prefix: the prefix */
+	size_t key_len;
+	bool is_prefix;
+	uint64_t size_bytes, mtime_ns; /* of an upload: when it began */
+	const char *etag;              /* without quotes */
+	size_t etag_len;
+	const char *storage_class;      /* NULL: STANDARD */
+	const uint8_t *upload_id;       /* of an upload: 16 bytes */
+	const char *checksum_algorithm; /* "CRC64NVME" or NULL */
+	enum checksum_type checksum_type;
+};
+
+/* OP_LIST_OBJECTS, _V2, OP_LIST_OBJECT_VERSIONS, OP_LIST_MULTIPART_UPLOADS.  end: `last` is the last entry
+ * given; count all of them. */
+void xml_list_begin(struct text *x, const struct target *t);
+void xml_list_entry(struct text *x, const struct target *t, const struct xml_entry *e);
+void xml_list_end(struct text *x, const struct target *t, bool truncated, const struct xml_entry *last,
+		  uint32_t count);
+
+struct xml_part_entry {
+	uint16_t number;
+	uint64_t size_bytes, mtime_ns;
+	const char *etag;
+	size_t etag_len;
+	const struct xml_sums *sums; /* or NULL */
+};
+/* OP_LIST_PARTS; last: the highest number given, 0 when none. */
+void xml_parts_begin(struct text *x, const struct target *t, const char *checksum_algorithm,
+		     enum checksum_type type);
+void xml_parts_entry(struct text *x, const struct xml_part_entry *e);
+void xml_parts_end(struct text *x, const struct target *t, bool truncated, uint16_t last);
+
+/* ListBuckets: list.after and list.max count. */
+void xml_buckets_begin(struct text *x);
+void xml_buckets_entry(struct text *x, const char *name, size_t len, uint64_t ctime_ns);
+void xml_buckets_end(struct text *x, const struct target *t, bool truncated, const char *last,
+		     size_t last_len);
+
+/* CopyObjectResult, CopyPartResult. */
+void xml_copy_result(struct text *x, enum op op, const char *etag, size_t etag_len, uint64_t mtime_ns,
+		     const struct xml_sums *sums);
+void xml_create_result(struct text *x, const struct target *t, const uint8_t upload_id[16]);
+/* location: "http://host/bucket/key", already percent-encoded. */
+void xml_complete_result(struct text *x, const struct target *t, const char *location, const char *etag,
+			 size_t etag_len, const struct xml_sums *sums);
+/* PostResponse, for success_action_status 201. */
+void xml_post_result(struct text *x, const struct target *t, const char *location, const char *etag,
+		     size_t etag_len);
+
+void xml_deleted_begin(struct text *x);
+void xml_deleted(struct text *x, const char *key, size_t len);
+void xml_not_deleted(struct text *x, const char *key, size_t len, enum fault f, const char *message);
+void xml_deleted_end(struct text *x);
+
+/* GetObjectAttributes, by t->object_attributes.  parts_total 0: the object has no parts; entries: those above
+ * list.part_number_marker, at most list.max. */
+struct xml_attributes {
+	const char *etag;
+	size_t etag_len;
+	uint64_t size_bytes;
+	const char *storage_class; /* NULL: STANDARD */
+	const struct xml_sums *sums;
+	uint32_t parts_total;
+	const struct xml_part_entry *parts;
+	uint32_t part_nr;
+	bool truncated;
+};
+void xml_object_attributes(struct text *x, const struct target *t, const struct xml_attributes *a);
+
+/* An access control list with the owner's FULL_CONTROL. */
+void xml_acl(struct text *x);
+
+#endif

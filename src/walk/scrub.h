@@ -1,0 +1,52 @@
+/*
+ * The scrub: a paced walk over all objects that reads every byte, so that what rots on the disk is found
+ * before a client asks for it (scrub.c).  Core 0 has one; everything on its thread, but for what is public.
+ */
+#ifndef GANTRY_WALK_SCRUB_H
+#define GANTRY_WALK_SCRUB_H
+
+#include "core/core.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct bufpool;
+struct scrub;
+struct store_port;
+struct timers;
+
+/* What other threads read: struct scrub_info says what each is.  Written by the scrub alone. */
+struct scrub_public {
+	_Atomic int state;
+	_Atomic uint64_t walks, objects, bytes, damaged, unreadable;
+	_Atomic uint64_t walk_objects, walk_bytes, walk_errors, last_errors;
+	_Atomic uint64_t started_ns, finished_ns;
+};
+
+struct scrub_env {
+	struct store_port *store;
+	struct bufpool *bufs; /* small ones are taken, while most of them are free */
+	struct timers *timers;
+	struct scrub_public *pub; /* zeroed, kept by the caller */
+};
+
+/* interval: from the end of a walk to the next, 0: only those that are asked for.  rate: bytes a second, > 0.
+ * 0 or -ENOMEM. */
+int scrub_new(const struct scrub_env *env, uint64_t interval_ns, uint64_t rate, struct scrub **ret_scrub);
+/* Others from now on.  NULL is fine, here and below. */
+void scrub_set(struct scrub *s, uint64_t interval_ns, uint64_t rate);
+/* Begins nothing more, until it may again; a walk goes on where it was. */
+void scrub_pause(struct scrub *s, bool on);
+/* 0: a walk begins; -EALREADY: one is under way; -EBUSY: paused; -ENOSYS: there is no store. */
+int scrub_begin(struct scrub *s);
+/* Ends the walk: 0, or -EALREADY: there is none; -ENOSYS. */
+int scrub_cancel(struct scrub *s);
+/* Operations of the store in flight. */
+int scrub_busy(const struct scrub *s);
+/* None may be. */
+void scrub_free(struct scrub *s);
+
+void scrub_get_info(const struct scrub_public *pub, struct scrub_info *ret_info);
+
+#endif

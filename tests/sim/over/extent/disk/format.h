@@ -1,0 +1,32 @@
+/* extent/disk/format.h with small numbers.  What stands in the superblock follows them. */
+#ifndef GANTRY_TESTS_SIM_FORMAT_H
+#define GANTRY_TESTS_SIM_FORMAT_H
+
+#include_next "extent/disk/format.h"
+
+#undef FMT_UNIT_BYTES
+#define FMT_UNIT_BYTES 8192u
+#undef FMT_CHUNK_BYTES
+#define FMT_CHUNK_BYTES (32u << 10)
+#undef FMT_FLUSHED_BYTES
+#define FMT_FLUSHED_BYTES (12u << 10)
+#undef FMT_BLOCK_MAX
+#define FMT_BLOCK_MAX (16u << 10)
+#undef FMT_BLOCK_MIN
+#define FMT_BLOCK_MIN (8u << 10)
+#undef FMT_LOG_MIN
+#define FMT_LOG_MIN (64u << 10)
+#undef FMT_LOG_STEP
+#define FMT_LOG_STEP (4u << 10)
+#undef FMT_SEG_MIN
+#define FMT_SEG_MIN (64u << 10)
+#undef FMT_ENTRY_MAX
+#define FMT_ENTRY_MAX 3u
+#undef FMT_SUPER_BYTES
+#define FMT_SUPER_BYTES (8u << 10)
+#undef BATTRS_BYTES
+#define BATTRS_BYTES 100u
+#undef FMT_TRAILER_MAX
+#define FMT_TRAILER_MAX 4096u
+
+#endif

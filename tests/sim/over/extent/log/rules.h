@@ -1,0 +1,56 @@
+/* In place of extent/log/rules.h: the rules as variables, so that one program can switch each of them off. */
+#ifndef GANTRY_EXTENT_LOG_RULES_H
+#define GANTRY_EXTENT_LOG_RULES_H
+
+#include <stdbool.h>
+
+#define SIM_RULES(X)                                                                                         \
+	X(LOCK_EVERY_FILE)                                                                                   \
+	X(CHUNKS_AFTER_MANIFEST)                                                                             \
+	X(MANIFEST_AFTER_CHUNKS)                                                                             \
+	X(COLLECT_ONLY_ENDED)                                                                                \
+	X(JUDGE_PENDING)                                                                                     \
+	X(LARGE_FLUSHED_FIRST)                                                                               \
+	X(LOG_NONCE)                                                                                         \
+	X(EPOCH_KEYED_OLD)                                                                                   \
+	X(REUSE_STAMPED)                                                                                     \
+	X(REUSE_QUIESCENT)                                                                                   \
+	X(REUSE_UNPINNED)                                                                                    \
+	X(PIN_BYTES)                                                                                         \
+	X(REUSE_WRITES_OVER)                                                                                 \
+	X(TAIL_VERIFIED)                                                                                     \
+	X(TAIL_PREFIX)                                                                                       \
+	X(DAMAGE_STOPS)                                                                                      \
+	X(EPOCH_BEFORE_SERVING)                                                                              \
+	X(TRIM_TO_PREVIOUS)                                                                                  \
+	X(FLUSH_ERRORS_SHARED)                                                                               \
+	X(FAILED_IS_FINAL)
+
+#define SIM_RULE_ENUM(name) SIM_##name,
+enum sim_rule { SIM_RULES(SIM_RULE_ENUM) SIM_RULE_NR };
+#undef SIM_RULE_ENUM
+
+extern bool sim_rule_on[SIM_RULE_NR];
+
+#define RULE_LOCK_EVERY_FILE sim_rule_on[SIM_LOCK_EVERY_FILE]
+#define RULE_CHUNKS_AFTER_MANIFEST sim_rule_on[SIM_CHUNKS_AFTER_MANIFEST]
+#define RULE_MANIFEST_AFTER_CHUNKS sim_rule_on[SIM_MANIFEST_AFTER_CHUNKS]
+#define RULE_COLLECT_ONLY_ENDED sim_rule_on[SIM_COLLECT_ONLY_ENDED]
+#define RULE_JUDGE_PENDING sim_rule_on[SIM_JUDGE_PENDING]
+#define RULE_LARGE_FLUSHED_FIRST sim_rule_on[SIM_LARGE_FLUSHED_FIRST]
+#define RULE_LOG_NONCE sim_rule_on[SIM_LOG_NONCE]
+#define RULE_EPOCH_KEYED_OLD sim_rule_on[SIM_EPOCH_KEYED_OLD]
+#define RULE_REUSE_STAMPED sim_rule_on[SIM_REUSE_STAMPED]
+#define RULE_REUSE_QUIESCENT sim_rule_on[SIM_REUSE_QUIESCENT]
+#define RULE_REUSE_UNPINNED sim_rule_on[SIM_REUSE_UNPINNED]
+#define RULE_PIN_BYTES sim_rule_on[SIM_PIN_BYTES]
+#define RULE_REUSE_WRITES_OVER sim_rule_on[SIM_REUSE_WRITES_OVER]
+#define RULE_TAIL_VERIFIED sim_rule_on[SIM_TAIL_VERIFIED]
+#define RULE_TAIL_PREFIX sim_rule_on[SIM_TAIL_PREFIX]
+#define RULE_DAMAGE_STOPS sim_rule_on[SIM_DAMAGE_STOPS]
+#define RULE_EPOCH_BEFORE_SERVING sim_rule_on[SIM_EPOCH_BEFORE_SERVING]
+#define RULE_TRIM_TO_PREVIOUS sim_rule_on[SIM_TRIM_TO_PREVIOUS]
+#define RULE_FLUSH_ERRORS_SHARED sim_rule_on[SIM_FLUSH_ERRORS_SHARED]
+#define RULE_FAILED_IS_FINAL sim_rule_on[SIM_FAILED_IS_FINAL]
+
+#endif

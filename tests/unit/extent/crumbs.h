@@ -1,0 +1,49 @@
+/*
+ * A disk of which the helper has made all, and its free space as single units, none of them beside another:
+ * by hand, where it would take thousands of objects.
+ */
+#ifndef GANTRY_TESTS_STORE_CRUMBS_H
+#define GANTRY_TESTS_STORE_CRUMBS_H
+
+#include "base/check.h"
+#include "extent/extent_int.h"
+
+#include <stdlib.h>
+
+#include "harness.h"
+
+#define CRUMBS_MAX 20000
+
+/* The helper makes no more segments: their writes are not mixed with ours, nor their space. */
+static inline void
+wait_segments(struct loop *l)
+{
+	struct disk *d = l->p->st->disk[0];
+
+	while (d->segs_coming) {
+		d->seg_hungry = true;
+		helper_ring(d);
+		loop_for(l, NS_PER_MS);
+	}
+}
+
+/* Until the store is opened again. */
+static inline void
+make_crumbs(struct loop *l)
+{
+	struct alloc *a = l->p->st->disk[0]->alloc;
+	struct extent *x = calloc(CRUMBS_MAX, sizeof *x);
+	int n = 0;
+
+	wait_segments(l);
+	check(x);
+	while (alloc_take(a, &l->p->run, 1, 1, &x[n]) == 0 || alloc_take_held(a, 1, 1, &x[n]) == 0)
+		check(++n < CRUMBS_MAX);
+	for (int i = 0; i < n; i++) {
+		if (x[i].unit % 2)
+			alloc_free(a, &x[i]);
+	}
+	free(x);
+}
+
+#endif

@@ -1,0 +1,356 @@
+/*
+ * The disk says no: failed flushes and writes of every kind, failed reads, reads that come late, in any
+ * order.  On a ring that fails on demand.
+ */
+#include "extent/extent_int.h" /* ahead of the fixture, whose names it does not know */
+
+#include "fixture.h"
+#include "tests/fake/fault_ring.h"
+
+/* What fails: the kind, the file's beginning, and after how many of them. */
+static _Atomic int bad_kind;
+static const char *_Atomic bad_name;
+static _Atomic int bad_after, bad_result; /* the helper's ring asks, too */
+
+static int
+hook(const struct fault_io *io)
+{
+	const char *name = bad_name;
+
+	if (!name || (int)io->kind != bad_kind || strncmp(io->name, name, strlen(name)) != 0)
+		return 0;
+	return atomic_fetch_sub(&bad_after, 1) > 0 ? 0 : bad_result;
+}
+
+static void
+bad(enum fault_kind kind, const char *name, int after, int result)
+{
+	bad_kind = (int)kind;
+	bad_after = after;
+	bad_result = result;
+	bad_name = name;
+}
+
+static void
+good(void)
+{
+	bad_name = NULL;
+}
+
+/* Will the helper make another segment by itself?  See segment_due() in upkeep.c. */
+static bool
+segments_come(void)
+{
+	struct disk *d = st->disk[0];
+	uint64_t ahead = geo_units(&d->geo) / 16, two = 2 * geo_seg_units(&d->geo);
+	struct alloc_stats as;
+
+	alloc_stats(d->alloc, &as);
+	return as.units < geo_units(&d->geo) && as.free < (ahead < two ? two : ahead) + as.held_back;
+}
+
+/* Waits until the helper made all segments, so that its writes are not mixed with ours. */
+static void
+wait_segments(void)
+{
+	for (uint64_t until = clock_ns() + PATIENCE_NS; segments_come() && clock_ns() < until;)
+		loop_for(&l, 10 * NS_PER_MS);
+	assert_false(segments_come());
+	loop_for(&l, 20 * NS_PER_MS);
+}
+
+static int
+setup(void **state)
+{
+	int r;
+
+	good();
+	fault_ring_hook = hook;
+	r = make_store(100 * MIB);
+	wait_segments();
+	return r;
+}
+
+static int
+teardown(void **state)
+{
+	good();
+	return remove_store(state);
+}
+
+/* From now on: reads go, writes are refused, the reason stands in the state. */
+static void
+is_read_only(void)
+{
+	struct store_disk_info info;
+
+	good();
+	store_disk_info(st, 0, &info);
+	assert_int_equal(info.state, DISK_FAILED);
+	assert_true(strlen(info.reason) > 5);
+	assert_int_equal(obj_check(&l, "b", "before", 3 * MIB, 1), 0);
+	assert_int_equal(put_simple(&l, "b", "after", 10, 1), -EROFS);
+	assert_int_equal(put_simple(&l, "b", "after", 100000, 1), -EROFS);
+	assert_int_equal(obj_delete(&l, "b", "before", NULL), -EROFS);
+	assert_int_equal(bucket_make(&l, "c"), -EROFS);
+	loop_for(&l, 30 * NS_PER_MS);
+	assert_int_equal(obj_check(&l, "b", "before", 3 * MIB, 1), 0);
+	/* a restart is the way out; what was acknowledged is there */
+	close_store();
+	open_store();
+	assert_int_equal(obj_check(&l, "b", "before", 3 * MIB, 1), 0);
+	assert_int_equal(put_simple(&l, "b", "after", 100000, 1), 0);
+}
+
+static void
+test_flush_fails(void **state)
+{
+	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
+	bad(FAULT_FLUSH, "log", 0, -EIO);
+	assert_int_equal(put_simple(&l, "b", "x", 100000, 1), -ECANCELED);
+	is_read_only();
+}
+
+static void
+test_flush_of_large_fails(void **state)
+{
+	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
+	loop_for(&l, 30 * NS_PER_MS);
+	bad(FAULT_FLUSH, "log", 0, -EIO);
+	assert_int_equal(put_simple(&l, "b", "x", 9 * MIB, 1), -EROFS);
+	is_read_only();
+}
+
+static void
+test_log_write_fails(void **state)
+{
+	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
+	loop_for(&l, 30 * NS_PER_MS);
+	bad(FAULT_WRITE, "log", 0, -ENOSPC);
+	assert_int_equal(put_simple(&l, "b", "x", 100, 1), -ECANCELED);
+	is_read_only();
+}
+
+static void
+test_data_write_fails(void **state)
+{
+	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
+	bad(FAULT_WRITE, "seg-", 0, -EIO);
+	/* with its record: nobody knows; before it: known not to be */
+	assert_int_equal(put_simple(&l, "b", "x", 100000, 1), -ECANCELED);
+	is_read_only();
+	wait_segments();
+	bad(FAULT_WRITE, "seg-", 1, -EIO);
+	assert_int_equal(put_simple(&l, "b", "y", 5 * MIB, 1), -EROFS);
+	is_read_only();
+	wait_segments();
+	bad(FAULT_WRITE, "seg-", 9, -EIO);
+	assert_int_equal(put_simple(&l, "b", "y", 10 * MIB, 1), -EROFS);
+	is_read_only();
+}
+
+/* A stamp that fails is a failed write like any other. */
+static void
+test_stamp_fails(void **state)
+{
+	struct store_disk_info info;
+
+	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
+	bad(FAULT_WRITE, "log", 0, -EIO);
+	loop_for(&l, 50 * NS_PER_MS);
+	store_disk_info(st, 0, &info);
+	assert_int_equal(info.state, DISK_FAILED);
+	is_read_only();
+}
+
+static void
+test_read_fails(void **state)
+{
+	struct store_disk_info info;
+
+	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
+	/* the trailer and the first piece; later the trailer is known */
+	for (int after = 0; after < 3; after++) {
+		bad(FAULT_READ, "seg-", after, -EIO);
+		assert_int_equal(obj_check(&l, "b", "before", 3 * MIB, 1), -EIO);
+		good();
+		assert_int_equal(obj_check(&l, "b", "before", 3 * MIB, 1), 0);
+	}
+	/* reading is not final */
+	store_disk_info(st, 0, &info);
+	assert_int_equal(info.state, DISK_OK);
+	assert_true(info.errors >= 3);
+	assert_int_equal(put_simple(&l, "b", "x", 100000, 1), 0);
+}
+
+/* A device that says that it wrote, and did not: found by the reader. */
+static void
+test_lost_write(void **state)
+{
+	bad(FAULT_WRITE, "seg-", 0, FAULT_LIE);
+	assert_int_equal(put_simple(&l, "b", "lost", 100000, 1), 0);
+	good();
+	assert_int_equal(obj_check(&l, "b", "lost", 100000, 1), -EBADMSG);
+}
+
+/* What is written in part is a failed write, of the log as of data: else a record behind the part would be
+ * taken for one that is there. */
+static void
+test_short(void **state)
+{
+	static char attrs[12000];
+	struct put_args a = {
+		.bucket = "b", .key = "x", .size = 10, .seed = 1, .attrs = attrs, .attrs_len = sizeof attrs
+	};
+
+	memset(attrs, 0xa5, sizeof attrs); /* no zeros, which the log has already */
+	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
+	loop_for(&l, 30 * NS_PER_MS);
+	bad(FAULT_WRITE, "log", 0, FAULT_SHORT);
+	assert_int_equal(obj_put(&l, &a), -ECANCELED);
+	is_read_only();
+	assert_int_equal(obj_check(&l, "b", "x", 10, 1), -ENOENT);
+	wait_segments();
+	bad(FAULT_WRITE, "seg-", 0, FAULT_SHORT);
+	assert_int_equal(put_simple(&l, "b", "y", 100000, 1), -ECANCELED);
+	is_read_only();
+	bad(FAULT_READ, "seg-", 0, FAULT_SHORT);
+	assert_int_equal(obj_check(&l, "b", "before", 3 * MIB, 1), -EIO);
+	good();
+	assert_int_equal(obj_check(&l, "b", "before", 3 * MIB, 1), 0);
+}
+
+/* Faults at start end the start; the next one, without, finds everything. */
+static void
+test_start_fails(void **state)
+{
+	static const struct {
+		enum fault_kind kind;
+		const char *name;
+	} t[] = { { FAULT_READ, "super" }, { FAULT_READ, "log" },    { FAULT_FLUSH, "log" },
+		  { FAULT_WRITE, "log" },  { FAULT_WRITE, "super" }, { FAULT_FLUSH, "super" } };
+
+	assert_int_equal(put_simple(&l, "b", "x", 100000, 1), 0);
+	close_store();
+	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+		bad(t[i].kind, t[i].name, 0, -EIO);
+		assert_int_equal(store_open_disks(&conf, &st, err, sizeof err), -EIO);
+		assert_non_null(strstr(err, dir));
+		good();
+		open_store();
+		assert_int_equal(obj_check(&l, "b", "x", 100000, 1), 0);
+		close_store();
+	}
+	/* the second flush: after the epoch block */
+	bad(FAULT_FLUSH, "log", 1, -EIO);
+	assert_int_equal(store_open_disks(&conf, &st, err, sizeof err), -EIO);
+	good();
+	open_store();
+	assert_int_equal(obj_check(&l, "b", "x", 100000, 1), 0);
+}
+
+/* A snapshot that does not get on: the log fills, 503; and when it is done, the next one is made for those
+ * who wait. */
+static void
+test_snapshot_full(void **state)
+{
+	static char attrs[12000];
+	struct put_args a = {
+		.bucket = "b", .key = "x", .size = 10, .seed = 1, .attrs = attrs, .attrs_len = sizeof attrs
+	};
+	struct store_disk_info info;
+	int n = 0, r;
+
+	bad(FAULT_WRITE, "seg-", 0, FAULT_HOLD);
+	while ((r = obj_put(&l, &a)) == 0)
+		check(n++ < 2000);
+	assert_int_equal(r, -EAGAIN);
+	store_disk_info(st, 0, &info);
+	assert_int_equal(info.state, DISK_OK);
+	assert_true(info.log_used_bytes > info.log_bytes / 2);
+	/* deletes still go */
+	assert_int_equal(obj_delete(&l, "b", "x", NULL), 1);
+	good();
+	for (uint64_t until = clock_ns() + PATIENCE_NS;
+	     (r = obj_put(&l, &a)) == -EAGAIN && clock_ns() < until;)
+		loop_for(&l, 5 * NS_PER_MS);
+	assert_int_equal(r, 0);
+}
+
+/* A snapshot that the disk refuses, whatever errno it gives,
+ * or does not give back as written, ends the disk. */
+static void
+test_snapshot_fails(void **state)
+{
+	static char attrs[12000];
+	static const struct {
+		enum fault_kind kind;
+		int result;
+	} t[] = { { FAULT_WRITE, -EIO },
+		  { FAULT_WRITE, -EREMOTEIO },
+		  { FAULT_WRITE, -ENOSPC },
+		  { FAULT_WRITE, FAULT_LIE },
+		  { FAULT_READ, -ENODATA } };
+	struct put_args a = {
+		.bucket = "b", .key = "x", .size = 10, .seed = 1, .attrs = attrs, .attrs_len = sizeof attrs
+	};
+	struct store_disk_info info;
+
+	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
+	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+		int n = 0;
+
+		wait_segments();
+		bad(t[i].kind, "seg-", 0, t[i].result);
+		do {
+			obj_put(&l, &a);
+			store_disk_info(st, 0, &info);
+		} while (info.state == DISK_OK && n++ < 3000);
+		assert_int_equal(info.state, DISK_FAILED);
+		assert_non_null(strstr(info.reason, "snapshot"));
+		is_read_only();
+	}
+}
+
+/* Any order of completions. */
+static void
+test_any_order(void **state)
+{
+	uint64_t seed = seed_from_env();
+
+	for (int round = 0; round < 5; round++) {
+		close_store();
+		fault_ring_seed = seed + (uint64_t)round;
+		open_store();
+		for (int i = 0; i < 30; i++) {
+			char name[32];
+
+			snprintf(name, sizeof name, "o%d", i);
+			assert_int_equal(put_simple(&l, "b", name, (uint64_t)i * 77777 + 1, (uint64_t)i), 0);
+			assert_int_equal(obj_check(&l, "b", name, (uint64_t)i * 77777 + 1, (uint64_t)i), 0);
+		}
+	}
+	fault_ring_seed = 0;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_flush_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_flush_of_large_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_log_write_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_data_write_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stamp_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_read_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lost_write, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_short, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_start_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_snapshot_full, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_snapshot_fails, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_any_order, setup, teardown),
+	};
+
+	log_init(LOG_PLAIN, LOG_ERROR);
+	return cmocka_run_group_tests_name("store_faults", tests, NULL, NULL);
+}

@@ -1,0 +1,189 @@
+/* What goes to the disk on the way there: counted, told apart from a full store when it fails, flushed where
+ * it was written to, and left to a worker when the disk does not vouch for itself.  On a ring that fails on
+ * demand. */
+#include "extent/extent_int.h"
+
+#include "crumbs.h"
+#include "fixture.h"
+#include "tests/fake/fault_ring.h"
+
+static int write_result; /* of data */
+static char flushed[16][16];
+static _Atomic int flushed_nr;
+
+static int
+hook(const struct fault_io *io)
+{
+	if (io->kind == FAULT_FLUSH && flushed_nr < 16)
+		snprintf(flushed[flushed_nr++], sizeof flushed[0], "%s", io->name);
+	return io->kind == FAULT_WRITE && strncmp(io->name, "seg-", 4) == 0 ? write_result : 0;
+}
+
+static int
+setup(void **state)
+{
+	int r;
+
+	write_result = 0;
+	fault_ring_hook = hook;
+	r = make_store(100 * MIB);
+	wait_segments(&l);
+	loop_for(&l, 30 * NS_PER_MS);
+	return r;
+}
+
+/* A device that says that it has no space, as one that is thin may, has failed: the store is not full. */
+static void
+test_no_space(void **state)
+{
+	assert_int_equal(put_simple(&l, "b", "before", 1000, 1), 0);
+	write_result = -ENOSPC;
+	assert_int_equal(put_simple(&l, "b", "x", 100000, 1), -ECANCELED);
+	write_result = 0;
+	assert_int_equal(disk_info().state, DISK_FAILED);
+	assert_int_equal(put_simple(&l, "b", "x", 100000, 1), -EROFS);
+	close_store();
+	open_store();
+	wait_segments(&l);
+	write_result = -ENOSPC;
+	assert_int_equal(put_simple(&l, "b", "x", 3 * MIB, 1), -EROFS);
+	write_result = 0;
+	assert_int_equal(disk_info().state, DISK_FAILED);
+	assert_int_equal(obj_check(&l, "b", "before", 1000, 1), 0);
+}
+
+static uint64_t
+times(const struct store_disk_info *i, enum disk_io io)
+{
+	uint64_t n = 0;
+
+	for (int b = 0; b < LATENCY_NR; b++)
+		n += i->latency[io].buckets[b];
+	return n;
+}
+
+static void
+test_counts(void **state)
+{
+	struct store_disk_info a = disk_info(), b;
+	uint64_t len = align_up(100000, FMT_ALIGN) + FMT_ALIGN; /* with its trailer */
+
+	assert_int_equal(put_simple(&l, "b", "x", 100000, 1), 0);
+	b = disk_info();
+	assert_int_equal(b.written_bytes - a.written_bytes, len);
+	assert_int_equal(b.write_ops - a.write_ops, 1);
+	assert_int_equal(times(&b, DISK_WRITE) - times(&a, DISK_WRITE), 1);
+	assert_int_equal(times(&b, DISK_READ) - times(&a, DISK_READ), 0);
+	a = b;
+	assert_int_equal(obj_check(&l, "b", "x", 100000, 1), 0);
+	b = disk_info();
+	assert_int_equal(b.read_bytes - a.read_bytes, len);
+	assert_int_equal(b.read_ops - a.read_ops, 1);
+	assert_int_equal(times(&b, DISK_READ) - times(&a, DISK_READ), 1);
+	assert_int_equal(times(&b, DISK_WRITE) - times(&a, DISK_WRITE), 0);
+	assert_int_equal(b.errors, 0);
+	/* Piece by piece through single units, from whichever one. */
+	make_crumbs(&l);
+	assert_int_equal(put_simple(&l, "b", "y", 3 * MIB, 2), 0);
+	assert_int_equal(obj_check(&l, "b", "y", 3 * MIB, 2), 0);
+	a = disk_info();
+	/* Each unit, that of the trailer, the map. */
+	assert_int_equal(a.write_ops - b.write_ops, 3 * MIB / 16384 + 2);
+	assert_int_equal(a.written_bytes - b.written_bytes, 3 * MIB + 2 * FMT_ALIGN);
+	assert_int_equal(st->disk[0]->queued, 0);
+}
+
+static bool
+was_flushed(const char *name)
+{
+	for (int i = 0; i < flushed_nr; i++) {
+		if (strcmp(flushed[i], name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Where one flush does not cover the disk, the file that was written to is flushed before the answer, and it
+ * alone beside the log. */
+static void
+test_flushes_where_written(void **state)
+{
+	struct disk *d = st->disk[0];
+	const struct rec *r;
+	struct store_key k = key_of("b", "x");
+	uint8_t key[KEY_BYTES_MAX];
+	char name[32];
+	unsigned seg;
+
+	free(d->flush_ops);
+	d->flush_ops = calloc(1 + d->geo.seg_nr, sizeof *d->flush_ops);
+	check(d->flush_ops);
+	d->flush_all = true;
+	for (int n = 0; n < 12; n++) {
+		/* Through several segments. */
+		flushed_nr = 0;
+		assert_int_equal(put_simple(&l, "b", "x", 7 * MIB, 1), 0);
+		r = tree_get(d->tree, key, (size_t)key_object(key, &k));
+		seg = (unsigned)(ext_unit(((const uint64_t *)rec_entries(r))[0]) / geo_seg_units(&d->geo));
+		snprintf(name, sizeof name, "seg-%04u", seg);
+		assert_true(was_flushed(name));
+		assert_true(was_flushed("log"));
+		/* What was not touched since is not flushed again. */
+		loop_for(&l, 20 * NS_PER_MS);
+		flushed_nr = 0;
+		assert_int_equal(put_simple(&l, "b", "inline", 10, 1), 0);
+		assert_false(was_flushed(name));
+		assert_true(was_flushed("log"));
+		snprintf(name, sizeof name, "x%d", n);
+		assert_int_equal(put_simple(&l, "b", name, 5 * MIB, 1), 0);
+	}
+	assert_true(seg > 0);
+	loop_for(&l, 30 * NS_PER_MS);
+	flushed_nr = 0;
+	store_snapshot(st);
+	while (disk_info().snapshot_runs)
+		loop_for(&l, NS_PER_MS);
+	assert_true(disk_info().snapshots > 0);
+	seg = 0;
+	for (int i = 0; i < flushed_nr; i++)
+		seg += strncmp(flushed[i], "seg-", 4) == 0;
+	assert_true(seg > 0);
+}
+
+/* Writes are left to a worker while nothing has ended for 5 ms, or the device's queue may be full; a block
+ * device needs none. */
+static void
+test_by_worker(void **state)
+{
+	static struct disk d;
+
+	d.inline_max = 10;
+	assert_true(xio_by_worker(&d));
+	xio_vouch(&d);
+	assert_false(xio_by_worker(&d));
+	d.queued = 9;
+	xio_vouch(&d);
+	assert_false(xio_by_worker(&d));
+	d.queued = 10;
+	xio_vouch(&d);
+	assert_true(xio_by_worker(&d));
+	d.queued = 0;
+	d.vouched_ns = clock_ns() - 6 * NS_PER_MS;
+	assert_true(xio_by_worker(&d));
+	d.is_device = true;
+	assert_false(xio_by_worker(&d));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_no_space, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_counts, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_flushes_where_written, setup, remove_store),
+		cmocka_unit_test(test_by_worker),
+	};
+
+	log_init(LOG_PLAIN, LOG_ERROR);
+	return cmocka_run_group_tests_name("store_xio", tests, NULL, NULL);
+}

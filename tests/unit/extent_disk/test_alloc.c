@@ -1,0 +1,345 @@
+/*
+ * The extent allocator against a byte per unit: random takes, frees, runs of several ports, segments that
+ * appear, space held back; and ports on threads of their own.  SEED= repeats a run.
+ */
+#include "base/check.h"
+#include "extent/disk/alloc.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#define SEG 512u
+#define SEGS 20u
+#define UNITS (SEG * SEGS - 100) /* the last segment is short */
+#define RUN 64u
+#define PORTS 3
+#define EXTENTS_MAX UNITS
+
+static uint64_t seed;
+
+static uint64_t
+rnd(uint64_t *s)
+{
+	*s ^= *s << 13;
+	*s ^= *s >> 7;
+	*s ^= *s << 17;
+	return *s;
+}
+
+struct model {
+	struct alloc *a;
+	struct alloc_run run[PORTS];
+	uint8_t used[UNITS]; /* taken by somebody */
+	uint64_t used_nr, units;
+	struct extent ext[EXTENTS_MAX];
+	uint32_t ext_nr;
+};
+
+static void
+model_take(struct model *m, const struct extent *x)
+{
+	assert_true(x->units > 0);
+	assert_true(x->unit + x->units <= UNITS);
+	assert_int_equal(x->unit / SEG, (x->unit + x->units - 1) / SEG);
+	for (uint32_t i = 0; i < x->units; i++) {
+		assert_int_equal(m->used[x->unit + i], 0);
+		m->used[x->unit + i] = 1;
+	}
+	m->used_nr += x->units;
+	m->ext[m->ext_nr++] = *x;
+}
+
+/* Frees extent i, or its front part only. */
+static void
+model_free(struct model *m, uint32_t i, uint32_t units)
+{
+	struct extent x = { m->ext[i].unit, units };
+
+	memset(m->used + x.unit, 0, units);
+	m->used_nr -= units;
+	m->ext[i].unit += units;
+	m->ext[i].units -= units;
+	if (!m->ext[i].units)
+		m->ext[i] = m->ext[--m->ext_nr];
+	alloc_free(m->a, &x);
+}
+
+static void
+compare_stats(struct model *m)
+{
+	struct alloc_stats st;
+
+	alloc_stats(m->a, &st);
+	assert_int_equal(st.units, m->units);
+	assert_int_equal(st.free + st.leased, m->units - m->used_nr);
+}
+
+/* Is there a free range of min that is not held back?  (The model's answer to -ENOSPC.) */
+static bool
+has_range(const struct model *m, uint32_t min, uint64_t held)
+{
+	uint32_t len = 0;
+
+	if (m->units - m->used_nr < held + min)
+		return false;
+	for (uint32_t i = 0; i < m->units; i++) {
+		len = m->used[i] ? 0 : i % SEG == 0 ? 1 : len + 1;
+		if (len >= min)
+			return true;
+	}
+	return false;
+}
+
+static void
+model_run(uint64_t s, uint64_t held)
+{
+	static struct model m;
+	struct extent x;
+
+	memset(&m, 0, sizeof m);
+	assert_int_equal(alloc_new(UNITS, SEG, RUN, &m.a), 0);
+	for (int i = 0; i < PORTS; i++)
+		alloc_run_init(m.a, &m.run[i]);
+	alloc_hold_back(m.a, held);
+	for (int n = 0; n < 20000; n++) {
+		uint32_t min = 1 + (uint32_t)(rnd(&s) % 20),
+			 units = min + (uint32_t)(rnd(&s) % (RUN - min + 1));
+		int growing = n / 2000 % 2 == 0; /* fills up, then empties */
+		uint64_t dice = rnd(&s) % 100;
+		int r;
+
+		if (n % 500 == 0 && m.units < UNITS) { /* a segment, or several */
+			uint64_t add = (1 + rnd(&s) % 2) * SEG;
+
+			add = add < UNITS - m.units ? add : UNITS - m.units;
+			assert_int_equal(alloc_add(m.a, m.units, add), 0);
+			m.units += add;
+		}
+		if (dice < (growing ? 60 : 30)) {
+			r = alloc_take(m.a, &m.run[rnd(&s) % PORTS], units, min, &x);
+			assert_int_equal(r, has_range(&m, min, held) ? 0 : -ENOSPC);
+		} else if (dice < 62) {
+			r = alloc_take_held(m.a, units, min, &x);
+			assert_int_equal(r, has_range(&m, min, 0) ? 0 : -ENOSPC);
+		} else {
+			if (m.ext_nr) {
+				uint32_t i = (uint32_t)(rnd(&s) % m.ext_nr);
+
+				model_free(&m, i, 1 + (uint32_t)(rnd(&s) % m.ext[i].units));
+			}
+			if (dice > 97)
+				alloc_run_return(m.a, &m.run[rnd(&s) % PORTS]);
+			continue;
+		}
+		if (r == 0) {
+			assert_true(x.units >= min && x.units <= units);
+			model_take(&m, &x);
+		}
+		compare_stats(&m);
+	}
+	while (m.ext_nr)
+		model_free(&m, 0, m.ext[0].units);
+	for (int i = 0; i < PORTS; i++)
+		alloc_run_fini(m.a, &m.run[i]);
+	compare_stats(&m);
+	for (uint64_t i = 0; i < SEGS; i++)
+		assert_true(alloc_segment_is_free(m.a, i));
+	alloc_free_all(m.a);
+}
+
+static void
+test_model(void **state)
+{
+	for (uint64_t i = 0; i < 6; i++)
+		model_run(seed + i * 7919, i % 2 ? 300 : 0);
+}
+
+/* Recovery: what somebody names is used, everything else is free; what cannot be is said. */
+static void
+test_recovery(void **state)
+{
+	struct alloc *a;
+	struct alloc_run run;
+	struct alloc_stats st;
+	struct extent x;
+
+	assert_int_equal(alloc_new(UNITS, SEG, RUN, &a), 0);
+	assert_int_equal(alloc_add(a, 0, 2 * SEG), 0);
+	assert_int_equal(alloc_add(a, SEG, SEG), -EEXIST);
+	assert_int_equal(alloc_add(a, UNITS - 1, 2), -ERANGE);
+	assert_int_equal(alloc_add(a, UINT64_MAX, 1), -ERANGE);
+	assert_int_equal(alloc_mark_used(a, &(struct extent){ 10, 20 }), 0);
+	assert_int_equal(alloc_mark_used(a, &(struct extent){ 29, 1 }), -EEXIST);
+	assert_int_equal(alloc_mark_used(a, &(struct extent){ 5, 6 }), -EEXIST);
+	assert_int_equal(alloc_mark_used(a, &(struct extent){ SEG - 1, 2 }), -ERANGE);
+	assert_int_equal(alloc_mark_used(a, &(struct extent){ 2 * SEG, 1 }), -ERANGE);
+	assert_int_equal(alloc_mark_used(a, &(struct extent){ UINT64_MAX, 1 }), -ERANGE);
+	assert_int_equal(alloc_mark_used(a, &(struct extent){ UNITS - 1, UINT32_MAX }), -ERANGE);
+	assert_int_equal(alloc_mark_used(a, &(struct extent){ 0, 0 }), -ERANGE);
+	assert_int_equal(alloc_mark_used(a, &(struct extent){ 30, SEG - 30 }), 0);
+	assert_int_equal(alloc_mark_used(a, &(struct extent){ SEG, SEG }), 0);
+	alloc_stats(a, &st);
+	assert_int_equal(st.free, 10);
+	alloc_run_init(a, &run);
+	assert_int_equal(alloc_take(a, &run, 64, 11, &x), -ENOSPC);
+	assert_int_equal(alloc_take(a, &run, 64, 1, &x), 0);
+	assert_int_equal(x.unit, 0);
+	assert_int_equal(x.units, 10);
+	assert_int_equal(alloc_take(a, &run, 1, 1, &x), -ENOSPC);
+	assert_false(alloc_segment_is_free(a, 1));
+	assert_false(alloc_segment_is_free(a, 2));
+	alloc_run_fini(a, &run);
+	alloc_free_all(a);
+}
+
+/* What an idle port holds is taken from it before anybody hears that there is none. */
+static void
+test_steal(void **state)
+{
+	struct alloc *a;
+	struct alloc_run mine, idle;
+	struct alloc_stats st;
+	struct extent x;
+	uint32_t got = 0;
+
+	assert_int_equal(alloc_new(SEG, SEG, RUN, &a), 0);
+	assert_int_equal(alloc_add(a, 0, SEG), 0);
+	alloc_run_init(a, &mine);
+	alloc_run_init(a, &idle);
+	assert_int_equal(alloc_take(a, &idle, 1, 1, &x), 0);
+	alloc_stats(a, &st);
+	assert_true(st.leased > 0);
+	while (alloc_take(a, &mine, 3, 1, &x) == 0)
+		got += x.units;
+	assert_int_equal(got, SEG - 1);
+	alloc_stats(a, &st);
+	assert_int_equal(st.leased, 0);
+	assert_true(st.steals > 0);
+	alloc_run_fini(a, &mine);
+	alloc_run_fini(a, &idle);
+	alloc_free_all(a);
+}
+
+/* ---- ports on threads ---- */
+
+#define PAR_ROUNDS 20000
+
+/* Full and in pieces: what must be in one piece is found wherever it is, the rest without a long search; and
+ * all of it can be taken. */
+static void
+test_pieces(void **state)
+{
+	struct alloc_run run;
+	struct alloc *a;
+	struct alloc_stats as;
+	struct extent x;
+	uint64_t got = 0;
+
+	assert_int_equal(alloc_new(UNITS, SEG, RUN, &a), 0);
+	assert_int_equal(alloc_add(a, 0, UNITS), 0);
+	alloc_run_init(a, &run);
+	/* Five of eight units are free; in the last segment but one there is one range of 45. */
+	for (uint64_t u = 0; u + 8 <= UNITS; u += 8) {
+		if (u >= (SEGS - 2) * SEG + 80 && u < (SEGS - 2) * SEG + 120)
+			continue;
+		assert_int_equal(alloc_mark_used(a, &(struct extent){ u, 3 }), 0);
+	}
+	assert_int_equal(alloc_take(a, &run, 40, 40, &x), 0);
+	assert_int_equal(x.units, 40);
+	assert_int_equal(x.unit / SEG, SEGS - 2);
+	alloc_run_return(a, &run);
+	assert_int_equal(alloc_take(a, &run, 40, 40, &x), -ENOSPC);
+	alloc_run_return(a, &run);
+	alloc_stats(a, &as);
+	while (alloc_take(a, &run, 40, 1, &x) == 0) {
+		assert_true(x.units >= 1 && x.units <= 40);
+		got += x.units;
+	}
+	assert_int_equal(got, as.free);
+	alloc_run_fini(a, &run);
+	alloc_free_all(a);
+}
+
+static struct alloc *par_a;
+static _Atomic uint8_t par_used[UNITS];
+
+static void *
+par_port(void *arg)
+{
+	uint64_t s = seed + (uint64_t)(uintptr_t)arg * 77;
+	struct alloc_run run;
+	struct extent mine[200];
+	uint32_t nr = 0;
+
+	alloc_run_init(par_a, &run);
+	for (int n = 0; n < PAR_ROUNDS; n++) {
+		if (nr < 200 && rnd(&s) % 5 < 3) {
+			struct extent *x = &mine[nr];
+			uint32_t units = 1 + (uint32_t)(rnd(&s) % RUN);
+
+			if (alloc_take(par_a, &run, units, 1, x) < 0)
+				continue;
+			for (uint32_t i = 0; i < x->units; i++)
+				check(atomic_exchange(&par_used[x->unit + i], 1) == 0);
+			nr++;
+		} else if (nr) {
+			uint32_t i = (uint32_t)(rnd(&s) % nr);
+
+			for (uint32_t j = 0; j < mine[i].units; j++)
+				check(atomic_exchange(&par_used[mine[i].unit + j], 0) == 1);
+			alloc_free(par_a, &mine[i]);
+			mine[i] = mine[--nr];
+		}
+		if (rnd(&s) % 1000 == 0)
+			alloc_run_return(par_a, &run);
+	}
+	while (nr) {
+		nr--;
+		for (uint32_t j = 0; j < mine[nr].units; j++)
+			check(atomic_exchange(&par_used[mine[nr].unit + j], 0) == 1);
+		alloc_free(par_a, &mine[nr]);
+	}
+	alloc_run_fini(par_a, &run);
+	return NULL;
+}
+
+static void
+test_threads(void **state)
+{
+	pthread_t th[PORTS];
+	struct alloc_stats st;
+
+	assert_int_equal(alloc_new(UNITS, SEG, RUN, &par_a), 0);
+	assert_int_equal(alloc_add(par_a, 0, UNITS), 0);
+	for (uintptr_t i = 0; i < PORTS; i++)
+		pthread_create(&th[i], NULL, par_port, (void *)(i + 1));
+	for (int i = 0; i < PORTS; i++)
+		pthread_join(th[i], NULL);
+	alloc_stats(par_a, &st);
+	assert_int_equal(st.free, UNITS);
+	alloc_free_all(par_a);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_model),  cmocka_unit_test(test_recovery), cmocka_unit_test(test_steal),
+		cmocka_unit_test(test_pieces), cmocka_unit_test(test_threads),
+	};
+	const char *s = getenv("SEED");
+
+	seed = s ? strtoull(s, NULL, 0) : (uint64_t)time(NULL);
+	seed = seed ? seed : 1;
+	printf("SEED=%llu\n", (unsigned long long)seed);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,448 @@
+/*
+ * The on-disk formats: what is written is read again; cut off at any byte or with any bit flipped it is not.
+ * With CORPUS=DIR it also writes its samples there, as a start for the fuzzers.
+ */
+#include "tests/unit/extent/harness.h"
+#include "extent/disk/format.h"
+#include "extent/log/rules.h"
+
+static uint8_t buf[FMT_BLOCK_MAX] __attribute__((aligned(4096)));
+static struct geometry geo;
+static const uint8_t nonce[16] = { 1, 2, 3 };
+static uint64_t exts[FMT_ENTRY_MAX];
+static struct chunk_ref chunks[3];
+static char attrs[200];
+
+static void
+sample(const char *what, const char *name, const void *mem, size_t len)
+{
+	char path[512];
+	FILE *f;
+
+	if (!getenv("CORPUS"))
+		return;
+	snprintf(path, sizeof path, "%s/store_%s/%s", getenv("CORPUS"), what, name);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fwrite(mem, 1, len, f);
+	fclose(f);
+}
+
+/* Records of every kind. */
+static struct rec_view
+record(int kind)
+{
+	static uint8_t keys[6][KEY_BYTES_MAX];
+	static const uint8_t id[CHUNK_ID_BYTES] = "0123456789abcde";
+	struct rec_view v = { .op = REC_PUT, .version = 77, .mtime_ns = 5, .crc64 = 99 };
+	struct store_key k = key_of("bucket", "some/key");
+
+	v.key = keys[kind];
+	v.key_len = (uint16_t)key_object(keys[kind], &k);
+	v.etag.parts = 3;
+	memset(v.etag.sum, 7, 16);
+	switch (kind) {
+	case 0:
+		v.op = REC_DELETE;
+		break;
+	case 1:
+		v.body = BODY_INLINE;
+		v.size_bytes = v.inline_len = 100;
+		v.inline_data = attrs;
+		v.attrs = attrs;
+		v.attrs_len = 33;
+		break;
+	case 2:
+		for (uint32_t i = 0; i < FMT_ENTRY_MAX; i++)
+			exts[i] = ext_make(i * 3, 2);
+		v.body = BODY_EXTENTS;
+		v.entries = exts;
+		v.entry_nr = FMT_ENTRY_MAX;
+		v.size_bytes = 64 * 2 * 16384 - 8192;
+		v.attrs = attrs;
+		v.attrs_len = sizeof attrs;
+		break;
+	case 3:
+		for (uint32_t i = 0; i < 3; i++)
+			chunks[i] = (struct chunk_ref){ .index = i,
+							.len_bytes = i < 2 ? FMT_CHUNK_BYTES : 5,
+							.crc64 = i };
+		v.body = BODY_MANIFEST;
+		v.flags = REC_FLUSHED;
+		v.entries = chunks;
+		v.entry_nr = 3;
+		v.size_bytes = 2 * (uint64_t)FMT_CHUNK_BYTES + 5;
+		break;
+	case 4: /* a chunk, its extents in a map */
+		v.key_len = (uint16_t)key_chunk(keys[kind], id, 4);
+		v.owner = keys[1];
+		v.owner_len = (uint16_t)key_object(keys[1], &k);
+		v.body = BODY_EXTENTS;
+		v.flags = REC_MAPPED | REC_FLUSHED;
+		v.entry_nr = 100;
+		v.size_bytes = 100 * 16384 - 8192;
+		v.map = (struct map_ref){ .ext = ext_make(5, 1), .len_bytes = 800, .crc64 = 1 };
+		break;
+	default:
+		v.key_len = (uint16_t)key_bucket(keys[kind], "bucket", 6);
+		break;
+	}
+	return v;
+}
+
+static void
+test_record(void **state)
+{
+	for (int kind = 0; kind < 6; kind++) {
+		struct rec_view v = record(kind), w;
+		size_t n = rec_encode(buf, &v);
+		char name[16];
+
+		snprintf(name, sizeof name, "%d", kind);
+		sample("record", name, buf, n);
+		assert_int_equal(n, rec_encoded_bytes(&v));
+		assert_int_equal(rec_decode(buf, n, &geo, &w), n);
+		assert_int_equal(rec_decode(buf, n + 64, &geo, &w), n);
+		assert_int_equal(w.op, v.op);
+		assert_int_equal(w.body, v.body);
+		assert_int_equal(w.flags, v.flags);
+		assert_true(w.version == 77 && w.size_bytes == v.size_bytes && w.mtime_ns == 5 &&
+			    w.crc64 == 99);
+		assert_memory_equal(&w.etag, &v.etag, sizeof v.etag);
+		assert_int_equal(w.key_len, v.key_len);
+		assert_memory_equal(w.key, v.key, v.key_len);
+		assert_int_equal(w.entry_nr, v.entry_nr);
+		if (v.entries)
+			assert_memory_equal(w.entries, v.entries, v.entry_nr * rec_entry_bytes(v.body));
+		assert_int_equal(w.owner_len, v.owner_len);
+		assert_int_equal(w.attrs_len, v.attrs_len);
+		if (v.attrs_len)
+			assert_memory_equal(w.attrs, v.attrs, v.attrs_len);
+		if (v.inline_len)
+			assert_memory_equal(w.inline_data, v.inline_data, v.inline_len);
+		for (size_t cut = 0; cut < n; cut++)
+			assert_int_equal(rec_decode(buf, cut, &geo, &w), -EBADMSG);
+	}
+}
+
+/* What no honest writer makes is refused. */
+static void
+test_record_limits(void **state)
+{
+	struct rec_view v, w;
+	size_t n;
+
+	v = record(2);
+	exts[5] = ext_make(geo_units(&geo) - 1, 2);
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG); /* beyond the disk */
+	v = record(2);
+	v.size_bytes += 65536;
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG); /* more bytes than extents */
+	v = record(3);
+	v.size_bytes++;
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG); /* chunks do not add up */
+	v = record(1);
+	v.inline_len--;
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG);
+	v = record(0);
+	v.version = 0;
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG);
+	v = record(5);
+	v.key_len = 1;
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG);
+	v = record(1);
+	v.body = BODY_NONE;
+	v.inline_len = 0;
+	v.size_bytes = 0;
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG); /* an object without a body */
+}
+
+static uint32_t
+make_block(enum block_kind kind)
+{
+	struct block_head h = { .kind = kind,
+				.epoch = 3,
+				.seq = 9,
+				.lap = 1,
+				.pos = 8192,
+				.prev_crc = 5,
+				.flushed_upto = 8,
+				.new_epoch = kind == BLOCK_EPOCH ? 4 : 0 };
+	uint32_t used = BLOCK_HEAD_BYTES;
+
+	memset(buf, 0xaa, sizeof buf);
+	for (int kind2 = 0; kind2 < 6; kind2++, h.record_nr++) {
+		struct rec_view v = record(kind2);
+
+		used += (uint32_t)rec_encode(buf + used, &v);
+	}
+	h.used_bytes = used;
+	h.len_bytes = (uint32_t)align_up(used, FMT_ALIGN);
+	block_seal(buf, &h, nonce);
+	return h.len_bytes;
+}
+
+static void
+test_block(void **state)
+{
+	static const uint8_t other[16] = { 1, 2, 4 };
+	struct block_head h;
+	uint32_t len = make_block(BLOCK_EPOCH);
+
+	sample("logblock", "epoch", buf, len);
+	len = make_block(BLOCK_RECORDS);
+	sample("logblock", "records", buf, len);
+	assert_int_equal(block_peek(buf), len);
+	assert_int_equal(block_epoch(buf), 3);
+	assert_int_equal(block_open(buf, len, nonce, &h), 0);
+	assert_true(h.seq == 9 && h.lap == 1 && h.pos == 8192 && h.prev_crc == 5 && h.flushed_upto == 8 &&
+		    h.record_nr == 6);
+	/* another epoch's nonce does not open it */
+	assert_int_equal(block_open(buf, len, other, &h), RULE_LOG_NONCE ? -EBADMSG : 0);
+	for (uint32_t cut = 0; cut < len; cut++)
+		assert_true(block_open(buf, cut, nonce, &h) < 0);
+	for (uint32_t bit = 0; bit < len * 8; bit++) {
+		buf[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		assert_true(block_open(buf, len, nonce, &h) < 0);
+		buf[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	assert_int_equal(block_open(buf, len, nonce, &h), 0);
+}
+
+static void
+test_super(void **state)
+{
+	static struct super sb, back;
+
+	sb = (struct super){ .gen = 4, .kind = SUPER_DIRECTORY, .geo = geo, .epoch = 2, .disk_nr = 1 };
+	sb.snap[0] = (struct snap_ref){ .id = 3,
+					.head_ext = ext_make(5, 64),
+					.head_bytes = 4096,
+					.block_nr = 1,
+					.begin = { .seq = 4, .lap = 1, .pos = 4096, .epoch = 2 } };
+	memset(sb.store_uuid, 1, 16);
+	super_encode(buf, &sb);
+	sample("super", "one", buf, 2048); /* the rest is zeros, which the fuzzer adds */
+	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), 0);
+	assert_memory_equal(&back.snap, &sb.snap, sizeof sb.snap);
+	assert_true(back.gen == 4 && back.epoch == 2);
+	assert_memory_equal(&back.geo, &geo, sizeof geo);
+	for (size_t cut = 0; cut < FMT_SUPER_BYTES; cut += cut < 2048 ? 1 : 97)
+		assert_true(super_decode(buf, cut, &back) < 0);
+	for (uint32_t bit = 0; bit < FMT_SUPER_BYTES * 8; bit += bit < 8192 ? 1 : 61) {
+		buf[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		assert_true(super_decode(buf, FMT_SUPER_BYTES, &back) < 0);
+		buf[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	/* a good CRC over nonsense */
+	sb.disk = 1;
+	super_encode(buf, &sb);
+	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), -EBADMSG);
+	sb.disk = 0;
+	sb.slot[7] = 1;
+	super_encode(buf, &sb);
+	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), -EBADMSG);
+	sb.slot[7] = 0;
+	sb.geo.seg_nr += 100;
+	super_encode(buf, &sb);
+	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), -EBADMSG);
+	memset(buf, 0, FMT_SUPER_BYTES);
+	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), -ENOENT);
+}
+
+static void
+test_snapshot(void **state)
+{
+	struct snap_head h = { .id = 5, .index = 2, .next_ext = ext_make(9, 64), .next_bytes = 1 << 20 },
+			 back;
+	uint32_t used = SNAP_HEAD_BYTES, len = 16384;
+
+	memset(buf, 0x55, sizeof buf);
+	for (int kind = 1; kind < 6; kind++, h.record_nr++) {
+		struct rec_view v = record(kind);
+
+		used += (uint32_t)rec_encode(buf + used, &v);
+	}
+	h.used_bytes = used;
+	snap_seal(buf, len, &h);
+	sample("snapshot", "one", buf, len);
+	assert_int_equal(snap_open(buf, len, &back), 0);
+	assert_true(back.id == 5 && back.index == 2 && back.next_ext == h.next_ext &&
+		    back.next_bytes == 1 << 20);
+	for (uint32_t cut = 0; cut < len; cut++)
+		assert_int_equal(snap_open(buf, cut, &back), -EBADMSG);
+	for (uint32_t bit = 0; bit < len * 8; bit++) {
+		buf[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		assert_int_equal(snap_open(buf, len, &back), -EBADMSG);
+		buf[bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+}
+
+static void
+test_keys(void **state)
+{
+	uint8_t key[KEY_BYTES_MAX];
+	struct store_key k = key_of("b", "k");
+	static char longest[STORE_KEY_MAX + 1];
+	char text[40];
+	int n = key_object(key, &k);
+
+	assert_int_equal(n, 4);
+	assert_true(key_ok(key, (size_t)n));
+	key_text(text, sizeof text, key, (size_t)n);
+	assert_string_equal(text, "b/k");
+	memset(longest, 'x', sizeof longest);
+	k.key = longest;
+	k.key_len = STORE_KEY_MAX;
+	n = key_object(key, &k);
+	assert_true(key_ok(key, (size_t)n));
+	k.key_len++;
+	assert_int_equal(key_object(key, &k), -ENAMETOOLONG);
+	k = key_of("b", "");
+	assert_int_equal(key_object(key, &k), -EINVAL);
+	k = (struct store_key){ "b", "a\0b", 1, 3 };
+	assert_int_equal(key_object(key, &k), -EINVAL);
+	assert_int_equal(key_bucket(key, longest, 64), -ENAMETOOLONG);
+	assert_false(key_ok((const uint8_t *)"o\0k", 3));
+	assert_false(key_ok((const uint8_t *)"ob\0", 3));
+	assert_false(key_ok((const uint8_t *)"xb", 2));
+	assert_false(key_ok((const uint8_t *)"b", 1));
+}
+
+/* Uploads, their parts, and what stands behind a bucket's name. */
+static void
+test_upload_keys(void **state)
+{
+	static char longest[STORE_KEY_MAX], bucket[STORE_BUCKET_MAX];
+	struct store_key k = { bucket, longest, sizeof bucket, sizeof longest };
+	uint8_t id[CHUNK_ID_BYTES] = { 0, 1, 0, 2 }, key[KEY_BYTES_MAX];
+	char text[60];
+	int n;
+
+	memset(bucket, 'b', sizeof bucket);
+	memset(longest, 'k', sizeof longest);
+	n = key_upload(key, &k, id);
+	assert_int_equal(n, KEY_BYTES_MAX);
+	assert_true(key_ok(key, (size_t)n));
+	assert_false(key_ok(key, (size_t)n - 1));
+	k = key_of("b", "k");
+	n = key_upload(key, &k, id);
+	assert_true(key_ok(key, (size_t)n));
+	key_text(text, sizeof text, key, (size_t)n);
+	assert_string_equal(text, "b/k/00010002000000000000000000000000");
+	key[3] = 0; /* no key */
+	assert_false(key_ok(key, (size_t)n));
+	assert_false(key_ok((const uint8_t *)"ub\0", 3));
+	n = key_part(key, id, 10000);
+	assert_true(key_ok(key, (size_t)n));
+	assert_int_equal(key_index(key), 10000);
+	key_part(key, id, 10001);
+	assert_false(key_ok(key, (size_t)n));
+	key_part(key, id, 0);
+	assert_false(key_ok(key, (size_t)n));
+	n = key_battrs(key, (const uint8_t *)"bname", 5, 2);
+	assert_int_equal(n, 7);
+	assert_memory_equal(key, "aname\0002", 7);
+	assert_true(key_ok(key, 7));
+	assert_false(key_ok(key, 6));
+	assert_false(key_ok((const uint8_t *)"a\0000", 3));
+}
+
+/* Objects made of parts, parts, and records that have another's extents. */
+static void
+test_upload_records(void **state)
+{
+	struct chunk_ref refs[3] = { { .index = 1, .len_bytes = 5 },
+				     { .index = 7, .len_bytes = 0 },
+				     { .index = 10000, .len_bytes = (uint64_t)5 << 30 } };
+	struct rec_view v = { .op = REC_PUT,
+			      .body = BODY_PARTS,
+			      .flags = REC_SHARED,
+			      .key = (const uint8_t *)"ob\0k",
+			      .key_len = 4,
+			      .version = 9,
+			      .data_version = 3,
+			      .size_bytes = 5 + ((uint64_t)5 << 30),
+			      .entries = refs,
+			      .entry_nr = 3 },
+			w;
+	uint8_t key[CHUNK_KEY_BYTES], id[CHUNK_ID_BYTES] = { 1 };
+	size_t n = rec_encode(buf, &v);
+
+	assert_int_equal(rec_decode(buf, n, &geo, &w), n);
+	assert_true(w.data_version == 3 && w.entry_nr == 3 && w.body == BODY_PARTS);
+	assert_memory_equal(w.entries, refs, sizeof refs);
+	v.data_version = 9; /* not earlier */
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG);
+	v.data_version = 3;
+	v.flags = 0; /* not said */
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG);
+	v.data_version = 0;
+	refs[1].index = 1; /* not in order */
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG);
+	refs[1].index = 7;
+	refs[2].index = 10001;
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG);
+	refs[2].index = 8;
+	key_part(key, id, 4);
+	v.key = key; /* a part is not made of parts */
+	v.key_len = sizeof key;
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG);
+	v.body = BODY_MANIFEST;
+	v.owner = (const uint8_t *)"ub\0k\0abcdefghijklmnop";
+	v.owner_len = 21;
+	v.entry_nr = 1;
+	v.size_bytes = 5;
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), n);
+	v.owner_len = 20;
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG);
+}
+
+static void
+test_geometry(void **state)
+{
+	static const uint64_t sizes[] = { 64 * MIB,   100 * MIB,       256 * MIB,
+					  1024 * MIB, 64 * 1024 * MIB, (uint64_t)60 << 40 };
+	struct geometry g;
+
+	assert_int_equal(geo_choose(4 * MIB, &g), -ENOSPC);
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		assert_int_equal(geo_choose(sizes[i], &g), 0);
+		assert_true(g.log_bytes >= 4 * MIB && g.log_bytes <= (uint64_t)16 << 30);
+		assert_true(g.seg_bytes * g.seg_nr + g.log_bytes < sizes[i]);
+		assert_true(g.seg_bytes * g.seg_nr > sizes[i] / 2);
+		assert_true(g.block_bytes >= 128 << 10 && g.log_bytes >= 16 * (uint64_t)g.block_bytes);
+		/* the largest record fits into a block */
+		assert_true(g.block_bytes > BLOCK_HEAD_BYTES + REC_BYTES_MAX);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_record),         cmocka_unit_test(test_record_limits),
+		cmocka_unit_test(test_block),          cmocka_unit_test(test_super),
+		cmocka_unit_test(test_snapshot),       cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_geometry),       cmocka_unit_test(test_upload_keys),
+		cmocka_unit_test(test_upload_records),
+	};
+
+	if (geo_choose(1024 * MIB, &geo) < 0)
+		return 1;
+	return cmocka_run_group_tests_name("format", tests, NULL, NULL);
+}

@@ -1,0 +1,308 @@
+/*
+ * What the S3 surface must not do at its edges: look at a client's header fields when that client is gone,
+ * pass over a condition or a limit, delete by rules that were taken back.
+ */
+#include "tests/unit/ops/surface.h"
+
+#include <errno.h>
+
+static void
+begin(struct xchg *x, const char *method, const char *target, const char *body)
+{
+	x_init(x, 0, method, target);
+	if (body)
+		x_field(x, "content-length", "%zu", strlen(body));
+}
+
+static int
+answer(struct xchg *x, const char *body)
+{
+	return with_body(x, body ? body : "", body ? strlen(body) : 0, SIZE_MAX);
+}
+
+static int
+request(const char *method, const char *target, const char *body)
+{
+	struct xchg x;
+	int status;
+
+	begin(&x, method, target, body);
+	status = answer(&x, body);
+	x_end(&x);
+	return status;
+}
+
+/* ---- an operation that nobody serves ---- */
+
+static void
+unserved(void **state)
+{
+	struct req *rq = calloc(1, sizeof *rq);
+	step_fn refuses = front_start(OP_NONE);
+
+	assert_non_null(rq);
+	for (enum op op = OP_NONE + 1; op < OP_NR; op++)
+		assert_true(front_start(op) && front_start(op) != refuses);
+	assert_int_equal(refuses(rq), REQ_GO);
+	assert_int_equal(rq->fault, FAULT_NOT_IMPLEMENTED);
+	assert_true(rq->step && strlen(rq->why) > 10);
+	free(rq);
+}
+
+/* ---- the client leaves when the store is done and nobody has said so yet ---- */
+
+static void
+leave_at_the_end(struct xchg *x, const char *body)
+{
+	mem_store_hold(rig.store, true);
+	x_begin(x);
+	feed(x, body, strlen(body), SIZE_MAX);
+	/* Reads on the way to it are let through. */
+	for (int i = 0; i < 50000 && x->rq->phase != PHASE_COMMIT; i++) {
+		mem_store_hold(rig.store, false);
+		rig_turn();
+		mem_store_hold(rig.store, true);
+		usleep(20);
+	}
+	assert_int_equal(x->rq->phase, PHASE_COMMIT);
+	mem_store_hold(rig.store, false);
+	for (int i = 0; i < 50000 && x->rq->holds > 0; i++) {
+		mailbox_run(&rig.mb, 0);
+		usleep(100);
+	}
+	assert_int_equal(x->rq->holds, 0);
+	assert_false(req_is_ready(x->rq));
+	req_end(x->rq, false);
+	/* As http/ does: the fields go with the connection. */
+	for (int i = 0; i < x->field_nr; i++) {
+		x->fields[i].value = (const char *)(uintptr_t)16;
+		x->fields[i].value_len = 1000;
+	}
+	rig_until(reqs_live(rig.reqs) == 0);
+}
+
+static void
+test_gone_at_the_end(void **state)
+{
+	static const char form[] =
+		"--XY\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\nform\r\n"
+		"--XY\r\nContent-Disposition: form-data; name=\"success_action_status\"\r\n\r\n201\r\n"
+		"--XY\r\nContent-Disposition: form-data; name=\"file\"; "
+		"filename=\"f\"\r\n\r\nabc\r\n--XY--\r\n";
+	char id[64], target[128], body[512];
+	struct xchg x;
+
+	make_upload("up", id);
+	snprintf(target, sizeof target, "/bkt/up?uploadId=%s&partNumber=1", id);
+	begin(&x, "PUT", target, "abc");
+	assert_int_equal(answer(&x, "abc"), 200);
+	snprintf(body, sizeof body,
+		 "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>%s</ETag></Part>"
+		 "</CompleteMultipartUpload>",
+		 x_header(&x, "etag"));
+	x_end(&x);
+	snprintf(target, sizeof target, "/bkt/up?uploadId=%s", id);
+	begin(&x, "POST", target, body);
+	leave_at_the_end(&x, body);
+	assert_int_equal(request("HEAD", "/bkt/up", NULL), 200);
+	begin(&x, "POST", "/bkt", form);
+	x_field(&x, "content-type", "multipart/form-data; boundary=XY");
+	leave_at_the_end(&x, form);
+	assert_int_equal(request("HEAD", "/bkt/form", NULL), 200);
+}
+
+/* ---- copies ---- */
+
+/* The conditions of a write hold for one that changes nothing but attributes, too. */
+static void
+test_onto_itself(void **state)
+{
+	static const struct {
+		const char *name, *value;
+		int status;
+	} cases[] = { { "if-none-match", "*", 412 },
+		      { "if-match", "\"00000000000000000000000000000000\"", 412 },
+		      { "if-match", "\"900150983cd24fb0d6963f7d28e17f72\"", 200 },
+		      { "if-match", "*", 200 } };
+
+	assert_int_equal(request("PUT", "/bkt/o", "abc"), 200);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct xchg x;
+
+		begin(&x, "PUT", "/bkt/o", NULL);
+		x_field(&x, "x-amz-copy-source", "/bkt/o");
+		x_field(&x, "x-amz-metadata-directive", "REPLACE");
+		x_field(&x, "x-amz-meta-a", "%zu", i);
+		x_field(&x, cases[i].name, "%s", cases[i].value);
+		if (answer(&x, NULL) != cases[i].status)
+			fail_msg("%s: %s: %d", cases[i].name, cases[i].value, req_reply(x.rq)->status);
+		x_end(&x);
+	}
+}
+
+/* A checksum that comes with a copy is of what the copy becomes. */
+static void
+test_copy_sums(void **state)
+{
+	static const struct {
+		const char *target, *name, *value;
+		int status;
+	} cases[] = {
+		{ "/bkt/c", "x-amz-checksum-crc32", "NSRBwg==", 200 },
+		{ "/bkt/c", "x-amz-checksum-crc32", "NSRBww==", 400 },
+		{ "/bkt/c", "x-amz-checksum-crc64nvme", "AAAAAAAAAAE=", 400 },
+		{ "/bkt/c", "x-amz-checksum-sha256", "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=", 200 },
+		{ "/bkt/c", "x-amz-checksum-sha256", "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa4=", 400 },
+		{ "/bkt/c", "x-amz-checksum-crc32", "AAAAAA==", 200 }, /* of no body */
+		{ "/bkt/c", "content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==", 200 },
+		{ "/bkt/o", "x-amz-checksum-crc64nvme", "AAAAAAAAAAE=", 400 },
+		{ "/bkt/o", "x-amz-checksum-crc32", "NSRBww==", 400 },
+		{ "/bkt/o", "x-amz-checksum-crc32", "NSRBwg==", 200 },
+	};
+
+	assert_int_equal(request("PUT", "/bkt/o", "abc"), 200);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct xchg x;
+
+		begin(&x, "PUT", cases[i].target, NULL);
+		x_field(&x, "x-amz-copy-source", "/bkt/o");
+		x_field(&x, "x-amz-metadata-directive", "REPLACE");
+		x_field(&x, cases[i].name, "%s", cases[i].value);
+		if (answer(&x, NULL) != cases[i].status)
+			fail_msg("%zu: %d %.*s", i, req_reply(x.rq)->status, (int)req_reply(x.rq)->len_bytes,
+				 req_reply(x.rq)->text);
+		x_end(&x);
+	}
+}
+
+static void
+test_part_limit(void **state)
+{
+	char id[64], target[128];
+
+	rig.conf->limits.part_bytes = 1000;
+	put_object("o", 1001, 1);
+	make_upload("up", id);
+	for (int i = 0; i < 2; i++) {
+		struct xchg x;
+
+		snprintf(target, sizeof target, "/bkt/up?uploadId=%s&partNumber=1", id);
+		begin(&x, "PUT", target, NULL);
+		x_field(&x, "x-amz-copy-source", "/bkt/o");
+		if (i)
+			x_field(&x, "x-amz-copy-source-range", "bytes=1-1000");
+		assert_int_equal(answer(&x, NULL), i ? 200 : 400);
+		x_end(&x);
+	}
+}
+
+/* ---- lifecycle rules ---- */
+
+#define RULES                                                                                                \
+	"<LifecycleConfiguration><Rule><Status>Enabled</Status><Filter><Prefix>tmp/</Prefix></Filter>"       \
+	"<Expiration><Date>2020-01-01T00:00:00Z</Date></Expiration></Rule></LifecycleConfiguration>"
+#define CORS                                                                                                 \
+	"<CORSConfiguration><CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</AllowedMethod>"    \
+	"</CORSRule></CORSConfiguration>"
+
+static uint64_t
+counted(enum stats_event ev)
+{
+	return stats_get(&stats_core(rig.stats, 0)->events[ev]);
+}
+
+static void
+put_many(int nr)
+{
+	for (int i = 0; i < nr; i++) {
+		char key[64];
+
+		snprintf(key, sizeof key, "tmp/%d", i);
+		put_object(key, 100, 1);
+	}
+}
+
+/* What was found due is not deleted when the rules are gone by then; another attribute changes nothing. */
+static void
+test_rules_taken_back(void **state)
+{
+	uint64_t expired, walks;
+
+	put_many(10);
+	rig.conf->lifecycle.rate = 20;
+	assert_int_equal(request("PUT", "/bkt?lifecycle", RULES), 200);
+	rig_until(counted(STATS_EXPIRED) > 0);
+	walks = counted(STATS_LIFE_WALKS);
+	assert_int_equal(request("PUT", "/bkt?cors", CORS), 200);
+	expired = counted(STATS_EXPIRED);
+	rig_until(counted(STATS_EXPIRED) >= expired + 2);
+	assert_int_equal(counted(STATS_LIFE_WALKS), walks);
+	assert_int_equal(request("DELETE", "/bkt?lifecycle", NULL), 204);
+	/* One may have been on its way. */
+	expired = counted(STATS_EXPIRED) + 1;
+	rig.conf->lifecycle.rate = 100000;
+	walks = counted(STATS_LIFE_WALKS);
+	rig_until(counted(STATS_LIFE_WALKS) > walks + 1);
+	assert_true(counted(STATS_EXPIRED) <= expired);
+	assert_int_equal(request("HEAD", "/bkt/tmp/9", NULL), 200);
+	reqs_drain(rig.reqs, true);
+}
+
+/* A bucket that goes while its objects are being deleted does not end the walk for the others. */
+static void
+test_bucket_goes(void **state)
+{
+	uint64_t walks;
+
+	put_many(3);
+	mem_store_fail(rig.store, MEM_DELETE, -ENXIO, 0, 1000000);
+	assert_int_equal(request("PUT", "/bkt?lifecycle", RULES), 200);
+	walks = counted(STATS_LIFE_WALKS);
+	rig_until(counted(STATS_LIFE_WALKS) > walks + 2);
+	mem_store_fail(rig.store, MEM_DELETE, 0, 0, 0);
+	reqs_drain(rig.reqs, true);
+}
+
+/* ---- forms ---- */
+
+/* A field's name becomes that of a header: what none can be called is refused, not stored. */
+static void
+test_form_names(void **state)
+{
+	static const char *const names[] = { "x-amz-meta-a b", "x-amz-meta-a:b", "x-amz-meta-\xc3\xa4",
+					     "x-amz-meta-a", "other name" };
+
+	for (int i = 0; i < 5; i++) {
+		char form[512];
+		struct xchg x;
+
+		snprintf(
+			form, sizeof form,
+			"--XY\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\nform\r\n"
+			"--XY\r\nContent-Disposition: form-data; name=\"%s\"\r\n\r\nv\r\n"
+			"--XY\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\nabc\r\n"
+			"--XY--\r\n",
+			names[i]);
+		begin(&x, "POST", "/bkt", form);
+		x_field(&x, "content-type", "multipart/form-data; boundary=XY");
+		if (answer(&x, form) != (i < 3 ? 400 : 204))
+			fail_msg("%s: %d", names[i], req_reply(x.rq)->status);
+		x_end(&x);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_onto_itself, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_copy_sums, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_part_limit, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_form_names, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_rules_taken_back, life_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_bucket_goes, life_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_gone_at_the_end, s3_start, s3_stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

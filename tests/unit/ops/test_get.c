@@ -1,0 +1,226 @@
+/* GET and HEAD through the request machine: replies, ranges, what lands in the window and what does not. */
+#include "tests/unit/ops/rig.h"
+
+#include <errno.h>
+
+static int
+get(struct xchg *x, const char *key, const char *range, uint64_t win)
+{
+	char target[128];
+
+	snprintf(target, sizeof target, "/bkt/%s", key);
+	x_init(x, 0, "GET", target);
+	if (range)
+		x_field(x, "range", "%s", range);
+	x_token(x, "x-amz-rdma-token", 0, win);
+	return x_run(x);
+}
+
+static void
+assert_window(size_t len, unsigned seed, size_t from)
+{
+	unsigned char *want = malloc(from + len + 1);
+
+	pattern(want, from + len, seed);
+	assert_memory_equal(rig.win, want + from, len);
+	for (size_t i = len; i < len + 8192 && i < WIN_MAX; i++)
+		assert_int_equal(rig.win[i], GUARD); /* item 21 */
+	free(want);
+}
+
+/* item 57, item 59, item 60, item 21, item 17: whole objects of every awkward size */
+static void
+test_whole(void **state)
+{
+	static const size_t sizes[] = { 1,     255,   256,   257,           4095,    4096,          4097,
+					65535, 65536, 65537, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 8 << 20 };
+
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		struct xchg x;
+		char n[32];
+
+		put_object("o", sizes[i], (unsigned)i);
+		assert_int_equal(get(&x, "o", NULL, sizes[i] + 100), 200);
+		snprintf(n, sizeof n, "%zu", sizes[i]);
+		assert_header(&x, "x-amz-rdma-reply", "200");
+		assert_header(&x, "x-amz-rdma-bytes-transferred", n);
+		assert_header(&x, "x-amz-rdma-bytes", n);
+		assert_no_header(&x, "content-range");
+		assert_non_null(x_header(&x, "etag"));
+		assert_non_null(x_header(&x, "last-modified"));
+		assert_int_equal(req_reply(x.rq)->body, REPLY_EMPTY);
+		assert_window(sizes[i], (unsigned)i, 0);
+		x_end(&x);
+		memset(rig.win, GUARD, WIN_MAX);
+	}
+}
+
+/* item 58, item 61, item 66, item 19: ranges at odd offsets land at ADDR + 0 */
+static void
+test_ranges(void **state)
+{
+	static const struct {
+		const char *range, *content_range;
+		size_t from, len;
+	} c[] = { { "bytes=0-0", "bytes 0-0/3000000", 0, 1 },
+		  { "bytes=1-65536", "bytes 1-65536/3000000", 1, 65536 },
+		  { "bytes=65535-65537", "bytes 65535-65537/3000000", 65535, 3 },
+		  { "bytes=1048575-2097153", "bytes 1048575-2097153/3000000", 1048575, 1048579 },
+		  { "bytes=2999999-", "bytes 2999999-2999999/3000000", 2999999, 1 },
+		  { "bytes=2900000-99999999", "bytes 2900000-2999999/3000000", 2900000, 100000 },
+		  { "bytes=-7", "bytes 2999993-2999999/3000000", 2999993, 7 },
+		  { "bytes=0-2999999", "bytes 0-2999999/3000000", 0, 3000000 } };
+
+	put_object("r", 3000000, 5);
+	for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+		struct xchg x;
+		char n[32];
+
+		assert_int_equal(get(&x, "r", c[i].range, 4u << 20), 206);
+		snprintf(n, sizeof n, "%zu", c[i].len);
+		assert_header(&x, "x-amz-rdma-reply", "206");
+		assert_header(&x, "x-amz-rdma-bytes-transferred", n);
+		assert_header(&x, "content-range", c[i].content_range);
+		assert_window(c[i].len, 5, c[i].from);
+		x_end(&x);
+		memset(rig.win, GUARD, WIN_MAX);
+	}
+}
+
+/* item 65: a window smaller than the object; and with the option, 400 without a transfer */
+static void
+test_small_window(void **state)
+{
+	struct xchg x;
+
+	put_object("s", 200000, 9);
+	assert_int_equal(get(&x, "s", NULL, 70001), 206);
+	assert_header(&x, "content-range", "bytes 0-70000/200000");
+	assert_header(&x, "x-amz-rdma-bytes", "70001");
+	assert_window(70001, 9, 0);
+	x_end(&x);
+	rig.conf->rdma.short_get_reject = true;
+	assert_int_equal(get(&x, "s", NULL, 70001), 400);
+	assert_no_header(&x, "x-amz-rdma-reply");
+	x_end(&x);
+}
+
+/* item 62, item 63, item 64, item 68 */
+static void
+test_edges(void **state)
+{
+	uint64_t pushes;
+	struct xchg x;
+
+	put_object("e", 100, 1);
+	pushes = fake_chan_stats(rig.chan)->pushes;
+	assert_int_equal(get(&x, "e", "bytes=100-", 4096), 416);
+	assert_header(&x, "content-range", "bytes */100");
+	assert_header(&x, "content-type", "application/xml");
+	assert_non_null(strstr(req_reply(x.rq)->text, "<ActualObjectSize>100</ActualObjectSize>"));
+	assert_no_header(&x, "x-amz-rdma-reply");
+	x_end(&x);
+	assert_int_equal(get(&x, "none", NULL, 4096), 404);
+	assert_no_header(&x, "x-amz-rdma-reply");
+	x_end(&x);
+	/* a zero-byte object, put over HTTP */
+	x_init(&x, 0, "PUT", "/bkt/zero");
+	x_field(&x, "content-length", "0");
+	assert_int_equal(x_run(&x), 200);
+	assert_header(&x, "etag", "\"d41d8cd98f00b204e9800998ecf8427e\"");
+	x_end(&x);
+	assert_int_equal(get(&x, "zero", NULL, 4096), 200);
+	assert_header(&x, "x-amz-rdma-bytes-transferred", "0");
+	x_end(&x);
+	assert_int_equal(get(&x, "zero", "bytes=0-", 4096), 416);
+	assert_non_null(strstr(req_reply(x.rq)->text, "<ActualObjectSize>0</ActualObjectSize>"));
+	x_end(&x);
+	assert_int_equal(fake_chan_stats(rig.chan)->pushes, pushes);
+}
+
+/* item 69, item 76 */
+static void
+test_conditions(void **state)
+{
+	struct xchg x;
+	char etag[64];
+	uint64_t pushes;
+
+	put_object("c", 5000, 2);
+	x_init(&x, 0, "HEAD", "/bkt/c");
+	x_token(&x, "x-amz-rdma-token", 0, 5000);
+	assert_int_equal(x_run(&x), 200);
+	assert_int_equal(req_reply(x.rq)->body, REPLY_LENGTH_ONLY);
+	assert_int_equal(req_reply(x.rq)->len_bytes, 5000);
+	assert_no_header(&x, "x-amz-rdma-reply");
+	snprintf(etag, sizeof etag, "%s", x_header(&x, "etag"));
+	x_end(&x);
+	pushes = fake_chan_stats(rig.chan)->pushes;
+	x_init(&x, 0, "GET", "/bkt/c");
+	x_field(&x, "if-match", "\"0123456789abcdef0123456789abcdef\"");
+	x_token(&x, "x-amz-rdma-token", 0, 5000);
+	assert_int_equal(x_run(&x), 412);
+	assert_no_header(&x, "x-amz-rdma-reply");
+	x_end(&x);
+	assert_int_equal(fake_chan_stats(rig.chan)->pushes, pushes);
+	x_init(&x, 0, "GET", "/bkt/c");
+	x_field(&x, "if-match", "%s", etag);
+	x_token(&x, "x-amz-rdma-token", 0, 5000);
+	assert_int_equal(x_run(&x), 200);
+	x_end(&x);
+}
+
+/* item 67: a declined GET carries the data; 4.2: other headers get 501 */
+static void
+test_declined(void **state)
+{
+	static unsigned char got[70000];
+	unsigned char want[70000];
+	uint64_t pos = 0;
+	struct xchg x;
+
+	put_object("d", sizeof want, 3);
+	pattern(want, sizeof want, 3);
+	fake_chan_decline(rig.chan, -EOPNOTSUPP, CHAN_NO_RAIL);
+	assert_int_equal(get(&x, "d", NULL, 1000), 200);
+	assert_header(&x, "x-amz-rdma-reply", "501");
+	assert_header(&x, "x-gantry-rdma-reason", "no-rail");
+	assert_no_header(&x, "x-amz-rdma-bytes-transferred");
+	assert_int_equal(req_reply(x.rq)->body, REPLY_STREAM);
+	assert_int_equal(req_reply(x.rq)->len_bytes, sizeof want);
+	while (pos < sizeof want) {
+		ssize_t n = req_stream_read(x.rq, pos, got + pos, 1000);
+
+		assert_true(n >= 0);
+		pos += (uint64_t)n;
+		if (n == 0)
+			rig_turn();
+	}
+	assert_memory_equal(got, want, sizeof want);
+	x_end(&x);
+	x_init(&x, 0, "GET", "/bkt/d");
+	x_token(&x, "x-rdma-info", 0, 70000);
+	assert_int_equal(x_run(&x), 501);
+	assert_header(&x, "x-amz-rdma-reply", "501");
+	x_end(&x);
+	x_init(&x, 1, "GET", "/d");
+	x_token(&x, "x-scal-rdma", 0, 70000);
+	assert_int_equal(x_run(&x), 404);
+	x_end(&x);
+	fake_chan_decline(rig.chan, 0, CHAN_OK);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_whole, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_ranges, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_small_window, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_edges, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_conditions, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_declined, rig_start, rig_stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

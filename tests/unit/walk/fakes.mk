@@ -1,0 +1,1 @@
+LINK-walk/test_scrub := fault_ring

@@ -1,0 +1,468 @@
+/*
+ * The scrub over a real store: it reads everything, finds what was changed behind the store's back, keeps to
+ * its rate, stands back when buffers are scarce, and stops and goes on as told.  The ring is the one with
+ * faults; tests/system/scrub.sh has the other.
+ */
+#include "tests/unit/extent/harness.h"
+
+#include "walk/scrub.h"
+#include "tests/fake/fault_ring.h"
+
+#define FAST ((uint64_t)1 << 40) /* bytes a second */
+#define LARGE (3 * MIB + 5000)
+
+static char dir[128];
+static struct store_disk_conf dc;
+static struct store_conf conf;
+static struct store *st;
+static struct loop l;
+static struct scrub_public pub;
+static struct scrub *s;
+static struct timers timers; /* the scrub's alone: the store has some in the loop's */
+
+static void
+turn(void)
+{
+	timers_run(&timers, clock_ns());
+	loop_turn(&l);
+}
+
+static void
+turn_for(uint64_t ns)
+{
+	uint64_t until = clock_ns() + ns;
+
+	while (clock_ns() < until)
+		turn();
+}
+
+static struct scrub_info
+info(void)
+{
+	struct scrub_info i;
+
+	scrub_get_info(&pub, &i);
+	return i;
+}
+
+static void
+make_scrub(uint64_t interval_ns, uint64_t rate)
+{
+	struct scrub_env env = { .store = l.p, .bufs = &l.bufs, .timers = &timers, .pub = &pub };
+
+	memset(&pub, 0, sizeof pub);
+	assert_int_equal(scrub_new(&env, interval_ns, rate, &s), 0);
+}
+
+static int
+setup(void **state)
+{
+	char err[512];
+
+	log_set_level((enum log_level) - 1);
+	dir_make(dir);
+	conf = conf_for(&dc, dir, 100 * MIB);
+	if (store_format(&conf, false, err, sizeof err) < 0 ||
+	    store_open_disks(&conf, &st, err, sizeof err) < 0)
+		return -1;
+	loop_start(&l, st);
+	assert_int_equal(bucket_make(&l, "a"), 0);
+	assert_int_equal(bucket_make(&l, "b"), 0);
+	assert_int_equal(bucket_make(&l, "empty"), 0);
+	assert_int_equal(put_simple(&l, "a", "none", 0, 1), 0);
+	assert_int_equal(put_simple(&l, "a", "in-line", 100, 2), 0);
+	assert_int_equal(put_simple(&l, "a", "small", 5000, 3), 0);
+	assert_int_equal(put_simple(&l, "b", "granule", BUF_SMALL_BYTES, 4), 0);
+	assert_int_equal(put_simple(&l, "b", "large", LARGE, 5), 0);
+	return 0;
+}
+#define ALL_BYTES (100 + 5000 + BUF_SMALL_BYTES + LARGE)
+
+static int
+teardown(void **state)
+{
+	scrub_pause(s, true);
+	while (scrub_busy(s))
+		turn();
+	scrub_free(s);
+	s = NULL;
+	assert_int_equal(l.bufs.avail[BUF_SMALL], l.bufs.total[BUF_SMALL]);
+	loop_stop(&l);
+	store_close_disks(st);
+	dir_remove(dir);
+	return 0;
+}
+
+static void
+wait_walks(uint64_t walks)
+{
+	uint64_t until = clock_ns() + 60 * NS_PER_S;
+
+	while (info().walks < walks) {
+		assert_true(clock_ns() < until);
+		turn();
+	}
+}
+
+static void
+wait_bytes(uint64_t bytes)
+{
+	uint64_t until = clock_ns() + 60 * NS_PER_S;
+
+	while (info().bytes < bytes) {
+		assert_true(clock_ns() < until);
+		turn();
+	}
+}
+
+/* Until a read is in flight, which the ring is not asked about. */
+static void
+wait_read(void)
+{
+	uint64_t until = clock_ns() + 60 * NS_PER_S;
+
+	while (!scrub_busy(s)) {
+		assert_true(clock_ns() < until);
+		timers_run(&timers, clock_ns());
+	}
+}
+
+/* Flips a bit of the object made of that seed, off bytes from where its first ones lie. */
+static void
+rot(uint64_t seed, uint64_t off)
+{
+	static char buf[1 << 20];
+	char want[64];
+
+	fill(want, sizeof want, seed, 0);
+	for (int i = 0; i < 16; i++) {
+		char path[256];
+		int fd;
+
+		snprintf(path, sizeof path, "%s/seg-%04d", dir, i);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		for (off_t pos = 0; fd >= 0; pos += (off_t)sizeof buf) {
+			ssize_t n = pread(fd, buf, sizeof buf, pos);
+
+			for (ssize_t at = 0; at < n; at += 4096) {
+				char b;
+
+				if (memcmp(buf + at, want, sizeof want) != 0)
+					continue;
+				assert_int_equal(pread(fd, &b, 1, pos + at + (off_t)off), 1);
+				b ^= 4;
+				assert_int_equal(pwrite(fd, &b, 1, pos + at + (off_t)off), 1);
+				assert_int_equal(fsync(fd), 0);
+				close(fd);
+				return;
+			}
+			if (n < (ssize_t)sizeof buf)
+				break;
+		}
+		if (fd >= 0)
+			close(fd);
+	}
+	fail_msg("the object is nowhere");
+}
+
+static uint64_t
+pins(void)
+{
+	struct store_disk_info di;
+
+	store_disk_info(st, 0, &di);
+	return di.pins;
+}
+
+/* ---- the tests ---- */
+
+static void
+test_reads_all(void **state)
+{
+	make_scrub(0, FAST);
+	assert_int_equal(info().state, SCRUB_IDLE);
+	assert_int_equal(scrub_cancel(s), -EALREADY);
+	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(info().state, SCRUB_RUNNING);
+	assert_true(info().started_ns > 0);
+	assert_int_equal(scrub_begin(s), -EALREADY);
+	wait_walks(1);
+	assert_int_equal(info().state, SCRUB_IDLE);
+	assert_int_equal(info().objects, 5);
+	assert_int_equal(info().bytes, ALL_BYTES);
+	assert_int_equal(info().walk_bytes, ALL_BYTES);
+	assert_int_equal(info().damaged + info().unreadable + info().known_bad, 0);
+	assert_true(info().finished_ns >= info().started_ns);
+	assert_int_equal(pins(), 0);
+	/* Another, on request; with an interval of 0 none comes by itself. */
+	assert_int_equal(scrub_begin(s), 0);
+	wait_walks(2);
+	assert_int_equal(info().objects, 10);
+	assert_int_equal(info().walk_objects, 5);
+	assert_int_equal(timers_next(&timers), UINT64_MAX);
+}
+
+static void
+test_comes_round(void **state)
+{
+	make_scrub(10 * NS_PER_MS, FAST);
+	wait_walks(2);
+	scrub_set(s, 0, FAST);
+	while (info().state != SCRUB_IDLE)
+		turn();
+	assert_int_equal(timers_next(&timers), UINT64_MAX);
+	/* It rests from the end of the last walk on. */
+	scrub_set(s, 3600 * NS_PER_S, FAST);
+	assert_true(timers_next(&timers) > clock_ns() + 3000 * NS_PER_S);
+	scrub_set(s, 604800 * NS_PER_S, FAST);
+	assert_true(timers_next(&timers) > clock_ns() + 604000 * NS_PER_S);
+}
+
+/* The first walk is not far from the start, however long the interval is. */
+static void
+test_first(void **state)
+{
+	make_scrub(604800 * NS_PER_S, FAST);
+	assert_true(timers_next(&timers) < clock_ns() + 3601 * NS_PER_S);
+	assert_true(timers_next(&timers) > clock_ns() + 3000 * NS_PER_S);
+}
+
+static void
+test_finds_damage(void **state)
+{
+	make_scrub(0, FAST);
+	rot(5, 2 * MIB + 17);
+	assert_int_equal(scrub_begin(s), 0);
+	wait_walks(1);
+	assert_int_equal(info().damaged, 1);
+	assert_int_equal(info().unreadable, 0);
+	assert_int_equal(info().walk_errors, 1);
+	assert_int_equal(info().known_bad, 1);
+	assert_int_equal(info().objects, 5);
+	/* It is left where it is bad. */
+	assert_in_range(info().bytes, ALL_BYTES - MIB, ALL_BYTES - MIB + BUF_SMALL_BYTES + 5000);
+	rot(3, 4999);
+	assert_int_equal(scrub_begin(s), 0);
+	wait_walks(2);
+	assert_int_equal(info().damaged, 3);
+	assert_int_equal(info().known_bad, 2);
+	/* What is written anew is good; a walk that was ended does not say so, one that came through does. */
+	assert_int_equal(put_simple(&l, "b", "large", LARGE, 6), 0);
+	assert_int_equal(put_simple(&l, "a", "small", 5000, 7), 0);
+	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(scrub_cancel(s), 0);
+	assert_int_equal(info().walks, 2);
+	assert_int_equal(info().known_bad, 2);
+	assert_int_equal(scrub_begin(s), 0);
+	wait_walks(3);
+	assert_int_equal(info().known_bad, 0);
+	assert_int_equal(info().damaged, 3);
+}
+
+/* By what it has read when time was up: never more than the rate allows for, and not nothing. */
+static void
+test_keeps_to_its_rate(void **state)
+{
+	uint64_t rate = 4 * MIB, began = clock_ns(), ns;
+
+	make_scrub(0, rate);
+	assert_int_equal(scrub_begin(s), 0);
+	while (info().walks == 0 && info().bytes < 2 * MIB) {
+		turn();
+		ns = clock_ns() - began;
+		/* What it makes up for, and the read under way. */
+		assert_true(info().bytes <= rate * (ns + 100 * NS_PER_MS) / NS_PER_S + 2 * BUF_SMALL_BYTES);
+	}
+	assert_true(info().bytes >= 2 * MIB);
+	/* A faster one from now on. */
+	scrub_set(s, 0, FAST);
+	wait_walks(1);
+}
+
+static void
+test_survives_changes(void **state)
+{
+	make_scrub(0, 8 * MIB);
+	/* The object goes while it is read. */
+	assert_int_equal(scrub_begin(s), 0);
+	wait_bytes(5100 + BUF_SMALL_BYTES + MIB);
+	assert_int_equal(obj_delete(&l, "b", "large", NULL), 1);
+	wait_walks(1);
+	assert_int_equal(info().walk_objects, 4);
+	assert_int_equal(info().walk_errors, 0);
+	/* It becomes another, in the midst of it: the next walk's business. */
+	assert_int_equal(put_simple(&l, "b", "large", LARGE, 8), 0);
+	assert_int_equal(scrub_begin(s), 0);
+	wait_bytes(info().bytes + 5100 + BUF_SMALL_BYTES + MIB);
+	assert_int_equal(put_simple(&l, "b", "large", LARGE, 9), 0);
+	wait_walks(2);
+	assert_int_equal(info().walk_objects, 4);
+	assert_int_equal(info().walk_errors, 0);
+	/* Its whole bucket goes. */
+	assert_int_equal(scrub_begin(s), 0);
+	wait_bytes(info().bytes + 5100 + BUF_SMALL_BYTES + MIB);
+	assert_int_equal(obj_delete(&l, "b", "large", NULL), 1);
+	assert_int_equal(obj_delete(&l, "b", "granule", NULL), 1);
+	assert_int_equal(bucket_remove(&l, "b"), 0);
+	wait_walks(3);
+	assert_int_equal(info().walk_objects, 4);
+	assert_int_equal(info().damaged + info().unreadable, 0);
+	assert_int_equal(pins(), 0);
+}
+
+static void
+test_stands_back(void **state)
+{
+	struct buf *held[512];
+	int n = 0, half = l.bufs.total[BUF_SMALL] / 2 + 1;
+
+	make_scrub(0, FAST);
+	while (n < half && n < 512)
+		held[n++] = bufpool_get(&l.bufs, BUF_SMALL);
+	assert_int_equal(n, half);
+	assert_int_equal(scrub_begin(s), 0);
+	turn_for(100 * NS_PER_MS);
+	assert_int_equal(info().bytes, 0);
+	assert_int_equal(pins(), 0);
+	while (n)
+		bufpool_put(&l.bufs, held[--n]);
+	wait_walks(1);
+	assert_int_equal(info().bytes, ALL_BYTES);
+}
+
+static void
+test_pauses(void **state)
+{
+	uint64_t seen;
+
+	make_scrub(0, 8 * MIB);
+	assert_int_equal(scrub_begin(s), 0);
+	wait_bytes(MIB);
+	scrub_pause(s, true);
+	scrub_pause(s, true);
+	assert_int_equal(info().state, SCRUB_PAUSED);
+	while (scrub_busy(s))
+		turn();
+	seen = info().bytes;
+	turn_for(100 * NS_PER_MS);
+	assert_int_equal(info().bytes, seen);
+	assert_int_equal(pins(), 0);
+	assert_int_equal(scrub_begin(s), -EALREADY);
+	/* It goes on where it was. */
+	scrub_pause(s, false);
+	wait_walks(1);
+	assert_int_equal(info().bytes, ALL_BYTES);
+	scrub_pause(s, true);
+	assert_int_equal(info().state, SCRUB_IDLE);
+	assert_int_equal(scrub_begin(s), -EBUSY);
+	scrub_pause(s, false);
+	/* Ended with a read in flight, and while it is paused. */
+	assert_int_equal(scrub_begin(s), 0);
+	wait_read();
+	assert_int_equal(scrub_cancel(s), 0);
+	assert_int_equal(scrub_cancel(s), -EALREADY);
+	while (info().state != SCRUB_IDLE)
+		turn();
+	assert_int_equal(scrub_begin(s), 0);
+	wait_read();
+	scrub_pause(s, true);
+	while (scrub_busy(s))
+		turn();
+	assert_int_equal(scrub_cancel(s), 0);
+	assert_int_equal(info().state, SCRUB_IDLE);
+	assert_int_equal(info().walks, 1);
+	scrub_pause(s, false);
+	assert_int_equal(scrub_begin(s), 0);
+	wait_walks(2);
+}
+
+static _Atomic int reads_end_with; /* of data */
+
+static int
+on_io(const struct fault_io *io)
+{
+	return io->kind == FAULT_READ && strncmp(io->name, "seg-", 4) == 0 ? reads_end_with : 0;
+}
+
+/* A disk that does not read: counted as such, and the walk goes on. */
+static void
+test_disk_errors(void **state)
+{
+	make_scrub(0, FAST);
+	fault_ring_hook = on_io;
+	reads_end_with = -EIO;
+	assert_int_equal(scrub_begin(s), 0);
+	wait_walks(1);
+	assert_int_equal(info().unreadable, 3);
+	assert_int_equal(info().damaged, 0);
+	assert_int_equal(info().known_bad, 3);
+	assert_int_equal(info().objects, 5);
+	assert_int_equal(pins(), 0);
+	reads_end_with = 0;
+	assert_int_equal(scrub_begin(s), 0);
+	wait_walks(2);
+	assert_int_equal(info().known_bad, 0);
+	assert_int_equal(info().walk_errors, 0);
+	fault_ring_hook = NULL;
+}
+
+/* One that hangs: a read is waited for, nothing else is begun, and what was asked meanwhile is done then. */
+static void
+test_disk_hangs(void **state)
+{
+	make_scrub(0, FAST);
+	fault_ring_hook = on_io;
+	reads_end_with = FAULT_HOLD;
+	assert_int_equal(scrub_begin(s), 0);
+	wait_read();
+	turn_for(50 * NS_PER_MS);
+	assert_int_equal(scrub_busy(s), 1);
+	assert_int_equal(pins(), 1);
+	scrub_pause(s, true);
+	assert_int_equal(info().state, SCRUB_PAUSED);
+	scrub_pause(s, false);
+	assert_int_equal(scrub_cancel(s), 0);
+	assert_int_equal(scrub_cancel(s), -EALREADY);
+	assert_int_equal(scrub_begin(s), -EALREADY);
+	assert_int_equal(info().state, SCRUB_RUNNING);
+	reads_end_with = 0;
+	while (info().state != SCRUB_IDLE)
+		turn();
+	assert_int_equal(info().walks, 0);
+	assert_int_equal(pins(), 0);
+	assert_int_equal(scrub_begin(s), 0);
+	wait_walks(1);
+	fault_ring_hook = NULL;
+}
+
+static void
+test_none(void **state)
+{
+	make_scrub(0, FAST);
+	scrub_pause(NULL, true);
+	scrub_set(NULL, 1, 1);
+	assert_int_equal(scrub_begin(NULL), -ENOSYS);
+	assert_int_equal(scrub_cancel(NULL), -ENOSYS);
+	assert_int_equal(scrub_busy(NULL), 0);
+	scrub_free(NULL);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_reads_all, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_comes_round, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_finds_damage, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_keeps_to_its_rate, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_survives_changes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stands_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_pauses, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_disk_errors, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_disk_hangs, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_none, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
