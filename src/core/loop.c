@@ -370,6 +370,7 @@ make_reqs(struct core *c)
 			       .timers = &c->timers,
 			       .stats = c->stats,
 			       .ops = &http_reply_ops,
+			       .operations = c->cs->operations,
 			       .core = c->index,
 			       .replay = c->cs->replay,
 			       .trace_next = &c->cs->trace_next };

@@ -16,6 +16,7 @@
 #include "base/mailbox.h"
 #include "base/timer.h"
 #include "conf/conf.h"
+#include "ops/ops.h"
 #include "req/machine.h"
 #include "ring/ring.h"
 #include "stats/stats.h"
@@ -206,6 +207,7 @@ rig_start(void **state)
 	env.timers = &rig.timers;
 	env.stats = stats_core(rig.stats, 0);
 	env.ops = &rig_ops;
+	env.operations = op_table;
 	assert_int_equal(reqs_new(&env, &rig.reqs), 0);
 	rig_bucket(0, "/bkt");
 	rig_bucket(1, NULL);
