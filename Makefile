@@ -8,7 +8,10 @@ O := build/$(VARIANT)
 V ?= 0
 Q := $(if $(filter 0,$(V)),@)
 WERROR ?= -Werror
-CC ?= gcc
+# Make has a CC of its own, cc; one from the environment or the command line is the user's.
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 SECS ?= 60
 PREFIX ?= /usr
 SYSCONFDIR ?= /etc
@@ -24,8 +27,8 @@ VERSION := $(shell cat VERSION)
 OPT-release := -O2 -g
 OPT-asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 OPT-tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
-# Instrumented code confuses gcc's flow analysis; the release build keeps these warnings.
-NOISE := -Wno-maybe-uninitialized -Wno-format-truncation -Wno-stringop-overflow
+# Instrumented code confuses gcc's flow analysis; the release build keeps these warnings.  clang does not know them.
+NOISE := -Wno-unknown-warning-option -Wno-maybe-uninitialized -Wno-format-truncation -Wno-stringop-overflow
 OPT-asan += $(NOISE)
 OPT-tsan += $(NOISE)
 OPT-fuzz := -O2 -g -fno-omit-frame-pointer -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all
@@ -36,10 +39,12 @@ ifeq ($(OPT-$(VARIANT)),)
 $(error unknown VARIANT=$(VARIANT); have release asan tsan fuzz)
 endif
 
-CPPFLAGS += -D_GNU_SOURCE -DGANTRY_VERSION='"$(VERSION)"' -Isrc -I. -MMD -MP
-CFLAGS += -std=c17 $(OPT-$(VARIANT)) -fPIC -fvisibility=default -Wall -Wextra $(WERROR) -Wshadow -Wstrict-prototypes \
-	-Wmissing-prototypes -Wvla -Wpointer-arith -Wformat=2 -Wno-unused-parameter -Wno-missing-field-initializers
-LDFLAGS += $(filter -fsanitize=%,$(OPT-$(VARIANT):fuzzer-no-link=fuzzer-no-link))
+# CPPFLAGS, CFLAGS and LDFLAGS are the user's, from the command line or the environment: they are added to ours, and come last, so that
+# they win.  They are never set here, so the makes below get them as they were given.
+ALL_CPPFLAGS = -D_GNU_SOURCE -DGANTRY_VERSION='"$(VERSION)"' -Isrc -I. -MMD -MP $(PKGCFLAGS) $(CPPFLAGS)
+ALL_CFLAGS = -std=c17 $(OPT-$(VARIANT)) -fPIC -fvisibility=default -Wall -Wextra $(WERROR) -Wshadow -Wstrict-prototypes \
+	-Wmissing-prototypes -Wvla -Wpointer-arith -Wformat=2 -Wno-unused-parameter -Wno-missing-field-initializers $(CFLAGS)
+ALL_LDFLAGS = $(filter -fsanitize=%,$(OPT-$(VARIANT))) $(LDFLAGS)
 
 include src/DEPS
 
@@ -53,7 +58,6 @@ linkmod = -Wl,--start-group $(call archives,$(1)) -Wl,--end-group $(call pkglibs
 
 PKGALL := $(sort $(foreach m,$(MODULES),$(PKG-$(m))) libcurl)
 PKGCFLAGS := $(shell pkg-config --cflags $(PKGALL) 2>/dev/null)
-CPPFLAGS += $(PKGCFLAGS)
 
 .PHONY: all
 all: deps-check $(O)/gantryd $(O)/gantry $(O)/libgantry.so softnic
@@ -62,7 +66,7 @@ all: deps-check $(O)/gantryd $(O)/gantry $(O)/libgantry.so softnic
 $(O)/src/admin/html.o: src/admin/page.html
 
 # ---- objects -------------------------------------------------------------------------------------------------------
-FLAGS := $(CC) $(CPPFLAGS) $(CFLAGS)
+FLAGS := $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS)
 $(O)/flags: FORCE
 	@mkdir -p $(@D); echo '$(subst ','\'',$(FLAGS))' | cmp -s - $@ || echo '$(subst ','\'',$(FLAGS))' > $@
 .PHONY: FORCE
@@ -71,7 +75,7 @@ FORCE:
 $(O)/%.o: %.c $(O)/flags
 	@mkdir -p $(@D)
 	@$(if $(filter 0,$(V)),echo "  CC      $(VARIANT) $<")
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(CFLAGS-$(<)) -c -o $@ $<
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(CFLAGS-$(<)) -c -o $@ $<
 
 define module
 OBJ-$(1) := $$(patsubst %.c,$(O)/%.o,$$(wildcard src/$(1)/*.c))
@@ -85,7 +89,7 @@ $(foreach m,$(MODULES),$(eval $(call module,$(m))))
 # ---- programs ------------------------------------------------------------------------------------------------------
 $(O)/gantryd: $(call archives,main)
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(LDFLAGS) -o $@ $(call linkmod,main)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(call linkmod,main)
 
 include src/client/client.mk
 include src/softnic/softnic.mk
@@ -104,7 +108,7 @@ $(foreach s,$(UNITSRC),$(eval $(patsubst tests/unit/%.c,$(O)/unit/%,$(s)): $(pat
 $(foreach b,$(UNITBIN),$(eval $(b): $(call fakes,$(b))))
 $(UNITBIN): $(O)/unit/%: $(O)/tests/unit/%.o
 	@mkdir -p $(@D); echo "  LINK    $@"
-	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,$(firstword $(subst /, ,$*))) $(shell pkg-config --libs cmocka)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,$(firstword $(subst /, ,$*))) $(shell pkg-config --libs cmocka)
 ALLOBJ += $(patsubst %.c,$(O)/%.o,$(UNITSRC)) $(patsubst %.c,$(O)/%.o,$(wildcard tests/fake/*.c))
 
 FUZZSRC := $(wildcard tests/fuzz/fuzz_*.c)
@@ -114,7 +118,7 @@ fuzzmod = $(firstword $(subst _, ,$(1)))
 $(foreach n,$(FUZZNAMES),$(eval $(O)/fuzz/$(n): $(O)/tests/fuzz/fuzz_$(n).o $(call archives,$(call fuzzmod,$(n)))))
 $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)): $(O)/fuzz/%: $(if $(filter fuzz,$(VARIANT)),,$(O)/tests/fuzz/replay.o)
 	@mkdir -p $(@D); echo "  LINK    $@"
-	$(Q)$(CC) $(LDFLAGS) $(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer) -o $@ $(filter %.o,$^) $(call linkmod,$(call fuzzmod,$*))
+	$(Q)$(CC) $(ALL_LDFLAGS) $(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer) -o $@ $(filter %.o,$^) $(call linkmod,$(call fuzzmod,$*))
 ALLOBJ += $(patsubst %.c,$(O)/%.o,$(FUZZSRC)) $(O)/tests/fuzz/replay.o
 
 # Helpers of the system tests: tests/tools/<name>.c, linked with the parts in tests/tools/*/ and what DEPS-tools names.
@@ -126,7 +130,7 @@ $(O)/tools.a: $(TOOLLIB)
 	$(Q)ar rcs $@ $^
 $(TOOLBIN): $(O)/tools/%: $(O)/tests/tools/%.o $(call archives,tools)
 	@mkdir -p $(@D); echo "  LINK    $@"
-	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(call linkmod,tools) $(shell pkg-config --libs libcurl libibverbs libmlx5 libcrypto)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(call linkmod,tools) $(shell pkg-config --libs libcurl libibverbs libmlx5 libcrypto)
 ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC)) $(TOOLLIB)
 
 include tests/nbd/nbd.mk
@@ -246,6 +250,7 @@ help:
 	@echo 'make check-deb      installs, runs and purges them in a fresh chroot (root, network)'
 	@echo 'make check-vm       runs them in a virtual machine: systemd, Linux 6.1, Soft-RoCE (root, network)'
 	@echo 'make deps | clean | format | tags | compile_commands.json'
-	@echo 'Variables: V=1 shows commands, WERROR= makes warnings harmless, VARIANT=release|asan|tsan|fuzz'
+	@echo 'Variables: V=1 shows commands, WERROR= makes warnings harmless, VARIANT=release|asan|tsan|fuzz,'
+	@echo '           CC=gcc|clang, and CPPFLAGS=, CFLAGS=, LDFLAGS= that are added to ours'
 
 -include $(ALLOBJ:.o=.d)
