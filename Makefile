@@ -160,8 +160,14 @@ check-ui:
 	@scripts/deps build test ui
 	@$(MAKE) --no-print-directory all testbins
 	@tests/ui/run.sh
-check-unit: testbins
+# Unit tests alone, all or those with one of the words of T in their name; it builds no more than these and installs nothing.
+chosen = $(if $(T),$(foreach b,$(UNITBIN),$(if $(strip $(foreach w,$(T),$(findstring $(w),$(b:$(O)/%=%)))),$(b))),$(UNITBIN))
+check-unit: deps-check $(chosen)
 	@scripts/run-tests --variant $(VARIANT) --unit $(T)
+# make t/MODULE/test_x: that program, built and run in the foreground.
+t/%: $(O)/unit/% FORCE
+	@scripts/run-unit --variant $(VARIANT) $*
+$(patsubst %,t/%,$(file <tests/unit/on-nic)): softnic
 asan tsan:
 	@$(MAKE) --no-print-directory VARIANT=$@ all testbins
 	@scripts/run-tests --variant $@ --unit --fuzz --smoke $(T)
@@ -237,6 +243,8 @@ help:
 	@echo 'make                build gantryd, gantry, libgantry and the software NIC into build/release/'
 	@echo 'make demo           the demonstration: real files through RDMA tokens on the software NIC'
 	@echo 'make check [T=name] build and run the tests of the first tier (installs what is missing)'
+	@echo 'make check-unit [T=name]   the unit tests alone, likewise with VARIANT=; installs nothing'
+	@echo 'make t/MODULE/test_x       builds and runs one unit program, tests/unit/MODULE/test_x.c'
 	@echo 'make check-long     the long sweeps, SECS= seconds each'
 	@echo 'make check-clients  aws, boto3, s3cmd, rclone and curl against the daemon (installs them)'
 	@echo 'make check-ui       the status page in headless Chromium (installs it)'

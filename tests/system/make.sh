@@ -59,3 +59,19 @@ in_order "$link" "CC on the command line" some-cc -o
 # shellcheck disable=SC2046
 commands CC=some-cc $would $(goal release)
 in_order "$compile" "CC in the environment" some-cc -std=c17
+
+# One unit program, and the unit tests of one word: nothing else is built for them, and nothing is installed.
+would() { env -u MAKEFLAGS -u MFLAGS -u MAKEOVERRIDES make -n --no-print-directory "$@" 2>&1; }
+out=$(would VARIANT=asan t/base/test_span)
+[[ $out == *"scripts/run-unit --variant asan base/test_span"* ]] || fail "make t/base/test_span: $out"
+[[ $out != *" -c -o "*/src/conf/* ]] || fail "make t/base/test_span builds what is not below base: $out"
+out=$(would t/rdma/test_open)
+assert_match "$out" 'scripts/run-unit --variant release rdma/test_open'
+out=$(would O="$T/none" check-unit T=token)
+assert_match "$out" "$T/none/unit/token/test_token "
+[[ $out != *"$T/none/unit/base/"* && $out != *"$T/none/fuzz/"* ]] || fail "make check-unit T=token builds more: $out"
+[ -z "$(grep scripts/deps <<<"$out" | grep -v -- --check)" ] || fail "make check-unit installs: $out"
+variant=$(basename "$BUILD")
+scripts/run-unit --variant "$variant" base/test_span >"$T/out" 2>&1 || { cat "$T/out"; fail "run-unit base/test_span"; }
+grep -q 'PASSED' "$T/out" || fail "run-unit says nothing: $(cat "$T/out")"
+! scripts/run-unit --variant "$variant" base/nothing >"$T/out" 2>&1 || fail "run-unit of a test that is not there"
