@@ -2,11 +2,11 @@
  * libmicrohttpd adaptor: connections and header fields in, replies out, nothing else.
  *
  * One struct http per core: a libmicrohttpd daemon per listener in external-epoll mode, without a listening
- * socket of its own.  Everything runs on the core's thread.  What libmicrohttpd 0.9.75 lets through is refused in
- * two places: what the library hides here (mhd_head_check.c), what header fields show in dialect/.
+ * socket of its own.  Everything runs on the core's thread.  What libmicrohttpd 0.9.75 lets through is refused
+ * in two places: what the library hides here (mhd_head_check.c), what header fields show in dialect/.
  *
- * A connection takes at most 4 KiB of ours while it is idle, beside HTTP_POOL_BYTES of the library and the socket;
- * a head (some 11 KiB) only while a request runs.
+ * A connection takes at most 4 KiB of ours while it is idle, beside HTTP_POOL_BYTES of the library and the
+ * socket; a head (some 11 KiB) only while a request runs.
  */
 #ifndef GANTRY_HTTP_HTTP_H
 #define GANTRY_HTTP_HTTP_H
@@ -32,8 +32,8 @@ int http_new(const struct conf *conf, struct tls_cert *const *certs, struct ring
 	     struct stats_core *stats, struct http **ret_http);
 /* Names the requests' machine, before the first http_add(). */
 void http_set_reqs(struct http *h, struct reqs *rs);
-/* Replaces the configuration for requests that begin from now on.  It must have the listeners of the first; the
- * caller keeps it as long as it is the newest. */
+/* Replaces the configuration for requests that begin from now on.  It must have the listeners of the first;
+ * the caller keeps it as long as it is the newest. */
 void http_set_conf(struct http *h, const struct conf *conf);
 /* Closes every connection (those left with a reset) and waits, turning the ring, until nothing of ours is in
  * it.  A request that still belonged to one gets its req_end() here; it may go on draining, so reqs outlives
@@ -53,7 +53,8 @@ bool http_run(struct http *h);
 uint64_t http_timeout_ns(const struct http *h);
 /* Closes idle connections and, behind the answer to its request, each of the others. */
 void http_drain(struct http *h);
-/* Resets every connection, when a drain took too long.  Their requests get req_end() from the next http_run(). */
+/* Resets every connection, when a drain took too long.  Their requests get req_end() from the next
+ * http_run(). */
 void http_abort(struct http *h);
 
 #endif

@@ -122,7 +122,8 @@ struct hconn {
 	struct head *head; /* NULL: idle */
 	unsigned kept;     /* the one that its last reply was written into: mostly the next one is the same */
 };
-/* What an idle kept-alive connection takes of us, beside the library's pool (HTTP_POOL_BYTES) and the socket. */
+/* What an idle kept-alive connection takes of us, beside the library's pool (HTTP_POOL_BYTES) and the
+ * socket. */
 _Static_assert(sizeof(struct hconn) <= 4096, "an idle connection is small");
 
 struct listener {
