@@ -1,1 +1,2 @@
 LINK-walk/test_scrub := fault_ring
+NEEDS-walk/test_scrub := extent
