@@ -299,8 +299,7 @@ struct target {
 	enum wire_form wire;
 	/* wire != WIRE_NONE; validated only as far as authorisation allows: see dialect_token() */
 	struct token token;
-	bool token_family_declined; /* recognised, not served (2.4, 2.6, rc:, ofi): decline */
-	bool rdma_agent_cuobj;      /* echo x-amz-rdma-agent: cuobj (item 84) */
+	bool rdma_agent_cuobj; /* echo x-amz-rdma-agent: cuobj (item 84) */
 
 	struct checksum sum[SUM_NR];
 	/* x-amz-checksum-mode: ENABLED: give the stored checksums on HEAD and on a GET with a body */
