@@ -16,15 +16,17 @@
 struct auth_keys;
 struct auth_replay;
 struct cores;
+struct op_entry;
 struct rdma;
 struct stats;
 struct store;
 struct tls_cert;
 
 struct core_env {
-	const struct conf *conf;    /* kept by the caller until cores_free() */
-	struct auth_keys *keys;     /* NULL: none; likewise */
-	struct auth_replay *replay; /* NULL: off */
+	const struct conf *conf;           /* kept by the caller until cores_free() */
+	struct auth_keys *keys;            /* NULL: none; likewise */
+	struct auth_replay *replay;        /* NULL: off */
+	const struct op_entry *operations; /* op_table of ops/ops.h */
 	struct rdma *rdma;
 	struct store *store;
 	struct stats *stats; /* main's; core i counts in stats_core(stats, i) */

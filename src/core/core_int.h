@@ -102,6 +102,7 @@ struct cores {
 	const struct conf *conf; /* the first one, which stays: good for what needs a restart */
 	struct auth_keys *keys;  /* likewise */
 	struct auth_replay *replay;
+	const struct op_entry *operations;
 	_Atomic int trace_next; /* so many requests are traced from their beginning */
 	struct rdma *rdma;
 	struct store *store;

@@ -378,6 +378,7 @@ make_reqs(struct core *c)
 			       .timers = &c->timers,
 			       .stats = c->stats,
 			       .ops = &http_reply_ops,
+			       .operations = c->cs->operations,
 			       .core = c->index,
 			       .replay = c->cs->replay,
 			       .expiry = c->expiry,

@@ -33,6 +33,7 @@ struct auth_replay;
 struct bufpool;
 struct chan;
 struct expiry;
+struct op_entry;
 struct rdma;
 struct req;
 struct reqs;
@@ -59,6 +60,7 @@ struct req_env {
 	struct timers *timers;
 	struct stats_core *stats;
 	const struct reply_ops *ops;
+	const struct op_entry *operations; /* by enum op: op_table of ops/ops.h */
 	/* Credentials; NULL: none.  A reload puts others here, on the core's own thread; requests that run
 	 * keep a reference of their own. */
 	struct auth_keys *keys;

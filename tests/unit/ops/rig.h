@@ -16,6 +16,7 @@
 #include "base/mailbox.h"
 #include "base/timer.h"
 #include "conf/conf.h"
+#include "ops/ops.h"
 #include "req/machine.h"
 #include "ring/ring.h"
 #include "stats/stats.h"
@@ -207,6 +208,7 @@ rig_start(void **state)
 	env.ops = &rig_ops;
 	assert_int_equal(expiry_new(rig.port, &rig.expiry), 0);
 	env.expiry = rig.expiry;
+	env.operations = op_table;
 	assert_int_equal(reqs_new(&env, &rig.reqs), 0);
 	rig_bucket(0, "/bkt");
 	rig_bucket(1, NULL);
