@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "dialect/tags.h"
 
 #include <errno.h>
 #include <string.h>

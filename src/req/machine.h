@@ -49,8 +49,6 @@ struct reqs {
 	uint64_t next_id, id_salt;
 	uint64_t rng[2];   /* ETags of tokened PUTs */
 	size_t text_bytes; /* held by requests: req_hold_text() */
-	struct life *life; /* lifecycle rules (life.c); NULL but on core 0 */
-	struct expiry *expiry;
 };
 
 struct req {
@@ -242,22 +240,8 @@ bool may_key(const struct req *rq, enum auth_right right, const char *key, size_
 bool may_see_bucket(const struct req *rq, const char *bucket, size_t bucket_len);
 
 /* ---- attributes ---- */
-#define ATTR_TAGGING "x-amz-tagging"
 /* Appends those stored ones that keep() wants to rq->target.attrs.  0, -ENOSPC, or -EINVAL (not ours). */
 int attrs_add_from(struct req *rq, const void *attrs, size_t len, bool (*keep)(const char *name, size_t len));
-
-/* What a bucket has besides objects (subres.c); the numbers are on the disk. */
-enum bucket_attr { BUCKET_CORS = 1, BUCKET_LIFECYCLE = 2, BUCKET_TAGS = 3, BUCKET_ATTR_NR };
-struct bucket_attrs {
-	uint8_t *p; /* malloc'd */
-	uint32_t len;
-	uint64_t version;
-};
-/* 0, -ENXIO, -ENOMEM. */
-int bucket_attrs_read(struct store_port *p, const char *name, size_t name_len, struct bucket_attrs *ret);
-bool bucket_attrs_find(const struct bucket_attrs *ba, enum bucket_attr kind, const void **ret_p,
-		       uint32_t *ret_len);
-void bucket_attrs_free(struct bucket_attrs *ba);
 
 /* ---- multipart uploads (multipart.c) ---- */
 #define ATTR_SUM_ALGORITHM "x-amz-checksum-algorithm" /* of an upload */
@@ -281,12 +265,6 @@ bool cors_find(struct req *rq, const struct field *origin, const char *method, s
 	       const struct field *headers);
 void cors_headers(struct req *rq, void (*header)(void *cookie, const char *name, const char *value),
 		  void *cookie);
-
-/* ---- when an object will go (expiry.c) ---- */
-/* x-amz-expiration of the target's object, in rq->out; NULL: no rule applies. */
-const char *expiry_text(struct req *rq, uint64_t size_bytes, const void *attrs, size_t attrs_len,
-			uint64_t mtime_ns);
-void expiry_free(struct reqs *rs);
 
 /* ---- checksums (sums.c) ---- */
 enum digest_kind digest_of_sum(enum checksum_kind k); /* not of CRC64-NVME: the store has it */
