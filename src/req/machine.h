@@ -186,6 +186,7 @@ enum verdict req_fail(struct req *rq, enum fault f, const char *why);
 void req_wake(struct req *rq);
 /* Ends what is going on, as far as that is possible, for that fault. */
 void req_cancel(struct req *rq, enum fault f, const char *why);
+/* Returns the fault that -errno of a store operation or of an allocation becomes (fault.c). */
 enum fault fault_of(int err);
 /* What done() of a store operation embedded in the request, or in its job, comes to. */
 void req_on_store(struct req *rq);
@@ -194,9 +195,16 @@ void req_on_obj(struct store_op *op);
 void req_on_del(struct store_op *op);
 /* Arms the request's deadlines. */
 void req_deadlines(struct req *rq, uint64_t len);
-/* The 64 random-looking bits of this request's id, as 16 digits. */
+
+/* ---- report.c ---- */
+/* Returns the 64 random-looking bits of this request's id. */
 uint64_t req_id_bits(const struct req *rq);
+/* Writes the id as 16 digits and NUL, as x-amz-request-id has it. */
 void req_id_text(const struct req *rq, char out[17]);
+/* Writes the request's line of the dump. */
+void req_line(const struct req *rq, char *out, size_t cap);
+/* Keeps a request that was declined or went wrong for the status page. */
+void req_note(const struct req *rq);
 
 /* ---- trace.c ---- */
 void req_use_conf(struct req *rq);
@@ -212,7 +220,6 @@ void req_clock_end(const struct req *rq);
 void req_phases_text(const struct req *rq, char *out, size_t cap);
 bool trace_takes(struct reqs *rs);
 void trace_line(struct req *rq, const char *what);
-void req_line(const struct req *rq, char *out, size_t cap); /* of the dump (show.c) */
 
 /* ---- signatures (authorise.c) ---- */
 
@@ -382,7 +389,5 @@ size_t etag_text(const struct store_etag *e, char out[48]);
 int etag_parse(const char *text, size_t len, struct store_etag *ret_etag);
 struct store_key req_key(const struct req *rq);
 void access_log(const struct req *rq);
-/* For the status page: a request that was declined or went wrong (note.c). */
-void req_note(const struct req *rq);
 
 #endif

@@ -116,8 +116,7 @@ crc64_text(uint64_t crc, char out[16])
 {
 	uint8_t b[8];
 
-	for (int i = 0; i < 8; i++)
-		b[i] = (uint8_t)(crc >> (56 - 8 * i));
+	sum_of_u64(crc, b);
 	base64_encode(b, sizeof b, out);
 }
 

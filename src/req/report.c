@@ -1,62 +1,22 @@
-/* What people see of a request: the fault that an error becomes, its id, and its line in the dump.  The
- * core's thread. */
+/*
+ * What people see of a request: its id, its line in the dump, and its entry among the latest that were
+ * declined or went wrong (stats/recent.c).  The core's thread.
+ */
 #include "req/machine.h"
 
 #include "base/clock.h"
 #include "base/hex.h"
 
-#include <errno.h>
 #include <stdio.h>
+#include <time.h>
 
-enum fault
-fault_of(int err)
-{
-	switch (err) {
-	case -ENOENT:
-		return FAULT_NO_SUCH_KEY;
-	case -ENXIO:
-		return FAULT_NO_SUCH_BUCKET;
-	case -EEXIST:
-	case -ESTALE:
-		return FAULT_PRECONDITION;
-	case -ENOTEMPTY:
-		return FAULT_BUCKET_NOT_EMPTY;
-	case -EILSEQ:
-		return FAULT_BAD_DIGEST;
-	case -ENOSPC:
-	case -ENOMEM:
-		return FAULT_FULL;
-	case -EAGAIN:
-		return FAULT_BUSY;
-	case -EROFS:
-	case -ECANCELED:
-		return FAULT_UNAVAILABLE;
-	case -EBADMSG:
-		return FAULT_DAMAGED;
-	case -ENAMETOOLONG:
-		return FAULT_KEY_TOO_LONG;
-	case -EFBIG:
-		return FAULT_TOO_LARGE;
-	default:
-		return FAULT_INTERNAL;
-	}
-}
+/* ---- ids ---- */
 
 /* Unique in this process by the counter, across cores and restarts by the salt. */
 static uint64_t
 id_bits(const struct reqs *rs, uint64_t id)
 {
 	return id * 0x9e3779b97f4a7c15ull ^ rs->id_salt;
-}
-
-static void
-id_text(uint64_t v, char out[17])
-{
-	uint8_t b[8];
-
-	sum_of_u64(v, b);
-	hex_write(out, b, 8);
-	out[16] = 0;
 }
 
 uint64_t
@@ -68,14 +28,16 @@ req_id_bits(const struct req *rq)
 void
 req_id_text(const struct req *rq, char out[17])
 {
-	id_text(req_id_bits(rq), out);
+	hex_write_u64(out, req_id_bits(rq));
 }
 
 void
 reqs_next_id(struct reqs *rs, char out[17])
 {
-	id_text(id_bits(rs, ++rs->next_id), out);
+	hex_write_u64(out, id_bits(rs, ++rs->next_id));
 }
+
+/* ---- the dump ---- */
 
 void
 req_line(const struct req *rq, char *out, size_t cap)
@@ -103,4 +65,25 @@ reqs_dump(const struct reqs *rs, void (*line)(void *cookie, const char *text), v
 		req_line(container_of(l, struct req, link), text, sizeof text);
 		line(cookie, text);
 	}
+}
+
+/* ---- the status page ---- */
+
+void
+req_note(const struct req *rq)
+{
+	struct timespec now;
+	struct stats_note n = { .id = req_id_bits(rq),
+				.op = (int)rq->target.op,
+				.status = rq->replied ? rq->reply.status : 0 };
+
+	if (!rq->declined && n.status < 500)
+		return;
+	clock_gettime(CLOCK_REALTIME, &now);
+	n.unix_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+	if (rq->declined)
+		n.reason = (int)rq->reason;
+	else if (rq->fault != FAULT_NONE)
+		n.code = fault_info(rq->fault)->code;
+	stats_note(rq->rs->env.stats, &n);
 }
