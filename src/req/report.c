@@ -1,12 +1,15 @@
 /*
- * What people see of a request: its id, its line in the dump, and its entry among the latest that were
- * declined or went wrong (stats/recent.c).  The core's thread.
+ * What people see of a request: its id, its line in the dump, its entry among the latest that were declined or
+ * went wrong (stats/recent.c), and its line in the access log.  The core's thread.
  */
+#define LOG_MODULE "access"
 #include "req/machine.h"
 
 #include "base/clock.h"
 #include "base/hex.h"
+#include "base/log.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -86,4 +89,42 @@ req_note(const struct req *rq)
 	else if (rq->fault != FAULT_NONE)
 		n.code = fault_info(rq->fault)->code;
 	stats_note(rq->rs->env.stats, &n);
+}
+
+/* ---- the access log ---- */
+
+/* " open_us=12 wire_us=340" */
+static void
+phases_text(const struct req *rq, char *out, size_t cap)
+{
+	size_t n = 0;
+
+	out[0] = 0;
+	for (int i = 0; i < STATS_PHASE_NR; i++) {
+		if (rq->phase_ns[i] >= NS_PER_US && n < cap)
+			n += (size_t)snprintf(out + n, cap - n, " %s_us=%llu", stats_phase_name[i],
+					      (unsigned long long)(rq->phase_ns[i] / NS_PER_US));
+	}
+}
+
+void
+access_log(const struct req *rq)
+{
+	char id[17], peer[INET6_ADDRSTRLEN] = "-", phases[STATS_PHASE_NR * 24];
+
+	if (!log_on(LOG_INFO))
+		return;
+	req_id_text(rq, id);
+	phases_text(rq, phases, sizeof phases);
+	if (rq->peer.ss_family == AF_INET6)
+		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&rq->peer)->sin6_addr, peer, sizeof peer);
+	else
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)&rq->peer)->sin_addr, peer, sizeof peer);
+	log_write_event(LOG_EV_ACCESS, LOG_INFO, LOG_MODULE, id,
+			"peer=%s op=%s status=%d rdma_bytes=%llu http_bytes=%llu us=%llu%s%s%s%s%s", peer,
+			op_name[rq->target.op], rq->replied ? rq->reply.status : 0,
+			(unsigned long long)rq->rdma_bytes, (unsigned long long)rq->http_bytes,
+			(unsigned long long)((clock_ns() - rq->began_ns) / NS_PER_US), phases,
+			rq->declined ? " declined=" : "", rq->declined ? chan_reason_name[rq->reason] : "",
+			rq->fault ? " fault=" : "", rq->fault ? fault_info(rq->fault)->code : "");
 }
