@@ -50,6 +50,7 @@ xfer_init(struct xfer *x, struct xfer_pool *pool, struct store_port *store, stru
 		x->pieces[i].state = PIECE_IDLE;
 		x->pieces[i].buf = NULL;
 		x->pieces[i].carry = 0;
+		x->pieces[i].cop.posted = false;
 	}
 }
 
