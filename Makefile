@@ -8,7 +8,10 @@ O := build/$(VARIANT)
 V ?= 0
 Q := $(if $(filter 0,$(V)),@)
 WERROR ?= -Werror
-CC ?= gcc
+# Make has a CC of its own, cc; one from the environment or the command line is the user's.
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 SECS ?= 60
 PREFIX ?= /usr
 SYSCONFDIR ?= /etc
@@ -24,8 +27,8 @@ VERSION := $(shell cat VERSION)
 OPT-release := -O2 -g
 OPT-asan := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 OPT-tsan := -O1 -g -fno-omit-frame-pointer -fsanitize=thread
-# Instrumented code confuses gcc's flow analysis; the release build keeps these warnings.
-NOISE := -Wno-maybe-uninitialized -Wno-format-truncation -Wno-stringop-overflow
+# Instrumented code confuses gcc's flow analysis; the release build keeps these warnings.  clang does not know them.
+NOISE := -Wno-unknown-warning-option -Wno-maybe-uninitialized -Wno-format-truncation -Wno-stringop-overflow
 OPT-asan += $(NOISE)
 OPT-tsan += $(NOISE)
 OPT-fuzz := -O2 -g -fno-omit-frame-pointer -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all
@@ -36,10 +39,12 @@ ifeq ($(OPT-$(VARIANT)),)
 $(error unknown VARIANT=$(VARIANT); have release asan tsan fuzz)
 endif
 
-CPPFLAGS += -D_GNU_SOURCE -DGANTRY_VERSION='"$(VERSION)"' -Isrc -I. -MMD -MP
-CFLAGS += -std=c17 $(OPT-$(VARIANT)) -fPIC -fvisibility=default -Wall -Wextra $(WERROR) -Wshadow -Wstrict-prototypes \
-	-Wmissing-prototypes -Wvla -Wpointer-arith -Wformat=2 -Wno-unused-parameter -Wno-missing-field-initializers
-LDFLAGS += $(filter -fsanitize=%,$(OPT-$(VARIANT):fuzzer-no-link=fuzzer-no-link))
+# CPPFLAGS, CFLAGS and LDFLAGS are the user's, from the command line or the environment: they are added to ours, and come last, so that
+# they win.  They are never set here, so the makes below get them as they were given.
+ALL_CPPFLAGS = -D_GNU_SOURCE -DGANTRY_VERSION='"$(VERSION)"' -Isrc -I. -MMD -MP $(PKGCFLAGS) $(CPPFLAGS)
+ALL_CFLAGS = -std=c17 $(OPT-$(VARIANT)) -fPIC -fvisibility=default -Wall -Wextra $(WERROR) -Wshadow -Wstrict-prototypes \
+	-Wmissing-prototypes -Wvla -Wpointer-arith -Wformat=2 -Wno-unused-parameter -Wno-missing-field-initializers $(CFLAGS)
+ALL_LDFLAGS = $(filter -fsanitize=%,$(OPT-$(VARIANT))) $(LDFLAGS)
 
 include src/DEPS
 
@@ -55,7 +60,6 @@ linkmod = -Wl,--start-group $(call archives,$(1)) -Wl,--end-group $(call pkglibs
 
 PKGALL := $(sort $(foreach m,$(MODULES),$(PKG-$(m))) libcurl)
 PKGCFLAGS := $(shell pkg-config --cflags $(PKGALL) 2>/dev/null)
-CPPFLAGS += $(PKGCFLAGS)
 
 .PHONY: all
 all: deps-check $(O)/gantryd $(O)/gantry $(O)/libgantry.so softnic
@@ -64,7 +68,7 @@ all: deps-check $(O)/gantryd $(O)/gantry $(O)/libgantry.so softnic
 $(O)/src/admin/html.o: src/admin/page.html
 
 # ---- objects -------------------------------------------------------------------------------------------------------
-FLAGS := $(CC) $(CPPFLAGS) $(CFLAGS)
+FLAGS := $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS)
 $(O)/flags: FORCE
 	@mkdir -p $(@D); echo '$(subst ','\'',$(FLAGS))' | cmp -s - $@ || echo '$(subst ','\'',$(FLAGS))' > $@
 .PHONY: FORCE
@@ -73,7 +77,7 @@ FORCE:
 $(O)/%.o: %.c $(O)/flags
 	@mkdir -p $(@D)
 	@$(if $(filter 0,$(V)),echo "  CC      $(VARIANT) $<")
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(CFLAGS-$(<)) -c -o $@ $<
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(CFLAGS-$(<)) -c -o $@ $<
 
 define module
 OBJ-$(1) := $$(patsubst %.c,$(O)/%.o,$$(wildcard $(call moddir,$(1))/*.c))
@@ -87,7 +91,7 @@ $(foreach m,$(MODULES),$(eval $(call module,$(m))))
 # ---- programs ------------------------------------------------------------------------------------------------------
 $(O)/gantryd: $(call archives,main)
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(LDFLAGS) -o $@ $(call linkmod,main)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(call linkmod,main)
 
 include src/client/client.mk
 include src/softnic/softnic.mk
@@ -106,7 +110,7 @@ $(foreach s,$(UNITSRC),$(eval $(patsubst tests/unit/%.c,$(O)/unit/%,$(s)): $(pat
 $(foreach b,$(UNITBIN),$(eval $(b): $(call fakes,$(b))))
 $(UNITBIN): $(O)/unit/%: $(O)/tests/unit/%.o
 	@mkdir -p $(@D); echo "  LINK    $@"
-	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,$(firstword $(subst /, ,$*))) $(shell pkg-config --libs cmocka)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,$(firstword $(subst /, ,$*))) $(shell pkg-config --libs cmocka)
 ALLOBJ += $(patsubst %.c,$(O)/%.o,$(UNITSRC)) $(patsubst %.c,$(O)/%.o,$(wildcard tests/fake/*.c))
 
 FUZZSRC := $(wildcard tests/fuzz/fuzz_*.c)
@@ -116,7 +120,7 @@ fuzzmod = $(lastword $(sort $(foreach m,$(MODULES) client,$(if $(filter $(m)_%,$
 $(foreach n,$(FUZZNAMES),$(eval $(O)/fuzz/$(n): $(O)/tests/fuzz/fuzz_$(n).o $(call archives,$(call fuzzmod,$(n)))))
 $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)): $(O)/fuzz/%: $(if $(filter fuzz,$(VARIANT)),,$(O)/tests/fuzz/replay.o)
 	@mkdir -p $(@D); echo "  LINK    $@"
-	$(Q)$(CC) $(LDFLAGS) $(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer) -o $@ $(filter %.o,$^) $(call linkmod,$(call fuzzmod,$*))
+	$(Q)$(CC) $(ALL_LDFLAGS) $(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer) -o $@ $(filter %.o,$^) $(call linkmod,$(call fuzzmod,$*))
 ALLOBJ += $(patsubst %.c,$(O)/%.o,$(FUZZSRC)) $(O)/tests/fuzz/replay.o
 
 # Helpers of the system tests: tests/tools/<name>.c, linked with the parts in tests/tools/*/ and what DEPS-tools names.
@@ -128,7 +132,7 @@ $(O)/tools.a: $(TOOLLIB)
 	$(Q)ar rcs $@ $^
 $(TOOLBIN): $(O)/tools/%: $(O)/tests/tools/%.o $(call archives,tools)
 	@mkdir -p $(@D); echo "  LINK    $@"
-	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(call linkmod,tools) $(shell pkg-config --libs libcurl libibverbs libmlx5 libcrypto)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(call linkmod,tools) $(shell pkg-config --libs libcurl libibverbs libmlx5 libcrypto)
 ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC)) $(TOOLLIB)
 
 include tests/nbd/nbd.mk
@@ -158,8 +162,14 @@ check-ui:
 	@scripts/deps build test ui
 	@$(MAKE) --no-print-directory all testbins
 	@tests/ui/run.sh
-check-unit: testbins
+# Unit tests alone, all or those with one of the words of T in their name; it builds no more than these and installs nothing.
+chosen = $(if $(T),$(foreach b,$(UNITBIN),$(if $(strip $(foreach w,$(T),$(findstring $(w),$(b:$(O)/%=%)))),$(b))),$(UNITBIN))
+check-unit: deps-check $(chosen)
 	@scripts/run-tests --variant $(VARIANT) --unit $(T)
+# make t/MODULE/test_x: that program, built and run in the foreground.
+t/%: $(O)/unit/% FORCE
+	@scripts/run-unit --variant $(VARIANT) $*
+$(patsubst %,t/%,$(file <tests/unit/on-nic)): softnic
 asan tsan:
 	@$(MAKE) --no-print-directory VARIANT=$@ all testbins
 	@scripts/run-tests --variant $@ --unit --fuzz --smoke $(T)
@@ -235,6 +245,8 @@ help:
 	@echo 'make                build gantryd, gantry, libgantry and the software NIC into build/release/'
 	@echo 'make demo           the demonstration: real files through RDMA tokens on the software NIC'
 	@echo 'make check [T=name] build and run the tests of the first tier (installs what is missing)'
+	@echo 'make check-unit [T=name]   the unit tests alone, likewise with VARIANT=; installs nothing'
+	@echo 'make t/MODULE/test_x       builds and runs one unit program, tests/unit/MODULE/test_x.c'
 	@echo 'make check-long     the long sweeps, SECS= seconds each'
 	@echo 'make check-clients  aws, boto3, s3cmd, rclone and curl against the daemon (installs them)'
 	@echo 'make check-ui       the status page in headless Chromium (installs it)'
@@ -248,6 +260,7 @@ help:
 	@echo 'make check-deb      installs, runs and purges them in a fresh chroot (root, network)'
 	@echo 'make check-vm       runs them in a virtual machine: systemd, Linux 6.1, Soft-RoCE (root, network)'
 	@echo 'make deps | clean | format | tags | compile_commands.json'
-	@echo 'Variables: V=1 shows commands, WERROR= makes warnings harmless, VARIANT=release|asan|tsan|fuzz'
+	@echo 'Variables: V=1 shows commands, WERROR= makes warnings harmless, VARIANT=release|asan|tsan|fuzz,'
+	@echo '           CC=gcc|clang, and CPPFLAGS=, CFLAGS=, LDFLAGS= that are added to ours'
 
 -include $(ALLOBJ:.o=.d)

@@ -60,6 +60,10 @@ enum chan_reason {
 };
 extern const char *const chan_reason_name[CHAN_REASON_NR];
 
+/* Says whether tokens of this family are served here, by whatever rail.  No: each of them is declined with
+ * CHAN_FAMILY.  Any thread. */
+bool chan_serves(const struct chan *ch, enum token_kind kind);
+
 /* Embedded by the request; zeroed before use. */
 struct chan_lease {
 	void (*done)(struct chan_lease *ls); /* granted or not: look at result */

@@ -205,13 +205,19 @@ get_ah(struct chan *ch, struct chan_lease *ls, const struct rdma_ah_key *key)
 
 /* --- what others call --- */
 
+bool
+chan_serves(const struct chan *ch, enum token_kind kind)
+{
+	return kind == TOKEN_DC; /* the one transport that there is */
+}
+
 static int
 find_rail(struct chan *ch, struct chan_lease *ls, const struct token *tok, const struct sockaddr *local,
 	  struct rail_route *ret_route)
 {
 	struct chan_rail *cr;
 
-	if (tok->kind != TOKEN_DC)
+	if (!chan_serves(ch, tok->kind))
 		return decline(ch, ls, CHAN_FAMILY);
 	if (ch->mode != CHAN_MODE_ON)
 		return decline(ch, ls, ch->mode == CHAN_MODE_NONE ? CHAN_DISABLED : CHAN_NO_DEVICE);

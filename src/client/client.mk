@@ -14,7 +14,7 @@ CLIENTLIBS := $(shell pkg-config --libs $(PKG-client) 2>/dev/null) -lpthread
 
 $(O)/libgantry.so.0: $(O)/client.a $(O)/token.a $(O)/base.a src/client/libgantry.map
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libgantry.so.0 -Wl,--version-script,src/client/libgantry.map \
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libgantry.so.0 -Wl,--version-script,src/client/libgantry.map \
 		$(NODEFS-$(VARIANT)) -Wl,--as-needed -o $@ -Wl,--whole-archive $(O)/client.a \
 		-Wl,--no-whole-archive $(O)/token.a $(O)/base.a $(CLIENTLIBS)
 
@@ -23,5 +23,5 @@ $(O)/libgantry.so: $(O)/libgantry.so.0
 
 $(O)/gantry: $(CMDOBJ) $(O)/client.a $(O)/token.a $(O)/base.a
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(LDFLAGS) -Wl,--as-needed -o $@ $(CMDOBJ) $(O)/client.a $(O)/token.a $(O)/base.a $(CLIENTLIBS) \
+	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--as-needed -o $@ $(CMDOBJ) $(O)/client.a $(O)/token.a $(O)/base.a $(CLIENTLIBS) \
 		$(shell pkg-config --libs $(PKG-gantry)) -lm

@@ -24,6 +24,7 @@
 #define CONF_NETS_MAX 64
 #define CONF_CORES_MAX 256
 #define CONF_DOMAINS_MAX 16
+#define CONF_PIECES_MAX 16 /* of a request, in flight */
 #define CONF_DEFAULT_FILE "/etc/gantry/gantryd.yaml"
 
 enum conf_dialect { DIALECT_S3, DIALECT_SCALITY };

@@ -191,7 +191,7 @@ const struct conf_key conf_keys[] = {
 	  .help = "Connections per core" },
 	{ "limits.requests", KT_INT, 0, .min = 1, .max = 65536, .offset = AT(limits.requests), .def = "1024",
 	  .help = "Requests at a time per core" },
-	{ "limits.pieces_per_request", KT_INT, 0, .min = 1, .max = 64, .offset = AT(limits.pieces_per_request), .def = "8",
+	{ "limits.pieces_per_request", KT_INT, 0, .min = 1, .max = CONF_PIECES_MAX, .offset = AT(limits.pieces_per_request), .def = "8",
 	  .help = "Pieces (buffers) that one request may have in flight" },
 	{ "limits.queue", KT_INT, 0, .min = 1, .max = 1048576, .offset = AT(limits.queue), .def = "4096",
 	  .help = "Requests that may wait for a buffer or a channel, per core" },

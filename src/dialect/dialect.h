@@ -299,8 +299,7 @@ struct target {
 	enum wire_form wire;
 	/* wire != WIRE_NONE; validated only as far as authorisation allows: see dialect_token() */
 	struct token token;
-	bool token_family_declined; /* recognised, not served (2.4, 2.6, rc:, ofi): decline */
-	bool rdma_agent_cuobj;      /* echo x-amz-rdma-agent: cuobj (item 84) */
+	bool rdma_agent_cuobj; /* echo x-amz-rdma-agent: cuobj (item 84) */
 
 	struct checksum sum[SUM_NR];
 	/* x-amz-checksum-mode: ENABLED: give the stored checksums on HEAD and on a GET with a body */
@@ -343,8 +342,7 @@ dialect_field(const struct dialect_in *in, const char *name, int *ret_nr)
 
 /* Returns the name of the header that carries descriptors of that form; NULL: it has none of its own. */
 const char *dialect_wire_header(enum wire_form w);
-/* Tells whether a GET of that form that moved less than was asked for is 200 and not 206 (protocol.md 4.3).
- */
+/* Tells whether a GET of that form that moved less than was asked for is 200, not 206 (protocol.md 4.3). */
 bool dialect_wire_clips(enum wire_form w);
 /* Tells whether a header of that name carries a descriptor or belongs to one. */
 bool dialect_is_wire_header(struct span name);

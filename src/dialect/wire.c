@@ -183,9 +183,8 @@ dialect_token(const struct dialect_in *in, struct target *t, const char **ret_wh
 	f = wire_field(in, t);
 	if (wire_rows[t->wire].parse(in, f, t, ret_why) < 0)
 		return FAULT_BAD_TOKEN;
-	t->token_family_declined = t->token.kind != TOKEN_DC;
 	/* A GET may find an empty object, for which SIZE 0 is right: req/ asks again once it knows (2.1). */
-	if (!t->token_family_declined && op_pulls(t->op) && token_check_move(&t->token, ret_why) < 0)
+	if (op_pulls(t->op) && token_check_move(&t->token, ret_why) < 0)
 		return FAULT_BAD_TOKEN;
 	return FAULT_NONE;
 }

@@ -68,7 +68,7 @@ get_range(struct req *rq)
 	ranged = rq->partial;
 	if (!rq->is_tokened)
 		return req_go(rq, get_over_http);
-	if (t->token_family_declined)
+	if (!chan_serves(rq->rs->env.chan, t->token.kind))
 		return req_go(rq, lease_start);
 	if (rq->len == 0)
 		return req_go(rq, req_reply_step); /* a zero-byte object moves nothing (item 64) */

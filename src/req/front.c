@@ -22,7 +22,7 @@ front_token(struct req *rq)
 	if (rq->target.wire == WIRE_NONE)
 		return req_go(rq, front_op);
 	rq->is_tokened = true;
-	if (!rq->target.token_family_declined &&
+	if (chan_serves(rq->rs->env.chan, tok->kind) &&
 	    rdma_gid_allowed(rq->rs->env.rdma, &c->rdma, tok->have_gid ? tok->gid : NULL,
 			     (struct sockaddr *)&rq->peer) < 0)
 		return req_fail(rq, FAULT_ACCESS_DENIED,

@@ -88,8 +88,8 @@ lease_start(struct req *rq)
 {
 	int r;
 
-	/* A family that is recognised and not served never reaches the wire (transports.md 6.1). */
-	if (rq->target.token_family_declined) {
+	/* A family that is recognised and not served never reaches the wire, and takes no ticket. */
+	if (!chan_serves(rq->rs->env.chan, rq->target.token.kind)) {
 		rq->reason = CHAN_FAMILY;
 		return req_go(rq, declined_of(rq));
 	}

@@ -25,21 +25,21 @@ $(O)/softnic/mlx5_stubs.c: src/softnic/gen_stubs.sh src/softnic/mlx5.map $(SOFTN
 
 # A stub has no parameters, whatever the header says, so it must not see the header nor the compiler's own ideas.
 $(O)/softnic/%_stubs.o: $(O)/softnic/%_stubs.c
-	$(Q)$(CC) $(CFLAGS) -fno-builtin -c -o $@ $<
+	$(Q)$(CC) $(ALL_CFLAGS) -fno-builtin -c -o $@ $<
 
 $(O)/softnic/libibverbs.so.1: $(SOFTNIC_OBJ) $(O)/softnic/ibverbs_stubs.o src/softnic/ibverbs.map
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libibverbs.so.1 -Wl,--version-script=src/softnic/ibverbs.map \
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libibverbs.so.1 -Wl,--version-script=src/softnic/ibverbs.map \
 		-Wl,-z,nodelete -o $@ $(filter %.o,$^) -lpthread
 
 $(O)/softnic/libmlx5.so.1: $(SOFTNIC_MLX5_OBJ) $(O)/softnic/mlx5_stubs.o src/softnic/mlx5.map $(O)/softnic/libibverbs.so.1
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-soname,libmlx5.so.1 -Wl,--version-script=src/softnic/mlx5.map \
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libmlx5.so.1 -Wl,--version-script=src/softnic/mlx5.map \
 		-Wl,-z,nodelete -o $@ $(filter %.o,$^) $(O)/softnic/libibverbs.so.1
 
 $(O)/softnicctl: $(SOFTNIC_CTL_SRC:%.c=$(O)/%.o) $(O)/src/softnic/fabric.o
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^
 
 # Its tests: built against the distribution's libraries, run over ours (tests/softnic/*.sh).
 SOFTNIC_TEST_SRC := $(wildcard tests/softnic/*.c)
@@ -47,5 +47,5 @@ SOFTNIC_TESTS := $(patsubst tests/softnic/%.c,$(O)/softnic-tests/%,$(filter test
 SOFTNIC_TEST_LIB := $(patsubst %.c,$(O)/%.o,$(filter-out tests/softnic/t_%.c,$(SOFTNIC_TEST_SRC)))
 $(SOFTNIC_TESTS): $(O)/softnic-tests/%: $(O)/tests/softnic/%.o $(SOFTNIC_TEST_LIB) | softnic
 	@mkdir -p $(@D); echo "  LINK    $@"
-	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) -libverbs -lmlx5 -lpthread
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) -libverbs -lmlx5 -lpthread
 ALLOBJ += $(SOFTNIC_TEST_SRC:%.c=$(O)/%.o)

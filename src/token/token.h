@@ -62,7 +62,8 @@ bool token_has_dc_shape(const char *text, size_t len);
 /* Does token_parse() take it for TOKEN_RC_V1? */
 bool token_has_rc_shape(const char *text, size_t len);
 
-/* The rules that hold when bytes are to move: addr != 0, size != 0.  0 or -EINVAL. */
+/* Checks what holds when bytes are to move: addr != 0, size != 0.  0 or -EINVAL.  A family whose fields
+ * token_parse() does not look at has none to check: 0. */
 int token_check_move(const struct token *t, const char **ret_why);
 
 /* Writes the 81 characters of 2.1 and a NUL (items 112, 113).  t->size must fit 32 bits: else -EFBIG (item

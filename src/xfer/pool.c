@@ -26,11 +26,13 @@ void
 xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class main_cls, int pieces_max,
 	       int queue_max)
 {
+	check(pieces_max > 0);
+	check(pieces_max <= XFER_PIECES_MAX);
 	memset(xp, 0, sizeof *xp);
 	xp->bp = bp;
 	xp->main_cls = main_cls;
 	xp->tickets = bp->total[main_cls];
-	xp->pieces_max = pieces_max < XFER_PIECES_MAX ? pieces_max : XFER_PIECES_MAX;
+	xp->pieces_max = pieces_max;
 	xp->queue_max = queue_max;
 	fair_init(&xp->waiting);
 	list_init(&xp->hungry);

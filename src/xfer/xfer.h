@@ -23,6 +23,7 @@
 #include "base/fair.h"
 #include "base/list.h"
 #include "chan/chan.h"
+#include "conf/conf.h"
 #include "store/store.h"
 #include "xfer/digest.h"
 
@@ -31,7 +32,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#define XFER_PIECES_MAX 16
+#define XFER_PIECES_MAX CONF_PIECES_MAX
 #define XFER_CLIENTS FAIR_CLIENTS
 
 /* ---- a core's buffers, shared out ---- */

@@ -446,6 +446,12 @@ chan_poll(struct chan *ch)
 	return n;
 }
 
+bool
+chan_serves(const struct chan *ch, enum token_kind kind)
+{
+	return kind == TOKEN_DC;
+}
+
 int
 chan_waiting(const struct chan *ch)
 {

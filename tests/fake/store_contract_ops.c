@@ -183,8 +183,9 @@ sc_test_preconditions(void **state)
 	assert_int_equal(sc_del_pre("p", &none), 0);
 	/* The version that was seen, and no other. */
 	struct store_pre seen = { .kind = PRE_VERSION };
-	struct store_obj obj = { 0 };
+	struct store_obj obj;
 
+	memset(&obj, 0, sizeof(obj));
 	assert_int_equal(sc_del_pre("p", &seen), -ENOENT);
 	assert_int_equal(sc_put_pre("p", 16, 1, &none), 0);
 	assert_int_equal(sc_open_obj("p", &obj), 0);

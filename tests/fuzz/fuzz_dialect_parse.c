@@ -187,10 +187,8 @@ run(const struct dialect_in *in)
 		f = dialect_token(in, &t, &why);
 		must(f == FAULT_NONE || f == FAULT_BAD_TOKEN);
 	}
-	if (f == FAULT_NONE && t.wire != WIRE_NONE && !t.token_family_declined) {
-		must(t.token.kind == TOKEN_DC);
+	if (f == FAULT_NONE && t.wire != WIRE_NONE && t.token.kind == TOKEN_DC)
 		must(t.op != OP_PUT_OBJECT || (t.token.addr && t.token.size));
-	}
 	answer(in, &t, f, why);
 	if (f != FAULT_NONE)
 		return;

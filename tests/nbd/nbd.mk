@@ -4,6 +4,6 @@ ifeq ($(shell pkg-config --exists nbdkit 2>/dev/null && echo yes),yes)
 NBDPLUGIN := $(O)/nbd/lostwrite.so
 $(O)/nbd/%.so: tests/nbd/%.c $(O)/flags
 	@mkdir -p $(@D); echo "  LINK    $@"
-	$(Q)$(CC) $(CPPFLAGS) $(shell pkg-config --cflags nbdkit) -MT $@ -MF $(@:.so=.d) $(filter-out -fsanitize% -fno-sanitize%,$(CFLAGS)) -shared -o $@ $<
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(shell pkg-config --cflags nbdkit) -MT $@ -MF $(@:.so=.d) $(filter-out -fsanitize% -fno-sanitize%,$(ALL_CFLAGS)) -shared -o $@ $<
 -include $(NBDPLUGIN:.so=.d)
 endif

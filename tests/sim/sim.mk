@@ -16,9 +16,9 @@ SIM-extent/log/commit := -Dpublish_block=sim_publish_block
 $(O)/sim/src/%.o: src/%.c $(O)/flags tests/sim/sim.mk
 	@mkdir -p $(@D)
 	@$(if $(filter 0,$(V)),echo "  CC      $(VARIANT) $< (sim)")
-	$(Q)$(CC) $(SIM_CPPFLAGS) $(CPPFLAGS) $(CFLAGS) -include tests/sim/env.h $(SIM-$*) -c -o $@ $<
+	$(Q)$(CC) $(SIM_CPPFLAGS) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -include tests/sim/env.h $(SIM-$*) -c -o $@ $<
 
 $(O)/sim/sim: $(SIM_OBJ) $(SIM_STORE_OBJ) $(O)/base.a
 	@mkdir -p $(@D); echo "  LINK    $@"
-	$(Q)$(CC) $(LDFLAGS) -o $@ $(SIM_OBJ) $(SIM_STORE_OBJ) $(O)/base.a $(call pkglibs,base) -lpthread
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(SIM_OBJ) $(SIM_STORE_OBJ) $(O)/base.a $(call pkglibs,base) -lpthread
 ALLOBJ += $(SIM_OBJ) $(SIM_STORE_OBJ)

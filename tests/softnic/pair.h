@@ -20,7 +20,7 @@ static uint8_t *buf;
 static struct ibv_mr *mr;
 
 /* softnicctl with these words; its first line of output.  -1 when it failed. */
-static inline int
+__attribute__((format(printf, 2, 3))) static inline int
 ctl(char line[512], const char *fmt, ...)
 {
 	const char *build = getenv("BUILD");

@@ -202,7 +202,7 @@ stop_daemon
 # ---- buffers -----------------------------------------------------------------------------------------------------------
 
 # Ten MiB for everybody, one piece of each transfer at a time, or as many as there may be: all are served, one after the other.
-for pieces in 1 64; do
+for pieces in 1 16; do
 	MORE="limits: { pieces_per_request: $pieces, s3_progress: 60s, s3_total: 60s, scality_total: 60s }"
 	write_config
 	sed -i 's/buffers: 64MiB/buffers: 10MiB, http_buffers: 2MiB/' "$T/gantryd.yaml"

@@ -6,7 +6,7 @@
  * from one segment into another.  A port takes space from its own *run*, leased from the allocator and
  * without a lock; only getting another run takes the mutex.  A run is one atomic word, so whoever finds no
  * space left takes back what idle (or sleeping) ports hold before it says -ENOSPC: a port need not give back
- * anything for that, though it should when it goes idle (less scatter).
+ * anything for that.
  *
  * Nothing here knows when an extent may be used again (flushed stamp, grace period, pins, writes in flight):
  * the store calls alloc_free() when all that is past.
@@ -53,8 +53,6 @@ int alloc_mark_used(struct alloc *a, const struct extent *x);
 void alloc_run_init(struct alloc *a, struct alloc_run *run);
 /* Gives the rest back and forgets the run. */
 void alloc_run_fini(struct alloc *a, struct alloc_run *run);
-/* Gives the rest back (idle). */
-void alloc_run_return(struct alloc *a, struct alloc_run *run);
 
 /*
  * Up to `units`, at least `min_units` (1 <= min_units <= units <= run_units), contiguous, within a segment.
@@ -80,7 +78,5 @@ struct alloc_stats {
 	uint64_t refills, steals;
 };
 void alloc_stats(struct alloc *a, struct alloc_stats *ret_stats);
-/* Is this segment there and wholly free (so that it could be removed)? */
-bool alloc_segment_is_free(struct alloc *a, uint64_t seg);
 
 #endif

@@ -42,7 +42,6 @@ void pin_add(struct pin_table *t, struct pin *pin, uint64_t id);
  * thread, with no lock held; several waiters of one id run one after the other. */
 void pin_drop(struct pin_table *t, struct pin *pin);
 
-bool pin_is_pinned(struct pin_table *t, uint64_t id);
 /* true: id is not pinned, fn will not run.  false: fn(w) runs once, on the thread of the last pin_drop(). */
 bool pin_wait_free(struct pin_table *t, struct pin_wait *w, uint64_t id, void (*fn)(struct pin_wait *w));
 

@@ -83,8 +83,6 @@ uint64_t tree_gen(const struct tree *t);
 
 /* 16-byte aligned, not cleared.  NULL: no memory (-ENOSPC). */
 void *tree_rec_alloc(struct tree *t, size_t bytes);
-/* How much fits into it: at least what was asked for. */
-size_t tree_rec_bytes(const void *rec);
 /*
  * rec is not in the state being built any more: frees it after the next publish and a grace period, and after
  * every and after every pin that may see it.  birth: tree_gen() when it was put, so that a pin younger or

@@ -68,9 +68,9 @@ struct node_split {
 	char sep[TREE_KEY_MAX];
 };
 
-enum limbo_kind { LIMBO_TOKEN, LIMBO_NODE, LIMBO_REC };
+enum limbo_kind { LIMBO_EPOCH, LIMBO_NODE, LIMBO_REC };
 
-/* word: the birth; for LIMBO_TOKEN the token of the batch that follows, 0 while it is not published. */
+/* word: the birth; for LIMBO_EPOCH the epoch of the batch that follows, 0 while it is not published. */
 struct limbo_entry {
 	uint64_t word;
 	uint32_t ref, kind;
@@ -106,7 +106,7 @@ struct tree {
 	unsigned reserved_ops;
 	uint64_t owed; /* records given back to the caller and not retired yet */
 	struct limbo limbo;
-	struct limbo_entry *open; /* LIMBO_TOKEN of the batch not published yet */
+	struct limbo_entry *open; /* LIMBO_EPOCH of the batch not published yet */
 	struct tree_pin pin[TREE_PINS_MAX];
 	uint32_t pins; /* so far */
 	/* where the last insert went, to see sequential loads */

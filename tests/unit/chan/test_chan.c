@@ -222,6 +222,8 @@ declines_have_reasons(void **state)
 	f.tok.kind = TOKEN_OFI;
 	assert_int_equal(get(0), -EOPNOTSUPP);
 	assert_int_equal(f.ls[0].reason, CHAN_FAMILY);
+	for (int k = 0; k < TOKEN_KIND_NR; k++)
+		assert_int_equal(chan_serves(f.ch, (enum token_kind)k), k == TOKEN_DC);
 	chan_get_stats(f.ch, &st);
 	assert_int_equal(st.declines[CHAN_FAMILY], 1);
 	assert_int_equal(st.declines[CHAN_NO_RAIL], 1);

@@ -213,6 +213,23 @@ test_devices_and_nets(void **state)
 	assert_int_equal(conf->rdma.device_nr, 0);
 }
 
+/* Only a block of mapped addresses is printed as IPv4, not every one whose prefix is long. */
+static void
+test_nets_printed(void **state)
+{
+	char *text;
+
+	assert_good(GOOD_LISTEN GOOD_DISK "rdma:\n  allow: [\"fd00::1\", \"fd00:1::/96\", "
+					  "\"fd00:2::8000:0/97\", \"::fffe:10.0.0.0/104\",\n"
+					  "    10.1.2.3, 10.1.0.0/16, 0.0.0.0/0, \"::ffff:10.0.0.0/104\", "
+					  "\"::ffff:0.0.0.0/95\", \"::/0\"]\n");
+	text = printed();
+	assert_non_null(strstr(text, "allow: [\"fd00::1/128\", \"fd00:1::/96\", \"fd00:2::8000:0/97\", "
+				     "\"::fffe:a00:0/104\", \"10.1.2.3/32\", \"10.1.0.0/16\", \"0.0.0.0/0\", "
+				     "\"10.0.0.0/8\", \"::fffe:0:0/95\", \"::/0\"]"));
+	free(text);
+}
+
 static void
 test_disks(void **state)
 {
@@ -320,6 +337,7 @@ main(void)
 		T(test_signatures),
 		T(test_scalars),
 		T(test_devices_and_nets),
+		T(test_nets_printed),
 		T(test_disks),
 		T(test_cores),
 		T(test_addresses),

@@ -88,6 +88,8 @@ test_scalars_refused(void **state)
 		{ "admin: 5", "admin: expected the keys of this section, not a value" },
 		{ "admin: [ a ]", "admin: expected the keys of this section, not a list" },
 		{ "limits: { idle: 0 }", "limits.idle: expected a time" },
+		{ "limits: { pieces_per_request: 17 }",
+		  "limits.pieces_per_request: expected an integer from 1 to 16, not \"17\"" },
 		{ "cores: 0", "cores: expected auto, a number of threads" },
 		{ "cores: 257", "cores: expected auto, a number of threads" },
 		{ "cores: [0, 0]", "cores: CPU 0 is named twice" },

@@ -110,12 +110,18 @@ ranges(void **state)
 		"rdma.pkey_index=65536",
 		"rdma.dc_key=0x1ffffffffffffffff",
 		"rdma.qp_reset_on_failure=maybe",
+		"limits.pieces_per_request=17",
 	};
 	static const char *const good[] = {
-		"rdma.retry_cnt=0",   "rdma.traffic_class=255",
-		"rdma.hop_limit=255", "rdma.service_level=7",
-		"rdma.timeout=31",    "rdma.max_rd_atomic=16",
-		"rdma.pkey_index=1",  "rdma.dc_key=0x1234567890abcdef",
+		"rdma.retry_cnt=0",
+		"rdma.traffic_class=255",
+		"rdma.hop_limit=255",
+		"rdma.service_level=7",
+		"rdma.timeout=31",
+		"rdma.max_rd_atomic=16",
+		"rdma.pkey_index=1",
+		"rdma.dc_key=0x1234567890abcdef",
+		"limits.pieces_per_request=16",
 	};
 	struct conf *c;
 

@@ -192,6 +192,34 @@ list_parameters(void **state)
 	}
 }
 
+/* Nothing between the "=" and what follows is no delimiter, and not a bad one: clients send it so. */
+static void
+empty_delimiter(void **state)
+{
+	static const char *const targets[] = { "/bkt?delimiter=", "/bkt?list-type=2&delimiter=&prefix=a",
+					       "/bkt?uploads&delimiter=" };
+	char target[DIALECT_DELIMITER_MAX + 32] = "/bkt?delimiter=";
+	size_t head = strlen(target);
+
+	for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+		struct rq *r = s3("GET", targets[i]);
+
+		assert_fault(rq_parse(r), FAULT_NONE);
+		assert_int_equal(r->t.list.delimiter_len, 0);
+		assert_string_equal(r->t.list.delimiter, "");
+	}
+	/* The other end: the longest one, and one byte more. */
+	for (size_t over = 0; over < 2; over++) {
+		struct rq *r;
+
+		memset(target + head, '-', DIALECT_DELIMITER_MAX + over);
+		target[head + DIALECT_DELIMITER_MAX + over] = 0;
+		r = s3("GET", target);
+		assert_fault(rq_parse(r), over ? FAULT_BAD_ARGUMENT : FAULT_NONE);
+		assert_int_equal(r->t.list.delimiter_len, over ? 0 : DIALECT_DELIMITER_MAX);
+	}
+}
+
 static void
 response_overrides(void **state)
 {
@@ -562,6 +590,7 @@ main(void)
 		cmocka_unit_test(multipart_checksums), cmocka_unit_test(streaming),
 		cmocka_unit_test(object_attributes),   cmocka_unit_test(tags_of_a_put),
 		cmocka_unit_test(sums_in_the_query),   cmocka_unit_test(descriptors_in_the_query),
+		cmocka_unit_test(empty_delimiter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,8 @@
  * and stopping. */
 #include "serve.h"
 
+#include "http/http_int.h"
+
 #include <sys/resource.h>
 
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -419,6 +421,45 @@ test_connection_limit(void **state)
 	serve_stop(s);
 }
 
+/* A connection has memory for a head only while a request runs, or half of a head is in. */
+static void
+test_idle_is_small(void **state)
+{
+	struct serve *s = serve_start(64, 60 * NS_PER_S);
+	int fd[64], heads;
+	struct answer a;
+
+	for (int i = 0; i < 64; i++) {
+		fd[i] = client(s);
+		put_text(fd[i], GET("/now"));
+		assert_true(get_answer(fd[i], &a, false, NULL));
+	}
+	assert_int_equal(s->conns, 64);
+	/* They came one after the other, so one or two were enough (the end of one is told after its answer). */
+	heads = s->http->head_nr;
+	assert_in_range(heads, 1, 4);
+	/* Half a head on each: as many heads as connections, and not one more when these go without another byte. */
+	for (int i = 0; i < 64; i++)
+		put_text(fd[i], "GET /now HTTP/1.1\r\nHo");
+	wait_for(s->http->head_nr == 64);
+	for (int i = 0; i < 64; i++)
+		close(fd[i]);
+	wait_for(s->conns == 0);
+	for (int i = 0; i < 64; i++) {
+		fd[i] = client(s);
+		put_text(fd[i], GET("/now"));
+		assert_true(get_answer(fd[i], &a, false, NULL));
+	}
+	for (int i = 0; i < 64; i++)
+		close(fd[i]);
+	wait_for(s->conns == 0);
+	heads = 0;
+	for (struct head *h = s->http->heads; h; h = h->next)
+		heads++;
+	assert_int_equal(heads, 64);
+	serve_stop(s);
+}
+
 /* A reply to a body that has stopped coming leaves all the same, and ends the connection; while the body
  * flows it waits for the body's end. */
 static void
@@ -661,6 +702,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_replies),
 		cmocka_unit_test(test_replies_again),
+		cmocka_unit_test(test_idle_is_small),
 		cmocka_unit_test(test_fields),
 		cmocka_unit_test(test_body),
 		cmocka_unit_test(test_mid_body),

@@ -294,6 +294,57 @@ test_form(void **state)
 	free(body);
 }
 
+/* A form that names the status it wants to see; asserts the answer, but only when the request is gone. */
+static void
+form_with_status(const char *status, int want, const char *want_body)
+{
+	const char *etag, *location, *type;
+	char body[1024], out[1024] = "";
+	struct xchg x;
+	const struct reply *r;
+	enum reply_body kind;
+	int got, n = snprintf(
+			 body, sizeof body,
+			 "--XY\r\nContent-Disposition: form-data; name=\"key\"\r\n\r\na b&c\r\n"
+			 "--XY\r\nContent-Disposition: form-data; name=\"success_action_status\"\r\n\r\n"
+			 "%s\r\n--XY\r\nContent-Disposition: form-data; name=\"file\"; filename=\"f\"\r\n\r\n"
+			 "abc\r\n--XY--\r\n",
+			 status);
+
+	assert_true(n > 0 && (size_t)n < sizeof body);
+	begin_body(&x, "POST", "/bkt", (size_t)n);
+	x_field(&x, "content-type", "multipart/form-data; boundary=XY");
+	got = with_body(&x, body, (size_t)n, 100);
+	r = req_reply(x.rq);
+	kind = r->body;
+	snprintf(out, sizeof out, "%.*s", kind == REPLY_TEXT ? (int)r->len_bytes : 0, r->text);
+	etag = x_header(&x, "etag");
+	location = x_header(&x, "location");
+	type = x_header(&x, "content-type");
+	x_end(&x);
+	assert_int_equal(got, want);
+	assert_string_equal(out, want_body);
+	assert_int_equal(kind, *want_body ? REPLY_TEXT : REPLY_EMPTY);
+	assert_string_equal(type ? type : "", *want_body ? "application/xml" : "");
+	assert_string_equal(etag ? etag : "", "\"900150983cd24fb0d6963f7d28e17f72\"");
+	assert_string_equal(location ? location : "", "http://127.0.0.1:9000/bkt/a%20b%26c");
+}
+
+/* The answer to a form has a body when the form asked for 201, and only then. */
+static void
+test_form_status(void **state)
+{
+	form_with_status("201", 201,
+			 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<PostResponse>"
+			 "<Location>http://127.0.0.1:9000/bkt/a%20b%26c</Location>"
+			 "<Bucket>bkt</Bucket><Key>a b&amp;c</Key>"
+			 "<ETag>&quot;900150983cd24fb0d6963f7d28e17f72&quot;</ETag></PostResponse>");
+	form_with_status("200", 200, "");
+	form_with_status("204", 204, "");
+	/* Any other one is none that a form may ask for. */
+	form_with_status("202", 204, "");
+}
+
 /* ---- lifecycle rules ---- */
 
 static void
@@ -452,6 +503,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_deletes, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_form, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_form, narrow_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_form_status, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_life, life_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_random, s3_start, s3_stop),
 	};

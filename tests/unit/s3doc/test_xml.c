@@ -350,6 +350,58 @@ tag_bodies(void **state)
 	text_free(&x);
 }
 
+/* Ten tags of len bytes together, as a header has them. */
+static void
+make_tags(struct text *x, size_t len)
+{
+	text_reset(x);
+	for (int i = 0; i < TAGS_OBJECT_MAX; i++) {
+		bool last = i == TAGS_OBJECT_MAX - 1;
+
+		/* A value may have 256 characters, which are more bytes only where a character is. */
+		text_fmt(x, "%sk%d=", i ? "&" : "", i);
+		for (int k = 0; last ? len - x->len >= 4 : k < 200; k++)
+			text_str(x, "\xf0\x9f\x98\x80");
+	}
+	while (x->len < len)
+		text_str(x, "v");
+	assert_int_equal(x->len, len);
+}
+
+/* All tags of an object may have as many bytes as fit, in either form, and not one more. */
+static void
+tags_together(void **state)
+{
+	struct text value = { 0 }, xml = { 0 }, tags = { 0 };
+	int nr;
+
+	for (int over = 0; over < 2; over++) {
+		enum fault want = over ? FAULT_INVALID_TAG : FAULT_NONE;
+
+		make_tags(&value, DIALECT_TAGS_MAX + (size_t)over);
+		text_reset(&tags);
+		assert_fault(tags_from_header(value.p, value.len, &tags, &nr, &why), want);
+		if (!over) {
+			assert_int_equal(nr, TAGS_OBJECT_MAX);
+			assert_string_equal(text_of(&tags), text_of(&value));
+		}
+		text_reset(&xml);
+		tags_to_xml(&xml, value.p, value.len);
+		text_reset(&tags);
+		assert_fault(tags_from_xml(xml.p, xml.len, TAGS_OBJECT_MAX, &tags, &nr, &why), want);
+		/* Those of a bucket are bounded where they are kept, with its other attributes. */
+		text_reset(&tags);
+		assert_fault(tags_from_xml(xml.p, xml.len, TAGS_BUCKET_MAX, &tags, &nr, &why), FAULT_NONE);
+		/* What stood there before them does not count. */
+		text_reset(&tags);
+		text_str(&tags, "before");
+		assert_fault(tags_from_header(value.p, value.len, &tags, &nr, &why), want);
+	}
+	text_free(&value);
+	text_free(&xml);
+	text_free(&tags);
+}
+
 static void
 escapes(void **state)
 {
@@ -432,6 +484,7 @@ main(void)
 		cmocka_unit_test(hostile),         cmocka_unit_test(delete_bodies),
 		cmocka_unit_test(small_bodies),    cmocka_unit_test(tag_bodies),
 		cmocka_unit_test(escapes),         cmocka_unit_test(tags_of_any_length),
+		cmocka_unit_test(tags_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

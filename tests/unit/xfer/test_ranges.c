@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/crc64.h"
 #include "base/mailbox.h"
 #include "tests/fake/fake_chan.h"
@@ -426,12 +427,61 @@ test_copy_ends(void **state)
 	digest_fini(&dg);
 }
 
+/* A disk that is slow and gets on is progress: who waits for the last of the writes, long after the wire has
+ * ended, is not cut off. */
+static void
+test_progress(void **state)
+{
+	static struct store_put put;
+	static struct digest dg;
+	static struct xfer x;
+	struct chan_lease ls = { .done = on_lease };
+	struct token tok = { .kind = TOKEN_DC, .addr = ADDR, .size = size };
+	struct store_key k = key_of("dst");
+	/* Two pieces are written, the third one waits for the commit. */
+	uint64_t len = 3 * STORE_PIECE, now = NS_PER_S;
+
+	clock_fake(&now);
+	begin(&x, false);
+	assert_int_equal(chan_lease_get(ch, &ls, &tok, NULL), 1);
+	assert_int_equal(store_put_init(port, &put, &k, len), 0);
+	assert_int_equal(digest_begin(&dg, 0), 0);
+	fake_chan_hold(ch, true);
+	mem_store_manual(st, true);
+	xfer_pull(&x, &put, len, &ls, &dg, 0);
+	assert_int_equal(fake_chan_op_nr(ch), 3);
+	now = 2 * NS_PER_S;
+	assert_int_equal(fake_chan_complete_all(ch), 3);
+	assert_int_equal(x.progress_ns, 2 * NS_PER_S);
+	assert_int_equal(mem_store_inflight(st), 2);
+	for (uint64_t i = 1; i <= 2; i++) {
+		uint64_t before = x.progress_ns;
+
+		now += 5 * NS_PER_S;
+		turn();
+		assert_int_equal(x.progress_ns, before);
+		assert_int_equal(mem_store_step(st, 1), 2 - i);
+		turn();
+		assert_int_equal(x.progress_ns, now);
+		assert_int_equal(ended, i == 2);
+	}
+	assert_int_equal(x.result, 0);
+	clock_fake(NULL);
+	mem_store_manual(st, false);
+	fake_chan_hold(ch, false);
+	xfer_fini(&x);
+	chan_lease_put(ch, &ls);
+	store_put_abort(port, &put);
+	digest_fini(&dg);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_push), cmocka_unit_test(test_wire_bound), cmocka_unit_test(test_serve),
-		cmocka_unit_test(test_copy), cmocka_unit_test(test_copy_ends),
+		cmocka_unit_test(test_push),      cmocka_unit_test(test_wire_bound),
+		cmocka_unit_test(test_serve),     cmocka_unit_test(test_copy),
+		cmocka_unit_test(test_copy_ends), cmocka_unit_test(test_progress),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
