@@ -1,3 +1,4 @@
+NEEDS-ops := ring
 LINK-ops/test_cancel := fake_chan mem_store
 LINK-ops/test_counts := fake_chan mem_store
 NEEDS-ops/test_counts := extent
