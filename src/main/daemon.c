@@ -20,6 +20,7 @@
 #include "chan/chan.h"
 #include "core/core.h"
 #include "dialect/dialect.h"
+#include "ops/ops.h"
 #include "rdma/rdma.h"
 #include "stats/stats.h"
 #include "store/store.h"
@@ -192,6 +193,7 @@ start_cores(struct daemon *d)
 	struct core_env env = { .conf = d->conf,
 				.keys = d->keys,
 				.replay = d->replay,
+				.operations = op_table,
 				.rdma = d->rdma,
 				.store = atomic_load(&d->store),
 				.stats = d->stats,

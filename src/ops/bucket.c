@@ -1,4 +1,5 @@
 /* DELETE of an object, and the operations on buckets: one call into the store each. */
+#include "ops/ops.h"
 #include "req/machine.h"
 
 #include "base/check.h"

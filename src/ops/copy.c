@@ -8,10 +8,12 @@
  * rq->obj is the source, rq->put what comes of it.  No byte goes through HTTP; the pieces are those of the
  * RDMA transfers, because they are large.
  */
+#include "ops/ops.h"
 #include "req/machine.h"
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "dialect/tags.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  *
  *   start -> run ... run -> reply        each key: [open ...] delete ...
  */
+#include "ops/ops.h"
 #include "req/machine.h"
 
 #include "base/check.h"

@@ -7,6 +7,7 @@
  * The bytes of the body come through form_take(); until the fields have been judged, those of the file wait
  * with the client.
  */
+#include "ops/ops.h"
 #include "req/machine.h"
 
 #include "base/check.h"

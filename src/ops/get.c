@@ -8,6 +8,7 @@
  *
  * An arrow goes over a wait where the name behind it says so: opened, leased, pushed, ticketed.
  */
+#include "ops/ops.h"
 #include "req/machine.h"
 
 #include "base/check.h"

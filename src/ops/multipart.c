@@ -10,6 +10,7 @@
  * Completing looks at its parts first, because the object's checksum is made of theirs; the store then judges
  * again whether the parts are still those.
  */
+#include "ops/ops.h"
 #include "req/machine.h"
 
 #include "base/check.h"

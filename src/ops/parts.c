@@ -1,5 +1,6 @@
 /* What there is of a multipart upload: its parts, and the parts of an object that was one
  * (GetObjectAttributes). The core's thread. */
+#include "ops/ops.h"
 #include "req/machine.h"
 
 #include "base/check.h"

@@ -6,6 +6,7 @@
  *                     \-> ticket (HTTP) -> accepting ... body ... -> fed -^
  *      any of them -> req_fail() -> drain -> reply
  */
+#include "ops/ops.h"
 #include "req/machine.h"
 
 #include "base/base64.h"

@@ -6,6 +6,7 @@
  *   start -> open ... opened -> reply (GET)
  *      ^---- changed -> set ... set -> reply       against a version that is gone: again
  */
+#include "ops/ops.h"
 #include "req/machine.h"
 
 #include "base/check.h"

@@ -15,6 +15,7 @@
 #include "s3doc/cors.h"
 #include "dialect/text.h"
 #include "s3doc/xml.h"
+#include "req/operation.h"
 #include "req/req.h"
 #include "stats/stats.h"
 #include "store/store.h"
@@ -27,9 +28,6 @@
 /* Text of a core's requests that is malloc'd: bodies that are XML, answers that are lists. */
 #define REQ_TEXT_TOTAL (256u << 20)
 #define REQ_PAGE_BYTES (1u << 20) /* a list's page ends there, whatever was asked for */
-
-enum verdict { REQ_GO, REQ_WAIT, REQ_STOP };
-typedef enum verdict (*step_fn)(struct req *rq);
 
 /* How far a request got: decides what a deadline or a vanished client means (protocol.md 4.7). */
 enum req_phase {
@@ -51,8 +49,6 @@ struct reqs {
 	uint64_t next_id, id_salt;
 	uint64_t rng[2];   /* ETags of tokened PUTs */
 	size_t text_bytes; /* held by requests: req_hold_text() */
-	struct life *life; /* lifecycle rules (life.c); NULL but on core 0 */
-	struct expiry *expiry;
 };
 
 struct req {
@@ -229,36 +225,13 @@ size_t take_body(struct req *rq, const void *data, size_t len);
 /* ---- steps ---- */
 enum verdict front(struct req *rq);
 enum verdict front_op(struct req *rq);
-/* Returns the first step of an operation; of one that nobody serves the step that answers 501. */
-step_fn front_start(enum op op);
-enum verdict get_start(struct req *rq);
+/* Returns the first step of an operation; of one that the table lacks the step that answers 501. */
+step_fn front_start(const struct op_entry *operations, enum op op);
 enum verdict get_leased(struct req *rq);
 enum verdict get_declined(struct req *rq);
 enum verdict get_over_http(struct req *rq);
-enum verdict put_start(struct req *rq);
 enum verdict put_leased(struct req *rq);
 enum verdict put_declined(struct req *rq);
-enum verdict delete_start(struct req *rq);
-enum verdict bucket_start(struct req *rq);
-enum verdict buckets_start(struct req *rq);
-enum verdict canned_start(struct req *rq);
-enum verdict canned_put(struct req *rq);
-enum verdict subres_get(struct req *rq);
-enum verdict subres_put(struct req *rq);
-enum verdict subres_delete(struct req *rq);
-enum verdict tagging_start(struct req *rq);
-enum verdict object_acl_start(struct req *rq);
-enum verdict list_start(struct req *rq);
-enum verdict deletes_start(struct req *rq);
-enum verdict attributes_start(struct req *rq);
-enum verdict copy_start(struct req *rq);
-enum verdict upload_create_start(struct req *rq);
-enum verdict upload_complete_start(struct req *rq);
-enum verdict upload_abort_start(struct req *rq);
-enum verdict parts_start(struct req *rq);
-enum verdict uploads_start(struct req *rq);
-enum verdict options_start(struct req *rq);
-enum verdict form_start(struct req *rq);
 enum verdict req_reply_step(struct req *rq);
 
 /* ---- may they (front.c) ---- */
@@ -267,22 +240,8 @@ bool may_key(const struct req *rq, enum auth_right right, const char *key, size_
 bool may_see_bucket(const struct req *rq, const char *bucket, size_t bucket_len);
 
 /* ---- attributes ---- */
-#define ATTR_TAGGING "x-amz-tagging"
 /* Appends those stored ones that keep() wants to rq->target.attrs.  0, -ENOSPC, or -EINVAL (not ours). */
 int attrs_add_from(struct req *rq, const void *attrs, size_t len, bool (*keep)(const char *name, size_t len));
-
-/* What a bucket has besides objects (subres.c); the numbers are on the disk. */
-enum bucket_attr { BUCKET_CORS = 1, BUCKET_LIFECYCLE = 2, BUCKET_TAGS = 3, BUCKET_ATTR_NR };
-struct bucket_attrs {
-	uint8_t *p; /* malloc'd */
-	uint32_t len;
-	uint64_t version;
-};
-/* 0, -ENXIO, -ENOMEM. */
-int bucket_attrs_read(struct store_port *p, const char *name, size_t name_len, struct bucket_attrs *ret);
-bool bucket_attrs_find(const struct bucket_attrs *ba, enum bucket_attr kind, const void **ret_p,
-		       uint32_t *ret_len);
-void bucket_attrs_free(struct bucket_attrs *ba);
 
 /* ---- multipart uploads (multipart.c) ---- */
 #define ATTR_SUM_ALGORITHM "x-amz-checksum-algorithm" /* of an upload */
@@ -300,14 +259,12 @@ enum fault upload_fault(int err);
 /* ---- cross-origin requests (cors.c) ---- */
 /* Finds the rule for the request's Origin, if it has one. */
 void cors_look(struct req *rq);
+/* Finds the bucket's rule for that origin, method and (may be NULL) list of headers, and keeps what it says in
+ * rq->cors.  Tells whether there is one. */
+bool cors_find(struct req *rq, const struct field *origin, const char *method, size_t method_len,
+	       const struct field *headers);
 void cors_headers(struct req *rq, void (*header)(void *cookie, const char *name, const char *value),
 		  void *cookie);
-
-/* ---- when an object will go (expiry.c) ---- */
-/* x-amz-expiration of the target's object, in rq->out; NULL: no rule applies. */
-const char *expiry_text(struct req *rq, uint64_t size_bytes, const void *attrs, size_t attrs_len,
-			uint64_t mtime_ns);
-void expiry_free(struct reqs *rs);
 
 /* ---- checksums (sums.c) ---- */
 enum digest_kind digest_of_sum(enum checksum_kind k); /* not of CRC64-NVME: the store has it */

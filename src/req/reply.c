@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/hex.h"
 #include "dialect/tags.h"
+#include "walk/expiry.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -130,14 +131,17 @@ gives_checksums(const struct req *rq)
 	       (!rq->is_tokened || rq->declined);
 }
 
-/* size_bytes of the whole object. */
+/* size_bytes of the whole object.  Where a day of the rules is none, dates say nothing. */
 static void
-expiration_header(struct req *rq, uint64_t size_bytes, const void *attrs, size_t attrs_len, uint64_t mtime_ns)
+expiration_header(struct req *rq, uint64_t size_bytes, const struct store_meta *meta)
 {
-	const char *text = expiry_text(rq, size_bytes, attrs, attrs_len, mtime_ns);
+	const struct req_env *env = &rq->rs->env;
+	struct store_key k = req_key(rq);
 
-	if (text)
-		reply_ref(rq, "x-amz-expiration", text);
+	if (rq->listen->dialect != DIALECT_S3 || env->conf->lifecycle.day_ns != 86400 * NS_PER_S)
+		return;
+	if (expiry_text(env->expiry, &k, size_bytes, meta, rq->began_ns, &rq->out))
+		reply_ref(rq, "x-amz-expiration", rq->out.p);
 }
 
 static void
@@ -170,8 +174,7 @@ object_headers(struct req *rq)
 	tags = dialect_attr(rq->obj.meta.attrs, rq->obj.meta.attrs_len, ATTR_TAGGING, &len);
 	if (tags && len)
 		reply_number(rq, "x-amz-tagging-count", (unsigned)tags_count(tags, len));
-	expiration_header(rq, rq->obj.size_bytes, rq->obj.meta.attrs, rq->obj.meta.attrs_len,
-			  rq->obj.meta.mtime_ns);
+	expiration_header(rq, rq->obj.size_bytes, &rq->obj.meta);
 	rq->send_attrs = true;
 }
 
@@ -258,9 +261,13 @@ done_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 	}
 	if (op_pulls(rq->target.op))
 		checksum_headers(rq);
-	if (rq->target.op == OP_PUT_OBJECT)
-		expiration_header(rq, rq->http_bytes + rq->rdma_bytes, rq->target.attrs, rq->target.attrs_len,
-				  clock_wall_ns());
+	if (rq->target.op == OP_PUT_OBJECT) {
+		struct store_meta meta = { .mtime_ns = clock_wall_ns(),
+					   .attrs = rq->target.attrs,
+					   .attrs_len = rq->target.attrs_len };
+
+		expiration_header(rq, rq->http_bytes + rq->rdma_bytes, &meta);
+	}
 	if (rq->is_form) {
 		size_t n = etag_text(&rq->etag, etag + 1);
 

@@ -9,7 +9,6 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "walk/lifecycle.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -46,11 +45,6 @@ reqs_new(const struct req_env *env, struct reqs **ret_reqs)
 		       env->conf->limits.queue);
 	xfer_pool_init(&rs->http_pieces, env->http_bufs, BUF_SMALL, env->conf->limits.pieces_per_request,
 		       env->conf->limits.queue);
-	if (life_new(&rs->env, &rs->life) < 0) {
-		free(rs->pool);
-		free(rs);
-		return -ENOMEM;
-	}
 	*ret_reqs = rs;
 	return 0;
 }
@@ -61,8 +55,6 @@ reqs_free(struct reqs *rs)
 	if (!rs)
 		return;
 	check(rs->live_nr == 0);
-	life_free(rs->life);
-	expiry_free(rs);
 	reqs_set_conf(rs, NULL);
 	for (int i = 0; i < rs->nr; i++)
 		digest_fini(&rs->pool[i].digest);
@@ -73,14 +65,13 @@ reqs_free(struct reqs *rs)
 int
 reqs_live(const struct reqs *rs)
 {
-	return rs->live_nr + life_busy(rs->life);
+	return rs->live_nr;
 }
 
 void
 reqs_drain(struct reqs *rs, bool on)
 {
 	rs->draining = on;
-	life_stop(rs->life, on);
 }
 
 /* Everything that a request may hold is given back here and nowhere else;

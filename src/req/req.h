@@ -32,6 +32,8 @@ struct auth_keys;
 struct auth_replay;
 struct bufpool;
 struct chan;
+struct expiry;
+struct op_entry;
 struct rdma;
 struct req;
 struct reqs;
@@ -58,10 +60,12 @@ struct req_env {
 	struct timers *timers;
 	struct stats_core *stats;
 	const struct reply_ops *ops;
+	const struct op_entry *operations; /* by enum op: op_table of ops/ops.h */
 	/* Credentials; NULL: none.  A reload puts others here, on the core's own thread; requests that run
 	 * keep a reference of their own. */
 	struct auth_keys *keys;
 	struct auth_replay *replay; /* NULL: off */
+	struct expiry *expiry;      /* for x-amz-expiration (walk/expiry.h); NULL: no answer has it */
 	/* So many requests, of all cores, are traced from their beginning; NULL: none ever. */
 	_Atomic int *trace_next;
 	int core;

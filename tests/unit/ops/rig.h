@@ -16,10 +16,12 @@
 #include "base/mailbox.h"
 #include "base/timer.h"
 #include "conf/conf.h"
+#include "ops/ops.h"
 #include "req/machine.h"
 #include "ring/ring.h"
 #include "stats/stats.h"
 #include "tests/fake/fake_chan.h"
+#include "walk/expiry.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -47,6 +49,7 @@ struct rig {
 	struct ring *ring; /* with a store on a disk only */
 	struct store_port *port;
 	struct stats *stats;
+	struct expiry *expiry;
 	struct reqs *reqs;
 	unsigned char *win; /* the client's memory */
 };
@@ -68,7 +71,6 @@ static struct rig rig;
 static struct {
 	size_t bufs_bytes, http_bytes; /* http_bytes: small ones only, as the daemon has it */
 	int requests, queue, pieces;
-	bool life;       /* lifecycle rules are executed all the time */
 	const char *dir; /* a store in this directory, with a ring; linked without mem_store */
 } rig_small;
 
@@ -138,9 +140,7 @@ conf_defaults(struct conf *c)
 	c->limits.s3_rate = 256u << 20;
 	c->limits.scality_total_ns = 1500 * NS_PER_MS;
 	c->limits.idle_ns = 75 * NS_PER_S;
-	c->lifecycle.interval_ns = rig_small.life ? 2 * NS_PER_MS : 0;
 	c->lifecycle.day_ns = 86400 * NS_PER_S;
-	c->lifecycle.rate = 100000;
 }
 
 static void rig_bucket(int listen, const char *target);
@@ -206,6 +206,9 @@ rig_start(void **state)
 	env.timers = &rig.timers;
 	env.stats = stats_core(rig.stats, 0);
 	env.ops = &rig_ops;
+	assert_int_equal(expiry_new(rig.port, &rig.expiry), 0);
+	env.expiry = rig.expiry;
+	env.operations = op_table;
 	assert_int_equal(reqs_new(&env, &rig.reqs), 0);
 	rig_bucket(0, "/bkt");
 	rig_bucket(1, NULL);
@@ -232,6 +235,7 @@ rig_stop(void **state)
 	while (!store_detach(rig.port))
 		rig_turn();
 	reqs_free(rig.reqs);
+	expiry_free(rig.expiry);
 	store_close_disks(rig.store);
 	ring_free(rig.ring);
 	chan_free(rig.chan);
