@@ -2,7 +2,6 @@
  * The reply: status, headers and body of an outcome.  What an outcome looks like in each wire form is decided
  * by one table in dialect/ (protocol.md 4.1, 4.2); here it becomes header fields.
  */
-#define LOG_MODULE "access"
 #include "req/machine.h"
 
 #include "base/base64.h"
@@ -12,7 +11,6 @@
 #include "dialect/tags.h"
 #include "walk/expiry.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -117,8 +115,7 @@ crc64_text(uint64_t crc, char out[16])
 {
 	uint8_t b[8];
 
-	for (int i = 0; i < 8; i++)
-		b[i] = (uint8_t)(crc >> (56 - 8 * i));
+	sum_of_u64(crc, b);
 	base64_encode(b, sizeof b, out);
 }
 
@@ -189,7 +186,7 @@ checksum_headers(struct req *rq)
 		if (k == SUM_MD5 || c->payload_hash || !(c->given || c->wanted))
 			continue;
 		if (k == SUM_CRC64NVME)
-			crc64_text(rq->put.crc64, text);
+			crc64_text(rq->change->put.crc64, text);
 		else
 			base64_encode(c->value, c->len, text);
 		reply_text(rq, checksum_header[k], text);
@@ -200,10 +197,9 @@ static void
 error_body(struct req *rq, enum fault f)
 {
 	struct error_detail d;
-	char id[17], range[64];
+	char id[17], range[64], *text;
 
-	if (rq->target.op == OP_HEAD_OBJECT || rq->target.op == OP_HEAD_BUCKET ||
-	    strcmp(rq->in.method, "HEAD") == 0 || f == FAULT_NOT_MODIFIED) {
+	if (strcmp(rq->in.method, "HEAD") == 0 || f == FAULT_NOT_MODIFIED || !(text = req_error_part(rq))) {
 		rq->reply.body = REPLY_EMPTY;
 		return;
 	}
@@ -225,8 +221,8 @@ error_body(struct req *rq, enum fault f)
 	if (f == FAULT_AUTH_HEADER)
 		d.region = rq->rs->env.conf->auth.region;
 	rq->reply.body = REPLY_TEXT;
-	rq->reply.text = rq->text;
-	rq->reply.len_bytes = dialect_error_body(rq->listen->dialect, f, &d, rq->text, sizeof rq->text);
+	rq->reply.text = text;
+	rq->reply.len_bytes = dialect_error_body(rq->listen->dialect, f, &d, text, REQ_ERROR_BYTES);
 	reply_text(rq, "content-type", rq->listen->dialect == DIALECT_S3 ? "application/xml" : "text/plain");
 }
 
@@ -400,28 +396,4 @@ req_reply_headers(struct req *rq, void (*header)(void *cookie, const char *name,
 	dialect_attrs_each(rq->obj.meta.attrs, rq->obj.meta.attrs_len, on_attr, &w);
 	w.stored = false;
 	dialect_attrs_each(rq->target.attrs, rq->target.attrs_len, on_attr, &w);
-}
-
-/* ---- the access log ---- */
-
-void
-access_log(const struct req *rq)
-{
-	char id[17], peer[INET6_ADDRSTRLEN] = "-", phases[STATS_PHASE_NR * 24];
-
-	if (!log_on(LOG_INFO))
-		return;
-	req_id_text(rq, id);
-	req_phases_text(rq, phases, sizeof phases);
-	if (rq->peer.ss_family == AF_INET6)
-		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&rq->peer)->sin6_addr, peer, sizeof peer);
-	else
-		inet_ntop(AF_INET, &((const struct sockaddr_in *)&rq->peer)->sin_addr, peer, sizeof peer);
-	log_write_event(LOG_EV_ACCESS, LOG_INFO, LOG_MODULE, id,
-			"peer=%s op=%s status=%d rdma_bytes=%llu http_bytes=%llu us=%llu%s%s%s%s%s", peer,
-			op_name[rq->target.op], rq->replied ? rq->reply.status : 0,
-			(unsigned long long)rq->rdma_bytes, (unsigned long long)rq->http_bytes,
-			(unsigned long long)((clock_ns() - rq->began_ns) / NS_PER_US), phases,
-			rq->declined ? " declined=" : "", rq->declined ? chan_reason_name[rq->reason] : "",
-			rq->fault ? " fault=" : "", rq->fault ? fault_info(rq->fault)->code : "");
 }

@@ -413,7 +413,7 @@ put_object(const char *key, size_t len, unsigned seed)
 	x_init(&x, 0, "PUT", target);
 	x_token(&x, "x-amz-rdma-token", 0, len);
 	if (x_run(&x) != 200)
-		fail_msg("PUT of %s: %d %s", key, req_reply(x.rq)->status, x.rq->text);
+		fail_msg("PUT of %s: %d %s", key, req_reply(x.rq)->status, x.rq->error);
 	assert_header(&x, "x-amz-rdma-reply", "200");
 	x_end(&x);
 	memset(rig.win, GUARD, WIN_MAX);
