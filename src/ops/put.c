@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <string.h>
 
+static enum verdict put_object(struct req *rq);
 static enum verdict put_checked(struct req *rq);
 static enum verdict put_begin(struct req *rq);
 static enum verdict put_pulled(struct req *rq);
@@ -91,13 +92,11 @@ enum fault
 part_prepare(struct req *rq, const char **ret_why)
 {
 	struct target *t = &rq->target;
-	struct store_key k = req_key(rq);
 	struct declared d;
-	int r = store_upload_stat(rq->rs->env.store, &k, t->upload_id, NULL, t->attrs, DIALECT_ATTRS_MAX,
-				  &t->attrs_len);
+	int r = rq->stat.op.result;
 
 	if (r == 0)
-		r = upload_declared(t->attrs, t->attrs_len, &d);
+		r = upload_declared(t->attrs, rq->stat.attrs_len, &d);
 	t->attrs_len = 0;
 	if (r < 0)
 		return r == -EBADMSG ? FAULT_DAMAGED : upload_fault(r);
@@ -128,25 +127,34 @@ put_pre_fault(const struct target *t, const char **ret_why)
 	return FAULT_NOT_IMPLEMENTED;
 }
 
+static enum verdict
+put_part(struct req *rq)
+{
+	const char *why = NULL;
+	enum fault f = part_prepare(rq, &why);
+
+	return f != FAULT_NONE ? req_fail(rq, f, why) : req_go(rq, put_begin);
+}
+
 enum verdict
 put_start(struct req *rq)
 {
 	const struct target *t = &rq->target;
-	struct store_key k = req_key(rq);
-	const char *why = NULL;
-	enum fault f;
-	int r;
 
 	if (!rq->is_tokened && t->have_content_length && t->content_length > put_limit(rq))
 		return req_fail(rq, FAULT_TOO_LARGE, NULL);
-	if (is_part(rq)) {
-		f = part_prepare(rq, &why);
-		return f != FAULT_NONE ? req_fail(rq, f, why) : req_go(rq, put_begin);
-	}
-	r = store_bucket_head(rq->rs->env.store, t->bucket, t->bucket_len, NULL);
-	if (r < 0)
-		return req_fail(rq, fault_of(r), NULL);
-	f = put_pre_fault(t, &why);
+	return is_part(rq) ? req_stat_upload(rq, put_part) : req_need_bucket(rq, put_object);
+}
+
+static enum verdict
+put_object(struct req *rq)
+{
+	const struct target *t = &rq->target;
+	struct store_key k = req_key(rq);
+	const char *why = NULL;
+	enum fault f = put_pre_fault(t, &why);
+	int r;
+
 	if (f != FAULT_NONE)
 		return req_fail(rq, f, why);
 	if (!t->if_match.present && !t->if_none_match.present)

@@ -19,6 +19,7 @@
 #include "req/req.h"
 #include "stats/stats.h"
 #include "store/store.h"
+#include "walk/bucket_config.h"
 #include "xfer/xfer.h"
 
 #define REQ_HEADERS_MAX 24
@@ -134,6 +135,8 @@ struct req {
 	bool is_form;       /* the body is a form, the object a field of it */
 	int status_instead; /* of a form that was taken; 0: as the outcome has it */
 	step_fn body_next;
+	step_fn bucket_next; /* req_need_bucket() */
+	const char *bucket_next_name;
 	bool lease_held, lease_waiting;
 	bool retried; /* a PUT's READs: this is the second time */
 
@@ -172,6 +175,8 @@ struct req {
 	struct sockaddr_storage local, peer;
 	struct identity identity;
 	struct store_obj obj;
+	struct store_stat stat;     /* of the target's bucket or upload */
+	struct bucket_attrs battrs; /* of the bucket; p is NULL when they are not there */
 	struct chan_lease lease;
 	struct target target;      /* dialect_parse() */
 	struct auth_stream frames; /* auth_stream_init(), with in_frames */
@@ -214,6 +219,15 @@ enum verdict req_await_commit_to(struct req *rq, int r, const char *what, step_f
 /* Opens an object as rq->obj; next finds the answer in rq->obj.op.result. */
 enum verdict req_open_to(struct req *rq, const struct store_key *k, step_fn next, const char *name);
 #define req_open(rq, k, next) req_open_to((rq), (k), (next), #next)
+/* Goes on to next when the target's bucket is there; fails the request when it is not. */
+enum verdict req_need_bucket_to(struct req *rq, step_fn next, const char *name);
+#define req_need_bucket(rq, next) req_need_bucket_to((rq), (next), #next)
+/* Looks for the target's upload; next finds the answer in rq->stat.op.result, and its attributes in the target's. */
+enum verdict req_stat_upload_to(struct req *rq, step_fn next, const char *name);
+#define req_stat_upload(rq, next) req_stat_upload_to((rq), (next), #next)
+/* Reads the attributes of the target's bucket; next finds the answer in rq->battrs.stat.op.result. */
+enum verdict req_read_battrs_to(struct req *rq, step_fn next, const char *name);
+#define req_read_battrs(rq, next) req_read_battrs_to((rq), (next), #next)
 /* Records the first fault and goes to the drain. */
 enum verdict req_fail(struct req *rq, enum fault f, const char *why);
 void req_wake(struct req *rq);
@@ -308,10 +322,12 @@ int upload_declared(const void *attrs, size_t len, struct declared *ret);
 enum fault upload_fault(int err);
 
 /* ---- cross-origin requests (cors.c) ---- */
-/* Finds the rule for the request's Origin, if it has one. */
+/* Tells whether the answer depends on the bucket's rules: the request has an Origin. */
+bool cors_concerns(const struct req *rq);
+/* Finds the rule for the request's Origin, if it has one, once the bucket's attributes are read. */
 void cors_look(struct req *rq);
-/* Finds the bucket's rule for that origin, method and (may be NULL) list of headers, and keeps what it says in
- * rq->cors.  Tells whether there is one. */
+/* Finds the rule for that origin, method and (may be NULL) list of headers among the bucket's attributes that were
+ * read, and keeps what it says in rq->cors.  Tells whether there is one. */
 bool cors_find(struct req *rq, const struct field *origin, const char *method, size_t method_len,
 	       const struct field *headers);
 void cors_headers(struct req *rq, void (*header)(void *cookie, const char *name, const char *value),
@@ -384,7 +400,7 @@ void lease_release(struct req *rq);
 uint64_t put_limit(const struct req *rq);
 /* store_put_init(), or that of a part. */
 int put_init(struct req *rq, uint64_t size_bytes);
-/* Of a part: is the upload there, and which checksum does it want? */
+/* Of a part: is the upload there, and which checksum does it want?  After req_stat_upload(). */
 enum fault part_prepare(struct req *rq, const char **ret_why);
 /* Compares and keeps what the digests say, when all bytes are there. */
 enum fault put_sums(struct req *rq);

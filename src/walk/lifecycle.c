@@ -60,7 +60,10 @@ struct life {
 	uint16_t bucket_len;
 	bool have_bucket;
 	struct bucket_attrs attrs; /* of the bucket, until all that was due of a page is gone */
-	const void *rules;         /* in there; NULL: none */
+	struct bucket_attrs old;   /* those before, while they are read anew */
+	struct store_stat stat;
+	void (*then)(struct life *lf); /* when the rules are read, or known to hold */
+	const void *rules;             /* in there; NULL: none */
 	uint32_t rules_len;
 
 	/* where the next page begins */
@@ -233,50 +236,100 @@ on_page(struct store_op *op)
 	page_over(lf);
 }
 
-/* The rules may have changed since the last page. */
-static int
-read_rules(struct life *lf)
-{
-	int r = bucket_attrs_read(lf->env.store, lf->bucket, lf->bucket_len, &lf->attrs);
+/* ---- rules ---- */
 
-	lf->rules = NULL;
+/* Goes on with then() when what was started with r is over. */
+static void
+started(struct life *lf, int r, struct store_op *op, void (*over)(struct life *lf))
+{
 	if (r < 0)
-		return r;
-	if (!bucket_attrs_find(&lf->attrs, BUCKET_LIFECYCLE, &lf->rules, &lf->rules_len))
+		op->result = r;
+	if (r)
+		over(lf);
+	else
+		lf->inflight++;
+}
+
+static void
+rules_read(struct life *lf)
+{
+	lf->rules = NULL;
+	if (lf->attrs.stat.op.result < 0)
+		drop_rules(lf);
+	else if (!bucket_attrs_find(&lf->attrs, BUCKET_LIFECYCLE, &lf->rules, &lf->rules_len))
 		lf->rules = NULL;
-	return 0;
+	lf->then(lf);
+}
+
+static void
+on_rules(struct store_op *op)
+{
+	struct life *lf = container_of(container_of(op, struct store_stat, op), struct life, attrs.stat);
+
+	lf->inflight--;
+	rules_read(lf);
+}
+
+/* The rules may have changed since the last page.  then() finds the result in lf->attrs.stat.op. */
+static void
+read_rules(struct life *lf, void (*then)(struct life *lf))
+{
+	int r;
+
+	lf->then = then;
+	lf->attrs.stat.op.done = on_rules;
+	r = bucket_attrs_read(lf->env.store, lf->bucket, lf->bucket_len, &lf->attrs);
+	started(lf, r, &lf->attrs.stat.op, rules_read);
+}
+
+/* What is left of a page whose rules are not what they were is for the next walk. */
+static void
+rules_compared(struct life *lf)
+{
+	const void *was = NULL;
+	uint32_t len = 0;
+	bool had = bucket_attrs_find(&lf->old, BUCKET_LIFECYCLE, &was, &len);
+	bool same = lf->attrs.stat.op.result >= 0 && had == (lf->rules != NULL) &&
+		    (!had || (len == lf->rules_len && memcmp(was, lf->rules, len) == 0));
+
+	bucket_attrs_free(&lf->old);
+	if (!same)
+		lf->due_at = lf->due_nr;
+	lf->step(lf);
+}
+
+static void
+version_seen(struct life *lf)
+{
+	if (lf->stat.op.result >= 0 && lf->stat.version == lf->attrs.stat.version) {
+		lf->then(lf);
+		return;
+	}
+	lf->old = lf->attrs;
+	lf->attrs.p = NULL;
+	read_rules(lf, rules_compared);
+}
+
+static void
+on_version(struct store_op *op)
+{
+	struct life *lf = container_of(container_of(op, struct store_stat, op), struct life, stat);
+
+	lf->inflight--;
+	version_seen(lf);
 }
 
 /*
  * Between a page and its deletes lies time: rules that were changed or taken back meanwhile condemn nothing.
- * What is left of the page is for the next walk then.
+ * then() runs if they hold; if not, nothing is due any more, and the step runs again.
  */
-static bool
-rules_hold(struct life *lf)
+static void
+if_rules_hold(struct life *lf, void (*then)(struct life *lf))
 {
-	struct bucket_attrs old = lf->attrs;
-	const void *rules = lf->rules;
-	uint32_t len = lf->rules_len;
-	uint64_t version;
-	bool same;
-
-	if (store_bucket_get_attrs(lf->env.store, lf->bucket, lf->bucket_len, NULL, 0, &version) >= 0 &&
-	    version == old.version)
-		return true;
-	same = read_rules(lf) == 0 && !rules == !lf->rules &&
-	       (!rules || (len == lf->rules_len && memcmp(rules, lf->rules, len) == 0));
-	bucket_attrs_free(&old);
-	return same;
-}
-
-/* Is there something left to do of this page? */
-static bool
-is_more_due(struct life *lf)
-{
-	if (lf->due_at < lf->due_nr && rules_hold(lf))
-		return true;
-	drop_rules(lf);
-	return false;
+	lf->then = then;
+	lf->stat.op.done = on_version;
+	started(lf, store_bucket_get_attrs(lf->env.store, lf->bucket, lf->bucket_len, NULL, 0, &lf->stat),
+		&lf->stat.op, version_seen);
 }
 
 static void
@@ -380,11 +433,9 @@ step_bucket(struct life *lf)
 /* ---- objects ---- */
 
 static void
-step_objects(struct life *lf)
+objects_ruled(struct life *lf)
 {
-	int r = read_rules(lf);
-
-	if (r < 0) {
+	if (lf->attrs.stat.op.result < 0) {
 		go(lf, 0, step_bucket);
 		return;
 	}
@@ -395,6 +446,12 @@ step_objects(struct life *lf)
 	drop_rules(lf);
 	lf->have_after = false;
 	go(lf, 0, step_uploads);
+}
+
+static void
+step_objects(struct life *lf)
+{
+	read_rules(lf, objects_ruled);
 }
 
 static void
@@ -424,19 +481,13 @@ on_deleted(struct store_op *op)
 }
 
 static void
-step_delete(struct life *lf)
+delete_due(struct life *lf)
 {
 	struct due *d = &lf->due[lf->due_at];
 	struct store_key k = { .bucket = lf->bucket, .bucket_len = lf->bucket_len };
 	struct store_pre pre = { .kind = PRE_VERSION };
 	int r;
 
-	if (!is_more_due(lf)) {
-		if (!lf->full)
-			lf->have_after = false;
-		go(lf, 0, lf->full ? step_objects : step_uploads);
-		return;
-	}
 	k.key = d->key;
 	k.key_len = d->key_len;
 	pre.version = d->version;
@@ -451,18 +502,34 @@ step_delete(struct life *lf)
 	deleted(lf);
 }
 
+static void
+step_delete(struct life *lf)
+{
+	if (lf->due_at < lf->due_nr) {
+		if_rules_hold(lf, delete_due);
+		return;
+	}
+	drop_rules(lf);
+	if (!lf->full)
+		lf->have_after = false;
+	go(lf, 0, lf->full ? step_objects : step_uploads);
+}
+
 /* ---- uploads ---- */
+
+static void
+uploads_ruled(struct life *lf)
+{
+	if (lf->attrs.stat.op.result < 0)
+		go(lf, 0, step_bucket);
+	else
+		list_page(lf, true);
+}
 
 static void
 step_uploads(struct life *lf)
 {
-	int r = read_rules(lf);
-
-	if (r < 0) {
-		go(lf, 0, step_bucket);
-		return;
-	}
-	list_page(lf, true);
+	read_rules(lf, uploads_ruled);
 }
 
 static void
@@ -490,16 +557,12 @@ on_aborted(struct store_op *op)
 }
 
 static void
-step_abort(struct life *lf)
+abort_due(struct life *lf)
 {
 	struct due *d = &lf->due[lf->due_at];
 	struct store_key k = { .bucket = lf->bucket, .bucket_len = lf->bucket_len };
 	int r;
 
-	if (!is_more_due(lf)) {
-		go(lf, 0, lf->full ? step_uploads : step_bucket);
-		return;
-	}
 	k.key = d->key;
 	k.key_len = d->key_len;
 	lf->up.op.done = on_aborted;
@@ -511,6 +574,17 @@ step_abort(struct life *lf)
 	if (r < 0)
 		lf->up.op.result = r;
 	aborted(lf);
+}
+
+static void
+step_abort(struct life *lf)
+{
+	if (lf->due_at < lf->due_nr) {
+		if_rules_hold(lf, abort_due);
+		return;
+	}
+	drop_rules(lf);
+	go(lf, 0, lf->full ? step_uploads : step_bucket);
 }
 
 /* ---- life ---- */
