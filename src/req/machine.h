@@ -93,6 +93,11 @@ struct req {
 	struct dialect_in in; /* strings are http's; not valid after req_end() */
 	struct sockaddr_storage local, peer;
 	struct target target;
+	struct {
+		unsigned char attrs[DIALECT_ATTRS_MAX];
+		struct copy_source copy;
+		struct list_query list;
+	} parts; /* of target */
 	struct identity identity;
 	bool in_frames; /* the body is aws-chunked: */
 	struct auth_stream frames;
