@@ -22,5 +22,7 @@ int hex_u64(const char *text, size_t digits, uint64_t *ret_value);
 int hex_bytes(const char *text, void *ret_bytes, size_t len);
 /* len bytes to 2 * len lower-case digits; no terminator. */
 void hex_write(char *text, const void *bytes, size_t len);
+/* Writes a number as 16 lower-case digits and NUL. */
+void hex_write_u64(char text[17], uint64_t value);
 
 #endif

@@ -7,6 +7,7 @@
 #define GANTRY_CORE_CORE_H
 
 #include "conf/conf.h"
+#include "walk/scrub.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -72,17 +73,6 @@ int cores_trace_left(const struct cores *cs);
 int cores_scrub(struct cores *cs, bool on, uint64_t wait_ns);
 
 /* ---- any thread ---- */
-enum scrub_state { SCRUB_IDLE, SCRUB_RUNNING, SCRUB_PAUSED };
-struct scrub_info {
-	int state;
-	/* since the start: walks that came to their end; objects that did not match a checksum, and that the
-	 * disk would not read */
-	uint64_t walks, objects, bytes, damaged, unreadable;
-	uint64_t walk_objects, walk_bytes, walk_errors; /* of the walk under way, or the last one */
-	/* wall clock: when the latest began, and when one last came to its end; 0: none */
-	uint64_t started_ns, finished_ns;
-	uint64_t known_bad; /* objects that the last whole walk found bad, or this one if they are more */
-};
 void cores_get_scrub(const struct cores *cs, struct scrub_info *ret_info);
 int cores_nr(const struct cores *cs);
 struct core_info {

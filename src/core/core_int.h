@@ -7,13 +7,15 @@
 #include "base/timer.h"
 #include "chan/chan.h"
 #include "core/core.h"
-#include "walk/scrub.h"
 #include "http/http.h"
 #include "rdma/rdma.h"
 #include "req/req.h"
 #include "ring/ring.h"
 #include "stats/stats.h"
 #include "store/store.h"
+#include "walk/expiry.h"
+#include "walk/lifecycle.h"
+#include "walk/scrub.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -77,7 +79,9 @@ struct core {
 	struct chan *chan;
 	struct reqs *reqs;
 	struct http *http;
-	struct scrub *scrub; /* core 0's; NULL: there is no store */
+	struct expiry *expiry; /* NULL: there is no store */
+	struct scrub *scrub;   /* core 0's; NULL: there is no store */
+	struct life *life;     /* likewise */
 	struct stats_core *stats;
 	struct ring_op mail_op;
 	struct chan_wait chan_waits[RDMA_RAILS_MAX];
@@ -136,6 +140,8 @@ int cores_tell(struct cores *cs, tell_fn fn, void (*fini)(void *arg), void *arg,
 struct req_conf *core_conf_new(const struct conf *conf, struct auth_keys *keys);
 
 /* ---- loop.c: the thread ---- */
+/* Lets what the core does in the background begin nothing more, or go on. */
+void core_pause_walks(struct core *c, bool on);
 void *core_main(void *arg);
 /* Tells a core to drain and end.  Main thread, once. */
 void core_stop_post(struct core *c);

@@ -10,7 +10,7 @@
 static enum verdict
 delete_done(struct req *rq)
 {
-	int r = rq->del.op.result;
+	int r = rq->change->del.op.result;
 
 	if (r < 0)
 		return req_fail(rq, fault_of(r), NULL);
@@ -24,11 +24,14 @@ delete_done(struct req *rq)
 static enum verdict
 delete_now(struct req *rq, const struct store_pre *pre)
 {
+	struct store_del *del = req_del_part(rq);
 	struct store_key k = req_key(rq);
 	int r;
 
-	rq->del.op.done = req_on_del;
-	r = store_delete(rq->rs->env.store, &k, pre, &rq->del);
+	if (!del)
+		return req_fail(rq, FAULT_BUSY, NULL);
+	del->op.done = req_on_del;
+	r = store_delete(rq->rs->env.store, &k, pre, del);
 	return req_await_commit(rq, r, "delete", delete_done);
 }
 
@@ -72,7 +75,7 @@ delete_start(struct req *rq)
 static enum verdict
 bucket_done(struct req *rq)
 {
-	int r = rq->del.op.result;
+	int r = rq->change->del.op.result;
 
 	if (r == -EEXIST)
 		return req_fail(rq, FAULT_BUCKET_EXISTS, NULL);
@@ -86,11 +89,14 @@ bucket_start(struct req *rq)
 {
 	struct store_port *p = rq->rs->env.store;
 	const struct target *t = &rq->target;
+	struct store_del *del = req_del_part(rq);
 	const char *why = NULL;
 	enum fault f;
 	int r;
 
-	rq->del.op.done = req_on_del;
+	if (!del)
+		return req_fail(rq, FAULT_BUSY, NULL);
+	del->op.done = req_on_del;
 	switch (t->op) {
 	case OP_HEAD_BUCKET:
 		r = store_bucket_head(p, t->bucket, t->bucket_len, NULL);
@@ -99,10 +105,10 @@ bucket_start(struct req *rq)
 		f = xml_create_bucket_parse(rq->body, rq->body_len, rq->rs->env.conf->auth.region, &why);
 		if (f != FAULT_NONE)
 			return req_fail(rq, f, why);
-		r = store_bucket_create(p, t->bucket, t->bucket_len, &rq->del);
+		r = store_bucket_create(p, t->bucket, t->bucket_len, del);
 		break;
 	default:
-		r = store_bucket_delete(p, t->bucket, t->bucket_len, &rq->del);
+		r = store_bucket_delete(p, t->bucket, t->bucket_len, del);
 		break;
 	}
 	if (r == -EEXIST)

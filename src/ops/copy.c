@@ -5,7 +5,7 @@
  *   start -> open ... opened -> ticket ... ticketed -> pump ... moved -> commit ... copied -> reply
  *                        \-> set ... replaced -> reply     onto itself: other attributes, the same bytes
  *
- * rq->obj is the source, rq->put what comes of it.  No byte goes through HTTP; the pieces are those of the
+ * rq->obj is the source, rq->change's put what comes of it.  No byte goes through HTTP; the pieces are those of the
  * RDMA transfers, because they are large.
  */
 #include "ops/ops.h"
@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "dialect/tags.h"
 
 #include <errno.h>
 #include <string.h>
@@ -146,6 +147,7 @@ replace_attrs(struct req *rq)
 	size_t len = etag_text(&rq->obj.meta.etag, etag);
 	/* Judged here: the store compares the version that they were judged of. */
 	enum fault f = dialect_conditions(&rq->target, etag, len, rq->obj.meta.mtime_ns / NS_PER_S);
+	struct store_del *del;
 	int r;
 
 	if (f == FAULT_NONE && crc->given && sum_to_u64(crc->value) != rq->obj.crc64)
@@ -156,9 +158,12 @@ replace_attrs(struct req *rq)
 		return req_fail(rq, f, NULL);
 	rq->etag = rq->obj.meta.etag;
 	j->mtime_ns = rq->obj.meta.mtime_ns;
-	rq->del.op.done = req_on_del;
+	del = req_del_part(rq);
+	if (!del)
+		return req_fail(rq, FAULT_BUSY, NULL);
+	del->op.done = req_on_del;
 	r = store_set_attrs(rq->rs->env.store, &k, rq->obj.version, rq->target.attrs, rq->target.attrs_len,
-			    &rq->del);
+			    del);
 	return req_await_commit(rq, r, "attributes", replaced);
 }
 
@@ -178,7 +183,7 @@ reply_result(struct req *rq, uint64_t crc64)
 static enum verdict
 replaced(struct req *rq)
 {
-	int r = rq->del.op.result;
+	int r = rq->change->del.op.result;
 
 	if (r < 0)
 		return req_fail(rq, r == -ESTALE ? FAULT_CONFLICT : fault_of(r), NULL);
@@ -311,7 +316,7 @@ copy_ticketed(struct req *rq)
 	if (r < 0)
 		return req_fail(rq, is_part(rq) ? upload_fault(r) : fault_of(r), NULL);
 	rq->phase = PHASE_MOVING;
-	xfer_copy(&rq->xfer, &rq->obj, rq->off, rq->len, &rq->put, &rq->digest);
+	xfer_copy(&rq->xfer, &rq->obj, rq->off, rq->len, &rq->change->put, &rq->digest);
 	return req_go(rq, copy_moved);
 }
 
@@ -342,11 +347,11 @@ copy_moved(struct req *rq)
 static enum verdict
 copied(struct req *rq)
 {
-	int r = rq->put.op.result;
+	int r = rq->change->put.op.result;
 
 	if (r < 0) {
 		rq->errno_seen = r;
 		return req_fail(rq, is_part(rq) ? upload_fault(r) : fault_of(r), NULL);
 	}
-	return reply_result(rq, rq->put.crc64);
+	return reply_result(rq, rq->change->put.crc64);
 }

@@ -94,34 +94,55 @@ parts_start(struct req *rq)
 
 /* ---- GetObjectAttributes ---- */
 
-struct attributes_job {
+/* A page of them: large, and asked for rarely. */
+struct part_page {
 	struct xml_sums sums[DIALECT_LIST_MAX];
 	struct xml_part_entry part[DIALECT_LIST_MAX];
 	char etag[DIALECT_LIST_MAX][48];
 };
 
+struct attributes_job {
+	struct part_page *page;
+};
+
 static void
-one_part(struct attributes_job *j, uint32_t i, const struct store_part *p)
+attributes_fini(struct req *rq)
 {
-	j->part[i] = (struct xml_part_entry){ .number = (uint16_t)p->number,
-					      .size_bytes = p->size_bytes,
-					      .mtime_ns = p->mtime_ns,
-					      .etag_len = etag_text(&p->etag, j->etag[i]),
-					      .etag = j->etag[i],
-					      .sums = &j->sums[i] };
-	sums_stored(p->attrs, p->attrs_len, &p->crc64, &j->sums[i]);
-	j->sums[i].type = SUM_TYPE_NONE;
+	free(((struct attributes_job *)rq->job)->page);
+}
+
+static struct part_page *
+page_new(struct req *rq)
+{
+	struct attributes_job *j = req_job(rq, sizeof *j, attributes_fini);
+
+	if (!j || req_hold_text(rq, sizeof *j->page) < 0)
+		return NULL;
+	j->page = calloc(1, sizeof *j->page);
+	return j->page;
+}
+
+static void
+one_part(struct part_page *pg, uint32_t i, const struct store_part *p)
+{
+	pg->part[i] = (struct xml_part_entry){ .number = (uint16_t)p->number,
+					       .size_bytes = p->size_bytes,
+					       .mtime_ns = p->mtime_ns,
+					       .etag_len = etag_text(&p->etag, pg->etag[i]),
+					       .etag = pg->etag[i],
+					       .sums = &pg->sums[i] };
+	sums_stored(p->attrs, p->attrs_len, &p->crc64, &pg->sums[i]);
+	pg->sums[i].type = SUM_TYPE_NONE;
 }
 
 /* Those above the marker, as many as asked for. */
 static void
-gather_parts(struct req *rq, struct xml_attributes *a)
+gather_parts(struct req *rq, struct xml_attributes *a, struct part_page *pg)
 {
 	const struct target *t = &rq->target;
-	struct attributes_job *j = rq->job;
 	uint32_t max = t->list->max < DIALECT_LIST_MAX ? t->list->max : DIALECT_LIST_MAX;
 
-	a->parts = j->part;
+	a->parts = pg->part;
 	a->parts_total = rq->obj.part_nr;
 	for (uint32_t i = 0; i < rq->obj.part_nr; i++) {
 		struct store_part p;
@@ -134,7 +155,7 @@ gather_parts(struct req *rq, struct xml_attributes *a)
 			a->truncated = true;
 			return;
 		}
-		one_part(j, a->part_nr++, &p);
+		one_part(pg, a->part_nr++, &p);
 	}
 }
 
@@ -169,9 +190,11 @@ attributes_opened(struct req *rq)
 	sums_of_obj(&rq->obj, &sums);
 	a.sums = &sums;
 	if (rq->obj.part_nr && (rq->target.object_attributes & ATTR_PARTS)) {
-		if (!req_job(rq, sizeof(struct attributes_job), NULL))
+		struct part_page *page = page_new(rq);
+
+		if (!page)
 			return req_fail(rq, FAULT_BUSY, NULL);
-		gather_parts(rq, &a);
+		gather_parts(rq, &a, page);
 	}
 	xml_object_attributes(&rq->out, &rq->target, &a);
 	/* Last-Modified goes out as a header. */

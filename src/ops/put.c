@@ -48,12 +48,6 @@ digest_mask(const struct req *rq)
 	return mask;
 }
 
-static void
-on_commit(struct store_op *op)
-{
-	req_on_store(container_of(container_of(op, struct store_put, op), struct req, put));
-}
-
 static bool
 is_part(const struct req *rq)
 {
@@ -77,12 +71,15 @@ put_fault(const struct req *rq, int err)
 int
 put_init(struct req *rq, uint64_t size_bytes)
 {
+	struct store_put *put = req_put_part(rq);
 	struct store_key k = req_key(rq);
 
+	if (!put)
+		return -EAGAIN;
 	if (is_part(rq))
-		return store_put_init_part(rq->rs->env.store, &rq->put, &k, rq->target.upload_id,
+		return store_put_init_part(rq->rs->env.store, put, &k, rq->target.upload_id,
 					   rq->target.part_number, size_bytes);
-	return store_put_init(rq->rs->env.store, &rq->put, &k, size_bytes);
+	return store_put_init(rq->rs->env.store, put, &k, size_bytes);
 }
 
 /*
@@ -223,7 +220,7 @@ put_leased(struct req *rq)
 	if (r < 0)
 		return req_fail(rq, put_fault(rq, r), NULL);
 	rq->phase = PHASE_MOVING;
-	xfer_pull(&rq->xfer, &rq->put, rq->target.token.size, &rq->lease, &rq->digest,
+	xfer_pull(&rq->xfer, &rq->change->put, rq->target.token.size, &rq->lease, &rq->digest,
 		  rq->rs->env.conf->rdma.inflight_bytes);
 	return req_go(rq, put_pulled);
 }
@@ -248,7 +245,7 @@ put_again(struct req *rq)
 {
 	rq->retried = true;
 	stats_event(rq->rs->env.stats, STATS_RETRIED);
-	store_put_abort(rq->rs->env.store, &rq->put);
+	store_put_abort(rq->rs->env.store, &rq->change->put);
 	xfer_fini(&rq->xfer);
 	lease_release(rq);
 	memset(&rq->lease, 0, sizeof rq->lease);
@@ -289,7 +286,7 @@ put_http_ticketed(struct req *rq)
 	if (r < 0)
 		return req_fail(rq, put_fault(rq, r), NULL);
 	rq->phase = PHASE_MOVING;
-	xfer_accept(&rq->xfer, &rq->put, &rq->digest);
+	xfer_accept(&rq->xfer, &rq->change->put, &rq->digest);
 	return req_go(rq, put_accepting);
 }
 
@@ -389,6 +386,7 @@ enum verdict
 put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next)
 {
 	const struct checksum *crc = &rq->target.sum[SUM_CRC64NVME];
+	struct store_put *put = &rq->change->put;
 	struct store_commit c;
 	int r;
 
@@ -400,7 +398,7 @@ put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next)
 	if (!is_part(rq))
 		put_fill_pre(&rq->target, &c.pre);
 	c.last = xfer_last(&rq->xfer, &c.last_len);
-	if (c.last && rq->put.size_bytes == 0 && c.last_len <= STORE_INLINE_MAX) {
+	if (c.last && put->size_bytes == 0 && c.last_len <= STORE_INLINE_MAX) {
 		c.inline_data = c.last->mem;
 		c.inline_len = c.last_len;
 		c.last = NULL;
@@ -409,8 +407,8 @@ put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next)
 		c.have_expect_crc64 = true;
 		c.expect_crc64 = sum_to_u64(crc->value);
 	}
-	rq->put.op.done = on_commit;
-	r = store_put_commit(rq->rs->env.store, &rq->put, &c);
+	put->op.done = req_on_put;
+	r = store_put_commit(rq->rs->env.store, put, &c);
 	if (r < 0)
 		return req_fail(rq, put_fault(rq, r), NULL);
 	rq->phase = PHASE_COMMIT;
@@ -448,12 +446,13 @@ put_verify(struct req *rq)
 static enum verdict
 put_committed(struct req *rq)
 {
-	if (rq->put.op.result < 0) {
-		rq->errno_seen = rq->put.op.result;
-		return req_fail(rq, put_fault(rq, rq->put.op.result),
-				rq->put.op.result == -ECANCELED
-					? "The disk failed during the commit; the object may exist."
-					: NULL);
+	int r = rq->change->put.op.result;
+
+	if (r < 0) {
+		rq->errno_seen = r;
+		return req_fail(rq, put_fault(rq, r),
+				r == -ECANCELED ? "The disk failed during the commit; the object may exist."
+						: NULL);
 	}
 	return req_go(rq, rq->is_form ? form_done : req_reply_step);
 }

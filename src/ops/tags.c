@@ -99,6 +99,7 @@ tags_opened(struct req *rq)
 	struct tags_job *j = rq->job;
 	struct target *t = &rq->target;
 	struct store_key k = req_key(rq);
+	struct store_del *del;
 	size_t len;
 	const char *tags;
 	int r = rq->obj.op.result;
@@ -117,8 +118,11 @@ tags_opened(struct req *rq)
 				      strlen(ATTR_TAGGING), j->tags.p, j->tags.len);
 	if (r < 0)
 		return req_fail(rq, r == -ENOSPC ? FAULT_META_TOO_LARGE : FAULT_DAMAGED, NULL);
-	rq->del.op.done = req_on_del;
-	r = store_set_attrs(rq->rs->env.store, &k, rq->obj.version, t->attrs, t->attrs_len, &rq->del);
+	del = req_del_part(rq);
+	if (!del)
+		return req_fail(rq, FAULT_BUSY, NULL);
+	del->op.done = req_on_del;
+	r = store_set_attrs(rq->rs->env.store, &k, rq->obj.version, t->attrs, t->attrs_len, del);
 	store_close(rq->rs->env.store, &rq->obj);
 	return req_await_commit(rq, r, "attributes", tags_set);
 }
@@ -127,7 +131,7 @@ static enum verdict
 tags_set(struct req *rq)
 {
 	struct tags_job *j = rq->job;
-	int r = rq->del.op.result;
+	int r = rq->change->del.op.result;
 
 	if (r == -ESTALE && j->tries++ < TRIES_MAX) {
 		rq->phase = PHASE_FRONT;

@@ -17,44 +17,6 @@
 
 static enum verdict body_whole(struct req *rq);
 
-int
-req_hold_text(struct req *rq, size_t bytes)
-{
-	if (bytes > REQ_TEXT_TOTAL - rq->rs->text_bytes)
-		return -EAGAIN;
-	rq->rs->text_bytes += bytes;
-	rq->text_held += bytes;
-	return 0;
-}
-
-void *
-req_job(struct req *rq, size_t bytes, void (*fini)(struct req *rq))
-{
-	check(!rq->job);
-	if (req_hold_text(rq, bytes) < 0)
-		return NULL;
-	rq->job = calloc(1, bytes);
-	rq->job_fini = fini;
-	return rq->job;
-}
-
-void
-req_text_free(struct req *rq)
-{
-	if (rq->job && rq->job_fini)
-		rq->job_fini(rq);
-	free(rq->job);
-	free(rq->body);
-	free(rq->cors);
-	text_free(&rq->out);
-	rq->job = NULL;
-	rq->job_fini = NULL;
-	rq->body = NULL;
-	rq->cors = NULL;
-	rq->rs->text_bytes -= rq->text_held;
-	rq->text_held = 0;
-}
-
 enum verdict
 body_collect(struct req *rq, step_fn next)
 {

@@ -5,6 +5,7 @@
 #include "req/machine.h"
 
 #include "base/check.h"
+#include "walk/bucket_config.h"
 
 #include <stdio.h>
 #include <stdlib.h>

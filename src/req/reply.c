@@ -2,7 +2,6 @@
  * The reply: status, headers and body of an outcome.  What an outcome looks like in each wire form is decided
  * by one table in dialect/ (protocol.md 4.1, 4.2); here it becomes header fields.
  */
-#define LOG_MODULE "access"
 #include "req/machine.h"
 
 #include "base/base64.h"
@@ -10,8 +9,8 @@
 #include "base/clock.h"
 #include "base/hex.h"
 #include "dialect/tags.h"
+#include "walk/expiry.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -116,8 +115,7 @@ crc64_text(uint64_t crc, char out[16])
 {
 	uint8_t b[8];
 
-	for (int i = 0; i < 8; i++)
-		b[i] = (uint8_t)(crc >> (56 - 8 * i));
+	sum_of_u64(crc, b);
 	base64_encode(b, sizeof b, out);
 }
 
@@ -130,14 +128,17 @@ gives_checksums(const struct req *rq)
 	       (!rq->is_tokened || rq->declined);
 }
 
-/* size_bytes of the whole object. */
+/* size_bytes of the whole object.  Where a day of the rules is none, dates say nothing. */
 static void
-expiration_header(struct req *rq, uint64_t size_bytes, const void *attrs, size_t attrs_len, uint64_t mtime_ns)
+expiration_header(struct req *rq, uint64_t size_bytes, const struct store_meta *meta)
 {
-	const char *text = expiry_text(rq, size_bytes, attrs, attrs_len, mtime_ns);
+	const struct req_env *env = &rq->rs->env;
+	struct store_key k = req_key(rq);
 
-	if (text)
-		reply_ref(rq, "x-amz-expiration", text);
+	if (rq->listen->dialect != DIALECT_S3 || env->conf->lifecycle.day_ns != 86400 * NS_PER_S)
+		return;
+	if (expiry_text(env->expiry, &k, size_bytes, meta, rq->began_ns, &rq->out))
+		reply_ref(rq, "x-amz-expiration", rq->out.p);
 }
 
 static void
@@ -170,8 +171,7 @@ object_headers(struct req *rq)
 	tags = dialect_attr(rq->obj.meta.attrs, rq->obj.meta.attrs_len, ATTR_TAGGING, &len);
 	if (tags && len)
 		reply_number(rq, "x-amz-tagging-count", (unsigned)tags_count(tags, len));
-	expiration_header(rq, rq->obj.size_bytes, rq->obj.meta.attrs, rq->obj.meta.attrs_len,
-			  rq->obj.meta.mtime_ns);
+	expiration_header(rq, rq->obj.size_bytes, &rq->obj.meta);
 	rq->send_attrs = true;
 }
 
@@ -186,7 +186,7 @@ checksum_headers(struct req *rq)
 		if (k == SUM_MD5 || c->payload_hash || !(c->given || c->wanted))
 			continue;
 		if (k == SUM_CRC64NVME)
-			crc64_text(rq->put.crc64, text);
+			crc64_text(rq->change->put.crc64, text);
 		else
 			base64_encode(c->value, c->len, text);
 		reply_text(rq, checksum_header[k], text);
@@ -197,10 +197,9 @@ static void
 error_body(struct req *rq, enum fault f)
 {
 	struct error_detail d;
-	char id[17], range[64];
+	char id[17], range[64], *text;
 
-	if (rq->target.op == OP_HEAD_OBJECT || rq->target.op == OP_HEAD_BUCKET ||
-	    strcmp(rq->in.method, "HEAD") == 0 || f == FAULT_NOT_MODIFIED) {
+	if (strcmp(rq->in.method, "HEAD") == 0 || f == FAULT_NOT_MODIFIED || !(text = req_error_part(rq))) {
 		rq->reply.body = REPLY_EMPTY;
 		return;
 	}
@@ -222,8 +221,8 @@ error_body(struct req *rq, enum fault f)
 	if (f == FAULT_AUTH_HEADER)
 		d.region = rq->rs->env.conf->auth.region;
 	rq->reply.body = REPLY_TEXT;
-	rq->reply.text = rq->text;
-	rq->reply.len_bytes = dialect_error_body(rq->listen->dialect, f, &d, rq->text, sizeof rq->text);
+	rq->reply.text = text;
+	rq->reply.len_bytes = dialect_error_body(rq->listen->dialect, f, &d, text, REQ_ERROR_BYTES);
 	reply_text(rq, "content-type", rq->listen->dialect == DIALECT_S3 ? "application/xml" : "text/plain");
 }
 
@@ -258,9 +257,13 @@ done_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 	}
 	if (op_pulls(rq->target.op))
 		checksum_headers(rq);
-	if (rq->target.op == OP_PUT_OBJECT)
-		expiration_header(rq, rq->http_bytes + rq->rdma_bytes, rq->target.attrs, rq->target.attrs_len,
-				  clock_wall_ns());
+	if (rq->target.op == OP_PUT_OBJECT) {
+		struct store_meta meta = { .mtime_ns = clock_wall_ns(),
+					   .attrs = rq->target.attrs,
+					   .attrs_len = rq->target.attrs_len };
+
+		expiration_header(rq, rq->http_bytes + rq->rdma_bytes, &meta);
+	}
 	if (rq->is_form) {
 		size_t n = etag_text(&rq->etag, etag + 1);
 
@@ -393,28 +396,4 @@ req_reply_headers(struct req *rq, void (*header)(void *cookie, const char *name,
 	dialect_attrs_each(rq->obj.meta.attrs, rq->obj.meta.attrs_len, on_attr, &w);
 	w.stored = false;
 	dialect_attrs_each(rq->target.attrs, rq->target.attrs_len, on_attr, &w);
-}
-
-/* ---- the access log ---- */
-
-void
-access_log(const struct req *rq)
-{
-	char id[17], peer[INET6_ADDRSTRLEN] = "-", phases[STATS_PHASE_NR * 24];
-
-	if (!log_on(LOG_INFO))
-		return;
-	req_id_text(rq, id);
-	req_phases_text(rq, phases, sizeof phases);
-	if (rq->peer.ss_family == AF_INET6)
-		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&rq->peer)->sin6_addr, peer, sizeof peer);
-	else
-		inet_ntop(AF_INET, &((const struct sockaddr_in *)&rq->peer)->sin_addr, peer, sizeof peer);
-	log_write_event(LOG_EV_ACCESS, LOG_INFO, LOG_MODULE, id,
-			"peer=%s op=%s status=%d rdma_bytes=%llu http_bytes=%llu us=%llu%s%s%s%s%s", peer,
-			op_name[rq->target.op], rq->replied ? rq->reply.status : 0,
-			(unsigned long long)rq->rdma_bytes, (unsigned long long)rq->http_bytes,
-			(unsigned long long)((clock_ns() - rq->began_ns) / NS_PER_US), phases,
-			rq->declined ? " declined=" : "", rq->declined ? chan_reason_name[rq->reason] : "",
-			rq->fault ? " fault=" : "", rq->fault ? fault_info(rq->fault)->code : "");
 }

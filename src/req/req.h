@@ -32,6 +32,7 @@ struct auth_keys;
 struct auth_replay;
 struct bufpool;
 struct chan;
+struct expiry;
 struct op_entry;
 struct rdma;
 struct req;
@@ -64,6 +65,7 @@ struct req_env {
 	 * keep a reference of their own. */
 	struct auth_keys *keys;
 	struct auth_replay *replay; /* NULL: off */
+	struct expiry *expiry;      /* for x-amz-expiration (walk/expiry.h); NULL: no answer has it */
 	/* So many requests, of all cores, are traced from their beginning; NULL: none ever. */
 	_Atomic int *trace_next;
 	int core;

@@ -2,7 +2,7 @@
  * Lifecycle rules, executed: from time to time one core walks over all buckets, deletes the objects whose
  * bucket's rules say so, and ends the uploads that they, or limits.upload_expire, call abandoned.
  *
- * Made and owned by the request machine of core 0; everything on that core's thread.  It does one thing at a
+ * Made and owned by core 0; everything on that core's thread.  It does one thing at a
  * time and rests after each, so that it looks at lifecycle.rate objects a second at most.  What it deletes is
  * the version that it has seen: an object written meanwhile stays.
  *
@@ -18,9 +18,16 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "base/timer.h"
+#include "conf/conf.h"
+#include "dialect/dialect.h"
+#include "dialect/tags.h"
 #include "s3doc/lifecycle.h"
+#include "stats/stats.h"
+#include "store/store.h"
+#include "walk/bucket_config.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -38,11 +45,12 @@ struct due {
 };
 
 struct life {
-	const struct req_env *env;
+	struct life_env env;
+	uint64_t interval_ns, day_ns, upload_expire_ns, rate;
 	struct timer timer;
 	void (*step)(struct life *lf);
 	int inflight; /* operations of the store */
-	bool stopping;
+	bool paused;
 
 	struct store_list ls;
 	struct store_del del;
@@ -80,7 +88,7 @@ on_timer(struct timer *t)
 {
 	struct life *lf = container_of(t, struct life, timer);
 
-	if (!lf->stopping && lf->inflight == 0)
+	if (!lf->paused && lf->inflight == 0)
 		lf->step(lf);
 }
 
@@ -88,15 +96,15 @@ static void
 go(struct life *lf, uint64_t rest_ns, void (*step)(struct life *lf))
 {
 	lf->step = step;
-	if (!lf->stopping)
-		timer_arm(lf->env->timers, &lf->timer, clock_ns() + rest_ns, on_timer);
+	if (!lf->paused)
+		timer_arm(lf->env.timers, &lf->timer, clock_ns() + rest_ns, on_timer);
 }
 
 /* The rest that n objects cost. */
 static uint64_t
 rest_ns(const struct life *lf, uint32_t n)
 {
-	return (uint64_t)n * NS_PER_S / (uint64_t)lf->env->conf->lifecycle.rate;
+	return (uint64_t)n * NS_PER_S / lf->rate;
 }
 
 static void
@@ -105,8 +113,8 @@ walk_over(struct life *lf)
 	free(lf->due);
 	lf->due = NULL;
 	lf->have_bucket = false;
-	stats_event(lf->env->stats, STATS_LIFE_WALKS);
-	go(lf, lf->env->conf->lifecycle.interval_ns, step_bucket);
+	stats_event(lf->env.stats, STATS_LIFE_WALKS);
+	go(lf, lf->interval_ns, step_bucket);
 }
 
 static void
@@ -126,7 +134,7 @@ give_up(struct life *lf, int err)
 	free(lf->due);
 	lf->due = NULL;
 	lf->have_bucket = false;
-	go(lf, lf->env->conf->lifecycle.interval_ns, step_bucket);
+	go(lf, lf->interval_ns, step_bucket);
 }
 
 /* ---- ages ---- */
@@ -135,7 +143,7 @@ give_up(struct life *lf, int err)
 static uint64_t
 stretched_s(const struct life *lf, uint64_t made_ns, uint64_t now_ns)
 {
-	uint64_t day_ns = lf->env->conf->lifecycle.day_ns, age_ns = now_ns > made_ns ? now_ns - made_ns : 0;
+	uint64_t day_ns = lf->day_ns, age_ns = now_ns > made_ns ? now_ns - made_ns : 0;
 	unsigned __int128 age = (unsigned __int128)age_ns * DAY_NS / day_ns;
 
 	if (age > now_ns)
@@ -156,7 +164,7 @@ object_is_due(const struct life *lf, const struct store_entry *e, uint64_t now_n
 static bool
 upload_is_due(const struct life *lf, const struct store_entry *e, uint64_t now_ns)
 {
-	uint64_t expire_ns = lf->env->conf->limits.upload_expire_ns;
+	uint64_t expire_ns = lf->upload_expire_ns;
 
 	if (expire_ns && now_ns > e->mtime_ns && now_ns - e->mtime_ns >= expire_ns)
 		return true;
@@ -229,7 +237,7 @@ on_page(struct store_op *op)
 static int
 read_rules(struct life *lf)
 {
-	int r = bucket_attrs_read(lf->env->store, lf->bucket, lf->bucket_len, &lf->attrs);
+	int r = bucket_attrs_read(lf->env.store, lf->bucket, lf->bucket_len, &lf->attrs);
 
 	lf->rules = NULL;
 	if (r < 0)
@@ -252,7 +260,7 @@ rules_hold(struct life *lf)
 	uint64_t version;
 	bool same;
 
-	if (store_bucket_get_attrs(lf->env->store, lf->bucket, lf->bucket_len, NULL, 0, &version) >= 0 &&
+	if (store_bucket_get_attrs(lf->env.store, lf->bucket, lf->bucket_len, NULL, 0, &version) >= 0 &&
 	    version == old.version)
 		return true;
 	same = read_rules(lf) == 0 && !rules == !lf->rules &&
@@ -288,7 +296,7 @@ list_page(struct life *lf, bool uploads)
 	lf->ls.max = PAGE_MAX;
 	lf->ls.entry = on_entry;
 	lf->ls.op.done = on_page;
-	r = uploads ? store_list_uploads(lf->env->store, &lf->ls) : store_list(lf->env->store, &lf->ls);
+	r = uploads ? store_list_uploads(lf->env.store, &lf->ls) : store_list(lf->env.store, &lf->ls);
 	if (r == 0) {
 		lf->inflight++;
 		return;
@@ -359,7 +367,7 @@ step_bucket(struct life *lf)
 	lf->ls.max = 1;
 	lf->ls.entry = on_bucket;
 	lf->ls.op.done = on_found;
-	r = store_list(lf->env->store, &lf->ls);
+	r = store_list(lf->env.store, &lf->ls);
 	if (r == 0) {
 		lf->inflight++;
 		return;
@@ -394,7 +402,7 @@ deleted(struct life *lf)
 {
 	if (lf->del.op.result == 1) {
 		lf->expired++;
-		stats_event(lf->env->stats, STATS_EXPIRED);
+		stats_event(lf->env.stats, STATS_EXPIRED);
 	}
 	/* Gone or changed meanwhile: not ours to delete any more.  A disk that fails ends the walk. */
 	if (lf->del.op.result < 0 && lf->del.op.result != -ENOENT && lf->del.op.result != -ESTALE &&
@@ -433,7 +441,7 @@ step_delete(struct life *lf)
 	k.key_len = d->key_len;
 	pre.version = d->version;
 	lf->del.op.done = on_deleted;
-	r = store_delete(lf->env->store, &k, &pre, &lf->del);
+	r = store_delete(lf->env.store, &k, &pre, &lf->del);
 	if (r == 0) {
 		lf->inflight++;
 		return;
@@ -462,7 +470,7 @@ aborted(struct life *lf)
 {
 	if (lf->up.op.result == 0) {
 		lf->aborted++;
-		stats_event(lf->env->stats, STATS_UPLOAD_EXPIRED);
+		stats_event(lf->env.stats, STATS_UPLOAD_EXPIRED);
 	}
 	if (lf->up.op.result < 0 && lf->up.op.result != -ENOENT && lf->up.op.result != -ENXIO) {
 		give_up(lf, lf->up.op.result);
@@ -495,7 +503,7 @@ step_abort(struct life *lf)
 	k.key = d->key;
 	k.key_len = d->key_len;
 	lf->up.op.done = on_aborted;
-	r = store_upload_abort(lf->env->store, &k, d->id, &lf->up);
+	r = store_upload_abort(lf->env.store, &k, d->id, &lf->up);
 	if (r == 0) {
 		lf->inflight++;
 		return;
@@ -508,32 +516,41 @@ step_abort(struct life *lf)
 /* ---- life ---- */
 
 int
-life_new(const struct req_env *env, struct life **ret_life)
+life_new(const struct life_env *env, const struct conf *conf, struct life **ret_life)
 {
-	struct life *lf;
+	struct life *lf = calloc(1, sizeof *lf);
 
-	*ret_life = NULL;
-	if (env->core != 0 || !env->store || env->conf->lifecycle.interval_ns == 0)
-		return 0;
-	lf = calloc(1, sizeof *lf);
 	if (!lf)
 		return -ENOMEM;
-	lf->env = env;
-	go(lf, env->conf->lifecycle.interval_ns, step_bucket);
+	lf->env = *env;
+	life_set(lf, conf);
+	go(lf, lf->interval_ns, step_bucket);
 	*ret_life = lf;
 	return 0;
 }
 
 void
-life_stop(struct life *lf, bool stop)
+life_set(struct life *lf, const struct conf *conf)
 {
-	if (!lf || lf->stopping == stop)
+	if (!lf)
 		return;
-	lf->stopping = stop;
-	if (stop)
-		timer_disarm(lf->env->timers, &lf->timer);
+	check(conf->lifecycle.rate > 0 && conf->lifecycle.day_ns > 0);
+	lf->interval_ns = conf->lifecycle.interval_ns;
+	lf->day_ns = conf->lifecycle.day_ns;
+	lf->rate = (uint64_t)conf->lifecycle.rate;
+	lf->upload_expire_ns = conf->limits.upload_expire_ns;
+}
+
+void
+life_pause(struct life *lf, bool on)
+{
+	if (!lf || lf->paused == on)
+		return;
+	lf->paused = on;
+	if (on)
+		timer_disarm(lf->env.timers, &lf->timer);
 	else if (lf->inflight == 0)
-		go(lf, lf->env->conf->lifecycle.interval_ns, lf->step);
+		go(lf, lf->interval_ns, lf->step);
 }
 
 int
@@ -548,7 +565,7 @@ life_free(struct life *lf)
 	if (!lf)
 		return;
 	check(lf->inflight == 0);
-	timer_disarm(lf->env->timers, &lf->timer);
+	timer_disarm(lf->env.timers, &lf->timer);
 	bucket_attrs_free(&lf->attrs);
 	free(lf->due);
 	free(lf);

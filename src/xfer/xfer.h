@@ -91,7 +91,7 @@ struct piece {
 
 enum xfer_mode { XFER_NONE, XFER_PUSH, XFER_PULL, XFER_SERVE, XFER_ACCEPT, XFER_COPY };
 
-/* Embedded by the request; zeroed, then xfer_init(). */
+/* Embedded by the request; xfer_idle(), then xfer_init() for each transfer. */
 struct xfer {
 	struct xfer_pool *pool;
 	struct store_port *store;
@@ -104,7 +104,7 @@ struct xfer {
 
 	enum xfer_mode mode;
 	bool have_ticket, is_waiting;
-	uint8_t client;   /* for whom: xfer_client_of(); set before xfer_init(), which leaves it alone */
+	uint8_t client;   /* for whom: xfer_client_of() */
 	struct list link; /* pool's: waiting or hungry */
 
 	struct store_obj *obj;
@@ -137,6 +137,9 @@ struct xfer {
 	struct piece pieces[XFER_PIECES_MAX];
 };
 
+/* Makes memory that may have been another request's a transfer that was not begun: for that client, whose done
+ * and wake are both fn.  Leaves the pieces alone. */
+void xfer_idle(struct xfer *x, unsigned client, void (*fn)(struct xfer *x));
 void xfer_init(struct xfer *x, struct xfer_pool *pool, struct store_port *store, struct chan *chan);
 /* Gives back pieces and ticket.  Nothing may be in flight.  Fine on one never started. */
 void xfer_fini(struct xfer *x);

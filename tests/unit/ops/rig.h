@@ -21,6 +21,7 @@
 #include "ring/ring.h"
 #include "stats/stats.h"
 #include "tests/fake/fake_chan.h"
+#include "walk/expiry.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -48,6 +49,7 @@ struct rig {
 	struct ring *ring; /* with a store on a disk only */
 	struct store_port *port;
 	struct stats *stats;
+	struct expiry *expiry;
 	struct reqs *reqs;
 	unsigned char *win; /* the client's memory */
 };
@@ -69,7 +71,6 @@ static struct rig rig;
 static struct {
 	size_t bufs_bytes, http_bytes; /* http_bytes: small ones only, as the daemon has it */
 	int requests, queue, pieces;
-	bool life;       /* lifecycle rules are executed all the time */
 	const char *dir; /* a store in this directory, with a ring; linked without mem_store */
 } rig_small;
 
@@ -139,9 +140,7 @@ conf_defaults(struct conf *c)
 	c->limits.s3_rate = 256u << 20;
 	c->limits.scality_total_ns = 1500 * NS_PER_MS;
 	c->limits.idle_ns = 75 * NS_PER_S;
-	c->lifecycle.interval_ns = rig_small.life ? 2 * NS_PER_MS : 0;
 	c->lifecycle.day_ns = 86400 * NS_PER_S;
-	c->lifecycle.rate = 100000;
 }
 
 static void rig_bucket(int listen, const char *target);
@@ -207,6 +206,8 @@ rig_start(void **state)
 	env.timers = &rig.timers;
 	env.stats = stats_core(rig.stats, 0);
 	env.ops = &rig_ops;
+	assert_int_equal(expiry_new(rig.port, &rig.expiry), 0);
+	env.expiry = rig.expiry;
 	env.operations = op_table;
 	assert_int_equal(reqs_new(&env, &rig.reqs), 0);
 	rig_bucket(0, "/bkt");
@@ -234,6 +235,7 @@ rig_stop(void **state)
 	while (!store_detach(rig.port))
 		rig_turn();
 	reqs_free(rig.reqs);
+	expiry_free(rig.expiry);
 	store_close_disks(rig.store);
 	ring_free(rig.ring);
 	chan_free(rig.chan);
@@ -411,7 +413,7 @@ put_object(const char *key, size_t len, unsigned seed)
 	x_init(&x, 0, "PUT", target);
 	x_token(&x, "x-amz-rdma-token", 0, len);
 	if (x_run(&x) != 200)
-		fail_msg("PUT of %s: %d %s", key, req_reply(x.rq)->status, x.rq->text);
+		fail_msg("PUT of %s: %d %s", key, req_reply(x.rq)->status, x.rq->error);
 	assert_header(&x, "x-amz-rdma-reply", "200");
 	x_end(&x);
 	memset(rig.win, GUARD, WIN_MAX);

@@ -1,1 +1,2 @@
+LINK-walk/test_lifecycle := mem_store
 LINK-walk/test_scrub := fault_ring
