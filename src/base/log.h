@@ -25,9 +25,8 @@ void log_init(enum log_format format, enum log_level level);
 /* The common level.  -1 as a level: nothing at all. */
 void log_set_level(enum log_level level);
 enum log_level log_get_level(void);
-/* "error" ... "debug" to the level; -EINVAL. */
+/* Parses "error" ... "debug".  0 or -EINVAL. */
 int log_level_parse(const char *text, enum log_level *ret_level);
-int log_format_parse(const char *text, enum log_format *ret_format);
 
 /* ---- modules ---- */
 

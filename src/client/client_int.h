@@ -143,14 +143,9 @@ struct window {
 	char token[96];
 };
 
-/* Registers.  0 or -errno.  *ret_region is on the list and has one user. */
-int region_new(struct gantry *g, void *ptr, size_t size, unsigned flags, bool is_temporary,
-	       struct region **ret_region);
 /* The region that holds [ptr, ptr + size), with one more user; NULL. */
 struct region *region_get(struct gantry *g, const void *ptr, size_t size);
 void region_put(struct gantry *g, struct region *r);
-/* Deregisters everywhere and frees; 0 or -errno (then it is kept). */
-int region_free(struct gantry *g, struct region *r);
 void regions_close(struct gantry *g);
 
 /* A token of its own for one call: finds or makes the registration, takes a target.  0, or -errno and why. */

@@ -14,8 +14,6 @@ int token_bad(const char **ret_why, const char *why);
 /* ":ADDR2:SIZE2" of 2.2, each 1 to 16 hex digits.  0 or -EINVAL. */
 int token_suffix(struct span s, uint64_t *ret_addr, uint64_t *ret_size, const char **ret_why);
 
-bool token_all_hex(const char *p, size_t len);
-
 /* Families that are told from 2.1 by their shape alone (protocol.md section 8).  scal: 2.6 is one of them on
  * this header. */
 bool token_is_family(struct span s, bool scal, enum token_kind *ret_kind);
