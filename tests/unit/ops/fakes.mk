@@ -1,5 +1,7 @@
+NEEDS-ops := ring
 LINK-ops/test_cancel := fake_chan mem_store
-LINK-ops/test_counts := fake_chan
+LINK-ops/test_counts := fake_chan mem_store
+NEEDS-ops/test_counts := extent
 LINK-ops/test_edges := fake_chan mem_store
 LINK-ops/test_get := fake_chan mem_store
 LINK-ops/test_put := fake_chan mem_store
