@@ -82,10 +82,10 @@ parts_start(struct req *rq)
 		return req_fail(rq, FAULT_BUSY, NULL);
 	j->rq = rq;
 	xml_parts_begin(&rq->out, t, d.have ? checksum_name(d.kind) : NULL, d.have ? d.type : SUM_TYPE_NONE);
-	if (t->list.max == 0)
+	if (t->list->max == 0)
 		return req_go(rq, parts_done);
-	j->list.after = t->list.part_number_marker;
-	j->list.max = t->list.max;
+	j->list.after = t->list->part_number_marker;
+	j->list.max = t->list->max;
 	j->list.part = on_part;
 	j->list.op.done = on_parts;
 	return req_await(rq, store_list_parts(rq->rs->env.store, &k, t->upload_id, &j->list), "parts",
@@ -140,7 +140,7 @@ static void
 gather_parts(struct req *rq, struct xml_attributes *a, struct part_page *pg)
 {
 	const struct target *t = &rq->target;
-	uint32_t max = t->list.max < DIALECT_LIST_MAX ? t->list.max : DIALECT_LIST_MAX;
+	uint32_t max = t->list->max < DIALECT_LIST_MAX ? t->list->max : DIALECT_LIST_MAX;
 
 	a->parts = pg->part;
 	a->parts_total = rq->obj.part_nr;
@@ -149,7 +149,7 @@ gather_parts(struct req *rq, struct xml_attributes *a, struct part_page *pg)
 
 		if (store_obj_part_at(&rq->obj, i, &p) < 0)
 			return;
-		if (p.number <= t->list.part_number_marker)
+		if (p.number <= t->list->part_number_marker)
 			continue;
 		if (a->part_nr == max) {
 			a->truncated = true;

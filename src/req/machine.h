@@ -177,7 +177,12 @@ struct req {
 	struct identity identity;
 	struct store_obj obj;
 	struct chan_lease lease;
-	struct target target;      /* dialect_parse() */
+	struct target target; /* dialect_parse() */
+	struct {
+		unsigned char attrs[DIALECT_ATTRS_MAX];
+		struct copy_source copy;
+		struct list_query list;
+	} parts;                   /* of target: what dialect_parse() gets from part_of() */
 	struct auth_stream frames; /* auth_stream_init(), with in_frames */
 	struct xfer xfer;
 	struct {
