@@ -8,8 +8,7 @@
  * rq->obj is the source, rq->change's put what comes of it.  No byte goes through HTTP; the pieces are those of the
  * RDMA transfers, because they are large.
  */
-#include "ops/ops.h"
-#include "req/machine.h"
+#include "ops/ops_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"

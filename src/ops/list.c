@@ -2,8 +2,7 @@
  * Lists: of a bucket's objects in three forms, of its uploads, and of the buckets themselves.  One page is
  * one listing of the store; its entries become XML as they come.  The core's thread.
  */
-#include "ops/ops.h"
-#include "req/machine.h"
+#include "ops/ops_int.h"
 
 #include "base/check.h"
 

@@ -27,8 +27,6 @@ front_token(struct req *rq)
 			     (struct sockaddr *)&rq->peer) < 0)
 		return req_fail(rq, FAULT_ACCESS_DENIED,
 				"The token names an address that this server may not reach.");
-	if (op_pulls(rq->target.op) && tok->size > put_limit(rq))
-		return req_fail(rq, FAULT_TOO_LARGE, NULL);
 	return req_go(rq, front_op);
 }
 
@@ -52,6 +50,9 @@ front_op(struct req *rq)
 	enum op op = rq->target.op;
 	step_fn start = front_start(rq->rs->env.operations, op);
 
+	rq->hooks = rq->rs->env.operations[op].hooks;
+	if (rq->hooks)
+		rq->take = rq->hooks->take;
 	return op_info[op].body == BODY_TEXT ? body_collect(rq, start) : req_go(rq, start);
 }
 
