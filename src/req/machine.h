@@ -130,10 +130,13 @@ struct req {
 	/* the body */
 	bool in_frames; /* it is aws-chunked: see frames */
 	bool wants_body, body_ended;
-	bool collecting;
-	bool is_form;       /* the body is a form, the object a field of it */
-	int status_instead; /* of a form that was taken; 0: as the outcome has it */
-	step_fn body_next;
+	size_t (*take)(struct req *rq, const void *data,
+		       size_t len); /* its bytes go there; NULL: they wait */
+
+	/* the operation */
+	const struct op_hooks *hooks; /* NULL: none, or it did not begin */
+	step_fn then;                 /* where steps that several operations share go on */
+	step_fn leased, not_leased;   /* req_lease() */
 	bool lease_held, lease_waiting;
 	bool retried; /* a PUT's READs: this is the second time */
 
@@ -157,6 +160,7 @@ struct req {
 	/* the outcome */
 	bool declined;
 	enum chan_reason reason;
+	int status_instead; /* of success; 0: as the outcome has it */
 	struct store_etag etag;
 	uint64_t rdma_bytes, http_bytes;
 
@@ -173,7 +177,12 @@ struct req {
 	struct identity identity;
 	struct store_obj obj;
 	struct chan_lease lease;
-	struct target target;      /* dialect_parse() */
+	struct target target; /* dialect_parse() */
+	struct {
+		unsigned char attrs[DIALECT_ATTRS_MAX];
+		struct copy_source copy;
+		struct list_query list;
+	} parts;                   /* of target: what dialect_parse() gets from part_of() */
 	struct auth_stream frames; /* auth_stream_init(), with in_frames */
 	struct xfer xfer;
 	struct {
@@ -248,6 +257,8 @@ enum verdict drain(struct req *rq);
 enum verdict drained(struct req *rq);
 /* Puts the reply together: the last step of each request. */
 enum verdict req_reply_step(struct req *rq);
+/* Goes there with rq->out, which is XML, as the body of the reply. */
+enum verdict req_reply_xml(struct req *rq);
 
 /* ---- trace.c ---- */
 void req_use_conf(struct req *rq);
@@ -267,45 +278,25 @@ void trace_line(struct req *rq, const char *what);
 /* Who asks, and whether that is granted to them: FAULT_NONE or what to answer. */
 enum fault front_auth(struct req *rq, const char **ret_why);
 void front_auth_env(const struct req *rq, struct auth_env *ret);
-/* req_body() of a body in aws-chunked frames: takes them off, and hands the rest to take_body(). */
+/* req_body() of a body in aws-chunked frames: takes them off, and hands the rest to body_take(). */
 size_t frames_feed(struct req *rq, const void *data, size_t len);
 /* That body is over: fails the request, or puts what the trailer said with the other checksums. */
 void frames_end(struct req *rq);
-/* Where the bytes of a body go (req.c): how many were taken. */
-size_t take_body(struct req *rq, const void *data, size_t len);
 
 /* ---- steps ---- */
 enum verdict front(struct req *rq);
 enum verdict front_op(struct req *rq);
 /* Returns the first step of an operation; of one that the table lacks the step that answers 501. */
 step_fn front_start(const struct op_entry *operations, enum op op);
-enum verdict get_leased(struct req *rq);
-enum verdict get_declined(struct req *rq);
-enum verdict get_over_http(struct req *rq);
-enum verdict put_leased(struct req *rq);
-enum verdict put_declined(struct req *rq);
 
 /* ---- may they (front.c) ---- */
 /* A key of the target's bucket that the target does not name. */
 bool may_key(const struct req *rq, enum auth_right right, const char *key, size_t key_len);
 bool may_see_bucket(const struct req *rq, const char *bucket, size_t bucket_len);
 
-/* ---- attributes ---- */
-/* Appends those stored ones that keep() wants to rq->target.attrs.  0, -ENOSPC, or -EINVAL (not ours). */
-int attrs_add_from(struct req *rq, const void *attrs, size_t len, bool (*keep)(const char *name, size_t len));
-
-/* ---- multipart uploads (multipart.c) ---- */
+/* ---- attributes (sums.c) ---- */
 #define ATTR_SUM_ALGORITHM "x-amz-checksum-algorithm" /* of an upload */
 #define ATTR_SUM_TYPE "x-amz-checksum-type"           /* of an upload, and of the object made of it */
-struct declared {
-	bool have;
-	enum checksum_kind kind;
-	enum checksum_type type;
-};
-/* What an upload's attributes say of checksums: 0 or -EBADMSG. */
-int upload_declared(const void *attrs, size_t len, struct declared *ret);
-/* fault_of(), with -ENOENT for an upload. */
-enum fault upload_fault(int err);
 
 /* ---- cross-origin requests (cors.c) ---- */
 /* Finds the rule for the request's Origin, if it has one. */
@@ -314,13 +305,15 @@ void cors_look(struct req *rq);
  * rq->cors.  Tells whether there is one. */
 bool cors_find(struct req *rq, const struct field *origin, const char *method, size_t method_len,
 	       const struct field *headers);
-void cors_headers(struct req *rq, void (*header)(void *cookie, const char *name, const char *value),
-		  void *cookie);
+/* Hands out the fields that rq->cors asks for. */
+void cors_headers(struct req *rq, header_fn header, void *cookie);
 
 /* ---- checksums (sums.c) ---- */
 enum digest_kind digest_of_sum(enum checksum_kind k); /* not of CRC64-NVME: the store has it */
 void sum_of_u64(uint64_t v, uint8_t out[8]);
 uint64_t sum_to_u64(const uint8_t b[8]);
+/* Writes the Base64 of a CRC64 as the wire has it, and NUL. */
+void sum_text64(uint64_t v, char out[16]);
 /* Base64, and "-N" of a composite one; returns the length. */
 size_t sum_text(const uint8_t *value, enum checksum_kind k, uint32_t parts, char out[64]);
 /* "CRC32C" and so on: 0 or -ENOENT. */
@@ -335,20 +328,6 @@ const char *storage_class_of(const void *attrs, size_t attrs_len, char out[32]);
 void sums_of_obj(const struct store_obj *obj, struct xml_sums *out);
 /* The CRC32 or CRC32C of A and B together. */
 uint32_t sum_crc32_combine(enum checksum_kind k, uint32_t a, uint32_t b, uint64_t len_b);
-
-/* ---- forms (form.c) ---- */
-/* Takes bytes of a form's body, as req_body(). */
-size_t form_take(struct req *rq, const void *data, size_t len);
-/* The body is over: was it a whole form? */
-enum fault form_over(struct req *rq, const char **ret_why);
-/* The object is there. */
-enum verdict form_done(struct req *rq);
-/* For the header of that name, or NULL. */
-const char *form_location(const struct req *rq);
-/* Bytes of the object to the transfer; how many it took (req.c). */
-size_t feed_store(struct req *rq, const void *data, size_t len);
-/* "http://host/bucket/key" and NUL (multipart.c). */
-void write_location(struct req *rq, struct text *x);
 
 /* ---- parts (part.c) ---- */
 /* Makes the pools for nr requests.  0 or -ENOMEM. */
@@ -372,30 +351,33 @@ void parts_release(struct req *rq);
 /* ---- text (body.c) ---- */
 /* Collects the body, checks it against what the headers say of it, then next. */
 enum verdict body_collect(struct req *rq, step_fn next);
-size_t body_feed(struct req *rq, const void *data, size_t len);
-/* The answer is rq->out, as XML. */
-enum verdict req_reply_xml(struct req *rq);
+/* Hands bytes of a body to who takes them at the time; returns how many were taken. */
+size_t body_take(struct req *rq, const void *data, size_t len);
 
-/* Ticket and lease (lease.c): on to get_leased()/put_leased(), or to get_declined()/put_declined(). */
+/* ---- ticket and lease (lease.c) ---- */
 enum verdict lease_start(struct req *rq);
+/* Gets what a transfer by descriptor needs, in order; goes on with granted, or with declined (rq->reason says
+ * why). */
+static inline enum verdict
+req_lease(struct req *rq, step_fn granted, step_fn declined)
+{
+	rq->leased = granted;
+	rq->not_leased = declined;
+	return req_go(rq, lease_start);
+}
+/* Gives it back, or leaves the queue for it; fine without one. */
 void lease_release(struct req *rq);
 
-/* The largest object or part that this request may bring. */
-uint64_t put_limit(const struct req *rq);
-/* store_put_init(), or that of a part. */
-int put_init(struct req *rq, uint64_t size_bytes);
-/* Of a part: is the upload there, and which checksum does it want? */
-enum fault part_prepare(struct req *rq, const char **ret_why);
-/* Compares and keeps what the digests say, when all bytes are there. */
-enum fault put_sums(struct req *rq);
-enum verdict put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next);
-/* What If-Match and If-None-Match of a write ask the store's leader to judge; and whether it can. */
-enum fault put_pre_fault(const struct target *t, const char **ret_why);
-void put_fill_pre(const struct target *t, struct store_pre *pre);
-
 /* ---- the reply (reply.c) ---- */
+/* Adds a field to the reply, name in lower case: formatted, copied, a decimal number, of a text that lives as long
+ * as the request. */
 void reply_header(struct req *rq, const char *name, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+void reply_text(struct req *rq, const char *name, const char *value);
+void reply_number(struct req *rq, const char *name, uint64_t v);
+void reply_ref(struct req *rq, const char *name, const char *value);
+/* Adds the ETag field: rq->etag in quotes. */
+void reply_etag(struct req *rq);
 /* Fills in rq->reply from fault, decline or success.  kind as protocol.md 4.1 has it. */
 void reply_build(struct req *rq, enum outcome_kind kind);
 /* The text of an ETag without quotes; returns its length. */
