@@ -1,2 +1,3 @@
 LINK-walk/test_lifecycle := mem_store
 LINK-walk/test_scrub := fault_ring
+LINK-walk/test_walk := mem_store
