@@ -1,8 +1,9 @@
 /*
  * The store's life: format, open, close, and what operators see.  A store is a set of disks; one today.
  */
-#include "extent/extent_int.h"
+#include "extent/extent.h"
 
+#include "extent/extent_int.h"
 #include "extent/disk/file.h"
 #include "extent/disk/sync.h"
 #include "base/check.h"
@@ -32,7 +33,7 @@ check_conf(const struct store_conf *conf, char *err, size_t err_len)
 }
 
 int
-store_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
+extent_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 {
 	int e = check_conf(conf, err, err_len);
 
@@ -67,7 +68,7 @@ disk_free(struct disk *d)
 }
 
 static struct disk *
-disk_new(struct store *st, int nr)
+disk_new(struct extent_store *st, int nr)
 {
 	struct disk *d = aligned_alloc(64, align_up(sizeof *d, 64));
 
@@ -110,18 +111,19 @@ disk_memory(struct disk *d)
 }
 
 static int
-store_new(const struct store_conf *conf, struct store **ret_store)
+extent_new(const struct store_conf *conf, struct extent_store **ret_store)
 {
-	struct store *st = calloc(1, sizeof *st);
+	struct extent_store *st = calloc(1, sizeof *st);
 
 	if (!st)
 		return -ENOMEM;
+	st->base.ops = &extent_ops;
 	st->ports_max = conf->ports_max > 0 ? conf->ports_max : 1;
 	st->index_bytes = conf->index_bytes / (uint64_t)conf->disk_nr;
-	st->port = calloc((size_t)st->ports_max, sizeof(struct store_port *));
+	st->port = calloc((size_t)st->ports_max, sizeof(struct extent_port *));
 	pthread_mutex_init(&st->ports_lock, NULL);
 	if (!st->port || quiesce_new(st->ports_max + HELPERS_MAX, &st->quiesce) < 0) {
-		store_free(st);
+		extent_free(st);
 		return -ENOMEM;
 	}
 	*ret_store = st;
@@ -129,7 +131,7 @@ store_new(const struct store_conf *conf, struct store **ret_store)
 }
 
 void
-store_free(struct store *st)
+extent_free(struct extent_store *st)
 {
 	if (!st)
 		return;
@@ -142,16 +144,16 @@ store_free(struct store *st)
 }
 
 int
-store_open_with(const struct store_conf *conf, struct ring *r, struct recover_report *rep,
-		struct store **ret_store, char *err, size_t err_len)
+extent_open_with(const struct store_conf *conf, struct ring *r, struct recover_report *rep,
+		 struct extent_store **ret_store, char *err, size_t err_len)
 {
-	struct store *st = NULL;
+	struct extent_store *st = NULL;
 	int e;
 
 	err[0] = 0;
 	e = check_conf(conf, err, err_len);
 	if (e == 0)
-		e = store_new(conf, &st);
+		e = extent_new(conf, &st);
 	if (e < 0)
 		goto out;
 	for (int i = 0; e == 0 && i < conf->disk_nr; i++) {
@@ -169,7 +171,7 @@ store_open_with(const struct store_conf *conf, struct ring *r, struct recover_re
 			e = recover_disk(d, r, rep, err, err_len);
 	}
 	if (e < 0)
-		store_free(st);
+		extent_free(st);
 	else
 		*ret_store = st;
 out:
@@ -180,10 +182,10 @@ out:
 }
 
 int
-store_open_disks(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
+extent_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
 {
 	struct recover_report rep = { 0 };
-	struct store *st = NULL;
+	struct extent_store *st = NULL;
 	struct ring *r;
 	int e = ring_new(&(struct ring_params){ .entries = 64 }, &r);
 
@@ -192,7 +194,7 @@ store_open_disks(const struct store_conf *conf, struct store **ret_store, char *
 			 e == -ENOMEM ? " (limit of locked memory: LimitMEMLOCK=, ulimit -l)" : "");
 		return e;
 	}
-	e = store_open_with(conf, r, &rep, &st, err, err_len);
+	e = extent_open_with(conf, r, &rep, &st, err, err_len);
 	ring_free(r);
 	for (int i = 0; e == 0 && i < st->disk_nr; i++)
 		e = helper_start(st->disk[i]);
@@ -200,9 +202,9 @@ store_open_disks(const struct store_conf *conf, struct store **ret_store, char *
 		snprintf(err, err_len, "cannot start the helper thread: %s", strerror(-e));
 		for (int i = 0; i < st->disk_nr; i++)
 			helper_stop(st->disk[i]);
-		store_free(st);
+		extent_free(st);
 	} else if (e == 0) {
-		*ret_store = st;
+		*ret_store = &st->base;
 	}
 	return e;
 }
@@ -236,8 +238,9 @@ last_stamp(struct disk *d, struct ring *r)
 }
 
 void
-store_close_disks(struct store *st)
+extent_stop(struct store *store)
 {
+	struct extent_store *st = extent_store(store);
 	struct ring *r;
 
 	if (!st)
@@ -251,20 +254,22 @@ store_close_disks(struct store *st)
 			last_stamp(st->disk[i], r);
 		ring_free(r);
 	}
-	store_free(st);
+	extent_free(st);
 }
 
 /* ---- operators ---- */
 
 int
-store_disk_nr(const struct store *st)
+extent_disk_nr(const struct store *store)
 {
+	const struct extent_store *st = extent_store(store);
 	return st->disk_nr;
 }
 
 void
-store_disk_info(const struct store *st, int disk, struct store_disk_info *ret_info)
+extent_disk_info(const struct store *store, int disk, struct store_disk_info *ret_info)
 {
+	const struct extent_store *st = extent_store(store);
 	struct disk *d = st->disk[disk];
 	struct store_disk_info info = { .path = d->path,
 					.size_bytes = d->geo.size_bytes,
@@ -307,3 +312,44 @@ store_disk_info(const struct store *st, int disk, struct store_disk_info *ret_in
 	info.pins = pin_nr(d->pins);
 	*ret_info = info;
 }
+
+const struct store_ops extent_ops = {
+	.name = "disks",
+	.format = extent_format,
+	.start = extent_start,
+	.fsck = extent_fsck,
+	.stop = extent_stop,
+	.attach = extent_attach,
+	.detach = extent_detach,
+	.quiesce = extent_quiesce,
+	.sleep = extent_sleep,
+	.wake = extent_wake,
+	.open = extent_open,
+	.close = extent_close,
+	.read_plan = extent_read_plan,
+	.read = extent_read,
+	.put_init = extent_put_init,
+	.put_write = extent_put_write,
+	.put_commit = extent_put_commit,
+	.put_abort = extent_put_abort,
+	.delete = extent_delete,
+	.set_attrs = extent_set_attrs,
+	.upload_create = extent_upload_create,
+	.upload_abort = extent_upload_abort,
+	.upload_stat = extent_upload_stat,
+	.put_init_part = extent_put_init_part,
+	.upload_complete = extent_upload_complete,
+	.list_parts = extent_list_parts,
+	.obj_part = extent_obj_part,
+	.obj_part_at = extent_obj_part_at,
+	.bucket_create = extent_bucket_create,
+	.bucket_delete = extent_bucket_delete,
+	.bucket_head = extent_bucket_head,
+	.bucket_set_attrs = extent_bucket_set_attrs,
+	.bucket_get_attrs = extent_bucket_get_attrs,
+	.list = extent_list,
+	.list_uploads = extent_list_uploads,
+	.snapshot = extent_snapshot,
+	.disk_nr = extent_disk_nr,
+	.disk_info = extent_disk_info,
+};

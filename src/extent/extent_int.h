@@ -1,7 +1,7 @@
 /*
  * The insides of the extent store, shared by the files of src/store and by nobody else.  Read store.md first.
  *
- * Who owns what.  A struct store_port belongs to its thread.  A struct disk is shared: fields under "leader"
+ * Who owns what.  A struct extent_port belongs to its thread.  A struct disk is shared: fields under "leader"
  * belong to whoever holds leadership (d->leader; acquired with acquire, left with release), under "helper" to
  * the helper thread; the rest says it.
  *
@@ -22,6 +22,7 @@
 #include "extent/index/quiesce.h"
 #include "extent/log/rec_int.h"
 #include "extent/log/rules.h"
+#include "store/ops.h"
 #include "store/store.h"
 #include "extent/index/tree.h"
 #include "base/list.h"
@@ -67,7 +68,7 @@ enum commit_kind {
 struct commit {
 	struct commit *next;      /* the pending list, then the leader's queue, then the block's */
 	struct commit *hash_next; /* leader: overlay */
-	struct store_port *port;
+	struct extent_port *port;
 	struct disk *disk;
 	struct msg msg;
 	void (*finished)(struct commit *c); /* on the port's thread */
@@ -104,9 +105,9 @@ struct commit {
 };
 
 /* Hands c over; c->finished runs later.  c->state says whether data is in flight. */
-void commit_submit(struct store_port *p, struct commit *c);
+void commit_submit(struct extent_port *p, struct commit *c);
 /* The last data write of c is over; err 0 or -errno.  On the port's thread; the caller touches c no more. */
-void commit_data_over(struct store_port *p, struct commit *c, int err);
+void commit_data_over(struct extent_port *p, struct commit *c, int err);
 
 /* Records to be removed, one after the other. */
 enum gc_kind {
@@ -179,7 +180,7 @@ struct snap_space {
 };
 
 struct disk {
-	struct store *st;
+	struct extent_store *st;
 	int nr;
 	char path[256];
 	struct geometry geo;
@@ -250,13 +251,13 @@ struct disk {
 	struct commit *overlay[OVERLAY_SLOTS]; /* newest record of each key */
 	struct block_head head;
 	struct ring_op block_op;
-	_Atomic int block_left;       /* block write and data writes not yet over */
-	_Atomic int block_error;      /* the first that failed */
-	struct store_port *lead_port; /* whose ring has the block or the flush */
+	_Atomic int block_left;        /* block write and data writes not yet over */
+	_Atomic int block_error;       /* the first that failed */
+	struct extent_port *lead_port; /* whose ring has the block or the flush */
 	struct flush_op {
 		struct ring_op op;
 		struct disk *d;
-		struct store_port *p;
+		struct extent_port *p;
 		uint64_t began_ns;
 	} * flush_ops; /* 1, or 1 + seg_nr */
 	int flush_left, flush_error;
@@ -272,7 +273,7 @@ struct disk {
 	_Atomic uint64_t trim_at;       /* linear log position up to which the log is free again */
 	_Atomic uint64_t snap_begin;    /* linear position of the current snapshot */
 	_Atomic uint64_t snap_retry_ns; /* after a failed one: not before */
-	_Atomic bool snap_asked;        /* store_snapshot(): one is due, however little came since */
+	_Atomic bool snap_asked;        /* extent_snapshot(): one is due, however little came since */
 
 	/* helper (and start, stop) */
 	struct super sb;
@@ -285,7 +286,8 @@ struct disk {
 	_Atomic bool helper_stop;
 };
 
-struct store {
+struct extent_store {
+	struct store base;
 	struct quiesce *quiesce;
 	_Atomic uint64_t version;
 	uint64_t index_bytes;
@@ -293,12 +295,18 @@ struct store {
 	struct disk *disk[FMT_DISKS_MAX];
 	pthread_mutex_t ports_lock; /* attach, detach, kick */
 	int ports_max;
-	struct store_port **port;
+	struct extent_port **port;
 };
+
+static inline struct extent_store *
+extent_store(const struct store *st)
+{
+	return container_of(st, struct extent_store, base);
+}
 
 /* Key's home.  One disk today; the slot table decides as soon as there are two. */
 static inline struct disk *
-store_home(struct store *st, const uint8_t *key, size_t len)
+extent_home(struct extent_store *st, const uint8_t *key, size_t len)
 {
 	return st->disk[0];
 }
@@ -357,7 +365,7 @@ struct xio_op {
 };
 /* One range of stored bytes to or from one piece of memory, a few extents at a time. */
 struct xio {
-	struct store_port *p;
+	struct extent_port *p;
 	struct disk *d;
 	const uint64_t *ext;
 	uint64_t began_ns;
@@ -373,7 +381,7 @@ struct xio {
 	struct xio_op op[XIO_DEPTH];
 };
 /* off, len: multiples of FMT_ALIGN, within the extents.  x->done runs from the ring, never from here. */
-void xio_start(struct xio *x, struct store_port *p, struct disk *d, bool is_write, const uint64_t *ext,
+void xio_start(struct xio *x, struct extent_port *p, struct disk *d, bool is_write, const uint64_t *ext,
 	       uint32_t ext_nr, uint64_t off, void *mem, uint32_t len, int region,
 	       void (*done)(struct xio *x));
 /* Whether a write of now is for a worker (ring.h); and the disk has ended something.  Any thread. */
@@ -387,7 +395,7 @@ void xio_vouch(struct disk *d);
 #define WRITER_EXTENTS (FMT_CHUNK_BYTES / FMT_UNIT_BYTES + 64)
 struct chunk_writer {
 	struct chunk_writer *next; /* free, or the PUT's next chunk on its way into the log */
-	struct store_port *port;
+	struct extent_port *port;
 	struct disk *disk;
 	struct put_int *put;   /* NULL: aborted meanwhile */
 	struct commit *commit; /* what io_left == 0 is reported to; NULL: not handed over */
@@ -411,9 +419,9 @@ struct chunk_writer {
 };
 
 /* chunk.c: the writer of one chunk.  All on the port's thread. */
-struct chunk_writer *writer_get(struct store_port *p, struct disk *d, struct put_int *put);
+struct chunk_writer *writer_get(struct extent_port *p, struct disk *d, struct put_int *put);
 /* Are nr of them free? */
-bool writer_avail(const struct store_port *p, unsigned nr);
+bool writer_avail(const struct extent_port *p, unsigned nr);
 /* Takes in len bytes at mem (checksums, sizes); nothing is written yet.  Not beyond a chunk.  Their CRC. */
 uint64_t writer_take(struct chunk_writer *w, const void *mem, uint32_t len);
 /* Space up to that many stored bytes; expect: what the chunk will take in all, if that is known.  0 or
@@ -438,8 +446,9 @@ void writer_io_over(struct chunk_writer *w, int error);
 void writer_put(struct chunk_writer *w, bool give_back);
 
 struct trailer; /* read_int.h */
-struct store_port {
-	struct store *st;
+struct extent_port {
+	struct store_port base;
+	struct extent_store *st;
 	struct ring *ring;
 	struct mailbox *mb;
 	struct timers *timers;
@@ -462,21 +471,27 @@ struct store_port {
 	struct list trailer_waiters; /* reads that found none free */
 };
 
+static inline struct extent_port *
+extent_port(struct store_port *p)
+{
+	return container_of(p, struct extent_port, base);
+}
+
 /* Rings one attached port so that it looks at the lists (with not_this: another that stays).  Any thread.
  * False: there is no other. */
-bool port_kick(struct store *st, struct store_port *not_this);
+bool port_kick(struct extent_store *st, struct extent_port *not_this);
 
-void port_kick_all(struct store *st);
+void port_kick_all(struct extent_store *st);
 /* put_write.c: tries the writes that wait for space again. */
-void put_space_retry(struct store_port *p);
+void put_space_retry(struct extent_port *p);
 /* read.c */
-int trailers_init(struct store_port *p);
-void trailers_fini(struct store_port *p);
+int trailers_init(struct extent_port *p);
+void trailers_fini(struct extent_port *p);
 
 /* large.c: {home disk, its epoch, a counter}: never used twice.  Any port. */
-void store_new_id(struct disk *d, uint8_t id[CHUNK_ID_BYTES]);
+void extent_new_id(struct disk *d, uint8_t id[CHUNK_ID_BYTES]);
 /* upload.c: the record of an upload, published: 0, -ENOENT, -ENXIO. */
-int upload_find(struct store_port *p, const uint8_t *upload_key, size_t len, const struct rec **ret_rec);
+int upload_find(struct extent_port *p, const uint8_t *upload_key, size_t len, const struct rec **ret_rec);
 /* Are the parts of the list there, published?  fill: what they are goes to refs; else it must be what stands
  * there.  0 or -EBADR, with the index of the first that is not. */
 int upload_match(const struct disk *d, const uint8_t *id, const struct store_part_ref *parts,
@@ -485,8 +500,8 @@ int upload_match(const struct disk *d, const uint8_t *id, const struct store_par
 /* ---- commit.c ---- */
 
 /* Takes leadership if it is free and leads.  From the loop, timers, messages of a port. */
-void commit_try_lead(struct disk *d, struct store_port *p);
-void commit_idle(struct store_port *p);
+void commit_try_lead(struct disk *d, struct extent_port *p);
+void commit_idle(struct extent_port *p);
 /* Answers c with result; waits for its data writes if need be. */
 void commit_answer(struct commit *c, int result);
 uint32_t key_hash(const uint8_t *key, size_t len);
@@ -579,9 +594,9 @@ struct recover_report {
 	bool was_damaged;
 };
 /* store.c: opens and recovers, but starts nothing.  fsck uses it too. */
-int store_open_with(const struct store_conf *conf, struct ring *r, struct recover_report *rep,
-		    struct store **ret_store, char *err, size_t err_len);
-void store_free(struct store *st);
+int extent_open_with(const struct store_conf *conf, struct ring *r, struct recover_report *rep,
+		     struct extent_store **ret_store, char *err, size_t err_len);
+void extent_free(struct extent_store *st);
 /* What records hold outside of the index's memory; before the index goes. */
 void records_drop_outside(struct disk *d);
 /* Calls fn for every record of the index, in key order; stops at the first that is not 0 and returns it. */
@@ -589,5 +604,62 @@ int each_record(struct disk *d, int (*fn)(void *cookie, const uint8_t *key, size
 		void *cookie);
 int snap_space_add(struct snap_space *s, const struct extent *x);
 int recover_disk(struct disk *d, struct ring *r, struct recover_report *rep, char *err, size_t err_len);
+
+/* ---- the calls of store/store.h ---- */
+
+int extent_format(const struct store_conf *conf, bool force, char *err, size_t err_len);
+int extent_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
+int extent_fsck(const struct store_conf *conf, bool repair, void extent_say(void *cookie, const char *line),
+		void *cookie);
+void extent_stop(struct store *st);
+int extent_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
+		  struct store_port **ret_port);
+bool extent_detach(struct store_port *p);
+void extent_quiesce(struct store_port *p);
+void extent_sleep(struct store_port *p);
+void extent_wake(struct store_port *p);
+int extent_open(struct store_port *p, const struct store_key *k, struct store_obj *obj);
+void extent_close(struct store_port *p, struct store_obj *obj);
+uint32_t extent_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
+			  uint32_t *ret_skew);
+int extent_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
+		uint64_t off, uint32_t len);
+int extent_put_init(struct store_port *p, struct store_put *put, const struct store_key *k,
+		    uint64_t size_bytes);
+int extent_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
+		     uint32_t len, bool last);
+int extent_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
+void extent_put_abort(struct store_port *p, struct store_put *put);
+int extent_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
+		  struct store_del *del);
+int extent_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
+		     uint32_t attrs_len, struct store_del *op);
+int extent_upload_create(struct store_port *p, const struct store_key *k, const void *attrs,
+			 uint32_t attrs_len, struct store_upload *u);
+int extent_upload_abort(struct store_port *p, const struct store_key *k,
+			const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_upload *u);
+int extent_upload_stat(struct store_port *p, const struct store_key *k,
+		       const uint8_t id[STORE_UPLOAD_ID_BYTES], uint64_t *ret_ctime_ns, void *attrs,
+		       uint32_t cap, uint32_t *ret_attrs_len);
+int extent_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
+			 const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
+int extent_upload_complete(struct store_port *p, const struct store_key *k,
+			   const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
+int extent_list_parts(struct store_port *p, const struct store_key *k,
+		      const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_part_list *pl);
+int extent_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
+int extent_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
+int extent_bucket_create(struct store_port *p, const char *name, size_t len, struct store_del *op);
+int extent_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
+int extent_bucket_head(struct store_port *p, const char *name, size_t len, uint64_t *ret_ctime_ns);
+int extent_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
+			    const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
+int extent_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
+			    uint64_t *ret_version);
+int extent_list(struct store_port *p, struct store_list *ls);
+int extent_list_uploads(struct store_port *p, struct store_list *ls);
+void extent_snapshot(struct store *st);
+int extent_disk_nr(const struct store *st);
+void extent_disk_info(const struct store *st, int disk, struct store_disk_info *ret_info);
 
 #endif

@@ -63,11 +63,11 @@ check_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 }
 
 int
-store_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
-	   void *cookie)
+extent_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
+	    void *cookie)
 {
 	struct recover_report rep = { .say = say, .cookie = cookie, .check_only = !repair, .repair = repair };
-	struct store *st = NULL;
+	struct extent_store *st = NULL;
 	char err[512] = "";
 	uint64_t bad = 0;
 	struct ring *r;
@@ -77,7 +77,7 @@ store_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie,
 		report(&rep, "cannot make a ring: %s", strerror(-e));
 		return e;
 	}
-	e = store_open_with(conf, r, &rep, &st, err, sizeof err);
+	e = extent_open_with(conf, r, &rep, &st, err, sizeof err);
 	if (e < 0)
 		report(&rep, "%s", err);
 	for (int i = 0; e == 0 && i < st->disk_nr; i++) {
@@ -91,7 +91,7 @@ store_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie,
 		       (unsigned long long)f.bad, (unsigned long long)rep.cut_records);
 		bad += f.bad;
 	}
-	store_free(st);
+	extent_free(st);
 	ring_free(r);
 	if (e < 0)
 		return e;

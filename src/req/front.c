@@ -27,8 +27,6 @@ front_token(struct req *rq)
 			     (struct sockaddr *)&rq->peer) < 0)
 		return req_fail(rq, FAULT_ACCESS_DENIED,
 				"The token names an address that this server may not reach.");
-	if (op_pulls(rq->target.op) && tok->size > put_limit(rq))
-		return req_fail(rq, FAULT_TOO_LARGE, NULL);
 	return req_go(rq, front_op);
 }
 
@@ -52,15 +50,30 @@ front_op(struct req *rq)
 	enum op op = rq->target.op;
 	step_fn start = front_start(rq->rs->env.operations, op);
 
+	rq->hooks = rq->rs->env.operations[op].hooks;
+	if (rq->hooks)
+		rq->take = rq->hooks->take;
 	return op_info[op].body == BODY_TEXT ? body_collect(rq, start) : req_go(rq, start);
+}
+
+static void *
+part_of(void *cookie, enum target_part part)
+{
+	struct req *rq = cookie;
+
+	return part == TARGET_ATTRS  ? (void *)rq->parts.attrs
+	       : part == TARGET_COPY ? (void *)&rq->parts.copy
+				     : (void *)&rq->parts.list;
 }
 
 enum verdict
 front(struct req *rq)
 {
 	const char *why = NULL;
-	enum fault f = dialect_parse(&rq->in, &rq->target, &why);
+	enum fault f;
 
+	rq->in.parts = (struct target_source){ part_of, rq };
+	f = dialect_parse(&rq->in, &rq->target, &why);
 	/* Also for a request that fails: what comes behind its headers has to be read or cut off. */
 	rq->wants_body =
 		rq->target.chunked || (rq->target.have_content_length && rq->target.content_length > 0);

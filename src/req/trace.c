@@ -143,28 +143,10 @@ req_clock_end(const struct req *rq)
 }
 
 void
-req_phases_text(const struct req *rq, char *out, size_t cap)
-{
-	size_t n = 0;
-
-	out[0] = 0;
-	for (int i = 0; i < STATS_PHASE_NR; i++) {
-		if (rq->phase_ns[i] >= NS_PER_US && n < cap)
-			n += (size_t)snprintf(out + n, cap - n, " %s_us=%llu", stats_phase_name[i],
-					      (unsigned long long)(rq->phase_ns[i] / NS_PER_US));
-	}
-}
-
-void
 req_clock_begin(struct req *rq)
 {
 	rq->mark_ns = rq->began_ns;
-	rq->was_waiting = NULL;
 	rq->step_name = "front";
-	rq->wire_seen_ns = rq->reply_ns = 0;
-	rq->xfer.first_ns = 0;
-	memset(rq->phase_ns, 0, sizeof rq->phase_ns);
-	rq->trace_left = 0;
 	if (trace_takes(rq->rs))
 		trace_begin(rq);
 }

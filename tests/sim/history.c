@@ -5,6 +5,7 @@
 #include "tests/sim/sim.h"
 
 #include "base/check.h"
+#include "extent/extent.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -160,14 +161,15 @@ static void
 start_main(int nr)
 {
 	struct store_disk_conf dc = { .path = "sim" };
-	struct store_conf conf = { .disks = &dc,
+	struct store_conf conf = { .ops = &extent_ops,
+				   .disks = &dc,
 				   .disk_nr = 1,
 				   .index_bytes = 4u << 20,
 				   .lock_wait_ns = 3600 * NS_PER_S,
 				   .ports_max = PORTS_MAX };
 	struct store *st;
 
-	open_result = store_open_disks(&conf, &st, open_error, sizeof open_error);
+	open_result = store_start(&conf, &st, open_error, sizeof open_error);
 	if (open_result < 0)
 		return;
 	for (int i = 0; i < prof.ports; i++) {
@@ -182,7 +184,7 @@ start_main(int nr)
 	sim_store = st;
 	/* Nothing has run yet: this is what the start found. */
 	model_recovered(st, ports[0].p);
-	if (!disk_failed(st->disk[0]))
+	if (!disk_failed(extent_store(st)->disk[0]))
 		model_space(st, "after the start", false);
 }
 
@@ -280,7 +282,9 @@ static void
 fsck_main(int nr)
 {
 	struct store_disk_conf dc = { .path = "sim" };
-	struct store_conf conf = { .disks = &dc, .disk_nr = 1, .index_bytes = 4u << 20, .ports_max = 1 };
+	struct store_conf conf = {
+		.ops = &extent_ops, .disks = &dc, .disk_nr = 1, .index_bytes = 4u << 20, .ports_max = 1
+	};
 
 	open_result = store_fsck(&conf, true, on_fsck, NULL);
 }
@@ -293,7 +297,7 @@ at_rest(void)
 	if (disk_failed(d))
 		return true;
 	for (int i = 0; i < prof.ports; i++) {
-		if (ports[i].there && ports[i].p->inflight)
+		if (ports[i].there && extent_port(ports[i].p)->inflight)
 			return false;
 	}
 	return !atomic_load(&d->pending) && !d->queue && !d->dying && !d->gc && !atomic_load(&d->gc_new) &&
@@ -329,7 +333,7 @@ all_detached(void)
 static void
 stop_main(int nr)
 {
-	store_close_disks(sim_store);
+	store_stop(sim_store);
 	sim_store = NULL;
 }
 

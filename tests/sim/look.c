@@ -207,7 +207,7 @@ on_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 void
 model_space(struct store *st, const char *when, bool at_rest)
 {
-	struct disk *d = st->disk[0];
+	struct disk *d = extent_store(st)->disk[0];
 	struct space s = { .d = d };
 	struct alloc_stats as;
 

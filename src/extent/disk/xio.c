@@ -138,7 +138,7 @@ xio_more(struct xio *x)
 }
 
 void
-xio_start(struct xio *x, struct store_port *p, struct disk *d, bool is_write, const uint64_t *ext,
+xio_start(struct xio *x, struct extent_port *p, struct disk *d, bool is_write, const uint64_t *ext,
 	  uint32_t nr, uint64_t off, void *mem, uint32_t len, int region, void (*done)(struct xio *x))
 {
 	check(len && len % FMT_ALIGN == 0 && off % FMT_ALIGN == 0);

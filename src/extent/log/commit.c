@@ -23,7 +23,7 @@
 #include <errno.h>
 #include <string.h>
 
-static void lead(struct disk *d, struct store_port *p);
+static void lead(struct disk *d, struct extent_port *p);
 
 uint32_t
 key_hash(const uint8_t *key, size_t len)
@@ -99,10 +99,10 @@ fail_block(struct disk *d)
 	answer_list(after, -EROFS, false);
 }
 
-static void start_flush(struct disk *d, struct store_port *p, bool has_block);
+static void start_flush(struct disk *d, struct extent_port *p, bool has_block);
 
 static void
-flush_over(struct disk *d, struct store_port *p)
+flush_over(struct disk *d, struct extent_port *p)
 {
 	/* Ours may have ended well because the helper was told what ours was about: not before it is known
 	 * how its flush ended.  Another of ours passes the time. */
@@ -148,7 +148,7 @@ on_flush(struct ring_op *op, int res, bool more)
 }
 
 static void
-flush_one(struct disk *d, struct store_port *p, int fd)
+flush_one(struct disk *d, struct extent_port *p, int fd)
 {
 	struct flush_op *f = &d->flush_ops[d->flush_left++];
 
@@ -158,7 +158,7 @@ flush_one(struct disk *d, struct store_port *p, int fd)
 }
 
 static void
-start_flush(struct disk *d, struct store_port *p, bool has_block)
+start_flush(struct disk *d, struct extent_port *p, bool has_block)
 {
 	atomic_fetch_add(&d->flush_begun, 1);
 	atomic_fetch_add_explicit(&d->stats.flushes, 1, memory_order_relaxed);
@@ -175,7 +175,7 @@ start_flush(struct disk *d, struct store_port *p, bool has_block)
 
 /* One share of the block is over, on p's thread; the last one goes on as leader. */
 static void
-block_share_over(struct disk *d, struct store_port *p)
+block_share_over(struct disk *d, struct extent_port *p)
 {
 	if (atomic_fetch_sub(&d->block_left, 1) != 1)
 		return;
@@ -199,7 +199,7 @@ static void
 on_block(struct ring_op *op, int res, bool more)
 {
 	struct disk *d = container_of(op, struct disk, block_op);
-	struct store_port *p = d->lead_port;
+	struct extent_port *p = d->lead_port;
 
 	p->inflight--;
 	xio_vouch(d);
@@ -213,7 +213,7 @@ on_block(struct ring_op *op, int res, bool more)
 }
 
 static void
-write_block(struct disk *d, struct store_port *p)
+write_block(struct disk *d, struct extent_port *p)
 {
 	d->head = (struct block_head){
 		.kind = BLOCK_RECORDS,
@@ -236,7 +236,7 @@ write_block(struct disk *d, struct store_port *p)
 }
 
 void
-commit_data_over(struct store_port *p, struct commit *c, int err)
+commit_data_over(struct extent_port *p, struct commit *c, int err)
 {
 	struct disk *d = c->disk;
 	unsigned was;
@@ -291,7 +291,7 @@ stamp_due(struct disk *d)
 
 /* True: something is in flight and its completion goes on. */
 static bool
-lead_step(struct disk *d, struct store_port *p)
+lead_step(struct disk *d, struct extent_port *p)
 {
 	atomic_store(&d->want_lead, false);
 	if (atomic_load(&d->snap_state) == SNAP_WALKED)
@@ -330,7 +330,7 @@ lead_step(struct disk *d, struct store_port *p)
 static void
 on_timer(struct timer *t)
 {
-	struct store_port *p = container_of(t, struct store_port, timer);
+	struct extent_port *p = container_of(t, struct extent_port, timer);
 
 	for (int i = 0; i < p->st->disk_nr; i++) {
 		struct disk *d = p->st->disk[i];
@@ -342,7 +342,7 @@ on_timer(struct timer *t)
 
 /* About to leave: who comes back to stamp, to give space back, to look at what stalls? */
 static void
-arm_timer(struct disk *d, struct store_port *p)
+arm_timer(struct disk *d, struct extent_port *p)
 {
 	uint64_t at_ns = 0;
 
@@ -365,7 +365,7 @@ work_waits(struct disk *d)
 
 /* The caller holds the leadership. */
 static void
-lead(struct disk *d, struct store_port *p)
+lead(struct disk *d, struct extent_port *p)
 {
 	bool nobody = false;
 
@@ -387,7 +387,7 @@ lead(struct disk *d, struct store_port *p)
 }
 
 void
-commit_try_lead(struct disk *d, struct store_port *p)
+commit_try_lead(struct disk *d, struct extent_port *p)
 {
 	bool nobody = false;
 
@@ -396,7 +396,7 @@ commit_try_lead(struct disk *d, struct store_port *p)
 }
 
 void
-commit_submit(struct store_port *p, struct commit *c)
+commit_submit(struct extent_port *p, struct commit *c)
 {
 	struct disk *d = c->disk;
 
@@ -414,7 +414,7 @@ commit_submit(struct store_port *p, struct commit *c)
 }
 
 void
-commit_idle(struct store_port *p)
+commit_idle(struct extent_port *p)
 {
 	for (int i = 0; i < p->st->disk_nr; i++) {
 		struct disk *d = p->st->disk[i];

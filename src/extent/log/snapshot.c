@@ -62,8 +62,9 @@ snapshot_check(struct disk *d)
 }
 
 void
-store_snapshot(struct store *st)
+extent_snapshot(struct store *store)
 {
+	struct extent_store *st = extent_store(store);
 	for (int i = 0; i < st->disk_nr; i++) {
 		atomic_store(&st->disk[i]->snap_asked, true);
 		atomic_store(&st->disk[i]->want_lead, true);

@@ -31,9 +31,10 @@ on_over(struct commit *c)
 }
 
 int
-store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
-		       const void *attrs, uint32_t attrs_len, struct store_bucket_set *op)
+extent_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64_t version,
+			const void *attrs, uint32_t attrs_len, struct store_bucket_set *op)
 {
+	struct extent_port *p = extent_port(sp);
 	struct battrs_int *bi = (struct battrs_int *)op->priv;
 	int bucket_len = key_bucket(bi->bucket_key, name, len);
 	struct disk *d;
@@ -42,10 +43,10 @@ store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint6
 		return bucket_len;
 	if (attrs_len > STORE_BUCKET_ATTRS_MAX || attrs_len > BATTRS_NR * BATTRS_BYTES)
 		return -EINVAL;
-	d = store_home(p->st, bi->bucket_key, (size_t)bucket_len);
+	d = extent_home(p->st, bi->bucket_key, (size_t)bucket_len);
 	if (disk_failed(d))
 		return -EROFS;
-	op->op.port = p;
+	op->op.port = &p->base;
 	bi->set = op;
 	for (uint32_t i = 0; i < BATTRS_NR; i++) {
 		struct commit *c = &bi->c[i];
@@ -73,9 +74,10 @@ store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint6
 }
 
 int
-store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
-		       uint64_t *ret_version)
+extent_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *attrs, uint32_t cap,
+			uint64_t *ret_version)
 {
+	struct extent_port *p = extent_port(sp);
 	uint8_t bucket[1 + STORE_BUCKET_MAX], key[1 + STORE_BUCKET_MAX + 2];
 	int bucket_len = key_bucket(bucket, name, len), total = 0;
 	const struct rec *b = NULL;
@@ -87,7 +89,7 @@ store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void 
 		*ret_version = 0;
 	if (bucket_len < 0)
 		return -ENXIO;
-	t = store_home(p->st, bucket, (size_t)bucket_len)->tree;
+	t = extent_home(p->st, bucket, (size_t)bucket_len)->tree;
 	/* All of it in one state of the index. */
 	tree_cursor_init(&c, t, tree_root(t));
 	if (tree_seek(&c, bucket, (size_t)bucket_len, false) && c.key_len == bucket_len &&

@@ -17,7 +17,7 @@
 #define GUESS_UNITS_MAX 1024u /* taken ahead when the size is not known */
 
 struct chunk_writer *
-writer_get(struct store_port *p, struct disk *d, struct put_int *put)
+writer_get(struct extent_port *p, struct disk *d, struct put_int *put)
 {
 	struct chunk_writer *w = p->writers_free;
 
@@ -33,7 +33,7 @@ writer_get(struct store_port *p, struct disk *d, struct put_int *put)
 }
 
 bool
-writer_avail(const struct store_port *p, unsigned nr)
+writer_avail(const struct extent_port *p, unsigned nr)
 {
 	const struct chunk_writer *w = p->writers_free;
 
@@ -314,7 +314,7 @@ writer_io_over(struct chunk_writer *w, int error)
 void
 writer_put(struct chunk_writer *w, bool give_back)
 {
-	struct store_port *p = w->port;
+	struct extent_port *p = w->port;
 
 	check(w->io_left == 0);
 	/* After a failed write nobody knows what it may still touch: quarantined until a restart. */

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 
 int
-trailers_init(struct store_port *p)
+trailers_init(struct extent_port *p)
 {
 	list_init(&p->trailer_lru);
 	list_init(&p->trailer_waiters);
@@ -35,7 +35,7 @@ trailers_init(struct store_port *p)
 }
 
 void
-trailers_fini(struct store_port *p)
+trailers_fini(struct extent_port *p)
 {
 	if (p->trailer_mem)
 		munmap(p->trailer_mem, (size_t)TRAILERS_PER_PORT * FMT_TRAILER_MAX);
@@ -43,13 +43,13 @@ trailers_fini(struct store_port *p)
 }
 
 static struct trailer **
-slot_of(struct store_port *p, uint64_t version)
+slot_of(struct extent_port *p, uint64_t version)
 {
 	return &p->trailer_hash[(version * 0x9e3779b97f4a7c15u >> 32) % TRAILERS_PER_PORT];
 }
 
 static void
-forget(struct store_port *p, struct trailer *t)
+forget(struct extent_port *p, struct trailer *t)
 {
 	struct trailer **link = slot_of(p, t->version);
 
@@ -79,7 +79,7 @@ static void
 on_loaded(struct xio *x)
 {
 	struct trailer *t = container_of(x, struct trailer, x);
-	struct store_port *p = x->p;
+	struct extent_port *p = x->p;
 	int error = x->error;
 	struct list waiters;
 
@@ -100,7 +100,7 @@ on_loaded(struct xio *x)
 }
 
 int
-trailer_get(struct store_port *p, struct read_int *ri)
+trailer_get(struct extent_port *p, struct read_int *ri)
 {
 	const struct rec *r = ri->rec;
 	struct trailer *t = *slot_of(p, r->version);
@@ -138,7 +138,7 @@ trailer_get(struct store_port *p, struct read_int *ri)
 }
 
 void
-trailer_put(struct store_port *p, struct trailer *t)
+trailer_put(struct extent_port *p, struct trailer *t)
 {
 	struct list *l;
 

@@ -30,11 +30,11 @@ on_over(struct commit *c)
 }
 
 static struct del_int *
-begin(struct store_port *p, struct store_del *del, enum commit_kind kind)
+begin(struct extent_port *p, struct store_del *del, enum commit_kind kind)
 {
 	struct del_int *di = (struct del_int *)del->priv;
 
-	del->op.port = p;
+	del->op.port = &p->base;
 	del->op.result = 0;
 	di->del = del;
 	di->c = (struct commit){ .kind = kind, .finished = on_over, .state = CS_DATA_OVER };
@@ -42,11 +42,11 @@ begin(struct store_port *p, struct store_del *del, enum commit_kind kind)
 }
 
 static int
-hand_over(struct store_port *p, struct del_int *di, int key_len)
+hand_over(struct extent_port *p, struct del_int *di, int key_len)
 {
 	di->c.view.key = di->key;
 	di->c.view.key_len = (uint16_t)key_len;
-	di->c.disk = store_home(p->st, di->key, (size_t)key_len);
+	di->c.disk = extent_home(p->st, di->key, (size_t)key_len);
 	if (disk_failed(di->c.disk)) {
 		free(di->c.job);
 		return -EROFS;
@@ -56,9 +56,10 @@ hand_over(struct store_port *p, struct del_int *di, int key_len)
 }
 
 int
-store_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
-	     struct store_del *del)
+extent_delete(struct store_port *sp, const struct store_key *k, const struct store_pre *pre,
+	      struct store_del *del)
 {
+	struct extent_port *p = extent_port(sp);
 	struct del_int *di = begin(p, del, COMMIT_DELETE);
 	int len = key_object(di->key, k);
 
@@ -73,9 +74,10 @@ store_delete(struct store_port *p, const struct store_key *k, const struct store
 }
 
 int
-store_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
-		uint32_t attrs_len, struct store_del *op)
+extent_set_attrs(struct store_port *sp, const struct store_key *k, uint64_t version, const void *attrs,
+		 uint32_t attrs_len, struct store_del *op)
 {
+	struct extent_port *p = extent_port(sp);
 	struct del_int *di = begin(p, op, COMMIT_ATTRS);
 	int len = key_object(di->key, k);
 
@@ -93,8 +95,9 @@ store_set_attrs(struct store_port *p, const struct store_key *k, uint64_t versio
 }
 
 int
-store_bucket_create(struct store_port *p, const char *name, size_t name_len, struct store_del *op)
+extent_bucket_create(struct store_port *sp, const char *name, size_t name_len, struct store_del *op)
 {
+	struct extent_port *p = extent_port(sp);
 	struct del_int *di = begin(p, op, COMMIT_BUCKET_MAKE);
 	int len = key_bucket(di->key, name, name_len);
 
@@ -107,8 +110,9 @@ store_bucket_create(struct store_port *p, const char *name, size_t name_len, str
 }
 
 int
-store_bucket_delete(struct store_port *p, const char *name, size_t name_len, struct store_del *op)
+extent_bucket_delete(struct store_port *sp, const char *name, size_t name_len, struct store_del *op)
 {
+	struct extent_port *p = extent_port(sp);
 	struct del_int *di = begin(p, op, COMMIT_BUCKET_REMOVE);
 	int len = key_bucket(di->key, name, name_len);
 
@@ -122,12 +126,13 @@ store_bucket_delete(struct store_port *p, const char *name, size_t name_len, str
 }
 
 int
-store_bucket_head(struct store_port *p, const char *name, size_t name_len, uint64_t *ret_ctime_ns)
+extent_bucket_head(struct store_port *sp, const char *name, size_t name_len, uint64_t *ret_ctime_ns)
 {
+	struct extent_port *p = extent_port(sp);
 	uint8_t key[1 + STORE_BUCKET_MAX];
 	int len = key_bucket(key, name, name_len);
 	const struct rec *r =
-		len < 0 ? NULL : tree_get(store_home(p->st, key, (size_t)len)->tree, key, (size_t)len);
+		len < 0 ? NULL : tree_get(extent_home(p->st, key, (size_t)len)->tree, key, (size_t)len);
 
 	if (!r)
 		return -ENXIO;

@@ -13,7 +13,7 @@
 #include <string.h>
 
 void
-store_new_id(struct disk *d, uint8_t id[CHUNK_ID_BYTES])
+extent_new_id(struct disk *d, uint8_t id[CHUNK_ID_BYTES])
 {
 	uint64_t hi = htobe64((uint64_t)d->nr << 48 | (d->next.epoch & 0xffffffffffff));
 	uint64_t lo = htobe64(atomic_fetch_add(&d->chunk_counter, 1));
@@ -115,7 +115,7 @@ large_begin(struct put_int *pi)
 		return;
 	pi->list = writer_get(pi->port, pi->disk, pi);
 	check(pi->list);
-	store_new_id(pi->disk, pi->id);
+	extent_new_id(pi->disk, pi->id);
 }
 
 void

@@ -16,7 +16,7 @@
 #endif
 
 struct list_int {
-	struct store_port *port;
+	struct extent_port *port;
 	struct disk *disk;
 	uint64_t born; /* uploads that are older belong to an earlier bucket of the name */
 	uint32_t given;
@@ -219,12 +219,12 @@ first_key(const struct store_list *ls, struct list_int *li)
 }
 
 static int
-begin(struct store_port *p, struct store_list *ls, uint8_t type)
+begin(struct extent_port *p, struct store_list *ls, uint8_t type)
 {
 	struct list_int *li = (struct list_int *)ls->priv;
 	int e;
 
-	ls->op.port = p;
+	ls->op.port = &p->base;
 	ls->more = false;
 	memset(li, 0, offsetof(struct list_int, at));
 	li->port = p;
@@ -248,13 +248,15 @@ begin(struct store_port *p, struct store_list *ls, uint8_t type)
 }
 
 int
-store_list(struct store_port *p, struct store_list *ls)
+extent_list(struct store_port *sp, struct store_list *ls)
 {
+	struct extent_port *p = extent_port(sp);
 	return begin(p, ls, ls->bucket ? KEY_OBJECT : KEY_BUCKET);
 }
 
 int
-store_list_uploads(struct store_port *p, struct store_list *ls)
+extent_list_uploads(struct store_port *sp, struct store_list *ls)
 {
+	struct extent_port *p = extent_port(sp);
 	return ls->bucket ? begin(p, ls, KEY_UPLOAD) : -EINVAL;
 }

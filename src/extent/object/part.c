@@ -11,7 +11,7 @@
 #define PARTS_SLICE 256
 
 struct parts_int {
-	struct store_port *port;
+	struct extent_port *port;
 	struct disk *disk;
 	uint32_t given, at; /* at: behind this number */
 	uint8_t id[CHUNK_ID_BYTES];
@@ -79,9 +79,10 @@ on_turn(struct msg *m)
 }
 
 int
-store_list_parts(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		 struct store_part_list *pl)
+extent_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		  struct store_part_list *pl)
 {
+	struct extent_port *p = extent_port(sp);
 	struct parts_int *li = (struct parts_int *)pl->priv;
 	uint8_t key[KEY_BYTES_MAX];
 	int len = key_upload(key, k, id);
@@ -89,12 +90,12 @@ store_list_parts(struct store_port *p, const struct store_key *k, const uint8_t 
 
 	if (len < 0)
 		return len;
-	pl->op.port = p;
+	pl->op.port = &p->base;
 	pl->op.result = upload_find(p, key, (size_t)len, &r);
 	pl->more = false;
 	if (pl->op.result < 0)
 		return 1;
-	*li = (struct parts_int){ .port = p, .disk = store_home(p->st, key, (size_t)len), .at = pl->after };
+	*li = (struct parts_int){ .port = p, .disk = extent_home(p->st, key, (size_t)len), .at = pl->after };
 	memcpy(li->id, id, CHUNK_ID_BYTES);
 	if (slice(pl, li)) {
 		pl->op.result = (int)li->given;
@@ -120,7 +121,7 @@ part_record(const struct disk *d, const struct chunk_ref *ref)
 }
 
 int
-store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part)
+extent_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part)
 {
 	struct obj_int *oi = obj_int(obj);
 	const struct chunk_ref *ref;
@@ -141,7 +142,7 @@ store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_
 }
 
 int
-store_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part)
+extent_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part)
 {
 	const struct chunk_ref *ref = obj->is_open && obj->part_nr ? rec_entries(obj_int(obj)->rec) : NULL;
 	uint32_t lo = 0, hi = ref ? obj->part_nr : 0;
@@ -154,6 +155,6 @@ store_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_pa
 		else
 			hi = mid;
 	}
-	return ref && lo < obj->part_nr && ref[lo].index == number ? store_obj_part_at(obj, lo, ret_part)
+	return ref && lo < obj->part_nr && ref[lo].index == number ? extent_obj_part_at(obj, lo, ret_part)
 								   : -ENOENT;
 }

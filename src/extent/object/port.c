@@ -2,6 +2,7 @@
  * A port: one thread's access to the store.  Attach, detach, quiescence, and being rung by another port's
  * leader.
  */
+#include "extent/extent.h"
 #include "extent/extent_int.h"
 
 #include "base/check.h"
@@ -14,7 +15,7 @@
 
 /* Address space for the most there can be; memory only where it was used. */
 static int
-writers_init(struct store_port *p)
+writers_init(struct extent_port *p)
 {
 	struct chunk_writer *w;
 
@@ -33,7 +34,7 @@ writers_init(struct store_port *p)
 }
 
 static void
-port_free(struct store_port *p)
+port_free(struct extent_port *p)
 {
 	if (p->writer_mem)
 		munmap(p->writer_mem, CHUNK_WRITERS_PER_PORT * sizeof(struct chunk_writer));
@@ -44,7 +45,7 @@ port_free(struct store_port *p)
 static void
 on_kick(struct msg *m)
 {
-	struct store_port *p = container_of(m, struct store_port, kick);
+	struct extent_port *p = container_of(m, struct extent_port, kick);
 
 	atomic_store(&p->kicked, false);
 	for (int i = 0; i < p->st->disk_nr; i++)
@@ -54,14 +55,14 @@ on_kick(struct msg *m)
 
 /* Under ports_lock. */
 static void
-kick_one(struct store_port *p)
+kick_one(struct extent_port *p)
 {
 	if (!atomic_exchange(&p->kicked, true))
 		mailbox_post(p->mb, &p->kick, on_kick);
 }
 
 bool
-port_kick(struct store *st, struct store_port *not_this)
+port_kick(struct extent_store *st, struct extent_port *not_this)
 {
 	bool done = false;
 
@@ -80,7 +81,7 @@ port_kick(struct store *st, struct store_port *not_this)
 }
 
 void
-port_kick_all(struct store *st)
+port_kick_all(struct extent_store *st)
 {
 	pthread_mutex_lock(&st->ports_lock);
 	for (int i = 0; i < st->ports_max; i++) {
@@ -91,15 +92,17 @@ port_kick_all(struct store *st)
 }
 
 int
-store_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
-	     struct store_port **ret_port)
+extent_attach(struct store *store, struct ring *ring, struct mailbox *mb, struct timers *timers,
+	      struct store_port **ret_port)
 {
-	struct store_port *p = aligned_alloc(64, align_up(sizeof *p, 64));
+	struct extent_store *st = extent_store(store);
+	struct extent_port *p = aligned_alloc(64, align_up(sizeof *p, 64));
 	int e;
 
 	if (!p)
 		return -ENOMEM;
 	memset(p, 0, sizeof *p);
+	p->base.ops = &extent_ops;
 	p->st = st;
 	p->ring = ring;
 	p->mb = mb;
@@ -129,14 +132,15 @@ store_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct tim
 		port_free(p);
 		return -EUSERS;
 	}
-	*ret_port = p;
+	*ret_port = &p->base;
 	return 0;
 }
 
 bool
-store_detach(struct store_port *p)
+extent_detach(struct store_port *sp)
 {
-	struct store *st = p->st;
+	struct extent_port *p = extent_port(sp);
+	struct extent_store *st = p->st;
 	bool over;
 
 	atomic_store(&p->is_detaching, true);
@@ -160,8 +164,9 @@ store_detach(struct store_port *p)
 }
 
 void
-store_quiesce(struct store_port *p)
+extent_quiesce(struct store_port *sp)
 {
+	struct extent_port *p = extent_port(sp);
 	quiesce_point(p->user);
 	commit_idle(p);
 	if (!list_empty(&p->space_waiters) && atomic_load(&p->st->disk[0]->freed_nr) != p->space_freed)
@@ -169,13 +174,15 @@ store_quiesce(struct store_port *p)
 }
 
 void
-store_sleep(struct store_port *p)
+extent_sleep(struct store_port *sp)
 {
+	struct extent_port *p = extent_port(sp);
 	quiesce_sleep(p->user);
 }
 
 void
-store_wake(struct store_port *p)
+extent_wake(struct store_port *sp)
 {
+	struct extent_port *p = extent_port(sp);
 	quiesce_wake(p->user);
 }

@@ -27,7 +27,7 @@ _Static_assert(sizeof(struct write_int) <= sizeof((struct store_write *)0)->priv
 /* Early: nothing that only the leader can know, but what is hopeless need not be pulled from a client's
  * memory. */
 static int
-early_check(struct store_port *p, struct disk *d, uint64_t size_bytes)
+early_check(struct extent_port *p, struct disk *d, uint64_t size_bytes)
 {
 	struct alloc_stats as;
 	bool coming;
@@ -50,14 +50,14 @@ early_check(struct store_port *p, struct disk *d, uint64_t size_bytes)
 
 /* pi: the key is known, and for a part its upload's. */
 static int
-init(struct store_port *p, struct store_put *put, struct put_int *pi, const struct store_key *k,
+init(struct extent_port *p, struct store_put *put, struct put_int *pi, const struct store_key *k,
      uint64_t size_bytes)
 {
 	int e;
 
 	key_bucket(pi->bucket_key, k->bucket, k->bucket_len);
 	pi->bucket_key_len = (uint16_t)(1 + k->bucket_len);
-	pi->disk = store_home(p->st, pi->key, pi->key_len);
+	pi->disk = extent_home(p->st, pi->key, pi->key_len);
 	e = early_check(p, pi->disk, size_bytes);
 	if (e == 0 && size_bytes > (pi->is_part ? 0 : STORE_INLINE_MAX) &&
 	    !writer_avail(p, pi->is_part ? 2 : 1))
@@ -72,21 +72,22 @@ init(struct store_port *p, struct store_put *put, struct put_int *pi, const stru
 }
 
 static struct put_int *
-init_none(struct store_port *p, struct store_put *put)
+init_none(struct extent_port *p, struct store_put *put)
 {
 	struct put_int *pi = put_int(put);
 
 	put->is_started = false;
 	put->size_bytes = put->crc64 = put->version = 0;
-	put->op.port = p;
+	put->op.port = &p->base;
 	memset(pi, 0, offsetof(struct put_int, last));
 	return pi;
 }
 
 int
-store_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
-		    const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
+extent_put_init_part(struct store_port *sp, struct store_put *put, const struct store_key *k,
+		     const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
 {
+	struct extent_port *p = extent_port(sp);
 	struct put_int *pi = init_none(p, put);
 	const struct rec *r;
 	int len, e;
@@ -104,8 +105,9 @@ store_put_init_part(struct store_port *p, struct store_put *put, const struct st
 }
 
 int
-store_put_init(struct store_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
+extent_put_init(struct store_port *sp, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
 {
+	struct extent_port *p = extent_port(sp);
 	struct put_int *pi = init_none(p, put);
 	int len;
 
@@ -113,7 +115,7 @@ store_put_init(struct store_port *p, struct store_put *put, const struct store_k
 	if (len < 0)
 		return len;
 	pi->key_len = (uint16_t)len;
-	if (store_bucket_head(p, k->bucket, k->bucket_len, NULL) < 0)
+	if (extent_bucket_head(sp, k->bucket, k->bucket_len, NULL) < 0)
 		return -ENXIO;
 	return init(p, put, pi, k, size_bytes);
 }
@@ -198,15 +200,16 @@ check_piece(const struct put_int *pi, const struct buf *buf, uint32_t len, bool 
 }
 
 int
-store_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
-		uint32_t len, bool last)
+extent_put_write(struct store_port *sp, struct store_put *put, struct store_write *w, struct buf *buf,
+		 uint32_t len, bool last)
 {
+	struct extent_port *p = extent_port(sp);
 	struct put_int *pi = put_int(put);
 	struct write_int *wi = (struct write_int *)w->priv;
 	int e;
 
 	check(put->is_started && !pi->is_committing);
-	w->op.port = p;
+	w->op.port = &p->base;
 	w->op.result = 0;
 	e = check_piece(pi, buf, len, last);
 	if (e < 0)
@@ -385,7 +388,7 @@ commit_last(struct put_int *pi, const struct store_commit *sc)
 }
 
 int
-store_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *sc)
+extent_put_commit(struct store_port *sp, struct store_put *put, const struct store_commit *sc)
 {
 	struct put_int *pi = put_int(put);
 	int e;
@@ -415,7 +418,7 @@ store_put_commit(struct store_port *p, struct store_put *put, const struct store
 }
 
 void
-store_put_abort(struct store_port *p, struct store_put *put)
+extent_put_abort(struct store_port *sp, struct store_put *put)
 {
 	struct put_int *pi;
 

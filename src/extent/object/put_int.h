@@ -32,7 +32,7 @@ struct write_int {
 
 struct put_int {
 	struct store_put *put;
-	struct store_port *port;
+	struct extent_port *port;
 	struct disk *disk;
 	struct chunk_writer *cw;     /* takes the next bytes */
 	struct chunk_writer *list;   /* more than a chunk: its memory holds the chunk_refs */

@@ -114,13 +114,13 @@ put_write_give_up(struct write_int *wi, int error)
 static void
 on_space_timer(struct timer *t)
 {
-	put_space_retry(container_of(t, struct store_port, space_timer));
+	put_space_retry(container_of(t, struct extent_port, space_timer));
 }
 
 static void
 wait_for_space(struct write_int *wi)
 {
-	struct store_port *p = wi->pi->port;
+	struct extent_port *p = wi->pi->port;
 	struct disk *d = wi->pi->disk;
 
 	wi->wait_ns = clock_ns();
@@ -146,7 +146,7 @@ write_more(struct write_int *wi)
 }
 
 void
-put_space_retry(struct store_port *p)
+put_space_retry(struct extent_port *p)
 {
 	struct list waiters;
 

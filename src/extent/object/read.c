@@ -27,23 +27,24 @@ finished(struct store_op *op, int result)
 }
 
 int
-store_open(struct store_port *p, const struct store_key *k, struct store_obj *obj)
+extent_open(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
 {
+	struct extent_port *p = extent_port(sp);
 	struct obj_int *oi = obj_int(obj);
 	uint8_t key[KEY_BYTES_MAX], bucket[1 + STORE_BUCKET_MAX];
 	int len = key_object(key, k);
 	struct rec *r;
 
-	obj->op.port = p;
+	obj->op.port = &p->base;
 	obj->is_open = false;
 	if (len < 0)
 		return len;
 	memset(oi, 0, sizeof *oi);
-	oi->disk = store_home(p->st, key, (size_t)len);
+	oi->disk = extent_home(p->st, key, (size_t)len);
 	r = tree_get(oi->disk->tree, key, (size_t)len);
 	if (!r) {
 		int blen = key_bucket(bucket, k->bucket, k->bucket_len);
-		const struct disk *home = store_home(p->st, bucket, (size_t)blen);
+		const struct disk *home = extent_home(p->st, bucket, (size_t)blen);
 
 		return finished(&obj->op, tree_get(home->tree, bucket, (size_t)blen) ? -ENOENT : -ENXIO);
 	}
@@ -63,7 +64,7 @@ store_open(struct store_port *p, const struct store_key *k, struct store_obj *ob
 }
 
 void
-store_close(struct store_port *p, struct store_obj *obj)
+extent_close(struct store_port *sp, struct store_obj *obj)
 {
 	struct obj_int *oi;
 
@@ -162,7 +163,7 @@ locate(const struct obj_int *oi, uint64_t off, const struct rec **ret_rec, uint6
 }
 
 uint32_t
-store_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap, uint32_t *ret_skew)
+extent_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap, uint32_t *ret_skew)
 {
 	const struct obj_int *oi = (const struct obj_int *)obj->priv;
 	uint64_t at = off, end = obj->size_bytes, from, to;
@@ -252,7 +253,7 @@ check_part(struct read_int *ri)
 static void
 part_over(struct read_int *ri)
 {
-	struct store_port *p = ri->port;
+	struct extent_port *p = ri->port;
 	struct trailer *t = ri->trailer;
 
 	if (!ri->data_over || !ri->trailer_over)
@@ -324,16 +325,17 @@ read_part_begin(struct read_int *ri)
 }
 
 int
-store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf, uint64_t off,
-	   uint32_t len)
+extent_read(struct store_port *sp, struct store_obj *obj, struct store_read *rd, struct buf *buf,
+	    uint64_t off, uint32_t len)
 {
+	struct extent_port *p = extent_port(sp);
 	struct obj_int *oi = obj_int(obj);
 	struct read_int *ri = (struct read_int *)rd->priv;
 	const struct rec *r;
 	uint64_t part_off;
 
 	check(obj->is_open);
-	rd->op.port = p;
+	rd->op.port = &p->base;
 	if (len > buf->cap_bytes || !range_ok(obj, off, len))
 		return -EINVAL;
 	if (obj->part_nr)

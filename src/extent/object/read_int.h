@@ -30,7 +30,7 @@ struct obj_int {
 
 /* One read: parts one after the other, as a range may touch two chunks. */
 struct read_int {
-	struct store_port *port;
+	struct extent_port *port;
 	struct store_read *rd;
 	struct obj_int *obj;
 	struct buf *buf;
@@ -61,8 +61,8 @@ const struct rec *part_record(const struct disk *d, const struct chunk_ref *ref)
 bool trailer_fits(const uint64_t *crc, const struct rec *r);
 /* The trailer of ri->rec to ri->trailer: 1 there; 0 read_trailer_over() will run; -EAGAIN all are in use: ri
  * waits, and is begun again when one is free. */
-int trailer_get(struct store_port *p, struct read_int *ri);
-void trailer_put(struct store_port *p, struct trailer *t);
+int trailer_get(struct extent_port *p, struct read_int *ri);
+void trailer_put(struct extent_port *p, struct trailer *t);
 
 /* read.c */
 void read_trailer_over(struct read_int *ri, int error);

@@ -17,7 +17,7 @@
 #include <string.h>
 
 int
-upload_find(struct store_port *p, const uint8_t *upload_key, size_t len, const struct rec **ret_rec)
+upload_find(struct extent_port *p, const uint8_t *upload_key, size_t len, const struct rec **ret_rec)
 {
 	const uint8_t *nul = memchr(upload_key, 0, len);
 	size_t bucket_len = (size_t)(nul - upload_key);
@@ -26,18 +26,19 @@ upload_find(struct store_port *p, const uint8_t *upload_key, size_t len, const s
 
 	memcpy(bucket, upload_key, bucket_len);
 	bucket[0] = KEY_BUCKET;
-	b = tree_get(store_home(p->st, bucket, bucket_len)->tree, bucket, bucket_len);
+	b = tree_get(extent_home(p->st, bucket, bucket_len)->tree, bucket, bucket_len);
 	if (!b)
 		return -ENXIO;
-	*ret_rec = tree_get(store_home(p->st, upload_key, len)->tree, upload_key, len);
+	*ret_rec = tree_get(extent_home(p->st, upload_key, len)->tree, upload_key, len);
 	/* One of an earlier bucket of the name is on its way out. */
 	return *ret_rec && (*ret_rec)->version > b->version ? 0 : -ENOENT;
 }
 
 int
-store_upload_stat(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		  uint64_t *ret_ctime_ns, void *attrs, uint32_t cap, uint32_t *ret_attrs_len)
+extent_upload_stat(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		   uint64_t *ret_ctime_ns, void *attrs, uint32_t cap, uint32_t *ret_attrs_len)
 {
+	struct extent_port *p = extent_port(sp);
 	uint8_t key[KEY_BYTES_MAX];
 	int len = key_upload(key, k, id), e;
 	const struct rec *r;
@@ -76,7 +77,7 @@ on_over(struct commit *c)
 }
 
 static int
-submit(struct store_port *p, struct store_upload *u, const struct store_key *k, const uint8_t *id,
+submit(struct extent_port *p, struct store_upload *u, const struct store_key *k, const uint8_t *id,
        enum commit_kind kind)
 {
 	struct upload_int *ui = (struct upload_int *)u->priv;
@@ -84,7 +85,7 @@ submit(struct store_port *p, struct store_upload *u, const struct store_key *k, 
 
 	if (len < 0)
 		return len;
-	u->op.port = p;
+	u->op.port = &p->base;
 	u->op.result = 0;
 	ui->u = u;
 	ui->c = (struct commit){ .kind = kind, .finished = on_over, .state = CS_DATA_OVER };
@@ -92,20 +93,21 @@ submit(struct store_port *p, struct store_upload *u, const struct store_key *k, 
 	ui->c.bucket_key_len = (uint16_t)key_bucket(ui->bucket_key, k->bucket, k->bucket_len);
 	ui->c.view.key = ui->key;
 	ui->c.view.key_len = (uint16_t)len;
-	ui->c.disk = store_home(p->st, ui->key, (size_t)len);
+	ui->c.disk = extent_home(p->st, ui->key, (size_t)len);
 	return disk_failed(ui->c.disk) ? -EROFS : 0;
 }
 
 int
-store_upload_create(struct store_port *p, const struct store_key *k, const void *attrs, uint32_t attrs_len,
-		    struct store_upload *u)
+extent_upload_create(struct store_port *sp, const struct store_key *k, const void *attrs, uint32_t attrs_len,
+		     struct store_upload *u)
 {
+	struct extent_port *p = extent_port(sp);
 	struct upload_int *ui = (struct upload_int *)u->priv;
 	int e;
 
 	if (attrs_len > STORE_ATTRS_MAX)
 		return -EINVAL;
-	store_new_id(p->st->disk[0], u->id);
+	extent_new_id(p->st->disk[0], u->id);
 	e = submit(p, u, k, u->id, COMMIT_UPLOAD_MAKE);
 	if (e < 0)
 		return e;
@@ -119,9 +121,10 @@ store_upload_create(struct store_port *p, const struct store_key *k, const void 
 }
 
 int
-store_upload_abort(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		   struct store_upload *u)
+extent_upload_abort(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		    struct store_upload *u)
 {
+	struct extent_port *p = extent_port(sp);
 	struct upload_int *ui = (struct upload_int *)u->priv;
 	int e = submit(p, u, k, id, COMMIT_UPLOAD_ABORT);
 
@@ -183,7 +186,7 @@ upload_match(const struct disk *d, const uint8_t *id, const struct store_part_re
 
 struct complete_int {
 	struct store_complete *sc;
-	struct store_port *port;
+	struct extent_port *port;
 	struct disk *disk;
 	struct chunk_ref *refs;
 	struct map_ref map;
@@ -419,13 +422,14 @@ complete(struct complete_int *ci)
 }
 
 int
-store_upload_complete(struct store_port *p, const struct store_key *k,
-		      const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *sc)
+extent_upload_complete(struct store_port *sp, const struct store_key *k,
+		       const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *sc)
 {
+	struct extent_port *p = extent_port(sp);
 	struct complete_int *ci;
 	int e = check_list(sc), len;
 
-	sc->op.port = p;
+	sc->op.port = &p->base;
 	sc->version = sc->size_bytes = sc->crc64 = 0;
 	sc->was_done = false;
 	if (e < 0)
@@ -444,7 +448,7 @@ store_upload_complete(struct store_port *p, const struct store_key *k,
 	ci->key_len = (uint16_t)key_object(ci->key, k);
 	key_bucket(ci->bucket_key, k->bucket, k->bucket_len);
 	memcpy(ci->id, id, CHUNK_ID_BYTES);
-	ci->disk = store_home(p->st, ci->key, ci->key_len);
+	ci->disk = extent_home(p->st, ci->key, ci->key_len);
 	if (disk_failed(ci->disk)) {
 		free(ci);
 		return -EROFS;

@@ -131,19 +131,19 @@ test_foreign(void **state)
 
 	c.disks = two;
 	c.disk_nr = 2;
-	assert_int_equal(store_open_disks(&c, &st, err, sizeof err), -EINVAL);
+	assert_int_equal(store_start(&c, &st, err, sizeof err), -EINVAL);
 	assert_non_null(strstr(err, "one disk"));
 	c = conf;
 	wrong.size_bytes = 200 * MIB;
 	c.disks = &wrong;
-	assert_int_equal(store_open_disks(&c, &st, err, sizeof err), -EINVAL);
+	assert_int_equal(store_start(&c, &st, err, sizeof err), -EINVAL);
 	assert_int_equal(store_format(&conf, false, err, sizeof err), -EEXIST);
 	dir_make(other);
 	empty.path = other;
 	c.disks = &empty;
-	assert_int_equal(store_open_disks(&c, &st, err, sizeof err), -ENOTRECOVERABLE);
+	assert_int_equal(store_start(&c, &st, err, sizeof err), -ENOTRECOVERABLE);
 	dir_remove(other);
-	assert_int_equal(store_open_disks(&c, &st, err, sizeof err), -ENOENT);
+	assert_int_equal(store_start(&c, &st, err, sizeof err), -ENOENT);
 	/* by force: what was there is gone */
 	open_store();
 	assert_int_equal(put_simple(&l, "b", "x", 100, 1), 0);
@@ -162,11 +162,11 @@ test_lock(void **state)
 	pid_t pid;
 
 	open_store();
-	assert_int_equal(store_open_disks(&conf, &second, err, sizeof err), -EBUSY);
+	assert_int_equal(store_start(&conf, &second, err, sizeof err), -EBUSY);
 	fflush(stdout);
 	pid = fork();
 	if (pid == 0)
-		_exit(store_open_disks(&conf, &second, err, sizeof err) == -EBUSY &&
+		_exit(store_start(&conf, &second, err, sizeof err) == -EBUSY &&
 				      store_fsck(&conf, true, NULL, NULL) == -EBUSY
 			      ? 0
 			      : 1);
@@ -317,7 +317,7 @@ test_superblocks(void **state)
 	close_store();
 	flip("super", 7);
 	flip("super", 65536 + 30);
-	assert_int_equal(store_open_disks(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
 	st = NULL;
 }
 
@@ -370,11 +370,11 @@ test_log_damage(void **state)
 {
 	crash_after(twenty);
 	flip("log", log_block_of("k10") + 200);
-	assert_int_equal(store_open_disks(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
 	assert_non_null(strstr(err, dir));
 	assert_non_null(strstr(err, "log offset"));
 	assert_int_equal(fsck(false), -ENOTRECOVERABLE);
-	assert_int_equal(store_open_disks(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
 	assert_int_equal(fsck(true), 1);
 	assert_non_null(strstr(said, "b/k11"));
 	assert_non_null(strstr(said, "b/k19"));
@@ -413,7 +413,7 @@ test_epoch_lost(void **state)
 	open_store();
 	close_store();
 	flip("log", last_epoch_block() + 8);
-	assert_int_equal(store_open_disks(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
 	assert_non_null(strstr(err, "epoch"));
 	st = NULL;
 }

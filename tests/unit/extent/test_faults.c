@@ -41,7 +41,7 @@ good(void)
 static bool
 segments_come(void)
 {
-	struct disk *d = st->disk[0];
+	struct disk *d = extent_store(st)->disk[0];
 	uint64_t ahead = geo_units(&d->geo) / 16, two = 2 * geo_seg_units(&d->geo);
 	struct alloc_stats as;
 
@@ -234,7 +234,7 @@ test_start_fails(void **state)
 	close_store();
 	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
 		bad(t[i].kind, t[i].name, 0, -EIO);
-		assert_int_equal(store_open_disks(&conf, &st, err, sizeof err), -EIO);
+		assert_int_equal(store_start(&conf, &st, err, sizeof err), -EIO);
 		assert_non_null(strstr(err, dir));
 		good();
 		open_store();
@@ -243,7 +243,7 @@ test_start_fails(void **state)
 	}
 	/* the second flush: after the epoch block */
 	bad(FAULT_FLUSH, "log", 1, -EIO);
-	assert_int_equal(store_open_disks(&conf, &st, err, sizeof err), -EIO);
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), -EIO);
 	good();
 	open_store();
 	assert_int_equal(obj_check(&l, "b", "x", 100000, 1), 0);

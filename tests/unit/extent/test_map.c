@@ -19,7 +19,7 @@ find_map(const char *key, char path[160], off_t *ret_off)
 {
 	uint8_t bytes[KEY_BYTES_MAX];
 	struct store_key k = key_of("b", key);
-	struct disk *d = st->disk[0];
+	struct disk *d = extent_store(st)->disk[0];
 	struct map_ref map;
 	const struct rec *r;
 	uint64_t off;
@@ -76,7 +76,7 @@ test_damaged(void **state)
 	assert_int_equal(obj_check(&l, "b", "mapped", SIZE, 1), 0);
 	close_store();
 	swap_extents(path, off);
-	assert_int_equal(store_open_disks(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
 	st = NULL;
 	assert_non_null(strstr(err, "the map of 'b/mapped'"));
 	assert_non_null(strstr(err, "is damaged"));

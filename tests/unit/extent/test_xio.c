@@ -90,7 +90,7 @@ test_counts(void **state)
 	/* Each unit, that of the trailer, the map. */
 	assert_int_equal(a.write_ops - b.write_ops, 3 * MIB / 16384 + 2);
 	assert_int_equal(a.written_bytes - b.written_bytes, 3 * MIB + 2 * FMT_ALIGN);
-	assert_int_equal(st->disk[0]->queued, 0);
+	assert_int_equal(extent_store(st)->disk[0]->queued, 0);
 }
 
 static bool
@@ -108,7 +108,7 @@ was_flushed(const char *name)
 static void
 test_flushes_where_written(void **state)
 {
-	struct disk *d = st->disk[0];
+	struct disk *d = extent_store(st)->disk[0];
 	const struct rec *r;
 	struct store_key k = key_of("b", "x");
 	uint8_t key[KEY_BYTES_MAX];

@@ -21,6 +21,7 @@
 #include "ring/ring.h"
 #include "stats/stats.h"
 #include "tests/fake/fake_chan.h"
+#include "tests/fake/mem_store.h"
 #include "walk/expiry.h"
 
 #include <arpa/inet.h>
@@ -71,7 +72,9 @@ static struct rig rig;
 static struct {
 	size_t bufs_bytes, http_bytes; /* http_bytes: small ones only, as the daemon has it */
 	int requests, queue, pieces;
-	const char *dir; /* a store in this directory, with a ring; linked without mem_store */
+	/* Instead of the store in memory: a back end on a directory, with a ring. */
+	const struct store_ops *store;
+	const char *dir;
 } rig_small;
 
 static void
@@ -149,7 +152,11 @@ static int
 rig_start(void **state)
 {
 	struct store_disk_conf disk = { .path = "memory", .size_bytes = 1u << 30 };
-	struct store_conf sc = { .disks = &disk, .disk_nr = 1, .index_bytes = 64u << 20, .ports_max = 4 };
+	struct store_conf sc = { .ops = rig_small.store ? rig_small.store : &mem_store_ops,
+				 .disks = &disk,
+				 .disk_nr = 1,
+				 .index_bytes = 64u << 20,
+				 .ports_max = 4 };
 	struct stats_names sn = {
 		.op = op_name, .op_nr = OP_NR, .reason = chan_reason_name, .reason_nr = CHAN_REASON_NR
 	};
@@ -183,13 +190,13 @@ rig_start(void **state)
 	cp.pieces_max = rig.conf->limits.pieces_per_request;
 	cp.queue_max = rig.conf->limits.queue;
 	assert_int_equal(chan_new(&cp, &rig.chan), 0);
-	if (rig_small.dir) {
+	if (rig_small.store) {
 		disk.path = rig_small.dir;
 		assert_int_equal(ring_new(&(struct ring_params){ .entries = 128 }, &rig.ring), 0);
 		if (store_format(&sc, false, err, sizeof err) < 0)
 			fail_msg("format: %s", err);
 	}
-	if (store_open_disks(&sc, &rig.store, err, sizeof err) < 0)
+	if (store_start(&sc, &rig.store, err, sizeof err) < 0)
 		fail_msg("store: %s", err);
 	assert_int_equal(store_attach(rig.store, rig.ring, &rig.mb, &rig.timers, &rig.port), 0);
 	rig.win = malloc(WIN_MAX);
@@ -236,7 +243,7 @@ rig_stop(void **state)
 		rig_turn();
 	reqs_free(rig.reqs);
 	expiry_free(rig.expiry);
-	store_close_disks(rig.store);
+	store_stop(rig.store);
 	ring_free(rig.ring);
 	chan_free(rig.chan);
 	rdma_close(rig.rdma);
@@ -413,7 +420,7 @@ put_object(const char *key, size_t len, unsigned seed)
 	x_init(&x, 0, "PUT", target);
 	x_token(&x, "x-amz-rdma-token", 0, len);
 	if (x_run(&x) != 200)
-		fail_msg("PUT of %s: %d %s", key, req_reply(x.rq)->status, x.rq->text);
+		fail_msg("PUT of %s: %d %s", key, req_reply(x.rq)->status, x.rq->error);
 	assert_header(&x, "x-amz-rdma-reply", "200");
 	x_end(&x);
 	memset(rig.win, GUARD, WIN_MAX);

@@ -258,7 +258,7 @@ post_form(const char *body, size_t len, size_t piece, int want)
 	begin_body(&x, "POST", "/bkt", len);
 	x_field(&x, "content-type", "multipart/form-data; boundary=XY");
 	if (with_body(&x, body, len, piece) != want)
-		fail_msg("a form in pieces of %zu: %d %s", piece, req_reply(x.rq)->status, x.rq->text);
+		fail_msg("a form in pieces of %zu: %d %s", piece, req_reply(x.rq)->status, x.rq->error);
 	x_end(&x);
 }
 

@@ -40,7 +40,9 @@ static inline int
 rig_start(void **state)
 {
 	struct store_disk_conf disk = { .path = "memory", .size_bytes = 1u << 30 };
-	struct store_conf conf = { .disks = &disk, .disk_nr = 1, .index_bytes = 64u << 20, .ports_max = 1 };
+	struct store_conf conf = {
+		.ops = &mem_store_ops, .disks = &disk, .disk_nr = 1, .index_bytes = 64u << 20, .ports_max = 1
+	};
 	const char *seed = getenv("SEED");
 	struct mem_store_tuning t = { .seed = seed ? strtoull(seed, NULL, 0) : 1,
 				      .open_at_once = 50,
@@ -52,7 +54,7 @@ rig_start(void **state)
 	rig.now_ns = BEGAN_NS;
 	clock_fake(&rig.now_ns);
 	assert_int_equal(mailbox_init(&rig.mb), 0);
-	if (store_open_disks(&conf, &rig.store, err, sizeof err) < 0)
+	if (store_start(&conf, &rig.store, err, sizeof err) < 0)
 		fail_msg("%s", err);
 	mem_store_manual(rig.store, true);
 	mem_store_tune(rig.store, &t);
@@ -68,7 +70,7 @@ rig_stop(void **state)
 	assert_int_equal(mem_store_inflight(rig.store), 0);
 	assert_int_equal(mem_store_open_nr(rig.store), 0);
 	assert_true(store_detach(rig.port));
-	store_close_disks(rig.store);
+	store_stop(rig.store);
 	mailbox_fini(&rig.mb);
 	clock_fake(NULL);
 	return 0;
