@@ -254,6 +254,7 @@ help:
 	@echo 'make fuzz [F=name] [SECS=60] [JOBS=1]   libFuzzer over the parsers; fuzz-merge keeps what reached new code'
 	@echo 'make lint           format, include direction, headers, scripts, manual pages'
 	@echo 'make bench [F=name]  the figures of docs/benchmarks.md, against raw disk, nginx and verbs'
+	@echo 'make bench-against REV=revision [F=name] [ROUNDS=7]   the same figures in turns with another revision: is one worse?'
 	@echo 'make bench-growth [F=curve] [N=objects]   how cost grows with objects, size, connections, fill level; bench-plot draws it'
 	@echo 'make install DESTDIR= PREFIX=/usr'
 	@echo 'make deb            Debian packages, into build/deb'
