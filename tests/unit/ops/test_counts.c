@@ -231,7 +231,7 @@ some(unsigned from, unsigned nr)
 	}
 }
 
-/* design: after the start the data path allocates nothing */
+/* after the start the data path allocates nothing */
 static void
 test_allocations(void **state)
 {
