@@ -252,7 +252,7 @@ done_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 	if (get && o->bytes && rq->off == 0 && rq->len == rq->obj.size_bytes) {
 		char text[32] = "CRC64NVME ";
 
-		/* Every granule was checked against this sum on its way out (transports.md 6.3). */
+		/* Every granule was checked against this sum on its way out (protocol.md section 8). */
 		crc64_text(rq->obj.crc64, text + strlen(text));
 		reply_text(rq, "x-amz-rdma-checksum", text);
 	}
@@ -323,7 +323,7 @@ reply_build(struct req *rq, enum outcome_kind kind)
 	}
 	if (o.status == 503)
 		reply_text(rq, "retry-after", "1");
-	/* The one answer on which a client of that protocol turns to plain HTTP (transports.md 2.5). */
+	/* The one answer on which a client of that protocol turns to plain HTTP (protocol.md section 8). */
 	if (kind == OUT_ERROR && rq->fault == FAULT_RC_OFF)
 		reply_text(rq, "x-amz-rdma-protocol-status", "unsupported");
 	/* A body that nobody will read, or framing that nobody can trust, ends the connection. */
