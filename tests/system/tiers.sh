@@ -20,7 +20,7 @@ tiers() {
 	local want=$1 rc
 	shift
 	: >order
-	env -u SKIP -u SEED "${vars[@]}" scripts/ci-tiers "$@" >"$T/out" 2>&1
+	env -u SKIP -u SEED -u CI_TURN -u CI_SECS "${vars[@]}" scripts/ci-tiers "$@" >"$T/out" 2>&1
 	rc=$?
 	ran=$(tr '\n' ' ' <order)
 	[ $rc = "$want" ] || { cat "$T/out" >&2; fail "exit $rc, wanted $want: ${vars[*]} $*"; }
