@@ -65,19 +65,25 @@ auth_allows(const struct identity *id, const struct target *t)
 	case RIGHT_SEE_BUCKET:
 		return may_bucket(id, AUTH_LIST, t);
 	case RIGHT_LIST_PREFIX:
-		return auth_may(id, AUTH_LIST, t->bucket, t->bucket_len, t->list.prefix, t->list.prefix_len);
+		if (!t->list)
+			break;
+		return auth_may(id, AUTH_LIST, t->bucket, t->bucket_len, t->list->prefix,
+				t->list->prefix_len);
 	case RIGHT_LIST_BUCKET:
 		return auth_may(id, AUTH_LIST, t->bucket, t->bucket_len, "", 0);
 	case RIGHT_READ_KEY:
 		return may_key(id, AUTH_READ, t);
 	case RIGHT_COPY:
-		return auth_may(id, AUTH_READ, t->copy.bucket, t->copy.bucket_len, t->copy.key,
-				t->copy.key_len) &&
+		if (!t->copy)
+			break;
+		return auth_may(id, AUTH_READ, t->copy->bucket, t->copy->bucket_len, t->copy->key,
+				t->copy->key_len) &&
 		       may_key(id, AUTH_WRITE, t);
 	case RIGHT_WRITE_KEY:
 		return may_key(id, AUTH_WRITE, t);
-	default:
-		/* RIGHT_BUCKET; also whatever is added and forgotten here. */
-		return may_bucket(id, AUTH_BUCKET, t);
+	case RIGHT_BUCKET:
+		break;
 	}
+	/* Also for whatever is added and forgotten here, and for a target that was not parsed to its end. */
+	return may_bucket(id, AUTH_BUCKET, t);
 }

@@ -136,7 +136,7 @@ typedef void (*tell_fn)(struct core *c, void *arg);
 int cores_tell(struct cores *cs, tell_fn fn, void (*fini)(void *arg), void *arg, uint64_t wait_ns);
 
 /* ---- control.c ---- */
-/* A configuration for one core's requests, with references of its own; NULL: out of memory. */
+/* Makes a configuration for one core's requests, with references of its own; NULL: out of memory. */
 struct req_conf *core_conf_new(const struct conf *conf, struct auth_keys *keys);
 
 /* ---- loop.c: the thread ---- */
@@ -152,8 +152,9 @@ void core_publish(struct core *c);
 /* Makes and binds what was not handed in.  Main thread.  0 or -errno, the reason in err. */
 int listen_open(struct cores *cs, const int *fds, char *err, size_t err_len);
 void listen_close(struct cores *cs);
-/* The core's share of the listeners: begins to accept; ends it. */
+/* Begins to accept on the core's share of the listeners. */
 void accept_start(struct core *c);
+/* Ends what accept_start() began. */
 void accept_stop(struct core *c);
 
 #endif

@@ -54,11 +54,30 @@ field_text(const struct field *f)
 	return span_trim((struct span){ f->value, f->value_len });
 }
 
+/* Names the large parts of a struct target, as bits: most operations have none of them. */
+enum target_part {
+	TARGET_NOTHING = 0,
+	TARGET_ATTRS = 1,
+	TARGET_COPY = 2,
+	TARGET_LIST = 4,
+	TARGET_ATTRS_COPY = TARGET_ATTRS | TARGET_COPY,
+	TARGET_ATTRS_LIST = TARGET_ATTRS | TARGET_LIST,
+};
+
+/* Gives memory for the parts of targets.  get() returns that of one part, of any content, or NULL when there is
+ * none: the request is then FAULT_BUSY.  For TARGET_ATTRS it is DIALECT_ATTRS_MAX bytes, for TARGET_COPY a struct
+ * copy_source, for TARGET_LIST a struct list_query. */
+struct target_source {
+	void *(*get)(void *cookie, enum target_part part);
+	void *cookie;
+};
+
 /* A request as it came.  Everything is kept by the caller until the request ends. */
 struct dialect_in {
 	const struct conf_listen *listen;
 	const struct conf_rdma *rdma;
 	const struct conf_s3 *s3; /* NULL: no domains, path style only */
+	struct target_source parts;
 	const char *method;
 	const char *target; /* raw: as on the request line, undecoded, with the query */
 	size_t target_len;
@@ -102,7 +121,8 @@ struct op_info {
 	enum op_body body;
 	bool writes; /* changes something */
 	enum op_right right;
-	int ok; /* status of success */
+	int ok;         /* status of success */
+	unsigned parts; /* TARGET_...: of struct target */
 };
 extern const struct op_info op_info[OP_NR];
 
@@ -270,13 +290,18 @@ struct target {
 	 * Uploads: content headers, x-amz-meta-*, x-amz-storage-class and x-amz-tagging, packed
 	 * (dialect_attrs_*).  GET and HEAD: what response-* replaces, under the names of the headers.
 	 */
-	unsigned char attrs[DIALECT_ATTRS_MAX];
+	unsigned char *attrs; /* DIALECT_ATTRS_MAX; NULL: none, and attrs_len is 0 */
 	uint32_t attrs_len;
-
-	/* Only for the operations that have them; not cleared as a whole. */
-	struct copy_source copy;
-	struct list_query list;
+	struct copy_source *copy; /* NULL but for the operations that have it */
+	struct list_query *list;  /* likewise */
+	/* Where attrs, copy and list come from.  Who supplied them takes them back when the request is over, whatever
+	 * became of it. */
+	struct target_source source;
 };
+
+/* Gets those parts (bits) that the target has not yet; copy and list are cleared.  FAULT_NONE or FAULT_BUSY.
+ * dialect_parse() does it for those that the operation has; response-* of a GET get attrs as well. */
+enum fault target_get(struct target *t, unsigned parts, const char **ret_why);
 
 /*
  * FAULT_NONE, or what to answer; *ret_why then points at one static sentence that names what is wrong and

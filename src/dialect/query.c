@@ -142,7 +142,7 @@ static const struct shape {
 	uint64_t needs, may;
 } shapes[OP_NR] = {
 	[OP_NONE] = { ELSEWHERE, 0 },
-#define OP(id, name, start, method, level, body, writes, right, ok, needs_, may_)                            \
+#define OP(id, name, start, method, level, body, writes, right, ok, parts, needs_, may_)                     \
 	[OP_##id] = { needs_, may_ },
 #include "dialect/op.def"
 };
@@ -244,8 +244,8 @@ page(struct span value, uint32_t most, struct target *t, const char **ret_why)
 			      "number from 0 to 2147483647.",
 			      ret_why);
 
-	t->list.max = v < most ? (uint32_t)v : most;
-	t->list.have_max = true;
+	t->list->max = v < most ? (uint32_t)v : most;
+	t->list->have_max = true;
 	return f;
 }
 
@@ -279,10 +279,10 @@ token(struct span value, struct target *t, const char **ret_why)
 	if (n <= 0 || base64_decode(text, (size_t)n, bytes, sizeof bytes, &len) < 0 || len < 2 ||
 	    bytes[0] != TOKEN_MARK || memchr(bytes, 0, len))
 		return refuse(ret_why, FAULT_BAD_ARGUMENT, "The continuation token is not one of ours.");
-	memcpy(t->list.after, bytes + 1, len - 1);
-	t->list.after[len - 1] = 0;
-	t->list.after_len = (uint16_t)(len - 1);
-	t->list.have_token = true;
+	memcpy(t->list->after, bytes + 1, len - 1);
+	t->list->after[len - 1] = 0;
+	t->list->after_len = (uint16_t)(len - 1);
+	t->list->have_token = true;
 	return FAULT_NONE;
 }
 
@@ -303,7 +303,7 @@ response_header(enum param p, struct span value, struct target *t, const char **
 static enum fault
 delimiter(struct span value, struct target *t, const char **ret_why)
 {
-	struct list_query *l = &t->list;
+	struct list_query *l = t->list;
 	int n = span_decode(value, DECODE_STRICT | DECODE_PLUS, l->delimiter, DIALECT_DELIMITER_MAX);
 
 	if (n < 0 || !is_utf8(l->delimiter, (size_t)n)) {
@@ -321,9 +321,9 @@ upload_marker(struct span value, struct target *t, const char **ret_why)
 {
 	if (value.len == 0)
 		return FAULT_NONE;
-	if (dialect_upload_id_parse(value.p, value.len, t->list.upload_id_marker) < 0)
+	if (dialect_upload_id_parse(value.p, value.len, t->list->upload_id_marker) < 0)
 		return refuse(ret_why, FAULT_BAD_ARGUMENT, "upload-id-marker is not an upload id of ours.");
-	t->list.have_upload_id_marker = true;
+	t->list->have_upload_id_marker = true;
 	return FAULT_NONE;
 }
 
@@ -353,7 +353,7 @@ boolean(struct span value, bool *ret, const char *wrong, const char **ret_why)
 static enum fault
 listing(enum param p, struct span v, struct target *t, const char **ret_why)
 {
-	struct list_query *l = &t->list;
+	struct list_query *l = t->list;
 	uint64_t n = 0;
 	enum fault f;
 
@@ -476,7 +476,6 @@ query_parse(struct span query, enum method m, enum op_level level, struct target
 	bool moved = false;
 	enum fault f = FAULT_NONE;
 
-	t->list.max = level == LEVEL_SERVICE ? 10000 : DIALECT_LIST_MAX;
 	/* A preflight asks about a request that will have this query. */
 	if (m == METHOD_OPTIONS && level != LEVEL_SERVICE) {
 		t->op = OP_OPTIONS;
@@ -499,6 +498,7 @@ query_parse(struct span query, enum method m, enum op_level level, struct target
 	t->op = op_of(m, level, have);
 	if (t->op == OP_NONE)
 		return no_row(m, level, have, ret_why);
+	f = target_get(t, op_info[t->op].parts, ret_why);
 	if (moved && t->op != OP_PUT_OBJECT && t->op != OP_CREATE_MULTIPART_UPLOAD)
 		return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
 			      "The query of the request has a header of an upload.");

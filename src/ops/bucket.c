@@ -1,6 +1,5 @@
 /* DELETE of an object, and the operations on buckets: one call into the store each. */
-#include "ops/ops.h"
-#include "req/machine.h"
+#include "ops/ops_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -112,3 +111,17 @@ bucket_start(struct req *rq)
 		return req_fail(rq, FAULT_BUCKET_EXISTS, NULL);
 	return req_await_commit(rq, r, "bucket", bucket_done);
 }
+
+static void
+bucket_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
+{
+	if (kind != OUT_DONE)
+		return;
+	if (rq->target.op == OP_HEAD_BUCKET)
+		reply_text(rq, "x-amz-bucket-region", rq->rs->env.conf->auth.region);
+	else
+		reply_header(rq, "location", "/%s", rq->target.bucket);
+}
+
+/* Of HeadBucket and CreateBucket. */
+const struct op_hooks bucket_hooks = { .headers = bucket_headers };

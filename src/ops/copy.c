@@ -8,8 +8,7 @@
  * rq->obj is the source, rq->change's put what comes of it.  No byte goes through HTTP; the pieces are those of the
  * RDMA transfers, because they are large.
  */
-#include "ops/ops.h"
-#include "req/machine.h"
+#include "ops/ops_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -40,10 +39,10 @@ static enum verdict
 copy_source(struct req *rq)
 {
 	struct target *t = &rq->target;
-	struct store_key k = { .bucket = t->copy.bucket,
-			       .bucket_len = t->copy.bucket_len,
-			       .key = t->copy.key,
-			       .key_len = t->copy.key_len };
+	struct store_key k = { .bucket = t->copy->bucket,
+			       .bucket_len = t->copy->bucket_len,
+			       .key = t->copy->key,
+			       .key_len = t->copy->key_len };
 	const char *why = NULL;
 	struct copy_job *j;
 	enum fault f = is_part(rq) ? part_prepare(rq, &why) : FAULT_NONE;
@@ -112,7 +111,7 @@ copy_attrs(struct req *rq, bool keep_sums)
 	struct target *t = &rq->target;
 	const void *src = rq->obj.meta.attrs;
 	uint32_t src_len = rq->obj.meta.attrs_len;
-	bool meta = t->copy.metadata == DIRECTIVE_REPLACE, tags = t->copy.tagging == DIRECTIVE_REPLACE;
+	bool meta = t->copy->metadata == DIRECTIVE_REPLACE, tags = t->copy->tagging == DIRECTIVE_REPLACE;
 	int r;
 
 	t->attrs_len = 0;
@@ -133,9 +132,9 @@ copy_attrs(struct req *rq, bool keep_sums)
 static bool
 is_onto_itself(const struct target *t)
 {
-	return t->op == OP_COPY_OBJECT && t->bucket_len == t->copy.bucket_len &&
-	       t->key_len == t->copy.key_len && memcmp(t->bucket, t->copy.bucket, t->bucket_len) == 0 &&
-	       memcmp(t->key, t->copy.key, t->key_len) == 0;
+	return t->op == OP_COPY_OBJECT && t->bucket_len == t->copy->bucket_len &&
+	       t->key_len == t->copy->key_len && memcmp(t->bucket, t->copy->bucket, t->bucket_len) == 0 &&
+	       memcmp(t->key, t->copy->key, t->key_len) == 0;
 }
 
 static enum verdict
@@ -196,7 +195,7 @@ replaced(struct req *rq)
 static enum fault
 copy_range(struct req *rq, const char **why)
 {
-	const struct range *g = &rq->target.copy.range;
+	const struct range *g = &rq->target.copy->range;
 
 	rq->off = 0;
 	rq->len = rq->obj.size_bytes;
@@ -289,13 +288,13 @@ copy_opened(struct req *rq)
 	if (rq->obj.op.result < 0)
 		return req_fail(rq, fault_of(rq->obj.op.result), NULL);
 	len = etag_text(&rq->obj.meta.etag, etag);
-	f = dialect_copy_conditions(&t->copy, etag, len, rq->obj.meta.mtime_ns / NS_PER_S);
+	f = dialect_copy_conditions(t->copy, etag, len, rq->obj.meta.mtime_ns / NS_PER_S);
 	if (f == FAULT_NONE)
 		f = copy_range(rq, &why);
 	if (f != FAULT_NONE)
 		return req_fail(rq, f, why);
 	if (is_onto_itself(t)) {
-		if (t->copy.metadata == DIRECTIVE_COPY && t->copy.tagging == DIRECTIVE_COPY &&
+		if (t->copy->metadata == DIRECTIVE_COPY && t->copy->tagging == DIRECTIVE_COPY &&
 		    !dialect_attr(j->given, j->given_len, "x-amz-storage-class", &len) && !wants_sum(t))
 			return req_fail(rq, FAULT_COPY_TO_ITSELF, NULL);
 		if (!wants_sum(t))

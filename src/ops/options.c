@@ -1,6 +1,5 @@
 /* A CORS preflight: may a page of that origin make the request it announces?  The core's thread. */
-#include "ops/ops.h"
-#include "req/machine.h"
+#include "ops/ops_int.h"
 
 static enum verdict
 options_known(struct req *rq)

@@ -1,9 +1,9 @@
 /* What there is of a multipart upload: its parts, and the parts of an object that was one
  * (GetObjectAttributes). The core's thread. */
-#include "ops/ops.h"
-#include "req/machine.h"
+#include "ops/ops_int.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -81,10 +81,10 @@ parts_begin(struct req *rq)
 		return req_fail(rq, FAULT_BUSY, NULL);
 	j->rq = rq;
 	xml_parts_begin(&rq->out, t, d.have ? checksum_name(d.kind) : NULL, d.have ? d.type : SUM_TYPE_NONE);
-	if (t->list.max == 0)
+	if (t->list->max == 0)
 		return req_go(rq, parts_done);
-	j->list.after = t->list.part_number_marker;
-	j->list.max = t->list.max;
+	j->list.after = t->list->part_number_marker;
+	j->list.max = t->list->max;
 	j->list.part = on_part;
 	j->list.op.done = on_parts;
 	return req_await(rq, store_list_parts(rq->rs->env.store, &k, t->upload_id, &j->list), "parts",
@@ -145,7 +145,7 @@ static void
 gather_parts(struct req *rq, struct xml_attributes *a, struct part_page *pg)
 {
 	const struct target *t = &rq->target;
-	uint32_t max = t->list.max < DIALECT_LIST_MAX ? t->list.max : DIALECT_LIST_MAX;
+	uint32_t max = t->list->max < DIALECT_LIST_MAX ? t->list->max : DIALECT_LIST_MAX;
 
 	a->parts = pg->part;
 	a->parts_total = rq->obj.part_nr;
@@ -154,7 +154,7 @@ gather_parts(struct req *rq, struct xml_attributes *a, struct part_page *pg)
 
 		if (store_obj_part_at(&rq->obj, i, &p) < 0)
 			return;
-		if (p.number <= t->list.part_number_marker)
+		if (p.number <= t->list->part_number_marker)
 			continue;
 		if (a->part_nr == max) {
 			a->truncated = true;
@@ -162,18 +162,6 @@ gather_parts(struct req *rq, struct xml_attributes *a, struct part_page *pg)
 		}
 		one_part(pg, a->part_nr++, &p);
 	}
-}
-
-void
-sums_of_obj(const struct store_obj *obj, struct xml_sums *out)
-{
-	size_t len;
-	const char *type;
-
-	sums_stored(obj->meta.attrs, obj->meta.attrs_len, &obj->crc64, out);
-	type = dialect_attr(obj->meta.attrs, obj->meta.attrs_len, ATTR_SUM_TYPE, &len);
-	if (type && len == 9)
-		out->type = SUM_TYPE_COMPOSITE;
 }
 
 static enum verdict
@@ -188,7 +176,7 @@ attributes_opened(struct req *rq)
 		return req_fail(rq, fault_of(rq->obj.op.result), NULL);
 	a.etag_len = etag_text(&rq->obj.meta.etag, etag);
 	a.etag = etag;
-	f = dialect_conditions(&rq->target, etag, a.etag_len, rq->obj.meta.mtime_ns / 1000000000u);
+	f = dialect_conditions(&rq->target, etag, a.etag_len, rq->obj.meta.mtime_ns / NS_PER_S);
 	if (f != FAULT_NONE)
 		return req_fail(rq, f, NULL);
 	a.storage_class = storage_class_of(rq->obj.meta.attrs, rq->obj.meta.attrs_len, storage_class);
@@ -202,7 +190,6 @@ attributes_opened(struct req *rq)
 		gather_parts(rq, &a, page);
 	}
 	xml_object_attributes(&rq->out, &rq->target, &a);
-	/* Last-Modified goes out as a header. */
 	rq->etag = rq->obj.meta.etag;
 	return req_reply_xml(rq);
 }
@@ -214,3 +201,17 @@ attributes_start(struct req *rq)
 
 	return req_open(rq, &k, attributes_opened);
 }
+
+/* Last-Modified is a field, and no element. */
+static void
+attributes_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
+{
+	char date[30];
+
+	if (kind != OUT_DONE)
+		return;
+	http_date_format(rq->obj.meta.mtime_ns / NS_PER_S, date);
+	reply_text(rq, "last-modified", date);
+}
+
+const struct op_hooks attributes_hooks = { .headers = attributes_headers };

@@ -6,8 +6,7 @@
  *                     \-> ticket (HTTP) -> accepting ... body ... -> fed -^
  *      any of them -> req_fail() -> drain -> reply
  */
-#include "ops/ops.h"
-#include "req/machine.h"
+#include "ops/ops_int.h"
 
 #include "base/base64.h"
 #include "base/check.h"
@@ -17,7 +16,10 @@
 #include <errno.h>
 #include <string.h>
 
-static enum verdict put_object(struct req *rq);
+static enum verdict put_leased(struct req *rq);
+static enum verdict put_declined(struct req *rq);
+static enum verdict put_part(struct req *rq);
+static enum verdict put_look(struct req *rq);
 static enum verdict put_checked(struct req *rq);
 static enum verdict put_begin(struct req *rq);
 static enum verdict put_pulled(struct req *rq);
@@ -63,6 +65,17 @@ put_limit(const struct req *rq)
 	return is_part(rq) ? c->limits.part_bytes : c->limits.object_bytes;
 }
 
+/* How much is to come, as far as that is known. */
+static uint64_t
+put_announced(const struct req *rq)
+{
+	const struct target *t = &rq->target;
+
+	if (rq->is_tokened)
+		return t->token.size;
+	return t->have_content_length ? t->content_length : 0;
+}
+
 static enum fault
 put_fault(const struct req *rq, int err)
 {
@@ -83,41 +96,6 @@ put_init(struct req *rq, uint64_t size_bytes)
 	return store_put_init(rq->rs->env.store, put, &k, size_bytes);
 }
 
-/*
- * A part has the checksum that its upload declared, given or not (item 56), and none of the attributes that
- * an object has.  The upload's are read into the place of the latter: there is no other on this path, which
- * is one where bytes move.
- */
-enum fault
-part_prepare(struct req *rq, const char **ret_why)
-{
-	struct target *t = &rq->target;
-	struct declared d;
-	int r = rq->stat.op.result;
-
-	if (r == 0)
-		r = upload_declared(t->attrs, rq->stat.attrs_len, &d);
-	t->attrs_len = 0;
-	if (r < 0)
-		return r == -EBADMSG ? FAULT_DAMAGED : upload_fault(r);
-	if (!d.have)
-		return FAULT_NONE;
-	for (enum checksum_kind i = 0; i < SUM_MD5; i++) {
-		const struct checksum *c = &t->sum[i];
-
-		if (i != d.kind && (c->wanted || (c->given && !c->payload_hash))) {
-			*ret_why =
-				"The checksum is of another algorithm than the one that the upload declared.";
-			return FAULT_BAD_REQUEST;
-		}
-	}
-	/* The payload's hash is that checksum, if it is of that kind. */
-	t->sum[d.kind].payload_hash = false;
-	if (!t->sum[d.kind].given)
-		t->sum[d.kind].wanted = true;
-	return FAULT_NONE;
-}
-
 enum fault
 put_pre_fault(const struct target *t, const char **ret_why)
 {
@@ -125,6 +103,21 @@ put_pre_fault(const struct target *t, const char **ret_why)
 		return FAULT_NONE;
 	*ret_why = "If-None-Match on a write must be *.";
 	return FAULT_NOT_IMPLEMENTED;
+}
+
+enum verdict
+put_start(struct req *rq)
+{
+	return put_object(rq, req_reply_step);
+}
+
+enum verdict
+put_object(struct req *rq, step_fn then)
+{
+	rq->then = then;
+	if (put_announced(rq) > put_limit(rq))
+		return req_fail(rq, FAULT_TOO_LARGE, NULL);
+	return is_part(rq) ? req_stat_upload(rq, put_part) : req_need_bucket(rq, put_look);
 }
 
 static enum verdict
@@ -136,18 +129,8 @@ put_part(struct req *rq)
 	return f != FAULT_NONE ? req_fail(rq, f, why) : req_go(rq, put_begin);
 }
 
-enum verdict
-put_start(struct req *rq)
-{
-	const struct target *t = &rq->target;
-
-	if (!rq->is_tokened && t->have_content_length && t->content_length > put_limit(rq))
-		return req_fail(rq, FAULT_TOO_LARGE, NULL);
-	return is_part(rq) ? req_stat_upload(rq, put_part) : req_need_bucket(rq, put_object);
-}
-
 static enum verdict
-put_object(struct req *rq)
+put_look(struct req *rq)
 {
 	const struct target *t = &rq->target;
 	struct store_key k = req_key(rq);
@@ -200,7 +183,7 @@ put_begin(struct req *rq)
 		return req_fail(rq, FAULT_BUSY, NULL);
 	if (rq->is_tokened) {
 		req_deadlines(rq, rq->target.token.size);
-		return req_go(rq, lease_start);
+		return req_lease(rq, put_leased, put_declined);
 	}
 	rq->phase = PHASE_QUEUED;
 	xfer_init(&rq->xfer, &rq->rs->http_pieces, rq->rs->env.store, rq->rs->env.chan);
@@ -212,7 +195,7 @@ put_begin(struct req *rq)
 
 /* ---- by RDMA ---- */
 
-enum verdict
+static enum verdict
 put_declined(struct req *rq)
 {
 	rq->declined = true;
@@ -220,7 +203,7 @@ put_declined(struct req *rq)
 	return req_go(rq, req_reply_step);
 }
 
-enum verdict
+static enum verdict
 put_leased(struct req *rq)
 {
 	int r = put_init(rq, rq->target.token.size);
@@ -259,7 +242,7 @@ put_again(struct req *rq)
 	memset(&rq->lease, 0, sizeof rq->lease);
 	if (digest_begin(&rq->digest, rq->digest.mask) < 0)
 		return req_fail(rq, FAULT_TRANSFER, NULL);
-	return req_go(rq, lease_start);
+	return req_lease(rq, put_leased, put_declined);
 }
 
 static enum verdict
@@ -306,8 +289,8 @@ put_accepting(struct req *rq)
 
 	if (rq->xfer.result < 0)
 		return req_fail(rq, fault_of(rq->xfer.result), NULL);
-	if (rq->is_form && rq->body_ended && !rq->xfer.fed_all) {
-		f = form_over(rq, &why);
+	if (rq->hooks->body_end && rq->body_ended && !rq->xfer.fed_all) {
+		f = rq->hooks->body_end(rq, &why);
 		if (f != FAULT_NONE)
 			return req_fail(rq, f, why);
 	}
@@ -322,6 +305,24 @@ put_accepting(struct req *rq)
 	if (!rq->xfer.ended)
 		return req_wait(rq, rq->xfer.fed_all ? "write" : "body", put_accepting);
 	return rq->xfer.result < 0 ? req_fail(rq, fault_of(rq->xfer.result), NULL) : req_go(rq, put_verify);
+}
+
+size_t
+put_take(struct req *rq, const void *data, size_t len)
+{
+	size_t n;
+
+	if (rq->xfer.mode != XFER_ACCEPT)
+		return 0; /* waits for its ticket */
+	n = xfer_feed(&rq->xfer, data, len);
+	rq->http_bytes += n;
+	if (rq->xfer.result < 0) {
+		req_wake(rq);
+		return len;
+	}
+	if (rq->http_bytes > put_limit(rq))
+		req_cancel(rq, FAULT_TOO_LARGE, NULL);
+	return n;
 }
 
 /* ---- both ---- */
@@ -462,5 +463,41 @@ put_committed(struct req *rq)
 				r == -ECANCELED ? "The disk failed during the commit; the object may exist."
 						: NULL);
 	}
-	return req_go(rq, rq->is_form ? form_done : req_reply_step);
+	return req_go(rq, rq->then);
 }
+
+/* ---- what the reply says ---- */
+
+/* Checksums that the client gave or asked for, of a PUT that was done (protocol.md 4.6). */
+static void
+checksum_headers(struct req *rq)
+{
+	for (int k = 0; k < SUM_NR; k++) {
+		const struct checksum *c = &rq->target.sum[k];
+		char text[64];
+
+		if (k == SUM_MD5 || c->payload_hash || !(c->given || c->wanted))
+			continue;
+		if (k == SUM_CRC64NVME)
+			sum_text64(rq->change->put.crc64, text);
+		else
+			base64_encode(c->value, c->len, text);
+		reply_text(rq, checksum_header[k], text);
+	}
+}
+
+static void
+put_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
+{
+	struct store_meta meta = { .attrs = rq->target.attrs, .attrs_len = rq->target.attrs_len };
+
+	if (kind != OUT_DONE)
+		return;
+	checksum_headers(rq);
+	if (is_part(rq))
+		return;
+	meta.mtime_ns = clock_wall_ns();
+	reply_expiration(rq, rq->http_bytes + rq->rdma_bytes, &meta);
+}
+
+const struct op_hooks put_hooks = { .take = put_take, .headers = put_headers };

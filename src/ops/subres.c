@@ -5,8 +5,7 @@
  * The three live together in the bucket's attributes (walk/bucket_config.h).  Changing one writes all anew,
  * against the version that was read: two changes at once, and the second is tried again.
  */
-#include "ops/ops.h"
-#include "req/machine.h"
+#include "ops/ops_int.h"
 
 #include "base/check.h"
 #include "s3doc/lifecycle.h"

@@ -6,8 +6,7 @@
  *   start -> open ... opened -> reply (GET)
  *      ^---- changed -> set ... set -> reply       against a version that is gone: again
  */
-#include "ops/ops.h"
-#include "req/machine.h"
+#include "ops/ops_int.h"
 
 #include "base/check.h"
 #include "dialect/tags.h"
@@ -29,34 +28,6 @@ static void
 tags_fini(struct req *rq)
 {
 	text_free(&((struct tags_job *)rq->job)->tags);
-}
-
-/* ---- attributes without some of them ---- */
-
-struct attrs_walk {
-	struct req *rq;
-	bool (*keep)(const char *name, size_t len);
-	int err;
-};
-
-static void
-on_attr(void *cookie, const char *name, size_t name_len, const char *value, size_t value_len)
-{
-	struct attrs_walk *w = cookie;
-	struct target *t = &w->rq->target;
-
-	if (w->err == 0 && w->keep(name, name_len))
-		w->err = dialect_attrs_add(t->attrs, &t->attrs_len, DIALECT_ATTRS_MAX, name, name_len, value,
-					   value_len);
-}
-
-int
-attrs_add_from(struct req *rq, const void *attrs, size_t len, bool (*keep)(const char *name, size_t len))
-{
-	struct attrs_walk w = { rq, keep, 0 };
-	int r = dialect_attrs_each(attrs, len, on_attr, &w);
-
-	return r < 0 ? r : w.err;
 }
 
 static bool

@@ -49,7 +49,7 @@ cors_look(struct req *rq)
 
 /* They point into rq->cors, which lives as long as the reply. */
 void
-cors_headers(struct req *rq, void (*header)(void *cookie, const char *name, const char *value), void *cookie)
+cors_headers(struct req *rq, header_fn header, void *cookie)
 {
 	const struct cors_answer *a = rq->cors;
 	char age[16];

@@ -78,3 +78,14 @@ req_reply_step(struct req *rq)
 	rq->reply_ns = clock_ns();
 	return REQ_STOP;
 }
+
+enum verdict
+req_reply_xml(struct req *rq)
+{
+	if (!text_ok(&rq->out))
+		return req_fail(rq, FAULT_BUSY, NULL);
+	rq->reply.body = REPLY_TEXT;
+	rq->reply.text = rq->out.p;
+	rq->reply.len_bytes = rq->out.len;
+	return req_go(rq, req_reply_step);
+}

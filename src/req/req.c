@@ -238,39 +238,12 @@ req_wants_body(const struct req *rq)
 	return rq->wants_body;
 }
 
-/* Where the bytes of a body go: a text that is collected, or the store. */
-size_t
-take_body(struct req *rq, const void *data, size_t len)
-{
-	if (rq->collecting)
-		return body_feed(rq, data, len);
-	return rq->is_form ? form_take(rq, data, len) : feed_store(rq, data, len);
-}
-
-size_t
-feed_store(struct req *rq, const void *data, size_t len)
-{
-	size_t n;
-
-	if (rq->xfer.mode != XFER_ACCEPT)
-		return 0; /* waits for its ticket */
-	n = xfer_feed(&rq->xfer, data, len);
-	rq->http_bytes += n;
-	if (rq->xfer.result < 0) {
-		req_wake(rq);
-		return len;
-	}
-	if (rq->http_bytes > put_limit(rq))
-		req_cancel(rq, FAULT_TOO_LARGE, NULL);
-	return n;
-}
-
 size_t
 req_body(struct req *rq, const void *data, size_t len)
 {
 	if (rq->replied || rq->fault != FAULT_NONE)
 		return len; /* read and thrown away: the answer is known or coming */
-	return rq->in_frames ? frames_feed(rq, data, len) : take_body(rq, data, len);
+	return rq->in_frames ? frames_feed(rq, data, len) : body_take(rq, data, len);
 }
 
 void

@@ -50,7 +50,7 @@ lists(void **state)
 	assert_has(&x, "<KeyCount>1</KeyCount><NextContinuationToken>AWEgYg==</NextContinuationToken>");
 	assert_null(strstr(x.p, "<Owner>"));
 	t = parsed("GET", "/bkt?list-type=2&continuation-token=AWEgYg%3D%3D");
-	assert_string_equal(t->list.after, "a b");
+	assert_string_equal(t->list->after, "a b");
 	text_reset(&x);
 	xml_list_begin(&x, t);
 	xml_list_end(&x, t, false, NULL, 0);
