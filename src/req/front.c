@@ -56,23 +56,13 @@ front_op(struct req *rq)
 	return op_info[op].body == BODY_TEXT ? body_collect(rq, start) : req_go(rq, start);
 }
 
-static void *
-part_of(void *cookie, enum target_part part)
-{
-	struct req *rq = cookie;
-
-	return part == TARGET_ATTRS  ? (void *)rq->parts.attrs
-	       : part == TARGET_COPY ? (void *)&rq->parts.copy
-				     : (void *)&rq->parts.list;
-}
-
 enum verdict
 front(struct req *rq)
 {
 	const char *why = NULL;
 	enum fault f;
 
-	rq->in.parts = (struct target_source){ part_of, rq };
+	rq->in.parts = (struct target_source){ req_target_part, rq };
 	f = dialect_parse(&rq->in, &rq->target, &why);
 	/* Also for a request that fails: what comes behind its headers has to be read or cut off. */
 	rq->wants_body =

@@ -41,6 +41,9 @@ enum req_phase {
 /* Parts that not every request has come from pools, made at start for limits.requests (part.c). */
 enum req_pool {
 	POOL_CHANGE,    /* struct req_change */
+	POOL_ATTRS,     /* DIALECT_ATTRS_MAX */
+	POOL_COPY,      /* struct copy_source */
+	POOL_LIST,      /* struct list_query */
 	POOL_ERROR,     /* the body of an error */
 	POOL_JOB,       /* what an operation needs beyond struct req */
 	POOL_LARGE_JOB, /* ... and there is much of it; for a quarter of the requests */
@@ -147,12 +150,11 @@ struct req {
 	size_t text_held;
 	struct cors_answer *cors; /* for a request with an Origin */
 
-	/* parts from the pools; NULL: it has none (part.c) */
+	void *part[POOL_NR]; /* from the pools; NULL: none (part.c).  Three of them: */
 	struct req_change *change;
-	char *error;
-	void *job; /* what an operation needs beyond this struct */
+	char *error; /* the body of one */
+	void *job;   /* what an operation needs beyond this struct */
 	void (*job_fini)(struct req *rq);
-	enum req_pool job_pool;
 
 	/* GET: what of the object goes out */
 	uint64_t off, len;
@@ -177,12 +179,7 @@ struct req {
 	struct identity identity;
 	struct store_obj obj;
 	struct chan_lease lease;
-	struct target target; /* dialect_parse() */
-	struct {
-		unsigned char attrs[DIALECT_ATTRS_MAX];
-		struct copy_source copy;
-		struct list_query list;
-	} parts;                   /* of target: what dialect_parse() gets from part_of() */
+	struct target target;      /* dialect_parse() */
 	struct auth_stream frames; /* auth_stream_init(), with in_frames */
 	struct xfer xfer;
 	struct {
@@ -190,6 +187,9 @@ struct req {
 	} header[REQ_HEADERS_MAX]; /* header_nr of them */
 	char header_text[REQ_HEADER_BYTES];
 };
+
+/* Beside these a request has the parts that its operation asks for, and its buffers. */
+_Static_assert(sizeof(struct req) + sizeof(struct req_change) <= 24u << 10, "a request in flight");
 
 /* ---- the machine (machine.c) ---- */
 
@@ -340,6 +340,8 @@ struct store_put *req_put_part(struct req *rq);
 struct store_del *req_del_part(struct req *rq);
 /* Gives the request room for the body of an error: REQ_ERROR_BYTES.  NULL: there is none now. */
 char *req_error_part(struct req *rq);
+/* Serves as get() of a struct target_source whose cookie is the request. */
+void *req_target_part(void *rq, enum target_part part);
 /* Makes the request's job, zeroed, of REQ_LARGE_JOB_BYTES at most; fini (may be NULL) frees what it points to.
  * NULL: there is none now. */
 void *req_job(struct req *rq, size_t bytes, void (*fini)(struct req *rq));
