@@ -7,6 +7,8 @@
 
 #include <errno.h>
 
+static enum verdict front_op(struct req *rq);
+
 /* The token comes after authorisation (protocol.md 4.5): an unauthenticated caller learns nothing from its
  * validation. */
 static enum verdict
@@ -38,19 +40,14 @@ not_served(struct req *rq)
 	return req_fail(rq, FAULT_NOT_IMPLEMENTED, "This operation is not implemented.");
 }
 
-step_fn
-front_start(const struct op_entry *operations, enum op op)
-{
-	return operations[op].start ? operations[op].start : not_served;
-}
-
-enum verdict
+static enum verdict
 front_op(struct req *rq)
 {
 	enum op op = rq->target.op;
-	step_fn start = front_start(rq->rs->env.operations, op);
+	const struct op_entry *entry = &rq->rs->env.operations[op];
+	step_fn start = entry->start ? entry->start : not_served;
 
-	rq->hooks = rq->rs->env.operations[op].hooks;
+	rq->hooks = entry->hooks;
 	if (rq->hooks)
 		rq->take = rq->hooks->take;
 	return op_info[op].body == BODY_TEXT ? body_collect(rq, start) : req_go(rq, start);
