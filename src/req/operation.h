@@ -21,6 +21,8 @@ typedef void (*header_fn)(void *cookie, const char *name, const char *value);
 struct op_hooks {
 	/* Takes bytes of a request's body that is not text; returns how many, as req_body().  NULL: takes none. */
 	size_t (*take)(struct req *rq, const void *data, size_t len);
+	/* The checksum headers speak of the object that comes of it, not of a body that is text. */
+	bool sums_of_object;
 	/* Tells whether a body that take() took, and that is over, was whole: FAULT_NONE or what to answer. */
 	enum fault (*body_end)(struct req *rq, const char **ret_why);
 	/* Adds header fields to a reply of that outcome, of whatever kind, with reply_text() and its like. */
