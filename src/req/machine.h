@@ -10,6 +10,7 @@
 
 #include "auth/auth.h"
 #include "base/list.h"
+#include "base/pool.h"
 #include "base/timer.h"
 #include "chan/chan.h"
 #include "s3doc/cors.h"
@@ -54,21 +55,12 @@ enum req_pool {
 #define REQ_LARGE_JOB_BYTES (40u << 10)
 #define REQ_ERROR_BYTES (8u << 10)
 
-struct part_free;
-struct part_pool {
-	unsigned char *mem; /* a page of it is there once it was used */
-	size_t bytes;       /* of a part */
-	int nr, begun;      /* begun: these were used, or are; the others never were */
-	int used;
-	struct part_free *free; /* of those begun; the latest first */
-};
-
 struct reqs {
 	struct req_env env;
 	struct req *pool;
 	int nr, live_nr;
 	struct list free, live, ready;
-	struct part_pool parts[POOL_NR];
+	struct pool parts[POOL_NR];
 	struct xfer_pool pieces, http_pieces;
 	bool draining;
 	struct req_conf *use; /* NULL: env.conf is nobody's to count */
@@ -132,10 +124,11 @@ struct req {
 	uint64_t progress_ns;  /* when something moved that xfer does not know of */
 
 	/* the body */
-	bool in_frames; /* it is aws-chunked: see frames */
 	bool wants_body, body_ended;
-	size_t (*take)(struct req *rq, const void *data,
-		       size_t len); /* its bytes go there; NULL: they wait */
+	/* What takes its bytes as they come: body_take(), or frames_feed(), which hands on to that. */
+	take_fn feed;
+	void (*feed_end)(struct req *rq); /* NULL: nothing is to be done */
+	take_fn take;                     /* where body_take() hands them; NULL: they wait with the client */
 
 	/* the operation */
 	const struct op_hooks *hooks; /* NULL: none, or it did not begin */
@@ -185,7 +178,7 @@ struct req {
 	struct bucket_attrs battrs; /* of the bucket; p is NULL when they are not there */
 	struct chan_lease lease;
 	struct target target;      /* dialect_parse() */
-	struct auth_stream frames; /* auth_stream_init(), with in_frames */
+	struct auth_stream frames; /* auth_stream_init(), where feed is frames_feed() */
 	struct xfer xfer;
 	struct {
 		const char *name, *value;
@@ -195,6 +188,7 @@ struct req {
 
 /* Beside these a request has the parts that its operation asks for, and its buffers. */
 _Static_assert(sizeof(struct req) + sizeof(struct req_change) <= 24u << 10, "a request in flight");
+_Static_assert(sizeof(struct req) <= 19u << 10, "... or with what http/ has of it");
 
 /* ---- the machine (machine.c) ---- */
 
@@ -297,10 +291,6 @@ void trace_line(struct req *rq, const char *what);
 enum fault front_auth(struct req *rq, const char **ret_why);
 /* Fills in what auth/ wants to know of the request's surroundings. */
 void front_auth_env(const struct req *rq, struct auth_env *ret);
-/* Takes bytes of a body in aws-chunked frames, as req_body(): hands what is not frame to body_take(). */
-size_t frames_feed(struct req *rq, const void *data, size_t len);
-/* Ends such a body: fails the request, or puts what the trailer said with the other checksums. */
-void frames_end(struct req *rq);
 
 /* ---- steps ---- */
 /* Judges the request and finds its operation: the first step of each (front.c). */

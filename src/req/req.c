@@ -100,7 +100,7 @@ req_free(struct req *rq)
 }
 
 static void
-free_if_over(struct req *rq)
+free_if_done(struct req *rq)
 {
 	if (rq->ended && rq->replied && rq->holds == 0)
 		req_free(rq);
@@ -161,7 +161,7 @@ reqs_run(struct reqs *rs)
 			rs->env.ops->ready(rq->conn);
 		else if (!rq->replied && rq->wants_body && !rq->body_ended && !rq->ended)
 			rs->env.ops->ready(rq->conn); /* a buffer may be there for the body */
-		free_if_over(rq);
+		free_if_done(rq);
 	}
 	return n;
 }
@@ -221,6 +221,7 @@ req_begin(struct reqs *rs, const struct req_in *in)
 	rq->conn = in->conn;
 	rq->listen = in->in.listen;
 	rq->step = front;
+	rq->feed = body_take;
 	rq->answer_by_ns = UINT64_MAX;
 	list_init(&rq->ready);
 	parts_begin(rq, in);
@@ -243,15 +244,15 @@ req_body(struct req *rq, const void *data, size_t len)
 {
 	if (rq->replied || rq->fault != FAULT_NONE)
 		return len; /* read and thrown away: the answer is known or coming */
-	return rq->in_frames ? frames_feed(rq, data, len) : body_take(rq, data, len);
+	return rq->feed(rq, data, len);
 }
 
 void
 req_body_end(struct req *rq)
 {
 	rq->body_ended = true;
-	if (rq->in_frames && !rq->replied && rq->fault == FAULT_NONE)
-		frames_end(rq);
+	if (rq->feed_end && !rq->replied && rq->fault == FAULT_NONE)
+		rq->feed_end(rq);
 	if (!rq->replied)
 		req_wake(rq);
 }
@@ -338,5 +339,5 @@ req_end(struct req *rq, bool sent)
 	}
 	/* A request that is on the ready list goes when its turn comes. */
 	if (!list_linked(&rq->ready))
-		free_if_over(rq);
+		free_if_done(rq);
 }
