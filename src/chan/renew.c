@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <string.h>

@@ -7,6 +7,7 @@
 #include "rdma/rdma_int.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -6,6 +6,7 @@
 #include "rdma/rdma_int.h"
 
 #include "base/check.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <infiniband/mlx5dv.h>

@@ -6,6 +6,8 @@
 #define LOG_MODULE "rdma"
 #include "rdma/rdma_int.h"
 
+#include "base/log.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/mlx5dv.h>

@@ -7,6 +7,8 @@
 #define LOG_MODULE "rdma"
 #include "rdma/rdma_int.h"
 
+#include "base/log.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -14,6 +14,7 @@
 #include "rdma/rdma_int.h"
 
 #include "base/check.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <ifaddrs.h>

@@ -13,7 +13,7 @@
 #ifndef GANTRY_RDMA_RDMA_H
 #define GANTRY_RDMA_RDMA_H
 
-#include "conf/conf.h"
+#include "conf/rdma.h"
 
 #include <netinet/in.h>
 #include <stdatomic.h>
