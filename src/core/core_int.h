@@ -80,7 +80,7 @@ struct core {
 	struct scrub *scrub; /* core 0's; NULL: there is no store */
 	struct stats_core *stats;
 	struct ring_op mail_op;
-	struct chan_wait chan_waits[RDMA_RAILS_MAX];
+	struct chan_wait chan_waits[CHAN_FDS_MAX];
 	struct acceptor acceptors[CONF_LISTEN_MAX];
 	int acceptor_nr;
 	uint32_t pick_a, pick_b;
