@@ -268,6 +268,8 @@ a_bad_completion_ends_its_lease_only(void **state)
 	turn();
 	assert_int_equal(f.op[1].result, -EIO);
 	assert_int_equal(f.op[1].status, WCS_RETRY_EXC);
+	assert_int_equal(f.op[1].wc_status, 100 + WCS_RETRY_EXC); /* as the device said it */
+	assert_int_equal(f.op[1].vendor_err, 200 + WCS_RETRY_EXC);
 	assert_int_equal(f.op[0].result, -ECANCELED);
 	assert_int_equal(f.op[2].result, -ECANCELED);
 	assert_true(f.ls[0].failed);
@@ -283,6 +285,8 @@ a_bad_completion_ends_its_lease_only(void **state)
 	turn();
 	assert_int_equal(f.op_nr, 4);
 	assert_int_equal(f.op[0].result, -ECANCELED);
+	assert_int_equal(f.op[0].wc_status, 0); /* of which the device knows nothing */
+	assert_int_equal(f.op[0].vendor_err, 0);
 	chan_lease_put(f.ch, &f.ls[0]);
 	assert_int_equal(fake_ep.stats->eps_recovering, 1);
 	settle();
@@ -379,7 +383,8 @@ live_and_die(void)
 	}
 }
 
-/* Everything at once, seeded: nothing may end while the device holds its buffer, and everything must end. */
+/* Everything at once, seeded: nothing may end while the device holds its buffer, and everything must end.
+ * *state: the transport connects. */
 static void
 random_walk(void **state)
 {
@@ -394,6 +399,8 @@ random_walk(void **state)
 	srandom(seed);
 	log_set_level(LOG_ERROR);
 	fake_ep.limits.read_depth = 2;
+	if (*state)
+		fake_ep_connecting();
 	open_chan(8, 56);
 	memset(op, 0, sizeof op);
 	for (int i = 0; i < LEASES; i++)
@@ -454,6 +461,7 @@ random_walk(void **state)
 		case 13:
 			f.now += (uint64_t)(random() % 40) * NS_PER_MS;
 			fake_ep.reset_result = random() % 4 ? 0 : -EIO;
+			fake_ep.connect_result = random() % 4 ? 0 : -ETIMEDOUT;
 			break;
 		case 14:
 			if (random() % 64 == 0 && fake_ep.context)
@@ -467,7 +475,7 @@ random_walk(void **state)
 		for (int k = 0; k < 4; k++)
 			assert_true(op[i][k].posted || !fake_ep_holds(mem[i] + k * 16));
 	}
-	fake_ep.reset_result = 0;
+	fake_ep.reset_result = fake_ep.connect_result = 0;
 	fake_ep.target_result = 1;
 	for (int i = 0; i < 8; i++) {
 		if (!fake_ep.context)
@@ -500,6 +508,7 @@ random_walk(void **state)
 int
 main(void)
 {
+	static bool connecting = true;
 	const struct CMUnitTest tests[] = {
 		T(posts_what_was_asked),
 		T(reads_are_limited_and_stay_in_order),
@@ -516,6 +525,7 @@ main(void)
 		T(cancel_drains),
 		T(completions_that_outrun_the_cancel),
 		T(random_walk),
+		{ "random_walk, connecting", random_walk, setup, teardown, &connecting },
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
