@@ -144,10 +144,11 @@ struct conf_source {
 	int override_nr;
 };
 
-/* 0, or -EINVAL with every error found written to err (a line each).  *ret_conf is freed with conf_free(). */
+/* Loads a configuration.  0, or -EINVAL with every error found written to err (a line each).  *ret_conf is
+ * freed with conf_free(). */
 int conf_load(const struct conf_source *src, struct conf **ret_conf, FILE *err);
 void conf_free(struct conf *c);
-/* Another reference: conf_free() it.  Any thread. */
+/* Takes another reference, to be given back with conf_free().  Any thread. */
 const struct conf *conf_get(const struct conf *c);
 
 /* A key whose value differs: from and to as they would be written (secrets masked; empty for a list that has
@@ -155,22 +156,24 @@ const struct conf *conf_get(const struct conf *c);
  * running value. */
 typedef void (*conf_change_fn)(void *cookie, const char *path, const char *from, const char *to,
 			       bool applied);
-/* For a reload: gives fresh, just loaded, the running values of keys that need a restart.  0 or -ENOMEM
+/* Gives fresh, just loaded for a reload, the running values of keys that need a restart.  0 or -ENOMEM
  * (fresh is of no use then). */
 int conf_merge(struct conf *fresh, const struct conf *running, conf_change_fn change, void *cookie);
 
-/* Every value with its origin, as YAML with comments; secrets are masked. */
+/* Prints every value with its origin, as YAML with comments; secrets are masked. */
 void conf_print(const struct conf *c, FILE *out);
-/* The same as one JSON object: {"rdma.dc_key": {"value": "0xffeeddcc", "origin": "default"}, ...}. */
+/* Prints every value with its origin as one JSON object: {"rdma.dc_key": {"value": "0xffeeddcc", "origin":
+ * "default"}, ...}. */
 void conf_print_json(const struct conf *c, FILE *out);
-/* The table of keys, for checks against manual and example: "key\ttype\tdefault\treload\thelp" a line. */
+/* Prints the table of keys, for checks against manual and example: "key\ttype\tdefault\treload\thelp" a
+ * line. */
 void conf_print_table(FILE *out);
 
-/* "10.0.0.0/8", "fd00::/8", a bare address.  0 or -EINVAL. */
+/* Parses "10.0.0.0/8", "fd00::/8", a bare address.  0 or -EINVAL. */
 int conf_net_parse(const char *text, struct conf_net *ret_net);
-/* "host:port" with IPv6 in brackets or without, "*:port" (the IPv6 wildcard, which takes IPv4 too unless
- * IPV6_V6ONLY is set; 0.0.0.0 where the kernel has no IPv6).  Numbers and "localhost" only, no resolver.  0
- * or -EINVAL. */
+/* Parses "host:port" with IPv6 in brackets or without, "*:port" (the IPv6 wildcard, which takes IPv4 too
+ * unless IPV6_V6ONLY is set; 0.0.0.0 where the kernel has no IPv6).  Numbers and "localhost" only, no
+ * resolver.  0 or -EINVAL. */
 int conf_addr_parse(const char *text, struct sockaddr_storage *ret_sa, socklen_t *ret_len);
 
 #endif

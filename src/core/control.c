@@ -61,6 +61,7 @@ take_news(struct core *c, void *arg)
 	http_set_conf(c->http, use->conf);
 	reqs_set_conf(c->reqs, use);
 	scrub_set(c->scrub, use->conf->store.scrub_interval_ns, use->conf->store.scrub_rate);
+	life_set(c->life, use->conf);
 }
 
 int
@@ -89,7 +90,7 @@ drain_core(struct core *c, void *arg)
 	if (c->phase != CORE_RUN)
 		return;
 	reqs_drain(c->reqs, *(const bool *)arg);
-	scrub_pause(c->scrub, *(const bool *)arg);
+	core_pause_walks(c, *(const bool *)arg);
 }
 
 int

@@ -73,8 +73,6 @@ enum fault key_check(const char *key, size_t len, const char **ret_why);
 
 /* ---- uri.c, query.c ---- */
 
-enum method { METHOD_OTHER, METHOD_PUT, METHOD_GET, METHOD_HEAD, METHOD_DELETE, METHOD_POST, METHOD_OPTIONS };
-
 /* Method and raw target to op, bucket, key. */
 enum fault uri_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 /* From method, level and query keys to t->op, and what the keys say to the rest of *t. */

@@ -73,7 +73,7 @@ enum param {
 };
 
 #define BIT(p) ((uint64_t)1 << (p))
-_Static_assert(P_NR <= 64, "one bit each");
+_Static_assert(P_NR <= 63, "one bit each, and one that none has");
 
 static const char *const names[P_NR] = {
 	[P_ACCELERATE] = "accelerate",
@@ -127,78 +127,24 @@ static const char *const names[P_NR] = {
 	[P_VERSION_MARKER] = "version-id-marker",
 };
 
-#define LISTING (BIT(P_PREFIX) | BIT(P_DELIMITER) | BIT(P_ENCODING))
+/* What op.def says of keys. */
+#define Q(p) BIT(P_##p)
+#define ELSEWHERE BIT(63) /* no query has it */
+#define LISTING (Q(PREFIX) | Q(DELIMITER) | Q(ENCODING))
+#define PAGING (Q(CONTINUATION) | Q(START_AFTER) | Q(FETCH_OWNER))
+#define BUCKETS (Q(MAX_BUCKETS) | Q(CONTINUATION) | Q(PREFIX) | Q(BUCKET_REGION))
 #define RESPONSE                                                                                             \
-	(BIT(P_R_CACHE_CONTROL) | BIT(P_R_DISPOSITION) | BIT(P_R_ENCODING) | BIT(P_R_EXPIRES) |              \
-	 BIT(P_R_LANGUAGE) | BIT(P_R_TYPE))
-#define VERSION BIT(P_VERSION_ID)
-#define READING (RESPONSE | VERSION | BIT(P_PART_NUMBER) | BIT(P_CHECKSUM_MODE))
+	(Q(R_CACHE_CONTROL) | Q(R_DISPOSITION) | Q(R_ENCODING) | Q(R_EXPIRES) | Q(R_LANGUAGE) | Q(R_TYPE))
+#define READING (RESPONSE | Q(VERSION_ID) | Q(PART_NUMBER) | Q(CHECKSUM_MODE))
 
-/* The first row that fits counts: all of need, and nothing beyond need and may. */
-static const struct row {
-	enum method method;
-	enum op_level level;
-	enum op op;
-	uint64_t need, may;
-} rows[] = {
-	{ METHOD_GET, LEVEL_SERVICE, OP_LIST_BUCKETS, 0,
-	  BIT(P_MAX_BUCKETS) | BIT(P_CONTINUATION) | BIT(P_PREFIX) | BIT(P_BUCKET_REGION) },
-
-	{ METHOD_GET, LEVEL_BUCKET, OP_LIST_OBJECTS, 0, LISTING | BIT(P_MARKER) | BIT(P_MAX_KEYS) },
-	{ METHOD_GET, LEVEL_BUCKET, OP_LIST_OBJECTS_V2, BIT(P_LIST_TYPE),
-	  LISTING | BIT(P_MAX_KEYS) | BIT(P_CONTINUATION) | BIT(P_START_AFTER) | BIT(P_FETCH_OWNER) },
-	{ METHOD_GET, LEVEL_BUCKET, OP_LIST_OBJECT_VERSIONS, BIT(P_VERSIONS),
-	  LISTING | BIT(P_MAX_KEYS) | BIT(P_KEY_MARKER) | BIT(P_VERSION_MARKER) },
-	{ METHOD_GET, LEVEL_BUCKET, OP_LIST_MULTIPART_UPLOADS, BIT(P_UPLOADS),
-	  LISTING | BIT(P_MAX_UPLOADS) | BIT(P_KEY_MARKER) | BIT(P_UPLOAD_MARKER) },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_LOCATION, BIT(P_LOCATION), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_VERSIONING, BIT(P_VERSIONING), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_CORS, BIT(P_CORS), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_LIFECYCLE, BIT(P_LIFECYCLE), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_TAGGING, BIT(P_TAGGING), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_ACL, BIT(P_ACL), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_POLICY, BIT(P_POLICY), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_POLICY_STATUS, BIT(P_POLICY_STATUS), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_ENCRYPTION, BIT(P_ENCRYPTION), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_PUBLIC_ACCESS_BLOCK, BIT(P_PUBLIC_ACCESS), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_OWNERSHIP_CONTROLS, BIT(P_OWNERSHIP), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_LOGGING, BIT(P_LOGGING), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_REQUEST_PAYMENT, BIT(P_REQUEST_PAYMENT), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_WEBSITE, BIT(P_WEBSITE), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_NOTIFICATION, BIT(P_NOTIFICATION), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_REPLICATION, BIT(P_REPLICATION), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_ACCELERATE, BIT(P_ACCELERATE), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_OBJECT_LOCK, BIT(P_OBJECT_LOCK), 0 },
-	{ METHOD_HEAD, LEVEL_BUCKET, OP_HEAD_BUCKET, 0, 0 },
-	{ METHOD_PUT, LEVEL_BUCKET, OP_CREATE_BUCKET, 0, 0 },
-	{ METHOD_PUT, LEVEL_BUCKET, OP_PUT_BUCKET_CORS, BIT(P_CORS), 0 },
-	{ METHOD_PUT, LEVEL_BUCKET, OP_PUT_BUCKET_LIFECYCLE, BIT(P_LIFECYCLE), 0 },
-	{ METHOD_PUT, LEVEL_BUCKET, OP_PUT_BUCKET_TAGGING, BIT(P_TAGGING), 0 },
-	{ METHOD_PUT, LEVEL_BUCKET, OP_PUT_BUCKET_ACL, BIT(P_ACL), 0 },
-	{ METHOD_PUT, LEVEL_BUCKET, OP_PUT_BUCKET_VERSIONING, BIT(P_VERSIONING), 0 },
-	{ METHOD_DELETE, LEVEL_BUCKET, OP_DELETE_BUCKET, 0, 0 },
-	{ METHOD_DELETE, LEVEL_BUCKET, OP_DELETE_BUCKET_CORS, BIT(P_CORS), 0 },
-	{ METHOD_DELETE, LEVEL_BUCKET, OP_DELETE_BUCKET_LIFECYCLE, BIT(P_LIFECYCLE), 0 },
-	{ METHOD_DELETE, LEVEL_BUCKET, OP_DELETE_BUCKET_TAGGING, BIT(P_TAGGING), 0 },
-	{ METHOD_POST, LEVEL_BUCKET, OP_POST_OBJECT, 0, 0 },
-	{ METHOD_POST, LEVEL_BUCKET, OP_DELETE_OBJECTS, BIT(P_DELETE), 0 },
-
-	{ METHOD_GET, LEVEL_OBJECT, OP_GET_OBJECT, 0, READING },
-	{ METHOD_GET, LEVEL_OBJECT, OP_GET_OBJECT_ATTRIBUTES, BIT(P_ATTRIBUTES), VERSION },
-	{ METHOD_GET, LEVEL_OBJECT, OP_GET_OBJECT_TAGGING, BIT(P_TAGGING), VERSION },
-	{ METHOD_GET, LEVEL_OBJECT, OP_GET_OBJECT_ACL, BIT(P_ACL), VERSION },
-	{ METHOD_GET, LEVEL_OBJECT, OP_LIST_PARTS, BIT(P_UPLOAD_ID),
-	  BIT(P_MAX_PARTS) | BIT(P_PART_MARKER) | BIT(P_ENCODING) },
-	{ METHOD_HEAD, LEVEL_OBJECT, OP_HEAD_OBJECT, 0, READING },
-	{ METHOD_PUT, LEVEL_OBJECT, OP_PUT_OBJECT, 0, 0 },
-	{ METHOD_PUT, LEVEL_OBJECT, OP_UPLOAD_PART, BIT(P_UPLOAD_ID) | BIT(P_PART_NUMBER), 0 },
-	{ METHOD_PUT, LEVEL_OBJECT, OP_PUT_OBJECT_TAGGING, BIT(P_TAGGING), VERSION },
-	{ METHOD_PUT, LEVEL_OBJECT, OP_PUT_OBJECT_ACL, BIT(P_ACL), VERSION },
-	{ METHOD_DELETE, LEVEL_OBJECT, OP_DELETE_OBJECT, 0, VERSION },
-	{ METHOD_DELETE, LEVEL_OBJECT, OP_DELETE_OBJECT_TAGGING, BIT(P_TAGGING), VERSION },
-	{ METHOD_DELETE, LEVEL_OBJECT, OP_ABORT_MULTIPART_UPLOAD, BIT(P_UPLOAD_ID), 0 },
-	{ METHOD_POST, LEVEL_OBJECT, OP_CREATE_MULTIPART_UPLOAD, BIT(P_UPLOADS), 0 },
-	{ METHOD_POST, LEVEL_OBJECT, OP_COMPLETE_MULTIPART_UPLOAD, BIT(P_UPLOAD_ID), 0 },
+/* Which request asks for an operation: all of needs, and nothing beyond needs and may. */
+static const struct shape {
+	uint64_t needs, may;
+} shapes[OP_NR] = {
+	[OP_NONE] = { ELSEWHERE, 0 },
+#define OP(id, name, start, method, level, body, writes, right, ok, parts, needs_, may_)                     \
+	[OP_##id] = { needs_, may_ },
+#include "dialect/op.def"
 };
 
 /* What a signed URL carries: auth/ verifies it, so it is not unknown. */
@@ -298,8 +244,8 @@ page(struct span value, uint32_t most, struct target *t, const char **ret_why)
 			      "number from 0 to 2147483647.",
 			      ret_why);
 
-	t->list.max = v < most ? (uint32_t)v : most;
-	t->list.have_max = true;
+	t->list->max = v < most ? (uint32_t)v : most;
+	t->list->have_max = true;
 	return f;
 }
 
@@ -333,10 +279,10 @@ token(struct span value, struct target *t, const char **ret_why)
 	if (n <= 0 || base64_decode(text, (size_t)n, bytes, sizeof bytes, &len) < 0 || len < 2 ||
 	    bytes[0] != TOKEN_MARK || memchr(bytes, 0, len))
 		return refuse(ret_why, FAULT_BAD_ARGUMENT, "The continuation token is not one of ours.");
-	memcpy(t->list.after, bytes + 1, len - 1);
-	t->list.after[len - 1] = 0;
-	t->list.after_len = (uint16_t)(len - 1);
-	t->list.have_token = true;
+	memcpy(t->list->after, bytes + 1, len - 1);
+	t->list->after[len - 1] = 0;
+	t->list->after_len = (uint16_t)(len - 1);
+	t->list->have_token = true;
 	return FAULT_NONE;
 }
 
@@ -357,7 +303,7 @@ response_header(enum param p, struct span value, struct target *t, const char **
 static enum fault
 delimiter(struct span value, struct target *t, const char **ret_why)
 {
-	struct list_query *l = &t->list;
+	struct list_query *l = t->list;
 	int n = span_decode(value, DECODE_STRICT | DECODE_PLUS, l->delimiter, DIALECT_DELIMITER_MAX);
 
 	if (n < 0 || !is_utf8(l->delimiter, (size_t)n)) {
@@ -375,9 +321,9 @@ upload_marker(struct span value, struct target *t, const char **ret_why)
 {
 	if (value.len == 0)
 		return FAULT_NONE;
-	if (dialect_upload_id_parse(value.p, value.len, t->list.upload_id_marker) < 0)
+	if (dialect_upload_id_parse(value.p, value.len, t->list->upload_id_marker) < 0)
 		return refuse(ret_why, FAULT_BAD_ARGUMENT, "upload-id-marker is not an upload id of ours.");
-	t->list.have_upload_id_marker = true;
+	t->list->have_upload_id_marker = true;
 	return FAULT_NONE;
 }
 
@@ -407,7 +353,7 @@ boolean(struct span value, bool *ret, const char *wrong, const char **ret_why)
 static enum fault
 listing(enum param p, struct span v, struct target *t, const char **ret_why)
 {
-	struct list_query *l = &t->list;
+	struct list_query *l = t->list;
 	uint64_t n = 0;
 	enum fault f;
 
@@ -493,6 +439,19 @@ apply(enum param p, struct span v, struct target *t, const char **ret_why)
 	}
 }
 
+static enum op
+op_of(enum method m, enum op_level level, uint64_t have)
+{
+	for (enum op op = OP_NONE + 1; op < OP_NR; op++) {
+		const struct shape *s = &shapes[op];
+
+		if (op_info[op].method == m && op_info[op].level == level && (have & s->needs) == s->needs &&
+		    !(have & ~(s->needs | s->may)))
+			return op;
+	}
+	return OP_NONE;
+}
+
 /* What was named but cannot be had, in words that help. */
 static enum fault
 no_row(enum method m, enum op_level level, uint64_t have, const char **ret_why)
@@ -517,7 +476,6 @@ query_parse(struct span query, enum method m, enum op_level level, struct target
 	bool moved = false;
 	enum fault f = FAULT_NONE;
 
-	t->list.max = level == LEVEL_SERVICE ? 10000 : DIALECT_LIST_MAX;
 	/* A preflight asks about a request that will have this query. */
 	if (m == METHOD_OPTIONS && level != LEVEL_SERVICE) {
 		t->op = OP_OPTIONS;
@@ -537,15 +495,10 @@ query_parse(struct span query, enum method m, enum op_level level, struct target
 			return refuse(ret_why, FAULT_BAD_ARGUMENT, "A key of the query came more than once.");
 		have |= BIT(p);
 	}
-	for (size_t i = 0; i < sizeof rows / sizeof *rows && t->op == OP_NONE; i++) {
-		const struct row *r = &rows[i];
-
-		if (r->method == m && r->level == level && (have & r->need) == r->need &&
-		    !(have & ~(r->need | r->may)))
-			t->op = r->op;
-	}
+	t->op = op_of(m, level, have);
 	if (t->op == OP_NONE)
 		return no_row(m, level, have, ret_why);
+	f = target_get(t, op_info[t->op].parts, ret_why);
 	if (moved && t->op != OP_PUT_OBJECT && t->op != OP_CREATE_MULTIPART_UPLOAD)
 		return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
 			      "The query of the request has a header of an upload.");

@@ -12,6 +12,8 @@
 #include "dialect/fault.h"
 #include "dialect/text.h"
 
+#define ATTR_TAGGING "x-amz-tagging" /* an object's, among its attributes */
+
 #define TAGS_OBJECT_MAX 10
 #define TAGS_BUCKET_MAX 50
 

@@ -36,7 +36,7 @@ conn_release(struct hconn *c)
 	list_push_head(&c->l->h->free, &c->link);
 }
 
-void
+static void
 conn_resume(struct hconn *c)
 {
 	check(c->suspended);

@@ -164,8 +164,6 @@ struct http {
 /* ---- http.c ---- */
 /* Puts the connection back on http->free.  Neither the library nor the ring may still have it. */
 void conn_release(struct hconn *c);
-/* Resumes a suspended connection and has the daemon run. */
-void conn_resume(struct hconn *c);
 /* Puts the connection on http->todo, for what cannot be done inside the library's calls. */
 void conn_todo(struct hconn *c);
 /* Gives the connection a head for the request that begins; one that has a head keeps it. */

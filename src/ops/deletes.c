@@ -3,7 +3,7 @@
  *
  *   start -> run ... run -> reply        each key: [open ...] delete ...
  */
-#include "req/machine.h"
+#include "ops/ops_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"

@@ -2,96 +2,21 @@
  * What a bucket has besides objects: CORS and lifecycle rules, tags; and the answers that never vary.  The
  * core's thread.
  *
- * The three live together in the bucket's attributes, each as {kind, 4 bytes of length, bytes}.  Changing one
- * writes all anew, against the version that was read: two changes at once, and the second is tried again.
+ * The three live together in the bucket's attributes (walk/bucket_config.h).  Changing one writes all anew,
+ * against the version that was read: two changes at once, and the second is tried again.
  */
-#include "req/machine.h"
+#include "ops/ops_int.h"
 
 #include "base/check.h"
 #include "s3doc/lifecycle.h"
 #include "dialect/tags.h"
+#include "walk/bucket_config.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define HEAD_BYTES 5
 #define TRIES_MAX 16
-
-/* ---- the packed form ---- */
-
-int
-bucket_attrs_read(struct store_port *p, const char *name, size_t name_len, struct bucket_attrs *ret)
-{
-	int r;
-
-	memset(ret, 0, sizeof *ret);
-	ret->p = malloc(STORE_BUCKET_ATTRS_MAX);
-	if (!ret->p)
-		return -ENOMEM;
-	r = store_bucket_get_attrs(p, name, name_len, ret->p, STORE_BUCKET_ATTRS_MAX, &ret->version);
-	if (r < 0) {
-		bucket_attrs_free(ret);
-		return r;
-	}
-	check(r <= (int)STORE_BUCKET_ATTRS_MAX);
-	ret->len = (uint32_t)r;
-	return 0;
-}
-
-void
-bucket_attrs_free(struct bucket_attrs *ba)
-{
-	free(ba->p);
-	ba->p = NULL;
-}
-
-bool
-bucket_attrs_find(const struct bucket_attrs *ba, enum bucket_attr kind, const void **ret_p, uint32_t *ret_len)
-{
-	const uint8_t *p = ba->p, *end = p + ba->len;
-
-	while (end - p >= HEAD_BYTES) {
-		uint32_t len = p[1] | (uint32_t)p[2] << 8 | (uint32_t)p[3] << 16 | (uint32_t)p[4] << 24;
-
-		if (len > (size_t)(end - p) - HEAD_BYTES)
-			return false;
-		if (p[0] == kind) {
-			*ret_p = p + HEAD_BYTES;
-			*ret_len = len;
-			return true;
-		}
-		p += HEAD_BYTES + len;
-	}
-	return false;
-}
-
-static void
-pack(struct text *x, enum bucket_attr kind, const void *p, uint32_t len)
-{
-	uint8_t head[HEAD_BYTES] = { (uint8_t)kind, (uint8_t)len, (uint8_t)(len >> 8), (uint8_t)(len >> 16),
-				     (uint8_t)(len >> 24) };
-
-	text_put(x, head, sizeof head);
-	text_put(x, p, len);
-}
-
-/* All that there was, with one of them replaced; len 0: taken away. */
-static void
-replace(struct text *x, const struct bucket_attrs *ba, enum bucket_attr kind, const void *p, uint32_t len)
-{
-	for (enum bucket_attr k = BUCKET_CORS; k < BUCKET_ATTR_NR; k++) {
-		const void *old;
-		uint32_t old_len;
-
-		if (k == kind) {
-			if (len)
-				pack(x, k, p, len);
-		} else if (bucket_attrs_find(ba, k, &old, &old_len)) {
-			pack(x, k, old, old_len);
-		}
-	}
-}
 
 /* ---- reading ---- */
 
@@ -204,7 +129,7 @@ subres_write(struct req *rq)
 	if (r < 0)
 		return req_fail(rq, fault_of(r), NULL);
 	text_reset(&j->attrs);
-	replace(&j->attrs, &ba, j->kind, j->value.p, (uint32_t)j->value.len);
+	bucket_attrs_replace(&ba, j->kind, j->value.p, (uint32_t)j->value.len, &j->attrs);
 	version = ba.version;
 	bucket_attrs_free(&ba);
 	if (!text_ok(&j->attrs))

@@ -61,7 +61,7 @@ frames_feed(struct req *rq, const void *data, size_t len)
 		at += used;
 		if (run == 0)
 			continue;
-		n = take_body(rq, p + at, run);
+		n = body_take(rq, p + at, run);
 		if (rq->replied || rq->fault != FAULT_NONE)
 			return len;
 		auth_stream_took(&rq->frames, p + at, n);

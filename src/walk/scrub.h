@@ -5,8 +5,6 @@
 #ifndef GANTRY_WALK_SCRUB_H
 #define GANTRY_WALK_SCRUB_H
 
-#include "core/core.h"
-
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,6 +13,19 @@ struct bufpool;
 struct scrub;
 struct store_port;
 struct timers;
+
+/* What operators see of it. */
+enum scrub_state { SCRUB_IDLE, SCRUB_RUNNING, SCRUB_PAUSED };
+struct scrub_info {
+	int state;
+	/* since the start: walks that came to their end; objects that did not match a checksum, and that the
+	 * disk would not read */
+	uint64_t walks, objects, bytes, damaged, unreadable;
+	uint64_t walk_objects, walk_bytes, walk_errors; /* of the walk under way, or the last one */
+	/* wall clock: when the latest began, and when one last came to its end; 0: none */
+	uint64_t started_ns, finished_ns;
+	uint64_t known_bad; /* objects that the last whole walk found bad, or this one if they are more */
+};
 
 /* What other threads read: struct scrub_info says what each is.  Written by the scrub alone. */
 struct scrub_public {

@@ -1,6 +1,6 @@
 /*
- * A bounded cursor over bytes: how everything on disk is encoded and decoded.  Private to format.c and
- * record.c.  Little endian.
+ * A bounded cursor over bytes: how everything on disk is encoded and decoded.  For format.c and
+ * log/rec_codec.c.  Little endian.
  */
 #ifndef GANTRY_EXTENT_DISK_CURSOR_H
 #define GANTRY_EXTENT_DISK_CURSOR_H

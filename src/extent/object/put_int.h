@@ -5,16 +5,17 @@
 #ifndef GANTRY_EXTENT_OBJECT_PUT_INT_H
 #define GANTRY_EXTENT_OBJECT_PUT_INT_H
 
-#include "extent/extent_int.h"
+#include "extent/object/chunk.h"
+#include "extent/object/object.h"
 
 /* The list of chunks lies in a chunk writer's memory: 52 GiB; S3 allows 5 GiB in one PUT. */
 #define PUT_CHUNKS_MAX (WRITER_EXTENTS * sizeof(uint64_t) / sizeof(struct chunk_ref))
 
-struct write_part {
+struct segment_io {
 	struct chunk_writer *w;
 	uint64_t off; /* in the chunk */
 	char *mem;
-	uint32_t len; /* padded, with the trailer if there is one */
+	uint32_t len; /* padded, with the CRC block if there is one */
 };
 
 /* One piece on its way to the disk: in one chunk, or at the seam of two. */
@@ -25,15 +26,15 @@ struct write_int {
 	struct list link; /* waits for space */
 	uint64_t wait_ns; /* since when */
 	int error;
-	uint8_t part_nr, at;
-	struct write_part part[2];
+	uint8_t seg_nr, at;
+	struct segment_io seg[2];
 	struct xio x;
 };
 
 struct put_int {
 	struct store_put *put;
-	struct store_port *port;
-	struct disk *disk;
+	struct extent_port *port;
+	struct vol *vol;
 	struct chunk_writer *cw;     /* takes the next bytes */
 	struct chunk_writer *list;   /* more than a chunk: its memory holds the chunk_refs */
 	struct chunk_writer *chunks; /* on their way into the log */
@@ -61,7 +62,7 @@ put_int(struct store_put *put)
 }
 
 /* put.c */
-void put_over(struct put_int *pi, int result);
+void put_done(struct put_int *pi, int result);
 void put_last_issued(struct put_int *pi);
 void put_last_written(struct put_int *pi);
 
@@ -79,6 +80,6 @@ void large_chunk_full(struct put_int *pi);
 int large_hand_over(struct put_int *pi);
 /* The operation is over, or aborted: lets go of everything.  result < 0 other than -ECANCELED: the chunks are
  * ownerless. */
-void large_over(struct put_int *pi, int result);
+void large_done(struct put_int *pi, int result);
 
 #endif

@@ -205,14 +205,14 @@ every_operation(void **state)
 	struct identity ro = holder(", read_only: true"),
 			reader = holder(", grants: [{ bucket: bkt, read_only: true }]"),
 			other = holder(", grants: [{ bucket: elsewhere }]");
-	static struct target t;
+	static struct copy_source copy = { .bucket = "bkt", .bucket_len = 3 };
+	static struct list_query list;
+	static struct target t = { .copy = &copy, .list = &list };
 
 	strcpy(t.bucket, "bkt");
 	t.bucket_len = 3;
 	strcpy(t.key, "k");
 	t.key_len = 1;
-	strcpy(t.copy.bucket, "bkt");
-	t.copy.bucket_len = 3;
 	for (int op = OP_NONE + 1; op < OP_NR; op++) {
 		/* Asked again for what they name. */
 		bool later = op == OP_POST_OBJECT || op == OP_OPTIONS || op == OP_LIST_BUCKETS;

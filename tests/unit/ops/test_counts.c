@@ -8,6 +8,7 @@
  * their own; there the requests run and xfer's own counters are looked at.
  */
 #include "tests/unit/ops/rig.h"
+#include "extent/extent.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -264,6 +265,7 @@ start(void **state)
 
 	snprintf(dir, sizeof dir, "%s/gantry-counts-XXXXXX", base ? base : "/var/tmp");
 	assert_non_null(mkdtemp(dir));
+	rig_small.store = &extent_ops;
 	rig_small.dir = dir;
 	big = calloc(1, BIG_MAX);
 	assert_non_null(big);
