@@ -107,8 +107,7 @@ attrs_put(struct target *t, const char *name, size_t name_len, struct span value
 static bool
 is_meta(const struct target *t, const struct field *f)
 {
-	return name_begins(f, META_PREFIX) &&
-	       !(t->wire == WIRE_META && name_is(f, wire_rows[WIRE_META].header));
+	return name_begins(f, META_PREFIX) && !wire_carries(t->wire, (struct span){ f->name, f->name_len });
 }
 
 static bool

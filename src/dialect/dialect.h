@@ -64,9 +64,9 @@ enum target_part {
 	TARGET_ATTRS_LIST = TARGET_ATTRS | TARGET_LIST,
 };
 
-/* Gives memory for the parts of targets.  get() returns that of one part, of any content, or NULL when there is
- * none: the request is then FAULT_BUSY.  For TARGET_ATTRS it is DIALECT_ATTRS_MAX bytes, for TARGET_COPY a struct
- * copy_source, for TARGET_LIST a struct list_query. */
+/* Gives memory for the parts of targets.  get() returns that of one part, of any content, or NULL when there
+ * is none: the request is then FAULT_BUSY.  For TARGET_ATTRS it is DIALECT_ATTRS_MAX bytes, for TARGET_COPY a
+ * struct copy_source, for TARGET_LIST a struct list_query. */
 struct target_source {
 	void *(*get)(void *cookie, enum target_part part);
 	void *cookie;
@@ -143,12 +143,8 @@ op_moves(enum op op)
  * success, decline and failure look (protocol.md 4.1, 4.2). */
 enum wire_form {
 	WIRE_NONE, /* bytes in the HTTP body */
-	WIRE_AMZ,  /* x-amz-rdma-token, DC forms: 4.1 */
-	WIRE_SCAL, /* x-scal-rdma */
-	WIRE_DELL, /* x-rdma-info: decline is HTTP 501 + reply 501 */
-	WIRE_META, /* x-amz-meta-rdma-token, when on (off and of exact shape: FAULT_RDMA_NOT_SUPPORTED) */
-	WIRE_TRIO, /* x-cuobj-*: decline is HTTP 501 + reply 501 */
-	WIRE_HIP,  /* 2.4 in x-amz-rdma-token: declined; every answer carries a reply header (item 104) */
+#define WIRE(id, ...) WIRE_##id,
+#include "dialect/wire.def"
 	WIRE_NR
 };
 
@@ -294,8 +290,8 @@ struct target {
 	uint32_t attrs_len;
 	struct copy_source *copy; /* NULL but for the operations that have it */
 	struct list_query *list;  /* likewise */
-	/* Where attrs, copy and list come from.  Who supplied them takes them back when the request is over, whatever
-	 * became of it. */
+	/* Where attrs, copy and list come from.  Who supplied them takes them back when the request is over,
+	 * whatever became of it. */
 	struct target_source source;
 };
 

@@ -28,23 +28,38 @@ enum wire_sign {
 	SIGN_UNLESS_RELAXED, /* auth.require_signed_headers: relaxed lets it */
 };
 
+/* Which answers carry x-amz-rdma-reply. */
+enum wire_reply {
+	REPLY_NEVER,
+	REPLY_MOVED,  /* success and failure of the data plane, with the byte count */
+	REPLY_ALWAYS, /* and every error */
+};
+
 struct wire_row {
-	const char *header; /* NULL: found by the shape of another row's value */
+	const char *header;
 	const char
 		*family; /* headers whose names begin so belong to the descriptor; NULL: only `header` does */
 	enum conf_dialect dialect;
 	/* Decodes the descriptor in f (the field named `header`) into t->token.  0 or -EINVAL. */
 	int (*parse)(const struct dialect_in *in, const struct field *f, struct target *t,
 		     const char **ret_why);
+	bool (*shape)(const char *text, size_t len); /* NULL: every value is one of this row */
+	bool (*served)(const struct conf_rdma *c);   /* NULL: always */
+	const char *not_served;                      /* why, when it is not */
 	enum decline_style decline;
-	bool reply;        /* success and data-plane failure carry x-amz-rdma-reply and the byte count */
-	bool reply_always; /* so does every error (item 104) */
+	enum wire_reply reply;
 	enum wire_sign sign;
-	bool clips_as_200; /* a GET without Range of an object that is larger than the window is 200, not 206
-			      (4.3) */
+	bool clips_as_200; /* a GET without Range of an object that is larger than the window is 200 (4.3) */
+	struct {
+		const char *name, *repeated; /* and the sentence when it comes more than once */
+	} companion[2];                      /* headers that are parts of it; NULL: none */
 };
 extern const struct wire_row wire_rows[WIRE_NR];
 
+/* Tells whether the header of that name carries the descriptor of that form. */
+bool wire_carries(enum wire_form w, struct span name);
+/* Refuses a descriptor whose form is switched off. */
+enum fault wire_check_served(const struct dialect_in *in, const struct target *t, const char **ret_why);
 /* Sets t->wire, also when it returns a fault: the answer to that fault depends on it. */
 enum fault wire_find(const struct dialect_in *in, struct target *t, const char **ret_why);
 /* The field that carries t->wire's descriptor. */

@@ -1,5 +1,5 @@
-/* How outcomes look on the wire: the matrix of protocol.md 4.1 and 4.2, from the rows of headers.c.  See
- * dialect.h. */
+/* How outcomes look on the wire: the matrix of protocol.md 4.1 and 4.2, from the rows of op.def and wire.def.
+ * See dialect.h. */
 #include "dialect/dialect_int.h"
 
 static struct outcome
@@ -10,7 +10,7 @@ done(const struct wire_row *row, enum wire_form w, enum op op, bool partial)
 
 	o.etag = reads || op_pulls(op);
 	o.body_data = op == OP_GET_OBJECT && w == WIRE_NONE;
-	if (row->reply) {
+	if (row->reply != REPLY_NEVER) {
 		o.reply = o.status;
 		o.bytes = true;
 	}
@@ -25,7 +25,8 @@ error(const struct wire_row *row, enum op op, enum fault f)
 	/* HEAD and 304 have no body; a 304 names the version that the client may keep. */
 	o.etag = f == FAULT_NOT_MODIFIED;
 	o.body_error = f != FAULT_NOT_MODIFIED && op_info[op].method != METHOD_HEAD;
-	if (row->reply_always || (f == FAULT_RDMA_NOT_SUPPORTED && row->decline == DECLINE_501_REPLY))
+	if (row->reply == REPLY_ALWAYS ||
+	    (f == FAULT_RDMA_NOT_SUPPORTED && row->decline == DECLINE_501_REPLY))
 		o.reply = o.status;
 	return o;
 }
@@ -60,7 +61,7 @@ dialect_outcome(enum wire_form w, enum op op, enum outcome_kind kind, bool parti
 		return declined(row, op, partial);
 	case OUT_FAILED:
 		o = error(row, op, f);
-		if (row->reply && o.status == 500)
+		if (row->reply != REPLY_NEVER && o.status == 500)
 			o.reply = 500;
 		return o;
 	default:

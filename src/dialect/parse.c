@@ -227,10 +227,8 @@ dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_wh
 		return f;
 	if (!op_moves(t->op))
 		t->wire = WIRE_NONE;
-	if (t->wire == WIRE_META && !in->rdma->meta_token)
-		return refuse(ret_why, FAULT_RDMA_NOT_SUPPORTED,
-			      "x-amz-meta-rdma-token is not served (rdma.meta_token is off).");
-	if (is_s3(in))
+	f = wire_check_served(in, t, ret_why);
+	if (f == FAULT_NONE && is_s3(in))
 		f = refused_check(in, ret_why);
 	if (f == FAULT_NONE)
 		f = parse_op(in, t, ret_why);

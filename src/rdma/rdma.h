@@ -81,9 +81,9 @@ int rdma_region_add(struct rdma *rd, void *mem, size_t len, int *ret_region, cha
  */
 int rdma_region_del(struct rdma *rd, int region);
 
-/* Is gid one that a token may name?  rdma.allow (or our rails' subnets), then rdma.allow_special; design.md 4
- * "Trust". NULL gid: a token without one (counts as our own subnet).  peer: the HTTP client's address, for
- * rdma.bind_gid. 0, or -EACCES. */
+/* Says whether gid is one that a token may name: rdma.allow (or our rails' subnets), then rdma.allow_special; see "Tokens"
+ * in docs/threat-model.md.  NULL gid: a token without one (counts as our own subnet).  peer: the HTTP client's
+ * address, for rdma.bind_gid.  0, or -EACCES. */
 int rdma_gid_allowed(const struct rdma *rd, const struct conf_rdma *conf, const uint8_t *gid,
 		     const struct sockaddr *peer);
 

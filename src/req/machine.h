@@ -131,10 +131,11 @@ struct req {
 	uint64_t progress_ns;  /* when something moved that xfer does not know of */
 
 	/* the body */
-	bool in_frames; /* it is aws-chunked: see frames */
 	bool wants_body, body_ended;
-	size_t (*take)(struct req *rq, const void *data,
-		       size_t len); /* its bytes go there; NULL: they wait */
+	/* What takes its bytes as they come: body_take(), or frames_feed(), which hands on to that. */
+	take_fn feed;
+	void (*feed_end)(struct req *rq); /* NULL: nothing is to be done */
+	take_fn take;                     /* where body_take() hands them; NULL: they wait with the client */
 
 	/* the operation */
 	const struct op_hooks *hooks; /* NULL: none, or it did not begin */
@@ -180,7 +181,7 @@ struct req {
 	struct store_obj obj;
 	struct chan_lease lease;
 	struct target target;      /* dialect_parse() */
-	struct auth_stream frames; /* auth_stream_init(), with in_frames */
+	struct auth_stream frames; /* auth_stream_init(), where feed is frames_feed() */
 	struct xfer xfer;
 	struct {
 		const char *name, *value;
@@ -283,10 +284,6 @@ void trace_line(struct req *rq, const char *what);
 enum fault front_auth(struct req *rq, const char **ret_why);
 /* Fills in what auth/ wants to know of the request's surroundings. */
 void front_auth_env(const struct req *rq, struct auth_env *ret);
-/* Takes bytes of a body in aws-chunked frames, as req_body(): hands what is not frame to body_take(). */
-size_t frames_feed(struct req *rq, const void *data, size_t len);
-/* Ends such a body: fails the request, or puts what the trailer said with the other checksums. */
-void frames_end(struct req *rq);
 
 /* ---- steps ---- */
 /* Judges the request and finds its operation: the first step of each (front.c). */

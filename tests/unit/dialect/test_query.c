@@ -1,6 +1,7 @@
 /* The query table, virtual hosts, list parameters, copy sources: query.c, uri.c, copy.c, parse.c. */
 #include "build.h"
 
+#include "dialect/query_keys.h"
 #include "s3doc/xml.h"
 
 #include <stdio.h>
@@ -153,6 +154,30 @@ parts(void **state)
 			assert_fault(rq_parse(r), want);
 			assert_int_equal(r->parts & ~cases[i].parts, 0);
 			assert_true(want == FAULT_BUSY || r->parts == cases[i].parts);
+		}
+	}
+}
+
+/* No request asks for two operations. */
+static void
+shapes(void **state)
+{
+	static const struct query_shape shape[OP_NR] = {
+		[OP_NONE] = { ELSEWHERE, 0 },
+#define OP(id, name, start, method, level, body, writes, right, ok, parts, needs, may)                       \
+	[OP_##id] = { needs, may },
+#include "dialect/op.def"
+	};
+
+	for (enum op a = OP_NONE + 1; a < OP_NR; a++) {
+		for (enum op b = a + 1; b < OP_NR; b++) {
+			const struct query_shape *x = &shape[a], *y = &shape[b];
+
+			if (op_info[a].method != op_info[b].method || op_info[a].level != op_info[b].level ||
+			    (x->needs | y->needs) & ELSEWHERE)
+				continue;
+			if (!(x->needs & ~(y->needs | y->may)) && !(y->needs & ~(x->needs | x->may)))
+				fail_msg("one query asks for %s and for %s", op_name[a], op_name[b]);
 		}
 	}
 }
@@ -629,14 +654,23 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(operations),          cmocka_unit_test(parts),
-		cmocka_unit_test(parts_of_rights),     cmocka_unit_test(operation_table),
-		cmocka_unit_test(list_parameters),     cmocka_unit_test(response_overrides),
-		cmocka_unit_test(virtual_hosts),       cmocka_unit_test(control_routes),
-		cmocka_unit_test(copy_sources),        cmocka_unit_test(copy_conditions),
-		cmocka_unit_test(multipart_checksums), cmocka_unit_test(streaming),
-		cmocka_unit_test(object_attributes),   cmocka_unit_test(tags_of_a_put),
-		cmocka_unit_test(sums_in_the_query),   cmocka_unit_test(descriptors_in_the_query),
+		cmocka_unit_test(operations),
+		cmocka_unit_test(parts),
+		cmocka_unit_test(shapes),
+		cmocka_unit_test(parts_of_rights),
+		cmocka_unit_test(operation_table),
+		cmocka_unit_test(list_parameters),
+		cmocka_unit_test(response_overrides),
+		cmocka_unit_test(virtual_hosts),
+		cmocka_unit_test(control_routes),
+		cmocka_unit_test(copy_sources),
+		cmocka_unit_test(copy_conditions),
+		cmocka_unit_test(multipart_checksums),
+		cmocka_unit_test(streaming),
+		cmocka_unit_test(object_attributes),
+		cmocka_unit_test(tags_of_a_put),
+		cmocka_unit_test(sums_in_the_query),
+		cmocka_unit_test(descriptors_in_the_query),
 		cmocka_unit_test(empty_delimiter),
 	};
 

@@ -499,8 +499,8 @@ test_stalls_behind_reply(void **state)
 		"PUT /mid/3 HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabcde",
 		"PUT /mid/3 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabcde",
 		"PUT /choke/50 HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabcde",
-		"PUT /choke/600 HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: "
-		"10\r\n\r\nabcde",
+		("PUT /choke/600 HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: "
+		 "10\r\n\r\nabcde"),
 	};
 	struct serve *s = serve_start(8, 600 * NS_PER_S);
 
