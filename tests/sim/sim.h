@@ -1,6 +1,6 @@
 /*
- * The store simulation: the real src/store on a ring, files, memory and a clock of the simulation's own, in
- * one thread.
+ * The store simulation: the real src/store and src/extent on a ring, files, memory and a clock of the
+ * simulation's own, in one thread.
  *
  *	main.c     options, many histories, exhaustive runs, hunts with a rule off
  *	history.c  one history: lives of the "process", cuts, starts

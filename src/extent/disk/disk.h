@@ -6,15 +6,15 @@
  *	log	the ring		1 MiB		the ring
  *	seg-NNNN data			behind it	data; all of it is there from the start
  *
- * Life: disk_init(); disk_open() locks everything, reads the superblocks, knows the space; disk_fini() in any
- * state.  Blocking functions (those that take a ring, and disk_open()) are for start-up and the helper thread,
- * never for a core; xio.h has what cores do.
+ * Life: disk_init(); disk_open() locks everything, reads the superblocks, knows the space; disk_fini() in
+ * any state.  Blocking functions (those that take a ring, and disk_open()) are for start-up and the helper
+ * thread, never for a core; xio.h has what cores do.
  *
- * Threads: what disk_open() sets stays as it is while the disk serves, but for seg_fd[], which grows before the
- * allocator hears of a segment, and sb, which is the helper's then.  The rest says it.
+ * Threads: what disk_open() sets stays as it is while the disk serves, but for seg_fd[], which grows before
+ * the allocator hears of a segment, and sb, which is the helper's then.  The rest says it.
  *
- * Errors: -errno.  A failed write or flush is final: disk_fail() says why, disk_failed() is true from then on,
- * until a restart.
+ * Errors: -errno.  A failed write or flush is final: disk_fail() says why, disk_failed() is true from then
+ * on, until a restart.
  */
 #ifndef GANTRY_EXTENT_DISK_DISK_H
 #define GANTRY_EXTENT_DISK_DISK_H
@@ -61,12 +61,12 @@ struct disk {
 	pthread_mutex_t reason_lock;
 	char reason[128];
 	struct disk_stats stats;
-	_Atomic uint32_t queued;     /* a directory's: requests that the device has of us, about */
-	_Atomic uint64_t vouched_ns; /* a directory's: when the disk last ended something */
-	_Atomic uint64_t freed_nr;   /* grows whenever space came back or was made */
-	_Atomic bool segs_coming;    /* the helper will make more */
-	_Atomic bool seg_hungry;     /* somebody waits for a segment */
-	_Atomic int flush_elsewhere; /* flushes of the helper whose end is not known to all yet */
+	_Atomic uint32_t queued;      /* a directory's: requests that the device has of us, about */
+	_Atomic uint64_t progress_ns; /* a directory's: when the disk last ended something */
+	_Atomic uint64_t freed_nr;    /* grows whenever space came back or was made */
+	_Atomic bool segs_coming;     /* the helper will make more */
+	_Atomic bool seg_hungry;      /* somebody waits for a segment */
+	_Atomic int flush_elsewhere;  /* flushes of the helper whose end is not known to all yet */
 };
 
 /* ---- mkdisk.c ---- */

@@ -1,8 +1,8 @@
 /*
  * format - what shapes a disk and what its superblock says: sizes, extents, geometry, places in the log.
  *
- * Pure functions, any thread.  docs/store.md sections 2-6 say why; all integers are little endian.  Records, log
- * blocks and snapshot blocks are in log/rec_codec.h.
+ * Pure functions, any thread.  docs/store.md sections 2-6 say why; all integers are little endian.
+ * Records, log blocks and snapshot blocks are in log/rec_codec.h.
  *
  * Decoders take hostile bytes: they return -EBADMSG, never read outside their buffer, and what they accept
  * obeys every limit named here.
@@ -37,7 +37,7 @@
 
 /* ---- extents ---- */
 
-/* First unit in the upper 40 bits, number of units in the lower 24. */
+/* Makes an extent: its first unit in the upper 40 bits, the number of units in the lower 24. */
 static inline uint64_t
 ext_make(uint64_t unit, uint32_t nr)
 {
@@ -83,7 +83,7 @@ geo_units(const struct geometry *g)
 {
 	return geo_seg_units(g) * g->seg_nr;
 }
-/* Not empty, and on the disk? */
+/* Tells whether an extent is not empty, and on the disk. */
 bool ext_ok(uint64_t ext, const struct geometry *g);
 /* Chooses the numbers for a disk of that size.  0 or -ENOSPC (too small). */
 int geo_choose(uint64_t size_bytes, struct geometry *ret_geo);
@@ -125,9 +125,9 @@ struct super {
 	uint8_t slot[FMT_SLOT_NR]; /* hash(key) -> disk */
 };
 
-/* buf: FMT_SUPER_BYTES. */
+/* Writes a superblock to buf, of FMT_SUPER_BYTES. */
 void super_encode(void *buf, const struct super *sb);
-/* 0; -ENOENT: no superblock of ours; -EBADMSG: ours, but damaged;
+/* Reads a superblock.  0; -ENOENT: none of ours; -EBADMSG: ours, but damaged;
  * -EPROTONOSUPPORT: another format version. */
 int super_decode(const void *buf, size_t len, struct super *ret_super);
 

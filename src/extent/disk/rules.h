@@ -1,8 +1,9 @@
 /*
  * rules - the rules of docs/store.md that a crash model showed to be needed ("R"), one switch each.
  *
- * Private to src/extent.  Compile-time constants, always 1 in the daemon; only the objects that the simulation
- * builds for itself override one (-DRULE_X=0), so that a test can show that the simulation finds the loss.
+ * Private to src/extent.  Compile-time constants, always 1 in the daemon; only the objects that the
+ * simulation builds for itself override one (-DRULE_X=0), so that a test can show that the simulation finds
+ * the loss.
  */
 #ifndef GANTRY_EXTENT_DISK_RULES_H
 #define GANTRY_EXTENT_DISK_RULES_H

@@ -9,7 +9,7 @@
 #include <errno.h>
 
 #define REQUEST_BYTES (128u << 10) /* few devices take less at once */
-#define VOUCHED_NS (5 * NS_PER_MS)
+#define PROGRESS_NS (5 * NS_PER_MS)
 
 static void xio_more(struct xio *x);
 
@@ -32,14 +32,14 @@ xio_by_worker(const struct disk *d)
 {
 	return !d->is_device &&
 	       (atomic_load_explicit(&d->queued, memory_order_relaxed) >= d->inline_max ||
-		clock_ns() - atomic_load_explicit(&d->vouched_ns, memory_order_relaxed) > VOUCHED_NS);
+		clock_ns() - atomic_load_explicit(&d->progress_ns, memory_order_relaxed) > PROGRESS_NS);
 }
 
 void
-xio_vouch(struct disk *d)
+xio_note_progress(struct disk *d)
 {
 	if (!d->is_device)
-		atomic_store_explicit(&d->vouched_ns, clock_ns(), memory_order_relaxed);
+		atomic_store_explicit(&d->progress_ns, clock_ns(), memory_order_relaxed);
 }
 
 static bool
@@ -67,7 +67,7 @@ on_op(struct ring_op *op, int res, bool more)
 		atomic_store(&x->d->seg_dirty[o->seg], true);
 	if (!x->d->is_device)
 		atomic_fetch_sub_explicit(&x->d->queued, queue_places(len), memory_order_relaxed);
-	xio_vouch(x->d);
+	xio_note_progress(x->d);
 	o->x = NULL;
 	x->inflight--;
 	x->p->inflight--;

@@ -2,11 +2,11 @@
  * xio - I/O on the extents of a record: on a port, a few operations in flight; or blocking (sio_*), for
  * start, helper and fsck.
  *
- * Offsets and lengths are multiples of FMT_ALIGN, within the extents.  A short transfer is -EIO, and so is the
- * device's own -ENOSPC: -ENOSPC is the allocator's word here.
+ * Offsets and lengths are multiples of FMT_ALIGN, within the extents.  A short transfer is -EIO, and so is
+ * the device's own -ENOSPC: -ENOSPC is the allocator's word here.
  *
- * Threads: xio_start() and x->done on the port's, x->done always from the ring; xio_by_worker() and xio_vouch() on
- * any.
+ * Threads: xio_start() and x->done on the port's, x->done always from the ring; xio_by_worker() and
+ * xio_note_progress() on any.
  */
 #ifndef GANTRY_EXTENT_DISK_XIO_H
 #define GANTRY_EXTENT_DISK_XIO_H
@@ -55,7 +55,7 @@ void xio_start(struct xio *x, struct disk_port *p, struct disk *d, bool is_write
 /* Tells whether a write of now is for a worker (ring.h). */
 bool xio_by_worker(const struct disk *d);
 /* Notes that the disk has ended something. */
-void xio_vouch(struct disk *d);
+void xio_note_progress(struct disk *d);
 
 /* ---- blocking ---- */
 

@@ -100,7 +100,7 @@ on_flush(struct ring_op *op, int res, bool more)
 	struct vol *vol = f->vol;
 
 	f->p->io.inflight--;
-	xio_vouch(&vol->disk);
+	xio_note_progress(&vol->disk);
 	if (res < 0) {
 		vol->flush.error = vol->flush.error ? vol->flush.error : res;
 		atomic_fetch_add_explicit(&vol->disk.stats.errors, 1, memory_order_relaxed);
@@ -165,7 +165,7 @@ on_block(struct ring_op *op, int res, bool more)
 	struct vol_port *p = vol->leader.port;
 
 	p->io.inflight--;
-	xio_vouch(&vol->disk);
+	xio_note_progress(&vol->disk);
 	if (res < 0 || (uint32_t)res != vol->block.head.len_bytes) {
 		atomic_fetch_add_explicit(&vol->disk.stats.errors, 1, memory_order_relaxed);
 		disk_fail(&vol->disk, "writing the log at %llu failed: %s",

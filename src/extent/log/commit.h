@@ -1,10 +1,10 @@
 /*
  * commit - one change on its way into the log: who hands it over, and who leads.
  *
- * A port fills in a struct commit (embedded in its operation), hands it over with commit_submit(), and hears of its
- * end by c->finished on its own thread.  Data writes may still be in flight then: commit_data_done() ends them.
- * Whoever finds no leader leads (commit.c draws it); so every function here may run as leader, on a thread that
- * only wanted to hand something over.
+ * A port fills in a struct commit (embedded in its operation), hands it over with commit_submit(), and
+ * hears of its end by c->finished on its own thread.  Data writes may still be in flight then:
+ * commit_data_done() ends them. Whoever finds no leader leads (commit.c draws it); so every function here
+ * may run as leader, on a thread that only wanted to hand something over.
  *
  * Threads: a port's calls on its own thread.  The commit is the log's from commit_submit() until c->finished.
  *

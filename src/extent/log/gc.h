@@ -1,8 +1,9 @@
 /*
  * gc - removes records that nobody owns any more, a record of the log for each.
  *
- * Jobs come from ports (gc_orphans()), from what the leader publishes, and from a start; the leader packs their
- * removals behind whatever else is in its block.  Without memory for a job what is left waits for the next start.
+ * Jobs come from ports (gc_orphans()), from what the leader publishes, and from a start; the leader packs
+ * their removals behind whatever else is in its block.  Without memory for a job what is left waits for the
+ * next start.
  *
  * Threads: gc_orphans(), gc_upload_job(), gc_bucket_job() on any; the rest is the leader's.
  */
@@ -51,10 +52,11 @@ struct gc_commit {
 
 /* Packs removals while there is room in the block. */
 void gc_pack(struct vol *vol);
-/* Removes the chunks (or parts: type is KEY_CHUNK or KEY_PART) {id, from ... nr - 1}, which have no owner and never
- * will. */
+/* Removes the chunks (or parts: type is KEY_CHUNK or KEY_PART) {id, from ... nr - 1}, which have no
+ * owner and never will. */
 void gc_orphans(struct vol *vol, uint8_t type, const uint8_t id[CHUNK_ID_BYTES], uint32_t from, uint32_t nr);
-/* Makes a job to be begun when the end of an upload is published, or NULL: no memory.  parts: those that stay. */
+/* Makes a job to be begun when the end of an upload is published, or NULL: no memory.  parts: those that
+ * stay. */
 struct gc_job *gc_upload_job(const uint8_t id[CHUNK_ID_BYTES], const struct store_part_ref *parts,
 			     uint32_t nr);
 /* Makes one for the end of a bucket; its name, without type byte. */

@@ -1,5 +1,6 @@
 /*
- * judge - the leader fills a block: preconditions judged in log order, against the index and the records of the block.
+ * judge - the leader fills a block: preconditions judged in log order, against the index and the records of
+ * the block.
  */
 #ifndef GANTRY_EXTENT_LOG_JUDGE_H
 #define GANTRY_EXTENT_LOG_JUDGE_H

@@ -25,7 +25,7 @@
 #define KEY_BYTES_MAX (2 + STORE_BUCKET_MAX + STORE_KEY_MAX + UPLOAD_TAIL_BYTES)
 #define CHUNK_KEY_BYTES (1 + CHUNK_ID_BYTES + 4)
 
-/* Write the key to buf (KEY_BYTES_MAX bytes) and return its length, or -EINVAL (empty, NUL inside),
+/* Writes the key to buf (KEY_BYTES_MAX bytes) and returns its length, or -EINVAL (empty, NUL inside),
  * -ENAMETOOLONG. */
 int key_bucket(uint8_t *buf, const char *name, size_t len);
 int key_object(uint8_t *buf, const struct store_key *k);

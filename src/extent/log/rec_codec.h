@@ -1,9 +1,9 @@
 /*
  * rec_codec - what lies in the log and in snapshots: records, and the blocks that hold them.
  *
- * Encoding, and decoding with every bound checked.  Pure functions, any thread.  Decoders take hostile bytes: they
- * return -EBADMSG, never read outside their buffer, and what they accept obeys every limit named here and in
- * disk/format.h.
+ * Encoding, and decoding with every bound checked.  Pure functions, any thread.  Decoders take hostile
+ * bytes: they return -EBADMSG, never read outside their buffer, and what they accept obeys every limit
+ * named here and in disk/format.h.
  */
 #ifndef GANTRY_EXTENT_LOG_REC_CODEC_H
 #define GANTRY_EXTENT_LOG_REC_CODEC_H
@@ -84,13 +84,14 @@ struct rec_view {
 	const void *attrs;
 };
 
+/* Returns the bytes that a record takes, a multiple of 8. */
 size_t rec_encoded_bytes(const struct rec_view *v);
-/* Returns the bytes written (a multiple of 8).  The caller made room of rec_encoded_bytes(). */
+/* Encodes a record and returns the bytes written.  The caller made room of rec_encoded_bytes(). */
 size_t rec_encode(void *buf, const struct rec_view *v);
-/* buf is 8-byte aligned.  Returns the bytes taken, or -EBADMSG.  geo: extents must lie on the disk and cover
- * the bytes. */
+/* Decodes a record; buf is 8-byte aligned.  Returns the bytes taken, or -EBADMSG.  geo: extents must lie
+ * on the disk and cover the bytes. */
 int rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_view *ret_view);
-/* The entries of a map that was read: same checks as rec_decode() makes of a record's own. */
+/* Checks the entries of a map that was read, as rec_decode() checks a record's own. */
 int rec_check_entries(const struct rec_view *v, const void *entries, const struct geometry *geo);
 static inline size_t
 rec_entry_bytes(uint8_t body)
@@ -121,13 +122,13 @@ struct block_head {
  * it. */
 void block_seal(void *buf, struct block_head *h, const uint8_t nonce[16]);
 /*
- * The block at buf, of at most len bytes.  0, or -ENOENT: nothing here that says to be a block; -EBADMSG:
- * header impossible or CRC wrong under this nonce.  Does not judge epoch, sequence and position.
+ * Opens the block at buf, of at most len bytes.  0, or -ENOENT: nothing here that says to be a block;
+ * -EBADMSG: header impossible or CRC wrong under this nonce.  Does not judge epoch, sequence and position.
  */
 int block_open(const void *buf, size_t len, const uint8_t nonce[16], struct block_head *ret_head);
-/* Length that the header claims, before the whole block was read; 0: not a block. */
+/* Returns the length that the header claims, before the whole block was read; 0: not a block. */
 uint32_t block_peek(const void *buf);
-/* The epoch that the header claims; of what block_peek() took for a block. */
+/* Returns the epoch that the header claims; of what block_peek() took for a block. */
 uint64_t block_epoch(const void *buf);
 
 /* ---- snapshot block ---- */
@@ -147,7 +148,7 @@ struct snap_head {
 /* A snapshot can be written to a disk of which only single units are left. */
 _Static_assert(REC_BYTES_MAX + SNAP_HEAD_BYTES <= FMT_UNIT_BYTES, "a record fits into a block of one unit");
 
-/* The block is len_bytes long on disk; records at buf + SNAP_HEAD_BYTES up to used_bytes. */
+/* Seals and opens a block, len bytes long on disk; records at buf + SNAP_HEAD_BYTES up to used_bytes. */
 void snap_seal(void *buf, size_t len, struct snap_head *h);
 int snap_open(const void *buf, size_t len, struct snap_head *ret_head);
 

@@ -1,9 +1,9 @@
 /*
  * rec_mem - a record in memory: what the index has for each key.
  *
- * A packed block of the index's memory, immutable while anybody can see it (but for the entries of a mapped one,
- * which come during recovery).  Readers follow the rules of index/tree.h; who makes and drops records is the
- * index's writer.  Errors: NULL or -ENOMEM, no memory.
+ * A packed block of the index's memory, immutable while anybody can see it (but for the entries of a mapped
+ * one, which come during recovery).  Readers follow the rules of index/tree.h; who makes and drops records
+ * is the index's writer.  Errors: NULL or -ENOMEM, no memory.
  */
 #ifndef GANTRY_EXTENT_LOG_REC_MEM_H
 #define GANTRY_EXTENT_LOG_REC_MEM_H

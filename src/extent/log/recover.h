@@ -31,16 +31,16 @@ void report(struct recover_report *rep, const char *fmt, ...) __attribute__((for
 
 /* ---- verify.c: data against its record ---- */
 
-/* Reads the data of a record and checks it.  entries: NULL when they lie in the map.  0, -EBADMSG (differs), -EIO
- * and the like, -ENOMEM. */
+/* Reads the data of a record and checks it.  entries: NULL when they lie in the map.  0, -EBADMSG
+ * (differs), -EIO and the like, -ENOMEM. */
 int verify_data(struct disk *d, struct ring *r, const struct rec_view *v, const uint64_t *entries);
 /* Reads a map extent and checks it; *ret_entries is to be freed with sync_free(). */
 int verify_map(struct disk *d, struct ring *r, const struct rec_view *v, void **ret_entries);
 
 /* ---- records.c: all of the index ---- */
 
-/* Calls fn for every record of the index whose key has that type byte (0: any), in key order; stops at the first
- * that is not 0 and returns it. */
+/* Calls fn for every record of the index whose key has that type byte (0: any), in key order; stops at
+ * the first that is not 0 and returns it. */
 int each_record(struct vol *vol, uint8_t type,
 		int (*fn)(void *cookie, const uint8_t *key, size_t len, struct rec *r), void *cookie);
 /* Frees what records hold outside of the index's memory; before the index goes. */

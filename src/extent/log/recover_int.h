@@ -1,5 +1,5 @@
-/* The insides of starting: snapload.c (snapshots), replay.c (the log), verify.c (data against records), records.c (the
- * index), report.c (what is said), recover.c (the order of it all). */
+/* The insides of starting: snapload.c (snapshots), replay.c (the log), verify.c (data against records),
+ * records.c (the index), report.c (what is said), recover.c (the order of it all). */
 #ifndef GANTRY_EXTENT_LOG_RECOVER_INT_H
 #define GANTRY_EXTENT_LOG_RECOVER_INT_H
 
@@ -39,26 +39,32 @@ struct replay {
 	char damage[384];  /* what is wrong, when something is */
 };
 
-/* report.c: sets err and returns r. */
+/* ---- report.c ---- */
+
+/* Sets err and returns r. */
 int refuse(struct replay *rp, int r, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* records.c: puts one record into the index, or removes it.  0, -ENOSPC (index memory), -ENOMEM. */
+/* ---- records.c ---- */
+
+/* Puts one record into the index, or removes it.  0, -ENOSPC (index memory), -ENOMEM. */
 int apply_record(struct replay *rp, const struct rec_view *v);
 
-/* snapload.c: loads the newest good snapshot into the index, its and the other one's space into snap.space. */
+/* ---- snapload.c ---- */
+
+/* Loads the newest good snapshot into the index, its and the other one's space into snap.space. */
 int snapshots_load(struct replay *rp);
 
 /* ---- replay.c ---- */
 
 /* Applies the log up to its end; what is not believed yet becomes the tail. */
 int replay_log(struct replay *rp);
-/* Looks for a block behind the end that should not be there.  1: there is, rp->damage says what; also lists its
- * records if wanted. */
+/* Looks for a block behind the end that should not be there.  1: there is, rp->damage says what; also
+ * lists its records if wanted. */
 int replay_look_behind(struct replay *rp, bool list);
-/* Brings len bytes of the log at pos into memory. */
-int replay_window(struct replay *rp, uint64_t pos, size_t len, const uint8_t **ret_bytes);
 
-/* verify.c: judges the tail and sets the cut. */
+/* ---- verify.c ---- */
+
+/* Judges the tail and sets the cut. */
 int verify_tail(struct replay *rp);
 
 #endif

@@ -15,8 +15,9 @@
 
 #define LOOK_BEHIND_MAX ((uint64_t)1 << 30) /* so far behind the end we look for what should not be there */
 
-int
-replay_window(struct replay *rp, uint64_t pos, size_t len, const uint8_t **ret_bytes)
+/* Brings len bytes of the log at pos into memory. */
+static int
+window(struct replay *rp, uint64_t pos, size_t len, const uint8_t **ret_bytes)
 {
 	uint64_t left = rp->vol->disk.geo.log_bytes - pos;
 	int e;
@@ -43,14 +44,14 @@ open_at(struct replay *rp, uint64_t pos, const uint8_t nonce[16], struct block_h
 	const uint8_t **ret_bytes)
 {
 	uint32_t len;
-	int e = replay_window(rp, pos, FMT_ALIGN, ret_bytes);
+	int e = window(rp, pos, FMT_ALIGN, ret_bytes);
 
 	if (e < 0)
 		return e;
 	len = block_peek(*ret_bytes);
 	if (len == 0 || len > rp->vol->disk.geo.log_bytes - pos)
 		return -ENOENT;
-	e = replay_window(rp, pos, len, ret_bytes);
+	e = window(rp, pos, len, ret_bytes);
 	if (e < 0)
 		return e;
 	e = block_open(*ret_bytes, len, nonce, ret_head);
@@ -226,7 +227,7 @@ replay_look_behind(struct replay *rp, bool list)
 
 		if (pos >= log)
 			pos = 0;
-		e = replay_window(rp, pos, FMT_ALIGN, &bytes);
+		e = window(rp, pos, FMT_ALIGN, &bytes);
 		if (e < 0)
 			return refuse(rp, e, "%s: the log cannot be read at %llu: %s", rp->vol->disk.path,
 				      (unsigned long long)pos, strerror(-e));

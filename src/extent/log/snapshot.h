@@ -1,11 +1,12 @@
 /*
- * snapshot - the index, pinned at a block boundary, written into space of its own, so that the log before it can go.
+ * snapshot - the index, pinned at a block boundary, written into space of its own, so that the log before
+ * it can go.
  *
- * The leader decides and pins, the helper thread writes (snapshot.c draws it); `state` hands the rest of struct
- * snapshot between the two.
+ * The leader decides and pins, the helper thread writes (snapshot.c draws it); `state` hands the rest of
+ * struct snapshot between the two.
  *
- * Errors of snapshot_write(): -ENOSPC, -ENOMEM, -ECANCELED (the engine stops): another try later.  Anything else has
- * failed the disk.
+ * Errors of snapshot_write(): -ENOSPC, -ENOMEM, -ECANCELED (the engine stops): another try later.  Anything
+ * else has failed the disk.
  */
 #ifndef GANTRY_EXTENT_LOG_SNAPSHOT_H
 #define GANTRY_EXTENT_LOG_SNAPSHOT_H

@@ -1,17 +1,18 @@
 /*
  * vol - a volume: one disk with its index and its log, and who commits to it.
  *
- * Who owns what.  A struct vol_port belongs to its thread.  A struct vol is shared: `leader`, `block` and `flush`
- * belong to whoever holds leadership (`is_led`; taken with acquire, left with release), `snap` is handed between
- * leader and helper, `disk` says itself; the rest is atomic.
+ * Who owns what.  A struct vol_port belongs to its thread.  A struct vol is shared: `leader`, `block` and
+ * `flush` belong to whoever holds leadership (`is_led`; taken with acquire, left with release), `snap` is
+ * handed between leader and helper, `disk` says itself; the rest is atomic.
  *
- *	commit.c answer.c block.c judge.c publish.c gc.c   a block after the other     the leader: any port's thread
- *	snapshot.c upkeep.c                                snapshots, segments         the helper thread
- *	recover.c snapload.c replay.c verify.c             start                       before any of them
- *	vol.c                                              life
+ *	commit.c answer.c block.c judge.c publish.c dead.c gc.c   the leader: any port's thread
+ *	snapshot.c upkeep.c                                        the helper thread; begin and end: the leader
+ *	recover.c snapload.c replay.c verify.c records.c           the start, before any of them
+ *	vol.c                                                      life
+ *	key.c rec_codec.c rec_mem.c parts.c                        any
  *
- * It calls up through three functions: a commit's finished(), and vol->kick and vol->space, which whoever makes the
- * volume brings along.
+ * It calls up through three functions: a commit's finished(), and vol->kick and vol->space, which whoever
+ * makes the volume brings along.
  *
  * Life: vol_new(); vol_open() recovers; helper_start(); ports come and go; helper_stop(); vol_last_stamp();
  * vol_free() in any state.
@@ -75,7 +76,8 @@ struct leader {
 	struct vol_port *port; /* whose ring has the block or the flush */
 };
 
-/* The flush in flight: of the log, and of each segment that was written where one flush does not cover the disk. */
+/* The flush in flight: of the log, and of each segment that was written where one flush does not cover
+ * the disk. */
 struct flush {
 	struct flush_op {
 		struct ring_op op;
@@ -99,8 +101,8 @@ struct vol {
 
 	/* What the volume calls of whoever made it, and with what. */
 	void *above;
-	/* Rings one attached port so that it looks at the lists (with not_this: another that stays).  Any thread.
-	 * False: there is no other. */
+	/* Rings one attached port so that it looks at the lists (with not_this: another that stays).
+	 * Any thread. False: there is no other. */
 	bool (*kick)(void *above, const struct vol_port *not_this);
 	/* There is space again: rings all. */
 	void (*space)(void *above);
@@ -144,15 +146,16 @@ struct recover_report;
 
 /* Makes a volume for at most users_max threads, the helper's among them.  0 or -ENOMEM. */
 int vol_new(uint64_t index_bytes, int users_max, struct vol **ret_vol);
-/* Opens the disk and recovers; starts nothing.  The reason of an error is in err.  vol_free() is due then too. */
+/* Opens the disk and recovers; starts nothing.  The reason of an error is in err.  vol_free() is due
+ * then too. */
 int vol_open(struct vol *vol, const struct store_disk_conf *dc, uint64_t lock_wait_ns, struct ring *r,
 	     struct recover_report *rep, char *err, size_t err_len);
 /* Writes a last stamp: the next start need not read any data.  Nothing else runs. */
 void vol_last_stamp(struct vol *vol, struct ring *r);
 /* Frees vol, whose helper is stopped and whose ports are gone.  NULL is fine. */
 void vol_free(struct vol *vol);
-/* Does what the helper thread is for, one round: a snapshot if one is wanted, a segment if one is due.  Returns
- * when it wants to be called again (helper.h). */
+/* Runs one round of what the helper thread is for: a snapshot if one is wanted, a segment if one is due.
+ * Returns when it wants to be called again (helper.h). */
 uint64_t vol_upkeep(struct helper *h, struct ring *r);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The writer of one chunk (or of an object that is not larger than one): space, checksums, CRC block, map, and
- * the hand-over of its record.  On the port's thread; the writers are the port's pool.
+ * The writer of one chunk (or of an object that is not larger than one): space, checksums, CRC block, map,
+ * and the hand-over of its record.  On the port's thread; the writers are the port's pool.
  *
  *	taking bytes ---> closed ---> handed over ---> the commit's end (put.c, large.c) ---> pool
  *	                   data <= 8 MiB: at once, its writes still in flight

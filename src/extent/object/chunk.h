@@ -1,8 +1,8 @@
 /*
  * chunk - the writer of one chunk, or of an object that is not larger than one.
  *
- * Takes bytes, space, and writes; makes the record, and hands it over.  Writers are the port's pool.  All of it on the
- * port's thread.  A write that failed leaves its space quarantined until a restart.
+ * Takes bytes, space, and writes; makes the record, and hands it over.  Writers are the port's pool.  All
+ * of it on the port's thread.  A write that failed leaves its space quarantined until a restart.
  */
 #ifndef GANTRY_EXTENT_OBJECT_CHUNK_H
 #define GANTRY_EXTENT_OBJECT_CHUNK_H
@@ -46,14 +46,16 @@ void writers_fini(struct extent_port *p);
 struct chunk_writer *writer_get(struct extent_port *p, struct put_int *put);
 /* Tells whether nr of them are free. */
 bool writer_avail(const struct extent_port *p, unsigned nr);
-/* Takes in len bytes at mem (checksums, sizes) and returns their CRC; nothing is written yet.  Not beyond a chunk. */
+/* Takes in len bytes at mem (checksums, sizes) and returns their CRC; nothing is written yet.  Not
+ * beyond a chunk. */
 uint64_t writer_take(struct chunk_writer *w, const void *mem, uint32_t len);
 /* Takes space up to that many stored bytes; expect: what the chunk will take in all, if that is known.  0 or
  * -ENOSPC. */
 int writer_reserve(struct chunk_writer *w, uint64_t upto_bytes, uint64_t expect_bytes);
 /* Copies the CRC block to mem, padded, and returns its length (0: none). */
 uint32_t writer_crc_block(struct chunk_writer *w, void *mem);
-/* Ends the chunk: surplus space back; CRC block and map to the disk if they are not there yet.  0 or -ENOSPC. */
+/* Ends the chunk: surplus space back; CRC block and map to the disk if they are not there yet.  0 or
+ * -ENOSPC. */
 int writer_close(struct chunk_writer *w);
 /* Copies and writes all that the chunk will hold, as few bytes as an inline object's.  0 or -ENOSPC. */
 int writer_write_small(struct chunk_writer *w, const void *bytes, uint32_t len);

@@ -1,7 +1,7 @@
 /*
- * The port's cache of CRC blocks.  A CRC block is read once per use of an object and checked against the record;
- * reads of the same record share it while it is in use, and later as long as it stays in the cache.  On the
- * port's thread.
+ * The port's cache of CRC blocks.  A CRC block is read once per use of an object and checked against the
+ * record; reads of the same record share it while it is in use, and later as long as it stays in the
+ * cache.  On the port's thread.
  */
 #include "extent/object/read_int.h"
 

@@ -1,8 +1,8 @@
 /*
  * object - objects, uploads, buckets and lists on one volume: most of the engine's struct store_ops.
  *
- * Each extent_*() is what store.h promises of the store_*() of the same name.  All of it on the port's thread: lookups
- * in the published index, pieces to the disk, commits to the leader (log/commit.h).
+ * Each extent_*() is what store.h promises of the store_*() of the same name.  All of it on the port's
+ * thread: lookups in the published index, pieces to the disk, commits to the leader (log/commit.h).
  */
 #ifndef GANTRY_EXTENT_OBJECT_OBJECT_H
 #define GANTRY_EXTENT_OBJECT_OBJECT_H

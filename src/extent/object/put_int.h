@@ -11,6 +11,7 @@
 /* The list of chunks lies in a chunk writer's memory: 52 GiB; S3 allows 5 GiB in one PUT. */
 #define PUT_CHUNKS_MAX (WRITER_EXTENTS * sizeof(uint64_t) / sizeof(struct chunk_ref))
 
+/* What of a piece goes to one chunk. */
 struct segment_io {
 	struct chunk_writer *w;
 	uint64_t off; /* in the chunk */
@@ -61,25 +62,33 @@ put_int(struct store_put *put)
 	return (struct put_int *)put->priv;
 }
 
-/* put.c */
+/* ---- put.c ---- */
+
+/* Ends the operation, on its thread. */
 void put_done(struct put_int *pi, int result);
+/* Goes on when the last piece, which came with the commit, was given to the disk: hands over if it may. */
 void put_last_issued(struct put_int *pi);
+/* Goes on when it is written: hands over if that is not done yet. */
 void put_last_written(struct put_int *pi);
 
-/* put_write.c: 0: on its way; 1: it waits for space first; or -errno, and nothing was begun (but the PUT must
- * be aborted). */
+/* ---- put_write.c ---- */
+
+/* Begins to write a piece.  0: on its way; 1: it waits for space first; or -errno, and nothing was begun
+ * (but the PUT must be aborted). */
 int put_write_begin(struct put_int *pi, struct write_int *wi);
-/* The parts that are left are not written. */
+/* Gives up the segments that are left: they are not written. */
 void put_write_give_up(struct write_int *wi, int error);
 
-/* large.c: it is to be a manifest of chunks. */
+/* ---- large.c ---- */
+
+/* Makes it a manifest of chunks. */
 void large_begin(struct put_int *pi);
-/* pi->cw is full and more comes: it becomes a chunk. */
+/* Makes pi->cw a chunk, as it is full and more comes. */
 void large_chunk_full(struct put_int *pi);
-/* All bytes are with the disk: the last chunk, and then the manifest. */
+/* Hands over the last chunk and then the manifest, when all bytes are with the disk. */
 int large_hand_over(struct put_int *pi);
-/* The operation is over, or aborted: lets go of everything.  result < 0 other than -ECANCELED: the chunks are
- * ownerless. */
+/* Lets go of everything when the operation is over, or aborted.  result < 0 other than -ECANCELED: the
+ * chunks are ownerless. */
 void large_done(struct put_int *pi, int result);
 
 #endif

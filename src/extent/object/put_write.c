@@ -77,7 +77,7 @@ issue(struct write_int *wi)
 
 /* No space, and none is being made or given back. */
 static bool
-is_hopeless(const struct write_int *wi)
+must_give_up(const struct write_int *wi)
 {
 	struct vol *vol = wi->pi->vol;
 
@@ -88,19 +88,19 @@ is_hopeless(const struct write_int *wi)
 	return !atomic_load(&vol->dead_nr) || clock_ns() - wi->wait_ns > STALL_NS;
 }
 
-enum issued { ISSUED, ISSUE_WAITS, ISSUE_HOPELESS };
+enum issued { ISSUED, ISSUE_WAITS, ISSUE_GIVES_UP };
 
 static enum issued
 try_issue(struct write_int *wi)
 {
 	if (disk_failed(&wi->pi->vol->disk))
-		return ISSUE_HOPELESS;
+		return ISSUE_GIVES_UP;
 	if (issue(wi))
 		return ISSUED;
-	if (!is_hopeless(wi))
+	if (!must_give_up(wi))
 		return ISSUE_WAITS;
 	/* Nothing is on its way any more: it may have come between the two looks. */
-	return issue(wi) ? ISSUED : ISSUE_HOPELESS;
+	return issue(wi) ? ISSUED : ISSUE_GIVES_UP;
 }
 
 void
@@ -168,7 +168,7 @@ put_space_retry(struct extent_port *p)
 		case ISSUE_WAITS:
 			list_push_tail(&p->space_waiters, &wi->link);
 			break;
-		case ISSUE_HOPELESS:
+		case ISSUE_GIVES_UP:
 			put_write_give_up(wi, disk_failed(&wi->pi->vol->disk) ? -EROFS : -ENOSPC);
 			write_done(wi);
 			break;
@@ -192,7 +192,7 @@ put_write_begin(struct put_int *pi, struct write_int *wi)
 	case ISSUE_WAITS:
 		wait_for_space(wi);
 		return 1;
-	case ISSUE_HOPELESS:
+	case ISSUE_GIVES_UP:
 		break;
 	}
 	pi->writes--;

@@ -54,18 +54,21 @@ obj_int(struct store_obj *obj)
 	return (struct obj_int *)obj->priv;
 }
 
-/* part.c: the record of a part that an object names; NULL: it is not there, or is another. */
+/* Returns the record of a part that an object names; NULL: it is not there, or is another.  part.c */
 const struct rec *part_record(const struct vol *vol, const struct chunk_ref *ref);
 
-/* Does this CRC block belong to that record? */
+/* Tells whether this CRC block belongs to that record. */
 bool crc_block_fits(const uint64_t *crc, const struct rec *r);
-/* The CRC block of ri->rec to ri->crc_block: 1 there; 0 read_crc_block_done() will run; -EAGAIN all are in use: ri
- * waits, and is begun again when one is free. */
+/* Takes the CRC block of ri->rec into ri->crc_block.  1: it is there; 0: read_crc_block_done() will run;
+ * -EAGAIN all are in use: ri waits, and is begun again when one is free. */
 int crc_block_get(struct extent_port *p, struct read_int *ri);
 void crc_block_put(struct extent_port *p, struct crc_block *t);
 
-/* read.c */
+/* ---- read.c ---- */
+
+/* Goes on with a read whose CRC block has come, or has not (error). */
 void read_crc_block_done(struct read_int *ri, int error);
+/* Begins the next segment of a read. */
 void read_segment_begin(struct read_int *ri);
 
 #endif

@@ -160,16 +160,16 @@ test_by_worker(void **state)
 
 	d.inline_max = 10;
 	assert_true(xio_by_worker(&d));
-	xio_vouch(&d);
+	xio_note_progress(&d);
 	assert_false(xio_by_worker(&d));
 	d.queued = 9;
-	xio_vouch(&d);
+	xio_note_progress(&d);
 	assert_false(xio_by_worker(&d));
 	d.queued = 10;
-	xio_vouch(&d);
+	xio_note_progress(&d);
 	assert_true(xio_by_worker(&d));
 	d.queued = 0;
-	d.vouched_ns = clock_ns() - 6 * NS_PER_MS;
+	d.progress_ns = clock_ns() - 6 * NS_PER_MS;
 	assert_true(xio_by_worker(&d));
 	d.is_device = true;
 	assert_false(xio_by_worker(&d));

@@ -1,4 +1,5 @@
-/* In place of extent/disk/rules.h: the rules as variables, so that one program can switch each of them off. */
+/* In place of extent/disk/rules.h: the rules as variables, so that one program can switch each of them
+ * off. */
 #ifndef GANTRY_EXTENT_DISK_RULES_H
 #define GANTRY_EXTENT_DISK_RULES_H
 
