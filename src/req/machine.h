@@ -10,6 +10,7 @@
 
 #include "auth/auth.h"
 #include "base/list.h"
+#include "base/pool.h"
 #include "base/timer.h"
 #include "chan/chan.h"
 #include "s3doc/cors.h"
@@ -53,21 +54,12 @@ enum req_pool {
 #define REQ_LARGE_JOB_BYTES (40u << 10)
 #define REQ_ERROR_BYTES (8u << 10)
 
-struct part_free;
-struct part_pool {
-	unsigned char *mem; /* a page of it is there once it was used */
-	size_t bytes;       /* of a part */
-	int nr, begun;      /* begun: these were used, or are; the others never were */
-	int used;
-	struct part_free *free; /* of those begun; the latest first */
-};
-
 struct reqs {
 	struct req_env env;
 	struct req *pool;
 	int nr, live_nr;
 	struct list free, live, ready;
-	struct part_pool parts[POOL_NR];
+	struct pool parts[POOL_NR];
 	struct xfer_pool pieces, http_pieces;
 	bool draining;
 	struct req_conf *use; /* NULL: env.conf is nobody's to count */
@@ -191,6 +183,7 @@ struct req {
 
 /* Beside these a request has the parts that its operation asks for, and its buffers. */
 _Static_assert(sizeof(struct req) + sizeof(struct req_change) <= 24u << 10, "a request in flight");
+_Static_assert(sizeof(struct req) <= 19u << 10, "... or with what http/ has of it");
 
 /* ---- the machine (machine.c) ---- */
 

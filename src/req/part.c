@@ -13,49 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- one pool ---- */
-
-struct part_free {
-	struct part_free *next;
-};
-
-static int
-pool_init(struct part_pool *p, size_t bytes, int nr)
-{
-	/* Zeroed by the kernel when a page is first used, not here. */
-	p->mem = calloc((size_t)nr, bytes);
-	if (!p->mem)
-		return -ENOMEM;
-	p->bytes = bytes;
-	p->nr = nr;
-	return 0;
-}
-
-static void *
-pool_get(struct part_pool *p)
-{
-	struct part_free *f = p->free;
-
-	if (!f && p->begun == p->nr)
-		return NULL;
-	p->used++;
-	if (!f)
-		return p->mem + (size_t)p->begun++ * p->bytes;
-	p->free = f->next;
-	return f;
-}
-
-static void
-pool_put(struct part_pool *p, void *part)
-{
-	struct part_free *f = part;
-
-	check(p->used > 0);
-	p->used--;
-	f->next = p->free;
-	p->free = f;
-}
-
 /* ---- those of a core ---- */
 
 int
@@ -84,9 +41,7 @@ void
 parts_fini(struct reqs *rs)
 {
 	for (int i = 0; i < POOL_NR; i++) {
-		check(rs->parts[i].used == 0);
-		free(rs->parts[i].mem);
-		rs->parts[i].mem = NULL;
+		pool_fini(&rs->parts[i]);
 	}
 }
 
