@@ -389,7 +389,7 @@ make_reqs(struct core *c)
 	if (rc == 0)
 		reqs_set_conf(c->reqs, use);
 	else if (use)
-		use->over(use);
+		use->unused(use);
 	return rc;
 }
 
