@@ -56,6 +56,8 @@ counted(enum stats_event ev)
 	return stats_get(&stats_core(stats, 0)->events[ev]);
 }
 
+_Static_assert(BUCKET_CORS == 1 && BUCKET_LIFECYCLE == 2 && BUCKET_TAGGING == 3, "they are on disks");
+
 static void
 set(const char *bucket, enum bucket_attr kind, const void *p, uint32_t len)
 {
@@ -259,7 +261,7 @@ test_rules_taken_back(void **state)
 	set_rules("bkt", RULE("tmp/", PAST));
 	rig_until(counted(STATS_EXPIRED) > 0);
 	walks = counted(STATS_LIFE_WALKS);
-	set("bkt", BUCKET_TAGS, "a=b", 3);
+	set("bkt", BUCKET_TAGGING, "a=b", 3);
 	rig_until(counted(STATS_EXPIRED) >= 3);
 	assert_int_equal(counted(STATS_LIFE_WALKS), walks);
 	/* One may be on its way. */
