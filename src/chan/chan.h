@@ -3,7 +3,7 @@
  *
  * A chan belongs to one core; every call is made there and every done() runs there (from chan_poll() or the
  * mailbox), never from inside a start call.  A channel (a DCI) is leased to one request, hence one target,
- * from first post to last completion (protocol.md items 17-32, design.md section 4).
+ * from first post to last completion (protocol.md items 17-32).
  *
  * Push: our buffer to client memory (RDMA WRITE, serves a GET).  Pull: client memory to our buffer (RDMA
  * READ, a PUT).

@@ -13,7 +13,7 @@
 
 #include <errno.h>
 
-#define WR_BYTES_MAX (1u << 30) /* design.md 4: at most 1 GiB per work request */
+#define WR_BYTES_MAX (1u << 30) /* of one work request (protocol.md item 20) */
 
 /* The caller hears of it.  Not from inside a start call. */
 static void

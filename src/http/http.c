@@ -81,13 +81,32 @@ conn_head_get(struct hconn *c)
 
 	if (c->head)
 		return;
-	if (h->heads) {
-		c->head = h->heads;
-		h->heads = c->head->next;
-		return;
+	c->head = pool_get(&h->heads);
+	check(c->head); /* no connection has two */
+	c->head->target = c->head->short_target;
+}
+
+/* Gives back the memory for a long target. */
+static void
+conn_target_short(struct hconn *c)
+{
+	if (c->head->target != c->head->short_target)
+		pool_put(&c->l->h->long_targets, c->head->target);
+	c->head->target = c->head->short_target;
+}
+
+void
+conn_target_set(struct hconn *c, const char *target, size_t len)
+{
+	struct head *head = c->head;
+
+	conn_target_short(c);
+	if (len >= sizeof head->short_target) {
+		head->target = pool_get(&c->l->h->long_targets);
+		check(head->target);
 	}
-	check(h->head_nr < h->conn_nr); /* no connection has two */
-	c->head = &h->head_mem[h->head_nr++];
+	memcpy(head->target, target, len);
+	head->target[len] = 0;
 }
 
 void
@@ -97,8 +116,8 @@ conn_head_put(struct hconn *c)
 
 	if (!c->head)
 		return;
-	c->head->next = h->heads;
-	h->heads = c->head;
+	conn_target_short(c);
+	pool_put(&h->heads, c->head);
 	c->head = NULL;
 }
 
@@ -478,9 +497,11 @@ http_new(const struct conf *conf, struct tls_cert *const *certs, struct ring *ri
 	list_init(&h->lingering);
 	list_init(&h->owed);
 	h->conns = calloc((size_t)conf->limits.connections, sizeof *h->conns);
-	h->head_mem = calloc((size_t)conf->limits.connections, sizeof *h->head_mem);
-	h->conn_nr = conf->limits.connections;
-	rc = h->conns && h->head_mem ? answer_init(h) : -ENOMEM;
+	rc = h->conns ? pool_init(&h->heads, sizeof(struct head), conf->limits.connections) : -ENOMEM;
+	if (rc == 0)
+		rc = pool_init(&h->long_targets, HTTP_TARGET_MAX + 1, conf->limits.connections);
+	if (rc == 0)
+		rc = answer_init(h);
 	for (int i = 0; rc == 0 && i < conf->limits.connections; i++)
 		list_push_tail(&h->free, &h->conns[i].link);
 	for (int i = 0; rc == 0 && i < conf->listen_nr; i++) {
@@ -562,7 +583,8 @@ http_free(struct http *h)
 	check(h->open_nr == 0);
 	end_polls(h);
 	answer_fini(h);
-	free(h->head_mem);
+	pool_fini(&h->heads);
+	pool_fini(&h->long_targets);
 	free(h->conns);
 	free(h);
 }

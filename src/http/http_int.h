@@ -13,6 +13,7 @@
 #define GANTRY_HTTP_HTTP_INT_H
 
 #include "base/list.h"
+#include "base/pool.h"
 #include "http/http.h"
 #include "ring/ring.h"
 
@@ -71,17 +72,17 @@ struct kept {
 
 /*
  * The head of a request.  A connection has one from the request line to the end of the request and none while
- * it is idle: a core keeps as many as it may have connections, but touches only as many as requests ever ran
- * at once, and the one that was given back last is the next to be used.
+ * it is idle; a core has a pool of as many as it may have connections.
  */
+#define HEAD_TARGET_SHORT 1024
 struct head {
-	struct head *next; /* on http->heads */
 	int field_nr;
 	size_t header_bytes;
 	size_t target_len; /* > HTTP_TARGET_MAX: cut off */
 	const char *uri;   /* where the library has it; only to be compared */
 	char expect[16];   /* the value of Expect, which the library must not see (mhd_head_check.c) */
-	char target[HTTP_TARGET_MAX + 1];
+	char *target;      /* short_target, or for a longer one memory of http->long_targets */
+	char short_target[HEAD_TARGET_SHORT];
 	struct field fields[DIALECT_FIELDS_MAX];
 };
 
@@ -125,6 +126,8 @@ struct hconn {
 /* What an idle kept-alive connection takes of us, beside the library's pool (HTTP_POOL_BYTES) and the
  * socket. */
 _Static_assert(sizeof(struct hconn) <= 4096, "an idle connection is small");
+/* Together with struct req (req/machine.h) a request in flight has at most 24 KiB of us. */
+_Static_assert(sizeof(struct hconn) + sizeof(struct head) <= 5u << 10, "a connection with a request");
 
 struct listener {
 	struct http *h;
@@ -146,10 +149,7 @@ struct http {
 	struct listener listeners[CONF_LISTEN_MAX];
 	int listener_nr;
 	struct hconn *conns;
-	int conn_nr;        /* of conns and of head_mem */
-	struct head *heads; /* given back: used before what never was */
-	struct head *head_mem;
-	int head_nr; /* of head_mem, that were ever used */
+	struct pool heads, long_targets;
 	struct list free, coming, open, lingering, todo, owed;
 	int open_nr;     /* coming and open */
 	int polls;       /* ring operations in flight */
@@ -168,6 +168,8 @@ void conn_release(struct hconn *c);
 void conn_todo(struct hconn *c);
 /* Gives the connection a head for the request that begins; one that has a head keeps it. */
 void conn_head_get(struct hconn *c);
+/* Keeps a target of at most HTTP_TARGET_MAX bytes in the connection's head. */
+void conn_target_set(struct hconn *c, const char *target, size_t len);
 /* Takes the head back; a connection without one is fine. */
 void conn_head_put(struct hconn *c);
 /* Resets the TCP connection, so that no client takes what came so far for the whole. */

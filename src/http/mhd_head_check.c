@@ -25,10 +25,7 @@ head_target(void *cls, const char *uri, struct MHD_Connection *mc)
 	conn_head_get(c);
 	c->head->target_len = len;
 	c->head->uri = uri;
-	if (len <= HTTP_TARGET_MAX)
-		memcpy(c->head->target, uri, len + 1);
-	else
-		c->head->target[0] = 0;
+	conn_target_set(c, uri, len <= HTTP_TARGET_MAX ? len : 0);
 	return c;
 }
 

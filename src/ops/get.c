@@ -263,7 +263,7 @@ get_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 	if (kind == OUT_DONE && o->bytes && rq->off == 0 && rq->len == rq->obj.size_bytes) {
 		char text[32] = "CRC64NVME ";
 
-		/* Every granule was checked against this sum on its way out (transports.md 6.3). */
+		/* Every granule was checked against this sum on its way out (protocol.md section 8). */
 		sum_text64(rq->obj.crc64, text + strlen(text));
 		reply_text(rq, "x-amz-rdma-checksum", text);
 	}

@@ -394,6 +394,8 @@ compare_sums(const struct req *rq, const struct upload_job *j)
 	return FAULT_NONE;
 }
 
+const struct op_hooks upload_complete_hooks = { .sums_of_object = true };
+
 /* ---- complete ---- */
 
 static void

@@ -56,5 +56,6 @@ extern const struct op_hooks form_hooks;
 extern const struct op_hooks bucket_hooks;
 extern const struct op_hooks attributes_hooks;
 extern const struct op_hooks upload_create_hooks;
+extern const struct op_hooks upload_complete_hooks;
 
 #endif

@@ -12,6 +12,7 @@ const struct op_entry op_table[OP_NR] = {
 	[OP_UPLOAD_PART].hooks = &put_hooks,
 	[OP_POST_OBJECT].hooks = &form_hooks,
 	[OP_CREATE_MULTIPART_UPLOAD].hooks = &upload_create_hooks,
+	[OP_COMPLETE_MULTIPART_UPLOAD].hooks = &upload_complete_hooks,
 	[OP_CREATE_BUCKET].hooks = &bucket_hooks,
 	[OP_HEAD_BUCKET].hooks = &bucket_hooks,
 };

@@ -62,9 +62,9 @@ void rdma_rail_get_info(const struct rdma_rail *rail, struct rdma_rail_info *ret
  * before the cores start; 0 or -errno.  Needs memlock for len bytes: -ENOMEM says so in err. */
 int rdma_region_add(struct rdma *rd, void *mem, size_t len, int *ret_region, char *err, size_t err_len);
 
-/* Is gid one that a token may name?  rdma.allow (or our rails' subnets), then rdma.allow_special; design.md 4
- * "Trust". NULL gid: a token without one (counts as our own subnet).  peer: the HTTP client's address, for
- * rdma.bind_gid. 0, or -EACCES. */
+/* Is gid one that a token may name?  rdma.allow (or our rails' subnets), then rdma.allow_special; see "Tokens"
+ * in docs/threat-model.md.  NULL gid: a token without one (counts as our own subnet).  peer: the HTTP client's
+ * address, for rdma.bind_gid.  0, or -EACCES. */
 int rdma_gid_allowed(const struct rdma *rd, const struct conf_rdma *conf, const uint8_t *gid,
 		     const struct sockaddr *peer);
 

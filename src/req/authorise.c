@@ -19,33 +19,23 @@ front_auth_env(const struct req *rq, struct auth_env *ret)
 				  .relax = !env->conf->auth.require_signed_headers };
 }
 
-enum fault
-front_auth(struct req *rq, const char **ret_why)
+/* ---- aws-chunked frames ---- */
+
+/* Ends such a body: fails the request, or puts what the trailer said with the other checksums. */
+static void
+frames_end(struct req *rq)
 {
 	struct target *t = &rq->target;
-	struct auth_env ae;
-	enum fault f;
+	const char *why;
+	struct checksum *sum = op_info[t->op].body == BODY_TEXT ? &t->text_sum : &t->sum[t->trailer];
+	enum fault f = auth_stream_end(&rq->frames, t->have_trailer ? sum : NULL, &why);
 
-	front_auth_env(rq, &ae);
-	f = auth_check(&ae, &rq->in, t, clock_wall_ns() / NS_PER_S, &rq->identity, ret_why);
 	if (f != FAULT_NONE)
-		return f;
-	if (!auth_allows(&rq->identity, t)) {
-		*ret_why = "The access key has no grant for this.";
-		return FAULT_ACCESS_DENIED;
-	}
-	if (auth_payload_is_stream(rq->identity.payload)) {
-		auth_stream_init(&rq->frames, &rq->identity, t->decoded_length,
-				 t->have_trailer ? t->trailer : SUM_NR);
-		rq->in_frames = true;
-		/* From here on it is the length of the object that counts. */
-		t->have_content_length = true;
-		t->content_length = t->decoded_length;
-	}
-	return FAULT_NONE;
+		req_cancel(rq, f, why);
 }
 
-size_t
+/* Takes bytes of such a body: hands what is not frame to body_take(). */
+static size_t
 frames_feed(struct req *rq, const void *data, size_t len)
 {
 	const char *p = data;
@@ -72,14 +62,31 @@ frames_feed(struct req *rq, const void *data, size_t len)
 	return at;
 }
 
-void
-frames_end(struct req *rq)
+/* ---- who asks ---- */
+
+enum fault
+front_auth(struct req *rq, const char **ret_why)
 {
 	struct target *t = &rq->target;
-	const char *why;
-	struct checksum *sum = op_info[t->op].body == BODY_TEXT ? &t->text_sum : &t->sum[t->trailer];
-	enum fault f = auth_stream_end(&rq->frames, t->have_trailer ? sum : NULL, &why);
+	struct auth_env ae;
+	enum fault f;
 
+	front_auth_env(rq, &ae);
+	f = auth_check(&ae, &rq->in, t, clock_wall_ns() / NS_PER_S, &rq->identity, ret_why);
 	if (f != FAULT_NONE)
-		req_cancel(rq, f, why);
+		return f;
+	if (!auth_allows(&rq->identity, t)) {
+		*ret_why = "The access key has no grant for this.";
+		return FAULT_ACCESS_DENIED;
+	}
+	if (auth_payload_is_stream(rq->identity.payload)) {
+		auth_stream_init(&rq->frames, &rq->identity, t->decoded_length,
+				 t->have_trailer ? t->trailer : SUM_NR);
+		rq->feed = frames_feed;
+		rq->feed_end = frames_end;
+		/* From here on it is the length of the object that counts. */
+		t->have_content_length = true;
+		t->content_length = t->decoded_length;
+	}
+	return FAULT_NONE;
 }

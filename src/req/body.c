@@ -96,11 +96,11 @@ crc64_is(const struct req *rq, const uint8_t want[8])
 	return true;
 }
 
-/* CompleteMultipartUpload's checksum headers speak of the object; all others of these bytes. */
+/* A text is what the checksum headers of most operations speak of. */
 static bool
 speaks_of_body(const struct req *rq, enum checksum_kind k)
 {
-	return rq->target.sum[k].given && (k == SUM_MD5 || rq->target.op != OP_COMPLETE_MULTIPART_UPLOAD);
+	return rq->target.sum[k].given && (k == SUM_MD5 || !rq->hooks || !rq->hooks->sums_of_object);
 }
 
 static bool

@@ -7,6 +7,8 @@
 
 #include <errno.h>
 
+static enum verdict front_op(struct req *rq);
+
 /* The token comes after authorisation (protocol.md 4.5): an unauthenticated caller learns nothing from its
  * validation. */
 static enum verdict
@@ -38,32 +40,17 @@ not_served(struct req *rq)
 	return req_fail(rq, FAULT_NOT_IMPLEMENTED, "This operation is not implemented.");
 }
 
-step_fn
-front_start(const struct op_entry *operations, enum op op)
-{
-	return operations[op].start ? operations[op].start : not_served;
-}
-
-enum verdict
+static enum verdict
 front_op(struct req *rq)
 {
 	enum op op = rq->target.op;
-	step_fn start = front_start(rq->rs->env.operations, op);
+	const struct op_entry *entry = &rq->rs->env.operations[op];
+	step_fn start = entry->start ? entry->start : not_served;
 
-	rq->hooks = rq->rs->env.operations[op].hooks;
+	rq->hooks = entry->hooks;
 	if (rq->hooks)
 		rq->take = rq->hooks->take;
 	return op_info[op].body == BODY_TEXT ? body_collect(rq, start) : req_go(rq, start);
-}
-
-static void *
-part_of(void *cookie, enum target_part part)
-{
-	struct req *rq = cookie;
-
-	return part == TARGET_ATTRS  ? (void *)rq->parts.attrs
-	       : part == TARGET_COPY ? (void *)&rq->parts.copy
-				     : (void *)&rq->parts.list;
 }
 
 enum verdict
@@ -72,7 +59,7 @@ front(struct req *rq)
 	const char *why = NULL;
 	enum fault f;
 
-	rq->in.parts = (struct target_source){ part_of, rq };
+	rq->in.parts = (struct target_source){ req_target_part, rq };
 	f = dialect_parse(&rq->in, &rq->target, &why);
 	/* Also for a request that fails: what comes behind its headers has to be read or cut off. */
 	rq->wants_body =

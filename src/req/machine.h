@@ -10,6 +10,7 @@
 
 #include "auth/auth.h"
 #include "base/list.h"
+#include "base/pool.h"
 #include "base/timer.h"
 #include "chan/chan.h"
 #include "s3doc/cors.h"
@@ -41,6 +42,9 @@ enum req_phase {
 /* Parts that not every request has come from pools, made at start for limits.requests (part.c). */
 enum req_pool {
 	POOL_CHANGE,    /* struct req_change */
+	POOL_ATTRS,     /* DIALECT_ATTRS_MAX */
+	POOL_COPY,      /* struct copy_source */
+	POOL_LIST,      /* struct list_query */
 	POOL_ERROR,     /* the body of an error */
 	POOL_JOB,       /* what an operation needs beyond struct req */
 	POOL_LARGE_JOB, /* ... and there is much of it; for a quarter of the requests */
@@ -50,21 +54,12 @@ enum req_pool {
 #define REQ_LARGE_JOB_BYTES (40u << 10)
 #define REQ_ERROR_BYTES (8u << 10)
 
-struct part_free;
-struct part_pool {
-	unsigned char *mem; /* a page of it is there once it was used */
-	size_t bytes;       /* of a part */
-	int nr, begun;      /* begun: these were used, or are; the others never were */
-	int used;
-	struct part_free *free; /* of those begun; the latest first */
-};
-
 struct reqs {
 	struct req_env env;
 	struct req *pool;
 	int nr, live_nr;
 	struct list free, live, ready;
-	struct part_pool parts[POOL_NR];
+	struct pool parts[POOL_NR];
 	struct xfer_pool pieces, http_pieces;
 	bool draining;
 	struct req_conf *use; /* NULL: env.conf is nobody's to count */
@@ -128,10 +123,11 @@ struct req {
 	uint64_t progress_ns;  /* when something moved that xfer does not know of */
 
 	/* the body */
-	bool in_frames; /* it is aws-chunked: see frames */
 	bool wants_body, body_ended;
-	size_t (*take)(struct req *rq, const void *data,
-		       size_t len); /* its bytes go there; NULL: they wait */
+	/* What takes its bytes as they come: body_take(), or frames_feed(), which hands on to that. */
+	take_fn feed;
+	void (*feed_end)(struct req *rq); /* NULL: nothing is to be done */
+	take_fn take;                     /* where body_take() hands them; NULL: they wait with the client */
 
 	/* the operation */
 	const struct op_hooks *hooks; /* NULL: none, or it did not begin */
@@ -147,12 +143,11 @@ struct req {
 	size_t text_held;
 	struct cors_answer *cors; /* for a request with an Origin */
 
-	/* parts from the pools; NULL: it has none (part.c) */
+	void *part[POOL_NR]; /* from the pools; NULL: none (part.c).  Three of them: */
 	struct req_change *change;
-	char *error;
-	void *job; /* what an operation needs beyond this struct */
+	char *error; /* the body of one */
+	void *job;   /* what an operation needs beyond this struct */
 	void (*job_fini)(struct req *rq);
-	enum req_pool job_pool;
 
 	/* GET: what of the object goes out */
 	uint64_t off, len;
@@ -177,19 +172,18 @@ struct req {
 	struct identity identity;
 	struct store_obj obj;
 	struct chan_lease lease;
-	struct target target; /* dialect_parse() */
-	struct {
-		unsigned char attrs[DIALECT_ATTRS_MAX];
-		struct copy_source copy;
-		struct list_query list;
-	} parts;                   /* of target: what dialect_parse() gets from part_of() */
-	struct auth_stream frames; /* auth_stream_init(), with in_frames */
+	struct target target;      /* dialect_parse() */
+	struct auth_stream frames; /* auth_stream_init(), where feed is frames_feed() */
 	struct xfer xfer;
 	struct {
 		const char *name, *value;
 	} header[REQ_HEADERS_MAX]; /* header_nr of them */
 	char header_text[REQ_HEADER_BYTES];
 };
+
+/* Beside these a request has the parts that its operation asks for, and its buffers. */
+_Static_assert(sizeof(struct req) + sizeof(struct req_change) <= 24u << 10, "a request in flight");
+_Static_assert(sizeof(struct req) <= 19u << 10, "... or with what http/ has of it");
 
 /* ---- the machine (machine.c) ---- */
 
@@ -214,34 +208,35 @@ req_wait_to(struct req *rq, const char *what, step_fn next, const char *name)
 
 #define req_wait(rq, what, next) req_wait_to((rq), (what), (next), #next)
 
-/* A store operation of our own was started with answer r (< 0, 0, > 0). */
+/* Goes on behind a store operation of our own whose start answered r (< 0, 0, > 0): fails, waits, or goes to next. */
 enum verdict req_await_to(struct req *rq, int r, const char *what, step_fn next, const char *name);
 #define req_await(rq, r, what, next) req_await_to((rq), (r), (what), (next), #next)
-/* The same for what the store does not give back once it has it: PHASE_COMMIT. */
+/* Goes on likewise behind one that cannot be cancelled from then on: PHASE_COMMIT. */
 enum verdict req_await_commit_to(struct req *rq, int r, const char *what, step_fn next, const char *name);
 #define req_await_commit(rq, r, what, next) req_await_commit_to((rq), (r), (what), (next), #next)
 /* Opens an object as rq->obj; next finds the answer in rq->obj.op.result. */
 enum verdict req_open_to(struct req *rq, const struct store_key *k, step_fn next, const char *name);
 #define req_open(rq, k, next) req_open_to((rq), (k), (next), #next)
-/* Records the first fault and goes to the drain. */
+/* Keeps the fault, if it is the first, and goes to the drain. */
 enum verdict req_fail(struct req *rq, enum fault f, const char *why);
+/* Puts the request on the core's ready list: its step runs in the next turn. */
 void req_wake(struct req *rq);
 /* Ends what is going on, as far as that is possible, for that fault. */
 void req_cancel(struct req *rq, enum fault f, const char *why);
 /* Returns the fault that -errno of a store operation or of an allocation becomes (fault.c). */
 enum fault fault_of(int err);
-/* What done() of a store operation embedded in the request, or in its job, comes to. */
+/* Drops the hold of a store operation that ended and wakes the request: the tail of every done(). */
 void req_on_store(struct req *rq);
-/* Serve as done() of rq->obj, and of the put or del of rq->change. */
+/* Serves as done() of rq->obj. */
 void req_on_obj(struct store_op *op);
+/* Serves as done() of the put of rq->change. */
 void req_on_put(struct store_op *op);
+/* Serves as done() of the del of rq->change. */
 void req_on_del(struct store_op *op);
 /* Arms the request's deadlines. */
 void req_deadlines(struct req *rq, uint64_t len);
 
 /* ---- report.c ---- */
-/* Returns the 64 random-looking bits of this request's id. */
-uint64_t req_id_bits(const struct req *rq);
 /* Writes the id as 16 digits and NUL, as x-amz-request-id has it. */
 void req_id_text(const struct req *rq, char out[17]);
 /* Writes the request's line of the dump. */
@@ -261,37 +256,36 @@ enum verdict req_reply_step(struct req *rq);
 enum verdict req_reply_xml(struct req *rq);
 
 /* ---- trace.c ---- */
+/* Counts the request among the users of the configuration of now. */
 void req_use_conf(struct req *rq);
+/* Ends that, and frees the steps that a trace kept. */
 void req_drop_conf(struct req *rq);
+/* Begins to account for the request's time, and to trace it if it is one that is wanted. */
 void req_clock_begin(struct req *rq);
-/* The first step is over. */
+/* Accounts for the time up to the end of the first step. */
 void req_clock_front(struct req *rq);
-/* A wait is over: to which phase the time went. */
+/* Adds the time since the last mark to the phase of the wait that just ended. */
 void req_clock_wait(struct req *rq);
-/* The request ended: into the counters. */
+/* Adds what the request's phases took to the counters. */
 void req_clock_end(const struct req *rq);
-bool trace_takes(struct reqs *rs);
+/* Logs what a traced request does, and keeps it among its latest steps. */
 void trace_line(struct req *rq, const char *what);
 
 /* ---- signatures (authorise.c) ---- */
 
-/* Who asks, and whether that is granted to them: FAULT_NONE or what to answer. */
+/* Finds out who asks, and whether that is granted to them: FAULT_NONE or what to answer. */
 enum fault front_auth(struct req *rq, const char **ret_why);
+/* Fills in what auth/ wants to know of the request's surroundings. */
 void front_auth_env(const struct req *rq, struct auth_env *ret);
-/* req_body() of a body in aws-chunked frames: takes them off, and hands the rest to body_take(). */
-size_t frames_feed(struct req *rq, const void *data, size_t len);
-/* That body is over: fails the request, or puts what the trailer said with the other checksums. */
-void frames_end(struct req *rq);
 
 /* ---- steps ---- */
+/* Judges the request and finds its operation: the first step of each (front.c). */
 enum verdict front(struct req *rq);
-enum verdict front_op(struct req *rq);
-/* Returns the first step of an operation; of one that the table lacks the step that answers 501. */
-step_fn front_start(const struct op_entry *operations, enum op op);
 
 /* ---- may they (front.c) ---- */
-/* A key of the target's bucket that the target does not name. */
+/* Tells whether who asks has that right to a key of the target's bucket. */
 bool may_key(const struct req *rq, enum auth_right right, const char *key, size_t key_len);
+/* Tells whether who asks may know of that bucket. */
 bool may_see_bucket(const struct req *rq, const char *bucket, size_t bucket_len);
 
 /* ---- attributes (sums.c) ---- */
@@ -309,24 +303,27 @@ bool cors_find(struct req *rq, const struct field *origin, const char *method, s
 void cors_headers(struct req *rq, header_fn header, void *cookie);
 
 /* ---- checksums (sums.c) ---- */
-enum digest_kind digest_of_sum(enum checksum_kind k); /* not of CRC64-NVME: the store has it */
+/* Returns the digest that computes that checksum; not of CRC64-NVME, which the store computes. */
+enum digest_kind digest_of_sum(enum checksum_kind k);
+/* Writes a CRC64 in the order of the wire. */
 void sum_of_u64(uint64_t v, uint8_t out[8]);
+/* Reads what sum_of_u64() writes. */
 uint64_t sum_to_u64(const uint8_t b[8]);
 /* Writes the Base64 of a CRC64 as the wire has it, and NUL. */
 void sum_text64(uint64_t v, char out[16]);
-/* Base64, and "-N" of a composite one; returns the length. */
+/* Writes a value as Base64, and "-N" of a composite one; returns the length. */
 size_t sum_text(const uint8_t *value, enum checksum_kind k, uint32_t parts, char out[64]);
-/* "CRC32C" and so on: 0 or -ENOENT. */
+/* Finds an algorithm by its name, "CRC32C" and so on: 0 or -ENOENT. */
 int sums_find_algorithm(const char *name, size_t len, enum checksum_kind *ret_kind);
-/* Those among stored attributes; crc64 (may be NULL) when there is no other. */
+/* Collects the checksums among stored attributes; takes crc64 (may be NULL) when there is no other. */
 void sums_stored(const void *attrs, size_t attrs_len, const uint64_t *crc64, struct xml_sums *out);
-/* Which one S3 would name for such an object. */
+/* Returns the name of the algorithm that S3 would name for an object with these attributes; NULL: none. */
 const char *algorithm_of(const void *attrs, size_t attrs_len, enum checksum_type *ret_type);
-/* NULL: STANDARD. */
+/* Returns the storage class among stored attributes, terminated; NULL: STANDARD. */
 const char *storage_class_of(const void *attrs, size_t attrs_len, char out[32]);
-/* The same for an object, with its type. */
+/* Collects the checksums of an object, and their type. */
 void sums_of_obj(const struct store_obj *obj, struct xml_sums *out);
-/* The CRC32 or CRC32C of A and B together. */
+/* Returns the CRC32 or CRC32C of A and B together. */
 uint32_t sum_crc32_combine(enum checksum_kind k, uint32_t a, uint32_t b, uint64_t len_b);
 
 /* ---- parts (part.c) ---- */
@@ -340,6 +337,8 @@ struct store_put *req_put_part(struct req *rq);
 struct store_del *req_del_part(struct req *rq);
 /* Gives the request room for the body of an error: REQ_ERROR_BYTES.  NULL: there is none now. */
 char *req_error_part(struct req *rq);
+/* Serves as get() of a struct target_source whose cookie is the request. */
+void *req_target_part(void *rq, enum target_part part);
 /* Makes the request's job, zeroed, of REQ_LARGE_JOB_BYTES at most; fini (may be NULL) frees what it points to.
  * NULL: there is none now. */
 void *req_job(struct req *rq, size_t bytes, void (*fini)(struct req *rq));
@@ -380,10 +379,11 @@ void reply_ref(struct req *rq, const char *name, const char *value);
 void reply_etag(struct req *rq);
 /* Fills in rq->reply from fault, decline or success.  kind as protocol.md 4.1 has it. */
 void reply_build(struct req *rq, enum outcome_kind kind);
-/* The text of an ETag without quotes; returns its length. */
+/* Writes the text of an ETag, without quotes, and NUL; returns its length. */
 size_t etag_text(const struct store_etag *e, char out[48]);
-/* And back, for If-Match: 0 or -EINVAL. */
+/* Parses what etag_text() writes: 0 or -EINVAL. */
 int etag_parse(const char *text, size_t len, struct store_etag *ret_etag);
+/* Returns the name of the target's object; points into the target. */
 struct store_key req_key(const struct req *rq);
 
 #endif

@@ -13,68 +13,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- one pool ---- */
-
-struct part_free {
-	struct part_free *next;
-};
-
-static int
-pool_init(struct part_pool *p, size_t bytes, int nr)
-{
-	/* Zeroed by the kernel when a page is first used, not here. */
-	p->mem = calloc((size_t)nr, bytes);
-	if (!p->mem)
-		return -ENOMEM;
-	p->bytes = bytes;
-	p->nr = nr;
-	return 0;
-}
-
-static void *
-pool_get(struct part_pool *p)
-{
-	struct part_free *f = p->free;
-
-	if (!f && p->begun == p->nr)
-		return NULL;
-	p->used++;
-	if (!f)
-		return p->mem + (size_t)p->begun++ * p->bytes;
-	p->free = f->next;
-	return f;
-}
-
-static void
-pool_put(struct part_pool *p, void *part)
-{
-	struct part_free *f = part;
-
-	if (!part)
-		return;
-	check(p->used > 0);
-	p->used--;
-	f->next = p->free;
-	p->free = f;
-}
-
 /* ---- those of a core ---- */
 
 int
 parts_init(struct reqs *rs, int nr)
 {
-	const struct {
-		size_t bytes;
-		int nr;
-	} pool[POOL_NR] = {
-		[POOL_CHANGE] = { sizeof(struct req_change), nr },
-		[POOL_ERROR] = { REQ_ERROR_BYTES, nr },
-		[POOL_JOB] = { REQ_JOB_BYTES, nr },
-		[POOL_LARGE_JOB] = { REQ_LARGE_JOB_BYTES, (nr + 3) / 4 },
+	static const size_t bytes[POOL_NR] = {
+		[POOL_CHANGE] = sizeof(struct req_change),
+		[POOL_ATTRS] = DIALECT_ATTRS_MAX,
+		[POOL_COPY] = sizeof(struct copy_source),
+		[POOL_LIST] = sizeof(struct list_query),
+		[POOL_ERROR] = REQ_ERROR_BYTES,
+		[POOL_JOB] = REQ_JOB_BYTES,
+		[POOL_LARGE_JOB] = REQ_LARGE_JOB_BYTES,
 	};
 
 	for (int i = 0; i < POOL_NR; i++) {
-		if (pool_init(&rs->parts[i], pool[i].bytes, pool[i].nr) < 0) {
+		if (pool_init(&rs->parts[i], bytes[i], i == POOL_LARGE_JOB ? (nr + 3) / 4 : nr) < 0) {
 			parts_fini(rs);
 			return -ENOMEM;
 		}
@@ -86,25 +41,31 @@ void
 parts_fini(struct reqs *rs)
 {
 	for (int i = 0; i < POOL_NR; i++) {
-		check(rs->parts[i].used == 0);
-		free(rs->parts[i].mem);
-		rs->parts[i].mem = NULL;
+		pool_fini(&rs->parts[i]);
 	}
 }
 
 /* ---- those of a request ---- */
 
+static void *
+part_get(struct req *rq, enum req_pool pool)
+{
+	if (!rq->part[pool])
+		rq->part[pool] = pool_get(&rq->rs->parts[pool]);
+	return rq->part[pool];
+}
+
+/* Of a second change of the same request the first one is over. */
 static struct req_change *
 change_get(struct req *rq, bool is_put)
 {
-	struct req_change *c = rq->change;
+	struct req_change *c = part_get(rq, POOL_CHANGE);
 
 	if (!c)
-		c = pool_get(&rq->rs->parts[POOL_CHANGE]);
-	if (!c)
 		return NULL;
-	/* Of a second change of the same request: the first one is over. */
 	check(!rq->change || c->is_put == is_put);
+	if (!rq->change && is_put)
+		c->put.is_started = false;
 	c->rq = rq;
 	c->is_put = is_put;
 	rq->change = c;
@@ -114,11 +75,8 @@ change_get(struct req *rq, bool is_put)
 struct store_put *
 req_put_part(struct req *rq)
 {
-	bool is_new = !rq->change;
 	struct req_change *c = change_get(rq, true);
 
-	if (c && is_new)
-		c->put.is_started = false;
 	return c ? &c->put : NULL;
 }
 
@@ -133,9 +91,16 @@ req_del_part(struct req *rq)
 char *
 req_error_part(struct req *rq)
 {
-	if (!rq->error)
-		rq->error = pool_get(&rq->rs->parts[POOL_ERROR]);
+	rq->error = part_get(rq, POOL_ERROR);
 	return rq->error;
+}
+
+void *
+req_target_part(void *cookie, enum target_part part)
+{
+	return part_get(cookie, part == TARGET_ATTRS  ? POOL_ATTRS
+				: part == TARGET_COPY ? POOL_COPY
+						      : POOL_LIST);
 }
 
 void *
@@ -143,8 +108,7 @@ req_job(struct req *rq, size_t bytes, void (*fini)(struct req *rq))
 {
 	check(!rq->job);
 	check(bytes <= REQ_LARGE_JOB_BYTES);
-	rq->job_pool = bytes <= REQ_JOB_BYTES ? POOL_JOB : POOL_LARGE_JOB;
-	rq->job = pool_get(&rq->rs->parts[rq->job_pool]);
+	rq->job = part_get(rq, bytes <= REQ_JOB_BYTES ? POOL_JOB : POOL_LARGE_JOB);
 	if (!rq->job)
 		return NULL;
 	memset(rq->job, 0, bytes);
@@ -165,15 +129,14 @@ req_hold_text(struct req *rq, size_t bytes)
 void
 parts_release(struct req *rq)
 {
-	struct part_pool *pool = rq->rs->parts;
-
 	if (rq->job && rq->job_fini)
 		rq->job_fini(rq);
-	pool_put(&pool[rq->job_pool], rq->job);
 	if (rq->change && rq->change->is_put)
 		store_put_abort(rq->rs->env.store, &rq->change->put);
-	pool_put(&pool[POOL_CHANGE], rq->change);
-	pool_put(&pool[POOL_ERROR], rq->error);
+	for (int i = 0; i < POOL_NR; i++) {
+		if (rq->part[i])
+			pool_put(&rq->rs->parts[i], rq->part[i]);
+	}
 	free(rq->body);
 	free(rq->cors);
 	text_free(&rq->out);

@@ -190,7 +190,7 @@ reply_build(struct req *rq, enum outcome_kind kind)
 	}
 	if (o.status == 503)
 		reply_text(rq, "retry-after", "1");
-	/* The one answer on which a client of that protocol turns to plain HTTP (transports.md 2.5). */
+	/* The one answer on which a client of that protocol turns to plain HTTP (protocol.md section 8). */
 	if (kind == OUT_ERROR && rq->fault == FAULT_RC_OFF)
 		reply_text(rq, "x-amz-rdma-protocol-status", "unsupported");
 	/* A body that nobody will read, or framing that nobody can trust, ends the connection. */

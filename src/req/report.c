@@ -22,7 +22,7 @@ id_bits(const struct reqs *rs, uint64_t id)
 	return id * 0x9e3779b97f4a7c15ull ^ rs->id_salt;
 }
 
-uint64_t
+static uint64_t
 req_id_bits(const struct req *rq)
 {
 	return id_bits(rq->rs, rq->id);

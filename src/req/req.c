@@ -219,6 +219,7 @@ req_begin(struct reqs *rs, const struct req_in *in)
 	rq->conn = in->conn;
 	rq->listen = in->in.listen;
 	rq->step = front;
+	rq->feed = body_take;
 	rq->answer_by_ns = UINT64_MAX;
 	list_init(&rq->ready);
 	parts_begin(rq, in);
@@ -241,15 +242,15 @@ req_body(struct req *rq, const void *data, size_t len)
 {
 	if (rq->replied || rq->fault != FAULT_NONE)
 		return len; /* read and thrown away: the answer is known or coming */
-	return rq->in_frames ? frames_feed(rq, data, len) : body_take(rq, data, len);
+	return rq->feed(rq, data, len);
 }
 
 void
 req_body_end(struct req *rq)
 {
 	rq->body_ended = true;
-	if (rq->in_frames && !rq->replied && rq->fault == FAULT_NONE)
-		frames_end(rq);
+	if (rq->feed_end && !rq->replied && rq->fault == FAULT_NONE)
+		rq->feed_end(rq);
 	if (!rq->replied)
 		req_wake(rq);
 }

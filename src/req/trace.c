@@ -142,18 +142,7 @@ req_clock_end(const struct req *rq)
 		stats_first_byte(st, rq->target.op, tr, first - rq->began_ns);
 }
 
-void
-req_clock_begin(struct req *rq)
-{
-	rq->mark_ns = rq->began_ns;
-	rq->step_name = "front";
-	if (trace_takes(rq->rs))
-		trace_begin(rq);
-}
-
-/* ---- tracing ---- */
-
-bool
+static bool
 trace_takes(struct reqs *rs)
 {
 	int n;
@@ -166,6 +155,17 @@ trace_takes(struct reqs *rs)
 	atomic_fetch_add(rs->env.trace_next, 1);
 	return false;
 }
+
+void
+req_clock_begin(struct req *rq)
+{
+	rq->mark_ns = rq->began_ns;
+	rq->step_name = "front";
+	if (trace_takes(rq->rs))
+		trace_begin(rq);
+}
+
+/* ---- tracing ---- */
 
 static struct req *
 find(const struct reqs *rs, const char *id)

@@ -1,6 +1,6 @@
 /*
  * The store: objects on disk, atomic and durable.  One header; above it there is no disk number, extent,
- * descriptor or index iterator, only handles.  store.md of the design is the reference (docs/store.md).
+ * descriptor or index iterator, only handles.  docs/store.md is the reference.
  *
  * Threads.  A *port* is one thread's access to the store (a core, or a test); store_attach() makes it, with
  * the thread's ring and mailbox.  Every call names a port and is made on its thread; done() always runs on

@@ -1,10 +1,10 @@
 /*
  * quiesce - when may memory that readers found without a lock be used again?
  *
- * A *user* is one thread that reads the index: a port (core) or a helper.  It calls quiesce_point() once per
- * turn of its loop: "I hold nothing that I found before".  A user that sleeps counts as quiescent.  An *epoch*
- * names an instant; it has passed when every user has been quiescent since.  What was unlinked (and that
- * published) before quiesce_now() may be used again once that epoch has passed.
+ * A *user* is one thread that reads the index: a port (core) or a helper.  It calls quiesce_point() once
+ * per turn of its loop: "I hold nothing that I found before".  A user that sleeps counts as quiescent.  An
+ * *epoch* names an instant; it has passed when every user has been quiescent since.  What was unlinked (and
+ * that published) before quiesce_now() may be used again once that epoch has passed.
  *
  *	publish the new root;
  *	epoch = quiesce_now(q);
@@ -15,7 +15,8 @@
  * One struct quiesce serves one engine: its index and all its ports.
  *
  * Threads: quiesce_join(), quiesce_now() and quiesce_passed() on any; a user's other calls on its own.
- * Errors: quiesce_new() -ENOMEM; quiesce_join() NULL.  Nothing else fails, nothing blocks but joining and leaving.
+ * Errors: quiesce_new() -ENOMEM; quiesce_join() NULL.  Nothing else fails, nothing blocks but joining and
+ * leaving.
  */
 #ifndef GANTRY_EXTENT_INDEX_QUIESCE_H
 #define GANTRY_EXTENT_INDEX_QUIESCE_H

@@ -96,8 +96,8 @@ retire(struct tree *t, struct limbo_entry e, uint64_t below)
 	add(t, &t->limbo, e);
 }
 
-void
-limbo_free_node(struct tree *t, struct tree_node *n)
+static void
+free_node(struct tree *t, struct tree_node *n)
 {
 	t->nodes--;
 	t->node_bytes -= n->cap;
@@ -108,7 +108,7 @@ void
 limbo_node(struct tree *t, struct tree_node *n)
 {
 	if (n->birth == t->gen)
-		limbo_free_node(t, n);
+		free_node(t, n);
 	else
 		retire(t, (struct limbo_entry){ n->birth, arena_ref(&t->arena, n), LIMBO_NODE }, UINT64_MAX);
 }
@@ -164,7 +164,7 @@ tree_reclaim(struct tree *t)
 			if (!e->word || !quiesce_passed(t->quiesce, e->word))
 				break;
 		} else if (e->kind == LIMBO_NODE) {
-			limbo_free_node(t, p);
+			free_node(t, p);
 			n++;
 		} else {
 			arena_free(&t->arena, p);

@@ -3,7 +3,7 @@
  * and read where they lie in the index.  Those that are older than the bucket belong to an earlier one of its
  * name and are on their way out.  On the port's thread.
  */
-#include "extent/extent_int.h"
+#include "extent/object/object.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -22,7 +22,7 @@ _Static_assert(sizeof(struct battrs_int) <= sizeof((struct store_bucket_set *)0)
 _Static_assert(STORE_BUCKET_ATTRS_MAX <= BATTRS_NR * STORE_ATTRS_MAX, "the records hold them");
 
 static void
-on_over(struct commit *c)
+on_done(struct commit *c)
 {
 	struct store_op *op = &container_of(c, struct battrs_int, c[0])->set->op;
 
@@ -37,14 +37,12 @@ extent_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uin
 	struct extent_port *p = extent_port(sp);
 	struct battrs_int *bi = (struct battrs_int *)op->priv;
 	int bucket_len = key_bucket(bi->bucket_key, name, len);
-	struct disk *d;
 
 	if (bucket_len < 0)
 		return bucket_len;
 	if (attrs_len > STORE_BUCKET_ATTRS_MAX || attrs_len > BATTRS_NR * BATTRS_BYTES)
 		return -EINVAL;
-	d = extent_home(p->st, bi->bucket_key, (size_t)bucket_len);
-	if (disk_failed(d))
+	if (disk_failed(&p->vp.vol->disk))
 		return -EROFS;
 	op->op.port = &p->base;
 	bi->set = op;
@@ -52,7 +50,7 @@ extent_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uin
 		struct commit *c = &bi->c[i];
 		uint32_t at = i * BATTRS_BYTES, left = at < attrs_len ? attrs_len - at : 0;
 
-		*c = (struct commit){ .kind = COMMIT_BUCKET_ATTRS, .disk = d, .state = CS_DATA_OVER };
+		*c = (struct commit){ .kind = COMMIT_BUCKET_ATTRS, .state = CS_DATA_DONE };
 		c->also = i + 1 < BATTRS_NR ? &bi->c[i + 1] : NULL;
 		c->is_also = i > 0;
 		c->view.key = bi->key[i];
@@ -65,11 +63,11 @@ extent_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uin
 		c->view.attrs = (const char *)attrs + at;
 		c->view.attrs_len = left < BATTRS_BYTES ? left : BATTRS_BYTES;
 	}
-	bi->c[0].finished = on_over;
+	bi->c[0].finished = on_done;
 	bi->c[0].bucket_key = bi->bucket_key;
 	bi->c[0].bucket_key_len = (uint16_t)bucket_len;
 	bi->c[0].want_version = version;
-	commit_submit(p, &bi->c[0]);
+	commit_submit(&p->vp, &bi->c[0]);
 	return 0;
 }
 
@@ -89,7 +87,7 @@ extent_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, voi
 		*ret_version = 0;
 	if (bucket_len < 0)
 		return -ENXIO;
-	t = extent_home(p->st, bucket, (size_t)bucket_len)->tree;
+	t = p->vp.vol->tree;
 	/* All of it in one state of the index. */
 	tree_cursor_init(&c, t, tree_root(t));
 	if (tree_seek(&c, bucket, (size_t)bucket_len, false) && c.key_len == bucket_len &&

@@ -2,7 +2,7 @@
  * Deletes, other attributes, and the records of buckets.  The leader decides; here is only the hand-over.  On
  * the port's thread.
  */
-#include "extent/extent_int.h"
+#include "extent/object/object.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -20,7 +20,7 @@ struct del_int {
 _Static_assert(sizeof(struct del_int) <= sizeof((struct store_del *)0)->priv, "store_del.priv is too small");
 
 static void
-on_over(struct commit *c)
+on_done(struct commit *c)
 {
 	struct store_op *op = &container_of(c, struct del_int, c)->del->op;
 
@@ -37,7 +37,7 @@ begin(struct extent_port *p, struct store_del *del, enum commit_kind kind)
 	del->op.port = &p->base;
 	del->op.result = 0;
 	di->del = del;
-	di->c = (struct commit){ .kind = kind, .finished = on_over, .state = CS_DATA_OVER };
+	di->c = (struct commit){ .kind = kind, .finished = on_done, .state = CS_DATA_DONE };
 	return di;
 }
 
@@ -46,12 +46,11 @@ hand_over(struct extent_port *p, struct del_int *di, int key_len)
 {
 	di->c.view.key = di->key;
 	di->c.view.key_len = (uint16_t)key_len;
-	di->c.disk = extent_home(p->st, di->key, (size_t)key_len);
-	if (disk_failed(di->c.disk)) {
+	if (disk_failed(&p->vp.vol->disk)) {
 		free(di->c.job);
 		return -EROFS;
 	}
-	commit_submit(p, &di->c);
+	commit_submit(&p->vp, &di->c);
 	return 0;
 }
 
@@ -131,8 +130,7 @@ extent_bucket_head(struct store_port *sp, const char *name, size_t name_len, uin
 	struct extent_port *p = extent_port(sp);
 	uint8_t key[1 + STORE_BUCKET_MAX];
 	int len = key_bucket(key, name, name_len);
-	const struct rec *r =
-		len < 0 ? NULL : tree_get(extent_home(p->st, key, (size_t)len)->tree, key, (size_t)len);
+	const struct rec *r = len < 0 ? NULL : tree_get(p->vp.vol->tree, key, (size_t)len);
 
 	if (!r)
 		return -ENXIO;

@@ -1,9 +1,9 @@
 /*
  * What a start says to locks, foreign disks, and damage done behind the store's back: bits flipped in data,
- * trailers, the log, superblocks and snapshots.  A "crash" is a child that leaves without closing.
+ * CRC blocks, the log, superblocks and snapshots.  A "crash" is a child that leaves without closing.
  */
 #include "fixture.h"
-#include "extent/disk/format.h"
+#include "extent/log/rec_codec.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -215,7 +215,7 @@ test_bits(void **state)
 }
 
 static void
-test_trailer(void **state)
+test_crc_block(void **state)
 {
 	uint64_t off, crc[3], data[65536 / 8];
 	char seg[32];
@@ -264,7 +264,7 @@ becomes_other(uint64_t seed, uint64_t other, uint64_t size)
 }
 
 /* That data and granule CRCs fit each other is not enough: the record says whose they are.  In one piece with
- * its trailer, and in several. */
+ * its CRC block, and in several. */
 static void
 test_other_bytes(void **state)
 {
@@ -572,7 +572,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_foreign, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_lock, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_bits, setup, remove_store),
-		cmocka_unit_test_setup_teardown(test_trailer, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_crc_block, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_other_bytes, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_other_bytes_in_tail, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_superblocks, setup, remove_store),

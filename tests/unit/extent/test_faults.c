@@ -2,7 +2,7 @@
  * The disk says no: failed flushes and writes of every kind, failed reads, reads that come late, in any
  * order.  On a ring that fails on demand.
  */
-#include "extent/extent_int.h" /* ahead of the fixture, whose names it does not know */
+#include "extent/engine.h" /* ahead of the fixture, whose names it does not know */
 
 #include "fixture.h"
 #include "tests/fake/fault_ring.h"
@@ -41,12 +41,12 @@ good(void)
 static bool
 segments_come(void)
 {
-	struct disk *d = extent_store(st)->disk[0];
-	uint64_t ahead = geo_units(&d->geo) / 16, two = 2 * geo_seg_units(&d->geo);
+	struct vol *vol = extent_store(st)->vol;
+	uint64_t ahead = geo_units(&vol->disk.geo) / 16, two = 2 * geo_seg_units(&vol->disk.geo);
 	struct alloc_stats as;
 
-	alloc_stats(d->alloc, &as);
-	return as.units < geo_units(&d->geo) && as.free < (ahead < two ? two : ahead) + as.held_back;
+	alloc_stats(vol->disk.alloc, &as);
+	return as.units < geo_units(&vol->disk.geo) && as.free < (ahead < two ? two : ahead) + as.held_back;
 }
 
 /* Waits until the helper made all segments, so that its writes are not mixed with ours. */
@@ -169,7 +169,7 @@ test_read_fails(void **state)
 	struct store_disk_info info;
 
 	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
-	/* the trailer and the first piece; later the trailer is known */
+	/* the CRC block and the first piece; later the CRC block is known */
 	for (int after = 0; after < 3; after++) {
 		bad(FAULT_READ, "seg-", after, -EIO);
 		assert_int_equal(obj_check(&l, "b", "before", 3 * MIB, 1), -EIO);

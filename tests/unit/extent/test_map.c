@@ -1,6 +1,6 @@
 /* An object in more extents than its record holds: they lie in a map on the disk, which a start believes only
  * if it is the one that was written. */
-#include "extent/extent_int.h"
+#include "extent/engine.h"
 
 #include "crumbs.h"
 #include "fixture.h"
@@ -19,16 +19,16 @@ find_map(const char *key, char path[160], off_t *ret_off)
 {
 	uint8_t bytes[KEY_BYTES_MAX];
 	struct store_key k = key_of("b", key);
-	struct disk *d = extent_store(st)->disk[0];
+	struct vol *vol = extent_store(st)->vol;
 	struct map_ref map;
 	const struct rec *r;
 	uint64_t off;
 	char *end;
 
-	r = tree_get(d->tree, bytes, (size_t)key_object(bytes, &k));
+	r = tree_get(vol->tree, bytes, (size_t)key_object(bytes, &k));
 	assert_non_null(r);
 	assert_true(rec_map(r, &map));
-	snprintf(path, 32, "/proc/self/fd/%d", disk_addr(d, ext_unit(map.ext), &off));
+	snprintf(path, 32, "/proc/self/fd/%d", disk_addr(&vol->disk, ext_unit(map.ext), &off));
 	end = realpath(path, NULL);
 	assert_non_null(end);
 	snprintf(path, 160, "%s", end);

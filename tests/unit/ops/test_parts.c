@@ -84,7 +84,7 @@ spoil(int byte)
 	rq->link = link;
 	rq->digest = digest;
 	for (int i = 0; i < POOL_NR; i++) {
-		struct part_pool *p = &rs->parts[i];
+		struct pool *p = &rs->parts[i];
 
 		assert_int_equal(p->used, 0);
 		memset(p->mem, byte, (size_t)p->nr * p->bytes);
@@ -185,7 +185,7 @@ static void
 test_exhaustion(void **state)
 {
 	enum { REQUESTS = 16, LARGE = REQUESTS / 4 };
-	struct part_pool *p = &rig.reqs->parts[POOL_LARGE_JOB];
+	struct pool *p = &rig.reqs->parts[POOL_LARGE_JOB];
 	struct xchg x[LARGE], more;
 
 	assert_int_equal(p->nr, LARGE);

@@ -225,6 +225,7 @@ test_uploads(void **state)
 {
 	make_upload("bkt", "tmp/up");
 	make_upload("bkt", "keep/up");
+	make_object("bkt", "z/behind-them"); /* objects are walked over first */
 	set_rules("bkt", RULE("tmp/", PAST));
 	wait_walks(1);
 	assert_int_equal(counted(STATS_UPLOAD_EXPIRED), 0);

@@ -2,43 +2,22 @@
  * A port: one thread's access to the store.  Attach, detach, quiescence, and being rung by another port's
  * leader.
  */
-#include "extent/extent.h"
-#include "extent/extent_int.h"
+#include "extent/engine.h"
 
+#include "extent/object/chunk.h"
+#include "extent/object/object.h"
 #include "base/check.h"
 #include "base/mailbox.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-
-/* Address space for the most there can be; memory only where it was used. */
-static int
-writers_init(struct extent_port *p)
-{
-	struct chunk_writer *w;
-
-	p->writer_mem = mmap(NULL, CHUNK_WRITERS_PER_PORT * sizeof *w, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (p->writer_mem == MAP_FAILED) {
-		p->writer_mem = NULL;
-		return -ENOMEM;
-	}
-	w = p->writer_mem;
-	for (int i = CHUNK_WRITERS_PER_PORT - 1; i >= 0; i--) {
-		w[i].next = p->writers_free;
-		p->writers_free = &w[i];
-	}
-	return 0;
-}
 
 static void
 port_free(struct extent_port *p)
 {
-	if (p->writer_mem)
-		munmap(p->writer_mem, CHUNK_WRITERS_PER_PORT * sizeof(struct chunk_writer));
-	trailers_fini(p);
+	writers_fini(p);
+	crc_blocks_fini(p);
 	free(p);
 }
 
@@ -48,8 +27,7 @@ on_kick(struct msg *m)
 	struct extent_port *p = container_of(m, struct extent_port, kick);
 
 	atomic_store(&p->kicked, false);
-	for (int i = 0; i < p->st->disk_nr; i++)
-		commit_try_lead(p->st->disk[i], p);
+	commit_try_lead(&p->vp);
 	put_space_retry(p);
 }
 
@@ -58,20 +36,20 @@ static void
 kick_one(struct extent_port *p)
 {
 	if (!atomic_exchange(&p->kicked, true))
-		mailbox_post(p->mb, &p->kick, on_kick);
+		mailbox_post(p->vp.mb, &p->kick, on_kick);
 }
 
 bool
-port_kick(struct extent_store *st, struct extent_port *not_this)
+port_kick(struct extent_store *st, const struct vol_port *not_this)
 {
 	bool done = false;
 
 	pthread_mutex_lock(&st->ports_lock);
 	for (int i = 0; i < st->ports_max && !done; i++) {
-		if (!st->port[i] || st->port[i] == not_this)
+		if (!st->port[i] || &st->port[i]->vp == not_this)
 			continue;
 		/* Two that leave would hand it back and forth for ever. */
-		if (not_this && atomic_load(&st->port[i]->is_detaching))
+		if (not_this && atomic_load(&st->port[i]->vp.is_detaching))
 			continue;
 		kick_one(st->port[i]);
 		done = true;
@@ -104,14 +82,12 @@ extent_attach(struct store *store, struct ring *ring, struct mailbox *mb, struct
 	memset(p, 0, sizeof *p);
 	p->base.ops = &extent_ops;
 	p->st = st;
-	p->ring = ring;
-	p->mb = mb;
-	p->timers = timers;
+	p->vp = (struct vol_port){ .io.ring = ring, .vol = st->vol, .mb = mb, .timers = timers };
 	p->nr = -1;
 	list_init(&p->space_waiters);
 	e = writers_init(p);
 	if (e == 0)
-		e = trailers_init(p);
+		e = crc_blocks_init(p);
 	if (e < 0) {
 		port_free(p);
 		return e;
@@ -122,9 +98,9 @@ extent_attach(struct store *store, struct ring *ring, struct mailbox *mb, struct
 			p->nr = i;
 	}
 	if (p->nr >= 0)
-		p->user = quiesce_join(st->quiesce);
+		p->user = quiesce_join(st->vol->quiesce);
 	if (p->user) {
-		alloc_run_init(st->disk[0]->alloc, &p->run);
+		alloc_run_init(st->vol->disk.alloc, &p->run);
 		st->port[p->nr] = p;
 	}
 	pthread_mutex_unlock(&st->ports_lock);
@@ -141,21 +117,21 @@ extent_detach(struct store_port *sp)
 {
 	struct extent_port *p = extent_port(sp);
 	struct extent_store *st = p->st;
-	bool over;
+	bool ended;
 
-	atomic_store(&p->is_detaching, true);
-	if (p->inflight || !list_empty(&p->space_waiters))
+	atomic_store(&p->vp.is_detaching, true);
+	if (p->vp.io.inflight || !list_empty(&p->space_waiters))
 		return false;
 	pthread_mutex_lock(&st->ports_lock);
-	over = !atomic_load(&p->kicked);
-	if (over)
+	ended = !atomic_load(&p->kicked);
+	if (ended)
 		st->port[p->nr] = NULL;
 	pthread_mutex_unlock(&st->ports_lock);
-	if (!over)
+	if (!ended)
 		return false;
-	timer_disarm(p->timers, &p->timer);
-	timer_disarm(p->timers, &p->space_timer);
-	alloc_run_fini(st->disk[0]->alloc, &p->run);
+	timer_disarm(p->vp.timers, &p->vp.timer);
+	timer_disarm(p->vp.timers, &p->space_timer);
+	alloc_run_fini(st->vol->disk.alloc, &p->run);
 	quiesce_leave(p->user);
 	/* The timer that would have stamped or given space back was perhaps ours. */
 	port_kick(st, NULL);
@@ -167,9 +143,10 @@ void
 extent_quiesce(struct store_port *sp)
 {
 	struct extent_port *p = extent_port(sp);
+
 	quiesce_point(p->user);
-	commit_idle(p);
-	if (!list_empty(&p->space_waiters) && atomic_load(&p->st->disk[0]->freed_nr) != p->space_freed)
+	commit_idle(&p->vp);
+	if (!list_empty(&p->space_waiters) && atomic_load(&p->vp.vol->disk.freed_nr) != p->space_freed)
 		put_space_retry(p);
 }
 
@@ -177,6 +154,7 @@ void
 extent_sleep(struct store_port *sp)
 {
 	struct extent_port *p = extent_port(sp);
+
 	quiesce_sleep(p->user);
 }
 
@@ -184,5 +162,6 @@ void
 extent_wake(struct store_port *sp)
 {
 	struct extent_port *p = extent_port(sp);
+
 	quiesce_wake(p->user);
 }
