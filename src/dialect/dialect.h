@@ -302,10 +302,10 @@ enum fault target_get(struct target *t, unsigned parts, const char **ret_why);
 
 /*
  * Makes a target of a request.  FAULT_NONE, or what to answer; *ret_why then points at one static sentence
- * that names what is wrong and where.  The door guard is here too: Content-Length with chunked, repeated or
- * differing Content-Length, missing or repeated Host, repeated descriptor headers, a descriptor of another
- * dialect, unknown query keys (501), and so on.  Signatures: see auth/.  Does everything except decoding
- * the descriptor.
+ * that names what is wrong and where.  It checks the head of the request, too: Content-Length with chunked,
+ * repeated or differing Content-Length, missing or repeated Host, repeated descriptor headers, a descriptor
+ * of another dialect, unknown query keys (501), and so on.  Signatures: see auth/.  Does everything except
+ * decoding the descriptor.
  */
 enum fault dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 

@@ -63,7 +63,7 @@ enum fault wire_find(const struct dialect_in *in, struct target *t, const char *
 enum fault field_one(const struct dialect_in *in, const char *name, const char *repeated,
 		     const struct field **ret_f, const char **ret_why);
 /* Checks that names and values are clean, Host, message framing: what libmicrohttpd lets through. */
-enum fault fields_door(const struct dialect_in *in, struct target *t, const char **ret_why);
+enum fault fields_check_head(const struct dialect_in *in, struct target *t, const char **ret_why);
 
 /* ---- uri.c, query.c ---- */
 
