@@ -80,24 +80,3 @@ front(struct req *rq)
 		return req_go(rq, front_token);
 	return req_go(rq, front_op);
 }
-
-struct store_key
-req_key(const struct req *rq)
-{
-	return (struct store_key){ .bucket = rq->target.bucket,
-				   .bucket_len = rq->target.bucket_len,
-				   .key = rq->target.key,
-				   .key_len = rq->target.key_len };
-}
-
-bool
-may_key(const struct req *rq, enum auth_right right, const char *key, size_t key_len)
-{
-	return auth_may(&rq->identity, right, rq->target.bucket, rq->target.bucket_len, key, key_len);
-}
-
-bool
-may_see_bucket(const struct req *rq, const char *bucket, size_t bucket_len)
-{
-	return auth_may(&rq->identity, AUTH_LIST, bucket, bucket_len, NULL, 0);
-}
