@@ -413,7 +413,7 @@ static void
 test_random(void **state)
 {
 	struct mem_store_tuning tuning = {
-		.seed = seed, .delay_max_us = 100, .open_at_once = 50, .other_at_once = 30
+		.seed = seed, .delay_max_us = 100, .open_at_once = 50, .stat_at_once = 50, .other_at_once = 30
 	};
 	struct xchg x;
 	char id[64];
