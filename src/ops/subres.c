@@ -1,15 +1,14 @@
 /*
- * What a bucket has besides objects: CORS and lifecycle rules, tags; and the answers that never vary.  The
- * core's thread.
+ * What a bucket has besides objects: CORS and lifecycle rules, tags (subres.def); and the answers that never
+ * vary.  The core's thread.
  *
- * The three live together in the bucket's attributes (walk/bucket_config.h).  Changing one writes all anew,
+ * They live together in the bucket's attributes (walk/bucket_config.h).  Changing one writes all anew,
  * against the version that was read: two changes at once, and the second is tried again.
  */
 #include "ops/ops_int.h"
 
 #include "base/check.h"
-#include "s3doc/lifecycle.h"
-#include "dialect/tags.h"
+#include "s3doc/subres.h"
 #include "walk/bucket_config.h"
 
 #include <errno.h>
@@ -18,44 +17,42 @@
 
 #define TRIES_MAX 16
 
-/* ---- reading ---- */
+/* ---- the rows of subres.def ---- */
+
+static const struct subres {
+	enum fault absent;
+	enum fault (*from_xml)(const char *body, size_t len, struct text *packed, const char **ret_why);
+	int (*to_xml)(struct text *x, const void *packed, size_t packed_len);
+} subresources[BUCKET_ATTR_NR] = {
+#define SUBRES(id, number, code, message, from, to) [number] = { FAULT_NO_SUCH_##id, from, to },
+#include "dialect/subres.def"
+};
 
 static enum bucket_attr
 kind_of(enum op op)
 {
-	switch (op) {
-	case OP_GET_BUCKET_CORS:
-	case OP_PUT_BUCKET_CORS:
-	case OP_DELETE_BUCKET_CORS:
-		return BUCKET_CORS;
-	case OP_GET_BUCKET_LIFECYCLE:
-	case OP_PUT_BUCKET_LIFECYCLE:
-	case OP_DELETE_BUCKET_LIFECYCLE:
-		return BUCKET_LIFECYCLE;
-	default:
-		return BUCKET_TAGS;
-	}
+	static const enum bucket_attr kinds[OP_NR] = {
+#define SUBRES(id, ...)                                                                                      \
+	[OP_GET_BUCKET_##id] = BUCKET_##id, [OP_PUT_BUCKET_##id] = BUCKET_##id,                              \
+	[OP_DELETE_BUCKET_##id] = BUCKET_##id,
+#include "dialect/subres.def"
+	};
+
+	check(kinds[op]);
+	return kinds[op];
 }
+
+/* ---- reading ---- */
 
 static enum fault
 write_answer(enum bucket_attr kind, const struct bucket_attrs *ba, struct text *out)
 {
-	static const enum fault absent[] = { [BUCKET_CORS] = FAULT_NO_SUCH_CORS,
-					     [BUCKET_LIFECYCLE] = FAULT_NO_SUCH_LIFECYCLE,
-					     [BUCKET_TAGS] = FAULT_NO_SUCH_TAG_SET };
 	const void *p;
 	uint32_t len;
-	int r = 0;
 
 	if (!bucket_attrs_find(ba, kind, &p, &len))
-		return absent[kind];
-	if (kind == BUCKET_CORS)
-		r = cors_to_xml(out, p, len);
-	else if (kind == BUCKET_LIFECYCLE)
-		r = lifecycle_to_xml(out, p, len);
-	else
-		tags_to_xml(out, p, len);
-	return r < 0 ? FAULT_INTERNAL : FAULT_NONE;
+		return subresources[kind].absent;
+	return subresources[kind].to_xml(out, p, len) < 0 ? FAULT_INTERNAL : FAULT_NONE;
 }
 
 static enum verdict
@@ -155,18 +152,12 @@ subres_put(struct req *rq)
 	struct subres_job *j = req_job(rq, sizeof *j, subres_fini);
 	const char *why = NULL;
 	enum fault f;
-	int nr;
 
 	if (!j)
 		return req_fail(rq, FAULT_BUSY, NULL);
 	j->rq = rq;
 	j->kind = kind_of(rq->target.op);
-	if (j->kind == BUCKET_CORS)
-		f = cors_from_xml(rq->body, rq->body_len, &j->value, &why);
-	else if (j->kind == BUCKET_LIFECYCLE)
-		f = lifecycle_from_xml(rq->body, rq->body_len, &j->value, &why);
-	else
-		f = tags_from_xml(rq->body, rq->body_len, TAGS_BUCKET_MAX, &j->value, &nr, &why);
+	f = subresources[j->kind].from_xml(rq->body, rq->body_len, &j->value, &why);
 	if (f != FAULT_NONE)
 		return req_fail(rq, f, why);
 	return req_go(rq, subres_read);

@@ -9,7 +9,7 @@
 #include "ops/ops_int.h"
 
 #include "base/check.h"
-#include "dialect/tags.h"
+#include "s3doc/tags_xml.h"
 
 #include <errno.h>
 #include <string.h>

@@ -100,7 +100,7 @@ req_free(struct req *rq)
 }
 
 static void
-free_if_over(struct req *rq)
+free_if_done(struct req *rq)
 {
 	if (rq->ended && rq->replied && rq->holds == 0)
 		req_free(rq);
@@ -161,7 +161,7 @@ reqs_run(struct reqs *rs)
 			rs->env.ops->ready(rq->conn);
 		else if (!rq->replied && rq->wants_body && !rq->body_ended && !rq->ended)
 			rs->env.ops->ready(rq->conn); /* a buffer may be there for the body */
-		free_if_over(rq);
+		free_if_done(rq);
 	}
 	return n;
 }
@@ -339,5 +339,5 @@ req_end(struct req *rq, bool sent)
 	}
 	/* A request that is on the ready list goes when its turn comes. */
 	if (!list_linked(&rq->ready))
-		free_if_over(rq);
+		free_if_done(rq);
 }

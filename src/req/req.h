@@ -72,12 +72,12 @@ struct req_env {
 };
 
 /* A configuration as the requests of one core use it.  Requests point into it until they are gone, so it goes
- * when the last of them does: over() is called then, on the core's thread. */
+ * when the last of them does: unused() is called then, on the core's thread. */
 struct req_conf {
 	const struct conf *conf;
 	struct auth_keys *keys;
 	int users; /* req/'s */
-	void (*over)(struct req_conf *use);
+	void (*unused)(struct req_conf *use);
 };
 
 /* Makes a core's requests, limits.requests of them.  0 or -ENOMEM. */

@@ -34,7 +34,7 @@ static void
 use_put(struct req_conf *use)
 {
 	if (use && --use->users == 0)
-		use->over(use);
+		use->unused(use);
 }
 
 void

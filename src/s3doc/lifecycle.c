@@ -7,7 +7,7 @@
  */
 #include "s3doc/lifecycle_int.h"
 
-#include "dialect/tags.h"
+#include "s3doc/tags_xml.h"
 #include "s3doc/xml_int.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 #ifndef GANTRY_S3DOC_XML_INT_H
 #define GANTRY_S3DOC_XML_INT_H
 
-#include "dialect/dialect_int.h"
+#include "dialect/rules.h"
 #include "s3doc/xml.h"
 
 #define XML_DEPTH_MAX 8

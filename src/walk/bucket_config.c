@@ -66,7 +66,7 @@ void
 bucket_attrs_replace(const struct bucket_attrs *ba, enum bucket_attr kind, const void *p, uint32_t len,
 		     struct text *x)
 {
-	for (enum bucket_attr k = BUCKET_CORS; k < BUCKET_ATTR_NR; k++) {
+	for (enum bucket_attr k = 1; k < BUCKET_ATTR_NR; k++) {
 		const void *old;
 		uint32_t old_len;
 

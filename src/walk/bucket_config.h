@@ -16,8 +16,12 @@
 
 struct text;
 
-/* The numbers are on the disk. */
-enum bucket_attr { BUCKET_CORS = 1, BUCKET_LIFECYCLE = 2, BUCKET_TAGS = 3, BUCKET_ATTR_NR };
+/* Numbers them as they are on the disk: BUCKET_..., from 1 to BUCKET_ATTR_NR - 1. */
+enum bucket_attr {
+#define SUBRES(id, number, ...) BUCKET_##id = number,
+#include "dialect/subres.def"
+	BUCKET_ATTR_NR
+};
 
 struct bucket_attrs {
 	struct store_stat stat; /* the reading; its version is theirs */

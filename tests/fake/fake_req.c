@@ -66,7 +66,7 @@ reqs_set_conf(struct reqs *rs, struct req_conf *use)
 		fake_req_counts.confs++;
 	}
 	if (old && --old->users == 0)
-		old->over(old);
+		old->unused(old);
 }
 
 int

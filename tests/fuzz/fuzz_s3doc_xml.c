@@ -5,7 +5,7 @@
  */
 #include "s3doc/cors.h"
 #include "s3doc/lifecycle.h"
-#include "dialect/tags.h"
+#include "s3doc/tags_xml.h"
 #include "s3doc/xml.h"
 #include "tests/fuzz/grow.h"
 

@@ -17,7 +17,6 @@
 #include <sys/random.h>
 #include <time.h>
 
-#define DEVICE_LOG_OFF ((uint64_t)1 << 20)
 #define LOCK_POLL_NS (20 * NS_PER_MS)
 #define DEPTH_UNKNOWN 64u
 
@@ -51,8 +50,8 @@ static void
 places(struct disk *d)
 {
 	d->super_off = 0;
-	d->log_off = d->is_device ? DEVICE_LOG_OFF : 0;
-	d->seg_off = d->is_device ? DEVICE_LOG_OFF + d->geo.log_bytes : 0;
+	d->log_off = d->is_device ? FMT_DEVICE_HEAD_BYTES : 0;
+	d->seg_off = d->is_device ? FMT_DEVICE_HEAD_BYTES + d->geo.log_bytes : 0;
 }
 
 void

@@ -11,8 +11,8 @@
 
 #define MIB ((uint64_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)
-/* In front of the log on a device; a directory's files count the same, so that both hold as much. */
-#define HEAD_BYTES MIB
+/* A directory's files count the same, so that both hold as much. */
+#define HEAD_BYTES FMT_DEVICE_HEAD_BYTES
 
 int
 geo_choose(uint64_t size_bytes, struct geometry *ret_geo)

@@ -13,8 +13,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define DEVICE_LOG_OFF ((uint64_t)1 << 20)
-
 static int
 random_bytes(void *buf, size_t len)
 {
@@ -199,14 +197,14 @@ out:
 static int
 device_is_empty(int fd, struct ring *r, bool *ret_empty)
 {
-	uint8_t *buf = sync_alloc(DEVICE_LOG_OFF);
+	uint8_t *buf = sync_alloc(FMT_DEVICE_HEAD_BYTES);
 	int e;
 
 	if (!buf)
 		return -ENOMEM;
-	e = sync_read(r, fd, buf, DEVICE_LOG_OFF, 0);
+	e = sync_read(r, fd, buf, FMT_DEVICE_HEAD_BYTES, 0);
 	*ret_empty = true;
-	for (size_t i = 0; e == 0 && i < DEVICE_LOG_OFF; i++)
+	for (size_t i = 0; e == 0 && i < FMT_DEVICE_HEAD_BYTES; i++)
 		*ret_empty &= buf[i] == 0;
 	sync_free(buf);
 	return e;
@@ -243,7 +241,7 @@ format_device(const struct store_disk_conf *dc, bool force, struct ring *r, char
 	}
 	e = first_super(&sb, &geo, true);
 	if (e == 0)
-		e = sync_zero(r, fd, 0, DEVICE_LOG_OFF + geo.log_bytes);
+		e = sync_zero(r, fd, 0, FMT_DEVICE_HEAD_BYTES + geo.log_bytes);
 	if (e == 0)
 		e = file_fsync(fd);
 	if (e == 0)

@@ -2,7 +2,6 @@
 #include "build.h"
 
 #include "dialect/query_keys.h"
-#include "s3doc/xml.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* XML bodies, tags, growable text: xml_read.c, xml_bodies.c, tags.c, text.c. */
 #include "tests/unit/dialect/build.h"
 
-#include "dialect/tags.h"
+#include "s3doc/tags_xml.h"
 #include "s3doc/xml.h"
 
 #include <stdio.h>

@@ -12,6 +12,8 @@
 	"<Rule><Status>Enabled</Status><Filter><Prefix>" prefix "</Prefix></Filter>" when "</Rule>"
 #define PAST "<Expiration><Date>2020-01-01T00:00:00Z</Date></Expiration>"
 
+_Static_assert(BUCKET_CORS == 1 && BUCKET_LIFECYCLE == 2 && BUCKET_TAGGING == 3, "they are on disks");
+
 static inline void
 set(const char *bucket, enum bucket_attr kind, const void *p, uint32_t len)
 {

@@ -249,7 +249,7 @@ test_rules_taken_back(void **state)
 	set_rules("bkt", RULE("tmp/", PAST));
 	rig_until(counted(STATS_EXPIRED) > 0);
 	walks = counted(STATS_LIFE_WALKS);
-	set("bkt", BUCKET_TAGS, "a=b", 3);
+	set("bkt", BUCKET_TAGGING, "a=b", 3);
 	rig_until(counted(STATS_EXPIRED) >= 3);
 	assert_int_equal(counted(STATS_LIFE_WALKS), walks);
 	/* One may be on its way. */
