@@ -321,8 +321,6 @@ dialect_field(const struct dialect_in *in, const char *name, int *ret_nr)
 	return dialect_field_n(in, name, strlen(name), ret_nr);
 }
 
-/* Returns the name of the header that carries descriptors of that form; NULL: it has none of its own. */
-const char *dialect_wire_header(enum wire_form w);
 /* Tells whether a GET of that form that moved less than was asked for is 200, not 206 (protocol.md 4.3). */
 bool dialect_wire_clips(enum wire_form w);
 /* Tells whether a header of that name carries a descriptor or belongs to one. */

@@ -56,8 +56,6 @@ bool wire_carries(enum wire_form w, struct span name);
 enum fault wire_check_served(const struct dialect_in *in, const struct target *t, const char **ret_why);
 /* Sets t->wire, also when it returns a fault: the answer to that fault depends on it. */
 enum fault wire_find(const struct dialect_in *in, struct target *t, const char **ret_why);
-/* The field that carries t->wire's descriptor. */
-const struct field *wire_field(const struct dialect_in *in, const struct target *t);
 
 /* ---- fields.c ---- */
 
@@ -76,7 +74,20 @@ enum fault query_parse(struct span query, enum method m, enum op_level level, st
 		       const char **ret_why);
 bool query_key_signs(struct span key);
 /* Cuts the next "key[=value]" off *query; false at the end. */
-bool query_next(struct span *query, struct span *ret_key, struct span *ret_value);
+static inline bool
+query_next(struct span *query, struct span *ret_key, struct span *ret_value)
+{
+	while (query->len) {
+		struct span pair = span_cut(query, '&');
+
+		if (pair.len == 0)
+			continue;
+		*ret_key = span_cut(&pair, '=');
+		*ret_value = pair;
+		return true;
+	}
+	return false;
+}
 
 /* ---- copy.c ---- */
 /* x-amz-copy-source and its kin to t->copy. */

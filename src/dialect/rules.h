@@ -1,6 +1,6 @@
 /*
- * Rules that the text of a request (dialect/) and its documents (s3doc/) share: what names, keys and dates look
- * like, and what the fields of an upload may say, which come as headers or in a form.  Pure; any thread.
+ * Rules that the text of a request (dialect/) and its documents (s3doc/) share: what names, keys and dates
+ * look like, and what the fields of an upload may say, which come as headers or in a form.  Pure; any thread.
  */
 #ifndef GANTRY_DIALECT_RULES_H
 #define GANTRY_DIALECT_RULES_H
