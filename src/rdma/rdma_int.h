@@ -294,6 +294,17 @@ rail_transport_for(const struct rdma_rail *rail, enum token_kind kind)
 	return NULL;
 }
 
+/* Says whether one of the device's transports serves any token. */
+static inline bool
+device_serves(const struct rdma_device *dev)
+{
+	unsigned families = 0;
+
+	for (int i = 0; i < dev->transport_nr; i++)
+		families |= dev->transport[i]->families;
+	return families != 0;
+}
+
 /* ---- transport.c ---- */
 
 /* Finds out which transports a context that was just opened can do. */
