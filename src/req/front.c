@@ -53,20 +53,10 @@ front_op(struct req *rq)
 	return op_info[op].body == BODY_TEXT ? body_collect(rq, start) : req_go(rq, start);
 }
 
-enum verdict
-front(struct req *rq)
+/* It is understood: is it granted?  f: FAULT_NONE, or why it was not understood. */
+static enum verdict
+admit(struct req *rq, enum fault f, const char *why)
 {
-	const char *why = NULL;
-	enum fault f;
-
-	rq->in.parts = (struct target_source){ req_target_part, rq };
-	f = dialect_parse(&rq->in, &rq->target, &why);
-	/* Also for a request that fails: what comes behind its headers has to be read or cut off. */
-	rq->wants_body =
-		rq->target.chunked || (rq->target.have_content_length && rq->target.content_length > 0);
-	/* Also for an answer that is a refusal. */
-	if (f == FAULT_NONE)
-		cors_look(rq);
 	if (f == FAULT_NONE)
 		f = front_auth(rq, &why);
 	rq->bad_framing = f == FAULT_BAD_REQUEST || f == FAULT_BAD_URI || f == FAULT_HEADERS_TOO_LARGE ||
@@ -81,23 +71,27 @@ front(struct req *rq)
 	return req_go(rq, front_op);
 }
 
-struct store_key
-req_key(const struct req *rq)
+static enum verdict
+front_cors(struct req *rq)
 {
-	return (struct store_key){ .bucket = rq->target.bucket,
-				   .bucket_len = rq->target.bucket_len,
-				   .key = rq->target.key,
-				   .key_len = rq->target.key_len };
+	cors_look(rq);
+	return admit(rq, FAULT_NONE, NULL);
 }
 
-bool
-may_key(const struct req *rq, enum auth_right right, const char *key, size_t key_len)
+enum verdict
+front(struct req *rq)
 {
-	return auth_may(&rq->identity, right, rq->target.bucket, rq->target.bucket_len, key, key_len);
-}
+	const char *why = NULL;
+	enum fault f;
 
-bool
-may_see_bucket(const struct req *rq, const char *bucket, size_t bucket_len)
-{
-	return auth_may(&rq->identity, AUTH_LIST, bucket, bucket_len, NULL, 0);
+	rq->in.parts = (struct target_source){ req_target_part, rq };
+	f = dialect_parse(&rq->in, &rq->target, &why);
+	/* Also for a request that fails: what comes behind its headers has to be read or cut off. */
+	rq->wants_body =
+		rq->target.chunked || (rq->target.have_content_length && rq->target.content_length > 0);
+	if (f != FAULT_NONE || !cors_concerns(rq))
+		return admit(rq, f, why);
+	/* Rules come first, because an answer that is a refusal has their headers as well. */
+	req_deadlines(rq, rq->target.content_length);
+	return req_read_battrs(rq, front_cors);
 }

@@ -87,6 +87,7 @@ req_free(struct req *rq)
 	lease_release(rq);
 	parts_release(rq);
 	store_close(rs->env.store, &rq->obj);
+	bucket_attrs_free(&rq->battrs);
 	identity_put(&rq->identity);
 	req_drop_conf(rq);
 	rq->magic = 0;
@@ -195,6 +196,7 @@ parts_begin(struct req *rq, const struct req_in *in)
 	address_copy(&rq->peer, in->peer);
 	identity_init(&rq->identity);
 	rq->obj.is_open = false;
+	rq->battrs.p = NULL;
 	rq->digest.mask = 0;
 	rq->target.op = OP_NONE;
 	memset(&rq->lease, 0, sizeof rq->lease);

@@ -144,6 +144,16 @@ struct store_op {
 	struct store_port *port; /* the back end's, that does it */
 };
 
+/* What a look at a bucket, at a bucket's attributes or at an upload finds. */
+struct store_stat {
+	struct store_op op; /* result: 0 or -errno */
+	/* after success */
+	uint64_t ctime_ns;  /* when it was made */
+	uint64_t version;   /* of a bucket's attributes; 0: there are none */
+	uint32_t attrs_len; /* of the attributes, however many of them were copied */
+	_Alignas(8) unsigned char priv[64];
+};
+
 /* An object version, opened and pinned: its extents are not reused before store_close(). */
 struct store_obj {
 	struct store_op op;
@@ -185,6 +195,12 @@ uint32_t store_read_plan(const struct store_obj *obj, uint64_t off, uint64_t wan
  */
 int store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
 	       uint64_t off, uint32_t len);
+/*
+ * Ends a read that was started and is not done, as far as the back end can.  True: it is over, done() will not
+ * run, and nothing comes into the buffer any more.  False: the back end cannot, and all is as before: the buffer
+ * stays its own until done().
+ */
+bool store_read_cancel(struct store_port *p, struct store_read *rd);
 
 /*
  * A PUT.  store_put_init(); store_put_write() for each piece, in order, several may be in flight; when every
@@ -277,11 +293,13 @@ int store_upload_create(struct store_port *p, const struct store_key *k, const v
 /* From the answer on no part of it can be committed. */
 int store_upload_abort(struct store_port *p, const struct store_key *k,
 		       const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_upload *u);
-/* Published state, at once: 0, -ENOENT (no such upload of this key), -ENXIO.  Copies up to cap bytes of the
- * attributes; *ret_attrs_len says how many there are.  Any ret_ pointer may be NULL. */
+/*
+ * Looks for an upload, and copies up to cap bytes of its attributes to attrs, which the caller keeps until the
+ * end.  result: 0, -ENOENT (no such upload of this key), -ENXIO.
+ */
 int store_upload_stat(struct store_port *p, const struct store_key *k,
-		      const uint8_t id[STORE_UPLOAD_ID_BYTES], uint64_t *ret_ctime_ns, void *attrs,
-		      uint32_t cap, uint32_t *ret_attrs_len);
+		      const uint8_t id[STORE_UPLOAD_ID_BYTES], void *attrs, uint32_t cap,
+		      struct store_stat *st);
 
 /*
  * A part: in place of store_put_init(), then as any PUT, with attributes up to STORE_PART_ATTRS_MAX and no
@@ -362,8 +380,8 @@ int store_bucket_create(struct store_port *p, const char *name, size_t len,
 			struct store_del *op); /* 0, -EEXIST */
 /* 0, -ENXIO, -ENOTEMPTY (objects).  Uploads in progress do not keep it: they end with it. */
 int store_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
-/* Published state, at once: 0 (ret_ctime_ns may be NULL) or -ENXIO. */
-int store_bucket_head(struct store_port *p, const char *name, size_t len, uint64_t *ret_ctime_ns);
+/* Looks for a bucket.  result: 0, -ENXIO. */
+int store_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
 
 /*
  * Attributes of a bucket, opaque to the store, gone with the bucket.  Setting replaces all of them (length 0:
@@ -377,10 +395,9 @@ struct store_bucket_set {
 };
 int store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
 			   const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
-/* Published state, at once: their length (0: none), of which up to cap bytes are copied, or -ENXIO.
- * ret_version may be NULL. */
+/* Copies up to cap bytes of them to attrs, which the caller keeps until the end.  result: 0, -ENXIO. */
 int store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
-			   uint64_t *ret_version);
+			   struct store_stat *st);
 
 /* ---- listing ---- */
 

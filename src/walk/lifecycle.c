@@ -53,7 +53,10 @@ struct life {
 	struct store_upload up;
 
 	struct bucket_attrs attrs; /* of the bucket, until all that was due of a page is gone */
-	const void *rules;         /* in there; NULL: none */
+	struct bucket_attrs old;   /* those before, while they are read anew */
+	struct store_stat stat;
+	walk_fn then;      /* when the rules are read, or known to hold */
+	const void *rules; /* in there; NULL: none */
 	uint32_t rules_len;
 
 	/* where the next page begins */
@@ -226,52 +229,92 @@ on_page(struct store_op *op)
 	walk_done(&container_of(op, struct life, ls.op)->walk);
 }
 
-/* The rules may have changed since the last page. */
-static int
-read_rules(struct life *lf)
+/* ---- rules ---- */
+
+static void
+rules_read(struct walk *w)
 {
-	int r = bucket_attrs_read(lf->env.store, lf->walk.bucket, lf->walk.bucket_len, &lf->attrs);
+	struct life *lf = life_of(w);
 
 	lf->rules = NULL;
-	if (r < 0)
-		return r;
-	if (!bucket_attrs_find(&lf->attrs, BUCKET_LIFECYCLE, &lf->rules, &lf->rules_len))
+	if (lf->attrs.stat.op.result < 0)
+		drop_rules(lf);
+	else if (!bucket_attrs_find(&lf->attrs, BUCKET_LIFECYCLE, &lf->rules, &lf->rules_len))
 		lf->rules = NULL;
-	return 0;
+	lf->then(w);
+}
+
+static void
+on_rules(struct store_op *op)
+{
+	walk_done(&container_of(op, struct life, attrs.stat.op)->walk);
+}
+
+/* The rules may have changed since the last page.  then() finds the result in lf->attrs.stat.op. */
+static void
+read_rules(struct life *lf, walk_fn then)
+{
+	int r;
+
+	lf->then = then;
+	lf->attrs.stat.op.done = on_rules;
+	r = bucket_attrs_read(lf->env.store, lf->walk.bucket, lf->walk.bucket_len, &lf->attrs);
+	walk_await(&lf->walk, &lf->attrs.stat.op, r, rules_read);
+}
+
+/* What is left of a page whose rules are not what they were is for the next walk. */
+static void
+rules_compared(struct walk *w)
+{
+	struct life *lf = life_of(w);
+	const void *was = NULL;
+	uint32_t len = 0;
+	bool had = bucket_attrs_find(&lf->old, BUCKET_LIFECYCLE, &was, &len);
+	bool same = lf->attrs.stat.op.result >= 0 && had == (lf->rules != NULL) &&
+		    (!had || (len == lf->rules_len && memcmp(was, lf->rules, len) == 0));
+
+	bucket_attrs_free(&lf->old);
+	if (!same)
+		lf->due_at = lf->due_nr;
+	walk_go(w, lf->uploads ? step_abort : step_delete);
+}
+
+static void
+version_seen(struct walk *w)
+{
+	struct life *lf = life_of(w);
+
+	if (lf->stat.op.result >= 0 && lf->stat.version == lf->attrs.stat.version) {
+		lf->then(w);
+		return;
+	}
+	lf->old = lf->attrs;
+	lf->attrs.p = NULL;
+	read_rules(lf, rules_compared);
+}
+
+static void
+on_version(struct store_op *op)
+{
+	walk_done(&container_of(op, struct life, stat.op)->walk);
 }
 
 /*
  * Between a page and its deletes lies time: rules that were changed or taken back meanwhile condemn nothing.
- * What is left of the page is for the next walk then.
+ * then() runs if they hold; if not, nothing is due any more, and the step is taken again.
  */
-static bool
-rules_hold(struct life *lf)
+static void
+if_rules_hold(struct life *lf, walk_fn then)
 {
-	struct bucket_attrs old = lf->attrs;
-	const void *rules = lf->rules;
-	uint32_t len = lf->rules_len;
-	uint64_t version;
-	bool same;
+	int r;
 
-	if (store_bucket_get_attrs(lf->env.store, lf->walk.bucket, lf->walk.bucket_len, NULL, 0, &version) >=
-		    0 &&
-	    version == old.version)
-		return true;
-	same = read_rules(lf) == 0 && !rules == !lf->rules &&
-	       (!rules || (len == lf->rules_len && memcmp(rules, lf->rules, len) == 0));
-	bucket_attrs_free(&old);
-	return same;
+	lf->then = then;
+	lf->stat.op.done = on_version;
+	r = store_bucket_get_attrs(lf->env.store, lf->walk.bucket, lf->walk.bucket_len, NULL, 0, &lf->stat);
+	walk_await(&lf->walk, &lf->stat.op, r, version_seen);
 }
 
-/* Is there something left to do of this page? */
-static bool
-is_more_due(struct life *lf)
-{
-	if (lf->due_at < lf->due_nr && rules_hold(lf))
-		return true;
-	drop_rules(lf);
-	return false;
-}
+/* ---- pages, listed ---- */
 
 static void
 list_page(struct life *lf, bool uploads)
@@ -298,12 +341,11 @@ list_page(struct life *lf, bool uploads)
 /* ---- objects ---- */
 
 static void
-step_objects(struct walk *w)
+objects_ruled(struct walk *w)
 {
 	struct life *lf = life_of(w);
-	int r = read_rules(lf);
 
-	if (r < 0) {
+	if (lf->attrs.stat.op.result < 0) {
 		leave_bucket(lf);
 	} else if (lf->rules) {
 		list_page(lf, false);
@@ -312,6 +354,12 @@ step_objects(struct walk *w)
 		lf->have_after = false;
 		walk_go(w, step_uploads);
 	}
+}
+
+static void
+step_objects(struct walk *w)
+{
+	read_rules(life_of(w), objects_ruled);
 }
 
 static void
@@ -349,36 +397,49 @@ due_key(const struct life *lf, const struct due *d)
 }
 
 static void
+delete_due(struct walk *w)
+{
+	struct life *lf = life_of(w);
+	const struct due *d = &lf->due[lf->due_at];
+	struct store_pre pre = { .kind = PRE_VERSION, .version = d->version };
+	struct store_key k = due_key(lf, d);
+
+	lf->del.op.done = on_deleted;
+	walk_await(w, &lf->del.op, store_delete(lf->env.store, &k, &pre, &lf->del), deleted);
+}
+
+static void
 step_delete(struct walk *w)
 {
 	struct life *lf = life_of(w);
-	struct due *d = &lf->due[lf->due_at];
-	struct store_pre pre = { .kind = PRE_VERSION };
-	struct store_key k;
 
-	if (!is_more_due(lf)) {
-		if (!lf->full)
-			lf->have_after = false;
-		walk_go(w, lf->full ? step_objects : step_uploads);
+	if (lf->due_at < lf->due_nr) {
+		if_rules_hold(lf, delete_due);
 		return;
 	}
-	k = due_key(lf, d);
-	pre.version = d->version;
-	lf->del.op.done = on_deleted;
-	walk_await(w, &lf->del.op, store_delete(lf->env.store, &k, &pre, &lf->del), deleted);
+	drop_rules(lf);
+	if (!lf->full)
+		lf->have_after = false;
+	walk_go(w, lf->full ? step_objects : step_uploads);
 }
 
 /* ---- uploads ---- */
 
 static void
-step_uploads(struct walk *w)
+uploads_ruled(struct walk *w)
 {
 	struct life *lf = life_of(w);
 
-	if (read_rules(lf) < 0)
+	if (lf->attrs.stat.op.result < 0)
 		leave_bucket(lf);
 	else
 		list_page(lf, true);
+}
+
+static void
+step_uploads(struct walk *w)
+{
+	read_rules(life_of(w), uploads_ruled);
 }
 
 static void
@@ -406,22 +467,30 @@ on_aborted(struct store_op *op)
 }
 
 static void
+abort_due(struct walk *w)
+{
+	struct life *lf = life_of(w);
+	const struct due *d = &lf->due[lf->due_at];
+	struct store_key k = due_key(lf, d);
+
+	lf->up.op.done = on_aborted;
+	walk_await(w, &lf->up.op, store_upload_abort(lf->env.store, &k, d->id, &lf->up), aborted);
+}
+
+static void
 step_abort(struct walk *w)
 {
 	struct life *lf = life_of(w);
-	struct due *d = &lf->due[lf->due_at];
-	struct store_key k;
 
-	if (!is_more_due(lf)) {
-		if (lf->full)
-			walk_go(w, step_uploads);
-		else
-			leave_bucket(lf);
+	if (lf->due_at < lf->due_nr) {
+		if_rules_hold(lf, abort_due);
 		return;
 	}
-	k = due_key(lf, d);
-	lf->up.op.done = on_aborted;
-	walk_await(w, &lf->up.op, store_upload_abort(lf->env.store, &k, d->id, &lf->up), aborted);
+	drop_rules(lf);
+	if (lf->full)
+		walk_go(w, step_uploads);
+	else
+		leave_bucket(lf);
 }
 
 /* ---- life ---- */

@@ -97,6 +97,46 @@ sc_bucket_delete(const char *name)
 }
 
 int
+sc_bucket_head(const char *name, uint64_t *ret_ctime_ns)
+{
+	struct store_stat s = { .ctime_ns = 0 };
+	int r = sc_wait_for(&s.op, START(&s.op, store_bucket_head(sc->port, name, strlen(name), &s)));
+
+	if (r == 0 && ret_ctime_ns)
+		*ret_ctime_ns = s.ctime_ns;
+	return r;
+}
+
+int
+sc_bucket_get_attrs(const char *name, void *attrs, uint32_t cap, uint64_t *ret_version)
+{
+	struct store_stat s = { .attrs_len = 0 };
+	int r = sc_wait_for(
+		&s.op, START(&s.op, store_bucket_get_attrs(sc->port, name, strlen(name), attrs, cap, &s)));
+
+	if (r < 0)
+		return r;
+	assert_int_equal(r, 0);
+	if (ret_version)
+		*ret_version = s.version;
+	return (int)s.attrs_len;
+}
+
+int
+sc_upload_stat(const struct store_key *k, const uint8_t *id, uint64_t *ret_ctime_ns, void *attrs,
+	       uint32_t cap, uint32_t *ret_attrs_len)
+{
+	struct store_stat s = { .attrs_len = 0 };
+	int r = sc_wait_for(&s.op, START(&s.op, store_upload_stat(sc->port, k, id, attrs, cap, &s)));
+
+	if (r == 0 && ret_ctime_ns)
+		*ret_ctime_ns = s.ctime_ns;
+	if (r == 0 && ret_attrs_len)
+		*ret_attrs_len = s.attrs_len;
+	return r;
+}
+
+int
 sc_del_pre(const char *key, const struct store_pre *pre)
 {
 	struct store_key k = sc_key_of(key);

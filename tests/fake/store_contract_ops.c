@@ -18,14 +18,14 @@ sc_test_buckets(void **state)
 	char name[STORE_BUCKET_MAX + 2];
 	uint64_t ctime = 0;
 
-	assert_int_equal(store_bucket_head(sc->port, "contract-b", 10, NULL), -ENXIO);
+	assert_int_equal(sc_bucket_head("contract-b", NULL), -ENXIO);
 	assert_int_equal(sc_bucket_create("contract-b"), 0);
 	assert_int_equal(sc_bucket_create("contract-b"), -EEXIST);
-	assert_int_equal(store_bucket_head(sc->port, "contract-b", 10, &ctime), 0);
+	assert_int_equal(sc_bucket_head("contract-b", &ctime), 0);
 	assert_true(ctime > 0);
 	assert_int_equal(sc_bucket_delete("contract-b"), 0);
 	assert_int_equal(sc_bucket_delete("contract-b"), -ENXIO);
-	assert_int_equal(store_bucket_head(sc->port, "contract-b", 10, NULL), -ENXIO);
+	assert_int_equal(sc_bucket_head("contract-b", NULL), -ENXIO);
 	memset(name, 'n', sizeof name);
 	name[STORE_BUCKET_MAX + 1] = 0;
 	assert_int_equal(sc_bucket_create(name), -ENAMETOOLONG);

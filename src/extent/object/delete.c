@@ -124,17 +124,31 @@ extent_bucket_delete(struct store_port *sp, const char *name, size_t name_len, s
 	return hand_over(p, di, len);
 }
 
+const struct rec *
+bucket_find(struct extent_port *p, const char *name, size_t len)
+{
+	uint8_t key[1 + STORE_BUCKET_MAX];
+	int key_len = key_bucket(key, name, len);
+
+	return key_len < 0 ? NULL : tree_get(p->vp.vol->tree, key, (size_t)key_len);
+}
+
 int
-extent_bucket_head(struct store_port *sp, const char *name, size_t name_len, uint64_t *ret_ctime_ns)
+stat_finished(struct extent_port *p, struct store_stat *st, int result)
+{
+	st->op.port = &p->base;
+	st->op.result = result;
+	return 1;
+}
+
+int
+extent_bucket_head(struct store_port *sp, const char *name, size_t name_len, struct store_stat *st)
 {
 	struct extent_port *p = extent_port(sp);
-	uint8_t key[1 + STORE_BUCKET_MAX];
-	int len = key_bucket(key, name, name_len);
-	const struct rec *r = len < 0 ? NULL : tree_get(p->vp.vol->tree, key, (size_t)len);
+	const struct rec *r = bucket_find(p, name, name_len);
 
 	if (!r)
-		return -ENXIO;
-	if (ret_ctime_ns)
-		*ret_ctime_ns = r->mtime_ns;
-	return 0;
+		return stat_finished(p, st, -ENXIO);
+	st->ctime_ns = r->mtime_ns;
+	return stat_finished(p, st, 0);
 }

@@ -117,7 +117,7 @@ extent_put_init(struct store_port *sp, struct store_put *put, const struct store
 	if (len < 0)
 		return len;
 	pi->key_len = (uint16_t)len;
-	if (extent_bucket_head(sp, k->bucket, k->bucket_len, NULL) < 0)
+	if (!bucket_find(p, k->bucket, k->bucket_len))
 		return -ENXIO;
 	return init(p, put, pi, k, size_bytes);
 }

@@ -37,7 +37,7 @@ upload_find(struct vol *vol, const uint8_t *upload_key, size_t len, const struct
 
 int
 extent_upload_stat(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		   uint64_t *ret_ctime_ns, void *attrs, uint32_t cap, uint32_t *ret_attrs_len)
+		   void *attrs, uint32_t cap, struct store_stat *st)
 {
 	struct extent_port *p = extent_port(sp);
 	uint8_t key[KEY_BYTES_MAX];
@@ -46,14 +46,12 @@ extent_upload_stat(struct store_port *sp, const struct store_key *k, const uint8
 
 	e = len < 0 ? len : upload_find(p->vp.vol, key, (size_t)len, &r);
 	if (e < 0)
-		return e;
-	if (ret_ctime_ns)
-		*ret_ctime_ns = r->mtime_ns;
-	if (ret_attrs_len)
-		*ret_attrs_len = r->attrs_len;
-	if (attrs && cap && r->attrs_len)
+		return stat_finished(p, st, e);
+	st->ctime_ns = r->mtime_ns;
+	st->attrs_len = r->attrs_len;
+	if (cap && r->attrs_len)
 		memcpy(attrs, rec_attrs(r), r->attrs_len < cap ? r->attrs_len : cap);
-	return 0;
+	return stat_finished(p, st, 0);
 }
 
 /* ---- begin and abort ---- */

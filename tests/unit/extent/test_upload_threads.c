@@ -191,7 +191,7 @@ set_attrs(struct thread *t)
 	op_arm(&t->set.op, t->l.p);
 	check(store_bucket_set_attrs(t->l.p, "b", 1, STORE_VERSION_ANY, attrs, sizeof attrs, &t->set) == 0);
 	check(op_wait(&t->l, &t->set.op) == 0);
-	check(store_bucket_get_attrs(t->l.p, "b", 1, attrs, sizeof attrs, NULL) == sizeof attrs);
+	check(bucket_get_attrs(&t->l, "b", attrs, sizeof attrs) == sizeof attrs);
 }
 
 static void *

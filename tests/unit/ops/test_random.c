@@ -357,6 +357,7 @@ weather_set(unsigned w)
 		       { MEM_PUT_INIT, -EAGAIN }, { MEM_LIST, -EIO },      { MEM_COMMIT, -ECANCELED } };
 	struct mem_store_tuning t = { .seed = rnd(UINT32_MAX) + 1,
 				      .open_at_once = (uint32_t)rnd(101),
+				      .stat_at_once = (uint32_t)rnd(101),
 				      .other_at_once = often(50) ? 0 : (uint32_t)rnd(101) };
 
 	weather = w;

@@ -174,8 +174,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_faults) };
 	static const struct mem_store_tuning tunings[] = {
-		{ .open_at_once = 100, .other_at_once = 100 },
-		{ .open_at_once = 50, .other_at_once = 30, .delay_max_us = 50 },
+		{ .open_at_once = 100, .stat_at_once = 100, .other_at_once = 100 },
+		{ .open_at_once = 50, .stat_at_once = 50, .other_at_once = 30, .delay_max_us = 50 },
 		{ .open_at_once = 0, .other_at_once = 0, .delay_max_us = 100 },
 	};
 	const char *s = getenv("SEED");

@@ -46,6 +46,7 @@ rig_start(void **state)
 	const char *seed = getenv("SEED");
 	struct mem_store_tuning t = { .seed = seed ? strtoull(seed, NULL, 0) : 1,
 				      .open_at_once = 50,
+				      .stat_at_once = 50,
 				      .other_at_once = 50 };
 	char err[256] = "";
 

@@ -62,15 +62,16 @@ static void
 set(const char *bucket, enum bucket_attr kind, const void *p, uint32_t len)
 {
 	static struct store_bucket_set op;
-	struct bucket_attrs ba;
+	static struct bucket_attrs ba;
 	struct text all = { 0 };
 
-	assert_int_equal(bucket_attrs_read(rig.port, bucket, strlen(bucket), &ba), 0);
+	assert_int_equal(RIG_DO(&ba.stat.op, bucket_attrs_read(rig.port, bucket, strlen(bucket), &ba)), 0);
 	bucket_attrs_replace(&ba, kind, p, len, &all);
 	assert_true(text_ok(&all));
-	assert_int_equal(RIG_DO(&op.op, store_bucket_set_attrs(rig.port, bucket, strlen(bucket), ba.version,
-							       all.p, (uint32_t)all.len, &op)),
-			 0);
+	assert_int_equal(
+		RIG_DO(&op.op, store_bucket_set_attrs(rig.port, bucket, strlen(bucket), ba.stat.version,
+						      all.p, (uint32_t)all.len, &op)),
+		0);
 	text_free(&all);
 	bucket_attrs_free(&ba);
 }
