@@ -639,6 +639,8 @@ test_stop_busy(void **state)
 
 		for (int i = 0; i < 6; i++)
 			fd[i] = client(s);
+		/* One that is accepted after http_abort() would be served. */
+		wait_for(s->conns == 6);
 		put_text(
 			fd[0],
 			"PUT /never HTTP/1.1\r\nHost: x\r\nx-amz-rdma-token: t\r\nContent-Length: 0\r\n\r\n");
