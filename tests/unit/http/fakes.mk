@@ -1,2 +1,2 @@
-LINK-http/test_http := fake_req
+LINK-http/test_http := fake_req hook_clock
 LINK-http/test_raw := fake_req

@@ -2,6 +2,8 @@
  * and stopping. */
 #include "serve.h"
 
+#include "tests/fake/hook_clock.h"
+
 #include <sys/resource.h>
 
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -294,6 +296,9 @@ test_stream_fails(void **state)
 		char *all;
 
 		put_text(fd, gets[i]);
+		wait_for(fake_req_counts.begun == (int)i + 1);
+		if (i >= 2)
+			hook_clock_skip(200 * NS_PER_MS);
 		if (i == 3)
 			wait_for(fake_req_counts.ended == 4); /* it is not read meanwhile */
 		all = get_all(fd, &len, &err);
@@ -315,7 +320,7 @@ test_gone(void **state)
 
 	put_text(fd, "PUT /never HTTP/1.1\r\nHost: x\r\nx-amz-rdma-token: t\r\nContent-Length: 0\r\n\r\n");
 	wait_for(fake_req_counts.begun == 1);
-	usleep(20000);
+	hook_clock_skip(20 * NS_PER_MS);
 	assert_int_equal(fake_req_counts.gone, 0);
 	close(fd);
 	wait_for(fake_req_counts.gone == 1);
@@ -325,6 +330,7 @@ test_gone(void **state)
 	put_text(fd, GET("/delay/100"));
 	wait_for(fake_req_counts.begun == 2);
 	close(fd);
+	hook_clock_skip(100 * NS_PER_MS);
 	wait_for(s->conns == 0);
 	assert_int_equal(fake_req_counts.gone, 1);
 	/* Remembered for what was sent ahead: the second finds its client gone. */
@@ -433,7 +439,7 @@ test_stalled_body(void **state)
 		 "PUT /patience/600 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
 	put_text(flows, "PUT /patience/600 HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n");
 	for (int i = 0; i < 10; i++) {
-		usleep(100000);
+		hook_clock_skip(100 * NS_PER_MS);
 		put_text(flows, "x");
 	}
 	print_message("%llu turns\n", (unsigned long long)s->turns);
@@ -468,6 +474,8 @@ test_stalls_behind_reply(void **state)
 		struct answer a;
 
 		put_text(fd, puts[i]);
+		wait_for(fake_req_counts.begun == i + 1);
+		hook_clock_skip(650 * NS_PER_MS);
 		assert_true(get_answer(fd, &a, false, NULL));
 		if (a.status == 100)
 			assert_true(get_answer(fd, &a, false, NULL));
@@ -476,6 +484,7 @@ test_stalls_behind_reply(void **state)
 		assert_true(a.has_close);
 		/* The request is over with the answer, the connection a moment later. */
 		wait_for(fake_req_counts.live == 0 && fake_req_counts.sent == i + 1);
+		hook_clock_skip(1100 * NS_PER_MS);
 		wait_for(s->conns == 0);
 		expect_end(fd);
 		close(fd);
@@ -523,8 +532,9 @@ test_drips_behind_reply(void **state)
 	serve_progress_ns = 60 * NS_PER_S;
 	p.fd = client(s);
 	put_text(p.fd, "PUT /mid/3 HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nabcde");
-	while (poll(&p, 1, 20) == 0) {
+	while (poll(&p, 1, 0) == 0) {
 		put_text(p.fd, "x");
+		hook_clock_skip(20 * NS_PER_MS);
 		assert_true(++dripped < 3000);
 	}
 	assert_true(get_answer(p.fd, &a, false, NULL));
@@ -551,18 +561,20 @@ test_idle(void **state)
 	put_text(busy, GET("/delay/1800"));
 	put_text(half, "GET /now HTTP/1.1\r\n");
 	wait_for(fake_req_counts.begun == 1);
-	usleep(10000);
+	hook_clock_skip(10 * NS_PER_MS);
 	turns = s->turns;
 	getrusage(RUSAGE_SELF, &x);
-	usleep(500000);
+	hook_clock_skip(500 * NS_PER_MS);
 	getrusage(RUSAGE_SELF, &y);
 	/* Nobody spins while nothing happens. */
 	assert_true(s->turns - turns < 20);
 	assert_true((y.ru_utime.tv_sec - x.ru_utime.tv_sec) * 1000000 + y.ru_utime.tv_usec -
 			    x.ru_utime.tv_usec <
 		    50000);
+	hook_clock_skip(600 * NS_PER_MS);
 	expect_end(idle);
 	expect_end(half);
+	hook_clock_skip(700 * NS_PER_MS);
 	expect_status(busy, &a, 200);
 	close(idle);
 	close(busy);
@@ -619,6 +631,7 @@ test_drain(void **state)
 	serve_nudge(s);
 	expect_end(idle);
 	expect_end(fresh);
+	hook_clock_skip(4 * NS_PER_S);
 	expect_status(busy, &a, 200);
 	assert_true(a.has_close);
 	expect_end(busy);
