@@ -102,15 +102,16 @@ include bench/bench.mk
 UNITSRC := $(wildcard tests/unit/*/test_*.c)
 UNITBIN := $(patsubst tests/unit/%.c,$(O)/unit/%,$(UNITSRC))
 unitmod = $(firstword $(subst /, ,$(patsubst tests/unit/%,%,$(1))))
-# Fakes (tests/fake/*.c) are linked ahead of the archives: tests/unit/<module>/fakes.mk says LINK-<module>/test_x := fake_chan.
+# Fakes (tests/fake/*.c) are linked ahead of the archives: tests/unit/<module>/fakes.mk says LINK-<module>/test_x := fake_chan,
+# and NEEDS-<module>/test_x := extent, or NEEDS-<module> := ring, for modules beyond the closure of its own.
 -include $(wildcard tests/unit/*/fakes.mk)
 # A fake in several files: fake_chan.c and fake_chan_*.c.
 fakes = $(foreach f,$(LINK-$(patsubst $(O)/unit/%,%,$(1))),$(patsubst %.c,$(O)/%.o,tests/fake/$(f).c $(wildcard tests/fake/$(f)_*.c)))
-$(foreach s,$(UNITSRC),$(eval $(patsubst tests/unit/%.c,$(O)/unit/%,$(s)): $(patsubst %.c,$(O)/%.o,$(s)) $(call archives,$(call unitmod,$(s)))))
+$(foreach s,$(UNITSRC),$(eval $(patsubst tests/unit/%.c,$(O)/unit/%,$(s)): $(patsubst %.c,$(O)/%.o,$(s)) $(call archives,$(call unitmod,$(s)) $(NEEDS-$(call unitmod,$(s))) $(NEEDS-$(patsubst tests/unit/%.c,%,$(s))))))
 $(foreach b,$(UNITBIN),$(eval $(b): $(call fakes,$(b))))
 $(UNITBIN): $(O)/unit/%: $(O)/tests/unit/%.o
 	@mkdir -p $(@D); echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,$(firstword $(subst /, ,$*))) $(shell pkg-config --libs cmocka)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,$(firstword $(subst /, ,$*)) $(NEEDS-$(firstword $(subst /, ,$*))) $(NEEDS-$*)) $(shell pkg-config --libs cmocka)
 ALLOBJ += $(patsubst %.c,$(O)/%.o,$(UNITSRC)) $(patsubst %.c,$(O)/%.o,$(wildcard tests/fake/*.c))
 
 FUZZSRC := $(wildcard tests/fuzz/fuzz_*.c)
@@ -137,7 +138,7 @@ ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC)) $(TOOLLIB)
 
 include tests/nbd/nbd.mk
 
-.PHONY: testbins check check-unit check-long check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format deps deps-check tags
+.PHONY: testbins check check-unit check-system check-long check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format deps deps-check tags
 testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS) $(SIM_TESTS) $(NBDPLUGIN)
 
 deps-check:
@@ -162,6 +163,12 @@ check-ui:
 	@scripts/deps build test ui
 	@$(MAKE) --no-print-directory all testbins
 	@tests/ui/run.sh
+# System tests alone; variables of the environment reach the daemon and its software NIC (tests/system/lib.sh), so this is also
+# how a second pass is made: `SOFTNIC_EXEC=inline make check-system`.
+check-system:
+	@scripts/deps build test clients
+	@$(MAKE) --no-print-directory all testbins
+	@scripts/run-tests --variant $(VARIANT) --system $(T)
 # Unit tests alone, all or those with one of the words of T in their name; it builds no more than these and installs nothing.
 chosen = $(if $(T),$(foreach b,$(UNITBIN),$(if $(strip $(foreach w,$(T),$(findstring $(w),$(b:$(O)/%=%)))),$(b))),$(UNITBIN))
 check-unit: deps-check $(chosen)
@@ -246,6 +253,7 @@ help:
 	@echo 'make demo           the demonstration: real files through RDMA tokens on the software NIC'
 	@echo 'make check [T=name] build and run the tests of the first tier (installs what is missing)'
 	@echo 'make check-unit [T=name]   the unit tests alone, likewise with VARIANT=; installs nothing'
+	@echo 'make check-system [T=name] the system tests alone; SOFTNIC_EXEC=inline, GANTRY_...= reach the daemon'
 	@echo 'make t/MODULE/test_x       builds and runs one unit program, tests/unit/MODULE/test_x.c'
 	@echo 'make check-long     the long sweeps, SECS= seconds each'
 	@echo 'make check-clients  aws, boto3, s3cmd, rclone and curl against the daemon (installs them)'
@@ -254,6 +262,7 @@ help:
 	@echo 'make fuzz [F=name] [SECS=60] [JOBS=1]   libFuzzer over the parsers; fuzz-merge keeps what reached new code'
 	@echo 'make lint           format, include direction, headers, scripts, manual pages'
 	@echo 'make bench [F=name]  the figures of docs/benchmarks.md, against raw disk, nginx and verbs'
+	@echo 'make bench-against REV=revision [F=name] [ROUNDS=7]   the same figures in turns with another revision: is one worse?'
 	@echo 'make bench-growth [F=curve] [N=objects]   how cost grows with objects, size, connections, fill level; bench-plot draws it'
 	@echo 'make install DESTDIR= PREFIX=/usr'
 	@echo 'make deb            Debian packages, into build/deb'

@@ -27,12 +27,19 @@ $(O)/bench/slice: $(O)/bench/slice.o $(call archives,base)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,base)
 
-.PHONY: bench bench-bin
+.PHONY: bench bench-bin bench-against
 bench-bin: $(BENCHBIN)
 bench:
 	@scripts/deps build bench
 	@$(MAKE) --no-print-directory all $(BENCHBIN)
 	@bench/run $(F)
+
+# The same rows of another revision, in turns with this one's: `make bench-against REV=... [F=figure] [ROUNDS=7]`.
+bench-against:
+	@[ -n '$(REV)' ] || { echo 'make bench-against REV=revision [F=figure] [ROUNDS=7]' >&2; exit 2; }
+	@scripts/deps build bench
+	@$(MAKE) --no-print-directory all $(BENCHBIN)
+	@$(if $(ROUNDS),ROUNDS='$(ROUNDS)') bench/against '$(REV)' $(F)
 
 # How cost grows: `make bench-growth [F=curve] [N=objects]`, and docs/growth-*.svg from what it wrote.
 .PHONY: bench-growth bench-plot

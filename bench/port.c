@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "extent/extent.h"
 #include "ring/ring.h"
 
 #include <errno.h>
@@ -60,7 +61,8 @@ make_bucket(struct port *p)
 static struct store_conf
 conf_of(struct store_disk_conf *dc, uint64_t index_bytes)
 {
-	return (struct store_conf){ .disks = dc,
+	return (struct store_conf){ .ops = &extent_ops,
+				    .disks = dc,
 				    .disk_nr = 1,
 				    .index_bytes = index_bytes,
 				    .lock_wait_ns = 30 * NS_PER_S,
@@ -93,7 +95,7 @@ port_open(struct port *p, const char *dir, uint64_t size_bytes, uint64_t index_b
 	char err[256];
 
 	memset(p, 0, sizeof *p);
-	if (store_open_disks(&conf, &p->st, err, sizeof err) < 0)
+	if (store_start(&conf, &p->st, err, sizeof err) < 0)
 		bench_die("%s", err);
 	check(ring_new(&(struct ring_params){ .entries = 1024 }, &p->ring) == 0);
 	check(mailbox_init(&p->mb) == 0);
@@ -122,7 +124,7 @@ port_close(struct port *p)
 {
 	while (!store_detach(p->p))
 		port_turn(p);
-	store_close_disks(p->st);
+	store_stop(p->st);
 	ring_free(p->ring);
 	mailbox_fini(&p->mb);
 }

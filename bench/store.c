@@ -16,6 +16,7 @@
 #include "base/list.h"
 #include "base/mailbox.h"
 #include "base/timer.h"
+#include "extent/extent.h"
 #include "ring/ring.h"
 #include "store/store.h"
 
@@ -358,7 +359,8 @@ static void
 begin(const char *dir)
 {
 	struct store_disk_conf dc = { .path = b.store_dir, .size_bytes = STORE_BYTES };
-	struct store_conf conf = { .disks = &dc,
+	struct store_conf conf = { .ops = &extent_ops,
+				   .disks = &dc,
 				   .disk_nr = 1,
 				   .index_bytes = 64 * MIB,
 				   .lock_wait_ns = 5 * NS_PER_S,
@@ -371,8 +373,7 @@ begin(const char *dir)
 	snprintf(path, sizeof path, "%s/raw", dir);
 	if (mkdir(b.store_dir, 0700) < 0 && errno != EEXIST)
 		bench_die("%s: %s", b.store_dir, strerror(errno));
-	if (store_format(&conf, true, err, sizeof err) < 0 ||
-	    store_open_disks(&conf, &b.st, err, sizeof err) < 0)
+	if (store_format(&conf, true, err, sizeof err) < 0 || store_start(&conf, &b.st, err, sizeof err) < 0)
 		bench_die("%s", err);
 	check(ring_new(&(struct ring_params){ .entries = 1024 }, &b.ring) == 0);
 	check(mailbox_init(&b.mb) == 0);
@@ -401,7 +402,7 @@ end(void)
 
 	while (!store_detach(b.p))
 		turn();
-	store_close_disks(b.st);
+	store_stop(b.st);
 	ring_free(b.ring);
 	raw_close(b.raw);
 	bufpool_fini(&b.bufs);

@@ -47,7 +47,7 @@ struct admin_args {
 		char name[24], value[128];
 	} arg[ADMIN_ARGS_MAX];
 };
-/* NULL: it was not given. */
+/* Returns the value of a query argument.  NULL: it was not given. */
 const char *admin_arg(const struct admin_args *args, const char *name);
 
 struct admin_control {
@@ -95,13 +95,14 @@ struct admin_params {
 	const char *token; /* NULL: control calls come through the Unix socket alone */
 };
 
-/* *env is copied, what it points at is kept by the caller.  0, or -errno with the reason in err (-EADDRINUSE,
- * -EADDRNOTAVAIL, -EACCES, -ENOENT for an address or path that cannot be had). */
+/* Starts the listener and its thread.  *env is copied, what it points at is kept by the caller.  0, or
+ * -errno with the reason in err (-EADDRINUSE, -EADDRNOTAVAIL, -EACCES, -ENOENT for an address or path that
+ * cannot be had). */
 int admin_start(const struct admin_params *params, const struct admin_env *env, struct admin **ret_admin,
 		char *err, size_t err_len);
-/* The TCP port it has (port 0 picks a free one); 0 without TCP.  Any thread. */
+/* Returns the TCP port that it listens on (port 0 picks a free one); 0 without TCP.  Any thread. */
 int admin_port(const struct admin *a);
-/* Another token, or none.  Any thread. */
+/* Replaces the bearer; NULL: none is asked for.  Any thread. */
 void admin_set_token(struct admin *a, const char *token);
 /* Ends the thread, removes the socket.  NULL is fine. */
 void admin_stop(struct admin *a);
@@ -111,7 +112,7 @@ void admin_reason(struct admin_reasons *r, const char *fmt, ...) __attribute__((
 
 /* ---- for the functions that write JSON ---- */
 
-/* A quoted string; text that is not UTF-8 shows as question marks.  NULL: null. */
+/* Writes a quoted string; text that is not UTF-8 shows as question marks.  NULL: null. */
 void json_string(FILE *out, const char *text);
 
 #endif

@@ -26,17 +26,17 @@ struct page {
 
 /* Fills *ret_page for a GET of that path.  0 or -ENOMEM.  Admin thread. */
 int admin_page(const struct admin_env *env, const char *path, struct page *ret_page);
-/* Is there a page of that path?  Makes it to find out. */
+/* Tells whether there is a page of that path, by making it. */
 bool admin_is_page(const struct admin_env *env, const char *path);
 /* page.html, as it is (html.c). */
 extern const char admin_html[], admin_html_end[];
-/* {"error":"..."} */
+/* Makes the page {"error":"..."}.  Returns the status. */
 int admin_error_page(int status, const char *text, struct page *ret_page);
 
 /* ---- args.c ---- */
 
-/* body: terminated; nothing but blanks is no members.  known: the names that may come, with a blank between.
- * 0, or -EINVAL and a static text in *ret_why. */
+/* Parses the members of a JSON body.  body: terminated; nothing but blanks is no members.  known: the names
+ * that may come, with a blank between. 0, or -EINVAL and a static text in *ret_why. */
 int args_parse(const char *body, const char *known, struct admin_args *ret_args, const char **ret_why);
 
 /* ---- control.c ---- */
@@ -68,12 +68,12 @@ struct control {
 };
 
 int control_start(struct control *ct, const struct admin_env *env);
-/* Before the library's daemon is stopped: nothing is suspended afterwards. */
+/* Ends the thread of slow calls and answers what it had, before the library's daemon is stopped. */
 void control_stop(struct control *ct);
 void control_set_token(struct control *ct, const char *token);
 void control_resume(struct control *ct);
-/* The whole of a request has come, or its slow part is over.  *ret_wait: the connection was suspended;
- * otherwise *ret_page is the answer.  0 or -ENOMEM. */
+/* Handles a request of which all has come, or whose slow part is over.  *ret_wait: the connection was
+ * suspended; otherwise *ret_page is the answer.  0 or -ENOMEM. */
 int control_call(struct control *ct, struct call *c, struct MHD_Connection *conn, const char *method,
 		 const char *path, bool *ret_wait, struct page *ret_page);
 

@@ -47,7 +47,6 @@ int auth_keys_parse(const char *text, size_t len, const char *source, struct aut
 /* Another reference; NULL is fine.  Any thread. */
 struct auth_keys *auth_keys_get(struct auth_keys *keys);
 void auth_keys_put(struct auth_keys *keys);
-int auth_keys_nr(const struct auth_keys *keys);
 
 /* ---- signatures seen before (auth.replay: reject) ---- */
 
@@ -100,8 +99,6 @@ struct identity {
 void identity_init(struct identity *id);
 /* Gives the reference back, wipes the key; fine twice. */
 void identity_put(struct identity *id);
-/* The access key, for logs; NULL for anonymous. */
-const char *identity_name(const struct identity *id);
 
 struct auth_env {
 	struct auth_keys *keys; /* NULL: there are none */

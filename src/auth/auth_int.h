@@ -53,7 +53,6 @@ struct auth_keys {
 	struct auth_entry *entry; /* sorted by access key; the order of the file among equal ones */
 };
 
-void entry_wipe(struct auth_entry *e);
 /* The first entry of that access key and how many follow with the same; NULL: none. */
 struct auth_entry *keys_find(struct auth_keys *keys, struct span access_key, int *ret_nr);
 /* date: 8 digits. */
@@ -82,7 +81,6 @@ enum fault scan_credential(struct span text, const char *region, enum fault bad,
 			   const char **ret_why);
 /* "20130524T000000Z"; 0 or -EINVAL. */
 int stamp_parse(struct span text, char out[AUTH_STAMP_LEN + 1], uint64_t *ret_unix_s);
-void stamp_format(uint64_t unix_s, char out[AUTH_STAMP_LEN + 1]);
 
 /* ---- the canonical request (canon.c) ---- */
 

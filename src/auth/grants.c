@@ -43,76 +43,47 @@ auth_may(const struct identity *id, enum auth_right right, const char *bucket, s
 }
 
 static bool
-may_list(const struct identity *id, const struct target *t)
+may_bucket(const struct identity *id, enum auth_right right, const struct target *t)
 {
-	return auth_may(id, AUTH_LIST, t->bucket, t->bucket_len, t->list.prefix, t->list.prefix_len);
+	return auth_may(id, right, t->bucket, t->bucket_len, NULL, 0);
 }
 
 static bool
-may_copy(const struct identity *id, const struct target *t)
+may_key(const struct identity *id, enum auth_right right, const struct target *t)
 {
-	return auth_may(id, AUTH_READ, t->copy.bucket, t->copy.bucket_len, t->copy.key, t->copy.key_len) &&
-	       auth_may(id, AUTH_WRITE, t->bucket, t->bucket_len, t->key, t->key_len);
+	return auth_may(id, right, t->bucket, t->bucket_len, t->key, t->key_len);
 }
 
 bool
 auth_allows(const struct identity *id, const struct target *t)
 {
-	switch (t->op) {
-	case OP_OPTIONS:     /* says what the bucket's CORS rules say, as S3 does to everybody */
-	case OP_POST_OBJECT: /* asked again for the form's key, with who signed it */
+	switch (op_info[t->op].right) {
+	case RIGHT_ANYBODY:
 		return true;
-	case OP_LIST_BUCKETS:
+	case RIGHT_KNOWN:
 		return id->anonymous || id->entry;
-	case OP_HEAD_BUCKET:
-	case OP_GET_BUCKET_LOCATION:
-	case OP_DELETE_OBJECTS: /* asked again for each key */
-		return auth_may(id, AUTH_LIST, t->bucket, t->bucket_len, NULL, 0);
-	case OP_LIST_OBJECTS:
-	case OP_LIST_OBJECTS_V2:
-	case OP_LIST_OBJECT_VERSIONS:
-	case OP_LIST_MULTIPART_UPLOADS:
-		return may_list(id, t);
-	case OP_COPY_OBJECT:
-	case OP_UPLOAD_PART_COPY:
-		return may_copy(id, t);
-	case OP_GET_OBJECT:
-	case OP_HEAD_OBJECT:
-	case OP_GET_OBJECT_ATTRIBUTES:
-	case OP_GET_OBJECT_TAGGING:
-	case OP_GET_OBJECT_ACL:
-	case OP_LIST_PARTS:
-		return auth_may(id, AUTH_READ, t->bucket, t->bucket_len, t->key, t->key_len);
-	case OP_PUT_OBJECT:
-	case OP_DELETE_OBJECT:
-	case OP_PUT_OBJECT_TAGGING:
-	case OP_DELETE_OBJECT_TAGGING:
-	case OP_PUT_OBJECT_ACL:
-	case OP_CREATE_MULTIPART_UPLOAD:
-	case OP_UPLOAD_PART:
-	case OP_COMPLETE_MULTIPART_UPLOAD:
-	case OP_ABORT_MULTIPART_UPLOAD:
-		return auth_may(id, AUTH_WRITE, t->bucket, t->bucket_len, t->key, t->key_len);
-	case OP_GET_BUCKET_CORS:
-	case OP_GET_BUCKET_LIFECYCLE:
-	case OP_GET_BUCKET_TAGGING:
-	case OP_GET_BUCKET_ACL:
-	case OP_GET_BUCKET_VERSIONING:
-	case OP_GET_BUCKET_POLICY:
-	case OP_GET_BUCKET_POLICY_STATUS:
-	case OP_GET_BUCKET_ENCRYPTION:
-	case OP_GET_PUBLIC_ACCESS_BLOCK:
-	case OP_GET_OWNERSHIP_CONTROLS:
-	case OP_GET_BUCKET_LOGGING:
-	case OP_GET_BUCKET_REQUEST_PAYMENT:
-	case OP_GET_BUCKET_WEBSITE:
-	case OP_GET_BUCKET_NOTIFICATION:
-	case OP_GET_BUCKET_REPLICATION:
-	case OP_GET_BUCKET_ACCELERATE:
-	case OP_GET_OBJECT_LOCK: /* the bucket's configuration */
+	case RIGHT_SEE_BUCKET:
+		return may_bucket(id, AUTH_LIST, t);
+	case RIGHT_LIST_PREFIX:
+		if (!t->list)
+			break;
+		return auth_may(id, AUTH_LIST, t->bucket, t->bucket_len, t->list->prefix,
+				t->list->prefix_len);
+	case RIGHT_LIST_BUCKET:
 		return auth_may(id, AUTH_LIST, t->bucket, t->bucket_len, "", 0);
-	default:
-		/* What makes or changes a bucket; also whatever is added and forgotten here. */
-		return auth_may(id, AUTH_BUCKET, t->bucket, t->bucket_len, NULL, 0);
+	case RIGHT_READ_KEY:
+		return may_key(id, AUTH_READ, t);
+	case RIGHT_COPY:
+		if (!t->copy)
+			break;
+		return auth_may(id, AUTH_READ, t->copy->bucket, t->copy->bucket_len, t->copy->key,
+				t->copy->key_len) &&
+		       may_key(id, AUTH_WRITE, t);
+	case RIGHT_WRITE_KEY:
+		return may_key(id, AUTH_WRITE, t);
+	case RIGHT_BUCKET:
+		break;
 	}
+	/* Also for whatever is added and forgotten here, and for a target that was not parsed to its end. */
+	return may_bucket(id, AUTH_BUCKET, t);
 }

@@ -1,5 +1,5 @@
 /*
- * Signatures seen before (design: auth.replay), one table for all cores.
+ * Signatures seen before (auth.replay), one table for all cores.
  *
  * Sets of eight entries under a lock of their own that is held for some tens of instructions; a signature is
  * a MAC, so its own bytes spread it.  Only signatures that held are entered: strangers cannot fill it.

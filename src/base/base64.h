@@ -12,9 +12,9 @@
 void base64_encode(const void *bytes, size_t len, char *text);
 
 /*
- * Strict: whole groups of four, padding only at the end, spare bits zero, nothing else in between.  0 with
- * *ret_len bytes in ret_bytes, or -EINVAL; -EMSGSIZE when they are more than cap.  On failure ret_bytes may
- * hold part of them.
+ * Decodes strictly: whole groups of four, padding only at the end, spare bits zero, nothing else in
+ * between.  0 with *ret_len bytes in ret_bytes, or -EINVAL; -EMSGSIZE when they are more than cap.  On failure
+ * ret_bytes may hold part of them.
  */
 int base64_decode(const char *text, size_t len, void *ret_bytes, size_t cap, size_t *ret_len);
 

@@ -45,16 +45,18 @@ struct bufpool {
 /* Splits bytes into buffers: about 1/8 of it small ones, the rest large ones, at least one of each.  0 or
  * -ENOMEM. */
 int bufpool_init(struct bufpool *bp, size_t bytes);
-/* All of one class, at least one.  Its buffers' regions are numbered from region_base on: their memory is
- * registered behind another pool's. */
+/* Makes buffers of one class, at least one.  Its buffers' regions are numbered from region_base on: their
+ * memory is registered behind another pool's. */
 int bufpool_init_class(struct bufpool *bp, enum buf_class cls, size_t bytes, int region_base);
+/* Frees the memory; every buffer must be back. */
 void bufpool_fini(struct bufpool *bp);
 
-/* NULL when none is left; the caller queues.  Never blocks, never allocates. */
+/* Takes a buffer.  NULL: none is left, the caller queues.  Never blocks, never allocates. */
 struct buf *bufpool_get(struct bufpool *bp, enum buf_class cls);
+/* Gives a buffer back.  NULL is not. */
 void bufpool_put(struct bufpool *bp, struct buf *b);
 
-/* The smallest class that holds len bytes (len > 1 MiB: BUF_LARGE). */
+/* Returns the smallest class that holds len bytes (len > 1 MiB: BUF_LARGE). */
 static inline enum buf_class
 buf_class_for(size_t len_bytes)
 {

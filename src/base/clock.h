@@ -10,14 +10,14 @@
 #define NS_PER_MS 1000000ull
 #define NS_PER_S 1000000000ull
 
-/* Monotonic nanoseconds. */
+/* Reads the monotonic clock, in nanoseconds. */
 uint64_t clock_ns(void);
 
-/* Wall clock, nanoseconds since 1970 (UTC). */
+/* Reads the wall clock, in nanoseconds since 1970 (UTC). */
 uint64_t clock_wall_ns(void);
 
-/* Tests: from now on both functions return *ns (NULL: the real clocks again).
- * Not while other threads run. */
+/* Makes both functions return *ns from now on (NULL: the real clocks again); for tests, while no other
+ * thread runs. */
 void clock_fake(const uint64_t *ns);
 
 #endif

@@ -49,7 +49,7 @@ fair_push(struct fair *f, unsigned client, struct list *l)
 	list_push_tail(&line->waiting, l);
 }
 
-/* Waits no more; its line keeps its turn. */
+/* Takes one out of the queue; the line keeps its turn. */
 static inline void
 fair_del(struct fair *f, unsigned client, struct list *l)
 {
@@ -60,7 +60,7 @@ fair_del(struct fair *f, unsigned client, struct list *l)
 		list_del(&line->turn);
 }
 
-/* Its turn is over; somebody in it still waits. */
+/* Ends the turn of a line in which somebody still waits. */
 static inline void
 fair_yield(struct fair *f, struct fair_line *line)
 {
@@ -68,7 +68,7 @@ fair_yield(struct fair *f, struct fair_line *line)
 	list_push_tail(&f->turns, &line->turn);
 }
 
-/* The line whose turn it is; NULL: nobody waits. */
+/* Returns the line whose turn it is; NULL: nobody waits. */
 static inline struct fair_line *
 fair_first(struct fair *f)
 {

@@ -56,3 +56,14 @@ hex_write(char *text, const void *bytes, size_t len)
 		text[2 * i + 1] = digits[p[i] & 15];
 	}
 }
+
+void
+hex_write_u64(char text[17], uint64_t value)
+{
+	unsigned char b[8];
+
+	for (int i = 0; i < 8; i++)
+		b[i] = (unsigned char)(value >> (56 - 8 * i));
+	hex_write(text, b, sizeof b);
+	text[16] = 0;
+}

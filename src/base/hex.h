@@ -8,19 +8,21 @@
 /* Of every character: 0-15, or -1. */
 extern const int8_t hex_value[256];
 
-/* 0-15, or -1. */
+/* Returns the value of a hex digit, or -1. */
 static inline int
 hex_digit(char c)
 {
 	return hex_value[(unsigned char)c];
 }
 
-/* Exactly `digits` hex digits, most significant first.  0 or -EINVAL.  digits <= 16. */
+/* Parses exactly `digits` hex digits, most significant first.  0 or -EINVAL.  digits <= 16. */
 int hex_u64(const char *text, size_t digits, uint64_t *ret_value);
-/* 2 * len digits to len bytes, in memory order.  0, or -EINVAL: what was in front of the wrong one is
- * written. */
+/* Parses 2 * len digits into len bytes, in memory order.  0, or -EINVAL: what was in front of the wrong one
+ * is written. */
 int hex_bytes(const char *text, void *ret_bytes, size_t len);
-/* len bytes to 2 * len lower-case digits; no terminator. */
+/* Writes len bytes as 2 * len lower-case digits; no terminator. */
 void hex_write(char *text, const void *bytes, size_t len);
+/* Writes a number as 16 lower-case digits and NUL. */
+void hex_write_u64(char text[17], uint64_t value);
 
 #endif

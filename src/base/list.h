@@ -26,7 +26,7 @@ list_empty(const struct list *l)
 	return l->next == l;
 }
 
-/* Same question about a link: is it on some list? */
+/* Tells whether a link is on some list. */
 static inline bool
 list_linked(const struct list *l)
 {
@@ -62,7 +62,7 @@ list_del(struct list *l)
 	list_init(l);
 }
 
-/* First link, or NULL. */
+/* Returns the first link, or NULL. */
 static inline struct list *
 list_first(const struct list *head)
 {

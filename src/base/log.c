@@ -123,20 +123,6 @@ log_level_parse(const char *text, enum log_level *ret_level)
 	return -EINVAL;
 }
 
-int
-log_format_parse(const char *text, enum log_format *ret_format)
-{
-	static const char *const names[] = { "auto", "plain", "journal", "json" };
-
-	for (int i = 0; i < (int)(sizeof names / sizeof *names); i++) {
-		if (strcmp(text, names[i]) == 0) {
-			*ret_format = (enum log_format)i;
-			return 0;
-		}
-	}
-	return -EINVAL;
-}
-
 /* Appends text as the inside of a JSON string. */
 static size_t
 json_escape(char *out, size_t cap, const char *text)

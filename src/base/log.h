@@ -20,14 +20,13 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_NOTE, LOG_INFO, LOG_DEBUG, LOG_LEVEL_N
 enum log_format { LOG_AUTO, LOG_PLAIN, LOG_JOURNAL, LOG_JSON };
 extern const char *const log_level_name[LOG_LEVEL_NR];
 
-/* Process-wide; before the first thread starts, except log_set_level(). */
+/* Starts the log of the process; before the first thread starts, except log_set_level(). */
 void log_init(enum log_format format, enum log_level level);
-/* The common level.  -1 as a level: nothing at all. */
+/* Sets the common level; -1: nothing is logged. */
 void log_set_level(enum log_level level);
 enum log_level log_get_level(void);
-/* "error" ... "debug" to the level; -EINVAL. */
+/* Parses "error" ... "debug".  0 or -EINVAL. */
 int log_level_parse(const char *text, enum log_level *ret_level);
-int log_format_parse(const char *text, enum log_format *ret_format);
 
 /* ---- modules ---- */
 
@@ -35,11 +34,11 @@ int log_format_parse(const char *text, enum log_format *ret_format);
 #define LOG_LEVEL_COMMON (-1)
 /* Every name that a LOG_MODULE has. */
 extern const char *const log_module_name[LOG_MODULES_NR];
-/* The number of that module, or -ENOENT. */
+/* Returns the number of a module, or -ENOENT. */
 int log_module_find(const char *name);
-/* level: an enum log_level, or LOG_LEVEL_COMMON. */
+/* Sets the level of a module: an enum log_level, or LOG_LEVEL_COMMON. */
 void log_set_module_level(int module, int level);
-/* As it was set: LOG_LEVEL_COMMON or a level. */
+/* Returns the level of a module as it was set: LOG_LEVEL_COMMON or a level. */
 int log_get_module_level(int module);
 
 /* ---- classes of events ---- */
@@ -73,8 +72,9 @@ struct log_event_desc {
 };
 extern const struct log_event_desc log_events[LOG_EV_NR];
 
-/* How many lines were logged at that level, and how many were held back, since the start. */
+/* Counts the lines logged at a level since the start. */
 uint64_t log_lines(enum log_level level);
+/* Counts the lines that log_limited() held back since the start. */
 uint64_t log_lines_held(void);
 
 struct log_site {
@@ -88,7 +88,7 @@ bool log_enabled(enum log_level level, const char *module);
 
 void log_write(enum log_level level, const char *module, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* request: the id of the request that it is about, or NULL. */
+/* Writes a line of a class.  request: the id of the request that it is about, or NULL. */
 void log_write_event(enum log_event ev, enum log_level level, const char *module, const char *request,
 		     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 bool log_allowed(struct log_site *site, uint32_t *ret_held);

@@ -24,8 +24,9 @@ struct mailbox {
 	int efd; /* the doorbell; becomes readable after mailbox_sleep() said true and a message came */
 };
 
-/* 0 or -errno (no descriptor left). */
+/* Makes an empty mailbox.  0 or -errno (no descriptor left). */
 int mailbox_init(struct mailbox *mb);
+/* Closes the doorbell. */
 void mailbox_fini(struct mailbox *mb);
 
 /* Hands m over.  m must not be on its way already. */
@@ -34,9 +35,10 @@ void mailbox_post(struct mailbox *mb, struct msg *m, void (*fn)(struct msg *));
 /* Runs what has arrived, at most max messages (0: all that is there now); returns how many ran. */
 int mailbox_run(struct mailbox *mb, int max);
 
-/* About to wait: true = nothing is here and the doorbell will ring; false = do not wait, run first. */
+/* Declares that the receiver is about to wait.  True: nothing is here, and the doorbell will ring; false:
+ * do not wait, run first. */
 bool mailbox_sleep(struct mailbox *mb);
-/* Awake again (also drains the doorbell, which may or may not have rung). */
+/* Declares that the receiver is awake again (also drains the doorbell, which may or may not have rung). */
 void mailbox_wake(struct mailbox *mb);
 
 #endif

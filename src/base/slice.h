@@ -10,9 +10,9 @@
 #ifndef GANTRY_BASE_SLICE_H
 #define GANTRY_BASE_SLICE_H
 
-/* The calling thread, and what it starts from now on (the kernel's workers for its io_uring among them), asks
- * for the shortest slice there is.  Kernels that know no slices, before 6.12, ignore it.  0 or -errno; on
- * failure nothing has changed and nothing need be done. */
+/* Asks for the shortest slice there is, for the calling thread and what it starts from now on (the
+ * kernel's workers for its io_uring among them).  Kernels that know no slices, before 6.12, ignore it.  0 or
+ * -errno; on failure nothing has changed and nothing need be done. */
 int slice_short(void);
 
 #endif

@@ -36,7 +36,7 @@ span_begins(struct span s, const char *text)
 	return s.len >= n && memcmp(s.p, text, n) == 0;
 }
 
-/* Without regard to case. */
+/* Compares without regard to case. */
 static inline bool
 span_is_nocase(struct span s, const char *text)
 {
@@ -53,24 +53,24 @@ span_begins_nocase(struct span s, const char *text)
 	return s.len >= n && strncasecmp(s.p, text, n) == 0;
 }
 
-/* A blank or a tab: what may stand around the value of a header field. */
+/* Tells a blank or a tab: what may stand around the value of a header field. */
 static inline bool
 is_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
 
-/* Without the blanks around it. */
+/* Returns the span without the blanks around it. */
 struct span span_trim(struct span s);
 /* Cuts what stands before the next `sep` off *rest, and the `sep` (all of it when there is none). */
 struct span span_cut(struct span *rest, char sep);
-/* Digits only, no sign, nothing above 64 bits.  0 or -EINVAL. */
+/* Parses digits, without a sign and up to 64 bits.  0 or -EINVAL. */
 int span_decimal(struct span s, uint64_t *ret_value);
 
 enum { DECODE_STRICT = 1, DECODE_PLUS = 2 };
 /*
- * Percent-decodes once, '+' to a blank if asked.  Returns the length, -EINVAL for a bad sequence (strict) or
- * a NUL, -E2BIG beyond cap.  Not strict: a '%' without two hex digits behind it stands for itself.
+ * Decodes percent sequences once, '+' to a blank if asked.  Returns the length, -EINVAL for a bad sequence
+ * (strict) or a NUL, -E2BIG beyond cap.  Not strict: a '%' without two hex digits behind it stands for itself.
  */
 int span_decode(struct span s, unsigned how, char *out, size_t cap);
 

@@ -22,10 +22,10 @@ struct timers {
 
 /* Arms t (again): fn(t) runs from timers_run() at or after at_ns.  Zeroed memory is a valid unarmed timer. */
 void timer_arm(struct timers *ts, struct timer *t, uint64_t at_ns, void (*fn)(struct timer *));
-/* No effect on an unarmed timer. */
+/* Disarms t; an unarmed one is fine. */
 void timer_disarm(struct timers *ts, struct timer *t);
 
-/* When the first timer is due; UINT64_MAX when none is armed. */
+/* Returns when the first timer is due; UINT64_MAX when none is armed. */
 uint64_t timers_next(const struct timers *ts);
 /* Runs all that are due at now_ns; returns how many. */
 int timers_run(struct timers *ts, uint64_t now_ns);

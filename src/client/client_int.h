@@ -50,7 +50,7 @@ struct config {
 	char origin[256]; /* the file, or "" */
 };
 
-/* From a JSON text.  0, or -EINVAL with a sentence in err. */
+/* Parses a JSON text.  0, or -EINVAL with a sentence in err. */
 int config_parse(const char *text, size_t len, struct config *c, char *err, size_t err_len);
 /* Options, then the file they or the environment name.  0, or -errno with a sentence in err. */
 int config_load(const struct gantry_options *o, struct config *ret_c, char *err, size_t err_len);
@@ -58,8 +58,8 @@ int config_load(const struct gantry_options *o, struct config *ret_c, char *err,
 /* ---- JSON: json.c ---- */
 
 enum json_type { JSON_STRING, JSON_NUMBER, JSON_TRUE, JSON_FALSE, JSON_NULL };
-/* One scalar.  key: that of the nearest object around it ("" in none).  text: decoded string or the number's
- * digits; terminated. Not 0 stops the parser, which returns it. */
+/* Takes one scalar.  key: that of the nearest object around it ("" in none).  text: decoded string or the
+ * number's digits; terminated. Not 0 stops the parser, which returns it. */
 typedef int json_fn(void *cookie, const char *key, enum json_type type, const char *text, size_t len);
 
 /*
@@ -102,7 +102,7 @@ struct target {
 int ports_open(const struct config *c, struct port *ports, int *ret_nr, char *why, size_t why_len);
 void port_close(struct port *p);
 struct target *target_new(struct port *p);
-/* 0 or -errno: the target may still be reached then. */
+/* Destroys a target.  0, or -errno: it may still be reached then. */
 int target_free(struct target *t);
 
 /* ---- memory: memory.c ---- */
@@ -143,21 +143,16 @@ struct window {
 	char token[96];
 };
 
-/* Registers.  0 or -errno.  *ret_region is on the list and has one user. */
-int region_new(struct gantry *g, void *ptr, size_t size, unsigned flags, bool is_temporary,
-	       struct region **ret_region);
-/* The region that holds [ptr, ptr + size), with one more user; NULL. */
+/* Takes the region that holds [ptr, ptr + size), with one more user; NULL. */
 struct region *region_get(struct gantry *g, const void *ptr, size_t size);
 void region_put(struct gantry *g, struct region *r);
-/* Deregisters everywhere and frees; 0 or -errno (then it is kept). */
-int region_free(struct gantry *g, struct region *r);
 void regions_close(struct gantry *g);
 
-/* A token of its own for one call: finds or makes the registration, takes a target.  0, or -errno and why. */
+/* Makes a token for one call: finds or makes the registration, takes a target.  0, or -errno and why. */
 int window_open(struct gantry *g, const void *ptr, size_t size, bool is_put, struct window *w, char *why,
 		size_t why_len);
-/* clean: the server has answered and vouches that nothing is under way.  Otherwise the target is destroyed
- * (or, if that fails, the memory deregistered): 0, or -EBUSY when neither worked. */
+/* Ends a call's token.  clean: the server has answered and vouches that nothing is under way.  Otherwise the
+ * target is destroyed (or, if that fails, the memory deregistered): 0, or -EBUSY when neither worked. */
 int window_close(struct window *w, bool clean);
 
 /* ---- HTTP: http.c, reply.c ---- */
@@ -181,9 +176,9 @@ struct reply {
 };
 
 void reply_init(struct reply *r);
-/* One header line, without its line end. */
+/* Takes one header line, without its line end. */
 void reply_header(struct reply *r, const char *line, size_t len);
-/* Text between <name> and </name> in an error body, unescaped; "" when there is none. */
+/* Copies the text between <name> and </name> in an error body, unescaped; "" when there is none. */
 void reply_xml(const struct reply *r, const char *name, char *out, size_t cap);
 
 enum verdict {
@@ -196,12 +191,12 @@ enum verdict {
 	VERDICT_END,      /* 416: beyond the end */
 	VERDICT_NR
 };
-/* What the answer to a request with a token means (protocol.md 3, 4.1, 4.2; item 116).  *ret_why: why not by
+/* Judges the answer to a request with a token (protocol.md 3, 4.1, 4.2; item 116).  *ret_why: why not by
  * RDMA. */
 enum verdict judge_put(const struct reply *r, enum gantry_dialect d, uint64_t size, const char **ret_why);
 enum verdict judge_get(const struct reply *r, enum gantry_dialect d, uint64_t offset, uint64_t size,
 		       uint64_t *ret_bytes, const char **ret_why);
-/* The same without a token. */
+/* Judges the answer to a request without a token. */
 enum verdict judge_plain(const struct reply *r);
 int status_errno(const struct reply *r);
 
@@ -227,7 +222,7 @@ struct handle;
 struct handle *handle_get(struct gantry *g);
 void handle_put(struct gantry *g, struct handle *h);
 void handles_close(struct gantry *g);
-/* 0 with an answer in r, or -errno and a sentence in why. */
+/* Runs one HTTP exchange.  0 with an answer in r, or -errno and a sentence in why. */
 int http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char *why, size_t why_len);
 
 /* Adds to the headers what signs them.  false: no memory. */

@@ -1,6 +1,6 @@
 /*
  * Where libgantry learns which ports and which DC key to use: arguments first, then cuobj.json or cufile.json
- * (protocol.md item 117, transports.md 6.4).  Called by gantry_open() only.
+ * (protocol.md item 117).  Called by gantry_open() only.
  */
 #include "client/client_int.h"
 

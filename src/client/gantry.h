@@ -36,7 +36,7 @@ extern "C" {
 
 struct gantry;
 
-/* The version of this library, "1.2.3". */
+/* Returns the version of this library, "1.2.3". */
 const char *gantry_version(void);
 
 /* ---- a context ---- */
@@ -83,18 +83,18 @@ struct gantry_options {
 	const char *access_key, *secret_key, *session_token, *region;
 };
 
-/* 0; -EINVAL (options, configuration file), -ENODEV (a port that was named is not there), -ENOMEM.
- * gantry_open_error() says more.  No device at all is no error when none was named: gantry_rdma_reason() says
- * so then.  options may be NULL. */
+/* Opens a context.  0; -EINVAL (options, configuration file), -ENODEV (a port that was named is not there),
+ * -ENOMEM. gantry_open_error() says more.  No device at all is no error when none was named:
+ * gantry_rdma_reason() says so then.  options may be NULL. */
 int gantry_open(const struct gantry_options *options, struct gantry **ret_g);
-/* Why the last gantry_open() of this thread failed; "" when it did not. */
+/* Says why the last gantry_open() of this thread failed; "" when it did not. */
 const char *gantry_open_error(void);
 /* Frees what is still registered.  No call may be running.  NULL is fine. */
 void gantry_close(struct gantry *g);
 
-/* 1 when there is a port to use, else 0.  (cuObjClient: isConnected) */
+/* Returns 1 when there is a port to use, else 0.  (cuObjClient: isConnected) */
 int gantry_is_connected(const struct gantry *g);
-/* Why gantry_is_connected() is 0; "" when it is 1. */
+/* Says why gantry_is_connected() is 0; "" when it is 1. */
 const char *gantry_rdma_reason(const struct gantry *g);
 /* Ports in use: text like "mlx5_0:1 10.0.0.5"; NULL beyond the last. */
 const char *gantry_port(const struct gantry *g, int i);
@@ -123,8 +123,8 @@ enum gantry_memory gantry_memory_type(const void *ptr);
  * driver's errno, e.g. -ENOMEM when memlock is too small.
  */
 int gantry_register(struct gantry *g, void *ptr, size_t size, unsigned flags);
-/* ptr as given to gantry_register().  Waits for no one: -EBUSY while a call uses the memory, -ENOENT.
- * (cuMemObjPutDescriptor) */
+/* Deregisters memory; ptr as given to gantry_register().  Waits for no one: -EBUSY while a call uses the
+ * memory, -ENOENT. (cuMemObjPutDescriptor) */
 int gantry_deregister(struct gantry *g, void *ptr);
 
 /* ---- tokens, for programs that speak HTTP themselves ---- */
@@ -132,7 +132,7 @@ int gantry_deregister(struct gantry *g, void *ptr);
 enum gantry_op { GANTRY_OP_GET = 0, GANTRY_OP_PUT = 1, GANTRY_OP_INVALID = 9999 };
 
 /*
- * A token for exactly [ptr + offset, ptr + offset + size), which must lie in registered memory.
+ * Makes a token for exactly [ptr + offset, ptr + offset + size), which must lie in registered memory.
  * (cuMemObjGetRDMAToken) *ret_token: 81 characters and a NUL; *ret_len (may be NULL) counts the NUL: 82.  It
  * is good until gantry_token_put() or gantry_deregister(), not for the length of any callback.  0; -ENOENT
  * not registered; -ENODEV; -EINVAL; -EFBIG.
@@ -207,22 +207,24 @@ int gantry_put(struct gantry *g, const char *url, const void *ptr, size_t size,
 int gantry_get(struct gantry *g, const char *url, void *ptr, size_t size, uint64_t offset,
 	       const struct gantry_request *req, struct gantry_result *res);
 
-/* Size, ETag, last_modified, checksum. */
+/* Asks for size, ETag, last_modified, checksum. */
 int gantry_head(struct gantry *g, const char *url, const struct gantry_request *req,
 		struct gantry_result *res);
-/* Also 0 when the server says 204 for an object that was not there. */
+/* Deletes an object; 0 also when the server says 204 for an object that was not there. */
 int gantry_delete(struct gantry *g, const char *url, const struct gantry_request *req,
 		  struct gantry_result *res);
-/* S3: creates the bucket http://host:port/bucket; 0 also when it exists already (409). */
+/* Creates, S3 only, the bucket http://host:port/bucket; 0 also when it exists already (409). */
 int gantry_make_bucket(struct gantry *g, const char *url, struct gantry_result *res);
 
-/* base + key with every byte of key encoded that is not unreserved or '/'.  free() it.  NULL: no memory. */
+/* Joins base and key, with every byte of key encoded that is not unreserved or '/'.  free() it.  NULL: no
+ * memory. */
 char *gantry_url_join(const char *base, const char *key);
 
-/* CRC64-NVME over more bytes (crc: 0 for the start), and of A followed by B. */
+/* Continues a CRC64-NVME over more bytes (crc: 0 for the start). */
 uint64_t gantry_crc64nvme(uint64_t crc, const void *data, size_t len);
+/* Computes the CRC64-NVME of A followed by B. */
 uint64_t gantry_crc64nvme_combine(uint64_t crc_a, uint64_t crc_b, uint64_t len_b);
-/* As in x-amz-checksum-crc64nvme: 12 characters and a NUL. */
+/* Writes a CRC as x-amz-checksum-crc64nvme has it: 12 characters and a NUL. */
 void gantry_crc64nvme_text(uint64_t crc, char text[13]);
 
 /* ---- the shape of cuObjClient ---- */
@@ -247,12 +249,13 @@ struct gantry_ops {
 		       const struct gantry_io_info *info);
 };
 
-/* For a context of gantry_open().  ops is copied.  -EPROTONOSUPPORT for another protocol than 1001. */
+/* Sets the callbacks of a context of gantry_open(); ops is copied.  -EPROTONOSUPPORT for another protocol
+ * than 1001. */
 int gantry_set_ops(struct gantry *g, const struct gantry_ops *ops, int protocol);
-/* The ctx that was given to gantry_obj_get() or _put().  (getCtx) */
+/* Returns the ctx that was given to gantry_obj_get() or _put().  (getCtx) */
 void *gantry_handle_ctx(const void *handle);
-/* The largest piece a callback will see.  (cuMemObjGetMaxRequestCallbackSize)  ptr: registered memory, else
- * -ENOENT. */
+/* Returns the largest piece that a callback will see.  (cuMemObjGetMaxRequestCallbackSize) ptr: registered
+ * memory, else -ENOENT. */
 ssize_t gantry_max_callback_size(struct gantry *g, const void *ptr);
 
 /*

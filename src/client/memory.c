@@ -65,7 +65,11 @@ register_everywhere(struct gantry *g, struct region *r)
 	return good ? 0 : -error;
 }
 
-int
+/* Deregisters everywhere and frees; 0 or -errno (then it is kept). */
+static int region_free(struct gantry *g, struct region *r);
+
+/* Registers.  0 or -errno.  *ret_region is on the list and has one user. */
+static int
 region_new(struct gantry *g, void *ptr, size_t size, unsigned flags, bool is_temporary,
 	   struct region **ret_region)
 {
@@ -135,7 +139,7 @@ region_put(struct gantry *g, struct region *r)
 	pthread_mutex_unlock(&g->lock);
 }
 
-int
+static int
 region_free(struct gantry *g, struct region *r)
 {
 	int error = 0;

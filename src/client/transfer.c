@@ -179,7 +179,7 @@ why_not_rdma(const struct call *c)
 	return NULL;
 }
 
-/* The checksum that goes with a GET (transports.md 6.3).  False: it is there and wrong. */
+/* The checksum that goes with a GET (protocol.md section 8).  False: it is there and wrong. */
 static bool
 verify(struct call *c, uint64_t bytes)
 {

@@ -10,6 +10,7 @@
 #define GANTRY_CONF_CONF_H
 
 #include "base/log.h"
+#include "conf/rdma.h"
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -20,8 +21,6 @@
 
 #define CONF_LISTEN_MAX 16
 #define CONF_DISKS_MAX 64
-#define CONF_DEVICES_MAX 16
-#define CONF_NETS_MAX 64
 #define CONF_CORES_MAX 256
 #define CONF_DOMAINS_MAX 16
 #define CONF_PIECES_MAX 16 /* of a request, in flight */
@@ -47,47 +46,7 @@ struct conf_disk {
 	uint64_t size_bytes; /* for --format */
 };
 
-/* An address block; IPv4 ones are v4-mapped (prefix counted from 96). */
-struct conf_net {
-	struct in6_addr addr;
-	uint8_t prefix;
-};
-
-enum conf_bind_gid { BIND_GID_OFF, BIND_GID_SUBNET, BIND_GID_EXACT };
 enum conf_replay { REPLAY_OFF, REPLAY_REJECT };
-enum conf_delay_mode {
-	DELAY_NONE,
-	DELAY_BATCH,
-	DELAY_ENTRY,
-	DELAY_ADAPTIVE
-}; /* protocol.md 5: numbers 0-3 */
-
-struct conf_rdma {
-	enum { RDMA_AUTO, RDMA_LIST, RDMA_NONE } mode;
-	char *devices[CONF_DEVICES_MAX]; /* names (mlx5_0, mlx5_0:1), addresses or GIDs; RDMA_LIST only */
-	int device_nr;
-	uint64_t dc_key;
-	int channels; /* DCIs per rail, over all cores; raised to 8 a core */
-	int cq_depth; /* 0: the sum of send depths */
-	int max_sge;
-	int service_level, traffic_class, hop_limit, pkey_index;
-	int timeout, retry_cnt, rnr_retry,
-		max_rd_atomic; /* timeout: 4.096 us * 2^t; max_rd_atomic 0: automatic */
-	int path_mtu;          /* bytes; 0: min(active, 4096) */
-	enum conf_delay_mode delay_mode;
-	uint64_t delay_interval_ns;
-	bool qp_reset_on_failure;
-	int poll_batch;
-	uint64_t linger_ns;
-	int ah_cache;                         /* address handles kept per rail */
-	struct conf_net allow[CONF_NETS_MAX]; /* none given: the subnets of our own rails */
-	int allow_nr;
-	bool allow_loopback, allow_self, allow_link_local; /* rdma.allow_special */
-	enum conf_bind_gid bind_gid;
-	bool meta_token;         /* x-amz-meta-rdma-token is served (protocol.md 2.7) */
-	bool short_get_reject;   /* GET without Range into a smaller window: 400 instead of 206 (4.3) */
-	uint64_t inflight_bytes; /* per request on the wire */
-};
 
 enum conf_etag { S3_ETAG_MD5, S3_ETAG_RANDOM };
 struct conf_s3 {
@@ -185,10 +144,11 @@ struct conf_source {
 	int override_nr;
 };
 
-/* 0, or -EINVAL with every error found written to err (a line each).  *ret_conf is freed with conf_free(). */
+/* Loads a configuration.  0, or -EINVAL with every error found written to err (a line each).  *ret_conf is
+ * freed with conf_free(). */
 int conf_load(const struct conf_source *src, struct conf **ret_conf, FILE *err);
 void conf_free(struct conf *c);
-/* Another reference: conf_free() it.  Any thread. */
+/* Takes another reference, to be given back with conf_free().  Any thread. */
 const struct conf *conf_get(const struct conf *c);
 
 /* A key whose value differs: from and to as they would be written (secrets masked; empty for a list that has
@@ -196,24 +156,24 @@ const struct conf *conf_get(const struct conf *c);
  * running value. */
 typedef void (*conf_change_fn)(void *cookie, const char *path, const char *from, const char *to,
 			       bool applied);
-/* For a reload: gives fresh, just loaded, the running values of keys that need a restart.  0 or -ENOMEM
+/* Gives fresh, just loaded for a reload, the running values of keys that need a restart.  0 or -ENOMEM
  * (fresh is of no use then). */
 int conf_merge(struct conf *fresh, const struct conf *running, conf_change_fn change, void *cookie);
 
-/* Every value with its origin, as YAML with comments; secrets are masked. */
+/* Prints every value with its origin, as YAML with comments; secrets are masked. */
 void conf_print(const struct conf *c, FILE *out);
-/* The same as one JSON object: {"rdma.dc_key": {"value": "0xffeeddcc", "origin": "default"}, ...}. */
+/* Prints every value with its origin as one JSON object: {"rdma.dc_key": {"value": "0xffeeddcc", "origin":
+ * "default"}, ...}. */
 void conf_print_json(const struct conf *c, FILE *out);
-/* The table of keys, for checks against manual and example: "key\ttype\tdefault\treload\thelp" a line. */
+/* Prints the table of keys, for checks against manual and example: "key\ttype\tdefault\treload\thelp" a
+ * line. */
 void conf_print_table(FILE *out);
 
-/* Does a lie in net?  Both v4-mapped where IPv4. */
-bool conf_net_has(const struct conf_net *net, const struct in6_addr *a);
-/* "10.0.0.0/8", "fd00::/8", a bare address.  0 or -EINVAL. */
+/* Parses "10.0.0.0/8", "fd00::/8", a bare address.  0 or -EINVAL. */
 int conf_net_parse(const char *text, struct conf_net *ret_net);
-/* "host:port" with IPv6 in brackets or without, "*:port" (the IPv6 wildcard, which takes IPv4 too unless
- * IPV6_V6ONLY is set; 0.0.0.0 where the kernel has no IPv6).  Numbers and "localhost" only, no resolver.  0
- * or -EINVAL. */
+/* Parses "host:port" with IPv6 in brackets or without, "*:port" (the IPv6 wildcard, which takes IPv4 too
+ * unless IPV6_V6ONLY is set; 0.0.0.0 where the kernel has no IPv6).  Numbers and "localhost" only, no
+ * resolver.  0 or -EINVAL. */
 int conf_addr_parse(const char *text, struct sockaddr_storage *ret_sa, socklen_t *ret_len);
 
 #endif

@@ -62,6 +62,9 @@ struct key_list {
 	const char *what; /* "a listener" */
 };
 
+struct loader;
+struct node;
+
 extern const struct conf_key conf_keys[];
 extern const int conf_key_nr;
 
@@ -72,14 +75,19 @@ struct addr_field {
 	socklen_t sa_len;
 };
 
+/* Looks a key up by its name in a table of nr keys.  NULL: not there. */
 const struct conf_key *key_find(const struct conf_key *keys, int nr, const char *name);
-/* Is there a key "<name>.something"? */
+/* Tells whether there is a key "<name>.something". */
 bool key_is_section(const char *name);
-/* What may be written, for messages and the manual: "an integer from 0 to 7". */
+/* Describes what may be written for k, for messages and the manual: "an integer from 0 to 7". */
 void key_expected(const struct conf_key *k, char *out, size_t cap);
-/* The known name nearest to `name`, or NULL if none is near.  buf holds the answer. */
+/* Returns the known name nearest to `name`, in buf, or NULL if none is near. */
 const char *key_nearest(const char *name, char *buf, size_t cap);
+/* Counts the typing mistakes between two names; from limit on it may stop counting and return any number
+ * that is not below limit. */
 int edit_distance(const char *a, const char *b, int limit);
+/* Reports a key that is not in the table, with the nearest one that is. */
+void load_unknown(struct loader *ld, const struct node *key, const char *path);
 
 /* ---- a source as a tree (yaml.c) ---- */
 
@@ -94,11 +102,16 @@ struct node {
 	int item_nr; /* NODE_MAP: keys and values in turn */
 };
 
+/* Makes a scalar of len bytes of text.  NULL: out of memory. */
 struct node *node_scalar(const char *text, size_t len);
+/* Frees a tree.  NULL is fine. */
 void node_free(struct node *n);
+/* Tells whether a node is an empty value: nothing, ~ or null, not quoted. */
 bool node_is_null(const struct node *n);
 
-/* ---- the loader (load.c) ---- */
+/* ---- the loader (load.c), and what it says (diag.c) ---- */
+
+#define ERRORS_SHOWN 100 /* by name; of those behind them the number */
 
 struct conf_origin {
 	char *path;   /* "rdma.dc_key", "listen[0].address" */
@@ -123,22 +136,20 @@ struct loader {
 #define CORES_AUTO (-1)
 #define CORES_LIST (-2) /* conf->cores holds it */
 
-/* An error at a node of the source being read. */
+/* Reports an error at a node of the source being read. */
 void load_fail(struct loader *ld, const struct node *n, const char *path, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-/* An error about a key, wherever its value came from. */
+/* Reports an error about a key, with the place that its value came from. */
 void load_fail_key(struct loader *ld, const char *path, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* A key that is not in the table: names the nearest one that is. */
-void load_unknown(struct loader *ld, const struct node *key, const char *path);
+/* Notes that the value of the key at path comes from node n of the source being read. */
 void load_set_origin(struct loader *ld, const char *path, const struct node *n);
+/* Forgets where the keys came from whose paths begin with prefix. */
 void load_drop_origins(struct loader *ld, const char *prefix);
 
-/* Text of a YAML stream onto a tree; NULL with the error reported, or for an empty document (*ret_ok true
- * then). */
+/* Reads the text of a YAML stream into a tree.  NULL with the error reported, or for an empty document
+ * (*ret_ok is true then). */
 struct node *yaml_read(struct loader *ld, const char *text, size_t len, bool *ret_ok);
-/* Puts a tree of sections onto the configuration. */
-void load_tree(struct loader *ld, const struct node *root);
 
 /* ---- one key's value (value.c, lists.c) ---- */
 
@@ -146,26 +157,36 @@ void load_tree(struct loader *ld, const struct node *root);
  * the old value stays then.  0 or -EINVAL. */
 int value_set(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n,
 	      void *base);
+/* Frees what value_set() allocated for k in base. */
 void value_free(const struct conf_key *k, void *base);
-/* As it would be written in a file, on one line.  KT_MAPS: nothing. */
+/* Prints the value as it would be written in a file, on one line; of KT_MAPS nothing. */
 void value_print(const struct conf_key *k, const void *base, FILE *out);
+/* Prints a string, quoted where YAML needs it. */
 void string_print(const char *s, FILE *out);
-/* The same as a text of its own, secrets masked; the caller frees it.  NULL: out of memory. */
+/* Returns the value as value_print() would print it, secrets masked; the caller frees it.  NULL: out of
+ * memory. */
 char *value_text(const struct conf_key *k, const void *base);
-/* Is that a key of elements of another dialect? */
+/* Tells whether k is a key that an element of this dialect does not have. */
 bool key_is_foreign(const struct conf *c, const struct key_list *l, int elem, const struct conf_key *k);
 
+/* Parses, frees and prints the values that are lists: value_set() and its kin call these. */
 int lists_set(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n,
 	      void *base);
 void lists_free(const struct conf_key *k, void *base);
 void lists_print(const struct conf_key *k, const void *base, FILE *out);
 
+/* ---- numbers with and without units (units.c), networks (net.c) ---- */
+
+/* Parses "1.5GiB" or a number of bytes.  0, -EINVAL, or -ERANGE beyond 64 bits. */
 int size_parse(const char *text, uint64_t *ret_bytes);
+/* Parses "5ms"; "0" needs no unit.  As size_parse(). */
 int time_parse(const char *text, uint64_t *ret_ns);
+/* Prints a size or a time with the largest unit in which it is a whole number. */
 void size_format(uint64_t bytes, char *out, size_t cap);
 void time_format(uint64_t ns, char *out, size_t cap);
-/* Decimal or 0x; nothing else around it.  0, -EINVAL, -ERANGE. */
+/* Parses a decimal or 0x number with nothing around it.  0, -EINVAL, -ERANGE. */
 int u64_parse(const char *text, uint64_t *ret_value);
+/* Prints a network as it would be written. */
 void net_format(const struct conf_net *net, char *out, size_t cap);
 
 /* ---- what no single key shows (verify.c) ---- */

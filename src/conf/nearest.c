@@ -123,3 +123,14 @@ key_nearest(const char *name, char *buf, size_t cap)
 	}
 	return buf[0] ? buf : NULL;
 }
+
+void
+load_unknown(struct loader *ld, const struct node *key, const char *path)
+{
+	char near[128];
+
+	if (key_nearest(path, near, sizeof near))
+		load_fail(ld, key, path, "unknown key; did you mean %s?", near);
+	else
+		load_fail(ld, key, path, "unknown key");
+}

@@ -11,7 +11,7 @@
 #include <string.h>
 
 static void
-use_over(struct req_conf *use)
+conf_unused(struct req_conf *use)
 {
 	conf_free((struct conf *)(uintptr_t)use->conf);
 	auth_keys_put(use->keys);
@@ -27,7 +27,7 @@ core_conf_new(const struct conf *conf, struct auth_keys *keys)
 		return NULL;
 	use->conf = conf_get(conf);
 	use->keys = auth_keys_get(keys);
-	use->over = use_over;
+	use->unused = conf_unused;
 	return use;
 }
 
@@ -45,7 +45,7 @@ news_free(void *arg)
 	/* What no core took. */
 	for (int i = 0; i < n->nr; i++) {
 		if (n->use[i])
-			use_over(n->use[i]);
+			conf_unused(n->use[i]);
 	}
 	free(n);
 }
@@ -61,6 +61,7 @@ take_news(struct core *c, void *arg)
 	http_set_conf(c->http, use->conf);
 	reqs_set_conf(c->reqs, use);
 	scrub_set(c->scrub, use->conf->store.scrub_interval_ns, use->conf->store.scrub_rate);
+	life_set(c->life, use->conf);
 }
 
 int
@@ -89,7 +90,7 @@ drain_core(struct core *c, void *arg)
 	if (c->phase != CORE_RUN)
 		return;
 	reqs_drain(c->reqs, *(const bool *)arg);
-	scrub_pause(c->scrub, *(const bool *)arg);
+	core_pause_walks(c, *(const bool *)arg);
 }
 
 int

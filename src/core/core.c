@@ -153,6 +153,7 @@ cores_start(const struct core_env *env, struct cores **ret_cores, char *err, siz
 	cs->conf = env->conf;
 	cs->keys = env->keys;
 	cs->replay = env->replay;
+	cs->operations = env->operations;
 	cs->certs = env->certs;
 	cs->rdma = env->rdma;
 	cs->store = env->store;

@@ -7,6 +7,7 @@
 #define GANTRY_CORE_CORE_H
 
 #include "conf/conf.h"
+#include "walk/scrub.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,15 +16,17 @@
 struct auth_keys;
 struct auth_replay;
 struct cores;
+struct op_entry;
 struct rdma;
 struct stats;
 struct store;
 struct tls_cert;
 
 struct core_env {
-	const struct conf *conf;    /* kept by the caller until cores_free() */
-	struct auth_keys *keys;     /* NULL: none; likewise */
-	struct auth_replay *replay; /* NULL: off */
+	const struct conf *conf;           /* kept by the caller until cores_free() */
+	struct auth_keys *keys;            /* NULL: none; likewise */
+	struct auth_replay *replay;        /* NULL: off */
+	const struct op_entry *operations; /* op_table of ops/ops.h */
 	struct rdma *rdma;
 	struct store *store;
 	struct stats *stats; /* main's; core i counts in stats_core(stats, i) */
@@ -37,25 +40,25 @@ struct core_env {
  * -errno with the reason in err (-EADDRINUSE, -EADDRNOTAVAIL, -EACCES for a listener: exit 69; -ENOMEM for
  * memory or memlock). */
 int cores_start(const struct core_env *env, struct cores **ret_cores, char *err, size_t err_len);
-/* The port listener i really has (port 0 picks a free one). */
+/* Returns the port that listener i really has (port 0 picks a free one). */
 int cores_listen_port(const struct cores *cs, int listener);
 
 /* Refuses new requests (503), lets running ones finish, at most drain_ns; then stops the threads.  What is
  * marked "any thread" may be called meanwhile and afterwards, until cores_free(): the admin thread and a
  * second signal look at cores that stop. */
 void cores_stop(struct cores *cs, uint64_t drain_ns);
-/* After cores_stop().  NULL is fine. */
+/* Frees the cores, after cores_stop().  NULL is fine. */
 void cores_free(struct cores *cs);
-/* Second signal: stop waiting.  Any thread. */
+/* Ends the drain at once, as a second signal asks.  Any thread. */
 void cores_stop_now(struct cores *cs);
 
 /* ---- any thread but a core's ---- */
 
-/* Another configuration, and other credentials, from the next request on; running requests keep what they
+/* Replaces configuration and credentials from the next request on; running requests keep what they
  * look at.  Both are counted and stay the caller's too.  Returns how many cores have taken them within
  * wait_ns (the others do when they turn), or -ENOMEM: nothing was changed. */
 int cores_set_conf(struct cores *cs, const struct conf *conf, struct auth_keys *keys, uint64_t wait_ns);
-/* New requests are answered 503 from now on, or served again.  Likewise. */
+/* Answers new requests 503 from now on, or served again.  Returns as cores_set_conf(). */
 int cores_drain(struct cores *cs, bool on, uint64_t wait_ns);
 /* Logs every step of the live request with that id.  0,
  * -ENOENT (none has it, or its core is stuck), -ENOMEM. */
@@ -70,17 +73,6 @@ int cores_trace_left(const struct cores *cs);
 int cores_scrub(struct cores *cs, bool on, uint64_t wait_ns);
 
 /* ---- any thread ---- */
-enum scrub_state { SCRUB_IDLE, SCRUB_RUNNING, SCRUB_PAUSED };
-struct scrub_info {
-	int state;
-	/* since the start: walks that came to their end; objects that did not match a checksum, and that the
-	 * disk would not read */
-	uint64_t walks, objects, bytes, damaged, unreadable;
-	uint64_t walk_objects, walk_bytes, walk_errors; /* of the walk under way, or the last one */
-	/* wall clock: when the latest began, and when one last came to its end; 0: none */
-	uint64_t started_ns, finished_ns;
-	uint64_t known_bad; /* objects that the last whole walk found bad, or this one if they are more */
-};
 void cores_get_scrub(const struct cores *cs, struct scrub_info *ret_info);
 int cores_nr(const struct cores *cs);
 struct core_info {
@@ -98,7 +90,7 @@ void cores_get_info(struct cores *cs, int core, struct core_info *ret_info);
 /* Asks every core for its live requests and collects the lines; waits at most 100 ms (a stuck core is said to
  * be). */
 void cores_dump(struct cores *cs, void (*line)(void *cookie, const char *text), void *cookie);
-/* The same for one live request, and its latest steps if it is traced.  0; -ENOENT: none has that id;
+/* Writes the line of one live request, and its latest steps if it is traced.  0; -ENOENT: none has that id;
  * -EAGAIN: none of those that answered in time; -ENOMEM. */
 int cores_show(struct cores *cs, const char *id, void (*line)(void *cookie, const char *text), void *cookie);
 

@@ -7,13 +7,15 @@
 #include "base/timer.h"
 #include "chan/chan.h"
 #include "core/core.h"
-#include "walk/scrub.h"
 #include "http/http.h"
 #include "rdma/rdma.h"
 #include "req/req.h"
 #include "ring/ring.h"
 #include "stats/stats.h"
 #include "store/store.h"
+#include "walk/expiry.h"
+#include "walk/lifecycle.h"
+#include "walk/scrub.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -77,10 +79,12 @@ struct core {
 	struct chan *chan;
 	struct reqs *reqs;
 	struct http *http;
-	struct scrub *scrub; /* core 0's; NULL: there is no store */
+	struct expiry *expiry; /* NULL: there is no store */
+	struct scrub *scrub;   /* core 0's; NULL: there is no store */
+	struct life *life;     /* likewise */
 	struct stats_core *stats;
 	struct ring_op mail_op;
-	struct chan_wait chan_waits[RDMA_RAILS_MAX];
+	struct chan_wait chan_waits[CHAN_FDS_MAX];
 	struct acceptor acceptors[CONF_LISTEN_MAX];
 	int acceptor_nr;
 	uint32_t pick_a, pick_b;
@@ -98,6 +102,7 @@ struct cores {
 	const struct conf *conf; /* the first one, which stays: good for what needs a restart */
 	struct auth_keys *keys;  /* likewise */
 	struct auth_replay *replay;
+	const struct op_entry *operations;
 	_Atomic int trace_next; /* so many requests are traced from their beginning */
 	struct rdma *rdma;
 	struct store *store;
@@ -131,10 +136,12 @@ typedef void (*tell_fn)(struct core *c, void *arg);
 int cores_tell(struct cores *cs, tell_fn fn, void (*fini)(void *arg), void *arg, uint64_t wait_ns);
 
 /* ---- control.c ---- */
-/* A configuration for one core's requests, with references of its own; NULL: out of memory. */
+/* Makes a configuration for one core's requests, with references of its own; NULL: out of memory. */
 struct req_conf *core_conf_new(const struct conf *conf, struct auth_keys *keys);
 
 /* ---- loop.c: the thread ---- */
+/* Lets what the core does in the background begin nothing more, or go on. */
+void core_pause_walks(struct core *c, bool on);
 void *core_main(void *arg);
 /* Tells a core to drain and end.  Main thread, once. */
 void core_stop_post(struct core *c);
@@ -145,8 +152,9 @@ void core_publish(struct core *c);
 /* Makes and binds what was not handed in.  Main thread.  0 or -errno, the reason in err. */
 int listen_open(struct cores *cs, const int *fds, char *err, size_t err_len);
 void listen_close(struct cores *cs);
-/* The core's share of the listeners: begins to accept; ends it. */
+/* Begins to accept on the core's share of the listeners. */
 void accept_start(struct core *c);
+/* Ends what accept_start() began. */
 void accept_stop(struct core *c);
 
 #endif

@@ -101,7 +101,7 @@ watch_fd(void *cookie, int fd)
 {
 	struct core *c = cookie;
 
-	for (int i = 0; i < RDMA_RAILS_MAX && c->phase != CORE_OVER; i++) {
+	for (int i = 0; i < CHAN_FDS_MAX && c->phase != CORE_OVER; i++) {
 		struct chan_wait *w = &c->chan_waits[i];
 
 		if (w->core && w->fd >= 0)
@@ -117,7 +117,7 @@ unwatch_fd(void *cookie, int fd)
 {
 	struct core *c = cookie;
 
-	for (int i = 0; i < RDMA_RAILS_MAX && c->phase != CORE_OVER; i++) {
+	for (int i = 0; i < CHAN_FDS_MAX && c->phase != CORE_OVER; i++) {
 		struct chan_wait *w = &c->chan_waits[i];
 
 		if (!w->core || w->fd != fd)
@@ -220,6 +220,13 @@ turn(struct core *c)
 
 /* ---- stopping ---- */
 
+void
+core_pause_walks(struct core *c, bool on)
+{
+	scrub_pause(c->scrub, on);
+	life_pause(c->life, on);
+}
+
 static void
 on_stop_tick(struct timer *t)
 {
@@ -243,7 +250,7 @@ on_stop(struct msg *m)
 	enter_phase(c, CORE_DRAIN);
 	if (c->reqs)
 		reqs_drain(c->reqs, true);
-	scrub_pause(c->scrub, true);
+	core_pause_walks(c, true);
 }
 
 static void
@@ -257,7 +264,8 @@ static void
 stop_step(struct core *c)
 {
 	uint64_t now = clock_ns(), since = now - c->phase_ns;
-	int live = reqs_live(c->reqs) + scrub_busy(c->scrub), conns = http_connections(c->http);
+	int live = reqs_live(c->reqs) + scrub_busy(c->scrub) + life_busy(c->life);
+	int conns = http_connections(c->http);
 
 	timer_arm(&c->timers, &c->stop_timer, now + STOP_TICK_NS, on_stop_tick);
 	if (c->phase == CORE_DRAIN) {
@@ -370,8 +378,10 @@ make_reqs(struct core *c)
 			       .timers = &c->timers,
 			       .stats = c->stats,
 			       .ops = &http_reply_ops,
+			       .operations = c->cs->operations,
 			       .core = c->index,
 			       .replay = c->cs->replay,
+			       .expiry = c->expiry,
 			       .trace_next = &c->cs->trace_next };
 	struct req_conf *use = core_conf_new(env.conf, c->cs->keys);
 	int rc = use ? reqs_new(&env, &c->reqs) : -ENOMEM;
@@ -379,21 +389,25 @@ make_reqs(struct core *c)
 	if (rc == 0)
 		reqs_set_conf(c->reqs, use);
 	else if (use)
-		use->over(use);
+		use->unused(use);
 	return rc;
 }
 
+/* What core 0 does in the background. */
 static int
-make_scrub(struct core *c)
+make_walks(struct core *c)
 {
 	const struct conf *conf = c->cs->conf;
-	struct scrub_env env = {
+	struct scrub_env se = {
 		.store = c->port, .bufs = &c->bufs, .timers = &c->timers, .pub = &c->cs->scrub
 	};
+	struct life_env le = { .store = c->port, .timers = &c->timers, .stats = c->stats };
+	int rc;
 
 	if (c->index != 0 || !c->port)
 		return 0;
-	return scrub_new(&env, conf->store.scrub_interval_ns, conf->store.scrub_rate, &c->scrub);
+	rc = scrub_new(&se, conf->store.scrub_interval_ns, conf->store.scrub_rate, &c->scrub);
+	return rc < 0 ? rc : life_new(&le, conf, &c->life);
 }
 
 static int
@@ -419,12 +433,15 @@ make_parts(struct core *c)
 	rc = make_chan(c);
 	if (rc < 0)
 		return fail(c, rc, "RDMA channels");
-	rc = make_reqs(c);
+	if (c->port)
+		rc = expiry_new(c->port, &c->expiry);
+	if (rc == 0)
+		rc = make_reqs(c);
 	if (rc < 0)
 		return fail(c, rc, "requests");
-	rc = make_scrub(c);
+	rc = make_walks(c);
 	if (rc < 0)
-		return fail(c, rc, "scrub");
+		return fail(c, rc, "scrub and lifecycle");
 	rc = http_new(c->cs->conf, c->cs->certs, c->ring, c->stats, &c->http);
 	if (rc < 0)
 		return fail(c, rc, "HTTP");
@@ -445,7 +462,7 @@ end_parts(struct core *c)
 {
 	struct http *h = c->http;
 
-	scrub_pause(c->scrub, true);
+	core_pause_walks(c, true);
 	while (c->port && !store_detach(c->port)) {
 		check(ring_turn(c->ring, NS_PER_MS) >= 0);
 		mailbox_run(&c->mb, 0);
@@ -455,14 +472,18 @@ end_parts(struct core *c)
 	c->port = NULL;
 	scrub_free(c->scrub);
 	c->scrub = NULL;
+	life_free(c->life);
+	c->life = NULL;
 	c->phase = CORE_OVER;
 	c->http = NULL; /* sockets that still come are closed */
 	http_free(h);
 	reqs_free(c->reqs);
 	c->reqs = NULL;
+	expiry_free(c->expiry);
+	c->expiry = NULL;
 	if (!c->ring)
 		return;
-	for (int i = 0; i < RDMA_RAILS_MAX; i++)
+	for (int i = 0; i < CHAN_FDS_MAX; i++)
 		end_poll(c, &c->chan_waits[i].op);
 	end_poll(c, &c->mail_op);
 	for (uint64_t until = clock_ns() + NS_PER_S; ring_inflight(c->ring) && clock_ns() < until;)

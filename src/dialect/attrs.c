@@ -71,7 +71,7 @@ dialect_attrs_each(const void *attrs, size_t len,
 			      size_t value_len),
 		   void *cookie)
 {
-	const unsigned char *p = attrs, *end = p + len;
+	const unsigned char *p = attrs, *end = len ? p + len : p;
 
 	while (p < end) {
 		size_t name_len, value_len;
@@ -93,6 +93,10 @@ dialect_attrs_each(const void *attrs, size_t len,
 enum fault
 attrs_put(struct target *t, const char *name, size_t name_len, struct span value, const char **ret_why)
 {
+	enum fault f = target_get(t, TARGET_ATTRS, ret_why);
+
+	if (f != FAULT_NONE)
+		return f;
 	if (dialect_attrs_add(t->attrs, &t->attrs_len, DIALECT_ATTRS_MAX - CHECKSUMS_ROOM, name, name_len,
 			      value.p, value.len) < 0)
 		return refuse(ret_why, FAULT_META_TOO_LARGE,
@@ -103,8 +107,7 @@ attrs_put(struct target *t, const char *name, size_t name_len, struct span value
 static bool
 is_meta(const struct target *t, const struct field *f)
 {
-	return name_begins(f, META_PREFIX) &&
-	       !(t->wire == WIRE_META && name_is(f, wire_rows[WIRE_META].header));
+	return name_begins(f, META_PREFIX) && !wire_carries(t->wire, (struct span){ f->name, f->name_len });
 }
 
 static bool

@@ -95,14 +95,14 @@ parse_range(const struct dialect_in *in, struct target *t, const char **ret_why)
 		return r;
 	if (t->op != OP_UPLOAD_PART_COPY)
 		return refuse(ret_why, FAULT_BAD_ARGUMENT, "x-amz-copy-source-range is for parts only.");
-	range_parse(field_text(f), &t->copy.range);
-	return t->copy.range.kind == RANGE_FROM_TO ? FAULT_NONE : refuse(ret_why, FAULT_BAD_ARGUMENT, why);
+	range_parse(field_text(f), &t->copy->range);
+	return t->copy->range.kind == RANGE_FROM_TO ? FAULT_NONE : refuse(ret_why, FAULT_BAD_ARGUMENT, why);
 }
 
 enum fault
 copy_parse(const struct dialect_in *in, struct target *t, const char **ret_why)
 {
-	struct copy_source *c = &t->copy;
+	struct copy_source *c = t->copy;
 	const struct field *source;
 	enum fault f;
 

@@ -54,11 +54,30 @@ field_text(const struct field *f)
 	return span_trim((struct span){ f->value, f->value_len });
 }
 
+/* Names the large parts of a struct target, as bits: most operations have none of them. */
+enum target_part {
+	TARGET_NOTHING = 0,
+	TARGET_ATTRS = 1,
+	TARGET_COPY = 2,
+	TARGET_LIST = 4,
+	TARGET_ATTRS_COPY = TARGET_ATTRS | TARGET_COPY,
+	TARGET_ATTRS_LIST = TARGET_ATTRS | TARGET_LIST,
+};
+
+/* Gives memory for the parts of targets.  get() returns that of one part, of any content, or NULL when there
+ * is none: the request is then FAULT_BUSY.  For TARGET_ATTRS it is DIALECT_ATTRS_MAX bytes, for TARGET_COPY a
+ * struct copy_source, for TARGET_LIST a struct list_query. */
+struct target_source {
+	void *(*get)(void *cookie, enum target_part part);
+	void *cookie;
+};
+
 /* A request as it came.  Everything is kept by the caller until the request ends. */
 struct dialect_in {
 	const struct conf_listen *listen;
 	const struct conf_rdma *rdma;
 	const struct conf_s3 *s3; /* NULL: no domains, path style only */
+	struct target_source parts;
 	const char *method;
 	const char *target; /* raw: as on the request line, undecoded, with the query */
 	size_t target_len;
@@ -66,71 +85,16 @@ struct dialect_in {
 	int field_nr;
 };
 
+/* Lists every operation as OP_...: op.def. */
 enum op {
 	OP_NONE,
-	OP_PUT_OBJECT,
-	OP_GET_OBJECT,
-	OP_HEAD_OBJECT,
-	OP_DELETE_OBJECT,
-	OP_CREATE_BUCKET,
-	OP_HEAD_BUCKET,
-	OP_DELETE_BUCKET,
-	OP_LIST_BUCKETS,
-	/* objects */
-	OP_COPY_OBJECT,
-	OP_DELETE_OBJECTS,
-	OP_GET_OBJECT_ATTRIBUTES,
-	OP_GET_OBJECT_TAGGING,
-	OP_PUT_OBJECT_TAGGING,
-	OP_DELETE_OBJECT_TAGGING,
-	OP_GET_OBJECT_ACL,
-	OP_PUT_OBJECT_ACL,
-	OP_POST_OBJECT, /* a form; the key is in it */
-	OP_OPTIONS,     /* a CORS preflight of a bucket or an object */
-	/* lists */
-	OP_LIST_OBJECTS,
-	OP_LIST_OBJECTS_V2,
-	OP_LIST_OBJECT_VERSIONS,
-	/* multipart */
-	OP_CREATE_MULTIPART_UPLOAD,
-	OP_UPLOAD_PART,
-	OP_UPLOAD_PART_COPY,
-	OP_COMPLETE_MULTIPART_UPLOAD,
-	OP_ABORT_MULTIPART_UPLOAD,
-	OP_LIST_PARTS,
-	OP_LIST_MULTIPART_UPLOADS,
-	/* a bucket's configuration that we keep */
-	OP_GET_BUCKET_CORS,
-	OP_PUT_BUCKET_CORS,
-	OP_DELETE_BUCKET_CORS,
-	OP_GET_BUCKET_LIFECYCLE,
-	OP_PUT_BUCKET_LIFECYCLE,
-	OP_DELETE_BUCKET_LIFECYCLE,
-	OP_GET_BUCKET_TAGGING,
-	OP_PUT_BUCKET_TAGGING,
-	OP_DELETE_BUCKET_TAGGING,
-	/* ... and that we do not: the answer never varies, see dialect_canned() */
-	OP_PUT_BUCKET_ACL,
-	OP_PUT_BUCKET_VERSIONING,
-	OP_GET_BUCKET_ACL,
-	OP_GET_BUCKET_LOCATION,
-	OP_GET_BUCKET_VERSIONING,
-	OP_GET_BUCKET_POLICY,
-	OP_GET_BUCKET_POLICY_STATUS,
-	OP_GET_BUCKET_ENCRYPTION,
-	OP_GET_PUBLIC_ACCESS_BLOCK,
-	OP_GET_OWNERSHIP_CONTROLS,
-	OP_GET_BUCKET_LOGGING,
-	OP_GET_BUCKET_REQUEST_PAYMENT,
-	OP_GET_BUCKET_WEBSITE,
-	OP_GET_BUCKET_NOTIFICATION,
-	OP_GET_BUCKET_REPLICATION,
-	OP_GET_BUCKET_ACCELERATE,
-	OP_GET_OBJECT_LOCK,
+#define OP(id, ...) OP_##id,
+#include "dialect/op.def"
 	OP_NR
 };
 extern const char *const op_name[OP_NR]; /* "PutObject", ...: logs, metric labels */
 
+enum method { METHOD_OTHER, METHOD_PUT, METHOD_GET, METHOD_HEAD, METHOD_DELETE, METHOD_POST, METHOD_OPTIONS };
 enum op_level { LEVEL_SERVICE, LEVEL_BUCKET, LEVEL_OBJECT };
 enum op_body {
 	BODY_NONE,
@@ -138,11 +102,27 @@ enum op_body {
 	BODY_TEXT,   /* XML, collected whole; may be empty where it is optional */
 	BODY_FORM,   /* multipart/form-data: s3doc/form.h */
 };
+/* What an access key must have been granted for an operation: asked by auth_allows(). */
+enum op_right {
+	RIGHT_BUCKET,      /* all of the bucket, to make or change it; the strictest, so the default */
+	RIGHT_WRITE_KEY,   /* to write the key */
+	RIGHT_COPY,        /* to write the key, and to read the one it is copied from */
+	RIGHT_READ_KEY,    /* to read the key */
+	RIGHT_LIST_BUCKET, /* to list all of the bucket: its configuration */
+	RIGHT_LIST_PREFIX, /* to list the keys that begin with the prefix asked for */
+	RIGHT_SEE_BUCKET,  /* to know of the bucket; each key is asked for later */
+	RIGHT_KNOWN,       /* nothing, but to be somebody; each bucket is asked for later */
+	RIGHT_ANYBODY,     /* nothing, or asked for later */
+};
+/* Says what is known of an operation besides its name: its row of op.def. */
 struct op_info {
+	enum method method;
 	enum op_level level;
 	enum op_body body;
 	bool writes; /* changes something */
-	bool canned; /* dialect_canned() has the answer, once the bucket is known to exist */
+	enum op_right right;
+	int ok;         /* status of success */
+	unsigned parts; /* TARGET_...: of struct target */
 };
 extern const struct op_info op_info[OP_NR];
 
@@ -150,7 +130,7 @@ extern const struct op_info op_info[OP_NR];
 static inline bool
 op_pulls(enum op op)
 {
-	return op == OP_PUT_OBJECT || op == OP_UPLOAD_PART;
+	return op_info[op].body == BODY_OBJECT;
 }
 
 static inline bool
@@ -163,12 +143,8 @@ op_moves(enum op op)
  * success, decline and failure look (protocol.md 4.1, 4.2). */
 enum wire_form {
 	WIRE_NONE, /* bytes in the HTTP body */
-	WIRE_AMZ,  /* x-amz-rdma-token, DC forms: 4.1 */
-	WIRE_SCAL, /* x-scal-rdma */
-	WIRE_DELL, /* x-rdma-info: decline is HTTP 501 + reply 501 */
-	WIRE_META, /* x-amz-meta-rdma-token, when on (off and of exact shape: FAULT_RDMA_NOT_SUPPORTED) */
-	WIRE_TRIO, /* x-cuobj-*: decline is HTTP 501 + reply 501 */
-	WIRE_HIP,  /* 2.4 in x-amz-rdma-token: declined; every answer carries a reply header (item 104) */
+#define WIRE(id, ...) WIRE_##id,
+#include "dialect/wire.def"
 	WIRE_NR
 };
 
@@ -299,8 +275,7 @@ struct target {
 	enum wire_form wire;
 	/* wire != WIRE_NONE; validated only as far as authorisation allows: see dialect_token() */
 	struct token token;
-	bool token_family_declined; /* recognised, not served (2.4, 2.6, rc:, ofi): decline */
-	bool rdma_agent_cuobj;      /* echo x-amz-rdma-agent: cuobj (item 84) */
+	bool rdma_agent_cuobj; /* echo x-amz-rdma-agent: cuobj (item 84) */
 
 	struct checksum sum[SUM_NR];
 	/* x-amz-checksum-mode: ENABLED: give the stored checksums on HEAD and on a GET with a body */
@@ -311,13 +286,18 @@ struct target {
 	 * Uploads: content headers, x-amz-meta-*, x-amz-storage-class and x-amz-tagging, packed
 	 * (dialect_attrs_*).  GET and HEAD: what response-* replaces, under the names of the headers.
 	 */
-	unsigned char attrs[DIALECT_ATTRS_MAX];
+	unsigned char *attrs; /* DIALECT_ATTRS_MAX; NULL: none, and attrs_len is 0 */
 	uint32_t attrs_len;
-
-	/* Only for the operations that have them; not cleared as a whole. */
-	struct copy_source copy;
-	struct list_query list;
+	struct copy_source *copy; /* NULL but for the operations that have it */
+	struct list_query *list;  /* likewise */
+	/* Where attrs, copy and list come from.  Who supplied them takes them back when the request is over,
+	 * whatever became of it. */
+	struct target_source source;
 };
+
+/* Gets those parts (bits) that the target has not yet; copy and list are cleared.  FAULT_NONE or FAULT_BUSY.
+ * dialect_parse() does it for those that the operation has; response-* of a GET get attrs as well. */
+enum fault target_get(struct target *t, unsigned parts, const char **ret_why);
 
 /*
  * FAULT_NONE, or what to answer; *ret_why then points at one static sentence that names what is wrong and
@@ -341,8 +321,6 @@ dialect_field(const struct dialect_in *in, const char *name, int *ret_nr)
 	return dialect_field_n(in, name, strlen(name), ret_nr);
 }
 
-/* Returns the name of the header that carries descriptors of that form; NULL: it has none of its own. */
-const char *dialect_wire_header(enum wire_form w);
 /* Tells whether a GET of that form that moved less than was asked for is 200, not 206 (protocol.md 4.3). */
 bool dialect_wire_clips(enum wire_form w);
 /* Tells whether a header of that name carries a descriptor or belongs to one. */

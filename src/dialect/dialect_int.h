@@ -3,18 +3,12 @@
 #define GANTRY_DIALECT_DIALECT_INT_H
 
 #include "dialect/dialect.h"
+#include "dialect/rules.h"
 
 #include <string.h>
 #include <strings.h>
 
-static inline enum fault
-refuse(const char **ret_why, enum fault f, const char *why)
-{
-	*ret_why = why;
-	return f;
-}
-
-/* ---- headers.c: the one table of descriptor headers ---- */
+/* ---- wire.c: the one table of descriptor headers ---- */
 
 enum decline_style {
 	DECLINE_BODY,      /* HTTP success + reply 501; a GET has the data in its body, a PUT nothing (4.1) */
@@ -28,27 +22,40 @@ enum wire_sign {
 	SIGN_UNLESS_RELAXED, /* auth.require_signed_headers: relaxed lets it */
 };
 
+/* Which answers carry x-amz-rdma-reply. */
+enum wire_reply {
+	REPLY_NEVER,
+	REPLY_MOVED,  /* success and failure of the data plane, with the byte count */
+	REPLY_ALWAYS, /* and every error */
+};
+
 struct wire_row {
-	const char *header; /* NULL: found by the shape of another row's value */
+	const char *header;
 	const char
 		*family; /* headers whose names begin so belong to the descriptor; NULL: only `header` does */
 	enum conf_dialect dialect;
 	/* Decodes the descriptor in f (the field named `header`) into t->token.  0 or -EINVAL. */
 	int (*parse)(const struct dialect_in *in, const struct field *f, struct target *t,
 		     const char **ret_why);
+	bool (*shape)(const char *text, size_t len); /* NULL: every value is one of this row */
+	bool (*served)(const struct conf_rdma *c);   /* NULL: always */
+	const char *not_served;                      /* why, when it is not */
 	enum decline_style decline;
-	bool reply;        /* success and data-plane failure carry x-amz-rdma-reply and the byte count */
-	bool reply_always; /* so does every error (item 104) */
+	enum wire_reply reply;
 	enum wire_sign sign;
-	bool clips_as_200; /* a GET without Range of an object that is larger than the window is 200, not 206
-			      (4.3) */
+	bool clips_as_200; /* a GET without Range of an object that is larger than the window is 200 (4.3) */
+	struct {
+		const char *name, *repeated; /* and the sentence when it comes more than once */
+	} companion[2];                      /* headers that are parts of it; NULL: none */
 };
 extern const struct wire_row wire_rows[WIRE_NR];
 
+/* Tells whether the header of that name carries the descriptor of that form. */
+bool wire_carries(enum wire_form w, struct span name);
+/* Refuses a descriptor whose form is switched off. */
+enum fault wire_check_served(const struct dialect_in *in, const struct target *t, const char **ret_why);
 /* Sets t->wire, also when it returns a fault: the answer to that fault depends on it. */
 enum fault wire_find(const struct dialect_in *in, struct target *t, const char **ret_why);
-/* The field that carries t->wire's descriptor. */
-const struct field *wire_field(const struct dialect_in *in, const struct target *t);
 
 /* ---- fields.c ---- */
 
@@ -58,22 +65,7 @@ enum fault field_one(const struct dialect_in *in, const char *name, const char *
 /* Names and values are clean, Host, message framing: what libmicrohttpd lets through. */
 enum fault fields_door(const struct dialect_in *in, struct target *t, const char **ret_why);
 
-/* ---- names.c ---- */
-
-/* Bytes of the character at the front, 0 when it is not one. */
-int utf8_length(const char *text, size_t len);
-bool is_utf8(const char *text, size_t len);
-/* Characters of valid UTF-8. */
-size_t utf8_count(const char *text, size_t len);
-bool has_control(const char *text, size_t len);
-/* 3-63 characters, lower case, digits, '-' and single '.', alphanumeric ends, not an IPv4 address: as S3. */
-bool is_bucket_name(const char *name, size_t len);
-/* A key that an S3 object may have. */
-enum fault key_check(const char *key, size_t len, const char **ret_why);
-
 /* ---- uri.c, query.c ---- */
-
-enum method { METHOD_OTHER, METHOD_PUT, METHOD_GET, METHOD_HEAD, METHOD_DELETE, METHOD_POST, METHOD_OPTIONS };
 
 /* Method and raw target to op, bucket, key. */
 enum fault uri_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
@@ -82,14 +74,24 @@ enum fault query_parse(struct span query, enum method m, enum op_level level, st
 		       const char **ret_why);
 bool query_key_signs(struct span key);
 /* Cuts the next "key[=value]" off *query; false at the end. */
-bool query_next(struct span *query, struct span *ret_key, struct span *ret_value);
+static inline bool
+query_next(struct span *query, struct span *ret_key, struct span *ret_value)
+{
+	while (query->len) {
+		struct span pair = span_cut(query, '&');
+
+		if (pair.len == 0)
+			continue;
+		*ret_key = span_cut(&pair, '=');
+		*ret_value = pair;
+		return true;
+	}
+	return false;
+}
 
 /* ---- copy.c ---- */
 /* x-amz-copy-source and its kin to t->copy. */
 enum fault copy_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
-
-/* ---- refused.c: headers that ask for what we do not do ---- */
-enum fault refused_check(const struct dialect_in *in, const char **ret_why);
 
 /* ---- range.c, cond.c, sums.c, attrs.c ---- */
 void range_parse(struct span text, struct range *ret_range);
@@ -98,19 +100,13 @@ enum fault cond_parse(const struct dialect_in *in, struct target *t, const char 
 enum fault cond_etags(const struct dialect_in *in, const char *name, struct etag_list *l,
 		      const char **ret_why);
 bool cond_date(const struct dialect_in *in, const char *name, uint64_t *ret_s);
-enum fault sums_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 /* A checksum in the query of an upload's signed URL. */
 enum fault sums_from_query(struct span key, struct span value, struct target *t, const char **ret_why);
+/* Parses x-amz-tagging. */
+enum fault attrs_parse_tags(const struct dialect_in *in, struct target *t, const char **ret_why);
 /* Is the body in aws-chunked frames, and what is said of them? */
 enum fault stream_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
-/* Content headers and metadata; storage class; tags. */
-enum fault attrs_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
-enum fault attrs_parse_class(const struct dialect_in *in, struct target *t, const char **ret_why);
-enum fault attrs_parse_tags(const struct dialect_in *in, struct target *t, const char **ret_why);
-enum fault attrs_put(struct target *t, const char *name, size_t name_len, struct span value,
-		     const char **ret_why);
-
-/* ---- moved.c: header fields in the query of a signed URL ---- */
+/* ---- query_headers.c: header fields in the query of a signed URL ---- */
 struct moved {
 	struct dialect_in in; /* with them; its fields are good as long as this is */
 	struct field fields[DIALECT_FIELDS_MAX];
@@ -127,7 +123,5 @@ struct civil {
 	int month, day, hour, minute, second, weekday; /* month from 1, weekday from Sunday = 0 */
 };
 void civil_from_unix(uint64_t unix_s, struct civil *ret);
-/* "2015-10-21", with or without "T07:28:00[.000]Z".  0 or -EINVAL. */
-int iso_date_parse(const char *text, size_t len, uint64_t *ret_unix_s);
 
 #endif

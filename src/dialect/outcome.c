@@ -1,42 +1,16 @@
-/* How outcomes look on the wire: the matrix of protocol.md 4.1 and 4.2, from the rows of headers.c.  See
- * dialect.h. */
+/* How outcomes look on the wire: the matrix of protocol.md 4.1 and 4.2, from the rows of op.def and wire.def.
+ * See dialect.h. */
 #include "dialect/dialect_int.h"
 
 static struct outcome
 done(const struct wire_row *row, enum wire_form w, enum op op, bool partial)
 {
-	struct outcome o = { .status = 200 };
+	bool reads = op == OP_GET_OBJECT || op == OP_HEAD_OBJECT; /* HEAD may be of a part, too */
+	struct outcome o = { .status = reads && partial ? 206 : op_info[op].ok };
 
-	switch (op) {
-	case OP_GET_OBJECT:
-		o.status = partial ? 206 : 200;
-		o.body_data = w == WIRE_NONE;
-		o.etag = true;
-		break;
-	case OP_HEAD_OBJECT:
-		/* Of a part. */
-		o.status = partial ? 206 : 200;
-		o.etag = true;
-		break;
-	case OP_PUT_OBJECT:
-	case OP_UPLOAD_PART:
-		o.etag = true;
-		break;
-	case OP_DELETE_OBJECT:
-	case OP_DELETE_BUCKET:
-	case OP_DELETE_OBJECT_TAGGING:
-	case OP_DELETE_BUCKET_CORS:
-	case OP_DELETE_BUCKET_LIFECYCLE:
-	case OP_DELETE_BUCKET_TAGGING:
-	case OP_ABORT_MULTIPART_UPLOAD:
-	case OP_PUT_BUCKET_TAGGING:
-	case OP_POST_OBJECT: /* unless the form wants another: form_target() */
-		o.status = 204;
-		break;
-	default:
-		break;
-	}
-	if (row->reply) {
+	o.etag = reads || op_pulls(op);
+	o.body_data = op == OP_GET_OBJECT && w == WIRE_NONE;
+	if (row->reply != REPLY_NEVER) {
 		o.reply = o.status;
 		o.bytes = true;
 	}
@@ -50,8 +24,9 @@ error(const struct wire_row *row, enum op op, enum fault f)
 
 	/* HEAD and 304 have no body; a 304 names the version that the client may keep. */
 	o.etag = f == FAULT_NOT_MODIFIED;
-	o.body_error = f != FAULT_NOT_MODIFIED && op != OP_HEAD_OBJECT && op != OP_HEAD_BUCKET;
-	if (row->reply_always || (f == FAULT_RDMA_NOT_SUPPORTED && row->decline == DECLINE_501_REPLY))
+	o.body_error = f != FAULT_NOT_MODIFIED && op_info[op].method != METHOD_HEAD;
+	if (row->reply == REPLY_ALWAYS ||
+	    (f == FAULT_RDMA_NOT_SUPPORTED && row->decline == DECLINE_501_REPLY))
 		o.reply = o.status;
 	return o;
 }
@@ -86,7 +61,7 @@ dialect_outcome(enum wire_form w, enum op op, enum outcome_kind kind, bool parti
 		return declined(row, op, partial);
 	case OUT_FAILED:
 		o = error(row, op, f);
-		if (row->reply && o.status == 500)
+		if (row->reply != REPLY_NEVER && o.status == 500)
 			o.reply = 500;
 		return o;
 	default:

@@ -115,11 +115,11 @@ parse_attributes(const struct dialect_in *in, struct target *t, const char **ret
 	if (f && span_decimal(field_text(f), &v) < 0)
 		return refuse(ret_why, FAULT_BAD_ARGUMENT, "x-amz-max-parts is not a number.");
 	if (f)
-		t->list.max = v < DIALECT_LIST_MAX ? (uint32_t)v : DIALECT_LIST_MAX;
+		t->list->max = v < DIALECT_LIST_MAX ? (uint32_t)v : DIALECT_LIST_MAX;
 	f = dialect_field(in, "x-amz-part-number-marker", NULL);
 	if (f && (span_decimal(field_text(f), &v) < 0 || v > INT32_MAX))
 		return refuse(ret_why, FAULT_BAD_ARGUMENT, "x-amz-part-number-marker is not a number.");
-	t->list.part_number_marker = f ? (uint32_t)v : 0;
+	t->list->part_number_marker = f ? (uint32_t)v : 0;
 	return FAULT_NONE;
 }
 
@@ -176,8 +176,8 @@ parse_op(const struct dialect_in *in, struct target *t, const char **ret_why)
 		f = copy_parse(in, t, ret_why);
 		if (f == FAULT_NONE)
 			f = sums_parse(in, t, ret_why);
-		return f == FAULT_NONE ? parse_carried(in, t, t->copy.metadata == DIRECTIVE_REPLACE,
-						       t->copy.tagging == DIRECTIVE_REPLACE, ret_why)
+		return f == FAULT_NONE ? parse_carried(in, t, t->copy->metadata == DIRECTIVE_REPLACE,
+						       t->copy->tagging == DIRECTIVE_REPLACE, ret_why)
 				       : f;
 	case OP_UPLOAD_PART_COPY:
 		return copy_parse(in, t, ret_why);
@@ -199,18 +199,6 @@ find_copy(const struct dialect_in *in, struct target *t, const char **ret_why)
 	return FAULT_NONE;
 }
 
-/* All but the bytes that only some operations have. */
-static void
-clear(struct target *t)
-{
-	memset(t, 0, offsetof(struct target, attrs));
-	t->attrs_len = 0;
-	memset(&t->copy, 0, offsetof(struct copy_source, key));
-	t->copy.key[0] = 0;
-	memset(&t->list, 0, offsetof(struct list_query, prefix));
-	t->list.prefix[0] = t->list.after[0] = 0;
-}
-
 enum fault
 dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_why)
 {
@@ -218,7 +206,8 @@ dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_wh
 	const struct field *agent, *mode;
 	enum fault f, wire_fault;
 
-	clear(t);
+	memset(t, 0, sizeof *t);
+	t->source = in->parts;
 	*ret_why = "";
 	if (in->field_nr > DIALECT_FIELDS_MAX)
 		return refuse(ret_why, FAULT_HEADERS_TOO_LARGE,
@@ -232,14 +221,14 @@ dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_wh
 	f = uri_parse(in, t, ret_why);
 	if (f == FAULT_NONE)
 		f = find_copy(in, t, ret_why);
+	if (f == FAULT_NONE)
+		f = target_get(t, op_info[t->op].parts, ret_why);
 	if (f != FAULT_NONE)
 		return f;
 	if (!op_moves(t->op))
 		t->wire = WIRE_NONE;
-	if (t->wire == WIRE_META && !in->rdma->meta_token)
-		return refuse(ret_why, FAULT_RDMA_NOT_SUPPORTED,
-			      "x-amz-meta-rdma-token is not served (rdma.meta_token is off).");
-	if (is_s3(in))
+	f = wire_check_served(in, t, ret_why);
+	if (f == FAULT_NONE && is_s3(in))
 		f = refused_check(in, ret_why);
 	if (f == FAULT_NONE)
 		f = parse_op(in, t, ret_why);

@@ -6,199 +6,24 @@
  * /b/k?acl must never overwrite k.  A key that comes twice is refused as well: a proxy may go by the other.
  */
 #include "dialect/dialect_int.h"
+#include "dialect/query_keys.h"
 
 #include "base/base64.h"
 
 #include <errno.h>
 
-#define TOKEN_MARK 1 /* the first byte of a continuation token */
-
-enum param {
-	/* these say what is meant */
-	P_ACCELERATE,
-	P_ACL,
-	P_ATTRIBUTES,
-	P_CORS,
-	P_DELETE,
-	P_ENCRYPTION,
-	P_LIFECYCLE,
-	P_LIST_TYPE,
-	P_LOCATION,
-	P_LOGGING,
-	P_NOTIFICATION,
-	P_OBJECT_LOCK,
-	P_OWNERSHIP,
-	P_PART_NUMBER,
-	P_POLICY,
-	P_POLICY_STATUS,
-	P_PUBLIC_ACCESS,
-	P_REPLICATION,
-	P_REQUEST_PAYMENT,
-	P_TAGGING,
-	P_UPLOAD_ID,
-	P_UPLOADS,
-	P_VERSIONING,
-	P_VERSIONS,
-	P_WEBSITE,
-	/* these say more about it */
-	P_BUCKET_REGION,
-	P_CHECKSUM_MODE,
-	P_CONTINUATION,
-	P_DELIMITER,
-	P_ENCODING,
-	P_FETCH_OWNER,
-	P_KEY_MARKER,
-	P_MARKER,
-	P_MAX_BUCKETS,
-	P_MAX_KEYS,
-	P_MAX_PARTS,
-	P_MAX_UPLOADS,
-	P_PART_MARKER,
-	P_PREFIX,
-	P_R_CACHE_CONTROL,
-	P_R_DISPOSITION,
-	P_R_ENCODING,
-	P_R_EXPIRES,
-	P_R_LANGUAGE,
-	P_R_TYPE,
-	P_START_AFTER,
-	P_UPLOAD_MARKER,
-	P_VERSION_ID,
-	P_VERSION_MARKER,
-	P_NR,
-	P_ANY = P_NR, /* known and without effect */
-	P_SUM,        /* a checksum that an SDK moved from the headers into a signed URL */
-	P_MOVED,      /* a header, likewise, of what an object is to carry */
-	P_UNKNOWN
-};
-
-#define BIT(p) ((uint64_t)1 << (p))
-_Static_assert(P_NR <= 64, "one bit each");
+#define CURSOR_MARK 1 /* the first byte of a continuation token */
 
 static const char *const names[P_NR] = {
-	[P_ACCELERATE] = "accelerate",
-	[P_ACL] = "acl",
-	[P_ATTRIBUTES] = "attributes",
-	[P_CORS] = "cors",
-	[P_DELETE] = "delete",
-	[P_ENCRYPTION] = "encryption",
-	[P_LIFECYCLE] = "lifecycle",
-	[P_LIST_TYPE] = "list-type",
-	[P_LOCATION] = "location",
-	[P_LOGGING] = "logging",
-	[P_NOTIFICATION] = "notification",
-	[P_OBJECT_LOCK] = "object-lock",
-	[P_OWNERSHIP] = "ownershipControls",
-	[P_PART_NUMBER] = "partNumber",
-	[P_POLICY] = "policy",
-	[P_POLICY_STATUS] = "policyStatus",
-	[P_PUBLIC_ACCESS] = "publicAccessBlock",
-	[P_REPLICATION] = "replication",
-	[P_REQUEST_PAYMENT] = "requestPayment",
-	[P_TAGGING] = "tagging",
-	[P_UPLOAD_ID] = "uploadId",
-	[P_UPLOADS] = "uploads",
-	[P_VERSIONING] = "versioning",
-	[P_VERSIONS] = "versions",
-	[P_WEBSITE] = "website",
-	[P_BUCKET_REGION] = "bucket-region",
-	[P_CHECKSUM_MODE] = "x-amz-checksum-mode",
-	[P_CONTINUATION] = "continuation-token",
-	[P_DELIMITER] = "delimiter",
-	[P_ENCODING] = "encoding-type",
-	[P_FETCH_OWNER] = "fetch-owner",
-	[P_KEY_MARKER] = "key-marker",
-	[P_MARKER] = "marker",
-	[P_MAX_BUCKETS] = "max-buckets",
-	[P_MAX_KEYS] = "max-keys",
-	[P_MAX_PARTS] = "max-parts",
-	[P_MAX_UPLOADS] = "max-uploads",
-	[P_PART_MARKER] = "part-number-marker",
-	[P_PREFIX] = "prefix",
-	[P_R_CACHE_CONTROL] = "response-cache-control",
-	[P_R_DISPOSITION] = "response-content-disposition",
-	[P_R_ENCODING] = "response-content-encoding",
-	[P_R_EXPIRES] = "response-expires",
-	[P_R_LANGUAGE] = "response-content-language",
-	[P_R_TYPE] = "response-content-type",
-	[P_START_AFTER] = "start-after",
-	[P_UPLOAD_MARKER] = "upload-id-marker",
-	[P_VERSION_ID] = "versionId",
-	[P_VERSION_MARKER] = "version-id-marker",
+#define QUERY(id, key, take) [P_##id] = key,
+#include "dialect/query.def"
 };
 
-#define LISTING (BIT(P_PREFIX) | BIT(P_DELIMITER) | BIT(P_ENCODING))
-#define RESPONSE                                                                                             \
-	(BIT(P_R_CACHE_CONTROL) | BIT(P_R_DISPOSITION) | BIT(P_R_ENCODING) | BIT(P_R_EXPIRES) |              \
-	 BIT(P_R_LANGUAGE) | BIT(P_R_TYPE))
-#define VERSION BIT(P_VERSION_ID)
-#define READING (RESPONSE | VERSION | BIT(P_PART_NUMBER) | BIT(P_CHECKSUM_MODE))
-
-/* The first row that fits counts: all of need, and nothing beyond need and may. */
-static const struct row {
-	enum method method;
-	enum op_level level;
-	enum op op;
-	uint64_t need, may;
-} rows[] = {
-	{ METHOD_GET, LEVEL_SERVICE, OP_LIST_BUCKETS, 0,
-	  BIT(P_MAX_BUCKETS) | BIT(P_CONTINUATION) | BIT(P_PREFIX) | BIT(P_BUCKET_REGION) },
-
-	{ METHOD_GET, LEVEL_BUCKET, OP_LIST_OBJECTS, 0, LISTING | BIT(P_MARKER) | BIT(P_MAX_KEYS) },
-	{ METHOD_GET, LEVEL_BUCKET, OP_LIST_OBJECTS_V2, BIT(P_LIST_TYPE),
-	  LISTING | BIT(P_MAX_KEYS) | BIT(P_CONTINUATION) | BIT(P_START_AFTER) | BIT(P_FETCH_OWNER) },
-	{ METHOD_GET, LEVEL_BUCKET, OP_LIST_OBJECT_VERSIONS, BIT(P_VERSIONS),
-	  LISTING | BIT(P_MAX_KEYS) | BIT(P_KEY_MARKER) | BIT(P_VERSION_MARKER) },
-	{ METHOD_GET, LEVEL_BUCKET, OP_LIST_MULTIPART_UPLOADS, BIT(P_UPLOADS),
-	  LISTING | BIT(P_MAX_UPLOADS) | BIT(P_KEY_MARKER) | BIT(P_UPLOAD_MARKER) },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_LOCATION, BIT(P_LOCATION), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_VERSIONING, BIT(P_VERSIONING), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_CORS, BIT(P_CORS), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_LIFECYCLE, BIT(P_LIFECYCLE), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_TAGGING, BIT(P_TAGGING), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_ACL, BIT(P_ACL), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_POLICY, BIT(P_POLICY), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_POLICY_STATUS, BIT(P_POLICY_STATUS), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_ENCRYPTION, BIT(P_ENCRYPTION), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_PUBLIC_ACCESS_BLOCK, BIT(P_PUBLIC_ACCESS), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_OWNERSHIP_CONTROLS, BIT(P_OWNERSHIP), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_LOGGING, BIT(P_LOGGING), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_REQUEST_PAYMENT, BIT(P_REQUEST_PAYMENT), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_WEBSITE, BIT(P_WEBSITE), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_NOTIFICATION, BIT(P_NOTIFICATION), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_REPLICATION, BIT(P_REPLICATION), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_BUCKET_ACCELERATE, BIT(P_ACCELERATE), 0 },
-	{ METHOD_GET, LEVEL_BUCKET, OP_GET_OBJECT_LOCK, BIT(P_OBJECT_LOCK), 0 },
-	{ METHOD_HEAD, LEVEL_BUCKET, OP_HEAD_BUCKET, 0, 0 },
-	{ METHOD_PUT, LEVEL_BUCKET, OP_CREATE_BUCKET, 0, 0 },
-	{ METHOD_PUT, LEVEL_BUCKET, OP_PUT_BUCKET_CORS, BIT(P_CORS), 0 },
-	{ METHOD_PUT, LEVEL_BUCKET, OP_PUT_BUCKET_LIFECYCLE, BIT(P_LIFECYCLE), 0 },
-	{ METHOD_PUT, LEVEL_BUCKET, OP_PUT_BUCKET_TAGGING, BIT(P_TAGGING), 0 },
-	{ METHOD_PUT, LEVEL_BUCKET, OP_PUT_BUCKET_ACL, BIT(P_ACL), 0 },
-	{ METHOD_PUT, LEVEL_BUCKET, OP_PUT_BUCKET_VERSIONING, BIT(P_VERSIONING), 0 },
-	{ METHOD_DELETE, LEVEL_BUCKET, OP_DELETE_BUCKET, 0, 0 },
-	{ METHOD_DELETE, LEVEL_BUCKET, OP_DELETE_BUCKET_CORS, BIT(P_CORS), 0 },
-	{ METHOD_DELETE, LEVEL_BUCKET, OP_DELETE_BUCKET_LIFECYCLE, BIT(P_LIFECYCLE), 0 },
-	{ METHOD_DELETE, LEVEL_BUCKET, OP_DELETE_BUCKET_TAGGING, BIT(P_TAGGING), 0 },
-	{ METHOD_POST, LEVEL_BUCKET, OP_POST_OBJECT, 0, 0 },
-	{ METHOD_POST, LEVEL_BUCKET, OP_DELETE_OBJECTS, BIT(P_DELETE), 0 },
-
-	{ METHOD_GET, LEVEL_OBJECT, OP_GET_OBJECT, 0, READING },
-	{ METHOD_GET, LEVEL_OBJECT, OP_GET_OBJECT_ATTRIBUTES, BIT(P_ATTRIBUTES), VERSION },
-	{ METHOD_GET, LEVEL_OBJECT, OP_GET_OBJECT_TAGGING, BIT(P_TAGGING), VERSION },
-	{ METHOD_GET, LEVEL_OBJECT, OP_GET_OBJECT_ACL, BIT(P_ACL), VERSION },
-	{ METHOD_GET, LEVEL_OBJECT, OP_LIST_PARTS, BIT(P_UPLOAD_ID),
-	  BIT(P_MAX_PARTS) | BIT(P_PART_MARKER) | BIT(P_ENCODING) },
-	{ METHOD_HEAD, LEVEL_OBJECT, OP_HEAD_OBJECT, 0, READING },
-	{ METHOD_PUT, LEVEL_OBJECT, OP_PUT_OBJECT, 0, 0 },
-	{ METHOD_PUT, LEVEL_OBJECT, OP_UPLOAD_PART, BIT(P_UPLOAD_ID) | BIT(P_PART_NUMBER), 0 },
-	{ METHOD_PUT, LEVEL_OBJECT, OP_PUT_OBJECT_TAGGING, BIT(P_TAGGING), VERSION },
-	{ METHOD_PUT, LEVEL_OBJECT, OP_PUT_OBJECT_ACL, BIT(P_ACL), VERSION },
-	{ METHOD_DELETE, LEVEL_OBJECT, OP_DELETE_OBJECT, 0, VERSION },
-	{ METHOD_DELETE, LEVEL_OBJECT, OP_DELETE_OBJECT_TAGGING, BIT(P_TAGGING), VERSION },
-	{ METHOD_DELETE, LEVEL_OBJECT, OP_ABORT_MULTIPART_UPLOAD, BIT(P_UPLOAD_ID), 0 },
-	{ METHOD_POST, LEVEL_OBJECT, OP_CREATE_MULTIPART_UPLOAD, BIT(P_UPLOADS), 0 },
-	{ METHOD_POST, LEVEL_OBJECT, OP_COMPLETE_MULTIPART_UPLOAD, BIT(P_UPLOAD_ID), 0 },
+static const struct query_shape shapes[OP_NR] = {
+	[OP_NONE] = { ELSEWHERE, 0 },
+#define OP(id, name, start, method, level, body, writes, right, ok, parts, needs_, may_)                     \
+	[OP_##id] = { needs_, may_ },
+#include "dialect/op.def"
 };
 
 /* What a signed URL carries: auth/ verifies it, so it is not unknown. */
@@ -220,21 +45,6 @@ query_key_signs(struct span key)
 	for (size_t i = 0; i < sizeof signing / sizeof *signing; i++) {
 		if (span_is(key, signing[i]))
 			return true;
-	}
-	return false;
-}
-
-bool
-query_next(struct span *query, struct span *ret_key, struct span *ret_value)
-{
-	while (query->len) {
-		struct span pair = span_cut(query, '&');
-
-		if (pair.len == 0)
-			continue;
-		*ret_key = span_cut(&pair, '=');
-		*ret_value = pair;
-		return true;
 	}
 	return false;
 }
@@ -298,8 +108,8 @@ page(struct span value, uint32_t most, struct target *t, const char **ret_why)
 			      "number from 0 to 2147483647.",
 			      ret_why);
 
-	t->list.max = v < most ? (uint32_t)v : most;
-	t->list.have_max = true;
+	t->list->max = v < most ? (uint32_t)v : most;
+	t->list->have_max = true;
 	return f;
 }
 
@@ -324,27 +134,27 @@ name(struct span value, char out[DIALECT_KEY_MAX + 1], uint16_t *ret_len, const 
 
 /* A page may end at a key of a scality listener, which is any bytes. */
 static enum fault
-token(struct span value, struct target *t, const char **ret_why)
+page_cursor(struct span value, struct target *t, const char **ret_why)
 {
 	char text[BASE64_LEN(DIALECT_KEY_MAX + 1) + 1], bytes[DIALECT_KEY_MAX + 1];
 	size_t len = 0;
 	int n = span_decode(value, DECODE_STRICT, text, sizeof text);
 
 	if (n <= 0 || base64_decode(text, (size_t)n, bytes, sizeof bytes, &len) < 0 || len < 2 ||
-	    bytes[0] != TOKEN_MARK || memchr(bytes, 0, len))
+	    bytes[0] != CURSOR_MARK || memchr(bytes, 0, len))
 		return refuse(ret_why, FAULT_BAD_ARGUMENT, "The continuation token is not one of ours.");
-	memcpy(t->list.after, bytes + 1, len - 1);
-	t->list.after[len - 1] = 0;
-	t->list.after_len = (uint16_t)(len - 1);
-	t->list.have_token = true;
+	memcpy(t->list->after, bytes + 1, len - 1);
+	t->list->after[len - 1] = 0;
+	t->list->after_len = (uint16_t)(len - 1);
+	t->list->have_token = true;
 	return FAULT_NONE;
 }
 
+/* All begin with "response-", and the rest is the header. */
 static enum fault
-response_header(enum param p, struct span value, struct target *t, const char **ret_why)
+take_response_header(const char *key, struct span value, struct target *t, const char **ret_why)
 {
-	/* All begin with "response-", and the rest is the header. */
-	const char *header = names[p] + sizeof "response-" - 1;
+	const char *header = key + sizeof "response-" - 1;
 	char text[1024];
 	int n = span_decode(value, DECODE_STRICT | DECODE_PLUS, text, sizeof text);
 
@@ -355,9 +165,68 @@ response_header(enum param p, struct span value, struct target *t, const char **
 }
 
 static enum fault
-delimiter(struct span value, struct target *t, const char **ret_why)
+value_is_ignored(const char *key, struct span value, struct target *t, const char **ret_why)
 {
-	struct list_query *l = &t->list;
+	return FAULT_NONE;
+}
+
+static enum fault
+take_list_type(const char *key, struct span value, struct target *t, const char **ret_why)
+{
+	return span_is(value, "2") ? FAULT_NONE
+				   : refuse(ret_why, FAULT_BAD_ARGUMENT, "list-type can only be 2.");
+}
+
+static enum fault
+take_part_number(const char *key, struct span value, struct target *t, const char **ret_why)
+{
+	static const char why[] = "partNumber is not a number from 1 to 10000.";
+	uint64_t v = 0;
+	enum fault f = number(value, DIALECT_PARTS_MAX, &v, why, ret_why);
+
+	if (f == FAULT_NONE && v == 0)
+		return refuse(ret_why, FAULT_BAD_ARGUMENT, why);
+	t->part_number = (uint16_t)v;
+	return f;
+}
+
+static enum fault
+take_upload_id(const char *key, struct span value, struct target *t, const char **ret_why)
+{
+	if (dialect_upload_id_parse(value.p, value.len, t->upload_id) < 0)
+		return refuse(ret_why, FAULT_NO_SUCH_UPLOAD, "The upload id is not one of ours.");
+	t->have_upload_id = true;
+	return FAULT_NONE;
+}
+
+static enum fault
+take_version_id(const char *key, struct span value, struct target *t, const char **ret_why)
+{
+	return span_is(value, "null") ? FAULT_NONE
+				      : refuse(ret_why, FAULT_NO_SUCH_VERSION,
+					       "There are no versions: versionId can only be null.");
+}
+
+static enum fault
+take_checksum_mode(const char *key, struct span value, struct target *t, const char **ret_why)
+{
+	t->checksum_mode = span_is_nocase(value, "enabled");
+	return FAULT_NONE;
+}
+
+/* ---- where a list begins, and how it looks: prefix and delimiter, and one key that says behind what ---- */
+
+static enum fault
+take_continuation(const char *key, struct span value, struct target *t, const char **ret_why)
+{
+	/* Some clients send the key without a value for the first page. */
+	return value.len == 0 ? FAULT_NONE : page_cursor(value, t, ret_why);
+}
+
+static enum fault
+take_delimiter(const char *key, struct span value, struct target *t, const char **ret_why)
+{
+	struct list_query *l = t->list;
 	int n = span_decode(value, DECODE_STRICT | DECODE_PLUS, l->delimiter, DIALECT_DELIMITER_MAX);
 
 	if (n < 0 || !is_utf8(l->delimiter, (size_t)n)) {
@@ -371,126 +240,112 @@ delimiter(struct span value, struct target *t, const char **ret_why)
 }
 
 static enum fault
-upload_marker(struct span value, struct target *t, const char **ret_why)
+take_encoding(const char *key, struct span value, struct target *t, const char **ret_why)
 {
-	if (value.len == 0)
-		return FAULT_NONE;
-	if (dialect_upload_id_parse(value.p, value.len, t->list.upload_id_marker) < 0)
-		return refuse(ret_why, FAULT_BAD_ARGUMENT, "upload-id-marker is not an upload id of ours.");
-	t->list.have_upload_id_marker = true;
-	return FAULT_NONE;
+	t->list->encoding_url = span_is_nocase(value, "url");
+	return t->list->encoding_url || value.len == 0
+		       ? FAULT_NONE
+		       : refuse(ret_why, FAULT_BAD_ARGUMENT, "encoding-type can only be url.");
 }
 
 static enum fault
-part_number(struct span value, struct target *t, const char **ret_why)
+take_fetch_owner(const char *key, struct span value, struct target *t, const char **ret_why)
 {
-	static const char why[] = "partNumber is not a number from 1 to 10000.";
-	uint64_t v = 0;
-	enum fault f = number(value, DIALECT_PARTS_MAX, &v, why, ret_why);
+	t->list->fetch_owner = span_is_nocase(value, "true");
+	return t->list->fetch_owner || span_is_nocase(value, "false")
+		       ? FAULT_NONE
+		       : refuse(ret_why, FAULT_BAD_ARGUMENT, "fetch-owner is neither true nor false.");
+}
 
-	if (f == FAULT_NONE && v == 0)
-		return refuse(ret_why, FAULT_BAD_ARGUMENT, why);
-	t->part_number = (uint16_t)v;
+static enum fault
+take_marker(const char *key, struct span value, struct target *t, const char **ret_why)
+{
+	return name(value, t->list->after, &t->list->after_len, ret_why);
+}
+
+static enum fault
+take_start_after(const char *key, struct span value, struct target *t, const char **ret_why)
+{
+	struct list_query *l = t->list;
+	enum fault f;
+
+	/* A continuation token outweighs it. */
+	if (l->have_token)
+		return FAULT_NONE;
+	f = name(value, l->after, &l->after_len, ret_why);
+	l->have_start_after = l->after_len > 0;
 	return f;
 }
 
 static enum fault
-boolean(struct span value, bool *ret, const char *wrong, const char **ret_why)
+take_prefix(const char *key, struct span value, struct target *t, const char **ret_why)
 {
-	*ret = span_is_nocase(value, "true");
-	return *ret || span_is_nocase(value, "false") ? FAULT_NONE
-						      : refuse(ret_why, FAULT_BAD_ARGUMENT, wrong);
+	return name(value, t->list->prefix, &t->list->prefix_len, ret_why);
 }
 
-/* Those that place a list: what one of them says may be said by no other,
- * but for a token, which outweighs. */
 static enum fault
-listing(enum param p, struct span v, struct target *t, const char **ret_why)
+take_max_buckets(const char *key, struct span value, struct target *t, const char **ret_why)
 {
-	struct list_query *l = &t->list;
+	enum fault f = page(value, 10000, t, ret_why);
+
+	/* An empty page could not say where the next one begins. */
+	return f == FAULT_NONE && t->list->max == 0
+		       ? refuse(ret_why, FAULT_BAD_ARGUMENT, "max-buckets is not 1 or more.")
+		       : f;
+}
+
+static enum fault
+take_max_entries(const char *key, struct span value, struct target *t, const char **ret_why)
+{
+	return page(value, DIALECT_LIST_MAX, t, ret_why);
+}
+
+static enum fault
+take_part_marker(const char *key, struct span value, struct target *t, const char **ret_why)
+{
 	uint64_t n = 0;
-	enum fault f;
+	enum fault f = number(value, INT32_MAX, &n, "part-number-marker is not a number.", ret_why);
 
-	switch (p) {
-	case P_CONTINUATION:
-		/* Some clients send the key without a value for the first page. */
-		return v.len == 0 ? FAULT_NONE : token(v, t, ret_why);
-	case P_DELIMITER:
-		return delimiter(v, t, ret_why);
-	case P_ENCODING:
-		l->encoding_url = span_is_nocase(v, "url");
-		return l->encoding_url || v.len == 0
-			       ? FAULT_NONE
-			       : refuse(ret_why, FAULT_BAD_ARGUMENT, "encoding-type can only be url.");
-	case P_FETCH_OWNER:
-		return boolean(v, &l->fetch_owner, "fetch-owner is neither true nor false.", ret_why);
-	case P_MARKER:
-	case P_KEY_MARKER:
-		return name(v, l->after, &l->after_len, ret_why);
-	case P_START_AFTER:
-		if (l->have_token)
-			return FAULT_NONE;
-		f = name(v, l->after, &l->after_len, ret_why);
-		l->have_start_after = l->after_len > 0;
-		return f;
-	case P_PREFIX:
-		return name(v, l->prefix, &l->prefix_len, ret_why);
-	case P_MAX_BUCKETS:
-		f = page(v, 10000, t, ret_why);
-		/* An empty page could not say where the next one begins. */
-		return f == FAULT_NONE && l->max == 0
-			       ? refuse(ret_why, FAULT_BAD_ARGUMENT, "max-buckets is not 1 or more.")
-			       : f;
-	case P_MAX_KEYS:
-	case P_MAX_PARTS:
-	case P_MAX_UPLOADS:
-		return page(v, DIALECT_LIST_MAX, t, ret_why);
-	case P_PART_MARKER:
-		f = number(v, INT32_MAX, &n, "part-number-marker is not a number.", ret_why);
-		l->part_number_marker = (uint32_t)n;
-		return f;
-	case P_UPLOAD_MARKER:
-		return upload_marker(v, t, ret_why);
-	case P_VERSION_MARKER:
-		return v.len == 0 || span_is(v, "null")
-			       ? FAULT_NONE
-			       : refuse(ret_why, FAULT_BAD_ARGUMENT, "version-id-marker can only be null.");
-	default:
-		return FAULT_NONE;
-	}
+	t->list->part_number_marker = (uint32_t)n;
+	return f;
 }
 
 static enum fault
-apply(enum param p, struct span v, struct target *t, const char **ret_why)
+take_upload_marker(const char *key, struct span value, struct target *t, const char **ret_why)
 {
-	switch (p) {
-	case P_LIST_TYPE:
-		return span_is(v, "2") ? FAULT_NONE
-				       : refuse(ret_why, FAULT_BAD_ARGUMENT, "list-type can only be 2.");
-	case P_PART_NUMBER:
-		return part_number(v, t, ret_why);
-	case P_UPLOAD_ID:
-		if (dialect_upload_id_parse(v.p, v.len, t->upload_id) < 0)
-			return refuse(ret_why, FAULT_NO_SUCH_UPLOAD, "The upload id is not one of ours.");
-		t->have_upload_id = true;
+	if (value.len == 0)
 		return FAULT_NONE;
-	case P_VERSION_ID:
-		return span_is(v, "null") ? FAULT_NONE
-					  : refuse(ret_why, FAULT_NO_SUCH_VERSION,
-						   "There are no versions: versionId can only be null.");
-	case P_CHECKSUM_MODE:
-		t->checksum_mode = span_is_nocase(v, "enabled");
-		return FAULT_NONE;
-	case P_R_CACHE_CONTROL:
-	case P_R_DISPOSITION:
-	case P_R_ENCODING:
-	case P_R_EXPIRES:
-	case P_R_LANGUAGE:
-	case P_R_TYPE:
-		return response_header(p, v, t, ret_why);
-	default:
-		return listing(p, v, t, ret_why);
+	if (dialect_upload_id_parse(value.p, value.len, t->list->upload_id_marker) < 0)
+		return refuse(ret_why, FAULT_BAD_ARGUMENT, "upload-id-marker is not an upload id of ours.");
+	t->list->have_upload_id_marker = true;
+	return FAULT_NONE;
+}
+
+static enum fault
+take_version_marker(const char *key, struct span value, struct target *t, const char **ret_why)
+{
+	return value.len == 0 || span_is(value, "null")
+		       ? FAULT_NONE
+		       : refuse(ret_why, FAULT_BAD_ARGUMENT, "version-id-marker can only be null.");
+}
+
+static enum fault (*const takes[P_NR])(const char *key, struct span value, struct target *t,
+				       const char **ret_why) = {
+#define QUERY(id, key, take) [P_##id] = take,
+#include "dialect/query.def"
+};
+
+static enum op
+op_of(enum method m, enum op_level level, uint64_t have)
+{
+	for (enum op op = OP_NONE + 1; op < OP_NR; op++) {
+		const struct query_shape *s = &shapes[op];
+
+		if (op_info[op].method == m && op_info[op].level == level && (have & s->needs) == s->needs &&
+		    !(have & ~(s->needs | s->may)))
+			return op;
 	}
+	return OP_NONE;
 }
 
 /* What was named but cannot be had, in words that help. */
@@ -517,7 +372,6 @@ query_parse(struct span query, enum method m, enum op_level level, struct target
 	bool moved = false;
 	enum fault f = FAULT_NONE;
 
-	t->list.max = level == LEVEL_SERVICE ? 10000 : DIALECT_LIST_MAX;
 	/* A preflight asks about a request that will have this query. */
 	if (m == METHOD_OPTIONS && level != LEVEL_SERVICE) {
 		t->op = OP_OPTIONS;
@@ -537,15 +391,10 @@ query_parse(struct span query, enum method m, enum op_level level, struct target
 			return refuse(ret_why, FAULT_BAD_ARGUMENT, "A key of the query came more than once.");
 		have |= BIT(p);
 	}
-	for (size_t i = 0; i < sizeof rows / sizeof *rows && t->op == OP_NONE; i++) {
-		const struct row *r = &rows[i];
-
-		if (r->method == m && r->level == level && (have & r->need) == r->need &&
-		    !(have & ~(r->need | r->may)))
-			t->op = r->op;
-	}
+	t->op = op_of(m, level, have);
 	if (t->op == OP_NONE)
 		return no_row(m, level, have, ret_why);
+	f = target_get(t, op_info[t->op].parts, ret_why);
 	if (moved && t->op != OP_PUT_OBJECT && t->op != OP_CREATE_MULTIPART_UPLOAD)
 		return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
 			      "The query of the request has a header of an upload.");
@@ -553,7 +402,7 @@ query_parse(struct span query, enum method m, enum op_level level, struct target
 		enum param p = param_of(key);
 
 		if (p < P_NR)
-			f = apply(p, value, t, ret_why);
+			f = takes[p](names[p], value, t, ret_why);
 		else if (p == P_SUM && op_pulls(t->op))
 			f = sums_from_query(key, value, t, ret_why);
 	}

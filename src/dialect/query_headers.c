@@ -21,7 +21,7 @@ query_key_moved(struct span key)
 		return false;
 	key = (struct span){ name, (size_t)n };
 	if (span_begins_nocase(key, "x-amz-meta-"))
-		return !span_is_nocase(key, wire_rows[WIRE_META].header);
+		return !dialect_is_wire_header(key);
 	for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
 		if (span_is_nocase(key, whole[i]))
 			return true;

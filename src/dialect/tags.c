@@ -1,24 +1,11 @@
 /* Tags as canonical text, see tags.h. */
 #include "dialect/tags.h"
 
-#include "s3doc/xml_int.h"
+#include "dialect/dialect_int.h"
 
 #include <errno.h>
 
-#define KEY_CHARS_MAX 128
-#define VALUE_CHARS_MAX 256
-#define KEY_MAX (KEY_CHARS_MAX * 4)
-#define VALUE_MAX (VALUE_CHARS_MAX * 4)
 #define WHY_MANY "There are more tags than an object (10) or a bucket (50) can have."
-
-struct builder {
-	struct text *out;
-	size_t from; /* where in out the tags begin */
-	int nr, max;
-	bool have_key, have_value;
-	size_t key_len, value_len;
-	char key[KEY_MAX], value[VALUE_MAX];
-};
 
 static void
 put_plain(struct text *out, const char *p, size_t len)
@@ -48,14 +35,14 @@ on_tag_find(void *cookie, const char *key, size_t key_len, const char *value, si
 		f->found = true;
 }
 
-static enum fault
-add(struct builder *b, const char **ret_why)
+enum fault
+tags_add(struct tags_builder *b, const char **ret_why)
 {
 	struct finder find = { .key = { b->key, b->key_len }, .any_value = true };
 
-	if (b->key_len == 0 || utf8_count(b->key, b->key_len) > KEY_CHARS_MAX)
+	if (b->key_len == 0 || utf8_count(b->key, b->key_len) > TAG_KEY_CHARS)
 		return refuse(ret_why, FAULT_INVALID_TAG, "The key of a tag has not 1 to 128 characters.");
-	if (utf8_count(b->value, b->value_len) > VALUE_CHARS_MAX)
+	if (utf8_count(b->value, b->value_len) > TAG_VALUE_CHARS)
 		return refuse(ret_why, FAULT_INVALID_TAG, "The value of a tag has more than 256 characters.");
 	if (!is_utf8(b->key, b->key_len) || !is_utf8(b->value, b->value_len))
 		return refuse(ret_why, FAULT_INVALID_TAG, "A tag is not UTF-8.");
@@ -78,7 +65,7 @@ add(struct builder *b, const char **ret_why)
 enum fault
 tags_from_header(const char *value, size_t len, struct text *out, int *ret_nr, const char **ret_why)
 {
-	struct builder b = { .out = out, .from = out->len, .max = TAGS_OBJECT_MAX };
+	struct tags_builder b = { .out = out, .from = out->len, .max = TAGS_OBJECT_MAX };
 	struct span rest = { value, len }, key, val;
 
 	*ret_nr = 0;
@@ -94,7 +81,7 @@ tags_from_header(const char *value, size_t len, struct text *out, int *ret_nr, c
 				      "The tags have a bad percent sequence or a NUL.");
 		b.key_len = (size_t)k;
 		b.value_len = (size_t)v;
-		f = add(&b, ret_why);
+		f = tags_add(&b, ret_why);
 		if (f != FAULT_NONE)
 			return f;
 	}
@@ -104,66 +91,13 @@ tags_from_header(const char *value, size_t len, struct text *out, int *ret_nr, c
 	return FAULT_NONE;
 }
 
-enum { TAG_SET, TAG, TAG_KEY, TAG_VALUE };
-static const char *const tag_paths[] = { [TAG_SET] = "TagSet",
-					 [TAG] = "TagSet/Tag",
-					 [TAG_KEY] = "TagSet/Tag/Key",
-					 [TAG_VALUE] = "TagSet/Tag/Value",
-					 NULL };
-
-static enum fault
-take(struct span text, char *out, size_t cap, size_t *ret_len, bool *have, const char **ret_why)
-{
-	if (*have)
-		return refuse(ret_why, FAULT_MALFORMED_XML, "A Tag has two keys or two values.");
-	if (text.len > cap)
-		return refuse(ret_why, FAULT_INVALID_TAG, "A tag is too long.");
-	memcpy(out, text.p, text.len);
-	*ret_len = text.len;
-	*have = true;
-	return FAULT_NONE;
-}
-
-static enum fault
-on_tag_end(void *cookie, int path, struct span text, const char **ret_why)
-{
-	struct builder *b = cookie;
-
-	switch (path) {
-	case TAG_KEY:
-		return take(text, b->key, sizeof b->key, &b->key_len, &b->have_key, ret_why);
-	case TAG_VALUE:
-		return take(text, b->value, sizeof b->value, &b->value_len, &b->have_value, ret_why);
-	case TAG:
-		if (!b->have_key || !b->have_value)
-			return refuse(ret_why, FAULT_MALFORMED_XML, "A Tag lacks its Key or its Value.");
-		b->have_key = b->have_value = false;
-		return add(b, ret_why);
-	default:
-		return FAULT_NONE;
-	}
-}
-
-enum fault
-tags_from_xml(const char *body, size_t len, int max, struct text *out, int *ret_nr, const char **ret_why)
-{
-	struct builder b = { .out = out, .from = out->len, .max = max };
-	struct xml_doc doc = { .root = "Tagging", .paths = tag_paths, .end = on_tag_end, .cookie = &b };
-	enum fault f = xml_read(&doc, body, len, ret_why);
-
-	*ret_nr = b.nr;
-	if (f == FAULT_NONE && max == TAGS_OBJECT_MAX && out->len - b.from > DIALECT_TAGS_MAX)
-		return refuse(ret_why, FAULT_INVALID_TAG, "The tags are too large.");
-	return f;
-}
-
 int
 tags_each(const char *tags, size_t len,
 	  void (*fn)(void *cookie, const char *key, size_t key_len, const char *value, size_t value_len),
 	  void *cookie)
 {
 	struct span rest = { tags, len }, key, val;
-	char k[KEY_MAX], v[VALUE_MAX];
+	char k[TAG_KEY_BYTES], v[TAG_VALUE_BYTES];
 
 	while (query_next(&rest, &key, &val)) {
 		int kn = span_decode(key, DECODE_STRICT, k, sizeof k);
@@ -198,29 +132,4 @@ tags_have(const char *tags, size_t len, const char *key, size_t key_len, const c
 
 	tags_each(tags, len, on_tag_find, &find);
 	return find.found;
-}
-
-static void
-on_tag_write(void *cookie, const char *key, size_t key_len, const char *value, size_t value_len)
-{
-	struct text *x = cookie;
-
-	text_str(x, "<Tag>");
-	text_element(x, "Key", key, key_len);
-	text_element(x, "Value", value, value_len);
-	text_str(x, "</Tag>");
-}
-
-void
-tags_to_xml_each(struct text *x, const char *tags, size_t len)
-{
-	tags_each(tags, len, on_tag_write, x);
-}
-
-void
-tags_to_xml(struct text *x, const char *tags, size_t len)
-{
-	text_str(x, XML_DECL "<Tagging xmlns=\"" XML_NS "\"><TagSet>");
-	tags_to_xml_each(x, tags, len);
-	text_str(x, "</TagSet></Tagging>");
 }

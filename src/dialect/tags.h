@@ -12,20 +12,31 @@
 #include "dialect/fault.h"
 #include "dialect/text.h"
 
+#define ATTR_TAGGING "x-amz-tagging" /* an object's, among its attributes */
+
 #define TAGS_OBJECT_MAX 10
 #define TAGS_BUCKET_MAX 50
 
-/* x-amz-tagging, and the Tagging body: both appended to `out` in canonical form.  FAULT_INVALID_TAG,
- * FAULT_BAD_ARGUMENT, FAULT_MALFORMED_XML, FAULT_BUSY (no memory). */
+#define TAG_KEY_CHARS 128
+#define TAG_VALUE_CHARS 256
+#define TAG_KEY_BYTES (TAG_KEY_CHARS * 4)
+#define TAG_VALUE_BYTES (TAG_VALUE_CHARS * 4)
+
+/* Appends x-amz-tagging to `out` in canonical form.  FAULT_INVALID_TAG, FAULT_BAD_ARGUMENT, FAULT_BUSY (no
+ * memory).  The XML of tags is read and written by s3doc/tags_xml.h. */
 enum fault tags_from_header(const char *value, size_t len, struct text *out, int *ret_nr,
 			    const char **ret_why);
-enum fault tags_from_xml(const char *body, size_t len, int max, struct text *out, int *ret_nr,
-			 const char **ret_why);
-/* <Tagging> */
-void tags_to_xml(struct text *x, const char *tags, size_t len);
 
-/* Its <Tag>s alone. */
-void tags_to_xml_each(struct text *x, const char *tags, size_t len);
+/* Collects tags one by one; `out`, `from` and `max` are the caller's to fill in, all else begins as 0. */
+struct tags_builder {
+	struct text *out;
+	size_t from; /* where in out the tags begin */
+	int nr, max;
+	size_t key_len, value_len;
+	char key[TAG_KEY_BYTES], value[TAG_VALUE_BYTES];
+};
+/* Appends the tag in key and value.  FAULT_NONE, FAULT_INVALID_TAG, FAULT_BUSY (no memory). */
+enum fault tags_add(struct tags_builder *b, const char **ret_why);
 
 /* Calls fn with decoded keys and values; 0, or -EINVAL on what is not canonical. */
 int tags_each(const char *tags, size_t len,

@@ -27,8 +27,6 @@ text_ok(const struct text *x)
 void text_free(struct text *x);
 /* Empties it and keeps the memory. */
 void text_reset(struct text *x);
-/* Room for len more bytes; NULL when there is no memory.  The caller adds to x->len what it wrote. */
-char *text_room(struct text *x, size_t len);
 
 void text_put(struct text *x, const void *p, size_t len);
 void text_str(struct text *x, const char *s);

@@ -119,7 +119,7 @@ bucket_of_host(const struct dialect_in *in, struct span *ret_bucket)
 	return longest > 0;
 }
 
-/* Three routes of another protocol on the same port (transports.md 2.1): their clients fall back on one
+/* Three routes of another protocol on the same port (protocol.md section 8): their clients fall back on one
  * answer only, which has a marker.  No bucket can have such a name. */
 static enum fault
 control_route(struct span path, enum method m, const char **ret_why)

@@ -32,53 +32,46 @@ parse_trio(const struct dialect_in *in, const struct field *f, struct target *t,
 				length ? length->value_len : 0, op_pulls(t->op), &t->token, ret_why);
 }
 
+static bool
+meta_is_on(const struct conf_rdma *c)
+{
+	return c->meta_token;
+}
+
+#define IS_SERVED .served = NULL
+#define UNLESS_OFF(function, why) .served = function, .not_served = why
+#define ONE_OF(name)                                                                                         \
+	{                                                                                                    \
+		name, name " came more than once."                                                           \
+	}
+#define COMPANIONS(a, b)                                                                                     \
+	{                                                                                                    \
+		ONE_OF(a), ONE_OF(b)                                                                         \
+	}
+#define NO_COMPANIONS                                                                                        \
+	{                                                                                                    \
+		{                                                                                            \
+			NULL, NULL                                                                           \
+		}                                                                                            \
+	}
+
 const struct wire_row wire_rows[WIRE_NR] = {
 	[WIRE_NONE] = { .dialect = DIALECT_S3, .decline = DECLINE_501 },
-	[WIRE_AMZ] = { .header = "x-amz-rdma-token",
-		       .dialect = DIALECT_S3,
-		       .parse = parse_any,
-		       .decline = DECLINE_BODY,
-		       .reply = true,
-		       .sign = SIGN_ALWAYS },
-	[WIRE_SCAL] = { .header = "x-scal-rdma",
-			.dialect = DIALECT_SCALITY,
-			.parse = parse_plain,
-			.decline = DECLINE_501,
-			.sign = SIGN_ALWAYS,
-			.clips_as_200 = true },
-	[WIRE_DELL] = { .header = "x-rdma-info",
-			.dialect = DIALECT_S3,
-			.parse = parse_plain,
-			.decline = DECLINE_501_REPLY,
-			.reply = true,
-			.sign = SIGN_UNLESS_RELAXED },
-	[WIRE_META] = { .header = "x-amz-meta-rdma-token",
-			.dialect = DIALECT_S3,
-			.parse = parse_plain,
-			.decline = DECLINE_501_REPLY,
-			.reply = true,
-			.sign = SIGN_ALWAYS },
-	[WIRE_TRIO] = { .header = "x-cuobj-rdma-descr",
-			.family = "x-cuobj-",
-			.dialect = DIALECT_S3,
-			.parse = parse_trio,
-			.decline = DECLINE_501_REPLY,
-			.reply = true,
-			.sign = SIGN_UNLESS_RELAXED },
-	/* 88 digits in x-amz-rdma-token: its client takes a missing reply header for success (2.4.1). */
-	[WIRE_HIP] = { .dialect = DIALECT_S3,
-		       .parse = parse_any,
-		       .decline = DECLINE_BODY,
-		       .reply = true,
-		       .reply_always = true,
-		       .sign = SIGN_ALWAYS },
+#define WIRE(id, header_, dialect_, parse_, shape_, served_, decline_, reply_, sign_, clips, family_,        \
+	     companions)                                                                                     \
+	[WIRE_##id] = { .header = header_,                                                                   \
+			.family = family_,                                                                   \
+			.dialect = DIALECT_##dialect_,                                                       \
+			.parse = parse_,                                                                     \
+			.shape = shape_,                                                                     \
+			served_,                                                                             \
+			.decline = DECLINE_##decline_,                                                       \
+			.reply = REPLY_##reply_,                                                             \
+			.sign = SIGN_##sign_,                                                                \
+			.clips_as_200 = clips,                                                               \
+			.companion = companions },
+#include "dialect/wire.def"
 };
-
-const char *
-dialect_wire_header(enum wire_form w)
-{
-	return wire_rows[w].header;
-}
 
 bool
 dialect_wire_clips(enum wire_form w)
@@ -115,46 +108,68 @@ dialect_must_sign(struct span name, bool relax)
 	return span_begins_nocase(name, "x-amz-") || span_is_nocase(name, "host");
 }
 
-const struct field *
-wire_field(const struct dialect_in *in, const struct target *t)
+bool
+wire_carries(enum wire_form w, struct span name)
 {
-	return dialect_field(in, wire_rows[t->wire == WIRE_HIP ? WIRE_AMZ : t->wire].header, NULL);
+	return wire_rows[w].header && span_is_nocase(name, wire_rows[w].header);
 }
 
-/* x-amz-meta-rdma-token is metadata unless it is served or looks exactly
- * like a descriptor (2.7, item 102). */
-static bool
-meta_is_descriptor(const struct dialect_in *in)
+enum fault
+wire_check_served(const struct dialect_in *in, const struct target *t, const char **ret_why)
 {
-	if (in->rdma->meta_token)
+	const struct wire_row *row = &wire_rows[t->wire];
+
+	if (row->served && !row->served(in->rdma))
+		return refuse(ret_why, FAULT_RDMA_NOT_SUPPORTED, row->not_served);
+	return FAULT_NONE;
+}
+
+/* Tells whether what came under the row's header is a descriptor of that row. */
+static bool
+is_descriptor(const struct dialect_in *in, const struct wire_row *row)
+{
+	if (!row->shape || (row->served && row->served(in->rdma)))
 		return true;
 	for (int i = 0; i < in->field_nr; i++) {
 		const struct field *f = &in->fields[i];
 
-		if (name_is(f, wire_rows[WIRE_META].header) && token_has_dc_shape(f->value, f->value_len))
+		if (name_is(f, row->header) && row->shape(f->value, f->value_len))
 			return true;
 	}
 	return false;
 }
 
+static enum fault
+check_companions(const struct dialect_in *in, const struct wire_row *row, const char **ret_why)
+{
+	const struct field *f;
+	enum fault r = FAULT_NONE;
+
+	for (int i = 0; i < 2 && r == FAULT_NONE && row->companion[i].name; i++)
+		r = field_one(in, row->companion[i].name, row->companion[i].repeated, &f, ret_why);
+	return r;
+}
+
 enum fault
 wire_find(const struct dialect_in *in, struct target *t, const char **ret_why)
 {
+	const struct field *last = NULL;
 	bool foreign = false;
 	int total = 0, nr;
 
 	t->wire = WIRE_NONE;
-	for (enum wire_form w = WIRE_AMZ; w < WIRE_NR; w++) {
-		const struct field *f =
-			wire_rows[w].header ? dialect_field(in, wire_rows[w].header, &nr) : NULL;
+	for (enum wire_form w = WIRE_NONE + 1; w < WIRE_NR; w++) {
+		const struct wire_row *row = &wire_rows[w];
+		const struct field *f = dialect_field(in, row->header, &nr);
 
-		if (!f || (w == WIRE_META && !meta_is_descriptor(in)))
+		/* One header's rows stand together: the first that it fits has it. */
+		if (!f || f == last || !is_descriptor(in, row))
 			continue;
+		last = f;
 		total += nr;
-		if (wire_rows[w].dialect != in->listen->dialect)
-			foreign = true;
+		foreign |= row->dialect != in->listen->dialect;
 		if (t->wire == WIRE_NONE)
-			t->wire = w == WIRE_AMZ && token_has_rc_shape(f->value, f->value_len) ? WIRE_HIP : w;
+			t->wire = w;
 	}
 	if (total > 1)
 		return refuse(ret_why, FAULT_BAD_REQUEST,
@@ -162,13 +177,7 @@ wire_find(const struct dialect_in *in, struct target *t, const char **ret_why)
 	if (foreign)
 		return refuse(ret_why, FAULT_BAD_REQUEST,
 			      "This listener does not speak the dialect of that RDMA descriptor header.");
-	if (t->wire == WIRE_TRIO) {
-		const struct field *f;
-		enum fault r = field_one(in, TRIO_START, TRIO_START " came more than once.", &f, ret_why);
-
-		return r ? r : field_one(in, TRIO_LENGTH, TRIO_LENGTH " came more than once.", &f, ret_why);
-	}
-	return FAULT_NONE;
+	return check_companions(in, &wire_rows[t->wire], ret_why);
 }
 
 enum fault
@@ -180,12 +189,11 @@ dialect_token(const struct dialect_in *in, struct target *t, const char **ret_wh
 		t->wire = WIRE_NONE;
 	if (t->wire == WIRE_NONE)
 		return FAULT_NONE;
-	f = wire_field(in, t);
+	f = dialect_field(in, wire_rows[t->wire].header, NULL);
 	if (wire_rows[t->wire].parse(in, f, t, ret_why) < 0)
 		return FAULT_BAD_TOKEN;
-	t->token_family_declined = t->token.kind != TOKEN_DC;
 	/* A GET may find an empty object, for which SIZE 0 is right: req/ asks again once it knows (2.1). */
-	if (!t->token_family_declined && op_pulls(t->op) && token_check_move(&t->token, ret_why) < 0)
+	if (op_pulls(t->op) && token_check_move(&t->token, ret_why) < 0)
 		return FAULT_BAD_TOKEN;
 	return FAULT_NONE;
 }

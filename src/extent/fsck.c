@@ -1,6 +1,6 @@
 /* --fsck: what a start would do, without changing anything, and then every byte of every object against its
  * checksum. */
-#include "extent/log/recover_int.h"
+#include "extent/engine.h"
 
 #include "base/check.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct fsck {
-	struct disk *d;
+	struct vol *vol;
 	struct ring *r;
 	struct recover_report *rep;
 	uint64_t objects, bytes, bad;
@@ -28,7 +28,7 @@ check_manifest(struct fsck *f, const struct rec *r)
 		key_chunk(key, ch[i].id, ch[i].index);
 		if (r->body == BODY_PARTS)
 			key[0] = KEY_PART;
-		c = tree_find(f->d->tree, key, sizeof key);
+		c = tree_find(f->vol->tree, key, sizeof key);
 		if (!c || c->size_bytes != ch[i].len_bytes || c->crc64 != ch[i].crc64)
 			return -EBADMSG;
 	}
@@ -44,8 +44,9 @@ check_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 	int e;
 
 	rec_view_of(r, key, len, &v);
-	e = r->body == BODY_MANIFEST || r->body == BODY_PARTS ? check_manifest(f, r)
-							      : verify_data(f->d, f->r, &v, v.entries);
+	e = r->body == BODY_MANIFEST || r->body == BODY_PARTS
+		    ? check_manifest(f, r)
+		    : verify_data(&f->vol->disk, f->r, &v, v.entries);
 	if (key[0] == KEY_OBJECT)
 		f->objects++;
 	f->bytes += r->body == BODY_MANIFEST || r->body == BODY_PARTS ? 0 : r->size_bytes;
@@ -53,7 +54,7 @@ check_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 		return 0;
 	f->bad++;
 	key_text(name, sizeof name, key, len);
-	report(f->rep, "%s: %s '%s' (version %llu, %llu bytes): %s", f->d->path,
+	report(f->rep, "%s: %s '%s' (version %llu, %llu bytes): %s", f->vol->disk.path,
 	       key[0] == KEY_CHUNK  ? "chunk"
 	       : key[0] == KEY_PART ? "part"
 				    : "object",
@@ -63,11 +64,11 @@ check_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 }
 
 int
-store_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
-	   void *cookie)
+extent_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
+	    void *cookie)
 {
 	struct recover_report rep = { .say = say, .cookie = cookie, .check_only = !repair, .repair = repair };
-	struct store *st = NULL;
+	struct extent_store *st = NULL;
 	char err[512] = "";
 	uint64_t bad = 0;
 	struct ring *r;
@@ -77,21 +78,21 @@ store_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie,
 		report(&rep, "cannot make a ring: %s", strerror(-e));
 		return e;
 	}
-	e = store_open_with(conf, r, &rep, &st, err, sizeof err);
+	e = extent_open_with(conf, r, &rep, &st, err, sizeof err);
 	if (e < 0)
 		report(&rep, "%s", err);
-	for (int i = 0; e == 0 && i < st->disk_nr; i++) {
-		struct fsck f = { .d = st->disk[i], .r = r, .rep = &rep };
+	if (e == 0) {
+		struct fsck f = { .vol = st->vol, .r = r, .rep = &rep };
 
-		e = each_record(f.d, check_record, &f);
+		e = each_record(f.vol, 0, check_record, &f);
 		report(&rep,
 		       "%s: %llu objects, %llu bytes read, %llu damaged; %llu unacknowledged records in the "
 		       "log's tail",
-		       f.d->path, (unsigned long long)f.objects, (unsigned long long)f.bytes,
+		       f.vol->disk.path, (unsigned long long)f.objects, (unsigned long long)f.bytes,
 		       (unsigned long long)f.bad, (unsigned long long)rep.cut_records);
-		bad += f.bad;
+		bad = f.bad;
 	}
-	store_free(st);
+	extent_free(st);
 	ring_free(r);
 	if (e < 0)
 		return e;

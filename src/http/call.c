@@ -33,15 +33,15 @@ static enum MHD_Result
 begin(struct hconn *c, const char *method, const char *version)
 {
 	struct http *h = c->l->h;
-	enum canned bad = door_check(c, method, version);
+	enum canned bad = head_check(c, method, version);
 	struct req_in in = { .in = { .listen = c->l->conf,
 				     .rdma = &h->conf->rdma,
 				     .s3 = &h->conf->s3,
 				     .method = method,
-				     .target = c->target,
-				     .target_len = c->target_len,
-				     .fields = c->fields,
-				     .field_nr = c->field_nr },
+				     .target = c->head->target,
+				     .target_len = c->head->target_len,
+				     .fields = c->head->fields,
+				     .field_nr = c->head->field_nr },
 			     .local = (struct sockaddr *)&c->local,
 			     .peer = (struct sockaddr *)&c->peer,
 			     .conn = c };
@@ -88,7 +88,7 @@ body(struct hconn *c, const char *data, size_t *len)
 	}
 	*len = 0; /* taken, or read and thrown away */
 	if (req_is_ready(c->rq))
-		past_watch(c);
+		early_reply_watch(c);
 	return MHD_YES;
 }
 
@@ -97,7 +97,7 @@ last(struct hconn *c)
 {
 	if (!c->body_ended) {
 		c->body_ended = true;
-		past_forget(c);
+		early_reply_forget(c);
 		if (c->has_body && req_wants_body(c->rq) && !req_is_ready(c->rq))
 			req_body_end(c->rq);
 	}
@@ -119,7 +119,7 @@ on_call(void *cls, struct MHD_Connection *mc, const char *url, const char *metho
 {
 	struct hconn *c = *req_cls;
 
-	if (c->aborted || c->past)
+	if (c->aborted || c->replied_early)
 		return MHD_NO;
 	if (c->gone)
 		conn_todo(c);
@@ -150,15 +150,16 @@ on_completed(void *cls, struct MHD_Connection *mc, void **req_cls, enum MHD_Requ
 		return;
 	rq = c->rq;
 	c->rq = NULL;
-	past_forget(c);
+	early_reply_forget(c);
 	if (rq)
 		req_end(rq, c->stage == STAGE_ANSWER && why == MHD_REQUEST_TERMINATED_COMPLETED_OK &&
 				    !c->aborted);
+	conn_head_put(c);
 	c->stage = STAGE_IDLE;
 	c->park = false;
 	if (c->gone)
 		conn_todo(c);
-	if (why != MHD_REQUEST_TERMINATED_COMPLETED_OK && !c->past)
+	if (why != MHD_REQUEST_TERMINATED_COMPLETED_OK && !c->replied_early)
 		c->linger = false;
 	*req_cls = NULL;
 }

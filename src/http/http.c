@@ -36,7 +36,7 @@ conn_release(struct hconn *c)
 	list_push_head(&c->l->h->free, &c->link);
 }
 
-void
+static void
 conn_resume(struct hconn *c)
 {
 	check(c->suspended);
@@ -72,6 +72,53 @@ conn_abort(struct hconn *c)
 	if (c->suspended)
 		conn_resume(c);
 	c->l->hot = true;
+}
+
+void
+conn_head_get(struct hconn *c)
+{
+	struct http *h = c->l->h;
+
+	if (c->head)
+		return;
+	c->head = pool_get(&h->heads);
+	check(c->head); /* no connection has two */
+	c->head->target = c->head->short_target;
+}
+
+/* Gives back the memory for a long target. */
+static void
+conn_target_short(struct hconn *c)
+{
+	if (c->head->target != c->head->short_target)
+		pool_put(&c->l->h->long_targets, c->head->target);
+	c->head->target = c->head->short_target;
+}
+
+void
+conn_target_set(struct hconn *c, const char *target, size_t len)
+{
+	struct head *head = c->head;
+
+	conn_target_short(c);
+	if (len >= sizeof head->short_target) {
+		head->target = pool_get(&c->l->h->long_targets);
+		check(head->target);
+	}
+	memcpy(head->target, target, len);
+	head->target[len] = 0;
+}
+
+void
+conn_head_put(struct hconn *c)
+{
+	struct http *h = c->l->h;
+
+	if (!c->head)
+		return;
+	conn_target_short(c);
+	pool_put(&h->heads, c->head);
+	c->head = NULL;
 }
 
 static void
@@ -143,6 +190,7 @@ conn_closed(struct hconn *c)
 	if (list_linked(&c->todo))
 		list_del(&c->todo);
 	h->open_nr--;
+	conn_head_put(c); /* of a head that never was whole */
 	c->mc = NULL;
 	c->where = CONN_CLOSED;
 	if (c->polling)
@@ -195,8 +243,7 @@ http_add(struct http *h, int listener, int fd, const struct sockaddr *peer, sock
 		return -EBUSY;
 	}
 	c = container_of(link, struct hconn, link);
-	/* Not one memset: target and fields are large, and set before they are read. */
-	memset(c, 0, offsetof(struct hconn, target));
+	memset(c, 0, sizeof *c);
 	list_init(&c->todo);
 	list_init(&c->owed);
 	c->l = l;
@@ -242,7 +289,7 @@ on_ready(void *conn)
 	if (c->suspended)
 		conn_resume(c);
 	else if (c->stage == STAGE_BODY && c->has_body && !c->body_ended && req_is_ready(c->rq))
-		past_watch(c);
+		early_reply_watch(c);
 }
 
 static void
@@ -337,7 +384,7 @@ http_run(struct http *h)
 		more |= l->hot;
 	}
 	after_run(h);
-	more |= past_run(h);
+	more |= early_reply_run(h);
 	linger_run(h, now, false);
 	return more;
 }
@@ -413,7 +460,7 @@ start_daemon(struct listener *l)
 					(l->cert ? MHD_USE_TLS : 0),
 				0, NULL, NULL, on_call, l, MHD_OPTION_NOTIFY_COMPLETED, on_completed, l,
 				MHD_OPTION_NOTIFY_CONNECTION, on_connection, l, MHD_OPTION_URI_LOG_CALLBACK,
-				door_target, l, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
+				head_target, l, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
 				MHD_OPTION_CONNECTION_LIMIT, (unsigned)conf->limits.connections,
 				MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_POOL_BYTES,
 				MHD_OPTION_CONNECTION_TIMEOUT, l->h->idle_s, MHD_OPTION_ARRAY,
@@ -450,7 +497,11 @@ http_new(const struct conf *conf, struct tls_cert *const *certs, struct ring *ri
 	list_init(&h->lingering);
 	list_init(&h->owed);
 	h->conns = calloc((size_t)conf->limits.connections, sizeof *h->conns);
-	rc = h->conns ? answer_init(h) : -ENOMEM;
+	rc = h->conns ? pool_init(&h->heads, sizeof(struct head), conf->limits.connections) : -ENOMEM;
+	if (rc == 0)
+		rc = pool_init(&h->long_targets, HTTP_TARGET_MAX + 1, conf->limits.connections);
+	if (rc == 0)
+		rc = answer_init(h);
 	for (int i = 0; rc == 0 && i < conf->limits.connections; i++)
 		list_push_tail(&h->free, &h->conns[i].link);
 	for (int i = 0; rc == 0 && i < conf->listen_nr; i++) {
@@ -485,7 +536,7 @@ http_set_conf(struct http *h, const struct conf *conf)
 	{
 		struct hconn *c = container_of(link, struct hconn, link);
 
-		if (c->past)
+		if (c->replied_early)
 			continue;
 		MHD_set_connection_option(c->mc, MHD_CONNECTION_OPTION_TIMEOUT, idle_s(conf));
 		c->l->hot = true;
@@ -532,6 +583,8 @@ http_free(struct http *h)
 	check(h->open_nr == 0);
 	end_polls(h);
 	answer_fini(h);
+	pool_fini(&h->heads);
+	pool_fini(&h->long_targets);
 	free(h->conns);
 	free(h);
 }

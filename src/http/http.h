@@ -2,8 +2,11 @@
  * libmicrohttpd adaptor: connections and header fields in, replies out, nothing else.
  *
  * One struct http per core: a libmicrohttpd daemon per listener in external-epoll mode, without a listening
- * socket of its own. Everything on the core's thread.  The door guard against libmicrohttpd 0.9.75 (design.md
- * section 3) is split: what the library hides is caught here, what header fields show is caught in dialect/.
+ * socket of its own.  Everything runs on the core's thread.  What libmicrohttpd 0.9.75 lets through is refused
+ * in two places: what the library hides here (mhd_head_check.c), what header fields show in dialect/.
+ *
+ * A connection takes at most 4 KiB of ours while it is idle, beside HTTP_POOL_BYTES of the library and the
+ * socket; a head (some 11 KiB) only while a request runs.
  */
 #ifndef GANTRY_HTTP_HTTP_H
 #define GANTRY_HTTP_HTTP_H
@@ -15,35 +18,43 @@ struct http;
 struct ring;
 struct tls_cert;
 
-/* The table that reqs_new() wants. */
+/* Fills the `ops` of struct req_env. */
 extern const struct reply_ops http_reply_ops;
 
-/* certs: one per listener, NULL for plain HTTP (certs may be NULL: none has one); kept by the caller.  0 or
- * -errno. */
+/*
+ * Starts a daemon for each listener of conf.  certs: one per listener, NULL for plain HTTP (certs may be NULL:
+ * none has one); the caller keeps them, conf, ring and stats until http_free().
+ *   0
+ *   -ENOMEM   no memory
+ *   -EMFILE   no descriptor for a daemon's epoll (-ENFILE: in the whole system)
+ */
 int http_new(const struct conf *conf, struct tls_cert *const *certs, struct ring *ring,
 	     struct stats_core *stats, struct http **ret_http);
+/* Names the requests' machine, before the first http_add(). */
 void http_set_reqs(struct http *h, struct reqs *rs);
-/* Requests that begin from now on see this one, which must have the listeners of the first; it is kept by
- * the caller as long as it is the newest.  The core's thread. */
+/* Replaces the configuration for requests that begin from now on.  It must have the listeners of the first;
+ * the caller keeps it as long as it is the newest. */
 void http_set_conf(struct http *h, const struct conf *conf);
 /* Closes every connection (those left with a reset) and waits, turning the ring, until nothing of ours is in
  * it.  A request that still belonged to one gets its req_end() here; it may go on draining, so reqs outlives
  * http. */
 void http_free(struct http *h);
 
-/* Takes over an accepted socket of listener number `listener`.  0 or -errno (the socket is closed then). */
+/* Takes over an accepted socket of listener number `listener`.  0; -EBUSY: limits.connections is reached; or
+ * another -errno.  On failure the socket is closed. */
 int http_add(struct http *h, int listener, int fd, const struct sockaddr *peer, socklen_t peer_len);
+/* Counts the connections that are open or coming. */
 int http_connections(const struct http *h);
 
-/* Lets the daemons work; true: they have more to do at once.
- * Called every turn in which something happened. */
+/* Runs the daemons.  Returns true when they have more to do at once.  Called every turn in which something
+ * happened. */
 bool http_run(struct http *h);
-/* How long the loop may wait for libmicrohttpd's own time-outs. */
+/* Returns how long the loop may wait, in ns, before a time-out of libmicrohttpd or ours is due. */
 uint64_t http_timeout_ns(const struct http *h);
-/* No new requests on kept-alive connections: closes idle ones (drain). */
+/* Closes idle connections and, behind the answer to its request, each of the others. */
 void http_drain(struct http *h);
-/* The drain took too long: resets every connection.  Their requests get req_end() from the http_run() that
- * follows. */
+/* Resets every connection, when a drain took too long.  Their requests get req_end() from the next
+ * http_run(). */
 void http_abort(struct http *h);
 
 #endif

@@ -1,8 +1,19 @@
-/* What the files of http/ share: connections, listeners, canned answers.  Everything on the core's thread. */
+/*
+ * What the files of http/ share: connections, listeners, canned answers.  Everything on the core's thread.
+ *
+ *   http.c             daemons and connections: made, run, drained, ended
+ *   call.c             the library's calls about a request
+ *   answer.c           replies handed to the library
+ *   mhd_head_check.c   refuses heads that libmicrohttpd lets through
+ *   mhd_early_reply.c  answers before the end of a body that does not come
+ *   mhd_linger.c       keeps sockets open until an early answer has arrived
+ *   tls.c              certificates
+ */
 #ifndef GANTRY_HTTP_HTTP_INT_H
 #define GANTRY_HTTP_HTTP_INT_H
 
 #include "base/list.h"
+#include "base/pool.h"
 #include "http/http.h"
 #include "ring/ring.h"
 
@@ -28,7 +39,7 @@ enum conn_where {
 	CONN_COMING,  /* given to libmicrohttpd, which has not said hello yet */
 	CONN_OPEN,    /* on http->open */
 	CONN_CLOSED,  /* libmicrohttpd has let go; waits for its poll to come back */
-	CONN_LINGERS, /* the same, and reads off what still comes (linger.c); on http->lingering */
+	CONN_LINGERS, /* the same, and reads off what still comes (mhd_linger.c); on http->lingering */
 };
 
 /* Where the request of a connection stands, seen from the library's calls. */
@@ -59,11 +70,28 @@ struct kept {
 	} header[KEPT_HEADERS_MAX];
 };
 
+/*
+ * The head of a request.  A connection has one from the request line to the end of the request and none while
+ * it is idle; a core has a pool of as many as it may have connections.
+ */
+#define HEAD_TARGET_SHORT 1024
+struct head {
+	int field_nr;
+	size_t header_bytes;
+	size_t target_len; /* > HTTP_TARGET_MAX: cut off */
+	const char *uri;   /* where the library has it; only to be compared */
+	char expect[16];   /* the value of Expect, which the library must not see (mhd_head_check.c) */
+	char *target;      /* short_target, or for a longer one memory of http->long_targets */
+	char short_target[HEAD_TARGET_SHORT];
+	struct field fields[DIALECT_FIELDS_MAX];
+};
+
 struct hconn {
 	struct listener *l;
 	struct list link;
 	struct list todo; /* on http->todo: something to do when the library has returned */
-	struct list owed; /* on http->owed: the reply is there, the rest of the body is not (past.c) */
+	struct list
+		owed; /* on http->owed: the reply is there, the rest of the body is not (mhd_early_reply.c) */
 	enum conn_where where;
 	struct MHD_Connection *mc;
 	int fd;
@@ -83,24 +111,23 @@ struct hconn {
 	enum conn_stage stage;
 	struct req *rq;
 	bool suspended;
-	bool park;        /* suspend it when the library has returned (call.c) */
-	bool has_body;    /* the fields announce one */
-	bool past;        /* answered past the library (past.c): to be closed, nothing more to be said */
+	bool park;     /* suspend it when the library has returned (call.c) */
+	bool has_body; /* the fields announce one */
+	bool replied_early; /* answered past the library (mhd_early_reply.c): to be closed, nothing more to be said */
 	bool close_after; /* the connection ends with this request's answer, in good order */
 	bool must_close;  /* the fields contradict each other: nothing after this request can be trusted */
 	bool body_ended;
 	uint64_t body_ns; /* when the last of the body came */
 	uint64_t owed_since_ns,
-		look_ns; /* on http->owed: since when, and when to look whether the body flows */
-	int field_nr;
-	size_t header_bytes;
-	size_t target_len; /* > HTTP_TARGET_MAX: cut off */
-	const char *uri;   /* where the library has it; only to be compared */
+		look_ns;   /* on http->owed: since when, and when to look whether the body flows */
+	struct head *head; /* NULL: idle */
 	unsigned kept;     /* the one that its last reply was written into: mostly the next one is the same */
-	char expect[16];   /* the value of Expect, which the library must not see (door.c) */
-	char target[HTTP_TARGET_MAX + 1];
-	struct field fields[DIALECT_FIELDS_MAX];
 };
+/* What an idle kept-alive connection takes of us, beside the library's pool (HTTP_POOL_BYTES) and the
+ * socket. */
+_Static_assert(sizeof(struct hconn) <= 4096, "an idle connection is small");
+/* Together with struct req (req/machine.h) a request in flight has at most 24 KiB of us. */
+_Static_assert(sizeof(struct hconn) + sizeof(struct head) <= 5u << 10, "a connection with a request");
 
 struct listener {
 	struct http *h;
@@ -122,61 +149,73 @@ struct http {
 	struct listener listeners[CONF_LISTEN_MAX];
 	int listener_nr;
 	struct hconn *conns;
+	struct pool heads, long_targets;
 	struct list free, coming, open, lingering, todo, owed;
 	int open_nr;     /* coming and open */
 	int polls;       /* ring operations in flight */
 	unsigned idle_s; /* the daemons' own: what conf said at first */
 	bool draining, stopping;
-	bool folds_wrong; /* this libmicrohttpd glues folded lines to the name, and stops at a NUL (door.c) */
+	bool folds_wrong; /* this libmicrohttpd glues folded lines to the name, and stops at a NUL (mhd_head_check.c) */
 	struct MHD_Response *canned[2][CANNED_NR]; /* by dialect */
 	struct kept kept[KEPT_NR];
 	unsigned kept_next; /* the one to give up next */
 };
 
 /* ---- http.c ---- */
-/* The connection is with nobody any more and its poll came back: free again. */
+/* Puts the connection back on http->free.  Neither the library nor the ring may still have it. */
 void conn_release(struct hconn *c);
-/* Lets the daemon look at a connection that it was told to leave alone. */
-void conn_resume(struct hconn *c);
-/* Looks at it when the library has returned. */
+/* Puts the connection on http->todo, for what cannot be done inside the library's calls. */
 void conn_todo(struct hconn *c);
-/* Ends it with a reset: no client may take what came so far for the whole. */
+/* Gives the connection a head for the request that begins; one that has a head keeps it. */
+void conn_head_get(struct hconn *c);
+/* Keeps a target of at most HTTP_TARGET_MAX bytes in the connection's head. */
+void conn_target_set(struct hconn *c, const char *target, size_t len);
+/* Takes the head back; a connection without one is fine. */
+void conn_head_put(struct hconn *c);
+/* Resets the TCP connection, so that no client takes what came so far for the whole. */
 void conn_reset(struct hconn *c);
-/* The same, whatever the library waits for. */
+/* Resets the connection and has the library end it, whatever it waits for. */
 void conn_abort(struct hconn *c);
 
-/* ---- door.c ---- */
-/* Before the head is parsed: keeps the raw target. */
-void *door_target(void *cls, const char *uri, struct MHD_Connection *mc);
-/* The first call of a request: gathers the fields and looks at what dialect/ cannot see.  CANNED_NR: fine. */
-enum canned door_check(struct hconn *c, const char *method, const char *version);
+/* ---- mhd_head_check.c ---- */
+/* Keeps the raw target, before the library parses the head (MHD_OPTION_URI_LOG_CALLBACK). */
+void *head_target(void *cls, const char *uri, struct MHD_Connection *mc);
+/* Gathers the fields in the first call of a request and refuses what dialect/ cannot see.  Returns the answer
+ * to give, or CANNED_NR when the head is fine. */
+enum canned head_check(struct hconn *c, const char *method, const char *version);
 
 /* ---- call.c: the library's calls ---- */
+/* Handles MHD_AccessHandlerCallback: the head, parts of the body, its end. */
 enum MHD_Result on_call(void *cls, struct MHD_Connection *mc, const char *url, const char *method,
 			const char *version, const char *data, size_t *data_len, void **req_cls);
+/* Ends the request of a connection (MHD_OPTION_NOTIFY_COMPLETED). */
 void on_completed(void *cls, struct MHD_Connection *mc, void **req_cls, enum MHD_RequestTerminationCode why);
 
 /* ---- answer.c ---- */
-/* Queues the reply that c->rq has ready. */
+/* Queues the reply that c->rq has ready.  MHD_NO closes the connection. */
 enum MHD_Result answer_reply(struct hconn *c);
+/* Queues an answer that needs no request.  MHD_NO closes the connection. */
 enum MHD_Result answer_canned(struct hconn *c, enum canned which);
+/* Makes the canned answers.  0 or -ENOMEM. */
 int answer_init(struct http *h);
+/* Frees the canned and the kept answers. */
 void answer_fini(struct http *h);
 
-/* ---- past.c ---- */
-/* The reply is ready, and the library waits for the rest of the body. */
-void past_watch(struct hconn *c);
-/* It does so no more. */
-void past_forget(struct hconn *c);
-/* Answers those whose rest does not come.  Outside of the library's calls; true: it has to run again. */
-bool past_run(struct http *h);
+/* ---- mhd_early_reply.c ---- */
+/* Puts c on http->owed: its reply is ready, and the library waits for the rest of the body. */
+void early_reply_watch(struct hconn *c);
+/* Takes c off http->owed; one that is not on it is fine. */
+void early_reply_forget(struct hconn *c);
+/* Answers the connections on http->owed whose body does not go on.  Called outside of the library's calls.
+ * Returns true when the library has to run again. */
+bool early_reply_run(struct http *h);
 
-/* ---- linger.c ---- */
-/* The library is about to close c's socket: keeps it if an answer has to get through first. */
+/* ---- mhd_linger.c ---- */
+/* Keeps the socket that the library is about to close, where an answer has to get through first. */
 void linger_begin(struct hconn *c);
-/* The socket can be read, or was closed. */
+/* Reads from a lingering socket that can be read or was closed. */
 void linger_poll(struct hconn *c);
-/* Ends those that lingered long enough (all: every one).  Returns when the next one is due. */
+/* Ends the connections that lingered long enough (all: every one).  Returns when the next one is due. */
 uint64_t linger_run(struct http *h, uint64_t now_ns, bool all);
 
 #endif

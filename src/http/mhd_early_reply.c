@@ -7,7 +7,7 @@
  *
  * The request is over with that, and what it holds goes back at once.  The library closes the connection by
  * its own time-out, at most a second after the last of the body; the socket then lingers as behind every
- * answer that came before the end of a body (linger.c).
+ * answer that came before the end of a body (mhd_linger.c).
  */
 #include "http/http_int.h"
 #include "http/tls_int.h"
@@ -22,11 +22,11 @@
 #define STALLED_NS (NS_PER_S / 4) /* a body of which nothing came for so long does not flow */
 
 void
-past_watch(struct hconn *c)
+early_reply_watch(struct hconn *c)
 {
 	uint64_t now;
 
-	if (list_linked(&c->owed) || c->past)
+	if (list_linked(&c->owed) || c->replied_early)
 		return;
 	now = clock_ns();
 	c->owed_since_ns = c->look_ns = now;
@@ -39,7 +39,7 @@ past_watch(struct hconn *c)
 }
 
 void
-past_forget(struct hconn *c)
+early_reply_forget(struct hconn *c)
 {
 	if (list_linked(&c->owed))
 		list_del(&c->owed);
@@ -119,12 +119,12 @@ write_reply(struct hconn *c)
 
 /* Nobody but us may answer on this connection any more. */
 static void
-answer_past(struct hconn *c)
+answer_early(struct hconn *c)
 {
 	struct req *rq = c->rq;
 	bool sent = write_reply(c);
 
-	c->past = true;
+	c->replied_early = true;
 	c->linger = sent;
 	c->rq = NULL;
 	req_end(rq, sent);
@@ -137,7 +137,7 @@ answer_past(struct hconn *c)
 }
 
 bool
-past_run(struct http *h)
+early_reply_run(struct http *h)
 {
 	bool any = false;
 	uint64_t now;
@@ -154,7 +154,7 @@ past_run(struct http *h)
 		list_del(&c->owed);
 		if (c->body_ns + STALLED_NS <= now ||
 		    c->owed_since_ns + h->conf->limits.s3_progress_ns <= now) {
-			answer_past(c);
+			answer_early(c);
 			any = true;
 		} else {
 			c->look_ns = now + STALLED_NS;

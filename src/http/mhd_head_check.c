@@ -16,18 +16,16 @@
 #include <sys/socket.h>
 
 void *
-door_target(void *cls, const char *uri, struct MHD_Connection *mc)
+head_target(void *cls, const char *uri, struct MHD_Connection *mc)
 {
 	struct hconn *c = MHD_get_connection_info(mc, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 	size_t len = strlen(uri);
 
 	/* The library decodes and cuts its own copy next, and signatures cover what was sent. */
-	c->target_len = len;
-	c->uri = uri;
-	if (len <= HTTP_TARGET_MAX)
-		memcpy(c->target, uri, len + 1);
-	else
-		c->target[0] = 0;
+	conn_head_get(c);
+	c->head->target_len = len;
+	c->head->uri = uri;
+	conn_target_set(c, uri, len <= HTTP_TARGET_MAX ? len : 0);
 	return c;
 }
 
@@ -64,11 +62,11 @@ hide_expect(struct hconn *c, struct field *f)
 {
 	static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
-	if (f->value_len >= sizeof c->expect || strcasecmp(f->value, "100-continue") != 0)
+	if (f->value_len >= sizeof c->head->expect || strcasecmp(f->value, "100-continue") != 0)
 		return;
-	memcpy(c->expect, f->value, f->value_len + 1);
+	memcpy(c->head->expect, f->value, f->value_len + 1);
 	*(char *)(uintptr_t)f->value = '-';
-	f->value = c->expect;
+	f->value = c->head->expect;
 	/* The answer before this request is out, so nothing can be in the way. */
 	c->close_after = c->l->cert || send(c->fd, go_on, sizeof go_on - 1, MSG_DONTWAIT | MSG_NOSIGNAL) !=
 					       sizeof go_on - 1;
@@ -110,7 +108,7 @@ has_nul(const struct gather *g, const char *method, const char *version)
 	const union MHD_ConnectionInfo *size =
 		MHD_get_connection_info(g->c->mc, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
 
-	if (!is_gap(g->c->uri + g->c->target_len, version, 1, 1))
+	if (!is_gap(g->c->head->uri + g->c->head->target_len, version, 1, 1))
 		return true;
 	return g->value_end && size && !is_gap(g->value_end, method + size->header_size, 2, 4);
 }
@@ -135,11 +133,11 @@ gather_field(void *cookie, enum MHD_ValueKind kind, const char *name, size_t nam
 	struct hconn *c = g->c;
 	struct field *f;
 
-	if (c->field_nr == DIALECT_FIELDS_MAX) {
+	if (c->head->field_nr == DIALECT_FIELDS_MAX) {
 		g->too_many = true;
 		return MHD_NO;
 	}
-	f = &c->fields[c->field_nr++];
+	f = &c->head->fields[c->head->field_nr++];
 	*f = (struct field){ name, value ? value : "", (uint32_t)name_len,
 			     (uint32_t)(value ? value_len : 0) };
 	if (g->value_end && c->l->h->folds_wrong && !is_gap(g->value_end, name, 1, 2))
@@ -148,7 +146,7 @@ gather_field(void *cookie, enum MHD_ValueKind kind, const char *name, size_t nam
 	/* Blanks behind a value are not part of it. */
 	while (f->value_len && (f->value[f->value_len - 1] == ' ' || f->value[f->value_len - 1] == '\t'))
 		((char *)(uintptr_t)f->value)[--f->value_len] = 0;
-	c->header_bytes += name_len + value_len + 4;
+	c->head->header_bytes += name_len + value_len + 4;
 	if (!value || (c->l->h->folds_wrong && is_folded(f)))
 		g->unclean = true;
 	if (!dialect_is_token(f->name, f->name_len) || !dialect_is_text(f->value, f->value_len))
@@ -158,29 +156,29 @@ gather_field(void *cookie, enum MHD_ValueKind kind, const char *name, size_t nam
 }
 
 enum canned
-door_check(struct hconn *c, const char *method, const char *version)
+head_check(struct hconn *c, const char *method, const char *version)
 {
 	struct gather g = { .c = c };
 
-	c->field_nr = 0;
-	c->header_bytes = c->target_len + strlen(method);
+	c->head->field_nr = 0;
+	c->head->header_bytes = c->head->target_len + strlen(method);
 	c->body_ended = false;
 	c->close_after = false;
 	MHD_get_connection_values_n(c->mc, MHD_HEADER_KIND, gather_field, &g);
 	c->has_body = g.codings || g.length_given;
 	c->must_close = g.lengths > 1 || g.codings > 1 || g.others || (g.lengths && g.codings);
-	if (g.too_many || c->header_bytes > HTTP_HEADER_MAX ||
-	    c->header_bytes + (size_t)c->field_nr * HTTP_FIELD_BYTES > HTTP_NOTED_MAX)
+	if (g.too_many || c->head->header_bytes > HTTP_HEADER_MAX ||
+	    c->head->header_bytes + (size_t)c->head->field_nr * HTTP_FIELD_BYTES > HTTP_NOTED_MAX)
 		return CANNED_TOO_LARGE;
-	if (c->target_len > HTTP_TARGET_MAX || !target_is_clean(c->target, c->target_len))
+	if (c->head->target_len > HTTP_TARGET_MAX || !target_is_clean(c->head->target, c->head->target_len))
 		return CANNED_BAD_URI;
 	if (c->l->h->folds_wrong && has_nul(&g, method, version))
 		return CANNED_BAD;
 	if (g.unclean || g.others || !dialect_is_token(method, strlen(method)))
 		return CANNED_BAD;
-	for (int i = 0; i < c->field_nr && !c->has_body; i++) {
-		if (c->fields[i].name_len == 6 && strcasecmp(c->fields[i].name, "expect") == 0)
-			hide_expect(c, &c->fields[i]);
+	for (int i = 0; i < c->head->field_nr && !c->has_body; i++) {
+		if (c->head->fields[i].name_len == 6 && strcasecmp(c->head->fields[i].name, "expect") == 0)
+			hide_expect(c, &c->head->fields[i]);
 	}
 	return CANNED_NR;
 }

@@ -25,10 +25,10 @@ int tls_cert_load(const char *cert_path, const char *key_path, struct tls_cert *
 int tls_cert_reload(struct tls_cert *c, const char *cert_path, const char *key_path, char *err,
 		    size_t err_len);
 
-/* No handshake may be under way.  NULL is fine. */
+/* Frees the certificate.  No handshake may be under way.  NULL is fine. */
 void tls_cert_free(struct tls_cert *c);
 
-/* When the certificate ends, seconds since 1970. */
+/* Returns when the certificate expires, in seconds since 1970. */
 long long tls_cert_ends_s(struct tls_cert *c);
 
 #endif

@@ -8,10 +8,10 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 
-/* Whose handshakes run: the callback gets no pointer of ours, so http.c sets this around MHD_run(). */
+/* Names whose handshakes run: the callback gets no pointer of ours, so http.c sets this around MHD_run(). */
 extern _Thread_local struct tls_cert *tls_current;
 
-/* gnutls_certificate_retrieve_function3. */
+/* Hands out the certificate of tls_current (gnutls_certificate_retrieve_function3). */
 int tls_retrieve(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
 		 gnutls_pcert_st **ret_chain, unsigned *ret_chain_nr, gnutls_ocsp_data_st **ret_ocsp,
 		 unsigned *ret_ocsp_nr, gnutls_privkey_t *ret_key, unsigned *ret_flags);

@@ -20,6 +20,8 @@
 #include "chan/chan.h"
 #include "core/core.h"
 #include "dialect/dialect.h"
+#include "extent/extent.h"
+#include "ops/ops.h"
 #include "rdma/rdma.h"
 #include "stats/stats.h"
 #include "store/store.h"
@@ -48,7 +50,8 @@ daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct
 		disks[i] = (struct store_disk_conf){ .path = conf->store.disks[i].path,
 						     .size_bytes = conf->store.disks[i].size_bytes };
 	}
-	*ret_conf = (struct store_conf){ .disks = disks,
+	*ret_conf = (struct store_conf){ .ops = &extent_ops,
+					 .disks = disks,
 					 .disk_nr = conf->store.disk_nr,
 					 .index_bytes = conf->memory.index_bytes,
 					 .lock_wait_ns = conf->store.lock_wait_ns,
@@ -173,7 +176,7 @@ start_store(struct daemon *d)
 	atomic_store(&d->phase, PHASE_RECOVERING);
 	sd_notify(0, "STATUS=Recovering the store");
 	daemon_store_conf(d->conf, disks, &sc);
-	r = store_open_disks(&sc, &store, err, sizeof err);
+	r = store_start(&sc, &store, err, sizeof err);
 	if (r == 0) {
 		atomic_store(&d->store, store);
 		return 0;
@@ -192,6 +195,7 @@ start_cores(struct daemon *d)
 	struct core_env env = { .conf = d->conf,
 				.keys = d->keys,
 				.replay = d->replay,
+				.operations = op_table,
 				.rdma = d->rdma,
 				.store = atomic_load(&d->store),
 				.stats = d->stats,
@@ -253,7 +257,7 @@ release(struct daemon *d)
 {
 	daemon_reload_wait(d);
 	admin_stop(d->admin);
-	store_close_disks(atomic_load(&d->store));
+	store_stop(atomic_load(&d->store));
 	/* The buffers go last: a device that is being opened anew just now registers them. */
 	rdma_close(d->rdma);
 	cores_free(atomic_load(&d->cores));

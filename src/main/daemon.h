@@ -58,22 +58,23 @@ int daemon_run(const struct conf *conf, const struct conf_source *source, const 
 
 /* ---- reload.c ---- */
 
-/* The configuration in use, a reference: daemon_conf_put() it.  Any thread. */
+/* Takes a reference to the configuration in use, for daemon_conf_put().  Any thread. */
 const struct conf *daemon_conf(struct daemon *d);
 void daemon_conf_put(const struct conf *c);
 void daemon_log_levels(const struct conf *c);
-/* Into token; empty when there is no admin.token_file.  0 or -EINVAL, the reason in err. */
+/* Reads the bearer into token; empty when there is no admin.token_file.  0 or -EINVAL, the reason in err. */
 int daemon_read_token(const struct conf *c, char token[ADMIN_TOKEN_MAX + 2], FILE *err);
 /* Reads the configuration anew, and takes it or nothing of it; writes the answer as JSON and returns its HTTP
  * status.  Blocks while files are read; any thread but a core's. */
 int daemon_reload(struct daemon *d, FILE *out);
-/* The same on a thread of its own; and the wait for those that were begun. */
+/* Reloads on a thread of its own. */
 void daemon_reload_begin(struct daemon *d);
+/* Waits for the reloads that were begun. */
 void daemon_reload_wait(struct daemon *d);
 
 /* ---- control.c ---- */
 void control_env(struct admin_env *env);
-/* What the scrub does and has found, as a JSON object. */
+/* Writes what the scrub does and has found, as a JSON object. */
 void control_scrub_state(struct daemon *d, FILE *out);
 
 /* What the store is opened, made and checked with; disks has room for CONF_DISKS_MAX. */
@@ -85,26 +86,28 @@ void daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, s
  * 0, or -errno, which was logged. */
 int daemon_make_buckets(const struct conf *conf, struct store *store);
 
-/* The certificates of HTTPS listeners (certs.c): read; read anew, where a bad one changes nothing of its
- * listener; freed.  0, or -errno, which was logged. */
+/* Loads the certificates of HTTPS listeners (certs.c).  0, or -errno, which was logged. */
 int daemon_load_certs(const struct conf *conf, struct tls_cert *certs[CONF_LISTEN_MAX]);
+/* Reads the certificates anew; a bad one changes nothing of its listener.  0, or -errno, which was logged. */
 int daemon_reload_certs(const struct conf *conf, struct tls_cert *const certs[CONF_LISTEN_MAX]);
+/* Frees the certificates. */
 void daemon_free_certs(struct tls_cert *certs[CONF_LISTEN_MAX]);
 
-/* The access keys of auth.credentials_file, a reference (NULL: there is no file), and the table of signatures
- * seen (NULL: off); access.c.  0, or -errno, which was logged. */
+/* Loads the access keys of auth.credentials_file (access.c); NULL: there is no file.  0, or -errno, which was
+ * logged. */
 int daemon_load_keys(const struct conf *conf, struct auth_keys **ret_keys);
+/* Makes the table of signatures seen; NULL: auth.replay is off.  0, or -errno, which was logged. */
 int daemon_make_replay(const struct conf *conf, struct auth_replay **ret_replay);
 
 /* ---- ready.c ---- */
 
-/* "127.0.0.1:9000" with the port it really has. */
+/* Prints "127.0.0.1:9000", with the port that it really has. */
 void daemon_listen_text(const struct conf_listen *l, int port, char *out, size_t cap);
-/* The phase becomes PHASE_SERVING, and whoever waits is told.  0, or an exit code of options.h: ready_file
+/* Sets PHASE_SERVING and tells whoever waits for it.  0, or an exit code of options.h: ready_file
  * (NULL: none) cannot be written; logged. */
 int daemon_say_ready(struct daemon *d, const char *ready_file);
 
-/* The functions that the admin thread asks (pages.c). */
+/* Fills in the functions that the admin thread asks (pages.c). */
 void pages_env(struct daemon *d, struct admin_env *ret_env);
 
 #endif

@@ -42,7 +42,7 @@ struct options {
 	int override_nr;
 };
 
-/* 0, or -EINVAL with one line written to err.  The strings are argv's. */
+/* Parses the command line.  0, or -EINVAL with one line written to err.  The strings are argv's. */
 int options_parse(int argc, char **argv, struct options *ret_options, FILE *err);
 void options_help(FILE *out);
 

@@ -1,5 +1,5 @@
 /* DELETE of an object, and the operations on buckets: one call into the store each. */
-#include "req/machine.h"
+#include "ops/ops_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -9,7 +9,7 @@
 static enum verdict
 delete_done(struct req *rq)
 {
-	int r = rq->del.op.result;
+	int r = rq->change->del.op.result;
 
 	if (r < 0)
 		return req_fail(rq, fault_of(r), NULL);
@@ -23,11 +23,14 @@ delete_done(struct req *rq)
 static enum verdict
 delete_now(struct req *rq, const struct store_pre *pre)
 {
+	struct store_del *del = req_del_part(rq);
 	struct store_key k = req_key(rq);
 	int r;
 
-	rq->del.op.done = req_on_del;
-	r = store_delete(rq->rs->env.store, &k, pre, &rq->del);
+	if (!del)
+		return req_fail(rq, FAULT_BUSY, NULL);
+	del->op.done = req_on_del;
+	r = store_delete(rq->rs->env.store, &k, pre, del);
 	return req_await_commit(rq, r, "delete", delete_done);
 }
 
@@ -71,7 +74,7 @@ delete_start(struct req *rq)
 static enum verdict
 bucket_done(struct req *rq)
 {
-	int r = rq->del.op.result;
+	int r = rq->change->del.op.result;
 
 	if (r == -EEXIST)
 		return req_fail(rq, FAULT_BUCKET_EXISTS, NULL);
@@ -85,11 +88,14 @@ bucket_start(struct req *rq)
 {
 	struct store_port *p = rq->rs->env.store;
 	const struct target *t = &rq->target;
+	struct store_del *del = req_del_part(rq);
 	const char *why = NULL;
 	enum fault f;
 	int r;
 
-	rq->del.op.done = req_on_del;
+	if (!del)
+		return req_fail(rq, FAULT_BUSY, NULL);
+	del->op.done = req_on_del;
 	switch (t->op) {
 	case OP_HEAD_BUCKET:
 		r = store_bucket_head(p, t->bucket, t->bucket_len, NULL);
@@ -98,13 +104,27 @@ bucket_start(struct req *rq)
 		f = xml_create_bucket_parse(rq->body, rq->body_len, rq->rs->env.conf->auth.region, &why);
 		if (f != FAULT_NONE)
 			return req_fail(rq, f, why);
-		r = store_bucket_create(p, t->bucket, t->bucket_len, &rq->del);
+		r = store_bucket_create(p, t->bucket, t->bucket_len, del);
 		break;
 	default:
-		r = store_bucket_delete(p, t->bucket, t->bucket_len, &rq->del);
+		r = store_bucket_delete(p, t->bucket, t->bucket_len, del);
 		break;
 	}
 	if (r == -EEXIST)
 		return req_fail(rq, FAULT_BUCKET_EXISTS, NULL);
 	return req_await_commit(rq, r, "bucket", bucket_done);
 }
+
+static void
+bucket_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
+{
+	if (kind != OUT_DONE)
+		return;
+	if (rq->target.op == OP_HEAD_BUCKET)
+		reply_text(rq, "x-amz-bucket-region", rq->rs->env.conf->auth.region);
+	else
+		reply_header(rq, "location", "/%s", rq->target.bucket);
+}
+
+/* Of HeadBucket and CreateBucket. */
+const struct op_hooks bucket_hooks = { .headers = bucket_headers };

@@ -5,13 +5,14 @@
  *   start -> open ... opened -> ticket ... ticketed -> pump ... moved -> commit ... copied -> reply
  *                        \-> set ... replaced -> reply     onto itself: other attributes, the same bytes
  *
- * rq->obj is the source, rq->put what comes of it.  No byte goes through HTTP; the pieces are those of the
+ * rq->obj is the source, rq->change's put what comes of it.  No byte goes through HTTP; the pieces are those of the
  * RDMA transfers, because they are large.
  */
-#include "req/machine.h"
+#include "ops/ops_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "dialect/tags.h"
 
 #include <errno.h>
 #include <string.h>
@@ -38,10 +39,10 @@ enum verdict
 copy_start(struct req *rq)
 {
 	struct target *t = &rq->target;
-	struct store_key k = { .bucket = t->copy.bucket,
-			       .bucket_len = t->copy.bucket_len,
-			       .key = t->copy.key,
-			       .key_len = t->copy.key_len };
+	struct store_key k = { .bucket = t->copy->bucket,
+			       .bucket_len = t->copy->bucket_len,
+			       .key = t->copy->key,
+			       .key_len = t->copy->key_len };
 	const char *why = NULL;
 	struct copy_job *j;
 	enum fault f;
@@ -109,7 +110,7 @@ copy_attrs(struct req *rq, bool keep_sums)
 	struct target *t = &rq->target;
 	const void *src = rq->obj.meta.attrs;
 	uint32_t src_len = rq->obj.meta.attrs_len;
-	bool meta = t->copy.metadata == DIRECTIVE_REPLACE, tags = t->copy.tagging == DIRECTIVE_REPLACE;
+	bool meta = t->copy->metadata == DIRECTIVE_REPLACE, tags = t->copy->tagging == DIRECTIVE_REPLACE;
 	int r;
 
 	t->attrs_len = 0;
@@ -130,9 +131,9 @@ copy_attrs(struct req *rq, bool keep_sums)
 static bool
 is_onto_itself(const struct target *t)
 {
-	return t->op == OP_COPY_OBJECT && t->bucket_len == t->copy.bucket_len &&
-	       t->key_len == t->copy.key_len && memcmp(t->bucket, t->copy.bucket, t->bucket_len) == 0 &&
-	       memcmp(t->key, t->copy.key, t->key_len) == 0;
+	return t->op == OP_COPY_OBJECT && t->bucket_len == t->copy->bucket_len &&
+	       t->key_len == t->copy->key_len && memcmp(t->bucket, t->copy->bucket, t->bucket_len) == 0 &&
+	       memcmp(t->key, t->copy->key, t->key_len) == 0;
 }
 
 static enum verdict
@@ -145,6 +146,7 @@ replace_attrs(struct req *rq)
 	size_t len = etag_text(&rq->obj.meta.etag, etag);
 	/* Judged here: the store compares the version that they were judged of. */
 	enum fault f = dialect_conditions(&rq->target, etag, len, rq->obj.meta.mtime_ns / NS_PER_S);
+	struct store_del *del;
 	int r;
 
 	if (f == FAULT_NONE && crc->given && sum_to_u64(crc->value) != rq->obj.crc64)
@@ -155,9 +157,12 @@ replace_attrs(struct req *rq)
 		return req_fail(rq, f, NULL);
 	rq->etag = rq->obj.meta.etag;
 	j->mtime_ns = rq->obj.meta.mtime_ns;
-	rq->del.op.done = req_on_del;
+	del = req_del_part(rq);
+	if (!del)
+		return req_fail(rq, FAULT_BUSY, NULL);
+	del->op.done = req_on_del;
 	r = store_set_attrs(rq->rs->env.store, &k, rq->obj.version, rq->target.attrs, rq->target.attrs_len,
-			    &rq->del);
+			    del);
 	return req_await_commit(rq, r, "attributes", replaced);
 }
 
@@ -177,7 +182,7 @@ reply_result(struct req *rq, uint64_t crc64)
 static enum verdict
 replaced(struct req *rq)
 {
-	int r = rq->del.op.result;
+	int r = rq->change->del.op.result;
 
 	if (r < 0)
 		return req_fail(rq, r == -ESTALE ? FAULT_CONFLICT : fault_of(r), NULL);
@@ -189,7 +194,7 @@ replaced(struct req *rq)
 static enum fault
 copy_range(struct req *rq, const char **why)
 {
-	const struct range *g = &rq->target.copy.range;
+	const struct range *g = &rq->target.copy->range;
 
 	rq->off = 0;
 	rq->len = rq->obj.size_bytes;
@@ -282,13 +287,13 @@ copy_opened(struct req *rq)
 	if (rq->obj.op.result < 0)
 		return req_fail(rq, fault_of(rq->obj.op.result), NULL);
 	len = etag_text(&rq->obj.meta.etag, etag);
-	f = dialect_copy_conditions(&t->copy, etag, len, rq->obj.meta.mtime_ns / NS_PER_S);
+	f = dialect_copy_conditions(t->copy, etag, len, rq->obj.meta.mtime_ns / NS_PER_S);
 	if (f == FAULT_NONE)
 		f = copy_range(rq, &why);
 	if (f != FAULT_NONE)
 		return req_fail(rq, f, why);
 	if (is_onto_itself(t)) {
-		if (t->copy.metadata == DIRECTIVE_COPY && t->copy.tagging == DIRECTIVE_COPY &&
+		if (t->copy->metadata == DIRECTIVE_COPY && t->copy->tagging == DIRECTIVE_COPY &&
 		    !dialect_attr(j->given, j->given_len, "x-amz-storage-class", &len) && !wants_sum(t))
 			return req_fail(rq, FAULT_COPY_TO_ITSELF, NULL);
 		if (!wants_sum(t))
@@ -310,7 +315,7 @@ copy_ticketed(struct req *rq)
 	if (r < 0)
 		return req_fail(rq, is_part(rq) ? upload_fault(r) : fault_of(r), NULL);
 	rq->phase = PHASE_MOVING;
-	xfer_copy(&rq->xfer, &rq->obj, rq->off, rq->len, &rq->put, &rq->digest);
+	xfer_copy(&rq->xfer, &rq->obj, rq->off, rq->len, &rq->change->put, &rq->digest);
 	return req_go(rq, copy_moved);
 }
 
@@ -341,11 +346,11 @@ copy_moved(struct req *rq)
 static enum verdict
 copied(struct req *rq)
 {
-	int r = rq->put.op.result;
+	int r = rq->change->put.op.result;
 
 	if (r < 0) {
 		rq->errno_seen = r;
 		return req_fail(rq, is_part(rq) ? upload_fault(r) : fault_of(r), NULL);
 	}
-	return reply_result(rq, rq->put.crc64);
+	return reply_result(rq, rq->change->put.crc64);
 }

@@ -3,7 +3,7 @@
  *
  *   start -> run ... run -> reply        each key: [open ...] delete ...
  */
-#include "req/machine.h"
+#include "ops/ops_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -170,7 +170,7 @@ go(struct del_slot *s, int index)
 }
 
 static enum verdict
-deletes_over(struct req *rq)
+deletes_reply(struct req *rq)
 {
 	struct deletes_job *j = rq->job;
 
@@ -198,7 +198,7 @@ deletes_run(struct req *rq)
 	}
 	if (j->busy)
 		return req_wait(rq, "deletes", deletes_run);
-	return req_go(rq, deletes_over);
+	return req_go(rq, deletes_reply);
 }
 
 enum verdict

@@ -7,7 +7,7 @@
  * The bytes of the body come through form_take(); until the fields have been judged, those of the file wait
  * with the client.
  */
-#include "req/machine.h"
+#include "ops/ops_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -31,6 +31,7 @@ struct form_job {
 };
 
 static enum verdict form_fields(struct req *rq);
+static enum verdict form_done(struct req *rq);
 
 static void
 form_fini(struct req *rq)
@@ -54,7 +55,6 @@ form_start(struct req *rq)
 	if (f != FAULT_NONE)
 		return req_fail(rq, f, why);
 	j->limits.max_bytes = UINT64_MAX;
-	rq->is_form = true;
 	return req_go(rq, form_fields);
 }
 
@@ -64,7 +64,7 @@ static size_t
 put_file(struct req *rq, const void *data, size_t len)
 {
 	struct form_job *j = rq->job;
-	size_t n = feed_store(rq, data, len);
+	size_t n = put_take(rq, data, len);
 
 	if (rq->http_bytes > j->limits.max_bytes)
 		req_cancel(rq, FAULT_TOO_LARGE, "The file is larger than the policy allows.");
@@ -125,7 +125,7 @@ put_rest(struct req *rq, const char *data, size_t len, size_t *at)
 	return true;
 }
 
-size_t
+static size_t
 form_take(struct req *rq, const void *body, size_t len)
 {
 	struct form_job *j = rq->job;
@@ -156,8 +156,8 @@ form_take(struct req *rq, const void *body, size_t len)
 	return rq->fault != FAULT_NONE ? len : at;
 }
 
-enum fault
-form_over(struct req *rq, const char **ret_why)
+static enum fault
+form_whole(struct req *rq, const char **ret_why)
 {
 	struct form_job *j = rq->job;
 	enum fault f = form_end(&j->form, ret_why);
@@ -236,7 +236,7 @@ form_fields(struct req *rq)
 	form_accept(&j->form);
 	/* The length that was given is the form's. */
 	rq->target.have_content_length = false;
-	return req_go(rq, put_start);
+	return put_object(rq, form_done);
 }
 
 /* ---- the answer ---- */
@@ -261,7 +261,7 @@ write_redirect(struct req *rq, struct form_job *j)
 	text_put(x, "", 1);
 }
 
-enum verdict
+static enum verdict
 form_done(struct req *rq)
 {
 	struct form_job *j = rq->job;
@@ -284,10 +284,16 @@ form_done(struct req *rq)
 	return text_ok(&rq->out) ? req_reply_xml(rq) : req_go(rq, req_reply_step);
 }
 
-const char *
-form_location(const struct req *rq)
+static void
+form_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 {
 	const struct form_job *j = rq->job;
 
-	return text_ok(&j->location) && j->location.len ? j->location.p : NULL;
+	if (kind != OUT_DONE)
+		return;
+	reply_etag(rq);
+	if (text_ok(&j->location) && j->location.len)
+		reply_ref(rq, "location", j->location.p);
 }
+
+const struct op_hooks form_hooks = { .take = form_take, .body_end = form_whole, .headers = form_headers };

@@ -8,12 +8,18 @@
  *
  * An arrow goes over a wait where the name behind it says so: opened, leased, pushed, ticketed.
  */
-#include "req/machine.h"
+#include "ops/ops_int.h"
 
 #include "base/check.h"
+#include "base/clock.h"
+#include "dialect/tags.h"
 
 #include <errno.h>
+#include <string.h>
 
+static enum verdict get_leased(struct req *rq);
+static enum verdict get_declined(struct req *rq);
+static enum verdict get_over_http(struct req *rq);
 static enum verdict get_opened(struct req *rq);
 static enum verdict get_pushed(struct req *rq);
 static enum verdict get_http_ticketed(struct req *rq);
@@ -68,8 +74,8 @@ get_range(struct req *rq)
 	ranged = rq->partial;
 	if (!rq->is_tokened)
 		return req_go(rq, get_over_http);
-	if (t->token_family_declined)
-		return req_go(rq, lease_start);
+	if (!chan_serves(rq->rs->env.chan, t->token.kind))
+		return req_lease(rq, get_leased, get_declined);
 	if (rq->len == 0)
 		return req_go(rq, req_reply_step); /* a zero-byte object moves nothing (item 64) */
 	if (token_check_move(&t->token, &why) < 0)
@@ -84,7 +90,7 @@ get_range(struct req *rq)
 		rq->partial = ranged || !dialect_wire_clips(t->wire);
 	}
 	req_deadlines(rq, rq->len);
-	return req_go(rq, lease_start);
+	return req_lease(rq, get_leased, get_declined);
 }
 
 static enum verdict
@@ -98,7 +104,7 @@ get_opened(struct req *rq)
 		return req_fail(rq, fault_of(rq->obj.op.result), NULL);
 	rq->etag = rq->obj.meta.etag;
 	len = etag_text(&rq->etag, etag);
-	f = dialect_conditions(&rq->target, etag, len, rq->obj.meta.mtime_ns / 1000000000u);
+	f = dialect_conditions(&rq->target, etag, len, rq->obj.meta.mtime_ns / NS_PER_S);
 	if (f != FAULT_NONE)
 		return req_fail(rq, f, NULL);
 	return req_go(rq, get_range);
@@ -106,7 +112,7 @@ get_opened(struct req *rq)
 
 /* ---- by RDMA ---- */
 
-enum verdict
+static enum verdict
 get_leased(struct req *rq)
 {
 	rq->phase = PHASE_MOVING;
@@ -136,7 +142,7 @@ get_pushed(struct req *rq)
 
 /* ---- over HTTP ---- */
 
-enum verdict
+static enum verdict
 get_declined(struct req *rq)
 {
 	enum fault f;
@@ -157,7 +163,7 @@ get_declined(struct req *rq)
 	return req_go(rq, get_over_http);
 }
 
-enum verdict
+static enum verdict
 get_over_http(struct req *rq)
 {
 	int r;
@@ -202,3 +208,107 @@ get_first_bytes(struct req *rq)
 		return req_wait(rq, "read", get_first_bytes);
 	return req_go(rq, req_reply_step);
 }
+
+/* ---- what the reply says ---- */
+
+/* An SDK checks x-amz-checksum-* against the body it sees: only where it asked, and the whole object is that
+ * body (not on an RDMA GET: item 71). */
+static bool
+gives_checksums(const struct req *rq)
+{
+	return rq->target.checksum_mode && !rq->partial && rq->rdma_bytes == 0 &&
+	       (!rq->is_tokened || rq->declined);
+}
+
+static void
+object_headers(struct req *rq)
+{
+	const char *tags;
+	char date[30];
+	size_t len;
+
+	http_date_format(rq->obj.meta.mtime_ns / NS_PER_S, date);
+	reply_text(rq, "last-modified", date);
+	reply_text(rq, "accept-ranges", "bytes");
+	if (rq->partial && rq->len > 0)
+		reply_header(rq, "content-range", "bytes %llu-%llu/%llu", (unsigned long long)rq->off,
+			     (unsigned long long)(rq->off + rq->len - 1),
+			     (unsigned long long)rq->obj.size_bytes);
+	if (gives_checksums(rq)) {
+		struct xml_sums sums;
+		char text[16];
+
+		sums_of_obj(&rq->obj, &sums);
+		sum_text64(rq->obj.crc64, text);
+		reply_text(rq, checksum_header[SUM_CRC64NVME], text);
+		if (!dialect_attr(rq->obj.meta.attrs, rq->obj.meta.attrs_len, ATTR_SUM_TYPE, &len))
+			reply_text(rq, ATTR_SUM_TYPE,
+				   sums.type == SUM_TYPE_COMPOSITE ? "COMPOSITE" : "FULL_OBJECT");
+	}
+	if (rq->target.part_number && rq->obj.part_nr)
+		reply_number(rq, "x-amz-mp-parts-count", rq->obj.part_nr);
+	tags = dialect_attr(rq->obj.meta.attrs, rq->obj.meta.attrs_len, ATTR_TAGGING, &len);
+	if (tags && len)
+		reply_number(rq, "x-amz-tagging-count", (unsigned)tags_count(tags, len));
+	reply_expiration(rq, rq->obj.size_bytes, &rq->obj.meta);
+	rq->send_attrs = true;
+}
+
+static void
+get_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
+{
+	if (!o->etag)
+		return;
+	object_headers(rq);
+	if (kind == OUT_DONE && o->bytes && rq->off == 0 && rq->len == rq->obj.size_bytes) {
+		char text[32] = "CRC64NVME ";
+
+		/* Every granule was checked against this sum on its way out (protocol.md section 8). */
+		sum_text64(rq->obj.crc64, text + strlen(text));
+		reply_text(rq, "x-amz-rdma-checksum", text);
+	}
+}
+
+struct attr_walk {
+	struct req *rq;
+	bool stored; /* with the object, in contrast to what the request asks to be said */
+	header_fn header;
+	void *cookie;
+};
+
+/* Stored values are not terminated, and http/ wants them so. */
+static void
+on_attr(void *cookie, const char *name, size_t name_len, const char *value, size_t value_len)
+{
+	struct attr_walk *w = cookie;
+	char n[256], v[DIALECT_ATTRS_MAX];
+	size_t len;
+
+	if (name_len >= sizeof n || value_len >= sizeof v || !dialect_attr_is_header(name, name_len))
+		return;
+	if (name_len > 15 && memcmp(name, "x-amz-checksum-", 15) == 0 && !gives_checksums(w->rq))
+		return;
+	memcpy(n, name, name_len);
+	n[name_len] = 0;
+	/* response-content-type and its kin say it instead. */
+	if (w->stored && w->rq->target.attrs_len &&
+	    dialect_attr(w->rq->target.attrs, w->rq->target.attrs_len, n, &len))
+		return;
+	memcpy(v, value, value_len);
+	v[value_len] = 0;
+	w->header(w->cookie, n, v);
+}
+
+static void
+get_stored(struct req *rq, header_fn header, void *cookie)
+{
+	struct attr_walk w = { rq, true, header, cookie };
+
+	if (!rq->send_attrs || !rq->obj.is_open)
+		return;
+	dialect_attrs_each(rq->obj.meta.attrs, rq->obj.meta.attrs_len, on_attr, &w);
+	w.stored = false;
+	dialect_attrs_each(rq->target.attrs, rq->target.attrs_len, on_attr, &w);
+}
+
+const struct op_hooks get_hooks = { .headers = get_headers, .stored = get_stored };

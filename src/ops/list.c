@@ -2,7 +2,7 @@
  * Lists: of a bucket's objects in three forms, of its uploads, and of the buckets themselves.  One page is
  * one listing of the store; its entries become XML as they come.  The core's thread.
  */
-#include "req/machine.h"
+#include "ops/ops_int.h"
 
 #include "base/check.h"
 
@@ -121,20 +121,20 @@ page_start(struct req *rq, const char *what, int (*list)(struct store_port *, st
 		return req_fail(rq, FAULT_BUSY, NULL);
 	j->rq = rq;
 	xml_list_begin(&rq->out, t);
-	if (t->list.max == 0)
+	if (t->list->max == 0)
 		return req_go(rq, list_done);
 	j->ls = (struct store_list){ .op.done = on_list,
 				     .bucket = t->bucket,
 				     .bucket_len = t->bucket_len,
-				     .prefix = t->list.prefix,
-				     .prefix_len = t->list.prefix_len,
-				     .after = t->list.after_len ? t->list.after : NULL,
-				     .after_len = t->list.after_len,
-				     .after_id =
-					     t->list.have_upload_id_marker ? t->list.upload_id_marker : NULL,
-				     .delimiter = t->list.delimiter,
-				     .delimiter_len = t->list.delimiter_len,
-				     .max = t->list.max,
+				     .prefix = t->list->prefix,
+				     .prefix_len = t->list->prefix_len,
+				     .after = t->list->after_len ? t->list->after : NULL,
+				     .after_len = t->list->after_len,
+				     .after_id = t->list->have_upload_id_marker ? t->list->upload_id_marker
+										: NULL,
+				     .delimiter = t->list->delimiter,
+				     .delimiter_len = t->list->delimiter_len,
+				     .max = t->list->max,
 				     .entry = entry };
 	r = list(rq->rs->env.store, &j->ls);
 	return req_await_commit(rq, r, what, list_done);
@@ -164,7 +164,7 @@ on_bucket(struct store_list *ls, const struct store_entry *e)
 	/* Names that S3 does not allow belong to scality listeners. */
 	if (e->name_len == 0 || e->name[0] == '.' || !may_see_bucket(rq, e->name, e->name_len))
 		return true;
-	if (j->count == rq->target.list.max || rq->out.len > REQ_PAGE_BYTES) {
+	if (j->count == rq->target.list->max || rq->out.len > REQ_PAGE_BYTES) {
 		j->full = true;
 		return false;
 	}
@@ -195,10 +195,10 @@ buckets_start(struct req *rq)
 		return req_fail(rq, FAULT_BUSY, NULL);
 	j->rq = rq;
 	xml_buckets_begin(&rq->out);
-	j->ls.prefix = t->list.prefix;
-	j->ls.prefix_len = t->list.prefix_len;
-	j->ls.after = t->list.after_len ? t->list.after : NULL;
-	j->ls.after_len = t->list.after_len;
+	j->ls.prefix = t->list->prefix;
+	j->ls.prefix_len = t->list->prefix_len;
+	j->ls.after = t->list->after_len ? t->list->after : NULL;
+	j->ls.after_len = t->list->after_len;
 	j->ls.max = UINT32_MAX;
 	j->ls.entry = on_bucket;
 	j->ls.op.done = on_list;

@@ -10,7 +10,7 @@
  * Completing looks at its parts first, because the object's checksum is made of theirs; the store then judges
  * again whether the parts are still those.
  */
-#include "req/machine.h"
+#include "ops/ops_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -75,30 +75,7 @@ on_upload(struct store_op *op)
 	req_on_store(j->rq);
 }
 
-enum fault
-upload_fault(int err)
-{
-	return err == -ENOENT ? FAULT_NO_SUCH_UPLOAD : fault_of(err);
-}
-
-/* ---- what was declared when the upload was made ---- */
-
-int
-upload_declared(const void *attrs, size_t len, struct declared *ret)
-{
-	size_t n;
-	const char *v = dialect_attr(attrs, len, ATTR_SUM_ALGORITHM, &n);
-
-	memset(ret, 0, sizeof *ret);
-	if (!v)
-		return 0;
-	if (sums_find_algorithm(v, n, &ret->kind) < 0)
-		return -EBADMSG;
-	ret->have = true;
-	v = dialect_attr(attrs, len, ATTR_SUM_TYPE, &n);
-	ret->type = v && n == 9 ? SUM_TYPE_COMPOSITE : SUM_TYPE_FULL_OBJECT;
-	return 0;
-}
+/* ---- create ---- */
 
 static bool
 is_full(const struct target *t)
@@ -123,8 +100,6 @@ declare(struct target *t)
 		     : dialect_attrs_add(t->attrs, &t->attrs_len, DIALECT_ATTRS_MAX, ATTR_SUM_TYPE,
 					 strlen(ATTR_SUM_TYPE), type, strlen(type));
 }
-
-/* ---- create ---- */
 
 static enum verdict
 created(struct req *rq)
@@ -156,6 +131,20 @@ upload_create_start(struct req *rq)
 	rq->phase = PHASE_COMMIT;
 	return req_await(rq, r, "upload", created);
 }
+
+static void
+create_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
+{
+	struct declared d;
+
+	if (kind != OUT_DONE || !rq->target.have_algorithm ||
+	    upload_declared(rq->target.attrs, rq->target.attrs_len, &d) < 0 || !d.have)
+		return;
+	reply_text(rq, ATTR_SUM_ALGORITHM, checksum_name(d.kind));
+	reply_text(rq, ATTR_SUM_TYPE, d.type == SUM_TYPE_COMPOSITE ? "COMPOSITE" : "FULL_OBJECT");
+}
+
+const struct op_hooks upload_create_hooks = { .headers = create_headers };
 
 /* ---- abort ---- */
 
@@ -405,6 +394,8 @@ compare_sums(const struct req *rq, const struct upload_job *j)
 	return FAULT_NONE;
 }
 
+const struct op_hooks upload_complete_hooks = { .sums_of_object = true };
+
 /* ---- complete ---- */
 
 static void
@@ -515,25 +506,6 @@ complete_fault(int err)
 	default:
 		return upload_fault(err);
 	}
-}
-
-/* "http://host/bucket/key" */
-void
-write_location(struct req *rq, struct text *x)
-{
-	const struct field *host = dialect_field(&rq->in, "host", NULL);
-	const struct target *t = &rq->target;
-
-	text_str(x, rq->listen->tls_certificate ? "https://" : "http://");
-	if (host)
-		text_put(x, host->value, host->value_len);
-	text_str(x, "/");
-	if (!t->virtual_host) {
-		text_put(x, t->bucket, t->bucket_len);
-		text_str(x, "/");
-	}
-	text_url(x, t->key, t->key_len, true);
-	text_put(x, "", 1);
 }
 
 static enum verdict

@@ -1,8 +1,9 @@
 /* What there is of a multipart upload: its parts, and the parts of an object that was one
  * (GetObjectAttributes). The core's thread. */
-#include "req/machine.h"
+#include "ops/ops_int.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -81,10 +82,10 @@ parts_start(struct req *rq)
 		return req_fail(rq, FAULT_BUSY, NULL);
 	j->rq = rq;
 	xml_parts_begin(&rq->out, t, d.have ? checksum_name(d.kind) : NULL, d.have ? d.type : SUM_TYPE_NONE);
-	if (t->list.max == 0)
+	if (t->list->max == 0)
 		return req_go(rq, parts_done);
-	j->list.after = t->list.part_number_marker;
-	j->list.max = t->list.max;
+	j->list.after = t->list->part_number_marker;
+	j->list.max = t->list->max;
 	j->list.part = on_part;
 	j->list.op.done = on_parts;
 	return req_await(rq, store_list_parts(rq->rs->env.store, &k, t->upload_id, &j->list), "parts",
@@ -93,60 +94,69 @@ parts_start(struct req *rq)
 
 /* ---- GetObjectAttributes ---- */
 
-struct attributes_job {
+/* A page of them: large, and asked for rarely. */
+struct part_page {
 	struct xml_sums sums[DIALECT_LIST_MAX];
 	struct xml_part_entry part[DIALECT_LIST_MAX];
 	char etag[DIALECT_LIST_MAX][48];
 };
 
+struct attributes_job {
+	struct part_page *page;
+};
+
 static void
-one_part(struct attributes_job *j, uint32_t i, const struct store_part *p)
+attributes_fini(struct req *rq)
 {
-	j->part[i] = (struct xml_part_entry){ .number = (uint16_t)p->number,
-					      .size_bytes = p->size_bytes,
-					      .mtime_ns = p->mtime_ns,
-					      .etag_len = etag_text(&p->etag, j->etag[i]),
-					      .etag = j->etag[i],
-					      .sums = &j->sums[i] };
-	sums_stored(p->attrs, p->attrs_len, &p->crc64, &j->sums[i]);
-	j->sums[i].type = SUM_TYPE_NONE;
+	free(((struct attributes_job *)rq->job)->page);
+}
+
+static struct part_page *
+page_new(struct req *rq)
+{
+	struct attributes_job *j = req_job(rq, sizeof *j, attributes_fini);
+
+	if (!j || req_hold_text(rq, sizeof *j->page) < 0)
+		return NULL;
+	j->page = calloc(1, sizeof *j->page);
+	return j->page;
+}
+
+static void
+one_part(struct part_page *pg, uint32_t i, const struct store_part *p)
+{
+	pg->part[i] = (struct xml_part_entry){ .number = (uint16_t)p->number,
+					       .size_bytes = p->size_bytes,
+					       .mtime_ns = p->mtime_ns,
+					       .etag_len = etag_text(&p->etag, pg->etag[i]),
+					       .etag = pg->etag[i],
+					       .sums = &pg->sums[i] };
+	sums_stored(p->attrs, p->attrs_len, &p->crc64, &pg->sums[i]);
+	pg->sums[i].type = SUM_TYPE_NONE;
 }
 
 /* Those above the marker, as many as asked for. */
 static void
-gather_parts(struct req *rq, struct xml_attributes *a)
+gather_parts(struct req *rq, struct xml_attributes *a, struct part_page *pg)
 {
 	const struct target *t = &rq->target;
-	struct attributes_job *j = rq->job;
-	uint32_t max = t->list.max < DIALECT_LIST_MAX ? t->list.max : DIALECT_LIST_MAX;
+	uint32_t max = t->list->max < DIALECT_LIST_MAX ? t->list->max : DIALECT_LIST_MAX;
 
-	a->parts = j->part;
+	a->parts = pg->part;
 	a->parts_total = rq->obj.part_nr;
 	for (uint32_t i = 0; i < rq->obj.part_nr; i++) {
 		struct store_part p;
 
 		if (store_obj_part_at(&rq->obj, i, &p) < 0)
 			return;
-		if (p.number <= t->list.part_number_marker)
+		if (p.number <= t->list->part_number_marker)
 			continue;
 		if (a->part_nr == max) {
 			a->truncated = true;
 			return;
 		}
-		one_part(j, a->part_nr++, &p);
+		one_part(pg, a->part_nr++, &p);
 	}
-}
-
-void
-sums_of_obj(const struct store_obj *obj, struct xml_sums *out)
-{
-	size_t len;
-	const char *type;
-
-	sums_stored(obj->meta.attrs, obj->meta.attrs_len, &obj->crc64, out);
-	type = dialect_attr(obj->meta.attrs, obj->meta.attrs_len, ATTR_SUM_TYPE, &len);
-	if (type && len == 9)
-		out->type = SUM_TYPE_COMPOSITE;
 }
 
 static enum verdict
@@ -161,19 +171,20 @@ attributes_opened(struct req *rq)
 		return req_fail(rq, fault_of(rq->obj.op.result), NULL);
 	a.etag_len = etag_text(&rq->obj.meta.etag, etag);
 	a.etag = etag;
-	f = dialect_conditions(&rq->target, etag, a.etag_len, rq->obj.meta.mtime_ns / 1000000000u);
+	f = dialect_conditions(&rq->target, etag, a.etag_len, rq->obj.meta.mtime_ns / NS_PER_S);
 	if (f != FAULT_NONE)
 		return req_fail(rq, f, NULL);
 	a.storage_class = storage_class_of(rq->obj.meta.attrs, rq->obj.meta.attrs_len, storage_class);
 	sums_of_obj(&rq->obj, &sums);
 	a.sums = &sums;
 	if (rq->obj.part_nr && (rq->target.object_attributes & ATTR_PARTS)) {
-		if (!req_job(rq, sizeof(struct attributes_job), NULL))
+		struct part_page *page = page_new(rq);
+
+		if (!page)
 			return req_fail(rq, FAULT_BUSY, NULL);
-		gather_parts(rq, &a);
+		gather_parts(rq, &a, page);
 	}
 	xml_object_attributes(&rq->out, &rq->target, &a);
-	/* Last-Modified goes out as a header. */
 	rq->etag = rq->obj.meta.etag;
 	return req_reply_xml(rq);
 }
@@ -185,3 +196,17 @@ attributes_start(struct req *rq)
 
 	return req_open(rq, &k, attributes_opened);
 }
+
+/* Last-Modified is a field, and no element. */
+static void
+attributes_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
+{
+	char date[30];
+
+	if (kind != OUT_DONE)
+		return;
+	http_date_format(rq->obj.meta.mtime_ns / NS_PER_S, date);
+	reply_text(rq, "last-modified", date);
+}
+
+const struct op_hooks attributes_hooks = { .headers = attributes_headers };

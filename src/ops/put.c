@@ -6,7 +6,7 @@
  *                     \-> ticket (HTTP) -> accepting ... body ... -> fed -^
  *      any of them -> req_fail() -> drain -> reply
  */
-#include "req/machine.h"
+#include "ops/ops_int.h"
 
 #include "base/base64.h"
 #include "base/check.h"
@@ -16,6 +16,8 @@
 #include <errno.h>
 #include <string.h>
 
+static enum verdict put_leased(struct req *rq);
+static enum verdict put_declined(struct req *rq);
 static enum verdict put_checked(struct req *rq);
 static enum verdict put_begin(struct req *rq);
 static enum verdict put_pulled(struct req *rq);
@@ -47,12 +49,6 @@ digest_mask(const struct req *rq)
 	return mask;
 }
 
-static void
-on_commit(struct store_op *op)
-{
-	req_on_store(container_of(container_of(op, struct store_put, op), struct req, put));
-}
-
 static bool
 is_part(const struct req *rq)
 {
@@ -67,6 +63,17 @@ put_limit(const struct req *rq)
 	return is_part(rq) ? c->limits.part_bytes : c->limits.object_bytes;
 }
 
+/* How much is to come, as far as that is known. */
+static uint64_t
+put_announced(const struct req *rq)
+{
+	const struct target *t = &rq->target;
+
+	if (rq->is_tokened)
+		return t->token.size;
+	return t->have_content_length ? t->content_length : 0;
+}
+
 static enum fault
 put_fault(const struct req *rq, int err)
 {
@@ -76,49 +83,15 @@ put_fault(const struct req *rq, int err)
 int
 put_init(struct req *rq, uint64_t size_bytes)
 {
+	struct store_put *put = req_put_part(rq);
 	struct store_key k = req_key(rq);
 
+	if (!put)
+		return -EAGAIN;
 	if (is_part(rq))
-		return store_put_init_part(rq->rs->env.store, &rq->put, &k, rq->target.upload_id,
+		return store_put_init_part(rq->rs->env.store, put, &k, rq->target.upload_id,
 					   rq->target.part_number, size_bytes);
-	return store_put_init(rq->rs->env.store, &rq->put, &k, size_bytes);
-}
-
-/*
- * A part has the checksum that its upload declared, given or not (item 56), and none of the attributes that
- * an object has.  The upload's are read into the place of the latter: there is no other on this path, which
- * is one where bytes move.
- */
-enum fault
-part_prepare(struct req *rq, const char **ret_why)
-{
-	struct target *t = &rq->target;
-	struct store_key k = req_key(rq);
-	struct declared d;
-	int r = store_upload_stat(rq->rs->env.store, &k, t->upload_id, NULL, t->attrs, DIALECT_ATTRS_MAX,
-				  &t->attrs_len);
-
-	if (r == 0)
-		r = upload_declared(t->attrs, t->attrs_len, &d);
-	t->attrs_len = 0;
-	if (r < 0)
-		return r == -EBADMSG ? FAULT_DAMAGED : upload_fault(r);
-	if (!d.have)
-		return FAULT_NONE;
-	for (enum checksum_kind i = 0; i < SUM_MD5; i++) {
-		const struct checksum *c = &t->sum[i];
-
-		if (i != d.kind && (c->wanted || (c->given && !c->payload_hash))) {
-			*ret_why =
-				"The checksum is of another algorithm than the one that the upload declared.";
-			return FAULT_BAD_REQUEST;
-		}
-	}
-	/* The payload's hash is that checksum, if it is of that kind. */
-	t->sum[d.kind].payload_hash = false;
-	if (!t->sum[d.kind].given)
-		t->sum[d.kind].wanted = true;
-	return FAULT_NONE;
+	return store_put_init(rq->rs->env.store, put, &k, size_bytes);
 }
 
 enum fault
@@ -133,13 +106,20 @@ put_pre_fault(const struct target *t, const char **ret_why)
 enum verdict
 put_start(struct req *rq)
 {
+	return put_object(rq, req_reply_step);
+}
+
+enum verdict
+put_object(struct req *rq, step_fn then)
+{
 	const struct target *t = &rq->target;
 	struct store_key k = req_key(rq);
 	const char *why = NULL;
 	enum fault f;
 	int r;
 
-	if (!rq->is_tokened && t->have_content_length && t->content_length > put_limit(rq))
+	rq->then = then;
+	if (put_announced(rq) > put_limit(rq))
 		return req_fail(rq, FAULT_TOO_LARGE, NULL);
 	if (is_part(rq)) {
 		f = part_prepare(rq, &why);
@@ -194,7 +174,7 @@ put_begin(struct req *rq)
 		return req_fail(rq, FAULT_BUSY, NULL);
 	if (rq->is_tokened) {
 		req_deadlines(rq, rq->target.token.size);
-		return req_go(rq, lease_start);
+		return req_lease(rq, put_leased, put_declined);
 	}
 	rq->phase = PHASE_QUEUED;
 	xfer_init(&rq->xfer, &rq->rs->http_pieces, rq->rs->env.store, rq->rs->env.chan);
@@ -206,7 +186,7 @@ put_begin(struct req *rq)
 
 /* ---- by RDMA ---- */
 
-enum verdict
+static enum verdict
 put_declined(struct req *rq)
 {
 	rq->declined = true;
@@ -214,7 +194,7 @@ put_declined(struct req *rq)
 	return req_go(rq, req_reply_step);
 }
 
-enum verdict
+static enum verdict
 put_leased(struct req *rq)
 {
 	int r = put_init(rq, rq->target.token.size);
@@ -222,7 +202,7 @@ put_leased(struct req *rq)
 	if (r < 0)
 		return req_fail(rq, put_fault(rq, r), NULL);
 	rq->phase = PHASE_MOVING;
-	xfer_pull(&rq->xfer, &rq->put, rq->target.token.size, &rq->lease, &rq->digest,
+	xfer_pull(&rq->xfer, &rq->change->put, rq->target.token.size, &rq->lease, &rq->digest,
 		  rq->rs->env.conf->rdma.inflight_bytes);
 	return req_go(rq, put_pulled);
 }
@@ -247,13 +227,13 @@ put_again(struct req *rq)
 {
 	rq->retried = true;
 	stats_event(rq->rs->env.stats, STATS_RETRIED);
-	store_put_abort(rq->rs->env.store, &rq->put);
+	store_put_abort(rq->rs->env.store, &rq->change->put);
 	xfer_fini(&rq->xfer);
 	lease_release(rq);
 	memset(&rq->lease, 0, sizeof rq->lease);
 	if (digest_begin(&rq->digest, rq->digest.mask) < 0)
 		return req_fail(rq, FAULT_TRANSFER, NULL);
-	return req_go(rq, lease_start);
+	return req_lease(rq, put_leased, put_declined);
 }
 
 static enum verdict
@@ -288,7 +268,7 @@ put_http_ticketed(struct req *rq)
 	if (r < 0)
 		return req_fail(rq, put_fault(rq, r), NULL);
 	rq->phase = PHASE_MOVING;
-	xfer_accept(&rq->xfer, &rq->put, &rq->digest);
+	xfer_accept(&rq->xfer, &rq->change->put, &rq->digest);
 	return req_go(rq, put_accepting);
 }
 
@@ -300,8 +280,8 @@ put_accepting(struct req *rq)
 
 	if (rq->xfer.result < 0)
 		return req_fail(rq, fault_of(rq->xfer.result), NULL);
-	if (rq->is_form && rq->body_ended && !rq->xfer.fed_all) {
-		f = form_over(rq, &why);
+	if (rq->hooks->body_end && rq->body_ended && !rq->xfer.fed_all) {
+		f = rq->hooks->body_end(rq, &why);
 		if (f != FAULT_NONE)
 			return req_fail(rq, f, why);
 	}
@@ -316,6 +296,24 @@ put_accepting(struct req *rq)
 	if (!rq->xfer.ended)
 		return req_wait(rq, rq->xfer.fed_all ? "write" : "body", put_accepting);
 	return rq->xfer.result < 0 ? req_fail(rq, fault_of(rq->xfer.result), NULL) : req_go(rq, put_verify);
+}
+
+size_t
+put_take(struct req *rq, const void *data, size_t len)
+{
+	size_t n;
+
+	if (rq->xfer.mode != XFER_ACCEPT)
+		return 0; /* waits for its ticket */
+	n = xfer_feed(&rq->xfer, data, len);
+	rq->http_bytes += n;
+	if (rq->xfer.result < 0) {
+		req_wake(rq);
+		return len;
+	}
+	if (rq->http_bytes > put_limit(rq))
+		req_cancel(rq, FAULT_TOO_LARGE, NULL);
+	return n;
 }
 
 /* ---- both ---- */
@@ -388,6 +386,7 @@ enum verdict
 put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next)
 {
 	const struct checksum *crc = &rq->target.sum[SUM_CRC64NVME];
+	struct store_put *put = &rq->change->put;
 	struct store_commit c;
 	int r;
 
@@ -399,7 +398,7 @@ put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next)
 	if (!is_part(rq))
 		put_fill_pre(&rq->target, &c.pre);
 	c.last = xfer_last(&rq->xfer, &c.last_len);
-	if (c.last && rq->put.size_bytes == 0 && c.last_len <= STORE_INLINE_MAX) {
+	if (c.last && put->size_bytes == 0 && c.last_len <= STORE_INLINE_MAX) {
 		c.inline_data = c.last->mem;
 		c.inline_len = c.last_len;
 		c.last = NULL;
@@ -408,8 +407,8 @@ put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next)
 		c.have_expect_crc64 = true;
 		c.expect_crc64 = sum_to_u64(crc->value);
 	}
-	rq->put.op.done = on_commit;
-	r = store_put_commit(rq->rs->env.store, &rq->put, &c);
+	put->op.done = req_on_put;
+	r = store_put_commit(rq->rs->env.store, put, &c);
 	if (r < 0)
 		return req_fail(rq, put_fault(rq, r), NULL);
 	rq->phase = PHASE_COMMIT;
@@ -447,12 +446,49 @@ put_verify(struct req *rq)
 static enum verdict
 put_committed(struct req *rq)
 {
-	if (rq->put.op.result < 0) {
-		rq->errno_seen = rq->put.op.result;
-		return req_fail(rq, put_fault(rq, rq->put.op.result),
-				rq->put.op.result == -ECANCELED
-					? "The disk failed during the commit; the object may exist."
-					: NULL);
+	int r = rq->change->put.op.result;
+
+	if (r < 0) {
+		rq->errno_seen = r;
+		return req_fail(rq, put_fault(rq, r),
+				r == -ECANCELED ? "The disk failed during the commit; the object may exist."
+						: NULL);
 	}
-	return req_go(rq, rq->is_form ? form_done : req_reply_step);
+	return req_go(rq, rq->then);
 }
+
+/* ---- what the reply says ---- */
+
+/* Checksums that the client gave or asked for, of a PUT that was done (protocol.md 4.6). */
+static void
+checksum_headers(struct req *rq)
+{
+	for (int k = 0; k < SUM_NR; k++) {
+		const struct checksum *c = &rq->target.sum[k];
+		char text[64];
+
+		if (k == SUM_MD5 || c->payload_hash || !(c->given || c->wanted))
+			continue;
+		if (k == SUM_CRC64NVME)
+			sum_text64(rq->change->put.crc64, text);
+		else
+			base64_encode(c->value, c->len, text);
+		reply_text(rq, checksum_header[k], text);
+	}
+}
+
+static void
+put_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
+{
+	struct store_meta meta = { .attrs = rq->target.attrs, .attrs_len = rq->target.attrs_len };
+
+	if (kind != OUT_DONE)
+		return;
+	checksum_headers(rq);
+	if (is_part(rq))
+		return;
+	meta.mtime_ns = clock_wall_ns();
+	reply_expiration(rq, rq->http_bytes + rq->rdma_bytes, &meta);
+}
+
+const struct op_hooks put_hooks = { .take = put_take, .headers = put_headers };

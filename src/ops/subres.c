@@ -1,136 +1,58 @@
 /*
- * What a bucket has besides objects: CORS and lifecycle rules, tags; and the answers that never vary.  The
- * core's thread.
+ * What a bucket has besides objects: CORS and lifecycle rules, tags (subres.def); and the answers that never
+ * vary.  The core's thread.
  *
- * The three live together in the bucket's attributes, each as {kind, 4 bytes of length, bytes}.  Changing one
- * writes all anew, against the version that was read: two changes at once, and the second is tried again.
+ * They live together in the bucket's attributes (walk/bucket_config.h).  Changing one writes all anew,
+ * against the version that was read: two changes at once, and the second is tried again.
  */
-#include "req/machine.h"
+#include "ops/ops_int.h"
 
 #include "base/check.h"
-#include "s3doc/lifecycle.h"
-#include "dialect/tags.h"
+#include "s3doc/subres.h"
+#include "walk/bucket_config.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define HEAD_BYTES 5
 #define TRIES_MAX 16
 
-/* ---- the packed form ---- */
+/* ---- the rows of subres.def ---- */
 
-int
-bucket_attrs_read(struct store_port *p, const char *name, size_t name_len, struct bucket_attrs *ret)
-{
-	int r;
-
-	memset(ret, 0, sizeof *ret);
-	ret->p = malloc(STORE_BUCKET_ATTRS_MAX);
-	if (!ret->p)
-		return -ENOMEM;
-	r = store_bucket_get_attrs(p, name, name_len, ret->p, STORE_BUCKET_ATTRS_MAX, &ret->version);
-	if (r < 0) {
-		bucket_attrs_free(ret);
-		return r;
-	}
-	check(r <= (int)STORE_BUCKET_ATTRS_MAX);
-	ret->len = (uint32_t)r;
-	return 0;
-}
-
-void
-bucket_attrs_free(struct bucket_attrs *ba)
-{
-	free(ba->p);
-	ba->p = NULL;
-}
-
-bool
-bucket_attrs_find(const struct bucket_attrs *ba, enum bucket_attr kind, const void **ret_p, uint32_t *ret_len)
-{
-	const uint8_t *p = ba->p, *end = p + ba->len;
-
-	while (end - p >= HEAD_BYTES) {
-		uint32_t len = p[1] | (uint32_t)p[2] << 8 | (uint32_t)p[3] << 16 | (uint32_t)p[4] << 24;
-
-		if (len > (size_t)(end - p) - HEAD_BYTES)
-			return false;
-		if (p[0] == kind) {
-			*ret_p = p + HEAD_BYTES;
-			*ret_len = len;
-			return true;
-		}
-		p += HEAD_BYTES + len;
-	}
-	return false;
-}
-
-static void
-pack(struct text *x, enum bucket_attr kind, const void *p, uint32_t len)
-{
-	uint8_t head[HEAD_BYTES] = { (uint8_t)kind, (uint8_t)len, (uint8_t)(len >> 8), (uint8_t)(len >> 16),
-				     (uint8_t)(len >> 24) };
-
-	text_put(x, head, sizeof head);
-	text_put(x, p, len);
-}
-
-/* All that there was, with one of them replaced; len 0: taken away. */
-static void
-replace(struct text *x, const struct bucket_attrs *ba, enum bucket_attr kind, const void *p, uint32_t len)
-{
-	for (enum bucket_attr k = BUCKET_CORS; k < BUCKET_ATTR_NR; k++) {
-		const void *old;
-		uint32_t old_len;
-
-		if (k == kind) {
-			if (len)
-				pack(x, k, p, len);
-		} else if (bucket_attrs_find(ba, k, &old, &old_len)) {
-			pack(x, k, old, old_len);
-		}
-	}
-}
-
-/* ---- reading ---- */
+static const struct subres {
+	enum fault absent;
+	enum fault (*from_xml)(const char *body, size_t len, struct text *packed, const char **ret_why);
+	int (*to_xml)(struct text *x, const void *packed, size_t packed_len);
+} subresources[BUCKET_ATTR_NR] = {
+#define SUBRES(id, number, code, message, from, to) [number] = { FAULT_NO_SUCH_##id, from, to },
+#include "dialect/subres.def"
+};
 
 static enum bucket_attr
 kind_of(enum op op)
 {
-	switch (op) {
-	case OP_GET_BUCKET_CORS:
-	case OP_PUT_BUCKET_CORS:
-	case OP_DELETE_BUCKET_CORS:
-		return BUCKET_CORS;
-	case OP_GET_BUCKET_LIFECYCLE:
-	case OP_PUT_BUCKET_LIFECYCLE:
-	case OP_DELETE_BUCKET_LIFECYCLE:
-		return BUCKET_LIFECYCLE;
-	default:
-		return BUCKET_TAGS;
-	}
+	static const enum bucket_attr kinds[OP_NR] = {
+#define SUBRES(id, ...)                                                                                      \
+	[OP_GET_BUCKET_##id] = BUCKET_##id, [OP_PUT_BUCKET_##id] = BUCKET_##id,                              \
+	[OP_DELETE_BUCKET_##id] = BUCKET_##id,
+#include "dialect/subres.def"
+	};
+
+	check(kinds[op]);
+	return kinds[op];
 }
+
+/* ---- reading ---- */
 
 static enum fault
 write_answer(enum bucket_attr kind, const struct bucket_attrs *ba, struct text *out)
 {
-	static const enum fault absent[] = { [BUCKET_CORS] = FAULT_NO_SUCH_CORS,
-					     [BUCKET_LIFECYCLE] = FAULT_NO_SUCH_LIFECYCLE,
-					     [BUCKET_TAGS] = FAULT_NO_SUCH_TAG_SET };
 	const void *p;
 	uint32_t len;
-	int r = 0;
 
 	if (!bucket_attrs_find(ba, kind, &p, &len))
-		return absent[kind];
-	if (kind == BUCKET_CORS)
-		r = cors_to_xml(out, p, len);
-	else if (kind == BUCKET_LIFECYCLE)
-		r = lifecycle_to_xml(out, p, len);
-	else
-		tags_to_xml(out, p, len);
-	return r < 0 ? FAULT_INTERNAL : FAULT_NONE;
+		return subresources[kind].absent;
+	return subresources[kind].to_xml(out, p, len) < 0 ? FAULT_INTERNAL : FAULT_NONE;
 }
 
 enum verdict
@@ -204,7 +126,7 @@ subres_write(struct req *rq)
 	if (r < 0)
 		return req_fail(rq, fault_of(r), NULL);
 	text_reset(&j->attrs);
-	replace(&j->attrs, &ba, j->kind, j->value.p, (uint32_t)j->value.len);
+	bucket_attrs_replace(&ba, j->kind, j->value.p, (uint32_t)j->value.len, &j->attrs);
 	version = ba.version;
 	bucket_attrs_free(&ba);
 	if (!text_ok(&j->attrs))
@@ -224,18 +146,12 @@ subres_put(struct req *rq)
 	struct subres_job *j = req_job(rq, sizeof *j, subres_fini);
 	const char *why = NULL;
 	enum fault f;
-	int nr;
 
 	if (!j)
 		return req_fail(rq, FAULT_BUSY, NULL);
 	j->rq = rq;
 	j->kind = kind_of(rq->target.op);
-	if (j->kind == BUCKET_CORS)
-		f = cors_from_xml(rq->body, rq->body_len, &j->value, &why);
-	else if (j->kind == BUCKET_LIFECYCLE)
-		f = lifecycle_from_xml(rq->body, rq->body_len, &j->value, &why);
-	else
-		f = tags_from_xml(rq->body, rq->body_len, TAGS_BUCKET_MAX, &j->value, &nr, &why);
+	f = subresources[j->kind].from_xml(rq->body, rq->body_len, &j->value, &why);
 	if (f != FAULT_NONE)
 		return req_fail(rq, f, why);
 	return req_go(rq, subres_write);

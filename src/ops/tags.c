@@ -6,10 +6,10 @@
  *   start -> open ... opened -> reply (GET)
  *      ^---- changed -> set ... set -> reply       against a version that is gone: again
  */
-#include "req/machine.h"
+#include "ops/ops_int.h"
 
 #include "base/check.h"
-#include "dialect/tags.h"
+#include "s3doc/tags_xml.h"
 
 #include <errno.h>
 #include <string.h>
@@ -28,34 +28,6 @@ static void
 tags_fini(struct req *rq)
 {
 	text_free(&((struct tags_job *)rq->job)->tags);
-}
-
-/* ---- attributes without some of them ---- */
-
-struct attrs_walk {
-	struct req *rq;
-	bool (*keep)(const char *name, size_t len);
-	int err;
-};
-
-static void
-on_attr(void *cookie, const char *name, size_t name_len, const char *value, size_t value_len)
-{
-	struct attrs_walk *w = cookie;
-	struct target *t = &w->rq->target;
-
-	if (w->err == 0 && w->keep(name, name_len))
-		w->err = dialect_attrs_add(t->attrs, &t->attrs_len, DIALECT_ATTRS_MAX, name, name_len, value,
-					   value_len);
-}
-
-int
-attrs_add_from(struct req *rq, const void *attrs, size_t len, bool (*keep)(const char *name, size_t len))
-{
-	struct attrs_walk w = { rq, keep, 0 };
-	int r = dialect_attrs_each(attrs, len, on_attr, &w);
-
-	return r < 0 ? r : w.err;
 }
 
 static bool
@@ -98,6 +70,7 @@ tags_opened(struct req *rq)
 	struct tags_job *j = rq->job;
 	struct target *t = &rq->target;
 	struct store_key k = req_key(rq);
+	struct store_del *del;
 	size_t len;
 	const char *tags;
 	int r = rq->obj.op.result;
@@ -116,8 +89,11 @@ tags_opened(struct req *rq)
 				      strlen(ATTR_TAGGING), j->tags.p, j->tags.len);
 	if (r < 0)
 		return req_fail(rq, r == -ENOSPC ? FAULT_META_TOO_LARGE : FAULT_DAMAGED, NULL);
-	rq->del.op.done = req_on_del;
-	r = store_set_attrs(rq->rs->env.store, &k, rq->obj.version, t->attrs, t->attrs_len, &rq->del);
+	del = req_del_part(rq);
+	if (!del)
+		return req_fail(rq, FAULT_BUSY, NULL);
+	del->op.done = req_on_del;
+	r = store_set_attrs(rq->rs->env.store, &k, rq->obj.version, t->attrs, t->attrs_len, del);
 	store_close(rq->rs->env.store, &rq->obj);
 	return req_await_commit(rq, r, "attributes", tags_set);
 }
@@ -126,7 +102,7 @@ static enum verdict
 tags_set(struct req *rq)
 {
 	struct tags_job *j = rq->job;
-	int r = rq->del.op.result;
+	int r = rq->change->del.op.result;
 
 	if (r == -ESTALE && j->tries++ < TRIES_MAX) {
 		rq->phase = PHASE_FRONT;

@@ -19,6 +19,51 @@ front_auth_env(const struct req *rq, struct auth_env *ret)
 				  .relax = !env->conf->auth.require_signed_headers };
 }
 
+/* ---- aws-chunked frames ---- */
+
+/* Ends such a body: fails the request, or puts what the trailer said with the other checksums. */
+static void
+frames_end(struct req *rq)
+{
+	struct target *t = &rq->target;
+	const char *why;
+	struct checksum *sum = op_info[t->op].body == BODY_TEXT ? &t->text_sum : &t->sum[t->trailer];
+	enum fault f = auth_stream_end(&rq->frames, t->have_trailer ? sum : NULL, &why);
+
+	if (f != FAULT_NONE)
+		req_cancel(rq, f, why);
+}
+
+/* Takes bytes of such a body: hands what is not frame to body_take(). */
+static size_t
+frames_feed(struct req *rq, const void *data, size_t len)
+{
+	const char *p = data;
+	size_t at = 0;
+
+	while (at < len) {
+		size_t used, run, n;
+
+		if (auth_stream_feed(&rq->frames, p + at, len - at, &used, &run) < 0) {
+			frames_end(rq);
+			return len;
+		}
+		at += used;
+		if (run == 0)
+			continue;
+		n = body_take(rq, p + at, run);
+		if (rq->replied || rq->fault != FAULT_NONE)
+			return len;
+		auth_stream_took(&rq->frames, p + at, n);
+		at += n;
+		if (n < run)
+			break; /* no room: the rest comes again */
+	}
+	return at;
+}
+
+/* ---- who asks ---- */
+
 enum fault
 front_auth(struct req *rq, const char **ret_why)
 {
@@ -37,7 +82,8 @@ front_auth(struct req *rq, const char **ret_why)
 	if (auth_payload_is_stream(rq->identity.payload)) {
 		auth_stream_init(&rq->frames, &rq->identity, t->decoded_length,
 				 t->have_trailer ? t->trailer : SUM_NR);
-		rq->in_frames = true;
+		rq->feed = frames_feed;
+		rq->feed_end = frames_end;
 		/* From here on it is the length of the object that counts. */
 		t->have_content_length = true;
 		t->content_length = t->decoded_length;
@@ -45,41 +91,14 @@ front_auth(struct req *rq, const char **ret_why)
 	return FAULT_NONE;
 }
 
-size_t
-frames_feed(struct req *rq, const void *data, size_t len)
+bool
+may_key(const struct req *rq, enum auth_right right, const char *key, size_t key_len)
 {
-	const char *p = data;
-	size_t at = 0;
-
-	while (at < len) {
-		size_t used, run, n;
-
-		if (auth_stream_feed(&rq->frames, p + at, len - at, &used, &run) < 0) {
-			frames_end(rq);
-			return len;
-		}
-		at += used;
-		if (run == 0)
-			continue;
-		n = take_body(rq, p + at, run);
-		if (rq->replied || rq->fault != FAULT_NONE)
-			return len;
-		auth_stream_took(&rq->frames, p + at, n);
-		at += n;
-		if (n < run)
-			break; /* no room: the rest comes again */
-	}
-	return at;
+	return auth_may(&rq->identity, right, rq->target.bucket, rq->target.bucket_len, key, key_len);
 }
 
-void
-frames_end(struct req *rq)
+bool
+may_see_bucket(const struct req *rq, const char *bucket, size_t bucket_len)
 {
-	struct target *t = &rq->target;
-	const char *why;
-	struct checksum *sum = op_info[t->op].body == BODY_TEXT ? &t->text_sum : &t->sum[t->trailer];
-	enum fault f = auth_stream_end(&rq->frames, t->have_trailer ? sum : NULL, &why);
-
-	if (f != FAULT_NONE)
-		req_cancel(rq, f, why);
+	return auth_may(&rq->identity, AUTH_LIST, bucket, bucket_len, NULL, 0);
 }

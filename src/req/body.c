@@ -17,54 +17,11 @@
 
 static enum verdict body_whole(struct req *rq);
 
-int
-req_hold_text(struct req *rq, size_t bytes)
+/* What is not taken waits with the client: until the operation began, or for good if it has no use for a body. */
+size_t
+body_take(struct req *rq, const void *data, size_t len)
 {
-	if (bytes > REQ_TEXT_TOTAL - rq->rs->text_bytes)
-		return -EAGAIN;
-	rq->rs->text_bytes += bytes;
-	rq->text_held += bytes;
-	return 0;
-}
-
-void *
-req_job(struct req *rq, size_t bytes, void (*fini)(struct req *rq))
-{
-	check(!rq->job);
-	if (req_hold_text(rq, bytes) < 0)
-		return NULL;
-	rq->job = calloc(1, bytes);
-	rq->job_fini = fini;
-	return rq->job;
-}
-
-void
-req_text_free(struct req *rq)
-{
-	if (rq->job && rq->job_fini)
-		rq->job_fini(rq);
-	free(rq->job);
-	free(rq->body);
-	free(rq->cors);
-	text_free(&rq->out);
-	rq->job = NULL;
-	rq->job_fini = NULL;
-	rq->body = NULL;
-	rq->cors = NULL;
-	rq->rs->text_bytes -= rq->text_held;
-	rq->text_held = 0;
-}
-
-enum verdict
-body_collect(struct req *rq, step_fn next)
-{
-	uint64_t max = rq->rs->env.conf->limits.xml_bytes;
-
-	if (rq->target.have_content_length && rq->target.content_length > max)
-		return req_fail(rq, FAULT_TEXT_TOO_LARGE, "The body is larger than limits.xml.");
-	rq->collecting = true;
-	rq->body_next = next;
-	return req_go(rq, body_whole);
+	return rq->take ? rq->take(rq, data, len) : 0;
 }
 
 static bool
@@ -87,8 +44,8 @@ grow(struct req *rq, size_t need)
 	return true;
 }
 
-size_t
-body_feed(struct req *rq, const void *data, size_t len)
+static size_t
+collect(struct req *rq, const void *data, size_t len)
 {
 	if (rq->body_len + len > rq->rs->env.conf->limits.xml_bytes) {
 		req_cancel(rq, FAULT_TEXT_TOO_LARGE, "The body is larger than limits.xml.");
@@ -103,6 +60,18 @@ body_feed(struct req *rq, const void *data, size_t len)
 	rq->body_len += len;
 	rq->progress_ns = clock_ns();
 	return len;
+}
+
+enum verdict
+body_collect(struct req *rq, step_fn next)
+{
+	uint64_t max = rq->rs->env.conf->limits.xml_bytes;
+
+	if (rq->target.have_content_length && rq->target.content_length > max)
+		return req_fail(rq, FAULT_TEXT_TOO_LARGE, "The body is larger than limits.xml.");
+	rq->take = collect;
+	rq->then = next;
+	return req_go(rq, body_whole);
 }
 
 /* ---- what the request says of its body ---- */
@@ -127,11 +96,11 @@ crc64_is(const struct req *rq, const uint8_t want[8])
 	return true;
 }
 
-/* CompleteMultipartUpload's checksum headers speak of the object; all others of these bytes. */
+/* A text is what the checksum headers of most operations speak of. */
 static bool
 speaks_of_body(const struct req *rq, enum checksum_kind k)
 {
-	return rq->target.sum[k].given && (k == SUM_MD5 || rq->target.op != OP_COMPLETE_MULTIPART_UPLOAD);
+	return rq->target.sum[k].given && (k == SUM_MD5 || !rq->hooks || !rq->hooks->sums_of_object);
 }
 
 static bool
@@ -189,7 +158,7 @@ body_whole(struct req *rq)
 
 	if (rq->wants_body && !rq->body_ended)
 		return req_wait(rq, "body", body_whole);
-	rq->collecting = false;
+	rq->take = NULL;
 	if (rq->wants_body && rq->target.have_content_length && !rq->target.aws_chunked &&
 	    rq->body_len != rq->target.content_length)
 		return req_fail(rq, FAULT_INCOMPLETE_BODY, NULL);
@@ -200,5 +169,5 @@ body_whole(struct req *rq)
 	f = body_check(rq);
 	if (f != FAULT_NONE)
 		return req_fail(rq, f, NULL);
-	return req_go(rq, rq->body_next);
+	return req_go(rq, rq->then);
 }

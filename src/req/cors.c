@@ -1,18 +1,19 @@
 /*
- * Cross-origin requests: the headers that every answer to a request with an Origin gets, and the preflight.
+ * Cross-origin requests: the headers that every answer to a request with an Origin gets.
  * Rules live with the bucket (subres.c).  The core's thread; only such requests cost anything.
  */
 #include "req/machine.h"
 
 #include "base/check.h"
+#include "walk/bucket_config.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool
-match(struct req *rq, const struct field *origin, const char *method, size_t method_len,
-      const struct field *headers)
+bool
+cors_find(struct req *rq, const struct field *origin, const char *method, size_t method_len,
+	  const struct field *headers)
 {
 	struct bucket_attrs ba;
 	const void *packed;
@@ -43,28 +44,12 @@ cors_look(struct req *rq)
 	if (!origin || rq->target.bucket_len == 0 || rq->target.op == OP_OPTIONS ||
 	    rq->listen->dialect != DIALECT_S3)
 		return;
-	match(rq, origin, rq->in.method, strlen(rq->in.method), NULL);
-}
-
-enum verdict
-options_start(struct req *rq)
-{
-	const struct field *origin = dialect_field(&rq->in, "origin", NULL);
-	const struct field *method = dialect_field(&rq->in, "access-control-request-method", NULL);
-	const struct field *headers = dialect_field(&rq->in, "access-control-request-headers", NULL);
-
-	if (!origin || !method)
-		return req_fail(
-			rq, FAULT_BAD_REQUEST,
-			"Insufficient information. Origin and Access-Control-Request-Method are needed.");
-	if (!match(rq, origin, method->value, method->value_len, headers))
-		return req_fail(rq, FAULT_CORS_FORBIDDEN, NULL);
-	return req_go(rq, req_reply_step);
+	cors_find(rq, origin, rq->in.method, strlen(rq->in.method), NULL);
 }
 
 /* They point into rq->cors, which lives as long as the reply. */
 void
-cors_headers(struct req *rq, void (*header)(void *cookie, const char *name, const char *value), void *cookie)
+cors_headers(struct req *rq, header_fn header, void *cookie)
 {
 	const struct cors_answer *a = rq->cors;
 	char age[16];

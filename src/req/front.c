@@ -7,6 +7,8 @@
 
 #include <errno.h>
 
+static enum verdict front_op(struct req *rq);
+
 /* The token comes after authorisation (protocol.md 4.5): an unauthenticated caller learns nothing from its
  * validation. */
 static enum verdict
@@ -22,57 +24,13 @@ front_token(struct req *rq)
 	if (rq->target.wire == WIRE_NONE)
 		return req_go(rq, front_op);
 	rq->is_tokened = true;
-	if (!rq->target.token_family_declined &&
+	if (chan_serves(rq->rs->env.chan, tok->kind) &&
 	    rdma_gid_allowed(rq->rs->env.rdma, &c->rdma, tok->have_gid ? tok->gid : NULL,
 			     (struct sockaddr *)&rq->peer) < 0)
 		return req_fail(rq, FAULT_ACCESS_DENIED,
 				"The token names an address that this server may not reach.");
-	if (op_pulls(rq->target.op) && tok->size > put_limit(rq))
-		return req_fail(rq, FAULT_TOO_LARGE, NULL);
 	return req_go(rq, front_op);
 }
-
-static const step_fn starts[OP_NR] = {
-	[OP_PUT_OBJECT] = put_start,
-	[OP_UPLOAD_PART] = put_start,
-	[OP_GET_OBJECT] = get_start,
-	[OP_HEAD_OBJECT] = get_start,
-	[OP_DELETE_OBJECT] = delete_start,
-	[OP_CREATE_BUCKET] = bucket_start,
-	[OP_HEAD_BUCKET] = bucket_start,
-	[OP_DELETE_BUCKET] = bucket_start,
-	[OP_LIST_BUCKETS] = buckets_start,
-	[OP_COPY_OBJECT] = copy_start,
-	[OP_UPLOAD_PART_COPY] = copy_start,
-	[OP_DELETE_OBJECTS] = deletes_start,
-	[OP_GET_OBJECT_ATTRIBUTES] = attributes_start,
-	[OP_GET_OBJECT_TAGGING] = tagging_start,
-	[OP_PUT_OBJECT_TAGGING] = tagging_start,
-	[OP_DELETE_OBJECT_TAGGING] = tagging_start,
-	[OP_GET_OBJECT_ACL] = object_acl_start,
-	[OP_PUT_OBJECT_ACL] = object_acl_start,
-	[OP_POST_OBJECT] = form_start,
-	[OP_OPTIONS] = options_start,
-	[OP_LIST_OBJECTS] = list_start,
-	[OP_LIST_OBJECTS_V2] = list_start,
-	[OP_LIST_OBJECT_VERSIONS] = list_start,
-	[OP_CREATE_MULTIPART_UPLOAD] = upload_create_start,
-	[OP_COMPLETE_MULTIPART_UPLOAD] = upload_complete_start,
-	[OP_ABORT_MULTIPART_UPLOAD] = upload_abort_start,
-	[OP_LIST_PARTS] = parts_start,
-	[OP_LIST_MULTIPART_UPLOADS] = uploads_start,
-	[OP_GET_BUCKET_CORS] = subres_get,
-	[OP_PUT_BUCKET_CORS] = subres_put,
-	[OP_DELETE_BUCKET_CORS] = subres_delete,
-	[OP_GET_BUCKET_LIFECYCLE] = subres_get,
-	[OP_PUT_BUCKET_LIFECYCLE] = subres_put,
-	[OP_DELETE_BUCKET_LIFECYCLE] = subres_delete,
-	[OP_GET_BUCKET_TAGGING] = subres_get,
-	[OP_PUT_BUCKET_TAGGING] = subres_put,
-	[OP_DELETE_BUCKET_TAGGING] = subres_delete,
-	[OP_PUT_BUCKET_ACL] = canned_put,
-	[OP_PUT_BUCKET_VERSIONING] = canned_put,
-};
 
 /* A request that dialect_parse() lets through and nobody here serves is a client's disappointment, not the
  * daemon's end. */
@@ -82,20 +40,16 @@ not_served(struct req *rq)
 	return req_fail(rq, FAULT_NOT_IMPLEMENTED, "This operation is not implemented.");
 }
 
-step_fn
-front_start(enum op op)
-{
-	if (op_info[op].canned)
-		return canned_start;
-	return starts[op] ? starts[op] : not_served;
-}
-
-enum verdict
+static enum verdict
 front_op(struct req *rq)
 {
 	enum op op = rq->target.op;
-	step_fn start = front_start(op);
+	const struct op_entry *entry = &rq->rs->env.operations[op];
+	step_fn start = entry->start ? entry->start : not_served;
 
+	rq->hooks = entry->hooks;
+	if (rq->hooks)
+		rq->take = rq->hooks->take;
 	return op_info[op].body == BODY_TEXT ? body_collect(rq, start) : req_go(rq, start);
 }
 
@@ -103,8 +57,10 @@ enum verdict
 front(struct req *rq)
 {
 	const char *why = NULL;
-	enum fault f = dialect_parse(&rq->in, &rq->target, &why);
+	enum fault f;
 
+	rq->in.parts = (struct target_source){ req_target_part, rq };
+	f = dialect_parse(&rq->in, &rq->target, &why);
 	/* Also for a request that fails: what comes behind its headers has to be read or cut off. */
 	rq->wants_body =
 		rq->target.chunked || (rq->target.have_content_length && rq->target.content_length > 0);
@@ -123,25 +79,4 @@ front(struct req *rq)
 	if (rq->target.wire != WIRE_NONE)
 		return req_go(rq, front_token);
 	return req_go(rq, front_op);
-}
-
-struct store_key
-req_key(const struct req *rq)
-{
-	return (struct store_key){ .bucket = rq->target.bucket,
-				   .bucket_len = rq->target.bucket_len,
-				   .key = rq->target.key,
-				   .key_len = rq->target.key_len };
-}
-
-bool
-may_key(const struct req *rq, enum auth_right right, const char *key, size_t key_len)
-{
-	return auth_may(&rq->identity, right, rq->target.bucket, rq->target.bucket_len, key, key_len);
-}
-
-bool
-may_see_bucket(const struct req *rq, const char *bucket, size_t bucket_len)
-{
-	return auth_may(&rq->identity, AUTH_LIST, bucket, bucket_len, NULL, 0);
 }

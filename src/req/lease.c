@@ -1,6 +1,6 @@
 /*
  * Getting what a tokened transfer needs, in the one order there is: ticket, then channel.  The pieces come in
- * xfer/. Ends in the step `next`, in a decline (the step `declined`), or in a fault.
+ * xfer/. Ends in the step rq->leased, in the step rq->not_leased, or in a fault.
  */
 #include "req/machine.h"
 
@@ -9,19 +9,6 @@
 #include <errno.h>
 
 static enum verdict leased(struct req *rq);
-
-/* The two ways on are few and fixed, so they are told apart by the operation instead of being kept. */
-static step_fn
-next_of(const struct req *rq)
-{
-	return rq->target.op == OP_GET_OBJECT ? get_leased : put_leased;
-}
-
-static step_fn
-declined_of(const struct req *rq)
-{
-	return rq->target.op == OP_GET_OBJECT ? get_declined : put_declined;
-}
 
 static void
 on_lease(struct chan_lease *ls)
@@ -42,10 +29,10 @@ lease_answer(struct req *rq, int r)
 		return req_fail(rq, FAULT_TRANSFER, NULL);
 	switch (r) {
 	case 0:
-		return req_go(rq, next_of(rq));
+		return req_go(rq, rq->leased);
 	case -EOPNOTSUPP:
 		rq->reason = rq->lease.reason;
-		return req_go(rq, declined_of(rq));
+		return req_go(rq, rq->not_leased);
 	case -EINVAL:
 		return req_fail(rq, FAULT_BAD_TOKEN,
 				"The token's address form does not fit the server's network.");
@@ -88,10 +75,10 @@ lease_start(struct req *rq)
 {
 	int r;
 
-	/* A family that is recognised and not served never reaches the wire (transports.md 6.1). */
-	if (rq->target.token_family_declined) {
+	/* A family that is recognised and not served never reaches the wire, and takes no ticket. */
+	if (!chan_serves(rq->rs->env.chan, rq->target.token.kind)) {
 		rq->reason = CHAN_FAMILY;
-		return req_go(rq, declined_of(rq));
+		return req_go(rq, rq->not_leased);
 	}
 	rq->phase = PHASE_QUEUED;
 	xfer_init(&rq->xfer, &rq->rs->pieces, rq->rs->env.store, rq->rs->env.chan);

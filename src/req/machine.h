@@ -10,11 +10,13 @@
 
 #include "auth/auth.h"
 #include "base/list.h"
+#include "base/pool.h"
 #include "base/timer.h"
 #include "chan/chan.h"
 #include "s3doc/cors.h"
 #include "dialect/text.h"
 #include "s3doc/xml.h"
+#include "req/operation.h"
 #include "req/req.h"
 #include "stats/stats.h"
 #include "store/store.h"
@@ -28,9 +30,6 @@
 #define REQ_TEXT_TOTAL (256u << 20)
 #define REQ_PAGE_BYTES (1u << 20) /* a list's page ends there, whatever was asked for */
 
-enum verdict { REQ_GO, REQ_WAIT, REQ_STOP };
-typedef enum verdict (*step_fn)(struct req *rq);
-
 /* How far a request got: decides what a deadline or a vanished client means (protocol.md 4.7). */
 enum req_phase {
 	PHASE_FRONT,  /* nothing started */
@@ -40,25 +39,54 @@ enum req_phase {
 	PHASE_REPLY,  /* the answer is known */
 };
 
+/* Parts that not every request has come from pools, made at start for limits.requests (part.c). */
+enum req_pool {
+	POOL_CHANGE,    /* struct req_change */
+	POOL_ATTRS,     /* DIALECT_ATTRS_MAX */
+	POOL_COPY,      /* struct copy_source */
+	POOL_LIST,      /* struct list_query */
+	POOL_ERROR,     /* the body of an error */
+	POOL_JOB,       /* what an operation needs beyond struct req */
+	POOL_LARGE_JOB, /* ... and there is much of it; for a quarter of the requests */
+	POOL_NR
+};
+#define REQ_JOB_BYTES (4u << 10)
+#define REQ_LARGE_JOB_BYTES (40u << 10)
+#define REQ_ERROR_BYTES (8u << 10)
+
 struct reqs {
 	struct req_env env;
 	struct req *pool;
 	int nr, live_nr;
 	struct list free, live, ready;
+	struct pool parts[POOL_NR];
 	struct xfer_pool pieces, http_pieces;
 	bool draining;
 	struct req_conf *use; /* NULL: env.conf is nobody's to count */
+	step_fn drain;        /* of drain.c, for those below it */
 	uint64_t next_id, id_salt;
 	uint64_t rng[2];   /* ETags of tokened PUTs */
 	size_t text_bytes; /* held by requests: req_hold_text() */
-	struct life *life; /* lifecycle rules (life.c); NULL but on core 0 */
-	struct expiry *expiry;
+};
+
+/* What a request that changes something has in the store's hands. */
+struct req_change {
+	struct req *rq;
+	bool is_put;
+	union {
+		struct store_put put;
+		struct store_del del; /* of an object or bucket; also other attributes of an object */
+	};
 };
 
 struct req {
+	/* Stays from request to request. */
+	struct list link;     /* free or live */
+	struct digest digest; /* its contexts */
+
+	/* ---- from here on zeroed for each request, up to `in` ---- */
 	uint32_t magic;
 	struct reqs *rs;
-	struct list link;  /* free or live */
 	struct list ready; /* on rs->ready */
 	uint64_t id, began_ns;
 	void *conn;
@@ -69,15 +97,6 @@ struct req {
 	const char *step_name;
 	const char *wait;     /* what it waits for, NULL while it runs */
 	struct req_conf *use; /* the configuration that it points into */
-
-	/* what the time went to (trace.c) */
-	uint64_t phase_ns[STATS_PHASE_NR];
-	uint64_t mark_ns; /* until here it is accounted for */
-	uint64_t wire_seen_ns, reply_ns;
-	const char *was_waiting;
-	int trace_left;            /* lines that it may still log; 0: not traced */
-	struct trace_steps *steps; /* its latest, while it is traced; NULL: none kept */
-
 	enum req_phase phase;
 	enum fault fault; /* first fault wins */
 	const char *why;  /* a sentence of its own for the error body */
@@ -91,41 +110,44 @@ struct req {
 	int holds;     /* store operations of our own in flight */
 	bool awaiting; /* the step must not run before the one that req_await() started is over */
 
-	/* what was asked for */
-	struct dialect_in in; /* strings are http's; not valid after req_end() */
-	struct sockaddr_storage local, peer;
-	struct target target;
-	struct identity identity;
-	bool in_frames; /* the body is aws-chunked: */
-	struct auth_stream frames;
-	bool wants_body, body_ended;
-
-	/* the parts */
-	struct store_obj obj;
-	struct store_put put;
-	struct store_del del;
-	struct chan_lease lease;
-	bool lease_held, lease_waiting;
-	bool retried; /* a PUT's READs: this is the second time */
-	struct xfer xfer;
-	struct digest digest;
+	/* what the time went to (trace.c) */
+	uint64_t phase_ns[STATS_PHASE_NR];
+	uint64_t mark_ns; /* until here it is accounted for */
+	uint64_t wire_seen_ns, reply_ns;
+	const char *was_waiting;
+	int trace_left;            /* lines that it may still log; 0: not traced */
+	struct trace_steps *steps; /* its latest, while it is traced; NULL: none kept */
 	struct timer deadline, linger;
 	uint64_t total_deadline_ns, progress_limit_ns;
 	uint64_t answer_by_ns; /* when the client expects its answer; UINT64_MAX: nobody knows */
 	uint64_t progress_ns;  /* when something moved that xfer does not know of */
 
+	/* the body */
+	bool wants_body, body_ended;
+	/* What takes its bytes as they come: body_take(), or frames_feed(), which hands on to that. */
+	take_fn feed;
+	void (*feed_end)(struct req *rq); /* NULL: nothing is to be done */
+	take_fn take;                     /* where body_take() hands them; NULL: they wait with the client */
+
+	/* the operation */
+	const struct op_hooks *hooks; /* NULL: none, or it did not begin */
+	step_fn then;                 /* where steps that several operations share go on */
+	step_fn leased, not_leased;   /* req_lease() */
+	bool lease_held, lease_waiting;
+	bool retried; /* a PUT's READs: this is the second time */
+
 	/* Text, malloc'd when it is needed and gone with the request (body.c) */
 	char *body; /* what came, terminated */
 	size_t body_len, body_cap;
-	bool collecting;
-	step_fn body_next;
 	struct text out; /* an answer of any length */
-	void *job;       /* what an operation needs beyond this struct */
-	void (*job_fini)(struct req *rq);
 	size_t text_held;
 	struct cors_answer *cors; /* for a request with an Origin */
-	bool is_form;             /* the body is a form, the object a field of it */
-	int status_instead;       /* of a form that was taken; 0: as the outcome has it */
+
+	void *part[POOL_NR]; /* from the pools; NULL: none (part.c).  Three of them: */
+	struct req_change *change;
+	char *error; /* the body of one */
+	void *job;   /* what an operation needs beyond this struct */
+	void (*job_fini)(struct req *rq);
 
 	/* GET: what of the object goes out */
 	uint64_t off, len;
@@ -133,23 +155,37 @@ struct req {
 	/* the outcome */
 	bool declined;
 	enum chan_reason reason;
+	int status_instead; /* of success; 0: as the outcome has it */
 	struct store_etag etag;
 	uint64_t rdma_bytes, http_bytes;
 
 	/* the reply */
 	struct reply reply;
 	int header_nr;
+	size_t header_used;
+	bool send_attrs;  /* the object's stored headers go out too */
+	bool bad_framing; /* what follows on this connection cannot be trusted */
+
+	/* ---- from here on each has a beginning of its own ---- */
+	struct dialect_in in; /* strings are http's; not valid after req_end() */
+	struct sockaddr_storage local, peer;
+	struct identity identity;
+	struct store_obj obj;
+	struct chan_lease lease;
+	struct target target;      /* dialect_parse() */
+	struct auth_stream frames; /* auth_stream_init(), where feed is frames_feed() */
+	struct xfer xfer;
 	struct {
 		const char *name, *value;
-	} header[REQ_HEADERS_MAX];
+	} header[REQ_HEADERS_MAX]; /* header_nr of them */
 	char header_text[REQ_HEADER_BYTES];
-	size_t header_used;
-	bool send_attrs; /* the object's stored headers go out too */
-	char text[REQ_TEXT_BYTES];
-	bool bad_framing; /* what follows on this connection cannot be trusted */
 };
 
-/* ---- the machine (req.c) ---- */
+/* Beside these a request has the parts that its operation asks for, and its buffers. */
+_Static_assert(sizeof(struct req) + sizeof(struct req_change) <= 24u << 10, "a request in flight");
+_Static_assert(sizeof(struct req) <= 19u << 10, "... or with what http/ has of it");
+
+/* ---- the machine (machine.c) ---- */
 
 static inline enum verdict
 req_go_to(struct req *rq, step_fn next, const char *name)
@@ -172,217 +208,182 @@ req_wait_to(struct req *rq, const char *what, step_fn next, const char *name)
 
 #define req_wait(rq, what, next) req_wait_to((rq), (what), (next), #next)
 
-/* A store operation of our own was started with answer r (< 0, 0, > 0). */
+/* Goes on behind a store operation of our own whose start answered r (< 0, 0, > 0): fails, waits, or goes to next. */
 enum verdict req_await_to(struct req *rq, int r, const char *what, step_fn next, const char *name);
 #define req_await(rq, r, what, next) req_await_to((rq), (r), (what), (next), #next)
-/* The same for what the store does not give back once it has it: PHASE_COMMIT. */
+/* Goes on likewise behind one that cannot be cancelled from then on: PHASE_COMMIT. */
 enum verdict req_await_commit_to(struct req *rq, int r, const char *what, step_fn next, const char *name);
 #define req_await_commit(rq, r, what, next) req_await_commit_to((rq), (r), (what), (next), #next)
 /* Opens an object as rq->obj; next finds the answer in rq->obj.op.result. */
 enum verdict req_open_to(struct req *rq, const struct store_key *k, step_fn next, const char *name);
 #define req_open(rq, k, next) req_open_to((rq), (k), (next), #next)
-/* Records the first fault and goes to the drain. */
+/* Keeps the fault, if it is the first, and goes to the drain. */
 enum verdict req_fail(struct req *rq, enum fault f, const char *why);
+/* Puts the request on the core's ready list: its step runs in the next turn. */
 void req_wake(struct req *rq);
 /* Ends what is going on, as far as that is possible, for that fault. */
 void req_cancel(struct req *rq, enum fault f, const char *why);
+/* Returns the fault that -errno of a store operation or of an allocation becomes (fault.c). */
 enum fault fault_of(int err);
-/* What done() of a store operation embedded in the request, or in its job, comes to. */
+/* Returns the name of the target's object; points into the target. */
+struct store_key req_key(const struct req *rq);
+/* Drops the hold of a store operation that ended and wakes the request: the tail of every done(). */
 void req_on_store(struct req *rq);
-/* done() of rq->obj, of rq->del. */
+/* Serves as done() of rq->obj. */
 void req_on_obj(struct store_op *op);
+/* Serves as done() of the put of rq->change. */
+void req_on_put(struct store_op *op);
+/* Serves as done() of the del of rq->change. */
 void req_on_del(struct store_op *op);
 /* Arms the request's deadlines. */
 void req_deadlines(struct req *rq, uint64_t len);
-/* The 64 random-looking bits of this request's id, as 16 digits. */
-uint64_t req_id_bits(const struct req *rq);
+
+/* ---- report.c ---- */
+/* Writes the id as 16 digits and NUL, as x-amz-request-id has it. */
 void req_id_text(const struct req *rq, char out[17]);
+/* Writes the request's line of the dump. */
+void req_line(const struct req *rq, char *out, size_t cap);
+/* Keeps a request that was declined or went wrong for the status page. */
+void req_note(const struct req *rq);
+/* Writes the request's line of the access log. */
+void access_log(const struct req *rq);
+
+/* ---- the end (drain.c) ---- */
+/* Waits until nothing is in flight, then replies: where a request goes that failed. */
+enum verdict drain(struct req *rq);
+enum verdict drained(struct req *rq);
+/* Puts the reply together: the last step of each request. */
+enum verdict req_reply_step(struct req *rq);
+/* Goes there with rq->out, which is XML, as the body of the reply. */
+enum verdict req_reply_xml(struct req *rq);
 
 /* ---- trace.c ---- */
+/* Counts the request among the users of the configuration of now. */
 void req_use_conf(struct req *rq);
+/* Ends that, and frees the steps that a trace kept. */
 void req_drop_conf(struct req *rq);
+/* Begins to account for the request's time, and to trace it if it is one that is wanted. */
 void req_clock_begin(struct req *rq);
-/* The first step is over. */
+/* Accounts for the time up to the end of the first step. */
 void req_clock_front(struct req *rq);
-/* A wait is over: to which phase the time went. */
+/* Adds the time since the last mark to the phase of the wait that just ended. */
 void req_clock_wait(struct req *rq);
-/* The request ended: into the counters. */
+/* Adds what the request's phases took to the counters. */
 void req_clock_end(const struct req *rq);
-/* " open_us=12 wire_us=340", for the access log. */
-void req_phases_text(const struct req *rq, char *out, size_t cap);
-bool trace_takes(struct reqs *rs);
+/* Logs what a traced request does, and keeps it among its latest steps. */
 void trace_line(struct req *rq, const char *what);
-void req_line(const struct req *rq, char *out, size_t cap); /* of the dump (show.c) */
 
 /* ---- signatures (authorise.c) ---- */
 
-/* Who asks, and whether that is granted to them: FAULT_NONE or what to answer. */
+/* Finds out who asks, and whether that is granted to them: FAULT_NONE or what to answer. */
 enum fault front_auth(struct req *rq, const char **ret_why);
+/* Fills in what auth/ wants to know of the request's surroundings. */
 void front_auth_env(const struct req *rq, struct auth_env *ret);
-/* req_body() of a body in aws-chunked frames: takes them off, and hands the rest to take_body(). */
-size_t frames_feed(struct req *rq, const void *data, size_t len);
-/* That body is over: fails the request, or puts what the trailer said with the other checksums. */
-void frames_end(struct req *rq);
-/* Where the bytes of a body go (req.c): how many were taken. */
-size_t take_body(struct req *rq, const void *data, size_t len);
 
 /* ---- steps ---- */
+/* Judges the request and finds its operation: the first step of each (front.c). */
 enum verdict front(struct req *rq);
-enum verdict front_op(struct req *rq);
-/* Returns the first step of an operation; of one that nobody serves the step that answers 501. */
-step_fn front_start(enum op op);
-enum verdict get_start(struct req *rq);
-enum verdict get_leased(struct req *rq);
-enum verdict get_declined(struct req *rq);
-enum verdict get_over_http(struct req *rq);
-enum verdict put_start(struct req *rq);
-enum verdict put_leased(struct req *rq);
-enum verdict put_declined(struct req *rq);
-enum verdict delete_start(struct req *rq);
-enum verdict bucket_start(struct req *rq);
-enum verdict buckets_start(struct req *rq);
-enum verdict canned_start(struct req *rq);
-enum verdict canned_put(struct req *rq);
-enum verdict subres_get(struct req *rq);
-enum verdict subres_put(struct req *rq);
-enum verdict subres_delete(struct req *rq);
-enum verdict tagging_start(struct req *rq);
-enum verdict object_acl_start(struct req *rq);
-enum verdict list_start(struct req *rq);
-enum verdict deletes_start(struct req *rq);
-enum verdict attributes_start(struct req *rq);
-enum verdict copy_start(struct req *rq);
-enum verdict upload_create_start(struct req *rq);
-enum verdict upload_complete_start(struct req *rq);
-enum verdict upload_abort_start(struct req *rq);
-enum verdict parts_start(struct req *rq);
-enum verdict uploads_start(struct req *rq);
-enum verdict options_start(struct req *rq);
-enum verdict form_start(struct req *rq);
-enum verdict req_reply_step(struct req *rq);
 
-/* ---- may they (front.c) ---- */
-/* A key of the target's bucket that the target does not name. */
+/* ---- may they (authorise.c) ---- */
+/* Tells whether who asks has that right to a key of the target's bucket. */
 bool may_key(const struct req *rq, enum auth_right right, const char *key, size_t key_len);
+/* Tells whether who asks may know of that bucket. */
 bool may_see_bucket(const struct req *rq, const char *bucket, size_t bucket_len);
 
-/* ---- attributes ---- */
-#define ATTR_TAGGING "x-amz-tagging"
-/* Appends those stored ones that keep() wants to rq->target.attrs.  0, -ENOSPC, or -EINVAL (not ours). */
-int attrs_add_from(struct req *rq, const void *attrs, size_t len, bool (*keep)(const char *name, size_t len));
-
-/* What a bucket has besides objects (subres.c); the numbers are on the disk. */
-enum bucket_attr { BUCKET_CORS = 1, BUCKET_LIFECYCLE = 2, BUCKET_TAGS = 3, BUCKET_ATTR_NR };
-struct bucket_attrs {
-	uint8_t *p; /* malloc'd */
-	uint32_t len;
-	uint64_t version;
-};
-/* 0, -ENXIO, -ENOMEM. */
-int bucket_attrs_read(struct store_port *p, const char *name, size_t name_len, struct bucket_attrs *ret);
-bool bucket_attrs_find(const struct bucket_attrs *ba, enum bucket_attr kind, const void **ret_p,
-		       uint32_t *ret_len);
-void bucket_attrs_free(struct bucket_attrs *ba);
-
-/* ---- multipart uploads (multipart.c) ---- */
+/* ---- attributes (sums.c) ---- */
 #define ATTR_SUM_ALGORITHM "x-amz-checksum-algorithm" /* of an upload */
 #define ATTR_SUM_TYPE "x-amz-checksum-type"           /* of an upload, and of the object made of it */
-struct declared {
-	bool have;
-	enum checksum_kind kind;
-	enum checksum_type type;
-};
-/* What an upload's attributes say of checksums: 0 or -EBADMSG. */
-int upload_declared(const void *attrs, size_t len, struct declared *ret);
-/* fault_of(), with -ENOENT for an upload. */
-enum fault upload_fault(int err);
 
 /* ---- cross-origin requests (cors.c) ---- */
 /* Finds the rule for the request's Origin, if it has one. */
 void cors_look(struct req *rq);
-void cors_headers(struct req *rq, void (*header)(void *cookie, const char *name, const char *value),
-		  void *cookie);
-
-/* ---- when an object will go (expiry.c) ---- */
-/* x-amz-expiration of the target's object, in rq->out; NULL: no rule applies. */
-const char *expiry_text(struct req *rq, uint64_t size_bytes, const void *attrs, size_t attrs_len,
-			uint64_t mtime_ns);
-void expiry_free(struct reqs *rs);
+/* Finds the bucket's rule for that origin, method and (may be NULL) list of headers, and keeps what it says in
+ * rq->cors.  Tells whether there is one. */
+bool cors_find(struct req *rq, const struct field *origin, const char *method, size_t method_len,
+	       const struct field *headers);
+/* Hands out the fields that rq->cors asks for. */
+void cors_headers(struct req *rq, header_fn header, void *cookie);
 
 /* ---- checksums (sums.c) ---- */
-enum digest_kind digest_of_sum(enum checksum_kind k); /* not of CRC64-NVME: the store has it */
+/* Returns the digest that computes that checksum; not of CRC64-NVME, which the store computes. */
+enum digest_kind digest_of_sum(enum checksum_kind k);
+/* Writes a CRC64 in the order of the wire. */
 void sum_of_u64(uint64_t v, uint8_t out[8]);
+/* Reads what sum_of_u64() writes. */
 uint64_t sum_to_u64(const uint8_t b[8]);
-/* Base64, and "-N" of a composite one; returns the length. */
+/* Writes the Base64 of a CRC64 as the wire has it, and NUL. */
+void sum_text64(uint64_t v, char out[16]);
+/* Writes a value as Base64, and "-N" of a composite one; returns the length. */
 size_t sum_text(const uint8_t *value, enum checksum_kind k, uint32_t parts, char out[64]);
-/* "CRC32C" and so on: 0 or -ENOENT. */
+/* Finds an algorithm by its name, "CRC32C" and so on: 0 or -ENOENT. */
 int sums_find_algorithm(const char *name, size_t len, enum checksum_kind *ret_kind);
-/* Those among stored attributes; crc64 (may be NULL) when there is no other. */
+/* Collects the checksums among stored attributes; takes crc64 (may be NULL) when there is no other. */
 void sums_stored(const void *attrs, size_t attrs_len, const uint64_t *crc64, struct xml_sums *out);
-/* Which one S3 would name for such an object. */
+/* Returns the name of the algorithm that S3 would name for an object with these attributes; NULL: none. */
 const char *algorithm_of(const void *attrs, size_t attrs_len, enum checksum_type *ret_type);
-/* NULL: STANDARD. */
+/* Returns the storage class among stored attributes, terminated; NULL: STANDARD. */
 const char *storage_class_of(const void *attrs, size_t attrs_len, char out[32]);
-/* The same for an object, with its type. */
+/* Collects the checksums of an object, and their type. */
 void sums_of_obj(const struct store_obj *obj, struct xml_sums *out);
-/* The CRC32 or CRC32C of A and B together. */
+/* Returns the CRC32 or CRC32C of A and B together. */
 uint32_t sum_crc32_combine(enum checksum_kind k, uint32_t a, uint32_t b, uint64_t len_b);
 
-/* ---- forms (form.c) ---- */
-/* Takes bytes of a form's body, as req_body(). */
-size_t form_take(struct req *rq, const void *data, size_t len);
-/* The body is over: was it a whole form? */
-enum fault form_over(struct req *rq, const char **ret_why);
-/* The object is there. */
-enum verdict form_done(struct req *rq);
-/* For the header of that name, or NULL. */
-const char *form_location(const struct req *rq);
-/* Bytes of the object to the transfer; how many it took (req.c). */
-size_t feed_store(struct req *rq, const void *data, size_t len);
-/* "http://host/bucket/key" and NUL (multipart.c). */
-void write_location(struct req *rq, struct text *x);
+/* ---- parts (part.c) ---- */
+/* Makes the pools for nr requests.  0 or -ENOMEM. */
+int parts_init(struct reqs *rs, int nr);
+/* Frees them; no request may have a part.  Fine on pools that were never made. */
+void parts_fini(struct reqs *rs);
+/* Gives the request the part that its change of the store needs; it goes with the request.  NULL: there is none
+ * now. */
+struct store_put *req_put_part(struct req *rq);
+struct store_del *req_del_part(struct req *rq);
+/* Gives the request room for the body of an error: REQ_ERROR_BYTES.  NULL: there is none now. */
+char *req_error_part(struct req *rq);
+/* Serves as get() of a struct target_source whose cookie is the request. */
+void *req_target_part(void *rq, enum target_part part);
+/* Makes the request's job, zeroed, of REQ_LARGE_JOB_BYTES at most; fini (may be NULL) frees what it points to.
+ * NULL: there is none now. */
+void *req_job(struct req *rq, size_t bytes, void (*fini)(struct req *rq));
+/* Takes bytes of the core's share of text memory, given back with the request.  0 or -EAGAIN. */
+int req_hold_text(struct req *rq, size_t bytes);
+/* Gives back all parts and texts of a request. */
+void parts_release(struct req *rq);
 
 /* ---- text (body.c) ---- */
 /* Collects the body, checks it against what the headers say of it, then next. */
 enum verdict body_collect(struct req *rq, step_fn next);
-size_t body_feed(struct req *rq, const void *data, size_t len);
-/* Takes bytes of the core's share of text memory, given back with the request.  0 or -EAGAIN. */
-int req_hold_text(struct req *rq, size_t bytes);
-/* The request's job, zeroed; fini (may be NULL) frees what it points to.  NULL: not now. */
-void *req_job(struct req *rq, size_t bytes, void (*fini)(struct req *rq));
-void req_text_free(struct req *rq);
-/* The answer is rq->out, as XML. */
-enum verdict req_reply_xml(struct req *rq);
+/* Hands bytes of a body to who takes them at the time; returns how many were taken. */
+size_t body_take(struct req *rq, const void *data, size_t len);
 
-/* Ticket and lease (lease.c): on to get_leased()/put_leased(), or to get_declined()/put_declined(). */
+/* ---- ticket and lease (lease.c) ---- */
 enum verdict lease_start(struct req *rq);
+/* Gets what a transfer by descriptor needs, in order; goes on with granted, or with declined (rq->reason says
+ * why). */
+static inline enum verdict
+req_lease(struct req *rq, step_fn granted, step_fn declined)
+{
+	rq->leased = granted;
+	rq->not_leased = declined;
+	return req_go(rq, lease_start);
+}
+/* Gives it back, or leaves the queue for it; fine without one. */
 void lease_release(struct req *rq);
 
-/* The largest object or part that this request may bring. */
-uint64_t put_limit(const struct req *rq);
-/* store_put_init(), or that of a part. */
-int put_init(struct req *rq, uint64_t size_bytes);
-/* Of a part: is the upload there, and which checksum does it want? */
-enum fault part_prepare(struct req *rq, const char **ret_why);
-/* Compares and keeps what the digests say, when all bytes are there. */
-enum fault put_sums(struct req *rq);
-enum verdict put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next);
-/* What If-Match and If-None-Match of a write ask the store's leader to judge; and whether it can. */
-enum fault put_pre_fault(const struct target *t, const char **ret_why);
-void put_fill_pre(const struct target *t, struct store_pre *pre);
-
 /* ---- the reply (reply.c) ---- */
+/* Adds a field to the reply, name in lower case: formatted, copied, a decimal number, of a text that lives as long
+ * as the request. */
 void reply_header(struct req *rq, const char *name, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+void reply_text(struct req *rq, const char *name, const char *value);
+void reply_number(struct req *rq, const char *name, uint64_t v);
+void reply_ref(struct req *rq, const char *name, const char *value);
+/* Adds the ETag field: rq->etag in quotes. */
+void reply_etag(struct req *rq);
 /* Fills in rq->reply from fault, decline or success.  kind as protocol.md 4.1 has it. */
 void reply_build(struct req *rq, enum outcome_kind kind);
-/* The text of an ETag without quotes; returns its length. */
+/* Writes the text of an ETag, without quotes, and NUL; returns its length. */
 size_t etag_text(const struct store_etag *e, char out[48]);
-/* And back, for If-Match: 0 or -EINVAL. */
+/* Parses what etag_text() writes: 0 or -EINVAL. */
 int etag_parse(const char *text, size_t len, struct store_etag *ret_etag);
-struct store_key req_key(const struct req *rq);
-void access_log(const struct req *rq);
-/* For the status page: a request that was declined or went wrong (note.c). */
-void req_note(const struct req *rq);
 
 #endif

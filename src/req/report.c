@@ -1,46 +1,19 @@
-/* What people see of a request: the fault that an error becomes, its id, and its line in the dump.  The
- * core's thread. */
+/*
+ * What people see of a request: its id, its line in the dump, its entry among the latest that were declined or
+ * went wrong (stats/recent.c), and its line in the access log.  The core's thread.
+ */
+#define LOG_MODULE "access"
 #include "req/machine.h"
 
 #include "base/clock.h"
 #include "base/hex.h"
+#include "base/log.h"
 
-#include <errno.h>
+#include <arpa/inet.h>
 #include <stdio.h>
+#include <time.h>
 
-enum fault
-fault_of(int err)
-{
-	switch (err) {
-	case -ENOENT:
-		return FAULT_NO_SUCH_KEY;
-	case -ENXIO:
-		return FAULT_NO_SUCH_BUCKET;
-	case -EEXIST:
-	case -ESTALE:
-		return FAULT_PRECONDITION;
-	case -ENOTEMPTY:
-		return FAULT_BUCKET_NOT_EMPTY;
-	case -EILSEQ:
-		return FAULT_BAD_DIGEST;
-	case -ENOSPC:
-	case -ENOMEM:
-		return FAULT_FULL;
-	case -EAGAIN:
-		return FAULT_BUSY;
-	case -EROFS:
-	case -ECANCELED:
-		return FAULT_UNAVAILABLE;
-	case -EBADMSG:
-		return FAULT_DAMAGED;
-	case -ENAMETOOLONG:
-		return FAULT_KEY_TOO_LONG;
-	case -EFBIG:
-		return FAULT_TOO_LARGE;
-	default:
-		return FAULT_INTERNAL;
-	}
-}
+/* ---- ids ---- */
 
 /* Unique in this process by the counter, across cores and restarts by the salt. */
 static uint64_t
@@ -49,17 +22,7 @@ id_bits(const struct reqs *rs, uint64_t id)
 	return id * 0x9e3779b97f4a7c15ull ^ rs->id_salt;
 }
 
-static void
-id_text(uint64_t v, char out[17])
-{
-	uint8_t b[8];
-
-	sum_of_u64(v, b);
-	hex_write(out, b, 8);
-	out[16] = 0;
-}
-
-uint64_t
+static uint64_t
 req_id_bits(const struct req *rq)
 {
 	return id_bits(rq->rs, rq->id);
@@ -68,14 +31,16 @@ req_id_bits(const struct req *rq)
 void
 req_id_text(const struct req *rq, char out[17])
 {
-	id_text(req_id_bits(rq), out);
+	hex_write_u64(out, req_id_bits(rq));
 }
 
 void
 reqs_next_id(struct reqs *rs, char out[17])
 {
-	id_text(id_bits(rs, ++rs->next_id), out);
+	hex_write_u64(out, id_bits(rs, ++rs->next_id));
 }
+
+/* ---- the dump ---- */
 
 void
 req_line(const struct req *rq, char *out, size_t cap)
@@ -103,4 +68,63 @@ reqs_dump(const struct reqs *rs, void (*line)(void *cookie, const char *text), v
 		req_line(container_of(l, struct req, link), text, sizeof text);
 		line(cookie, text);
 	}
+}
+
+/* ---- the status page ---- */
+
+void
+req_note(const struct req *rq)
+{
+	struct timespec now;
+	struct stats_note n = { .id = req_id_bits(rq),
+				.op = (int)rq->target.op,
+				.status = rq->replied ? rq->reply.status : 0 };
+
+	if (!rq->declined && n.status < 500)
+		return;
+	clock_gettime(CLOCK_REALTIME, &now);
+	n.unix_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+	if (rq->declined)
+		n.reason = (int)rq->reason;
+	else if (rq->fault != FAULT_NONE)
+		n.code = fault_info(rq->fault)->code;
+	stats_note(rq->rs->env.stats, &n);
+}
+
+/* ---- the access log ---- */
+
+/* " open_us=12 wire_us=340" */
+static void
+phases_text(const struct req *rq, char *out, size_t cap)
+{
+	size_t n = 0;
+
+	out[0] = 0;
+	for (int i = 0; i < STATS_PHASE_NR; i++) {
+		if (rq->phase_ns[i] >= NS_PER_US && n < cap)
+			n += (size_t)snprintf(out + n, cap - n, " %s_us=%llu", stats_phase_name[i],
+					      (unsigned long long)(rq->phase_ns[i] / NS_PER_US));
+	}
+}
+
+void
+access_log(const struct req *rq)
+{
+	char id[17], peer[INET6_ADDRSTRLEN] = "-", phases[STATS_PHASE_NR * 24];
+
+	if (!log_on(LOG_INFO))
+		return;
+	req_id_text(rq, id);
+	phases_text(rq, phases, sizeof phases);
+	if (rq->peer.ss_family == AF_INET6)
+		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&rq->peer)->sin6_addr, peer, sizeof peer);
+	else
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)&rq->peer)->sin_addr, peer, sizeof peer);
+	log_write_event(LOG_EV_ACCESS, LOG_INFO, LOG_MODULE, id,
+			"peer=%s op=%s status=%d rdma_bytes=%llu http_bytes=%llu us=%llu%s%s%s%s%s", peer,
+			op_name[rq->target.op], rq->replied ? rq->reply.status : 0,
+			(unsigned long long)rq->rdma_bytes, (unsigned long long)rq->http_bytes,
+			(unsigned long long)((clock_ns() - rq->began_ns) / NS_PER_US), phases,
+			rq->declined ? " declined=" : "", rq->declined ? chan_reason_name[rq->reason] : "",
+			rq->fault ? " fault=" : "", rq->fault ? fault_info(rq->fault)->code : "");
 }

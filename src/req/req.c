@@ -1,23 +1,16 @@
 /*
- * The machine that runs requests: pool, ready list, deadlines, cancelling and draining.  The steps themselves
- * are in front.c, get.c, put.c, bucket.c; the reply is put together in reply.c.
- *
- * Failing, timing out or losing the client frees nothing: it marks the request and cancels what can be
- * cancelled; the drain waits until nothing is in flight; one place (req_free) releases.
+ * The life of a request as http/ sees it, and the one place where steps are run.  The first steps are in
+ * front.c, those of the operations in ops/, the last ones in drain.c; what a step may say is in machine.c.
  */
 #include "req/machine.h"
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "walk/lifecycle.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-
-static enum verdict drain(struct req *rq);
-static enum verdict drained(struct req *rq);
 
 /* ---- life of the pool ---- */
 
@@ -30,9 +23,12 @@ reqs_new(const struct req_env *env, struct reqs **ret_reqs)
 		return -ENOMEM;
 	rs->env = *env;
 	rs->nr = env->conf->limits.requests;
+	rs->drain = drain;
 	rs->pool = calloc((size_t)rs->nr, sizeof *rs->pool);
-	if (!rs->pool || getrandom(rs->rng, sizeof rs->rng, 0) != sizeof rs->rng ||
+	if (!rs->pool || parts_init(rs, rs->nr) < 0 ||
+	    getrandom(rs->rng, sizeof rs->rng, 0) != sizeof rs->rng ||
 	    getrandom(&rs->id_salt, sizeof rs->id_salt, 0) != sizeof rs->id_salt) {
+		parts_fini(rs);
 		free(rs->pool);
 		free(rs);
 		return -ENOMEM;
@@ -46,11 +42,6 @@ reqs_new(const struct req_env *env, struct reqs **ret_reqs)
 		       env->conf->limits.queue);
 	xfer_pool_init(&rs->http_pieces, env->http_bufs, BUF_SMALL, env->conf->limits.pieces_per_request,
 		       env->conf->limits.queue);
-	if (life_new(&rs->env, &rs->life) < 0) {
-		free(rs->pool);
-		free(rs);
-		return -ENOMEM;
-	}
 	*ret_reqs = rs;
 	return 0;
 }
@@ -61,11 +52,10 @@ reqs_free(struct reqs *rs)
 	if (!rs)
 		return;
 	check(rs->live_nr == 0);
-	life_free(rs->life);
-	expiry_free(rs);
 	reqs_set_conf(rs, NULL);
 	for (int i = 0; i < rs->nr; i++)
 		digest_fini(&rs->pool[i].digest);
+	parts_fini(rs);
 	free(rs->pool);
 	free(rs);
 }
@@ -73,14 +63,13 @@ reqs_free(struct reqs *rs)
 int
 reqs_live(const struct reqs *rs)
 {
-	return rs->live_nr + life_busy(rs->life);
+	return rs->live_nr;
 }
 
 void
 reqs_drain(struct reqs *rs, bool on)
 {
 	rs->draining = on;
-	life_stop(rs->life, on);
 }
 
 /* Everything that a request may hold is given back here and nowhere else;
@@ -96,9 +85,8 @@ req_free(struct req *rq)
 	timer_disarm(rs->env.timers, &rq->linger);
 	xfer_fini(&rq->xfer);
 	lease_release(rq);
-	store_put_abort(rs->env.store, &rq->put);
+	parts_release(rq);
 	store_close(rs->env.store, &rq->obj);
-	req_text_free(rq);
 	identity_put(&rq->identity);
 	req_drop_conf(rq);
 	rq->magic = 0;
@@ -111,7 +99,7 @@ req_free(struct req *rq)
 }
 
 static void
-free_if_over(struct req *rq)
+free_if_done(struct req *rq)
 {
 	if (rq->ended && rq->replied && rq->holds == 0)
 		req_free(rq);
@@ -145,14 +133,6 @@ req_run(struct req *rq)
 		rq->step = NULL;
 }
 
-void
-req_wake(struct req *rq)
-{
-	check(rq->magic == REQ_MAGIC);
-	if (!list_linked(&rq->ready))
-		list_push_tail(&rq->rs->ready, &rq->ready);
-}
-
 int
 reqs_run(struct reqs *rs)
 {
@@ -180,178 +160,9 @@ reqs_run(struct reqs *rs)
 			rs->env.ops->ready(rq->conn);
 		else if (!rq->replied && rq->wants_body && !rq->body_ended && !rq->ended)
 			rs->env.ops->ready(rq->conn); /* a buffer may be there for the body */
-		free_if_over(rq);
+		free_if_done(rq);
 	}
 	return n;
-}
-
-enum verdict
-req_await_to(struct req *rq, int r, const char *what, step_fn next, const char *name)
-{
-	if (r < 0)
-		return req_fail(rq, fault_of(r), NULL);
-	if (r > 0)
-		return req_go_to(rq, next, name);
-	rq->holds++;
-	rq->awaiting = true;
-	return req_wait_to(rq, what, next, name);
-}
-
-enum verdict
-req_await_commit_to(struct req *rq, int r, const char *what, step_fn next, const char *name)
-{
-	if (r >= 0)
-		rq->phase = PHASE_COMMIT;
-	return req_await_to(rq, r, what, next, name);
-}
-
-enum verdict
-req_open_to(struct req *rq, const struct store_key *k, step_fn next, const char *name)
-{
-	rq->obj.op.done = req_on_obj;
-	rq->obj.op.result = 0;
-	return req_await_to(rq, store_open(rq->rs->env.store, k, &rq->obj), "open", next, name);
-}
-
-void
-req_on_store(struct req *rq)
-{
-	rq->holds--;
-	rq->awaiting = false;
-	req_wake(rq);
-}
-
-void
-req_on_obj(struct store_op *op)
-{
-	req_on_store(container_of(container_of(op, struct store_obj, op), struct req, obj));
-}
-
-void
-req_on_del(struct store_op *op)
-{
-	req_on_store(container_of(container_of(op, struct store_del, op), struct req, del));
-}
-
-/* ---- failing ---- */
-
-enum verdict
-req_fail(struct req *rq, enum fault f, const char *why)
-{
-	if (rq->fault == FAULT_NONE) {
-		rq->fault = f;
-		rq->why = why;
-	}
-	if (f == FAULT_BUSY)
-		stats_event(rq->rs->env.stats, STATS_QUEUE_FULL);
-	return req_go(rq, drain);
-}
-
-static void
-on_linger(struct timer *t)
-{
-	req_wake(container_of(t, struct req, linger));
-}
-
-/*
- * Nothing may touch the client's window when the reply leaves (items 27, 30).  What the disk has touches our
- * buffers alone: the reply does not wait for a disk that may hang, but the request stays until it is over.
- */
-static enum verdict
-drain(struct req *rq)
-{
-	if (rq->xfer.pool && rq->xfer.mode != XFER_NONE && !rq->xfer.ended && !rq->disk_has &&
-	    xfer_cancel(&rq->xfer, -ECANCELED) == 0) {
-		if (rq->xfer.wire_bytes > 0 || rq->lease.outstanding > 0)
-			return req_wait(rq, "drain", drain);
-		rq->disk_has = rq->detached = true;
-		rq->holds++;
-	}
-	check(rq->xfer.inflight == 0 || rq->disk_has);
-	if (rq->lease_held) {
-		bool flushed = rq->lease.flushed_writes;
-
-		check(rq->lease.outstanding == 0);
-		lease_release(rq);
-		if (flushed && rq->rs->env.conf->rdma.linger_ns) {
-			uint64_t at = clock_ns() + rq->rs->env.conf->rdma.linger_ns;
-
-			timer_arm(rq->rs->env.timers, &rq->linger,
-				  at < rq->answer_by_ns ? at : rq->answer_by_ns, on_linger);
-			return req_wait(rq, "linger", drained);
-		}
-	}
-	return req_go(rq, drained);
-}
-
-static enum verdict
-drained(struct req *rq)
-{
-	if (rq->linger.armed)
-		return req_wait(rq, "linger", drained);
-	return req_go(rq, req_reply_step);
-}
-
-/* The reply is known: resources that nobody needs for sending go back before it leaves. */
-enum verdict
-req_reply_step(struct req *rq)
-{
-	enum outcome_kind kind =
-		rq->fault == FAULT_NONE ? (rq->declined ? OUT_DECLINED : OUT_DONE) : OUT_ERROR;
-
-	/* A deadline that passes before the first byte moved is 503, whatever the transfer was about to do
-	 * (4.7). */
-	if (rq->fault == FAULT_TRANSFER || (rq->fault == FAULT_DAMAGED && rq->xfer.wire_started))
-		kind = OUT_FAILED;
-	rq->phase = PHASE_REPLY;
-	if (!rq->ended)
-		reply_build(rq, kind);
-	if (rq->reply.body != REPLY_STREAM) {
-		timer_disarm(rq->rs->env.timers, &rq->deadline);
-		/* A detached commit still has the last piece, a hung disk any. */
-		if (rq->holds == 0)
-			xfer_fini(&rq->xfer);
-	}
-	rq->replied = true;
-	rq->reply_ns = clock_ns();
-	return REQ_STOP;
-}
-
-/*
- * What is going on is to end for f.  Depending on what it waits for that happens now (queues), soon (flushing
- * work requests, disk operations under way) or not at all (a commit: the reply leaves and the request stays
- * until the store is done).
- */
-void
-req_cancel(struct req *rq, enum fault f, const char *why)
-{
-	if (rq->replied) {
-		if (rq->reply.body == REPLY_STREAM && rq->xfer.pool)
-			xfer_cancel(&rq->xfer, -ECANCELED);
-		return;
-	}
-	if (rq->phase == PHASE_COMMIT && rq->holds == 0)
-		return; /* it is done: the step that says so is about to run */
-	if (rq->fault == FAULT_NONE) {
-		rq->fault = f;
-		rq->why = why;
-	}
-	if (rq->phase == PHASE_COMMIT) {
-		/* The outcome will be known to nobody; the store's completion finds the request detached. */
-		rq->detached = true;
-		rq->awaiting = false;
-		rq->step = drain;
-		req_wake(rq);
-		return;
-	}
-	if (rq->holds > 0)
-		return; /* a lookup or the like: ends by itself, the step then sees the fault */
-	if (rq->lease_waiting) {
-		chan_lease_cancel(rq->rs->env.chan, &rq->lease);
-		rq->lease_waiting = false;
-	}
-	rq->step = drain;
-	req_wake(rq);
 }
 
 /* ---- what http/ calls ---- */
@@ -368,6 +179,28 @@ on_xfer_done(struct xfer *x)
 	req_wake(rq);
 }
 
+static void
+address_copy(struct sockaddr_storage *to, const struct sockaddr *from)
+{
+	memcpy(to, from,
+	       from->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+}
+
+/* The parts that are asked for before, or without, their being used. */
+static void
+parts_begin(struct req *rq, const struct req_in *in)
+{
+	rq->in = in->in;
+	address_copy(&rq->local, in->local);
+	address_copy(&rq->peer, in->peer);
+	identity_init(&rq->identity);
+	rq->obj.is_open = false;
+	rq->digest.mask = 0;
+	rq->target.op = OP_NONE;
+	memset(&rq->lease, 0, sizeof rq->lease);
+	xfer_idle(&rq->xfer, xfer_client_of(in->peer), on_xfer_done);
+}
+
 struct req *
 req_begin(struct reqs *rs, const struct req_in *in)
 {
@@ -377,55 +210,21 @@ req_begin(struct reqs *rs, const struct req_in *in)
 	if (!l)
 		return NULL;
 	rq = container_of(l, struct req, link);
-	/* Not one memset: target, pieces and texts are large and set by whoever fills them. */
+	/* Not all of it: what lies behind `in` is large, and begun by whoever fills it. */
+	memset(&rq->magic, 0, offsetof(struct req, in) - offsetof(struct req, magic));
 	rq->magic = REQ_MAGIC;
 	rq->rs = rs;
-	list_push_tail(&rs->live, &rq->link);
-	list_init(&rq->ready);
-	rs->live_nr++;
 	rq->id = ++rs->next_id;
-	rq->began_ns = clock_ns();
+	rq->began_ns = rq->progress_ns = clock_ns();
 	rq->conn = in->conn;
 	rq->listen = in->in.listen;
-	rq->in = in->in;
-	memcpy(&rq->local, in->local,
-	       in->local->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
-	memcpy(&rq->peer, in->peer,
-	       in->peer->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
 	rq->step = front;
-	rq->wait = NULL;
-	rq->phase = PHASE_FRONT;
-	rq->fault = FAULT_NONE;
-	rq->why = NULL;
-	rq->errno_seen = 0;
-	rq->awaiting = rq->replied = rq->ended = rq->sent = rq->gone = rq->is_tokened = rq->detached =
-		rq->disk_has = false;
-	rq->wants_body = rq->body_ended = rq->lease_held = rq->lease_waiting = rq->retried = rq->partial =
-		rq->declined = false;
-	rq->holds = 0;
+	rq->feed = body_take;
 	rq->answer_by_ns = UINT64_MAX;
-	rq->obj.is_open = rq->put.is_started = false;
-	memset(&rq->lease, 0, sizeof rq->lease);
-	memset(&rq->etag, 0, sizeof rq->etag);
-	rq->xfer.pool = NULL;
-	rq->xfer.mode = XFER_NONE; /* req_body() asks before there is a transfer */
-	rq->xfer.client = (uint8_t)xfer_client_of(in->peer);
-	rq->xfer.wire_started = false;
-	rq->xfer.inflight = 0;
-	rq->xfer.done = rq->xfer.wake = on_xfer_done;
-	rq->digest.mask = 0;
-	rq->off = rq->len = rq->rdma_bytes = rq->http_bytes = 0;
-	rq->reason = CHAN_OK;
-	rq->reply = (struct reply){ .status = 0 };
-	rq->header_nr = 0;
-	rq->header_used = 0;
-	rq->send_attrs = false;
-	rq->in_frames = false;
-	identity_init(&rq->identity);
-	rq->body_len = rq->body_cap = 0;
-	rq->collecting = rq->is_form = false;
-	rq->status_instead = 0;
-	rq->progress_ns = rq->began_ns;
+	list_init(&rq->ready);
+	parts_begin(rq, in);
+	list_push_tail(&rs->live, &rq->link);
+	rs->live_nr++;
 	req_use_conf(rq);
 	req_clock_begin(rq);
 	req_run(rq);
@@ -438,47 +237,20 @@ req_wants_body(const struct req *rq)
 	return rq->wants_body;
 }
 
-/* Where the bytes of a body go: a text that is collected, or the store. */
-size_t
-take_body(struct req *rq, const void *data, size_t len)
-{
-	if (rq->collecting)
-		return body_feed(rq, data, len);
-	return rq->is_form ? form_take(rq, data, len) : feed_store(rq, data, len);
-}
-
-size_t
-feed_store(struct req *rq, const void *data, size_t len)
-{
-	size_t n;
-
-	if (rq->xfer.mode != XFER_ACCEPT)
-		return 0; /* waits for its ticket */
-	n = xfer_feed(&rq->xfer, data, len);
-	rq->http_bytes += n;
-	if (rq->xfer.result < 0) {
-		req_wake(rq);
-		return len;
-	}
-	if (rq->http_bytes > put_limit(rq))
-		req_cancel(rq, FAULT_TOO_LARGE, NULL);
-	return n;
-}
-
 size_t
 req_body(struct req *rq, const void *data, size_t len)
 {
 	if (rq->replied || rq->fault != FAULT_NONE)
 		return len; /* read and thrown away: the answer is known or coming */
-	return rq->in_frames ? frames_feed(rq, data, len) : take_body(rq, data, len);
+	return rq->feed(rq, data, len);
 }
 
 void
 req_body_end(struct req *rq)
 {
 	rq->body_ended = true;
-	if (rq->in_frames && !rq->replied && rq->fault == FAULT_NONE)
-		frames_end(rq);
+	if (rq->feed_end && !rq->replied && rq->fault == FAULT_NONE)
+		rq->feed_end(rq);
 	if (!rq->replied)
 		req_wake(rq);
 }
@@ -565,5 +337,5 @@ req_end(struct req *rq, bool sent)
 	}
 	/* A request that is on the ready list goes when its turn comes. */
 	if (!list_linked(&rq->ready))
-		free_if_over(rq);
+		free_if_done(rq);
 }

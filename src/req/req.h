@@ -32,6 +32,8 @@ struct auth_keys;
 struct auth_replay;
 struct bufpool;
 struct chan;
+struct expiry;
+struct op_entry;
 struct rdma;
 struct req;
 struct reqs;
@@ -58,50 +60,53 @@ struct req_env {
 	struct timers *timers;
 	struct stats_core *stats;
 	const struct reply_ops *ops;
+	const struct op_entry *operations; /* by enum op: op_table of ops/ops.h */
 	/* Credentials; NULL: none.  A reload puts others here, on the core's own thread; requests that run
 	 * keep a reference of their own. */
 	struct auth_keys *keys;
 	struct auth_replay *replay; /* NULL: off */
+	struct expiry *expiry;      /* for x-amz-expiration (walk/expiry.h); NULL: no answer has it */
 	/* So many requests, of all cores, are traced from their beginning; NULL: none ever. */
 	_Atomic int *trace_next;
 	int core;
 };
 
 /* A configuration as the requests of one core use it.  Requests point into it until they are gone, so it goes
- * when the last of them does: over() is called then, on the core's thread. */
+ * when the last of them does: unused() is called then, on the core's thread. */
 struct req_conf {
 	const struct conf *conf;
 	struct auth_keys *keys;
 	int users; /* req/'s */
-	void (*over)(struct req_conf *use);
+	void (*unused)(struct req_conf *use);
 };
 
+/* Makes a core's requests, limits.requests of them.  0 or -ENOMEM. */
 int reqs_new(const struct req_env *env, struct reqs **ret_reqs);
-/* No request may be live. */
+/* Frees them; none may be live.  NULL is fine. */
 void reqs_free(struct reqs *rs);
 
 /* Runs every request that became ready to go on; called once per turn of the loop.  Returns how many steps
  * ran. */
 int reqs_run(struct reqs *rs);
-/* For the requests that begin from now on, and for limits of those that run.  Before the first call
- * env->conf is used, which nobody counts. */
+/* Gives a configuration to the requests that begin from now on, and its limits to those that run.  Before the
+ * first call env->conf is used, which nobody counts. */
 void reqs_set_conf(struct reqs *rs, struct req_conf *use);
 /* Logs every step of the live request with that id from now on; false: there is none. */
 bool reqs_trace(struct reqs *rs, const char *id);
-/* Those that wait for a buffer. */
+/* Returns how many transfers wait for a buffer. */
 int reqs_queued(const struct reqs *rs);
-/* Requests not yet gone (drained ones included). */
+/* Returns how many requests are not gone yet, drained ones included. */
 int reqs_live(const struct reqs *rs);
-/* New requests are answered 503 with Retry-After from now on (or again not). */
+/* Makes new requests be answered 503 with Retry-After from now on, or ends that. */
 void reqs_drain(struct reqs *rs, bool on);
-/* One line a live request: id, operation, step, age, holds.  Owner's thread. */
+/* Hands out one line for each live request: id, operation, step, age, holds. */
 void reqs_dump(const struct reqs *rs, void (*line)(void *cookie, const char *text), void *cookie);
-/* That line of one, then one for each of its latest steps since it is traced.  false: no live one has that
- * id. */
+/* Hands out the line of one request, then one for each of its latest steps since it is traced.  false: no live
+ * one has that id. */
 bool reqs_show(const struct reqs *rs, const char *id, void (*line)(void *cookie, const char *text),
 	       void *cookie);
 
-/* An id for an answer to what never became a request: 16 digits, as x-amz-request-id has it. */
+/* Writes an id for an answer to what never became a request: 16 digits and NUL, as x-amz-request-id has it. */
 void reqs_next_id(struct reqs *rs, char out[17]);
 
 struct req_in {
@@ -110,18 +115,21 @@ struct req_in {
 	void *conn;
 };
 
-/* NULL: no request is free (answer 503 SlowDown).  Parses, authorises, starts what can be started. */
+/* Begins a request: parses, authorises, starts what can be started.  NULL: no request is free (answer 503
+ * SlowDown). */
 struct req *req_begin(struct reqs *rs, const struct req_in *in);
-/* Does a body have to be read (req_body) before the reply? */
+/* Tells whether a body has to be read (req_body) before the reply. */
 bool req_wants_body(const struct req *rq);
 /* Takes up to len bytes and returns how many; fewer: suspend the connection until ops->ready(). */
 size_t req_body(struct req *rq, const void *data, size_t len);
+/* Says that all of the body was given. */
 void req_body_end(struct req *rq);
-/* The client of this request went away (its side of the connection is closed).
- * Tokened: cancels and drains. */
+/* Says that the client went away (its side of the connection is closed): cancels and drains a request with a
+ * descriptor. */
 void req_gone(struct req *rq);
+/* Tells whether the request carries a descriptor that is used. */
 bool req_is_tokened(const struct req *rq);
-
+/* Tells whether the reply is there. */
 bool req_is_ready(const struct req *rq);
 
 enum reply_body {
@@ -137,17 +145,18 @@ struct reply {
 	uint64_t len_bytes;
 	bool close; /* close the connection after this reply */
 };
-/* Valid from req_is_ready() to req_end(). */
+/* Returns the reply; valid from req_is_ready() to req_end(). */
 const struct reply *req_reply(struct req *rq);
-/* Each header of the reply: names in lower case, values terminated.  Content-Length is http's business. */
+/* Hands out each header of the reply: names in lower case, values terminated.  Content-Length is http's
+ * business. */
 void req_reply_headers(struct req *rq, void (*header)(void *cookie, const char *name, const char *value),
 		       void *cookie);
-/* REPLY_STREAM: up to max bytes at pos (ascending).  0: nothing yet, suspend until ops->ready(); -errno:
- * reset the connection. */
+/* Reads up to max bytes of a REPLY_STREAM at pos (ascending).  0: nothing yet, suspend until ops->ready();
+ * -errno: reset the connection. */
 ssize_t req_stream_read(struct req *rq, uint64_t pos, void *buf, size_t max);
 
-/* http/ has done with it (sent, or the connection died).  The request goes when nothing of it is in flight
- * any more. */
+/* Says that http/ has done with it (sent, or the connection died).  The request goes when nothing of it is in
+ * flight any more. */
 void req_end(struct req *rq, bool sent);
 
 #endif

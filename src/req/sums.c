@@ -46,6 +46,15 @@ sum_to_u64(const uint8_t b[8])
 	return v;
 }
 
+void
+sum_text64(uint64_t v, char out[16])
+{
+	uint8_t b[8];
+
+	sum_of_u64(v, b);
+	base64_encode(b, sizeof b, out);
+}
+
 int
 sums_find_algorithm(const char *name, size_t len, enum checksum_kind *ret_kind)
 {
@@ -106,6 +115,18 @@ sums_stored(const void *attrs, size_t attrs_len, const uint64_t *crc64, struct x
 		out->sum[SUM_CRC64NVME].have = true;
 		sum_of_u64(*crc64, out->sum[SUM_CRC64NVME].value);
 	}
+}
+
+void
+sums_of_obj(const struct store_obj *obj, struct xml_sums *out)
+{
+	size_t len;
+	const char *type;
+
+	sums_stored(obj->meta.attrs, obj->meta.attrs_len, &obj->crc64, out);
+	type = dialect_attr(obj->meta.attrs, obj->meta.attrs_len, ATTR_SUM_TYPE, &len);
+	if (type && len == 9)
+		out->type = SUM_TYPE_COMPOSITE;
 }
 
 const char *

@@ -34,7 +34,7 @@ static void
 use_put(struct req_conf *use)
 {
 	if (use && --use->users == 0)
-		use->over(use);
+		use->unused(use);
 }
 
 void
@@ -142,36 +142,7 @@ req_clock_end(const struct req *rq)
 		stats_first_byte(st, rq->target.op, tr, first - rq->began_ns);
 }
 
-void
-req_phases_text(const struct req *rq, char *out, size_t cap)
-{
-	size_t n = 0;
-
-	out[0] = 0;
-	for (int i = 0; i < STATS_PHASE_NR; i++) {
-		if (rq->phase_ns[i] >= NS_PER_US && n < cap)
-			n += (size_t)snprintf(out + n, cap - n, " %s_us=%llu", stats_phase_name[i],
-					      (unsigned long long)(rq->phase_ns[i] / NS_PER_US));
-	}
-}
-
-void
-req_clock_begin(struct req *rq)
-{
-	rq->mark_ns = rq->began_ns;
-	rq->was_waiting = NULL;
-	rq->step_name = "front";
-	rq->wire_seen_ns = rq->reply_ns = 0;
-	rq->xfer.first_ns = 0;
-	memset(rq->phase_ns, 0, sizeof rq->phase_ns);
-	rq->trace_left = 0;
-	if (trace_takes(rq->rs))
-		trace_begin(rq);
-}
-
-/* ---- tracing ---- */
-
-bool
+static bool
 trace_takes(struct reqs *rs)
 {
 	int n;
@@ -184,6 +155,17 @@ trace_takes(struct reqs *rs)
 	atomic_fetch_add(rs->env.trace_next, 1);
 	return false;
 }
+
+void
+req_clock_begin(struct req *rq)
+{
+	rq->mark_ns = rq->began_ns;
+	rq->step_name = "front";
+	if (trace_takes(rq->rs))
+		trace_begin(rq);
+}
+
+/* ---- tracing ---- */
 
 static struct req *
 find(const struct reqs *rs, const char *id)

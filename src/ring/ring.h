@@ -37,24 +37,25 @@ struct ring_params {
 	unsigned entries; /* submission queue; the completion queue gets four times as many */
 };
 
-/* 0 or -errno.  What the kernel lacks of the wanted set-up flags is left out. */
+/* Makes a ring.  0 or -errno.  What the kernel lacks of the wanted set-up flags is left out. */
 int ring_new(const struct ring_params *params, struct ring **ret_ring);
 void ring_free(struct ring *r);
-/* One line for the log: flags and operations found. */
+/* Describes the ring in one line for the log: flags and operations found. */
 const char *ring_describe(const struct ring *r);
 
 /* Registers payload regions as fixed buffers, index = position.  0 or -errno (-ENOMEM: memlock); then the
  * regions are used unregistered, which is slower and right. */
 int ring_register_regions(struct ring *r, const struct iovec *regions, int nr);
 
-/* region: where buf lies (its fixed-buffer index), or RING_NO_REGION. */
+/* Reads len bytes at off.  region: where buf lies (its fixed-buffer index), or RING_NO_REGION. */
 void ring_read(struct ring *r, struct ring_op *op, int fd, void *buf, size_t len, uint64_t off, int region);
 void ring_write(struct ring *r, struct ring_op *op, int fd, const void *buf, size_t len, uint64_t off,
 		int region);
 void ring_fdatasync(struct ring *r, struct ring_op *op, int fd);
-/* One-shot, or multishot (res: the events seen).  A nested epoll descriptor reports edges: drain it fully. */
+/* Polls a descriptor, one-shot or multishot (res: the events seen).  A nested epoll descriptor reports
+ * edges: drain it fully. */
 void ring_poll(struct ring *r, struct ring_op *op, int fd, unsigned events, bool multishot);
-/* Multishot accept of non-blocking, close-on-exec sockets; res: the new descriptor.  Falls back to one shot a
+/* Accepts, multishot, non-blocking, close-on-exec sockets; res: the new descriptor.  Falls back to one shot a
  * call. */
 void ring_accept(struct ring *r, struct ring_op *op, int listen_fd);
 /* Asks the kernel to end op; its done() still runs, with -ECANCELED or its own result. */
@@ -63,7 +64,7 @@ void ring_cancel(struct ring *r, struct ring_op *op);
 /* Operations in flight (multishot ones included). */
 unsigned ring_inflight(const struct ring *r);
 
-/* The first half of ring_turn(): submits and waits, and runs nothing.  For who must do something between
+/* Submits and waits, and runs nothing: the first half of ring_turn().  For who must do something between
  * sleeping and the first done().  0 or -errno. */
 int ring_wait(struct ring *r, uint64_t wait_ns);
 

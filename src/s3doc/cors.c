@@ -6,7 +6,7 @@
  */
 #include "s3doc/cors.h"
 
-#include "dialect/pack.h"
+#include "s3doc/pack.h"
 #include "s3doc/xml_int.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* multipart/form-data as it comes, see form.h.  Called by req/ with the body of a POST. */
 #include "s3doc/form.h"
 
-#include "dialect/dialect_int.h"
-#include "dialect/tags.h"
+#include "dialect/rules.h"
+#include "s3doc/tags_xml.h"
 
 enum { S_BODY, S_AFTER, S_HEAD, S_END }; /* S_AFTER: behind a boundary */
 enum { M_PREAMBLE, M_FIELD, M_FILE, M_SKIP };

@@ -7,7 +7,7 @@
 #include "s3doc/form.h"
 
 #include "base/base64.h"
-#include "dialect/dialect_int.h"
+#include "dialect/rules.h"
 
 #include <jansson.h>
 

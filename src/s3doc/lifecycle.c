@@ -7,7 +7,7 @@
  */
 #include "s3doc/lifecycle_int.h"
 
-#include "dialect/tags.h"
+#include "s3doc/tags_xml.h"
 #include "s3doc/xml_int.h"
 
 #include <errno.h>
@@ -222,17 +222,4 @@ lifecycle_upload_due(const void *packed, size_t packed_len, const char *key, siz
 			due = true;
 	}
 	return due && !u.bad;
-}
-
-bool
-lifecycle_wants_tags(const void *packed, size_t packed_len)
-{
-	struct unpacker u = lifecycle_rules(packed, packed_len);
-	struct lifecycle_rule r;
-
-	while (lifecycle_next(&u, &r)) {
-		if (r.h.flags & R_ENABLED && r.tags.len)
-			return true;
-	}
-	return false;
 }

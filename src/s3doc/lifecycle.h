@@ -32,7 +32,5 @@ bool lifecycle_upload_due(const void *packed, size_t packed_len, const char *key
 uint64_t lifecycle_expiry(const void *packed, size_t packed_len, const char *key, size_t key_len,
 			  uint64_t size_bytes, const char *tags, size_t tags_len, uint64_t mtime_s,
 			  const char **ret_id, size_t *ret_id_len);
-/* Does any rule need tags to be known?  Then a walk has to read attributes. */
-bool lifecycle_wants_tags(const void *packed, size_t packed_len);
 
 #endif

@@ -3,7 +3,7 @@
 #define GANTRY_S3DOC_LIFECYCLE_INT_H
 
 #include "s3doc/lifecycle.h"
-#include "dialect/pack.h"
+#include "s3doc/pack.h"
 
 #define LIFECYCLE_FORM 1
 #define LIFECYCLE_DAY ((uint64_t)86400)

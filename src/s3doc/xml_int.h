@@ -2,7 +2,7 @@
 #ifndef GANTRY_S3DOC_XML_INT_H
 #define GANTRY_S3DOC_XML_INT_H
 
-#include "dialect/dialect_int.h"
+#include "dialect/rules.h"
 #include "s3doc/xml.h"
 
 #define XML_DEPTH_MAX 8
@@ -31,8 +31,5 @@ void xml_sums_put(struct text *x, const struct xml_sums *s);
 
 /* <ETag>, with quotes in it. */
 void xml_etag_put(struct text *x, const char *etag, size_t len);
-
-/* ETag text: quotes taken off; too long for ours: length 0. */
-void xml_etag(struct span s, char out[64], uint8_t *ret_len);
 
 #endif

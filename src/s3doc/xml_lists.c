@@ -7,7 +7,7 @@
 static void
 put_name(struct text *x, const struct target *t, const char *element, const char *p, size_t len)
 {
-	if (!t->list.encoding_url) {
+	if (!t->list->encoding_url) {
 		text_element(x, element, p, len);
 		return;
 	}
@@ -65,7 +65,7 @@ put_token(struct text *x, const char *element, const char *after, size_t len)
 static void
 put_start(struct text *x, const struct target *t)
 {
-	const struct list_query *l = &t->list;
+	const struct list_query *l = t->list;
 	char id[DIALECT_UPLOAD_ID_LEN + 1] = "";
 
 	switch (t->op) {
@@ -94,7 +94,7 @@ put_start(struct text *x, const struct target *t)
 void
 xml_list_begin(struct text *x, const struct target *t)
 {
-	const struct list_query *l = &t->list;
+	const struct list_query *l = t->list;
 	bool uploads = t->op == OP_LIST_MULTIPART_UPLOADS;
 
 	text_fmt(x, XML_DECL "<%s xmlns=\"" XML_NS "\">", root_of(t->op));
@@ -145,7 +145,7 @@ put_object(struct text *x, const struct target *t, const struct xml_entry *e)
 			text_element_str(x, "ChecksumType", type_text(e->checksum_type));
 	}
 	text_element_u64(x, "Size", e->size_bytes);
-	if (t->op != OP_LIST_OBJECTS_V2 || t->list.fetch_owner)
+	if (t->op != OP_LIST_OBJECTS_V2 || t->list->fetch_owner)
 		put_owner(x, "Owner");
 	text_element_str(x, "StorageClass", e->storage_class ? e->storage_class : "STANDARD");
 	text_str(x, versions ? "</Version>" : "</Contents>");
@@ -213,9 +213,9 @@ xml_parts_begin(struct text *x, const struct target *t, const char *checksum_alg
 	put_owner(x, "Initiator");
 	put_owner(x, "Owner");
 	text_element_str(x, "StorageClass", "STANDARD");
-	text_element_u64(x, "PartNumberMarker", t->list.part_number_marker);
-	text_element_u64(x, "MaxParts", t->list.max);
-	if (t->list.encoding_url)
+	text_element_u64(x, "PartNumberMarker", t->list->part_number_marker);
+	text_element_u64(x, "MaxParts", t->list->max);
+	if (t->list->encoding_url)
 		text_element_str(x, "EncodingType", "url");
 	if (checksum_algorithm) {
 		text_element_str(x, "ChecksumAlgorithm", checksum_algorithm);
@@ -268,8 +268,8 @@ void
 xml_buckets_end(struct text *x, const struct target *t, bool truncated, const char *last, size_t last_len)
 {
 	text_str(x, "</Buckets>");
-	if (t->list.prefix_len)
-		text_element(x, "Prefix", t->list.prefix, t->list.prefix_len);
+	if (t->list->prefix_len)
+		text_element(x, "Prefix", t->list->prefix, t->list->prefix_len);
 	if (truncated && last)
 		put_token(x, "ContinuationToken", last, last_len);
 	text_str(x, "</ListAllMyBucketsResult>");

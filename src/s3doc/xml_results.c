@@ -123,9 +123,9 @@ put_object_parts(struct text *x, const struct target *t, const struct xml_attrib
 {
 	text_str(x, "<ObjectParts>");
 	text_element_u64(x, "PartsCount", a->parts_total);
-	text_element_u64(x, "PartNumberMarker", t->list.part_number_marker);
+	text_element_u64(x, "PartNumberMarker", t->list->part_number_marker);
 	text_element_u64(x, "NextPartNumberMarker", a->part_nr ? a->parts[a->part_nr - 1].number : 0);
-	text_element_u64(x, "MaxParts", t->list.max);
+	text_element_u64(x, "MaxParts", t->list->max);
 	text_element_str(x, "IsTruncated", a->truncated ? "true" : "false");
 	for (uint32_t i = 0; i < a->part_nr; i++) {
 		text_str(x, "<Part>");

@@ -6,9 +6,9 @@
 #include "softnic/fabric.h"
 
 int ctl_usage(void); /* 2 */
-/* The fabric there is; -errno, after a line on stderr, if there is none. */
+/* Maps the fabric that there is.  0, or -errno after a line on stderr. */
 int ctl_open(struct fabric **ret_f, int *ret_fd);
-/* "20ms", "1.5s", "300us"; more than nothing, at most a day. */
+/* Parses "20ms", "1.5s", "300us"; more than nothing, at most a day. */
 bool ctl_duration(const char *s, uint64_t *ret_ns);
 int ctl_dev(const char *s); /* index of a device by name or number, -1 */
 const char *ctl_status_name(unsigned status);

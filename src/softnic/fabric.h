@@ -225,21 +225,23 @@ _Static_assert(offsetof(struct fabric, active) == 64, "a cache line that hardly 
 _Static_assert(offsetof(struct fabric, port) == 128, "fabric layout");
 
 /*
- * Mapping.  fab_map() finds the directory (SOFTNIC_DIR or /dev/shm/softnic-<uid>), creates what is missing
- * when asked and checks magic, version and size under flock.  0 or -errno, with one line on stderr that says
- * what is wrong. fab_path() gives the path of the file.  Any thread.
+ * Maps the fabric.  fab_map() finds the directory (SOFTNIC_DIR or /dev/shm/softnic-<uid>), creates what is
+ * missing when asked and checks magic, version and size under flock.  0 or -errno, with one line on stderr
+ * that says what is wrong. fab_path() gives the path of the file.  Any thread.
  */
 int fab_map(bool create, struct fabric **ret_fab, int *ret_fd);
 void fab_path(char *buf, size_t len);
 
-/* The directory's files belong to processes that are gone?  Free them.  Call with the file locked. */
+/* Frees what belongs to processes that are gone.  Call with the file locked. */
 void fab_reap(struct fabric *f);
 
-/* True while any thread of the process may still be inside a copy; false once it is dead for good. */
+/* Tells whether any thread of the process may still be inside a copy; false once the process is dead for
+ * good. */
 bool fab_proc_alive(const struct fab_proc *p);
 int fab_start_ticks(uint32_t pid, uint64_t *ret_ticks);
 
-/* No slot at or above was ever used; looking at one would give the sparse file a page. */
+/* Returns the slot at and above which none was ever used; looking at one would give the sparse file a
+ * page. */
 uint32_t fab_qp_high(struct fabric *f);
 uint32_t fab_mr_high(struct fabric *f);
 

@@ -94,7 +94,8 @@ struct fab_mr *sn_mr_claim(uint32_t *ret_key);
 void sn_qp_release(struct fab_qp *q, uint32_t qpn);
 void sn_mr_release(struct fab_mr *m, uint32_t key);
 
-/* An executor is a thread inside one step of one work request; while it is, its hazard words are its own. */
+/* Makes the thread an executor: one inside one step of one work request; while it is, its hazard words are
+ * its own. */
 int sn_exec_enter(void);
 void sn_exec_leave(int x);
 struct fab_qp *sn_exec_find_qp(int x,
@@ -103,7 +104,7 @@ struct fab_mr *sn_exec_find_mr(int x, uint32_t rkey); /* the same */
 struct fab_mr *sn_find_own_mr(uint32_t lkey); /* of this process; protected by the executor's sequence */
 /* Waits until every executor that was inside a step has left it. */
 void sn_exec_quiesce(void);
-/* Is the process behind this slot there?  A verdict up to 1 ms old will do unless exact. */
+/* Tells whether the process behind this slot is there.  A verdict up to 1 ms old will do unless exact. */
 bool sn_peer_alive(uint32_t index, uint64_t now_ns, bool exact);
 
 /* ---- device and context ---- */
@@ -174,8 +175,8 @@ sn_ctx(struct ibv_context *c)
 	return (struct sn_ctx *)((char *)c - offsetof(struct sn_ctx, v.context));
 }
 
-/* A forked child may tear down what it inherited (exit handlers do); the objects on the fabric stay the
- * parent's. */
+/* Tells a forked child's context from its parent's: it may tear down what it inherited (exit handlers do),
+ * and the objects on the fabric stay the parent's. */
 static inline bool
 sn_inherited(struct ibv_context *c)
 {
@@ -205,15 +206,15 @@ struct sn_ah {
 };
 
 /*
- * A context that is dead for good: dead.c.  Its device has been reset since it was opened.
+ * Counts a device's resets.  A context whose device was reset since it was opened is dead for good (dead.c).
  */
 uint32_t sn_resets(const struct sn_dev *dev); /* enum fab_reset */
 bool sn_dead(const struct sn_ctx *ctx);
 bool sn_dead_how(const struct sn_ctx *ctx, enum fab_reset how);
 /* In the order in which they are destroyed at last. */
 enum sn_kind { SN_QP, SN_SRQ, SN_CQ, SN_CHAN, SN_AH, SN_MR, SN_PD, SN_KIND_NR };
-/* What a destroy call is to answer at once, the object staying until its context is closed;
- * -1: destroy it. */
+/* Returns what a destroy call is to answer at once, the object staying until its context is closed; -1:
+ * destroy it. */
 int sn_left_keep(struct ibv_context *context, enum sn_kind kind, void *object);
 void sn_left_destroy(struct sn_ctx *ctx); /* at the end of the context */
 void sn_qp_destroy(struct ibv_qp *qp);
@@ -223,7 +224,7 @@ int sn_pd_destroy(struct ibv_pd *pd);
 void sn_chan_destroy(struct sn_chan *ch);
 void sn_mr_destroy(struct ibv_mr *mr);
 
-/* Is every byte of it mapped and readable or writable?  Populates it on the way. */
+/* Tells whether every byte of it is mapped and readable or writable, and populates it on the way. */
 bool sn_fault_in(const void *addr, size_t len, bool write);
 
 struct sn_mr {
@@ -290,7 +291,7 @@ void sn_async_raise(struct sn_ctx *ctx, enum ibv_event_type type, void *element)
 void sn_async_raise_port(struct sn_ctx *ctx, enum ibv_event_type type);
 void sn_async_forget(struct sn_ctx *ctx, const void *element); /* events not yet fetched */
 
-/* The watcher: one thread per process.  It delivers port events and is the thread that process_vm_*
+/* Starts the watcher: one thread per process.  It delivers port events and is the thread that process_vm_*
  * addresses. */
 int sn_watch_start(void);
 void sn_watch_add(struct sn_ctx *ctx);
@@ -414,7 +415,8 @@ int sn_qp_check_modify(const struct sn_qp *qp, const struct ibv_qp_attr *a, int 
 		       enum ibv_qp_state *ret_new); /* 0 or errno: state.c */
 void sn_qp_to_err(struct sn_qp *qp);                /* under qp->lock: state.c */
 void sn_qp_poked(struct sn_ctx *ctx);               /* by the watcher: state.c */
-/* The same: the device is lost, or reset.  Targets alone: initiators stay as they are. */
+/* Puts every queue pair of a context into error, as its device is lost or reset.  targets_alone: initiators
+ * stay as they are. */
 void sn_qp_all_to_err(struct sn_ctx *ctx, bool targets_alone);
 void sn_wr_ops(struct sn_qp *qp); /* fills the builders: wr.c */
 int sn_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
@@ -440,8 +442,8 @@ struct sn_outcome {
 	uint64_t wait_ns; /* of MORE: not before this time; 0: at once */
 };
 
-/* One step, at most SN_STEP_BYTES, of the work request at qp->next.  Called with qp->busy set and no lock
- * held. */
+/* Executes one step, at most SN_STEP_BYTES, of the work request at qp->next.  Called with qp->busy set and
+ * no lock held. */
 enum sn_step sn_exec_step(struct sn_qp *qp, const struct sn_wqe *w, struct sn_outcome *ret_out);
 /* The same for the bytes [at, at + len) of it; byte flip_at arrives inverted.  DONE when they are there. */
 #define SN_NO_FLIP UINT64_MAX
@@ -449,8 +451,9 @@ enum sn_step sn_exec_piece(struct sn_qp *qp, const struct sn_wqe *w, uint64_t at
 			   uint64_t flip_at, struct sn_outcome *ret_out);
 
 /*
- * Fault rules and the trace: fault.c, trace.c.  A work request is marked when its first step begins while the
- * fabric has rules or a trace; from then on its steps come here until it is finished or reset.
+ * Tells whether the fabric has fault rules or a trace (fault.c, trace.c).  A work request is marked when its
+ * first step begins while the fabric has rules or a trace; from then on its steps come here until it is
+ * finished or reset.
  */
 static inline uint32_t
 sn_active(void)
@@ -459,11 +462,12 @@ sn_active(void)
 }
 void sn_mark_begin(struct sn_qp *qp, const struct sn_wqe *w, bool ask_rules);
 enum sn_step sn_marked_step(struct sn_qp *qp, const struct sn_wqe *w, struct sn_outcome *ret_out);
-/* Under qp->lock, not busy or by the runner.  The number of completions to give. */
+/* Ends a marked work request, under qp->lock, when not busy or by the runner.  Returns the number of
+ * completions to give. */
 unsigned sn_mark_end(struct sn_qp *qp, uint8_t status, uint8_t vendor);
 void sn_mark_drop(struct sn_qp *qp);       /* reset or destroyed */
 void sn_fault_release(struct sn_ctx *ctx); /* by the watcher: rules have gone */
-/* Is this call refused, by a rule or since the device is lost?  0 or errno. */
+/* Refuses a call, by a rule or since the device is lost.  0 or errno. */
 int sn_refused(struct ibv_context *context, enum fab_op op, uint64_t len);
 bool sn_lost(const struct sn_ctx *ctx);
 

@@ -94,13 +94,13 @@ struct stats_names {
 /* Makes the counters of core_nr cores.  0, -ENOMEM, or -EINVAL: no core, or more names than there is room
  * for. */
 int stats_new(int core_nr, const struct stats_names *names, struct stats **ret_stats);
-/* NULL is fine. */
+/* Frees the statistics.  NULL is fine. */
 void stats_free(struct stats *st);
 struct stats_core *stats_core(struct stats *st, int core);
 
 /* ---- the owning core ---- */
 
-/* One writer, so no locked instruction is needed. */
+/* Adds to a counter, which has one writer, so that no locked instruction is needed. */
 static inline void
 stats_add(stats_counter *c, uint64_t n)
 {
@@ -113,26 +113,26 @@ stats_get(const stats_counter *c)
 	return atomic_load_explicit(c, memory_order_relaxed);
 }
 
-/* A request ended: one call each, when its reply was handed over (or nobody was left to take it: http_code
- * 0). */
+/* Counts a request that ended: one call each, when its reply was handed over (or nobody was left to take
+ * it: http_code 0). */
 void stats_request(struct stats_core *st, int dialect, int op, int http_code, enum stats_transport transport,
 		   uint64_t duration_ns);
 
-/* Of the same request: from its head to the first payload byte at the client, or to the reply where none goes
- * there. */
+/* Counts the time of a request from its head to the first payload byte at the client, or to the reply
+ * where none goes there. */
 void stats_first_byte(struct stats_core *st, int op, enum stats_transport transport, uint64_t ns);
 /* Phases that took no time are not counted. */
 void stats_phases(struct stats_core *st, enum stats_transport transport,
 		  const uint64_t phase_ns[STATS_PHASE_NR]);
 
-/* Payload bytes that moved. */
+/* Counts payload bytes that moved. */
 static inline void
 stats_bytes(struct stats_core *st, enum stats_dir dir, enum stats_transport transport, uint64_t bytes)
 {
 	stats_add(&st->bytes[dir][transport], bytes);
 }
 
-/* RDMA was asked for and not used; reason is an index into stats_names.reason. */
+/* Counts a request that asked for RDMA and did not get it; reason is an index into stats_names.reason. */
 static inline void
 stats_decline(struct stats_core *st, int reason)
 {
@@ -155,16 +155,16 @@ struct stats_note {
 
 /* Notes a request that was declined or went wrong; the latest STATS_NOTES_NR of a core are kept. */
 void stats_note(struct stats_core *st, const struct stats_note *n);
-/* Those of all cores, newest first, at most max; returns how many.  Any thread. */
+/* Copies the notes of all cores, newest first, at most max; returns how many.  Any thread. */
 int stats_recent(const struct stats *st, struct stats_note *notes, int max);
 int stats_core_nr(const struct stats *st);
 const struct stats_core *stats_core_at(const struct stats *st, int core);
-/* The names that stats_new() was given; "other" and "" where there is none. */
+/* Returns the names that stats_new() was given; "other" and "" where there is none. */
 const char *stats_op_name(const struct stats *st, int op);
 const char *stats_reason_name(const struct stats *st, int reason);
 
-/* How many requests ended with that status, of all operations and transports of that core.  Any thread;
- * tests. */
+/* Counts the requests that ended with that status, of all operations and transports of that core.  Any
+ * thread; tests. */
 uint64_t stats_requests_of(const struct stats_core *st, int dialect, int http_code);
 
 /* ---- the text: any thread ---- */
@@ -198,7 +198,7 @@ struct stats_out;
 /* Adds to out whatever its owner knows; called on the thread that writes the text. */
 typedef void (*stats_collect_fn)(void *cookie, struct stats_out *out);
 
-/* 0 or -ENOMEM. */
+/* Makes an empty text.  0 or -ENOMEM. */
 int stats_out_new(struct stats_out **ret_out);
 void stats_out_free(struct stats_out *out);
 
@@ -238,10 +238,10 @@ void stats_emit_values_ns(struct stats_out *out, enum stats_metric m, uint64_t v
 void stats_emit_buckets(struct stats_out *out, enum stats_metric m, const uint64_t buckets[LATENCY_NR],
 			uint64_t sum_ns, const char *label1, const char *label2);
 
-/* The sums over all cores, build_info and process_*. */
+/* Emits the sums over all cores, build_info and process_*. */
 void stats_collect(const struct stats *st, struct stats_out *out);
 
-/* The whole text, terminated; the caller frees it.  0 or -ENOMEM (also when a sample had no room). */
+/* Returns the whole text, terminated; the caller frees it.  0 or -ENOMEM (also when a sample had no room). */
 int stats_out_text(struct stats_out *out, char **ret_text, size_t *ret_len);
 
 /* Prints every metric there is: "name\ttype\tlabels\thelp" a line, for checks of dashboards and manuals. */

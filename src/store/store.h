@@ -1,6 +1,6 @@
 /*
  * The store: objects on disk, atomic and durable.  One header; above it there is no disk number, extent,
- * descriptor or index iterator, only handles.  store.md of the design is the reference (docs/store.md).
+ * descriptor or index iterator, only handles.  docs/store.md is the reference.
  *
  * Threads.  A *port* is one thread's access to the store (a core, or a test); store_attach() makes it, with
  * the thread's ring and mailbox.  Every call names a port and is made on its thread; done() always runs on
@@ -38,6 +38,7 @@
 struct ring;
 struct timers;
 struct store;
+struct store_ops; /* store/ops.h: a back end */
 struct store_port;
 
 #define STORE_KEY_MAX 1024
@@ -60,6 +61,7 @@ struct store_disk_conf {
 };
 
 struct store_conf {
+	const struct store_ops *ops; /* the back end */
 	const struct store_disk_conf *disks;
 	int disk_nr;
 	uint64_t index_bytes;  /* memory the index may use, in all */
@@ -76,7 +78,7 @@ int store_format(const struct store_conf *conf, bool force, char *err, size_t er
  * reason in err: -ENOTRECOVERABLE damaged or foreign (exit 74), -EINVAL size differs from the superblock
  * (exit 78), -EBUSY still locked.
  */
-int store_open_disks(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
+int store_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
 
 /* --fsck: reads everything, prints what is wrong through say(); repair: cuts a damaged log tail.  0 clean, 1
  * repaired, -ENOTRECOVERABLE damage left, other -errno.  Blocking; the store must not be running. */
@@ -84,7 +86,7 @@ int store_fsck(const struct store_conf *conf, bool repair, void (*say)(void *coo
 	       void *cookie);
 
 /* After every port was detached: writes the last stamp, stops helpers, frees.  NULL is fine. */
-void store_close_disks(struct store *st);
+void store_stop(struct store *st);
 
 /* On the port's own thread.  0 or -ENOMEM, -EUSERS. */
 int store_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
@@ -139,7 +141,7 @@ struct store_op {
 	struct msg msg; /* the store's */
 	void (*done)(struct store_op *op);
 	int result;
-	struct store_port *port;
+	struct store_port *port; /* the back end's, that does it */
 };
 
 /* An object version, opened and pinned: its extents are not reused before store_close(). */

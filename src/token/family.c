@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-bool
-token_all_hex(const char *p, size_t len)
+static bool
+all_hex(const char *p, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
 		if (hex_digit(p[i]) < 0)
@@ -72,7 +72,7 @@ is_scal_rc(struct span s)
 		size_t n = 2u + width[i];
 
 		if ((size_t)(end - p) < n || p[0] != '0' || (p[1] != 'x' && p[1] != 'X') ||
-		    !token_all_hex(p + 2, width[i]))
+		    !all_hex(p + 2, width[i]))
 			return false;
 		p += n;
 		if (i < 2 && (p == end || *p++ != ':'))
@@ -89,7 +89,7 @@ token_is_family(struct span s, bool scal, enum token_kind *ret_kind)
 	else if (is_ofi(s))
 		*ret_kind = TOKEN_OFI;
 	else if (s.len >= TOKEN_RC_LEN && (s.len == TOKEN_RC_LEN || s.p[TOKEN_RC_LEN] == ':') &&
-		 token_all_hex(s.p, TOKEN_RC_LEN))
+		 all_hex(s.p, TOKEN_RC_LEN))
 		*ret_kind = TOKEN_RC_V1;
 	else if (scal && is_scal_rc(s))
 		*ret_kind = TOKEN_RC_SCAL;

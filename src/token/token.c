@@ -244,6 +244,8 @@ token_parse_trio(const char *descr, size_t descr_len, const char *start, size_t 
 int
 token_check_move(const struct token *t, const char **ret_why)
 {
+	if (t->kind != TOKEN_DC)
+		return 0;
 	if (t->addr == 0)
 		return token_bad(ret_why, "The address of the RDMA descriptor is zero.");
 	if (t->size == 0)

@@ -48,28 +48,31 @@ struct token {
  */
 int token_parse(const char *text, size_t len, struct token *ret_token, const char **ret_why);
 
-/* The same for a header that carries 2.1 only, or 2.6 (x-scal-rdma, x-rdma-info: `allow_suffix` false). */
+/* Parses the value of a header that carries 2.1 only, or 2.6 (x-scal-rdma, x-rdma-info: `allow_suffix`
+ * false). */
 int token_parse_plain(const char *text, size_t len, struct token *ret_token, const char **ret_why);
 
-/* The versity trio (2.3).  start, length: decimal text or NULL.  is_put: the length is required. */
+/* Parses the versity trio (2.3).  start, length: decimal text or NULL.  is_put: the length is required. */
 int token_parse_trio(const char *descr, size_t descr_len, const char *start, size_t start_len,
 		     const char *length, size_t length_len, bool is_put, struct token *ret_token,
 		     const char **ret_why);
 
-/* Exactly the shape of 2.1, whatever its values (for x-amz-meta-rdma-token when off, 2.7). */
+/* Tells whether text has exactly the shape of 2.1, whatever its values (for x-amz-meta-rdma-token when
+ * off, 2.7). */
 bool token_has_dc_shape(const char *text, size_t len);
 
-/* Does token_parse() take it for TOKEN_RC_V1? */
+/* Tells whether token_parse() takes it for TOKEN_RC_V1. */
 bool token_has_rc_shape(const char *text, size_t len);
 
-/* The rules that hold when bytes are to move: addr != 0, size != 0.  0 or -EINVAL. */
+/* Checks what holds when bytes are to move: addr != 0, size != 0.  0 or -EINVAL.  A family whose fields
+ * token_parse() does not look at has none to check: 0. */
 int token_check_move(const struct token *t, const char **ret_why);
 
 /* Writes the 81 characters of 2.1 and a NUL (items 112, 113).  t->size must fit 32 bits: else -EFBIG (item
  * 114). */
 int token_format(const struct token *t, char text[TOKEN_DC_LEN + 1]);
 
-/* 2.4 and its suffix form, all fields validated (items 13, 14). */
+/* Parses 2.4 and its suffix form, all fields validated (items 13, 14). */
 int token_parse_rc(const char *text, size_t len, struct token *ret_token, const char **ret_why);
 void token_format_rc(const struct token *t, char text[TOKEN_RC_LEN + 1]);
 

@@ -5,16 +5,14 @@
 #include "base/span.h"
 #include "token/token.h"
 
-/* Without blanks around it and without one trailing ';' (protocol.md 2.1, item 8). */
+/* Returns the text without blanks around it and without one trailing ';' (protocol.md 2.1, item 8). */
 struct span token_strip(const char *text, size_t len);
 
-/* -EINVAL, with the sentence. */
+/* Sets *ret_why and returns -EINVAL. */
 int token_bad(const char **ret_why, const char *why);
 
-/* ":ADDR2:SIZE2" of 2.2, each 1 to 16 hex digits.  0 or -EINVAL. */
+/* Parses ":ADDR2:SIZE2" of 2.2, each 1 to 16 hex digits.  0 or -EINVAL. */
 int token_suffix(struct span s, uint64_t *ret_addr, uint64_t *ret_size, const char **ret_why);
-
-bool token_all_hex(const char *p, size_t len);
 
 /* Families that are told from 2.1 by their shape alone (protocol.md section 8).  scal: 2.6 is one of them on
  * this header. */

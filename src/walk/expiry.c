@@ -1,16 +1,18 @@
 /*
- * x-amz-expiration: when a rule of the bucket's lifecycle will delete the object that a reply speaks of.
- * Called by reply.c for PUT, GET and HEAD, on the core's thread.
- *
- * Each core keeps the rules of the buckets that it met last, and looks them up anew after a second: the usual
- * request pays a comparison of names, and no request waits for anything.  What the header says may so be a
- * second behind the rules.
+ * When a rule will delete an object.  Each core keeps the rules of the buckets that it met last, and looks them
+ * up anew after a second: the usual request pays a comparison of names, and no request waits for anything.
+ * What the header says may so be a second behind the rules.
  */
-#include "req/machine.h"
+#include "walk/expiry.h"
 
 #include "base/clock.h"
+#include "dialect/dialect.h"
+#include "dialect/tags.h"
 #include "s3doc/lifecycle.h"
+#include "store/store.h"
+#include "walk/bucket_config.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,12 +24,25 @@ struct expiry_slot {
 	void *rules;       /* packed, malloc'd; NULL: none */
 	uint32_t rules_len;
 	uint16_t bucket_len;
-	char bucket[64];
+	char bucket[STORE_BUCKET_MAX];
 };
 
 struct expiry {
+	struct store_port *store;
 	struct expiry_slot slot[SLOTS];
 };
+
+int
+expiry_new(struct store_port *store, struct expiry **ret_expiry)
+{
+	struct expiry *ex = calloc(1, sizeof *ex);
+
+	if (!ex)
+		return -ENOMEM;
+	ex->store = store;
+	*ret_expiry = ex;
+	return 0;
+}
 
 static void
 slot_clear(struct expiry_slot *s)
@@ -36,22 +51,28 @@ slot_clear(struct expiry_slot *s)
 	*s = (struct expiry_slot){ .rules = NULL };
 }
 
+void
+expiry_free(struct expiry *ex)
+{
+	for (int i = 0; ex && i < SLOTS; i++)
+		slot_clear(&ex->slot[i]);
+	free(ex);
+}
+
 /* What cannot be read now is as if there were no rules: the header is advice. */
 static void
-slot_fill(struct expiry_slot *s, struct req *rq)
+slot_fill(struct expiry *ex, struct expiry_slot *s, const struct store_key *k, uint64_t now_ns)
 {
-	const struct target *t = &rq->target;
-	struct store_port *port = rq->rs->env.store;
 	struct bucket_attrs ba;
 	const void *packed;
 
 	slot_clear(s);
-	memcpy(s->bucket, t->bucket, t->bucket_len);
-	s->bucket_len = t->bucket_len;
-	s->until_ns = rq->began_ns + FRESH_NS;
+	memcpy(s->bucket, k->bucket, k->bucket_len);
+	s->bucket_len = k->bucket_len;
+	s->until_ns = now_ns + FRESH_NS;
 	/* Most buckets have nothing: no memory is taken to find that out. */
-	if (store_bucket_get_attrs(port, t->bucket, t->bucket_len, NULL, 0, NULL) <= 0 ||
-	    bucket_attrs_read(port, t->bucket, t->bucket_len, &ba) < 0)
+	if (store_bucket_get_attrs(ex->store, k->bucket, k->bucket_len, NULL, 0, NULL) <= 0 ||
+	    bucket_attrs_read(ex->store, k->bucket, k->bucket_len, &ba) < 0)
 		return;
 	if (bucket_attrs_find(&ba, BUCKET_LIFECYCLE, &packed, &s->rules_len)) {
 		s->rules = malloc(s->rules_len ? s->rules_len : 1);
@@ -62,61 +83,44 @@ slot_fill(struct expiry_slot *s, struct req *rq)
 }
 
 static const struct expiry_slot *
-slot_of(struct req *rq)
+slot_of(struct expiry *ex, const struct store_key *k, uint64_t now_ns)
 {
-	const struct target *t = &rq->target;
-	struct reqs *rs = rq->rs;
-	unsigned h = t->bucket_len;
+	unsigned h = k->bucket_len;
 	struct expiry_slot *s;
 
-	if (!rs->expiry) {
-		rs->expiry = calloc(1, sizeof *rs->expiry);
-		if (!rs->expiry)
-			return NULL;
-	}
-	for (uint16_t i = 0; i < t->bucket_len; i++)
-		h = h * 31 + (unsigned char)t->bucket[i];
-	s = &rs->expiry->slot[h % SLOTS];
-	if (rq->began_ns >= s->until_ns || s->bucket_len != t->bucket_len ||
-	    memcmp(s->bucket, t->bucket, t->bucket_len) != 0)
-		slot_fill(s, rq);
+	for (uint16_t i = 0; i < k->bucket_len; i++)
+		h = h * 31 + (unsigned char)k->bucket[i];
+	s = &ex->slot[h % SLOTS];
+	if (now_ns >= s->until_ns || s->bucket_len != k->bucket_len ||
+	    memcmp(s->bucket, k->bucket, k->bucket_len) != 0)
+		slot_fill(ex, s, k, now_ns);
 	return s;
 }
 
-const char *
-expiry_text(struct req *rq, uint64_t size_bytes, const void *attrs, size_t attrs_len, uint64_t mtime_ns)
+bool
+expiry_text(struct expiry *ex, const struct store_key *k, uint64_t size_bytes, const struct store_meta *meta,
+	    uint64_t now_ns, struct text *out)
 {
-	const struct target *t = &rq->target;
 	const struct expiry_slot *s;
 	const char *tags, *id;
 	size_t tags_len = 0, id_len;
 	uint64_t at_s;
 	char date[30];
 
-	/* Where a day is none, dates say nothing. */
-	if (rq->listen->dialect != DIALECT_S3 || rq->rs->env.conf->lifecycle.day_ns != 86400 * NS_PER_S)
-		return NULL;
-	s = slot_of(rq);
-	if (!s || !s->rules)
-		return NULL;
-	tags = dialect_attr(attrs, attrs_len, ATTR_TAGGING, &tags_len);
-	at_s = lifecycle_expiry(s->rules, s->rules_len, t->key, t->key_len, size_bytes, tags ? tags : "",
-				tags ? tags_len : 0, mtime_ns / NS_PER_S, &id, &id_len);
+	if (!ex || k->bucket_len > STORE_BUCKET_MAX)
+		return false;
+	s = slot_of(ex, k, now_ns);
+	if (!s->rules)
+		return false;
+	tags = dialect_attr(meta->attrs, meta->attrs_len, ATTR_TAGGING, &tags_len);
+	at_s = lifecycle_expiry(s->rules, s->rules_len, k->key, k->key_len, size_bytes, tags ? tags : "",
+				tags ? tags_len : 0, meta->mtime_ns / NS_PER_S, &id, &id_len);
 	if (!at_s)
-		return NULL;
+		return false;
 	http_date_format(at_s, date);
-	text_reset(&rq->out);
-	text_fmt(&rq->out, "expiry-date=\"%s\", rule-id=\"", date);
-	text_url(&rq->out, id, id_len, false);
-	text_put(&rq->out, "\"", 2);
-	return text_ok(&rq->out) ? rq->out.p : NULL;
-}
-
-void
-expiry_free(struct reqs *rs)
-{
-	for (int i = 0; rs->expiry && i < SLOTS; i++)
-		slot_clear(&rs->expiry->slot[i]);
-	free(rs->expiry);
-	rs->expiry = NULL;
+	text_reset(out);
+	text_fmt(out, "expiry-date=\"%s\", rule-id=\"", date);
+	text_url(out, id, id_len, false);
+	text_put(out, "\"", 2);
+	return text_ok(out);
 }

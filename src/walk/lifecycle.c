@@ -2,13 +2,12 @@
  * Lifecycle rules, executed: from time to time one core walks over all buckets, deletes the objects whose
  * bucket's rules say so, and ends the uploads that they, or limits.upload_expire, call abandoned.
  *
- * Made and owned by the request machine of core 0; everything on that core's thread.  It does one thing at a
- * time and rests after each, so that it looks at lifecycle.rate objects a second at most.  What it deletes is
- * the version that it has seen: an object written meanwhile stays.
+ * Made and owned by core 0; everything on that core's thread.  A walk as walk.h has it: it looks at
+ * lifecycle.rate objects a second at most.  What it deletes is the version that it has seen: an object written
+ * meanwhile stays.
  *
- *   rest -> bucket -> objects -> delete ... -> objects -> ...
- *                  -> uploads -> abort ...  -> uploads -> ...
- *        -> bucket -> ... -> rest
+ *   bucket -> objects -> delete ... -> objects -> ...
+ *          -> uploads -> abort ...  -> uploads -> ... -> the next bucket
  *
  * What a rule calls a day is lifecycle.day long.  Where that is not a day, the ages that the rules are asked
  * about are stretched accordingly; dates stay what they are.
@@ -18,9 +17,16 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/log.h"
-#include "base/timer.h"
+#include "conf/conf.h"
+#include "dialect/dialect.h"
+#include "dialect/tags.h"
 #include "s3doc/lifecycle.h"
+#include "stats/stats.h"
+#include "store/store.h"
+#include "walk/bucket_config.h"
+#include "walk/walk.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -38,19 +44,14 @@ struct due {
 };
 
 struct life {
-	const struct req_env *env;
-	struct timer timer;
-	void (*step)(struct life *lf);
-	int inflight; /* operations of the store */
-	bool stopping;
+	struct walk walk;
+	struct life_env env;
+	uint64_t day_ns, upload_expire_ns;
 
 	struct store_list ls;
 	struct store_del del;
 	struct store_upload up;
 
-	char bucket[STORE_BUCKET_MAX + 1], last[STORE_BUCKET_MAX + 1];
-	uint16_t bucket_len;
-	bool have_bucket;
 	struct bucket_attrs attrs; /* of the bucket, until all that was due of a page is gone */
 	const void *rules;         /* in there; NULL: none */
 	uint32_t rules_len;
@@ -59,7 +60,7 @@ struct life {
 	char after[STORE_KEY_MAX];
 	uint16_t after_len;
 	uint8_t after_id[STORE_UPLOAD_ID_BYTES];
-	bool have_after, full;
+	bool have_after, full, uploads;
 	uint32_t seen;
 
 	struct due *due; /* DUE_MAX of them, during a walk */
@@ -67,47 +68,18 @@ struct life {
 	uint64_t expired, aborted; /* in this bucket */
 };
 
-static void step_bucket(struct life *lf);
-static void step_objects(struct life *lf);
-static void step_delete(struct life *lf);
-static void step_uploads(struct life *lf);
-static void step_abort(struct life *lf);
+static void step_objects(struct walk *w);
+static void step_delete(struct walk *w);
+static void step_uploads(struct walk *w);
+static void step_abort(struct walk *w);
 
-/* ---- going on ---- */
-
-static void
-on_timer(struct timer *t)
+static struct life *
+life_of(struct walk *w)
 {
-	struct life *lf = container_of(t, struct life, timer);
-
-	if (!lf->stopping && lf->inflight == 0)
-		lf->step(lf);
+	return container_of(w, struct life, walk);
 }
 
-static void
-go(struct life *lf, uint64_t rest_ns, void (*step)(struct life *lf))
-{
-	lf->step = step;
-	if (!lf->stopping)
-		timer_arm(lf->env->timers, &lf->timer, clock_ns() + rest_ns, on_timer);
-}
-
-/* The rest that n objects cost. */
-static uint64_t
-rest_ns(const struct life *lf, uint32_t n)
-{
-	return (uint64_t)n * NS_PER_S / (uint64_t)lf->env->conf->lifecycle.rate;
-}
-
-static void
-walk_over(struct life *lf)
-{
-	free(lf->due);
-	lf->due = NULL;
-	lf->have_bucket = false;
-	stats_event(lf->env->stats, STATS_LIFE_WALKS);
-	go(lf, lf->env->conf->lifecycle.interval_ns, step_bucket);
-}
+/* ---- a walk ---- */
 
 static void
 drop_rules(struct life *lf)
@@ -116,17 +88,51 @@ drop_rules(struct life *lf)
 	lf->rules = NULL;
 }
 
-/* A walk that cannot go on ends; the next one begins anew. */
-static void
-give_up(struct life *lf, int err)
+static int
+begun(struct walk *w)
 {
-	log_warn("lifecycle: bucket %.*s: %s; the walk ends here", (int)lf->bucket_len, lf->bucket,
-		 strerror(-err));
+	struct life *lf = life_of(w);
+
+	lf->due = malloc(DUE_MAX * sizeof *lf->due);
+	return lf->due ? 0 : -ENOMEM;
+}
+
+static void
+ended(struct walk *w, const char *why)
+{
+	struct life *lf = life_of(w);
+
+	if (why)
+		log_warn("lifecycle: bucket %.*s: %s; the walk ends here", (int)w->bucket_len, w->bucket,
+			 why);
+	else
+		stats_event(lf->env.stats, STATS_LIFE_WALKS);
 	drop_rules(lf);
 	free(lf->due);
 	lf->due = NULL;
-	lf->have_bucket = false;
-	go(lf, lf->env->conf->lifecycle.interval_ns, step_bucket);
+}
+
+static void
+step_bucket(struct walk *w)
+{
+	struct life *lf = life_of(w);
+
+	lf->have_after = false;
+	lf->expired = lf->aborted = 0;
+	step_objects(w);
+}
+
+static void
+leave_bucket(struct life *lf)
+{
+	struct walk *w = &lf->walk;
+
+	drop_rules(lf);
+	if (lf->expired || lf->aborted)
+		log_info("lifecycle: bucket %.*s: %llu objects expired, %llu uploads aborted",
+			 (int)w->bucket_len, w->bucket, (unsigned long long)lf->expired,
+			 (unsigned long long)lf->aborted);
+	walk_next_bucket(w);
 }
 
 /* ---- ages ---- */
@@ -135,7 +141,7 @@ give_up(struct life *lf, int err)
 static uint64_t
 stretched_s(const struct life *lf, uint64_t made_ns, uint64_t now_ns)
 {
-	uint64_t day_ns = lf->env->conf->lifecycle.day_ns, age_ns = now_ns > made_ns ? now_ns - made_ns : 0;
+	uint64_t day_ns = lf->day_ns, age_ns = now_ns > made_ns ? now_ns - made_ns : 0;
 	unsigned __int128 age = (unsigned __int128)age_ns * DAY_NS / day_ns;
 
 	if (age > now_ns)
@@ -156,7 +162,7 @@ object_is_due(const struct life *lf, const struct store_entry *e, uint64_t now_n
 static bool
 upload_is_due(const struct life *lf, const struct store_entry *e, uint64_t now_ns)
 {
-	uint64_t expire_ns = lf->env->conf->limits.upload_expire_ns;
+	uint64_t expire_ns = lf->upload_expire_ns;
 
 	if (expire_ns && now_ns > e->mtime_ns && now_ns - e->mtime_ns >= expire_ns)
 		return true;
@@ -197,39 +203,34 @@ on_entry(struct store_list *ls, const struct store_entry *e)
 }
 
 static void
-page_over(struct life *lf)
+page_done(struct walk *w)
 {
-	bool uploads = lf->step == step_uploads;
+	struct life *lf = life_of(w);
+	int r = lf->ls.op.result;
 
 	/* Without its bucket there is nothing left to do in it. */
-	if (lf->ls.op.result == -ENXIO) {
-		drop_rules(lf);
-		go(lf, 0, step_bucket);
-		return;
+	if (r == -ENXIO) {
+		leave_bucket(lf);
+	} else if (r < 0) {
+		walk_end(w, strerror(-r));
+	} else {
+		lf->full |= lf->ls.more;
+		lf->due_at = 0;
+		walk_go_paced(w, lf->seen, lf->uploads ? step_abort : step_delete);
 	}
-	if (lf->ls.op.result < 0) {
-		give_up(lf, lf->ls.op.result);
-		return;
-	}
-	lf->full |= lf->ls.more;
-	lf->due_at = 0;
-	go(lf, rest_ns(lf, lf->seen), uploads ? step_abort : step_delete);
 }
 
 static void
 on_page(struct store_op *op)
 {
-	struct life *lf = container_of(container_of(op, struct store_list, op), struct life, ls);
-
-	lf->inflight--;
-	page_over(lf);
+	walk_done(&container_of(op, struct life, ls.op)->walk);
 }
 
 /* The rules may have changed since the last page. */
 static int
 read_rules(struct life *lf)
 {
-	int r = bucket_attrs_read(lf->env->store, lf->bucket, lf->bucket_len, &lf->attrs);
+	int r = bucket_attrs_read(lf->env.store, lf->walk.bucket, lf->walk.bucket_len, &lf->attrs);
 
 	lf->rules = NULL;
 	if (r < 0)
@@ -252,7 +253,8 @@ rules_hold(struct life *lf)
 	uint64_t version;
 	bool same;
 
-	if (store_bucket_get_attrs(lf->env->store, lf->bucket, lf->bucket_len, NULL, 0, &version) >= 0 &&
+	if (store_bucket_get_attrs(lf->env.store, lf->walk.bucket, lf->walk.bucket_len, NULL, 0, &version) >=
+		    0 &&
 	    version == old.version)
 		return true;
 	same = read_rules(lf) == 0 && !rules == !lf->rules &&
@@ -276,270 +278,200 @@ list_page(struct life *lf, bool uploads)
 {
 	int r;
 
+	lf->uploads = uploads;
 	lf->due_nr = 0;
 	lf->seen = 0;
 	lf->full = false;
 	memset(&lf->ls, 0, sizeof lf->ls);
-	lf->ls.bucket = lf->bucket;
-	lf->ls.bucket_len = lf->bucket_len;
+	lf->ls.bucket = lf->walk.bucket;
+	lf->ls.bucket_len = lf->walk.bucket_len;
 	lf->ls.after = lf->have_after ? lf->after : NULL;
 	lf->ls.after_len = lf->have_after ? lf->after_len : 0;
 	lf->ls.after_id = uploads && lf->have_after ? lf->after_id : NULL;
 	lf->ls.max = PAGE_MAX;
 	lf->ls.entry = on_entry;
 	lf->ls.op.done = on_page;
-	r = uploads ? store_list_uploads(lf->env->store, &lf->ls) : store_list(lf->env->store, &lf->ls);
-	if (r == 0) {
-		lf->inflight++;
-		return;
-	}
-	if (r < 0)
-		lf->ls.op.result = r;
-	page_over(lf);
-}
-
-/* ---- buckets ---- */
-
-static bool
-on_bucket(struct store_list *ls, const struct store_entry *e)
-{
-	struct life *lf = container_of(ls, struct life, ls);
-
-	check(e->name_len <= STORE_BUCKET_MAX);
-	memcpy(lf->bucket, e->name, e->name_len);
-	lf->bucket[e->name_len] = 0;
-	lf->bucket_len = (uint16_t)e->name_len;
-	lf->have_bucket = true;
-	return true;
-}
-
-static void
-bucket_found(struct life *lf)
-{
-	if (lf->ls.op.result < 0) {
-		give_up(lf, lf->ls.op.result);
-	} else if (lf->ls.op.result == 0) {
-		walk_over(lf);
-	} else {
-		lf->have_after = false;
-		lf->expired = lf->aborted = 0;
-		go(lf, rest_ns(lf, 1), step_objects);
-	}
-}
-
-static void
-on_found(struct store_op *op)
-{
-	struct life *lf = container_of(container_of(op, struct store_list, op), struct life, ls);
-
-	lf->inflight--;
-	bucket_found(lf);
-}
-
-/* The bucket behind the one that was walked, or the first. */
-static void
-step_bucket(struct life *lf)
-{
-	int r;
-
-	if (lf->have_bucket && (lf->expired || lf->aborted))
-		log_info("lifecycle: bucket %.*s: %llu objects expired, %llu uploads aborted",
-			 (int)lf->bucket_len, lf->bucket, (unsigned long long)lf->expired,
-			 (unsigned long long)lf->aborted);
-	if (!lf->due)
-		lf->due = malloc(DUE_MAX * sizeof *lf->due);
-	if (!lf->due) {
-		give_up(lf, -ENOMEM);
-		return;
-	}
-	memcpy(lf->last, lf->bucket, sizeof lf->last);
-	memset(&lf->ls, 0, sizeof lf->ls);
-	lf->ls.after = lf->have_bucket ? lf->last : NULL;
-	lf->ls.after_len = lf->have_bucket ? lf->bucket_len : 0;
-	lf->ls.max = 1;
-	lf->ls.entry = on_bucket;
-	lf->ls.op.done = on_found;
-	r = store_list(lf->env->store, &lf->ls);
-	if (r == 0) {
-		lf->inflight++;
-		return;
-	}
-	if (r < 0)
-		lf->ls.op.result = r;
-	bucket_found(lf);
+	r = uploads ? store_list_uploads(lf->env.store, &lf->ls) : store_list(lf->env.store, &lf->ls);
+	walk_await(&lf->walk, &lf->ls.op, r, page_done);
 }
 
 /* ---- objects ---- */
 
 static void
-step_objects(struct life *lf)
+step_objects(struct walk *w)
 {
+	struct life *lf = life_of(w);
 	int r = read_rules(lf);
 
 	if (r < 0) {
-		go(lf, 0, step_bucket);
-		return;
-	}
-	if (lf->rules) {
+		leave_bucket(lf);
+	} else if (lf->rules) {
 		list_page(lf, false);
-		return;
+	} else {
+		drop_rules(lf);
+		lf->have_after = false;
+		walk_go(w, step_uploads);
 	}
-	drop_rules(lf);
-	lf->have_after = false;
-	go(lf, 0, step_uploads);
 }
 
 static void
-deleted(struct life *lf)
+deleted(struct walk *w)
 {
-	if (lf->del.op.result == 1) {
+	struct life *lf = life_of(w);
+	int r = lf->del.op.result;
+
+	if (r == 1) {
 		lf->expired++;
-		stats_event(lf->env->stats, STATS_EXPIRED);
+		stats_event(lf->env.stats, STATS_EXPIRED);
 	}
 	/* Gone or changed meanwhile: not ours to delete any more.  A disk that fails ends the walk. */
-	if (lf->del.op.result < 0 && lf->del.op.result != -ENOENT && lf->del.op.result != -ESTALE &&
-	    lf->del.op.result != -ENXIO) {
-		give_up(lf, lf->del.op.result);
+	if (r < 0 && r != -ENOENT && r != -ESTALE && r != -ENXIO) {
+		walk_end(w, strerror(-r));
 		return;
 	}
 	lf->due_at++;
-	go(lf, rest_ns(lf, 1), step_delete);
+	walk_go_paced(w, 1, step_delete);
 }
 
 static void
 on_deleted(struct store_op *op)
 {
-	struct life *lf = container_of(container_of(op, struct store_del, op), struct life, del);
+	walk_done(&container_of(op, struct life, del.op)->walk);
+}
 
-	lf->inflight--;
-	deleted(lf);
+static struct store_key
+due_key(const struct life *lf, const struct due *d)
+{
+	return (struct store_key){ .bucket = lf->walk.bucket,
+				   .bucket_len = lf->walk.bucket_len,
+				   .key = d->key,
+				   .key_len = d->key_len };
 }
 
 static void
-step_delete(struct life *lf)
+step_delete(struct walk *w)
 {
+	struct life *lf = life_of(w);
 	struct due *d = &lf->due[lf->due_at];
-	struct store_key k = { .bucket = lf->bucket, .bucket_len = lf->bucket_len };
 	struct store_pre pre = { .kind = PRE_VERSION };
-	int r;
+	struct store_key k;
 
 	if (!is_more_due(lf)) {
 		if (!lf->full)
 			lf->have_after = false;
-		go(lf, 0, lf->full ? step_objects : step_uploads);
+		walk_go(w, lf->full ? step_objects : step_uploads);
 		return;
 	}
-	k.key = d->key;
-	k.key_len = d->key_len;
+	k = due_key(lf, d);
 	pre.version = d->version;
 	lf->del.op.done = on_deleted;
-	r = store_delete(lf->env->store, &k, &pre, &lf->del);
-	if (r == 0) {
-		lf->inflight++;
-		return;
-	}
-	if (r < 0)
-		lf->del.op.result = r;
-	deleted(lf);
+	walk_await(w, &lf->del.op, store_delete(lf->env.store, &k, &pre, &lf->del), deleted);
 }
 
 /* ---- uploads ---- */
 
 static void
-step_uploads(struct life *lf)
+step_uploads(struct walk *w)
 {
-	int r = read_rules(lf);
+	struct life *lf = life_of(w);
 
-	if (r < 0) {
-		go(lf, 0, step_bucket);
-		return;
-	}
-	list_page(lf, true);
+	if (read_rules(lf) < 0)
+		leave_bucket(lf);
+	else
+		list_page(lf, true);
 }
 
 static void
-aborted(struct life *lf)
+aborted(struct walk *w)
 {
-	if (lf->up.op.result == 0) {
+	struct life *lf = life_of(w);
+	int r = lf->up.op.result;
+
+	if (r == 0) {
 		lf->aborted++;
-		stats_event(lf->env->stats, STATS_UPLOAD_EXPIRED);
+		stats_event(lf->env.stats, STATS_UPLOAD_EXPIRED);
 	}
-	if (lf->up.op.result < 0 && lf->up.op.result != -ENOENT && lf->up.op.result != -ENXIO) {
-		give_up(lf, lf->up.op.result);
+	if (r < 0 && r != -ENOENT && r != -ENXIO) {
+		walk_end(w, strerror(-r));
 		return;
 	}
 	lf->due_at++;
-	go(lf, rest_ns(lf, 1), step_abort);
+	walk_go_paced(w, 1, step_abort);
 }
 
 static void
 on_aborted(struct store_op *op)
 {
-	struct life *lf = container_of(container_of(op, struct store_upload, op), struct life, up);
-
-	lf->inflight--;
-	aborted(lf);
+	walk_done(&container_of(op, struct life, up.op)->walk);
 }
 
 static void
-step_abort(struct life *lf)
+step_abort(struct walk *w)
 {
+	struct life *lf = life_of(w);
 	struct due *d = &lf->due[lf->due_at];
-	struct store_key k = { .bucket = lf->bucket, .bucket_len = lf->bucket_len };
-	int r;
+	struct store_key k;
 
 	if (!is_more_due(lf)) {
-		go(lf, 0, lf->full ? step_uploads : step_bucket);
+		if (lf->full)
+			walk_go(w, step_uploads);
+		else
+			leave_bucket(lf);
 		return;
 	}
-	k.key = d->key;
-	k.key_len = d->key_len;
+	k = due_key(lf, d);
 	lf->up.op.done = on_aborted;
-	r = store_upload_abort(lf->env->store, &k, d->id, &lf->up);
-	if (r == 0) {
-		lf->inflight++;
-		return;
-	}
-	if (r < 0)
-		lf->up.op.result = r;
-	aborted(lf);
+	walk_await(w, &lf->up.op, store_upload_abort(lf->env.store, &k, d->id, &lf->up), aborted);
 }
 
 /* ---- life ---- */
 
-int
-life_new(const struct req_env *env, struct life **ret_life)
-{
-	struct life *lf;
+static const struct walk_ops ops = {
+	.begun = begun, .bucket = step_bucket, .ended = ended, .bucket_units = 1
+};
 
-	*ret_life = NULL;
-	if (env->core != 0 || !env->store || env->conf->lifecycle.interval_ns == 0)
-		return 0;
-	lf = calloc(1, sizeof *lf);
+int
+life_new(const struct life_env *env, const struct conf *conf, struct life **ret_life)
+{
+	struct life *lf = calloc(1, sizeof *lf);
+
 	if (!lf)
 		return -ENOMEM;
-	lf->env = env;
-	go(lf, env->conf->lifecycle.interval_ns, step_bucket);
+	lf->env = *env;
+	lf->walk.ops = &ops;
+	lf->walk.store = env->store;
+	lf->walk.timers = env->timers;
+	lf->walk.first_max_ns = UINT64_MAX;
+	life_set(lf, conf);
+	walk_start(&lf->walk);
 	*ret_life = lf;
 	return 0;
 }
 
 void
-life_stop(struct life *lf, bool stop)
+life_set(struct life *lf, const struct conf *conf)
 {
-	if (!lf || lf->stopping == stop)
+	if (!lf)
 		return;
-	lf->stopping = stop;
-	if (stop)
-		timer_disarm(lf->env->timers, &lf->timer);
-	else if (lf->inflight == 0)
-		go(lf, lf->env->conf->lifecycle.interval_ns, lf->step);
+	check(conf->lifecycle.rate > 0 && conf->lifecycle.day_ns > 0);
+	/* Counts from the end of the next walk on. */
+	lf->walk.interval_ns = conf->lifecycle.interval_ns;
+	lf->walk.rate = (uint64_t)conf->lifecycle.rate;
+	lf->day_ns = conf->lifecycle.day_ns;
+	lf->upload_expire_ns = conf->limits.upload_expire_ns;
+}
+
+void
+life_pause(struct life *lf, bool on)
+{
+	if (lf)
+		walk_pause(&lf->walk, on);
 }
 
 int
 life_busy(const struct life *lf)
 {
-	return lf ? lf->inflight : 0;
+	return lf && lf->walk.busy;
 }
 
 void
@@ -547,9 +479,8 @@ life_free(struct life *lf)
 {
 	if (!lf)
 		return;
-	check(lf->inflight == 0);
-	timer_disarm(lf->env->timers, &lf->timer);
-	bucket_attrs_free(&lf->attrs);
+	walk_fini(&lf->walk);
+	drop_rules(lf);
 	free(lf->due);
 	free(lf);
 }

@@ -5,8 +5,6 @@
 #ifndef GANTRY_WALK_SCRUB_H
 #define GANTRY_WALK_SCRUB_H
 
-#include "core/core.h"
-
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,6 +13,19 @@ struct bufpool;
 struct scrub;
 struct store_port;
 struct timers;
+
+/* What operators see of it. */
+enum scrub_state { SCRUB_IDLE, SCRUB_RUNNING, SCRUB_PAUSED };
+struct scrub_info {
+	int state;
+	/* since the start: walks that came to their end; objects that did not match a checksum, and that the
+	 * disk would not read */
+	uint64_t walks, objects, bytes, damaged, unreadable;
+	uint64_t walk_objects, walk_bytes, walk_errors; /* of the walk under way, or the last one */
+	/* wall clock: when the latest began, and when one last came to its end; 0: none */
+	uint64_t started_ns, finished_ns;
+	uint64_t known_bad; /* objects that the last whole walk found bad, or this one if they are more */
+};
 
 /* What other threads read: struct scrub_info says what each is.  Written by the scrub alone. */
 struct scrub_public {
@@ -31,22 +42,23 @@ struct scrub_env {
 	struct scrub_public *pub; /* zeroed, kept by the caller */
 };
 
-/* interval: from the end of a walk to the next, 0: only those that are asked for.  rate: bytes a second, > 0.
- * 0 or -ENOMEM. */
+/* Makes one that walks interval_ns after the end of the last walk (0: only when it is asked), at rate bytes a
+ * second, > 0.  0 or -ENOMEM. */
 int scrub_new(const struct scrub_env *env, uint64_t interval_ns, uint64_t rate, struct scrub **ret_scrub);
-/* Others from now on.  NULL is fine, here and below. */
+/* Takes another interval and rate from now on.  NULL is fine, here and below. */
 void scrub_set(struct scrub *s, uint64_t interval_ns, uint64_t rate);
 /* Begins nothing more, until it may again; a walk goes on where it was. */
 void scrub_pause(struct scrub *s, bool on);
-/* 0: a walk begins; -EALREADY: one is under way; -EBUSY: paused; -ENOSYS: there is no store. */
+/* Begins a walk now.  0; -EALREADY: one is under way; -EBUSY: paused; -ENOSYS: there is no store. */
 int scrub_begin(struct scrub *s);
-/* Ends the walk: 0, or -EALREADY: there is none; -ENOSYS. */
+/* Ends the walk.  0, or -EALREADY: there is none; -ENOSYS. */
 int scrub_cancel(struct scrub *s);
-/* Operations of the store in flight. */
+/* Returns how many operations of the store are in flight. */
 int scrub_busy(const struct scrub *s);
-/* None may be. */
+/* Frees it; no operation may be in flight. */
 void scrub_free(struct scrub *s);
 
+/* Copies what others see of it.  Any thread. */
 void scrub_get_info(const struct scrub_public *pub, struct scrub_info *ret_info);
 
 #endif

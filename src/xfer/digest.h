@@ -21,8 +21,8 @@ struct digest {
 /* Starts a run.  0 or -ENOMEM. */
 int digest_begin(struct digest *d, unsigned mask);
 void digest_update(struct digest *d, const void *data, size_t len);
-/* Bytes in the order in which the wire writes them (CRCs most significant first); returns the length.  Once
- * per kind and run. */
+/* Writes the value in the order in which the wire writes them (CRCs most significant first); returns the
+ * length.  Once per kind and run. */
 size_t digest_value(struct digest *d, enum digest_kind k, uint8_t out[32]);
 void digest_fini(struct digest *d);
 

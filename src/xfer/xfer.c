@@ -18,6 +18,14 @@
 #include <string.h>
 
 void
+xfer_idle(struct xfer *x, unsigned client, void (*fn)(struct xfer *x))
+{
+	memset(x, 0, offsetof(struct xfer, pieces));
+	x->client = (uint8_t)client;
+	x->done = x->wake = fn;
+}
+
+void
 xfer_init(struct xfer *x, struct xfer_pool *pool, struct store_port *store, struct chan *chan)
 {
 	x->pool = pool;
@@ -42,6 +50,7 @@ xfer_init(struct xfer *x, struct xfer_pool *pool, struct store_port *store, stru
 		x->pieces[i].state = PIECE_IDLE;
 		x->pieces[i].buf = NULL;
 		x->pieces[i].carry = 0;
+		x->pieces[i].cop.posted = false;
 	}
 }
 

@@ -57,7 +57,7 @@ struct xfer_pool {
 
 void xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class main_cls, int pieces_max,
 		    int queue_max);
-/* Which of XFER_CLIENTS an address is: the port does not matter. */
+/* Returns which of XFER_CLIENTS an address is; the port does not matter. */
 unsigned xfer_client_of(const struct sockaddr *peer);
 
 /* ---- one transfer ---- */
@@ -91,7 +91,7 @@ struct piece {
 
 enum xfer_mode { XFER_NONE, XFER_PUSH, XFER_PULL, XFER_SERVE, XFER_ACCEPT, XFER_COPY };
 
-/* Embedded by the request; zeroed, then xfer_init(). */
+/* Embedded by the request; xfer_idle(), then xfer_init() for each transfer. */
 struct xfer {
 	struct xfer_pool *pool;
 	struct store_port *store;
@@ -104,7 +104,7 @@ struct xfer {
 
 	enum xfer_mode mode;
 	bool have_ticket, is_waiting;
-	uint8_t client;   /* for whom: xfer_client_of(); set before xfer_init(), which leaves it alone */
+	uint8_t client;   /* for whom: xfer_client_of() */
 	struct list link; /* pool's: waiting or hungry */
 
 	struct store_obj *obj;
@@ -137,30 +137,33 @@ struct xfer {
 	struct piece pieces[XFER_PIECES_MAX];
 };
 
+/* Makes memory that may have been another request's a transfer that was not begun: for that client, whose
+ * done and wake are both fn.  Leaves the pieces alone. */
+void xfer_idle(struct xfer *x, unsigned client, void (*fn)(struct xfer *x));
 void xfer_init(struct xfer *x, struct xfer_pool *pool, struct store_port *store, struct chan *chan);
 /* Gives back pieces and ticket.  Nothing may be in flight.  Fine on one never started. */
 void xfer_fini(struct xfer *x);
 
-/* > 0 granted; 0: done() comes; -EAGAIN: the queue is full. */
+/* Asks for a ticket.  > 0: granted; 0: done() comes; -EAGAIN: the queue is full. */
 int xfer_ticket(struct xfer *x);
 
-/* These start with a ticket in hand (PUSH, PULL: and a granted lease); done() comes, always. */
+/* Starts a transfer, with a ticket in hand (PUSH, PULL: and a granted lease); done() comes, always. */
 void xfer_push(struct xfer *x, struct store_obj *obj, uint64_t off, uint64_t len, struct chan_lease *lease,
 	       uint64_t wire_max);
 void xfer_pull(struct xfer *x, struct store_put *put, uint64_t len, struct chan_lease *lease,
 	       struct digest *dg, uint64_t wire_max);
-/* SERVE: done() only after xfer_cancel(); otherwise it is over when everything was taken. */
+/* Starts SERVE: done() comes only after xfer_cancel(); otherwise it is over when everything was taken. */
 void xfer_serve(struct xfer *x, struct store_obj *obj, uint64_t off, uint64_t len);
 /* Copies out up to max bytes at pos (each byte once, ascending).  0: wake() will come; -errno: over. */
 ssize_t xfer_take(struct xfer *x, uint64_t pos, void *out, size_t max);
 bool xfer_has_bytes(const struct xfer *x);
 void xfer_accept(struct xfer *x, struct store_put *put, struct digest *dg);
-/* How many bytes it took; fewer than len: wake() will come (or it failed: see result). */
+/* Takes bytes and returns how many; fewer than len: wake() will come (or it failed: see result). */
 size_t xfer_feed(struct xfer *x, const void *data, size_t len);
-/* done() comes when all but the last piece is on the disk. */
+/* Ends what xfer_feed() takes; done() comes when all but the last piece is on the disk. */
 void xfer_feed_end(struct xfer *x);
 
-/* Bytes of an opened object become those of a put, whatever their alignment; done() comes when all but the
+/* Copies bytes of an opened object to a put, whatever their alignment; done() comes when all but the
  * last piece is on the disk, perhaps in the call. */
 void xfer_copy(struct xfer *x, struct store_obj *obj, uint64_t off, uint64_t len, struct store_put *put,
 	       struct digest *dg);
@@ -169,10 +172,10 @@ void xfer_copy(struct xfer *x, struct store_obj *obj, uint64_t off, uint64_t len
  * flight. > 0: nothing was, and done() will not come. */
 int xfer_cancel(struct xfer *x, int err);
 
-/* How long, up to now, any work request of it was out. */
+/* Returns how long, up to now, any work request of the transfer was out. */
 uint64_t xfer_wire_ns(const struct xfer *x, uint64_t now_ns);
 
-/* After a good PULL, ACCEPT or COPY: the kept last piece, for the commit.  NULL: there was none. */
+/* Returns the kept last piece after a good PULL, ACCEPT or COPY, for the commit.  NULL: there was none. */
 struct buf *xfer_last(struct xfer *x, uint32_t *ret_len);
 
 /* Counts at the seams, per thread: what a test reads to prove that no payload byte is copied and memory is

@@ -2,6 +2,7 @@
 #include "fake_req.h"
 
 #include "base/check.h"
+#include "base/crc64.h"
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/timer.h"
@@ -29,6 +30,7 @@ struct req {
 	struct timer timer;
 	void *conn;
 	char path[64];
+	char whole[48]; /* length and CRC of the target, of which path has the beginning */
 	bool head, tokened, wants_body, ready, ended, gone;
 	struct reply reply;
 	char *text;
@@ -64,7 +66,7 @@ reqs_set_conf(struct reqs *rs, struct req_conf *use)
 		fake_req_counts.confs++;
 	}
 	if (old && --old->users == 0)
-		old->over(old);
+		old->unused(old);
 }
 
 int
@@ -375,6 +377,8 @@ req_begin(struct reqs *rs, const struct req_in *in)
 	fake_req_counts.live++;
 	fake_req_counts.begun++;
 	snprintf(rq->path, sizeof rq->path, "%s", in->in.target);
+	snprintf(rq->whole, sizeof rq->whole, "%zu %016llx", in->in.target_len,
+		 (unsigned long long)crc64_nvme(0, in->in.target, in->in.target_len));
 	rq->head = strcmp(in->in.method, "HEAD") == 0;
 	script(rq, &in->in);
 	fake_req_counts.tokened += rq->tokened;
@@ -458,6 +462,7 @@ req_reply_headers(struct req *rq, void (*header)(void *cookie, const char *name,
 {
 	header(cookie, "x-amz-request-id", "0123456789ABCDEF");
 	header(cookie, "x-path", rq->path);
+	header(cookie, "x-target", rq->whole);
 }
 
 ssize_t

@@ -8,7 +8,7 @@
  * from another thread, overlaps what must not overlap, or forgets a put (the leak checker).
  *
  * Here: versions and their index, jobs, life, faults; opening, reading and listing in mem_store_read.c, the
- * rest in mem_store_write.c. One lock for everything.  Linked ahead of the archives in place of store.a.
+ * rest in mem_store_write.c. One lock for everything.
  */
 #include "tests/fake/mem_store_int.h"
 
@@ -32,7 +32,7 @@ now_ns(void)
 }
 
 static uint64_t
-rnd(struct store *st)
+rnd(struct mem_store *st)
 {
 	uint64_t s = st->tuning.seed;
 
@@ -57,7 +57,7 @@ compare(const struct version *a, const char *bucket, size_t bucket_len, const ch
 
 /* The place of the first entry that is not smaller. */
 size_t
-mem_place(const struct store *st, const char *bucket, size_t bucket_len, const char *key, size_t key_len)
+mem_place(const struct mem_store *st, const char *bucket, size_t bucket_len, const char *key, size_t key_len)
 {
 	size_t lo = 0, hi = st->nr;
 
@@ -73,7 +73,7 @@ mem_place(const struct store *st, const char *bucket, size_t bucket_len, const c
 }
 
 struct version *
-mem_lookup(const struct store *st, const char *bucket, size_t bucket_len, const char *key, size_t key_len)
+mem_lookup(const struct mem_store *st, const char *bucket, size_t bucket_len, const char *key, size_t key_len)
 {
 	size_t i = mem_place(st, bucket, bucket_len, key, key_len);
 
@@ -98,7 +98,7 @@ mem_version_new(const char *bucket, size_t bucket_len, const char *key, size_t k
 }
 
 void
-mem_version_put(struct store *st, struct version *v)
+mem_version_put(struct mem_store *st, struct version *v)
 {
 	if (!v || --v->refs > 0)
 		return;
@@ -114,7 +114,7 @@ mem_version_put(struct store *st, struct version *v)
 
 /* Takes the reference of v. */
 void
-mem_index_set(struct store *st, struct version *v)
+mem_index_set(struct mem_store *st, struct version *v)
 {
 	size_t i = mem_place(st, v->bucket, v->bucket_len, v->key, v->key_len);
 
@@ -136,7 +136,7 @@ mem_index_set(struct store *st, struct version *v)
 }
 
 void
-mem_index_remove(struct store *st, struct version *v)
+mem_index_remove(struct mem_store *st, struct version *v)
 {
 	size_t i = mem_place(st, v->bucket, v->bucket_len, v->key, v->key_len);
 
@@ -147,7 +147,7 @@ mem_index_remove(struct store *st, struct version *v)
 }
 
 bool
-mem_bucket_exists(const struct store *st, const struct version *like)
+mem_bucket_exists(const struct mem_store *st, const struct version *like)
 {
 	return mem_lookup(st, like->bucket, like->bucket_len, "", 0) != NULL;
 }
@@ -173,7 +173,7 @@ mem_spoil_slack(struct buf *buf, uint32_t len)
 /* ---- jobs ---- */
 
 int
-mem_fault_of(struct store *st, enum mem_fault kind)
+mem_fault_of(struct mem_store *st, enum mem_fault kind)
 {
 	struct fault *f = &st->fault[kind];
 
@@ -188,21 +188,21 @@ mem_fault_of(struct store *st, enum mem_fault kind)
 }
 
 void
-mem_on_port(struct store_port *p)
+mem_on_port(struct mem_port *p)
 {
 	check(pthread_equal(p->thread, pthread_self()));
 	check(!p->asleep);
 }
 
 struct job *
-mem_job_new(struct store_port *p, struct store_op *op, enum mem_fault kind,
-	    void (*work)(struct store *, struct job *))
+mem_job_new(struct mem_port *p, struct store_op *op, enum mem_fault kind,
+	    void (*work)(struct mem_store *, struct job *))
 {
 	struct job *j = calloc(1, sizeof *j);
 
 	check(j);
 	mem_on_port(p);
-	op->port = p;
+	op->port = &p->base;
 	op->result = -EINPROGRESS;
 	j->port = p;
 	j->op = op;
@@ -215,7 +215,7 @@ static void
 on_over(struct msg *m)
 {
 	struct job *j = container_of(m, struct job, msg);
-	struct store *st = j->port->st;
+	struct mem_store *st = j->port->st;
 	struct store_op *op = j->op;
 
 	mem_on_port(j->port);
@@ -231,7 +231,7 @@ on_over(struct msg *m)
 }
 
 static void
-do_work(struct store *st, struct job *j)
+do_work(struct mem_store *st, struct job *j)
 {
 	int error = mem_fault_of(st, j->kind);
 
@@ -247,7 +247,7 @@ do_work(struct store *st, struct job *j)
 int
 mem_job_start(struct job *j)
 {
-	struct store *st = j->port->st;
+	struct mem_store *st = j->port->st;
 	bool often = j->kind == MEM_OPEN || j->kind == MEM_LIST;
 	struct job **link;
 
@@ -276,7 +276,7 @@ mem_job_start(struct job *j)
 static void *
 worker(void *arg)
 {
-	struct store *st = arg;
+	struct mem_store *st = arg;
 
 	pthread_mutex_lock(&st->lock);
 	while (!st->stop) {
@@ -301,15 +301,15 @@ worker(void *arg)
 /* ---- life ---- */
 
 int
-store_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
+mem_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 {
 	return conf->disk_nr > 0 ? 0 : -EINVAL;
 }
 
 int
-store_open_disks(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
+mem_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
 {
-	struct store *st = calloc(1, sizeof *st);
+	struct mem_store *st = calloc(1, sizeof *st);
 	const char *seed = getenv("SEED");
 	pthread_condattr_t monotonic;
 
@@ -321,6 +321,7 @@ store_open_disks(const struct store_conf *conf, struct store **ret_store, char *
 						.delay_max_us = 200,
 						.open_at_once = 50 };
 	st->tuning.seed += !st->tuning.seed;
+	st->base.ops = &mem_store_ops;
 	st->ports_max = conf->ports_max;
 	pthread_mutex_init(&st->lock, NULL);
 	pthread_condattr_init(&monotonic);
@@ -328,20 +329,21 @@ store_open_disks(const struct store_conf *conf, struct store **ret_store, char *
 	pthread_cond_init(&st->work, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 	check(pthread_create(&st->thread, NULL, worker, st) == 0);
-	*ret_store = st;
+	*ret_store = &st->base;
 	return 0;
 }
 
 int
-store_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
-	   void *cookie)
+mem_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
+	 void *cookie)
 {
 	return 0;
 }
 
 void
-store_close_disks(struct store *st)
+mem_stop(struct store *store)
 {
+	struct mem_store *st = mem_store(store);
 	if (!st)
 		return;
 	pthread_mutex_lock(&st->lock);
@@ -360,10 +362,11 @@ store_close_disks(struct store *st)
 }
 
 int
-store_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
-	     struct store_port **ret_port)
+mem_attach(struct store *store, struct ring *ring, struct mailbox *mb, struct timers *timers,
+	   struct store_port **ret_port)
 {
-	struct store_port *p = calloc(1, sizeof *p);
+	struct mem_store *st = mem_store(store);
+	struct mem_port *p = calloc(1, sizeof *p);
 	int r = 0;
 
 	check(p);
@@ -377,14 +380,15 @@ store_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct tim
 		free(p);
 		return r;
 	}
-	*p = (struct store_port){ .st = st, .mb = mb, .thread = pthread_self() };
-	*ret_port = p;
+	*p = (struct mem_port){ .base.ops = &mem_store_ops, .st = st, .mb = mb, .thread = pthread_self() };
+	*ret_port = &p->base;
 	return 0;
 }
 
 bool
-store_detach(struct store_port *p)
+mem_detach(struct store_port *sp)
 {
+	struct mem_port *p = mem_port(sp);
 	mem_on_port(p);
 	if (p->inflight)
 		return false;
@@ -396,21 +400,24 @@ store_detach(struct store_port *p)
 }
 
 void
-store_quiesce(struct store_port *p)
+mem_quiesce(struct store_port *sp)
 {
+	struct mem_port *p = mem_port(sp);
 	mem_on_port(p);
 }
 
 void
-store_sleep(struct store_port *p)
+mem_sleep(struct store_port *sp)
 {
+	struct mem_port *p = mem_port(sp);
 	mem_on_port(p);
 	p->asleep = true;
 }
 
 void
-store_wake(struct store_port *p)
+mem_wake(struct store_port *sp)
 {
+	struct mem_port *p = mem_port(sp);
 	check(p->asleep);
 	p->asleep = false;
 	mem_on_port(p);
@@ -419,15 +426,15 @@ store_wake(struct store_port *p)
 /* ---- what operators see ---- */
 
 int
-store_disk_nr(const struct store *st)
+mem_disk_nr(const struct store *store)
 {
 	return 1;
 }
 
 void
-store_disk_info(const struct store *const_st, int disk, struct store_disk_info *ret_info)
+mem_disk_info(const struct store *store, int disk, struct store_disk_info *ret_info)
 {
-	struct store *st = (struct store *)const_st;
+	struct mem_store *st = mem_store(store);
 
 	pthread_mutex_lock(&st->lock);
 	*ret_info = st->info;
@@ -443,9 +450,50 @@ store_disk_info(const struct store *const_st, int disk, struct store_disk_info *
 
 /* ---- mem_store.h ---- */
 
+const struct store_ops mem_store_ops = {
+	.name = "mem",
+	.format = mem_format,
+	.start = mem_start,
+	.fsck = mem_fsck,
+	.stop = mem_stop,
+	.attach = mem_attach,
+	.detach = mem_detach,
+	.quiesce = mem_quiesce,
+	.sleep = mem_sleep,
+	.wake = mem_wake,
+	.open = mem_open,
+	.close = mem_close,
+	.read_plan = mem_read_plan,
+	.read = mem_read,
+	.put_init = mem_put_init,
+	.put_write = mem_put_write,
+	.put_commit = mem_put_commit,
+	.put_abort = mem_put_abort,
+	.delete = mem_delete,
+	.set_attrs = mem_set_attrs,
+	.upload_create = mem_upload_create,
+	.upload_abort = mem_upload_abort,
+	.upload_stat = mem_upload_stat,
+	.put_init_part = mem_put_init_part,
+	.upload_complete = mem_upload_complete,
+	.list_parts = mem_list_parts,
+	.obj_part = mem_obj_part,
+	.obj_part_at = mem_obj_part_at,
+	.bucket_create = mem_bucket_create,
+	.bucket_delete = mem_bucket_delete,
+	.bucket_head = mem_bucket_head,
+	.bucket_set_attrs = mem_bucket_set_attrs,
+	.bucket_get_attrs = mem_bucket_get_attrs,
+	.list = mem_list,
+	.list_uploads = mem_list_uploads,
+	.disk_nr = mem_disk_nr,
+	.disk_info = mem_disk_info,
+};
+
 void
-mem_store_tune(struct store *st, const struct mem_store_tuning *tuning)
+mem_store_tune(struct store *store, const struct mem_store_tuning *tuning)
 {
+	struct mem_store *st = mem_store(store);
 	pthread_mutex_lock(&st->lock);
 	st->tuning = *tuning;
 	st->tuning.seed += !st->tuning.seed;
@@ -453,8 +501,9 @@ mem_store_tune(struct store *st, const struct mem_store_tuning *tuning)
 }
 
 void
-mem_store_hold(struct store *st, bool hold)
+mem_store_hold(struct store *store, bool hold)
 {
+	struct mem_store *st = mem_store(store);
 	pthread_mutex_lock(&st->lock);
 	st->hold = hold;
 	pthread_cond_signal(&st->work);
@@ -462,16 +511,18 @@ mem_store_hold(struct store *st, bool hold)
 }
 
 void
-mem_store_fail(struct store *st, enum mem_fault kind, int error, unsigned skip, unsigned times)
+mem_store_fail(struct store *store, enum mem_fault kind, int error, unsigned skip, unsigned times)
 {
+	struct mem_store *st = mem_store(store);
 	pthread_mutex_lock(&st->lock);
 	st->fault[kind] = (struct fault){ error, skip, times };
 	pthread_mutex_unlock(&st->lock);
 }
 
 void
-mem_store_manual(struct store *st, bool manual)
+mem_store_manual(struct store *store, bool manual)
 {
+	struct mem_store *st = mem_store(store);
 	pthread_mutex_lock(&st->lock);
 	st->manual = manual;
 	pthread_cond_signal(&st->work);
@@ -479,8 +530,9 @@ mem_store_manual(struct store *st, bool manual)
 }
 
 unsigned
-mem_store_step(struct store *st, unsigned nr)
+mem_store_step(struct store *store, unsigned nr)
 {
+	struct mem_store *st = mem_store(store);
 	unsigned left = 0;
 
 	pthread_mutex_lock(&st->lock);
@@ -502,8 +554,9 @@ mem_store_step(struct store *st, unsigned nr)
 }
 
 int
-mem_store_spoil(struct store *st, const char *bucket, const char *key, uint64_t off)
+mem_store_spoil(struct store *store, const char *bucket, const char *key, uint64_t off)
 {
+	struct mem_store *st = mem_store(store);
 	struct version *v;
 	int r = -ENOENT;
 
@@ -520,7 +573,7 @@ mem_store_spoil(struct store *st, const char *bucket, const char *key, uint64_t 
 }
 
 static unsigned
-get(struct store *st, const unsigned *value)
+get(struct mem_store *st, const unsigned *value)
 {
 	unsigned n;
 
@@ -531,19 +584,22 @@ get(struct store *st, const unsigned *value)
 }
 
 unsigned
-mem_store_inflight(struct store *st)
+mem_store_inflight(struct store *store)
 {
+	struct mem_store *st = mem_store(store);
 	return get(st, &st->inflight);
 }
 
 unsigned
-mem_store_open_nr(struct store *st)
+mem_store_open_nr(struct store *store)
 {
+	struct mem_store *st = mem_store(store);
 	return get(st, &st->open_nr);
 }
 
 unsigned
-mem_store_put_nr(struct store *st)
+mem_store_put_nr(struct store *store)
 {
+	struct mem_store *st = mem_store(store);
 	return get(st, &st->put_nr);
 }

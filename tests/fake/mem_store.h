@@ -8,6 +8,9 @@
 
 #include "store/store.h"
 
+/* A back end: .ops of struct store_conf. */
+extern const struct store_ops mem_store_ops;
+
 struct mem_store_tuning {
 	uint64_t seed;
 	uint32_t delay_max_us;  /* a completion comes after 0 to this; default 200 */

@@ -12,7 +12,7 @@
 /* ---- other attributes ---- */
 
 static void
-free_v(struct store *st, struct job *j)
+free_v(struct mem_store *st, struct job *j)
 {
 	pthread_mutex_lock(&st->lock);
 	mem_version_put(st, j->v);
@@ -31,7 +31,7 @@ copy_of(const void *bytes, size_t len)
 }
 
 static void
-attrs_work(struct store *st, struct job *j)
+attrs_work(struct mem_store *st, struct job *j)
 {
 	struct version *old = mem_lookup(st, j->v->bucket, j->v->bucket_len, j->v->key, j->v->key_len), *v;
 
@@ -63,9 +63,10 @@ attrs_work(struct store *st, struct job *j)
 }
 
 int
-store_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
-		uint32_t attrs_len, struct store_del *op)
+mem_set_attrs(struct store_port *sp, const struct store_key *k, uint64_t version, const void *attrs,
+	      uint32_t attrs_len, struct store_del *op)
 {
+	struct mem_port *p = mem_port(sp);
 	int r = mem_key_check(k);
 	struct job *j;
 
@@ -83,7 +84,7 @@ store_set_attrs(struct store_port *p, const struct store_key *k, uint64_t versio
 }
 
 static void
-battrs_work(struct store *st, struct job *j)
+battrs_work(struct mem_store *st, struct job *j)
 {
 	struct version *b = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0);
 
@@ -97,9 +98,10 @@ battrs_work(struct store *st, struct job *j)
 }
 
 int
-store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
-		       const void *attrs, uint32_t attrs_len, struct store_bucket_set *op)
+mem_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64_t version, const void *attrs,
+		     uint32_t attrs_len, struct store_bucket_set *op)
 {
+	struct mem_port *p = mem_port(sp);
 	struct job *j;
 
 	if (len > STORE_BUCKET_MAX)
@@ -116,9 +118,10 @@ store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint6
 }
 
 int
-store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
-		       uint64_t *ret_version)
+mem_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *attrs, uint32_t cap,
+		     uint64_t *ret_version)
 {
+	struct mem_port *p = mem_port(sp);
 	struct version *b;
 	int r = -ENXIO;
 
@@ -150,7 +153,7 @@ version_of(const struct store_obj *obj)
 }
 
 int
-store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part)
+mem_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part)
 {
 	if (!obj->is_open || index >= obj->part_nr)
 		return -ENOENT;
@@ -159,11 +162,11 @@ store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_
 }
 
 int
-store_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part)
+mem_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part)
 {
 	for (uint32_t i = 0; obj->is_open && i < obj->part_nr; i++) {
 		if (version_of(obj)->parts[i].number == number)
-			return store_obj_part_at(obj, i, ret_part);
+			return mem_obj_part_at(obj, i, ret_part);
 	}
 	return -ENOENT;
 }
@@ -188,7 +191,7 @@ run_of(const struct store_obj *obj, uint64_t off, uint64_t *ret_begin, uint64_t 
 }
 
 uint32_t
-store_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap, uint32_t *ret_skew)
+mem_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap, uint32_t *ret_skew)
 {
 	uint64_t begin, end, from, to;
 

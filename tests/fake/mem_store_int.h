@@ -6,6 +6,9 @@
 
 #include "tests/fake/mem_store.h"
 
+#include "base/list.h"
+#include "store/ops.h"
+
 #include <pthread.h>
 
 #define NO_GRANULE UINT64_MAX
@@ -43,7 +46,8 @@ struct fault {
 	unsigned skip, times;
 };
 
-struct store {
+struct mem_store {
+	struct store base;
 	pthread_mutex_t lock;
 	pthread_cond_t work;
 	pthread_t thread;
@@ -61,23 +65,36 @@ struct store {
 	char path[256];
 };
 
-struct store_port {
-	struct store *st;
+struct mem_port {
+	struct store_port base;
+	struct mem_store *st;
 	struct mailbox *mb;
 	pthread_t thread;
 	unsigned inflight;
 	bool asleep;
 };
 
+static inline struct mem_store *
+mem_store(const struct store *st)
+{
+	return container_of(st, struct mem_store, base);
+}
+
+static inline struct mem_port *
+mem_port(struct store_port *p)
+{
+	return container_of(p, struct mem_port, base);
+}
+
 struct job {
 	struct msg msg;
 	struct job *next;
 	uint64_t at_ns;
-	struct store_port *port;
+	struct mem_port *port;
 	struct store_op *op;
 	enum mem_fault kind;
-	void (*work)(struct store *st, struct job *j);   /* under the lock, any thread; sets result */
-	void (*finish)(struct store *st, struct job *j); /* on the port's thread, no lock */
+	void (*work)(struct mem_store *st, struct job *j);   /* under the lock, any thread; sets result */
+	void (*finish)(struct mem_store *st, struct job *j); /* on the port's thread, no lock */
 	int result;
 	struct version *v;
 	struct buf *buf;
@@ -93,24 +110,24 @@ struct job {
 /* ---- under the lock ---- */
 
 /* The place of the first entry that is not smaller. */
-size_t mem_place(const struct store *st, const char *bucket, size_t bucket_len, const char *key,
+size_t mem_place(const struct mem_store *st, const char *bucket, size_t bucket_len, const char *key,
 		 size_t key_len);
-struct version *mem_lookup(const struct store *st, const char *bucket, size_t bucket_len, const char *key,
+struct version *mem_lookup(const struct mem_store *st, const char *bucket, size_t bucket_len, const char *key,
 			   size_t key_len);
-void mem_version_put(struct store *st, struct version *v);
+void mem_version_put(struct mem_store *st, struct version *v);
 /* Takes the reference of v. */
-void mem_index_set(struct store *st, struct version *v);
-void mem_index_remove(struct store *st, struct version *v);
-bool mem_bucket_exists(const struct store *st, const struct version *like);
-int mem_judge(const struct store *st, const struct version *v, const struct store_pre *pre);
+void mem_index_set(struct mem_store *st, struct version *v);
+void mem_index_remove(struct mem_store *st, struct version *v);
+bool mem_bucket_exists(const struct mem_store *st, const struct version *like);
+int mem_judge(const struct mem_store *st, const struct version *v, const struct store_pre *pre);
 /* Those of a bucket; NULL: all. */
-void mem_uploads_drop(struct store *st, const char *bucket, size_t len);
+void mem_uploads_drop(struct mem_store *st, const char *bucket, size_t len);
 /* 0, -ENOENT, -ENXIO.  like: its bucket and key. */
-int mem_upload_exists(struct store *st, const struct version *like, const uint8_t *id);
+int mem_upload_exists(struct mem_store *st, const struct version *like, const uint8_t *id);
 /* Takes the reference of v if it returns 0. */
-int mem_part_commit(struct store *st, struct version *v, const uint8_t *id, uint32_t number);
+int mem_part_commit(struct mem_store *st, struct version *v, const uint8_t *id, uint32_t number);
 /* The error that this operation is to end with; 0. */
-int mem_fault_of(struct store *st, enum mem_fault kind);
+int mem_fault_of(struct mem_store *st, enum mem_fault kind);
 
 /* Listing: how much of the name is a common prefix (0: none); is it one that `after` skips? */
 size_t mem_common_len(const struct store_list *ls, const char *name, size_t len);
@@ -124,10 +141,64 @@ bool mem_range_ok(const struct store_obj *obj, uint64_t off, uint32_t len);
 /* What lies behind len bytes of a buffer is nobody's but the store's. */
 void mem_spoil_slack(struct buf *buf, uint32_t len);
 /* The caller is on p's thread, and p does not sleep. */
-void mem_on_port(struct store_port *p);
-struct job *mem_job_new(struct store_port *p, struct store_op *op, enum mem_fault kind,
-			void (*work)(struct store *, struct job *));
+void mem_on_port(struct mem_port *p);
+struct job *mem_job_new(struct mem_port *p, struct store_op *op, enum mem_fault kind,
+			void (*work)(struct mem_store *, struct job *));
 /* What a start returns. */
 int mem_job_start(struct job *j);
+
+/* ---- the calls of store/store.h ---- */
+
+int mem_format(const struct store_conf *conf, bool force, char *err, size_t err_len);
+int mem_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
+int mem_fsck(const struct store_conf *conf, bool repair, void mem_say(void *cookie, const char *line),
+	     void *cookie);
+void mem_stop(struct store *st);
+int mem_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
+	       struct store_port **ret_port);
+bool mem_detach(struct store_port *p);
+void mem_quiesce(struct store_port *p);
+void mem_sleep(struct store_port *p);
+void mem_wake(struct store_port *p);
+int mem_open(struct store_port *p, const struct store_key *k, struct store_obj *obj);
+void mem_close(struct store_port *p, struct store_obj *obj);
+uint32_t mem_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
+		       uint32_t *ret_skew);
+int mem_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
+	     uint64_t off, uint32_t len);
+int mem_put_init(struct store_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes);
+int mem_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
+		  uint32_t len, bool last);
+int mem_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
+void mem_put_abort(struct store_port *p, struct store_put *put);
+int mem_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
+	       struct store_del *del);
+int mem_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
+		  uint32_t attrs_len, struct store_del *op);
+int mem_upload_create(struct store_port *p, const struct store_key *k, const void *attrs, uint32_t attrs_len,
+		      struct store_upload *u);
+int mem_upload_abort(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		     struct store_upload *u);
+int mem_upload_stat(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		    uint64_t *ret_ctime_ns, void *attrs, uint32_t cap, uint32_t *ret_attrs_len);
+int mem_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
+		      const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
+int mem_upload_complete(struct store_port *p, const struct store_key *k,
+			const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
+int mem_list_parts(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		   struct store_part_list *pl);
+int mem_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
+int mem_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
+int mem_bucket_create(struct store_port *p, const char *name, size_t len, struct store_del *op);
+int mem_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
+int mem_bucket_head(struct store_port *p, const char *name, size_t len, uint64_t *ret_ctime_ns);
+int mem_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
+			 const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
+int mem_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
+			 uint64_t *ret_version);
+int mem_list(struct store_port *p, struct store_list *ls);
+int mem_list_uploads(struct store_port *p, struct store_list *ls);
+int mem_disk_nr(const struct store *st);
+void mem_disk_info(const struct store *st, int disk, struct store_disk_info *ret_info);
 
 #endif

@@ -22,7 +22,7 @@ obj_state(struct store_obj *obj)
 }
 
 static void
-open_work(struct store *st, struct job *j)
+open_work(struct mem_store *st, struct job *j)
 {
 	struct version *want = j->v,
 		       *v = mem_lookup(st, want->bucket, want->bucket_len, want->key, want->key_len);
@@ -37,7 +37,7 @@ open_work(struct store *st, struct job *j)
 }
 
 static void
-open_finish(struct store *st, struct job *j)
+open_finish(struct mem_store *st, struct job *j)
 {
 	struct store_obj *obj = container_of(j->op, struct store_obj, op);
 	struct version *v = j->v;
@@ -58,8 +58,9 @@ open_finish(struct store *st, struct job *j)
 }
 
 int
-store_open(struct store_port *p, const struct store_key *k, struct store_obj *obj)
+mem_open(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
 {
+	struct mem_port *p = mem_port(sp);
 	struct job *j;
 	int r = mem_key_check(k);
 
@@ -74,8 +75,9 @@ store_open(struct store_port *p, const struct store_key *k, struct store_obj *ob
 }
 
 void
-store_close(struct store_port *p, struct store_obj *obj)
+mem_close(struct store_port *sp, struct store_obj *obj)
 {
+	struct mem_port *p = mem_port(sp);
 	mem_on_port(p);
 	if (!obj || !obj->is_open)
 		return;
@@ -88,7 +90,7 @@ store_close(struct store_port *p, struct store_obj *obj)
 }
 
 static void
-read_work(struct store *st, struct job *j)
+read_work(struct mem_store *st, struct job *j)
 {
 	struct version *v = j->v;
 
@@ -105,7 +107,7 @@ read_work(struct store *st, struct job *j)
 }
 
 static void
-read_finish(struct store *st, struct job *j)
+read_finish(struct mem_store *st, struct job *j)
 {
 	struct store_read *rd = container_of(j->op, struct store_read, op);
 	struct store_obj *obj;
@@ -115,9 +117,10 @@ read_finish(struct store *st, struct job *j)
 }
 
 int
-store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf, uint64_t off,
-	   uint32_t len)
+mem_read(struct store_port *sp, struct store_obj *obj, struct store_read *rd, struct buf *buf, uint64_t off,
+	 uint32_t len)
 {
+	struct mem_port *p = mem_port(sp);
 	struct job *j;
 
 	check(obj->is_open);
@@ -138,7 +141,7 @@ store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, s
 /* ---- listing ---- */
 
 static void
-list_work(struct store *st, struct job *j)
+list_work(struct mem_store *st, struct job *j)
 {
 	struct store_list *ls = container_of(j->op, struct store_list, op);
 
@@ -187,7 +190,7 @@ mem_is_skipped(const struct store_list *ls, const char *name, size_t len)
 }
 
 static void
-list_finish(struct store *st, struct job *j)
+list_finish(struct mem_store *st, struct job *j)
 {
 	struct store_list *ls = container_of(j->op, struct store_list, op);
 	struct version **page;
@@ -240,8 +243,9 @@ list_finish(struct store *st, struct job *j)
 }
 
 int
-store_list(struct store_port *p, struct store_list *ls)
+mem_list(struct store_port *sp, struct store_list *ls)
 {
+	struct mem_port *p = mem_port(sp);
 	struct job *j;
 
 	if (ls->bucket_len > STORE_BUCKET_MAX || ls->prefix_len > STORE_KEY_MAX ||

@@ -28,7 +28,7 @@ compare(const struct mem_upload *u, const char *bucket, size_t bucket_len, const
 
 /* The link to it, or to where it would be. */
 static struct mem_upload **
-place(struct store *st, const char *bucket, size_t bucket_len, const char *key, size_t key_len,
+place(struct mem_store *st, const char *bucket, size_t bucket_len, const char *key, size_t key_len,
       const uint8_t *id)
 {
 	struct mem_upload **link = &st->uploads;
@@ -39,7 +39,7 @@ place(struct store *st, const char *bucket, size_t bucket_len, const char *key, 
 }
 
 static struct mem_upload **
-find(struct store *st, const struct version *like, const uint8_t *id)
+find(struct mem_store *st, const struct version *like, const uint8_t *id)
 {
 	struct mem_upload **link = place(st, like->bucket, like->bucket_len, like->key, like->key_len, id);
 
@@ -49,7 +49,7 @@ find(struct store *st, const struct version *like, const uint8_t *id)
 }
 
 static void
-drop(struct store *st, struct mem_upload **link)
+drop(struct mem_store *st, struct mem_upload **link)
 {
 	struct mem_upload *u = *link;
 
@@ -61,7 +61,7 @@ drop(struct store *st, struct mem_upload **link)
 }
 
 void
-mem_uploads_drop(struct store *st, const char *bucket, size_t len)
+mem_uploads_drop(struct mem_store *st, const char *bucket, size_t len)
 {
 	for (struct mem_upload **link = &st->uploads; *link;) {
 		if (!bucket || ((*link)->bucket_len == len && memcmp((*link)->bucket, bucket, len) == 0))
@@ -72,7 +72,7 @@ mem_uploads_drop(struct store *st, const char *bucket, size_t len)
 }
 
 int
-mem_part_commit(struct store *st, struct version *v, const uint8_t *id, uint32_t number)
+mem_part_commit(struct mem_store *st, struct version *v, const uint8_t *id, uint32_t number)
 {
 	struct mem_upload **link = find(st, v, id);
 
@@ -89,7 +89,7 @@ mem_part_commit(struct store *st, struct version *v, const uint8_t *id, uint32_t
 }
 
 int
-mem_upload_exists(struct store *st, const struct version *like, const uint8_t *id)
+mem_upload_exists(struct mem_store *st, const struct version *like, const uint8_t *id)
 {
 	return !mem_bucket_exists(st, like) ? -ENXIO : find(st, like, id) ? 0 : -ENOENT;
 }
@@ -97,7 +97,7 @@ mem_upload_exists(struct store *st, const struct version *like, const uint8_t *i
 /* ---- begin, abort, stat ---- */
 
 static void
-free_v(struct store *st, struct job *j)
+free_v(struct mem_store *st, struct job *j)
 {
 	pthread_mutex_lock(&st->lock);
 	mem_version_put(st, j->v);
@@ -105,7 +105,7 @@ free_v(struct store *st, struct job *j)
 }
 
 static void
-create_work(struct store *st, struct job *j)
+create_work(struct mem_store *st, struct job *j)
 {
 	struct store_upload *up = container_of(j->op, struct store_upload, op);
 	struct mem_upload *u, **link;
@@ -136,8 +136,8 @@ create_work(struct store *st, struct job *j)
 }
 
 static struct job *
-upload_job(struct store_port *p, const struct store_key *k, struct store_op *op, const uint8_t *id,
-	   enum mem_fault kind, void (*work)(struct store *, struct job *))
+upload_job(struct mem_port *p, const struct store_key *k, struct store_op *op, const uint8_t *id,
+	   enum mem_fault kind, void (*work)(struct mem_store *, struct job *))
 {
 	struct job *j = mem_job_new(p, op, kind, work);
 
@@ -149,9 +149,10 @@ upload_job(struct store_port *p, const struct store_key *k, struct store_op *op,
 }
 
 int
-store_upload_create(struct store_port *p, const struct store_key *k, const void *attrs, uint32_t attrs_len,
-		    struct store_upload *u)
+mem_upload_create(struct store_port *sp, const struct store_key *k, const void *attrs, uint32_t attrs_len,
+		  struct store_upload *u)
 {
+	struct mem_port *p = mem_port(sp);
 	int r = mem_key_check(k);
 	struct job *j;
 
@@ -166,7 +167,7 @@ store_upload_create(struct store_port *p, const struct store_key *k, const void 
 }
 
 static void
-abort_work(struct store *st, struct job *j)
+abort_work(struct mem_store *st, struct job *j)
 {
 	j->result = mem_upload_exists(st, j->v, j->id);
 	if (j->result == 0)
@@ -174,18 +175,20 @@ abort_work(struct store *st, struct job *j)
 }
 
 int
-store_upload_abort(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		   struct store_upload *u)
+mem_upload_abort(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		 struct store_upload *u)
 {
+	struct mem_port *p = mem_port(sp);
 	int r = mem_key_check(k);
 
 	return r < 0 ? r : mem_job_start(upload_job(p, k, &u->op, id, MEM_DELETE, abort_work));
 }
 
 int
-store_upload_stat(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		  uint64_t *ret_ctime_ns, void *attrs, uint32_t cap, uint32_t *ret_attrs_len)
+mem_upload_stat(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		uint64_t *ret_ctime_ns, void *attrs, uint32_t cap, uint32_t *ret_attrs_len)
 {
+	struct mem_port *p = mem_port(sp);
 	struct version *v;
 	struct mem_upload *u = NULL;
 	int r = mem_key_check(k);
@@ -219,7 +222,7 @@ same_etag(const struct store_etag *a, const struct store_etag *b)
 
 /* The object that the same list made before? */
 static bool
-was_done(struct store *st, struct job *j, struct store_complete *c)
+was_done(struct mem_store *st, struct job *j, struct store_complete *c)
 {
 	struct version *v = mem_lookup(st, j->v->bucket, j->v->bucket_len, j->v->key, j->v->key_len);
 
@@ -288,7 +291,7 @@ put_together(struct mem_upload *u, struct store_complete *c, struct version *v)
 }
 
 static void
-complete_work(struct store *st, struct job *j)
+complete_work(struct mem_store *st, struct job *j)
 {
 	struct store_complete *c = container_of(j->op, struct store_complete, op);
 	struct version *v = j->v;
@@ -342,9 +345,10 @@ complete_work(struct store *st, struct job *j)
 }
 
 int
-store_upload_complete(struct store_port *p, const struct store_key *k,
-		      const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c)
+mem_upload_complete(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		    struct store_complete *c)
 {
+	struct mem_port *p = mem_port(sp);
 	int r = mem_key_check(k);
 
 	if (r < 0)
@@ -360,7 +364,7 @@ store_upload_complete(struct store_port *p, const struct store_key *k,
 			break;
 	}
 	if (r < 0 || !c->part_nr || c->part_nr > STORE_PART_NR_MAX || c->meta.attrs_len > STORE_ATTRS_MAX) {
-		c->op.port = p;
+		c->op.port = &p->base;
 		c->op.result = -EINVAL;
 		return 1;
 	}
@@ -371,7 +375,7 @@ store_upload_complete(struct store_port *p, const struct store_key *k,
 /* ---- listing ---- */
 
 static void
-parts_finish(struct store *st, struct job *j)
+parts_finish(struct mem_store *st, struct job *j)
 {
 	struct store_part_list *pl = container_of(j->op, struct store_part_list, op);
 	struct version **page = calloc(STORE_PART_NR_MAX, sizeof(struct version *));
@@ -418,14 +422,15 @@ parts_finish(struct store *st, struct job *j)
 }
 
 static void
-nothing(struct store *st, struct job *j)
+nothing(struct mem_store *st, struct job *j)
 {
 }
 
 int
-store_list_parts(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		 struct store_part_list *pl)
+mem_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+	       struct store_part_list *pl)
 {
+	struct mem_port *p = mem_port(sp);
 	int r = mem_key_check(k);
 	struct job *j;
 
@@ -456,7 +461,7 @@ is_listed(const struct store_list *ls, const struct mem_upload *u)
 }
 
 static void
-uploads_finish(struct store *st, struct job *j)
+uploads_finish(struct mem_store *st, struct job *j)
 {
 	struct store_list *ls = container_of(j->op, struct store_list, op);
 	struct store_entry *page;
@@ -499,8 +504,9 @@ uploads_finish(struct store *st, struct job *j)
 }
 
 int
-store_list_uploads(struct store_port *p, struct store_list *ls)
+mem_list_uploads(struct store_port *sp, struct store_list *ls)
 {
+	struct mem_port *p = mem_port(sp);
 	struct job *j;
 
 	if (!ls->bucket)

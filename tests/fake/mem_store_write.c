@@ -35,7 +35,7 @@ put_state(const struct store_put *put)
 }
 
 static void
-put_end(struct store_port *p, struct store_put *put)
+put_end(struct mem_port *p, struct store_put *put)
 {
 	struct put_state *ps = put_state(put);
 
@@ -50,16 +50,16 @@ put_end(struct store_port *p, struct store_put *put)
 }
 
 static int
-put_init(struct store_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
+put_init(struct mem_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
 {
-	struct store *st = p->st;
+	struct mem_store *st = p->st;
 	struct put_state *ps;
 	int r = mem_key_check(k);
 
 	mem_on_port(p);
 	put->is_started = false;
 	put->size_bytes = put->crc64 = put->version = 0;
-	put->op.port = p;
+	put->op.port = &p->base;
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&st->lock);
@@ -82,21 +82,23 @@ put_init(struct store_port *p, struct store_put *put, const struct store_key *k,
 }
 
 int
-store_put_init(struct store_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
+mem_put_init(struct store_port *sp, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
 {
+	struct mem_port *p = mem_port(sp);
 	return put_init(p, put, k, size_bytes);
 }
 
 int
-store_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
-		    const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
+mem_put_init_part(struct store_port *sp, struct store_put *put, const struct store_key *k,
+		  const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
 {
+	struct mem_port *p = mem_port(sp);
 	int r;
 
 	put->is_started = false;
 	if (number < 1 || number > STORE_PART_NR_MAX)
 		return -EINVAL;
-	r = store_upload_stat(p, k, id, NULL, NULL, 0, NULL);
+	r = mem_upload_stat(sp, k, id, NULL, NULL, 0, NULL);
 	if (r == 0)
 		r = put_init(p, put, k, size_bytes);
 	if (r == 0) {
@@ -125,7 +127,7 @@ add_piece(struct store_put *put, struct put_state *ps, struct buf *buf, uint32_t
 }
 
 static void
-write_work(struct store *st, struct job *j)
+write_work(struct mem_store *st, struct job *j)
 {
 	memcpy(j->to, j->buf->mem, j->len);
 	mem_spoil_slack(j->buf, j->len);
@@ -134,7 +136,7 @@ write_work(struct store *st, struct job *j)
 }
 
 static void
-write_finish(struct store *st, struct job *j)
+write_finish(struct mem_store *st, struct job *j)
 {
 	struct store_write *w = container_of(j->op, struct store_write, op);
 	struct put_state *ps;
@@ -144,9 +146,10 @@ write_finish(struct store *st, struct job *j)
 }
 
 int
-store_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
-		uint32_t len, bool last)
+mem_put_write(struct store_port *sp, struct store_put *put, struct store_write *w, struct buf *buf,
+	      uint32_t len, bool last)
 {
+	struct mem_port *p = mem_port(sp);
 	struct put_state *ps = put_state(put);
 	struct job *j;
 	int r;
@@ -176,7 +179,7 @@ etag_in(const struct store_pre *pre, const struct store_etag *e)
 }
 
 int
-mem_judge(const struct store *st, const struct version *v, const struct store_pre *pre)
+mem_judge(const struct mem_store *st, const struct version *v, const struct store_pre *pre)
 {
 	const struct version *old = mem_lookup(st, v->bucket, v->bucket_len, v->key, v->key_len);
 
@@ -199,7 +202,7 @@ mem_judge(const struct store *st, const struct version *v, const struct store_pr
 }
 
 static void
-commit_work(struct store *st, struct job *j)
+commit_work(struct mem_store *st, struct job *j)
 {
 	struct store_put *put = container_of(j->op, struct store_put, op);
 	struct put_state *ps = put_state(put);
@@ -234,14 +237,15 @@ commit_work(struct store *st, struct job *j)
 }
 
 static void
-commit_finish(struct store *st, struct job *j)
+commit_finish(struct mem_store *st, struct job *j)
 {
 	put_end(j->port, container_of(j->op, struct store_put, op));
 }
 
 int
-store_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c)
+mem_put_commit(struct store_port *sp, struct store_put *put, const struct store_commit *c)
 {
+	struct mem_port *p = mem_port(sp);
 	struct put_state *ps = put_state(put);
 	struct version *v;
 	struct job *j;
@@ -287,8 +291,9 @@ store_put_commit(struct store_port *p, struct store_put *put, const struct store
 }
 
 void
-store_put_abort(struct store_port *p, struct store_put *put)
+mem_put_abort(struct store_port *sp, struct store_put *put)
 {
+	struct mem_port *p = mem_port(sp);
 	mem_on_port(p);
 	if (!put || !put->is_started)
 		return;
@@ -300,7 +305,7 @@ store_put_abort(struct store_port *p, struct store_put *put)
 /* ---- delete, buckets ---- */
 
 static void
-delete_work(struct store *st, struct job *j)
+delete_work(struct mem_store *st, struct job *j)
 {
 	struct version *old = mem_lookup(st, j->v->bucket, j->v->bucket_len, j->v->key, j->v->key_len);
 
@@ -313,7 +318,7 @@ delete_work(struct store *st, struct job *j)
 }
 
 static void
-bucket_work(struct store *st, struct job *j)
+bucket_work(struct mem_store *st, struct job *j)
 {
 	size_t i = mem_place(st, j->v->bucket, j->v->bucket_len, "", 0);
 	struct version *old = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0),
@@ -338,7 +343,7 @@ bucket_work(struct store *st, struct job *j)
 }
 
 static void
-delete_finish(struct store *st, struct job *j)
+delete_finish(struct mem_store *st, struct job *j)
 {
 	pthread_mutex_lock(&st->lock);
 	mem_version_put(st, j->v);
@@ -346,9 +351,10 @@ delete_finish(struct store *st, struct job *j)
 }
 
 int
-store_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
-	     struct store_del *del)
+mem_delete(struct store_port *sp, const struct store_key *k, const struct store_pre *pre,
+	   struct store_del *del)
 {
+	struct mem_port *p = mem_port(sp);
 	struct job *j;
 	int r = mem_key_check(k);
 
@@ -363,7 +369,7 @@ store_delete(struct store_port *p, const struct store_key *k, const struct store
 }
 
 static int
-bucket_start(struct store_port *p, const char *name, size_t len, struct store_del *op, bool is_create)
+bucket_start(struct mem_port *p, const char *name, size_t len, struct store_del *op, bool is_create)
 {
 	struct job *j;
 
@@ -380,20 +386,23 @@ bucket_start(struct store_port *p, const char *name, size_t len, struct store_de
 }
 
 int
-store_bucket_create(struct store_port *p, const char *name, size_t len, struct store_del *op)
+mem_bucket_create(struct store_port *sp, const char *name, size_t len, struct store_del *op)
 {
+	struct mem_port *p = mem_port(sp);
 	return bucket_start(p, name, len, op, true);
 }
 
 int
-store_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op)
+mem_bucket_delete(struct store_port *sp, const char *name, size_t len, struct store_del *op)
 {
+	struct mem_port *p = mem_port(sp);
 	return bucket_start(p, name, len, op, false);
 }
 
 int
-store_bucket_head(struct store_port *p, const char *name, size_t len, uint64_t *ret_ctime_ns)
+mem_bucket_head(struct store_port *sp, const char *name, size_t len, uint64_t *ret_ctime_ns)
 {
+	struct mem_port *p = mem_port(sp);
 	struct version *v;
 
 	mem_on_port(p);

@@ -1,6 +1,6 @@
 /* Log blocks: as they come, and with a CRC that fits (somebody who knew the nonce), down to the records. */
 #include "base/crc64.h"
-#include "extent/disk/format.h"
+#include "extent/log/rec_codec.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Records: whatever rec_decode() accepts obeys its limits, and encodes to the same bytes; its keys are those
  * that the functions make which write them. */
-#include "extent/disk/format.h"
+#include "extent/log/rec_codec.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Snapshot blocks: as they come, and with a CRC that fits, down to the records. */
 #include "base/crc64.h"
-#include "extent/disk/format.h"
+#include "extent/log/rec_codec.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -97,6 +97,7 @@ must_be_same(const struct outcome_of *a, const struct outcome_of *b)
 static void
 use(const struct form *form)
 {
+	static unsigned char attrs[DIALECT_ATTRS_MAX];
 	static struct target t;
 	struct conf_listen listen = { .dialect = DIALECT_S3 };
 	struct conf_rdma rdma = { 0 };
@@ -110,6 +111,7 @@ use(const struct form *form)
 
 	memset(&t, 0, sizeof t);
 	t.op = OP_POST_OBJECT;
+	t.attrs = attrs;
 	memcpy(t.bucket, "bkt", 4);
 	t.bucket_len = 3;
 	f = form_target(form, &in, &t, &success, &why);

@@ -1,6 +1,7 @@
 /* What clients do, each a coroutine bound to one port at a time, see sim.h. */
 #include "tests/sim/client_int.h"
 
+#include "extent/log/publish.h"
 #include "base/check.h"
 
 #include <errno.h>
@@ -14,13 +15,13 @@ int ops_left;
 /* The rest of the store calls it by this name (sim.mk): between lookup and pin others may run. */
 void sim_pin_add(struct pin_table *t, struct pin *pin, uint64_t id);
 /* commit.c publishes through this. */
-void sim_publish_block(struct disk *d);
+void sim_publish_block(struct vol *vol);
 
 void
-sim_publish_block(struct disk *d)
+sim_publish_block(struct vol *vol)
 {
-	publish_block(d);
-	model_published(d);
+	publish_block(vol);
+	model_published(vol);
 }
 
 struct client *
@@ -406,7 +407,7 @@ void
 client_can_write(int nr)
 {
 	struct client *c = &clients[nr];
-	const struct disk *d = sim_disk();
+	const struct vol *vol = sim_vol();
 	struct alloc_stats as;
 
 	choose_port(c);
@@ -417,14 +418,14 @@ client_can_write(int nr)
 		int tries = 0;
 
 		do {
-			alloc_stats(d->alloc, &as);
+			alloc_stats(vol->disk.alloc, &as);
 			client_do_put(c, 0, 0, (uint32_t)size);
 		} while (!ops[c->op].published && counts.not_now > again && ++tries < 10);
 		/* Conditions and aborts are by chance; but the log has room,
 		 * and so has the disk if it has. */
 		if (tries == 10)
 			sim_fail("a store at rest answers: not now");
-		alloc_stats(d->alloc, &as);
+		alloc_stats(vol->disk.alloc, &as);
 		if (ops[c->op].answer == -ENOSPC && as.free + as.leased > as.held_back + 8)
 			sim_fail("no space, but %llu units are free and %llu held back",
 				 (unsigned long long)(as.free + as.leased), (unsigned long long)as.held_back);

@@ -135,25 +135,25 @@ sim_check_failed(const char *expr, const char *file, int line, const char *func)
 
 /* ---- memory ---- */
 
-struct block {
-	struct block *next, *prev;
+struct mem_block {
+	struct mem_block *next, *prev;
 	void *base; /* as malloc() gave it */
 	size_t len;
 };
-static struct block blocks = { &blocks, &blocks, NULL, 0 };
+static struct mem_block blocks = { &blocks, &blocks, NULL, 0 };
 
 void *
 sim_aligned_alloc(size_t align, size_t len)
 {
-	char *base = malloc(len + align + sizeof(struct block));
-	struct block *b;
+	char *base = malloc(len + align + sizeof(struct mem_block));
+	struct mem_block *b;
 	char *p;
 
 	if (!base)
 		return NULL;
 	p = base + sizeof *b;
 	p += (align - (uintptr_t)p % align) % align;
-	b = (struct block *)(void *)p - 1;
+	b = (struct mem_block *)(void *)p - 1;
 	b->base = base;
 	b->len = len;
 	b->next = blocks.next;
@@ -181,11 +181,11 @@ sim_calloc(size_t nr, size_t len)
 void
 sim_free(void *p)
 {
-	struct block *b;
+	struct mem_block *b;
 
 	if (!p)
 		return;
-	b = (struct block *)p - 1;
+	b = (struct mem_block *)p - 1;
 	b->next->prev = b->prev;
 	b->prev->next = b->next;
 	free(b->base);
@@ -197,7 +197,7 @@ sim_realloc(void *p, size_t len)
 	void *q = sim_malloc(len);
 
 	if (p && q)
-		memcpy(q, p, ((struct block *)p - 1)->len < len ? ((struct block *)p - 1)->len : len);
+		memcpy(q, p, ((struct mem_block *)p - 1)->len < len ? ((struct mem_block *)p - 1)->len : len);
 	if (q)
 		sim_free(p);
 	return q;

@@ -5,6 +5,7 @@
 #include "tests/sim/sim.h"
 
 #include "base/check.h"
+#include "extent/extent.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -91,15 +92,17 @@ static bool rotted; /* once: two such faults are more than is promised against *
 static void
 rot(void)
 {
-	const struct disk *d = sim_disk();
-	uint32_t pages = (uint32_t)(d->geo.log_bytes / PAGE), found[64], nr = 0;
+	const struct vol *vol = sim_vol();
+	uint32_t pages = (uint32_t)(vol->disk.geo.log_bytes / PAGE), found[64], nr = 0;
 
 	if (one_in(2)) {
-		const struct snap_ref *s = &d->sb.snap[0];
-		uint32_t per_seg = (uint32_t)geo_seg_units(&d->geo), unit = (uint32_t)ext_unit(s->head_ext);
+		const struct snap_ref *s = &vol->disk.sb.snap[0];
+		uint32_t per_seg = (uint32_t)geo_seg_units(&vol->disk.geo),
+			 unit = (uint32_t)ext_unit(s->head_ext);
 
 		/* Between two superblocks it is not clear which of them counts. */
-		if (s->block_nr == 0 || d->sb.snap[1].id == 0 || atomic_load(&d->snap_state) != SNAP_IDLE)
+		if (s->block_nr == 0 || vol->disk.sb.snap[1].id == 0 ||
+		    atomic_load(&vol->snap.state) != SNAP_IDLE)
 			return;
 		rotten = ROT_SNAPSHOT;
 		simdisk_damage(simdisk_open(FILE_SEG + (int)(unit / per_seg)),
@@ -111,8 +114,9 @@ rot(void)
 		uint64_t seq;
 
 		memcpy(&seq, page + 32, 8);
-		if (block_peek(page) && block_epoch(page) == d->next.epoch && seq <= d->stamped &&
-		    seq >= d->sb.snap[0].begin.seq && atomic_load(&d->snap_state) == SNAP_IDLE)
+		if (block_peek(page) && block_epoch(page) == vol->leader.next.epoch &&
+		    seq <= vol->leader.stamped && seq >= vol->disk.sb.snap[0].begin.seq &&
+		    atomic_load(&vol->snap.state) == SNAP_IDLE)
 			found[nr++] = i;
 	}
 	if (!nr)
@@ -131,14 +135,15 @@ static unsigned faults_at_start;
 static void
 die(enum end how)
 {
-	bool rots = how == END_CUT && sim_store && !disk_failed(sim_disk()) && !rotted && one_in(prof.rot);
+	bool rots =
+		how == END_CUT && sim_store && !disk_failed(&sim_vol()->disk) && !rotted && one_in(prof.rot);
 
 	say("%s at step %llu", how == END_CUT ? "cut" : "kill", (unsigned long long)steps);
 	counts.cuts += how == END_CUT;
 	counts.kills += how == END_KILL;
 	if (sim_store) {
-		counts.snapshots += atomic_load(&sim_disk()->stats.snapshots);
-		counts.laps += sim_disk()->next.lap;
+		counts.snapshots += atomic_load(&sim_vol()->stats.snapshots);
+		counts.laps += sim_vol()->leader.next.lap;
 	}
 	if (how == END_CUT)
 		simdisk_cut();
@@ -160,14 +165,15 @@ static void
 start_main(int nr)
 {
 	struct store_disk_conf dc = { .path = "sim" };
-	struct store_conf conf = { .disks = &dc,
+	struct store_conf conf = { .ops = &extent_ops,
+				   .disks = &dc,
 				   .disk_nr = 1,
 				   .index_bytes = 4u << 20,
 				   .lock_wait_ns = 3600 * NS_PER_S,
 				   .ports_max = PORTS_MAX };
 	struct store *st;
 
-	open_result = store_open_disks(&conf, &st, open_error, sizeof open_error);
+	open_result = store_start(&conf, &st, open_error, sizeof open_error);
 	if (open_result < 0)
 		return;
 	for (int i = 0; i < prof.ports; i++) {
@@ -182,28 +188,28 @@ start_main(int nr)
 	sim_store = st;
 	/* Nothing has run yet: this is what the start found. */
 	model_recovered(st, ports[0].p);
-	if (!disk_failed(st->disk[0]))
+	if (!disk_failed(&extent_store(st)->vol->disk))
 		model_space(st, "after the start", false);
 }
 
 static _Noreturn void
 no_end(void)
 {
-	struct disk *d = sim_disk();
+	struct vol *vol = sim_vol();
 	bool run = false;
 
 	for (int i = 0; i < CLIENTS_MAX; i++)
 		run |= co_runs(CO_CLIENT, i);
-	if (!sim_store || !d)
+	if (!sim_store || !vol)
 		sim_fail("it comes to no end");
 	sim_fail("it comes to no end: clients %d helper %d flying %u; pending %d queue %d dying %d gc %d "
 		 "dead %d snap %d "
 		 "leader %d stamped %d want_lead %d log used %llu segs_coming %d",
-		 run, co_runs(CO_HELPER, 0), simdisk_inflight(), atomic_load(&d->pending) != NULL,
-		 d->queue != NULL, d->dying != NULL, d->gc != NULL, (int)atomic_load(&d->dead_nr),
-		 atomic_load(&d->snap_state), atomic_load(&d->leader), d->stamped >= d->last_records_seq,
-		 atomic_load(&d->want_lead), (unsigned long long)atomic_load(&d->log_used),
-		 atomic_load(&d->segs_coming));
+		 run, co_runs(CO_HELPER, 0), simdisk_inflight(), atomic_load(&vol->pending) != NULL,
+		 vol->leader.queue != NULL, vol->leader.dying != NULL, vol->leader.gc != NULL,
+		 (int)atomic_load(&vol->dead_nr), atomic_load(&vol->snap.state), atomic_load(&vol->is_led),
+		 vol->leader.stamped >= vol->leader.last_records_seq, atomic_load(&vol->want_lead),
+		 (unsigned long long)atomic_load(&vol->log_used), atomic_load(&vol->disk.segs_coming));
 }
 
 /* Goes on until done() or the end of this life.  True: done. */
@@ -280,7 +286,9 @@ static void
 fsck_main(int nr)
 {
 	struct store_disk_conf dc = { .path = "sim" };
-	struct store_conf conf = { .disks = &dc, .disk_nr = 1, .index_bytes = 4u << 20, .ports_max = 1 };
+	struct store_conf conf = {
+		.ops = &extent_ops, .disks = &dc, .disk_nr = 1, .index_bytes = 4u << 20, .ports_max = 1
+	};
 
 	open_result = store_fsck(&conf, true, on_fsck, NULL);
 }
@@ -288,17 +296,17 @@ fsck_main(int nr)
 static bool
 at_rest(void)
 {
-	struct disk *d = sim_disk();
+	struct vol *vol = sim_vol();
 
-	if (disk_failed(d))
+	if (disk_failed(&vol->disk))
 		return true;
 	for (int i = 0; i < prof.ports; i++) {
-		if (ports[i].there && ports[i].p->inflight)
+		if (ports[i].there && extent_port(ports[i].p)->vp.io.inflight)
 			return false;
 	}
-	return !atomic_load(&d->pending) && !d->queue && !d->dying && !d->gc && !atomic_load(&d->gc_new) &&
-	       !atomic_load(&d->unpinned) && !atomic_load(&d->dead_nr) &&
-	       atomic_load(&d->snap_state) == SNAP_IDLE && !atomic_load(&d->leader) &&
+	return !atomic_load(&vol->pending) && !vol->leader.queue && !vol->leader.dying && !vol->leader.gc &&
+	       !atomic_load(&vol->gc_new) && !atomic_load(&vol->unpinned) && !atomic_load(&vol->dead_nr) &&
+	       atomic_load(&vol->snap.state) == SNAP_IDLE && !atomic_load(&vol->is_led) &&
 	       !(simdisk_inflight() && co_runs(CO_HELPER, 0));
 }
 
@@ -329,7 +337,7 @@ all_detached(void)
 static void
 stop_main(int nr)
 {
-	store_close_disks(sim_store);
+	store_stop(sim_store);
 	sim_store = NULL;
 }
 
@@ -340,7 +348,7 @@ clean_stop(uint64_t life, enum end *how)
 	counts.cleans++;
 	if (!run_until(all_detached, life, how))
 		return false;
-	counts.snapshots += atomic_load(&sim_disk()->stats.snapshots);
+	counts.snapshots += atomic_load(&sim_vol()->stats.snapshots);
 	co_start(CO_START, 0, stop_main);
 	if (!run_until(start_over, life, how))
 		return false;

@@ -157,7 +157,7 @@ struct space {
 	uint64_t chunks, named;      /* that there are; that manifests name */
 	uint64_t parts, parts_named; /* the same of parts; those of an upload are its own */
 	uint64_t leftovers;          /* of buckets that are gone */
-	const struct disk *d;
+	const struct vol *vol;
 };
 
 static void
@@ -187,7 +187,7 @@ on_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 		s->parts_named += r->entry_nr;
 	if (key[0] == KEY_PART) {
 		s->parts++;
-		s->parts_named += tree_find(s->d->tree, rec_owner(r), r->owner_len) != NULL;
+		s->parts_named += tree_find(s->vol->tree, rec_owner(r), r->owner_len) != NULL;
 	}
 	if (key[0] == KEY_UPLOAD || key[0] == KEY_BATTRS) {
 		size_t n = (size_t)((const uint8_t *)memchr(key, 0, len) - key);
@@ -196,7 +196,7 @@ on_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 
 		memcpy(bucket, key, n);
 		bucket[0] = KEY_BUCKET;
-		b = tree_find(s->d->tree, bucket, n);
+		b = tree_find(s->vol->tree, bucket, n);
 		s->leftovers += !b || b->version > r->version;
 	}
 	if (rec_map(r, &map))
@@ -207,14 +207,15 @@ on_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 void
 model_space(struct store *st, const char *when, bool at_rest)
 {
-	struct disk *d = st->disk[0];
-	struct space s = { .d = d };
+	struct vol *vol = extent_store(st)->vol;
+	struct space s = { .vol = vol };
 	struct alloc_stats as;
 
-	each_record(d, on_record, &s);
+	each_record(vol, 0, on_record, &s);
 	for (int i = 0; i < 2; i++) {
-		for (uint32_t j = 0; j < d->snap_space[i].nr; j++)
-			take(&s, d->snap_space[i].ext[j].unit, d->snap_space[i].ext[j].units, "a snapshot");
+		for (uint32_t j = 0; j < vol->snap.space[i].nr; j++)
+			take(&s, vol->snap.space[i].ext[j].unit, vol->snap.space[i].ext[j].units,
+			     "a snapshot");
 	}
 	if (s.named > s.chunks || (at_rest && s.named != s.chunks))
 		sim_fail("%s: there are %llu chunks, manifests name %llu", when, (unsigned long long)s.chunks,
@@ -224,7 +225,7 @@ model_space(struct store *st, const char *when, bool at_rest)
 			 "buckets",
 			 when, (unsigned long long)s.parts, (unsigned long long)s.parts_named,
 			 (unsigned long long)s.leftovers);
-	alloc_stats(d->alloc, &as);
+	alloc_stats(vol->disk.alloc, &as);
 	if (as.free + as.leased + s.nr != as.units)
 		sim_fail("%s: %llu units, %llu free, %llu leased, but records and snapshots name %llu", when,
 			 (unsigned long long)as.units, (unsigned long long)as.free,

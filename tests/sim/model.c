@@ -406,10 +406,10 @@ apply(const struct change *c)
 }
 
 void
-model_block(struct disk *d)
+model_block(struct vol *vol)
 {
 	undecided_nr = 0;
-	for (const struct commit *c = d->batch; c; c = c->next) {
+	for (const struct commit *c = vol->block.batch; c; c = c->next) {
 		if (undecided_nr < UNDECIDED_MAX && change_of(c, &undecided[undecided_nr])) {
 			say("  in the block: bucket %d key %d id %u", undecided[undecided_nr].bucket,
 			    undecided[undecided_nr].key, undecided[undecided_nr].id);
@@ -442,9 +442,9 @@ judge_record(const struct commit *c, const struct change *ch)
 }
 
 void
-model_published(struct disk *d)
+model_published(struct vol *vol)
 {
-	for (const struct commit *c = d->batch; c; c = c->next) {
+	for (const struct commit *c = vol->block.batch; c; c = c->next) {
 		struct change ch;
 
 		if (!change_of(c, &ch))

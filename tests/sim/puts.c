@@ -13,16 +13,16 @@
 static uint32_t
 forge(struct client *c, int b, int k, uint32_t inline_len)
 {
-	struct disk *d = sim_disk();
+	struct vol *vol = sim_vol();
 	struct block_head h = { .kind = one_in(2) ? BLOCK_EPOCH : BLOCK_RECORDS,
 				.len_bytes = FMT_ALIGN,
 				.used_bytes = BLOCK_HEAD_BYTES,
-				.epoch = d->next.epoch,
-				.seq = d->next.seq + 2,
-				.lap = d->next.lap,
-				.pos = d->next.pos + FMT_ALIGN,
-				.flushed_upto = d->next.seq + 2,
-				.new_epoch = d->next.epoch + 1 };
+				.epoch = vol->leader.next.epoch,
+				.seq = vol->leader.next.seq + 2,
+				.lap = vol->leader.next.lap,
+				.pos = vol->leader.next.pos + FMT_ALIGN,
+				.flushed_upto = vol->leader.next.seq + 2,
+				.new_epoch = vol->leader.next.epoch + 1 };
 	uint8_t key[KEY_BYTES_MAX], text[STORE_INLINE_MAX];
 	static _Alignas(8) uint8_t rec[REC_BYTES_MAX];
 	struct store_key sk = client_key(b, k);

@@ -84,8 +84,8 @@ submit(struct ring *r, struct ring_op *op, enum io_kind kind, int fd, const void
 	check(fd >= FD_BASE && len % PAGE == 0 && off % PAGE == 0 && (uintptr_t)buf % 512 == 0);
 	op->magic = RING_OP_MAGIC;
 	r->inflight++;
-	if (kind == IO_WRITE && sim_store && op == &sim_disk()->block_op)
-		model_block(sim_disk());
+	if (kind == IO_WRITE && sim_store && op == &sim_vol()->block.op)
+		model_block(sim_vol());
 	simdisk_submit(&io);
 }
 

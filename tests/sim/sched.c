@@ -6,6 +6,7 @@
 #include "tests/sim/sim.h"
 
 #include "base/check.h"
+#include "base/list.h"
 #include "ring/ring.h"
 
 #include <setjmp.h>
@@ -146,19 +147,20 @@ co_ready(const struct co *c)
 	return c->port < 0 || ports[c->port].busy == 0 || ports[c->port].busy == c->nr + 1;
 }
 
-/* ---- the helper, in place of extent/log/helper.c ---- */
+/* ---- the helper, in place of extent/disk/helper.c ---- */
 
 static bool helper_bell;
+static struct helper *helper;
 
 static void
 helper_main(int nr)
 {
-	struct disk *d = sim_disk();
+	struct helper *h = helper;
 	uint64_t wait_ns = 0;
 	struct ring *r;
 
 	check(ring_new(&(struct ring_params){ .entries = 64 }, &r) == 0);
-	while (!atomic_load(&d->helper_stop)) {
+	while (!atomic_load(&h->stop)) {
 		if (wait_ns == UINT64_MAX) {
 			co_wait(&helper_bell, -1);
 		} else if (wait_ns) {
@@ -166,46 +168,55 @@ helper_main(int nr)
 			to_main();
 		}
 		helper_bell = false;
-		if (!atomic_load(&d->helper_stop))
-			wait_ns = upkeep(d, r);
+		if (!atomic_load(&h->stop))
+			wait_ns = h->work(h, r);
 	}
 	ring_free(r);
 }
 
-static struct disk *helper_disk;
-
-struct disk *
-sim_disk(void)
+struct vol *
+sim_vol(void)
 {
-	return helper_disk;
+	return helper ? container_of(helper, struct vol, helper) : NULL;
+}
+
+void
+helper_init(struct helper *h, struct disk *d, helper_work_fn work)
+{
+	*h = (struct helper){ .disk = d, .work = work };
+}
+
+void
+helper_fini(struct helper *h)
+{
 }
 
 int
-helper_start(struct disk *d)
+helper_start(struct helper *h)
 {
-	helper_disk = d;
+	helper = h;
 	helper_bell = true;
-	d->helper_runs = true;
+	h->runs = true;
 	co_start(CO_HELPER, 0, helper_main);
 	return 0;
 }
 
 void
-helper_stop(struct disk *d)
+helper_stop(struct helper *h)
 {
-	if (!d->helper_runs)
+	if (!h->runs)
 		return;
-	atomic_store(&d->helper_stop, true);
+	atomic_store(&h->stop, true);
 	while (all_cos[CO_HELPER].live) {
 		helper_bell = true;
 		all_cos[CO_HELPER].until_ns = 0;
 		co_yield ();
 	}
-	d->helper_runs = false;
+	h->runs = false;
 }
 
 void
-helper_ring(struct disk *d)
+helper_ring(struct helper *h)
 {
 	helper_bell = true;
 }
@@ -326,7 +337,7 @@ sched_drop(void)
 			mailbox_fini(&ports[i].mb);
 		ports[i] = (struct sim_port){ 0 };
 	}
-	helper_disk = NULL;
+	helper = NULL;
 	helper_bell = false;
 	co_now = NULL;
 }

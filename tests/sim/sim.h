@@ -1,6 +1,6 @@
 /*
- * The store simulation: the real src/store on a ring, files, memory and a clock of the simulation's own, in
- * one thread.
+ * The store simulation: the real src/store and src/extent on a ring, files, memory and a clock of the
+ * simulation's own, in one thread.
  *
  *	main.c     options, many histories, exhaustive runs, hunts with a rule off
  *	history.c  one history: lives of the "process", cuts, starts
@@ -17,9 +17,9 @@
 #ifndef GANTRY_TESTS_SIM_SIM_H
 #define GANTRY_TESTS_SIM_SIM_H
 
+#include "extent/disk/rules.h"
+#include "extent/engine.h"
 #include "extent/object/put_int.h"
-#include "extent/log/rules.h"
-#include "extent/extent_int.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mailbox.h"
@@ -227,8 +227,8 @@ int model_free_slot(void);
 void model_op_begin(int op);
 void model_op_over(int op, int result);
 /* The leader's block is being written, and was flushed. */
-void model_block(struct disk *d);
-void model_published(struct disk *d);
+void model_block(struct vol *vol);
+void model_published(struct vol *vol);
 /* The process is gone: what was begun is open. */
 void model_process_over(void);
 /* After a start: exactly the published state, and the block that was on its way up to some record. */
@@ -285,7 +285,7 @@ struct plan {
 	unsigned ret_units, ret_recovery_units;
 };
 
-struct disk *sim_disk(void);
+struct vol *sim_vol(void);
 _Noreturn void sim_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Runs one history; what came of it is in outcome. */
 void history_run(uint64_t seed, struct plan *plan);

@@ -1,5 +1,5 @@
-# A Debian system in a directory, for deb.sh and run.sh; sourced.  As root, with the network: everything comes from the mirror of
-# this machine's own apt, and is kept in $GANTRY_CACHE (~/.cache/gantry), 0.5 GB, so that the next run needs little of it.
+# A Debian system in a directory, for deb.sh and run.sh; sourced.  As root, with the network: everything comes from where this machine's own
+# apt has Debian from (or GANTRY_MIRROR=URL), and is kept in $GANTRY_CACHE (~/.cache/gantry), 0.5 GB, so that the next run needs little of it.
 #
 #     chroot_base DIR [PACKAGE...]     a copy of the minimal system, with these packages, at DIR (which must not exist)
 #     in_chroot DIR COMMAND...         with /proc, /sys, /dev and the packages already fetched, in a mount namespace of its own:
@@ -13,12 +13,24 @@ die() {
 	exit 1
 }
 
-# What apt here uses; else Debian's own.
+# Sets MIRROR to the archive that the apt of this machine has Debian from, that with $SUITE first; and http_proxy as apt has it, where the
+# environment says nothing.
 _mirror() {
-	local m
-	m=$(sed -n 's/^URIs: *\(http[^ ]*\/debian\)\/* *$/\1/p' /etc/apt/sources.list.d/*.sources 2>/dev/null | head -n 1)
-	[ -n "$m" ] || m=$(sed -n 's/^deb .*\(http[^ ]*\/debian\)\/* .*/\1/p' /etc/apt/sources.list 2>/dev/null | head -n 1)
-	echo "${m:-http://deb.debian.org/debian}"
+	local uris
+	MIRROR=${GANTRY_MIRROR:-}
+	if [ -z "$MIRROR" ]; then
+		uris=$(apt-get indextargets --no-release-info --format '$(RELEASE) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' 2>/dev/null |
+			awk -v suite="$SUITE" '$2 == "main" && $3 ~ /^https?:/ && ($1 == suite || $3 ~ /\/debian\/?$/) { print $1 != suite, $3 }' |
+			LC_ALL=C sort -s -n -k 1,1 | cut -d' ' -f2)
+		MIRROR=${uris%%$'\n'*}
+	fi
+	[ -n "$MIRROR" ] || die "apt here has no source of Debian (http or https, main, $SUITE or a path that ends in /debian): add one to" \
+		"/etc/apt/sources.list.d, or name an archive in GANTRY_MIRROR=URL"
+	if [ -z "${http_proxy:-}" ]; then
+		http_proxy=''
+		eval "$(apt-config shell http_proxy Acquire::http::Proxy 2>/dev/null)"
+		if [ -n "$http_proxy" ] && [ "$http_proxy" != DIRECT ]; then export http_proxy; else unset http_proxy; fi
+	fi
 }
 
 in_chroot() {
@@ -40,9 +52,9 @@ in_chroot() {
 _base() {
 	local base=$CACHE/base-$SUITE
 	if [ -e "$base/.made" ] && [ -n "$(find "$base/.made" -mtime -30)" ]; then return; fi
-	echo "$NAME: debootstrap $SUITE from $(_mirror)"
+	echo "$NAME: debootstrap $SUITE from $MIRROR"
 	rm -rf "$base" "$base.tmp"
-	debootstrap --variant=minbase --keyring=/usr/share/keyrings/debian-archive-keyring.gpg "$SUITE" "$base.tmp" "$(_mirror)" \
+	debootstrap --variant=minbase --keyring=/usr/share/keyrings/debian-archive-keyring.gpg "$SUITE" "$base.tmp" "$MIRROR" \
 		>"$CACHE/debootstrap.log" 2>&1 || die "debootstrap: $(tail -n 3 "$CACHE/debootstrap.log")"
 	printf '#!/bin/sh\nexit 101\n' >"$base.tmp/usr/sbin/policy-rc.d"
 	chmod 755 "$base.tmp/usr/sbin/policy-rc.d"
@@ -57,6 +69,7 @@ chroot_base() {
 	mkdir -p "$CACHE"
 	exec 9>"$CACHE/lock"
 	flock 9
+	_mirror
 	_base
 	if [ $# -gt 0 ]; then
 		from=$CACHE/with-$(echo "$SUITE $*" | md5sum | cut -c1-12)

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* name, or else GANTRY_ADMIN of the environment, or else the usual socket where there is one, or else the
- * usual port. */
+/* Returns name, or else GANTRY_ADMIN of the environment, or else the usual socket where there is one, or
+ * else the usual port. */
 const char *admin_name(const char *name);
 
 struct answer {
@@ -20,15 +20,15 @@ struct answer {
 	size_t len;
 };
 
-/* GET path.  0; or -errno with a sentence in err (nobody there, no answer within 5 s, no sense). */
+/* Gets a page.  0; or -errno with a sentence in err (nobody there, no answer within 5 s, no sense). */
 int admin_get(const char *name, const char *path, struct answer *ret, char *err, size_t err_len);
-/* The same for a page that is JSON; json_decref() it.  A status other than 200 is fine for /healthz and its
+/* Gets a page that is JSON; json_decref() it.  A status other than 200 is fine for /healthz and its
  * kin. */
 int admin_json(const char *name, const char *path, json_t **ret, int *ret_status, char *err, size_t err_len);
 
 /* ---- numbers out of /metrics, whatever JSON has to offer ---- */
 
-/* "a.b.c" of an object, 0 where there is none. */
+/* Returns the number "a.b.c" of an object, 0 where there is none. */
 double json_at(const json_t *o, const char *path);
 const char *json_text_at(const json_t *o, const char *path, const char *otherwise);
 
@@ -48,19 +48,19 @@ struct sample {
 int sample_parse(char *text, struct sample *ret, int *ret_line);
 void sample_free(struct sample *s);
 
-/* The sum over every sample of that name whose labels have all the pairs of want: "operation=\"GetObject\"",
+/* Sums every sample of that name whose labels have all the pairs of want: "operation=\"GetObject\"",
  * several separated by commas, "" for all. */
 double sample_sum(const struct sample *s, const char *name, const char *want);
-/* The value of a label, copied; false when the metric does not have it. */
+/* Copies the value of a label; false when the metric does not have it. */
 bool metric_label(const struct metric *m, const char *label, char *out, size_t cap);
 
-/* The p-quantile (0 to 1) in seconds of what a histogram saw between two samples (before may be NULL: since
- * the start), linear within a bucket; NAN when it saw nothing.  The bucket without an end counts as its
- * beginning. */
+/* Returns the p-quantile (0 to 1) in seconds of what a histogram saw between two samples (before may be
+ * NULL: since the start), linear within a bucket; NAN when it saw nothing.  The bucket without an end
+ * counts as its beginning. */
 double sample_quantile(const struct sample *now, const struct sample *before, const char *histogram,
 		       const char *want, double p);
 
-/* "1.2 ms", "87 us", "-" for NAN. */
+/* Prints "1.2 ms", "87 us", "-" for NAN. */
 const char *seconds_text(double s, char out[32]);
 
 #endif

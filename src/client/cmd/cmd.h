@@ -66,40 +66,42 @@ int cmd_head(struct cmd *c, const char *url);
 int cmd_rm(struct cmd *c, const char *url);
 int cmd_mb(struct cmd *c, const char *url);
 int cmd_ports(struct cmd *c);
-/* For operators: of a running gantryd (status.c, top.c), and of this machine (doctor.c);
- * client may be NULL. */
+/* Shows operators a running gantryd (status.c, top.c) and this machine (doctor.c); client may be NULL. */
 int cmd_status(struct cmd *c);
 int cmd_top(struct cmd *c);
 int cmd_doctor(struct cmd *c, const char *client);
-/* What a decline's reason means, in words. */
+/* Says in words what a decline's reason means. */
 const char *decline_meaning(const char *reason);
-/* Many files: names from a list file ("-": standard input), one a line, below -C DIR and below url. */
+/* Puts or gets many files: names from a list file ("-": standard input), one a line, below -C DIR and
+ * below url. */
 int cmd_many(struct cmd *c, bool is_put, const char *list, const char *url);
 
-/* One file each; o is filled, nothing printed. */
+/* Puts one file; o is filled, nothing printed. */
 void put_file(struct cmd *c, struct buffer *b, const char *file, const char *url, struct outcome *o);
 void get_file(struct cmd *c, struct buffer *b, int streams, const char *url, const char *file,
 	      struct outcome *o);
 
-/* 0 or -ENOMEM. */
+/* Makes a buffer.  0 or -ENOMEM. */
 int buffer_init(struct buffer *b, struct gantry *g);
 void buffer_fini(struct buffer *b);
 struct gantry_request request_of(const struct cmd *c);
 
-/* report.c */
+/* ---- report.c ---- */
+
+/* Returns the monotonic clock in seconds. */
 double now_s(void);
 void outcome_init(struct outcome *o, const char *op, const char *url, const char *file);
 /* Sums a result into o. */
 void outcome_add(struct outcome *o, int error, const struct gantry_result *res);
 void outcome_local(struct outcome *o, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* One line (or JSON) about one file; data_on_stdout sends it to standard error. */
+/* Prints one line (or JSON) about one file; data_on_stdout sends it to standard error. */
 void report(const struct cmd *c, const struct outcome *o, bool data_on_stdout);
 void report_head(const struct cmd *c, const struct outcome *o);
 void tally_init(struct tally *t);
 void tally_add(struct tally *t, const struct outcome *o);
 void tally_report(const struct cmd *c, const struct tally *t, const char *op);
 int tally_exit(const struct cmd *c, const struct tally *t);
-/* "1.5 MiB" */
+/* Prints a size as "1.5 MiB". */
 const char *size_text(uint64_t bytes, char out[32]);
 void progress(const struct cmd *c, uint64_t done, uint64_t total, double start_s);
 void progress_end(const struct cmd *c);

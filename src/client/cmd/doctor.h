@@ -24,11 +24,11 @@ struct doctor {
 void doctor_say(struct doctor *d, enum finding f, const char *topic, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* doctor_host.c: kernel, io_uring, locked memory, huge pages, clock. */
+/* Examines (doctor_host.c) kernel, io_uring, locked memory, huge pages, clock. */
 void doctor_host(struct doctor *d);
-/* doctor_rdma.c: device files, devices, ports, GIDs, DC; the way to a client. */
+/* Examines (doctor_rdma.c) device files, devices, ports, GIDs, DC; the way to a client. */
 void doctor_rdma(struct doctor *d);
-/* doctor_daemon.c: what a running gantryd says of itself, its disks, and why it declined. */
+/* Examines (doctor_daemon.c) what a running gantryd says of itself, its disks, and why it declined. */
 void doctor_daemon(struct doctor *d);
 
 #endif

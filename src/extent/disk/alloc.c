@@ -367,16 +367,6 @@ alloc_run_fini(struct alloc *a, struct alloc_run *run)
 	pthread_mutex_unlock(&a->lock);
 }
 
-void
-alloc_run_return(struct alloc *a, struct alloc_run *run)
-{
-	if (!atomic_load(&run->span))
-		return;
-	pthread_mutex_lock(&a->lock);
-	return_run(a, run);
-	pthread_mutex_unlock(&a->lock);
-}
-
 /* How much to lease: the more ports and the less space, the less. */
 static uint32_t
 lease_units(const struct alloc *a, uint32_t units)
@@ -472,15 +462,4 @@ alloc_stats(struct alloc *a, struct alloc_stats *ret_stats)
 					   .refills = a->refills,
 					   .steals = a->steals };
 	pthread_mutex_unlock(&a->lock);
-}
-
-bool
-alloc_segment_is_free(struct alloc *a, uint64_t seg)
-{
-	bool is_free;
-
-	pthread_mutex_lock(&a->lock);
-	is_free = seg < a->seg_nr && a->seg[seg].bits && a->seg[seg].free == a->seg[seg].hi - a->seg[seg].lo;
-	pthread_mutex_unlock(&a->lock);
-	return is_free;
 }

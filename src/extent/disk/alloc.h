@@ -1,12 +1,12 @@
 /*
- * Free space of one disk, in allocation units; in memory only.  Recovery makes it: add what there is, mark
- * what somebody names, and the rest is free.
+ * alloc - free space of one disk, in allocation units; in memory only.  Recovery makes it: add what there
+ * is, mark what somebody names, and the rest is free.
  *
  * Units are numbered through the disk's data space; a segment is `seg_units` of them, and no extent crosses
  * from one segment into another.  A port takes space from its own *run*, leased from the allocator and
  * without a lock; only getting another run takes the mutex.  A run is one atomic word, so whoever finds no
  * space left takes back what idle (or sleeping) ports hold before it says -ENOSPC: a port need not give back
- * anything for that, though it should when it goes idle (less scatter).
+ * anything for that.
  *
  * Nothing here knows when an extent may be used again (flushed stamp, grace period, pins, writes in flight):
  * the store calls alloc_free() when all that is past.
@@ -33,10 +33,10 @@ struct alloc_run {
 	struct alloc_run *next;             /* the allocator's list */
 };
 
-/* run_units: the most that is leased at once (64 MiB worth); < 1 << 24, as is seg_units.  units_max: bound of
- * the data space. 0, -EINVAL, -ENOMEM. */
+/* Makes an allocator.  run_units: the most that is leased at once (64 MiB worth); < 1 << 24, as is
+ * seg_units.  units_max: bound of the data space. 0, -EINVAL, -ENOMEM. */
 int alloc_new(uint64_t units_max, uint32_t seg_units, uint32_t run_units, struct alloc **ret_a);
-/* Runs are gone.  NULL is fine. */
+/* Frees a, whose runs are gone.  NULL is fine. */
 void alloc_free_all(struct alloc *a);
 
 /* ---- filling: recovery, and segments that appear later.  Any thread. ---- */
@@ -44,32 +44,31 @@ void alloc_free_all(struct alloc *a);
 /* Adds units, free: a new segment, or (a block device) many.  0, -ENOMEM, -ERANGE, -EEXIST (partly there
  * already). */
 int alloc_add(struct alloc *a, uint64_t unit, uint64_t units);
-/* Somebody names this extent.  0, -ERANGE (not there, or across segments: a damaged record), -EEXIST (two
- * name it). */
+/* Marks an extent as used, since a record names it.  0, -ERANGE (not there, or across segments: a
+ * damaged record), -EEXIST (two name it). */
 int alloc_mark_used(struct alloc *a, const struct extent *x);
 
 /* ---- taking and giving.  A run's calls: its port's thread; the rest: any. ---- */
 
+/* Adds a run, empty, to the allocator. */
 void alloc_run_init(struct alloc *a, struct alloc_run *run);
 /* Gives the rest back and forgets the run. */
 void alloc_run_fini(struct alloc *a, struct alloc_run *run);
-/* Gives the rest back (idle). */
-void alloc_run_return(struct alloc *a, struct alloc_run *run);
 
 /*
- * Up to `units`, at least `min_units` (1 <= min_units <= units <= run_units), contiguous, within a segment.
- * Prefers the whole; takes less when no free range is long enough (ask again for the rest).  0 or -ENOSPC: no
- * range of min_units is left outside of what is held back, whoever holds it.
+ * Takes up to `units`, at least `min_units` (1 <= min_units <= units <= run_units), contiguous, within a
+ * segment. Prefers the whole; takes less when no free range is long enough (ask again for the rest).  0 or
+ * -ENOSPC: no range of min_units is left outside of what is held back, whoever holds it.
  */
 int alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, uint32_t min_units,
 	       struct extent *ret_x);
-/* For the snapshot: may use what is held back; always takes the mutex.  As above, but units may be up to
- * seg_units. */
+/* Takes space for a snapshot, which may use what is held back; always takes the mutex.  As alloc_take(),
+ * but units may be up to seg_units. */
 int alloc_take_held(struct alloc *a, uint32_t units, uint32_t min_units, struct extent *ret_x);
-/* Back to the free space, at once.  Also a part of what was taken. */
+/* Gives an extent back to the free space, at once.  It may be a piece of what was taken. */
 void alloc_free(struct alloc *a, const struct extent *x);
 
-/* From now on alloc_take() leaves this many units alone.  May be more than are free. */
+/* Makes alloc_take() leave this many units alone.  May be more than are free. */
 void alloc_hold_back(struct alloc *a, uint64_t units);
 
 struct alloc_stats {
@@ -80,7 +79,5 @@ struct alloc_stats {
 	uint64_t refills, steals;
 };
 void alloc_stats(struct alloc *a, struct alloc_stats *ret_stats);
-/* Is this segment there and wholly free (so that it could be removed)? */
-bool alloc_segment_is_free(struct alloc *a, uint64_t seg);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * A bounded cursor over bytes: how everything on disk is encoded and decoded.  Private to format.c and
- * record.c.  Little endian.
+ * cursor - a bounded cursor over bytes: how everything on disk is encoded and decoded.  For format.c and
+ * log/rec_codec.c.  Little endian.
  */
 #ifndef GANTRY_EXTENT_DISK_CURSOR_H
 #define GANTRY_EXTENT_DISK_CURSOR_H
@@ -61,7 +61,7 @@ put_zero_to(struct cur *c, const uint8_t *start, size_t align)
 	put_bytes(c, zero, align_up(off, align) - off);
 }
 
-/* n bytes in place, or NULL when they are not there (n 0: anything but NULL). */
+/* Takes n bytes in place, or returns NULL when they are not there (n 0: anything but NULL). */
 static inline const uint8_t *
 take(struct cur *c, size_t n)
 {

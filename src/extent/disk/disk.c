@@ -1,15 +1,8 @@
-/*
- * A disk's files: made by format, opened and locked at start, segments added while running (by the helper
- * thread).
- *
- *	directory			block device
- *	super	two superblocks		0		two superblocks
- *	log	the ring		1 MiB		the ring
- *	seg-NNNN data			behind it	data; all of it is there from the start
- */
-#include "extent/extent_int.h"
+/* A disk's files: opened and locked at start, segments added while running (by the helper thread). */
+#include "extent/disk/disk.h"
 
 #include "extent/disk/file.h"
+#include "extent/disk/rules.h"
 #include "extent/disk/sync.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -24,14 +17,11 @@
 #include <sys/random.h>
 #include <time.h>
 
-#define DEVICE_LOG_OFF ((uint64_t)1 << 20)
 #define LOCK_POLL_NS (20 * NS_PER_MS)
 #define DEPTH_UNKNOWN 64u
 
-static int say(char *err, size_t err_len, int r, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-
-static int
-say(char *err, size_t err_len, int r, const char *fmt, ...)
+int
+disk_refuse(char *err, size_t err_len, int r, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -60,8 +50,8 @@ static void
 places(struct disk *d)
 {
 	d->super_off = 0;
-	d->log_off = d->is_device ? DEVICE_LOG_OFF : 0;
-	d->seg_off = d->is_device ? DEVICE_LOG_OFF + d->geo.log_bytes : 0;
+	d->log_off = d->is_device ? FMT_DEVICE_HEAD_BYTES : 0;
+	d->seg_off = d->is_device ? FMT_DEVICE_HEAD_BYTES + d->geo.log_bytes : 0;
 }
 
 void
@@ -83,6 +73,15 @@ disk_fail(struct disk *d, const char *fmt, ...)
 	pthread_mutex_unlock(&d->reason_lock);
 }
 
+void
+disk_extents_free(struct disk *d, const uint64_t *ext, uint32_t nr)
+{
+	for (uint32_t i = 0; i < nr; i++)
+		alloc_free(d->alloc, &(struct extent){ .unit = ext_unit(ext[i]), .units = ext_nr(ext[i]) });
+	if (nr)
+		atomic_fetch_add(&d->freed_nr, 1);
+}
+
 /* ---- locks ---- */
 
 static int
@@ -97,12 +96,14 @@ lock_wait(const char *path, const char *name, int fd, uint64_t until_ns, char *e
 		if (r == 0)
 			return 0;
 		if (r != -EWOULDBLOCK)
-			return say(err, err_len, r, "%s: cannot lock %s: %s", path, name, strerror(-r));
+			return disk_refuse(err, err_len, r, "%s: cannot lock %s: %s", path, name,
+					   strerror(-r));
 		if (clock_ns() >= until_ns)
-			return say(err, err_len, -EBUSY,
-				   "%s: %s is locked: another process uses this store, or a dead one's "
-				   "writes are not over",
-				   path, name);
+			return disk_refuse(
+				err, err_len, -EBUSY,
+				"%s: %s is locked: another process uses this store, or a dead one's "
+				"writes are not over",
+				path, name);
 		if (!told)
 			log_note("%s: waiting for the lock on %s (another process, or a dead one's last "
 				 "writes)",
@@ -120,7 +121,7 @@ lock_wait(const char *path, const char *name, int fd, uint64_t until_ns, char *e
  * says that it is over.
  */
 static int
-flush_over(struct disk *d, int e)
+flush_done(struct disk *d, int e)
 {
 	if (e < 0)
 		disk_fail(d, "a flush failed: %s", strerror(-e));
@@ -132,14 +133,14 @@ static int
 flush_file(struct disk *d, struct ring *r, int fd)
 {
 	atomic_fetch_add(&d->flush_elsewhere, 1);
-	return flush_over(d, sync_flush(r, fd));
+	return flush_done(d, sync_flush(r, fd));
 }
 
 static int
 fsync_file(struct disk *d, int fd)
 {
 	atomic_fetch_add(&d->flush_elsewhere, 1);
-	return flush_over(d, file_fsync(fd));
+	return flush_done(d, file_fsync(fd));
 }
 
 int
@@ -193,13 +194,15 @@ read_supers(struct disk *d, struct ring *r, char *err, size_t err_len)
 	}
 	sync_free(buf);
 	if (e < 0)
-		return say(err, err_len, e, "%s: cannot read the superblock: %s", d->path, strerror(-e));
+		return disk_refuse(err, err_len, e, "%s: cannot read the superblock: %s", d->path,
+				   strerror(-e));
 	if (other_version)
-		return say(err, err_len, -ENOTRECOVERABLE, "%s: made by another version of Gantry", d->path);
+		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: made by another version of Gantry",
+				   d->path);
 	if (!good)
-		return say(err, err_len, -ENOTRECOVERABLE, "%s: %s", d->path,
-			   ours ? "both superblocks are damaged"
-				: "not a Gantry store (no superblock); --format makes one");
+		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s", d->path,
+				   ours ? "both superblocks are damaged"
+					: "not a Gantry store (no superblock); --format makes one");
 	if (ours == 2 && good == 1)
 		log_warn("%s: one of the two superblocks is damaged; the other one counts", d->path);
 	d->geo = d->sb.geo;
@@ -281,7 +284,8 @@ scan_segment(void *cookie, const char *name)
 		return 0; /* one that was being made */
 	fd = file_open(d->dir_fd, name, false);
 	if (fd < 0)
-		return say(s->err, s->err_len, fd, "%s: cannot open %s: %s", d->path, name, strerror(-fd));
+		return disk_refuse(s->err, s->err_len, fd, "%s: cannot open %s: %s", d->path, name,
+				   strerror(-fd));
 	d->seg_fd[seg] = fd;
 	if (RULE_LOCK_EVERY_FILE) {
 		e = lock_wait(d->path, name, fd, s->until_ns, s->err, s->err_len);
@@ -290,8 +294,9 @@ scan_segment(void *cookie, const char *name)
 	}
 	e = file_size(fd, &size);
 	if (e == 0 && size != d->geo.seg_bytes)
-		return say(s->err, s->err_len, -ENOTRECOVERABLE, "%s: %s has %llu bytes instead of %llu",
-			   d->path, name, (unsigned long long)size, (unsigned long long)d->geo.seg_bytes);
+		return disk_refuse(s->err, s->err_len, -ENOTRECOVERABLE,
+				   "%s: %s has %llu bytes instead of %llu", d->path, name,
+				   (unsigned long long)size, (unsigned long long)d->geo.seg_bytes);
 	return e;
 }
 
@@ -304,11 +309,12 @@ check_alignment(int fd, const char *path, char *err, size_t err_len)
 	int e = file_dio_align(fd, &mem, &off);
 
 	if (e < 0)
-		return say(err, err_len, e, "%s: direct I/O does not work here: %s", path, strerror(-e));
+		return disk_refuse(err, err_len, e, "%s: direct I/O does not work here: %s", path,
+				   strerror(-e));
 	if (mem > FMT_ALIGN || off > FMT_ALIGN)
-		return say(err, err_len, -EINVAL,
-			   "%s: direct I/O needs an alignment of %u bytes; at most %u is supported", path,
-			   mem > off ? mem : off, FMT_ALIGN);
+		return disk_refuse(err, err_len, -EINVAL,
+				   "%s: direct I/O needs an alignment of %u bytes; at most %u is supported",
+				   path, mem > off ? mem : off, FMT_ALIGN);
 	return 0;
 }
 
@@ -319,7 +325,7 @@ check_fs(struct disk *d, int fd, char *err, size_t err_len)
 	int e = file_check_fs(fd, why, sizeof why);
 
 	if (e < 0)
-		return say(err, err_len, e, "%s: %s", d->path, why);
+		return disk_refuse(err, err_len, e, "%s: %s", d->path, why);
 	d->flush_all = e == 0;
 	if (e == 0)
 		log_warn("%s: %s", d->path, why);
@@ -353,11 +359,12 @@ open_locked(struct disk *d, const char *name, uint64_t until_ns, int *ret_fd, ch
 	int fd = d->is_device ? disk_open_device(d->path, until_ns) : file_open(d->dir_fd, name, false);
 
 	if (fd == -ENOENT)
-		return say(err, err_len, -ENOTRECOVERABLE,
-			   "%s: not a Gantry store (there is no %s); --format makes one", d->path, name);
+		return disk_refuse(err, err_len, -ENOTRECOVERABLE,
+				   "%s: not a Gantry store (there is no %s); --format makes one", d->path,
+				   name);
 	if (fd < 0)
-		return say(err, err_len, fd, "%s: cannot open %s: %s", d->path,
-			   d->is_device ? "the device" : name, strerror(-fd));
+		return disk_refuse(err, err_len, fd, "%s: cannot open %s: %s", d->path,
+				   d->is_device ? "the device" : name, strerror(-fd));
 	*ret_fd = fd;
 	/* With the rule off one lock is all there is, as a lock file would be. */
 	if (!RULE_LOCK_EVERY_FILE && strcmp(name, "super") != 0)
@@ -373,7 +380,7 @@ open_segments(struct disk *d, uint64_t until_ns, char *err, size_t err_len)
 	d->seg_fd = malloc(d->geo.seg_nr * sizeof *d->seg_fd);
 	d->seg_dirty = calloc(d->geo.seg_nr, sizeof *d->seg_dirty);
 	if (!d->seg_fd || !d->seg_dirty)
-		return say(err, err_len, -ENOMEM, "%s: no memory", d->path);
+		return disk_refuse(err, err_len, -ENOMEM, "%s: no memory", d->path);
 	for (uint32_t i = 0; i < d->geo.seg_nr; i++)
 		d->seg_fd[i] = d->is_device ? d->super_fd : -1;
 	return d->is_device ? 0 : file_each(d->dir_fd, scan_segment, &s);
@@ -388,6 +395,24 @@ inline_max(int fd)
 	return depth ? depth / 2 : DEPTH_UNKNOWN / 2;
 }
 
+static int
+make_alloc(struct disk *d)
+{
+	uint64_t seg_units = geo_seg_units(&d->geo), run = RUN_BYTES / d->geo.unit_bytes;
+
+	if (run > seg_units / 2)
+		run = seg_units / 2;
+	return alloc_new(geo_units(&d->geo), (uint32_t)seg_units, (uint32_t)run, &d->alloc);
+}
+
+void
+disk_init(struct disk *d)
+{
+	memset(d, 0, sizeof *d);
+	d->dir_fd = d->super_fd = d->log_fd = -1;
+	pthread_mutex_init(&d->reason_lock, NULL);
+}
+
 int
 disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint64_t lock_wait_ns, char *err,
 	  size_t err_len)
@@ -395,14 +420,13 @@ disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint
 	uint64_t until_ns = clock_ns() + lock_wait_ns, size;
 	int e;
 
-	d->dir_fd = d->super_fd = d->log_fd = -1;
 	snprintf(d->path, sizeof d->path, "%s", dc->path);
 	d->is_device = file_is_device(dc->path);
 	places(d);
 	if (!d->is_device) {
 		d->dir_fd = file_open_dir(dc->path, false);
 		if (d->dir_fd < 0)
-			return say(err, err_len, d->dir_fd, "%s: %s", dc->path, strerror(-d->dir_fd));
+			return disk_refuse(err, err_len, d->dir_fd, "%s: %s", dc->path, strerror(-d->dir_fd));
 	}
 	e = open_locked(d, "super", until_ns, &d->super_fd, err, err_len);
 	if (e == 0 && !d->is_device)
@@ -419,22 +443,23 @@ disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint
 	places(d);
 	d->inline_max = d->is_device ? 0 : inline_max(d->log_fd);
 	if ((d->sb.kind == SUPER_DEVICE) != d->is_device)
-		return say(err, err_len, -ENOTRECOVERABLE, "%s: a store that was made as a %s", d->path,
-			   d->is_device ? "directory" : "block device");
+		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: a store that was made as a %s",
+				   d->path, d->is_device ? "directory" : "block device");
 	if (dc->size_bytes && dc->size_bytes != d->geo.size_bytes)
-		return say(err, err_len, -EINVAL, "%s: configured as %llu bytes, made with %llu", d->path,
-			   (unsigned long long)dc->size_bytes, (unsigned long long)d->geo.size_bytes);
+		return disk_refuse(err, err_len, -EINVAL, "%s: configured as %llu bytes, made with %llu",
+				   d->path, (unsigned long long)dc->size_bytes,
+				   (unsigned long long)d->geo.size_bytes);
 	if ((e = open_segments(d, until_ns, err, err_len)) < 0)
 		return e;
 	e = file_size(d->log_fd, &size);
 	if (e == 0 && size < (d->is_device ? d->geo.size_bytes : d->geo.log_bytes))
-		return say(err, err_len, -ENOTRECOVERABLE, "%s: %s is shorter than it was made", d->path,
-			   d->is_device ? "the device" : "log");
-	return e;
+		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s is shorter than it was made",
+				   d->path, d->is_device ? "the device" : "log");
+	return e == 0 ? make_alloc(d) : e;
 }
 
 void
-disk_close(struct disk *d)
+disk_fini(struct disk *d)
 {
 	for (uint32_t i = 0; d->seg_fd && !d->is_device && i < d->geo.seg_nr; i++)
 		file_close(d->seg_fd[i]);
@@ -444,7 +469,6 @@ disk_close(struct disk *d)
 		file_close(d->log_fd);
 	file_close(d->super_fd);
 	file_close(d->dir_fd);
-	d->seg_fd = NULL;
-	d->seg_dirty = NULL;
-	d->log_fd = d->super_fd = d->dir_fd = -1;
+	alloc_free_all(d->alloc);
+	pthread_mutex_destroy(&d->reason_lock);
 }

@@ -1,7 +1,10 @@
 /*
- * The few calls about files that are not I/O: opening, locking, renaming, sizes, what the file system is.  A
- * seam: the simulation brings its own.  Blocking; start-up, the helper thread, never a core.  Errors are
- * -errno.
+ * file - the few calls about files that are not I/O: opening, locking, renaming, sizes, what the file
+ * system is.
+ *
+ * A seam: the simulation brings its own.  Blocking: start-up and the helper thread, never a core.  All
+ * descriptors are close-on-exec; files are opened O_RDWR | O_DIRECT, and O_NOATIME where we may: a read
+ * that has to note its time waits for the journal.  Errors are -errno.
  */
 #ifndef GANTRY_EXTENT_DISK_FILE_H
 #define GANTRY_EXTENT_DISK_FILE_H
@@ -10,36 +13,38 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All descriptors are close-on-exec; files are opened O_RDWR | O_DIRECT, and O_NOATIME where we may: a read
- * that has to note its time waits for the journal. */
 int file_open_dir(const char *path, bool create);
-int file_open(int dir_fd, const char *name, bool create); /* create: must not exist yet */
-int file_open_device(const char *path);                   /* O_EXCL: nobody has it mounted or claimed */
-void file_close(int fd);                                  /* -1 is fine */
+/* Opens a file of the directory.  create: it must not exist yet. */
+int file_open(int dir_fd, const char *name, bool create);
+/* Opens a block device with O_EXCL: nobody has it mounted or claimed. */
+int file_open_device(const char *path);
+/* Closes fd; -1 is fine. */
+void file_close(int fd);
 
-/* An exclusive flock on this description: 0, or -EWOULDBLOCK while somebody else, or a dead process's I/O,
- * holds it. */
+/* Takes an exclusive flock on this description: 0, or -EWOULDBLOCK while somebody else, or a dead
+ * process's I/O, holds it. */
 int file_lock(int fd);
 int file_rename(int dir_fd, const char *from, const char *to);
 int file_unlink(int dir_fd, const char *name);
 int file_fsync(int fd);
 int file_size(int fd, uint64_t *ret_bytes);
 bool file_is_device(const char *path);
-/* Bytes that the file system of the directory can still take. */
+/* Says how many bytes the file system of the directory can still take. */
 int file_room(int dir_fd, uint64_t *ret_bytes);
 /* Calls fn for each name in the directory, "." and ".." left out; stops at the first that is not 0 and
  * returns it. */
 int file_each(int dir_fd, int (*fn)(void *cookie, const char *name), void *cookie);
 
-/* Alignment that O_DIRECT needs here, for offsets and for memory (512 where the kernel does not say). */
+/* Says which alignment O_DIRECT needs here, for offsets and for memory (512 where the kernel does not
+ * say). */
 int file_dio_align(int fd, uint32_t *ret_mem, uint32_t *ret_off);
 
-/* How many requests the devices below the file system take at a time; 0: the kernel does not say. */
+/* Returns how many requests the devices below the file system take at a time; 0: the kernel does not say. */
 unsigned file_queue_depth(int fd);
 
 /*
- * Does one fdatasync on one file cover the whole disk?  1: yes (ext4, XFS, with barriers); 0: no, every
- * touched file must be flushed (why says what it is, for a warning); -EINVAL: refused (why says it).
+ * Tells whether one fdatasync on one file covers the whole disk.  1: yes (ext4, XFS, with barriers); 0: no,
+ * every touched file must be flushed (why says what it is, for a warning); -EINVAL: refused (why says it).
  */
 int file_check_fs(int fd, char *why, size_t why_len);
 

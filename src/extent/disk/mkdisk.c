@@ -1,33 +1,17 @@
 /* Makes an empty disk: superblocks, log, and the first segment; the others come while it serves.  Blocking,
  * at --format only. */
-#include "extent/extent_int.h"
-
-#include "base/clock.h"
+#include "extent/disk/disk.h"
 
 #include "extent/disk/file.h"
 #include "extent/disk/sync.h"
+#include "base/clock.h"
+#include "ring/ring.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-
-#define DEVICE_LOG_OFF ((uint64_t)1 << 20)
-
-static int say(char *err, size_t err_len, int r, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-
-static int
-say(char *err, size_t err_len, int r, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, err_len, fmt, ap);
-	va_end(ap);
-	return r;
-}
 
 static int
 random_bytes(void *buf, size_t len)
@@ -100,7 +84,7 @@ wipe_directory(int dir_fd, const char *path, char *err, size_t err_len)
 		e = file_lock(fd);
 		if (e < 0) {
 			file_close(fd);
-			return say(err, err_len, -EBUSY, "%s: in use", path);
+			return disk_refuse(err, err_len, -EBUSY, "%s: in use", path);
 		}
 	}
 	/* One at a time: a directory must not change while it is read. */
@@ -110,7 +94,8 @@ wipe_directory(int dir_fd, const char *path, char *err, size_t err_len)
 			break;
 	}
 	file_close(fd);
-	return e < 0 ? say(err, err_len, e, "%s: cannot remove %s: %s", path, w.name, strerror(-e)) : 0;
+	return e < 0 ? disk_refuse(err, err_len, e, "%s: cannot remove %s: %s", path, w.name, strerror(-e))
+		     : 0;
 }
 
 /* A file, written whole; closed again. */
@@ -163,24 +148,25 @@ format_directory(const struct store_disk_conf *dc, bool force, struct ring *r, c
 	int dir_fd, fd = -1, e;
 
 	if (dc->size_bytes == 0)
-		return say(err, err_len, -EINVAL, "%s: a directory needs a size", dc->path);
+		return disk_refuse(err, err_len, -EINVAL, "%s: a directory needs a size", dc->path);
 	if (geo_choose(dc->size_bytes, &geo) < 0)
-		return say(err, err_len, -EINVAL, "%s: %llu bytes are too few", dc->path,
-			   (unsigned long long)dc->size_bytes);
+		return disk_refuse(err, err_len, -EINVAL, "%s: %llu bytes are too few", dc->path,
+				   (unsigned long long)dc->size_bytes);
 	dir_fd = file_open_dir(dc->path, true);
 	if (dir_fd < 0)
-		return say(err, err_len, dir_fd, "%s: %s", dc->path, strerror(-dir_fd));
+		return disk_refuse(err, err_len, dir_fd, "%s: %s", dc->path, strerror(-dir_fd));
 	e = file_each(dir_fd, any_name, name);
 	if (e == 1 && !force)
-		e = say(err, err_len, -EEXIST, "%s: not empty (%s); --force makes a store all the same",
-			dc->path, name);
+		e = disk_refuse(err, err_len, -EEXIST,
+				"%s: not empty (%s); --force makes a store all the same", dc->path, name);
 	else if (e >= 0)
 		e = force ? wipe_directory(dir_fd, dc->path, err, err_len) : 0;
 	if (e < 0)
 		goto out;
 	if (file_room(dir_fd, &room) == 0 && room < dc->size_bytes) {
-		e = say(err, err_len, -ENOSPC, "%s: the file system has room for %llu bytes, %llu are wanted",
-			dc->path, (unsigned long long)room, (unsigned long long)dc->size_bytes);
+		e = disk_refuse(err, err_len, -ENOSPC,
+				"%s: the file system has room for %llu bytes, %llu are wanted", dc->path,
+				(unsigned long long)room, (unsigned long long)dc->size_bytes);
 		goto out;
 	}
 	e = first_super(&sb, &geo, false);
@@ -201,7 +187,7 @@ format_directory(const struct store_disk_conf *dc, bool force, struct ring *r, c
 		e = file_fsync(dir_fd);
 	file_close(fd);
 	if (e < 0)
-		say(err, err_len, e, "%s: cannot make the store: %s", dc->path, strerror(-e));
+		disk_refuse(err, err_len, e, "%s: cannot make the store: %s", dc->path, strerror(-e));
 out:
 	file_close(dir_fd);
 	return e < 0 ? e : 0;
@@ -211,14 +197,14 @@ out:
 static int
 device_is_empty(int fd, struct ring *r, bool *ret_empty)
 {
-	uint8_t *buf = sync_alloc(DEVICE_LOG_OFF);
+	uint8_t *buf = sync_alloc(FMT_DEVICE_HEAD_BYTES);
 	int e;
 
 	if (!buf)
 		return -ENOMEM;
-	e = sync_read(r, fd, buf, DEVICE_LOG_OFF, 0);
+	e = sync_read(r, fd, buf, FMT_DEVICE_HEAD_BYTES, 0);
 	*ret_empty = true;
-	for (size_t i = 0; e == 0 && i < DEVICE_LOG_OFF; i++)
+	for (size_t i = 0; e == 0 && i < FMT_DEVICE_HEAD_BYTES; i++)
 		*ret_empty &= buf[i] == 0;
 	sync_free(buf);
 	return e;
@@ -234,33 +220,34 @@ format_device(const struct store_disk_conf *dc, bool force, struct ring *r, char
 	bool empty = false;
 
 	if (fd < 0)
-		return say(err, err_len, fd, "%s: %s", dc->path, fd == -EBUSY ? "in use" : strerror(-fd));
+		return disk_refuse(err, err_len, fd, "%s: %s", dc->path,
+				   fd == -EBUSY ? "in use" : strerror(-fd));
 	e = file_lock(fd) < 0 ? -EBUSY : file_size(fd, &size);
 	if (e == 0)
 		e = device_is_empty(fd, r, &empty);
 	if (e < 0) {
-		say(err, err_len, e, "%s: %s", dc->path, strerror(-e));
+		disk_refuse(err, err_len, e, "%s: %s", dc->path, strerror(-e));
 		goto out;
 	}
 	if (!empty && !force) {
-		e = say(err, err_len, -EEXIST, "%s: holds data; --force makes a store all the same",
-			dc->path);
+		e = disk_refuse(err, err_len, -EEXIST, "%s: holds data; --force makes a store all the same",
+				dc->path);
 		goto out;
 	}
 	if (dc->size_bytes > size || geo_choose(dc->size_bytes ? dc->size_bytes : size, &geo) < 0) {
-		e = say(err, err_len, -EINVAL, "%s: the device has %llu bytes", dc->path,
-			(unsigned long long)size);
+		e = disk_refuse(err, err_len, -EINVAL, "%s: the device has %llu bytes", dc->path,
+				(unsigned long long)size);
 		goto out;
 	}
 	e = first_super(&sb, &geo, true);
 	if (e == 0)
-		e = sync_zero(r, fd, 0, DEVICE_LOG_OFF + geo.log_bytes);
+		e = sync_zero(r, fd, 0, FMT_DEVICE_HEAD_BYTES + geo.log_bytes);
 	if (e == 0)
 		e = file_fsync(fd);
 	if (e == 0)
 		e = write_supers(fd, &sb, r);
 	if (e < 0)
-		say(err, err_len, e, "%s: cannot make the store: %s", dc->path, strerror(-e));
+		disk_refuse(err, err_len, e, "%s: cannot make the store: %s", dc->path, strerror(-e));
 out:
 	file_close(fd);
 	return e;
@@ -273,7 +260,7 @@ disk_format(const struct store_disk_conf *dc, bool force, char *err, size_t err_
 	int e = ring_new(&(struct ring_params){ .entries = 64 }, &r);
 
 	if (e < 0)
-		return say(err, err_len, e, "cannot make a ring: %s", strerror(-e));
+		return disk_refuse(err, err_len, e, "cannot make a ring: %s", strerror(-e));
 	e = file_is_device(dc->path) ? format_device(dc, force, r, err, err_len)
 				     : format_directory(dc, force, r, err, err_len);
 	ring_free(r);

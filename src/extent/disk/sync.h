@@ -1,5 +1,5 @@
 /*
- * Blocking I/O over a ring of one's own: format, recovery, fsck and the helper thread.  Not for cores.
+ * sync - blocking I/O over a ring of one's own: format, recovery, fsck and the helper thread.  Not for cores.
  * Everything goes through ring.h, so that a simulation can let it fail too.  -errno; a short transfer is
  * -EIO.
  */
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* buf, len and off are multiples of FMT_ALIGN. */
+/* Reads or writes; buf, len and off are multiples of FMT_ALIGN. */
 int sync_read(struct ring *r, int fd, void *buf, size_t len, uint64_t off);
 int sync_write(struct ring *r, int fd, const void *buf, size_t len, uint64_t off);
 /* A read that goes on while the caller does something else: begun at once, over with sync_read_end(), which
@@ -31,7 +31,7 @@ int sync_flush(struct ring *r, int fd);
 /* Writes zeros over [off, off + len), several writes at a time. */
 int sync_zero(struct ring *r, int fd, uint64_t off, uint64_t len);
 
-/* Zeroed memory for O_DIRECT, aligned; NULL when there is none.  sync_free(NULL) is fine. */
+/* Returns zeroed memory for O_DIRECT, aligned, or NULL.  sync_free(NULL) is fine. */
 void *sync_alloc(size_t len);
 void sync_free(void *p);
 

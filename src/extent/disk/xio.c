@@ -1,17 +1,15 @@
-/*
- * I/O on the extents of a record: on a port, a few parts in flight (xio), or blocking (sio, for start, helper
- * and fsck).
- */
-#include "extent/extent_int.h"
+/* I/O on the extents of a record, see xio.h. */
+#include "extent/disk/xio.h"
 
 #include "extent/disk/sync.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/list.h"
 
 #include <errno.h>
 
 #define REQUEST_BYTES (128u << 10) /* few devices take less at once */
-#define VOUCHED_NS (5 * NS_PER_MS)
+#define PROGRESS_NS (5 * NS_PER_MS)
 
 static void xio_more(struct xio *x);
 
@@ -34,14 +32,14 @@ xio_by_worker(const struct disk *d)
 {
 	return !d->is_device &&
 	       (atomic_load_explicit(&d->queued, memory_order_relaxed) >= d->inline_max ||
-		clock_ns() - atomic_load_explicit(&d->vouched_ns, memory_order_relaxed) > VOUCHED_NS);
+		clock_ns() - atomic_load_explicit(&d->progress_ns, memory_order_relaxed) > PROGRESS_NS);
 }
 
 void
-xio_vouch(struct disk *d)
+xio_note_progress(struct disk *d)
 {
 	if (!d->is_device)
-		atomic_store_explicit(&d->vouched_ns, clock_ns(), memory_order_relaxed);
+		atomic_store_explicit(&d->progress_ns, clock_ns(), memory_order_relaxed);
 }
 
 static bool
@@ -58,7 +56,7 @@ enqueue(struct disk *d, bool is_write, uint32_t len)
 }
 
 static void
-on_part(struct ring_op *op, int res, bool more)
+on_op(struct ring_op *op, int res, bool more)
 {
 	struct xio_op *o = container_of(op, struct xio_op, op);
 	struct xio *x = o->x;
@@ -69,7 +67,7 @@ on_part(struct ring_op *op, int res, bool more)
 		atomic_store(&x->d->seg_dirty[o->seg], true);
 	if (!x->d->is_device)
 		atomic_fetch_sub_explicit(&x->d->queued, queue_places(len), memory_order_relaxed);
-	xio_vouch(x->d);
+	xio_note_progress(x->d);
 	o->x = NULL;
 	x->inflight--;
 	x->p->inflight--;
@@ -113,7 +111,7 @@ xio_more(struct xio *x)
 		o->x = x;
 		o->len = room < x->left ? (uint32_t)room : x->left;
 		o->seg = (uint32_t)(ext_unit(x->ext[x->ext_at]) / geo_seg_units(&x->d->geo));
-		o->op = (struct ring_op){ .done = on_part, .by_worker = enqueue(x->d, x->is_write, o->len) };
+		o->op = (struct ring_op){ .done = on_op, .by_worker = enqueue(x->d, x->is_write, o->len) };
 		off += x->ext_off;
 		x->inflight++;
 		x->p->inflight++;
@@ -138,8 +136,8 @@ xio_more(struct xio *x)
 }
 
 void
-xio_start(struct xio *x, struct store_port *p, struct disk *d, bool is_write, const uint64_t *ext,
-	  uint32_t nr, uint64_t off, void *mem, uint32_t len, int region, void (*done)(struct xio *x))
+xio_start(struct xio *x, struct disk_port *p, struct disk *d, bool is_write, const uint64_t *ext, uint32_t nr,
+	  uint64_t off, void *mem, uint32_t len, int region, void (*done)(struct xio *x))
 {
 	check(len && len % FMT_ALIGN == 0 && off % FMT_ALIGN == 0);
 	*x = (struct xio){ .p = p,

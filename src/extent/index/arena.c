@@ -232,9 +232,3 @@ arena_class_bytes(size_t bytes)
 	class_of(bytes, &block_bytes);
 	return block_bytes;
 }
-
-size_t
-arena_block_bytes(const void *p)
-{
-	return slab_of(p)->block_bytes;
-}

@@ -1,5 +1,5 @@
 /*
- * The index's memory: one bounded range of addresses, cut into 64 KiB slabs of one size class each.
+ * arena - the index's memory: one bounded range of addresses, cut into 64 KiB slabs of one size class each.
  *
  * An arena belongs to one tree and is used by the tree's writer only (see tree.h for who that is).  What lies
  * in it is named by a 32-bit reference (its distance from the base in 16-byte steps), which is what tree
@@ -30,20 +30,20 @@ struct arena {
 	uint64_t bytes_used; /* blocks handed out, in class sizes */
 };
 
-/* bytes: the bound, at least 4 MiB.  0, -EINVAL or -ENOMEM. */
+/* Maps the range.  bytes: the bound, at least 4 MiB.  0, -EINVAL or -ENOMEM. */
 int arena_init(struct arena *a, uint64_t bytes);
 void arena_fini(struct arena *a);
 
-/* 16-byte aligned, not cleared; NULL when the bound is reached.  bytes <= ARENA_ALLOC_MAX. */
+/* Returns a block, 16-byte aligned, not cleared; NULL when the bound is reached.  bytes <=
+ * ARENA_ALLOC_MAX. */
 void *arena_alloc(struct arena *a, size_t bytes);
-/* The same out of what is reserved, and beyond the bound if the reservation was too small: for the tree
- * itself. */
+/* Returns a block out of what is reserved, and beyond the bound if the reservation was too small: for
+ * the tree itself. */
 void *arena_alloc_reserved(struct arena *a, size_t bytes);
-/* At once: nobody may still read it. */
+/* Frees a block at once: nobody may still read it. */
 void arena_free(struct arena *a, void *p);
-/* What a block of `bytes` takes, and what p may hold. */
+/* Returns what a block of `bytes` takes. */
 size_t arena_class_bytes(size_t bytes);
-size_t arena_block_bytes(const void *p);
 
 static inline uint32_t
 arena_slabs_free(const struct arena *a)

@@ -164,19 +164,6 @@ pin_drop(struct pin_table *t, struct pin *pin)
 }
 
 bool
-pin_is_pinned(struct pin_table *t, uint64_t id)
-{
-	uint64_t chain = chain_of(t, id);
-	struct stripe *s = stripe_of(t, chain);
-	bool found;
-
-	pthread_mutex_lock(&s->lock);
-	found = find(t, chain, id);
-	pthread_mutex_unlock(&s->lock);
-	return found;
-}
-
-bool
 pin_wait_free(struct pin_table *t, struct pin_wait *w, uint64_t id, void (*fn)(struct pin_wait *w))
 {
 	uint64_t chain = chain_of(t, id);

@@ -1,5 +1,6 @@
 /*
- * The pin table: which object versions have readers, so that their extents are not used again under them.
+ * pin - the pin table: which object versions have readers, so that their extents are not used again under
+ * them.
  *
  * A reader looks up a record and pins its version within one turn of its loop (it says no quiesce_point() in
  * between).  The writer that made a version unreachable waits for one grace period after that was published
@@ -31,22 +32,22 @@ struct pin_wait {
 	void (*fn)(struct pin_wait *w);
 };
 
-/* expected: how many pins at once it should be quick for (it takes more).  0 or -ENOMEM. */
+/* Makes a table.  expected: how many pins at once it should be quick for (it takes more).  0 or -ENOMEM. */
 int pin_table_new(unsigned expected, struct pin_table **ret_t);
-/* Nothing is pinned.  NULL is fine. */
+/* Frees t, in which nothing is pinned.  NULL is fine. */
 void pin_table_free(struct pin_table *t);
 
-/* id: the version; unique among all versions that share this table. */
+/* Pins a version.  id: unique among all versions that share this table. */
 void pin_add(struct pin_table *t, struct pin *pin, uint64_t id);
-/* Fine on an unused pin.  If this was the last one of its id and somebody waits, runs w->fn(w) on this
- * thread, with no lock held; several waiters of one id run one after the other. */
+/* Drops a pin; fine on an unused one.  If this was the last one of its id and somebody waits, runs
+ * w->fn(w) on this thread, with no lock held; several waiters of one id run one after the other. */
 void pin_drop(struct pin_table *t, struct pin *pin);
 
-bool pin_is_pinned(struct pin_table *t, uint64_t id);
-/* true: id is not pinned, fn will not run.  false: fn(w) runs once, on the thread of the last pin_drop(). */
+/* Waits until id is not pinned.  true: it is not, fn will not run.  false: fn(w) runs once, on the
+ * thread of the last pin_drop(). */
 bool pin_wait_free(struct pin_table *t, struct pin_wait *w, uint64_t id, void (*fn)(struct pin_wait *w));
 
-/* How many pins there are; exact when nothing moves. */
+/* Returns how many pins there are; exact when nothing moves. */
 uint64_t pin_nr(struct pin_table *t);
 
 #endif

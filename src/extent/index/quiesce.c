@@ -1,15 +1,15 @@
 /*
  * Quiescent states; see quiesce.h.
  *
- * A counter, and per user the value of the counter at which it was quiescent last.  A token is the counter
+ * A counter, and per user the value of the counter at which it was quiescent last.  An epoch is the counter
  * after adding one.
  *
  *	writer						user
  *	root = new  (release)				quiesce_point:  e = counter (acquire)
- *	token = ++counter  (seq_cst)					seen = e    (release)
- *	all seen >= token?  (acquire)			read root ...
+ *	epoch = ++counter  (seq_cst)					seen = e    (release)
+ *	all seen >= epoch?  (acquire)			read root ...
  *
- * seen >= token: the user read the counter after the writer raised it, so whatever it looks up from then on
+ * seen >= epoch: the user read the counter after the writer raised it, so whatever it looks up from then on
  * it looks up in the new root; and what it did before lies before the writer's look at `seen`.  Waking is the
  * one place that needs the total order of seq_cst: either the writer sees the user awake, or the user sees
  * the counter raised.  (No fences: ThreadSanitizer does not know them.)
@@ -34,7 +34,7 @@ struct quiesce_user {
 
 struct quiesce {
 	_Alignas(64) _Atomic uint64_t counter;
-	_Alignas(64) _Atomic uint64_t floor; /* tokens up to here are known to have passed */
+	_Alignas(64) _Atomic uint64_t floor; /* epochs up to here are known to have passed */
 	_Atomic int hi;                      /* slots from here on were never used */
 	pthread_mutex_t lock;                /* joining and leaving */
 	int max;
@@ -135,12 +135,12 @@ quiesce_now(struct quiesce *q)
 }
 
 bool
-quiesce_passed(struct quiesce *q, uint64_t token)
+quiesce_passed(struct quiesce *q, uint64_t epoch)
 {
 	uint64_t known = atomic_load_explicit(&q->floor, memory_order_acquire);
 	uint64_t floor;
 
-	if (token <= known)
+	if (epoch <= known)
 		return true;
 	/* In this order: a user that looks asleep will see a counter at least this large when it wakes. */
 	floor = atomic_load(&q->counter);
@@ -151,50 +151,5 @@ quiesce_passed(struct quiesce *q, uint64_t token)
 	}
 	while (known < floor && !atomic_compare_exchange_weak(&q->floor, &known, floor))
 		;
-	return token <= floor;
-}
-
-void
-quiesce_retire(struct quiesce_limbo *limbo, struct quiesce_item *item, void (*fn)(struct quiesce_item *item))
-{
-	*item = (struct quiesce_item){ .fn = fn };
-	if (limbo->tail)
-		limbo->tail->next = item;
-	else
-		limbo->head = item;
-	limbo->tail = item;
-	if (!limbo->open)
-		limbo->open = item;
-	limbo->nr++;
-}
-
-void
-quiesce_seal(struct quiesce *q, struct quiesce_limbo *limbo)
-{
-	uint64_t token;
-
-	if (!limbo->open)
-		return;
-	token = quiesce_now(q);
-	for (struct quiesce_item *it = limbo->open; it; it = it->next)
-		it->token = token;
-	limbo->open = NULL;
-}
-
-unsigned
-quiesce_reclaim(struct quiesce *q, struct quiesce_limbo *limbo)
-{
-	unsigned n = 0;
-
-	while (limbo->head && limbo->head->token && quiesce_passed(q, limbo->head->token)) {
-		struct quiesce_item *it = limbo->head;
-
-		limbo->head = it->next;
-		if (!limbo->head)
-			limbo->tail = NULL;
-		limbo->nr--;
-		n++;
-		it->fn(it);
-	}
-	return n;
+	return epoch <= floor;
 }

@@ -374,12 +374,6 @@ tree_rec_alloc(struct tree *t, size_t bytes)
 	return rec;
 }
 
-size_t
-tree_rec_bytes(const void *rec)
-{
-	return arena_block_bytes(rec);
-}
-
 void
 tree_rec_retire(struct tree *t, void *rec, uint64_t birth)
 {

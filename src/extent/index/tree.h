@@ -1,5 +1,5 @@
 /*
- * The index of one disk: a copy-on-write B+tree in memory, keys in byte order, one record per key.
+ * tree - the index of one disk: a copy-on-write B+tree in memory, keys in byte order, one record per key.
  *
  * Threads.  One *writer* at a time: the commit leader, whoever that is (leadership passes with release and
  * acquire). Readers, on any thread that takes part in the quiescence (quiesce.h), load the root and never
@@ -38,9 +38,9 @@ struct tree_node;
 #define TREE_DEPTH_MAX 32
 #define TREE_PINS_MAX 4
 
-/* bytes: bound of nodes and records together, 4 MiB to 60 GiB.  0, -EINVAL, -ENOMEM. */
+/* Makes an empty tree.  bytes: bound of nodes and records together, 4 MiB to 60 GiB.  0, -EINVAL, -ENOMEM. */
 int tree_new(uint64_t bytes, struct quiesce *q, struct tree **ret_t);
-/* Readers and pins are gone.  NULL is fine. */
+/* Frees t, whose readers and pins are gone.  NULL is fine. */
 void tree_free(struct tree *t);
 
 /* ---- writer ---- */
@@ -48,50 +48,50 @@ void tree_free(struct tree *t);
 /* Sets memory aside for `ops` more puts or deletes; each of them uses up one.  0 or -ENOSPC (then nothing was
  * set aside). */
 int tree_reserve(struct tree *t, unsigned ops);
-/* The same for deletes, which may use what is kept back for them: a full index can still be emptied. */
+/* Sets memory aside for deletes, which may use what is kept back for them: a full index can still be
+ * emptied. */
 int tree_reserve_deletes(struct tree *t, unsigned ops);
 /* Gives up reservations that will not be used. */
 void tree_unreserve(struct tree *t, unsigned ops);
 
-/* Returns the record that was there, or NULL.  Needs a reservation. */
+/* Puts a record and returns the one that was there, or NULL.  Needs a reservation. */
 void *tree_put(struct tree *t, const void *key, size_t key_len, void *rec);
-/* Returns the record, or NULL when there was none.  Needs a reservation (and gives it back if there was
- * none). */
+/* Deletes a key and returns its record, or NULL when there was none.  Needs a reservation (and gives it
+ * back if there was none). */
 void *tree_del(struct tree *t, const void *key, size_t key_len);
 /*
- * Many keys in order into an empty tree, faster, and so that later ones find room (see tree_load.c).  What
- * was put so is in the tree behind tree_load_end(); until then the tree is not to be used in other ways.
- * NULL: no memory.
+ * Begins to put many keys in order into an empty tree, faster, and so that later ones find room (see
+ * tree_load.c).  What was put so is in the tree behind tree_load_end(); until then the tree is not to be
+ * used in other ways. NULL: no memory.
  */
 struct tree_load *tree_load_new(struct tree *t);
-/* As tree_put().  A key that is not greater than the one before is put all the same. */
+/* Puts one, as tree_put() does.  A key that is not greater than the one before is put all the same. */
 void *tree_load_put(struct tree_load *l, const void *key, size_t key_len, void *rec);
 /* Frees l; NULL is fine. */
 void tree_load_end(struct tree_load *l);
-/* What the writer's own state holds, unpublished changes included. */
+/* Finds a record in the writer's own state, unpublished changes included. */
 void *tree_find(const struct tree *t, const void *key, size_t key_len);
 /* Asks the processor for what tree_put() and tree_find() of that key will touch: called some keys ahead. */
 void tree_prefetch(const struct tree *t, const void *key, size_t key_len);
+/* Makes the state being built the one that readers see. */
 void tree_publish(struct tree *t);
 
 /* Frees what a grace period has passed for; returns how many nodes and records.  Call it after publishing and
  * from the idle timer. */
 unsigned tree_reclaim(struct tree *t);
 
-/* The number of the state being built; grows by one per tree_publish(). */
+/* Returns the number of the state being built; it grows by one per tree_publish(). */
 uint64_t tree_gen(const struct tree *t);
 
-/* 16-byte aligned, not cleared.  NULL: no memory (-ENOSPC). */
+/* Returns memory for a record, 16-byte aligned, not cleared.  NULL: none (-ENOSPC). */
 void *tree_rec_alloc(struct tree *t, size_t bytes);
-/* How much fits into it: at least what was asked for. */
-size_t tree_rec_bytes(const void *rec);
 /*
- * rec is not in the state being built any more: frees it after the next publish and a grace period, and after
- * every and after every pin that may see it.  birth: tree_gen() when it was put, so that a pin younger or
- * older than its life does not hold it; 0: not known.
+ * Frees rec, which is not in the state being built any more, after the next publish and a grace period, and
+ * after every and after every pin that may see it.  birth: tree_gen() when it was put, so that a pin
+ * younger or older than its life does not hold it; 0: not known.
  */
 void tree_rec_retire(struct tree *t, void *rec, uint64_t birth);
-/* At once: no reader ever saw it, or there are none. */
+/* Frees rec at once: no reader ever saw it, or there are none. */
 void tree_rec_free(struct tree *t, void *rec);
 
 /*
@@ -105,16 +105,16 @@ void tree_unpin(struct tree *t, int pin);
 
 struct tree_cursor;
 /*
- * c will be the only one to walk this pinned state, once, forwards, from a root it has just been given: what
- * it has left behind is kept no longer than anything else.
+ * Promises that c will be the only one to walk this pinned state, once, forwards, from a root it has just
+ * been given: what it has left behind is kept no longer than anything else.
  */
 void tree_cursor_once(struct tree_cursor *c, int pin);
 
 /* ---- readers ---- */
 
-/* The published state; NULL is an empty one. */
+/* Returns the published state; NULL is an empty one. */
 const struct tree_node *tree_root(const struct tree *t);
-/* The record, or NULL. */
+/* Returns the published record of a key, or NULL. */
 void *tree_get(const struct tree *t, const void *key, size_t key_len);
 
 /* About 1.4 KiB; the caller's. */
@@ -131,13 +131,13 @@ struct tree_cursor {
 	char key[TREE_KEY_MAX];
 };
 
-/* root: tree_root() or a pinned one. */
+/* Sets c up for a state: tree_root() or a pinned one. */
 void tree_cursor_init(struct tree_cursor *c, const struct tree *t, const struct tree_node *root);
-/* The first key >= key (strictly > with `after`).  false: none. */
+/* Moves to the first key >= key (strictly > with `after`).  false: none. */
 bool tree_seek(struct tree_cursor *c, const void *key, size_t key_len, bool after);
-/* The next one.  After false: still false. */
+/* Moves to the next key.  After false: still false. */
 bool tree_next(struct tree_cursor *c);
-/* The first key behind all that begin with the first prefix_len bytes of the current key. */
+/* Moves to the first key behind all that begin with the first prefix_len bytes of the current key. */
 bool tree_skip(struct tree_cursor *c, size_t prefix_len);
 
 /* ---- what operators see; written by the writer, read by any thread ---- */

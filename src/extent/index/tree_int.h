@@ -68,9 +68,9 @@ struct node_split {
 	char sep[TREE_KEY_MAX];
 };
 
-enum limbo_kind { LIMBO_TOKEN, LIMBO_NODE, LIMBO_REC };
+enum limbo_kind { LIMBO_EPOCH, LIMBO_NODE, LIMBO_REC };
 
-/* word: the birth; for LIMBO_TOKEN the token of the batch that follows, 0 while it is not published. */
+/* word: the birth; for LIMBO_EPOCH the epoch of the batch that follows, 0 while it is not published. */
 struct limbo_entry {
 	uint64_t word;
 	uint32_t ref, kind;
@@ -106,7 +106,7 @@ struct tree {
 	unsigned reserved_ops;
 	uint64_t owed; /* records given back to the caller and not retired yet */
 	struct limbo limbo;
-	struct limbo_entry *open; /* LIMBO_TOKEN of the batch not published yet */
+	struct limbo_entry *open; /* LIMBO_EPOCH of the batch not published yet */
 	struct tree_pin pin[TREE_PINS_MAX];
 	uint32_t pins; /* so far */
 	/* where the last insert went, to see sequential loads */
@@ -123,26 +123,28 @@ struct tree {
 
 /* ---- tree_node.c ---- */
 
-/* The first entry whose key is >= key.  Leaves only. */
+/* Returns the first entry whose key is >= key.  Leaves only. */
 unsigned node_lower_bound(const struct tree_node *n, const char *key, size_t key_len, bool *ret_exact);
-/* The entry of the child in which key belongs.  Inner nodes only. */
+/* Returns the entry of the child in which key belongs.  Inner nodes only. */
 unsigned node_child_of(const struct tree_node *n, const char *key, size_t key_len);
-/* Each of these takes n's place: n itself if it was not published, else a copy (and n is retired). */
+/* Returns a node that may be changed in n's place, as the others do: n itself if it was not published,
+ * else a copy (and n is retired). */
 struct tree_node *node_writable(struct tree *t, struct tree_node *n);
 struct tree_node *node_insert(struct tree *t, struct tree_node *n, unsigned pos, const char *key,
 			      size_t key_len, uint32_t ref, struct node_split *split);
-/* NULL: nothing is left. */
+/* Removes an entry.  NULL: nothing is left. */
 struct tree_node *node_remove(struct tree *t, struct tree_node *n, unsigned pos);
-/* A node of both, or NULL if that would be too large.  sep: what the parent has between them. */
+/* Makes a node of both, or returns NULL if that would be too large.  sep: what the parent has between
+ * them. */
 struct tree_node *node_merge(struct tree *t, struct tree_node *left, struct tree_node *right, const char *sep,
 			     size_t sep_len);
-/* New nodes: a leaf of one record; a root above two. */
+/* Makes a leaf of one record; a root above two nodes. */
 struct tree_node *node_first(struct tree *t, const char *key, size_t key_len, uint32_t ref);
 struct tree_node *node_root(struct tree *t, struct tree_node *left, const struct node_split *split);
-/* A node of these views, behind the first base_len bytes of base, no larger than that takes. */
+/* Makes a node of these views, behind the first base_len bytes of base, no larger than that takes. */
 struct tree_node *node_build(struct tree *t, unsigned level, const struct node_view *v, unsigned nr,
 			     const char *base, size_t base_len);
-/* The whole key of entry i, to buf; returns its length. */
+/* Copies the whole key of entry i to buf; returns its length. */
 size_t node_key(const struct tree_node *n, unsigned i, char *buf);
 
 #define NODE_SUFFIX_LONG 255u
@@ -153,7 +155,7 @@ node_entry_bytes(size_t suffix_len)
 	return (unsigned)(4 + (suffix_len < NODE_SUFFIX_LONG ? 1 : 3) + suffix_len);
 }
 
-/* How many bytes a and b begin with in common. */
+/* Returns how many bytes a and b begin with in common. */
 static inline size_t
 node_common(const char *a, size_t a_len, const char *b, size_t b_len)
 {
@@ -210,7 +212,7 @@ node_child(const struct tree *t, const struct tree_node *n, unsigned i)
 	return arena_ptr(&t->arena, node_ref(n, i));
 }
 
-/* Its size is not known before it is here: all that a node usually has. */
+/* Asks for all that a node usually has: its size is not known before it is here. */
 static inline void
 node_prefetch(const struct tree_node *n)
 {
@@ -218,7 +220,7 @@ node_prefetch(const struct tree_node *n)
 		__builtin_prefetch((const char *)n + at);
 }
 
-/* Bytes that its contents need. */
+/* Returns the bytes that its contents need. */
 static inline unsigned
 node_live(const struct tree_node *n)
 {
@@ -227,26 +229,25 @@ node_live(const struct tree_node *n)
 
 /* ---- tree_limbo.c: what waits to be freed ---- */
 
-/* n is not part of the state being built any more. */
+/* Lets go of n, which is not part of the state being built any more. */
 void limbo_node(struct tree *t, struct tree_node *n);
 void limbo_rec(struct tree *t, void *rec, uint64_t birth);
-/* What was given to limbo so far is in no published state. */
+/* Names the epoch of what was given to limbo so far, which is in no published state. */
 void limbo_seal(struct tree *t);
-/* A node that no reader saw. */
-void limbo_free_node(struct tree *t, struct tree_node *n);
 
 /* ---- tree.c ---- */
 
-/* The leaf in which key belongs, and the way there. */
+/* Returns the leaf in which key belongs, and the way there. */
 struct tree_node *tree_descend(const struct tree *t, struct tree_path *path, const char *key, size_t key_len);
 /*
- * The node at the path's end has become n, and split->right was pushed out of it (NULL: nothing).  Tells
- * those above.  The two split structs of the tree take turns: one level's separator is the next one's key.
+ * Tells those above that the node at the path's end has become n, and that split->right was pushed out of
+ * it (NULL: nothing).  The two split structs of the tree take turns: one level's separator is the next
+ * one's key.
  */
 void tree_ascend(struct tree *t, struct tree_path *path, struct tree_node *n, struct node_split *split);
-/* A reservation is used up. */
+/* Uses up a reservation. */
 void tree_spend(struct tree *t);
-/* What tree_stats() shows. */
+/* Brings up to date what tree_stats() shows. */
 void tree_stats_update(struct tree *t);
 
 #endif

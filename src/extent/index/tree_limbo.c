@@ -1,6 +1,6 @@
 /*
  * What the tree has let go and somebody may still read: nodes and records in the order in which they died, in
- * batches of one publish each, freed when the batch's token has passed.  Entries lie in pages of the arena,
+ * batches of one publish each, freed when the batch's epoch has passed.  Entries lie in pages of the arena,
  * since the dead themselves must not be written to.
  *
  * A pin sees what was born up to its state and died later.  Every pin that exists when something dies is
@@ -34,7 +34,7 @@ add(struct tree *t, struct limbo *l, struct limbo_entry e)
 		t->limbo_bytes += sizeof *page;
 	}
 	page->entry[page->nr] = e;
-	if (e.kind != LIMBO_TOKEN)
+	if (e.kind != LIMBO_EPOCH)
 		t->limbo_nr++;
 	return &page->entry[page->nr++];
 }
@@ -51,7 +51,7 @@ drop_first(struct tree *t, struct limbo *l)
 {
 	struct limbo_page *page = l->head;
 
-	if (page->entry[page->first].kind != LIMBO_TOKEN)
+	if (page->entry[page->first].kind != LIMBO_EPOCH)
 		t->limbo_nr--;
 	if (++page->first < page->nr)
 		return;
@@ -92,12 +92,12 @@ retire(struct tree *t, struct limbo_entry e, uint64_t below)
 		return;
 	}
 	if (!t->open)
-		t->open = add(t, &t->limbo, (struct limbo_entry){ .kind = LIMBO_TOKEN });
+		t->open = add(t, &t->limbo, (struct limbo_entry){ .kind = LIMBO_EPOCH });
 	add(t, &t->limbo, e);
 }
 
-void
-limbo_free_node(struct tree *t, struct tree_node *n)
+static void
+free_node(struct tree *t, struct tree_node *n)
 {
 	t->nodes--;
 	t->node_bytes -= n->cap;
@@ -108,7 +108,7 @@ void
 limbo_node(struct tree *t, struct tree_node *n)
 {
 	if (n->birth == t->gen)
-		limbo_free_node(t, n);
+		free_node(t, n);
 	else
 		retire(t, (struct limbo_entry){ n->birth, arena_ref(&t->arena, n), LIMBO_NODE }, UINT64_MAX);
 }
@@ -160,11 +160,11 @@ tree_reclaim(struct tree *t)
 	for (struct limbo_entry *e; (e = first(&t->limbo));) {
 		void *p = arena_ptr(&t->arena, e->ref);
 
-		if (e->kind == LIMBO_TOKEN) {
+		if (e->kind == LIMBO_EPOCH) {
 			if (!e->word || !quiesce_passed(t->quiesce, e->word))
 				break;
 		} else if (e->kind == LIMBO_NODE) {
-			limbo_free_node(t, p);
+			free_node(t, p);
 			n++;
 		} else {
 			arena_free(&t->arena, p);

@@ -3,24 +3,27 @@
  * without one, parts of uploads that ended, what a removed bucket leaves, and what a start finds.  Their
  * removal is a record each, packed by the leader behind whatever else is in the block.
  */
-#include "extent/extent_int.h"
+#include "extent/log/vol.h"
 
 #include "base/check.h"
+#include "base/list.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 int
-gc_init(struct disk *d)
+gc_init(struct vol *vol)
 {
-	d->gc_end = &d->gc;
-	d->gc_mem = calloc(GC_COMMITS, sizeof *d->gc_mem);
-	if (!d->gc_mem)
+	struct leader *ld = &vol->leader;
+
+	ld->gc_end = &ld->gc;
+	ld->gc_mem = calloc(GC_COMMITS, sizeof *ld->gc_mem);
+	if (!ld->gc_mem)
 		return -ENOMEM;
 	for (int i = 0; i < GC_COMMITS; i++) {
-		d->gc_mem[i].next = d->gc_free;
-		d->gc_free = &d->gc_mem[i];
+		ld->gc_mem[i].next = ld->gc_free;
+		ld->gc_free = &ld->gc_mem[i];
 	}
 	return 0;
 }
@@ -41,29 +44,29 @@ free_jobs(struct gc_job *j)
 }
 
 void
-gc_fini(struct disk *d)
+gc_fini(struct vol *vol)
 {
 	/* What is left is ownerless, and the next start collects it. */
-	free_jobs(d->gc);
-	free_jobs(atomic_exchange(&d->gc_new, NULL));
-	d->gc = NULL;
-	free(d->gc_mem);
-	d->gc_mem = NULL;
+	free_jobs(vol->leader.gc);
+	free_jobs(atomic_exchange(&vol->gc_new, NULL));
+	vol->leader.gc = NULL;
+	free(vol->leader.gc_mem);
+	vol->leader.gc_mem = NULL;
 }
 
 static void
-enqueue(struct disk *d, struct gc_job *job)
+enqueue(struct vol *vol, struct gc_job *job)
 {
 	job->next = NULL;
-	*d->gc_end = job;
-	d->gc_end = &job->next;
+	*vol->leader.gc_end = job;
+	vol->leader.gc_end = &job->next;
 }
 
 void
-gc_add(struct disk *d, struct gc_job *job)
+gc_add(struct vol *vol, struct gc_job *job)
 {
-	atomic_fetch_add(&d->dead_nr, 1);
-	enqueue(d, job);
+	atomic_fetch_add(&vol->dead_nr, 1);
+	enqueue(vol, job);
 }
 
 struct gc_job *
@@ -103,7 +106,7 @@ gc_bucket_job(const uint8_t *name, size_t len)
 }
 
 void
-gc_orphans(struct disk *d, uint8_t type, const uint8_t id[CHUNK_ID_BYTES], uint32_t from, uint32_t nr)
+gc_orphans(struct vol *vol, uint8_t type, const uint8_t id[CHUNK_ID_BYTES], uint32_t from, uint32_t nr)
 {
 	/* Only for aborted objects of more than a chunk.  Without memory they wait for the next start. */
 	struct gc_job *job = from < nr ? calloc(1, sizeof *job) : NULL;
@@ -115,15 +118,15 @@ gc_orphans(struct disk *d, uint8_t type, const uint8_t id[CHUNK_ID_BYTES], uint3
 	memcpy(job->id, id, CHUNK_ID_BYTES);
 	job->at = from;
 	job->nr = nr;
-	atomic_fetch_add(&d->dead_nr, 1);
-	job->next = atomic_load(&d->gc_new);
-	while (!atomic_compare_exchange_weak(&d->gc_new, &job->next, job))
+	atomic_fetch_add(&vol->dead_nr, 1);
+	job->next = atomic_load(&vol->gc_new);
+	while (!atomic_compare_exchange_weak(&vol->gc_new, &job->next, job))
 		;
-	atomic_store(&d->want_lead, true);
+	atomic_store(&vol->want_lead, true);
 }
 
 static void
-job_over(struct disk *d, struct gc_job *job)
+job_done(struct vol *vol, struct gc_job *job)
 {
 	struct dead *dead = job->dead;
 	struct map_ref map;
@@ -132,18 +135,18 @@ job_over(struct disk *d, struct gc_job *job)
 		free(job);
 	} else {
 		if (rec_map(dead->rec, &map))
-			extents_free(d, &map.ext, 1);
-		rec_retire(d, dead->rec);
-		dead_put(d, dead);
+			disk_extents_free(&vol->disk, &map.ext, 1);
+		rec_retire(vol, dead->rec);
+		dead_put(vol, dead);
 	}
-	atomic_fetch_sub(&d->dead_nr, 1);
+	atomic_fetch_sub(&vol->dead_nr, 1);
 }
 
 /* ---- what a job removes next ---- */
 
 /* By their numbers: the key, if there is such a record. */
 static bool
-numbered(struct disk *d, struct gc_job *job, uint8_t *key)
+numbered(struct vol *vol, struct gc_job *job, uint8_t *key)
 {
 	for (; job->at < job->nr; job->at++) {
 		const uint8_t *id = job->id;
@@ -157,7 +160,7 @@ numbered(struct disk *d, struct gc_job *job, uint8_t *key)
 		}
 		key_chunk(key, id, index);
 		key[0] = job->type;
-		if (tree_find(d->tree, key, CHUNK_KEY_BYTES))
+		if (tree_find(vol->tree, key, CHUNK_KEY_BYTES))
 			return true;
 	}
 	return false;
@@ -165,13 +168,13 @@ numbered(struct disk *d, struct gc_job *job, uint8_t *key)
 
 /* What is there of an upload, from a number on. */
 static bool
-next_part(struct disk *d, struct gc_job *job, uint8_t *key)
+next_part(struct vol *vol, struct gc_job *job, uint8_t *key)
 {
 	struct tree_cursor c;
 	bool there;
 
 	key_part(key, job->id, job->at);
-	tree_cursor_init(&c, d->tree, tree_root(d->tree));
+	tree_cursor_init(&c, vol->tree, tree_root(vol->tree));
 	for (there = tree_seek(&c, key, CHUNK_KEY_BYTES, false); there; there = tree_next(&c)) {
 		uint32_t number;
 
@@ -189,7 +192,7 @@ next_part(struct disk *d, struct gc_job *job, uint8_t *key)
 
 /* What is there of a bucket that was removed: its length, or 0. */
 static size_t
-next_of_bucket(struct disk *d, struct gc_bucket *b, uint8_t *key)
+next_of_bucket(struct vol *vol, struct gc_bucket *b, uint8_t *key)
 {
 	struct tree_cursor c;
 
@@ -197,7 +200,7 @@ next_of_bucket(struct disk *d, struct gc_bucket *b, uint8_t *key)
 		size_t fixed = 2u + b->name_len;
 		bool there;
 
-		tree_cursor_init(&c, d->tree, tree_root(d->tree));
+		tree_cursor_init(&c, vol->tree, tree_root(vol->tree));
 		for (there = tree_seek(&c, b->at, b->at_len, false); there; there = tree_next(&c)) {
 			if (c.key_len < fixed || memcmp(c.key, b->at, fixed) != 0)
 				break;
@@ -205,7 +208,8 @@ next_of_bucket(struct disk *d, struct gc_bucket *b, uint8_t *key)
 				continue;
 			/* A new bucket of that name sets its own in this block: they replace it, and a
 			 * removal behind them would be theirs. */
-			if (judge_is_pending(d, (const uint8_t *)c.key, c.key_len))
+			if (block_find(vol, (const uint8_t *)c.key, c.key_len,
+				       key_hash((const uint8_t *)c.key, c.key_len)))
 				continue;
 			memcpy(b->at, c.key, c.key_len);
 			b->at_len = c.key_len;
@@ -221,15 +225,15 @@ next_of_bucket(struct disk *d, struct gc_bucket *b, uint8_t *key)
 
 /* The key of the next record that the job removes; 0: it is done. */
 static size_t
-next_key(struct disk *d, struct gc_job *job, uint8_t *key)
+next_key(struct vol *vol, struct gc_job *job, uint8_t *key)
 {
 	switch (job->kind) {
 	case GC_PARTS:
-		return next_part(d, job, key) ? CHUNK_KEY_BYTES : 0;
+		return next_part(vol, job, key) ? CHUNK_KEY_BYTES : 0;
 	case GC_BUCKET:
-		return next_of_bucket(d, job->bucket, key);
+		return next_of_bucket(vol, job->bucket, key);
 	default:
-		return numbered(d, job, key) ? CHUNK_KEY_BYTES : 0;
+		return numbered(vol, job, key) ? CHUNK_KEY_BYTES : 0;
 	}
 }
 
@@ -243,69 +247,72 @@ go_on(struct gc_job *job)
 		job->bucket->at[job->bucket->at_len++] = 0;
 }
 
-void
-gc_commit_over(struct disk *d, struct commit *c)
+/* The removal was published, or will never be. */
+static void
+on_done(struct commit *c)
 {
 	struct gc_commit *g = container_of(c, struct gc_commit, c);
+	struct vol *vol = g->vol;
 
-	atomic_fetch_sub(&d->dead_nr, 1);
-	g->next = d->gc_free;
-	d->gc_free = g;
+	atomic_fetch_sub(&vol->dead_nr, 1);
+	g->next = vol->leader.gc_free;
+	vol->leader.gc_free = g;
 }
 
 static bool
-pack_one(struct disk *d, const uint8_t *key, size_t len)
+pack_one(struct vol *vol, const uint8_t *key, size_t len)
 {
-	struct gc_commit *g = d->gc_free, *next;
-	enum room room = judge_room(d, REC_HEAD_BYTES + len + 8, true);
+	struct gc_commit *g = vol->leader.gc_free, *next;
+	enum room room = block_room(vol, REC_HEAD_BYTES + len + 8, true);
 
 	/* Nobody else may be waiting: it is for these that the next snapshot is due. */
 	if (room == ROOM_LOG_FULL)
-		d->log_is_full = true;
+		vol->leader.log_is_full = true;
 	if (!g || room != ROOM_YES)
 		return false;
-	if (tree_reserve_deletes(d->tree, 1) < 0)
+	if (tree_reserve_deletes(vol->tree, 1) < 0)
 		return false;
 	next = g->next;
-	*g = (struct gc_commit){ .c = { .is_gc = true, .disk = d, .kind = COMMIT_DELETE } };
+	*g = (struct gc_commit){ .vol = vol,
+				 .c = { .is_gc = true, .finished = on_done, .kind = COMMIT_DELETE } };
 	memcpy(g->key, key, len);
-	g->c.dead = dead_get(d);
+	g->c.dead = dead_get(vol);
 	if (!g->c.dead) {
-		tree_unreserve(d->tree, 1);
+		tree_unreserve(vol->tree, 1);
 		return false;
 	}
-	d->gc_free = next;
-	atomic_fetch_add(&d->dead_nr, 1);
+	vol->leader.gc_free = next;
+	atomic_fetch_add(&vol->dead_nr, 1);
 	g->c.view = (struct rec_view){ .op = REC_DELETE, .key = g->key, .key_len = (uint16_t)len };
-	g->c.view.version = atomic_fetch_add(&d->st->version, 1) + 1;
+	g->c.view.version = atomic_fetch_add(&vol->version, 1) + 1;
 	g->c.key_hash = key_hash(g->key, len);
-	judge_pack(d, &g->c);
+	block_pack(vol, &g->c);
 	return true;
 }
 
 void
-gc_pack(struct disk *d)
+gc_pack(struct vol *vol)
 {
-	struct gc_job *job = atomic_exchange(&d->gc_new, NULL);
+	struct gc_job *job = atomic_exchange(&vol->gc_new, NULL);
 
 	while (job) {
 		struct gc_job *next = job->next;
 
-		enqueue(d, job);
+		enqueue(vol, job);
 		job = next;
 	}
-	while ((job = d->gc) != NULL) {
+	while ((job = vol->leader.gc) != NULL) {
 		uint8_t key[KEY_BYTES_MAX];
 		size_t len;
 
-		while ((len = next_key(d, job, key)) != 0) {
-			if (!pack_one(d, key, len))
+		while ((len = next_key(vol, job, key)) != 0) {
+			if (!pack_one(vol, key, len))
 				return;
 			go_on(job);
 		}
-		d->gc = job->next;
-		if (!d->gc)
-			d->gc_end = &d->gc;
-		job_over(d, job);
+		vol->leader.gc = job->next;
+		if (!vol->leader.gc)
+			vol->leader.gc_end = &vol->leader.gc;
+		job_done(vol, job);
 	}
 }

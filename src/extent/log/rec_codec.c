@@ -1,8 +1,8 @@
-/* Records, and the blocks that hold them, in the log and in snapshots: see format.h. */
-#include "extent/disk/format.h"
+/* Records, and the blocks that hold them, in the log and in snapshots: see rec_codec.h. */
+#include "extent/log/rec_codec.h"
 
 #include "extent/disk/cursor.h"
-#include "extent/log/rules.h"
+#include "extent/disk/rules.h"
 #include "base/check.h"
 #include "base/crc64.h"
 

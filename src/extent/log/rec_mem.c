@@ -2,7 +2,7 @@
  * A record in memory: a packed block of the index's memory, immutable while anybody can see it (but for the
  * entries of a mapped one, which come during recovery).
  */
-#include "extent/extent_int.h"
+#include "extent/log/vol.h"
 
 #include "base/check.h"
 

@@ -6,86 +6,19 @@
  */
 #include "extent/log/recover_int.h"
 
+#include "extent/disk/rules.h"
 #include "extent/disk/sync.h"
 #include "base/check.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-void
-report(struct recover_report *rep, const char *fmt, ...)
-{
-	char line[512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(line, sizeof line, fmt, ap);
-	va_end(ap);
-	if (rep->say)
-		rep->say(rep->cookie, line);
-	else
-		log_note("%s", line);
-}
-
-int
-refuse(struct replay *rp, int r, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(rp->err, rp->err_len, fmt, ap);
-	va_end(ap);
-	return r;
-}
-
-/* ---- all records ---- */
-
-static int
-each_record_of(struct disk *d, uint8_t type,
-	       int (*fn)(void *cookie, const uint8_t *key, size_t len, struct rec *r), void *cookie)
-{
-	struct tree_cursor *c = malloc(sizeof *c);
-	int e = 0;
-
-	if (!c)
-		return -ENOMEM;
-	tree_cursor_init(c, d->tree, tree_root(d->tree));
-	for (bool there = tree_seek(c, &type, type != 0, false);
-	     there && e == 0 && (!type || (uint8_t)c->key[0] == type); there = tree_next(c))
-		e = fn(cookie, (const uint8_t *)c->key, c->key_len, c->rec);
-	free(c);
-	return e;
-}
-
-int
-each_record(struct disk *d, int (*fn)(void *cookie, const uint8_t *key, size_t len, struct rec *r),
-	    void *cookie)
-{
-	return each_record_of(d, 0, fn, cookie);
-}
-
-static int
-drop_outside(void *cookie, const uint8_t *key, size_t len, struct rec *r)
-{
-	rec_drop_outside(r);
-	return 0;
-}
-
-void
-records_drop_outside(struct disk *d)
-{
-	each_record(d, drop_outside, NULL);
-	for (struct dead *dead = d->dying; dead; dead = dead->next)
-		rec_drop_outside(dead->rec);
-	for (struct dead *dead = atomic_load(&d->unpinned); dead; dead = dead->next)
-		rec_drop_outside(dead->rec);
-}
+/* ---- maps ---- */
 
 static int
 load_map(void *cookie, const uint8_t *key, size_t len, struct rec *r)
@@ -99,7 +32,7 @@ load_map(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 	if (!(r->flags & REC_MAPPED))
 		return 0;
 	rec_view_of(r, key, len, &v);
-	e = verify_map(rp->d, rp->r, &v, &entries);
+	e = verify_map(&rp->vol->disk, rp->r, &v, &entries);
 	if (e == 0) {
 		e = rec_load_entries(r, entries);
 		sync_free(entries);
@@ -108,7 +41,7 @@ load_map(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 		return 0;
 	key_text(name, sizeof name, key, len);
 	return refuse(rp, e == -EBADMSG ? -ENOTRECOVERABLE : e, "%s: the map of '%s' at unit %llu %s",
-		      rp->d->path, name, (unsigned long long)ext_unit(v.map.ext),
+		      rp->vol->disk.path, name, (unsigned long long)ext_unit(v.map.ext),
 		      e == -EBADMSG ? "is damaged" : "cannot be read");
 }
 
@@ -118,13 +51,13 @@ static int
 mark(struct replay *rp, uint64_t ext, const uint8_t *key, size_t len)
 {
 	char name[160] = "a snapshot";
-	int e = alloc_mark_used(rp->d->alloc, &(struct extent){ ext_unit(ext), ext_nr(ext) });
+	int e = alloc_mark_used(rp->vol->disk.alloc, &(struct extent){ ext_unit(ext), ext_nr(ext) });
 
 	if (e == 0)
 		return 0;
 	if (key)
 		key_text(name, sizeof name, key, len);
-	return refuse(rp, -ENOTRECOVERABLE, "%s: units %llu to %llu of '%s' %s", rp->d->path,
+	return refuse(rp, -ENOTRECOVERABLE, "%s: units %llu to %llu of '%s' %s", rp->vol->disk.path,
 		      (unsigned long long)ext_unit(ext), (unsigned long long)ext_unit(ext) + ext_nr(ext) - 1,
 		      name, e == -EEXIST ? "belong to something else, too" : "are not on this disk");
 }
@@ -148,20 +81,21 @@ mark_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 static int
 find_space(struct replay *rp)
 {
-	struct disk *d = rp->d;
-	uint64_t per_seg = geo_seg_units(&d->geo);
+	struct vol *vol = rp->vol;
+	uint64_t per_seg = geo_seg_units(&vol->disk.geo);
 	int e = 0;
 
-	for (uint32_t i = 0; e == 0 && i < d->geo.seg_nr; i++) {
-		if (d->seg_fd[i] >= 0)
-			e = alloc_add(d->alloc, i * per_seg, per_seg);
+	for (uint32_t i = 0; e == 0 && i < vol->disk.geo.seg_nr; i++) {
+		if (vol->disk.seg_fd[i] >= 0)
+			e = alloc_add(vol->disk.alloc, i * per_seg, per_seg);
 	}
 	if (e < 0)
-		return refuse(rp, e, "%s: no memory for the map of free space", d->path);
-	e = each_record(d, mark_record, rp);
+		return refuse(rp, e, "%s: no memory for the map of free space", vol->disk.path);
+	e = each_record(vol, 0, mark_record, rp);
 	for (int s = 0; s < 2; s++) {
-		for (uint32_t i = 0; e == 0 && i < d->snap_space[s].nr; i++)
-			e = mark(rp, ext_make(d->snap_space[s].ext[i].unit, d->snap_space[s].ext[i].units),
+		for (uint32_t i = 0; e == 0 && i < vol->snap.space[s].nr; i++)
+			e = mark(rp,
+				 ext_make(vol->snap.space[s].ext[i].unit, vol->snap.space[s].ext[i].units),
 				 NULL, 0);
 	}
 	return e;
@@ -190,7 +124,7 @@ names(const struct rec *owner, enum rec_body body, const uint8_t *id, uint32_t i
 
 /* The bucket that an upload or attributes are of: is it there, and did they come behind it? */
 static bool
-has_bucket(const struct disk *d, const uint8_t *key, size_t len, const struct rec *r)
+has_bucket(const struct vol *vol, const uint8_t *key, size_t len, const struct rec *r)
 {
 	const uint8_t *nul = memchr(key, 0, len);
 	uint8_t bucket[1 + STORE_BUCKET_MAX];
@@ -198,24 +132,24 @@ has_bucket(const struct disk *d, const uint8_t *key, size_t len, const struct re
 
 	memcpy(bucket, key, (size_t)(nul - key));
 	bucket[0] = KEY_BUCKET;
-	b = tree_find(d->tree, bucket, (size_t)(nul - key));
+	b = tree_find(vol->tree, bucket, (size_t)(nul - key));
 	return b && r->version > b->version;
 }
 
 /* A part belongs to its upload, or to the object that the upload became. */
 static bool
-part_has_owner(const struct disk *d, const uint8_t *key, const struct rec *r)
+part_has_owner(const struct vol *vol, const uint8_t *key, const struct rec *r)
 {
 	uint8_t owner[KEY_BYTES_MAX];
 
 	if (r->owner_len <= UPLOAD_TAIL_BYTES)
 		return false;
-	if (tree_find(d->tree, rec_owner(r), r->owner_len))
+	if (tree_find(vol->tree, rec_owner(r), r->owner_len))
 		return true;
 	memcpy(owner, rec_owner(r), r->owner_len);
 	owner[0] = KEY_OBJECT;
-	return names(tree_find(d->tree, owner, (size_t)r->owner_len - UPLOAD_TAIL_BYTES), BODY_PARTS, key + 1,
-		     key_index(key));
+	return names(tree_find(vol->tree, owner, (size_t)r->owner_len - UPLOAD_TAIL_BYTES), BODY_PARTS,
+		     key + 1, key_index(key));
 }
 
 /* The leftover of a bucket: one such record brings the removal of all. */
@@ -227,7 +161,7 @@ collect_of_bucket(struct replay *rp, const uint8_t *key, size_t len, const struc
 
 	if (rp->rep->check_only) {
 		report(rp->rep, "%s: something of a bucket that was removed is left; a start collects it",
-		       rp->d->path);
+		       rp->vol->disk.path);
 		return 0;
 	}
 	job = gc_bucket_job(key + 1, (size_t)(nul - key - 1));
@@ -235,7 +169,7 @@ collect_of_bucket(struct replay *rp, const uint8_t *key, size_t len, const struc
 		return -ENOMEM;
 	/* This one, and what is as old. */
 	job->bucket->before = r->version + 1;
-	gc_add(rp->d, job);
+	gc_add(rp->vol, job);
 	return 0;
 }
 
@@ -246,18 +180,19 @@ collect(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 	uint32_t index;
 
 	if (key[0] == KEY_UPLOAD || key[0] == KEY_BATTRS)
-		return has_bucket(rp->d, key, len, r) ? 0 : collect_of_bucket(rp, key, len, r);
+		return has_bucket(rp->vol, key, len, r) ? 0 : collect_of_bucket(rp, key, len, r);
 	index = key_index(key);
-	if (key[0] == KEY_PART ? part_has_owner(rp->d, key, r)
-			       : r->owner_len && names(tree_find(rp->d->tree, rec_owner(r), r->owner_len),
+	if (key[0] == KEY_PART ? part_has_owner(rp->vol, key, r)
+			       : r->owner_len && names(tree_find(rp->vol->tree, rec_owner(r), r->owner_len),
 						       BODY_MANIFEST, key + 1, index))
 		return 0;
 	/* Nothing has begun in this epoch yet, so every chunk is of an earlier one. */
 	if (rp->rep->check_only)
-		report(rp->rep, "%s: a %s of %llu bytes has no owner; a start collects it", rp->d->path,
-		       key[0] == KEY_PART ? "part" : "chunk", (unsigned long long)r->size_bytes);
+		report(rp->rep, "%s: a %s of %llu bytes has no owner; a start collects it",
+		       rp->vol->disk.path, key[0] == KEY_PART ? "part" : "chunk",
+		       (unsigned long long)r->size_bytes);
 	else
-		gc_orphans(rp->d, key[0], key + 1, index, index + 1);
+		gc_orphans(rp->vol, key[0], key + 1, index, index + 1);
 	return 0;
 }
 
@@ -269,7 +204,7 @@ collect_all(struct replay *rp)
 	int e = 0;
 
 	for (size_t i = 0; e == 0 && i < sizeof types; i++)
-		e = each_record_of(rp->d, types[i], collect, rp);
+		e = each_record(rp->vol, types[i], collect, rp);
 	return e;
 }
 
@@ -286,29 +221,30 @@ collect_all(struct replay *rp)
 static int
 room_for_epoch(struct replay *rp)
 {
-	struct disk *d = rp->d;
-	uint64_t at = log_linear(d, rp->cut.lap, rp->cut.pos);
+	struct vol *vol = rp->vol;
+	uint64_t at = vol_linear(vol, rp->cut.lap, rp->cut.pos);
 	int e;
 
-	if (rp->tail || at + 2 * (uint64_t)d->geo.block_bytes - atomic_load(&d->trim_at) <= d->geo.log_bytes)
+	if (rp->tail || at + 2 * (uint64_t)vol->disk.geo.block_bytes - atomic_load(&vol->snap.trim_at) <=
+				vol->disk.geo.log_bytes)
 		return 0;
-	d->next = rp->cut;
-	e = snapshot_now(d, rp->r);
+	vol->leader.next = rp->cut;
+	e = snapshot_now(vol, rp->r);
 	if (e == 0)
-		e = snapshot_now(d, rp->r);
+		e = snapshot_now(vol, rp->r);
 	if (e < 0)
 		return refuse(rp, e,
 			      "%s: the log has no room for a new epoch, and no snapshot can make some: %s",
-			      d->path, disk_failed(d) ? d->reason : strerror(-e));
-	log_note("%s: starts had used up the log; it was trimmed", d->path);
+			      vol->disk.path, disk_failed(&vol->disk) ? vol->disk.reason : strerror(-e));
+	log_note("%s: starts had used up the log; it was trimmed", vol->disk.path);
 	return 0;
 }
 
 static int
 write_epoch_block(struct replay *rp)
 {
-	struct disk *d = rp->d;
-	struct block_head *h = &d->head;
+	struct vol *vol = rp->vol;
+	struct block_head *h = &vol->block.head;
 
 	*h = (struct block_head){
 		.kind = BLOCK_EPOCH,
@@ -320,42 +256,43 @@ write_epoch_block(struct replay *rp)
 		.pos = rp->cut.pos,
 		.prev_crc = rp->cut.prev_crc,
 		.flushed_upto = rp->cut.seq,
-		.new_epoch = (d->sb.epoch > rp->cut.epoch ? d->sb.epoch : rp->cut.epoch) + 1,
+		.new_epoch = (vol->disk.sb.epoch > rp->cut.epoch ? vol->disk.sb.epoch : rp->cut.epoch) + 1,
 	};
 	h->len_bytes = (uint32_t)align_up(h->used_bytes, FMT_ALIGN);
 	if (getrandom(h->new_nonce, sizeof h->new_nonce, 0) != sizeof h->new_nonce)
 		return -EIO;
-	if (log_linear(d, h->lap, h->pos) + h->len_bytes - atomic_load(&d->trim_at) > d->geo.log_bytes)
+	if (vol_linear(vol, h->lap, h->pos) + h->len_bytes - atomic_load(&vol->snap.trim_at) >
+	    vol->disk.geo.log_bytes)
 		return -ENOSPC;
-	memcpy(d->block + BLOCK_HEAD_BYTES, rp->survivors, rp->survivors_len);
-	block_seal(d->block, h, RULE_EPOCH_KEYED_OLD ? rp->cut.nonce : h->new_nonce);
-	return sync_write(rp->r, d->log_fd, d->block, h->len_bytes, d->log_off + h->pos);
+	memcpy(vol->block.mem + BLOCK_HEAD_BYTES, rp->survivors, rp->survivors_len);
+	block_seal(vol->block.mem, h, RULE_EPOCH_KEYED_OLD ? rp->cut.nonce : h->new_nonce);
+	return sync_write(rp->r, vol->disk.log_fd, vol->block.mem, h->len_bytes, vol->disk.log_off + h->pos);
 }
 
 static int
 begin_epoch(struct replay *rp)
 {
-	struct disk *d = rp->d;
+	struct vol *vol = rp->vol;
 	int e;
 
 	if (!RULE_EPOCH_BEFORE_SERVING) {
-		d->next = rp->pos;
+		vol->leader.next = rp->pos;
 		return 0;
 	}
-	e = disk_flush_sync(d, rp->r);
+	e = disk_flush_sync(&vol->disk, rp->r);
 	if (e == 0)
 		e = write_epoch_block(rp);
 	if (e == 0)
-		e = disk_flush_sync(d, rp->r);
+		e = disk_flush_sync(&vol->disk, rp->r);
 	if (e == 0) {
-		d->next = rp->cut;
-		log_advance(&d->next, &d->geo, &d->head);
-		d->sb.epoch = d->next.epoch;
-		memcpy(d->sb.nonce, d->next.nonce, 16);
-		e = disk_write_super(d, rp->r);
+		vol->leader.next = rp->cut;
+		block_advance(&vol->leader.next, &vol->disk.geo, &vol->block.head);
+		vol->disk.sb.epoch = vol->leader.next.epoch;
+		memcpy(vol->disk.sb.nonce, vol->leader.next.nonce, 16);
+		e = disk_write_super(&vol->disk, rp->r);
 	}
 	if (e < 0)
-		return refuse(rp, e, "%s: cannot begin a new epoch at log offset %llu: %s", d->path,
+		return refuse(rp, e, "%s: cannot begin a new epoch at log offset %llu: %s", vol->disk.path,
 			      (unsigned long long)rp->cut.pos, strerror(-e));
 	return 0;
 }
@@ -367,27 +304,27 @@ static int
 judge_end(struct replay *rp)
 {
 	struct recover_report *rep = rp->rep;
-	struct disk *d = rp->d;
+	struct vol *vol = rp->vol;
 	int found = replay_look_behind(rp, rep->repair);
 
 	if (found < 0)
 		return found;
-	if (!found && rp->pos.epoch < d->sb.epoch) {
+	if (!found && rp->pos.epoch < vol->disk.sb.epoch) {
 		snprintf(rp->damage, sizeof rp->damage,
 			 "the log ends at offset %llu in epoch %llu, but epoch %llu had begun: it is damaged "
 			 "there",
 			 (unsigned long long)rp->pos.pos, (unsigned long long)rp->pos.epoch,
-			 (unsigned long long)d->sb.epoch);
+			 (unsigned long long)vol->disk.sb.epoch);
 		found = 1;
 	}
 	if (!found || !RULE_DAMAGE_STOPS)
 		return 0;
 	rep->was_damaged = true;
-	report(rep, "%s: %s", d->path, rp->damage);
+	report(rep, "%s: %s", vol->disk.path, rp->damage);
 	if (!rep->repair)
-		return refuse(rp, -ENOTRECOVERABLE, "%s: %s; --fsck --repair may cut there", d->path,
+		return refuse(rp, -ENOTRECOVERABLE, "%s: %s; --fsck --repair may cut there", vol->disk.path,
 			      rp->damage);
-	report(rep, "%s: cut at log offset %llu; %llu records dropped", d->path,
+	report(rep, "%s: cut at log offset %llu; %llu records dropped", vol->disk.path,
 	       (unsigned long long)rp->cut.pos, (unsigned long long)rp->cut_records);
 	return 0;
 }
@@ -397,13 +334,13 @@ judge_end(struct replay *rp)
 static int
 make_room(struct replay *rp)
 {
-	struct disk *d = rp->d;
+	struct vol *vol = rp->vol;
 
-	for (int i = 0; i < 2 && atomic_load(&d->log_used) > d->geo.log_bytes / 100 * 85; i++) {
-		int e = snapshot_now(d, rp->r);
+	for (int i = 0; i < 2 && atomic_load(&vol->log_used) > vol->disk.geo.log_bytes / 100 * 85; i++) {
+		int e = snapshot_now(vol, rp->r);
 
-		if (disk_failed(d))
-			return refuse(rp, e, "%s: %s", d->path, d->reason);
+		if (disk_failed(&vol->disk))
+			return refuse(rp, e, "%s: %s", vol->disk.path, vol->disk.reason);
 		if (e < 0)
 			break; /* it can be served; PUTs wait */
 	}
@@ -411,17 +348,19 @@ make_room(struct replay *rp)
 }
 
 static int
-recover(struct replay *rp)
+run(struct replay *rp)
 {
-	struct disk *d = rp->d;
+	struct vol *vol = rp->vol;
 	int e = snapshots_load(rp);
 
 	if (e < 0)
 		return e;
-	atomic_store(&d->snap_begin, log_linear(d, d->sb.snap[0].begin.lap, d->sb.snap[0].begin.pos));
-	atomic_store(&d->trim_at, d->sb.snap[1].id
-					  ? log_linear(d, d->sb.snap[1].begin.lap, d->sb.snap[1].begin.pos)
-					  : atomic_load(&d->snap_begin));
+	atomic_store(&vol->snap.begin,
+		     vol_linear(vol, vol->disk.sb.snap[0].begin.lap, vol->disk.sb.snap[0].begin.pos));
+	atomic_store(&vol->snap.trim_at,
+		     vol->disk.sb.snap[1].id
+			     ? vol_linear(vol, vol->disk.sb.snap[1].begin.lap, vol->disk.sb.snap[1].begin.pos)
+			     : atomic_load(&vol->snap.begin));
 	e = replay_log(rp);
 	if (e == 0)
 		e = verify_tail(rp);
@@ -429,17 +368,17 @@ recover(struct replay *rp)
 		e = judge_end(rp);
 	if (e < 0)
 		return e;
-	tree_publish(d->tree);
-	tree_reclaim(d->tree);
+	tree_publish(vol->tree);
+	tree_reclaim(vol->tree);
 	e = find_space(rp);
 	if (e < 0)
 		return e;
-	atomic_store(&d->st->version, rp->version_max);
+	atomic_store(&vol->version, rp->version_max);
 	rp->rep->cut_records += rp->cut_records;
-	atomic_store(&d->stats.cut_records, rp->cut_records);
+	atomic_store(&vol->stats.cut_records, rp->cut_records);
 	if (!rp->rep->check_only) {
 		if (rp->cut_records)
-			log_note("%s: %llu records behind the last flush were cut", d->path,
+			log_note("%s: %llu records behind the last flush were cut", vol->disk.path,
 				 (unsigned long long)rp->cut_records);
 		e = room_for_epoch(rp);
 		if (e == 0)
@@ -449,27 +388,27 @@ recover(struct replay *rp)
 		e = collect_all(rp);
 	if (e < 0)
 		return e;
-	d->flushed_seq = d->stamped = d->next.seq ? d->next.seq - 1 : 0;
-	atomic_store(&d->log_used, log_linear(d, d->next.lap, d->next.pos) - atomic_load(&d->trim_at));
-	atomic_store(&d->segs_coming, upkeep_segments_left(d));
-	hold_back_update(d);
+	vol->leader.flushed_seq = vol->leader.stamped = vol->leader.next.seq ? vol->leader.next.seq - 1 : 0;
+	atomic_store(&vol->log_used, vol_head(vol) - atomic_load(&vol->snap.trim_at));
+	atomic_store(&vol->disk.segs_coming, disk_segments_left(&vol->disk));
+	rec_hold_back(vol);
 	/* The first port to turn its loop looks for what is to be done: chunks to collect, a snapshot that is
 	 * due. */
-	atomic_store(&d->want_lead, true);
+	atomic_store(&vol->want_lead, true);
 	return rp->rep->check_only ? 0 : make_room(rp);
 }
 
 int
-recover_disk(struct disk *d, struct ring *r, struct recover_report *rep, char *err, size_t err_len)
+recover(struct vol *vol, struct ring *r, struct recover_report *rep, char *err, size_t err_len)
 {
-	struct replay rp = { .d = d, .r = r, .rep = rep, .err = err, .err_len = err_len };
+	struct replay rp = { .vol = vol, .r = r, .rep = rep, .err = err, .err_len = err_len };
 	int e = -ENOMEM;
 
 	rp.tail_end = &rp.tail;
 	rp.window = sync_alloc(WINDOW_BYTES);
 	rp.survivors = malloc(FMT_BLOCK_MAX);
 	if (rp.window && rp.survivors)
-		e = recover(&rp);
+		e = run(&rp);
 	while (rp.tail) {
 		struct tail_block *b = rp.tail;
 

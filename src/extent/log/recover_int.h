@@ -1,11 +1,10 @@
-/*
- * The insides of starting: snapload.c (snapshots), replay.c (the log), verify.c (data against records),
- * recover.c (the order of it all).  Blocking, one thread, nobody else is there yet.
- */
+/* The insides of starting: snapload.c (snapshots), replay.c (the log), verify.c (data against records),
+ * records.c (the index), report.c (what is said), recover.c (the order of it all). */
 #ifndef GANTRY_EXTENT_LOG_RECOVER_INT_H
 #define GANTRY_EXTENT_LOG_RECOVER_INT_H
 
-#include "extent/extent_int.h"
+#include "extent/log/recover.h"
+#include "extent/log/vol.h"
 
 #define WINDOW_BYTES ((size_t)4 << 20)
 
@@ -18,7 +17,7 @@ struct tail_block {
 };
 
 struct replay {
-	struct disk *d;
+	struct vol *vol;
 	struct ring *r;
 	struct recover_report *rep;
 	char *err;
@@ -40,28 +39,31 @@ struct replay {
 	char damage[384];  /* what is wrong, when something is */
 };
 
-/* To fsck's caller, or the log. */
-void report(struct recover_report *rep, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* ---- report.c ---- */
+
 /* Sets err and returns r. */
 int refuse(struct replay *rp, int r, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* One record into the index. 0, -ENOSPC (index memory), -ENOMEM. */
+/* ---- records.c ---- */
+
+/* Puts one record into the index, or removes it.  0, -ENOSPC (index memory), -ENOMEM. */
 int apply_record(struct replay *rp, const struct rec_view *v);
 
-/* snapload.c: the newest good snapshot into the index, its and the other one's space into d->snap_space. */
+/* ---- snapload.c ---- */
+
+/* Loads the newest good snapshot into the index, its and the other one's space into snap.space. */
 int snapshots_load(struct replay *rp);
 
-/* replay.c */
-int replay_log(struct replay *rp);
-/* Is there a block behind the end that should not be there?  1: yes, rp->damage says what; also lists its
- * records if wanted. */
-int replay_look_behind(struct replay *rp, bool list);
-int replay_window(struct replay *rp, uint64_t pos, size_t len, const uint8_t **ret_bytes);
+/* ---- replay.c ---- */
 
-/* verify.c: 0, -EBADMSG (differs), -EIO and the like, -ENOMEM.  entries: NULL when they lie in the map. */
-int verify_data(struct disk *d, struct ring *r, const struct rec_view *v, const uint64_t *entries);
-/* Reads a map extent and checks it; *ret_entries is to be freed with sync_free(). */
-int verify_map(struct disk *d, struct ring *r, const struct rec_view *v, void **ret_entries);
+/* Applies the log up to its end; what is not believed yet becomes the tail. */
+int replay_log(struct replay *rp);
+/* Looks for a block behind the end that should not be there.  1: there is, rp->damage says what; also
+ * lists its records if wanted. */
+int replay_look_behind(struct replay *rp, bool list);
+
+/* ---- verify.c ---- */
+
 /* Judges the tail and sets the cut. */
 int verify_tail(struct replay *rp);
 

@@ -4,6 +4,7 @@
  */
 #include "extent/log/recover_int.h"
 
+#include "extent/disk/rules.h"
 #include "extent/disk/sync.h"
 #include "base/check.h"
 
@@ -14,35 +15,11 @@
 
 #define LOOK_BEHIND_MAX ((uint64_t)1 << 30) /* so far behind the end we look for what should not be there */
 
-int
-apply_record(struct replay *rp, const struct rec_view *v)
+/* Brings len bytes of the log at pos into memory. */
+static int
+window(struct replay *rp, uint64_t pos, size_t len, const uint8_t **ret_bytes)
 {
-	struct disk *d = rp->d;
-	struct rec *rec = NULL, *old;
-
-	if (tree_reserve_deletes(d->tree, 1) < 0)
-		return -ENOSPC;
-	if (v->op == REC_PUT) {
-		rec = rec_new(d->tree, v, v->entries);
-		if (!rec) {
-			tree_unreserve(d->tree, 1);
-			return -ENOSPC;
-		}
-		old = rp->load ? tree_load_put(rp->load, v->key, v->key_len, rec)
-			       : tree_put(d->tree, v->key, v->key_len, rec);
-	} else {
-		old = tree_del(d->tree, v->key, v->key_len);
-	}
-	publish_count(d, v->key, v->key_len, rec, old);
-	rec_drop(d->tree, old);
-	rp->version_max = v->version > rp->version_max ? v->version : rp->version_max;
-	return 0;
-}
-
-int
-replay_window(struct replay *rp, uint64_t pos, size_t len, const uint8_t **ret_bytes)
-{
-	uint64_t left = rp->d->geo.log_bytes - pos;
+	uint64_t left = rp->vol->disk.geo.log_bytes - pos;
 	int e;
 
 	if (pos < rp->window_at || pos + len > rp->window_at + rp->window_len) {
@@ -50,7 +27,8 @@ replay_window(struct replay *rp, uint64_t pos, size_t len, const uint8_t **ret_b
 		rp->window_len = left < WINDOW_BYTES ? left : WINDOW_BYTES;
 		if (len > rp->window_len)
 			return -EBADMSG;
-		e = sync_read(rp->r, rp->d->log_fd, rp->window, rp->window_len, rp->d->log_off + pos);
+		e = sync_read(rp->r, rp->vol->disk.log_fd, rp->window, rp->window_len,
+			      rp->vol->disk.log_off + pos);
 		if (e < 0) {
 			rp->window_len = 0;
 			return e;
@@ -66,14 +44,14 @@ open_at(struct replay *rp, uint64_t pos, const uint8_t nonce[16], struct block_h
 	const uint8_t **ret_bytes)
 {
 	uint32_t len;
-	int e = replay_window(rp, pos, FMT_ALIGN, ret_bytes);
+	int e = window(rp, pos, FMT_ALIGN, ret_bytes);
 
 	if (e < 0)
 		return e;
 	len = block_peek(*ret_bytes);
-	if (len == 0 || len > rp->d->geo.log_bytes - pos)
+	if (len == 0 || len > rp->vol->disk.geo.log_bytes - pos)
 		return -ENOENT;
-	e = replay_window(rp, pos, len, ret_bytes);
+	e = window(rp, pos, len, ret_bytes);
 	if (e < 0)
 		return e;
 	e = block_open(*ret_bytes, len, nonce, ret_head);
@@ -96,7 +74,7 @@ next_block(struct replay *rp, struct block_head *h, const uint8_t **bytes)
 	const struct log_pos *at = &rp->pos;
 	int e;
 
-	if (at->pos + rp->d->geo.block_bytes > rp->d->geo.log_bytes)
+	if (at->pos + rp->vol->disk.geo.block_bytes > rp->vol->disk.geo.log_bytes)
 		return -ENOENT;
 	e = open_at(rp, at->pos, at->nonce, h, bytes);
 	if (e == -EBADMSG)
@@ -127,19 +105,19 @@ apply_block(struct replay *rp, const struct block_head *h, const uint8_t *bytes)
 		for (; decoded < h->record_nr && decoded < i + AHEAD; decoded++) {
 			struct rec_view *next = &v[decoded % AHEAD];
 
-			n = rec_decode(bytes + at, h->used_bytes - at, &rp->d->geo, next);
+			n = rec_decode(bytes + at, h->used_bytes - at, &rp->vol->disk.geo, next);
 			if (n < 0)
 				break;
-			tree_prefetch(rp->d->tree, next->key, next->key_len);
+			tree_prefetch(rp->vol->tree, next->key, next->key_len);
 			at += (uint32_t)n;
 		}
 		if (decoded == i)
 			return refuse(rp, -ENOTRECOVERABLE, "%s: log offset %llu: record %u is impossible",
-				      rp->d->path, (unsigned long long)h->pos, i);
+				      rp->vol->disk.path, (unsigned long long)h->pos, i);
 		e = apply_record(rp, &v[i % AHEAD]);
 		if (e < 0)
 			return refuse(rp, e, "%s: the index does not fit into the memory it is given",
-				      rp->d->path);
+				      rp->vol->disk.path);
 	}
 	return 0;
 }
@@ -184,13 +162,13 @@ replay_log(struct replay *rp)
 	struct block_head h;
 	int e;
 
-	rp->pos = rp->d->sb.snap[0].begin;
+	rp->pos = rp->vol->disk.sb.snap[0].begin;
 	for (;;) {
 		e = next_block(rp, &h, &bytes);
 		if (e == -ENOENT)
 			return 0;
 		if (e < 0)
-			return refuse(rp, e, "%s: the log cannot be read at %llu: %s", rp->d->path,
+			return refuse(rp, e, "%s: the log cannot be read at %llu: %s", rp->vol->disk.path,
 				      (unsigned long long)rp->pos.pos, strerror(-e));
 		e = believe(rp, h.flushed_upto);
 		/* An epoch block comes after a flush of all it stands for, and says so. */
@@ -200,7 +178,7 @@ replay_log(struct replay *rp)
 			e = remember(rp, &h, bytes);
 		if (e < 0)
 			return e;
-		log_advance(&rp->pos, &rp->d->geo, &h);
+		block_advance(&rp->pos, &rp->vol->disk.geo, &h);
 		rp->rep->blocks++;
 	}
 }
@@ -215,12 +193,12 @@ list_records(struct replay *rp, const struct block_head *h, const uint8_t *bytes
 	for (uint32_t i = 0; i < h->record_nr; i++) {
 		struct rec_view v;
 		char name[160];
-		int n = rec_decode(bytes + at, h->used_bytes - at, &rp->d->geo, &v);
+		int n = rec_decode(bytes + at, h->used_bytes - at, &rp->vol->disk.geo, &v);
 
 		if (n < 0)
 			return;
 		key_text(name, sizeof name, v.key, v.key_len);
-		report(rp->rep, "%s: drops the %s of '%s' (version %llu)", rp->d->path,
+		report(rp->rep, "%s: drops the %s of '%s' (version %llu)", rp->vol->disk.path,
 		       v.op == REC_PUT ? "writing" : "removal", name, (unsigned long long)v.version);
 		rp->cut_records++;
 		at += (uint32_t)n;
@@ -237,7 +215,7 @@ is_witness(const struct replay *rp, const struct block_head *h)
 int
 replay_look_behind(struct replay *rp, bool list)
 {
-	uint64_t log = rp->d->geo.log_bytes, done = 0, pos = rp->cut.pos;
+	uint64_t log = rp->vol->disk.geo.log_bytes, done = 0, pos = rp->cut.pos;
 	uint64_t most = log < LOOK_BEHIND_MAX ? log : LOOK_BEHIND_MAX;
 	int found = 0;
 
@@ -249,9 +227,9 @@ replay_look_behind(struct replay *rp, bool list)
 
 		if (pos >= log)
 			pos = 0;
-		e = replay_window(rp, pos, FMT_ALIGN, &bytes);
+		e = window(rp, pos, FMT_ALIGN, &bytes);
 		if (e < 0)
-			return refuse(rp, e, "%s: the log cannot be read at %llu: %s", rp->d->path,
+			return refuse(rp, e, "%s: the log cannot be read at %llu: %s", rp->vol->disk.path,
 				      (unsigned long long)pos, strerror(-e));
 		/* Cheap first: nearly everything here is of another epoch. */
 		if (block_peek(bytes) && block_epoch(bytes) == rp->pos.epoch) {

@@ -9,22 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int
-snap_space_add(struct snap_space *s, const struct extent *x)
-{
-	if (s->nr == s->cap) {
-		uint32_t cap = s->cap ? 2 * s->cap : 64;
-		struct extent *more = realloc(s->ext, cap * sizeof *more);
-
-		if (!more)
-			return -ENOMEM;
-		s->ext = more;
-		s->cap = cap;
-	}
-	s->ext[s->nr++] = *x;
-	return 0;
-}
-
 static int
 apply_records(struct replay *rp, const uint8_t *buf, const struct snap_head *h)
 {
@@ -32,7 +16,7 @@ apply_records(struct replay *rp, const uint8_t *buf, const struct snap_head *h)
 
 	for (uint32_t i = 0; i < h->record_nr; i++) {
 		struct rec_view v;
-		int n = rec_decode(buf + at, h->used_bytes - at, &rp->d->geo, &v), e;
+		int n = rec_decode(buf + at, h->used_bytes - at, &rp->vol->disk.geo, &v), e;
 
 		if (n < 0 || v.op != REC_PUT)
 			return -EBADMSG;
@@ -59,15 +43,15 @@ struct chain {
 static int
 fetch(struct chain *c, uint64_t i)
 {
-	struct disk *d = c->rp->d;
+	struct vol *vol = c->rp->vol;
 	int e;
 
-	if (ext_nr(c->ext) == 0 || ext_unit(c->ext) + ext_nr(c->ext) > geo_units(&d->geo) ||
-	    (uint64_t)ext_nr(c->ext) * d->geo.unit_bytes < c->len || c->len > FMT_BLOCK_MAX)
+	if (ext_nr(c->ext) == 0 || ext_unit(c->ext) + ext_nr(c->ext) > geo_units(&vol->disk.geo) ||
+	    (uint64_t)ext_nr(c->ext) * vol->disk.geo.unit_bytes < c->len || c->len > FMT_BLOCK_MAX)
 		return -EBADMSG;
 	e = snap_space_add(c->space, &(struct extent){ ext_unit(c->ext), ext_nr(c->ext) });
 	if (e == 0)
-		sio_read_begin(d, c->rp->r, &c->reading, c->ext, c->buf[i % 2], c->len);
+		sio_read_begin(&vol->disk, c->rp->r, &c->reading, c->ext, c->buf[i % 2], c->len);
 	return e;
 }
 
@@ -84,7 +68,7 @@ take_block(struct chain *c, uint64_t i, bool apply)
 	if (e < 0)
 		return e;
 	if (h.id != c->ref->id || h.index != (uint32_t)i ||
-	    memcmp(h.disk_uuid, c->rp->d->sb.disk_uuid, 16) != 0 ||
+	    memcmp(h.disk_uuid, c->rp->vol->disk.sb.disk_uuid, 16) != 0 ||
 	    (h.next_ext == SNAP_LAST) != (i + 1 == c->ref->block_nr))
 		return -EBADMSG;
 	c->crc = crc64_nvme(c->crc, &h.crc64, 8);
@@ -109,7 +93,7 @@ walk(struct replay *rp, const struct snap_ref *ref, struct snap_space *space, bo
 	int e = c.buf[0] && c.buf[1] ? 0 : -ENOMEM;
 
 	space->nr = 0;
-	if (e == 0 && apply && !(rp->load = tree_load_new(rp->d->tree)))
+	if (e == 0 && apply && !(rp->load = tree_load_new(rp->vol->tree)))
 		e = -ENOMEM;
 	if (e == 0 && ref->block_nr)
 		e = fetch(&c, 0);
@@ -127,50 +111,51 @@ walk(struct replay *rp, const struct snap_ref *ref, struct snap_space *space, bo
 }
 
 static int
-empty_index(struct disk *d)
+empty_index(struct vol *vol)
 {
-	records_drop_outside(d);
-	tree_free(d->tree);
-	d->tree = NULL;
-	d->rec_bytes = d->rec_nr = 0;
-	atomic_store(&d->stats.objects, 0);
-	return tree_new(d->st->index_bytes, d->st->quiesce, &d->tree);
+	records_drop_outside(vol);
+	tree_free(vol->tree);
+	vol->tree = NULL;
+	vol->leader.rec_bytes = vol->leader.rec_nr = 0;
+	atomic_store(&vol->stats.objects, 0);
+	return tree_new(vol->index_bytes, vol->quiesce, &vol->tree);
 }
 
 int
 snapshots_load(struct replay *rp)
 {
-	struct disk *d = rp->d;
-	struct snap_ref *snap = d->sb.snap;
-	int e = walk(rp, &snap[0], &d->snap_space[0], true);
+	struct vol *vol = rp->vol;
+	struct snap_ref *snap = vol->disk.sb.snap;
+	int e = walk(rp, &snap[0], &vol->snap.space[0], true);
 
 	if (e == -EBADMSG && snap[1].id) {
 		/* The one before is as good, and the log goes back to it. */
-		report(rp->rep, "%s: snapshot %llu is damaged; starting from the one before", d->path,
+		report(rp->rep, "%s: snapshot %llu is damaged; starting from the one before", vol->disk.path,
 		       (unsigned long long)snap[0].id);
-		e = empty_index(d);
+		e = empty_index(vol);
 		snap[0] = snap[1];
 		snap[1] = (struct snap_ref){ 0 };
 		if (e == 0)
-			e = walk(rp, &snap[0], &d->snap_space[0], true);
+			e = walk(rp, &snap[0], &vol->snap.space[0], true);
 	}
 	if (e == -EBADMSG)
 		return refuse(rp, -ENOTRECOVERABLE, "%s: snapshot %llu is damaged, and there is no other",
-			      d->path, (unsigned long long)snap[0].id);
+			      vol->disk.path, (unsigned long long)snap[0].id);
 	if (e == -ENOSPC)
-		return refuse(rp, -ENOSPC, "%s: the index does not fit into the memory it is given", d->path);
+		return refuse(rp, -ENOSPC, "%s: the index does not fit into the memory it is given",
+			      vol->disk.path);
 	if (e < 0)
-		return refuse(rp, e, "%s: cannot load snapshot %llu: %s", d->path,
+		return refuse(rp, e, "%s: cannot load snapshot %llu: %s", vol->disk.path,
 			      (unsigned long long)snap[0].id, strerror(-e));
 	rp->version_max = rp->version_max > snap[0].version_max ? rp->version_max : snap[0].version_max;
-	if (snap[1].id && (e = walk(rp, &snap[1], &d->snap_space[1], false)) < 0) {
+	if (snap[1].id && (e = walk(rp, &snap[1], &vol->snap.space[1], false)) < 0) {
 		if (e != -EBADMSG)
-			return refuse(rp, e, "%s: cannot read snapshot %llu: %s", d->path,
+			return refuse(rp, e, "%s: cannot read snapshot %llu: %s", vol->disk.path,
 				      (unsigned long long)snap[1].id, strerror(-e));
-		report(rp->rep, "%s: the older snapshot %llu is damaged and given up", d->path,
+		report(rp->rep, "%s: the older snapshot %llu is damaged and given up", vol->disk.path,
 		       (unsigned long long)snap[1].id);
 		snap[1] = (struct snap_ref){ 0 };
-		d->snap_space[1].nr = 0;
+		vol->snap.space[1].nr = 0;
 	}
 	return 0;
 }

@@ -7,8 +7,9 @@
  *                                                                                                 |
  *   leader: unpin <-- WALKED <-- helper: log trimmed, older space back <--------------------------'
  */
-#include "extent/extent_int.h"
+#include "extent/log/vol.h"
 
+#include "extent/disk/rules.h"
 #include "extent/disk/sync.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -27,73 +28,80 @@
 
 /* Pins what is published; the log goes on behind it. */
 static int
-begin(struct disk *d)
+begin(struct vol *vol)
 {
-	int pin = tree_pin(d->tree, &d->snap_root);
+	struct snapshot *snap = &vol->snap;
+	int pin = tree_pin(vol->tree, &snap->root);
 
 	if (pin < 0)
 		return pin;
-	d->snap_pin = pin;
-	d->snap_gen = tree_gen(d->tree) - 1;
-	d->snap_new = (struct snap_ref){ .begin = d->next, .version_max = atomic_load(&d->st->version) };
-	atomic_store(&d->snap_state, SNAP_WANTED);
+	snap->pin = pin;
+	snap->gen = tree_gen(vol->tree) - 1;
+	snap->ref = (struct snap_ref){ .begin = vol->leader.next, .version_max = atomic_load(&vol->version) };
+	atomic_store(&snap->state, SNAP_WANTED);
 	return 0;
 }
 
 void
-snapshot_check(struct disk *d)
+snapshot_check(struct vol *vol)
 {
+	struct snapshot *snap = &vol->snap;
 	/* Commits wait for room, and one more snapshot would trim to the current one: due, however little
 	 * came since. */
-	bool force = d->log_is_full && atomic_load(&d->trim_at) < atomic_load(&d->snap_begin);
-	uint64_t since = log_linear(d, d->next.lap, d->next.pos) -
-			 atomic_load_explicit(&d->snap_begin, memory_order_relaxed);
+	bool force = vol->leader.log_is_full && atomic_load(&snap->trim_at) < atomic_load(&snap->begin);
+	uint64_t since = vol_head(vol) - atomic_load_explicit(&snap->begin, memory_order_relaxed);
 
-	if (atomic_load(&d->snap_state) != SNAP_IDLE || disk_failed(d))
+	if (atomic_load(&snap->state) != SNAP_IDLE || disk_failed(&vol->disk))
 		return;
-	if (!atomic_load(&d->snap_asked) &&
-	    ((!force && since <= d->geo.log_bytes / 10 * 3) || clock_ns() < atomic_load(&d->snap_retry_ns)))
+	if (!atomic_load(&snap->asked) && ((!force && since <= vol->disk.geo.log_bytes / 10 * 3) ||
+					   clock_ns() < atomic_load(&snap->retry_ns)))
 		return;
-	if (begin(d) != 0)
+	if (begin(vol) != 0)
 		return;
 	/* Behind begin(): who asked sees one of the two until it is made. */
-	atomic_store(&d->snap_asked, false);
-	helper_ring(d);
-}
-
-void
-store_snapshot(struct store *st)
-{
-	for (int i = 0; i < st->disk_nr; i++) {
-		atomic_store(&st->disk[i]->snap_asked, true);
-		atomic_store(&st->disk[i]->want_lead, true);
-	}
-	port_kick_all(st);
+	atomic_store(&snap->asked, false);
+	helper_ring(&vol->helper);
 }
 
 int
-snapshot_now(struct disk *d, struct ring *r)
+snapshot_now(struct vol *vol, struct ring *r)
 {
-	int e = begin(d);
+	int e = begin(vol);
 
 	if (e == 0) {
-		e = snapshot_write(d, r);
-		snapshot_done(d);
+		e = snapshot_write(vol, r);
+		snapshot_done(vol);
 	}
 	return e;
 }
 
 void
-snapshot_done(struct disk *d)
+snapshot_done(struct vol *vol)
 {
-	tree_unpin(d->tree, d->snap_pin);
-	atomic_store(&d->snap_state, SNAP_IDLE);
+	tree_unpin(vol->tree, vol->snap.pin);
+	atomic_store(&vol->snap.state, SNAP_IDLE);
 }
 
 /* ---- the chain ---- */
 
+int
+snap_space_add(struct snap_space *s, const struct extent *x)
+{
+	if (s->nr == s->cap) {
+		uint32_t cap = s->cap ? 2 * s->cap : 64;
+		struct extent *more = realloc(s->ext, cap * sizeof *more);
+
+		if (!more)
+			return -ENOMEM;
+		s->ext = more;
+		s->cap = cap;
+	}
+	s->ext[s->nr++] = *x;
+	return 0;
+}
+
 struct chain {
-	struct disk *d;
+	struct vol *vol;
 	struct ring *r;
 	struct snap_ref ref;
 	struct snap_space space;
@@ -119,16 +127,17 @@ of_disk(struct chain *c, int e)
 static void
 rest(struct chain *c)
 {
-	struct disk *d = c->d;
-	uint64_t commits = atomic_load_explicit(&d->stats.commits, memory_order_relaxed), now = clock_ns();
+	struct vol *vol = c->vol;
+	uint64_t commits = atomic_load_explicit(&vol->stats.commits, memory_order_relaxed), now = clock_ns();
 	uint64_t ns = c->rested_ns ? now - c->rested_ns : 0;
-	uint64_t log_used = atomic_load_explicit(&d->log_used, memory_order_relaxed);
+	uint64_t log_used = atomic_load_explicit(&vol->log_used, memory_order_relaxed);
 	bool others = commits != c->commits;
 
 	c->commits = commits;
 	c->rested_ns = now;
-	if (!ns || !others || atomic_load(&d->seg_hungry) || atomic_load(&d->helper_stop) ||
-	    log_used > c->log_used + d->geo.log_bytes / 20 || log_used > d->geo.log_bytes / 10 * 7)
+	if (!ns || !others || atomic_load(&vol->disk.seg_hungry) || atomic_load(&vol->helper.stop) ||
+	    log_used > c->log_used + vol->disk.geo.log_bytes / 20 ||
+	    log_used > vol->disk.geo.log_bytes / 10 * 7)
 		return;
 	nanosleep(&(struct timespec){ .tv_nsec = (long)(ns < REST_MAX_NS ? ns : REST_MAX_NS) }, NULL);
 	c->rested_ns = clock_ns();
@@ -142,17 +151,17 @@ block_io(struct chain *c, bool is_write, uint64_t ext, uint32_t len)
 	for (uint32_t at = 0; e == 0 && at < len; at += PIECE_BYTES) {
 		uint32_t n = len - at < PIECE_BYTES ? len - at : PIECE_BYTES;
 
-		e = is_write ? sio_write(c->d, c->r, &ext, 1, at, c->buf + at, n)
-			     : sio_read(c->d, c->r, &ext, 1, at, c->buf + at, n);
+		e = is_write ? sio_write(&c->vol->disk, c->r, &ext, 1, at, c->buf + at, n)
+			     : sio_read(&c->vol->disk, c->r, &ext, 1, at, c->buf + at, n);
 		rest(c);
 	}
 	return e;
 }
 
 static uint32_t
-block_len(const struct disk *d, const struct extent *x)
+block_len(const struct vol *vol, const struct extent *x)
 {
-	uint64_t bytes = (uint64_t)x->units * d->geo.unit_bytes;
+	uint64_t bytes = (uint64_t)x->units * vol->disk.geo.unit_bytes;
 
 	return bytes < FMT_BLOCK_MAX ? (uint32_t)bytes : FMT_BLOCK_MAX;
 }
@@ -161,8 +170,8 @@ block_len(const struct disk *d, const struct extent *x)
 static int
 more_space(struct chain *c, struct extent *ret_x)
 {
-	struct disk *d = c->d;
-	int e = alloc_take_held(d->alloc, FMT_BLOCK_MAX / d->geo.unit_bytes, 1, ret_x);
+	struct vol *vol = c->vol;
+	int e = alloc_take_held(vol->disk.alloc, FMT_BLOCK_MAX / vol->disk.geo.unit_bytes, 1, ret_x);
 
 	return e < 0 ? e : snap_space_add(&c->space, ret_x);
 }
@@ -173,20 +182,21 @@ static void
 shrink(struct chain *c)
 {
 	struct extent *x = &c->space.ext[0];
-	uint32_t units = (uint32_t)(align_up(c->used, c->d->geo.unit_bytes) / c->d->geo.unit_bytes);
+	uint32_t units =
+		(uint32_t)(align_up(c->used, c->vol->disk.geo.unit_bytes) / c->vol->disk.geo.unit_bytes);
 
 	if (c->ref.block_nr || units >= x->units)
 		return;
-	alloc_free(c->d->alloc, &(struct extent){ x->unit + units, x->units - units });
+	alloc_free(c->vol->disk.alloc, &(struct extent){ x->unit + units, x->units - units });
 	x->units = units;
-	c->len = block_len(c->d, x);
+	c->len = block_len(c->vol, x);
 }
 
 /* Writes the block; next: where the chain goes on, or NULL. */
 static int
 write_block(struct chain *c, const struct extent *next)
 {
-	struct disk *d = c->d;
+	struct vol *vol = c->vol;
 	const struct extent *here = &c->space.ext[c->space.nr - (next ? 2 : 1)];
 	uint64_t ext = ext_make(here->unit, here->units);
 	struct snap_head h = { .id = c->ref.id,
@@ -194,9 +204,9 @@ write_block(struct chain *c, const struct extent *next)
 			       .used_bytes = c->used,
 			       .record_nr = c->records };
 
-	memcpy(h.disk_uuid, d->sb.disk_uuid, 16);
+	memcpy(h.disk_uuid, vol->disk.sb.disk_uuid, 16);
 	h.next_ext = next ? ext_make(next->unit, next->units) : SNAP_LAST;
-	h.next_bytes = next ? block_len(d, next) : 0;
+	h.next_bytes = next ? block_len(vol, next) : 0;
 	snap_seal(c->buf, c->len, &h);
 	if (c->ref.block_nr == 0) {
 		c->ref.head_ext = ext;
@@ -217,7 +227,7 @@ begin_block(struct chain *c)
 
 	if (e == 0 && c->len)
 		e = write_block(c, &next);
-	c->len = e == 0 ? block_len(c->d, &next) : 0;
+	c->len = e == 0 ? block_len(c->vol, &next) : 0;
 	c->used = SNAP_HEAD_BYTES;
 	c->records = 0;
 	return e;
@@ -231,8 +241,8 @@ write_chain(struct chain *c)
 
 	if (e < 0)
 		return e;
-	tree_cursor_init(cur, c->d->tree, c->d->snap_root);
-	tree_cursor_once(cur, c->d->snap_pin);
+	tree_cursor_init(cur, c->vol->tree, c->vol->snap.root);
+	tree_cursor_once(cur, c->vol->snap.pin);
 	for (bool there = tree_seek(cur, "", 0, false); there && e == 0; there = tree_next(cur)) {
 		struct rec_view v;
 		size_t n;
@@ -241,7 +251,7 @@ write_chain(struct chain *c)
 		n = rec_encoded_bytes(&v);
 		if (c->used + n > c->len)
 			e = begin_block(c);
-		if (e == 0 && atomic_load(&c->d->helper_stop))
+		if (e == 0 && atomic_load(&c->vol->helper.stop))
 			e = -ECANCELED;
 		if (e < 0)
 			break;
@@ -263,7 +273,7 @@ verify_chain(struct chain *c)
 
 	for (uint32_t i = 0; i < c->space.nr; i++) {
 		uint64_t ext = ext_make(c->space.ext[i].unit, c->space.ext[i].units);
-		uint32_t len = block_len(c->d, &c->space.ext[i]);
+		uint32_t len = block_len(c->vol, &c->space.ext[i]);
 		struct snap_head h;
 		int e = block_io(c, false, ext, len);
 
@@ -279,12 +289,12 @@ verify_chain(struct chain *c)
 }
 
 static void
-free_space(struct disk *d, struct snap_space *s)
+free_space(struct vol *vol, struct snap_space *s)
 {
 	for (uint32_t i = 0; i < s->nr; i++)
-		alloc_free(d->alloc, &s->ext[i]);
+		alloc_free(vol->disk.alloc, &s->ext[i]);
 	if (s->nr)
-		atomic_fetch_add(&d->freed_nr, 1);
+		atomic_fetch_add(&vol->disk.freed_nr, 1);
 	s->nr = 0;
 }
 
@@ -292,67 +302,68 @@ free_space(struct disk *d, struct snap_space *s)
 static int
 make_current(struct chain *c)
 {
-	struct disk *d = c->d;
-	struct snap_space oldest = d->snap_space[1];
+	struct vol *vol = c->vol;
+	struct snap_space oldest = vol->snap.space[1];
 	const struct log_pos *keep;
 	int e;
 
-	d->sb.snap[1] = d->sb.snap[0];
-	d->sb.snap[0] = c->ref;
-	e = disk_write_super(d, c->r);
+	vol->disk.sb.snap[1] = vol->disk.sb.snap[0];
+	vol->disk.sb.snap[0] = c->ref;
+	e = disk_write_super(&vol->disk, c->r);
 	if (e < 0)
 		return e;
-	d->snap_space[1] = d->snap_space[0];
-	d->snap_space[0] = c->space;
-	keep = &d->sb.snap[RULE_TRIM_TO_PREVIOUS ? 1 : 0].begin;
-	atomic_fetch_sub(&d->log_used, log_linear(d, keep->lap, keep->pos) - atomic_load(&d->trim_at));
-	atomic_store(&d->trim_at, log_linear(d, keep->lap, keep->pos));
-	atomic_store(&d->snap_begin, log_linear(d, c->ref.begin.lap, c->ref.begin.pos));
-	free_space(d, &oldest);
+	vol->snap.space[1] = vol->snap.space[0];
+	vol->snap.space[0] = c->space;
+	keep = &vol->disk.sb.snap[RULE_TRIM_TO_PREVIOUS ? 1 : 0].begin;
+	atomic_fetch_sub(&vol->log_used,
+			 vol_linear(vol, keep->lap, keep->pos) - atomic_load(&vol->snap.trim_at));
+	atomic_store(&vol->snap.trim_at, vol_linear(vol, keep->lap, keep->pos));
+	atomic_store(&vol->snap.begin, vol_linear(vol, c->ref.begin.lap, c->ref.begin.pos));
+	free_space(vol, &oldest);
 	free(oldest.ext);
-	atomic_fetch_add(&d->stats.snapshots, 1);
-	if (c->ref.bytes > d->geo.log_bytes / 2)
+	atomic_fetch_add(&vol->stats.snapshots, 1);
+	if (c->ref.bytes > vol->disk.geo.log_bytes / 2)
 		log_warn("%s: a snapshot takes %llu MiB, more than half of the log: it was formatted too "
 			 "small for so many objects",
-			 d->path, (unsigned long long)(c->ref.bytes >> 20));
+			 vol->disk.path, (unsigned long long)(c->ref.bytes >> 20));
 	return 0;
 }
 
 int
-snapshot_write(struct disk *d, struct ring *r)
+snapshot_write(struct vol *vol, struct ring *r)
 {
-	struct chain c = { .d = d, .r = r, .ref = d->snap_new };
+	struct chain c = { .vol = vol, .r = r, .ref = vol->snap.ref };
 	uint64_t begun_ns = clock_ns();
 	int e;
 
-	c.ref.id = d->sb.snap[0].id + 1;
-	c.log_used = atomic_load(&d->log_used);
+	c.ref.id = vol->disk.sb.snap[0].id + 1;
+	c.log_used = atomic_load(&vol->log_used);
 	c.buf = sync_alloc(FMT_BLOCK_MAX);
 	e = c.buf ? write_chain(&c) : -ENOMEM;
 	if (e == 0)
-		e = of_disk(&c, disk_flush_sync(d, r));
+		e = of_disk(&c, disk_flush_sync(&vol->disk, r));
 	if (e == 0)
 		e = verify_chain(&c);
 	if (e == 0 && (e = make_current(&c)) < 0)
-		disk_fail(d, "writing the superblock failed: %s", strerror(-e));
+		disk_fail(&vol->disk, "writing the superblock failed: %s", strerror(-e));
 	sync_free(c.buf);
 	if (e == 0) {
-		atomic_store(&d->stats.snapshot_bytes, c.ref.bytes);
-		atomic_store(&d->stats.snapshot_ns, clock_ns() - begun_ns);
+		atomic_store(&vol->stats.snapshot_bytes, c.ref.bytes);
+		atomic_store(&vol->stats.snapshot_ns, clock_ns() - begun_ns);
 		return 0;
 	}
 	if (c.disk_erred) {
 		/* A failed write or flush is final whatever its number (section 6), and so is a disk that
 		 * does not give back what was just written.  Quarantined: the space is not given back. */
-		disk_fail(d, "writing a snapshot failed: %s", strerror(-e));
+		disk_fail(&vol->disk, "writing a snapshot failed: %s", strerror(-e));
 	} else {
 		if (e != -ECANCELED)
-			log_warn("%s: a snapshot could not be made (%s); trying again", d->path,
+			log_warn("%s: a snapshot could not be made (%s); trying again", vol->disk.path,
 				 strerror(-e));
-		if (!disk_failed(d))
-			free_space(d, &c.space);
+		if (!disk_failed(&vol->disk))
+			free_space(vol, &c.space);
 	}
 	free(c.space.ext);
-	atomic_store(&d->snap_retry_ns, clock_ns() + RETRY_NS);
+	atomic_store(&vol->snap.retry_ns, clock_ns() + RETRY_NS);
 	return e;
 }

@@ -1,6 +1,7 @@
 /* Data against its record: the tail of the log at start, and everything at fsck. */
 #include "extent/log/recover_int.h"
 
+#include "extent/disk/rules.h"
 #include "extent/disk/sync.h"
 #include "base/check.h"
 #include "base/crc64.h"
@@ -33,27 +34,28 @@ verify_map(struct disk *d, struct ring *r, const struct rec_view *v, void **ret_
 	return 0;
 }
 
-/* The trailer, checked against the record. */
+/* Reads the CRC block, checked against the record. */
 static int
-read_trailer(struct disk *d, struct ring *r, const struct rec_view *v, const uint64_t *ext, uint64_t *trailer)
+read_crc_block(struct disk *d, struct ring *r, const struct rec_view *v, const uint64_t *ext,
+	       uint64_t *crc_block)
 {
 	uint32_t nr = granules(v->size_bytes);
 	uint64_t all;
 	int e;
 
 	if (nr == 1) {
-		trailer[0] = v->crc64;
+		crc_block[0] = v->crc64;
 		return 0;
 	}
-	e = sio_read(d, r, ext, v->entry_nr, align_up(v->size_bytes, FMT_ALIGN), trailer,
-		     align_up(trailer_bytes(v->size_bytes), FMT_ALIGN));
+	e = sio_read(d, r, ext, v->entry_nr, align_up(v->size_bytes, FMT_ALIGN), crc_block,
+		     align_up(crc_block_bytes(v->size_bytes), FMT_ALIGN));
 	if (e < 0)
 		return e;
-	all = trailer[0];
+	all = crc_block[0];
 	for (uint32_t i = 1; i < nr; i++) {
 		uint64_t len = i + 1 < nr ? STORE_GRANULE : v->size_bytes - (uint64_t)i * STORE_GRANULE;
 
-		all = crc64_nvme_combine(all, trailer[i], len);
+		all = crc64_nvme_combine(all, crc_block[i], len);
 	}
 	return all == v->crc64 ? 0 : -EBADMSG;
 }
@@ -76,7 +78,7 @@ int
 verify_data(struct disk *d, struct ring *r, const struct rec_view *v, const uint64_t *entries)
 {
 	uint8_t *buf;
-	uint64_t *trailer;
+	uint64_t *crc_block;
 	void *mapped = NULL;
 	int e = 0;
 
@@ -91,20 +93,20 @@ verify_data(struct disk *d, struct ring *r, const struct rec_view *v, const uint
 		entries = mapped;
 	}
 	buf = sync_alloc(VERIFY_BYTES);
-	trailer = sync_alloc(FMT_TRAILER_MAX);
-	if (!buf || !trailer)
+	crc_block = sync_alloc(FMT_CRC_BLOCK_MAX);
+	if (!buf || !crc_block)
 		e = -ENOMEM;
 	if (e == 0)
-		e = read_trailer(d, r, v, entries, trailer);
+		e = read_crc_block(d, r, v, entries, crc_block);
 	for (uint64_t off = 0; e == 0 && off < v->size_bytes; off += VERIFY_BYTES) {
 		uint64_t n = v->size_bytes - off < VERIFY_BYTES ? v->size_bytes - off : VERIFY_BYTES;
 
 		e = sio_read(d, r, entries, v->entry_nr, off, buf, align_up(n, FMT_ALIGN));
 		if (e == 0)
-			e = check_granules(buf, n, trailer + off / STORE_GRANULE);
+			e = check_granules(buf, n, crc_block + off / STORE_GRANULE);
 	}
 	sync_free(buf);
-	sync_free(trailer);
+	sync_free(crc_block);
 	sync_free(mapped);
 	return e;
 }
@@ -116,7 +118,7 @@ verify_record(struct replay *rp, const struct rec_view *v)
 {
 	if (!RULE_TAIL_VERIFIED || v->op != REC_PUT || v->flags & REC_FLUSHED)
 		return 0;
-	return verify_data(rp->d, rp->r, v, v->entries);
+	return verify_data(&rp->vol->disk, rp->r, v, v->entries);
 }
 
 static int
@@ -139,16 +141,17 @@ verify_block(struct replay *rp, const struct tail_block *b)
 	for (uint32_t i = 0; i < b->head.record_nr; i++) {
 		struct rec_view v;
 		char name[160];
-		int n = rec_decode(b->bytes + at, b->head.used_bytes - at, &rp->d->geo, &v), e;
+		int n = rec_decode(b->bytes + at, b->head.used_bytes - at, &rp->vol->disk.geo, &v), e;
 
 		if (n < 0)
 			return refuse(rp, -ENOTRECOVERABLE, "%s: log offset %llu: record %u is impossible",
-				      rp->d->path, (unsigned long long)b->head.pos, i);
+				      rp->vol->disk.path, (unsigned long long)b->head.pos, i);
 		key_text(name, sizeof name, v.key, v.key_len);
 		e = cut && RULE_TAIL_PREFIX ? -EBADMSG : verify_record(rp, &v);
 		if (e < 0 && e != -EBADMSG)
 			return refuse(rp, e, "%s: log offset %llu: the data of '%s' cannot be read: %s",
-				      rp->d->path, (unsigned long long)b->head.pos, name, strerror(-e));
+				      rp->vol->disk.path, (unsigned long long)b->head.pos, name,
+				      strerror(-e));
 		if (e < 0) {
 			if (!cut)
 				snprintf(rp->cut_key, sizeof rp->cut_key, "'%s'", name);
@@ -157,7 +160,7 @@ verify_block(struct replay *rp, const struct tail_block *b)
 			report(rp->rep,
 			       "%s: log offset %llu: '%s' (version %llu) was not whole and not acknowledged: "
 			       "dropped",
-			       rp->d->path, (unsigned long long)b->head.pos, name,
+			       rp->vol->disk.path, (unsigned long long)b->head.pos, name,
 			       (unsigned long long)v.version);
 		} else {
 			keep(rp, b->bytes + at, (uint32_t)n);

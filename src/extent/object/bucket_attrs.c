@@ -3,7 +3,7 @@
  * and read where they lie in the index.  Those that are older than the bucket belong to an earlier one of its
  * name and are on their way out.  On the port's thread.
  */
-#include "extent/extent_int.h"
+#include "extent/object/object.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -22,7 +22,7 @@ _Static_assert(sizeof(struct battrs_int) <= sizeof((struct store_bucket_set *)0)
 _Static_assert(STORE_BUCKET_ATTRS_MAX <= BATTRS_NR * STORE_ATTRS_MAX, "the records hold them");
 
 static void
-on_over(struct commit *c)
+on_done(struct commit *c)
 {
 	struct store_op *op = &container_of(c, struct battrs_int, c[0])->set->op;
 
@@ -31,27 +31,26 @@ on_over(struct commit *c)
 }
 
 int
-store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
-		       const void *attrs, uint32_t attrs_len, struct store_bucket_set *op)
+extent_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64_t version,
+			const void *attrs, uint32_t attrs_len, struct store_bucket_set *op)
 {
+	struct extent_port *p = extent_port(sp);
 	struct battrs_int *bi = (struct battrs_int *)op->priv;
 	int bucket_len = key_bucket(bi->bucket_key, name, len);
-	struct disk *d;
 
 	if (bucket_len < 0)
 		return bucket_len;
 	if (attrs_len > STORE_BUCKET_ATTRS_MAX || attrs_len > BATTRS_NR * BATTRS_BYTES)
 		return -EINVAL;
-	d = store_home(p->st, bi->bucket_key, (size_t)bucket_len);
-	if (disk_failed(d))
+	if (disk_failed(&p->vp.vol->disk))
 		return -EROFS;
-	op->op.port = p;
+	op->op.port = &p->base;
 	bi->set = op;
 	for (uint32_t i = 0; i < BATTRS_NR; i++) {
 		struct commit *c = &bi->c[i];
 		uint32_t at = i * BATTRS_BYTES, left = at < attrs_len ? attrs_len - at : 0;
 
-		*c = (struct commit){ .kind = COMMIT_BUCKET_ATTRS, .disk = d, .state = CS_DATA_OVER };
+		*c = (struct commit){ .kind = COMMIT_BUCKET_ATTRS, .state = CS_DATA_DONE };
 		c->also = i + 1 < BATTRS_NR ? &bi->c[i + 1] : NULL;
 		c->is_also = i > 0;
 		c->view.key = bi->key[i];
@@ -64,18 +63,19 @@ store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint6
 		c->view.attrs = (const char *)attrs + at;
 		c->view.attrs_len = left < BATTRS_BYTES ? left : BATTRS_BYTES;
 	}
-	bi->c[0].finished = on_over;
+	bi->c[0].finished = on_done;
 	bi->c[0].bucket_key = bi->bucket_key;
 	bi->c[0].bucket_key_len = (uint16_t)bucket_len;
 	bi->c[0].want_version = version;
-	commit_submit(p, &bi->c[0]);
+	commit_submit(&p->vp, &bi->c[0]);
 	return 0;
 }
 
 int
-store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
-		       uint64_t *ret_version)
+extent_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *attrs, uint32_t cap,
+			uint64_t *ret_version)
 {
+	struct extent_port *p = extent_port(sp);
 	uint8_t bucket[1 + STORE_BUCKET_MAX], key[1 + STORE_BUCKET_MAX + 2];
 	int bucket_len = key_bucket(bucket, name, len), total = 0;
 	const struct rec *b = NULL;
@@ -87,7 +87,7 @@ store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void 
 		*ret_version = 0;
 	if (bucket_len < 0)
 		return -ENXIO;
-	t = store_home(p->st, bucket, (size_t)bucket_len)->tree;
+	t = p->vp.vol->tree;
 	/* All of it in one state of the index. */
 	tree_cursor_init(&c, t, tree_root(t));
 	if (tree_seek(&c, bucket, (size_t)bucket_len, false) && c.key_len == bucket_len &&

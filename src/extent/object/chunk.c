@@ -1,23 +1,52 @@
 /*
- * The writer of one chunk (or of an object that is not larger than one): space, checksums, trailer, map, and
- * the hand-over of its record.  On the port's thread; the writers are the port's pool.
+ * The writer of one chunk (or of an object that is not larger than one): space, checksums, CRC block, map,
+ * and the hand-over of its record.  On the port's thread; the writers are the port's pool.
  *
  *	taking bytes ---> closed ---> handed over ---> the commit's end (put.c, large.c) ---> pool
  *	                   data <= 8 MiB: at once, its writes still in flight
  *	                   else: when they are over, to be flushed before the record enters the log
  */
-#include "extent/extent_int.h"
+#include "extent/object/chunk.h"
 
+#include "extent/disk/rules.h"
 #include "base/check.h"
 #include "base/crc64.h"
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define GUESS_UNITS_MAX 1024u /* taken ahead when the size is not known */
 
+/* Address space for the most there can be; memory only where it was used. */
+int
+writers_init(struct extent_port *p)
+{
+	struct chunk_writer *w;
+
+	p->writer_mem = mmap(NULL, CHUNK_WRITERS_PER_PORT * sizeof *w, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p->writer_mem == MAP_FAILED) {
+		p->writer_mem = NULL;
+		return -ENOMEM;
+	}
+	w = p->writer_mem;
+	for (int i = CHUNK_WRITERS_PER_PORT - 1; i >= 0; i--) {
+		w[i].next = p->writers_free;
+		p->writers_free = &w[i];
+	}
+	return 0;
+}
+
+void
+writers_fini(struct extent_port *p)
+{
+	if (p->writer_mem)
+		munmap(p->writer_mem, CHUNK_WRITERS_PER_PORT * sizeof(struct chunk_writer));
+}
+
 struct chunk_writer *
-writer_get(struct store_port *p, struct disk *d, struct put_int *put)
+writer_get(struct extent_port *p, struct put_int *put)
 {
 	struct chunk_writer *w = p->writers_free;
 
@@ -27,13 +56,13 @@ writer_get(struct store_port *p, struct disk *d, struct put_int *put)
 	/* Not the two arrays: they are large, and written before they are read. */
 	memset(w, 0, offsetof(struct chunk_writer, granule));
 	w->port = p;
-	w->disk = d;
+	w->vol = p->vp.vol;
 	w->put = put;
 	return w;
 }
 
 bool
-writer_avail(const struct store_port *p, unsigned nr)
+writer_avail(const struct extent_port *p, unsigned nr)
 {
 	const struct chunk_writer *w = p->writers_free;
 
@@ -68,7 +97,7 @@ writer_take(struct chunk_writer *w, const void *mem, uint32_t len)
 static void
 add_extent(struct chunk_writer *w, const struct extent *x)
 {
-	uint64_t per_seg = geo_seg_units(&w->disk->geo);
+	uint64_t per_seg = geo_seg_units(&w->vol->disk.geo);
 
 	w->units += x->units;
 	if (w->ext_nr) {
@@ -86,7 +115,7 @@ add_extent(struct chunk_writer *w, const struct extent *x)
 int
 writer_reserve(struct chunk_writer *w, uint64_t upto_bytes, uint64_t expect_bytes)
 {
-	uint64_t unit = w->disk->geo.unit_bytes, seg_half = geo_seg_units(&w->disk->geo) / 2;
+	uint64_t unit = w->vol->disk.geo.unit_bytes, seg_half = geo_seg_units(&w->vol->disk.geo) / 2;
 	uint64_t need = align_up(upto_bytes, unit) / unit, want;
 	uint64_t most = RUN_BYTES / unit < seg_half ? RUN_BYTES / unit : seg_half;
 
@@ -100,7 +129,7 @@ writer_reserve(struct chunk_writer *w, uint64_t upto_bytes, uint64_t expect_byte
 		uint64_t n = want - w->units < most ? want - w->units : most;
 
 		if (w->ext_nr == WRITER_EXTENTS ||
-		    alloc_take(w->disk->alloc, &w->port->run, (uint32_t)n, 1, &x) < 0)
+		    alloc_take(w->vol->disk.alloc, &w->port->run, (uint32_t)n, 1, &x) < 0)
 			return -ENOSPC;
 		add_extent(w, &x);
 	}
@@ -117,7 +146,7 @@ trim(struct chunk_writer *w, uint64_t units)
 		uint64_t last = w->ext[w->ext_nr - 1];
 		uint32_t cut = w->units - units < ext_nr(last) ? (uint32_t)(w->units - units) : ext_nr(last);
 
-		alloc_free(w->disk->alloc,
+		alloc_free(w->vol->disk.alloc,
 			   &(struct extent){ .unit = ext_unit(last) + ext_nr(last) - cut, .units = cut });
 		w->units -= cut;
 		if (cut == ext_nr(last))
@@ -126,29 +155,29 @@ trim(struct chunk_writer *w, uint64_t units)
 			w->ext[w->ext_nr - 1] = ext_make(ext_unit(last), ext_nr(last) - cut);
 	}
 	if (any)
-		atomic_fetch_add(&w->disk->freed_nr, 1);
+		atomic_fetch_add(&w->vol->disk.freed_nr, 1);
 }
 
-/* ---- trailer and map ---- */
+/* ---- CRC block and map ---- */
 
 uint32_t
-writer_trailer(struct chunk_writer *w, void *mem)
+writer_crc_block(struct chunk_writer *w, void *mem)
 {
-	uint32_t len = trailer_bytes(w->size_bytes), padded = (uint32_t)align_up(len, FMT_ALIGN);
+	uint32_t len = crc_block_bytes(w->size_bytes), padded = (uint32_t)align_up(len, FMT_ALIGN);
 
 	if (len && mem != w->granule)
 		memcpy(mem, w->granule, len);
 	memset((char *)mem + len, 0, padded - len);
-	w->has_trailer = true;
+	w->has_crc_block = true;
 	return padded;
 }
 
 static void
-on_trailer(struct xio *x)
+on_crc_block(struct xio *x)
 {
-	struct chunk_writer *w = container_of(x, struct chunk_writer, trailer);
+	struct chunk_writer *w = container_of(x, struct chunk_writer, crc_block_io);
 
-	writer_io_over(w, x->error);
+	writer_io_done(w, x->error);
 }
 
 int
@@ -161,8 +190,8 @@ writer_write_small(struct chunk_writer *w, const void *bytes, uint32_t len)
 	memcpy(w->granule, bytes, len);
 	memset((char *)w->granule + len, 0, FMT_ALIGN - len);
 	w->io_left++;
-	xio_start(&w->trailer, w->port, w->disk, true, w->ext, w->ext_nr, 0, w->granule, FMT_ALIGN,
-		  RING_NO_REGION, on_trailer);
+	xio_start(&w->crc_block_io, &w->port->vp.io, &w->vol->disk, true, w->ext, w->ext_nr, 0, w->granule,
+		  FMT_ALIGN, RING_NO_REGION, on_crc_block);
 	return 0;
 }
 
@@ -171,18 +200,18 @@ on_map(struct xio *x)
 {
 	struct chunk_writer *w = container_of(x, struct chunk_writer, map_io);
 
-	writer_io_over(w, x->error);
+	writer_io_done(w, x->error);
 }
 
 /* More extents than a record names: they go to an extent of their own. */
 static int
 reserve_map(struct chunk_writer *w)
 {
-	uint64_t unit = w->disk->geo.unit_bytes;
+	uint64_t unit = w->vol->disk.geo.unit_bytes;
 	uint32_t len = w->ext_nr * (uint32_t)sizeof w->ext[0], units = (uint32_t)(align_up(len, unit) / unit);
 	struct extent x;
 
-	if (alloc_take(w->disk->alloc, &w->port->run, units, units, &x) < 0)
+	if (alloc_take(w->vol->disk.alloc, &w->port->run, units, units, &x) < 0)
 		return -ENOSPC;
 	w->map = (struct map_ref){ .ext = ext_make(x.unit, x.units),
 				   .len_bytes = len,
@@ -193,13 +222,13 @@ reserve_map(struct chunk_writer *w)
 int
 writer_close(struct chunk_writer *w)
 {
-	uint64_t stored = stored_bytes(w->size_bytes), unit = w->disk->geo.unit_bytes;
-	bool needs_trailer = trailer_bytes(w->size_bytes) && !w->has_trailer;
+	uint64_t stored = stored_bytes(w->size_bytes), unit = w->vol->disk.geo.unit_bytes;
+	bool needs_crc_block = crc_block_bytes(w->size_bytes) && !w->has_crc_block;
 	int e;
 
 	if (w->is_closed)
 		return 0;
-	e = needs_trailer ? writer_reserve(w, stored, stored) : 0;
+	e = needs_crc_block ? writer_reserve(w, stored, stored) : 0;
 	if (e < 0)
 		return e;
 	trim(w, align_up(stored, unit) / unit);
@@ -208,16 +237,16 @@ writer_close(struct chunk_writer *w)
 		return e;
 	/* From here on nothing fails: no write may be in flight behind an error. */
 	w->is_closed = true;
-	if (needs_trailer) {
-		uint32_t padded = writer_trailer(w, w->granule);
+	if (needs_crc_block) {
+		uint32_t padded = writer_crc_block(w, w->granule);
 
 		w->io_left++;
-		xio_start(&w->trailer, w->port, w->disk, true, w->ext, w->ext_nr, stored - padded, w->granule,
-			  padded, RING_NO_REGION, on_trailer);
+		xio_start(&w->crc_block_io, &w->port->vp.io, &w->vol->disk, true, w->ext, w->ext_nr,
+			  stored - padded, w->granule, padded, RING_NO_REGION, on_crc_block);
 	}
 	if (w->map.len_bytes) {
 		w->io_left++;
-		xio_start(&w->map_io, w->port, w->disk, true, &w->map.ext, 1, 0, w->ext,
+		xio_start(&w->map_io, &w->port->vp.io, &w->vol->disk, true, &w->map.ext, 1, 0, w->ext,
 			  (uint32_t)align_up(w->map.len_bytes, FMT_ALIGN), RING_NO_REGION, on_map);
 	}
 	return 0;
@@ -250,11 +279,11 @@ submit(struct chunk_writer *w)
 
 	if (c->view.flags & REC_FLUSHED && !is_flushed) {
 		/* A flush that begins from now on covers all of its writes. */
-		c->flush_ticket = atomic_load(&w->disk->flush_begun) + 1;
+		c->flush_ticket = vol_flush_ticket(w->vol);
 	}
-	atomic_store(&c->state, w->io_left ? 0 : CS_DATA_OVER);
+	atomic_store(&c->state, w->io_left ? 0 : CS_DATA_DONE);
 	atomic_store(&c->data_error, w->error);
-	commit_submit(w->port, c);
+	commit_submit(&w->port->vp, c);
 }
 
 void
@@ -293,14 +322,14 @@ all_written(struct chunk_writer *w)
 }
 
 void
-writer_io_over(struct chunk_writer *w, int error)
+writer_io_done(struct chunk_writer *w, int error)
 {
 	if (error) {
 		/* -ENOSPC: never got as far as the disk; anything else weighs more. */
 		if (!w->error || w->error == -ENOSPC)
 			w->error = error;
 		if (error != -ENOSPC)
-			disk_fail(w->disk, "writing data failed: %s", strerror(-error));
+			disk_fail(&w->vol->disk, "writing data failed: %s", strerror(-error));
 	}
 	if (--w->io_left || !w->commit)
 		return;
@@ -308,20 +337,20 @@ writer_io_over(struct chunk_writer *w, int error)
 		all_written(w);
 		return;
 	}
-	commit_data_over(w->port, w->commit, w->error);
+	commit_data_done(&w->port->vp, w->commit, w->error);
 }
 
 void
 writer_put(struct chunk_writer *w, bool give_back)
 {
-	struct store_port *p = w->port;
+	struct extent_port *p = w->port;
 
 	check(w->io_left == 0);
 	/* After a failed write nobody knows what it may still touch: quarantined until a restart. */
 	if (give_back && (!w->error || w->error == -ENOSPC || !RULE_REUSE_WRITES_OVER)) {
-		extents_free(w->disk, w->ext, w->ext_nr);
+		disk_extents_free(&w->vol->disk, w->ext, w->ext_nr);
 		if (w->map.len_bytes)
-			extents_free(w->disk, &w->map.ext, 1);
+			disk_extents_free(&w->vol->disk, &w->map.ext, 1);
 	}
 	w->next = p->writers_free;
 	p->writers_free = w;

@@ -1,7 +1,7 @@
 /*
- * The port's cache of trailers.  A trailer is read once per use of an object and checked against the record;
- * reads of the same record share it while it is in use, and later as long as it stays in the cache.  On the
- * port's thread.
+ * The port's cache of CRC blocks.  A CRC block is read once per use of an object and checked against the
+ * record; reads of the same record share it while it is in use, and later as long as it stays in the
+ * cache.  On the port's thread.
  */
 #include "extent/object/read_int.h"
 
@@ -13,56 +13,56 @@
 #include <sys/mman.h>
 
 int
-trailers_init(struct store_port *p)
+crc_blocks_init(struct extent_port *p)
 {
-	list_init(&p->trailer_lru);
-	list_init(&p->trailer_waiters);
-	p->trailers = calloc(TRAILERS_PER_PORT, sizeof *p->trailers);
-	p->trailer_mem = mmap(NULL, (size_t)TRAILERS_PER_PORT * FMT_TRAILER_MAX, PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (p->trailer_mem == MAP_FAILED)
-		p->trailer_mem = NULL;
-	if (!p->trailers || !p->trailer_mem)
+	list_init(&p->crc_block_lru);
+	list_init(&p->crc_block_waiters);
+	p->crc_blocks = calloc(CRC_BLOCKS_PER_PORT, sizeof *p->crc_blocks);
+	p->crc_block_mem = mmap(NULL, (size_t)CRC_BLOCKS_PER_PORT * FMT_CRC_BLOCK_MAX, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p->crc_block_mem == MAP_FAILED)
+		p->crc_block_mem = NULL;
+	if (!p->crc_blocks || !p->crc_block_mem)
 		return -ENOMEM;
-	for (unsigned i = 0; i < TRAILERS_PER_PORT; i++) {
-		struct trailer *t = &p->trailers[i];
+	for (unsigned i = 0; i < CRC_BLOCKS_PER_PORT; i++) {
+		struct crc_block *t = &p->crc_blocks[i];
 
-		t->crc = (uint64_t *)(void *)((char *)p->trailer_mem + (size_t)i * FMT_TRAILER_MAX);
+		t->crc = (uint64_t *)(void *)((char *)p->crc_block_mem + (size_t)i * FMT_CRC_BLOCK_MAX);
 		list_init(&t->waiters);
-		list_push_tail(&p->trailer_lru, &t->lru);
+		list_push_tail(&p->crc_block_lru, &t->lru);
 	}
 	return 0;
 }
 
 void
-trailers_fini(struct store_port *p)
+crc_blocks_fini(struct extent_port *p)
 {
-	if (p->trailer_mem)
-		munmap(p->trailer_mem, (size_t)TRAILERS_PER_PORT * FMT_TRAILER_MAX);
-	free(p->trailers);
+	if (p->crc_block_mem)
+		munmap(p->crc_block_mem, (size_t)CRC_BLOCKS_PER_PORT * FMT_CRC_BLOCK_MAX);
+	free(p->crc_blocks);
 }
 
-static struct trailer **
-slot_of(struct store_port *p, uint64_t version)
+static struct crc_block **
+slot_of(struct extent_port *p, uint64_t version)
 {
-	return &p->trailer_hash[(version * 0x9e3779b97f4a7c15u >> 32) % TRAILERS_PER_PORT];
+	return &p->crc_block_hash[(version * 0x9e3779b97f4a7c15u >> 32) % CRC_BLOCKS_PER_PORT];
 }
 
 static void
-forget(struct store_port *p, struct trailer *t)
+forget(struct extent_port *p, struct crc_block *t)
 {
-	struct trailer **link = slot_of(p, t->version);
+	struct crc_block **link = slot_of(p, t->version);
 
 	while (t->version && *link != t)
 		link = &(*link)->hash_next;
 	if (t->version)
 		*link = t->hash_next;
 	t->version = 0;
-	t->state = TRAILER_EMPTY;
+	t->state = CRC_BLOCK_EMPTY;
 }
 
 bool
-trailer_fits(const uint64_t *crc, const struct rec *r)
+crc_block_fits(const uint64_t *crc, const struct rec *r)
 {
 	uint32_t nr = granules(r->size_bytes);
 	uint64_t all = crc[0];
@@ -78,17 +78,17 @@ trailer_fits(const uint64_t *crc, const struct rec *r)
 static void
 on_loaded(struct xio *x)
 {
-	struct trailer *t = container_of(x, struct trailer, x);
-	struct store_port *p = x->p;
+	struct crc_block *t = container_of(x, struct crc_block, x);
+	struct extent_port *p = container_of(x->p, struct extent_port, vp.io);
 	int error = x->error;
 	struct list waiters;
 
-	if (error == 0 && !trailer_fits(t->crc, t->rec)) {
+	if (error == 0 && !crc_block_fits(t->crc, t->rec)) {
 		atomic_fetch_add_explicit(&x->d->stats.crc_errors, 1, memory_order_relaxed);
 		error = -EBADMSG;
 	}
 	t->rec = NULL;
-	t->state = error ? TRAILER_EMPTY : TRAILER_GOOD;
+	t->state = error ? CRC_BLOCK_EMPTY : CRC_BLOCK_GOOD;
 	if (error)
 		forget(p, t);
 	/* Their ends may begin other reads, which must not join this list. */
@@ -96,25 +96,25 @@ on_loaded(struct xio *x)
 	waiters.next->prev = waiters.prev->next = &waiters;
 	list_init(&t->waiters);
 	for (struct list *l; (l = list_pop(&waiters)) != NULL;)
-		read_trailer_over(container_of(l, struct read_int, link), error);
+		read_crc_block_done(container_of(l, struct read_int, link), error);
 }
 
 int
-trailer_get(struct store_port *p, struct read_int *ri)
+crc_block_get(struct extent_port *p, struct read_int *ri)
 {
 	const struct rec *r = ri->rec;
-	struct trailer *t = *slot_of(p, r->version);
+	struct crc_block *t = *slot_of(p, r->version);
 	struct list *l;
 
 	while (t && t->version != r->version)
 		t = t->hash_next;
 	if (!t) {
-		l = list_first(&p->trailer_lru);
+		l = list_first(&p->crc_block_lru);
 		if (!l) {
-			list_push_tail(&p->trailer_waiters, &ri->link);
+			list_push_tail(&p->crc_block_waiters, &ri->link);
 			return -EAGAIN;
 		}
-		t = container_of(l, struct trailer, lru);
+		t = container_of(l, struct crc_block, lru);
 		forget(p, t);
 		t->version = r->version;
 		t->hash_next = *slot_of(p, r->version);
@@ -122,31 +122,31 @@ trailer_get(struct store_port *p, struct read_int *ri)
 	}
 	if (t->refs++ == 0)
 		list_del(&t->lru);
-	ri->trailer = t;
-	if (t->state == TRAILER_GOOD)
+	ri->crc_block = t;
+	if (t->state == CRC_BLOCK_GOOD)
 		return 1;
 	list_push_tail(&t->waiters, &ri->link);
-	if (t->state == TRAILER_EMPTY) {
-		t->state = TRAILER_LOADING;
+	if (t->state == CRC_BLOCK_EMPTY) {
+		t->state = CRC_BLOCK_LOADING;
 		t->rec = r;
-		xio_start(&t->x, p, ri->obj->disk, false, rec_entries(r), r->entry_nr,
+		xio_start(&t->x, &p->vp.io, &ri->obj->vol->disk, false, rec_entries(r), r->entry_nr,
 			  align_up(r->size_bytes, FMT_ALIGN), t->crc,
-			  (uint32_t)align_up(trailer_bytes(r->size_bytes), FMT_ALIGN), RING_NO_REGION,
+			  (uint32_t)align_up(crc_block_bytes(r->size_bytes), FMT_ALIGN), RING_NO_REGION,
 			  on_loaded);
 	}
 	return 0;
 }
 
 void
-trailer_put(struct store_port *p, struct trailer *t)
+crc_block_put(struct extent_port *p, struct crc_block *t)
 {
 	struct list *l;
 
 	check(t->refs > 0);
 	if (--t->refs)
 		return;
-	list_push_tail(&p->trailer_lru, &t->lru);
-	l = list_pop(&p->trailer_waiters);
+	list_push_tail(&p->crc_block_lru, &t->lru);
+	l = list_pop(&p->crc_block_waiters);
 	if (l)
-		read_part_begin(container_of(l, struct read_int, link));
+		read_segment_begin(container_of(l, struct read_int, link));
 }

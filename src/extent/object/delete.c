@@ -2,7 +2,7 @@
  * Deletes, other attributes, and the records of buckets.  The leader decides; here is only the hand-over.  On
  * the port's thread.
  */
-#include "extent/extent_int.h"
+#include "extent/object/object.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -20,7 +20,7 @@ struct del_int {
 _Static_assert(sizeof(struct del_int) <= sizeof((struct store_del *)0)->priv, "store_del.priv is too small");
 
 static void
-on_over(struct commit *c)
+on_done(struct commit *c)
 {
 	struct store_op *op = &container_of(c, struct del_int, c)->del->op;
 
@@ -30,35 +30,35 @@ on_over(struct commit *c)
 }
 
 static struct del_int *
-begin(struct store_port *p, struct store_del *del, enum commit_kind kind)
+begin(struct extent_port *p, struct store_del *del, enum commit_kind kind)
 {
 	struct del_int *di = (struct del_int *)del->priv;
 
-	del->op.port = p;
+	del->op.port = &p->base;
 	del->op.result = 0;
 	di->del = del;
-	di->c = (struct commit){ .kind = kind, .finished = on_over, .state = CS_DATA_OVER };
+	di->c = (struct commit){ .kind = kind, .finished = on_done, .state = CS_DATA_DONE };
 	return di;
 }
 
 static int
-hand_over(struct store_port *p, struct del_int *di, int key_len)
+hand_over(struct extent_port *p, struct del_int *di, int key_len)
 {
 	di->c.view.key = di->key;
 	di->c.view.key_len = (uint16_t)key_len;
-	di->c.disk = store_home(p->st, di->key, (size_t)key_len);
-	if (disk_failed(di->c.disk)) {
+	if (disk_failed(&p->vp.vol->disk)) {
 		free(di->c.job);
 		return -EROFS;
 	}
-	commit_submit(p, &di->c);
+	commit_submit(&p->vp, &di->c);
 	return 0;
 }
 
 int
-store_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
-	     struct store_del *del)
+extent_delete(struct store_port *sp, const struct store_key *k, const struct store_pre *pre,
+	      struct store_del *del)
 {
+	struct extent_port *p = extent_port(sp);
 	struct del_int *di = begin(p, del, COMMIT_DELETE);
 	int len = key_object(di->key, k);
 
@@ -73,9 +73,10 @@ store_delete(struct store_port *p, const struct store_key *k, const struct store
 }
 
 int
-store_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
-		uint32_t attrs_len, struct store_del *op)
+extent_set_attrs(struct store_port *sp, const struct store_key *k, uint64_t version, const void *attrs,
+		 uint32_t attrs_len, struct store_del *op)
 {
+	struct extent_port *p = extent_port(sp);
 	struct del_int *di = begin(p, op, COMMIT_ATTRS);
 	int len = key_object(di->key, k);
 
@@ -93,8 +94,9 @@ store_set_attrs(struct store_port *p, const struct store_key *k, uint64_t versio
 }
 
 int
-store_bucket_create(struct store_port *p, const char *name, size_t name_len, struct store_del *op)
+extent_bucket_create(struct store_port *sp, const char *name, size_t name_len, struct store_del *op)
 {
+	struct extent_port *p = extent_port(sp);
 	struct del_int *di = begin(p, op, COMMIT_BUCKET_MAKE);
 	int len = key_bucket(di->key, name, name_len);
 
@@ -107,8 +109,9 @@ store_bucket_create(struct store_port *p, const char *name, size_t name_len, str
 }
 
 int
-store_bucket_delete(struct store_port *p, const char *name, size_t name_len, struct store_del *op)
+extent_bucket_delete(struct store_port *sp, const char *name, size_t name_len, struct store_del *op)
 {
+	struct extent_port *p = extent_port(sp);
 	struct del_int *di = begin(p, op, COMMIT_BUCKET_REMOVE);
 	int len = key_bucket(di->key, name, name_len);
 
@@ -122,12 +125,12 @@ store_bucket_delete(struct store_port *p, const char *name, size_t name_len, str
 }
 
 int
-store_bucket_head(struct store_port *p, const char *name, size_t name_len, uint64_t *ret_ctime_ns)
+extent_bucket_head(struct store_port *sp, const char *name, size_t name_len, uint64_t *ret_ctime_ns)
 {
+	struct extent_port *p = extent_port(sp);
 	uint8_t key[1 + STORE_BUCKET_MAX];
 	int len = key_bucket(key, name, name_len);
-	const struct rec *r =
-		len < 0 ? NULL : tree_get(store_home(p->st, key, (size_t)len)->tree, key, (size_t)len);
+	const struct rec *r = len < 0 ? NULL : tree_get(p->vp.vol->tree, key, (size_t)len);
 
 	if (!r)
 		return -ENXIO;

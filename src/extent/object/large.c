@@ -4,6 +4,7 @@
  */
 #include "extent/object/put_int.h"
 
+#include "extent/disk/rules.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/crc64.h"
@@ -13,10 +14,10 @@
 #include <string.h>
 
 void
-store_new_id(struct disk *d, uint8_t id[CHUNK_ID_BYTES])
+extent_new_id(struct vol *vol, uint8_t id[CHUNK_ID_BYTES])
 {
-	uint64_t hi = htobe64((uint64_t)d->nr << 48 | (d->next.epoch & 0xffffffffffff));
-	uint64_t lo = htobe64(atomic_fetch_add(&d->chunk_counter, 1));
+	uint64_t hi = htobe64(vol->leader.next.epoch & 0xffffffffffff);
+	uint64_t lo = htobe64(atomic_fetch_add(&vol->id_counter, 1));
 
 	memcpy(id, &hi, 8);
 	memcpy(id + 8, &lo, 8);
@@ -46,13 +47,13 @@ on_chunk(struct commit *c)
 {
 	struct chunk_writer *w = container_of(c, struct chunk_writer, c);
 	struct put_int *pi = w->put;
-	struct disk *d = w->disk;
+	struct vol *vol = w->vol;
 	int result = c->result;
 
 	if (!pi) {
 		/* The PUT was aborted meanwhile: nobody will ever name this chunk. */
 		if (result == 0)
-			gc_orphans(d, KEY_CHUNK, w->key + 1, w->index, w->index + 1);
+			gc_orphans(vol, KEY_CHUNK, w->key + 1, w->index, w->index + 1);
 	} else {
 		unlink_chunk(pi, w);
 		pi->chunks_inflight--;
@@ -61,7 +62,7 @@ on_chunk(struct commit *c)
 	}
 	writer_put(w, result < 0 && result != -ECANCELED);
 	if (!pi)
-		atomic_fetch_sub(&d->dead_nr, 1);
+		atomic_fetch_sub(&vol->dead_nr, 1);
 	if (RULE_MANIFEST_AFTER_CHUNKS && pi && pi->is_committing && pi->handed_over &&
 	    pi->chunks_inflight == 0)
 		submit_manifest(pi);
@@ -69,7 +70,7 @@ on_chunk(struct commit *c)
 
 /* Closes pi->cw and hands it over as the next chunk. */
 static void
-chunk_over(struct put_int *pi)
+chunk_done(struct put_int *pi)
 {
 	struct chunk_writer *w = pi->cw;
 	struct commit *c = &w->c;
@@ -87,7 +88,7 @@ chunk_over(struct put_int *pi)
 	w->index = pi->chunk_nr;
 	key_chunk(w->key, pi->id, w->index);
 	memcpy(w->owner, pi->key, pi->key_len);
-	*c = (struct commit){ .disk = pi->disk, .finished = on_chunk, .kind = COMMIT_CHUNK };
+	*c = (struct commit){ .finished = on_chunk, .kind = COMMIT_CHUNK };
 	c->view.key = w->key;
 	c->view.key_len = CHUNK_KEY_BYTES;
 	c->view.owner = w->owner;
@@ -113,16 +114,16 @@ large_begin(struct put_int *pi)
 {
 	if (pi->list)
 		return;
-	pi->list = writer_get(pi->port, pi->disk, pi);
+	pi->list = writer_get(pi->port, pi);
 	check(pi->list);
-	store_new_id(pi->disk, pi->id);
+	extent_new_id(pi->vol, pi->id);
 }
 
 void
 large_chunk_full(struct put_int *pi)
 {
 	large_begin(pi);
-	chunk_over(pi);
+	chunk_done(pi);
 }
 
 /* ---- the manifest ---- */
@@ -132,7 +133,7 @@ on_map(struct xio *x)
 {
 	struct chunk_writer *l = container_of(x, struct chunk_writer, map_io);
 
-	writer_io_over(l, x->error);
+	writer_io_done(l, x->error);
 }
 
 /* More chunks than a record names. */
@@ -140,18 +141,18 @@ static int
 write_map(struct put_int *pi)
 {
 	struct chunk_writer *l = pi->list;
-	uint64_t unit = pi->disk->geo.unit_bytes;
+	uint64_t unit = pi->vol->disk.geo.unit_bytes;
 	uint32_t len = pi->chunk_nr * (uint32_t)sizeof(struct chunk_ref),
 		 units = (uint32_t)(align_up(len, unit) / unit);
 	struct extent x;
 
-	if (alloc_take(pi->disk->alloc, &pi->port->run, units, units, &x) < 0)
+	if (alloc_take(pi->vol->disk.alloc, &pi->port->run, units, units, &x) < 0)
 		return -ENOSPC;
 	l->map = (struct map_ref){ .ext = ext_make(x.unit, x.units),
 				   .len_bytes = len,
 				   .crc64 = crc64_nvme(0, l->ext, len) };
 	l->io_left++;
-	xio_start(&l->map_io, pi->port, pi->disk, true, &l->map.ext, 1, 0, l->ext,
+	xio_start(&l->map_io, &pi->port->vp.io, &pi->vol->disk, true, &l->map.ext, 1, 0, l->ext,
 		  (uint32_t)align_up(len, FMT_ALIGN), RING_NO_REGION, on_map);
 	return 0;
 }
@@ -165,7 +166,7 @@ submit_manifest(struct put_int *pi)
 	if (e == 0 && pi->chunk_nr > FMT_ENTRY_MAX)
 		e = write_map(pi);
 	if (e < 0) {
-		put_over(pi, e);
+		put_done(pi, e);
 		return;
 	}
 	v->body = BODY_MANIFEST;
@@ -182,7 +183,7 @@ int
 large_hand_over(struct put_int *pi)
 {
 	if (pi->cw)
-		chunk_over(pi);
+		chunk_done(pi);
 	/* Nothing is in flight when an error is all there is. */
 	if (pi->chunks_inflight == 0 || !RULE_MANIFEST_AFTER_CHUNKS)
 		submit_manifest(pi);
@@ -190,7 +191,7 @@ large_hand_over(struct put_int *pi)
 }
 
 void
-large_over(struct put_int *pi, int result)
+large_done(struct put_int *pi, int result)
 {
 	struct chunk_writer *w = pi->chunks;
 
@@ -201,7 +202,7 @@ large_over(struct put_int *pi, int result)
 		 * flight any more. */
 		w->put = NULL;
 		if (w->commit)
-			atomic_fetch_add(&pi->disk->dead_nr, 1);
+			atomic_fetch_add(&pi->vol->dead_nr, 1);
 		else
 			writer_put(w, true);
 		w = next;
@@ -210,7 +211,7 @@ large_over(struct put_int *pi, int result)
 	if (!pi->list)
 		return;
 	if (result < 0 && result != -ECANCELED)
-		gc_orphans(pi->disk, KEY_CHUNK, pi->id, 0, pi->chunk_nr);
+		gc_orphans(pi->vol, KEY_CHUNK, pi->id, 0, pi->chunk_nr);
 	writer_put(pi->list, result < 0 && result != -ECANCELED);
 	pi->list = NULL;
 }

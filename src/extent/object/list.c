@@ -4,7 +4,7 @@
  * the delimiter behind the prefix are one entry, and the search goes on behind all that begin so.  On the
  * port's thread.
  */
-#include "extent/extent_int.h"
+#include "extent/object/object.h"
 
 #include "base/mailbox.h"
 
@@ -16,8 +16,8 @@
 #endif
 
 struct list_int {
-	struct store_port *port;
-	struct disk *disk;
+	struct extent_port *port;
+	struct vol *vol;
 	uint64_t born; /* uploads that are older belong to an earlier bucket of the name */
 	uint32_t given;
 	uint16_t fixed_len; /* of key: type byte, bucket, 0 */
@@ -110,7 +110,7 @@ slice(struct store_list *ls, struct list_int *li)
 	struct tree_cursor c;
 	bool there;
 
-	tree_cursor_init(&c, li->disk->tree, tree_root(li->disk->tree));
+	tree_cursor_init(&c, li->vol->tree, tree_root(li->vol->tree));
 	there = settle(ls, li, &c, tree_seek(&c, li->at, li->at_len, li->after));
 	for (int i = 0; i < LIST_SLICE; i++) {
 		size_t common;
@@ -146,7 +146,7 @@ bucket_born(const struct store_list *ls, struct list_int *li)
 {
 	uint8_t key[1 + STORE_BUCKET_MAX];
 	int len = key_bucket(key, ls->bucket, ls->bucket_len);
-	const struct rec *r = len < 0 ? NULL : tree_get(li->disk->tree, key, (size_t)len);
+	const struct rec *r = len < 0 ? NULL : tree_get(li->vol->tree, key, (size_t)len);
 
 	if (!r)
 		return false;
@@ -161,10 +161,10 @@ on_turn(struct msg *m)
 	struct list_int *li = (struct list_int *)ls->priv;
 
 	if ((li->type != KEY_UPLOAD || bucket_born(ls, li)) && !slice(ls, li)) {
-		mailbox_post(li->port->mb, &ls->op.msg, on_turn);
+		mailbox_post(li->port->vp.mb, &ls->op.msg, on_turn);
 		return;
 	}
-	li->port->inflight--;
+	li->port->vp.io.inflight--;
 	ls->op.result = (int)li->given;
 	ls->op.done(&ls->op);
 }
@@ -219,16 +219,16 @@ first_key(const struct store_list *ls, struct list_int *li)
 }
 
 static int
-begin(struct store_port *p, struct store_list *ls, uint8_t type)
+begin(struct extent_port *p, struct store_list *ls, uint8_t type)
 {
 	struct list_int *li = (struct list_int *)ls->priv;
 	int e;
 
-	ls->op.port = p;
+	ls->op.port = &p->base;
 	ls->more = false;
 	memset(li, 0, offsetof(struct list_int, at));
 	li->port = p;
-	li->disk = p->st->disk[0];
+	li->vol = p->vp.vol;
 	li->type = type;
 	li->tail_len = type == KEY_UPLOAD ? UPLOAD_TAIL_BYTES : 0;
 	e = first_key(ls, li);
@@ -242,19 +242,21 @@ begin(struct store_port *p, struct store_list *ls, uint8_t type)
 		ls->op.result = (int)li->given;
 		return 1;
 	}
-	p->inflight++;
-	mailbox_post(p->mb, &ls->op.msg, on_turn);
+	p->vp.io.inflight++;
+	mailbox_post(p->vp.mb, &ls->op.msg, on_turn);
 	return 0;
 }
 
 int
-store_list(struct store_port *p, struct store_list *ls)
+extent_list(struct store_port *sp, struct store_list *ls)
 {
+	struct extent_port *p = extent_port(sp);
 	return begin(p, ls, ls->bucket ? KEY_OBJECT : KEY_BUCKET);
 }
 
 int
-store_list_uploads(struct store_port *p, struct store_list *ls)
+extent_list_uploads(struct store_port *sp, struct store_list *ls)
 {
+	struct extent_port *p = extent_port(sp);
 	return ls->bucket ? begin(p, ls, KEY_UPLOAD) : -EINVAL;
 }

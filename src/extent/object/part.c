@@ -11,8 +11,8 @@
 #define PARTS_SLICE 256
 
 struct parts_int {
-	struct store_port *port;
-	struct disk *disk;
+	struct extent_port *port;
+	struct vol *vol;
 	uint32_t given, at; /* at: behind this number */
 	uint8_t id[CHUNK_ID_BYTES];
 };
@@ -42,7 +42,7 @@ slice(struct store_part_list *pl, struct parts_int *li)
 	bool go_on = true, there;
 
 	key_part(key, li->id, li->at);
-	tree_cursor_init(&c, li->disk->tree, tree_root(li->disk->tree));
+	tree_cursor_init(&c, li->vol->tree, tree_root(li->vol->tree));
 	there = tree_seek(&c, key, sizeof key, true);
 	for (int i = 0; i < PARTS_SLICE; i++) {
 		struct store_part part;
@@ -70,18 +70,19 @@ on_turn(struct msg *m)
 	struct parts_int *li = (struct parts_int *)pl->priv;
 
 	if (!slice(pl, li)) {
-		mailbox_post(li->port->mb, &pl->op.msg, on_turn);
+		mailbox_post(li->port->vp.mb, &pl->op.msg, on_turn);
 		return;
 	}
-	li->port->inflight--;
+	li->port->vp.io.inflight--;
 	pl->op.result = (int)li->given;
 	pl->op.done(&pl->op);
 }
 
 int
-store_list_parts(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		 struct store_part_list *pl)
+extent_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		  struct store_part_list *pl)
 {
+	struct extent_port *p = extent_port(sp);
 	struct parts_int *li = (struct parts_int *)pl->priv;
 	uint8_t key[KEY_BYTES_MAX];
 	int len = key_upload(key, k, id);
@@ -89,38 +90,38 @@ store_list_parts(struct store_port *p, const struct store_key *k, const uint8_t 
 
 	if (len < 0)
 		return len;
-	pl->op.port = p;
-	pl->op.result = upload_find(p, key, (size_t)len, &r);
+	pl->op.port = &p->base;
+	pl->op.result = upload_find(p->vp.vol, key, (size_t)len, &r);
 	pl->more = false;
 	if (pl->op.result < 0)
 		return 1;
-	*li = (struct parts_int){ .port = p, .disk = store_home(p->st, key, (size_t)len), .at = pl->after };
+	*li = (struct parts_int){ .port = p, .vol = p->vp.vol, .at = pl->after };
 	memcpy(li->id, id, CHUNK_ID_BYTES);
 	if (slice(pl, li)) {
 		pl->op.result = (int)li->given;
 		return 1;
 	}
-	p->inflight++;
-	mailbox_post(p->mb, &pl->op.msg, on_turn);
+	p->vp.io.inflight++;
+	mailbox_post(p->vp.mb, &pl->op.msg, on_turn);
 	return 0;
 }
 
 /* ---- of an object ---- */
 
 const struct rec *
-part_record(const struct disk *d, const struct chunk_ref *ref)
+part_record(const struct vol *vol, const struct chunk_ref *ref)
 {
 	uint8_t key[CHUNK_KEY_BYTES];
 	const struct rec *r;
 
 	key_part(key, ref->id, ref->index);
 	/* It stays while the object is pinned, so its record may be kept beyond this turn. */
-	r = tree_get(d->tree, key, sizeof key);
+	r = tree_get(vol->tree, key, sizeof key);
 	return r && r->size_bytes == ref->len_bytes && r->crc64 == ref->crc64 ? r : NULL;
 }
 
 int
-store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part)
+extent_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part)
 {
 	struct obj_int *oi = obj_int(obj);
 	const struct chunk_ref *ref;
@@ -133,7 +134,7 @@ store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_
 		oi->hint_off = oi->hint = 0;
 	for (; oi->hint < index; oi->hint++)
 		oi->hint_off += ref[oi->hint].len_bytes;
-	r = part_record(oi->disk, &ref[index]);
+	r = part_record(oi->vol, &ref[index]);
 	if (!r)
 		return -EBADMSG;
 	*ret_part = part_of(r, ref[index].index, oi->hint_off);
@@ -141,7 +142,7 @@ store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_
 }
 
 int
-store_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part)
+extent_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part)
 {
 	const struct chunk_ref *ref = obj->is_open && obj->part_nr ? rec_entries(obj_int(obj)->rec) : NULL;
 	uint32_t lo = 0, hi = ref ? obj->part_nr : 0;
@@ -154,6 +155,6 @@ store_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_pa
 		else
 			hi = mid;
 	}
-	return ref && lo < obj->part_nr && ref[lo].index == number ? store_obj_part_at(obj, lo, ret_part)
+	return ref && lo < obj->part_nr && ref[lo].index == number ? extent_obj_part_at(obj, lo, ret_part)
 								   : -ENOENT;
 }

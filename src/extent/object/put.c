@@ -27,38 +27,40 @@ _Static_assert(sizeof(struct write_int) <= sizeof((struct store_write *)0)->priv
 /* Early: nothing that only the leader can know, but what is hopeless need not be pulled from a client's
  * memory. */
 static int
-early_check(struct store_port *p, struct disk *d, uint64_t size_bytes)
+early_check(struct extent_port *p, struct vol *vol, uint64_t size_bytes)
 {
 	struct alloc_stats as;
 	bool coming;
 
-	if (disk_failed(d))
+	if (disk_failed(&vol->disk))
 		return -EROFS;
-	if (atomic_load_explicit(&d->log_used, memory_order_relaxed) > d->geo.log_bytes / 100 * 95)
+	if (atomic_load_explicit(&vol->log_used, memory_order_relaxed) > vol->disk.geo.log_bytes / 100 * 95)
 		return -EAGAIN;
 	if (size_bytes == STORE_SIZE_UNKNOWN || size_bytes <= STORE_PIECE)
 		return 0;
 	if (size_bytes / FMT_CHUNK_BYTES >= PUT_CHUNKS_MAX)
 		return -EFBIG;
 	/* In this order: what has come back since is counted as free. */
-	coming = atomic_load(&d->dead_nr) != 0;
-	alloc_stats(d->alloc, &as);
-	return size_bytes / d->geo.unit_bytes > geo_units(&d->geo) - as.units + as.free + as.leased && !coming
+	coming = atomic_load(&vol->dead_nr) != 0;
+	alloc_stats(vol->disk.alloc, &as);
+	return size_bytes / vol->disk.geo.unit_bytes >
+				       geo_units(&vol->disk.geo) - as.units + as.free + as.leased &&
+			       !coming
 		       ? -ENOSPC
 		       : 0;
 }
 
 /* pi: the key is known, and for a part its upload's. */
 static int
-init(struct store_port *p, struct store_put *put, struct put_int *pi, const struct store_key *k,
+init(struct extent_port *p, struct store_put *put, struct put_int *pi, const struct store_key *k,
      uint64_t size_bytes)
 {
 	int e;
 
 	key_bucket(pi->bucket_key, k->bucket, k->bucket_len);
 	pi->bucket_key_len = (uint16_t)(1 + k->bucket_len);
-	pi->disk = store_home(p->st, pi->key, pi->key_len);
-	e = early_check(p, pi->disk, size_bytes);
+	pi->vol = p->vp.vol;
+	e = early_check(p, pi->vol, size_bytes);
 	if (e == 0 && size_bytes > (pi->is_part ? 0 : STORE_INLINE_MAX) &&
 	    !writer_avail(p, pi->is_part ? 2 : 1))
 		e = -EAGAIN;
@@ -72,21 +74,22 @@ init(struct store_port *p, struct store_put *put, struct put_int *pi, const stru
 }
 
 static struct put_int *
-init_none(struct store_port *p, struct store_put *put)
+init_none(struct extent_port *p, struct store_put *put)
 {
 	struct put_int *pi = put_int(put);
 
 	put->is_started = false;
 	put->size_bytes = put->crc64 = put->version = 0;
-	put->op.port = p;
+	put->op.port = &p->base;
 	memset(pi, 0, offsetof(struct put_int, last));
 	return pi;
 }
 
 int
-store_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
-		    const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
+extent_put_init_part(struct store_port *sp, struct store_put *put, const struct store_key *k,
+		     const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
 {
+	struct extent_port *p = extent_port(sp);
 	struct put_int *pi = init_none(p, put);
 	const struct rec *r;
 	int len, e;
@@ -99,13 +102,14 @@ store_put_init_part(struct store_port *p, struct store_put *put, const struct st
 	pi->is_part = true;
 	pi->upload_key_len = (uint16_t)len;
 	pi->key_len = (uint16_t)key_part(pi->key, id, number);
-	e = upload_find(p, pi->upload_key, pi->upload_key_len, &r);
+	e = upload_find(p->vp.vol, pi->upload_key, pi->upload_key_len, &r);
 	return e < 0 ? e : init(p, put, pi, k, size_bytes);
 }
 
 int
-store_put_init(struct store_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
+extent_put_init(struct store_port *sp, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
 {
+	struct extent_port *p = extent_port(sp);
 	struct put_int *pi = init_none(p, put);
 	int len;
 
@@ -113,7 +117,7 @@ store_put_init(struct store_port *p, struct store_put *put, const struct store_k
 	if (len < 0)
 		return len;
 	pi->key_len = (uint16_t)len;
-	if (store_bucket_head(p, k->bucket, k->bucket_len, NULL) < 0)
+	if (extent_bucket_head(sp, k->bucket, k->bucket_len, NULL) < 0)
 		return -ENXIO;
 	return init(p, put, pi, k, size_bytes);
 }
@@ -129,7 +133,7 @@ next_writer(struct put_int *pi)
 	if (pi->is_part)
 		large_begin(pi);
 	if (!pi->cw) {
-		pi->cw = writer_get(pi->port, pi->disk, pi);
+		pi->cw = writer_get(pi->port, pi);
 		check(pi->cw);
 		pi->cw->index = pi->chunk_nr;
 	}
@@ -148,7 +152,7 @@ writers_needed(const struct put_int *pi, uint32_t len)
 	return nr + !pi->list;
 }
 
-/* Takes the bytes in: which part goes to which chunk, checksums, sizes, trailer. */
+/* Takes the bytes in: which part goes to which chunk, checksums, sizes, CRC block. */
 static void
 take_in(struct put_int *pi, struct write_int *wi, struct buf *buf, uint32_t len, bool last)
 {
@@ -159,26 +163,26 @@ take_in(struct put_int *pi, struct write_int *wi, struct buf *buf, uint32_t len,
 	wi->pi = pi;
 	wi->buf = buf;
 	while (done < len) {
-		struct write_part *part = &wi->part[wi->part_nr++];
+		struct segment_io *seg = &wi->seg[wi->seg_nr++];
 		uint64_t room, crc;
 
 		next_writer(pi);
 		room = FMT_CHUNK_BYTES - pi->cw->size_bytes;
-		part->w = pi->cw;
-		part->off = pi->cw->size_bytes;
-		part->mem = buf->mem + done;
-		part->len = len - done < room ? len - done : (uint32_t)room;
-		crc = writer_take(pi->cw, part->mem, part->len);
-		put->crc64 = put->size_bytes ? crc64_nvme_combine(put->crc64, crc, part->len) : crc;
-		put->size_bytes += part->len;
+		seg->w = pi->cw;
+		seg->off = pi->cw->size_bytes;
+		seg->mem = buf->mem + done;
+		seg->len = len - done < room ? len - done : (uint32_t)room;
+		crc = writer_take(pi->cw, seg->mem, seg->len);
+		put->crc64 = put->size_bytes ? crc64_nvme_combine(put->crc64, crc, seg->len) : crc;
+		put->size_bytes += seg->len;
 		pi->cw->io_left++;
-		done += part->len;
-		part->len = (uint32_t)align_up(part->len, FMT_ALIGN);
-		memset(buf->mem + done, 0, (size_t)(part->mem + part->len - (buf->mem + done)));
-		/* Behind the last byte of the buffer there is room for the trailer, and one write does for
+		done += seg->len;
+		seg->len = (uint32_t)align_up(seg->len, FMT_ALIGN);
+		memset(buf->mem + done, 0, (size_t)(seg->mem + seg->len - (buf->mem + done)));
+		/* Behind the last byte of the buffer there is room for the CRC block, and one write does for
 		 * both. */
 		if (done == len && (last || pi->cw->size_bytes == FMT_CHUNK_BYTES))
-			part->len += writer_trailer(pi->cw, part->mem + part->len);
+			seg->len += writer_crc_block(pi->cw, seg->mem + seg->len);
 	}
 }
 
@@ -187,7 +191,7 @@ check_piece(const struct put_int *pi, const struct buf *buf, uint32_t len, bool 
 {
 	if (pi->error)
 		return pi->error;
-	if (disk_failed(pi->disk))
+	if (disk_failed(&pi->vol->disk))
 		return -EROFS;
 	if (pi->is_ended || len == 0 || len > buf->cap_bytes || len > STORE_PIECE ||
 	    (!last && len % STORE_GRANULE))
@@ -198,15 +202,16 @@ check_piece(const struct put_int *pi, const struct buf *buf, uint32_t len, bool 
 }
 
 int
-store_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
-		uint32_t len, bool last)
+extent_put_write(struct store_port *sp, struct store_put *put, struct store_write *w, struct buf *buf,
+		 uint32_t len, bool last)
 {
+	struct extent_port *p = extent_port(sp);
 	struct put_int *pi = put_int(put);
 	struct write_int *wi = (struct write_int *)w->priv;
 	int e;
 
 	check(put->is_started && !pi->is_committing);
-	w->op.port = p;
+	w->op.port = &p->base;
 	w->op.result = 0;
 	e = check_piece(pi, buf, len, last);
 	if (e < 0)
@@ -224,7 +229,7 @@ static int hand_over(struct put_int *pi);
 
 /* The end of the operation, on its thread. */
 void
-put_over(struct put_int *pi, int result)
+put_done(struct put_int *pi, int result)
 {
 	struct store_put *put = pi->put;
 
@@ -232,7 +237,7 @@ put_over(struct put_int *pi, int result)
 	if (pi->cw)
 		writer_put(pi->cw, result < 0 && result != -ECANCELED);
 	pi->cw = NULL;
-	large_over(pi, result);
+	large_done(pi, result);
 	if (result == 0)
 		put->version = pi->c.view.version;
 	pi->is_committing = false;
@@ -244,7 +249,7 @@ put_over(struct put_int *pi, int result)
 static void
 on_committed(struct commit *c)
 {
-	put_over(container_of(c, struct put_int, c), c->result);
+	put_done(container_of(c, struct put_int, c), c->result);
 }
 
 static void
@@ -253,7 +258,6 @@ prepare(struct put_int *pi, const struct store_commit *sc)
 	struct commit *c = &pi->c;
 
 	*c = (struct commit){
-		.disk = pi->disk,
 		.finished = on_committed,
 		.kind = pi->is_part ? COMMIT_PART : COMMIT_PUT,
 		.bucket_key = pi->bucket_key,
@@ -315,9 +319,9 @@ commit_inline(struct put_int *pi, const struct store_commit *sc)
 	pi->c.view.crc64 = put->crc64;
 	pi->c.view.inline_data = pi->inline_data;
 	pi->c.view.inline_len = (uint16_t)sc->inline_len;
-	atomic_store(&pi->c.state, CS_DATA_OVER);
+	atomic_store(&pi->c.state, CS_DATA_DONE);
 	pi->is_committing = true;
-	commit_submit(pi->port, &pi->c);
+	commit_submit(&pi->port->vp, &pi->c);
 	return 0;
 }
 
@@ -342,7 +346,7 @@ put_last_issued(struct put_int *pi)
 {
 	/* One piece, one chunk, nothing else to be written: it rides with its record.  All others are written
 	 * first. */
-	if (pi->last.part_nr > 1 || pi->list || pi->cw->ext_nr > FMT_ENTRY_MAX || pi->handed_over)
+	if (pi->last.seg_nr > 1 || pi->list || pi->cw->ext_nr > FMT_ENTRY_MAX || pi->handed_over)
 		return;
 	pi->handed_over = true;
 	check(hand_over(pi) == 0);
@@ -358,7 +362,7 @@ put_last_written(struct put_int *pi)
 	pi->handed_over = true;
 	e = pi->error ? pi->error : hand_over(pi);
 	if (e < 0)
-		put_over(pi, e);
+		put_done(pi, e);
 }
 
 static int
@@ -385,7 +389,7 @@ commit_last(struct put_int *pi, const struct store_commit *sc)
 }
 
 int
-store_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *sc)
+extent_put_commit(struct store_port *sp, struct store_put *put, const struct store_commit *sc)
 {
 	struct put_int *pi = put_int(put);
 	int e;
@@ -393,7 +397,7 @@ store_put_commit(struct store_port *p, struct store_put *put, const struct store
 	check(put->is_started && !pi->is_committing && pi->writes == 0);
 	if (pi->error)
 		return pi->error;
-	if (disk_failed(pi->disk))
+	if (disk_failed(&pi->vol->disk))
 		return -EROFS;
 	if (sc->meta.attrs_len > (pi->is_part ? STORE_PART_ATTRS_MAX : STORE_ATTRS_MAX) ||
 	    sc->pre.etag_nr > STORE_PRE_ETAGS)
@@ -415,7 +419,7 @@ store_put_commit(struct store_port *p, struct store_put *put, const struct store
 }
 
 void
-store_put_abort(struct store_port *p, struct store_put *put)
+extent_put_abort(struct store_port *sp, struct store_put *put)
 {
 	struct put_int *pi;
 
@@ -427,5 +431,5 @@ store_put_abort(struct store_port *p, struct store_put *put)
 	if (pi->cw)
 		writer_put(pi->cw, true);
 	pi->cw = NULL;
-	large_over(pi, -EINTR);
+	large_done(pi, -EINTR);
 }

@@ -5,16 +5,18 @@
 #ifndef GANTRY_EXTENT_OBJECT_PUT_INT_H
 #define GANTRY_EXTENT_OBJECT_PUT_INT_H
 
-#include "extent/extent_int.h"
+#include "extent/object/chunk.h"
+#include "extent/object/object.h"
 
 /* The list of chunks lies in a chunk writer's memory: 52 GiB; S3 allows 5 GiB in one PUT. */
 #define PUT_CHUNKS_MAX (WRITER_EXTENTS * sizeof(uint64_t) / sizeof(struct chunk_ref))
 
-struct write_part {
+/* What of a piece goes to one chunk. */
+struct segment_io {
 	struct chunk_writer *w;
 	uint64_t off; /* in the chunk */
 	char *mem;
-	uint32_t len; /* padded, with the trailer if there is one */
+	uint32_t len; /* padded, with the CRC block if there is one */
 };
 
 /* One piece on its way to the disk: in one chunk, or at the seam of two. */
@@ -25,15 +27,15 @@ struct write_int {
 	struct list link; /* waits for space */
 	uint64_t wait_ns; /* since when */
 	int error;
-	uint8_t part_nr, at;
-	struct write_part part[2];
+	uint8_t seg_nr, at;
+	struct segment_io seg[2];
 	struct xio x;
 };
 
 struct put_int {
 	struct store_put *put;
-	struct store_port *port;
-	struct disk *disk;
+	struct extent_port *port;
+	struct vol *vol;
 	struct chunk_writer *cw;     /* takes the next bytes */
 	struct chunk_writer *list;   /* more than a chunk: its memory holds the chunk_refs */
 	struct chunk_writer *chunks; /* on their way into the log */
@@ -60,25 +62,33 @@ put_int(struct store_put *put)
 	return (struct put_int *)put->priv;
 }
 
-/* put.c */
-void put_over(struct put_int *pi, int result);
+/* ---- put.c ---- */
+
+/* Ends the operation, on its thread. */
+void put_done(struct put_int *pi, int result);
+/* Goes on when the last piece, which came with the commit, was given to the disk: hands over if it may. */
 void put_last_issued(struct put_int *pi);
+/* Goes on when it is written: hands over if that is not done yet. */
 void put_last_written(struct put_int *pi);
 
-/* put_write.c: 0: on its way; 1: it waits for space first; or -errno, and nothing was begun (but the PUT must
- * be aborted). */
+/* ---- put_write.c ---- */
+
+/* Begins to write a piece.  0: on its way; 1: it waits for space first; or -errno, and nothing was begun
+ * (but the PUT must be aborted). */
 int put_write_begin(struct put_int *pi, struct write_int *wi);
-/* The parts that are left are not written. */
+/* Gives up the segments that are left: they are not written. */
 void put_write_give_up(struct write_int *wi, int error);
 
-/* large.c: it is to be a manifest of chunks. */
+/* ---- large.c ---- */
+
+/* Makes it a manifest of chunks. */
 void large_begin(struct put_int *pi);
-/* pi->cw is full and more comes: it becomes a chunk. */
+/* Makes pi->cw a chunk, as it is full and more comes. */
 void large_chunk_full(struct put_int *pi);
-/* All bytes are with the disk: the last chunk, and then the manifest. */
+/* Hands over the last chunk and then the manifest, when all bytes are with the disk. */
 int large_hand_over(struct put_int *pi);
-/* The operation is over, or aborted: lets go of everything.  result < 0 other than -ECANCELED: the chunks are
- * ownerless. */
-void large_over(struct put_int *pi, int result);
+/* Lets go of everything when the operation is over, or aborted.  result < 0 other than -ECANCELED: the
+ * chunks are ownerless. */
+void large_done(struct put_int *pi, int result);
 
 #endif

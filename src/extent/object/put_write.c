@@ -15,7 +15,7 @@
 #include <errno.h>
 
 static void
-write_over(struct write_int *wi)
+write_done(struct write_int *wi)
 {
 	struct put_int *pi = wi->pi;
 
@@ -33,19 +33,19 @@ write_over(struct write_int *wi)
 static void write_more(struct write_int *wi);
 
 static void
-on_part(struct xio *x)
+on_segment(struct xio *x)
 {
 	struct write_int *wi = container_of(x, struct write_int, x);
-	struct chunk_writer *w = wi->part[wi->at++].w;
+	struct chunk_writer *w = wi->seg[wi->at++].w;
 
 	/* The disk is done for, and this PUT is known not to be there: as what comes after it. */
 	if (x->error && !wi->error)
 		wi->error = -EROFS;
-	writer_io_over(w, x->error);
-	if (wi->at < wi->part_nr)
+	writer_io_done(w, x->error);
+	if (wi->at < wi->seg_nr)
 		write_more(wi);
 	else
-		write_over(wi);
+		write_done(wi);
 }
 
 static uint64_t
@@ -65,94 +65,94 @@ expected_stored(const struct put_int *pi, const struct chunk_writer *w)
 static bool
 issue(struct write_int *wi)
 {
-	struct write_part *part = &wi->part[wi->at];
-	struct chunk_writer *w = part->w;
+	struct segment_io *seg = &wi->seg[wi->at];
+	struct chunk_writer *w = seg->w;
 
-	if (writer_reserve(w, part->off + part->len, expected_stored(wi->pi, w)) < 0)
+	if (writer_reserve(w, seg->off + seg->len, expected_stored(wi->pi, w)) < 0)
 		return false;
-	xio_start(&wi->x, wi->pi->port, wi->pi->disk, true, w->ext, w->ext_nr, part->off, part->mem,
-		  part->len, wi->buf->region, on_part);
+	xio_start(&wi->x, &wi->pi->port->vp.io, &wi->pi->vol->disk, true, w->ext, w->ext_nr, seg->off,
+		  seg->mem, seg->len, wi->buf->region, on_segment);
 	return true;
 }
 
 /* No space, and none is being made or given back. */
 static bool
-is_hopeless(const struct write_int *wi)
+must_give_up(const struct write_int *wi)
 {
-	struct disk *d = wi->pi->disk;
+	struct vol *vol = wi->pi->vol;
 
-	if (disk_failed(d))
+	if (disk_failed(&vol->disk))
 		return true;
-	if (atomic_load(&d->segs_coming))
+	if (atomic_load(&vol->disk.segs_coming))
 		return false;
-	return !atomic_load(&d->dead_nr) || clock_ns() - wi->wait_ns > STALL_NS;
+	return !atomic_load(&vol->dead_nr) || clock_ns() - wi->wait_ns > STALL_NS;
 }
 
-enum issued { ISSUED, ISSUE_WAITS, ISSUE_HOPELESS };
+enum issued { ISSUED, ISSUE_WAITS, ISSUE_GIVES_UP };
 
 static enum issued
 try_issue(struct write_int *wi)
 {
-	if (disk_failed(wi->pi->disk))
-		return ISSUE_HOPELESS;
+	if (disk_failed(&wi->pi->vol->disk))
+		return ISSUE_GIVES_UP;
 	if (issue(wi))
 		return ISSUED;
-	if (!is_hopeless(wi))
+	if (!must_give_up(wi))
 		return ISSUE_WAITS;
 	/* Nothing is on its way any more: it may have come between the two looks. */
-	return issue(wi) ? ISSUED : ISSUE_HOPELESS;
+	return issue(wi) ? ISSUED : ISSUE_GIVES_UP;
 }
 
 void
 put_write_give_up(struct write_int *wi, int error)
 {
 	wi->error = wi->error ? wi->error : error;
-	for (; wi->at < wi->part_nr; wi->at++)
-		writer_io_over(wi->part[wi->at].w, -ENOSPC);
+	for (; wi->at < wi->seg_nr; wi->at++)
+		writer_io_done(wi->seg[wi->at].w, -ENOSPC);
 }
 
 static void
 on_space_timer(struct timer *t)
 {
-	put_space_retry(container_of(t, struct store_port, space_timer));
+	put_space_retry(container_of(t, struct extent_port, space_timer));
 }
 
 static void
 wait_for_space(struct write_int *wi)
 {
-	struct store_port *p = wi->pi->port;
-	struct disk *d = wi->pi->disk;
+	struct extent_port *p = wi->pi->port;
+	struct vol *vol = wi->pi->vol;
 
 	wi->wait_ns = clock_ns();
 	list_push_tail(&p->space_waiters, &wi->link);
-	if (atomic_load(&d->segs_coming)) {
-		atomic_store(&d->seg_hungry, true);
-		helper_ring(d);
+	if (atomic_load(&vol->disk.segs_coming)) {
+		atomic_store(&vol->disk.seg_hungry, true);
+		helper_ring(&vol->helper);
 	}
-	atomic_store(&d->want_lead, true);
+	atomic_store(&vol->want_lead, true);
 	if (!p->space_timer.armed)
-		timer_arm(p->timers, &p->space_timer, clock_ns() + STAMP_NS, on_space_timer);
+		timer_arm(p->vp.timers, &p->space_timer, clock_ns() + STAMP_NS, on_space_timer);
 }
 
 static void
 write_more(struct write_int *wi)
 {
-	if (wi->error || disk_failed(wi->pi->disk)) {
+	if (wi->error || disk_failed(&wi->pi->vol->disk)) {
 		put_write_give_up(wi, -EROFS);
-		write_over(wi);
+		write_done(wi);
 	} else if (!issue(wi)) {
 		wait_for_space(wi);
 	}
 }
 
 void
-put_space_retry(struct store_port *p)
+put_space_retry(struct extent_port *p)
 {
 	struct list waiters;
 
 	if (list_empty(&p->space_waiters))
 		return;
-	p->space_freed = atomic_load(&p->st->disk[0]->freed_nr);
+	p->space_freed = atomic_load(&p->vp.vol->disk.freed_nr);
 	/* In order, and each once: a write that fails here may start another in its done(). */
 	waiters = p->space_waiters;
 	waiters.next->prev = waiters.prev->next = &waiters;
@@ -168,17 +168,16 @@ put_space_retry(struct store_port *p)
 		case ISSUE_WAITS:
 			list_push_tail(&p->space_waiters, &wi->link);
 			break;
-		case ISSUE_HOPELESS:
-			put_write_give_up(wi, disk_failed(wi->pi->disk) ? -EROFS : -ENOSPC);
-			write_over(wi);
+		case ISSUE_GIVES_UP:
+			put_write_give_up(wi, disk_failed(&wi->pi->vol->disk) ? -EROFS : -ENOSPC);
+			write_done(wi);
 			break;
 		}
 	}
 	if (!list_empty(&p->space_waiters)) {
 		if (!p->space_timer.armed)
-			timer_arm(p->timers, &p->space_timer, clock_ns() + STAMP_NS, on_space_timer);
-		for (int i = 0; i < p->st->disk_nr; i++)
-			commit_try_lead(p->st->disk[i], p);
+			timer_arm(p->vp.timers, &p->space_timer, clock_ns() + STAMP_NS, on_space_timer);
+		commit_try_lead(&p->vp);
 	}
 }
 
@@ -193,11 +192,11 @@ put_write_begin(struct put_int *pi, struct write_int *wi)
 	case ISSUE_WAITS:
 		wait_for_space(wi);
 		return 1;
-	case ISSUE_HOPELESS:
+	case ISSUE_GIVES_UP:
 		break;
 	}
 	pi->writes--;
-	pi->error = disk_failed(pi->disk) ? -EROFS : -ENOSPC;
+	pi->error = disk_failed(&pi->vol->disk) ? -EROFS : -ENOSPC;
 	put_write_give_up(wi, pi->error);
 	return pi->error;
 }

@@ -3,10 +3,11 @@
  * before it says so.  On the port's thread.
  *
  *	part: data read --+
- *	      trailer ----+--> both over: granules against the trailer --> next part, or done
+ *	      CRC block ----+--> both over: granules against the CRC block --> next part, or done
  */
 #include "extent/object/read_int.h"
 
+#include "extent/disk/rules.h"
 #include "base/check.h"
 #include "base/crc64.h"
 #define LOG_MODULE "store"
@@ -27,29 +28,29 @@ finished(struct store_op *op, int result)
 }
 
 int
-store_open(struct store_port *p, const struct store_key *k, struct store_obj *obj)
+extent_open(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
 {
+	struct extent_port *p = extent_port(sp);
 	struct obj_int *oi = obj_int(obj);
 	uint8_t key[KEY_BYTES_MAX], bucket[1 + STORE_BUCKET_MAX];
 	int len = key_object(key, k);
 	struct rec *r;
 
-	obj->op.port = p;
+	obj->op.port = &p->base;
 	obj->is_open = false;
 	if (len < 0)
 		return len;
 	memset(oi, 0, sizeof *oi);
-	oi->disk = store_home(p->st, key, (size_t)len);
-	r = tree_get(oi->disk->tree, key, (size_t)len);
+	oi->vol = p->vp.vol;
+	r = tree_get(oi->vol->tree, key, (size_t)len);
 	if (!r) {
 		int blen = key_bucket(bucket, k->bucket, k->bucket_len);
-		const struct disk *home = store_home(p->st, bucket, (size_t)blen);
 
-		return finished(&obj->op, tree_get(home->tree, bucket, (size_t)blen) ? -ENOENT : -ENXIO);
+		return finished(&obj->op, tree_get(oi->vol->tree, bucket, (size_t)blen) ? -ENOENT : -ENXIO);
 	}
 	/* Before this thread's next quiescent point: whoever replaces it meanwhile waits for that, and then
 	 * sees the pin. */
-	pin_add(oi->disk->pins, &oi->pin, RULE_PIN_BYTES ? rec_data_version(r) : r->version);
+	pin_add(oi->vol->pins, &oi->pin, RULE_PIN_BYTES ? rec_data_version(r) : r->version);
 	oi->rec = r;
 	obj->size_bytes = r->size_bytes;
 	obj->version = r->version;
@@ -63,7 +64,7 @@ store_open(struct store_port *p, const struct store_key *k, struct store_obj *ob
 }
 
 void
-store_close(struct store_port *p, struct store_obj *obj)
+extent_close(struct store_port *sp, struct store_obj *obj)
 {
 	struct obj_int *oi;
 
@@ -73,13 +74,13 @@ store_close(struct store_port *p, struct store_obj *obj)
 	obj->is_open = false;
 	obj->meta.attrs = NULL;
 	oi->rec = NULL;
-	pin_drop(oi->disk->pins, &oi->pin);
+	pin_drop(oi->vol->pins, &oi->pin);
 }
 
 /* ---- reading ---- */
 
 static void
-read_over(struct read_int *ri, int error)
+read_done(struct read_int *ri, int error)
 {
 	struct store_op *op = &ri->rd->op;
 
@@ -128,7 +129,7 @@ find_chunk(const struct obj_int *oi, uint64_t *off)
 		uint32_t i = part_at(oi, *off, &begin);
 
 		*off -= begin;
-		r = part_record(oi->disk, (const struct chunk_ref *)rec_entries(r) + i);
+		r = part_record(oi->vol, (const struct chunk_ref *)rec_entries(r) + i);
 	}
 	return r ? chunk_at(r, off) : NULL;
 }
@@ -152,7 +153,7 @@ locate(const struct obj_int *oi, uint64_t off, const struct rec **ret_rec, uint6
 		return -EBADMSG;
 	key_chunk(key, ch->id, ch->index);
 	/* The chunk stays while its manifest is pinned, so its record may be kept beyond this turn. */
-	r = tree_get(oi->disk->tree, key, sizeof key);
+	r = tree_get(oi->vol->tree, key, sizeof key);
 	if (!r || r->body != BODY_EXTENTS || r->size_bytes != ch->len_bytes || r->crc64 != ch->crc64 ||
 	    off % STORE_GRANULE)
 		return -EBADMSG;
@@ -162,7 +163,7 @@ locate(const struct obj_int *oi, uint64_t off, const struct rec **ret_rec, uint6
 }
 
 uint32_t
-store_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap, uint32_t *ret_skew)
+extent_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap, uint32_t *ret_skew)
 {
 	const struct obj_int *oi = (const struct obj_int *)obj->priv;
 	uint64_t at = off, end = obj->size_bytes, from, to;
@@ -207,34 +208,35 @@ range_ok(const struct store_obj *obj, uint64_t off, uint32_t len)
 static void
 bad_bytes(const struct read_int *ri, const char *what)
 {
-	struct disk *d = ri->obj->disk;
+	struct vol *vol = ri->obj->vol;
 	uint64_t first = ext_unit(((const uint64_t *)rec_entries(ri->rec))[0]);
 
-	atomic_fetch_add_explicit(&d->stats.crc_errors, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&vol->disk.stats.crc_errors, 1, memory_order_relaxed);
 	log_limited(LOG_ERROR,
 		    "%s: %s at byte %llu of version %llu (%llu bytes from unit %llu on) does not match its "
 		    "checksum",
-		    d->path, what, (unsigned long long)ri->part_off, (unsigned long long)ri->rec->version,
-		    (unsigned long long)ri->rec->size_bytes, (unsigned long long)first);
+		    vol->disk.path, what, (unsigned long long)ri->seg_off,
+		    (unsigned long long)ri->rec->version, (unsigned long long)ri->rec->size_bytes,
+		    (unsigned long long)first);
 }
 
-/* All bytes of the part are here, and so is the trailer if it has one. */
+/* All bytes of the part are here, and so is the CRC block if it has one. */
 static int
-check_part(struct read_int *ri)
+check_segment(struct read_int *ri)
 {
 	const struct rec *r = ri->rec;
 	const char *mem = ri->buf->mem + ri->done;
 	const uint64_t *crc = &r->crc64;
-	uint32_t g = (uint32_t)(ri->part_off / STORE_GRANULE), left = ri->part_len;
+	uint32_t g = (uint32_t)(ri->seg_off / STORE_GRANULE), left = ri->seg_len;
 
 	if (ri->has_tail) {
-		crc = (const uint64_t *)(const void *)(mem + align_up(ri->part_len, FMT_ALIGN));
-		if (!trailer_fits(crc, r)) {
-			bad_bytes(ri, "the trailer read");
+		crc = (const uint64_t *)(const void *)(mem + align_up(ri->seg_len, FMT_ALIGN));
+		if (!crc_block_fits(crc, r)) {
+			bad_bytes(ri, "the CRC block read");
 			return -EBADMSG;
 		}
-	} else if (ri->trailer) {
-		crc = ri->trailer->crc;
+	} else if (ri->crc_block) {
+		crc = ri->crc_block->crc;
 	}
 	for (; left; g++) {
 		uint32_t n = left < STORE_GRANULE ? left : STORE_GRANULE;
@@ -250,23 +252,23 @@ check_part(struct read_int *ri)
 }
 
 static void
-part_over(struct read_int *ri)
+segment_done(struct read_int *ri)
 {
-	struct store_port *p = ri->port;
-	struct trailer *t = ri->trailer;
+	struct extent_port *p = ri->port;
+	struct crc_block *t = ri->crc_block;
 
-	if (!ri->data_over || !ri->trailer_over)
+	if (!ri->data_done || !ri->crc_block_done)
 		return;
 	if (ri->error == 0)
-		ri->error = check_part(ri);
-	ri->trailer = NULL;
+		ri->error = check_segment(ri);
+	ri->crc_block = NULL;
 	if (t)
-		trailer_put(p, t);
-	ri->done += ri->part_len;
+		crc_block_put(p, t);
+	ri->done += ri->seg_len;
 	if (ri->error || ri->done == ri->len)
-		read_over(ri, ri->error);
+		read_done(ri, ri->error);
 	else
-		read_part_begin(ri);
+		read_segment_begin(ri);
 }
 
 static void
@@ -276,64 +278,65 @@ on_data(struct xio *x)
 
 	if (x->error && !ri->error)
 		ri->error = -EIO;
-	ri->data_over = true;
-	part_over(ri);
+	ri->data_done = true;
+	segment_done(ri);
 }
 
 void
-read_trailer_over(struct read_int *ri, int error)
+read_crc_block_done(struct read_int *ri, int error)
 {
 	if (error && !ri->error)
 		ri->error = error == -EBADMSG ? error : -EIO;
-	ri->trailer_over = true;
-	part_over(ri);
+	ri->crc_block_done = true;
+	segment_done(ri);
 }
 
 void
-read_part_begin(struct read_int *ri)
+read_segment_begin(struct read_int *ri)
 {
 	const struct rec *r;
 	uint32_t padded, tail;
 
-	if (locate(ri->obj, ri->off + ri->done, &ri->rec, &ri->part_off) < 0) {
-		read_over(ri, -EBADMSG);
+	if (locate(ri->obj, ri->off + ri->done, &ri->rec, &ri->seg_off) < 0) {
+		read_done(ri, -EBADMSG);
 		return;
 	}
 	r = ri->rec;
-	ri->part_len = ri->len - ri->done;
-	if (ri->part_len > r->size_bytes - ri->part_off)
-		ri->part_len = (uint32_t)(r->size_bytes - ri->part_off);
-	padded = (uint32_t)align_up(ri->part_len, FMT_ALIGN);
-	tail = (uint32_t)align_up(trailer_bytes(r->size_bytes), FMT_ALIGN);
-	/* The whole record in one piece: its trailer comes along, where there is room for it. */
-	ri->has_tail = tail && ri->part_off == 0 && ri->part_len == r->size_bytes &&
+	ri->seg_len = ri->len - ri->done;
+	if (ri->seg_len > r->size_bytes - ri->seg_off)
+		ri->seg_len = (uint32_t)(r->size_bytes - ri->seg_off);
+	padded = (uint32_t)align_up(ri->seg_len, FMT_ALIGN);
+	tail = (uint32_t)align_up(crc_block_bytes(r->size_bytes), FMT_ALIGN);
+	/* The whole record in one piece: its CRC block comes along, where there is room for it. */
+	ri->has_tail = tail && ri->seg_off == 0 && ri->seg_len == r->size_bytes &&
 		       ri->done + padded + tail <= ri->buf->cap_bytes + BUF_SLACK_BYTES;
-	ri->data_over = ri->trailer_over = false;
+	ri->data_done = ri->crc_block_done = false;
 	if (ri->has_tail || !tail) {
-		ri->trailer_over = true;
+		ri->crc_block_done = true;
 		padded += ri->has_tail ? tail : 0;
 	} else {
-		int t = trailer_get(ri->port, ri);
+		int t = crc_block_get(ri->port, ri);
 
 		if (t < 0)
 			return;
-		ri->trailer_over = t > 0;
+		ri->crc_block_done = t > 0;
 	}
-	xio_start(&ri->x, ri->port, ri->obj->disk, false, rec_entries(r), r->entry_nr, ri->part_off,
-		  ri->buf->mem + ri->done, padded, ri->buf->region, on_data);
+	xio_start(&ri->x, &ri->port->vp.io, &ri->obj->vol->disk, false, rec_entries(r), r->entry_nr,
+		  ri->seg_off, ri->buf->mem + ri->done, padded, ri->buf->region, on_data);
 }
 
 int
-store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf, uint64_t off,
-	   uint32_t len)
+extent_read(struct store_port *sp, struct store_obj *obj, struct store_read *rd, struct buf *buf,
+	    uint64_t off, uint32_t len)
 {
+	struct extent_port *p = extent_port(sp);
 	struct obj_int *oi = obj_int(obj);
 	struct read_int *ri = (struct read_int *)rd->priv;
 	const struct rec *r;
-	uint64_t part_off;
+	uint64_t seg_off;
 
 	check(obj->is_open);
-	rd->op.port = p;
+	rd->op.port = &p->base;
 	if (len > buf->cap_bytes || !range_ok(obj, off, len))
 		return -EINVAL;
 	if (obj->part_nr)
@@ -344,8 +347,8 @@ store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, s
 			return finished(&rd->op, -EBADMSG);
 		return finished(&rd->op, (int)len);
 	}
-	if (locate(oi, off, &r, &part_off) < 0) {
-		atomic_fetch_add_explicit(&oi->disk->stats.crc_errors, 1, memory_order_relaxed);
+	if (locate(oi, off, &r, &seg_off) < 0) {
+		atomic_fetch_add_explicit(&oi->vol->disk.stats.crc_errors, 1, memory_order_relaxed);
 		return finished(&rd->op, -EBADMSG);
 	}
 	memset(ri, 0, offsetof(struct read_int, x));
@@ -355,6 +358,6 @@ store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, s
 	ri->buf = buf;
 	ri->off = off;
 	ri->len = len;
-	read_part_begin(ri);
+	read_segment_begin(ri);
 	return 0;
 }

@@ -5,9 +5,10 @@
  * manifest of chunks like an object's.  Completing it writes the object's record, which names the parts, and
  * removes the upload's, both in one block: from then on the parts belong to the object, and go when it does.
  */
-#include "extent/extent_int.h"
+#include "extent/object/object.h"
 
 #include "extent/disk/sync.h"
+#include "extent/log/parts.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/crc64.h"
@@ -17,7 +18,7 @@
 #include <string.h>
 
 int
-upload_find(struct store_port *p, const uint8_t *upload_key, size_t len, const struct rec **ret_rec)
+upload_find(struct vol *vol, const uint8_t *upload_key, size_t len, const struct rec **ret_rec)
 {
 	const uint8_t *nul = memchr(upload_key, 0, len);
 	size_t bucket_len = (size_t)(nul - upload_key);
@@ -26,23 +27,24 @@ upload_find(struct store_port *p, const uint8_t *upload_key, size_t len, const s
 
 	memcpy(bucket, upload_key, bucket_len);
 	bucket[0] = KEY_BUCKET;
-	b = tree_get(store_home(p->st, bucket, bucket_len)->tree, bucket, bucket_len);
+	b = tree_get(vol->tree, bucket, bucket_len);
 	if (!b)
 		return -ENXIO;
-	*ret_rec = tree_get(store_home(p->st, upload_key, len)->tree, upload_key, len);
+	*ret_rec = tree_get(vol->tree, upload_key, len);
 	/* One of an earlier bucket of the name is on its way out. */
 	return *ret_rec && (*ret_rec)->version > b->version ? 0 : -ENOENT;
 }
 
 int
-store_upload_stat(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		  uint64_t *ret_ctime_ns, void *attrs, uint32_t cap, uint32_t *ret_attrs_len)
+extent_upload_stat(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		   uint64_t *ret_ctime_ns, void *attrs, uint32_t cap, uint32_t *ret_attrs_len)
 {
+	struct extent_port *p = extent_port(sp);
 	uint8_t key[KEY_BYTES_MAX];
 	int len = key_upload(key, k, id), e;
 	const struct rec *r;
 
-	e = len < 0 ? len : upload_find(p, key, (size_t)len, &r);
+	e = len < 0 ? len : upload_find(p->vp.vol, key, (size_t)len, &r);
 	if (e < 0)
 		return e;
 	if (ret_ctime_ns)
@@ -66,7 +68,7 @@ _Static_assert(sizeof(struct upload_int) <= sizeof((struct store_upload *)0)->pr
 	       "store_upload.priv is too small");
 
 static void
-on_over(struct commit *c)
+on_done(struct commit *c)
 {
 	struct store_op *op = &container_of(c, struct upload_int, c)->u->op;
 
@@ -76,7 +78,7 @@ on_over(struct commit *c)
 }
 
 static int
-submit(struct store_port *p, struct store_upload *u, const struct store_key *k, const uint8_t *id,
+submit(struct extent_port *p, struct store_upload *u, const struct store_key *k, const uint8_t *id,
        enum commit_kind kind)
 {
 	struct upload_int *ui = (struct upload_int *)u->priv;
@@ -84,28 +86,28 @@ submit(struct store_port *p, struct store_upload *u, const struct store_key *k, 
 
 	if (len < 0)
 		return len;
-	u->op.port = p;
+	u->op.port = &p->base;
 	u->op.result = 0;
 	ui->u = u;
-	ui->c = (struct commit){ .kind = kind, .finished = on_over, .state = CS_DATA_OVER };
+	ui->c = (struct commit){ .kind = kind, .finished = on_done, .state = CS_DATA_DONE };
 	ui->c.bucket_key = ui->bucket_key;
 	ui->c.bucket_key_len = (uint16_t)key_bucket(ui->bucket_key, k->bucket, k->bucket_len);
 	ui->c.view.key = ui->key;
 	ui->c.view.key_len = (uint16_t)len;
-	ui->c.disk = store_home(p->st, ui->key, (size_t)len);
-	return disk_failed(ui->c.disk) ? -EROFS : 0;
+	return disk_failed(&p->vp.vol->disk) ? -EROFS : 0;
 }
 
 int
-store_upload_create(struct store_port *p, const struct store_key *k, const void *attrs, uint32_t attrs_len,
-		    struct store_upload *u)
+extent_upload_create(struct store_port *sp, const struct store_key *k, const void *attrs, uint32_t attrs_len,
+		     struct store_upload *u)
 {
+	struct extent_port *p = extent_port(sp);
 	struct upload_int *ui = (struct upload_int *)u->priv;
 	int e;
 
 	if (attrs_len > STORE_ATTRS_MAX)
 		return -EINVAL;
-	store_new_id(p->st->disk[0], u->id);
+	extent_new_id(p->vp.vol, u->id);
 	e = submit(p, u, k, u->id, COMMIT_UPLOAD_MAKE);
 	if (e < 0)
 		return e;
@@ -114,14 +116,15 @@ store_upload_create(struct store_port *p, const struct store_key *k, const void 
 	ui->c.view.mtime_ns = clock_wall_ns();
 	ui->c.view.attrs = attrs;
 	ui->c.view.attrs_len = attrs_len;
-	commit_submit(p, &ui->c);
+	commit_submit(&p->vp, &ui->c);
 	return 0;
 }
 
 int
-store_upload_abort(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		   struct store_upload *u)
+extent_upload_abort(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		    struct store_upload *u)
 {
+	struct extent_port *p = extent_port(sp);
 	struct upload_int *ui = (struct upload_int *)u->priv;
 	int e = submit(p, u, k, id, COMMIT_UPLOAD_ABORT);
 
@@ -131,51 +134,7 @@ store_upload_abort(struct store_port *p, const struct store_key *k, const uint8_
 	ui->c.job = gc_upload_job(id, NULL, 0);
 	if (!ui->c.job)
 		return -ENOSPC;
-	commit_submit(p, &ui->c);
-	return 0;
-}
-
-/* ---- the list ---- */
-
-static bool
-is_part(const struct store_part_ref *ref, const struct rec *r)
-{
-	return r->etag_parts == ref->etag.parts && memcmp(r->etag, ref->etag.sum, sizeof r->etag) == 0 &&
-	       (!ref->version || ref->version == r->version);
-}
-
-int
-upload_match(const struct disk *d, const uint8_t *id, const struct store_part_ref *parts,
-	     struct chunk_ref *refs, uint32_t nr, bool fill, uint32_t *ret_bad)
-{
-	struct tree_cursor c;
-	uint8_t key[CHUNK_KEY_BYTES];
-	bool there;
-
-	key_part(key, id, nr ? parts[0].number : 0);
-	tree_cursor_init(&c, d->tree, tree_root(d->tree));
-	there = tree_seek(&c, key, sizeof key, false);
-	for (uint32_t i = 0; i < nr; i++) {
-		const struct rec *r;
-
-		key_part(key, id, parts[i].number);
-		while (there && c.key_len == sizeof key && memcmp(c.key, key, sizeof key) < 0)
-			there = tree_next(&c);
-		r = c.rec;
-		if (!there || c.key_len != sizeof key || memcmp(c.key, key, sizeof key) != 0 ||
-		    !is_part(&parts[i], r) ||
-		    (!fill && (refs[i].index != parts[i].number || refs[i].len_bytes != r->size_bytes ||
-			       refs[i].crc64 != r->crc64))) {
-			*ret_bad = i;
-			return -EBADR;
-		}
-		if (fill) {
-			refs[i] = (struct chunk_ref){ .index = parts[i].number,
-						      .len_bytes = r->size_bytes,
-						      .crc64 = r->crc64 };
-			memcpy(refs[i].id, id, CHUNK_ID_BYTES);
-		}
-	}
+	commit_submit(&p->vp, &ui->c);
 	return 0;
 }
 
@@ -183,8 +142,8 @@ upload_match(const struct disk *d, const uint8_t *id, const struct store_part_re
 
 struct complete_int {
 	struct store_complete *sc;
-	struct store_port *port;
-	struct disk *disk;
+	struct extent_port *port;
+	struct vol *vol;
 	struct chunk_ref *refs;
 	struct map_ref map;
 	struct xio map_io;
@@ -208,7 +167,7 @@ static bool
 was_done(struct complete_int *ci)
 {
 	struct store_complete *sc = ci->sc;
-	const struct rec *r = tree_get(ci->disk->tree, ci->key, ci->key_len);
+	const struct rec *r = tree_get(ci->vol->tree, ci->key, ci->key_len);
 	const struct chunk_ref *refs;
 	uint32_t bad;
 
@@ -216,8 +175,8 @@ was_done(struct complete_int *ci)
 		return false;
 	refs = rec_entries(r);
 	if (memcmp(refs[0].id, ci->id, CHUNK_ID_BYTES) != 0 ||
-	    upload_match(ci->disk, ci->id, sc->parts, (struct chunk_ref *)(uintptr_t)refs, sc->part_nr, false,
-			 &bad) < 0)
+	    parts_match(ci->vol->tree, ci->id, sc->parts, (struct chunk_ref *)(uintptr_t)refs, sc->part_nr,
+			false, &bad) < 0)
 		return false;
 	sc->version = r->version;
 	sc->size_bytes = r->size_bytes;
@@ -236,12 +195,12 @@ finished(struct store_complete *sc, int result)
 }
 
 static void
-complete_over(struct complete_int *ci, int result)
+complete_done(struct complete_int *ci, int result)
 {
 	struct store_complete *sc = ci->sc;
 
 	if (ci->map.len_bytes && result < 0 && result != -ECANCELED && !ci->map_io.error)
-		extents_free(ci->disk, &ci->map.ext, 1);
+		disk_extents_free(&ci->vol->disk, &ci->map.ext, 1);
 	/* Somebody else completed it meanwhile: the same, perhaps. */
 	if (result == -ENOENT && was_done(ci))
 		result = 0;
@@ -257,7 +216,7 @@ on_complete(struct commit *c)
 
 	ci->sc->bad = c->bad;
 	ci->sc->version = c->view.version;
-	complete_over(ci, c->result);
+	complete_done(ci, c->result);
 }
 
 static void
@@ -266,31 +225,31 @@ on_map(struct xio *x)
 	struct complete_int *ci = container_of(x, struct complete_int, map_io);
 
 	if (x->error) {
-		disk_fail(ci->disk, "writing data failed: %s", strerror(-x->error));
-		complete_over(ci, -EROFS);
+		disk_fail(&ci->vol->disk, "writing data failed: %s", strerror(-x->error));
+		complete_done(ci, -EROFS);
 		return;
 	}
-	ci->c.flush_ticket = atomic_load(&ci->disk->flush_begun) + 1;
-	commit_submit(ci->port, &ci->c);
+	ci->c.flush_ticket = vol_flush_ticket(ci->vol);
+	commit_submit(&ci->port->vp, &ci->c);
 }
 
 /* More parts than a record names. */
 static int
 write_map(struct complete_int *ci)
 {
-	uint64_t unit = ci->disk->geo.unit_bytes;
+	uint64_t unit = ci->vol->disk.geo.unit_bytes;
 	uint32_t len = ci->sc->part_nr * (uint32_t)sizeof(struct chunk_ref),
 		 units = (uint32_t)(align_up(len, unit) / unit);
 	struct extent x;
 
-	if (alloc_take(ci->disk->alloc, &ci->port->run, units, units, &x) < 0)
+	if (alloc_take(ci->vol->disk.alloc, &ci->port->run, units, units, &x) < 0)
 		return -ENOSPC;
 	ci->map = (struct map_ref){ .ext = ext_make(x.unit, x.units),
 				    .len_bytes = len,
 				    .crc64 = crc64_nvme(0, ci->refs, len) };
 	ci->c.view.flags |= REC_MAPPED;
 	ci->c.view.map = ci->map;
-	xio_start(&ci->map_io, ci->port, ci->disk, true, &ci->map.ext, 1, 0, ci->refs,
+	xio_start(&ci->map_io, &ci->port->vp.io, &ci->vol->disk, true, &ci->map.ext, 1, 0, ci->refs,
 		  (uint32_t)align_up(len, FMT_ALIGN), RING_NO_REGION, on_map);
 	return 0;
 }
@@ -317,7 +276,7 @@ static int
 add_up(struct complete_int *ci)
 {
 	struct store_complete *sc = ci->sc;
-	int e = upload_match(ci->disk, ci->id, sc->parts, ci->refs, sc->part_nr, true, &sc->bad);
+	int e = parts_match(ci->vol->tree, ci->id, sc->parts, ci->refs, sc->part_nr, true, &sc->bad);
 
 	for (uint32_t i = 0; e == 0 && i < sc->part_nr; i++) {
 		const struct chunk_ref *ref = &ci->refs[i];
@@ -348,16 +307,14 @@ prepare(struct complete_int *ci)
 	ci->del = (struct commit){
 		.kind = COMMIT_DELETE,
 		.is_also = true,
-		.disk = ci->disk,
-		.state = CS_DATA_OVER,
+		.state = CS_DATA_DONE,
 		.job = ci->del.job,
 		.view = { .op = REC_DELETE, .key = ci->upload_key, .key_len = ci->upload_key_len }
 	};
 	ci->c = (struct commit){
 		.kind = COMMIT_COMPLETE,
 		.finished = on_complete,
-		.disk = ci->disk,
-		.state = CS_DATA_OVER,
+		.state = CS_DATA_DONE,
 		.also = &ci->del,
 		.bucket_key = ci->bucket_key,
 		.bucket_key_len = (uint16_t)((uint8_t *)memchr(ci->key, 0, ci->key_len) - ci->key),
@@ -386,7 +343,7 @@ complete(struct complete_int *ci)
 {
 	struct store_complete *sc = ci->sc;
 	const struct rec *r;
-	int e = upload_find(ci->port, ci->upload_key, ci->upload_key_len, &r);
+	int e = upload_find(ci->vol, ci->upload_key, ci->upload_key_len, &r);
 	size_t bytes = align_up(sc->part_nr * sizeof(struct chunk_ref), FMT_ALIGN);
 
 	if (e == -ENOENT && was_done(ci))
@@ -409,7 +366,7 @@ complete(struct complete_int *ci)
 	}
 	prepare(ci);
 	if (sc->part_nr <= FMT_ENTRY_MAX) {
-		commit_submit(ci->port, &ci->c);
+		commit_submit(&ci->port->vp, &ci->c);
 		return 0;
 	}
 	e = write_map(ci);
@@ -419,13 +376,14 @@ complete(struct complete_int *ci)
 }
 
 int
-store_upload_complete(struct store_port *p, const struct store_key *k,
-		      const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *sc)
+extent_upload_complete(struct store_port *sp, const struct store_key *k,
+		       const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *sc)
 {
+	struct extent_port *p = extent_port(sp);
 	struct complete_int *ci;
 	int e = check_list(sc), len;
 
-	sc->op.port = p;
+	sc->op.port = &p->base;
 	sc->version = sc->size_bytes = sc->crc64 = 0;
 	sc->was_done = false;
 	if (e < 0)
@@ -444,8 +402,8 @@ store_upload_complete(struct store_port *p, const struct store_key *k,
 	ci->key_len = (uint16_t)key_object(ci->key, k);
 	key_bucket(ci->bucket_key, k->bucket, k->bucket_len);
 	memcpy(ci->id, id, CHUNK_ID_BYTES);
-	ci->disk = store_home(p->st, ci->key, ci->key_len);
-	if (disk_failed(ci->disk)) {
+	ci->vol = p->vp.vol;
+	if (disk_failed(&ci->vol->disk)) {
 		free(ci);
 		return -EROFS;
 	}

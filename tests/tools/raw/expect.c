@@ -184,7 +184,7 @@ check_untouched(char **a, int nr)
 }
 
 /* rdmasum W [OFFSET [LENGTH]]: x-amz-rdma-checksum is right for these bytes
- * of the window (transports.md 6.3) */
+ * of the window (protocol.md section 8) */
 static const char *
 check_sum(const struct resp *r, char **a, int nr)
 {

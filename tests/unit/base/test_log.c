@@ -139,14 +139,10 @@ static void
 test_parse(void **state)
 {
 	enum log_level level = LOG_ERROR;
-	enum log_format format = LOG_AUTO;
 
 	assert_int_equal(log_level_parse("debug", &level), 0);
 	assert_int_equal(level, LOG_DEBUG);
 	assert_int_equal(log_level_parse("loud", &level), -EINVAL);
-	assert_int_equal(log_format_parse("json", &format), 0);
-	assert_int_equal(format, LOG_JSON);
-	assert_int_equal(log_format_parse("", &format), -EINVAL);
 }
 
 /* A module's own level goes before the common one, in both directions, until it is taken back. */

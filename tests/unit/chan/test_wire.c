@@ -117,14 +117,14 @@ static void
 wrong_rkey(void **state)
 {
 	struct token t = f.peer.tok;
-	uint64_t n = stats()->status[WCS_REM_ACCESS], resets = stats()->dci_resets;
+	uint64_t n = stats()->status[WCS_REM_ACCESS], resets = stats()->ep_resets;
 
 	t.rkey ^= 0x100;
 	expect_bad(&t, true, WCS_REM_ACCESS);
 	expect_bad(&t, false, WCS_REM_ACCESS);
 	assert_int_equal(stats()->status[WCS_REM_ACCESS] - n, 2); /* item 109 */
 	next_works();
-	assert_int_equal(stats()->dci_resets - resets, 2);
+	assert_int_equal(stats()->ep_resets - resets, 2);
 }
 
 static void
@@ -258,7 +258,7 @@ static void
 a_flush_that_never_comes(void **state)
 {
 	struct buf *b = bufpool_get(&f.bufs, BUF_SMALL);
-	uint64_t recreated = stats()->dci_recreated, start;
+	uint64_t recreated = stats()->ep_recreated, start;
 	struct token t = f.peer.tok;
 	int before;
 
@@ -280,7 +280,7 @@ a_flush_that_never_comes(void **state)
 	atomic_store(&errors_are_ignored, false);
 	bufpool_put(&f.bufs, b);
 	next_works();
-	assert_int_equal(stats()->dci_recreated, recreated + 1);
+	assert_int_equal(stats()->ep_recreated, recreated + 1);
 }
 
 /* item 30: 64 leases over 8 initiators, one of them towards nobody:
@@ -290,7 +290,7 @@ sixty_four_leases(void **state)
 {
 	struct buf *b = bufpool_get(&f.bufs, BUF_LARGE);
 	struct token bad = f.peer.tok;
-	int next = 0, done = 0, granted = 0;
+	int next = 0, done = 0;
 	bool started[LEASES] = { false };
 
 	bad.rkey ^= 0x100;
@@ -302,7 +302,6 @@ sixty_four_leases(void **state)
 
 		assert_int_equal(r, i < 8 ? 1 : 0);
 		f.l[i].heard = r;
-		granted += r;
 	}
 	fill(b->mem, b->cap_bytes, 9);
 	while (done < LEASES) {
@@ -455,7 +454,7 @@ device_fatal(void **state)
 {
 	struct rdma_rail *rail = rdma_rail(f.rd, 0);
 	struct buf *b = bufpool_get(&f.bufs, BUF_SMALL);
-	uint64_t recreated = stats()->dci_recreated;
+	uint64_t recreated = stats()->ep_recreated;
 	struct rdma_rail_info info;
 
 	if (!getenv("PORTCTL"))
@@ -480,8 +479,8 @@ device_fatal(void **state)
 		turn();
 	} while (info.state != RAIL_UP);
 	bufpool_put(&f.bufs, b);
-	WAIT(stats()->dcis_free == stats()->dcis, 60000);
-	assert_int_equal(stats()->dci_recreated - recreated, 9);
+	WAIT(stats()->eps_free == stats()->eps, 60000);
+	assert_int_equal(stats()->ep_recreated - recreated, 9);
 	next_works();
 }
 

@@ -26,8 +26,27 @@ struct rq {
 	struct field fields[DIALECT_FIELDS_MAX + 8];
 	struct dialect_in in;
 	struct target t;
+	unsigned parts, parts_not; /* that were got; that there are none of */
+	unsigned char attrs[DIALECT_ATTRS_MAX];
+	struct copy_source copy;
+	struct list_query list;
 	const char *why;
 };
+
+static inline void *
+rq_part(void *cookie, enum target_part part)
+{
+	struct rq *r = cookie;
+
+	/* Each of them once, and only where there is use for it. */
+	assert_false(r->parts & part);
+	if (r->parts_not & part)
+		return NULL;
+	r->parts |= part;
+	return part == TARGET_ATTRS  ? (void *)r->attrs
+	       : part == TARGET_COPY ? (void *)&r->copy
+				     : (void *)&r->list;
+}
 
 static inline void
 rq_field(struct rq *r, const char *name, const char *value)
@@ -51,7 +70,8 @@ rq_bare(enum conf_dialect d, const char *method, const char *target)
 				    .method = method,
 				    .target = target,
 				    .target_len = strlen(target),
-				    .fields = r.fields };
+				    .fields = r.fields,
+				    .parts = { rq_part, &r } };
 	return &r;
 }
 
@@ -84,6 +104,10 @@ rq_parse(struct rq *r)
 	enum fault f;
 
 	memset(&r->t, 0x5a, sizeof r->t);
+	memset(r->attrs, 0x5a, sizeof r->attrs);
+	memset(&r->copy, 0x5a, sizeof r->copy);
+	memset(&r->list, 0x5a, sizeof r->list);
+	r->parts = 0;
 	r->why = NULL;
 	f = dialect_parse(&r->in, &r->t, &r->why);
 	assert_non_null(r->why);

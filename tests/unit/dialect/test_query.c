@@ -1,7 +1,7 @@
 /* The query table, virtual hosts, list parameters, copy sources: query.c, uri.c, copy.c, parse.c. */
 #include "build.h"
 
-#include "s3doc/xml.h"
+#include "dialect/query_keys.h"
 
 #include <stdio.h>
 
@@ -121,6 +121,76 @@ operations(void **state)
 	}
 }
 
+/* The large parts of a target are asked for where the operation has them, and are not always to be had. */
+static void
+parts(void **state)
+{
+	static const struct {
+		const char *method, *target, *header;
+		unsigned parts;
+	} cases[] = {
+		{ "GET", "/", NULL, TARGET_LIST },
+		{ "GET", "/bkt?list-type=2", NULL, TARGET_LIST },
+		{ "GET", "/bkt?cors", NULL, TARGET_NOTHING },
+		{ "HEAD", "/bkt/obj", NULL, TARGET_NOTHING },
+		{ "GET", "/bkt/obj", NULL, TARGET_NOTHING },
+		{ "GET", "/bkt/obj?response-content-type=a", NULL, TARGET_ATTRS },
+		{ "GET", "/bkt/obj?uploadId=" ID, NULL, TARGET_ATTRS | TARGET_LIST },
+		{ "PUT", "/bkt/obj", NULL, TARGET_ATTRS },
+		{ "PUT", "/bkt/obj", "src/a", TARGET_ATTRS | TARGET_COPY },
+		{ "DELETE", "/bkt/obj", NULL, TARGET_NOTHING },
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		for (unsigned without = 0; without <= TARGET_LIST; without = without ? without * 2 : 1) {
+			struct rq *r = s3(cases[i].method, cases[i].target);
+			enum fault want = cases[i].parts & without ? FAULT_BUSY : FAULT_NONE;
+
+			rq_field(r, "content-length", "0");
+			if (cases[i].header)
+				rq_field(r, "x-amz-copy-source", cases[i].header);
+			r->parts_not = without;
+			assert_fault(rq_parse(r), want);
+			assert_int_equal(r->parts & ~cases[i].parts, 0);
+			assert_true(want == FAULT_BUSY || r->parts == cases[i].parts);
+		}
+	}
+}
+
+/* No request asks for two operations. */
+static void
+shapes(void **state)
+{
+	static const struct query_shape shape[OP_NR] = {
+		[OP_NONE] = { ELSEWHERE, 0 },
+#define OP(id, name, start, method, level, body, writes, right, ok, parts, needs, may)                       \
+	[OP_##id] = { needs, may },
+#include "dialect/op.def"
+	};
+
+	for (enum op a = OP_NONE + 1; a < OP_NR; a++) {
+		for (enum op b = a + 1; b < OP_NR; b++) {
+			const struct query_shape *x = &shape[a], *y = &shape[b];
+
+			if (op_info[a].method != op_info[b].method || op_info[a].level != op_info[b].level ||
+			    (x->needs | y->needs) & ELSEWHERE)
+				continue;
+			if (!(x->needs & ~(y->needs | y->may)) && !(y->needs & ~(x->needs | x->may)))
+				fail_msg("one query asks for %s and for %s", op_name[a], op_name[b]);
+		}
+	}
+}
+
+/* What the rights of operations ask about is there. */
+static void
+parts_of_rights(void **state)
+{
+	for (enum op op = 0; op < OP_NR; op++) {
+		assert_true(op_info[op].right != RIGHT_COPY || op_info[op].parts & TARGET_COPY);
+		assert_true(op_info[op].right != RIGHT_LIST_PREFIX || op_info[op].parts & TARGET_LIST);
+	}
+}
+
 /* Every operation has a name, and one that moves nothing ignores a descriptor.  item 77 */
 static void
 operation_table(void **state)
@@ -159,31 +229,31 @@ list_parameters(void **state)
 	struct rq *r = s3("GET", "/bkt?prefix=a%2Fb+c%2B&delimiter=%2F%2F&marker=m%C3%A9&max-keys=5000");
 
 	assert_fault(rq_parse(r), FAULT_NONE);
-	assert_string_equal(r->t.list.prefix, "a/b c+");
-	assert_string_equal(r->t.list.delimiter, "//");
-	assert_string_equal(r->t.list.after, "m\xc3\xa9");
-	assert_int_equal(r->t.list.max, 1000);
-	assert_false(r->t.list.encoding_url || r->t.list.have_token);
+	assert_string_equal(r->t.list->prefix, "a/b c+");
+	assert_string_equal(r->t.list->delimiter, "//");
+	assert_string_equal(r->t.list->after, "m\xc3\xa9");
+	assert_int_equal(r->t.list->max, 1000);
+	assert_false(r->t.list->encoding_url || r->t.list->have_token);
 	r = s3("GET",
 	       "/bkt?list-type=2&continuation-token=AWEvYg%3D%3D&start-after=zz&max-keys=0&fetch-owner=true");
 	assert_fault(rq_parse(r), FAULT_NONE);
-	assert_string_equal(r->t.list.after, "a/b");
-	assert_true(r->t.list.have_token && r->t.list.fetch_owner && r->t.list.max == 0);
+	assert_string_equal(r->t.list->after, "a/b");
+	assert_true(r->t.list->have_token && r->t.list->fetch_owner && r->t.list->max == 0);
 	r = s3("GET", "/bkt?list-type=2&start-after=zz&continuation-token=AWEvYg%3D%3D");
 	assert_fault(rq_parse(r), FAULT_NONE);
-	assert_string_equal(r->t.list.after, "a/b");
+	assert_string_equal(r->t.list->after, "a/b");
 	r = s3("GET", "/bkt?list-type=2&continuation-token=AWH%2F");
 	assert_fault(rq_parse(r), FAULT_NONE);
-	assert_true(r->t.list.have_token && r->t.list.after_len == 2 && r->t.list.after[1] == (char)0xff);
+	assert_true(r->t.list->have_token && r->t.list->after_len == 2 && r->t.list->after[1] == (char)0xff);
 	r = s3("GET", "/bkt?list-type=2&start-after=zz&continuation-token=");
 	assert_fault(rq_parse(r), FAULT_NONE);
-	assert_true(r->t.list.have_start_after && !r->t.list.have_token);
+	assert_true(r->t.list->have_start_after && !r->t.list->have_token);
 	r = s3("GET", "/bkt?uploads&key-marker=k&upload-id-marker=" ID);
 	assert_fault(rq_parse(r), FAULT_NONE);
-	assert_true(r->t.list.have_upload_id_marker && r->t.list.upload_id_marker[1] == 0x23);
+	assert_true(r->t.list->have_upload_id_marker && r->t.list->upload_id_marker[1] == 0x23);
 	r = s3("GET", "/bkt");
 	assert_fault(rq_parse(r), FAULT_NONE);
-	assert_true(r->t.list.max == 1000 && r->t.list.after_len == 0 && r->t.list.prefix[0] == 0);
+	assert_true(r->t.list->max == 1000 && r->t.list->after_len == 0 && r->t.list->prefix[0] == 0);
 	for (int over = 0; over < 2; over++) {
 		target[12] = 0;
 		for (int i = 0; i < DIALECT_KEY_MAX + over; i++)
@@ -205,8 +275,8 @@ empty_delimiter(void **state)
 		struct rq *r = s3("GET", targets[i]);
 
 		assert_fault(rq_parse(r), FAULT_NONE);
-		assert_int_equal(r->t.list.delimiter_len, 0);
-		assert_string_equal(r->t.list.delimiter, "");
+		assert_int_equal(r->t.list->delimiter_len, 0);
+		assert_string_equal(r->t.list->delimiter, "");
 	}
 	/* The other end: the longest one, and one byte more. */
 	for (size_t over = 0; over < 2; over++) {
@@ -216,7 +286,7 @@ empty_delimiter(void **state)
 		target[head + DIALECT_DELIMITER_MAX + over] = 0;
 		r = s3("GET", target);
 		assert_fault(rq_parse(r), over ? FAULT_BAD_ARGUMENT : FAULT_NONE);
-		assert_int_equal(r->t.list.delimiter_len, over ? 0 : DIALECT_DELIMITER_MAX);
+		assert_int_equal(r->t.list->delimiter_len, over ? 0 : DIALECT_DELIMITER_MAX);
 	}
 }
 
@@ -348,17 +418,17 @@ copy_sources(void **state)
 		if (f)
 			continue;
 		assert_int_equal(r->t.op, OP_COPY_OBJECT);
-		assert_string_equal(r->t.copy.bucket, cases[i].bucket);
-		assert_string_equal(r->t.copy.key, cases[i].key);
+		assert_string_equal(r->t.copy->bucket, cases[i].bucket);
+		assert_string_equal(r->t.copy->key, cases[i].key);
 	}
 	/* Directives: what is replaced is in attrs. */
 	r = rq_with(copy_of("src/a"), "x-amz-meta-a", "b", "x-amz-tagging", "t=1", NULL);
 	assert_fault(rq_parse(r), FAULT_NONE);
-	assert_true(r->t.attrs_len == 0 && r->t.tag_nr == 0 && r->t.copy.metadata == DIRECTIVE_COPY);
+	assert_true(r->t.attrs_len == 0 && r->t.tag_nr == 0 && r->t.copy->metadata == DIRECTIVE_COPY);
 	r = rq_with(copy_of("src/a"), "x-amz-meta-a", "b", "x-amz-tagging", "t=1", "x-amz-metadata-directive",
 		    "REPLACE", "x-amz-tagging-directive", "REPLACE", NULL);
 	assert_fault(rq_parse(r), FAULT_NONE);
-	assert_true(r->t.attrs_len > 0 && r->t.tag_nr == 1 && r->t.copy.tagging == DIRECTIVE_REPLACE);
+	assert_true(r->t.attrs_len > 0 && r->t.tag_nr == 1 && r->t.copy->tagging == DIRECTIVE_REPLACE);
 	assert_fault(rq_parse(rq_with(copy_of("src/a"), "x-amz-metadata-directive", "MOVE", NULL)),
 		     FAULT_BAD_ARGUMENT);
 	assert_fault(rq_parse(rq_with(copy_of("src/a"), "x-amz-copy-source-range", "bytes=0-1", NULL)),
@@ -375,7 +445,7 @@ copy_sources(void **state)
 		    "x-amz-copy-source-range", "bytes=5-9", NULL);
 	assert_fault(rq_parse(r), FAULT_NONE);
 	assert_int_equal(r->t.op, OP_UPLOAD_PART_COPY);
-	assert_true(r->t.copy.range.first == 5 && r->t.copy.range.last == 9);
+	assert_true(r->t.copy->range.first == 5 && r->t.copy->range.last == 9);
 	r = rq_with(s3("PUT", "/bkt/obj?partNumber=1&uploadId=" ID), "x-amz-copy-source", "src/a",
 		    "x-amz-copy-source-range", "bytes=5-", NULL);
 	assert_fault(rq_parse(r), FAULT_BAD_ARGUMENT);
@@ -390,18 +460,18 @@ copy_conditions(void **state)
 
 	assert_fault(rq_parse(r), FAULT_NONE);
 	/* If-Match that holds outweighs the date. */
-	assert_fault(dialect_copy_conditions(&r->t.copy, "e", 1, 2000000000), FAULT_NONE);
-	assert_fault(dialect_copy_conditions(&r->t.copy, "f", 1, 0), FAULT_PRECONDITION);
+	assert_fault(dialect_copy_conditions(r->t.copy, "e", 1, 2000000000), FAULT_NONE);
+	assert_fault(dialect_copy_conditions(r->t.copy, "f", 1, 0), FAULT_PRECONDITION);
 	r = rq_with(copy_of("src/a"), "x-amz-copy-source-if-none-match", "\"e\"",
 		    "x-amz-copy-source-if-modified-since", "Wed, 21 Oct 2015 07:28:00 GMT", NULL);
 	assert_fault(rq_parse(r), FAULT_NONE);
-	assert_fault(dialect_copy_conditions(&r->t.copy, "e", 1, 2000000000), FAULT_PRECONDITION);
-	assert_fault(dialect_copy_conditions(&r->t.copy, "f", 1, 0), FAULT_NONE);
+	assert_fault(dialect_copy_conditions(r->t.copy, "e", 1, 2000000000), FAULT_PRECONDITION);
+	assert_fault(dialect_copy_conditions(r->t.copy, "f", 1, 0), FAULT_NONE);
 	r = rq_with(copy_of("src/a"), "x-amz-copy-source-if-modified-since", "Wed, 21 Oct 2015 07:28:00 GMT",
 		    NULL);
 	assert_fault(rq_parse(r), FAULT_NONE);
-	assert_fault(dialect_copy_conditions(&r->t.copy, "e", 1, 1445412480), FAULT_PRECONDITION);
-	assert_fault(dialect_copy_conditions(&r->t.copy, "e", 1, 1445412481), FAULT_NONE);
+	assert_fault(dialect_copy_conditions(r->t.copy, "e", 1, 1445412480), FAULT_PRECONDITION);
+	assert_fault(dialect_copy_conditions(r->t.copy, "e", 1, 1445412481), FAULT_NONE);
 }
 
 /* item 52, item 56: what a multipart upload is to be checked with */
@@ -505,7 +575,7 @@ object_attributes(void **state)
 
 	assert_fault(rq_parse(r), FAULT_NONE);
 	assert_int_equal(r->t.object_attributes, ATTR_ETAG | ATTR_SIZE | ATTR_PARTS | ATTR_CHECKSUM);
-	assert_true(r->t.list.max == 7 && r->t.list.part_number_marker == 3);
+	assert_true(r->t.list->max == 7 && r->t.list->part_number_marker == 3);
 	assert_fault(rq_parse(s3("GET", "/bkt/obj?attributes")), FAULT_BAD_ARGUMENT);
 	assert_fault(
 		rq_parse(rq_with(s3("GET", "/bkt/obj?attributes"), "x-amz-object-attributes", "Owner", NULL)),
@@ -549,14 +619,17 @@ sums_in_the_query(void **state)
 static void
 descriptors_in_the_query(void **state)
 {
-	for (enum wire_form w = 0; w < WIRE_NR; w++) {
+	static const char *const headers[] = {
+#define WIRE(id, header, ...) header,
+#include "dialect/wire.def"
+	};
+
+	for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
 		char target[128];
 
-		if (!dialect_wire_header(w))
-			continue;
-		snprintf(target, sizeof target, "/bkt/obj?%s=1", dialect_wire_header(w));
+		snprintf(target, sizeof target, "/bkt/obj?%s=1", headers[i]);
 		assert_fault(rq_parse(s3("GET", target)), FAULT_NOT_IMPLEMENTED);
-		assert_true(dialect_must_sign(span_of(dialect_wire_header(w)), false));
+		assert_true(dialect_must_sign(span_of(headers[i]), false));
 	}
 	assert_fault(rq_parse(s3("GET", "/bkt/obj?x-my-own=1")), FAULT_NONE);
 }
@@ -583,13 +656,23 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(operations),          cmocka_unit_test(operation_table),
-		cmocka_unit_test(list_parameters),     cmocka_unit_test(response_overrides),
-		cmocka_unit_test(virtual_hosts),       cmocka_unit_test(control_routes),
-		cmocka_unit_test(copy_sources),        cmocka_unit_test(copy_conditions),
-		cmocka_unit_test(multipart_checksums), cmocka_unit_test(streaming),
-		cmocka_unit_test(object_attributes),   cmocka_unit_test(tags_of_a_put),
-		cmocka_unit_test(sums_in_the_query),   cmocka_unit_test(descriptors_in_the_query),
+		cmocka_unit_test(operations),
+		cmocka_unit_test(parts),
+		cmocka_unit_test(shapes),
+		cmocka_unit_test(parts_of_rights),
+		cmocka_unit_test(operation_table),
+		cmocka_unit_test(list_parameters),
+		cmocka_unit_test(response_overrides),
+		cmocka_unit_test(virtual_hosts),
+		cmocka_unit_test(control_routes),
+		cmocka_unit_test(copy_sources),
+		cmocka_unit_test(copy_conditions),
+		cmocka_unit_test(multipart_checksums),
+		cmocka_unit_test(streaming),
+		cmocka_unit_test(object_attributes),
+		cmocka_unit_test(tags_of_a_put),
+		cmocka_unit_test(sums_in_the_query),
+		cmocka_unit_test(descriptors_in_the_query),
 		cmocka_unit_test(empty_delimiter),
 	};
 

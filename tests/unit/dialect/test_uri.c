@@ -257,8 +257,8 @@ query_keys(void **state)
 		"x-job=7&x-=&x-a",
 		"X-Amz-Signature=0",
 		"AWSAccessKeyId=x&Signature=y&Expires=1",
-		"X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=a%2Fb&X-Amz-Date=1&X-Amz-Expires=1"
-		"&X-Amz-SignedHeaders=host&X-Amz-Security-Token=t&X-Amz-Signature=0&x-id=PutObject"
+		("X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=a%2Fb&X-Amz-Date=1&X-Amz-Expires=1"
+		 "&X-Amz-SignedHeaders=host&X-Amz-Security-Token=t&X-Amz-Signature=0&x-id=PutObject"),
 	};
 	static const char *const methods[] = { "PUT", "GET", "HEAD", "DELETE" };
 	char target[400];

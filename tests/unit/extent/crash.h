@@ -196,7 +196,7 @@ child(int pipe_fd, uint64_t seed, uint64_t end_after_ns)
 #ifdef CHILD_BEGINS
 	CHILD_BEGINS;
 #endif
-	if (store_open_disks(&conf, &st, err, sizeof err) < 0) {
+	if (store_start(&conf, &st, err, sizeof err) < 0) {
 		printf("child: %s\n", err);
 		_exit(2);
 	}

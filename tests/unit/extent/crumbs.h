@@ -6,7 +6,7 @@
 #define GANTRY_TESTS_STORE_CRUMBS_H
 
 #include "base/check.h"
-#include "extent/extent_int.h"
+#include "extent/engine.h"
 
 #include <stdlib.h>
 
@@ -18,11 +18,11 @@
 static inline void
 wait_segments(struct loop *l)
 {
-	struct disk *d = l->p->st->disk[0];
+	struct vol *vol = extent_port(l->p)->st->vol;
 
-	while (d->segs_coming) {
-		d->seg_hungry = true;
-		helper_ring(d);
+	while (vol->disk.segs_coming) {
+		vol->disk.seg_hungry = true;
+		helper_ring(&vol->helper);
 		loop_for(l, NS_PER_MS);
 	}
 }
@@ -31,13 +31,14 @@ wait_segments(struct loop *l)
 static inline void
 make_crumbs(struct loop *l)
 {
-	struct alloc *a = l->p->st->disk[0]->alloc;
+	struct alloc *a = extent_port(l->p)->st->vol->disk.alloc;
 	struct extent *x = calloc(CRUMBS_MAX, sizeof *x);
 	int n = 0;
 
 	wait_segments(l);
 	check(x);
-	while (alloc_take(a, &l->p->run, 1, 1, &x[n]) == 0 || alloc_take_held(a, 1, 1, &x[n]) == 0)
+	while (alloc_take(a, &extent_port(l->p)->run, 1, 1, &x[n]) == 0 ||
+	       alloc_take_held(a, 1, 1, &x[n]) == 0)
 		check(++n < CRUMBS_MAX);
 	for (int i = 0; i < n; i++) {
 		if (x[i].unit % 2)

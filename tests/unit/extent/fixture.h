@@ -17,7 +17,7 @@ static char err[512];
 static inline void
 open_store(void)
 {
-	int r = store_open_disks(&conf, &st, err, sizeof err);
+	int r = store_start(&conf, &st, err, sizeof err);
 
 	if (r < 0)
 		fail_msg("open: %d %s", r, err);
@@ -28,7 +28,7 @@ static inline void
 close_store(void)
 {
 	loop_stop(&l);
-	store_close_disks(st);
+	store_stop(st);
 	st = NULL;
 }
 

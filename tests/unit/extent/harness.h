@@ -21,6 +21,7 @@
 #include "base/mailbox.h"
 #include "base/timer.h"
 #include "ring/ring.h"
+#include "extent/extent.h"
 #include "store/store.h"
 
 #include <dirent.h>
@@ -96,7 +97,8 @@ static inline struct store_conf
 conf_for(struct store_disk_conf *dc, const char *path, uint64_t size)
 {
 	*dc = (struct store_disk_conf){ .path = path, .size_bytes = size };
-	return (struct store_conf){ .disks = dc,
+	return (struct store_conf){ .ops = &extent_ops,
+				    .disks = dc,
 				    .disk_nr = 1,
 				    .index_bytes = 64 * MIB,
 				    .lock_wait_ns = 5 * NS_PER_S,

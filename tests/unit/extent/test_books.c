@@ -3,7 +3,8 @@
  * something on the disk may name, which is kept until a restart.  On a ring that fails on demand; the books
  * are the store's own.
  */
-#include "extent/extent_int.h"
+#include "extent/engine.h"
+#include "extent/object/chunk.h"
 #include "extent/index/tree_int.h"
 
 #include "crumbs.h"
@@ -50,23 +51,23 @@ static struct books
 books(void)
 {
 	struct books b = { 0 };
-	struct disk *d = st->disk[0];
+	struct vol *vol = extent_store(st)->vol;
 	struct alloc_stats as;
 	unsigned dead = 0;
 
-	for (struct chunk_writer *w = l.p->writers_free; w; w = w->next)
+	for (struct chunk_writer *w = extent_port(l.p)->writers_free; w; w = w->next)
 		b.writers++;
-	alloc_stats(d->alloc, &as);
+	alloc_stats(vol->disk.alloc, &as);
 	b.units = as.free + as.leased;
-	b.bytes = d->tree->arena.bytes_used;
+	b.bytes = vol->tree->arena.bytes_used;
 	/* Between operations nothing is set aside, and each of the dead waits or is free. */
-	for (struct dead *x = d->dead_free; x; x = x->next)
+	for (struct dead *x = vol->leader.dead_free; x; x = x->next)
 		dead++;
-	for (struct dead *x = d->dying; x; x = x->next)
+	for (struct dead *x = vol->leader.dying; x; x = x->next)
 		dead++;
 	assert_int_equal(dead % DEAD_PER_BLOCK, 0);
-	assert_int_equal(d->tree->reserved_ops, 0);
-	assert_int_equal(d->tree->arena.slab_reserved, 0);
+	assert_int_equal(vol->tree->reserved_ops, 0);
+	assert_int_equal(vol->tree->arena.slab_reserved, 0);
 	return b;
 }
 
@@ -74,23 +75,24 @@ books(void)
 static struct books
 settled(void)
 {
-	struct disk *d = st->disk[0];
+	struct vol *vol = extent_store(st)->vol;
 
 	for (uint64_t until = clock_ns() + PATIENCE_NS; clock_ns() < until;) {
-		if (!l.p->inflight && !d->dead_nr && !d->tree->limbo_nr && d->snap_state == SNAP_IDLE)
+		if (!extent_port(l.p)->vp.io.inflight && !vol->dead_nr && !vol->tree->limbo_nr &&
+		    vol->snap.state == SNAP_IDLE)
 			break;
-		d->want_lead = true;
+		vol->want_lead = true;
 		loop_for(&l, NS_PER_MS);
 	}
-	assert_int_equal(d->dead_nr, 0);
-	assert_int_equal(d->tree->limbo_nr, 0);
+	assert_int_equal(vol->dead_nr, 0);
+	assert_int_equal(vol->tree->limbo_nr, 0);
 	return books();
 }
 
 static uint64_t
 units_of(uint64_t size)
 {
-	uint64_t unit = st->disk[0]->geo.unit_bytes;
+	uint64_t unit = extent_store(st)->vol->disk.geo.unit_bytes;
 
 	return align_up(stored_bytes(size), unit) / unit;
 }
@@ -344,7 +346,7 @@ test_behind_a_block(void **state)
 	after = books();
 	assert_int_equal(after.writers, CHUNK_WRITERS_PER_PORT);
 	assert_int_equal(after.units, before.units - units_of(size));
-	assert_int_equal(l.p->inflight, 0);
+	assert_int_equal(extent_port(l.p)->vp.io.inflight, 0);
 }
 
 /* A PUT that waits for space on a disk that fails meanwhile hears of that. */
@@ -364,7 +366,8 @@ test_waits_for_space(void **state)
 	bad(FAULT_WRITE, "log", 1, FAULT_HOLD);
 	assert_int_equal(obj_delete(&l, "b", "f0", NULL), 1);
 	begin(&hand[1], "more", NULL, STORE_PIECE);
-	while (alloc_take(st->disk[0]->alloc, &l.p->run, 1, 1, &(struct extent){ 0 }) == 0)
+	while (alloc_take(extent_store(st)->vol->disk.alloc, &extent_port(l.p)->run, 1, 1,
+			  &(struct extent){ 0 }) == 0)
 		before.units--;
 	assert_int_equal(commit(&hand[1], STORE_PIECE, NULL), 0);
 	loop_for(&l, 20 * NS_PER_MS);
@@ -419,7 +422,7 @@ test_given_up_chunk(void **state)
 	assert_int_equal(begin(&hand[1], "x", NULL, 66 * MIB), 0);
 	hand[1].r = -EINTR;
 	end(&hand[1]);
-	assert_int_not_equal(l.p->inflight, 0);
+	assert_int_not_equal(extent_port(l.p)->vp.io.inflight, 0);
 	bad_name = NULL;
 	after = settled();
 	assert_int_equal(after.writers, CHUNK_WRITERS_PER_PORT);
@@ -475,7 +478,7 @@ test_any_fault(void **state)
 		/* A short flush is none. */
 		assert_true(r == 0 || (info.state == DISK_FAILED && (r == -EROFS || r == -ECANCELED)));
 		/* A block with what is being collected may still be on its way. */
-		while (l.p->inflight)
+		while (extent_port(l.p)->vp.io.inflight)
 			loop_turn(&l);
 		assert_int_equal(books().writers, CHUNK_WRITERS_PER_PORT);
 		reopen();

@@ -31,7 +31,7 @@ main(void)
 		return 1;
 	}
 	for (int i = 0; i < 2; i++, con.seed++) {
-		if (store_open_disks(&conf, &con.store, err, sizeof err) < 0) {
+		if (store_start(&conf, &con.store, err, sizeof err) < 0) {
 			printf("%s\n", err);
 			return 1;
 		}
@@ -39,7 +39,7 @@ main(void)
 		con.port = l.p;
 		failed += store_contract_run(&con);
 		loop_stop(&l);
-		store_close_disks(con.store);
+		store_stop(con.store);
 	}
 	dir_remove(dir);
 	return failed != 0;

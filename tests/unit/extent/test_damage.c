@@ -1,9 +1,9 @@
 /*
  * What a start says to locks, foreign disks, and damage done behind the store's back: bits flipped in data,
- * trailers, the log, superblocks and snapshots.  A "crash" is a child that leaves without closing.
+ * CRC blocks, the log, superblocks and snapshots.  A "crash" is a child that leaves without closing.
  */
 #include "fixture.h"
-#include "extent/disk/format.h"
+#include "extent/log/rec_codec.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -131,19 +131,19 @@ test_foreign(void **state)
 
 	c.disks = two;
 	c.disk_nr = 2;
-	assert_int_equal(store_open_disks(&c, &st, err, sizeof err), -EINVAL);
+	assert_int_equal(store_start(&c, &st, err, sizeof err), -EINVAL);
 	assert_non_null(strstr(err, "one disk"));
 	c = conf;
 	wrong.size_bytes = 200 * MIB;
 	c.disks = &wrong;
-	assert_int_equal(store_open_disks(&c, &st, err, sizeof err), -EINVAL);
+	assert_int_equal(store_start(&c, &st, err, sizeof err), -EINVAL);
 	assert_int_equal(store_format(&conf, false, err, sizeof err), -EEXIST);
 	dir_make(other);
 	empty.path = other;
 	c.disks = &empty;
-	assert_int_equal(store_open_disks(&c, &st, err, sizeof err), -ENOTRECOVERABLE);
+	assert_int_equal(store_start(&c, &st, err, sizeof err), -ENOTRECOVERABLE);
 	dir_remove(other);
-	assert_int_equal(store_open_disks(&c, &st, err, sizeof err), -ENOENT);
+	assert_int_equal(store_start(&c, &st, err, sizeof err), -ENOENT);
 	/* by force: what was there is gone */
 	open_store();
 	assert_int_equal(put_simple(&l, "b", "x", 100, 1), 0);
@@ -162,11 +162,11 @@ test_lock(void **state)
 	pid_t pid;
 
 	open_store();
-	assert_int_equal(store_open_disks(&conf, &second, err, sizeof err), -EBUSY);
+	assert_int_equal(store_start(&conf, &second, err, sizeof err), -EBUSY);
 	fflush(stdout);
 	pid = fork();
 	if (pid == 0)
-		_exit(store_open_disks(&conf, &second, err, sizeof err) == -EBUSY &&
+		_exit(store_start(&conf, &second, err, sizeof err) == -EBUSY &&
 				      store_fsck(&conf, true, NULL, NULL) == -EBUSY
 			      ? 0
 			      : 1);
@@ -215,7 +215,7 @@ test_bits(void **state)
 }
 
 static void
-test_trailer(void **state)
+test_crc_block(void **state)
 {
 	uint64_t off, crc[3], data[65536 / 8];
 	char seg[32];
@@ -264,7 +264,7 @@ becomes_other(uint64_t seed, uint64_t other, uint64_t size)
 }
 
 /* That data and granule CRCs fit each other is not enough: the record says whose they are.  In one piece with
- * its trailer, and in several. */
+ * its CRC block, and in several. */
 static void
 test_other_bytes(void **state)
 {
@@ -317,7 +317,7 @@ test_superblocks(void **state)
 	close_store();
 	flip("super", 7);
 	flip("super", 65536 + 30);
-	assert_int_equal(store_open_disks(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
 	st = NULL;
 }
 
@@ -370,11 +370,11 @@ test_log_damage(void **state)
 {
 	crash_after(twenty);
 	flip("log", log_block_of("k10") + 200);
-	assert_int_equal(store_open_disks(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
 	assert_non_null(strstr(err, dir));
 	assert_non_null(strstr(err, "log offset"));
 	assert_int_equal(fsck(false), -ENOTRECOVERABLE);
-	assert_int_equal(store_open_disks(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
 	assert_int_equal(fsck(true), 1);
 	assert_non_null(strstr(said, "b/k11"));
 	assert_non_null(strstr(said, "b/k19"));
@@ -413,7 +413,7 @@ test_epoch_lost(void **state)
 	open_store();
 	close_store();
 	flip("log", last_epoch_block() + 8);
-	assert_int_equal(store_open_disks(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
 	assert_non_null(strstr(err, "epoch"));
 	st = NULL;
 }
@@ -572,7 +572,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_foreign, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_lock, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_bits, setup, remove_store),
-		cmocka_unit_test_setup_teardown(test_trailer, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_crc_block, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_other_bytes, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_other_bytes_in_tail, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_superblocks, setup, remove_store),

@@ -49,10 +49,10 @@ test_device(void **state)
 	for (int i = 0; i < 3; i++) {
 		/* The kernel may let a closed device go a little later. */
 		conf.lock_wait_ns = PATIENCE_NS;
-		if (store_open_disks(&conf, &st, err, sizeof err) < 0)
+		if (store_start(&conf, &st, err, sizeof err) < 0)
 			fail_msg("%s", err);
 		conf.lock_wait_ns = 50 * NS_PER_MS;
-		assert_true(store_open_disks(&conf, &second, err, sizeof err) < 0);
+		assert_true(store_start(&conf, &second, err, sizeof err) < 0);
 		loop_start(&l, st);
 		if (i == 0) {
 			assert_int_equal(bucket_make(&l, "b"), 0);
@@ -64,7 +64,7 @@ test_device(void **state)
 		store_disk_info(st, 0, &info);
 		assert_int_equal(info.size_bytes, 100 * MIB);
 		loop_stop(&l);
-		store_close_disks(st);
+		store_stop(st);
 	}
 	conf.lock_wait_ns = PATIENCE_NS;
 	assert_int_equal(store_fsck(&conf, false, NULL, NULL), 0);

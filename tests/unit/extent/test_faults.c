@@ -2,7 +2,7 @@
  * The disk says no: failed flushes and writes of every kind, failed reads, reads that come late, in any
  * order.  On a ring that fails on demand.
  */
-#include "extent/extent_int.h" /* ahead of the fixture, whose names it does not know */
+#include "extent/engine.h" /* ahead of the fixture, whose names it does not know */
 
 #include "fixture.h"
 #include "tests/fake/fault_ring.h"
@@ -37,16 +37,16 @@ good(void)
 	bad_name = NULL;
 }
 
-/* Will the helper make another segment by itself?  See segment_due() in upkeep.c. */
+/* Will the helper make another segment by itself?  See is_due() in disk/segment.c. */
 static bool
 segments_come(void)
 {
-	struct disk *d = st->disk[0];
-	uint64_t ahead = geo_units(&d->geo) / 16, two = 2 * geo_seg_units(&d->geo);
+	struct vol *vol = extent_store(st)->vol;
+	uint64_t ahead = geo_units(&vol->disk.geo) / 16, two = 2 * geo_seg_units(&vol->disk.geo);
 	struct alloc_stats as;
 
-	alloc_stats(d->alloc, &as);
-	return as.units < geo_units(&d->geo) && as.free < (ahead < two ? two : ahead) + as.held_back;
+	alloc_stats(vol->disk.alloc, &as);
+	return as.units < geo_units(&vol->disk.geo) && as.free < (ahead < two ? two : ahead) + as.held_back;
 }
 
 /* Waits until the helper made all segments, so that its writes are not mixed with ours. */
@@ -169,7 +169,7 @@ test_read_fails(void **state)
 	struct store_disk_info info;
 
 	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
-	/* the trailer and the first piece; later the trailer is known */
+	/* the CRC block and the first piece; later the CRC block is known */
 	for (int after = 0; after < 3; after++) {
 		bad(FAULT_READ, "seg-", after, -EIO);
 		assert_int_equal(obj_check(&l, "b", "before", 3 * MIB, 1), -EIO);
@@ -234,7 +234,7 @@ test_start_fails(void **state)
 	close_store();
 	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
 		bad(t[i].kind, t[i].name, 0, -EIO);
-		assert_int_equal(store_open_disks(&conf, &st, err, sizeof err), -EIO);
+		assert_int_equal(store_start(&conf, &st, err, sizeof err), -EIO);
 		assert_non_null(strstr(err, dir));
 		good();
 		open_store();
@@ -243,7 +243,7 @@ test_start_fails(void **state)
 	}
 	/* the second flush: after the epoch block */
 	bad(FAULT_FLUSH, "log", 1, -EIO);
-	assert_int_equal(store_open_disks(&conf, &st, err, sizeof err), -EIO);
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), -EIO);
 	good();
 	open_store();
 	assert_int_equal(obj_check(&l, "b", "x", 100000, 1), 0);

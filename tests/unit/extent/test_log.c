@@ -284,9 +284,9 @@ test_many_starts(void **state)
 	close_store();
 	/* a block of 4 KiB each: more than what is left */
 	for (int i = 0; i < 560 && clock_ns() < until; i++) {
-		if (store_open_disks(&conf, &st, err, sizeof err) < 0)
+		if (store_start(&conf, &st, err, sizeof err) < 0)
 			fail_msg("start %d: %s", i, err);
-		store_close_disks(st);
+		store_stop(st);
 		st = NULL;
 	}
 	open_store();

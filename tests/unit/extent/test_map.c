@@ -1,6 +1,6 @@
 /* An object in more extents than its record holds: they lie in a map on the disk, which a start believes only
  * if it is the one that was written. */
-#include "extent/extent_int.h"
+#include "extent/engine.h"
 
 #include "crumbs.h"
 #include "fixture.h"
@@ -19,16 +19,16 @@ find_map(const char *key, char path[160], off_t *ret_off)
 {
 	uint8_t bytes[KEY_BYTES_MAX];
 	struct store_key k = key_of("b", key);
-	struct disk *d = st->disk[0];
+	struct vol *vol = extent_store(st)->vol;
 	struct map_ref map;
 	const struct rec *r;
 	uint64_t off;
 	char *end;
 
-	r = tree_get(d->tree, bytes, (size_t)key_object(bytes, &k));
+	r = tree_get(vol->tree, bytes, (size_t)key_object(bytes, &k));
 	assert_non_null(r);
 	assert_true(rec_map(r, &map));
-	snprintf(path, 32, "/proc/self/fd/%d", disk_addr(d, ext_unit(map.ext), &off));
+	snprintf(path, 32, "/proc/self/fd/%d", disk_addr(&vol->disk, ext_unit(map.ext), &off));
 	end = realpath(path, NULL);
 	assert_non_null(end);
 	snprintf(path, 160, "%s", end);
@@ -76,7 +76,7 @@ test_damaged(void **state)
 	assert_int_equal(obj_check(&l, "b", "mapped", SIZE, 1), 0);
 	close_store();
 	swap_extents(path, off);
-	assert_int_equal(store_open_disks(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
 	st = NULL;
 	assert_non_null(strstr(err, "the map of 'b/mapped'"));
 	assert_non_null(strstr(err, "is damaged"));

@@ -119,7 +119,7 @@ test_threads(void **state)
 	assert_int_equal(info.state, DISK_OK);
 	assert_int_equal(info.pins, 0);
 	assert_int_equal(info.crc_errors, 0);
-	store_close_disks(st);
+	store_stop(st);
 	st = NULL;
 	assert_int_equal(store_fsck(&conf, false, NULL, NULL), 0);
 	remove_store(NULL);
@@ -168,7 +168,7 @@ test_race(void **state)
 	for (int i = 0; i < 2; i++)
 		pthread_join(t[i].id, NULL);
 	assert_int_equal(winners, 100);
-	store_close_disks(st);
+	store_stop(st);
 	st = NULL;
 	remove_store(NULL);
 }

@@ -255,7 +255,7 @@ test_uploads(void **state)
 	assert_int_equal(info.state, DISK_OK);
 	assert_int_equal(info.pins, 0);
 	assert_int_equal(info.crc_errors, 0);
-	store_close_disks(st);
+	store_stop(st);
 	st = NULL;
 	assert_int_equal(store_fsck(&conf, false, NULL, NULL), 0);
 	remove_store(NULL);

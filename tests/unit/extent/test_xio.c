@@ -1,7 +1,7 @@
 /* What goes to the disk on the way there: counted, told apart from a full store when it fails, flushed where
  * it was written to, and left to a worker when the disk does not vouch for itself.  On a ring that fails on
  * demand. */
-#include "extent/extent_int.h"
+#include "extent/engine.h"
 
 #include "crumbs.h"
 #include "fixture.h"
@@ -66,7 +66,7 @@ static void
 test_counts(void **state)
 {
 	struct store_disk_info a = disk_info(), b;
-	uint64_t len = align_up(100000, FMT_ALIGN) + FMT_ALIGN; /* with its trailer */
+	uint64_t len = align_up(100000, FMT_ALIGN) + FMT_ALIGN; /* with its CRC block */
 
 	assert_int_equal(put_simple(&l, "b", "x", 100000, 1), 0);
 	b = disk_info();
@@ -87,10 +87,10 @@ test_counts(void **state)
 	assert_int_equal(put_simple(&l, "b", "y", 3 * MIB, 2), 0);
 	assert_int_equal(obj_check(&l, "b", "y", 3 * MIB, 2), 0);
 	a = disk_info();
-	/* Each unit, that of the trailer, the map. */
+	/* Each unit, that of the CRC block, the map. */
 	assert_int_equal(a.write_ops - b.write_ops, 3 * MIB / 16384 + 2);
 	assert_int_equal(a.written_bytes - b.written_bytes, 3 * MIB + 2 * FMT_ALIGN);
-	assert_int_equal(st->disk[0]->queued, 0);
+	assert_int_equal(extent_store(st)->vol->disk.queued, 0);
 }
 
 static bool
@@ -108,23 +108,24 @@ was_flushed(const char *name)
 static void
 test_flushes_where_written(void **state)
 {
-	struct disk *d = st->disk[0];
+	struct vol *vol = extent_store(st)->vol;
 	const struct rec *r;
 	struct store_key k = key_of("b", "x");
 	uint8_t key[KEY_BYTES_MAX];
 	char name[32];
 	unsigned seg;
 
-	free(d->flush_ops);
-	d->flush_ops = calloc(1 + d->geo.seg_nr, sizeof *d->flush_ops);
-	check(d->flush_ops);
-	d->flush_all = true;
+	free(vol->flush.ops);
+	vol->flush.ops = calloc(1 + vol->disk.geo.seg_nr, sizeof *vol->flush.ops);
+	check(vol->flush.ops);
+	vol->disk.flush_all = true;
 	for (int n = 0; n < 12; n++) {
 		/* Through several segments. */
 		flushed_nr = 0;
 		assert_int_equal(put_simple(&l, "b", "x", 7 * MIB, 1), 0);
-		r = tree_get(d->tree, key, (size_t)key_object(key, &k));
-		seg = (unsigned)(ext_unit(((const uint64_t *)rec_entries(r))[0]) / geo_seg_units(&d->geo));
+		r = tree_get(vol->tree, key, (size_t)key_object(key, &k));
+		seg = (unsigned)(ext_unit(((const uint64_t *)rec_entries(r))[0]) /
+				 geo_seg_units(&vol->disk.geo));
 		snprintf(name, sizeof name, "seg-%04u", seg);
 		assert_true(was_flushed(name));
 		assert_true(was_flushed("log"));
@@ -159,16 +160,16 @@ test_by_worker(void **state)
 
 	d.inline_max = 10;
 	assert_true(xio_by_worker(&d));
-	xio_vouch(&d);
+	xio_note_progress(&d);
 	assert_false(xio_by_worker(&d));
 	d.queued = 9;
-	xio_vouch(&d);
+	xio_note_progress(&d);
 	assert_false(xio_by_worker(&d));
 	d.queued = 10;
-	xio_vouch(&d);
+	xio_note_progress(&d);
 	assert_true(xio_by_worker(&d));
 	d.queued = 0;
-	d.vouched_ns = clock_ns() - 6 * NS_PER_MS;
+	d.progress_ns = clock_ns() - 6 * NS_PER_MS;
 	assert_true(xio_by_worker(&d));
 	d.is_device = true;
 	assert_false(xio_by_worker(&d));

@@ -29,13 +29,11 @@ test_plain(void **state)
 
 	assert_int_equal(pin_table_new(100, &t), 0);
 	pin_drop(t, &a); /* unused: nothing */
-	assert_false(pin_is_pinned(t, 5));
 	assert_true(pin_wait_free(t, &w1, 5, on_free));
 	pin_add(t, &a, 5);
 	pin_add(t, &b, 5);
 	pin_add(t, &c, 6);
 	assert_int_equal(pin_nr(t), 3);
-	assert_true(pin_is_pinned(t, 5));
 	assert_false(pin_wait_free(t, &w1, 5, on_free));
 	assert_false(pin_wait_free(t, &w2, 5, on_free));
 	assert_false(pin_wait_free(t, &w3, 6, on_free));
@@ -57,28 +55,38 @@ test_plain(void **state)
 }
 
 /* More pins than expected, all chains used. */
+static unsigned last_nr;
+
+static void
+on_last(struct pin_wait *w)
+{
+	last_nr++;
+}
+
 static void
 test_many(void **state)
 {
 	enum { NR = 5000 };
 	struct pin_table *t;
 	struct pin *p = calloc(NR, sizeof *p);
+	struct pin_wait *w = calloc(NR / 2, sizeof *w), none;
 
 	assert_int_equal(pin_table_new(10, &t), 0);
 	for (uint64_t i = 0; i < NR; i++)
 		pin_add(t, &p[i], i / 2);
 	for (uint64_t i = 0; i < NR / 2; i++)
-		assert_true(pin_is_pinned(t, i));
-	assert_false(pin_is_pinned(t, NR / 2));
+		assert_false(pin_wait_free(t, &w[i], i, on_last));
+	assert_true(pin_wait_free(t, &none, NR / 2, on_last));
 	for (uint64_t i = 0; i < NR; i += 2)
 		pin_drop(t, &p[i]);
-	for (uint64_t i = 0; i < NR / 2; i++)
-		assert_true(pin_is_pinned(t, i));
+	assert_int_equal(last_nr, 0);
 	for (uint64_t i = 1; i < NR; i += 2)
 		pin_drop(t, &p[i]);
+	assert_int_equal(last_nr, NR / 2);
 	for (uint64_t i = 0; i < NR / 2; i++)
-		assert_false(pin_is_pinned(t, i));
+		assert_true(pin_wait_free(t, &w[i], i, on_last));
 	pin_table_free(t);
+	free(w);
 	free(p);
 }
 

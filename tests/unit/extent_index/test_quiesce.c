@@ -1,4 +1,4 @@
-/* Quiescence: who is waited for and who is not; the limbo; and readers that must never see what was freed. */
+/* Quiescence: who is waited for and who is not; and readers that must never see what was freed. */
 #include "base/check.h"
 #include "extent/index/quiesce.h"
 
@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 static void
-test_tokens(void **state)
+test_epochs(void **state)
 {
 	struct quiesce *q;
 	struct quiesce_user *a, *b, *c;
@@ -63,72 +63,14 @@ test_tokens(void **state)
 	quiesce_free(NULL);
 }
 
-static int freed;
-
-static void
-on_free(struct quiesce_item *item)
-{
-	(void)item;
-	freed++;
-}
-
-static struct quiesce_limbo again;
-
-static void
-on_free_again(struct quiesce_item *item)
-{
-	freed++;
-	quiesce_retire(&again, item, on_free);
-}
-
-static void
-test_limbo(void **state)
-{
-	struct quiesce *q;
-	struct quiesce_user *u;
-	struct quiesce_limbo limbo = { 0 };
-	struct quiesce_item it[5];
-
-	assert_int_equal(quiesce_new(1, &q), 0);
-	u = quiesce_join(q);
-	quiesce_seal(q, &limbo); /* nothing */
-	quiesce_retire(&limbo, &it[0], on_free);
-	quiesce_retire(&limbo, &it[1], on_free);
-	quiesce_point(u);
-	assert_int_equal(quiesce_reclaim(q, &limbo), 0); /* not sealed */
-	quiesce_seal(q, &limbo);
-	quiesce_retire(&limbo, &it[2], on_free);
-	assert_int_equal(quiesce_reclaim(q, &limbo), 0); /* sealed, not quiescent */
-	quiesce_point(u);
-	assert_int_equal(quiesce_reclaim(q, &limbo), 2);
-	assert_int_equal(freed, 2);
-	assert_int_equal(limbo.nr, 1);
-	quiesce_point(u);
-	assert_int_equal(quiesce_reclaim(q, &limbo), 0);
-	quiesce_seal(q, &limbo);
-	quiesce_retire(&limbo, &it[3], on_free);
-	quiesce_seal(q, &limbo);
-	quiesce_sleep(u);
-	assert_int_equal(quiesce_reclaim(q, &limbo), 2);
-	assert_int_equal(limbo.nr, 0);
-	assert_null(limbo.head);
-	quiesce_retire(&again, &it[4], on_free_again);
-	quiesce_seal(q, &again);
-	assert_int_equal(quiesce_reclaim(q, &again), 1);
-	quiesce_seal(q, &again);
-	assert_int_equal(quiesce_reclaim(q, &again), 1);
-	assert_int_equal(again.nr, 0);
-	quiesce_leave(u);
-	quiesce_free(q);
-}
-
 /* ---- a writer that replaces one object, readers that look at it ---- */
 
 #define READERS 3
 #define ROUNDS 20000
 
 struct thing {
-	struct quiesce_item item;
+	struct thing *next; /* waits to be freed */
+	uint64_t epoch;
 	uint64_t a, b; /* b == ~a while it is alive */
 };
 
@@ -137,13 +79,42 @@ static _Atomic(struct thing *) par_thing;
 static _Atomic bool par_stop;
 static _Atomic uint64_t par_looks;
 
-static void
-thing_free(struct quiesce_item *item)
-{
-	struct thing *t = (struct thing *)item;
+/* Things that were replaced, oldest first; those behind `open` (it included) have no epoch yet. */
+struct waiting {
+	struct thing *head, **tail, *open;
+	uint64_t nr;
+};
 
-	t->a = t->b = 0;
-	free(t);
+static void
+retire(struct waiting *w, struct thing *t)
+{
+	t->next = NULL;
+	*w->tail = t;
+	w->tail = &t->next;
+	w->open = w->open ? w->open : t;
+	w->nr++;
+}
+
+static void
+seal(struct waiting *w)
+{
+	uint64_t epoch = quiesce_now(par_q);
+
+	for (struct thing *t = w->open; t; t = t->next)
+		t->epoch = epoch;
+	w->open = NULL;
+}
+
+static void
+reclaim(struct waiting *w)
+{
+	for (struct thing *t; (t = w->head) != w->open && quiesce_passed(par_q, t->epoch); w->nr--) {
+		w->head = t->next;
+		if (!w->head)
+			w->tail = &w->head;
+		t->a = t->b = 0;
+		free(t);
+	}
 }
 
 static void *
@@ -193,7 +164,7 @@ static void
 test_readers(void **state)
 {
 	pthread_t th[READERS];
-	struct quiesce_limbo limbo = { 0 };
+	struct waiting w = { .tail = &w.head };
 	struct thing *last;
 	uint64_t n = 0;
 
@@ -205,19 +176,19 @@ test_readers(void **state)
 		struct thing *old = atomic_load_explicit(&par_thing, memory_order_relaxed);
 
 		atomic_store_explicit(&par_thing, thing_new(++n), memory_order_release);
-		quiesce_retire(&limbo, &old->item, thing_free);
+		retire(&w, old);
 		if (n % 3 == 0)
-			quiesce_seal(par_q, &limbo);
+			seal(&w);
 		do {
-			quiesce_reclaim(par_q, &limbo);
-		} while (limbo.nr > 10000 && sched_yield() == 0);
+			reclaim(&w);
+		} while (w.nr > 10000 && sched_yield() == 0);
 	}
 	atomic_store(&par_stop, true);
 	for (int i = 0; i < READERS; i++)
 		pthread_join(th[i], NULL);
-	quiesce_seal(par_q, &limbo);
-	quiesce_reclaim(par_q, &limbo);
-	assert_int_equal(limbo.nr, 0);
+	seal(&w);
+	reclaim(&w);
+	assert_int_equal(w.nr, 0);
 	last = atomic_load(&par_thing);
 	free(last);
 	quiesce_free(par_q);
@@ -227,8 +198,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tokens),
-		cmocka_unit_test(test_limbo),
+		cmocka_unit_test(test_epochs),
 		cmocka_unit_test(test_readers),
 	};
 

@@ -2,6 +2,8 @@
  * and stopping. */
 #include "serve.h"
 
+#include "base/crc64.h"
+#include "http/http_int.h"
 #include "tests/fake/hook_clock.h"
 
 #include <sys/resource.h>
@@ -425,6 +427,71 @@ test_connection_limit(void **state)
 	serve_stop(s);
 }
 
+/* A connection has memory for a head only while a request runs, or half of a head is in. */
+static void
+test_idle_is_small(void **state)
+{
+	struct serve *s = serve_start(64, 60 * NS_PER_S);
+	int fd[64];
+	struct answer a;
+
+	for (int i = 0; i < 64; i++) {
+		fd[i] = client(s);
+		put_text(fd[i], GET("/now"));
+		assert_true(get_answer(fd[i], &a, false, NULL));
+	}
+	assert_int_equal(s->conns, 64);
+	/* They came one after the other, so one or two were enough (the end of one is told after its answer). */
+	assert_in_range(s->http->heads.begun, 1, 4);
+	/* Half a head on each: as many heads as connections, and not one more when these go without another byte. */
+	for (int i = 0; i < 64; i++)
+		put_text(fd[i], "GET /now HTTP/1.1\r\nHo");
+	wait_for(s->http->heads.begun == 64);
+	for (int i = 0; i < 64; i++)
+		close(fd[i]);
+	wait_for(s->conns == 0);
+	for (int i = 0; i < 64; i++) {
+		fd[i] = client(s);
+		put_text(fd[i], GET("/now"));
+		assert_true(get_answer(fd[i], &a, false, NULL));
+	}
+	for (int i = 0; i < 64; i++)
+		close(fd[i]);
+	wait_for(s->conns == 0);
+	assert_int_equal(s->http->heads.used, 0);
+	assert_int_equal(s->http->long_targets.begun, 0);
+	serve_stop(s);
+}
+
+/* Targets of every length go through unchanged, and what a long one took is given back with its request. */
+static void
+test_long_targets(void **state)
+{
+	struct serve *s = serve_start(4, 60 * NS_PER_S);
+	int fd = client(s);
+
+	for (size_t len = 1020; len < 8192; len += len < 1030 ? 1 : 1021) {
+		char request[9000], target[8300], want[48], got[48];
+		struct answer a;
+
+		memset(target, 'x', len);
+		memcpy(target, "/now?", 5);
+		target[len] = 0;
+		snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", target);
+		put_text(fd, request);
+		assert_true(get_answer(fd, &a, false, NULL));
+		snprintf(want, sizeof want, "%zu %016llx", len,
+			 (unsigned long long)crc64_nvme(0, target, len));
+		assert_non_null(answer_header(&a, "x-target", got, sizeof got));
+		assert_string_equal(got, want);
+	}
+	close(fd);
+	wait_for(s->conns == 0);
+	assert_int_equal(s->http->long_targets.begun, 1);
+	assert_int_equal(s->http->long_targets.used, 0);
+	serve_stop(s);
+}
+
 /* A reply to a body that has stopped coming leaves all the same, and ends the connection; while the body
  * flows it waits for the body's end. */
 static void
@@ -464,8 +531,8 @@ test_stalls_behind_reply(void **state)
 		"PUT /mid/3 HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabcde",
 		"PUT /mid/3 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabcde",
 		"PUT /choke/50 HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabcde",
-		"PUT /choke/600 HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: "
-		"10\r\n\r\nabcde",
+		("PUT /choke/600 HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: "
+		 "10\r\n\r\nabcde"),
 	};
 	struct serve *s = serve_start(8, 600 * NS_PER_S);
 
@@ -676,6 +743,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_replies),
 		cmocka_unit_test(test_replies_again),
+		cmocka_unit_test(test_idle_is_small),
+		cmocka_unit_test(test_long_targets),
 		cmocka_unit_test(test_fields),
 		cmocka_unit_test(test_body),
 		cmocka_unit_test(test_mid_body),

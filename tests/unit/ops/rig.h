@@ -16,10 +16,13 @@
 #include "base/mailbox.h"
 #include "base/timer.h"
 #include "conf/conf.h"
+#include "ops/ops.h"
 #include "req/machine.h"
 #include "ring/ring.h"
 #include "stats/stats.h"
 #include "tests/fake/fake_chan.h"
+#include "tests/fake/mem_store.h"
+#include "walk/expiry.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -47,6 +50,7 @@ struct rig {
 	struct ring *ring; /* with a store on a disk only */
 	struct store_port *port;
 	struct stats *stats;
+	struct expiry *expiry;
 	struct reqs *reqs;
 	unsigned char *win; /* the client's memory */
 };
@@ -68,8 +72,9 @@ static struct rig rig;
 static struct {
 	size_t bufs_bytes, http_bytes; /* http_bytes: small ones only, as the daemon has it */
 	int requests, queue, pieces;
-	bool life;       /* lifecycle rules are executed all the time */
-	const char *dir; /* a store in this directory, with a ring; linked without mem_store */
+	/* Instead of the store in memory: a back end on a directory, with a ring. */
+	const struct store_ops *store;
+	const char *dir;
 } rig_small;
 
 static void
@@ -138,9 +143,7 @@ conf_defaults(struct conf *c)
 	c->limits.s3_rate = 256u << 20;
 	c->limits.scality_total_ns = 1500 * NS_PER_MS;
 	c->limits.idle_ns = 75 * NS_PER_S;
-	c->lifecycle.interval_ns = rig_small.life ? 2 * NS_PER_MS : 0;
 	c->lifecycle.day_ns = 86400 * NS_PER_S;
-	c->lifecycle.rate = 100000;
 }
 
 static void rig_bucket(int listen, const char *target);
@@ -149,7 +152,11 @@ static int
 rig_start(void **state)
 {
 	struct store_disk_conf disk = { .path = "memory", .size_bytes = 1u << 30 };
-	struct store_conf sc = { .disks = &disk, .disk_nr = 1, .index_bytes = 64u << 20, .ports_max = 4 };
+	struct store_conf sc = { .ops = rig_small.store ? rig_small.store : &mem_store_ops,
+				 .disks = &disk,
+				 .disk_nr = 1,
+				 .index_bytes = 64u << 20,
+				 .ports_max = 4 };
 	struct stats_names sn = {
 		.op = op_name, .op_nr = OP_NR, .reason = chan_reason_name, .reason_nr = CHAN_REASON_NR
 	};
@@ -183,13 +190,13 @@ rig_start(void **state)
 	cp.pieces_max = rig.conf->limits.pieces_per_request;
 	cp.queue_max = rig.conf->limits.queue;
 	assert_int_equal(chan_new(&cp, &rig.chan), 0);
-	if (rig_small.dir) {
+	if (rig_small.store) {
 		disk.path = rig_small.dir;
 		assert_int_equal(ring_new(&(struct ring_params){ .entries = 128 }, &rig.ring), 0);
 		if (store_format(&sc, false, err, sizeof err) < 0)
 			fail_msg("format: %s", err);
 	}
-	if (store_open_disks(&sc, &rig.store, err, sizeof err) < 0)
+	if (store_start(&sc, &rig.store, err, sizeof err) < 0)
 		fail_msg("store: %s", err);
 	assert_int_equal(store_attach(rig.store, rig.ring, &rig.mb, &rig.timers, &rig.port), 0);
 	rig.win = malloc(WIN_MAX);
@@ -206,6 +213,9 @@ rig_start(void **state)
 	env.timers = &rig.timers;
 	env.stats = stats_core(rig.stats, 0);
 	env.ops = &rig_ops;
+	assert_int_equal(expiry_new(rig.port, &rig.expiry), 0);
+	env.expiry = rig.expiry;
+	env.operations = op_table;
 	assert_int_equal(reqs_new(&env, &rig.reqs), 0);
 	rig_bucket(0, "/bkt");
 	rig_bucket(1, NULL);
@@ -232,7 +242,8 @@ rig_stop(void **state)
 	while (!store_detach(rig.port))
 		rig_turn();
 	reqs_free(rig.reqs);
-	store_close_disks(rig.store);
+	expiry_free(rig.expiry);
+	store_stop(rig.store);
 	ring_free(rig.ring);
 	chan_free(rig.chan);
 	rdma_close(rig.rdma);
@@ -409,7 +420,7 @@ put_object(const char *key, size_t len, unsigned seed)
 	x_init(&x, 0, "PUT", target);
 	x_token(&x, "x-amz-rdma-token", 0, len);
 	if (x_run(&x) != 200)
-		fail_msg("PUT of %s: %d %s", key, req_reply(x.rq)->status, x.rq->text);
+		fail_msg("PUT of %s: %d %s", key, req_reply(x.rq)->status, x.rq->error);
 	assert_header(&x, "x-amz-rdma-reply", "200");
 	x_end(&x);
 	memset(rig.win, GUARD, WIN_MAX);

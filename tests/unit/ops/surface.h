@@ -153,15 +153,4 @@ make_upload(const char *key, char id[64])
 	field_of(out, "UploadId", id, 64);
 }
 
-static inline int
-life_start(void **state)
-{
-	int r;
-
-	rig_small.life = true;
-	r = s3_start(state);
-	rig_small.life = false;
-	return r;
-}
-
 #endif

@@ -19,7 +19,7 @@ put_part(const char *key, const char *id, int number, size_t len, unsigned pat, 
 	x_init(&x, 0, "PUT", target);
 	x_token(&x, "x-amz-rdma-token", 0, len);
 	if (x_run(&x) != 200)
-		fail_msg("part: %d %s", req_reply(x.rq)->status, x.rq->text);
+		fail_msg("part: %d %s", req_reply(x.rq)->status, x.rq->error);
 	snprintf(etag, 64, "%s", x_header(&x, "etag"));
 	x_end(&x);
 	memset(rig.win, GUARD, WIN_MAX);

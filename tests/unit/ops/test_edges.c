@@ -1,6 +1,6 @@
 /*
  * What the S3 surface must not do at its edges: look at a client's header fields when that client is gone,
- * pass over a condition or a limit, delete by rules that were taken back.
+ * or pass over a condition or a limit.
  */
 #include "tests/unit/ops/surface.h"
 
@@ -35,18 +35,21 @@ request(const char *method, const char *target, const char *body)
 /* ---- an operation that nobody serves ---- */
 
 static void
-unserved(void **state)
+test_unserved(void **state)
 {
-	struct req *rq = calloc(1, sizeof *rq);
-	step_fn refuses = front_start(OP_NONE);
+	struct op_entry table[OP_NR];
 
-	assert_non_null(rq);
+	assert_null(op_table[OP_NONE].start);
 	for (enum op op = OP_NONE + 1; op < OP_NR; op++)
-		assert_true(front_start(op) && front_start(op) != refuses);
-	assert_int_equal(refuses(rq), REQ_GO);
-	assert_int_equal(rq->fault, FAULT_NOT_IMPLEMENTED);
-	assert_true(rq->step && strlen(rq->why) > 10);
-	free(rq);
+		assert_non_null(op_table[op].start);
+	/* The daemon lives on, and says so. */
+	memcpy(table, op_table, sizeof table);
+	table[OP_GET_BUCKET_LOCATION].start = NULL;
+	rig.reqs->env.operations = table;
+	assert_int_equal(request("GET", "/bkt?location", ""), 501);
+	assert_int_equal(request("GET", "/bkt", ""), 200);
+	rig.reqs->env.operations = op_table;
+	assert_int_equal(request("GET", "/bkt?location", ""), 200);
 }
 
 /* ---- the client leaves when the store is done and nobody has said so yet ---- */
@@ -196,73 +199,6 @@ test_part_limit(void **state)
 	}
 }
 
-/* ---- lifecycle rules ---- */
-
-#define RULES                                                                                                \
-	"<LifecycleConfiguration><Rule><Status>Enabled</Status><Filter><Prefix>tmp/</Prefix></Filter>"       \
-	"<Expiration><Date>2020-01-01T00:00:00Z</Date></Expiration></Rule></LifecycleConfiguration>"
-#define CORS                                                                                                 \
-	"<CORSConfiguration><CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</AllowedMethod>"    \
-	"</CORSRule></CORSConfiguration>"
-
-static uint64_t
-counted(enum stats_event ev)
-{
-	return stats_get(&stats_core(rig.stats, 0)->events[ev]);
-}
-
-static void
-put_many(int nr)
-{
-	for (int i = 0; i < nr; i++) {
-		char key[64];
-
-		snprintf(key, sizeof key, "tmp/%d", i);
-		put_object(key, 100, 1);
-	}
-}
-
-/* What was found due is not deleted when the rules are gone by then; another attribute changes nothing. */
-static void
-test_rules_taken_back(void **state)
-{
-	uint64_t expired, walks;
-
-	put_many(10);
-	rig.conf->lifecycle.rate = 20;
-	assert_int_equal(request("PUT", "/bkt?lifecycle", RULES), 200);
-	rig_until(counted(STATS_EXPIRED) > 0);
-	walks = counted(STATS_LIFE_WALKS);
-	assert_int_equal(request("PUT", "/bkt?cors", CORS), 200);
-	expired = counted(STATS_EXPIRED);
-	rig_until(counted(STATS_EXPIRED) >= expired + 2);
-	assert_int_equal(counted(STATS_LIFE_WALKS), walks);
-	assert_int_equal(request("DELETE", "/bkt?lifecycle", NULL), 204);
-	/* One may have been on its way. */
-	expired = counted(STATS_EXPIRED) + 1;
-	rig.conf->lifecycle.rate = 100000;
-	walks = counted(STATS_LIFE_WALKS);
-	rig_until(counted(STATS_LIFE_WALKS) > walks + 1);
-	assert_true(counted(STATS_EXPIRED) <= expired);
-	assert_int_equal(request("HEAD", "/bkt/tmp/9", NULL), 200);
-	reqs_drain(rig.reqs, true);
-}
-
-/* A bucket that goes while its objects are being deleted does not end the walk for the others. */
-static void
-test_bucket_goes(void **state)
-{
-	uint64_t walks;
-
-	put_many(3);
-	mem_store_fail(rig.store, MEM_DELETE, -ENXIO, 0, 1000000);
-	assert_int_equal(request("PUT", "/bkt?lifecycle", RULES), 200);
-	walks = counted(STATS_LIFE_WALKS);
-	rig_until(counted(STATS_LIFE_WALKS) > walks + 2);
-	mem_store_fail(rig.store, MEM_DELETE, 0, 0, 0);
-	reqs_drain(rig.reqs, true);
-}
-
 /* ---- forms ---- */
 
 /* A field's name becomes that of a header: what none can be called is refused, not stored. */
@@ -295,12 +231,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_unserved, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_onto_itself, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_copy_sums, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_part_limit, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_form_names, s3_start, s3_stop),
-		cmocka_unit_test_setup_teardown(test_rules_taken_back, life_start, s3_stop),
-		cmocka_unit_test_setup_teardown(test_bucket_goes, life_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_gone_at_the_end, s3_start, s3_stop),
 	};
 

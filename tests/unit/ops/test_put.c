@@ -399,7 +399,7 @@ retried(void)
 	return stats_get(&stats_core(rig.stats, 0)->events[STATS_RETRIED]);
 }
 
-/* design: READs that the network lost are tried once more, on a fresh lease */
+/* READs that the network lost are tried once more, on a fresh lease */
 static void
 test_again(void **state)
 {

@@ -1,5 +1,5 @@
 /*
- * The S3 surface: bodies that come in pieces of any size, forms, deletions of many, lifecycle rules, clients
+ * The S3 surface: bodies that come in pieces of any size, forms, deletions of many, clients
  * that leave at any moment.
  */
 #include "tests/unit/ops/surface.h"
@@ -258,7 +258,7 @@ post_form(const char *body, size_t len, size_t piece, int want)
 	begin_body(&x, "POST", "/bkt", len);
 	x_field(&x, "content-type", "multipart/form-data; boundary=XY");
 	if (with_body(&x, body, len, piece) != want)
-		fail_msg("a form in pieces of %zu: %d %s", piece, req_reply(x.rq)->status, x.rq->text);
+		fail_msg("a form in pieces of %zu: %d %s", piece, req_reply(x.rq)->status, x.rq->error);
 	x_end(&x);
 }
 
@@ -343,66 +343,6 @@ test_form_status(void **state)
 	form_with_status("204", 204, "");
 	/* Any other one is none that a form may ask for. */
 	form_with_status("202", 204, "");
-}
-
-/* ---- lifecycle rules ---- */
-
-static void
-put_many(const char *prefix, int nr)
-{
-	for (int i = 0; i < nr; i++) {
-		char key[64];
-
-		snprintf(key, sizeof key, "%s%d", prefix, i);
-		put_object(key, 100, 1);
-	}
-}
-
-static uint64_t
-counted(enum stats_event ev)
-{
-	return stats_get(&stats_core(rig.stats, 0)->events[ev]);
-}
-
-/* The walk goes on behind errors, and while the core drains it rests. */
-static void
-test_life(void **state)
-{
-	static const char rules[] =
-		"<LifecycleConfiguration><Rule><Status>Enabled</Status><Filter><Prefix>tmp/</Prefix></Filter>"
-		"<Expiration><Date>2020-01-01T00:00:00Z</Date></Expiration></Rule></LifecycleConfiguration>";
-	uint64_t before;
-	char id[64];
-
-	put_many("keep/", 5);
-	put_many("tmp/", 150);
-	make_upload("tmp/up", id);
-	mem_store_fail(rig.store, MEM_LIST, -EIO, 2, 3);
-	assert_int_equal(text_request("PUT", "/bkt?lifecycle", rules, NULL, 0), 200);
-	mem_store_fail(rig.store, MEM_DELETE, -EIO, 20, 2);
-	rig_until(counted(STATS_EXPIRED) == 150);
-	/* Drained in the middle. */
-	put_many("tmp/", 20);
-	mem_store_hold(rig.store, true);
-	for (int i = 0; i < 200; i++)
-		rig_turn();
-	reqs_drain(rig.reqs, true);
-	mem_store_hold(rig.store, false);
-	rig_until(reqs_live(rig.reqs) == 0);
-	before = counted(STATS_EXPIRED);
-	assert_true(before < 170);
-	usleep(10000);
-	for (int i = 0; i < 200; i++)
-		rig_turn();
-	assert_int_equal(counted(STATS_EXPIRED), before);
-	reqs_drain(rig.reqs, false);
-	rig_until(counted(STATS_EXPIRED) == 170);
-	/* The rule says nothing of uploads; the limit does. */
-	assert_int_equal(counted(STATS_UPLOAD_EXPIRED), 0);
-	rig.conf->limits.upload_expire_ns = 1;
-	rig_until(counted(STATS_UPLOAD_EXPIRED) == 1);
-	assert_int_equal(text_request("GET", "/bkt/keep/4", "", NULL, 0), 200);
-	reqs_drain(rig.reqs, true);
 }
 
 /* ---- anything, and the client leaves whenever it likes ---- */
@@ -504,7 +444,6 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_form, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_form, narrow_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_form_status, s3_start, s3_stop),
-		cmocka_unit_test_setup_teardown(test_life, life_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_random, s3_start, s3_stop),
 	};
 

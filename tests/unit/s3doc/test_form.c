@@ -132,8 +132,8 @@ broken_forms(void **state)
 		"multipart/form-data; boundary=\"",
 		"multipart/form-data; boundary=\"\"",
 		"multipart/mixed; boundary=a",
-		"multipart/form-data; boundary="
-		"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+		("multipart/form-data; boundary="
+		 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
 	};
 	struct text x = { 0 };
 

@@ -50,7 +50,7 @@ lists(void **state)
 	assert_has(&x, "<KeyCount>1</KeyCount><NextContinuationToken>AWEgYg==</NextContinuationToken>");
 	assert_null(strstr(x.p, "<Owner>"));
 	t = parsed("GET", "/bkt?list-type=2&continuation-token=AWEgYg%3D%3D");
-	assert_string_equal(t->list.after, "a b");
+	assert_string_equal(t->list->after, "a b");
 	text_reset(&x);
 	xml_list_begin(&x, t);
 	xml_list_end(&x, t, false, NULL, 0);
@@ -144,12 +144,16 @@ results(void **state)
 static void
 canned(void **state)
 {
+	static const char *const start_of[OP_NR] = {
+#define OP(id, name, start, ...) [OP_##id] = #start,
+#include "dialect/op.def"
+	};
 	struct text x = { 0 };
 
-	for (enum op op = 0; op < OP_NR; op++) {
+	for (enum op op = OP_NONE + 1; op < OP_NR; op++) {
 		enum fault f;
 
-		if (!op_info[op].canned)
+		if (strcmp(start_of[op], "canned_start") != 0)
 			continue;
 		text_reset(&x);
 		f = dialect_canned(op, "eu-1", &x, &why);

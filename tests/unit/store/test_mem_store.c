@@ -40,12 +40,12 @@ static void
 begin(void)
 {
 	struct store_disk_conf disk = { .path = "memory", .size_bytes = 1 << 30 };
-	struct store_conf conf = { .disks = &disk, .disk_nr = 1, .ports_max = 1 };
+	struct store_conf conf = { .ops = &mem_store_ops, .disks = &disk, .disk_nr = 1, .ports_max = 1 };
 	struct store_port *second;
 	char err[64];
 
 	assert_int_equal(store_format(&conf, true, err, sizeof err), 0);
-	assert_int_equal(store_open_disks(&conf, &con.store, err, sizeof err), 0);
+	assert_int_equal(store_start(&conf, &con.store, err, sizeof err), 0);
 	assert_int_equal(store_attach(con.store, NULL, &mb, NULL, &con.port), 0);
 	assert_int_equal(store_attach(con.store, NULL, &mb, NULL, &second), -EUSERS);
 }
@@ -58,7 +58,7 @@ end(void)
 	assert_int_equal(mem_store_put_nr(con.store), 0);
 	while (!store_detach(con.port))
 		turn(&con);
-	store_close_disks(con.store);
+	store_stop(con.store);
 }
 
 static int done_nr;

@@ -240,6 +240,9 @@ when_bytes_are_to_move(void **state)
 	assert_int_equal(parse("000073967e5ff000:ffffffff" REST, &t), 0);
 	assert_true(t.size == 0xffffffff);
 	assert_int_equal(token_check_move(&t, &why), 0);
+	/* Of a family that is not decoded nothing is known, so nothing is wrong. */
+	t = (struct token){ .kind = TOKEN_RC_SHIM };
+	assert_int_equal(token_check_move(&t, &why), 0);
 }
 
 /* item 8 */

@@ -62,8 +62,7 @@ setup(void **state)
 	log_set_level((enum log_level) - 1);
 	dir_make(dir);
 	conf = conf_for(&dc, dir, 100 * MIB);
-	if (store_format(&conf, false, err, sizeof err) < 0 ||
-	    store_open_disks(&conf, &st, err, sizeof err) < 0)
+	if (store_format(&conf, false, err, sizeof err) < 0 || store_start(&conf, &st, err, sizeof err) < 0)
 		return -1;
 	loop_start(&l, st);
 	assert_int_equal(bucket_make(&l, "a"), 0);
@@ -88,7 +87,7 @@ teardown(void **state)
 	s = NULL;
 	assert_int_equal(l.bufs.avail[BUF_SMALL], l.bufs.total[BUF_SMALL]);
 	loop_stop(&l);
-	store_close_disks(st);
+	store_stop(st);
 	dir_remove(dir);
 	return 0;
 }

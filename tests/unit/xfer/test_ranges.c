@@ -130,7 +130,7 @@ static int
 setup(void **state)
 {
 	struct store_disk_conf disk = { .path = "memory", .size_bytes = 1 << 30 };
-	struct store_conf conf = { .disks = &disk, .disk_nr = 1, .ports_max = 1 };
+	struct store_conf conf = { .ops = &mem_store_ops, .disks = &disk, .disk_nr = 1, .ports_max = 1 };
 	struct chan_params cp = { .mb = &mb, .core_nr = 1, .pieces_max = 8, .queue_max = 8 };
 	static struct store_del del;
 	const char *env = getenv("SEED");
@@ -144,7 +144,7 @@ setup(void **state)
 	xfer_pool_init(&roomy_pool, &bufs, BUF_LARGE, 8, 8);
 	xfer_pool_init(&tight_pool, &tight, BUF_LARGE, 8, 8);
 	assert_int_equal(tight.total[BUF_LARGE], 1);
-	assert_int_equal(store_open_disks(&conf, &st, err, sizeof err), 0);
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), 0);
 	assert_int_equal(store_attach(st, NULL, &mb, NULL, &port), 0);
 	assert_int_equal(chan_new(&cp, &ch), 0);
 	del.op.done = on_op;
@@ -163,7 +163,7 @@ teardown(void **state)
 	chan_free(ch);
 	while (!store_detach(port))
 		turn();
-	store_close_disks(st);
+	store_stop(st);
 	bufpool_fini(&bufs);
 	bufpool_fini(&tight);
 	mailbox_fini(&mb);

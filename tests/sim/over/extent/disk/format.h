@@ -24,9 +24,7 @@
 #define FMT_ENTRY_MAX 3u
 #undef FMT_SUPER_BYTES
 #define FMT_SUPER_BYTES (8u << 10)
-#undef BATTRS_BYTES
-#define BATTRS_BYTES 100u
-#undef FMT_TRAILER_MAX
-#define FMT_TRAILER_MAX 4096u
+#undef FMT_CRC_BLOCK_MAX
+#define FMT_CRC_BLOCK_MAX 4096u
 
 #endif

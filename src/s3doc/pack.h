@@ -1,9 +1,13 @@
 /* Small records as bytes, for configurations that live among a bucket's attributes.  Little endian.  Pure. */
-#ifndef GANTRY_DIALECT_PACK_H
-#define GANTRY_DIALECT_PACK_H
+#ifndef GANTRY_S3DOC_PACK_H
+#define GANTRY_S3DOC_PACK_H
 
-#include "dialect/dialect_int.h"
+#include "base/span.h"
 #include "dialect/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 static inline void
 pack_number(struct text *x, uint64_t v, size_t bytes)

@@ -1,11 +1,12 @@
 /*
- * The rules of store.md that a crash model showed to be needed ("R"), one switch each.
+ * rules - the rules of docs/store.md that a crash model showed to be needed ("R"), one switch each.
  *
- * Private to src/store.  Compile-time constants, always 1 in the daemon; only the objects that the simulation
- * builds for itself override one (-DRULE_X=0), so that a test can show that the simulation finds the loss.
+ * Private to src/extent.  Compile-time constants, always 1 in the daemon; only the objects that the
+ * simulation builds for itself override one (-DRULE_X=0), so that a test can show that the simulation finds
+ * the loss.
  */
-#ifndef GANTRY_EXTENT_LOG_RULES_H
-#define GANTRY_EXTENT_LOG_RULES_H
+#ifndef GANTRY_EXTENT_DISK_RULES_H
+#define GANTRY_EXTENT_DISK_RULES_H
 
 /* §2: an exclusive lock on every open file description that is written through. */
 #ifndef RULE_LOCK_EVERY_FILE
@@ -61,7 +62,7 @@
 #ifndef RULE_REUSE_WRITES_OVER
 #define RULE_REUSE_WRITES_OVER 1
 #endif
-/* §5: data, trailer and map of the records in the tail are read and compared. */
+/* §5: data, CRC block and map of the records in the tail are read and compared. */
 #ifndef RULE_TAIL_VERIFIED
 #define RULE_TAIL_VERIFIED 1
 #endif

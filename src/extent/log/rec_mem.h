@@ -1,10 +1,14 @@
-/* A record in memory, made and taken apart by rec.c; shared by the files of src/store (store_int.h includes
- * it). */
-#ifndef GANTRY_EXTENT_LOG_REC_INT_H
-#define GANTRY_EXTENT_LOG_REC_INT_H
+/*
+ * rec_mem - a record in memory: what the index has for each key.
+ *
+ * A packed block of the index's memory, immutable while anybody can see it (but for the entries of a mapped
+ * one, which come during recovery).  Readers follow the rules of index/tree.h; who makes and drops records
+ * is the index's writer.  Errors: NULL or -ENOMEM, no memory.
+ */
+#ifndef GANTRY_EXTENT_LOG_REC_MEM_H
+#define GANTRY_EXTENT_LOG_REC_MEM_H
 
-#include "extent/disk/format.h"
-#include "store/store.h"
+#include "extent/log/rec_codec.h"
 
 struct tree;
 
@@ -22,27 +26,26 @@ struct rec {
 };
 _Static_assert(sizeof(struct rec) == 64, "every object has one");
 
-/* The memory form of v (entries: v->entries or what the map held; may come later for a mapped one).  NULL: no
- * memory. */
+/* Makes the memory form of v (entries: v->entries or what the map held; may come later for a mapped one). */
 struct rec *rec_new(struct tree *t, const struct rec_view *v, const void *entries);
-/* Nobody ever saw it. */
+/* Frees r, which no reader ever saw.  NULL is fine. */
 void rec_drop(struct tree *t, struct rec *r);
 /* Frees what lies outside of the tree's memory; the record itself is the tree's to free. */
 void rec_drop_outside(struct rec *r);
-/* The entries, or NULL (mapped and not loaded). */
+/* Returns the entries, or NULL (mapped and not loaded). */
 const void *rec_entries(const struct rec *r);
-/* Loads the entries of a mapped record: copies them. 0 or -ENOMEM. */
+/* Gives a mapped record its entries: copies them.  0 or -ENOMEM. */
 int rec_load_entries(struct rec *r, const void *entries);
-/* Where the entries lie on disk, if not in the record. */
+/* Says where the entries lie on disk, if not in the record. */
 bool rec_map(const struct rec *r, struct map_ref *ret_map);
-/* Back to a view, for the log and the snapshot. */
+/* Makes a view of r, for the log and the snapshot. */
 void rec_view_of(const struct rec *r, const uint8_t *key, size_t key_len, struct rec_view *ret_view);
 static inline bool
 rec_has_more(const struct rec *r)
 {
 	return r->entry_nr > FMT_ENTRY_MAX;
 }
-/* What a reader pins: the version that first had these bytes. */
+/* Returns what a reader pins: the version that first had these bytes. */
 uint64_t rec_data_version(const struct rec *r);
 const uint8_t *rec_inline(const struct rec *r);
 const uint8_t *rec_owner(const struct rec *r);

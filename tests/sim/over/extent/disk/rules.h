@@ -1,6 +1,7 @@
-/* In place of extent/log/rules.h: the rules as variables, so that one program can switch each of them off. */
-#ifndef GANTRY_EXTENT_LOG_RULES_H
-#define GANTRY_EXTENT_LOG_RULES_H
+/* In place of extent/disk/rules.h: the rules as variables, so that one program can switch each of them
+ * off. */
+#ifndef GANTRY_EXTENT_DISK_RULES_H
+#define GANTRY_EXTENT_DISK_RULES_H
 
 #include <stdbool.h>
 

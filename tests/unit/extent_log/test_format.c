@@ -2,9 +2,21 @@
  * The on-disk formats: what is written is read again; cut off at any byte or with any bit flipped it is not.
  * With CORPUS=DIR it also writes its samples there, as a start for the fuzzers.
  */
-#include "tests/unit/extent/harness.h"
-#include "extent/disk/format.h"
-#include "extent/log/rules.h"
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "extent/disk/rules.h"
+#include "extent/log/rec_codec.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB ((uint64_t)1 << 20)
 
 static uint8_t buf[FMT_BLOCK_MAX] __attribute__((aligned(4096)));
 static struct geometry geo;
@@ -12,6 +24,15 @@ static const uint8_t nonce[16] = { 1, 2, 3 };
 static uint64_t exts[FMT_ENTRY_MAX];
 static struct chunk_ref chunks[3];
 static char attrs[200];
+
+static struct store_key
+key_of(const char *bucket, const char *key)
+{
+	return (struct store_key){ .bucket = bucket,
+				   .key = key,
+				   .bucket_len = (uint16_t)strlen(bucket),
+				   .key_len = (uint16_t)strlen(key) };
+}
 
 static void
 sample(const char *what, const char *name, const void *mem, size_t len)

@@ -1,0 +1,36 @@
+/* The keys of a query as numbers and bits: query.def, and what op.def says of them.  Seen by query.c only. */
+#ifndef GANTRY_DIALECT_QUERY_KEYS_H
+#define GANTRY_DIALECT_QUERY_KEYS_H
+
+#include <stdint.h>
+
+enum param {
+#define QUERY(id, ...) P_##id,
+#include "dialect/query.def"
+	P_NR,
+	P_ANY = P_NR, /* known and without effect */
+	P_SUM,        /* a checksum that an SDK moved from the headers into a signed URL */
+	P_MOVED,      /* a header, likewise, of what an object is to carry */
+	P_UNKNOWN
+};
+
+#define BIT(p) ((uint64_t)1 << (p))
+_Static_assert(P_NR <= 63, "one bit each, and one that none has");
+
+/* ---- what op.def says of keys ---- */
+
+#define Q(p) BIT(P_##p)
+#define ELSEWHERE BIT(63) /* no query has it */
+#define LISTING (Q(PREFIX) | Q(DELIMITER) | Q(ENCODING))
+#define PAGING (Q(CONTINUATION) | Q(START_AFTER) | Q(FETCH_OWNER))
+#define BUCKETS (Q(MAX_BUCKETS) | Q(CONTINUATION) | Q(PREFIX) | Q(BUCKET_REGION))
+#define RESPONSE                                                                                             \
+	(Q(R_CACHE_CONTROL) | Q(R_DISPOSITION) | Q(R_ENCODING) | Q(R_EXPIRES) | Q(R_LANGUAGE) | Q(R_TYPE))
+#define READING (RESPONSE | Q(VERSION_ID) | Q(PART_NUMBER) | Q(CHECKSUM_MODE))
+
+/* Says which queries ask for an operation: all of needs, and nothing beyond needs and may. */
+struct query_shape {
+	uint64_t needs, may;
+};
+
+#endif

@@ -1,0 +1,56 @@
+/*
+ * engine - the extent engine put together: one volume, and the ports that work on it.
+ *
+ * For the files of this folder (engine.c: life, and what operators see; port.c; fsck.c) and for tests.  It
+ * knows one disk; a store of several is made of several engines (store/set.c).
+ *
+ * Threads: ports_lock holds the table of ports; the rest is set before there is a port.
+ */
+#ifndef GANTRY_EXTENT_ENGINE_H
+#define GANTRY_EXTENT_ENGINE_H
+
+#include "extent/extent.h"
+#include "extent/log/recover.h"
+#include "extent/log/vol.h"
+#include "extent/object/port.h"
+
+struct extent_store {
+	struct store base;
+	struct vol *vol;
+	pthread_mutex_t ports_lock; /* attach, detach, kick */
+	int ports_max;
+	struct extent_port **port;
+};
+
+static inline struct extent_store *
+extent_store(const struct store *st)
+{
+	return container_of(st, struct extent_store, base);
+}
+
+/* Opens and recovers, but starts nothing; for fsck too. */
+int extent_open_with(const struct store_conf *conf, struct ring *r, struct recover_report *rep,
+		     struct extent_store **ret_store, char *err, size_t err_len);
+void extent_free(struct extent_store *st);
+
+/* ---- port.c ---- */
+
+/* Rings one attached port so that it looks at the lists (with not_this: another that stays).  Any thread.
+ * False: there is no other. */
+bool port_kick(struct extent_store *st, const struct vol_port *not_this);
+/* Rings all of them. */
+void port_kick_all(struct extent_store *st);
+
+int extent_attach(struct store *store, struct ring *ring, struct mailbox *mb, struct timers *timers,
+		  struct store_port **ret_port);
+bool extent_detach(struct store_port *sp);
+void extent_quiesce(struct store_port *sp);
+void extent_sleep(struct store_port *sp);
+void extent_wake(struct store_port *sp);
+
+/* ---- fsck.c ---- */
+
+int extent_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
+		void *cookie);
+
+#endif

@@ -1,0 +1,13 @@
+/*
+ * The extent engine: the back end of store/store.h on disks.  docs/store.md says how it works.
+ *
+ * Whoever opens a store names it in struct store_conf; nobody else knows it.
+ */
+#ifndef GANTRY_EXTENT_EXTENT_H
+#define GANTRY_EXTENT_EXTENT_H
+
+#include "store/store.h"
+
+extern const struct store_ops extent_ops;
+
+#endif

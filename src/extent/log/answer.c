@@ -1,0 +1,34 @@
+/* The answers of commits, to the ports that wait for them. */
+#include "extent/log/vol.h"
+
+#include "base/list.h"
+
+static void
+on_answer(struct msg *m)
+{
+	struct commit *c = container_of(m, struct commit, msg);
+
+	c->port->io.inflight--;
+	c->finished(c);
+}
+
+void
+commit_send(struct commit *c)
+{
+	mailbox_post(c->port->mb, &c->msg, on_answer);
+}
+
+void
+commit_answer(struct commit *c, int result)
+{
+	if (c->is_gc) {
+		c->finished(c);
+		return;
+	}
+	if (c->is_also)
+		return; /* the one it goes with is answered, and comes behind it */
+	c->result = result;
+	/* Not before its data writes are over: until then the caller's buffer belongs to the kernel. */
+	if (atomic_fetch_or(&c->state, CS_ANSWERED) & CS_DATA_DONE)
+		commit_send(c);
+}

@@ -1,0 +1,48 @@
+/*
+ * block - the log block that the leader fills, and then the one in flight.
+ *
+ * All of it is the leader's, but for `left` and `error`, which the ends of data writes touch on any thread.
+ */
+#ifndef GANTRY_EXTENT_LOG_BLOCK_H
+#define GANTRY_EXTENT_LOG_BLOCK_H
+
+#include "extent/log/rec_codec.h"
+#include "ring/ring.h"
+
+#include <stdatomic.h>
+
+struct commit;
+struct vol;
+
+#define BLOCK_RECORDS_MAX 4096u
+#define OVERLAY_SLOTS 1024u
+
+struct block {
+	char *mem; /* geo.block_bytes */
+	uint32_t used, records;
+	uint64_t data_bytes;                   /* data that recovery may have to read */
+	struct commit *batch, **batch_end;     /* its records, in order */
+	struct commit *after, **after_end;     /* answers that wait for it */
+	struct commit *overlay[OVERLAY_SLOTS]; /* newest record of each key */
+	struct block_head head;
+	struct ring_op op;
+	_Atomic int left;  /* block write and data writes not yet over */
+	_Atomic int error; /* the first that failed */
+};
+
+/* Makes the block an empty one. */
+void block_reset(struct vol *vol);
+/* Tells whether there is room in the block and in the log for a record of that many bytes (0: for a stamp).
+ * last_stand: it may use the last of the log. */
+enum room { ROOM_YES, ROOM_NEXT_BLOCK, ROOM_LOG_FULL };
+enum room block_room(const struct vol *vol, size_t rec_bytes, bool last_stand);
+/* Encodes c->view into the block and links c. */
+void block_pack(struct vol *vol, struct commit *c);
+/* Returns the newest record of the block with this key, or NULL. */
+struct commit *block_find(const struct vol *vol, const uint8_t *key, size_t len, uint32_t hash);
+/* Makes the head of the block for the place where it is to be written, and seals it. */
+void block_make_head(struct vol *vol);
+/* Moves pos behind the block: never across the end of the ring. */
+void block_advance(struct log_pos *pos, const struct geometry *geo, const struct block_head *h);
+
+#endif

@@ -1,0 +1,13 @@
+/*
+ * judge - the leader fills a block: preconditions judged in log order, against the index and the records of
+ * the block.
+ */
+#ifndef GANTRY_EXTENT_LOG_JUDGE_H
+#define GANTRY_EXTENT_LOG_JUDGE_H
+
+struct vol;
+
+/* Goes through the leader's queue; what can goes into the block or is answered. */
+void judge_queue(struct vol *vol);
+
+#endif

@@ -1,0 +1,46 @@
+/*
+ * key - the keys of the index: a type byte, then what the type says.
+ *
+ * Pure functions, any thread.  Names are bytes, not terminated; no bucket and no object key has a NUL in it.
+ */
+#ifndef GANTRY_EXTENT_LOG_KEY_H
+#define GANTRY_EXTENT_LOG_KEY_H
+
+#include "store/store.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define KEY_BUCKET 'b' /* name */
+#define KEY_OBJECT 'o' /* bucket, 0x00, key */
+#define KEY_CHUNK 'c'  /* id (16), index (4, big endian) */
+#define KEY_PART 'p'   /* of an upload: its id, the part's number; as a chunk's */
+#define KEY_UPLOAD 'u' /* bucket, 0x00, key, 0x00, id */
+#define KEY_BATTRS 'a' /* attributes of a bucket: its name, 0x00, '0' and up */
+#define CHUNK_ID_BYTES 16
+#define UPLOAD_TAIL_BYTES (1 + CHUNK_ID_BYTES)
+#define BATTRS_NR 3u
+#define BATTRS_BYTES (12u << 10) /* of one of these records */
+#define KEY_BYTES_MAX (2 + STORE_BUCKET_MAX + STORE_KEY_MAX + UPLOAD_TAIL_BYTES)
+#define CHUNK_KEY_BYTES (1 + CHUNK_ID_BYTES + 4)
+
+/* Writes the key to buf (KEY_BYTES_MAX bytes) and returns its length, or -EINVAL (empty, NUL inside),
+ * -ENAMETOOLONG. */
+int key_bucket(uint8_t *buf, const char *name, size_t len);
+int key_object(uint8_t *buf, const struct store_key *k);
+int key_chunk(uint8_t *buf, const uint8_t *id, uint32_t index);
+int key_part(uint8_t *buf, const uint8_t *id, uint32_t number);
+int key_upload(uint8_t *buf, const struct store_key *k, const uint8_t *id);
+/* Writes the key of the index-th record of a bucket's attributes: 0 to BATTRS_NR - 1. */
+int key_battrs(uint8_t *buf, const uint8_t *bucket_key, size_t bucket_key_len, uint32_t index);
+/* Returns the index in a chunk's key, the number in a part's. */
+uint32_t key_index(const uint8_t *chunk_key);
+/* Tells whether this is a well-formed key of any type. */
+bool key_ok(const uint8_t *key, size_t len);
+/* Writes type and name for messages, unprintable bytes as '?'.  Always terminated. */
+void key_text(char *text, size_t cap, const uint8_t *key, size_t len);
+/* Returns a hash for tables in memory; no disk has it. */
+uint32_t key_hash(const uint8_t *key, size_t len);
+
+#endif

@@ -1,0 +1,16 @@
+/* parts - the list that completes an upload, against the parts that are there. */
+#ifndef GANTRY_EXTENT_LOG_PARTS_H
+#define GANTRY_EXTENT_LOG_PARTS_H
+
+#include "extent/log/rec_codec.h"
+
+struct tree;
+
+/*
+ * Looks up the parts of the list in the published index.  fill: what they are goes to refs; else it must be
+ * what stands there.  0, or -EBADR with the index of the first that is not.  Any reader.
+ */
+int parts_match(const struct tree *t, const uint8_t *id, const struct store_part_ref *parts,
+		struct chunk_ref *refs, uint32_t nr, bool fill, uint32_t *ret_bad);
+
+#endif

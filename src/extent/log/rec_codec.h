@@ -1,0 +1,155 @@
+/*
+ * rec_codec - what lies in the log and in snapshots: records, and the blocks that hold them.
+ *
+ * Encoding, and decoding with every bound checked.  Pure functions, any thread.  Decoders take hostile
+ * bytes: they return -EBADMSG, never read outside their buffer, and what they accept obeys every limit
+ * named here and in disk/format.h.
+ */
+#ifndef GANTRY_EXTENT_LOG_REC_CODEC_H
+#define GANTRY_EXTENT_LOG_REC_CODEC_H
+
+#include "extent/disk/format.h"
+#include "extent/log/key.h"
+
+/* ---- bytes on disk ---- */
+
+/* Granules of a record's bytes; its CRC block's length (0 for one granule); all it takes on disk. */
+static inline uint32_t
+granules(uint64_t size_bytes)
+{
+	return (uint32_t)((size_bytes + STORE_GRANULE - 1) / STORE_GRANULE);
+}
+static inline uint32_t
+crc_block_bytes(uint64_t size_bytes)
+{
+	return size_bytes > STORE_GRANULE ? granules(size_bytes) * 8 : 0;
+}
+static inline uint64_t
+stored_bytes(uint64_t size_bytes)
+{
+	return align_up(size_bytes, FMT_ALIGN) + align_up(crc_block_bytes(size_bytes), FMT_ALIGN);
+}
+
+/* One chunk of a manifest, as it lies in a record.  Of an object made of parts: the upload's id, the part's
+ * number. */
+struct chunk_ref {
+	uint8_t id[CHUNK_ID_BYTES];
+	uint32_t index;
+	uint32_t reserved;
+	uint64_t len_bytes;
+	uint64_t crc64;
+};
+_Static_assert(sizeof(struct chunk_ref) == 40, "on-disk layout");
+
+/* Where a list lies that a record cannot hold: one extent. */
+struct map_ref {
+	uint64_t ext;
+	uint32_t len_bytes;
+	uint64_t crc64;
+};
+
+/* ---- record ---- */
+
+enum rec_op { REC_PUT = 1, REC_DELETE = 2, REC_OP_NR };
+/* PARTS: of parts, each a record of its own, whose body is a manifest (or inline and empty). */
+enum rec_body { BODY_NONE, BODY_INLINE, BODY_EXTENTS, BODY_MANIFEST, BODY_PARTS, BODY_NR };
+#define REC_FLUSHED 1u /* the data was flushed before the record entered the log */
+#define REC_MAPPED 2u  /* the entries lie in the map extent */
+#define REC_SHARED 4u  /* an earlier record had the same extents; data_version is the first one's */
+#define REC_HEAD_BYTES 96
+#define REC_SUMS_MAX 128
+/* The largest record there is: a manifest with all that it may have (a chunk has an owner, but no
+ * attributes). */
+#define REC_BYTES_MAX                                                                                        \
+	(REC_HEAD_BYTES + KEY_BYTES_MAX + STORE_ATTRS_MAX + FMT_ENTRY_MAX * sizeof(struct chunk_ref) +       \
+	 REC_SUMS_MAX + 8)
+
+/* A record, with pointers into whoever holds it.  Entries are 8-byte aligned: extents (uint64_t) or struct
+ * chunk_ref. */
+struct rec_view {
+	uint8_t op, body;
+	uint16_t flags;
+	uint16_t key_len, owner_len, sums_len, inline_len;
+	uint32_t attrs_len, entry_nr;
+	uint64_t version, size_bytes, mtime_ns, crc64;
+	uint64_t data_version; /* REC_SHARED: what its readers pin */
+	struct store_etag etag;
+	struct map_ref map;
+	const void *entries; /* NULL when mapped */
+	const uint8_t *key;  /* with type byte */
+	const uint8_t
+		*owner; /* of a chunk: the key of the object or part it belongs to; of a part: the upload's */
+	const uint8_t *sums; /* checksums beside the CRC64; opaque here */
+	const void *inline_data;
+	const void *attrs;
+};
+
+/* Returns the bytes that a record takes, a multiple of 8. */
+size_t rec_encoded_bytes(const struct rec_view *v);
+/* Encodes a record and returns the bytes written.  The caller made room of rec_encoded_bytes(). */
+size_t rec_encode(void *buf, const struct rec_view *v);
+/* Decodes a record; buf is 8-byte aligned.  Returns the bytes taken, or -EBADMSG.  geo: extents must lie
+ * on the disk and cover the bytes. */
+int rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_view *ret_view);
+/* Checks the entries of a map that was read, as rec_decode() checks a record's own. */
+int rec_check_entries(const struct rec_view *v, const void *entries, const struct geometry *geo);
+static inline size_t
+rec_entry_bytes(uint8_t body)
+{
+	return body == BODY_EXTENTS                          ? sizeof(uint64_t)
+	       : body == BODY_MANIFEST || body == BODY_PARTS ? sizeof(struct chunk_ref)
+							     : 0;
+}
+
+/* ---- log block ---- */
+
+enum block_kind { BLOCK_RECORDS = 1, BLOCK_EPOCH = 2 };
+#define BLOCK_HEAD_BYTES 128
+
+struct block_head {
+	enum block_kind kind;
+	uint32_t len_bytes;  /* whole block, a multiple of FMT_ALIGN */
+	uint32_t used_bytes; /* header and records */
+	uint32_t record_nr;
+	uint64_t epoch, seq, lap, pos, prev_crc;
+	uint64_t flushed_upto; /* blocks up to this sequence were flushed before this one was written */
+	uint64_t new_epoch;    /* BLOCK_EPOCH: what begins behind it */
+	uint8_t new_nonce[16];
+	uint64_t crc64; /* of the block; filled in by the encoder and the decoder */
+};
+
+/* Writes the header in front of the records that lie at buf + BLOCK_HEAD_BYTES, zeroes the padding, and seals
+ * it. */
+void block_seal(void *buf, struct block_head *h, const uint8_t nonce[16]);
+/*
+ * Opens the block at buf, of at most len bytes.  0, or -ENOENT: nothing here that says to be a block;
+ * -EBADMSG: header impossible or CRC wrong under this nonce.  Does not judge epoch, sequence and position.
+ */
+int block_open(const void *buf, size_t len, const uint8_t nonce[16], struct block_head *ret_head);
+/* Returns the length that the header claims, before the whole block was read; 0: not a block. */
+uint32_t block_peek(const void *buf);
+/* Returns the epoch that the header claims; of what block_peek() took for a block. */
+uint64_t block_epoch(const void *buf);
+
+/* ---- snapshot block ---- */
+
+#define SNAP_HEAD_BYTES 80
+
+struct snap_head {
+	uint8_t disk_uuid[16];
+	uint64_t id; /* of the snapshot */
+	uint32_t index;
+	uint32_t used_bytes, record_nr;
+	uint64_t next_ext;   /* where the next block lies; ~0: this is the last */
+	uint32_t next_bytes; /* room there, not yet what is used of it */
+	uint64_t crc64;
+};
+#define SNAP_LAST UINT64_MAX
+/* A snapshot can be written to a disk of which only single units are left. */
+_Static_assert(REC_BYTES_MAX + SNAP_HEAD_BYTES <= FMT_UNIT_BYTES, "a record fits into a block of one unit");
+
+/* Seals and opens a block, len bytes long on disk; records at buf + SNAP_HEAD_BYTES up to used_bytes. */
+void snap_seal(void *buf, size_t len, struct snap_head *h);
+int snap_open(const void *buf, size_t len, struct snap_head *ret_head);
+
+#endif

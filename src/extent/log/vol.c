@@ -1,0 +1,108 @@
+/* The life of a volume, see vol.h. */
+#include "extent/log/vol.h"
+
+#include "extent/disk/sync.h"
+#include "extent/log/recover.h"
+#include "base/check.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PINS_EXPECTED 16384
+
+int
+vol_new(uint64_t index_bytes, int users_max, struct vol **ret_vol)
+{
+	struct vol *vol = aligned_alloc(64, align_up(sizeof *vol, 64));
+
+	if (!vol)
+		return -ENOMEM;
+	memset(vol, 0, sizeof *vol);
+	disk_init(&vol->disk);
+	helper_init(&vol->helper, &vol->disk, vol_upkeep);
+	vol->index_bytes = index_bytes;
+	vol->leader.queue_end = &vol->leader.queue;
+	vol->leader.dying_end = &vol->leader.dying;
+	block_reset(vol);
+	if (quiesce_new(users_max, &vol->quiesce) < 0) {
+		vol_free(vol);
+		return -ENOMEM;
+	}
+	*ret_vol = vol;
+	return 0;
+}
+
+void
+vol_free(struct vol *vol)
+{
+	if (!vol)
+		return;
+	gc_fini(vol);
+	if (vol->tree)
+		records_drop_outside(vol);
+	dead_fini(vol);
+	tree_free(vol->tree);
+	pin_table_free(vol->pins);
+	quiesce_free(vol->quiesce);
+	disk_fini(&vol->disk);
+	helper_fini(&vol->helper);
+	for (int i = 0; i < 2; i++)
+		free(vol->snap.space[i].ext);
+	sync_free(vol->block.mem);
+	free(vol->flush.ops);
+	free(vol);
+}
+
+/* Makes what needs the geometry. */
+static int
+make_memory(struct vol *vol)
+{
+	const struct disk *d = &vol->disk;
+	int e;
+
+	vol->block.mem = sync_alloc(d->geo.block_bytes);
+	vol->flush.ops = calloc(1 + (d->flush_all ? d->geo.seg_nr : 0), sizeof *vol->flush.ops);
+	if (!vol->block.mem || !vol->flush.ops)
+		return -ENOMEM;
+	e = gc_init(vol);
+	if (e == 0)
+		e = tree_new(vol->index_bytes, vol->quiesce, &vol->tree);
+	if (e == 0)
+		e = pin_table_new(PINS_EXPECTED, &vol->pins);
+	return e;
+}
+
+int
+vol_open(struct vol *vol, const struct store_disk_conf *dc, uint64_t lock_wait_ns, struct ring *r,
+	 struct recover_report *rep, char *err, size_t err_len)
+{
+	int e = disk_open(&vol->disk, dc, r, lock_wait_ns, err, err_len);
+
+	if (e == 0)
+		e = make_memory(vol);
+	if (e == 0)
+		e = recover(vol, r, rep, err, err_len);
+	return e;
+}
+
+void
+vol_last_stamp(struct vol *vol, struct ring *r)
+{
+	const struct leader *ld = &vol->leader;
+	struct disk *d = &vol->disk;
+	int e;
+
+	if (disk_failed(d) || ld->stamped >= ld->last_records_seq || block_room(vol, 0, true) != ROOM_YES)
+		return;
+	block_reset(vol);
+	block_make_head(vol);
+	e = sync_write(r, d->log_fd, vol->block.mem, vol->block.head.len_bytes,
+		       d->log_off + vol->block.head.pos);
+	if (e == 0)
+		e = disk_flush_sync(d, r);
+	if (e < 0)
+		log_warn("%s: the last stamp could not be written: %s", d->path, strerror(-e));
+}

@@ -1,0 +1,68 @@
+/*
+ * object - objects, uploads, buckets and lists on one volume: most of the engine's struct store_ops.
+ *
+ * Each extent_*() is what store.h promises of the store_*() of the same name.  All of it on the port's
+ * thread: lookups in the published index, pieces to the disk, commits to the leader (log/commit.h).
+ */
+#ifndef GANTRY_EXTENT_OBJECT_OBJECT_H
+#define GANTRY_EXTENT_OBJECT_OBJECT_H
+
+#include "extent/object/port.h"
+
+int extent_open(struct store_port *p, const struct store_key *k, struct store_obj *obj);
+void extent_close(struct store_port *p, struct store_obj *obj);
+uint32_t extent_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
+			  uint32_t *ret_skew);
+int extent_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
+		uint64_t off, uint32_t len);
+int extent_put_init(struct store_port *p, struct store_put *put, const struct store_key *k,
+		    uint64_t size_bytes);
+int extent_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
+		     uint32_t len, bool last);
+int extent_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
+void extent_put_abort(struct store_port *p, struct store_put *put);
+int extent_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
+		  struct store_del *del);
+int extent_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
+		     uint32_t attrs_len, struct store_del *op);
+int extent_upload_create(struct store_port *p, const struct store_key *k, const void *attrs,
+			 uint32_t attrs_len, struct store_upload *u);
+int extent_upload_abort(struct store_port *p, const struct store_key *k,
+			const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_upload *u);
+int extent_upload_stat(struct store_port *p, const struct store_key *k,
+		       const uint8_t id[STORE_UPLOAD_ID_BYTES], uint64_t *ret_ctime_ns, void *attrs,
+		       uint32_t cap, uint32_t *ret_attrs_len);
+int extent_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
+			 const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
+int extent_upload_complete(struct store_port *p, const struct store_key *k,
+			   const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
+int extent_list_parts(struct store_port *p, const struct store_key *k,
+		      const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_part_list *pl);
+int extent_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
+int extent_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
+int extent_bucket_create(struct store_port *p, const char *name, size_t len, struct store_del *op);
+int extent_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
+int extent_bucket_head(struct store_port *p, const char *name, size_t len, uint64_t *ret_ctime_ns);
+int extent_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
+			    const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
+int extent_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
+			    uint64_t *ret_version);
+int extent_list(struct store_port *p, struct store_list *ls);
+int extent_list_uploads(struct store_port *p, struct store_list *ls);
+
+/* ---- for port.c ---- */
+
+/* Tries the writes that wait for space again. */
+void put_space_retry(struct extent_port *p);
+/* Makes and frees the cache of CRC blocks.  0 or -ENOMEM. */
+int crc_blocks_init(struct extent_port *p);
+void crc_blocks_fini(struct extent_port *p);
+
+/* ---- among the files of this folder ---- */
+
+/* Makes an id of a chunk list or an upload: {0, the log's epoch, a counter}; never used twice. */
+void extent_new_id(struct vol *vol, uint8_t id[CHUNK_ID_BYTES]);
+/* Finds the record of an upload, published.  0, -ENOENT, -ENXIO. */
+int upload_find(struct vol *vol, const uint8_t *upload_key, size_t len, const struct rec **ret_rec);
+
+#endif

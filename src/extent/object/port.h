@@ -1,0 +1,48 @@
+/*
+ * port - one thread's access to the engine: its way to the disk and the log, and the pools of its operations.
+ *
+ * Belongs to its thread, but for `kicked`.  port.c of the engine makes and frees it.
+ */
+#ifndef GANTRY_EXTENT_OBJECT_PORT_H
+#define GANTRY_EXTENT_OBJECT_PORT_H
+
+#include "base/list.h"
+#include "base/mailbox.h"
+#include "extent/log/vol.h"
+#include "store/ops.h"
+
+/* PUTs with data in flight, per port (address space; memory when used) */
+#define CHUNK_WRITERS_PER_PORT 512
+#define CRC_BLOCKS_PER_PORT 256u
+
+struct chunk_writer;
+struct crc_block;
+struct extent_store;
+
+struct extent_port {
+	struct store_port base;
+	struct vol_port vp;
+	struct extent_store *st;
+	int nr;
+	struct quiesce_user *user;
+	struct alloc_run run;
+	struct msg kick;
+	_Atomic bool kicked;
+	struct timer space_timer;
+	struct list space_waiters; /* writes that wait for space */
+	uint64_t space_freed;      /* freed_nr when they were tried last */
+	void *writer_mem, *crc_block_mem;
+	struct chunk_writer *writers_free;
+	struct crc_block *crc_blocks;
+	struct crc_block *crc_block_hash[CRC_BLOCKS_PER_PORT];
+	struct list crc_block_lru;     /* those nobody uses, oldest first */
+	struct list crc_block_waiters; /* reads that found none free */
+};
+
+static inline struct extent_port *
+extent_port(struct store_port *p)
+{
+	return container_of(p, struct extent_port, base);
+}
+
+#endif

@@ -1,0 +1,14 @@
+/* Declares what the rows of subres.def name: the XML of each subresource of a bucket.  Pure functions; any
+ * thread. */
+#ifndef GANTRY_S3DOC_SUBRES_H
+#define GANTRY_S3DOC_SUBRES_H
+
+#include "dialect/fault.h"
+#include "dialect/text.h"
+
+#define SUBRES(id, number, code, message, from_xml, to_xml)                                                  \
+	enum fault from_xml(const char *body, size_t len, struct text *packed, const char **ret_why);        \
+	int to_xml(struct text *x, const void *packed, size_t packed_len);
+#include "dialect/subres.def"
+
+#endif

@@ -1,0 +1,105 @@
+/* The XML of tags, see tags_xml.h. */
+#include "s3doc/tags_xml.h"
+
+#include "s3doc/xml_int.h"
+
+#include <string.h>
+
+struct reader {
+	struct tags_builder tags;
+	bool have_key, have_value;
+};
+
+enum { TAG_SET, TAG, TAG_KEY, TAG_VALUE };
+static const char *const tag_paths[] = { [TAG_SET] = "TagSet",
+					 [TAG] = "TagSet/Tag",
+					 [TAG_KEY] = "TagSet/Tag/Key",
+					 [TAG_VALUE] = "TagSet/Tag/Value",
+					 NULL };
+
+static enum fault
+take(struct span text, char *out, size_t cap, size_t *ret_len, bool *have, const char **ret_why)
+{
+	if (*have)
+		return refuse(ret_why, FAULT_MALFORMED_XML, "A Tag has two keys or two values.");
+	if (text.len > cap)
+		return refuse(ret_why, FAULT_INVALID_TAG, "A tag is too long.");
+	memcpy(out, text.p, text.len);
+	*ret_len = text.len;
+	*have = true;
+	return FAULT_NONE;
+}
+
+static enum fault
+on_tag_end(void *cookie, int path, struct span text, const char **ret_why)
+{
+	struct reader *b = cookie;
+
+	switch (path) {
+	case TAG_KEY:
+		return take(text, b->tags.key, sizeof b->tags.key, &b->tags.key_len, &b->have_key, ret_why);
+	case TAG_VALUE:
+		return take(text, b->tags.value, sizeof b->tags.value, &b->tags.value_len, &b->have_value,
+			    ret_why);
+	case TAG:
+		if (!b->have_key || !b->have_value)
+			return refuse(ret_why, FAULT_MALFORMED_XML, "A Tag lacks its Key or its Value.");
+		b->have_key = b->have_value = false;
+		return tags_add(&b->tags, ret_why);
+	default:
+		return FAULT_NONE;
+	}
+}
+
+enum fault
+tags_from_xml(const char *body, size_t len, int max, struct text *out, int *ret_nr, const char **ret_why)
+{
+	struct reader b = { .tags = { .out = out, .from = out->len, .max = max } };
+	struct xml_doc doc = { .root = "Tagging", .paths = tag_paths, .end = on_tag_end, .cookie = &b };
+	enum fault f = xml_read(&doc, body, len, ret_why);
+
+	*ret_nr = b.tags.nr;
+	if (f == FAULT_NONE && max == TAGS_OBJECT_MAX && out->len - b.tags.from > DIALECT_TAGS_MAX)
+		return refuse(ret_why, FAULT_INVALID_TAG, "The tags are too large.");
+	return f;
+}
+
+enum fault
+bucket_tags_from_xml(const char *body, size_t len, struct text *out, const char **ret_why)
+{
+	int nr;
+
+	return tags_from_xml(body, len, TAGS_BUCKET_MAX, out, &nr, ret_why);
+}
+
+static void
+on_tag_write(void *cookie, const char *key, size_t key_len, const char *value, size_t value_len)
+{
+	struct text *x = cookie;
+
+	text_str(x, "<Tag>");
+	text_element(x, "Key", key, key_len);
+	text_element(x, "Value", value, value_len);
+	text_str(x, "</Tag>");
+}
+
+void
+tags_to_xml_each(struct text *x, const char *tags, size_t len)
+{
+	tags_each(tags, len, on_tag_write, x);
+}
+
+void
+tags_to_xml(struct text *x, const char *tags, size_t len)
+{
+	text_str(x, XML_DECL "<Tagging xmlns=\"" XML_NS "\"><TagSet>");
+	tags_to_xml_each(x, tags, len);
+	text_str(x, "</TagSet></Tagging>");
+}
+
+int
+bucket_tags_to_xml(struct text *x, const void *tags, size_t len)
+{
+	tags_to_xml(x, tags, len);
+	return 0;
+}

@@ -1,0 +1,20 @@
+/* Tags of objects and buckets as XML; as text they are dialect/tags.h.  Pure functions; any thread. */
+#ifndef GANTRY_S3DOC_TAGS_XML_H
+#define GANTRY_S3DOC_TAGS_XML_H
+
+#include "dialect/tags.h"
+
+/* Appends the tags of a <Tagging> body, max of them at most, to `out` in canonical form.  FAULT_INVALID_TAG,
+ * FAULT_MALFORMED_XML, FAULT_BUSY (no memory). */
+enum fault tags_from_xml(const char *body, size_t len, int max, struct text *out, int *ret_nr,
+			 const char **ret_why);
+/* Appends <Tagging>. */
+void tags_to_xml(struct text *x, const char *tags, size_t len);
+/* Appends its <Tag>s alone. */
+void tags_to_xml_each(struct text *x, const char *tags, size_t len);
+
+/* Do the same for a bucket's, as subres.def wants it. */
+enum fault bucket_tags_from_xml(const char *body, size_t len, struct text *out, const char **ret_why);
+int bucket_tags_to_xml(struct text *x, const void *tags, size_t len);
+
+#endif

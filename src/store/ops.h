@@ -1,0 +1,92 @@
+/*
+ * What a back end of the store is: a table of functions, and the heads of its struct store and struct store_port.
+ * For back ends and store.c; callers know store.h alone.
+ *
+ * Each function is the store_*() of store.h of the same name, and keeps what is promised there.  store.c has
+ * checked names, lengths and numbers by then: a back end checks what only it can know.
+ */
+#ifndef GANTRY_STORE_OPS_H
+#define GANTRY_STORE_OPS_H
+
+#include "store/store.h"
+
+struct store_ops {
+	const char *name; /* as operators read it: "disks" */
+
+	/* ---- life ---- */
+	int (*format)(const struct store_conf *conf, bool force, char *err, size_t err_len);
+	int (*start)(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
+	int (*fsck)(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
+		    void *cookie);
+	void (*stop)(struct store *st); /* never NULL */
+	int (*attach)(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
+		      struct store_port **ret_port);
+	bool (*detach)(struct store_port *p);
+	/* NULL: the back end need not know. */
+	void (*quiesce)(struct store_port *p);
+	void (*sleep)(struct store_port *p);
+	void (*wake)(struct store_port *p);
+
+	/* ---- objects ---- */
+	int (*open)(struct store_port *p, const struct store_key *k, struct store_obj *obj);
+	void (*close)(struct store_port *p, struct store_obj *obj); /* one that is open */
+	uint32_t (*read_plan)(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
+			      uint32_t *ret_skew);
+	int (*read)(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
+		    uint64_t off, uint32_t len);
+	int (*put_init)(struct store_port *p, struct store_put *put, const struct store_key *k,
+			uint64_t size_bytes);
+	int (*put_write)(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
+			 uint32_t len, bool last);
+	int (*put_commit)(struct store_port *p, struct store_put *put, const struct store_commit *c);
+	void (*put_abort)(struct store_port *p, struct store_put *put); /* one that is started */
+	int (*delete)(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
+		      struct store_del *del);
+	int (*set_attrs)(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
+			 uint32_t attrs_len, struct store_del *op);
+
+	/* ---- multipart uploads ---- */
+	int (*upload_create)(struct store_port *p, const struct store_key *k, const void *attrs,
+			     uint32_t attrs_len, struct store_upload *u);
+	int (*upload_abort)(struct store_port *p, const struct store_key *k,
+			    const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_upload *u);
+	int (*upload_stat)(struct store_port *p, const struct store_key *k,
+			   const uint8_t id[STORE_UPLOAD_ID_BYTES], uint64_t *ret_ctime_ns, void *attrs,
+			   uint32_t cap, uint32_t *ret_attrs_len);
+	int (*put_init_part)(struct store_port *p, struct store_put *put, const struct store_key *k,
+			     const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
+	int (*upload_complete)(struct store_port *p, const struct store_key *k,
+			       const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
+	int (*list_parts)(struct store_port *p, const struct store_key *k,
+			  const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_part_list *pl);
+	/* Of an object that is open. */
+	int (*obj_part)(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
+	int (*obj_part_at)(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
+
+	/* ---- buckets, lists ---- */
+	int (*bucket_create)(struct store_port *p, const char *name, size_t len, struct store_del *op);
+	int (*bucket_delete)(struct store_port *p, const char *name, size_t len, struct store_del *op);
+	int (*bucket_head)(struct store_port *p, const char *name, size_t len, uint64_t *ret_ctime_ns);
+	int (*bucket_set_attrs)(struct store_port *p, const char *name, size_t len, uint64_t version,
+				const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
+	int (*bucket_get_attrs)(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
+				uint64_t *ret_version);
+	int (*list)(struct store_port *p, struct store_list *ls);
+	int (*list_uploads)(struct store_port *p, struct store_list *ls);
+
+	/* ---- what operators see ---- */
+	void (*snapshot)(struct store *st); /* NULL: it has none */
+	int (*disk_nr)(const struct store *st);
+	void (*disk_info)(const struct store *st, int disk, struct store_disk_info *ret_info);
+};
+
+/* A back end's begin with these. */
+struct store {
+	const struct store_ops *ops;
+};
+
+struct store_port {
+	const struct store_ops *ops;
+};
+
+#endif

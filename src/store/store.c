@@ -1,0 +1,343 @@
+/*
+ * The calls of store.h: each checks what is the same for all back ends and goes on through the table of the
+ * store, the port or, where a call has neither, of the configuration or the object.  Callers' threads; no state.
+ */
+#include "store/store.h"
+
+#include "store/ops.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- names ---- */
+
+static int
+bucket_check(const char *name, size_t len)
+{
+	if (len > STORE_BUCKET_MAX)
+		return -ENAMETOOLONG;
+	return len == 0 || memchr(name, 0, len) ? -EINVAL : 0;
+}
+
+static int
+key_check(const struct store_key *k)
+{
+	if (k->bucket_len > STORE_BUCKET_MAX || k->key_len > STORE_KEY_MAX)
+		return -ENAMETOOLONG;
+	if (k->bucket_len == 0 || k->key_len == 0 || memchr(k->bucket, 0, k->bucket_len) ||
+	    memchr(k->key, 0, k->key_len))
+		return -EINVAL;
+	return 0;
+}
+
+/* ---- life ---- */
+
+int
+store_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
+{
+	return conf->ops->format(conf, force, err, err_len);
+}
+
+int
+store_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
+{
+	return conf->ops->start(conf, ret_store, err, err_len);
+}
+
+int
+store_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
+	   void *cookie)
+{
+	return conf->ops->fsck(conf, repair, say, cookie);
+}
+
+void
+store_stop(struct store *st)
+{
+	if (st)
+		st->ops->stop(st);
+}
+
+int
+store_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
+	     struct store_port **ret_port)
+{
+	return st->ops->attach(st, ring, mb, timers, ret_port);
+}
+
+bool
+store_detach(struct store_port *p)
+{
+	return p->ops->detach(p);
+}
+
+void
+store_quiesce(struct store_port *p)
+{
+	if (p->ops->quiesce)
+		p->ops->quiesce(p);
+}
+
+void
+store_sleep(struct store_port *p)
+{
+	if (p->ops->sleep)
+		p->ops->sleep(p);
+}
+
+void
+store_wake(struct store_port *p)
+{
+	if (p->ops->wake)
+		p->ops->wake(p);
+}
+
+/* ---- objects ---- */
+
+int
+store_open(struct store_port *p, const struct store_key *k, struct store_obj *obj)
+{
+	int r = key_check(k);
+
+	obj->is_open = false;
+	return r < 0 ? r : p->ops->open(p, k, obj);
+}
+
+void
+store_close(struct store_port *p, struct store_obj *obj)
+{
+	if (obj && obj->is_open)
+		p->ops->close(p, obj);
+}
+
+uint32_t
+store_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap, uint32_t *ret_skew)
+{
+	return obj->op.port->ops->read_plan(obj, off, want, cap, ret_skew);
+}
+
+int
+store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf, uint64_t off,
+	   uint32_t len)
+{
+	return p->ops->read(p, obj, rd, buf, off, len);
+}
+
+int
+store_put_init(struct store_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
+{
+	int r = key_check(k);
+
+	put->is_started = false;
+	return r < 0 ? r : p->ops->put_init(p, put, k, size_bytes);
+}
+
+int
+store_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
+		uint32_t len, bool last)
+{
+	return p->ops->put_write(p, put, w, buf, len, last);
+}
+
+int
+store_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c)
+{
+	if (c->meta.attrs_len > STORE_ATTRS_MAX || c->pre.etag_nr > STORE_PRE_ETAGS)
+		return -EINVAL;
+	return p->ops->put_commit(p, put, c);
+}
+
+void
+store_put_abort(struct store_port *p, struct store_put *put)
+{
+	if (put && put->is_started)
+		p->ops->put_abort(p, put);
+}
+
+int
+store_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
+	     struct store_del *del)
+{
+	int r = key_check(k);
+
+	return r < 0 ? r : p->ops->delete (p, k, pre, del);
+}
+
+int
+store_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
+		uint32_t attrs_len, struct store_del *op)
+{
+	int r = key_check(k);
+
+	if (r == 0 && attrs_len > STORE_ATTRS_MAX)
+		r = -EINVAL;
+	return r < 0 ? r : p->ops->set_attrs(p, k, version, attrs, attrs_len, op);
+}
+
+/* ---- multipart uploads ---- */
+
+int
+store_upload_create(struct store_port *p, const struct store_key *k, const void *attrs, uint32_t attrs_len,
+		    struct store_upload *u)
+{
+	int r = key_check(k);
+
+	if (r == 0 && attrs_len > STORE_ATTRS_MAX)
+		r = -EINVAL;
+	return r < 0 ? r : p->ops->upload_create(p, k, attrs, attrs_len, u);
+}
+
+int
+store_upload_abort(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		   struct store_upload *u)
+{
+	int r = key_check(k);
+
+	return r < 0 ? r : p->ops->upload_abort(p, k, id, u);
+}
+
+int
+store_upload_stat(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		  uint64_t *ret_ctime_ns, void *attrs, uint32_t cap, uint32_t *ret_attrs_len)
+{
+	int r = key_check(k);
+
+	return r < 0 ? r : p->ops->upload_stat(p, k, id, ret_ctime_ns, attrs, cap, ret_attrs_len);
+}
+
+int
+store_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
+		    const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
+{
+	int r = key_check(k);
+
+	put->is_started = false;
+	if (r == 0 && (number < 1 || number > STORE_PART_NR_MAX))
+		r = -EINVAL;
+	return r < 0 ? r : p->ops->put_init_part(p, put, k, id, number, size_bytes);
+}
+
+int
+store_upload_complete(struct store_port *p, const struct store_key *k,
+		      const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c)
+{
+	int r = key_check(k);
+
+	return r < 0 ? r : p->ops->upload_complete(p, k, id, c);
+}
+
+int
+store_list_parts(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		 struct store_part_list *pl)
+{
+	int r = key_check(k);
+
+	return r < 0 ? r : p->ops->list_parts(p, k, id, pl);
+}
+
+int
+store_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part)
+{
+	return obj->is_open ? obj->op.port->ops->obj_part(obj, number, ret_part) : -ENOENT;
+}
+
+int
+store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part)
+{
+	if (!obj->is_open || index >= obj->part_nr)
+		return -ENOENT;
+	return obj->op.port->ops->obj_part_at(obj, index, ret_part);
+}
+
+/* ---- buckets ---- */
+
+int
+store_bucket_create(struct store_port *p, const char *name, size_t len, struct store_del *op)
+{
+	int r = bucket_check(name, len);
+
+	return r < 0 ? r : p->ops->bucket_create(p, name, len, op);
+}
+
+int
+store_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op)
+{
+	int r = bucket_check(name, len);
+
+	return r < 0 ? r : p->ops->bucket_delete(p, name, len, op);
+}
+
+int
+store_bucket_head(struct store_port *p, const char *name, size_t len, uint64_t *ret_ctime_ns)
+{
+	return bucket_check(name, len) < 0 ? -ENXIO : p->ops->bucket_head(p, name, len, ret_ctime_ns);
+}
+
+int
+store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
+		       const void *attrs, uint32_t attrs_len, struct store_bucket_set *op)
+{
+	int r = bucket_check(name, len);
+
+	if (r == 0 && attrs_len > STORE_BUCKET_ATTRS_MAX)
+		r = -EINVAL;
+	return r < 0 ? r : p->ops->bucket_set_attrs(p, name, len, version, attrs, attrs_len, op);
+}
+
+int
+store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
+		       uint64_t *ret_version)
+{
+	if (ret_version)
+		*ret_version = 0;
+	return bucket_check(name, len) < 0 ? -ENXIO
+					   : p->ops->bucket_get_attrs(p, name, len, attrs, cap, ret_version);
+}
+
+/* ---- lists ---- */
+
+static int
+list_check(const struct store_list *ls)
+{
+	if (ls->bucket_len > STORE_BUCKET_MAX || ls->prefix_len > STORE_KEY_MAX ||
+	    ls->after_len > STORE_KEY_MAX)
+		return -ENAMETOOLONG;
+	return 0;
+}
+
+int
+store_list(struct store_port *p, struct store_list *ls)
+{
+	int r = list_check(ls);
+
+	return r < 0 ? r : p->ops->list(p, ls);
+}
+
+int
+store_list_uploads(struct store_port *p, struct store_list *ls)
+{
+	int r = ls->bucket ? list_check(ls) : -EINVAL;
+
+	return r < 0 ? r : p->ops->list_uploads(p, ls);
+}
+
+/* ---- what operators see ---- */
+
+void
+store_snapshot(struct store *st)
+{
+	if (st->ops->snapshot)
+		st->ops->snapshot(st);
+}
+
+int
+store_disk_nr(const struct store *st)
+{
+	return st->ops->disk_nr(st);
+}
+
+void
+store_disk_info(const struct store *st, int disk, struct store_disk_info *ret_info)
+{
+	st->ops->disk_info(st, disk, ret_info);
+}

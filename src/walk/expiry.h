@@ -1,0 +1,30 @@
+/*
+ * x-amz-expiration: when a rule of the bucket's lifecycle will delete the object that an answer speaks of.
+ * One for each core, on its thread; made by core/, asked for each answer to a PUT, GET or HEAD.
+ */
+#ifndef GANTRY_WALK_EXPIRY_H
+#define GANTRY_WALK_EXPIRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct expiry;
+struct store_key;
+struct store_meta;
+struct store_port;
+struct text;
+
+/* Makes one that reads the rules of buckets through store.  0 or -ENOMEM. */
+int expiry_new(struct store_port *store, struct expiry **ret_expiry);
+/* Frees it; NULL is fine. */
+void expiry_free(struct expiry *ex);
+
+/*
+ * Makes out the value of the header, terminated, for an object of that key, size and meta (mtime_ns and
+ * attributes).  false: no rule applies (out is as it was), or there is no memory, or ex is NULL.  now_ns:
+ * clock_ns(), or a little before.
+ */
+bool expiry_text(struct expiry *ex, const struct store_key *k, uint64_t size_bytes,
+		 const struct store_meta *meta, uint64_t now_ns, struct text *out);
+
+#endif

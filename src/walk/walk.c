@@ -1,0 +1,242 @@
+/* The skeleton of a walk: see walk.h. */
+#include "walk/walk.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/list.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define LATE_NS (100 * NS_PER_MS) /* so much of its time it may make up for */
+
+static void step_begin(struct walk *w);
+static void step_bucket(struct walk *w);
+
+/* ---- going on ---- */
+
+static void
+on_timer(struct timer *t)
+{
+	struct walk *w = container_of(t, struct walk, timer);
+
+	check(!w->busy && !w->paused);
+	w->step(w);
+}
+
+static void
+arm(struct walk *w)
+{
+	if (w->paused || w->due_ns == UINT64_MAX)
+		timer_disarm(w->timers, &w->timer);
+	else
+		timer_arm(w->timers, &w->timer, w->due_ns, on_timer);
+}
+
+void
+walk_go_at(struct walk *w, uint64_t at_ns, walk_fn step)
+{
+	check(!w->busy);
+	if (w->running && w->cancelled) {
+		walk_end(w, "on request");
+		return;
+	}
+	w->step = step;
+	w->due_ns = at_ns;
+	arm(w);
+}
+
+void
+walk_go(struct walk *w, walk_fn step)
+{
+	walk_go_at(w, 0, step);
+}
+
+void
+walk_go_paced(struct walk *w, uint64_t units, walk_fn step)
+{
+	uint64_t now = clock_ns();
+
+	if (w->pace_ns + LATE_NS < now)
+		w->pace_ns = now - LATE_NS;
+	w->pace_ns += units * NS_PER_S / w->rate;
+	walk_go_at(w, w->pace_ns, step);
+}
+
+void
+walk_await(struct walk *w, struct store_op *op, int r, walk_fn then)
+{
+	check(!w->busy);
+	if (r == 0) {
+		w->busy = true;
+		w->then = then;
+		return;
+	}
+	if (r < 0)
+		op->result = r;
+	then(w);
+}
+
+void
+walk_done(struct walk *w)
+{
+	check(w->busy);
+	w->busy = false;
+	w->then(w);
+}
+
+/* ---- from walk to walk ---- */
+
+static void
+rest(struct walk *w)
+{
+	uint64_t ns = w->interval_ns;
+
+	if (w->first && ns > w->first_max_ns)
+		ns = w->first_max_ns;
+	walk_go_at(w, ns ? w->rest_ns + ns : UINT64_MAX, step_begin);
+}
+
+void
+walk_end(struct walk *w, const char *why)
+{
+	check(w->running && !w->busy);
+	w->running = w->cancelled = false;
+	w->rest_ns = clock_ns();
+	w->ops->ended(w, why);
+	rest(w);
+}
+
+static void
+step_begin(struct walk *w)
+{
+	int r;
+
+	w->first = false;
+	w->running = true;
+	w->bucket[0] = 0;
+	w->bucket_len = 0;
+	w->pace_ns = clock_ns();
+	r = w->ops->begun(w);
+	if (r < 0)
+		walk_end(w, strerror(-r));
+	else
+		walk_go(w, step_bucket);
+}
+
+/* ---- from bucket to bucket ---- */
+
+static bool
+on_bucket(struct store_list *ls, const struct store_entry *e)
+{
+	struct walk *w = container_of(ls, struct walk, buckets);
+
+	check(e->name_len <= STORE_BUCKET_MAX);
+	memcpy(w->bucket, e->name, e->name_len);
+	w->bucket[e->name_len] = 0;
+	w->bucket_len = (uint16_t)e->name_len;
+	return true;
+}
+
+static void
+bucket_found(struct walk *w)
+{
+	int r = w->buckets.op.result;
+
+	if (r < 0)
+		walk_end(w, strerror(-r));
+	else if (r == 0)
+		walk_end(w, NULL);
+	else
+		walk_go_paced(w, w->ops->bucket_units, w->ops->bucket);
+}
+
+static void
+on_buckets(struct store_op *op)
+{
+	walk_done(container_of(op, struct walk, buckets.op));
+}
+
+/* The bucket behind the one that was walked, or the first. */
+static void
+step_bucket(struct walk *w)
+{
+	struct store_list *ls = &w->buckets;
+
+	memset(ls, 0, sizeof *ls);
+	if (w->bucket_len) {
+		memcpy(w->last_bucket, w->bucket, sizeof w->last_bucket);
+		ls->after = w->last_bucket;
+		ls->after_len = w->bucket_len;
+	}
+	ls->max = 1;
+	ls->entry = on_bucket;
+	ls->op.done = on_buckets;
+	walk_await(w, &ls->op, store_list(w->store, ls), bucket_found);
+}
+
+void
+walk_next_bucket(struct walk *w)
+{
+	walk_go(w, step_bucket);
+}
+
+/* ---- the owner's ---- */
+
+void
+walk_start(struct walk *w)
+{
+	check(w->rate > 0);
+	w->first = true;
+	w->rest_ns = clock_ns();
+	rest(w);
+}
+
+void
+walk_set_interval(struct walk *w, uint64_t interval_ns)
+{
+	w->interval_ns = interval_ns;
+	if (!w->running)
+		rest(w);
+}
+
+void
+walk_pause(struct walk *w, bool on)
+{
+	if (w->paused == on)
+		return;
+	w->paused = on;
+	if (!w->busy)
+		arm(w);
+}
+
+int
+walk_begin(struct walk *w)
+{
+	if (w->running)
+		return -EALREADY;
+	if (w->paused)
+		return -EBUSY;
+	step_begin(w);
+	return 0;
+}
+
+int
+walk_cancel(struct walk *w)
+{
+	if (!w->running || w->cancelled)
+		return -EALREADY;
+	w->cancelled = true;
+	if (!w->busy) {
+		timer_disarm(w->timers, &w->timer);
+		walk_end(w, "on request");
+	}
+	return 0;
+}
+
+void
+walk_fini(struct walk *w)
+{
+	check(!w->busy);
+	timer_disarm(w->timers, &w->timer);
+}

@@ -1,0 +1,91 @@
+#!/bin/bash
+# bench/against, on a repository whose bench/run measures nothing but says what is in a file: which revision it builds, the turns, the
+# ratios and their direction, when a figure is worse, what it says of figures that cannot be measured.
+. "$(dirname "$0")/lib.sh"
+command -v git >/dev/null || skip "no git"
+R=$T/tree
+mkdir -p "$R/bench"
+cp "$ROOT/bench/against" "$R/bench/against"
+cd "$R" || fail "no $R"
+printf 'all bench-bin:\n\t@echo "$@" >>built\n' >Makefile
+cat >bench/run <<'END'
+#!/bin/bash
+# Each line of `values`: a figure, and what it has in each turn, again and again.
+cd "$(dirname "$0")/.." || exit 2
+if [ "${1:-}" = --list ]; then printf '%s\n' 'store_a more ratio' 'store_less less ratio' 'wire_ours more ours' 'list_1m more ratio no-such-tool'; exit; fi
+mkdir -p build
+turn=$(($(cat build/turn 2>/dev/null || echo 0) + 1))
+echo $turn >build/turn
+echo "$(cat name) $*" >>"$LOG"
+for f in "$@"; do grep -q "^$f " values || { echo "run: FAIL: no figure $f" >&2; exit 1; }; done
+for f in "$@"; do
+	read -ra v < <(sed -n "s/^$f //p" values)
+	echo "{\"figure\": \"$f\", \"ours\": ${v[(turn - 1) % ${#v[@]}]}, \"reference\": 100, \"ratio\": ${v[(turn - 1) % ${#v[@]}]}, \"net\": null, \"unit\": \"u\"}"
+done | sed '1s/^/[/; $!s/$/,/; $s/$/]/' >build/bench.json
+END
+chmod +x bench/run
+echo /build >.gitignore
+export LOG=$T/log
+g() { git -c user.name=x -c user.email=x@x -c commit.gpgsign=false "$@" >/dev/null 2>&1 || fail "git $*"; }
+# revision NAME VALUES...: a commit, and its tag.
+revision() { echo "$1" >name; printf '%s\n' "${@:2}" >values; g add -A; g commit -m "$1"; g tag "$1"; rm -rf build/turn; }
+g init
+revision old 'store_a 2' 'store_less 2' 'wire_ours 2'
+# against WANTED-EXIT WORDS...: the table in $T/table.
+against() {
+	local want=$1 rc
+	shift
+	: >"$LOG"
+	rm -f build/turn build/against/build/turn
+	bench/against "$@" >"$T/table" 2>"$T/said"
+	rc=$?
+	[ $rc = "$want" ] || { cat "$T/table" "$T/said" >&2; fail "exit $rc, wanted $want: $*"; }
+}
+row() { grep -E "^$1 +$2\$" "$T/table" >/dev/null || { cat "$T/table" "$T/said" >&2; fail "no row $1 $2"; }; }
+
+# The same on both sides, in turns, the first of them alternating; one figure lacks a tool.
+revision same 'store_a 2' 'store_less 2' 'wire_ours 2'
+ROUNDS=3 against 0 old
+row store_a '2 +2 u +1\.000 +0\.000 +same'
+row list_1m '.*not measured: no-such-tool is missing.*'
+assert_eq "$(tail -n 1 "$T/table")" "3 measured, 0 worse, 1 not measured"
+assert_eq "$(tr '\n' ,  <"$LOG")" "old store_a store_less,same store_a store_less,same store_a store_less,old store_a store_less,old store_a store_less,same store_a store_less,old wire_ours,same wire_ours,same wire_ours,old wire_ours,old wire_ours,same wire_ours," "the turns"
+assert_eq "$(git -C build/against rev-parse HEAD)" "$(git rev-parse old)"
+assert_eq "$(cat build/against/name)" old
+
+# Half as much is worse where more is better, and better where less is.
+revision half 'store_a 1' 'store_less 1' 'wire_ours 1'
+ROUNDS=3 against 1 old
+row store_a '2 +1 u +0\.500 +0\.000 +WORSE'
+row store_less '2 +1 u +2\.000 +0\.000 +better'
+row wire_ours '2 +1 u +0\.500 +0\.000 +WORSE'
+assert_match "$(tr -d '\n' <build/bench-against.json)" '"figure": "store_less", +"verdict": "better", +"new_to_old": 2.0,'
+ROUNDS=3 against 0 old store_less
+
+# Within two hundredths, or within the spread of the rounds, it is not worse.
+revision near 'store_a 1.97' 'store_less 2' 'wire_ours 4 1'
+ROUNDS=3 against 0 old store_a wire_ours store_a
+row store_a '.* 0\.98[05] .*same'
+row wire_ours '.* 0\.500 +0\.750 +same'
+revision below 'store_a 1.94' 'store_less 2'
+ROUNDS=3 against 1 old store_a
+
+# A figure that one side has not: the others of its group are measured all the same.
+revision fewer 'store_a 2' 'wire_ours 2'
+ROUNDS=3 against 0 old
+row store_less '.*not measured: new: run: FAIL: no figure store_less'
+row store_a '2 +2 u +1\.000 .*'
+ROUNDS=3 against 2 old list_1m
+assert_eq "$(tail -n 1 "$T/table")" "0 measured, 0 worse, 1 not measured"
+
+against 2 nowhere
+assert_match "$(cat "$T/said")" 'nowhere'
+against 2 old no_such
+assert_match "$(cat "$T/said")" 'no figure no_such; have: store_a '
+ROUNDS=2 against 2 old
+g checkout old
+printf 'all bench-bin:\n\t@echo broken; false\n' >Makefile
+revision broken 'store_a 2'
+g checkout same
+ROUNDS=3 against 2 broken
+assert_match "$(cat "$T/said")" 'broken does not build'

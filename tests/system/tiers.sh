@@ -1,0 +1,90 @@
+#!/bin/bash
+# scripts/ci-tiers with a table of tiers that test nothing: their order, in turns, time boxes, what fits, what fails, what is left out.
+. "$(dirname "$0")/lib.sh"
+mkdir -p "$T/tree/scripts"
+awk '/^table=/ { print "table=\047"; while ((getline line < rows) > 0) print line; skip = 1; next } skip && /^\047$/ { skip = 0 } !skip' \
+	rows=<(cat <<'END'
+check | 90 | echo check >>order; echo 5 passed, 0 failed, 0 skipped | first
+one   | 40 | echo one >>order; echo noise; echo 1 passed, 0 failed, 2 skipped | a tier
+two   | 30 | echo two >>order; [ "$SEED" = 1 ] && echo 2 passed, 0 failed, 0 skipped | another
+big   | 500 | echo big >>order; echo 3 passed, 0 failed, 0 skipped | one that wants a lot of time
+slow  | 1 | echo slow >>order; sleep 60; echo 1 passed, 0 failed, 0 skipped | not done in time
+red   | 50 | echo red >>order; echo 1 passed, 1 failed, 0 skipped; false | fails
+mute  | 50 | echo mute >>order | counts nothing
+END
+	) "$ROOT/scripts/ci-tiers" >"$T/tree/scripts/ci-tiers" || fail "the table of ci-tiers"
+chmod +x "$T/tree/scripts/ci-tiers"
+cd "$T/tree" || fail "no $T/tree"
+# tiers WANTED-EXIT WORDS...: what it printed in $T/out; the tiers that ran in $ran.
+tiers() {
+	local want=$1 rc
+	shift
+	: >order
+	env -u SKIP -u SEED -u CI_TURN -u CI_SECS "${vars[@]}" scripts/ci-tiers "$@" >"$T/out" 2>&1
+	rc=$?
+	ran=$(tr '\n' ' ' <order)
+	[ $rc = "$want" ] || { cat "$T/out" >&2; fail "exit $rc, wanted $want: ${vars[*]} $*"; }
+}
+has() { grep -Eq "$1" "$T/out" || { cat "$T/out" >&2; fail "no $1"; }; }
+
+vars=()
+tiers 0 two one
+assert_eq "$ran" "two one "
+has '^one +ok .* 1 passed, 0 failed, 2 skipped$'
+has '^ci-tiers: 3 passed, 0 failed, 2 skipped '
+tiers 1 red one mute
+assert_eq "$ran" "red one mute "
+has '^red +FAILED .* 1 passed, 1 failed, 0 skipped$'
+has '^mute +FAILED .* it counted no tests$'
+tiers 1 slow two
+assert_eq "$ran" "slow two "
+has '^slow +FAILED .* not done within 1 s$'
+tiers 2 three
+vars=("SKIP=one,big")
+tiers 1
+assert_eq "$ran" "check two slow red mute "
+has '^big +skipped '
+vars=(SKIP=nothing)
+tiers 2 one
+vars=(CI_SECS=0)
+tiers 1 one
+assert_eq "$ran" ""
+has '^one +FAILED .* not begun'
+
+# In turn: each comes first once; check is not among them, nor is what has not the time; that fails nothing.
+firsts=''
+for n in 0 1 2; do
+	vars=(CI_TURN="$n" CI_SECS=200)
+	tiers 0 --in-turn one two big
+	firsts+="$ran/ "
+	has '^big +waits .* its 500 s do not fit into the [0-9]+ s that are left$'
+	has '1 tiers wait for another turn$'
+done
+assert_eq "$firsts" "one two / two one / one two / "
+vars=(CI_TURN=2 CI_SECS=600)
+tiers 0 --in-turn one two big
+assert_eq "$ran" "big one two "
+vars=(CI_TURN=1000 CI_SECS=1000 SKIP=slow)
+tiers 1 --in-turn
+assert_match "$(sort <<<"${ran// /$'\n'}" | tr '\n' ' ')" '^ *big mute one red two $'
+vars=(CI_TURN=0 CI_SECS=300)
+tiers 0 --in-turn big one
+assert_eq "$ran" "one "
+vars=(CI_SECS=2)
+tiers 1 --in-turn one two
+has 'no tier fits into CI_SECS=2'
+
+# Every row of the real table has a time and a command.
+bad=$(awk '/^table=/ { on = 1; next } /^\047$/ { on = 0 } on && !/^[a-z]+ *\| *[0-9]+ \| *[^ |].* \| .*[a-z]/' "$ROOT/scripts/ci-tiers")
+assert_eq "$bad" "" "rows of the table"
+
+# Without a number: the commits are counted, so the next commit begins at the next tier.
+command -v git >/dev/null || exit 0
+g() { git -c user.name=x -c user.email=x@x -c commit.gpgsign=false "$@" >/dev/null 2>&1 || fail "git $*"; }
+g init
+vars=(CI_SECS=200)
+for want in "two one " "one two " "two one "; do
+	g commit --allow-empty -m x
+	tiers 0 --in-turn one two
+	assert_eq "$ran" "$want"
+done

@@ -1,0 +1,371 @@
+/*
+ * Lifecycle rules, executed: what is due goes and nothing else, at the rate that is set; errors, rules that are
+ * taken back, buckets that go, and pauses on the way.  tests/system/s3_buckets.sh has the real daemon.
+ */
+#include "tests/unit/walk/rig.h"
+
+#include "conf/conf.h"
+#include "dialect/text.h"
+#include "s3doc/lifecycle.h"
+#include "stats/stats.h"
+#include "walk/bucket_config.h"
+#include "walk/lifecycle.h"
+
+#define INTERVAL_NS (3600 * NS_PER_S)
+#define RULE(prefix, when)                                                                                   \
+	"<Rule><Status>Enabled</Status><Filter><Prefix>" prefix "</Prefix></Filter>" when "</Rule>"
+#define PAST "<Expiration><Date>2020-01-01T00:00:00Z</Date></Expiration>"
+
+static struct conf conf;
+static struct stats *stats;
+static struct life *lf;
+
+static int
+setup(void **state)
+{
+	static const struct stats_names names;
+	struct life_env env = { .timers = &rig.timers };
+
+	rig_start(state);
+	assert_int_equal(stats_new(1, &names, &stats), 0);
+	memset(&conf, 0, sizeof conf);
+	conf.lifecycle.interval_ns = INTERVAL_NS;
+	conf.lifecycle.day_ns = 86400 * NS_PER_S;
+	conf.lifecycle.rate = 1000;
+	env.store = rig.port;
+	env.stats = stats_core(stats, 0);
+	assert_int_equal(life_new(&env, &conf, &lf), 0);
+	make_bucket("bkt");
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	life_pause(lf, true);
+	while (life_busy(lf))
+		rig_turn();
+	life_free(lf);
+	stats_free(stats);
+	return rig_stop(state);
+}
+
+static uint64_t
+counted(enum stats_event ev)
+{
+	return stats_get(&stats_core(stats, 0)->events[ev]);
+}
+
+_Static_assert(BUCKET_CORS == 1 && BUCKET_LIFECYCLE == 2 && BUCKET_TAGGING == 3, "they are on disks");
+
+static void
+set(const char *bucket, enum bucket_attr kind, const void *p, uint32_t len)
+{
+	static struct store_bucket_set op;
+	struct bucket_attrs ba;
+	struct text all = { 0 };
+
+	assert_int_equal(bucket_attrs_read(rig.port, bucket, strlen(bucket), &ba), 0);
+	bucket_attrs_replace(&ba, kind, p, len, &all);
+	assert_true(text_ok(&all));
+	assert_int_equal(RIG_DO(&op.op, store_bucket_set_attrs(rig.port, bucket, strlen(bucket), ba.version,
+							       all.p, (uint32_t)all.len, &op)),
+			 0);
+	text_free(&all);
+	bucket_attrs_free(&ba);
+}
+
+/* rules: NULL takes them away. */
+static void
+set_rules(const char *bucket, const char *rules)
+{
+	struct text packed = { 0 };
+	char xml[1024];
+	const char *why = NULL;
+
+	snprintf(xml, sizeof xml, "<LifecycleConfiguration>%s</LifecycleConfiguration>", rules ? rules : "");
+	if (rules)
+		assert_int_equal(lifecycle_from_xml(xml, strlen(xml), &packed, &why), FAULT_NONE);
+	set(bucket, BUCKET_LIFECYCLE, packed.p, (uint32_t)packed.len);
+	text_free(&packed);
+}
+
+static struct store_upload up;
+
+static void
+make_upload(const char *bucket, const char *key)
+{
+	struct store_key k = rig_key(bucket, key);
+
+	assert_int_equal(RIG_DO(&up.op, store_upload_create(rig.port, &k, NULL, 0, &up)), 0);
+}
+
+static void
+wait_walks(uint64_t nr)
+{
+	nr += counted(STATS_LIFE_WALKS);
+	rig_until(counted(STATS_LIFE_WALKS) >= nr);
+}
+
+/* ---- the tests ---- */
+
+static void
+test_expires(void **state)
+{
+	make_bucket("a");
+	make_bucket("other");
+	make_objects("bkt", "keep/", 5);
+	make_objects("bkt", "tmp/", 150);
+	make_objects("other", "tmp/", 2);
+	set_rules("bkt", RULE("tmp/", PAST));
+	wait_walks(1);
+	assert_int_equal(rig.now_ns / INTERVAL_NS, (BEGAN_NS + INTERVAL_NS) / INTERVAL_NS);
+	assert_int_equal(counted(STATS_EXPIRED), 150);
+	assert_true(is_there("bkt", "keep/0004") && is_there("other", "tmp/0001"));
+	assert_false(is_there("bkt", "tmp/0000") || is_there("bkt", "tmp/0149"));
+	/* The next is an interval away. */
+	make_object("bkt", "tmp/x");
+	rig_pass(INTERVAL_NS - NS_PER_S);
+	assert_int_equal(counted(STATS_LIFE_WALKS), 1);
+	assert_true(is_there("bkt", "tmp/x"));
+	rig_pass(2 * NS_PER_S);
+	assert_int_equal(counted(STATS_LIFE_WALKS), 2);
+	assert_false(is_there("bkt", "tmp/x"));
+}
+
+/* More than a page has; a day that is none. */
+static void
+test_pages(void **state)
+{
+	make_objects("bkt", "tmp/", 2100);
+	conf.lifecycle.day_ns = 2 * NS_PER_S;
+	life_set(lf, &conf);
+	set_rules("bkt", RULE("tmp/1", "<Expiration><Days>1</Days></Expiration>"));
+	wait_walks(1);
+	assert_int_equal(counted(STATS_EXPIRED), 1000);
+	assert_true(is_there("bkt", "tmp/0999") && is_there("bkt", "tmp/2000"));
+	assert_false(is_there("bkt", "tmp/1000") || is_there("bkt", "tmp/1999"));
+}
+
+/* Never more than the rate in any second, and not much less. */
+static void
+test_keeps_to_its_rate(void **state)
+{
+	uint64_t began;
+
+	make_objects("bkt", "tmp/", 300);
+	set_rules("bkt", RULE("tmp/", PAST));
+	conf.lifecycle.rate = 10;
+	life_set(lf, &conf);
+	rig_until(counted(STATS_EXPIRED) == 1);
+	began = rig.now_ns;
+	for (int i = 1; i <= 5; i++) {
+		uint64_t was = counted(STATS_EXPIRED);
+
+		rig_pass(NS_PER_S);
+		assert_true(counted(STATS_EXPIRED) - was <= 11);
+	}
+	rig_until(counted(STATS_EXPIRED) == 300);
+	/* 300 looked at and 300 deleted, 10 a second; a page more than once where it had too many. */
+	assert_in_range(rig.now_ns - began, 50 * NS_PER_S, 62 * NS_PER_S);
+	/* Another one counts at once. */
+	make_objects("bkt", "tmp/", 300);
+	conf.lifecycle.rate = 1000;
+	life_set(lf, &conf);
+	wait_walks(1);
+	began = rig.now_ns;
+	wait_walks(1);
+	assert_true(rig.now_ns - began < INTERVAL_NS + 2 * NS_PER_S);
+	assert_int_equal(counted(STATS_EXPIRED), 600);
+}
+
+/* The walk goes on behind errors, and while the core drains it rests. */
+static void
+test_errors_and_pauses(void **state)
+{
+	uint64_t before;
+
+	make_objects("bkt", "keep/", 5);
+	make_objects("bkt", "tmp/", 150);
+	set_rules("bkt", RULE("tmp/", PAST));
+	mem_store_fail(rig.store, MEM_LIST, -EIO, 2, 3);
+	mem_store_fail(rig.store, MEM_DELETE, -EIO, 20, 2);
+	rig_until(counted(STATS_EXPIRED) == 150);
+	/* Each of the errors ended a walk. */
+	assert_true(rig.now_ns > BEGAN_NS + 5 * INTERVAL_NS);
+	assert_int_equal(counted(STATS_LIFE_WALKS), 0);
+	wait_walks(1);
+	/* Paused in the middle, with something in flight. */
+	make_objects("bkt", "tmp/", 20);
+	rig_until(counted(STATS_EXPIRED) == 155);
+	rig_until(life_busy(lf));
+	life_pause(lf, true);
+	life_pause(lf, true);
+	while (life_busy(lf))
+		rig_turn();
+	before = counted(STATS_EXPIRED);
+	assert_true(before < 170);
+	assert_int_equal(timers_next(&rig.timers), UINT64_MAX);
+	rig_pass(10 * INTERVAL_NS);
+	assert_int_equal(counted(STATS_EXPIRED), before);
+	life_pause(lf, false);
+	wait_walks(1);
+	assert_int_equal(counted(STATS_EXPIRED), 170);
+	/* ... and while it rests. */
+	life_pause(lf, true);
+	rig_pass(10 * INTERVAL_NS);
+	life_pause(lf, false);
+	wait_walks(1);
+	assert_true(is_there("bkt", "keep/0004"));
+}
+
+/* The rule says nothing of uploads; the limit does. */
+static void
+test_uploads(void **state)
+{
+	make_upload("bkt", "tmp/up");
+	make_upload("bkt", "keep/up");
+	make_object("bkt", "z/behind-them"); /* objects are walked over first */
+	set_rules("bkt", RULE("tmp/", PAST));
+	wait_walks(1);
+	assert_int_equal(counted(STATS_UPLOAD_EXPIRED), 0);
+	conf.limits.upload_expire_ns = INTERVAL_NS * 3;
+	life_set(lf, &conf);
+	wait_walks(1);
+	assert_int_equal(counted(STATS_UPLOAD_EXPIRED), 0);
+	wait_walks(1);
+	assert_int_equal(counted(STATS_UPLOAD_EXPIRED), 2);
+	conf.limits.upload_expire_ns = 0;
+	life_set(lf, &conf);
+	/* A rule of their own; more of them than are kept at once. */
+	for (int i = 0; i < 100; i++)
+		make_upload("bkt", "tmp/up");
+	make_upload("bkt", "keep/up");
+	set_rules("bkt", RULE("tmp/", "<AbortIncompleteMultipartUpload><DaysAfterInitiation>1"
+				      "</DaysAfterInitiation></AbortIncompleteMultipartUpload>"));
+	wait_walks(1);
+	assert_int_equal(counted(STATS_UPLOAD_EXPIRED), 2);
+	rig_pass(48 * INTERVAL_NS);
+	assert_int_equal(counted(STATS_UPLOAD_EXPIRED), 102);
+}
+
+/* What was found due is not deleted when the rules are gone by then; another attribute changes nothing. */
+static void
+test_rules_taken_back(void **state)
+{
+	uint64_t expired, walks;
+
+	make_objects("bkt", "tmp/", 10);
+	conf.lifecycle.rate = 20;
+	life_set(lf, &conf);
+	set_rules("bkt", RULE("tmp/", PAST));
+	rig_until(counted(STATS_EXPIRED) > 0);
+	walks = counted(STATS_LIFE_WALKS);
+	set("bkt", BUCKET_TAGGING, "a=b", 3);
+	rig_until(counted(STATS_EXPIRED) >= 3);
+	assert_int_equal(counted(STATS_LIFE_WALKS), walks);
+	/* One may be on its way. */
+	expired = counted(STATS_EXPIRED) + (uint64_t)life_busy(lf);
+	set_rules("bkt", NULL);
+	wait_walks(2);
+	assert_true(counted(STATS_EXPIRED) <= expired);
+	assert_true(is_there("bkt", "tmp/0009"));
+	/* Others in their place: the next walk's business, not that page's. */
+	set_rules("bkt", RULE("tmp/", PAST));
+	expired = counted(STATS_EXPIRED);
+	rig_until(counted(STATS_EXPIRED) == expired + 2);
+	walks = counted(STATS_LIFE_WALKS);
+	expired += 2 + (uint64_t)life_busy(lf);
+	set_rules("bkt", RULE("tmp/0008", PAST));
+	wait_walks(1);
+	assert_true(counted(STATS_EXPIRED) <= expired);
+	wait_walks(1);
+	assert_false(is_there("bkt", "tmp/0008"));
+	assert_true(is_there("bkt", "tmp/0009"));
+}
+
+/* An object that is written while it waits to be deleted stays. */
+static void
+test_written_meanwhile(void **state)
+{
+	make_objects("bkt", "tmp/", 10);
+	conf.lifecycle.rate = 20;
+	life_set(lf, &conf);
+	set_rules("bkt", RULE("tmp/", PAST));
+	rig_until(counted(STATS_EXPIRED) == 2);
+	make_object("bkt", "tmp/0008");
+	remove_object("bkt", "tmp/0009");
+	wait_walks(1);
+	assert_true(is_there("bkt", "tmp/0008"));
+	assert_int_equal(counted(STATS_EXPIRED), 8);
+	wait_walks(1);
+	assert_false(is_there("bkt", "tmp/0008"));
+}
+
+/* A bucket that goes while its objects are being deleted does not end the walk for the others. */
+static void
+test_bucket_goes(void **state)
+{
+	make_bucket("next");
+	make_objects("bkt", "tmp/", 3);
+	make_objects("next", "tmp/", 3);
+	set_rules("bkt", RULE("tmp/", PAST));
+	set_rules("next", RULE("tmp/", PAST));
+	/* As an error of the deletions alone ... */
+	mem_store_fail(rig.store, MEM_DELETE, -ENXIO, 0, 3);
+	wait_walks(1);
+	assert_int_equal(counted(STATS_EXPIRED), 3);
+	wait_walks(1);
+	assert_int_equal(counted(STATS_EXPIRED), 6);
+	/* ... and really, at each turn of the walk. */
+	for (int at = 0; at < 12; at++) {
+		make_objects("bkt", "tmp/", 3);
+		make_objects("next", "tmp/", 3);
+		rig_pass(INTERVAL_NS - NS_PER_S);
+		rig_until(life_busy(lf));
+		for (int i = 0; i < at; i++)
+			rig_turn();
+		for (int i = 0; i < 3; i++) {
+			char key[16];
+
+			snprintf(key, sizeof key, "tmp/%04d", i);
+			if (is_there("bkt", key))
+				remove_object("bkt", key);
+		}
+		remove_bucket("bkt");
+		wait_walks(1);
+		assert_false(is_there("next", "tmp/0000") || is_there("next", "tmp/0002"));
+		make_bucket("bkt");
+		set_rules("bkt", RULE("tmp/", PAST));
+	}
+}
+
+static void
+test_none(void **state)
+{
+	life_pause(NULL, true);
+	life_set(NULL, &conf);
+	assert_int_equal(life_busy(NULL), 0);
+	life_free(NULL);
+	/* Nothing there at all. */
+	remove_bucket("bkt");
+	wait_walks(2);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_expires, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_pages, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_keeps_to_its_rate, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_errors_and_pauses, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_uploads, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_rules_taken_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_written_meanwhile, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bucket_goes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_none, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
