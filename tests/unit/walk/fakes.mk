@@ -1,4 +1,4 @@
 LINK-walk/test_lifecycle := mem_store
-LINK-walk/test_scrub := fault_ring
+LINK-walk/test_scrub := fault_ring hook_clock
 LINK-walk/test_walk := mem_store
 NEEDS-walk/test_scrub := extent
