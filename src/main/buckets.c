@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The buckets that listeners name: a scality listener's keys live in one, and its dialect has no way to make
  * it.  Called once, on the thread that starts the daemon, between opening the store and starting the cores;
@@ -23,7 +24,8 @@ struct maker {
 	struct mailbox mb;
 	struct timers timers;
 	struct store_port *port;
-	struct store_del op; /* the bucket being made */
+	struct store_stat stat; /* the bucket being looked for */
+	struct store_del op;    /* ... or made */
 	bool done;
 };
 
@@ -31,6 +33,14 @@ static void
 on_made(struct store_op *op)
 {
 	struct maker *m = container_of(op, struct maker, op.op);
+
+	m->done = true;
+}
+
+static void
+on_seen(struct store_op *op)
+{
+	struct maker *m = container_of(op, struct maker, stat.op);
 
 	m->done = true;
 }
@@ -45,24 +55,32 @@ turn(struct maker *m)
 	store_quiesce(m->port);
 }
 
+/* Waits for what was started with r: 0 or -errno. */
+static int
+finish(struct maker *m, int r, const struct store_op *op)
+{
+	if (r < 0)
+		return r;
+	while (r == 0 && !m->done)
+		turn(m);
+	m->done = false;
+	return op->result;
+}
+
 /* 0 or -errno. */
 static int
 make_bucket(struct maker *m, const char *name)
 {
 	size_t len = strlen(name);
-	int r = store_bucket_head(m->port, name, len, NULL);
+	int r;
 
+	m->stat.op.done = on_seen;
+	r = finish(m, store_bucket_head(m->port, name, len, &m->stat), &m->stat.op);
 	if (r != -ENXIO)
 		return r;
 	memset(&m->op, 0, sizeof m->op);
 	m->op.op.done = on_made;
-	m->done = false;
-	r = store_bucket_create(m->port, name, len, &m->op);
-	if (r < 0)
-		return r;
-	while (r == 0 && !m->done)
-		turn(m);
-	r = m->op.op.result;
+	r = finish(m, store_bucket_create(m->port, name, len, &m->op), &m->op.op);
 	if (r == -EEXIST)
 		return 0;
 	if (r == 0)

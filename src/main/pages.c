@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the admin thread asks about the rest of the daemon: reasons, metrics, JSON.  Everything here runs on
  * the admin thread, waits for no core (cores_dump() at most 100 ms) and may be called in every phase: what is
@@ -475,7 +476,7 @@ status(void *cookie, FILE *out)
 		struct rdma_rail_info info;
 
 		rdma_rail_get_info(rdma_rail(d->rdma, i), &info);
-		up += info.state == RAIL_UP && info.transport_nr > 0;
+		up += info.state == RAIL_UP && info.serves;
 	}
 	for (int i = 0; i < disk_nr(d); i++) {
 		struct store_disk_info info;

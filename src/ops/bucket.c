@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DELETE of an object, and the operations on buckets: one call into the store each. */
 #include "ops/ops_int.h"
 
@@ -88,27 +89,24 @@ bucket_start(struct req *rq)
 {
 	struct store_port *p = rq->rs->env.store;
 	const struct target *t = &rq->target;
-	struct store_del *del = req_del_part(rq);
+	struct store_del *del;
 	const char *why = NULL;
 	enum fault f;
 	int r;
 
+	if (t->op == OP_HEAD_BUCKET)
+		return req_need_bucket(rq, req_reply_step);
+	del = req_del_part(rq);
 	if (!del)
 		return req_fail(rq, FAULT_BUSY, NULL);
 	del->op.done = req_on_del;
-	switch (t->op) {
-	case OP_HEAD_BUCKET:
-		r = store_bucket_head(p, t->bucket, t->bucket_len, NULL);
-		return r < 0 ? req_fail(rq, fault_of(r), NULL) : req_go(rq, req_reply_step);
-	case OP_CREATE_BUCKET:
+	if (t->op == OP_CREATE_BUCKET) {
 		f = xml_create_bucket_parse(rq->body, rq->body_len, rq->rs->env.conf->auth.region, &why);
 		if (f != FAULT_NONE)
 			return req_fail(rq, f, why);
 		r = store_bucket_create(p, t->bucket, t->bucket_len, del);
-		break;
-	default:
+	} else {
 		r = store_bucket_delete(p, t->bucket, t->bucket_len, del);
-		break;
 	}
 	if (r == -EEXIST)
 		return req_fail(rq, FAULT_BUCKET_EXISTS, NULL);

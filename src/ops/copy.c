@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CopyObject and UploadPartCopy: bytes of one object become another, or a part, inside the server.  The
  * core's thread.
@@ -35,8 +36,8 @@ is_part(const struct req *rq)
 	return rq->target.op == OP_UPLOAD_PART_COPY;
 }
 
-enum verdict
-copy_start(struct req *rq)
+static enum verdict
+copy_source(struct req *rq)
 {
 	struct target *t = &rq->target;
 	struct store_key k = { .bucket = t->copy->bucket,
@@ -45,21 +46,10 @@ copy_start(struct req *rq)
 			       .key_len = t->copy->key_len };
 	const char *why = NULL;
 	struct copy_job *j;
-	enum fault f;
-	int r;
+	enum fault f = is_part(rq) ? part_prepare(rq, &why) : FAULT_NONE;
 
-	if (is_part(rq)) {
-		f = part_prepare(rq, &why);
-		if (f != FAULT_NONE)
-			return req_fail(rq, f, why);
-	} else {
-		f = put_pre_fault(t, &why);
-		if (f != FAULT_NONE)
-			return req_fail(rq, f, why);
-		r = store_bucket_head(rq->rs->env.store, t->bucket, t->bucket_len, NULL);
-		if (r < 0)
-			return req_fail(rq, fault_of(r), NULL);
-	}
+	if (f != FAULT_NONE)
+		return req_fail(rq, f, why);
 	j = req_job(rq, sizeof *j, NULL);
 	if (!j)
 		return req_fail(rq, FAULT_BUSY, NULL);
@@ -68,6 +58,18 @@ copy_start(struct req *rq)
 	/* It is of the body, and there is none. */
 	t->sum[SUM_MD5].given = false;
 	return req_open(rq, &k, copy_opened);
+}
+
+enum verdict
+copy_start(struct req *rq)
+{
+	const char *why = NULL;
+	enum fault f;
+
+	if (is_part(rq))
+		return req_stat_upload(rq, copy_source);
+	f = put_pre_fault(&rq->target, &why);
+	return f != FAULT_NONE ? req_fail(rq, f, why) : req_need_bucket(rq, copy_source);
 }
 
 /* ---- the attributes of the copy ---- */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * DeleteObjects: up to 1000 keys of one bucket, several at a time, each judged by itself.  The core's thread.
  *
@@ -201,18 +202,14 @@ deletes_run(struct req *rq)
 	return req_go(rq, deletes_reply);
 }
 
-enum verdict
-deletes_start(struct req *rq)
+static enum verdict
+deletes_begin(struct req *rq)
 {
-	const struct target *t = &rq->target;
-	int r = store_bucket_head(rq->rs->env.store, t->bucket, t->bucket_len, NULL);
 	const char *why = NULL;
 	struct deletes_job *j;
 	enum fault f;
 
 	_Static_assert(FAULT_NR <= UINT8_MAX, "a fault in a byte");
-	if (r < 0)
-		return req_fail(rq, fault_of(r), NULL);
 	j = req_job(rq, sizeof *j, deletes_fini);
 	if (!j)
 		return req_fail(rq, FAULT_BUSY, NULL);
@@ -228,4 +225,10 @@ deletes_start(struct req *rq)
 	}
 	rq->phase = PHASE_COMMIT;
 	return req_go(rq, deletes_run);
+}
+
+enum verdict
+deletes_start(struct req *rq)
+{
+	return req_need_bucket(rq, deletes_begin);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lists: of a bucket's objects in three forms, of its uploads, and of the buckets themselves.  One page is
  * one listing of the store; its entries become XML as they come.  The core's thread.
@@ -106,16 +107,13 @@ list_done(struct req *rq)
 }
 
 static enum verdict
-page_start(struct req *rq, const char *what, int (*list)(struct store_port *, struct store_list *),
+page_begin(struct req *rq, const char *what, int (*list)(struct store_port *, struct store_list *),
 	   bool (*entry)(struct store_list *, const struct store_entry *))
 {
 	const struct target *t = &rq->target;
 	struct list_job *j;
 	int r;
 
-	r = store_bucket_head(rq->rs->env.store, t->bucket, t->bucket_len, NULL);
-	if (r < 0)
-		return req_fail(rq, fault_of(r), NULL);
 	j = req_job(rq, sizeof *j, NULL);
 	if (!j || req_hold_text(rq, REQ_PAGE_BYTES) < 0)
 		return req_fail(rq, FAULT_BUSY, NULL);
@@ -140,16 +138,28 @@ page_start(struct req *rq, const char *what, int (*list)(struct store_port *, st
 	return req_await_commit(rq, r, what, list_done);
 }
 
+static enum verdict
+list_begin(struct req *rq)
+{
+	return page_begin(rq, "list", store_list, on_object);
+}
+
 enum verdict
 list_start(struct req *rq)
 {
-	return page_start(rq, "list", store_list, on_object);
+	return req_need_bucket(rq, list_begin);
+}
+
+static enum verdict
+uploads_begin(struct req *rq)
+{
+	return page_begin(rq, "uploads", store_list_uploads, on_upload);
 }
 
 enum verdict
 uploads_start(struct req *rq)
 {
-	return page_start(rq, "uploads", store_list_uploads, on_upload);
+	return req_need_bucket(rq, uploads_begin);
 }
 
 /* ---- buckets ---- */

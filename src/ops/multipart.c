@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Multipart uploads: making, completing and ending them.  Parts come in put.c and copy.c, lists of them in
  * parts.c.  The core's thread.
@@ -44,6 +45,7 @@ struct upload_job {
 	struct store_complete complete;
 };
 
+static enum verdict complete_begin(struct req *rq);
 static enum verdict complete_known(struct req *rq);
 static enum verdict completed(struct req *rq);
 
@@ -440,22 +442,28 @@ complete_go(struct req *rq)
 enum verdict
 upload_complete_start(struct req *rq)
 {
-	struct target *t = &rq->target;
 	struct upload_job *j = job_new(rq);
-	struct store_key k = req_key(rq);
 	const char *why = NULL;
 	enum fault f;
-	int r;
 
 	if (!j)
 		return req_fail(rq, FAULT_BUSY, NULL);
-	f = put_pre_fault(t, &why);
+	f = put_pre_fault(&rq->target, &why);
 	if (f == FAULT_NONE)
 		f = xml_complete_parse(rq->body, rq->body_len, &j->body, &why);
-	if (f != FAULT_NONE)
-		return req_fail(rq, f, why);
-	r = store_upload_stat(rq->rs->env.store, &k, t->upload_id, NULL, t->attrs, DIALECT_ATTRS_MAX,
-			      &t->attrs_len);
+	return f != FAULT_NONE ? req_fail(rq, f, why) : req_stat_upload(rq, complete_begin);
+}
+
+static enum verdict
+complete_begin(struct req *rq)
+{
+	struct target *t = &rq->target;
+	struct upload_job *j = rq->job;
+	struct store_key k = req_key(rq);
+	int r = rq->stat.op.result;
+	enum fault f;
+
+	t->attrs_len = rq->stat.attrs_len;
 	if (r == -ENOENT) {
 		/* Perhaps the repetition of one whose answer was lost: the store can tell. */
 		t->attrs_len = 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of ops/ share. */
 #ifndef GANTRY_OPS_OPS_INT_H
 #define GANTRY_OPS_OPS_INT_H
@@ -36,7 +37,8 @@ struct declared {
 int upload_declared(const void *attrs, size_t len, struct declared *ret);
 /* Returns fault_of(), but of -ENOENT that there is no such upload. */
 enum fault upload_fault(int err);
-/* Tells whether the upload of a part is there, and asks for the checksum that it declared. */
+/* Tells whether the upload of a part is there, and asks for the checksum that it declared; after
+ * req_stat_upload(). */
 enum fault part_prepare(struct req *rq, const char **ret_why);
 
 /* ---- what several need (shared.c) ---- */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What there is of a multipart upload: its parts, and the parts of an object that was one
  * (GetObjectAttributes). The core's thread. */
 #include "ops/ops_int.h"
@@ -62,17 +63,16 @@ parts_done(struct req *rq)
 	return req_reply_xml(rq);
 }
 
-enum verdict
-parts_start(struct req *rq)
+static enum verdict
+parts_begin(struct req *rq)
 {
 	struct target *t = &rq->target;
 	struct store_key k = req_key(rq);
 	struct declared d;
 	struct parts_job *j;
-	int r;
+	int r = rq->stat.op.result;
 
-	r = store_upload_stat(rq->rs->env.store, &k, t->upload_id, NULL, t->attrs, DIALECT_ATTRS_MAX,
-			      &t->attrs_len);
+	t->attrs_len = rq->stat.attrs_len;
 	if (r < 0)
 		return req_fail(rq, upload_fault(r), NULL);
 	if (upload_declared(t->attrs, t->attrs_len, &d) < 0)
@@ -90,6 +90,12 @@ parts_start(struct req *rq)
 	j->list.op.done = on_parts;
 	return req_await(rq, store_list_parts(rq->rs->env.store, &k, t->upload_id, &j->list), "parts",
 			 parts_done);
+}
+
+enum verdict
+parts_start(struct req *rq)
+{
+	return req_stat_upload(rq, parts_begin);
 }
 
 /* ---- GetObjectAttributes ---- */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PUT: bytes out of the client's window, or out of the HTTP body, into the store.
  *
@@ -18,6 +19,8 @@
 
 static enum verdict put_leased(struct req *rq);
 static enum verdict put_declined(struct req *rq);
+static enum verdict put_part(struct req *rq);
+static enum verdict put_look(struct req *rq);
 static enum verdict put_checked(struct req *rq);
 static enum verdict put_begin(struct req *rq);
 static enum verdict put_pulled(struct req *rq);
@@ -112,23 +115,30 @@ put_start(struct req *rq)
 enum verdict
 put_object(struct req *rq, step_fn then)
 {
-	const struct target *t = &rq->target;
-	struct store_key k = req_key(rq);
-	const char *why = NULL;
-	enum fault f;
-	int r;
-
 	rq->then = then;
 	if (put_announced(rq) > put_limit(rq))
 		return req_fail(rq, FAULT_TOO_LARGE, NULL);
-	if (is_part(rq)) {
-		f = part_prepare(rq, &why);
-		return f != FAULT_NONE ? req_fail(rq, f, why) : req_go(rq, put_begin);
-	}
-	r = store_bucket_head(rq->rs->env.store, t->bucket, t->bucket_len, NULL);
-	if (r < 0)
-		return req_fail(rq, fault_of(r), NULL);
-	f = put_pre_fault(t, &why);
+	return is_part(rq) ? req_stat_upload(rq, put_part) : req_need_bucket(rq, put_look);
+}
+
+static enum verdict
+put_part(struct req *rq)
+{
+	const char *why = NULL;
+	enum fault f = part_prepare(rq, &why);
+
+	return f != FAULT_NONE ? req_fail(rq, f, why) : req_go(rq, put_begin);
+}
+
+static enum verdict
+put_look(struct req *rq)
+{
+	const struct target *t = &rq->target;
+	struct store_key k = req_key(rq);
+	const char *why = NULL;
+	enum fault f = put_pre_fault(t, &why);
+	int r;
+
 	if (f != FAULT_NONE)
 		return req_fail(rq, f, why);
 	if (!t->if_match.present && !t->if_none_match.present)

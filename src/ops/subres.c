@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a bucket has besides objects: CORS and lifecycle rules, tags (subres.def); and the answers that never
  * vary.  The core's thread.
@@ -55,19 +56,22 @@ write_answer(enum bucket_attr kind, const struct bucket_attrs *ba, struct text *
 	return subresources[kind].to_xml(out, p, len) < 0 ? FAULT_INTERNAL : FAULT_NONE;
 }
 
-enum verdict
-subres_get(struct req *rq)
+static enum verdict
+subres_known(struct req *rq)
 {
-	const struct target *t = &rq->target;
-	struct bucket_attrs ba;
+	int r = rq->battrs.stat.op.result;
 	enum fault f;
-	int r = bucket_attrs_read(rq->rs->env.store, t->bucket, t->bucket_len, &ba);
 
 	if (r < 0)
 		return req_fail(rq, fault_of(r), NULL);
-	f = write_answer(kind_of(t->op), &ba, &rq->out);
-	bucket_attrs_free(&ba);
+	f = write_answer(kind_of(rq->target.op), &rq->battrs, &rq->out);
 	return f != FAULT_NONE ? req_fail(rq, f, NULL) : req_reply_xml(rq);
+}
+
+enum verdict
+subres_get(struct req *rq)
+{
+	return req_read_battrs(rq, subres_known);
 }
 
 /* ---- writing ---- */
@@ -81,7 +85,7 @@ struct subres_job {
 	int tries;
 };
 
-static enum verdict subres_write(struct req *rq);
+static enum verdict subres_read(struct req *rq);
 
 static void
 subres_fini(struct req *rq)
@@ -108,7 +112,7 @@ subres_written(struct req *rq)
 	int r = j->set.op.result;
 
 	if (r == -ESTALE && j->tries++ < TRIES_MAX)
-		return req_go(rq, subres_write);
+		return req_go(rq, subres_read);
 	if (r < 0)
 		return req_fail(rq, r == -ESTALE ? FAULT_CONFLICT : fault_of(r), NULL);
 	return req_go(rq, req_reply_step);
@@ -119,25 +123,28 @@ subres_write(struct req *rq)
 {
 	const struct target *t = &rq->target;
 	struct subres_job *j = rq->job;
-	struct bucket_attrs ba;
-	uint64_t version;
-	int r = bucket_attrs_read(rq->rs->env.store, t->bucket, t->bucket_len, &ba);
+	int r = rq->battrs.stat.op.result;
 
 	if (r < 0)
 		return req_fail(rq, fault_of(r), NULL);
 	text_reset(&j->attrs);
-	bucket_attrs_replace(&ba, j->kind, j->value.p, (uint32_t)j->value.len, &j->attrs);
-	version = ba.version;
-	bucket_attrs_free(&ba);
+	bucket_attrs_replace(&rq->battrs, j->kind, j->value.p, (uint32_t)j->value.len, &j->attrs);
+	bucket_attrs_free(&rq->battrs);
 	if (!text_ok(&j->attrs))
 		return req_fail(rq, FAULT_BUSY, NULL);
 	if (j->attrs.len > STORE_BUCKET_ATTRS_MAX)
 		return req_fail(rq, FAULT_TEXT_TOO_LARGE,
 				"The bucket's CORS and lifecycle rules and tags are too large together.");
 	j->set.op.done = on_set;
-	r = store_bucket_set_attrs(rq->rs->env.store, t->bucket, t->bucket_len, version, j->attrs.p,
-				   (uint32_t)j->attrs.len, &j->set);
+	r = store_bucket_set_attrs(rq->rs->env.store, t->bucket, t->bucket_len, rq->battrs.stat.version,
+				   j->attrs.p, (uint32_t)j->attrs.len, &j->set);
 	return req_await_commit(rq, r, "bucket", subres_written);
+}
+
+static enum verdict
+subres_read(struct req *rq)
+{
+	return req_read_battrs(rq, subres_write);
 }
 
 enum verdict
@@ -154,7 +161,7 @@ subres_put(struct req *rq)
 	f = subresources[j->kind].from_xml(rq->body, rq->body_len, &j->value, &why);
 	if (f != FAULT_NONE)
 		return req_fail(rq, f, why);
-	return req_go(rq, subres_write);
+	return req_go(rq, subres_read);
 }
 
 enum verdict
@@ -166,37 +173,40 @@ subres_delete(struct req *rq)
 		return req_fail(rq, FAULT_BUSY, NULL);
 	j->rq = rq;
 	j->kind = kind_of(rq->target.op);
-	return req_go(rq, subres_write);
+	return req_go(rq, subres_read);
 }
 
 /* ---- answers that never vary ---- */
 
-enum verdict
-canned_start(struct req *rq)
+static enum verdict
+canned_answer(struct req *rq)
 {
-	const struct target *t = &rq->target;
-	int r = store_bucket_head(rq->rs->env.store, t->bucket, t->bucket_len, NULL);
 	const char *why = NULL;
-	enum fault f;
+	enum fault f = dialect_canned(rq->target.op, rq->rs->env.conf->auth.region, &rq->out, &why);
 
-	if (r < 0)
-		return req_fail(rq, fault_of(r), NULL);
-	f = dialect_canned(t->op, rq->rs->env.conf->auth.region, &rq->out, &why);
 	return f != FAULT_NONE ? req_fail(rq, f, why) : req_reply_xml(rq);
 }
 
+enum verdict
+canned_start(struct req *rq)
+{
+	return req_need_bucket(rq, canned_answer);
+}
+
 /* Asking for what is so anyway is granted; for anything else, refused. */
+static enum verdict
+canned_judge(struct req *rq)
+{
+	const char *why = NULL;
+	enum fault f = rq->target.op == OP_PUT_BUCKET_ACL
+			       ? xml_acl_parse(rq->body, rq->body_len, &why)
+			       : xml_versioning_parse(rq->body, rq->body_len, &why);
+
+	return f != FAULT_NONE ? req_fail(rq, f, why) : req_go(rq, req_reply_step);
+}
+
 enum verdict
 canned_put(struct req *rq)
 {
-	const struct target *t = &rq->target;
-	int r = store_bucket_head(rq->rs->env.store, t->bucket, t->bucket_len, NULL);
-	const char *why = NULL;
-	enum fault f;
-
-	if (r < 0)
-		return req_fail(rq, fault_of(r), NULL);
-	f = t->op == OP_PUT_BUCKET_ACL ? xml_acl_parse(rq->body, rq->body_len, &why)
-				       : xml_versioning_parse(rq->body, rq->body_len, &why);
-	return f != FAULT_NONE ? req_fail(rq, f, why) : req_go(rq, req_reply_step);
+	return req_need_bucket(rq, canned_judge);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the operations on uploads and their parts ask of the upload itself.  The core's thread. */
 #include "ops/ops_int.h"
 
@@ -36,13 +37,11 @@ enum fault
 part_prepare(struct req *rq, const char **ret_why)
 {
 	struct target *t = &rq->target;
-	struct store_key k = req_key(rq);
 	struct declared d;
-	int r = store_upload_stat(rq->rs->env.store, &k, t->upload_id, NULL, t->attrs, DIALECT_ATTRS_MAX,
-				  &t->attrs_len);
+	int r = rq->stat.op.result;
 
 	if (r == 0)
-		r = upload_declared(t->attrs, t->attrs_len, &d);
+		r = upload_declared(t->attrs, rq->stat.attrs_len, &d);
 	t->attrs_len = 0;
 	if (r < 0)
 		return r == -EBADMSG ? FAULT_DAMAGED : upload_fault(r);

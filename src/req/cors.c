@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cross-origin requests: the headers that every answer to a request with an Origin gets.
  * Rules live with the bucket (subres.c).  The core's thread; only such requests cost anything.
@@ -15,14 +16,12 @@ bool
 cors_find(struct req *rq, const struct field *origin, const char *method, size_t method_len,
 	  const struct field *headers)
 {
-	struct bucket_attrs ba;
 	const void *packed;
 	uint32_t len;
 	bool found = false;
 
-	if (bucket_attrs_read(rq->rs->env.store, rq->target.bucket, rq->target.bucket_len, &ba) < 0)
-		return false;
-	if (bucket_attrs_find(&ba, BUCKET_CORS, &packed, &len) && req_hold_text(rq, sizeof *rq->cors) == 0) {
+	if (rq->battrs.stat.op.result >= 0 && bucket_attrs_find(&rq->battrs, BUCKET_CORS, &packed, &len) &&
+	    req_hold_text(rq, sizeof *rq->cors) == 0) {
 		rq->cors = malloc(sizeof *rq->cors);
 		found = rq->cors && cors_match(packed, len, origin->value, origin->value_len, method,
 					       method_len, headers ? headers->value : NULL,
@@ -32,19 +31,21 @@ cors_find(struct req *rq, const struct field *origin, const char *method, size_t
 			rq->cors = NULL;
 		}
 	}
-	bucket_attrs_free(&ba);
+	bucket_attrs_free(&rq->battrs);
 	return found;
+}
+
+bool
+cors_concerns(const struct req *rq)
+{
+	return dialect_field(&rq->in, "origin", NULL) && rq->target.bucket_len > 0 &&
+	       op_info[rq->target.op].method != METHOD_OPTIONS && rq->listen->dialect == DIALECT_S3;
 }
 
 void
 cors_look(struct req *rq)
 {
-	const struct field *origin = dialect_field(&rq->in, "origin", NULL);
-
-	if (!origin || rq->target.bucket_len == 0 || rq->target.op == OP_OPTIONS ||
-	    rq->listen->dialect != DIALECT_S3)
-		return;
-	cors_find(rq, origin, rq->in.method, strlen(rq->in.method), NULL);
+	cors_find(rq, dialect_field(&rq->in, "origin", NULL), rq->in.method, strlen(rq->in.method), NULL);
 }
 
 /* They point into rq->cors, which lives as long as the reply. */

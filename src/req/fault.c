@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an error of the store or of memory means to a client.  Any thread. */
 #include "req/machine.h"
 
@@ -25,9 +26,12 @@ fault_of(int err)
 		return FAULT_BUSY;
 	case -EROFS:
 	case -ECANCELED:
+	case -ESHUTDOWN:
 		return FAULT_UNAVAILABLE;
 	case -EBADMSG:
 		return FAULT_DAMAGED;
+	case -EOPNOTSUPP:
+		return FAULT_NOT_IMPLEMENTED;
 	case -ENAMETOOLONG:
 		return FAULT_KEY_TOO_LONG;
 	case -EFBIG:

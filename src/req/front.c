@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The first step: what is asked for, by whom, and may they.  Everything here is decided from text and
  * published state, so a request that fails here is answered before any body is read and before the network or
@@ -53,20 +54,10 @@ front_op(struct req *rq)
 	return op_info[op].body == BODY_TEXT ? body_collect(rq, start) : req_go(rq, start);
 }
 
-enum verdict
-front(struct req *rq)
+/* It is understood: is it granted?  f: FAULT_NONE, or why it was not understood. */
+static enum verdict
+admit(struct req *rq, enum fault f, const char *why)
 {
-	const char *why = NULL;
-	enum fault f;
-
-	rq->in.parts = (struct target_source){ req_target_part, rq };
-	f = dialect_parse(&rq->in, &rq->target, &why);
-	/* Also for a request that fails: what comes behind its headers has to be read or cut off. */
-	rq->wants_body =
-		rq->target.chunked || (rq->target.have_content_length && rq->target.content_length > 0);
-	/* Also for an answer that is a refusal. */
-	if (f == FAULT_NONE)
-		cors_look(rq);
 	if (f == FAULT_NONE)
 		f = front_auth(rq, &why);
 	rq->bad_framing = f == FAULT_BAD_REQUEST || f == FAULT_BAD_URI || f == FAULT_HEADERS_TOO_LARGE ||
@@ -79,4 +70,29 @@ front(struct req *rq)
 	if (rq->target.wire != WIRE_NONE)
 		return req_go(rq, front_token);
 	return req_go(rq, front_op);
+}
+
+static enum verdict
+front_cors(struct req *rq)
+{
+	cors_look(rq);
+	return admit(rq, FAULT_NONE, NULL);
+}
+
+enum verdict
+front(struct req *rq)
+{
+	const char *why = NULL;
+	enum fault f;
+
+	rq->in.parts = (struct target_source){ req_target_part, rq };
+	f = dialect_parse(&rq->in, &rq->target, &why);
+	/* Also for a request that fails: what comes behind its headers has to be read or cut off. */
+	rq->wants_body =
+		rq->target.chunked || (rq->target.have_content_length && rq->target.content_length > 0);
+	if (f != FAULT_NONE || !cors_concerns(rq))
+		return admit(rq, f, why);
+	/* Rules come first, because an answer that is a refusal has their headers as well. */
+	req_deadlines(rq, rq->target.content_length);
+	return req_read_battrs(rq, front_cors);
 }

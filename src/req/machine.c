@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The core of the machine, below everything else of req/ and ops/: how a step waits, wakes, fails and is
  * cancelled.  Nothing here calls a step; req.c runs them.  The core's thread.
@@ -56,6 +57,68 @@ req_key(const struct req *rq)
 				   .bucket_len = rq->target.bucket_len,
 				   .key = rq->target.key,
 				   .key_len = rq->target.key_len };
+}
+
+static void
+on_stat(struct store_op *op)
+{
+	req_on_store(container_of(container_of(op, struct store_stat, op), struct req, stat));
+}
+
+static void
+on_battrs(struct store_op *op)
+{
+	req_on_store(container_of(container_of(op, struct store_stat, op), struct req, battrs.stat));
+}
+
+static enum verdict
+bucket_seen(struct req *rq)
+{
+	int r = rq->stat.op.result;
+
+	return r < 0 ? req_fail(rq, fault_of(r), NULL) : req_go_to(rq, rq->bucket_next, rq->bucket_next_name);
+}
+
+enum verdict
+req_need_bucket_to(struct req *rq, step_fn next, const char *name)
+{
+	rq->bucket_next = next;
+	rq->bucket_next_name = name;
+	rq->stat.op.done = on_stat;
+	rq->stat.op.result = 0;
+	return req_await(
+		rq, store_bucket_head(rq->rs->env.store, rq->target.bucket, rq->target.bucket_len, &rq->stat),
+		"bucket", bucket_seen);
+}
+
+enum verdict
+req_stat_upload_to(struct req *rq, step_fn next, const char *name)
+{
+	struct target *t = &rq->target;
+	struct store_key k = req_key(rq);
+	int r;
+
+	rq->stat.op.done = on_stat;
+	rq->stat.op.result = 0;
+	rq->stat.attrs_len = 0;
+	r = store_upload_stat(rq->rs->env.store, &k, t->upload_id, t->attrs, DIALECT_ATTRS_MAX, &rq->stat);
+	return req_await_to(rq, r, "upload", next, name);
+}
+
+enum verdict
+req_read_battrs_to(struct req *rq, step_fn next, const char *name)
+{
+	const struct target *t = &rq->target;
+	int r;
+
+	bucket_attrs_free(&rq->battrs);
+	rq->battrs.stat.op.done = on_battrs;
+	r = bucket_attrs_read(rq->rs->env.store, t->bucket, t->bucket_len, &rq->battrs);
+	if (r < 0) {
+		rq->battrs.stat.op.result = r;
+		return req_go_to(rq, next, name);
+	}
+	return req_await_to(rq, r, "bucket", next, name);
 }
 
 void

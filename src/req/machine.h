@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The inside of the request machine: struct req, its steps, and how a step says what is next.
  *
@@ -20,6 +21,7 @@
 #include "req/req.h"
 #include "stats/stats.h"
 #include "store/store.h"
+#include "walk/bucket_config.h"
 #include "xfer/xfer.h"
 
 #define REQ_HEADERS_MAX 24
@@ -47,7 +49,7 @@ enum req_pool {
 	POOL_LIST,      /* struct list_query */
 	POOL_ERROR,     /* the body of an error */
 	POOL_JOB,       /* what an operation needs beyond struct req */
-	POOL_LARGE_JOB, /* ... and there is much of it; for a quarter of the requests */
+	POOL_LARGE_JOB, /* ... and there is much of it */
 	POOL_NR
 };
 #define REQ_JOB_BYTES (4u << 10)
@@ -132,7 +134,9 @@ struct req {
 	/* the operation */
 	const struct op_hooks *hooks; /* NULL: none, or it did not begin */
 	step_fn then;                 /* where steps that several operations share go on */
-	step_fn leased, not_leased;   /* req_lease() */
+	step_fn bucket_next;          /* req_need_bucket() */
+	const char *bucket_next_name;
+	step_fn leased, not_leased; /* req_lease() */
 	bool lease_held, lease_waiting;
 	bool retried; /* a PUT's READs: this is the second time */
 
@@ -171,6 +175,8 @@ struct req {
 	struct sockaddr_storage local, peer;
 	struct identity identity;
 	struct store_obj obj;
+	struct store_stat stat;     /* of the target's bucket or upload */
+	struct bucket_attrs battrs; /* of the bucket; p is NULL when they are not there */
 	struct chan_lease lease;
 	struct target target;      /* dialect_parse() */
 	struct auth_stream frames; /* auth_stream_init(), where feed is frames_feed() */
@@ -217,6 +223,15 @@ enum verdict req_await_commit_to(struct req *rq, int r, const char *what, step_f
 /* Opens an object as rq->obj; next finds the answer in rq->obj.op.result. */
 enum verdict req_open_to(struct req *rq, const struct store_key *k, step_fn next, const char *name);
 #define req_open(rq, k, next) req_open_to((rq), (k), (next), #next)
+/* Goes on to next when the target's bucket is there; fails the request when it is not. */
+enum verdict req_need_bucket_to(struct req *rq, step_fn next, const char *name);
+#define req_need_bucket(rq, next) req_need_bucket_to((rq), (next), #next)
+/* Looks for the target's upload; next finds the answer in rq->stat.op.result, and its attributes in the target's. */
+enum verdict req_stat_upload_to(struct req *rq, step_fn next, const char *name);
+#define req_stat_upload(rq, next) req_stat_upload_to((rq), (next), #next)
+/* Reads the attributes of the target's bucket; next finds the answer in rq->battrs.stat.op.result. */
+enum verdict req_read_battrs_to(struct req *rq, step_fn next, const char *name);
+#define req_read_battrs(rq, next) req_read_battrs_to((rq), (next), #next)
 /* Keeps the fault, if it is the first, and goes to the drain. */
 enum verdict req_fail(struct req *rq, enum fault f, const char *why);
 /* Puts the request on the core's ready list: its step runs in the next turn. */
@@ -295,10 +310,12 @@ bool may_see_bucket(const struct req *rq, const char *bucket, size_t bucket_len)
 #define ATTR_SUM_TYPE "x-amz-checksum-type"           /* of an upload, and of the object made of it */
 
 /* ---- cross-origin requests (cors.c) ---- */
-/* Finds the rule for the request's Origin, if it has one. */
+/* Tells whether the answer depends on the bucket's rules: the request has an Origin. */
+bool cors_concerns(const struct req *rq);
+/* Finds the rule for the request's Origin, if it has one, once the bucket's attributes are read. */
 void cors_look(struct req *rq);
-/* Finds the bucket's rule for that origin, method and (may be NULL) list of headers, and keeps what it says in
- * rq->cors.  Tells whether there is one. */
+/* Finds the rule for that origin, method and (may be NULL) list of headers among the bucket's attributes that were
+ * read, and keeps what it says in rq->cors.  Tells whether there is one. */
 bool cors_find(struct req *rq, const struct field *origin, const char *method, size_t method_len,
 	       const struct field *headers);
 /* Hands out the fields that rq->cors asks for. */

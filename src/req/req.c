@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The life of a request as http/ sees it, and the one place where steps are run.  The first steps are in
  * front.c, those of the operations in ops/, the last ones in drain.c; what a step may say is in machine.c.
@@ -87,6 +88,7 @@ req_free(struct req *rq)
 	lease_release(rq);
 	parts_release(rq);
 	store_close(rs->env.store, &rq->obj);
+	bucket_attrs_free(&rq->battrs);
 	identity_put(&rq->identity);
 	req_drop_conf(rq);
 	rq->magic = 0;
@@ -195,6 +197,7 @@ parts_begin(struct req *rq, const struct req_in *in)
 	address_copy(&rq->peer, in->peer);
 	identity_init(&rq->identity);
 	rq->obj.is_open = false;
+	rq->battrs.p = NULL;
 	rq->digest.mask = 0;
 	rq->target.op = OP_NONE;
 	memset(&rq->lease, 0, sizeof rq->lease);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the two halves of lifecycle rules share: the packed form. */
 #ifndef GANTRY_S3DOC_LIFECYCLE_INT_H
 #define GANTRY_S3DOC_LIFECYCLE_INT_H
@@ -33,7 +34,7 @@ struct lifecycle_rule {
 	struct span id, prefix, tags;
 };
 
-/* From the first rule; the next one, until false. */
+/* Begins with the first rule; lifecycle_next() gives one after the other, until false. */
 struct unpacker lifecycle_rules(const void *packed, size_t len);
 bool lifecycle_next(struct unpacker *u, struct lifecycle_rule *r);
 void lifecycle_pack(struct text *x, const struct lifecycle_rule *r);

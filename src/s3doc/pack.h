@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Small records as bytes, for configurations that live among a bucket's attributes.  Little endian.  Pure. */
 #ifndef GANTRY_S3DOC_PACK_H
 #define GANTRY_S3DOC_PACK_H
@@ -19,7 +20,7 @@ pack_number(struct text *x, uint64_t v, size_t bytes)
 	text_put(x, b, bytes);
 }
 
-/* At most 65535 bytes. */
+/* Appends a text of at most 65535 bytes. */
 static inline void
 pack_span(struct text *x, struct span s)
 {

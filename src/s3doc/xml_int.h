@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the readers of XML bodies share.  Pure; any thread. */
 #ifndef GANTRY_S3DOC_XML_INT_H
 #define GANTRY_S3DOC_XML_INT_H
@@ -26,10 +27,10 @@ struct xml_doc {
 };
 enum fault xml_read(const struct xml_doc *doc, const char *body, size_t len, const char **ret_why);
 
-/* The elements of checksums. */
+/* Writes the elements of checksums. */
 void xml_sums_put(struct text *x, const struct xml_sums *s);
 
-/* <ETag>, with quotes in it. */
+/* Writes <ETag>, with quotes in it. */
 void xml_etag_put(struct text *x, const char *etag, size_t len);
 
 #endif

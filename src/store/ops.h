@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a back end of the store is: a table of functions, and the heads of its struct store and struct store_port.
  * For back ends and store.c; callers know store.h alone.
@@ -34,6 +35,8 @@ struct store_ops {
 			      uint32_t *ret_skew);
 	int (*read)(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
 		    uint64_t off, uint32_t len);
+	/* NULL: a read cannot be cancelled. */
+	bool (*read_cancel)(struct store_port *p, struct store_read *rd);
 	int (*put_init)(struct store_port *p, struct store_put *put, const struct store_key *k,
 			uint64_t size_bytes);
 	int (*put_write)(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
@@ -51,8 +54,8 @@ struct store_ops {
 	int (*upload_abort)(struct store_port *p, const struct store_key *k,
 			    const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_upload *u);
 	int (*upload_stat)(struct store_port *p, const struct store_key *k,
-			   const uint8_t id[STORE_UPLOAD_ID_BYTES], uint64_t *ret_ctime_ns, void *attrs,
-			   uint32_t cap, uint32_t *ret_attrs_len);
+			   const uint8_t id[STORE_UPLOAD_ID_BYTES], void *attrs, uint32_t cap,
+			   struct store_stat *st);
 	int (*put_init_part)(struct store_port *p, struct store_put *put, const struct store_key *k,
 			     const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
 	int (*upload_complete)(struct store_port *p, const struct store_key *k,
@@ -66,11 +69,11 @@ struct store_ops {
 	/* ---- buckets, lists ---- */
 	int (*bucket_create)(struct store_port *p, const char *name, size_t len, struct store_del *op);
 	int (*bucket_delete)(struct store_port *p, const char *name, size_t len, struct store_del *op);
-	int (*bucket_head)(struct store_port *p, const char *name, size_t len, uint64_t *ret_ctime_ns);
+	int (*bucket_head)(struct store_port *p, const char *name, size_t len, struct store_stat *st);
 	int (*bucket_set_attrs)(struct store_port *p, const char *name, size_t len, uint64_t version,
 				const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
 	int (*bucket_get_attrs)(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
-				uint64_t *ret_version);
+				struct store_stat *st);
 	int (*list)(struct store_port *p, struct store_list *ls);
 	int (*list_uploads)(struct store_port *p, struct store_list *ls);
 

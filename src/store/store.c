@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The calls of store.h: each checks what is the same for all back ends and goes on through the table of the
  * store, the port or, where a call has neither, of the configuration or the object.  Callers' threads; no state.
@@ -123,6 +124,12 @@ store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, s
 	return p->ops->read(p, obj, rd, buf, off, len);
 }
 
+bool
+store_read_cancel(struct store_port *p, struct store_read *rd)
+{
+	return p->ops->read_cancel && p->ops->read_cancel(p, rd);
+}
+
 int
 store_put_init(struct store_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
 {
@@ -198,11 +205,11 @@ store_upload_abort(struct store_port *p, const struct store_key *k, const uint8_
 
 int
 store_upload_stat(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		  uint64_t *ret_ctime_ns, void *attrs, uint32_t cap, uint32_t *ret_attrs_len)
+		  void *attrs, uint32_t cap, struct store_stat *st)
 {
 	int r = key_check(k);
 
-	return r < 0 ? r : p->ops->upload_stat(p, k, id, ret_ctime_ns, attrs, cap, ret_attrs_len);
+	return r < 0 ? r : p->ops->upload_stat(p, k, id, attrs, cap, st);
 }
 
 int
@@ -267,10 +274,19 @@ store_bucket_delete(struct store_port *p, const char *name, size_t len, struct s
 	return r < 0 ? r : p->ops->bucket_delete(p, name, len, op);
 }
 
-int
-store_bucket_head(struct store_port *p, const char *name, size_t len, uint64_t *ret_ctime_ns)
+/* No bucket has such a name. */
+static int
+no_bucket(struct store_port *p, struct store_stat *st)
 {
-	return bucket_check(name, len) < 0 ? -ENXIO : p->ops->bucket_head(p, name, len, ret_ctime_ns);
+	st->op.port = p;
+	st->op.result = -ENXIO;
+	return 1;
+}
+
+int
+store_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st)
+{
+	return bucket_check(name, len) < 0 ? no_bucket(p, st) : p->ops->bucket_head(p, name, len, st);
 }
 
 int
@@ -286,12 +302,10 @@ store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint6
 
 int
 store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
-		       uint64_t *ret_version)
+		       struct store_stat *st)
 {
-	if (ret_version)
-		*ret_version = 0;
-	return bucket_check(name, len) < 0 ? -ENXIO
-					   : p->ops->bucket_get_attrs(p, name, len, attrs, cap, ret_version);
+	return bucket_check(name, len) < 0 ? no_bucket(p, st)
+					   : p->ops->bucket_get_attrs(p, name, len, attrs, cap, st);
 }
 
 /* ---- lists ---- */
@@ -323,11 +337,19 @@ store_list_uploads(struct store_port *p, struct store_list *ls)
 
 /* ---- what operators see ---- */
 
-void
+int
 store_snapshot(struct store *st)
 {
-	if (st->ops->snapshot)
-		st->ops->snapshot(st);
+	if (!st->ops->snapshot)
+		return -EOPNOTSUPP;
+	st->ops->snapshot(st);
+	return 0;
+}
+
+const char *
+store_name(const struct store *st)
+{
+	return st->ops->name;
 }
 
 int

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The attributes of a bucket: read from the store, and one of them found or replaced among the others. */
 #include "walk/bucket_config.h"
 
@@ -12,22 +13,13 @@
 #define HEAD_BYTES 5
 
 int
-bucket_attrs_read(struct store_port *p, const char *name, size_t name_len, struct bucket_attrs *ret)
+bucket_attrs_read(struct store_port *p, const char *name, size_t name_len, struct bucket_attrs *ba)
 {
-	int r;
-
-	memset(ret, 0, sizeof *ret);
-	ret->p = malloc(STORE_BUCKET_ATTRS_MAX);
-	if (!ret->p)
+	ba->p = malloc(STORE_BUCKET_ATTRS_MAX);
+	if (!ba->p)
 		return -ENOMEM;
-	r = store_bucket_get_attrs(p, name, name_len, ret->p, STORE_BUCKET_ATTRS_MAX, &ret->version);
-	if (r < 0) {
-		bucket_attrs_free(ret);
-		return r;
-	}
-	check(r <= (int)STORE_BUCKET_ATTRS_MAX);
-	ret->len = (uint32_t)r;
-	return 0;
+	ba->stat.op.result = 0;
+	return store_bucket_get_attrs(p, name, name_len, ba->p, STORE_BUCKET_ATTRS_MAX, &ba->stat);
 }
 
 void
@@ -40,8 +32,12 @@ bucket_attrs_free(struct bucket_attrs *ba)
 bool
 bucket_attrs_find(const struct bucket_attrs *ba, enum bucket_attr kind, const void **ret_p, uint32_t *ret_len)
 {
-	const uint8_t *p = ba->p, *end = p + ba->len;
+	const uint8_t *p = ba->p, *end;
 
+	if (!p)
+		return false;
+	check(ba->stat.attrs_len <= STORE_BUCKET_ATTRS_MAX);
+	end = p + ba->stat.attrs_len;
 	while (end - p >= HEAD_BYTES) {
 		uint32_t len = p[1] | (uint32_t)p[2] << 8 | (uint32_t)p[3] << 16 | (uint32_t)p[4] << 24;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * x-amz-expiration: when a rule of the bucket's lifecycle will delete the object that an answer speaks of.
  * One for each core, on its thread; made by core/, asked for each answer to a PUT, GET or HEAD.
@@ -16,7 +17,7 @@ struct text;
 
 /* Makes one that reads the rules of buckets through store.  0 or -ENOMEM. */
 int expiry_new(struct store_port *store, struct expiry **ret_expiry);
-/* Frees it; NULL is fine. */
+/* Frees it, when no operation of the port is in flight any more; NULL is fine. */
 void expiry_free(struct expiry *ex);
 
 /*

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lifecycle rules, executed: from time to time one core walks over all buckets, deletes the objects whose
  * bucket's rules say so, and ends the uploads that they, or limits.upload_expire, call abandoned.
@@ -52,9 +53,12 @@ struct life {
 	struct store_del del;
 	struct store_upload up;
 
-	struct bucket_attrs attrs; /* of the bucket, until all that was due of a page is gone */
-	const void *rules;         /* in there; NULL: none */
+	struct bucket_attrs attrs;     /* of the bucket, until all that was due of a page is gone */
+	struct bucket_attrs old_attrs; /* those before, while they are read anew */
+	const void *rules;             /* in attrs; NULL: none */
 	uint32_t rules_len;
+	struct store_stat stat;
+	walk_fn ruled; /* goes on when the rules are read */
 
 	/* where the next page begins */
 	char after[STORE_KEY_MAX];
@@ -69,9 +73,8 @@ struct life {
 };
 
 static void step_objects(struct walk *w);
-static void step_delete(struct walk *w);
 static void step_uploads(struct walk *w);
-static void step_abort(struct walk *w);
+static void step_due(struct walk *w);
 
 static struct life *
 life_of(struct walk *w)
@@ -85,6 +88,7 @@ static void
 drop_rules(struct life *lf)
 {
 	bucket_attrs_free(&lf->attrs);
+	bucket_attrs_free(&lf->old_attrs);
 	lf->rules = NULL;
 }
 
@@ -216,7 +220,7 @@ page_done(struct walk *w)
 	} else {
 		lf->full |= lf->ls.more;
 		lf->due_at = 0;
-		walk_go_paced(w, lf->seen, lf->uploads ? step_abort : step_delete);
+		walk_go_paced(w, lf->seen, step_due);
 	}
 }
 
@@ -224,53 +228,6 @@ static void
 on_page(struct store_op *op)
 {
 	walk_done(&container_of(op, struct life, ls.op)->walk);
-}
-
-/* The rules may have changed since the last page. */
-static int
-read_rules(struct life *lf)
-{
-	int r = bucket_attrs_read(lf->env.store, lf->walk.bucket, lf->walk.bucket_len, &lf->attrs);
-
-	lf->rules = NULL;
-	if (r < 0)
-		return r;
-	if (!bucket_attrs_find(&lf->attrs, BUCKET_LIFECYCLE, &lf->rules, &lf->rules_len))
-		lf->rules = NULL;
-	return 0;
-}
-
-/*
- * Between a page and its deletes lies time: rules that were changed or taken back meanwhile condemn nothing.
- * What is left of the page is for the next walk then.
- */
-static bool
-rules_hold(struct life *lf)
-{
-	struct bucket_attrs old = lf->attrs;
-	const void *rules = lf->rules;
-	uint32_t len = lf->rules_len;
-	uint64_t version;
-	bool same;
-
-	if (store_bucket_get_attrs(lf->env.store, lf->walk.bucket, lf->walk.bucket_len, NULL, 0, &version) >=
-		    0 &&
-	    version == old.version)
-		return true;
-	same = read_rules(lf) == 0 && !rules == !lf->rules &&
-	       (!rules || (len == lf->rules_len && memcmp(rules, lf->rules, len) == 0));
-	bucket_attrs_free(&old);
-	return same;
-}
-
-/* Is there something left to do of this page? */
-static bool
-is_more_due(struct life *lf)
-{
-	if (lf->due_at < lf->due_nr && rules_hold(lf))
-		return true;
-	drop_rules(lf);
-	return false;
 }
 
 static void
@@ -295,42 +252,102 @@ list_page(struct life *lf, bool uploads)
 	walk_await(&lf->walk, &lf->ls.op, r, page_done);
 }
 
-/* ---- objects ---- */
+/* ---- rules ---- */
+
+static void
+rules_read(struct walk *w)
+{
+	struct life *lf = life_of(w);
+	int r = lf->attrs.stat.op.result;
+
+	if (r == -ENXIO) {
+		leave_bucket(lf);
+	} else if (r < 0) {
+		walk_end(w, strerror(-r));
+	} else {
+		if (!bucket_attrs_find(&lf->attrs, BUCKET_LIFECYCLE, &lf->rules, &lf->rules_len))
+			lf->rules = NULL;
+		lf->ruled(w);
+	}
+}
+
+static void
+on_rules(struct store_op *op)
+{
+	walk_done(&container_of(op, struct life, attrs.stat.op)->walk);
+}
+
+/* They may have changed since the last page. */
+static void
+read_rules(struct life *lf, walk_fn then)
+{
+	struct walk *w = &lf->walk;
+
+	lf->rules = NULL;
+	lf->ruled = then;
+	lf->attrs.stat.op.done = on_rules;
+	walk_await(w, &lf->attrs.stat.op,
+		   bucket_attrs_read(lf->env.store, w->bucket, w->bucket_len, &lf->attrs), rules_read);
+}
+
+/* ---- objects and uploads ---- */
+
+static void
+objects_ruled(struct walk *w)
+{
+	struct life *lf = life_of(w);
+
+	if (lf->rules) {
+		list_page(lf, false);
+		return;
+	}
+	drop_rules(lf);
+	lf->have_after = false;
+	walk_go(w, step_uploads);
+}
 
 static void
 step_objects(struct walk *w)
 {
-	struct life *lf = life_of(w);
-	int r = read_rules(lf);
+	read_rules(life_of(w), objects_ruled);
+}
 
-	if (r < 0) {
-		leave_bucket(lf);
-	} else if (lf->rules) {
-		list_page(lf, false);
-	} else {
-		drop_rules(lf);
-		lf->have_after = false;
-		walk_go(w, step_uploads);
+static void
+uploads_ruled(struct walk *w)
+{
+	list_page(life_of(w), true);
+}
+
+static void
+step_uploads(struct walk *w)
+{
+	read_rules(life_of(w), uploads_ruled);
+}
+
+/* ---- what is due of a page ---- */
+
+/* r: of what ended it.  Gone or changed meanwhile: not ours to end any more.  A disk that fails ends the walk. */
+static void
+due_done(struct life *lf, int r)
+{
+	if (r < 0 && r != -ENOENT && r != -ESTALE && r != -ENXIO) {
+		walk_end(&lf->walk, strerror(-r));
+		return;
 	}
+	lf->due_at++;
+	walk_go_paced(&lf->walk, 1, step_due);
 }
 
 static void
 deleted(struct walk *w)
 {
 	struct life *lf = life_of(w);
-	int r = lf->del.op.result;
 
-	if (r == 1) {
+	if (lf->del.op.result == 1) {
 		lf->expired++;
 		stats_event(lf->env.stats, STATS_EXPIRED);
 	}
-	/* Gone or changed meanwhile: not ours to delete any more.  A disk that fails ends the walk. */
-	if (r < 0 && r != -ENOENT && r != -ESTALE && r != -ENXIO) {
-		walk_end(w, strerror(-r));
-		return;
-	}
-	lf->due_at++;
-	walk_go_paced(w, 1, step_delete);
+	due_done(lf, lf->del.op.result);
 }
 
 static void
@@ -339,64 +356,16 @@ on_deleted(struct store_op *op)
 	walk_done(&container_of(op, struct life, del.op)->walk);
 }
 
-static struct store_key
-due_key(const struct life *lf, const struct due *d)
-{
-	return (struct store_key){ .bucket = lf->walk.bucket,
-				   .bucket_len = lf->walk.bucket_len,
-				   .key = d->key,
-				   .key_len = d->key_len };
-}
-
-static void
-step_delete(struct walk *w)
-{
-	struct life *lf = life_of(w);
-	struct due *d = &lf->due[lf->due_at];
-	struct store_pre pre = { .kind = PRE_VERSION };
-	struct store_key k;
-
-	if (!is_more_due(lf)) {
-		if (!lf->full)
-			lf->have_after = false;
-		walk_go(w, lf->full ? step_objects : step_uploads);
-		return;
-	}
-	k = due_key(lf, d);
-	pre.version = d->version;
-	lf->del.op.done = on_deleted;
-	walk_await(w, &lf->del.op, store_delete(lf->env.store, &k, &pre, &lf->del), deleted);
-}
-
-/* ---- uploads ---- */
-
-static void
-step_uploads(struct walk *w)
-{
-	struct life *lf = life_of(w);
-
-	if (read_rules(lf) < 0)
-		leave_bucket(lf);
-	else
-		list_page(lf, true);
-}
-
 static void
 aborted(struct walk *w)
 {
 	struct life *lf = life_of(w);
-	int r = lf->up.op.result;
 
-	if (r == 0) {
+	if (lf->up.op.result == 0) {
 		lf->aborted++;
 		stats_event(lf->env.stats, STATS_UPLOAD_EXPIRED);
 	}
-	if (r < 0 && r != -ENOENT && r != -ENXIO) {
-		walk_end(w, strerror(-r));
-		return;
-	}
-	lf->due_at++;
-	walk_go_paced(w, 1, step_abort);
+	due_done(lf, lf->up.op.result);
 }
 
 static void
@@ -406,22 +375,93 @@ on_aborted(struct store_op *op)
 }
 
 static void
-step_abort(struct walk *w)
+end_due(struct life *lf)
+{
+	struct walk *w = &lf->walk;
+	struct due *d = &lf->due[lf->due_at];
+	struct store_key k = {
+		.bucket = w->bucket, .bucket_len = w->bucket_len, .key = d->key, .key_len = d->key_len
+	};
+	struct store_pre pre = { .kind = PRE_VERSION, .version = d->version };
+
+	lf->del.op.done = on_deleted;
+	lf->up.op.done = on_aborted;
+	if (lf->uploads)
+		walk_await(w, &lf->up.op, store_upload_abort(lf->env.store, &k, d->id, &lf->up), aborted);
+	else
+		walk_await(w, &lf->del.op, store_delete(lf->env.store, &k, &pre, &lf->del), deleted);
+}
+
+/* Nothing is left to do of this page. */
+static void
+leave_page(struct life *lf)
+{
+	struct walk *w = &lf->walk;
+
+	drop_rules(lf);
+	if (lf->full) {
+		walk_go(w, lf->uploads ? step_uploads : step_objects);
+	} else if (lf->uploads) {
+		leave_bucket(lf);
+	} else {
+		lf->have_after = false;
+		walk_go(w, step_uploads);
+	}
+}
+
+static void
+rules_compared(struct walk *w)
 {
 	struct life *lf = life_of(w);
-	struct due *d = &lf->due[lf->due_at];
-	struct store_key k;
+	const void *was = NULL;
+	uint32_t len = 0;
+	bool had = bucket_attrs_find(&lf->old_attrs, BUCKET_LIFECYCLE, &was, &len);
+	bool same = had ? lf->rules && len == lf->rules_len && memcmp(was, lf->rules, len) == 0 : !lf->rules;
 
-	if (!is_more_due(lf)) {
-		if (lf->full)
-			walk_go(w, step_uploads);
-		else
-			leave_bucket(lf);
+	bucket_attrs_free(&lf->old_attrs);
+	if (same)
+		end_due(lf);
+	else
+		leave_page(lf);
+}
+
+static void
+version_seen(struct walk *w)
+{
+	struct life *lf = life_of(w);
+
+	if (lf->stat.op.result == 0 && lf->stat.version == lf->attrs.stat.version) {
+		end_due(lf);
 		return;
 	}
-	k = due_key(lf, d);
-	lf->up.op.done = on_aborted;
-	walk_await(w, &lf->up.op, store_upload_abort(lf->env.store, &k, d->id, &lf->up), aborted);
+	lf->old_attrs = lf->attrs;
+	lf->attrs.p = NULL;
+	read_rules(lf, rules_compared);
+}
+
+static void
+on_version(struct store_op *op)
+{
+	walk_done(&container_of(op, struct life, stat.op)->walk);
+}
+
+/*
+ * Between a page and its deletes lies time: rules that were changed or taken back meanwhile condemn nothing.
+ * What is left of the page is for the next walk then.
+ */
+static void
+step_due(struct walk *w)
+{
+	struct life *lf = life_of(w);
+
+	if (lf->due_at == lf->due_nr) {
+		leave_page(lf);
+		return;
+	}
+	lf->stat.op.done = on_version;
+	walk_await(w, &lf->stat.op,
+		   store_bucket_get_attrs(lf->env.store, w->bucket, w->bucket_len, NULL, 0, &lf->stat),
+		   version_seen);
 }
 
 /* ---- life ---- */

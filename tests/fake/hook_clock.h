@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The clocks of a whole program, in the hand of its test: what is waited for comes at once.
  *

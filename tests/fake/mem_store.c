@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The back end `mem`: all of store.h in memory, to keep the header honest and the layers above testable
  * without disks.
@@ -248,11 +249,13 @@ int
 mem_job_start(struct job *j)
 {
 	struct mem_store *st = j->port->st;
-	bool often = j->kind == MEM_OPEN || j->kind == MEM_LIST;
+	uint32_t at_once = j->kind == MEM_OPEN || j->kind == MEM_LIST ? st->tuning.open_at_once
+			   : j->kind == MEM_STAT                      ? st->tuning.stat_at_once
+								      : st->tuning.other_at_once;
 	struct job **link;
 
 	pthread_mutex_lock(&st->lock);
-	if (!st->hold && rnd(st) % 100 < (often ? st->tuning.open_at_once : st->tuning.other_at_once)) {
+	if (!st->hold && rnd(st) % 100 < at_once) {
 		do_work(st, j);
 		pthread_mutex_unlock(&st->lock);
 		j->op->result = j->result;
@@ -319,7 +322,8 @@ mem_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	strncpy(st->path, conf->disk_nr ? conf->disks[0].path : "memory", sizeof st->path - 1);
 	st->tuning = (struct mem_store_tuning){ .seed = seed ? strtoull(seed, NULL, 0) : 1,
 						.delay_max_us = 200,
-						.open_at_once = 50 };
+						.open_at_once = 50,
+						.stat_at_once = 50 };
 	st->tuning.seed += !st->tuning.seed;
 	st->base.ops = &mem_store_ops;
 	st->ports_max = conf->ports_max;

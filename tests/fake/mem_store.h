@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a test may do to the store in memory (mem_store.c) beyond store.h.  Any thread, unless said otherwise.
  *
@@ -15,6 +16,7 @@ struct mem_store_tuning {
 	uint64_t seed;
 	uint32_t delay_max_us;  /* a completion comes after 0 to this; default 200 */
 	uint32_t open_at_once;  /* of 100 opens and listings, how many finish in the start call; default 50 */
+	uint32_t stat_at_once;  /* the same of looks at buckets and uploads; default 50 */
 	uint32_t other_at_once; /* the same of reads, writes, commits and deletes; default 0 */
 };
 /* From the next operation on. */
@@ -31,6 +33,7 @@ unsigned mem_store_step(struct store *st, unsigned nr);
 
 enum mem_fault {
 	MEM_OPEN,
+	MEM_STAT,
 	MEM_READ,
 	MEM_PUT_INIT,
 	MEM_WRITE,

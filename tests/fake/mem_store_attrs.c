@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store in memory: attributes of objects and buckets, parts of objects, how ranges are read.  See
  * mem_store.c. */
 #include "tests/fake/mem_store_int.h"
@@ -118,27 +119,41 @@ mem_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64
 }
 
 int
-mem_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *attrs, uint32_t cap,
-		     uint64_t *ret_version)
+mem_stat_start(struct mem_port *p, struct store_stat *stat, struct version *v, const uint8_t *id, void *attrs,
+	       uint32_t cap, void (*work)(struct mem_store *, struct job *))
 {
-	struct mem_port *p = mem_port(sp);
-	struct version *b;
-	int r = -ENXIO;
+	struct job *j = mem_job_new(p, &stat->op, MEM_STAT, work);
 
-	mem_on_port(p);
-	if (ret_version)
-		*ret_version = 0;
-	pthread_mutex_lock(&p->st->lock);
-	b = mem_lookup(p->st, name, len, "", 0);
-	if (b) {
-		r = (int)b->attrs_len;
-		if (ret_version)
-			*ret_version = b->battrs_number;
-		if (b->attrs_len && cap)
-			memcpy(attrs, b->attrs, b->attrs_len < cap ? b->attrs_len : cap);
-	}
-	pthread_mutex_unlock(&p->st->lock);
-	return r;
+	j->finish = free_v;
+	j->v = v;
+	j->to = attrs;
+	j->len = cap;
+	if (id)
+		memcpy(j->id, id, sizeof j->id);
+	return mem_job_start(j);
+}
+
+static void
+get_battrs_work(struct mem_store *st, struct job *j)
+{
+	struct store_stat *stat = container_of(j->op, struct store_stat, op);
+	const struct version *b = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0);
+
+	j->result = b ? 0 : -ENXIO;
+	if (!b)
+		return;
+	stat->attrs_len = b->attrs_len;
+	stat->version = b->battrs_number;
+	if (b->attrs_len && j->len)
+		memcpy(j->to, b->attrs, b->attrs_len < j->len ? b->attrs_len : j->len);
+}
+
+int
+mem_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *attrs, uint32_t cap,
+		     struct store_stat *stat)
+{
+	return mem_stat_start(mem_port(sp), stat, mem_version_new(name, len, "", 0), NULL, attrs, cap,
+			      get_battrs_work);
 }
 
 /* ---- parts of an object ---- */

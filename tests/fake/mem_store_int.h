@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inside the store in memory: what its files share.  See mem_store.c.
  */
@@ -122,6 +123,9 @@ bool mem_bucket_exists(const struct mem_store *st, const struct version *like);
 int mem_judge(const struct mem_store *st, const struct version *v, const struct store_pre *pre);
 /* Those of a bucket; NULL: all. */
 void mem_uploads_drop(struct mem_store *st, const char *bucket, size_t len);
+/* Starts a look of work() at v (the job's from here on), whose attributes go to attrs. */
+int mem_stat_start(struct mem_port *p, struct store_stat *stat, struct version *v, const uint8_t *id,
+		   void *attrs, uint32_t cap, void (*work)(struct mem_store *, struct job *));
 /* 0, -ENOENT, -ENXIO.  like: its bucket and key. */
 int mem_upload_exists(struct mem_store *st, const struct version *like, const uint8_t *id);
 /* Takes the reference of v if it returns 0. */
@@ -180,7 +184,7 @@ int mem_upload_create(struct store_port *p, const struct store_key *k, const voi
 int mem_upload_abort(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		     struct store_upload *u);
 int mem_upload_stat(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		    uint64_t *ret_ctime_ns, void *attrs, uint32_t cap, uint32_t *ret_attrs_len);
+		    void *attrs, uint32_t cap, struct store_stat *st);
 int mem_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
 		      const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
 int mem_upload_complete(struct store_port *p, const struct store_key *k,
@@ -191,11 +195,11 @@ int mem_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_
 int mem_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
 int mem_bucket_create(struct store_port *p, const char *name, size_t len, struct store_del *op);
 int mem_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
-int mem_bucket_head(struct store_port *p, const char *name, size_t len, uint64_t *ret_ctime_ns);
+int mem_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
 int mem_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
 			 const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
 int mem_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
-			 uint64_t *ret_version);
+			 struct store_stat *st);
 int mem_list(struct store_port *p, struct store_list *ls);
 int mem_list_uploads(struct store_port *p, struct store_list *ls);
 int mem_disk_nr(const struct store *st);

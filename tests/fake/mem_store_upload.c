@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store in memory: uploads and their parts.  See mem_store.c. */
 #include "tests/fake/mem_store_int.h"
 
@@ -184,32 +185,29 @@ mem_upload_abort(struct store_port *sp, const struct store_key *k, const uint8_t
 	return r < 0 ? r : mem_job_start(upload_job(p, k, &u->op, id, MEM_DELETE, abort_work));
 }
 
+static void
+stat_work(struct mem_store *st, struct job *j)
+{
+	struct store_stat *stat = container_of(j->op, struct store_stat, op);
+	const struct mem_upload *u;
+
+	j->result = mem_upload_exists(st, j->v, j->id);
+	if (j->result < 0)
+		return;
+	u = *find(st, j->v, j->id);
+	stat->ctime_ns = u->mtime_ns;
+	stat->attrs_len = u->attrs_len;
+	if (u->attrs_len && j->len)
+		memcpy(j->to, u->attrs, u->attrs_len < j->len ? u->attrs_len : j->len);
+}
+
 int
 mem_upload_stat(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		uint64_t *ret_ctime_ns, void *attrs, uint32_t cap, uint32_t *ret_attrs_len)
+		void *attrs, uint32_t cap, struct store_stat *stat)
 {
-	struct mem_port *p = mem_port(sp);
-	struct version *v;
-	struct mem_upload *u = NULL;
-	int r = mem_key_check(k);
+	struct version *v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
 
-	mem_on_port(p);
-	if (r < 0)
-		return r;
-	v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
-	pthread_mutex_lock(&p->st->lock);
-	r = mem_upload_exists(p->st, v, id);
-	if (r == 0)
-		u = *find(p->st, v, id);
-	if (u && ret_ctime_ns)
-		*ret_ctime_ns = u->mtime_ns;
-	if (u && ret_attrs_len)
-		*ret_attrs_len = u->attrs_len;
-	if (u && attrs)
-		memcpy(attrs, u->attrs, u->attrs_len < cap ? u->attrs_len : cap);
-	mem_version_put(p->st, v);
-	pthread_mutex_unlock(&p->st->lock);
-	return r;
+	return mem_stat_start(mem_port(sp), stat, v, id, attrs, cap, stat_work);
 }
 
 /* ---- completion ---- */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store in memory: puts, deletes, buckets.  See mem_store.c. */
 #include "tests/fake/mem_store_int.h"
 
@@ -93,12 +94,13 @@ mem_put_init_part(struct store_port *sp, struct store_put *put, const struct sto
 		  const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
 {
 	struct mem_port *p = mem_port(sp);
+	struct version *v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
 	int r;
 
-	put->is_started = false;
-	if (number < 1 || number > STORE_PART_NR_MAX)
-		return -EINVAL;
-	r = mem_upload_stat(sp, k, id, NULL, NULL, 0, NULL);
+	pthread_mutex_lock(&p->st->lock);
+	r = mem_upload_exists(p->st, v, id);
+	mem_version_put(p->st, v);
+	pthread_mutex_unlock(&p->st->lock);
 	if (r == 0)
 		r = put_init(p, put, k, size_bytes);
 	if (r == 0) {
@@ -399,17 +401,20 @@ mem_bucket_delete(struct store_port *sp, const char *name, size_t len, struct st
 	return bucket_start(p, name, len, op, false);
 }
 
-int
-mem_bucket_head(struct store_port *sp, const char *name, size_t len, uint64_t *ret_ctime_ns)
+static void
+head_work(struct mem_store *st, struct job *j)
 {
-	struct mem_port *p = mem_port(sp);
-	struct version *v;
+	struct store_stat *stat = container_of(j->op, struct store_stat, op);
+	struct version *v = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0);
 
-	mem_on_port(p);
-	pthread_mutex_lock(&p->st->lock);
-	v = mem_lookup(p->st, name, len, "", 0);
-	if (v && ret_ctime_ns)
-		*ret_ctime_ns = v->mtime_ns;
-	pthread_mutex_unlock(&p->st->lock);
-	return v ? 0 : -ENXIO;
+	j->result = v ? 0 : -ENXIO;
+	if (v)
+		stat->ctime_ns = v->mtime_ns;
+}
+
+int
+mem_bucket_head(struct store_port *sp, const char *name, size_t len, struct store_stat *stat)
+{
+	return mem_stat_start(mem_port(sp), stat, mem_version_new(name, len, "", 0), NULL, NULL, 0,
+			      head_work);
 }

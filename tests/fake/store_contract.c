@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The contract suite; see store_contract.h.  One thread: every test starts operations and turns the loop
  * until they are done. */
 #include "tests/fake/store_contract_int.h"
@@ -94,6 +95,46 @@ sc_bucket_delete(const char *name)
 	struct store_del op;
 
 	return sc_wait_for(&op.op, START(&op.op, store_bucket_delete(sc->port, name, strlen(name), &op)));
+}
+
+int
+sc_bucket_head(const char *name, uint64_t *ret_ctime_ns)
+{
+	struct store_stat s = { .ctime_ns = 0 };
+	int r = sc_wait_for(&s.op, START(&s.op, store_bucket_head(sc->port, name, strlen(name), &s)));
+
+	if (r == 0 && ret_ctime_ns)
+		*ret_ctime_ns = s.ctime_ns;
+	return r;
+}
+
+int
+sc_bucket_get_attrs(const char *name, void *attrs, uint32_t cap, uint64_t *ret_version)
+{
+	struct store_stat s = { .attrs_len = 0 };
+	int r = sc_wait_for(
+		&s.op, START(&s.op, store_bucket_get_attrs(sc->port, name, strlen(name), attrs, cap, &s)));
+
+	if (r < 0)
+		return r;
+	assert_int_equal(r, 0);
+	if (ret_version)
+		*ret_version = s.version;
+	return (int)s.attrs_len;
+}
+
+int
+sc_upload_stat(const struct store_key *k, const uint8_t *id, uint64_t *ret_ctime_ns, void *attrs,
+	       uint32_t cap, uint32_t *ret_attrs_len)
+{
+	struct store_stat s = { .attrs_len = 0 };
+	int r = sc_wait_for(&s.op, START(&s.op, store_upload_stat(sc->port, k, id, attrs, cap, &s)));
+
+	if (r == 0 && ret_ctime_ns)
+		*ret_ctime_ns = s.ctime_ns;
+	if (r == 0 && ret_attrs_len)
+		*ret_attrs_len = s.attrs_len;
+	return r;
 }
 
 int
@@ -314,14 +355,14 @@ store_contract_run(struct contract *contract)
 		cmocka_unit_test(sc_test_names),           cmocka_unit_test(sc_test_versions),
 		cmocka_unit_test(sc_test_preconditions),   cmocka_unit_test(sc_test_refused),
 		cmocka_unit_test(sc_test_concurrent),      cmocka_unit_test(sc_test_reads),
-		cmocka_unit_test(sc_test_listing),         cmocka_unit_test(sc_test_long_listing),
-		cmocka_unit_test(sc_test_random),          cmocka_unit_test(sc_test_delimiter),
-		cmocka_unit_test(sc_test_prefixes),        cmocka_unit_test(sc_test_upload),
-		cmocka_unit_test(sc_test_bad_completions), cmocka_unit_test(sc_test_small_uploads),
-		cmocka_unit_test(sc_test_odd_parts),       cmocka_unit_test(sc_test_list_uploads),
-		cmocka_unit_test(sc_test_upload_races),    cmocka_unit_test(sc_test_upload_bucket),
-		cmocka_unit_test(sc_test_set_attrs),       cmocka_unit_test(sc_test_set_attrs_parts),
-		cmocka_unit_test(sc_test_bucket_attrs),
+		cmocka_unit_test(sc_test_read_cancel),     cmocka_unit_test(sc_test_listing),
+		cmocka_unit_test(sc_test_long_listing),    cmocka_unit_test(sc_test_random),
+		cmocka_unit_test(sc_test_delimiter),       cmocka_unit_test(sc_test_prefixes),
+		cmocka_unit_test(sc_test_upload),          cmocka_unit_test(sc_test_bad_completions),
+		cmocka_unit_test(sc_test_small_uploads),   cmocka_unit_test(sc_test_odd_parts),
+		cmocka_unit_test(sc_test_list_uploads),    cmocka_unit_test(sc_test_upload_races),
+		cmocka_unit_test(sc_test_upload_bucket),   cmocka_unit_test(sc_test_set_attrs),
+		cmocka_unit_test(sc_test_set_attrs_parts), cmocka_unit_test(sc_test_bucket_attrs),
 	};
 	int failed;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The contract suite: other attributes of objects, attributes of buckets.  See store_contract.c. */
 #include "tests/fake/store_contract_int.h"
 
@@ -70,33 +71,32 @@ sc_test_bucket_attrs(void **state)
 	uint64_t version = 0, was = 0;
 
 	assert_int_equal(set_bucket(name, 0, "x", 1), -ENXIO);
-	assert_int_equal(store_bucket_get_attrs(sc->port, name, 11, NULL, 0, NULL), -ENXIO);
+	assert_int_equal(sc_bucket_get_attrs(name, NULL, 0, NULL), -ENXIO);
 	assert_int_equal(sc_bucket_create(name), 0);
-	assert_int_equal(store_bucket_get_attrs(sc->port, name, 11, got, sizeof got, &version), 0);
+	assert_int_equal(sc_bucket_get_attrs(name, got, sizeof got, &version), 0);
 	assert_true(version == 0);
 	for (unsigned i = 0; i < 8; i++) {
 		assert_int_equal(set_bucket(name, version, sc_pattern + i, sizes[i]), 0);
-		assert_int_equal(store_bucket_get_attrs(sc->port, name, 11, got, sizeof got, &version),
-				 sizes[i]);
+		assert_int_equal(sc_bucket_get_attrs(name, got, sizeof got, &version), sizes[i]);
 		assert_memory_equal(got, sc_pattern + i, sizes[i]);
 		assert_true(sizes[i] ? version > was : version == 0);
 		assert_int_equal(set_bucket(name, version + 1, "x", 1), -ESTALE);
 		was = version ? version : was;
 	}
 	memset(got, 0, sizeof got);
-	assert_int_equal(store_bucket_get_attrs(sc->port, name, 11, got, 13000, NULL), 24576);
+	assert_int_equal(sc_bucket_get_attrs(name, got, 13000, NULL), 24576);
 	assert_memory_equal(got, sc_pattern + 7, 13000);
 	assert_int_equal(got[13000], 0);
 	assert_int_equal(set_bucket(name, STORE_VERSION_ANY, "y", 1), 0);
 	assert_int_equal(set_bucket(name, 0, got, STORE_BUCKET_ATTRS_MAX + 1), -EINVAL);
 	/* gone with the bucket, and another of its name has none */
 	assert_int_equal(sc_bucket_delete(name), 0);
-	assert_int_equal(store_bucket_get_attrs(sc->port, name, 11, NULL, 0, NULL), -ENXIO);
+	assert_int_equal(sc_bucket_get_attrs(name, NULL, 0, NULL), -ENXIO);
 	assert_int_equal(sc_bucket_create(name), 0);
-	assert_int_equal(store_bucket_get_attrs(sc->port, name, 11, NULL, 0, &version), 0);
+	assert_int_equal(sc_bucket_get_attrs(name, NULL, 0, &version), 0);
 	assert_true(version == 0);
 	assert_int_equal(set_bucket(name, 0, "z", 1), 0);
-	assert_int_equal(store_bucket_get_attrs(sc->port, name, 11, got, 9, NULL), 1);
+	assert_int_equal(sc_bucket_get_attrs(name, got, 9, NULL), 1);
 	assert_int_equal(got[0], 'z');
 	assert_int_equal(sc_bucket_delete(name), 0);
 }

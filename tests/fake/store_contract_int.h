@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inside the contract suite: what its tests use.  See store_contract.c.
  */
@@ -36,6 +37,12 @@ int sc_wait_for(struct store_op *op, int r);
 struct store_key sc_key_of(const char *key);
 int sc_bucket_create(const char *name);
 int sc_bucket_delete(const char *name);
+/* Of a bucket: 0 or -ENXIO. */
+int sc_bucket_head(const char *name, uint64_t *ret_ctime_ns);
+/* The length of a bucket's attributes, of which up to cap bytes are copied, or -ENXIO. */
+int sc_bucket_get_attrs(const char *name, void *attrs, uint32_t cap, uint64_t *ret_version);
+int sc_upload_stat(const struct store_key *k, const uint8_t *id, uint64_t *ret_ctime_ns, void *attrs,
+		   uint32_t cap, uint32_t *ret_attrs_len);
 int sc_del_pre(const char *key, const struct store_pre *pre);
 int sc_del(const char *key);
 int sc_open_obj(const char *key, struct store_obj *obj);
@@ -58,6 +65,7 @@ void sc_test_preconditions(void **state);
 void sc_test_refused(void **state);
 void sc_test_concurrent(void **state);
 void sc_test_reads(void **state);
+void sc_test_read_cancel(void **state);
 void sc_test_listing(void **state);
 /* The same, for an object made of parts. */
 void sc_expect_parts(const char *key, size_t start, size_t size);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The contract suite: multipart uploads.  See store_contract.c. */
 #include "tests/fake/store_contract_int.h"
 
@@ -42,7 +43,7 @@ stat_upload(const char *key, const upload_id id)
 {
 	struct store_key k = sc_key_of(key);
 
-	return store_upload_stat(sc->port, &k, id, NULL, NULL, 0, NULL);
+	return sc_upload_stat(&k, id, NULL, NULL, 0, NULL);
 }
 
 /* A part: [start, start + size) of the pattern, its ETag and attributes by number. */
@@ -244,7 +245,7 @@ sc_test_upload(void **state)
 	assert_int_equal(create("up", "for later", id), 0);
 	assert_int_equal(create("up", "", other), 0);
 	assert_true(memcmp(id, other, sizeof id) != 0);
-	assert_int_equal(store_upload_stat(sc->port, &k, id, &ctime, attrs, sizeof attrs, &len), 0);
+	assert_int_equal(sc_upload_stat(&k, id, &ctime, attrs, sizeof attrs, &len), 0);
 	assert_true(ctime > 0 && len == 9 && memcmp(attrs, "for later", 9) == 0);
 	assert_int_equal(stat_upload("up", none), -ENOENT);
 	assert_int_equal(stat_upload("other", id), -ENOENT);
@@ -541,12 +542,12 @@ sc_test_upload_bucket(void **state)
 		assert_int_equal(sc_bucket_create("contract-up"), 0);
 		assert_int_equal(
 			sc_wait_for(&u.op, START(&u.op, store_upload_create(sc->port, &k, "", 0, &u))), 0);
-		assert_int_equal(store_upload_stat(sc->port, &k, u.id, NULL, NULL, 0, NULL), 0);
+		assert_int_equal(sc_upload_stat(&k, u.id, NULL, NULL, 0, NULL), 0);
 		assert_int_equal(sc_bucket_delete("contract-up"), 0);
-		assert_int_equal(store_upload_stat(sc->port, &k, u.id, NULL, NULL, 0, NULL), -ENXIO);
+		assert_int_equal(sc_upload_stat(&k, u.id, NULL, NULL, 0, NULL), -ENXIO);
 		assert_int_equal(sc_bucket_create("contract-up"), 0);
-		assert_int_equal(store_upload_stat(sc->port, &k, u.id, NULL, NULL, 0, NULL), -ENOENT);
-		assert_int_equal(store_bucket_get_attrs(sc->port, "contract-up", 11, NULL, 0, &version), 0);
+		assert_int_equal(sc_upload_stat(&k, u.id, NULL, NULL, 0, NULL), -ENOENT);
+		assert_int_equal(sc_bucket_get_attrs("contract-up", NULL, 0, &version), 0);
 		assert_int_equal(sc_bucket_delete("contract-up"), 0);
 	}
 	assert_int_equal(sc_wait_for(&u.op, START(&u.op, store_upload_create(sc->port, &k, "", 0, &u))),

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What there is in the store, as anybody sees it, and who owns its space: see sim.h. */
 #include "tests/sim/sim.h"
 
@@ -107,16 +108,18 @@ list_more(struct store_port *p, struct model *m, struct listing *l, int b)
 {
 	const char *name = bucket_name(b);
 	char attrs[512];
-	uint64_t version;
-	int len = store_bucket_get_attrs(p, name, strlen(name), attrs, sizeof attrs, &version);
+	struct store_stat st;
+	uint32_t len;
 
-	if (len < 0 || (len == 0) != (version == 0))
-		sim_fail("attributes of bucket %d: %d", b, len);
-	m->battr[b] = len ? model_attrs_id(attrs, (uint32_t)len) : 0;
+	if (store_bucket_get_attrs(p, name, strlen(name), attrs, sizeof attrs, &st) != 1 ||
+	    st.op.result < 0 || (st.attrs_len == 0) != (st.version == 0))
+		sim_fail("attributes of bucket %d: %d", b, st.op.result);
+	len = st.attrs_len;
+	m->battr[b] = len ? model_attrs_id(attrs, len) : 0;
 	if (len && (!m->battr[b] || ops[m->battr[b]].kind != OP_BATTRS || ops[m->battr[b]].bucket != b))
 		sim_fail("bucket %d has attributes that nobody set there", b);
 	if (len)
-		model_version_seen(m->battr[b], version);
+		model_version_seen(m->battr[b], st.version);
 	l->ls.entry = on_upload;
 	l->ls.more = false;
 	if (store_list_uploads(p, &l->ls) != 1 || l->ls.op.result < 0 || l->ls.more)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attributes of buckets: up to BATTRS_NR records behind the bucket's name, replaced together in one block,
  * and read where they lie in the index.  Those that are older than the bucket belong to an earlier one of its
@@ -17,8 +18,7 @@ struct battrs_int {
 	uint8_t key[BATTRS_NR][1 + STORE_BUCKET_MAX + 2];
 	struct commit c[BATTRS_NR];
 };
-_Static_assert(sizeof(struct battrs_int) <= sizeof((struct store_bucket_set *)0)->priv,
-	       "store_bucket_set.priv is too small");
+_Static_assert(sizeof(struct battrs_int) <= STORE_PRIV_BUCKET_SET, "STORE_PRIV_BUCKET_SET is too small");
 _Static_assert(STORE_BUCKET_ATTRS_MAX <= BATTRS_NR * STORE_ATTRS_MAX, "the records hold them");
 
 static void
@@ -73,20 +73,20 @@ extent_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uin
 
 int
 extent_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *attrs, uint32_t cap,
-			uint64_t *ret_version)
+			struct store_stat *st)
 {
 	struct extent_port *p = extent_port(sp);
 	uint8_t bucket[1 + STORE_BUCKET_MAX], key[1 + STORE_BUCKET_MAX + 2];
-	int bucket_len = key_bucket(bucket, name, len), total = 0;
+	int bucket_len = key_bucket(bucket, name, len);
+	uint32_t total = 0;
 	const struct rec *b = NULL;
 	const struct tree *t;
 	struct tree_cursor c;
 	size_t key_len;
 
-	if (ret_version)
-		*ret_version = 0;
 	if (bucket_len < 0)
-		return -ENXIO;
+		return stat_finished(p, st, -ENXIO);
+	st->version = 0;
 	t = p->vp.vol->tree;
 	/* All of it in one state of the index. */
 	tree_cursor_init(&c, t, tree_root(t));
@@ -94,7 +94,7 @@ extent_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, voi
 	    memcmp(c.key, bucket, (size_t)bucket_len) == 0)
 		b = c.rec;
 	if (!b)
-		return -ENXIO;
+		return stat_finished(p, st, -ENXIO);
 	key_len = (size_t)key_battrs(key, bucket, (size_t)bucket_len, 0);
 	for (bool there = tree_seek(&c, key, key_len, false); there; there = tree_next(&c)) {
 		const struct rec *r = c.rec;
@@ -103,12 +103,13 @@ extent_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, voi
 			break;
 		if (r->version < b->version)
 			continue;
-		if (c.key[key_len - 1] == '0' && ret_version)
-			*ret_version = r->version;
-		if ((uint32_t)total < cap)
+		if (c.key[key_len - 1] == '0')
+			st->version = r->version;
+		if (total < cap)
 			memcpy((char *)attrs + total, rec_attrs(r),
-			       r->attrs_len < cap - (uint32_t)total ? r->attrs_len : cap - (uint32_t)total);
+			       r->attrs_len < cap - total ? r->attrs_len : cap - total);
 		total += r->attrs_len;
 	}
-	return total;
+	st->attrs_len = total;
+	return stat_finished(p, st, 0);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Deletes, other attributes, and the records of buckets.  The leader decides; here is only the hand-over.  On
  * the port's thread.
@@ -17,7 +18,7 @@ struct del_int {
 	uint8_t bucket_key[1 + STORE_BUCKET_MAX];
 	uint8_t key[KEY_BYTES_MAX];
 };
-_Static_assert(sizeof(struct del_int) <= sizeof((struct store_del *)0)->priv, "store_del.priv is too small");
+_Static_assert(sizeof(struct del_int) <= STORE_PRIV_DEL, "STORE_PRIV_DEL is too small");
 
 static void
 on_done(struct commit *c)
@@ -124,17 +125,31 @@ extent_bucket_delete(struct store_port *sp, const char *name, size_t name_len, s
 	return hand_over(p, di, len);
 }
 
+const struct rec *
+bucket_find(struct extent_port *p, const char *name, size_t len)
+{
+	uint8_t key[1 + STORE_BUCKET_MAX];
+	int key_len = key_bucket(key, name, len);
+
+	return key_len < 0 ? NULL : tree_get(p->vp.vol->tree, key, (size_t)key_len);
+}
+
 int
-extent_bucket_head(struct store_port *sp, const char *name, size_t name_len, uint64_t *ret_ctime_ns)
+stat_finished(struct extent_port *p, struct store_stat *st, int result)
+{
+	st->op.port = &p->base;
+	st->op.result = result;
+	return 1;
+}
+
+int
+extent_bucket_head(struct store_port *sp, const char *name, size_t name_len, struct store_stat *st)
 {
 	struct extent_port *p = extent_port(sp);
-	uint8_t key[1 + STORE_BUCKET_MAX];
-	int len = key_bucket(key, name, name_len);
-	const struct rec *r = len < 0 ? NULL : tree_get(p->vp.vol->tree, key, (size_t)len);
+	const struct rec *r = bucket_find(p, name, name_len);
 
 	if (!r)
-		return -ENXIO;
-	if (ret_ctime_ns)
-		*ret_ctime_ns = r->mtime_ns;
-	return 0;
+		return stat_finished(p, st, -ENXIO);
+	st->ctime_ns = r->mtime_ns;
+	return stat_finished(p, st, 0);
 }

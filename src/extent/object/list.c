@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Listing, a page at a time.  It lets go of the index every LIST_SLICE keys, posts itself and goes on behind
  * the last name, so that neither the loop nor the reclaiming of nodes waits for a long page.  Names that have
@@ -28,8 +29,7 @@ struct list_int {
 	uint8_t type;
 	uint8_t at[KEY_BYTES_MAX];
 };
-_Static_assert(sizeof(struct list_int) <= sizeof((struct store_list *)0)->priv,
-	       "store_list.priv is too small");
+_Static_assert(sizeof(struct list_int) <= STORE_PRIV_LIST, "STORE_PRIV_LIST is too small");
 
 /* How much of the name is a common prefix; 0: it stands for itself. */
 static size_t

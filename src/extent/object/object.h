@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * object - objects, uploads, buckets and lists on one volume: most of the engine's struct store_ops.
  *
@@ -30,8 +31,8 @@ int extent_upload_create(struct store_port *p, const struct store_key *k, const 
 int extent_upload_abort(struct store_port *p, const struct store_key *k,
 			const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_upload *u);
 int extent_upload_stat(struct store_port *p, const struct store_key *k,
-		       const uint8_t id[STORE_UPLOAD_ID_BYTES], uint64_t *ret_ctime_ns, void *attrs,
-		       uint32_t cap, uint32_t *ret_attrs_len);
+		       const uint8_t id[STORE_UPLOAD_ID_BYTES], void *attrs, uint32_t cap,
+		       struct store_stat *st);
 int extent_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
 			 const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
 int extent_upload_complete(struct store_port *p, const struct store_key *k,
@@ -42,11 +43,11 @@ int extent_obj_part(struct store_obj *obj, uint32_t number, struct store_part *r
 int extent_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
 int extent_bucket_create(struct store_port *p, const char *name, size_t len, struct store_del *op);
 int extent_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
-int extent_bucket_head(struct store_port *p, const char *name, size_t len, uint64_t *ret_ctime_ns);
+int extent_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
 int extent_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
 			    const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
 int extent_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
-			    uint64_t *ret_version);
+			    struct store_stat *st);
 int extent_list(struct store_port *p, struct store_list *ls);
 int extent_list_uploads(struct store_port *p, struct store_list *ls);
 
@@ -62,6 +63,10 @@ void crc_blocks_fini(struct extent_port *p);
 
 /* Makes an id of a chunk list or an upload: {0, the log's epoch, a counter}; never used twice. */
 void extent_new_id(struct vol *vol, uint8_t id[CHUNK_ID_BYTES]);
+/* Finds the record of a bucket, published; NULL: none. */
+const struct rec *bucket_find(struct extent_port *p, const char *name, size_t len);
+/* Ends a look where it starts: sets what a start and an end leave behind, and returns 1. */
+int stat_finished(struct extent_port *p, struct store_stat *st, int result);
 /* Finds the record of an upload, published.  0, -ENOENT, -ENXIO. */
 int upload_find(struct vol *vol, const uint8_t *upload_key, size_t len, const struct rec **ret_rec);
 

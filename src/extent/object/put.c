@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A PUT: pieces to the disk, then a commit to the leader.  On the port's thread.
  *
@@ -18,9 +19,8 @@
 #include <errno.h>
 #include <string.h>
 
-_Static_assert(sizeof(struct put_int) <= sizeof((struct store_put *)0)->priv, "store_put.priv is too small");
-_Static_assert(sizeof(struct write_int) <= sizeof((struct store_write *)0)->priv,
-	       "store_write.priv is too small");
+_Static_assert(sizeof(struct put_int) <= STORE_PRIV_PUT, "STORE_PRIV_PUT is too small");
+_Static_assert(sizeof(struct write_int) <= STORE_PRIV_WRITE, "STORE_PRIV_WRITE is too small");
 
 /* ---- init ---- */
 
@@ -117,7 +117,7 @@ extent_put_init(struct store_port *sp, struct store_put *put, const struct store
 	if (len < 0)
 		return len;
 	pi->key_len = (uint16_t)len;
-	if (extent_bucket_head(sp, k->bucket, k->bucket_len, NULL) < 0)
+	if (!bucket_find(p, k->bucket, k->bucket_len))
 		return -ENXIO;
 	return init(p, put, pi, k, size_bytes);
 }

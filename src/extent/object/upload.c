@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Multipart uploads: made, aborted, completed.  On the port's thread; the leader judges.
  *
@@ -37,7 +38,7 @@ upload_find(struct vol *vol, const uint8_t *upload_key, size_t len, const struct
 
 int
 extent_upload_stat(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		   uint64_t *ret_ctime_ns, void *attrs, uint32_t cap, uint32_t *ret_attrs_len)
+		   void *attrs, uint32_t cap, struct store_stat *st)
 {
 	struct extent_port *p = extent_port(sp);
 	uint8_t key[KEY_BYTES_MAX];
@@ -46,14 +47,12 @@ extent_upload_stat(struct store_port *sp, const struct store_key *k, const uint8
 
 	e = len < 0 ? len : upload_find(p->vp.vol, key, (size_t)len, &r);
 	if (e < 0)
-		return e;
-	if (ret_ctime_ns)
-		*ret_ctime_ns = r->mtime_ns;
-	if (ret_attrs_len)
-		*ret_attrs_len = r->attrs_len;
-	if (attrs && cap && r->attrs_len)
+		return stat_finished(p, st, e);
+	st->ctime_ns = r->mtime_ns;
+	st->attrs_len = r->attrs_len;
+	if (cap && r->attrs_len)
 		memcpy(attrs, rec_attrs(r), r->attrs_len < cap ? r->attrs_len : cap);
-	return 0;
+	return stat_finished(p, st, 0);
 }
 
 /* ---- begin and abort ---- */
@@ -64,8 +63,7 @@ struct upload_int {
 	uint8_t bucket_key[1 + STORE_BUCKET_MAX];
 	uint8_t key[KEY_BYTES_MAX];
 };
-_Static_assert(sizeof(struct upload_int) <= sizeof((struct store_upload *)0)->priv,
-	       "store_upload.priv is too small");
+_Static_assert(sizeof(struct upload_int) <= STORE_PRIV_UPLOAD, "STORE_PRIV_UPLOAD is too small");
 
 static void
 on_done(struct commit *c)

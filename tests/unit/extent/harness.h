@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A store in a directory of its own, one loop per thread, and the operations as blocking calls: what the
  * tests of the engine share.  Each test program gets its own directory under TMPDIR (default /var/tmp, which
@@ -228,6 +229,40 @@ bucket_remove(struct loop *l, const char *name)
 		r = op_wait(l, &op->op);
 	free(op);
 	return r;
+}
+
+/* The engine looks at published state: it finishes when it starts. */
+static inline int
+bucket_head(struct loop *l, const char *name, uint64_t *ret_ctime_ns)
+{
+	struct store_stat s = { .ctime_ns = 0 };
+
+	check(store_bucket_head(l->p, name, strlen(name), &s) > 0);
+	if (s.op.result == 0 && ret_ctime_ns)
+		*ret_ctime_ns = s.ctime_ns;
+	return s.op.result;
+}
+
+/* Their length, of which up to cap bytes are copied, or -ENXIO. */
+static inline int
+bucket_get_attrs(struct loop *l, const char *name, void *attrs, uint32_t cap)
+{
+	struct store_stat s = { .attrs_len = 0 };
+
+	check(store_bucket_get_attrs(l->p, name, strlen(name), attrs, cap, &s) > 0);
+	return s.op.result < 0 ? s.op.result : (int)s.attrs_len;
+}
+
+static inline int
+upload_stat(struct loop *l, const struct store_key *k, const uint8_t *id, void *attrs, uint32_t cap,
+	    uint32_t *ret_len)
+{
+	struct store_stat s = { .attrs_len = 0 };
+
+	check(store_upload_stat(l->p, k, id, attrs, cap, &s) > 0);
+	if (ret_len)
+		*ret_len = s.attrs_len;
+	return s.op.result;
 }
 
 static inline int

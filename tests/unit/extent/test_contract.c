@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The engine under the suite that every back end of store.h must pass, on a directory; twice, with a restart
  * in between. SEED= repeats a run.

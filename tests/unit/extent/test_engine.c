@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store through its header, on one port: sizes at every seam, preconditions, buckets, overwriting and
  * deleting under an open reader, restarts, listing.
@@ -138,13 +139,13 @@ test_buckets(void **state)
 	assert_int_equal(bucket_make(&l, "b"), -EEXIST);
 	assert_int_equal(bucket_remove(&l, "c"), -ENXIO);
 	assert_int_equal(bucket_make(&l, "c"), 0);
-	assert_int_equal(store_bucket_head(l.p, "c", 1, &ctime), 0);
+	assert_int_equal(bucket_head(&l, "c", &ctime), 0);
 	assert_true(ctime > 0);
 	assert_int_equal(put_simple(&l, "c", "k", 5000, 3), 0);
 	assert_int_equal(bucket_remove(&l, "c"), -ENOTEMPTY);
 	assert_int_equal(obj_delete(&l, "c", "k", NULL), 1);
 	assert_int_equal(bucket_remove(&l, "c"), 0);
-	assert_int_equal(store_bucket_head(l.p, "c", 1, NULL), -ENXIO);
+	assert_int_equal(bucket_head(&l, "c", NULL), -ENXIO);
 	/* a name that begins like another one */
 	assert_int_equal(bucket_make(&l, "cc"), 0);
 	assert_int_equal(bucket_make(&l, "c"), 0);
@@ -152,8 +153,8 @@ test_buckets(void **state)
 	assert_int_equal(bucket_remove(&l, "c"), 0);
 	close_store();
 	open_store();
-	assert_int_equal(store_bucket_head(l.p, "c", 1, NULL), -ENXIO);
-	assert_int_equal(store_bucket_head(l.p, "cc", 2, NULL), 0);
+	assert_int_equal(bucket_head(&l, "c", NULL), -ENXIO);
+	assert_int_equal(bucket_head(&l, "cc", NULL), 0);
 	assert_int_equal(obj_check(&l, "cc", "k", 5, 3), 0);
 }
 
@@ -181,7 +182,7 @@ test_bucket_again(void **state)
 		assert_int_equal(op_wait(&l, &set.op), 0);
 		loop_for(&l, 10 * NS_PER_MS);
 		for (int again = 0; again < 2; again++) {
-			assert_int_equal(store_bucket_get_attrs(l.p, "c", 1, got, sizeof got, NULL), 3);
+			assert_int_equal(bucket_get_attrs(&l, "c", got, sizeof got), 3);
 			assert_memory_equal(got, "new", 3);
 			close_store();
 			open_store();

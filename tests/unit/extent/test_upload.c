@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Uploads in the store on files: parts at every border up to a chunk's, as many parts as there may be,
  * restarts between any two steps, space that comes back, and fsck.  SEED= repeats the choices.
@@ -295,15 +296,15 @@ test_restarts(void **state)
 	assert_int_equal(part_put("re", id, &parts[1]), 0);
 	restart();
 	assert_int_equal(part_put("re", id, &parts[2]), 0);
-	assert_int_equal(store_upload_stat(l.p, &k, id, NULL, attrs, sizeof attrs, &len), 0);
+	assert_int_equal(upload_stat(&l, &k, id, attrs, sizeof attrs, &len), 0);
 	assert_true(len == 5 && memcmp(attrs, "attrs", 5) == 0);
 	assert_int_equal(upload_abort("re", gone), 0);
 	restart();
-	assert_int_equal(store_upload_stat(l.p, &k, gone, NULL, NULL, 0, NULL), -ENOENT);
+	assert_int_equal(upload_stat(&l, &k, gone, NULL, 0, NULL), -ENOENT);
 	assert_int_equal(upload_complete("re", id, parts, 3, &c), 0);
 	restart();
 	expect("re", parts, 3, 20);
-	assert_int_equal(store_upload_stat(l.p, &k, id, NULL, NULL, 0, NULL), -ENOENT);
+	assert_int_equal(upload_stat(&l, &k, id, NULL, 0, NULL), -ENOENT);
 	assert_int_equal(obj_delete(&l, "b", "re", NULL), 1);
 	wait_free(before, 0);
 }
@@ -324,12 +325,12 @@ test_bucket(void **state)
 			restart();
 		assert_int_equal(bucket_remove(&l, "b"), 0);
 		assert_int_equal(bucket_make(&l, "b"), 0);
-		assert_int_equal(store_upload_stat(l.p, &k, id, NULL, NULL, 0, NULL), -ENOENT);
+		assert_int_equal(upload_stat(&l, &k, id, NULL, 0, NULL), -ENOENT);
 		assert_int_equal(part_put("in bucket", id, &part), -ENOENT);
 		upload_make("in bucket", again);
 		assert_true(memcmp(id, again, IDS) != 0);
 		restart();
-		assert_int_equal(store_upload_stat(l.p, &k, again, NULL, NULL, 0, NULL), 0);
+		assert_int_equal(upload_stat(&l, &k, again, NULL, 0, NULL), 0);
 		assert_int_equal(upload_abort("in bucket", again), 0);
 		wait_free(before, 0);
 	}

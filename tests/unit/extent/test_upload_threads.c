@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Three ports on three threads, all at the same uploads: parts, lists, completions, aborts, other attributes
  * and reading, at once.  For ThreadSanitizer as much as for itself.  SEED= repeats the choices.
@@ -191,7 +192,7 @@ set_attrs(struct thread *t)
 	op_arm(&t->set.op, t->l.p);
 	check(store_bucket_set_attrs(t->l.p, "b", 1, STORE_VERSION_ANY, attrs, sizeof attrs, &t->set) == 0);
 	check(op_wait(&t->l, &t->set.op) == 0);
-	check(store_bucket_get_attrs(t->l.p, "b", 1, attrs, sizeof attrs, NULL) == sizeof attrs);
+	check(bucket_get_attrs(&t->l, "b", attrs, sizeof attrs) == sizeof attrs);
 }
 
 static void *

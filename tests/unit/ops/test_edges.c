@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the S3 surface must not do at its edges: look at a client's header fields when that client is gone,
  * or pass over a condition or a limit.
@@ -52,16 +53,39 @@ test_unserved(void **state)
 	assert_int_equal(request("GET", "/bkt?location", ""), 200);
 }
 
+/* ---- what errors of the store mean ---- */
+
+static void
+test_store_errors(void **state)
+{
+	static const struct {
+		int error, status;
+	} cases[] = { { -ESHUTDOWN, 503 }, { -EROFS, 503 },   { -EOPNOTSUPP, 501 }, { -EAGAIN, 503 },
+		      { -ENOSPC, 507 },    { -EBADMSG, 500 }, { -EIO, 500 } };
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		mem_store_fail(rig.store, MEM_OPEN, cases[i].error, 0, 1);
+		assert_int_equal(request("GET", "/bkt/k", NULL), cases[i].status);
+	}
+	assert_int_equal(request("GET", "/bkt/k", NULL), 404);
+}
+
 /* ---- the client leaves when the store is done and nobody has said so yet ---- */
 
 static void
 leave_at_the_end(struct xchg *x, const char *body)
 {
+	size_t at = 0, len = strlen(body);
+
 	mem_store_hold(rig.store, true);
 	x_begin(x);
-	feed(x, body, strlen(body), SIZE_MAX);
-	/* Reads on the way to it are let through. */
+	/* Looks and reads on the way to it are let through. */
 	for (int i = 0; i < 50000 && x->rq->phase != PHASE_COMMIT; i++) {
+		if (at < len) {
+			at += req_body(x->rq, body + at, len - at);
+			if (at == len)
+				req_body_end(x->rq);
+		}
 		mem_store_hold(rig.store, false);
 		rig_turn();
 		mem_store_hold(rig.store, true);
@@ -236,6 +260,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_copy_sums, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_part_limit, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_form_names, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_store_errors, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_gone_at_the_end, s3_start, s3_stop),
 	};
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The simulation: one core's request machine on the fake channel, the store in memory and a clock of the
  * test's own. Requests of every kind under changing weather (work requests that fail or get lost, a store
@@ -357,6 +358,7 @@ weather_set(unsigned w)
 		       { MEM_PUT_INIT, -EAGAIN }, { MEM_LIST, -EIO },      { MEM_COMMIT, -ECANCELED } };
 	struct mem_store_tuning t = { .seed = rnd(UINT32_MAX) + 1,
 				      .open_at_once = (uint32_t)rnd(101),
+				      .stat_at_once = (uint32_t)rnd(101),
 				      .other_at_once = often(50) ? 0 : (uint32_t)rnd(101) };
 
 	weather = w;

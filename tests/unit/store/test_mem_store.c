@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store in memory under the suite that every back end must pass, with completions at once, late, and in
  * between; and what a test can do to it.  SEED= repeats a run.
@@ -154,6 +155,9 @@ test_faults(void **state)
 	}
 	assert_true(survived > 0);
 	assert_true(lost > 0);
+	/* what this back end lacks is said */
+	assert_int_equal(store_snapshot(con.store), -EOPNOTSUPP);
+	assert_string_equal(store_name(con.store), "mem");
 	/* held: nothing comes */
 	mem_store_hold(con.store, true);
 	n = done_nr;
@@ -174,8 +178,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_faults) };
 	static const struct mem_store_tuning tunings[] = {
-		{ .open_at_once = 100, .other_at_once = 100 },
-		{ .open_at_once = 50, .other_at_once = 30, .delay_max_us = 50 },
+		{ .open_at_once = 100, .stat_at_once = 100, .other_at_once = 100 },
+		{ .open_at_once = 50, .stat_at_once = 50, .other_at_once = 30, .delay_max_us = 50 },
 		{ .open_at_once = 0, .other_at_once = 0, .delay_max_us = 100 },
 	};
 	const char *s = getenv("SEED");

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The skeleton of the walks, with a walker that does next to nothing: it lists the objects of each bucket and
  * says how much that cost.  When a walk begins, in which order it takes the buckets, how fast it goes, how it
@@ -247,9 +248,9 @@ test_buckets(void **state)
 	rig_until(strcmp(toy.order, "bd") == 0);
 	/* Behind it and before it, and the one in which it is goes. */
 	make_buckets("ceg");
-	remove_object("ddd", "o");
+	assert_int_equal(remove_object("ddd", "o"), 1);
 	remove_bucket("ddd");
-	remove_object("hhh", "o");
+	assert_int_equal(remove_object("hhh", "o"), 1);
 	remove_bucket("hhh");
 	wait_ends(1);
 	assert_string_equal(toy.order, "bdefg");
@@ -260,7 +261,7 @@ test_buckets(void **state)
 	rig_until(toy.begun == 3);
 	rig_until(strcmp(toy.walk.bucket, "eee") == 0);
 	assert_string_equal(toy.order, "bc");
-	remove_object("eee", "o");
+	assert_int_equal(remove_object("eee", "o"), 1);
 	remove_bucket("eee");
 	rig_until(strcmp(toy.order, "bce") == 0);
 	rig_until(!toy.walk.busy);
