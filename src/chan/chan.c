@@ -1,16 +1,13 @@
 /*
- * A core's endpoint: making and freeing it, its descriptors, and the bell by which helper threads are heard.
- * Called by core/ (life, polling) on the core's own thread, but for chan_new(), which may run on the main
- * thread before the core starts.
- *
- * Helpers answer into a mailbox of our own, and ring one bell in the core's: so the core's mailbox never
- * holds a message of ours but the bell, and freeing a chan need not wait for that.
+ * A core's chan: making and freeing it, its turns, its descriptors.  Called by core/ on the core's own thread,
+ * but for chan_new(), which may run on the main thread before the core starts.
  */
 #define LOG_MODULE "chan"
 #include "chan/chan_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,37 +17,6 @@
 #define CHANNELS_PER_CORE_MIN 8
 #define FREE_PATIENCE_MS 10000
 
-static void
-on_bell(struct msg *m)
-{
-	struct chan_bell *bell = container_of(m, struct chan_bell, msg);
-
-	if (bell->left)
-		return;
-	if (!bell->ch) {
-		free(bell);
-		return;
-	}
-	atomic_store(&bell->rung, false);
-	chan_run(bell->ch);
-}
-
-void
-chan_ring(struct chan *ch)
-{
-	if (!atomic_exchange(&ch->bell->rung, true))
-		mailbox_post(ch->mb, &ch->bell->msg, on_bell);
-}
-
-void
-chan_answer(struct chan *ch, struct msg *m, void (*fn)(struct msg *))
-{
-	mailbox_post(&ch->inbox, m, fn);
-	chan_ring(ch);
-	/* The core may have seen the message long ago; only now may it free the chan. */
-	atomic_fetch_sub(&ch->answers_due, 1);
-}
-
 /* On a helper thread, rails locked. */
 static void
 on_rails_changed(struct rdma_watch *w)
@@ -58,13 +24,13 @@ on_rails_changed(struct rdma_watch *w)
 	struct chan *ch = container_of(w, struct chan, watch);
 
 	atomic_store(&ch->rails_changed, true);
-	chan_ring(ch);
+	chan_wake(ch);
 }
 
 /* item 111: a rail that is gone declines who waits for it, and what was under way there ends; one that
  * returns serves again. */
 static void
-look_at_rails(struct chan *ch)
+follow_rails(struct chan *ch)
 {
 	for (int i = 0; i < ch->rail_nr; i++) {
 		struct chan_rail *cr = &ch->rail[i];
@@ -72,24 +38,24 @@ look_at_rails(struct chan *ch)
 
 		if (generation != cr->generation) {
 			cr->generation = generation;
-			for (int k = 0; k < cr->dci_nr; k++)
-				dci_replace(&cr->dci[k]);
+			for (int k = 0; k < cr->ep_nr; k++)
+				ep_replace(&cr->ep[k]);
 		}
-		rail_look(cr);
+		rail_follow_context(cr);
 		if (rdma_rail_state(cr->rail) == RAIL_UP)
-			dcis_rail_is_up(cr);
+			eps_retry(cr);
 		else
 			lease_decline_waiting(cr, CHAN_NO_RAIL);
 	}
 }
 
-int
+static int
 chan_run(struct chan *ch)
 {
 	int n = mailbox_run(&ch->inbox, 0);
 
 	if (atomic_exchange(&ch->rails_changed, false))
-		look_at_rails(ch);
+		follow_rails(ch);
 	n += op_run_ended(ch);
 	n += lease_run_ready(ch);
 	for (int i = 0; i < ch->rail_nr; i++)
@@ -97,40 +63,83 @@ chan_run(struct chan *ch)
 	return n;
 }
 
-/* --- life --- */
-
 static void
-dci_init(struct chan_rail *cr, int nr)
+on_wake(struct msg *m)
 {
-	struct chan_dci *dci = &cr->dci[nr];
-	int r;
+	struct chan_wakeup *w = container_of(m, struct chan_wakeup, msg);
 
-	dci->cr = cr;
-	dci->nr = (uint32_t)nr;
-	dci->generation = cr->generation;
-	list_init(&dci->posted);
-	cr->dci_nr++;
-	atomic_fetch_add(&rdma_rail_stats(cr->rail)->dcis, 1);
-	atomic_fetch_add(&rdma_rail_stats(cr->rail)->dcis_free, 1);
-	if (!has_cq(cr)) {
-		dci_set_state(dci, DCI_BROKEN); /* dci_revive() comes */
+	if (w->left)
+		return;
+	if (!w->ch) {
+		free(w);
 		return;
 	}
-	r = rdma_dci_new(cr->rail, cr->cq, cr->limits.send_depth, &dci->qp);
+	atomic_store(&w->posted, false);
+	chan_run(w->ch);
+}
+
+int
+chan_poll(struct chan *ch)
+{
+	int n = op_run_ended(ch) + lease_run_ready(ch), found = 0;
+	bool polled = false;
+
+	if (ch->next_poll_ns && clock_ns() < ch->next_poll_ns)
+		return n;
+	for (int i = 0; i < ch->rail_nr; i++) {
+		if (ch->rail[i].outstanding == 0 && !ch->rail[i].must_poll)
+			continue;
+		polled = true;
+		found += rail_poll(&ch->rail[i]);
+	}
+	if (polled) {
+		uint64_t wait = delay_next_ns(&ch->delay, found);
+
+		ch->next_poll_ns = wait ? clock_ns() + wait : 0;
+	}
+	n += found + op_run_ended(ch) + lease_run_ready(ch);
+	for (int i = 0; polled && i < ch->rail_nr; i++)
+		rail_end_step(&ch->rail[i]);
+	return n;
+}
+
+/* ---- life ---- */
+
+static void
+ep_init(struct chan_rail *cr, int nr)
+{
+	struct chan_ep *ep = &cr->ep[nr];
+	int r;
+
+	ep->cr = cr;
+	ep->nr = (uint32_t)nr;
+	ep->generation = cr->generation;
+	list_init(&ep->posted);
+	cr->ep_nr++;
+	atomic_fetch_add(&rdma_rail_stats(cr->rail)->eps, 1);
+	atomic_fetch_add(&rdma_rail_stats(cr->rail)->eps_free, 1);
+	if (!has_cq(cr)) {
+		ep_set_state(ep, EP_BROKEN); /* ep_create_again() comes */
+		return;
+	}
+	r = rdma_ep_new(cr->ops, cr->rail, cr->cq, cr->limits.send_depth, &ep->rdma);
 	/* A port without an address, say: it may get one, so that is no reason not to start. */
 	if (r < 0)
-		dci_unborn(dci, r);
+		ep_create_failed(ep, r);
 	else
-		list_push_tail(&cr->free, &dci->free);
+		list_push_tail(&cr->free, &ep->free);
 }
 
 static int
-rail_init(struct chan *ch, struct chan_rail *cr, const struct chan_params *p, int nr)
+rail_init(struct chan *ch, struct chan_rail *cr, const struct chan_params *p, int nr,
+	  const struct rdma_ep_ops *ops)
 {
 	int share = (p->conf->channels + p->core_nr - 1) / p->core_nr, spares, r;
 
 	cr->ch = ch;
+	cr->nr = nr;
 	cr->rail = rdma_rail(p->rdma, nr);
+	cr->ops = ops;
 	list_init(&cr->free);
 	fair_init(&cr->waiting);
 	cr->generation = rdma_rail_generation(cr->rail);
@@ -142,7 +151,7 @@ rail_init(struct chan *ch, struct chan_rail *cr, const struct chan_params *p, in
 	}
 	spares = share / 8;
 	cr->lease_max = share;
-	rdma_dci_limits(cr->rail, p->pieces_max, &cr->limits);
+	rdma_ep_limits(cr->ops, cr->rail, p->pieces_max, &cr->limits);
 	cr->cq_depth = p->conf->cq_depth;
 	if (cr->cq_depth && cr->cq_depth < (share + spares) * cr->limits.send_depth) {
 		log_error("rdma.cq_depth %d is less than %d channels with %d work requests each need: %d",
@@ -150,12 +159,12 @@ rail_init(struct chan *ch, struct chan_rail *cr, const struct chan_params *p, in
 			  (share + spares) * cr->limits.send_depth);
 		return -EINVAL;
 	}
-	cr->dci = calloc((size_t)(share + spares), sizeof *cr->dci);
-	if (!cr->dci)
+	cr->ep = calloc((size_t)(share + spares), sizeof *cr->ep);
+	if (!cr->ep)
 		return -ENOMEM;
-	cr->dci_nr = share + spares;
-	r = rdma_cq_new(cr->rail, rail_cq_depth(cr), &cr->cq);
-	cr->dci_nr = 0;
+	cr->ep_nr = share + spares;
+	r = rdma_cq_new(cr->ops, cr->rail, rail_cq_depth(cr), &cr->cq);
+	cr->ep_nr = 0;
 	/* A device that died since it was opened (registering buffers takes its time) is opened anew, and
 	 * that is when its queue is made. */
 	if (r < 0 && r != -ENODEV && rdma_rail_state(cr->rail) != RAIL_LOST) {
@@ -168,8 +177,25 @@ rail_init(struct chan *ch, struct chan_rail *cr, const struct chan_params *p, in
 		cr->context = rdma_cq_context(cr->cq);
 	}
 	for (int i = 0; i < share + spares; i++)
-		dci_init(cr, i);
+		ep_init(cr, i);
 	return 0;
+}
+
+/* Adds the rail's transports that serve any token, each with channels of its own. */
+static int
+rail_add(struct chan *ch, const struct chan_params *p, int nr)
+{
+	const struct rdma_ep_ops *ops;
+	int r = 0;
+
+	for (int i = 0; r == 0 && (ops = rdma_rail_transport(rdma_rail(p->rdma, nr), i)); i++) {
+		if (!ops->families)
+			continue;
+		check(ch->rail_nr < CHAN_FDS_MAX);
+		r = rail_init(ch, &ch->rail[ch->rail_nr], p, nr, ops);
+		ch->rail_nr++;
+	}
+	return r;
 }
 
 int
@@ -208,12 +234,13 @@ chan_new(const struct chan_params *params, struct chan **ret_chan)
 	ch->mode = params->conf->mode == RDMA_NONE            ? CHAN_MODE_NONE
 		   : !ch->rdma || rdma_rail_nr(ch->rdma) == 0 ? CHAN_MODE_NO_DEVICE
 							      : CHAN_MODE_ON;
-	ch->bell = calloc(1, sizeof *ch->bell);
+	ch->wakeup = calloc(1, sizeof *ch->wakeup);
 	ch->waits = calloc((size_t)wait_nr, sizeof *ch->waits);
 	ch->region_map = calloc((size_t)params->region_nr + 1, sizeof *ch->region_map);
-	if (!ch->bell || !ch->waits || !ch->region_map)
+	if (!ch->wakeup || !ch->waits || !ch->region_map)
 		goto fail;
-	ch->bell->ch = ch;
+	ch->wakeup->ch = ch;
+	ch->wakeup->run = on_wake;
 	ch->region_nr = params->region_nr;
 	if (params->region_nr)
 		memcpy(ch->region_map, params->region_map,
@@ -223,24 +250,25 @@ chan_new(const struct chan_params *params, struct chan **ret_chan)
 	if (ch->mode == CHAN_MODE_ON) {
 		int nr = rdma_rail_nr(ch->rdma);
 
-		ch->rail = calloc((size_t)nr, sizeof *ch->rail);
+		ch->rail = calloc((size_t)nr * RDMA_TRANSPORTS_MAX, sizeof *ch->rail);
 		if (!ch->rail)
 			goto fail;
-		for (r = 0; r == 0 && ch->rail_nr < nr; ch->rail_nr++)
-			r = rail_init(ch, &ch->rail[ch->rail_nr], params, ch->rail_nr);
+		r = 0;
+		for (int i = 0; r == 0 && i < nr; i++)
+			r = rail_add(ch, params, i);
 		if (r < 0)
 			goto fail;
 		ch->watch.changed = on_rails_changed;
 		rdma_watch_add(ch->rdma, &ch->watch);
 		/* What happened before is not told. */
 		atomic_store(&ch->rails_changed, true);
-		for (int i = 0; ch->watch_fd && i < nr; i++) {
+		for (int i = 0; ch->watch_fd && i < ch->rail_nr; i++) {
 			if (!has_cq(&ch->rail[i]))
 				continue;
 			ch->rail[i].watched = true;
 			ch->watch_fd(ch->fd_cookie, rdma_cq_fd(ch->rail[i].cq));
 		}
-		chan_ring(ch);
+		chan_wake(ch);
 	}
 	*ret_chan = ch;
 	return 0;
@@ -254,28 +282,28 @@ rail_fini(struct chan *ch, struct chan_rail *cr)
 {
 	struct rdma_rail_stats *st = rdma_rail_stats(cr->rail);
 
-	for (int i = 0; i < cr->dci_nr; i++) {
+	for (int i = 0; i < cr->ep_nr; i++) {
 		int r;
 
-		timer_disarm(ch->timers, &cr->dci[i].timer);
-		dci_set_state(&cr->dci[i], DCI_FREE);
-		r = rdma_dci_free(cr->dci[i].qp, true);
+		timer_disarm(ch->timers, &cr->ep[i].timer);
+		ep_set_state(&cr->ep[i], EP_FREE);
+		r = rdma_ep_free(cr->ep[i].rdma, true);
 		if (r < 0)
 			log_warn("a channel cannot be destroyed: %s", strerror(-r));
-		atomic_fetch_sub(&st->dcis, 1);
-		atomic_fetch_sub(&st->dcis_free, 1);
+		atomic_fetch_sub(&st->eps, 1);
+		atomic_fetch_sub(&st->eps_free, 1);
 	}
 	timer_disarm(ch->timers, &cr->cq_timer);
 	rdma_cq_free(cr->cq);
-	free(cr->dci);
+	free(cr->ep);
 }
 
 /* Helpers may still answer, into the inbox; the core's mailbox will not be there any more. */
 static void
 leave(struct chan *ch)
 {
-	ch->bell->left = true;
-	atomic_store(&ch->bell->rung, true);
+	ch->wakeup->left = true;
+	atomic_store(&ch->wakeup->posted, true);
 }
 
 void
@@ -300,17 +328,17 @@ chan_free(struct chan *ch)
 	for (int i = 0; i < ch->rail_nr; i++)
 		rail_fini(ch, &ch->rail[i]);
 	mailbox_fini(&ch->inbox);
-	if (ch->bell && atomic_load(&ch->bell->rung))
-		ch->bell->ch = NULL; /* on its way: on_bell() frees it */
+	if (ch->wakeup && atomic_load(&ch->wakeup->posted))
+		ch->wakeup->ch = NULL; /* on its way: on_wake() frees it */
 	else
-		free(ch->bell);
+		free(ch->wakeup);
 	free(ch->rail);
 	free(ch->waits);
 	free(ch->region_map);
 	free(ch);
 }
 
-/* --- waiting --- */
+/* ---- waiting ---- */
 
 int
 chan_waiting(const struct chan *ch)
@@ -322,18 +350,6 @@ bool
 chan_busy(const struct chan *ch)
 {
 	return ch->outstanding > 0 || !list_empty(&ch->ready) || !list_empty(&ch->ended);
-}
-
-int
-chan_fds(const struct chan *ch, int *ret_fds, int max)
-{
-	int n = 0;
-
-	for (int i = 0; i < ch->rail_nr && n < max; i++) {
-		if (has_cq(&ch->rail[i]))
-			ret_fds[n++] = rdma_cq_fd(ch->rail[i].cq);
-	}
-	return n;
 }
 
 void
@@ -359,7 +375,7 @@ chan_event(struct chan *ch, int fd)
 			continue;
 		rdma_cq_event(ch->rail[i].cq);
 		ch->rail[i].armed = false;
-		ch->rail[i].look = true;
+		ch->rail[i].must_poll = true;
 		ch->next_poll_ns = 0;
 	}
 }
@@ -375,16 +391,4 @@ chan_fd_unwatched(struct chan *ch, int fd)
 		cr->unwatching = cr->watched = false;
 		rail_end_step(cr);
 	}
-}
-
-void
-chan_get_stats(const struct chan *ch, struct chan_stats *ret_stats)
-{
-	ret_stats->leases = atomic_load_explicit(&ch->stats.leases, memory_order_relaxed);
-	ret_stats->waits = atomic_load_explicit(&ch->stats.waits, memory_order_relaxed);
-	for (int i = 0; i < CHAN_REASON_NR; i++)
-		ret_stats->declines[i] = atomic_load_explicit(&ch->stats.declines[i], memory_order_relaxed);
-	ret_stats->leased = atomic_load_explicit(&ch->stats.leased, memory_order_relaxed);
-	ret_stats->waiting = atomic_load_explicit(&ch->stats.waiting, memory_order_relaxed);
-	ret_stats->recovering = atomic_load_explicit(&ch->stats.recovering, memory_order_relaxed);
 }

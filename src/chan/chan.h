@@ -2,8 +2,8 @@
  * One core's RDMA endpoint: leases of channels, posting, completion dispatch, recovery.
  *
  * A chan belongs to one core; every call is made there and every done() runs there (from chan_poll() or the
- * mailbox), never from inside a start call.  A channel (a DCI) is leased to one request, hence one target,
- * from first post to last completion (protocol.md items 17-32).
+ * mailbox), never from inside a start call.  A channel (an endpoint: DC's initiator) is leased to one request,
+ * hence one target, from first post to last completion (protocol.md items 17-32).
  *
  * Push: our buffer to client memory (RDMA WRITE, serves a GET).  Pull: client memory to our buffer (RDMA
  * READ, a PUT).
@@ -21,6 +21,9 @@
 
 struct chan;
 
+/* A rail has a completion queue for each of its transports. */
+#define CHAN_FDS_MAX (RDMA_RAILS_MAX * RDMA_TRANSPORTS_MAX)
+
 struct chan_params {
 	struct rdma *rdma;
 	const struct conf_rdma *conf;
@@ -29,9 +32,9 @@ struct chan_params {
 	int core, core_nr;     /* this core's share of the channels */
 	int pieces_max;        /* most operations one lease has outstanding */
 	int queue_max;         /* waiting leases; one more is -EAGAIN */
-	/* Who waits on the descriptors of chan_fds(): told of each there is, and of each that goes because
-	 * its device is opened anew.  unwatch_fd: true when nobody waits on it any more, else
-	 * chan_fd_unwatched() follows.  On the core.  NULL: nobody waits. */
+	/* Who waits on the completion queues' descriptors, at most CHAN_FDS_MAX: told of each there is, and of
+	 * each that goes because its device is opened anew.  unwatch_fd: true when nobody waits on it any
+	 * more, else chan_fd_unwatched() follows.  On the core.  NULL: nobody waits. */
 	void (*watch_fd)(void *cookie, int fd);
 	bool (*unwatch_fd)(void *cookie, int fd);
 	void *fd_cookie;
@@ -55,7 +58,7 @@ enum chan_reason {
 	CHAN_UNREACHABLE,  /* "unreachable": no address handle for that GID (remembered 5 s) */
 	CHAN_NEEDS_ROUTER, /* "needs-router": InfiniBand, GID without LID (2.8) */
 	CHAN_FAMILY,       /* "token-family": 2.4, 2.6, rc:, ofi */
-	CHAN_NO_CHANNEL,   /* "no-channel": every DCI is fenced or lost */
+	CHAN_NO_CHANNEL,   /* "no-channel": every channel is fenced or lost */
 	CHAN_REASON_NR
 };
 extern const char *const chan_reason_name[CHAN_REASON_NR];
@@ -81,8 +84,8 @@ struct chan_lease {
 
 /*
  * A channel towards the token's target.  local: the address on which the HTTP connection came in (rail
- * choice, item 26). > 0: granted at once; 0: done() comes later (an address handle is being made, or all
- * channels are busy: clients take turns, each one's leases are in order); < 0: -EOPNOTSUPP (decline,
+ * choice, item 26). > 0: granted at once; 0: done() comes later (the target is being found or connected, or
+ * all channels are busy: clients take turns, each one's leases are in order); < 0: -EOPNOTSUPP (decline,
  * ls->reason), -EINVAL (the token cannot work on our port: 400), -EAGAIN (the queue is full).
  */
 int chan_lease_get(struct chan *ch, struct chan_lease *ls, const struct token *tok,
@@ -101,6 +104,8 @@ struct chan_op {
 	void (*done)(struct chan_op *op);
 	int result; /* 0, -EIO (bad completion: status), -ECANCELED (flushed) */
 	enum rdma_status status;
+	int wc_status;       /* what the device said: enum ibv_wc_status; 0 also where it said nothing */
+	uint32_t vendor_err; /* beside it */
 	struct chan_lease *lease;
 	uint32_t len_bytes;
 	struct list link; /* chan's: the lease's outstanding operations, in posting order */
@@ -122,26 +127,18 @@ void chan_push(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struc
 void chan_pull(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struct buf *buf, uint32_t buf_off,
 	       uint32_t len, uint64_t at);
 
-/* Leases that wait for a channel or an address handle. */
+/* Returns how many leases wait for a target, a channel or its connection. */
 int chan_waiting(const struct chan *ch);
 
 /* Reaps completion queues; returns how many completions it dispatched. */
 int chan_poll(struct chan *ch);
 /* Work requests are outstanding, so polling is worth it. */
 bool chan_busy(const struct chan *ch);
-/* The completion channels' descriptors, to wait on; and arming them: after chan_arm() poll once more, then
- * sleep. */
-int chan_fds(const struct chan *ch, int *ret_fds, int max);
+/* Makes the next completion make its queue's descriptor readable: after this poll once more, then sleep. */
 void chan_arm(struct chan *ch);
-/* A descriptor of chan_fds() became readable. */
+/* Is called when a watched descriptor became readable. */
 void chan_event(struct chan *ch, int fd);
-/* Nobody waits on it any more, as unwatch_fd() asked. */
+/* Is called when nobody waits on it any more, as unwatch_fd() asked. */
 void chan_fd_unwatched(struct chan *ch, int fd);
-
-struct chan_stats {
-	uint64_t leases, waits, declines[CHAN_REASON_NR];
-	int leased, waiting, recovering;
-};
-void chan_get_stats(const struct chan *ch, struct chan_stats *ret_stats); /* any thread, approximate */
 
 #endif

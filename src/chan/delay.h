@@ -3,7 +3,7 @@
 #ifndef GANTRY_CHAN_DELAY_H
 #define GANTRY_CHAN_DELAY_H
 
-#include "conf/conf.h"
+#include "conf/rdma.h"
 
 #include <stdint.h>
 

@@ -2,13 +2,15 @@
  * Leases: a channel towards one target, from first post to last completion (item 30).  Called by xfer/ and
  * req/ on the core.
  *
- *   get --> AH (a helper makes the handle) --> QUEUED (all channels busy) --> READY --> HELD --> put
- *     \___________________________________________\____________________________/
+ *   get --> TARGET --> QUEUED --> CONNECTING --> READY --> HELD --> put
+ *     \________\_________\____________\____________/
  *
+ * TARGET: a helper makes what the token names.  Who waits for that is not in the queue yet, so a target that
+ * does not answer delays nobody.
  * QUEUED: for a channel of that rail; clients take turns.
- * READY: granted, and done() is due.  Who waits for a handle is not in the queue yet, so a target that does
- * not answer delays nobody.  An initiator goes back to the pool when its lease is put or, after an error, by
- * way of repair.c.
+ * CONNECTING: the channel is being connected, where the transport does so.
+ * READY: granted, and done() is due.
+ * An endpoint goes back to the pool when its lease is put or, after an error, by way of repair.c.
  */
 #define LOG_MODULE "chan"
 #include "chan/chan_int.h"
@@ -18,36 +20,19 @@
 #include <errno.h>
 #include <string.h>
 
-static void
-count(_Atomic uint64_t *n)
-{
-	atomic_fetch_add_explicit(n, 1, memory_order_relaxed);
-}
-
-static void
-set_waiting(struct chan *ch, int by)
-{
-	ch->waiting += by;
-	atomic_store_explicit(&ch->stats.waiting, ch->waiting, memory_order_relaxed);
-}
-
 static int
-decline(struct chan *ch, struct chan_lease *ls, enum chan_reason reason)
+decline(struct chan_lease *ls, enum chan_reason reason)
 {
 	ls->reason = reason;
 	ls->result = -EOPNOTSUPP;
-	count(&ch->stats.declines[reason]);
 	return ls->result;
 }
 
 static void
 set_leased(struct chan_rail *cr, int by)
 {
-	struct chan *ch = cr->ch;
-
 	cr->leased += by;
-	ch->leased += by;
-	atomic_store_explicit(&ch->stats.leased, ch->leased, memory_order_relaxed);
+	cr->ch->leased += by;
 }
 
 /* A free channel becomes this lease's. */
@@ -55,18 +40,22 @@ static void
 take(struct chan_rail *cr, struct chan_lease *ls)
 {
 	struct list *l = list_pop(&cr->free);
-	struct chan_dci *dci = container_of(l, struct chan_dci, free);
+	struct chan_ep *ep = container_of(l, struct chan_ep, free);
 
 	check(l);
-	check(list_empty(&dci->posted));
-	check(dci->outstanding == 0);
-	dci_set_state(dci, DCI_LEASED);
-	dci->lease = ls;
-	lease_of(ls)->dci = dci;
+	check(list_empty(&ep->posted));
+	check(ep->outstanding == 0);
+	ep->lease = ls;
+	lease_of(ls)->ep = ep;
 	ls->result = 0;
 	ls->reason = CHAN_OK;
 	set_leased(cr, 1);
-	count(&cr->ch->stats.leases);
+	if (rdma_ep_connects(cr->ops)) {
+		lease_of(ls)->state = LEASE_CONNECTING;
+		ep_connect(ep);
+	} else {
+		ep_set_state(ep, EP_LEASED);
+	}
 }
 
 static bool
@@ -76,11 +65,10 @@ can_take(const struct chan_rail *cr)
 }
 
 static void
-give_back_ah(struct lease *p)
+give_back_target(struct lease *p)
 {
-	if (p->ah)
-		rdma_ah_put(p->cr->rail, p->ah);
-	p->ah = NULL;
+	if (p->cr)
+		rdma_target_put(p->cr->rail, &p->target);
 }
 
 /* done() is due, from chan_poll() or the mailbox. */
@@ -89,7 +77,7 @@ make_ready(struct chan *ch, struct chan_lease *ls, enum lease_state state)
 {
 	lease_of(ls)->state = state;
 	list_push_tail(&ch->ready, &ls->link);
-	chan_ring(ch);
+	chan_wake(ch);
 }
 
 void
@@ -98,10 +86,21 @@ lease_grant_waiting(struct chan_rail *cr)
 	while (can_take(cr) && !fair_empty(&cr->waiting)) {
 		struct chan_lease *ls = container_of(fair_pop(&cr->waiting), struct chan_lease, link);
 
-		set_waiting(cr->ch, -1);
 		take(cr, ls);
+		if (lease_of(ls)->state == LEASE_CONNECTING)
+			continue; /* waits on */
+		cr->ch->waiting--;
 		make_ready(cr->ch, ls, LEASE_READY);
 	}
+}
+
+/* It waits for a channel of that rail. */
+static void
+queue(struct chan_rail *cr, struct chan_lease *ls)
+{
+	lease_of(ls)->state = LEASE_QUEUED;
+	fair_push(&cr->waiting, ls->client, &ls->link);
+	lease_grant_waiting(cr);
 }
 
 void
@@ -110,9 +109,9 @@ lease_decline_waiting(struct chan_rail *cr, enum chan_reason reason)
 	for (struct list *l; (l = fair_pop(&cr->waiting));) {
 		struct chan_lease *ls = container_of(l, struct chan_lease, link);
 
-		set_waiting(cr->ch, -1);
-		give_back_ah(lease_of(ls));
-		decline(cr->ch, ls, reason);
+		cr->ch->waiting--;
+		give_back_target(lease_of(ls));
+		decline(ls, reason);
 		make_ready(cr->ch, ls, LEASE_DECLINED);
 	}
 }
@@ -132,11 +131,53 @@ lease_run_ready(struct chan *ch)
 	return n;
 }
 
-/* --- address handles --- */
+/* Who waited for a target or for its connection does not get a channel of this rail. */
+static void
+decline_late(struct chan_rail *cr, struct chan_lease *ls, enum chan_reason reason)
+{
+	cr->ch->waiting--;
+	give_back_target(lease_of(ls));
+	decline(ls, rdma_rail_state(cr->rail) != RAIL_UP ? CHAN_NO_RAIL : reason);
+	make_ready(cr->ch, ls, LEASE_DECLINED);
+}
+
+void
+lease_connected(struct chan_ep *ep, int r)
+{
+	struct chan_rail *cr = ep->cr;
+	struct chan_lease *ls = ep->lease;
+
+	if (!ls) {
+		/* Cancelled meanwhile. */
+		rdma_target_put(cr->rail, &ep->target);
+		ep_to_pool(ep);
+		return;
+	}
+	lease_of(ls)->target = ep->target;
+	ep->target.ops = NULL;
+	if (r < 0 || rdma_rail_state(cr->rail) != RAIL_UP) {
+		lease_detach(ep);
+		decline_late(cr, ls, CHAN_UNREACHABLE);
+		ep_to_pool(ep);
+		return;
+	}
+	if (ep->generation != cr->generation) {
+		/* What was connected is gone, and the rail is well again: another channel. */
+		lease_detach(ep);
+		queue(cr, ls);
+		ep_to_pool(ep);
+		return;
+	}
+	ep_set_state(ep, EP_LEASED);
+	cr->ch->waiting--;
+	make_ready(cr->ch, ls, LEASE_READY);
+}
+
+/* ---- targets ---- */
 
 /* The helper's answer, on the core. */
 static void
-on_ah_back(struct msg *m)
+on_target_back(struct msg *m)
 {
 	struct chan_wait *w = container_of(m, struct chan_wait, back);
 	struct chan *ch = w->ch;
@@ -147,39 +188,32 @@ on_ah_back(struct msg *m)
 	ch->waits_out--;
 	list_push_tail(&ch->waits_free, &w->link);
 	if (!ls) {
-		if (w->ah.ah)
-			rdma_ah_put(cr->rail, w->ah.ah);
+		if (w->target.result == 0)
+			rdma_target_put(cr->rail, &w->target.target);
 		return;
 	}
 	p = lease_of(ls);
 	p->wait = NULL;
-	p->ah = w->ah.ah;
-	if (w->ah.result < 0 || rdma_rail_state(cr->rail) != RAIL_UP || rail_is_hopeless(cr)) {
-		set_waiting(ch, -1);
-		give_back_ah(p);
-		decline(ch, ls,
-			rdma_rail_state(cr->rail) != RAIL_UP ? CHAN_NO_RAIL
-			: w->ah.result < 0                   ? CHAN_UNREACHABLE
-							     : CHAN_NO_CHANNEL);
-		make_ready(ch, ls, LEASE_DECLINED);
+	if (w->target.result == 0)
+		p->target = w->target.target;
+	if (w->target.result < 0 || rdma_rail_state(cr->rail) != RAIL_UP || rail_unusable(cr)) {
+		decline_late(cr, ls, w->target.result < 0 ? CHAN_UNREACHABLE : CHAN_NO_CHANNEL);
 		return;
 	}
-	p->state = LEASE_QUEUED;
-	fair_push(&cr->waiting, ls->client, &ls->link);
-	lease_grant_waiting(cr);
+	queue(cr, ls);
 }
 
-void
-on_ah(struct rdma_ah_wait *ahw)
+static void
+on_target(struct rdma_target_wait *target)
 {
-	struct chan_wait *w = container_of(ahw, struct chan_wait, ah);
+	struct chan_wait *w = container_of(target, struct chan_wait, target);
 
-	chan_answer(w->ch, &w->back, on_ah_back);
+	chan_answer(w->ch, &w->back, on_target_back);
 }
 
-/* > 0: the lease has its handle; 0: it waits; < 0: it does not get one. */
+/* > 0: the lease has its target; 0: it waits; < 0: it does not get one. */
 static int
-get_ah(struct chan *ch, struct chan_lease *ls, const struct rdma_ah_key *key)
+get_target(struct chan *ch, struct chan_lease *ls, const struct token *tok, const struct rail_route *route)
 {
 	struct lease *p = lease_of(ls);
 	struct list *l = list_pop(&ch->waits_free);
@@ -189,10 +223,10 @@ get_ah(struct chan *ch, struct chan_lease *ls, const struct rdma_ah_key *key)
 	if (!l)
 		return -EAGAIN;
 	w = container_of(l, struct chan_wait, link);
-	*w = (struct chan_wait){ .ah.done = on_ah, .ch = ch, .cr = p->cr, .lease = ls };
+	*w = (struct chan_wait){ .target.done = on_target, .ch = ch, .cr = p->cr, .lease = ls };
 	ch->waits_out++; /* before: the answer may come at once */
 	atomic_fetch_add(&ch->answers_due, 1);
-	r = rdma_ah_get(p->cr->rail, key, &w->ah, &p->ah);
+	r = rdma_target_get(p->cr->rail, tok, route, &w->target, &p->target);
 	if (r != 0) {
 		ch->waits_out--;
 		atomic_fetch_sub(&ch->answers_due, 1);
@@ -203,36 +237,47 @@ get_ah(struct chan *ch, struct chan_lease *ls, const struct rdma_ah_key *key)
 	return r;
 }
 
-/* --- what others call --- */
+/* ---- what others call ---- */
 
 bool
 chan_serves(const struct chan *ch, enum token_kind kind)
 {
-	return kind == TOKEN_DC; /* the one transport that there is */
+	return rdma_serves(ch->rdma, kind);
+}
+
+static struct chan_rail *
+rail_of(struct chan *ch, const struct rail_route *route)
+{
+	for (int i = 0; i < ch->rail_nr; i++) {
+		if (ch->rail[i].nr == route->rail && ch->rail[i].ops == route->ops)
+			return &ch->rail[i];
+	}
+	check(!"every transport that serves a family has channels");
+	return NULL;
 }
 
 static int
 find_rail(struct chan *ch, struct chan_lease *ls, const struct token *tok, const struct sockaddr *local,
-	  struct rail_route *ret_route)
+	  struct rail_route *ret_route, struct chan_rail **ret_rail)
 {
-	struct chan_rail *cr;
-
 	if (!chan_serves(ch, tok->kind))
-		return decline(ch, ls, CHAN_FAMILY);
+		return decline(ls, CHAN_FAMILY);
 	if (ch->mode != CHAN_MODE_ON)
-		return decline(ch, ls, ch->mode == CHAN_MODE_NONE ? CHAN_DISABLED : CHAN_NO_DEVICE);
+		return decline(ls, ch->mode == CHAN_MODE_NONE ? CHAN_DISABLED : CHAN_NO_DEVICE);
 	switch (rdma_route(ch->rdma, tok, local, ret_route)) {
 	case 0:
 		break;
+	case -ENODEV:
+		return decline(ls, CHAN_NO_DEVICE);
 	case -EINVAL:
 		return ls->result = -EINVAL;
 	case -ENETUNREACH:
-		return decline(ch, ls, CHAN_NEEDS_ROUTER);
+		return decline(ls, CHAN_NEEDS_ROUTER);
 	default:
-		return decline(ch, ls, CHAN_NO_RAIL);
+		return decline(ls, CHAN_NO_RAIL);
 	}
-	cr = &ch->rail[ret_route->rail];
-	return rail_is_hopeless(cr) ? decline(ch, ls, CHAN_NO_CHANNEL) : 0;
+	*ret_rail = rail_of(ch, ret_route);
+	return rail_unusable(*ret_rail) ? decline(ls, CHAN_NO_CHANNEL) : 0;
 }
 
 int
@@ -248,63 +293,60 @@ chan_lease_get(struct chan *ch, struct chan_lease *ls, const struct token *tok, 
 	ls->outstanding = 0;
 	ls->failed = ls->flushed_writes = false;
 	ls->status = WCS_SUCCESS;
-	r = find_rail(ch, ls, tok, local, &route);
+	r = find_rail(ch, ls, tok, local, &route, &cr);
 	if (r < 0)
 		return r;
-	cr = &ch->rail[route.rail];
-	*p = (struct lease){
-		.cr = cr, .addr = tok->addr, .size = tok->size, .rkey = tok->rkey, .dctn = tok->dctn
-	};
+	*p = (struct lease){ .cr = cr, .addr = tok->addr, .size = tok->size, .rkey = tok->rkey };
 	list_init(&p->queue);
-	r = get_ah(ch, ls, &route.key);
+	r = get_target(ch, ls, tok, &route);
 	if (r == -EAGAIN)
 		return ls->result = -EAGAIN;
 	if (r < 0)
-		return decline(ch, ls, CHAN_UNREACHABLE);
-	if (r > 0 && fair_empty(&cr->waiting) && can_take(cr)) {
+		return decline(ls, CHAN_UNREACHABLE);
+	if (r > 0 && fair_empty(&cr->waiting) && can_take(cr) && !rdma_ep_connects(cr->ops)) {
 		take(cr, ls);
 		p->state = LEASE_HELD;
 		return 1;
 	}
 	if (ch->waiting >= ch->queue_max) {
-		give_back_ah(p);
+		give_back_target(p);
 		if (p->wait)
 			p->wait->lease = NULL;
 		p->wait = NULL;
 		return ls->result = -EAGAIN;
 	}
-	set_waiting(ch, 1);
-	count(&ch->stats.waits);
-	p->state = r == 0 ? LEASE_AH : LEASE_QUEUED;
+	ch->waiting++;
 	if (r > 0)
-		fair_push(&cr->waiting, ls->client, &ls->link);
+		queue(cr, ls); /* or to be connected */
+	else
+		p->state = LEASE_TARGET;
 	return 0;
 }
 
 void
-lease_detach(struct chan_dci *dci)
+lease_detach(struct chan_ep *ep)
 {
-	if (!dci->lease)
+	if (!ep->lease)
 		return;
-	lease_of(dci->lease)->dci = NULL;
-	dci->lease = NULL;
-	set_leased(dci->cr, -1);
+	lease_of(ep->lease)->ep = NULL;
+	ep->lease = NULL;
+	set_leased(ep->cr, -1);
 }
 
-/* Its channel and its handle, back to where they came from. */
+/* Gives its channel and its target back to where they came from. */
 static void
 release(struct chan_lease *ls)
 {
 	struct lease *p = lease_of(ls);
-	struct chan_dci *dci = p->dci;
+	struct chan_ep *ep = p->ep;
 
-	give_back_ah(p);
+	give_back_target(p);
 	p->state = LEASE_NONE;
-	if (dci) {
-		check(dci->state == DCI_LEASED);
-		check(dci->outstanding == 0);
-		lease_detach(dci);
-		dci_to_pool(dci);
+	if (ep) {
+		check(ep->state == EP_LEASED);
+		check(ep->outstanding == 0);
+		lease_detach(ep);
+		ep_to_pool(ep);
 	}
 }
 
@@ -316,13 +358,17 @@ chan_lease_cancel(struct chan *ch, struct chan_lease *ls)
 	switch (p->state) {
 	case LEASE_NONE:
 		return;
-	case LEASE_AH:
+	case LEASE_TARGET:
 		p->wait->lease = NULL;
-		set_waiting(ch, -1);
+		ch->waiting--;
 		break;
 	case LEASE_QUEUED:
 		fair_del(&p->cr->waiting, ls->client, &ls->link);
-		set_waiting(ch, -1);
+		ch->waiting--;
+		break;
+	case LEASE_CONNECTING:
+		lease_detach(p->ep); /* which goes back when the helper has answered */
+		ch->waiting--;
 		break;
 	case LEASE_READY:
 	case LEASE_DECLINED:
@@ -367,6 +413,6 @@ chan_lease_fail(struct chan *ch, struct chan_lease *ls)
 		return;
 	lease_error(ch, ls);
 	/* With nothing outstanding the queue pair is as good as new. */
-	if (p->dci && p->dci->outstanding > 0)
-		dci_fail(p->dci);
+	if (p->ep && p->ep->outstanding > 0)
+		ep_fail(p->ep);
 }

@@ -1,8 +1,8 @@
 /*
  * Operations: posting within the window, waiting for a place, completion dispatch.  On the core.
  *
- * A work request carries (initiator, sequence number), not a pointer: a completion that comes twice, or after
- * its queue pair was destroyed, then matches nothing and harms nobody.  Completions of one initiator come in
+ * A work request carries (endpoint, sequence number), not a pointer: a completion that comes twice, or after
+ * its queue pair was destroyed, then matches nothing and harms nobody.  Completions of one endpoint come in
  * order, but each finds its operation by number, so that a lost one leaves the others sound.
  */
 #define LOG_MODULE "chan"
@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/log.h"
 
 #include <errno.h>
 
@@ -42,7 +43,7 @@ end_later(struct chan *ch, struct chan_op *op, enum rdma_status status)
 {
 	set_status(op, status);
 	list_push_tail(&ch->ended, &op->link);
-	chan_ring(ch);
+	chan_wake(ch);
 }
 
 int
@@ -62,42 +63,41 @@ op_cancel_queue(struct chan *ch, struct chan_lease *ls)
 		end_later(ch, container_of(l, struct chan_op, link), WCS_FLUSHED);
 }
 
-/* --- posting --- */
+/* ---- posting ---- */
 
 static bool
-has_room(const struct chan_dci *dci, const struct chan_op *op)
+has_room(const struct chan_ep *ep, const struct chan_op *op)
 {
-	const struct rdma_dci_limits *lim = &dci->cr->limits;
+	const struct rdma_ep_limits *lim = &ep->cr->limits;
 
-	return dci->outstanding < lim->send_depth &&
-	       (op->is_write || dci->reads < lim->read_depth); /* item 32 */
+	return ep->outstanding < lim->send_depth &&
+	       (op->is_write || ep->reads < lim->read_depth); /* item 32 */
 }
 
 static int
-post_one(struct chan_dci *dci, struct chan_lease *ls, struct chan_op *op)
+post_one(struct chan_ep *ep, struct chan_lease *ls, struct chan_op *op)
 {
 	const struct lease *p = lease_of(ls);
+	struct rdma_sge sge = { .mem = op->mem, .len = op->len_bytes, .region = op->region };
 	struct rdma_wr wr = {
-		.wr_id = (uint64_t)dci->nr << 32 | dci->seq,
+		.wr_id = (uint64_t)ep->nr << 32 | ep->seq,
 		.is_write = op->is_write,
-		.ah = p->ah,
-		.dctn = p->dctn,
+		.target = &p->target,
 		.rkey = p->rkey,
 		.remote = op->remote,
-		.mem = op->mem,
-		.len = op->len_bytes,
-		.region = op->region,
+		.sge = &sge,
+		.sge_nr = 1,
 	};
-	int r = rdma_dci_post(dci->qp, &wr);
+	int r = rdma_ep_post(ep->rdma, &wr);
 
 	if (r < 0)
 		return r;
-	op->seq = dci->seq++;
-	list_push_tail(&dci->posted, &op->link);
-	dci->outstanding++;
-	dci->reads += !op->is_write;
-	dci->cr->outstanding++;
-	dci->cr->ch->outstanding++;
+	op->seq = ep->seq++;
+	list_push_tail(&ep->posted, &op->link);
+	ep->outstanding++;
+	ep->reads += !op->is_write;
+	ep->cr->outstanding++;
+	ep->cr->ch->outstanding++;
 	return 0;
 }
 
@@ -109,22 +109,22 @@ post_waiting(struct chan *ch, struct chan_lease *ls)
 
 	while (!list_empty(&p->queue)) {
 		struct chan_op *op = container_of(list_first(&p->queue), struct chan_op, link);
-		struct chan_dci *dci = p->dci;
+		struct chan_ep *ep = p->ep;
 		int r;
 
-		if (!has_room(dci, op))
+		if (!has_room(ep, op))
 			return;
 		list_del(&op->link);
-		r = post_one(dci, ls, op);
+		r = post_one(ep, ls, op);
 		if (r == 0)
 			continue;
 		/* Credits were there, so the queue pair is not what we think it is. */
-		log_limited(LOG_WARN, "channel %u of core %d takes no work: errno %d", dci->nr, ch->core, -r);
+		log_limited(LOG_WARN, "channel %u of core %d takes no work: errno %d", ep->nr, ch->core, -r);
 		end_later(ch, op, WCS_GENERAL);
 		if (ls->status == WCS_SUCCESS)
 			ls->status = WCS_GENERAL;
 		lease_error(ch, ls);
-		dci_fail(dci);
+		ep_fail(ep);
 		return;
 	}
 }
@@ -156,6 +156,8 @@ start(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struct buf *bu
 	op->region = ch->region_map[buf->region];
 	op->remote = p->addr + at;
 	op->result = 0;
+	op->wc_status = 0;
+	op->vendor_err = 0;
 	ls->outstanding++;
 	if (ls->failed) {
 		end_later(ch, op, WCS_FLUSHED);
@@ -179,7 +181,7 @@ chan_pull(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struct buf
 	start(ch, ls, op, buf, buf_off, len, at, false);
 }
 
-/* --- completions --- */
+/* ---- completions ---- */
 
 /* One poll's counts: added to the rail's shared ones at the end, once. */
 struct tally {
@@ -209,13 +211,13 @@ void
 op_end(struct chan *ch, struct chan_op *op, enum rdma_status status)
 {
 	struct chan_lease *ls = op->lease;
-	struct chan_dci *dci = lease_of(ls)->dci;
+	struct chan_ep *ep = lease_of(ls)->ep;
 
 	check(op->magic == OP_MAGIC);
 	list_del(&op->link);
-	dci->outstanding--;
-	dci->reads -= !op->is_write;
-	dci->cr->outstanding--;
+	ep->outstanding--;
+	ep->reads -= !op->is_write;
+	ep->cr->outstanding--;
 	ch->outstanding--;
 	set_status(op, status);
 	if (status != WCS_SUCCESS) {
@@ -224,21 +226,21 @@ op_end(struct chan *ch, struct chan_op *op, enum rdma_status status)
 		if (op->is_write)
 			ls->flushed_writes = true; /* item 30 */
 		lease_error(ch, ls);
-		if (dci->state == DCI_LEASED)
-			dci_fail(dci);
+		if (ep->state == EP_LEASED)
+			ep_fail(ep);
 	} else if (!ls->failed) {
 		post_waiting(ch, ls);
 	}
 	/* Before done(), which may put the lease. */
-	if (dci->outstanding == 0 && dci->state == DCI_DRAINING)
-		dci_drained(dci);
-	else if (dci->outstanding == 0 && dci->state == DCI_DESTROYING)
-		lease_detach(dci);
+	if (ep->outstanding == 0 && ep->state == EP_DRAINING)
+		ep_drained(ep);
+	else if (ep->outstanding == 0 && ep->state == EP_DESTROYING)
+		lease_detach(ep);
 	finish(ch, op);
 }
 
 static void
-say_bad(const struct chan_op *op, const struct chan_dci *dci, const struct rdma_completion *c)
+log_bad(const struct chan_op *op, const struct chan_ep *ep, const struct rdma_completion *c)
 {
 	const char *verb = op->is_write ? "WRITE" : "READ";
 
@@ -249,10 +251,10 @@ say_bad(const struct chan_op *op, const struct chan_dci *dci, const struct rdma_
 		log_limited(LOG_ERROR,
 			    "channel %u: %s of %u bytes: local protection error (vendor 0x%x): this is our "
 			    "own mistake",
-			    dci->nr, verb, op->len_bytes, c->vendor_err);
+			    ep->nr, verb, op->len_bytes, c->vendor_err);
 		return;
 	}
-	log_limited(LOG_INFO, "channel %u: %s of %u bytes: %s (vendor 0x%x)%s", dci->nr, verb, op->len_bytes,
+	log_limited(LOG_INFO, "channel %u: %s of %u bytes: %s (vendor 0x%x)%s", ep->nr, verb, op->len_bytes,
 		    rdma_status_name[c->status], c->vendor_err,
 		    c->status == WCS_RETRY_EXC || c->status == WCS_REM_OP || c->status == WCS_REM_ACCESS
 			    ? "; is the client gone, or its DC key another?"
@@ -265,11 +267,11 @@ dispatch(struct chan_rail *cr, const struct rdma_completion *c, struct tally *t)
 	uint64_t nr = c->wr_id >> 32;
 	uint32_t seq = (uint32_t)c->wr_id;
 	struct chan_op *op = NULL;
-	struct chan_dci *dci;
+	struct chan_ep *ep;
 
 	t->status[c->status]++;
-	if (nr < (uint64_t)cr->dci_nr) {
-		list_for_each(l, &cr->dci[nr].posted)
+	if (nr < (uint64_t)cr->ep_nr) {
+		list_for_each(l, &cr->ep[nr].posted)
 		{
 			op = container_of(l, struct chan_op, link);
 			if (op->seq == seq)
@@ -282,27 +284,29 @@ dispatch(struct chan_rail *cr, const struct rdma_completion *c, struct tally *t)
 			    rdma_status_name[c->status]);
 		return;
 	}
-	dci = &cr->dci[nr];
+	ep = &cr->ep[nr];
+	op->wc_status = c->wc_status;
+	op->vendor_err = c->vendor_err;
 	if (c->status == WCS_SUCCESS) {
 		*(op->is_write ? &t->written_bytes : &t->read_bytes) += op->len_bytes;
 		*(op->is_write ? &t->write_ops : &t->read_ops) += 1;
 	} else {
-		say_bad(op, dci, c);
+		log_bad(op, ep, c);
 		if (c->status == WCS_RETRY_EXC)
-			rdma_ah_forget(cr->rail, lease_of(op->lease)->ah); /* item 31 */
+			rdma_target_forget(cr->rail, &lease_of(op->lease)->target); /* item 31 */
 	}
 	op_end(cr->ch, op, c->status);
 }
 
-static int
-poll_rail(struct chan_rail *cr)
+int
+rail_poll(struct chan_rail *cr)
 {
 	struct rdma_completion wc[64];
 	int batch = cr->ch->poll_batch < 64 ? cr->ch->poll_batch : 64;
 	struct tally t = { 0 };
 	int total = 0, n;
 
-	cr->look = false;
+	cr->must_poll = false;
 	if (!has_cq(cr))
 		return 0; /* what is outstanding ends when its context is closed */
 	/* Until it is empty: an armed queue makes no event for what was in it already.  Bounded: done() may
@@ -320,29 +324,4 @@ poll_rail(struct chan_rail *cr)
 	if (total)
 		tally_flush(&t, rdma_rail_stats(cr->rail));
 	return total;
-}
-
-int
-chan_poll(struct chan *ch)
-{
-	int n = op_run_ended(ch) + lease_run_ready(ch), found = 0;
-	bool polled = false;
-
-	if (ch->next_poll_ns && clock_ns() < ch->next_poll_ns)
-		return n;
-	for (int i = 0; i < ch->rail_nr; i++) {
-		if (ch->rail[i].outstanding == 0 && !ch->rail[i].look)
-			continue;
-		polled = true;
-		found += poll_rail(&ch->rail[i]);
-	}
-	if (polled) {
-		uint64_t wait = delay_next_ns(&ch->delay, found);
-
-		ch->next_poll_ns = wait ? clock_ns() + wait : 0;
-	}
-	n += found + op_run_ended(ch) + lease_run_ready(ch);
-	for (int i = 0; polled && i < ch->rail_nr; i++)
-		rail_end_step(&ch->rail[i]);
-	return n;
 }

@@ -1,5 +1,5 @@
 /*
- * A rail whose device is opened anew: the completion queue and the initiators of the old context are given
+ * A rail whose device is opened anew: the completion queue and the endpoints of the old context are given
  * back, and those of the new one made.  The machine is drawn in chan_int.h, the order of the whole in
  * rdma/ep.h.  On the core; making and freeing a queue may block and runs on the rail's recovery helper.
  *
@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <string.h>
@@ -22,10 +23,10 @@ static void on_cq_back(struct msg *m);
 int
 rail_cq_depth(const struct chan_rail *cr)
 {
-	return cr->cq_depth ? cr->cq_depth : cr->dci_nr * cr->limits.send_depth;
+	return cr->cq_depth ? cr->cq_depth : cr->ep_nr * cr->limits.send_depth;
 }
 
-/* --- the job, on the helper --- */
+/* ---- the job, on the helper ---- */
 
 static void
 cq_job_run(struct rdma_job *job)
@@ -37,7 +38,7 @@ cq_job_run(struct rdma_job *job)
 		cr->cq = NULL;
 		cr->cq_result = 0;
 	} else {
-		cr->cq_result = rdma_cq_new(cr->rail, rail_cq_depth(cr), &cr->cq);
+		cr->cq_result = rdma_cq_new(cr->ops, cr->rail, rail_cq_depth(cr), &cr->cq);
 	}
 	chan_answer(cr->ch, &cr->cq_back, on_cq_back);
 }
@@ -52,44 +53,44 @@ cq_job_start(struct chan_rail *cr, enum cq_state state)
 	rdma_job_post(cr->rail, &cr->cq_job);
 }
 
-/* --- giving up --- */
+/* ---- giving up ---- */
 
 /* One step towards having no queue pair; true: it has none. */
 static bool
-give_up_dci(struct chan_dci *dci)
+give_up_ep(struct chan_ep *ep)
 {
-	struct chan *ch = dci->cr->ch;
+	struct chan *ch = ep->cr->ch;
 
-	if (dci->kind != JOB_NONE)
+	if (ep->kind != JOB_NONE)
 		return false;
-	switch (dci->state) {
-	case DCI_FREE:
-		list_del(&dci->free);
-		dci_step_destroy(dci);
+	switch (ep->state) {
+	case EP_FREE:
+		list_del(&ep->free);
+		ep_step_destroy(ep);
 		break;
-	case DCI_LEASED:
+	case EP_LEASED:
 		/* Granted or held: nothing is posted any more.  A lease that has nothing on the wire may keep
-		 * its request waiting for a disk; the initiator goes now. */
-		lease_error(ch, dci->lease);
-		if (dci->outstanding > 0) {
-			dci_fail(dci);
+		 * its request waiting for a disk; the endpoint goes now. */
+		lease_error(ch, ep->lease);
+		if (ep->outstanding > 0) {
+			ep_fail(ep);
 		} else {
-			lease_detach(dci);
-			dci_step_destroy(dci);
+			lease_detach(ep);
+			ep_step_destroy(ep);
 		}
 		break;
-	case DCI_DESTROYING:
-		if (!dci->gone)
-			dci_step_destroy(dci);
+	case EP_DESTROYING:
+		if (!ep->gone)
+			ep_step_destroy(ep);
 		break;
-	case DCI_FENCED:
-		if (dci->qp)
-			dci_step_destroy(dci);
+	case EP_FENCED:
+		if (ep->rdma)
+			ep_step_destroy(ep);
 		break;
 	default:
 		break; /* on its way, by a completion, a timer or a job */
 	}
-	return dci->kind == JOB_NONE && (!dci->qp || dci->gone);
+	return ep->kind == JOB_NONE && (!ep->rdma || ep->gone);
 }
 
 void
@@ -100,24 +101,24 @@ rail_end_step(struct chan_rail *cr)
 
 	if (cr->cq_state != CQ_ENDING)
 		return;
-	for (int i = 0; i < cr->dci_nr; i++)
-		all &= give_up_dci(&cr->dci[i]);
+	for (int i = 0; i < cr->ep_nr; i++)
+		all &= give_up_ep(&cr->ep[i]);
 	if (!all || cr->unwatching)
 		return;
 	if (cr->watched && !ch->unwatch_fd(ch->fd_cookie, rdma_cq_fd(cr->cq))) {
 		cr->unwatching = true;
 		return;
 	}
-	cr->watched = cr->armed = cr->look = false;
+	cr->watched = cr->armed = cr->must_poll = false;
 	cq_job_start(cr, CQ_FREEING);
 }
 
-/* --- making anew --- */
+/* ---- making anew ---- */
 
 static void
 on_again(struct timer *t)
 {
-	rail_look(container_of(t, struct chan_rail, cq_timer));
+	rail_follow_context(container_of(t, struct chan_rail, cq_timer));
 }
 
 static bool
@@ -125,8 +126,8 @@ may_make(const struct chan_rail *cr)
 {
 	if (cr->cq_state != CQ_NONE || !rdma_rail_context(cr->rail))
 		return false;
-	for (int i = 0; i < cr->dci_nr; i++) {
-		if (cr->dci[i].gone)
+	for (int i = 0; i < cr->ep_nr; i++) {
+		if (cr->ep[i].gone)
 			return false; /* the news that it is over are on their way */
 	}
 	return true;
@@ -137,9 +138,9 @@ make(struct chan_rail *cr)
 {
 	timer_disarm(cr->ch->timers, &cr->cq_timer);
 	cr->cq_tried = rdma_rail_context(cr->rail);
-	rdma_dci_limits(cr->rail, cr->ch->pieces_max, &cr->limits);
-	if (cr->cq_depth && cr->cq_depth < cr->dci_nr * cr->limits.send_depth)
-		cr->limits.send_depth = cr->cq_depth / cr->dci_nr;
+	rdma_ep_limits(cr->ops, cr->rail, cr->ch->pieces_max, &cr->limits);
+	if (cr->cq_depth && cr->cq_depth < cr->ep_nr * cr->limits.send_depth)
+		cr->limits.send_depth = cr->cq_depth / cr->ep_nr;
 	cq_job_start(cr, CQ_MAKING);
 }
 
@@ -150,14 +151,14 @@ on_made(struct chan_rail *cr)
 
 	cr->context = rdma_cq_context(cr->cq);
 	cr->cq_state = CQ_ON;
-	cr->said = false;
+	cr->logged = false;
 	if (ch->watch_fd) {
 		cr->watched = true;
 		ch->watch_fd(ch->fd_cookie, rdma_cq_fd(cr->cq));
 	}
-	for (int i = 0; i < cr->dci_nr; i++)
-		dci_revive(&cr->dci[i]);
-	rail_look(cr); /* it may have been given up meanwhile */
+	for (int i = 0; i < cr->ep_nr; i++)
+		ep_create_again(&cr->ep[i]);
+	rail_follow_context(cr); /* it may have been given up meanwhile */
 }
 
 static void
@@ -182,16 +183,16 @@ on_cq_back(struct msg *m)
 		return;
 	}
 	cr->cq_state = CQ_NONE;
-	rail_look(cr);
+	rail_follow_context(cr);
 }
 
 void
-rail_look(struct chan_rail *cr)
+rail_follow_context(struct chan_rail *cr)
 {
 	/* One that waits for its context to be closed. */
-	for (int i = 0; i < cr->dci_nr; i++) {
-		if (cr->dci[i].gone && cr->dci[i].kind == JOB_NONE)
-			dci_step_destroy(&cr->dci[i]);
+	for (int i = 0; i < cr->ep_nr; i++) {
+		if (cr->ep[i].gone && cr->ep[i].kind == JOB_NONE)
+			ep_step_destroy(&cr->ep[i]);
 	}
 	if (cr->cq_state == CQ_ON && rdma_rail_context(cr->rail) != cr->context)
 		cr->cq_state = CQ_ENDING;
@@ -201,15 +202,15 @@ rail_look(struct chan_rail *cr)
 }
 
 bool
-rail_is_hopeless(struct chan_rail *cr)
+rail_unusable(struct chan_rail *cr)
 {
 	bool has_failed = cr->cq_timer.armed && cr->cq_tried == rdma_rail_context(cr->rail);
 
-	if (cr->unusable < cr->dci_nr)
+	if (cr->unusable < cr->ep_nr)
 		return false;
 	/* The rail may be up since a moment ago, and we have not been told yet. */
 	if (!has_failed && may_make(cr))
 		make(cr);
-	dcis_rail_is_up(cr);
-	return cr->unusable == cr->dci_nr && cr->cq_state != CQ_MAKING;
+	eps_retry(cr);
+	return cr->unusable == cr->ep_nr && cr->cq_state != CQ_MAKING;
 }

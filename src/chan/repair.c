@@ -1,6 +1,6 @@
 /*
- * What becomes of an initiator whose lease failed; the machine is drawn in chan_int.h.  On the core; the
- * calls that may block run on the rail's recovery helper, one job of an initiator at a time.
+ * What becomes of an endpoint whose lease failed, and connecting; the machine is drawn in chan_int.h.  On the core; the
+ * calls that may block run on the rail's recovery helper, one job of an endpoint at a time.
  *
  * The change to the error state is such a call, though it is quick: it is a firmware command, and a firmware
  * that is busy or ill makes it wait for up to a minute, in which the core would serve nobody.  The handover
@@ -11,42 +11,47 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <string.h>
 
 #define WATCH_NS (100 * NS_PER_MS) /* how long a flush may take */
-#define DESTROY_NS (5 * NS_PER_S)  /* then the rail counts as lost, until it returns */
+#define HANG_NS (5 * NS_PER_S)     /* then a call hangs: the rail counts as lost, until it returns */
 #define AGAIN_NS (1 * NS_PER_S)
 
-static void step_create(struct chan_dci *dci);
-static void on_destroyed(struct chan_dci *dci);
+static void step_create(struct chan_ep *ep);
+static void on_destroyed(struct chan_ep *ep);
 
 static bool
-is_recovering(enum dci_state s)
+is_leased(enum ep_state s)
 {
-	return s != DCI_FREE && s != DCI_LEASED && s != DCI_FENCED;
+	return s == EP_LEASED || s == EP_CONNECTING;
+}
+
+static bool
+is_recovering(enum ep_state s)
+{
+	return s != EP_FREE && !is_leased(s) && s != EP_FENCED;
 }
 
 void
-dci_set_state(struct chan_dci *dci, enum dci_state state)
+ep_set_state(struct chan_ep *ep, enum ep_state state)
 {
-	struct chan_rail *cr = dci->cr;
+	struct chan_rail *cr = ep->cr;
 	struct rdma_rail_stats *st = rdma_rail_stats(cr->rail);
-	enum dci_state was = dci->state;
+	enum ep_state was = ep->state;
 
-	dci->state = state;
-	atomic_fetch_add(&st->dcis_free, (state == DCI_FREE) - (was == DCI_FREE));
-	atomic_fetch_add(&st->dcis_leased, (state == DCI_LEASED) - (was == DCI_LEASED));
-	atomic_fetch_add(&st->dcis_recovering, is_recovering(state) - is_recovering(was));
-	atomic_fetch_add(&cr->ch->stats.recovering, is_recovering(state) - is_recovering(was));
-	cr->unusable +=
-		(state == DCI_BROKEN || state == DCI_FENCED) - (was == DCI_BROKEN || was == DCI_FENCED);
-	if (cr->unusable == cr->dci_nr && cr->cq_state != CQ_MAKING)
+	ep->state = state;
+	atomic_fetch_add(&st->eps_free, (state == EP_FREE) - (was == EP_FREE));
+	atomic_fetch_add(&st->eps_leased, is_leased(state) - is_leased(was));
+	atomic_fetch_add(&st->eps_recovering, is_recovering(state) - is_recovering(was));
+	cr->unusable += (state == EP_BROKEN || state == EP_FENCED) - (was == EP_BROKEN || was == EP_FENCED);
+	if (cr->unusable == cr->ep_nr && cr->cq_state != CQ_MAKING)
 		lease_decline_waiting(cr, CHAN_NO_CHANNEL);
 }
 
-/* --- jobs --- */
+/* ---- jobs ---- */
 
 static void on_job_back(struct msg *m);
 
@@ -54,85 +59,91 @@ static void on_job_back(struct msg *m);
 static void
 job_run(struct rdma_job *job)
 {
-	struct chan_dci *dci = container_of(job, struct chan_dci, job);
-	struct chan_rail *cr = dci->cr;
+	struct chan_ep *ep = container_of(job, struct chan_ep, job);
+	struct chan_rail *cr = ep->cr;
 
-	switch (dci->kind) {
+	switch (ep->kind) {
+	case JOB_CONNECT:
+		ep->job_result = rdma_ep_connect(ep->rdma, &ep->target);
+		break;
 	case JOB_ERROR:
-		dci->job_result = rdma_dci_error(dci->qp);
+		ep->job_result = rdma_ep_error(ep->rdma);
 		break;
 	case JOB_RESET:
-		dci->job_result = rdma_dci_reset(dci->qp);
+		ep->job_result = rdma_ep_reset(ep->rdma);
 		break;
 	case JOB_DESTROY:
-		dci->job_result = rdma_dci_free(dci->qp, dci->idle);
+		ep->job_result = rdma_ep_free(ep->rdma, ep->idle);
 		break;
 	case JOB_CREATE:
-		dci->job_result = rdma_dci_new(cr->rail, cr->cq, cr->limits.send_depth, &dci->qp);
+		ep->job_result = rdma_ep_new(cr->ops, cr->rail, cr->cq, cr->limits.send_depth, &ep->rdma);
 		break;
 	case JOB_NONE:
 		check(!"a job has a kind");
 	}
 	/* The mailbox orders what we wrote before what the core reads; the chan lives until its jobs are
 	 * back. */
-	chan_answer(cr->ch, &dci->back, on_job_back);
+	chan_answer(cr->ch, &ep->back, on_job_back);
 }
 
 static void
-job_start(struct chan_dci *dci, enum job_kind kind)
+job_start(struct chan_ep *ep, enum job_kind kind)
 {
-	check(dci->kind == JOB_NONE);
-	dci->kind = kind;
-	dci->idle = dci->outstanding == 0;
-	dci->job.run = job_run;
-	dci->cr->ch->jobs_out++;
-	atomic_fetch_add(&dci->cr->ch->answers_due, 1);
-	rdma_job_post(dci->cr->rail, &dci->job);
+	check(ep->kind == JOB_NONE);
+	ep->kind = kind;
+	ep->idle = ep->outstanding == 0;
+	ep->job.run = job_run;
+	ep->cr->ch->jobs_out++;
+	atomic_fetch_add(&ep->cr->ch->answers_due, 1);
+	rdma_job_post(ep->cr->rail, &ep->job);
 }
 
-/* --- steps --- */
+/* ---- steps ---- */
 
 /* The rail counts as lost while a call of ours hangs, or a queue pair cannot be got rid of. */
 static void
-set_stuck(struct chan_dci *dci, bool stuck)
+set_stuck(struct chan_ep *ep, bool stuck)
 {
-	if (dci->stuck == stuck)
+	if (ep->stuck == stuck)
 		return;
-	dci->stuck = stuck;
-	rdma_rail_stuck(dci->cr->rail, stuck ? 1 : -1);
+	ep->stuck = stuck;
+	rdma_rail_stuck(ep->cr->rail, stuck ? 1 : -1);
 }
 
 static void
 on_timer(struct timer *t)
 {
-	struct chan_dci *dci = container_of(t, struct chan_dci, timer);
-	struct chan *ch = dci->cr->ch;
+	struct chan_ep *ep = container_of(t, struct chan_ep, timer);
+	struct chan *ch = ep->cr->ch;
 
-	switch (dci->state) {
-	case DCI_DRAINING:
-		if (dci->lost) {
-			set_stuck(dci, true); /* already the change to the error state hangs */
+	switch (ep->state) {
+	case EP_DRAINING:
+		if (ep->lost) {
+			set_stuck(ep, true); /* already the change to the error state hangs */
 			break;
 		}
-		log_warn("channel %u of core %d: %d completions are missing: it is destroyed", dci->nr,
-			 ch->core, dci->outstanding);
-		dci->lost = true;
-		if (dci->kind == JOB_NONE)
-			dci_step_destroy(dci);
+		log_warn("channel %u of core %d: %d completions are missing: it is destroyed", ep->nr,
+			 ch->core, ep->outstanding);
+		ep->lost = true;
+		if (ep->kind == JOB_NONE)
+			ep_step_destroy(ep);
 		else
-			timer_arm(ch->timers, &dci->timer, clock_ns() + DESTROY_NS, on_timer);
+			timer_arm(ch->timers, &ep->timer, clock_ns() + HANG_NS, on_timer);
 		break;
-	case DCI_DESTROYING:
-		if (dci->kind == JOB_NONE)
-			dci_step_destroy(dci);
+	case EP_CONNECTING:
+		set_stuck(ep, true);
+		break;
+	case EP_DESTROYING:
+		if (ep->kind == JOB_NONE)
+			ep_step_destroy(ep);
 		else
-			set_stuck(dci, true);
+			set_stuck(ep, true);
 		break;
-	case DCI_BROKEN:
-		if (rdma_rail_state(dci->cr->rail) == RAIL_UP && dci->cr->cq_state == CQ_ON) {
-			step_create(dci);
+	case EP_BROKEN:
+		if (rdma_rail_state(ep->cr->rail) == RAIL_UP && ep->cr->cq_state == CQ_ON) {
+			step_create(ep);
 		} else {
-			timer_arm(ch->timers, &dci->timer, clock_ns() + AGAIN_NS, on_timer);
+			timer_arm(ch->timers, &ep->timer, clock_ns() + AGAIN_NS, on_timer);
 		}
 		break;
 	default:
@@ -141,225 +152,253 @@ on_timer(struct timer *t)
 }
 
 static void
-step_create(struct chan_dci *dci)
+step_create(struct chan_ep *ep)
 {
-	if (dci->cr->cq_state != CQ_ON) {
-		/* dci_revive() comes. */
-		dci->awaits_rail = true;
-		dci_set_state(dci, DCI_BROKEN);
+	if (ep->cr->cq_state != CQ_ON) {
+		/* ep_create_again() comes. */
+		ep->awaits_rail = true;
+		ep_set_state(ep, EP_BROKEN);
 		return;
 	}
-	dci->generation = dci->cr->generation;
-	dci_set_state(dci, DCI_CREATING);
-	job_start(dci, JOB_CREATE);
+	ep->generation = ep->cr->generation;
+	ep_set_state(ep, EP_CREATING);
+	job_start(ep, JOB_CREATE);
 }
 
 void
-dci_revive(struct chan_dci *dci)
+ep_create_again(struct chan_ep *ep)
 {
-	if ((dci->state != DCI_BROKEN && dci->state != DCI_FENCED) || dci->kind != JOB_NONE || dci->qp)
+	if ((ep->state != EP_BROKEN && ep->state != EP_FENCED) || ep->kind != JOB_NONE || ep->rdma)
 		return;
-	timer_disarm(dci->cr->ch->timers, &dci->timer);
-	step_create(dci);
+	timer_disarm(ep->cr->ch->timers, &ep->timer);
+	step_create(ep);
 }
 
 void
-dci_step_destroy(struct chan_dci *dci)
+ep_step_destroy(struct chan_ep *ep)
 {
-	dci_set_state(dci, DCI_DESTROYING);
-	if (dci->gone) {
-		if (rdma_dci_free(dci->qp, false) == 0)
-			on_destroyed(dci);
+	ep_set_state(ep, EP_DESTROYING);
+	if (ep->gone) {
+		if (rdma_ep_free(ep->rdma, false) == 0)
+			on_destroyed(ep);
 		else
-			timer_arm(dci->cr->ch->timers, &dci->timer, clock_ns() + AGAIN_NS, on_timer);
+			timer_arm(ep->cr->ch->timers, &ep->timer, clock_ns() + AGAIN_NS, on_timer);
 		return;
 	}
-	timer_arm(dci->cr->ch->timers, &dci->timer, clock_ns() + DESTROY_NS, on_timer);
-	job_start(dci, JOB_DESTROY);
+	timer_arm(ep->cr->ch->timers, &ep->timer, clock_ns() + HANG_NS, on_timer);
+	job_start(ep, JOB_DESTROY);
 }
 
 static void
-step_reset(struct chan_dci *dci)
+reset(struct chan_ep *ep)
 {
-	if (!dci->cr->ch->reset_on_failure) {
-		dci_set_state(dci, DCI_FENCED);
-		return;
-	}
-	dci_set_state(dci, DCI_RESETTING);
-	job_start(dci, JOB_RESET);
+	ep_set_state(ep, EP_RESETTING);
+	job_start(ep, JOB_RESET);
+}
+
+static void
+step_reset(struct chan_ep *ep)
+{
+	if (ep->cr->ch->reset_on_failure)
+		reset(ep);
+	else
+		ep_set_state(ep, EP_FENCED);
 }
 
 void
-dci_unborn(struct chan_dci *dci, int r)
+ep_connect(struct chan_ep *ep)
 {
-	dci->awaits_rail = rdma_rail_state(dci->cr->rail) != RAIL_UP;
+	struct lease *p = lease_of(ep->lease);
+
+	ep->target = p->target;
+	p->target.ops = NULL;
+	ep->connected = true;
+	ep_set_state(ep, EP_CONNECTING);
+	timer_arm(ep->cr->ch->timers, &ep->timer, clock_ns() + HANG_NS, on_timer);
+	job_start(ep, JOB_CONNECT);
+}
+
+void
+ep_create_failed(struct chan_ep *ep, int r)
+{
+	ep->awaits_rail = rdma_rail_state(ep->cr->rail) != RAIL_UP;
 	/* One line for all channels of a rail; of one that is not up the log knows already. */
-	if (!dci->cr->said && !dci->awaits_rail) {
+	if (!ep->cr->logged && !ep->awaits_rail) {
 		log_limited(LOG_ERROR,
-			    "channel %u of core %d cannot be created (tried again every second): %s", dci->nr,
-			    dci->cr->ch->core, strerror(-r));
-		dci->cr->said = true;
+			    "channel %u of core %d cannot be created (tried again every second): %s", ep->nr,
+			    ep->cr->ch->core, strerror(-r));
+		ep->cr->logged = true;
 	}
-	dci_set_state(dci, DCI_BROKEN);
-	timer_arm(dci->cr->ch->timers, &dci->timer, clock_ns() + AGAIN_NS, on_timer);
+	ep_set_state(ep, EP_BROKEN);
+	timer_arm(ep->cr->ch->timers, &ep->timer, clock_ns() + AGAIN_NS, on_timer);
 }
 
 void
-dcis_rail_is_up(struct chan_rail *cr)
+eps_retry(struct chan_rail *cr)
 {
-	for (int i = 0; cr->cq_state == CQ_ON && i < cr->dci_nr; i++) {
-		struct chan_dci *dci = &cr->dci[i];
+	for (int i = 0; cr->cq_state == CQ_ON && i < cr->ep_nr; i++) {
+		struct chan_ep *ep = &cr->ep[i];
 
-		if (dci->state != DCI_BROKEN || !dci->awaits_rail)
+		if (ep->state != EP_BROKEN || !ep->awaits_rail)
 			continue;
-		timer_disarm(cr->ch->timers, &dci->timer);
-		step_create(dci);
+		timer_disarm(cr->ch->timers, &ep->timer);
+		step_create(ep);
 	}
 }
 
 void
-dci_fail(struct chan_dci *dci)
+ep_fail(struct chan_ep *ep)
 {
-	struct chan *ch = dci->cr->ch;
+	struct chan *ch = ep->cr->ch;
 
-	check(dci->state == DCI_LEASED);
-	dci_set_state(dci, DCI_DRAINING);
-	dci->lost = false;
-	if (dci->outstanding == 0) {
-		dci_drained(dci);
+	check(ep->state == EP_LEASED);
+	ep_set_state(ep, EP_DRAINING);
+	ep->lost = false;
+	if (ep->outstanding == 0) {
+		ep_drained(ep);
 		return;
 	}
-	timer_arm(ch->timers, &dci->timer, clock_ns() + WATCH_NS, on_timer);
-	job_start(dci, JOB_ERROR);
+	timer_arm(ch->timers, &ep->timer, clock_ns() + WATCH_NS, on_timer);
+	job_start(ep, JOB_ERROR);
 }
 
 void
-dci_drained(struct chan_dci *dci)
+ep_drained(struct chan_ep *ep)
 {
-	check(dci->outstanding == 0);
-	timer_disarm(dci->cr->ch->timers, &dci->timer);
-	lease_detach(dci);
+	check(ep->outstanding == 0);
+	timer_disarm(ep->cr->ch->timers, &ep->timer);
+	lease_detach(ep);
 	/* Else when the change to the error state is back. */
-	if (dci->kind == JOB_NONE)
-		step_reset(dci);
-	lease_grant_waiting(dci->cr); /* a spare may serve */
+	if (ep->kind == JOB_NONE)
+		step_reset(ep);
+	lease_grant_waiting(ep->cr); /* a spare may serve */
 }
 
 void
-dci_to_pool(struct chan_dci *dci)
+ep_to_pool(struct chan_ep *ep)
 {
-	if (dci->generation != dci->cr->generation) {
-		dci_step_destroy(dci);
+	if (ep->generation != ep->cr->generation) {
+		ep_step_destroy(ep);
 		return;
 	}
-	dci_set_state(dci, DCI_FREE);
-	list_push_head(&dci->cr->free, &dci->free); /* the one used last is warm */
-	lease_grant_waiting(dci->cr);
+	if (ep->connected) {
+		reset(ep);
+		return;
+	}
+	ep_set_state(ep, EP_FREE);
+	list_push_head(&ep->cr->free, &ep->free); /* the one used last is warm */
+	lease_grant_waiting(ep->cr);
 }
 
 void
-dci_replace(struct chan_dci *dci)
+ep_replace(struct chan_ep *ep)
 {
-	struct chan *ch = dci->cr->ch;
+	struct chan *ch = ep->cr->ch;
 
-	switch (dci->state) {
-	case DCI_FREE:
-		list_del(&dci->free);
-		dci_step_destroy(dci);
+	switch (ep->state) {
+	case EP_FREE:
+		list_del(&ep->free);
+		ep_step_destroy(ep);
 		break;
-	case DCI_LEASED:
-		chan_lease_fail(ch, dci->lease);
+	case EP_LEASED:
+		chan_lease_fail(ch, ep->lease);
 		break;
-	case DCI_FENCED:
-		if (dci->kind == JOB_NONE && dci->qp)
-			dci_step_destroy(dci);
+	case EP_FENCED:
+		if (ep->kind == JOB_NONE && ep->rdma)
+			ep_step_destroy(ep);
 		break;
 	default:
-		break; /* its repair ends in dci_to_pool(), which looks at the generation */
+		break; /* its repair ends in ep_to_pool(), which looks at the generation */
 	}
 }
 
 /* The queue pair is gone: nothing of ours can be touched by it any more, and what it still held ends now. */
 static void
-on_destroyed(struct chan_dci *dci)
+on_destroyed(struct chan_ep *ep)
 {
-	struct chan *ch = dci->cr->ch;
+	struct chan *ch = ep->cr->ch;
 
-	set_stuck(dci, false);
-	timer_disarm(ch->timers, &dci->timer);
-	dci->qp = NULL;
-	dci->gone = false;
-	for (struct list *l; (l = list_first(&dci->posted));)
+	set_stuck(ep, false);
+	timer_disarm(ch->timers, &ep->timer);
+	ep->rdma = NULL;
+	ep->gone = ep->connected = false;
+	for (struct list *l; (l = list_first(&ep->posted));)
 		op_end(ch, container_of(l, struct chan_op, link), WCS_FLUSHED);
-	check(dci->outstanding == 0);
-	lease_detach(dci);
-	if (dci->lost && !ch->reset_on_failure) {
-		dci_set_state(dci, DCI_FENCED);
+	check(ep->outstanding == 0);
+	lease_detach(ep);
+	if (ep->lost && !ch->reset_on_failure) {
+		ep_set_state(ep, EP_FENCED);
 		return;
 	}
-	step_create(dci);
-	lease_grant_waiting(dci->cr);
+	step_create(ep);
+	lease_grant_waiting(ep->cr);
 }
 
 static void
 on_job_back(struct msg *m)
 {
-	struct chan_dci *dci = container_of(m, struct chan_dci, back);
-	struct chan_rail *cr = dci->cr;
-	enum job_kind kind = dci->kind;
+	struct chan_ep *ep = container_of(m, struct chan_ep, back);
+	struct chan_rail *cr = ep->cr;
+	enum job_kind kind = ep->kind;
 	struct chan *ch = cr->ch;
-	int r = dci->job_result;
+	int r = ep->job_result;
 
-	dci->kind = JOB_NONE;
+	ep->kind = JOB_NONE;
 	ch->jobs_out--;
 	switch (kind) {
+	case JOB_CONNECT:
+		timer_disarm(ch->timers, &ep->timer);
+		set_stuck(ep, false);
+		lease_connected(ep, r);
+		break;
 	case JOB_ERROR:
-		if (dci->outstanding == 0) {
-			set_stuck(dci, false);
-			step_reset(dci);
-		} else if (dci->lost) {
-			dci_step_destroy(dci);
+		if (ep->outstanding == 0) {
+			set_stuck(ep, false);
+			step_reset(ep);
+		} else if (ep->lost) {
+			ep_step_destroy(ep);
 		}
 		break; /* else completions, or the watch */
 	case JOB_RESET:
 		if (r < 0) {
 			if (rdma_rail_state(cr->rail) == RAIL_UP)
-				log_limited(LOG_WARN, "channel %u of core %d cannot be reset: %s", dci->nr,
+				log_limited(LOG_WARN, "channel %u of core %d cannot be reset: %s", ep->nr,
 					    cr->ch->core, strerror(-r));
-			dci_step_destroy(dci);
+			ep_step_destroy(ep);
 			break;
 		}
-		atomic_fetch_add(&rdma_rail_stats(cr->rail)->dci_resets, 1);
-		dci_to_pool(dci);
+		atomic_fetch_add(&rdma_rail_stats(cr->rail)->ep_resets, 1);
+		ep->connected = false;
+		ep_to_pool(ep);
 		break;
 	case JOB_DESTROY:
-		timer_disarm(ch->timers, &dci->timer);
+		timer_disarm(ch->timers, &ep->timer);
 		if (r == 0) {
-			on_destroyed(dci);
+			on_destroyed(ep);
 			break;
 		}
-		timer_arm(ch->timers, &dci->timer, clock_ns() + AGAIN_NS, on_timer);
+		timer_arm(ch->timers, &ep->timer, clock_ns() + AGAIN_NS, on_timer);
 		/* The device is dead, which the rail's state says; its buffers stay held until it is sure
 		 * that the hardware is done with them. */
-		dci->gone = r == -EINPROGRESS;
-		if (dci->gone)
-			set_stuck(dci, false);
+		ep->gone = r == -EINPROGRESS;
+		if (ep->gone)
+			set_stuck(ep, false);
 		if (r == -EINPROGRESS || r == -EAGAIN)
 			break;
 		/* It still exists, so its buffers stay held; the rail is not to be trusted with more. */
 		if (rdma_rail_state(cr->rail) == RAIL_UP)
-			log_limited(LOG_ERROR, "channel %u of core %d cannot be destroyed: %s", dci->nr,
+			log_limited(LOG_ERROR, "channel %u of core %d cannot be destroyed: %s", ep->nr,
 				    ch->core, strerror(-r));
-		set_stuck(dci, true);
+		set_stuck(ep, true);
 		break;
 	case JOB_CREATE:
 		if (r < 0) {
-			dci_unborn(dci, r);
+			ep_create_failed(ep, r);
 			break;
 		}
-		cr->said = false;
-		atomic_fetch_add(&rdma_rail_stats(cr->rail)->dci_recreated, 1);
-		dci_to_pool(dci);
+		cr->logged = false;
+		atomic_fetch_add(&rdma_rail_stats(cr->rail)->ep_recreated, 1);
+		ep_to_pool(ep);
 		break;
 	case JOB_NONE:
 		check(!"a job has a kind");

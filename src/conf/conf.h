@@ -10,6 +10,7 @@
 #define GANTRY_CONF_CONF_H
 
 #include "base/log.h"
+#include "conf/rdma.h"
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -20,8 +21,6 @@
 
 #define CONF_LISTEN_MAX 16
 #define CONF_DISKS_MAX 64
-#define CONF_DEVICES_MAX 16
-#define CONF_NETS_MAX 64
 #define CONF_CORES_MAX 256
 #define CONF_DOMAINS_MAX 16
 #define CONF_PIECES_MAX 16 /* of a request, in flight */
@@ -47,47 +46,7 @@ struct conf_disk {
 	uint64_t size_bytes; /* for --format */
 };
 
-/* An address block; IPv4 ones are v4-mapped (prefix counted from 96). */
-struct conf_net {
-	struct in6_addr addr;
-	uint8_t prefix;
-};
-
-enum conf_bind_gid { BIND_GID_OFF, BIND_GID_SUBNET, BIND_GID_EXACT };
 enum conf_replay { REPLAY_OFF, REPLAY_REJECT };
-enum conf_delay_mode {
-	DELAY_NONE,
-	DELAY_BATCH,
-	DELAY_ENTRY,
-	DELAY_ADAPTIVE
-}; /* protocol.md 5: numbers 0-3 */
-
-struct conf_rdma {
-	enum { RDMA_AUTO, RDMA_LIST, RDMA_NONE } mode;
-	char *devices[CONF_DEVICES_MAX]; /* names (mlx5_0, mlx5_0:1), addresses or GIDs; RDMA_LIST only */
-	int device_nr;
-	uint64_t dc_key;
-	int channels; /* DCIs per rail, over all cores; raised to 8 a core */
-	int cq_depth; /* 0: the sum of send depths */
-	int max_sge;
-	int service_level, traffic_class, hop_limit, pkey_index;
-	int timeout, retry_cnt, rnr_retry,
-		max_rd_atomic; /* timeout: 4.096 us * 2^t; max_rd_atomic 0: automatic */
-	int path_mtu;          /* bytes; 0: min(active, 4096) */
-	enum conf_delay_mode delay_mode;
-	uint64_t delay_interval_ns;
-	bool qp_reset_on_failure;
-	int poll_batch;
-	uint64_t linger_ns;
-	int ah_cache;                         /* address handles kept per rail */
-	struct conf_net allow[CONF_NETS_MAX]; /* none given: the subnets of our own rails */
-	int allow_nr;
-	bool allow_loopback, allow_self, allow_link_local; /* rdma.allow_special */
-	enum conf_bind_gid bind_gid;
-	bool meta_token;         /* x-amz-meta-rdma-token is served (protocol.md 2.7) */
-	bool short_get_reject;   /* GET without Range into a smaller window: 400 instead of 206 (4.3) */
-	uint64_t inflight_bytes; /* per request on the wire */
-};
 
 enum conf_etag { S3_ETAG_MD5, S3_ETAG_RANDOM };
 struct conf_s3 {
@@ -210,8 +169,6 @@ void conf_print_json(const struct conf *c, FILE *out);
  * line. */
 void conf_print_table(FILE *out);
 
-/* Tells whether a lies in net; both are v4-mapped where IPv4. */
-bool conf_net_has(const struct conf_net *net, const struct in6_addr *a);
 /* Parses "10.0.0.0/8", "fd00::/8", a bare address.  0 or -EINVAL. */
 int conf_net_parse(const char *text, struct conf_net *ret_net);
 /* Parses "host:port" with IPv6 in brackets or without, "*:port" (the IPv6 wildcard, which takes IPv4 too

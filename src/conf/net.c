@@ -1,5 +1,4 @@
-/* Addresses, ports and address blocks as text.  Pure (no resolver); the loader calls it, and rdma/ tests GIDs
- * with it. */
+/* Addresses, ports and address blocks as text.  Pure (no resolver); the loader calls it. */
 #include "conf/conf_int.h"
 
 #include <arpa/inet.h>
@@ -14,17 +13,6 @@ map_v4(const struct in_addr *v4, struct in6_addr *ret_addr)
 {
 	memcpy(ret_addr->s6_addr, mapped_prefix, 12);
 	memcpy(ret_addr->s6_addr + 12, v4, 4);
-}
-
-bool
-conf_net_has(const struct conf_net *net, const struct in6_addr *a)
-{
-	int whole = net->prefix / 8, rest = net->prefix % 8;
-	uint8_t mask = (uint8_t)(0xff00 >> rest);
-
-	if (memcmp(net->addr.s6_addr, a->s6_addr, (size_t)whole) != 0)
-		return false;
-	return rest == 0 || ((net->addr.s6_addr[whole] ^ a->s6_addr[whole]) & mask) == 0;
 }
 
 /* Bits behind the prefix are of no meaning: clear them, so that equal blocks look equal. */

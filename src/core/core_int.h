@@ -84,7 +84,7 @@ struct core {
 	struct life *life;     /* likewise */
 	struct stats_core *stats;
 	struct ring_op mail_op;
-	struct chan_wait chan_waits[RDMA_RAILS_MAX];
+	struct chan_wait chan_waits[CHAN_FDS_MAX];
 	struct acceptor acceptors[CONF_LISTEN_MAX];
 	int acceptor_nr;
 	uint32_t pick_a, pick_b;

@@ -101,7 +101,7 @@ watch_fd(void *cookie, int fd)
 {
 	struct core *c = cookie;
 
-	for (int i = 0; i < RDMA_RAILS_MAX && c->phase != CORE_OVER; i++) {
+	for (int i = 0; i < CHAN_FDS_MAX && c->phase != CORE_OVER; i++) {
 		struct chan_wait *w = &c->chan_waits[i];
 
 		if (w->core && w->fd >= 0)
@@ -117,7 +117,7 @@ unwatch_fd(void *cookie, int fd)
 {
 	struct core *c = cookie;
 
-	for (int i = 0; i < RDMA_RAILS_MAX && c->phase != CORE_OVER; i++) {
+	for (int i = 0; i < CHAN_FDS_MAX && c->phase != CORE_OVER; i++) {
 		struct chan_wait *w = &c->chan_waits[i];
 
 		if (!w->core || w->fd != fd)
@@ -483,7 +483,7 @@ end_parts(struct core *c)
 	c->expiry = NULL;
 	if (!c->ring)
 		return;
-	for (int i = 0; i < RDMA_RAILS_MAX; i++)
+	for (int i = 0; i < CHAN_FDS_MAX; i++)
 		end_poll(c, &c->chan_waits[i].op);
 	end_poll(c, &c->mail_op);
 	for (uint64_t until = clock_ns() + NS_PER_S; ring_inflight(c->ring) && clock_ns() < until;)

@@ -109,11 +109,11 @@ rail_metrics(struct daemon *d, int i, struct stats_out *out)
 	stats_emit(out, M_RDMA_BYTES, atomic_load(&st->written_bytes), name, "write", NULL);
 	stats_emit(out, M_RDMA_OPERATIONS, atomic_load(&st->read_ops), name, "read", NULL);
 	stats_emit(out, M_RDMA_OPERATIONS, atomic_load(&st->write_ops), name, "write", NULL);
-	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->dcis_free), name, "free", NULL);
-	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->dcis_leased), name, "leased", NULL);
-	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->dcis_recovering), name, "recovering", NULL);
-	stats_emit(out, M_DCI_RESETS, atomic_load(&st->dci_resets), name, NULL);
-	stats_emit(out, M_DCI_RECREATED, atomic_load(&st->dci_recreated), name, NULL);
+	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->eps_free), name, "free", NULL);
+	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->eps_leased), name, "leased", NULL);
+	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->eps_recovering), name, "recovering", NULL);
+	stats_emit(out, M_DCI_RESETS, atomic_load(&st->ep_resets), name, NULL);
+	stats_emit(out, M_DCI_RECREATED, atomic_load(&st->ep_recreated), name, NULL);
 	stats_emit(out, M_RDMA_REOPENS, atomic_load(&st->reopens), name, NULL);
 	stats_emit(out, M_AH_LOOKUPS, atomic_load(&st->ah_hits), name, "hit", NULL);
 	stats_emit(out, M_AH_LOOKUPS, atomic_load(&st->ah_misses), name, "miss", NULL);
@@ -281,8 +281,8 @@ rails(void *cookie, FILE *out)
 			rail_state_text[info.state], info.is_ethernet ? "ethernet" : "infiniband", gid,
 			info.lid, info.active_mtu, info.max_rd_atomic);
 		fprintf(out, ",\"dci\":{\"all\":%d,\"free\":%d,\"leased\":%d,\"recovering\":%d}",
-			atomic_load(&st->dcis), atomic_load(&st->dcis_free), atomic_load(&st->dcis_leased),
-			atomic_load(&st->dcis_recovering));
+			atomic_load(&st->eps), atomic_load(&st->eps_free), atomic_load(&st->eps_leased),
+			atomic_load(&st->eps_recovering));
 		fprintf(out, ",\"reopens\":%llu,\"read_bytes\":%llu,\"written_bytes\":%llu,\"completions\":{",
 			(unsigned long long)atomic_load(&st->reopens),
 			(unsigned long long)atomic_load(&st->read_bytes),
@@ -475,7 +475,7 @@ status(void *cookie, FILE *out)
 		struct rdma_rail_info info;
 
 		rdma_rail_get_info(rdma_rail(d->rdma, i), &info);
-		up += info.state == RAIL_UP;
+		up += info.state == RAIL_UP && info.transport_nr > 0;
 	}
 	for (int i = 0; i < disk_nr(d); i++) {
 		struct store_disk_info info;

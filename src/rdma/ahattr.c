@@ -99,6 +99,19 @@ rdma_choose(const struct rail_view *const *views, int view_nr, unsigned up, cons
 	return 0;
 }
 
+struct ah_params
+rail_ah_params(const struct rdma_rail *rail)
+{
+	const struct conf_rdma *c = &rail->rd->conf;
+	int sl_max = rail->is_ethernet ? 7 : 15; /* 2.8 */
+
+	return (struct ah_params){
+		.service_level = (uint8_t)(c->service_level < sl_max ? c->service_level : sl_max),
+		.traffic_class = (uint8_t)c->traffic_class,
+		.hop_limit = (uint8_t)c->hop_limit,
+	};
+}
+
 void
 rdma_ah_build(const struct rdma_ah_key *key, uint8_t port, const struct ah_params *params,
 	      struct ibv_ah_attr *ret_attr)

@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@
 
 #define FAILED_NS (5 * NS_PER_S)
 
-/* --- helpers --- */
+/* ---- helpers ---- */
 
 static void make(struct rdma_ah *ah);
 
@@ -93,7 +94,7 @@ helpers_post(struct ah_helpers *h, struct rdma_ah *ah)
 	pthread_mutex_unlock(&h->lock);
 }
 
-/* --- the cache --- */
+/* ---- the cache ---- */
 
 static struct list *
 bucket_of(struct ah_cache *c, const struct rdma_ah_key *key)
@@ -196,8 +197,8 @@ evict(struct ah_cache *c)
 }
 
 int
-rdma_ah_get(struct rdma_rail *rail, const struct rdma_ah_key *key, struct rdma_ah_wait *w,
-	    struct rdma_ah **ret_ah)
+ah_get(struct rdma_rail *rail, const struct rdma_ah_key *key, struct rdma_target_wait *w,
+       struct rdma_ah **ret_ah)
 {
 	struct ah_cache *c = &rail->ahs;
 	struct rdma_ah *ah;
@@ -282,9 +283,9 @@ make(struct rdma_ah *ah)
 	ah->state = made ? AH_READY : AH_FAILED;
 	ah->failed_until_ns = clock_ns() + FAILED_NS;
 	for (struct list *l; (l = list_pop(&ah->waiters));) {
-		struct rdma_ah_wait *w = container_of(l, struct rdma_ah_wait, link);
+		struct rdma_target_wait *w = container_of(l, struct rdma_target_wait, link);
 
-		w->ah = made ? ah : NULL;
+		w->target.at = made ? ah : NULL;
 		w->result = made ? 0 : -EHOSTUNREACH;
 		if (made)
 			ah->refs++;
@@ -298,7 +299,7 @@ make(struct rdma_ah *ah)
 }
 
 void
-rdma_ah_put(struct rdma_rail *rail, struct rdma_ah *ah)
+ah_put(struct rdma_rail *rail, struct rdma_ah *ah)
 {
 	struct ah_cache *c = &rail->ahs;
 
@@ -314,7 +315,7 @@ rdma_ah_put(struct rdma_rail *rail, struct rdma_ah *ah)
 }
 
 void
-rdma_ah_forget(struct rdma_rail *rail, struct rdma_ah *ah)
+ah_forget(struct rdma_rail *rail, struct rdma_ah *ah)
 {
 	pthread_mutex_lock(&rail->ahs.lock);
 	if (!ah->forgotten)

@@ -1,41 +1,21 @@
 /*
  * The async helper: one thread that reads every device's events, keeps ports' states and GID tables fresh,
- * looks again once a second at whatever is not well (an event can be lost with the device that should have
+ * checks again once a second whatever is not well (an event can be lost with the device that should have
  * sent it), and decides when a device is given up and opened anew (reopen.c does it).
  */
 #define LOG_MODULE "rdma"
 #include "rdma/rdma_int.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define LOOK_AGAIN_MS 1000
+#define CHECK_AGAIN_MS 1000
 #define BUSY_MS 5
-
-static void
-look(struct rdma_rail *rail)
-{
-	bool answers = rail_refresh(rail);
-
-	ah_cache_forget_all(rail);
-	rail_set_port(rail, answers && rail->port_attr.state == IBV_PORT_ACTIVE);
-}
-
-void
-look_at(struct rdma_device *dev, int port)
-{
-	struct rdma *rd = dev->rd;
-
-	for (int i = 0; i < rd->rail_nr; i++) {
-		if (rd->rail[i]->dev == dev && (port == 0 || rd->rail[i]->port == port))
-			look(rd->rail[i]);
-	}
-	trust_refresh(rd);
-}
 
 static void
 set_fatal(struct rdma_device *dev, const char *why)
@@ -57,7 +37,7 @@ on_event(struct rdma_device *dev, const struct ibv_async_event *ev)
 	case IBV_EVENT_GID_CHANGE:
 	case IBV_EVENT_SM_CHANGE:
 	case IBV_EVENT_CLIENT_REREGISTER:
-		look_at(dev, ev->element.port_num);
+		device_refresh(dev, ev->element.port_num);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
 		set_fatal(dev, "the device reports a fatal error");
@@ -107,7 +87,7 @@ sooner(int a_ms, int b_ms)
 
 /* A rail that is not up, of a device that is not fatal. */
 static int
-look_at_rail(struct rdma_rail *rail)
+check_rail(struct rdma_rail *rail)
 {
 	struct rdma_context *c;
 	struct ibv_port_attr attr;
@@ -117,24 +97,24 @@ look_at_rail(struct rdma_rail *rail)
 		return -1;
 	c = rail->port_up ? NULL : context_get(rail->dev);
 	if (!c)
-		return LOOK_AGAIN_MS;
+		return CHECK_AGAIN_MS;
 	r = ibv_query_port(c->ctx, rail->port, &attr);
 	context_put(c);
 	if (r)
 		set_fatal(rail->dev, "the device does not answer");
 	else if (attr.state == IBV_PORT_ACTIVE)
-		look_at(rail->dev, rail->port);
-	return LOOK_AGAIN_MS;
+		device_refresh(rail->dev, rail->port);
+	return CHECK_AGAIN_MS;
 }
 
 /* In how many ms again; -1: all is well. */
 static int
-look_again(struct rdma *rd)
+check_all(struct rdma *rd)
 {
 	int ms = -1;
 
 	for (int i = 0; i < rd->rail_nr; i++)
-		ms = sooner(ms, look_at_rail(rd->rail[i]));
+		ms = sooner(ms, check_rail(rd->rail[i]));
 	for (int i = 0; i < rd->dev_nr; i++) {
 		if (!rd->dev[i]->fatal && device_is_broken(rd->dev[i]))
 			set_fatal(rd->dev[i], "a completion queue of it cannot be used any more");
@@ -152,7 +132,7 @@ async_main(void *arg)
 						    [WAKE] = { .fd = rd->async.wake_fd, .events = POLLIN } };
 	uint64_t taken;
 
-	for (int ms = LOOK_AGAIN_MS;;) {
+	for (int ms = CHECK_AGAIN_MS;;) {
 		bool busy = false;
 		int n;
 
@@ -177,17 +157,8 @@ async_main(void *arg)
 		}
 		if (busy)
 			usleep(BUSY_MS * 1000); /* the descriptor stays readable */
-		ms = look_again(rd);
+		ms = check_all(rd);
 	}
-}
-
-void
-async_wake(struct rdma *rd)
-{
-	uint64_t one = 1;
-
-	if (rd->async.wake_fd >= 0 && write(rd->async.wake_fd, &one, sizeof one) != sizeof one)
-		log_debug("the async helper is woken already");
 }
 
 int

@@ -1,27 +1,20 @@
 /*
- * DC initiators: creation, the way to RTS with everything the operator configured (item 24), posting.  Who
- * calls what on which thread is in rdma/ep.h.
+ * The DC transport.  Its endpoints are initiators: any of them reaches any target, so nothing is connected.
+ * Its targets are an address handle with the number of a DCT.  Here are creation, the way to RTS with
+ * everything the operator configured (item 24), and posting.  Who calls what on which thread is in rdma/ep.h.
  */
 #define LOG_MODULE "rdma"
 #include "rdma/rdma_int.h"
 
 #include "base/check.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <infiniband/mlx5dv.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-struct rdma_cq {
-	struct rdma_rail *rail;
-	struct rdma_context *c;
-	struct ibv_comp_channel *channel;
-	struct ibv_cq *cq;
-};
-
-struct rdma_dci {
-	struct rdma_rail *rail;
+struct dci {
+	struct rdma_ep base;
 	struct rdma_context *c; /* NULL: given up, and we with it */
 	unsigned context;       /* its number */
 	struct ibv_qp *qp;      /* NULL: destroyed, and the device has not been heard since */
@@ -29,45 +22,43 @@ struct rdma_dci {
 	struct mlx5dv_qp_ex *mqpx;
 };
 
-static int
-min_int(int a, int b)
+static struct dci *
+of(struct rdma_ep *base)
 {
-	return a < b ? a : b;
+	return container_of(base, struct dci, base);
 }
 
-void
-rdma_dci_limits(const struct rdma_rail *rail, int want, struct rdma_dci_limits *ret_limits)
+static void
+dc_limits(const struct rdma_rail *rail, int want, struct rdma_ep_limits *ret_limits)
 {
 	pthread_rwlock_t *lock = &rail->rd->table_lock;
-	int reads, depth;
+	int depth, sge;
 
 	pthread_rwlock_rdlock(lock);
-	reads = rail->dev->attr.max_qp_init_rd_atom;
 	depth = rail->dev->attr.max_qp_wr;
+	sge = rail->dev->attr.max_sge;
 	pthread_rwlock_unlock(lock);
-	reads = reads > 0 ? min_int(reads, RDMA_MAX_READS) : 1;
-	if (rail->rd->conf.max_rd_atomic > 0)
-		reads = min_int(reads, rail->rd->conf.max_rd_atomic);
 	ret_limits->send_depth = depth > 0 ? min_int(want, depth) : want;
-	ret_limits->read_depth = reads;
+	ret_limits->read_depth = rail_reads_max(rail);
+	ret_limits->max_sge = sge_max(rail->rd, sge);
 }
 
 static int
-to_init(struct rdma_dci *dci)
+to_init(struct dci *dci)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
-		.pkey_index = (uint16_t)dci->rail->rd->conf.pkey_index,
-		.port_num = dci->rail->port,
+		.pkey_index = (uint16_t)dci->base.rail->rd->conf.pkey_index,
+		.port_num = dci->base.rail->port,
 	};
 
 	return -ibv_modify_qp(dci->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT);
 }
 
 static int
-to_rtr(struct rdma_dci *dci)
+to_rtr(struct dci *dci)
 {
-	struct rdma_rail *rail = dci->rail;
+	struct rdma_rail *rail = dci->base.rail;
 	struct ah_params p = rail_ah_params(rail);
 	pthread_rwlock_t *lock = &rail->rd->table_lock;
 	struct ibv_qp_attr attr = {
@@ -92,10 +83,9 @@ to_rtr(struct rdma_dci *dci)
 }
 
 static int
-to_rts(struct rdma_dci *dci)
+to_rts(struct dci *dci)
 {
-	const struct conf_rdma *c = &dci->rail->rd->conf;
-	struct rdma_dci_limits limits;
+	const struct conf_rdma *c = &dci->base.rail->rd->conf;
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
 		.timeout = (uint8_t)c->timeout,
@@ -103,15 +93,14 @@ to_rts(struct rdma_dci *dci)
 		.rnr_retry = (uint8_t)c->rnr_retry,
 	};
 
-	rdma_dci_limits(dci->rail, 1, &limits);
-	attr.max_rd_atomic = (uint8_t)limits.read_depth;
+	attr.max_rd_atomic = (uint8_t)rail_reads_max(dci->base.rail);
 	return -ibv_modify_qp(dci->qp, &attr,
 			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 				      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
 static int
-connect_dci(struct rdma_dci *dci)
+to_ready(struct dci *dci)
 {
 	int r = to_init(dci);
 
@@ -123,9 +112,9 @@ connect_dci(struct rdma_dci *dci)
 }
 
 static int
-destroy_qp(struct rdma_dci *dci)
+destroy_qp(struct dci *dci)
 {
-	pthread_rwlock_t *lock = &dci->rail->dev->event_lock;
+	pthread_rwlock_t *lock = &dci->base.rail->dev->event_lock;
 	int r;
 
 	pthread_rwlock_rdlock(lock);
@@ -136,27 +125,80 @@ destroy_qp(struct rdma_dci *dci)
 	return -r;
 }
 
-int
-rdma_dci_new(struct rdma_rail *rail, struct rdma_cq *cq, int send_depth, struct rdma_dci **ret_dci)
+/*
+ * A queue pair of the driver's own type, with the two operations we post declared up front.  Nothing else
+ * towards the client can leave through it (item 17).
+ */
+static struct ibv_qp *
+qp_new(struct rdma_context *c, struct ibv_cq *cq, int send_depth, int max_sge)
 {
+	struct ibv_qp_init_attr_ex attr = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = { .max_send_wr = (uint32_t)send_depth, .max_send_sge = (uint32_t)max_sge },
+		.qp_type = IBV_QPT_DRIVER,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = c->pd,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_RDMA_WRITE,
+	};
+	struct mlx5dv_qp_init_attr dv = {
+		.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
+		.dc_init_attr = { .dc_type = MLX5DV_DCTYPE_DCI },
+	};
+
+	return mlx5dv_create_qp(c->ctx, &attr, &dv);
+}
+
+/* No capability bit says DC; creating one initiator does (as libraries in the field find out at their first
+ * transfer). */
+static int
+dc_probe(struct rdma_context *c, const char **ret_why)
+{
+	struct mlx5dv_context dv = { 0 };
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	int r = 0;
+
+	*ret_why = "not an mlx5 device";
+	if (!mlx5dv_is_supported(c->ctx->device))
+		return -ENODEV;
+	*ret_why = "the mlx5 interface does not answer";
+	r = mlx5dv_query_device(c->ctx, &dv);
+	if (r)
+		return -r;
+	*ret_why = "an initiator cannot be created";
+	errno = 0;
+	cq = ibv_create_cq(c->ctx, 16, NULL, NULL, 0);
+	if (!cq)
+		return errno ? -errno : -ENOMEM;
+	errno = 0;
+	qp = qp_new(c, cq, 4, 1);
+	if (!qp)
+		r = errno ? -errno : -EOPNOTSUPP;
+	else
+		ibv_destroy_qp(qp);
+	ibv_destroy_cq(cq);
+	return r;
+}
+
+static int
+dc_new(struct rdma_rail *rail, struct rdma_cq *base, int send_depth, struct rdma_ep **ret_ep)
+{
+	struct verbs_cq *cq = container_of(base, struct verbs_cq, base);
 	struct rdma_context *c = cq->c;
-	int sge = rail->rd->conf.max_sge, r;
-	struct rdma_dci *dci;
+	struct dci *dci;
+	int r;
 
 	if (context_is_given_up(c))
 		return -ENODEV;
 	dci = calloc(1, sizeof *dci);
 	if (!dci)
 		return -ENOMEM;
-	if (sge < 1)
-		sge = 1;
-	if (c->attr.max_sge > 0)
-		sge = min_int(sge, c->attr.max_sge);
-	dci->rail = rail;
+	dci->base = (struct rdma_ep){ .ops = &rdma_dc, .rail = rail };
 	dci->c = c;
 	dci->context = c->nr;
 	errno = 0;
-	dci->qp = dci_create(c, cq->cq, send_depth, sge);
+	dci->qp = qp_new(c, cq->cq, send_depth, sge_max(rail->rd, c->attr.max_sge));
 	if (!dci->qp) {
 		r = errno ? -errno : -ENOMEM;
 		free(dci);
@@ -164,7 +206,7 @@ rdma_dci_new(struct rdma_rail *rail, struct rdma_cq *cq, int send_depth, struct 
 	}
 	dci->qpx = ibv_qp_to_qp_ex(dci->qp);
 	dci->mqpx = mlx5dv_qp_ex_from_ibv_qp_ex(dci->qpx);
-	r = connect_dci(dci);
+	r = to_ready(dci);
 	if (r < 0) {
 		/* Nothing was posted on it, so it matters to nobody whether that is heard. */
 		destroy_qp(dci);
@@ -172,37 +214,37 @@ rdma_dci_new(struct rdma_rail *rail, struct rdma_cq *cq, int send_depth, struct 
 		return r;
 	}
 	context_hold(c);
-	*ret_dci = dci;
+	*ret_ep = &dci->base;
 	return 0;
 }
 
-int
-rdma_dci_error(struct rdma_dci *dci)
+static int
+dc_error(struct rdma_ep *ep)
 {
+	struct dci *dci = of(ep);
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
 	return -ibv_modify_qp(dci->qp, &attr, IBV_QP_STATE);
 }
 
-int
-rdma_dci_reset(struct rdma_dci *dci)
+static int
+dc_reset(struct rdma_ep *ep)
 {
+	struct dci *dci = of(ep);
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 	int r = -ibv_modify_qp(dci->qp, &attr, IBV_QP_STATE);
 
-	return r < 0 ? r : connect_dci(dci);
+	return r < 0 ? r : to_ready(dci);
 }
 
-int
-rdma_dci_free(struct rdma_dci *dci, bool idle)
+static int
+dc_free(struct rdma_ep *ep, bool idle)
 {
+	struct dci *dci = of(ep);
+	struct rdma_context *c = dci->c;
 	struct ibv_port_attr attr;
-	struct rdma_context *c;
 	int r = 0;
 
-	if (!dci)
-		return 0;
-	c = dci->c;
 	if (c) {
 		bool gone = context_is_given_up(c);
 
@@ -213,7 +255,7 @@ rdma_dci_free(struct rdma_dci *dci, bool idle)
 		/* The library may say so of a device that it cannot reach any more, while the device goes on
 		 * (a driver that is being unbound): it is true if the device still answers. */
 		if (!idle && !dci->qp)
-			r = ibv_query_port(c->ctx, dci->rail->port, &attr);
+			r = ibv_query_port(c->ctx, dci->base.rail->port, &attr);
 		if (idle || (!dci->qp && r == 0)) {
 			context_put(c);
 			free(dci);
@@ -221,29 +263,47 @@ rdma_dci_free(struct rdma_dci *dci, bool idle)
 		}
 		if (!gone) {
 			if (r == EIO || r == ENODEV)
-				rdma_rail_broken(dci->rail, "the device does not answer");
+				rdma_rail_broken(dci->base.rail, "the device does not answer");
 			return -EAGAIN;
 		}
 		/* Else when the context is closed, which nothing of ours may hold up. */
 		dci->c = NULL;
 		context_put(c);
 	}
-	if (!idle && atomic_load(&dci->rail->dev->closed) < dci->context)
+	if (!idle && atomic_load(&dci->base.rail->dev->closed) < dci->context)
 		return -EINPROGRESS;
 	free(dci);
 	return 0;
 }
 
-int
-rdma_dci_post(struct rdma_dci *dci, const struct rdma_wr *wr)
+/* 0, or -ESTALE: a region was removed. */
+static int
+sge_of(const struct rdma_context *c, const struct rdma_sge *sge, struct ibv_sge *ret)
 {
-	struct ibv_qp_ex *q = dci->qpx;
+	ret->addr = (uint64_t)(uintptr_t)sge->mem;
+	ret->length = sge->len;
+	return region_key(c, sge->region, &ret->lkey);
+}
 
-	check(wr->region >= 0);
-	check(wr->region < dci->rail->rd->region_nr);
+static int
+dc_post(struct rdma_ep *ep, const struct rdma_wr *wr)
+{
+	struct dci *dci = of(ep);
+	const struct rdma_ah *ah = wr->target->at;
+	struct ibv_qp_ex *q = dci->qpx;
+	struct ibv_sge sge[RDMA_SGE_MAX];
+
+	check(wr->sge_nr > 0);
+	check(wr->sge_nr <= RDMA_SGE_MAX);
 	/* A handle that a lease has kept since before the device was opened anew: it may be gone. */
-	if (atomic_load_explicit(&wr->ah->context, memory_order_acquire) != dci->context)
+	if (atomic_load_explicit(&ah->context, memory_order_acquire) != dci->context)
 		return -ESTALE;
+	for (int i = 0; i < wr->sge_nr; i++) {
+		int r = sge_of(dci->c, &wr->sge[i], &sge[i]);
+
+		if (r < 0)
+			return r;
+	}
 	ibv_wr_start(q);
 	q->wr_id = wr->wr_id;
 	q->wr_flags =
@@ -252,153 +312,54 @@ rdma_dci_post(struct rdma_dci *dci, const struct rdma_wr *wr)
 		ibv_wr_rdma_write(q, wr->rkey, wr->remote);
 	else
 		ibv_wr_rdma_read(q, wr->rkey, wr->remote);
-	mlx5dv_wr_set_dc_addr(dci->mqpx, wr->ah->ah, wr->dctn, dci->rail->rd->conf.dc_key);
-	ibv_wr_set_sge(q, dci->c->mr[wr->region]->lkey, (uint64_t)(uintptr_t)wr->mem, wr->len);
+	mlx5dv_wr_set_dc_addr(dci->mqpx, ah->ah, wr->target->nr, ep->rail->rd->conf.dc_key);
+	if (wr->sge_nr == 1)
+		ibv_wr_set_sge(q, sge[0].lkey, sge[0].addr, sge[0].length);
+	else
+		ibv_wr_set_sge_list(q, (size_t)wr->sge_nr, sge);
 	return -ibv_wr_complete(q);
 }
 
-/* --- completion queues --- */
+/* ---- targets ---- */
 
-static enum rdma_status
-status_of(enum ibv_wc_status s)
+static int
+dc_target_get(struct rdma_rail *rail, const struct token *tok, const struct rail_route *route,
+	      struct rdma_target_wait *w, struct rdma_target *ret_target)
 {
-	switch (s) {
-	case IBV_WC_SUCCESS:
-		return WCS_SUCCESS;
-	case IBV_WC_WR_FLUSH_ERR:
-		return WCS_FLUSHED;
-	case IBV_WC_LOC_LEN_ERR:
-	case IBV_WC_LOC_PROT_ERR:
-	case IBV_WC_LOC_ACCESS_ERR:
-	case IBV_WC_LOC_QP_OP_ERR:
-	case IBV_WC_LOC_EEC_OP_ERR:
-	case IBV_WC_MW_BIND_ERR:
-		return WCS_LOCAL_PROT;
-	case IBV_WC_REM_ACCESS_ERR:
-		return WCS_REM_ACCESS;
-	case IBV_WC_REM_INV_REQ_ERR:
-	case IBV_WC_REM_OP_ERR:
-	case IBV_WC_REM_ABORT_ERR:
-		return WCS_REM_OP;
-	case IBV_WC_RETRY_EXC_ERR:
-		return WCS_RETRY_EXC;
-	case IBV_WC_RNR_RETRY_EXC_ERR:
-		return WCS_RNR_EXC;
-	case IBV_WC_FATAL_ERR:
-		return WCS_FATAL;
-	case IBV_WC_RESP_TIMEOUT_ERR:
-		return WCS_RESP_TIMEOUT;
-	default:
-		return WCS_GENERAL;
-	}
-}
+	struct rdma_ah *ah;
+	int r;
 
-int
-rdma_cq_new(struct rdma_rail *rail, int depth, struct rdma_cq **ret_cq)
-{
-	struct rdma_context *c = context_get(rail->dev);
-	struct rdma_cq *cq = calloc(1, sizeof *cq);
-	int r = c ? cq ? 0 : -ENOMEM : -ENODEV;
-
-	if (r == 0 && c->attr.max_cqe > 0 && depth > c->attr.max_cqe)
-		r = -EINVAL;
-	if (r < 0)
-		goto fail;
-	cq->rail = rail;
-	cq->c = c;
-	errno = 0;
-	cq->channel = ibv_create_comp_channel(c->ctx);
-	r = errno ? -errno : -ENOMEM;
-	if (!cq->channel)
-		goto fail;
-	r = fd_nonblock(cq->channel->fd);
-	if (r < 0)
-		goto fail_channel;
-	errno = 0;
-	cq->cq = ibv_create_cq(c->ctx, depth, NULL, cq->channel, 0);
-	r = errno ? -errno : -ENOMEM;
-	if (!cq->cq)
-		goto fail_channel;
-	*ret_cq = cq;
-	return 0;
-
-fail_channel:
-	ibv_destroy_comp_channel(cq->channel);
-fail:
-	free(cq);
-	if (c)
-		context_put(c);
+	w->target = (struct rdma_target){ .ops = &rdma_dc, .nr = tok->dctn };
+	r = ah_get(rail, &route->key, w, &ah);
+	if (r > 0)
+		*ret_target = (struct rdma_target){ .ops = &rdma_dc, .at = ah, .nr = tok->dctn };
 	return r;
 }
 
-unsigned
-rdma_cq_context(const struct rdma_cq *cq)
+static void
+dc_target_put(struct rdma_rail *rail, const struct rdma_target *target)
 {
-	return cq->c->nr;
+	ah_put(rail, target->at);
 }
 
-void
-rdma_cq_free(struct rdma_cq *cq)
+static void
+dc_target_forget(struct rdma_rail *rail, const struct rdma_target *target)
 {
-	pthread_rwlock_t *lock;
-	int fd, r;
-
-	if (!cq)
-		return;
-	lock = &cq->rail->dev->event_lock;
-	fd = cq->channel->fd;
-	pthread_rwlock_rdlock(lock);
-	r = ibv_destroy_cq(cq->cq);
-	pthread_rwlock_unlock(lock);
-	if (r)
-		log_limited(LOG_WARN, "%s: a completion queue cannot be destroyed: %s", cq->rail->dev->name,
-			    strerror(r));
-	/* A channel with a queue on it cannot be destroyed either: its memory stays the library's, but not
-	 * its descriptor. */
-	if (ibv_destroy_comp_channel(cq->channel))
-		close(fd);
-	context_put(cq->c);
-	free(cq);
+	ah_forget(rail, target->at);
 }
 
-int
-rdma_cq_fd(const struct rdma_cq *cq)
-{
-	return cq->channel->fd;
-}
-
-int
-rdma_cq_poll(struct rdma_cq *cq, struct rdma_completion *ret_wc, int max)
-{
-	struct ibv_wc wc[64];
-	int n = ibv_poll_cq(cq->cq, min_int(max, (int)(sizeof wc / sizeof *wc)), wc);
-
-	if (n < 0)
-		return -EIO;
-	for (int i = 0; i < n; i++) {
-		ret_wc[i].wr_id = wc[i].wr_id;
-		ret_wc[i].status = status_of(wc[i].status);
-		ret_wc[i].vendor_err = wc[i].status == IBV_WC_SUCCESS ? 0 : wc[i].vendor_err;
-	}
-	return n;
-}
-
-void
-rdma_cq_arm(struct rdma_cq *cq)
-{
-	if (ibv_req_notify_cq(cq->cq, 0))
-		rdma_rail_broken(cq->rail, "a completion queue cannot be armed");
-}
-
-void
-rdma_cq_event(struct rdma_cq *cq)
-{
-	struct ibv_cq *which;
-	void *cookie;
-	unsigned n = 0;
-
-	while (ibv_get_cq_event(cq->channel, &which, &cookie) == 0)
-		n++;
-	if (n)
-		ibv_ack_cq_events(cq->cq, n);
-}
+const struct rdma_ep_ops rdma_dc = {
+	.name = "DC",
+	.families = 1u << TOKEN_DC,
+	.cq = &verbs_cq_ops,
+	.probe = dc_probe,
+	.limits = dc_limits,
+	.target_get = dc_target_get,
+	.target_put = dc_target_put,
+	.target_forget = dc_target_forget,
+	.ep_new = dc_new,
+	.ep_post = dc_post,
+	.ep_error = dc_error,
+	.ep_reset = dc_reset,
+	.ep_free = dc_free,
+};

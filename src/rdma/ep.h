@@ -1,9 +1,13 @@
 /*
- * What chan/ builds on, and nobody else includes: routes, address handles, completion queues, DC initiators,
- * the recovery helper.  No verbs type is seen here.  It is also the seam for unit tests: tests/fake/fake_ep.c
- * implements these functions (and those of rdma.h that chan/ calls) with scripted results.
+ * What chan/ builds on, and nobody else includes: rails, routes, completion queues, endpoints and what they
+ * are aimed at, the recovery helper.  No verbs type is seen here.
  *
- * Threads: each function says which.  "Core" is the core that owns the completion queue or the initiator.
+ * An endpoint is what work requests are posted on; how it reaches a client is its transport's business.  A
+ * transport is a table of functions (struct rdma_ep_ops) in a file of its own, named in transport.c; which of
+ * them a device can do is found out when it is opened, and its rails have that set.  DC (dc.c) is the first.
+ * Unit tests put a table of their own under a rail: tests/fake/fake_ep.c.
+ *
+ * Threads: each function says which.  "Core" is the core that owns the completion queue or the endpoint.
  */
 #ifndef GANTRY_RDMA_EP_H
 #define GANTRY_RDMA_EP_H
@@ -12,40 +16,48 @@
 #include "rdma/rdma.h"
 #include "token/token.h"
 
-/* --- rails --- */
+struct rdma_context;
+struct rdma_ep_ops;
 
-enum rail_state rdma_rail_state(const struct rdma_rail *rail); /* any thread */
+/* ---- rails ---- */
 
-/* How often the device reported that its queue pairs are gone.  Any thread. */
+/* Returns the rail's state.  Any thread. */
+enum rail_state rdma_rail_state(const struct rdma_rail *rail);
+
+/* Counts how often the device reported that its queue pairs are gone.  Any thread. */
 unsigned rdma_rail_generation(const struct rdma_rail *rail);
 
 /*
  * Contexts.  A device that stays fatal is opened anew, and that is another context: 1, 2, ...  Completion
- * queues, initiators and address handles belong to the one they were made on.  The order, each step told to
- * the watches:
+ * queues, endpoints and targets belong to the one they were made on.  The order, each step told to the
+ * watches:
  *
  *   1. the device is fatal: another generation, the rail is LOST
  *   2. its context is given up: rdma_rail_context() is 0, nothing can be made on the rail.  Each core gives
- *      back its initiators, then its completion queue; with the last of all cores the context is free
+ *      back its endpoints, then its completion queue; with the last of all cores the context is free
  *   3. the recovery helper destroys address handles, regions and domain and closes the context.  From here on
- *      the hardware does nothing for it, and rdma_dci_free() says so of its initiators
+ *      the hardware does nothing for it, and rdma_ep_free() says so of its endpoints
  *   4. the helper opens the device by name, once a second until that works, and registers all regions
  *   5. rdma_rail_context() is the new number, the rail is UP or DOWN as its port is, and the cores make their
- *      completion queues and initiators on it
- *
- * The number of the rail's context; 0: it has none.  Any thread. */
+ *      completion queues and endpoints on it
+ */
+
+/* Returns the number of the rail's context; 0: it has none.  Any thread. */
 unsigned rdma_rail_context(const struct rdma_rail *rail);
 
-/* A kernel call on this rail does not return (+1), or has returned at last (-1): the rail counts as lost
- * meanwhile.  Any thread. */
+/* Counts the kernel calls on this rail that do not return: +1 when one is late, -1 when it has returned at
+ * last.  The rail is LOST meanwhile.  Any thread. */
 void rdma_rail_stuck(struct rdma_rail *rail, int by);
 
-/* Its completion queue cannot be trusted any more (overrun, or a poll that fails): its device is given up and
- * opened anew.  Any thread. */
+/* Gives the rail's device up, because a completion queue of it cannot be trusted any more (overrun, or a poll
+ * that fails): it is opened anew.  Any thread. */
 void rdma_rail_broken(struct rdma_rail *rail, const char *why);
 
-/* Told of every change of a rail's state or generation, on some helper thread.  The caller owns the memory
- * until _del returned. */
+/* Returns the i-th transport of the rail; NULL: it has no more than i.  Any thread. */
+const struct rdma_ep_ops *rdma_rail_transport(const struct rdma_rail *rail, int i);
+
+/* Is called at every change of a rail's state or generation, on some helper thread.  The caller owns the
+ * memory until _del returned. */
 struct rdma_watch {
 	void (*changed)(struct rdma_watch *w);
 	struct list link;
@@ -53,7 +65,7 @@ struct rdma_watch {
 void rdma_watch_add(struct rdma *rd, struct rdma_watch *w);
 void rdma_watch_del(struct rdma *rd, struct rdma_watch *w);
 
-/* --- routes --- */
+/* ---- routes ---- */
 
 /* What distinguishes one address handle from another on a rail; service level, class and hop limit are the
  * rail's. */
@@ -66,109 +78,280 @@ struct rdma_ah_key {
 
 struct rail_route {
 	int rail;
+	const struct rdma_ep_ops *ops; /* by which of its transports */
 	struct rdma_ah_key key;
 };
 
-/* Which rail and which address handle lead to the token's target (protocol.md 2.8, items 22, 23, 26).  0, or
- * -ENETDOWN: no rail is up, or none has an address of that family; -ENETUNREACH: InfiniBand and a GID without
- * LID, which needs a router; -EINVAL: no GID, and our ports are Ethernet.  local may be NULL.  Any thread. */
+/* Chooses the rail, its transport and the address handle that lead to the token's target (protocol.md 2.8,
+ * items 22, 23, 26).  0, or -ENODEV: no rail has a transport for that family; -ENETDOWN: none that has is up,
+ * or none has an address of that kind; -ENETUNREACH: InfiniBand and a GID without LID, which needs a router;
+ * -EINVAL: no GID, and our ports are Ethernet.  local may be NULL.  Any thread. */
 int rdma_route(struct rdma *rd, const struct token *tok, const struct sockaddr *local,
 	       struct rail_route *ret_route);
 
-/* --- address handles --- */
+/* ---- targets ---- */
 
-struct rdma_ah;
+/* What work requests are aimed at.  A plain value: copied, and given back once. */
+struct rdma_target {
+	const struct rdma_ep_ops *ops; /* NULL: none */
+	void *at;                      /* DC: a reference to the address handle */
+	uint32_t nr;                   /* DC: the number of the client's DC target there */
+};
 
-/* Somebody who waits for an address handle that a helper makes. */
-struct rdma_ah_wait {
-	void (*done)(struct rdma_ah_wait *w); /* on the helper thread; result and ah are set */
-	struct rdma_ah *ah;
-	int result; /* 0 (the reference is the waiter's), -EHOSTUNREACH */
+/* Who waits for a target that a helper makes. */
+struct rdma_target_wait {
+	void (*done)(struct rdma_target_wait *w); /* on the helper thread; result and target are set */
+	struct rdma_target target;                /* the waiter's, when result is 0 */
+	int result;                               /* 0, -EHOSTUNREACH */
 	struct list link;
 };
 
-/* > 0: *ret_ah, with a reference; 0: w->done() comes; -EHOSTUNREACH: failed within the last 5 s; -EAGAIN: the
- * cache is full of handles in use.  Any thread. */
-int rdma_ah_get(struct rdma_rail *rail, const struct rdma_ah_key *key, struct rdma_ah_wait *w,
-		struct rdma_ah **ret_ah);
-/* Gives the reference back.  Any thread. */
-void rdma_ah_put(struct rdma_rail *rail, struct rdma_ah *ah);
-/* The next get makes a new one (a transfer ended in RETRY_EXC: item 31).
- * The reference stays.  Any thread. */
-void rdma_ah_forget(struct rdma_rail *rail, struct rdma_ah *ah);
-
-/* --- completion queues --- */
-
-struct rdma_cq;
+/* ---- completion queues ---- */
 
 struct rdma_completion {
 	uint64_t wr_id;
-	enum rdma_status status;
-	uint32_t vendor_err;
+	enum rdma_status status; /* the class of what the device said */
+	int wc_status;           /* what it said: enum ibv_wc_status */
+	uint32_t vendor_err;     /* 0 with WCS_SUCCESS */
 };
 
-/* One core's on one rail, on the context that the rail has.  -EINVAL: deeper than the device allows; -ENODEV:
- * the rail has none.  May block: main thread, a core that starts, or the recovery helper. */
-int rdma_cq_new(struct rdma_rail *rail, int depth, struct rdma_cq **ret_cq);
-/* No initiator may be left on it, but such as rdma_dci_free() said -EINPROGRESS of; nobody waits on its
- * descriptor.  May block: helper, or a core that ends.  NULL is fine. */
-void rdma_cq_free(struct rdma_cq *cq);
-/* The number of its context.  Any thread. */
-unsigned rdma_cq_context(const struct rdma_cq *cq);
-int rdma_cq_fd(const struct rdma_cq *cq);
-/* Core: takes up to max completions (at most 64); their number, or -EIO. */
-int rdma_cq_poll(struct rdma_cq *cq, struct rdma_completion *ret_wc, int max);
-/* Core: the next completion makes the descriptor readable. */
-void rdma_cq_arm(struct rdma_cq *cq);
-/* Core: takes the events that made it so. */
-void rdma_cq_event(struct rdma_cq *cq);
+/* One core's for one transport of a rail.  The transport's own struct begins with this. */
+struct rdma_cq {
+	const struct rdma_cq_ops *ops;
+	struct rdma_rail *rail;
+};
 
-/* --- initiators --- */
+struct rdma_cq_ops {
+	int (*cq_new)(struct rdma_rail *rail, int depth, struct rdma_cq **ret_cq);
+	void (*cq_free)(struct rdma_cq *cq);
+	unsigned (*context)(const struct rdma_cq *cq);
+	int (*fd)(const struct rdma_cq *cq);
+	int (*poll)(struct rdma_cq *cq, struct rdma_completion *ret_wc, int max);
+	void (*arm)(struct rdma_cq *cq);
+	void (*event)(struct rdma_cq *cq);
+};
 
-struct rdma_dci;
+/* ---- endpoints ---- */
 
-struct rdma_dci_limits {
+/* The transport's own struct begins with this. */
+struct rdma_ep {
+	const struct rdma_ep_ops *ops;
+	struct rdma_rail *rail;
+};
+
+struct rdma_ep_limits {
 	int send_depth; /* work requests outstanding */
 	int read_depth; /* READs among them: min(device, 16, rdma.max_rd_atomic); item 32 */
+	int max_sge;    /* pieces of one work request: min(device, rdma.max_sge) */
 };
-/* What an initiator of this rail can do when `want` work requests are asked for.  Any thread. */
-void rdma_dci_limits(const struct rdma_rail *rail, int want, struct rdma_dci_limits *ret_limits);
 
-/* Creates one on the queue's context and brings it to RTS; 0 or -errno.  May block: main thread or the
- * recovery helper. */
-int rdma_dci_new(struct rdma_rail *rail, struct rdma_cq *cq, int send_depth, struct rdma_dci **ret_dci);
-/* To the error state, so that what is outstanding comes back flushed.  May block: helper. */
-int rdma_dci_error(struct rdma_dci *dci);
-/* RESET, INIT, RTR, RTS; nothing may be outstanding.  May block: helper. */
-int rdma_dci_reset(struct rdma_dci *dci);
-/* Destroys the queue pair: when it returned 0, the device touches nothing for it any more and no completion
- * of it is left, and it is freed.  Else call again later: -EINPROGRESS: nothing refers to its context any
- * more, it only waits to hear that this was closed; -EAGAIN: it is destroyed, but the device does not answer;
- * other -errno: it still exists.  After -EINPROGRESS a call does not block.  idle: no work request of it is
- * outstanding, so nothing of that matters, and one on a context that was given up is let go whatever the
- * device says.  May block: helper; or core, see above. */
-int rdma_dci_free(struct rdma_dci *dci, bool idle);
+#define RDMA_SGE_MAX 32
 
-struct rdma_wr {
-	uint64_t wr_id;
-	bool is_write;
-	struct rdma_ah *ah;
-	uint32_t dctn, rkey;
-	uint64_t remote;
+/* One piece of our memory. */
+struct rdma_sge {
 	void *mem;
 	uint32_t len;
 	int region; /* of rdma_region_add() */
 };
-/* Core.  0 or -errno: nothing was posted.  -ESTALE: the handle is of another context. */
-int rdma_dci_post(struct rdma_dci *dci, const struct rdma_wr *wr);
 
-/* --- the recovery helper: one thread a rail, for the calls above that may block --- */
+struct rdma_wr {
+	uint64_t wr_id;
+	bool is_write;
+	int sge_nr; /* 1 to rdma_ep_limits.max_sge */
+	const struct rdma_target *target;
+	uint32_t rkey;
+	uint64_t remote;
+	const struct rdma_sge *sge; /* in the order of the remote bytes; not looked at after the post */
+};
+
+/* A transport.  One that serves no token has no `families` and needs nothing but name and probe. */
+struct rdma_ep_ops {
+	const char *name;
+	unsigned families; /* bit k: it serves tokens of kind k */
+	const struct rdma_cq_ops *cq;
+	/* Finds out whether a device that was just opened can do it: 0, or -errno and why not. */
+	int (*probe)(struct rdma_context *c, const char **ret_why);
+	void (*limits)(const struct rdma_rail *rail, int want, struct rdma_ep_limits *ret_limits);
+	int (*target_get)(struct rdma_rail *rail, const struct token *tok, const struct rail_route *route,
+			  struct rdma_target_wait *w, struct rdma_target *ret_target);
+	void (*target_put)(struct rdma_rail *rail, const struct rdma_target *target);
+	void (*target_forget)(struct rdma_rail *rail, const struct rdma_target *target);
+	int (*ep_new)(struct rdma_rail *rail, struct rdma_cq *cq, int send_depth, struct rdma_ep **ret_ep);
+	int (*ep_connect)(struct rdma_ep *ep, const struct rdma_target *target); /* NULL: nothing to do */
+	int (*ep_post)(struct rdma_ep *ep, const struct rdma_wr *wr);
+	int (*ep_error)(struct rdma_ep *ep);
+	int (*ep_reset)(struct rdma_ep *ep);
+	int (*ep_free)(struct rdma_ep *ep, bool idle);
+};
+
+/* Says whether a transport serves tokens of this family. */
+static inline bool
+rdma_ep_serves(const struct rdma_ep_ops *ops, enum token_kind kind)
+{
+	return ops->families >> kind & 1;
+}
+
+/* Says whether tokens of this family are served: by a rail of rd, or by a transport that this program knows,
+ * should a device come that can do it.  rd may be NULL.  Any thread. */
+bool rdma_serves(const struct rdma *rd, enum token_kind kind);
+
+/* Returns what an endpoint of this rail can do when `want` work requests are asked for.  Any thread. */
+static inline void
+rdma_ep_limits(const struct rdma_ep_ops *ops, const struct rdma_rail *rail, int want,
+	       struct rdma_ep_limits *ret_limits)
+{
+	ops->limits(rail, want, ret_limits);
+}
+
+/* Finds or makes the target that the token names.  > 0: *ret_target; 0: w->done() comes; -EHOSTUNREACH:
+ * failed within the last 5 s; -EAGAIN: too many are in use.  Any thread. */
+static inline int
+rdma_target_get(struct rdma_rail *rail, const struct token *tok, const struct rail_route *route,
+		struct rdma_target_wait *w, struct rdma_target *ret_target)
+{
+	return route->ops->target_get(rail, tok, route, w, ret_target);
+}
+
+/* Gives the target back; of none nothing.  Any thread. */
+static inline void
+rdma_target_put(struct rdma_rail *rail, struct rdma_target *target)
+{
+	if (target->ops)
+		target->ops->target_put(rail, target);
+	target->ops = NULL;
+}
+
+/* Makes the next get find out anew how to reach it (a transfer ended in RETRY_EXC: item 31).  The caller's
+ * target stays.  Any thread. */
+static inline void
+rdma_target_forget(struct rdma_rail *rail, const struct rdma_target *target)
+{
+	target->ops->target_forget(rail, target);
+}
+
+/* Makes a completion queue on the context that the rail has.  -EINVAL: deeper than the device allows;
+ * -ENODEV: the rail has none.  May block: main thread, a core that starts, or the recovery helper. */
+static inline int
+rdma_cq_new(const struct rdma_ep_ops *ops, struct rdma_rail *rail, int depth, struct rdma_cq **ret_cq)
+{
+	return ops->cq->cq_new(rail, depth, ret_cq);
+}
+
+/* Frees it.  No endpoint may be left on it, but such as rdma_ep_free() said -EINPROGRESS of; nobody waits on
+ * its descriptor.  May block: helper, or a core that ends.  NULL is fine. */
+static inline void
+rdma_cq_free(struct rdma_cq *cq)
+{
+	if (cq)
+		cq->ops->cq_free(cq);
+}
+
+/* Returns the number of its context.  Any thread. */
+static inline unsigned
+rdma_cq_context(const struct rdma_cq *cq)
+{
+	return cq->ops->context(cq);
+}
+
+/* Returns the descriptor that becomes readable at a completion after rdma_cq_arm(). */
+static inline int
+rdma_cq_fd(const struct rdma_cq *cq)
+{
+	return cq->ops->fd(cq);
+}
+
+/* Takes up to max completions (at most 64); their number, or -EIO.  Core. */
+static inline int
+rdma_cq_poll(struct rdma_cq *cq, struct rdma_completion *ret_wc, int max)
+{
+	return cq->ops->poll(cq, ret_wc, max);
+}
+
+/* Makes the next completion make the descriptor readable.  Core. */
+static inline void
+rdma_cq_arm(struct rdma_cq *cq)
+{
+	cq->ops->arm(cq);
+}
+
+/* Takes the events that made it so.  Core. */
+static inline void
+rdma_cq_event(struct rdma_cq *cq)
+{
+	cq->ops->event(cq);
+}
+
+/* Makes an endpoint on the queue's context, ready for work or, where the transport connects, for that; 0 or
+ * -errno.  May block: main thread or the recovery helper. */
+static inline int
+rdma_ep_new(const struct rdma_ep_ops *ops, struct rdma_rail *rail, struct rdma_cq *cq, int send_depth,
+	    struct rdma_ep **ret_ep)
+{
+	return ops->ep_new(rail, cq, send_depth, ret_ep);
+}
+
+/* Says whether an endpoint must be connected to a target before it takes work for it, and reset before it is
+ * connected to another. */
+static inline bool
+rdma_ep_connects(const struct rdma_ep_ops *ops)
+{
+	return ops->ep_connect != NULL;
+}
+
+/* Connects it; 0 or -errno, after which it has to be reset.  May block: helper. */
+static inline int
+rdma_ep_connect(struct rdma_ep *ep, const struct rdma_target *target)
+{
+	return ep->ops->ep_connect ? ep->ops->ep_connect(ep, target) : 0;
+}
+
+/* Posts one work request.  0, or -errno: nothing was posted.  -ESTALE: the target is of another context, or a
+ * region was removed.  Core. */
+static inline int
+rdma_ep_post(struct rdma_ep *ep, const struct rdma_wr *wr)
+{
+	return ep->ops->ep_post(ep, wr);
+}
+
+/* Puts it into the error state, so that what is outstanding comes back flushed.  May block: helper. */
+static inline int
+rdma_ep_error(struct rdma_ep *ep)
+{
+	return ep->ops->ep_error(ep);
+}
+
+/* Makes it as good as new; nothing may be outstanding.  May block: helper. */
+static inline int
+rdma_ep_reset(struct rdma_ep *ep)
+{
+	return ep->ops->ep_reset(ep);
+}
+
+/*
+ * Destroys it: when it returned 0, the device touches nothing for it any more and no completion of it is
+ * left, and it is freed.  Else call again later:
+ *
+ *   -EINPROGRESS   nothing refers to its context any more, it only waits to hear that this was closed; a call
+ *                  does not block from here on
+ *   -EAGAIN        it is destroyed, but the device does not answer
+ *   other          it still exists
+ *
+ * idle: no work request of it is outstanding, so nothing of that matters, and one on a context that was given
+ * up is let go whatever the device says.  NULL is fine.  May block: helper; or core, see above.
+ */
+static inline int
+rdma_ep_free(struct rdma_ep *ep, bool idle)
+{
+	return ep ? ep->ops->ep_free(ep, idle) : 0;
+}
+
+/* ---- the recovery helper: one thread a rail, for the calls above that may block ---- */
 
 struct rdma_job {
 	void (*run)(struct rdma_job *job); /* on the helper; the job is free again when it is called */
 	struct list link;
 };
-/* Any thread.  In order. */
+/* Hands a job to the helper; jobs run in order.  Any thread. */
 void rdma_job_post(struct rdma_rail *rail, struct rdma_job *job);
 
 #endif

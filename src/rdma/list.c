@@ -1,8 +1,9 @@
-/* --list-devices: each device, port and GID, and what it would be used for, or why not.  Opens nothing for
- * longer than it asks. */
+/* --list-devices: each device with its transports, each port and GID, and what it would be used for, or why
+ * not.  Opens nothing for longer than it asks. */
 #include "rdma/rdma_int.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *
@@ -33,8 +34,10 @@ is_selected(const struct conf_rdma *conf, const char *device, int port, bool act
 
 static const char *
 gid_use(const struct conf_rdma *conf, const char *device, const struct ibv_gid_entry *e, bool ethernet,
-	bool active)
+	bool active, bool serves)
 {
+	if (!serves)
+		return "not used: the device has no transport";
 	if (ethernet && e->gid_type != IBV_GID_TYPE_ROCE_V2)
 		return "not used: RoCE v1";
 	if (e->gid_index > 255)
@@ -51,32 +54,45 @@ gid_use(const struct conf_rdma *conf, const char *device, const struct ibv_gid_e
 }
 
 static void
-list_port(const struct conf_rdma *conf, struct ibv_context *ctx, const char *device, int port, FILE *out)
+list_port(const struct conf_rdma *conf, const struct rdma_context *c, const char *device, int port, FILE *out)
 {
 	enum { ENTRIES = 512 };
-	static struct ibv_gid_entry e[ENTRIES]; /* main thread only */
+	struct ibv_gid_entry *e = calloc(ENTRIES, sizeof *e);
 	struct ibv_port_attr attr;
 	char text[INET6_ADDRSTRLEN];
 	bool ethernet;
 	ssize_t n;
-	int r = ibv_query_port(ctx, (uint8_t)port, &attr);
+	int r = e ? ibv_query_port(c->ctx, (uint8_t)port, &attr) : ENOMEM;
 
 	if (r) {
 		fprintf(out, "  port %d: cannot be queried: %s\n", port, strerror(r));
+		free(e);
 		return;
 	}
 	ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 	fprintf(out, "  port %d: %s, %s, MTU %d, LID %u\n", port, ethernet ? "Ethernet" : "InfiniBand",
 		port_state_text(attr.state), mtu_bytes(attr.active_mtu), attr.lid);
-	n = ibv_query_gid_table(ctx, e, ENTRIES, 0);
+	n = ibv_query_gid_table(c->ctx, e, ENTRIES, 0);
 	if (n < 0)
 		fprintf(out, "    GID table: %s\n", strerror((int)-n));
 	for (ssize_t i = 0; i < n; i++) {
 		if ((int)e[i].port_num == port)
 			fprintf(out, "    GID %u %s: %s\n", e[i].gid_index,
 				gid_text(e[i].gid.raw, text, sizeof text),
-				gid_use(conf, device, &e[i], ethernet, attr.state == IBV_PORT_ACTIVE));
+				gid_use(conf, device, &e[i], ethernet, attr.state == IBV_PORT_ACTIVE,
+					c->transport_nr > 0));
 	}
+	free(e);
+}
+
+/* "DC", or why not; of several both what it has and what it lacks. */
+static void
+list_transports(const struct rdma_context *c, FILE *out)
+{
+	for (int i = 0; i < c->transport_nr; i++)
+		fprintf(out, "%s%s", i ? ", " : "", c->transport[i]->name);
+	if (c->why[0])
+		fprintf(out, "%s%s", c->transport_nr ? ", " : "", c->why);
 }
 
 int
@@ -91,19 +107,19 @@ rdma_list(const struct conf_rdma *conf, FILE *out)
 		fprintf(out, "no RDMA device%s%s\n", list ? "" : ": ",
 			list ? "" : strerror(errno ? errno : ENODEV));
 	for (int i = 0; list && i < nr; i++) {
-		const char *name = ibv_get_device_name(list[i]), *why = device_why_not(list[i]);
-		struct rdma_context *c = NULL;
-		int r = why ? 0 : context_open(list[i], &c, &why);
+		const char *name = ibv_get_device_name(list[i]), *why;
+		struct rdma_context *c;
+		int r = context_open(list[i], &c, &why);
 
-		if (!c) {
-			fprintf(out, "%s: not used: %s%s%s\n", name, why, r < 0 ? ": " : "",
-				r < 0 ? strerror(-r) : "");
+		if (r < 0) {
+			fprintf(out, "%s: not used: %s: %s\n", name, why, strerror(-r));
 			continue;
 		}
-		fprintf(out, "%s: firmware %.*s, DC, NUMA node %d\n", name, (int)sizeof c->attr.fw_ver,
-			c->attr.fw_ver, device_read_numa_node(name));
+		fprintf(out, "%s: firmware %.*s, ", name, (int)sizeof c->attr.fw_ver, c->attr.fw_ver);
+		list_transports(c, out);
+		fprintf(out, ", NUMA node %d\n", device_read_numa_node(name));
 		for (int port = 1; port <= c->attr.phys_port_cnt; port++)
-			list_port(conf, c->ctx, name, port, out);
+			list_port(conf, c, name, port, out);
 		context_close(c);
 	}
 	if (list)

@@ -7,39 +7,13 @@
 #define LOG_MODULE "rdma"
 #include "rdma/rdma_int.h"
 
+#include "base/log.h"
+
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-int
-thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *), void *arg)
-{
-	sigset_t all, was;
-	int r;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &was);
-	r = pthread_create(ret_thread, NULL, fn, arg);
-	pthread_sigmask(SIG_SETMASK, &was, NULL);
-	if (r == 0)
-		pthread_setname_np(*ret_thread, name);
-	return -r;
-}
-
-int
-fd_nonblock(int fd)
-{
-	int flags = fcntl(fd, F_GETFL);
-
-	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
-		return -errno;
-	return 0;
-}
-
-/* --- rails --- */
+/* ---- rails ---- */
 
 static struct rdma_rail *
 rail_find(struct rdma *rd, const struct rdma_device *dev, int port)
@@ -166,16 +140,17 @@ select_named(struct rdma *rd, const struct selector *sel, char *err, size_t err_
 	if (found)
 		return 0;
 	snprintf(err, err_len, "rdma.devices: %s: %s", sel->text,
-		 dev ? "no such port" : "no such device, or none that can do DC (see --list-devices)");
+		 dev ? "no such port" : "no such device (see --list-devices)");
 	return -ENODEV;
 }
 
-/* --- devices --- */
+/* ---- devices ---- */
 
 static int
 open_devices(struct rdma *rd)
 {
-	int nr = 0;
+	struct rdma_device *without[RDMA_RAILS_MAX];
+	int nr = 0, without_nr = 0;
 	struct ibv_device **list;
 
 	errno = 0;
@@ -187,18 +162,26 @@ open_devices(struct rdma *rd)
 			ibv_free_device_list(list);
 		return 0;
 	}
-	for (int i = 0; i < nr && rd->dev_nr < RDMA_RAILS_MAX; i++) {
-		const char *why = device_why_not(list[i]);
-		int r = 0;
+	for (int i = 0; i < nr && rd->dev_nr + without_nr < RDMA_RAILS_MAX; i++) {
+		const char *name = ibv_get_device_name(list[i]), *why;
+		struct rdma_device *dev;
+		int r = device_open(rd, list[i], &dev, &why);
 
-		if (!why)
-			r = device_open(rd, list[i], &rd->dev[rd->dev_nr], &why);
-		if (r == 0 && rd->dev[rd->dev_nr])
-			rd->dev_nr++;
-		else
-			log_info("device %s is not used: %s%s%s", ibv_get_device_name(list[i]), why,
-				 r < 0 ? ": " : "", r < 0 ? strerror(-r) : "");
+		if (r < 0) {
+			log_info("device %s is not used: %s: %s", name, why, strerror(-r));
+		} else if (dev->transport_nr) {
+			rd->dev[rd->dev_nr++] = dev;
+		} else if (rd->conf.mode == RDMA_LIST) {
+			without[without_nr++] = dev;
+		} else {
+			log_info("device %s is not used: %s", name, dev->cur->why);
+			device_free(dev);
+		}
 	}
+	/* Only who is named can be one of these, and not by an address that a better one has too (Soft-RoCE
+	 * on an adapter's interface). */
+	for (int i = 0; i < without_nr; i++)
+		rd->dev[rd->dev_nr++] = without[i];
 	ibv_free_device_list(list);
 	return 0;
 }
@@ -229,10 +212,12 @@ close_unused(struct rdma *rd)
 
 		for (int k = 0; k < rd->rail_nr; k++)
 			used |= rd->rail[k]->dev == rd->dev[i];
-		if (used)
+		if (used) {
+			rd->dev[i]->index = n;
 			rd->dev[n++] = rd->dev[i];
-		else
+		} else {
 			device_free(rd->dev[i]);
+		}
 	}
 	rd->dev_nr = n;
 }
@@ -259,6 +244,8 @@ start_rails(struct rdma *rd)
 			 info.device, info.port, info.fw_ver, info.is_ethernet ? "Ethernet" : "InfiniBand",
 			 gid_text(info.gid, gid, sizeof gid), info.state == RAIL_UP ? "up" : "down",
 			 info.active_mtu, info.max_rd_atomic);
+		if (!info.transport_nr)
+			log_warn("rail %d: %s serves no token: %s", i, info.device, rail->dev->cur->why);
 		if (rail->view.gid_nr == 0 && rail->is_ethernet)
 			log_warn("rail %d: port %s:%d has no RoCEv2 address: nobody can be reached from it",
 				 i, info.device, info.port);
@@ -277,7 +264,7 @@ void
 rdma_prepare(void)
 {
 	/* Destroying what belongs to a device that is gone then frees the library's memory.  That the library
-	 * calls it done proves nothing about the hardware: rdma_dci_free(). */
+	 * calls it done proves nothing about the hardware: rdma_ep_free(). */
 	setenv("RDMAV_ALLOW_DISASSOC_DESTROY", "1", 0);
 }
 

@@ -1,5 +1,5 @@
 /*
- * Rails: a port with its usable GIDs, its state, and who is told when that changes.
+ * Rails: a port with its usable GIDs, its state, and who is notified when that changes.
  *
  *   UP <--- port events, or what the port says when asked ---> DOWN
  *     \                                                         /
@@ -14,6 +14,7 @@
 #include "rdma/rdma_int.h"
 
 #include "base/check.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <ifaddrs.h>
@@ -39,20 +40,7 @@ mtu_enum(int bytes)
 	return (enum ibv_mtu)mtu;
 }
 
-struct ah_params
-rail_ah_params(const struct rdma_rail *rail)
-{
-	const struct conf_rdma *c = &rail->rd->conf;
-	int sl_max = rail->is_ethernet ? 7 : 15; /* 2.8 */
-
-	return (struct ah_params){
-		.service_level = (uint8_t)(c->service_level < sl_max ? c->service_level : sl_max),
-		.traffic_class = (uint8_t)c->traffic_class,
-		.hop_limit = (uint8_t)c->hop_limit,
-	};
-}
-
-/* --- the GID table --- */
+/* ---- the GID table ---- */
 
 struct if_prefix {
 	uint8_t addr[16];
@@ -164,17 +152,30 @@ rail_refresh(struct rdma_rail *rail)
 	return true;
 }
 
-/* After any rail_refresh(). */
+/* After any rail_refresh().  A rail without a transport leads nowhere, so its subnets are none of ours. */
 void
 trust_refresh(struct rdma *rd)
 {
 	const struct rail_view *views[RDMA_RAILS_MAX];
+	int nr = 0;
 
 	pthread_rwlock_wrlock(&rd->table_lock);
-	for (int i = 0; i < rd->rail_nr; i++)
-		views[i] = &rd->rail[i]->view;
-	rdma_trust_build(views, rd->rail_nr, &rd->trust);
+	for (int i = 0; i < rd->rail_nr; i++) {
+		if (rd->rail[i]->dev->transport_nr)
+			views[nr++] = &rd->rail[i]->view;
+	}
+	rdma_trust_build(views, nr, &rd->trust);
 	pthread_rwlock_unlock(&rd->table_lock);
+}
+
+static bool
+any_serves(const struct rdma *rd)
+{
+	for (int i = 0; i < rd->rail_nr; i++) {
+		if (rd->rail[i]->dev->transport_nr)
+			return true;
+	}
+	return false;
 }
 
 int
@@ -184,9 +185,9 @@ rdma_gid_allowed(const struct rdma *rd, const struct conf_rdma *conf, const uint
 	pthread_rwlock_t *lock = (pthread_rwlock_t *)(uintptr_t)&rd->table_lock;
 	int r;
 
-	/* Without a rail nobody is reached and there is no subnet to compare with: the request is declined
-	 * later, and its data goes over HTTP. */
-	if (rdma_rail_nr(rd) == 0)
+	/* Without a rail that serves nobody is reached and there is no subnet to compare with: the request is
+	 * declined later, and its data goes over HTTP. */
+	if (!any_serves(rd))
 		return 0;
 	pthread_rwlock_rdlock(lock);
 	r = rdma_trust_check(&rd->trust, conf, gid, peer);
@@ -194,7 +195,7 @@ rdma_gid_allowed(const struct rdma *rd, const struct conf_rdma *conf, const uint
 	return r;
 }
 
-/* --- state --- */
+/* ---- state ---- */
 
 unsigned
 rdma_rail_context(const struct rdma_rail *rail)
@@ -216,7 +217,7 @@ rdma_rail_generation(const struct rdma_rail *rail)
 
 /* Under state_lock. */
 static void
-tell(struct rdma *rd)
+notify(struct rdma *rd)
 {
 	list_for_each(l, &rd->watches)
 	{
@@ -242,10 +243,10 @@ state_update(struct rdma_rail *rail)
 	else
 		log_event(LOG_EV_RAIL_DOWN, LOG_WARN, "rail %s:%d is %s: requests are declined there",
 			  rail->dev->name, rail->port, state_name[state]);
-	tell(rail->rd);
+	notify(rail->rd);
 }
 
-void
+static void
 rail_set_port(struct rdma_rail *rail, bool port_up)
 {
 	pthread_mutex_lock(&rail->rd->state_lock);
@@ -269,16 +270,34 @@ device_set_fatal(struct rdma_device *dev, bool fatal)
 		state_update(rd->rail[i]);
 	}
 	if (fatal)
-		tell(rd); /* the generation is news even to a rail that was lost already */
+		notify(rd); /* the generation is news even to a rail that was lost already */
 	pthread_mutex_unlock(&rd->state_lock);
 }
 
 void
-rails_tell(struct rdma *rd)
+watches_notify(struct rdma *rd)
 {
 	pthread_mutex_lock(&rd->state_lock);
-	tell(rd);
+	notify(rd);
 	pthread_mutex_unlock(&rd->state_lock);
+}
+
+void
+device_refresh(struct rdma_device *dev, int port)
+{
+	struct rdma *rd = dev->rd;
+
+	for (int i = 0; i < rd->rail_nr; i++) {
+		struct rdma_rail *rail = rd->rail[i];
+		bool answers;
+
+		if (rail->dev != dev || (port && rail->port != port))
+			continue;
+		answers = rail_refresh(rail);
+		ah_cache_forget_all(rail);
+		rail_set_port(rail, answers && rail->port_attr.state == IBV_PORT_ACTIVE);
+	}
+	trust_refresh(rd);
 }
 
 bool
@@ -362,7 +381,41 @@ rdma_watch_del(struct rdma *rd, struct rdma_watch *w)
 	pthread_mutex_unlock(&rd->state_lock);
 }
 
-/* --- asking --- */
+/* ---- asking ---- */
+
+int
+rail_reads_max(const struct rdma_rail *rail)
+{
+	pthread_rwlock_t *lock = &rail->rd->table_lock;
+	int reads;
+
+	pthread_rwlock_rdlock(lock);
+	reads = rail->dev->attr.max_qp_init_rd_atom;
+	pthread_rwlock_unlock(lock);
+	reads = reads > 0 ? min_int(reads, RDMA_MAX_READS) : 1;
+	if (rail->rd->conf.max_rd_atomic > 0)
+		reads = min_int(reads, rail->rd->conf.max_rd_atomic);
+	return reads;
+}
+
+struct rdma_rail *
+device_first_rail(const struct rdma_device *dev)
+{
+	struct rdma *rd = dev->rd;
+
+	for (int i = 0; i < rd->rail_nr; i++) {
+		if (rd->rail[i]->dev == dev)
+			return rd->rail[i];
+	}
+	check(!"a device without a rail is closed at the start");
+	return NULL;
+}
+
+const struct rdma_ep_ops *
+rdma_rail_transport(const struct rdma_rail *rail, int i)
+{
+	return i < rail->dev->transport_nr ? rail->dev->transport[i] : NULL;
+}
 
 int
 rdma_rail_nr(const struct rdma *rd)
@@ -387,11 +440,10 @@ void
 rdma_rail_get_info(const struct rdma_rail *rail, struct rdma_rail_info *ret_info)
 {
 	pthread_rwlock_t *lock = &rail->rd->table_lock;
-	struct rdma_dci_limits limits;
 	const struct rail_view *v = &rail->view;
+	int reads = rail_reads_max(rail);
 	const uint8_t *gid;
 
-	rdma_dci_limits(rail, 1, &limits);
 	pthread_rwlock_rdlock(lock);
 	*ret_info = (struct rdma_rail_info){
 		.device = rail->dev->name,
@@ -401,8 +453,9 @@ rdma_rail_get_info(const struct rdma_rail *rail, struct rdma_rail_info *ret_info
 		.lid = v->lid,
 		.active_mtu = mtu_bytes(rail->port_attr.active_mtu),
 		.max_msg_bytes = rail->port_attr.max_msg_sz,
-		.max_rd_atomic = limits.read_depth,
+		.max_rd_atomic = reads,
 		.numa_node = rail->dev->numa_node,
+		.transport_nr = rail->dev->transport_nr,
 	};
 	snprintf(ret_info->fw_ver, sizeof ret_info->fw_ver, "%.*s", (int)sizeof rail->dev->attr.fw_ver,
 		 rail->dev->attr.fw_ver);
@@ -422,15 +475,23 @@ rdma_route(struct rdma *rd, const struct token *tok, const struct sockaddr *loca
 {
 	const struct rail_view *views[RDMA_RAILS_MAX];
 	unsigned up = 0;
+	bool served = false;
 	int r;
 
 	for (int i = 0; i < rd->rail_nr; i++) {
 		views[i] = &rd->rail[i]->view;
+		if (!rail_transport_for(rd->rail[i], tok->kind))
+			continue;
+		served = true;
 		if (rdma_rail_state(rd->rail[i]) == RAIL_UP)
 			up |= 1u << i;
 	}
+	if (!served)
+		return -ENODEV;
 	pthread_rwlock_rdlock(&rd->table_lock);
 	r = rdma_choose(views, rd->rail_nr, up, tok, local, ret_route);
 	pthread_rwlock_unlock(&rd->table_lock);
+	if (r == 0)
+		ret_route->ops = rail_transport_for(rd->rail[ret_route->rail], tok->kind);
 	return r;
 }

@@ -2,7 +2,10 @@
  * Verbs and mlx5dv, wrapped: devices, rails (a port and its GID), memory regions.  Above chan/ nobody sees a
  * verbs type.
  *
- * rdma_open() and rdma_close() run on the main thread.  A rail's state changes at run time (async events, its
+ * A rail has the transports that its device can do (rdma/ep.h); one without any serves no token.  A process
+ * may open several struct rdma, each with rails and regions of its own.
+ *
+ * rdma_open() and rdma_close() of one run on one thread.  A rail's state changes at run time (async events, its
  * own helper thread) and may be read by any thread.  No device, or a list call that fails, is a warning:
  * rail_nr is 0 then and everything is served over HTTP.
  *
@@ -13,7 +16,7 @@
 #ifndef GANTRY_RDMA_RDMA_H
 #define GANTRY_RDMA_RDMA_H
 
-#include "conf/conf.h"
+#include "conf/rdma.h"
 
 #include <netinet/in.h>
 #include <stdatomic.h>
@@ -25,6 +28,7 @@ struct rdma;
 struct rdma_rail;
 
 #define RDMA_RAILS_MAX 16
+#define RDMA_TRANSPORTS_MAX 4 /* of a rail */
 #define RDMA_REGIONS_MAX 1024
 
 enum rail_state { RAIL_UP, RAIL_DOWN, RAIL_LOST, RAIL_STATE_NR };
@@ -41,7 +45,8 @@ struct rdma_rail_info {
 	int active_mtu;  /* bytes */
 	uint32_t max_msg_bytes;
 	int max_rd_atomic;
-	int numa_node; /* -1: unknown */
+	int numa_node;    /* -1: unknown */
+	int transport_nr; /* 0: it serves no token */
 };
 
 /* What libibverbs reads from the environment when it is called first.  Before any of these, and before any
@@ -58,18 +63,32 @@ int rdma_rail_nr(const struct rdma *rd);
 struct rdma_rail *rdma_rail(struct rdma *rd, int i);
 void rdma_rail_get_info(const struct rdma_rail *rail, struct rdma_rail_info *ret_info);
 
-/* Registers one buffer region with every rail; *ret_region numbers it (the same on all rails).  Main thread,
- * before the cores start; 0 or -errno.  Needs memlock for len bytes: -ENOMEM says so in err. */
+/* Registers one buffer region with every rail; *ret_region numbers it (the same on all rails).  A number is
+ * never given twice, so that work which was meant for a region that is gone cannot hit another.  0 or -errno:
+ * -ENOSPC: there are RDMA_REGIONS_MAX; -ENOMEM: needs memlock for len bytes, and err says so.  May block.
+ * Any thread. */
 int rdma_region_add(struct rdma *rd, void *mem, size_t len, int *ret_region, char *err, size_t err_len);
 
-/* Is gid one that a token may name?  rdma.allow (or our rails' subnets), then rdma.allow_special; see "Tokens"
+/*
+ * Removes a region.  Work that is posted from here on is refused (-ESTALE), and what is outstanding in it
+ * fails.  May block.  Any thread.
+ *
+ *   0              no device touches the memory any more
+ *   -ENOENT        there is no such region (any more)
+ *   -EINPROGRESS   a device that has died may still touch it until its context was closed: the memory has to
+ *                  stay, call again later
+ *   other -errno   a device keeps it: call again later
+ */
+int rdma_region_del(struct rdma *rd, int region);
+
+/* Says whether gid is one that a token may name: rdma.allow (or our rails' subnets), then rdma.allow_special; see "Tokens"
  * in docs/threat-model.md.  NULL gid: a token without one (counts as our own subnet).  peer: the HTTP client's
  * address, for rdma.bind_gid.  0, or -EACCES. */
 int rdma_gid_allowed(const struct rdma *rd, const struct conf_rdma *conf, const uint8_t *gid,
 		     const struct sockaddr *peer);
 
-/* --list-devices: each device, port and GID, and what it would be used for, or why not.  Needs no rails.  0
- * or -errno. */
+/* Writes what --list-devices shows: each device with its transports, each port and GID, and what it would be
+ * used for, or why not.  Needs no rails.  0 or -errno. */
 int rdma_list(const struct conf_rdma *conf, FILE *out);
 
 /* Completion statuses of protocol.md 5, counted per rail (item 109).  Any thread. */
@@ -92,9 +111,9 @@ struct rdma_rail_stats {
 	_Atomic uint64_t status[WCS_NR];
 	_Atomic uint64_t read_bytes, written_bytes, read_ops,
 		write_ops; /* by us: READs serve PUTs, WRITEs serve GETs */
-	_Atomic uint64_t dci_resets, dci_recreated, ah_hits, ah_misses, ah_failed;
+	_Atomic uint64_t ep_resets, ep_recreated, ah_hits, ah_misses, ah_failed;
 	_Atomic uint64_t reopens; /* of its device, after its context had died */
-	_Atomic int dcis, dcis_free, dcis_leased, dcis_recovering;
+	_Atomic int eps, eps_free, eps_leased, eps_recovering;
 };
 struct rdma_rail_stats *rdma_rail_stats(struct rdma_rail *rail);
 

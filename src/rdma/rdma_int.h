@@ -6,15 +6,17 @@
 #include "rdma/ep.h"
 #include "rdma/rdma.h"
 
+#include <errno.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
 
 #define RAIL_GIDS_MAX 64
 #define RAIL_IPS_MAX 8
 #define RDMA_MAX_READS 16 /* item 32 */
+#define WHY_BYTES 192     /* why a device lacks a transport */
 #define AH_THREADS_MAX 4
 
-/* --- gid.c: what a GID is.  IPv4 is v4-mapped. --- */
+/* ---- gid.c: what a GID is.  IPv4 is v4-mapped. ---- */
 
 bool gid_is_v4(const uint8_t gid[16]);
 bool gid_is_loopback(const uint8_t gid[16]);
@@ -26,7 +28,7 @@ bool gid_from_sockaddr(const struct sockaddr *sa, uint8_t ret_gid[16]);
 /* "10.0.0.5", "::ffff:10.0.0.5" or ::, never longer than INET6_ADDRSTRLEN. */
 const char *gid_text(const uint8_t gid[16], char *text, size_t len);
 
-/* --- ahattr.c: pure choices over a view of the rails --- */
+/* ---- ahattr.c: pure choices over a view of the rails ---- */
 
 struct rail_gid {
 	uint8_t raw[16];
@@ -71,7 +73,7 @@ void rdma_trust_build(const struct rail_view *const *views, int view_nr, struct 
 int rdma_trust_check(const struct rdma_trust *trust, const struct conf_rdma *conf, const uint8_t *gid,
 		     const struct sockaddr *peer);
 
-/* --- select.c: which devices the operator meant --- */
+/* ---- select.c: which devices the operator meant ---- */
 
 struct selector {
 	const char *text;
@@ -86,7 +88,7 @@ int selector_parse(const char *text, struct selector *ret_sel);
  * kernel CM). */
 int selector_by_cm(const struct selector *sel, char *ret_device, size_t device_len, int *ret_port);
 
-/* --- ahcache.c --- */
+/* ---- ahcache.c ---- */
 
 struct rdma_ah {
 	struct ibv_ah *ah,
@@ -120,6 +122,12 @@ struct ah_helpers {
 	bool stop;
 };
 
+/* As rdma_target_get(); a waiter's target.at is set. */
+int ah_get(struct rdma_rail *rail, const struct rdma_ah_key *key, struct rdma_target_wait *w,
+	   struct rdma_ah **ret_ah);
+void ah_put(struct rdma_rail *rail, struct rdma_ah *ah);
+void ah_forget(struct rdma_rail *rail, struct rdma_ah *ah);
+
 int ah_cache_init(struct rdma_rail *rail, int slot_nr);
 void ah_cache_fini(struct rdma_rail *rail);
 void ah_cache_forget_all(struct rdma_rail *rail);
@@ -129,7 +137,7 @@ void ah_cache_drop(struct rdma_rail *rail);
 int ah_helpers_start(struct ah_helpers *h);
 void ah_helpers_stop(struct ah_helpers *h);
 
-/* --- devices and rails --- */
+/* ---- devices and rails ---- */
 
 /*
  * One opening of a device and what hangs on it.  A context may die while the device lives on (a firmware that
@@ -140,17 +148,26 @@ struct rdma_context {
 	struct rdma_device *dev;
 	unsigned nr; /* 1 for the first of its device, and so on */
 	int refs;    /* under dev->lock: the device's own while this is `cur`, one for each completion queue
-			and initiator, and for each address handle while it is being made */
+			and endpoint, and for each address handle while it is being made */
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_device_attr attr;
-	struct ibv_mr *mr[RDMA_REGIONS_MAX];
+	const struct rdma_ep_ops *transport[RDMA_TRANSPORTS_MAX];
+	int transport_nr;
+	char why[WHY_BYTES];                 /* not the others; "": it has all */
+	struct ibv_mr *mr[RDMA_REGIONS_MAX]; /* region.c's, by slot */
+	/* The same for who posts: the number of the slot's use, from 1, above the local key; 0: none. */
+	_Atomic uint64_t key[RDMA_REGIONS_MAX];
 };
 
 struct rdma_device {
 	struct rdma *rd;
+	int index; /* of rdma.dev[] */
 	char name[64];
 	int numa_node;
+	/* What every context of it can do: set when it is opened first. */
+	const struct rdma_ep_ops *transport[RDMA_TRANSPORTS_MAX];
+	int transport_nr;
 	struct ibv_device_attr attr; /* of the latest context; under rd->table_lock */
 
 	pthread_mutex_t lock;           /* taken last of all */
@@ -206,6 +223,14 @@ struct rdma_rail {
 	} recovery;
 };
 
+/* See region.c. */
+struct rdma_region {
+	struct iovec iov;
+	enum { REGION_FREE, REGION_LIVE, REGION_GOING, REGION_SPENT } state;
+	unsigned count;                 /* how often the slot was used before */
+	unsigned until[RDMA_RAILS_MAX]; /* GOING: the context of a device that has to be closed first */
+};
+
 struct rdma {
 	struct conf_rdma
 		conf; /* a copy: the configuration may be reloaded; its strings are used while opening only */
@@ -213,13 +238,12 @@ struct rdma {
 	int dev_nr;
 	struct rdma_rail *rail[RDMA_RAILS_MAX];
 	int rail_nr;
-	int region_nr;
 	pthread_rwlock_t table_lock; /* views and trust: read per request, written on port and GID events */
 	struct rdma_trust trust;
 	/* Held while regions are registered: with all devices by rdma_region_add(), with one that is opened
-	 * anew. */
+	 * anew.  Taken before dev->lock and state_lock. */
 	pthread_mutex_t region_lock;
-	struct iovec region[RDMA_REGIONS_MAX];
+	struct rdma_region region[RDMA_REGIONS_MAX];
 	pthread_mutex_t state_lock; /* rail states and watches; taken before nothing else of ours */
 	struct list watches;
 	struct ah_helpers helpers;
@@ -230,68 +254,142 @@ struct rdma {
 	} async;
 };
 
-/* rail.c */
+static inline int
+min_int(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+/* Returns how many pieces a work request may have, on a device that allows so many (0: it does not say). */
+static inline int
+sge_max(const struct rdma *rd, int allowed)
+{
+	int sge = min_int(rd->conf.max_sge, RDMA_SGE_MAX);
+
+	if (allowed > 0)
+		sge = min_int(sge, allowed);
+	return sge < 1 ? 1 : sge;
+}
+
+/* Finds the region's local key on a context: 0, or -ESTALE when it was removed.  Core. */
+static inline int
+region_key(const struct rdma_context *c, int region, uint32_t *ret_lkey)
+{
+	unsigned slot = (unsigned)region % RDMA_REGIONS_MAX;
+	uint64_t key = atomic_load_explicit(&c->key[slot], memory_order_acquire);
+
+	if (key >> 32 != (unsigned)region / RDMA_REGIONS_MAX + 1u)
+		return -ESTALE;
+	*ret_lkey = (uint32_t)key;
+	return 0;
+}
+
+/* Returns the rail's transport for that family; NULL: it has none. */
+static inline const struct rdma_ep_ops *
+rail_transport_for(const struct rdma_rail *rail, enum token_kind kind)
+{
+	for (int i = 0; i < rail->dev->transport_nr; i++) {
+		if (rdma_ep_serves(rail->dev->transport[i], kind))
+			return rail->dev->transport[i];
+	}
+	return NULL;
+}
+
+/* ---- transport.c ---- */
+
+/* Finds out which transports a context that was just opened can do. */
+void context_probe(struct rdma_context *c);
+extern const struct rdma_ep_ops rdma_dc; /* dc.c */
+
+/* ---- cq.c ---- */
+
+struct verbs_cq {
+	struct rdma_cq base;
+	struct rdma_context *c;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+};
+extern const struct rdma_cq_ops verbs_cq_ops;
+
+/* ---- context.c: references.  Any thread. ---- */
+
+/* Returns a reference to the context that the device has; NULL: it has none. */
+struct rdma_context *context_get(struct rdma_device *dev);
+/* Takes another one. */
+void context_hold(struct rdma_context *c);
+void context_put(struct rdma_context *c);
+bool context_is_given_up(const struct rdma_context *c);
+
+/* ---- rail.c ---- */
+
 /* Reads port and GID table again; false: the device does not answer. */
 bool rail_refresh(struct rdma_rail *rail);
-void rail_set_port(struct rdma_rail *rail, bool port_up);
+/* Returns how many READs an endpoint of the rail may have outstanding. */
+int rail_reads_max(const struct rdma_rail *rail);
+/* Reads ports (0: all) and GID tables of the device again, and forgets its address handles. */
+void device_refresh(struct rdma_device *dev, int port);
 void device_set_fatal(struct rdma_device *dev, bool fatal);
-/* Has one of its rails given up a completion queue?  Only another context heals that. */
+/* Says whether one of its rails has given up a completion queue: only another context heals that. */
 bool device_is_broken(struct rdma_device *dev);
-/* Another context serves: what rails say of it, and that none is broken. */
+/* Makes rails say what the context that serves from now on says, and none of them broken. */
 void device_renew(struct rdma_device *dev, const struct rdma_context *c);
-/* Watches are told, though no state has changed. */
-void rails_tell(struct rdma *rd);
+struct rdma_rail *device_first_rail(const struct rdma_device *dev);
+/* Notifies the watches, though no state has changed. */
+void watches_notify(struct rdma *rd);
 void trust_refresh(struct rdma *rd);
 int mtu_bytes(enum ibv_mtu mtu);
 enum ibv_mtu mtu_enum(int bytes);
+
+/* ---- ahattr.c ---- */
+
 struct ah_params rail_ah_params(const struct rdma_rail *rail);
 
-/* async.c */
+/* ---- async.c ---- */
+
 int async_start(struct rdma *rd);
 void async_stop(struct rdma *rd);
-/* After the last helper that may wake it. */
+/* Frees what wakes the async helper; after the last helper that may do so. */
 void async_fini(struct rdma *rd);
-/* The async helper looks again.  Any thread. */
-void async_wake(struct rdma *rd);
-/* Reads ports and GID tables of that device again. */
-void look_at(struct rdma_device *dev, int port);
 
-/* device.c: what a device can do; also for --list-devices */
-/* NULL when this device can serve DC, else why not. */
-const char *device_why_not(struct ibv_device *dev);
-/* A context without a device, numberless.  0, or -errno and why. */
+/* ---- device.c: what a device can do; also for --list-devices ---- */
+
+/* Opens a device and finds out what it can do: a context without a device, numberless.  0, or -errno and
+ * why. */
 int context_open(struct ibv_device *ibdev, struct rdma_context **ret_c, const char **ret_why);
-/* Everything that was made on it is gone, or cannot be got rid of otherwise.  When this returned 0, the
- * hardware does nothing more on its behalf. */
+/* Closes a context: everything that was made on it is gone, or cannot be got rid of otherwise.  When this
+ * returned 0, the hardware does nothing more on its behalf. */
 int context_close(struct rdma_context *c);
-/* Can it really make an initiator?  0 or -errno. */
-int context_probe_dc(struct rdma_context *c);
-struct ibv_qp *dci_create(struct rdma_context *c, struct ibv_cq *cq, int send_depth, int max_sge);
 int device_open(struct rdma *rd, struct ibv_device *ibdev, struct rdma_device **ret_dev,
 		const char **ret_why);
 void device_free(struct rdma_device *dev);
 int device_read_numa_node(const char *name);
-/* All regions there are, with a context that has none; under rd->region_lock.  0 or -errno. */
-int regions_register(struct rdma *rd, struct rdma_context *c);
 
-/* reopen.c: contexts that die.  Any thread, where not said. */
+/* ---- region.c ---- */
+
+/* Registers all regions there are with a context that has none; under rd->region_lock.  0 or -errno. */
+int regions_register(struct rdma *rd, struct rdma_context *c);
+/* Deregisters all of a context that nobody refers to. */
+void regions_deregister(struct rdma_context *c);
+
+/* ---- reopen.c: contexts that die ---- */
+
 enum reopen_state { REOPEN_IDLE, REOPEN_OUT, REOPEN_DONE };
 
-/* A reference to the context that the device has; NULL: it has none. */
-struct rdma_context *context_get(struct rdma_device *dev);
-void context_hold(struct rdma_context *c); /* another one */
-void context_put(struct rdma_context *c);
-bool context_is_given_up(const struct rdma_context *c);
-/* The async helper's turn at a device that is fatal: it serves again, or it is given up, or opened anew.
- * Returns in how many ms it wants the next one; -1: it is well. */
+/* Does what is due for a device that is fatal: it serves again, or it is given up, or opened anew.  Returns
+ * in how many ms the next turn is due; -1: it is well.  Async helper. */
 int device_tend(struct rdma_device *dev);
 
-/* recovery.c */
+/* ---- recovery.c ---- */
+
 int recovery_start(struct rdma_rail *rail);
 void recovery_stop(struct rdma_rail *rail);
 
-/* open.c: a helper with all signals blocked; 0 or -errno. */
+/* ---- thread.c ---- */
+
+/* Starts a helper with all signals blocked; 0 or -errno. */
 int thread_start(pthread_t *ret_thread, const char *name, void *(*fn)(void *), void *arg);
 int fd_nonblock(int fd);
+/* Has the async helper check again whatever is not well.  Any thread. */
+void async_wake(struct rdma *rd);
 
 #endif

@@ -7,9 +7,7 @@
  *   `-----------------------------------------------------------------------------------------------'
  *
  * The async helper decides (device_tend()); what may block, closing and opening, is a job of the recovery
- * helper of the device's first rail, so that other devices' events are heard meanwhile.  Who makes something
- * on a context refers to it (context_get()); the last one to let go of a context that was given up wakes the
- * async helper.  Only one context of a device exists at a time: the old one is closed before another is
+ * helper of the device's first rail, so that other devices' events are heard meanwhile.  Only one context of a device exists at a time: the old one is closed before another is
  * opened, which also is what locked memory has room for.
  *
  * A call that hangs in the kernel keeps its context, and so the device: nothing that the daemon does could
@@ -20,6 +18,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <string.h>
@@ -27,70 +26,7 @@
 #define PATIENCE_NS (1 * NS_PER_S) /* a device that survives its reset has that long to say so */
 #define AGAIN_NS (1 * NS_PER_S)
 
-/* --- references --- */
-
-struct rdma_context *
-context_get(struct rdma_device *dev)
-{
-	struct rdma_context *c;
-
-	pthread_mutex_lock(&dev->lock);
-	c = dev->cur;
-	if (c)
-		c->refs++;
-	pthread_mutex_unlock(&dev->lock);
-	return c;
-}
-
-void
-context_hold(struct rdma_context *c)
-{
-	pthread_mutex_lock(&c->dev->lock);
-	check(c->refs > 0);
-	c->refs++;
-	pthread_mutex_unlock(&c->dev->lock);
-}
-
-void
-context_put(struct rdma_context *c)
-{
-	struct rdma_device *dev = c->dev;
-	bool last;
-
-	pthread_mutex_lock(&dev->lock);
-	check(c->refs > 0);
-	last = --c->refs == 0;
-	pthread_mutex_unlock(&dev->lock);
-	if (last)
-		async_wake(dev->rd);
-}
-
-bool
-context_is_given_up(const struct rdma_context *c)
-{
-	struct rdma_device *dev = c->dev;
-	bool given_up;
-
-	pthread_mutex_lock(&dev->lock);
-	given_up = dev->cur != c;
-	pthread_mutex_unlock(&dev->lock);
-	return given_up;
-}
-
-/* --- the job, on the recovery helper --- */
-
-static struct rdma_rail *
-first_rail(struct rdma_device *dev)
-{
-	struct rdma *rd = dev->rd;
-
-	for (int i = 0; i < rd->rail_nr; i++) {
-		if (rd->rail[i]->dev == dev)
-			return rd->rail[i];
-	}
-	check(!"a device without a rail is closed at the start");
-	return NULL;
-}
+/* ---- the job, on the recovery helper ---- */
 
 static int
 close_old(struct rdma_device *dev)
@@ -114,7 +50,7 @@ close_old(struct rdma_device *dev)
 	pthread_mutex_unlock(&dev->lock);
 	atomic_store(&dev->closed, nr);
 	log_info("%s: the old context is closed", dev->name);
-	rails_tell(rd);
+	watches_notify(rd);
 	return 0;
 }
 
@@ -128,8 +64,7 @@ open_by_name(const char *name, struct rdma_context **ret_c, const char **ret_why
 	for (int i = 0; list && i < nr; i++) {
 		if (strcmp(ibv_get_device_name(list[i]), name) != 0)
 			continue;
-		*ret_why = device_why_not(list[i]);
-		r = *ret_why ? -EOPNOTSUPP : context_open(list[i], ret_c, ret_why);
+		r = context_open(list[i], ret_c, ret_why);
 		break;
 	}
 	if (list)
@@ -137,10 +72,26 @@ open_by_name(const char *name, struct rdma_context **ret_c, const char **ret_why
 	return r;
 }
 
+/* Says whether a context has every transport that the device's rails have. */
+static bool
+can_replace(const struct rdma_device *dev, const struct rdma_context *c)
+{
+	for (int i = 0; i < dev->transport_nr; i++) {
+		bool has = false;
+
+		for (int k = 0; k < c->transport_nr; k++)
+			has |= c->transport[k] == dev->transport[i];
+		if (!has)
+			return false;
+	}
+	return true;
+}
+
 static int
 open_new(struct rdma_device *dev)
 {
 	struct rdma *rd = dev->rd;
+	char why_not[WHY_BYTES];
 	struct rdma_context *c;
 	const char *why;
 	int r = open_by_name(dev->name, &c, &why);
@@ -151,6 +102,11 @@ open_new(struct rdma_device *dev)
 		c->nr = dev->opened + 1;
 		c->refs = 1;
 		r = fd_nonblock(c->ctx->async_fd);
+		if (r == 0 && !can_replace(dev, c)) {
+			snprintf(why_not, sizeof why_not, "%s", c->why);
+			why = why_not;
+			r = -EOPNOTSUPP;
+		}
 		pthread_mutex_lock(&rd->region_lock);
 		if (r == 0) {
 			why = "buffers cannot be registered";
@@ -182,7 +138,7 @@ reopen_run(struct rdma_job *job)
 	async_wake(dev->rd);
 }
 
-/* --- the async helper --- */
+/* ---- the async helper ---- */
 
 /* A device that reported itself dead serves again as soon as one of its ports says it is active. */
 static bool
@@ -222,7 +178,7 @@ give_up(struct rdma_device *dev)
 	dev->cur = NULL;
 	pthread_mutex_unlock(&dev->lock);
 	atomic_store(&dev->serving, 0);
-	rails_tell(rd);
+	watches_notify(rd);
 }
 
 static void
@@ -233,7 +189,7 @@ begin_to_serve(struct rdma_device *dev)
 	check(c);
 	dev->async_fd = c->ctx->async_fd;
 	device_renew(dev, c);
-	look_at(dev, 0);
+	device_refresh(dev, 0);
 	log_event(LOG_EV_REOPENED, LOG_NOTE, "%s was opened anew, firmware %.*s", dev->name,
 		  (int)sizeof c->attr.fw_ver, c->attr.fw_ver);
 	atomic_store(&dev->serving, c->nr);
@@ -272,7 +228,7 @@ device_tend(struct rdma_device *dev)
 		return -1; /* it wakes us */
 	if (atomic_load(&dev->serving)) {
 		if (!device_is_broken(dev) && is_well_again(dev)) {
-			look_at(dev, 0);
+			device_refresh(dev, 0);
 			device_set_fatal(dev, false);
 			return -1;
 		}
@@ -298,6 +254,6 @@ device_tend(struct rdma_device *dev)
 		return ms_until(dev->again_ns);
 	atomic_store(&dev->job_state, REOPEN_OUT);
 	dev->job.run = reopen_run;
-	rdma_job_post(first_rail(dev), &dev->job);
+	rdma_job_post(device_first_rail(dev), &dev->job);
 	return -1;
 }

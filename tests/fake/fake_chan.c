@@ -455,10 +455,7 @@ chan_serves(const struct chan *ch, enum token_kind kind)
 int
 chan_waiting(const struct chan *ch)
 {
-	struct chan_stats st;
-
-	chan_get_stats(ch, &st);
-	return st.waiting;
+	return ch->stats.waiting;
 }
 
 bool
@@ -472,13 +469,6 @@ chan_fd_unwatched(struct chan *ch, int fd)
 {
 }
 
-int
-chan_fds(const struct chan *ch, int *ret_fds, int max)
-{
-	(void)ch, (void)ret_fds, (void)max;
-	return 0;
-}
-
 void
 chan_arm(struct chan *ch)
 {
@@ -489,12 +479,4 @@ void
 chan_event(struct chan *ch, int fd)
 {
 	(void)ch, (void)fd;
-}
-
-void
-chan_get_stats(const struct chan *ch, struct chan_stats *ret_stats)
-{
-	*ret_stats = (struct chan_stats){ .leases = ch->stats.leases,
-					  .leased = ch->stats.leased,
-					  .waiting = ch->stats.waiting };
 }

@@ -7,375 +7,352 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct rdma_cq {
+struct fake_cq {
+	struct rdma_cq base;
 	unsigned context;
 	int depth;
 };
 
-struct rdma_dci {
+/* An endpoint. */
+struct end {
+	struct rdma_ep base;
 	unsigned context;
-	bool gone;
+	bool gone, connected;
 	enum { QP_RTS, QP_ERR } state;
 	int depth;
 };
 
-struct rdma_ah {
-	int refs;
-};
-
 struct fake_ep fake_ep;
-static struct rdma_ah the_ah;
+static char the_target;
+
+static struct end *
+end_of(struct rdma_ep *ep)
+{
+	return container_of(ep, struct end, base);
+}
+
+static struct fake_cq *
+cq_of(const struct rdma_cq *cq)
+{
+	return container_of(cq, struct fake_cq, base);
+}
+
+/* ---- the rail ---- */
 
 void
-fake_dc_init(void)
-{
-	memset(&fake_ep, 0, sizeof fake_ep);
-	memset(&the_ah, 0, sizeof the_ah);
-	fake_ep.rail_nr = 1;
-	fake_ep.context = 1;
-	fake_ep.ah_result = 1;
-	fake_ep.limits.read_depth = 16;
-	list_init(&fake_ep.jobs);
-	list_init(&fake_ep.ah_waits);
-}
-
-/* --- rails --- */
-
-int
-rdma_rail_nr(const struct rdma *rd)
-{
-	return fake_ep.rail_nr;
-}
-
-struct rdma_rail *
-rdma_rail(struct rdma *rd, int i)
-{
-	check(i == 0);
-	return (struct rdma_rail *)&fake_ep;
-}
-
-struct rdma_rail_stats *
-rdma_rail_stats(struct rdma_rail *rail)
-{
-	return &fake_ep.stats;
-}
-
-enum rail_state
-rdma_rail_state(const struct rdma_rail *rail)
-{
-	return fake_ep.state;
-}
-
-unsigned
-rdma_rail_generation(const struct rdma_rail *rail)
-{
-	return fake_ep.generation;
-}
-
-unsigned
-rdma_rail_context(const struct rdma_rail *rail)
-{
-	return fake_ep.context;
-}
-
-void
-fake_dc_set_context(unsigned context, unsigned closed)
+fake_ep_set_context(unsigned context, unsigned closed)
 {
 	/* Of a context that is given up nobody hears any more; its work requests stay the hardware's. */
 	for (int i = 0; !context && i < FAKE_WRS_MAX; i++)
 		fake_ep.wr[i].lost = fake_ep.wr[i].used;
 	if (closed > fake_ep.closed)
-		check(fake_ep.dcis == 0 && fake_ep.cqs == 0);
+		check(fake_ep.eps == 0 && fake_ep.cqs == 0);
 	fake_ep.context = context;
 	fake_ep.closed = closed;
-	if (fake_ep.watch)
-		fake_ep.watch->changed(fake_ep.watch);
+	atomic_store(&fake_ep.dev.serving, context);
+	atomic_store(&fake_ep.dev.closed, closed);
+	watches_notify(&fake_ep.rd);
 }
 
 void
-fake_dc_set_state(enum rail_state state, bool new_generation)
+fake_ep_set_state(enum rail_state state, bool new_generation)
 {
-	fake_ep.state = state;
-	fake_ep.generation += new_generation;
-	if (fake_ep.watch)
-		fake_ep.watch->changed(fake_ep.watch);
-}
-
-void
-rdma_rail_stuck(struct rdma_rail *rail, int by)
-{
-	fake_ep.stuck += by;
-	check(fake_ep.stuck >= 0);
-	fake_dc_set_state(fake_ep.stuck || !fake_ep.context ? RAIL_LOST : RAIL_UP, false);
-}
-
-void
-rdma_rail_broken(struct rdma_rail *rail, const char *why)
-{
-	fake_ep.broken = true;
-}
-
-void
-rdma_watch_add(struct rdma *rd, struct rdma_watch *w)
-{
-	fake_ep.watch = w;
-}
-
-void
-rdma_watch_del(struct rdma *rd, struct rdma_watch *w)
-{
-	fake_ep.watch = NULL;
+	/* A device that becomes fatal counts its generation up; here that may be left out, or come alone. */
+	atomic_fetch_add(&fake_ep.rail.generation, (unsigned)new_generation - (state == RAIL_LOST));
+	fake_ep.rail.port_up = state != RAIL_DOWN;
+	device_set_fatal(&fake_ep.dev, state == RAIL_LOST);
+	watches_notify(&fake_ep.rd);
 }
 
 int
-rdma_route(struct rdma *rd, const struct token *tok, const struct sockaddr *local,
-	   struct rail_route *ret_route)
+fake_ep_stuck(void)
 {
-	if (fake_ep.route_result)
-		return fake_ep.route_result;
-	if (fake_ep.state != RAIL_UP)
-		return -ENETDOWN;
-	*ret_route = (struct rail_route){ .rail = 0 };
-	return 0;
+	return fake_ep.rail.stuck;
 }
 
-/* --- address handles --- */
+/* ---- targets ---- */
 
-int
-rdma_ah_get(struct rdma_rail *rail, const struct rdma_ah_key *key, struct rdma_ah_wait *w,
-	    struct rdma_ah **ret_ah)
+static int
+target_get(struct rdma_rail *rail, const struct token *tok, const struct rail_route *route,
+	   struct rdma_target_wait *w, struct rdma_target *ret_target)
 {
-	if (fake_ep.ah_result > 0) {
-		fake_ep.ah_refs++;
-		*ret_ah = &the_ah;
-	} else if (fake_ep.ah_result == 0) {
-		list_push_tail(&fake_ep.ah_waits, &w->link);
+	check(route->ops == &fake_ep.ops);
+	w->target = (struct rdma_target){ .ops = &fake_ep.ops, .at = &the_target, .nr = tok->dctn };
+	if (fake_ep.target_result > 0) {
+		fake_ep.targets++;
+		*ret_target = w->target;
+	} else if (fake_ep.target_result == 0) {
+		list_push_tail(&fake_ep.target_waits, &w->link);
 	}
-	return fake_ep.ah_result;
+	return fake_ep.target_result;
 }
 
 int
-fake_dc_ah_answer(int result)
+fake_ep_target_answer(int result)
 {
 	int n = 0;
 
-	for (struct list *l; (l = list_pop(&fake_ep.ah_waits)); n++) {
-		struct rdma_ah_wait *w = container_of(l, struct rdma_ah_wait, link);
+	for (struct list *l; (l = list_pop(&fake_ep.target_waits)); n++) {
+		struct rdma_target_wait *w = container_of(l, struct rdma_target_wait, link);
 
 		w->result = result;
-		w->ah = result == 0 ? &the_ah : NULL;
-		fake_ep.ah_refs += result == 0;
+		fake_ep.targets += result == 0;
 		w->done(w);
 	}
 	return n;
 }
 
-void
-rdma_ah_put(struct rdma_rail *rail, struct rdma_ah *ah)
+static void
+target_put(struct rdma_rail *rail, const struct rdma_target *target)
 {
-	check(ah == &the_ah);
-	check(fake_ep.ah_refs-- > 0);
+	check(target->at == &the_target);
+	check(fake_ep.targets-- > 0);
 }
 
-void
-rdma_ah_forget(struct rdma_rail *rail, struct rdma_ah *ah)
+static void
+target_forget(struct rdma_rail *rail, const struct rdma_target *target)
 {
-	check(ah == &the_ah);
+	check(target->at == &the_target);
 	fake_ep.forgotten++;
 }
 
-/* --- completion queues --- */
+/* ---- completion queues ---- */
 
-int
-rdma_cq_new(struct rdma_rail *rail, int depth, struct rdma_cq **ret_cq)
+static const struct rdma_cq_ops cq_ops;
+
+static int
+cq_new(struct rdma_rail *rail, int depth, struct rdma_cq **ret_cq)
 {
+	struct fake_cq *cq;
+
 	fake_ep.cq_tries++;
 	if (fake_ep.cq_result)
 		return fake_ep.cq_result;
 	if (!fake_ep.context)
 		return -ENODEV;
-	*ret_cq = calloc(1, sizeof **ret_cq);
-	check(*ret_cq);
-	(*ret_cq)->depth = fake_ep.cq_depth = depth;
-	(*ret_cq)->context = fake_ep.context;
+	cq = calloc(1, sizeof *cq);
+	check(cq);
+	cq->base = (struct rdma_cq){ .ops = &cq_ops, .rail = rail };
+	cq->depth = fake_ep.cq_depth = depth;
+	cq->context = fake_ep.context;
 	fake_ep.cqs++;
+	*ret_cq = &cq->base;
 	return 0;
 }
 
-void
-rdma_cq_free(struct rdma_cq *cq)
+static void
+cq_free(struct rdma_cq *cq)
 {
-	if (!cq)
-		return;
-	check(fake_ep.dcis == 0);
+	check(fake_ep.eps == 0);
 	fake_ep.cqs--;
 	fake_ep.cqe_nr = 0;
-	free(cq);
+	free(cq_of(cq));
 }
 
-int
-rdma_cq_fd(const struct rdma_cq *cq)
+static int
+cq_fd(const struct rdma_cq *cq)
 {
-	return 99 + (int)cq->context;
+	return 99 + (int)cq_of(cq)->context;
 }
 
-int
-rdma_cq_poll(struct rdma_cq *cq, struct rdma_completion *ret_wc, int max)
+static int
+cq_poll(struct rdma_cq *cq, struct rdma_completion *ret_wc, int max)
 {
 	int n = fake_ep.cqe_nr < max ? fake_ep.cqe_nr : max;
 
 	fake_ep.polls++;
-	check(fake_ep.cqe_nr <= cq->depth);
+	check(fake_ep.cqe_nr <= cq_of(cq)->depth);
 	memcpy(ret_wc, fake_ep.cqe, (size_t)n * sizeof *ret_wc);
 	memmove(fake_ep.cqe, fake_ep.cqe + n, (size_t)(fake_ep.cqe_nr - n) * sizeof *ret_wc);
 	fake_ep.cqe_nr -= n;
 	return n;
 }
 
-unsigned
-rdma_cq_context(const struct rdma_cq *cq)
+static unsigned
+cq_context(const struct rdma_cq *cq)
 {
-	return cq->context;
+	return cq_of(cq)->context;
 }
 
-void
-rdma_cq_arm(struct rdma_cq *cq)
+static void
+cq_arm(struct rdma_cq *cq)
 {
 	fake_ep.armed++;
 }
 
-void
-rdma_cq_event(struct rdma_cq *cq)
+static void
+cq_event(struct rdma_cq *cq)
 {
 }
 
+static const struct rdma_cq_ops cq_ops = {
+	.cq_new = cq_new,
+	.cq_free = cq_free,
+	.context = cq_context,
+	.fd = cq_fd,
+	.poll = cq_poll,
+	.arm = cq_arm,
+	.event = cq_event,
+};
+
 void
-fake_dc_stray(uint64_t wr_id, enum rdma_status status)
+fake_ep_stray(uint64_t wr_id, enum rdma_status status)
 {
 	check(fake_ep.cqe_nr < FAKE_WRS_MAX);
-	fake_ep.cqe[fake_ep.cqe_nr++] = (struct rdma_completion){ .wr_id = wr_id, .status = status };
+	fake_ep.cqe[fake_ep.cqe_nr++] = (struct rdma_completion){
+		.wr_id = wr_id,
+		.status = status,
+		.wc_status = status == WCS_SUCCESS ? 0 : 100 + (int)status, /* nothing that verbs say */
+		.vendor_err = status == WCS_SUCCESS ? 0 : 200 + (uint32_t)status,
+	};
 }
 
-/* --- initiators --- */
+/* ---- endpoints ---- */
 
-void
-rdma_dci_limits(const struct rdma_rail *rail, int want, struct rdma_dci_limits *ret_limits)
+static void
+limits(const struct rdma_rail *rail, int want, struct rdma_ep_limits *ret_limits)
 {
 	*ret_limits = fake_ep.limits;
 	if (!ret_limits->send_depth)
 		ret_limits->send_depth = want;
 }
 
-int
-rdma_dci_new(struct rdma_rail *rail, struct rdma_cq *cq, int send_depth, struct rdma_dci **ret_dci)
+static int
+ep_new(struct rdma_rail *rail, struct rdma_cq *cq, int send_depth, struct rdma_ep **ret_ep)
 {
+	struct end *e;
+
 	if (fake_ep.new_result)
 		return fake_ep.new_result;
-	if (cq->context != fake_ep.context)
+	if (cq_of(cq)->context != fake_ep.context)
 		return -ENODEV;
-	*ret_dci = calloc(1, sizeof **ret_dci);
-	check(*ret_dci);
-	(*ret_dci)->depth = send_depth;
-	(*ret_dci)->context = cq->context;
-	fake_ep.dcis++;
+	e = calloc(1, sizeof *e);
+	check(e);
+	e->base = (struct rdma_ep){ .ops = &fake_ep.ops, .rail = rail };
+	e->depth = send_depth;
+	e->context = cq_of(cq)->context;
+	fake_ep.eps++;
 	fake_ep.created++;
+	*ret_ep = &e->base;
 	return 0;
 }
 
-/* The oldest work request, of dci or of anybody; lost ones too when asked. */
+static int
+ep_connect(struct rdma_ep *ep, const struct rdma_target *target)
+{
+	struct end *e = end_of(ep);
+
+	check(target->at == &the_target);
+	check(fake_ep.targets > 0);
+	check(!e->connected); /* only what is new, or was reset */
+	e->connected = true;
+	fake_ep.connects++;
+	return e->context != fake_ep.context ? -EIO : fake_ep.connect_result;
+}
+
+/* The oldest work request, of ep or of anybody; lost ones too when asked. */
 static struct fake_wr *
-oldest(const struct rdma_dci *dci, uint64_t from, bool lost_too)
+oldest(const struct rdma_ep *ep, uint64_t from, bool lost_too)
 {
 	struct fake_wr *best = NULL;
 
 	for (int i = 0; i < FAKE_WRS_MAX; i++) {
 		struct fake_wr *w = &fake_ep.wr[i];
 
-		if (w->used && w->order >= from && (!dci || w->dci == dci) && (lost_too || !w->lost) &&
+		if (w->used && w->order >= from && (!ep || w->ep == ep) && (lost_too || !w->lost) &&
 		    (!best || w->order < best->order))
 			best = w;
 	}
 	return best;
 }
 
-int
-rdma_dci_error(struct rdma_dci *dci)
+static int
+ep_error(struct rdma_ep *ep)
 {
 	struct fake_wr *w;
 
 	fake_ep.errors++;
-	if (dci->context != fake_ep.context)
+	if (end_of(ep)->context != fake_ep.context)
 		return -EIO;
 	if (fake_ep.error_result)
 		return fake_ep.error_result;
-	dci->state = QP_ERR;
-	while (!fake_ep.no_flush && (w = oldest(dci, 0, false)))
-		fake_dc_complete(w, WCS_FLUSHED);
+	end_of(ep)->state = QP_ERR;
+	while (!fake_ep.no_flush && (w = oldest(ep, 0, false)))
+		fake_ep_complete(w, WCS_FLUSHED);
 	return 0;
 }
 
-int
-rdma_dci_reset(struct rdma_dci *dci)
+static int
+ep_reset(struct rdma_ep *ep)
 {
-	if (dci->context != fake_ep.context)
+	struct end *e = end_of(ep);
+
+	if (e->context != fake_ep.context)
 		return -EIO;
 	if (fake_ep.reset_result)
 		return fake_ep.reset_result;
-	check(!oldest(dci, 0, true)); /* nothing may be outstanding */
-	dci->state = QP_RTS;
+	check(!oldest(ep, 0, true)); /* nothing may be outstanding */
+	e->state = QP_RTS;
+	e->connected = false;
 	fake_ep.resets++;
 	return 0;
 }
 
-int
-rdma_dci_free(struct rdma_dci *dci, bool idle)
+static int
+ep_free(struct rdma_ep *ep, bool idle)
 {
+	struct end *e = end_of(ep);
 	struct fake_wr *w;
 	int n = 0;
 
-	if (!dci)
-		return 0;
-	if (!dci->gone && fake_ep.free_result && dci->context == fake_ep.context)
+	if (!e->gone && fake_ep.free_result && e->context == fake_ep.context)
 		return fake_ep.free_result;
-	if (dci->context != fake_ep.context && !idle && fake_ep.closed < dci->context) {
-		fake_ep.dcis -= !dci->gone;
-		dci->gone = true;
+	if (e->context != fake_ep.context && !idle && fake_ep.closed < e->context) {
+		fake_ep.eps -= !e->gone;
+		e->gone = true;
 		return -EINPROGRESS;
 	}
-	while ((w = oldest(dci, 0, true)))
+	while ((w = oldest(ep, 0, true)))
 		w->used = false;
 	/* The device's library cleans the queue of this pair's completions; they are told by their number. */
 	for (int i = 0; i < fake_ep.cqe_nr; i++)
 		fake_ep.cqe[n++] = fake_ep.cqe[i];
 	fake_ep.cqe_nr = n;
-	fake_ep.dcis -= !dci->gone;
+	fake_ep.eps -= !e->gone;
 	fake_ep.destroyed++;
-	free(dci);
+	free(e);
 	return 0;
 }
 
-int
-rdma_dci_post(struct rdma_dci *dci, const struct rdma_wr *wr)
+static int
+ep_post(struct rdma_ep *ep, const struct rdma_wr *wr)
 {
+	struct end *e = end_of(ep);
 	int n = 0;
 
 	if (fake_ep.post_result)
 		return fake_ep.post_result;
-	check(wr->ah == &the_ah);
+	check(wr->target->at == &the_target);
+	check(e->connected == (fake_ep.ops.ep_connect != NULL));
+	check(wr->sge_nr > 0 && wr->sge_nr <= RDMA_SGE_MAX);
 	for (int i = 0; i < FAKE_WRS_MAX; i++)
-		n += fake_ep.wr[i].used && fake_ep.wr[i].dci == dci;
-	check(n < dci->depth);
+		n += fake_ep.wr[i].used && fake_ep.wr[i].ep == ep;
+	check(n < e->depth);
 	for (int i = 0; i < FAKE_WRS_MAX; i++) {
 		struct fake_wr *w = &fake_ep.wr[i];
 
 		if (w->used)
 			continue;
-		*w = (struct fake_wr){ .wr = *wr, .dci = dci, .order = fake_ep.order++, .used = true };
+		*w = (struct fake_wr){ .wr = *wr, .ep = ep, .order = fake_ep.order++, .used = true };
+		memcpy(w->sge, wr->sge, (size_t)wr->sge_nr * sizeof *w->sge);
+		w->wr.sge = w->sge;
+		w->target = *wr->target;
+		w->wr.target = &w->target;
 		fake_ep.posts++;
 		*(wr->is_write ? &fake_ep.writes : &fake_ep.reads) += 1;
-		if (dci->state == QP_ERR &&
+		if (e->state == QP_ERR &&
 		    !fake_ep.no_flush) /* in error already, which the core has not seen yet */
-			fake_dc_complete(w, WCS_FLUSHED);
+			fake_ep_complete(w, WCS_FLUSHED);
 		return 0;
 	}
 	check(!"room for a work request");
@@ -383,7 +360,7 @@ rdma_dci_post(struct rdma_dci *dci, const struct rdma_wr *wr)
 }
 
 int
-fake_dc_wr_nr(void)
+fake_ep_wr_nr(void)
 {
 	int n = 0;
 
@@ -393,7 +370,7 @@ fake_dc_wr_nr(void)
 }
 
 struct fake_wr *
-fake_dc_wr(int i)
+fake_ep_wr(int i)
 {
 	struct fake_wr *w = oldest(NULL, 0, false);
 
@@ -403,56 +380,51 @@ fake_dc_wr(int i)
 }
 
 void
-fake_dc_complete(struct fake_wr *w, enum rdma_status status)
+fake_ep_complete(struct fake_wr *w, enum rdma_status status)
 {
 	check(w->used);
 	w->used = false;
+	fake_ep_stray(w->wr.wr_id, status);
 	if (status != WCS_SUCCESS && status != WCS_FLUSHED) {
-		struct rdma_dci *dci = w->dci;
+		struct rdma_ep *ep = w->ep;
 
-		fake_dc_stray(w->wr.wr_id, status);
-		dci->state = QP_ERR; /* and everything behind it flushes */
-		while (!fake_ep.no_flush && (w = oldest(dci, 0, false)))
-			fake_dc_complete(w, WCS_FLUSHED);
-		return;
+		end_of(ep)->state = QP_ERR; /* and everything behind it flushes */
+		while (!fake_ep.no_flush && (w = oldest(ep, 0, false)))
+			fake_ep_complete(w, WCS_FLUSHED);
 	}
-	fake_dc_stray(w->wr.wr_id, status);
 }
 
 void
-fake_dc_complete_all(void)
+fake_ep_complete_all(void)
 {
 	for (struct fake_wr *w; (w = oldest(NULL, 0, false));)
-		fake_dc_complete(w, WCS_SUCCESS);
+		fake_ep_complete(w, WCS_SUCCESS);
 }
 
 bool
-fake_dc_holds(const void *mem)
+fake_ep_holds(const void *mem)
 {
 	for (int i = 0; i < FAKE_WRS_MAX; i++) {
 		const struct fake_wr *w = &fake_ep.wr[i];
 
-		if (w->used && (const char *)mem >= (const char *)w->wr.mem &&
-		    (const char *)mem < (const char *)w->wr.mem + w->wr.len)
-			return true;
+		for (int k = 0; w->used && k < w->wr.sge_nr; k++) {
+			const char *from = w->sge[k].mem;
+
+			if ((const char *)mem >= from && (const char *)mem < from + w->sge[k].len)
+				return true;
+		}
 	}
 	return false;
 }
 
-/* --- the helper --- */
-
-void
-rdma_job_post(struct rdma_rail *rail, struct rdma_job *job)
-{
-	list_push_tail(&fake_ep.jobs, &job->link);
-}
+/* ---- the helper ---- */
 
 int
-fake_dc_run_jobs(int max)
+fake_ep_run_jobs(int max)
 {
 	int n = 0;
 
-	for (struct list *l; (!max || n < max) && (l = list_pop(&fake_ep.jobs)); n++) {
+	for (struct list *l; (!max || n < max) && (l = list_pop(&fake_ep.rail.recovery.jobs)); n++) {
 		struct rdma_job *job = container_of(l, struct rdma_job, link);
 
 		job->run(job);
@@ -461,10 +433,76 @@ fake_dc_run_jobs(int max)
 }
 
 int
-fake_dc_job_nr(void)
+fake_ep_job_nr(void)
 {
 	int n = 0;
 
-	list_for_each(l, &fake_ep.jobs) n++;
+	list_for_each(l, &fake_ep.rail.recovery.jobs) n++;
 	return n;
+}
+
+/* ---- the world ---- */
+
+void
+fake_ep_connecting(void)
+{
+	fake_ep.ops.ep_connect = ep_connect;
+}
+
+void
+fake_ep_init(void)
+{
+	struct rdma_rail *rail = &fake_ep.rail;
+	struct rdma *rd = &fake_ep.rd;
+
+	memset(&fake_ep, 0, sizeof fake_ep);
+	fake_ep.ops = (struct rdma_ep_ops){
+		.name = "fake",
+		.families = 1u << TOKEN_DC,
+		.cq = &cq_ops,
+		.limits = limits,
+		.target_get = target_get,
+		.target_put = target_put,
+		.target_forget = target_forget,
+		.ep_new = ep_new,
+		.ep_post = ep_post,
+		.ep_error = ep_error,
+		.ep_reset = ep_reset,
+		.ep_free = ep_free,
+	};
+	fake_ep.context = 1;
+	fake_ep.target_result = 1;
+	fake_ep.limits.read_depth = 16;
+	fake_ep.limits.max_sge = 1;
+	fake_ep.stats = &rail->stats;
+	list_init(&fake_ep.target_waits);
+
+	pthread_rwlock_init(&rd->table_lock, NULL);
+	pthread_mutex_init(&rd->state_lock, NULL);
+	pthread_mutex_init(&rd->region_lock, NULL);
+	list_init(&rd->watches);
+	rd->async.stop_fd = rd->async.wake_fd = -1;
+	rd->dev[0] = &fake_ep.dev;
+	rd->dev_nr = 1;
+	rd->rail[0] = rail;
+	rd->rail_nr = 1;
+
+	fake_ep.dev.rd = rd;
+	snprintf(fake_ep.dev.name, sizeof fake_ep.dev.name, "fake");
+	fake_ep.dev.transport[0] = &fake_ep.ops;
+	fake_ep.dev.transport_nr = 1;
+	atomic_init(&fake_ep.dev.serving, 1);
+
+	rail->rd = rd;
+	rail->dev = &fake_ep.dev;
+	rail->port = 1;
+	rail->is_ethernet = rail->view.is_ethernet = true;
+	rail->port_up = true;
+	atomic_init(&rail->state, RAIL_UP);
+	rail->view.port = 1;
+	rail->view.gid_nr = 1;
+	rail->view.gid[0] = (struct rail_gid){ .raw = { 0xfd, [15] = 1 }, .prefix = 64 };
+	pthread_mutex_init(&rail->recovery.lock, NULL);
+	pthread_cond_init(&rail->recovery.more, NULL);
+	list_init(&rail->recovery.jobs);
 }

@@ -4,13 +4,13 @@
 mkdir -p "$T/tree/scripts"
 awk '/^table=/ { print "table=\047"; while ((getline line < rows) > 0) print line; skip = 1; next } skip && /^\047$/ { skip = 0 } !skip' \
 	rows=<(cat <<'END'
-check | 9 | echo check >>order; echo 5 passed, 0 failed, 0 skipped | first
-one   | 4 | echo one >>order; echo noise; echo 1 passed, 0 failed, 2 skipped | a tier
-two   | 3 | echo two >>order; [ "$SEED" = 1 ] && echo 2 passed, 0 failed, 0 skipped | another
-big   | 50 | echo big >>order; echo 3 passed, 0 failed, 0 skipped | one that wants a lot of time
+check | 90 | echo check >>order; echo 5 passed, 0 failed, 0 skipped | first
+one   | 40 | echo one >>order; echo noise; echo 1 passed, 0 failed, 2 skipped | a tier
+two   | 30 | echo two >>order; [ "$SEED" = 1 ] && echo 2 passed, 0 failed, 0 skipped | another
+big   | 500 | echo big >>order; echo 3 passed, 0 failed, 0 skipped | one that wants a lot of time
 slow  | 1 | echo slow >>order; sleep 60; echo 1 passed, 0 failed, 0 skipped | not done in time
-red   | 5 | echo red >>order; echo 1 passed, 1 failed, 0 skipped; false | fails
-mute  | 5 | echo mute >>order | counts nothing
+red   | 50 | echo red >>order; echo 1 passed, 1 failed, 0 skipped; false | fails
+mute  | 50 | echo mute >>order | counts nothing
 END
 	) "$ROOT/scripts/ci-tiers" >"$T/tree/scripts/ci-tiers" || fail "the table of ci-tiers"
 chmod +x "$T/tree/scripts/ci-tiers"
@@ -54,20 +54,20 @@ has '^one +FAILED .* not begun'
 # In turn: each comes first once; check is not among them, nor is what has not the time; that fails nothing.
 firsts=''
 for n in 0 1 2; do
-	vars=(CI_TURN="$n" CI_SECS=20)
+	vars=(CI_TURN="$n" CI_SECS=200)
 	tiers 0 --in-turn one two big
 	firsts+="$ran/ "
-	has '^big +waits .* its 50 s do not fit into the [0-9]+ s that are left$'
+	has '^big +waits .* its 500 s do not fit into the [0-9]+ s that are left$'
 	has '1 tiers wait for another turn$'
 done
 assert_eq "$firsts" "one two / two one / one two / "
-vars=(CI_TURN=2 CI_SECS=60)
+vars=(CI_TURN=2 CI_SECS=600)
 tiers 0 --in-turn one two big
 assert_eq "$ran" "big one two "
-vars=(CI_TURN=1000 CI_SECS=100 SKIP=slow)
+vars=(CI_TURN=1000 CI_SECS=1000 SKIP=slow)
 tiers 1 --in-turn
 assert_match "$(sort <<<"${ran// /$'\n'}" | tr '\n' ' ')" '^ *big mute one red two $'
-vars=(CI_TURN=0 CI_SECS=30)
+vars=(CI_TURN=0 CI_SECS=300)
 tiers 0 --in-turn big one
 assert_eq "$ran" "one "
 vars=(CI_SECS=2)
@@ -82,7 +82,7 @@ assert_eq "$bad" "" "rows of the table"
 command -v git >/dev/null || exit 0
 g() { git -c user.name=x -c user.email=x@x -c commit.gpgsign=false "$@" >/dev/null 2>&1 || fail "git $*"; }
 g init
-vars=(CI_SECS=20)
+vars=(CI_SECS=200)
 for want in "two one " "one two " "two one "; do
 	g commit --allow-empty -m x
 	tiers 0 --in-turn one two

@@ -3,4 +3,5 @@ LINK-chan/test_chan := fake_ep
 LINK-chan/test_chan_repair := fake_ep
 LINK-chan/test_chan_delay := fake_ep
 LINK-chan/test_chan_renew := fake_ep
+LINK-chan/test_chan_connect := fake_ep
 LINK-chan/test_wire := dc_peer

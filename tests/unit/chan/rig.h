@@ -79,7 +79,7 @@ open_chan(int channels, int queue_max)
 
 	f.conf.channels = channels;
 	f.conf.mode = RDMA_AUTO;
-	assert_int_equal(chan_new(&(struct chan_params){ .rdma = (struct rdma *)&fake_ep,
+	assert_int_equal(chan_new(&(struct chan_params){ .rdma = &fake_ep.rd,
 							 .conf = &f.conf,
 							 .mb = &f.mb,
 							 .timers = &f.timers,
@@ -99,7 +99,7 @@ setup(void **state)
 {
 	memset(&f, 0, sizeof f);
 	log_init(LOG_PLAIN, getenv("VERBOSE") ? LOG_DEBUG : LOG_ERROR);
-	fake_dc_init();
+	fake_ep_init();
 	assert_int_equal(mailbox_init(&f.mb), 0);
 	f.now = NS_PER_S;
 	clock_fake(&f.now);
@@ -134,7 +134,7 @@ settle(void)
 {
 	do
 		turn();
-	while (fake_dc_run_jobs(0));
+	while (fake_ep_run_jobs(0));
 	turn();
 }
 
@@ -153,16 +153,16 @@ teardown(void **state)
 		chan_lease_put(f.ch, &f.ls[i]);
 		settle();
 	}
-	assert_int_equal(fake_ep.ah_refs, 0);
+	assert_int_equal(fake_ep.targets, 0);
 	fake_ep.free_result = 0;
 	chan_free(f.ch);
 	mailbox_run(&f.mb, 0);
 	mailbox_fini(&f.mb);
-	assert_int_equal(fake_ep.dcis, 0);
-	assert_int_equal(fake_ep.stats.dcis, 0);
-	assert_int_equal(fake_ep.stats.dcis_free, 0);
-	assert_int_equal(fake_ep.stats.dcis_leased, 0);
-	assert_int_equal(fake_ep.stats.dcis_recovering, 0);
+	assert_int_equal(fake_ep.eps, 0);
+	assert_int_equal(fake_ep.stats->eps, 0);
+	assert_int_equal(fake_ep.stats->eps_free, 0);
+	assert_int_equal(fake_ep.stats->eps_leased, 0);
+	assert_int_equal(fake_ep.stats->eps_recovering, 0);
 	clock_fake(NULL);
 	return 0;
 }

@@ -13,25 +13,26 @@ posts_what_was_asked(void **state)
 	chan_push(f.ch, &f.ls[0], &f.op[0], &f.buf, 17, 100, 4096);
 	assert_int_equal(fake_ep.writes, 1);
 	assert_int_equal(fake_ep.reads, 0);
-	assert_int_equal(fake_dc_wr(0)->wr.remote, 0x10000 + 4096);
-	assert_int_equal(fake_dc_wr(0)->wr.rkey, 7);
-	assert_int_equal(fake_dc_wr(0)->wr.dctn, 9);
-	assert_int_equal(fake_dc_wr(0)->wr.region, 3);
-	assert_ptr_equal(fake_dc_wr(0)->wr.mem, f.mem + 17);
+	assert_int_equal(fake_ep_wr(0)->wr.remote, 0x10000 + 4096);
+	assert_int_equal(fake_ep_wr(0)->wr.rkey, 7);
+	assert_int_equal(fake_ep_wr(0)->target.nr, 9);
+	assert_int_equal(fake_ep_wr(0)->wr.sge_nr, 1);
+	assert_int_equal(fake_ep_wr(0)->sge[0].region, 3);
+	assert_ptr_equal(fake_ep_wr(0)->sge[0].mem, f.mem + 17);
 	/* The last byte of the window. */
 	chan_pull(f.ch, &f.ls[0], &f.op[1], &f.buf, 0, 100, (1 << 20) - 100);
 	assert_int_equal(fake_ep.reads, 1);
 	assert_true(chan_busy(f.ch));
-	fake_dc_complete_all();
+	fake_ep_complete_all();
 	assert_int_equal(f.op_nr, 0);
 	turn();
 	assert_int_equal(f.op_nr, 2);
 	assert_int_equal(f.op[0].result | f.op[1].result, 0);
 	assert_int_equal(f.ls[0].outstanding, 0);
 	assert_false(chan_busy(f.ch));
-	assert_int_equal(fake_ep.stats.written_bytes, 100);
-	assert_int_equal(fake_ep.stats.read_ops, 1);
-	assert_int_equal(fake_ep.stats.status[WCS_SUCCESS], 2); /* item 109 */
+	assert_int_equal(fake_ep.stats->written_bytes, 100);
+	assert_int_equal(fake_ep.stats->read_ops, 1);
+	assert_int_equal(fake_ep.stats->status[WCS_SUCCESS], 2); /* item 109 */
 }
 
 /* item 32 */
@@ -43,20 +44,20 @@ reads_are_limited_and_stay_in_order(void **state)
 	assert_int_equal(get(0), 1);
 	for (int i = 0; i < 10; i++)
 		pull(0, i, (uint64_t)i * 1000);
-	assert_int_equal(fake_dc_wr_nr(), 4);
+	assert_int_equal(fake_ep_wr_nr(), 4);
 	assert_int_equal(f.ls[0].outstanding, 10);
 	for (int i = 0; i < 10; i++) {
-		assert_int_equal(fake_dc_wr(0)->wr.remote, 0x10000 + i * 1000);
-		fake_dc_complete(fake_dc_wr(0), WCS_SUCCESS);
+		assert_int_equal(fake_ep_wr(0)->wr.remote, 0x10000 + i * 1000);
+		fake_ep_complete(fake_ep_wr(0), WCS_SUCCESS);
 		turn();
 		assert_int_equal(f.op_nr, i + 1);
-		assert_true(fake_dc_wr_nr() <= 4);
+		assert_true(fake_ep_wr_nr() <= 4);
 	}
 	/* WRITEs have the whole depth. */
 	for (int i = 0; i < 12; i++)
 		push(0, i, 0);
-	assert_int_equal(fake_dc_wr_nr(), 12);
-	fake_dc_complete_all();
+	assert_int_equal(fake_ep_wr_nr(), 12);
+	fake_ep_complete_all();
 }
 
 /* No more at once than the queue pair has places, in order, and all of them in the end. */
@@ -74,9 +75,9 @@ work_fits_the_queue_pair(void **state)
 			pull(0, i, (uint64_t)i * 1000);
 	}
 	for (int i = 0; i < 8; i++) {
-		assert_int_equal(fake_dc_wr_nr(), i < 6 ? 3 : 8 - i);
-		assert_int_equal(fake_dc_wr(0)->wr.remote, 0x10000 + i * 1000);
-		fake_dc_complete(fake_dc_wr(0), WCS_SUCCESS);
+		assert_int_equal(fake_ep_wr_nr(), i < 6 ? 3 : 8 - i);
+		assert_int_equal(fake_ep_wr(0)->wr.remote, 0x10000 + i * 1000);
+		fake_ep_complete(fake_ep_wr(0), WCS_SUCCESS);
 		turn();
 		assert_int_equal(f.op_nr, i + 1);
 	}
@@ -88,7 +89,7 @@ waits_in_order(void **state)
 	open_chan(8, 56);
 	for (int i = 0; i < 64; i++)
 		assert_int_equal(get(i), i < 8 ? 1 : 0);
-	assert_int_equal(fake_ep.stats.dcis_leased, 8);
+	assert_int_equal(fake_ep.stats->eps_leased, 8);
 	for (int i = 0; i < 64; i++) {
 		assert_int_equal(f.lease_nr, i < 8 ? i : i < 56 ? i : 56);
 		chan_lease_put(f.ch, &f.ls[i]);
@@ -137,12 +138,12 @@ clients_take_turns_behind_handles(void **state)
 	open_chan(8, 56);
 	for (int i = 0; i < 8; i++)
 		assert_int_equal(get(i), 1);
-	fake_ep.ah_result = 0;
+	fake_ep.target_result = 0;
 	for (int i = 8; i < 12; i++) {
 		f.ls[i].client = i == 11;
 		assert_int_equal(get(i), 0);
 	}
-	assert_int_equal(fake_dc_ah_answer(0), 4);
+	assert_int_equal(fake_ep_target_answer(0), 4);
 	turn();
 	assert_int_equal(f.lease_nr, 0);
 	for (int i = 0; i < 3; i++)
@@ -176,27 +177,27 @@ a_full_queue_says_so(void **state)
 static void
 address_handles_are_waited_for(void **state)
 {
-	fake_ep.ah_result = 0;
+	fake_ep.target_result = 0;
 	open_chan(8, 4);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(get(i), 0);
 	assert_int_equal(get(4), -EAGAIN);
 	chan_lease_cancel(f.ch, &f.ls[1]);
 	/* A reachable target does not stand behind them. */
-	fake_ep.ah_result = 1;
+	fake_ep.target_result = 1;
 	assert_int_equal(get(5), 1);
-	assert_int_equal(fake_dc_ah_answer(0),
+	assert_int_equal(fake_ep_target_answer(0),
 			 5); /* the refused one's and the cancelled one's too: their references come back */
 	turn();
 	assert_int_equal(f.lease_nr, 3);
 	assert_int_equal(f.ls[0].result | f.ls[2].result | f.ls[3].result, 0);
-	fake_ep.ah_result = 0;
+	fake_ep.target_result = 0;
 	assert_int_equal(get(1), 0);
-	fake_dc_ah_answer(-EHOSTUNREACH);
+	fake_ep_target_answer(-EHOSTUNREACH);
 	turn();
 	assert_int_equal(f.ls[1].result, -EOPNOTSUPP);
 	assert_int_equal(f.ls[1].reason, CHAN_UNREACHABLE);
-	fake_ep.ah_result = -EHOSTUNREACH;
+	fake_ep.target_result = -EHOSTUNREACH;
 	assert_int_equal(get(1), -EOPNOTSUPP);
 	assert_int_equal(f.ls[1].reason, CHAN_UNREACHABLE);
 }
@@ -205,16 +206,18 @@ static void
 declines_have_reasons(void **state)
 {
 	static const struct {
-		int route, result;
+		bool down, infiniband, without_gid;
+		int result;
 		enum chan_reason reason;
-	} row[] = { { -ENETDOWN, -EOPNOTSUPP, CHAN_NO_RAIL },
-		    { -ENETUNREACH, -EOPNOTSUPP, CHAN_NEEDS_ROUTER },
-		    { -EINVAL, -EINVAL, CHAN_OK } };
-	struct chan_stats st;
+	} row[] = { { true, false, false, -EOPNOTSUPP, CHAN_NO_RAIL },
+		    { false, true, false, -EOPNOTSUPP, CHAN_NEEDS_ROUTER },
+		    { false, false, true, -EINVAL, CHAN_OK } };
 
 	open_chan(8, 4);
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		fake_ep.route_result = row[i].route;
+		fake_ep_set_state(row[i].down ? RAIL_DOWN : RAIL_UP, false);
+		fake_ep.rail.view.is_ethernet = !row[i].infiniband;
+		f.tok.have_gid = !row[i].without_gid;
 		f.ls[0].reason = CHAN_OK;
 		assert_int_equal(get(0), row[i].result);
 		assert_int_equal(f.ls[0].reason, row[i].reason);
@@ -224,16 +227,13 @@ declines_have_reasons(void **state)
 	assert_int_equal(f.ls[0].reason, CHAN_FAMILY);
 	for (int k = 0; k < TOKEN_KIND_NR; k++)
 		assert_int_equal(chan_serves(f.ch, (enum token_kind)k), k == TOKEN_DC);
-	chan_get_stats(f.ch, &st);
-	assert_int_equal(st.declines[CHAN_FAMILY], 1);
-	assert_int_equal(st.declines[CHAN_NO_RAIL], 1);
 	assert_int_equal(fake_ep.posts, 0);
 }
 
 static void
 without_a_device_all_is_declined(void **state)
 {
-	fake_ep.rail_nr = 0;
+	fake_ep.rd.rail_nr = 0;
 	open_chan(8, 4);
 	assert_int_equal(get(0), -EOPNOTSUPP);
 	assert_int_equal(f.ls[0].reason, CHAN_NO_DEVICE);
@@ -242,13 +242,14 @@ without_a_device_all_is_declined(void **state)
 	assert_int_equal(chan_new(&(struct chan_params){ .conf = &f.conf,
 							 .mb = &f.mb,
 							 .timers = &f.timers,
+							 .watch_fd = watch_fd,
 							 .core_nr = 1,
 							 .pieces_max = 1 },
 				  &f.ch),
 			 0);
 	assert_int_equal(get(0), -EOPNOTSUPP);
 	assert_int_equal(f.ls[0].reason, CHAN_DISABLED);
-	assert_int_equal(chan_fds(f.ch, NULL, 0), 0);
+	assert_int_equal(f.watching, 0);
 	assert_int_equal(chan_poll(f.ch), 0);
 }
 
@@ -262,11 +263,13 @@ a_bad_completion_ends_its_lease_only(void **state)
 	for (int i = 0; i < 3; i++)
 		push(0, i, 0);
 	push(1, 3, 0);
-	fake_dc_complete(fake_dc_wr(1),
+	fake_ep_complete(fake_ep_wr(1),
 			 WCS_RETRY_EXC); /* the second; the first is lost in the confusion: flushed */
 	turn();
 	assert_int_equal(f.op[1].result, -EIO);
 	assert_int_equal(f.op[1].status, WCS_RETRY_EXC);
+	assert_int_equal(f.op[1].wc_status, 100 + WCS_RETRY_EXC); /* as the device said it */
+	assert_int_equal(f.op[1].vendor_err, 200 + WCS_RETRY_EXC);
 	assert_int_equal(f.op[0].result, -ECANCELED);
 	assert_int_equal(f.op[2].result, -ECANCELED);
 	assert_true(f.ls[0].failed);
@@ -275,21 +278,23 @@ a_bad_completion_ends_its_lease_only(void **state)
 	assert_int_equal(f.ls[0].outstanding, 0);
 	assert_int_equal(fake_ep.forgotten, 1);
 	assert_false(f.ls[1].failed);
-	assert_int_equal(fake_dc_wr_nr(), 1);
+	assert_int_equal(fake_ep_wr_nr(), 1);
 	/* Posting on: never reaches the wire, ends later. */
 	push(0, 0, 0);
 	assert_int_equal(f.op_nr, 3);
 	turn();
 	assert_int_equal(f.op_nr, 4);
 	assert_int_equal(f.op[0].result, -ECANCELED);
+	assert_int_equal(f.op[0].wc_status, 0); /* of which the device knows nothing */
+	assert_int_equal(f.op[0].vendor_err, 0);
 	chan_lease_put(f.ch, &f.ls[0]);
-	assert_int_equal(fake_ep.stats.dcis_recovering, 1);
+	assert_int_equal(fake_ep.stats->eps_recovering, 1);
 	settle();
 	assert_int_equal(fake_ep.resets, 1);
-	assert_int_equal(fake_ep.stats.dci_resets, 1);
-	assert_int_equal(fake_ep.stats.dcis_recovering, 0);
+	assert_int_equal(fake_ep.stats->ep_resets, 1);
+	assert_int_equal(fake_ep.stats->eps_recovering, 0);
 	assert_int_equal(fake_ep.writes, 4); /* nothing was repeated */
-	fake_dc_complete_all();
+	fake_ep_complete_all();
 	turn();
 	assert_int_equal(f.op[3].result, 0);
 }
@@ -302,12 +307,12 @@ spares_cover(void **state)
 		assert_int_equal(get(i), 1);
 	assert_int_equal(get(8), 0);
 	push(0, 0, 0);
-	fake_dc_complete(fake_dc_wr(0), WCS_REM_ACCESS);
+	fake_ep_complete(fake_ep_wr(0), WCS_REM_ACCESS);
 	turn();
 	/* The failed one is not back yet, and not even put; the ninth runs. */
 	assert_int_equal(f.lease_nr, 1);
 	assert_int_equal(f.ls[8].result, 0);
-	assert_int_equal(fake_dc_job_nr(), 1);
+	assert_int_equal(fake_ep_job_nr(), 1);
 }
 
 /* item 27, item 28: cancelled, flushed, and heard of only then */
@@ -346,14 +351,14 @@ completions_that_outrun_the_cancel(void **state)
 	assert_int_equal(get(0), 1);
 	push(0, 0, 0);
 	chan_lease_fail(f.ch, &f.ls[0]);
-	fake_dc_complete_all(); /* well, and before the helper came to it */
+	fake_ep_complete_all(); /* well, and before the helper came to it */
 	turn();
 	assert_int_equal(f.op[0].result, 0);
 	assert_false(f.ls[0].flushed_writes);
 	chan_lease_put(f.ch, &f.ls[0]);
 	settle();
 	assert_int_equal(fake_ep.resets, 1); /* it went to the error state all the same */
-	assert_int_equal(fake_ep.stats.dcis_free, 9);
+	assert_int_equal(fake_ep.stats->eps_free, 9);
 }
 
 /* The next step in the life of a device. */
@@ -364,21 +369,22 @@ live_and_die(void)
 
 	if (fake_ep.context) {
 		nr = fake_ep.context;
-		fake_dc_set_state(RAIL_LOST, true);
+		fake_ep_set_state(RAIL_LOST, true);
 		fake_ep.free_result = fake_ep.error_result = random() % 2 ? -EIO : 0;
 		if (random() % 2)
 			turn();
-		fake_dc_set_context(0, fake_ep.closed);
-	} else if (fake_ep.closed < nr && fake_ep.cqs == 0 && fake_ep.dcis == 0) {
-		fake_dc_set_context(0, nr);
+		fake_ep_set_context(0, fake_ep.closed);
+	} else if (fake_ep.closed < nr && fake_ep.cqs == 0 && fake_ep.eps == 0) {
+		fake_ep_set_context(0, nr);
 	} else if (fake_ep.closed == nr) {
 		fake_ep.free_result = fake_ep.error_result = 0;
-		fake_dc_set_context(nr + 1, nr);
-		fake_dc_set_state(RAIL_UP, false);
+		fake_ep_set_context(nr + 1, nr);
+		fake_ep_set_state(RAIL_UP, false);
 	}
 }
 
-/* Everything at once, seeded: nothing may end while the device holds its buffer, and everything must end. */
+/* Everything at once, seeded: nothing may end while the device holds its buffer, and everything must end.
+ * *state: the transport connects. */
 static void
 random_walk(void **state)
 {
@@ -393,6 +399,8 @@ random_walk(void **state)
 	srandom(seed);
 	log_set_level(LOG_ERROR);
 	fake_ep.limits.read_depth = 2;
+	if (*state)
+		fake_ep_connecting();
 	open_chan(8, 56);
 	memset(op, 0, sizeof op);
 	for (int i = 0; i < LEASES; i++)
@@ -405,8 +413,8 @@ random_walk(void **state)
 		case 0:
 		case 1:
 		case 2:
-			if (!out[i] && list_empty(&fake_ep.ah_waits)) {
-				fake_ep.ah_result = (int)(random() % 3) != 0;
+			if (!out[i] && list_empty(&fake_ep.target_waits)) {
+				fake_ep.target_result = (int)(random() % 3) != 0;
 				out[i] = get(i) >= 0;
 				if (ls->result == 0 && out[i])
 					ls->result = 1; /* asked */
@@ -438,25 +446,26 @@ random_walk(void **state)
 			}
 			break;
 		case 9:
-			fake_dc_ah_answer(random() % 4 ? 0 : -EHOSTUNREACH);
+			fake_ep_target_answer(random() % 4 ? 0 : -EHOSTUNREACH);
 			break;
 		case 10:
 		case 11:
-			if (fake_dc_wr_nr())
-				fake_dc_complete(fake_dc_wr(0), random() % 8 ? WCS_SUCCESS : WCS_RETRY_EXC);
+			if (fake_ep_wr_nr())
+				fake_ep_complete(fake_ep_wr(0), random() % 8 ? WCS_SUCCESS : WCS_RETRY_EXC);
 			break;
 		case 12:
-			if (fake_dc_wr_nr() && random() % 8 == 0)
-				fake_dc_wr(0)->lost = true;
-			fake_dc_run_jobs(1);
+			if (fake_ep_wr_nr() && random() % 8 == 0)
+				fake_ep_wr(0)->lost = true;
+			fake_ep_run_jobs(1);
 			break;
 		case 13:
 			f.now += (uint64_t)(random() % 40) * NS_PER_MS;
 			fake_ep.reset_result = random() % 4 ? 0 : -EIO;
+			fake_ep.connect_result = random() % 4 ? 0 : -ETIMEDOUT;
 			break;
 		case 14:
 			if (random() % 64 == 0 && fake_ep.context)
-				fake_dc_set_state(random() % 2 ? RAIL_UP : RAIL_LOST, random() % 2);
+				fake_ep_set_state(random() % 2 ? RAIL_UP : RAIL_LOST, random() % 2);
 			else if (random() % 256 == 0)
 				live_and_die();
 			break;
@@ -464,10 +473,10 @@ random_walk(void **state)
 			turn();
 		}
 		for (int k = 0; k < 4; k++)
-			assert_true(op[i][k].posted || !fake_dc_holds(mem[i] + k * 16));
+			assert_true(op[i][k].posted || !fake_ep_holds(mem[i] + k * 16));
 	}
-	fake_ep.reset_result = 0;
-	fake_ep.ah_result = 1;
+	fake_ep.reset_result = fake_ep.connect_result = 0;
+	fake_ep.target_result = 1;
 	for (int i = 0; i < 8; i++) {
 		if (!fake_ep.context)
 			live_and_die();
@@ -475,8 +484,8 @@ random_walk(void **state)
 		later(NS_PER_S);
 	}
 	assert_true(fake_ep.context > 3);
-	fake_dc_set_state(RAIL_UP, false);
-	fake_dc_ah_answer(0);
+	fake_ep_set_state(RAIL_UP, false);
+	fake_ep_target_answer(0);
 	for (int i = 0; i < LEASES; i++)
 		chan_lease_fail(f.ch, &f.ls[i]);
 	for (int i = 0; i < 20; i++) {
@@ -492,13 +501,14 @@ random_walk(void **state)
 		settle();
 	}
 	settle();
-	assert_int_equal(fake_ep.stats.dcis_free, 9);
-	assert_int_equal(fake_ep.stuck, 0);
+	assert_int_equal(fake_ep.stats->eps_free, 9);
+	assert_int_equal(fake_ep_stuck(), 0);
 }
 
 int
 main(void)
 {
+	static bool connecting = true;
 	const struct CMUnitTest tests[] = {
 		T(posts_what_was_asked),
 		T(reads_are_limited_and_stay_in_order),
@@ -515,6 +525,7 @@ main(void)
 		T(cancel_drains),
 		T(completions_that_outrun_the_cancel),
 		T(random_walk),
+		{ "random_walk, connecting", random_walk, setup, teardown, &connecting },
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

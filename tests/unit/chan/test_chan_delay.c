@@ -10,14 +10,14 @@ arming_defeats_the_delay(void **state)
 	assert_int_equal(get(0), 1);
 	push(0, 0, 0);
 	assert_int_equal(chan_poll(f.ch), 0);
-	fake_dc_complete_all();
+	fake_ep_complete_all();
 	assert_int_equal(chan_poll(f.ch), 0); /* not yet */
 	f.now += 5000;
 	assert_int_equal(chan_poll(f.ch), 1);
 	f.now += 5000;
 	push(0, 1, 0);
 	assert_int_equal(chan_poll(f.ch), 0);
-	fake_dc_complete_all();
+	fake_ep_complete_all();
 	chan_arm(f.ch);
 	assert_int_equal(fake_ep.armed, 1);
 	assert_int_equal(chan_poll(f.ch), 1);
@@ -42,7 +42,7 @@ count_polls(enum conf_delay_mode mode, int *ret_idle, int *ret_busy)
 		chan_poll(f.ch);
 	}
 	*ret_idle = (int)(fake_ep.polls - before);
-	fake_dc_complete_all();
+	fake_ep_complete_all();
 	f.now += NS_PER_MS;
 	chan_poll(f.ch);
 	before = fake_ep.polls;
@@ -51,7 +51,7 @@ count_polls(enum conf_delay_mode mode, int *ret_idle, int *ret_busy)
 		if (us % 10 == 0)
 			push(0, us / 10 % 4, 0);
 		if (us % 10 == 1)
-			fake_dc_complete_all();
+			fake_ep_complete_all();
 		chan_poll(f.ch);
 	}
 	*ret_busy = (int)(fake_ep.polls - before);

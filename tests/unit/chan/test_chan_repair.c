@@ -13,20 +13,20 @@ a_lost_completion_is_ended_by_destruction(void **state)
 	chan_lease_fail(f.ch, &f.ls[0]);
 	settle();
 	later(99 * NS_PER_MS);
-	assert_int_equal(fake_dc_job_nr(), 0);
+	assert_int_equal(fake_ep_job_nr(), 0);
 	later(NS_PER_MS);
-	assert_int_equal(fake_dc_job_nr(), 1);
+	assert_int_equal(fake_ep_job_nr(), 1);
 	assert_int_equal(f.op_nr, 0); /* its buffer may still be touched */
-	assert_int_equal(fake_dc_run_jobs(1), 1);
+	assert_int_equal(fake_ep_run_jobs(1), 1);
 	turn();
 	assert_int_equal(f.op_nr, 1);
-	assert_false(fake_dc_holds(f.mem));
+	assert_false(fake_ep_holds(f.mem));
 	assert_int_equal(f.op[0].result, -ECANCELED);
 	assert_true(f.ls[0].flushed_writes);
 	chan_lease_put(f.ch, &f.ls[0]);
 	settle();
-	assert_int_equal(fake_ep.stats.dci_recreated, 1);
-	assert_int_equal(fake_ep.stats.dcis_free, 9);
+	assert_int_equal(fake_ep.stats->ep_recreated, 1);
+	assert_int_equal(fake_ep.stats->eps_free, 9);
 }
 
 static void
@@ -42,9 +42,9 @@ a_destroy_that_hangs_loses_the_rail_until_it_returns(void **state)
 	settle();
 	later(100 * NS_PER_MS);
 	later(5 * NS_PER_S - 1);
-	assert_int_equal(fake_ep.stuck, 0);
+	assert_int_equal(fake_ep_stuck(), 0);
 	later(1);
-	assert_int_equal(fake_ep.stuck, 1);
+	assert_int_equal(fake_ep_stuck(), 1);
 	turn();
 	assert_int_equal(f.ls[8].result, -EOPNOTSUPP);
 	assert_int_equal(f.ls[8].reason, CHAN_NO_RAIL);
@@ -52,7 +52,7 @@ a_destroy_that_hangs_loses_the_rail_until_it_returns(void **state)
 	later(3600 * NS_PER_S);
 	assert_int_equal(f.op_nr, 0); /* the buffer stays held, however long */
 	settle();
-	assert_int_equal(fake_ep.stuck, 0);
+	assert_int_equal(fake_ep_stuck(), 0);
 	assert_int_equal(f.op_nr, 1);
 	assert_int_equal(get(9), 1);
 }
@@ -69,14 +69,14 @@ a_destroy_that_fails_is_tried_again(void **state)
 	settle();
 	later(100 * NS_PER_MS);
 	settle();
-	assert_int_equal(fake_ep.stuck, 1);
+	assert_int_equal(fake_ep_stuck(), 1);
 	assert_int_equal(f.op_nr, 0);
 	fake_ep.free_result = 0;
 	later(NS_PER_S);
 	settle();
-	assert_int_equal(fake_ep.stuck, 0);
+	assert_int_equal(fake_ep_stuck(), 0);
 	assert_int_equal(f.op_nr, 1);
-	assert_int_equal(fake_ep.stats.dcis_free, 9);
+	assert_int_equal(fake_ep.stats->eps_free, 9);
 }
 
 static void
@@ -87,17 +87,17 @@ a_reset_that_fails_makes_a_new_one(void **state)
 	push(0, 0, 0);
 	fake_ep.reset_result = -EIO;
 	fake_ep.new_result = -ENOMEM;
-	fake_dc_complete(fake_dc_wr(0), WCS_FATAL);
+	fake_ep_complete(fake_ep_wr(0), WCS_FATAL);
 	settle();
 	assert_int_equal(fake_ep.destroyed, 1);
-	assert_int_equal(fake_ep.stats.dcis_recovering, 1);
+	assert_int_equal(fake_ep.stats->eps_recovering, 1);
 	later(NS_PER_S);
 	settle();
 	fake_ep.new_result = 0;
 	later(NS_PER_S);
 	settle();
-	assert_int_equal(fake_ep.stats.dcis_recovering, 0);
-	assert_int_equal(fake_ep.stats.dcis_free, 9);
+	assert_int_equal(fake_ep.stats->eps_recovering, 0);
+	assert_int_equal(fake_ep.stats->eps_free, 9);
 }
 
 /* A port that has no address yet: nothing is served, and then it is. */
@@ -115,7 +115,7 @@ channels_that_cannot_be_made_yet(void **state)
 	fake_ep.new_result = 0;
 	later(NS_PER_S);
 	settle();
-	assert_int_equal(fake_ep.stats.dcis_free, 9);
+	assert_int_equal(fake_ep.stats->eps_free, 9);
 	assert_int_equal(get(0), 1);
 }
 
@@ -127,7 +127,7 @@ without_reset_it_stays_fenced(void **state)
 	for (int i = 0; i < 9; i++) {
 		assert_int_equal(get(i), 1);
 		push(i, 0, 0);
-		fake_dc_complete(fake_dc_wr(0), WCS_REM_OP);
+		fake_ep_complete(fake_ep_wr(0), WCS_REM_OP);
 		settle();
 		chan_lease_put(f.ch, &f.ls[i]);
 	}
@@ -149,7 +149,7 @@ those_who_wait_hear_of_the_end(void **state)
 	assert_int_equal(get(8), 0);
 	assert_int_equal(get(9), 0);
 	for (int i = 0; i < 8; i++) {
-		fake_dc_complete(fake_dc_wr(0), WCS_REM_OP);
+		fake_ep_complete(fake_ep_wr(0), WCS_REM_OP);
 		settle();
 		chan_lease_put(f.ch, &f.ls[i]);
 		settle();
@@ -158,7 +158,7 @@ those_who_wait_hear_of_the_end(void **state)
 	assert_int_equal(f.lease_nr, 1);
 	assert_int_equal(f.ls[8].result, 0);
 	push(8, 8, 0);
-	fake_dc_complete(fake_dc_wr(0), WCS_REM_OP);
+	fake_ep_complete(fake_ep_wr(0), WCS_REM_OP);
 	settle();
 	assert_int_equal(f.lease_nr, 2);
 	assert_int_equal(f.ls[9].result, -EOPNOTSUPP);
@@ -175,7 +175,7 @@ a_lost_device_declines_and_comes_back(void **state)
 		assert_int_equal(get(i), 1);
 	assert_int_equal(get(8), 0);
 	push(0, 0, 0);
-	fake_dc_set_state(RAIL_LOST, true);
+	fake_ep_set_state(RAIL_LOST, true);
 	settle();
 	assert_int_equal(f.ls[8].reason, CHAN_NO_RAIL);
 	assert_true(f.ls[0].failed);
@@ -184,13 +184,13 @@ a_lost_device_declines_and_comes_back(void **state)
 	for (int i = 0; i < 8; i++)
 		chan_lease_put(f.ch, &f.ls[i]);
 	settle();
-	fake_dc_set_state(RAIL_UP, false);
+	fake_ep_set_state(RAIL_UP, false);
 	settle();
 	assert_int_equal(fake_ep.destroyed, 9); /* every queue pair of before */
-	assert_int_equal(fake_ep.stats.dcis_free, 9);
+	assert_int_equal(fake_ep.stats->eps_free, 9);
 	assert_int_equal(get(9), 1);
 	push(9, 1, 0);
-	fake_dc_complete_all();
+	fake_ep_complete_all();
 	turn();
 	assert_int_equal(f.op[1].result, 0);
 }
@@ -202,17 +202,17 @@ channels_are_there_when_the_device_is_back(void **state)
 {
 	open_chan(8, 4);
 	fake_ep.new_result = -EIO;
-	fake_dc_set_state(RAIL_LOST, true);
+	fake_ep_set_state(RAIL_LOST, true);
 	settle();
 	assert_int_equal(fake_ep.destroyed, 9);
-	assert_int_equal(fake_ep.stats.dcis_free, 0);
+	assert_int_equal(fake_ep.stats->eps_free, 0);
 	fake_ep.new_result = 0;
-	fake_dc_set_state(RAIL_UP, false);
+	fake_ep_set_state(RAIL_UP, false);
 	assert_int_equal(get(0), 0); /* even before the chan has heard of it */
 	settle();
 	assert_int_equal(f.ls[0].result, 0);
-	assert_int_equal(fake_ep.stats.dcis_free, 8);
-	assert_int_equal(fake_ep.stats.dcis_recovering, 0);
+	assert_int_equal(fake_ep.stats->eps_free, 8);
+	assert_int_equal(fake_ep.stats->eps_recovering, 0);
 }
 
 static void
@@ -224,16 +224,16 @@ strays_harm_nobody(void **state)
 	assert_int_equal(get(0), 1);
 	push(0, 0, 0);
 	push(0, 1, 0);
-	id = fake_dc_wr(0)->wr.wr_id;
-	fake_dc_complete(fake_dc_wr(0), WCS_SUCCESS);
-	fake_dc_stray(id, WCS_SUCCESS); /* twice */
-	fake_dc_stray(id, WCS_REM_ACCESS);
-	fake_dc_stray(~0ull, WCS_REM_ACCESS);
-	fake_dc_stray(77ull << 32, WCS_SUCCESS);
+	id = fake_ep_wr(0)->wr.wr_id;
+	fake_ep_complete(fake_ep_wr(0), WCS_SUCCESS);
+	fake_ep_stray(id, WCS_SUCCESS); /* twice */
+	fake_ep_stray(id, WCS_REM_ACCESS);
+	fake_ep_stray(~0ull, WCS_REM_ACCESS);
+	fake_ep_stray(77ull << 32, WCS_SUCCESS);
 	turn();
 	assert_int_equal(f.op_nr, 1);
 	assert_false(f.ls[0].failed);
-	fake_dc_complete_all();
+	fake_ep_complete_all();
 	turn();
 	assert_int_equal(f.op_nr, 2);
 }
@@ -257,9 +257,9 @@ a_queue_pair_that_takes_no_work(void **state)
 	assert_false(f.ls[0].flushed_writes);
 	settle();
 	assert_int_equal(fake_ep.resets, 1);
-	assert_int_equal(fake_ep.stats.dcis_leased, 0);
-	assert_int_equal(fake_ep.stats.dcis_recovering, 0);
-	assert_int_equal(fake_ep.stats.dcis_free, fake_ep.stats.dcis);
+	assert_int_equal(fake_ep.stats->eps_leased, 0);
+	assert_int_equal(fake_ep.stats->eps_recovering, 0);
+	assert_int_equal(fake_ep.stats->eps_free, fake_ep.stats->eps);
 }
 
 /* The same with others before it and behind: each hears what became of its own, the lease of the first. */
@@ -273,9 +273,9 @@ a_queue_pair_that_takes_no_more_work(void **state)
 	pull(0, 1, 0);
 	pull(0, 2, 0);
 	push(0, 3, 0);
-	assert_int_equal(fake_dc_wr_nr(), 2);
+	assert_int_equal(fake_ep_wr_nr(), 2);
 	fake_ep.post_result = -ENOMEM;
-	fake_dc_complete(fake_dc_wr(1), WCS_SUCCESS);
+	fake_ep_complete(fake_ep_wr(1), WCS_SUCCESS);
 	turn();
 	assert_int_equal(f.op_nr, 3);
 	assert_int_equal(f.op[1].status, WCS_SUCCESS);
@@ -293,15 +293,15 @@ a_queue_pair_that_takes_no_more_work(void **state)
 	assert_true(f.ls[0].flushed_writes);
 	assert_false(chan_busy(f.ch));
 	assert_int_equal(fake_ep.resets, 1);
-	assert_int_equal(fake_ep.stats.dcis_free, fake_ep.stats.dcis);
+	assert_int_equal(fake_ep.stats->eps_free, fake_ep.stats->eps);
 	/* Reads have their places again, too. */
 	fake_ep.post_result = 0;
 	for (int i = 1; i < 9; i++) {
 		assert_int_equal(get(i), 1);
 		pull(i, i, 0);
 	}
-	assert_int_equal(fake_dc_wr_nr(), 8);
-	fake_dc_complete_all();
+	assert_int_equal(fake_ep_wr_nr(), 8);
+	fake_ep_complete_all();
 }
 
 /*
@@ -317,18 +317,18 @@ a_core_that_ends_before_a_call_returns(void **state)
 	open_chan(8, 4);
 	settle();
 	if (rung)
-		fake_dc_set_state(RAIL_LOST, true); /* its bell is on its way to the core */
+		fake_ep_set_state(RAIL_LOST, true); /* its bell is on its way to the core */
 	assert_int_equal(get(0), rung ? -EOPNOTSUPP : 1);
 	if (!rung) {
 		push(0, 0, 0);
-		fake_dc_complete(fake_dc_wr(0), WCS_REM_ACCESS);
+		fake_ep_complete(fake_ep_wr(0), WCS_REM_ACCESS);
 		turn();
 		chan_lease_put(f.ch, &f.ls[0]);
 	} else {
 		turn();
-		fake_dc_set_state(RAIL_UP, true);
+		fake_ep_set_state(RAIL_UP, true);
 	}
-	assert_true(fake_dc_job_nr() > 0);
+	assert_true(fake_ep_job_nr() > 0);
 	left[rung] = f.ch;
 	assert_non_null(left[rung]);
 	f.ch->free_patience_ms = 20;
@@ -337,8 +337,8 @@ a_core_that_ends_before_a_call_returns(void **state)
 	mailbox_run(&f.mb, 0);
 	mailbox_fini(&f.mb);
 	memset(&f.mb, 0xa5, sizeof f.mb);
-	assert_true(fake_dc_run_jobs(0) > 0);
-	assert_int_equal(fake_dc_run_jobs(0), 0);
+	assert_true(fake_ep_run_jobs(0) > 0);
+	assert_int_equal(fake_ep_run_jobs(0), 0);
 	for (size_t i = 0; i < sizeof f.mb; i++)
 		assert_int_equal(((unsigned char *)&f.mb)[i], 0xa5);
 	clock_fake(NULL);

@@ -117,14 +117,14 @@ static void
 wrong_rkey(void **state)
 {
 	struct token t = f.peer.tok;
-	uint64_t n = stats()->status[WCS_REM_ACCESS], resets = stats()->dci_resets;
+	uint64_t n = stats()->status[WCS_REM_ACCESS], resets = stats()->ep_resets;
 
 	t.rkey ^= 0x100;
 	expect_bad(&t, true, WCS_REM_ACCESS);
 	expect_bad(&t, false, WCS_REM_ACCESS);
 	assert_int_equal(stats()->status[WCS_REM_ACCESS] - n, 2); /* item 109 */
 	next_works();
-	assert_int_equal(stats()->dci_resets - resets, 2);
+	assert_int_equal(stats()->ep_resets - resets, 2);
 }
 
 static void
@@ -258,7 +258,7 @@ static void
 a_flush_that_never_comes(void **state)
 {
 	struct buf *b = bufpool_get(&f.bufs, BUF_SMALL);
-	uint64_t recreated = stats()->dci_recreated, start;
+	uint64_t recreated = stats()->ep_recreated, start;
 	struct token t = f.peer.tok;
 	int before;
 
@@ -280,7 +280,7 @@ a_flush_that_never_comes(void **state)
 	atomic_store(&errors_are_ignored, false);
 	bufpool_put(&f.bufs, b);
 	next_works();
-	assert_int_equal(stats()->dci_recreated, recreated + 1);
+	assert_int_equal(stats()->ep_recreated, recreated + 1);
 }
 
 /* item 30: 64 leases over 8 initiators, one of them towards nobody:
@@ -454,7 +454,7 @@ device_fatal(void **state)
 {
 	struct rdma_rail *rail = rdma_rail(f.rd, 0);
 	struct buf *b = bufpool_get(&f.bufs, BUF_SMALL);
-	uint64_t recreated = stats()->dci_recreated;
+	uint64_t recreated = stats()->ep_recreated;
 	struct rdma_rail_info info;
 
 	if (!getenv("PORTCTL"))
@@ -479,8 +479,8 @@ device_fatal(void **state)
 		turn();
 	} while (info.state != RAIL_UP);
 	bufpool_put(&f.bufs, b);
-	WAIT(stats()->dcis_free == stats()->dcis, 60000);
-	assert_int_equal(stats()->dci_recreated - recreated, 9);
+	WAIT(stats()->eps_free == stats()->eps, 60000);
+	assert_int_equal(stats()->ep_recreated - recreated, 9);
 	next_works();
 }
 

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "conf/conf.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>

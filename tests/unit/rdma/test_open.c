@@ -47,6 +47,12 @@ must_open(int n, char *const *devices)
 	return rd;
 }
 
+static const struct rdma_ep_ops *
+dc(struct rdma *rd)
+{
+	return rdma_rail_transport(rdma_rail(rd, 0), 0);
+}
+
 static void
 expect_missing(char *device, const char *said)
 {
@@ -250,36 +256,37 @@ down_at_the_start(void **state)
 	rdma_close(rd);
 }
 
-/* --- address handles --- */
+/* --- targets: address handles with a number --- */
 
 struct waiter {
-	struct rdma_ah_wait w;
+	struct rdma_target_wait w;
 	_Atomic bool heard;
 };
 
 static void
-on_ah(struct rdma_ah_wait *w)
+on_target(struct rdma_target_wait *w)
 {
 	atomic_store(&container_of(w, struct waiter, w)->heard, true);
 }
 
-/* Equal destinations coalesce: a hundred waiters, one handle. */
+/* Equal destinations coalesce: a hundred waiters, one handle; each its own number. */
 static void
 handles_coalesce(void **state)
 {
 	struct rdma *rd = must_open(0, NULL);
 	struct rdma_rail *rail = rdma_rail(rd, 0);
 	static struct waiter w[100];
-	struct rdma_ah *ah, *first = NULL;
+	struct token tok = { .kind = TOKEN_DC };
+	struct rdma_target to, first = { 0 };
 	struct rail_route r;
-	int n = 0;
 
 	assert_int_equal(route(rd, "127.0.0.9", "127.0.0.1", &r), 0);
 	for (int i = 0; i < 100; i++) {
 		memset(&w[i], 0, sizeof w[i]);
-		w[i].w.done = on_ah;
-		if (rdma_ah_get(rail, &r.key, &w[i].w, &ah) > 0) {
-			w[i].w.ah = ah;
+		w[i].w.done = on_target;
+		tok.dctn = (uint32_t)i;
+		if (rdma_target_get(rail, &tok, &r, &w[i].w, &to) > 0) {
+			w[i].w.target = to;
 			w[i].heard = true;
 		}
 	}
@@ -287,22 +294,22 @@ handles_coalesce(void **state)
 		while (!atomic_load(&w[i].heard))
 			usleep(100);
 		assert_int_equal(w[i].w.result, 0);
-		first = first ? first : w[i].w.ah;
-		assert_ptr_equal(w[i].w.ah, first);
-		n++;
+		first = first.ops ? first : w[i].w.target;
+		assert_ptr_equal(w[i].w.target.at, first.at);
+		assert_int_equal(w[i].w.target.nr, i);
 	}
 	assert_int_equal(rdma_rail_stats(rail)->ah_misses, 1);
-	rdma_ah_forget(rail, first);
-	rdma_ah_forget(rail, first);
+	rdma_target_forget(rail, &first);
+	rdma_target_forget(rail, &first);
 	for (int i = 0; i < 100; i++)
-		rdma_ah_put(rail, first);
+		rdma_target_put(rail, &w[i].w.target);
 	memset(&w[0], 0, sizeof w[0]);
-	w[0].w.done = on_ah;
-	assert_int_equal(rdma_ah_get(rail, &r.key, &w[0].w, &ah), 0);
+	w[0].w.done = on_target;
+	assert_int_equal(rdma_target_get(rail, &tok, &r, &w[0].w, &to), 0);
 	while (!atomic_load(&w[0].heard))
 		usleep(100);
 	assert_int_equal(rdma_rail_stats(rail)->ah_misses, 2);
-	rdma_ah_put(rail, w[0].w.ah);
+	rdma_target_put(rail, &w[0].w.target);
 	rdma_close(rd);
 }
 
@@ -312,25 +319,27 @@ failures_are_remembered(void **state)
 {
 	struct rdma *rd = must_open(0, NULL);
 	struct rdma_rail *rail = rdma_rail(rd, 0);
-	struct rdma_ah_key key = { .is_global = true, .sgid_index = 200 }; /* no such source */
-	struct waiter w = { .w.done = on_ah };
+	struct rail_route route = { .ops = rdma_rail_transport(rail, 0),
+				    .key = { .is_global = true, .sgid_index = 200 } }; /* no such source */
+	struct token tok = { .kind = TOKEN_DC };
+	struct waiter w = { .w.done = on_target };
 	uint64_t start = clock_ns();
-	struct rdma_ah *ah;
+	struct rdma_target to;
 	int r;
 
-	assert_int_equal(rdma_ah_get(rail, &key, &w.w, &ah), 0);
+	assert_int_equal(rdma_target_get(rail, &tok, &route, &w.w, &to), 0);
 	while (!atomic_load(&w.heard))
 		usleep(100);
 	assert_int_equal(w.w.result, -EHOSTUNREACH);
-	assert_null(w.w.ah);
+	assert_null(w.w.target.at);
 	for (int i = 0; i < 1000; i++) {
-		r = rdma_ah_get(rail, &key, &w.w, &ah);
+		r = rdma_target_get(rail, &tok, &route, &w.w, &to);
 		if (clock_ns() - start < 4 * NS_PER_S)
 			assert_int_equal(r, -EHOSTUNREACH);
 	}
 	assert_int_equal(rdma_rail_stats(rail)->ah_failed, 1);
 	atomic_store(&w.heard, false);
-	while ((r = rdma_ah_get(rail, &key, &w.w, &ah)) < 0 && clock_ns() - start < 60 * NS_PER_S)
+	while ((r = rdma_target_get(rail, &tok, &route, &w.w, &to)) < 0 && clock_ns() - start < 60 * NS_PER_S)
 		usleep(20000);
 	assert_int_equal(r, 0);
 	assert_true(clock_ns() - start > 4900 * NS_PER_MS);
@@ -340,11 +349,11 @@ failures_are_remembered(void **state)
 	rdma_close(rd);
 }
 
-/* --- initiators --- */
+/* --- endpoints --- */
 
 /* item 24: whatever the operator configures reaches RTS, and comes back from the error state. */
 static void
-initiators_take_the_settings(void **state)
+endpoints_take_the_settings(void **state)
 {
 	static const struct {
 		int mtu, timeout, retry, rnr, rd, tclass, hops, sl;
@@ -354,9 +363,9 @@ initiators_take_the_settings(void **state)
 		    { 256, 14, 3, 1, 8, 0, 1, 5 } };
 
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		struct rdma_dci_limits lim;
+		struct rdma_ep_limits lim;
 		struct rdma_cq *cq;
-		struct rdma_dci *dci;
+		struct rdma_ep *ep;
 		struct rdma *rd;
 
 		configure(0, NULL);
@@ -369,15 +378,15 @@ initiators_take_the_settings(void **state)
 		conf.hop_limit = row[i].hops;
 		conf.service_level = row[i].sl;
 		assert_int_equal(rdma_open(&conf, &rd, err, sizeof err), 0);
-		rdma_dci_limits(rdma_rail(rd, 0), 12, &lim);
+		rdma_ep_limits(dc(rd), rdma_rail(rd, 0), 12, &lim);
 		assert_int_equal(lim.send_depth, 12);
 		assert_int_equal(lim.read_depth, row[i].rd ? row[i].rd : 16); /* item 32 */
-		assert_int_equal(rdma_cq_new(rdma_rail(rd, 0), 64, &cq), 0);
-		assert_int_equal(rdma_cq_new(rdma_rail(rd, 0), 1 << 30, &cq), -EINVAL);
-		assert_int_equal(rdma_dci_new(rdma_rail(rd, 0), cq, 12, &dci), 0);
-		assert_int_equal(rdma_dci_error(dci), 0);
-		assert_int_equal(rdma_dci_reset(dci), 0);
-		assert_int_equal(rdma_dci_free(dci, true), 0);
+		assert_int_equal(rdma_cq_new(dc(rd), rdma_rail(rd, 0), 64, &cq), 0);
+		assert_int_equal(rdma_cq_new(dc(rd), rdma_rail(rd, 0), 1 << 30, &cq), -EINVAL);
+		assert_int_equal(rdma_ep_new(dc(rd), rdma_rail(rd, 0), cq, 12, &ep), 0);
+		assert_int_equal(rdma_ep_error(ep), 0);
+		assert_int_equal(rdma_ep_reset(ep), 0);
+		assert_int_equal(rdma_ep_free(ep, true), 0);
 		rdma_cq_free(cq);
 		rdma_close(rd);
 	}
@@ -405,9 +414,11 @@ a_context_dies(void **state)
 {
 	static char mem[65536];
 	struct rdma_rail_info info;
-	struct rdma_dci *dci, *idle;
-	struct rdma_ah *ah = NULL;
-	struct waiter w = { .w.done = on_ah };
+	struct rdma_ep *ep, *idle;
+	struct token tok = { .kind = TOKEN_DC, .dctn = 9 };
+	struct rdma_target to = { 0 };
+	struct rdma_sge sge = { .mem = mem, .len = 64 };
+	struct waiter w = { .w.done = on_target };
 	struct rail_route r;
 	struct rdma_rail *rail;
 	char cmd[512];
@@ -420,66 +431,65 @@ a_context_dies(void **state)
 	rd = must_open(0, NULL);
 	rail = rdma_rail(rd, 0);
 	assert_int_equal(rdma_region_add(rd, mem, sizeof mem, &region, err, sizeof err), 0);
-	assert_int_equal(rdma_cq_new(rail, 64, &cq), 0);
+	assert_int_equal(rdma_cq_new(dc(rd), rail, 64, &cq), 0);
 	assert_int_equal(rdma_cq_context(cq), 1);
-	assert_int_equal(rdma_dci_new(rail, cq, 12, &dci), 0);
-	assert_int_equal(rdma_dci_new(rail, cq, 12, &idle), 0);
+	assert_int_equal(rdma_ep_new(dc(rd), rail, cq, 12, &ep), 0);
+	assert_int_equal(rdma_ep_new(dc(rd), rail, cq, 12, &idle), 0);
 	assert_int_equal(route(rd, "127.0.0.9", "127.0.0.1", &r), 0);
-	n = rdma_ah_get(rail, &r.key, &w.w, &ah);
+	n = rdma_target_get(rail, &tok, &r, &w.w, &to);
 	while (n == 0 && !atomic_load(&w.heard))
 		usleep(100);
-	ah = n > 0 ? ah : w.w.ah;
-	assert_non_null(ah);
+	to = n > 0 ? to : w.w.target;
+	assert_non_null(to.at);
 
 	snprintf(cmd, sizeof cmd, "%s device mlx5_0 reset pid=%d destroy=lies", getenv("PORTCTL"), getpid());
 	assert_int_equal(system(cmd), 0);
 	assert_true(comes(rail, 1, RAIL_LOST));
-	n = rdma_dci_free(dci, false);
+	n = rdma_ep_free(ep, false);
 	assert_true(n == -EAGAIN || n == -EINPROGRESS);
 	assert_true(comes(rail, 0, RAIL_LOST));
-	assert_int_equal(rdma_cq_new(rail, 64, &(struct rdma_cq *){ NULL }), -ENODEV);
-	assert_int_equal(rdma_dci_new(rail, cq, 12, &(struct rdma_dci *){ NULL }), -ENODEV);
-	assert_int_equal(rdma_dci_free(dci, false), -EINPROGRESS);
-	assert_int_equal(rdma_dci_free(idle, true), 0);
+	assert_int_equal(rdma_cq_new(dc(rd), rail, 64, &(struct rdma_cq *){ NULL }), -ENODEV);
+	assert_int_equal(rdma_ep_new(dc(rd), rail, cq, 12, &(struct rdma_ep *){ NULL }), -ENODEV);
+	assert_int_equal(rdma_ep_free(ep, false), -EINPROGRESS);
+	assert_int_equal(rdma_ep_free(idle, true), 0);
 	usleep(200000);
 	assert_int_equal(rdma_rail_context(rail), 0); /* the queue still refers to the old one */
-	assert_int_equal(rdma_dci_free(dci, false), -EINPROGRESS);
+	assert_int_equal(rdma_ep_free(ep, false), -EINPROGRESS);
 	rdma_cq_free(cq);
 	assert_true(comes(rail, 2, RAIL_UP));
-	assert_int_equal(rdma_dci_free(dci, false), 0);
+	assert_int_equal(rdma_ep_free(ep, false), 0);
 	assert_int_equal(rdma_rail_stats(rail)->reopens, 1);
 	assert_int_equal(rdma_rail_context(rdma_rail(rd, 1)), 1);
 	assert_int_equal(rdma_rail_state(rdma_rail(rd, 1)), RAIL_UP);
 	rdma_rail_get_info(rail, &info);
 	assert_true(info.fw_ver[0]);
 
-	assert_int_equal(rdma_cq_new(rail, 64, &cq), 0);
+	assert_int_equal(rdma_cq_new(dc(rd), rail, 64, &cq), 0);
 	assert_int_equal(rdma_cq_context(cq), 2);
-	assert_int_equal(rdma_dci_new(rail, cq, 12, &dci), 0);
+	assert_int_equal(rdma_ep_new(dc(rd), rail, cq, 12, &ep), 0);
+	sge.region = region;
 	assert_int_equal(
-		rdma_dci_post(dci,
-			      &(struct rdma_wr){
-				      .is_write = true, .ah = ah, .mem = mem, .len = 64, .region = region }),
+		rdma_ep_post(ep,
+			     &(struct rdma_wr){ .is_write = true, .target = &to, .sge = &sge, .sge_nr = 1 }),
 		-ESTALE);
-	rdma_ah_put(rail, ah);
+	rdma_target_put(rail, &to);
 	assert_int_equal(route(rd, "127.0.0.9", "127.0.0.1", &r), 0);
 	atomic_store(&w.heard, false);
-	assert_int_equal(rdma_ah_get(rail, &r.key, &w.w, &ah), 0);
+	assert_int_equal(rdma_target_get(rail, &tok, &r, &w.w, &to), 0);
 	while (!atomic_load(&w.heard))
 		usleep(100);
 	assert_int_equal(w.w.result, 0);
-	assert_int_equal(rdma_dci_post(dci, &(struct rdma_wr){ .is_write = true,
-							       .ah = w.w.ah,
-							       .mem = mem,
-							       .len = 64,
-							       .region = region }),
+	assert_int_equal(rdma_ep_post(ep, &(struct rdma_wr){ .is_write = true,
+							     .target = &w.w.target,
+							     .sge = &sge,
+							     .sge_nr = 1 }),
 			 0);
-	rdma_ah_put(rail, w.w.ah);
-	assert_int_equal(rdma_dci_free(dci, true), 0);
+	rdma_target_put(rail, &w.w.target);
+	assert_int_equal(rdma_ep_free(ep, true), 0);
 	rdma_cq_free(cq);
 
 	/* The end amid all this: the context is closed on the way. */
-	assert_int_equal(rdma_cq_new(rail, 64, &cq), 0);
+	assert_int_equal(rdma_cq_new(dc(rd), rail, 64, &cq), 0);
 	assert_int_equal(system(cmd), 0);
 	assert_true(comes(rail, 0, RAIL_LOST));
 	rdma_cq_free(cq);
@@ -500,7 +510,7 @@ main(void)
 		cmocka_unit_test(down_at_the_start),
 		cmocka_unit_test(handles_coalesce),
 		cmocka_unit_test(failures_are_remembered),
-		cmocka_unit_test(initiators_take_the_settings),
+		cmocka_unit_test(endpoints_take_the_settings),
 		cmocka_unit_test(a_context_dies),
 	};
 	struct rdma *rd;

@@ -1,0 +1,70 @@
+/*
+ * What the operator says of RDMA, as one plain struct.  It includes nothing of the configuration file's side,
+ * so that rdma/, chan/ and a program that fills the struct by hand need no YAML.
+ */
+#ifndef GANTRY_CONF_RDMA_H
+#define GANTRY_CONF_RDMA_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define CONF_DEVICES_MAX 16
+#define CONF_NETS_MAX 64
+
+/* An address block; IPv4 ones are v4-mapped (prefix counted from 96). */
+struct conf_net {
+	struct in6_addr addr;
+	uint8_t prefix;
+};
+
+enum conf_bind_gid { BIND_GID_OFF, BIND_GID_SUBNET, BIND_GID_EXACT };
+enum conf_delay_mode {
+	DELAY_NONE,
+	DELAY_BATCH,
+	DELAY_ENTRY,
+	DELAY_ADAPTIVE
+}; /* protocol.md 5: numbers 0-3 */
+
+struct conf_rdma {
+	enum { RDMA_AUTO, RDMA_LIST, RDMA_NONE } mode;
+	char *devices[CONF_DEVICES_MAX]; /* names (mlx5_0, mlx5_0:1), addresses or GIDs; RDMA_LIST only */
+	int device_nr;
+	uint64_t dc_key;
+	int channels; /* DCIs per rail, over all cores; raised to 8 a core */
+	int cq_depth; /* 0: the sum of send depths */
+	int max_sge;
+	int service_level, traffic_class, hop_limit, pkey_index;
+	int timeout, retry_cnt, rnr_retry,
+		max_rd_atomic; /* timeout: 4.096 us * 2^t; max_rd_atomic 0: automatic */
+	int path_mtu;          /* bytes; 0: min(active, 4096) */
+	enum conf_delay_mode delay_mode;
+	uint64_t delay_interval_ns;
+	bool qp_reset_on_failure;
+	int poll_batch;
+	uint64_t linger_ns;
+	int ah_cache;                         /* address handles kept per rail */
+	struct conf_net allow[CONF_NETS_MAX]; /* none given: the subnets of our own rails */
+	int allow_nr;
+	bool allow_loopback, allow_self, allow_link_local; /* rdma.allow_special */
+	enum conf_bind_gid bind_gid;
+	bool meta_token;         /* x-amz-meta-rdma-token is served (protocol.md 2.7) */
+	bool short_get_reject;   /* GET without Range into a smaller window: 400 instead of 206 (4.3) */
+	uint64_t inflight_bytes; /* per request on the wire */
+};
+
+/* Says whether a lies in net; both v4-mapped where IPv4.  Here, so that who tests an address needs no archive
+ * for it. */
+static inline bool
+conf_net_has(const struct conf_net *net, const struct in6_addr *a)
+{
+	int whole = net->prefix / 8, rest = net->prefix % 8;
+	uint8_t mask = (uint8_t)(0xff00 >> rest);
+
+	if (memcmp(net->addr.s6_addr, a->s6_addr, (size_t)whole) != 0)
+		return false;
+	return rest == 0 || ((net->addr.s6_addr[whole] ^ a->s6_addr[whole]) & mask) == 0;
+}
+
+#endif

@@ -1,0 +1,173 @@
+/*
+ * Completion queues of verbs, for whichever transport makes queue pairs.  Who calls what on which thread is in
+ * rdma/ep.h.
+ */
+#define LOG_MODULE "rdma"
+#include "rdma/rdma_int.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static enum rdma_status
+status_of(enum ibv_wc_status s)
+{
+	switch (s) {
+	case IBV_WC_SUCCESS:
+		return WCS_SUCCESS;
+	case IBV_WC_WR_FLUSH_ERR:
+		return WCS_FLUSHED;
+	case IBV_WC_LOC_LEN_ERR:
+	case IBV_WC_LOC_PROT_ERR:
+	case IBV_WC_LOC_ACCESS_ERR:
+	case IBV_WC_LOC_QP_OP_ERR:
+	case IBV_WC_LOC_EEC_OP_ERR:
+	case IBV_WC_MW_BIND_ERR:
+		return WCS_LOCAL_PROT;
+	case IBV_WC_REM_ACCESS_ERR:
+		return WCS_REM_ACCESS;
+	case IBV_WC_REM_INV_REQ_ERR:
+	case IBV_WC_REM_OP_ERR:
+	case IBV_WC_REM_ABORT_ERR:
+		return WCS_REM_OP;
+	case IBV_WC_RETRY_EXC_ERR:
+		return WCS_RETRY_EXC;
+	case IBV_WC_RNR_RETRY_EXC_ERR:
+		return WCS_RNR_EXC;
+	case IBV_WC_FATAL_ERR:
+		return WCS_FATAL;
+	case IBV_WC_RESP_TIMEOUT_ERR:
+		return WCS_RESP_TIMEOUT;
+	default:
+		return WCS_GENERAL;
+	}
+}
+
+static int
+cq_new(struct rdma_rail *rail, int depth, struct rdma_cq **ret_cq)
+{
+	struct rdma_context *c = context_get(rail->dev);
+	struct verbs_cq *cq = calloc(1, sizeof *cq);
+	int r = c ? cq ? 0 : -ENOMEM : -ENODEV;
+
+	if (r == 0 && c->attr.max_cqe > 0 && depth > c->attr.max_cqe)
+		r = -EINVAL;
+	if (r < 0)
+		goto fail;
+	cq->base = (struct rdma_cq){ .ops = &verbs_cq_ops, .rail = rail };
+	cq->c = c;
+	errno = 0;
+	cq->channel = ibv_create_comp_channel(c->ctx);
+	r = errno ? -errno : -ENOMEM;
+	if (!cq->channel)
+		goto fail;
+	r = fd_nonblock(cq->channel->fd);
+	if (r < 0)
+		goto fail_channel;
+	errno = 0;
+	cq->cq = ibv_create_cq(c->ctx, depth, NULL, cq->channel, 0);
+	r = errno ? -errno : -ENOMEM;
+	if (!cq->cq)
+		goto fail_channel;
+	*ret_cq = &cq->base;
+	return 0;
+
+fail_channel:
+	ibv_destroy_comp_channel(cq->channel);
+fail:
+	free(cq);
+	if (c)
+		context_put(c);
+	return r;
+}
+
+static struct verbs_cq *
+of(const struct rdma_cq *base)
+{
+	return container_of(base, struct verbs_cq, base);
+}
+
+static unsigned
+cq_context(const struct rdma_cq *base)
+{
+	return of(base)->c->nr;
+}
+
+static void
+cq_free(struct rdma_cq *base)
+{
+	struct verbs_cq *cq = of(base);
+	struct rdma_device *dev = base->rail->dev;
+	pthread_rwlock_t *lock = &dev->event_lock;
+	int fd = cq->channel->fd, r;
+
+	pthread_rwlock_rdlock(lock);
+	r = ibv_destroy_cq(cq->cq);
+	pthread_rwlock_unlock(lock);
+	if (r)
+		log_limited(LOG_WARN, "%s: a completion queue cannot be destroyed: %s", dev->name,
+			    strerror(r));
+	/* A channel with a queue on it cannot be destroyed either: its memory stays the library's, but not
+	 * its descriptor. */
+	if (ibv_destroy_comp_channel(cq->channel))
+		close(fd);
+	context_put(cq->c);
+	free(cq);
+}
+
+static int
+cq_fd(const struct rdma_cq *base)
+{
+	return of(base)->channel->fd;
+}
+
+static int
+cq_poll(struct rdma_cq *base, struct rdma_completion *ret_wc, int max)
+{
+	struct ibv_wc wc[64];
+	int n = ibv_poll_cq(of(base)->cq, min_int(max, (int)(sizeof wc / sizeof *wc)), wc);
+
+	if (n < 0)
+		return -EIO;
+	for (int i = 0; i < n; i++) {
+		ret_wc[i].wr_id = wc[i].wr_id;
+		ret_wc[i].status = status_of(wc[i].status);
+		ret_wc[i].wc_status = (int)wc[i].status;
+		ret_wc[i].vendor_err = wc[i].status == IBV_WC_SUCCESS ? 0 : wc[i].vendor_err;
+	}
+	return n;
+}
+
+static void
+cq_arm(struct rdma_cq *base)
+{
+	if (ibv_req_notify_cq(of(base)->cq, 0))
+		rdma_rail_broken(base->rail, "a completion queue cannot be armed");
+}
+
+static void
+cq_event(struct rdma_cq *base)
+{
+	struct verbs_cq *cq = of(base);
+	struct ibv_cq *which;
+	void *cookie;
+	unsigned n = 0;
+
+	while (ibv_get_cq_event(cq->channel, &which, &cookie) == 0)
+		n++;
+	if (n)
+		ibv_ack_cq_events(cq->cq, n);
+}
+
+const struct rdma_cq_ops verbs_cq_ops = {
+	.cq_new = cq_new,
+	.cq_free = cq_free,
+	.context = cq_context,
+	.fd = cq_fd,
+	.poll = cq_poll,
+	.arm = cq_arm,
+	.event = cq_event,
+};

@@ -1,0 +1,55 @@
+/*
+ * The transports that this program knows, in the order in which they are preferred where two serve the same
+ * family.  Another one is a file with its table, a declaration in rdma_int.h and a row here.
+ */
+#include "rdma/rdma_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const struct rdma_ep_ops *const transports[] = {
+	&rdma_dc,
+};
+enum { TRANSPORTS = sizeof transports / sizeof *transports };
+_Static_assert(TRANSPORTS <= RDMA_TRANSPORTS_MAX, "a device has room for all");
+
+/* Adds to c->why. */
+static void
+note_why_not(struct rdma_context *c, const char *name, const char *why, int r)
+{
+	size_t at = strlen(c->why);
+
+	/* -ENODEV: another kind of device, which needs no further explanation. */
+	snprintf(c->why + at, sizeof c->why - at, "%sno %s transport: %s%s%s", at ? ", " : "", name, why,
+		 r == -ENODEV ? "" : ": ", r == -ENODEV ? "" : strerror(-r));
+}
+
+void
+context_probe(struct rdma_context *c)
+{
+	c->transport_nr = 0;
+	c->why[0] = 0;
+	for (int i = 0; i < TRANSPORTS; i++) {
+		const char *why = "";
+		int r = transports[i]->probe(c, &why);
+
+		if (r == 0)
+			c->transport[c->transport_nr++] = transports[i];
+		else
+			note_why_not(c, transports[i]->name, why, r);
+	}
+}
+
+bool
+rdma_serves(const struct rdma *rd, enum token_kind kind)
+{
+	for (int i = 0; rd && i < rd->rail_nr; i++) {
+		if (rail_transport_for(rd->rail[i], kind))
+			return true;
+	}
+	for (int i = 0; i < TRANSPORTS; i++) {
+		if (rdma_ep_serves(transports[i], kind))
+			return true;
+	}
+	return false;
+}
