@@ -26,12 +26,6 @@ identity_put(struct identity *id)
 	OPENSSL_cleanse(id, sizeof *id);
 }
 
-const char *
-identity_name(const struct identity *id)
-{
-	return id->entry ? id->entry->access_key : NULL;
-}
-
 /* ---- the body ---- */
 
 static bool

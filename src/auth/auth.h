@@ -42,22 +42,22 @@ struct auth_entry;
  * err.
  */
 int auth_keys_load(const char *path, struct auth_keys **ret_keys, FILE *err);
-/* The same from memory; source names it in errors. */
+/* Reads credentials from memory, as auth_keys_load() does from a file; source names them in errors. */
 int auth_keys_parse(const char *text, size_t len, const char *source, struct auth_keys **ret_keys, FILE *err);
-/* Another reference; NULL is fine.  Any thread. */
+/* Takes another reference; NULL is fine.  Any thread. */
 struct auth_keys *auth_keys_get(struct auth_keys *keys);
 void auth_keys_put(struct auth_keys *keys);
-int auth_keys_nr(const struct auth_keys *keys);
 
 /* ---- signatures seen before (auth.replay: reject) ---- */
 
 /* Bounded, shared by all cores: a signature that comes again from another address is refused.  When it is
  * full the entry that would expire first is forgotten. */
 struct auth_replay;
-/* entries: rounded up to a power of two.  0 or -ENOMEM. */
+/* Makes a table for so many entries, rounded up to a power of two.  0 or -ENOMEM. */
 int auth_replay_new(uint32_t entries, struct auth_replay **ret_table);
 void auth_replay_free(struct auth_replay *t);
-/* First seen, or from the same address as then: true.  Any thread. */
+/* Tells whether the signature is seen for the first time, or comes from the same address as then.  Any
+ * thread. */
 bool auth_replay_fresh(struct auth_replay *t, const uint8_t signature[32], const struct sockaddr *peer,
 		       uint64_t now_s, uint64_t expires_s);
 
@@ -96,12 +96,10 @@ struct identity {
 	char scope[AUTH_SCOPE_MAX];
 };
 
-/* Nobody.  Needs no identity_put(). */
+/* Makes it nobody's, which needs no identity_put(). */
 void identity_init(struct identity *id);
 /* Gives the reference back, wipes the key; fine twice. */
 void identity_put(struct identity *id);
-/* The access key, for logs; NULL for anonymous. */
-const char *identity_name(const struct identity *id);
 
 struct auth_env {
 	struct auth_keys *keys; /* NULL: there are none */
@@ -112,8 +110,9 @@ struct auth_env {
 	bool relax;      /* x-rdma-info and x-cuobj-* need not be signed (x-amz-* always) */
 };
 
-/* FAULT_NONE with *out filled in (identity_put() it), or what to answer, with out as identity_init() makes
- * it. *ret_why: a static sentence.  now_s: wall clock. */
+/* Finds out who signed the request and whether they may do what it asks for.  FAULT_NONE with *out filled
+ * in (identity_put() it), or what to answer, with out as identity_init() makes it.  *ret_why: a static
+ * sentence. now_s: wall clock. */
 enum fault auth_check(const struct auth_env *env, const struct dialect_in *in, const struct target *t,
 		      uint64_t now_s, struct identity *out, const char **ret_why);
 
@@ -139,8 +138,9 @@ enum auth_right {
 };
 bool auth_may(const struct identity *id, enum auth_right right, const char *bucket, size_t bucket_len,
 	      const char *key, size_t key_len);
-/* The target of a request, and its copy source.  DeleteObjects names its keys in the body: auth_may() for
- * each; ListBuckets is allowed to everybody known, and shows what auth_may(AUTH_LIST) says. */
+/* Tells whether the identity may do what the request asks for with its target and its copy source.
+ * DeleteObjects names its keys in the body: auth_may() for each; ListBuckets is allowed to everybody
+ * known, and shows what auth_may(AUTH_LIST) says. */
 bool auth_allows(const struct identity *id, const struct target *t);
 
 /* ---- aws-chunked bodies ---- */
@@ -175,15 +175,16 @@ struct auth_stream {
 	const char *why;
 };
 
-/* id stays the caller's and must live as long as the stream.  trailer: what x-amz-trailer announced, or
- * SUM_NR for none. */
+/* Begins a body.  id stays the caller's and must live as long as the stream. trailer: what x-amz-trailer
+ * announced, or SUM_NR for none. */
 void auth_stream_init(struct auth_stream *s, const struct identity *id, uint64_t decoded_len,
 		      enum checksum_kind trailer);
-/* 0; -EINVAL: the body is bad, and auth_stream_end() says how. */
+/* Takes framing off the front of data, see above.  0; -EINVAL: the body is bad, and auth_stream_end() says
+ * how. */
 int auth_stream_feed(struct auth_stream *s, const void *data, size_t len, size_t *ret_used, size_t *ret_run);
-/* n bytes of the run that the last auth_stream_feed() found were handed on. */
+/* Counts and hashes n bytes of the run that the last auth_stream_feed() found, which were handed on. */
 void auth_stream_took(struct auth_stream *s, const void *run, size_t n);
-/* The body is over.  FAULT_NONE, and *ret_sum (may be NULL) is set if a trailer brought a checksum, which the
+/* Ends the body.  FAULT_NONE, and *ret_sum (may be NULL) is set if a trailer brought a checksum, which the
  * caller has to verify; or what is wrong. */
 enum fault auth_stream_end(struct auth_stream *s, struct checksum *ret_sum, const char **ret_why);
 

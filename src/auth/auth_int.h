@@ -15,7 +15,7 @@ refuse(const char **ret_why, enum fault f, const char *why)
 	return f;
 }
 
-/* 64 lower-case digits; 0 or -EINVAL. */
+/* Parses 64 lower-case digits.  0 or -EINVAL. */
 int signature_parse(struct span b, uint8_t out[32]);
 /* ---- credentials (keys.c, credentials.c) ---- */
 
@@ -53,10 +53,9 @@ struct auth_keys {
 	struct auth_entry *entry; /* sorted by access key; the order of the file among equal ones */
 };
 
-void entry_wipe(struct auth_entry *e);
-/* The first entry of that access key and how many follow with the same; NULL: none. */
+/* Returns the first entry of that access key and how many there are with the same; NULL: none. */
 struct auth_entry *keys_find(struct auth_keys *keys, struct span access_key, int *ret_nr);
-/* date: 8 digits. */
+/* Derives the entry's key for a date (8 digits) and a region, or takes it from the cache. */
 void signing_key(struct auth_entry *e, const char *date, const char *region, uint8_t out[32]);
 
 /* ---- a signature as it came (scan.c) ---- */
@@ -77,19 +76,18 @@ struct sigv4 {
 enum fault scan_header(const struct dialect_in *in, const char *region, struct sigv4 *s,
 		       const char **ret_why);
 enum fault scan_query(const struct dialect_in *in, const char *region, struct sigv4 *s, const char **ret_why);
-/* AK/20130524/us-east-1/s3/aws4_request.  bad: the fault for one that is not well-formed. */
+/* Parses AK/20130524/us-east-1/s3/aws4_request.  bad: the fault for one that is not well-formed. */
 enum fault scan_credential(struct span text, const char *region, enum fault bad, struct sigv4 *s,
 			   const char **ret_why);
-/* "20130524T000000Z"; 0 or -EINVAL. */
+/* Parses "20130524T000000Z".  0 or -EINVAL. */
 int stamp_parse(struct span text, char out[AUTH_STAMP_LEN + 1], uint64_t *ret_unix_s);
-void stamp_format(uint64_t unix_s, char out[AUTH_STAMP_LEN + 1]);
 
 /* ---- the canonical request (canon.c) ---- */
 
-/* The list of signed headers: well-formed, all of them there, and with all that must be among them. */
+/* Checks the list of signed headers: well-formed, all of them there, and with all that must be among them. */
 enum fault canon_check_headers(const struct dialect_in *in, const struct sigv4 *s, bool relax,
 			       const char **ret_why);
-/* Its hash.  payload: the text at its end. */
+/* Hashes the canonical request.  payload: the text at its end. */
 enum fault canon_hash(const struct dialect_in *in, const struct sigv4 *s, struct span payload,
 		      uint8_t out[32], const char **ret_why);
 

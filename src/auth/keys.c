@@ -25,7 +25,7 @@ wipe_text(char *text, size_t len)
 	free(text);
 }
 
-void
+static void
 entry_wipe(struct auth_entry *e)
 {
 	wipe_text(e->secret, e->secret_len);
@@ -52,12 +52,6 @@ auth_keys_put(struct auth_keys *keys)
 		entry_wipe(&keys->entry[i]);
 	free(keys->entry);
 	free(keys);
-}
-
-int
-auth_keys_nr(const struct auth_keys *keys)
-{
-	return keys ? keys->nr : 0;
 }
 
 static int

@@ -79,7 +79,7 @@ stamp_parse(struct span text, char out[AUTH_STAMP_LEN + 1], uint64_t *ret_unix_s
 	return 0;
 }
 
-void
+static void
 stamp_format(uint64_t unix_s, char out[AUTH_STAMP_LEN + 1])
 {
 	time_t t = (time_t)unix_s;

@@ -125,13 +125,29 @@ parse_delete(const struct dialect_in *in, struct target *t, const char **ret_why
 	return FAULT_NONE;
 }
 
+/* Tells whether the operation reads or replaces one object, so that it may depend on what that is. */
+static bool
+has_conditions(enum op op)
+{
+	switch (op) {
+	case OP_PUT_OBJECT:
+	case OP_GET_OBJECT:
+	case OP_HEAD_OBJECT:
+	case OP_DELETE_OBJECT:
+	case OP_COPY_OBJECT:
+	case OP_COMPLETE_MULTIPART_UPLOAD:
+		return true;
+	default:
+		return false;
+	}
+}
+
 enum fault
 cond_parse(const struct dialect_in *in, struct target *t, const char **ret_why)
 {
 	enum fault f;
 
-	if ((t->op < OP_PUT_OBJECT || t->op > OP_DELETE_OBJECT) && t->op != OP_COPY_OBJECT &&
-	    t->op != OP_COMPLETE_MULTIPART_UPLOAD)
+	if (!has_conditions(t->op))
 		return FAULT_NONE;
 	f = cond_etags(in, "if-match", &t->if_match, ret_why);
 	if (f == FAULT_NONE)

@@ -47,7 +47,7 @@ name_begins(const struct field *f, const char *prefix)
 	return span_begins_nocase((struct span){ f->name, f->name_len }, prefix);
 }
 
-/* The value without blanks around it. */
+/* Returns the value without blanks around it. */
 static inline struct span
 field_text(const struct field *f)
 {
@@ -126,7 +126,8 @@ struct op_info {
 };
 extern const struct op_info op_info[OP_NR];
 
-/* The operations that a descriptor can move bytes for; elsewhere it is ignored (item 77). */
+/* Tells whether a descriptor can move bytes to us for the operation; where none moves any it is ignored
+ * (item 77). */
 static inline bool
 op_pulls(enum op op)
 {
@@ -300,19 +301,20 @@ struct target {
 enum fault target_get(struct target *t, unsigned parts, const char **ret_why);
 
 /*
- * FAULT_NONE, or what to answer; *ret_why then points at one static sentence that names what is wrong and
- * where. The door guard is here too: Content-Length with chunked, repeated or differing Content-Length,
- * missing or repeated Host, repeated descriptor headers, a descriptor of another dialect, unknown query keys
- * (501), and so on.  Signatures: see auth/. Does everything except decoding the descriptor.
+ * Makes a target of a request.  FAULT_NONE, or what to answer; *ret_why then points at one static sentence
+ * that names what is wrong and where.  It checks the head of the request, too: Content-Length with chunked,
+ * repeated or differing Content-Length, missing or repeated Host, repeated descriptor headers, a descriptor
+ * of another dialect, unknown query keys (501), and so on.  Signatures: see auth/.  Does everything except
+ * decoding the descriptor.
  */
 enum fault dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 
-/* Second half, after authorisation (protocol.md 4.5): decodes the descriptor into t->token, checks it against
- * the operation. FAULT_BAD_TOKEN etc.  For operations that move nothing the token is ignored and t->wire
+/* Decodes, after authorisation (protocol.md 4.5), the descriptor into t->token, checks it against the
+ * operation.  FAULT_BAD_TOKEN etc.  For operations that move nothing the token is ignored and t->wire
  * becomes WIRE_NONE. */
 enum fault dialect_token(const struct dialect_in *in, struct target *t, const char **ret_why);
 
-/* A header by lower-case name: its value, or NULL.  *ret_nr: how often it came. */
+/* Returns a header by lower-case name, or NULL.  *ret_nr: how often it came. */
 const struct field *dialect_field_n(const struct dialect_in *in, const char *name, size_t len, int *ret_nr);
 static inline const struct field *
 dialect_field(const struct dialect_in *in, const char *name, int *ret_nr)
@@ -321,8 +323,6 @@ dialect_field(const struct dialect_in *in, const char *name, int *ret_nr)
 	return dialect_field_n(in, name, strlen(name), ret_nr);
 }
 
-/* Returns the name of the header that carries descriptors of that form; NULL: it has none of its own. */
-const char *dialect_wire_header(enum wire_form w);
 /* Tells whether a GET of that form that moved less than was asked for is 200, not 206 (protocol.md 4.3). */
 bool dialect_wire_clips(enum wire_form w);
 /* Tells whether a header of that name carries a descriptor or belongs to one. */
@@ -331,18 +331,18 @@ bool dialect_is_wire_header(struct span name);
  * a descriptor.  relax: auth.require_signed_headers allows some descriptors unsigned. */
 bool dialect_must_sign(struct span name, bool relax);
 
-/* Is this a token (RFC 9110 5.6.2), as methods and names of fields are? */
+/* Tells whether this is a token (RFC 9110 5.6.2), as methods and names of fields are. */
 bool dialect_is_token(const char *text, size_t len);
-/* Has it no control character but tabs, as the value of a field?  A lone CR is a line's end to some, and NUL
- * the end of everything. */
+/* Tells whether it has no control character but tabs, as the value of a field.  A lone CR is a line's end
+ * to some, and NUL the end of everything. */
 bool dialect_is_text(const char *text, size_t len);
 
-/* Does the query carry any part of a signature (X-Amz-Signature and its kin, also of version 2)?  S3 only;
- * for auth/. */
+/* Tells whether the query carries any part of a signature (X-Amz-Signature and its kin, also of version
+ * 2).  S3 only; for auth/. */
 bool dialect_query_signed(const struct dialect_in *in);
 
-/* Path and query of a raw target, without the "http://authority" of an absolute form, which RFC 9112 section
- * 3.2.2 wants every server to take. */
+/* Splits a raw target into path and query, without the "http://authority" of an absolute form, which RFC
+ * 9112 section 3.2.2 wants every server to take. */
 void dialect_target_split(const struct dialect_in *in, struct span *ret_path, struct span *ret_query);
 
 /* Resolves a range against an object of size bytes: 0 with [*ret_off, *ret_off + *ret_len), *ret_partial;
@@ -350,18 +350,18 @@ void dialect_target_split(const struct dialect_in *in, struct span *ret_path, st
 int range_resolve(const struct range *r, uint64_t size_bytes, uint64_t *ret_off, uint64_t *ret_len,
 		  bool *ret_partial);
 
-/* Does the ETag text (without quotes) match the list? */
+/* Tells whether the ETag text (without quotes) matches the list. */
 bool etag_list_has(const struct etag_list *l, const char *etag, size_t len);
 
 /*
- * If-Match and its kin against the object as it is, with the precedence of RFC 9110 section 13.2.2; moves
- * nothing (items 48, 69). etag_text without quotes, NULL when there is no such object (PUT, DELETE); mtime_s
- * in seconds. FAULT_NONE: go on (an If-Range that does not hold has then taken t->range away);
+ * Judges If-Match and its kin against the object as it is, with the precedence of RFC 9110 section 13.2.2;
+ * moves nothing (items 48, 69). etag_text without quotes, NULL when there is no such object (PUT, DELETE);
+ * mtime_s in seconds.  FAULT_NONE: go on (an If-Range that does not hold has then taken t->range away);
  * FAULT_NOT_MODIFIED only on GET and HEAD, FAULT_PRECONDITION, FAULT_NO_SUCH_KEY (If-Match and no object).
  */
 enum fault dialect_conditions(struct target *t, const char *etag_text, size_t etag_len, uint64_t mtime_s);
 
-/* The same for x-amz-copy-source-if-*, which are judged as on AWS: If-Match that holds outweighs
+/* Judges x-amz-copy-source-if-* against the source, as AWS does: If-Match that holds outweighs
  * If-Unmodified-Since, If-None-Match that fails outweighs If-Modified-Since.  FAULT_NONE or
  * FAULT_PRECONDITION. */
 enum fault dialect_copy_conditions(const struct copy_source *c, const char *etag_text, size_t etag_len,
@@ -374,7 +374,7 @@ int dialect_upload_id_parse(const char *text, size_t len, uint8_t ret_id[16]);
 
 /* Names by which a client asks for an algorithm: "CRC64NVME", ...; NULL for SUM_MD5. */
 const char *checksum_name(enum checksum_kind k);
-/* Bytes of a value. */
+/* Returns how many bytes a value has. */
 size_t checksum_len(enum checksum_kind k);
 
 /* ---- stored attributes ---- */
@@ -390,10 +390,10 @@ int dialect_attrs_each(const void *attrs, size_t len,
 int dialect_attrs_add(unsigned char *attrs, uint32_t *len, uint32_t cap, const char *name, size_t name_len,
 		      const char *value, size_t value_len);
 
-/* Is it a header for GET and HEAD?  x-amz-tagging is not: it goes out as x-amz-tagging-count, and where tags
- * are asked for. */
+/* Tells whether it is a header for GET and HEAD.  x-amz-tagging is not: it goes out as
+ * x-amz-tagging-count, and where tags are asked for. */
 bool dialect_attr_is_header(const char *name, size_t name_len);
-/* The value of one, or NULL. */
+/* Returns the value of one, or NULL. */
 const char *dialect_attr(const void *attrs, size_t len, const char *name, size_t *ret_len);
 
 /* ---- answers ---- */
@@ -423,13 +423,13 @@ struct outcome {
 	bool body_error; /* the error body of the dialect (declined: of FAULT_RDMA_NOT_SUPPORTED) */
 };
 enum outcome_kind { OUT_DONE, OUT_DECLINED, OUT_FAILED, OUT_ERROR };
-/* partial: 206.  f: for FAILED and ERROR.  FAILED is the data plane: with a fault whose status is 500 the
- * reply header says so too; with any other (the deadline before a byte moved, the store) it looks like
- * ERROR. */
+/* Returns how an outcome looks.  partial: 206.  f: for FAILED and ERROR.  FAILED is the data plane: with a
+ * fault whose status is 500 the reply header says so too; with any other (the deadline before a byte
+ * moved, the store) it looks like ERROR. */
 struct outcome dialect_outcome(enum wire_form w, enum op op, enum outcome_kind kind, bool partial,
 			       enum fault f);
 
-/* RFC 9110 dates.  out: "Wed, 21 Oct 2015 07:28:00 GMT" and NUL (30 bytes). */
+/* Writes and parses dates of RFC 9110.  out: "Wed, 21 Oct 2015 07:28:00 GMT" and NUL (30 bytes). */
 void http_date_format(uint64_t unix_s, char out[30]);
 int http_date_parse(const char *text, size_t len, uint64_t *ret_unix_s);
 

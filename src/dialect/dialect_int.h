@@ -56,44 +56,55 @@ bool wire_carries(enum wire_form w, struct span name);
 enum fault wire_check_served(const struct dialect_in *in, const struct target *t, const char **ret_why);
 /* Sets t->wire, also when it returns a fault: the answer to that fault depends on it. */
 enum fault wire_find(const struct dialect_in *in, struct target *t, const char **ret_why);
-/* The field that carries t->wire's descriptor. */
-const struct field *wire_field(const struct dialect_in *in, const struct target *t);
 
 /* ---- fields.c ---- */
 
-/* The only field of that name, NULL when absent; more than one is FAULT_BAD_REQUEST with `repeated`. */
+/* Finds the only field of that name, NULL when absent; more than one is FAULT_BAD_REQUEST with `repeated`. */
 enum fault field_one(const struct dialect_in *in, const char *name, const char *repeated,
 		     const struct field **ret_f, const char **ret_why);
-/* Names and values are clean, Host, message framing: what libmicrohttpd lets through. */
-enum fault fields_door(const struct dialect_in *in, struct target *t, const char **ret_why);
+/* Checks that names and values are clean, Host, message framing: what libmicrohttpd lets through. */
+enum fault fields_check_head(const struct dialect_in *in, struct target *t, const char **ret_why);
 
 /* ---- uri.c, query.c ---- */
 
-/* Method and raw target to op, bucket, key. */
+/* Parses method and raw target to op, bucket, key. */
 enum fault uri_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
-/* From method, level and query keys to t->op, and what the keys say to the rest of *t. */
+/* Finds t->op from method, level and query keys, and what the keys say to the rest of *t. */
 enum fault query_parse(struct span query, enum method m, enum op_level level, struct target *t,
 		       const char **ret_why);
 bool query_key_signs(struct span key);
 /* Cuts the next "key[=value]" off *query; false at the end. */
-bool query_next(struct span *query, struct span *ret_key, struct span *ret_value);
+static inline bool
+query_next(struct span *query, struct span *ret_key, struct span *ret_value)
+{
+	while (query->len) {
+		struct span pair = span_cut(query, '&');
+
+		if (pair.len == 0)
+			continue;
+		*ret_key = span_cut(&pair, '=');
+		*ret_value = pair;
+		return true;
+	}
+	return false;
+}
 
 /* ---- copy.c ---- */
-/* x-amz-copy-source and its kin to t->copy. */
+/* Parses x-amz-copy-source and its kin to t->copy. */
 enum fault copy_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 
 /* ---- range.c, cond.c, sums.c, attrs.c ---- */
 void range_parse(struct span text, struct range *ret_range);
 enum fault cond_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
-/* One list of ETags; one date (what is not a date is no condition). */
+/* Parses one list of ETags; cond_date() one date (what is not a date is no condition). */
 enum fault cond_etags(const struct dialect_in *in, const char *name, struct etag_list *l,
 		      const char **ret_why);
 bool cond_date(const struct dialect_in *in, const char *name, uint64_t *ret_s);
-/* A checksum in the query of an upload's signed URL. */
+/* Parses a checksum in the query of an upload's signed URL. */
 enum fault sums_from_query(struct span key, struct span value, struct target *t, const char **ret_why);
 /* Parses x-amz-tagging. */
 enum fault attrs_parse_tags(const struct dialect_in *in, struct target *t, const char **ret_why);
-/* Is the body in aws-chunked frames, and what is said of them? */
+/* Finds out whether the body is in aws-chunked frames, and what is said of them. */
 enum fault stream_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 /* ---- query_headers.c: header fields in the query of a signed URL ---- */
 struct moved {
@@ -102,7 +113,7 @@ struct moved {
 	char text[12u << 10];
 	size_t used;
 };
-/* Whether it names a header that may come there. */
+/* Tells whether it names a header that may come there. */
 bool query_key_moved(struct span key);
 enum fault moved_find(const struct dialect_in *in, struct moved *m, const char **ret_why);
 

@@ -1,7 +1,6 @@
 /*
- * Header fields as such: finding them, and the guard at the door against requests that two servers could read
- * in two ways (protocol.md 4.3).  Called by the other files of dialect/, dialect_field()
- * also by auth/ and req/.
+ * Header fields as such: finding them, and the check against requests that two servers could read in two ways
+ * (protocol.md 4.3).  Called by the other files of dialect/, dialect_field() also by auth/ and req/.
  */
 #include "dialect/dialect_int.h"
 
@@ -114,7 +113,7 @@ check_framing(const struct dialect_in *in, struct target *t, const char **ret_wh
 }
 
 enum fault
-fields_door(const struct dialect_in *in, struct target *t, const char **ret_why)
+fields_check_head(const struct dialect_in *in, struct target *t, const char **ret_why)
 {
 	const struct field *host, *expect;
 	enum fault f = FAULT_NONE;

@@ -1,7 +1,7 @@
 /*
  * From a request as it came to a struct target, in the order in which an answer may depend on it: which
- * descriptor (it decides how errors look), the door guard, what is meant, what is asked for beyond that.  See
- * dialect.h.
+ * descriptor (it decides how errors look), whether the head is sound, what is meant, what is asked for beyond
+ * that.  See dialect.h.
  */
 #include "dialect/dialect_int.h"
 
@@ -213,7 +213,7 @@ dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_wh
 		return refuse(ret_why, FAULT_HEADERS_TOO_LARGE,
 			      "The request has more than 128 header fields.");
 	wire_fault = wire_find(in, t, &wire_why);
-	f = fields_door(in, t, ret_why);
+	f = fields_check_head(in, t, ret_why);
 	if (f != FAULT_NONE)
 		return f;
 	if (wire_fault != FAULT_NONE)

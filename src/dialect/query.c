@@ -49,21 +49,6 @@ query_key_signs(struct span key)
 	return false;
 }
 
-bool
-query_next(struct span *query, struct span *ret_key, struct span *ret_value)
-{
-	while (query->len) {
-		struct span pair = span_cut(query, '&');
-
-		if (pair.len == 0)
-			continue;
-		*ret_key = span_cut(&pair, '=');
-		*ret_value = pair;
-		return true;
-	}
-	return false;
-}
-
 /* "x-...": for the access log of whoever sends it, and ignored, as on AWS.  But what is a header's name asks
  * for something (SDKs move headers into signed URLs). */
 static bool

@@ -1,6 +1,6 @@
 /*
- * Rules that the text of a request (dialect/) and its documents (s3doc/) share: what names, keys and dates look
- * like, and what the fields of an upload may say, which come as headers or in a form.  Pure; any thread.
+ * Rules that the text of a request (dialect/) and its documents (s3doc/) share: what names, keys and dates
+ * look like, and what the fields of an upload may say, which come as headers or in a form.  Pure; any thread.
  */
 #ifndef GANTRY_DIALECT_RULES_H
 #define GANTRY_DIALECT_RULES_H
@@ -17,15 +17,16 @@ refuse(const char **ret_why, enum fault f, const char *why)
 
 /* ---- names.c ---- */
 
-/* Bytes of the character at the front, 0 when it is not one. */
+/* Returns the bytes of the character at the front, 0 when it is not one. */
 int utf8_length(const char *text, size_t len);
 bool is_utf8(const char *text, size_t len);
-/* Characters of valid UTF-8. */
+/* Counts the characters of valid UTF-8. */
 size_t utf8_count(const char *text, size_t len);
 bool has_control(const char *text, size_t len);
-/* 3-63 characters, lower case, digits, '-' and single '.', alphanumeric ends, not an IPv4 address: as S3. */
+/* Tells whether it is the name of a bucket: 3-63 characters, lower case, digits, '-' and single '.',
+ * alphanumeric ends, not an IPv4 address: as S3. */
 bool is_bucket_name(const char *name, size_t len);
-/* A key that an S3 object may have. */
+/* Checks that an S3 object may have that key. */
 enum fault key_check(const char *key, size_t len, const char **ret_why);
 
 /* ---- date.c ---- */
@@ -39,7 +40,7 @@ int iso_date_parse(const char *text, size_t len, uint64_t *ret_unix_s);
 enum fault refused_check(const struct dialect_in *in, const char **ret_why);
 /* Parses checksums. */
 enum fault sums_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
-/* Parse content headers and metadata, and the storage class. */
+/* Parses content headers and metadata; attrs_parse_class() the storage class. */
 enum fault attrs_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 enum fault attrs_parse_class(const struct dialect_in *in, struct target *t, const char **ret_why);
 /* Appends a pair to t->attrs. */

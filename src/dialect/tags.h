@@ -27,7 +27,7 @@
 enum fault tags_from_header(const char *value, size_t len, struct text *out, int *ret_nr,
 			    const char **ret_why);
 
-/* Collects tags one by one; `out`, `from` and `max` are the caller's to fill in, all else begins as zeroes. */
+/* Collects tags one by one; `out`, `from` and `max` are the caller's to fill in, all else begins as 0. */
 struct tags_builder {
 	struct text *out;
 	size_t from; /* where in out the tags begin */

@@ -26,7 +26,8 @@ text_reset(struct text *x)
 	x->failed = false;
 }
 
-char *
+/* Returns room for len more bytes; NULL when there is no memory.  The caller adds to x->len what it wrote. */
+static char *
 text_room(struct text *x, size_t len)
 {
 	size_t cap = x->cap ? x->cap : FIRST_CAP, need;

@@ -27,24 +27,24 @@ text_ok(const struct text *x)
 void text_free(struct text *x);
 /* Empties it and keeps the memory. */
 void text_reset(struct text *x);
-/* Room for len more bytes; NULL when there is no memory.  The caller adds to x->len what it wrote. */
-char *text_room(struct text *x, size_t len);
 
 void text_put(struct text *x, const void *p, size_t len);
 void text_str(struct text *x, const char *s);
 void text_fmt(struct text *x, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Escaped for XML.  What XML 1.0 cannot carry (control bytes, U+FFFE, what is not UTF-8) becomes U+FFFD. */
+/* Appends it escaped for XML.  What XML 1.0 cannot carry (control bytes, U+FFFE, what is not UTF-8)
+ * becomes U+FFFD. */
 void text_xml(struct text *x, const char *p, size_t len);
-/* "A-Za-z0-9-._~" and, when keep_slash, "/" stay; every other byte becomes %XX. */
+/* Appends it percent-encoded: "A-Za-z0-9-._~" and, when keep_slash, "/" stay; every other byte becomes
+ * %XX. */
 void text_url(struct text *x, const char *p, size_t len, bool keep_slash);
-/* <name>escaped</name> */
+/* Appends <name>escaped</name>. */
 void text_element(struct text *x, const char *name, const char *p, size_t len);
 void text_element_str(struct text *x, const char *name, const char *s);
 void text_element_u64(struct text *x, const char *name, uint64_t v);
-/* <name>2009-10-12T17:50:30.000Z</name> */
+/* Appends <name>2009-10-12T17:50:30.000Z</name>. */
 void text_element_time(struct text *x, const char *name, uint64_t ns);
-/* The same from seconds: dates beyond what nanoseconds of 64 bits reach. */
+/* Appends such an element from seconds: dates beyond what nanoseconds of 64 bits reach. */
 void text_element_date(struct text *x, const char *name, uint64_t unix_s);
 void text_base64(struct text *x, const void *bytes, size_t len);
 

@@ -73,12 +73,6 @@ const struct wire_row wire_rows[WIRE_NR] = {
 #include "dialect/wire.def"
 };
 
-const char *
-dialect_wire_header(enum wire_form w)
-{
-	return wire_rows[w].header;
-}
-
 bool
 dialect_wire_clips(enum wire_form w)
 {
@@ -112,12 +106,6 @@ dialect_must_sign(struct span name, bool relax)
 	if (row && (row->sign == SIGN_ALWAYS || !relax))
 		return true;
 	return span_begins_nocase(name, "x-amz-") || span_is_nocase(name, "host");
-}
-
-const struct field *
-wire_field(const struct dialect_in *in, const struct target *t)
-{
-	return dialect_field(in, wire_rows[t->wire].header, NULL);
 }
 
 bool
@@ -201,7 +189,7 @@ dialect_token(const struct dialect_in *in, struct target *t, const char **ret_wh
 		t->wire = WIRE_NONE;
 	if (t->wire == WIRE_NONE)
 		return FAULT_NONE;
-	f = wire_field(in, t);
+	f = dialect_field(in, wire_rows[t->wire].header, NULL);
 	if (wire_rows[t->wire].parse(in, f, t, ret_why) < 0)
 		return FAULT_BAD_TOKEN;
 	/* A GET may find an empty object, for which SIZE 0 is right: req/ asks again once it knows (2.1). */

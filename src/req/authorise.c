@@ -90,3 +90,15 @@ front_auth(struct req *rq, const char **ret_why)
 	}
 	return FAULT_NONE;
 }
+
+bool
+may_key(const struct req *rq, enum auth_right right, const char *key, size_t key_len)
+{
+	return auth_may(&rq->identity, right, rq->target.bucket, rq->target.bucket_len, key, key_len);
+}
+
+bool
+may_see_bucket(const struct req *rq, const char *bucket, size_t bucket_len)
+{
+	return auth_may(&rq->identity, AUTH_LIST, bucket, bucket_len, NULL, 0);
+}

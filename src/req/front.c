@@ -95,24 +95,3 @@ front(struct req *rq)
 	req_deadlines(rq, rq->target.content_length);
 	return req_read_battrs(rq, front_cors);
 }
-
-struct store_key
-req_key(const struct req *rq)
-{
-	return (struct store_key){ .bucket = rq->target.bucket,
-				   .bucket_len = rq->target.bucket_len,
-				   .key = rq->target.key,
-				   .key_len = rq->target.key_len };
-}
-
-bool
-may_key(const struct req *rq, enum auth_right right, const char *key, size_t key_len)
-{
-	return auth_may(&rq->identity, right, rq->target.bucket, rq->target.bucket_len, key, key_len);
-}
-
-bool
-may_see_bucket(const struct req *rq, const char *bucket, size_t bucket_len)
-{
-	return auth_may(&rq->identity, AUTH_LIST, bucket, bucket_len, NULL, 0);
-}

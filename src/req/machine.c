@@ -49,6 +49,15 @@ req_open_to(struct req *rq, const struct store_key *k, step_fn next, const char 
 	return req_await_to(rq, store_open(rq->rs->env.store, k, &rq->obj), "open", next, name);
 }
 
+struct store_key
+req_key(const struct req *rq)
+{
+	return (struct store_key){ .bucket = rq->target.bucket,
+				   .bucket_len = rq->target.bucket_len,
+				   .key = rq->target.key,
+				   .key_len = rq->target.key_len };
+}
+
 static void
 on_stat(struct store_op *op)
 {

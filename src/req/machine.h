@@ -239,6 +239,8 @@ void req_wake(struct req *rq);
 void req_cancel(struct req *rq, enum fault f, const char *why);
 /* Returns the fault that -errno of a store operation or of an allocation becomes (fault.c). */
 enum fault fault_of(int err);
+/* Returns the name of the target's object; points into the target. */
+struct store_key req_key(const struct req *rq);
 /* Drops the hold of a store operation that ended and wakes the request: the tail of every done(). */
 void req_on_store(struct req *rq);
 /* Serves as done() of rq->obj. */
@@ -296,7 +298,7 @@ void front_auth_env(const struct req *rq, struct auth_env *ret);
 /* Judges the request and finds its operation: the first step of each (front.c). */
 enum verdict front(struct req *rq);
 
-/* ---- may they (front.c) ---- */
+/* ---- may they (authorise.c) ---- */
 /* Tells whether who asks has that right to a key of the target's bucket. */
 bool may_key(const struct req *rq, enum auth_right right, const char *key, size_t key_len);
 /* Tells whether who asks may know of that bucket. */
@@ -399,7 +401,5 @@ void reply_build(struct req *rq, enum outcome_kind kind);
 size_t etag_text(const struct store_etag *e, char out[48]);
 /* Parses what etag_text() writes: 0 or -EINVAL. */
 int etag_parse(const char *text, size_t len, struct store_etag *ret_etag);
-/* Returns the name of the target's object; points into the target. */
-struct store_key req_key(const struct req *rq);
 
 #endif

@@ -11,10 +11,10 @@
 #define CORS_RULES_MAX 100
 #define CORS_PACKED_MAX (16u << 10)
 
-/* The packed form is appended to `packed`.  FAULT_MALFORMED_XML,
- * FAULT_BAD_REQUEST, FAULT_BUSY (no memory). */
+/* Appends the packed form of the rules in a body to `packed`.  FAULT_MALFORMED_XML, FAULT_BAD_REQUEST,
+ * FAULT_BUSY (no memory). */
 enum fault cors_from_xml(const char *body, size_t len, struct text *packed, const char **ret_why);
-/* <CORSConfiguration>.  0, or -EINVAL on bytes that cors_from_xml() did not write. */
+/* Appends <CORSConfiguration>. 0, or -EINVAL on bytes that cors_from_xml() did not write. */
 int cors_to_xml(struct text *x, const void *packed, size_t packed_len);
 
 /* What the answer says; empty strings and 0: no such header. */
@@ -28,8 +28,8 @@ struct cors_answer {
 };
 
 /*
- * The first rule that allows method and origin, and of a preflight every header in `headers` (the value of
- * Access-Control-Request-Headers; NULL or empty: none).  false: none does.  "vary: Origin,
+ * Finds the first rule that allows method and origin, and of a preflight every header in `headers` (the
+ * value of Access-Control-Request-Headers; NULL or empty: none). false: none does.  "vary: Origin,
  * Access-Control-Request-Headers, Access-Control-Request-Method" goes with every answer.
  */
 bool cors_match(const void *packed, size_t packed_len, const char *origin, size_t origin_len,

@@ -37,7 +37,8 @@ struct form {
 	uint64_t file_bytes; /* handed out so far */
 };
 
-/* Is the value of Content-Type a form's?  FAULT_POST_FORM when it is not, or its boundary is not good. */
+/* Begins a form, whose Content-Type is given.  FAULT_POST_FORM when that is not a form's, or its boundary is
+ * not good. */
 enum fault form_init(struct form *f, const char *content_type, size_t len, const char **ret_why);
 /*
  * Takes bytes of the body: *ret_used of them, and gives at most one run of the file, inside `data` or inside
@@ -46,11 +47,11 @@ enum fault form_init(struct form *f, const char *content_type, size_t len, const
  */
 enum fault form_feed(struct form *f, const void *data, size_t len, size_t *ret_used, const void **ret_run,
 		     size_t *ret_run_len, const char **ret_why);
-/* The fields are good: go on with the file's bytes. */
+/* Lets the file's bytes come: the fields are good. */
 void form_accept(struct form *f);
-/* The body is over: FAULT_NONE if the last boundary came, and a file. */
+/* Ends the body: FAULT_NONE if the last boundary came, and a file. */
 enum fault form_end(const struct form *f, const char **ret_why);
-/* A field by lower-case name; NULL when absent. */
+/* Returns a field by lower-case name; NULL when absent. */
 const char *form_get(const struct form *f, const char *name, size_t *ret_len);
 
 /* From the fields to the target of the upload: key (with ${filename}), attributes, tags, checksums, acl;

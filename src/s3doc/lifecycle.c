@@ -223,16 +223,3 @@ lifecycle_upload_due(const void *packed, size_t packed_len, const char *key, siz
 	}
 	return due && !u.bad;
 }
-
-bool
-lifecycle_wants_tags(const void *packed, size_t packed_len)
-{
-	struct unpacker u = lifecycle_rules(packed, packed_len);
-	struct lifecycle_rule r;
-
-	while (lifecycle_next(&u, &r)) {
-		if (r.h.flags & R_ENABLED && r.tags.len)
-			return true;
-	}
-	return false;
-}

@@ -15,24 +15,23 @@
 #define LIFECYCLE_RULES_MAX 1000
 #define LIFECYCLE_PACKED_MAX (24u << 10)
 
-/* The packed form is appended to `packed`.  FAULT_MALFORMED_XML, FAULT_BAD_REQUEST, FAULT_BAD_ARGUMENT,
- * FAULT_NOT_IMPLEMENTED (transitions), FAULT_BUSY (no memory). */
+/* Appends the packed form of the rules in a body to `packed`.  FAULT_MALFORMED_XML, FAULT_BAD_REQUEST,
+ * FAULT_BAD_ARGUMENT, FAULT_NOT_IMPLEMENTED (transitions), FAULT_BUSY (no memory). */
 enum fault lifecycle_from_xml(const char *body, size_t len, struct text *packed, const char **ret_why);
-/* <LifecycleConfiguration>.  0, or -EINVAL on bytes that lifecycle_from_xml() did not write. */
+/* Appends <LifecycleConfiguration>. 0, or -EINVAL on bytes that lifecycle_from_xml() did not write. */
 int lifecycle_to_xml(struct text *x, const void *packed, size_t packed_len);
 
-/* Is the object due to be deleted?  tags: canonical text of dialect/tags.h.  Ages count from the midnight
- * (UTC) that follows mtime, as S3 has it.  false as well on bytes that we did not write. */
+/* Tells whether the object is due to be deleted. tags: canonical text of dialect/tags.h.  Ages count from
+ * the midnight (UTC) that follows mtime, as S3 has it. false as well on bytes that we did not write. */
 bool lifecycle_due(const void *packed, size_t packed_len, const char *key, size_t key_len,
 		   uint64_t size_bytes, const char *tags, size_t tags_len, uint64_t mtime_s, uint64_t now_s);
-/* Is an unfinished upload that began then due to be aborted? */
+/* Tells whether an unfinished upload that began then is due to be aborted. */
 bool lifecycle_upload_due(const void *packed, size_t packed_len, const char *key, size_t key_len,
 			  uint64_t began_s, uint64_t now_s);
-/* When lifecycle_due() would first say so, for x-amz-expiration: 0 when never; *ret_id points into packed. */
+/* Returns when lifecycle_due() would first say so, for x-amz-expiration: 0 when never; *ret_id points into
+ * packed. */
 uint64_t lifecycle_expiry(const void *packed, size_t packed_len, const char *key, size_t key_len,
 			  uint64_t size_bytes, const char *tags, size_t tags_len, uint64_t mtime_s,
 			  const char **ret_id, size_t *ret_id_len);
-/* Does any rule need tags to be known?  Then a walk has to read attributes. */
-bool lifecycle_wants_tags(const void *packed, size_t packed_len);
 
 #endif

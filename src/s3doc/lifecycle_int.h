@@ -33,7 +33,7 @@ struct lifecycle_rule {
 	struct span id, prefix, tags;
 };
 
-/* From the first rule; the next one, until false. */
+/* Begins with the first rule; lifecycle_next() gives one after the other, until false. */
 struct unpacker lifecycle_rules(const void *packed, size_t len);
 bool lifecycle_next(struct unpacker *u, struct lifecycle_rule *r);
 void lifecycle_pack(struct text *x, const struct lifecycle_rule *r);

@@ -19,7 +19,7 @@ pack_number(struct text *x, uint64_t v, size_t bytes)
 	text_put(x, b, bytes);
 }
 
-/* At most 65535 bytes. */
+/* Appends a text of at most 65535 bytes. */
 static inline void
 pack_span(struct text *x, struct span s)
 {

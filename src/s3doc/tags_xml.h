@@ -13,7 +13,7 @@ void tags_to_xml(struct text *x, const char *tags, size_t len);
 /* Appends its <Tag>s alone. */
 void tags_to_xml_each(struct text *x, const char *tags, size_t len);
 
-/* Do the same for a bucket's, as subres.def wants it. */
+/* Reads and writes those of a bucket, as subres.def wants it. */
 enum fault bucket_tags_from_xml(const char *body, size_t len, struct text *out, const char **ret_why);
 int bucket_tags_to_xml(struct text *x, const void *tags, size_t len);
 

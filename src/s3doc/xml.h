@@ -29,7 +29,7 @@ struct xml_complete {
 	struct xml_part *parts;
 	int part_nr;
 };
-/* FAULT_INVALID_PART_ORDER too. */
+/* Parses CompleteMultipartUpload.  FAULT_INVALID_PART_ORDER too. */
 enum fault xml_complete_parse(const char *body, size_t len, struct xml_complete *ret, const char **ret_why);
 void xml_complete_free(struct xml_complete *c);
 
@@ -52,18 +52,18 @@ struct xml_delete {
 enum fault xml_delete_parse(const char *body, size_t len, struct xml_delete *ret, const char **ret_why);
 void xml_delete_free(struct xml_delete *d);
 
-/* CreateBucketConfiguration: empty is fine; a location other than region (or "" and "us-east-1") is
+/* Parses CreateBucketConfiguration: empty is fine; a location other than region (or "" and "us-east-1") is
  * FAULT_INVALID_LOCATION. */
 enum fault xml_create_bucket_parse(const char *body, size_t len, const char *region, const char **ret_why);
-/* VersioningConfiguration: FAULT_NOT_IMPLEMENTED whatever it says, if it says it well. */
+/* Parses VersioningConfiguration: FAULT_NOT_IMPLEMENTED whatever it says, if it says it well. */
 enum fault xml_versioning_parse(const char *body, size_t len, const char **ret_why);
-/* AccessControlPolicy: only the owner's FULL_CONTROL; an empty body is fine where x-amz-acl came. */
+/* Parses AccessControlPolicy: only the owner's FULL_CONTROL; an empty body is fine where x-amz-acl came. */
 enum fault xml_acl_parse(const char *body, size_t len, const char **ret_why);
 
 /* ---- answers ---- */
 
-/* Of an operation whose answer depends on nothing but the region: FAULT_NONE with *out written, or the fault
- * that is the answer. */
+/* Answers an operation whose answer depends on nothing but the region: FAULT_NONE with *out written, or
+ * the fault that is the answer. */
 enum fault dialect_canned(enum op op, const char *region, struct text *out, const char **ret_why);
 
 /* Checksums of an object or part as elements. */
@@ -89,8 +89,8 @@ struct xml_entry {
 	enum checksum_type checksum_type;
 };
 
-/* OP_LIST_OBJECTS, _V2, OP_LIST_OBJECT_VERSIONS, OP_LIST_MULTIPART_UPLOADS.  end: `last` is the last entry
- * given; count all of them. */
+/* Writes the answer of OP_LIST_OBJECTS, _V2, OP_LIST_OBJECT_VERSIONS, OP_LIST_MULTIPART_UPLOADS. end:
+ * `last` is the last entry given; count all of them. */
 void xml_list_begin(struct text *x, const struct target *t);
 void xml_list_entry(struct text *x, const struct target *t, const struct xml_entry *e);
 void xml_list_end(struct text *x, const struct target *t, bool truncated, const struct xml_entry *last,
@@ -103,26 +103,26 @@ struct xml_part_entry {
 	size_t etag_len;
 	const struct xml_sums *sums; /* or NULL */
 };
-/* OP_LIST_PARTS; last: the highest number given, 0 when none. */
+/* Writes the answer of OP_LIST_PARTS; last: the highest number given, 0 when none. */
 void xml_parts_begin(struct text *x, const struct target *t, const char *checksum_algorithm,
 		     enum checksum_type type);
 void xml_parts_entry(struct text *x, const struct xml_part_entry *e);
 void xml_parts_end(struct text *x, const struct target *t, bool truncated, uint16_t last);
 
-/* ListBuckets: list.after and list.max count. */
+/* Writes that of ListBuckets: list.after and list.max count. */
 void xml_buckets_begin(struct text *x);
 void xml_buckets_entry(struct text *x, const char *name, size_t len, uint64_t ctime_ns);
 void xml_buckets_end(struct text *x, const struct target *t, bool truncated, const char *last,
 		     size_t last_len);
 
-/* CopyObjectResult, CopyPartResult. */
+/* Writes CopyObjectResult or CopyPartResult. */
 void xml_copy_result(struct text *x, enum op op, const char *etag, size_t etag_len, uint64_t mtime_ns,
 		     const struct xml_sums *sums);
 void xml_create_result(struct text *x, const struct target *t, const uint8_t upload_id[16]);
-/* location: "http://host/bucket/key", already percent-encoded. */
+/* Writes CompleteMultipartUploadResult.  location: "http://host/bucket/key", already percent-encoded. */
 void xml_complete_result(struct text *x, const struct target *t, const char *location, const char *etag,
 			 size_t etag_len, const struct xml_sums *sums);
-/* PostResponse, for success_action_status 201. */
+/* Writes PostResponse, for success_action_status 201. */
 void xml_post_result(struct text *x, const struct target *t, const char *location, const char *etag,
 		     size_t etag_len);
 
@@ -146,7 +146,7 @@ struct xml_attributes {
 };
 void xml_object_attributes(struct text *x, const struct target *t, const struct xml_attributes *a);
 
-/* An access control list with the owner's FULL_CONTROL. */
+/* Writes an access control list with the owner's FULL_CONTROL. */
 void xml_acl(struct text *x);
 
 #endif

@@ -26,13 +26,10 @@ struct xml_doc {
 };
 enum fault xml_read(const struct xml_doc *doc, const char *body, size_t len, const char **ret_why);
 
-/* The elements of checksums. */
+/* Writes the elements of checksums. */
 void xml_sums_put(struct text *x, const struct xml_sums *s);
 
-/* <ETag>, with quotes in it. */
+/* Writes <ETag>, with quotes in it. */
 void xml_etag_put(struct text *x, const char *etag, size_t len);
-
-/* ETag text: quotes taken off; too long for ours: length 0. */
-void xml_etag(struct span s, char out[64], uint8_t *ret_len);
 
 #endif

@@ -48,7 +48,7 @@ must_be_sound(const struct dialect_in *in, const struct target *t, const struct 
 
 	must(id->anonymous || id->entry || may_be_nobody);
 	must(in->listen->anonymous || id->entry || may_be_nobody);
-	must(!id->entry == !identity_name(id) && !id->entry == !id->keys);
+	must(!id->entry == !id->keys);
 	/* Whoever may read alone may write nothing. */
 	must(!id->entry || !id->entry->read_only || !auth_may(id, AUTH_WRITE, "bkt", 3, "a", 1));
 	(void)auth_allows(id, t);

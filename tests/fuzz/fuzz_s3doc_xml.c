@@ -118,7 +118,6 @@ use_lifecycle(const void *packed, size_t len)
 	must(lifecycle_due(packed, len, "log/a", 5, 100, "a=1&b=2", 7, 1445412480, UINT64_MAX) == (at != 0));
 	must(at == 0 || !lifecycle_due(packed, len, "log/a", 5, 100, "a=1&b=2", 7, 1445412480, at - 1));
 	(void)lifecycle_upload_due(packed, len, "log/a", 5, 1445412480, 1545412480);
-	(void)lifecycle_wants_tags(packed, len);
 }
 
 static void

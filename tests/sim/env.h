@@ -1,6 +1,7 @@
 /*
- * Forced in front of every file of src/store in the simulation's objects: memory that a cut takes away whole,
- * random bytes and sleeping from the simulation, no log, and a failed check() is a failed history.
+ * Forced in front of every file of src/store and src/extent in the simulation's objects: memory that a cut
+ * takes away whole, random bytes and sleeping from the simulation, no log, and a failed check() is a failed
+ * history.
  */
 #ifndef GANTRY_TESTS_SIM_ENV_H
 #define GANTRY_TESTS_SIM_ENV_H

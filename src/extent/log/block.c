@@ -27,9 +27,8 @@ enum room
 block_room(const struct vol *vol, size_t rec_bytes, bool last_stand)
 {
 	const struct block *b = &vol->block;
-	const struct log_pos *next = &vol->leader.next;
 	uint64_t ring = vol->disk.geo.log_bytes, block = vol->disk.geo.block_bytes;
-	uint64_t used = log_linear(vol, next->lap, next->pos) - atomic_load(&vol->snap.trim_at);
+	uint64_t used = vol_head(vol) - atomic_load(&vol->snap.trim_at);
 	uint64_t limit = ring / 5 * 4;
 
 	if (rec_bytes == 0) /* a stamp: leaves room for an epoch block */

@@ -15,13 +15,15 @@
 int
 gc_init(struct vol *vol)
 {
-	vol->leader.gc_end = &vol->leader.gc;
-	vol->leader.gc_mem = calloc(GC_COMMITS, sizeof *vol->leader.gc_mem);
-	if (!vol->leader.gc_mem)
+	struct leader *ld = &vol->leader;
+
+	ld->gc_end = &ld->gc;
+	ld->gc_mem = calloc(GC_COMMITS, sizeof *ld->gc_mem);
+	if (!ld->gc_mem)
 		return -ENOMEM;
 	for (int i = 0; i < GC_COMMITS; i++) {
-		vol->leader.gc_mem[i].next = vol->leader.gc_free;
-		vol->leader.gc_free = &vol->leader.gc_mem[i];
+		ld->gc_mem[i].next = ld->gc_free;
+		ld->gc_free = &ld->gc_mem[i];
 	}
 	return 0;
 }

@@ -365,19 +365,21 @@ judge_one(struct vol *vol, struct commit *c)
 void
 judge_queue(struct vol *vol)
 {
-	vol->leader.have_stalled = vol->leader.log_is_full = vol->leader.have_unflushed = false;
-	vol->leader.queue_end = &vol->leader.queue;
-	for (struct commit *c; (c = *vol->leader.queue_end) != NULL;) {
+	struct leader *ld = &vol->leader;
+
+	ld->have_stalled = ld->log_is_full = ld->have_unflushed = false;
+	ld->queue_end = &ld->queue;
+	for (struct commit *c; (c = *ld->queue_end) != NULL;) {
 		struct commit *next = c->next;
 		enum verdict v = judge_one(vol, c);
 
 		if (v == V_LATER || v == V_FULL) {
-			vol->leader.queue_end = &c->next;
+			ld->queue_end = &c->next;
 			if (v == V_FULL)
 				break;
 			continue;
 		}
-		*vol->leader.queue_end = next;
+		*ld->queue_end = next;
 		if (v == V_NOW) {
 			commit_answer(c, c->result);
 		} else if (v == V_AFTER) {
@@ -386,6 +388,6 @@ judge_queue(struct vol *vol)
 			vol->block.after_end = &c->next;
 		}
 	}
-	while (*vol->leader.queue_end)
-		vol->leader.queue_end = &(*vol->leader.queue_end)->next;
+	while (*ld->queue_end)
+		ld->queue_end = &(*ld->queue_end)->next;
 }

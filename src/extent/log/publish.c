@@ -77,7 +77,8 @@ publish_one(struct vol *vol, struct commit *c)
 void
 publish_block(struct vol *vol)
 {
-	struct dead **first = vol->leader.dying_end;
+	struct leader *ld = &vol->leader;
+	struct dead **first = ld->dying_end;
 	uint64_t epoch;
 
 	for (struct commit *c = vol->block.batch; c; c = c->next)
@@ -87,25 +88,21 @@ publish_block(struct vol *vol)
 	epoch = quiesce_now(vol->quiesce);
 	for (struct dead *dead = *first; dead; dead = dead->next)
 		dead->epoch = epoch;
-	vol->leader.flushed_seq = vol->block.head.seq;
-	vol->leader.stamped = vol->block.head.flushed_upto;
+	ld->flushed_seq = vol->block.head.seq;
+	ld->stamped = vol->block.head.flushed_upto;
 	if (vol->block.head.record_nr)
-		vol->leader.last_records_seq = vol->block.head.seq;
-	vol->leader.led_ns = clock_ns();
-	block_advance(&vol->leader.next, &vol->disk.geo, &vol->block.head);
-	atomic_store_explicit(&vol->log_used,
-			      log_linear(vol, vol->leader.next.lap, vol->leader.next.pos) -
-				      atomic_load(&vol->snap.trim_at),
+		ld->last_records_seq = vol->block.head.seq;
+	ld->led_ns = clock_ns();
+	block_advance(&ld->next, &vol->disk.geo, &vol->block.head);
+	atomic_store_explicit(&vol->log_used, vol_head(vol) - atomic_load(&vol->snap.trim_at),
 			      memory_order_relaxed);
 	atomic_fetch_add_explicit(&vol->stats.commits, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&vol->stats.records, vol->block.head.record_nr, memory_order_relaxed);
 	rec_hold_back(vol);
 	/* New segments are made ahead of what is written. */
-	if (atomic_load_explicit(&vol->disk.stats.written_bytes, memory_order_relaxed) -
-		    vol->leader.helper_mark >
+	if (atomic_load_explicit(&vol->disk.stats.written_bytes, memory_order_relaxed) - ld->helper_mark >
 	    vol->disk.geo.seg_bytes / 8) {
-		vol->leader.helper_mark =
-			atomic_load_explicit(&vol->disk.stats.written_bytes, memory_order_relaxed);
+		ld->helper_mark = atomic_load_explicit(&vol->disk.stats.written_bytes, memory_order_relaxed);
 		helper_ring(&vol->helper);
 	}
 }
@@ -163,6 +160,7 @@ is_ready(const struct vol *vol, const struct dead *dead)
 void
 publish_reclaim(struct vol *vol)
 {
+	struct leader *ld = &vol->leader;
 	struct dead *dead = atomic_exchange(&vol->unpinned, NULL);
 
 	while (dead) {
@@ -171,17 +169,17 @@ publish_reclaim(struct vol *vol)
 		dead_done(vol, dead);
 		dead = next;
 	}
-	while ((dead = vol->leader.dying) != NULL && is_ready(vol, dead)) {
-		vol->leader.dying = dead->next;
-		if (!vol->leader.dying)
-			vol->leader.dying_end = &vol->leader.dying;
+	while ((dead = ld->dying) != NULL && is_ready(vol, dead)) {
+		ld->dying = dead->next;
+		if (!ld->dying)
+			ld->dying_end = &ld->dying;
 		if (!RULE_REUSE_UNPINNED ||
 		    pin_wait_free(vol->pins, &dead->wait,
 				  RULE_PIN_BYTES ? rec_data_version(dead->rec) : dead->rec->version,
 				  on_unpinned))
 			dead_done(vol, dead);
 	}
-	dead = vol->leader.dying;
-	atomic_store(&vol->reclaim_epoch, dead && dead->seq <= vol->leader.stamped ? dead->epoch : 0);
+	dead = ld->dying;
+	atomic_store(&vol->reclaim_epoch, dead && dead->seq <= ld->stamped ? dead->epoch : 0);
 	tree_reclaim(vol->tree);
 }

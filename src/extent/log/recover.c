@@ -222,7 +222,7 @@ static int
 room_for_epoch(struct replay *rp)
 {
 	struct vol *vol = rp->vol;
-	uint64_t at = log_linear(vol, rp->cut.lap, rp->cut.pos);
+	uint64_t at = vol_linear(vol, rp->cut.lap, rp->cut.pos);
 	int e;
 
 	if (rp->tail || at + 2 * (uint64_t)vol->disk.geo.block_bytes - atomic_load(&vol->snap.trim_at) <=
@@ -261,7 +261,7 @@ write_epoch_block(struct replay *rp)
 	h->len_bytes = (uint32_t)align_up(h->used_bytes, FMT_ALIGN);
 	if (getrandom(h->new_nonce, sizeof h->new_nonce, 0) != sizeof h->new_nonce)
 		return -EIO;
-	if (log_linear(vol, h->lap, h->pos) + h->len_bytes - atomic_load(&vol->snap.trim_at) >
+	if (vol_linear(vol, h->lap, h->pos) + h->len_bytes - atomic_load(&vol->snap.trim_at) >
 	    vol->disk.geo.log_bytes)
 		return -ENOSPC;
 	memcpy(vol->block.mem + BLOCK_HEAD_BYTES, rp->survivors, rp->survivors_len);
@@ -356,10 +356,10 @@ run(struct replay *rp)
 	if (e < 0)
 		return e;
 	atomic_store(&vol->snap.begin,
-		     log_linear(vol, vol->disk.sb.snap[0].begin.lap, vol->disk.sb.snap[0].begin.pos));
+		     vol_linear(vol, vol->disk.sb.snap[0].begin.lap, vol->disk.sb.snap[0].begin.pos));
 	atomic_store(&vol->snap.trim_at,
 		     vol->disk.sb.snap[1].id
-			     ? log_linear(vol, vol->disk.sb.snap[1].begin.lap, vol->disk.sb.snap[1].begin.pos)
+			     ? vol_linear(vol, vol->disk.sb.snap[1].begin.lap, vol->disk.sb.snap[1].begin.pos)
 			     : atomic_load(&vol->snap.begin));
 	e = replay_log(rp);
 	if (e == 0)
@@ -389,8 +389,7 @@ run(struct replay *rp)
 	if (e < 0)
 		return e;
 	vol->leader.flushed_seq = vol->leader.stamped = vol->leader.next.seq ? vol->leader.next.seq - 1 : 0;
-	atomic_store(&vol->log_used, log_linear(vol, vol->leader.next.lap, vol->leader.next.pos) -
-					     atomic_load(&vol->snap.trim_at));
+	atomic_store(&vol->log_used, vol_head(vol) - atomic_load(&vol->snap.trim_at));
 	atomic_store(&vol->disk.segs_coming, disk_segments_left(&vol->disk));
 	rec_hold_back(vol);
 	/* The first port to turn its loop looks for what is to be done: chunks to collect, a snapshot that is

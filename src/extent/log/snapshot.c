@@ -30,37 +30,36 @@
 static int
 begin(struct vol *vol)
 {
-	int pin = tree_pin(vol->tree, &vol->snap.root);
+	struct snapshot *snap = &vol->snap;
+	int pin = tree_pin(vol->tree, &snap->root);
 
 	if (pin < 0)
 		return pin;
-	vol->snap.pin = pin;
-	vol->snap.gen = tree_gen(vol->tree) - 1;
-	vol->snap.ref =
-		(struct snap_ref){ .begin = vol->leader.next, .version_max = atomic_load(&vol->version) };
-	atomic_store(&vol->snap.state, SNAP_WANTED);
+	snap->pin = pin;
+	snap->gen = tree_gen(vol->tree) - 1;
+	snap->ref = (struct snap_ref){ .begin = vol->leader.next, .version_max = atomic_load(&vol->version) };
+	atomic_store(&snap->state, SNAP_WANTED);
 	return 0;
 }
 
 void
 snapshot_check(struct vol *vol)
 {
+	struct snapshot *snap = &vol->snap;
 	/* Commits wait for room, and one more snapshot would trim to the current one: due, however little
 	 * came since. */
-	bool force =
-		vol->leader.log_is_full && atomic_load(&vol->snap.trim_at) < atomic_load(&vol->snap.begin);
-	uint64_t since = log_linear(vol, vol->leader.next.lap, vol->leader.next.pos) -
-			 atomic_load_explicit(&vol->snap.begin, memory_order_relaxed);
+	bool force = vol->leader.log_is_full && atomic_load(&snap->trim_at) < atomic_load(&snap->begin);
+	uint64_t since = vol_head(vol) - atomic_load_explicit(&snap->begin, memory_order_relaxed);
 
-	if (atomic_load(&vol->snap.state) != SNAP_IDLE || disk_failed(&vol->disk))
+	if (atomic_load(&snap->state) != SNAP_IDLE || disk_failed(&vol->disk))
 		return;
-	if (!atomic_load(&vol->snap.asked) && ((!force && since <= vol->disk.geo.log_bytes / 10 * 3) ||
-					       clock_ns() < atomic_load(&vol->snap.retry_ns)))
+	if (!atomic_load(&snap->asked) && ((!force && since <= vol->disk.geo.log_bytes / 10 * 3) ||
+					   clock_ns() < atomic_load(&snap->retry_ns)))
 		return;
 	if (begin(vol) != 0)
 		return;
 	/* Behind begin(): who asked sees one of the two until it is made. */
-	atomic_store(&vol->snap.asked, false);
+	atomic_store(&snap->asked, false);
 	helper_ring(&vol->helper);
 }
 
@@ -317,9 +316,9 @@ make_current(struct chain *c)
 	vol->snap.space[0] = c->space;
 	keep = &vol->disk.sb.snap[RULE_TRIM_TO_PREVIOUS ? 1 : 0].begin;
 	atomic_fetch_sub(&vol->log_used,
-			 log_linear(vol, keep->lap, keep->pos) - atomic_load(&vol->snap.trim_at));
-	atomic_store(&vol->snap.trim_at, log_linear(vol, keep->lap, keep->pos));
-	atomic_store(&vol->snap.begin, log_linear(vol, c->ref.begin.lap, c->ref.begin.pos));
+			 vol_linear(vol, keep->lap, keep->pos) - atomic_load(&vol->snap.trim_at));
+	atomic_store(&vol->snap.trim_at, vol_linear(vol, keep->lap, keep->pos));
+	atomic_store(&vol->snap.begin, vol_linear(vol, c->ref.begin.lap, c->ref.begin.pos));
 	free_space(vol, &oldest);
 	free(oldest.ext);
 	atomic_fetch_add(&vol->stats.snapshots, 1);

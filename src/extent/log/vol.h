@@ -130,9 +130,15 @@ struct vol {
 
 /* Returns a linear position: blocks never cross the end of the ring, and these make distances easy. */
 static inline uint64_t
-log_linear(const struct vol *vol, uint64_t lap, uint64_t pos)
+vol_linear(const struct vol *vol, uint64_t lap, uint64_t pos)
 {
 	return lap * vol->disk.geo.log_bytes + pos;
+}
+/* Returns the linear position where the next block goes. */
+static inline uint64_t
+vol_head(const struct vol *vol)
+{
+	return vol_linear(vol, vol->leader.next.lap, vol->leader.next.pos);
 }
 
 /* Returns the number of a flush that covers what was written up to now: a commit's flush_ticket. */

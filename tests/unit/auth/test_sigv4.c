@@ -1,6 +1,8 @@
 /* Signatures in the header and in the query: AWS's published examples, and what a signature has to cover. */
 #include "ask.h"
 
+#include "auth/auth_int.h"
+
 /* item 81 */
 static void
 published(void **state)
@@ -11,7 +13,7 @@ published(void **state)
 
 	assert_fault(ask_at(example_get(), &env, DAY_S, &id), FAULT_NONE);
 	assert_int_equal(id.payload, PAYLOAD_EMPTY);
-	assert_string_equal(identity_name(&id), AK);
+	assert_string_equal(id.entry->access_key, AK);
 	assert_false(id.anonymous || id.presigned);
 	identity_put(&id);
 	assert_fault(ask_at(example_put(), &env, DAY_S, &id), FAULT_NONE);
@@ -146,6 +148,10 @@ unsigned_headers(void **state)
 	static const char *const names[] = { "x-amz-rdma-token",   "X-Amz-Rdma-Token",   "x-rdma-info",
 					     "x-cuobj-rdma-descr", "x-amz-meta-a",       "x-amz-copy-source",
 					     "X-AMZ-ACL",          "x-cuobj-new-header", "x-amz-rdma-agent" };
+	static const char *const headers[] = {
+#define WIRE(id, header, ...) header,
+#include "dialect/wire.def"
+	};
 	struct auth_env env = example_env();
 	struct identity id;
 	struct rq *r;
@@ -155,11 +161,9 @@ unsigned_headers(void **state)
 		assert_fault(ask(r), FAULT_ACCESS_DENIED);
 		assert_int_equal(fault_info(FAULT_ACCESS_DENIED)->status, 403);
 	}
-	for (enum wire_form w = 0; w < WIRE_NR; w++) {
-		if (!dialect_wire_header(w))
-			continue;
-		assert_true(dialect_is_wire_header(span_of(dialect_wire_header(w))));
-		assert_fault(ask(unsigned_extra(dialect_wire_header(w), DC81)), FAULT_ACCESS_DENIED);
+	for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+		assert_true(dialect_is_wire_header(span_of(headers[i])));
+		assert_fault(ask(unsigned_extra(headers[i], DC81)), FAULT_ACCESS_DENIED);
 	}
 	env.relax = true;
 	assert_fault(ask_at(unsigned_extra("x-rdma-info", DC81), &env, DAY_S, &id), FAULT_NONE);
@@ -250,7 +254,7 @@ forms(void **state)
 	form.signature = hex;
 	identity_init(&id);
 	assert_fault(auth_check_form(&env, &form, DAY_S, &id, &why), FAULT_NONE);
-	assert_string_equal(identity_name(&id), AK);
+	assert_string_equal(id.entry->access_key, AK);
 	identity_put(&id);
 	for (size_t i = 0; i < strlen(policy); i++) {
 		memcpy(changed, policy, sizeof policy);

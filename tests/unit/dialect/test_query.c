@@ -619,14 +619,17 @@ sums_in_the_query(void **state)
 static void
 descriptors_in_the_query(void **state)
 {
-	for (enum wire_form w = 0; w < WIRE_NR; w++) {
+	static const char *const headers[] = {
+#define WIRE(id, header, ...) header,
+#include "dialect/wire.def"
+	};
+
+	for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
 		char target[128];
 
-		if (!dialect_wire_header(w))
-			continue;
-		snprintf(target, sizeof target, "/bkt/obj?%s=1", dialect_wire_header(w));
+		snprintf(target, sizeof target, "/bkt/obj?%s=1", headers[i]);
 		assert_fault(rq_parse(s3("GET", target)), FAULT_NOT_IMPLEMENTED);
-		assert_true(dialect_must_sign(span_of(dialect_wire_header(w)), false));
+		assert_true(dialect_must_sign(span_of(headers[i]), false));
 	}
 	assert_fault(rq_parse(s3("GET", "/bkt/obj?x-my-own=1")), FAULT_NONE);
 }

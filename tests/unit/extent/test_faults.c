@@ -37,7 +37,7 @@ good(void)
 	bad_name = NULL;
 }
 
-/* Will the helper make another segment by itself?  See segment_due() in upkeep.c. */
+/* Will the helper make another segment by itself?  See is_due() in disk/segment.c. */
 static bool
 segments_come(void)
 {

@@ -204,12 +204,10 @@ lifecycle_filters(void **state)
 	assert_fault(lifecycle(RULE("<Filter><Prefix>log/</Prefix></Filter>", DAYS("1")), &p), FAULT_NONE);
 	assert_true(due(&p, "log/a", 1, "", NOW, later));
 	assert_false(due(&p, "log", 1, "", NOW, later));
-	assert_false(lifecycle_wants_tags(p.p, p.len));
 	assert_fault(
 		lifecycle(RULE("<Filter><Tag><Key>a b</Key><Value>1&amp;</Value></Tag></Filter>", DAYS("1")),
 			  &p),
 		FAULT_NONE);
-	assert_true(lifecycle_wants_tags(p.p, p.len));
 	assert_true(due(&p, "k", 1, "x=1&a b=1%26", NOW, later));
 	assert_false(due(&p, "k", 1, "a b=1", NOW, later));
 	assert_false(due(&p, "k", 1, "", NOW, later));
