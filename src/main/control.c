@@ -305,11 +305,15 @@ snapshot(void *cookie, const struct admin_args *args, FILE *out)
 	struct daemon *d = cookie;
 	struct store *st = atomic_load(&d->store);
 	uint64_t before, until = clock_ns() + SNAPSHOT_WAIT_NS;
+	char why[96];
 
 	if (!st || !serving(d, out))
 		return 503;
 	before = snapshots_made(st);
-	store_snapshot(st);
+	if (store_snapshot(st) < 0) {
+		snprintf(why, sizeof why, "a store on %s makes no snapshots", store_name(st));
+		return refuse(out, 501, why);
+	}
 	while (snapshots_run(st) && clock_ns() < until)
 		nanosleep(&pause, NULL);
 	if (snapshots_run(st))

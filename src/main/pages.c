@@ -475,7 +475,7 @@ status(void *cookie, FILE *out)
 		struct rdma_rail_info info;
 
 		rdma_rail_get_info(rdma_rail(d->rdma, i), &info);
-		up += info.state == RAIL_UP && info.transport_nr > 0;
+		up += info.state == RAIL_UP && info.serves;
 	}
 	for (int i = 0; i < disk_nr(d); i++) {
 		struct store_disk_info info;

@@ -169,7 +169,7 @@ open_devices(struct rdma *rd)
 
 		if (r < 0) {
 			log_info("device %s is not used: %s: %s", name, why, strerror(-r));
-		} else if (dev->transport_nr) {
+		} else if (device_serves(dev)) {
 			rd->dev[rd->dev_nr++] = dev;
 		} else if (rd->conf.mode == RDMA_LIST) {
 			without[without_nr++] = dev;
@@ -244,7 +244,7 @@ start_rails(struct rdma *rd)
 			 info.device, info.port, info.fw_ver, info.is_ethernet ? "Ethernet" : "InfiniBand",
 			 gid_text(info.gid, gid, sizeof gid), info.state == RAIL_UP ? "up" : "down",
 			 info.active_mtu, info.max_rd_atomic);
-		if (!info.transport_nr)
+		if (!info.serves)
 			log_warn("rail %d: %s serves no token: %s", i, info.device, rail->dev->cur->why);
 		if (rail->view.gid_nr == 0 && rail->is_ethernet)
 			log_warn("rail %d: port %s:%d has no RoCEv2 address: nobody can be reached from it",

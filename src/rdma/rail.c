@@ -152,7 +152,7 @@ rail_refresh(struct rdma_rail *rail)
 	return true;
 }
 
-/* After any rail_refresh().  A rail without a transport leads nowhere, so its subnets are none of ours. */
+/* After any rail_refresh().  A rail that serves no token leads nowhere, so its subnets are none of ours. */
 void
 trust_refresh(struct rdma *rd)
 {
@@ -161,7 +161,7 @@ trust_refresh(struct rdma *rd)
 
 	pthread_rwlock_wrlock(&rd->table_lock);
 	for (int i = 0; i < rd->rail_nr; i++) {
-		if (rd->rail[i]->dev->transport_nr)
+		if (device_serves(rd->rail[i]->dev))
 			views[nr++] = &rd->rail[i]->view;
 	}
 	rdma_trust_build(views, nr, &rd->trust);
@@ -172,7 +172,7 @@ static bool
 any_serves(const struct rdma *rd)
 {
 	for (int i = 0; i < rd->rail_nr; i++) {
-		if (rd->rail[i]->dev->transport_nr)
+		if (device_serves(rd->rail[i]->dev))
 			return true;
 	}
 	return false;
@@ -455,7 +455,7 @@ rdma_rail_get_info(const struct rdma_rail *rail, struct rdma_rail_info *ret_info
 		.max_msg_bytes = rail->port_attr.max_msg_sz,
 		.max_rd_atomic = reads,
 		.numa_node = rail->dev->numa_node,
-		.transport_nr = rail->dev->transport_nr,
+		.serves = device_serves(rail->dev),
 	};
 	snprintf(ret_info->fw_ver, sizeof ret_info->fw_ver, "%.*s", (int)sizeof rail->dev->attr.fw_ver,
 		 rail->dev->attr.fw_ver);

@@ -45,8 +45,8 @@ struct rdma_rail_info {
 	int active_mtu;  /* bytes */
 	uint32_t max_msg_bytes;
 	int max_rd_atomic;
-	int numa_node;    /* -1: unknown */
-	int transport_nr; /* 0: it serves no token */
+	int numa_node; /* -1: unknown */
+	bool serves;   /* some family of tokens, by some transport */
 };
 
 /* What libibverbs reads from the environment when it is called first.  Before any of these, and before any

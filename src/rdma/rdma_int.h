@@ -21,11 +21,10 @@
 bool gid_is_v4(const uint8_t gid[16]);
 bool gid_is_loopback(const uint8_t gid[16]);
 bool gid_is_link_local(const uint8_t gid[16]);
-bool gid_is_multicast(const uint8_t gid[16]); /* or broadcast, or unspecified: nothing a token may name */
 bool gid_prefix_equal(const uint8_t a[16], const uint8_t b[16], unsigned bits);
-/* The address of an AF_INET or AF_INET6 socket; false for others. */
+/* Takes the address of an AF_INET or AF_INET6 socket; false for others. */
 bool gid_from_sockaddr(const struct sockaddr *sa, uint8_t ret_gid[16]);
-/* "10.0.0.5", "::ffff:10.0.0.5" or ::, never longer than INET6_ADDRSTRLEN. */
+/* Writes "10.0.0.5", "::ffff:10.0.0.5" or ::, never longer than INET6_ADDRSTRLEN. */
 const char *gid_text(const uint8_t gid[16], char *text, size_t len);
 
 /* ---- ahattr.c: pure choices over a view of the rails ---- */
@@ -51,10 +50,10 @@ struct ah_params {
 	uint8_t service_level, traffic_class, hop_limit;
 };
 
-/* rdma_route() over views; see there.  Bit i of up: rail i is. */
+/* Does what rdma_route() says, over views.  Bit i of up: rail i is. */
 int rdma_choose(const struct rail_view *const *views, int view_nr, unsigned up, const struct token *tok,
 		const struct sockaddr *local, struct rail_route *ret_route);
-/* The attributes of an address handle: the table of protocol.md 2.8. */
+/* Fills in the attributes of an address handle: the table of protocol.md 2.8. */
 void rdma_ah_build(const struct rdma_ah_key *key, uint8_t port, const struct ah_params *params,
 		   struct ibv_ah_attr *ret_attr);
 
@@ -82,9 +81,9 @@ struct selector {
 	bool is_address;
 	uint8_t gid[16];
 };
-/* Name, name:port, IPv4 or IPv6 address, GID.  0 or -EINVAL. */
+/* Parses a name, name:port, IPv4 or IPv6 address, GID.  0 or -EINVAL. */
 int selector_parse(const char *text, struct selector *ret_sel);
-/* Device name and port that own an address that no GID table holds, through librdmacm; -ENODEV, -ENOENT (no
+/* Finds device name and port that own an address that no GID table holds, through librdmacm; -ENODEV, -ENOENT (no
  * kernel CM). */
 int selector_by_cm(const struct selector *sel, char *ret_device, size_t device_len, int *ret_port);
 
@@ -293,6 +292,17 @@ rail_transport_for(const struct rdma_rail *rail, enum token_kind kind)
 			return rail->dev->transport[i];
 	}
 	return NULL;
+}
+
+/* Says whether one of the device's transports serves any token. */
+static inline bool
+device_serves(const struct rdma_device *dev)
+{
+	unsigned families = 0;
+
+	for (int i = 0; i < dev->transport_nr; i++)
+		families |= dev->transport[i]->families;
+	return families != 0;
 }
 
 /* ---- transport.c ---- */

@@ -88,6 +88,27 @@ withdraw(struct rdma *rd, int slot, int nr)
 	}
 }
 
+/* Destroying may have been said to be done by a library that cannot reach the device any more, while the
+ * device goes on (a driver that is being unbound): it is true if the device still answers. */
+static bool
+answers(struct rdma_context *c)
+{
+	struct ibv_port_attr attr;
+
+	return !context_is_given_up(c) && ibv_query_port(c->ctx, 1, &attr) == 0;
+}
+
+/* Says whether a device that refused (r) is only dead: it gets all regions when it is opened anew. */
+static bool
+has_died(struct rdma_context *c, int r)
+{
+	if (r == -ENOMEM || answers(c))
+		return false;
+	if (!context_is_given_up(c))
+		rdma_rail_broken(device_first_rail(c->dev), "the device does not answer");
+	return true;
+}
+
 static int
 register_with_all(struct rdma *rd, int slot, char *err, size_t err_len)
 {
@@ -100,6 +121,8 @@ register_with_all(struct rdma *rd, int slot, char *err, size_t err_len)
 		if (!c)
 			continue; /* it gets them all when it is opened anew */
 		r = c->transport_nr ? region_register(c, slot, g) : 0;
+		if (r < 0 && has_died(c, r))
+			r = 0;
 		context_put(c);
 		if (r == 0)
 			continue;
@@ -142,16 +165,6 @@ rdma_region_add(struct rdma *rd, void *mem, size_t len, int *ret_region, char *e
 }
 
 /* ---- removing ---- */
-
-/* Destroying may have been said to be done by a library that cannot reach the device any more, while the
- * device goes on (a driver that is being unbound): it is true if the device still answers. */
-static bool
-answers(struct rdma_context *c)
-{
-	struct ibv_port_attr attr;
-
-	return !context_is_given_up(c) && ibv_query_port(c->ctx, 1, &attr) == 0;
-}
 
 /* Takes a region from one device: 0, or what rdma_region_del() says. */
 static int

@@ -38,7 +38,7 @@ bool
 cors_concerns(const struct req *rq)
 {
 	return dialect_field(&rq->in, "origin", NULL) && rq->target.bucket_len > 0 &&
-	       rq->target.op != OP_OPTIONS && rq->listen->dialect == DIALECT_S3;
+	       op_info[rq->target.op].method != METHOD_OPTIONS && rq->listen->dialect == DIALECT_S3;
 }
 
 void

@@ -25,9 +25,12 @@ fault_of(int err)
 		return FAULT_BUSY;
 	case -EROFS:
 	case -ECANCELED:
+	case -ESHUTDOWN:
 		return FAULT_UNAVAILABLE;
 	case -EBADMSG:
 		return FAULT_DAMAGED;
+	case -EOPNOTSUPP:
+		return FAULT_NOT_IMPLEMENTED;
 	case -ENAMETOOLONG:
 		return FAULT_KEY_TOO_LONG;
 	case -EFBIG:

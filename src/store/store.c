@@ -339,11 +339,19 @@ store_list_uploads(struct store_port *p, struct store_list *ls)
 
 /* ---- what operators see ---- */
 
-void
+int
 store_snapshot(struct store *st)
 {
-	if (st->ops->snapshot)
-		st->ops->snapshot(st);
+	if (!st->ops->snapshot)
+		return -EOPNOTSUPP;
+	st->ops->snapshot(st);
+	return 0;
+}
+
+const char *
+store_name(const struct store *st)
+{
+	return st->ops->name;
 }
 
 int

@@ -1,5 +1,5 @@
 /*
- * The store: objects on disk, atomic and durable.  One header; above it there is no disk number, extent,
+ * The store: objects, atomic and durable.  One header; above it there is no disk number, place on a disk,
  * descriptor or index iterator, only handles.  docs/store.md is the reference.
  *
  * Threads.  A *port* is one thread's access to the store (a core, or a test); store_attach() makes it, with
@@ -16,9 +16,11 @@
  *   -ESTALE        PRE_MATCH failed
  *   -ENOTEMPTY     bucket not empty
  *   -EILSEQ        content is not what expect_crc64 says
- *   -ENOSPC        disk or index full (507)
- *   -EAGAIN        log full, not now (503)
- *   -EROFS         disk failed, read-only (503)
+ *   -ENOSPC        no room for data or index (507)
+ *   -EAGAIN        not now, later perhaps (503)
+ *   -EROFS         it failed, and is read-only from now on (503)
+ *   -ESHUTDOWN     another one has taken over: nothing more is done here (503)
+ *   -EOPNOTSUPP    this back end cannot do that (501)
  *   -EBADMSG       stored bytes do not match their CRC
  *   -EIO           the disk said no
  *   -ECANCELED     outcome unknown: the write may or may not survive (503)
@@ -52,6 +54,18 @@ struct store_port;
 #define STORE_PART_ATTRS_MAX 512u          /* ... of one part of an upload */
 #define STORE_PART_NR_MAX 10000u           /* parts are numbered from 1 */
 #define STORE_UPLOAD_ID_BYTES 16
+
+/* What a back end has of its own in an operation; each asserts that it fits. */
+#define STORE_PRIV_STAT 64
+#define STORE_PRIV_OBJ 192
+#define STORE_PRIV_READ 512
+#define STORE_PRIV_PUT 4608
+#define STORE_PRIV_WRITE 512
+#define STORE_PRIV_DEL 2048
+#define STORE_PRIV_UPLOAD 2560
+#define STORE_PRIV_PARTS 256
+#define STORE_PRIV_BUCKET_SET 2560
+#define STORE_PRIV_LIST 1664
 
 /* ---- life ---- */
 
@@ -129,7 +143,8 @@ struct store_meta {
 	uint32_t attrs_len;
 };
 
-/* Judged by the commit leader, in log order.  The bucket must always exist. */
+/* Judged on what is there when the change is made: all changes of a key have one order, and each sees the one before.
+ * The bucket must always exist. */
 enum store_pre_kind { PRE_NONE, PRE_ABSENT, PRE_MATCH_ANY, PRE_MATCH, PRE_NONE_MATCH, PRE_VERSION };
 #define STORE_PRE_ETAGS 8
 struct store_pre {
@@ -155,10 +170,10 @@ struct store_stat {
 	uint64_t ctime_ns;  /* when it was made */
 	uint64_t version;   /* of a bucket's attributes; 0: there are none */
 	uint32_t attrs_len; /* of the attributes, however many of them were copied */
-	_Alignas(8) unsigned char priv[64];
+	_Alignas(8) unsigned char priv[STORE_PRIV_STAT];
 };
 
-/* An object version, opened and pinned: its extents are not reused before store_close(). */
+/* An object version, opened and pinned: its bytes stay until store_close(). */
 struct store_obj {
 	struct store_op op;
 	/* after success */
@@ -168,7 +183,7 @@ struct store_obj {
 	struct store_meta meta;
 	bool is_open;
 	uint32_t part_nr; /* parts of the upload it came from; 0: it was written by one PUT */
-	_Alignas(8) unsigned char priv[192]; /* the store's */
+	_Alignas(8) unsigned char priv[STORE_PRIV_OBJ]; /* the store's */
 };
 
 /* Looks up and pins.  Usually finishes at once. */
@@ -178,7 +193,7 @@ void store_close(struct store_port *p, struct store_obj *obj);
 
 struct store_read {
 	struct store_op op; /* result: bytes read, or -errno */
-	_Alignas(8) unsigned char priv[512];
+	_Alignas(8) unsigned char priv[STORE_PRIV_READ];
 };
 
 /*
@@ -220,17 +235,17 @@ struct store_put {
 	uint64_t version;
 	bool is_started;
 	/* the store's; the granule CRCs of a chunk lie in a side buffer of the port */
-	_Alignas(8) unsigned char priv[4608];
+	_Alignas(8) unsigned char priv[STORE_PRIV_PUT];
 };
 
 /* size: what will come, or STORE_SIZE_UNKNOWN.  0, or -ENOSPC, -EROFS, -EAGAIN (not now), -ENXIO (no such
- * bucket, early answer; the leader judges again), -ENAMETOOLONG. */
+ * bucket, early answer; the commit judges again), -ENAMETOOLONG. */
 int store_put_init(struct store_port *p, struct store_put *put, const struct store_key *k,
 		   uint64_t size_bytes);
 
 struct store_write {
 	struct store_op op; /* result: 0 (on the disk, not yet flushed) or -errno */
-	_Alignas(8) unsigned char priv[512];
+	_Alignas(8) unsigned char priv[STORE_PRIV_WRITE];
 };
 
 /* The next len bytes, at buf->mem; len is a multiple of STORE_GRANULE unless last.  The buffer stays the
@@ -253,23 +268,23 @@ struct store_commit {
 	uint64_t expect_crc64;
 };
 
-/* Hands over to the leader; from a return of 0 on nothing cancels it.  A negative return: nothing was handed
+/* Hands over; from a return of 0 on nothing cancels it.  A negative return: nothing was handed
  * over, the put must be aborted.  *c is copied except where it points; attrs, last, inline_data as said. */
 int store_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
-/* Gives the extents back.  No write may be in flight.  NULL-safe, fine on a put never started and after a
+/* Gives the space back.  No write may be in flight.  NULL-safe, fine on a put never started and after a
  * commit ended. */
 void store_put_abort(struct store_port *p, struct store_put *put);
 
 struct store_del {
 	struct store_op op; /* result: 1 deleted, 0 was not there, or -errno */
-	_Alignas(8) unsigned char priv[2048];
+	_Alignas(8) unsigned char priv[STORE_PRIV_DEL];
 };
 int store_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
 		 struct store_del *del);
 
 /*
  * The object's attributes are others from now on; its bytes, ETag and mtime stay as they are, its version
- * grows.  Judged by the leader: version is the one that must be there (0: any).  attrs are kept by the caller
+ * grows.  version is the one that must be there (0: any).  attrs are kept by the caller
  * until the end.  result: 0, -ENOENT, -ENXIO, -ESTALE (another version is there), -ENOSPC ...  Objects opened
  * before keep what they had.
  */
@@ -288,7 +303,7 @@ int store_set_attrs(struct store_port *p, const struct store_key *k, uint64_t ve
 struct store_upload {
 	struct store_op op; /* result: 0; -ENXIO no such bucket; abort: -ENOENT no such upload */
 	uint8_t id[STORE_UPLOAD_ID_BYTES]; /* after success of create */
-	_Alignas(8) unsigned char priv[2560];
+	_Alignas(8) unsigned char priv[STORE_PRIV_UPLOAD];
 };
 
 /* attrs (<= STORE_ATTRS_MAX; kept until the end) are for store_upload_stat(): what the object will need. */
@@ -368,7 +383,7 @@ struct store_part_list {
 	/* On the port's thread; false ends the page. */
 	bool (*part)(struct store_part_list *pl, const struct store_part *part);
 	bool more;
-	_Alignas(8) unsigned char priv[256];
+	_Alignas(8) unsigned char priv[STORE_PRIV_PARTS];
 };
 int store_list_parts(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		     struct store_part_list *pl);
@@ -395,7 +410,7 @@ int store_bucket_head(struct store_port *p, const char *name, size_t len, struct
 #define STORE_VERSION_ANY UINT64_MAX
 struct store_bucket_set {
 	struct store_op op;
-	_Alignas(8) unsigned char priv[2560];
+	_Alignas(8) unsigned char priv[STORE_PRIV_BUCKET_SET];
 };
 int store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
 			   const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
@@ -434,7 +449,7 @@ struct store_list {
 	/* On the port's thread; false ends the page. */
 	bool (*entry)(struct store_list *ls, const struct store_entry *e);
 	bool more;
-	_Alignas(8) unsigned char priv[1664];
+	_Alignas(8) unsigned char priv[STORE_PRIV_LIST];
 };
 int store_list(struct store_port *p, struct store_list *ls);
 /* The uploads in progress of a bucket, by key, then in the order in which they were made.  entry: mtime_ns is
@@ -467,9 +482,11 @@ struct store_disk_info {
 
 /* Asks for a snapshot of every disk that works, however little came since the newest: a start after it reads
  * less log.  Any thread; while a port is attached.  It is made behind the scenes: when snapshot_runs is false
- * again, snapshots has grown, or it failed (which is logged). */
-void store_snapshot(struct store *st);
+ * again, snapshots has grown, or it failed (which is logged).  0 or -EOPNOTSUPP. */
+int store_snapshot(struct store *st);
 
+/* Returns the name of the back end, for operators: "disks". */
+const char *store_name(const struct store *st);
 int store_disk_nr(const struct store *st);
 /* Any thread. */
 void store_disk_info(const struct store *st, int disk, struct store_disk_info *ret_info);

@@ -1,10 +1,12 @@
 /*
  * When a rule will delete an object.  Each core keeps the rules of the buckets that it met last, and looks them
  * up anew after a second: the usual request pays a comparison of names, and no request waits for anything.
- * What the header says may so be a second behind the rules; while a store that is far away is asked, there is none.
+ * What the header says may so be a second behind the rules.  While a store that is far away is asked, the rules
+ * of before are believed, and those of a bucket not met before are none.
  */
 #include "walk/expiry.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/list.h"
 #include "dialect/dialect.h"
@@ -58,8 +60,10 @@ slot_clear(struct expiry_slot *s)
 void
 expiry_free(struct expiry *ex)
 {
-	for (int i = 0; ex && i < SLOTS; i++)
+	for (int i = 0; ex && i < SLOTS; i++) {
+		check(!ex->slot[i].is_reading);
 		slot_clear(&ex->slot[i]);
+	}
 	free(ex);
 }
 

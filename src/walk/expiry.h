@@ -16,7 +16,7 @@ struct text;
 
 /* Makes one that reads the rules of buckets through store.  0 or -ENOMEM. */
 int expiry_new(struct store_port *store, struct expiry **ret_expiry);
-/* Frees it; NULL is fine. */
+/* Frees it, when no operation of the port is in flight any more; NULL is fine. */
 void expiry_free(struct expiry *ex);
 
 /*

@@ -52,12 +52,12 @@ struct life {
 	struct store_del del;
 	struct store_upload up;
 
-	struct bucket_attrs attrs; /* of the bucket, until all that was due of a page is gone */
-	struct bucket_attrs old;   /* those before, while they are read anew */
-	struct store_stat stat;
-	walk_fn then;      /* when the rules are read, or known to hold */
-	const void *rules; /* in there; NULL: none */
+	struct bucket_attrs attrs;     /* of the bucket, until all that was due of a page is gone */
+	struct bucket_attrs old_attrs; /* those before, while they are read anew */
+	const void *rules;             /* in attrs; NULL: none */
 	uint32_t rules_len;
+	struct store_stat stat;
+	walk_fn ruled; /* goes on when the rules are read */
 
 	/* where the next page begins */
 	char after[STORE_KEY_MAX];
@@ -72,9 +72,8 @@ struct life {
 };
 
 static void step_objects(struct walk *w);
-static void step_delete(struct walk *w);
 static void step_uploads(struct walk *w);
-static void step_abort(struct walk *w);
+static void step_due(struct walk *w);
 
 static struct life *
 life_of(struct walk *w)
@@ -88,6 +87,7 @@ static void
 drop_rules(struct life *lf)
 {
 	bucket_attrs_free(&lf->attrs);
+	bucket_attrs_free(&lf->old_attrs);
 	lf->rules = NULL;
 }
 
@@ -219,7 +219,7 @@ page_done(struct walk *w)
 	} else {
 		lf->full |= lf->ls.more;
 		lf->due_at = 0;
-		walk_go_paced(w, lf->seen, lf->uploads ? step_abort : step_delete);
+		walk_go_paced(w, lf->seen, step_due);
 	}
 }
 
@@ -228,93 +228,6 @@ on_page(struct store_op *op)
 {
 	walk_done(&container_of(op, struct life, ls.op)->walk);
 }
-
-/* ---- rules ---- */
-
-static void
-rules_read(struct walk *w)
-{
-	struct life *lf = life_of(w);
-
-	lf->rules = NULL;
-	if (lf->attrs.stat.op.result < 0)
-		drop_rules(lf);
-	else if (!bucket_attrs_find(&lf->attrs, BUCKET_LIFECYCLE, &lf->rules, &lf->rules_len))
-		lf->rules = NULL;
-	lf->then(w);
-}
-
-static void
-on_rules(struct store_op *op)
-{
-	walk_done(&container_of(op, struct life, attrs.stat.op)->walk);
-}
-
-/* The rules may have changed since the last page.  then() finds the result in lf->attrs.stat.op. */
-static void
-read_rules(struct life *lf, walk_fn then)
-{
-	int r;
-
-	lf->then = then;
-	lf->attrs.stat.op.done = on_rules;
-	r = bucket_attrs_read(lf->env.store, lf->walk.bucket, lf->walk.bucket_len, &lf->attrs);
-	walk_await(&lf->walk, &lf->attrs.stat.op, r, rules_read);
-}
-
-/* What is left of a page whose rules are not what they were is for the next walk. */
-static void
-rules_compared(struct walk *w)
-{
-	struct life *lf = life_of(w);
-	const void *was = NULL;
-	uint32_t len = 0;
-	bool had = bucket_attrs_find(&lf->old, BUCKET_LIFECYCLE, &was, &len);
-	bool same = lf->attrs.stat.op.result >= 0 && had == (lf->rules != NULL) &&
-		    (!had || (len == lf->rules_len && memcmp(was, lf->rules, len) == 0));
-
-	bucket_attrs_free(&lf->old);
-	if (!same)
-		lf->due_at = lf->due_nr;
-	walk_go(w, lf->uploads ? step_abort : step_delete);
-}
-
-static void
-version_seen(struct walk *w)
-{
-	struct life *lf = life_of(w);
-
-	if (lf->stat.op.result >= 0 && lf->stat.version == lf->attrs.stat.version) {
-		lf->then(w);
-		return;
-	}
-	lf->old = lf->attrs;
-	lf->attrs.p = NULL;
-	read_rules(lf, rules_compared);
-}
-
-static void
-on_version(struct store_op *op)
-{
-	walk_done(&container_of(op, struct life, stat.op)->walk);
-}
-
-/*
- * Between a page and its deletes lies time: rules that were changed or taken back meanwhile condemn nothing.
- * then() runs if they hold; if not, nothing is due any more, and the step is taken again.
- */
-static void
-if_rules_hold(struct life *lf, walk_fn then)
-{
-	int r;
-
-	lf->then = then;
-	lf->stat.op.done = on_version;
-	r = store_bucket_get_attrs(lf->env.store, lf->walk.bucket, lf->walk.bucket_len, NULL, 0, &lf->stat);
-	walk_await(&lf->walk, &lf->stat.op, r, version_seen);
-}
-
-/* ---- pages, listed ---- */
 
 static void
 list_page(struct life *lf, bool uploads)
@@ -338,22 +251,58 @@ list_page(struct life *lf, bool uploads)
 	walk_await(&lf->walk, &lf->ls.op, r, page_done);
 }
 
-/* ---- objects ---- */
+/* ---- rules ---- */
+
+static void
+rules_read(struct walk *w)
+{
+	struct life *lf = life_of(w);
+	int r = lf->attrs.stat.op.result;
+
+	if (r == -ENXIO) {
+		leave_bucket(lf);
+	} else if (r < 0) {
+		walk_end(w, strerror(-r));
+	} else {
+		if (!bucket_attrs_find(&lf->attrs, BUCKET_LIFECYCLE, &lf->rules, &lf->rules_len))
+			lf->rules = NULL;
+		lf->ruled(w);
+	}
+}
+
+static void
+on_rules(struct store_op *op)
+{
+	walk_done(&container_of(op, struct life, attrs.stat.op)->walk);
+}
+
+/* They may have changed since the last page. */
+static void
+read_rules(struct life *lf, walk_fn then)
+{
+	struct walk *w = &lf->walk;
+
+	lf->rules = NULL;
+	lf->ruled = then;
+	lf->attrs.stat.op.done = on_rules;
+	walk_await(w, &lf->attrs.stat.op,
+		   bucket_attrs_read(lf->env.store, w->bucket, w->bucket_len, &lf->attrs), rules_read);
+}
+
+/* ---- objects and uploads ---- */
 
 static void
 objects_ruled(struct walk *w)
 {
 	struct life *lf = life_of(w);
 
-	if (lf->attrs.stat.op.result < 0) {
-		leave_bucket(lf);
-	} else if (lf->rules) {
+	if (lf->rules) {
 		list_page(lf, false);
-	} else {
-		drop_rules(lf);
-		lf->have_after = false;
-		walk_go(w, step_uploads);
+		return;
 	}
+	drop_rules(lf);
+	lf->have_after = false;
+	walk_go(w, step_uploads);
 }
 
 static void
@@ -363,77 +312,9 @@ step_objects(struct walk *w)
 }
 
 static void
-deleted(struct walk *w)
-{
-	struct life *lf = life_of(w);
-	int r = lf->del.op.result;
-
-	if (r == 1) {
-		lf->expired++;
-		stats_event(lf->env.stats, STATS_EXPIRED);
-	}
-	/* Gone or changed meanwhile: not ours to delete any more.  A disk that fails ends the walk. */
-	if (r < 0 && r != -ENOENT && r != -ESTALE && r != -ENXIO) {
-		walk_end(w, strerror(-r));
-		return;
-	}
-	lf->due_at++;
-	walk_go_paced(w, 1, step_delete);
-}
-
-static void
-on_deleted(struct store_op *op)
-{
-	walk_done(&container_of(op, struct life, del.op)->walk);
-}
-
-static struct store_key
-due_key(const struct life *lf, const struct due *d)
-{
-	return (struct store_key){ .bucket = lf->walk.bucket,
-				   .bucket_len = lf->walk.bucket_len,
-				   .key = d->key,
-				   .key_len = d->key_len };
-}
-
-static void
-delete_due(struct walk *w)
-{
-	struct life *lf = life_of(w);
-	const struct due *d = &lf->due[lf->due_at];
-	struct store_pre pre = { .kind = PRE_VERSION, .version = d->version };
-	struct store_key k = due_key(lf, d);
-
-	lf->del.op.done = on_deleted;
-	walk_await(w, &lf->del.op, store_delete(lf->env.store, &k, &pre, &lf->del), deleted);
-}
-
-static void
-step_delete(struct walk *w)
-{
-	struct life *lf = life_of(w);
-
-	if (lf->due_at < lf->due_nr) {
-		if_rules_hold(lf, delete_due);
-		return;
-	}
-	drop_rules(lf);
-	if (!lf->full)
-		lf->have_after = false;
-	walk_go(w, lf->full ? step_objects : step_uploads);
-}
-
-/* ---- uploads ---- */
-
-static void
 uploads_ruled(struct walk *w)
 {
-	struct life *lf = life_of(w);
-
-	if (lf->attrs.stat.op.result < 0)
-		leave_bucket(lf);
-	else
-		list_page(lf, true);
+	list_page(life_of(w), true);
 }
 
 static void
@@ -442,22 +323,48 @@ step_uploads(struct walk *w)
 	read_rules(life_of(w), uploads_ruled);
 }
 
+/* ---- what is due of a page ---- */
+
+/* r: of what ended it.  Gone or changed meanwhile: not ours to end any more.  A disk that fails ends the walk. */
+static void
+due_done(struct life *lf, int r)
+{
+	if (r < 0 && r != -ENOENT && r != -ESTALE && r != -ENXIO) {
+		walk_end(&lf->walk, strerror(-r));
+		return;
+	}
+	lf->due_at++;
+	walk_go_paced(&lf->walk, 1, step_due);
+}
+
+static void
+deleted(struct walk *w)
+{
+	struct life *lf = life_of(w);
+
+	if (lf->del.op.result == 1) {
+		lf->expired++;
+		stats_event(lf->env.stats, STATS_EXPIRED);
+	}
+	due_done(lf, lf->del.op.result);
+}
+
+static void
+on_deleted(struct store_op *op)
+{
+	walk_done(&container_of(op, struct life, del.op)->walk);
+}
+
 static void
 aborted(struct walk *w)
 {
 	struct life *lf = life_of(w);
-	int r = lf->up.op.result;
 
-	if (r == 0) {
+	if (lf->up.op.result == 0) {
 		lf->aborted++;
 		stats_event(lf->env.stats, STATS_UPLOAD_EXPIRED);
 	}
-	if (r < 0 && r != -ENOENT && r != -ENXIO) {
-		walk_end(w, strerror(-r));
-		return;
-	}
-	lf->due_at++;
-	walk_go_paced(w, 1, step_abort);
+	due_done(lf, lf->up.op.result);
 }
 
 static void
@@ -467,30 +374,93 @@ on_aborted(struct store_op *op)
 }
 
 static void
-abort_due(struct walk *w)
+end_due(struct life *lf)
 {
-	struct life *lf = life_of(w);
-	const struct due *d = &lf->due[lf->due_at];
-	struct store_key k = due_key(lf, d);
+	struct walk *w = &lf->walk;
+	struct due *d = &lf->due[lf->due_at];
+	struct store_key k = {
+		.bucket = w->bucket, .bucket_len = w->bucket_len, .key = d->key, .key_len = d->key_len
+	};
+	struct store_pre pre = { .kind = PRE_VERSION, .version = d->version };
 
+	lf->del.op.done = on_deleted;
 	lf->up.op.done = on_aborted;
-	walk_await(w, &lf->up.op, store_upload_abort(lf->env.store, &k, d->id, &lf->up), aborted);
+	if (lf->uploads)
+		walk_await(w, &lf->up.op, store_upload_abort(lf->env.store, &k, d->id, &lf->up), aborted);
+	else
+		walk_await(w, &lf->del.op, store_delete(lf->env.store, &k, &pre, &lf->del), deleted);
+}
+
+/* Nothing is left to do of this page. */
+static void
+leave_page(struct life *lf)
+{
+	struct walk *w = &lf->walk;
+
+	drop_rules(lf);
+	if (lf->full) {
+		walk_go(w, lf->uploads ? step_uploads : step_objects);
+	} else if (lf->uploads) {
+		leave_bucket(lf);
+	} else {
+		lf->have_after = false;
+		walk_go(w, step_uploads);
+	}
 }
 
 static void
-step_abort(struct walk *w)
+rules_compared(struct walk *w)
+{
+	struct life *lf = life_of(w);
+	const void *was = NULL;
+	uint32_t len = 0;
+	bool had = bucket_attrs_find(&lf->old_attrs, BUCKET_LIFECYCLE, &was, &len);
+	bool same = had ? lf->rules && len == lf->rules_len && memcmp(was, lf->rules, len) == 0 : !lf->rules;
+
+	bucket_attrs_free(&lf->old_attrs);
+	if (same)
+		end_due(lf);
+	else
+		leave_page(lf);
+}
+
+static void
+version_seen(struct walk *w)
 {
 	struct life *lf = life_of(w);
 
-	if (lf->due_at < lf->due_nr) {
-		if_rules_hold(lf, abort_due);
+	if (lf->stat.op.result == 0 && lf->stat.version == lf->attrs.stat.version) {
+		end_due(lf);
 		return;
 	}
-	drop_rules(lf);
-	if (lf->full)
-		walk_go(w, step_uploads);
-	else
-		leave_bucket(lf);
+	lf->old_attrs = lf->attrs;
+	lf->attrs.p = NULL;
+	read_rules(lf, rules_compared);
+}
+
+static void
+on_version(struct store_op *op)
+{
+	walk_done(&container_of(op, struct life, stat.op)->walk);
+}
+
+/*
+ * Between a page and its deletes lies time: rules that were changed or taken back meanwhile condemn nothing.
+ * What is left of the page is for the next walk then.
+ */
+static void
+step_due(struct walk *w)
+{
+	struct life *lf = life_of(w);
+
+	if (lf->due_at == lf->due_nr) {
+		leave_page(lf);
+		return;
+	}
+	lf->stat.op.done = on_version;
+	walk_await(w, &lf->stat.op,
+		   store_bucket_get_attrs(lf->env.store, w->bucket, w->bucket_len, NULL, 0, &lf->stat),
+		   version_seen);
 }
 
 /* ---- life ---- */

@@ -354,14 +354,14 @@ store_contract_run(struct contract *contract)
 		cmocka_unit_test(sc_test_names),           cmocka_unit_test(sc_test_versions),
 		cmocka_unit_test(sc_test_preconditions),   cmocka_unit_test(sc_test_refused),
 		cmocka_unit_test(sc_test_concurrent),      cmocka_unit_test(sc_test_reads),
-		cmocka_unit_test(sc_test_listing),         cmocka_unit_test(sc_test_long_listing),
-		cmocka_unit_test(sc_test_random),          cmocka_unit_test(sc_test_delimiter),
-		cmocka_unit_test(sc_test_prefixes),        cmocka_unit_test(sc_test_upload),
-		cmocka_unit_test(sc_test_bad_completions), cmocka_unit_test(sc_test_small_uploads),
-		cmocka_unit_test(sc_test_odd_parts),       cmocka_unit_test(sc_test_list_uploads),
-		cmocka_unit_test(sc_test_upload_races),    cmocka_unit_test(sc_test_upload_bucket),
-		cmocka_unit_test(sc_test_set_attrs),       cmocka_unit_test(sc_test_set_attrs_parts),
-		cmocka_unit_test(sc_test_bucket_attrs),
+		cmocka_unit_test(sc_test_read_cancel),     cmocka_unit_test(sc_test_listing),
+		cmocka_unit_test(sc_test_long_listing),    cmocka_unit_test(sc_test_random),
+		cmocka_unit_test(sc_test_delimiter),       cmocka_unit_test(sc_test_prefixes),
+		cmocka_unit_test(sc_test_upload),          cmocka_unit_test(sc_test_bad_completions),
+		cmocka_unit_test(sc_test_small_uploads),   cmocka_unit_test(sc_test_odd_parts),
+		cmocka_unit_test(sc_test_list_uploads),    cmocka_unit_test(sc_test_upload_races),
+		cmocka_unit_test(sc_test_upload_bucket),   cmocka_unit_test(sc_test_set_attrs),
+		cmocka_unit_test(sc_test_set_attrs_parts), cmocka_unit_test(sc_test_bucket_attrs),
 	};
 	int failed;
 

@@ -313,3 +313,29 @@ sc_test_reads(void **state)
 	store_close(sc->port, &obj);
 	assert_int_equal(sc_del("rd"), 1);
 }
+
+/* A back end that cannot cancel a read ends it as if nobody had asked; one that can lets go of the buffer at once. */
+void
+sc_test_read_cancel(void **state)
+{
+	struct store_obj obj;
+	struct store_read rd;
+	struct buf *b = bufpool_get(sc->bufs, BUF_LARGE);
+	int r;
+
+	assert_non_null(b);
+	assert_int_equal(sc_put("cancel", 3, STORE_PIECE), 0);
+	assert_int_equal(sc_open_obj("cancel", &obj), 0);
+	for (int i = 0; i < 4; i++) {
+		memset(b->mem, 0xee, STORE_PIECE);
+		r = START(&rd.op, store_read(sc->port, &obj, &rd, b, 0, STORE_PIECE));
+		assert_true(r >= 0);
+		if (r == 0 && store_read_cancel(sc->port, &rd))
+			continue;
+		assert_int_equal(sc_wait_for(&rd.op, r), (int)STORE_PIECE);
+		assert_memory_equal(b->mem, sc_pattern + 3, STORE_PIECE);
+	}
+	store_close(sc->port, &obj);
+	bufpool_put(sc->bufs, b);
+	assert_int_equal(sc_del("cancel"), 1);
+}

@@ -17,8 +17,7 @@ struct battrs_int {
 	uint8_t key[BATTRS_NR][1 + STORE_BUCKET_MAX + 2];
 	struct commit c[BATTRS_NR];
 };
-_Static_assert(sizeof(struct battrs_int) <= sizeof((struct store_bucket_set *)0)->priv,
-	       "store_bucket_set.priv is too small");
+_Static_assert(sizeof(struct battrs_int) <= STORE_PRIV_BUCKET_SET, "STORE_PRIV_BUCKET_SET is too small");
 _Static_assert(STORE_BUCKET_ATTRS_MAX <= BATTRS_NR * STORE_ATTRS_MAX, "the records hold them");
 
 static void

@@ -17,7 +17,7 @@ struct del_int {
 	uint8_t bucket_key[1 + STORE_BUCKET_MAX];
 	uint8_t key[KEY_BYTES_MAX];
 };
-_Static_assert(sizeof(struct del_int) <= sizeof((struct store_del *)0)->priv, "store_del.priv is too small");
+_Static_assert(sizeof(struct del_int) <= STORE_PRIV_DEL, "STORE_PRIV_DEL is too small");
 
 static void
 on_done(struct commit *c)

@@ -28,8 +28,7 @@ struct list_int {
 	uint8_t type;
 	uint8_t at[KEY_BYTES_MAX];
 };
-_Static_assert(sizeof(struct list_int) <= sizeof((struct store_list *)0)->priv,
-	       "store_list.priv is too small");
+_Static_assert(sizeof(struct list_int) <= STORE_PRIV_LIST, "STORE_PRIV_LIST is too small");
 
 /* How much of the name is a common prefix; 0: it stands for itself. */
 static size_t

@@ -16,8 +16,7 @@ struct parts_int {
 	uint32_t given, at; /* at: behind this number */
 	uint8_t id[CHUNK_ID_BYTES];
 };
-_Static_assert(sizeof(struct parts_int) <= sizeof((struct store_part_list *)0)->priv,
-	       "store_part_list.priv is too small");
+_Static_assert(sizeof(struct parts_int) <= STORE_PRIV_PARTS, "STORE_PRIV_PARTS is too small");
 
 static struct store_part
 part_of(const struct rec *r, uint32_t number, uint64_t off)

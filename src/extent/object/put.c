@@ -18,9 +18,8 @@
 #include <errno.h>
 #include <string.h>
 
-_Static_assert(sizeof(struct put_int) <= sizeof((struct store_put *)0)->priv, "store_put.priv is too small");
-_Static_assert(sizeof(struct write_int) <= sizeof((struct store_write *)0)->priv,
-	       "store_write.priv is too small");
+_Static_assert(sizeof(struct put_int) <= STORE_PRIV_PUT, "STORE_PRIV_PUT is too small");
+_Static_assert(sizeof(struct write_int) <= STORE_PRIV_WRITE, "STORE_PRIV_WRITE is too small");
 
 /* ---- init ---- */
 

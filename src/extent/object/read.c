@@ -16,9 +16,8 @@
 #include <errno.h>
 #include <string.h>
 
-_Static_assert(sizeof(struct obj_int) <= sizeof((struct store_obj *)0)->priv, "store_obj.priv is too small");
-_Static_assert(sizeof(struct read_int) <= sizeof((struct store_read *)0)->priv,
-	       "store_read.priv is too small");
+_Static_assert(sizeof(struct obj_int) <= STORE_PRIV_OBJ, "STORE_PRIV_OBJ is too small");
+_Static_assert(sizeof(struct read_int) <= STORE_PRIV_READ, "STORE_PRIV_READ is too small");
 
 static int
 finished(struct store_op *op, int result)

@@ -62,8 +62,7 @@ struct upload_int {
 	uint8_t bucket_key[1 + STORE_BUCKET_MAX];
 	uint8_t key[KEY_BYTES_MAX];
 };
-_Static_assert(sizeof(struct upload_int) <= sizeof((struct store_upload *)0)->priv,
-	       "store_upload.priv is too small");
+_Static_assert(sizeof(struct upload_int) <= STORE_PRIV_UPLOAD, "STORE_PRIV_UPLOAD is too small");
 
 static void
 on_done(struct commit *c)

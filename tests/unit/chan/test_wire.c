@@ -4,6 +4,8 @@
  */
 #include "wire.h"
 
+#include "rdma/ep.h"
+
 /* --- tests --- */
 
 static void
@@ -56,6 +58,146 @@ bytes_are_right(void **state)
 	assert_int_equal(stats()->read_bytes - reads, sum);
 	assert_int_equal(stats()->written_bytes - writes, sum);
 	bufpool_put(&f.bufs, b);
+}
+
+/* One completion of an endpoint of our own. */
+static enum rdma_status
+completion(struct rdma_cq *cq, struct rdma_completion *ret_wc)
+{
+	uint64_t end = clock_ns() + 60 * NS_PER_S;
+	int n;
+
+	while ((n = rdma_cq_poll(cq, ret_wc, 1)) == 0 && clock_ns() < end)
+		turn();
+	assert_int_equal(n, 1);
+	return ret_wc->status;
+}
+
+static _Atomic bool target_came;
+
+static void
+on_target(struct rdma_target_wait *w)
+{
+	atomic_store(&target_came, true);
+}
+
+/* A work request with as many pieces as the rail allows, of two regions, both ways; a region that was removed;
+ * what the device says of a bad key. */
+static void
+pieces_of_memory(void **state)
+{
+	static char mem[2][8192];
+	struct rdma_rail *rail = rdma_rail(f.rd, 0);
+	const struct rdma_ep_ops *ops = rdma_rail_transport(rail, 0);
+	struct rdma_target_wait w = { .done = on_target };
+	struct rdma_sge sge[RDMA_SGE_MAX];
+	struct rdma_completion wc;
+	struct rdma_ep_limits lim;
+	struct rail_route route;
+	struct rdma_target to;
+	struct rdma_wr wr;
+	struct rdma_cq *cq;
+	struct rdma_ep *ep;
+	char err[128];
+	int region[2], n, at = 0;
+
+	for (int i = 0; i < 2; i++) {
+		fill(mem[i], sizeof mem[i], (unsigned)i + 7);
+		assert_int_equal(rdma_region_add(f.rd, mem[i], sizeof mem[i], &region[i], err, sizeof err),
+				 0);
+	}
+	assert_int_equal(rdma_route(f.rd, &f.peer.tok, NULL, &route), 0);
+	assert_ptr_equal(route.ops, ops);
+	n = rdma_target_get(rail, &f.peer.tok, &route, &w, &to);
+	while (n == 0 && !atomic_load(&target_came))
+		turn();
+	to = n > 0 ? to : w.target;
+	rdma_ep_limits(ops, rail, 4, &lim);
+	assert_int_equal(lim.max_sge, 10); /* as configured */
+	assert_int_equal(rdma_cq_new(ops, rail, 16, &cq), 0);
+	assert_int_equal(rdma_ep_new(ops, rail, cq, 4, &ep), 0);
+	for (int i = 0; i < lim.max_sge; i++)
+		sge[i] = (struct rdma_sge){ .mem = mem[i % 2] + i * 700,
+					    .len = (uint32_t)(1 + i * 60),
+					    .region = region[i % 2] };
+	wr = (struct rdma_wr){ .is_write = true,
+			       .target = &to,
+			       .rkey = f.peer.tok.rkey,
+			       .remote = f.peer.tok.addr + 5,
+			       .sge = sge,
+			       .sge_nr = lim.max_sge };
+	assert_int_equal(rdma_ep_post(ep, &wr), 0);
+	assert_int_equal(completion(cq, &wc), WCS_SUCCESS);
+	assert_int_equal(wc.wc_status, IBV_WC_SUCCESS);
+	for (int i = 0; i < lim.max_sge; i++) {
+		assert_memory_equal(f.peer.mem + 5 + at, sge[i].mem, sge[i].len);
+		at += (int)sge[i].len;
+	}
+	assert_int_equal(f.peer.mem[4], 0xee);
+	assert_int_equal(f.peer.mem[5 + at], 0xee);
+	/* And back, into the same places. */
+	fill((char *)f.peer.mem, 8192, 99);
+	memset(mem, 0x11, sizeof mem);
+	wr.is_write = false;
+	assert_int_equal(rdma_ep_post(ep, &wr), 0);
+	assert_int_equal(completion(cq, &wc), WCS_SUCCESS);
+	at = 0;
+	for (int i = 0; i < lim.max_sge; i++) {
+		assert_memory_equal(sge[i].mem, f.peer.mem + 5 + at, sge[i].len);
+		assert_int_equal(((char *)sge[i].mem)[sge[i].len], 0x11);
+		at += (int)sge[i].len;
+	}
+	/* One of its regions is no more: nothing leaves. */
+	assert_int_equal(rdma_region_del(f.rd, region[1]), 0);
+	assert_int_equal(rdma_ep_post(ep, &wr), -ESTALE);
+	wr.sge_nr = 1;
+	assert_int_equal(rdma_ep_post(ep, &wr), 0);
+	assert_int_equal(completion(cq, &wc), WCS_SUCCESS);
+	wr.rkey ^= 0x5500;
+	assert_int_equal(rdma_ep_post(ep, &wr), 0);
+	assert_int_equal(completion(cq, &wc), WCS_REM_ACCESS);
+	assert_int_equal(wc.wc_status, IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(rdma_ep_free(ep, true), 0);
+	rdma_cq_free(cq);
+	rdma_target_put(rail, &to);
+	assert_int_equal(rdma_region_del(f.rd, region[0]), 0);
+}
+
+/* A second instance in this process, with a chan of its own: neither knows of the other. */
+static void
+two_instances(void **state)
+{
+	struct rdma *first_rd = f.rd;
+	struct chan *first = f.ch;
+	int first_map[BUF_REGIONS_MAX], first_fds = f.fd_nr;
+	struct buf *b = bufpool_get(&f.bufs, BUF_SMALL);
+	struct mailbox first_mb = f.mb;
+
+	memcpy(first_map, f.map, sizeof first_map);
+	must_get(1, &f.peer.tok);
+	assert_int_equal(mailbox_init(&f.mb), 0);
+	assert_int_equal(open_chan(), 0);
+	fill(b->mem, 1000, 3);
+	assert_int_equal(one(true, &f.peer.tok, b, 0, 1000, 77), 0);
+	assert_memory_equal(f.peer.mem + 77, b->mem, 1000);
+	assert_int_equal(stats()->written_bytes, 1000);
+	chan_free(f.ch);
+	mailbox_run(&f.mb, 0);
+	mailbox_fini(&f.mb);
+	rdma_close(f.rd);
+	f.rd = first_rd;
+	f.ch = first;
+	f.mb = first_mb;
+	f.fd_nr = first_fds;
+	memcpy(f.map, first_map, sizeof first_map);
+	/* The lease of before has what it had. */
+	chan_push(f.ch, &f.l[1].ls, &f.l[1].op[0], b, 0, 1000, 5000);
+	WAIT(f.l[1].op_done, 60000);
+	assert_int_equal(f.l[1].op[0].result, 0);
+	assert_memory_equal(f.peer.mem + 5000, b->mem, 1000);
+	put(1);
+	bufpool_put(&f.bufs, b);
+	next_works();
 }
 
 /* item 18: beyond the window is our own mistake, and ends the daemon before a work request leaves. */
@@ -491,6 +633,8 @@ main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		T(bytes_are_right),
+		T(pieces_of_memory),
+		T(two_instances),
 		T(the_window_is_a_wall),
 		T(wrong_rkey),
 		T(deregistered),

@@ -238,12 +238,38 @@ next_works(void)
 
 /* --- life --- */
 
+/* An instance of rdma with the buffers as its regions, and a chan on it: f.rd, f.ch. */
 static inline int
-open_all(void)
+open_chan(void)
 {
 	char err[256];
 	int r;
 
+	r = rdma_open(&f.conf, &f.rd, err, sizeof err);
+	for (int i = 0; r == 0 && i < f.bufs.region_nr; i++)
+		r = rdma_region_add(f.rd, f.bufs.region[i].iov_base, f.bufs.region[i].iov_len, &f.map[i], err,
+				    sizeof err);
+	if (r < 0) {
+		fprintf(stderr, "%s\n", err);
+		return r;
+	}
+	return chan_new(&(struct chan_params){ .rdma = f.rd,
+					       .conf = &f.conf,
+					       .mb = &f.mb,
+					       .timers = &f.timers,
+					       .core_nr = 1,
+					       .pieces_max = OPS,
+					       .queue_max = 56,
+					       .watch_fd = watch_fd,
+					       .unwatch_fd = unwatch_fd,
+					       .region_map = f.map,
+					       .region_nr = f.bufs.region_nr },
+			&f.ch);
+}
+
+static inline int
+open_all(void)
+{
 	f.conf.mode = RDMA_AUTO;
 	f.conf.dc_key = DC_KEY;
 	f.conf.channels = 8;
@@ -258,38 +284,13 @@ open_all(void)
 	f.conf.qp_reset_on_failure = true;
 	f.conf.poll_batch = 16;
 	f.conf.ah_cache = 16;
-	r = rdma_open(&f.conf, &f.rd, err, sizeof err);
-	if (r < 0) {
-		fprintf(stderr, "rdma_open: %s\n", err);
+	if (bufpool_init(&f.bufs, 24u << 20) < 0 || mailbox_init(&f.mb) < 0 || open_chan() < 0)
 		return 1;
-	}
 	if (rdma_rail_nr(f.rd) == 0) {
 		printf("no RDMA device that can do DC: nothing to test with\n");
-		rdma_close(f.rd);
 		return 77;
 	}
-	if (bufpool_init(&f.bufs, 24u << 20) < 0 || mailbox_init(&f.mb) < 0)
-		return 1;
-	for (int i = 0; i < f.bufs.region_nr; i++) {
-		if (rdma_region_add(f.rd, f.bufs.region[i].iov_base, f.bufs.region[i].iov_len, &f.map[i], err,
-				    sizeof err) < 0) {
-			fprintf(stderr, "%s\n", err);
-			return 1;
-		}
-	}
-	r = chan_new(&(struct chan_params){ .rdma = f.rd,
-					    .conf = &f.conf,
-					    .mb = &f.mb,
-					    .timers = &f.timers,
-					    .core_nr = 1,
-					    .pieces_max = OPS,
-					    .queue_max = 56,
-					    .watch_fd = watch_fd,
-					    .unwatch_fd = unwatch_fd,
-					    .region_map = f.map,
-					    .region_nr = f.bufs.region_nr },
-		     &f.ch);
-	return r < 0;
+	return 0;
 }
 
 static inline int

@@ -52,6 +52,23 @@ test_unserved(void **state)
 	assert_int_equal(request("GET", "/bkt?location", ""), 200);
 }
 
+/* ---- what errors of the store mean ---- */
+
+static void
+test_store_errors(void **state)
+{
+	static const struct {
+		int error, status;
+	} cases[] = { { -ESHUTDOWN, 503 }, { -EROFS, 503 },   { -EOPNOTSUPP, 501 }, { -EAGAIN, 503 },
+		      { -ENOSPC, 507 },    { -EBADMSG, 500 }, { -EIO, 500 } };
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		mem_store_fail(rig.store, MEM_OPEN, cases[i].error, 0, 1);
+		assert_int_equal(request("GET", "/bkt/k", NULL), cases[i].status);
+	}
+	assert_int_equal(request("GET", "/bkt/k", NULL), 404);
+}
+
 /* ---- the client leaves when the store is done and nobody has said so yet ---- */
 
 static void
@@ -242,6 +259,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_copy_sums, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_part_limit, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_form_names, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_store_errors, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_gone_at_the_end, s3_start, s3_stop),
 	};
 

@@ -14,12 +14,30 @@
 #include "base/log.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
+#include <infiniband/mlx5dv.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* ---- a device without DC: the library's answer, bent ---- */
+
+static const char *without_dc; /* the device's name; NULL: all have it */
+
+bool
+mlx5dv_is_supported(struct ibv_device *device)
+{
+	bool (*next)(struct ibv_device *);
+
+	if (without_dc && strcmp(ibv_get_device_name(device), without_dc) == 0)
+		return false;
+	*(void **)&next = dlsym(RTLD_NEXT, "mlx5dv_is_supported");
+	return next(device);
+}
 
 static struct conf_rdma conf;
 static char err[256];
@@ -200,6 +218,265 @@ regions(void **state)
 	rdma_close(rd);
 }
 
+struct waiter {
+	struct rdma_target_wait w;
+	_Atomic bool heard;
+};
+
+static void
+on_target(struct rdma_target_wait *w)
+{
+	atomic_store(&container_of(w, struct waiter, w)->heard, true);
+}
+
+/* A number is a region's own: it does not come again, whatever slot is free. */
+static void
+regions_come_and_go(void **state)
+{
+	struct rdma *rd = must_open(0, NULL);
+	static char mem[65536];
+	int first, n, was = -1;
+
+	assert_int_equal(rdma_region_add(rd, mem, sizeof mem, &first, err, sizeof err), 0);
+	assert_int_equal(first, 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(rdma_region_add(rd, mem, 4096, &n, err, sizeof err), 0);
+		assert_true(n > was);
+		was = n;
+		assert_int_equal(rdma_region_del(rd, n), 0);
+		assert_int_equal(rdma_region_del(rd, n), -ENOENT);
+	}
+	assert_int_equal(rdma_region_del(rd, first), 0);
+	assert_int_equal(rdma_region_add(rd, mem, sizeof mem, &n, err, sizeof err), 0);
+	assert_int_not_equal(n, first);
+	assert_int_equal(rdma_region_del(rd, first), -ENOENT);
+	assert_int_equal(rdma_region_del(rd, -1), -ENOENT);
+	assert_int_equal(rdma_region_del(rd, INT_MAX), -ENOENT);
+	/* As many as there is room for, and one more. */
+	for (int i = 1; i < RDMA_REGIONS_MAX; i++)
+		assert_int_equal(rdma_region_add(rd, mem, 4096, &was, err, sizeof err), 0);
+	assert_int_equal(rdma_region_add(rd, mem, 4096, &was, err, sizeof err), -ENOSPC);
+	assert_int_equal(rdma_region_del(rd, n), 0);
+	assert_int_equal(rdma_region_add(rd, mem, 4096, &was, err, sizeof err), 0);
+	rdma_close(rd);
+}
+
+struct adder {
+	struct rdma *rd;
+	pthread_t thread;
+	_Atomic int adds;
+	char mem[8192];
+	_Atomic bool stop, failed;
+};
+
+static void *
+add_and_remove(void *arg)
+{
+	struct adder *a = arg;
+	char why[256];
+	int n, r;
+
+	while (!atomic_load(&a->stop)) {
+		if (rdma_region_add(a->rd, a->mem, sizeof a->mem, &n, why, sizeof why) < 0) {
+			fprintf(stderr, "%s\n", why);
+			atomic_store(&a->failed, true);
+			break;
+		}
+		/* A device that has died keeps it until it was closed. */
+		while ((r = rdma_region_del(a->rd, n)) == -EINPROGRESS || r == -EIO || r == -ENODEV)
+			usleep(1000);
+		if (r < 0) {
+			fprintf(stderr, "it cannot be removed: %s\n", strerror(-r));
+			atomic_store(&a->failed, true);
+			break;
+		}
+		a->adds++;
+	}
+	return NULL;
+}
+
+static bool comes(struct rdma_rail *rail, unsigned context, enum rail_state state);
+
+/* From several threads, while another posts, and while a device dies and is opened anew. */
+static void
+regions_from_any_thread(void **state)
+{
+	static struct adder a[3];
+	static char mem[65536];
+	struct rdma *rd = must_open(0, NULL);
+	struct rdma_rail *rail = rdma_rail(rd, 0);
+	struct token tok = { .kind = TOKEN_DC, .dctn = 9 };
+	struct waiter w = { .w.done = on_target };
+	struct rdma_completion wc[16];
+	struct rdma_target to;
+	struct rail_route r;
+	struct rdma_cq *cq;
+	struct rdma_ep *ep;
+	struct rdma_sge sge = { .mem = mem, .len = 64 };
+	char cmd[512];
+	int n;
+
+	assert_int_equal(rdma_region_add(rd, mem, sizeof mem, &sge.region, err, sizeof err), 0);
+	memset(a, 0, sizeof a);
+	for (int i = 0; i < 3; i++) {
+		a[i].rd = rd;
+		assert_int_equal(pthread_create(&a[i].thread, NULL, add_and_remove, &a[i]), 0);
+	}
+	assert_int_equal(route(rd, "127.0.0.9", "127.0.0.1", &r), 0);
+	n = rdma_target_get(rail, &tok, &r, &w.w, &to);
+	while (n == 0 && !atomic_load(&w.heard))
+		usleep(100);
+	to = n > 0 ? to : w.w.target;
+	assert_int_equal(rdma_cq_new(dc(rd), rail, 1024, &cq), 0);
+	assert_int_equal(rdma_ep_new(dc(rd), rail, cq, 12, &ep), 0);
+	/* Nobody is there: the first fails, the others flush, and that is all the same here. */
+	for (int i = 0; i < 12; i++)
+		assert_int_equal(rdma_ep_post(ep, &(struct rdma_wr){ .is_write = true,
+								     .target = &to,
+								     .sge = &sge,
+								     .sge_nr = 1 }),
+				 0);
+	for (int done = 0; done < 12; done += n) {
+		n = rdma_cq_poll(cq, wc, 16);
+		assert_true(n >= 0);
+		for (int i = 0; i < n; i++) {
+			assert_int_not_equal(wc[i].status, WCS_SUCCESS);
+			assert_int_not_equal(wc[i].wc_status, IBV_WC_SUCCESS);
+		}
+	}
+	assert_int_equal(rdma_ep_free(ep, true), 0);
+	rdma_target_put(rail, &to);
+	rdma_cq_free(cq);
+	if (getenv("PORTCTL")) {
+		snprintf(cmd, sizeof cmd, "%s device mlx5_0 reset pid=%d destroy=lies", getenv("PORTCTL"),
+			 getpid());
+		assert_int_equal(system(cmd), 0);
+		assert_true(comes(rail, 2, RAIL_UP));
+	}
+	for (int i = 0; i < 3; i++) {
+		int before = a[i].adds;
+
+		while (a[i].adds < before + 10 && !atomic_load(&a[i].failed))
+			usleep(1000);
+		atomic_store(&a[i].stop, true);
+		pthread_join(a[i].thread, NULL);
+		assert_false(atomic_load(&a[i].failed));
+		assert_true(a[i].adds > 10);
+	}
+	rdma_close(rd);
+}
+
+/* Rails, regions and what is configured are each instance's own. */
+static void
+two_instances(void **state)
+{
+	static char *second[] = { "mlx5_1" };
+	static char mem[2][65536];
+	struct rdma *a = must_open(0, NULL), *b = must_open(1, second);
+	struct rdma_ep_limits la, lb;
+	int ra, rb;
+
+	assert_int_equal(rdma_rail_nr(a), 2);
+	assert_int_equal(rdma_rail_nr(b), 1);
+	assert_int_equal(rdma_region_add(a, mem[0], sizeof mem[0], &ra, err, sizeof err), 0);
+	assert_int_equal(rdma_region_add(b, mem[1], sizeof mem[1], &rb, err, sizeof err), 0);
+	assert_int_equal(ra, 0);
+	assert_int_equal(rb, 0);
+	assert_int_equal(rdma_region_del(a, ra), 0);
+	assert_int_equal(rdma_region_del(b, rb), 0);
+	rdma_ep_limits(dc(a), rdma_rail(a, 0), 12, &la);
+	configure(0, NULL); /* a copy was taken */
+	rdma_ep_limits(dc(b), rdma_rail(b, 0), 12, &lb);
+	assert_int_equal(la.max_sge, lb.max_sge);
+	rdma_close(a);
+	assert_int_equal(rdma_region_add(b, mem[1], sizeof mem[1], &rb, err, sizeof err), 0);
+	assert_int_equal(rdma_rail_state(rdma_rail(b, 0)), RAIL_UP);
+	rdma_close(b);
+}
+
+/* ---- a device without DC ---- */
+
+static int
+route_of(struct rdma *rd, enum token_kind kind)
+{
+	struct token tok = { .kind = kind,
+			     .have_gid = true,
+			     .gid = { [10] = 0xff, [11] = 0xff, 127, 0, 0, 9 } };
+	struct rail_route r;
+
+	return rdma_route(rd, &tok, NULL, &r);
+}
+
+static void
+a_device_without_dc(void **state)
+{
+	static char *both[] = { "mlx5_0", "mlx5_1" }, *one[] = { "mlx5_1" };
+	static char mem[65536];
+	uint8_t gid[16] = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 };
+	struct rdma_rail_info info;
+	struct rail_route r;
+	struct rdma *rd;
+	int n;
+
+	/* By itself it is not picked. */
+	without_dc = "mlx5_1";
+	rd = must_open(0, NULL);
+	assert_int_equal(rdma_rail_nr(rd), 1);
+	assert_int_equal(route_of(rd, TOKEN_DC), 0);
+	rdma_close(rd);
+	/* Named it is a rail, to which no route leads; nothing is registered with it. */
+	rd = must_open(2, both);
+	assert_int_equal(rdma_rail_nr(rd), 2);
+	rdma_rail_get_info(rdma_rail(rd, 0), &info);
+	assert_true(info.serves);
+	rdma_rail_get_info(rdma_rail(rd, 1), &info);
+	assert_string_equal(info.device, "mlx5_1");
+	assert_false(info.serves);
+	assert_int_equal(info.state, RAIL_UP);
+	assert_null(rdma_rail_transport(rdma_rail(rd, 1), 0));
+	assert_int_equal(route(rd, "127.0.0.9", "127.0.0.2", &r), 0);
+	assert_int_equal(r.rail, 0);
+	assert_ptr_equal(r.ops, rdma_rail_transport(rdma_rail(rd, 0), 0));
+	assert_int_equal(rdma_region_add(rd, mem, sizeof mem, &n, err, sizeof err), 0);
+	assert_int_equal(rdma_region_del(rd, n), 0);
+	rdma_close(rd);
+	/* Alone: as if there were no device, for tokens and for what they may name. */
+	rd = must_open(1, one);
+	assert_int_equal(rdma_rail_nr(rd), 1);
+	assert_int_equal(route_of(rd, TOKEN_DC), -ENODEV);
+	assert_int_equal(rdma_gid_allowed(rd, &conf, gid, NULL), 0);
+	assert_true(rdma_serves(rd, TOKEN_DC)); /* by another device, should it come */
+	assert_false(rdma_serves(rd, TOKEN_RC_SHIM));
+	rdma_close(rd);
+	without_dc = NULL;
+	assert_true(rdma_serves(NULL, TOKEN_DC));
+	assert_false(rdma_serves(NULL, TOKEN_OFI));
+}
+
+static void
+a_device_without_dc_is_listed(void **state)
+{
+	char *text = NULL, *line;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	configure(0, NULL);
+	without_dc = "mlx5_1";
+	assert_int_equal(rdma_list(&conf, out), 0);
+	without_dc = NULL;
+	fclose(out);
+	line = strstr(text, "mlx5_0: firmware");
+	assert_non_null(line);
+	assert_non_null(strstr(line, ", DC, NUMA node"));
+	line = strstr(text, "mlx5_1: firmware");
+	assert_non_null(line);
+	assert_non_null(strstr(line, ", no DC transport: not an mlx5 device, NUMA node"));
+	assert_non_null(strstr(line, "port 1: Ethernet, active"));
+	assert_non_null(strstr(line, "127.0.0.2: not used: the device has no transport"));
+	assert_null(strstr(line, "source for"));
+	free(text);
+}
+
 static void
 listing(void **state)
 {
@@ -256,18 +533,7 @@ down_at_the_start(void **state)
 	rdma_close(rd);
 }
 
-/* --- targets: address handles with a number --- */
-
-struct waiter {
-	struct rdma_target_wait w;
-	_Atomic bool heard;
-};
-
-static void
-on_target(struct rdma_target_wait *w)
-{
-	atomic_store(&container_of(w, struct waiter, w)->heard, true);
-}
+/* ---- targets: address handles with a number ---- */
 
 /* Equal destinations coalesce: a hundred waiters, one handle; each its own number. */
 static void
@@ -412,7 +678,7 @@ comes(struct rdma_rail *rail, unsigned context, enum rail_state state)
 static void
 a_context_dies(void **state)
 {
-	static char mem[65536];
+	static char mem[65536], gone_mem[4096];
 	struct rdma_rail_info info;
 	struct rdma_ep *ep, *idle;
 	struct token tok = { .kind = TOKEN_DC, .dctn = 9 };
@@ -424,13 +690,14 @@ a_context_dies(void **state)
 	char cmd[512];
 	struct rdma_cq *cq;
 	struct rdma *rd;
-	int region, n;
+	int region, gone, n;
 
 	if (!getenv("PORTCTL"))
 		skip();
 	rd = must_open(0, NULL);
 	rail = rdma_rail(rd, 0);
 	assert_int_equal(rdma_region_add(rd, mem, sizeof mem, &region, err, sizeof err), 0);
+	assert_int_equal(rdma_region_add(rd, gone_mem, sizeof gone_mem, &gone, err, sizeof err), 0);
 	assert_int_equal(rdma_cq_new(dc(rd), rail, 64, &cq), 0);
 	assert_int_equal(rdma_cq_context(cq), 1);
 	assert_int_equal(rdma_ep_new(dc(rd), rail, cq, 12, &ep), 0);
@@ -452,11 +719,16 @@ a_context_dies(void **state)
 	assert_int_equal(rdma_ep_new(dc(rd), rail, cq, 12, &(struct rdma_ep *){ NULL }), -ENODEV);
 	assert_int_equal(rdma_ep_free(ep, false), -EINPROGRESS);
 	assert_int_equal(rdma_ep_free(idle, true), 0);
+	/* So is the memory of a region that is removed now. */
+	assert_int_equal(rdma_region_del(rd, gone), -EINPROGRESS);
 	usleep(200000);
+	assert_int_equal(rdma_region_del(rd, gone), -EINPROGRESS);
 	assert_int_equal(rdma_rail_context(rail), 0); /* the queue still refers to the old one */
 	assert_int_equal(rdma_ep_free(ep, false), -EINPROGRESS);
 	rdma_cq_free(cq);
 	assert_true(comes(rail, 2, RAIL_UP));
+	assert_int_equal(rdma_region_del(rd, gone), 0);
+	assert_int_equal(rdma_region_del(rd, gone), -ENOENT);
 	assert_int_equal(rdma_ep_free(ep, false), 0);
 	assert_int_equal(rdma_rail_stats(rail)->reopens, 1);
 	assert_int_equal(rdma_rail_context(rdma_rail(rd, 1)), 1);
@@ -484,6 +756,12 @@ a_context_dies(void **state)
 							     .sge = &sge,
 							     .sge_nr = 1 }),
 			 0);
+	sge.region = gone;
+	assert_int_equal(rdma_ep_post(ep, &(struct rdma_wr){ .is_write = true,
+							     .target = &w.w.target,
+							     .sge = &sge,
+							     .sge_nr = 1 }),
+			 -ESTALE);
 	rdma_target_put(rail, &w.w.target);
 	assert_int_equal(rdma_ep_free(ep, true), 0);
 	rdma_cq_free(cq);
@@ -506,6 +784,11 @@ main(void)
 		cmocka_unit_test(routes),
 		cmocka_unit_test(trust),
 		cmocka_unit_test(regions),
+		cmocka_unit_test(regions_come_and_go),
+		cmocka_unit_test(regions_from_any_thread),
+		cmocka_unit_test(two_instances),
+		cmocka_unit_test(a_device_without_dc),
+		cmocka_unit_test(a_device_without_dc_is_listed),
 		cmocka_unit_test(listing),
 		cmocka_unit_test(down_at_the_start),
 		cmocka_unit_test(handles_coalesce),

@@ -154,6 +154,9 @@ test_faults(void **state)
 	}
 	assert_true(survived > 0);
 	assert_true(lost > 0);
+	/* what this back end lacks is said */
+	assert_int_equal(store_snapshot(con.store), -EOPNOTSUPP);
+	assert_string_equal(store_name(con.store), "mem");
 	/* held: nothing comes */
 	mem_store_hold(con.store, true);
 	n = done_nr;

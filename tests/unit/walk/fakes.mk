@@ -1,3 +1,4 @@
+LINK-walk/test_expiry := mem_store
 LINK-walk/test_lifecycle := mem_store
 LINK-walk/test_scrub := fault_ring
 LINK-walk/test_walk := mem_store

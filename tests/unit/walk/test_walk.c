@@ -247,9 +247,9 @@ test_buckets(void **state)
 	rig_until(strcmp(toy.order, "bd") == 0);
 	/* Behind it and before it, and the one in which it is goes. */
 	make_buckets("ceg");
-	remove_object("ddd", "o");
+	assert_int_equal(remove_object("ddd", "o"), 1);
 	remove_bucket("ddd");
-	remove_object("hhh", "o");
+	assert_int_equal(remove_object("hhh", "o"), 1);
 	remove_bucket("hhh");
 	wait_ends(1);
 	assert_string_equal(toy.order, "bdefg");
@@ -260,7 +260,7 @@ test_buckets(void **state)
 	rig_until(toy.begun == 3);
 	rig_until(strcmp(toy.walk.bucket, "eee") == 0);
 	assert_string_equal(toy.order, "bc");
-	remove_object("eee", "o");
+	assert_int_equal(remove_object("eee", "o"), 1);
 	remove_bucket("eee");
 	rig_until(strcmp(toy.order, "bce") == 0);
 	rig_until(!toy.walk.busy);
