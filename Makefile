@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Gantry: one makefile for everything.  `make help` lists the targets.
 #
 # Objects go to build/<variant>/ so that sanitizers and release never mix.  Changed flags rebuild (the flags file).
@@ -260,7 +261,7 @@ help:
 	@echo 'make check-ui       the status page in headless Chromium (installs it)'
 	@echo 'make asan | tsan    build that variant and run its tests'
 	@echo 'make fuzz [F=name] [SECS=60] [JOBS=1]   libFuzzer over the parsers; fuzz-merge keeps what reached new code'
-	@echo 'make lint           format, include direction, headers, scripts, manual pages'
+	@echo 'make lint           format, structure, comments, headers, scripts, manual pages'
 	@echo 'make bench [F=name]  the figures of docs/benchmarks.md, against raw disk, nginx and verbs'
 	@echo 'make bench-against REV=revision [F=name] [ROUNDS=7]   the same figures in turns with another revision: is one worse?'
 	@echo 'make bench-growth [F=curve] [N=objects]   how cost grows with objects, size, connections, fill level; bench-plot draws it'

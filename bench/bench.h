@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the programs behind `make bench` share: the raw disk loop that figures are held against, samples and
  * their medians, and the line a figure is printed as.  One thread each, no other user.

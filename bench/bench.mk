@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # `make bench [F=figure]`: programs in bench/*.c, driven by bench/run.  Not part of `make check`.
 
 BENCHBIN := $(O)/bench/store $(O)/bench/load $(O)/bench/wire $(O)/bench/slice $(O)/bench/objects $(O)/bench/fill \

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Samples, medians, rows; see bench.h. */
 #include "bench/bench.h"
 

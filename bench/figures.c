@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The daemon's figures: the load generator in turn with the raw loop (same disk) or with nginx.
  *

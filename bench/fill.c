@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How cost grows as a store fills up: PUTs over what is there and GETs, at 5 to 95 % of its space.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How cost grows through the daemon: with the size of objects and the number of connections.  Each line, with
  * tabs:

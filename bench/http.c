@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bytes in HTTP bodies: the daemon in turn with nginx, which serves and takes files on the same disk.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * list_1m: ListObjectsV2 over a million keys, pages of 1000, against the store's own walk over as many keys
  * in this process, without HTTP and XML; keys a second.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The load generator of the daemon's figures: kept-alive connections with a request at a time, and windows
  * that were registered before.  bench/load.c; figures.c (ratios) and growth.c (curves) drive it.  One thread.

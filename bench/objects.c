@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How cost grows with the number of objects: memory, PUT, lookup, listing, snapshots, start.
  *

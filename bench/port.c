@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A store and its loop; see port.h. */
 #include "bench/port.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A store with one port on the calling thread, and the loop that turns it: what bench/objects.c,
  * bench/fill.c and bench/list.c stand on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The raw loop; see bench.h.  On liburing itself, not on src/ring: it is the yardstick.  The settings are
  * those that were found fastest: one issuer, deferred task work, fixed hugepage buffers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Figures of the S3 surface that bench/load drives: what a signature costs.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034,SC2154
 # The part of bench/run that does signed_cpu, list_1m and http_*; sourced by it.
 #   BENCH_KEYS=1000000     keys of list_1m           BENCH_HTTP_MIB=1024    objects that http_get_* reads, on each side

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bench-slice COMMAND [ARGUMENT...]: runs a command with the short scheduler slices that the daemon's cores
  * ask for. bench/run runs itself in it: so both sides of a figure are let onto a CPU equally soon, the

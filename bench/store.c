@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store's figures, without a daemon: durable PUTs and checked GETs on one port, in turn with the raw loop
  * and with a file for each object, on the same disk.

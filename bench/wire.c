@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The wire's figures: RDMA WRITEs into another process's window through src/chan (lease, post, completion, as
  * a GET does it), and the same posted on a DC initiator with verbs directly, on the same device.

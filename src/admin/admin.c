@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The admin thread: one libmicrohttpd daemon without a socket of its own, fed from up to two listening
  * sockets, all waited for in one poll().  It owns the sockets and the thread.  Started and stopped by main.

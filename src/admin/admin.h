@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The admin thread: health, metrics and state over plain HTTP, on a TCP address and/or a Unix socket (mode
  * 0600).

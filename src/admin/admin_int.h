@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Private to admin/: what the pages need of the thread. */
 #ifndef GANTRY_ADMIN_ADMIN_INT_H
 #define GANTRY_ADMIN_ADMIN_INT_H

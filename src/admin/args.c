@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The body of a control call: one flat JSON object of few short members.  Pure. */
 #include "admin/admin_int.h"
 

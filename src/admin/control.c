@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Control calls: who may, what they say, and the thread that runs those that may take long (reading a
  * configuration from a disk that hangs, say), so that health is answered meanwhile.

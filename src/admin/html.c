@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* page.html inside the program, for GET /.  The Makefile knows that this file depends on it. */
 #include "admin/admin_int.h"
 

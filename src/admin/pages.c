@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What each path answers.  Called by admin.c on the admin thread, once per request. */
 #include "admin/admin_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who is asking, see auth.h.  Called by req/ on a core's thread.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who is asking and may they: AWS Signature Version 4 (protocol.md 4.5; items 47, 81, 82), credentials with
  * grants, and the aws-chunked bodies that signatures bring with them.  No I/O but auth_keys_load(); nothing

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of auth/ share. */
 #ifndef GANTRY_AUTH_AUTH_INT_H
 #define GANTRY_AUTH_AUTH_INT_H

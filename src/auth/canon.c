@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The canonical request: what a signature covers, put together from the request exactly as it came and hashed
  * on the way.  Called by auth.c; pure.

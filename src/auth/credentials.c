@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The credentials file, see auth.h: a YAML list of access keys.  Called at start and on a reload, on the main
  * thread.  Errors name file, line, column and key, never a value: it may be a secret in the wrong place.

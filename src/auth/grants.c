@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an access key may do, see auth.h.  Pure; any thread. */
 #include "auth/auth_int.h"
 

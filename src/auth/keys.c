@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A set of credentials in memory: counted, searched, and the keys derived from each secret kept for the day
  * (four HMACs less for every request).  Any thread.

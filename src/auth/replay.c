@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Signatures seen before (auth.replay), one table for all cores.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A signature as it came: from the Authorization header or the query of a presigned URL to a struct sigv4,
  * nothing of which is believed yet.  Called by auth.c and form.c; pure.

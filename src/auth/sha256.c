@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SHA-256 and HMAC-SHA-256, see sha256.h. */
 /* The low-level calls are deprecated in favour of EVP, which allocates (see the header); they use the same
  * machine instructions. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * SHA-256 and HMAC-SHA-256 without an allocation: what signatures are made of.  Pure; any thread.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * aws-chunked bodies, see auth.h: frames off, signatures of chunks and trailer verified.  Called by req/ as
  * the body comes, on the request's core.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Base64 text (RFC 4648 section 4, with padding), as checksum headers carry it.
  * Pure functions, any thread. */
 #ifndef GANTRY_BASE_BASE64_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pool of payload buffers; see buf.h. */
 #include "base/buf.h"
 

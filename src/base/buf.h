@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Payload buffers: hugepage-backed, registered once with the ring (fixed buffers) and with every rail.
  *

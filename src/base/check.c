@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The end of a failed check: say what, let the daemon dump its state once, abort. */
 #include "base/check.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The two clocks, and the test's hand on them. */
 #include "base/clock.h"
 

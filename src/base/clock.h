@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Time.  All of Gantry asks here, so that a test can own the clock.  Any thread.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CRC64-NVME; see crc64.h.  Pure functions behind one pointer, which the first call sets.
  *

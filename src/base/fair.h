@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A queue that is fair to clients: each has a line of its own, and the lines take turns, so one that comes
  * behind a hundred of another client's waits for one of them.  Within a line the order is that of arrival.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hexadecimal text, see hex.h. */
 #include "base/hex.h"
 

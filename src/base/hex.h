@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hexadecimal text.  Pure functions, any thread. */
 #ifndef GANTRY_BASE_HEX_H
 #define GANTRY_BASE_HEX_H

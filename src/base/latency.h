@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The buckets that durations are counted in, everywhere alike, so that histograms can be laid side by side.
  * Pure. */
 #ifndef GANTRY_BASE_LATENCY_H

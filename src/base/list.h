@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Intrusive doubly linked list.  A head and a link are both `struct list`; an unlinked link points at itself.
  * No locking: a list belongs to one thread or to a lock that its owner names.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Formatting and delivery of log lines.  One write(2) per line, so lines of several threads never mix.
  * Under systemd (stderr is the journal's stream) lines go through sd_journal_send with GANTRY_MODULE.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The log: journal fields under systemd, plain lines on a terminal, JSON on request.  Any thread.
  *

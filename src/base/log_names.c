@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The log's names: modules, and classes of events with their MESSAGE_IDs.  systemd/gantry.catalog and
  * docs/events.md are checked against this table (scripts/check-events). */
 #include "base/log.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The queue is Dmitry Vyukov's intrusive multi-producer single-consumer queue: a push is one exchange and one
  * store. Between the two the chain is broken for an instant; the receiver then sees "not yet" and must not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages between threads: a lock-free queue per receiver, whose nodes lie in the operations themselves, so
  * it cannot be full.  The doorbell (an eventfd) rings only when the receiver said that it sleeps.

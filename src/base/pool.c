@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pools of pieces of memory, see pool.h. */
 #include "base/pool.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pools of pieces of memory of one size, made at start and never grown.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Short slices; see slice.h.  The C library has no call for it.
  */

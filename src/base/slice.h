@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long the scheduler lets others run on before a thread that has just become ready gets its CPU.
  *

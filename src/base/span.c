@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cutting and reading texts, see span.h. */
 #include "base/span.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes of a text that belongs to somebody else, not terminated: parts of a request, of a descriptor.  Pure
  * functions, any thread. */
 #ifndef GANTRY_BASE_SPAN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A pairing heap (Fredman, Sedgewick, Sleator, Tarjan 1986): O(1) arm, O(log n) amortised run and disarm. */
 #include "base/timer.h"
 

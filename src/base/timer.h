@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Timers of one thread: an intrusive pairing heap, so arming allocates nothing.  The thread's loop asks
  * timers_next() how long it may wait and calls timers_run().  No locking.

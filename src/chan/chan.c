@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A core's chan: making and freeing it, its turns, its descriptors.  Called by core/ on the core's own thread,
  * but for chan_new(), which may run on the main thread before the core starts.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One core's RDMA endpoint: leases of channels, posting, completion dispatch, recovery.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of chan/ share.  Everything here belongs to the core that owns the chan, but for what says
  * otherwise.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See delay.h. */
 #include "chan/delay.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The delay modes of protocol.md 5 (item 108): how long a core waits between two polls of its completion
  * queues.  Pure. */
 #ifndef GANTRY_CHAN_DELAY_H

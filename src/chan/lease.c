@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Leases: a channel towards one target, from first post to last completion (item 30).  Called by xfer/ and
  * req/ on the core.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The words for a decline: x-gantry-rdma-reason, access log, metric label. */
 #include "chan/chan.h"
 

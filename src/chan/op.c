@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Operations: posting within the window, waiting for a place, completion dispatch.  On the core.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A rail whose device is opened anew: the completion queue and the endpoints of the old context are given
  * back, and those of the new one made.  The machine is drawn in chan_int.h, the order of the whole in

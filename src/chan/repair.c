@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What becomes of an endpoint whose lease failed, and connecting; the machine is drawn in chan_int.h.  On the core; the
  * calls that may block run on the rail's recovery helper, one job of an endpoint at a time.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How other threads are heard.  They put what they have to say into a mailbox of our own, and one message,
  * the wake-up, into the core's: so the core's mailbox never holds a message of ours but that, and freeing a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # libgantry and the gantry command; included by the top Makefile.  The library is src/client/*.c (with what it needs of base and
 # token), the command src/client/cmd/*.c, linked with the same objects so that it runs from anywhere.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parts of libgantry and the calls between its files.  Private; the world sees gantry.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where libgantry learns which ports and which DC key to use: arguments first, then cuobj.json or cufile.json
  * (protocol.md item 117).  Called by gantry_open() only.

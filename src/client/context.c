@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A context from opening to closing. */
 #include "client/client_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ports and DC targets: all verbs of libgantry but memory registration.  Ports are opened and closed with the
  * context; targets come and go with calls, under no lock of ours (verbs are thread-safe).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libgantry: objects in and out of memory by RDMA, over a plain HTTP request.
  *

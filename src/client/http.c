@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One HTTP exchange over libcurl.  A handle keeps its connections and is used by one call at a time; idle
  * ones wait in the context, last used first, so that a single thread stays on one connection.

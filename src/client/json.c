@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A tolerant reader for configuration files in JSON: cufile.json as shipped has comments.  Any thread, no
  * allocation.

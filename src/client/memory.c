@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Registered memory and the tokens that name it (protocol.md 2.1, items 112-115).  Any thread; see the locks
  * in client_int.h.

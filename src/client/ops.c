@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shape of NVIDIA's cuObjClient: the program brings its own control plane as two callbacks, we bring
  * memory and tokens (protocol.md section 6).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an answer means.  Pure functions: the honesty of libgantry is here, and tested without a network.
  *

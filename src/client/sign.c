@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * AWS Signature Version 4 for one exchange: every header that we set is signed, the token first of all, so
  * that nobody can put another one in its place.  Called by http.c; any thread.

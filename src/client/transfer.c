@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * put, get, head, delete: attempts by RDMA, then over HTTP, and an honest account of it.  Runs on the
  * caller's thread.

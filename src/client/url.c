@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Text of URLs and check values.  Pure functions. */
 #include "client/client_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The configuration: one table of keys (conf/table.c), one immutable struct.
  *

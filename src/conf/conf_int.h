@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Private to conf/: the table of keys, the tree that a source is read into, and the loader that puts one onto
  * the other. Everything here runs on the thread that called conf_load().

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the loader says about a source: errors with their place, and where each value came from.  Called by all
  * that read a source; on the thread of conf_load().

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values that are lists: address blocks, devices, cores, and lists of maps with a table of their own.  Called
  * through value.c. */
 #include "conf/conf_int.h"

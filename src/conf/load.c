@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * conf_load(): defaults, the file, conf.d beside it, the environment, the command line; each may overwrite
  * what came before, and where each value came from is kept.  Errors do not end the reading: an operator wants

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* "Did you mean": the known key nearest to one that is not known.  Pure; called by the loader for each
  * unknown key. */
 #include "conf/conf_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Addresses, ports and address blocks as text.  Pure (no resolver); the loader calls it. */
 #include "conf/conf_int.h"
 

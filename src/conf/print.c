@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conf_print(): every value and where it came from, as YAML that could be read back.  Any thread: the struct
  * is read-only. */
 #include "conf/conf_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the operator says of RDMA, as one plain struct.  It includes nothing of the configuration file's side,
  * so that rdma/, chan/ and a program that fills the struct by hand need no YAML.

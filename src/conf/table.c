@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table of keys: the one place where a key's name, type, range, default and help are written.  The
  * example file and the manual are checked against it (scripts/check-conf-doc).  Read by the loader, by

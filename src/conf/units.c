@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers, sizes and times as text, and back.  Pure; called by whoever reads or prints a value. */
 #include "conf/conf_int.h"
 

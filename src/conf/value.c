@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Scalar values: text to the field of struct conf and back.  Called by the loader for every assignment, the
  * defaults included, so that a default is written as an operator would write it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What no single key shows: cores and automatic sizes are resolved, then keys are checked against each other
  * and against this machine.  Called by conf_load() when every source was read.

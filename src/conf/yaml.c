@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libyaml's documents as a small tree with line and column at every node.  Called by the loader for each file
  * and for values that are lists.  What libyaml says stops here: outside nobody knows its conventions.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cores_tell(): runs something on every core's own thread, and waits a while for it.
  *

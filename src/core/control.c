@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What operators tell the cores while they run: another configuration, draining, tracing.  Called by main/,
  * on any thread but a core's; what a core does about it happens on its own. */
 #define LOG_MODULE "core"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Starting and stopping the cores, and what other threads may ask of them; see core.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cores: one thread each, which owns its HTTP daemons and connections, ring, channels, buffers, requests and
  * counters. core builds the parts and runs the loop; main starts and stops them; admin asks through the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of core/ share. */
 #ifndef GANTRY_CORE_CORE_INT_H
 #define GANTRY_CORE_CORE_INT_H

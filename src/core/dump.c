@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cores_dump(): asks every core for its live requests, waits a little, and shows what came. */
 #define LOG_MODULE "core"
 #include "core/core_int.h"

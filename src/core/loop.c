@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A core's thread: it makes its parts, turns its loop until it is told to stop, drains and takes the parts
  * down.

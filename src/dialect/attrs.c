@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attributes that live with an object: content headers and x-amz-meta-*, packed for the store and given back
  * on GET and HEAD. See dialect.h; attrs_parse() is called by parse.c on a PUT.

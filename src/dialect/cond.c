@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Conditional requests, RFC 9110 section 13 with S3's answers.  See dialect.h; cond_parse() is called by
  * parse.c. */
 #include "dialect/dialect_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * x-amz-copy-source and the headers that go with it.  See struct copy_source; copy_parse() is called by
  * parse.c for CopyObject and UploadPartCopy.

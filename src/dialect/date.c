@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Dates of RFC 9110 section 5.6.7: written as IMF-fixdate, read in all three forms.  See dialect.h. */
 #include "dialect/dialect_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The two dialects: what a request asks for, and the texts that answer it.  Pure text, no I/O; any thread.
  * Memory is taken for tags, forms and XML only.

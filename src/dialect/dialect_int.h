@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of dialect/ share.  Pure text; any thread. */
 #ifndef GANTRY_DIALECT_DIALECT_INT_H
 #define GANTRY_DIALECT_DIALECT_INT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bodies of errors, in both dialects: into room that is there, since no memory may be what is wrong.  See
  * dialect.h. */
 #include "dialect/dialect_int.h"

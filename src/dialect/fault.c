@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Status, S3 code and default sentence of every fault (protocol.md 4.8), see fault.h.  Any thread. */
 #include "dialect/fault.h"
 

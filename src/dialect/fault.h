@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What can go wrong with a request, once: the step that knows what an -errno means makes it a fault, the
  * dialect makes that a status and a body (protocol.md 4.8).

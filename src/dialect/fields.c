@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Header fields as such: finding them, and the check against requests that two servers could read in two ways
  * (protocol.md 4.3).  Called by the other files of dialect/, dialect_field() also by auth/ and req/.

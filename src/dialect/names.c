@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bytes of names: percent-encoding, UTF-8, what a bucket and a key may be called, upload ids.  See
  * dialect_int.h; called by the parsers of targets, headers, XML and forms.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is known of each operation: op.def as arrays.  See dialect.h. */
 #include "dialect/dialect.h"
 

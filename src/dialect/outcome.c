@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How outcomes look on the wire: the matrix of protocol.md 4.1 and 4.2, from the rows of op.def and wire.def.
  * See dialect.h. */
 #include "dialect/dialect_int.h"

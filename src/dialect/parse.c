@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From a request as it came to a struct target, in the order in which an answer may depend on it: which
  * descriptor (it decides how errors look), whether the head is sound, what is meant, what is asked for beyond

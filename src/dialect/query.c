@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The query of an S3 request: one table from method, level and keys to the operation, with the keys that each
  * takes.  Called by uri.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Header fields that came in the query: SDKs move them into a URL that they sign (those for JavaScript and Go
  * do so with every x-amz-* of an upload), so that whoever is handed the URL need not send them.  The

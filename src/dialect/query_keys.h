@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The keys of a query as numbers and bits: query.def, and what op.def says of them.  Seen by query.c only. */
 #ifndef GANTRY_DIALECT_QUERY_KEYS_H
 #define GANTRY_DIALECT_QUERY_KEYS_H

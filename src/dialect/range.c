@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One byte range of RFC 9110 section 14; what is not one is ignored, as S3 does (protocol.md 4.3).  See
  * dialect.h. */
 #include "dialect/dialect_int.h"

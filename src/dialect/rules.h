@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rules that the text of a request (dialect/) and its documents (s3doc/) share: what names, keys and dates
  * look like, and what the fields of an upload may say, which come as headers or in a form.  Pure; any thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bodies in aws-chunked frames: what the headers say of them.  The frames are auth/'s to take apart.  Called
  * by parse.c for bodies that are objects or XML.

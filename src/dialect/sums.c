@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checksum headers of a PUT (protocol.md 4.6; items 44-47, 52).  See dialect.h; called by parse.c.
  *

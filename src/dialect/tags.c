@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tags as canonical text, see tags.h. */
 #include "dialect/tags.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tags of objects and buckets.  Pure functions; any thread.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of a target that only some operations have: see struct target. */
 #include "dialect/dialect_int.h"
 

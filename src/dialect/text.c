@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Growing text, see text.h.  Any thread; the caller owns the struct. */
 #include "dialect/text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Text that grows, for bodies whose length is not known before they are written: lists, results of multipart
  * uploads.  Not the data path.  One thread at a time; whoever has a struct text owns its memory.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * S3 headers that ask for something we do not do: NotImplemented with their name (AccessDenied where they
  * name another owner), never silence and never 200.  Called by parse.c on S3 listeners.

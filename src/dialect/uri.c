@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Method and raw request target to operation, bucket and key.  See dialect.h; called by parse.c.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The one table of descriptor headers: which header carries what, who reads it, and how its clients must be
  * told no. Differences between clients live here and nowhere else (protocol.md 2.0, 4.1, 4.2, 4.4).  Called

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The engine's life: format, open, close; what operators see; and its table of functions. */
 #include "extent/engine.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * engine - the extent engine put together: one volume, and the ports that work on it.
  *

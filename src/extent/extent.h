@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The extent engine: the back end of store/store.h on disks.  docs/store.md says how it works.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* --fsck: what a start would do, without changing anything, and then every byte of every object against its
  * checksum. */
 #include "extent/engine.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A port: one thread's access to the store.  Attach, detach, quiescence, and being rung by another port's
  * leader.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Replies: from struct reply to what libmicrohttpd sends.  Called from call.c, inside the library's handler
  * only (it takes a response nowhere else).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libmicrohttpd's calls about a request, turned into those of req/.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The adaptor's life: daemons, connections from accept to close, running, draining, stopping; see http.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libmicrohttpd adaptor: connections and header fields in, replies out, nothing else.
  *

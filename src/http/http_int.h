@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of http/ share: connections, listeners, canned answers.  Everything on the core's thread.
  *

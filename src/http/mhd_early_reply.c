@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Answers past the library.  libmicrohttpd takes an answer with the head of a request or behind its body
  * (0.9.75 and all that came since), so one that is known in between waits for the rest of the body.  It does

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The door: takes a request's head from libmicrohttpd 0.9.75 and refuses what that library lets through.
  *

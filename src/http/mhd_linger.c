@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lingering close: when we answer before we have read everything and close, the kernel meets what still comes
  * with a reset, and that can destroy the answer before the client has read it.  So such a socket is kept a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Certificates of TLS listeners, see tls.h.  The handshake's callback (tls_retrieve) is http/'s alone.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A listener's certificate and key, for libmicrohttpd's handshakes (GnuTLS does them, on the core's thread).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What http.c needs of tls.c: the callback that GnuTLS asks for a certificate during a handshake. */
 #ifndef GANTRY_HTTP_TLS_INT_H
 #define GANTRY_HTTP_TLS_INT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Access keys and the table of signatures seen: made at start, given to the cores.  Main thread. */
 #include "main/daemon.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The buckets that listeners name: a scality listener's keys live in one, and its dialect has no way to make
  * it.  Called once, on the thread that starts the daemon, between opening the store and starting the cores;

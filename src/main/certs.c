@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Certificates of listeners that speak HTTPS: read at start, read anew on a reload.  Main thread. */
 #include "main/daemon.h"
 

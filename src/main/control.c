@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The control calls of the admin listener: what each takes and answers.  On the admin thread, or (slow ones)
  * on its control thread; see admin.h. */
 #include "main/daemon.h"

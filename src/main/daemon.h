@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The running daemon: start-up, the wait for signals, shutdown.  Everything here runs on the main thread; the
  * pages (pages.c) read struct daemon on the admin thread.

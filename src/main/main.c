@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gantryd's main(): what the command line asks for, and the exit code. */
 #include "main/daemon.h"
 #include "main/options.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of gantryd.  Parsed once by main(), before anything else. */
 #ifndef GANTRY_MAIN_OPTIONS_H
 #define GANTRY_MAIN_OPTIONS_H

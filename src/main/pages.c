@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the admin thread asks about the rest of the daemon: reasons, metrics, JSON.  Everything here runs on
  * the admin thread, waits for no core (cores_dump() at most 100 ms) and may be called in every phase: what is

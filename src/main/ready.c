@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How the daemon says that it serves: a line with the addresses that it really has, for the log, for whoever
  * waits for --ready-file, and for systemd.

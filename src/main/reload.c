@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reloading: the configuration is read anew, checked, merged with the running one (what needs a restart keeps
  * its value), and only when everything is good handed to the cores.  One at a time; on the control thread

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* DELETE of an object, and the operations on buckets: one call into the store each. */
 #include "ops/ops_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CopyObject and UploadPartCopy: bytes of one object become another, or a part, inside the server.  The
  * core's thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * DeleteObjects: up to 1000 keys of one bucket, several at a time, each judged by itself.  The core's thread.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * POST of an HTML form: fields, then a file, which becomes an object as a PUT over HTTP does.  The core's
  * thread.

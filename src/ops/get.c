@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GET and HEAD: one object (or a range of it) into the client's memory, or into the HTTP body.
  *

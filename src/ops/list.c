@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lists: of a bucket's objects in three forms, of its uploads, and of the buckets themselves.  One page is
  * one listing of the store; its entries become XML as they come.  The core's thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Multipart uploads: making, completing and ending them.  Parts come in put.c and copy.c, lists of them in
  * parts.c.  The core's thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The operations: what the request machine (req/) calls when it knows what is asked for.  The machine reaches
  * them through the table only, which core/ puts into struct req_env.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of ops/ share. */
 #ifndef GANTRY_OPS_OPS_INT_H
 #define GANTRY_OPS_OPS_INT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A CORS preflight: may a page of that origin make the request it announces?  The core's thread. */
 #include "ops/ops_int.h"
 

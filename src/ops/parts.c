@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What there is of a multipart upload: its parts, and the parts of an object that was one
  * (GetObjectAttributes). The core's thread. */
 #include "ops/ops_int.h"

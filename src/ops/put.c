@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PUT: bytes out of the client's window, or out of the HTTP body, into the store.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a bucket has besides objects: CORS and lifecycle rules, tags (subres.def); and the answers that never
  * vary.  The core's thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The operations by number: the rows of op.def as the machine uses them.  A start that is missing does not link. */
 #include "ops/ops_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the operations on uploads and their parts ask of the upload itself.  The core's thread. */
 #include "ops/ops_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From a token to a rail, a source GID and an address handle's attributes: protocol.md 2.8 (items 22, 23,
  * 26).  Pure functions, any thread; rail.c keeps the views.

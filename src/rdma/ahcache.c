@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Address handles, one cache per rail, and the helpers that make them.
  *

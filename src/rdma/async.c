@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The async helper: one thread that reads every device's events, keeps ports' states and GID tables fresh,
  * checks again once a second whatever is not well (an event can be lost with the device that should have

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * References to an opening of a device.  Who makes something on a context refers to it; the last one to let
  * go of a context that was given up wakes the async helper, which has it closed (reopen.c).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Completion queues of verbs, for whichever transport makes queue pairs.  Who calls what on which thread is in
  * rdma/ep.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The DC transport.  Its endpoints are initiators: any of them reaches any target, so nothing is connected.
  * Its targets are an address handle with the number of a DCT.  Here are creation, the way to RTS with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One device: opening it, its protection domain, and what it can do.  Main thread, and the recovery helper
  * when it opens a device anew.  Verbs' two error conventions (positive errno here,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What chan/ builds on, and nobody else includes: rails, routes, completion queues, endpoints and what they
  * are aimed at, the recovery helper.  No verbs type is seen here.

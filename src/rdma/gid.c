@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What kind of address a GID is, and which ones a token may name.  Pure functions, any thread. */
 #include "rdma/rdma_int.h"
 

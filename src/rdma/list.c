@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* --list-devices: each device with its transports, each port and GID, and what it would be used for, or why
  * not.  Opens nothing for longer than it asks. */
 #include "rdma/rdma_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The words of protocol.md 5 for completion statuses (metric labels, logs). */
 #include "rdma/rdma.h"
 

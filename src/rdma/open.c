@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Opening and closing: from rdma.devices to rails.  Main thread; see rdma.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rails: a port with its usable GIDs, its state, and who is notified when that changes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Verbs and mlx5dv, wrapped: devices, rails (a port and its GID), memory regions.  Above chan/ nobody sees a
  * verbs type.

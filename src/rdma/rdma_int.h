@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of rdma/ share: devices, rails, the views that routes are chosen from.  Verbs types end
  * here. */
 #ifndef GANTRY_RDMA_INT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The recovery helper: one thread a rail (a device that hangs in the kernel must not keep another from being
  * repaired). It runs the calls that may block: state changes, destruction and creation of queue pairs.

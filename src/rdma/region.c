@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Memory regions: registered with every device that has a transport, by any thread, while others post.
  *

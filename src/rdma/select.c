@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which devices the operator meant: rdma.devices.  Pure, but for the question to librdmacm.  Main thread. */
 #include "rdma/rdma_int.h"
 

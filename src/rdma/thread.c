@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Helper threads, and how they are woken. */
 #define LOG_MODULE "rdma"
 #include "rdma/rdma_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The transports that this program knows, in the order in which they are preferred where two serve the same
  * family.  Another one is a file with its table, a declaration in rdma_int.h and a row here.

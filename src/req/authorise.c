@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who asks, may they, and the aws-chunked frames of a signed body: what a request has to do with auth/.
  * Called by front.c as the first thing after parsing, and by req.c for the bytes of a body; a core's thread.

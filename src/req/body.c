@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bodies that are text (XML): collected whole, checked against what the request says of them, handed to the
  * step that wants them.  The core's thread.

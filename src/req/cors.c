@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cross-origin requests: the headers that every answer to a request with an Origin gets.
  * Rules live with the bucket (subres.c).  The core's thread; only such requests cost anything.

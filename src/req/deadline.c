@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * When a request has taken too long, and what that means by how far it got (protocol.md 4.7).  A suspended
  * connection has no time-out of libmicrohttpd's: these are all there are.  The core's thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The end of a request's work: what is in flight comes to its end, then the reply is put together.  Every
  * request goes through req_reply_step(), one that failed through drain() before.  The core's thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an error of the store or of memory means to a client.  Any thread. */
 #include "req/machine.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The first step: what is asked for, by whom, and may they.  Everything here is decided from text and
  * published state, so a request that fails here is answered before any body is read and before the network or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Getting what a tokened transfer needs, in the one order there is: ticket, then channel.  The pieces come in
  * xfer/. Ends in the step rq->leased, in the step rq->not_leased, or in a fault.

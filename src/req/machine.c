@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The core of the machine, below everything else of req/ and ops/: how a step waits, wakes, fails and is
  * cancelled.  Nothing here calls a step; req.c runs them.  The core's thread.

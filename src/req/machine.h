@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The inside of the request machine: struct req, its steps, and how a step says what is next.
  *
@@ -48,7 +49,7 @@ enum req_pool {
 	POOL_LIST,      /* struct list_query */
 	POOL_ERROR,     /* the body of an error */
 	POOL_JOB,       /* what an operation needs beyond struct req */
-	POOL_LARGE_JOB, /* ... and there is much of it; for a quarter of the requests */
+	POOL_LARGE_JOB, /* ... and there is much of it */
 	POOL_NR
 };
 #define REQ_JOB_BYTES (4u << 10)

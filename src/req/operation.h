@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an operation is to the request machine: steps, hooks, and an entry for each in the table of req_env.  The
  * machine knows an operation's number and its row of op.def, and reaches what it does through the entry only.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parts that not every request has: what changes the store, the body of an error, what an operation needs
  * beyond struct req; and the share of a core's memory that texts may take.  A core's thread.
@@ -29,7 +30,7 @@ parts_init(struct reqs *rs, int nr)
 	};
 
 	for (int i = 0; i < POOL_NR; i++) {
-		if (pool_init(&rs->parts[i], bytes[i], i == POOL_LARGE_JOB ? (nr + 3) / 4 : nr) < 0) {
+		if (pool_init(&rs->parts[i], bytes[i], nr) < 0) {
 			parts_fini(rs);
 			return -ENOMEM;
 		}

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The reply: status, headers and body of an outcome.  What an outcome looks like in each wire form is decided
  * by one table in dialect/ (protocol.md 4.1, 4.2); here it becomes header fields.

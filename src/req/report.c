@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What people see of a request: its id, its line in the dump, its entry among the latest that were declined or
  * went wrong (stats/recent.c), and its line in the access log.  The core's thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The life of a request as http/ sees it, and the one place where steps are run.  The first steps are in
  * front.c, those of the operations in ops/, the last ones in drain.c; what a step may say is in machine.c.

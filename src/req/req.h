@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The request machine: from header fields to a reply, in steps (docs/architecture.md, "The life of a GET").
  *

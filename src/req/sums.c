@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checksums as they are stored: under the name of their header among an object's or a part's attributes, and
  * CRC64-NVME in the store's own record.  Of a multipart object: put together from those of its parts

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a traced request says of its steps, one log line each; how long a request spent in which phase; and
  * the configuration that it looks at.  Called by the machine (req.c), on the core's thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The io_uring behind ring.h, on liburing 2.3 and kernels from 6.1 on.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * io_uring, wrapped: one embedded operation struct, one completion path.  The only place a core waits.
  *

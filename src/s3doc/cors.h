@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CORS rules of a bucket: read from XML, kept packed among the bucket's attributes, asked on every request
  * that has an Origin.  Pure functions; any thread.

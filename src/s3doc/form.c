@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* multipart/form-data as it comes, see form.h.  Called by req/ with the body of a POST. */
 #include "s3doc/form.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * POST of an HTML form (multipart/form-data): a parser that is fed as the body comes and hands the file's
  * bytes on without a copy, and the policy document that signed forms carry.  One request, one thread.

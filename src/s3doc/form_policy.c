@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The policy document of a form: base64 of a small JSON text, read with jansson.  See form.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lifecycle rules, see lifecycle.h: their packed form, how they are written as XML, what they say of an
  * object.

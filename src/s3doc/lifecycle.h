@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lifecycle rules of a bucket: read from XML, kept packed among the bucket's attributes, asked by whoever
  * walks the bucket.  Pure functions; any thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the two halves of lifecycle rules share: the packed form. */
 #ifndef GANTRY_S3DOC_LIFECYCLE_INT_H
 #define GANTRY_S3DOC_LIFECYCLE_INT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lifecycle rules as a client writes them, to the packed form.  See lifecycle.h; called by req/. */
 #include "s3doc/lifecycle_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Small records as bytes, for configurations that live among a bucket's attributes.  Little endian.  Pure. */
 #ifndef GANTRY_S3DOC_PACK_H
 #define GANTRY_S3DOC_PACK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The XML of tags, see tags_xml.h. */
 #include "s3doc/tags_xml.h"
 

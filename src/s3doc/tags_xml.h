@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tags of objects and buckets as XML; as text they are dialect/tags.h.  Pure functions; any thread. */
 #ifndef GANTRY_S3DOC_TAGS_XML_H
 #define GANTRY_S3DOC_TAGS_XML_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * XML of S3: request bodies to structs, results to text.  Pure functions on whole bodies, whose size the
  * caller bounds; any thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* XML bodies of requests to structs, see xml.h.  Called by req/ with a whole body. */
 #include "s3doc/xml_int.h"
 

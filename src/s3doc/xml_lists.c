@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lists as XML: objects, versions, uploads, parts, buckets.  See xml.h; called by req/. */
 #include "s3doc/xml_int.h"
 

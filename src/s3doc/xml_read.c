@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * XML bodies as events, on libxml2's push parser.  See xml_int.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Results of single operations as XML, and the answers that never vary.  See xml.h; called by req/. */
 #include "s3doc/xml_int.h"
 

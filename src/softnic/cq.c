@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Completion queues: a ring, plain polling, extended polling.  Pushed by whoever runs work (engine.c), polled
  * by the application.  Polling returns the send queue slots of a work request and of the unsignaled ones

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of softnicctl share.  Commands take the words after
  * their name and return the exit status. */
 #ifndef SOFTNIC_CTL_H

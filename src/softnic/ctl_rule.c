@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softnicctl rule: reads fault rules from words like op=write, puts them into the fabric and prints them in
  * the same words.  fabric.h says how a rule gets in and out of the table, fault.c what it does.

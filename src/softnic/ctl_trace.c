@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* softnicctl trace: makes a trace file, names it in the fabric, prints it.  trace.h describes the file. */
 #include "softnic/ctl.h"
 #include "softnic/trace.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Contexts that are dead for good, because their device was reset while they were open (softnicctl device
  * reset): every call that needs the device fails, and destroying may fail too, or be said to have worked

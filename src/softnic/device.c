@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Settings from the environment, the device list, opening and closing.  All on the application's threads. The
  * device structures are static: programs may keep a pointer past ibv_free_device_list().

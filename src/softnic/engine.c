@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who runs work, and when.  One engine thread per context takes queue pairs from a run queue, one step of one
  * work request at a time, so that queue pairs interleave.  Two others may do its work: the posting thread

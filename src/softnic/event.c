@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Completion channels, asynchronous events and the watcher thread.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the adapter does with one step of a work request: check it, find the far side on the fabric, copy.  On
  * the engine thread, or on a posting or polling one (engine.c); holds no lock.  Every step looks everything

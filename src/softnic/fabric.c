@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Mapping the fabric file and telling the living from the dead.  Linked into libibverbs.so.1 and into
  * softnicctl; knows nothing of verbs.  Creation, the claim of a process slot and reaping happen under flock

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fabric: one sparse file that every process on the software NIC maps.  It is the wire, the switch and
  * the part of each adapter that another adapter may see: processes, queue pairs, memory regions, port states.

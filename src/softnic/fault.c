@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fault rules: which work request they hit, and what then becomes of it.  softnicctl writes the rules into
  * the fabric; here the process that runs a work request (exec.c is the adapter without faults) asks them,

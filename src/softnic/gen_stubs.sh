@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Usage: gen_stubs.sh MAP HEADER OBJECT...
 #
 # Writes C to stdout: a stub for every name in the version script MAP that none of the OBJECTs defines.  A call that

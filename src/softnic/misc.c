@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names, rates and the small calls that need no device: what remains of libibverbs.so.1.  Any thread.
  */

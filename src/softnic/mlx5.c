@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libmlx5.so.1: the mlx5dv calls of a DC program.  A thin layer over the SOFTNIC_1 node of our
  * libibverbs.so.1; what is not here is a generated stub (gen_stubs.sh).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Protection domains, memory regions, address handles.  Called by the application on any thread.  A region
  * becomes a slot of the fabric; key, lkey and rkey are the same number, as on mlx5.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Queue pairs: creation, query, destruction.  RC, DC initiator (DCI) and DC target (DCT).  Called by the
  * application on any thread; state changes are in state.c.

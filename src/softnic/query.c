@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the device says of itself: attributes, port, GID and P_Key tables.  Numbers are those of a ConnectX-7
  * where they do not promise what we lack (atomics, ODP, memory windows).  fw_ver names us, so that nobody

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Receive queues and shared receive queues.  Nothing is ever received (SEND and WRITE_WITH_IMM fail at the
  * sender); what is kept is the bookkeeping a program can see: full queues, flushes, numbers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * This process's place on the fabric: its slot, the claim and release of queue pair and memory region slots,
  * and the hazard words that keep a slot from being reused under a running transfer.  Called by qp.c and mr.c

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Objects of the software mlx5 device and the calls between its files.  Private to src/softnic: the world
  * sees only <infiniband/verbs.h> and <infiniband/mlx5dv.h>.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The software mlx5 device: drop-in libibverbs.so.1 and libmlx5.so.1, and softnicctl.  Included by the top Makefile.
 # Nothing links against these; programs find them through LD_LIBRARY_PATH (scripts/with-softnic).
 

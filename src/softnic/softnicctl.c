@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * softnicctl: looks at the fabric of the software NIC and changes it from outside while programs run on it.
  * Needs no verbs: it maps the same file.  softnicctl(8) describes the commands.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ibv_modify_qp: which attributes each transition needs and takes, per type of queue pair, and what the
  * transitions do to queued work.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writing the trace.  Called through fault.c by whoever runs a work request.  Each process maps the file that
  * softnicctl names in the fabric when it meets the name; a mapping stays until the last work request that has

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The trace file: one record for every work request that was executed or flushed while the trace was on. Made
  * by softnicctl, mapped by every process on the fabric.  A record is claimed before the first byte is copied

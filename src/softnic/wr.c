@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Building work requests: the ibv_qp_ex and mlx5dv builders and ibv_post_send.  On the posting thread, which
  * holds post_lock from wr_start to wr_complete or wr_abort.  What is built lies in ring slots that the engine

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The process_* metrics that every Prometheus client has, from /proc.  What cannot be read is left out. */
 #include "stats/stats_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The latest requests that were declined or went wrong: a ring per core, read by the admin thread while the
  * core goes on.  An entry that is being written over while it is read is left out.

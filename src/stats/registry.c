@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tables of metric.def and event.def; and what bounds the labels that stats/ fills in itself.
  */

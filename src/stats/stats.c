@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The counters of all cores, and their sums.  main makes the struct before the cores start and frees it after
  * they ended; each core writes to its own part, the admin thread reads them all.

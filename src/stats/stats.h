@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counters: plain ones per core, summed only when somebody asks; and the Prometheus text that shows them.
  *

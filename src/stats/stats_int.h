@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Private to stats/: the tables of metrics and events, and the text being gathered. */
 #ifndef GANTRY_STATS_STATS_INT_H
 #define GANTRY_STATS_STATS_INT_H

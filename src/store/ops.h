@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a back end of the store is: a table of functions, and the heads of its struct store and struct store_port.
  * For back ends and store.c; callers know store.h alone.

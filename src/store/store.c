@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The calls of store.h: each checks what is the same for all back ends and goes on through the table of the
  * store or the port or, where a call has neither, of the configuration.  What was begun before (an open object,

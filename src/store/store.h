@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store: objects, atomic and durable.  One header; above it there is no disk number, place on a disk,
  * descriptor or index iterator, only handles.  docs/store.md is the reference.

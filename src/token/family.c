@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Recognising descriptors of families that are not served: they are declined, never called malformed, so that
  * their clients go on over HTTP (protocol.md section 8, T1-T4; item 15).  Shapes only; no field is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The 88-digit form of protocol.md 2.4: 44 packed bytes, integers little-endian.  Object requests decline it
  * unseen; its codec serves control routes and peer tokens.  See token.h.

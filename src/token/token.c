@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The DC descriptor (protocol.md 2.1), its suffix form (2.2) and the versity trio (2.3), see token.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The client's RDMA descriptor: one window of client memory as text.  Decoded, bounded, never trusted;
  * protocol.md section 2.

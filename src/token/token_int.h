@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of token/ share. */
 #ifndef GANTRY_TOKEN_TOKEN_INT_H
 #define GANTRY_TOKEN_TOKEN_INT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The attributes of a bucket: read from the store, and one of them found or replaced among the others. */
 #include "walk/bucket_config.h"
 

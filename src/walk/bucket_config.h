@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a bucket has besides objects: CORS rules, lifecycle rules and tags, packed together into the attributes
  * that the store keeps for it.  Used by the operations that show and change them, and by whoever follows them.

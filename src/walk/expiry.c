@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * When a rule will delete an object.  Each core keeps the rules of the buckets that it met last, and looks them
  * up anew after a second: the usual request pays a comparison of names, and no request waits for anything.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * x-amz-expiration: when a rule of the bucket's lifecycle will delete the object that an answer speaks of.
  * One for each core, on its thread; made by core/, asked for each answer to a PUT, GET or HEAD.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lifecycle rules, executed: from time to time one core walks over all buckets, deletes the objects whose
  * bucket's rules say so, and ends the uploads that they, or limits.upload_expire, call abandoned.

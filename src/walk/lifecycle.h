@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The walker that executes lifecycle rules: it deletes objects and ends uploads that the rules of their bucket
  * call due.  Core 0 has one; everything on its thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The scrub.  It lists objects one by one and reads each from end to end, which checks every granule against
  * its CRC; what it reads it throws away.  Made and owned by core 0, on that core's thread; a walk as walk.h has

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The scrub: a paced walk over all objects that reads every byte, so that what rots on the disk is found
  * before a client asks for it (scrub.c).  Core 0 has one; everything on its thread, but for what is public.

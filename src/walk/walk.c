@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The skeleton of a walk: see walk.h. */
 #include "walk/walk.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the walks over the store have in common: when one begins, which bucket is next, how fast it goes, and
  * how it is paused and ended.  A walker (scrub.c, lifecycle.c) embeds a struct walk and says in struct walk_ops

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP wire end: bytes are copied, out of pieces that were read ahead
  * or into pieces that go to the disk. */
 #include "xfer/xfer_int.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The copy pump: bytes of one object into the pieces of a PUT, without a wire.
  *

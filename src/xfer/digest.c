@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Digests of one PUT; see digest.h. */
 #include "xfer/digest.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checksums over the bytes of one PUT, in order: MD5, CRC32, CRC32C, SHA-1, SHA-256 (CRC64-NVME is the
  * store's own). Contexts are kept from request to request; the hashes are OpenSSL's, the CRCs ISA-L's.  One

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* PUT by token: read from the client's window, digest in order, write to the store; the last piece waits for
  * the commit. */
 #include "xfer/xfer_int.h"

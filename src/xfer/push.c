@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GET by token: read ahead from the store, write to the client's window, bounded on the wire. */
 #include "xfer/xfer_int.h"
 

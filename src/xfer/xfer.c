@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the modes share: pieces, reading, writing, the end.  See xfer.h.
  *

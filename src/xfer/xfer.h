@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pieces in flight between the store and the wire: one pipeline with two wire ends, a channel or an HTTP
  * body.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of xfer/ share. */
 #ifndef GANTRY_XFER_XFER_INT_H
 #define GANTRY_XFER_XFER_INT_H

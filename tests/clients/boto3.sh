@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # boto3 against the daemon (boto3_client.py), and what it sends over HTTPS only: bodies in aws-chunked frames that are not
 # signed, with a checksum behind them.
 # shellcheck source=tests/clients/clients.sh

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """boto3 against the daemon at URL_S3: every operation that boto3 can express and Gantry serves (tests/clients/boto3.sh)."""
 import base64
 import datetime

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Helpers of the client tests: the daemon with signed requests only, and every packaged client's settings.  They call Debian's
 # programs by their full paths: PATH may have others.

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # curl --aws-sigv4 against the daemon.
 # shellcheck source=tests/clients/clients.sh
 . "$(dirname "$0")/clients.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # make check-clients: each packaged client against a daemon of its own; what fails is named at the end.
 cd "$(dirname "$0")" || exit 2
 failed='' passed=0

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The server, the fixture and the software NIC of the tests of libgantry; see client_rig.h. */
 #include "client_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the tests of libgantry stand on: a small HTTP server in the test's own process that says exactly what
  * a test wants, a context and a buffer per test, and the software NIC under all of it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See dc_peer.h.  No fake: it speaks verbs to whatever device there is. */
 #include "dc_peer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A peer for the tests that use a device: another process (this program, executed again) with a DCT and a
  * window of shared memory, whose bytes the test sees.  It mints a token as a client would.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a ring that stands for disks alone does not do.  Included once, by the file that is that ring. */
 #ifndef GANTRY_TESTS_DISK_RING_H
 #define GANTRY_TESTS_DISK_RING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See fake_chan.h.  Operations lie on one list per fate: outstanding (in posting order), flushing, lost. */
 #include "fake_chan_int.h"
 

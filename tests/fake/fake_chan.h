@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A channel with scripted results: implements all of chan.h without verbs, for the unit tests and the
  * simulation of the layers above (xfer, req).  Link tests/fake/fake_chan.c ahead of chan.a.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the fake channel share.  See fake_chan.h. */
 #ifndef GANTRY_TESTS_FAKE_CHAN_INT_H
 #define GANTRY_TESTS_FAKE_CHAN_INT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The test's side of the fake channel, see fake_chan.h. */
 #include "fake_chan_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See fake_ep.h. */
 #include "fake_ep.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A rail without a device: struct rdma as rdma/ makes it, with one rail whose only transport is a table of
  * functions with scripted results (rdma/ep.h), and no helper thread.  Jobs wait until the test runs them, work

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The scripted request machine; see fake_req.h. */
 #include "fake_req.h"
 

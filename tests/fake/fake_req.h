@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A request machine with scripted behaviour: implements all of req.h without dialects, channels or a store,
  * for the unit tests of http/.  The request's path is the script:

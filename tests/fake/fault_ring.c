@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A ring that fails on demand, see fault_ring.h. */
 #include "tests/fake/fault_ring.h"
 

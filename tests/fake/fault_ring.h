@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ring.h on plain system calls, with faults: each read, write and flush first asks a hook.  Operations run in
  * ring_turn(), one after the other, the oldest first or in an order that a seed chooses.  Any number of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See hook_alloc.h. */
 #include "hook_alloc.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store's own allocator (src/extent/disk/alloc.c), with a hook where it says that there is no space. */
 #ifndef TESTS_FAKE_HOOK_ALLOC_H
 #define TESTS_FAKE_HOOK_ALLOC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The back end `mem`: all of store.h in memory, to keep the header honest and the layers above testable
  * without disks.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a test may do to the store in memory (mem_store.c) beyond store.h.  Any thread, unless said otherwise.
  *

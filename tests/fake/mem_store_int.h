@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inside the store in memory: what its files share.  See mem_store.c.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store in memory: uploads and their parts.  See mem_store.c. */
 #include "tests/fake/mem_store_int.h"
 

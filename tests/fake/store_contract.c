@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The contract suite; see store_contract.h.  One thread: every test starts operations and turns the loop
  * until they are done. */
 #include "tests/fake/store_contract_int.h"

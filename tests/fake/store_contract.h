@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What store.h promises, as a suite that any back end must pass: `mem` does
  * (tests/unit/store/test_mem_store.c), and the engine on files. The test opens the store, attaches a port on

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The contract suite: other attributes of objects, attributes of buckets.  See store_contract.c. */
 #include "tests/fake/store_contract_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inside the contract suite: what its tests use.  See store_contract.c.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The contract suite: multipart uploads.  See store_contract.c. */
 #include "tests/fake/store_contract_int.h"
 

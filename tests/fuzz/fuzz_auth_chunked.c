@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * aws-chunked bodies.  The first byte chooses the form, the second the size of the pieces that come at a
  * time.  The decoder takes no byte twice, hands on only what lies in its input, comes to the same end

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The credentials file.  Whatever it holds, it is taken or there are errors; what was taken can be asked; and
  * no error shows a value, which may be a secret.

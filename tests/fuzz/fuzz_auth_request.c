@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Signed requests: "METHOD TARGET" and "name: value" lines, as of dialect_parse.  Nobody who does not know
  * the secret may get in, whatever the Authorization header or the query say; the published example is in the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tolerant JSON reader of libgantry, and the configuration behind it, over arbitrary bytes. */
 #include "client/client_int.h"
 

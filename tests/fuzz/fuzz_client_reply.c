@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Answers of a hostile server: two bytes of status, one of what came as a body, then header lines, then an
  * error body, as libgantry reads them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The configuration file.  Whatever it holds, conf_load() returns with it or with errors; and what it took
  * must print as something that it takes again.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests: the first byte sets up the listener, then "METHOD TARGET" and "name: value" lines.  Whatever
  * comes, the target keeps what dialect.h promises, and every outcome can be answered.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ranges and dates: eight bytes of object size, or of time, then the text, tried as all.  A range resolves
  * inside the object or not at all; a date that was understood is written so that it means the same.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Superblocks: as they come, and with a CRC that fits. */
 #include "base/crc64.h"
 #include "extent/disk/format.h"

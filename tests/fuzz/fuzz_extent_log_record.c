@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Records: whatever rec_decode() accepts obeys its limits, and encodes to the same bytes; its keys are those
  * that the functions make which write them. */
 #include "extent/log/rec_codec.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshot blocks: as they come, and with a CRC that fits, down to the records. */
 #include "base/crc64.h"
 #include "extent/log/rec_codec.h"

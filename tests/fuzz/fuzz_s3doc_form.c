@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Forms: the first byte is the size of the pieces that the body comes in.  In pieces, in pieces of any size,
  * or at once, the fields and the file are the same.  From 0xf0 on the body is one that grows.

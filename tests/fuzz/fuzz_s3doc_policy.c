@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Policies of forms: the input is the JSON, judged against a form with a key, a type and an ignored field. */
 #include "base/base64.h"
 #include "s3doc/form.h"

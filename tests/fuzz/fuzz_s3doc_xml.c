@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * XML bodies: the first byte says of which operation, the rest is the body.  What was taken is within its
  * bounds, and what we write of it is read again as the same.  From 0xf0 on the body is one that grows.  Kinds

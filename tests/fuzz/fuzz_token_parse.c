@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Descriptors.  Whatever the text: nothing outside it is read, and what passes names a window inside the
  * address space. The first byte chooses where the text is cut for the numbers of the trio.

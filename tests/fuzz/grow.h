@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bodies longer than libFuzzer makes them, for the limits of how many there may be of a thing: what stands
  * between two bytes of 1 comes again and again, as often as there is room, with a byte of 2 in it another

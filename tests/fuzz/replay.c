@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs a fuzz target over files without libFuzzer: `make check` replays the corpora this way.  Arguments are
  * files and directories of files; none at all is an error, so that a corpus that went missing is seen.

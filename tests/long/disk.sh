@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Helpers of the tests that put a disk of ours under the daemon: nbdkit with tests/nbd/lostwrite.c, nbdfuse, a loop device.  Sourced:
 #
 #     . "$(dirname "$0")/disk.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A disk that fails, fills up, is slow or hangs, under the real daemon; on a block device and in a directory on ext4.
 #
 # Each fault by itself first: what clients of both dialects, by token and over HTTP, are answered; what health says; that after a failed

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # item 20: 4 GiB - 1, the largest window a token can name, in and out.
 MORE=$'limits: { s3_progress: 120s, s3_total: 600s }'
 DISK_SIZE=6GiB

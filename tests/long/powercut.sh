@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Power cuts under the real daemon, SECS long (default 60): half of it with the store on a block device, half in a directory on ext4.
 #
 # Clients on both wires write new objects, overwrite and delete old ones and replace a large chunked one; in the middle of it the daemon

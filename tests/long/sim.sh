@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The store simulation: a million random histories (HISTORIES=), in as many processes as there are CPUs, about twenty minutes of CPU time
 # in all; then short ones cut everywhere for SECS seconds (default 200); then each rule switched off.
 cd "$(dirname "$0")/../.." || exit 2

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # STARTS (default 200) starts in a row, each killed somewhere on its way up; some objects before.  Each takes a block of the log at most,
 # and no start may find the log used up; in the end everything is there, and the store is clean.  That the log's last room is
 # given back is the simulation's to show (tests/sim: storms of starts on a small log), here it is the daemon's order of things.

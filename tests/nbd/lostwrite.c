@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An nbdkit plugin: a disk that loses what was not flushed when the power goes, and fails, waits or hangs
  * when it is told to.  The tests of tests/long/ put it under the unmodified daemon, through nbdfuse and a

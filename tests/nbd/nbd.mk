@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The disk of tests/long/: an nbdkit plugin, built where nbdkit-plugin-dev is installed (scripts/deps disk).
 # Never sanitized: nbdkit, which loads it, is not.
 ifeq ($(shell pkg-config --exists nbdkit 2>/dev/null && echo yes),yes)

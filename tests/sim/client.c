@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What clients do, each a coroutine bound to one port at a time, see sim.h. */
 #include "tests/sim/client_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What client.c, puts.c and uploads.c share: one client, and how it waits.  See sim.h. */
 #ifndef GANTRY_TESTS_SIM_CLIENT_INT_H
 #define GANTRY_TESTS_SIM_CLIENT_INT_H

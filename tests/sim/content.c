@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What lies where, see sim.h: names of buckets and keys, and the ETags, bytes and attributes of an operation,
  * which all follow from its number.

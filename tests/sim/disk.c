@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The disk, see sim.h.  A file is two arrays of pages: `dur` is what a power cut leaves, `cur` is what a read
  * sees.  Between them stand the writes that are over but not flushed, in order.  Pages are counted and never

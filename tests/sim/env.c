@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Memory, random numbers, clock, trace, see sim.h and env.h. */
 #include "tests/sim/sim.h"
 

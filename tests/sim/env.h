@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Forced in front of every file of src/store and src/extent in the simulation's objects: memory that a cut
  * takes away whole, random bytes and sleeping from the simulation, no log, and a failed check() is a failed

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One history, see sim.h: format, then lives: start, check, clients, and an end by cut, kill or clean stop,
  * anywhere; at last a start without faults, everything read, a clean stop, and once more.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What there is in the store, as anybody sees it, and who owns its space: see sim.h. */
 #include "tests/sim/sim.h"
 

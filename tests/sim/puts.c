@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How clients put, see sim.h: pieces in any order, bytes before the conditions, forged sums, aborts. */
 #include "tests/sim/client_int.h"
 

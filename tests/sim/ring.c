@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ring.h and extent/disk/file.h over the simulated disk, see sim.h. */
 #include "tests/sim/sim.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who goes next, see sim.h.  Start, helper and clients are coroutines on stacks of their own; a port's loop
  * runs on the scheduler's stack, as its callbacks never wait.  A step is one of: an operation of the disk

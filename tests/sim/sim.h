@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store simulation: the real src/store and src/extent on a ring, files, memory and a clock of the
  * simulation's own, in one thread.

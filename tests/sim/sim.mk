@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The store simulation: src/store and src/extent once more, in objects of its own, on a simulated ring, disk and clock (tests/sim/sim.h).
 # Included by the top Makefile; `make testbins` builds $(O)/sim/sim.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What clients do with uploads and attributes, see sim.h. */
 #include "tests/sim/client_int.h"
 

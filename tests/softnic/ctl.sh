@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # softnicctl, with-softnic and the fabric file: ports, statistics, version check, removal, one-line errors.
 set -eu
 cd "$(dirname "$0")/../.."

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Fault rules, lost and reset devices and the trace of the software NIC, in thread and in inline mode; then the test of everything
 # at once (t_chaos) while rules and traces come and go.  BUILD names the build, SECS= the seconds of each chaos.
 . "$(dirname "$0")/fabric.sh"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A DC initiator and a DC target in one process, with their memory, and what the tests of rules and traces do
  * with them.  `test --writer HEX` writes once to the target of another process, which may kill it meanwhile.

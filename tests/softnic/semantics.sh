@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The software NIC's semantics, in thread and in inline mode: what one process sees, transfers to another process, and
 # what happens when processes and ports come and go.  BUILD names the build directory.
 . "$(dirname "$0")/fabric.sh"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Helpers of the software NIC's tests; sn_test.h says what each does. */
 #include "sn_test.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the tests of the software NIC share: counting checks, the objects of a DC initiator and of a DC
  * target, and a target in another process that does what it is told over a socket.  Plain verbs and mlx5dv

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # A target registers anew all the time while its initiators write and are killed: no byte may land after dereg_mr.
 # The negative control switches the protection off and must find late writes.  SECS= sets the seconds of each run.
 . "$(dirname "$0")/fabric.sh"

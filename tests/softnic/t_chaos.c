@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Everything at once in one process: three threads post batches of good and bad work on queue pairs of one
  * context, and poll them, break them (ERR), reset or destroy them at any moment; a fourth deregisters and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lost devices, flapping ports and failing creations of the software NIC, by softnicctl.
  * Run in both modes. */
 #include "pair.h"

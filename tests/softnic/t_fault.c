@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fault rules of the software NIC: each action on a target of our own process, whose memory we can look at
  * while it happens, and the killing ones on processes made for it.  softnicctl sets the rules while the queue

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What happens to transfers of the software NIC when processes, ports and queue pairs come and go under them:
  * killed and stopped targets, ports down and up, a queue pair broken from outside, ERR in the middle of a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What one process can see of the software NIC without moving a byte: device, port and GID queries,
  * registration, completion queues, address handles, and the transition masks of every type of queue pair.

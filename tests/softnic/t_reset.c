@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Devices of the software NIC that are reset (softnicctl device reset): the context that was open is dead for
  * good, in each of the ways there are, and a new one works beside it.  The target is another process, which

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * No byte may land after ibv_dereg_mr() has returned, whatever happens to the initiators.  This process is
  * the target: about every millisecond it deregisters, clears the buffer, waits a moment and looks for a byte

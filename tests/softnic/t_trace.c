@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The trace of the software NIC: every work request is in it once, with its times around the copy and the
  * bytes that landed, also when it fails, is flushed or reset, or when either side is killed in the middle;

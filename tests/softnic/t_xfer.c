@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Transfers of the software NIC, to a target in another process: the bytes, the completion statuses, the
  * order of flushes, the accounting of send queue slots, completion queues and channels.  Run in both modes.

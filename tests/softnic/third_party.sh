@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The distribution's own programs, unmodified, over the software NIC: every exported name at its version node,
 # ibv_devinfo, and perftest over DC and RC in both modes.  Skipped for sanitizer builds, which those cannot load.
 set -eu

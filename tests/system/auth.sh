@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Signatures on the real daemon: in the header and in the query, chunk by chunk, with trailers; by our own signer, by curl and by
 # boto3; and all that must not pass.  item 47, item 81, item 82
 . "$(dirname "$0")/lib.sh"

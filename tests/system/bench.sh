@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # bench/against, on a repository whose bench/run measures nothing but says what is in a file: which revision it builds, the turns, the
 # ratios and their direction, when a figure is worse, what it says of figures that cannot be measured.
 . "$(dirname "$0")/lib.sh"

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Opening devices, routes over two rails, address handles, settings (src/rdma) on two devices of the software NIC.
 # BUILD names the build directory.
 . "$(dirname "$0")/../softnic/fabric.sh"

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The channel (src/chan, src/rdma) over the software NIC, towards a DC target in another process: asynchronous and inline.
 # BUILD names the build directory.
 . "$(dirname "$0")/../softnic/fabric.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The gantry command and libgantry against the real daemon: both dialects, both ways, and what they say about it.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"

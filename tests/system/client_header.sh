@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # libgantry as others meet it: the header in C and C++, pkg-config, the shared library and its exports.
 set -u
 cd "$(dirname "$0")/../.." || exit 1

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A smoke of each packaged client, for make check; tests/clients has the whole (make check-clients).
 # shellcheck disable=SC2034
 QUICK=1

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # SIGKILL in the middle of load, ROUNDS times, or for SECS seconds (default: 15 times, or what begins within 100 s, since sanitizers
 # take their time), in the order that SEED= decides.
 #

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # item 29, item 30, item 111: a device whose context dies amid transfers (softnicctl device reset) is opened anew by the daemon itself.
 #
 # In both modes of the software NIC, on two cores with two rails and on one with one, the context dies again and again, in each of

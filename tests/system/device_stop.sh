@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # item 29, item 30, item 111: the daemon is told to reload and to stop while a device's context dies, is away, comes back or dies once
 # more, amid transfers.
 #

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # item 86: what a process is given, used up on purpose: descriptors, locked memory, address space, the index, buffers.  At a start the
 # answer is a clear error; while serving it is a refusal, 503 or 507, /livez answers throughout, and all is well when there is room again.
 # (limits.sh has what the configuration bounds: connections, requests, the queue.)

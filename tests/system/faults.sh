@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # What a bad peer can do, in both modes of the software NIC: the right answer, and the next request works.
 export SOFTNIC_RETRY_US=100000
 MORE=$'limits: { s3_progress: 3s, s3_total: 3s }'

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Health while everything else stands still: every core's thread is stopped (with ptrace; the admin thread goes on), and /livez, /readyz,
 # /healthz, /metrics and /status still answer within 100 ms and name each core; then everything is well again.
 . "$(dirname "$0")/lib.sh"

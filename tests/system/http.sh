@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The plain S3 server: bodies, chunked, ranges, conditions, buckets, refusals, and the guard at the door.
 . "$(dirname "$0")/lib.sh"
 start_daemon

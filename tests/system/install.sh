@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # make install DESTDIR=: what is installed works from there; a program compiles against the library by pkg-config.
 . "$(dirname "$0")/lib.sh"
 case $BUILD in */release) ;; *) skip "only the release build is installed" ;; esac

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Several large objects at once on a disk whose segments are still being made: chunks fill while earlier pieces wait for space.
 DISK_SIZE=3840MiB
 # Some 25 MB/s are enough.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Helpers of the system tests: the real daemon on loopback and the software NIC, in a directory of its own.
 #
 #     . "$(dirname "$0")/lib.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # item 86: slow clients starve nobody, and what is used up is refused in a way that ends by itself: connections, requests, the
 # queue for buffers.  /livez answers throughout.
 CORES=1

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # item 110: IPv4 and IPv6 listeners work; a bad address stops start-up with a message that names it.
 LISTEN=$'  - { address: "[::1]:0", dialect: s3, anonymous: true }'
 . "$(dirname "$0")/lib.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The log in its three forms: every JSON line is JSON; the journal gets fields and MESSAGE_IDs (through a socket of the test's own, in a
 # mount namespace, where journald's would be); levels of single modules.
 MORE=$'log: { format: json, levels: { access: debug, rdma: error } }'

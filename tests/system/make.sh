@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # What a user hands to make: CPPFLAGS, CFLAGS and LDFLAGS are added to ours and come last, from the command line and from the environment;
 # CC is the user's.  Nothing is built here: make says what it would do (-n).
 . "$(dirname "$0")/lib.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # What /metrics counts, against requests whose numbers are known: by operation, code, transport and dialect; times, phases, queues, disks,
 # the log; and that a scraper finds nothing to complain about.
 . "$(dirname "$0")/lib.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Where the tests of the packages have a Debian system from (tests/vm/chroot.sh): the sources of this machine's apt in both of their forms,
 # or a word about what is missing; no host of ours.
 . "$(dirname "$0")/lib.sh"

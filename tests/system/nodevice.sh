@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # No RDMA device: a warning, and everything is served over HTTP; a token is declined with its reason (item 37, item 67, item 95).
 . "$(dirname "$0")/lib.sh"
 NO_NIC=1

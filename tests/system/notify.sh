@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # What systemd is told: ready only when requests are served, the watchdog fed, a reload from its beginning to its end, the stop with the
 # time that the drain may take.  A listener of ours stands in for systemd; the real one is in tests/vm.
 . "$(dirname "$0")/lib.sh"

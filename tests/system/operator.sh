@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # gantry status, top and doctor against the real daemon, and the completions against what the programs take.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"

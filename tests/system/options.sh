@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # gantryd's command line and configuration as an operator meets them: exit codes, messages, ready line, signals, admin pages.
 . "$(dirname "$0")/lib.sh"
 G=$BUILD/gantryd

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # item 74: overwriting or deleting an object during a GET gives the old bytes whole or an error, never a mixture.
 . "$(dirname "$0")/lib.sh"
 start_daemon

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # PUT by token on the S3 listener, item by item of docs/protocol.md section 7.
 . "$(dirname "$0")/lib.sh"
 start_daemon

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Reload by SIGHUP and by POST /control/reload: what changes, what waits for a restart, that no connection is dropped, that a bad file
 # changes nothing, and what systemd, the log and the metrics are told.
 MORE=$'limits: { object: 1MiB }\nlog: { level: info }'

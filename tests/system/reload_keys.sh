@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Credentials on a reload: the file is read again although its key did not change; what runs ends with the credentials it began with; a
 # bad file changes nothing.
 cat_keys() { printf -- '- { access_key: %s, secret_key: %s }\n' "$@"; }

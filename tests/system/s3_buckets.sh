@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # What a bucket has besides objects: location and the other answers that never vary, tags, CORS rules and their effect,
 # lifecycle rules and their execution, forms that are posted to it, its name in the host.  By curl on the real daemon.
 . "$(dirname "$0")/lib.sh"

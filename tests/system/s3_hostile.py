@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Hostile S3 clients against HOST:PORT of the daemon with that PID (s3_hostile.sh): python3 s3_hostile.py HOST:PORT PID"""
 import base64
 import os

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Multipart uploads on the real daemon: parts by RDMA and by body, mixed, out of order, at once, replaced, copied;
 # completing, ending, listing; checksums of parts and of the whole.
 . "$(dirname "$0")/lib.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # What S3 can do with objects besides moving them: lists, deletion of many, tags, copies, conditions, what an answer
 # can be asked to say, checksums, errors.  By curl on the real daemon.
 . "$(dirname "$0")/lib.sh"

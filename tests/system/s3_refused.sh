@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # What is refused by its target alone: queries that nobody knows, keys of a query that come twice, and the control routes of a
 # protocol that is not served.  By curl on the real daemon.
 . "$(dirname "$0")/lib.sh"

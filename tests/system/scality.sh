@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The Scality dialect, item by item of docs/protocol.md section 7.
 LISTEN=$'  - { address: "127.0.0.1:0", dialect: scality, v1_prefix: true, delete_404: true }'
 . "$(dirname "$0")/lib.sh"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The scrub: on a clean store it reads everything and finds nothing; a byte flipped at rest is found before anybody asks for the
 # object, whose GET then fails while the others are fine; it keeps to store.scrub_rate, stops when told to, and pauses in a drain.
 . "$(dirname "$0")/lib.sh"

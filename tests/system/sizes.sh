@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Every awkward size, in and out by token, in both modes of the software NIC; ranges at odd offsets; the same bytes over HTTP.
 # item 20: transfers above 1 GiB (4 GiB - 1 is in tests/long/huge.sh)
 MORE=$'limits: { s3_progress: 60s, s3_total: 120s, scality_total: 120s }'

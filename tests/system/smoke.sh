@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A little of everything on the real daemon: both dialects, by token and by body, a range, a restart.
 . "$(dirname "$0")/lib.sh"
 start_daemon

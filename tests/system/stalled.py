@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Clients that stop in the middle of a body, see stalled.sh: python3 stalled.py HOST:PORT HOST:PORT-OF-TLS
 
 limits.s3_progress is 2 s and limits.idle five minutes there, so that an answer that waits for the rest of the body never comes in time

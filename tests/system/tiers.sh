@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # scripts/ci-tiers with a table of tiers that test nothing: their order, in turns, time boxes, what fits, what fails, what is left out.
 . "$(dirname "$0")/lib.sh"
 mkdir -p "$T/tree/scripts"

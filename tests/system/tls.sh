@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # HTTPS on a listener: whole objects both ways, keep-alive, clients that are not TLS, and a new certificate without a
 # connection dropped.
 # shellcheck source=tests/system/lib.sh

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Descriptors as the daemon sees them: forms, refusals, families that are declined.
 . "$(dirname "$0")/lib.sh"
 start_daemon

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Client addresses take turns: whose request comes behind many of another's in the queue for channels waits for few of them.  All
 # channels but one are kept busy, so that the rest goes through the one, and the access log tells the order.
 # shellcheck disable=SC2034

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # item 27, item 28, item 29, item 30, item 41, item 75, item 98, item 111: faults of the wire around the unmodified daemon.
 #
 # Every action of a fault rule of softnicctl(8), and what can happen to ports, devices and clients, against GET and PUT, of one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stops single threads of a process, as nothing but ptrace can, and lets them go on when its input ends:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* clang-format off */
 /*
  * rawclient: the instrument of the conformance tests.  It registers memory with verbs, mints descriptors

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * s3sign: sends one signed S3 request, or a deliberately wrong one, and says what came back.  For the system
  * tests; it shares no code with the daemon.

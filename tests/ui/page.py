@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """The status page in a real browser: page.py URL OUTDIR.
 
 Elements and live numbers are there, no console errors, no overflow at 360 px, both colour schemes.  Screenshots go to

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # make check-ui: the status page in headless Chromium, in front of a daemon that has work.  SHOTS=DIR keeps the screenshots
 # (docs/images has the last ones that were looked at).
 # shellcheck source=tests/system/lib.sh

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A Debian system in a directory, for deb.sh and run.sh; sourced.  As root, with the network: everything comes from where this machine's own
 # apt has Debian from (or GANTRY_MIRROR=URL), and is kept in $GANTRY_CACHE (~/.cache/gantry), 0.5 GB, so that the next run needs little of it.
 #

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # make check-deb: the packages in a fresh Debian: they install with their dependencies, the daemon runs from the installed files as
 # the user that the package made, a program compiles against the library, with-softnic works, the packages go again, and what
 # purging leaves is compared with what was there before.  The rpm spec is parsed.

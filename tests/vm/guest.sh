@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # What is checked in the machine of run.sh, as root under its systemd: the installed packages, the unit as it was shipped.
 # Every check is a function that ends with 0 or not; what it says is shown when it fails, with the end of the journal.
 set -u

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hang TID: stops one thread of a process for as long as this runs, and leaves the others alone, as a loop
  * that never ends would.  It is stopped at work, outside of any system call: a thread that waits for

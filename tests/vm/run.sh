@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # make check-vm: the packages under Debian's own systemd and its Linux 6.1, with Soft-RoCE, in a virtual machine.
 #     tests/vm/run.sh DIRECTORY-OF-THE-PACKAGES [WORD...]     (only the checks of guest.sh that have one of the words in their names)
 # The machine is qemu without hardware support (TCG), so that it runs wherever this runs, a container without /dev/kvm included.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Asking gantryd's admin listener, and reading its answers; see admin.h. */
 #include "client/cmd/admin.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What status, top and doctor ask a running gantryd through its admin listener.  Main thread.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parts of the gantry command.  main.c reads the options and calls one of the functions below; put.c and
  * get.c move files, report.c says how it went.  Everything here is a program's: it may print, and run out of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gantry doctor: walks what RDMA needs, from the kernel to the daemon, and says in plain words what is in its
  * way. */
 #include "client/cmd/doctor.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of gantry doctor: each looks at one thing and says what it finds.  Main thread. */
 #ifndef GANTRY_CLIENT_CMD_DOCTOR_H
 #define GANTRY_CLIENT_CMD_DOCTOR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gantry doctor, the daemon: what a running gantryd says of itself, its disks, and why it declined. */
 #include "client/cmd/doctor.h"
 

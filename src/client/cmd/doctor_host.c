@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gantry doctor, the machine: kernel, io_uring, locked memory, huge pages, clock. */
 #include "client/cmd/doctor.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gantry doctor, RDMA: device files, devices, ports, GIDs, DC, and the way to a client. */
 #include "client/cmd/doctor.h"
 

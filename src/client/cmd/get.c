@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Objects into files, in pieces: each is a ranged GET into a registered buffer.  The first tells the object's
  * size and ETag; the others go several at once, and only match that ETag.  A file appears under its name when

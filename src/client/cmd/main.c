@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The gantry command: options, then one of the commands.  man/gantry.1 is its manual. */
 #include "client/cmd/cmd.h"
 

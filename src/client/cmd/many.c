@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mput and mget: many files with one process, several at once.  Each thread has its own registered buffer.
  * Names come from a list; a name is a path below -C DIR and, percent-encoded, a key below the URL.

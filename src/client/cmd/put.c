@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files into objects.  A token names the whole object, so the file is in memory whole: small ones are read
  * into a buffer that stays registered, large ones are mapped and registered for the one request.  4 GiB and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the gantry command says, to people and to programs. */
 #include "client/cmd/cmd.h"
 

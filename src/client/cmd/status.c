@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gantry status: what an operator asks first, on one screen, from the daemon's admin listener. */
 #include "client/cmd/admin.h"
 #include "client/cmd/cmd.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gantry top: a live view in the terminal, from two samples of /metrics at a time and the state of cores,
  * rails and disks.  Where standard output is no terminal it prints one block a sample.

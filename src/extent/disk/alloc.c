@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The extent allocator; see alloc.h.  A bitmap per segment (a set bit is a free unit), made when the segment
  * is added, so that no later call allocates memory.  Per segment `longest` bounds its longest free range:

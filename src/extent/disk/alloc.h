@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * alloc - free space of one disk, in allocation units; in memory only.  Recovery makes it: add what there
  * is, mark what somebody names, and the rest is free.

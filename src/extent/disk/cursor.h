@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cursor - a bounded cursor over bytes: how everything on disk is encoded and decoded.  For format.c and
  * log/rec_codec.c.  Little endian.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A disk's files: opened and locked at start, segments added while running (by the helper thread). */
 #include "extent/disk/disk.h"
 

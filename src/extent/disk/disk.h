@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * disk - one disk: its files or its device, its superblock, its free space, and whether it still works.
  *

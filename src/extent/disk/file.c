@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Files, see file.h. */
 #include "extent/disk/file.h"
 

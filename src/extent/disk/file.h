@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * file - the few calls about files that are not I/O: opening, locking, renaming, sizes, what the file
  * system is.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Geometry and superblocks, see format.h. */
 #include "extent/disk/format.h"
 

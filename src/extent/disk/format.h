@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * format - what shapes a disk and what its superblock says: sizes, extents, geometry, places in the log.
  *

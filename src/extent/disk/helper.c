@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The helper thread, see helper.h. */
 #include "extent/disk/helper.h"
 

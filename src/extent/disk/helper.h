@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * helper - a disk's helper thread: a ring of its own, a bell, and work to do when it is rung.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Makes an empty disk: superblocks, log, and the first segment; the others come while it serves.  Blocking,
  * at --format only. */
 #include "extent/disk/disk.h"

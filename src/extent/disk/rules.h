@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rules - the rules of docs/store.md that a crash model showed to be needed ("R"), one switch each.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Segments of a directory, made ready ahead of need (docs/store.md section 2). */
 #include "extent/disk/disk.h"
 

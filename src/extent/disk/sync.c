@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Blocking I/O over a ring, see sync.h. */
 #include "extent/disk/sync.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sync - blocking I/O over a ring of one's own: format, recovery, fsck and the helper thread.  Not for cores.
  * Everything goes through ring.h, so that a simulation can let it fail too.  -errno; a short transfer is

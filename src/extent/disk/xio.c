@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* I/O on the extents of a record, see xio.h. */
 #include "extent/disk/xio.h"
 

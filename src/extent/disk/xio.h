@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * xio - I/O on the extents of a record: on a port, a few operations in flight; or blocking (sio_*), for
  * start, helper and fsck.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Slabs; see arena.h.  A slab begins with its header; blocks follow.  Blocks that were never used are taken
  * from `fresh`, freed ones from the slab's list, so that opening a slab costs nothing per block and touches

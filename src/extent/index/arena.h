@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * arena - the index's memory: one bounded range of addresses, cut into 64 KiB slabs of one size class each.
  *

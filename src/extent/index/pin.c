@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The pin table; see pin.h.  Chains of pins by a hash of their id; a stripe is one chain's lock together with
  * its neighbours'.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pin - the pin table: which object versions have readers, so that their extents are not used again under
  * them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * quiesce - when may memory that readers found without a lock be used again?
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tree's writer: reserve, put, delete, publish; and the readers' plain lookup.  See tree.h for who calls,
  * tree_int.h for the layout.  Descents remember their path; changes go up it, and stop where a node need not

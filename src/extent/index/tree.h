@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tree - the index of one disk: a copy-on-write B+tree in memory, keys in byte order, one record per key.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Walking the tree in key order, from a root that stays as it is: a reader's within one loop turn, or a
  * pinned one.  A cursor is a path; going on means the next entry of the leaf, or up until there is a next one

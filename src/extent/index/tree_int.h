@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inside the tree: what a node looks like, and what the files tree*.c share.
  *

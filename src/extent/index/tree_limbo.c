@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the tree has let go and somebody may still read: nodes and records in the order in which they died, in
  * batches of one publish each, freed when the batch's epoch has passed.  Entries lie in pages of the arena,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many keys in order into a tree: what a start does with a snapshot.  Keys are gathered until they fill a
  * leaf, which is then built in one piece and hung to the tree's right edge: no descent, no search, no node

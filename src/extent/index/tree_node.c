@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Nodes of the tree: search, copy, insert, split, remove, merge.  See tree_int.h for the layout.  Searching
  * is any reader's; the rest is the writer's, and touches no node that was published.

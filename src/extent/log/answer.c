@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The answers of commits, to the ports that wait for them. */
 #include "extent/log/vol.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The log block: room, records, head; see block.h. */
 #include "extent/log/vol.h"
 

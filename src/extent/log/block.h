@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * block - the log block that the leader fills, and then the one in flight.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Leader commit (store.md section 4): one log block in flight per disk, one flush for it and all its data.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * commit - one change on its way into the log: who hands it over, and who leads.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Records that died, and what the index holds; see dead.h. */
 #include "extent/log/vol.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dead - records that were replaced or deleted, until their space and their memory may be used again.
  *

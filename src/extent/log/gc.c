@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Records that nobody owns any more: chunks and parts of manifests that died, chunks of PUTs that ended
  * without one, parts of uploads that ended, what a removed bucket leaves, and what a start finds.  Their

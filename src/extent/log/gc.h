@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gc - removes records that nobody owns any more, a record of the log for each.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The leader fills a block: preconditions judged in log order, against the index and the records of the
  * block; memory for publishing set aside; the record encoded.  Everything here runs as leader.

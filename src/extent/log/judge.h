@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * judge - the leader fills a block: preconditions judged in log order, against the index and the records of
  * the block.

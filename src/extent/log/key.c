@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Keys of the index, see key.h. */
 #include "extent/log/key.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * key - the keys of the index: a type byte, then what the type says.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The list that completes an upload, see parts.h. */
 #include "extent/log/parts.h"
 

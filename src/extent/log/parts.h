@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parts - the list that completes an upload, against the parts that are there. */
 #ifndef GANTRY_EXTENT_LOG_PARTS_H
 #define GANTRY_EXTENT_LOG_PARTS_H

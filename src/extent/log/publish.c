@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * After the flush: the index, what died, and when its space may be used again (store.md section 4, "Reuse").
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* publish - after the flush: the index, what died, and when its space may be used again.  The leader's. */
 #ifndef GANTRY_EXTENT_LOG_PUBLISH_H
 #define GANTRY_EXTENT_LOG_PUBLISH_H

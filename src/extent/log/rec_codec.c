@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Records, and the blocks that hold them, in the log and in snapshots: see rec_codec.h. */
 #include "extent/log/rec_codec.h"
 

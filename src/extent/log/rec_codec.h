@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rec_codec - what lies in the log and in snapshots: records, and the blocks that hold them.
  *

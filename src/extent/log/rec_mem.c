@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A record in memory: a packed block of the index's memory, immutable while anybody can see it (but for the
  * entries of a mapped one, which come during recovery).

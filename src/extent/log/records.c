@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All of the index: walking it, and filling it at start. */
 #include "extent/log/recover_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Starting (store.md section 5): snapshot, log, tail, damage or end, space; then, before anybody is served, a
  * new epoch:

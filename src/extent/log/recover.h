@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recover - starting: snapshot, log, tail, damage or end, space, a new epoch (docs/store.md section 5).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The insides of starting: snapload.c (snapshots), replay.c (the log), verify.c (data against records),
  * records.c (the index), report.c (what is said), recover.c (the order of it all). */
 #ifndef GANTRY_EXTENT_LOG_RECOVER_INT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading the log: block by block as long as each is the one that is expected, believing what a later block
  * says was flushed.

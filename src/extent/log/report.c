@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a start says, and why it refuses. */
 #include "extent/log/recover_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots at start: the newest good one becomes the index; the space of both is known. */
 #include "extent/log/recover_int.h"
 

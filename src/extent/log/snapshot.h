@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * snapshot - the index, pinned at a block boundary, written into space of its own, so that the log before
  * it can go.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the helper thread does: snapshots when the leader wants one, and segments made ready ahead of need. */
 #include "extent/log/vol.h"
 

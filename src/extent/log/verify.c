@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Data against its record: the tail of the log at start, and everything at fsck. */
 #include "extent/log/recover_int.h"
 

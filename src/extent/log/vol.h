@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vol - a volume: one disk with its index and its log, and who commits to it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attributes of buckets: up to BATTRS_NR records behind the bucket's name, replaced together in one block,
  * and read where they lie in the index.  Those that are older than the bucket belong to an earlier one of its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The writer of one chunk (or of an object that is not larger than one): space, checksums, CRC block, map,
  * and the hand-over of its record.  On the port's thread; the writers are the port's pool.

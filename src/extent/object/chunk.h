@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * chunk - the writer of one chunk, or of an object that is not larger than one.
  *

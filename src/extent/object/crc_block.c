@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The port's cache of CRC blocks.  A CRC block is read once per use of an object and checked against the
  * record; reads of the same record share it while it is in use, and later as long as it stays in the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Deletes, other attributes, and the records of buckets.  The leader decides; here is only the hand-over.  On
  * the port's thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Listing, a page at a time.  It lets go of the index every LIST_SLICE keys, posts itself and goes on behind
  * the last name, so that neither the loop nor the reclaiming of nodes waits for a long page.  Names that have

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * object - objects, uploads, buckets and lists on one volume: most of the engine's struct store_ops.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The parts of an upload, and of the object that it became: listing and looking up.  On the port's thread.
  */

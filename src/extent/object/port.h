@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * port - one thread's access to the engine: its way to the disk and the log, and the pools of its operations.
  *

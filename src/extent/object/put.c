@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A PUT: pieces to the disk, then a commit to the leader.  On the port's thread.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The insides of a PUT, shared by put.c (pieces and commit), put_write.c (their way to the disk) and large.c
  * (objects of more than one chunk).

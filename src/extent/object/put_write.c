@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The writes of a PUT's pieces, one part after the other, and those of them that wait for space.  On the
  * port's thread.

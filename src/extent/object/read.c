@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Opening and reading.  Open looks up and pins within one turn of the loop; a read checks every granule
  * before it says so.  On the port's thread.

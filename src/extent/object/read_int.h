@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The insides of reading, shared by read.c (objects and pieces) and CRC block.c (the cache of granule
  * checksums). */
 #ifndef GANTRY_EXTENT_OBJECT_READ_INT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Multipart uploads: made, aborted, completed.  On the port's thread; the leader judges.
  *

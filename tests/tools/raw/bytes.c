@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Known bytes, numbers and the check value of rawclient.  The CRC is a second implementation on purpose. */
 #include "raw.h"
 

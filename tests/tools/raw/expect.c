@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a script may expect of a response or of a window. */
 #include "raw.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rawclient's HTTP/1.1: exact bytes out, whole responses in, many connections from one thread.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rawclient's side of the fabric: a DCT per NIC, windows with guards, tokens true and false
  * (protocol.md 2.1, 2.2).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parts of rawclient, the instrument of the conformance tests.  It shares no code with libgantry nor with the
  * daemon: what it reports is a second opinion.  One thread.  See ../rawclient.c for the script language.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rawclient's requests: the words of the script to the exact bytes that go out. */
 #include "raw.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rawclient's signatures: the head of a request that is put together otherwise. */
 #include "raw.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A signer of the tests: AWS Signature Version 4 from the other side.  It shares no code with src/auth, and
  * is written the other way round: texts are put together in memory and hashed with libcrypto's EVP calls.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A real admin thread on a free loopback port and on a Unix socket, asked over plain sockets. */
 #include "admin/admin.h"
 

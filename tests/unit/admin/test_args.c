@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The bodies of control calls: what is taken, what is refused and why;
  * and that nothing gets out of bounds. */
 #include "admin/admin_int.h"

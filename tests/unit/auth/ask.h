@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Asking auth_check() about the requests of AWS's published examples.  Included once per program. */
 #ifndef GANTRY_TESTS_AUTH_ASK_H
 #define GANTRY_TESTS_AUTH_ASK_H

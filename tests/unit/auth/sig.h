@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of auth/ share: the published credentials, requests that are signed for them. */
 #ifndef GANTRY_TESTS_AUTH_SIG_H
 #define GANTRY_TESTS_AUTH_SIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Unsigned requests, and which requests are taken for signed: auth.c. */
 #include "tests/unit/dialect/build.h"
 

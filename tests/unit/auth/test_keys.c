@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The credentials file, what is refused in it, and what its grants allow. */
 #include "sig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Signatures seen before: same address or not, expiry, a full table, several threads. */
 #include "auth/auth.h"
 

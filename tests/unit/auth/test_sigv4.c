@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Signatures in the header and in the query: AWS's published examples, and what a signature has to cover. */
 #include "ask.h"
 

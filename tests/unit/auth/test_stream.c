@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* aws-chunked bodies: AWS's published example, all three forms, every checksum, and what must not pass. */
 #include "sig.h"
 

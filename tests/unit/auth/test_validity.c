@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Signatures in the header and in the query: when, where and for which key they hold,
  * and for many at once. */
 #include "ask.h"

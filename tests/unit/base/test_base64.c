@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Base64: RFC 4648's own examples, the checksums of protocol.md 4.6, and everything that must not decode. */
 #include "base/base64.h"
 

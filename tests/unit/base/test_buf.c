@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The buffer pool: layout, classes, running out, regions. */
 #include "base/buf.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every path of the CRC against the definition, bit by bit: lengths, alignments, pieces, combination.  SEED=
  * repeats a run. */
 #include "base/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The fair queue against a plain model: random pushes, pops, yields and removals. */
 #include <stdarg.h>
 #include <stddef.h>

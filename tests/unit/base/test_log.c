@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Log lines: level, formats, what a client may not do with them, and the limit per call site. */
 #define LOG_MODULE "test"
 #include "base/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The mailbox: order per sender, nothing lost between sleeping and waking, a bounded run; with several
  * senders at once. */
 #include "base/check.h"

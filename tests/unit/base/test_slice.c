@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* base/slice.h: what it asks for is granted where the kernel knows it,
  * and costs nothing where it does not. */
 #include "base/slice.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Spans: cutting, trimming, numbers, percent sequences. */
 #include "base/span.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Timers against a plain array: arming, re-arming, disarming in any order, also from a timer that runs. SEED=
  * repeats a run. */
 #include "base/timer.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 LINK-chan/test_fake := fake_chan
 LINK-chan/test_chan := fake_ep
 LINK-chan/test_chan_repair := fake_ep

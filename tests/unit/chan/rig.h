@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A channel on scripted verbs, a clock that the test moves, and the leases and operations that work with it:
  * what the tests of chan's logic share.  Included once per program.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * chan's logic against scripted verbs: who gets a channel, what is posted, what ends when a lease is given
  * up.  What becomes of an initiator is in test_chan_repair.c, the device itself in test_wire.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Leases by a transport that connects an endpoint to its target before it takes work: in time, late, in vain,
  * for somebody who waits no more, on a device that dies meanwhile.  DC has none of this; tests/fake/fake_ep.c

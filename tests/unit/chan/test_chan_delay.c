@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chan's logic against scripted verbs: how often the completion queue is looked at. */
 #include "rig.h"
 

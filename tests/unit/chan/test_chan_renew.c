@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chan's logic against scripted verbs: a rail whose context dies, and comes again as another one. */
 #include "rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* chan's logic against scripted verbs: what becomes of an initiator, and of a device, in every way that one
  * can fail. */
 #include "rig.h"

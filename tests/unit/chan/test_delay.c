@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The delay modes of protocol.md 5: item 108. */
 #include "chan/delay.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The fake channel keeps the promises of chan.h, so that what stands on it is tested against the contract. */
 #include "tests/fake/fake_chan.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * chan and rdma over a real DC target in another process: right bytes, wrong keys, dead peers, ports that go.
  * Needs a device: exits 77 without one (tests/system/chan_*.sh run it over the software NIC, in both modes).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A channel on a device, a DC target in another process, and the core's loop around them: what test_wire.c
  * works with.  Included once.

@@ -1,2 +1,3 @@
+# SPDX-License-Identifier: Apache-2.0
 LINK-client/test_transfer := client_rig
 LINK-client/test_memory := client_rig

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The configuration files of cuObject and cuFile, and the arguments before them. */
 #include "client/client_int.h"
 

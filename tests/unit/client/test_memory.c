@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Registrations and tokens on the software NIC, and that a window ends with its call. */
 #include "tests/fake/client_rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an answer means: the honesty of the client. */
 #include "client/client_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Put, get and the rest against a server that says exactly what a test wants, on the software NIC.  Bytes
  * that "the server moved" are copied to the address in the token: the data plane itself is the system tests'.

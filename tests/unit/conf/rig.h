@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A configuration file in a directory of its own, loaded as often as one likes; what was said of it. Included
  * once per program. */
 #ifndef GANTRY_TESTS_CONF_RIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conf_load(): what the keys say, and what they are when nothing is said. */
 #include "rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conf_merge(): what a reload takes over and what waits for a restart; and counted references. */
 #include "conf/conf.h"
 

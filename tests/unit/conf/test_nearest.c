@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which known key is meant by one that is not known. */
 #include "conf/conf_int.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conf_load(): every kind of thing an operator can write wrongly, and how he is told. */
 #include "rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* conf_load(): files, the environment and the command line, which of them counts, and where a value came
  * from. */
 #include "rig.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tunables that an operator of cuObjServer knows: each has a key, with the default that he knows
  * (protocol.md 5), takes its range and nothing beyond. */
 #include "conf/conf_int.h"

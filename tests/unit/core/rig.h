@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cores over scripted requests: what the tests of core/ as main sees it share.  Included once per program. */
 #ifndef GANTRY_TESTS_CORE_RIG_H
 #define GANTRY_TESTS_CORE_RIG_H

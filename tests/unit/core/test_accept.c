@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Spreading where it is not all smooth: a core that does not turn, many who come and go. */
 #include "rig.h"
 

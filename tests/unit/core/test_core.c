@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cores as main sees them: starting, serving over real sockets, spreading, sleeping, being stuck, draining,
  * stopping; over the scripted requests of fake_req and the scripted channel, without a store.

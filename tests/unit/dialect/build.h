@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests for the tests of dialect/ and auth/: a listener, a method, a target, fields one by one. */
 #ifndef GANTRY_TESTS_DIALECT_BUILD_H
 #define GANTRY_TESTS_DIALECT_BUILD_H

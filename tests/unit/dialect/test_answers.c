@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What leaves: the reply matrix of protocol.md 4.1 and 4.2 row by row, error bodies, the list of buckets. */
 #include "build.h"
 

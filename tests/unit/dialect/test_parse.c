@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The door, the descriptor headers, and what an operation may carry:
  * parse.c, fields.c, headers.c, refused.c. */
 #include "build.h"

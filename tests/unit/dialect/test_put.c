@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a PUT carries besides its bytes: checksums and attributes: sums.c, attrs.c. */
 #include "build.h"
 

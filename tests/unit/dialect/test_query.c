@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The query table, virtual hosts, list parameters, copy sources: query.c, uri.c, copy.c, parse.c. */
 #include "build.h"
 

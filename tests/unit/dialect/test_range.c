@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ranges, conditions and dates: range.c, cond.c, date.c. */
 #include "build.h"
 

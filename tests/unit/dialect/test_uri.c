@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Method and target to operation, bucket and key, in both dialects: uri.c. */
 #include "build.h"
 

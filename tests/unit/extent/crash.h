@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A child works on eight keys at a time and writes into a pipe what it begins and what was acknowledged; then
  * it ends without warning, and the parent opens the store and compares.  What was acknowledged is there,

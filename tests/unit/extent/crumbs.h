@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A disk of which the helper has made all, and its free space as single units, none of them beside another:
  * by hand, where it would take thousands of objects.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store that most programs here test: one disk in a directory of its own, with a bucket b, opened, closed
  * and opened again at will, and the loop of the thread that drives it.  Included once per program.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A store in a directory of its own, one loop per thread, and the operations as blocking calls: what the
  * tests of the engine share.  Each test program gets its own directory under TMPDIR (default /var/tmp, which

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a PUT takes comes back however it ends: writers, space, the index's memory; but for the space that
  * something on the disk may name, which is kept until a restart.  On a ring that fails on demand; the books

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Killed at any moment (SIGKILL from outside): see crash.h.
  * The moment of the kill is not repeated by SEED=. */
 #include <stdbool.h>

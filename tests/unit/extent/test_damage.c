@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a start says to locks, foreign disks, and damage done behind the store's back: bits flipped in data,
  * CRC blocks, the log, superblocks and snapshots.  A "crash" is a child that leaves without closing.

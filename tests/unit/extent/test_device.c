@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A block device as a disk: a loop device, where there are any and we may.  Put, get, restart, the lock,
  * format over data.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store through its header, on one port: sizes at every seam, preconditions, buckets, overwriting and
  * deleting under an open reader, restarts, listing.

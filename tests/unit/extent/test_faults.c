@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The disk says no: failed flushes and writes of every kind, failed reads, reads that come late, in any
  * order.  On a ring that fails on demand.

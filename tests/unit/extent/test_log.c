@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The log over many laps: snapshots, trims, restarts at any point; a disk that is used up; a log that cannot
  * be trimmed fast enough; an index that is full.

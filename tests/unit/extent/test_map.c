@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An object in more extents than its record holds: they lie in a map on the disk, which a start believes only
  * if it is the one that was written. */
 #include "extent/engine.h"

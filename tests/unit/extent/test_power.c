@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The power goes at any moment: a volatile cache in front of the files, of which each 4 KiB that was not
  * flushed survives or does not; operations complete in any order.  See crash.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A disk that is full while space is on its way back: who comes then waits for it and is not refused, at
  * whatever moment.  Moments are made: writes to the log are held, the allocator tells when it has nothing.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Three ports on three threads, committing, reading and deleting at once, sleeping in between; then the same
  * with a port that leaves and comes back.  For ThreadSanitizer as much as for itself.  SEED= repeats the

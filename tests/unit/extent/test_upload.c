@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Uploads in the store on files: parts at every border up to a chunk's, as many parts as there may be,
  * restarts between any two steps, space that comes back, and fsck.  SEED= repeats the choices.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Three ports on three threads, all at the same uploads: parts, lists, completions, aborts, other attributes
  * and reading, at once.  For ThreadSanitizer as much as for itself.  SEED= repeats the choices.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What goes to the disk on the way there: counted, told apart from a full store when it fails, flushed where
  * it was written to, and left to a worker when the disk does not vouch for itself.  On a ring that fails on
  * demand. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The extent allocator against a byte per unit: random takes, frees, runs of several ports, segments that
  * appear, space held back; and ports on threads of their own.  SEED= repeats a run.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pins: counting, waiting for the last one, and threads that pin and wait at random. */
 #include "base/check.h"
 #include "extent/index/pin.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Quiescence: who is waited for and who is not; and readers that must never see what was freed. */
 #include "base/check.h"
 #include "extent/index/quiesce.h"

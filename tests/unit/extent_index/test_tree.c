@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tree against a sorted array: loads, random puts, deletes, lookups, walks and pins over several kinds of
  * keys.  SEED= repeats a run.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an object takes in the index's memory, and that it stays so when the index grows: 66-byte keys that
  * are hashes (the worst for sharing), records of 80 bytes.

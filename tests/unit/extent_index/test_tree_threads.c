@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tree's readers, and a helper that walks pinned states, beside a writer: each on a thread of its own.
  * SEED= repeats what the writer does.

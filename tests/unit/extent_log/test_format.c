@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The on-disk formats: what is written is read again; cut off at any byte or with any bit flipped it is not.
  * With CORPUS=DIR it also writes its samples there, as a start for the fuzzers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The other side of the tests of http/ and core/: raw sockets on loopback, and answers taken apart. */
 #ifndef GANTRY_TESTS_HTTP_CLIENT_H
 #define GANTRY_TESTS_HTTP_CLIENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A server for the tests of http/: one thread with a loop of its own, on loopback, over the scripted requests
  * of fake_req. The test's thread is the client, with raw sockets.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* http/ over real sockets: replies of every kind, bodies, streams, waiting, clients that go away, draining
  * and stopping. */
 #include "serve.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The command line: what is taken, what is refused, and how that is said. */
 #include "main/options.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 NEEDS-ops := ring
 LINK-ops/test_cancel := fake_chan mem_store
 LINK-ops/test_counts := fake_chan mem_store

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A core without HTTP, NIC and disk: the request machine on the fake channel and the store in memory.  Each
  * test sends header fields in, turns the loop and looks at the reply.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What test_random.c knows about the world: the kinds of requests, and a model of what the store may hold.
  *

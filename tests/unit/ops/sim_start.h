@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The simulation's exchanges: what one is, and how it starts.  See test_random.c. */
 #ifndef TESTS_UNIT_REQ_SIM_START_H
 #define TESTS_UNIT_REQ_SIM_START_H

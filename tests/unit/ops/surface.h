@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The S3 surface on the store in memory: requests with bodies that come in pieces of any size, as one call
  * each. SEED= repeats the sizes.  At the end of each test nothing may be left: neither requests nor buffers

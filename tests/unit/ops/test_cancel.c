@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Deadlines, vanished clients, late and lost completions: nothing leaks, and no reply leaves while a work
  * request is outstanding. */
 #include "tests/unit/ops/rig.h"

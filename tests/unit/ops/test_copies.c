@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The S3 surface: uploads whose parts are copies of odd pieces, and the CRCs of what they make. */
 #include "tests/unit/ops/surface.h"
 

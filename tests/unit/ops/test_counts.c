@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counting at the seams, on the real store, the real ring and the fake channel: the CPU copies no payload, a
  * request holds a bounded number of buffers whatever the object's size, and after a warm-up the data path

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the S3 surface must not do at its edges: look at a client's header fields when that client is gone,
  * or pass over a condition or a limit.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* GET and HEAD through the request machine: replies, ranges, what lands in the window and what does not. */
 #include "tests/unit/ops/rig.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* PUT through the request machine: by token and by body, checksums, preconditions, declines. */
 #include "tests/fake/mem_store.h"
 #include "tests/unit/ops/rig.h"

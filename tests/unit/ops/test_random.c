@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The simulation: one core's request machine on the fake channel, the store in memory and a clock of the
  * test's own. Requests of every kind under changing weather (work requests that fail or get lost, a store

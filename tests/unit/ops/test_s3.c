@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The S3 surface: bodies that come in pieces of any size, forms, deletions of many, clients
  * that leave at any moment.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From token to rail, source GID and address handle: the tables of protocol.md 2.8, for Ethernet and
  * InfiniBand. */
 #include "rdma/rdma_int.h"

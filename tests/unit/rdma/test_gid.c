@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which GIDs a token may name: rdma.allow, rdma.allow_special, rdma.bind_gid. */
 #include "rdma/rdma_int.h"
 

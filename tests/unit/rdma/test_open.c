@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Opening: which devices are picked, what is said of them, regions, routes over two rails.  Needs two
  * devices, at 127.0.0.1 and 127.0.0.2 (tests/system/chan_rails.sh); exits 77 without.

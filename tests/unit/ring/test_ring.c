@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ring against the real kernel: files, pipes, sockets, cancelling,
  * and far more operations than entries. */
 #include "ring/ring.h"

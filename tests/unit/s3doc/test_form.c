@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Forms and their policies: form.c, form_policy.c. */
 #include "tests/unit/dialect/build.h"
 

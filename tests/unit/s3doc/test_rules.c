@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CORS and lifecycle rules: cors.c, lifecycle.c. */
 #include "tests/unit/dialect/build.h"
 

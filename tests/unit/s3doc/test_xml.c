@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* XML bodies, tags, growable text: xml_read.c, xml_bodies.c, tags.c, text.c. */
 #include "tests/unit/dialect/build.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* XML answers: xml_lists.c, xml_results.c. */
 #include "tests/unit/dialect/build.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counters and the text that shows them; the text is checked against the rules of the exposition format. */
 #include "stats/stats_int.h"
 

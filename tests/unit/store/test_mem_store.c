@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store in memory under the suite that every back end must pass, with completions at once, late, and in
  * between; and what a test can do to it.  SEED= repeats a run.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Descriptors of protocol.md 2, and parsing them with an eye on what is read.  Included once per program. */
 #ifndef GANTRY_TESTS_TOKEN_PARSE_H
 #define GANTRY_TESTS_TOKEN_PARSE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The versity trio, RC, and the families that are told apart to be declined: token.c, rc.c, family.c. */
 #include "parse.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The DC descriptor, its suffix form, and minting: token.c. */
 #include "parse.h"
 

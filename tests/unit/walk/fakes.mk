@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 LINK-walk/test_expiry := mem_store
 LINK-walk/test_lifecycle := mem_store
 LINK-walk/test_scrub := fault_ring

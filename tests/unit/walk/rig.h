@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the tests of the walks share: the store in memory, whose operations end when the test says so, and a
  * clock that stands still until nothing is left to do.  So a walk of hours takes no time and a seed repeats

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rules of a bucket, as a PUT of them leaves them in the store.  Included once per program. */
 #ifndef GANTRY_TESTS_WALK_RULES_H
 #define GANTRY_TESTS_WALK_RULES_H

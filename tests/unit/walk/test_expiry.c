@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * x-amz-expiration: what it says of an object, how long rules are believed, and that nobody waits for them.
  */

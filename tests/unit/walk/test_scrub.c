@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The scrub over a real store: it reads everything, finds what was changed behind the store's back, keeps to
  * its rate, stands back when buffers are scarce, and stops and goes on as told.  The ring is the one with

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The skeleton of the walks, with a walker that does next to nothing: it lists the objects of each bucket and
  * says how much that cost.  When a walk begins, in which order it takes the buckets, how fast it goes, how it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Digests against published check values, in one go and in odd portions. */
 #include <stdarg.h>
 #include <stddef.h>

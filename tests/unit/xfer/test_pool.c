@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sharing out buffers: the ticket's guarantee under random load.  Whoever holds a ticket and no large buffer
  * gets one at once, whatever the others hold; nobody is forgotten; everything comes back.  And between

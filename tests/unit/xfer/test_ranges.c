@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ranges of an object that was made of odd parts, over each way out: by RDMA writes (no byte is copied,
  * wherever it lies in its buffer), over HTTP, and copied into another object; with many buffers and with the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store/store.h with small pieces: the simulation's histories wrap, split and reuse early. */
 #ifndef GANTRY_TESTS_SIM_STORE_H
 #define GANTRY_TESTS_SIM_STORE_H

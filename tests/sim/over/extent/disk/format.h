@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* extent/disk/format.h with small numbers.  What stands in the superblock follows them. */
 #ifndef GANTRY_TESTS_SIM_FORMAT_H
 #define GANTRY_TESTS_SIM_FORMAT_H

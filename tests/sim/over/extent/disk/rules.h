@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* In place of extent/disk/rules.h: the rules as variables, so that one program can switch each of them
  * off. */
 #ifndef GANTRY_EXTENT_DISK_RULES_H

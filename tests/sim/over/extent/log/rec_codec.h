@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* extent/log/rec_codec.h, which asserts that a record fits into a unit: the real one.  The simulation's
  * records are small. */
 #ifndef GANTRY_TESTS_SIM_REC_CODEC_H

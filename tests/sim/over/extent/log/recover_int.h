@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* extent/log/recover_int.h with a small window over the log. */
 #ifndef GANTRY_TESTS_SIM_RECOVER_INT_H
 #define GANTRY_TESTS_SIM_RECOVER_INT_H

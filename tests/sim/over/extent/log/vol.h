@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* extent/log/vol.h with little data in the tail. */
 #ifndef GANTRY_TESTS_SIM_VOL_H
 #define GANTRY_TESTS_SIM_VOL_H

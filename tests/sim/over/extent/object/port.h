@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* extent/object/port.h with small pools. */
 #ifndef GANTRY_TESTS_SIM_PORT_H
 #define GANTRY_TESTS_SIM_PORT_H
