@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The set's life, its placement, and what concerns one key, which is the engine's affair from its first call on.
  * See set.h.

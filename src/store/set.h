@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * set - a store made of engines, each with one disk: a back end of its own over any other.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Buckets of a set: each is on every engine, and what the first one says is so.
  *

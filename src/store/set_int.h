@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inside the set: what set.c (life, placement), set_bucket.c and set_list.c share.  See set.h.
  */
@@ -29,8 +30,8 @@ struct set_port {
 	struct store_port base;
 	struct set *set;
 	struct mailbox *mb;
-	unsigned inflight;          /* operations of the set's own */
-	int nr;                     /* of the set */
+	unsigned inflight;           /* operations of the set's own */
+	int nr;                      /* of the set */
 	struct store_port *engine[]; /* NULL: detached */
 };
 

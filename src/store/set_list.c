@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lists over the engines of a set.  Each engine's entries come in their order into a run, a piece at a time, and
  * the least head of all runs is the page's next entry.  A name is on one engine only; what several have are common

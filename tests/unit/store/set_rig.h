@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A set of engines in memory with one port or several, and the operations as blocking calls: what the tests of
  * the set share.

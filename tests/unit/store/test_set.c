@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The set: where keys are, buckets on all engines and what happens when one refuses, many ports, life.
  * SEED= repeats a run.
@@ -33,8 +34,8 @@ end(void)
 static void
 test_slots(void **state)
 {
-	struct store_key ab = key_of("a", "b"), other = key_of("photos", "2024/01/01.jpg"), split = key_of("ab", "c"),
-			 joint = key_of("a", "bc");
+	struct store_key ab = key_of("a", "b"), other = key_of("photos", "2024/01/01.jpg"),
+			 split = key_of("ab", "c"), joint = key_of("a", "bc");
 
 	assert_int_equal(set_slot(&ab), 1889);
 	assert_int_equal(set_slot(&other), 1352);
@@ -339,7 +340,8 @@ use(void *arg)
 			break;
 		case 2:
 			r = DO(&u->l, &set.op,
-			       store_bucket_set_attrs(u->l.port, bucket, 1, STORE_VERSION_ANY, name, 5, &set));
+			       store_bucket_set_attrs(u->l.port, bucket, 1, STORE_VERSION_ANY, name, 5,
+						      &set));
 			check(r == 0 || r == -ENXIO);
 			break;
 		case 3:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A set of one, two and three engines in memory under the suite that every back end must pass, with completions
  * at once, late, and in between.  SEED= repeats a run.

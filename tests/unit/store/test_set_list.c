@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lists over several engines, at random against a sorted model: prefixes, delimiters, markers on entries and
  * between them, pages that end anywhere, and attributes so large that an engine is asked more than once for a
@@ -189,10 +190,10 @@ add(struct model *m, const char *name, uint32_t attrs_len)
 	if (m->is_uploads) {
 		struct store_upload u;
 
-		assert_int_equal(DO(&l, &u.op,
-				    store_upload_create(l.port, &k, attrs_for(name[0], attrs_len), attrs_len,
-							&u)),
-				 0);
+		assert_int_equal(
+			DO(&l, &u.op,
+			   store_upload_create(l.port, &k, attrs_for(name[0], attrs_len), attrs_len, &u)),
+			0);
 		memcpy(e->id, u.id, sizeof e->id);
 	} else {
 		struct store_commit c = { .meta = { .attrs = attrs_for(name[0], attrs_len),
@@ -364,7 +365,9 @@ on_count(struct store_list *ls, const struct store_entry *e)
 static void
 test_long(void **state)
 {
-	struct mem_store_tuning t = { .seed = 1, .open_at_once = 100, .stat_at_once = 100, .other_at_once = 100 };
+	struct mem_store_tuning t = {
+		.seed = 1, .open_at_once = 100, .stat_at_once = 100, .other_at_once = 100
+	};
 	unsigned next = 0;
 	struct store_list ls = {
 		.bucket = "b", .bucket_len = 1, .max = 2000, .entry = on_count, .after_id = (uint8_t *)&next
@@ -398,7 +401,9 @@ test_long(void **state)
 static void
 test_errors(void **state)
 {
-	struct mem_store_tuning t = { .seed = 1, .open_at_once = 50, .stat_at_once = 100, .other_at_once = 100 };
+	struct mem_store_tuning t = {
+		.seed = 1, .open_at_once = 50, .stat_at_once = 100, .other_at_once = 100
+	};
 	static struct model m;
 	static struct page p, want;
 
