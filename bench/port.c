@@ -63,10 +63,10 @@ static struct store_conf
 conf_of(struct store_disk_conf *dc, uint64_t index_bytes)
 {
 	return (struct store_conf){ .ops = &extent_ops,
-				    .disks = dc,
-				    .disk_nr = 1,
-				    .index_bytes = index_bytes,
-				    .lock_wait_ns = 30 * NS_PER_S,
+				    .disks.disk = dc,
+				    .disks.nr = 1,
+				    .disks.index_bytes = index_bytes,
+				    .disks.lock_wait_ns = 30 * NS_PER_S,
 				    .ports_max = 1 };
 }
 

@@ -361,10 +361,10 @@ begin(const char *dir)
 {
 	struct store_disk_conf dc = { .path = b.store_dir, .size_bytes = STORE_BYTES };
 	struct store_conf conf = { .ops = &extent_ops,
-				   .disks = &dc,
-				   .disk_nr = 1,
-				   .index_bytes = 64 * MIB,
-				   .lock_wait_ns = 5 * NS_PER_S,
+				   .disks.disk = &dc,
+				   .disks.nr = 1,
+				   .disks.index_bytes = 64 * MIB,
+				   .disks.lock_wait_ns = 5 * NS_PER_S,
 				   .ports_max = 1 };
 	static struct store_del del;
 	char err[256], path[480];

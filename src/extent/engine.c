@@ -15,13 +15,13 @@
 static int
 check_conf(const struct store_conf *conf, char *err, size_t err_len)
 {
-	if (conf->disk_nr == 1)
+	if (conf->disks.nr == 1)
 		return 0;
-	if (conf->disk_nr < 1)
+	if (conf->disks.nr < 1)
 		snprintf(err, err_len, "no disk is configured");
 	else
 		snprintf(err, err_len, "%d disks are configured; this version serves one disk per store",
-			 conf->disk_nr);
+			 conf->disks.nr);
 	return -EINVAL;
 }
 
@@ -30,7 +30,7 @@ extent_format(const struct store_conf *conf, bool force, char *err, size_t err_l
 {
 	int e = check_conf(conf, err, err_len);
 
-	return e < 0 ? e : disk_format(&conf->disks[0], force, err, err_len);
+	return e < 0 ? e : disk_format(&conf->disks.disk[0], force, err, err_len);
 }
 
 /* ---- open ---- */
@@ -58,7 +58,7 @@ extent_new(const struct store_conf *conf, struct extent_store **ret_store)
 	st->ports_max = conf->ports_max > 0 ? conf->ports_max : 1;
 	st->port = calloc((size_t)st->ports_max, sizeof(struct extent_port *));
 	pthread_mutex_init(&st->ports_lock, NULL);
-	if (!st->port || vol_new(conf->index_bytes, st->ports_max + HELPERS_MAX, &st->vol) < 0) {
+	if (!st->port || vol_new(conf->disks.index_bytes, st->ports_max + HELPERS_MAX, &st->vol) < 0) {
 		extent_free(st);
 		return -ENOMEM;
 	}
@@ -92,14 +92,14 @@ extent_open_with(const struct store_conf *conf, struct ring *r, struct recover_r
 	if (e == 0)
 		e = extent_new(conf, &st);
 	if (e == 0)
-		e = vol_open(st->vol, &conf->disks[0], conf->lock_wait_ns, r, rep, err, err_len);
+		e = vol_open(st->vol, &conf->disks.disk[0], conf->disks.lock_wait_ns, r, rep, err, err_len);
 	if (e == 0) {
 		*ret_store = st;
 		return 0;
 	}
 	extent_free(st);
 	if (!err[0])
-		snprintf(err, err_len, "%s: %s", conf->disk_nr > 0 ? conf->disks[0].path : "store",
+		snprintf(err, err_len, "%s: %s", conf->disks.nr > 0 ? conf->disks.disk[0].path : "store",
 			 strerror(-e));
 	return e;
 }
@@ -217,12 +217,23 @@ extent_disk_info(const struct store *store, int disk, struct store_disk_info *re
 
 /* ---- the table ---- */
 
+static const struct store_limits *
+extent_limits(const struct store_port *p)
+{
+	static const struct store_limits limits = { .piece_bytes = STORE_PIECE,
+						    .granule_bytes = STORE_GRANULE,
+						    .inline_bytes = STORE_INLINE_MAX };
+
+	return &limits;
+}
+
 const struct store_ops extent_ops = {
 	.name = "disks",
 	.format = extent_format,
 	.start = extent_start,
 	.fsck = extent_fsck,
 	.stop = extent_stop,
+	.limits = extent_limits,
 	.attach = extent_attach,
 	.detach = extent_detach,
 	.quiesce = extent_quiesce,

@@ -53,11 +53,12 @@ daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct
 						     .size_bytes = conf->store.disks[i].size_bytes };
 	}
 	*ret_conf = (struct store_conf){ .ops = &store_set_ops,
-					 .set = { .engine = &extent_ops, .engines_max = 1 },
-					 .disks = disks,
-					 .disk_nr = conf->store.disk_nr,
-					 .index_bytes = conf->memory.index_bytes,
-					 .lock_wait_ns = conf->store.lock_wait_ns,
+					 .disks = { .disk = disks,
+						    .nr = conf->store.disk_nr,
+						    .index_bytes = conf->memory.index_bytes,
+						    .lock_wait_ns = conf->store.lock_wait_ns,
+						    .engine = &extent_ops,
+						    .engines_max = 1 },
 					 .ports_max = conf->core_nr + 1 }; /* and buckets.c */
 }
 

@@ -54,7 +54,7 @@ format(const struct conf *conf, bool force)
 	daemon_store_conf(conf, disks, &sc);
 	r = store_format(&sc, force, err, sizeof err);
 	if (r == 0) {
-		printf("gantryd: made a store on %d disk%s\n", sc.disk_nr, sc.disk_nr == 1 ? "" : "s");
+		printf("gantryd: made a store on %d disk%s\n", sc.disks.nr, sc.disks.nr == 1 ? "" : "s");
 		return EXIT_OK;
 	}
 	fprintf(stderr, "gantryd: cannot make a store: %s\n", err[0] ? err : strerror(-r));

@@ -408,7 +408,7 @@ put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next)
 	if (!is_part(rq))
 		put_fill_pre(&rq->target, &c.pre);
 	c.last = xfer_last(&rq->xfer, &c.last_len);
-	if (c.last && put->size_bytes == 0 && c.last_len <= STORE_INLINE_MAX) {
+	if (c.last && put->size_bytes == 0 && c.last_len <= store_limits(rq->rs->env.store)->inline_bytes) {
 		c.inline_data = c.last->mem;
 		c.inline_len = c.last_len;
 		c.last = NULL;

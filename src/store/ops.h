@@ -28,6 +28,10 @@ struct store_ops {
 	void (*sleep)(struct store_port *p);
 	void (*wake)(struct store_port *p);
 
+	const struct store_limits *(*limits)(const struct store_port *p);
+	/* NULL: every shard is this process's. */
+	bool (*share)(struct store_port *p, uint32_t shard);
+
 	/* ---- objects ---- */
 	int (*open)(struct store_port *p, const struct store_key *k, struct store_obj *obj);
 	void (*close)(struct store_port *p, struct store_obj *obj); /* one that is open */

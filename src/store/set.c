@@ -15,17 +15,17 @@
 static int
 check_conf(const struct store_conf *conf, char *err, size_t err_len)
 {
-	int max = conf->set.engines_max < STORE_SET_MAX ? conf->set.engines_max : STORE_SET_MAX;
+	int max = conf->disks.engines_max < STORE_SET_MAX ? conf->disks.engines_max : STORE_SET_MAX;
 
-	if (conf->disk_nr >= 1 && conf->disk_nr <= max)
+	if (conf->disks.nr >= 1 && conf->disks.nr <= max)
 		return 0;
-	if (conf->disk_nr < 1)
+	if (conf->disks.nr < 1)
 		snprintf(err, err_len, "no disk is configured");
 	else if (max == 1)
 		snprintf(err, err_len, "%d disks are configured; this version serves one disk per store",
-			 conf->disk_nr);
+			 conf->disks.nr);
 	else
-		snprintf(err, err_len, "%d disks are configured; a store may have %d", conf->disk_nr, max);
+		snprintf(err, err_len, "%d disks are configured; a store may have %d", conf->disks.nr, max);
 	return -EINVAL;
 }
 
@@ -35,10 +35,10 @@ engine_conf(const struct store_conf *conf, int i)
 {
 	struct store_conf c = *conf;
 
-	c.ops = conf->set.engine;
-	c.disks = &conf->disks[i];
-	c.disk_nr = 1;
-	c.index_bytes = conf->index_bytes / (uint64_t)conf->disk_nr;
+	c.ops = conf->disks.engine;
+	c.disks.disk = &conf->disks.disk[i];
+	c.disks.nr = 1;
+	c.disks.index_bytes = conf->disks.index_bytes / (uint64_t)conf->disks.nr;
 	return c;
 }
 
@@ -47,7 +47,7 @@ set_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 {
 	int r = check_conf(conf, err, err_len);
 
-	for (int i = 0; r == 0 && i < conf->disk_nr; i++) {
+	for (int i = 0; r == 0 && i < conf->disks.nr; i++) {
 		struct store_conf c = engine_conf(conf, i);
 
 		r = store_format(&c, force, err, err_len);
@@ -68,7 +68,7 @@ set_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, c
 		return r;
 	}
 	/* All of them are looked at, whatever the first ones say. */
-	for (int i = 0; i < conf->disk_nr; i++) {
+	for (int i = 0; i < conf->disks.nr; i++) {
 		struct store_conf c = engine_conf(conf, i);
 		int one = store_fsck(&c, repair, say, cookie);
 
@@ -101,8 +101,8 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	pthread_mutex_init(&s->lock, NULL);
 	list_init(&s->waiting);
 	for (int i = 0; i < SET_SLOTS; i++)
-		s->home[i] = (uint8_t)(i % conf->disk_nr);
-	for (; s->nr < conf->disk_nr; s->nr++) {
+		s->home[i] = (uint8_t)(i % conf->disks.nr);
+	for (; s->nr < conf->disks.nr; s->nr++) {
 		struct store_conf c = engine_conf(conf, s->nr);
 
 		r = store_start(&c, &s->engine[s->nr], err, err_len);
@@ -202,6 +202,21 @@ set_wake(struct store_port *sp)
 		if (p->engine[i])
 			store_wake(p->engine[i]);
 	}
+}
+
+/* All engines are of one kind. */
+static const struct store_limits *
+set_limits(const struct store_port *sp)
+{
+	const struct store_port *e = container_of(sp, const struct set_port, base)->engine[0];
+
+	return e->ops->limits(e);
+}
+
+static bool
+set_share(struct store_port *sp, uint32_t shard)
+{
+	return store_share(set_port(sp)->engine[0], shard);
 }
 
 /* ---- one key ---- */
@@ -344,6 +359,8 @@ const struct store_ops store_set_ops = {
 	.start = set_start,
 	.fsck = set_fsck,
 	.stop = set_stop,
+	.limits = set_limits,
+	.share = set_share,
 	.attach = set_attach,
 	.detach = set_detach,
 	.quiesce = set_quiesce,

@@ -7,6 +7,7 @@
  */
 #include "store/store.h"
 
+#include "base/crc64.h"
 #include "store/ops.h"
 
 #include <errno.h>
@@ -93,6 +94,24 @@ store_wake(struct store_port *p)
 {
 	if (p->ops->wake)
 		p->ops->wake(p);
+}
+
+const struct store_limits *
+store_limits(const struct store_port *p)
+{
+	return p->ops->limits(p);
+}
+
+uint32_t
+store_shard(const char *bucket, size_t len)
+{
+	return (uint32_t)(crc64_nvme(0, bucket, len) >> 32);
+}
+
+bool
+store_share(struct store_port *p, uint32_t shard)
+{
+	return p->ops->share ? p->ops->share(p, shard) : true;
 }
 
 /* ---- objects ---- */

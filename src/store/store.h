@@ -46,10 +46,10 @@ struct store_port;
 
 #define STORE_KEY_MAX 1024
 #define STORE_BUCKET_MAX 63
-#define STORE_INLINE_MAX 256        /* objects up to here live in their record */
+#define STORE_INLINE_MAX 256        /* most that a back end takes inline: store_limits() */
 #define STORE_ATTRS_MAX (12u << 10) /* opaque attributes of one object */
-#define STORE_GRANULE (64u << 10)   /* CRC granule: reads and all pieces but the last are multiples */
-#define STORE_PIECE (1u << 20)      /* largest read or write of one call */
+#define STORE_GRANULE (64u << 10)   /* largest granule of a back end */
+#define STORE_PIECE (1u << 20)      /* largest piece of a back end */
 #define STORE_SIZE_UNKNOWN UINT64_MAX
 #define STORE_BUCKET_ATTRS_MAX (32u << 10) /* opaque attributes of one bucket */
 #define STORE_PART_ATTRS_MAX 512u          /* ... of one part of an upload */
@@ -75,17 +75,32 @@ struct store_disk_conf {
 	uint64_t size_bytes; /* for --format; 0 for a block device means all of it */
 };
 
+/* What back ends on disks want: an engine (one disk), or a set of them (store/set.h). */
+struct store_disks_conf {
+	const struct store_disk_conf *disk;
+	int nr;
+	uint64_t index_bytes;           /* memory the index may use, in all */
+	uint64_t lock_wait_ns;          /* how long start waits for a dead process's last writes */
+	const struct store_ops *engine; /* the set's: of which it is made, one for each disk */
+	int engines_max;                /* the set's */
+};
+
+/* What a store is made from; ops says which member of the union counts.  A back end that is no disk adds its own. */
 struct store_conf {
 	const struct store_ops *ops; /* the back end */
-	const struct store_disk_conf *disks;
-	int disk_nr;
-	uint64_t index_bytes;  /* memory the index may use, in all */
-	uint64_t lock_wait_ns; /* how long start waits for a dead process's last writes */
 	int ports_max;
-	struct {
-		const struct store_ops *engine; /* of which it is made: one for each disk */
-		int engines_max;
-	} set; /* store_set_ops (store/set.h) */
+	union {
+		struct store_disks_conf disks;
+	};
+};
+
+/* What a back end takes.  Buffers are made for the constants of the same names, and nobody has more. */
+struct store_limits {
+	uint32_t piece_bytes; /* largest read or write of one call: at most STORE_PIECE */
+	uint32_t
+		granule_bytes; /* reads, and all pieces but the last, are multiples of it: at most STORE_GRANULE */
+	uint32_t
+		inline_bytes; /* objects up to here may be committed as inline_data: at most STORE_INLINE_MAX */
 };
 
 /* Makes a store on empty disks (force: whatever was there is lost).  Blocking.  0 or -errno; the reason is in
@@ -118,6 +133,15 @@ bool store_detach(struct store_port *p);
 void store_quiesce(struct store_port *p);
 void store_sleep(struct store_port *p);
 void store_wake(struct store_port *p);
+
+/* Returns what the port's back end takes; the same for as long as the port is attached.  Any thread. */
+const struct store_limits *store_limits(const struct store_port *p);
+
+/* Returns the shard of a bucket, for store_share(). */
+uint32_t store_shard(const char *bucket, size_t len);
+/* Tells whether what is done in the background for a shard is this process's share: the scrub and the lifecycle
+ * walk ask.  Where a store has one process, as on disks, all of it is. */
+bool store_share(struct store_port *p, uint32_t shard);
 
 /* ---- names and metadata ---- */
 

@@ -139,6 +139,8 @@ on_bucket(struct store_list *ls, const struct store_entry *e)
 	return true;
 }
 
+static void step_bucket(struct walk *w);
+
 static void
 bucket_found(struct walk *w)
 {
@@ -148,6 +150,8 @@ bucket_found(struct walk *w)
 		walk_end(w, strerror(-r));
 	else if (r == 0)
 		walk_end(w, NULL);
+	else if (!store_share(w->store, store_shard(w->bucket, w->bucket_len)))
+		walk_go_paced(w, w->ops->bucket_units, step_bucket); /* another process walks it */
 	else
 		walk_go_paced(w, w->ops->bucket_units, w->ops->bucket);
 }

@@ -113,7 +113,7 @@ accept_piece(struct xfer *x)
 {
 	struct piece *p = x->filling;
 
-	if (p && p->len < p->buf->cap_bytes)
+	if (p && p->len < piece_room(p))
 		return p;
 	if (p) {
 		x->filling = NULL;
@@ -142,8 +142,8 @@ xfer_feed(struct xfer *x, const void *data, size_t len)
 
 		if (!p)
 			break;
-		if (n > p->buf->cap_bytes - p->len)
-			n = p->buf->cap_bytes - p->len;
+		if (n > piece_room(p) - p->len)
+			n = piece_room(p) - p->len;
 		memcpy(p->buf->mem + p->len, in + done, n);
 		if (x->digest->mask)
 			digest_update(x->digest, in + done, n);

@@ -20,8 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRANULE ((uint32_t)STORE_GRANULE)
-
 /* Its bytes to the front, behind what was carried over. */
 static void
 settle(struct xfer *x, struct piece *p)
@@ -73,7 +71,7 @@ on_read(struct store_op *op)
 static uint32_t
 plan(struct xfer *x, struct piece *p)
 {
-	uint32_t cap = (uint32_t)p->buf->cap_bytes, read_len, n;
+	uint32_t cap = piece_room(p), granule = store_limits(x->store)->granule_bytes, read_len, n;
 	uint64_t want = x->len - x->next;
 	bool last;
 
@@ -86,11 +84,11 @@ plan(struct xfer *x, struct piece *p)
 	p->at = x->next - x->carry;
 	p->carry = x->carry;
 	p->len = x->carry + n;
-	p->carries_on = !last && p->len < GRANULE;
+	p->carries_on = !last && p->len < granule;
 	/* The odd end of it is read once more, with what follows. */
 	if (!last && !p->carries_on) {
-		n -= p->len % GRANULE;
-		p->len -= p->len % GRANULE;
+		n -= p->len % granule;
+		p->len -= p->len % granule;
 	}
 	x->next += n;
 	x->carry = p->carries_on ? p->len : 0;
@@ -100,16 +98,19 @@ plan(struct xfer *x, struct piece *p)
 void
 copy_more(struct xfer *x)
 {
+	const struct store_limits *limits = store_limits(x->store);
+
 	while (x->result == 0 && x->next < x->len) {
 		uint64_t left = x->len - x->next + x->carry, from = x->base + x->next;
-		struct piece *p = piece_get(x, left < STORE_PIECE ? (size_t)left : STORE_PIECE);
+		struct piece *p =
+			piece_get(x, left < limits->piece_bytes ? (size_t)left : limits->piece_bytes);
 		uint32_t len;
 
 		if (!p)
 			return;
 		len = plan(x, p);
 		if (p->carries_on && !x->carry_buf)
-			x->carry_buf = malloc(GRANULE);
+			x->carry_buf = malloc(limits->granule_bytes);
 		if (p->carries_on && !x->carry_buf) {
 			xfer_set_error(x, -ENOMEM);
 			piece_put(p);

@@ -46,18 +46,17 @@ void
 pull_more(struct xfer *x)
 {
 	while (x->result == 0 && x->next < x->len) {
-		uint64_t left = x->len - x->next;
+		uint64_t left = x->len - x->next, most = store_limits(x->store)->piece_bytes;
 		struct piece *p;
 
-		if (x->wire_max && x->wire_bytes &&
-		    x->wire_bytes + (left < STORE_PIECE ? left : STORE_PIECE) > x->wire_max)
+		if (x->wire_max && x->wire_bytes && x->wire_bytes + (left < most ? left : most) > x->wire_max)
 			return; /* on_pulled() goes on */
-		p = piece_get(x, left < STORE_PIECE ? left : STORE_PIECE);
+		p = piece_get(x, left < most ? left : most);
 		if (!p)
 			return;
 		p->at = x->next;
 		p->skew = 0;
-		p->len = left < p->buf->cap_bytes ? (uint32_t)left : p->buf->cap_bytes;
+		p->len = left < piece_room(p) ? (uint32_t)left : piece_room(p);
 		x->next += p->len;
 		p->state = PIECE_WIRE;
 		p->cop.done = on_pulled;

@@ -11,6 +11,15 @@ struct buf *pool_buf_get(struct xfer *x, size_t len);
 void pool_buf_put(struct xfer *x, struct buf *b);
 void pool_ticket_put(struct xfer *x);
 
+/* Returns how many bytes of a transfer the piece may have: what its buffer holds, and the store takes at once. */
+static inline uint32_t
+piece_room(const struct piece *p)
+{
+	uint32_t most = store_limits(p->x->store)->piece_bytes;
+
+	return p->buf->cap_bytes < most ? p->buf->cap_bytes : most;
+}
+
 /* Takes an idle piece, given a buffer for len bytes; NULL: none now. */
 struct piece *piece_get(struct xfer *x, size_t len);
 void piece_put(struct piece *p);

@@ -306,7 +306,7 @@ worker(void *arg)
 int
 mem_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 {
-	return conf->disk_nr > 0 ? 0 : -EINVAL;
+	return conf->disks.nr > 0 ? 0 : -EINVAL;
 }
 
 int
@@ -317,9 +317,10 @@ mem_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	pthread_condattr_t monotonic;
 
 	check(st);
-	st->size_bytes =
-		conf->disk_nr && conf->disks[0].size_bytes ? conf->disks[0].size_bytes : (uint64_t)1 << 40;
-	strncpy(st->path, conf->disk_nr ? conf->disks[0].path : "memory", sizeof st->path - 1);
+	st->size_bytes = conf->disks.nr && conf->disks.disk[0].size_bytes ? conf->disks.disk[0].size_bytes
+									  : (uint64_t)1 << 40;
+	strncpy(st->path, conf->disks.nr ? conf->disks.disk[0].path : "memory", sizeof st->path - 1);
+	st->limits = (struct store_limits){ STORE_PIECE, STORE_GRANULE, STORE_INLINE_MAX };
 	st->tuning = (struct mem_store_tuning){ .seed = seed ? strtoull(seed, NULL, 0) : 1,
 						.delay_max_us = 200,
 						.open_at_once = 50,
@@ -427,6 +428,20 @@ mem_wake(struct store_port *sp)
 	mem_on_port(p);
 }
 
+const struct store_limits *
+mem_limits(const struct store_port *sp)
+{
+	return &container_of(sp, const struct mem_port, base)->st->limits;
+}
+
+bool
+mem_share(struct store_port *sp, uint32_t shard)
+{
+	const struct mem_store *st = mem_port(sp)->st;
+
+	return !st->shares || shard % st->shares == st->share;
+}
+
 /* ---- what operators see ---- */
 
 int
@@ -461,6 +476,8 @@ const struct store_ops mem_store_ops = {
 	.fsck = mem_fsck,
 	.stop = mem_stop,
 	.attach = mem_attach,
+	.limits = mem_limits,
+	.share = mem_share,
 	.detach = mem_detach,
 	.quiesce = mem_quiesce,
 	.sleep = mem_sleep,
@@ -502,6 +519,28 @@ mem_store_tune(struct store *store, const struct mem_store_tuning *tuning)
 	st->tuning = *tuning;
 	st->tuning.seed += !st->tuning.seed;
 	pthread_mutex_unlock(&st->lock);
+}
+
+void
+mem_store_limit(struct store *store, const struct store_limits *limits)
+{
+	struct mem_store *st = mem_store(store);
+
+	check(limits->piece_bytes <= STORE_PIECE && limits->granule_bytes == STORE_GRANULE &&
+	      limits->inline_bytes <= STORE_INLINE_MAX);
+	pthread_mutex_lock(&st->lock);
+	check(st->inflight == 0);
+	st->limits = *limits;
+	pthread_mutex_unlock(&st->lock);
+}
+
+void
+mem_store_share(struct store *store, uint32_t shares, uint32_t share)
+{
+	struct mem_store *st = mem_store(store);
+
+	st->shares = shares;
+	st->share = share;
 }
 
 void

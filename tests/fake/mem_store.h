@@ -22,6 +22,11 @@ struct mem_store_tuning {
 /* From the next operation on. */
 void mem_store_tune(struct store *st, const struct mem_store_tuning *tuning);
 
+/* Takes less at once from now on: nothing may be in flight.  At most what store.h's constants say. */
+void mem_store_limit(struct store *st, const struct store_limits *limits);
+/* Says of each of `shares` shares, but for number `share`, that it is another process's. */
+void mem_store_share(struct store *st, uint32_t shares, uint32_t share);
+
 /* While held, nothing that was started completes (and nothing finishes at once). */
 void mem_store_hold(struct store *st, bool hold);
 /* true: the store's thread does nothing any more; what was started is done by mem_store_step(), so that a

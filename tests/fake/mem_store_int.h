@@ -58,6 +58,8 @@ struct mem_store {
 	struct mem_upload *uploads;
 	size_t nr, cap;
 	struct mem_store_tuning tuning;
+	struct store_limits limits;
+	uint32_t shares, share; /* store_share(): of so many, which is ours; 0: all */
 	struct fault fault[MEM_FAULT_NR];
 	uint64_t number, size_bytes, used_bytes;
 	int ports, ports_max;
@@ -164,6 +166,8 @@ bool mem_detach(struct store_port *p);
 void mem_quiesce(struct store_port *p);
 void mem_sleep(struct store_port *p);
 void mem_wake(struct store_port *p);
+const struct store_limits *mem_limits(const struct store_port *sp);
+bool mem_share(struct store_port *sp, uint32_t shard);
 int mem_open(struct store_port *p, const struct store_key *k, struct store_obj *obj);
 void mem_close(struct store_port *p, struct store_obj *obj);
 uint32_t mem_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,

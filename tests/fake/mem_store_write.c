@@ -157,6 +157,7 @@ mem_put_write(struct store_port *sp, struct store_put *put, struct store_write *
 	int r;
 
 	check(put->is_started);
+	check(len <= p->st->limits.piece_bytes);
 	r = add_piece(put, ps, buf, len, last);
 	if (r < 0)
 		return r;

@@ -167,10 +167,10 @@ start_main(int nr)
 {
 	struct store_disk_conf dc = { .path = "sim" };
 	struct store_conf conf = { .ops = &extent_ops,
-				   .disks = &dc,
-				   .disk_nr = 1,
-				   .index_bytes = 4u << 20,
-				   .lock_wait_ns = 3600 * NS_PER_S,
+				   .disks.disk = &dc,
+				   .disks.nr = 1,
+				   .disks.index_bytes = 4u << 20,
+				   .disks.lock_wait_ns = 3600 * NS_PER_S,
 				   .ports_max = PORTS_MAX };
 	struct store *st;
 
@@ -287,9 +287,11 @@ static void
 fsck_main(int nr)
 {
 	struct store_disk_conf dc = { .path = "sim" };
-	struct store_conf conf = {
-		.ops = &extent_ops, .disks = &dc, .disk_nr = 1, .index_bytes = 4u << 20, .ports_max = 1
-	};
+	struct store_conf conf = { .ops = &extent_ops,
+				   .disks.disk = &dc,
+				   .disks.nr = 1,
+				   .disks.index_bytes = 4u << 20,
+				   .ports_max = 1 };
 
 	open_result = store_fsck(&conf, true, on_fsck, NULL);
 }

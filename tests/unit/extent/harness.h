@@ -99,10 +99,10 @@ conf_for(struct store_disk_conf *dc, const char *path, uint64_t size)
 {
 	*dc = (struct store_disk_conf){ .path = path, .size_bytes = size };
 	return (struct store_conf){ .ops = &extent_ops,
-				    .disks = dc,
-				    .disk_nr = 1,
-				    .index_bytes = 64 * MIB,
-				    .lock_wait_ns = 5 * NS_PER_S,
+				    .disks.disk = dc,
+				    .disks.nr = 1,
+				    .disks.index_bytes = 64 * MIB,
+				    .disks.lock_wait_ns = 5 * NS_PER_S,
 				    .ports_max = 4 };
 }
 

@@ -41,8 +41,8 @@ main(void)
 	}
 	for (int i = 0; i < 3; i++, con.seed++) {
 		if (i == 2) {
-			conf.set.engine = conf.ops;
-			conf.set.engines_max = 1;
+			conf.disks.engine = conf.ops;
+			conf.disks.engines_max = 1;
 			conf.ops = &store_set_ops;
 			con.is_ours = is_ours;
 		}

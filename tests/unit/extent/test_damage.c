@@ -15,7 +15,7 @@ setup(void **state)
 	int r = make_store(100 * MIB);
 
 	close_store();
-	conf.lock_wait_ns = 100 * NS_PER_MS;
+	conf.disks.lock_wait_ns = 100 * NS_PER_MS;
 	return r;
 }
 
@@ -130,18 +130,18 @@ test_foreign(void **state)
 	struct store_conf c = conf;
 	char other[128];
 
-	c.disks = two;
-	c.disk_nr = 2;
+	c.disks.disk = two;
+	c.disks.nr = 2;
 	assert_int_equal(store_start(&c, &st, err, sizeof err), -EINVAL);
 	assert_non_null(strstr(err, "one disk"));
 	c = conf;
 	wrong.size_bytes = 200 * MIB;
-	c.disks = &wrong;
+	c.disks.disk = &wrong;
 	assert_int_equal(store_start(&c, &st, err, sizeof err), -EINVAL);
 	assert_int_equal(store_format(&conf, false, err, sizeof err), -EEXIST);
 	dir_make(other);
 	empty.path = other;
-	c.disks = &empty;
+	c.disks.disk = &empty;
 	assert_int_equal(store_start(&c, &st, err, sizeof err), -ENOTRECOVERABLE);
 	dir_remove(other);
 	assert_int_equal(store_start(&c, &st, err, sizeof err), -ENOENT);

@@ -49,10 +49,10 @@ test_device(void **state)
 	assert_int_equal(store_format(&conf, false, err, sizeof err), -EEXIST);
 	for (int i = 0; i < 3; i++) {
 		/* The kernel may let a closed device go a little later. */
-		conf.lock_wait_ns = PATIENCE_NS;
+		conf.disks.lock_wait_ns = PATIENCE_NS;
 		if (store_start(&conf, &st, err, sizeof err) < 0)
 			fail_msg("%s", err);
-		conf.lock_wait_ns = 50 * NS_PER_MS;
+		conf.disks.lock_wait_ns = 50 * NS_PER_MS;
 		assert_true(store_start(&conf, &second, err, sizeof err) < 0);
 		loop_start(&l, st);
 		if (i == 0) {
@@ -67,7 +67,7 @@ test_device(void **state)
 		loop_stop(&l);
 		store_stop(st);
 	}
-	conf.lock_wait_ns = PATIENCE_NS;
+	conf.disks.lock_wait_ns = PATIENCE_NS;
 	assert_int_equal(store_fsck(&conf, false, NULL, NULL), 0);
 	assert_int_equal(store_format(&conf, true, err, sizeof err), 0);
 }

@@ -208,7 +208,7 @@ test_index_full(void **state)
 	char name[32];
 
 	close_store();
-	conf.index_bytes = 4 * MIB;
+	conf.disks.index_bytes = 4 * MIB;
 	open_store();
 	n = fill_up("i", n, 10, 12000);
 	assert_true(n > 100);

@@ -449,7 +449,7 @@ test_index_full(void **state)
 	int r = 0;
 
 	close_store();
-	conf.index_bytes = 4 * MIB;
+	conf.disks.index_bytes = 4 * MIB;
 	open_store();
 	for (nr = 0; nr < 4096; nr++) {
 		op_arm(&u.op, l.p);
@@ -470,7 +470,7 @@ test_index_full(void **state)
 	assert_int_equal(r, 0);
 	assert_int_equal(upload_abort("full", id[0]), 0);
 	close_store();
-	conf.index_bytes = 64 * MIB;
+	conf.disks.index_bytes = 64 * MIB;
 	open_store();
 }
 

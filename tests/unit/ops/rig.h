@@ -154,9 +154,9 @@ rig_start(void **state)
 {
 	struct store_disk_conf disk = { .path = "memory", .size_bytes = 1u << 30 };
 	struct store_conf sc = { .ops = rig_small.store ? rig_small.store : &mem_store_ops,
-				 .disks = &disk,
-				 .disk_nr = 1,
-				 .index_bytes = 64u << 20,
+				 .disks.disk = &disk,
+				 .disks.nr = 1,
+				 .disks.index_bytes = 64u << 20,
 				 .ports_max = 4 };
 	struct stats_names sn = {
 		.op = op_name, .op_nr = OP_NR, .reason = chan_reason_name, .reason_nr = CHAN_REASON_NR

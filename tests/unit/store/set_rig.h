@@ -69,9 +69,10 @@ set_conf(struct store_disk_conf disks[ENGINES_MAX], int engines, int ports)
 	for (int i = 0; i < ENGINES_MAX; i++)
 		disks[i] = (struct store_disk_conf){ .path = paths[i], .size_bytes = 1 << 30 };
 	return (struct store_conf){ .ops = &store_set_ops,
-				    .set = { .engine = &mem_store_ops, .engines_max = ENGINES_MAX },
-				    .disks = disks,
-				    .disk_nr = engines,
+				    .disks.engine = &mem_store_ops,
+				    .disks.engines_max = ENGINES_MAX,
+				    .disks.disk = disks,
+				    .disks.nr = engines,
 				    .ports_max = ports };
 }
 

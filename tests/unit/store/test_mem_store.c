@@ -41,7 +41,9 @@ static void
 begin(void)
 {
 	struct store_disk_conf disk = { .path = "memory", .size_bytes = 1 << 30 };
-	struct store_conf conf = { .ops = &mem_store_ops, .disks = &disk, .disk_nr = 1, .ports_max = 1 };
+	struct store_conf conf = {
+		.ops = &mem_store_ops, .disks.disk = &disk, .disks.nr = 1, .ports_max = 1
+	};
 	struct store_port *second;
 	char err[64];
 

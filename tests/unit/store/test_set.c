@@ -433,7 +433,7 @@ static int formatted, snapshots, fsck_nr;
 static int
 odd_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 {
-	assert_int_equal(conf->disk_nr, 1);
+	assert_int_equal(conf->disks.nr, 1);
 	formatted++;
 	return 0;
 }
@@ -441,10 +441,10 @@ odd_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 static int
 odd_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
 {
-	assert_int_equal(conf->disk_nr, 1);
-	assert_int_equal(conf->index_bytes, 100);
-	if (strcmp(conf->disks[0].path, "memory-2") == 0) {
-		snprintf(err, err_len, "%s: odd", conf->disks[0].path);
+	assert_int_equal(conf->disks.nr, 1);
+	assert_int_equal(conf->disks.index_bytes, 100);
+	if (strcmp(conf->disks.disk[0].path, "memory-2") == 0) {
+		snprintf(err, err_len, "%s: odd", conf->disks.disk[0].path);
 		return -ENOENT;
 	}
 	return mem_store_ops.start(conf, ret_store, err, err_len);
@@ -456,8 +456,8 @@ odd_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, c
 {
 	static const int answers[2][3] = { { 0, 1, 0 }, { 1, -ENOTRECOVERABLE, -EIO } };
 
-	say(cookie, conf->disks[0].path);
-	return answers[fsck_nr++ / 3][conf->disks[0].path[7] - '0'];
+	say(cookie, conf->disks.disk[0].path);
+	return answers[fsck_nr++ / 3][conf->disks.disk[0].path[7] - '0'];
 }
 
 static void
@@ -487,8 +487,8 @@ test_life(void **state)
 	odd.start = odd_start;
 	odd.fsck = odd_fsck;
 	odd.snapshot = odd_snapshot;
-	conf.set.engine = &odd;
-	conf.index_bytes = 300;
+	conf.disks.engine = &odd;
+	conf.disks.index_bytes = 300;
 	assert_int_equal(store_format(&conf, false, err, sizeof err), 0);
 	assert_int_equal(formatted, 3);
 	assert_int_equal(store_start(&conf, &st, err, sizeof err), -ENOENT);
@@ -496,8 +496,8 @@ test_life(void **state)
 	assert_int_equal(store_fsck(&conf, false, say, NULL), 1);
 	assert_string_equal(said, "memory-0\nmemory-1\nmemory-2\n");
 	assert_int_equal(store_fsck(&conf, false, say, NULL), -ENOTRECOVERABLE);
-	conf.disk_nr = 2;
-	conf.index_bytes = 200;
+	conf.disks.nr = 2;
+	conf.disks.index_bytes = 200;
 	assert_int_equal(store_start(&conf, &st, err, sizeof err), 0);
 	assert_int_equal(store_disk_nr(st), 2);
 	store_disk_info(st, 1, &info);
@@ -509,14 +509,14 @@ test_life(void **state)
 	assert_int_equal(snapshots, 2);
 	store_stop(st);
 	/* what is refused */
-	conf.disk_nr = 0;
+	conf.disks.nr = 0;
 	assert_int_equal(store_start(&conf, &st, err, sizeof err), -EINVAL);
 	assert_string_equal(err, "no disk is configured");
-	conf.disk_nr = 3;
-	conf.set.engines_max = 2;
+	conf.disks.nr = 3;
+	conf.disks.engines_max = 2;
 	assert_int_equal(store_start(&conf, &st, err, sizeof err), -EINVAL);
 	assert_string_equal(err, "3 disks are configured; a store may have 2");
-	conf.set.engines_max = 1;
+	conf.disks.engines_max = 1;
 	assert_int_equal(store_format(&conf, true, err, sizeof err), -EINVAL);
 	assert_string_equal(err, "3 disks are configured; this version serves one disk per store");
 	said[0] = 0;

@@ -41,9 +41,11 @@ static inline int
 rig_start(void **state)
 {
 	struct store_disk_conf disk = { .path = "memory", .size_bytes = 1u << 30 };
-	struct store_conf conf = {
-		.ops = &mem_store_ops, .disks = &disk, .disk_nr = 1, .index_bytes = 64u << 20, .ports_max = 1
-	};
+	struct store_conf conf = { .ops = &mem_store_ops,
+				   .disks.disk = &disk,
+				   .disks.nr = 1,
+				   .disks.index_bytes = 64u << 20,
+				   .ports_max = 1 };
 	const char *seed = getenv("SEED");
 	struct mem_store_tuning t = { .seed = seed ? strtoull(seed, NULL, 0) : 1,
 				      .open_at_once = 50,

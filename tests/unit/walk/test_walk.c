@@ -196,6 +196,32 @@ test_empty(void **state)
 	assert_int_equal(toy.begun, 3);
 }
 
+/* Of several processes over one store each walks its share of the buckets: all together each bucket once. */
+static void
+test_shares(void **state)
+{
+	static const char letters[] = "abcdefghijkl";
+	char seen[sizeof letters] = "";
+
+	make_buckets(letters);
+	for (uint32_t share = 0; share < 3; share++) {
+		mem_store_share(rig.store, 3, share);
+		wait_ends((int)share + 1);
+		assert_string_equal(toy.why, "");
+		for (const char *l = letters; *l; l++) {
+			char name[] = { *l, *l, *l, 0 };
+
+			assert_true((strchr(toy.order, *l) != NULL) == (store_shard(name, 3) % 3 == share));
+		}
+		assert_true(strlen(toy.order) < strlen(letters));
+		strcat(seen, toy.order);
+	}
+	assert_int_equal(strlen(seen), strlen(letters));
+	mem_store_share(rig.store, 0, 0);
+	wait_ends(4);
+	assert_string_equal(toy.order, letters);
+}
+
 /* A first rest that is longer than the interval is not taken. */
 static void
 test_first(void **state)
@@ -462,6 +488,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_empty, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_shares, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_on_request, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_buckets, setup, teardown),

@@ -131,7 +131,9 @@ static int
 setup(void **state)
 {
 	struct store_disk_conf disk = { .path = "memory", .size_bytes = 1 << 30 };
-	struct store_conf conf = { .ops = &mem_store_ops, .disks = &disk, .disk_nr = 1, .ports_max = 1 };
+	struct store_conf conf = {
+		.ops = &mem_store_ops, .disks.disk = &disk, .disks.nr = 1, .ports_max = 1
+	};
 	struct chan_params cp = { .mb = &mb, .core_nr = 1, .pieces_max = 8, .queue_max = 8 };
 	static struct store_del del;
 	const char *env = getenv("SEED");
@@ -314,6 +316,31 @@ test_wire_bound(void **state)
 	digest_fini(&dg);
 }
 
+static void test_serve(void **state);
+static void test_copy(void **state);
+
+/* A store may take less at once than a buffer holds (the one in memory checks it): 2, 3 and 15 granules, odd
+ * numbers of which fit no buffer. */
+static void
+test_small_pieces(void **state)
+{
+	static const struct store_limits usual = { STORE_PIECE, STORE_GRANULE, STORE_INLINE_MAX };
+	static const uint32_t granules[] = { 2, 3, 15 };
+
+	assert_int_equal(store_limits(port)->piece_bytes, STORE_PIECE);
+	for (size_t i = 0; i < sizeof granules / sizeof *granules; i++) {
+		struct store_limits few = usual;
+
+		few.piece_bytes = granules[i] * STORE_GRANULE;
+		mem_store_limit(st, &few);
+		assert_int_equal(store_limits(port)->piece_bytes, few.piece_bytes);
+		test_push(state);
+		test_serve(state);
+		test_copy(state);
+	}
+	mem_store_limit(st, &usual);
+}
+
 static void
 test_serve(void **state)
 {
@@ -480,9 +507,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_push),      cmocka_unit_test(test_wire_bound),
-		cmocka_unit_test(test_serve),     cmocka_unit_test(test_copy),
-		cmocka_unit_test(test_copy_ends), cmocka_unit_test(test_progress),
+		cmocka_unit_test(test_push),         cmocka_unit_test(test_wire_bound),
+		cmocka_unit_test(test_serve),        cmocka_unit_test(test_copy),
+		cmocka_unit_test(test_copy_ends),    cmocka_unit_test(test_progress),
+		cmocka_unit_test(test_small_pieces),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
