@@ -82,10 +82,9 @@ canon_check_headers(const struct dialect_in *in, const struct sigv4 *s, bool rel
 			    (!date && name_is(h, "date"));
 
 		if (must && !is_listed(s->signed_headers, h))
-			return refuse(
-				ret_why, FAULT_ACCESS_DENIED,
-				"Headers that must be signed are not: host, x-amz-* and whatever carries an "
-				"RDMA descriptor (x-rdma-info, x-cuobj-*) have to be.");
+			return refuse(ret_why, FAULT_ACCESS_DENIED,
+				      "Headers that must be signed are not: host, x-amz-*, x-rdma-info and "
+				      "x-cuobj-* have to be.");
 	}
 	return FAULT_NONE;
 }

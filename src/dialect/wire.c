@@ -125,7 +125,16 @@ wire_check_served(const struct dialect_in *in, const struct target *t, const cha
 	return FAULT_NONE;
 }
 
-/* Tells whether what came under the row's header is a descriptor of that row. */
+static bool
+shares_header(const struct wire_row *row)
+{
+	const struct wire_row *next = row + 1;
+
+	return next < wire_rows + WIRE_NR && strcmp(next->header, row->header) == 0;
+}
+
+/* Tells whether what came under the row's header is a descriptor of that row.  Of two rows with one header the
+ * first value decides; a value that could be taken for metadata does not hide a descriptor behind it. */
 static bool
 is_descriptor(const struct dialect_in *in, const struct wire_row *row)
 {
@@ -134,8 +143,12 @@ is_descriptor(const struct dialect_in *in, const struct wire_row *row)
 	for (int i = 0; i < in->field_nr; i++) {
 		const struct field *f = &in->fields[i];
 
-		if (name_is(f, row->header) && row->shape(f->value, f->value_len))
+		if (!name_is(f, row->header))
+			continue;
+		if (row->shape(f->value, f->value_len))
 			return true;
+		if (shares_header(row))
+			return false;
 	}
 	return false;
 }

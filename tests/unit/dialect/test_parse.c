@@ -280,12 +280,12 @@ several_descriptors(void **state)
 	static const char *const headers[] = { "x-amz-rdma-token", "x-rdma-info", "x-cuobj-rdma-descr",
 					       "x-amz-meta-rdma-token" };
 	static const char *const methods[] = { "PUT", "GET", "HEAD" };
+	struct rq *r;
 
 	for (int m = 0; m < 3; m++) {
 		for (int a = 0; a < 4; a++) {
 			for (int b = 0; b < 4; b++) {
-				struct rq *r = s3(methods[m], "/bkt/obj");
-
+				r = s3(methods[m], "/bkt/obj");
 				rq_with(r, headers[a], DC81, headers[b], DC81, "content-length", "0", NULL);
 				assert_fault(rq_parse(r), FAULT_BAD_REQUEST);
 			}
@@ -300,6 +300,13 @@ several_descriptors(void **state)
 		rq_parse(rq_with(s3("GET", "/bkt/obj"), "x-cuobj-rdma-descr", DC81,
 				 "x-cuobj-remote-buf-start", "1", "x-cuobj-remote-buf-start", "1", NULL)),
 		FAULT_BAD_REQUEST);
+	/* Of one header's values the first says how the answer looks. */
+	r = rq_with(s3("GET", "/bkt/obj"), "x-amz-rdma-token", DC81, "x-amz-rdma-token", HIP88, NULL);
+	assert_fault(rq_parse(r), FAULT_BAD_REQUEST);
+	assert_int_equal(r->t.wire, WIRE_AMZ);
+	r = rq_with(s3("GET", "/bkt/obj"), "x-amz-rdma-token", HIP88, "x-amz-rdma-token", DC81, NULL);
+	assert_fault(rq_parse(r), FAULT_BAD_REQUEST);
+	assert_int_equal(r->t.wire, WIRE_HIP);
 }
 
 /* 4.4: a descriptor of the other dialect; the exception of 1.3 is not offered. */
