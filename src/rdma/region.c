@@ -184,10 +184,11 @@ leave(struct rdma_device *dev, struct rdma_region *g, int slot)
 	}
 	if (c)
 		context_put(c);
-	/* One that was given up may have it too. */
+	/* One that was given up may have it too: the latest there was.  Its own memory may be gone, where it
+	 * is being closed. */
 	pthread_mutex_lock(&dev->lock);
-	if (dev->old && dev->old->nr > *until)
-		*until = dev->old->nr;
+	if (dev->old && dev->opened > *until)
+		*until = dev->opened;
 	pthread_mutex_unlock(&dev->lock);
 	return r < 0 ? r : atomic_load(&dev->closed) < *until ? -EINPROGRESS : 0;
 }
