@@ -106,7 +106,7 @@ has_died(struct rdma_context *c, int r)
 	if (r == -ENOMEM || answers(c))
 		return false;
 	if (!context_is_given_up(c))
-		rdma_rail_broken(device_first_rail(c->dev), "the device does not answer");
+		device_lost_region(c->dev);
 	return true;
 }
 
@@ -179,7 +179,7 @@ leave(struct rdma_device *dev, struct rdma_region *g, int slot)
 	if (had && !answers(c)) {
 		*until = c->nr;
 		if (!context_is_given_up(c))
-			rdma_rail_broken(device_first_rail(dev), "the device does not answer");
+			device_lost_region(dev);
 		r = 0;
 	}
 	if (c)

@@ -854,6 +854,56 @@ a_region_leaves_amid_the_close(void **state)
 	rdma_close(rd);
 }
 
+/* What was added and removed while a device did not answer is not lost in a device that answers again soon: it
+ * is opened anew all the same. */
+static void
+regions_of_a_device_that_comes_back(void **state)
+{
+	static char mem[65536], gone_mem[4096];
+	struct token tok = { .kind = TOKEN_DC, .dctn = 9 };
+	struct waiter w = { .w.done = on_target };
+	struct rdma_sge sge = { .mem = mem, .len = 64 };
+	struct rdma_target to;
+	struct rdma_rail *rail;
+	struct rail_route r;
+	struct rdma_cq *cq;
+	struct rdma_ep *ep;
+	struct rdma *rd;
+	char cmd[512];
+	int gone, n;
+
+	if (!getenv("PORTCTL"))
+		skip();
+	rd = must_open(0, NULL);
+	rail = rdma_rail(rd, 0);
+	assert_int_equal(rdma_region_add(rd, gone_mem, sizeof gone_mem, &gone, err, sizeof err), 0);
+	snprintf(cmd, sizeof cmd, "%s device mlx5_0 lost", getenv("PORTCTL"));
+	assert_int_equal(system(cmd), 0);
+	assert_true(comes(rail, 1, RAIL_LOST));
+	assert_int_equal(rdma_region_add(rd, mem, sizeof mem, &sge.region, err, sizeof err), 0);
+	assert_int_equal(rdma_region_del(rd, gone), -EINPROGRESS);
+	snprintf(cmd, sizeof cmd, "%s device mlx5_0 back", getenv("PORTCTL"));
+	assert_int_equal(system(cmd), 0);
+	assert_true(comes(rail, 2, RAIL_UP));
+	assert_int_equal(rdma_region_del(rd, gone), 0);
+
+	assert_int_equal(route(rd, "127.0.0.9", "127.0.0.1", &r), 0);
+	n = rdma_target_get(rail, &tok, &r, &w.w, &to);
+	while (n == 0 && !atomic_load(&w.heard))
+		usleep(100);
+	to = n > 0 ? to : w.w.target;
+	assert_int_equal(rdma_cq_new(dc(rd), rail, 64, &cq), 0);
+	assert_int_equal(rdma_ep_new(dc(rd), rail, cq, 12, &ep), 0);
+	assert_int_equal(
+		rdma_ep_post(ep,
+			     &(struct rdma_wr){ .is_write = true, .target = &to, .sge = &sge, .sge_nr = 1 }),
+		0);
+	assert_int_equal(rdma_ep_free(ep, true), 0);
+	rdma_target_put(rail, &to);
+	rdma_cq_free(cq);
+	rdma_close(rd);
+}
+
 int
 main(void)
 {
@@ -876,6 +926,7 @@ main(void)
 		cmocka_unit_test(endpoints_take_the_settings),
 		cmocka_unit_test(a_context_dies),
 		cmocka_unit_test(a_region_leaves_amid_the_close),
+		cmocka_unit_test(regions_of_a_device_that_comes_back),
 	};
 	struct rdma *rd;
 	int nr;
