@@ -6,8 +6,8 @@
  * mailbox), never from inside a start call.  A channel (an endpoint: DC's initiator) is leased to one request,
  * hence one target, from first post to last completion (protocol.md items 17-32).
  *
- * Push: our buffer to client memory (RDMA WRITE, serves a GET).  Pull: client memory to our buffer (RDMA
- * READ, a PUT).
+ * Push: our buffer to client memory (RDMA WRITE, serves a GET).  Pull: client memory to our buffer (RDMA READ,
+ * a PUT).
  */
 #ifndef GANTRY_CHAN_CHAN_H
 #define GANTRY_CHAN_CHAN_H
@@ -33,9 +33,9 @@ struct chan_params {
 	int core, core_nr;     /* this core's share of the channels */
 	int pieces_max;        /* most operations one lease has outstanding */
 	int queue_max;         /* waiting leases; one more is -EAGAIN */
-	/* Who waits on the completion queues' descriptors, at most CHAN_FDS_MAX: told of each there is, and of
-	 * each that goes because its device is opened anew.  unwatch_fd: true when nobody waits on it any
-	 * more, else chan_fd_unwatched() follows.  On the core.  NULL: nobody waits. */
+	/* Who waits on the completion queues' descriptors, at most CHAN_FDS_MAX: told of each there is,
+	 * and of each that goes because its device is opened anew.  unwatch_fd: true when nobody waits on
+	 * it any more, else chan_fd_unwatched() follows.  On the core.  NULL: nobody waits. */
 	void (*watch_fd)(void *cookie, int fd);
 	bool (*unwatch_fd)(void *cookie, int fd);
 	void *fd_cookie;
@@ -44,10 +44,11 @@ struct chan_params {
 	int region_nr;
 };
 
-/* 0 or -errno.  With no rail it still works: every lease is declined.  A rail whose device dies is declined
- * until the device was opened anew; its operations end when the hardware can do nothing more for them. */
+/* Makes a core's channels.  0 or -errno.  With no rail it still works: every lease is declined.  A rail whose
+ * device dies is declined until the device was opened anew; its operations end when the hardware can do
+ * nothing more for them. */
 int chan_new(const struct chan_params *params, struct chan **ret_chan);
-/* No lease may be out, and nobody waits on a descriptor. */
+/* Frees it.  No lease may be out, and nobody waits on a descriptor. */
 void chan_free(struct chan *ch);
 
 /* Why RDMA is not used: the reason of a decline (x-gantry-rdma-reason, access log, metric label). */
@@ -84,10 +85,10 @@ struct chan_lease {
 };
 
 /*
- * A channel towards the token's target.  local: the address on which the HTTP connection came in (rail
- * choice, item 26). > 0: granted at once; 0: done() comes later (the target is being found or connected, or
- * all channels are busy: clients take turns, each one's leases are in order); < 0: -EOPNOTSUPP (decline,
- * ls->reason), -EINVAL (the token cannot work on our port: 400), -EAGAIN (the queue is full).
+ * Asks for a channel towards the token's target.  local: the address on which the HTTP connection came in
+ * (rail choice, item 26). > 0: granted at once; 0: done() comes later (the target is being found or
+ * connected, or all channels are busy: clients take turns, each one's leases are in order); < 0: -EOPNOTSUPP
+ * (decline, ls->reason), -EINVAL (the token cannot work on our port: 400), -EAGAIN (the queue is full).
  */
 int chan_lease_get(struct chan *ch, struct chan_lease *ls, const struct token *tok,
 		   const struct sockaddr *local);
@@ -96,9 +97,9 @@ void chan_lease_cancel(struct chan *ch, struct chan_lease *ls);
 /* Gives it back.  outstanding must be 0.  NULL-safe and fine on one never granted. */
 void chan_lease_put(struct chan *ch, struct chan_lease *ls);
 
-/* Cancel: the QP goes to error, what is outstanding comes back with -ECANCELED.  If a completion stays away
- * 100 ms the QP is destroyed and its operations end then: whatever happens, after the last done() nothing of
- * ours touches the client. */
+/* Cancels a lease: the QP goes to error, what is outstanding comes back with -ECANCELED.  If a completion
+ * stays away 100 ms the QP is destroyed and its operations end then: whatever happens, after the last
+ * done() nothing of ours touches the client. */
 void chan_lease_fail(struct chan *ch, struct chan_lease *ls);
 
 struct chan_op {
@@ -133,7 +134,7 @@ int chan_waiting(const struct chan *ch);
 
 /* Reaps completion queues; returns how many completions it dispatched. */
 int chan_poll(struct chan *ch);
-/* Work requests are outstanding, so polling is worth it. */
+/* Tells whether work requests are outstanding, so that polling is worth it. */
 bool chan_busy(const struct chan *ch);
 /* Makes the next completion make its queue's descriptor readable: after this poll once more, then sleep. */
 void chan_arm(struct chan *ch);

@@ -41,8 +41,8 @@ struct lease;
  *   '--------------------- CREATING -----------------> BROKEN
  *                              ^------ 1 s, or the rail is up --'
  *
- * CONNECTING: where the transport connects an endpoint to its target before it takes work (rdma_ep_connects());
- * DC does not.
+ * CONNECTING: where the transport connects an endpoint to its target before it takes work
+ * (rdma_ep_connects()); DC does not.
  *
  * When its device has died, FREE and FENCED go to DESTROYING too, and so does what was reset or created for
  * the old one.  While the rail has no completion queue, what was destroyed is BROKEN.  With
@@ -183,7 +183,8 @@ struct chan {
 	struct delay delay;
 	uint64_t next_poll_ns;
 
-	/* From other threads: what has come back, and that rails changed.  The wake-up brings the core here. */
+	/* From other threads: what has come back, and that rails changed.  The wake-up brings the core
+	 * here. */
 	struct mailbox inbox;
 	struct chan_wakeup *wakeup;
 	_Atomic bool rails_changed;
@@ -214,7 +215,7 @@ struct lease {
 };
 _Static_assert(sizeof(struct lease) <= sizeof(((struct chan_lease *)0)->priv), "a lease fits");
 
-/* Is there a queue to be polled? */
+/* Tells whether there is a queue to be polled. */
 static inline bool
 has_cq(const struct chan_rail *cr)
 {

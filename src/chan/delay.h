@@ -14,7 +14,7 @@ struct delay {
 	unsigned idle_rounds; /* adaptive: rounds without a completion since the last one */
 };
 
-/* After a round that found so many completions: how long not to look again.  0: at once. */
+/* Returns how long not to look again after a round that found so many completions, in ns; 0: look at once. */
 uint64_t delay_next_ns(struct delay *d, int completions);
 
 #endif

@@ -6,8 +6,8 @@
  * A rail has the transports that its device can do (rdma/ep.h); one without any serves no token.  A process
  * may open several struct rdma, each with rails and regions of its own.
  *
- * rdma_open() and rdma_close() of one run on one thread.  A rail's state changes at run time (async events, its
- * own helper thread) and may be read by any thread.  No device, or a list call that fails, is a warning:
+ * rdma_open() and rdma_close() of one run on one thread.  A rail's state changes at run time (async events,
+ * its own helper thread) and may be read by any thread.  No device, or a list call that fails, is a warning:
  * rail_nr is 0 then and everything is served over HTTP.
  *
  * A device whose context has died (a firmware that was reset, a driver bound anew) is opened anew by its
@@ -50,14 +50,14 @@ struct rdma_rail_info {
 	bool serves;   /* some family of tokens, by some transport */
 };
 
-/* What libibverbs reads from the environment when it is called first.  Before any of these, and before any
- * thread. */
+/* Sets what libibverbs reads from the environment when it is called first.  Called before any of these, and
+ * before any thread. */
 void rdma_prepare(void);
 
-/* 0 (also with no rail at all, mode auto), or -ENODEV: a configured device is missing (exit 69), the reason
- * in err. */
+/* Opens devices and rails.  0 (also with no rail at all, mode auto), or -ENODEV: a configured device is
+ * missing (exit 69), the reason in err. */
 int rdma_open(const struct conf_rdma *conf, struct rdma **ret_rdma, char *err, size_t err_len);
-/* After every chan was freed.  NULL is fine. */
+/* Closes everything, after every chan was freed.  NULL is fine. */
 void rdma_close(struct rdma *rd);
 
 int rdma_rail_nr(const struct rdma *rd);
@@ -82,9 +82,9 @@ int rdma_region_add(struct rdma *rd, void *mem, size_t len, int *ret_region, cha
  */
 int rdma_region_del(struct rdma *rd, int region);
 
-/* Says whether gid is one that a token may name: rdma.allow (or our rails' subnets), then rdma.allow_special; see "Tokens"
- * in docs/threat-model.md.  NULL gid: a token without one (counts as our own subnet).  peer: the HTTP client's
- * address, for rdma.bind_gid.  0, or -EACCES. */
+/* Says whether gid is one that a token may name: rdma.allow (or our rails' subnets), then
+ * rdma.allow_special; see "Tokens" in docs/threat-model.md.  NULL gid: a token without one (counts as our
+ * own subnet).  peer: the HTTP client's address, for rdma.bind_gid.  0, or -EACCES. */
 int rdma_gid_allowed(const struct rdma *rd, const struct conf_rdma *conf, const uint8_t *gid,
 		     const struct sockaddr *peer);
 

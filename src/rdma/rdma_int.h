@@ -84,8 +84,8 @@ struct selector {
 };
 /* Parses a name, name:port, IPv4 or IPv6 address, GID.  0 or -EINVAL. */
 int selector_parse(const char *text, struct selector *ret_sel);
-/* Finds device name and port that own an address that no GID table holds, through librdmacm; -ENODEV, -ENOENT (no
- * kernel CM). */
+/* Finds device name and port that own an address that no GID table holds, through librdmacm; -ENODEV,
+ * -ENOENT (no kernel CM). */
 int selector_by_cm(const struct selector *sel, char *ret_device, size_t device_len, int *ret_port);
 
 /* ---- ahcache.c ---- */
@@ -122,7 +122,7 @@ struct ah_helpers {
 	bool stop;
 };
 
-/* As rdma_target_get(); a waiter's target.at is set. */
+/* Finds or makes an address handle, as rdma_target_get(); a waiter's target.at is set. */
 int ah_get(struct rdma_rail *rail, const struct rdma_ah_key *key, struct rdma_target_wait *w,
 	   struct rdma_ah **ret_ah);
 void ah_put(struct rdma_rail *rail, struct rdma_ah *ah);

@@ -5,6 +5,8 @@
  */
 #include "rig.h"
 
+#include "tests/fake/hook_clock.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 
@@ -77,9 +79,9 @@ test_idle(void **state)
 		put_text(fd[i], GET("/delay/1"));
 		expect_ok(fd[i]);
 	}
-	usleep(50000);
+	hook_clock_skip(50 * NS_PER_MS);
 	before = cpu_ns();
-	usleep(1000000);
+	hook_clock_skip(NS_PER_S);
 	before = cpu_ns() - before;
 	print_message("CPU in one idle second: %llu us\n", (unsigned long long)(before / NS_PER_US));
 	assert_true(before < 10 * NS_PER_MS);
@@ -117,6 +119,7 @@ test_dump(void **state)
 	cores_dump(cs, on_line, all);
 	assert_non_null(strstr(all, "/delay/4000\n"));
 	assert_non_null(strstr(all, "/delay/4001\n"));
+	hook_clock_skip(4001 * NS_PER_MS);
 	for (int i = 0; i < 2; i++) {
 		expect_ok(fd[i]);
 		close(fd[i]);
@@ -143,7 +146,7 @@ test_stuck(void **state)
 	fd = call(cs, 0);
 	put_text(fd, GET("/block/6000"));
 	wait_for(fake_req_counts.begun == 1);
-	usleep(300000);
+	hook_clock_skip(300 * NS_PER_MS);
 	for (int i = 0; i < 2; i++)
 		cores_get_info(cs, i, &info[i]);
 	assert_int_equal(info[0].asleep + info[1].asleep, 1);
@@ -152,6 +155,7 @@ test_stuck(void **state)
 	cores_dump(cs, on_line, all);
 	assert_true(clock_ns() - t < 4000 * NS_PER_MS);
 	assert_non_null(strstr(all, "does not answer"));
+	hook_clock_skip(6 * NS_PER_S);
 	expect_ok(fd);
 	close(fd);
 	finish(cs, NS_PER_S);
@@ -193,6 +197,7 @@ test_drain(void **state)
 	assert_int_equal(pthread_create(&t, NULL, stop_thread, &s), 0);
 	expect_end(idle);
 	assert_false(s.done);
+	hook_clock_skip(4 * NS_PER_S);
 	assert_true(get_answer(busy, &a, false, NULL));
 	assert_int_equal(a.status, 200);
 	assert_true(a.has_close);
@@ -229,6 +234,10 @@ test_news(void **state)
 	put_text(fd, GET("/now"));
 	expect_ok(fd);
 	/* The idle time is another now, for this old connection too. */
+	hook_clock_skip(NS_PER_S);
+	assert_int_equal(recv(fd, all, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(errno, EAGAIN);
+	hook_clock_skip(2 * NS_PER_S);
 	expect_end(fd);
 	close(fd);
 	assert_int_equal(cores_set_conf(cs, &conf, NULL, 60 * NS_PER_S), 2);
@@ -279,9 +288,14 @@ test_stop_now(void **state)
 		began = clock_ns();
 		assert_int_equal(pthread_create(&t, NULL, stop_thread, &s), 0);
 		if (now) {
-			usleep(100000);
+			hook_clock_skip(100 * NS_PER_MS);
 			assert_false(s.done);
 			cores_stop_now(s.cs);
+		} else {
+			/* The drain has begun when the idle one ends. */
+			expect_end(fd[4]);
+			assert_false(s.done);
+			hook_clock_skip(s.drain_ns);
 		}
 		pthread_join(t, NULL);
 		assert_in_range(clock_ns() - began, 80 * NS_PER_MS, 60 * NS_PER_S);

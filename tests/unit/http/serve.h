@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/mailbox.h"
 #include "base/timer.h"
-#include "http/http.h"
+#include "http/http_int.h"
 #include "ring/ring.h"
 #include "stats/stats.h"
 
@@ -35,6 +35,7 @@ struct serve {
 	pthread_t thread;
 	_Atomic bool ready, stop, drain, abandon;
 	_Atomic int conns;
+	_Atomic int heads_begun, heads_used, long_targets_begun, long_targets_used; /* told before conns */
 	_Atomic uint64_t turns;
 	struct msg wake;
 };
@@ -88,6 +89,10 @@ serve_turn(struct serve *s)
 	timers_run(&s->timers, clock_ns());
 	reqs_run(s->reqs);
 	http_run(s->http);
+	s->heads_begun = s->http->heads.begun;
+	s->heads_used = s->http->heads.used;
+	s->long_targets_begun = s->http->long_targets.begun;
+	s->long_targets_used = s->http->long_targets.used;
 	s->conns = http_connections(s->http);
 	s->turns++;
 }

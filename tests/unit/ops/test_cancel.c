@@ -270,10 +270,12 @@ test_lost(void **state)
 	fake_time();
 	fake_chan_script(rig.chan, 2, WCS_NR);
 	begin_get(&x, "l", 3 << 20);
-	for (int i = 0; i < 2000; i++) {
+	/* All of it is posted, and all but that one is over. */
+	rig_until(fake_chan_stats(rig.chan)->push_bytes >= 2 << 20 && mem_store_inflight(rig.store) == 0);
+	for (int i = 0; i < 2000; i++)
 		rig_turn();
-		usleep(100);
-	}
+	assert_int_equal(fake_chan_stats(rig.chan)->outstanding, 1);
+	assert_int_equal(fake_chan_stats(rig.chan)->push_bytes, 2 << 20);
 	assert_false(req_is_ready(x.rq));
 	rig_now += RIG_LATE_NS;
 	for (int i = 0; i < 10; i++)
