@@ -22,6 +22,7 @@
 #include "core/core.h"
 #include "dialect/dialect.h"
 #include "extent/extent.h"
+#include "store/set.h"
 #include "ops/ops.h"
 #include "rdma/rdma.h"
 #include "stats/stats.h"
@@ -51,7 +52,8 @@ daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct
 		disks[i] = (struct store_disk_conf){ .path = conf->store.disks[i].path,
 						     .size_bytes = conf->store.disks[i].size_bytes };
 	}
-	*ret_conf = (struct store_conf){ .ops = &extent_ops,
+	*ret_conf = (struct store_conf){ .ops = &store_set_ops,
+					 .set = { .engine = &extent_ops, .engines_max = 1 },
 					 .disks = disks,
 					 .disk_nr = conf->store.disk_nr,
 					 .index_bytes = conf->memory.index_bytes,

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The calls of store.h: each checks what is the same for all back ends and goes on through the table of the
- * store, the port or, where a call has neither, of the configuration or the object.  Callers' threads; no state.
+ * store or the port or, where a call has neither, of the configuration.  What was begun before (an open object,
+ * a read, a PUT) goes on where it is: in a set that is an engine's port, not the caller's.  Callers' threads; no
+ * state.
  */
 #include "store/store.h"
 
@@ -108,7 +110,7 @@ void
 store_close(struct store_port *p, struct store_obj *obj)
 {
 	if (obj && obj->is_open)
-		p->ops->close(p, obj);
+		obj->op.port->ops->close(obj->op.port, obj);
 }
 
 uint32_t
@@ -121,12 +123,13 @@ int
 store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf, uint64_t off,
 	   uint32_t len)
 {
-	return p->ops->read(p, obj, rd, buf, off, len);
+	return obj->op.port->ops->read(obj->op.port, obj, rd, buf, off, len);
 }
 
 bool
 store_read_cancel(struct store_port *p, struct store_read *rd)
 {
+	p = rd->op.port;
 	return p->ops->read_cancel && p->ops->read_cancel(p, rd);
 }
 
@@ -143,7 +146,7 @@ int
 store_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
 		uint32_t len, bool last)
 {
-	return p->ops->put_write(p, put, w, buf, len, last);
+	return put->op.port->ops->put_write(put->op.port, put, w, buf, len, last);
 }
 
 int
@@ -151,14 +154,14 @@ store_put_commit(struct store_port *p, struct store_put *put, const struct store
 {
 	if (c->meta.attrs_len > STORE_ATTRS_MAX || c->pre.etag_nr > STORE_PRE_ETAGS)
 		return -EINVAL;
-	return p->ops->put_commit(p, put, c);
+	return put->op.port->ops->put_commit(put->op.port, put, c);
 }
 
 void
 store_put_abort(struct store_port *p, struct store_put *put)
 {
 	if (put && put->is_started)
-		p->ops->put_abort(p, put);
+		put->op.port->ops->put_abort(put->op.port, put);
 }
 
 int

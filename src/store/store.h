@@ -82,6 +82,10 @@ struct store_conf {
 	uint64_t index_bytes;  /* memory the index may use, in all */
 	uint64_t lock_wait_ns; /* how long start waits for a dead process's last writes */
 	int ports_max;
+	struct {
+		const struct store_ops *engine; /* of which it is made: one for each disk */
+		int engines_max;
+	} set; /* store_set_ops (store/set.h) */
 };
 
 /* Makes a store on empty disks (force: whatever was there is lost).  Blocking.  0 or -errno; the reason is in

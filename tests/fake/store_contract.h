@@ -16,6 +16,8 @@ struct contract {
 	/* One turn of the loop: runs what has come (mailbox, ring, timers), waits a little if nothing has,
 	 * store_quiesce(). */
 	void (*turn)(struct contract *c);
+	/* Whether an operation that was started on `port` may be done by p; NULL: by `port` alone. */
+	bool (*is_ours)(const struct contract *c, const struct store_port *p);
 	uint64_t seed;
 	unsigned random_ops; /* of the random test; 0: 2000 */
 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine under the suite that every back end of store.h must pass, on a directory; twice, with a restart
- * in between. SEED= repeats a run.
+ * The engine under the suite that every back end of store.h must pass, on a directory, with restarts in between:
+ * twice by itself, and as the one engine of a set.  SEED= repeats a run.
  */
 #include "harness.h"
+#include "store/set_int.h"
 #include "tests/fake/store_contract.h"
 
 static struct loop l;
@@ -12,6 +13,13 @@ static void
 turn(struct contract *c)
 {
 	loop_turn(&l);
+}
+
+/* Of a set of one every operation is its engine's. */
+static bool
+is_ours(const struct contract *c, const struct store_port *p)
+{
+	return p == set_port(c->port)->engine[0];
 }
 
 int
@@ -31,7 +39,13 @@ main(void)
 		printf("%s\n", err);
 		return 1;
 	}
-	for (int i = 0; i < 2; i++, con.seed++) {
+	for (int i = 0; i < 3; i++, con.seed++) {
+		if (i == 2) {
+			conf.set.engine = conf.ops;
+			conf.set.engines_max = 1;
+			conf.ops = &store_set_ops;
+			con.is_ours = is_ours;
+		}
 		if (store_start(&conf, &con.store, err, sizeof err) < 0) {
 			printf("%s\n", err);
 			return 1;

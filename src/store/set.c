@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The set's life, its placement, and what concerns one key, which is the engine's affair from its first call on.
+ * See set.h.
+ */
+#include "store/set_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- life ---- */
+
+static int
+check_conf(const struct store_conf *conf, char *err, size_t err_len)
+{
+	int max = conf->set.engines_max < STORE_SET_MAX ? conf->set.engines_max : STORE_SET_MAX;
+
+	if (conf->disk_nr >= 1 && conf->disk_nr <= max)
+		return 0;
+	if (conf->disk_nr < 1)
+		snprintf(err, err_len, "no disk is configured");
+	else if (max == 1)
+		snprintf(err, err_len, "%d disks are configured; this version serves one disk per store",
+			 conf->disk_nr);
+	else
+		snprintf(err, err_len, "%d disks are configured; a store may have %d", conf->disk_nr, max);
+	return -EINVAL;
+}
+
+/* Returns what the i-th engine is made from. */
+static struct store_conf
+engine_conf(const struct store_conf *conf, int i)
+{
+	struct store_conf c = *conf;
+
+	c.ops = conf->set.engine;
+	c.disks = &conf->disks[i];
+	c.disk_nr = 1;
+	c.index_bytes = conf->index_bytes / (uint64_t)conf->disk_nr;
+	return c;
+}
+
+static int
+set_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
+{
+	int r = check_conf(conf, err, err_len);
+
+	for (int i = 0; r == 0 && i < conf->disk_nr; i++) {
+		struct store_conf c = engine_conf(conf, i);
+
+		r = store_format(&c, force, err, err_len);
+	}
+	return r;
+}
+
+static int
+set_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
+	 void *cookie)
+{
+	char err[128];
+	int r = check_conf(conf, err, sizeof err);
+
+	if (r < 0) {
+		if (say)
+			say(cookie, err);
+		return r;
+	}
+	/* All of them are looked at, whatever the first ones say. */
+	for (int i = 0; i < conf->disk_nr; i++) {
+		struct store_conf c = engine_conf(conf, i);
+		int one = store_fsck(&c, repair, say, cookie);
+
+		if (one < 0 ? r >= 0 : r == 0)
+			r = one;
+	}
+	return r;
+}
+
+static void
+set_stop(struct store *st)
+{
+	struct set *s = set_of(st);
+
+	for (int i = 0; i < s->nr; i++)
+		store_stop(s->engine[i]);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+static int
+set_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
+{
+	int r = check_conf(conf, err, err_len);
+	struct set *s = r == 0 ? calloc(1, sizeof *s) : NULL;
+
+	if (!s)
+		return r < 0 ? r : -ENOMEM;
+	s->base.ops = &store_set_ops;
+	pthread_mutex_init(&s->lock, NULL);
+	list_init(&s->waiting);
+	for (int i = 0; i < SET_SLOTS; i++)
+		s->home[i] = (uint8_t)(i % conf->disk_nr);
+	for (; s->nr < conf->disk_nr; s->nr++) {
+		struct store_conf c = engine_conf(conf, s->nr);
+
+		r = store_start(&c, &s->engine[s->nr], err, err_len);
+		if (r < 0) {
+			set_stop(&s->base);
+			return r;
+		}
+	}
+	*ret_store = &s->base;
+	return 0;
+}
+
+/* ---- ports ---- */
+
+/* True: no engine has a port of it any more. */
+static bool
+detach_all(struct set_port *p)
+{
+	bool over = true;
+
+	for (int i = 0; i < p->nr; i++) {
+		if (p->engine[i] && store_detach(p->engine[i]))
+			p->engine[i] = NULL;
+		over &= !p->engine[i];
+	}
+	return over;
+}
+
+static int
+set_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
+	   struct store_port **ret_port)
+{
+	struct set *s = set_of(st);
+	struct set_port *p = calloc(1, sizeof *p + (size_t)s->nr * sizeof(struct store_port *));
+
+	if (!p)
+		return -ENOMEM;
+	p->base.ops = &store_set_ops;
+	p->set = s;
+	p->mb = mb;
+	p->nr = s->nr;
+	for (int i = 0; i < s->nr; i++) {
+		int r = store_attach(s->engine[i], ring, mb, timers, &p->engine[i]);
+
+		if (r == 0)
+			continue;
+		p->engine[i] = NULL;
+		while (!detach_all(p))
+			mailbox_run(mb, 0); /* another port rang it already */
+		free(p);
+		return r;
+	}
+	*ret_port = &p->base;
+	return 0;
+}
+
+static bool
+set_detach(struct store_port *sp)
+{
+	struct set_port *p = set_port(sp);
+
+	/* What the set itself does begins new operations on engines. */
+	if (p->inflight || !detach_all(p))
+		return false;
+	free(p);
+	return true;
+}
+
+static void
+set_quiesce(struct store_port *sp)
+{
+	struct set_port *p = set_port(sp);
+
+	for (int i = 0; i < p->nr; i++) {
+		if (p->engine[i])
+			store_quiesce(p->engine[i]);
+	}
+}
+
+static void
+set_sleep(struct store_port *sp)
+{
+	struct set_port *p = set_port(sp);
+
+	for (int i = 0; i < p->nr; i++) {
+		if (p->engine[i])
+			store_sleep(p->engine[i]);
+	}
+}
+
+static void
+set_wake(struct store_port *sp)
+{
+	struct set_port *p = set_port(sp);
+
+	for (int i = 0; i < p->nr; i++) {
+		if (p->engine[i])
+			store_wake(p->engine[i]);
+	}
+}
+
+/* ---- one key ---- */
+
+static struct store_port *
+home_port(struct store_port *sp, const struct store_key *k)
+{
+	struct set_port *p = set_port(sp);
+
+	return p->engine[set_home(p->set, k)];
+}
+
+static int
+set_open(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
+{
+	struct store_port *e = home_port(sp, k);
+
+	return e->ops->open(e, k, obj);
+}
+
+static int
+set_put_init(struct store_port *sp, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
+{
+	struct store_port *e = home_port(sp, k);
+
+	return e->ops->put_init(e, put, k, size_bytes);
+}
+
+static int
+set_delete(struct store_port *sp, const struct store_key *k, const struct store_pre *pre,
+	   struct store_del *del)
+{
+	struct store_port *e = home_port(sp, k);
+
+	return e->ops->delete (e, k, pre, del);
+}
+
+static int
+set_set_attrs(struct store_port *sp, const struct store_key *k, uint64_t version, const void *attrs,
+	      uint32_t attrs_len, struct store_del *op)
+{
+	struct store_port *e = home_port(sp, k);
+
+	return e->ops->set_attrs(e, k, version, attrs, attrs_len, op);
+}
+
+static int
+set_upload_create(struct store_port *sp, const struct store_key *k, const void *attrs, uint32_t attrs_len,
+		  struct store_upload *u)
+{
+	struct store_port *e = home_port(sp, k);
+
+	return e->ops->upload_create(e, k, attrs, attrs_len, u);
+}
+
+static int
+set_upload_abort(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		 struct store_upload *u)
+{
+	struct store_port *e = home_port(sp, k);
+
+	return e->ops->upload_abort(e, k, id, u);
+}
+
+static int
+set_upload_stat(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		void *attrs, uint32_t cap, struct store_stat *st)
+{
+	struct store_port *e = home_port(sp, k);
+
+	return e->ops->upload_stat(e, k, id, attrs, cap, st);
+}
+
+static int
+set_put_init_part(struct store_port *sp, struct store_put *put, const struct store_key *k,
+		  const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
+{
+	struct store_port *e = home_port(sp, k);
+
+	return e->ops->put_init_part(e, put, k, id, number, size_bytes);
+}
+
+static int
+set_upload_complete(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		    struct store_complete *c)
+{
+	struct store_port *e = home_port(sp, k);
+
+	return e->ops->upload_complete(e, k, id, c);
+}
+
+static int
+set_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+	       struct store_part_list *pl)
+{
+	struct store_port *e = home_port(sp, k);
+
+	return e->ops->list_parts(e, k, id, pl);
+}
+
+/* ---- what operators see ---- */
+
+static void
+set_snapshot(struct store *st)
+{
+	struct set *s = set_of(st);
+
+	for (int i = 0; i < s->nr; i++)
+		store_snapshot(s->engine[i]);
+}
+
+static int
+set_disk_nr(const struct store *st)
+{
+	const struct set *s = set_of(st);
+	int nr = 0;
+
+	for (int i = 0; i < s->nr; i++)
+		nr += store_disk_nr(s->engine[i]);
+	return nr;
+}
+
+static void
+set_disk_info(const struct store *st, int disk, struct store_disk_info *ret_info)
+{
+	const struct set *s = set_of(st);
+	int i = 0;
+
+	for (; disk >= store_disk_nr(s->engine[i]); i++)
+		disk -= store_disk_nr(s->engine[i]);
+	store_disk_info(s->engine[i], disk, ret_info);
+}
+
+/* ---- the table ---- */
+
+/* What is missing goes on with what was opened or begun, on the engine's own port (store.c). */
+const struct store_ops store_set_ops = {
+	.name = "set",
+	.format = set_format,
+	.start = set_start,
+	.fsck = set_fsck,
+	.stop = set_stop,
+	.attach = set_attach,
+	.detach = set_detach,
+	.quiesce = set_quiesce,
+	.sleep = set_sleep,
+	.wake = set_wake,
+	.open = set_open,
+	.put_init = set_put_init,
+	.delete = set_delete,
+	.set_attrs = set_set_attrs,
+	.upload_create = set_upload_create,
+	.upload_abort = set_upload_abort,
+	.upload_stat = set_upload_stat,
+	.put_init_part = set_put_init_part,
+	.upload_complete = set_upload_complete,
+	.list_parts = set_list_parts,
+	.bucket_create = set_bucket_create,
+	.bucket_delete = set_bucket_delete,
+	.bucket_head = set_bucket_head,
+	.bucket_set_attrs = set_bucket_set_attrs,
+	.bucket_get_attrs = set_bucket_get_attrs,
+	.list = set_list,
+	.list_uploads = set_list_uploads,
+	.snapshot = set_snapshot,
+	.disk_nr = set_disk_nr,
+	.disk_info = set_disk_info,
+};

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lists over the engines of a set.  Each engine's entries come in their order into a run, a piece at a time, and
+ * the least head of all runs is the page's next entry.  A name is on one engine only; what several have are common
+ * prefixes, which are given once.  Nothing is given while a run is empty whose engine has more: so it is known at
+ * the end of the page, too, whether there are others.  On the port's thread.
+ */
+#include "store/set_int.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RUN_BYTES (32u << 10)
+#define RUN_ENTRY_MAX (sizeof(struct held) + STORE_KEY_MAX + STORE_ATTRS_MAX + 8)
+#define LIST_SLICE 256 /* entries given in one turn of the loop */
+
+/* An entry as it lies in a run; its name and attributes follow. */
+struct held {
+	struct store_entry e;
+	uint8_t upload_id[STORE_UPLOAD_ID_BYTES];
+	size_t bytes; /* with what follows */
+};
+_Static_assert(2 * RUN_ENTRY_MAX <= RUN_BYTES, "a run holds the largest entries");
+
+struct run {
+	struct store_list ls; /* what the engine is asked */
+	struct merge *merge;
+	bool has_more; /* behind what the run holds */
+	uint32_t at, end;
+	_Alignas(struct held) unsigned char bytes[RUN_BYTES];
+};
+
+struct merge {
+	struct msg msg;
+	struct set_port *port;
+	struct store_list *ls; /* the caller's */
+	int (*list)(struct store_port *p, struct store_list *ls);
+	int pending; /* runs that an engine fills */
+	int result;  /* < 0: an engine's error */
+	uint32_t given;
+	bool is_first, is_full; /* nothing was given yet; no more is to be given */
+	/* The last entry given. */
+	char name[STORE_KEY_MAX];
+	uint16_t name_len;
+	uint8_t upload_id[STORE_UPLOAD_ID_BYTES];
+	bool has_upload_id;
+	struct run run[];
+};
+
+/* ---- runs ---- */
+
+static struct held *
+head_of(struct run *r)
+{
+	return r->at < r->end ? (struct held *)(r->bytes + r->at) : NULL;
+}
+
+static bool
+on_entry(struct store_list *ls, const struct store_entry *e)
+{
+	struct run *r = container_of(ls, struct run, ls);
+	struct held *h = (struct held *)(r->bytes + r->end);
+	char *tail = (char *)(h + 1);
+
+	check(e->name_len <= STORE_KEY_MAX && e->attrs_len <= STORE_ATTRS_MAX);
+	h->e = *e;
+	h->e.name = memcpy(tail, e->name, e->name_len);
+	if (e->attrs_len)
+		h->e.attrs = memcpy(tail + e->name_len, e->attrs, e->attrs_len);
+	if (e->upload_id)
+		h->e.upload_id = memcpy(h->upload_id, e->upload_id, sizeof h->upload_id);
+	h->bytes = (sizeof *h + e->name_len + e->attrs_len + 7) & ~(size_t)7;
+	r->end += (uint32_t)h->bytes;
+	return RUN_BYTES - r->end >= RUN_ENTRY_MAX;
+}
+
+static void
+take_result(struct merge *m, int i, int result)
+{
+	struct run *r = &m->run[i];
+
+	r->has_more = result >= 0 && r->ls.more;
+	/* The first engine says whether there is such a bucket; one that is gone meanwhile ends the page. */
+	if (result < 0 && !(result == -ENXIO && (i > 0 || !m->is_first)))
+		m->result = result;
+}
+
+static void on_filled(struct store_op *op);
+
+/* Asks an engine for what comes behind the last entry given. */
+static void
+fill(struct merge *m, int i)
+{
+	struct store_list *ls = &m->run[i].ls;
+	uint32_t left = m->ls->max - m->given;
+	int e;
+
+	*ls = (struct store_list){ .op.done = on_filled,
+				   .bucket = m->ls->bucket,
+				   .prefix = m->ls->prefix,
+				   .after = m->is_first ? m->ls->after : m->name,
+				   .delimiter = m->ls->delimiter,
+				   .bucket_len = m->ls->bucket_len,
+				   .prefix_len = m->ls->prefix_len,
+				   .after_len = m->is_first ? m->ls->after_len : m->name_len,
+				   .delimiter_len = m->ls->delimiter_len,
+				   .max = left && !m->is_full ? left : 1, /* to know whether there is one */
+				   .entry = on_entry };
+	if (m->is_first)
+		ls->after_id = m->ls->after_id;
+	else if (m->has_upload_id)
+		ls->after_id = m->upload_id;
+	m->run[i].at = m->run[i].end = 0;
+	m->pending++;
+	e = m->list(m->port->engine[i], ls);
+	if (e == 0)
+		return;
+	m->pending--;
+	take_result(m, i, e < 0 ? e : ls->op.result);
+}
+
+/* ---- the page ---- */
+
+static int
+order(const struct store_entry *a, const struct store_entry *b)
+{
+	size_t n = a->name_len < b->name_len ? a->name_len : b->name_len;
+	int c = memcmp(a->name, b->name, n);
+
+	return c ? c : (a->name_len > b->name_len) - (a->name_len < b->name_len);
+}
+
+/* The run whose head is the least; NULL: all have ended. */
+static struct run *
+least(struct merge *m)
+{
+	struct run *best = NULL;
+
+	for (int i = 0; i < m->port->nr; i++) {
+		struct run *r = &m->run[i];
+
+		if (head_of(r) && (!best || order(&head_of(r)->e, &head_of(best)->e) < 0))
+			best = r;
+	}
+	return best;
+}
+
+/* Takes what is given out of the runs: of a common prefix, every engine's. */
+static void
+give(struct merge *m, struct run *best)
+{
+	struct held *h = head_of(best), *other;
+
+	m->is_first = false;
+	m->given++;
+	memcpy(m->name, h->e.name, h->e.name_len);
+	m->name_len = (uint16_t)h->e.name_len;
+	m->has_upload_id = h->e.upload_id != NULL;
+	memcpy(m->upload_id, h->upload_id, sizeof m->upload_id);
+	for (int i = 0; h->e.is_prefix && i < m->port->nr; i++) {
+		struct run *r = &m->run[i];
+
+		other = head_of(r);
+		if (other && r != best && order(&other->e, &h->e) == 0)
+			r->at += (uint32_t)other->bytes;
+	}
+	best->at += (uint32_t)h->bytes;
+	/* It lies where it was: a run is filled again when its last one was given. */
+	m->is_full = !m->ls->entry(m->ls, &h->e) || m->given == m->ls->max;
+}
+
+static void on_turn(struct msg *msg);
+
+/* True: the page is over.  False: it goes on in on_filled() or on_turn(). */
+static bool
+advance(struct merge *m)
+{
+	for (uint32_t n = 0;; n++) {
+		struct run *best;
+
+		for (int i = 0; m->result == 0 && i < m->port->nr; i++) {
+			if (!head_of(&m->run[i]) && m->run[i].has_more)
+				fill(m, i);
+		}
+		if (m->pending)
+			return false;
+		if (m->result < 0)
+			return true;
+		best = least(m);
+		m->ls->more = best != NULL;
+		if (!best || m->is_full)
+			return true;
+		if (n == LIST_SLICE) {
+			mailbox_post(m->port->mb, &m->msg, on_turn);
+			return false;
+		}
+		give(m, best);
+	}
+}
+
+static void
+end(struct merge *m)
+{
+	m->ls->op.result = m->result < 0 ? m->result : (int)m->given;
+	m->port->inflight--;
+	free(m);
+}
+
+static void
+go_on(struct merge *m)
+{
+	struct store_list *ls = m->ls;
+
+	if (!advance(m))
+		return;
+	end(m);
+	ls->op.done(&ls->op);
+}
+
+static void
+on_turn(struct msg *msg)
+{
+	go_on(container_of(msg, struct merge, msg));
+}
+
+static void
+on_filled(struct store_op *op)
+{
+	struct run *r = container_of(op, struct run, ls.op);
+	struct merge *m = r->merge;
+
+	take_result(m, (int)(r - m->run), op->result);
+	if (--m->pending == 0)
+		go_on(m);
+}
+
+static int
+begin(struct set_port *p, struct store_list *ls, int (*list)(struct store_port *, struct store_list *))
+{
+	struct merge *m = malloc(sizeof *m + (size_t)p->nr * sizeof(struct run));
+
+	if (!m)
+		return -EAGAIN;
+	ls->op.port = &p->base;
+	ls->more = false;
+	memset(m, 0, sizeof *m);
+	m->port = p;
+	m->ls = ls;
+	m->list = list;
+	m->is_first = true;
+	m->is_full = ls->max == 0;
+	for (int i = 0; i < p->nr; i++) {
+		m->run[i].merge = m;
+		m->run[i].has_more = true;
+		m->run[i].at = m->run[i].end = 0;
+	}
+	p->inflight++;
+	if (!advance(m))
+		return 0;
+	end(m);
+	return 1;
+}
+
+/* ---- the calls ---- */
+
+int
+set_list(struct store_port *sp, struct store_list *ls)
+{
+	struct set_port *p = set_port(sp);
+
+	/* Buckets are what the first engine says. */
+	if (p->nr == 1 || !ls->bucket)
+		return p->engine[0]->ops->list(p->engine[0], ls);
+	return begin(p, ls, store_list);
+}
+
+int
+set_list_uploads(struct store_port *sp, struct store_list *ls)
+{
+	struct set_port *p = set_port(sp);
+
+	if (p->nr == 1)
+		return p->engine[0]->ops->list_uploads(p->engine[0], ls);
+	return begin(p, ls, store_list_uploads);
+}

@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The set: where keys are, buckets on all engines and what happens when one refuses, many ports, life.
+ * SEED= repeats a run.
+ */
+#include "set_rig.h"
+
+#include "base/check.h"
+
+#include <pthread.h>
+
+static const struct mem_store_tuning quick = {
+	.seed = 1, .delay_max_us = 20, .open_at_once = 50, .stat_at_once = 50, .other_at_once = 50
+};
+static struct loop l;
+
+static void
+begin(int engines)
+{
+	set_begin(engines, 1, &quick);
+	loop_begin(&l);
+}
+
+static void
+end(void)
+{
+	loop_end(&l);
+	set_end();
+}
+
+/* ---- placement ---- */
+
+/* Disks depend on these numbers. */
+static void
+test_slots(void **state)
+{
+	struct store_key ab = key_of("a", "b"), other = key_of("photos", "2024/01/01.jpg"),
+			 split = key_of("ab", "c"), joint = key_of("a", "bc");
+
+	assert_int_equal(set_slot(&ab), 1889);
+	assert_int_equal(set_slot(&other), 1352);
+	assert_int_not_equal(set_slot(&split), set_slot(&joint));
+}
+
+static void
+test_spread(void **state)
+{
+	for (int engines = 2; engines <= 3; engines++) {
+		int nr[ENGINES_MAX] = { 0 };
+
+		begin(engines);
+		for (int i = 0; i < 3000; i++) {
+			char name[32];
+			struct store_key k;
+
+			snprintf(name, sizeof name, "dir/%06d", i);
+			k = key_of("bucket", name);
+			nr[set_home(set_of(st), &k)]++;
+		}
+		for (int i = 0; i < engines; i++)
+			assert_in_range(nr[i], 3000 / engines * 9 / 10, 3000 / engines * 11 / 10);
+		end();
+	}
+}
+
+static bool
+on_part(struct store_part_list *pl, const struct store_part *part)
+{
+	return true;
+}
+
+/* The parts of an upload that an engine has; an error. */
+static int
+parts_on(struct store_port *p, const struct store_key *k, const uint8_t *id)
+{
+	struct store_part_list pl = { .max = 10, .part = on_part };
+
+	return DO(&l, &pl.op, store_list_parts(p, k, id, &pl));
+}
+
+static int
+upload_on(struct store_port *p, const struct store_key *k, const uint8_t *id)
+{
+	struct store_stat s;
+
+	return DO(&l, &s.op, store_upload_stat(p, k, id, NULL, 0, &s));
+}
+
+static void
+test_one_log(void **state)
+{
+	begin(3);
+	assert_int_equal(make(&l, "b"), 0);
+	for (int home = 0; home < 3; home++) {
+		char name[32];
+		struct store_key k = key_of("b", key_on(name, "b", home, 0));
+		struct store_part_ref ref = { .number = 7 };
+		struct store_complete c = { .parts = &ref, .part_nr = 1 };
+		struct store_commit commit = { .inline_data = "xyz", .inline_len = 3 };
+		struct store_upload u;
+		struct store_put part;
+
+		assert_int_equal(DO(&l, &u.op, store_upload_create(l.port, &k, "a", 1, &u)), 0);
+		assert_int_equal(store_put_init_part(l.port, &part, &k, u.id, 7, 3), 0);
+		assert_int_equal(DO(&l, &part.op, store_put_commit(l.port, &part, &commit)), 0);
+		store_put_abort(l.port, &part);
+		for (int i = 0; i < 3; i++) {
+			assert_int_equal(upload_on(port_of(&l, i), &k, u.id), i == home ? 0 : -ENOENT);
+			assert_int_equal(parts_on(port_of(&l, i), &k, u.id), i == home ? 1 : -ENOENT);
+		}
+		assert_int_equal(upload_on(l.port, &k, u.id), 0);
+		assert_int_equal(parts_on(l.port, &k, u.id), 1);
+		assert_int_equal(DO(&l, &c.op, store_upload_complete(l.port, &k, u.id, &c)), 0);
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(is_there(&l, port_of(&l, i), "b", name), i == home);
+		assert_int_equal(is_there(&l, l.port, "b", name), 1);
+		assert_int_equal(del(&l, l.port, "b", name), 1);
+		assert_int_equal(is_there(&l, port_of(&l, home), "b", name), 0);
+	}
+	assert_int_equal(removed(&l, "b"), 0);
+	end();
+}
+
+/* ---- buckets ---- */
+
+static int
+set_attrs(uint64_t version, const char *attrs)
+{
+	struct store_bucket_set op;
+
+	return DO(&l, &op.op,
+		  store_bucket_set_attrs(l.port, "b", 1, version, attrs, (uint32_t)strlen(attrs), &op));
+}
+
+/* What p says that the attributes of "b" are. */
+static int
+get_attrs(struct store_port *p, char attrs[32], uint64_t *ret_version)
+{
+	struct store_stat s;
+	int r;
+
+	memset(attrs, 0, 32);
+	r = DO(&l, &s.op, store_bucket_get_attrs(p, "b", 1, attrs, 31, &s));
+	if (r == 0 && ret_version)
+		*ret_version = s.version;
+	return r;
+}
+
+/* want: what each engine says of the bucket. */
+static void
+expect_on_all(int want, const char *want_attrs)
+{
+	char attrs[32];
+
+	for (int i = 0; i < set_of(st)->nr; i++) {
+		assert_int_equal(head(&l, port_of(&l, i), "b", NULL), want);
+		assert_int_equal(get_attrs(port_of(&l, i), attrs, NULL), want);
+		if (want == 0)
+			assert_string_equal(attrs, want_attrs);
+	}
+	assert_int_equal(head(&l, l.port, "b", NULL), want);
+}
+
+static void
+test_buckets(void **state)
+{
+	begin(3);
+	expect_on_all(-ENXIO, NULL);
+	assert_int_equal(removed(&l, "b"), -ENXIO);
+	assert_int_equal(make(&l, "b"), 0);
+	expect_on_all(0, "");
+	assert_int_equal(make(&l, "b"), -EEXIST);
+	assert_int_equal(removed(&l, "b"), 0);
+	expect_on_all(-ENXIO, NULL);
+	end();
+}
+
+static void
+test_not_empty(void **state)
+{
+	char name[32], waits_there[32];
+	struct store_key k;
+	struct store_upload u;
+
+	begin(3);
+	assert_int_equal(make(&l, "b"), 0);
+	assert_int_equal(set_attrs(0, "tags"), 0);
+	k = key_of("b", key_on(waits_there, "b", 2, 0));
+	assert_int_equal(DO(&l, &u.op, store_upload_create(l.port, &k, NULL, 0, &u)), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(put(&l, l.port, "b", key_on(name, "b", i, 1)), 0);
+		assert_int_equal(removed(&l, "b"), -ENOTEMPTY);
+		expect_on_all(0, "tags");
+		assert_int_equal(upload_on(l.port, &k, u.id), 0);
+		assert_int_equal(is_there(&l, l.port, "b", name), 1);
+		assert_int_equal(del(&l, l.port, "b", name), 1);
+	}
+	assert_int_equal(removed(&l, "b"), 0);
+	expect_on_all(-ENXIO, NULL);
+	assert_int_equal(upload_on(l.port, &k, u.id), -ENXIO);
+	end();
+}
+
+/* An engine that refuses when others have removed it: as when an object was put between the look and that. */
+static void
+test_given_back(void **state)
+{
+	static const int errors[] = { -ENOTEMPTY, -EROFS, -ENOSPC };
+	uint64_t born, still;
+
+	begin(3);
+	assert_int_equal(make(&l, "b"), 0);
+	assert_int_equal(set_attrs(0, "tags"), 0);
+	assert_int_equal(head(&l, l.port, "b", &born), 0);
+	for (int i = 0; i < 3; i++) {
+		mem_store_fail(engine(i), MEM_DELETE, errors[i], 0, 1);
+		assert_int_equal(removed(&l, "b"), errors[i]);
+		expect_on_all(0, "tags");
+		assert_int_equal(head(&l, l.port, "b", &still), 0);
+		assert_true(born == still);
+	}
+	/* what was removed cannot be made again: nobody knows, and asking again ends it */
+	mem_store_fail(engine(0), MEM_DELETE, -ENOTEMPTY, 0, 1);
+	mem_store_fail(engine(2), MEM_DELETE, -EROFS, 1, 1);
+	assert_int_equal(removed(&l, "b"), -ECANCELED);
+	assert_int_equal(head(&l, l.port, "b", NULL), 0);
+	assert_int_equal(removed(&l, "b"), 0);
+	expect_on_all(-ENXIO, NULL);
+	/* nor whether the first one did it: no other has a bucket that it has not */
+	assert_int_equal(make(&l, "b"), 0);
+	mem_store_fail(engine(0), MEM_DELETE, -ECANCELED, 0, 1);
+	assert_int_equal(removed(&l, "b"), -ECANCELED);
+	assert_int_equal(head(&l, port_of(&l, 1), "b", NULL), -ENXIO);
+	assert_int_equal(head(&l, port_of(&l, 2), "b", NULL), -ENXIO);
+	assert_int_equal(removed(&l, "b"), 0);
+	end();
+}
+
+static void
+test_make_fails(void **state)
+{
+	begin(3);
+	for (int i = 0; i < 3; i++) {
+		mem_store_fail(engine(i), MEM_DELETE, -ENOSPC, 0, 1);
+		assert_int_equal(make(&l, "b"), -ENOSPC);
+		expect_on_all(-ENXIO, NULL);
+	}
+	mem_store_fail(engine(2), MEM_DELETE, -ENOSPC, 0, 1);
+	mem_store_fail(engine(0), MEM_DELETE, -EROFS, 1, 1); /* when it is to give it back */
+	assert_int_equal(make(&l, "b"), -ECANCELED);
+	assert_int_equal(head(&l, l.port, "b", NULL), 0);
+	assert_int_equal(removed(&l, "b"), 0);
+	/* a bucket that is there is not touched by one that cannot be made */
+	assert_int_equal(make(&l, "b"), 0);
+	mem_store_fail(engine(0), MEM_DELETE, -ECANCELED, 0, 1);
+	assert_int_equal(make(&l, "b"), -ECANCELED);
+	expect_on_all(0, "");
+	assert_int_equal(removed(&l, "b"), 0);
+	end();
+}
+
+static void
+test_attrs(void **state)
+{
+	uint64_t version, first;
+	char attrs[32];
+
+	begin(3);
+	assert_int_equal(set_attrs(0, "no"), -ENXIO);
+	assert_int_equal(make(&l, "b"), 0);
+	/* their own versions go apart */
+	assert_int_equal(make(&l, "other"), 0);
+	for (int i = 0; i < 5; i++) {
+		char name[32];
+
+		assert_int_equal(put(&l, l.port, "other", key_on(name, "other", 0, i)), 0);
+	}
+	assert_int_equal(set_attrs(0, "one"), 0);
+	expect_on_all(0, "one");
+	assert_int_equal(get_attrs(l.port, attrs, &version), 0);
+	assert_int_equal(get_attrs(port_of(&l, 0), attrs, &first), 0);
+	assert_true(version == first && version != 0);
+	assert_int_equal(set_attrs(version + 1, "no"), -ESTALE);
+	assert_int_equal(set_attrs(0, "no"), -ESTALE);
+	expect_on_all(0, "one");
+	assert_int_equal(set_attrs(version, "two"), 0);
+	expect_on_all(0, "two");
+	assert_int_equal(set_attrs(version, "no"), -ESTALE);
+	assert_int_equal(set_attrs(STORE_VERSION_ANY, ""), 0);
+	expect_on_all(0, "");
+	/* one that fails behind the first */
+	mem_store_fail(engine(0), MEM_COMMIT, -EROFS, 0, 1);
+	assert_int_equal(set_attrs(STORE_VERSION_ANY, "no"), -EROFS);
+	expect_on_all(0, "");
+	mem_store_fail(engine(1), MEM_COMMIT, -EROFS, 0, 1);
+	assert_int_equal(set_attrs(STORE_VERSION_ANY, "half"), -ECANCELED);
+	assert_int_equal(get_attrs(l.port, attrs, NULL), 0);
+	assert_string_equal(attrs, "half");
+	end();
+}
+
+/* ---- many ports ---- */
+
+#define PORTS 4
+
+struct user {
+	pthread_t thread;
+	struct loop l;
+	uint64_t seed;
+};
+
+static bool
+on_entry(struct store_list *ls, const struct store_entry *e)
+{
+	return true;
+}
+
+static void *
+use(void *arg)
+{
+	struct user *u = arg;
+
+	loop_begin(&u->l);
+	for (int n = 0; n < 400; n++) {
+		const char *bucket = rnd(&u->seed) % 2 ? "b" : "c";
+		struct store_list ls = { .bucket = bucket, .bucket_len = 1, .max = 10, .entry = on_entry };
+		struct store_bucket_set set;
+		char name[32];
+		int r;
+
+		snprintf(name, sizeof name, "key-%d", (int)(rnd(&u->seed) % 3));
+		switch (rnd(&u->seed) % 6) {
+		case 0:
+			r = make(&u->l, bucket);
+			check(r == 0 || r == -EEXIST);
+			break;
+		case 1:
+			r = removed(&u->l, bucket);
+			check(r == 0 || r == -ENXIO || r == -ENOTEMPTY);
+			break;
+		case 2:
+			r = DO(&u->l, &set.op,
+			       store_bucket_set_attrs(u->l.port, bucket, 1, STORE_VERSION_ANY, name, 5,
+						      &set));
+			check(r == 0 || r == -ENXIO);
+			break;
+		case 3:
+			r = put(&u->l, u->l.port, bucket, name);
+			check(r == 0 || r == -ENXIO);
+			break;
+		case 4:
+			r = DO(&u->l, &ls.op, store_list(u->l.port, &ls));
+			check((r >= 0 && r <= 3) || r == -ENXIO);
+			break;
+		default:
+			r = del(&u->l, u->l.port, bucket, name);
+			check(r >= 0 || r == -ENXIO);
+		}
+	}
+	loop_end(&u->l);
+	return NULL;
+}
+
+static void
+test_many_ports(void **state)
+{
+	struct mem_store_tuning t = { .seed = seed_from_env(), .delay_max_us = 50, .stat_at_once = 50 };
+	static struct user user[PORTS];
+	struct store_port *more;
+
+	set_begin(3, PORTS + 1, &t);
+	loop_begin(&l);
+	for (int i = 0; i < PORTS; i++) {
+		user[i].seed = t.seed + (uint64_t)i * 77 + 1;
+		assert_int_equal(pthread_create(&user[i].thread, NULL, use, &user[i]), 0);
+	}
+	for (int i = 0; i < PORTS; i++)
+		pthread_join(user[i].thread, NULL);
+	/* nothing half done is left: what the first engine says is true of all */
+	for (int b = 0; b < 2; b++) {
+		const char *bucket = b ? "b" : "c";
+		int want = head(&l, l.port, bucket, NULL);
+
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(head(&l, port_of(&l, i), bucket, NULL), want);
+		for (int i = 0; want == 0 && i < 3; i++) {
+			char name[32];
+
+			snprintf(name, sizeof name, "key-%d", i);
+			assert_true(del(&l, l.port, bucket, name) >= 0);
+		}
+		assert_int_equal(removed(&l, bucket), want);
+	}
+	/* as many as were said */
+	for (int i = 0; i < PORTS; i++)
+		loop_begin(&user[i].l);
+	assert_int_equal(store_attach(st, NULL, &l.mb, NULL, &more), -EUSERS);
+	for (int i = 0; i < PORTS; i++)
+		loop_end(&user[i].l);
+	end();
+}
+
+/* A port goes when what the set itself does on it is over, also what waits for its turn. */
+static void
+test_detach(void **state)
+{
+	struct store_del first = { .op.done = on_done }, second = { .op.done = on_done };
+
+	begin(2);
+	waits = &l;
+	mem_store_hold(engine(1), true);
+	assert_int_equal(store_bucket_create(l.port, "b", 1, &first), 0);
+	assert_int_equal(store_bucket_delete(l.port, "b", 1, &second), 0);
+	for (int i = 0; i < 20; i++) {
+		assert_false(store_detach(l.port));
+		loop_turn(&l);
+	}
+	mem_store_hold(engine(1), false);
+	first.op.result = second.op.result = 1;
+	while (second.op.result == 1)
+		loop_turn(&l);
+	assert_int_equal(first.op.result, 0);
+	assert_int_equal(second.op.result, 0);
+	assert_true(store_detach(l.port));
+	mailbox_fini(&l.mb);
+	set_end();
+}
+
+/* ---- life ---- */
+
+static int formatted, snapshots, fsck_nr;
+
+static int
+odd_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
+{
+	assert_int_equal(conf->disk_nr, 1);
+	formatted++;
+	return 0;
+}
+
+static int
+odd_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
+{
+	assert_int_equal(conf->disk_nr, 1);
+	assert_int_equal(conf->index_bytes, 100);
+	if (strcmp(conf->disks[0].path, "memory-2") == 0) {
+		snprintf(err, err_len, "%s: odd", conf->disks[0].path);
+		return -ENOENT;
+	}
+	return mem_store_ops.start(conf, ret_store, err, err_len);
+}
+
+static int
+odd_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
+	 void *cookie)
+{
+	static const int answers[2][3] = { { 0, 1, 0 }, { 1, -ENOTRECOVERABLE, -EIO } };
+
+	say(cookie, conf->disks[0].path);
+	return answers[fsck_nr++ / 3][conf->disks[0].path[7] - '0'];
+}
+
+static void
+odd_snapshot(struct store *store)
+{
+	snapshots++;
+}
+
+static char said[256];
+
+static void
+say(void *cookie, const char *line)
+{
+	strcat(strcat(said, line), "\n");
+}
+
+static void
+test_life(void **state)
+{
+	struct store_ops odd = mem_store_ops;
+	struct store_disk_conf disks[ENGINES_MAX];
+	struct store_conf conf = set_conf(disks, 3, 1);
+	struct store_disk_info info;
+	char err[128];
+
+	odd.format = odd_format;
+	odd.start = odd_start;
+	odd.fsck = odd_fsck;
+	odd.snapshot = odd_snapshot;
+	conf.set.engine = &odd;
+	conf.index_bytes = 300;
+	assert_int_equal(store_format(&conf, false, err, sizeof err), 0);
+	assert_int_equal(formatted, 3);
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), -ENOENT);
+	assert_string_equal(err, "memory-2: odd");
+	assert_int_equal(store_fsck(&conf, false, say, NULL), 1);
+	assert_string_equal(said, "memory-0\nmemory-1\nmemory-2\n");
+	assert_int_equal(store_fsck(&conf, false, say, NULL), -ENOTRECOVERABLE);
+	conf.disk_nr = 2;
+	conf.index_bytes = 200;
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), 0);
+	assert_int_equal(store_disk_nr(st), 2);
+	store_disk_info(st, 1, &info);
+	assert_string_equal(info.path, "memory-1");
+	/* the engines have the table of the store in memory, which has no snapshots */
+	store_snapshot(st);
+	engine(0)->ops = engine(1)->ops = &odd;
+	store_snapshot(st);
+	assert_int_equal(snapshots, 2);
+	store_stop(st);
+	/* what is refused */
+	conf.disk_nr = 0;
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), -EINVAL);
+	assert_string_equal(err, "no disk is configured");
+	conf.disk_nr = 3;
+	conf.set.engines_max = 2;
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), -EINVAL);
+	assert_string_equal(err, "3 disks are configured; a store may have 2");
+	conf.set.engines_max = 1;
+	assert_int_equal(store_format(&conf, true, err, sizeof err), -EINVAL);
+	assert_string_equal(err, "3 disks are configured; this version serves one disk per store");
+	said[0] = 0;
+	assert_int_equal(store_fsck(&conf, true, say, NULL), -EINVAL);
+	assert_string_equal(said, "3 disks are configured; this version serves one disk per store\n");
+	assert_int_equal(formatted, 3);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_slots),      cmocka_unit_test(test_spread),
+		cmocka_unit_test(test_one_log),    cmocka_unit_test(test_buckets),
+		cmocka_unit_test(test_not_empty),  cmocka_unit_test(test_given_back),
+		cmocka_unit_test(test_make_fails), cmocka_unit_test(test_attrs),
+		cmocka_unit_test(test_many_ports), cmocka_unit_test(test_detach),
+		cmocka_unit_test(test_life),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
