@@ -346,24 +346,39 @@ rdma_rail_stuck(struct rdma_rail *rail, int by)
 	pthread_mutex_unlock(&rail->rd->state_lock);
 }
 
-void
-rdma_rail_broken(struct rdma_rail *rail, const char *why)
+static void
+give_up_on(struct rdma_rail *rail, const char *why, bool even_fatal)
 {
-	bool news;
+	bool fatal, news;
 
 	pthread_mutex_lock(&rail->rd->state_lock);
-	/* Of a device that is fatal nothing else is to be expected, and all of it is made anew. */
-	news = !rail->broken && !rail->dev->fatal;
-	if (news) {
+	fatal = rail->dev->fatal;
+	news = !rail->broken && (!fatal || even_fatal);
+	if (news && !fatal)
 		log_event(LOG_EV_RAIL_DOWN, LOG_ERROR,
 			  "rail %s:%d: %s; it stays out of use until its device is opened anew",
 			  rail->dev->name, rail->port, why);
+	if (news) {
 		rail->broken = true;
 		state_update(rail);
 	}
 	pthread_mutex_unlock(&rail->rd->state_lock);
 	if (news)
 		async_wake(rail->rd);
+}
+
+void
+rdma_rail_broken(struct rdma_rail *rail, const char *why)
+{
+	/* Of a device that is fatal nothing else is to be expected, and all of it is made anew. */
+	give_up_on(rail, why, false);
+}
+
+void
+device_lost_region(struct rdma_device *dev)
+{
+	/* It may be well again before it is given up, and would serve without the region then. */
+	give_up_on(device_first_rail(dev), "the device does not answer", true);
 }
 
 void

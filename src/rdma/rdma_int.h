@@ -342,6 +342,8 @@ void device_refresh(struct rdma_device *dev, int port);
 void device_set_fatal(struct rdma_device *dev, bool fatal);
 /* Says whether one of its rails has given up a completion queue: only another context heals that. */
 bool device_is_broken(struct rdma_device *dev);
+/* Has the device opened anew, well or not: it did not answer when a region was registered or taken back. */
+void device_lost_region(struct rdma_device *dev);
 /* Makes rails say what the context that serves from now on says, and none of them broken. */
 void device_renew(struct rdma_device *dev, const struct rdma_context *c);
 struct rdma_rail *device_first_rail(const struct rdma_device *dev);

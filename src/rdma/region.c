@@ -106,7 +106,7 @@ has_died(struct rdma_context *c, int r)
 	if (r == -ENOMEM || answers(c))
 		return false;
 	if (!context_is_given_up(c))
-		rdma_rail_broken(device_first_rail(c->dev), "the device does not answer");
+		device_lost_region(c->dev);
 	return true;
 }
 
@@ -179,15 +179,16 @@ leave(struct rdma_device *dev, struct rdma_region *g, int slot)
 	if (had && !answers(c)) {
 		*until = c->nr;
 		if (!context_is_given_up(c))
-			rdma_rail_broken(device_first_rail(dev), "the device does not answer");
+			device_lost_region(dev);
 		r = 0;
 	}
 	if (c)
 		context_put(c);
-	/* One that was given up may have it too. */
+	/* One that was given up may have it too: the latest there was.  Its own memory may be gone, where it
+	 * is being closed. */
 	pthread_mutex_lock(&dev->lock);
-	if (dev->old && dev->old->nr > *until)
-		*until = dev->old->nr;
+	if (dev->old && dev->opened > *until)
+		*until = dev->opened;
 	pthread_mutex_unlock(&dev->lock);
 	return r < 0 ? r : atomic_load(&dev->closed) < *until ? -EINPROGRESS : 0;
 }

@@ -61,9 +61,11 @@ struct life {
 	walk_fn ruled; /* goes on when the rules are read */
 
 	/* where the next page begins */
-	char after[STORE_KEY_MAX];
-	uint16_t after_len;
-	uint8_t after_id[STORE_UPLOAD_ID_BYTES];
+	struct place {
+		char key[STORE_KEY_MAX];
+		uint16_t key_len;
+		uint8_t id[STORE_UPLOAD_ID_BYTES];
+	} after, from; /* from: where this one does, which the store may look at until its end */
 	bool have_after, full, uploads;
 	uint32_t seen;
 
@@ -187,18 +189,18 @@ on_entry(struct store_list *ls, const struct store_entry *e)
 		lf->full = true;
 		return false;
 	}
-	check(e->name_len <= sizeof lf->after);
-	memcpy(lf->after, e->name, e->name_len);
-	lf->after_len = (uint16_t)e->name_len;
+	check(e->name_len <= sizeof lf->after.key);
+	memcpy(lf->after.key, e->name, e->name_len);
+	lf->after.key_len = (uint16_t)e->name_len;
 	lf->have_after = true;
 	if (upload)
-		memcpy(lf->after_id, e->upload_id, sizeof lf->after_id);
+		memcpy(lf->after.id, e->upload_id, sizeof lf->after.id);
 	lf->seen++;
 	if (upload ? upload_is_due(lf, e, now_ns) : object_is_due(lf, e, now_ns)) {
 		struct due *d = &lf->due[lf->due_nr++];
 
 		d->version = e->version;
-		d->key_len = lf->after_len;
+		d->key_len = lf->after.key_len;
 		memcpy(d->key, e->name, e->name_len);
 		if (upload)
 			memcpy(d->id, e->upload_id, sizeof d->id);
@@ -242,9 +244,10 @@ list_page(struct life *lf, bool uploads)
 	memset(&lf->ls, 0, sizeof lf->ls);
 	lf->ls.bucket = lf->walk.bucket;
 	lf->ls.bucket_len = lf->walk.bucket_len;
-	lf->ls.after = lf->have_after ? lf->after : NULL;
-	lf->ls.after_len = lf->have_after ? lf->after_len : 0;
-	lf->ls.after_id = uploads && lf->have_after ? lf->after_id : NULL;
+	lf->from = lf->after;
+	lf->ls.after = lf->have_after ? lf->from.key : NULL;
+	lf->ls.after_len = lf->have_after ? lf->from.key_len : 0;
+	lf->ls.after_id = uploads && lf->have_after ? lf->from.id : NULL;
 	lf->ls.max = PAGE_MAX;
 	lf->ls.entry = on_entry;
 	lf->ls.op.done = on_page;

@@ -196,10 +196,13 @@ list_finish(struct mem_store *st, struct job *j)
 	struct store_list *ls = container_of(j->op, struct store_list, op);
 	struct version **page;
 	size_t nr = 0, given = 0, at = 0;
+	char after[STORE_KEY_MAX];
 	bool go_on = true;
 
 	if (j->result < 0)
 		return;
+	if (ls->after)
+		memcpy(after, ls->after, ls->after_len);
 	pthread_mutex_lock(&st->lock);
 	page = calloc(st->nr + 1, sizeof(struct version *));
 	check(page);
@@ -233,6 +236,8 @@ list_finish(struct mem_store *st, struct job *j)
 				at++;
 		}
 		go_on = ls->entry(ls, &e);
+		/* The caller's until the end, so it may be looked at until then. */
+		check(!ls->after || memcmp(after, ls->after, ls->after_len) == 0);
 	}
 	ls->more = at < nr;
 	ls->op.result = (int)given;

@@ -464,7 +464,13 @@ uploads_finish(struct mem_store *st, struct job *j)
 	struct store_list *ls = container_of(j->op, struct store_list, op);
 	struct store_entry *page;
 	uint32_t nr = 0, given = 0;
+	uint8_t after_id[STORE_UPLOAD_ID_BYTES];
+	char after[STORE_KEY_MAX];
 
+	if (ls->after)
+		memcpy(after, ls->after, ls->after_len);
+	if (ls->after_id)
+		memcpy(after_id, ls->after_id, sizeof after_id);
 	pthread_mutex_lock(&st->lock);
 	for (const struct mem_upload *u = st->uploads; u; u = u->next)
 		nr++;
@@ -494,6 +500,9 @@ uploads_finish(struct mem_store *st, struct job *j)
 		 * The callback must not start anything. */
 		for (bool go_on = true; go_on && given < nr && given < ls->max; given++)
 			go_on = ls->entry(ls, &page[given]);
+		/* The caller's until the end, so it may be looked at until then. */
+		check(!ls->after || memcmp(after, ls->after, ls->after_len) == 0);
+		check(!ls->after_id || memcmp(after_id, ls->after_id, sizeof after_id) == 0);
 		ls->more = given < nr;
 		ls->op.result = (int)given;
 	}

@@ -25,6 +25,51 @@
 #include <string.h>
 #include <unistd.h>
 
+/* ---- closing a context, stretched behind its end ---- */
+
+static _Atomic bool slow_close, closing;
+static _Thread_local bool pause_now;
+
+static void
+pause_here(void)
+{
+	atomic_store_explicit(&closing, true, memory_order_relaxed);
+	usleep(300000);
+	atomic_store_explicit(&closing, false, memory_order_relaxed);
+}
+
+int
+ibv_close_device(struct ibv_context *context)
+{
+	int (*next)(struct ibv_context *);
+	int r;
+
+	*(void **)&next = dlsym(RTLD_NEXT, "ibv_close_device");
+	r = next(context);
+	pause_now = atomic_load_explicit(&slow_close, memory_order_relaxed);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	/* free() is the sanitizer's, which sees by itself who comes too late. */
+	if (pause_now)
+		pause_here();
+#endif
+	return r;
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+extern void __libc_free(void *p);
+
+/* What is freed right behind the close is our own memory of the context. */
+void
+free(void *p)
+{
+	__libc_free(p);
+	if (!pause_now)
+		return;
+	pause_now = false;
+	pause_here();
+}
+#endif
+
 /* ---- a device without DC: the library's answer, bent ---- */
 
 static const char *without_dc; /* the device's name; NULL: all have it */
@@ -775,6 +820,90 @@ a_context_dies(void **state)
 	rdma_close(rd);
 }
 
+/* Who removes a region while the old context is being closed finds that one's memory gone, and its number not. */
+static void
+a_region_leaves_amid_the_close(void **state)
+{
+	static char mem[65536];
+	struct rdma_rail *rail;
+	uint64_t start = clock_ns();
+	struct rdma *rd;
+	char cmd[512];
+	int region, n = -EINPROGRESS, tries = 0;
+
+	if (!getenv("PORTCTL"))
+		skip();
+	rd = must_open(0, NULL);
+	rail = rdma_rail(rd, 0);
+	assert_int_equal(rdma_region_add(rd, mem, sizeof mem, &region, err, sizeof err), 0);
+	atomic_store(&slow_close, true);
+	snprintf(cmd, sizeof cmd, "%s device mlx5_0 reset pid=%d destroy=lies", getenv("PORTCTL"), getpid());
+	assert_int_equal(system(cmd), 0);
+	while (!atomic_load_explicit(&closing, memory_order_relaxed) && clock_ns() - start < 60 * NS_PER_S)
+		usleep(100);
+	for (; atomic_load_explicit(&closing, memory_order_relaxed); tries++) {
+		n = rdma_region_del(rd, region);
+		assert_true(n == -EINPROGRESS || n == 0 || n == -ENOENT);
+	}
+	assert_true(tries > 0);
+	atomic_store(&slow_close, false);
+	assert_true(comes(rail, 2, RAIL_UP));
+	if (n == -EINPROGRESS)
+		assert_int_equal(rdma_region_del(rd, region), 0);
+	assert_int_equal(rdma_region_del(rd, region), -ENOENT);
+	rdma_close(rd);
+}
+
+/* What was added and removed while a device did not answer is not lost in a device that answers again soon: it
+ * is opened anew all the same. */
+static void
+regions_of_a_device_that_comes_back(void **state)
+{
+	static char mem[65536], gone_mem[4096];
+	struct token tok = { .kind = TOKEN_DC, .dctn = 9 };
+	struct waiter w = { .w.done = on_target };
+	struct rdma_sge sge = { .mem = mem, .len = 64 };
+	struct rdma_target to;
+	struct rdma_rail *rail;
+	struct rail_route r;
+	struct rdma_cq *cq;
+	struct rdma_ep *ep;
+	struct rdma *rd;
+	char cmd[512];
+	int gone, n;
+
+	if (!getenv("PORTCTL"))
+		skip();
+	rd = must_open(0, NULL);
+	rail = rdma_rail(rd, 0);
+	assert_int_equal(rdma_region_add(rd, gone_mem, sizeof gone_mem, &gone, err, sizeof err), 0);
+	snprintf(cmd, sizeof cmd, "%s device mlx5_0 lost", getenv("PORTCTL"));
+	assert_int_equal(system(cmd), 0);
+	assert_true(comes(rail, 1, RAIL_LOST));
+	assert_int_equal(rdma_region_add(rd, mem, sizeof mem, &sge.region, err, sizeof err), 0);
+	assert_int_equal(rdma_region_del(rd, gone), -EINPROGRESS);
+	snprintf(cmd, sizeof cmd, "%s device mlx5_0 back", getenv("PORTCTL"));
+	assert_int_equal(system(cmd), 0);
+	assert_true(comes(rail, 2, RAIL_UP));
+	assert_int_equal(rdma_region_del(rd, gone), 0);
+
+	assert_int_equal(route(rd, "127.0.0.9", "127.0.0.1", &r), 0);
+	n = rdma_target_get(rail, &tok, &r, &w.w, &to);
+	while (n == 0 && !atomic_load(&w.heard))
+		usleep(100);
+	to = n > 0 ? to : w.w.target;
+	assert_int_equal(rdma_cq_new(dc(rd), rail, 64, &cq), 0);
+	assert_int_equal(rdma_ep_new(dc(rd), rail, cq, 12, &ep), 0);
+	assert_int_equal(
+		rdma_ep_post(ep,
+			     &(struct rdma_wr){ .is_write = true, .target = &to, .sge = &sge, .sge_nr = 1 }),
+		0);
+	assert_int_equal(rdma_ep_free(ep, true), 0);
+	rdma_target_put(rail, &to);
+	rdma_cq_free(cq);
+	rdma_close(rd);
+}
+
 int
 main(void)
 {
@@ -796,6 +925,8 @@ main(void)
 		cmocka_unit_test(failures_are_remembered),
 		cmocka_unit_test(endpoints_take_the_settings),
 		cmocka_unit_test(a_context_dies),
+		cmocka_unit_test(a_region_leaves_amid_the_close),
+		cmocka_unit_test(regions_of_a_device_that_comes_back),
 	};
 	struct rdma *rd;
 	int nr;
