@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A configuration file in a directory of its own, loaded as often as one likes; what was said of it. Included
- * once per program. */
+/* A configuration file in a directory of its own, loaded as often as one likes; what was said of it. */
 #ifndef GANTRY_TESTS_CONF_RIG_H
 #define GANTRY_TESTS_CONF_RIG_H
 
@@ -21,136 +20,37 @@
 #define GOOD_LISTEN "listen: [{ address: \"127.0.0.1:0\", dialect: s3, anonymous: true }]\n"
 #define GOOD_DISK "store: { disks: [{ path: /d0, size: 1GiB }] }\n"
 
-static char dir[64], file[96];
-static char *errors;
-static struct conf *conf;
+/* Are the test's directory, and the configuration file in it. */
+extern char dir[64], file[96];
+/* Are what the last load said and made; of the next one they are others. */
+extern char *errors;
+extern struct conf *conf;
 
-static inline int
-setup(void **state)
-{
-	strcpy(dir, "/tmp/test_conf.XXXXXX");
-	assert_non_null(mkdtemp(dir));
-	snprintf(file, sizeof file, "%s/gantryd.yaml", dir);
-	conf = NULL;
-	errors = NULL;
-	return 0;
-}
+/* Make and remove the directory. */
+int setup(void **state);
+int teardown(void **state);
 
-static inline int
-teardown(void **state)
-{
-	char cmd[128];
+/* Writes a file in the directory. */
+void write_file(const char *name, const char *text);
 
-	conf_free(conf);
-	free(errors);
-	snprintf(cmd, sizeof cmd, "rm -rf '%s'", dir);
-	return system(cmd) == 0 ? 0 : -1;
-}
+/* Load a configuration: from anywhere, from this text as the file, from the file and an override of -o. */
+int load_with(const struct conf_source *src);
+int load(const char *text);
+int load_override(const char *text, const char *override);
 
-static inline void
-write_file(const char *name, const char *text)
-{
-	char path[160];
-	FILE *f;
+/* Asserts that the file is refused, with `wanted` in what is said (behind the file's name). */
+void assert_refused(const char *text, const char *wanted);
+/* Asserts that the file is taken, and that nothing is said. */
+void assert_good(const char *text);
 
-	snprintf(path, sizeof path, "%s/%s", dir, name);
-	f = fopen(path, "we");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
-}
-
-static inline int
-load_with(const struct conf_source *src)
-{
-	size_t len;
-	FILE *err;
-	int r;
-
-	free(errors);
-	errors = NULL;
-	conf_free(conf);
-	conf = NULL;
-	err = open_memstream(&errors, &len);
-	assert_non_null(err);
-	r = conf_load(src, &conf, err);
-	fclose(err);
-	return r;
-}
-
-static inline int
-load(const char *text)
-{
-	write_file("gantryd.yaml", text);
-	return load_with(&(struct conf_source){ .file = file, .file_required = true });
-}
-
-static inline int
-load_override(const char *text, const char *override)
-{
-	struct conf_override o = { override };
-
-	write_file("gantryd.yaml", text);
-	return load_with(&(struct conf_source){
-		.file = file, .file_required = true, .overrides = &o, .override_nr = 1 });
-}
-
-/* The file must be refused, with `wanted` in what is said (behind the file's name). */
-static inline void
-assert_refused(const char *text, const char *wanted)
-{
-	int r = load(text);
-
-	if (r != -EINVAL || !strstr(errors, wanted))
-		fail_msg("wanted an error with \"%s\", got %d and \"%s\" from\n%s", wanted, r, errors, text);
-}
-
-static inline void
-assert_good(const char *text)
-{
-	int r = load(text);
-
-	if (r < 0 || *errors)
-		fail_msg("refused: %s\n%s", errors, text);
-}
-
-static inline int
-count(const char *text, const char *what)
-{
-	int n = 0;
-
-	for (; (text = strstr(text, what)); text++)
-		n++;
-	return n;
-}
-
-static inline char *
-printed(void)
-{
-	char *text;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
-
-	conf_print(conf, f);
-	fclose(f);
-	return text;
-}
+/* Returns how often `what` is in the text. */
+int count(const char *text, const char *what);
+/* Returns conf as it is printed; the caller frees it. */
+char *printed(void);
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-/* Whoever runs this may have set some of ours. */
-static inline void
-forget_environment(void)
-{
-	for (char **e = environ; *e;) {
-		char name[128];
-
-		snprintf(name, sizeof name, "%.*s", (int)strcspn(*e, "="), *e);
-		if (strncmp(name, "GANTRY_", 7) == 0)
-			unsetenv(name);
-		else
-			e++;
-	}
-}
+/* Takes our variables out of the environment: whoever runs this may have set some. */
+void forget_environment(void);
 
 #endif

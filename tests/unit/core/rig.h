@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cores over scripted requests: what the tests of core/ as main sees it share.  Included once per program. */
+/* Cores over scripted requests: what the tests of core/ as main sees it share. */
 #ifndef GANTRY_TESTS_CORE_RIG_H
 #define GANTRY_TESTS_CORE_RIG_H
 
@@ -15,116 +15,29 @@
 
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: x\r\n\r\n"
 
-static struct conf conf;
-static struct stats *stats;
+/* Are what the cores are started with, until finish(). */
+extern struct conf conf;
+extern struct stats *stats;
 
-static inline void
-make_conf(int cores, int listeners)
-{
-	memset(&conf, 0, sizeof conf);
-	conf.core_nr = cores;
-	for (int i = 0; i < cores; i++)
-		conf.cores[i] = i;
-	conf.memory.buffers_bytes = (uint64_t)cores << 22;
-	conf.memory.http_buffers_bytes = (uint64_t)cores << 20;
-	conf.limits.connections = 200;
-	conf.limits.requests = 64;
-	conf.limits.pieces_per_request = 8;
-	conf.limits.queue = 64;
-	conf.limits.idle_ns = 60 * NS_PER_S;
-	conf.rdma.mode = RDMA_NONE;
-	conf.listen_nr = listeners;
-	for (int i = 0; i < listeners; i++) {
-		struct sockaddr_in *sa = (struct sockaddr_in *)&conf.listen[i].sa;
+/* Makes conf anew, with listeners on ports that the kernel chooses. */
+void make_conf(int cores, int listeners);
+/* Starts the cores of conf, on sockets that were handed in if fds says so; as cores_start(). */
+int try_start(struct cores **ret_cores, const int *fds, char *err, size_t err_len);
+/* Starts the cores of conf, or fails the test. */
+struct cores *start(void);
+/* Stops and frees the cores, and asserts that every request has ended. */
+void finish(struct cores *cs, uint64_t drain_ns);
 
-		*sa = (struct sockaddr_in){ .sin_family = AF_INET,
-					    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-		conf.listen[i].sa_len = sizeof *sa;
-		conf.listen[i].address = "127.0.0.1:0";
-		conf.listen[i].dialect = i % 2 ? DIALECT_SCALITY : DIALECT_S3;
-	}
-}
+/* Returns a new connection to a listener. */
+int call(struct cores *cs, int listener);
+/* Reads one answer, which is a 200. */
+void expect_ok(int fd);
 
-static inline int
-try_start(struct cores **ret_cores, const int *fds, char *err, size_t err_len)
-{
-	static const struct stats_names names;
-	struct core_env env = { .conf = &conf, .listen_fds = fds };
-	int rc;
+/* Returns how many connections a core has, or all of them. */
+int connections(struct cores *cs, int core);
+int all_connections(struct cores *cs);
 
-	memset(&fake_req_counts, 0, sizeof fake_req_counts);
-	assert_int_equal(stats_new(conf.core_nr, &names, &stats), 0);
-	env.stats = stats;
-	rc = cores_start(&env, ret_cores, err, err_len);
-	if (rc < 0)
-		stats_free(stats);
-	return rc;
-}
-
-static inline struct cores *
-start(void)
-{
-	struct cores *cs;
-	char err[256] = "";
-	int rc = try_start(&cs, NULL, err, sizeof err);
-
-	if (rc < 0)
-		fail_msg("%d %s", rc, err);
-	return cs;
-}
-
-static inline void
-finish(struct cores *cs, uint64_t drain_ns)
-{
-	cores_stop(cs, drain_ns);
-	assert_int_equal(fake_req_counts.begun, fake_req_counts.ended);
-	assert_int_equal(fake_req_counts.live, 0);
-	cores_free(cs);
-	stats_free(stats);
-}
-
-static inline int
-call(struct cores *cs, int listener)
-{
-	return client_of(cores_listen_port(cs, listener));
-}
-
-static inline void
-expect_ok(int fd)
-{
-	struct answer a;
-
-	assert_true(get_answer(fd, &a, false, NULL));
-	assert_int_equal(a.status, 200);
-}
-
-static inline int
-connections(struct cores *cs, int core)
-{
-	struct core_info info;
-
-	cores_get_info(cs, core, &info);
-	return info.connections;
-}
-
-static inline int
-all_connections(struct cores *cs)
-{
-	int n = 0;
-
-	for (int i = 0; i < cores_nr(cs); i++)
-		n += connections(cs, i);
-	return n;
-}
-
-static inline uint64_t
-cpu_ns(void)
-{
-	struct rusage r;
-
-	getrusage(RUSAGE_SELF, &r);
-	return (uint64_t)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) * NS_PER_S +
-	       (uint64_t)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) * NS_PER_US;
-}
+/* Returns the CPU time that this process has used. */
+uint64_t cpu_ns(void);
 
 #endif

@@ -22,61 +22,15 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-/* A connection to that port of this machine. */
-static inline int
-client_of(int port)
-{
-	struct sockaddr_in sa = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-				  .sin_port = htons((uint16_t)port) };
-	struct timeval tv = { .tv_sec = 10 };
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+/* Returns a connection to that port of this machine; a read of it fails after 10 s. */
+int client_of(int port);
 
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof tv);
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof sa), 0);
-	return fd;
-}
+/* Sends all of it, or fails the test. */
+void put_bytes(int fd, const void *data, size_t len);
+void put_text(int fd, const char *text);
 
-static inline void
-put_bytes(int fd, const void *data, size_t len)
-{
-	const char *p = data;
-
-	while (len) {
-		ssize_t n = send(fd, p, len, MSG_NOSIGNAL);
-
-		assert_true(n > 0);
-		p += n;
-		len -= (size_t)n;
-	}
-}
-
-static inline void
-put_text(int fd, const char *text)
-{
-	put_bytes(fd, text, strlen(text));
-}
-
-/* Everything until the other side ends; *ret_err: 0 for a clean end.  Freed by the caller, terminated. */
-static inline char *
-get_all(int fd, size_t *ret_len, int *ret_err)
-{
-	size_t cap = 65536, len = 0;
-	char *buf = malloc(cap + 1);
-	ssize_t n;
-
-	while ((n = recv(fd, buf + len, cap - len, 0)) > 0) {
-		len += (size_t)n;
-		if (len == cap)
-			buf = realloc(buf, (cap *= 2) + 1);
-	}
-	buf[len] = 0;
-	if (ret_len)
-		*ret_len = len;
-	*ret_err = n < 0 ? errno : 0;
-	return buf;
-}
+/* Returns everything until the other side ends, terminated; the caller frees it.  *ret_err: 0 for a clean end. */
+char *get_all(int fd, size_t *ret_len, int *ret_err);
 
 struct answer {
 	int status;
@@ -87,97 +41,20 @@ struct answer {
 	bool has_close;
 };
 
-/* The value of a header, lower case name; NULL. */
-static inline const char *
-answer_header(const struct answer *a, const char *name, char *out, size_t cap)
-{
-	const char *p = a->head;
-	size_t n = strlen(name);
+/* Returns the value of a header, whose name is in lower case, in out; or NULL. */
+const char *answer_header(const struct answer *a, const char *name, char *out, size_t cap);
 
-	while ((p = strstr(p, "\r\n"))) {
-		p += 2;
-		if (strncasecmp(p, name, n) == 0 && p[n] == ':') {
-			const char *v = p + n + 1;
-			size_t len;
+/* Reads one answer: its head, byte by byte so that nothing of the next is taken, and its body into *ret_body
+ * (may be NULL: thrown away).  False: the connection ended (or failed: errno) before the head was in. */
+bool get_answer(int fd, struct answer *a, bool is_head, char **ret_body);
 
-			while (*v == ' ')
-				v++;
-			len = strcspn(v, "\r");
-			len = len < cap ? len : cap - 1;
-			memcpy(out, v, len);
-			out[len] = 0;
-			return out;
-		}
-	}
-	return NULL;
-}
+/* Reads one answer, which has that status and a body that does not matter. */
+void expect_status(int fd, struct answer *a, int status);
 
-/* One answer: its head, byte by byte so that nothing of the next is taken, and its body into *ret_body (may
- * be NULL: thrown away).  False: the connection ended (or failed: errno) before the head was in. */
-static inline bool
-get_answer(int fd, struct answer *a, bool is_head, char **ret_body)
-{
-	size_t n = 0;
-	char v[64], *body, *p;
+/* Asserts that the other side closed without a reset, and said nothing more. */
+void expect_end(int fd);
 
-	memset(a, 0, sizeof *a);
-	while (n < 4 || memcmp(a->head + n - 4, "\r\n\r\n", 4) != 0) {
-		ssize_t r;
-
-		assert_true(n < sizeof a->head - 1);
-		r = recv(fd, a->head + n, 1, 0);
-		if (r <= 0) {
-			if (r == 0)
-				errno = 0;
-			return false;
-		}
-		n++;
-	}
-	assert_int_equal(sscanf(a->head, "HTTP/1.%*d %d", &a->status), 1);
-	a->content_length = -1;
-	if (answer_header(a, "content-length", v, sizeof v))
-		a->content_length = atoll(v);
-	for (p = a->head; (p = strcasestr(p, "\r\ncontent-length:")); p++)
-		a->lengths++;
-	a->has_close = answer_header(a, "connection", v, sizeof v) && strcasecmp(v, "close") == 0;
-	if (ret_body)
-		*ret_body = NULL;
-	if (is_head || a->content_length <= 0)
-		return true;
-	body = malloc((size_t)a->content_length + 1);
-	while (a->body_len < (size_t)a->content_length) {
-		ssize_t r = recv(fd, body + a->body_len, (size_t)a->content_length - a->body_len, 0);
-
-		if (r <= 0)
-			break;
-		a->body_len += (size_t)r;
-	}
-	body[a->body_len] = 0;
-	if (ret_body)
-		*ret_body = body;
-	else
-		free(body);
-	return true;
-}
-
-/* One answer, whose body does not matter. */
-static inline void
-expect_status(int fd, struct answer *a, int status)
-{
-	assert_true(get_answer(fd, a, false, NULL));
-	assert_int_equal(a->status, status);
-}
-
-/* The other side closed, and said nothing more; reset allowed or not. */
-static inline void
-expect_end(int fd)
-{
-	char c;
-
-	assert_int_equal(recv(fd, &c, 1, 0), 0);
-}
-
-/* Waits until *v is what it should be; a minute, since the machine may have other work. */
+/* Waits until cond holds; a minute, since the machine may have other work. */
 #define wait_for(cond)                                                                                       \
 	do {                                                                                                 \
 		uint64_t until_ = clock_ns() + 60 * NS_PER_S;                                                \

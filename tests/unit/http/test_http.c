@@ -6,6 +6,7 @@
 #include "base/crc64.h"
 #include "tests/fake/hook_clock.h"
 
+#include <poll.h>
 #include <sys/resource.h>
 
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: x\r\n\r\n"
