@@ -205,7 +205,7 @@ demo:
 	@$(MAKE) --no-print-directory all
 	@scripts/demo
 format:
-	clang-format -i $$(git ls-files '*.c' '*.h')
+	clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h')
 tags:
 	ctags -R src tests
 compile_commands.json: clean

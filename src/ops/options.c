@@ -2,13 +2,19 @@
 /* A CORS preflight: may a page of that origin make the request it announces?  The core's thread. */
 #include "ops/ops_int.h"
 
+#include <errno.h>
+
 static enum verdict
 options_known(struct req *rq)
 {
 	const struct field *origin = dialect_field(&rq->in, "origin", NULL);
 	const struct field *method = dialect_field(&rq->in, "access-control-request-method", NULL);
 	const struct field *headers = dialect_field(&rq->in, "access-control-request-headers", NULL);
+	int r = rq->battrs.stat.op.result;
 
+	/* A bucket that is not there allows nothing; what one that cannot be asked would allow is not known. */
+	if (r < 0 && r != -ENXIO)
+		return req_fail(rq, fault_of(r), NULL);
 	if (!cors_find(rq, origin, method->value, method->value_len, headers))
 		return req_fail(rq, FAULT_CORS_FORBIDDEN, NULL);
 	return req_go(rq, req_reply_step);

@@ -5,6 +5,8 @@
  */
 #include "tests/unit/ops/surface.h"
 
+#include "ops/ops.h"
+
 #include <errno.h>
 
 static void
@@ -53,6 +55,27 @@ test_unserved(void **state)
 	assert_int_equal(request("GET", "/bkt?location", ""), 200);
 }
 
+/* ---- subresources: op.def and subres.def say the same ---- */
+
+static void
+test_subres_rows(void **state)
+{
+	static const step_fn steps[OP_NR] = {
+#define SUBRES(id, ...)                                                                                      \
+	[OP_GET_BUCKET_##id] = subres_get, [OP_PUT_BUCKET_##id] = subres_put,                                \
+	[OP_DELETE_BUCKET_##id] = subres_delete,
+#include "dialect/subres.def"
+	};
+
+	for (enum op op = OP_NONE + 1; op < OP_NR; op++) {
+		step_fn start = op_table[op].start;
+		bool is_subres = start == subres_get || start == subres_put || start == subres_delete;
+
+		if (start != steps[op] && (is_subres || steps[op]))
+			fail_msg("%s: op.def and subres.def do not agree", op_name[op]);
+	}
+}
+
 /* ---- what errors of the store mean ---- */
 
 static void
@@ -68,6 +91,36 @@ test_store_errors(void **state)
 		assert_int_equal(request("GET", "/bkt/k", NULL), cases[i].status);
 	}
 	assert_int_equal(request("GET", "/bkt/k", NULL), 404);
+}
+
+static int
+preflight(const char *target)
+{
+	struct xchg x;
+	int status;
+
+	begin(&x, "OPTIONS", target, NULL);
+	x_field(&x, "origin", "http://x.test");
+	x_field(&x, "access-control-request-method", "PUT");
+	status = answer(&x, NULL);
+	x_end(&x);
+	return status;
+}
+
+static void
+test_preflight_errors(void **state)
+{
+	static const struct {
+		int error, status;
+	} cases[] = { { -EAGAIN, 503 }, { -EOPNOTSUPP, 501 }, { -EIO, 500 } };
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		mem_store_fail(rig.store, MEM_STAT, cases[i].error, 0, 1);
+		assert_int_equal(preflight("/bkt/k"), cases[i].status);
+	}
+	/* There are no rules; there is no bucket that has some. */
+	assert_int_equal(preflight("/bkt/k"), 403);
+	assert_int_equal(preflight("/absent/k"), 403);
 }
 
 /* ---- the client leaves when the store is done and nobody has said so yet ---- */
@@ -256,11 +309,13 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_unserved, s3_start, s3_stop),
+		cmocka_unit_test(test_subres_rows),
 		cmocka_unit_test_setup_teardown(test_onto_itself, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_copy_sums, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_part_limit, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_form_names, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_store_errors, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_preflight_errors, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_gone_at_the_end, s3_start, s3_stop),
 	};
 
