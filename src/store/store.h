@@ -85,7 +85,8 @@ struct store_disks_conf {
 	int engines_max;                /* the set's */
 };
 
-/* What a store is made from; ops says which member of the union counts.  A back end that is no disk adds its own. */
+/* What a store is made from; ops says which member of the union counts.  A back end that is no disk adds
+ * its own. */
 struct store_conf {
 	const struct store_ops *ops; /* the back end */
 	int ports_max;
@@ -114,24 +115,39 @@ int store_format(const struct store_conf *conf, bool force, char *err, size_t er
  */
 int store_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
 
-/* --fsck: reads everything, prints what is wrong through say(); repair: cuts a damaged log tail.  0 clean, 1
- * repaired, -ENOTRECOVERABLE damage left, other -errno.  Blocking; the store must not be running. */
+/*
+ * Checks a store that does not run (--fsck): reads everything and says through say(), a line a call, what is
+ * wrong. repair: cuts a damaged log tail.  Blocking.
+ *   0                 clean
+ *   1                 repaired
+ *   -ENOTRECOVERABLE  damage is left
+ *   other -errno      it could not be read
+ */
 int store_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
 	       void *cookie);
 
-/* After every port was detached: writes the last stamp, stops helpers, frees.  NULL is fine. */
+/* Stops a store after every port was detached: what was acknowledged needs no recovery at the next
+ * start.  NULL is fine.  Blocking. */
 void store_stop(struct store *st);
 
-/* On the port's own thread.  0 or -ENOMEM, -EUSERS. */
+/*
+ * Makes a port, on the thread that will use it.  ring, mb and timers are that thread's and are kept by the
+ * caller until the port was detached; a back end may ignore ring and timers.
+ *   0
+ *   -ENOMEM   no memory
+ *   -EUSERS   ports_max are attached
+ */
 int store_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
 		 struct store_port **ret_port);
-/* True when nothing of this port is in flight any more; call again (turning the loop) until it is. */
+/* Detaches a port.  True: it is gone; false: something of it is in flight, turn the loop and call again. */
 bool store_detach(struct store_port *p);
 
-/* Once per turn of the loop: this thread holds no index node from before.  And around sleeping: a sleeper
- * counts as quiescent and must not touch the store. */
+/* Says, once per turn of the loop, that this thread looks at nothing any more that it saw in the store
+ * before. */
 void store_quiesce(struct store_port *p);
+/* Says that the thread is about to wait: until store_wake() it must not touch the store. */
 void store_sleep(struct store_port *p);
+/* Says that the thread has ended waiting. */
 void store_wake(struct store_port *p);
 
 /* Returns what the port's back end takes; the same for as long as the port is attached.  Any thread. */
@@ -139,8 +155,8 @@ const struct store_limits *store_limits(const struct store_port *p);
 
 /* Returns the shard of a bucket, for store_share(). */
 uint32_t store_shard(const char *bucket, size_t len);
-/* Tells whether what is done in the background for a shard is this process's share: the scrub and the lifecycle
- * walk ask.  Where a store has one process, as on disks, all of it is. */
+/* Tells whether what is done in the background for a shard is this process's share: the scrub and the
+ * lifecycle walk ask.  Where a store has one process, as on disks, all of it is. */
 bool store_share(struct store_port *p, uint32_t shard);
 
 /* ---- names and metadata ---- */
@@ -168,8 +184,8 @@ struct store_meta {
 	uint32_t attrs_len;
 };
 
-/* Judged on what is there when the change is made: all changes of a key have one order, and each sees the one before.
- * The bucket must always exist. */
+/* Judged on what is there when the change is made: all changes of a key have one order, and each sees the
+ * one before. The bucket must always exist. */
 enum store_pre_kind { PRE_NONE, PRE_ABSENT, PRE_MATCH_ANY, PRE_MATCH, PRE_NONE_MATCH, PRE_VERSION };
 #define STORE_PRE_ETAGS 8
 struct store_pre {
@@ -213,7 +229,7 @@ struct store_obj {
 
 /* Looks up and pins.  Usually finishes at once. */
 int store_open(struct store_port *p, const struct store_key *k, struct store_obj *obj);
-/* NULL-safe, and fine on an object that never opened.  No read of it may be in flight. */
+/* Closes an object; no read of it may be in flight.  NULL, and one that never opened, are fine. */
 void store_close(struct store_port *p, struct store_obj *obj);
 
 struct store_read {
@@ -222,11 +238,11 @@ struct store_read {
 };
 
 /*
- * How a range is cut into reads.  Bytes from off on are wanted, `want` of them (off + want <= size_bytes,
+ * Says how a range is cut into reads.  Bytes from off on are wanted, `want` of them (off + want <= size_bytes,
  * want > 0), in a buffer of cap bytes (a multiple of STORE_GRANULE): returns the length of the one read that
  * brings the first of them, which begins *ret_skew (< STORE_GRANULE) bytes before off; so it brings length -
- * skew > 0 bytes from off on, perhaps more than wanted.  Checksums cover granules, and those of an object
- * made of parts are counted from the beginning of each part, so its reads begin and end at odd places.
+ * skew > 0 bytes from off on, perhaps more than wanted.  Checksums cover granules, and those of an object made
+ * of parts are counted from the beginning of each part, so its reads begin and end at odd places.
  */
 uint32_t store_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
 			 uint32_t *ret_skew);
@@ -241,8 +257,8 @@ int store_read(struct store_port *p, struct store_obj *obj, struct store_read *r
 	       uint64_t off, uint32_t len);
 /*
  * Ends a read that was started and is not done, as far as the back end can.  True: it is over, done() will not
- * run, and nothing comes into the buffer any more.  False: the back end cannot, and all is as before: the buffer
- * stays its own until done().
+ * run, and nothing comes into the buffer any more.  False: the back end cannot, and all is as before: the
+ * buffer stays its own until done().
  */
 bool store_read_cancel(struct store_port *p, struct store_read *rd);
 
@@ -263,8 +279,15 @@ struct store_put {
 	_Alignas(8) unsigned char priv[STORE_PRIV_PUT];
 };
 
-/* size: what will come, or STORE_SIZE_UNKNOWN.  0, or -ENOSPC, -EROFS, -EAGAIN (not now), -ENXIO (no such
- * bucket, early answer; the commit judges again), -ENAMETOOLONG. */
+/*
+ * Begins a PUT.  size_bytes: what will come, or STORE_SIZE_UNKNOWN.
+ *   0
+ *   -ENOSPC        no room for that much
+ *   -EROFS         the disk failed
+ *   -EAGAIN        not now
+ *   -ENXIO         no such bucket: an early answer, the commit judges again
+ *   -ENAMETOOLONG  bucket or key
+ */
 int store_put_init(struct store_port *p, struct store_put *put, const struct store_key *k,
 		   uint64_t size_bytes);
 
@@ -273,9 +296,9 @@ struct store_write {
 	_Alignas(8) unsigned char priv[STORE_PRIV_WRITE];
 };
 
-/* The next len bytes, at buf->mem; len is a multiple of STORE_GRANULE unless last.  The buffer stays the
- * store's until done(); behind the data it may be padded and given a trailer (that is what the slack is for).
- * May wait for space being made. */
+/* Writes the next len bytes, at buf->mem: at most a piece, a multiple of the granule unless last
+ * (store_limits()). The buffer stays the store's until done(); behind the data it may be padded and given
+ * a CRC block (that is what the slack is for).  May wait for space being made. */
 int store_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
 		    uint32_t len, bool last);
 
@@ -308,10 +331,13 @@ int store_delete(struct store_port *p, const struct store_key *k, const struct s
 		 struct store_del *del);
 
 /*
- * The object's attributes are others from now on; its bytes, ETag and mtime stay as they are, its version
- * grows.  version is the one that must be there (0: any).  attrs are kept by the caller
- * until the end.  result: 0, -ENOENT, -ENXIO, -ESTALE (another version is there), -ENOSPC ...  Objects opened
- * before keep what they had.
+ * Replaces an object's attributes; its bytes, ETag and mtime stay as they are, its version grows.  version is
+ * the one that must be there (0: any).  The caller keeps attrs until the end.  Objects opened before keep what
+ * they had.
+ *   0         durable
+ *   -ENOENT   no such object (-ENXIO: nor bucket)
+ *   -ESTALE   another version is there
+ *   -ENOSPC   no room for the attributes
  */
 int store_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
 		    uint32_t attrs_len, struct store_del *op);
@@ -331,25 +357,26 @@ struct store_upload {
 	_Alignas(8) unsigned char priv[STORE_PRIV_UPLOAD];
 };
 
-/* attrs (<= STORE_ATTRS_MAX; kept until the end) are for store_upload_stat(): what the object will need. */
+/* Begins an upload.  attrs (at most STORE_ATTRS_MAX bytes; the caller keeps them until the end) are what
+ * store_upload_stat() gives: what the object will need. */
 int store_upload_create(struct store_port *p, const struct store_key *k, const void *attrs,
 			uint32_t attrs_len, struct store_upload *u);
-/* From the answer on no part of it can be committed. */
+/* Ends an upload without an object.  From the answer on no part of it can be committed. */
 int store_upload_abort(struct store_port *p, const struct store_key *k,
 		       const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_upload *u);
 /*
- * Looks for an upload, and copies up to cap bytes of its attributes to attrs, which the caller keeps until the
- * end.  result: 0, -ENOENT (no such upload of this key), -ENXIO.
+ * Looks for an upload, and copies up to cap bytes of its attributes to attrs, which the caller keeps until
+ * the end.  result: 0, -ENOENT (no such upload of this key), -ENXIO.
  */
 int store_upload_stat(struct store_port *p, const struct store_key *k,
 		      const uint8_t id[STORE_UPLOAD_ID_BYTES], void *attrs, uint32_t cap,
 		      struct store_stat *st);
 
 /*
- * A part: in place of store_put_init(), then as any PUT, with attributes up to STORE_PART_ATTRS_MAX and no
- * precondition.  Any length, zero too.  A part of the same number is replaced: of several attempts the last
- * to be committed counts.  Also -ENOENT: no such upload (here early; the commit's result when the upload
- * ended meanwhile), -EINVAL: the number is not 1 to STORE_PART_NR_MAX.
+ * Begins the PUT of a part, in place of store_put_init(); then it goes on as any PUT, with attributes up to
+ * STORE_PART_ATTRS_MAX and no precondition.  Any length, zero too.  A part of the same number is replaced: of
+ * several attempts the last to be committed counts.  Also -ENOENT: no such upload (here early; the commit's
+ * result when the upload ended meanwhile), -EINVAL: the number is not 1 to STORE_PART_NR_MAX.
  */
 int store_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
 			const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
@@ -413,16 +440,17 @@ struct store_part_list {
 int store_list_parts(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		     struct store_part_list *pl);
 
-/* The part of an opened object with that number, or the index-th in order (0 to part_nr - 1).  At once: 0, or
- * -ENOENT. */
+/* Gives the part of an opened object with that number.  At once: 0, or -ENOENT. */
 int store_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
+/* Gives the index-th part of an opened object in order, 0 to part_nr - 1.  At once: 0, or -ENOENT. */
 int store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
 
 /* ---- buckets ---- */
 
 int store_bucket_create(struct store_port *p, const char *name, size_t len,
 			struct store_del *op); /* 0, -EEXIST */
-/* 0, -ENXIO, -ENOTEMPTY (objects).  Uploads in progress do not keep it: they end with it. */
+/* Removes a bucket.  0, -ENXIO, -ENOTEMPTY (it has objects).  Uploads in progress do not keep it: they end
+ * with it. */
 int store_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
 /* Looks for a bucket.  result: 0, -ENXIO. */
 int store_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
@@ -477,8 +505,8 @@ struct store_list {
 	_Alignas(8) unsigned char priv[STORE_PRIV_LIST];
 };
 int store_list(struct store_port *p, struct store_list *ls);
-/* The uploads in progress of a bucket, by key, then in the order in which they were made.  entry: mtime_ns is
- * when it began. */
+/* Lists the uploads in progress of a bucket, by key, then in the order in which they were made.  entry:
+ * mtime_ns is when one began. */
 int store_list_uploads(struct store_port *p, struct store_list *ls);
 
 /* ---- what operators see ---- */

@@ -376,7 +376,8 @@ check_copy(uint64_t off, uint64_t len)
 	assert_int_equal(wait_op(&dst.op, store_open(port, &k, &dst)), 0);
 	assert_true(dst.size_bytes == len && dst.crc64 == crc64_nvme(0, want + off, len));
 	for (uint64_t at = 0, n; at < len; at += n) {
-		n = len - at < STORE_PIECE ? len - at : STORE_PIECE;
+		n = store_limits(port)->piece_bytes;
+		n = len - at < n ? len - at : n;
 		rd.op.done = on_op;
 		assert_int_equal(wait_op(&rd.op, store_read(port, &dst, &rd, b, at, (uint32_t)n)), (int)n);
 		assert_memory_equal(b->mem, want + off + at, n);
