@@ -333,7 +333,7 @@ bool dialect_is_wire_header(struct span name);
 bool dialect_must_sign(struct span name, bool relax);
 
 /* Tells whether this is a token (RFC 9110 5.6.2), as methods and names of fields are. */
-bool dialect_is_token(const char *text, size_t len);
+bool dialect_is_field_name(const char *text, size_t len);
 /* Tells whether it has no control character but tabs, as the value of a field.  A lone CR is a line's end
  * to some, and NUL the end of everything. */
 bool dialect_is_text(const char *text, size_t len);

@@ -47,7 +47,7 @@ static const bool is_tchar[256] = {
 };
 
 bool
-dialect_is_token(const char *text, size_t len)
+dialect_is_field_name(const char *text, size_t len)
 {
 	for (size_t i = 0; i < len; i++) {
 		if (!is_tchar[(unsigned char)text[i]])
@@ -74,7 +74,7 @@ check_chars(const struct field *f, const char **ret_why)
 {
 	if (f->name_len == 0)
 		return refuse(ret_why, FAULT_BAD_REQUEST, "A header field has no name.");
-	if (!dialect_is_token(f->name, f->name_len))
+	if (!dialect_is_field_name(f->name, f->name_len))
 		return refuse(ret_why, FAULT_BAD_REQUEST,
 			      "The name of a header field has a character that names cannot have.");
 	return dialect_is_text(f->value, f->value_len)

@@ -60,7 +60,7 @@ move_one(struct moved *m, struct span key, struct span value, const char **ret_w
 	len = name_len < 0 ? name_len : add_text(m, value, &f->value);
 	if (len == -E2BIG)
 		return refuse(ret_why, FAULT_META_TOO_LARGE, "The metadata in the query is too large.");
-	if (len < 0 || !dialect_is_token(f->name, (size_t)name_len) ||
+	if (len < 0 || !dialect_is_field_name(f->name, (size_t)name_len) ||
 	    !dialect_is_text(f->value, (size_t)len))
 		return refuse(ret_why, FAULT_BAD_ARGUMENT,
 			      "A header in the query has a bad name, a bad percent sequence or a control "

@@ -150,7 +150,7 @@ gather_field(void *cookie, enum MHD_ValueKind kind, const char *name, size_t nam
 	c->head->header_bytes += name_len + value_len + 4;
 	if (!value || (c->l->h->folds_wrong && is_folded(f)))
 		g->unclean = true;
-	if (!dialect_is_token(f->name, f->name_len) || !dialect_is_text(f->value, f->value_len))
+	if (!dialect_is_field_name(f->name, f->name_len) || !dialect_is_text(f->value, f->value_len))
 		g->unclean = true;
 	look_at(g, f);
 	return MHD_YES;
@@ -175,7 +175,7 @@ head_check(struct hconn *c, const char *method, const char *version)
 		return CANNED_BAD_URI;
 	if (c->l->h->folds_wrong && has_nul(&g, method, version))
 		return CANNED_BAD;
-	if (g.unclean || g.others || !dialect_is_token(method, strlen(method)))
+	if (g.unclean || g.others || !dialect_is_field_name(method, strlen(method)))
 		return CANNED_BAD;
 	for (int i = 0; i < c->head->field_nr && !c->has_body; i++) {
 		if (c->head->fields[i].name_len == 6 && strcasecmp(c->head->fields[i].name, "expect") == 0)

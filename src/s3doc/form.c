@@ -463,7 +463,7 @@ form_target(const struct form *f, const struct dialect_in *in, struct target *t,
 		if (span_is(name, "key") || span_is(name, "tagging") || span_is(name, "policy") ||
 		    span_is(name, "x-amz-content-sha256"))
 			continue;
-		if (!dialect_is_token(name.p, name.len)) {
+		if (!dialect_is_field_name(name.p, name.len)) {
 			if (name.len > 6 && memcmp(name.p, "x-amz-", 6) == 0)
 				return refuse(ret_why, FAULT_BAD_ARGUMENT,
 					      "The name of a field of the form cannot be that of a header.");

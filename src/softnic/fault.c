@@ -20,7 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum phase { PHASE_BEGIN, PHASE_COPY, PHASE_OVER };
+enum fault_phase { PHASE_BEGIN, PHASE_COPY, PHASE_OVER };
 
 #define KILL_POLL_NS 1000000u
 #define KILL_WAIT_NS 5000000000u
