@@ -157,9 +157,9 @@ struct result {
 static double
 used(void)
 {
-	struct store_disk_info info;
+	struct store_unit_info info;
 
-	store_disk_info(b.port.st, 0, &info);
+	store_unit_info(b.port.st, 0, &info);
 	return 100 - 100 * (double)info.free_bytes / (double)info.size_bytes;
 }
 

@@ -181,7 +181,7 @@ percentiles(struct step *s)
 static void
 fill(struct step *s)
 {
-	struct store_disk_info info;
+	struct store_unit_info info;
 	uint64_t begun = clock_ns(), cpu = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	b.busy = DEPTH;
@@ -189,20 +189,20 @@ fill(struct step *s)
 		put_next(&b.work[i]);
 	while (b.busy) {
 		port_turn(&b.port);
-		store_disk_info(b.port.st, 0, &info);
-		b.in_snapshot = info.snapshot_runs;
+		store_unit_info(b.port.st, 0, &info);
+		b.in_snapshot = store_unit_number(&info, "snapshot_runs");
 	}
 	s->put_ns = clock_ns() - begun;
 	s->put_cpu_ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	/* What is under way is part of the cost. */
 	do {
 		port_turn(&b.port);
-		store_disk_info(b.port.st, 0, &info);
-	} while (info.snapshot_runs);
-	s->snapshots = info.snapshots;
-	s->snapshot_bytes = info.snapshot_bytes;
-	s->snapshot_ns = info.snapshot_ns;
-	s->index_bytes = info.index_bytes;
+		store_unit_info(b.port.st, 0, &info);
+	} while (store_unit_number(&info, "snapshot_runs"));
+	s->snapshots = store_unit_number(&info, "snapshots");
+	s->snapshot_bytes = store_unit_number(&info, "snapshot_bytes");
+	s->snapshot_ns = store_unit_number(&info, "snapshot_ns");
+	s->index_bytes = store_unit_number(&info, "index_bytes");
 	percentiles(s);
 }
 
@@ -283,16 +283,16 @@ static void
 run_step(const char *dir, uint64_t before, struct step *s)
 {
 	uint64_t begun = clock_ns(), rss = rss_bytes(), had;
-	struct store_disk_info info;
+	struct store_unit_info info;
 
 	slice_short();
 	b.step = s;
 	port_open(&b.port, dir, STORE_BYTES, 16384 * MIB, NULL);
 	s->start_ns = clock_ns() - begun;
 	s->start_rss = rss_bytes() - rss;
-	store_disk_info(b.port.st, 0, &info);
-	had = info.objects;
-	s->start_index = info.index_bytes;
+	store_unit_info(b.port.st, 0, &info);
+	had = store_unit_number(&info, "objects");
+	s->start_index = store_unit_number(&info, "index_bytes");
 	if (had != before)
 		bench_die("%llu objects are there, not %llu", (unsigned long long)had,
 			  (unsigned long long)before);

@@ -273,17 +273,18 @@ thread_cpu(void)
 }
 
 static void
-say_run(uint64_t size, uint64_t ns, uint64_t cpu_ns, const struct store_disk_info *before)
+say_run(uint64_t size, uint64_t ns, uint64_t cpu_ns, const struct store_unit_info *before)
 {
-	struct store_disk_info now;
+	struct store_unit_info now;
 	double n = (double)ops_done;
 
-	store_disk_info(b.st, 0, &now);
+	store_unit_info(b.st, 0, &now);
 	fprintf(stderr,
 		"%llu KiB: %.1f us each, CPU of the thread %.1f us; for each flush %.1f records, %.1f "
 		"writes\n",
 		(unsigned long long)size >> 10, (double)ns / 1e3 / n, (double)cpu_ns / 1e3 / n,
-		(double)(now.records - before->records) / (double)(now.flushes - before->flushes + 1),
+		(double)(store_unit_number(&now, "records") - store_unit_number(before, "records")) /
+			(double)(now.flushes - before->flushes + 1),
 		(double)(now.write_ops - before->write_ops) / (double)(now.flushes - before->flushes + 1));
 }
 
@@ -294,9 +295,9 @@ run(bool is_put, uint64_t size, int qd, uint64_t for_ns, uint64_t max_ops)
 	int pieces = size > STORE_PIECE ? (int)(size / STORE_PIECE) : 1;
 	uint64_t begin = clock_ns(), cpu = thread_cpu();
 	double waited = bench_waited(getpid());
-	struct store_disk_info before;
+	struct store_unit_info before;
 
-	store_disk_info(b.st, 0, &before);
+	store_unit_info(b.st, 0, &before);
 	pieces = pieces > PIECES_MAX ? PIECES_MAX : pieces;
 	memset(works, 0, sizeof works);
 	stopping = false;
@@ -335,12 +336,12 @@ run(bool is_put, uint64_t size, int qd, uint64_t for_ns, uint64_t max_ops)
 static void
 settle(void)
 {
-	struct store_disk_info info;
+	struct store_unit_info info;
 	uint64_t before = 0, since = clock_ns();
 
 	for (;;) {
 		turn();
-		store_disk_info(b.st, 0, &info);
+		store_unit_info(b.st, 0, &info);
 		if (info.free_bytes != before) {
 			before = info.free_bytes;
 			since = clock_ns();

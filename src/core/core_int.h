@@ -81,7 +81,7 @@ struct core {
 	struct reqs *reqs;
 	struct http *http;
 	struct expiry *expiry; /* NULL: there is no store */
-	struct scrub *scrub;   /* core 0's; NULL: there is no store */
+	struct scrub *scrub;   /* core 0's; NULL: there is no store, or its back end has no scrub */
 	struct life *life;     /* likewise */
 	struct stats_core *stats;
 	struct ring_op mail_op;

@@ -407,7 +407,9 @@ make_walks(struct core *c)
 
 	if (c->index != 0 || !c->port)
 		return 0;
-	rc = scrub_new(&se, conf->store.scrub_interval_ns, conf->store.scrub_rate, &c->scrub);
+	rc = store_can(c->cs->store) & STORE_CAN_SCRUB
+		     ? scrub_new(&se, conf->store.scrub_interval_ns, conf->store.scrub_rate, &c->scrub)
+		     : 0;
 	return rc < 0 ? rc : life_new(&le, conf, &c->life);
 }
 

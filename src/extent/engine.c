@@ -152,7 +152,13 @@ extent_stop(struct store *store)
 
 /* ---- operators ---- */
 
-static void
+static unsigned
+extent_can(const struct store *store)
+{
+	return STORE_CAN_SNAPSHOT | STORE_CAN_SCRUB | STORE_CAN_FSCK | STORE_CAN_DRAIN;
+}
+
+static int
 extent_snapshot(struct store *store)
 {
 	struct extent_store *st = extent_store(store);
@@ -160,36 +166,33 @@ extent_snapshot(struct store *store)
 	atomic_store(&st->vol->snap.asked, true);
 	atomic_store(&st->vol->want_lead, true);
 	port_kick_all(st);
+	return 0;
 }
 
 static int
-extent_disk_nr(const struct store *store)
+extent_unit_nr(const struct store *store)
 {
 	return 1;
 }
 
 static void
-extent_disk_info(const struct store *store, int disk, struct store_disk_info *ret_info)
+extent_unit_info(const struct store *store, int unit, struct store_unit_info *ret_info)
 {
 	struct vol *vol = extent_store(store)->vol;
 	struct disk *d = &vol->disk;
-	struct store_disk_info info = { .path = d->path,
-					.size_bytes = d->geo.size_bytes,
-					.log_bytes = d->geo.log_bytes };
+	struct store_unit_info info = { .name = d->path, .size_bytes = d->geo.size_bytes };
 	struct alloc_stats as;
 	struct tree_stats ts;
+	bool runs;
 
 	alloc_stats(d->alloc, &as);
 	tree_stats(vol->tree, &ts);
 	pthread_mutex_lock(&d->reason_lock);
-	info.state = (enum store_disk_state)atomic_load(&d->state);
+	info.state = (enum store_unit_state)atomic_load(&d->state);
 	memcpy(info.reason, d->reason, sizeof info.reason);
 	pthread_mutex_unlock(&d->reason_lock);
 	/* Segments not made yet are free as well. */
 	info.free_bytes = (geo_units(&d->geo) - as.units + as.free + as.leased) * d->geo.unit_bytes;
-	info.log_used_bytes = atomic_load(&vol->log_used);
-	info.objects = atomic_load(&vol->stats.objects);
-	info.index_bytes = ts.used_bytes;
 	info.read_bytes = atomic_load(&d->stats.read_bytes);
 	info.read_ops = atomic_load(&d->stats.read_ops);
 	info.written_bytes = atomic_load(&d->stats.written_bytes);
@@ -201,17 +204,24 @@ extent_disk_info(const struct store *store, int disk, struct store_disk_info *re
 		info.latency[io].sum_ns = atomic_load(&d->stats.latency[io].sum_ns);
 	}
 	info.errors = atomic_load(&d->stats.errors);
-	info.crc_errors = atomic_load(&d->stats.crc_errors);
-	info.commits = atomic_load(&vol->stats.commits);
-	info.records = atomic_load(&vol->stats.records);
-	info.snapshots = atomic_load(&vol->stats.snapshots);
-	info.snapshot_bytes = atomic_load(&vol->stats.snapshot_bytes);
-	info.snapshot_ns = atomic_load(&vol->stats.snapshot_ns);
-	/* In this order: what was asked for begins before it is not asked for any more. */
-	info.snapshot_runs = atomic_load(&vol->snap.asked);
-	info.snapshot_runs |= atomic_load(&vol->snap.state) != SNAP_IDLE;
-	info.cut_records = atomic_load(&vol->stats.cut_records);
-	info.pins = pin_nr(vol->pins);
+	store_unit_add(&info, "log_bytes", d->geo.log_bytes, false);
+	store_unit_add(&info, "log_used_bytes", atomic_load(&vol->log_used), false);
+	store_unit_add(&info, "objects", atomic_load(&vol->stats.objects), false);
+	store_unit_add(&info, "index_bytes", ts.used_bytes, false);
+	store_unit_add(&info, "commits", atomic_load(&vol->stats.commits), false);
+	store_unit_add(&info, "records", atomic_load(&vol->stats.records), false);
+	store_unit_add(&info, "snapshots", atomic_load(&vol->stats.snapshots), false);
+	/* Of the newest one made since the start: size, and how long it took. */
+	store_unit_add(&info, "snapshot_bytes", atomic_load(&vol->stats.snapshot_bytes), true);
+	store_unit_add(&info, "snapshot_ns", atomic_load(&vol->stats.snapshot_ns), true);
+	/* One is asked for or being made.  In this order: what was asked for begins before it is not asked for any
+	 * more. */
+	runs = atomic_load(&vol->snap.asked);
+	runs |= atomic_load(&vol->snap.state) != SNAP_IDLE;
+	store_unit_add(&info, "snapshot_runs", runs, true);
+	store_unit_add(&info, "cut_records", atomic_load(&vol->stats.cut_records), false);
+	store_unit_add(&info, "crc_errors", atomic_load(&d->stats.crc_errors), false);
+	store_unit_add(&info, "pins", pin_nr(vol->pins), false);
 	*ret_info = info;
 }
 
@@ -264,7 +274,8 @@ const struct store_ops extent_ops = {
 	.bucket_get_attrs = extent_bucket_get_attrs,
 	.list = extent_list,
 	.list_uploads = extent_list_uploads,
+	.can = extent_can,
 	.snapshot = extent_snapshot,
-	.disk_nr = extent_disk_nr,
-	.disk_info = extent_disk_info,
+	.unit_nr = extent_unit_nr,
+	.unit_info = extent_unit_info,
 };

@@ -29,6 +29,20 @@ refuse(FILE *out, int status, const char *text)
 	return status;
 }
 
+/* Answers for a store that lacks STORE_CAN_can, and returns true: none has to be there yet. */
+static bool
+lacks(struct daemon *d, unsigned can, const char *what, FILE *out)
+{
+	const struct store *st = atomic_load(&d->store);
+	char why[96];
+
+	if (!st || store_can(st) & can)
+		return false;
+	snprintf(why, sizeof why, "a store on %s %s", store_name(st), what);
+	refuse(out, 501, why);
+	return true;
+}
+
 /* NULL, with the answer written: there are no cores to tell. */
 static struct cores *
 serving(struct daemon *d, FILE *out)
@@ -69,9 +83,12 @@ show_drain(void *cookie, FILE *out)
 static int
 set_drain(struct daemon *d, bool on, FILE *out)
 {
-	struct cores *cores = serving(d, out);
+	struct cores *cores;
 	int r;
 
+	if (lacks(d, STORE_CAN_DRAIN, "cannot be drained", out))
+		return 501;
+	cores = serving(d, out);
 	if (!cores)
 		return 503;
 	/* Readiness first: who asks it must not send what is about to be refused. */
@@ -248,10 +265,13 @@ static int
 scrub(void *cookie, const struct admin_args *args, FILE *out)
 {
 	const char *action = admin_arg(args, "action");
-	struct cores *cores = serving(cookie, out);
+	struct cores *cores;
 	bool stop = action && strcmp(action, "stop") == 0;
 	int r;
 
+	if (lacks(cookie, STORE_CAN_SCRUB, "has no scrub", out))
+		return 501;
+	cores = serving(cookie, out);
 	if (!cores)
 		return 503;
 	if (action && !stop && strcmp(action, "start") != 0)
@@ -276,12 +296,12 @@ scrub(void *cookie, const struct admin_args *args, FILE *out)
 static bool
 snapshots_run(const struct store *st)
 {
-	struct store_disk_info info;
+	struct store_unit_info info;
 	bool runs = false;
 
-	for (int i = 0; i < store_disk_nr(st); i++) {
-		store_disk_info(st, i, &info);
-		runs |= info.snapshot_runs && info.state == DISK_OK;
+	for (int i = 0; i < store_unit_nr(st); i++) {
+		store_unit_info(st, i, &info);
+		runs |= store_unit_number(&info, "snapshot_runs") && info.state == UNIT_OK;
 	}
 	return runs;
 }
@@ -289,12 +309,12 @@ snapshots_run(const struct store *st)
 static uint64_t
 snapshots_made(const struct store *st)
 {
-	struct store_disk_info info;
+	struct store_unit_info info;
 	uint64_t n = 0;
 
-	for (int i = 0; i < store_disk_nr(st); i++) {
-		store_disk_info(st, i, &info);
-		n += info.snapshots;
+	for (int i = 0; i < store_unit_nr(st); i++) {
+		store_unit_info(st, i, &info);
+		n += store_unit_number(&info, "snapshots");
 	}
 	return n;
 }
@@ -306,15 +326,14 @@ snapshot(void *cookie, const struct admin_args *args, FILE *out)
 	struct daemon *d = cookie;
 	struct store *st = atomic_load(&d->store);
 	uint64_t before, until = clock_ns() + SNAPSHOT_WAIT_NS;
-	char why[96];
 
+	if (lacks(d, STORE_CAN_SNAPSHOT, "makes no snapshots", out))
+		return 501;
 	if (!st || !serving(d, out))
 		return 503;
 	before = snapshots_made(st);
-	if (store_snapshot(st) < 0) {
-		snprintf(why, sizeof why, "a store on %s makes no snapshots", store_name(st));
-		return refuse(out, 501, why);
-	}
+	if (store_snapshot(st) < 0)
+		return refuse(out, 500, "not every disk could be asked for a snapshot");
 	while (snapshots_run(st) && clock_ns() < until)
 		nanosleep(&pause, NULL);
 	if (snapshots_run(st))

@@ -24,11 +24,11 @@ daemon_of(void *cookie)
 }
 
 static int
-disk_nr(const struct daemon *d)
+unit_nr(const struct daemon *d)
 {
 	const struct store *st = atomic_load(&d->store);
 
-	return st ? store_disk_nr(st) : 0;
+	return st ? store_unit_nr(st) : 0;
 }
 
 static int
@@ -73,11 +73,11 @@ health(void *cookie, struct admin_reasons *r)
 {
 	struct daemon *d = cookie;
 
-	for (int i = 0; i < disk_nr(d); i++) {
-		struct store_disk_info info;
+	for (int i = 0; i < unit_nr(d); i++) {
+		struct store_unit_info info;
 
-		store_disk_info(atomic_load(&d->store), i, &info);
-		if (info.state == DISK_FAILED)
+		store_unit_info(atomic_load(&d->store), i, &info);
+		if (info.state == UNIT_FAILED)
 			admin_reason(r, "disk %d failed, read-only until a restart: %s", i, info.reason);
 	}
 	for (int i = 0; i < rail_nr(d); i++) {
@@ -121,25 +121,42 @@ rail_metrics(struct daemon *d, int i, struct stats_out *out)
 	stats_emit(out, M_AH_LOOKUPS, atomic_load(&st->ah_failed), name, "failed", NULL);
 }
 
+/* Which numbers of a unit are metrics; the others are on its page alone. */
+static const struct {
+	const char *name;
+	enum stats_metric metric;
+	const char *kind; /* its label beside the disk; NULL: none */
+} number_metrics[] = {
+	{ "log_bytes", M_STORE_LOG_SIZE },  { "log_used_bytes", M_STORE_LOG_USED },
+	{ "index_bytes", M_STORE_INDEX },   { "objects", M_STORE_OBJECTS },
+	{ "commits", M_STORE_COMMITS },     { "records", M_STORE_RECORDS },
+	{ "snapshots", M_STORE_SNAPSHOTS }, { "crc_errors", M_STORE_ERRORS, "crc" },
+};
+
+static void
+number_metric(const struct store_unit_number *n, const char *disk, struct stats_out *out)
+{
+	for (unsigned i = 0; i < sizeof number_metrics / sizeof *number_metrics; i++) {
+		if (strcmp(number_metrics[i].name, n->name) == 0)
+			stats_emit_values(out, number_metrics[i].metric, n->value,
+					  (const char *const[]){ disk, number_metrics[i].kind, NULL });
+	}
+}
+
 static void
 disk_metrics(struct daemon *d, int i, struct stats_out *out)
 {
-	struct store_disk_info info;
+	struct store_unit_info info;
 	char disk[16];
 
-	store_disk_info(atomic_load(&d->store), i, &info);
+	store_unit_info(atomic_load(&d->store), i, &info);
 	/* By number: a path is no bounded label. */
 	snprintf(disk, sizeof disk, "%d", i);
 	stats_emit(out, M_STORE_SIZE, info.size_bytes, disk, NULL);
 	stats_emit(out, M_STORE_FREE, info.free_bytes, disk, NULL);
-	stats_emit(out, M_STORE_LOG_SIZE, info.log_bytes, disk, NULL);
-	stats_emit(out, M_STORE_LOG_USED, info.log_used_bytes, disk, NULL);
-	stats_emit(out, M_STORE_INDEX, info.index_bytes, disk, NULL);
-	stats_emit(out, M_STORE_OBJECTS, info.objects, disk, NULL);
-	stats_emit(out, M_STORE_COMMITS, info.commits, disk, NULL);
-	stats_emit(out, M_STORE_RECORDS, info.records, disk, NULL);
+	for (int n = 0; n < info.number_nr; n++)
+		number_metric(&info.number[n], disk, out);
 	stats_emit(out, M_STORE_FLUSHES, info.flushes, disk, NULL);
-	stats_emit(out, M_STORE_SNAPSHOTS, info.snapshots, disk, NULL);
 	stats_emit(out, M_STORE_IO_BYTES, info.read_bytes, disk, "read", NULL);
 	stats_emit(out, M_STORE_IO_BYTES, info.written_bytes, disk, "write", NULL);
 	stats_emit(out, M_STORE_OPERATIONS, info.read_ops, disk, "read", NULL);
@@ -151,8 +168,7 @@ disk_metrics(struct daemon *d, int i, struct stats_out *out)
 				     : io == DISK_WRITE ? "write"
 							: "flush");
 	stats_emit(out, M_STORE_ERRORS, info.errors, disk, "io", NULL);
-	stats_emit(out, M_STORE_ERRORS, info.crc_errors, disk, "crc", NULL);
-	stats_emit(out, M_STORE_UP, info.state == DISK_OK, disk, NULL);
+	stats_emit(out, M_STORE_UP, info.state == UNIT_OK, disk, NULL);
 }
 
 static void
@@ -250,7 +266,7 @@ metrics(void *cookie, struct stats_out *out)
 	scrub_metrics(d, out);
 	for (int i = 0; i < rail_nr(d); i++)
 		rail_metrics(d, i, out);
-	for (int i = 0; i < disk_nr(d); i++)
+	for (int i = 0; i < unit_nr(d); i++)
 		disk_metrics(d, i, out);
 }
 
@@ -304,30 +320,23 @@ disks(void *cookie, FILE *out)
 	struct daemon *d = cookie;
 
 	putc('[', out);
-	for (int i = 0; i < disk_nr(d); i++) {
-		struct store_disk_info info;
+	for (int i = 0; i < unit_nr(d); i++) {
+		struct store_unit_info info;
 
-		store_disk_info(atomic_load(&d->store), i, &info);
+		store_unit_info(atomic_load(&d->store), i, &info);
 		fprintf(out, "%s{\"disk\":%d,\"path\":", i ? ",\n" : "", i);
-		json_string(out, info.path);
-		fprintf(out, ",\"state\":\"%s\",\"reason\":", info.state == DISK_OK ? "ok" : "failed");
-		json_string(out, info.state == DISK_OK ? NULL : info.reason);
-		fprintf(out,
-			",\"size_bytes\":%llu,\"free_bytes\":%llu,\"log_bytes\":%llu,\"log_used_bytes\":%llu",
+		json_string(out, info.name);
+		fprintf(out, ",\"state\":\"%s\",\"reason\":", info.state == UNIT_OK ? "ok" : "failed");
+		json_string(out, info.state == UNIT_OK ? NULL : info.reason);
+		fprintf(out, ",\"size_bytes\":%llu,\"free_bytes\":%llu,\"flushes\":%llu,\"errors\":%llu",
 			(unsigned long long)info.size_bytes, (unsigned long long)info.free_bytes,
-			(unsigned long long)info.log_bytes, (unsigned long long)info.log_used_bytes);
-		fprintf(out,
-			",\"objects\":%llu,\"index_bytes\":%llu,\"commits\":%llu,\"records\":%llu,"
-			"\"flushes\":%llu",
-			(unsigned long long)info.objects, (unsigned long long)info.index_bytes,
-			(unsigned long long)info.commits, (unsigned long long)info.records,
-			(unsigned long long)info.flushes);
-		fprintf(out,
-			",\"snapshots\":%llu,\"cut_records\":%llu,\"errors\":%llu,\"crc_errors\":%llu,"
-			"\"pins\":%llu}",
-			(unsigned long long)info.snapshots, (unsigned long long)info.cut_records,
-			(unsigned long long)info.errors, (unsigned long long)info.crc_errors,
-			(unsigned long long)info.pins);
+			(unsigned long long)info.flushes, (unsigned long long)info.errors);
+		for (int n = 0; n < info.number_nr; n++) {
+			if (!info.number[n].is_hidden)
+				fprintf(out, ",\"%s\":%llu", info.number[n].name,
+					(unsigned long long)info.number[n].value);
+		}
+		putc('}', out);
 	}
 	putc(']', out);
 }
@@ -478,14 +487,14 @@ status(void *cookie, FILE *out)
 		rdma_rail_get_info(rdma_rail(d->rdma, i), &info);
 		up += info.state == RAIL_UP && info.serves;
 	}
-	for (int i = 0; i < disk_nr(d); i++) {
-		struct store_disk_info info;
+	for (int i = 0; i < unit_nr(d); i++) {
+		struct store_unit_info info;
 
-		store_disk_info(atomic_load(&d->store), i, &info);
-		objects += info.objects;
+		store_unit_info(atomic_load(&d->store), i, &info);
+		objects += store_unit_number(&info, "objects");
 		size += info.size_bytes;
 		available += info.free_bytes;
-		failed += info.state == DISK_FAILED;
+		failed += info.state == UNIT_FAILED;
 	}
 	fprintf(out,
 		"{\"version\":\"%s\",\"phase\":\"%s\",\"pid\":%d,\"uptime_seconds\":%.3f,\n\"listeners\":",
@@ -497,7 +506,7 @@ status(void *cookie, FILE *out)
 	fprintf(out,
 		"\"store\":{\"disks\":%d,\"disks_failed\":%d,\"objects\":%llu,\"size_bytes\":%llu,\"free_"
 		"bytes\":%llu},\n",
-		disk_nr(d), failed, objects, size, available);
+		unit_nr(d), failed, objects, size, available);
 	fputs("\"scrub\":", out);
 	control_scrub_state(d, out);
 	fputs(",\n\"cores\":", out);

@@ -9,6 +9,7 @@
 #ifndef GANTRY_STORE_OPS_H
 #define GANTRY_STORE_OPS_H
 
+#include "base/check.h"
 #include "store/store.h"
 
 struct store_ops {
@@ -17,6 +18,7 @@ struct store_ops {
 	/* ---- life ---- */
 	int (*format)(const struct store_conf *conf, bool force, char *err, size_t err_len);
 	int (*start)(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
+	/* NULL: it has none. */
 	int (*fsck)(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
 		    void *cookie);
 	void (*stop)(struct store *st); /* never NULL */
@@ -82,10 +84,19 @@ struct store_ops {
 	int (*list_uploads)(struct store_port *p, struct store_list *ls);
 
 	/* ---- what operators see ---- */
-	void (*snapshot)(struct store *st); /* NULL: it has none */
-	int (*disk_nr)(const struct store *st);
-	void (*disk_info)(const struct store *st, int disk, struct store_disk_info *ret_info);
+	unsigned (*can)(const struct store *st);
+	int (*snapshot)(struct store *st); /* NULL: it has none */
+	int (*unit_nr)(const struct store *st);
+	void (*unit_info)(const struct store *st, int unit, struct store_unit_info *ret_info);
 };
+
+/* Adds a number to those of a unit. */
+static inline void
+store_unit_add(struct store_unit_info *info, const char *name, uint64_t value, bool is_hidden)
+{
+	check(info->number_nr < STORE_UNIT_NUMBERS_MAX);
+	info->number[info->number_nr++] = (struct store_unit_number){ name, value, is_hidden };
+}
 
 /* A back end's begin with these. */
 struct store {

@@ -319,35 +319,54 @@ set_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t i
 
 /* ---- what operators see ---- */
 
-static void
+/* What all engines can. */
+static unsigned
+set_can(const struct store *st)
+{
+	const struct set *s = set_of(st);
+	unsigned can = ~0u;
+
+	for (int i = 0; i < s->nr; i++)
+		can &= store_can(s->engine[i]);
+	return can;
+}
+
+/* All of them are asked, whatever the first ones say; the first error counts. */
+static int
 set_snapshot(struct store *st)
 {
 	struct set *s = set_of(st);
+	int r = 0;
 
-	for (int i = 0; i < s->nr; i++)
-		store_snapshot(s->engine[i]);
+	for (int i = 0; i < s->nr; i++) {
+		int one = store_snapshot(s->engine[i]);
+
+		if (r == 0)
+			r = one;
+	}
+	return r;
 }
 
 static int
-set_disk_nr(const struct store *st)
+set_unit_nr(const struct store *st)
 {
 	const struct set *s = set_of(st);
 	int nr = 0;
 
 	for (int i = 0; i < s->nr; i++)
-		nr += store_disk_nr(s->engine[i]);
+		nr += store_unit_nr(s->engine[i]);
 	return nr;
 }
 
 static void
-set_disk_info(const struct store *st, int disk, struct store_disk_info *ret_info)
+set_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info)
 {
 	const struct set *s = set_of(st);
 	int i = 0;
 
-	for (; disk >= store_disk_nr(s->engine[i]); i++)
-		disk -= store_disk_nr(s->engine[i]);
-	store_disk_info(s->engine[i], disk, ret_info);
+	for (; unit >= store_unit_nr(s->engine[i]); i++)
+		unit -= store_unit_nr(s->engine[i]);
+	store_unit_info(s->engine[i], unit, ret_info);
 }
 
 /* ---- the table ---- */
@@ -383,7 +402,8 @@ const struct store_ops store_set_ops = {
 	.bucket_get_attrs = set_bucket_get_attrs,
 	.list = set_list,
 	.list_uploads = set_list_uploads,
+	.can = set_can,
 	.snapshot = set_snapshot,
-	.disk_nr = set_disk_nr,
-	.disk_info = set_disk_info,
+	.unit_nr = set_unit_nr,
+	.unit_info = set_unit_info,
 };

@@ -11,6 +11,7 @@
 #include "store/ops.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- names ---- */
@@ -52,7 +53,14 @@ int
 store_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
 	   void *cookie)
 {
-	return conf->ops->fsck(conf, repair, say, cookie);
+	char line[96];
+
+	if (conf->ops->fsck)
+		return conf->ops->fsck(conf, repair, say, cookie);
+	snprintf(line, sizeof line, "a store on %s has no fsck", conf->ops->name);
+	if (say)
+		say(cookie, line);
+	return -EOPNOTSUPP;
 }
 
 void
@@ -359,13 +367,16 @@ store_list_uploads(struct store_port *p, struct store_list *ls)
 
 /* ---- what operators see ---- */
 
+unsigned
+store_can(const struct store *st)
+{
+	return st->ops->can(st);
+}
+
 int
 store_snapshot(struct store *st)
 {
-	if (!st->ops->snapshot)
-		return -EOPNOTSUPP;
-	st->ops->snapshot(st);
-	return 0;
+	return store_can(st) & STORE_CAN_SNAPSHOT ? st->ops->snapshot(st) : -EOPNOTSUPP;
 }
 
 const char *
@@ -375,13 +386,23 @@ store_name(const struct store *st)
 }
 
 int
-store_disk_nr(const struct store *st)
+store_unit_nr(const struct store *st)
 {
-	return st->ops->disk_nr(st);
+	return st->ops->unit_nr(st);
 }
 
 void
-store_disk_info(const struct store *st, int disk, struct store_disk_info *ret_info)
+store_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info)
 {
-	st->ops->disk_info(st, disk, ret_info);
+	st->ops->unit_info(st, unit, ret_info);
+}
+
+uint64_t
+store_unit_number(const struct store_unit_info *info, const char *name)
+{
+	for (int i = 0; i < info->number_nr; i++) {
+		if (strcmp(info->number[i].name, name) == 0)
+			return info->number[i].value;
+	}
+	return 0;
 }

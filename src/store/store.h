@@ -121,6 +121,7 @@ int store_start(const struct store_conf *conf, struct store **ret_store, char *e
  *   0                 clean
  *   1                 repaired
  *   -ENOTRECOVERABLE  damage is left
+ *   -EOPNOTSUPP       this back end has no check, which say() is told too
  *   other -errno      it could not be read
  */
 int store_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
@@ -511,37 +512,56 @@ int store_list_uploads(struct store_port *p, struct store_list *ls);
 
 /* ---- what operators see ---- */
 
-enum store_disk_state { DISK_OK, DISK_FAILED, DISK_STATE_NR };
+/* A unit is what operators know by itself and what may fail by itself: a disk, or a pool. */
+enum store_unit_state { UNIT_OK, UNIT_FAILED, UNIT_STATE_NR };
 
 enum disk_io { DISK_READ, DISK_WRITE, DISK_FLUSH, DISK_IO_NR };
 
-struct store_disk_info {
-	const char *path;
-	enum store_disk_state state;
+/* What only some back ends count. */
+struct store_unit_number {
+	const char *name; /* a constant, in the form of a JSON key: "log_used_bytes" */
+	uint64_t value;
+	bool is_hidden; /* pages do not print it */
+};
+#define STORE_UNIT_NUMBERS_MAX 24
+
+struct store_unit_info {
+	const char *name; /* a disk's path */
+	enum store_unit_state state;
 	char reason[128];
-	uint64_t size_bytes, free_bytes, log_bytes, log_used_bytes;
-	uint64_t objects, index_bytes;
-	uint64_t read_bytes, read_ops, written_bytes, write_ops, flushes, errors, crc_errors;
-	uint64_t commits, records, snapshots, cut_records;
-	uint64_t snapshot_bytes,
-		snapshot_ns; /* of the newest one made since the start: size, and how long it took */
-	bool snapshot_runs;  /* one is asked for or being made */
-	/* How long what cores asked of the disk took, in the buckets of base/latency.h. */
+	uint64_t size_bytes, free_bytes;
+	uint64_t read_bytes, read_ops, written_bytes, write_ops, flushes, errors;
+	/* How long what cores asked of it took, in the buckets of base/latency.h. */
 	struct {
 		uint64_t buckets[LATENCY_NR], sum_ns;
 	} latency[DISK_IO_NR];
-	uint64_t pins;
+	int number_nr;
+	struct store_unit_number number[STORE_UNIT_NUMBERS_MAX]; /* in the order in which pages print them */
 };
 
-/* Asks for a snapshot of every disk that works, however little came since the newest: a start after it reads
- * less log.  Any thread; while a port is attached.  It is made behind the scenes: when snapshot_runs is false
- * again, snapshots has grown, or it failed (which is logged).  0 or -EOPNOTSUPP. */
+/* What a back end may be able to do beyond serving. */
+enum {
+	STORE_CAN_SNAPSHOT = 1, /* store_snapshot() */
+	STORE_CAN_SCRUB = 2,    /* its objects may be read one by one, to see whether they are whole */
+	STORE_CAN_FSCK = 4,     /* store_fsck() */
+	STORE_CAN_DRAIN = 8,    /* it goes on when its callers refuse new requests for a while */
+};
+/* Returns STORE_CAN_... bits.  Any thread. */
+unsigned store_can(const struct store *st);
+
+/* Asks for a snapshot of every unit that works, however little came since the newest: a start after it reads
+ * less log.  Any thread; while a port is attached.  It is made behind the scenes: when the unit's number
+ * "snapshot_runs" is 0 again, "snapshots" has grown, or it failed (which is logged).  0, or -EOPNOTSUPP (no
+ * STORE_CAN_SNAPSHOT), or another -errno: not every unit was asked. */
 int store_snapshot(struct store *st);
 
 /* Returns the name of the back end, for operators: "disks". */
 const char *store_name(const struct store *st);
-int store_disk_nr(const struct store *st);
-/* Any thread. */
-void store_disk_info(const struct store *st, int disk, struct store_disk_info *ret_info);
+/* Counts the units. */
+int store_unit_nr(const struct store *st);
+/* Reads what operators want to know of a unit.  Any thread. */
+void store_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info);
+/* Returns the number of that name, 0 if the unit has none. */
+uint64_t store_unit_number(const struct store_unit_info *info, const char *name);
 
 #endif

@@ -121,7 +121,7 @@ mem_index_set(struct mem_store *st, struct version *v)
 
 	v->number = ++st->number;
 	st->used_bytes += v->size_bytes;
-	st->info.records++;
+	st->records++;
 	if (i < st->nr && compare(st->index[i], v->bucket, v->bucket_len, v->key, v->key_len) == 0) {
 		mem_version_put(st, st->index[i]);
 		st->index[i] = v;
@@ -143,7 +143,7 @@ mem_index_remove(struct mem_store *st, struct version *v)
 
 	check(st->index[i] == v);
 	memmove(&st->index[i], &st->index[i + 1], (--st->nr - i) * sizeof(struct version *));
-	st->info.records++;
+	st->records++;
 	mem_version_put(st, v);
 }
 
@@ -338,13 +338,6 @@ mem_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	return 0;
 }
 
-int
-mem_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
-	 void *cookie)
-{
-	return 0;
-}
-
 void
 mem_stop(struct store *store)
 {
@@ -444,26 +437,36 @@ mem_share(struct store_port *sp, uint32_t shard)
 
 /* ---- what operators see ---- */
 
+unsigned
+mem_can(const struct store *store)
+{
+	return STORE_CAN_SCRUB | STORE_CAN_DRAIN;
+}
+
 int
-mem_disk_nr(const struct store *store)
+mem_unit_nr(const struct store *store)
 {
 	return 1;
 }
 
 void
-mem_disk_info(const struct store *store, int disk, struct store_disk_info *ret_info)
+mem_unit_info(const struct store *store, int unit, struct store_unit_info *ret_info)
 {
 	struct mem_store *st = mem_store(store);
+	uint64_t objects = 0;
 
 	pthread_mutex_lock(&st->lock);
 	*ret_info = st->info;
-	ret_info->path = st->path;
+	ret_info->name = st->path;
 	ret_info->size_bytes = st->size_bytes;
 	ret_info->free_bytes = st->size_bytes - st->used_bytes;
-	ret_info->pins = st->open_nr;
-	ret_info->objects = 0;
 	for (size_t i = 0; i < st->nr; i++)
-		ret_info->objects += st->index[i]->key_len > 0;
+		objects += st->index[i]->key_len > 0;
+	store_unit_add(ret_info, "objects", objects, false);
+	store_unit_add(ret_info, "commits", st->commits, false);
+	store_unit_add(ret_info, "records", st->records, false);
+	store_unit_add(ret_info, "crc_errors", st->crc_errors, false);
+	store_unit_add(ret_info, "pins", st->open_nr, false);
 	pthread_mutex_unlock(&st->lock);
 }
 
@@ -473,7 +476,6 @@ const struct store_ops mem_store_ops = {
 	.name = "mem",
 	.format = mem_format,
 	.start = mem_start,
-	.fsck = mem_fsck,
 	.stop = mem_stop,
 	.attach = mem_attach,
 	.limits = mem_limits,
@@ -507,8 +509,9 @@ const struct store_ops mem_store_ops = {
 	.bucket_get_attrs = mem_bucket_get_attrs,
 	.list = mem_list,
 	.list_uploads = mem_list_uploads,
-	.disk_nr = mem_disk_nr,
-	.disk_info = mem_disk_info,
+	.can = mem_can,
+	.unit_nr = mem_unit_nr,
+	.unit_info = mem_unit_info,
 };
 
 void

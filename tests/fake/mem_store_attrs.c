@@ -60,7 +60,7 @@ attrs_work(struct mem_store *st, struct job *j)
 			v->parts[i].attrs = copy_of(v->parts[i].attrs, v->parts[i].attrs_len);
 	}
 	mem_index_set(st, v);
-	st->info.commits++;
+	st->commits++;
 }
 
 int

@@ -64,7 +64,8 @@ struct mem_store {
 	uint64_t number, size_bytes, used_bytes;
 	int ports, ports_max;
 	unsigned inflight, open_nr, put_nr;
-	struct store_disk_info info;
+	struct store_unit_info info;
+	uint64_t commits, records, crc_errors;
 	char path[256];
 };
 
@@ -157,8 +158,6 @@ int mem_job_start(struct job *j);
 
 int mem_format(const struct store_conf *conf, bool force, char *err, size_t err_len);
 int mem_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
-int mem_fsck(const struct store_conf *conf, bool repair, void mem_say(void *cookie, const char *line),
-	     void *cookie);
 void mem_stop(struct store *st);
 int mem_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
 	       struct store_port **ret_port);
@@ -206,7 +205,8 @@ int mem_bucket_get_attrs(struct store_port *p, const char *name, size_t len, voi
 			 struct store_stat *st);
 int mem_list(struct store_port *p, struct store_list *ls);
 int mem_list_uploads(struct store_port *p, struct store_list *ls);
-int mem_disk_nr(const struct store *st);
-void mem_disk_info(const struct store *st, int disk, struct store_disk_info *ret_info);
+unsigned mem_can(const struct store *st);
+int mem_unit_nr(const struct store *st);
+void mem_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info);
 
 #endif

@@ -102,7 +102,7 @@ read_work(struct mem_store *st, struct job *j)
 	st->info.read_bytes += j->len;
 	if (v->bad_granule >= j->off / STORE_GRANULE &&
 	    v->bad_granule <= (j->off + j->len - 1) / STORE_GRANULE) {
-		st->info.crc_errors++;
+		st->crc_errors++;
 		j->result = -EBADMSG;
 	}
 }

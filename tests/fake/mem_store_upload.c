@@ -85,7 +85,7 @@ mem_part_commit(struct mem_store *st, struct version *v, const uint8_t *id, uint
 	(*link)->part[number] = v;
 	v->number = ++st->number;
 	st->used_bytes += v->size_bytes;
-	st->info.records++;
+	st->records++;
 	return 0;
 }
 
@@ -339,7 +339,7 @@ complete_work(struct mem_store *st, struct job *j)
 	c->version = v->number;
 	c->size_bytes = v->size_bytes;
 	c->crc64 = v->crc64;
-	st->info.commits++;
+	st->commits++;
 }
 
 int

@@ -236,7 +236,7 @@ commit_work(struct mem_store *st, struct job *j)
 	else
 		mem_index_set(st, v);
 	put->version = v->number;
-	st->info.commits++;
+	st->commits++;
 }
 
 static void
@@ -316,7 +316,7 @@ delete_work(struct mem_store *st, struct job *j)
 	if (j->result < 0 || !old)
 		return;
 	mem_index_remove(st, old);
-	st->info.commits++;
+	st->commits++;
 	j->result = 1;
 }
 

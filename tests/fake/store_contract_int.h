@@ -83,6 +83,7 @@ void sc_test_bucket_attrs(void **state);
 void sc_test_delimiter(void **state);
 void sc_test_prefixes(void **state);
 void sc_test_long_listing(void **state);
+void sc_test_units(void **state);
 void sc_test_random(void **state);
 
 #endif

@@ -340,3 +340,69 @@ sc_test_read_cancel(void **state)
 	bufpool_put(sc->bufs, b);
 	assert_int_equal(sc_del("cancel"), 1);
 }
+
+/* ---- what operators see ---- */
+
+/* Of one unit: a name, a state, numbers with names of their own that stay what they are. */
+static void
+expect_unit(int unit)
+{
+	struct store_unit_info info, again;
+
+	/* What was there before is no part of the answer. */
+	memset(&info, 0xff, sizeof info);
+	store_unit_info(sc->store, unit, &info);
+	store_unit_info(sc->store, unit, &again);
+	assert_non_null(info.name);
+	assert_true(info.name[0]);
+	assert_string_equal(info.name, again.name);
+	assert_int_equal(info.state, UNIT_OK);
+	assert_true(memchr(info.reason, 0, sizeof info.reason));
+	assert_true(info.size_bytes > 0 && info.free_bytes <= info.size_bytes);
+	assert_in_range(info.number_nr, 0, STORE_UNIT_NUMBERS_MAX);
+	assert_int_equal(info.number_nr, again.number_nr);
+	for (int i = 0; i < info.number_nr; i++) {
+		const char *name = info.number[i].name;
+
+		assert_true(name && *name);
+		assert_int_equal(strspn(name, "abcdefghijklmnopqrstuvwxyz_0123456789"), strlen(name));
+		assert_string_equal(name, again.number[i].name);
+		assert_int_equal(store_unit_number(&info, name), info.number[i].value);
+		for (int k = 0; k < i; k++)
+			assert_string_not_equal(name, info.number[k].name);
+	}
+	assert_int_equal(store_unit_number(&info, "no_such_number"), 0);
+}
+
+static uint64_t
+objects_counted(void)
+{
+	uint64_t n = 0;
+
+	for (int u = 0; u < store_unit_nr(sc->store); u++) {
+		struct store_unit_info info;
+
+		store_unit_info(sc->store, u, &info);
+		n += store_unit_number(&info, "objects");
+	}
+	return n;
+}
+
+void
+sc_test_units(void **state)
+{
+	uint64_t before = objects_counted();
+	unsigned can = store_can(sc->store);
+
+	assert_in_range(store_unit_nr(sc->store), 1, 1000);
+	for (int u = 0; u < store_unit_nr(sc->store); u++)
+		expect_unit(u);
+	assert_int_equal(sc_put("units", 0, 1000), 0);
+	assert_int_equal(objects_counted(), before + 1);
+	assert_int_equal(sc_del("units"), 1);
+	assert_int_equal(objects_counted(), before);
+	/* What it can does not change, and is what the call says. */
+	assert_int_equal(store_can(sc->store), can);
+	assert_int_equal(store_snapshot(sc->store), can & STORE_CAN_SNAPSHOT ? 0 : -EOPNOTSUPP);
+	assert_true(store_name(sc->store)[0]);
+}

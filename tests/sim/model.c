@@ -504,7 +504,7 @@ model_recovered(struct store *st, struct store_port *p)
 {
 	struct model seen, published = model;
 	uint64_t objects = 0;
-	struct store_disk_info info;
+	struct store_unit_info info;
 	int k = 0;
 
 	if (model_any_state)
@@ -533,8 +533,9 @@ model_recovered(struct store *st, struct store_port *p)
 		for (int i = 0; i < KEYS_MAX; i++)
 			objects += model.id[b][i] != 0;
 	}
-	store_disk_info(st, 0, &info);
-	if (info.objects != objects)
-		sim_fail("%llu objects are counted, there are %llu", (unsigned long long)info.objects,
+	store_unit_info(st, 0, &info);
+	if (store_unit_number(&info, "objects") != objects)
+		sim_fail("%llu objects are counted, there are %llu",
+			 (unsigned long long)store_unit_number(&info, "objects"),
 			 (unsigned long long)objects);
 }

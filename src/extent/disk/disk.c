@@ -63,11 +63,11 @@ disk_fail(struct disk *d, const char *fmt, ...)
 	if (!RULE_FAILED_IS_FINAL)
 		return;
 	pthread_mutex_lock(&d->reason_lock);
-	if (atomic_load(&d->state) == DISK_OK) {
+	if (atomic_load(&d->state) == UNIT_OK) {
 		va_start(ap, fmt);
 		vsnprintf(d->reason, sizeof d->reason, fmt, ap);
 		va_end(ap);
-		atomic_store_explicit(&d->state, DISK_FAILED, memory_order_release);
+		atomic_store_explicit(&d->state, UNIT_FAILED, memory_order_release);
 		log_event(LOG_EV_DISK_FAILED, LOG_ERROR,
 			  "disk %s failed and is read-only until a restart: %s", d->path, d->reason);
 	}

@@ -58,7 +58,7 @@ struct disk {
 	struct super sb; /* start's, then the helper's */
 	struct alloc *alloc;
 
-	_Atomic int state; /* enum store_disk_state */
+	_Atomic int state; /* enum store_unit_state */
 	pthread_mutex_t reason_lock;
 	char reason[128];
 	struct disk_stats stats;
@@ -103,7 +103,7 @@ int disk_refuse(char *err, size_t err_len, int r, const char *fmt, ...) __attrib
 static inline bool
 disk_failed(const struct disk *d)
 {
-	return atomic_load_explicit(&d->state, memory_order_acquire) != DISK_OK;
+	return atomic_load_explicit(&d->state, memory_order_acquire) != UNIT_OK;
 }
 
 /* ---- segment.c: segments made ready ahead of need ---- */

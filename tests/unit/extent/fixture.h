@@ -47,13 +47,21 @@ make_store(uint64_t size_bytes)
 	return bucket_make(&l, "b");
 }
 
-static inline struct store_disk_info
+static inline struct store_unit_info
 disk_info(void)
 {
-	struct store_disk_info info;
+	struct store_unit_info info;
 
-	store_disk_info(st, 0, &info);
+	store_unit_info(st, 0, &info);
 	return info;
+}
+
+static inline uint64_t
+disk_number(const char *name)
+{
+	struct store_unit_info info = disk_info();
+
+	return store_unit_number(&info, name);
 }
 
 /* Space comes back by and by: until `want` bytes are free, or nearly so. */

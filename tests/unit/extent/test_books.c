@@ -468,16 +468,16 @@ test_any_fault(void **state)
 		uint64_t size = sizes[rnd(&rng) % (sizeof sizes / sizeof *sizes)];
 		struct upload u = upload_make("u");
 		bool flush = rnd(&rng) % 3 == 0, part = rnd(&rng) % 2;
-		struct store_disk_info info;
+		struct store_unit_info info;
 		int r;
 
 		bad(flush ? FAULT_FLUSH : FAULT_WRITE, flush ? "log" : names[rnd(&rng) % 2],
 		    (int)(rnd(&rng) % (size / MIB + 2)), rnd(&rng) % 4 ? -EIO : FAULT_SHORT);
 		r = put_whole("x", part ? &u : NULL, size);
 		bad_name = NULL;
-		store_disk_info(st, 0, &info);
+		store_unit_info(st, 0, &info);
 		/* A short flush is none. */
-		assert_true(r == 0 || (info.state == DISK_FAILED && (r == -EROFS || r == -ECANCELED)));
+		assert_true(r == 0 || (info.state == UNIT_FAILED && (r == -EROFS || r == -ECANCELED)));
 		/* A block with what is being collected may still be on its way. */
 		while (extent_port(l.p)->vp.io.inflight)
 			loop_turn(&l);
@@ -506,11 +506,11 @@ test_start(void **state)
 			store_snapshot(st);
 		settled();
 	}
-	assert_true(disk_info().snapshots > 0);
+	assert_true(disk_number("snapshots") > 0);
 	b = settled();
 	reopen();
 	assert_int_equal(settled().writers, b.writers);
-	assert_int_equal(disk_info().objects, 40);
+	assert_int_equal(disk_number("objects"), 40);
 }
 
 int

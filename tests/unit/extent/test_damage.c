@@ -299,13 +299,13 @@ large_unstamped(void)
 static void
 test_other_bytes_in_tail(void **state)
 {
-	struct store_disk_info info;
+	struct store_unit_info info;
 
 	crash_after(large_unstamped);
 	becomes_other(72, 73, 200000);
 	open_store();
-	store_disk_info(st, 0, &info);
-	assert_int_equal(info.cut_records, 1);
+	store_unit_info(st, 0, &info);
+	assert_int_equal(store_unit_number(&info, "cut_records"), 1);
 	assert_int_equal(obj_check(&l, "b", "first", 5000, 1), 0);
 	assert_int_equal(obj_check(&l, "b", "last", 200000, 72), -ENOENT);
 }
@@ -432,7 +432,7 @@ one_unstamped(void)
 static void
 test_tail_cut(void **state)
 {
-	struct store_disk_info info;
+	struct store_unit_info info;
 	char seg[32];
 	uint64_t off;
 
@@ -440,8 +440,8 @@ test_tail_cut(void **state)
 	find_object(2, seg, &off);
 	flip(seg, off + 77);
 	open_store();
-	store_disk_info(st, 0, &info);
-	assert_int_equal(info.cut_records, 1);
+	store_unit_info(st, 0, &info);
+	assert_int_equal(store_unit_number(&info, "cut_records"), 1);
 	assert_int_equal(obj_check(&l, "b", "first", 5000, 1), 0);
 	assert_int_equal(obj_check(&l, "b", "last", 5000, 2), -ENOENT);
 	/* the space of the cut record is free, and the log goes on */
@@ -465,7 +465,7 @@ static uint64_t
 make_snapshots(char best_seg[32])
 {
 	static char attrs[12000];
-	struct store_disk_info info;
+	struct store_unit_info info;
 	uint64_t best_id = 0, best = 0;
 
 	open_store();
@@ -483,8 +483,8 @@ make_snapshots(char best_seg[32])
 			loop_for(&l, NS_PER_MS);
 	}
 	loop_for(&l, 50 * NS_PER_MS);
-	store_disk_info(st, 0, &info);
-	assert_true(info.snapshots >= 3);
+	store_unit_info(st, 0, &info);
+	assert_true(store_unit_number(&info, "snapshots") >= 3);
 	close_store();
 	for (int i = 0; i < 16; i++) {
 		static uint8_t block[4096];

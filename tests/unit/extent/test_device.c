@@ -41,7 +41,7 @@ test_device(void **state)
 	struct store_disk_conf dc;
 	struct store_conf conf = conf_for(&dc, dev, 0);
 	struct store *st, *second;
-	struct store_disk_info info;
+	struct store_unit_info info;
 	struct loop l;
 	char err[512] = "";
 
@@ -62,7 +62,7 @@ test_device(void **state)
 		}
 		assert_int_equal(obj_check(&l, "b", "small", 5000, 1), 0);
 		assert_int_equal(obj_check(&l, "b", "large", 9 * MIB, 2), 0);
-		store_disk_info(st, 0, &info);
+		store_unit_info(st, 0, &info);
 		assert_int_equal(info.size_bytes, 100 * MIB);
 		loop_stop(&l);
 		store_stop(st);

@@ -229,7 +229,7 @@ test_reader_keeps(void **state)
 
 	for (int i = 0; i < 4; i++) {
 		struct store_obj obj;
-		struct store_disk_info info;
+		struct store_unit_info info;
 
 		assert_int_equal(put_simple(&l, "b", "old", size[i], 1), 0);
 		assert_int_equal(obj_open(&l, "b", "old", &obj), 0);
@@ -242,11 +242,11 @@ test_reader_keeps(void **state)
 			assert_int_equal(put_simple(&l, "b", "noise", 12 * MIB, 1000 + j), 0);
 		loop_for(&l, 30 * NS_PER_MS);
 		assert_int_equal(obj_read(&l, &obj, 1), 0);
-		store_disk_info(st, 0, &info);
-		assert_int_equal(info.pins, 1);
+		store_unit_info(st, 0, &info);
+		assert_int_equal(store_unit_number(&info, "pins"), 1);
 		store_close(l.p, &obj);
-		store_disk_info(st, 0, &info);
-		assert_int_equal(info.pins, 0);
+		store_unit_info(st, 0, &info);
+		assert_int_equal(store_unit_number(&info, "pins"), 0);
 		assert_int_equal(obj_delete(&l, "b", "noise", NULL), 1);
 	}
 }
@@ -355,9 +355,9 @@ test_list_long(void **state)
 static void
 test_space_returns(void **state)
 {
-	struct store_disk_info before, after;
+	struct store_unit_info before, after;
 
-	store_disk_info(st, 0, &before);
+	store_unit_info(st, 0, &before);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(put_simple(&l, "b", "s1", 70 * MIB, 1), 0);
 		assert_int_equal(put_simple(&l, "b", "s2", 20 * MIB, 1), 0);
@@ -369,7 +369,7 @@ test_space_returns(void **state)
 	wait_free(before.free_bytes, 0);
 	after = disk_info();
 	assert_int_equal(after.free_bytes, before.free_bytes);
-	assert_int_equal(after.objects, 0);
+	assert_int_equal(store_unit_number(&after, "objects"), 0);
 }
 
 /* An aborted PUT leaves nothing, however far it came: also chunks that are in the log already, or on their
@@ -377,13 +377,13 @@ test_space_returns(void **state)
 static void
 test_abort(void **state)
 {
-	struct store_disk_info before, after;
+	struct store_unit_info before, after;
 	struct store_put *put = calloc(1, sizeof *put);
 	struct store_write *w = calloc(1, sizeof *w);
 	struct store_key k = key_of("b", "gone");
 	struct buf *b = bufpool_get(&l.bufs, BUF_LARGE);
 
-	store_disk_info(st, 0, &before);
+	store_unit_info(st, 0, &before);
 	for (int pieces = 0; pieces < 140; pieces += pieces < 3 ? 1 : 23) {
 		assert_int_equal(store_put_init(l.p, put, &k, STORE_SIZE_UNKNOWN), 0);
 		for (int i = 0; i < pieces; i++) {
@@ -427,11 +427,11 @@ half_a_put(void)
 static void
 test_ownerless(void **state)
 {
-	struct store_disk_info before, after;
+	struct store_unit_info before, after;
 	int status;
 	pid_t pid;
 
-	store_disk_info(st, 0, &before);
+	store_unit_info(st, 0, &before);
 	close_store();
 	fflush(stdout);
 	pid = fork();
@@ -443,7 +443,7 @@ test_ownerless(void **state)
 	waitpid(pid, &status, 0);
 	assert_true(WIFSIGNALED(status));
 	open_store();
-	store_disk_info(st, 0, &after);
+	store_unit_info(st, 0, &after);
 	assert_true(after.free_bytes + 64 * MIB <= before.free_bytes);
 	wait_free(before.free_bytes, 0);
 	after = disk_info();

@@ -83,11 +83,11 @@ teardown(void **state)
 static void
 is_read_only(void)
 {
-	struct store_disk_info info;
+	struct store_unit_info info;
 
 	good();
-	store_disk_info(st, 0, &info);
-	assert_int_equal(info.state, DISK_FAILED);
+	store_unit_info(st, 0, &info);
+	assert_int_equal(info.state, UNIT_FAILED);
 	assert_true(strlen(info.reason) > 5);
 	assert_int_equal(obj_check(&l, "b", "before", 3 * MIB, 1), 0);
 	assert_int_equal(put_simple(&l, "b", "after", 10, 1), -EROFS);
@@ -154,20 +154,20 @@ test_data_write_fails(void **state)
 static void
 test_stamp_fails(void **state)
 {
-	struct store_disk_info info;
+	struct store_unit_info info;
 
 	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
 	bad(FAULT_WRITE, "log", 0, -EIO);
 	loop_for(&l, 50 * NS_PER_MS);
-	store_disk_info(st, 0, &info);
-	assert_int_equal(info.state, DISK_FAILED);
+	store_unit_info(st, 0, &info);
+	assert_int_equal(info.state, UNIT_FAILED);
 	is_read_only();
 }
 
 static void
 test_read_fails(void **state)
 {
-	struct store_disk_info info;
+	struct store_unit_info info;
 
 	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
 	/* the CRC block and the first piece; later the CRC block is known */
@@ -178,8 +178,8 @@ test_read_fails(void **state)
 		assert_int_equal(obj_check(&l, "b", "before", 3 * MIB, 1), 0);
 	}
 	/* reading is not final */
-	store_disk_info(st, 0, &info);
-	assert_int_equal(info.state, DISK_OK);
+	store_unit_info(st, 0, &info);
+	assert_int_equal(info.state, UNIT_OK);
 	assert_true(info.errors >= 3);
 	assert_int_equal(put_simple(&l, "b", "x", 100000, 1), 0);
 }
@@ -259,16 +259,16 @@ test_snapshot_full(void **state)
 	struct put_args a = {
 		.bucket = "b", .key = "x", .size = 10, .seed = 1, .attrs = attrs, .attrs_len = sizeof attrs
 	};
-	struct store_disk_info info;
+	struct store_unit_info info;
 	int n = 0, r;
 
 	bad(FAULT_WRITE, "seg-", 0, FAULT_HOLD);
 	while ((r = obj_put(&l, &a)) == 0)
 		check(n++ < 2000);
 	assert_int_equal(r, -EAGAIN);
-	store_disk_info(st, 0, &info);
-	assert_int_equal(info.state, DISK_OK);
-	assert_true(info.log_used_bytes > info.log_bytes / 2);
+	store_unit_info(st, 0, &info);
+	assert_int_equal(info.state, UNIT_OK);
+	assert_true(store_unit_number(&info, "log_used_bytes") > store_unit_number(&info, "log_bytes") / 2);
 	/* deletes still go */
 	assert_int_equal(obj_delete(&l, "b", "x", NULL), 1);
 	good();
@@ -295,7 +295,7 @@ test_snapshot_fails(void **state)
 	struct put_args a = {
 		.bucket = "b", .key = "x", .size = 10, .seed = 1, .attrs = attrs, .attrs_len = sizeof attrs
 	};
-	struct store_disk_info info;
+	struct store_unit_info info;
 
 	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
 	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
@@ -305,9 +305,9 @@ test_snapshot_fails(void **state)
 		bad(t[i].kind, "seg-", 0, t[i].result);
 		do {
 			obj_put(&l, &a);
-			store_disk_info(st, 0, &info);
-		} while (info.state == DISK_OK && n++ < 3000);
-		assert_int_equal(info.state, DISK_FAILED);
+			store_unit_info(st, 0, &info);
+		} while (info.state == UNIT_OK && n++ < 3000);
+		assert_int_equal(info.state, UNIT_FAILED);
 		assert_non_null(strstr(info.reason, "snapshot"));
 		is_read_only();
 	}

@@ -56,7 +56,7 @@ static void
 test_laps(void **state)
 {
 	uint64_t rng = seed_from_env(), seeds[KEYS] = { 0 }, sizes[KEYS] = { 0 };
-	struct store_disk_info i;
+	struct store_unit_info i;
 
 	/* 4 MiB of log, 12 KiB of attributes: some 300 records a lap */
 	for (int n = 0; n < 3000; n++) {
@@ -80,7 +80,7 @@ test_laps(void **state)
 			assert_int_equal(obj_check(&l, "b", name, sizes[k], seeds[k]), 0);
 	}
 	i = disk_info();
-	assert_true(i.log_used_bytes < i.log_bytes);
+	assert_true(store_unit_number(&i, "log_used_bytes") < store_unit_number(&i, "log_bytes"));
 	close_store();
 	assert_int_equal(store_fsck(&conf, false, NULL, NULL), 0);
 	open_store();
@@ -153,7 +153,7 @@ test_full_and_wrap(void **state)
 
 	for (int i = 0; i < 1500; i++)
 		assert_int_equal(put_patient("small", 100, (uint64_t)i, 12000), 0);
-	laps = disk_info().snapshots;
+	laps = disk_number("snapshots");
 	assert_true(laps >= 3);
 	for (int k = 0; k < n; k++) {
 		snprintf(name, sizeof name, "f%d", k);
@@ -166,12 +166,12 @@ test_full_and_wrap(void **state)
 static void
 snapshot_and_wait(void)
 {
-	uint64_t before = disk_info().snapshots;
+	uint64_t before = disk_number("snapshots");
 
 	store_snapshot(st);
-	for (uint64_t until = clock_ns() + PATIENCE_NS; disk_info().snapshot_runs && clock_ns() < until;)
+	for (uint64_t until = clock_ns() + PATIENCE_NS; disk_number("snapshot_runs") && clock_ns() < until;)
 		loop_for(&l, 10 * NS_PER_MS);
-	assert_true(disk_info().snapshots > before);
+	assert_true(disk_number("snapshots") > before);
 }
 
 /* On request, although next to nothing is in the log: what came before it need not be read again, and all is
@@ -186,12 +186,12 @@ test_on_request(void **state)
 		snprintf(name, sizeof name, "s%d", i);
 		assert_int_equal(put_patient(name, 300, (uint64_t)i, 1000), 0);
 	}
-	assert_int_equal(disk_info().snapshots, 0);
-	used = disk_info().log_used_bytes;
+	assert_int_equal(disk_number("snapshots"), 0);
+	used = disk_number("log_used_bytes");
 	/* The log is trimmed to where the one before the newest begins. */
 	snapshot_and_wait();
 	snapshot_and_wait();
-	assert_true(disk_info().log_used_bytes < used / 2);
+	assert_true(disk_number("log_used_bytes") < used / 2);
 	close_store();
 	open_store();
 	for (int i = 0; i < 200; i++) {
@@ -239,7 +239,7 @@ test_outruns_segments(void **state)
 static void
 test_crumbs(void **state)
 {
-	struct store_disk_info before;
+	struct store_unit_info before;
 	char name[32];
 	int n = 0;
 
@@ -280,7 +280,7 @@ test_many_starts(void **state)
 		clock_ns() + 60 * NS_PER_S; /* a busy disk flushes slowly; tests/sim has more of this */
 
 	assert_int_equal(put_patient("x", 5000, 1, 0), 0);
-	while (disk_info().log_used_bytes < 2 * MIB - 100000)
+	while (disk_number("log_used_bytes") < 2 * MIB - 100000)
 		assert_int_equal(put_patient("fills", 10, 1, 12000), 0);
 	close_store();
 	/* a block of 4 KiB each: more than what is left */

@@ -105,7 +105,7 @@ static void
 test_threads(void **state)
 {
 	static struct thread t[THREADS];
-	struct store_disk_info info;
+	struct store_unit_info info;
 
 	assert_int_equal(make_store(256 * MIB), 0);
 	loop_stop(&l);
@@ -116,10 +116,10 @@ test_threads(void **state)
 	}
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(t[i].id, NULL);
-	store_disk_info(st, 0, &info);
-	assert_int_equal(info.state, DISK_OK);
-	assert_int_equal(info.pins, 0);
-	assert_int_equal(info.crc_errors, 0);
+	store_unit_info(st, 0, &info);
+	assert_int_equal(info.state, UNIT_OK);
+	assert_int_equal(store_unit_number(&info, "pins"), 0);
+	assert_int_equal(store_unit_number(&info, "crc_errors"), 0);
 	store_stop(st);
 	st = NULL;
 	assert_int_equal(store_fsck(&conf, false, NULL, NULL), 0);

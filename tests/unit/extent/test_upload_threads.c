@@ -237,7 +237,7 @@ static void
 test_uploads(void **state)
 {
 	static struct thread t[THREADS], first;
-	struct store_disk_info info;
+	struct store_unit_info info;
 
 	assert_int_equal(make_store(512 * MIB), 0);
 	loop_stop(&l);
@@ -252,10 +252,10 @@ test_uploads(void **state)
 		pthread_join(t[i].id, NULL);
 	print_message("%d parts, %d completed, %d again, %d aborted\n", parts, completed, repeated, aborted);
 	assert_true(parts > 0 && completed > 0);
-	store_disk_info(st, 0, &info);
-	assert_int_equal(info.state, DISK_OK);
-	assert_int_equal(info.pins, 0);
-	assert_int_equal(info.crc_errors, 0);
+	store_unit_info(st, 0, &info);
+	assert_int_equal(info.state, UNIT_OK);
+	assert_int_equal(store_unit_number(&info, "pins"), 0);
+	assert_int_equal(store_unit_number(&info, "crc_errors"), 0);
 	store_stop(st);
 	st = NULL;
 	assert_int_equal(store_fsck(&conf, false, NULL, NULL), 0);

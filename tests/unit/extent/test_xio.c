@@ -41,7 +41,7 @@ test_no_space(void **state)
 	write_result = -ENOSPC;
 	assert_int_equal(put_simple(&l, "b", "x", 100000, 1), -ECANCELED);
 	write_result = 0;
-	assert_int_equal(disk_info().state, DISK_FAILED);
+	assert_int_equal(disk_info().state, UNIT_FAILED);
 	assert_int_equal(put_simple(&l, "b", "x", 100000, 1), -EROFS);
 	close_store();
 	open_store();
@@ -49,12 +49,12 @@ test_no_space(void **state)
 	write_result = -ENOSPC;
 	assert_int_equal(put_simple(&l, "b", "x", 3 * MIB, 1), -EROFS);
 	write_result = 0;
-	assert_int_equal(disk_info().state, DISK_FAILED);
+	assert_int_equal(disk_info().state, UNIT_FAILED);
 	assert_int_equal(obj_check(&l, "b", "before", 1000, 1), 0);
 }
 
 static uint64_t
-times(const struct store_disk_info *i, enum disk_io io)
+times(const struct store_unit_info *i, enum disk_io io)
 {
 	uint64_t n = 0;
 
@@ -66,7 +66,7 @@ times(const struct store_disk_info *i, enum disk_io io)
 static void
 test_counts(void **state)
 {
-	struct store_disk_info a = disk_info(), b;
+	struct store_unit_info a = disk_info(), b;
 	uint64_t len = align_up(100000, FMT_ALIGN) + FMT_ALIGN; /* with its CRC block */
 
 	assert_int_equal(put_simple(&l, "b", "x", 100000, 1), 0);
@@ -143,9 +143,9 @@ test_flushes_where_written(void **state)
 	loop_for(&l, 30 * NS_PER_MS);
 	flushed_nr = 0;
 	store_snapshot(st);
-	while (disk_info().snapshot_runs)
+	while (disk_number("snapshot_runs"))
 		loop_for(&l, NS_PER_MS);
-	assert_true(disk_info().snapshots > 0);
+	assert_true(disk_number("snapshots") > 0);
 	seg = 0;
 	for (int i = 0; i < flushed_nr; i++)
 		seg += strncmp(flushed[i], "seg-", 4) == 0;

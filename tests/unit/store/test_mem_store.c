@@ -64,6 +64,14 @@ end(void)
 	store_stop(con.store);
 }
 
+static char said[128];
+
+static void
+say(void *cookie, const char *line)
+{
+	snprintf(said, sizeof said, "%s", line);
+}
+
 static int done_nr;
 
 static void
@@ -160,6 +168,10 @@ test_faults(void **state)
 	/* what this back end lacks is said */
 	assert_int_equal(store_snapshot(con.store), -EOPNOTSUPP);
 	assert_string_equal(store_name(con.store), "mem");
+	assert_int_equal(store_can(con.store), STORE_CAN_SCRUB | STORE_CAN_DRAIN);
+	assert_int_equal(store_fsck(&(struct store_conf){ .ops = &mem_store_ops }, false, say, NULL),
+			 -EOPNOTSUPP);
+	assert_string_equal(said, "a store on mem has no fsck");
 	/* held: nothing comes */
 	mem_store_hold(con.store, true);
 	n = done_nr;

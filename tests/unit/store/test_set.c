@@ -428,7 +428,7 @@ test_detach(void **state)
 
 /* ---- life ---- */
 
-static int formatted, snapshots, fsck_nr;
+static int formatted, snapshots, snapshot_result, fsck_nr;
 
 static int
 odd_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
@@ -460,10 +460,17 @@ odd_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, c
 	return answers[fsck_nr++ / 3][conf->disks.disk[0].path[7] - '0'];
 }
 
-static void
+static unsigned
+odd_can(const struct store *store)
+{
+	return STORE_CAN_SNAPSHOT | STORE_CAN_SCRUB;
+}
+
+/* The first one says snapshot_result. */
+static int
 odd_snapshot(struct store *store)
 {
-	snapshots++;
+	return snapshots++ ? 0 : snapshot_result;
 }
 
 static char said[256];
@@ -480,12 +487,13 @@ test_life(void **state)
 	struct store_ops odd = mem_store_ops;
 	struct store_disk_conf disks[ENGINES_MAX];
 	struct store_conf conf = set_conf(disks, 3, 1);
-	struct store_disk_info info;
+	struct store_unit_info info;
 	char err[128];
 
 	odd.format = odd_format;
 	odd.start = odd_start;
 	odd.fsck = odd_fsck;
+	odd.can = odd_can;
 	odd.snapshot = odd_snapshot;
 	conf.disks.engine = &odd;
 	conf.disks.index_bytes = 300;
@@ -499,13 +507,24 @@ test_life(void **state)
 	conf.disks.nr = 2;
 	conf.disks.index_bytes = 200;
 	assert_int_equal(store_start(&conf, &st, err, sizeof err), 0);
-	assert_int_equal(store_disk_nr(st), 2);
-	store_disk_info(st, 1, &info);
-	assert_string_equal(info.path, "memory-1");
-	/* the engines have the table of the store in memory, which has no snapshots */
-	store_snapshot(st);
-	engine(0)->ops = engine(1)->ops = &odd;
-	store_snapshot(st);
+	assert_int_equal(store_unit_nr(st), 2);
+	store_unit_info(st, 1, &info);
+	assert_string_equal(info.name, "memory-1");
+	/* the engines have the table of the store in memory, which has no snapshots; then one of them has some */
+	assert_int_equal(store_can(st), STORE_CAN_SCRUB | STORE_CAN_DRAIN);
+	assert_int_equal(store_snapshot(st), -EOPNOTSUPP);
+	engine(0)->ops = &odd;
+	assert_int_equal(store_can(st), STORE_CAN_SCRUB);
+	assert_int_equal(store_snapshot(st), -EOPNOTSUPP);
+	assert_int_equal(snapshots, 0);
+	engine(1)->ops = &odd;
+	assert_int_equal(store_can(st), STORE_CAN_SNAPSHOT | STORE_CAN_SCRUB);
+	assert_int_equal(store_snapshot(st), 0);
+	assert_int_equal(snapshots, 2);
+	/* all are asked, and the first one's error is told */
+	snapshots = 0;
+	snapshot_result = -EIO;
+	assert_int_equal(store_snapshot(st), -EIO);
 	assert_int_equal(snapshots, 2);
 	store_stop(st);
 	/* what is refused */

@@ -176,10 +176,10 @@ rot(uint64_t seed, uint64_t off)
 static uint64_t
 pins(void)
 {
-	struct store_disk_info di;
+	struct store_unit_info di;
 
-	store_disk_info(st, 0, &di);
-	return di.pins;
+	store_unit_info(st, 0, &di);
+	return store_unit_number(&di, "pins");
 }
 
 /* ---- the tests ---- */

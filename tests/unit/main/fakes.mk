@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+LINK-main/test_control := mem_store
