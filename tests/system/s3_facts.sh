@@ -14,5 +14,18 @@ assert_status PUT /bkt/lf 200 -H 'x-amz-trailer: x-amz-checksum-crc32' --data-bi
 	-H 'x-amz-content-sha256: STREAMING-UNSIGNED-PAYLOAD-TRAILER'
 assert_eq "$(curl_s3 /bkt/lf)" hello
 
+# ---- JavaScript's SDK: an object answers with one checksum, the one that it was stored with ----
+sums_of() { curl -sS -o /dev/null -D - "${@:2}" "$URL_S3$1" -H 'x-amz-checksum-mode: ENABLED' | tr -d '\r' | sed -n 's/^\(x-amz-checksum-[^:]*\): /\1 /Ip' | sort | tr '\n' ' '; }
+echo hello | curl_s3 /bkt/plain -T -
+assert_eq "$(sums_of /bkt/lf)" "x-amz-checksum-crc32 NjowIA== x-amz-checksum-type FULL_OBJECT "
+assert_eq "$(sums_of /bkt/plain)" "x-amz-checksum-crc64nvme $(echo hello >"$T/hello"; crc64 "$T/hello") x-amz-checksum-type FULL_OBJECT "
+assert_eq "$(sums_of /bkt/lf -I)" "$(sums_of /bkt/lf)"
+u=$(curl_s3 '/bkt/composite?uploads' -X POST -H 'x-amz-checksum-algorithm: CRC32' | xml UploadId)
+curl_s3 "/bkt/composite?uploadId=$u&partNumber=1" -T "$T/hello"
+composite="<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>$(md5 "$T/hello")</ETag></Part></CompleteMultipartUpload>"
+r=$(curl_s3 "/bkt/composite?uploadId=$u" -X POST -d "$composite")
+assert_match "$(xml ChecksumCRC32 <<<"$r")" '^[A-Za-z0-9+/=]{8}-1$'
+assert_eq "$(sums_of /bkt/composite)" "x-amz-checksum-crc32 $(xml ChecksumCRC32 <<<"$r") x-amz-checksum-type COMPOSITE "
+
 assert_alive
 stop_daemon

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What S3 clients rely on beyond the reference (docs/s3.md): which checksum answers carry, what they echo, what is taken. */
+#include "tests/unit/ops/surface.h"
+
+/* A request with up to three fields and a body (NULL: none), up to its reply. */
+static int
+ask(struct xchg *x, const char *method, const char *target, const char *const fields[][2], const char *body)
+{
+	x_init(x, 0, method, target);
+	for (int i = 0; fields && i < 3 && fields[i][0]; i++)
+		x_field(x, fields[i][0], "%s", fields[i][1]);
+	if (!body)
+		return x_run(x);
+	x_field(x, "content-length", "%zu", strlen(body));
+	return with_body(x, body, strlen(body), 1 + draw(100));
+}
+
+/* How many header fields of the reply begin so. */
+struct counting {
+	const char *prefix;
+	int nr;
+};
+
+static void
+count_header(void *cookie, const char *name, const char *value)
+{
+	struct counting *c = cookie;
+
+	c->nr += strncmp(name, c->prefix, strlen(c->prefix)) == 0;
+}
+
+static int
+headers_that_begin(struct xchg *x, const char *prefix)
+{
+	struct counting c = { prefix, 0 };
+
+	req_reply_headers(x->rq, count_header, &c);
+	return c.nr;
+}
+
+static const char *const mode[3][2] = { { "x-amz-checksum-mode", "ENABLED" } };
+
+/* ---- checksums of answers ---- */
+
+/* The one that the object was stored with, or CRC64NVME; never two. */
+static void
+test_one_checksum(void **state)
+{
+	static const char *const crc32[3][2] = { { "x-amz-checksum-crc32", "y/Q5Jg==" } };
+	static const struct {
+		const char *const (*fields)[2];
+		const char *name, *value;
+	} cases[] = { { NULL, "x-amz-checksum-crc64nvme", "rosUhgp5mIg=" },
+		      { crc32, "x-amz-checksum-crc32", "y/Q5Jg==" } };
+	static const char *const methods[] = { "GET", "HEAD" };
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct xchg x;
+
+		assert_int_equal(ask(&x, "PUT", "/bkt/o", cases[i].fields, "123456789"), 200);
+		x_end(&x);
+		for (int m = 0; m < 2; m++) {
+			assert_int_equal(ask(&x, methods[m], "/bkt/o", mode, NULL), 200);
+			assert_header(&x, cases[i].name, cases[i].value);
+			assert_header(&x, "x-amz-checksum-type", "FULL_OBJECT");
+			assert_int_equal(headers_that_begin(&x, "x-amz-checksum-"), 2);
+			x_end(&x);
+		}
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_one_checksum, s3_start, s3_stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
