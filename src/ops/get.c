@@ -258,11 +258,33 @@ object_headers(struct req *rq)
 	rq->send_attrs = true;
 }
 
+/* A 304 says what a cache goes by, and nothing of the bytes that it does not bring (RFC 9110 15.4.5): SDKs would
+ * look for those that a checksum is of. */
+static bool
+is_for_caches(const char *name)
+{
+	return strcmp(name, "cache-control") == 0 || strcmp(name, "expires") == 0;
+}
+
+static void
+not_modified_headers(struct req *rq)
+{
+	char date[30];
+
+	http_date_format(rq->obj.meta.mtime_ns / NS_PER_S, date);
+	reply_text(rq, "last-modified", date);
+	rq->send_attrs = true;
+}
+
 static void
 get_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 {
 	if (!o->etag)
 		return;
+	if (rq->fault == FAULT_NOT_MODIFIED) {
+		not_modified_headers(rq);
+		return;
+	}
 	object_headers(rq);
 	if (kind == OUT_DONE && o->bytes && rq->off == 0 && rq->len == rq->obj.size_bytes) {
 		char text[32] = "CRC64NVME ";
@@ -294,6 +316,8 @@ on_attr(void *cookie, const char *name, size_t name_len, const char *value, size
 		return;
 	memcpy(n, name, name_len);
 	n[name_len] = 0;
+	if (w->rq->fault == FAULT_NOT_MODIFIED && !is_for_caches(n))
+		return;
 	/* response-content-type and its kin say it instead. */
 	if (w->stored && w->rq->target.attrs_len &&
 	    dialect_attr(w->rq->target.attrs, w->rq->target.attrs_len, n, &len))

@@ -69,11 +69,52 @@ test_one_checksum(void **state)
 	}
 }
 
+/* A 304 carries neither the checksum nor anything else of the bytes that do not come; 412 and 416 none either. */
+static void
+test_no_checksum_of_nothing(void **state)
+{
+	static const char *const put[3][2] = { { "x-amz-checksum-crc32", "y/Q5Jg==" },
+					       { "cache-control", "max-age=7" },
+					       { "content-type", "a/b" } };
+	static const struct {
+		const char *name, *value;
+		int status;
+	} cases[] = { { "if-none-match", "*", 304 },
+		      { "if-modified-since", "Fri, 01 Jan 2100 00:00:00 GMT", 304 },
+		      { "if-match", "\"x\"", 412 },
+		      { "range", "bytes=9-", 416 } };
+	static const char *const methods[] = { "GET", "HEAD" };
+	struct xchg x;
+
+	assert_int_equal(ask(&x, "PUT", "/bkt/o", put, "123456789"), 200);
+	x_end(&x);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const char *const fields[3][2] = { { "x-amz-checksum-mode", "ENABLED" },
+						   { cases[i].name, cases[i].value } };
+
+		for (int m = 0; m < 2; m++) {
+			/* A HEAD has no range. */
+			if (m && cases[i].status == 416)
+				continue;
+			assert_int_equal(ask(&x, methods[m], "/bkt/o", fields, NULL), cases[i].status);
+			assert_int_equal(headers_that_begin(&x, "x-amz-checksum-"), 0);
+			if (cases[i].status == 304) {
+				assert_non_null(x_header(&x, "etag"));
+				assert_header(&x, "cache-control", "max-age=7");
+				assert_int_equal(headers_that_begin(&x, "content-"), 0);
+				assert_no_header(&x, "accept-ranges");
+			}
+			x_end(&x);
+		}
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_one_checksum, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_no_checksum_of_nothing, s3_start, s3_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
