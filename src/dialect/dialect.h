@@ -368,8 +368,9 @@ enum fault dialect_conditions(struct target *t, const char *etag_text, size_t et
 enum fault dialect_copy_conditions(const struct copy_source *c, const char *etag_text, size_t etag_len,
 				   uint64_t mtime_s);
 
-/* Text of an upload id, and back: 0 or -EINVAL. */
-#define DIALECT_UPLOAD_ID_LEN 32
+/* Writes an upload id as text, and reads it: 0 or -EINVAL.  It begins with a letter that is no digit of any base, since
+ * parsers of XML make numbers of what may be one; without that letter, as ids were once given out, it is read too. */
+#define DIALECT_UPLOAD_ID_LEN 33
 void dialect_upload_id_text(const uint8_t id[16], char out[DIALECT_UPLOAD_ID_LEN + 1]);
 int dialect_upload_id_parse(const char *text, size_t len, uint8_t ret_id[16]);
 

@@ -72,6 +72,10 @@ operations(void **state)
 		{ "PUT", "/bkt/obj?partNumber=-1&uploadId=" ID, FAULT_BAD_ARGUMENT },
 		{ "PUT", "/bkt/obj?partNumber=&uploadId=" ID, FAULT_BAD_ARGUMENT },
 		{ "PUT", "/bkt/obj?partNumber=1&uploadId=x", FAULT_NO_SUCH_UPLOAD },
+		{ "PUT", "/bkt/obj?partNumber=1&uploadId=u" ID, FAULT_NONE, OP_UPLOAD_PART },
+		{ "PUT", "/bkt/obj?partNumber=1&uploadId=U" ID, FAULT_NO_SUCH_UPLOAD },
+		{ "PUT", "/bkt/obj?partNumber=1&uploadId=uu" ID, FAULT_NO_SUCH_UPLOAD },
+		{ "PUT", "/bkt/obj?partNumber=1&uploadId=0" ID, FAULT_NO_SUCH_UPLOAD },
 		{ "PUT", "/bkt/obj?partNumber=1&uploadId=0123456789ABCDEF0123456789abcdef",
 		  FAULT_NO_SUCH_UPLOAD },
 		{ "DELETE", "/bkt/obj?uploadId=" ID, FAULT_NONE, OP_ABORT_MULTIPART_UPLOAD },
@@ -653,10 +657,38 @@ tags_of_a_put(void **state)
 	assert_fault(rq_parse(rq_with(put_body(), "x-amz-tagging", "=2", NULL)), FAULT_INVALID_TAG);
 }
 
+/* What is given out begins with a letter: XML parsers make numbers of digits, and of 12e4.  Ids from before are read. */
+static void
+upload_ids(void **state)
+{
+	static const struct {
+		const char *hex;
+		uint8_t first;
+	} cases[] = { { "00000000000000020000000000000224", 0x00 },
+		      { "12e40000000000000000000000000000", 0x12 },
+		      { "abcdef00000000000000000000000000", 0xab } };
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char text[DIALECT_UPLOAD_ID_LEN + 1];
+		uint8_t id[16], again[16];
+
+		assert_int_equal(dialect_upload_id_parse(cases[i].hex, 32, id), 0);
+		assert_int_equal(id[0], cases[i].first);
+		dialect_upload_id_text(id, text);
+		assert_int_equal(strlen(text), DIALECT_UPLOAD_ID_LEN);
+		assert_true(text[0] >= 'a' && text[0] <= 'z');
+		assert_string_equal(text + 1, cases[i].hex);
+		assert_int_equal(dialect_upload_id_parse(text, strlen(text), again), 0);
+		assert_memory_equal(again, id, 16);
+		assert_true(dialect_upload_id_parse(text, strlen(text) - 1, again) < 0);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(upload_ids),
 		cmocka_unit_test(operations),
 		cmocka_unit_test(parts),
 		cmocka_unit_test(shapes),

@@ -71,8 +71,8 @@ lists(void **state)
 	xml_list_begin(&x, t);
 	xml_list_entry(&x, t, &e);
 	xml_list_end(&x, t, true, &e, 1);
-	assert_has(&x, "<Upload><Key>a b</Key><UploadId>30313233343536373839616263646566</UploadId>");
-	assert_has(&x, "<NextUploadIdMarker>30313233343536373839616263646566</NextUploadIdMarker>");
+	assert_has(&x, "<Upload><Key>a b</Key><UploadId>u30313233343536373839616263646566</UploadId>");
+	assert_has(&x, "<NextUploadIdMarker>u30313233343536373839616263646566</NextUploadIdMarker>");
 	t = parsed("GET", "/");
 	text_reset(&x);
 	xml_buckets_begin(&x);
@@ -106,7 +106,7 @@ results(void **state)
 	xml_parts_begin(&x, t, "CRC32", SUM_TYPE_COMPOSITE);
 	xml_parts_entry(&x, &part);
 	xml_parts_end(&x, t, true, 2);
-	assert_has(&x, "<Key>a&amp;b</Key><UploadId>0123456789abcdef0123456789abcdef</UploadId>");
+	assert_has(&x, "<Key>a&amp;b</Key><UploadId>u0123456789abcdef0123456789abcdef</UploadId>");
 	assert_has(&x,
 		   "<ChecksumCRC32>y/Q5Jg==-3</ChecksumCRC32><ChecksumType>COMPOSITE</ChecksumType></Part>");
 	assert_has(&x, "<IsTruncated>true</IsTruncated><NextPartNumberMarker>2</NextPartNumberMarker>");
@@ -120,7 +120,7 @@ results(void **state)
 	text_reset(&x);
 	xml_create_result(&x, t, t->upload_id);
 	assert_has(&x,
-		   "<UploadId>0123456789abcdef0123456789abcdef</UploadId></InitiateMultipartUploadResult>");
+		   "<UploadId>u0123456789abcdef0123456789abcdef</UploadId></InitiateMultipartUploadResult>");
 	text_reset(&x);
 	xml_complete_result(&x, t, "http://h/bkt/a%26b", "e-3", 3, &sums);
 	assert_has(&x, "<Location>http://h/bkt/a%26b</Location><Bucket>bkt</Bucket><Key>a&amp;b</Key>"
