@@ -473,6 +473,8 @@ put_committed(struct req *rq)
 static void
 checksum_headers(struct req *rq)
 {
+	bool any = false;
+
 	for (int k = 0; k < SUM_NR; k++) {
 		const struct checksum *c = &rq->target.sum[k];
 		char text[64];
@@ -484,7 +486,11 @@ checksum_headers(struct req *rq)
 		else
 			base64_encode(c->value, c->len, text);
 		reply_text(rq, checksum_header[k], text);
+		any = true;
 	}
+	/* Of one PUT it is always that. */
+	if (any && !is_part(rq))
+		reply_text(rq, ATTR_SUM_TYPE, "FULL_OBJECT");
 }
 
 static void

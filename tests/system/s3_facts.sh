@@ -26,6 +26,9 @@ composite="<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>$(md5 
 r=$(curl_s3 "/bkt/composite?uploadId=$u" -X POST -d "$composite")
 assert_match "$(xml ChecksumCRC32 <<<"$r")" '^[A-Za-z0-9+/=]{8}-1$'
 assert_eq "$(sums_of /bkt/composite)" "x-amz-checksum-crc32 $(xml ChecksumCRC32 <<<"$r") x-amz-checksum-type COMPOSITE "
+# ... of a part that part's, and the type of the object's; of one PUT the type is in the reply, too.
+assert_eq "$(sums_of '/bkt/composite?partNumber=1')" "x-amz-checksum-crc32 NjowIA== x-amz-checksum-type COMPOSITE "
+assert_eq "$(header_of x-amz-checksum-type /bkt/typed -T "$T/hello" -H 'x-amz-checksum-crc32: NjowIA==')" FULL_OBJECT
 
 # ---- boto3: a 304 has no checksum; what a cache goes by it has ----
 curl_s3 /bkt/cached -T "$T/hello" -H 'cache-control: max-age=7' -H 'x-amz-meta-a: 1'

@@ -109,12 +109,88 @@ test_no_checksum_of_nothing(void **state)
 	}
 }
 
+/* ... and the reply of the PUT says the type, where it says a checksum. */
+static void
+test_put_type(void **state)
+{
+	static const char *const crc32[3][2] = { { "x-amz-checksum-crc32", "y/Q5Jg==" } };
+	struct xchg x;
+
+	assert_int_equal(ask(&x, "PUT", "/bkt/o", crc32, "123456789"), 200);
+	assert_header(&x, "x-amz-checksum-type", "FULL_OBJECT");
+	x_end(&x);
+	assert_int_equal(ask(&x, "PUT", "/bkt/o", NULL, "123456789"), 200);
+	assert_no_header(&x, "x-amz-checksum-type");
+	x_end(&x);
+}
+
+/* Completes an upload of one small part, declared so (NULL: not at all); its ETag's text is `etag`. */
+static void
+one_part(const char *algorithm, const char *type, const char *etag, char id[64], char *out, size_t cap)
+{
+	const char *const create[3][2] = { { "x-amz-checksum-algorithm", algorithm },
+					   { type ? "x-amz-checksum-type" : NULL, type } };
+	char target[256], body[512];
+	struct xchg x;
+
+	assert_int_equal(ask(&x, "POST", "/bkt/m?uploads", algorithm ? create : NULL, ""), 200);
+	field_of(req_reply(x.rq)->text, "UploadId", id, 64);
+	x_end(&x);
+	snprintf(target, sizeof target, "/bkt/m?uploadId=%s&partNumber=7", id);
+	assert_int_equal(ask(&x, "PUT", target, NULL, "123456789"), 200);
+	assert_no_header(&x, "x-amz-checksum-type");
+	x_end(&x);
+	snprintf(target, sizeof target, "/bkt/m?uploadId=%s", id);
+	snprintf(body, sizeof body,
+		 "<CompleteMultipartUpload><Part><PartNumber>7</PartNumber><ETag>%s</ETag></Part>"
+		 "</CompleteMultipartUpload>",
+		 etag);
+	assert_int_equal(text_request("POST", target, body, out, cap), 200);
+}
+
+#define MD5_9 "25f9e794323b453885f5181f1b624d0b"
+
+/* GET and HEAD of a part: its checksum, and the type of the object's. */
+static void
+test_part_checksum(void **state)
+{
+	static const struct {
+		const char *algorithm, *type, *name, *value, *of_type;
+	} cases[] = {
+		{ "CRC32", NULL, "x-amz-checksum-crc32", "y/Q5Jg==", "COMPOSITE" },
+		{ "CRC32", "FULL_OBJECT", "x-amz-checksum-crc32", "y/Q5Jg==", "FULL_OBJECT" },
+		{ "SHA1", NULL, "x-amz-checksum-sha1", "98O8HYCOBHMq32eZZczDTKeuNEE=", "COMPOSITE" },
+		{ "CRC64NVME", NULL, "x-amz-checksum-crc64nvme", "rosUhgp5mIg=", "FULL_OBJECT" },
+		{ NULL, NULL, "x-amz-checksum-crc64nvme", "rosUhgp5mIg=", "FULL_OBJECT" },
+	};
+	static const char *const methods[] = { "GET", "HEAD" };
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char id[64], out[2048];
+		struct xchg x;
+
+		one_part(cases[i].algorithm, cases[i].type, MD5_9, id, out, sizeof out);
+		for (int m = 0; m < 2; m++) {
+			assert_int_equal(ask(&x, methods[m], "/bkt/m?partNumber=1", mode, NULL), 206);
+			assert_header(&x, cases[i].name, cases[i].value);
+			assert_header(&x, "x-amz-checksum-type", cases[i].of_type);
+			assert_int_equal(headers_that_begin(&x, "x-amz-checksum-"), 2);
+			x_end(&x);
+		}
+		assert_int_equal(ask(&x, "GET", "/bkt/m?partNumber=1", NULL, NULL), 206);
+		assert_int_equal(headers_that_begin(&x, "x-amz-checksum-"), 0);
+		x_end(&x);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_one_checksum, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_no_checksum_of_nothing, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_put_type, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_part_checksum, s3_start, s3_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
