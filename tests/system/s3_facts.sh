@@ -26,6 +26,7 @@ composite="<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>$(md5 
 r=$(curl_s3 "/bkt/composite?uploadId=$u" -X POST -d "$composite")
 assert_match "$(xml ChecksumCRC32 <<<"$r")" '^[A-Za-z0-9+/=]{8}-1$'
 assert_eq "$(sums_of /bkt/composite)" "x-amz-checksum-crc32 $(xml ChecksumCRC32 <<<"$r") x-amz-checksum-type COMPOSITE "
+assert_eq "$(curl_s3 "/bkt/composite?uploadId=$u" -X POST -d "$composite")" "$r" "a completion that is sent again"
 # ... of a part that part's, and the type of the object's; of one PUT the type is in the reply, too.
 assert_eq "$(sums_of '/bkt/composite?partNumber=1')" "x-amz-checksum-crc32 NjowIA== x-amz-checksum-type COMPOSITE "
 assert_eq "$(header_of x-amz-checksum-type /bkt/typed -T "$T/hello" -H 'x-amz-checksum-crc32: NjowIA==')" FULL_OBJECT

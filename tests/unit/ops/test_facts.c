@@ -183,6 +183,28 @@ test_part_checksum(void **state)
 	}
 }
 
+/* A completion that is sent again is answered as the first was. */
+static void
+test_complete_again(void **state)
+{
+	static const char *const algorithms[] = { "SHA256", "CRC32", "CRC64NVME", NULL };
+
+	for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
+		char id[64], first[2048], again[2048], target[256];
+		static const char body[] =
+			"<CompleteMultipartUpload><Part><PartNumber>7</PartNumber><ETag>" MD5_9
+			"</ETag></Part></CompleteMultipartUpload>";
+
+		one_part(algorithms[i], NULL, MD5_9, id, first, sizeof first);
+		snprintf(target, sizeof target, "/bkt/m?uploadId=%s", id);
+		assert_int_equal(text_request("POST", target, body, again, sizeof again), 200);
+		assert_string_equal(again, first);
+		/* The object was replaced: what it was is not known any more. */
+		put_object("m", 100, 1);
+		assert_int_equal(text_request("POST", target, body, again, sizeof again), 404);
+	}
+}
+
 int
 main(void)
 {
@@ -191,6 +213,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_no_checksum_of_nothing, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_put_type, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_part_checksum, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_complete_again, s3_start, s3_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
