@@ -207,18 +207,21 @@ struct list_query {
 	bool have_max;
 	bool encoding_url, fetch_owner;
 	bool have_token;       /* `after` came as a continuation token */
-	bool have_start_after; /* ... as start-after */
+	bool have_empty_token; /* one came that says nothing */
+	bool have_start_after;
 	bool have_upload_id_marker;
 	/* with have_upload_id_marker: continue behind this upload of key `after` */
 	uint8_t upload_id_marker[16];
 	uint32_t part_number_marker; /* parts above this; also of GetObjectAttributes */
-	uint16_t prefix_len, after_len;
+	uint16_t prefix_len, after_len, start_after_len;
 	uint8_t delimiter_len;
 	char delimiter[DIALECT_DELIMITER_MAX + 1];
 	char prefix[DIALECT_KEY_MAX + 1];
 	/* Entries whose name (of a common prefix: the prefix) sorts behind this; after_len 0: from the start.
 	 * It is marker, key-marker, start-after or the decoded continuation-token. */
 	char after[DIALECT_KEY_MAX + 1];
+	/* As it came: a continuation token outweighs it. */
+	char start_after[DIALECT_KEY_MAX + 1];
 };
 
 struct target {

@@ -48,5 +48,12 @@ assert_status PUT "/bkt/ids?partNumber=1&uploadId=${u#?}" 200 -d x
 assert_match "$(curl_s3 "/bkt/ids?uploadId=${u#?}" -X POST -d "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>$(printf x | md5)</ETag></Part></CompleteMultipartUpload>")" CompleteMultipartUploadResult
 assert_eq "$(curl_s3 /bkt/ids)" x
 
+# ---- lists echo what was asked ----
+r=$(curl_s3 '/bkt?list-type=2&start-after=c&continuation-token=')
+assert_match "$r" '<ContinuationToken></ContinuationToken><StartAfter>c</StartAfter>'
+token=$(curl_s3 '/bkt?list-type=2&start-after=c&max-keys=1' | xml NextContinuationToken)
+r=$(curl_s3 '/bkt?list-type=2&start-after=c' -G --data-urlencode "continuation-token=$token")
+assert_match "$r" "<ContinuationToken>$token</ContinuationToken><StartAfter>c</StartAfter>"
+
 assert_alive
 stop_daemon

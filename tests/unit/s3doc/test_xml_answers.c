@@ -57,6 +57,23 @@ lists(void **state)
 	xml_list_end(&x, t, false, NULL, 0);
 	assert_has(&x, "<ContinuationToken>AWEgYg==</ContinuationToken>");
 	assert_has(&x, "<IsTruncated>false</IsTruncated><KeyCount>0</KeyCount></ListBucketResult>");
+	/* What was asked is echoed, start-after also where a token outweighs it, and a token that is empty. */
+	t = parsed("GET", "/bkt?list-type=2&start-after=%26&continuation-token=AWEgYg%3D%3D");
+	text_reset(&x);
+	xml_list_begin(&x, t);
+	assert_has(&x, "<ContinuationToken>AWEgYg==</ContinuationToken><StartAfter>&amp;</StartAfter>");
+	assert_string_equal(t->list->after, "a b");
+	t = parsed("GET", "/bkt?list-type=2&continuation-token=AWEgYg%3D%3D&start-after=zz");
+	assert_string_equal(t->list->after, "a b");
+	t = parsed("GET", "/bkt?list-type=2&continuation-token=&start-after=zz");
+	text_reset(&x);
+	xml_list_begin(&x, t);
+	assert_has(&x, "<ContinuationToken></ContinuationToken><StartAfter>zz</StartAfter>");
+	assert_string_equal(t->list->after, "zz");
+	t = parsed("GET", "/bkt?list-type=2");
+	text_reset(&x);
+	xml_list_begin(&x, t);
+	assert_null(strstr(text_of(&x), "ContinuationToken"));
 	t = parsed("GET", "/bkt?versions");
 	text_reset(&x);
 	xml_list_begin(&x, t);
