@@ -62,7 +62,7 @@ def http(url, method="GET", payload=None, headers=None):
 
 def buckets():
     s3.create_bucket(Bucket="bkt")
-    error("BucketAlreadyOwnedByYou", 409, s3.create_bucket, Bucket="bkt")
+    s3.create_bucket(Bucket="bkt")  # one's own, in us-east-1
     assert "bkt" in [b["Name"] for b in s3.list_buckets()["Buckets"]]
     h = s3.head_bucket(Bucket="bkt")["ResponseMetadata"]
     assert h["HTTPStatusCode"] == 200 and h["HTTPHeaders"]["x-amz-bucket-region"] == "us-east-1"

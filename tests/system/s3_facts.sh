@@ -55,5 +55,18 @@ token=$(curl_s3 '/bkt?list-type=2&start-after=c&max-keys=1' | xml NextContinuati
 r=$(curl_s3 '/bkt?list-type=2&start-after=c' -G --data-urlencode "continuation-token=$token")
 assert_match "$r" "<ContinuationToken>$token</ContinuationToken><StartAfter>c</StartAfter>"
 
+# ---- scripts make their bucket at every start ----
+assert_status PUT /bkt 200
+assert_eq "$(curl_s3 /bkt/plain)" hello "nothing of it is lost"
+
+assert_alive
+stop_daemon
+
+# ---- another region: its second making is 409, as on AWS ----
+MORE='auth: { region: eu-west-1 }'
+write_config
+daemon_run
+assert_status PUT /bkt 409
+assert_eq "$(code_of /bkt -X PUT)" BucketAlreadyOwnedByYou
 assert_alive
 stop_daemon
