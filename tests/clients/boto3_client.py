@@ -139,6 +139,13 @@ def objects():
     assert body("md5") == d
 
 
+def facts():
+    """What boto3 of any version relies on (docs/s3.md)."""
+    s3.put_object(Bucket="bkt", Key="fact", Body=b"x", Metadata={"empty": "", "full": "1"})
+    for f in s3.head_object, s3.get_object:
+        assert f(Bucket="bkt", Key="fact")["Metadata"] == {"empty": "", "full": "1"}
+
+
 def conditions():
     old = s3.put_object(Bucket="bkt", Key="c", Body=b"one")["ETag"]
     lm = s3.head_object(Bucket="bkt", Key="c")["LastModified"]
@@ -466,7 +473,7 @@ def refused():
     error("InvalidAccessKeyId", 403, unknown.list_buckets)
 
 
-for step in (buckets, odd_keys, objects, conditions, copies, multipart, checksums, tagging, listing, links, rules, refused,
+for step in (buckets, facts, odd_keys, objects, conditions, copies, multipart, checksums, tagging, listing, links, rules, refused,
              trailers):
     if step.__name__ in STEPS or (not STEPS and step is not trailers):
         step()

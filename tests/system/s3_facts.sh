@@ -55,6 +55,15 @@ token=$(curl_s3 '/bkt?list-type=2&start-after=c&max-keys=1' | xml NextContinuati
 r=$(curl_s3 '/bkt?list-type=2&start-after=c' -G --data-urlencode "continuation-token=$token")
 assert_match "$r" "<ContinuationToken>$token</ContinuationToken><StartAfter>c</StartAfter>"
 
+# ---- metadata without a value is metadata ----
+curl_s3 /bkt/meta -T "$T/hello" -H 'x-amz-meta-empty;' -H 'x-amz-meta-full: 1'
+for method in -I -sS; do
+	curl -sS "$method" -o /dev/null -D "$T/head" "$URL_S3/bkt/meta"
+	assert_eq "$(tr -d '\r' <"$T/head" | sed -n 's/^\(x-amz-meta-[a-z]*\): *\(.*\)$/\1=\2/p' | sort | tr '\n' ' ')" 'x-amz-meta-empty= x-amz-meta-full=1 '
+done
+curl_s3 /bkt/meta2 -X PUT -H 'x-amz-copy-source: bkt/meta' >/dev/null
+assert_eq "$(curl -sS -I "$URL_S3/bkt/meta2" | grep -c '^x-amz-meta-')" 2
+
 # ---- scripts make their bucket at every start ----
 assert_status PUT /bkt 200
 assert_eq "$(curl_s3 /bkt/plain)" hello "nothing of it is lost"
