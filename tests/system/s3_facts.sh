@@ -64,6 +64,10 @@ done
 curl_s3 /bkt/meta2 -X PUT -H 'x-amz-copy-source: bkt/meta' >/dev/null
 assert_eq "$(curl -sS -I "$URL_S3/bkt/meta2" | grep -c '^x-amz-meta-')" 2
 
+# ---- Content-Encoding comes back as it was sent ----
+curl_s3 /bkt/coded -T "$T/hello" -H 'content-encoding: deflate, gzip'
+assert_eq "$(header_of content-encoding /bkt/coded -I)" "deflate, gzip"
+
 # ---- scripts make their bucket at every start ----
 assert_status PUT /bkt 200
 assert_eq "$(curl_s3 /bkt/plain)" hello "nothing of it is lost"
