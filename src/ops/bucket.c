@@ -13,6 +13,9 @@ delete_done(struct req *rq)
 {
 	int r = rq->change->del.op.result;
 
+	/* A condition on what is not there fails nothing (docs/s3.md). */
+	if (r == -ENOENT)
+		r = 0;
 	if (r < 0)
 		return req_fail(rq, fault_of(r), NULL);
 	/* S3 deletes what is not there with success; a scality listener may want to know (protocol.md item

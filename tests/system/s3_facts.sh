@@ -68,6 +68,10 @@ assert_eq "$(curl -sS -I "$URL_S3/bkt/meta2" | grep -c '^x-amz-meta-')" 2
 curl_s3 /bkt/coded -T "$T/hello" -H 'content-encoding: deflate, gzip'
 assert_eq "$(header_of content-encoding /bkt/coded -I)" "deflate, gzip"
 
+# ---- conditions: what is not there is deleted ----
+assert_status DELETE /bkt/absent 204 -H 'if-match: "x"'
+assert_status DELETE /bkt/plain 412 -H 'if-match: "x"'
+
 # ---- scripts make their bucket at every start ----
 assert_status PUT /bkt 200
 assert_eq "$(curl_s3 /bkt/plain)" hello "nothing of it is lost"

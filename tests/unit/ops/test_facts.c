@@ -205,6 +205,29 @@ test_complete_again(void **state)
 	}
 }
 
+/* ---- conditions ---- */
+
+/* DELETE of what is not there is 204, with a condition too; what is there must meet it. */
+static void
+test_delete_if(void **state)
+{
+	static const char *const values[] = { "*", "\"" MD5_9 "\"", "\"x\"" };
+
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+		const char *const fields[3][2] = { { "if-match", values[i] } };
+		struct xchg x;
+
+		assert_int_equal(ask(&x, "DELETE", "/bkt/absent", fields, NULL), 204);
+		x_end(&x);
+		assert_int_equal(ask(&x, "DELETE", "/nobucket/absent", fields, NULL), 404);
+		x_end(&x);
+		assert_int_equal(ask(&x, "PUT", "/bkt/o", NULL, "123456789"), 200);
+		x_end(&x);
+		assert_int_equal(ask(&x, "DELETE", "/bkt/o", fields, NULL), i < 2 ? 204 : 412);
+		x_end(&x);
+	}
+}
+
 int
 main(void)
 {
@@ -214,6 +237,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_put_type, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_part_checksum, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_complete_again, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_delete_if, s3_start, s3_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
