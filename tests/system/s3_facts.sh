@@ -71,6 +71,8 @@ assert_eq "$(header_of content-encoding /bkt/coded -I)" "deflate, gzip"
 # ---- conditions: what is not there is deleted ----
 assert_status DELETE /bkt/absent 204 -H 'if-match: "x"'
 assert_status DELETE /bkt/plain 412 -H 'if-match: "x"'
+assert_status PUT /bkt/plain 412 -H "if-none-match: \"$(md5 "$T/hello")\"" -d lost
+assert_status PUT /bkt/unless 200 -H "if-none-match: \"$(md5 "$T/hello")\"" -d kept
 
 # ---- scripts make their bucket at every start ----
 assert_status PUT /bkt 200

@@ -228,6 +228,56 @@ test_delete_if(void **state)
 	}
 }
 
+/* If-None-Match with ETags on a write: 412 when one matches, else it is written. */
+static void
+test_put_unless(void **state)
+{
+	static const char other[] = "\"00000000000000000000000000000000\"", own[] = "\"" MD5_9 "\"";
+	static const struct {
+		const char *none, *match;
+		int present, absent;
+	} cases[] = {
+		{ own, NULL, 412, 200 },
+		{ other, NULL, 200, 200 },
+		{ "\"x\"", NULL, 200, 200 },
+		{ "\"00000000000000000000000000000000\", \"" MD5_9 "\"", NULL, 412, 200 },
+		{ "*", NULL, 412, 200 },
+		{ other, own, 200, 404 },
+		{ own, own, 412, 404 },
+		{ own, other, 412, 404 },
+		{ "*", own, 412, 404 },
+		{ own, "*", 501, 501 },
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const char *const fields[3][2] = { { "if-none-match", cases[i].none },
+						   { cases[i].match ? "if-match" : NULL, cases[i].match } };
+		const char *const copy[3][2] = { { "x-amz-copy-source", "bkt/source" },
+						 { "if-none-match", cases[i].none },
+						 { cases[i].match ? "if-match" : NULL, cases[i].match } };
+		struct xchg x;
+
+		put_object("source", 100, 1);
+		for (int there = 0; there < 2; there++) {
+			int want = there ? cases[i].present : cases[i].absent;
+
+			for (int way = 0; way < 2; way++) {
+				ask(&x, "DELETE", "/bkt/o", NULL, NULL);
+				x_end(&x);
+				if (there) {
+					assert_int_equal(ask(&x, "PUT", "/bkt/o", NULL, "123456789"), 200);
+					x_end(&x);
+				}
+				if ((way ? ask(&x, "PUT", "/bkt/o", copy, NULL)
+					 : ask(&x, "PUT", "/bkt/o", fields, "new")) != want)
+					fail_msg("%zu, there %d, way %d: %d", i, there, way,
+						 req_reply(x.rq)->status);
+				x_end(&x);
+			}
+		}
+	}
+}
+
 int
 main(void)
 {
@@ -238,6 +288,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_part_checksum, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_complete_again, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_delete_if, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_put_unless, s3_start, s3_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
