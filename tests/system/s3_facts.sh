@@ -74,6 +74,10 @@ assert_status DELETE /bkt/plain 412 -H 'if-match: "x"'
 assert_status PUT /bkt/plain 412 -H "if-none-match: \"$(md5 "$T/hello")\"" -d lost
 assert_status PUT /bkt/unless 200 -H "if-none-match: \"$(md5 "$T/hello")\"" -d kept
 
+# ---- minio-js: 200 alone is success of PutBucketTagging ----
+tags() { printf '<Tagging><TagSet>'; for k; do printf '<Tag><Key>%s</Key><Value>v%s</Value></Tag>' "$k" "$k"; done; printf '</TagSet></Tagging>'; }
+assert_status PUT '/bkt?tagging' 200 -d "$(tags b a)"
+
 # ---- scripts make their bucket at every start ----
 assert_status PUT /bkt 200
 assert_eq "$(curl_s3 /bkt/plain)" hello "nothing of it is lost"
