@@ -74,9 +74,12 @@ assert_status DELETE /bkt/plain 412 -H 'if-match: "x"'
 assert_status PUT /bkt/plain 412 -H "if-none-match: \"$(md5 "$T/hello")\"" -d lost
 assert_status PUT /bkt/unless 200 -H "if-none-match: \"$(md5 "$T/hello")\"" -d kept
 
-# ---- minio-js: 200 alone is success of PutBucketTagging ----
+# ---- minio-js: 200 alone is success of PutBucketTagging; tags come back by key ----
 tags() { printf '<Tagging><TagSet>'; for k; do printf '<Tag><Key>%s</Key><Value>v%s</Value></Tag>' "$k" "$k"; done; printf '</TagSet></Tagging>'; }
-assert_status PUT '/bkt?tagging' 200 -d "$(tags b a)"
+for t in '/bkt?tagging' '/bkt/plain?tagging'; do
+	assert_status PUT "$t" 200 -d "$(tags b a/ B a ab)"
+	assert_eq "$(curl_s3 "$t" | grep -o '<Key>[^<]*</Key><Value>[^<]*' | sed 's/<[^>]*>/ /g' | tr -d '\n')" ' B  vB a  va a/  va/ ab  vab b  vb'
+done
 
 # ---- scripts make their bucket at every start ----
 assert_status PUT /bkt 200
