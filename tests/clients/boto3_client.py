@@ -144,6 +144,14 @@ def facts():
     s3.put_object(Bucket="bkt", Key="fact", Body=b"x", Metadata={"empty": "", "full": "1"})
     for f in s3.head_object, s3.get_object:
         assert f(Bucket="bkt", Key="fact")["Metadata"] == {"empty": "", "full": "1"}
+    for what in "Analytics", "Inventory", "Metrics", "IntelligentTiering":
+        r = getattr(s3, {"Analytics": "list_bucket_analytics_configurations", "Inventory": "list_bucket_inventory_configurations",
+                         "Metrics": "list_bucket_metrics_configurations",
+                         "IntelligentTiering": "list_bucket_intelligent_tiering_configurations"}[what])(Bucket="bkt")
+        assert r["IsTruncated"] is False and what + "ConfigurationList" not in r, r
+    error("NoSuchConfiguration", 404, s3.get_bucket_metrics_configuration, Bucket="bkt", Id="x")
+    error("InvalidRequest", 400, s3.get_object_retention, Bucket="bkt", Key="fact")
+    error("InvalidRequest", 400, s3.put_object_legal_hold, Bucket="bkt", Key="fact", LegalHold={"Status": "ON"})
 
 
 def conditions():

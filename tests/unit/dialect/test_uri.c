@@ -222,8 +222,8 @@ static void
 query_keys(void **state)
 {
 	static const char *const unknown[] = { "versions",
-					       "retention",
-					       "legal-hold",
+					       "restore",
+					       "renameObject",
 					       "torrent",
 					       "restore",
 					       "location",
