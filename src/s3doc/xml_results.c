@@ -195,8 +195,6 @@ dialect_canned(enum op op, const char *region, struct text *out, const char **re
 		[OP_GET_BUCKET_POLICY] = { .fault = FAULT_NO_SUCH_POLICY },
 		[OP_GET_BUCKET_POLICY_STATUS] = { .fault = FAULT_NO_SUCH_POLICY },
 		[OP_GET_BUCKET_ENCRYPTION] = { .fault = FAULT_NO_SUCH_ENCRYPTION },
-		[OP_GET_PUBLIC_ACCESS_BLOCK] = { .fault = FAULT_NO_SUCH_ACCESS_BLOCK },
-		[OP_GET_OWNERSHIP_CONTROLS] = { .fault = FAULT_NO_SUCH_OWNERSHIP },
 		[OP_GET_BUCKET_WEBSITE] = { .fault = FAULT_NO_SUCH_WEBSITE },
 		[OP_GET_BUCKET_REPLICATION] = { .fault = FAULT_NO_SUCH_REPLICATION },
 		[OP_GET_OBJECT_LOCK] = { .fault = FAULT_NO_SUCH_OBJECT_LOCK },

@@ -151,7 +151,35 @@ def facts():
         assert r["IsTruncated"] is False and what + "ConfigurationList" not in r, r
     error("NoSuchConfiguration", 404, s3.get_bucket_metrics_configuration, Bucket="bkt", Id="x")
     error("InvalidRequest", 400, s3.get_object_retention, Bucket="bkt", Key="fact")
+    # A call that asks for what is so anyway succeeds, and what is read back then is what was set.
+    block = {k: True for k in ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")}
+    error("NoSuchPublicAccessBlockConfiguration", 404, s3.get_public_access_block, Bucket="bkt")
+    error("NotImplemented", 501, s3.put_public_access_block, Bucket="bkt", PublicAccessBlockConfiguration={**block, "BlockPublicAcls": False})
+    error("NotImplemented", 501, s3.put_public_access_block, Bucket="bkt", PublicAccessBlockConfiguration={"BlockPublicAcls": True})
+    s3.put_public_access_block(Bucket="bkt", PublicAccessBlockConfiguration=block)
+    assert s3.get_public_access_block(Bucket="bkt")["PublicAccessBlockConfiguration"] == block
+    owner = {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}
+    error("NotImplemented", 501, s3.put_bucket_ownership_controls, Bucket="bkt", OwnershipControls={"Rules": [{"ObjectOwnership": "ObjectWriter"}]})
+    s3.put_bucket_ownership_controls(Bucket="bkt", OwnershipControls=owner)
+    assert s3.get_bucket_ownership_controls(Bucket="bkt")["OwnershipControls"] == owner
+    for _ in range(2):
+        s3.delete_public_access_block(Bucket="bkt")
+        s3.delete_bucket_ownership_controls(Bucket="bkt")
+    error("NoSuchPublicAccessBlockConfiguration", 404, s3.get_public_access_block, Bucket="bkt")
+    error("OwnershipControlsNotFoundError", 404, s3.get_bucket_ownership_controls, Bucket="bkt")
+    s3.put_bucket_request_payment(Bucket="bkt", RequestPaymentConfiguration={"Payer": "BucketOwner"})
+    error("NotImplemented", 501, s3.put_bucket_request_payment, Bucket="bkt", RequestPaymentConfiguration={"Payer": "Requester"})
+    s3.put_bucket_notification_configuration(Bucket="bkt", NotificationConfiguration={})
+    error("NotImplemented", 501, s3.put_bucket_notification_configuration, Bucket="bkt", NotificationConfiguration={
+        "TopicConfigurations": [{"TopicArn": "arn:aws:sns:us-east-1:1:t", "Events": ["s3:ObjectCreated:*"]}]})
+    s3.put_bucket_accelerate_configuration(Bucket="bkt", AccelerateConfiguration={"Status": "Suspended"})
+    error("NotImplemented", 501, s3.put_bucket_accelerate_configuration, Bucket="bkt", AccelerateConfiguration={"Status": "Enabled"})
+    for what in "policy", "website", "encryption", "replication":
+        r = getattr(s3, "delete_bucket_" + what)(Bucket="bkt")
+        assert r["ResponseMetadata"]["HTTPStatusCode"] == 204, what
+        error("NoSuchBucket", 404, getattr(s3, "delete_bucket_" + what), Bucket="absent")
     error("InvalidRequest", 400, s3.put_object_legal_hold, Bucket="bkt", Key="fact", LegalHold={"Status": "ON"})
+    s3.delete_object(Bucket="bkt", Key="fact")
 
 
 def conditions():
