@@ -162,8 +162,9 @@ int window_close(struct window *w, bool clean);
 struct reply {
 	int status;
 	bool has_reply, has_bytes, has_content_length, has_range, has_total;
-	int code;       /* x-amz-rdma-reply */
-	uint64_t bytes; /* x-amz-rdma-bytes-transferred, else x-amz-rdma-bytes */
+	bool is_chunked; /* the body has an end of its own */
+	int code;        /* x-amz-rdma-reply */
+	uint64_t bytes;  /* x-amz-rdma-bytes-transferred, else x-amz-rdma-bytes */
 	uint64_t content_length;
 	uint64_t range_first, range_last, range_total;
 	/* Content-Range; has_total also for the form bytes */ /* N */
@@ -199,6 +200,9 @@ enum verdict judge_get(const struct reply *r, enum gantry_dialect d, uint64_t of
 		       uint64_t *ret_bytes, const char **ret_why);
 /* Judges the answer to a request without a token. */
 enum verdict judge_plain(const struct reply *r);
+/* Tells whether the body is all that an answer to a get of size bytes from offset on has to bring: size bytes,
+ * or fewer where the answer itself says that the object ends there. */
+bool body_is_all(const struct reply *r, uint64_t offset, uint64_t size);
 int status_errno(const struct reply *r);
 
 enum method { METHOD_PUT, METHOD_GET, METHOD_HEAD, METHOD_DELETE };

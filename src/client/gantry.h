@@ -200,10 +200,12 @@ int gantry_put(struct gantry *g, const char *url, const void *ptr, size_t size,
 	       const struct gantry_request *req, struct gantry_result *res);
 
 /*
- * Fetches up to size bytes of the object from byte offset on into ptr; res->bytes says how many there were
- * (fewer at the object's end), res->object_size how long the object is.  Bytes of the memory beyond stay as
- * they were.  An empty object read at 0 gives 0 bytes; an offset at or beyond the end of another one is
- * -ERANGE.
+ * Fetches size bytes of the object from byte offset on into ptr; res->bytes says how many there were,
+ * res->object_size how long the object is.  Fewer than size means that the object ends there, and nothing
+ * else: the server said so in its answer.  A server or a cache that answers less of the range than there is
+ * (HTTP allows it) did not answer the question: -EPROTO, and what the memory holds is undefined.  Bytes of the
+ * memory beyond what came stay as they were.  An empty object read at 0 gives 0 bytes; an offset at or beyond
+ * the end of another one is -ERANGE.
  */
 int gantry_get(struct gantry *g, const char *url, void *ptr, size_t size, uint64_t offset,
 	       const struct gantry_request *req, struct gantry_result *res);

@@ -26,6 +26,7 @@ struct handle {
 	const struct exchange *x;
 	struct reply *r;
 	uint64_t sent;
+	bool has_head; /* of the answer that counts: what follows are a body and trailers */
 };
 
 struct handle *
@@ -78,12 +79,20 @@ static size_t
 on_header(char *line, size_t size, size_t n, void *cookie)
 {
 	struct handle *h = cookie;
+	long status = 0;
 
+	/* Trailers say nothing: they came when the answer was known already. */
+	if (h->has_head)
+		return size * n;
 	/* A status line begins a new answer (after 100 Continue): what came before does not count. */
-	if (n >= 5 && !memcmp(line, "HTTP/", 5))
+	if (n >= 5 && !memcmp(line, "HTTP/", 5)) {
 		reply_init(h->r);
-	else
+	} else if (*line == '\r' || *line == '\n') {
+		curl_easy_getinfo(h->curl, CURLINFO_RESPONSE_CODE, &status);
+		h->has_head = status >= 200;
+	} else {
 		reply_header(h->r, line, n);
+	}
 	return size * n;
 }
 
@@ -245,6 +254,7 @@ http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char 
 	h->x = x;
 	h->r = r;
 	h->sent = 0;
+	h->has_head = false;
 	curl_easy_reset(c); /* keeps the connections */
 	curl_easy_setopt(c, CURLOPT_URL, x->url);
 	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
