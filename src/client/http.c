@@ -166,10 +166,17 @@ headers(const struct exchange *x)
 {
 	/* No "Expect: 100-continue": a refusal comes early anyway, and a token's PUT has no body. */
 	struct curl_slist *l = curl_slist_append(NULL, "Expect:");
+	char range[64];
 
 	if (x->token)
 		l = add_header(l, x->dialect == GANTRY_SCALITY ? "x-scal-rdma" : "x-amz-rdma-token",
 			       x->token);
+	/* Not CURLOPT_RANGE: what is in this list is signed. */
+	if (x->has_range) {
+		snprintf(range, sizeof range, "bytes=%llu-%llu", (unsigned long long)x->range_first,
+			 (unsigned long long)x->range_last);
+		l = add_header(l, "range", range);
+	}
 	if (x->checksum)
 		l = add_header(l, "x-amz-checksum-crc64nvme", x->checksum);
 	if (x->want_checksum)
@@ -242,7 +249,7 @@ http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char 
 {
 	CURL *c = h->curl;
 	struct curl_slist *list = headers(x);
-	char error[CURL_ERROR_SIZE] = "", range[64];
+	char error[CURL_ERROR_SIZE] = "";
 	long status = 0;
 
 	reply_init(r);
@@ -279,11 +286,6 @@ http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char 
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, h);
 	curl_easy_setopt(c, CURLOPT_BUFFERSIZE, 262144L);
 	curl_easy_setopt(c, CURLOPT_UPLOAD_BUFFERSIZE, 262144L);
-	if (x->has_range) {
-		snprintf(range, sizeof range, "%llu-%llu", (unsigned long long)x->range_first,
-			 (unsigned long long)x->range_last);
-		curl_easy_setopt(c, CURLOPT_RANGE, range);
-	}
 	set_method(c, h, x);
 
 	CURLcode code = curl_easy_perform(c);
