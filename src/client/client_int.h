@@ -10,12 +10,13 @@
  *     reply.c      what an answer means (pure)
  *     device.c     ports, DC targets
  *     memory.c     registrations, tokens
+ *     targets.c    DC targets between calls
  *     ops.c        the shape of cuObjClient
  *     sign.c       AWS Signature Version 4
  *     url.c        encoding
  *
- * Locks: g->lock guards the lists of registrations, tokens, free targets and free curl handles.  It is never
- * held across verbs, network or callbacks, but for the creation of a DC target.
+ * Locks: g->lock guards the lists of registrations, tokens, idle targets and free curl handles.  It is never
+ * held across verbs, network or callbacks.
  */
 #ifndef GANTRY_CLIENT_CLIENT_INT_H
 #define GANTRY_CLIENT_CLIENT_INT_H
@@ -95,6 +96,7 @@ struct port {
 struct target {
 	struct ibv_qp *qp;
 	uint32_t dctn;
+	uint64_t made_ns; /* clock_ns() */
 	struct target *next;
 };
 
@@ -134,6 +136,13 @@ struct gantry {
 	unsigned next_port; /* rotates */
 	struct list regions, tokens;
 	struct handle *free_handles;
+	/* targets.c */
+	uint64_t target_life_ns; /* 0: with its call */
+	pthread_t reaper;
+	pthread_cond_t reap;
+	bool reaper_runs, reaper_waits, closes; /* waits: for a first target */
+	struct target *undead;                  /* that the driver did not destroy */
+	uint64_t undead_again_ns;
 };
 
 struct window {
@@ -155,6 +164,18 @@ int window_open(struct gantry *g, const void *ptr, size_t size, bool is_put, str
 /* Ends a call's token.  clean: the server has answered and vouches that nothing is under way.  Otherwise the
  * target is destroyed (or, if that fails, the memory deregistered): 0, or -EBUSY when neither worked. */
 int window_close(struct window *w, bool clean);
+
+/* ---- DC targets between calls: targets.c ---- */
+
+/* Makes what the functions below need.  0 or -errno. */
+int targets_init(struct gantry *g);
+/* Destroys all that are idle; no call may be running. */
+void targets_close(struct gantry *g);
+/* Takes an idle target that is not old, or makes one.  NULL: errno. */
+struct target *target_take(struct gantry *g, struct port *p);
+/* Gives one back that nobody uses any more: destroyed when it is old, and that is soon.  0, or -errno: it is
+ * old, and may still be reached. */
+int target_give(struct gantry *g, struct port *p, struct target *t);
 
 /* ---- HTTP: http.c, reply.c ---- */
 
