@@ -84,6 +84,7 @@ struct dialect_in {
 	size_t target_len;
 	const struct field *fields;
 	int field_nr;
+	bool http_1_0; /* the request line said HTTP/1.0 */
 };
 
 /* Lists every operation as OP_...: op.def. */
