@@ -333,6 +333,9 @@ bool dialect_is_wire_header(struct span name);
  * a descriptor.  relax: auth.require_signed_headers allows some descriptors unsigned. */
 bool dialect_must_sign(struct span name, bool relax);
 
+/* Tells whether the value of that header says what is read, or where bytes go, and is not only stored. */
+bool dialect_header_steers(struct span name);
+
 /* Tells whether this is a token (RFC 9110 5.6.2), as methods and names of fields are. */
 bool dialect_is_field_name(const char *text, size_t len);
 /* Tells whether it has no control character but tabs, as the value of a field.  A lone CR is a line's end
