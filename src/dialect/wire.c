@@ -131,6 +131,13 @@ dialect_must_sign_beside(enum wire_form w, struct span name, bool relax)
 }
 
 bool
+dialect_header_steers(struct span name)
+{
+	return row_of(name) || span_begins_nocase(name, "x-amz-copy-source") ||
+	       span_is_nocase(name, "x-amz-tagging");
+}
+
+bool
 wire_carries(enum wire_form w, struct span name)
 {
 	return wire_rows[w].header && span_is_nocase(name, wire_rows[w].header);
