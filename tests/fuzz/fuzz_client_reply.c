@@ -66,6 +66,11 @@ judge(const struct reply *r, enum gantry_dialect d, uint64_t offset)
 		must(bytes <= SIZE && (!r->has_range || r->range_first == offset));
 		must(r->has_range || offset == 0);
 	}
+	/* Fewer than were asked for only where the answer says that the object ends there. */
+	if ((v == VERDICT_RDMA || v == VERDICT_BODY) && bytes < SIZE && r->has_range)
+		must(r->has_total && bytes == r->range_total - offset);
+	if ((v == VERDICT_RDMA || v == VERDICT_BODY) && bytes < SIZE)
+		must(r->has_range || r->status != 206);
 	/* What lies in the window is the body, and the body whole. */
 	must(v != VERDICT_BODY || (bytes == r->body_bytes && bytes && !r->body_overflow));
 	must(v != VERDICT_RDMA || r->body_bytes == 0);

@@ -106,12 +106,34 @@ get_needs_the_bytes_header(void **state)
 		/* Declined, with the data or without. */
 		{ 206, "x-amz-rdma-reply: 501\ncontent-range: bytes 0-99/500", 100, 0, VERDICT_BODY, 100 },
 		{ 206, "content-range: bytes 0-99/500", 100, 0, VERDICT_BODY, 100 },
-		{ 200, "", 60, 0, VERDICT_BODY, 60 },
-		{ 200, "", 60, 7, VERDICT_DECLINED, 0 },
+		{ 200, "content-length: 60", 60, 0, VERDICT_BODY, 60 },
+		{ 200, "transfer-encoding: chunked", 60, 0, VERDICT_BODY, 60 },
+		/* It ended where the connection did: who knows whether that is all? */
+		{ 200, "", 60, 0, VERDICT_DECLINED, 0 },
+		{ 200, "content-length: 60", 60, 7, VERDICT_DECLINED, 0 },
 		{ 206, "x-amz-rdma-reply: 501\ncontent-range: bytes 0-99/500", 0, 0, VERDICT_DECLINED, 0 },
 		{ 206, "x-amz-rdma-reply: 501\ncontent-range: bytes 0-99/500", 50, 0, VERDICT_DECLINED, 0 },
 		{ 501, "x-amz-rdma-reply: 501", 0, 0, VERDICT_DECLINED, 0 },
 		{ 500, "x-amz-rdma-reply: 500", 0, 0, VERDICT_FAILED, 0 },
+		/* Fewer than there are: RFC 9110 15.3.7 lets a cache answer so, and the rest stays away. */
+		{ 206,
+		  "x-amz-rdma-reply: 206\ncontent-range: bytes 0-49/500\nx-amz-rdma-bytes-transferred: 50", 0,
+		  0, VERDICT_FAILED, 0 },
+		{ 206, "x-amz-rdma-reply: 206\ncontent-range: bytes 0-49/50\nx-amz-rdma-bytes: 50", 0, 0,
+		  VERDICT_RDMA, 50 },
+		{ 206, "x-amz-rdma-reply: 206\ncontent-range: bytes 0-49/*\nx-amz-rdma-bytes: 50", 0, 0,
+		  VERDICT_FAILED, 0 },
+		{ 206, "x-amz-rdma-reply: 206\ncontent-range: bytes 0-99/*" BYTES_100, 0, 0, VERDICT_RDMA,
+		  100 },
+		{ 206, "x-amz-rdma-reply: 206\ncontent-range: bytes 0-99/99" BYTES_100, 0, 0, VERDICT_FAILED,
+		  0 },
+		{ 206, "x-amz-rdma-reply: 206\nx-amz-rdma-bytes: 50", 0, 0, VERDICT_FAILED, 0 },
+		{ 206, "x-amz-rdma-reply: 206" BYTES_100, 0, 0, VERDICT_RDMA, 100 },
+		{ 200, "x-amz-rdma-reply: 200\nx-amz-rdma-bytes: 50", 0, 0, VERDICT_RDMA, 50 },
+		{ 200, "x-amz-rdma-reply: 206\nx-amz-rdma-bytes: 50", 0, 0, VERDICT_FAILED, 0 },
+		{ 206, "content-range: bytes 0-49/500", 50, 0, VERDICT_DECLINED, 0 },
+		{ 206, "", 50, 0, VERDICT_DECLINED, 0 },
+		{ 200, "content-length: 70", 60, 0, VERDICT_DECLINED, 0 },
 		{ 404, "", 0, 0, VERDICT_ERROR, 0 },
 		{ 416, "content-range: bytes */0", 0, 0, VERDICT_END, 0 },
 		{ 503, "", 0, 0, VERDICT_BUSY, 0 },
@@ -147,6 +169,8 @@ scality_takes_any_2xx(void **state)
 	assert_int_equal(bytes, 20);
 	assert_int_equal(judge_get(&r, GANTRY_SCALITY, 10, 19, &bytes, &why), VERDICT_FAILED);
 	assert_int_equal(judge_get(&r, GANTRY_SCALITY, 0, 100, &bytes, &why), VERDICT_FAILED);
+	r = answer(206, "content-range: bytes 10-29/31", 0);
+	assert_int_equal(judge_get(&r, GANTRY_SCALITY, 10, 100, &bytes, &why), VERDICT_FAILED);
 	r = answer(200, "", 0);
 	assert_int_equal(judge_get(&r, GANTRY_SCALITY, 0, 100, &bytes, &why), VERDICT_DECLINED);
 	r = answer(200, "content-length: 50", 50);
