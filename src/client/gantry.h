@@ -19,8 +19,9 @@
  * memory at the same time unless both only read it.  gantry_open() calls curl_global_init(): call it before
  * threads start, or initialise curl yourself.  gantry_close() must be the last call.
  *
- * Errors: functions that can fail return 0 or a negative errno value.  Strings in results are terminated and
- * cut to fit.  Sizes are bytes, times milliseconds.
+ * Errors: functions that can fail return 0 or a negative errno value.  Strings in results are terminated, cut
+ * to fit and fit for a terminal: a control character of the server's is a question mark, and an ETag with one
+ * is "".  Sizes are bytes, times milliseconds.
  *
  * The names follow NVIDIA's cuObjClient where there is an equivalent; each place says which.
  */

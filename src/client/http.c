@@ -5,6 +5,8 @@
  */
 #include "client/client_int.h"
 
+#include "base/printable.h"
+
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
@@ -299,7 +301,9 @@ http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char 
 	/* Too long a body is the caller's to judge: the answer itself is there. */
 	if (code == CURLE_WRITE_ERROR && r->body_overflow)
 		e = 0;
-	if (e < 0)
+	if (e < 0) {
 		snprintf(why, why_len, "%s", *error ? error : curl_easy_strerror(code));
+		printable(why, ""); /* some quote the server */
+	}
 	return e;
 }

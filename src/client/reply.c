@@ -8,6 +8,8 @@
  */
 #include "client/client_int.h"
 
+#include "base/printable.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,10 +38,13 @@ decimal(const char *text, const char *tail, uint64_t *ret_value, const char **re
 	return true;
 }
 
-static void
+/* It goes to a terminal or a log sooner or later, and a server may have chosen it to do something there.  Returns
+ * whether it came as it is. */
+static bool
 copy(char *out, size_t cap, const char *text)
 {
 	snprintf(out, cap, "%s", text);
+	return !printable(out, "");
 }
 
 /* bytes A-B/TOTAL, bytes A-B/ *, bytes * /TOTAL (without the blanks) */
@@ -98,7 +103,9 @@ reply_header(struct reply *r, const char *line, size_t len)
 	} else if (!strcasecmp(text, "content-range")) {
 		content_range(r, v);
 	} else if (!strcasecmp(text, "etag")) {
-		copy(r->etag, sizeof r->etag, v);
+		/* One that is not what the server has is none: it would match nothing. */
+		if (!copy(r->etag, sizeof r->etag, v))
+			*r->etag = 0;
 	} else if (!strcasecmp(text, "x-gantry-rdma-reason")) {
 		copy(r->reason, sizeof r->reason, v);
 	} else if (!strcasecmp(text, "x-amz-rdma-checksum")) {
@@ -113,7 +120,7 @@ reply_header(struct reply *r, const char *line, size_t len)
 	}
 }
 
-static size_t
+static void
 unescape(const char *from, size_t len, char *out, size_t cap)
 {
 	static const struct {
@@ -136,11 +143,10 @@ unescape(const char *from, size_t len, char *out, size_t cap)
 				break;
 			}
 		}
-		/* It goes to a terminal or a log. */
-		out[n++] = (unsigned char)c < ' ' || c == 0x7f ? ' ' : c;
+		out[n++] = c;
 	}
 	out[n] = 0;
-	return n;
+	printable(out, "");
 }
 
 void

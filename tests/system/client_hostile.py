@@ -2,6 +2,8 @@
 """Servers that lie to the gantry command.  Usage: client_hostile.py GANTRY, in an empty directory."""
 
 import http.server
+import itertools
+import json
 import os
 import re
 import subprocess
@@ -110,3 +112,64 @@ done = gantry("--no-rdma", "get", Server(trailer).url + "/b/k", "out")
 assert done.returncode == 0 and b"2.0 MiB" in done.stdout, done
 assert os.path.getsize("out") == 0x200000
 os.unlink("out")
+
+# ---- what a server says does nothing to the terminal ----
+
+# Sets the window's title; the same in C1 as UTF-8 and as a byte; turns what follows.
+EVIL = "\x1b]0;PWN\x07 \u009b31m \u202e\x7f"
+RAW = EVIL.encode() + b" \x9b31m"
+
+
+def is_harmless(what, done, shown=True):
+    for out in done.stdout, done.stderr:
+        text = out.decode()  # it is UTF-8
+        bad = [c for c in text if c != "\n" and (c < " " or "\x7f" <= c <= "\x9f" or c in "\u202e")]
+        assert not bad, (what, bad, text)
+    assert not shown or b"PWN" in done.stdout + done.stderr, (what, done)
+
+
+def evil(h):
+    head = b"HTTP/1.1 %d X\r\n" % STATUS
+    for name in b"etag", b"x-gantry-rdma-reason", b"last-modified", b"x-amz-checksum-crc64nvme", b"x-amz-rdma-checksum":
+        head += name + b": " + RAW + b"\r\n"
+    body = b"<Error><Code>" + RAW + b"</Code><Message>" + RAW + b"</Message></Error>" if STATUS == 403 else b"1234"
+    if h.command == "HEAD":
+        body = b""
+    int(h.headers["content-length"] or 0) and h.rfile.read(int(h.headers["content-length"]))
+    h.wfile.write(head + b"content-length: %d\r\n\r\n" % len(body) + body)
+
+
+with open("file", "wb") as f:
+    f.write(b"1234")
+url = Server(evil).url + "/b/k"
+for STATUS in 200, 403:
+    for words in ["get", url, "-"], ["get", url, "out"], ["head", url], ["put", "file", url], ["rm", url], ["mb", url]:
+        for option in [], ["--json"]:
+            done = gantry(*option, *words)
+            # A put and a plain get say nothing of it when all is well, and an error of HEAD has no body.
+            shown = words[0] == "head" or words[-1] == "out" if STATUS == 200 else words[0] != "head"
+            is_harmless((words, option), done, shown)
+# A checksum that is no checksum is not compared with what it was cleaned to.
+STATUS = 200
+done = gantry("--checksum", "get", url, "out")
+assert done.returncode == 1, done
+is_harmless("--checksum", done)
+
+
+def evil_admin(h):
+    text = json.dumps(EVIL)
+    one = ('{"phase":%s,"version":%s,"status":%s,"reasons":[%s,7],"dialect":%s,"address":%s,"device":%s,"state":%s,"link":%s,'
+           '"path":%s,"reason":%s,%s:%s,"rdma":{"devices":%s},"errors":1}') % ((text,) * 14)
+    page = '[%s]' % one if h.path in ("/rails", "/disks") else one[:-1] + ',"listeners":[%s]}' % one
+    body = page.encode()
+    if h.path == "/metrics":
+        body = b'gantry_declines_total{reason="' + RAW + b'"} %d\n' % next(COUNT)
+        body += b'gantry_requests_total{operation="' + RAW + b'",transport="rdma"} %d\n' % next(COUNT)
+    reply(h, 503 if h.path == "/healthz" else 200, [], body)
+
+
+COUNT = itertools.count(1)
+admin = Server(evil_admin).url
+for words in ["status"], ["top", "--count", "1", "--interval", "0.1"], ["doctor"]:
+    for option in [], ["--json"]:
+        is_harmless((words, option), gantry(*option, "--admin", admin, *words))

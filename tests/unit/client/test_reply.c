@@ -212,6 +212,31 @@ headers_are_read_strictly(void **state)
 	assert_false(r.has_range);
 }
 
+/* They end on somebody's terminal. */
+static void
+strings_are_clean(void **state)
+{
+	struct reply r = answer(200,
+				"etag: \"a\x1b[2J\"\nx-gantry-rdma-reason: a\x1b]0;b\x07\xc2\x9b\n"
+				"last-modified: \x9b"
+				"x\nx-amz-checksum-crc64nvme: \xe2\x80\xae=",
+				0);
+	static const char xml[] = "<Error><Message>a\x1b[2Jb\xc2\x85</Message>";
+	char text[64];
+
+	assert_string_equal(r.etag, "");
+	assert_string_equal(r.reason, "a?]0;b??");
+	assert_string_equal(r.last_modified, "?x");
+	assert_string_equal(r.stored_checksum, "?=");
+	memcpy(r.error, xml, sizeof xml - 1);
+	r.error_len = sizeof xml - 1;
+	reply_xml(&r, "Message", text, sizeof text);
+	assert_string_equal(text, "a?[2Jb?");
+	/* What is no ASCII and does nothing stays. */
+	r = answer(200, "etag: \"\xc3\xa4\"", 0);
+	assert_string_equal(r.etag, "\"\xc3\xa4\"");
+}
+
 static void
 errors_are_named(void **state)
 {
@@ -265,7 +290,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(put_needs_2xx_and_reply), cmocka_unit_test(get_needs_the_bytes_header),
 		cmocka_unit_test(scality_takes_any_2xx),   cmocka_unit_test(headers_are_read_strictly),
-		cmocka_unit_test(errors_are_named),        cmocka_unit_test(urls_are_encoded),
+		cmocka_unit_test(strings_are_clean),       cmocka_unit_test(errors_are_named),
+		cmocka_unit_test(urls_are_encoded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
