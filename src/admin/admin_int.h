@@ -77,8 +77,8 @@ void door_accept(struct door *d);
 void door_run(struct door *d);
 /* Returns how long the thread may wait before door_run(); -1: until something happens. */
 int door_wait_ms(const struct door *d);
-/* Note how far a request is: its head is there; so many bytes of its body; all of it (waits: for a slow control
- * call); it is over. */
+/* Notes how far the request of a connection is: its head is there; so many bytes of its body are; all of it is
+ * (waits: for a slow control call); it is over. */
 void door_request(struct MHD_Connection *conn);
 void door_body(struct MHD_Connection *conn, size_t len);
 void door_whole(struct MHD_Connection *conn, bool waits);

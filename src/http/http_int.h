@@ -3,6 +3,7 @@
  * What the files of http/ share: connections, listeners, canned answers.  Everything on the core's thread.
  *
  *   http.c             daemons and connections: made, run, drained, ended
+ *   conn.c             what is done to one connection
  *   admit.c            who may have a connection; how long a head may take
  *   peers.c            how many connections an address has
  *   call.c             the library's calls about a request
@@ -190,7 +191,7 @@ struct http {
 	unsigned kept_next; /* the one to give up next */
 };
 
-/* ---- http.c ---- */
+/* ---- conn.c ---- */
 /* Gives the connection back to http->conns.  Neither the library nor the ring may still have it. */
 void conn_release(struct hconn *c);
 /* Puts the connection on http->todo, for what cannot be done inside the library's calls. */
@@ -201,6 +202,8 @@ void conn_head_get(struct hconn *c);
 void conn_target_set(struct hconn *c, const char *target, size_t len);
 /* Takes the head back; a connection without one is fine. */
 void conn_head_put(struct hconn *c);
+/* Lets the library go on with a connection that is suspended. */
+void conn_resume(struct hconn *c);
 /* Resets the TCP connection, so that no client takes what came so far for the whole. */
 void conn_reset(struct hconn *c);
 /* Resets the connection and has the library end it, whatever it waits for. */
