@@ -108,6 +108,20 @@ canon_check_headers(const struct dialect_in *in, const struct sigv4 *s, bool rel
 	return FAULT_NONE;
 }
 
+enum fault
+canon_check_beside(const struct dialect_in *in, const struct sigv4 *s, enum wire_form w, bool relax,
+		   const char **ret_why)
+{
+	for (int i = 0; i < in->field_nr; i++) {
+		const struct field *h = &in->fields[i];
+		const char *why = dialect_must_sign_beside(w, (struct span){ h->name, h->name_len }, relax);
+
+		if (why && !is_listed(s->signed_headers, h))
+			return refuse(ret_why, FAULT_ACCESS_DENIED, why);
+	}
+	return FAULT_NONE;
+}
+
 /* Where the text goes: into a hash, or to be shown. */
 struct sink {
 	struct sha256 hash;
