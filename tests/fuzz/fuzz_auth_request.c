@@ -253,6 +253,7 @@ must_be_let_in(struct auth_env *env, const struct dialect_in *in, struct target 
 	enum fault f;
 
 	env->replay = seen;
+	env->replay_mode = REPLAY_REJECT;
 	f = auth_check(env, in, t, now_s, &id, &why);
 	must(why);
 	if (f == FAULT_NONE) {
@@ -261,7 +262,9 @@ must_be_let_in(struct auth_env *env, const struct dialect_in *in, struct target 
 		identity_put(&id);
 		/* Whoever has seen it may not send it from somewhere else. */
 		env->peer = (const struct sockaddr *)(const void *)&other;
-		must(auth_check(env, in, t, now_s, &id, &why) == FAULT_ACCESS_DENIED && !id.entry);
+		f = auth_check(env, in, t, now_s, &id, &why);
+		must((f == FAULT_ACCESS_DENIED || (f == FAULT_REPLAYED && t->wire != WIRE_NONE)) &&
+		     !id.entry);
 		env->peer = NULL;
 	} else {
 		/* A key that is over, or a token that is missing; the same signature twice is from the same
