@@ -130,6 +130,8 @@ struct auth_env {
 	bool relax;      /* x-rdma-info and x-cuobj-* need not be signed (x-amz-* always) */
 };
 
+/* Returns the access key of whoever signed; NULL: nobody did, or nobody knows yet. */
+const char *identity_access_key(const struct identity *id);
 /* Finds out who signed the request and whether they may do what it asks for.  FAULT_NONE with *out filled
  * in (identity_put() it), or what to answer, with out as identity_init() makes it.  *ret_why: a static
  * sentence. now_s: wall clock. */
