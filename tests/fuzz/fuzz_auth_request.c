@@ -247,7 +247,7 @@ static void
 must_be_let_in(struct auth_env *env, const struct dialect_in *in, struct target *t, uint64_t now_s,
 	       char *text)
 {
-	static const struct sockaddr_in other = { .sin_family = AF_INET, .sin_port = 1 };
+	static const struct sockaddr_in other = { .sin_family = AF_INET, .sin_addr = { 1 } };
 	struct identity id;
 	const char *why = NULL;
 	enum fault f;
