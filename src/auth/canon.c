@@ -113,6 +113,20 @@ canon_check_headers(const struct dialect_in *in, const struct sigv4 *s, bool rel
 	return FAULT_NONE;
 }
 
+enum fault
+canon_check_beside(const struct dialect_in *in, const struct sigv4 *s, enum wire_form w, bool relax,
+		   const char **ret_why)
+{
+	for (int i = 0; i < in->field_nr; i++) {
+		const struct field *h = &in->fields[i];
+		const char *why = dialect_must_sign_beside(w, (struct span){ h->name, h->name_len }, relax);
+
+		if (why && !is_listed(s->signed_headers, h))
+			return refuse(ret_why, FAULT_ACCESS_DENIED, why);
+	}
+	return FAULT_NONE;
+}
+
 /* Runs of spaces become one; blanks around it were taken off. */
 static void
 add_value(struct sha256 *h, struct span v)
