@@ -61,7 +61,7 @@ lists(void **state)
 	t = parsed("GET", "/bkt?list-type=2&start-after=%26&continuation-token=AWEgYg%3D%3D");
 	text_reset(&x);
 	xml_list_begin(&x, t);
-	assert_has(&x, "<ContinuationToken>AWEgYg==</ContinuationToken><StartAfter>&amp;</StartAfter>");
+	assert_has(&x, "<ContinuationToken>AWEgYg</ContinuationToken><StartAfter>&amp;</StartAfter>");
 	assert_string_equal(t->list->after, "a b");
 	t = parsed("GET", "/bkt?list-type=2&continuation-token=AWEgYg%3D%3D&start-after=zz");
 	assert_string_equal(t->list->after, "a b");
