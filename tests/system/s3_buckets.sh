@@ -113,6 +113,9 @@ curl_s3 /bkt -F key=form/p -F "policy=$r" -F file=1234
 assert_eq "$(curl_s3 /bkt/form/p)" 1234
 assert_eq "$(curl -sS "$URL_S3/bkt" -F key=else/p -F "policy=$r" -F file=1234 | xml Code)" AccessDenied
 
+r=$(printf '%s' '{"expiration":"2099-01-01T00:00:00Z","conditions":[["starts-with","$key","form/"]]}' | base64 -w0)
+assert_eq "$(curl -sS "$URL_S3/bkt" -F key=form/p -F "policy=$r" -F file=1234 | xml Code)" AccessDenied "a policy for every bucket"
+
 # ---- item 83: the bucket in the host ----
 port=${S3##*:}
 assert_eq "$(curl -sS --resolve "bkt.s3.test:$port:127.0.0.1" "http://bkt.s3.test:$port/form/p")" 1234
