@@ -208,7 +208,7 @@ raw <<-END
 	request GET /bkt/nix
 	expect status 404
 	expect alive
-	request GET /bkt?inventory
+	request GET /bkt?torrent
 	expect status 501
 	expect alive
 	request PUT /bkt/t?tagging body=text:nonsense
