@@ -246,7 +246,7 @@ dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_wh
 	if (!op_moves(t->op))
 		t->wire = WIRE_NONE;
 	if (is_s3(in))
-		f = refused_check(in, ret_why);
+		f = refused_check(in, t->op, ret_why);
 	if (f == FAULT_NONE)
 		f = parse_op(in, t, ret_why);
 	if (f == FAULT_NONE)

@@ -45,7 +45,11 @@ assert_status PUT '/bkt?ownershipControls' 400 -d '<OwnershipControls><Rule><Oth
 assert_match "$(curl_s3 '/bkt?ownershipControls')" 'BucketOwnerEnforced' "what is refused changes nothing"
 assert_status PUT '/bkt?versioning' 501 -d '<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>'
 assert_status PUT '/bkt?acl' 200 -H 'x-amz-acl: private'
-assert_status PUT '/bkt?acl' 501 -H 'x-amz-acl: public-read'
+assert_eq "$(code_of '/bkt?acl' -X PUT -H 'x-amz-acl: public-read')" AccessControlListNotSupported
+assert_status PUT '/bkt?acl' 400 -H 'x-amz-acl: public-read'
+assert_eq "$(code_of /public -X PUT -H 'x-amz-acl: public-read')" InvalidBucketAclWithObjectOwnership
+assert_eq "$(head_status /public)" 404
+assert_eq "$(code_of /bkt/public -T "$T/gantryd.yaml" -H 'x-amz-acl: public-read')" AccessControlListNotSupported
 
 # ---- tags ----
 assert_eq "$(code_of '/bkt?tagging')" NoSuchTagSet

@@ -220,7 +220,7 @@ targets(void **state)
 	assert_fault(target_of(post(), FIELD("key", "a\x01") FILE_HEAD END, &s), FAULT_BAD_ARGUMENT);
 	assert_fault(target_of(post(), FIELD("key", "\xff") FILE_HEAD END, &s), FAULT_BAD_ARGUMENT);
 	assert_fault(target_of(post(), FIELD("key", "k") FIELD("acl", "public-read") FILE_HEAD END, &s),
-		     FAULT_NOT_IMPLEMENTED);
+		     FAULT_NO_ACLS);
 	assert_fault(target_of(post(),
 			       FIELD("key", "k") FIELD("x-amz-server-side-encryption", "AES256")
 				       FILE_HEAD END,
