@@ -89,6 +89,7 @@ limits: { queue: 1, s3_progress: 60s, s3_total: 60s, scality_total: 60s }"
 write_config
 sed -i 's/^memory:.*/memory: { buffers: 16MiB, index: 64MiB }/' "$T/gantryd.yaml"
 daemon_run
+serves_rdma                                      # nobody has to wait for an address handle any more
 softnicctl rule add op=read delay=50s >/dev/null # until the rule goes
 raw >"$T/held" <<-END &
 	windows w 30 100000 pattern:%i
