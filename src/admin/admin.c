@@ -343,6 +343,8 @@ admin_start(const struct admin_params *params, const struct admin_env *env, stru
 		return -ENOMEM;
 	}
 	a->env = *env;
+	a->control.s3 = params->s3;
+	a->control.is_loopback = params->address && conf_is_loopback(params->sa);
 	a->tcp_fd = a->unix_fd = a->stop_fd = a->epoll_fd = a->control.done_fd = -1;
 	if (params->address)
 		r = listen_tcp(a, params, err, err_len);

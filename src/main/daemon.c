@@ -146,7 +146,8 @@ start_admin(struct daemon *d)
 	struct admin_params params = { .address = conf->admin.address,
 				       .sa = &conf->admin.sa,
 				       .sa_len = conf->admin.sa_len,
-				       .socket = conf->admin.socket };
+				       .socket = conf->admin.socket,
+				       .s3 = &conf->s3 };
 	char err[256], token[ADMIN_TOKEN_MAX + 2];
 	struct admin_env env;
 	int r;

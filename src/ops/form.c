@@ -194,7 +194,7 @@ form_identity(struct req *rq, const struct form *form, const char **ret_why)
 		return FAULT_ACCESS_DENIED;
 	}
 	rq->identity.anonymous = true;
-	return FAULT_NONE;
+	return browser_check(rq, ret_why);
 }
 
 static enum fault

@@ -295,6 +295,12 @@ enum fault front_auth(struct req *rq, const char **ret_why);
 /* Fills in what auth/ wants to know of the request's surroundings. */
 void front_auth_env(const struct req *rq, struct auth_env *ret);
 
+/* ---- browsers (browser.c) ---- */
+
+/* Judges an unsigned request that a stranger's web page may have made a browser send: FAULT_NONE, or what to answer.
+ * The bucket's CORS rules have been asked (cors_look()), where they concern it. */
+enum fault browser_check(const struct req *rq, const char **ret_why);
+
 /* ---- steps ---- */
 /* Judges the request and finds its operation: the first step of each (front.c). */
 enum verdict front(struct req *rq);
