@@ -111,6 +111,12 @@ struct auth_env {
 	bool relax;      /* x-rdma-info and x-cuobj-* need not be signed (x-amz-* always) */
 };
 
+/* Returns the access key of whoever signed; NULL: nobody did, or nobody knows yet. */
+const char *identity_access_key(const struct identity *id);
+/* Finds the access key that a request names in its Authorization or its query, whatever else is wrong with it, for the log
+ * of one that was refused.  Returns its length, cut at cap; 0: it names none. */
+size_t auth_claimed_key(const struct dialect_in *in, char *out, size_t cap);
+
 /* Finds out who signed the request and whether they may do what it asks for.  FAULT_NONE with *out filled
  * in (identity_put() it), or what to answer, with out as identity_init() makes it.  *ret_why: a static
  * sentence. now_s: wall clock. */

@@ -124,6 +124,7 @@ struct conf {
 		enum log_level level;
 		enum log_format format;
 		bool access;                        /* one line a request */
+		bool object_keys;                   /* ... with the object's key */
 		signed char levels[LOG_MODULES_NR]; /* LOG_LEVEL_COMMON or an enum log_level */
 	} log;
 

@@ -231,7 +231,9 @@ const struct conf_key conf_keys[] = {
 	{ "log.format", KT_WORD, 0, .offset = AT(log.format), .words = format_words, .def = "auto",
 	  .help = "Form of log lines; auto is journal under systemd, plain elsewhere" },
 	{ "log.access", KT_BOOL, KEY_RELOAD, .offset = AT(log.access), .def = "true",
-	  .help = "One line for every request" },
+	  .help = "One line for every request: access key, bucket, peer, operation, status, bytes, times" },
+	{ "log.object_keys", KT_BOOL, KEY_RELOAD, .offset = AT(log.object_keys), .def = "false",
+	  .help = "The key of the object in that line too, and a line for each key that DeleteObjects names" },
 };
 /* clang-format on */
 const int conf_key_nr = NR(conf_keys);
