@@ -29,6 +29,7 @@
 #define AUTH_TOKEN_MAX 4096
 #define AUTH_KEYS_MAX 4096 /* entries of a credentials file */
 #define AUTH_GRANTS_MAX 64 /* of one entry */
+#define AUTH_GIDS_MAX 64   /* likewise */
 
 /* ---- credentials ---- */
 
@@ -149,6 +150,10 @@ bool auth_may(const struct identity *id, enum auth_right right, const char *buck
  * DeleteObjects names its keys in the body: auth_may() for each; ListBuckets is allowed to everybody
  * known, and shows what auth_may(AUTH_LIST) says. */
 bool auth_allows(const struct identity *id, const struct target *t);
+
+/* Tells whether a token of theirs may name that address: one of the `gids` of the access key, if it has such a list.  NULL:
+ * a token without an address, which is in no list.  Says nothing of what rdma/ allows. */
+bool auth_gid_allowed(const struct identity *id, const uint8_t *gid);
 
 /* ---- aws-chunked bodies ---- */
 

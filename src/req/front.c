@@ -10,12 +10,20 @@
 
 static enum verdict front_op(struct req *rq);
 
+/* May who asks have the adapter reach that address?  NULL: the token names none. */
+static bool
+may_aim(const struct req *rq, const uint8_t *gid)
+{
+	return auth_gid_allowed(&rq->identity, gid) &&
+	       rdma_gid_allowed(rq->rs->env.rdma, &rq->rs->env.conf->rdma, gid,
+				(const struct sockaddr *)&rq->peer) == 0;
+}
+
 /* The token comes after authorisation (protocol.md 4.5): an unauthenticated caller learns nothing from its
  * validation. */
 static enum verdict
 front_token(struct req *rq)
 {
-	const struct conf *c = rq->rs->env.conf;
 	const struct token *tok = &rq->target.token;
 	const char *why = NULL;
 	enum fault f = dialect_token(&rq->in, &rq->target, &why);
@@ -25,9 +33,7 @@ front_token(struct req *rq)
 	if (rq->target.wire == WIRE_NONE)
 		return req_go(rq, front_op);
 	rq->is_tokened = true;
-	if (chan_serves(rq->rs->env.chan, tok->kind) &&
-	    rdma_gid_allowed(rq->rs->env.rdma, &c->rdma, tok->have_gid ? tok->gid : NULL,
-			     (struct sockaddr *)&rq->peer) < 0)
+	if (chan_serves(rq->rs->env.chan, tok->kind) && !may_aim(rq, tok->have_gid ? tok->gid : NULL))
 		return req_fail(rq, FAULT_ACCESS_DENIED,
 				"The token names an address that this server may not reach.");
 	return req_go(rq, front_op);
