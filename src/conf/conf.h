@@ -47,7 +47,9 @@ struct conf_disk {
 	uint64_t size_bytes; /* for --format */
 };
 
-enum conf_replay { REPLAY_OFF, REPLAY_REJECT };
+/* Which signatures are good once, or for one address: none; those with a descriptor for one address, or once;
+ * all for one address. */
+enum conf_replay { REPLAY_OFF, REPLAY_PEER, REPLAY_ONCE, REPLAY_REJECT };
 
 enum conf_etag { S3_ETAG_MD5, S3_ETAG_RANDOM };
 struct conf_s3 {
@@ -76,6 +78,7 @@ struct conf {
 		uint64_t buffers_bytes;      /* payload buffers, over all cores */
 		uint64_t http_buffers_bytes; /* quota of HTTP bodies, over all cores */
 		uint64_t index_bytes;
+		uint64_t replay_bytes; /* the table of signatures seen */
 	} memory;
 
 	struct conf_rdma rdma;

@@ -34,7 +34,9 @@ _Static_assert(sizeof(enum conf_dialect) == sizeof(int) && sizeof(enum log_level
 
 static const char *const dialect_words[] = { [DIALECT_S3] = "s3", [DIALECT_SCALITY] = "scality", NULL };
 static const char *const etag_words[] = { [S3_ETAG_MD5] = "md5", [S3_ETAG_RANDOM] = "random", NULL };
-static const char *const replay_words[] = { [REPLAY_OFF] = "off", [REPLAY_REJECT] = "reject", NULL };
+static const char *const replay_words[] = {
+	[REPLAY_OFF] = "off", [REPLAY_PEER] = "peer", [REPLAY_ONCE] = "once", [REPLAY_REJECT] = "reject", NULL
+};
 static const char *const bind_words[] = {
 	[BIND_GID_OFF] = "off", [BIND_GID_SUBNET] = "subnet", [BIND_GID_EXACT] = "exact", NULL
 };
@@ -108,6 +110,8 @@ const struct conf_key conf_keys[] = {
 	  .def = "auto", .help = "Buffers of HTTP bodies over all cores; auto is 64MiB, or 4MiB a core if that is more" },
 	{ "memory.index", KT_SIZE, KEY_AUTO, .min = 16 * MIB, .max = 64 * TIB, .offset = AT(memory.index_bytes),
 	  .def = "auto", .help = "The index of objects, in all; auto is an eighth of the machine's memory" },
+	{ "memory.replay", KT_SIZE, KEY_AUTO, .min = MIB, .max = TIB, .offset = AT(memory.replay_bytes),
+	  .def = "auto", .help = "Signatures seen (auth.replay), 17 bytes each; auto is 1/256 of the machine's memory, 16MiB to 4GiB" },
 
 	{ "rdma.devices", KT_DEVICES, 0, .def = "auto",
 	  .help = "RDMA devices: auto is every active port, none switches RDMA off; or a list of names, addresses, GIDs" },
@@ -185,8 +189,8 @@ const struct conf_key conf_keys[] = {
 	  .help = "How far the time of a signed request may be from ours" },
 	{ "auth.require_signed_headers", KT_BOOL, KEY_RELOAD, .offset = AT(auth.require_signed_headers), .def = "true",
 	  .help = "On signed requests x-rdma-info and x-cuobj-* must be signed; x-amz-* always must" },
-	{ "auth.replay", KT_WORD, 0, .offset = AT(auth.replay), .words = replay_words, .def = "off",
-	  .help = "Whether a signature that comes again from another address is refused" },
+	{ "auth.replay", KT_WORD, 0, .offset = AT(auth.replay), .words = replay_words, .def = "peer",
+	  .help = "Which signatures that come again are refused: with a token from another address, every one with a token, or any from another address" },
 
 	{ "limits.connections", KT_INT, 0, .min = 1, .max = 1048576, .offset = AT(limits.connections), .def = "4096",
 	  .help = "Connections per core" },

@@ -103,6 +103,12 @@ larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+static uint64_t
+smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* At least `min` buffers of that class from `share`, of which the pool gives `part` eighths to them, in at
  * most BUF_REGIONS_MAX regions of 1 GiB. */
 static void
@@ -139,17 +145,22 @@ verify_memory(struct loader *ld)
 		c->memory.http_buffers_bytes = larger(64 * MIB, 4 * MIB * cores);
 	if (!c->memory.index_bytes)
 		c->memory.index_bytes = larger(64 * MIB, have / 8 / MIB * MIB);
+	if (!c->memory.replay_bytes)
+		c->memory.replay_bytes = smaller(larger(16 * MIB, have / 256 / MIB * MIB), 4096 * MIB);
 	check_pool(ld, "memory.buffers", c->memory.buffers_bytes / cores, BUF_LARGE_BYTES + BUF_SLACK_BYTES,
 		   7, LARGE_PER_CORE);
 	check_pool(ld, "memory.http_buffers", c->memory.http_buffers_bytes / cores,
 		   BUF_SMALL_BYTES + BUF_SLACK_BYTES, 8, HTTP_PER_CORE);
 	all = c->memory.buffers_bytes + c->memory.http_buffers_bytes + c->memory.index_bytes;
+	if (c->auth.replay != REPLAY_OFF)
+		all += c->memory.replay_bytes;
 	if (have && all > have && ld->errors == before) {
 		const char *most =
 			c->memory.index_bytes > c->memory.buffers_bytes ? "memory.index" : "memory.buffers";
 
 		size_format(have / MIB * MIB, text, sizeof text);
-		load_fail_key(ld, most, "buffers, http_buffers and index do not fit into this machine's %s",
+		load_fail_key(ld, most,
+			      "buffers, http_buffers, index and replay do not fit into this machine's %s",
 			      text);
 	}
 }

@@ -84,6 +84,7 @@ struct dialect_in {
 	size_t target_len;
 	const struct field *fields;
 	int field_nr;
+	bool http_1_0; /* the request line said HTTP/1.0 */
 };
 
 /* Lists every operation as OP_...: op.def. */
@@ -331,6 +332,12 @@ bool dialect_is_wire_header(struct span name);
 /* Tells whether a signed request must have that header among those it signs: host, x-amz-*, whatever carries
  * a descriptor.  relax: auth.require_signed_headers allows some descriptors unsigned. */
 bool dialect_must_sign(struct span name, bool relax);
+/* Returns NULL, or why a signed request with a descriptor of that form must have that header among those it
+ * signs as well: it says which bytes move, or whether any do (wire.def).  One static sentence. */
+const char *dialect_must_sign_beside(enum wire_form w, struct span name, bool relax);
+
+/* Tells whether the value of that header says what is read, or where bytes go, and is not only stored. */
+bool dialect_header_steers(struct span name);
 
 /* Tells whether this is a token (RFC 9110 5.6.2), as methods and names of fields are. */
 bool dialect_is_field_name(const char *text, size_t len);

@@ -109,6 +109,34 @@ dialect_must_sign(struct span name, bool relax)
 	return span_begins_nocase(name, "x-amz-") || span_is_nocase(name, "host");
 }
 
+const char *
+dialect_must_sign_beside(enum wire_form w, struct span name, bool relax)
+{
+	static const struct {
+		const char *header, *why;
+	} beside[] = {
+#define BESIDE(header)                                                                                       \
+	{ header, header " is not among SignedHeaders: beside an RDMA descriptor it has to be." },
+#include "dialect/wire.def"
+	};
+
+	/* Where the descriptor itself may be another's, the rest is none of its signer's either. */
+	if (w == WIRE_NONE || (wire_rows[w].sign != SIGN_ALWAYS && relax))
+		return NULL;
+	for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+		if (span_is_nocase(name, beside[i].header))
+			return beside[i].why;
+	}
+	return NULL;
+}
+
+bool
+dialect_header_steers(struct span name)
+{
+	return row_of(name) || span_begins_nocase(name, "x-amz-copy-source") ||
+	       span_is_nocase(name, "x-amz-tagging");
+}
+
 bool
 wire_carries(enum wire_form w, struct span name)
 {

@@ -42,7 +42,8 @@ begin(struct hconn *c, const char *method, const char *version)
 				     .target = c->head->target,
 				     .target_len = c->head->target_len,
 				     .fields = c->head->fields,
-				     .field_nr = c->head->field_nr },
+				     .field_nr = c->head->field_nr,
+				     .http_1_0 = strcmp(version, "HTTP/1.0") == 0 },
 			     .local = (struct sockaddr *)&c->local,
 			     .peer = (struct sockaddr *)&c->peer,
 			     .conn = c };

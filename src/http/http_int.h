@@ -116,7 +116,7 @@ struct hconn {
 	bool has_body; /* the fields announce one */
 	bool replied_early; /* answered past the library (mhd_early_reply.c): to be closed, nothing more to be said */
 	bool close_after; /* the connection ends with this request's answer, in good order */
-	bool must_close;  /* the fields contradict each other: nothing after this request can be trusted */
+	bool must_close;  /* where the body ends is a matter of opinion: nothing behind it can be trusted */
 	bool body_ended;
 	uint64_t body_ns; /* when the last of the body came */
 	uint64_t owed_since_ns,

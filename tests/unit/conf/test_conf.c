@@ -154,11 +154,15 @@ test_signatures(void **state)
 	assert_good(GOOD_LISTEN GOOD_DISK "auth: { credentials_file: /etc/gantry/credentials.yaml }\n");
 	assert_good(GOOD_LISTEN GOOD_DISK "auth: { credentials_file: none }\n");
 	assert_refused(GOOD_LISTEN GOOD_DISK "auth: { region: \"a/b\" }\n", "auth.region: expected 1 to 63");
-	assert_refused(GOOD_LISTEN GOOD_DISK "auth: { replay: once }\n", "auth.replay: expected one of off");
+	assert_refused(GOOD_LISTEN GOOD_DISK "auth: { replay: twice }\n",
+		       "auth.replay: expected one of off, peer, once, reject");
 	assert_refused(GOOD_LISTEN GOOD_DISK "auth: { clock_skew: 0s }\n",
 		       "auth.clock_skew: expected a time");
 	assert_good(GOOD_LISTEN GOOD_DISK
 		    "auth: { replay: reject, clock_skew: 5s, require_signed_headers: false }\n");
+	assert_good(GOOD_LISTEN GOOD_DISK "auth: { replay: once }\nmemory: { replay: 1MiB }\n");
+	assert_refused(GOOD_LISTEN GOOD_DISK "memory: { replay: 1023KiB }\n",
+		       "memory.replay: expected a size");
 }
 
 static void

@@ -66,6 +66,15 @@ framing(void **state)
 	r = rq_with(s3("PUT", "/bkt/obj"), "transfer-encoding", "Chunked", NULL);
 	assert_fault(rq_parse(r), FAULT_NONE);
 	assert_true(r->t.chunked && !r->t.have_content_length && !r->t.expect_continue);
+
+	/* HTTP/1.0 has no Transfer-Encoding, and everything else. */
+	r = rq_with(s3("PUT", "/bkt/obj"), "transfer-encoding", "chunked", NULL);
+	r->in.http_1_0 = true;
+	assert_fault(rq_parse(r), FAULT_BAD_REQUEST);
+	assert_non_null(strstr(r->why, "HTTP/1.0"));
+	r = rq_with(s3("PUT", "/bkt/obj"), "content-length", "5", NULL);
+	r->in.http_1_0 = true;
+	assert_fault(rq_parse(r), FAULT_NONE);
 }
 
 static void

@@ -518,7 +518,7 @@ a_device_without_dc_is_listed(void **state)
 	assert_non_null(line);
 	assert_non_null(strstr(line, ", no DC transport: not an mlx5 device, NUMA node"));
 	assert_non_null(strstr(line, "port 1: Ethernet, active"));
-	assert_non_null(strstr(line, "127.0.0.2: not used: the device has no transport"));
+	assert_non_null(strstr(line, "127.0.0.2: not used: the device has no transport that serves tokens"));
 	assert_null(strstr(line, "source for"));
 	free(text);
 }
