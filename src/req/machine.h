@@ -147,7 +147,7 @@ struct req {
 	struct text out; /* an answer of any length */
 	size_t text_held;
 	struct cors_answer *cors; /* for a request with an Origin */
-	struct span claimed;      /* the access key that a form names; points into what goes with the request */
+	struct span claimed; /* the access key that a form names; points into what goes with the request */
 
 	void *part[POOL_NR]; /* from the pools; NULL: none (part.c).  Three of them: */
 	struct req_change *change;
