@@ -139,6 +139,7 @@ struct gantry {
 	/* targets.c */
 	uint64_t target_life_ns; /* 0: with its call */
 	pthread_t reaper;
+	pid_t reaper_pid;
 	pthread_cond_t reap;
 	bool reaper_runs, reaper_waits, closes; /* waits: for a first target */
 	struct target *undead;                  /* that the driver did not destroy */

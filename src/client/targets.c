@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 /* One that the driver does not let go is tried again so often. */
 #define AGAIN_NS NS_PER_S
@@ -130,6 +131,7 @@ has_reaper(struct gantry *g)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	g->reaper_runs = pthread_create(&g->reaper, NULL, reaper, g) == 0;
+	g->reaper_pid = getpid();
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return g->reaper_runs;
 }
@@ -156,7 +158,8 @@ targets_close(struct gantry *g)
 	g->closes = true;
 	pthread_cond_signal(&g->reap);
 	pthread_mutex_unlock(&g->lock);
-	if (g->reaper_runs)
+	/* A child that was forked has the context, and not the thread. */
+	if (g->reaper_runs && g->reaper_pid == getpid())
 		pthread_join(g->reaper, NULL);
 	for (int i = 0; i < g->port_nr; i++) {
 		while (g->port[i].free) {

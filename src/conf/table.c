@@ -19,6 +19,7 @@
 #define AT(field) offsetof(struct conf, field)
 #define LISTEN(field) offsetof(struct conf_listen, field)
 #define DISK(field) offsetof(struct conf_disk, field)
+#define RULE(field) offsetof(struct conf_decline_rule, field)
 #define NR(a) ((int)(sizeof(a) / sizeof *(a)))
 
 _Static_assert(offsetof(struct conf_listen, sa) - offsetof(struct conf_listen, address) ==
@@ -45,6 +46,10 @@ static const char *const delay_words[] = { [DELAY_NONE] = "none",
 					   [DELAY_ENTRY] = "entry",
 					   [DELAY_ADAPTIVE] = "adaptive",
 					   NULL };
+const char *const conf_token_header[] = { [TOKEN_HEADER_AMZ] = "x-amz-rdma-token",
+					  [TOKEN_HEADER_INFO] = "x-rdma-info",
+					  [TOKEN_HEADER_CUOBJ] = "x-cuobj-rdma-descr",
+					  NULL };
 static const char *const special_words[] = { "loopback", "self", "link_local", NULL };
 static const char *const level_words[] = {
 	[LOG_ERROR] = "error", [LOG_WARN] = "warning", [LOG_NOTE] = "notice",
@@ -83,11 +88,27 @@ static const struct conf_key disk_keys[] = {
 	  .help = "Space that --format gives to Gantry; auto is all of a block device" },
 };
 
+static const struct conf_key decline_keys[] = {
+	{ "header", KT_WORD, KEY_RELOAD, .offset = RULE(header), .words = conf_token_header, .def = "x-amz-rdma-token",
+	  .help = "The header that the token comes in" },
+	{ "access_key", KT_STRING, KEY_NONE | KEY_RELOAD, .offset = RULE(access_key), .def = "none",
+	  .help = "Who signed the request; none: anybody" },
+	{ "listen", KT_STRING, KEY_NONE | KEY_RELOAD, .offset = RULE(listen), .def = "none",
+	  .help = "The listener that it came to, as its listen[].address is written; none: any" },
+	{ "user_agent", KT_STRING, KEY_NONE | KEY_RELOAD, .offset = RULE(user_agent), .def = "none",
+	  .help = "What its User-Agent has in it somewhere; none: anything" },
+};
+
 static const struct key_list listen_list = {
 	listen_keys, NR(listen_keys), AT(listen), AT(listen_nr), sizeof(struct conf_listen), CONF_LISTEN_MAX, "a listener"
 };
 static const struct key_list disk_list = {
 	disk_keys, NR(disk_keys), AT(store.disks), AT(store.disk_nr), sizeof(struct conf_disk), CONF_DISKS_MAX, "a disk"
+};
+
+static const struct key_list decline_list = {
+	decline_keys, NR(decline_keys), AT(rdma.decline_2xx), AT(rdma.decline_2xx_nr), sizeof(struct conf_decline_rule),
+	CONF_DECLINE_RULES_MAX, "a rule"
 };
 
 const struct conf_key conf_keys[] = {
@@ -159,6 +180,8 @@ const struct conf_key conf_keys[] = {
 	  .help = "Kinds of address that tokens may name besides: loopback, self, link_local; for tests" },
 	{ "rdma.bind_gid", KT_WORD, KEY_RELOAD, .offset = AT(rdma.bind_gid), .words = bind_words, .def = "off",
 	  .help = "Whether a token's GID must belong to the HTTP client's address" },
+	{ "rdma.decline_2xx", KT_MAPS, KEY_RELOAD, .list = &decline_list, .def = "[]",
+	  .help = "Whose tokens are declined with a 2xx, with the data in the body of a GET, because they fall back on nothing else" },
 	{ "rdma.meta_token", KT_BOOL, KEY_RELOAD, .offset = AT(rdma.meta_token), .def = "false",
 	  .help = "Serve tokens in x-amz-meta-rdma-token" },
 	{ "rdma.short_get_reject", KT_BOOL, KEY_RELOAD, .offset = AT(rdma.short_get_reject), .def = "false",

@@ -334,6 +334,37 @@ verify_disks(struct loader *ld)
 	}
 }
 
+static bool
+is_listener(const struct conf *c, const char *address)
+{
+	for (int i = 0; i < c->listen_nr; i++) {
+		if (strcmp(c->listen[i].address, address) == 0)
+			return c->listen[i].dialect == DIALECT_S3;
+	}
+	return false;
+}
+
+/* A client that takes any 2xx for success loses data by such a rule: none may hold for everybody. */
+static void
+verify_decline_rules(struct loader *ld)
+{
+	const struct conf *c = ld->conf;
+	char path[64];
+
+	for (int i = 0; i < c->rdma.decline_2xx_nr; i++) {
+		const struct conf_decline_rule *r = &c->rdma.decline_2xx[i];
+
+		snprintf(path, sizeof path, "rdma.decline_2xx[%d].header", i);
+		if (!r->access_key && !r->listen && !r->user_agent)
+			load_fail_key(
+				ld, path,
+				"a rule for everybody; it needs an access_key, a listen or a user_agent");
+		snprintf(path, sizeof path, "rdma.decline_2xx[%d].listen", i);
+		if (r->listen && c->listen_nr > 0 && !is_listener(c, r->listen))
+			load_fail_key(ld, path, "there is no s3 listener with the address %.100s", r->listen);
+	}
+}
+
 static void
 verify_region(struct loader *ld)
 {
@@ -358,6 +389,7 @@ verify(struct loader *ld, bool partial)
 	verify_memlock(ld);
 	verify_listeners(ld);
 	verify_disks(ld);
+	verify_decline_rules(ld);
 	verify_region(ld);
 	/* A list that was refused is not a list that is missing. */
 	if (partial || before)

@@ -40,7 +40,7 @@ meta_is_on(const struct conf_rdma *c)
 }
 
 #define IS_SERVED .served = NULL
-#define UNLESS_OFF(function, why) .served = function, .not_served = why
+#define UNLESS_OFF(function) .served = function
 #define ONE_OF(name)                                                                                         \
 	{                                                                                                    \
 		name, name " came more than once."                                                           \
@@ -78,6 +78,12 @@ bool
 dialect_wire_clips(enum wire_form w)
 {
 	return wire_rows[w].clips_as_200;
+}
+
+bool
+dialect_wire_carries(enum wire_form w, const char *header)
+{
+	return wire_carries(w, (struct span){ header, strlen(header) });
 }
 
 static const struct wire_row *
@@ -141,16 +147,6 @@ bool
 wire_carries(enum wire_form w, struct span name)
 {
 	return wire_rows[w].header && span_is_nocase(name, wire_rows[w].header);
-}
-
-enum fault
-wire_check_served(const struct dialect_in *in, const struct target *t, const char **ret_why)
-{
-	const struct wire_row *row = &wire_rows[t->wire];
-
-	if (row->served && !row->served(in->rdma))
-		return refuse(ret_why, FAULT_RDMA_NOT_SUPPORTED, row->not_served);
-	return FAULT_NONE;
 }
 
 static bool
@@ -232,6 +228,10 @@ dialect_token(const struct dialect_in *in, struct target *t, const char **ret_wh
 	if (t->wire == WIRE_NONE)
 		return FAULT_NONE;
 	f = dialect_field(in, wire_rows[t->wire].header, NULL);
+	if (wire_rows[t->wire].served && !wire_rows[t->wire].served(in->rdma)) {
+		t->token = (struct token){ .kind = TOKEN_OFF };
+		return FAULT_NONE;
+	}
 	if (wire_rows[t->wire].parse(in, f, t, ret_why) < 0)
 		return FAULT_BAD_TOKEN;
 	/* A GET may find an empty object, for which SIZE 0 is right: req/ asks again once it knows (2.1). */

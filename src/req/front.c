@@ -10,13 +10,14 @@
 
 static enum verdict front_op(struct req *rq);
 
-/* May who asks have the adapter reach that address?  NULL: the token names none. */
-static bool
+/* May who asks have the adapter reach that address?  As rdma_gid_allowed() says it; NULL: the token names none. */
+static int
 may_aim(const struct req *rq, const uint8_t *gid)
 {
-	return auth_gid_allowed(&rq->identity, gid) &&
-	       rdma_gid_allowed(rq->rs->env.rdma, &rq->rs->env.conf->rdma, gid,
-				(const struct sockaddr *)&rq->peer) == 0;
+	if (!auth_gid_allowed(&rq->identity, gid))
+		return -EACCES;
+	return rdma_gid_allowed(rq->rs->env.rdma, &rq->rs->env.conf->rdma, gid,
+				(const struct sockaddr *)&rq->peer);
 }
 
 /* The token comes after authorisation (protocol.md 4.5): an unauthenticated caller learns nothing from its
@@ -27,15 +28,21 @@ front_token(struct req *rq)
 	const struct token *tok = &rq->target.token;
 	const char *why = NULL;
 	enum fault f = dialect_token(&rq->in, &rq->target, &why);
+	int r;
 
 	if (f != FAULT_NONE)
 		return req_fail(rq, f, why);
 	if (rq->target.wire == WIRE_NONE)
 		return req_go(rq, front_op);
 	rq->is_tokened = true;
-	if (chan_serves(rq->rs->env.chan, tok->kind) && !may_aim(rq, tok->have_gid ? tok->gid : NULL))
+	if (!chan_serves(rq->rs->env.chan, tok->kind))
+		return req_go(rq, front_op);
+	r = may_aim(rq, tok->have_gid ? tok->gid : NULL);
+	if (r == -EACCES)
 		return req_fail(rq, FAULT_ACCESS_DENIED,
-				"The token names an address that this server may not reach.");
+				"The token names an address that no token of this client may name.");
+	/* Declined by lease_start(): what is wrong with the request itself is said before. */
+	rq->not_allowed = r < 0;
 	return req_go(rq, front_op);
 }
 
@@ -68,8 +75,12 @@ admit(struct req *rq, enum fault f, const char *why)
 		f = front_auth(rq, &why);
 	rq->bad_framing = f == FAULT_BAD_REQUEST || f == FAULT_BAD_URI || f == FAULT_HEADERS_TOO_LARGE ||
 			  f == FAULT_LENGTH_REQUIRED;
-	if (f != FAULT_NONE)
-		return req_fail(rq, f, why);
+	if (f != FAULT_NONE) {
+		enum verdict v = req_fail(rq, f, why);
+
+		req_declined_control(rq);
+		return v;
+	}
 	if (rq->rs->draining)
 		return req_fail(rq, FAULT_UNAVAILABLE, "The server is draining.");
 	req_deadlines(rq, rq->target.content_length);

@@ -121,6 +121,8 @@ decline_meaning(const char *reason)
 		{ "needs-router", "the client is in another InfiniBand subnet" },
 		{ "token-family", "the client's token is of a kind that is not served" },
 		{ "no-channel", "no RDMA channel was free or could be made in time" },
+		{ "not-allowed",
+		  "the address in the token is outside rdma.allow or our subnets, or is our own" },
 	};
 
 	for (size_t i = 0; i < sizeof meaning / sizeof *meaning; i++)

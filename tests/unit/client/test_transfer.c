@@ -501,6 +501,20 @@ threads_do_not_meet(void **state)
 	}
 }
 
+/* Targets that are old when they come back, and a thread that destroys the idle ones meanwhile. */
+static void
+targets_come_and_go(void **state)
+{
+	struct fix *f = *state;
+	struct gantry_options o = {
+		.size = sizeof o, .config_file = "", .timeout_ms = 60000, .target_life_ms = 1
+	};
+
+	gantry_close(f->g);
+	assert_int_equal(gantry_open(&o, &f->g), 0);
+	threads_do_not_meet(state);
+}
+
 /* ---- without a device ---- */
 
 static void
@@ -543,6 +557,7 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(trailers_change_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(scality_dialect, setup, teardown),
 		cmocka_unit_test_setup_teardown(threads_do_not_meet, setup, teardown),
+		cmocka_unit_test_setup_teardown(targets_come_and_go, setup, teardown),
 		cmocka_unit_test_setup_teardown(everything_works_without_rdma, setup, teardown),
 	};
 
