@@ -143,6 +143,16 @@ size_t auth_claimed_key(const struct dialect_in *in, char *out, size_t cap);
 enum fault auth_check(const struct auth_env *env, const struct dialect_in *in, const struct target *t,
 		      uint64_t now_s, struct identity *out, const char **ret_why);
 
+/* What a signature was held against, for whoever looks for what their signer does otherwise: no secret is in
+ * it, and "..." where there is a security token or a descriptor. */
+struct auth_explained {
+	char to_sign[sizeof "AWS4-HMAC-SHA256\n\n\n" + AUTH_STAMP_LEN + AUTH_SCOPE_MAX + 64];
+	size_t canonical_len;
+	char canonical[6 << 10];
+};
+/* Fills it in for a signed request; false when the request is not, or the text is too long. */
+bool auth_explain(const struct auth_env *env, const struct dialect_in *in, struct auth_explained *out);
+
 /*
  * The form fields of a signed POST (OP_POST_OBJECT): the signature is over the text of the policy.  Values as
  * they stand in the form; NULL where a field is missing.  *out is what auth_check() made of the request; on

@@ -101,13 +101,15 @@ struct conf {
 	} auth;
 
 	struct {
-		int connections; /* per core */
-		int requests;    /* per core */
+		int connections;             /* per core */
+		int connections_per_address; /* over all cores, IPv6 by /64; 0: as many as there is room for */
+		int requests;                /* per core */
 		int pieces_per_request;
 		int queue;             /* waiting requests per FIFO */
 		uint64_t object_bytes; /* largest object */
 		uint64_t part_bytes;
 		uint64_t idle_ns;          /* keep-alive */
+		uint64_t head_ns;          /* from the first byte of a head, or a handshake, to its end */
 		uint64_t s3_progress_ns;   /* 8 s without progress */
 		uint64_t s3_total_ns;      /* 8 s + length / rate */
 		uint64_t s3_rate;          /* bytes per second */

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "http/peers.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -170,7 +171,12 @@ cores_start(const struct core_env *env, struct cores **ret_cores, char *err, siz
 		cs->core[i].pick_b = 0x9e3779b9u * (uint32_t)(i + 1);
 		cs->core[i].mb.efd = -1;
 	}
-	rc = listen_open(cs, env->listen_fds, err, err_len);
+	rc = peers_new(nr * http_connections_max(env->conf), &cs->peers);
+	if (rc < 0)
+		snprintf(err, err_len, "the table of client addresses: %s (limits.connections)",
+			 strerror(-rc));
+	if (rc == 0)
+		rc = listen_open(cs, env->listen_fds, err, err_len);
 	for (int i = 0; rc == 0 && i < nr; i++)
 		rc = make_core(cs, &cs->core[i], err, err_len);
 	if (rc == 0)
@@ -225,6 +231,7 @@ cores_free(struct cores *cs)
 		bufpool_fini(&cs->core[i].http_bufs);
 		bufpool_fini(&cs->core[i].bufs);
 	}
+	peers_free(cs->peers);
 	pthread_cond_destroy(&cs->cond);
 	pthread_mutex_destroy(&cs->lock);
 	free(cs);
@@ -297,6 +304,7 @@ cores_get_info(struct cores *cs, int core, struct core_info *ret_info)
 	ret_info->requests_high = get(&c->pub.requests_high);
 	ret_info->queued_high = get(&c->pub.queued_high);
 	ret_info->http_bufs_low = get(&c->pub.http_bufs_low);
+	ret_info->on_threads = get(&c->pub.on_threads);
 	for (int i = 0; i < BUF_CLASS_NR; i++) {
 		ret_info->bufs_total[i] = c->bufs.total[i];
 		ret_info->bufs_avail[i] = get(&c->pub.bufs_avail[i]);

@@ -423,8 +423,13 @@ make_parts(struct core *c)
 		return fail(c, rc,
 			    rc == -ENOMEM ? "io_uring (limit of locked memory: LimitMEMLOCK=, ulimit -l)"
 					  : "io_uring");
+	put(&c->pub.on_threads, ring_why_threads(c->ring) != NULL);
 	if (c->index == 0)
-		log_info("%s", ring_describe(c->ring));
+		log_info("ring: %s", ring_describe(c->ring));
+	if (c->index == 0 && ring_why_threads(c->ring))
+		log_warn("io_uring cannot be used: %s; threads do its work, which costs speed (gantryd(8), "
+			 "IO_URING)",
+			 ring_why_threads(c->ring));
 	register_buffers(c);
 	c->mail_op.done = on_mail;
 	ring_poll(c->ring, &c->mail_op, c->mb.efd, POLLIN, true);
@@ -445,7 +450,7 @@ make_parts(struct core *c)
 	rc = make_walks(c);
 	if (rc < 0)
 		return fail(c, rc, "scrub and lifecycle");
-	rc = http_new(c->cs->conf, c->cs->certs, c->ring, c->stats, &c->http);
+	rc = http_new(c->cs->conf, c->cs->certs, c->cs->peers, c->ring, c->stats, &c->http);
 	if (rc < 0)
 		return fail(c, rc, "HTTP");
 	http_set_reqs(c->http, c->reqs);

@@ -12,7 +12,9 @@ enum param {
 	P_ANY = P_NR, /* known and without effect */
 	P_SUM,        /* a checksum that an SDK moved from the headers into a signed URL */
 	P_MOVED,      /* a header, likewise, of what an object is to carry */
-	P_UNKNOWN
+	P_SIGNS,      /* of a signature, in other letters */
+	P_MISSING,    /* asks for something that we have not */
+	P_STRANGER,   /* nobody's */
 };
 
 #define BIT(p) ((uint64_t)1 << (p))

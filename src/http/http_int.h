@@ -3,6 +3,9 @@
  * What the files of http/ share: connections, listeners, canned answers.  Everything on the core's thread.
  *
  *   http.c             daemons and connections: made, run, drained, ended
+ *   conn.c             what is done to one connection
+ *   admit.c            who may have a connection; how long a head may take
+ *   peers.c            how many connections an address has
  *   call.c             the library's calls about a request
  *   answer.c           replies handed to the library
  *   mhd_head_check.c   refuses heads that libmicrohttpd lets through
@@ -16,14 +19,15 @@
 #include "base/list.h"
 #include "base/pool.h"
 #include "http/http.h"
+#include "http/peers.h"
 #include "ring/ring.h"
 
 #include <microhttpd.h>
 
-#define HTTP_TARGET_MAX 8192        /* bytes of a request target; longer is 400 */
-#define HTTP_HEADER_MAX (16u << 10) /* bytes of target and fields together; more is 431 */
-#define HTTP_FIELD_BYTES 64         /* what the library notes of a field, beside its text */
-#define HTTP_NOTED_MAX (20u << 10)  /* bytes of text and notes together; more is 431, too */
+#define HTTP_TARGET_MAX DIALECT_TARGET_MAX /* longer is 400 */
+#define HTTP_HEADER_MAX (16u << 10)        /* bytes of target and fields together; more is 431 */
+#define HTTP_FIELD_BYTES 64                /* what the library notes of a field, beside its text */
+#define HTTP_NOTED_MAX (20u << 10)         /* bytes of text and notes together; more is 431, too */
 /*
  * libmicrohttpd's memory per connection: the largest head, and 4 KiB for the head of its reply.  It clears
  * one and a half times as much for each request, and with many connections all of that is in no cache: 32 KiB
@@ -31,12 +35,16 @@
  */
 #define HTTP_POOL_BYTES (24u << 10)
 #define HTTP_STREAM_BYTES (64u << 10)
+/* Connections beyond limits.connections, for those that are on their way out: as many as may come in one turn
+ * of the loop. */
+#define HTTP_SPARE 4096
+#define VICTIMS_MAX 64
 
 /* Answers that need no request: made once per dialect. */
 enum canned { CANNED_BAD, CANNED_BAD_URI, CANNED_TOO_LARGE, CANNED_BUSY, CANNED_NR };
 
 enum conn_where {
-	CONN_FREE,    /* on http->free */
+	CONN_FREE,    /* in http->conns */
 	CONN_COMING,  /* given to libmicrohttpd, which has not said hello yet */
 	CONN_OPEN,    /* on http->open */
 	CONN_CLOSED,  /* libmicrohttpd has let go; waits for its poll to come back */
@@ -82,7 +90,7 @@ struct head {
 	size_t target_len; /* > HTTP_TARGET_MAX: cut off */
 	const char *uri;   /* where the library has it; only to be compared */
 	char expect[16];   /* the value of Expect, which the library must not see (mhd_head_check.c) */
-	char *target;      /* short_target, or for a longer one memory of http->long_targets */
+	char *target; /* short_target, or for a longer one memory of http->long_targets; req/ decodes it in place */
 	char short_target[HEAD_TARGET_SHORT];
 	struct field fields[DIALECT_FIELDS_MAX];
 };
@@ -108,6 +116,16 @@ struct hconn {
 	uint64_t linger_until_ns;
 	uint64_t lingered_bytes;
 
+	/* who may have it (admit.c) */
+	struct peer *peer_count;
+	struct list unfinished; /* on http->unfinished: no whole head has come yet, or one has begun */
+	uint64_t stamp;         /* of its beginning, then of its last request's end: larger is later */
+	uint64_t taken;         /* bytes that belong to requests; over TLS records */
+	uint64_t bytes;         /* over TLS: that had come when it was first looked at since; 0: it was not */
+	uint64_t head_ns;       /* when a head, or a handshake, began; 0: none has, as far as is known */
+	bool shaken;            /* the handshake is over */
+	bool leaving;           /* it was told to go */
+
 	/* the request */
 	enum conn_stage stage;
 	struct req *rq;
@@ -127,7 +145,7 @@ struct hconn {
 /* What an idle kept-alive connection takes of us, beside the library's pool (HTTP_POOL_BYTES) and the
  * socket. */
 _Static_assert(sizeof(struct hconn) <= 4096, "an idle connection is small");
-/* Together with struct req (req/machine.h) a request in flight has at most 24 KiB of us. */
+/* Together with struct req (req/machine.h) a request in flight has at most 25 KiB of us. */
 _Static_assert(sizeof(struct hconn) + sizeof(struct head) <= 5u << 10, "a connection with a request");
 
 struct listener {
@@ -149,10 +167,21 @@ struct http {
 	struct reqs *reqs;
 	struct listener listeners[CONF_LISTEN_MAX];
 	int listener_nr;
-	struct hconn *conns;
-	struct pool heads, long_targets;
-	struct list free, coming, open, lingering, todo, owed;
-	int open_nr;     /* coming and open */
+	struct pool conns, heads, long_targets;
+	struct list coming, open, lingering, todo, owed;
+	struct list unfinished; /* the one that has waited longest for its head first */
+	struct peers *peers;
+	int open_nr;      /* coming and open */
+	int leaving_nr;   /* of these, told to go */
+	uint64_t stamps;  /* given out */
+	uint64_t look_ns; /* when the next connections are looked at */
+	bool stirred;     /* something came since this round began, or has to be looked at again */
+	int look_left;    /* of this round */
+	struct {
+		struct hconn *c;
+		uint64_t stamp; /* it has another: it is not what it was */
+	} victim[VICTIMS_MAX];
+	int victim_nr, victim_at;
 	int polls;       /* ring operations in flight */
 	unsigned idle_s; /* the daemons' own: what conf said at first */
 	bool draining, stopping;
@@ -162,8 +191,8 @@ struct http {
 	unsigned kept_next; /* the one to give up next */
 };
 
-/* ---- http.c ---- */
-/* Puts the connection back on http->free.  Neither the library nor the ring may still have it. */
+/* ---- conn.c ---- */
+/* Gives the connection back to http->conns.  Neither the library nor the ring may still have it. */
 void conn_release(struct hconn *c);
 /* Puts the connection on http->todo, for what cannot be done inside the library's calls. */
 void conn_todo(struct hconn *c);
@@ -173,10 +202,26 @@ void conn_head_get(struct hconn *c);
 void conn_target_set(struct hconn *c, const char *target, size_t len);
 /* Takes the head back; a connection without one is fine. */
 void conn_head_put(struct hconn *c);
+/* Lets the library go on with a connection that is suspended. */
+void conn_resume(struct hconn *c);
 /* Resets the TCP connection, so that no client takes what came so far for the whole. */
 void conn_reset(struct hconn *c);
 /* Resets the connection and has the library end it, whatever it waits for. */
 void conn_abort(struct hconn *c);
+/* Has the library end an idle connection in good order, as if the client had. */
+void conn_dismiss(struct hconn *c);
+
+/* ---- admit.c ---- */
+/* Looks at some connections, whether a head takes too long there, if that is due. */
+void admit_run(struct http *h, uint64_t now);
+/* Returns when that is due; UINT64_MAX: when something comes. */
+uint64_t admit_due_ns(const struct http *h);
+/* Begins to count anew for what comes behind a request. */
+void admit_request_over(struct hconn *c);
+/* Sees that there is room for one more connection, by ending another if need be.  False: there is none. */
+bool admit_room(struct http *h);
+/* Ends the connection that has waited longest for the rest of its head.  False: there is none. */
+bool admit_half_head(struct http *h);
 
 /* ---- mhd_head_check.c ---- */
 /* Keeps the raw target, before the library parses the head (MHD_OPTION_URI_LOG_CALLBACK). */
@@ -216,6 +261,8 @@ bool early_reply_run(struct http *h);
 void linger_begin(struct hconn *c);
 /* Reads from a lingering socket that can be read or was closed. */
 void linger_poll(struct hconn *c);
+/* Ends the connection that has lingered longest, if there is one. */
+void linger_end_oldest(struct http *h);
 /* Ends the connections that lingered long enough (all: every one).  Returns when the next one is due. */
 uint64_t linger_run(struct http *h, uint64_t now_ns, bool all);
 

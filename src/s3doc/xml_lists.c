@@ -58,7 +58,7 @@ put_token(struct text *x, const char *element, const char *after, size_t len)
 		len = DIALECT_KEY_MAX;
 	memcpy(bytes + 1, after, len);
 	text_fmt(x, "<%s>", element);
-	text_base64(x, bytes, len + 1);
+	text_base64url(x, bytes, len + 1);
 	text_fmt(x, "</%s>", element);
 }
 

@@ -140,6 +140,7 @@ published(void **state)
 	r->t.op = OP_PUT_OBJECT;
 	r->t.have_content_length = r->t.have_decoded_length = r->t.aws_chunked = true;
 	r->t.content_length = 66824;
+	rq_read(r);
 	assert_fault(auth_check(&env, &r->in, &r->t, DAY_S, &id, &r->why), FAULT_NONE);
 	assert_int_equal(id.payload, PAYLOAD_STREAM_SIGNED);
 	memset(data, 'a', SIZE);

@@ -101,9 +101,9 @@ operations(void **state)
 		{ "GET", "/bkt?max-keys=2147483648", FAULT_BAD_ARGUMENT },
 		{ "GET", "/bkt?encoding-type=xml", FAULT_BAD_ARGUMENT },
 		{ "GET", "/bkt?list-type=2&fetch-owner=maybe", FAULT_BAD_ARGUMENT },
-		{ "GET", "/bkt?prefix=%00", FAULT_BAD_ARGUMENT },
+		{ "GET", "/bkt?prefix=%00", FAULT_BAD_URI },
 		{ "GET", "/bkt?prefix=%ff", FAULT_BAD_ARGUMENT },
-		{ "GET", "/bkt?prefix=%4", FAULT_BAD_ARGUMENT },
+		{ "GET", "/bkt?prefix=%4", FAULT_BAD_URI },
 		{ "GET", "/bkt?list-type=2&continuation-token=abc", FAULT_BAD_ARGUMENT },
 		{ "GET", "/bkt?list-type=2&continuation-token=YWJj", FAULT_BAD_ARGUMENT },
 		{ "GET", "/bkt?versions&version-id-marker=7", FAULT_BAD_ARGUMENT },
@@ -246,6 +246,15 @@ list_parameters(void **state)
 	r = s3("GET", "/bkt?list-type=2&continuation-token=AWH%2F");
 	assert_fault(rq_parse(r), FAULT_NONE);
 	assert_true(r->t.list->have_token && r->t.list->after_len == 2 && r->t.list->after[1] == (char)0xff);
+	/* The alphabet of URLs is what we give out. */
+	r = s3("GET", "/bkt?list-type=2&continuation-token=AWH_");
+	assert_fault(rq_parse(r), FAULT_NONE);
+	assert_true(r->t.list->have_token && r->t.list->after_len == 2 && r->t.list->after[1] == (char)0xff);
+	r = s3("GET", "/bkt?list-type=2&continuation-token=AWEvYg");
+	assert_fault(rq_parse(r), FAULT_NONE);
+	assert_string_equal(r->t.list->after, "a/b");
+	assert_fault(rq_parse(s3("GET", "/bkt?list-type=2&continuation-token=AWEvYgAAA")),
+		     FAULT_BAD_ARGUMENT);
 	r = s3("GET", "/bkt?list-type=2&start-after=zz&continuation-token=");
 	assert_fault(rq_parse(r), FAULT_NONE);
 	assert_true(r->t.list->have_start_after && !r->t.list->have_token);

@@ -48,14 +48,14 @@ lists(void **state)
 	xml_list_end(&x, t, true, &e, 1);
 	assert_has(&x, "<Key>a%20b</Key>");
 	assert_has(&x, "<EncodingType>url</EncodingType>");
-	assert_has(&x, "<KeyCount>1</KeyCount><NextContinuationToken>AWEgYg==</NextContinuationToken>");
+	assert_has(&x, "<KeyCount>1</KeyCount><NextContinuationToken>AWEgYg</NextContinuationToken>");
 	assert_null(strstr(x.p, "<Owner>"));
 	t = parsed("GET", "/bkt?list-type=2&continuation-token=AWEgYg%3D%3D");
 	assert_string_equal(t->list->after, "a b");
 	text_reset(&x);
 	xml_list_begin(&x, t);
 	xml_list_end(&x, t, false, NULL, 0);
-	assert_has(&x, "<ContinuationToken>AWEgYg==</ContinuationToken>");
+	assert_has(&x, "<ContinuationToken>AWEgYg</ContinuationToken>");
 	assert_has(&x, "<IsTruncated>false</IsTruncated><KeyCount>0</KeyCount></ListBucketResult>");
 	t = parsed("GET", "/bkt?versions");
 	text_reset(&x);
@@ -80,7 +80,7 @@ lists(void **state)
 	xml_buckets_end(&x, t, true, "bkt", 3);
 	assert_has(&x,
 		   "<Bucket><Name>bkt</Name><CreationDate>1970-01-01T00:00:00.000Z</CreationDate></Bucket>"
-		   "</Buckets><ContinuationToken>AWJrdA==</ContinuationToken></ListAllMyBucketsResult>");
+		   "</Buckets><ContinuationToken>AWJrdA</ContinuationToken></ListAllMyBucketsResult>");
 	text_free(&x);
 }
 
