@@ -34,18 +34,14 @@ in_header(struct span s)
 	return (struct span){ "", 0 };
 }
 
-/* The value as it stands, encoded. */
 static struct span
-in_query(const struct dialect_in *in)
+in_query(const struct uri *uri)
 {
-	struct span path, query;
-
-	dialect_target_split(in, &path, &query);
-	while (query.len) {
-		struct span value = span_cut(&query, '&'), name = span_cut(&value, '=');
+	for (int i = 0; i < uri->param_nr; i++) {
+		struct span name = uri_name(uri, i);
 
 		if (span_is_nocase(name, "X-Amz-Credential") || span_is(name, "AWSAccessKeyId"))
-			return value;
+			return up_to(uri_value(uri, i), "/");
 	}
 	return (struct span){ "", 0 };
 }
@@ -54,21 +50,14 @@ size_t
 auth_claimed_key(const struct dialect_in *in, char *out, size_t cap)
 {
 	const struct field *f = dialect_field(in, "authorization", NULL);
-	char decoded[AUTH_ACCESS_KEY_MAX + AUTH_SCOPE_MAX];
-	struct span key = { "", 0 }, raw;
+	struct span key = { "", 0 };
 
 	if (in->listen->dialect != DIALECT_S3)
 		return 0;
-	if (f) {
+	if (f)
 		key = in_header(field_text(f));
-	} else {
-		int n;
-
-		raw = in_query(in);
-		raw.len = raw.len < sizeof decoded ? raw.len : sizeof decoded;
-		n = span_decode(raw, 0, decoded, sizeof decoded);
-		key = up_to((struct span){ decoded, n < 0 ? 0 : (size_t)n }, "/");
-	}
+	else if (in->uri)
+		key = in_query(in->uri);
 	if (key.len > cap)
 		key.len = cap;
 	memcpy(out, key.p, key.len);

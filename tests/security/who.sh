@@ -73,7 +73,7 @@ grep -q 'claimed_access_key=AK%22access_key%3DADMIN%09%5Cx bucket=bkt ' "$T/daem
 # ---- keys of objects, from a reload on ----
 sed -i 's/^memory:/log: { object_keys: true }\nmemory:/' "$T/gantryd.yaml"
 curl -sS --fail --max-time 30 --unix-socket "$T/admin.sock" -X POST http://x/control/reload >"$T/out" || fail "$(cat "$T/out")"
-good -m hash -b "$T/body" PUT '/bkt/own/a%20b%5Cc%22%C3%A4=1'
+good -m hash -b "$T/body" PUT '/bkt/own/a%20b%5Cc%22%C3%A4%3D1'
 wait_for 10 grep -q ' access: .* access_key=AKGOOD bucket=bkt key=own/a%20b%5Cc%22%C3%A4%3D1 peer=.* op=PutObject status=200 ' "$T/daemon.log"
 long=$(printf '%%20%.0s' {1..1000})
 curl_s3 "/bkt/$long" -X PUT -d x
