@@ -191,6 +191,8 @@ struct auth_stream {
 	enum auth_payload payload;
 	int state;
 	bool have_trailer_name, have_trailer, have_trailer_signature;
+	bool bare_lf;    /* the last line of the trailer had no CR */
+	bool blank_seen; /* one stood before the signature of the trailer */
 	enum checksum_kind trailer;
 	uint64_t decoded_len; /* promised; UINT64_MAX: not */
 	uint64_t decoded;     /* payload bytes so far */

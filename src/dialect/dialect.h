@@ -246,18 +246,21 @@ struct list_query {
 	bool have_max;
 	bool encoding_url, fetch_owner;
 	bool have_token;       /* `after` came as a continuation token */
-	bool have_start_after; /* ... as start-after */
+	bool have_empty_token; /* one came that says nothing */
+	bool have_start_after;
 	bool have_upload_id_marker;
 	/* with have_upload_id_marker: continue behind this upload of key `after` */
 	uint8_t upload_id_marker[16];
 	uint32_t part_number_marker; /* parts above this; also of GetObjectAttributes */
-	uint16_t prefix_len, after_len;
+	uint16_t prefix_len, after_len, start_after_len;
 	uint8_t delimiter_len;
 	char delimiter[DIALECT_DELIMITER_MAX + 1];
 	char prefix[DIALECT_KEY_MAX + 1];
 	/* Entries whose name (of a common prefix: the prefix) sorts behind this; after_len 0: from the start.
 	 * It is marker, key-marker, start-after or the decoded continuation-token. */
 	char after[DIALECT_KEY_MAX + 1];
+	/* As it came: a continuation token outweighs it. */
+	char start_after[DIALECT_KEY_MAX + 1];
 };
 
 struct target {
@@ -418,8 +421,9 @@ enum fault dialect_conditions(struct target *t, const char *etag_text, size_t et
 enum fault dialect_copy_conditions(const struct copy_source *c, const char *etag_text, size_t etag_len,
 				   uint64_t mtime_s);
 
-/* Text of an upload id, and back: 0 or -EINVAL. */
-#define DIALECT_UPLOAD_ID_LEN 32
+/* Writes an upload id as text, and reads it: 0 or -EINVAL.  It begins with a letter that is no digit of any base, since
+ * parsers of XML make numbers of what may be one; without that letter, as ids were once given out, it is read too. */
+#define DIALECT_UPLOAD_ID_LEN 33
 void dialect_upload_id_text(const uint8_t id[16], char out[DIALECT_UPLOAD_ID_LEN + 1]);
 int dialect_upload_id_parse(const char *text, size_t len, uint8_t ret_id[16]);
 

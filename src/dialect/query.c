@@ -285,6 +285,7 @@ static enum fault
 take_continuation(const char *key, struct span value, struct target *t, const char **ret_why)
 {
 	/* Some clients send the key without a value for the first page. */
+	t->list->have_empty_token = value.len == 0;
 	return value.len == 0 ? FAULT_NONE : page_cursor(value, t, ret_why);
 }
 
@@ -331,13 +332,14 @@ static enum fault
 take_start_after(const char *key, struct span value, struct target *t, const char **ret_why)
 {
 	struct list_query *l = t->list;
-	enum fault f;
+	enum fault f = name(value, l->start_after, &l->start_after_len, ret_why);
 
-	/* A continuation token outweighs it. */
-	if (l->have_token)
-		return FAULT_NONE;
-	f = name(value, l->after, &l->after_len, ret_why);
-	l->have_start_after = l->after_len > 0;
+	l->have_start_after = l->start_after_len > 0;
+	/* A continuation token outweighs it, whichever comes first. */
+	if (f == FAULT_NONE && !l->have_token) {
+		memcpy(l->after, l->start_after, l->start_after_len + 1u);
+		l->after_len = l->start_after_len;
+	}
 	return f;
 }
 

@@ -141,6 +141,7 @@ must_be_sound(const struct dialect_in *in, const struct target *t)
 		const struct list_query *l = t->list;
 
 		must(strlen(l->prefix) == l->prefix_len && strlen(l->after) == l->after_len);
+		must(strlen(l->start_after) == l->start_after_len);
 		must(strlen(l->delimiter) == l->delimiter_len && l->max <= 10000);
 	}
 	must(t->part_number <= DIALECT_PARTS_MAX);

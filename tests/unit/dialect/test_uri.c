@@ -222,8 +222,8 @@ query_keys(void **state)
 	} odd[] = {
 		/* What S3 has and we have not, or what another operation has. */
 		{ "versions", FAULT_NOT_IMPLEMENTED, FAULT_NOT_IMPLEMENTED },
-		{ "retention", FAULT_NOT_IMPLEMENTED, FAULT_NOT_IMPLEMENTED },
-		{ "legal-hold", FAULT_NOT_IMPLEMENTED, FAULT_NOT_IMPLEMENTED },
+		{ "inventory", FAULT_NOT_IMPLEMENTED, FAULT_NOT_IMPLEMENTED },
+		{ "retention&acl", FAULT_NOT_IMPLEMENTED, FAULT_NOT_IMPLEMENTED },
 		{ "torrent", FAULT_NOT_IMPLEMENTED, FAULT_NOT_IMPLEMENTED },
 		{ "restore", FAULT_NOT_IMPLEMENTED, FAULT_NOT_IMPLEMENTED },
 		{ "location", FAULT_NOT_IMPLEMENTED, FAULT_NOT_IMPLEMENTED },
@@ -254,6 +254,8 @@ query_keys(void **state)
 		/* Nobody's: a request that changes nothing may have it. */
 		{ "v=123", FAULT_NONE, FAULT_NOT_IMPLEMENTED },
 		{ "Version=2006-03-01", FAULT_NONE, FAULT_NOT_IMPLEMENTED },
+		/* Beside a subresource that has ids it names one; else it is nobody's. */
+		{ "id=1", FAULT_NONE, FAULT_NOT_IMPLEMENTED },
 		{ "metadata=true", FAULT_NONE, FAULT_NOT_IMPLEMENTED },
 		{ "X-ID=1", FAULT_NONE, FAULT_NOT_IMPLEMENTED },
 		{ "\xff=1", FAULT_NONE, FAULT_NOT_IMPLEMENTED },
@@ -304,7 +306,7 @@ query_keys(void **state)
 	}
 	/* On a bucket as well: PUT /bkt?versioning must not create it. */
 	assert_fault(rq_parse(s3("PUT", "/bkt?encryption")), FAULT_NOT_IMPLEMENTED);
-	assert_fault(rq_parse(s3("DELETE", "/bkt?policy")), FAULT_NOT_IMPLEMENTED);
+	assert_fault(rq_parse(s3("DELETE", "/bkt?cors&policy")), FAULT_NOT_IMPLEMENTED);
 	assert_fault(rq_parse(s3("DELETE", "/bkt?versioning")), FAULT_NOT_IMPLEMENTED);
 	assert_fault(rq_parse(s3("PUT", "/bkt?Versioning")), FAULT_NOT_IMPLEMENTED);
 	assert_fault(rq_parse(s3("POST", "/bkt/obj?uploads&v=1")), FAULT_NOT_IMPLEMENTED);
