@@ -122,8 +122,8 @@ void identity_init(struct identity *id);
 void identity_put(struct identity *id);
 
 struct auth_env {
-	struct auth_keys *keys; /* NULL: there are none */
-	const char *region;
+	struct auth_keys *keys;     /* NULL: there are none */
+	const char *region;         /* CONF_ANY_REGION: any */
 	struct auth_replay *replay; /* NULL: off */
 	enum conf_replay replay_mode;
 	const struct sockaddr *peer;

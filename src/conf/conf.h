@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -136,6 +137,15 @@ struct conf {
 	struct conf_origin *origins; /* conf.c's: where each value came from */
 	_Atomic int refs;            /* beyond the first: conf_get(), conf_free() */
 };
+
+#define CONF_ANY_REGION "any" /* of auth.region: signatures may be for any */
+
+/* Returns the region that answers name. */
+static inline const char *
+conf_region(const struct conf *c)
+{
+	return strcmp(c->auth.region, CONF_ANY_REGION) == 0 ? "us-east-1" : c->auth.region;
+}
 
 /* One assignment from the command line: "section.key=value". */
 struct conf_override {
