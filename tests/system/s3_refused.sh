@@ -48,4 +48,5 @@ for r in prepare ready cancel; do
 	for m in GET PUT DELETE; do assert_status $m "/.hipobj-rc/$r" 405; done
 	assert_eq "$(head_status "/.hipobj-rc/$r")" 405
 done
+assert_eq "$(metric gantry_declined_families_total '"hipobj-rc-v2"')" 6 "counted by family"
 assert_alive
