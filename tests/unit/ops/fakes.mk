@@ -6,6 +6,7 @@ NEEDS-ops/test_counts := extent
 LINK-ops/test_edges := fake_chan mem_store
 LINK-ops/test_get := fake_chan mem_store
 LINK-ops/test_put := fake_chan mem_store
+LINK-ops/test_pace := fake_chan mem_store
 LINK-ops/test_random := fake_chan mem_store
 LINK-ops/test_s3 := fake_chan mem_store
 LINK-ops/test_copies := fake_chan mem_store
