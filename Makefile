@@ -139,7 +139,7 @@ ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC)) $(TOOLLIB)
 
 include tests/nbd/nbd.mk
 
-.PHONY: testbins check check-unit check-system check-long check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format deps deps-check tags
+.PHONY: testbins check check-unit check-system check-long check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format deps deps-check tags
 testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS) $(SIM_TESTS) $(NBDPLUGIN)
 
 deps-check:
@@ -154,6 +154,11 @@ comma := ,
 check-long:
 	@scripts/deps build test lint $(if $(filter disk,$(subst $(comma), ,$(SKIP))),,disk)
 	@SECS='$(SECS)' scripts/check --long $(if $(T),T='$(T)')
+# Clients that mean harm, by the hundred and the thousand; one test at a time, as they ask for all of a machine.
+check-hostile:
+	@scripts/deps build test
+	@$(MAKE) --no-print-directory all testbins
+	@JOBS=1 scripts/run-tests --variant $(VARIANT) --hostile $(T)
 # The clients that Debian packages: aws, boto3, s3cmd, rclone, curl.  QUICK=1: with small files.
 check-clients:
 	@scripts/deps build test clients
@@ -257,6 +262,7 @@ help:
 	@echo 'make check-system [T=name] the system tests alone; SOFTNIC_EXEC=inline, GANTRY_...= reach the daemon'
 	@echo 'make t/MODULE/test_x       builds and runs one unit program, tests/unit/MODULE/test_x.c'
 	@echo 'make check-long     the long sweeps, SECS= seconds each'
+	@echo 'make check-hostile [T=name] clients that mean harm, by the hundred and the thousand'
 	@echo 'make check-clients  aws, boto3, s3cmd, rclone and curl against the daemon (installs them)'
 	@echo 'make check-ui       the status page in headless Chromium (installs it)'
 	@echo 'make asan | tsan    build that variant and run its tests'

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The admin thread: one libmicrohttpd daemon without a socket of its own, fed from up to two listening
- * sockets, all waited for in one poll().  It owns the sockets and the thread.  Started and stopped by main.
+ * The admin thread: two doors (door.c), one for TCP and one for the Unix socket, all waited for in one poll().
+ * It owns the sockets and the thread.  Started and stopped by main.
  */
 #define LOG_MODULE "admin"
 #include "admin/admin_int.h"
@@ -22,16 +22,19 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Scrapers and people: few, and none of them may keep a connection for ever. */
-#define CONNECTIONS_MAX 64
-#define CONNECTION_TIMEOUT_S 20
+/* Scrapers and people are few, the operator's commands fewer. */
+#define TCP_MAX 64
+#define UNIX_MAX 16
+/* They wait in line in the kernel behind whoever floods the port: one that finds the line full tries again
+ * after a second. */
+#define BACKLOG 4096
 
 struct admin {
 	struct admin_env env;
 	struct control control;
-	struct MHD_Daemon *mhd;
-	int epoll_fd; /* libmicrohttpd's */
-	int tcp_fd, unix_fd, stop_fd;
+	struct admin_closed closed;
+	struct door tcp, local;
+	int stop_fd;
 	int port;
 	char *socket;
 	dev_t socket_dev;
@@ -67,13 +70,13 @@ listen_tcp(struct admin *a, const struct admin_params *p, char *err, size_t err_
 	socklen_t len = sizeof sa;
 	int on = 1, r;
 
-	a->tcp_fd = socket(p->sa->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (a->tcp_fd < 0)
+	a->tcp.fd = socket(p->sa->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (a->tcp.fd < 0)
 		return fail(err, err_len, -errno, p->address);
 	/* A port in TIME_WAIT is free. */
-	setsockopt(a->tcp_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-	if (bind(a->tcp_fd, (const struct sockaddr *)p->sa, p->sa_len) < 0 || listen(a->tcp_fd, 64) < 0 ||
-	    getsockname(a->tcp_fd, (struct sockaddr *)&sa, &len) < 0) {
+	setsockopt(a->tcp.fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+	if (bind(a->tcp.fd, (const struct sockaddr *)p->sa, p->sa_len) < 0 ||
+	    listen(a->tcp.fd, BACKLOG) < 0 || getsockname(a->tcp.fd, (struct sockaddr *)&sa, &len) < 0) {
 		r = -errno;
 		return fail(err, err_len, r, p->address);
 	}
@@ -125,13 +128,13 @@ listen_unix(struct admin *a, const struct admin_params *p, char *err, size_t err
 	if (strlen(p->socket) >= sizeof un.sun_path)
 		return fail(err, err_len, -ENAMETOOLONG, p->socket);
 	strcpy(un.sun_path, p->socket);
-	a->unix_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (a->unix_fd < 0)
+	a->local.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (a->local.fd < 0)
 		return fail(err, err_len, -errno, p->socket);
-	r = bind_unix(a->unix_fd, &un);
+	r = bind_unix(a->local.fd, &un);
 	if (r < 0)
 		return fail(err, err_len, r, p->socket);
-	if (chmod(p->socket, 0600) < 0 || stat(p->socket, &st) < 0 || listen(a->unix_fd, 64) < 0) {
+	if (chmod(p->socket, 0600) < 0 || stat(p->socket, &st) < 0 || listen(a->local.fd, BACKLOG) < 0) {
 		r = -errno;
 		return fail(err, err_len, r, p->socket);
 	}
@@ -193,10 +196,12 @@ on_request(void *cls, struct MHD_Connection *conn, const char *url, const char *
 	/* First with the header alone, then with each piece of a body, then at its end; and once more when a
 	 * slow call is over. */
 	if (!c) {
+		door_request(conn);
 		*state = calloc(1, sizeof *c);
 		return *state ? MHD_YES : MHD_NO;
 	}
 	if (*upload_len) {
+		door_body(conn, *upload_len);
 		if (*upload_len > CONTROL_BODY_MAX - c->len) {
 			c->too_large = true;
 		} else {
@@ -207,6 +212,7 @@ on_request(void *cls, struct MHD_Connection *conn, const char *url, const char *
 		return MHD_YES;
 	}
 	r = control_call(&a->control, c, conn, method, url, &wait, &page);
+	door_whole(conn, wait);
 	if (r == 0 && wait)
 		return MHD_YES;
 	/* Without memory for a page: the connection is closed. */
@@ -222,41 +228,18 @@ on_over(void *cls, struct MHD_Connection *conn, void **state, enum MHD_RequestTe
 		free(c->page.body);
 	free(c);
 	*state = NULL;
+	door_over(conn);
 }
 
 /* ---- the thread ---- */
 
-static void
-accept_all(struct admin *a, int fd)
-{
-	for (;;) {
-		struct sockaddr_storage sa;
-		socklen_t len = sizeof sa;
-		int conn = accept4(fd, (struct sockaddr *)&sa, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-		if (conn < 0) {
-			if (errno == EINTR || errno == ECONNABORTED)
-				continue;
-			if (errno != EAGAIN) {
-				log_limited(LOG_WARN, "accept: %s", strerror(errno));
-				/* Out of descriptors: the socket stays readable, so do not spin on it. */
-				usleep(10000);
-			}
-			return;
-		}
-		/* libmicrohttpd closes it when it says no (too many connections). */
-		MHD_add_connection(a->mhd, conn, (struct sockaddr *)&sa, len);
-	}
-}
-
+/* Until the earlier of two; -1 is never. */
 static int
 wait_ms(const struct admin *a)
 {
-	MHD_UNSIGNED_LONG_LONG ms;
+	int tcp = door_wait_ms(&a->tcp), local = door_wait_ms(&a->local);
 
-	if (MHD_get_timeout(a->mhd, &ms) != MHD_YES)
-		return -1;
-	return ms > 1000 ? 1000 : (int)ms;
+	return tcp < 0 || (local >= 0 && local < tcp) ? local : tcp;
 }
 
 static void *
@@ -264,27 +247,28 @@ admin_main(void *arg)
 {
 	struct admin *a = arg;
 	struct pollfd fds[] = {
-		{ a->stop_fd, POLLIN, 0 },         { a->epoll_fd, POLLIN, 0 },
-		{ a->tcp_fd, POLLIN, 0 },          { a->unix_fd, POLLIN, 0 }, /* -1 is passed over */
-		{ a->control.done_fd, POLLIN, 0 },
+		{ a->stop_fd, POLLIN, 0 },      { a->control.done_fd, POLLIN, 0 },
+		{ a->tcp.fd, POLLIN, 0 },       { a->local.fd, POLLIN, 0 }, /* -1 is passed over */
+		{ a->tcp.epoll_fd, POLLIN, 0 }, { a->local.epoll_fd, POLLIN, 0 },
 	};
 
 	pthread_setname_np(pthread_self(), "admin");
 	own_memory();
 	for (;;) {
-		int n = poll(fds, 5, wait_ms(a));
+		int n = poll(fds, sizeof fds / sizeof *fds, wait_ms(a));
 
 		if (n < 0 && errno != EINTR)
 			log_limited(LOG_ERROR, "poll: %s", strerror(errno));
 		if (n > 0 && fds[0].revents)
 			return NULL;
-		for (int i = 2; n > 0 && i < 4; i++) {
-			if (fds[i].revents)
-				accept_all(a, fds[i].fd);
-		}
-		if (n > 0 && fds[4].revents)
+		if (n > 0 && fds[1].revents)
 			control_resume(&a->control);
-		MHD_run(a->mhd);
+		if (n > 0 && fds[2].revents)
+			door_accept(&a->tcp);
+		if (n > 0 && fds[3].revents)
+			door_accept(&a->local);
+		door_run(&a->tcp);
+		door_run(&a->local);
 	}
 }
 
@@ -292,43 +276,36 @@ static void
 release(struct admin *a)
 {
 	control_stop(&a->control);
-	if (a->mhd)
-		MHD_stop_daemon(a->mhd);
+	door_close(&a->tcp);
 	remove_socket(a);
-	for (int i = 0; i < 3; i++) {
-		int fd = i == 0 ? a->tcp_fd : i == 1 ? a->unix_fd : a->stop_fd;
-
-		if (fd >= 0)
-			close(fd);
-	}
+	door_close(&a->local);
+	if (a->stop_fd >= 0)
+		close(a->stop_fd);
 	free(a->socket);
 	free(a);
 }
 
 static int
-start_daemon(struct admin *a)
+start_thread(struct admin *a)
 {
-	const union MHD_DaemonInfo *info;
-
 	int r;
 
 	a->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (a->stop_fd < 0)
 		return -errno;
 	r = control_start(&a->control, &a->env);
-	if (r < 0)
-		return r;
-	a->mhd = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0,
-				  NULL, NULL, on_request, a, MHD_OPTION_NOTIFY_COMPLETED, on_over, a,
-				  MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
-				  MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CONNECTION_TIMEOUT_S,
-				  MHD_OPTION_END);
-	if (!a->mhd)
-		return -ENOMEM;
-	info = MHD_get_daemon_info(a->mhd, MHD_DAEMON_INFO_EPOLL_FD);
-	check(info);
-	a->epoll_fd = info->listen_fd;
-	return -pthread_create(&a->thread, NULL, admin_main, a);
+	if (r == 0 && a->tcp.fd >= 0)
+		r = door_open(&a->tcp, on_request, on_over, a);
+	if (r == 0 && a->local.fd >= 0)
+		r = door_open(&a->local, on_request, on_over, a);
+	return r < 0 ? r : -pthread_create(&a->thread, NULL, admin_main, a);
+}
+
+static void
+init_door(struct admin *a, struct door *d, bool tcp, int max)
+{
+	*d = (struct door){ .fd = -1, .epoll_fd = -1, .tcp = tcp, .max = max, .closed = &a->closed };
+	list_init(&d->visitors);
 }
 
 int
@@ -343,13 +320,16 @@ admin_start(const struct admin_params *params, const struct admin_env *env, stru
 		return -ENOMEM;
 	}
 	a->env = *env;
-	a->tcp_fd = a->unix_fd = a->stop_fd = a->epoll_fd = a->control.done_fd = -1;
+	a->env.closed = &a->closed;
+	init_door(a, &a->tcp, true, TCP_MAX);
+	init_door(a, &a->local, false, UNIX_MAX);
+	a->stop_fd = a->control.done_fd = -1;
 	if (params->address)
 		r = listen_tcp(a, params, err, err_len);
 	if (r == 0 && params->socket)
 		r = listen_unix(a, params, err, err_len);
 	if (r == 0) {
-		r = start_daemon(a);
+		r = start_thread(a);
 		if (r < 0)
 			snprintf(err, err_len, "admin: cannot start: %s", strerror(-r));
 	}

@@ -10,6 +10,9 @@
  *   GET /status /rails /disks /requests /requests/ID /config    JSON
  *   POST /control/...             over the Unix socket, or with the bearer token; what there is main says
  *
+ * Address and socket have connections of their own, and a request has 5 s to come in; who waits with half of one
+ * makes room for others.
+ *
  * It has a thread of its own and waits for no core, so it answers when one is stuck, and says so.  What it
  * knows it asks through struct admin_env, filled in by main; it includes nothing of the cores.  Nothing here
  * shows keys of objects, tokens, signatures or secrets.
@@ -26,6 +29,7 @@
 #include <stdio.h>
 
 struct admin;
+struct admin_closed;
 struct admin_reasons;
 
 /* A core that is awake and whose loop has not turned for that long is stuck: not ready, not healthy; ... */
@@ -85,6 +89,7 @@ struct admin_env {
 	void (*config)(void *cookie, FILE *out);
 	const struct admin_control *controls;
 	int control_nr;
+	const struct admin_closed *closed; /* set by admin/ itself: the connections that it closed */
 };
 
 /* Where to listen.  address NULL: no TCP; socket NULL: no Unix socket. */

@@ -34,6 +34,56 @@ extern const char admin_html[], admin_html_end[];
 /* Makes the page {"error":"..."}.  Returns the status. */
 int admin_error_page(int status, const char *text, struct page *ret_page);
 
+/* ---- door.c ---- */
+
+/* Counts connections that were closed before they had an answer. */
+struct admin_closed {
+	uint64_t late, room;
+};
+
+/* A way in: a listening socket, its connections, and the library's daemon that has them. */
+struct door {
+	int fd, epoll_fd; /* -1: there is none; libmicrohttpd's */
+	bool tcp;
+	int max; /* connections */
+	struct MHD_Daemon *mhd;
+	struct list visitors; /* in the order in which they began to wait for what they do */
+	int nr, leaving;      /* of these, told to go */
+	struct admin_closed *closed;
+};
+
+/* Where a connection stands: no request, or not all of its head; not all of its body; being answered; in a slow
+ * control call. */
+enum visit { VISIT_HEAD, VISIT_BODY, VISIT_ANSWER, VISIT_CALL };
+
+struct visitor {
+	struct list link;
+	struct door *door;
+	int fd;
+	enum visit stage;
+	uint64_t since_ns, head_ns; /* came, or had its last answer; began with a request (0: it has not) */
+	uint64_t taken;             /* bytes that belong to requests */
+	bool asked, leaving;        /* it had a request; it was told to go */
+};
+
+/* Starts the daemon of a door whose socket listens.  0 or -ENOMEM. */
+int door_open(struct door *d, MHD_AccessHandlerCallback on_request, MHD_RequestCompletedCallback on_over,
+	      void *cookie);
+/* Ends the daemon and closes the socket, as far as they are there. */
+void door_close(struct door *d);
+/* Takes in all that knock. */
+void door_accept(struct door *d);
+/* Runs the daemon, and ends the connections whose time is over. */
+void door_run(struct door *d);
+/* Returns how long the thread may wait before door_run(); -1: until something happens. */
+int door_wait_ms(const struct door *d);
+/* Notes how far the request of a connection is: its head is there; so many bytes of its body are; all of it is
+ * (waits: for a slow control call); it is over. */
+void door_request(struct MHD_Connection *conn);
+void door_body(struct MHD_Connection *conn, size_t len);
+void door_whole(struct MHD_Connection *conn, bool waits);
+void door_over(struct MHD_Connection *conn);
+
 /* ---- args.c ---- */
 
 /* Parses the members of a JSON body.  body: terminated; nothing but blanks is no members.  known: the names

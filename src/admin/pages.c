@@ -137,6 +137,10 @@ metrics_page(const struct admin_env *env, struct page *page)
 		return r;
 	if (env->stats)
 		stats_collect(env->stats, out);
+	if (env->closed) {
+		stats_emit(out, M_ADMIN_CLOSED, (double)env->closed->late, "late_head", NULL);
+		stats_emit(out, M_ADMIN_CLOSED, (double)env->closed->room, "room", NULL);
+	}
 	if (env->metrics)
 		env->metrics(env->cookie, out);
 	r = stats_out_text(out, &page->body, &page->len);

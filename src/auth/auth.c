@@ -216,6 +216,35 @@ sign_request(const uint8_t key[32], const struct sigv4 *s, const void *hash, uin
 	hmac256_end(&m, out);
 }
 
+/* Will bytes move between our memory and a client's? */
+static bool
+has_descriptor(const struct target *t)
+{
+	return t->wire != WIRE_NONE && op_moves(t->op);
+}
+
+/* A request that was captured and is sent again; one with a descriptor reads or writes a client's memory. */
+static enum fault
+check_replay(const struct auth_env *env, const struct sigv4 *s, const struct target *t, uint64_t now_s,
+	     const struct identity *id, const char **ret_why)
+{
+	bool once = env->replay_mode == REPLAY_ONCE;
+
+	if (!env->replay || (!has_descriptor(t) && env->replay_mode != REPLAY_REJECT))
+		return FAULT_NONE;
+	if (auth_replay_fresh(env->replay, s->signature, env->peer, once, now_s,
+			      s->time_s + (s->presigned ? s->expires_s : env->skew_s)))
+		return FAULT_NONE;
+	auth_replay_refused(env->replay, id->entry->access_key, env->peer);
+	if (!has_descriptor(t))
+		return refuse(ret_why, FAULT_ACCESS_DENIED,
+			      "The signature was used before, from another address.");
+	/* Not 403: a client that repeats itself honestly does so with a new date. */
+	return refuse(ret_why, FAULT_REPLAYED,
+		      once ? "The signature was used before: sign the request anew."
+			   : "The signature was used before, from another address: sign the request anew.");
+}
+
 static enum fault
 check_signed(const struct auth_env *env, const struct dialect_in *in, const struct target *t, uint64_t now_s,
 	     struct identity *id, const char **ret_why)
@@ -240,6 +269,8 @@ check_signed(const struct auth_env *env, const struct dialect_in *in, const stru
 			   "A signed request with a body needs x-amz-content-sha256.");
 	if (f == FAULT_NONE)
 		f = canon_check_headers(in, &s, env->relax, ret_why);
+	if (f == FAULT_NONE && has_descriptor(t))
+		f = canon_check_beside(in, &s, t->wire, env->relax, ret_why);
 	if (f == FAULT_NONE)
 		f = check_time(env, &s, now_s, ret_why);
 	if (f == FAULT_NONE)
@@ -257,11 +288,7 @@ check_signed(const struct auth_env *env, const struct dialect_in *in, const stru
 	memcpy(id->signature, s.signature, sizeof s.signature);
 	memcpy(id->stamp, s.stamp, sizeof s.stamp);
 	memcpy(id->scope, s.scope, sizeof s.scope);
-	if (env->replay && !auth_replay_fresh(env->replay, s.signature, env->peer, now_s,
-					      s.time_s + (s.presigned ? s.expires_s : env->skew_s)))
-		return refuse(ret_why, FAULT_ACCESS_DENIED,
-			      "The signature was used before, from another address.");
-	return FAULT_NONE;
+	return check_replay(env, &s, t, now_s, id, ret_why);
 }
 
 enum fault

@@ -49,18 +49,36 @@ int auth_keys_parse(const char *text, size_t len, const char *source, struct aut
 struct auth_keys *auth_keys_get(struct auth_keys *keys);
 void auth_keys_put(struct auth_keys *keys);
 
-/* ---- signatures seen before (auth.replay: reject) ---- */
+/* ---- signatures seen before (auth.replay) ---- */
 
-/* Bounded, shared by all cores: a signature that comes again from another address is refused.  When it is
- * full the entry that would expire first is forgotten. */
+/* Remembers signatures until they expire; bounded, shared by all cores.  Where it is full, what was entered
+ * first is forgotten, and counted. */
 struct auth_replay;
-/* Makes a table for so many entries, rounded up to a power of two.  0 or -ENOMEM. */
-int auth_replay_new(uint32_t entries, struct auth_replay **ret_table);
+/* Makes a table of so many bytes, 17 for each signature; they are memory as they are used.  0 or -errno. */
+int auth_replay_new(uint64_t bytes, struct auth_replay **ret_table);
 void auth_replay_free(struct auth_replay *t);
-/* Tells whether the signature is seen for the first time, or comes from the same address as then.  Any
- * thread. */
+/* Tells whether the signature is seen for the first time, or, unless it is good once only, comes from the same
+ * address as then: of IPv6 the first 64 bits count.  Any thread. */
 bool auth_replay_fresh(struct auth_replay *t, const uint8_t signature[32], const struct sockaddr *peer,
-		       uint64_t now_s, uint64_t expires_s);
+		       bool once, uint64_t now_s, uint64_t expires_s);
+/* Counts and logs that a signature of that access key was refused.  Any thread. */
+void auth_replay_refused(struct auth_replay *t, const char *access_key, const struct sockaddr *peer);
+
+/* The table keeps an even share of signatures for their whole time while it is at most half full. */
+#define AUTH_REPLAY_USABLE(entries) ((entries) / 2)
+#define AUTH_REPLAY_KEYS 32 /* that are counted by name */
+struct auth_replay_key {
+	char access_key[AUTH_ACCESS_KEY_MAX + 1];
+	uint64_t refused;
+};
+struct auth_replay_info {
+	uint64_t entries;   /* signatures that there is room for */
+	uint64_t refused;   /* requests, since the start */
+	uint64_t forgotten; /* signatures, before they expired */
+	int key_nr;
+	struct auth_replay_key by_key[AUTH_REPLAY_KEYS]; /* the first that were refused */
+};
+void auth_replay_get_info(struct auth_replay *t, struct auth_replay_info *ret);
 
 /* ---- one request ---- */
 
@@ -106,11 +124,14 @@ struct auth_env {
 	struct auth_keys *keys; /* NULL: there are none */
 	const char *region;
 	struct auth_replay *replay; /* NULL: off */
+	enum conf_replay replay_mode;
 	const struct sockaddr *peer;
 	uint64_t skew_s; /* how far x-amz-date may be from our clock */
 	bool relax;      /* x-rdma-info and x-cuobj-* need not be signed (x-amz-* always) */
 };
 
+/* Returns the access key of whoever signed; NULL: nobody did, or nobody knows yet. */
+const char *identity_access_key(const struct identity *id);
 /* Finds out who signed the request and whether they may do what it asks for.  FAULT_NONE with *out filled
  * in (identity_put() it), or what to answer, with out as identity_init() makes it.  *ret_why: a static
  * sentence. now_s: wall clock. */

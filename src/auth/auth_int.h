@@ -85,9 +85,13 @@ int stamp_parse(struct span text, char out[AUTH_STAMP_LEN + 1], uint64_t *ret_un
 
 /* ---- the canonical request (canon.c) ---- */
 
-/* Checks the list of signed headers: well-formed, all of them there, and with all that must be among them. */
+/* Checks the list of signed headers: well-formed, all of them there, with all that must be among them, and none
+ * whose hash could stand for another meaning. */
 enum fault canon_check_headers(const struct dialect_in *in, const struct sigv4 *s, bool relax,
 			       const char **ret_why);
+/* Checks that what says which bytes move, and whether, is signed where a descriptor is. */
+enum fault canon_check_beside(const struct dialect_in *in, const struct sigv4 *s, enum wire_form w,
+			      bool relax, const char **ret_why);
 /* Hashes the canonical request.  payload: the text at its end. */
 enum fault canon_hash(const struct dialect_in *in, const struct sigv4 *s, struct span payload,
 		      uint8_t out[32], const char **ret_why);

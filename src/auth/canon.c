@@ -67,6 +67,27 @@ check_list(const struct dialect_in *in, struct span list, enum fault bad, const 
 	return FAULT_NONE;
 }
 
+/*
+ * SigV4 hashes a run of blanks as one, and what is acted on is the header as it came: two copy sources with
+ * one signature could name two objects.
+ */
+static enum fault
+check_blanks(const struct field *f, const char **ret_why)
+{
+	struct span v = field_text(f);
+
+	if (!dialect_header_steers((struct span){ f->name, f->name_len }))
+		return FAULT_NONE;
+	for (size_t i = 0; i < v.len; i++) {
+		if (v.p[i] == '\t' || (v.p[i] == ' ' && v.p[i + 1] == ' '))
+			return refuse(
+				ret_why, FAULT_BAD_REQUEST,
+				"x-amz-copy-source, x-amz-tagging or a header of a descriptor has a tab, or "
+				"two blanks together, which a signature does not tell from one.");
+	}
+	return FAULT_NONE;
+}
+
 enum fault
 canon_check_headers(const struct dialect_in *in, const struct sigv4 *s, bool relax, const char **ret_why)
 {
@@ -85,6 +106,23 @@ canon_check_headers(const struct dialect_in *in, const struct sigv4 *s, bool rel
 			return refuse(ret_why, FAULT_ACCESS_DENIED,
 				      "Headers that must be signed are not: host, x-amz-*, x-rdma-info and "
 				      "x-cuobj-* have to be.");
+		f = check_blanks(h, ret_why);
+		if (f != FAULT_NONE)
+			return f;
+	}
+	return FAULT_NONE;
+}
+
+enum fault
+canon_check_beside(const struct dialect_in *in, const struct sigv4 *s, enum wire_form w, bool relax,
+		   const char **ret_why)
+{
+	for (int i = 0; i < in->field_nr; i++) {
+		const struct field *h = &in->fields[i];
+		const char *why = dialect_must_sign_beside(w, (struct span){ h->name, h->name_len }, relax);
+
+		if (why && !is_listed(s->signed_headers, h))
+			return refuse(ret_why, FAULT_ACCESS_DENIED, why);
 	}
 	return FAULT_NONE;
 }

@@ -83,6 +83,12 @@ keys_find(struct auth_keys *keys, struct span access_key, int *ret_nr)
 	return nr ? &keys->entry[lo] : NULL;
 }
 
+const char *
+identity_access_key(const struct identity *id)
+{
+	return id->entry ? id->entry->access_key : NULL;
+}
+
 /* ---- derived keys ---- */
 
 static void

@@ -2,48 +2,70 @@
 /*
  * Signatures seen before (auth.replay), one table for all cores.
  *
- * Sets of eight entries under a lock of their own that is held for some tens of instructions; a signature is
- * a MAC, so its own bytes spread it.  Only signatures that held are entered: strangers cannot fill it.
+ * Sets of fifteen entries under a lock of their own that is held for some tens of instructions; a signature is
+ * a MAC, so its own bytes spread it.  Only signatures that held are entered: strangers cannot fill it.  Who has
+ * a key can, so in a full set the entry that was made first gives way, whatever time it claims for itself.
  */
+#define LOG_MODULE "auth"
 #include "auth/auth_int.h"
 
+#include "base/log.h"
+
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/random.h>
 
-#define WAYS 8
+#define WAYS 15
 
 struct seen {
-	uint64_t signature[2]; /* half of it: nobody can find two that agree */
-	uint64_t expires_s;    /* 0: free */
-	uint8_t peer[16];
+	uint64_t signature; /* a quarter of it; other bytes of it chose the set */
+	uint32_t expires_s; /* 0: free */
+	uint32_t peer;      /* the address, hashed with a key that nobody knows */
 };
 
 struct set {
 	atomic_flag lock;
+	uint8_t oldest; /* gives way when all are live */
 	struct seen seen[WAYS];
-};
+} __attribute__((aligned(64)));
+_Static_assert(sizeof(struct set) == 256, "four lines of the cache");
 
 struct auth_replay {
-	uint32_t set_nr; /* a power of two */
-	struct set set[];
+	uint64_t key[2]; /* of the hash of addresses */
+	_Atomic uint64_t refused, forgotten;
+	pthread_mutex_t lock; /* of by_key */
+	int key_nr;
+	struct auth_replay_key by_key[AUTH_REPLAY_KEYS];
+	uint64_t set_nr;
+	struct set *set; /* pages are memory when they are used */
 };
 
 int
-auth_replay_new(uint32_t entries, struct auth_replay **ret_table)
+auth_replay_new(uint64_t bytes, struct auth_replay **ret_table)
 {
-	uint32_t nr = 1;
-	struct auth_replay *t;
+	uint64_t nr = bytes / sizeof(struct set);
+	struct auth_replay *t = calloc(1, sizeof *t);
 
-	while (nr < entries / WAYS && nr < 1u << 24)
-		nr <<= 1;
-	t = calloc(1, sizeof *t + (size_t)nr * sizeof *t->set);
 	if (!t)
 		return -ENOMEM;
-	t->set_nr = nr;
-	for (uint32_t i = 0; i < nr; i++)
-		atomic_flag_clear(&t->set[i].lock);
+	t->set_nr = nr < 1 ? 1 : nr > UINT32_MAX ? UINT32_MAX : nr;
+	/* Zeroed pages are sets that are unlocked and free. */
+	t->set = mmap(NULL, t->set_nr * sizeof *t->set, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (t->set == MAP_FAILED || getrandom(t->key, sizeof t->key, 0) != sizeof t->key) {
+		int e = t->set == MAP_FAILED ? -ENOMEM : -EIO;
+
+		if (t->set != MAP_FAILED)
+			munmap(t->set, t->set_nr * sizeof *t->set);
+		free(t);
+		return e;
+	}
+	pthread_mutex_init(&t->lock, NULL);
 	*ret_table = t;
 	return 0;
 }
@@ -51,58 +73,138 @@ auth_replay_new(uint32_t entries, struct auth_replay **ret_table)
 void
 auth_replay_free(struct auth_replay *t)
 {
+	if (!t)
+		return;
+	munmap(t->set, t->set_nr * sizeof *t->set);
+	pthread_mutex_destroy(&t->lock);
 	free(t);
 }
 
-/* Without the port; IPv4 as the mapped address. */
-static void
-peer_bytes(const struct sockaddr *sa, uint8_t out[16])
+static uint64_t
+mix(uint64_t a, uint64_t b)
 {
-	memset(out, 0, 16);
-	if (sa && sa->sa_family == AF_INET6) {
-		memcpy(out, &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr, 16);
-	} else if (sa && sa->sa_family == AF_INET) {
-		out[10] = out[11] = 0xff;
-		memcpy(out + 12, &((const struct sockaddr_in *)(const void *)sa)->sin_addr, 4);
-	}
+	unsigned __int128 product = (unsigned __int128)a * b;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-static bool
-enter(struct set *set, const struct seen *s, uint64_t now_s)
+/* Without the port.  IPv4 also as the mapped address that a dual listener sees; of IPv6 the network, in which
+ * a host has as many addresses as it likes. */
+static uint32_t
+peer_hash(const struct auth_replay *t, const struct sockaddr *sa)
 {
-	struct seen *victim = &set->seen[0];
+	uint64_t half[2] = { 0, 0 };
+
+	if (sa && sa->sa_family == AF_INET6) {
+		const struct in6_addr *a = &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr;
+
+		if (IN6_IS_ADDR_V4MAPPED(a))
+			memcpy(&half[1], a->s6_addr + 12, 4);
+		else
+			memcpy(&half[0], a->s6_addr, 8);
+	} else if (sa && sa->sa_family == AF_INET) {
+		memcpy(&half[1], &((const struct sockaddr_in *)(const void *)sa)->sin_addr, 4);
+	}
+	return (uint32_t)mix(half[0] ^ t->key[0], half[1] ^ t->key[1]);
+}
+
+/* Is it new, or again from the same peer? */
+static bool
+enter(struct auth_replay *t, struct set *set, const struct seen *s, bool once, uint32_t now_s)
+{
+	struct seen *place = NULL;
 
 	for (int i = 0; i < WAYS; i++) {
 		struct seen *e = &set->seen[i];
+		bool is_live = e->expires_s && e->expires_s >= now_s;
 
-		if (e->expires_s >= now_s && e->expires_s && memcmp(e->signature, s->signature, 16) == 0)
-			return memcmp(e->peer, s->peer, 16) == 0;
-		if (e->expires_s < victim->expires_s)
-			victim = e;
+		if (is_live && e->signature == s->signature)
+			return !once && e->peer == s->peer;
+		if (!is_live && !place)
+			place = e;
 	}
-	*victim = *s;
+	if (!place) {
+		place = &set->seen[set->oldest];
+		set->oldest = (uint8_t)((set->oldest + 1) % WAYS);
+		atomic_fetch_add_explicit(&t->forgotten, 1, memory_order_relaxed);
+	}
+	*place = *s;
 	return true;
 }
 
+static uint32_t
+seconds32(uint64_t s)
+{
+	return s > UINT32_MAX ? UINT32_MAX : (uint32_t)s;
+}
+
 bool
-auth_replay_fresh(struct auth_replay *t, const uint8_t signature[32], const struct sockaddr *peer,
+auth_replay_fresh(struct auth_replay *t, const uint8_t signature[32], const struct sockaddr *peer, bool once,
 		  uint64_t now_s, uint64_t expires_s)
 {
-	struct seen s = { .expires_s = expires_s ? expires_s : 1 };
+	struct seen s = { .expires_s = seconds32(expires_s ? expires_s : 1), .peer = peer_hash(t, peer) };
 	struct set *set;
 	uint64_t where;
 	bool fresh;
 
-	memcpy(s.signature, signature, sizeof s.signature);
+	memcpy(&s.signature, signature, sizeof s.signature);
 	memcpy(&where, signature + 16, sizeof where);
-	peer_bytes(peer, s.peer);
-	set = &t->set[where & (t->set_nr - 1)];
+	set = &t->set[(where >> 32) * t->set_nr >> 32];
 	for (int spin = 0; atomic_flag_test_and_set_explicit(&set->lock, memory_order_acquire); spin++) {
 		/* Its holder may have lost the CPU. */
 		if (spin > 100)
 			sched_yield();
 	}
-	fresh = enter(set, &s, now_s);
+	fresh = enter(t, set, &s, once, seconds32(now_s));
 	atomic_flag_clear_explicit(&set->lock, memory_order_release);
 	return fresh;
+}
+
+/* ---- what was refused ---- */
+
+static void
+count_key(struct auth_replay *t, const char *access_key)
+{
+	int i = 0;
+
+	pthread_mutex_lock(&t->lock);
+	while (i < t->key_nr && strcmp(t->by_key[i].access_key, access_key) != 0)
+		i++;
+	if (i == t->key_nr && i < AUTH_REPLAY_KEYS)
+		snprintf(t->by_key[t->key_nr++].access_key, sizeof t->by_key->access_key, "%s", access_key);
+	if (i < AUTH_REPLAY_KEYS)
+		t->by_key[i].refused++;
+	pthread_mutex_unlock(&t->lock);
+}
+
+void
+auth_replay_refused(struct auth_replay *t, const char *access_key, const struct sockaddr *peer)
+{
+	char text[INET6_ADDRSTRLEN] = "?";
+
+	atomic_fetch_add_explicit(&t->refused, 1, memory_order_relaxed);
+	count_key(t, access_key);
+	if (peer && peer->sa_family == AF_INET6)
+		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr, text,
+			  sizeof text);
+	else if (peer && peer->sa_family == AF_INET)
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)peer)->sin_addr, text,
+			  sizeof text);
+	log_limited(
+		LOG_WARN,
+		"a signature of access key %s was used again, by %s: refused (auth.replay); either somebody "
+		"reads this client's requests on their way, or it sends one request from two addresses",
+		access_key, text);
+}
+
+void
+auth_replay_get_info(struct auth_replay *t, struct auth_replay_info *ret)
+{
+	*ret = (struct auth_replay_info){ .entries = t->set_nr * WAYS,
+					  .refused = atomic_load(&t->refused),
+					  .forgotten = atomic_load(&t->forgotten) };
+	pthread_mutex_lock(&t->lock);
+	ret->key_nr = t->key_nr;
+	memcpy(ret->by_key, t->by_key, sizeof ret->by_key);
+	pthread_mutex_unlock(&t->lock);
 }

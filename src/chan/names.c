@@ -11,4 +11,5 @@ const char *const chan_reason_name[CHAN_REASON_NR] = {
 	[CHAN_NEEDS_ROUTER] = "needs-router",
 	[CHAN_FAMILY] = "token-family",
 	[CHAN_NO_CHANNEL] = "no-channel",
+	[CHAN_NOT_ALLOWED] = "not-allowed",
 };

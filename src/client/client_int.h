@@ -10,12 +10,13 @@
  *     reply.c      what an answer means (pure)
  *     device.c     ports, DC targets
  *     memory.c     registrations, tokens
+ *     targets.c    DC targets between calls
  *     ops.c        the shape of cuObjClient
  *     sign.c       AWS Signature Version 4
  *     url.c        encoding
  *
- * Locks: g->lock guards the lists of registrations, tokens, free targets and free curl handles.  It is never
- * held across verbs, network or callbacks, but for the creation of a DC target.
+ * Locks: g->lock guards the lists of registrations, tokens, idle targets and free curl handles.  It is never
+ * held across verbs, network or callbacks.
  */
 #ifndef GANTRY_CLIENT_CLIENT_INT_H
 #define GANTRY_CLIENT_CLIENT_INT_H
@@ -95,6 +96,7 @@ struct port {
 struct target {
 	struct ibv_qp *qp;
 	uint32_t dctn;
+	uint64_t made_ns; /* clock_ns() */
 	struct target *next;
 };
 
@@ -134,6 +136,14 @@ struct gantry {
 	unsigned next_port; /* rotates */
 	struct list regions, tokens;
 	struct handle *free_handles;
+	/* targets.c */
+	uint64_t target_life_ns; /* 0: with its call */
+	pthread_t reaper;
+	pid_t reaper_pid;
+	pthread_cond_t reap;
+	bool reaper_runs, reaper_waits, closes; /* waits: for a first target */
+	struct target *undead;                  /* that the driver did not destroy */
+	uint64_t undead_again_ns;
 };
 
 struct window {
@@ -156,14 +166,27 @@ int window_open(struct gantry *g, const void *ptr, size_t size, bool is_put, str
  * target is destroyed (or, if that fails, the memory deregistered): 0, or -EBUSY when neither worked. */
 int window_close(struct window *w, bool clean);
 
+/* ---- DC targets between calls: targets.c ---- */
+
+/* Makes what the functions below need.  0 or -errno. */
+int targets_init(struct gantry *g);
+/* Destroys all that are idle; no call may be running. */
+void targets_close(struct gantry *g);
+/* Takes an idle target that is not old, or makes one.  NULL: errno. */
+struct target *target_take(struct gantry *g, struct port *p);
+/* Gives one back that nobody uses any more: destroyed when it is old, and that is soon.  0, or -errno: it is
+ * old, and may still be reached. */
+int target_give(struct gantry *g, struct port *p, struct target *t);
+
 /* ---- HTTP: http.c, reply.c ---- */
 
 /* What an answer said; filled by http.c, judged by reply.c. */
 struct reply {
 	int status;
 	bool has_reply, has_bytes, has_content_length, has_range, has_total;
-	int code;       /* x-amz-rdma-reply */
-	uint64_t bytes; /* x-amz-rdma-bytes-transferred, else x-amz-rdma-bytes */
+	bool is_chunked; /* the body has an end of its own */
+	int code;        /* x-amz-rdma-reply */
+	uint64_t bytes;  /* x-amz-rdma-bytes-transferred, else x-amz-rdma-bytes */
 	uint64_t content_length;
 	uint64_t range_first, range_last, range_total;
 	/* Content-Range; has_total also for the form bytes */ /* N */
@@ -199,6 +222,9 @@ enum verdict judge_get(const struct reply *r, enum gantry_dialect d, uint64_t of
 		       uint64_t *ret_bytes, const char **ret_why);
 /* Judges the answer to a request without a token. */
 enum verdict judge_plain(const struct reply *r);
+/* Tells whether the body is all that an answer to a get of size bytes from offset on has to bring: size bytes,
+ * or fewer where the answer itself says that the object ends there. */
+bool body_is_all(const struct reply *r, uint64_t offset, uint64_t size);
 int status_errno(const struct reply *r);
 
 enum method { METHOD_PUT, METHOD_GET, METHOD_HEAD, METHOD_DELETE };

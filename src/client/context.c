@@ -2,11 +2,15 @@
 /* A context from opening to closing. */
 #include "client/client_int.h"
 
+#include "base/clock.h"
+
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define TARGET_LIFE_MS 5000u
 
 static _Thread_local char open_error[512];
 
@@ -104,12 +108,20 @@ gantry_open(const struct gantry_options *options, struct gantry **ret_g)
 	if (!g)
 		return -ENOMEM;
 	pthread_mutex_init(&g->lock, NULL);
+	r = targets_init(g);
+	if (r < 0) {
+		pthread_mutex_destroy(&g->lock);
+		free(g);
+		return r;
+	}
 	list_init(&g->regions);
 	list_init(&g->tokens);
 	g->flags = o.flags;
 	g->dialect = o.dialect;
 	g->connect_timeout_ms = o.connect_timeout_ms ? o.connect_timeout_ms : 5000;
 	g->timeout_ms = o.timeout_ms;
+	if (!(o.flags & GANTRY_TARGET_PER_CALL))
+		g->target_life_ns = (o.target_life_ms ? o.target_life_ms : TARGET_LIFE_MS) * NS_PER_MS;
 	g->max_callback_bytes = o.max_callback_bytes && o.max_callback_bytes < GANTRY_REGISTER_MAX
 					? o.max_callback_bytes
 					: GANTRY_REGISTER_MAX;
@@ -134,6 +146,7 @@ gantry_close(struct gantry *g)
 {
 	if (!g)
 		return;
+	targets_close(g);
 	regions_close(g);
 	for (int i = 0; i < g->port_nr; i++)
 		port_close(&g->port[i]);

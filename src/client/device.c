@@ -153,12 +153,6 @@ target_free(struct target *t)
 void
 port_close(struct port *p)
 {
-	while (p->free) {
-		struct target *t = p->free;
-
-		p->free = t->next;
-		target_free(t);
-	}
 	target_free(p->shared);
 	if (p->srq)
 		ibv_destroy_srq(p->srq);

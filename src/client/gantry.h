@@ -19,8 +19,9 @@
  * memory at the same time unless both only read it.  gantry_open() calls curl_global_init(): call it before
  * threads start, or initialise curl yourself.  gantry_close() must be the last call.
  *
- * Errors: functions that can fail return 0 or a negative errno value.  Strings in results are terminated and
- * cut to fit.  Sizes are bytes, times milliseconds.
+ * Errors: functions that can fail return 0 or a negative errno value.  Strings in results are terminated, cut
+ * to fit and fit for a terminal: a control character of the server's is a question mark, and an ETag with one
+ * is "".  Sizes are bytes, times milliseconds.
  *
  * The names follow NVIDIA's cuObjClient where there is an equivalent; each place says which.
  */
@@ -50,6 +51,8 @@ enum gantry_dialect {
 enum gantry_open_flags {
 	GANTRY_NO_RDMA = 1 << 0,   /* everything over HTTP */
 	GANTRY_RDMA_ONLY = 1 << 1, /* put and get fail with -EOPNOTSUPP instead of going over HTTP */
+	/* A token is good for nothing when its put or get returns.  Costs each of them a DC target. */
+	GANTRY_TARGET_PER_CALL = 1 << 2,
 };
 
 /* Zeroed memory is a good default; set size to sizeof. */
@@ -82,6 +85,12 @@ struct gantry_options {
 	 * with them. session_token may be NULL, region too: "us-east-1".  Copied; the S3 dialect only.
 	 */
 	const char *access_key, *secret_key, *session_token, *region;
+	/*
+	 * How long a DC target lives, and with it the tokens of puts and gets that name it.  0: 5000.  Calls
+	 * hand targets on, because making one takes the driver some 100 us; at that age each is destroyed, by a
+	 * thread of the library where no call does it.  See gantry_put().
+	 */
+	unsigned target_life_ms;
 };
 
 /* Opens a context.  0; -EINVAL (options, configuration file), -ENODEV (a port that was named is not there),
@@ -134,9 +143,10 @@ enum gantry_op { GANTRY_OP_GET = 0, GANTRY_OP_PUT = 1, GANTRY_OP_INVALID = 9999 
 
 /*
  * Makes a token for exactly [ptr + offset, ptr + offset + size), which must lie in registered memory.
- * (cuMemObjGetRDMAToken) *ret_token: 81 characters and a NUL; *ret_len (may be NULL) counts the NUL: 82.  It
- * is good until gantry_token_put() or gantry_deregister(), not for the length of any callback.  0; -ENOENT
- * not registered; -ENODEV; -EINVAL; -EFBIG.
+ * (cuMemObjGetRDMAToken) *ret_token: 81 characters and a NUL; *ret_len (may be NULL) counts the NUL: 82.  The
+ * text is good until gantry_token_put() or gantry_deregister(), not for the length of any callback; what it
+ * names can be reached by whoever has seen it until gantry_deregister() or gantry_close(): the target of
+ * these tokens lives as long as the context.  0; -ENOENT not registered; -ENODEV; -EINVAL; -EFBIG.
  */
 int gantry_token_get(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
 		     char **ret_token, size_t *ret_len);
@@ -188,8 +198,15 @@ struct gantry_request {
  *
  * 0 only if the server vouches for it: HTTP 2xx and, for RDMA, reply 200 or 206 (protocol.md item 116).  A
  * decline (reply absent or 501) is repeated with the bytes in the body.  A transfer that failed is repeated
- * once with a new token, then over HTTP. When the call returns, with success or not, no one can reach the
- * memory any more through a token of this call.
+ * once with a new token, then over HTTP.
+ *
+ * Who can reach the memory when the call has returned: the server has vouched that it is done with it, or the
+ * target of the token is destroyed.  But a token is a capability, and HTTP shows it to whoever is on the way.
+ * As long as both the target and the registration live, somebody who captured it can have its server read
+ * or write the window again.  The target lives for target_life_ms (5 s) at most from its making, which was
+ * before the call or in it; with GANTRY_TARGET_PER_CALL not beyond the call.  Memory that was not
+ * registered before the call cannot be reached behind it in any case.  Over HTTPS nobody sees a token;
+ * a gantryd refuses a signed request that comes again from another address (auth.replay).
  *
  * -ENOENT 404; -EACCES 403; -EEXIST or -ESTALE 412; -ERANGE 416; -EAGAIN 503 after retries; -ENOSPC 507;
  * -EBADMSG wrong checksum; -ETIMEDOUT; -ECONNREFUSED, -EHOSTUNREACH no connection; -EPIPE the connection
@@ -200,10 +217,12 @@ int gantry_put(struct gantry *g, const char *url, const void *ptr, size_t size,
 	       const struct gantry_request *req, struct gantry_result *res);
 
 /*
- * Fetches up to size bytes of the object from byte offset on into ptr; res->bytes says how many there were
- * (fewer at the object's end), res->object_size how long the object is.  Bytes of the memory beyond stay as
- * they were.  An empty object read at 0 gives 0 bytes; an offset at or beyond the end of another one is
- * -ERANGE.
+ * Fetches size bytes of the object from byte offset on into ptr; res->bytes says how many there were,
+ * res->object_size how long the object is.  Fewer than size means that the object ends there, and nothing
+ * else: the server said so in its answer.  A server or a cache that answers less of the range than there is
+ * (HTTP allows it) did not answer the question: -EPROTO, and what the memory holds is undefined.  Bytes of the
+ * memory beyond what came stay as they were.  An empty object read at 0 gives 0 bytes; an offset at or beyond
+ * the end of another one is -ERANGE.
  */
 int gantry_get(struct gantry *g, const char *url, void *ptr, size_t size, uint64_t offset,
 	       const struct gantry_request *req, struct gantry_result *res);

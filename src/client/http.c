@@ -5,6 +5,8 @@
  */
 #include "client/client_int.h"
 
+#include "base/printable.h"
+
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
@@ -26,6 +28,7 @@ struct handle {
 	const struct exchange *x;
 	struct reply *r;
 	uint64_t sent;
+	bool has_head; /* of the answer that counts: what follows are a body and trailers */
 };
 
 struct handle *
@@ -78,12 +81,20 @@ static size_t
 on_header(char *line, size_t size, size_t n, void *cookie)
 {
 	struct handle *h = cookie;
+	long status = 0;
 
+	/* Trailers say nothing: they came when the answer was known already. */
+	if (h->has_head)
+		return size * n;
 	/* A status line begins a new answer (after 100 Continue): what came before does not count. */
-	if (n >= 5 && !memcmp(line, "HTTP/", 5))
+	if (n >= 5 && !memcmp(line, "HTTP/", 5)) {
 		reply_init(h->r);
-	else
+	} else if (*line == '\r' || *line == '\n') {
+		curl_easy_getinfo(h->curl, CURLINFO_RESPONSE_CODE, &status);
+		h->has_head = status >= 200;
+	} else {
 		reply_header(h->r, line, n);
+	}
 	return size * n;
 }
 
@@ -157,10 +168,17 @@ headers(const struct exchange *x)
 {
 	/* No "Expect: 100-continue": a refusal comes early anyway, and a token's PUT has no body. */
 	struct curl_slist *l = curl_slist_append(NULL, "Expect:");
+	char range[64];
 
 	if (x->token)
 		l = add_header(l, x->dialect == GANTRY_SCALITY ? "x-scal-rdma" : "x-amz-rdma-token",
 			       x->token);
+	/* Not CURLOPT_RANGE: what is in this list is signed. */
+	if (x->has_range) {
+		snprintf(range, sizeof range, "bytes=%llu-%llu", (unsigned long long)x->range_first,
+			 (unsigned long long)x->range_last);
+		l = add_header(l, "range", range);
+	}
 	if (x->checksum)
 		l = add_header(l, "x-amz-checksum-crc64nvme", x->checksum);
 	if (x->want_checksum)
@@ -233,7 +251,7 @@ http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char 
 {
 	CURL *c = h->curl;
 	struct curl_slist *list = headers(x);
-	char error[CURL_ERROR_SIZE] = "", range[64];
+	char error[CURL_ERROR_SIZE] = "";
 	long status = 0;
 
 	reply_init(r);
@@ -245,6 +263,7 @@ http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char 
 	h->x = x;
 	h->r = r;
 	h->sent = 0;
+	h->has_head = false;
 	curl_easy_reset(c); /* keeps the connections */
 	curl_easy_setopt(c, CURLOPT_URL, x->url);
 	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -269,11 +288,6 @@ http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char 
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, h);
 	curl_easy_setopt(c, CURLOPT_BUFFERSIZE, 262144L);
 	curl_easy_setopt(c, CURLOPT_UPLOAD_BUFFERSIZE, 262144L);
-	if (x->has_range) {
-		snprintf(range, sizeof range, "%llu-%llu", (unsigned long long)x->range_first,
-			 (unsigned long long)x->range_last);
-		curl_easy_setopt(c, CURLOPT_RANGE, range);
-	}
 	set_method(c, h, x);
 
 	CURLcode code = curl_easy_perform(c);
@@ -287,7 +301,9 @@ http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char 
 	/* Too long a body is the caller's to judge: the answer itself is there. */
 	if (code == CURLE_WRITE_ERROR && r->body_overflow)
 		e = 0;
-	if (e < 0)
+	if (e < 0) {
 		snprintf(why, why_len, "%s", *error ? error : curl_easy_strerror(code));
+		printable(why, ""); /* some quote the server */
+	}
 	return e;
 }

@@ -331,18 +331,6 @@ gantry_token_put(struct gantry *g, char *token)
 	return found ? 0 : -ENOENT;
 }
 
-static struct target *
-target_take(struct gantry *g, struct port *p)
-{
-	pthread_mutex_lock(&g->lock);
-	struct target *t = p->free;
-
-	if (t)
-		p->free = t->next;
-	pthread_mutex_unlock(&g->lock);
-	return t ? t : target_new(p);
-}
-
 int
 window_open(struct gantry *g, const void *ptr, size_t size, bool is_put, struct window *w, char *why,
 	    size_t why_len)
@@ -395,14 +383,8 @@ window_close(struct window *w, bool clean)
 	bool is_temporary = r->is_temporary;
 	int e = 0;
 
-	if (w->target && clean) {
-		pthread_mutex_lock(&g->lock);
-		w->target->next = w->port->free;
-		w->port->free = w->target;
-		pthread_mutex_unlock(&g->lock);
-	} else if (w->target && target_free(w->target) < 0) {
+	if (w->target && (clean ? target_give(g, w->port, w->target) : target_free(w->target)) < 0)
 		e = is_temporary ? 0 : deregister_at(g, r, w->port);
-	}
 	region_put(g, r);
 	if (is_temporary && region_free(g, r) < 0)
 		e = -EBUSY;

@@ -8,6 +8,8 @@
  */
 #include "client/client_int.h"
 
+#include "base/printable.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,10 +38,13 @@ decimal(const char *text, const char *tail, uint64_t *ret_value, const char **re
 	return true;
 }
 
-static void
+/* It goes to a terminal or a log sooner or later, and a server may have chosen it to do something there.  Returns
+ * whether it came as it is. */
+static bool
 copy(char *out, size_t cap, const char *text)
 {
 	snprintf(out, cap, "%s", text);
+	return !printable(out, "");
 }
 
 /* bytes A-B/TOTAL, bytes A-B/ *, bytes * /TOTAL (without the blanks) */
@@ -93,10 +98,14 @@ reply_header(struct reply *r, const char *line, size_t len)
 		}
 	} else if (!strcasecmp(text, "content-length")) {
 		r->has_content_length = decimal(v, "", &r->content_length, &end);
+	} else if (!strcasecmp(text, "transfer-encoding")) {
+		r->is_chunked = !strcasecmp(v, "chunked");
 	} else if (!strcasecmp(text, "content-range")) {
 		content_range(r, v);
 	} else if (!strcasecmp(text, "etag")) {
-		copy(r->etag, sizeof r->etag, v);
+		/* One that is not what the server has is none: it would match nothing. */
+		if (!copy(r->etag, sizeof r->etag, v))
+			*r->etag = 0;
 	} else if (!strcasecmp(text, "x-gantry-rdma-reason")) {
 		copy(r->reason, sizeof r->reason, v);
 	} else if (!strcasecmp(text, "x-amz-rdma-checksum")) {
@@ -111,7 +120,7 @@ reply_header(struct reply *r, const char *line, size_t len)
 	}
 }
 
-static size_t
+static void
 unescape(const char *from, size_t len, char *out, size_t cap)
 {
 	static const struct {
@@ -134,11 +143,10 @@ unescape(const char *from, size_t len, char *out, size_t cap)
 				break;
 			}
 		}
-		/* It goes to a terminal or a log. */
-		out[n++] = (unsigned char)c < ' ' || c == 0x7f ? ' ' : c;
+		out[n++] = c;
 	}
 	out[n] = 0;
-	return n;
+	printable(out, "");
 }
 
 void
@@ -220,15 +228,56 @@ judge_put(const struct reply *r, enum gantry_dialect d, uint64_t size, const cha
 	return VERDICT_RDMA;
 }
 
+static uint64_t
+smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * Is `bytes` all that size bytes from offset on can be?  A server or a cache may answer less of a range than
+ * was asked (RFC 9110 15.3.7): what is short and does not reach the object's end is not the answer that a
+ * caller believes to have.  whole: how long the object is when the answer is not of a range.
+ */
+static bool
+is_all(const struct reply *r, uint64_t offset, uint64_t size, uint64_t bytes, uint64_t whole)
+{
+	if (r->has_range) {
+		if (r->range_first != offset || r->range_last - r->range_first + 1 != bytes)
+			return false;
+		if (!r->has_total)
+			return bytes == size;
+		return r->range_last < r->range_total && bytes == smaller(size, r->range_total - offset);
+	}
+	/* Without a range in the answer it is the object from its first byte on; unless it says that it is
+	 * only a part. */
+	if (offset != 0)
+		return false;
+	return bytes == (r->status == 206 || r->code == 206 ? size : smaller(size, whole));
+}
+
+bool
+body_is_all(const struct reply *r, uint64_t offset, uint64_t size)
+{
+	uint64_t whole = UINT64_MAX; /* it ends where the connection does: nobody knows whether that is all */
+
+	if (r->is_chunked)
+		whole = r->body_bytes;
+	else if (r->has_content_length)
+		whole = r->content_length;
+	/* More than fits is the rest of an object, of which no range was taken. */
+	if (r->body_overflow && (r->has_range || r->status == 206))
+		return false;
+	if (r->body_overflow)
+		whole = UINT64_MAX;
+	return is_all(r, offset, size, r->body_bytes, whole);
+}
+
 /* A 2xx whose body should hold the data. */
 static enum verdict
 judge_body(const struct reply *r, uint64_t offset, uint64_t size, uint64_t *ret_bytes, const char **ret_why)
 {
-	/* Without a range in the answer the body is the object from its first byte on. */
-	bool right_place = r->has_range ? r->range_first == offset : offset == 0;
-
-	if (!r->body_bytes || !right_place || r->body_overflow || r->body_bytes > size ||
-	    (r->has_range && r->range_last - r->range_first + 1 != r->body_bytes))
+	if (!r->body_bytes || r->body_overflow || !body_is_all(r, offset, size))
 		return VERDICT_DECLINED; /* ask again, without a token */
 	*ret_bytes = r->body_bytes;
 	if (!**ret_why)
@@ -254,6 +303,11 @@ judge_get_scality(const struct reply *r, uint64_t offset, uint64_t size, uint64_
 		return VERDICT_FAILED;
 	}
 	*ret_bytes = r->range_last - r->range_first + 1;
+	if (!is_all(r, offset, size, *ret_bytes, 0)) {
+		*ret_bytes = 0;
+		*ret_why = "the server moved fewer bytes than there are";
+		return VERDICT_FAILED;
+	}
 	return VERDICT_RDMA;
 }
 
@@ -282,6 +336,10 @@ judge_get(const struct reply *r, enum gantry_dialect d, uint64_t offset, uint64_
 	    (r->has_range && (r->range_first != offset || r->range_last - r->range_first + 1 != r->bytes)) ||
 	    (!r->has_range && offset != 0)) {
 		*ret_why = "the server's answer contradicts itself";
+		return VERDICT_FAILED;
+	}
+	if (!is_all(r, offset, size, r->bytes, r->bytes)) {
+		*ret_why = "the server moved fewer bytes than there are";
 		return VERDICT_FAILED;
 	}
 	*ret_bytes = r->bytes;

@@ -375,21 +375,43 @@ gantry_put(struct gantry *g, const char *url, const void *ptr, size_t size, cons
 	return call_end(&c, e, res);
 }
 
+/* A 416 that does not say how long the object is: asks. */
+static int
+ask_size(struct call *c)
+{
+	struct exchange x = exchange_for(c, METHOD_HEAD);
+	int e = run_plain(c, &x);
+
+	if (e == 0 && judge_plain(&c->r) != VERDICT_BODY)
+		e = status_errno(&c->r);
+	c->r.has_total = e == 0 && c->r.has_content_length;
+	c->r.range_total = c->r.content_length;
+	return e;
+}
+
 /* 416: an empty object is nothing wrong when it is read from its beginning. */
 static int
 at_the_end(struct call *c)
 {
 	char text[32];
+	int e = 0;
 
+	if (c->offset != 0)
+		return -ERANGE;
 	if (!c->r.has_total) {
 		reply_xml(&c->r, "ActualObjectSize", text, sizeof text);
 		c->r.has_total = *text != 0;
 		c->r.range_total = strtoull(text, NULL, 10);
 	}
-	if (c->offset != 0 || (c->r.has_total && c->r.range_total != 0))
+	if (!c->r.has_total)
+		e = ask_size(c);
+	if (e < 0)
+		return e;
+	if (!c->r.has_total || c->r.range_total != 0) {
+		if (c->r.status < 300)
+			say(c, "the server refuses the range of an object that is not empty");
 		return -ERANGE;
-	c->r.has_total = true;
-	c->r.range_total = 0;
+	}
 	c->res->path = GANTRY_PATH_NONE;
 	c->res->bytes = 0;
 	snprintf(c->res->reason, sizeof c->res->reason, "an empty object");
@@ -415,6 +437,13 @@ get_http(struct call *c)
 	/* A server that ignores the range sends the object from its beginning. */
 	if (c->r.has_range ? c->r.range_first != c->offset : c->offset != 0) {
 		say(c, "the server sent another range");
+		return -EPROTO;
+	}
+	if (!body_is_all(&c->r, c->offset, c->size)) {
+		snprintf(c->res->message, sizeof c->res->message,
+			 "the server's answer is incomplete: %llu bytes came, and it does not say that the "
+			 "object ends there",
+			 (unsigned long long)c->r.body_bytes);
 		return -EPROTO;
 	}
 	c->res->path = GANTRY_PATH_HTTP;

@@ -47,7 +47,9 @@ struct conf_disk {
 	uint64_t size_bytes; /* for --format */
 };
 
-enum conf_replay { REPLAY_OFF, REPLAY_REJECT };
+/* Which signatures are good once, or for one address: none; those with a descriptor for one address, or once;
+ * all for one address. */
+enum conf_replay { REPLAY_OFF, REPLAY_PEER, REPLAY_ONCE, REPLAY_REJECT };
 
 enum conf_etag { S3_ETAG_MD5, S3_ETAG_RANDOM };
 struct conf_s3 {
@@ -76,6 +78,7 @@ struct conf {
 		uint64_t buffers_bytes;      /* payload buffers, over all cores */
 		uint64_t http_buffers_bytes; /* quota of HTTP bodies, over all cores */
 		uint64_t index_bytes;
+		uint64_t replay_bytes; /* the table of signatures seen */
 	} memory;
 
 	struct conf_rdma rdma;
@@ -98,13 +101,15 @@ struct conf {
 	} auth;
 
 	struct {
-		int connections; /* per core */
-		int requests;    /* per core */
+		int connections;             /* per core */
+		int connections_per_address; /* over all cores, IPv6 by /64; 0: as many as there is room for */
+		int requests;                /* per core */
 		int pieces_per_request;
 		int queue;             /* waiting requests per FIFO */
 		uint64_t object_bytes; /* largest object */
 		uint64_t part_bytes;
 		uint64_t idle_ns;          /* keep-alive */
+		uint64_t head_ns;          /* from the first byte of a head, or a handshake, to its end */
 		uint64_t s3_progress_ns;   /* 8 s without progress */
 		uint64_t body_rate;        /* bytes per second of an HTTP body, while others wait; 0: any */
 		uint64_t body_grace_ns;    /* ... over that time */

@@ -198,15 +198,18 @@ tell_kept(struct merge *m, const struct conf_key *k, const void *from, const voi
 }
 
 /* Elements have no names: only when none of them needs a restart is the n-th still the same as before, and
- * may it be changed. */
+ * may it be changed.  A list that a reload may change as a whole may grow and shrink. */
 static void
 merge_list(struct merge *m, const struct conf_key *k)
 {
 	const struct key_list *l = k->list;
+	bool reload = k->flags & KEY_RELOAD;
 
 	if (*(const int *)(const void *)((const char *)m->running + l->nr_offset) !=
 	    *(const int *)(const void *)((const char *)m->fresh + l->nr_offset)) {
-		m->change(m->cookie, k->name, "", "", false);
+		m->change(m->cookie, k->name, "", "", reload);
+		if (reload)
+			return;
 	} else if (each_difference(m, k, needs_restart)) {
 		each_difference(m, k, tell_kept);
 	} else {

@@ -13,6 +13,7 @@
 
 #define CONF_DEVICES_MAX 16
 #define CONF_NETS_MAX 64
+#define CONF_DECLINE_RULES_MAX 32
 
 /* An address block; IPv4 ones are v4-mapped (prefix counted from 96). */
 struct conf_net {
@@ -27,6 +28,18 @@ enum conf_delay_mode {
 	DELAY_ENTRY,
 	DELAY_ADAPTIVE
 }; /* protocol.md 5: numbers 0-3 */
+
+/* Headers with tokens whose clients may be told of a decline by a 2xx. */
+enum conf_token_header { TOKEN_HEADER_AMZ, TOKEN_HEADER_INFO, TOKEN_HEADER_CUOBJ };
+extern const char *const conf_token_header[]; /* "x-amz-rdma-token", ...; ends with NULL */
+
+/* Names clients that turn to HTTP on a 2xx only: what is not NULL must fit, and at least one is not. */
+struct conf_decline_rule {
+	enum conf_token_header header;
+	char *access_key;
+	char *listen;     /* listen[].address as written */
+	char *user_agent; /* a part of it */
+};
 
 struct conf_rdma {
 	enum { RDMA_AUTO, RDMA_LIST, RDMA_NONE } mode;
@@ -50,6 +63,8 @@ struct conf_rdma {
 	int allow_nr;
 	bool allow_loopback, allow_self, allow_link_local; /* rdma.allow_special */
 	enum conf_bind_gid bind_gid;
+	struct conf_decline_rule decline_2xx[CONF_DECLINE_RULES_MAX];
+	int decline_2xx_nr;
 	bool meta_token;         /* x-amz-meta-rdma-token is served (protocol.md 2.7) */
 	bool short_get_reject;   /* GET without Range into a smaller window: 400 instead of 206 (4.3) */
 	uint64_t inflight_bytes; /* per request on the wire */

@@ -19,6 +19,7 @@
 #define AT(field) offsetof(struct conf, field)
 #define LISTEN(field) offsetof(struct conf_listen, field)
 #define DISK(field) offsetof(struct conf_disk, field)
+#define RULE(field) offsetof(struct conf_decline_rule, field)
 #define NR(a) ((int)(sizeof(a) / sizeof *(a)))
 
 _Static_assert(offsetof(struct conf_listen, sa) - offsetof(struct conf_listen, address) ==
@@ -34,7 +35,9 @@ _Static_assert(sizeof(enum conf_dialect) == sizeof(int) && sizeof(enum log_level
 
 static const char *const dialect_words[] = { [DIALECT_S3] = "s3", [DIALECT_SCALITY] = "scality", NULL };
 static const char *const etag_words[] = { [S3_ETAG_MD5] = "md5", [S3_ETAG_RANDOM] = "random", NULL };
-static const char *const replay_words[] = { [REPLAY_OFF] = "off", [REPLAY_REJECT] = "reject", NULL };
+static const char *const replay_words[] = {
+	[REPLAY_OFF] = "off", [REPLAY_PEER] = "peer", [REPLAY_ONCE] = "once", [REPLAY_REJECT] = "reject", NULL
+};
 static const char *const bind_words[] = {
 	[BIND_GID_OFF] = "off", [BIND_GID_SUBNET] = "subnet", [BIND_GID_EXACT] = "exact", NULL
 };
@@ -43,6 +46,10 @@ static const char *const delay_words[] = { [DELAY_NONE] = "none",
 					   [DELAY_ENTRY] = "entry",
 					   [DELAY_ADAPTIVE] = "adaptive",
 					   NULL };
+const char *const conf_token_header[] = { [TOKEN_HEADER_AMZ] = "x-amz-rdma-token",
+					  [TOKEN_HEADER_INFO] = "x-rdma-info",
+					  [TOKEN_HEADER_CUOBJ] = "x-cuobj-rdma-descr",
+					  NULL };
 static const char *const special_words[] = { "loopback", "self", "link_local", NULL };
 static const char *const level_words[] = {
 	[LOG_ERROR] = "error", [LOG_WARN] = "warning", [LOG_NOTE] = "notice",
@@ -81,11 +88,27 @@ static const struct conf_key disk_keys[] = {
 	  .help = "Space that --format gives to Gantry; auto is all of a block device" },
 };
 
+static const struct conf_key decline_keys[] = {
+	{ "header", KT_WORD, KEY_RELOAD, .offset = RULE(header), .words = conf_token_header, .def = "x-amz-rdma-token",
+	  .help = "The header that the token comes in" },
+	{ "access_key", KT_STRING, KEY_NONE | KEY_RELOAD, .offset = RULE(access_key), .def = "none",
+	  .help = "Who signed the request; none: anybody" },
+	{ "listen", KT_STRING, KEY_NONE | KEY_RELOAD, .offset = RULE(listen), .def = "none",
+	  .help = "The listener that it came to, as its listen[].address is written; none: any" },
+	{ "user_agent", KT_STRING, KEY_NONE | KEY_RELOAD, .offset = RULE(user_agent), .def = "none",
+	  .help = "What its User-Agent has in it somewhere; none: anything" },
+};
+
 static const struct key_list listen_list = {
 	listen_keys, NR(listen_keys), AT(listen), AT(listen_nr), sizeof(struct conf_listen), CONF_LISTEN_MAX, "a listener"
 };
 static const struct key_list disk_list = {
 	disk_keys, NR(disk_keys), AT(store.disks), AT(store.disk_nr), sizeof(struct conf_disk), CONF_DISKS_MAX, "a disk"
+};
+
+static const struct key_list decline_list = {
+	decline_keys, NR(decline_keys), AT(rdma.decline_2xx), AT(rdma.decline_2xx_nr), sizeof(struct conf_decline_rule),
+	CONF_DECLINE_RULES_MAX, "a rule"
 };
 
 const struct conf_key conf_keys[] = {
@@ -108,6 +131,8 @@ const struct conf_key conf_keys[] = {
 	  .def = "auto", .help = "Buffers of HTTP bodies over all cores; auto is 64MiB, or 4MiB a core if that is more" },
 	{ "memory.index", KT_SIZE, KEY_AUTO, .min = 16 * MIB, .max = 64 * TIB, .offset = AT(memory.index_bytes),
 	  .def = "auto", .help = "The index of objects, in all; auto is an eighth of the machine's memory" },
+	{ "memory.replay", KT_SIZE, KEY_AUTO, .min = MIB, .max = TIB, .offset = AT(memory.replay_bytes),
+	  .def = "auto", .help = "Signatures seen (auth.replay), 17 bytes each; auto is 1/256 of the machine's memory, 16MiB to 4GiB" },
 
 	{ "rdma.devices", KT_DEVICES, 0, .def = "auto",
 	  .help = "RDMA devices: auto is every active port, none switches RDMA off; or a list of names, addresses, GIDs" },
@@ -155,6 +180,8 @@ const struct conf_key conf_keys[] = {
 	  .help = "Kinds of address that tokens may name besides: loopback, self, link_local; for tests" },
 	{ "rdma.bind_gid", KT_WORD, KEY_RELOAD, .offset = AT(rdma.bind_gid), .words = bind_words, .def = "off",
 	  .help = "Whether a token's GID must belong to the HTTP client's address" },
+	{ "rdma.decline_2xx", KT_MAPS, KEY_RELOAD, .list = &decline_list, .def = "[]",
+	  .help = "Whose tokens are declined with a 2xx, with the data in the body of a GET, because they fall back on nothing else" },
 	{ "rdma.meta_token", KT_BOOL, KEY_RELOAD, .offset = AT(rdma.meta_token), .def = "false",
 	  .help = "Serve tokens in x-amz-meta-rdma-token" },
 	{ "rdma.short_get_reject", KT_BOOL, KEY_RELOAD, .offset = AT(rdma.short_get_reject), .def = "false",
@@ -185,11 +212,13 @@ const struct conf_key conf_keys[] = {
 	  .help = "How far the time of a signed request may be from ours" },
 	{ "auth.require_signed_headers", KT_BOOL, KEY_RELOAD, .offset = AT(auth.require_signed_headers), .def = "true",
 	  .help = "On signed requests x-rdma-info and x-cuobj-* must be signed; x-amz-* always must" },
-	{ "auth.replay", KT_WORD, 0, .offset = AT(auth.replay), .words = replay_words, .def = "off",
-	  .help = "Whether a signature that comes again from another address is refused" },
+	{ "auth.replay", KT_WORD, 0, .offset = AT(auth.replay), .words = replay_words, .def = "peer",
+	  .help = "Which signatures that come again are refused: with a token from another address, every one with a token, or any from another address" },
 
 	{ "limits.connections", KT_INT, 0, .min = 1, .max = 1048576, .offset = AT(limits.connections), .def = "4096",
-	  .help = "Connections per core" },
+	  .help = "Connections per core; a new one takes the place of one with half a head, or of an idle one" },
+	{ "limits.connections_per_address", KT_INT, KEY_RELOAD, .max = 1048576, .offset = AT(limits.connections_per_address), .def = "0",
+	  .help = "Connections of one client address (IPv6: of a /64) over all cores; 0 is as many as there is room for" },
 	{ "limits.requests", KT_INT, 0, .min = 1, .max = 65536, .offset = AT(limits.requests), .def = "1024",
 	  .help = "Requests at a time per core" },
 	{ "limits.pieces_per_request", KT_INT, 0, .min = 1, .max = CONF_PIECES_MAX, .offset = AT(limits.pieces_per_request), .def = "8",
@@ -202,6 +231,8 @@ const struct conf_key conf_keys[] = {
 	  .help = "Largest part of a multipart upload" },
 	{ "limits.idle", KT_TIME, KEY_RELOAD, .min = SEC, .max = 86400 * SEC, .offset = AT(limits.idle_ns), .def = "75s",
 	  .help = "How long an idle connection is kept" },
+	{ "limits.head", KT_TIME, KEY_RELOAD, .min = SEC, .max = 86400 * SEC, .offset = AT(limits.head_ns), .def = "10s",
+	  .help = "Longest time of a request's head, or of a TLS handshake, from its first byte to its last" },
 	{ "limits.s3_progress", KT_TIME, KEY_RELOAD, .min = 10 * MS, .max = 86400 * SEC, .offset = AT(limits.s3_progress_ns),
 	  .def = "8s", .help = "Longest time without progress of a request on an s3 listener, and for the rest of a body that is answered already" },
 	{ "limits.body_rate", KT_SIZE, KEY_RELOAD, .max = TIB, .offset = AT(limits.body_rate), .def = "64KiB",

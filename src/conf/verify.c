@@ -103,6 +103,12 @@ larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+static uint64_t
+smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* At least `min` buffers of that class from `share`, of which the pool gives `part` eighths to them, in at
  * most BUF_REGIONS_MAX regions of 1 GiB. */
 static void
@@ -139,17 +145,22 @@ verify_memory(struct loader *ld)
 		c->memory.http_buffers_bytes = larger(64 * MIB, 4 * MIB * cores);
 	if (!c->memory.index_bytes)
 		c->memory.index_bytes = larger(64 * MIB, have / 8 / MIB * MIB);
+	if (!c->memory.replay_bytes)
+		c->memory.replay_bytes = smaller(larger(16 * MIB, have / 256 / MIB * MIB), 4096 * MIB);
 	check_pool(ld, "memory.buffers", c->memory.buffers_bytes / cores, BUF_LARGE_BYTES + BUF_SLACK_BYTES,
 		   7, LARGE_PER_CORE);
 	check_pool(ld, "memory.http_buffers", c->memory.http_buffers_bytes / cores,
 		   BUF_SMALL_BYTES + BUF_SLACK_BYTES, 8, HTTP_PER_CORE);
 	all = c->memory.buffers_bytes + c->memory.http_buffers_bytes + c->memory.index_bytes;
+	if (c->auth.replay != REPLAY_OFF)
+		all += c->memory.replay_bytes;
 	if (have && all > have && ld->errors == before) {
 		const char *most =
 			c->memory.index_bytes > c->memory.buffers_bytes ? "memory.index" : "memory.buffers";
 
 		size_format(have / MIB * MIB, text, sizeof text);
-		load_fail_key(ld, most, "buffers, http_buffers and index do not fit into this machine's %s",
+		load_fail_key(ld, most,
+			      "buffers, http_buffers, index and replay do not fit into this machine's %s",
 			      text);
 	}
 }
@@ -323,6 +334,37 @@ verify_disks(struct loader *ld)
 	}
 }
 
+static bool
+is_listener(const struct conf *c, const char *address)
+{
+	for (int i = 0; i < c->listen_nr; i++) {
+		if (strcmp(c->listen[i].address, address) == 0)
+			return c->listen[i].dialect == DIALECT_S3;
+	}
+	return false;
+}
+
+/* A client that takes any 2xx for success loses data by such a rule: none may hold for everybody. */
+static void
+verify_decline_rules(struct loader *ld)
+{
+	const struct conf *c = ld->conf;
+	char path[64];
+
+	for (int i = 0; i < c->rdma.decline_2xx_nr; i++) {
+		const struct conf_decline_rule *r = &c->rdma.decline_2xx[i];
+
+		snprintf(path, sizeof path, "rdma.decline_2xx[%d].header", i);
+		if (!r->access_key && !r->listen && !r->user_agent)
+			load_fail_key(
+				ld, path,
+				"a rule for everybody; it needs an access_key, a listen or a user_agent");
+		snprintf(path, sizeof path, "rdma.decline_2xx[%d].listen", i);
+		if (r->listen && c->listen_nr > 0 && !is_listener(c, r->listen))
+			load_fail_key(ld, path, "there is no s3 listener with the address %.100s", r->listen);
+	}
+}
+
 static void
 verify_region(struct loader *ld)
 {
@@ -347,6 +389,7 @@ verify(struct loader *ld, bool partial)
 	verify_memlock(ld);
 	verify_listeners(ld);
 	verify_disks(ld);
+	verify_decline_rules(ld);
 	verify_region(ld);
 	/* A list that was refused is not a list that is missing. */
 	if (partial || before)

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "http/peers.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -170,7 +171,12 @@ cores_start(const struct core_env *env, struct cores **ret_cores, char *err, siz
 		cs->core[i].pick_b = 0x9e3779b9u * (uint32_t)(i + 1);
 		cs->core[i].mb.efd = -1;
 	}
-	rc = listen_open(cs, env->listen_fds, err, err_len);
+	rc = peers_new(nr * http_connections_max(env->conf), &cs->peers);
+	if (rc < 0)
+		snprintf(err, err_len, "the table of client addresses: %s (limits.connections)",
+			 strerror(-rc));
+	if (rc == 0)
+		rc = listen_open(cs, env->listen_fds, err, err_len);
 	for (int i = 0; rc == 0 && i < nr; i++)
 		rc = make_core(cs, &cs->core[i], err, err_len);
 	if (rc == 0)
@@ -225,6 +231,7 @@ cores_free(struct cores *cs)
 		bufpool_fini(&cs->core[i].http_bufs);
 		bufpool_fini(&cs->core[i].bufs);
 	}
+	peers_free(cs->peers);
 	pthread_cond_destroy(&cs->cond);
 	pthread_mutex_destroy(&cs->lock);
 	free(cs);

@@ -109,6 +109,7 @@ struct cores {
 	struct store *store;
 	struct stats *stats;
 	struct tls_cert *const *certs;
+	struct peers *peers;
 	int listen_fds[CONF_LISTEN_MAX];
 	bool listen_own[CONF_LISTEN_MAX]; /* made here, closed here */
 	int listen_ports[CONF_LISTEN_MAX];

@@ -150,8 +150,13 @@ take_over(struct core *c, int listener, int fd, const struct sockaddr_storage *p
 	int rc = http_add(c->http, listener, fd, (const struct sockaddr *)peer, sa_len(peer));
 
 	if (rc == -EBUSY)
-		log_limited(LOG_WARN, "core %d: connection refused, limits.connections (%d) are open",
+		log_limited(LOG_WARN,
+			    "core %d: connection refused, limits.connections (%d) are open and have requests",
 			    c->index, c->cs->conf->limits.connections);
+	else if (rc == -EUSERS)
+		log_limited(LOG_WARN,
+			    "core %d: connection refused, its address has limits.connections_per_address",
+			    c->index);
 	else if (rc < 0)
 		log_limited(LOG_WARN, "core %d: connection refused: %s", c->index, strerror(-rc));
 }
@@ -227,10 +232,10 @@ hand_over(struct acceptor *ac, int fd)
 /*
  * Descriptors are given out lowest first, so the number of a socket says how many are used.  The last ones
  * are not for clients: the admin listener, which answers how it is, and the store's next segment need some,
- * too.
+ * too.  A client in whose favour another one is just ending may have one of the first half of them.
  */
 static bool
-takes_kept(int fd)
+takes_kept(int fd, int part)
 {
 	struct rlimit l;
 	rlim_t kept;
@@ -238,7 +243,7 @@ takes_kept(int fd)
 	if (getrlimit(RLIMIT_NOFILE, &l) < 0 || l.rlim_cur == RLIM_INFINITY)
 		return false;
 	kept = l.rlim_cur / 4 < FDS_KEPT ? l.rlim_cur / 4 : FDS_KEPT;
-	return (rlim_t)fd >= l.rlim_cur - kept;
+	return (rlim_t)fd >= l.rlim_cur - kept / (unsigned)part;
 }
 
 /* ---- accepting: the core's thread ---- */
@@ -271,7 +276,7 @@ on_accept(struct ring_op *op, int res, bool more)
 	ac->active = more;
 	if (res >= 0 && c->phase >= CORE_ABORT) {
 		close(res);
-	} else if (res >= 0 && takes_kept(res)) {
+	} else if (res >= 0 && takes_kept(res, 1) && (takes_kept(res, 2) || !http_make_room(c->http))) {
 		log_limited(LOG_WARN,
 			    "connection refused, the descriptors are used up (LimitNOFILE=, ulimit -n)");
 		close(res);

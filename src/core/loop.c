@@ -445,7 +445,7 @@ make_parts(struct core *c)
 	rc = make_walks(c);
 	if (rc < 0)
 		return fail(c, rc, "scrub and lifecycle");
-	rc = http_new(c->cs->conf, c->cs->certs, c->ring, c->stats, &c->http);
+	rc = http_new(c->cs->conf, c->cs->certs, c->cs->peers, c->ring, c->stats, &c->http);
 	if (rc < 0)
 		return fail(c, rc, "HTTP");
 	http_set_reqs(c->http, c->reqs);

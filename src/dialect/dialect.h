@@ -84,6 +84,7 @@ struct dialect_in {
 	size_t target_len;
 	const struct field *fields;
 	int field_nr;
+	bool http_1_0; /* the request line said HTTP/1.0 */
 };
 
 /* Lists every operation as OP_...: op.def. */
@@ -311,7 +312,7 @@ enum fault target_get(struct target *t, unsigned parts, const char **ret_why);
 enum fault dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 
 /* Decodes, after authorisation (protocol.md 4.5), the descriptor into t->token, checks it against the
- * operation.  FAULT_BAD_TOKEN etc.  For operations that move nothing the token is ignored and t->wire
+ * operation.  FAULT_BAD_TOKEN etc.  Of a form that is switched off the token is TOKEN_OFF, not looked at.  For operations that move nothing the token is ignored and t->wire
  * becomes WIRE_NONE. */
 enum fault dialect_token(const struct dialect_in *in, struct target *t, const char **ret_why);
 
@@ -326,11 +327,19 @@ dialect_field(const struct dialect_in *in, const char *name, int *ret_nr)
 
 /* Tells whether a GET of that form that moved less than was asked for is 200, not 206 (protocol.md 4.3). */
 bool dialect_wire_clips(enum wire_form w);
+/* Tells whether descriptors of that form come in the header of that name. */
+bool dialect_wire_carries(enum wire_form w, const char *header);
 /* Tells whether a header of that name carries a descriptor or belongs to one. */
 bool dialect_is_wire_header(struct span name);
 /* Tells whether a signed request must have that header among those it signs: host, x-amz-*, whatever carries
  * a descriptor.  relax: auth.require_signed_headers allows some descriptors unsigned. */
 bool dialect_must_sign(struct span name, bool relax);
+/* Returns NULL, or why a signed request with a descriptor of that form must have that header among those it
+ * signs as well: it says which bytes move, or whether any do (wire.def).  One static sentence. */
+const char *dialect_must_sign_beside(enum wire_form w, struct span name, bool relax);
+
+/* Tells whether the value of that header says what is read, or where bytes go, and is not only stored. */
+bool dialect_header_steers(struct span name);
 
 /* Tells whether this is a token (RFC 9110 5.6.2), as methods and names of fields are. */
 bool dialect_is_field_name(const char *text, size_t len);
@@ -420,10 +429,11 @@ struct outcome {
 	int reply;  /* x-amz-rdma-reply; 0: no such header */
 	bool bytes; /* x-amz-rdma-bytes-transferred (and x-amz-rdma-bytes on GET) */
 	bool etag;
-	bool body_data;  /* a GET without a descriptor, or a declined one: the data in the body */
+	bool body_data; /* the data in the body: of a GET without a descriptor, or one that is OUT_DECLINED_2XX */
 	bool body_error; /* the error body of the dialect (declined: of FAULT_RDMA_NOT_SUPPORTED) */
 };
-enum outcome_kind { OUT_DONE, OUT_DECLINED, OUT_FAILED, OUT_ERROR };
+/* DECLINED_2XX is a decline that rdma.decline_2xx asks for: for clients that turn to HTTP on a 2xx only. */
+enum outcome_kind { OUT_DONE, OUT_DECLINED, OUT_DECLINED_2XX, OUT_FAILED, OUT_ERROR };
 /* Returns how an outcome looks.  partial: 206.  f: for FAILED and ERROR.  FAILED is the data plane: with a
  * fault whose status is 500 the reply header says so too; with any other (the deadline before a byte
  * moved, the store) it looks like ERROR. */

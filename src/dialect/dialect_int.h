@@ -12,9 +12,8 @@
 /* ---- wire.c: the one table of descriptor headers ---- */
 
 enum decline_style {
-	DECLINE_BODY,      /* HTTP success + reply 501; a GET has the data in its body, a PUT nothing (4.1) */
-	DECLINE_501_REPLY, /* HTTP 501 + reply 501, for clients that take any 2xx for success (4.2) */
-	DECLINE_501,       /* HTTP 501 and no S3 header */
+	DECLINE_501_REPLY, /* HTTP 501 + reply 501 (4.1) */
+	DECLINE_501,       /* HTTP 501 and no S3 header (4.2) */
 };
 
 /* Whether a signed request may carry the header unsigned: the window that it names is where the bytes go. */
@@ -40,7 +39,6 @@ struct wire_row {
 		     const char **ret_why);
 	bool (*shape)(const char *text, size_t len); /* NULL: every value is one of this row */
 	bool (*served)(const struct conf_rdma *c);   /* NULL: always */
-	const char *not_served;                      /* why, when it is not */
 	enum decline_style decline;
 	enum wire_reply reply;
 	enum wire_sign sign;
@@ -53,8 +51,6 @@ extern const struct wire_row wire_rows[WIRE_NR];
 
 /* Tells whether the header of that name carries the descriptor of that form. */
 bool wire_carries(enum wire_form w, struct span name);
-/* Refuses a descriptor whose form is switched off. */
-enum fault wire_check_served(const struct dialect_in *in, const struct target *t, const char **ret_why);
 /* Sets t->wire, also when it returns a fault: the answer to that fault depends on it. */
 enum fault wire_find(const struct dialect_in *in, struct target *t, const char **ret_why);
 

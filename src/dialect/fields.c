@@ -98,6 +98,10 @@ check_framing(const struct dialect_in *in, struct target *t, const char **ret_wh
 	if (coding && cl)
 		return refuse(ret_why, FAULT_BAD_REQUEST,
 			      "Content-Length and Transfer-Encoding came together.");
+	/* RFC 9112 6.1: such a message has faulty framing, as who speaks HTTP/1.0 cannot mean it. */
+	if (coding && in->http_1_0)
+		return refuse(ret_why, FAULT_BAD_REQUEST,
+			      "Transfer-Encoding came in a request of HTTP/1.0, which has none.");
 	if (coding) {
 		if (!span_is_nocase(field_text(coding), "chunked"))
 			return refuse(ret_why, FAULT_NOT_IMPLEMENTED,

@@ -32,15 +32,15 @@ error(const struct wire_row *row, enum op op, enum fault f)
 	return o;
 }
 
+/* For clients that turn to HTTP on a 2xx only.  A PUT: no body, and above all no ETag, which some of them take
+ * for stored (4.1).  Where no reply code can say so, a 2xx would be a lie. */
 static struct outcome
-declined(const struct wire_row *row, enum op op, bool partial)
+declined_2xx(const struct wire_row *row, enum op op, bool partial)
 {
-	struct outcome o;
+	struct outcome o = { .status = 200, .reply = 501 };
 
-	if (row->decline != DECLINE_BODY)
+	if (row->decline != DECLINE_501_REPLY)
 		return error(row, op, FAULT_RDMA_NOT_SUPPORTED);
-	/* A PUT: no body, and above all no ETag, which two clients take for stored (4.1). */
-	o = (struct outcome){ .status = 200, .reply = 501 };
 	if (op == OP_GET_OBJECT) {
 		o.status = partial ? 206 : 200;
 		o.body_data = true;
@@ -59,7 +59,9 @@ dialect_outcome(enum wire_form w, enum op op, enum outcome_kind kind, bool parti
 	case OUT_DONE:
 		return done(row, w, op, partial);
 	case OUT_DECLINED:
-		return declined(row, op, partial);
+		return error(row, op, FAULT_RDMA_NOT_SUPPORTED);
+	case OUT_DECLINED_2XX:
+		return declined_2xx(row, op, partial);
 	case OUT_FAILED:
 		o = error(row, op, f);
 		if (row->reply != REPLY_NEVER && o.status == 500)

@@ -228,8 +228,7 @@ dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_wh
 		return f;
 	if (!op_moves(t->op))
 		t->wire = WIRE_NONE;
-	f = wire_check_served(in, t, ret_why);
-	if (f == FAULT_NONE && is_s3(in))
+	if (is_s3(in))
 		f = refused_check(in, ret_why);
 	if (f == FAULT_NONE)
 		f = parse_op(in, t, ret_why);

@@ -46,9 +46,10 @@ add_text(struct moved *m, struct span s, const char **ret_p)
 	return n;
 }
 
-/* A '+' stands for itself: the form that is signed has blanks as %20. */
+/* Adds a field to those of the request, of which there are `from`.  A '+' stands for itself: the form that is
+ * signed has blanks as %20. */
 static enum fault
-move_one(struct moved *m, struct span key, struct span value, const char **ret_why)
+move_one(struct moved *m, int from, struct span key, struct span value, const char **ret_why)
 {
 	struct field *f = &m->fields[m->in.field_nr];
 	int name_len, len;
@@ -67,6 +68,12 @@ move_one(struct moved *m, struct span key, struct span value, const char **ret_w
 			      "character.");
 	f->name_len = (uint32_t)name_len;
 	f->value_len = (uint32_t)len;
+	for (int i = from; i < m->in.field_nr; i++) {
+		if (name_is(&m->in.fields[i], f->name))
+			return refuse(
+				ret_why, FAULT_BAD_ARGUMENT,
+				"A header came twice in the query; a signature does not say in which order.");
+	}
 	m->in.field_nr++;
 	return FAULT_NONE;
 }
@@ -87,7 +94,7 @@ moved_find(const struct dialect_in *in, struct moved *m, const char **ret_why)
 			memcpy(m->fields, in->fields, (size_t)in->field_nr * sizeof *in->fields);
 			m->in.fields = m->fields;
 		}
-		f = move_one(m, key, value, ret_why);
+		f = move_one(m, in->field_nr, key, value, ret_why);
 	}
 	return f;
 }

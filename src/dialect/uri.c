@@ -120,18 +120,26 @@ bucket_of_host(const struct dialect_in *in, struct span *ret_bucket)
 	return longest > 0;
 }
 
-/* Three routes of another protocol on the same port (protocol.md section 8): their clients fall back on one
- * answer only, which has a marker.  No bucket can have such a name. */
+/* Routes of other protocols on the same port, which connect queue pairs (protocol.md section 8).  Clients of
+ * hipobj-rc-v2 fall back on one answer only, which has a marker.  No bucket can have such a name. */
 static enum fault
 control_route(struct span path, enum method m, const char **ret_why)
 {
-	static const char *const routes[] = { "/.hipobj-rc/prepare", "/.hipobj-rc/ready",
-					      "/.hipobj-rc/cancel" };
+	static const struct {
+		const char *path, *why;
+		enum fault fault;
+	} routes[] = {
+		{ "/.hipobj-rc/prepare", "hipobj-rc-v2 is not served.", FAULT_RC_OFF },
+		{ "/.hipobj-rc/ready", "hipobj-rc-v2 is not served.", FAULT_RC_OFF },
+		{ "/.hipobj-rc/cancel", "hipobj-rc-v2 is not served.", FAULT_RC_OFF },
+		{ "/.s3rdma-rc/connect", "RC connections are not served.", FAULT_RDMA_NOT_SUPPORTED },
+		{ "/.s3rdma-rc/disconnect", "RC connections are not served.", FAULT_RDMA_NOT_SUPPORTED },
+	};
 
 	for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
-		if (!span_is(path, routes[i]))
+		if (!span_is(path, routes[i].path))
 			continue;
-		return m == METHOD_POST ? refuse(ret_why, FAULT_RC_OFF, "hipobj-rc-v2 is not served.")
+		return m == METHOD_POST ? refuse(ret_why, routes[i].fault, routes[i].why)
 					: refuse(ret_why, FAULT_METHOD, "This route takes POST only.");
 	}
 	return FAULT_NONE;

@@ -40,7 +40,7 @@ meta_is_on(const struct conf_rdma *c)
 }
 
 #define IS_SERVED .served = NULL
-#define UNLESS_OFF(function, why) .served = function, .not_served = why
+#define UNLESS_OFF(function) .served = function
 #define ONE_OF(name)                                                                                         \
 	{                                                                                                    \
 		name, name " came more than once."                                                           \
@@ -80,6 +80,12 @@ dialect_wire_clips(enum wire_form w)
 	return wire_rows[w].clips_as_200;
 }
 
+bool
+dialect_wire_carries(enum wire_form w, const char *header)
+{
+	return wire_carries(w, (struct span){ header, strlen(header) });
+}
+
 static const struct wire_row *
 row_of(struct span name)
 {
@@ -109,20 +115,38 @@ dialect_must_sign(struct span name, bool relax)
 	return span_begins_nocase(name, "x-amz-") || span_is_nocase(name, "host");
 }
 
+const char *
+dialect_must_sign_beside(enum wire_form w, struct span name, bool relax)
+{
+	static const struct {
+		const char *header, *why;
+	} beside[] = {
+#define BESIDE(header)                                                                                       \
+	{ header, header " is not among SignedHeaders: beside an RDMA descriptor it has to be." },
+#include "dialect/wire.def"
+	};
+
+	/* Where the descriptor itself may be another's, the rest is none of its signer's either. */
+	if (w == WIRE_NONE || (wire_rows[w].sign != SIGN_ALWAYS && relax))
+		return NULL;
+	for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+		if (span_is_nocase(name, beside[i].header))
+			return beside[i].why;
+	}
+	return NULL;
+}
+
+bool
+dialect_header_steers(struct span name)
+{
+	return row_of(name) || span_begins_nocase(name, "x-amz-copy-source") ||
+	       span_is_nocase(name, "x-amz-tagging");
+}
+
 bool
 wire_carries(enum wire_form w, struct span name)
 {
 	return wire_rows[w].header && span_is_nocase(name, wire_rows[w].header);
-}
-
-enum fault
-wire_check_served(const struct dialect_in *in, const struct target *t, const char **ret_why)
-{
-	const struct wire_row *row = &wire_rows[t->wire];
-
-	if (row->served && !row->served(in->rdma))
-		return refuse(ret_why, FAULT_RDMA_NOT_SUPPORTED, row->not_served);
-	return FAULT_NONE;
 }
 
 static bool
@@ -204,6 +228,10 @@ dialect_token(const struct dialect_in *in, struct target *t, const char **ret_wh
 	if (t->wire == WIRE_NONE)
 		return FAULT_NONE;
 	f = dialect_field(in, wire_rows[t->wire].header, NULL);
+	if (wire_rows[t->wire].served && !wire_rows[t->wire].served(in->rdma)) {
+		t->token = (struct token){ .kind = TOKEN_OFF };
+		return FAULT_NONE;
+	}
 	if (wire_rows[t->wire].parse(in, f, t, ret_why) < 0)
 		return FAULT_BAD_TOKEN;
 	/* A GET may find an empty object, for which SIZE 0 is right: req/ asks again once it knows (2.1). */

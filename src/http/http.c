@@ -30,100 +30,6 @@
 
 /* ---- connections ---- */
 
-void
-conn_release(struct hconn *c)
-{
-	check(!c->polling && !c->rq);
-	c->where = CONN_FREE;
-	/* Head: what was used last is still in the cache, and memory never used costs nothing. */
-	list_push_head(&c->l->h->free, &c->link);
-}
-
-static void
-conn_resume(struct hconn *c)
-{
-	check(c->suspended);
-	c->suspended = false;
-	MHD_resume_connection(c->mc);
-	c->l->hot = true;
-}
-
-void
-conn_reset(struct hconn *c)
-{
-	/* Dissolving the association is what makes TCP send a reset at once,
-	 * whoever still holds the socket. */
-	struct sockaddr none = { .sa_family = AF_UNSPEC };
-
-	connect(c->fd, &none, sizeof none);
-}
-
-void
-conn_todo(struct hconn *c)
-{
-	if (!list_linked(&c->todo))
-		list_push_tail(&c->l->h->todo, &c->todo);
-}
-
-void
-conn_abort(struct hconn *c)
-{
-	if (c->aborted)
-		return;
-	c->aborted = true;
-	conn_reset(c);
-	if (c->suspended)
-		conn_resume(c);
-	c->l->hot = true;
-}
-
-void
-conn_head_get(struct hconn *c)
-{
-	struct http *h = c->l->h;
-
-	if (c->head)
-		return;
-	c->head = pool_get(&h->heads);
-	check(c->head); /* no connection has two */
-	c->head->target = c->head->short_target;
-}
-
-/* Gives back the memory for a long target. */
-static void
-conn_target_short(struct hconn *c)
-{
-	if (c->head->target != c->head->short_target)
-		pool_put(&c->l->h->long_targets, c->head->target);
-	c->head->target = c->head->short_target;
-}
-
-void
-conn_target_set(struct hconn *c, const char *target, size_t len)
-{
-	struct head *head = c->head;
-
-	conn_target_short(c);
-	if (len >= sizeof head->short_target) {
-		head->target = pool_get(&c->l->h->long_targets);
-		check(head->target);
-	}
-	memcpy(head->target, target, len);
-	head->target[len] = 0;
-}
-
-void
-conn_head_put(struct hconn *c)
-{
-	struct http *h = c->l->h;
-
-	if (!c->head)
-		return;
-	conn_target_short(c);
-	pool_put(&h->heads, c->head);
-	c->head = NULL;
-}
-
 static void
 on_conn_poll(struct ring_op *op, int res, bool more)
 {
@@ -183,6 +89,20 @@ conn_opened(struct listener *l, struct MHD_Connection *mc, void **ret_context)
 	check(false); /* only http_add() gives connections to the library */
 }
 
+/* Takes the connection out of all counts of open ones. */
+static void
+conn_uncount(struct hconn *c)
+{
+	struct http *h = c->l->h;
+
+	h->open_nr--;
+	h->leaving_nr -= c->leaving;
+	if (list_linked(&c->unfinished))
+		list_del(&c->unfinished);
+	peers_remove(h->peers, c->peer_count);
+	c->peer_count = NULL;
+}
+
 static void
 conn_closed(struct hconn *c)
 {
@@ -192,7 +112,7 @@ conn_closed(struct hconn *c)
 	list_del(&c->link);
 	if (list_linked(&c->todo))
 		list_del(&c->todo);
-	h->open_nr--;
+	conn_uncount(c);
 	conn_head_put(c); /* of a head that never was whole */
 	c->mc = NULL;
 	c->where = CONN_CLOSED;
@@ -231,24 +151,26 @@ unmap(struct sockaddr_storage *sa)
 	memcpy(sa, &four, sizeof four);
 }
 
-int
-http_add(struct http *h, int listener, int fd, const struct sockaddr *peer, socklen_t peer_len)
+/* A connection that is nobody's.  NULL: there is none. */
+static struct hconn *
+conn_get(struct http *h)
 {
-	struct listener *l = &h->listeners[listener];
-	struct list *link = list_pop(&h->free);
-	socklen_t local_len = sizeof(struct sockaddr_storage);
-	struct hconn *c;
-	int one = 1, rc;
+	/* Those that linger have been answered: the oldest makes room, in a turn or two. */
+	if (h->conns.nr - h->conns.used <= HTTP_SPARE / 2)
+		linger_end_oldest(h);
+	return pool_get(&h->conns);
+}
 
-	check(listener >= 0 && listener < h->listener_nr);
-	if (!link) {
-		close(fd);
-		return -EBUSY;
-	}
-	c = container_of(link, struct hconn, link);
+static void
+conn_init(struct hconn *c, struct listener *l, int fd, const struct sockaddr *peer, socklen_t peer_len)
+{
+	socklen_t local_len = sizeof(struct sockaddr_storage);
+	int one = 1;
+
 	memset(c, 0, sizeof *c);
 	list_init(&c->todo);
 	list_init(&c->owed);
+	list_init(&c->unfinished);
 	c->l = l;
 	c->fd = fd;
 	c->linger_fd = -1;
@@ -259,21 +181,76 @@ http_add(struct http *h, int listener, int fd, const struct sockaddr *peer, sock
 	unmap(&c->peer);
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+}
+
+/* Hands the connection to the library.  0 or -errno; then the library has closed the socket. */
+static int
+conn_start(struct hconn *c, const struct sockaddr *peer, socklen_t peer_len)
+{
+	struct http *h = c->l->h;
+	int rc;
+
 	c->where = CONN_COMING;
+	c->stamp = ++h->stamps;
 	list_push_tail(&h->coming, &c->link);
+	list_push_tail(&h->unfinished, &c->unfinished);
 	h->open_nr++;
-	l->hot = true;
-	if (MHD_add_connection(l->d, fd, peer, peer_len) == MHD_YES) {
+	h->stirred = true;
+	c->l->hot = true;
+	if (MHD_add_connection(c->l->d, c->fd, peer, peer_len) == MHD_YES) {
 		stats_event(h->stats, STATS_ACCEPTED);
 		return 0;
 	}
 	rc = errno ? -errno : -EIO;
 	if (c->where == CONN_COMING) {
-		h->open_nr--;
+		conn_uncount(c);
 		list_del(&c->link);
 		conn_release(c);
 	}
 	return rc;
+}
+
+int
+http_add(struct http *h, int listener, int fd, const struct sockaddr *peer, socklen_t peer_len)
+{
+	struct hconn *c = NULL;
+	int rc = 0;
+
+	check(listener >= 0 && listener < h->listener_nr);
+	c = conn_get(h);
+	if (!c) {
+		stats_event(h->stats, STATS_CLOSED_NO_ROOM);
+		close(fd);
+		return -EBUSY;
+	}
+	conn_init(c, &h->listeners[listener], fd, peer, peer_len);
+	rc = peers_add(h->peers, (struct sockaddr *)&c->peer, h->conf->limits.connections_per_address,
+		       &c->peer_count);
+	if (rc == -EUSERS)
+		stats_event(h->stats, STATS_CLOSED_ADDRESS);
+	if (rc == 0 && !admit_room(h)) {
+		stats_event(h->stats, STATS_CLOSED_NO_ROOM);
+		peers_remove(h->peers, c->peer_count);
+		rc = -EBUSY;
+	}
+	if (rc < 0) {
+		close(fd);
+		conn_release(c);
+		return rc;
+	}
+	return conn_start(c, peer, peer_len);
+}
+
+bool
+http_make_room(struct http *h)
+{
+	return admit_half_head(h);
+}
+
+int
+http_connections_max(const struct conf *conf)
+{
+	return conf->limits.connections + HTTP_SPARE;
 }
 
 int
@@ -321,6 +298,7 @@ on_epoll(struct ring_op *op, int res, bool more)
 	struct listener *l = container_of(op, struct listener, poll);
 
 	l->hot = true;
+	l->h->stirred = true;
 	if (more)
 		return;
 	l->polling = false;
@@ -399,6 +377,7 @@ http_run(struct http *h)
 	after_run(h);
 	more |= early_reply_run(h);
 	linger_run(h, now, false);
+	admit_run(h, now);
 	return more;
 }
 
@@ -412,6 +391,8 @@ http_timeout_ns(const struct http *h)
 		at = container_of(first, const struct hconn, link)->linger_until_ns;
 	if (owed && container_of(owed, const struct hconn, owed)->look_ns < at)
 		at = container_of(owed, const struct hconn, owed)->look_ns;
+	if (admit_due_ns(h) < at)
+		at = admit_due_ns(h);
 	for (int i = 0; i < h->listener_nr; i++) {
 		const struct listener *l = &h->listeners[i];
 
@@ -432,9 +413,8 @@ http_drain(struct http *h)
 	{
 		struct hconn *c = container_of(link, struct hconn, link);
 
-		/* The library sees the end of the input and closes, as if the client had. */
 		if (c->stage == STAGE_IDLE && !c->aborted)
-			shutdown(c->fd, SHUT_RD);
+			conn_dismiss(c);
 	}
 }
 
@@ -459,7 +439,6 @@ keep_escapes(void *cls, struct MHD_Connection *mc, char *text)
 static int
 start_daemon(struct listener *l)
 {
-	const struct conf *conf = l->h->conf;
 	const union MHD_DaemonInfo *info;
 
 	struct MHD_OptionItem tls[] = {
@@ -474,7 +453,7 @@ start_daemon(struct listener *l)
 				0, NULL, NULL, on_call, l, MHD_OPTION_NOTIFY_COMPLETED, on_completed, l,
 				MHD_OPTION_NOTIFY_CONNECTION, on_connection, l, MHD_OPTION_URI_LOG_CALLBACK,
 				head_target, l, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
-				MHD_OPTION_CONNECTION_LIMIT, (unsigned)conf->limits.connections,
+				MHD_OPTION_CONNECTION_LIMIT, (unsigned)l->h->conns.nr,
 				MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_POOL_BYTES,
 				MHD_OPTION_CONNECTION_TIMEOUT, l->h->idle_s, MHD_OPTION_ARRAY,
 				l->cert ? tls : &tls[2], MHD_OPTION_END);
@@ -490,8 +469,8 @@ start_daemon(struct listener *l)
 }
 
 int
-http_new(const struct conf *conf, struct tls_cert *const *certs, struct ring *ring, struct stats_core *stats,
-	 struct http **ret_http)
+http_new(const struct conf *conf, struct tls_cert *const *certs, struct peers *peers, struct ring *ring,
+	 struct stats_core *stats, struct http **ret_http)
 {
 	struct http *h = calloc(1, sizeof *h);
 	int rc;
@@ -503,20 +482,20 @@ http_new(const struct conf *conf, struct tls_cert *const *certs, struct ring *ri
 	h->ring = ring;
 	h->stats = stats;
 	h->folds_wrong = strcmp(MHD_get_version(), "0.9.77") < 0;
-	list_init(&h->free);
 	list_init(&h->coming);
 	list_init(&h->open);
 	list_init(&h->todo);
 	list_init(&h->lingering);
 	list_init(&h->owed);
-	h->conns = calloc((size_t)conf->limits.connections, sizeof *h->conns);
-	rc = h->conns ? pool_init(&h->heads, sizeof(struct head), conf->limits.connections) : -ENOMEM;
+	list_init(&h->unfinished);
+	h->peers = peers;
+	rc = pool_init(&h->conns, sizeof(struct hconn), http_connections_max(conf));
 	if (rc == 0)
-		rc = pool_init(&h->long_targets, HTTP_TARGET_MAX + 1, conf->limits.connections);
+		rc = pool_init(&h->heads, sizeof(struct head), http_connections_max(conf));
+	if (rc == 0)
+		rc = pool_init(&h->long_targets, HTTP_TARGET_MAX + 1, http_connections_max(conf));
 	if (rc == 0)
 		rc = answer_init(h);
-	for (int i = 0; rc == 0 && i < conf->limits.connections; i++)
-		list_push_tail(&h->free, &h->conns[i].link);
 	for (int i = 0; rc == 0 && i < conf->listen_nr; i++) {
 		h->listeners[i] = (struct listener){ .h = h,
 						     .conf = &conf->listen[i],
@@ -598,6 +577,6 @@ http_free(struct http *h)
 	answer_fini(h);
 	pool_fini(&h->heads);
 	pool_fini(&h->long_targets);
-	free(h->conns);
+	pool_fini(&h->conns);
 	free(h);
 }

@@ -3,6 +3,9 @@
  * What the files of http/ share: connections, listeners, canned answers.  Everything on the core's thread.
  *
  *   http.c             daemons and connections: made, run, drained, ended
+ *   conn.c             what is done to one connection
+ *   admit.c            who may have a connection; how long a head may take
+ *   peers.c            how many connections an address has
  *   call.c             the library's calls about a request
  *   answer.c           replies handed to the library
  *   mhd_head_check.c   refuses heads that libmicrohttpd lets through
@@ -16,6 +19,7 @@
 #include "base/list.h"
 #include "base/pool.h"
 #include "http/http.h"
+#include "http/peers.h"
 #include "ring/ring.h"
 
 #include <microhttpd.h>
@@ -31,12 +35,16 @@
  */
 #define HTTP_POOL_BYTES (24u << 10)
 #define HTTP_STREAM_BYTES (64u << 10)
+/* Connections beyond limits.connections, for those that are on their way out: as many as may come in one turn
+ * of the loop. */
+#define HTTP_SPARE 4096
+#define VICTIMS_MAX 64
 
 /* Answers that need no request: made once per dialect. */
 enum canned { CANNED_BAD, CANNED_BAD_URI, CANNED_TOO_LARGE, CANNED_BUSY, CANNED_NR };
 
 enum conn_where {
-	CONN_FREE,    /* on http->free */
+	CONN_FREE,    /* in http->conns */
 	CONN_COMING,  /* given to libmicrohttpd, which has not said hello yet */
 	CONN_OPEN,    /* on http->open */
 	CONN_CLOSED,  /* libmicrohttpd has let go; waits for its poll to come back */
@@ -108,6 +116,16 @@ struct hconn {
 	uint64_t linger_until_ns;
 	uint64_t lingered_bytes;
 
+	/* who may have it (admit.c) */
+	struct peer *peer_count;
+	struct list unfinished; /* on http->unfinished: no whole head has come yet, or one has begun */
+	uint64_t stamp;         /* of its beginning, then of its last request's end: larger is later */
+	uint64_t taken;         /* bytes that belong to requests; over TLS records */
+	uint64_t bytes;         /* over TLS: that had come when it was first looked at since; 0: it was not */
+	uint64_t head_ns;       /* when a head, or a handshake, began; 0: none has, as far as is known */
+	bool shaken;            /* the handshake is over */
+	bool leaving;           /* it was told to go */
+
 	/* the request */
 	enum conn_stage stage;
 	struct req *rq;
@@ -116,7 +134,7 @@ struct hconn {
 	bool has_body; /* the fields announce one */
 	bool replied_early; /* answered past the library (mhd_early_reply.c): to be closed, nothing more to be said */
 	bool close_after; /* the connection ends with this request's answer, in good order */
-	bool must_close;  /* the fields contradict each other: nothing after this request can be trusted */
+	bool must_close;  /* where the body ends is a matter of opinion: nothing behind it can be trusted */
 	bool body_ended;
 	uint64_t body_ns; /* when the last of the body came */
 	uint64_t owed_since_ns,
@@ -149,10 +167,21 @@ struct http {
 	struct reqs *reqs;
 	struct listener listeners[CONF_LISTEN_MAX];
 	int listener_nr;
-	struct hconn *conns;
-	struct pool heads, long_targets;
-	struct list free, coming, open, lingering, todo, owed;
-	int open_nr;     /* coming and open */
+	struct pool conns, heads, long_targets;
+	struct list coming, open, lingering, todo, owed;
+	struct list unfinished; /* the one that has waited longest for its head first */
+	struct peers *peers;
+	int open_nr;      /* coming and open */
+	int leaving_nr;   /* of these, told to go */
+	uint64_t stamps;  /* given out */
+	uint64_t look_ns; /* when the next connections are looked at */
+	bool stirred;     /* something came since this round began, or has to be looked at again */
+	int look_left;    /* of this round */
+	struct {
+		struct hconn *c;
+		uint64_t stamp; /* it has another: it is not what it was */
+	} victim[VICTIMS_MAX];
+	int victim_nr, victim_at;
 	int polls;       /* ring operations in flight */
 	unsigned idle_s; /* the daemons' own: what conf said at first */
 	bool draining, stopping;
@@ -162,8 +191,8 @@ struct http {
 	unsigned kept_next; /* the one to give up next */
 };
 
-/* ---- http.c ---- */
-/* Puts the connection back on http->free.  Neither the library nor the ring may still have it. */
+/* ---- conn.c ---- */
+/* Gives the connection back to http->conns.  Neither the library nor the ring may still have it. */
 void conn_release(struct hconn *c);
 /* Puts the connection on http->todo, for what cannot be done inside the library's calls. */
 void conn_todo(struct hconn *c);
@@ -173,10 +202,26 @@ void conn_head_get(struct hconn *c);
 void conn_target_set(struct hconn *c, const char *target, size_t len);
 /* Takes the head back; a connection without one is fine. */
 void conn_head_put(struct hconn *c);
+/* Lets the library go on with a connection that is suspended. */
+void conn_resume(struct hconn *c);
 /* Resets the TCP connection, so that no client takes what came so far for the whole. */
 void conn_reset(struct hconn *c);
 /* Resets the connection and has the library end it, whatever it waits for. */
 void conn_abort(struct hconn *c);
+/* Has the library end an idle connection in good order, as if the client had. */
+void conn_dismiss(struct hconn *c);
+
+/* ---- admit.c ---- */
+/* Looks at some connections, whether a head takes too long there, if that is due. */
+void admit_run(struct http *h, uint64_t now);
+/* Returns when that is due; UINT64_MAX: when something comes. */
+uint64_t admit_due_ns(const struct http *h);
+/* Begins to count anew for what comes behind a request. */
+void admit_request_over(struct hconn *c);
+/* Sees that there is room for one more connection, by ending another if need be.  False: there is none. */
+bool admit_room(struct http *h);
+/* Ends the connection that has waited longest for the rest of its head.  False: there is none. */
+bool admit_half_head(struct http *h);
 
 /* ---- mhd_head_check.c ---- */
 /* Keeps the raw target, before the library parses the head (MHD_OPTION_URI_LOG_CALLBACK). */
@@ -216,6 +261,8 @@ bool early_reply_run(struct http *h);
 void linger_begin(struct hconn *c);
 /* Reads from a lingering socket that can be read or was closed. */
 void linger_poll(struct hconn *c);
+/* Ends the connection that has lingered longest, if there is one. */
+void linger_end_oldest(struct http *h);
 /* Ends the connections that lingered long enough (all: every one).  Returns when the next one is due. */
 uint64_t linger_run(struct http *h, uint64_t now_ns, bool all);
 

@@ -167,7 +167,12 @@ head_check(struct hconn *c, const char *method, const char *version)
 	c->close_after = false;
 	MHD_get_connection_values_n(c->mc, MHD_HEADER_KIND, gather_field, &g);
 	c->has_body = g.codings || g.length_given;
-	c->must_close = g.lengths > 1 || g.codings > 1 || g.others || (g.lengths && g.codings);
+	/*
+	 * The library ends a chunk's line at a bare LF, where others go on reading: to a proxy that sends
+	 * such a body on as it came, a request may be in it that is one to us alone.  So what stands behind a
+	 * body in chunks is never read.
+	 */
+	c->must_close = g.lengths > 1 || g.codings;
 	if (g.too_many || c->head->header_bytes > HTTP_HEADER_MAX ||
 	    c->head->header_bytes + (size_t)c->head->field_nr * HTTP_FIELD_BYTES > HTTP_NOTED_MAX)
 		return CANNED_TOO_LARGE;

@@ -70,6 +70,15 @@ linger_poll(struct hconn *c)
 	ring_poll(h->ring, &c->poll, c->linger_fd, POLLIN, false);
 }
 
+void
+linger_end_oldest(struct http *h)
+{
+	struct list *first = list_first(&h->lingering);
+
+	if (first)
+		end(container_of(first, struct hconn, link));
+}
+
 uint64_t
 linger_run(struct http *h, uint64_t now_ns, bool all)
 {

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REPLAY_ENTRIES (1u << 17) /* of 48 bytes; at 100 signed requests a second more than 20 minutes */
-
 /* Each line of what auth/ says is an error of its own. */
 static void
 say(char *text)
@@ -48,5 +46,5 @@ int
 daemon_make_replay(const struct conf *conf, struct auth_replay **ret_replay)
 {
 	*ret_replay = NULL;
-	return conf->auth.replay == REPLAY_OFF ? 0 : auth_replay_new(REPLAY_ENTRIES, ret_replay);
+	return conf->auth.replay == REPLAY_OFF ? 0 : auth_replay_new(conf->memory.replay_bytes, ret_replay);
 }

@@ -7,6 +7,7 @@
 #include "main/daemon.h"
 
 #include "admin/admin.h"
+#include "auth/auth.h"
 #include "base/clock.h"
 #include "core/core.h"
 #include "rdma/rdma.h"
@@ -190,6 +191,50 @@ scrub_metrics(struct daemon *d, struct stats_out *out)
 	stats_emit_ns(out, M_SCRUB_FINISHED, i.finished_ns, NULL);
 }
 
+/* ---- auth.replay ---- */
+
+static const char *const replay_text[] = {
+	[REPLAY_OFF] = "off", [REPLAY_PEER] = "peer", [REPLAY_ONCE] = "once", [REPLAY_REJECT] = "reject"
+};
+
+static void
+replay_metrics(struct daemon *d, struct stats_out *out)
+{
+	struct auth_replay_info i = { 0 };
+
+	if (d->replay)
+		auth_replay_get_info(d->replay, &i);
+	stats_emit(out, M_REPLAYS, i.refused, NULL);
+	stats_emit(out, M_REPLAY_FORGOTTEN, i.forgotten, NULL);
+}
+
+static void
+replay_state(struct daemon *d, FILE *out)
+{
+	const struct conf *c = daemon_conf(d);
+	uint64_t window_s = c->auth.clock_skew_ns / NS_PER_S;
+	struct auth_replay_info i;
+
+	fprintf(out, "{\"mode\":\"%s\"", replay_text[c->auth.replay]);
+	daemon_conf_put(c);
+	if (d->replay) {
+		auth_replay_get_info(d->replay, &i);
+		fprintf(out,
+			",\"signatures\":%llu,\"window_seconds\":%llu,\"requests_per_second\":%llu,"
+			"\"forgotten\":%llu,\"refused\":%llu,\"refused_by_key\":{",
+			(unsigned long long)i.entries, (unsigned long long)window_s,
+			(unsigned long long)(AUTH_REPLAY_USABLE(i.entries) / window_s),
+			(unsigned long long)i.forgotten, (unsigned long long)i.refused);
+		for (int k = 0; k < i.key_nr; k++) {
+			fputs(k ? "," : "", out);
+			json_string(out, i.by_key[k].access_key);
+			fprintf(out, ":%llu", (unsigned long long)i.by_key[k].refused);
+		}
+		putc('}', out);
+	}
+	putc('}', out);
+}
+
 struct totals {
 	int requests, connections;
 	int bufs_total[2], bufs_avail[2];
@@ -264,6 +309,7 @@ metrics(void *cookie, struct stats_out *out)
 	stats_emit(out, M_DRAINING, atomic_load(&d->drained) || atomic_load(&d->phase) == PHASE_DRAINING,
 		   NULL);
 	scrub_metrics(d, out);
+	replay_metrics(d, out);
 	for (int i = 0; i < rail_nr(d); i++)
 		rail_metrics(d, i, out);
 	for (int i = 0; i < unit_nr(d); i++)
@@ -509,6 +555,8 @@ status(void *cookie, FILE *out)
 		unit_nr(d), failed, objects, size, available);
 	fputs("\"scrub\":", out);
 	control_scrub_state(d, out);
+	fputs(",\n\"replay\":", out);
+	replay_state(d, out);
 	fputs(",\n\"cores\":", out);
 	core_list(d, &t, out);
 	fprintf(out, ",\n\"requests\":%d,\"connections\":%d,\n", t.requests, t.connections);

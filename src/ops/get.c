@@ -148,12 +148,10 @@ get_declined(struct req *rq)
 {
 	enum fault f;
 
-	rq->declined = true;
-	stats_decline(rq->rs->env.stats, (int)rq->reason);
+	req_declined(rq);
 	xfer_fini(&rq->xfer);
-	/* Where a decline is a 2xx the data comes with it; where clients take any 2xx for success it is a 501
-	 * (4.2). */
-	if (!dialect_outcome(rq->target.wire, rq->target.op, OUT_DECLINED, false, FAULT_NONE).body_data)
+	/* Where a decline is a 2xx the data comes with it (4.1). */
+	if (!rq->declined_2xx)
 		return req_go(rq, req_reply_step);
 	/* What a window would have clipped, a body need not. */
 	f = which_bytes(rq);
@@ -211,7 +209,7 @@ static bool
 gives_checksums(const struct req *rq)
 {
 	return rq->target.checksum_mode && !rq->partial && rq->rdma_bytes == 0 &&
-	       (!rq->is_tokened || rq->declined);
+	       (!rq->is_tokened || rq->declined_2xx);
 }
 
 static void

@@ -192,8 +192,7 @@ put_begin(struct req *rq)
 static enum verdict
 put_declined(struct req *rq)
 {
-	rq->declined = true;
-	stats_decline(rq->rs->env.stats, (int)rq->reason);
+	req_declined(rq);
 	return req_go(rq, req_reply_step);
 }
 

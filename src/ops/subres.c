@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a bucket has besides objects: CORS and lifecycle rules, tags (subres.def); and the answers that never
- * vary.  The core's thread.
+ * What a bucket has besides objects, the rows of subres.def; and the answers that never vary.  The core's
+ * thread.
  *
  * They live together in the bucket's attributes (walk/bucket_config.h).  Changing one writes all anew,
  * against the version that was read: two changes at once, and the second is tried again.
@@ -133,8 +133,9 @@ subres_write(struct req *rq)
 	if (!text_ok(&j->attrs))
 		return req_fail(rq, FAULT_BUSY, NULL);
 	if (j->attrs.len > STORE_BUCKET_ATTRS_MAX)
-		return req_fail(rq, FAULT_TEXT_TOO_LARGE,
-				"The bucket's CORS and lifecycle rules and tags are too large together.");
+		return req_fail(
+			rq, FAULT_TEXT_TOO_LARGE,
+			"The bucket's configuration (rules, tags and the like) is too large together.");
 	j->set.op.done = on_set;
 	r = store_bucket_set_attrs(rq->rs->env.store, t->bucket, t->bucket_len, rq->battrs.stat.version,
 				   j->attrs.p, (uint32_t)j->attrs.len, &j->set);

@@ -164,7 +164,7 @@ check_no_gid(const struct rdma_trust *trust, const struct conf_rdma *conf)
 		if (conf->allow_nr == 0 || in_allow(conf, trust->net[i].addr))
 			return 0;
 	}
-	return have_ib ? -EACCES : 0;
+	return have_ib ? -EHOSTUNREACH : 0;
 }
 
 int
@@ -182,14 +182,14 @@ rdma_trust_check(const struct rdma_trust *trust, const struct conf_rdma *conf, c
 	/* What allow_special names is allowed outright; on a loopback rail our own address is a loopback one,
 	 * and `loopback` is the word for it. */
 	if (gid_is_loopback(gid))
-		return conf->allow_loopback ? 0 : -EACCES;
+		return conf->allow_loopback ? 0 : -EHOSTUNREACH;
 	for (int i = 0; i < trust->own_nr; i++) {
 		if (memcmp(trust->own[i], gid, 16) == 0)
-			return conf->allow_self ? 0 : -EACCES;
+			return conf->allow_self ? 0 : -EHOSTUNREACH;
 	}
 	if (gid_is_link_local(gid) && !in_subnets(trust, gid, true))
-		return conf->allow_link_local ? 0 : -EACCES;
+		return conf->allow_link_local ? 0 : -EHOSTUNREACH;
 	if (conf->allow_nr > 0)
-		return in_allow(conf, gid) ? 0 : -EACCES;
-	return in_subnets(trust, gid, false) ? 0 : -EACCES;
+		return in_allow(conf, gid) ? 0 : -EHOSTUNREACH;
+	return in_subnets(trust, gid, false) ? 0 : -EHOSTUNREACH;
 }

@@ -38,7 +38,7 @@ gid_use(const struct conf_rdma *conf, const char *device, const struct ibv_gid_e
 	bool active, bool serves)
 {
 	if (!serves)
-		return "not used: the device has no transport";
+		return "not used: the device has no transport that serves tokens";
 	if (ethernet && e->gid_type != IBV_GID_TYPE_ROCE_V2)
 		return "not used: RoCE v1";
 	if (e->gid_index > 255)
@@ -81,7 +81,7 @@ list_port(const struct conf_rdma *conf, const struct rdma_context *c, const char
 			fprintf(out, "    GID %u %s: %s\n", e[i].gid_index,
 				gid_text(e[i].gid.raw, text, sizeof text),
 				gid_use(conf, device, &e[i], ethernet, attr.state == IBV_PORT_ACTIVE,
-					c->transport_nr > 0));
+					transports_serve(c->transport, c->transport_nr)));
 	}
 	free(e);
 }

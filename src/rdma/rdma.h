@@ -84,7 +84,9 @@ int rdma_region_del(struct rdma *rd, int region);
 
 /* Says whether gid is one that a token may name: rdma.allow (or our rails' subnets), then
  * rdma.allow_special; see "Tokens" in docs/threat-model.md.  NULL gid: a token without one (counts as our
- * own subnet).  peer: the HTTP client's address, for rdma.bind_gid.  0, or -EACCES. */
+ * own subnet).  peer: the HTTP client's address, for rdma.bind_gid.  0; -EHOSTUNREACH: we do not go there, the
+ * token is declined; -EACCES: a multicast or unspecified address, or one that rdma.bind_gid forbids this client
+ * to name: 403. */
 int rdma_gid_allowed(const struct rdma *rd, const struct conf_rdma *conf, const uint8_t *gid,
 		     const struct sockaddr *peer);
 

@@ -295,15 +295,22 @@ rail_transport_for(const struct rdma_rail *rail, enum token_kind kind)
 	return NULL;
 }
 
+/* Says whether one of these transports serves any token. */
+static inline bool
+transports_serve(const struct rdma_ep_ops *const *transport, int nr)
+{
+	unsigned families = 0;
+
+	for (int i = 0; i < nr; i++)
+		families |= transport[i]->families;
+	return families != 0;
+}
+
 /* Says whether one of the device's transports serves any token. */
 static inline bool
 device_serves(const struct rdma_device *dev)
 {
-	unsigned families = 0;
-
-	for (int i = 0; i < dev->transport_nr; i++)
-		families |= dev->transport[i]->families;
-	return families != 0;
+	return transports_serve(dev->transport, dev->transport_nr);
 }
 
 /* ---- transport.c ---- */

@@ -15,6 +15,7 @@ front_auth_env(const struct req *rq, struct auth_env *ret)
 	*ret = (struct auth_env){ .keys = env->keys,
 				  .region = env->conf->auth.region,
 				  .replay = env->replay,
+				  .replay_mode = env->conf->auth.replay,
 				  .peer = (const struct sockaddr *)&rq->peer,
 				  .skew_s = env->conf->auth.clock_skew_ns / NS_PER_S,
 				  .relax = !env->conf->auth.require_signed_headers };

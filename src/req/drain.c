@@ -59,8 +59,10 @@ drained(struct req *rq)
 enum verdict
 req_reply_step(struct req *rq)
 {
-	enum outcome_kind kind =
-		rq->fault == FAULT_NONE ? (rq->declined ? OUT_DECLINED : OUT_DONE) : OUT_ERROR;
+	enum outcome_kind kind = rq->fault != FAULT_NONE ? OUT_ERROR
+				 : rq->declined_2xx      ? OUT_DECLINED_2XX
+				 : rq->declined          ? OUT_DECLINED
+							 : OUT_DONE;
 
 	/* A deadline that passes before the first byte moved is 503, whatever the transfer was about to do
 	 * (4.7). */

@@ -19,17 +19,22 @@ front_token(struct req *rq)
 	const struct token *tok = &rq->target.token;
 	const char *why = NULL;
 	enum fault f = dialect_token(&rq->in, &rq->target, &why);
+	int r;
 
 	if (f != FAULT_NONE)
 		return req_fail(rq, f, why);
 	if (rq->target.wire == WIRE_NONE)
 		return req_go(rq, front_op);
 	rq->is_tokened = true;
-	if (chan_serves(rq->rs->env.chan, tok->kind) &&
-	    rdma_gid_allowed(rq->rs->env.rdma, &c->rdma, tok->have_gid ? tok->gid : NULL,
-			     (struct sockaddr *)&rq->peer) < 0)
+	if (!chan_serves(rq->rs->env.chan, tok->kind))
+		return req_go(rq, front_op);
+	r = rdma_gid_allowed(rq->rs->env.rdma, &c->rdma, tok->have_gid ? tok->gid : NULL,
+			     (struct sockaddr *)&rq->peer);
+	if (r == -EACCES)
 		return req_fail(rq, FAULT_ACCESS_DENIED,
-				"The token names an address that this server may not reach.");
+				"The token names an address that no token of this client may name.");
+	/* Declined by lease_start(): what is wrong with the request itself is said before. */
+	rq->not_allowed = r < 0;
 	return req_go(rq, front_op);
 }
 
@@ -62,8 +67,12 @@ admit(struct req *rq, enum fault f, const char *why)
 		f = front_auth(rq, &why);
 	rq->bad_framing = f == FAULT_BAD_REQUEST || f == FAULT_BAD_URI || f == FAULT_HEADERS_TOO_LARGE ||
 			  f == FAULT_LENGTH_REQUIRED;
-	if (f != FAULT_NONE)
-		return req_fail(rq, f, why);
+	if (f != FAULT_NONE) {
+		enum verdict v = req_fail(rq, f, why);
+
+		req_declined_control(rq);
+		return v;
+	}
 	if (rq->rs->draining)
 		return req_fail(rq, FAULT_UNAVAILABLE, "The server is draining.");
 	if (!pace_slot_get(rq))

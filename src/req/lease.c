@@ -81,6 +81,10 @@ lease_start(struct req *rq)
 		rq->reason = CHAN_FAMILY;
 		return req_go(rq, rq->not_leased);
 	}
+	if (rq->not_allowed) {
+		rq->reason = CHAN_NOT_ALLOWED;
+		return req_go(rq, rq->not_leased);
+	}
 	rq->phase = PHASE_QUEUED;
 	xfer_init(&rq->xfer, &rq->rs->pieces, rq->rs->env.store, rq->rs->env.chan);
 	r = xfer_ticket(&rq->xfer);

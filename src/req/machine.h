@@ -122,6 +122,7 @@ struct req {
 	bool ended;       /* http/ has done with it */
 	bool sent, gone;  /* gone: the client is not there any more */
 	bool is_tokened;
+	bool not_allowed; /* its token names an address that is outside rdma.allow: it will be declined */
 	bool detached;    /* replied while the store still works on the commit, or the disk on our pieces */
 	bool disk_has;    /* a hold for such pieces: until the transfer is over */
 	int holds;        /* store operations of our own in flight */
@@ -176,6 +177,7 @@ struct req {
 	bool partial;
 	/* the outcome */
 	bool declined;
+	bool declined_2xx; /* its client turns to HTTP on a 2xx only */
 	enum chan_reason reason;
 	int status_instead; /* of success; 0: as the outcome has it */
 	struct store_etag etag;
@@ -416,6 +418,13 @@ req_lease(struct req *rq, step_fn granted, step_fn declined)
 }
 /* Gives it back, or leaves the queue for it; fine without one. */
 void lease_release(struct req *rq);
+
+/* ---- declines (decline.c) ---- */
+/* Notes that the request's descriptor will not be used, for rq->reason, and how its client is told so. */
+void req_declined(struct req *rq);
+/* Notes it of a request that failed because it is for the control protocol of another transport, which connects
+ * queue pairs: such a protocol is declined as a whole. */
+void req_declined_control(struct req *rq);
 
 /* ---- the reply (reply.c) ---- */
 /* Adds a field to the reply, name in lower case: formatted, copied, a decimal number, of a text that lives as long

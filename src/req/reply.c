@@ -156,6 +156,7 @@ reply_build(struct req *rq, enum outcome_kind kind)
 {
 	enum op op = rq->target.op;
 	struct outcome o = dialect_outcome(rq->target.wire, op, kind, rq->partial, rq->fault);
+	bool declined = kind == OUT_DECLINED || kind == OUT_DECLINED_2XX;
 	char id[17];
 
 	rq->reply.status = kind == OUT_DONE && rq->status_instead ? rq->status_instead : o.status;
@@ -166,7 +167,7 @@ reply_build(struct req *rq, enum outcome_kind kind)
 		reply_number(rq, "x-amz-rdma-reply", (unsigned)o.reply);
 	if (rq->is_tokened && rq->target.rdma_agent_cuobj)
 		reply_text(rq, "x-amz-rdma-agent", "cuobj");
-	if (kind == OUT_DECLINED)
+	if (rq->declined && (declined || kind == OUT_ERROR))
 		reply_text(rq, "x-gantry-rdma-reason", chan_reason_name[rq->reason]);
 	if (o.etag)
 		reply_etag(rq);
@@ -180,7 +181,7 @@ reply_build(struct req *rq, enum outcome_kind kind)
 	if (kind == OUT_DONE && rq->reply.body == REPLY_TEXT)
 		reply_text(rq, "content-type", "application/xml");
 	if (o.body_error) {
-		enum fault f = kind == OUT_DECLINED ? FAULT_RDMA_NOT_SUPPORTED : rq->fault;
+		enum fault f = declined ? FAULT_RDMA_NOT_SUPPORTED : rq->fault;
 
 		error_body(rq, f);
 		if (f == FAULT_RANGE)

@@ -6,6 +6,7 @@
  */
 #include "token/token_int.h"
 
+#include "base/base64.h"
 #include "base/hex.h"
 
 #include <string.h>
@@ -82,8 +83,20 @@ is_scal_rc(struct span s)
 	return p == end;
 }
 
-bool
-token_is_family(struct span s, bool scal, enum token_kind *ret_kind)
+/* An object of JSON, by its first and last character: {"type":"seaweed",...}. */
+static bool
+is_json(struct span s)
+{
+	struct span in;
+
+	if (s.len < 2 || s.p[0] != '{' || s.p[s.len - 1] != '}')
+		return false;
+	in = span_trim((struct span){ s.p + 1, s.len - 2 });
+	return in.len == 0 || in.p[0] == '"';
+}
+
+static bool
+is_plain_family(struct span s, bool scal, enum token_kind *ret_kind)
 {
 	if (s.len >= 3 && memcmp(s.p, "rc:", 3) == 0)
 		*ret_kind = TOKEN_RC_SHIM;
@@ -94,7 +107,31 @@ token_is_family(struct span s, bool scal, enum token_kind *ret_kind)
 		*ret_kind = TOKEN_RC_V1;
 	else if (scal && is_scal_rc(s))
 		*ret_kind = TOKEN_RC_SCAL;
+	else if (is_json(s))
+		*ret_kind = TOKEN_JSON;
 	else
 		return false;
 	return true;
+}
+
+/* A token that somebody wrapped: the text of 2.1, 2.2 or of a family, in base64. */
+static bool
+is_base64(struct span s)
+{
+	char text[TOKEN_TEXT_MAX];
+	struct span in = { text, 0 };
+	enum token_kind kind;
+
+	if (s.len > BASE64_LEN(TOKEN_TEXT_MAX) || base64_decode(s.p, s.len, text, sizeof text, &in.len) < 0)
+		return false;
+	return (in.len >= TOKEN_DC_LEN && token_has_colons(in)) || is_plain_family(in, true, &kind);
+}
+
+bool
+token_is_family(struct span s, bool scal, enum token_kind *ret_kind)
+{
+	if (is_plain_family(s, scal, ret_kind))
+		return true;
+	*ret_kind = TOKEN_BASE64;
+	return is_base64(s);
 }

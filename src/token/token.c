@@ -37,9 +37,8 @@ token_strip(const char *text, size_t len)
 	return s;
 }
 
-/* Colons where 2.1 has them; s has 81 characters or more. */
-static bool
-has_colons(struct span s)
+bool
+token_has_colons(struct span s)
 {
 	for (size_t i = 0; i < sizeof colons; i++) {
 		if (s.p[colons[i]] != ':')
@@ -53,7 +52,7 @@ token_has_dc_shape(const char *text, size_t len)
 {
 	struct span s = token_strip(text, len);
 
-	if (s.len != TOKEN_DC_LEN || !has_colons(s))
+	if (s.len != TOKEN_DC_LEN || !token_has_colons(s))
 		return false;
 	for (size_t i = 0, c = 0; i < TOKEN_DC_LEN; i++) {
 		if (c < sizeof colons && i == colons[c])
@@ -87,7 +86,7 @@ parse_dc(struct span s, struct token *t, const char **ret_why)
 	uint64_t v;
 
 	*t = (struct token){ .kind = TOKEN_DC };
-	if (!has_colons(s))
+	if (!token_has_colons(s))
 		return token_bad(ret_why, "The RDMA descriptor does not have its colons in their places.");
 	if (hex_u64(s.p + AT_ADDR, 16, &t->addr) < 0)
 		return token_bad(ret_why, "The address of the RDMA descriptor is not hexadecimal.");
@@ -108,11 +107,16 @@ parse_dc(struct span s, struct token *t, const char **ret_why)
 	if (hex_bytes(s.p + AT_GID, t->gid, 16) < 0)
 		return token_bad(ret_why, "The GID of the RDMA descriptor is not hexadecimal.");
 
+	/* No DC target has the number 0: Dell's RC, where the server connects back to the client's address. */
+	if (t->dctn == 0) {
+		if (s.len > TOKEN_DC_LEN)
+			return token_bad(ret_why, "The DCT number of the RDMA descriptor is zero.");
+		*t = (struct token){ .kind = TOKEN_RC_BACK };
+		return 0;
+	}
 	if (t->size && t->size - 1 > UINT64_MAX - t->addr)
 		return token_bad(ret_why,
 				 "The window of the RDMA descriptor passes the end of the address space.");
-	if (t->dctn == 0)
-		return token_bad(ret_why, "The DCT number of the RDMA descriptor is zero.");
 	if (t->lid >= 0xc000)
 		return token_bad(ret_why, "The LID of the RDMA descriptor is a multicast one.");
 	if (!t->have_gid) {

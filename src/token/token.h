@@ -24,6 +24,10 @@ enum token_kind {
 	TOKEN_RC_SCAL, /* 2.6: recognised, 501 */
 	TOKEN_RC_SHIM, /* section 8, "rc:": declined */
 	TOKEN_OFI,     /* section 8: declined */
+	TOKEN_RC_BACK, /* section 8: 2.1 with DCT number 0, the server is to connect back: declined */
+	TOKEN_JSON,    /* section 8: declined */
+	TOKEN_BASE64,  /* section 8, one of the others in base64: declined */
+	TOKEN_OFF,     /* whatever it is, its header is switched off (2.7): declined; dialect/'s to say */
 	TOKEN_KIND_NR
 };
 

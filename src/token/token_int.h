@@ -15,6 +15,9 @@ int token_bad(const char **ret_why, const char *why);
 /* Parses ":ADDR2:SIZE2" of 2.2, each 1 to 16 hex digits.  0 or -EINVAL. */
 int token_suffix(struct span s, uint64_t *ret_addr, uint64_t *ret_size, const char **ret_why);
 
+/* Finds the colons where 2.1 has them; s has 81 characters or more. */
+bool token_has_colons(struct span s);
+
 /* Families that are told from 2.1 by their shape alone (protocol.md section 8).  scal: 2.6 is one of them on
  * this header. */
 bool token_is_family(struct span s, bool scal, enum token_kind *ret_kind);

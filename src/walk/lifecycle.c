@@ -109,8 +109,8 @@ ended(struct walk *w, const char *why)
 	struct life *lf = life_of(w);
 
 	if (why)
-		log_warn("lifecycle: bucket %.*s: %s; the walk ends here", (int)w->bucket_len, w->bucket,
-			 why);
+		log_warn("lifecycle: %s%.*s%s%s; the walk ends here", w->bucket_len ? "bucket " : "",
+			 (int)w->bucket_len, w->bucket, w->bucket_len ? ": " : "", why);
 	else
 		stats_event(lf->env.stats, STATS_LIFE_WALKS);
 	drop_rules(lf);

@@ -21,7 +21,8 @@ struct lease_priv {
 _Static_assert(sizeof(struct lease_priv) <= sizeof(((struct chan_lease *)0)->priv), "fits");
 
 const char *const chan_reason_name[CHAN_REASON_NR] = {
-	"", "disabled", "no-device", "no-rail", "unreachable", "needs-router", "token-family", "no-channel",
+	"",           "disabled",    "no-device", "no-rail", "unreachable", "needs-router", "token-family",
+	"no-channel", "not-allowed",
 };
 
 static struct lease_priv *

@@ -177,7 +177,10 @@ answer(const struct dialect_in *in, const struct target *t, enum fault f, const 
 		struct outcome no = dialect_outcome(t->wire, t->op, OUT_DECLINED, partial, FAULT_NONE);
 		struct outcome bad = dialect_outcome(t->wire, t->op, OUT_FAILED, partial, FAULT_INTERNAL);
 
-		must(no.status >= 200 && no.status < 600 && bad.status >= 500 && bad.status < 600);
+		must(no.status == 501 &&
+		     no.reply == (t->wire == WIRE_SCAL || t->wire == WIRE_NONE ? 0 : 501));
+		must(!no.etag && !no.body_data && !no.bytes);
+		must(bad.status >= 500 && bad.status < 600);
 	}
 	if (t->wire == WIRE_HIP && f)
 		must(o.reply == o.status);

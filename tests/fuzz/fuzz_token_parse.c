@@ -65,7 +65,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (token_parse_plain(descr, len, &plain, &why) == 0)
 		must_be_sound(&plain);
 	if (token_has_dc_shape(descr, len) && token_parse(descr, len, &t, &why) == 0)
-		must(t.kind == TOKEN_DC);
+		must(t.kind == TOKEN_DC || t.kind == TOKEN_RC_BACK);
 	if (token_has_rc_shape(descr, len))
 		must(token_parse(descr, len, &t, &why) == 0 && t.kind == TOKEN_RC_V1);
 	if (token_parse_rc(descr, len, &rc, &why) == 0) {

@@ -100,12 +100,11 @@ meanwhile() {
 		touch $T/started.meanwhile
 		waitfile $T/lost
 		request GET /bkt/small x-amz-rdma-token:@w
-		expect status 200
 		$(if [ "$NICS" = 1 ]; then
-			printf '%s\n' "expect header x-amz-rdma-reply 501" "expect header x-gantry-rdma-reason no-rail" \
-				"expect body pattern:5" "expect untouched w"
+			printf '%s\n' "expect status 501" "expect header x-amz-rdma-reply 501" \
+				"expect header x-gantry-rdma-reason no-rail" "expect body contains RDMANotSupported" "expect untouched w"
 		else
-			printf '%s\n' "expect header x-amz-rdma-reply 200" "expect window w pattern:5"
+			printf '%s\n' "expect status 200" "expect header x-amz-rdma-reply 200" "expect window w pattern:5"
 		fi)
 		touch $T/answered.meanwhile
 		waitfile $T/ended

@@ -98,13 +98,16 @@ for mode in thread inline; do
 	raw <<-END
 		window w 300000 pattern:2
 		request PUT /bkt/down x-amz-rdma-token:@w content-length:0
-		expect status 200
+		expect status 501
 		expect header x-amz-rdma-reply 501
 		expect header x-gantry-rdma-reason ~.
 		expect noheader etag
 		request GET /bkt/good x-amz-rdma-token:@w
-		expect status 200
+		expect status 501
 		expect header x-amz-rdma-reply 501
+		expect body contains RDMANotSupported
+		request GET /bkt/good
+		expect status 200
 		expect body pattern:7
 	END
 	softnicctl port mlx5_0 up

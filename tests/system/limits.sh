@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# item 86: slow clients starve nobody, and what is used up is refused in a way that ends by itself: connections, requests, the
-# queue for buffers.  /livez answers throughout.
+# item 86: slow clients starve nobody, and what is used up is refused in a way that ends by itself: connections of an address,
+# requests, the queue for buffers.  /livez answers throughout.
 CORES=1
 . "$(dirname "$0")/lib.sh"
 
@@ -89,41 +89,56 @@ raw <<-END
 END
 assert_status GET /bkt/stopped 404
 
-# limits.connections
+# limits.connections: one more takes the place of the one that has waited longest, first of those that never sent a request.
 MORE=$'limits: { connections: 20 }'
 fresh
 watch_livez
-# Closed by a client is closed here a moment later.
-{ wait_for 20 test -e "$T/closed1" && wait_for 20 connections_are 19 && touch "$T/open1"
-  wait_for 20 test -e "$T/closed2" && wait_for 20 connections_are 19 && touch "$T/open2"; } &
 raw <<-END
 	window w 100000 pattern:2
 	window g 100000
 	connections 20
+	request GET /bkt/none conn=p0
+	expect status 404
 	request GET /bkt/none conn=extra
-	expect failure
+	expect status 404
 	request PUT /bkt/w x-amz-rdma-token:@w content-length:0 conn=p7
 	expect status 200
 	request GET /bkt/w x-amz-rdma-token:@g conn=p19
 	expect status 200
 	expect window g pattern:2
-	request GET /bkt/none conn=extra
+	request GET /bkt/none conn=p0
+	expect status 404
+	request GET /bkt/none conn=p1
 	expect failure
-	hangup p3
-	touch $T/closed1
-	waitfile $T/open1
-	request GET /bkt/w conn=extra
-	expect status 200
-	expect alive
-	hangup p4 reset
-	touch $T/closed2
-	waitfile $T/open2
-	request GET /bkt/w conn=more
-	expect status 200
 END
-wait $!
+closed() { metric gantry_connections_closed_total "reason=\"$1\""; }
+assert_eq "$(closed half_head) $(closed idle) $(closed no_room) $(closed per_address)" "1 0 0 0" "closed to make room"
 wait_for 20 nothing_is_held
 stop_watching "limits.connections"
+
+# limits.connections_per_address: one more is refused, and another address has its own.
+MORE=$'limits: { connections_per_address: 5 }'
+fresh
+watch_livez
+raw <<-END
+	connections 5
+	request GET /bkt/none conn=extra
+	expect failure
+	request GET /bkt/none conn=p0
+	expect status 404
+	server $S3/127.0.0.2
+	request GET /bkt/none conn=other
+	expect status 404
+	server $S3
+	hangup p1
+	hangup p2
+	sleep 100ms
+	request GET /bkt/none conn=again
+	expect status 404
+END
+assert_eq "$(closed half_head) $(closed idle) $(closed no_room) $(closed per_address)" "0 0 0 1" "closed by the cap"
+wait_for 20 nothing_is_held
+stop_watching "limits.connections_per_address"
 
 # limits.requests: one more than four is answered at once, on connections that are kept.
 MORE=$'limits: { requests: 4 }'

@@ -9,15 +9,17 @@ tok=000073967e5ff000:00001000:01f2e973:0000:007a03:1:00000000000000000000ffff7f0
 bytes pattern:1 100000 >"$T/body"
 curl_s3 /bkt/o -T "$T/body"
 curl -sS -D "$T/h" -o "$T/back" -H "x-amz-rdma-token: $tok" "$URL_S3/bkt/o"
-assert_same "$T/body" "$T/back"
 tr -d '\r' <"$T/h" >"$T/hh"
-grep -qx 'HTTP/1.1 200 OK' "$T/hh" && grep -qx 'x-amz-rdma-reply: 501' "$T/hh" || fail "declined GET: $(cat "$T/hh")"
+grep -qx 'HTTP/1.1 501 Not Implemented' "$T/hh" && grep -qx 'x-amz-rdma-reply: 501' "$T/hh" || fail "declined GET: $(cat "$T/hh")"
 grep -qx 'x-gantry-rdma-reason: no-device' "$T/hh" || fail "no reason: $(cat "$T/hh")"
+grep -q '<Code>RDMANotSupported</Code><Message>This server has no RDMA device' "$T/back" || fail "a declined GET's body: $(head -c 300 "$T/back")"
+curl_s3 /bkt/o >"$T/back"
+assert_same "$T/body" "$T/back"
 curl -sS -D "$T/h" -o "$T/back" -X PUT -H "x-amz-rdma-token: $tok" "$URL_S3/bkt/p"
 tr -d '\r' <"$T/h" >"$T/hh"
-grep -qx 'x-amz-rdma-reply: 501' "$T/hh" || fail "declined PUT: $(cat "$T/hh")"
+grep -qx 'HTTP/1.1 501 Not Implemented' "$T/hh" && grep -qx 'x-amz-rdma-reply: 501' "$T/hh" || fail "declined PUT: $(cat "$T/hh")"
 ! grep -qi '^etag' "$T/hh" || fail "a declined PUT has an ETag"
-[ ! -s "$T/back" ] || fail "a declined PUT has a body"
+grep -q '<Code>RDMANotSupported</Code>' "$T/back" || fail "a declined PUT's body: $(cat "$T/back")"
 assert_status GET /bkt/p 404
 assert_status PUT /bkt/p 200 -T "$T/body"
 assert_eq "$(status_of_scal PUT /k -H "x-scal-rdma: $tok")" 501
@@ -25,5 +27,18 @@ assert_eq "$(status_of PUT /bkt/i -H "x-rdma-info: $tok")" 501
 # Without a device there is no subnet of ours that an address could be outside of.
 assert_eq "$(header_of x-gantry-rdma-reason /bkt/o -H "x-amz-rdma-token: ${tok%7f000001}0a090001")" no-device
 assert_ne "$(metric gantry_declines_total 'reason="no-device"')" 0
+# What is wrong with the request itself is said first, and of a decline the log says that it was one.
+for c in "404 /bkt/none" "412 /bkt/o -H if-match:\"x\"" "416 /bkt/o -H range:bytes=100000-" "404 /none/o" "400 /bkt/o -H x-rdma-info:$tok"; do
+	read -r -a w <<<"$c"
+	assert_eq "$(status_of GET "${w[@]:1}" -H "x-amz-rdma-token: $tok")" "${w[0]}" "${w[*]}"
+done
+grep -q 'op=GetObject status=501 .*declined=no-device' "$T/daemon.log" || fail "the access log does not tell a decline"
 assert_alive
+stop_daemon
+
+RDMA='{ devices: none }'
+write_config
+daemon_run
+assert_eq "$(header_of x-gantry-rdma-reason /bkt/o -H "x-amz-rdma-token: $tok")" disabled
+assert_status PUT /bkt/p 501 -H "x-amz-rdma-token: $tok"
 stop_daemon

@@ -61,7 +61,7 @@ wait_for 10 eval 'curl_admin /metrics | grep -q "^gantry_rail_up{rail=\"mlx5_0:1
 raw <<-END
 	window w 1M pattern:7
 	request PUT /bkt/c x-amz-rdma-token:@w content-length:0
-	expect status 200
+	expect status 501
 	expect header x-amz-rdma-reply 501
 END
 gantry --admin "$ADMIN" status >"$T/out" && fail "a rail that is down is healthy"

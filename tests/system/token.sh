@@ -67,9 +67,6 @@ raw <<-END
 	token g0 g g=0
 	request GET /bkt/o x-amz-rdma-token:@g0
 	expect status 400
-	token dct0 g dctn=0
-	request GET /bkt/o x-amz-rdma-token:@dct0
-	expect status 400
 	token addr0 g addr=0
 	request GET /bkt/o x-amz-rdma-token:@addr0
 	expect status 400
@@ -98,17 +95,17 @@ hip=012a00000000000000000000000000ffff0a000005efbeadde00100000007f00000010000000
 raw <<-END
 	set rc rc:03b1c6f0a4e84d1796c2e5f70b8d9a1e:00007f0000200000:00100000:0001a2b3
 	request GET /bkt/o x-amz-rdma-token:@rc
-	expect status 200
+	expect status 501
 	expect header x-amz-rdma-reply 501
 	expect header x-gantry-rdma-reason token-family
-	expect body pattern:5
+	expect body contains RDMANotSupported
 	request PUT /bkt/p x-amz-rdma-token:@rc content-length:0
-	expect status 200
+	expect status 501
 	expect header x-amz-rdma-reply 501
 	expect noheader etag
-	expect body empty
+	expect body contains RDMANotSupported
 	request GET /bkt/o x-amz-rdma-token:0:10:ofi1:xnet.1:0200:1
-	expect status 200
+	expect status 501
 	expect header x-amz-rdma-reply 501
 	request GET /bkt/o x-amz-rdma-token:0:10:ofi2:x
 	expect header x-amz-rdma-reply 501
@@ -119,13 +116,35 @@ raw <<-END
 	request GET /bkt/o x-amz-rdma-token:0:10:1:ofi1:0200:1
 	expect status 400
 	request GET /bkt/o x-amz-rdma-token:$hip
-	expect status 200
+	expect status 501
 	expect header x-amz-rdma-reply 501
-	expect body pattern:5
 	request PUT /bkt/p x-amz-rdma-token:$hip:00007f0000001000:0000000000001000 content-length:0
-	expect status 200
+	expect status 501
 	expect header x-amz-rdma-reply 501
 	expect noheader etag
+	# item T7, item T8: what clients really send of other kinds: Dell's RC (no DCT), SeaweedFS's JSON, base64, a connection for the rc: tokens.
+	window w 5000
+	token back w dctn=0
+	request GET /bkt/o x-rdma-info:@back
+	expect status 501
+	expect header x-amz-rdma-reply 501
+	expect header x-gantry-rdma-reason token-family
+	request PUT /bkt/p x-amz-rdma-token:@back content-length:0
+	expect status 501
+	request GET /bkt/o x-amz-rdma-token:cmM6MDNiMWM2ZjA=
+	expect status 501
+	request POST /.s3rdma-rc/connect x-amz-rdma-token:$hip x-amz-rdma-psn:0a1b2c content-length:0
+	expect status 501
+	expect header x-amz-rdma-reply 501
+	expect header x-gantry-rdma-reason token-family
+	request POST /.s3rdma-rc/disconnect content-length:0
+	expect status 501
+	request GET /.s3rdma-rc/connect
+	expect status 405
+	# Malformed ones of the kind that is served stay 400.
+	token back2 w dctn=0 g=2
+	request GET /bkt/o x-rdma-info:@back2
+	expect status 400
 	request GET /bkt/none x-amz-rdma-token:$hip
 	expect status 404
 	expect header x-amz-rdma-reply 404
@@ -136,6 +155,11 @@ raw_scal <<-END
 	request PUT /p x-scal-rdma:10.0.0.5:18515:0x00007f0000001000:0x00100000:0x01f2e973 content-length:0
 	expect status 501
 END
+
+assert_eq "$(header_of x-gantry-rdma-reason /bkt/o -H 'x-rdma-info: {"type":"seaweed","addr":"0x7f0000001000"}')" token-family
+for f in hipobj-rc:2 shim-rc:4 ofi:2 dell-rc:2 json:1 base64:1 scality-rc:1; do
+	assert_eq "$(metric gantry_declined_families_total "\"${f%:*}\"")" "${f#*:}" "$f"
+done
 
 # item 100, item 102: other headers
 raw <<-END
@@ -150,6 +174,10 @@ raw <<-END
 	expect window g pattern:8
 	request PUT /bkt/meta x-amz-meta-rdma-token:@w content-length:0
 	expect status 501
+	expect header x-amz-rdma-reply 501
+	expect header x-gantry-rdma-reason token-family
+	request GET /bkt/none x-amz-meta-rdma-token:@w
+	expect status 404
 	request HEAD /bkt/meta
 	expect status 404
 	request PUT /bkt/meta x-amz-meta-rdma-token:colour body=text:hello
@@ -176,14 +204,53 @@ raw <<-END
 END
 stop_daemon
 
-# A forged address: what rdma.allow does not name is 403, without a reply header and without a work request.
+# An address that rdma.allow does not name is one that we do not go to: declined, without a work request.  What is wrong with the
+# request comes before.
 RDMA='{ allow_special: [] }'
 write_config
 daemon_run
 raw <<-END
 	window w 5000 pattern:8
 	request PUT /bkt/forged x-amz-rdma-token:@w content-length:0
+	expect status 501
+	expect header x-amz-rdma-reply 501
+	expect header x-gantry-rdma-reason not-allowed
+	expect body contains RDMANotSupported
+	expect noheader etag
+	request GET /bkt/o x-amz-rdma-token:@w
+	expect status 501
+	expect header x-gantry-rdma-reason not-allowed
+	expect untouched w
+	request GET /bkt/none x-amz-rdma-token:@w
+	expect status 404
+	expect noheader x-amz-rdma-reply
+	request PUT /none/forged x-amz-rdma-token:@w content-length:0
+	expect status 404
+	request GET /bkt/o x-amz-rdma-token:@w if-match:"nix"
+	expect status 412
+	request GET /bkt/o x-amz-rdma-token:@w range:bytes=100000-
+	expect status 416
+	# Nobody has such an address: 403, before anything is asked of the store.
+	token many w gid=224.0.0.1
+	request GET /bkt/none x-amz-rdma-token:@many
 	expect status 403
 	expect body contains AccessDenied
+	expect noheader x-amz-rdma-reply
+	request HEAD /bkt/forged
+	expect status 404
+END
+assert_eq "$(metric gantry_declines_total '"not-allowed"')" 2
+assert_eq "$(metric gantry_rdma_operations_total)" 0
+stop_daemon
+
+# ... and one that is not the client's own, where that is asked for, is 403.
+RDMA='{ allow_special: [loopback, self], bind_gid: exact }'
+write_config
+daemon_run
+raw <<-END
+	window w 5000 pattern:8
+	token other w gid=127.0.0.9
+	request PUT /bkt/forged x-amz-rdma-token:@other content-length:0
+	expect status 403
 	expect noheader x-amz-rdma-reply
 END

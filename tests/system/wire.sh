@@ -151,11 +151,8 @@ failed() {
 	echo "expect time < $ANSWER"
 }
 declined() {
-	case $1:$2 in
-	s3:PUT) printf '%s\n' "expect status 200" "expect header x-amz-rdma-reply 501" "expect body empty" "expect noheader etag" ;;
-	s3:GET) printf '%s\n' "expect status 200" "expect header x-amz-rdma-reply 501" "expect body pattern:11" ;;
-	*) printf '%s\n' "expect status 501" ;;
-	esac
+	printf '%s\n' "expect status 501" "expect noheader etag"
+	[ "$1" != s3 ] || printf '%s\n' "expect header x-amz-rdma-reply 501" "expect body contains RDMANotSupported"
 	echo "expect header x-gantry-rdma-reason $3"
 	echo "expect time < $ANSWER"
 	echo "expect untouched w"

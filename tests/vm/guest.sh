@@ -170,10 +170,12 @@ rxe() {
 	journal rxe0
 	# The token names a window of nobody's: the request is declined before anything is asked of the device.
 	local t=00007f0000001000:00400000:01f2e973:0000:007a03:1:00000000000000000000ffff0a090001
-	s3 /bkt/obj -H "x-amz-rdma-token: $t" -D /tmp/head -o /tmp/out
+	s3 /bkt/obj -H "x-amz-rdma-token: $t" -D /tmp/head -o /tmp/out || :
 	cat /tmp/head
+	grep -q '^HTTP/1.1 501 ' /tmp/head
 	grep -qi '^x-amz-rdma-reply: 501' /tmp/head
 	grep -i '^x-gantry-rdma-reason: ..*' /tmp/head
+	s3 /bkt/obj -o /tmp/out
 	cmp /tmp/in /tmp/out
 }
 check "Soft-RoCE: the device is listed, a token is declined with a reason, the data comes over HTTP" rxe

@@ -2,6 +2,7 @@
 /* Asking gantryd's admin listener, and reading its answers; see admin.h. */
 #include "client/cmd/admin.h"
 
+#include "base/printable.h"
 #include "client/cmd/cmd.h"
 
 #include <curl/curl.h>
@@ -78,12 +79,54 @@ admin_get(const char *name, const char *path, struct answer *ret, char *err, siz
 	ret->status = (int)status;
 	if (rc == CURLE_OK && !ret->text)
 		ret->text = calloc(1, 1);
-	if (rc == CURLE_OK && ret->text)
+	if (rc == CURLE_OK && ret->text) {
+		/* Whoever answers at that address writes to our terminal. */
+		printable(ret->text, "\t\n\r");
+		ret->len = strlen(ret->text);
 		return 0;
+	}
+	printable(why, "");
 	snprintf(err, err_len, "no answer from %s: %s", name, *why ? why : curl_easy_strerror(rc));
 	free(ret->text);
 	*ret = (struct answer){ 0 };
 	return rc == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -ECONNREFUSED;
+}
+
+static bool
+is_clean(const char *text)
+{
+	char *copy = strdup(text);
+	bool clean = copy && !printable(copy, "");
+
+	free(copy);
+	return clean;
+}
+
+/* The same for what escapes in strings were: all of a document's.  No name of ours needs it, so members with
+ * such a name go.  The parser bounds its depth. */
+static void
+clean(json_t *v)
+{
+	const char *key;
+	json_t *member;
+	size_t i;
+	void *next;
+
+	if (json_is_string(v)) {
+		char *text = strdup(json_string_value(v));
+
+		if (!text || printable(text, ""))
+			json_string_set(v, text ? text : "?");
+		free(text);
+	}
+	json_array_foreach(v, i, member) clean(member);
+	json_object_foreach_safe(v, next, key, member)
+	{
+		if (is_clean(key))
+			clean(member);
+		else
+			json_object_del(v, key);
+	}
 }
 
 int
@@ -99,6 +142,7 @@ admin_json(const char *name, const char *path, json_t **ret, int *ret_status, ch
 		*ret_status = a.status;
 	*ret = json_loadb(a.text, a.len, 0, &je);
 	if (*ret) {
+		clean(*ret);
 		free(a.text);
 		return 0;
 	}

@@ -46,7 +46,7 @@ cmd_doctor(struct cmd *c, const char *client)
 		json_t *all = json_pack("{sO ss sb}", "findings", d.list, "verdict", verdict, "ok",
 					d.nr[FOUND_STOP] == 0);
 
-		json_dumpf(all, stdout, JSON_INDENT(2));
+		json_dumpf(all, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
 		putchar('\n');
 		json_decref(all);
 	} else {

@@ -83,7 +83,7 @@ look_at_health(struct doctor *d, const char *path)
 		doctor_say(d, FOUND_OK, "daemon", "%s: ok", path);
 	for (size_t i = 0; i < json_array_size(reasons); i++)
 		doctor_say(d, FOUND_STOP, "daemon", "%s: %s", path,
-			   json_string_value(json_array_get(reasons, i)));
+			   json_text_at(json_array_get(reasons, i), "", "?"));
 	json_decref(page);
 }
 

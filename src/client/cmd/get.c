@@ -63,7 +63,8 @@ remember(char *name)
 
 struct sink {
 	int fd;
-	bool in_order;   /* standard output, a pipe, a device: bytes must come in order */
+	bool in_order; /* standard output, a pipe, a device: bytes must come in order */
+	_Atomic uint64_t written;
 	char temp[4096]; /* "" when written directly */
 	char name[4096];
 	int slot;
@@ -94,6 +95,7 @@ sink_open(struct sink *s, const char *file, const char *url)
 	struct stat st;
 
 	s->fd = s->slot = -1;
+	s->written = 0;
 	*s->temp = 0;
 	s->in_order = false;
 	if (!strcmp(file, "-")) {
@@ -128,8 +130,9 @@ sink_open(struct sink *s, const char *file, const char *url)
 }
 
 static int
-sink_write(const struct sink *s, const char *mem, size_t len, uint64_t at)
+sink_write(struct sink *s, const char *mem, size_t len, uint64_t at)
 {
+	s->written += len;
 	while (len) {
 		ssize_t n = s->in_order ? write(s->fd, mem, len) : pwrite(s->fd, mem, len, (off_t)at);
 
@@ -144,11 +147,11 @@ sink_write(const struct sink *s, const char *mem, size_t len, uint64_t at)
 	return 0;
 }
 
-/* Gives the file its name, or leaves nothing behind. */
+/* Gives the file its name if it has all of the object's bytes, or leaves nothing behind. */
 static int
-sink_close(struct sink *s, bool good)
+sink_close(struct sink *s, bool good, uint64_t size)
 {
-	int e = 0;
+	int e = good && s->written != size ? -EPROTO : 0;
 
 	if (s->fd >= 0 && s->fd != STDOUT_FILENO && close(s->fd) < 0 && good)
 		e = -errno;
@@ -226,7 +229,7 @@ fetch_piece(struct fetch *f, struct buffer *b, uint64_t offset)
 	req.if_match = *f->etag ? f->etag : NULL;
 	int e = gantry_get(f->c->g, f->url, b->mem, len, offset, &req, &res);
 
-	if (e == 0 && res.bytes == len) {
+	if (e == 0 && res.bytes == len && (!res.has_object_size || res.object_size == f->size)) {
 		take_piece(f, b->mem, &res, offset);
 	} else if (e == 0 || e == -ESTALE || e == -ERANGE) {
 		fail(f, -ESTALE, "the object changed while it was read");
@@ -330,6 +333,10 @@ fetch_first(struct fetch *f, struct buffer *b)
 		outcome_local(f->o, -EPROTO, "the server does not say how long the object is");
 		return;
 	}
+	if (res.bytes != (f->size < b->cap ? f->size : b->cap)) {
+		outcome_local(f->o, -EPROTO, "the server sent less than there is");
+		return;
+	}
 	snprintf(f->etag, sizeof f->etag, "%s", res.etag);
 	if (f->c->checksum) {
 		f->crc = calloc((size_t)(f->size / BUFFER_BYTES + 1), sizeof *f->crc);
@@ -371,9 +378,10 @@ get_file(struct cmd *c, struct buffer *b, int streams, const char *url, const ch
 	}
 	o->res.object_size = f->size;
 	o->res.has_object_size = o->error == 0;
-	e = sink_close(&f->sink, o->error == 0);
+	e = sink_close(&f->sink, o->error == 0, f->size);
 	if (e < 0 && o->error == 0)
-		outcome_local(o, e, "%s", strerror(-e));
+		outcome_local(o, e, "%s",
+			      e == -EPROTO ? "the file has not all bytes of the object" : strerror(-e));
 	pthread_mutex_destroy(&f->lock);
 	free(f->crc);
 	free(f);

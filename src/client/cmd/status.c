@@ -29,7 +29,7 @@ print_reasons(const json_t *health)
 	const json_t *reasons = json_object_get(health, "reasons");
 
 	for (size_t i = 0; i < json_array_size(reasons); i++)
-		printf("  ! %s\n", json_string_value(json_array_get(reasons, i)));
+		printf("  ! %s\n", json_text_at(json_array_get(reasons, i), "", "?"));
 }
 
 static void
@@ -121,6 +121,8 @@ decline_meaning(const char *reason)
 		{ "needs-router", "the client is in another InfiniBand subnet" },
 		{ "token-family", "the client's token is of a kind that is not served" },
 		{ "no-channel", "no RDMA channel was free or could be made in time" },
+		{ "not-allowed",
+		  "the address in the token is outside rdma.allow or our subnets, or is our own" },
 	};
 
 	for (size_t i = 0; i < sizeof meaning / sizeof *meaning; i++)
@@ -135,7 +137,7 @@ print_json(json_t *status, json_t *health, json_t *rails, json_t *disks)
 {
 	json_t *all = json_pack("{sO sO sO sO}", "status", status, "health", health, "rails", rails, "disks",
 				disks);
-	int r = all ? json_dumpf(all, stdout, JSON_INDENT(2)) : -1;
+	int r = all ? json_dumpf(all, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII) : -1;
 
 	json_decref(all);
 	putchar('\n');

@@ -325,6 +325,56 @@ test_page(void **state)
 }
 
 static void
+say(int fd, const char *text)
+{
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+}
+
+/* Sends the beginning of a request. */
+static int
+half(int fd)
+{
+	say(fd, "GET /livez HT");
+	return fd;
+}
+
+/* More connections with half a request than there may be: who comes with a whole one is answered, on either way
+ * in, and nobody takes the socket's from outside. */
+static void
+test_crowd(void **state)
+{
+	enum { N = 100 };
+	int tcp[N], local[N];
+
+	for (int i = 0; i < N; i++)
+		tcp[i] = half(connect_tcp());
+	assert_int_equal(ask("GET /livez"), 200);
+	assert_int_equal(ask_on(connect_unix(), "GET /livez"), 200);
+	for (int i = 0; i < N; i++)
+		local[i] = half(connect_unix());
+	assert_int_equal(ask_on(connect_unix(), "GET /livez"), 200);
+	/* None of TCP's had to go for those. */
+	say(tcp[N - 1], "TP/1.1\r\nHost: x\r\n\r\n");
+	assert_true(read(tcp[N - 1], reply, sizeof reply - 1) > 0);
+	assert_int_equal(memcmp(reply, "HTTP/1.1 200", 12), 0);
+	/* The idle one is older than no other, and half a request goes before it. */
+	for (int i = 0; i < 80; i++) {
+		close(tcp[i]);
+		tcp[i] = half(connect_tcp());
+	}
+	say(tcp[N - 1], "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
+	assert_true(read(tcp[N - 1], reply, sizeof reply - 1) > 0);
+	assert_int_equal(memcmp(reply, "HTTP/1.1 200", 12), 0);
+	for (int i = 0; i < N; i++) {
+		close(tcp[i]);
+		close(local[i]);
+	}
+	assert_int_equal(ask("GET /metrics"), 200);
+	assert_has("gantry_admin_connections_closed_total{reason=\"room\"} ");
+	assert_null(strstr(reply, "closed_total{reason=\"room\"} 0\n"));
+}
+
+static void
 test_refusals(void **state)
 {
 	assert_int_equal(ask("GET /x"), 404);
@@ -452,9 +502,9 @@ main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_health),     T(test_stuck_core),     T(test_pages),
-		T(test_page),       T(test_refusals),       T(test_unix_socket),
-		T(test_port_taken), T(test_silent_clients), T(test_many_clients),
+		T(test_health),       T(test_stuck_core),  T(test_pages),      T(test_page),
+		T(test_refusals),     T(test_unix_socket), T(test_port_taken), T(test_silent_clients),
+		T(test_many_clients), T(test_crowd),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

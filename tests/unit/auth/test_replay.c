@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signatures seen before: same address or not, expiry, a full table, several threads. */
+/* Signatures seen before: same address or not, expiry, a full table, several threads, what is counted. */
 #include "auth/auth.h"
 
 #include <stdarg.h>
@@ -8,8 +8,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/log.h"
+
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct sockaddr_in
@@ -28,7 +31,7 @@ fresh(struct auth_replay *t, uint64_t n, uint8_t from, uint64_t now, uint64_t un
 
 	memcpy(signature, &n, 8);
 	memcpy(signature + 16, &n, 8);
-	return auth_replay_fresh(t, signature, (struct sockaddr *)&sa, now, until);
+	return auth_replay_fresh(t, signature, (struct sockaddr *)&sa, false, now, until);
 }
 
 static void
@@ -38,7 +41,7 @@ addresses(void **state)
 	struct sockaddr_in6 mapped = { .sin6_family = AF_INET6 };
 	uint8_t signature[32] = { 7, [16] = 7 };
 
-	assert_int_equal(auth_replay_new(64, &t), 0);
+	assert_int_equal(auth_replay_new(1 << 16, &t), 0);
 	assert_true(fresh(t, 7, 1, 100, 200));
 	assert_true(fresh(t, 7, 1, 150, 200)); /* SigV4 repeats itself within a second */
 	assert_false(fresh(t, 7, 2, 150, 200));
@@ -47,28 +50,116 @@ addresses(void **state)
 	mapped.sin6_addr.s6_addr[10] = mapped.sin6_addr.s6_addr[11] = 0xff;
 	mapped.sin6_addr.s6_addr[12] = 10;
 	mapped.sin6_addr.s6_addr[15] = 1;
-	assert_true(auth_replay_fresh(t, signature, (struct sockaddr *)&mapped, 150, 200));
+	assert_true(auth_replay_fresh(t, signature, (struct sockaddr *)&mapped, false, 150, 200));
 	mapped.sin6_addr.s6_addr[15] = 2;
-	assert_false(auth_replay_fresh(t, signature, (struct sockaddr *)&mapped, 150, 200));
+	assert_false(auth_replay_fresh(t, signature, (struct sockaddr *)&mapped, false, 150, 200));
 	/* Over: the signature itself does not hold any more then. */
 	assert_true(fresh(t, 7, 2, 201, 300));
 	auth_replay_free(t);
 	auth_replay_free(NULL);
 }
 
+/* A host has all addresses of its IPv6 network: the other half is no other peer. */
+static void
+networks(void **state)
+{
+	struct auth_replay *t;
+	struct sockaddr_in6 sa = { .sin6_family = AF_INET6 };
+	uint8_t signature[32] = { 9, [16] = 9 };
+
+	assert_int_equal(auth_replay_new(1 << 16, &t), 0);
+	sa.sin6_addr.s6_addr[0] = 0xfd;
+	sa.sin6_addr.s6_addr[7] = 1;
+	sa.sin6_addr.s6_addr[15] = 1;
+	assert_true(auth_replay_fresh(t, signature, (struct sockaddr *)&sa, false, 100, 200));
+	sa.sin6_addr.s6_addr[8] = 7;
+	assert_true(auth_replay_fresh(t, signature, (struct sockaddr *)&sa, false, 100, 200));
+	sa.sin6_addr.s6_addr[7] = 2;
+	assert_false(auth_replay_fresh(t, signature, (struct sockaddr *)&sa, false, 100, 200));
+	auth_replay_free(t);
+}
+
+static void
+once(void **state)
+{
+	struct auth_replay *t;
+	struct sockaddr_in sa = peer(1, 1000);
+	uint8_t signature[32] = { 9, [16] = 9 };
+
+	assert_int_equal(auth_replay_new(1 << 16, &t), 0);
+	assert_true(auth_replay_fresh(t, signature, (struct sockaddr *)&sa, true, 100, 200));
+	assert_false(auth_replay_fresh(t, signature, (struct sockaddr *)&sa, true, 200, 200));
+	assert_true(auth_replay_fresh(t, signature, (struct sockaddr *)&sa, true, 201, 300));
+	auth_replay_free(t);
+}
+
+#define SET 15 /* signatures that give way to each other */
+
 static void
 full(void **state)
 {
+	struct auth_replay_info info;
 	struct auth_replay *t;
 
-	assert_int_equal(auth_replay_new(8, &t), 0);
-	for (uint64_t i = 1; i <= 8; i++)
-		assert_true(fresh(t, i, 1, 100, 200 + i));
-	/* The ninth takes the place of the one that ends first. */
-	assert_true(fresh(t, 9, 1, 100, 300));
-	for (uint64_t i = 2; i <= 9; i++)
-		assert_false(fresh(t, i, 2, 100, 200 + i));
+	assert_int_equal(auth_replay_new(1, &t), 0);
+	auth_replay_get_info(t, &info);
+	assert_int_equal(info.entries, SET);
+	/* Those that end first came last: who claims a long time keeps no place for it. */
+	for (uint64_t i = 1; i <= SET; i++)
+		assert_true(fresh(t, i, 1, 100, 300 - i));
+	assert_true(fresh(t, SET + 1, 1, 100, 200));
+	for (uint64_t i = 2; i <= SET + 1; i++)
+		assert_false(fresh(t, i, 2, 100, 200));
+	auth_replay_get_info(t, &info);
+	assert_int_equal(info.forgotten, 1);
 	assert_true(fresh(t, 1, 2, 100, 400));
+	/* What is over gives way without being missed. */
+	assert_true(fresh(t, 50, 1, 350, 400));
+	auth_replay_get_info(t, &info);
+	assert_int_equal(info.forgotten, 2);
+	assert_false(fresh(t, 1, 1, 350, 400));
+	auth_replay_free(t);
+}
+
+/* Half full it keeps all but a few: what the daemon says that it can remember. */
+static void
+half_full(void **state)
+{
+	struct auth_replay_info info;
+	struct auth_replay *t;
+
+	assert_int_equal(auth_replay_new(1 << 20, &t), 0);
+	auth_replay_get_info(t, &info);
+	assert_in_range(info.entries, (1 << 20) / 18, (1 << 20) / 16);
+	for (uint64_t i = 1; i <= AUTH_REPLAY_USABLE(info.entries); i++)
+		assert_true(fresh(t, i * 0x9e3779b97f4a7c15ull, 1, 100, 200));
+	auth_replay_get_info(t, &info);
+	assert_in_range(info.forgotten, 0, info.entries / 1000);
+	auth_replay_free(t);
+}
+
+static void
+refusals(void **state)
+{
+	struct auth_replay_info info;
+	struct auth_replay *t;
+	struct sockaddr_in sa = peer(1, 1000);
+	char name[16];
+
+	log_set_level((enum log_level) - 1);
+	assert_int_equal(auth_replay_new(1, &t), 0);
+	for (int i = 0; i < 2 * AUTH_REPLAY_KEYS; i++) {
+		snprintf(name, sizeof name, "AK%d", i);
+		auth_replay_refused(t, name, (struct sockaddr *)&sa);
+		auth_replay_refused(t, "AK0", (struct sockaddr *)&sa);
+	}
+	auth_replay_get_info(t, &info);
+	assert_int_equal(info.refused, 4 * AUTH_REPLAY_KEYS);
+	assert_int_equal(info.key_nr, AUTH_REPLAY_KEYS);
+	assert_string_equal(info.by_key[0].access_key, "AK0");
+	assert_int_equal(info.by_key[0].refused, 2 * AUTH_REPLAY_KEYS + 1);
+	assert_string_equal(info.by_key[7].access_key, "AK7");
+	assert_int_equal(info.by_key[7].refused, 1);
 	auth_replay_free(t);
 }
 
@@ -99,7 +190,7 @@ threads(void **state)
 	struct auth_replay *t;
 	int won = 0;
 
-	assert_int_equal(auth_replay_new(PER_THREAD * 8, &t), 0);
+	assert_int_equal(auth_replay_new(PER_THREAD * 8 * 17, &t), 0);
 	for (int i = 0; i < 4; i++) {
 		w[i] = (struct worker){ t, (uint8_t)(i + 1), 0 };
 		assert_int_equal(pthread_create(&id[i], NULL, work, &w[i]), 0);
@@ -116,8 +207,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(addresses),
-		cmocka_unit_test(full),
+		cmocka_unit_test(addresses), cmocka_unit_test(networks),  cmocka_unit_test(once),
+		cmocka_unit_test(full),      cmocka_unit_test(half_full), cmocka_unit_test(refusals),
 		cmocka_unit_test(threads),
 	};
 

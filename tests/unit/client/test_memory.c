@@ -266,10 +266,77 @@ a_timeout_closes_the_window(void **state)
 	assert_int_not_equal(write_to(&f->g->port[0], &other), IBV_WC_SUCCESS);
 }
 
+/* Answers as a server that moved the bytes, and keeps the token. */
+static void
+serve_kept(int fd, const struct request *rq)
+{
+	token_of(rq, &late);
+	answer(fd, "HTTP/1.1 200 OK\r\nx-amz-rdma-reply: 200\r\ncontent-length: 0\r\n\r\n");
+}
+
+/* Opens with those options and puts a piece of registered memory; its token is in `late`. */
+static void
+put_with(struct fix *f, unsigned flags, unsigned target_life_ms)
+{
+	struct gantry_options o = {
+		.size = sizeof o, .config_file = "", .flags = flags, .target_life_ms = target_life_ms
+	};
+
+	gantry_close(f->g);
+	assert_int_equal(gantry_open(&o, &f->g), 0);
+	assert_int_equal(gantry_register(f->g, f->buf, BUF_LEN, 0), 0);
+	serve = serve_kept;
+	assert_int_equal(gantry_put(f->g, url, f->buf, 3000, NULL, &f->res), 0);
+	assert_int_equal(f->res.path, GANTRY_PATH_RDMA);
+	assert_int_equal(late.addr, (uintptr_t)f->buf);
+}
+
+static struct port *
+port_of(const struct fix *f, const struct token *t)
+{
+	int i = memcmp(f->g->port[0].gid, t->gid, 16) != 0;
+
+	assert_memory_equal(f->g->port[i].gid, t->gid, 16);
+	return &f->g->port[i];
+}
+
+/* What was seen on the wire is good for as long as its target: calls hand it on, and it ends by age. */
+static void
+a_token_dies_with_its_target(void **state)
+{
+	struct fix *f = *state;
+	struct port *p;
+	uint32_t first;
+
+	assert_int_equal(f->g->target_life_ns, 5000000000ull);
+	/* Until then the next call on that port has the same. */
+	put_with(f, 0, 3600000);
+	first = late.dctn;
+	p = port_of(f, &late);
+	for (int i = 0; i < f->g->port_nr; i++)
+		assert_int_equal(gantry_put(f->g, url, f->buf, 3000, NULL, &f->res), 0);
+	assert_int_equal(late.dctn, first);
+	assert_int_equal(write_to(p, &late), IBV_WC_SUCCESS);
+	assert_int_equal(f->buf[0], 'x');
+	/* A short life ends though nothing else is called. */
+	put_with(f, 0, 1);
+	while (write_to(port_of(f, &late), &late) == IBV_WC_SUCCESS)
+		usleep(1000);
+	f->buf[0] = 'y';
+	assert_int_not_equal(write_to(port_of(f, &late), &late), IBV_WC_SUCCESS);
+	assert_int_equal(f->buf[0], 'y');
+	assert_int_equal(gantry_put(f->g, url, f->buf, 3000, NULL, &f->res), 0);
+	/* None at all. */
+	put_with(f, GANTRY_TARGET_PER_CALL, 0);
+	assert_int_not_equal(write_to(port_of(f, &late), &late), IBV_WC_SUCCESS);
+	assert_int_equal(f->buf[0], 'y');
+}
+
 int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_token_dies_with_its_target, setup, teardown),
 		cmocka_unit_test_setup_teardown(tokens_name_exactly_the_window, setup, teardown),
 		cmocka_unit_test_setup_teardown(ports_take_turns, setup, teardown),
 		cmocka_unit_test_setup_teardown(callbacks_get_tokens_that_live_on, setup, teardown),

@@ -106,12 +106,34 @@ get_needs_the_bytes_header(void **state)
 		/* Declined, with the data or without. */
 		{ 206, "x-amz-rdma-reply: 501\ncontent-range: bytes 0-99/500", 100, 0, VERDICT_BODY, 100 },
 		{ 206, "content-range: bytes 0-99/500", 100, 0, VERDICT_BODY, 100 },
-		{ 200, "", 60, 0, VERDICT_BODY, 60 },
-		{ 200, "", 60, 7, VERDICT_DECLINED, 0 },
+		{ 200, "content-length: 60", 60, 0, VERDICT_BODY, 60 },
+		{ 200, "transfer-encoding: chunked", 60, 0, VERDICT_BODY, 60 },
+		/* It ended where the connection did: who knows whether that is all? */
+		{ 200, "", 60, 0, VERDICT_DECLINED, 0 },
+		{ 200, "content-length: 60", 60, 7, VERDICT_DECLINED, 0 },
 		{ 206, "x-amz-rdma-reply: 501\ncontent-range: bytes 0-99/500", 0, 0, VERDICT_DECLINED, 0 },
 		{ 206, "x-amz-rdma-reply: 501\ncontent-range: bytes 0-99/500", 50, 0, VERDICT_DECLINED, 0 },
 		{ 501, "x-amz-rdma-reply: 501", 0, 0, VERDICT_DECLINED, 0 },
 		{ 500, "x-amz-rdma-reply: 500", 0, 0, VERDICT_FAILED, 0 },
+		/* Fewer than there are: RFC 9110 15.3.7 lets a cache answer so, and the rest stays away. */
+		{ 206,
+		  "x-amz-rdma-reply: 206\ncontent-range: bytes 0-49/500\nx-amz-rdma-bytes-transferred: 50", 0,
+		  0, VERDICT_FAILED, 0 },
+		{ 206, "x-amz-rdma-reply: 206\ncontent-range: bytes 0-49/50\nx-amz-rdma-bytes: 50", 0, 0,
+		  VERDICT_RDMA, 50 },
+		{ 206, "x-amz-rdma-reply: 206\ncontent-range: bytes 0-49/*\nx-amz-rdma-bytes: 50", 0, 0,
+		  VERDICT_FAILED, 0 },
+		{ 206, "x-amz-rdma-reply: 206\ncontent-range: bytes 0-99/*" BYTES_100, 0, 0, VERDICT_RDMA,
+		  100 },
+		{ 206, "x-amz-rdma-reply: 206\ncontent-range: bytes 0-99/99" BYTES_100, 0, 0, VERDICT_FAILED,
+		  0 },
+		{ 206, "x-amz-rdma-reply: 206\nx-amz-rdma-bytes: 50", 0, 0, VERDICT_FAILED, 0 },
+		{ 206, "x-amz-rdma-reply: 206" BYTES_100, 0, 0, VERDICT_RDMA, 100 },
+		{ 200, "x-amz-rdma-reply: 200\nx-amz-rdma-bytes: 50", 0, 0, VERDICT_RDMA, 50 },
+		{ 200, "x-amz-rdma-reply: 206\nx-amz-rdma-bytes: 50", 0, 0, VERDICT_FAILED, 0 },
+		{ 206, "content-range: bytes 0-49/500", 50, 0, VERDICT_DECLINED, 0 },
+		{ 206, "", 50, 0, VERDICT_DECLINED, 0 },
+		{ 200, "content-length: 70", 60, 0, VERDICT_DECLINED, 0 },
 		{ 404, "", 0, 0, VERDICT_ERROR, 0 },
 		{ 416, "content-range: bytes */0", 0, 0, VERDICT_END, 0 },
 		{ 503, "", 0, 0, VERDICT_BUSY, 0 },
@@ -147,6 +169,8 @@ scality_takes_any_2xx(void **state)
 	assert_int_equal(bytes, 20);
 	assert_int_equal(judge_get(&r, GANTRY_SCALITY, 10, 19, &bytes, &why), VERDICT_FAILED);
 	assert_int_equal(judge_get(&r, GANTRY_SCALITY, 0, 100, &bytes, &why), VERDICT_FAILED);
+	r = answer(206, "content-range: bytes 10-29/31", 0);
+	assert_int_equal(judge_get(&r, GANTRY_SCALITY, 10, 100, &bytes, &why), VERDICT_FAILED);
 	r = answer(200, "", 0);
 	assert_int_equal(judge_get(&r, GANTRY_SCALITY, 0, 100, &bytes, &why), VERDICT_DECLINED);
 	r = answer(200, "content-length: 50", 50);
@@ -186,6 +210,31 @@ headers_are_read_strictly(void **state)
 	assert_int_equal(r.code, 200);
 	r = answer(206, "content-range: bytes 0-18446744073709551616/5", 0);
 	assert_false(r.has_range);
+}
+
+/* They end on somebody's terminal. */
+static void
+strings_are_clean(void **state)
+{
+	struct reply r = answer(200,
+				"etag: \"a\x1b[2J\"\nx-gantry-rdma-reason: a\x1b]0;b\x07\xc2\x9b\n"
+				"last-modified: \x9b"
+				"x\nx-amz-checksum-crc64nvme: \xe2\x80\xae=",
+				0);
+	static const char xml[] = "<Error><Message>a\x1b[2Jb\xc2\x85</Message>";
+	char text[64];
+
+	assert_string_equal(r.etag, "");
+	assert_string_equal(r.reason, "a?]0;b??");
+	assert_string_equal(r.last_modified, "?x");
+	assert_string_equal(r.stored_checksum, "?=");
+	memcpy(r.error, xml, sizeof xml - 1);
+	r.error_len = sizeof xml - 1;
+	reply_xml(&r, "Message", text, sizeof text);
+	assert_string_equal(text, "a?[2Jb?");
+	/* What is no ASCII and does nothing stays. */
+	r = answer(200, "etag: \"\xc3\xa4\"", 0);
+	assert_string_equal(r.etag, "\"\xc3\xa4\"");
 }
 
 static void
@@ -241,7 +290,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(put_needs_2xx_and_reply), cmocka_unit_test(get_needs_the_bytes_header),
 		cmocka_unit_test(scality_takes_any_2xx),   cmocka_unit_test(headers_are_read_strictly),
-		cmocka_unit_test(errors_are_named),        cmocka_unit_test(urls_are_encoded),
+		cmocka_unit_test(strings_are_clean),       cmocka_unit_test(errors_are_named),
+		cmocka_unit_test(urls_are_encoded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -305,6 +305,143 @@ get_takes_the_body_of_a_decline(void **state)
 	get_headers = NULL;
 }
 
+/* ---- answers that are not the whole ---- */
+
+/* Sends the text, then as many bytes of the object i % 251 as body_len says. */
+static const char *volatile said;
+static volatile size_t body_len;
+
+static void
+serve_said(int fd, const struct request *rq)
+{
+	unsigned char data[20000];
+	size_t n = strcmp(rq->method, "HEAD") != 0 ? body_len : 0; /* once answered, it is the next one's */
+
+	for (size_t i = 0; i < sizeof data; i++)
+		data[i] = (unsigned char)(i % 251);
+	answer(fd, said);
+	if (n)
+		send(fd, data, n, MSG_NOSIGNAL);
+}
+
+/* What HTTP brings is all that was asked for, or ends where the answer says that the object ends. */
+static void
+get_over_http_takes_no_part_for_the_whole(void **state)
+{
+	struct fix *f = *state;
+	struct gantry_request req = { .size = sizeof req, .no_rdma = 1 };
+	static const struct {
+		const char *text;
+		size_t body, bytes;
+		int e;
+	} row[] = {
+#define PARTIAL(range, length)                                                                               \
+	"HTTP/1.1 206 Partial\r\ncontent-range: bytes " range "\r\ncontent-length: " length "\r\n\r\n"
+		{ PARTIAL("0-2999/5000", "3000"), 3000, 3000, 0 },
+		{ PARTIAL("0-1999/2000", "2000"), 2000, 2000, 0 },
+		{ PARTIAL("0-999/5000", "1000"), 1000, 0, -EPROTO },
+		{ PARTIAL("0-999/1000", "0"), 0, 0, -EPROTO },
+		{ PARTIAL("0-999/1000", "999"), 999, 0, -EPROTO },
+		{ PARTIAL("0-999/*", "1000"), 1000, 0, -EPROTO },
+		{ PARTIAL("0-2999/*", "3000"), 3000, 3000, 0 },
+		{ PARTIAL("0-999/999", "1000"), 1000, 0, -EPROTO },
+		{ PARTIAL("1-2999/3000", "2999"), 2999, 0, -EPROTO },
+		{ PARTIAL("0-2999/5000", "4000"), 4000, 0, -EPROTO },
+		{ "HTTP/1.1 206 Partial\r\ncontent-length: 1000\r\n\r\n", 1000, 0, -EPROTO },
+		/* The range is ignored. */
+		{ "HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n", 1000, 1000, 0 },
+		{ "HTTP/1.1 200 OK\r\ncontent-length: 4000\r\n\r\n", 4000, 3000, 0 },
+		{ "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", 0, 0, 0 },
+		/* 416: an object that is empty, or not, or does not say. */
+		{ "HTTP/1.1 416 Range\r\ncontent-range: bytes */0\r\ncontent-length: 0\r\n\r\n", 0, 0, 0 },
+		{ "HTTP/1.1 416 Range\r\ncontent-range: bytes */9\r\ncontent-length: 0\r\n\r\n", 0, 0,
+		  -ERANGE },
+		{ "HTTP/1.1 416 Range\r\ncontent-length: 0\r\n\r\n", 0, 0, -ERANGE },
+#undef PARTIAL
+	};
+
+	serve = serve_said;
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		said = row[i].text;
+		body_len = row[i].body;
+		int e = gantry_get(f->g, url, f->buf, 3000, 0, &req, &f->res);
+
+		if (e != row[i].e || f->res.bytes != row[i].bytes)
+			fail_msg("row %zu: %d, %llu bytes: %s", i, e, (unsigned long long)f->res.bytes,
+				 f->res.message);
+		if (e < 0)
+			assert_int_equal(f->res.path, GANTRY_PATH_NONE);
+		check_object(f->buf, 0, row[i].bytes);
+	}
+}
+
+/* Without RDMA at the end of it: a checksum that is wrong twice, then a 206 of nothing. */
+static void
+serve_wrong_then_nothing(int fd, const struct request *rq)
+{
+	struct token t;
+
+	answer(fd, token_of(rq, &t)
+			   ? "HTTP/1.1 206 Partial\r\ncontent-range: bytes 0-999/1000\r\nx-amz-rdma-reply: "
+			     "206\r\nx-amz-rdma-bytes: 1000\r\nx-amz-rdma-checksum: CRC64NVME "
+			     "AAAAAAAAAAA=\r\ncontent-length: 0\r\n\r\n"
+			   : "HTTP/1.1 206 Partial\r\ncontent-range: bytes 0-999/1000\r\ncontent-length: "
+			     "0\r\n\r\n");
+}
+
+static void
+serve_short(int fd, const struct request *rq)
+{
+	struct token t;
+
+	if (!token_of(rq, &t)) {
+		serve_get(fd, rq);
+		return;
+	}
+	answer(fd, "HTTP/1.1 206 Partial\r\ncontent-range: bytes 0-999/5000\r\nx-amz-rdma-reply: 206\r\n"
+		   "x-amz-rdma-bytes: 1000\r\ncontent-length: 0\r\n\r\n");
+}
+
+static void
+get_by_rdma_takes_no_part_for_the_whole(void **state)
+{
+	struct fix *f = *state;
+
+	serve = serve_wrong_then_nothing;
+	assert_int_equal(gantry_get(f->g, url, f->buf, 3000, 0, NULL, &f->res), -EPROTO);
+	assert_int_equal(f->res.requests, 3);
+	assert_int_equal(f->res.bytes, 0);
+	serve = serve_short;
+	get_headers = NULL;
+	object_len = 5000;
+	assert_int_equal(gantry_get(f->g, url, f->buf, 3000, 0, NULL, &f->res), 0);
+	assert_int_equal(f->res.requests, 3);
+	assert_int_equal(f->res.path, GANTRY_PATH_HTTP);
+	assert_int_equal(f->res.bytes, 3000);
+	check_object(f->buf, 0, 3000);
+}
+
+/* What follows a body is no answer. */
+static void
+trailers_change_nothing(void **state)
+{
+	struct fix *f = *state;
+	struct gantry_request req = { .size = sizeof req, .no_rdma = 1 };
+
+	serve = serve_said;
+	body_len = 0;
+	said = "HTTP/1.1 103 Early\r\netag: \"early\"\r\n\r\n"
+	       "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\netag: \"right\"\r\n\r\n"
+	       "5\r\nabcde\r\n0\r\nHTTP/1.1: 200 OK\r\netag: \"trailer\"\r\ncontent-range: bytes "
+	       "0-9/10\r\n\r\n";
+	if (gantry_get(f->g, url, f->buf, 3000, 0, &req, &f->res) < 0)
+		fail_msg("%s", f->res.message);
+	assert_int_equal(f->res.bytes, 5);
+	assert_memory_equal(f->buf, "abcde", 5);
+	assert_string_equal(f->res.etag, "\"right\"");
+	assert_false(f->res.has_object_size);
+}
+
 static void
 scality_dialect(void **state)
 {
@@ -364,6 +501,20 @@ threads_do_not_meet(void **state)
 	}
 }
 
+/* Targets that are old when they come back, and a thread that destroys the idle ones meanwhile. */
+static void
+targets_come_and_go(void **state)
+{
+	struct fix *f = *state;
+	struct gantry_options o = {
+		.size = sizeof o, .config_file = "", .timeout_ms = 60000, .target_life_ms = 1
+	};
+
+	gantry_close(f->g);
+	assert_int_equal(gantry_open(&o, &f->g), 0);
+	threads_do_not_meet(state);
+}
+
 /* ---- without a device ---- */
 
 static void
@@ -401,8 +552,12 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(busy_is_tried_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(get_by_rdma, setup, teardown),
 		cmocka_unit_test_setup_teardown(get_takes_the_body_of_a_decline, setup, teardown),
+		cmocka_unit_test_setup_teardown(get_over_http_takes_no_part_for_the_whole, setup, teardown),
+		cmocka_unit_test_setup_teardown(get_by_rdma_takes_no_part_for_the_whole, setup, teardown),
+		cmocka_unit_test_setup_teardown(trailers_change_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(scality_dialect, setup, teardown),
 		cmocka_unit_test_setup_teardown(threads_do_not_meet, setup, teardown),
+		cmocka_unit_test_setup_teardown(targets_come_and_go, setup, teardown),
 		cmocka_unit_test_setup_teardown(everything_works_without_rdma, setup, teardown),
 	};
 

@@ -141,6 +141,45 @@ test_listeners(void **state)
 		       "listen[0].bucket: expected a bucket's name");
 }
 
+/* Who is told of a decline by a 2xx: never everybody. */
+static void
+test_decline_rules(void **state)
+{
+	const struct conf_decline_rule *r;
+
+	assert_good(GOOD_LISTEN GOOD_DISK);
+	assert_int_equal(conf->rdma.decline_2xx_nr, 0);
+	assert_good(
+		"listen: [{ address: \"127.0.0.1:9\", dialect: s3, anonymous: true }]\n" GOOD_DISK "rdma:\n"
+		"  decline_2xx:\n"
+		"    - user_agent: \"CRT/\"\n"
+		"    - { header: x-rdma-info, access_key: AK, listen: \"127.0.0.1:9\", user_agent: none }\n"
+		"    - { header: x-cuobj-rdma-descr, access_key: AK }\n");
+	r = conf->rdma.decline_2xx;
+	assert_int_equal(conf->rdma.decline_2xx_nr, 3);
+	assert_int_equal(r[0].header, TOKEN_HEADER_AMZ);
+	assert_string_equal(r[0].user_agent, "CRT/");
+	assert_true(!r[0].access_key && !r[0].listen && !r[1].user_agent);
+	assert_int_equal(r[1].header, TOKEN_HEADER_INFO);
+	assert_string_equal(r[1].listen, "127.0.0.1:9");
+	assert_int_equal(r[2].header, TOKEN_HEADER_CUOBJ);
+	assert_string_equal(conf_token_header[r[2].header], "x-cuobj-rdma-descr");
+
+	assert_refused(GOOD_LISTEN GOOD_DISK "rdma: { decline_2xx: [{ header: x-rdma-info }] }\n",
+		       "rdma.decline_2xx[0].header: a rule for everybody");
+	assert_refused(GOOD_LISTEN GOOD_DISK "rdma: { decline_2xx: [{ access_key: none }] }\n",
+		       "a rule for everybody; it needs an access_key, a listen or a user_agent");
+	assert_refused(GOOD_LISTEN GOOD_DISK
+		       "rdma: { decline_2xx: [{ header: x-scal-rdma, access_key: k }] }\n",
+		       "rdma.decline_2xx[0].header: expected one of x-amz-rdma-token, x-rdma-info");
+	assert_refused(GOOD_LISTEN GOOD_DISK "rdma: { decline_2xx: [{ listen: \"1.2.3.4:5\" }] }\n",
+		       "rdma.decline_2xx[0].listen: there is no s3 listener with the address 1.2.3.4:5");
+	assert_refused(GOOD_LISTEN GOOD_DISK "rdma: { decline_2xx: [{ useragent: x }] }\n",
+		       "rdma.decline_2xx[0].useragent: unknown key; did you mean user_agent?");
+	assert_refused(GOOD_LISTEN GOOD_DISK "rdma: { decline_2xx: x }\n",
+		       "rdma.decline_2xx: expected a list of maps, each a rule");
+}
+
 /* Anonymous, or access keys, or both; never a listener that can serve nobody. */
 static void
 test_signatures(void **state)
@@ -154,11 +193,15 @@ test_signatures(void **state)
 	assert_good(GOOD_LISTEN GOOD_DISK "auth: { credentials_file: /etc/gantry/credentials.yaml }\n");
 	assert_good(GOOD_LISTEN GOOD_DISK "auth: { credentials_file: none }\n");
 	assert_refused(GOOD_LISTEN GOOD_DISK "auth: { region: \"a/b\" }\n", "auth.region: expected 1 to 63");
-	assert_refused(GOOD_LISTEN GOOD_DISK "auth: { replay: once }\n", "auth.replay: expected one of off");
+	assert_refused(GOOD_LISTEN GOOD_DISK "auth: { replay: twice }\n",
+		       "auth.replay: expected one of off, peer, once, reject");
 	assert_refused(GOOD_LISTEN GOOD_DISK "auth: { clock_skew: 0s }\n",
 		       "auth.clock_skew: expected a time");
 	assert_good(GOOD_LISTEN GOOD_DISK
 		    "auth: { replay: reject, clock_skew: 5s, require_signed_headers: false }\n");
+	assert_good(GOOD_LISTEN GOOD_DISK "auth: { replay: once }\nmemory: { replay: 1MiB }\n");
+	assert_refused(GOOD_LISTEN GOOD_DISK "memory: { replay: 1023KiB }\n",
+		       "memory.replay: expected a size");
 }
 
 static void
@@ -335,6 +378,7 @@ main(void)
 		cmocka_unit_test(test_memlock),
 		T(test_defaults),
 		T(test_listeners),
+		T(test_decline_rules),
 		T(test_signatures),
 		T(test_scalars),
 		T(test_devices_and_nets),

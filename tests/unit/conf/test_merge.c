@@ -167,6 +167,31 @@ lists(void **state)
 	conf_free(a);
 }
 
+/* Rules have no places to keep: a reload takes them all, more or fewer. */
+static void
+decline_rules(void **state)
+{
+	struct conf *a = load(BASE), *b, *c;
+
+	b = merge(a, BASE "rdma: { decline_2xx: [{ user_agent: x }, { access_key: k }] }\n");
+	assert_string_equal(said, "now rdma.decline_2xx:  -> \n");
+	assert_int_equal(b->rdma.decline_2xx_nr, 2);
+	assert_string_equal(b->rdma.decline_2xx[0].user_agent, "x");
+	assert_string_equal(b->rdma.decline_2xx[1].access_key, "k");
+	c = merge(b, BASE
+		  "rdma: { decline_2xx: [{ user_agent: x }, { access_key: l, header: x-rdma-info }] }\n");
+	assert_string_equal(said, "now rdma.decline_2xx[1].header: x-amz-rdma-token -> x-rdma-info\n"
+				  "now rdma.decline_2xx[1].access_key: \"k\" -> \"l\"\n");
+	assert_string_equal(c->rdma.decline_2xx[1].access_key, "l");
+	conf_free(b);
+	b = merge(c, BASE);
+	assert_string_equal(said, "now rdma.decline_2xx:  -> \n");
+	assert_int_equal(b->rdma.decline_2xx_nr, 0);
+	conf_free(a);
+	conf_free(b);
+	conf_free(c);
+}
+
 static void
 references(void **state)
 {
@@ -201,7 +226,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(same),  cmocka_unit_test(applied),    cmocka_unit_test(kept),
-		cmocka_unit_test(lists), cmocka_unit_test(references),
+		cmocka_unit_test(lists), cmocka_unit_test(references), cmocka_unit_test(decline_rules),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -19,6 +19,7 @@ make_conf(int cores, int listeners)
 	conf.limits.pieces_per_request = 8;
 	conf.limits.queue = 64;
 	conf.limits.idle_ns = 60 * NS_PER_S;
+	conf.limits.head_ns = 2 * NS_PER_S; /* what came is looked at 200 ms later */
 	conf.rdma.mode = RDMA_NONE;
 	conf.listen_nr = listeners;
 	for (int i = 0; i < listeners; i++) {

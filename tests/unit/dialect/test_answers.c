@@ -87,32 +87,52 @@ done_plain(void **state)
 	CHECK_ROWS(rows);
 }
 
-/* item 37, item 67, item 95, item 100, item 101, item 102, item 103 */
+/* item 37, item 67, item 95, item 100, item 101, item 102, item 103: an error that no client takes for success */
 static void
 declined(void **state)
 {
-	static const struct row rows[] = {
-		/* No body and no ETag on a PUT. */
-		{ WIRE_AMZ, OP_PUT_OBJECT, OUT_DECLINED, false, FAULT_NONE, 200, 501, 0 },
-		{ WIRE_AMZ, OP_GET_OBJECT, OUT_DECLINED, false, FAULT_NONE, 200, 501, FLAG_ETAG | FLAG_DATA },
-		{ WIRE_AMZ, OP_GET_OBJECT, OUT_DECLINED, true, FAULT_NONE, 206, 501, FLAG_ETAG | FLAG_DATA },
-		{ WIRE_HIP, OP_PUT_OBJECT, OUT_DECLINED, false, FAULT_NONE, 200, 501, 0 },
-		{ WIRE_HIP, OP_GET_OBJECT, OUT_DECLINED, false, FAULT_NONE, 200, 501, FLAG_ETAG | FLAG_DATA },
-		{ WIRE_HIP, OP_GET_OBJECT, OUT_DECLINED, true, FAULT_NONE, 206, 501, FLAG_ETAG | FLAG_DATA },
-		{ WIRE_DELL, OP_PUT_OBJECT, OUT_DECLINED, false, FAULT_NONE, 501, 501, FLAG_ERROR },
-		{ WIRE_DELL, OP_GET_OBJECT, OUT_DECLINED, true, FAULT_NONE, 501, 501, FLAG_ERROR },
-		{ WIRE_META, OP_PUT_OBJECT, OUT_DECLINED, false, FAULT_NONE, 501, 501, FLAG_ERROR },
-		{ WIRE_META, OP_GET_OBJECT, OUT_DECLINED, false, FAULT_NONE, 501, 501, FLAG_ERROR },
-		{ WIRE_TRIO, OP_PUT_OBJECT, OUT_DECLINED, false, FAULT_NONE, 501, 501, FLAG_ERROR },
-		{ WIRE_TRIO, OP_GET_OBJECT, OUT_DECLINED, false, FAULT_NONE, 501, 501, FLAG_ERROR },
+	static const enum wire_form forms[] = { WIRE_AMZ, WIRE_HIP, WIRE_DELL, WIRE_META, WIRE_TRIO };
+	static const enum op ops[] = { OP_PUT_OBJECT, OP_UPLOAD_PART, OP_GET_OBJECT };
+	static const struct row others[] = {
 		{ WIRE_SCAL, OP_PUT_OBJECT, OUT_DECLINED, false, FAULT_NONE, 501, 0, FLAG_ERROR },
 		{ WIRE_SCAL, OP_GET_OBJECT, OUT_DECLINED, false, FAULT_NONE, 501, 0, FLAG_ERROR },
-		/* The same met while parsing (item 102, off). */
-		{ WIRE_META, OP_PUT_OBJECT, OUT_ERROR, false, FAULT_RDMA_NOT_SUPPORTED, 501, 501,
-		  FLAG_ERROR },
+		/* The same met while parsing: the connections of rc: tokens (item T8). */
+		{ WIRE_HIP, OP_NONE, OUT_ERROR, false, FAULT_RDMA_NOT_SUPPORTED, 501, 501, FLAG_ERROR },
 	};
 
-	CHECK_ROWS(rows);
+	for (int f = 0; f < 5; f++) {
+		for (int k = 0; k < 6; k++) {
+			struct row r = { forms[f],   ops[k % 3], OUT_DECLINED, k >= 3,
+					 FAULT_NONE, 501,        501,          FLAG_ERROR };
+
+			check_rows(&r, 1);
+		}
+	}
+	CHECK_ROWS(others);
+}
+
+/* For clients that turn to HTTP on a 2xx only (rdma.decline_2xx).  item 37, item 67 */
+static void
+declined_2xx(void **state)
+{
+	static const enum wire_form forms[] = { WIRE_AMZ, WIRE_HIP, WIRE_DELL, WIRE_META, WIRE_TRIO };
+
+	for (int f = 0; f < 5; f++) {
+		struct row rows[] = {
+			/* No body and no ETag on a PUT. */
+			{ forms[f], OP_PUT_OBJECT, OUT_DECLINED_2XX, false, FAULT_NONE, 200, 501, 0 },
+			{ forms[f], OP_UPLOAD_PART, OUT_DECLINED_2XX, false, FAULT_NONE, 200, 501, 0 },
+			{ forms[f], OP_GET_OBJECT, OUT_DECLINED_2XX, false, FAULT_NONE, 200, 501,
+			  FLAG_ETAG | FLAG_DATA },
+			{ forms[f], OP_GET_OBJECT, OUT_DECLINED_2XX, true, FAULT_NONE, 206, 501,
+			  FLAG_ETAG | FLAG_DATA },
+			/* Without a reply code a 2xx would say that it was done: whatever a rule says. */
+			{ WIRE_SCAL, OP_PUT_OBJECT, OUT_DECLINED_2XX, false, FAULT_NONE, 501, 0, FLAG_ERROR },
+			{ WIRE_SCAL, OP_GET_OBJECT, OUT_DECLINED_2XX, true, FAULT_NONE, 501, 0, FLAG_ERROR },
+		};
+
+		CHECK_ROWS(rows);
+	}
 }
 
 /* item 41, item 75: the data plane */
@@ -283,12 +303,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(done),          cmocka_unit_test(done_scality),
-		cmocka_unit_test(done_plain),    cmocka_unit_test(declined),
-		cmocka_unit_test(failed),        cmocka_unit_test(errors),
-		cmocka_unit_test(names),         cmocka_unit_test(error_of_range),
-		cmocka_unit_test(error_escapes), cmocka_unit_test(error_capacity),
-		cmocka_unit_test(error_scality),
+		cmocka_unit_test(done),           cmocka_unit_test(done_scality),
+		cmocka_unit_test(done_plain),     cmocka_unit_test(declined),
+		cmocka_unit_test(declined_2xx),   cmocka_unit_test(failed),
+		cmocka_unit_test(errors),         cmocka_unit_test(names),
+		cmocka_unit_test(error_of_range), cmocka_unit_test(error_escapes),
+		cmocka_unit_test(error_capacity), cmocka_unit_test(error_scality),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,6 +66,15 @@ framing(void **state)
 	r = rq_with(s3("PUT", "/bkt/obj"), "transfer-encoding", "Chunked", NULL);
 	assert_fault(rq_parse(r), FAULT_NONE);
 	assert_true(r->t.chunked && !r->t.have_content_length && !r->t.expect_continue);
+
+	/* HTTP/1.0 has no Transfer-Encoding, and everything else. */
+	r = rq_with(s3("PUT", "/bkt/obj"), "transfer-encoding", "chunked", NULL);
+	r->in.http_1_0 = true;
+	assert_fault(rq_parse(r), FAULT_BAD_REQUEST);
+	assert_non_null(strstr(r->why, "HTTP/1.0"));
+	r = rq_with(s3("PUT", "/bkt/obj"), "content-length", "5", NULL);
+	r->in.http_1_0 = true;
+	assert_fault(rq_parse(r), FAULT_NONE);
 }
 
 static void
@@ -362,14 +371,16 @@ meta_token(void **state)
 {
 	struct rq *r;
 
-	/* Off: of exact shape, with a body or without, PUT and GET. */
+	/* Off: of exact shape it is declined, PUT and GET; what else is wrong is said before. */
 	r = rq_with(s3("PUT", "/bkt/obj"), "x-amz-meta-rdma-token", DC81, "content-length", "0", NULL);
-	assert_fault(rq_parse(r), FAULT_RDMA_NOT_SUPPORTED);
+	assert_fault(rq_token(r), FAULT_NONE);
 	assert_int_equal(r->t.wire, WIRE_META);
+	assert_int_equal(r->t.token.kind, TOKEN_OFF);
 	r = rq_with(s3("PUT", "/bkt/obj"), "x-amz-meta-rdma-token", DC81, "content-length", "7", NULL);
-	assert_fault(rq_parse(r), FAULT_RDMA_NOT_SUPPORTED);
-	assert_fault(rq_parse(rq_with(s3("GET", "/bkt/obj"), "x-amz-meta-rdma-token", DC81, NULL)),
-		     FAULT_RDMA_NOT_SUPPORTED);
+	assert_fault(rq_parse(r), FAULT_BAD_REQUEST);
+	r = rq_with(s3("GET", "/bkt/obj"), "x-amz-meta-rdma-token", DC81, NULL);
+	assert_fault(rq_token(r), FAULT_NONE);
+	assert_int_equal(r->t.token.kind, TOKEN_OFF);
 	assert_fault(rq_parse(rq_with(s3("HEAD", "/bkt/obj"), "x-amz-meta-rdma-token", DC81, NULL)),
 		     FAULT_NONE);
 	/* Off: any other value is metadata. */

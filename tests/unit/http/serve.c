@@ -73,7 +73,8 @@ serve_thread(void *arg)
 
 	check(ring_new(&(struct ring_params){ .entries = 64 }, &s->ring) == 0);
 	check(reqs_new(&env, &s->reqs) == 0);
-	check(http_new(&s->conf, NULL, s->ring, &s->stats, &s->http) == 0);
+	check(peers_new(http_connections_max(&s->conf), &s->peers) == 0);
+	check(http_new(&s->conf, NULL, s->peers, s->ring, &s->stats, &s->http) == 0);
 	http_set_reqs(s->http, s->reqs);
 	s->accept_op.done = serve_on_accept;
 	s->mail_op.done = serve_on_mail;
@@ -93,6 +94,7 @@ serve_thread(void *arg)
 	ring_cancel(s->ring, &s->accept_op);
 	ring_cancel(s->ring, &s->mail_op);
 	http_free(s->http);
+	peers_free(s->peers);
 	/* What the requests still had under way. */
 	while (reqs_live(s->reqs)) {
 		ring_turn(s->ring, NS_PER_MS);
@@ -106,6 +108,8 @@ serve_thread(void *arg)
 }
 
 uint64_t serve_progress_ns = 60 * NS_PER_S;
+uint64_t serve_head_ns = 60 * NS_PER_S;
+int serve_per_address;
 
 struct serve *
 serve_start(int connections, uint64_t idle_ns)
@@ -117,6 +121,8 @@ serve_start(int connections, uint64_t idle_ns)
 	s->conf.limits.connections = connections;
 	s->conf.limits.idle_ns = idle_ns;
 	s->conf.limits.s3_progress_ns = serve_progress_ns;
+	s->conf.limits.head_ns = serve_head_ns;
+	s->conf.limits.connections_per_address = serve_per_address;
 	s->conf.limits.requests = 64;
 	s->conf.listen_nr = 1;
 	s->conf.listen[0].address = "test";

@@ -23,6 +23,7 @@ struct serve {
 	struct conf conf;
 	struct ring *ring;
 	struct http *http;
+	struct peers *peers;
 	struct reqs *reqs;
 	struct timers timers;
 	struct mailbox mb;
@@ -39,6 +40,10 @@ struct serve {
 
 /* Is limits.s3_progress of the servers that are started from now on; a minute at first. */
 extern uint64_t serve_progress_ns;
+/* Is limits.head of the servers that are started from now on; a minute at first. */
+extern uint64_t serve_head_ns;
+/* Is their limits.connections_per_address; 0 at first. */
+extern int serve_per_address;
 
 /* Starts a server for so many connections at a time, which may be idle for so long. */
 struct serve *serve_start(int connections, uint64_t idle_ns);

@@ -171,42 +171,124 @@ test_conditions(void **state)
 	x_end(&x);
 }
 
-/* item 67: a declined GET carries the data; 4.2: other headers get 501 */
+/* item 67: a declined GET is an error without data, on each header; what is wrong with the request comes before */
 static void
 test_declined(void **state)
 {
-	static unsigned char got[70000];
-	unsigned char want[70000];
-	uint64_t pos = 0;
+	static const char *const headers[] = { "x-amz-rdma-token", "x-rdma-info" };
 	struct xchg x;
 
-	put_object("d", sizeof want, 3);
-	pattern(want, sizeof want, 3);
+	put_object("d", 70000, 3);
 	fake_chan_decline(rig.chan, -EOPNOTSUPP, CHAN_NO_RAIL);
-	assert_int_equal(get(&x, "d", NULL, 1000), 200);
-	assert_header(&x, "x-amz-rdma-reply", "501");
-	assert_header(&x, "x-gantry-rdma-reason", "no-rail");
-	assert_no_header(&x, "x-amz-rdma-bytes-transferred");
-	assert_int_equal(req_reply(x.rq)->body, REPLY_STREAM);
-	assert_int_equal(req_reply(x.rq)->len_bytes, sizeof want);
-	while (pos < sizeof want) {
-		ssize_t n = req_stream_read(x.rq, pos, got + pos, 1000);
-
-		assert_true(n >= 0);
-		pos += (uint64_t)n;
-		if (n == 0)
-			rig_turn();
+	for (int i = 0; i < 4; i++) {
+		x_init(&x, 0, "GET", "/bkt/d");
+		x_token(&x, headers[i % 2], 0, 70000);
+		if (i >= 2)
+			x_field(&x, "range", "bytes=0-99");
+		assert_int_equal(x_run(&x), 501);
+		assert_header(&x, "x-amz-rdma-reply", "501");
+		assert_header(&x, "x-gantry-rdma-reason", "no-rail");
+		assert_no_header(&x, "x-amz-rdma-bytes-transferred");
+		assert_no_header(&x, "etag");
+		assert_no_header(&x, "content-range");
+		assert_int_equal(req_reply(x.rq)->body, REPLY_TEXT);
+		assert_non_null(
+			strstr(req_reply(x.rq)->text, "<Code>RDMANotSupported</Code><Message>No RDMA port"));
+		x_end(&x);
 	}
-	assert_memory_equal(got, want, sizeof want);
+	x_init(&x, 0, "GET", "/bkt/d");
+	x_token(&x, "x-amz-rdma-token", 0, 70000);
+	x_field(&x, "range", "bytes=70000-");
+	assert_int_equal(x_run(&x), 416);
+	assert_no_header(&x, "x-amz-rdma-reply");
 	x_end(&x);
 	x_init(&x, 0, "GET", "/bkt/d");
-	x_token(&x, "x-rdma-info", 0, 70000);
-	assert_int_equal(x_run(&x), 501);
-	assert_header(&x, "x-amz-rdma-reply", "501");
+	x_token(&x, "x-amz-rdma-token", 0, 70000);
+	x_field(&x, "if-match", "\"other\"");
+	assert_int_equal(x_run(&x), 412);
+	assert_no_header(&x, "x-amz-rdma-reply");
+	x_end(&x);
+	assert_int_equal(get(&x, "none", NULL, 1000), 404);
+	assert_no_header(&x, "x-amz-rdma-reply");
 	x_end(&x);
 	x_init(&x, 1, "GET", "/d");
 	x_token(&x, "x-scal-rdma", 0, 70000);
 	assert_int_equal(x_run(&x), 404);
+	x_end(&x);
+	fake_chan_decline(rig.chan, 0, CHAN_OK);
+}
+
+/* Where a rule of rdma.decline_2xx fits, and only there, the data is in the body.  item 67 */
+static void
+test_decline_rules(void **state)
+{
+	static unsigned char got[70000];
+	static const struct {
+		struct conf_decline_rule rule;
+		const char *header, *agent;
+		bool fits;
+	} cases[] = {
+		{ { .user_agent = (char *)"CRT/" }, "x-amz-rdma-token", "aws CRT/0.1 x", true },
+		{ { .user_agent = (char *)"CRT/" }, "x-amz-rdma-token", "aws crt/0.1", false },
+		{ { .user_agent = (char *)"CRT/" }, "x-amz-rdma-token", NULL, false },
+		{ { .user_agent = (char *)"CRT/" }, "x-rdma-info", "CRT/", false },
+		{ { TOKEN_HEADER_INFO, .user_agent = (char *)"CRT/" }, "x-rdma-info", "CRT/", true },
+		{ { TOKEN_HEADER_CUOBJ, .user_agent = (char *)"CRT/" }, "x-rdma-info", "CRT/", false },
+		{ { .listen = (char *)"a:1" }, "x-amz-rdma-token", NULL, true },
+		{ { .listen = (char *)"a:2" }, "x-amz-rdma-token", NULL, false },
+		{ { .listen = (char *)"a:1", .user_agent = (char *)"CRT/" }, "x-amz-rdma-token", "y", false },
+		{ { .access_key = (char *)"AK" }, "x-amz-rdma-token", NULL, false }, /* nobody signed */
+	};
+	unsigned char want[70000];
+	struct xchg x;
+
+	put_object("d", sizeof want, 3);
+	pattern(want, sizeof want, 3);
+	rig.conf->listen[0].address = (char *)"a:1";
+	rig.conf->rdma.decline_2xx_nr = 2;
+	rig.conf->rdma.decline_2xx[0].access_key = (char *)"nobody's";
+	fake_chan_decline(rig.chan, -EOPNOTSUPP, CHAN_NO_RAIL);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		uint64_t pos = 0;
+
+		rig.conf->rdma.decline_2xx[1] = cases[i].rule;
+		x_init(&x, 0, "GET", "/bkt/d");
+		x_token(&x, cases[i].header, 0, 1000);
+		if (cases[i].agent)
+			x_field(&x, "user-agent", "%s", cases[i].agent);
+		if (x_run(&x) != (cases[i].fits ? 200 : 501))
+			fail_msg("rule %zu: status %d", i, req_reply(x.rq)->status);
+		assert_header(&x, "x-amz-rdma-reply", "501");
+		assert_header(&x, "x-gantry-rdma-reason", "no-rail");
+		assert_no_header(&x, "x-amz-rdma-bytes-transferred");
+		assert_int_equal(req_reply(x.rq)->body, cases[i].fits ? REPLY_STREAM : REPLY_TEXT);
+		while (cases[i].fits && pos < sizeof want) {
+			ssize_t n = req_stream_read(x.rq, pos, got + pos, 1000);
+
+			assert_true(n >= 0);
+			pos += (uint64_t)n;
+			if (n == 0)
+				rig_turn();
+		}
+		assert_true(!cases[i].fits || memcmp(got, want, sizeof want) == 0);
+		x_end(&x);
+	}
+	/* Its clients read no header: to them a 2xx is done. */
+	rig.conf->listen[1].address = (char *)"a:1";
+	rig.conf->rdma.decline_2xx[1] = (struct conf_decline_rule){ .listen = (char *)"a:1" };
+	x_init(&x, 1, "PUT", "/k");
+	x_token(&x, "x-scal-rdma", 0, 5000);
+	assert_int_equal(x_run(&x), 501);
+	x_end(&x);
+	/* A PUT has neither body nor ETag.  item 37 */
+	x_init(&x, 0, "PUT", "/bkt/p");
+	x_token(&x, "x-amz-rdma-token", 0, 5000);
+	assert_int_equal(x_run(&x), 200);
+	assert_header(&x, "x-amz-rdma-reply", "501");
+	assert_no_header(&x, "etag");
+	assert_int_equal(req_reply(x.rq)->body, REPLY_EMPTY);
+	x_end(&x);
+	assert_int_equal(get(&x, "p", NULL, 1000), 404);
 	x_end(&x);
 	fake_chan_decline(rig.chan, 0, CHAN_OK);
 }
@@ -221,6 +303,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_edges, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_conditions, rig_start, rig_stop),
 		cmocka_unit_test_setup_teardown(test_declined, rig_start, rig_stop),
+		cmocka_unit_test_setup_teardown(test_decline_rules, rig_start, rig_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

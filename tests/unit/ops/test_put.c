@@ -147,12 +147,16 @@ test_declined(void **state)
 	char body[5000];
 
 	fake_chan_decline(rig.chan, -EOPNOTSUPP, CHAN_UNREACHABLE);
-	assert_int_equal(put(&x, "p", 5000, NULL, NULL), 200);
+	assert_int_equal(put(&x, "p", 5000, NULL, NULL), 501);
 	assert_header(&x, "x-amz-rdma-reply", "501");
 	assert_header(&x, "x-gantry-rdma-reason", "unreachable");
+	assert_header(&x, "content-type", "application/xml");
 	assert_no_header(&x, "etag");
 	assert_no_header(&x, "x-amz-rdma-bytes-transferred");
-	assert_int_equal(req_reply(x.rq)->body, REPLY_EMPTY);
+	assert_no_header(&x, "retry-after");
+	assert_non_null(
+		strstr(req_reply(x.rq)->text, "<Code>RDMANotSupported</Code><Message>No route leads"));
+	assert_false(req_reply(x.rq)->close); /* item 79 */
 	x_end(&x);
 	assert_int_equal(head_size("p"), UINT64_MAX);
 	x_init(&x, 0, "PUT", "/bkt/p");

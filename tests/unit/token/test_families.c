@@ -2,6 +2,8 @@
 /* The versity trio, RC, and the families that are told apart to be declined: token.c, rc.c, family.c. */
 #include "parse.h"
 
+#include "base/base64.h"
+
 static int
 trio(const char *start, const char *length, bool is_put, struct token *t)
 {
@@ -138,6 +140,27 @@ families(void **state)
 		{ "10.0.0.5:18515:0x00007f0000001000", -EINVAL, -EINVAL },
 		{ "10.0.0.5:18515:0x00007f0000001000:", -EINVAL, -EINVAL },
 		{ "10.0.0.5:", -EINVAL, -EINVAL },
+		/* Dell's RC: all of 2.1 but a DCT.  Whatever the rest says; malformed as 2.1 is malformed. */
+		{ "000073967e5ff000:00400000:01f2e973:0000:000000:1:00000000000000000000ffff0f0f0fdf",
+		  TOKEN_RC_BACK, TOKEN_RC_BACK },
+		{ "0000000000000000:00000000:00000000:0000:000000:0:00000000000000000000000000000000",
+		  TOKEN_RC_BACK, TOKEN_RC_BACK },
+		{ "000073967e5ff000:00400000:01f2e973:0000:000000:2:00000000000000000000ffff0f0f0fdf",
+		  -EINVAL, -EINVAL },
+		{ "000073967e5ff000:00400000:01f2e973:0000:00000g:1:00000000000000000000ffff0f0f0fdf",
+		  -EINVAL, -EINVAL },
+		{ "000073967e5ff000:00400000:01f2e973:0000:000000:1:00000000000000000000ffff0f0f0fd", -EINVAL,
+		  -EINVAL },
+		{ "000073967e5ff000:00400000:01f2e973:0000:000000:1:00000000000000000000ffff0f0f0fdf"
+		  ":000073967e5ff000:0000000000400000",
+		  -EINVAL, -EINVAL },
+		{ "{\"type\":\"seaweed\",\"addr\":\"0x7f00\",\"rkey\":1}", TOKEN_JSON, TOKEN_JSON },
+		{ "{ \"a\": {} }", TOKEN_JSON, TOKEN_JSON },
+		{ "{}", TOKEN_JSON, TOKEN_JSON },
+		{ "{", -EINVAL, -EINVAL },
+		{ "{type}", -EINVAL, -EINVAL },
+		{ "{\"a\":1", -EINVAL, -EINVAL },
+		{ "[\"a\"]", -EINVAL, -EINVAL },
 	};
 	struct token t;
 
@@ -163,6 +186,50 @@ long_family(void **state)
 	strcpy(text + 14 + 384, ":1");
 	assert_int_equal(parse(text, &t), 0);
 	assert_int_equal(t.kind, TOKEN_OFI);
+}
+
+/* Base64 of a token that would be understood, or recognised; of nothing else.  item T7 */
+static void
+base64_family(void **state)
+{
+	static const struct {
+		const char *text;
+		int kind;
+	} cases[] = {
+		{ EXAMPLE, TOKEN_BASE64 },
+		{ EXAMPLE SUFFIX, TOKEN_BASE64 },
+		{ RC88, TOKEN_BASE64 },
+		{ "rc:x", TOKEN_BASE64 },
+		{ "0:10:ofi1:xnet.1:0200:1", TOKEN_BASE64 },
+		{ "{\"type\":\"seaweed\"}", TOKEN_BASE64 },
+		{ "", -EINVAL },
+		{ "hello", -EINVAL },
+		{ "000073967e5ff000:00400000", -EINVAL },
+	};
+	char once[512], twice[512];
+	struct token t;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		int r;
+
+		base64_encode(cases[i].text, strlen(cases[i].text), once);
+		r = parse(once, &t);
+		if ((r == 0 ? (int)t.kind : r) != cases[i].kind)
+			fail_msg("base64 of %s", cases[i].text);
+		r = plain(once, &t);
+		if ((r == 0 ? (int)t.kind : r) != cases[i].kind)
+			fail_msg("base64 of %s, plain", cases[i].text);
+		/* Twice is nobody's. */
+		base64_encode(once, strlen(once), twice);
+		assert_int_equal(parse(twice, &t), -EINVAL);
+	}
+	base64_encode(EXAMPLE, TOKEN_DC_LEN, once);
+	once[5] = '*';
+	assert_int_equal(parse(once, &t), -EINVAL);
+	/* More than any token has: not looked at. */
+	memset(once, 'A', 348);
+	once[348] = 0;
+	assert_int_equal(parse(once, &t), -EINVAL);
 }
 
 /* item 102: what x-amz-meta-rdma-token must look like to be taken for a descriptor while off */
@@ -276,10 +343,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(versity_trio), cmocka_unit_test(trio_equals_suffix),
-		cmocka_unit_test(families),     cmocka_unit_test(long_family),
-		cmocka_unit_test(dc_shape),     cmocka_unit_test(rc_example),
-		cmocka_unit_test(rc_bad),       cmocka_unit_test(rc_round_trip),
+		cmocka_unit_test(versity_trio),  cmocka_unit_test(trio_equals_suffix),
+		cmocka_unit_test(families),      cmocka_unit_test(long_family),
+		cmocka_unit_test(base64_family), cmocka_unit_test(dc_shape),
+		cmocka_unit_test(rc_example),    cmocka_unit_test(rc_bad),
+		cmocka_unit_test(rc_round_trip),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

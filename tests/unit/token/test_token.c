@@ -188,7 +188,6 @@ bad_values(void **state)
 {
 	static const char *const bad[] = {
 		"000073967e5ff000:00400000:01f2e973:0000:007a03:2:00000000000000000000ffff0f0f0fdf",
-		"000073967e5ff000:00400000:01f2e973:0000:000000:1:00000000000000000000ffff0f0f0fdf",
 		"000073967e5ff000:00400000:01f2e973:0000:007a03:1:00000000000000000000000000000000",
 		"000073967e5ff000:00400000:01f2e973:0000:007a03:0:00000000000000000000ffff0f0f0fdf",
 		"000073967e5ff000:00400000:01f2e973:0000:007a03:1:ff020000000000000000000000000001",
@@ -207,6 +206,12 @@ bad_values(void **state)
 		assert_int_equal(parse(bad[i], &t), -EINVAL);
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
 		assert_int_equal(parse(good[i], &t), 0);
+	/* No DC descriptor, whatever else it is. */
+	assert_int_equal(
+		parse("000073967e5ff000:00400000:01f2e973:0000:000000:1:00000000000000000000ffff0f0f0fdf",
+		      &t),
+		0);
+	assert_int_equal(t.kind, TOKEN_RC_BACK);
 }
 
 /* item 6: the last byte may be 2^64 - 1 and no further. */

@@ -1,0 +1,99 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Every client of clients.toml, by its own rules of success, decline and retry, against every reason of a decline, every rule that ships,
+# and every fault of a request: what the client believes is what the store holds.  item 37, item 67, item 103
+#   QUICK=1     without the players that run at once
+#   SEED=N
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+SEED=${SEED:-$RANDOM}
+QUICK=${QUICK:-}
+# shellcheck disable=SC2034
+CORES=1 DISK_SIZE=2GiB NICS=2 # mlx5_0 is the daemon's, mlx5_1 the clients'
+# shellcheck source=tests/system/lib.sh
+. "$HERE/../../system/lib.sh"
+
+# The rules of the example configuration, and one for each of the other things that a rule can name.
+shipped=$(awk '/^  decline_2xx:/ { on = 1; print; next } on && /^    / { print; next } { on = 0 }' "$ROOT/conf/gantryd.yaml")
+grep -q 'user_agent: "' <<<"$shipped" || fail "no rule ships: $shipped"
+printf -- '- access_key: AKRULE\n  secret_key: rule-secret-1\n' >"$T/keys"
+chmod 600 "$T/keys"
+LISTEN=$'  - { address: "127.0.0.2:0", dialect: s3 }\n  - { address: "127.0.0.3:0", dialect: s3, anonymous: true }'
+MORE="auth: { credentials_file: \"$T/keys\" }"
+open=$'\n  devices: [mlx5_0]\n  allow_special: [loopback, self]'
+with_rules="$open
+$shipped
+    - access_key: AKRULE
+    - listen: \"127.0.0.3:0\""
+
+play() { nic /usr/bin/python3 "$HERE/player.py" --device mlx5_1 --seed "$SEED" --ready "$(cat "$T/ready")" "$@" || fail "$*"; }
+control() { curl -sS --fail --max-time 30 -o /dev/null --unix-socket "$T/admin.sock" -X POST "http://x/control/$1"; }
+# The daemon goes on with another rdma section.
+rdma_is() {
+	RDMA=$1
+	write_config
+	control reload || fail "reload"
+}
+rail_is() { [ "$(metric gantry_rail_up)" = "$1" ]; }
+port() {
+	softnicctl port mlx5_0 "$1" >/dev/null || fail "softnicctl port $1"
+	wait_for 10 rail_is "$2"
+}
+
+# ---- one that serves, and what may come over it ----
+RDMA=$open
+start_daemon
+play works
+port down 0
+play no-rail
+declined=$(metric gantry_declines_total '"no-rail"')
+rdma_is "$with_rules" # a reload brings the rules, and takes them away
+play --rules no-rail
+[ "$(metric gantry_declines_total '"no-rail"')" -gt "$declined" ] || fail "declines are not counted by reason"
+rdma_is "$open"
+play --only crt,cloudian no-rail
+port up 1
+rdma_is "{ devices: [mlx5_0], allow_special: [] }"
+play not-allowed
+rdma_is "$open"
+softnicctl rule add op=create_ah error=ETIMEDOUT >/dev/null
+play --only minio-cpp,nixl-everpure,nixl-dell,crt unreachable
+softnicctl rule clear >/dev/null
+control drain || fail "drain"
+play busy
+control resume || fail "resume"
+grep -q 'status=501 .* declined=no-rail' "$T/daemon.log" || fail "the access log does not tell declines"
+! grep -q 'status=501 .*fault=.*declined=\|declined=.* fault=' <(grep -v 'op=Unknown' "$T/daemon.log") || fail "a decline is logged as a fault"
+
+# ---- sixteen at once, well and not ----
+if [ -z "$QUICK" ]; then
+	rdma_is "$with_rules"
+	wait_for 10 rail_is 1
+	play --rules --processes 16 any &
+	players=$!
+	while kill -0 "$players" 2>/dev/null; do
+		softnicctl port mlx5_0 flap 30 100 5 >/dev/null
+		sleep 0.2
+	done
+	wait "$players" || fail "sixteen at once"
+	softnicctl port mlx5_0 up >/dev/null
+	wait_for 10 rail_is 1
+	play --processes 16 works
+fi
+assert_alive
+stop_daemon
+
+# ---- those that cannot at all ----
+RDMA='{ devices: none }'
+write_config
+daemon_run
+play disabled
+stop_daemon
+# shellcheck disable=SC2034
+RDMA='{ allow_special: [loopback, self] }'
+write_config
+NO_NIC=1
+daemon_run
+NO_NIC=''
+play no-device
+assert_alive
+stop_daemon
