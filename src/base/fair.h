@@ -50,7 +50,7 @@ fair_push(struct fair *f, unsigned client, struct list *l)
 	list_push_tail(&line->waiting, l);
 }
 
-/* Likewise, in front of pos, which is in that client's line or is its head. */
+/* Lines one up in front of pos, which is in that client's line or is its head. */
 static inline void
 fair_push_before(struct fair *f, unsigned client, struct list *pos, struct list *l)
 {

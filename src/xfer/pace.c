@@ -111,20 +111,6 @@ struct look {
 	int revoked;
 };
 
-static uint32_t
-slow_at(uint32_t client_id)
-{
-	return client_id % XFER_SLOW_NR;
-}
-
-bool
-xfer_was_slow(const struct xfer_pool *xp, uint32_t client_id)
-{
-	const struct xfer_slow *s = &xp->slow[slow_at(client_id)];
-
-	return s->id == client_id && (int32_t)(s->until_look - xp->looks) > 0;
-}
-
 static int
 holds(const struct xfer *x)
 {
@@ -179,8 +165,7 @@ revoke_slowest(struct look *k, int client, int nr)
 		k->coming++;
 		k->revoked++;
 		if (client < 0)
-			k->xp->slow[slow_at(x->client_id)] =
-				(struct xfer_slow){ x->client_id, k->xp->looks + SLOW_LOOKS };
+			pool_slow_set(k->xp, x->client_id, SLOW_LOOKS);
 		k->ops->revoke(x, client < 0 ? XFER_TOO_SLOW : XFER_OVER_SHARE);
 	}
 }

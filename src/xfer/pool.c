@@ -58,6 +58,26 @@ xfer_client_of(const struct sockaddr *peer, const uint64_t key[2])
 	return (uint32_t)siphash(key, p, len);
 }
 
+static uint32_t
+slow_at(uint32_t client_id)
+{
+	return client_id % XFER_SLOW_NR;
+}
+
+void
+pool_slow_set(struct xfer_pool *xp, uint32_t client_id, uint32_t looks)
+{
+	xp->slow[slow_at(client_id)] = (struct xfer_slow){ client_id, xp->looks + looks };
+}
+
+bool
+xfer_was_slow(const struct xfer_pool *xp, uint32_t client_id)
+{
+	const struct xfer_slow *s = &xp->slow[slow_at(client_id)];
+
+	return s->id == client_id && (int32_t)(s->until_look - xp->looks) > 0;
+}
+
 /* In its client's line, in front of those whose client was slow: several clients may have one line. */
 static void
 line_up_waiting(struct xfer *x)
