@@ -138,6 +138,16 @@ const char *identity_access_key(const struct identity *id);
 enum fault auth_check(const struct auth_env *env, const struct dialect_in *in, const struct target *t,
 		      uint64_t now_s, struct identity *out, const char **ret_why);
 
+/* What a signature was held against, for whoever looks for what their signer does otherwise: no secret is in
+ * it, and "..." where there is a security token or a descriptor. */
+struct auth_explained {
+	char to_sign[sizeof "AWS4-HMAC-SHA256\n\n\n" + AUTH_STAMP_LEN + AUTH_SCOPE_MAX + 64];
+	size_t canonical_len;
+	char canonical[6 << 10];
+};
+/* Fills it in for a signed request; false when the request is not, or the text is too long. */
+bool auth_explain(const struct auth_env *env, const struct dialect_in *in, struct auth_explained *out);
+
 /*
  * The form fields of a signed POST (OP_POST_OBJECT): the signature is over the text of the policy.  Values as
  * they stand in the form; NULL where a field is missing.  *out is what auth_check() made of the request; on
@@ -181,6 +191,8 @@ struct auth_stream {
 	enum auth_payload payload;
 	int state;
 	bool have_trailer_name, have_trailer, have_trailer_signature;
+	bool bare_lf;    /* the last line of the trailer had no CR */
+	bool blank_seen; /* one stood before the signature of the trailer */
 	enum checksum_kind trailer;
 	uint64_t decoded_len; /* promised; UINT64_MAX: not */
 	uint64_t decoded;     /* payload bytes so far */

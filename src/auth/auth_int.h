@@ -69,9 +69,6 @@ struct sigv4 {
 	uint64_t time_s, expires_s;     /* expires_s: seconds, presigned only */
 	uint8_t signature[32];
 	struct span token; /* len 0: none */
-	/* Decoded from the query. */
-	char credential_text[AUTH_ACCESS_KEY_MAX + AUTH_SCOPE_MAX], headers_text[2048],
-		token_text[AUTH_TOKEN_MAX];
 };
 
 enum fault scan_header(const struct dialect_in *in, const char *region, struct sigv4 *s,
@@ -93,7 +90,10 @@ enum fault canon_check_headers(const struct dialect_in *in, const struct sigv4 *
 enum fault canon_check_beside(const struct dialect_in *in, const struct sigv4 *s, enum wire_form w,
 			      bool relax, const char **ret_why);
 /* Hashes the canonical request.  payload: the text at its end. */
-enum fault canon_hash(const struct dialect_in *in, const struct sigv4 *s, struct span payload,
-		      uint8_t out[32], const char **ret_why);
+void canon_hash(const struct dialect_in *in, const struct sigv4 *s, struct span payload, uint8_t out[32]);
+/* Writes the canonical request, with "..." for what is nobody's to see: security tokens, descriptors.  Returns
+ * its length, 0 when it is more than cap. */
+size_t canon_text(const struct dialect_in *in, const struct sigv4 *s, struct span payload, char *out,
+		  size_t cap);
 
 #endif

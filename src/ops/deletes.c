@@ -45,7 +45,8 @@ finish(struct del_slot *s, int result)
 {
 	struct deletes_job *j = s->rq->job;
 
-	if (result < 0)
+	/* What is not there is deleted, whatever the condition. */
+	if (result < 0 && result != -ENOENT)
 		j->fault[s->index] = (uint8_t)fault_of(result);
 	s->index = -1;
 	j->busy--;
@@ -101,7 +102,7 @@ opened(struct del_slot *s)
 	size_t len;
 
 	if (r < 0) {
-		finish(s, r == -ENOENT ? 0 : r);
+		finish(s, r);
 		return;
 	}
 	len = etag_text(&s->obj.meta.etag, etag);

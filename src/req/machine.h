@@ -192,6 +192,7 @@ struct req {
 
 	/* ---- from here on each has a beginning of its own ---- */
 	struct dialect_in in; /* strings are http's; not valid after req_end() */
+	struct uri uri;       /* likewise: in.uri */
 	struct sockaddr_storage local, peer;
 	struct identity identity;
 	struct store_obj obj;
@@ -209,7 +210,7 @@ struct req {
 
 /* Beside these a request has the parts that its operation asks for, and its buffers. */
 _Static_assert(sizeof(struct req) + sizeof(struct req_change) <= 24u << 10, "a request in flight");
-_Static_assert(sizeof(struct req) <= 19u << 10, "... or with what http/ has of it");
+_Static_assert(sizeof(struct req) <= 20u << 10, "... or with what http/ has of it");
 
 /* ---- the machine (machine.c) ---- */
 

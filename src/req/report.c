@@ -16,11 +16,12 @@
 
 /* ---- ids ---- */
 
-/* Unique in this process by the counter, across cores and restarts by the salt. */
+/* Unique in this process by the counter, across cores and restarts by the salt.  The first digit is a letter, since
+ * parsers of XML make numbers of what may be one. */
 static uint64_t
 id_bits(const struct reqs *rs, uint64_t id)
 {
-	return id * 0x9e3779b97f4a7c15ull ^ rs->id_salt;
+	return (id * 0x9e3779b97f4a7c15ull ^ rs->id_salt) | 0xa000000000000000ull;
 }
 
 static uint64_t

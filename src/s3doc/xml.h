@@ -60,6 +60,11 @@ enum fault xml_create_bucket_parse(const char *body, size_t len, const char *reg
 enum fault xml_versioning_parse(const char *body, size_t len, const char **ret_why);
 /* Parses AccessControlPolicy: only the owner's FULL_CONTROL; an empty body is fine where x-amz-acl came. */
 enum fault xml_acl_parse(const char *body, size_t len, const char **ret_why);
+/* Parses what a bucket may be asked to be that it is anyway: paid for by its owner, not accelerated, without
+ * notifications.  FAULT_NOT_IMPLEMENTED of anything else. */
+enum fault xml_payer_parse(const char *body, size_t len, const char **ret_why);
+enum fault xml_acceleration_parse(const char *body, size_t len, const char **ret_why);
+enum fault xml_notifications_parse(const char *body, size_t len, const char **ret_why);
 
 /* ---- answers ---- */
 

@@ -157,6 +157,7 @@ holder(const char *grants)
 	env.keys = keys_from(yaml);
 	memset(&r->t, 0, sizeof r->t);
 	r->t.op = OP_GET_OBJECT;
+	rq_read(r);
 	assert_fault(auth_check(&env, &sign(r, &s)->in, &r->t, DAY_S, &id, &r->why), FAULT_NONE);
 	auth_keys_put(env.keys); /* the identity has its own */
 	return id;

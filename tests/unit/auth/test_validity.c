@@ -143,8 +143,8 @@ presigned_bounds(void **state)
 			 "%%2F20130524%%2Fus-east-1%%2Fs3%%2Faws4_request&X-Amz-Date=" STAMP
 			 "&X-Amz-Expires=%s&X-Amz-SignedHeaders=host&X-Amz-Signature=" EMPTY,
 			 bad[i]);
-		r->in.target = target;
-		r->in.target_len = strlen(target);
+		r->target = target;
+		r->target_len = strlen(target);
 		assert_fault(ask(r), FAULT_AUTH_QUERY);
 	}
 }
@@ -269,6 +269,8 @@ many_cores(void **state)
 			s.stamp[7] = day ? '6' : '4';
 			r = plain_get(&s);
 			*to = *r;
+			to->in.uri = &to->uri;
+			rq_read(to);
 			to->in.fields = to->fields;
 			to->in.listen = &to->listen;
 			to->in.rdma = &to->rdma;

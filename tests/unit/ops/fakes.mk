@@ -4,6 +4,7 @@ LINK-ops/test_cancel := fake_chan mem_store
 LINK-ops/test_counts := fake_chan mem_store
 NEEDS-ops/test_counts := extent
 LINK-ops/test_edges := fake_chan mem_store
+LINK-ops/test_facts := fake_chan mem_store
 LINK-ops/test_get := fake_chan mem_store
 LINK-ops/test_put := fake_chan mem_store
 LINK-ops/test_pace := fake_chan mem_store
