@@ -12,3 +12,4 @@ LINK-ops/test_random := fake_chan mem_store
 LINK-ops/test_s3 := fake_chan mem_store
 LINK-ops/test_copies := fake_chan mem_store
 LINK-ops/test_parts := fake_chan mem_store
+LINK-ops/test_browser := fake_chan mem_store
