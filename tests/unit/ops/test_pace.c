@@ -164,7 +164,7 @@ test_put(void **state)
 	req_body_end(mine->rq);
 	rig_until(req_is_ready(mine->rq));
 	assert_int_equal(req_reply(mine->rq)->status, 200);
-	assert_absent(slow->in.in.target);
+	assert_absent(slow->in.target);
 }
 
 /* Readers of a large object that take nothing: the same, and what cannot be answered any more is cut off. */
