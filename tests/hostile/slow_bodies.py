@@ -16,10 +16,10 @@ import time
 
 BIG = 3 << 20
 AGAIN_S = 0.1
-HEADS = {"put": "PUT /bkt/slow%d HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n\r\na",
-         "get": "GET /bkt/big?x-n=%d HTTP/1.1\r\nHost: x\r\n\r\n",
-         "list": "GET /bkt?list-type=2&x-n=%d HTTP/1.1\r\nHost: x\r\n\r\n",
-         "xml": "POST /bkt?delete&x-n=%d HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n<Delete>"}
+HEADS = {"put": "PUT /bkt/slow%d HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000000\r\n\r\na",
+         "get": "GET /bkt/big?x-n=%d HTTP/1.1\r\nHost: localhost\r\n\r\n",
+         "list": "GET /bkt?list-type=2&x-n=%d HTTP/1.1\r\nHost: localhost\r\n\r\n",
+         "xml": "POST /bkt?delete&x-n=%d HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n<Delete>"}
 
 
 class Slow:

@@ -24,7 +24,7 @@ head -c 3145728 /dev/zero | curl_s3 /bkt/big -T -
 	    s.settimeout(WAIT_S)
 	    s.bind((source, 0))
 	    s.connect((host, int(port)))
-	    s.sendall("\r\n".join([*text, "Host: h", "", ""]).encode())
+	    s.sendall("\r\n".join([*text, "Host: localhost", "", ""]).encode())
 	    return s
 
 	def serve(source):
