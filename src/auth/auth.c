@@ -180,12 +180,14 @@ try_entries(const struct auth_env *env, const struct sigv4 *s, uint64_t now_s,
 		return refuse(ret_why, FAULT_ACCESS_KEY, "The access key is not known.");
 	for (int i = 0; i < nr; i++) {
 		uint8_t key[32], signature[32];
+		bool kept = signing_key(&e[i], s->stamp, s->region, key);
 		enum fault f;
 
-		signing_key(&e[i], s->stamp, env->region, key);
 		sign(key, s, what, signature);
 		if (CRYPTO_memcmp(signature, s->signature, 32) != 0)
 			continue;
+		if (!kept)
+			signing_key_keep(&e[i], s->stamp, s->region, key);
 		f = check_entry(&e[i], s, now_s, ret_why);
 		if (f == FAULT_NONE) {
 			id->entry = &e[i];

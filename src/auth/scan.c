@@ -112,14 +112,19 @@ scan_credential(struct span text, const char *region, enum fault bad, struct sig
 		if (part[1].p[i] < '0' || part[1].p[i] > '9')
 			return refuse(ret_why, bad, "The date of the credential is not 8 digits.");
 	}
-	if (!span_is(part[2], region))
+	/* Clients that were told of no region sign for none. */
+	if (part[2].len && !span_is(part[2], region) && strcmp(region, CONF_ANY_REGION) != 0)
 		return refuse(ret_why, bad, "The region of the credential is not this server's.");
+	if (part[2].len > AUTH_REGION_MAX)
+		return refuse(ret_why, bad, "The region of the credential is longer than 63 bytes.");
 	if (!span_is(part[3], "s3"))
 		return refuse(ret_why, bad, "The service of the credential is not s3.");
 	if (!span_is(part[4], "aws4_request"))
 		return refuse(ret_why, bad, "The credential does not end in aws4_request.");
 	s->access_key = part[0];
-	snprintf(s->scope, sizeof s->scope, "%.8s/%s" SERVICE_SCOPE, part[1].p, region);
+	s->region = part[2];
+	snprintf(s->scope, sizeof s->scope, "%.8s/%.*s" SERVICE_SCOPE, part[1].p, (int)part[2].len,
+		 part[2].p);
 	return FAULT_NONE;
 }
 

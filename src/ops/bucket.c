@@ -116,7 +116,10 @@ bucket_start(struct req *rq)
 		return req_fail(rq, FAULT_BUSY, NULL);
 	del->op.done = req_on_del;
 	if (t->op == OP_CREATE_BUCKET) {
-		f = xml_create_bucket_parse(rq->body, rq->body_len, rq->rs->env.conf->auth.region, &why);
+		const char *region = rq->rs->env.conf->auth.region;
+
+		f = xml_create_bucket_parse(rq->body, rq->body_len,
+					    strcmp(region, CONF_ANY_REGION) == 0 ? NULL : region, &why);
 		if (f != FAULT_NONE)
 			return req_fail(rq, f, why);
 		r = store_bucket_create(p, t->bucket, t->bucket_len, del);
@@ -133,9 +136,7 @@ bucket_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 {
 	if (kind != OUT_DONE)
 		return;
-	if (rq->target.op == OP_HEAD_BUCKET)
-		reply_text(rq, "x-amz-bucket-region", rq->rs->env.conf->auth.region);
-	else
+	if (rq->target.op == OP_CREATE_BUCKET)
 		reply_header(rq, "location", "/%s", rq->target.bucket);
 }
 

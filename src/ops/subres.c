@@ -183,7 +183,7 @@ static enum verdict
 canned_answer(struct req *rq)
 {
 	const char *why = NULL;
-	enum fault f = dialect_canned(rq->target.op, rq->rs->env.conf->auth.region, &rq->out, &why);
+	enum fault f = dialect_canned(rq->target.op, conf_region(rq->rs->env.conf), &rq->out, &why);
 
 	return f != FAULT_NONE ? req_fail(rq, f, why) : req_reply_xml(rq);
 }

@@ -161,8 +161,8 @@ error_body(struct req *rq, enum fault f)
 		d.range_text = range;
 	}
 	/* s3cmd and others sign anew for the region that the answer names. */
-	if (f == FAULT_AUTH_HEADER)
-		d.region = rq->rs->env.conf->auth.region;
+	if (f == FAULT_AUTH_HEADER || f == FAULT_AUTH_QUERY)
+		d.region = conf_region(rq->rs->env.conf);
 	rq->reply.body = REPLY_TEXT;
 	rq->reply.text = text;
 	/* Not of a chunk's: those chain from one that held. */
@@ -170,6 +170,17 @@ error_body(struct req *rq, enum fault f)
 				      ? signature_body(rq, f, &d, text)
 				      : dialect_error_body(rq->listen->dialect, f, &d, text, REQ_ERROR_BYTES);
 	reply_text(rq, "content-type", rq->listen->dialect == DIALECT_S3 ? "application/xml" : "text/plain");
+}
+
+/* Tells whether a reply says where the bucket is: those about one, and refusals, since SDKs correct themselves by
+ * it, on HEAD, too, where there is no body. */
+static bool
+names_region(const struct req *rq, enum outcome_kind kind)
+{
+	if (rq->listen->dialect != DIALECT_S3 || rq->target.bucket_len == 0 ||
+	    rq->fault == FAULT_NOT_MODIFIED)
+		return false;
+	return kind == OUT_ERROR || kind == OUT_FAILED || op_info[rq->target.op].level == LEVEL_BUCKET;
 }
 
 void
@@ -184,6 +195,8 @@ reply_build(struct req *rq, enum outcome_kind kind)
 	req_id_text(rq, id);
 	reply_text(rq, "x-amz-request-id", id);
 	reply_text(rq, "server", "gantry");
+	if (names_region(rq, kind))
+		reply_text(rq, "x-amz-bucket-region", conf_region(rq->rs->env.conf));
 	if (o.reply)
 		reply_number(rq, "x-amz-rdma-reply", (unsigned)o.reply);
 	if (rq->is_tokened && rq->target.rdma_agent_cuobj)

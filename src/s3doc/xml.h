@@ -54,7 +54,7 @@ enum fault xml_delete_parse(const char *body, size_t len, struct xml_delete *ret
 void xml_delete_free(struct xml_delete *d);
 
 /* Parses CreateBucketConfiguration: empty is fine; a location other than region (or "" and "us-east-1") is
- * FAULT_INVALID_LOCATION. */
+ * FAULT_INVALID_LOCATION.  NULL region: any location is fine. */
 enum fault xml_create_bucket_parse(const char *body, size_t len, const char *region, const char **ret_why);
 /* Parses VersioningConfiguration: FAULT_NOT_IMPLEMENTED whatever it says, if it says it well. */
 enum fault xml_versioning_parse(const char *body, size_t len, const char **ret_why);

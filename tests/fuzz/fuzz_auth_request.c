@@ -83,14 +83,14 @@ signature_in(const struct uri *uri)
 
 /* With a key and what it signs: the text in the request becomes what the key gives. */
 static void
-put_signature(char *text, const struct auth_entry *e, const struct sigv4 *s, const char *region,
-	      const void *what, size_t what_len)
+put_signature(char *text, const struct auth_entry *e, const struct sigv4 *s, const void *what,
+	      size_t what_len)
 {
 	uint8_t key[32], out[32];
 
 	/* Without the cache of derived keys, and then with it. */
 	hmac256_of(e->secret, e->secret_len, s->stamp, 8, key);
-	hmac256_of(key, 32, region, strlen(region), key);
+	hmac256_of(key, 32, s->region.p, s->region.len, key);
 	hmac256_of(key, 32, "s3", 2, key);
 	hmac256_of(key, 32, "aws4_request", 12, key);
 	hmac256_of(key, 32, what, what_len, out);
@@ -299,7 +299,7 @@ sign_and_check(struct auth_env *env, const struct dialect_in *in, struct target 
 	len = string_to_sign(in, &s, text, sizeof text);
 	must(e && nr > 0 && len < sizeof text);
 	for (int i = 0; i < nr; i++) {
-		put_signature(at, &e[i], &s, env->region, text, len);
+		put_signature(at, &e[i], &s, text, len);
 		/* What was found may have been signed itself: Authorization among SignedHeaders, or it stands
 		 * in the path. */
 		if (string_to_sign(in, &s, again, sizeof again) != len || memcmp(text, again, len) != 0)
@@ -314,10 +314,12 @@ check_one(struct auth_env *env, const struct dialect_in *in, struct target *t, u
 {
 	struct identity id;
 	const char *why = NULL;
+	char claimed[AUTH_ACCESS_KEY_MAX];
 	enum fault f = auth_check(env, in, t, now_s, &id, &why);
 	bool known = false;
 
 	must(why);
+	must(auth_claimed_key(in, claimed, sizeof claimed) <= sizeof claimed);
 	if (f != FAULT_NONE) {
 		must(*why && !id.entry && !id.keys && !id.anonymous);
 		if (f == FAULT_SIGNATURE)
@@ -374,7 +376,7 @@ check_form(struct auth_env *env, const struct dialect_in *in, uint64_t now_s)
 	for (int i = 0; i < nr; i++) {
 		enum fault f;
 
-		put_signature(at, &e[i], &s, env->region, form.policy, form.policy_len);
+		put_signature(at, &e[i], &s, form.policy, form.policy_len);
 		f = auth_check_form(env, &form, now_s, &id, &why);
 		must(f == FAULT_NONE ? id.entry != NULL
 				     : f == FAULT_ACCESS_KEY || f == FAULT_SECURITY_TOKEN ||

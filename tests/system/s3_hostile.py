@@ -68,7 +68,7 @@ class Conn:
 
 def head(method, target, headers=(), host=True):
     t = target.encode() if isinstance(target, str) else target
-    out = method.encode() + b" " + t + b" HTTP/1.1\r\n" + (b"Host: h\r\n" if host else b"")
+    out = method.encode() + b" " + t + b" HTTP/1.1\r\n" + (b"Host: localhost\r\n" if host else b"")
     for k, v in headers:
         out += (k.encode() if isinstance(k, str) else k) + b": " + (v.encode("latin-1") if isinstance(v, str) else v) + b"\r\n"
     return out + b"\r\n"
@@ -258,8 +258,8 @@ def ranges():
 # ---- framing
 
 def framing():
-    put = "PUT /bkt/smuggled HTTP/1.1\r\nHost: h\r\n"
-    nxt = "GET /bkt/anchor HTTP/1.1\r\nHost: h\r\n\r\n"
+    put = "PUT /bkt/smuggled HTTP/1.1\r\nHost: localhost\r\n"
+    nxt = "GET /bkt/anchor HTTP/1.1\r\nHost: localhost\r\n\r\n"
     for name, h in (("both", "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"), ("both, other way", "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n"),
                     ("two lengths", "Content-Length: 5\r\nContent-Length: 6\r\n"), ("two equal", "Content-Length: 5\r\nContent-Length: 5\r\n"),
                     ("list", "Content-Length: 5, 5\r\n"), ("negative", "Content-Length: -5\r\n"), ("plus", "Content-Length: +5\r\n"), ("hex", "Content-Length: 0x5\r\n"),
@@ -343,7 +343,7 @@ def frames():
     send("half an end", b"b\r\n" + good + b"\r\n0\r\n", cut)
     send("nothing", b"", cut, "InvalidRequest", "BadDigest", decoded="11")
     send("bytes behind", b"b\r\n" + good + b"\r\n" + end + b"x", bad)
-    send("a request behind", b"b\r\n" + good + b"\r\n" + end + b"DELETE /bkt/anchor HTTP/1.1\r\nHost: h\r\n\r\n", bad)
+    send("a request behind", b"b\r\n" + good + b"\r\n" + end + b"DELETE /bkt/anchor HTTP/1.1\r\nHost: localhost\r\n\r\n", bad)
     send("fewer than said", b"5\r\nhello\r\n0\r\nx-amz-checksum-crc32:" + crc + b"\r\n\r\n", cut, decoded="11")
     send("more than said", b"b\r\n" + good + b"\r\n" + end, bad, decoded="5")
     send("no length inside", b"b\r\n" + good + b"\r\n" + end, "MissingContentLength", decoded=None)

@@ -256,12 +256,33 @@ def refusals():
             failed.append(f"{target!r}: {status} {body!r}, want {text!r}")
 
 
+def regions():
+    """A signature for no region is good; one for another is told the region, in the body and in a header, also on HEAD."""
+    global SCOPE, SIGNING
+    was = SCOPE, SIGNING
+    for region, want in ("", 200), ("eu-north-9", 400):
+        SCOPE = f"{STAMP[:8]}/{region}/s3/aws4_request"
+        SIGNING = mac(mac(mac(mac(b"AWS4" + SECRET.encode(), STAMP[:8].encode()), region.encode()), b"s3"), b"aws4_request")
+        for method in "GET", "HEAD":
+            for target in b"/bkt", b"/bkt/nix":
+                (status, fields, body), _, _ = ask(method, "s3.test", target)
+                good = status == (want if want != 200 or target == b"/bkt" else 404) and fields.get(b"x-amz-bucket-region") == b"us-east-1"
+                if not good or (want == 400 and method == "GET" and b"<Region>us-east-1</Region>" not in body):
+                    failed.append(f"{method} {target} for region {region!r}: {status} {fields} {body}")
+    SCOPE, SIGNING = was
+    for method, target in ("GET", b"/nix"), ("HEAD", b"/nix"), ("DELETE", b"/nix"), ("GET", b"/bkt?location"), ("GET", b"/bkt/k?torrent"):
+        (status, fields, body), _, _ = ask(method, "s3.test", target)
+        if fields.get(b"x-amz-bucket-region") != b"us-east-1":
+            failed.append(f"{method} {target}: {status} without x-amz-bucket-region")
+
+
 print(f"SEED={SEED}")
 (status, _, body), _, _ = ask("PUT", "s3.test", b"/bkt")
 assert status == 200, body
 lists(keys())
 rubbish()
 refusals()
+regions()
 for line in failed[:20]:
     print(line)
 sys.exit(1 if failed else 0)
