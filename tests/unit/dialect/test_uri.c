@@ -305,7 +305,7 @@ query_keys(void **state)
 		}
 	}
 	/* On a bucket as well: PUT /bkt?versioning must not create it. */
-	assert_fault(rq_parse(s3("PUT", "/bkt?encryption")), FAULT_NOT_IMPLEMENTED);
+	assert_fault(rq_parse(s3("PUT", "/bkt?location")), FAULT_NOT_IMPLEMENTED);
 	assert_fault(rq_parse(s3("DELETE", "/bkt?cors&policy")), FAULT_NOT_IMPLEMENTED);
 	assert_fault(rq_parse(s3("DELETE", "/bkt?versioning")), FAULT_NOT_IMPLEMENTED);
 	assert_fault(rq_parse(s3("PUT", "/bkt?Versioning")), FAULT_NOT_IMPLEMENTED);
