@@ -97,6 +97,12 @@ assert_status GET /bkt/unless 404
 assert_eq "$(code_of /bkt/sse -T "$T/hello" -H 'x-amz-server-side-encryption: AES256')" NotImplemented
 assert_eq "$(header_of x-amz-server-side-encryption /bkt/plain -I)" ''
 
+# ---- browsers: an unsigned link may not say what somebody's bytes are, and they are not to be guessed ----
+assert_eq "$(code_of '/bkt/plain?response-content-type=text/html')" InvalidRequest
+assert_eq "$(header_of x-content-type-options /bkt/plain)" nosniff
+curl_s3 /bkt/page -T "$T/hello" -H 'content-type: text/html'
+assert_eq "$(header_of x-content-type-options /bkt/page)" ''
+
 # ---- scripts make their bucket at every start ----
 assert_status PUT /bkt 200
 assert_eq "$(curl_s3 /bkt/plain)" hello "nothing of it is lost"

@@ -398,6 +398,56 @@ test_encryption(void **state)
 	rig.conf->s3.encrypted_below = false;
 }
 
+/* ---- browsers ---- */
+
+/* What an unsigned link may not say of somebody's bytes; and bytes of which nobody says what they are. */
+static void
+test_browsers(void **state)
+{
+	static const struct {
+		const char *type;
+		bool sniffed;
+	} cases[] = { { NULL, true },
+		      { "text/html", false },
+		      { "application/octet-stream", false },
+		      { "nonsense", true },
+		      { "unknown/unknown", true },
+		      { "Application/Unknown; a=b", true },
+		      { "*/*", true },
+		      { "text/plain; charset=utf-8", false } };
+	static const char *const methods[] = { "GET", "HEAD" };
+	struct xchg x;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const char *const fields[3][2] = { { cases[i].type ? "content-type" : NULL, cases[i].type } };
+
+		assert_int_equal(ask(&x, "PUT", "/bkt/o", fields, "<script>"), 200);
+		x_end(&x);
+		for (int m = 0; m < 2; m++) {
+			const char *v;
+
+			assert_int_equal(ask(&x, methods[m], "/bkt/o", NULL, NULL), 200);
+			v = x_header(&x, "x-content-type-options");
+			if (!v != !cases[i].sniffed || (v && strcmp(v, "nosniff") != 0))
+				fail_msg("%s: %s", cases[i].type ? cases[i].type : "no type",
+					 v ? v : "nothing");
+			x_end(&x);
+			assert_int_equal(
+				ask(&x, methods[m], "/bkt/o?response-content-type=text%2Fhtml", NULL, NULL),
+				400);
+			if (m == 0)
+				assert_non_null(strstr(req_reply(x.rq)->text, "InvalidRequest"));
+			x_end(&x);
+		}
+	}
+	/* None on what has no body that a browser could see. */
+	x_init(&x, 0, "GET", "/bkt/o");
+	x_token(&x, "x-amz-rdma-token", 0, 4096);
+	assert_int_equal(x_run(&x), 200);
+	assert_no_header(&x, "x-content-type-options");
+	x_end(&x);
+}
+
 int
 main(void)
 {
@@ -411,6 +461,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_put_unless, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_delete_sums, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_encryption, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_browsers, s3_start, s3_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
