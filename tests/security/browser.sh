@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A web page of a stranger, in the browser of somebody who reaches the daemon as it is installed (unsigned requests on loopback, the
+# claims TM30, TM31: a web page of a stranger, in the browser of somebody who reaches the daemon as it is installed (unsigned requests on loopback, the
 # admin listener beside it): what a browser sends for it without asking first, and what it sends under a name that was pointed here.
 # What carries a signature goes on.
 . "$(dirname "$0")/../system/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Who did it, and what: the access log names the access key and the bucket of every request, the key that a refused one only claims
+# claims TM42, TM43: who did it, and what: the access log names the access key and the bucket of every request, the key that a refused one only claims
 # to have, and the object's key where log.object_keys says so; and no byte of a client's makes a line, a field or a member of its own.
 . "$(dirname "$0")/../system/lib.sh"
 
