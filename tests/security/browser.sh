@@ -24,7 +24,10 @@ want() {
 
 # ---- writes without preflight ----
 want 403 "$URL_S3/bkt" "${evil[@]}" -F key=planted -F 'file=bold;type=text/html'
-want 403 "$URL_S3/bkt?delete" "${evil[@]}" -H 'content-type: text/plain' -d '<Delete><Object><Key>victim</Key></Object></Delete>'
+doc='<Delete><Object><Key>victim</Key></Object></Delete>'
+want 400 "$URL_S3/bkt?delete" "${evil[@]}" -H 'content-type: text/plain' -d "$doc"
+# A page cannot have that header sent without asking; as if one could.
+want 403 "$URL_S3/bkt?delete" "${evil[@]}" -H 'content-type: text/plain' -H "content-md5: $(printf %s "$doc" | openssl md5 -binary | base64)" -d "$doc"
 want 403 "$URL_S3/bkt/planted?uploads" "${evil[@]}" -X POST
 # A browser that sends no Sec-Fetch-Site, and one that hides the origin.
 want 403 "$URL_S3/bkt" -H 'origin: http://evil.test' -F key=planted -F 'file=x'
