@@ -59,12 +59,26 @@ front_op(struct req *rq)
 	return op_info[op].body == BODY_TEXT ? body_collect(rq, start) : req_go(rq, start);
 }
 
+/* Tells whether a fault of the parser says something of what is here, and not only of the request. */
+static bool
+is_about_content(enum fault f)
+{
+	return f == FAULT_NOT_IMPLEMENTED || f == FAULT_NO_SUCH_VERSION || f == FAULT_NO_SUCH_UPLOAD;
+}
+
 /* It is understood: is it granted?  f: FAULT_NONE, or why it was not understood. */
 static enum verdict
 admit(struct req *rq, enum fault f, const char *why)
 {
+	const char *who_why;
+	enum fault who = is_about_content(f) ? front_who(rq, &who_why) : FAULT_NONE;
+
 	if (f == FAULT_NONE)
 		f = front_auth(rq, &why);
+	if (who != FAULT_NONE) {
+		f = who;
+		why = who_why;
+	}
 	rq->bad_framing = f == FAULT_BAD_REQUEST || f == FAULT_BAD_URI || f == FAULT_HEADERS_TOO_LARGE ||
 			  f == FAULT_LENGTH_REQUIRED;
 	if (f != FAULT_NONE) {
