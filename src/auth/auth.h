@@ -29,6 +29,7 @@
 #define AUTH_TOKEN_MAX 4096
 #define AUTH_KEYS_MAX 4096 /* entries of a credentials file */
 #define AUTH_GRANTS_MAX 64 /* of one entry */
+#define AUTH_GIDS_MAX 64   /* likewise */
 
 /* ---- credentials ---- */
 
@@ -132,6 +133,10 @@ struct auth_env {
 
 /* Returns the access key of whoever signed; NULL: nobody did, or nobody knows yet. */
 const char *identity_access_key(const struct identity *id);
+/* Finds the access key that a request names in its Authorization or its query, whatever else is wrong with it, for the log
+ * of one that was refused.  Returns its length, cut at cap; 0: it names none. */
+size_t auth_claimed_key(const struct dialect_in *in, char *out, size_t cap);
+
 /* Finds out who signed the request and whether they may do what it asks for.  FAULT_NONE with *out filled
  * in (identity_put() it), or what to answer, with out as identity_init() makes it.  *ret_why: a static
  * sentence. now_s: wall clock.  t NULL: what they ask for was not understood, and they are told so only if they
@@ -175,6 +180,10 @@ bool auth_may(const struct identity *id, enum auth_right right, const char *buck
  * DeleteObjects names its keys in the body: auth_may() for each; ListBuckets is allowed to everybody
  * known, and shows what auth_may(AUTH_LIST) says. */
 bool auth_allows(const struct identity *id, const struct target *t);
+
+/* Tells whether a token of theirs may name that address: one of the `gids` of the access key, if it has such a list.  NULL:
+ * a token without an address, which is in no list.  Says nothing of what rdma/ allows. */
+bool auth_gid_allowed(const struct identity *id, const uint8_t *gid);
 
 /* ---- aws-chunked bodies ---- */
 

@@ -45,6 +45,8 @@ struct auth_entry {
 	uint64_t expires_s;
 	struct auth_grant *grant; /* none: everything */
 	int grant_nr;
+	struct conf_net *gid; /* that tokens may name; none: what rdma.allow says */
+	int gid_nr;
 	struct signing_cache cache[2];
 };
 

@@ -35,6 +35,7 @@ entry_wipe(struct auth_entry *e)
 	for (int i = 0; i < e->grant_nr; i++)
 		free(e->grant[i].prefix);
 	free(e->grant);
+	free(e->gid);
 	OPENSSL_cleanse(e, sizeof *e);
 }
 

@@ -112,6 +112,8 @@ struct conf {
 		uint64_t idle_ns;          /* keep-alive */
 		uint64_t head_ns;          /* from the first byte of a head, or a handshake, to its end */
 		uint64_t s3_progress_ns;   /* 8 s without progress */
+		uint64_t body_rate;        /* bytes per second of an HTTP body, while others wait; 0: any */
+		uint64_t body_grace_ns;    /* ... over that time */
 		uint64_t s3_total_ns;      /* 8 s + length / rate */
 		uint64_t s3_rate;          /* bytes per second */
 		uint64_t scality_total_ns; /* 1.5 s */
@@ -130,6 +132,7 @@ struct conf {
 		enum log_level level;
 		enum log_format format;
 		bool access;                        /* one line a request */
+		bool object_keys;                   /* ... with the object's key */
 		signed char levels[LOG_MODULES_NR]; /* LOG_LEVEL_COMMON or an enum log_level */
 	} log;
 
@@ -191,5 +194,12 @@ int conf_net_parse(const char *text, struct conf_net *ret_net);
  * unless IPV6_V6ONLY is set; 0.0.0.0 where the kernel has no IPv6).  Numbers and "localhost" only, no
  * resolver.  0 or -EINVAL. */
 int conf_addr_parse(const char *text, struct sockaddr_storage *ret_sa, socklen_t *ret_len);
+
+/* Tells whether an address is one that only this machine reaches. */
+bool conf_is_loopback(const struct sockaddr_storage *sa);
+/* Tells whether a Host field can mean nobody but us: an address, localhost, or a name in s3.domain, with or
+ * without a port.  Any other name may be one that a stranger's name server points at this machine, so that the
+ * stranger's web page and we are one origin to a browser (DNS rebinding).  s3 may be NULL. */
+bool conf_host_is_ours(const struct conf_s3 *s3, const char *host, size_t len);
 
 #endif

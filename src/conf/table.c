@@ -235,6 +235,10 @@ const struct conf_key conf_keys[] = {
 	  .help = "Longest time of a request's head, or of a TLS handshake, from its first byte to its last" },
 	{ "limits.s3_progress", KT_TIME, KEY_RELOAD, .min = 10 * MS, .max = 86400 * SEC, .offset = AT(limits.s3_progress_ns),
 	  .def = "8s", .help = "Longest time without progress of a request on an s3 listener, and for the rest of a body that is answered already" },
+	{ "limits.body_rate", KT_SIZE, KEY_RELOAD, .max = TIB, .offset = AT(limits.body_rate), .def = "64KiB",
+	  .help = "Bytes a second that an HTTP body has to move, either way, while others wait for what it holds; 0 is any" },
+	{ "limits.body_grace", KT_TIME, KEY_RELOAD, .min = 10 * MS, .max = 3600 * SEC, .offset = AT(limits.body_grace_ns), .def = "300ms",
+	  .help = "How long a body may be slower than body_rate" },
 	{ "limits.s3_total", KT_TIME, KEY_RELOAD, .min = 10 * MS, .max = 86400 * SEC, .offset = AT(limits.s3_total_ns),
 	  .def = "8s", .help = "Longest time of an RDMA request on an s3 listener, beside its length / s3_rate" },
 	{ "limits.s3_rate", KT_SIZE, KEY_RELOAD, .min = KIB, .max = TIB, .offset = AT(limits.s3_rate), .def = "256MiB",
@@ -262,7 +266,9 @@ const struct conf_key conf_keys[] = {
 	{ "log.format", KT_WORD, 0, .offset = AT(log.format), .words = format_words, .def = "auto",
 	  .help = "Form of log lines; auto is journal under systemd, plain elsewhere" },
 	{ "log.access", KT_BOOL, KEY_RELOAD, .offset = AT(log.access), .def = "true",
-	  .help = "One line for every request" },
+	  .help = "One line for every request: access key, bucket, peer, operation, status, bytes, times" },
+	{ "log.object_keys", KT_BOOL, KEY_RELOAD, .offset = AT(log.object_keys), .def = "false",
+	  .help = "The key of the object in that line too, and a line for each key that DeleteObjects names" },
 };
 /* clang-format on */
 const int conf_key_nr = NR(conf_keys);

@@ -314,10 +314,12 @@ check_one(struct auth_env *env, const struct dialect_in *in, struct target *t, u
 {
 	struct identity id;
 	const char *why = NULL;
+	char claimed[AUTH_ACCESS_KEY_MAX];
 	enum fault f = auth_check(env, in, t, now_s, &id, &why);
 	bool known = false;
 
 	must(why);
+	must(auth_claimed_key(in, claimed, sizeof claimed) <= sizeof claimed);
 	if (f != FAULT_NONE) {
 		must(*why && !id.entry && !id.keys && !id.anonymous);
 		if (f == FAULT_SIGNATURE)

@@ -206,6 +206,7 @@ run(const struct dialect_in *in)
 {
 	static struct target t;
 	const char *why = NULL;
+	const struct field *host;
 	uint64_t off, len;
 	bool partial;
 	enum fault f;
@@ -213,6 +214,9 @@ run(const struct dialect_in *in)
 	memset(&t, 0x5a, sizeof t);
 	f = dialect_parse(in, &t, &why);
 	(void)dialect_query_signed(in);
+	host = dialect_field(in, "host", NULL);
+	if (host)
+		(void)conf_host_is_ours(in->s3, host->value, host->value_len);
 	must(why && (unsigned)f < FAULT_NR && (unsigned)t.wire < WIRE_NR);
 	if (f == FAULT_NONE) {
 		must_be_sound(in, &t);

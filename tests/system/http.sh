@@ -66,11 +66,11 @@ smuggle() {
 		expect body lacks smuggled
 	END
 }
-smuggle 'PUT /bkt/s HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /bkt/smuggled HTTP/1.1\r\nHost: h\r\n\r\n'
-smuggle 'PUT /bkt/s HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhelloGET /bkt/smuggled HTTP/1.1\r\nHost: h\r\n\r\n'
-smuggle 'PUT /bkt/s HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\nGET /bkt/smuggled HTTP/1.1\r\nHost: h\r\n\r\n'
-smuggle 'GET /bkt/l1 HTTP/1.1\r\n\r\nGET /bkt/smuggled HTTP/1.1\r\nHost: h\r\n\r\n'
-smuggle 'GET /bkt/l1 HTTP/1.1\r\nHost: h\r\nHost: g\r\n\r\nGET /bkt/smuggled HTTP/1.1\r\nHost: h\r\n\r\n'
+smuggle 'PUT /bkt/s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /bkt/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n'
+smuggle 'PUT /bkt/s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhelloGET /bkt/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n'
+smuggle 'PUT /bkt/s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\nGET /bkt/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n'
+smuggle 'GET /bkt/l1 HTTP/1.1\r\n\r\nGET /bkt/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n'
+smuggle 'GET /bkt/l1 HTTP/1.1\r\nHost: localhost\r\nHost: g\r\n\r\nGET /bkt/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n'
 assert_status GET /bkt/s 404
 
 # errors name what and where, with a request id
