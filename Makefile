@@ -139,7 +139,7 @@ ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC)) $(TOOLLIB)
 
 include tests/nbd/nbd.mk
 
-.PHONY: testbins check check-unit check-system check-long check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format deps deps-check tags
+.PHONY: testbins check check-unit check-system check-threads check-long check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format deps deps-check tags
 testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS) $(SIM_TESTS) $(NBDPLUGIN)
 
 deps-check:
@@ -175,6 +175,11 @@ check-system:
 	@scripts/deps build test clients
 	@$(MAKE) --no-print-directory all testbins
 	@scripts/run-tests --variant $(VARIANT) --system $(T)
+# Unit and system tests where io_uring is forbidden, so that threads do its work (src/ring/threads.c).
+check-threads:
+	@scripts/deps build test clients
+	@$(MAKE) --no-print-directory all testbins
+	@$(O)/tools/no_uring scripts/run-tests --variant $(VARIANT) --unit --system $(T)
 # Unit tests alone, all or those with one of the words of T in their name; it builds no more than these and installs nothing.
 chosen = $(if $(T),$(foreach b,$(UNITBIN),$(if $(strip $(foreach w,$(T),$(findstring $(w),$(b:$(O)/%=%)))),$(b))),$(UNITBIN))
 check-unit: deps-check $(chosen)
@@ -262,6 +267,7 @@ help:
 	@echo 'make check-system [T=name] the system tests alone; SOFTNIC_EXEC=inline, GANTRY_...= reach the daemon'
 	@echo 'make t/MODULE/test_x       builds and runs one unit program, tests/unit/MODULE/test_x.c'
 	@echo 'make check-long     the long sweeps, SECS= seconds each'
+	@echo 'make check-threads [T=name] unit and system tests where io_uring is forbidden, as in a container'
 	@echo 'make check-hostile [T=name] clients that mean harm, by the hundred and the thousand'
 	@echo 'make check-clients  aws, boto3, s3cmd, rclone and curl against the daemon (installs them)'
 	@echo 'make check-ui       the status page in headless Chromium (installs it)'

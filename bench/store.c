@@ -43,6 +43,7 @@ static struct {
 	char dir[400], store_dir[480];
 	struct store *st;
 	struct ring *ring;
+	enum ring_backend backend;
 	struct mailbox mb;
 	struct timers timers;
 	struct store_port *p;
@@ -357,6 +358,24 @@ on_bucket(struct store_op *op)
 	busy--;
 }
 
+/* Works on the store through a ring of that kind from now on. */
+static void
+use_ring(enum ring_backend backend)
+{
+	struct ring_params rp = { .entries = 1024, .backend = backend };
+
+	if (b.p && backend == b.backend)
+		return;
+	while (b.p && !store_detach(b.p))
+		turn();
+	ring_free(b.ring);
+	check(ring_new(&rp, &b.ring) == 0);
+	if (ring_register_regions(b.ring, b.bufs.region, b.bufs.region_nr) < 0)
+		fprintf(stderr, "bench: buffers could not be registered (ulimit -l)\n");
+	check(store_attach(b.st, b.ring, &b.mb, &b.timers, &b.p) == 0);
+	b.backend = backend;
+}
+
 static void
 begin(const char *dir)
 {
@@ -377,7 +396,6 @@ begin(const char *dir)
 		bench_die("%s: %s", b.store_dir, strerror(errno));
 	if (store_format(&conf, true, err, sizeof err) < 0 || store_start(&conf, &b.st, err, sizeof err) < 0)
 		bench_die("%s", err);
-	check(ring_new(&(struct ring_params){ .entries = 1024 }, &b.ring) == 0);
 	check(mailbox_init(&b.mb) == 0);
 	if (bufpool_init_class(&b.bufs, BUF_LARGE, 260 * MIB, 0) < 0)
 		bench_die("no memory");
@@ -387,9 +405,7 @@ begin(const char *dir)
 				b.bufs.bufs[i].mem[k + n] = (char)(n * 2654435761u >> 13);
 	}
 	granule_sum = __real_crc64_nvme(0, b.bufs.bufs[0].mem, STORE_GRANULE);
-	if (ring_register_regions(b.ring, b.bufs.region, b.bufs.region_nr) < 0)
-		fprintf(stderr, "bench: buffers could not be registered (ulimit -l)\n");
-	check(store_attach(b.st, b.ring, &b.mb, &b.timers, &b.p) == 0);
+	use_ring(RING_AUTO);
 	del.op.done = on_bucket;
 	busy = store_bucket_create(b.p, BUCKET, sizeof BUCKET - 1, &del) == 0;
 	while (busy)
@@ -472,7 +488,7 @@ run_files(uint64_t for_ns)
 
 /* ---- figures ---- */
 
-enum against { RAW_WRITE, RAW_READ, RAW_TOUCH, FILES, NO_SUM };
+enum against { RAW_WRITE, RAW_READ, RAW_TOUCH, FILES, NO_SUM, PUT_URING, GET_URING };
 
 static const struct {
 	const char *name;
@@ -480,10 +496,16 @@ static const struct {
 	int qd;
 	enum against against;
 } figures[] = {
-	{ "store_put_256k_q32", 256u << 10, 32, RAW_WRITE }, { "store_put_1m_q8", MIB, 8, RAW_WRITE },
-	{ "store_put_64m_q8", 64 * MIB, 8, RAW_WRITE },      { "store_put_vs_files", 256u << 10, 32, FILES },
-	{ "store_get_256k_q32", 256u << 10, 32, RAW_READ },  { "store_get_4m_q32", 4 * MIB, 32, RAW_READ },
-	{ "store_get_touch", 256u << 10, 32, RAW_TOUCH },    { "store_get_crc", 256u << 10, 32, NO_SUM },
+	{ "store_put_256k_q32", 256u << 10, 32, RAW_WRITE },
+	{ "store_put_1m_q8", MIB, 8, RAW_WRITE },
+	{ "store_put_64m_q8", 64 * MIB, 8, RAW_WRITE },
+	{ "store_put_vs_files", 256u << 10, 32, FILES },
+	{ "store_get_256k_q32", 256u << 10, 32, RAW_READ },
+	{ "store_get_4m_q32", 4 * MIB, 32, RAW_READ },
+	{ "store_get_touch", 256u << 10, 32, RAW_TOUCH },
+	{ "store_get_crc", 256u << 10, 32, NO_SUM },
+	{ "store_put_threads", 256u << 10, 32, PUT_URING },
+	{ "store_get_threads", 256u << 10, 32, GET_URING },
 };
 
 static double
@@ -503,6 +525,10 @@ other_side(int i, uint64_t ns)
 		v = run(false, size, figures[i].qd, ns, 0);
 		sum_is_known = false;
 		return v;
+	case PUT_URING:
+	case GET_URING:
+		use_ring(RING_AUTO);
+		return run(figures[i].against == PUT_URING, size, figures[i].qd, ns, 0);
 	default:
 		raw_touch(b.raw, figures[i].against == RAW_TOUCH);
 		res = raw_run(b.raw, figures[i].against == RAW_WRITE, len, figures[i].qd * (int)pieces, false,
@@ -515,7 +541,9 @@ static void
 figure(int i)
 {
 	struct row row = { .figure = figures[i].name, .unit = "MB/s" };
-	bool is_put = figures[i].against == RAW_WRITE || figures[i].against == FILES;
+	enum against against = figures[i].against;
+	bool is_put = against == RAW_WRITE || against == FILES || against == PUT_URING;
+	enum ring_backend ours_on = against == PUT_URING || against == GET_URING ? RING_THREADS : RING_AUTO;
 	uint64_t size = figures[i].size, ns = bench_ns();
 
 	if (size > 16 * MIB)
@@ -527,9 +555,11 @@ figure(int i)
 	for (int n = -1; n < bench_rounds(); n++) {
 		double ours = 0, other;
 
+		use_ring(ours_on);
 		if (n & 1)
 			ours = run(is_put, size, figures[i].qd, ns, 0);
 		other = other_side(i, ns);
+		use_ring(ours_on);
 		if (!(n & 1))
 			ours = run(is_put, size, figures[i].qd, ns, 0);
 		if (n >= 0)

@@ -320,6 +320,8 @@ admin_start(const struct admin_params *params, const struct admin_env *env, stru
 		return -ENOMEM;
 	}
 	a->env = *env;
+	a->control.s3 = params->s3;
+	a->control.is_loopback = params->address && conf_is_loopback(params->sa);
 	a->env.closed = &a->closed;
 	init_door(a, &a->tcp, true, TCP_MAX);
 	init_door(a, &a->local, false, UNIX_MAX);

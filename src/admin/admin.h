@@ -99,6 +99,8 @@ struct admin_params {
 	socklen_t sa_len;
 	const char *socket;
 	const char *token; /* NULL: control calls come through the Unix socket alone */
+	/* Its domains are names that Host may have on a loopback address; kept by the caller.  NULL: none. */
+	const struct conf_s3 *s3;
 };
 
 /* Starts the listener and its thread.  *env is copied, what it points at is kept by the caller.  0, or

@@ -116,6 +116,8 @@ struct control {
 	pthread_cond_t cond;
 	struct list waiting, done;
 	char token[ADMIN_TOKEN_MAX + 1]; /* empty: none */
+	const struct conf_s3 *s3;        /* domains that Host may name; NULL: none */
+	bool is_loopback;                /* the TCP address */
 };
 
 int control_start(struct control *ct, const struct admin_env *env);

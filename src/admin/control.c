@@ -183,6 +183,16 @@ refuse(struct control *ct, struct MHD_Connection *conn)
 	return why;
 }
 
+/* A page of somebody else, whose name was pointed at this machine after it was loaded, would read all that is here.
+ * A request without Host is no browser's; over the socket a name means nothing. */
+static bool
+is_rebound(const struct control *ct, struct MHD_Connection *conn)
+{
+	const char *host = MHD_lookup_connection_value(conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+
+	return ct->is_loopback && host && !is_local(conn) && !conf_host_is_ours(ct->s3, host, strlen(host));
+}
+
 /* ---- a call ---- */
 
 static int
@@ -230,6 +240,9 @@ control_call(struct control *ct, struct call *c, struct MHD_Connection *conn, co
 		c->page.body = NULL;
 		return c->failed ? -ENOMEM : 0;
 	}
+	if (is_rebound(ct, conn))
+		return admin_error_page(403, "Host: expected an address, localhost, or a name in s3.domain",
+					ret_page);
 	c->ctl = find(ct->env, path);
 	if (!c->ctl) {
 		if (is_get)

@@ -170,7 +170,7 @@ try_entries(const struct auth_env *env, const struct sigv4 *s, uint64_t now_s,
 {
 	enum fault result =
 		refuse(ret_why, FAULT_SIGNATURE,
-		       "The signature is not the one that the request's bytes and the secret key give.");
+		       "The signature is not the one that the canonical request and the secret key give.");
 	struct auth_entry *e = NULL;
 	int nr = 0;
 
@@ -180,12 +180,14 @@ try_entries(const struct auth_env *env, const struct sigv4 *s, uint64_t now_s,
 		return refuse(ret_why, FAULT_ACCESS_KEY, "The access key is not known.");
 	for (int i = 0; i < nr; i++) {
 		uint8_t key[32], signature[32];
+		bool kept = signing_key(&e[i], s->stamp, s->region, key);
 		enum fault f;
 
-		signing_key(&e[i], s->stamp, env->region, key);
 		sign(key, s, what, signature);
 		if (CRYPTO_memcmp(signature, s->signature, 32) != 0)
 			continue;
+		if (!kept)
+			signing_key_keep(&e[i], s->stamp, s->region, key);
 		f = check_entry(&e[i], s, now_s, ret_why);
 		if (f == FAULT_NONE) {
 			id->entry = &e[i];
@@ -199,6 +201,8 @@ try_entries(const struct auth_env *env, const struct sigv4 *s, uint64_t now_s,
 	return result;
 }
 
+#define ALGORITHM "AWS4-HMAC-SHA256"
+
 static void
 sign_request(const uint8_t key[32], const struct sigv4 *s, const void *hash, uint8_t out[32])
 {
@@ -207,7 +211,7 @@ sign_request(const uint8_t key[32], const struct sigv4 *s, const void *hash, uin
 
 	hex_write(hex, hash, 32);
 	hmac256_begin(&m, key, 32);
-	hmac256_add(&m, "AWS4-HMAC-SHA256\n", 17);
+	hmac256_add(&m, ALGORITHM "\n", sizeof ALGORITHM);
 	hmac256_add(&m, s->stamp, AUTH_STAMP_LEN);
 	hmac256_add(&m, "\n", 1);
 	hmac256_add(&m, s->scope, strlen(s->scope));
@@ -215,6 +219,25 @@ sign_request(const uint8_t key[32], const struct sigv4 *s, const void *hash, uin
 	hmac256_add(&m, hex, sizeof hex);
 	hmac256_end(&m, out);
 }
+
+/* Finds the signature, of which there is one, in the header or in the query. */
+static enum fault
+scan(const struct auth_env *env, const struct dialect_in *in, struct sigv4 *s, const char **ret_why)
+{
+	bool in_header = dialect_field(in, "authorization", NULL) != NULL;
+
+	s->presigned = false;
+	s->token.len = 0;
+	s->signed_headers.len = 0;
+	s->expires_s = 0;
+	if (in_header && dialect_query_signed(in))
+		return refuse(ret_why, FAULT_BAD_REQUEST,
+			      "The request is signed twice: in Authorization and in the query.");
+	return in_header ? scan_header(in, env->region, s, ret_why) : scan_query(in, env->region, s, ret_why);
+}
+
+/* curl --aws-sigv4 leaves x-amz-content-sha256 out, and signs the hash of nothing. */
+static const char no_payload[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 /* Will bytes move between our memory and a client's? */
 static bool
@@ -249,21 +272,12 @@ static enum fault
 check_signed(const struct auth_env *env, const struct dialect_in *in, const struct target *t, uint64_t now_s,
 	     struct identity *id, const char **ret_why)
 {
-	bool in_header = dialect_field(in, "authorization", NULL) != NULL, no_hash;
 	struct sigv4 s;
 	struct span payload;
 	uint8_t hash[32];
-	enum fault f;
+	enum fault f = scan(env, in, &s, ret_why);
+	bool no_hash = f == FAULT_NONE && !s.presigned && !dialect_field(in, "x-amz-content-sha256", NULL);
 
-	s.presigned = false;
-	s.token.len = 0;
-	s.signed_headers.len = 0;
-	s.expires_s = 0;
-	if (in_header && dialect_query_signed(in))
-		return refuse(ret_why, FAULT_BAD_REQUEST,
-			      "The request is signed twice: in Authorization and in the query.");
-	f = in_header ? scan_header(in, env->region, &s, ret_why) : scan_query(in, env->region, &s, ret_why);
-	no_hash = in_header && !dialect_field(in, "x-amz-content-sha256", NULL);
 	if (f == FAULT_NONE && no_hash && has_body(t))
 		f = refuse(ret_why, FAULT_BAD_REQUEST,
 			   "A signed request with a body needs x-amz-content-sha256.");
@@ -275,13 +289,12 @@ check_signed(const struct auth_env *env, const struct dialect_in *in, const stru
 		f = check_time(env, &s, now_s, ret_why);
 	if (f == FAULT_NONE)
 		f = find_payload(in, t, true, id, &payload, ret_why);
-	/* curl --aws-sigv4 leaves it out, and signs the hash of nothing. */
+	if (f != FAULT_NONE)
+		return f;
 	if (no_hash)
-		payload = span_of("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-	if (f == FAULT_NONE)
-		f = canon_hash(in, &s, payload, hash, ret_why);
-	if (f == FAULT_NONE)
-		f = try_entries(env, &s, now_s, sign_request, hash, id, ret_why);
+		payload = span_of(no_payload);
+	canon_hash(in, &s, payload, hash);
+	f = try_entries(env, &s, now_s, sign_request, hash, id, ret_why);
 	if (f != FAULT_NONE)
 		return f;
 	id->presigned = s.presigned;
@@ -289,6 +302,29 @@ check_signed(const struct auth_env *env, const struct dialect_in *in, const stru
 	memcpy(id->stamp, s.stamp, sizeof s.stamp);
 	memcpy(id->scope, s.scope, sizeof s.scope);
 	return check_replay(env, &s, t, now_s, id, ret_why);
+}
+
+bool
+auth_explain(const struct auth_env *env, const struct dialect_in *in, struct auth_explained *out)
+{
+	const struct field *f = dialect_field(in, "x-amz-content-sha256", NULL);
+	struct sigv4 s;
+	const char *why;
+	struct span payload;
+	uint8_t hash[32];
+	char hex[65];
+
+	if (in->listen->dialect != DIALECT_S3 ||
+	    !(dialect_field(in, "authorization", NULL) || dialect_query_signed(in)) ||
+	    scan(env, in, &s, &why) != FAULT_NONE)
+		return false;
+	payload = f ? field_text(f) : span_of(s.presigned ? "UNSIGNED-PAYLOAD" : no_payload);
+	canon_hash(in, &s, payload, hash);
+	hex_write(hex, hash, 32);
+	hex[64] = 0;
+	snprintf(out->to_sign, sizeof out->to_sign, ALGORITHM "\n%s\n%s\n%s", s.stamp, s.scope, hex);
+	out->canonical_len = canon_text(in, &s, payload, out->canonical, sizeof out->canonical);
+	return out->canonical_len > 0;
 }
 
 enum fault

@@ -29,6 +29,7 @@
 #define AUTH_TOKEN_MAX 4096
 #define AUTH_KEYS_MAX 4096 /* entries of a credentials file */
 #define AUTH_GRANTS_MAX 64 /* of one entry */
+#define AUTH_GIDS_MAX 64   /* likewise */
 
 /* ---- credentials ---- */
 
@@ -121,8 +122,8 @@ void identity_init(struct identity *id);
 void identity_put(struct identity *id);
 
 struct auth_env {
-	struct auth_keys *keys; /* NULL: there are none */
-	const char *region;
+	struct auth_keys *keys;     /* NULL: there are none */
+	const char *region;         /* CONF_ANY_REGION: any */
 	struct auth_replay *replay; /* NULL: off */
 	enum conf_replay replay_mode;
 	const struct sockaddr *peer;
@@ -132,11 +133,25 @@ struct auth_env {
 
 /* Returns the access key of whoever signed; NULL: nobody did, or nobody knows yet. */
 const char *identity_access_key(const struct identity *id);
+/* Finds the access key that a request names in its Authorization or its query, whatever else is wrong with it, for the log
+ * of one that was refused.  Returns its length, cut at cap; 0: it names none. */
+size_t auth_claimed_key(const struct dialect_in *in, char *out, size_t cap);
+
 /* Finds out who signed the request and whether they may do what it asks for.  FAULT_NONE with *out filled
  * in (identity_put() it), or what to answer, with out as identity_init() makes it.  *ret_why: a static
  * sentence. now_s: wall clock. */
 enum fault auth_check(const struct auth_env *env, const struct dialect_in *in, const struct target *t,
 		      uint64_t now_s, struct identity *out, const char **ret_why);
+
+/* What a signature was held against, for whoever looks for what their signer does otherwise: no secret is in
+ * it, and "..." where there is a security token or a descriptor. */
+struct auth_explained {
+	char to_sign[sizeof "AWS4-HMAC-SHA256\n\n\n" + AUTH_STAMP_LEN + AUTH_SCOPE_MAX + 64];
+	size_t canonical_len;
+	char canonical[6 << 10];
+};
+/* Fills it in for a signed request; false when the request is not, or the text is too long. */
+bool auth_explain(const struct auth_env *env, const struct dialect_in *in, struct auth_explained *out);
 
 /*
  * The form fields of a signed POST (OP_POST_OBJECT): the signature is over the text of the policy.  Values as
@@ -165,6 +180,10 @@ bool auth_may(const struct identity *id, enum auth_right right, const char *buck
  * known, and shows what auth_may(AUTH_LIST) says. */
 bool auth_allows(const struct identity *id, const struct target *t);
 
+/* Tells whether a token of theirs may name that address: one of the `gids` of the access key, if it has such a list.  NULL:
+ * a token without an address, which is in no list.  Says nothing of what rdma/ allows. */
+bool auth_gid_allowed(const struct identity *id, const uint8_t *gid);
+
 /* ---- aws-chunked bodies ---- */
 
 /*
@@ -181,6 +200,8 @@ struct auth_stream {
 	enum auth_payload payload;
 	int state;
 	bool have_trailer_name, have_trailer, have_trailer_signature;
+	bool bare_lf;    /* the last line of the trailer had no CR */
+	bool blank_seen; /* one stood before the signature of the trailer */
 	enum checksum_kind trailer;
 	uint64_t decoded_len; /* promised; UINT64_MAX: not */
 	uint64_t decoded;     /* payload bytes so far */

@@ -45,6 +45,8 @@ struct auth_entry {
 	uint64_t expires_s;
 	struct auth_grant *grant; /* none: everything */
 	int grant_nr;
+	struct conf_net *gid; /* that tokens may name; none: what rdma.allow says */
+	int gid_nr;
 	struct signing_cache cache[2];
 };
 
@@ -56,28 +58,29 @@ struct auth_keys {
 
 /* Returns the first entry of that access key and how many there are with the same; NULL: none. */
 struct auth_entry *keys_find(struct auth_keys *keys, struct span access_key, int *ret_nr);
-/* Derives the entry's key for a date (8 digits) and a region, or takes it from the cache. */
-void signing_key(struct auth_entry *e, const char *date, const char *region, uint8_t out[32]);
+/* Derives the entry's key for a date (8 digits) and a region, or takes it from the cache.  Tells whether it was
+ * there. */
+bool signing_key(struct auth_entry *e, const char *date, struct span region, uint8_t out[32]);
+/* Puts a key into the cache, once it is known that its holder speaks: nobody else puts any out. */
+void signing_key_keep(struct auth_entry *e, const char *date, struct span region, const uint8_t key[32]);
 
 /* ---- a signature as it came (scan.c) ---- */
 
 struct sigv4 {
 	bool presigned;
 	struct span access_key, signed_headers;
+	struct span region;             /* as the credential has it */
 	char scope[AUTH_SCOPE_MAX];     /* "20130524/us-east-1/s3/aws4_request" */
 	char stamp[AUTH_STAMP_LEN + 1]; /* "20130524T000000Z" */
 	uint64_t time_s, expires_s;     /* expires_s: seconds, presigned only */
 	uint8_t signature[32];
 	struct span token; /* len 0: none */
-	/* Decoded from the query. */
-	char credential_text[AUTH_ACCESS_KEY_MAX + AUTH_SCOPE_MAX], headers_text[2048],
-		token_text[AUTH_TOKEN_MAX];
 };
 
 enum fault scan_header(const struct dialect_in *in, const char *region, struct sigv4 *s,
 		       const char **ret_why);
 enum fault scan_query(const struct dialect_in *in, const char *region, struct sigv4 *s, const char **ret_why);
-/* Parses AK/20130524/us-east-1/s3/aws4_request.  bad: the fault for one that is not well-formed. */
+/* Parses AK/20130524/us-east-1/s3/aws4_request.  region: which it has to be, or none; "any": whichever.  bad: the fault for one that is not well-formed. */
 enum fault scan_credential(struct span text, const char *region, enum fault bad, struct sigv4 *s,
 			   const char **ret_why);
 /* Parses "20130524T000000Z".  0 or -EINVAL. */
@@ -93,7 +96,10 @@ enum fault canon_check_headers(const struct dialect_in *in, const struct sigv4 *
 enum fault canon_check_beside(const struct dialect_in *in, const struct sigv4 *s, enum wire_form w,
 			      bool relax, const char **ret_why);
 /* Hashes the canonical request.  payload: the text at its end. */
-enum fault canon_hash(const struct dialect_in *in, const struct sigv4 *s, struct span payload,
-		      uint8_t out[32], const char **ret_why);
+void canon_hash(const struct dialect_in *in, const struct sigv4 *s, struct span payload, uint8_t out[32]);
+/* Writes the canonical request, with "..." for what is nobody's to see: security tokens, descriptors.  Returns
+ * its length, 0 when it is more than cap. */
+size_t canon_text(const struct dialect_in *in, const struct sigv4 *s, struct span payload, char *out,
+		  size_t cap);
 
 #endif

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The canonical request: what a signature covers, put together from the request exactly as it came and hashed
- * on the way.  Called by auth.c; pure.
+ * The canonical request: what a signature covers, made of the decoded target and the fields and hashed on the
+ * way.  Called by auth.c; pure.
  *
- * The path is the raw one: S3's clients encode it once and sign what they send.  Nothing is normalised, so
- * two requests that we would read differently never have the same canonical form.
+ * S3 signs for the meaning of a target and not for its spelling: path, names and values are encoded anew, in
+ * the one way there is, in the order of the encoded names.  Encoding is one-to-one, and what it gives has no
+ * line end, '?', '&' or '='; so the text determines the decoded path and the set of parameters, and from these
+ * and the fields follows all that the daemon does.  Two targets with one canonical request are one request.
+ * What would break this: anybody who decodes a second time, or goes by the order in which parameters came.
  */
 #include "auth/auth_int.h"
-
-#include <errno.h>
-
-#define PARAMS_MAX 128
-
-struct param {
-	struct span name, value;
-};
 
 static bool
 same_name(struct span name, const struct field *f)
@@ -127,100 +122,136 @@ canon_check_beside(const struct dialect_in *in, const struct sigv4 *s, enum wire
 	return FAULT_NONE;
 }
 
+/* Where the text goes: into a hash, or to be shown. */
+struct sink {
+	struct sha256 hash;
+	char *text; /* NULL: hashed */
+	size_t len, cap;
+};
+
+static void
+put(struct sink *k, const char *p, size_t len)
+{
+	if (!k->text) {
+		sha256_add(&k->hash, p, len);
+		return;
+	}
+	if (len <= k->cap && k->len <= k->cap - len)
+		memcpy(k->text + k->len, p, len);
+	k->len += len;
+}
+
+/* What is hashed, and shown to nobody: who reads the answer to a client may not be the client. */
+static bool
+is_hidden(const struct sink *k, struct span name)
+{
+	return k->text && (span_is_nocase(name, "x-amz-security-token") || dialect_is_wire_header(name));
+}
+
 /* Runs of spaces become one; blanks around it were taken off. */
 static void
-add_value(struct sha256 *h, struct span v)
+put_value(struct sink *k, struct span v)
 {
 	size_t from = 0;
 
 	for (size_t i = 1; i < v.len; i++) {
 		if (v.p[i] != ' ' || v.p[i - 1] != ' ')
 			continue;
-		sha256_add(h, v.p + from, i - from);
+		put(k, v.p + from, i - from);
 		while (i + 1 < v.len && v.p[i + 1] == ' ')
 			i++;
 		from = i + 1;
 	}
-	sha256_add(h, v.p + from, v.len - from);
+	put(k, v.p + from, v.len - from);
 }
 
 static void
-add_headers(struct sha256 *h, const struct dialect_in *in, struct span list)
+put_headers(struct sink *k, const struct dialect_in *in, struct span list)
 {
 	while (list.len) {
 		struct span name = span_cut(&list, ';');
 		const char *sep = ":";
 
-		sha256_add(h, name.p, name.len);
+		put(k, name.p, name.len);
 		for (int i = 0; i < in->field_nr; i++) {
 			if (!same_name(name, &in->fields[i]))
 				continue;
-			sha256_add(h, sep, 1);
+			put(k, sep, 1);
 			sep = ",";
-			add_value(h, field_text(&in->fields[i]));
+			put_value(k, is_hidden(k, name) ? span_of("...") : field_text(&in->fields[i]));
 		}
-		sha256_add(h, "\n", 1);
+		put(k, "\n", 1);
 	}
-	sha256_add(h, "\n", 1);
+	put(k, "\n", 1);
 }
 
-/* Sorted by name, then value, as they are encoded; the signature itself is left out. */
-static enum fault
-add_query(struct sha256 *h, struct span query, bool presigned, const char **ret_why)
+/* Puts it encoded.  What needs no escape goes in one piece: mostly all of it. */
+static void
+put_encoded(struct sink *k, struct span s, bool keep_slash)
 {
-	struct param p[PARAMS_MAX];
-	int nr = 0;
+	static const char digits[] = "0123456789ABCDEF";
+	size_t from = 0;
 
-	while (query.len) {
-		struct span value = span_cut(&query, '&'), name = span_cut(&value, '=');
-		int i;
+	for (size_t i = 0; i < s.len; i++) {
+		unsigned char c = (unsigned char)s.p[i];
+		char escape[3] = { '%', digits[c >> 4], digits[c & 15] };
 
-		if (presigned && span_is(name, "X-Amz-Signature"))
+		if (uri_unreserved[c] || (c == '/' && keep_slash))
 			continue;
-		if (nr == PARAMS_MAX)
-			return refuse(ret_why, FAULT_BAD_REQUEST, "The query has more than 128 parameters.");
-		for (i = nr++; i > 0; i--) {
-			int c = compare(p[i - 1].name, name);
-
-			if (c < 0 || (c == 0 && compare(p[i - 1].value, value) <= 0))
-				break;
-			p[i] = p[i - 1];
-		}
-		p[i] = (struct param){ name, value };
+		put(k, s.p + from, i - from);
+		put(k, escape, sizeof escape);
+		from = i + 1;
 	}
-	for (int i = 0; i < nr; i++) {
-		sha256_add(h, "&", i > 0);
-		sha256_add(h, p[i].name.p, p[i].name.len);
-		sha256_add(h, "=", 1);
-		sha256_add(h, p[i].value.p, p[i].value.len);
-	}
-	return FAULT_NONE;
+	put(k, s.p + from, s.len - from);
 }
 
-enum fault
-canon_hash(const struct dialect_in *in, const struct sigv4 *s, struct span payload, uint8_t out[32],
-	   const char **ret_why)
+/* Parameters are in order; the signature itself is left out. */
+static void
+put_query(struct sink *k, const struct uri *uri, bool presigned)
 {
-	struct span path, query;
-	struct sha256 h;
-	enum fault f;
+	bool first = true;
 
-	dialect_target_split(in, &path, &query);
-	if (!path.len)
-		path = span_of("/");
-	sha256_begin(&h);
-	sha256_add(&h, in->method, strlen(in->method));
-	sha256_add(&h, "\n", 1);
-	sha256_add(&h, path.p, path.len);
-	sha256_add(&h, "\n", 1);
-	f = add_query(&h, query, s->presigned, ret_why);
-	if (f != FAULT_NONE)
-		return f;
-	sha256_add(&h, "\n", 1);
-	add_headers(&h, in, s->signed_headers);
-	sha256_add(&h, s->signed_headers.p, s->signed_headers.len);
-	sha256_add(&h, "\n", 1);
-	sha256_add(&h, payload.p, payload.len);
-	sha256_end(&h, out);
-	return FAULT_NONE;
+	for (int i = 0; i < uri->param_nr; i++) {
+		if (presigned && span_is(uri_name(uri, i), "X-Amz-Signature"))
+			continue;
+		put(k, "&", !first);
+		first = false;
+		put_encoded(k, uri_name(uri, i), false);
+		put(k, "=", 1);
+		put_encoded(k, is_hidden(k, uri_name(uri, i)) ? span_of("...") : uri_value(uri, i), false);
+	}
+}
+
+static void
+put_request(struct sink *k, const struct dialect_in *in, const struct sigv4 *s, struct span payload)
+{
+	put(k, in->method, strlen(in->method));
+	put(k, "\n", 1);
+	put_encoded(k, in->uri->path, true);
+	put(k, "\n", 1);
+	put_query(k, in->uri, s->presigned);
+	put(k, "\n", 1);
+	put_headers(k, in, s->signed_headers);
+	put(k, s->signed_headers.p, s->signed_headers.len);
+	put(k, "\n", 1);
+	put(k, payload.p, payload.len);
+}
+
+void
+canon_hash(const struct dialect_in *in, const struct sigv4 *s, struct span payload, uint8_t out[32])
+{
+	struct sink k = { .text = NULL };
+
+	sha256_begin(&k.hash);
+	put_request(&k, in, s, payload);
+	sha256_end(&k.hash, out);
+}
+
+size_t
+canon_text(const struct dialect_in *in, const struct sigv4 *s, struct span payload, char *out, size_t cap)
+{
+	struct sink k = { .text = out, .cap = cap };
+
+	put_request(&k, in, s, payload);
+	return k.len <= cap ? k.len : 0;
 }

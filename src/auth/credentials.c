@@ -212,7 +212,7 @@ pair(struct reader *rd, const yaml_node_pair_t *p, const char *path, const char 
 	if (!known[i]) {
 		fail(rd, k, path,
 		     "unknown key; there are access_key, secret_key, session_token, expires, read_only, "
-		     "grants, and in a grant bucket, prefix, read_only");
+		     "grants, gids, and in a grant bucket, prefix, read_only");
 		return NULL;
 	}
 	snprintf(name, cap, "%s.%s", path, known[i]);
@@ -284,11 +284,50 @@ take_grants(struct reader *rd, const yaml_node_t *n, const char *path, struct au
 	}
 }
 
+/* ---- addresses ---- */
+
+static void
+take_gids(struct reader *rd, const yaml_node_t *n, const char *path, struct auth_entry *e)
+{
+	size_t nr;
+
+	if (!want(rd, n, YAML_SEQUENCE_NODE, path))
+		return;
+	nr = (size_t)(n->data.sequence.items.top - n->data.sequence.items.start);
+	/* An empty list could be read as all or as none. */
+	if (e->gid || nr == 0 || nr > AUTH_GIDS_MAX) {
+		fail(rd, n, path, e->gid ? "given twice" : "expected 1 to %d addresses or blocks",
+		     AUTH_GIDS_MAX);
+		return;
+	}
+	e->gid = calloc(nr, sizeof *e->gid);
+	if (!e->gid) {
+		rd->no_memory = true;
+		return;
+	}
+	for (size_t i = 0; i < nr; i++) {
+		const yaml_node_t *v = yaml_document_get_node(rd->doc, n->data.sequence.items.start[i]);
+		char name[160];
+
+		snprintf(name, sizeof name, "%s[%zu]", path, i);
+		if (!want(rd, v, YAML_SCALAR_NODE, name))
+			continue;
+		/* What is behind a NUL is no address either. */
+		if (strlen(text_of(v).p) != text_of(v).len ||
+		    conf_net_parse(text_of(v).p, &e->gid[e->gid_nr++]) < 0)
+			fail(rd, v, name, "expected an address or a block (10.0.0.5, 10.0.0.0/8, fd00::/8)");
+	}
+}
+
 /* ---- entries ---- */
 
 static void
 take_value(struct reader *rd, const yaml_node_t *v, const char *name, const char *key, struct auth_entry *e)
 {
+	if (strcmp(key, "gids") == 0) {
+		take_gids(rd, v, name, e);
+		return;
+	}
 	if (strcmp(key, "grants") == 0) {
 		take_grants(rd, v, name, e);
 		return;
@@ -313,9 +352,8 @@ take_value(struct reader *rd, const yaml_node_t *v, const char *name, const char
 static void
 take_entry(struct reader *rd, const yaml_node_t *n, const char *path, struct auth_entry *e)
 {
-	static const char *const known[] = { "access_key", "secret_key", "session_token",
-					     "expires",    "read_only",  "grants",
-					     NULL };
+	static const char *const known[] = { "access_key", "secret_key", "session_token", "expires",
+					     "read_only",  "grants",     "gids",          NULL };
 
 	if (!want(rd, n, YAML_MAPPING_NODE, path))
 		return;

@@ -43,6 +43,24 @@ auth_may(const struct identity *id, enum auth_right right, const char *bucket, s
 	return e->grant_nr == 0;
 }
 
+bool
+auth_gid_allowed(const struct identity *id, const uint8_t *gid)
+{
+	const struct auth_entry *e = id->entry;
+	struct in6_addr a;
+
+	if (!e || e->gid_nr == 0)
+		return true;
+	if (!gid)
+		return false;
+	memcpy(&a, gid, sizeof a);
+	for (int i = 0; i < e->gid_nr; i++) {
+		if (conf_net_has(&e->gid[i], &a))
+			return true;
+	}
+	return false;
+}
+
 static bool
 may_bucket(const struct identity *id, enum auth_right right, const struct target *t)
 {

@@ -35,6 +35,7 @@ entry_wipe(struct auth_entry *e)
 	for (int i = 0; i < e->grant_nr; i++)
 		free(e->grant[i].prefix);
 	free(e->grant);
+	free(e->gid);
 	OPENSSL_cleanse(e, sizeof *e);
 }
 
@@ -92,22 +93,22 @@ identity_access_key(const struct identity *id)
 /* ---- derived keys ---- */
 
 static void
-derive(const struct auth_entry *e, const char *date, const char *region, uint8_t out[32])
+derive(const struct auth_entry *e, const char *date, struct span region, uint8_t out[32])
 {
 	hmac256_of(e->secret, e->secret_len, date, 8, out);
-	hmac256_of(out, 32, region, strlen(region), out);
+	hmac256_of(out, 32, region.p, region.len, out);
 	hmac256_of(out, 32, "s3", 2, out);
 	hmac256_of(out, 32, "aws4_request", 12, out);
 }
 
 /* Day and region; never 0. */
 static uint64_t
-tag_of(const char *date, const char *region)
+tag_of(const char *date, struct span region)
 {
 	uint32_t hash = 2166136261u, day = 0;
 
-	for (const char *p = region; *p; p++)
-		hash = (hash ^ (unsigned char)*p) * 16777619u;
+	for (size_t i = 0; i < region.len; i++)
+		hash = (hash ^ (unsigned char)region.p[i]) * 16777619u;
 	for (int i = 0; i < 8; i++)
 		day = day * 10 + (uint32_t)(date[i] - '0');
 	return (uint64_t)hash << 32 | (day + 1);
@@ -153,14 +154,17 @@ cache_write(struct signing_cache *c, uint64_t tag, const uint8_t key[32])
 	OPENSSL_cleanse(word, sizeof word);
 }
 
-void
-signing_key(struct auth_entry *e, const char *date, const char *region, uint8_t out[32])
+bool
+signing_key(struct auth_entry *e, const char *date, struct span region, uint8_t out[32])
 {
-	struct signing_cache *c = &e->cache[date[7] & 1];
-	uint64_t tag = tag_of(date, region);
-
-	if (cache_read(c, tag, out))
-		return;
+	if (cache_read(&e->cache[date[7] & 1], tag_of(date, region), out))
+		return true;
 	derive(e, date, region, out);
-	cache_write(c, tag, out);
+	return false;
+}
+
+void
+signing_key_keep(struct auth_entry *e, const char *date, struct span region, const uint8_t key[32])
+{
+	cache_write(&e->cache[date[7] & 1], tag_of(date, region), key);
 }

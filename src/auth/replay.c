@@ -65,6 +65,10 @@ auth_replay_new(uint64_t bytes, struct auth_replay **ret_table)
 		free(t);
 		return e;
 	}
+	/* A huge page is some 100 us of zeroing in the middle of a request, and soon all of the table; and nobody
+	 * wants it in a core dump. */
+	madvise(t->set, t->set_nr * sizeof *t->set, MADV_NOHUGEPAGE);
+	madvise(t->set, t->set_nr * sizeof *t->set, MADV_DONTDUMP);
 	pthread_mutex_init(&t->lock, NULL);
 	*ret_table = t;
 	return 0;
@@ -98,12 +102,12 @@ peer_hash(const struct auth_replay *t, const struct sockaddr *sa)
 	if (sa && sa->sa_family == AF_INET6) {
 		const struct in6_addr *a = &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr;
 
-		if (IN6_IS_ADDR_V4MAPPED(a))
-			memcpy(&half[1], a->s6_addr + 12, 4);
-		else
-			memcpy(&half[0], a->s6_addr, 8);
+		memcpy(half, a->s6_addr, IN6_IS_ADDR_V4MAPPED(a) ? sizeof half : sizeof half[0]);
 	} else if (sa && sa->sa_family == AF_INET) {
-		memcpy(&half[1], &((const struct sockaddr_in *)(const void *)sa)->sin_addr, 4);
+		struct in6_addr a = { .s6_addr = { [10] = 0xff, 0xff } };
+
+		memcpy(a.s6_addr + 12, &((const struct sockaddr_in *)(const void *)sa)->sin_addr, 4);
+		memcpy(half, a.s6_addr, sizeof half);
 	}
 	return (uint32_t)mix(half[0] ^ t->key[0], half[1] ^ t->key[1]);
 }

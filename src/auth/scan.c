@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A signature as it came: from the Authorization header or the query of a presigned URL to a struct sigv4,
- * nothing of which is believed yet.  Called by auth.c and form.c; pure.
+ * nothing of which is believed yet.  Called by auth.c and form.c; pure.  The query is decoded already, and has
+ * each name once (dialect/decode.c).
  *
  * Strict on purpose: whatever a signer writes in one way only is taken in one way only.
  */
@@ -111,14 +112,19 @@ scan_credential(struct span text, const char *region, enum fault bad, struct sig
 		if (part[1].p[i] < '0' || part[1].p[i] > '9')
 			return refuse(ret_why, bad, "The date of the credential is not 8 digits.");
 	}
-	if (!span_is(part[2], region))
+	/* Clients that were told of no region sign for none. */
+	if (part[2].len && !span_is(part[2], region) && strcmp(region, CONF_ANY_REGION) != 0)
 		return refuse(ret_why, bad, "The region of the credential is not this server's.");
+	if (part[2].len > AUTH_REGION_MAX)
+		return refuse(ret_why, bad, "The region of the credential is longer than 63 bytes.");
 	if (!span_is(part[3], "s3"))
 		return refuse(ret_why, bad, "The service of the credential is not s3.");
 	if (!span_is(part[4], "aws4_request"))
 		return refuse(ret_why, bad, "The credential does not end in aws4_request.");
 	s->access_key = part[0];
-	snprintf(s->scope, sizeof s->scope, "%.8s/%s" SERVICE_SCOPE, part[1].p, region);
+	s->region = part[2];
+	snprintf(s->scope, sizeof s->scope, "%.8s/%.*s" SERVICE_SCOPE, part[1].p, (int)part[2].len,
+		 part[2].p);
 	return FAULT_NONE;
 }
 
@@ -225,31 +231,16 @@ static const char *const query_name[Q_NR] = {
 	[Q_TOKEN] = "X-Amz-Security-Token",
 };
 
-/* Percent-decoded into out; '+' stays.  0 or -EINVAL. */
-static int
-decode(struct span in, char *out, size_t cap, struct span *ret)
-{
-	int n = span_decode(in, DECODE_STRICT, out, cap);
-
-	if (n < 0)
-		return -EINVAL;
-	*ret = (struct span){ out, (size_t)n };
-	return 0;
-}
-
+/* Each is there once: decode.c has seen to that. */
 static enum fault
-query_values(struct span query, struct span value[Q_NR], const char **ret_why)
+query_values(const struct uri *uri, struct span value[Q_NR], const char **ret_why)
 {
-	while (query.len) {
-		struct span v = span_cut(&query, '&'), name = span_cut(&v, '=');
+	for (int i = 0; i < uri->param_nr; i++) {
+		struct span name = uri_name(uri, i);
 
 		for (int q = 0; q < Q_NR; q++) {
-			if (!span_is(name, query_name[q]))
-				continue;
-			if (value[q].p)
-				return refuse(ret_why, FAULT_AUTH_QUERY,
-					      "A query parameter of the signature came twice.");
-			value[q] = v;
+			if (span_is(name, query_name[q]))
+				value[q] = uri_value(uri, i);
 		}
 		if (span_is(name, "AWSAccessKeyId") || span_is(name, "Signature") || span_is(name, "Expires"))
 			return refuse(ret_why, FAULT_BAD_REQUEST,
@@ -275,19 +266,16 @@ parse_expires(struct span text, uint64_t *ret)
 enum fault
 scan_query(const struct dialect_in *in, const char *region, struct sigv4 *s, const char **ret_why)
 {
-	struct span path, query, value[Q_NR] = { { NULL, 0 } }, credential;
+	struct span value[Q_NR] = { { NULL, 0 } };
 	enum fault f;
 
 	s->presigned = true;
-	dialect_target_split(in, &path, &query);
-	f = query_values(query, value, ret_why);
+	f = query_values(in->uri, value, ret_why);
 	if (f != FAULT_NONE)
 		return f;
 	if (!span_is(value[Q_ALGORITHM], ALGORITHM))
 		return refuse(ret_why, FAULT_AUTH_QUERY, "X-Amz-Algorithm is not " ALGORITHM ".");
-	if (decode(value[Q_CREDENTIAL], s->credential_text, sizeof s->credential_text, &credential) < 0)
-		return refuse(ret_why, FAULT_AUTH_QUERY, "X-Amz-Credential is not well-formed.");
-	f = scan_credential(credential, region, FAULT_AUTH_QUERY, s, ret_why);
+	f = scan_credential(value[Q_CREDENTIAL], region, FAULT_AUTH_QUERY, s, ret_why);
 	if (f != FAULT_NONE)
 		return f;
 	if (stamp_parse(value[Q_DATE], s->stamp, &s->time_s) < 0 || memcmp(s->scope, s->stamp, 8) != 0)
@@ -295,11 +283,10 @@ scan_query(const struct dialect_in *in, const char *region, struct sigv4 *s, con
 			      "X-Amz-Date is not like 20130524T000000Z, or not the credential's day.");
 	if (parse_expires(value[Q_EXPIRES], &s->expires_s) < 0)
 		return refuse(ret_why, FAULT_AUTH_QUERY, "X-Amz-Expires is not 1 to 604800 seconds.");
-	if (decode(value[Q_HEADERS], s->headers_text, sizeof s->headers_text, &s->signed_headers) < 0)
-		return refuse(ret_why, FAULT_AUTH_QUERY, "X-Amz-SignedHeaders is not well-formed.");
+	s->signed_headers = value[Q_HEADERS];
 	if (signature_parse(value[Q_SIGNATURE], s->signature) < 0)
 		return refuse(ret_why, FAULT_AUTH_QUERY, "X-Amz-Signature is not 64 hexadecimal digits.");
-	if (value[Q_TOKEN].p && decode(value[Q_TOKEN], s->token_text, sizeof s->token_text, &s->token) < 0)
-		return refuse(ret_why, FAULT_SECURITY_TOKEN, "X-Amz-Security-Token is not well-formed.");
+	if (value[Q_TOKEN].p)
+		s->token = value[Q_TOKEN];
 	return FAULT_NONE;
 }

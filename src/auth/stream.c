@@ -4,6 +4,12 @@
  * the body comes, on the request's core.
  *
  *   SIZE[;chunk-signature=64 digits] CRLF  bytes CRLF  ...  0[;...] CRLF  [name:value CRLF ...] CRLF
+ *
+ * Lines of the trailer may end in LF alone.  Where the checksum's does (minio-go), an empty line may stand before
+ * the signature, or, where there is no signature, a second one behind it:
+ *
+ *   name:value LF  CRLF  x-amz-trailer-signature:64 digits CRLF  CRLF
+ *   name:value LF  CRLF  CRLF
  */
 #include "auth/auth_int.h"
 
@@ -14,7 +20,7 @@
 #include <errno.h>
 #include <openssl/crypto.h>
 
-enum { ST_SIZE, ST_DATA, ST_DATA_END, ST_FINAL, ST_TRAILER, ST_DONE, ST_BAD };
+enum { ST_SIZE, ST_DATA, ST_DATA_END, ST_FINAL, ST_TRAILER, ST_TAIL, ST_DONE, ST_BAD };
 
 static const char empty_hash_hex[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
@@ -43,6 +49,7 @@ auth_stream_init(struct auth_stream *s, const struct identity *id, uint64_t deco
 	s->state = ST_SIZE;
 	s->have_trailer_name = trailer < SUM_NR;
 	s->have_trailer = s->have_trailer_signature = false;
+	s->bare_lf = s->blank_seen = false;
 	s->trailer = trailer;
 	s->decoded_len = decoded_len;
 	s->decoded = s->left = 0;
@@ -158,15 +165,27 @@ trailer_sum(struct auth_stream *s, struct span name, struct span value)
 	sha256_add(&s->lines, "\n", 1);
 }
 
+/* The end of the trailer, unless it is the empty line that may come before its signature. */
 static void
-trailer_line(struct auth_stream *s, struct span line)
+trailer_blank(struct auth_stream *s)
+{
+	if (s->payload == PAYLOAD_STREAM_SIGNED_TRAILER && !s->have_trailer_signature && s->bare_lf &&
+	    !s->blank_seen)
+		s->blank_seen = true;
+	else
+		s->state = s->bare_lf && !s->blank_seen ? ST_TAIL : ST_DONE;
+}
+
+static void
+trailer_line(struct auth_stream *s, struct span line, bool bare_lf)
 {
 	struct span name, value;
 
 	if (line.len == 0) {
-		s->state = ST_DONE;
+		trailer_blank(s);
 		return;
 	}
+	s->bare_lf = bare_lf;
 	if (s->have_trailer_signature || !memchr(line.p, ':', line.len)) {
 		bad(s, FAULT_BAD_TRAILER,
 		    "A line of the trailer is not name:value, or follows its signature.");
@@ -191,8 +210,9 @@ trailer_line(struct auth_stream *s, struct span line)
 static void
 whole_line(struct auth_stream *s, struct span line)
 {
-	/* Some clients end trailers with a bare LF. */
-	if (line.len && line.p[line.len - 1] == '\r') {
+	bool bare_lf = line.len == 0 || line.p[line.len - 1] != '\r';
+
+	if (!bare_lf) {
 		line.len--;
 	} else if (s->state != ST_TRAILER) {
 		bad(s, FAULT_BAD_CHUNK, "A line of the chunks does not end in CRLF.");
@@ -203,7 +223,13 @@ whole_line(struct auth_stream *s, struct span line)
 		size_line(s, line);
 		break;
 	case ST_TRAILER:
-		trailer_line(s, line);
+		trailer_line(s, line, bare_lf);
+		break;
+	case ST_TAIL:
+		if (line.len)
+			bad(s, FAULT_BAD_CHUNK, "Bytes follow the last chunk.");
+		else
+			s->state = ST_DONE;
 		break;
 	default:
 		if (line.len)
@@ -276,7 +302,10 @@ auth_stream_took(struct auth_stream *s, const void *run, size_t n)
 enum fault
 auth_stream_end(struct auth_stream *s, struct checksum *ret_sum, const char **ret_why)
 {
-	if (s->state != ST_DONE && s->state != ST_BAD)
+	bool over = s->state == ST_DONE || (s->state == ST_TAIL && s->line_len == 0);
+
+	/* What ends where the signature of the trailer should be lacks that. */
+	if (!over && s->state != ST_BAD && (!s->blank_seen || s->have_trailer_signature))
 		bad(s, FAULT_INCOMPLETE_BODY, "The body ended before its last chunk.");
 	else if (s->decoded_len != UINT64_MAX && s->decoded != s->decoded_len)
 		bad(s, FAULT_INCOMPLETE_BODY,

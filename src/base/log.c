@@ -5,6 +5,7 @@
  */
 #include "base/log.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -20,7 +21,7 @@
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
-#define LINE_BYTES 1024
+#define LINE_BYTES 4608 /* a line of the access log may have a key of 1024 bytes, three characters each */
 
 static _Atomic int current_level = LOG_INFO;
 /* One more than the level, so that zero is "none of its own". */
@@ -146,34 +147,57 @@ json_escape(char *out, size_t cap, const char *text)
 	return n;
 }
 
+/* What a line is about, beside its text. */
+struct about {
+	enum log_event ev;
+	enum log_level level;
+	const char *module, *request; /* request: NULL where there is none */
+	const struct log_field *fields;
+	int field_nr;
+};
+
+/* Puts the members of a JSON line that not every line has into out. */
+static void
+json_members(char *out, size_t cap, const struct about *a)
+{
+	size_t n = 0;
+
+	out[0] = 0;
+	if (a->ev != LOG_EV_NONE)
+		n += (size_t)snprintf(out, cap, "\"event\":\"%s\",", log_events[a->ev].name);
+	if (a->request)
+		n += (size_t)snprintf(out + n, cap - n, "\"request\":\"%.40s\",", a->request);
+	for (int i = 0; i < a->field_nr && n < cap; i++)
+		n += (size_t)snprintf(out + n, cap - n, "\"%s\":\"%s\",", a->fields[i].name,
+				      a->fields[i].value);
+	/* Never half of one. */
+	if (n >= cap)
+		out[0] = 0;
+}
+
 static size_t
-format_line(char *out, size_t cap, enum log_event ev, enum log_level level, const char *module,
-	    const char *request, const char *text)
+format_line(char *out, size_t cap, const struct about *a, const char *text)
 {
 	uint64_t now = clock_wall_ns();
 	time_t s = (time_t)(now / NS_PER_S);
 	struct tm tm;
-	char when[48], esc[LINE_BYTES + LINE_BYTES / 2], more[128] = "";
+	char when[48], esc[LINE_BYTES + LINE_BYTES / 2], more[LINE_BYTES];
 	int n;
 
 	gmtime_r(&s, &tm);
 	strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
 	if (current_format == LOG_JSON) {
 		json_escape(esc, sizeof esc, text);
-		if (ev != LOG_EV_NONE)
-			n = snprintf(more, sizeof more, "\"event\":\"%s\",", log_events[ev].name);
-		else
-			n = 0;
-		if (request)
-			snprintf(more + n, sizeof more - (size_t)n, "\"request\":\"%.40s\",", request);
+		json_members(more, sizeof more, a);
 		n = snprintf(
 			out, cap,
 			"{\"time\":\"%s.%06uZ\",\"level\":\"%s\",\"module\":\"%s\",%s\"message\":\"%s\"}\n",
-			when, (unsigned)(now % NS_PER_S / 1000), log_level_name[level], module, more, esc);
+			when, (unsigned)(now % NS_PER_S / 1000), log_level_name[a->level], a->module, more,
+			esc);
 	} else {
 		n = snprintf(out, cap, "%s.%06uZ %s %s: %s%s%s%s\n", when, (unsigned)(now % NS_PER_S / 1000),
-			     log_level_name[level], module, request ? "id=" : "", request ? request : "",
-			     request ? " " : "", text);
+			     log_level_name[a->level], a->module, a->request ? "id=" : "",
+			     a->request ? a->request : "", a->request ? " " : "", text);
 	}
 	if (n >= (int)cap) {
 		n = (int)cap - 1;
@@ -205,36 +229,50 @@ utf8_len(const unsigned char *p)
 	return n;
 }
 
+/* "GANTRY_ACCESS_KEY=..." */
+static void
+journal_field(char *out, size_t cap, const struct log_field *f)
+{
+	size_t n = (size_t)snprintf(out, cap, "GANTRY_%s=%s", f->name, f->value);
+
+	for (size_t i = 0; i < n && i < cap && out[i] != '='; i++) {
+		if (out[i] >= 'a' && out[i] <= 'z')
+			out[i] = (char)(out[i] - 32);
+	}
+}
+
 /* Fields that say what a line is about, beside the line: journalctl GANTRY_EVENT=disk_failed. */
 static void
-to_journal(enum log_event ev, enum log_level level, const char *module, const char *request, const char *text)
+to_journal(const struct about *a, const char *text)
 {
-	char field[6][LINE_BYTES + 32];
-	struct iovec iov[6];
+	char field[6 + LOG_FIELDS_MAX][LINE_BYTES + 32];
+	struct iovec iov[6 + LOG_FIELDS_MAX];
 	int nr = 0;
 
-	snprintf(field[nr++], sizeof field[0], "MESSAGE=%s%s%s%s", request ? "id=" : "",
-		 request ? request : "", request ? " " : "", text);
-	snprintf(field[nr++], sizeof field[0], "PRIORITY=%d", level_syslog[level]);
-	snprintf(field[nr++], sizeof field[0], "GANTRY_MODULE=%s", module);
-	if (ev != LOG_EV_NONE) {
-		snprintf(field[nr++], sizeof field[0], "MESSAGE_ID=%s", log_events[ev].id);
-		snprintf(field[nr++], sizeof field[0], "GANTRY_EVENT=%s", log_events[ev].name);
+	snprintf(field[nr++], sizeof field[0], "MESSAGE=%s%s%s%s", a->request ? "id=" : "",
+		 a->request ? a->request : "", a->request ? " " : "", text);
+	snprintf(field[nr++], sizeof field[0], "PRIORITY=%d", level_syslog[a->level]);
+	snprintf(field[nr++], sizeof field[0], "GANTRY_MODULE=%s", a->module);
+	if (a->ev != LOG_EV_NONE) {
+		snprintf(field[nr++], sizeof field[0], "MESSAGE_ID=%s", log_events[a->ev].id);
+		snprintf(field[nr++], sizeof field[0], "GANTRY_EVENT=%s", log_events[a->ev].name);
 	}
-	if (request)
-		snprintf(field[nr++], sizeof field[0], "GANTRY_REQUEST=%s", request);
+	if (a->request)
+		snprintf(field[nr++], sizeof field[0], "GANTRY_REQUEST=%s", a->request);
+	for (int i = 0; i < a->field_nr; i++)
+		journal_field(field[nr++], sizeof field[0], &a->fields[i]);
 	for (int i = 0; i < nr; i++)
 		iov[i] = (struct iovec){ field[i], strlen(field[i]) };
 	sd_journal_sendv(iov, nr);
 }
 
 static void
-deliver(enum log_event ev, enum log_level level, const char *module, const char *request, char *text)
+deliver(const struct about *a, char *text)
 {
-	char line[2 * LINE_BYTES + 128];
+	char line[2 * LINE_BYTES + 256];
 	size_t len, done = 0;
 
-	atomic_fetch_add_explicit(&lines[level], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&lines[a->level], 1, memory_order_relaxed);
 	/* A line is a line: what a client sent must not be able to begin another one, nor make JSON that
 	 * nobody can read. */
 	for (unsigned char *p = (unsigned char *)text; *p;) {
@@ -245,10 +283,10 @@ deliver(enum log_event ev, enum log_level level, const char *module, const char 
 		p += n ? n : 1;
 	}
 	if (current_format == LOG_JOURNAL) {
-		to_journal(ev, level, module, request, text);
+		to_journal(a, text);
 		return;
 	}
-	len = format_line(line, sizeof line, ev, level, module, request, text);
+	len = format_line(line, sizeof line, a, text);
 	while (done < len) {
 		ssize_t n = write(STDERR_FILENO, line + done, len - done);
 
@@ -269,7 +307,7 @@ log_write(enum log_level level, const char *module, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	deliver(LOG_EV_NONE, level, module, NULL, text);
+	deliver(&(struct about){ .level = level, .module = module }, text);
 }
 
 void
@@ -282,7 +320,26 @@ log_write_event(enum log_event ev, enum log_level level, const char *module, con
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	deliver(ev, level, module, request, text);
+	deliver(&(struct about){ .ev = ev, .level = level, .module = module, .request = request }, text);
+}
+
+void
+log_write_fields(enum log_event ev, enum log_level level, const char *module, const char *request,
+		 const struct log_field *fields, int field_nr, const char *fmt, ...)
+{
+	struct about a = { ev, level, module, request, fields, field_nr };
+	char text[LINE_BYTES];
+	size_t n = 0;
+	va_list ap;
+
+	check(field_nr <= LOG_FIELDS_MAX);
+	for (int i = 0; i < field_nr && n < sizeof text && current_format != LOG_JSON; i++)
+		n += (size_t)snprintf(text + n, sizeof text - n, "%s=%s ", fields[i].name, fields[i].value);
+	va_start(ap, fmt);
+	if (n < sizeof text)
+		vsnprintf(text + n, sizeof text - n, fmt, ap);
+	va_end(ap);
+	deliver(&a, text);
 }
 
 bool

@@ -2,7 +2,7 @@
 /*
  * The log: journal fields under systemd, plain lines on a terminal, JSON on request.  Any thread.
  *
- * Leaf code does not log above debug; the place that decides logs once.  A line is cut at 1 KiB.
+ * Leaf code does not log above debug; the place that decides logs once.  A line is cut at 4.5 KiB.
  * log_limited() keeps a client from filling the journal: at most ten lines a second per call site, and it
  * says how many were held back.
  *
@@ -92,6 +92,16 @@ void log_write(enum log_level level, const char *module, const char *fmt, ...)
 /* Writes a line of a class.  request: the id of the request that it is about, or NULL. */
 void log_write_event(enum log_event ev, enum log_level level, const char *module, const char *request,
 		     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* What a line is searched by: a member of its own in JSON, a field in the journal (GANTRY_ and the name in capitals), and
+ * NAME=VALUE at the beginning of the text elsewhere.  Values are printable ASCII without blanks, quotes and backslashes. */
+struct log_field {
+	const char *name, *value;
+};
+#define LOG_FIELDS_MAX 4
+/* Writes a line of a class with fields, at most LOG_FIELDS_MAX. */
+void log_write_fields(enum log_event ev, enum log_level level, const char *module, const char *request,
+		      const struct log_field *fields, int field_nr, const char *fmt, ...)
+	__attribute__((format(printf, 7, 8)));
 bool log_allowed(struct log_site *site, uint32_t *ret_held);
 
 #define log_on(level)                                                                                        \

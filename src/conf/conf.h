@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -130,12 +131,22 @@ struct conf {
 		enum log_level level;
 		enum log_format format;
 		bool access;                        /* one line a request */
+		bool object_keys;                   /* ... with the object's key */
 		signed char levels[LOG_MODULES_NR]; /* LOG_LEVEL_COMMON or an enum log_level */
 	} log;
 
 	struct conf_origin *origins; /* conf.c's: where each value came from */
 	_Atomic int refs;            /* beyond the first: conf_get(), conf_free() */
 };
+
+#define CONF_ANY_REGION "any" /* of auth.region: signatures may be for any */
+
+/* Returns the region that answers name. */
+static inline const char *
+conf_region(const struct conf *c)
+{
+	return strcmp(c->auth.region, CONF_ANY_REGION) == 0 ? "us-east-1" : c->auth.region;
+}
 
 /* One assignment from the command line: "section.key=value". */
 struct conf_override {
@@ -182,5 +193,12 @@ int conf_net_parse(const char *text, struct conf_net *ret_net);
  * unless IPV6_V6ONLY is set; 0.0.0.0 where the kernel has no IPv6).  Numbers and "localhost" only, no
  * resolver.  0 or -EINVAL. */
 int conf_addr_parse(const char *text, struct sockaddr_storage *ret_sa, socklen_t *ret_len);
+
+/* Tells whether an address is one that only this machine reaches. */
+bool conf_is_loopback(const struct sockaddr_storage *sa);
+/* Tells whether a Host field can mean nobody but us: an address, localhost, or a name in s3.domain, with or
+ * without a port.  Any other name may be one that a stranger's name server points at this machine, so that the
+ * stranger's web page and we are one origin to a browser (DNS rebinding).  s3 may be NULL. */
+bool conf_host_is_ours(const struct conf_s3 *s3, const char *host, size_t len);
 
 #endif

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 static const uint8_t mapped_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
@@ -141,4 +142,78 @@ conf_addr_parse(const char *text, struct sockaddr_storage *ret_sa, socklen_t *re
 	*ret_sa = sa;
 	*ret_len = sa_len;
 	return 0;
+}
+
+/* ---- names in Host ---- */
+
+bool
+conf_is_loopback(const struct sockaddr_storage *sa)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)sa;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)sa;
+
+	if (sa->ss_family == AF_INET)
+		return ntohl(in->sin_addr.s_addr) >> 24 == 127;
+	if (sa->ss_family != AF_INET6)
+		return false;
+	return IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr) ||
+	       (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr) && in6->sin6_addr.s6_addr[12] == 127);
+}
+
+/* Nothing, or a colon and digits. */
+static bool
+is_port(const char *text, size_t len)
+{
+	if (len == 0)
+		return true;
+	if (text[0] != ':')
+		return false;
+	for (size_t i = 1; i < len; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return false;
+	}
+	return true;
+}
+
+static bool
+is_address(int family, const char *text, size_t len)
+{
+	char host[INET6_ADDRSTRLEN];
+	struct in6_addr a;
+
+	if (len >= sizeof host || memchr(text, 0, len))
+		return false;
+	memcpy(host, text, len);
+	host[len] = 0;
+	return inet_pton(family, host, &a) == 1;
+}
+
+/* The domain itself, or a name in it. */
+static bool
+is_in_domain(const char *name, size_t len, const char *domain)
+{
+	size_t n = strlen(domain);
+
+	if (len < n || strncasecmp(name + len - n, domain, n) != 0)
+		return false;
+	return len == n || (len > n + 1 && name[len - n - 1] == '.');
+}
+
+bool
+conf_host_is_ours(const struct conf_s3 *s3, const char *host, size_t len)
+{
+	const char *end = len && host[0] == '[' ? memchr(host, ']', len) : memchr(host, ':', len);
+	size_t n = end ? (size_t)(end - host) : len;
+
+	if (len && host[0] == '[')
+		return end && is_port(end + 1, len - n - 1) && is_address(AF_INET6, host + 1, n - 1);
+	if (!is_port(host + n, len - n))
+		return false;
+	if ((n == 9 && strncasecmp(host, "localhost", n) == 0) || is_address(AF_INET, host, n))
+		return true;
+	for (int i = 0; s3 && i < s3->domain_nr; i++) {
+		if (is_in_domain(host, n, s3->domains[i]))
+			return true;
+	}
+	return false;
 }

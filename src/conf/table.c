@@ -211,7 +211,7 @@ const struct conf_key conf_keys[] = {
 	  .help = "ETags of objects and parts that come over HTTP: their MD5, or random ones, which cost nothing" },
 
 	{ "auth.region", KT_STRING, KEY_RELOAD, .offset = AT(auth.region), .def = "us-east-1",
-	  .help = "Region that signatures name" },
+	  .help = "Region that signatures name; any: they may name whatever they like, and answers name us-east-1. One that names none is taken always" },
 	{ "auth.credentials_file", KT_STRING, KEY_NONE | KEY_RELOAD, .offset = AT(auth.credentials_file), .def = "none",
 	  .help = "File of access keys, see gantryd.yaml(5); mode 0600" },
 	{ "auth.clock_skew", KT_TIME, KEY_RELOAD, .min = SEC, .max = 86400 * SEC, .offset = AT(auth.clock_skew_ns), .def = "900s",
@@ -268,7 +268,9 @@ const struct conf_key conf_keys[] = {
 	{ "log.format", KT_WORD, 0, .offset = AT(log.format), .words = format_words, .def = "auto",
 	  .help = "Form of log lines; auto is journal under systemd, plain elsewhere" },
 	{ "log.access", KT_BOOL, KEY_RELOAD, .offset = AT(log.access), .def = "true",
-	  .help = "One line for every request" },
+	  .help = "One line for every request: access key, bucket, peer, operation, status, bytes, times" },
+	{ "log.object_keys", KT_BOOL, KEY_RELOAD, .offset = AT(log.object_keys), .def = "false",
+	  .help = "The key of the object in that line too, and a line for each key that DeleteObjects names" },
 };
 /* clang-format on */
 const int conf_key_nr = NR(conf_keys);

@@ -79,6 +79,7 @@ int cores_nr(const struct cores *cs);
 struct core_info {
 	int cpu;
 	bool asleep;            /* waiting in the ring */
+	bool on_threads;        /* threads stand in for io_uring */
 	uint64_t turned_ago_ns; /* since the loop last turned; large and !asleep: stuck */
 	int requests, connections, queued;
 	int requests_high, queued_high;                /* since the start */

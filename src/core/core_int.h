@@ -30,6 +30,7 @@ struct core_public {
 	_Atomic int requests, connections, queued;
 	_Atomic int requests_high, queued_high;
 	_Atomic int http_bufs_low;
+	_Atomic int on_threads; /* the ring has no io_uring */
 	_Atomic int bufs_avail[BUF_CLASS_NR], bufs_low[BUF_CLASS_NR], http_bufs_avail;
 	_Alignas(128) _Atomic int coming; /* sockets on their way here: up by the sender, down by the core */
 };

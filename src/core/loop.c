@@ -423,8 +423,13 @@ make_parts(struct core *c)
 		return fail(c, rc,
 			    rc == -ENOMEM ? "io_uring (limit of locked memory: LimitMEMLOCK=, ulimit -l)"
 					  : "io_uring");
+	put(&c->pub.on_threads, ring_why_threads(c->ring) != NULL);
 	if (c->index == 0)
-		log_info("%s", ring_describe(c->ring));
+		log_info("ring: %s", ring_describe(c->ring));
+	if (c->index == 0 && ring_why_threads(c->ring))
+		log_warn("io_uring cannot be used: %s; threads do its work, which costs speed (gantryd(8), "
+			 "IO_URING)",
+			 ring_why_threads(c->ring));
 	register_buffers(c);
 	c->mail_op.done = on_mail;
 	ring_poll(c->ring, &c->mail_op, c->mb.efd, POLLIN, true);

@@ -177,29 +177,30 @@ parse_meta(const struct dialect_in *in, struct target *t, const char **ret_why)
 	return FAULT_NONE;
 }
 
-/* The list without aws-chunked, which is how the body travelled and not what the object is. */
+/* As it was sent, without aws-chunked, which is how the body travelled and not what the object is. */
 static enum fault
 put_encoding(struct target *t, struct span s, const char **ret_why)
 {
 	char value[1024];
 	size_t n = 0;
+	bool any = false;
 
 	if (s.len > sizeof value)
 		return refuse(ret_why, FAULT_META_TOO_LARGE, "Content-Encoding is longer than 1024 bytes.");
 	while (s.len) {
-		struct span one = span_trim(span_cut(&s, ','));
+		struct span one = span_cut(&s, ',');
 
-		if (one.len == 0 || span_is_nocase(one, "aws-chunked"))
+		if (span_is_nocase(span_trim(one), "aws-chunked"))
 			continue;
+		any |= span_trim(one).len > 0;
 		if (n)
 			value[n++] = ',';
 		memcpy(value + n, one.p, one.len);
 		n += one.len;
 	}
-	if (n == 0)
-		return FAULT_NONE;
-	return attrs_put(t, "content-encoding", strlen("content-encoding"), (struct span){ value, n },
-			 ret_why);
+	return any ? attrs_put(t, "content-encoding", strlen("content-encoding"),
+			       span_trim((struct span){ value, n }), ret_why)
+		   : FAULT_NONE;
 }
 
 /* Labels: all objects are kept alike.  Those whose objects must be restored before they can be read would be

@@ -7,66 +7,60 @@
 
 #include <errno.h>
 
-/* "bucket/key" or "/bucket/key", percent-encoded, with "?versionId=null" at most. */
+#define SOURCE_MAX (1 + 63 + 1 + DIALECT_KEY_MAX) /* "/bucket/key" */
+
+/* Takes "?versionId=null" off, which is all that may stand behind the name. */
+static enum fault
+cut_version(struct span *s, const char **ret_why)
+{
+	struct span query = *s;
+
+	*s = span_cut(&query, '?');
+	if (s->p + s->len == query.p)
+		return FAULT_NONE;
+	if (!span_begins(query, "versionId="))
+		return refuse(ret_why, FAULT_BAD_ARGUMENT,
+			      "x-amz-copy-source: a '?' that belongs to the key must be written %3F.");
+	return span_is(query, "versionId=null")
+		       ? FAULT_NONE
+		       : refuse(ret_why, FAULT_NO_SUCH_VERSION,
+				"x-amz-copy-source: there are no versions, versionId can only be null.");
+}
+
+/* "bucket/key" or "/bucket/key": decoded first, so that either slash may be encoded, and once; a plus is one. */
 static enum fault
 parse_source(struct span s, struct copy_source *c, const char **ret_why)
 {
-	const char *q = memchr(s.p, '?', s.len), *slash;
-	struct span query = { s.p + s.len, 0 }, key;
-	enum fault f;
+	enum fault f = cut_version(&s, ret_why);
+	char text[SOURCE_MAX];
+	struct span bucket, key;
 	int n;
 
-	if (q) {
-		query = (struct span){ q + 1, s.len - (size_t)(q - s.p) - 1 };
-		s.len = (size_t)(q - s.p);
-	}
-	if (q && (query.len < 10 || memcmp(query.p, "versionId=", 10) != 0))
+	if (f != FAULT_NONE)
+		return f;
+	n = span_decode(s, DECODE_STRICT, text, sizeof text);
+	if (n == -E2BIG)
+		return refuse(ret_why, FAULT_KEY_TOO_LONG,
+			      "x-amz-copy-source: the key is longer than 1024 bytes.");
+	if (n < 0)
 		return refuse(ret_why, FAULT_BAD_ARGUMENT,
-			      "x-amz-copy-source: a '?' that belongs to the key must be written %3F.");
-	if (q && !span_is(query, "versionId=null"))
-		return refuse(ret_why, FAULT_NO_SUCH_VERSION,
-			      "x-amz-copy-source: there are no versions, versionId can only be null.");
-	if (s.len && s.p[0] == '/') {
-		s.p++;
-		s.len--;
-	}
-	slash = memchr(s.p, '/', s.len);
-	/* Some clients encode the slash between the two as well. */
-	if (!slash) {
-		char text[64 + 3 + DIALECT_KEY_MAX + 1];
-
-		n = span_decode(s, DECODE_STRICT, text, sizeof text);
-		slash = n > 0 ? memchr(text, '/', (size_t)n) : NULL;
-		if (!slash || (size_t)(slash - text) >= sizeof c->bucket ||
-		    n - (slash - text) - 1 > DIALECT_KEY_MAX)
-			return refuse(ret_why, FAULT_BAD_ARGUMENT, "x-amz-copy-source is not bucket/key.");
-		c->bucket_len = (uint16_t)(slash - text);
-		c->key_len = (uint16_t)(n - c->bucket_len - 1);
-		memcpy(c->bucket, text, c->bucket_len);
-		memcpy(c->key, slash + 1, c->key_len);
-	} else {
-		n = span_decode((struct span){ s.p, (size_t)(slash - s.p) }, DECODE_STRICT, c->bucket,
-				sizeof c->bucket - 1);
-		if (n <= 0)
-			return refuse(ret_why, FAULT_BAD_ARGUMENT,
-				      "x-amz-copy-source has no valid bucket name.");
-		c->bucket_len = (uint16_t)n;
-		key = (struct span){ slash + 1, s.len - (size_t)(slash - s.p) - 1 };
-		n = span_decode(key, DECODE_STRICT, c->key, DIALECT_KEY_MAX);
-		if (n == -E2BIG)
-			return refuse(ret_why, FAULT_KEY_TOO_LONG,
-				      "x-amz-copy-source: the key is longer than 1024 bytes.");
-		if (n < 0)
-			return refuse(ret_why, FAULT_BAD_ARGUMENT,
-				      "x-amz-copy-source has a bad percent sequence or a NUL.");
-		c->key_len = (uint16_t)n;
-	}
-	c->bucket[c->bucket_len] = 0;
-	c->key[c->key_len] = 0;
-	if (!is_bucket_name(c->bucket, c->bucket_len))
+			      "x-amz-copy-source has a bad percent sequence or a NUL.");
+	key = (struct span){ text, (size_t)n };
+	if (span_begins(key, "/"))
+		key = (struct span){ text + 1, key.len - 1 };
+	bucket = span_cut(&key, '/');
+	if (!is_bucket_name(bucket.p, bucket.len))
 		return refuse(ret_why, FAULT_BAD_ARGUMENT, "x-amz-copy-source has no valid bucket name.");
-	f = key_check(c->key, c->key_len, ret_why);
-	return f == FAULT_BAD_URI ? FAULT_BAD_ARGUMENT : f;
+	f = key_check(key.p, key.len, ret_why);
+	if (f != FAULT_NONE)
+		return f == FAULT_BAD_URI ? FAULT_BAD_ARGUMENT : f;
+	memcpy(c->bucket, bucket.p, bucket.len);
+	c->bucket[bucket.len] = 0;
+	c->bucket_len = (uint16_t)bucket.len;
+	memcpy(c->key, key.p, key.len);
+	c->key[key.len] = 0;
+	c->key_len = (uint16_t)key.len;
+	return FAULT_NONE;
 }
 
 static enum fault

@@ -3,9 +3,10 @@
  * The two dialects: what a request asks for, and the texts that answer it.  Pure text, no I/O; any thread.
  * Memory is taken for tags, forms and XML only.
  *
- * dialect_parse() turns method, raw target and header fields into a struct target: operation, bucket, key,
- * range, conditions, descriptor.  Header differences between clients are rows of one table
- * (dialect/wire.c), not branches. protocol.md sections 2.0, 3 and 4.
+ * dialect_read_target() decodes the target of a request; dialect_parse() turns method, decoded target and
+ * header fields into a struct target: operation, bucket, key, range, conditions, descriptor.  Header
+ * differences between clients are rows of one table (dialect/wire.c), not branches. protocol.md sections 2.0,
+ * 3 and 4.
  */
 #ifndef GANTRY_DIALECT_DIALECT_H
 #define GANTRY_DIALECT_DIALECT_H
@@ -20,7 +21,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#define DIALECT_FIELDS_MAX 128 /* header fields of one request; more is FAULT_HEADERS_TOO_LARGE */
+#define DIALECT_FIELDS_MAX 128  /* header fields of one request; more is FAULT_HEADERS_TOO_LARGE */
+#define DIALECT_TARGET_MAX 8192 /* bytes of a request target */
+#define DIALECT_PARAMS_MAX 128  /* parameters of a query */
 #define DIALECT_KEY_MAX 1024
 #define DIALECT_ATTRS_MAX (12u << 10)
 #define DIALECT_META_MAX 2048 /* user metadata: sum of names and values, as S3 */
@@ -73,6 +76,42 @@ struct target_source {
 	void *cookie;
 };
 
+/* A parameter of a query: places in the text of its struct uri, decoded and terminated. */
+struct uri_param {
+	uint16_t name, name_len, value, value_len;
+};
+
+/*
+ * A request target that was read: what the daemon does and what is signed follow from this alone.
+ *
+ * S3: path and parameters are decoded.  Parameters stand in the order of their encoded names, each name once;
+ * one that came twice and that anybody would act on has made a fault.  Scality: the path is all of the target,
+ * as it came, and there are no parameters.
+ */
+struct uri {
+	enum fault fault; /* what to answer; then path and parameters are empty */
+	const char *why;
+	struct span path; /* begins with a slash; terminated */
+	const char *text; /* that parameters point into */
+	int param_nr;
+	struct uri_param param[DIALECT_PARAMS_MAX];
+};
+
+static inline struct span
+uri_name(const struct uri *uri, int i)
+{
+	return (struct span){ uri->text + uri->param[i].name, uri->param[i].name_len };
+}
+
+static inline struct span
+uri_value(const struct uri *uri, int i)
+{
+	return (struct span){ uri->text + uri->param[i].value, uri->param[i].value_len };
+}
+
+/* What an encoded path or query has as it is: letters, digits and "-._~"; a path its slashes, too. */
+extern const bool uri_unreserved[256];
+
 /* A request as it came.  Everything is kept by the caller until the request ends. */
 struct dialect_in {
 	const struct conf_listen *listen;
@@ -80,8 +119,7 @@ struct dialect_in {
 	const struct conf_s3 *s3; /* NULL: no domains, path style only */
 	struct target_source parts;
 	const char *method;
-	const char *target; /* raw: as on the request line, undecoded, with the query */
-	size_t target_len;
+	const struct uri *uri; /* dialect_read_target() */
 	const struct field *fields;
 	int field_nr;
 	bool http_1_0; /* the request line said HTTP/1.0 */
@@ -208,18 +246,21 @@ struct list_query {
 	bool have_max;
 	bool encoding_url, fetch_owner;
 	bool have_token;       /* `after` came as a continuation token */
-	bool have_start_after; /* ... as start-after */
+	bool have_empty_token; /* one came that says nothing */
+	bool have_start_after;
 	bool have_upload_id_marker;
 	/* with have_upload_id_marker: continue behind this upload of key `after` */
 	uint8_t upload_id_marker[16];
 	uint32_t part_number_marker; /* parts above this; also of GetObjectAttributes */
-	uint16_t prefix_len, after_len;
+	uint16_t prefix_len, after_len, start_after_len;
 	uint8_t delimiter_len;
 	char delimiter[DIALECT_DELIMITER_MAX + 1];
 	char prefix[DIALECT_KEY_MAX + 1];
 	/* Entries whose name (of a common prefix: the prefix) sorts behind this; after_len 0: from the start.
 	 * It is marker, key-marker, start-after or the decoded continuation-token. */
 	char after[DIALECT_KEY_MAX + 1];
+	/* As it came: a continuation token outweighs it. */
+	char start_after[DIALECT_KEY_MAX + 1];
 };
 
 struct target {
@@ -303,6 +344,13 @@ struct target {
 enum fault target_get(struct target *t, unsigned parts, const char **ret_why);
 
 /*
+ * Reads a request target: decodes it once and in place, before anybody looks at it.  target is len bytes and a
+ * NUL, which stay uri's for as long as that is used.  What is wrong with it dialect_parse() says, behind what
+ * is wrong with the fields; in->uri need not be set yet, all else must be.
+ */
+void dialect_read_target(const struct dialect_in *in, char *target, size_t len, struct uri *uri);
+
+/*
  * Makes a target of a request.  FAULT_NONE, or what to answer; *ret_why then points at one static sentence
  * that names what is wrong and where.  It checks the head of the request, too: Content-Length with chunked,
  * repeated or differing Content-Length, missing or repeated Host, repeated descriptor headers, a descriptor
@@ -351,10 +399,6 @@ bool dialect_is_text(const char *text, size_t len);
  * 2).  S3 only; for auth/. */
 bool dialect_query_signed(const struct dialect_in *in);
 
-/* Splits a raw target into path and query, without the "http://authority" of an absolute form, which RFC
- * 9112 section 3.2.2 wants every server to take. */
-void dialect_target_split(const struct dialect_in *in, struct span *ret_path, struct span *ret_query);
-
 /* Resolves a range against an object of size bytes: 0 with [*ret_off, *ret_off + *ret_len), *ret_partial;
  * -ERANGE is 416. */
 int range_resolve(const struct range *r, uint64_t size_bytes, uint64_t *ret_off, uint64_t *ret_len,
@@ -377,8 +421,9 @@ enum fault dialect_conditions(struct target *t, const char *etag_text, size_t et
 enum fault dialect_copy_conditions(const struct copy_source *c, const char *etag_text, size_t etag_len,
 				   uint64_t mtime_s);
 
-/* Text of an upload id, and back: 0 or -EINVAL. */
-#define DIALECT_UPLOAD_ID_LEN 32
+/* Writes an upload id as text, and reads it: 0 or -EINVAL.  It begins with a letter that is no digit of any base, since
+ * parsers of XML make numbers of what may be one; without that letter, as ids were once given out, it is read too. */
+#define DIALECT_UPLOAD_ID_LEN 33
 void dialect_upload_id_text(const uint8_t id[16], char out[DIALECT_UPLOAD_ID_LEN + 1]);
 int dialect_upload_id_parse(const char *text, size_t len, uint8_t ret_id[16]);
 
@@ -419,6 +464,9 @@ struct error_detail {
 	uint64_t size_bytes;    /* <ActualObjectSize> */
 	const char *range_text; /* <RangeRequested> */
 	const char *region;     /* <Region>: the one that signatures are for */
+	/* <StringToSign> and <CanonicalRequest>, where there is room; NULL: none */
+	const char *to_sign, *canonical;
+	size_t canonical_len;
 };
 size_t dialect_error_body(enum conf_dialect d, enum fault f, const struct error_detail *e, char *out,
 			  size_t cap);

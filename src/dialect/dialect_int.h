@@ -64,27 +64,15 @@ enum fault fields_check_head(const struct dialect_in *in, struct target *t, cons
 
 /* ---- uri.c, query.c ---- */
 
-/* Parses method and raw target to op, bucket, key. */
+/* Parses method and decoded target to op, bucket, key. */
 enum fault uri_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 /* Finds t->op from method, level and query keys, and what the keys say to the rest of *t. */
-enum fault query_parse(struct span query, enum method m, enum op_level level, struct target *t,
+enum fault query_parse(const struct uri *uri, enum method m, enum op_level level, struct target *t,
 		       const char **ret_why);
-bool query_key_signs(struct span key);
-/* Cuts the next "key[=value]" off *query; false at the end. */
-static inline bool
-query_next(struct span *query, struct span *ret_key, struct span *ret_value)
-{
-	while (query->len) {
-		struct span pair = span_cut(query, '&');
-
-		if (pair.len == 0)
-			continue;
-		*ret_key = span_cut(&pair, '=');
-		*ret_value = pair;
-		return true;
-	}
-	return false;
-}
+/* Tells whether a key of that name says something to us, or belongs to a signature. */
+bool query_key_known(struct span key);
+/* Tells whether it is a name that headers have which ask for something, also as it may be spelled in a query. */
+bool query_key_is_header(struct span key);
 
 /* ---- copy.c ---- */
 /* Parses x-amz-copy-source and its kin to t->copy. */
@@ -107,8 +95,6 @@ enum fault stream_parse(const struct dialect_in *in, struct target *t, const cha
 struct moved {
 	struct dialect_in in; /* with them; its fields are good as long as this is */
 	struct field fields[DIALECT_FIELDS_MAX];
-	char text[12u << 10];
-	size_t used;
 };
 /* Tells whether it names a header that may come there. */
 bool query_key_moved(struct span key);

@@ -80,6 +80,22 @@ put_element(struct writer *w, const char *name, const char *text, size_t len)
 	putf(w, "</%s>", name);
 }
 
+/* The same with the line ends that it has. */
+static void
+put_lines(struct writer *w, const char *name, const char *text, size_t len)
+{
+	struct span rest = { text, len };
+
+	putf(w, "<%s>", name);
+	while (rest.len) {
+		struct span line = span_cut(&rest, '\n');
+
+		put_escaped(w, line.p, line.len);
+		put(w, "\n", rest.p[-1] == '\n');
+	}
+	putf(w, "</%s>", name);
+}
+
 static size_t
 written(const struct writer *w)
 {
@@ -87,7 +103,7 @@ written(const struct writer *w)
 }
 
 static size_t
-error_xml(enum fault f, const struct error_detail *e, bool resource, char *out, size_t cap)
+error_xml(enum fault f, const struct error_detail *e, bool resource, bool explain, char *out, size_t cap)
 {
 	const struct fault_info *fi = fault_info(f);
 	const char *message = e->message && *e->message ? e->message : fi->message;
@@ -104,6 +120,10 @@ error_xml(enum fault f, const struct error_detail *e, bool resource, char *out, 
 		putf(&w, "<ActualObjectSize>%llu</ActualObjectSize>", (unsigned long long)e->size_bytes);
 	if (e->region)
 		put_element(&w, "Region", e->region, strlen(e->region));
+	if (explain) {
+		put_lines(&w, "StringToSign", e->to_sign, strlen(e->to_sign));
+		put_lines(&w, "CanonicalRequest", e->canonical, e->canonical_len);
+	}
 	if (e->request_id)
 		put_element(&w, "RequestId", e->request_id, strlen(e->request_id));
 	put_text(&w, "</Error>");
@@ -125,7 +145,9 @@ dialect_error_body(enum conf_dialect d, enum fault f, const struct error_detail 
 		put_text(&w, "\n");
 		return written(&w);
 	}
-	n = error_xml(f, e, e->resource != NULL, out, cap);
 	/* A resource may be all quotes and ten times its size: better without it than no body. */
-	return n || !e->resource ? n : error_xml(f, e, false, out, cap);
+	n = e->canonical ? error_xml(f, e, e->resource != NULL, true, out, cap) : 0;
+	if (n == 0)
+		n = error_xml(f, e, e->resource != NULL, false, out, cap);
+	return n || !e->resource ? n : error_xml(f, e, false, false, out, cap);
 }

@@ -11,6 +11,9 @@
 #include <errno.h>
 #include <netinet/in.h>
 
+#define UPLOAD_ID_MARK 'u'
+#define UPLOAD_ID_DIGITS (DIALECT_UPLOAD_ID_LEN - 1)
+
 /* Shortest form, no surrogates, nothing above U+10FFFF. */
 int
 utf8_length(const char *text, size_t len)
@@ -123,16 +126,21 @@ key_check(const char *key, size_t len, const char **ret_why)
 void
 dialect_upload_id_text(const uint8_t id[16], char out[DIALECT_UPLOAD_ID_LEN + 1])
 {
-	hex_write(out, id, 16);
+	out[0] = UPLOAD_ID_MARK;
+	hex_write(out + 1, id, 16);
 	out[DIALECT_UPLOAD_ID_LEN] = 0;
 }
 
 int
 dialect_upload_id_parse(const char *text, size_t len, uint8_t ret_id[16])
 {
-	if (len != DIALECT_UPLOAD_ID_LEN)
+	if (len == DIALECT_UPLOAD_ID_LEN && text[0] == UPLOAD_ID_MARK) {
+		text++;
+		len--;
+	}
+	if (len != UPLOAD_ID_DIGITS)
 		return -EINVAL;
-	/* One spelling each: what we gave out is in lower case. */
+	/* What we gave out is in lower case. */
 	for (size_t i = 0; i < len; i++) {
 		if (text[i] >= 'A' && text[i] <= 'F')
 			return -EINVAL;

@@ -3,8 +3,10 @@
  * The query of an S3 request: one table from method, level and keys to the operation, with the keys that each
  * takes.  Called by uri.c.
  *
- * A key that the operation does not take is refused, since it may turn the request into another one: PUT
- * /b/k?acl must never overwrite k.  A key that comes twice is refused as well: a proxy may go by the other.
+ * A key that the operation does not take is refused where it may turn the request into another one: PUT
+ * /b/k?acl must never overwrite k, nor may PUT /b/k?ACL, or a key that S3 will have tomorrow.  A request that
+ * changes nothing may have keys that are nobody's, as on S3.  Names are compared as they were hashed, decoded
+ * and letter by letter; only what is refused is refused in any letters.
  */
 #include "dialect/dialect_int.h"
 #include "dialect/query_keys.h"
@@ -14,9 +16,22 @@
 #include <errno.h>
 
 #define CURSOR_MARK 1 /* the first byte of a continuation token */
+#define RESPONSE_MAX 1024
 
-static const char *const names[P_NR] = {
-#define QUERY(id, key, take) [P_##id] = key,
+enum kind { NAMES, REFINES };
+struct key {
+	const char *name;
+	uint8_t len;
+	enum kind kind;
+};
+static const struct key keys[P_NR] = {
+#define QUERY(id, key, kind, take) [P_##id] = { key, sizeof key - 1, kind },
+#include "dialect/query.def"
+};
+
+static const char *const missing[] = {
+#define QUERY(id, ...)
+#define MISSING(key) key,
 #include "dialect/query.def"
 };
 
@@ -40,8 +55,8 @@ static const char *const signing[] = { "X-Amz-Signature",
 				       "Signature",
 				       "Expires" };
 
-bool
-query_key_signs(struct span key)
+static bool
+key_signs(struct span key)
 {
 	for (size_t i = 0; i < sizeof signing / sizeof *signing; i++) {
 		if (span_is(key, signing[i]))
@@ -50,45 +65,94 @@ query_key_signs(struct span key)
 	return false;
 }
 
-/* "x-...": for the access log of whoever sends it, and ignored, as on AWS.  But what is a header's name asks
- * for something (SDKs move headers into signed URLs). */
 static bool
-is_callers_own(struct span key)
+key_signs_nocase(struct span key)
+{
+	for (size_t i = 0; i < sizeof signing / sizeof *signing; i++) {
+		if (span_is_nocase(key, signing[i]))
+			return true;
+	}
+	return false;
+}
+
+/* In any letters, the name of something that a request can be about. */
+static bool
+key_names(struct span key)
+{
+	for (enum param p = 0; p < P_NR; p++) {
+		if (keys[p].kind == NAMES && span_is_nocase(key, keys[p].name))
+			return true;
+	}
+	for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
+		if (span_is_nocase(key, missing[i]))
+			return true;
+	}
+	return false;
+}
+
+bool
+query_key_is_header(struct span key)
 {
 	static const char *const ours[] = { "x-amz-", "x-rdma-", "x-cuobj-", "x-scal-", "x-gantry-" };
 
-	if (!span_begins(key, "x-") || dialect_is_wire_header(key))
+	if (key.len < 2 || (key.p[0] | 0x20) != 'x' || key.p[1] != '-')
 		return false;
 	for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
 		if (span_begins_nocase(key, ours[i]))
-			return false;
+			return true;
 	}
-	return true;
+	return dialect_is_wire_header(key);
+}
+
+static enum param
+key_of(struct span key)
+{
+	for (enum param p = 0; p < P_NR; p++) {
+		if (key.len == keys[p].len && memcmp(key.p, keys[p].name, key.len) == 0)
+			return p;
+	}
+	return P_NR;
+}
+
+bool
+query_key_known(struct span key)
+{
+	return key_of(key) < P_NR || key_signs(key);
+}
+
+bool
+dialect_query_signed(const struct dialect_in *in)
+{
+	for (int i = 0; i < in->uri->param_nr; i++) {
+		if (key_signs(uri_name(in->uri, i)))
+			return true;
+	}
+	return false;
 }
 
 static enum param
 param_of(struct span key)
 {
-	char name[48];
-	int n = span_decode(key, DECODE_STRICT, name, sizeof name);
+	enum param p = key_of(key);
 
+	if (p < P_NR)
+		return p;
+	if (key_signs(key) || span_is_nocase(key, "x-amz-sdk-checksum-algorithm"))
+		return P_ANY;
+	if (key_signs_nocase(key))
+		return P_SIGNS;
 	if (query_key_moved(key))
 		return P_MOVED;
-	if (n < 0)
-		return P_UNKNOWN;
-	key = (struct span){ name, (size_t)n };
-	for (enum param p = 0; p < P_NR; p++) {
-		if (span_is(key, names[p]))
-			return p;
-	}
-	/* (x-id names the operation that an SDK believes it calls.) */
-	if (is_callers_own(key) || span_is(key, "x-amz-sdk-checksum-algorithm") || query_key_signs(key))
-		return P_ANY;
 	for (enum checksum_kind k = 0; k < SUM_MD5; k++) {
 		if (span_is_nocase(key, checksum_header[k]))
 			return P_SUM;
 	}
-	return P_UNKNOWN;
+	/* What is a header's name asks for something (SDKs move headers into signed URLs). */
+	if (query_key_is_header(key) || key_names(key))
+		return P_MISSING;
+	/* "x-...": for the access log of whoever sends it, and ignored, as on S3; x-id names the operation that
+	 * an SDK believes it calls. */
+	return span_begins(key, "x-") ? P_ANY : P_STRANGER;
 }
 
 static enum fault
@@ -118,31 +182,33 @@ page(struct span value, uint32_t most, struct target *t, const char **ret_why)
 static enum fault
 name(struct span value, char out[DIALECT_KEY_MAX + 1], uint16_t *ret_len, const char **ret_why)
 {
-	int n = span_decode(value, DECODE_STRICT | DECODE_PLUS, out, DIALECT_KEY_MAX);
+	bool good = value.len <= DIALECT_KEY_MAX && is_utf8(value.p, value.len);
+	size_t n = good ? value.len : 0;
 
-	if (n < 0 || !is_utf8(out, (size_t)n)) {
-		out[0] = 0;
-		*ret_len = 0;
-		return refuse(
-			ret_why, FAULT_BAD_ARGUMENT,
-			"A prefix or marker is longer than 1024 bytes, has a bad percent sequence or a NUL, "
-			"or is not UTF-8.");
-	}
+	memcpy(out, value.p, n);
 	out[n] = 0;
 	*ret_len = (uint16_t)n;
-	return FAULT_NONE;
+	return good ? FAULT_NONE
+		    : refuse(ret_why, FAULT_BAD_ARGUMENT,
+			     "A prefix or marker is longer than 1024 bytes, or is not UTF-8.");
 }
 
-/* A page may end at a key of a scality listener, which is any bytes. */
+/* A page may end at a key of a scality listener, which is any bytes.  The token goes out in the alphabet of
+ * URLs and without padding; whoever has made it the other one, or padded it, means the same. */
 static enum fault
 page_cursor(struct span value, struct target *t, const char **ret_why)
 {
-	char text[BASE64_LEN(DIALECT_KEY_MAX + 1) + 1], bytes[DIALECT_KEY_MAX + 1];
-	size_t len = 0;
-	int n = span_decode(value, DECODE_STRICT, text, sizeof text);
+	char text[BASE64_LEN(DIALECT_KEY_MAX + 1) + 4], bytes[DIALECT_KEY_MAX + 1];
+	size_t len = 0, n = value.len;
 
-	if (n <= 0 || base64_decode(text, (size_t)n, bytes, sizeof bytes, &len) < 0 || len < 2 ||
-	    bytes[0] != CURSOR_MARK || memchr(bytes, 0, len))
+	if (n <= BASE64_LEN(DIALECT_KEY_MAX + 1)) {
+		for (size_t i = 0; i < n; i++)
+			text[i] = (char)(value.p[i] == '-' ? '+' : value.p[i] == '_' ? '/' : value.p[i]);
+		while (n % 4)
+			text[n++] = '=';
+	}
+	if (n > BASE64_LEN(DIALECT_KEY_MAX + 1) || base64_decode(text, n, bytes, sizeof bytes, &len) < 0 ||
+	    len < 2 || bytes[0] != CURSOR_MARK || memchr(bytes, 0, len))
 		return refuse(ret_why, FAULT_BAD_ARGUMENT, "The continuation token is not one of ours.");
 	memcpy(t->list->after, bytes + 1, len - 1);
 	t->list->after[len - 1] = 0;
@@ -156,13 +222,11 @@ static enum fault
 take_response_header(const char *key, struct span value, struct target *t, const char **ret_why)
 {
 	const char *header = key + sizeof "response-" - 1;
-	char text[1024];
-	int n = span_decode(value, DECODE_STRICT | DECODE_PLUS, text, sizeof text);
 
-	if (n < 0 || has_control(text, (size_t)n))
+	if (value.len > RESPONSE_MAX || has_control(value.p, value.len))
 		return refuse(ret_why, FAULT_BAD_ARGUMENT,
 			      "A response-* value is longer than 1024 bytes, or cannot be a header's.");
-	return attrs_put(t, header, strlen(header), (struct span){ text, (size_t)n }, ret_why);
+	return attrs_put(t, header, strlen(header), value, ret_why);
 }
 
 static enum fault
@@ -221,6 +285,7 @@ static enum fault
 take_continuation(const char *key, struct span value, struct target *t, const char **ret_why)
 {
 	/* Some clients send the key without a value for the first page. */
+	t->list->have_empty_token = value.len == 0;
 	return value.len == 0 ? FAULT_NONE : page_cursor(value, t, ret_why);
 }
 
@@ -228,16 +293,15 @@ static enum fault
 take_delimiter(const char *key, struct span value, struct target *t, const char **ret_why)
 {
 	struct list_query *l = t->list;
-	int n = span_decode(value, DECODE_STRICT | DECODE_PLUS, l->delimiter, DIALECT_DELIMITER_MAX);
+	bool good = value.len <= DIALECT_DELIMITER_MAX && is_utf8(value.p, value.len);
+	size_t n = good ? value.len : 0;
 
-	if (n < 0 || !is_utf8(l->delimiter, (size_t)n)) {
-		l->delimiter[0] = 0;
-		return refuse(ret_why, FAULT_BAD_ARGUMENT,
-			      "The delimiter is longer than 63 bytes, or not UTF-8.");
-	}
+	memcpy(l->delimiter, value.p, n);
 	l->delimiter[n] = 0;
 	l->delimiter_len = (uint8_t)n;
-	return FAULT_NONE;
+	return good ? FAULT_NONE
+		    : refuse(ret_why, FAULT_BAD_ARGUMENT,
+			     "The delimiter is longer than 63 bytes, or not UTF-8.");
 }
 
 static enum fault
@@ -268,13 +332,14 @@ static enum fault
 take_start_after(const char *key, struct span value, struct target *t, const char **ret_why)
 {
 	struct list_query *l = t->list;
-	enum fault f;
+	enum fault f = name(value, l->start_after, &l->start_after_len, ret_why);
 
-	/* A continuation token outweighs it. */
-	if (l->have_token)
-		return FAULT_NONE;
-	f = name(value, l->after, &l->after_len, ret_why);
-	l->have_start_after = l->after_len > 0;
+	l->have_start_after = l->start_after_len > 0;
+	/* A continuation token outweighs it, whichever comes first. */
+	if (f == FAULT_NONE && !l->have_token) {
+		memcpy(l->after, l->start_after, l->start_after_len + 1u);
+		l->after_len = l->start_after_len;
+	}
 	return f;
 }
 
@@ -332,7 +397,7 @@ take_version_marker(const char *key, struct span value, struct target *t, const 
 
 static enum fault (*const takes[P_NR])(const char *key, struct span value, struct target *t,
 				       const char **ret_why) = {
-#define QUERY(id, key, take) [P_##id] = take,
+#define QUERY(id, key, kind, take) [P_##id] = take,
 #include "dialect/query.def"
 };
 
@@ -365,33 +430,48 @@ no_row(enum method m, enum op_level level, uint64_t have, const char **ret_why)
 					     : "The method is not allowed on this resource.");
 }
 
-enum fault
-query_parse(struct span query, enum method m, enum op_level level, struct target *t, const char **ret_why)
+/* Finds out what each parameter is, and which keys there are. */
+static enum fault
+classify(const struct uri *uri, enum method m, uint8_t which[DIALECT_PARAMS_MAX], uint64_t *ret_have,
+	 bool *ret_moved, const char **ret_why)
 {
-	struct span rest = query, key, value;
-	uint64_t have = 0;
-	bool moved = false;
-	enum fault f = FAULT_NONE;
+	*ret_have = 0;
+	*ret_moved = false;
+	for (int i = 0; i < uri->param_nr; i++) {
+		enum param p = param_of(uri_name(uri, i));
+
+		if (p == P_SIGNS)
+			return refuse(ret_why, FAULT_BAD_ARGUMENT,
+				      "A query parameter of a signature is not spelled in the letters that "
+				      "it has.");
+		if (p == P_MISSING || (p == P_STRANGER && m != METHOD_GET && m != METHOD_HEAD))
+			return refuse(
+				ret_why, FAULT_NOT_IMPLEMENTED,
+				"The query of the request names a subresource that is not implemented.");
+		*ret_moved |= p == P_MOVED;
+		if (p < P_NR)
+			*ret_have |= BIT(p);
+		which[i] = (uint8_t)p;
+	}
+	return FAULT_NONE;
+}
+
+enum fault
+query_parse(const struct uri *uri, enum method m, enum op_level level, struct target *t, const char **ret_why)
+{
+	uint8_t which[DIALECT_PARAMS_MAX];
+	uint64_t have;
+	bool moved;
+	enum fault f;
 
 	/* A preflight asks about a request that will have this query. */
 	if (m == METHOD_OPTIONS && level != LEVEL_SERVICE) {
 		t->op = OP_OPTIONS;
 		return FAULT_NONE;
 	}
-	while (query_next(&rest, &key, &value)) {
-		enum param p = param_of(key);
-
-		if (p == P_UNKNOWN)
-			return refuse(
-				ret_why, FAULT_NOT_IMPLEMENTED,
-				"The query of the request names a subresource that is not implemented.");
-		moved |= p == P_MOVED;
-		if (p >= P_NR)
-			continue;
-		if (have & BIT(p))
-			return refuse(ret_why, FAULT_BAD_ARGUMENT, "A key of the query came more than once.");
-		have |= BIT(p);
-	}
+	f = classify(uri, m, which, &have, &moved, ret_why);
+	if (f != FAULT_NONE)
+		return f;
 	t->op = op_of(m, level, have);
 	if (t->op == OP_NONE)
 		return no_row(m, level, have, ret_why);
@@ -399,13 +479,11 @@ query_parse(struct span query, enum method m, enum op_level level, struct target
 	if (moved && t->op != OP_PUT_OBJECT && t->op != OP_CREATE_MULTIPART_UPLOAD)
 		return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
 			      "The query of the request has a header of an upload.");
-	while (f == FAULT_NONE && query_next(&query, &key, &value)) {
-		enum param p = param_of(key);
-
-		if (p < P_NR)
-			f = takes[p](names[p], value, t, ret_why);
-		else if (p == P_SUM && op_pulls(t->op))
-			f = sums_from_query(key, value, t, ret_why);
+	for (int i = 0; i < uri->param_nr && f == FAULT_NONE; i++) {
+		if (which[i] < P_NR)
+			f = takes[which[i]](keys[which[i]].name, uri_value(uri, i), t, ret_why);
+		else if (which[i] == P_SUM && op_pulls(t->op))
+			f = sums_from_query(uri_name(uri, i), uri_value(uri, i), t, ret_why);
 	}
 	return f;
 }

@@ -12,7 +12,9 @@ enum param {
 	P_ANY = P_NR, /* known and without effect */
 	P_SUM,        /* a checksum that an SDK moved from the headers into a signed URL */
 	P_MOVED,      /* a header, likewise, of what an object is to carry */
-	P_UNKNOWN
+	P_SIGNS,      /* of a signature, in other letters */
+	P_MISSING,    /* asks for something that we have not */
+	P_STRANGER,   /* nobody's */
 };
 
 #define BIT(p) ((uint64_t)1 << (p))
@@ -22,12 +24,13 @@ _Static_assert(P_NR <= 63, "one bit each, and one that none has");
 
 #define Q(p) BIT(P_##p)
 #define ELSEWHERE BIT(63) /* no query has it */
-#define LISTING (Q(PREFIX) | Q(DELIMITER) | Q(ENCODING))
+/* "id" names one of several subresources, and says nothing where there are none: then it is anybody's. */
+#define LISTING (Q(PREFIX) | Q(DELIMITER) | Q(ENCODING) | Q(ID))
 #define PAGING (Q(CONTINUATION) | Q(START_AFTER) | Q(FETCH_OWNER))
 #define BUCKETS (Q(MAX_BUCKETS) | Q(CONTINUATION) | Q(PREFIX) | Q(BUCKET_REGION))
 #define RESPONSE                                                                                             \
 	(Q(R_CACHE_CONTROL) | Q(R_DISPOSITION) | Q(R_ENCODING) | Q(R_EXPIRES) | Q(R_LANGUAGE) | Q(R_TYPE))
-#define READING (RESPONSE | Q(VERSION_ID) | Q(PART_NUMBER) | Q(CHECKSUM_MODE))
+#define READING (RESPONSE | Q(VERSION_ID) | Q(PART_NUMBER) | Q(CHECKSUM_MODE) | Q(ID))
 
 /* Says which queries ask for an operation: all of needs, and nothing beyond needs and may. */
 struct query_shape {

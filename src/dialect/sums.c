@@ -102,14 +102,11 @@ sums_from_query(struct span key, struct span value, struct target *t, const char
 	for (enum checksum_kind k = 0; k < SUM_MD5; k++) {
 		struct checksum *c = &t->sum[k];
 		size_t len = 0;
-		char text[64];
-		int n;
 
 		if (!span_is_nocase(key, checksum_header[k]))
 			continue;
-		n = span_decode(value, DECODE_STRICT, text, sizeof text);
-		if (n < 0 || c->given ||
-		    base64_decode(text, (size_t)n, c->value, sizeof c->value, &len) < 0 || len != sums[k].len)
+		if (c->given || base64_decode(value.p, value.len, c->value, sizeof c->value, &len) < 0 ||
+		    len != sums[k].len)
 			return refuse(ret_why, FAULT_BAD_REQUEST, sums[k].why);
 		if (memcmp(c->value, sums[k].of_empty, len) == 0) {
 			t->sums_of_empty_ignored = true;

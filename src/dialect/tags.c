@@ -63,6 +63,22 @@ tags_add(struct tags_builder *b, const char **ret_why)
 	return text_ok(b->out) ? FAULT_NONE : refuse(ret_why, FAULT_BUSY, "There is no memory for the tags.");
 }
 
+/* Cuts the next "key[=value]" off *form; false at the end. */
+static bool
+pair_next(struct span *form, struct span *ret_key, struct span *ret_value)
+{
+	while (form->len) {
+		struct span pair = span_cut(form, '&');
+
+		if (pair.len == 0)
+			continue;
+		*ret_key = span_cut(&pair, '=');
+		*ret_value = pair;
+		return true;
+	}
+	return false;
+}
+
 enum fault
 tags_from_header(const char *value, size_t len, struct text *out, int *ret_nr, const char **ret_why)
 {
@@ -70,7 +86,7 @@ tags_from_header(const char *value, size_t len, struct text *out, int *ret_nr, c
 	struct span rest = { value, len }, key, val;
 
 	*ret_nr = 0;
-	while (query_next(&rest, &key, &val)) {
+	while (pair_next(&rest, &key, &val)) {
 		int k = span_decode(key, DECODE_STRICT | DECODE_PLUS, b.key, sizeof b.key);
 		int v = span_decode(val, DECODE_STRICT | DECODE_PLUS, b.value, sizeof b.value);
 		enum fault f;
@@ -100,7 +116,7 @@ tags_each(const char *tags, size_t len,
 	struct span rest = { tags, len }, key, val;
 	char k[TAG_KEY_BYTES], v[TAG_VALUE_BYTES];
 
-	while (query_next(&rest, &key, &val)) {
+	while (pair_next(&rest, &key, &val)) {
 		int kn = span_decode(key, DECODE_STRICT, k, sizeof k);
 		int vn = span_decode(val, DECODE_STRICT, v, sizeof v);
 

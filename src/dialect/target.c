@@ -24,7 +24,7 @@ target_get(struct target *t, unsigned parts, const char **ret_why)
 	}
 	if (list) {
 		memset(list, 0, offsetof(struct list_query, prefix));
-		list->prefix[0] = list->after[0] = 0;
+		list->prefix[0] = list->after[0] = list->start_after[0] = 0;
 		list->max = op_info[t->op].level == LEVEL_SERVICE ? 10000 : DIALECT_LIST_MAX;
 		t->list = list;
 	}

@@ -265,3 +265,17 @@ text_base64(struct text *x, const void *bytes, size_t len)
 	base64_encode(bytes, len, to);
 	x->len += BASE64_LEN(len);
 }
+
+void
+text_base64url(struct text *x, const void *bytes, size_t len)
+{
+	char *to = text_room(x, BASE64_LEN(len) + 1);
+	size_t n = len / 3 * 4 + (len % 3 ? len % 3 + 1 : 0);
+
+	if (!to)
+		return;
+	base64_encode(bytes, len, to);
+	for (size_t i = 0; i < n; i++)
+		to[i] = (char)(to[i] == '+' ? '-' : to[i] == '/' ? '_' : to[i]);
+	x->len += n;
+}

@@ -48,5 +48,7 @@ void text_element_time(struct text *x, const char *name, uint64_t ns);
 /* Appends such an element from seconds: dates beyond what nanoseconds of 64 bits reach. */
 void text_element_date(struct text *x, const char *name, uint64_t unix_s);
 void text_base64(struct text *x, const void *bytes, size_t len);
+/* Appends the form that needs no escape in a URL: '-' and '_', no padding. */
+void text_base64url(struct text *x, const void *bytes, size_t len);
 
 #endif

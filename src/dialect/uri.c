@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Method and raw request target to operation, bucket and key.  See dialect.h; called by parse.c.
+ * Method and path to operation, bucket and key.  See dialect.h; called by parse.c.
  *
  * S3: "/", "/bucket", "/bucket/key", or without the bucket where Host names it (virtual-host style); the
- * query is query.c's.  Scality: all that follows "/" (or "/v1/") is the key, a '?' as well; its clients do
- * not encode keys.  So neither dialect reaches an operation of the other (item 99).
+ * query is query.c's, and decode.c has decoded both: an encoded slash behind the bucket is a slash.  Scality:
+ * all that follows "/" (or "/v1/") is the key, a '?' as well; its clients do not encode keys.  So neither
+ * dialect reaches an operation of the other (item 99).
  *
  * A key is bytes: decoded once, '+' stays '+', ".." is an ordinary name.
  */
@@ -27,61 +28,13 @@ method_of(const char *name)
 	return METHOD_OTHER;
 }
 
-/* Strips "http://authority" of an absolute-form target, which RFC 9112 section 3.2.2 wants every server to
- * take. */
-static struct span
-origin_form(struct span s)
-{
-	static const struct span root = { "/", 1 };
-	size_t skip = 0;
-	const char *path;
-
-	if (s.len && s.p[0] == '/')
-		return s;
-	if (span_begins_nocase(s, "http://"))
-		skip = 7;
-	else if (span_begins_nocase(s, "https://"))
-		skip = 8;
-	if (skip == 0)
-		return s;
-	s.p += skip;
-	s.len -= skip;
-	for (path = s.p; path < s.p + s.len && *path != '/' && *path != '?'; path++)
-		;
-	s.len -= (size_t)(path - s.p);
-	s.p = path;
-	return s.len ? s : root;
-}
-
-void
-dialect_target_split(const struct dialect_in *in, struct span *ret_path, struct span *ret_query)
-{
-	*ret_query = origin_form((struct span){ in->target, in->target_len });
-	*ret_path = span_cut(ret_query, '?');
-}
-
-bool
-dialect_query_signed(const struct dialect_in *in)
-{
-	struct span path, query, key, value;
-
-	if (in->listen->dialect != DIALECT_S3)
-		return false;
-	dialect_target_split(in, &path, &query);
-	while (query_next(&query, &key, &value)) {
-		if (query_key_signs(key))
-			return true;
-	}
-	return false;
-}
-
 static enum fault
 set_key(struct target *t, int len, const char **ret_why)
 {
 	if (len == -E2BIG)
 		return refuse(ret_why, FAULT_KEY_TOO_LONG, "The key is longer than 1024 bytes.");
 	if (len < 0)
-		return refuse(ret_why, FAULT_BAD_URI, "The key has a bad percent sequence or a NUL.");
+		return refuse(ret_why, FAULT_BAD_URI, "The key has a NUL.");
 	t->key[len] = 0;
 	t->key_len = (uint16_t)len;
 	return FAULT_NONE;
@@ -145,30 +98,29 @@ control_route(struct span path, enum method m, const char **ret_why)
 	return FAULT_NONE;
 }
 
-static enum fault
-set_bucket(struct span raw, bool encoded, struct target *t, const char **ret_why)
+static char
+lower(char c)
 {
-	int n = (int)raw.len;
+	return (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
+}
 
-	if (encoded)
-		n = span_decode(raw, DECODE_STRICT, t->bucket, sizeof t->bucket - 1);
-	else if (raw.len >= sizeof t->bucket)
-		n = -E2BIG;
-	else
-		for (size_t i = 0; i < raw.len; i++)
-			t->bucket[i] = (char)(raw.p[i] >= 'A' && raw.p[i] <= 'Z' ? raw.p[i] + 32 : raw.p[i]);
-	if (n == -EINVAL)
-		return refuse(ret_why, FAULT_BAD_URI, "The bucket name has a bad percent sequence or a NUL.");
-	if (n <= 0 || !is_bucket_name(t->bucket, (size_t)n)) {
+static enum fault
+set_bucket(struct span name, struct target *t, const char **ret_why)
+{
+	if (name.len >= sizeof t->bucket)
+		name.len = 0;
+	for (size_t i = 0; i < name.len; i++)
+		t->bucket[i] = t->virtual_host ? lower(name.p[i]) : name.p[i];
+	if (!is_bucket_name(t->bucket, name.len)) {
 		t->bucket[0] = 0;
 		return refuse(ret_why, FAULT_BAD_BUCKET_NAME, "The bucket name is not valid.");
 	}
-	t->bucket[n] = 0;
-	t->bucket_len = (uint16_t)n;
+	t->bucket[name.len] = 0;
+	t->bucket_len = (uint16_t)name.len;
 	return FAULT_NONE;
 }
 
-/* The two parts of a path, raw; bucket.len 0: the service itself. */
+/* The two parts of a path; bucket.len 0: the service itself. */
 static void
 split_path(struct span path, struct span *ret_bucket, struct span *ret_key)
 {
@@ -180,39 +132,34 @@ split_path(struct span path, struct span *ret_bucket, struct span *ret_key)
 }
 
 static enum fault
-parse_s3(const struct dialect_in *in, struct span s, enum method m, struct target *t, const char **ret_why)
+parse_s3(const struct dialect_in *in, enum method m, struct target *t, const char **ret_why)
 {
-	struct span query = s, bucket, key = { "", 0 };
+	struct span path = in->uri->path, bucket, key = { "", 0 };
 	enum fault f;
 
-	for (size_t i = 0; i < s.len; i++) {
-		unsigned char c = (unsigned char)s.p[i];
-
-		if (c <= 0x20 || c == 0x7f || c == '#')
-			return refuse(ret_why, FAULT_BAD_URI,
-				      "The request target has a character that must be encoded.");
-	}
-	s = span_cut(&query, '?');
 	t->virtual_host = bucket_of_host(in, &bucket);
 	if (t->virtual_host) {
-		key = (struct span){ s.p + 1, s.len - 1 };
+		key = (struct span){ path.p + 1, path.len - 1 };
 	} else {
-		f = control_route(s, m, ret_why);
+		f = control_route(path, m, ret_why);
 		if (f != FAULT_NONE)
 			return f;
-		if (s.len == 1)
-			return query_parse(query, m, LEVEL_SERVICE, t, ret_why);
-		split_path(s, &bucket, &key);
+		if (path.len == 1)
+			return query_parse(in->uri, m, LEVEL_SERVICE, t, ret_why);
+		split_path(path, &bucket, &key);
 	}
-	f = set_bucket(bucket, !t->virtual_host, t, ret_why);
+	f = set_bucket(bucket, t, ret_why);
 	if (f != FAULT_NONE)
 		return f;
 	if (key.len == 0)
-		return query_parse(query, m, LEVEL_BUCKET, t, ret_why);
-	f = set_key(t, span_decode(key, DECODE_STRICT, t->key, DIALECT_KEY_MAX), ret_why);
-	if (f == FAULT_NONE)
-		f = key_check(t->key, t->key_len, ret_why);
-	return f == FAULT_NONE ? query_parse(query, m, LEVEL_OBJECT, t, ret_why) : f;
+		return query_parse(in->uri, m, LEVEL_BUCKET, t, ret_why);
+	f = key_check(key.p, key.len, ret_why);
+	if (f != FAULT_NONE)
+		return f;
+	memcpy(t->key, key.p, key.len);
+	t->key[key.len] = 0;
+	t->key_len = (uint16_t)key.len;
+	return query_parse(in->uri, m, LEVEL_OBJECT, t, ret_why);
 }
 
 static enum fault
@@ -258,14 +205,13 @@ parse_scality(const struct conf_listen *l, struct span s, enum method m, struct 
 enum fault
 uri_parse(const struct dialect_in *in, struct target *t, const char **ret_why)
 {
-	struct span s = origin_form((struct span){ in->target, in->target_len });
 	enum method m = method_of(in->method);
 
 	if (m == METHOD_OTHER)
 		return refuse(ret_why, FAULT_METHOD, "The method is not known here.");
-	if (s.len == 0 || s.p[0] != '/')
-		return refuse(ret_why, FAULT_BAD_URI, "The request target does not begin with a slash.");
+	if (in->uri->fault != FAULT_NONE)
+		return refuse(ret_why, in->uri->fault, in->uri->why);
 	if (in->listen->dialect == DIALECT_SCALITY)
-		return parse_scality(in->listen, s, m, t, ret_why);
-	return parse_s3(in, s, m, t, ret_why);
+		return parse_scality(in->listen, in->uri->path, m, t, ret_why);
+	return parse_s3(in, m, t, ret_why);
 }

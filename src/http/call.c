@@ -50,11 +50,11 @@ begin(struct hconn *c, const char *method, const char *version)
 				     .rdma = &h->conf->rdma,
 				     .s3 = &h->conf->s3,
 				     .method = method,
-				     .target = c->head->target,
-				     .target_len = c->head->target_len,
 				     .fields = c->head->fields,
 				     .field_nr = c->head->field_nr,
 				     .http_1_0 = strcmp(version, "HTTP/1.0") == 0 },
+			     .target = c->head->target,
+			     .target_len = c->head->target_len,
 			     .local = (struct sockaddr *)&c->local,
 			     .peer = (struct sockaddr *)&c->peer,
 			     .conn = c };

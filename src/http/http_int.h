@@ -26,10 +26,10 @@
 
 #include <microhttpd.h>
 
-#define HTTP_TARGET_MAX 8192        /* bytes of a request target; longer is 400 */
-#define HTTP_HEADER_MAX (16u << 10) /* bytes of target and fields together; more is 431 */
-#define HTTP_FIELD_BYTES 64         /* what the library notes of a field, beside its text */
-#define HTTP_NOTED_MAX (20u << 10)  /* bytes of text and notes together; more is 431, too */
+#define HTTP_TARGET_MAX DIALECT_TARGET_MAX /* longer is 400 */
+#define HTTP_HEADER_MAX (16u << 10)        /* bytes of target and fields together; more is 431 */
+#define HTTP_FIELD_BYTES 64                /* what the library notes of a field, beside its text */
+#define HTTP_NOTED_MAX (20u << 10)         /* bytes of text and notes together; more is 431, too */
 /*
  * libmicrohttpd's memory per connection: the largest head, and 4 KiB for the head of its reply.  It clears
  * one and a half times as much for each request, and with many connections all of that is in no cache: 32 KiB
@@ -93,7 +93,7 @@ struct head {
 	size_t target_len; /* > HTTP_TARGET_MAX: cut off */
 	const char *uri;   /* where the library has it; only to be compared */
 	char expect[16];   /* the value of Expect, which the library must not see (mhd_head_check.c) */
-	char *target;      /* short_target, or for a longer one memory of http->long_targets */
+	char *target; /* short_target, or for a longer one memory of http->long_targets; req/ decodes it in place */
 	char short_target[HEAD_TARGET_SHORT];
 	struct field fields[DIALECT_FIELDS_MAX];
 };
@@ -156,7 +156,7 @@ struct hconn {
 /* What an idle kept-alive connection takes of us, beside the library's pool (HTTP_POOL_BYTES) and the
  * socket. */
 _Static_assert(sizeof(struct hconn) <= 4096, "an idle connection is small");
-/* Together with struct req (req/machine.h) a request in flight has at most 24 KiB of us. */
+/* Together with struct req (req/machine.h) a request in flight has at most 25 KiB of us. */
 _Static_assert(sizeof(struct hconn) + sizeof(struct head) <= 5u << 10, "a connection with a request");
 
 struct listener {

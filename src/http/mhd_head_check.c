@@ -22,7 +22,7 @@ head_target(void *cls, const char *uri, struct MHD_Connection *mc)
 	struct hconn *c = MHD_get_connection_info(mc, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 	size_t len = strlen(uri);
 
-	/* The library decodes and cuts its own copy next, and signatures cover what was sent. */
+	/* The library decodes and cuts its own copy next, in its own way: ours is decoded by dialect/. */
 	conn_head_get(c);
 	c->head->target_len = len;
 	c->head->uri = uri;

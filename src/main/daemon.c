@@ -75,6 +75,25 @@ raise_limit(int which, const char *name)
 		log_warn("cannot raise %s to its hard limit: %s", name, strerror(errno));
 }
 
+/* Where the HTTP client's address says something about the token's, an operator should decide whether it counts. */
+static void
+advise_binding(const struct conf *conf, const struct rdma *rdma)
+{
+	if (conf->rdma.bind_gid != BIND_GID_OFF)
+		return;
+	for (int i = 0; i < conf->listen_nr; i++) {
+		if (!rdma_shares_subnet(rdma, (const struct sockaddr *)&conf->listen[i].sa))
+			continue;
+		log_note("%s and the RDMA rails share a subnet, and rdma.bind_gid is off: a token may name "
+			 "any "
+			 "host in it; `subnet` or `exact` ties tokens to the address of their client, gids "
+			 "of an "
+			 "access key to a list",
+			 conf->listen[i].address);
+		return;
+	}
+}
+
 /* What an operator should know about and that is no error. */
 static void
 warn_about(const struct conf *conf, const struct rdma *rdma)
@@ -88,6 +107,7 @@ warn_about(const struct conf *conf, const struct rdma *rdma)
 	if (rails && conf->rdma.dc_key == DC_KEY_WELL_KNOWN)
 		log_note("rdma.dc_key is the one that everybody knows; clients' memory is protected by their "
 			 "tokens alone");
+	advise_binding(conf, rdma);
 	if (conf->rdma.allow_loopback || conf->rdma.allow_self || conf->rdma.allow_link_local)
 		log_warn("rdma.allow_special is set: tokens may name this machine itself; meant for tests");
 	if (!conf->pin)
@@ -146,7 +166,8 @@ start_admin(struct daemon *d)
 	struct admin_params params = { .address = conf->admin.address,
 				       .sa = &conf->admin.sa,
 				       .sa_len = conf->admin.sa_len,
-				       .socket = conf->admin.socket };
+				       .socket = conf->admin.socket,
+				       .s3 = &conf->s3 };
 	char err[256], token[ADMIN_TOKEN_MAX + 2];
 	struct admin_env env;
 	int r;

@@ -240,11 +240,13 @@ struct totals {
 	int bufs_total[2], bufs_avail[2];
 	int http_total, http_avail;
 	int bufs_high[3];
+	bool on_threads;
 };
 
 static void
 add_core(struct totals *t, const struct core_info *info)
 {
+	t->on_threads |= info->on_threads;
 	t->requests += info->requests;
 	t->connections += info->connections;
 	for (int c = 0; c < 2; c++) {
@@ -287,6 +289,7 @@ core_metrics(struct daemon *d, struct stats_out *out)
 	}
 	if (!core_nr(d))
 		return;
+	stats_emit(out, M_IO_BACKEND, 1, t.on_threads ? "threads" : "io_uring", NULL);
 	buffer_metric(out, "small", t.bufs_total[0], t.bufs_avail[0]);
 	buffer_metric(out, "large", t.bufs_total[1], t.bufs_avail[1]);
 	buffer_metric(out, "http", t.http_total, t.http_avail);

@@ -6,12 +6,16 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <string.h>
 
 static enum verdict
 delete_done(struct req *rq)
 {
 	int r = rq->change->del.op.result;
 
+	/* A condition on what is not there fails nothing (docs/s3.md). */
+	if (r == -ENOENT)
+		r = 0;
 	if (r < 0)
 		return req_fail(rq, fault_of(r), NULL);
 	/* S3 deletes what is not there with success; a scality listener may want to know (protocol.md item
@@ -72,13 +76,24 @@ delete_start(struct req *rq)
 	return delete_now(rq, &pre);
 }
 
+/* Whoever may make a bucket owns it.  In its first region AWS makes it once more then, and programs that make theirs at every
+ * start go by that. */
+static enum verdict
+bucket_exists(struct req *rq)
+{
+	const char *region = rq->rs->env.conf->auth.region;
+
+	return region && strcmp(region, "us-east-1") == 0 ? req_go(rq, req_reply_step)
+							  : req_fail(rq, FAULT_BUCKET_EXISTS, NULL);
+}
+
 static enum verdict
 bucket_done(struct req *rq)
 {
 	int r = rq->change->del.op.result;
 
 	if (r == -EEXIST)
-		return req_fail(rq, FAULT_BUCKET_EXISTS, NULL);
+		return bucket_exists(rq);
 	if (r < 0)
 		return req_fail(rq, fault_of(r), NULL);
 	return req_go(rq, req_reply_step);
@@ -101,7 +116,10 @@ bucket_start(struct req *rq)
 		return req_fail(rq, FAULT_BUSY, NULL);
 	del->op.done = req_on_del;
 	if (t->op == OP_CREATE_BUCKET) {
-		f = xml_create_bucket_parse(rq->body, rq->body_len, rq->rs->env.conf->auth.region, &why);
+		const char *region = rq->rs->env.conf->auth.region;
+
+		f = xml_create_bucket_parse(rq->body, rq->body_len,
+					    strcmp(region, CONF_ANY_REGION) == 0 ? NULL : region, &why);
 		if (f != FAULT_NONE)
 			return req_fail(rq, f, why);
 		r = store_bucket_create(p, t->bucket, t->bucket_len, del);
@@ -109,7 +127,7 @@ bucket_start(struct req *rq)
 		r = store_bucket_delete(p, t->bucket, t->bucket_len, del);
 	}
 	if (r == -EEXIST)
-		return req_fail(rq, FAULT_BUCKET_EXISTS, NULL);
+		return bucket_exists(rq);
 	return req_await_commit(rq, r, "bucket", bucket_done);
 }
 
@@ -118,9 +136,7 @@ bucket_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 {
 	if (kind != OUT_DONE)
 		return;
-	if (rq->target.op == OP_HEAD_BUCKET)
-		reply_text(rq, "x-amz-bucket-region", rq->rs->env.conf->auth.region);
-	else
+	if (rq->target.op == OP_CREATE_BUCKET)
 		reply_header(rq, "location", "/%s", rq->target.bucket);
 }
 

@@ -40,13 +40,24 @@ deletes_fini(struct req *rq)
 	free(j->fault);
 }
 
+/* Also of a request whose client has gone meanwhile: what is deleted is deleted. */
+static void
+log_key(const struct req *rq, int index)
+{
+	const struct deletes_job *j = rq->job;
+
+	access_log_key(rq, j->body.keys[index].key, j->body.keys[index].key_len, (enum fault)j->fault[index]);
+}
+
 static void
 finish(struct del_slot *s, int result)
 {
 	struct deletes_job *j = s->rq->job;
 
-	if (result < 0)
+	/* What is not there is deleted, whatever the condition. */
+	if (result < 0 && result != -ENOENT)
 		j->fault[s->index] = (uint8_t)fault_of(result);
+	log_key(s->rq, s->index);
 	s->index = -1;
 	j->busy--;
 	s->rq->progress_ns = clock_ns();
@@ -101,7 +112,7 @@ opened(struct del_slot *s)
 	size_t len;
 
 	if (r < 0) {
-		finish(s, r == -ENOENT ? 0 : r);
+		finish(s, r);
 		return;
 	}
 	len = etag_text(&s->obj.meta.etag, etag);
@@ -160,6 +171,7 @@ go(struct del_slot *s, int index)
 
 	if (k->fault != FAULT_NONE || !may_key(s->rq, AUTH_WRITE, k->key, k->key_len)) {
 		j->fault[index] = (uint8_t)(k->fault != FAULT_NONE ? k->fault : FAULT_ACCESS_DENIED);
+		log_key(s->rq, index);
 		return;
 	}
 	s->index = index;

@@ -186,6 +186,11 @@ form_identity(struct req *rq, const struct form *form, const char **ret_why)
 	af.signature = form_get(form, "x-amz-signature", &af.signature_len);
 	af.security_token = form_get(form, "x-amz-security-token", &af.security_token_len);
 	if (af.signature || af.credential || af.algorithm) {
+		if (af.credential) {
+			struct span rest = { af.credential, af.credential_len };
+
+			rq->claimed = span_cut(&rest, '/');
+		}
 		front_auth_env(rq, &ae);
 		return auth_check_form(&ae, &af, clock_wall_ns() / NS_PER_S, &rq->identity, ret_why);
 	}
@@ -194,7 +199,7 @@ form_identity(struct req *rq, const struct form *form, const char **ret_why)
 		return FAULT_ACCESS_DENIED;
 	}
 	rq->identity.anonymous = true;
-	return FAULT_NONE;
+	return browser_check(rq, ret_why);
 }
 
 static enum fault

@@ -210,13 +210,49 @@ get_first_bytes(struct req *rq)
 
 /* ---- what the reply says ---- */
 
-/* An SDK checks x-amz-checksum-* against the body it sees: only where it asked, and the whole object is that
- * body (not on an RDMA GET: item 71). */
+/* An SDK checks x-amz-checksum-* against the body it sees: only where it asked, and that body is the whole object,
+ * or a part of it that has one of its own (not on an RDMA GET: item 71). */
 static bool
 gives_checksums(const struct req *rq)
 {
-	return rq->target.checksum_mode && !rq->partial && rq->rdma_bytes == 0 &&
+	return rq->target.checksum_mode && (!rq->partial || rq->target.part_number) && rq->rdma_bytes == 0 &&
 	       (!rq->is_tokened || rq->declined_2xx);
+}
+
+static bool
+is_of_part(const struct req *rq)
+{
+	return rq->target.part_number && rq->obj.part_nr;
+}
+
+/*
+ * One checksum only: clients skip the check of a composite where it stands alone, and fail where it does not.  The
+ * object's is among its attributes and goes out with them, but for CRC64NVME, which every object has.
+ */
+static void
+checksum_headers(struct req *rq)
+{
+	struct xml_sums object, sums;
+	struct store_part part;
+	char text[64];
+	size_t len;
+
+	sums_of_obj(&rq->obj, &object);
+	sums = object;
+	if (is_of_part(rq)) {
+		if (store_obj_part_at(&rq->obj, rq->target.part_number - 1, &part) < 0)
+			return;
+		sums_stored(part.attrs, part.attrs_len, &part.crc64, &sums);
+	}
+	for (enum checksum_kind k = 0; k < SUM_MD5; k++) {
+		if (!sums.sum[k].have || !(is_of_part(rq) || k == SUM_CRC64NVME))
+			continue;
+		text[sum_text(sums.sum[k].value, k, 0, text)] = 0;
+		reply_text(rq, checksum_header[k], text);
+	}
+	if (!dialect_attr(rq->obj.meta.attrs, rq->obj.meta.attrs_len, ATTR_SUM_TYPE, &len))
+		reply_text(rq, ATTR_SUM_TYPE,
+			   object.type == SUM_TYPE_COMPOSITE ? "COMPOSITE" : "FULL_OBJECT");
 }
 
 static void
@@ -233,18 +269,9 @@ object_headers(struct req *rq)
 		reply_header(rq, "content-range", "bytes %llu-%llu/%llu", (unsigned long long)rq->off,
 			     (unsigned long long)(rq->off + rq->len - 1),
 			     (unsigned long long)rq->obj.size_bytes);
-	if (gives_checksums(rq)) {
-		struct xml_sums sums;
-		char text[16];
-
-		sums_of_obj(&rq->obj, &sums);
-		sum_text64(rq->obj.crc64, text);
-		reply_text(rq, checksum_header[SUM_CRC64NVME], text);
-		if (!dialect_attr(rq->obj.meta.attrs, rq->obj.meta.attrs_len, ATTR_SUM_TYPE, &len))
-			reply_text(rq, ATTR_SUM_TYPE,
-				   sums.type == SUM_TYPE_COMPOSITE ? "COMPOSITE" : "FULL_OBJECT");
-	}
-	if (rq->target.part_number && rq->obj.part_nr)
+	if (gives_checksums(rq))
+		checksum_headers(rq);
+	if (is_of_part(rq))
 		reply_number(rq, "x-amz-mp-parts-count", rq->obj.part_nr);
 	tags = dialect_attr(rq->obj.meta.attrs, rq->obj.meta.attrs_len, ATTR_TAGGING, &len);
 	if (tags && len)
@@ -253,11 +280,33 @@ object_headers(struct req *rq)
 	rq->send_attrs = true;
 }
 
+/* A 304 says what a cache goes by, and nothing of the bytes that it does not bring (RFC 9110 15.4.5): SDKs would
+ * look for those that a checksum is of. */
+static bool
+is_for_caches(const char *name)
+{
+	return strcmp(name, "cache-control") == 0 || strcmp(name, "expires") == 0;
+}
+
+static void
+not_modified_headers(struct req *rq)
+{
+	char date[30];
+
+	http_date_format(rq->obj.meta.mtime_ns / NS_PER_S, date);
+	reply_text(rq, "last-modified", date);
+	rq->send_attrs = true;
+}
+
 static void
 get_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 {
 	if (!o->etag)
 		return;
+	if (rq->fault == FAULT_NOT_MODIFIED) {
+		not_modified_headers(rq);
+		return;
+	}
 	object_headers(rq);
 	if (kind == OUT_DONE && o->bytes && rq->off == 0 && rq->len == rq->obj.size_bytes) {
 		char text[32] = "CRC64NVME ";
@@ -285,10 +334,13 @@ on_attr(void *cookie, const char *name, size_t name_len, const char *value, size
 
 	if (name_len >= sizeof n || value_len >= sizeof v || !dialect_attr_is_header(name, name_len))
 		return;
-	if (name_len > 15 && memcmp(name, "x-amz-checksum-", 15) == 0 && !gives_checksums(w->rq))
-		return;
 	memcpy(n, name, name_len);
 	n[name_len] = 0;
+	if (strncmp(n, "x-amz-checksum-", 15) == 0 &&
+	    (!gives_checksums(w->rq) || (is_of_part(w->rq) && strcmp(n, ATTR_SUM_TYPE) != 0)))
+		return;
+	if (w->rq->fault == FAULT_NOT_MODIFIED && !is_for_caches(n))
+		return;
 	/* response-content-type and its kin say it instead. */
 	if (w->stored && w->rq->target.attrs_len &&
 	    dialect_attr(w->rq->target.attrs, w->rq->target.attrs_len, n, &len))

@@ -6,6 +6,7 @@
  *   create:    start -> create ... created -> reply
  *   abort:     start -> abort ... aborted -> reply
  *   complete:  start -> parts ... known -> complete ... completed -> reply
+ *                   \-> complete ... completed -> open ... completed_before -> reply     sent again
  *
  * What the object will need (headers, metadata, tags, the checksum that was declared) lies with the upload.
  * Completing looks at its parts first, because the object's checksum is made of theirs; the store then judges
@@ -516,27 +517,19 @@ complete_fault(int err)
 	}
 }
 
+/* The answer; of an object that declared no checksum it is the CRC64NVME that every object has. */
 static enum verdict
-completed(struct req *rq)
+complete_reply(struct req *rq)
 {
 	struct upload_job *j = rq->job;
-	const struct store_complete *c = &j->complete;
 	struct text location = { 0 };
 	char etag[48];
-	size_t len;
+	size_t len = etag_text(&rq->etag, etag);
 
-	if (c->op.result < 0)
-		return req_fail(rq, complete_fault(c->op.result),
-				c->op.result == -ERANGE
-					? "x-amz-mp-object-size is not the sum of the parts' sizes."
-					: NULL);
-	if (c->was_done)
-		rq->etag = c->etag;
-	len = etag_text(&rq->etag, etag);
 	if (!j->sums.type) {
 		j->sums.type = SUM_TYPE_FULL_OBJECT;
 		j->sums.sum[SUM_CRC64NVME].have = true;
-		sum_of_u64(c->crc64, j->sums.sum[SUM_CRC64NVME].value);
+		sum_of_u64(j->complete.crc64, j->sums.sum[SUM_CRC64NVME].value);
 	}
 	write_location(rq, &location);
 	if (text_ok(&location))
@@ -545,4 +538,38 @@ completed(struct req *rq)
 		rq->out.failed = true;
 	text_free(&location);
 	return req_reply_xml(rq);
+}
+
+/* Of a repetition: the upload is gone, and what it declared with it; the object has the checksum. */
+static enum verdict
+completed_before(struct req *rq)
+{
+	struct upload_job *j = rq->job;
+
+	if (rq->obj.op.result < 0 && rq->obj.op.result != -ENOENT)
+		return req_fail(rq, fault_of(rq->obj.op.result), NULL);
+	/* It may have been replaced meanwhile. */
+	if (rq->obj.op.result >= 0 && rq->obj.version == j->complete.version)
+		sums_of_obj(&rq->obj, &j->sums);
+	return complete_reply(rq);
+}
+
+static enum verdict
+completed(struct req *rq)
+{
+	struct upload_job *j = rq->job;
+	const struct store_complete *c = &j->complete;
+	struct store_key k = req_key(rq);
+
+	if (c->op.result < 0)
+		return req_fail(rq, complete_fault(c->op.result),
+				c->op.result == -ERANGE
+					? "x-amz-mp-object-size is not the sum of the parts' sizes."
+					: NULL);
+	if (!c->was_done)
+		return complete_reply(rq);
+	rq->etag = c->etag;
+	/* Nothing is changed any more. */
+	rq->phase = PHASE_FRONT;
+	return req_open(rq, &k, completed_before);
 }

@@ -100,9 +100,9 @@ put_init(struct req *rq, uint64_t size_bytes)
 enum fault
 put_pre_fault(const struct target *t, const char **ret_why)
 {
-	if (!t->if_none_match.present || t->if_none_match.any)
+	if (!t->if_none_match.present || t->if_none_match.any || !t->if_match.any)
 		return FAULT_NONE;
-	*ret_why = "If-None-Match on a write must be *.";
+	*ret_why = "If-Match: * beside If-None-Match with ETags is not implemented on a write.";
 	return FAULT_NOT_IMPLEMENTED;
 }
 
@@ -374,19 +374,29 @@ etag_random(struct reqs *rs, uint8_t out[16])
 	}
 }
 
+/* S3 documents If-None-Match: * alone; of ETags it does what RFC 9110 says. */
 void
 put_fill_pre(const struct target *t, struct store_pre *pre)
 {
+	const struct etag_list *match = &t->if_match, *none = &t->if_none_match, *l = match;
+
 	memset(pre, 0, sizeof *pre);
-	if (t->if_none_match.present)
-		pre->kind = PRE_ABSENT;
-	else if (t->if_match.present && t->if_match.any)
-		pre->kind = PRE_MATCH_ANY;
-	else if (t->if_match.present)
+	/* Of If-Match and If-None-Match: * together nothing holds: no ETag is left then. */
+	if (match->present && (!match->any || none->any))
 		pre->kind = PRE_MATCH;
-	for (int i = 0; i < t->if_match.nr && pre->etag_nr < STORE_PRE_ETAGS; i++) {
-		if (etag_parse(t->if_match.etag[i].text, t->if_match.etag[i].len,
-			       &pre->etags[pre->etag_nr]) == 0)
+	else if (none->any)
+		pre->kind = PRE_ABSENT;
+	else if (none->present)
+		pre->kind = PRE_NONE_MATCH;
+	else if (match->present)
+		pre->kind = PRE_MATCH_ANY;
+	if (pre->kind == PRE_NONE_MATCH)
+		l = none;
+	for (int i = 0; i < l->nr && pre->etag_nr < STORE_PRE_ETAGS; i++) {
+		/* Where both came, it must be one of those and none of these. */
+		if (l == match && etag_list_has(none, l->etag[i].text, l->etag[i].len))
+			continue;
+		if (etag_parse(l->etag[i].text, l->etag[i].len, &pre->etags[pre->etag_nr]) == 0)
 			pre->etag_nr++;
 	}
 }
@@ -472,6 +482,8 @@ put_committed(struct req *rq)
 static void
 checksum_headers(struct req *rq)
 {
+	bool any = false;
+
 	for (int k = 0; k < SUM_NR; k++) {
 		const struct checksum *c = &rq->target.sum[k];
 		char text[64];
@@ -483,7 +495,11 @@ checksum_headers(struct req *rq)
 		else
 			base64_encode(c->value, c->len, text);
 		reply_text(rq, checksum_header[k], text);
+		any = true;
 	}
+	/* Of one PUT it is always that. */
+	if (any && !is_part(rq))
+		reply_text(rq, ATTR_SUM_TYPE, "FULL_OBJECT");
 }
 
 static void

@@ -183,7 +183,7 @@ static enum verdict
 canned_answer(struct req *rq)
 {
 	const char *why = NULL;
-	enum fault f = dialect_canned(rq->target.op, rq->rs->env.conf->auth.region, &rq->out, &why);
+	enum fault f = dialect_canned(rq->target.op, conf_region(rq->rs->env.conf), &rq->out, &why);
 
 	return f != FAULT_NONE ? req_fail(rq, f, why) : req_reply_xml(rq);
 }
@@ -194,14 +194,29 @@ canned_start(struct req *rq)
 	return req_need_bucket(rq, canned_answer);
 }
 
+static enum fault
+judge(enum op op, const char *body, size_t len, const char **ret_why)
+{
+	switch (op) {
+	case OP_PUT_BUCKET_ACL:
+		return xml_acl_parse(body, len, ret_why);
+	case OP_PUT_BUCKET_REQUEST_PAYMENT:
+		return xml_payer_parse(body, len, ret_why);
+	case OP_PUT_BUCKET_NOTIFICATION:
+		return xml_notifications_parse(body, len, ret_why);
+	case OP_PUT_BUCKET_ACCELERATE:
+		return xml_acceleration_parse(body, len, ret_why);
+	default:
+		return xml_versioning_parse(body, len, ret_why);
+	}
+}
+
 /* Asking for what is so anyway is granted; for anything else, refused. */
 static enum verdict
 canned_judge(struct req *rq)
 {
 	const char *why = NULL;
-	enum fault f = rq->target.op == OP_PUT_BUCKET_ACL
-			       ? xml_acl_parse(rq->body, rq->body_len, &why)
-			       : xml_versioning_parse(rq->body, rq->body_len, &why);
+	enum fault f = judge(rq->target.op, rq->body, rq->body_len, &why);
 
 	return f != FAULT_NONE ? req_fail(rq, f, why) : req_go(rq, req_reply_step);
 }
@@ -210,4 +225,11 @@ enum verdict
 canned_put(struct req *rq)
 {
 	return req_need_bucket(rq, canned_judge);
+}
+
+/* No bucket has one, so it is gone. */
+enum verdict
+canned_delete(struct req *rq)
+{
+	return req_need_bucket(rq, req_reply_step);
 }

@@ -150,6 +150,28 @@ check_bound(const struct rdma_trust *trust, enum conf_bind_gid how, const uint8_
 	return -EACCES;
 }
 
+bool
+rdma_trust_shares(const struct rdma_trust *trust, const struct sockaddr *listen)
+{
+	static const uint8_t any_v6[16], any_v4[16] = { [10] = 0xff, [11] = 0xff };
+	uint8_t at[16];
+
+	if (!gid_from_sockaddr(listen, at))
+		return false;
+	for (int i = 0; i < trust->net_nr; i++) {
+		const uint8_t *net = trust->net[i].addr;
+
+		/* Addresses of IP over InfiniBand are no GIDs. */
+		if (trust->net[i].is_ib)
+			continue;
+		if (memcmp(at, any_v6, sizeof at) == 0 ||
+		    (memcmp(at, any_v4, sizeof at) == 0 && gid_is_v4(net)) ||
+		    gid_prefix_equal(net, at, trust->net[i].prefix))
+			return true;
+	}
+	return false;
+}
+
 /* A token without GID counts as of the subnet of our InfiniBand ports.  Without such ports it cannot be
  * served: 400, later. */
 static int

@@ -196,6 +196,18 @@ rdma_gid_allowed(const struct rdma *rd, const struct conf_rdma *conf, const uint
 	return r;
 }
 
+bool
+rdma_shares_subnet(const struct rdma *rd, const struct sockaddr *listen)
+{
+	pthread_rwlock_t *lock = (pthread_rwlock_t *)(uintptr_t)&rd->table_lock;
+	bool shares;
+
+	pthread_rwlock_rdlock(lock);
+	shares = rdma_trust_shares(&rd->trust, listen);
+	pthread_rwlock_unlock(lock);
+	return shares;
+}
+
 /* ---- state ---- */
 
 unsigned

@@ -90,6 +90,10 @@ int rdma_region_del(struct rdma *rd, int region);
 int rdma_gid_allowed(const struct rdma *rd, const struct conf_rdma *conf, const uint8_t *gid,
 		     const struct sockaddr *peer);
 
+/* Tells whether who connects to that address may be in a subnet of our rails, so that rdma.bind_gid has something to compare:
+ * it lies in one, or is a wildcard, which takes connections on the rails' addresses too. */
+bool rdma_shares_subnet(const struct rdma *rd, const struct sockaddr *listen);
+
 /* Writes what --list-devices shows: each device with its transports, each port and GID, and what it would be
  * used for, or why not.  Needs no rails.  0 or -errno. */
 int rdma_list(const struct conf_rdma *conf, FILE *out);

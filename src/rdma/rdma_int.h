@@ -72,6 +72,8 @@ struct rdma_trust {
 void rdma_trust_build(const struct rail_view *const *views, int view_nr, struct rdma_trust *ret_trust);
 int rdma_trust_check(const struct rdma_trust *trust, const struct conf_rdma *conf, const uint8_t *gid,
 		     const struct sockaddr *peer);
+/* Serves as rdma_shares_subnet(). */
+bool rdma_trust_shares(const struct rdma_trust *trust, const struct sockaddr *listen);
 
 /* ---- select.c: which devices the operator meant ---- */
 

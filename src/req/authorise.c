@@ -77,6 +77,11 @@ front_auth(struct req *rq, const char **ret_why)
 	f = auth_check(&ae, &rq->in, t, clock_wall_ns() / NS_PER_S, &rq->identity, ret_why);
 	if (f != FAULT_NONE)
 		return f;
+	/* A form may have a signature of its own (form.c asks), and a preflight changes and shows nothing. */
+	if (!rq->identity.entry && t->op != OP_POST_OBJECT && t->op != OP_OPTIONS)
+		f = browser_check(rq, ret_why);
+	if (f != FAULT_NONE)
+		return f;
 	if (!auth_allows(&rq->identity, t)) {
 		*ret_why = "The access key has no grant for this.";
 		return FAULT_ACCESS_DENIED;

@@ -10,12 +10,21 @@
 
 static enum verdict front_op(struct req *rq);
 
+/* May who asks have the adapter reach that address?  As rdma_gid_allowed() says it; NULL: the token names none. */
+static int
+may_aim(const struct req *rq, const uint8_t *gid)
+{
+	if (!auth_gid_allowed(&rq->identity, gid))
+		return -EACCES;
+	return rdma_gid_allowed(rq->rs->env.rdma, &rq->rs->env.conf->rdma, gid,
+				(const struct sockaddr *)&rq->peer);
+}
+
 /* The token comes after authorisation (protocol.md 4.5): an unauthenticated caller learns nothing from its
  * validation. */
 static enum verdict
 front_token(struct req *rq)
 {
-	const struct conf *c = rq->rs->env.conf;
 	const struct token *tok = &rq->target.token;
 	const char *why = NULL;
 	enum fault f = dialect_token(&rq->in, &rq->target, &why);
@@ -28,8 +37,7 @@ front_token(struct req *rq)
 	rq->is_tokened = true;
 	if (!chan_serves(rq->rs->env.chan, tok->kind))
 		return req_go(rq, front_op);
-	r = rdma_gid_allowed(rq->rs->env.rdma, &c->rdma, tok->have_gid ? tok->gid : NULL,
-			     (struct sockaddr *)&rq->peer);
+	r = may_aim(rq, tok->have_gid ? tok->gid : NULL);
 	if (r == -EACCES)
 		return req_fail(rq, FAULT_ACCESS_DENIED,
 				"The token names an address that no token of this client may name.");

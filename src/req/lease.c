@@ -93,12 +93,21 @@ lease_start(struct req *rq)
 	return r > 0 ? req_go(rq, ticketed) : req_wait(rq, "ticket", ticketed);
 }
 
+/* Here, and not when the request ends for its client: who guesses keys of memory may be gone before the answer is. */
+static void
+lease_put(struct req *rq)
+{
+	if (rq->lease.status == WCS_REM_ACCESS)
+		stats_remote_access(rq->rs->env.stats, identity_access_key(&rq->identity));
+	chan_lease_put(rq->rs->env.chan, &rq->lease);
+}
+
 void
 lease_release(struct req *rq)
 {
 	if (rq->lease_waiting)
 		chan_lease_cancel(rq->rs->env.chan, &rq->lease);
 	else if (rq->lease_held)
-		chan_lease_put(rq->rs->env.chan, &rq->lease);
+		lease_put(rq);
 	rq->lease_waiting = rq->lease_held = false;
 }

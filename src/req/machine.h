@@ -28,6 +28,7 @@
 #define REQ_HEADER_BYTES 2048
 #define REQ_TEXT_BYTES 8192
 #define REQ_MAGIC 0x52455131u
+#define REQ_LINE_BYTES 320 /* of a request in the dump */
 /* Text of a core's requests that is malloc'd: bodies that are XML, answers that are lists. */
 #define REQ_TEXT_TOTAL (256u << 20)
 #define REQ_PAGE_BYTES (1u << 20) /* a list's page ends there, whatever was asked for */
@@ -147,6 +148,7 @@ struct req {
 	struct text out; /* an answer of any length */
 	size_t text_held;
 	struct cors_answer *cors; /* for a request with an Origin */
+	struct span claimed; /* the access key that a form names; points into what goes with the request */
 
 	void *part[POOL_NR]; /* from the pools; NULL: none (part.c).  Three of them: */
 	struct req_change *change;
@@ -174,6 +176,7 @@ struct req {
 
 	/* ---- from here on each has a beginning of its own ---- */
 	struct dialect_in in; /* strings are http's; not valid after req_end() */
+	struct uri uri;       /* likewise: in.uri */
 	struct sockaddr_storage local, peer;
 	struct identity identity;
 	struct store_obj obj;
@@ -191,7 +194,7 @@ struct req {
 
 /* Beside these a request has the parts that its operation asks for, and its buffers. */
 _Static_assert(sizeof(struct req) + sizeof(struct req_change) <= 24u << 10, "a request in flight");
-_Static_assert(sizeof(struct req) <= 19u << 10, "... or with what http/ has of it");
+_Static_assert(sizeof(struct req) <= 20u << 10, "... or with what http/ has of it");
 
 /* ---- the machine (machine.c) ---- */
 
@@ -264,6 +267,9 @@ void req_line(const struct req *rq, char *out, size_t cap);
 void req_note(const struct req *rq);
 /* Writes the request's line of the access log. */
 void access_log(const struct req *rq);
+/* Writes a line of the access log for one of the keys that a request names in its body; f: what became of it.  Only where
+ * log.object_keys says so. */
+void access_log_key(const struct req *rq, const char *key, size_t len, enum fault f);
 
 /* ---- the end (drain.c) ---- */
 /* Waits until nothing is in flight, then replies: where a request goes that failed. */
@@ -296,6 +302,12 @@ void trace_line(struct req *rq, const char *what);
 enum fault front_auth(struct req *rq, const char **ret_why);
 /* Fills in what auth/ wants to know of the request's surroundings. */
 void front_auth_env(const struct req *rq, struct auth_env *ret);
+
+/* ---- browsers (browser.c) ---- */
+
+/* Judges an unsigned request that a stranger's web page may have made a browser send: FAULT_NONE, or what to answer.
+ * The bucket's CORS rules have been asked (cors_look()), where they concern it. */
+enum fault browser_check(const struct req *rq, const char **ret_why);
 
 /* ---- steps ---- */
 /* Judges the request and finds its operation: the first step of each (front.c). */

@@ -118,6 +118,22 @@ etag_parse(const char *text, size_t len, struct store_etag *ret_etag)
 
 /* ---- pieces of the reply ---- */
 
+/* The body of a refused signature says what it was held against.  A function of its own: it wants some stack. */
+static __attribute__((noinline)) size_t
+signature_body(struct req *rq, enum fault f, struct error_detail *d, char *text)
+{
+	struct auth_explained x;
+	struct auth_env ae;
+
+	front_auth_env(rq, &ae);
+	if (auth_explain(&ae, &rq->in, &x)) {
+		d->to_sign = x.to_sign;
+		d->canonical = x.canonical;
+		d->canonical_len = x.canonical_len;
+	}
+	return dialect_error_body(rq->listen->dialect, f, d, text, REQ_ERROR_BYTES);
+}
+
 static void
 error_body(struct req *rq, enum fault f)
 {
@@ -132,8 +148,10 @@ error_body(struct req *rq, enum fault f)
 	req_id_text(rq, id);
 	d.message = rq->why;
 	d.request_id = id;
-	d.resource = rq->in.target;
-	d.resource_len = strcspn(rq->in.target, "?");
+	if (rq->uri.path.len) {
+		d.resource = rq->uri.path.p;
+		d.resource_len = rq->uri.path.len;
+	}
 	if (f == FAULT_RANGE) {
 		const struct field *r = dialect_field(&rq->in, "range", NULL);
 
@@ -143,12 +161,26 @@ error_body(struct req *rq, enum fault f)
 		d.range_text = range;
 	}
 	/* s3cmd and others sign anew for the region that the answer names. */
-	if (f == FAULT_AUTH_HEADER)
-		d.region = rq->rs->env.conf->auth.region;
+	if (f == FAULT_AUTH_HEADER || f == FAULT_AUTH_QUERY)
+		d.region = conf_region(rq->rs->env.conf);
 	rq->reply.body = REPLY_TEXT;
 	rq->reply.text = text;
-	rq->reply.len_bytes = dialect_error_body(rq->listen->dialect, f, &d, text, REQ_ERROR_BYTES);
+	/* Not of a chunk's: those chain from one that held. */
+	rq->reply.len_bytes = f == FAULT_SIGNATURE && !rq->identity.entry
+				      ? signature_body(rq, f, &d, text)
+				      : dialect_error_body(rq->listen->dialect, f, &d, text, REQ_ERROR_BYTES);
 	reply_text(rq, "content-type", rq->listen->dialect == DIALECT_S3 ? "application/xml" : "text/plain");
+}
+
+/* Tells whether a reply says where the bucket is: those about one, and refusals, since SDKs correct themselves by
+ * it, on HEAD, too, where there is no body. */
+static bool
+names_region(const struct req *rq, enum outcome_kind kind)
+{
+	if (rq->listen->dialect != DIALECT_S3 || rq->target.bucket_len == 0 ||
+	    rq->fault == FAULT_NOT_MODIFIED)
+		return false;
+	return kind == OUT_ERROR || kind == OUT_FAILED || op_info[rq->target.op].level == LEVEL_BUCKET;
 }
 
 void
@@ -163,6 +195,8 @@ reply_build(struct req *rq, enum outcome_kind kind)
 	req_id_text(rq, id);
 	reply_text(rq, "x-amz-request-id", id);
 	reply_text(rq, "server", "gantry");
+	if (names_region(rq, kind))
+		reply_text(rq, "x-amz-bucket-region", conf_region(rq->rs->env.conf));
 	if (o.reply)
 		reply_number(rq, "x-amz-rdma-reply", (unsigned)o.reply);
 	if (rq->is_tokened && rq->target.rdma_agent_cuobj)

@@ -12,15 +12,17 @@
 
 #include <arpa/inet.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 /* ---- ids ---- */
 
-/* Unique in this process by the counter, across cores and restarts by the salt. */
+/* Unique in this process by the counter, across cores and restarts by the salt.  The first digit is a letter, since
+ * parsers of XML make numbers of what may be one. */
 static uint64_t
 id_bits(const struct reqs *rs, uint64_t id)
 {
-	return id * 0x9e3779b97f4a7c15ull ^ rs->id_salt;
+	return (id * 0x9e3779b97f4a7c15ull ^ rs->id_salt) | 0xa000000000000000ull;
 }
 
 static uint64_t
@@ -46,11 +48,14 @@ reqs_next_id(struct reqs *rs, char out[17])
 void
 req_line(const struct req *rq, char *out, size_t cap)
 {
+	const char *signer = identity_access_key(&rq->identity);
 	char id[17];
 
 	req_id_text(rq, id);
-	snprintf(out, cap, "id=%s core=%d op=%s step=%s age_ms=%llu holds=%d pieces=%d outstanding=%d%s%s%s",
-		 id, rq->rs->env.core, op_name[rq->target.op],
+	snprintf(out, cap,
+		 "id=%s core=%d op=%s access_key=%.48s step=%s age_ms=%llu holds=%d pieces=%d "
+		 "outstanding=%d%s%s%s",
+		 id, rq->rs->env.core, op_name[rq->target.op], signer ? signer : "-",
 		 rq->wait      ? rq->wait
 		 : rq->replied ? "reply"
 			       : "run",
@@ -64,7 +69,7 @@ reqs_dump(const struct reqs *rs, void (*line)(void *cookie, const char *text), v
 {
 	list_for_each(l, &rs->live)
 	{
-		char text[256];
+		char text[REQ_LINE_BYTES];
 
 		req_line(container_of(l, struct req, link), text, sizeof text);
 		line(cookie, text);
@@ -108,24 +113,112 @@ phases_text(const struct req *rq, char *out, size_t cap)
 	}
 }
 
+/* Three characters for a byte that is escaped. */
+#define ESCAPED(bytes) (3 * (bytes) + 1)
+
+/* As a URL has it: no byte of a client's ends a field, a string or a line.  "-" for nothing. */
+static const char *
+escaped(char *out, size_t cap, const char *text, size_t len)
+{
+	static const char digits[] = "0123456789ABCDEF";
+	size_t n = 0;
+
+	for (size_t i = 0; i < len && n + 4 <= cap; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '-' && c <= '9') || c == '_' ||
+		    c == '~') {
+			out[n++] = (char)c;
+		} else {
+			out[n++] = '%';
+			out[n++] = digits[c >> 4];
+			out[n++] = digits[c & 15];
+		}
+	}
+	if (n == 0)
+		out[n++] = '-';
+	out[n] = 0;
+	return out;
+}
+
+/* Who asked for what: the fields of a line, and room for their texts. */
+struct who {
+	struct log_field field[LOG_FIELDS_MAX];
+	int nr;
+	char access_key[ESCAPED(AUTH_ACCESS_KEY_MAX)], claimed[ESCAPED(AUTH_ACCESS_KEY_MAX)];
+	char bucket[ESCAPED(sizeof((struct target *)0)->bucket)], key[ESCAPED(DIALECT_KEY_MAX)];
+	char peer[INET6_ADDRSTRLEN];
+};
+
+static void
+who_add(struct who *w, const char *name, const char *value)
+{
+	w->field[w->nr++] = (struct log_field){ name, value };
+}
+
+/* key: NULL for the request's own. */
+static void
+who_fill(struct who *w, const struct req *rq, const char *key, size_t key_len)
+{
+	const char *signer = identity_access_key(&rq->identity);
+	const struct target *t = &rq->target;
+	char claimed[AUTH_ACCESS_KEY_MAX];
+	size_t len = 0;
+
+	w->nr = 0;
+	who_add(w, "access_key",
+		escaped(w->access_key, sizeof w->access_key, signer, signer ? strlen(signer) : 0));
+	if (!signer && rq->claimed.len) {
+		who_add(w, "claimed_access_key",
+			escaped(w->claimed, sizeof w->claimed, rq->claimed.p, rq->claimed.len));
+	} else if (!signer && (len = auth_claimed_key(&rq->in, claimed, sizeof claimed))) {
+		who_add(w, "claimed_access_key", escaped(w->claimed, sizeof w->claimed, claimed, len));
+	}
+	who_add(w, "bucket", escaped(w->bucket, sizeof w->bucket, t->bucket, t->bucket_len));
+	if (rq->rs->env.conf->log.object_keys)
+		who_add(w, "key",
+			key ? escaped(w->key, sizeof w->key, key, key_len)
+			    : escaped(w->key, sizeof w->key, t->key, t->key_len));
+	snprintf(w->peer, sizeof w->peer, "-");
+	if (rq->peer.ss_family == AF_INET6)
+		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&rq->peer)->sin6_addr, w->peer,
+			  sizeof w->peer);
+	else
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)&rq->peer)->sin_addr, w->peer,
+			  sizeof w->peer);
+}
+
 void
 access_log(const struct req *rq)
 {
-	char id[17], peer[INET6_ADDRSTRLEN] = "-", phases[STATS_PHASE_NR * 24];
+	char id[17], phases[STATS_PHASE_NR * 24];
+	struct who w;
 
 	if (!log_on(LOG_INFO))
 		return;
 	req_id_text(rq, id);
 	phases_text(rq, phases, sizeof phases);
-	if (rq->peer.ss_family == AF_INET6)
-		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&rq->peer)->sin6_addr, peer, sizeof peer);
-	else
-		inet_ntop(AF_INET, &((const struct sockaddr_in *)&rq->peer)->sin_addr, peer, sizeof peer);
-	log_write_event(LOG_EV_ACCESS, LOG_INFO, LOG_MODULE, id,
-			"peer=%s op=%s status=%d rdma_bytes=%llu http_bytes=%llu us=%llu%s%s%s%s%s", peer,
-			op_name[rq->target.op], rq->replied ? rq->reply.status : 0,
-			(unsigned long long)rq->rdma_bytes, (unsigned long long)rq->http_bytes,
-			(unsigned long long)((clock_ns() - rq->began_ns) / NS_PER_US), phases,
-			rq->declined ? " declined=" : "", rq->declined ? chan_reason_name[rq->reason] : "",
-			rq->fault ? " fault=" : "", rq->fault ? fault_info(rq->fault)->code : "");
+	who_fill(&w, rq, NULL, 0);
+	log_write_fields(LOG_EV_ACCESS, LOG_INFO, LOG_MODULE, id, w.field, w.nr,
+			 "peer=%s op=%s status=%d rdma_bytes=%llu http_bytes=%llu us=%llu%s%s%s%s%s", w.peer,
+			 op_name[rq->target.op], rq->replied ? rq->reply.status : 0,
+			 (unsigned long long)rq->rdma_bytes, (unsigned long long)rq->http_bytes,
+			 (unsigned long long)((clock_ns() - rq->began_ns) / NS_PER_US), phases,
+			 rq->declined ? " declined=" : "", rq->declined ? chan_reason_name[rq->reason] : "",
+			 rq->fault ? " fault=" : "", rq->fault ? fault_info(rq->fault)->code : "");
+}
+
+void
+access_log_key(const struct req *rq, const char *key, size_t len, enum fault f)
+{
+	const struct conf *c = rq->rs->env.conf;
+	struct who w;
+	char id[17];
+
+	if (!c->log.access || !c->log.object_keys || !log_on(LOG_INFO))
+		return;
+	req_id_text(rq, id);
+	who_fill(&w, rq, key, len);
+	log_write_fields(LOG_EV_ACCESS, LOG_INFO, LOG_MODULE, id, w.field, w.nr, "peer=%s op=%s part=key%s%s",
+			 w.peer, op_name[rq->target.op], f ? " fault=" : "", f ? fault_info(f)->code : "");
 }

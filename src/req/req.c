@@ -193,6 +193,8 @@ static void
 parts_begin(struct req *rq, const struct req_in *in)
 {
 	rq->in = in->in;
+	rq->in.uri = &rq->uri;
+	dialect_read_target(&rq->in, in->target, in->target_len, &rq->uri);
 	address_copy(&rq->local, in->local);
 	address_copy(&rq->peer, in->peer);
 	identity_init(&rq->identity);
@@ -325,8 +327,9 @@ req_end(struct req *rq, bool sent)
 	/* Its strings go now; the step behind a commit that was over just then still runs. */
 	rq->in.fields = NULL;
 	rq->in.field_nr = 0;
-	rq->in.method = rq->in.target = "";
-	rq->in.target_len = 0;
+	rq->in.method = "";
+	rq->uri.path = span_of("");
+	rq->uri.param_nr = 0;
 	timer_disarm(rq->rs->env.timers, &rq->deadline);
 	if (rq->replied && rq->xfer.pool && !rq->disk_has) {
 		/* A stream that was cut short, or read to its end. */

@@ -111,7 +111,10 @@ bool reqs_show(const struct reqs *rs, const char *id, void (*line)(void *cookie,
 void reqs_next_id(struct reqs *rs, char out[17]);
 
 struct req_in {
-	struct dialect_in in;                /* fields and strings are kept by http/ until req_end() */
+	struct dialect_in in; /* but for uri; fields and strings are kept by http/ until req_end() */
+	/* As on the request line, and a NUL: decoded in place, and kept likewise. */
+	char *target;
+	size_t target_len;
 	const struct sockaddr *local, *peer; /* likewise */
 	void *conn;
 };

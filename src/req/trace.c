@@ -200,7 +200,7 @@ reqs_show(const struct reqs *rs, const char *id, void (*line)(void *cookie, cons
 {
 	const struct req *rq = find(rs, id);
 	const struct trace_steps *ts = rq ? rq->steps : NULL;
-	char text[256];
+	char text[REQ_LINE_BYTES];
 
 	if (!rq)
 		return false;

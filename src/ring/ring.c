@@ -1,214 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The io_uring behind ring.h, on liburing 2.3 and kernels from 6.1 on.
- *
- * One per core (and one for the store while it opens), made and used by that thread alone.  Owns the ring,
- * the registration of the payload regions, and a stash: completions that had to be taken out of the
- * completion queue in the middle of a start call, where done() must not run, because the kernel would not
- * take submissions before.  In ordinary running the stash stays empty and nothing is allocated.
+ * Which back end a ring has: io_uring, or threads where the kernel or a container forbids io_uring.  One
+ * indirect call for each operation.
  */
 #include "ring/ring.h"
 
-#include "base/buf.h"
 #include "base/check.h"
-#include "base/clock.h"
+#include "ring/ring_int.h"
 
 #include <errno.h>
-#include <liburing.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <fcntl.h>
+#include <unistd.h>
 
-#define CQ_PER_SQ 4
-#define REGIONS_MAX (4 * BUF_REGIONS_MAX)
-#define FREE_WAIT_NS (5 * NS_PER_S)
-/* That much payload queued goes to the disk at once: it works while the core goes on with the rest of its
- * turn, checksums above all.  Smaller than that, a system call of its own costs more than it gives. */
-#define SUBMIT_BYTES ((size_t)512 << 10)
-/* Workers of the kernel that hand in I/O (by_worker).  A disk that hangs keeps as many as it can get; what
- * comes then waits for one of them, and nobody else does. */
-#define WORKERS_MAX 64
-/* So long completions are run in one turn; the rest is the next one's.  A disk that tells of its reads in
- * batches would idle while a core goes through 32 of them: in between it answers, and takes in the requests
- * that come next. */
-#define TURN_NS (100 * NS_PER_US)
+#define DISABLED "/proc/sys/kernel/io_uring_disabled"
 
-struct stashed {
-	uint64_t user_data;
-	int res;
-	uint32_t flags;
-};
-
-struct ring {
-	struct io_uring io;
-	unsigned inflight;
-	size_t queued_bytes; /* of reads and writes that are prepared and not submitted */
-	bool multi_poll, multi_accept;
-	bool restricted;
-
-	struct iovec region[REGIONS_MAX];
-	int region_nr; /* 0: nothing registered */
-
-	struct stashed *stash;
-	size_t stash_nr, stash_cap;
-
-	char describe[256];
-};
-
-/* ---- set-up ---- */
-
-/* What we would like, and what to leave out first where the kernel says no.  A task-run flag alone is
- * refused, so each row is a whole set. */
-static const struct {
-	unsigned flags;
-	const char *name;
-} setups[] = {
-	{ IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG |
-		  IORING_SETUP_SUBMIT_ALL,
-	  "single-issuer defer-taskrun taskrun-flag submit-all" },
-	{ IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_SUBMIT_ALL,
-	  "single-issuer defer-taskrun submit-all" },
-	{ IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG |
-		  IORING_SETUP_SUBMIT_ALL,
-	  "single-issuer coop-taskrun taskrun-flag submit-all" },
-	{ IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL,
-	  "coop-taskrun taskrun-flag submit-all" },
-	{ IORING_SETUP_SUBMIT_ALL, "submit-all" },
-	{ 0, "none" },
-};
-
-static const uint8_t opcodes[] = { IORING_OP_READ,        IORING_OP_WRITE,       IORING_OP_READ_FIXED,
-				   IORING_OP_WRITE_FIXED, IORING_OP_FSYNC,       IORING_OP_POLL_ADD,
-				   IORING_OP_ACCEPT,      IORING_OP_ASYNC_CANCEL };
-static const uint8_t registers[] = { IORING_REGISTER_BUFFERS,    IORING_UNREGISTER_BUFFERS,
-				     IORING_REGISTER_PROBE,      IORING_REGISTER_RING_FDS,
-				     IORING_UNREGISTER_RING_FDS, IORING_REGISTER_ENABLE_RINGS };
-
-/* A ring that can only do what this file does: a daemon taken over gets no openat, no socket, no splice
- * through it. */
-static int
-restrict_ring(struct ring *r)
+/* Says in words why io_uring answered so. */
+static const char *
+why_not(int error)
 {
-	struct io_uring_restriction res[sizeof opcodes + sizeof registers + 1];
-	unsigned n = 0;
+	int fd;
+	char c = '0';
 
-	memset(res, 0, sizeof res);
-	for (size_t i = 0; i < sizeof opcodes; i++, n++) {
-		res[n].opcode = IORING_RESTRICTION_SQE_OP;
-		res[n].sqe_op = opcodes[i];
+	if (error == -ENOSYS)
+		return "this kernel has no io_uring, or a filter of system calls denies it";
+	fd = open(DISABLED, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		if (read(fd, &c, 1) != 1)
+			c = '0';
+		close(fd);
 	}
-	for (size_t i = 0; i < sizeof registers; i++, n++) {
-		res[n].opcode = IORING_RESTRICTION_REGISTER_OP;
-		res[n].register_op = registers[i];
-	}
-	res[n].opcode = IORING_RESTRICTION_SQE_FLAGS_ALLOWED;
-	res[n++].sqe_flags = IOSQE_ASYNC;
-	return io_uring_register((unsigned)r->io.ring_fd, IORING_REGISTER_RESTRICTIONS, res, n);
-}
-
-static int
-try_setup(struct ring *r, unsigned entries, unsigned flags)
-{
-	struct io_uring_params p = { .flags = flags | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP |
-					      IORING_SETUP_R_DISABLED,
-				     .cq_entries = CQ_PER_SQ * entries };
-	int rc = io_uring_queue_init_params(entries, &r->io, &p);
-
-	if (rc < 0)
-		return rc;
-	/* The kernel counts two kinds of workers.  The first, flushes', stays as it is; which of them
-	 * by_worker gets differs from kernel to kernel.  Refused: as many as there are processes allowed. */
-	io_uring_register_iowq_max_workers(&r->io, (unsigned[2]){ 0, WORKERS_MAX });
-	r->restricted = restrict_ring(r) == 0;
-	rc = io_uring_register((unsigned)r->io.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
-	if (rc < 0)
-		io_uring_queue_exit(&r->io);
-	return rc;
-}
-
-/* Multishot poll came with 5.13, as the tags of registered buffers did; multishot accept with 5.19, as
- * IORING_OP_SOCKET did. */
-static void
-probe(struct ring *r)
-{
-	struct io_uring_probe *p = io_uring_get_probe_ring(&r->io);
-
-	r->multi_poll = r->io.features & IORING_FEAT_RSRC_TAGS;
-	r->multi_accept = p && io_uring_opcode_supported(p, IORING_OP_SOCKET);
-	io_uring_free_probe(p);
+	return c == '2'   ? "kernel.io_uring_disabled is 2"
+	       : c == '1' ? "kernel.io_uring_disabled is 1, and this process is not of kernel.io_uring_group"
+			  : "a filter of system calls denies it, as Docker's, Podman's and containerd's do";
 }
 
 int
 ring_new(const struct ring_params *params, struct ring **ret_ring)
 {
-	unsigned entries = params->entries ? params->entries : 1;
-	struct ring *r = calloc(1, sizeof *r);
-	const char *name = NULL;
-	int rc = -EINVAL;
+	const char *why = "chosen";
+	int rc;
 
-	if (!r)
-		return -ENOMEM;
-	for (size_t i = 0; i < sizeof setups / sizeof *setups && rc == -EINVAL; i++) {
-		rc = try_setup(r, entries, setups[i].flags);
-		name = setups[i].name;
+	if (params->backend != RING_THREADS) {
+		rc = uring_new(params, ret_ring);
+		if (rc != -EPERM && rc != -EACCES && rc != -ENOSYS)
+			return rc;
+		why = why_not(rc);
 	}
-	if (rc < 0) {
-		free(r);
-		return rc;
-	}
-	probe(r);
-	/* Spares a descriptor lookup per system call; where it does not work nothing is lost. */
-	io_uring_register_ring_fd(&r->io);
-	snprintf(r->describe, sizeof r->describe,
-		 "io_uring: %u + %u entries, flags: %s, multishot: %s%s%s, %s", r->io.sq.ring_entries,
-		 r->io.cq.ring_entries, name, r->multi_poll ? "poll " : "", r->multi_accept ? "accept" : "",
-		 r->multi_poll || r->multi_accept ? "" : "none",
-		 r->restricted ? "restricted" : "not restricted");
-	*ret_ring = r;
-	return 0;
-}
-
-/* What is still in flight names memory that the caller is about to free: ask the kernel to end all of it and
- * wait. */
-static void
-quiet(struct ring *r)
-{
-	uint64_t until = clock_ns() + FREE_WAIT_NS;
-	struct io_uring_sqe *sqe;
-	bool asked = false;
-
-	while (r->inflight && clock_ns() < until) {
-		struct __kernel_timespec ts = { .tv_nsec = 10 * NS_PER_MS };
-		struct io_uring_cqe *cqe = NULL;
-		int rc;
-
-		if (!asked && (sqe = io_uring_get_sqe(&r->io))) {
-			io_uring_prep_cancel64(sqe, 0, IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL);
-			io_uring_sqe_set_data64(sqe, 0);
-			asked = true;
-		}
-		rc = io_uring_submit_and_wait_timeout(&r->io, &cqe, 1, &ts, NULL);
-		while (io_uring_peek_cqe(&r->io, &cqe) == 0) {
-			if (cqe->user_data && !(cqe->flags & IORING_CQE_F_MORE))
-				r->inflight--;
-			io_uring_cqe_seen(&r->io, cqe);
-		}
-		if (rc < 0 && rc != -ETIME && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY)
-			return;
-	}
+	rc = threads_new(params, ret_ring);
+	if (rc == 0)
+		(*ret_ring)->why_threads = why;
+	return rc;
 }
 
 void
 ring_free(struct ring *r)
 {
-	if (!r)
-		return;
-	for (size_t i = 0; i < r->stash_nr; i++)
-		r->inflight -= !(r->stash[i].flags & IORING_CQE_F_MORE);
-	quiet(r);
-	io_uring_queue_exit(&r->io);
-	free(r->stash);
-	free(r);
+	if (r)
+		r->ops->free(r);
 }
 
 const char *
@@ -217,174 +65,66 @@ ring_describe(const struct ring *r)
 	return r->describe;
 }
 
+const char *
+ring_why_threads(const struct ring *r)
+{
+	return r->why_threads;
+}
+
 int
 ring_register_regions(struct ring *r, const struct iovec *regions, int nr)
 {
-	int rc;
-
-	check(r->region_nr == 0);
-	if (nr < 1)
-		return 0;
-	if (nr > REGIONS_MAX)
-		return -E2BIG;
-	rc = io_uring_register_buffers(&r->io, regions, (unsigned)nr);
-	if (rc < 0)
-		return rc;
-	memcpy(r->region, regions, (size_t)nr * sizeof *regions);
-	r->region_nr = nr;
-	return 0;
+	return nr < 1 ? 0 : r->ops->register_regions(r, regions, nr);
 }
 
-/* ---- submitting ---- */
+/* ---- starting ---- */
 
-/* Takes every completion out of the kernel's queue without running it. */
-static void
-stash_all(struct ring *r)
-{
-	struct io_uring_cqe *cqe;
-
-	while (io_uring_peek_cqe(&r->io, &cqe) == 0) {
-		if (r->stash_nr == r->stash_cap) {
-			size_t cap = r->stash_cap ? 2 * r->stash_cap : r->io.cq.ring_entries;
-			struct stashed *more = realloc(r->stash, cap * sizeof *more);
-
-			check(more); /* the ring would lose completions: nothing sensible is left to do */
-			r->stash = more;
-			r->stash_cap = cap;
-		}
-		if (cqe->user_data)
-			r->stash[r->stash_nr++] = (struct stashed){ cqe->user_data, cqe->res, cqe->flags };
-		io_uring_cqe_seen(&r->io, cqe);
-	}
-}
-
-/* A free submission entry.  When there is none the ring submits; when the kernel wants its completions taken
- * first, they are stashed. */
-static struct io_uring_sqe *
-get_sqe(struct ring *r)
-{
-	struct io_uring_sqe *sqe;
-
-	while (!(sqe = io_uring_get_sqe(&r->io))) {
-		int rc = io_uring_submit(&r->io);
-
-		if (rc == -EBUSY || rc == -EAGAIN) {
-			io_uring_get_events(&r->io);
-			stash_all(r);
-		} else {
-			check(rc >= 0 || rc == -EINTR);
-		}
-	}
-	return sqe;
-}
-
-static void
-start(struct ring *r, struct ring_op *op, struct io_uring_sqe *sqe, bool multishot)
+void
+ring_begin(struct ring *r, struct ring_op *op, bool multishot)
 {
 	check(op->magic != RING_OP_MAGIC && op->done);
 	op->magic = RING_OP_MAGIC;
 	op->multishot = multishot;
-	io_uring_sqe_set_data(sqe, op);
-	if (op->by_worker)
-		sqe->flags |= IOSQE_ASYNC;
 	r->inflight++;
-}
-
-/* The operation is prepared, and is len bytes of payload. */
-static void
-submit_if_much(struct ring *r, size_t len)
-{
-	r->queued_bytes += len;
-	if (r->queued_bytes < SUBMIT_BYTES)
-		return;
-	r->queued_bytes = 0;
-	/* Whatever hinders it now: the next turn submits what is left. */
-	io_uring_submit(&r->io);
-}
-
-static bool
-is_fixed(const struct ring *r, const char *buf, size_t len, int region)
-{
-	const struct iovec *v;
-
-	if (region < 0 || region >= r->region_nr)
-		return false;
-	v = &r->region[region];
-	check(buf >= (char *)v->iov_base && buf + len <= (char *)v->iov_base + v->iov_len);
-	return true;
 }
 
 void
 ring_read(struct ring *r, struct ring_op *op, int fd, void *buf, size_t len, uint64_t off, int region)
 {
-	struct io_uring_sqe *sqe = get_sqe(r);
-
 	check(len <= INT32_MAX);
-	if (is_fixed(r, buf, len, region))
-		io_uring_prep_read_fixed(sqe, fd, buf, (unsigned)len, off, region);
-	else
-		io_uring_prep_read(sqe, fd, buf, (unsigned)len, off);
-	start(r, op, sqe, false);
-	submit_if_much(r, len);
+	r->ops->read(r, op, fd, buf, len, off, region);
 }
 
 void
 ring_write(struct ring *r, struct ring_op *op, int fd, const void *buf, size_t len, uint64_t off, int region)
 {
-	struct io_uring_sqe *sqe = get_sqe(r);
-
 	check(len <= INT32_MAX);
-	if (is_fixed(r, buf, len, region))
-		io_uring_prep_write_fixed(sqe, fd, buf, (unsigned)len, off, region);
-	else
-		io_uring_prep_write(sqe, fd, buf, (unsigned)len, off);
-	start(r, op, sqe, false);
-	submit_if_much(r, len);
+	r->ops->write(r, op, fd, buf, len, off, region);
 }
 
 void
 ring_fdatasync(struct ring *r, struct ring_op *op, int fd)
 {
-	struct io_uring_sqe *sqe = get_sqe(r);
-
-	io_uring_prep_fsync(sqe, fd, IORING_FSYNC_DATASYNC);
-	start(r, op, sqe, false);
+	r->ops->fdatasync(r, op, fd);
 }
 
 void
 ring_poll(struct ring *r, struct ring_op *op, int fd, unsigned events, bool multishot)
 {
-	struct io_uring_sqe *sqe = get_sqe(r);
-
-	multishot = multishot && r->multi_poll;
-	if (multishot)
-		io_uring_prep_poll_multishot(sqe, fd, events);
-	else
-		io_uring_prep_poll_add(sqe, fd, events);
-	start(r, op, sqe, multishot);
+	r->ops->poll(r, op, fd, events, multishot);
 }
 
 void
 ring_accept(struct ring *r, struct ring_op *op, int listen_fd)
 {
-	struct io_uring_sqe *sqe = get_sqe(r);
-
-	/* No address is asked for: with multishot one place would serve all of them. */
-	if (r->multi_accept)
-		io_uring_prep_multishot_accept(sqe, listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	else
-		io_uring_prep_accept(sqe, listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	start(r, op, sqe, r->multi_accept);
+	r->ops->accept(r, op, listen_fd);
 }
 
 void
 ring_cancel(struct ring *r, struct ring_op *op)
 {
-	struct io_uring_sqe *sqe = get_sqe(r);
-
 	check(op->magic == RING_OP_MAGIC);
-	io_uring_prep_cancel64(sqe, (uint64_t)(uintptr_t)op, 0);
-	io_uring_sqe_set_data64(sqe, 0); /* its own completion tells nothing that op's will not */
+	r->ops->cancel(r, op);
 }
 
 unsigned
@@ -395,14 +135,9 @@ ring_inflight(const struct ring *r)
 
 /* ---- turning ---- */
 
-static int
-complete(struct ring *r, uint64_t user_data, int res, uint32_t flags)
+void
+ring_complete(struct ring *r, struct ring_op *op, int res, bool more)
 {
-	struct ring_op *op = (struct ring_op *)(uintptr_t)user_data;
-	bool more = flags & IORING_CQE_F_MORE;
-
-	if (!op)
-		return 0;
 	check(op->magic == RING_OP_MAGIC);
 	check(!more || op->multishot);
 	if (!more) {
@@ -410,84 +145,18 @@ complete(struct ring *r, uint64_t user_data, int res, uint32_t flags)
 		r->inflight--;
 	}
 	op->done(op, res, more);
-	return 1;
-}
-
-/* Runs what is there now, if it does not take long; what arrives meanwhile is the next turn's. */
-static int
-reap(struct ring *r)
-{
-	uint64_t begun_ns = clock_ns();
-	size_t stash_nr = r->stash_nr;
-	unsigned ready = io_uring_cq_ready(&r->io);
-	struct io_uring_cqe *cqe;
-	int n = 0;
-
-	for (size_t i = 0; i < stash_nr; i++) {
-		struct stashed s = r->stash[i]; /* done() may make the stash grow, and move */
-
-		n += complete(r, s.user_data, s.res, s.flags);
-	}
-	if (stash_nr) {
-		r->stash_nr -= stash_nr;
-		memmove(r->stash, r->stash + stash_nr, r->stash_nr * sizeof *r->stash);
-	}
-	/* What done() stashed came before anything that is still in the queue. */
-	while (ready-- && !r->stash_nr && (!n || clock_ns() - begun_ns < TURN_NS) &&
-	       io_uring_peek_cqe(&r->io, &cqe) == 0) {
-		struct stashed s = { cqe->user_data, cqe->res, cqe->flags };
-
-		/* Given back first: done() may submit, and the kernel may want the room. */
-		io_uring_cqe_seen(&r->io, cqe);
-		n += complete(r, s.user_data, s.res, s.flags);
-	}
-	return n;
-}
-
-/* Would entering the kernel without waiting achieve anything?  Without the task-run flag nobody knows. */
-static bool
-needs_enter(struct ring *r)
-{
-	unsigned flags = IO_URING_READ_ONCE(*r->io.sq.kflags);
-
-	if (io_uring_sq_ready(&r->io) || flags & IORING_SQ_CQ_OVERFLOW)
-		return true;
-	return !(r->io.flags & IORING_SETUP_TASKRUN_FLAG) || flags & IORING_SQ_TASKRUN;
-}
-
-static int
-enter(struct ring *r, uint64_t wait_ns)
-{
-	struct io_uring_cqe *cqe = NULL;
-	struct __kernel_timespec ts;
-
-	r->queued_bytes = 0;
-	if (r->stash_nr || io_uring_cq_ready(&r->io))
-		wait_ns = 0;
-	if (!wait_ns)
-		return needs_enter(r) ? io_uring_submit_and_get_events(&r->io) : 0;
-	if (wait_ns == UINT64_MAX)
-		return io_uring_submit_and_wait(&r->io, 1);
-	ts.tv_sec = (long long)(wait_ns / NS_PER_S);
-	ts.tv_nsec = (long long)(wait_ns % NS_PER_S);
-	return io_uring_submit_and_wait_timeout(&r->io, &cqe, 1, &ts, NULL);
 }
 
 int
 ring_wait(struct ring *r, uint64_t wait_ns)
 {
-	int rc = enter(r, wait_ns);
-
-	/* EBUSY, EAGAIN: the kernel is short of room or memory; taking completions makes some. */
-	if (rc < 0 && rc != -ETIME && rc != -EINTR && rc != -EBUSY && rc != -EAGAIN)
-		return rc;
-	return 0;
+	return r->ops->wait(r, wait_ns);
 }
 
 int
 ring_turn(struct ring *r, uint64_t wait_ns)
 {
-	int rc = ring_wait(r, wait_ns);
+	int rc = r->ops->wait(r, wait_ns);
 
-	return rc < 0 ? rc : reap(r);
+	return rc < 0 ? rc : r->ops->reap(r);
 }

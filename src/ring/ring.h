@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * io_uring, wrapped: one embedded operation struct, one completion path.  The only place a core waits.
+ * Disk I/O, polls and accepts of one thread: one embedded operation struct, one completion path.  The only
+ * place a core waits.  On io_uring; where the kernel or a container's filter of system calls forbids that, on
+ * epoll and worker threads that do the same more slowly.
  *
  * A ring belongs to the thread that made it (SINGLE_ISSUER, DEFER_TASKRUN where the kernel has them); every
  * call is made on that thread and done() runs there, from ring_turn() only, never from inside a start call.
@@ -25,6 +27,7 @@ struct ring;
 struct ring_op {
 	uint32_t magic; /* RING_OP_MAGIC while in flight; checked on the way back */
 	bool multishot;
+	void *job; /* the ring's own */
 	/* By the caller, before it starts a read or write: the kernel may wait before the I/O is even under
 	 * way (a file system's journal, a place in the device's queue), so a worker of the kernel hands it
 	 * in, not this thread.  That costs some microseconds. */
@@ -34,18 +37,27 @@ struct ring_op {
 	void (*done)(struct ring_op *op, int res, bool more);
 };
 
+enum ring_backend {
+	RING_AUTO,    /* io_uring, or threads where it is forbidden */
+	RING_THREADS, /* threads in any case */
+};
+
 struct ring_params {
 	unsigned entries; /* submission queue; the completion queue gets four times as many */
+	enum ring_backend backend;
 };
 
 /* Makes a ring.  0 or -errno.  What the kernel lacks of the wanted set-up flags is left out. */
 int ring_new(const struct ring_params *params, struct ring **ret_ring);
+/* Ends what is under way without its done(), and frees the ring.  NULL is fine. */
 void ring_free(struct ring *r);
 /* Describes the ring in one line for the log: flags and operations found. */
 const char *ring_describe(const struct ring *r);
+/* Returns the reason why threads stand in for io_uring, in words; NULL: they do not.  Lives as long as r. */
+const char *ring_why_threads(const struct ring *r);
 
 /* Registers payload regions as fixed buffers, index = position.  0 or -errno (-ENOMEM: memlock); then the
- * regions are used unregistered, which is slower and right. */
+ * regions are used unregistered, which is slower and right.  Threads have no use for it. */
 int ring_register_regions(struct ring *r, const struct iovec *regions, int nr);
 
 /* Reads len bytes at off.  region: where buf lies (its fixed-buffer index), or RING_NO_REGION. */
@@ -59,7 +71,8 @@ void ring_poll(struct ring *r, struct ring_op *op, int fd, unsigned events, bool
 /* Accepts, multishot, non-blocking, close-on-exec sockets; res: the new descriptor.  Falls back to one shot a
  * call. */
 void ring_accept(struct ring *r, struct ring_op *op, int listen_fd);
-/* Asks the kernel to end op; its done() still runs, with -ECANCELED or its own result. */
+/* Asks for op's end; its done() still runs, with -ECANCELED or its own result.  A read or write that a thread
+ * is at cannot be ended. */
 void ring_cancel(struct ring *r, struct ring_op *op);
 
 /* Operations in flight (multishot ones included). */

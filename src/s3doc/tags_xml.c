@@ -73,6 +73,39 @@ bucket_tags_from_xml(const char *body, size_t len, struct text *out, const char 
 	return tags_from_xml(body, len, TAGS_BUCKET_MAX, out, &nr, ret_why);
 }
 
+/* ---- writing, by key: clients compare what comes back with what they sent ---- */
+
+struct next_tag {
+	struct span last; /* the key written before; p NULL: none */
+	bool found;
+	size_t key_len, value_len;
+	char key[TAG_KEY_BYTES], value[TAG_VALUE_BYTES];
+};
+
+static int
+compare(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	int r = memcmp(a, b, a_len < b_len ? a_len : b_len);
+
+	return r ? r : (a_len > b_len) - (a_len < b_len);
+}
+
+/* Keeps the smallest of those behind the last. */
+static void
+on_tag_next(void *cookie, const char *key, size_t key_len, const char *value, size_t value_len)
+{
+	struct next_tag *n = cookie;
+
+	if ((n->last.p && compare(key, key_len, n->last.p, n->last.len) <= 0) ||
+	    (n->found && compare(key, key_len, n->key, n->key_len) >= 0))
+		return;
+	n->found = true;
+	memcpy(n->key, key, key_len);
+	n->key_len = key_len;
+	memcpy(n->value, value, value_len);
+	n->value_len = value_len;
+}
+
 static void
 on_tag_write(void *cookie, const char *key, size_t key_len, const char *value, size_t value_len)
 {
@@ -93,8 +126,16 @@ tags_to_xml_each(struct text *x, const char *tags, size_t len)
 void
 tags_to_xml(struct text *x, const char *tags, size_t len)
 {
+	char last[TAG_KEY_BYTES];
+	struct next_tag n = { .found = false };
+
 	text_str(x, XML_DECL "<Tagging xmlns=\"" XML_NS "\"><TagSet>");
-	tags_to_xml_each(x, tags, len);
+	while (tags_each(tags, len, on_tag_next, &n), n.found) {
+		n.found = false;
+		on_tag_write(x, n.key, n.key_len, n.value, n.value_len);
+		memcpy(last, n.key, n.key_len);
+		n.last = (struct span){ last, n.key_len };
+	}
 	text_str(x, "</TagSet></Tagging>");
 }
 

@@ -9,9 +9,9 @@
  * FAULT_MALFORMED_XML, FAULT_BUSY (no memory). */
 enum fault tags_from_xml(const char *body, size_t len, int max, struct text *out, int *ret_nr,
 			 const char **ret_why);
-/* Appends <Tagging>. */
+/* Appends <Tagging>, the tags by key. */
 void tags_to_xml(struct text *x, const char *tags, size_t len);
-/* Appends its <Tag>s alone. */
+/* Appends the <Tag>s alone, in the order that they have. */
 void tags_to_xml_each(struct text *x, const char *tags, size_t len);
 
 /* Reads and writes those of a bucket, as subres.def wants it. */

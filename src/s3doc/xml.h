@@ -54,12 +54,17 @@ enum fault xml_delete_parse(const char *body, size_t len, struct xml_delete *ret
 void xml_delete_free(struct xml_delete *d);
 
 /* Parses CreateBucketConfiguration: empty is fine; a location other than region (or "" and "us-east-1") is
- * FAULT_INVALID_LOCATION. */
+ * FAULT_INVALID_LOCATION.  NULL region: any location is fine. */
 enum fault xml_create_bucket_parse(const char *body, size_t len, const char *region, const char **ret_why);
 /* Parses VersioningConfiguration: FAULT_NOT_IMPLEMENTED whatever it says, if it says it well. */
 enum fault xml_versioning_parse(const char *body, size_t len, const char **ret_why);
 /* Parses AccessControlPolicy: only the owner's FULL_CONTROL; an empty body is fine where x-amz-acl came. */
 enum fault xml_acl_parse(const char *body, size_t len, const char **ret_why);
+/* Parses what a bucket may be asked to be that it is anyway: paid for by its owner, not accelerated, without
+ * notifications.  FAULT_NOT_IMPLEMENTED of anything else. */
+enum fault xml_payer_parse(const char *body, size_t len, const char **ret_why);
+enum fault xml_acceleration_parse(const char *body, size_t len, const char **ret_why);
+enum fault xml_notifications_parse(const char *body, size_t len, const char **ret_why);
 
 /* ---- answers ---- */
 

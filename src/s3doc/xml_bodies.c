@@ -298,7 +298,7 @@ bucket_end(void *cookie, int path, struct span text, const char **ret_why)
 	const char *region = cookie;
 
 	if (path == 0)
-		return text.len == 0 || span_is(text, region) || span_is(text, "us-east-1")
+		return text.len == 0 || !region || span_is(text, region) || span_is(text, "us-east-1")
 			       ? FAULT_NONE
 			       : refuse(ret_why, FAULT_INVALID_LOCATION,
 					"The location constraint is not this server's region.");
@@ -312,7 +312,7 @@ xml_create_bucket_parse(const char *body, size_t len, const char *region, const 
 	struct xml_doc doc = { .root = "CreateBucketConfiguration",
 			       .paths = bucket_paths,
 			       .end = bucket_end,
-			       .cookie = (void *)(uintptr_t)(region ? region : "") };
+			       .cookie = (void *)(uintptr_t)region };
 
 	*ret_why = "";
 	return len == 0 ? FAULT_NONE : xml_read(&doc, body, len, ret_why);

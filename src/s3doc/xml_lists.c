@@ -58,7 +58,7 @@ put_token(struct text *x, const char *element, const char *after, size_t len)
 		len = DIALECT_KEY_MAX;
 	memcpy(bytes + 1, after, len);
 	text_fmt(x, "<%s>", element);
-	text_base64(x, bytes, len + 1);
+	text_base64url(x, bytes, len + 1);
 	text_fmt(x, "</%s>", element);
 }
 
@@ -76,8 +76,10 @@ put_start(struct text *x, const struct target *t)
 	case OP_LIST_OBJECTS_V2:
 		if (l->have_token)
 			put_token(x, "ContinuationToken", l->after, l->after_len);
-		else if (l->have_start_after)
-			put_name(x, t, "StartAfter", l->after, l->after_len);
+		else if (l->have_empty_token)
+			text_element_str(x, "ContinuationToken", "");
+		if (l->have_start_after)
+			put_name(x, t, "StartAfter", l->start_after, l->start_after_len);
 		break;
 	case OP_LIST_OBJECT_VERSIONS:
 		put_name(x, t, "KeyMarker", l->after, l->after_len);

@@ -172,12 +172,19 @@ xml_acl(struct text *x)
 		 "<Permission>FULL_CONTROL</Permission></Grant></AccessControlList></AccessControlPolicy>");
 }
 
+#define NONE_OF_THEM "<IsTruncated>false</IsTruncated>"
+#define NO_LOCK                                                                                              \
+	{                                                                                                    \
+		.fault = FAULT_BAD_REQUEST, .why = "The bucket has no object lock configuration."            \
+	}
+
 enum fault
 dialect_canned(enum op op, const char *region, struct text *out, const char **ret_why)
 {
 	static const struct {
 		const char *element, *inside;
 		enum fault fault;
+		const char *why;
 	} rows[OP_NR] = {
 		[OP_GET_BUCKET_VERSIONING] = { "VersioningConfiguration", "" },
 		[OP_GET_BUCKET_LOGGING] = { "BucketLoggingStatus", "" },
@@ -188,11 +195,22 @@ dialect_canned(enum op op, const char *region, struct text *out, const char **re
 		[OP_GET_BUCKET_POLICY] = { .fault = FAULT_NO_SUCH_POLICY },
 		[OP_GET_BUCKET_POLICY_STATUS] = { .fault = FAULT_NO_SUCH_POLICY },
 		[OP_GET_BUCKET_ENCRYPTION] = { .fault = FAULT_NO_SUCH_ENCRYPTION },
-		[OP_GET_PUBLIC_ACCESS_BLOCK] = { .fault = FAULT_NO_SUCH_ACCESS_BLOCK },
-		[OP_GET_OWNERSHIP_CONTROLS] = { .fault = FAULT_NO_SUCH_OWNERSHIP },
 		[OP_GET_BUCKET_WEBSITE] = { .fault = FAULT_NO_SUCH_WEBSITE },
 		[OP_GET_BUCKET_REPLICATION] = { .fault = FAULT_NO_SUCH_REPLICATION },
 		[OP_GET_OBJECT_LOCK] = { .fault = FAULT_NO_SUCH_OBJECT_LOCK },
+		[OP_LIST_BUCKET_ANALYTICS] = { "ListBucketAnalyticsConfigurationResult", NONE_OF_THEM },
+		[OP_LIST_BUCKET_INTELLIGENT_TIERING] = { "ListBucketIntelligentTieringConfigurationsOutput",
+							 NONE_OF_THEM },
+		[OP_LIST_BUCKET_INVENTORY] = { "ListInventoryConfigurationsResult", NONE_OF_THEM },
+		[OP_LIST_BUCKET_METRICS] = { "ListMetricsConfigurationsResult", NONE_OF_THEM },
+		[OP_GET_BUCKET_ANALYTICS] = { .fault = FAULT_NO_SUCH_CONFIGURATION },
+		[OP_GET_BUCKET_INTELLIGENT_TIERING] = { .fault = FAULT_NO_SUCH_CONFIGURATION },
+		[OP_GET_BUCKET_INVENTORY] = { .fault = FAULT_NO_SUCH_CONFIGURATION },
+		[OP_GET_BUCKET_METRICS] = { .fault = FAULT_NO_SUCH_CONFIGURATION },
+		[OP_GET_OBJECT_RETENTION] = NO_LOCK,
+		[OP_PUT_OBJECT_RETENTION] = NO_LOCK,
+		[OP_GET_OBJECT_LEGAL_HOLD] = NO_LOCK,
+		[OP_PUT_OBJECT_LEGAL_HOLD] = NO_LOCK,
 	};
 
 	*ret_why = "";
@@ -208,6 +226,7 @@ dialect_canned(enum op op, const char *region, struct text *out, const char **re
 		text_fmt(out, XML_DECL "<%s xmlns=\"" XML_NS "\">%s</%s>", rows[op].element, rows[op].inside,
 			 rows[op].element);
 	} else {
+		*ret_why = rows[op].why ? rows[op].why : "";
 		return rows[op].fault ? rows[op].fault : FAULT_NOT_IMPLEMENTED;
 	}
 	return text_ok(out) ? FAULT_NONE : FAULT_BUSY;

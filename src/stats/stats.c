@@ -13,6 +13,7 @@
 
 struct stats {
 	struct stats_core *cores;
+	struct stats_keys *keys;
 	int core_nr;
 	struct stats_names names;
 };
@@ -28,11 +29,14 @@ stats_new(int core_nr, const struct stats_names *names, struct stats **ret_stats
 	if (!st)
 		return -ENOMEM;
 	st->cores = aligned_alloc(_Alignof(struct stats_core), (size_t)core_nr * sizeof *st->cores);
-	if (!st->cores) {
+	if (!st->cores || stats_keys_new(&st->keys) < 0) {
+		free(st->cores);
 		free(st);
 		return -ENOMEM;
 	}
 	memset(st->cores, 0, (size_t)core_nr * sizeof *st->cores);
+	for (int i = 0; i < core_nr; i++)
+		st->cores[i].keys = st->keys;
 	st->core_nr = core_nr;
 	st->names = *names;
 	*ret_stats = st;
@@ -45,6 +49,7 @@ stats_free(struct stats *st)
 	if (!st)
 		return;
 	free(st->cores);
+	stats_keys_free(st->keys);
 	free(st);
 }
 
@@ -217,6 +222,7 @@ stats_collect(const struct stats *st, struct stats_out *out)
 		if (st->names.reason[i] && *st->names.reason[i])
 			stats_emit(out, M_DECLINES, sum_of(st, &c->declines[i]), st->names.reason[i], NULL);
 	}
+	stats_keys_collect(st->keys, out);
 	for (int i = 0; i < STATS_EVENT_NR; i++)
 		stats_emit_values(out, stats_event_desc[i].metric, sum_of(st, &c->events[i]),
 				  stats_event_desc[i].values);

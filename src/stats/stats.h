@@ -66,7 +66,11 @@ struct stats_histogram {
 	stats_counter sum_ns;
 };
 
+/* Bounds the access keys that have a counter of their own (keys.c). */
+#define STATS_KEYS_NR 64
+
 struct stats;
+struct stats_keys;
 
 struct stats_core {
 	_Alignas(128)
@@ -79,6 +83,7 @@ struct stats_core {
 	stats_counter events[STATS_EVENT_NR];
 	stats_counter notes_nr;
 	struct stats_note_slot notes[STATS_NOTES_NR];
+	struct stats_keys *keys; /* of all cores */
 };
 
 /* ---- life: main thread ---- */
@@ -146,6 +151,10 @@ stats_event(struct stats_core *st, enum stats_event ev)
 {
 	stats_add(&st->events[ev], 1);
 }
+
+/* Counts a request whose transfer ended in a remote-access error, by the access key that signed it; NULL: nobody did.
+ * The first STATS_KEYS_NR keys have counters of their own, all others one together. */
+void stats_remote_access(struct stats_core *st, const char *access_key);
 
 struct stats_note {
 	uint64_t unix_ns, id;

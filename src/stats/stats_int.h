@@ -30,4 +30,13 @@ int stats_code_slot(int http_code);
 
 void stats_process(struct stats_out *out);
 
+/* ---- keys.c ---- */
+
+/* Makes an empty table.  0 or -ENOMEM. */
+int stats_keys_new(struct stats_keys **ret_keys);
+/* Frees it.  NULL is fine. */
+void stats_keys_free(struct stats_keys *k);
+/* Emits its counters. */
+void stats_keys_collect(const struct stats_keys *k, struct stats_out *out);
+
 #endif

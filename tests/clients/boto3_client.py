@@ -62,7 +62,7 @@ def http(url, method="GET", payload=None, headers=None):
 
 def buckets():
     s3.create_bucket(Bucket="bkt")
-    error("BucketAlreadyOwnedByYou", 409, s3.create_bucket, Bucket="bkt")
+    s3.create_bucket(Bucket="bkt")  # one's own, in us-east-1
     assert "bkt" in [b["Name"] for b in s3.list_buckets()["Buckets"]]
     h = s3.head_bucket(Bucket="bkt")["ResponseMetadata"]
     assert h["HTTPStatusCode"] == 200 and h["HTTPHeaders"]["x-amz-bucket-region"] == "us-east-1"
@@ -137,6 +137,49 @@ def objects():
     error("BadDigest", 400, s3.put_object, Bucket="bkt", Key="md5", Body=d + b"x", ContentMD5=md5)
     error("InvalidDigest", 400, s3.put_object, Bucket="bkt", Key="md5", Body=d, ContentMD5="abc")
     assert body("md5") == d
+
+
+def facts():
+    """What boto3 of any version relies on (docs/s3.md)."""
+    s3.put_object(Bucket="bkt", Key="fact", Body=b"x", Metadata={"empty": "", "full": "1"})
+    for f in s3.head_object, s3.get_object:
+        assert f(Bucket="bkt", Key="fact")["Metadata"] == {"empty": "", "full": "1"}
+    for what in "Analytics", "Inventory", "Metrics", "IntelligentTiering":
+        r = getattr(s3, {"Analytics": "list_bucket_analytics_configurations", "Inventory": "list_bucket_inventory_configurations",
+                         "Metrics": "list_bucket_metrics_configurations",
+                         "IntelligentTiering": "list_bucket_intelligent_tiering_configurations"}[what])(Bucket="bkt")
+        assert r["IsTruncated"] is False and what + "ConfigurationList" not in r, r
+    error("NoSuchConfiguration", 404, s3.get_bucket_metrics_configuration, Bucket="bkt", Id="x")
+    error("InvalidRequest", 400, s3.get_object_retention, Bucket="bkt", Key="fact")
+    # A call that asks for what is so anyway succeeds, and what is read back then is what was set.
+    block = {k: True for k in ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")}
+    error("NoSuchPublicAccessBlockConfiguration", 404, s3.get_public_access_block, Bucket="bkt")
+    error("NotImplemented", 501, s3.put_public_access_block, Bucket="bkt", PublicAccessBlockConfiguration={**block, "BlockPublicAcls": False})
+    error("NotImplemented", 501, s3.put_public_access_block, Bucket="bkt", PublicAccessBlockConfiguration={"BlockPublicAcls": True})
+    s3.put_public_access_block(Bucket="bkt", PublicAccessBlockConfiguration=block)
+    assert s3.get_public_access_block(Bucket="bkt")["PublicAccessBlockConfiguration"] == block
+    owner = {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}
+    error("NotImplemented", 501, s3.put_bucket_ownership_controls, Bucket="bkt", OwnershipControls={"Rules": [{"ObjectOwnership": "ObjectWriter"}]})
+    s3.put_bucket_ownership_controls(Bucket="bkt", OwnershipControls=owner)
+    assert s3.get_bucket_ownership_controls(Bucket="bkt")["OwnershipControls"] == owner
+    for _ in range(2):
+        s3.delete_public_access_block(Bucket="bkt")
+        s3.delete_bucket_ownership_controls(Bucket="bkt")
+    error("NoSuchPublicAccessBlockConfiguration", 404, s3.get_public_access_block, Bucket="bkt")
+    error("OwnershipControlsNotFoundError", 404, s3.get_bucket_ownership_controls, Bucket="bkt")
+    s3.put_bucket_request_payment(Bucket="bkt", RequestPaymentConfiguration={"Payer": "BucketOwner"})
+    error("NotImplemented", 501, s3.put_bucket_request_payment, Bucket="bkt", RequestPaymentConfiguration={"Payer": "Requester"})
+    s3.put_bucket_notification_configuration(Bucket="bkt", NotificationConfiguration={})
+    error("NotImplemented", 501, s3.put_bucket_notification_configuration, Bucket="bkt", NotificationConfiguration={
+        "TopicConfigurations": [{"TopicArn": "arn:aws:sns:us-east-1:1:t", "Events": ["s3:ObjectCreated:*"]}]})
+    s3.put_bucket_accelerate_configuration(Bucket="bkt", AccelerateConfiguration={"Status": "Suspended"})
+    error("NotImplemented", 501, s3.put_bucket_accelerate_configuration, Bucket="bkt", AccelerateConfiguration={"Status": "Enabled"})
+    for what in "policy", "website", "encryption", "replication":
+        r = getattr(s3, "delete_bucket_" + what)(Bucket="bkt")
+        assert r["ResponseMetadata"]["HTTPStatusCode"] == 204, what
+        error("NoSuchBucket", 404, getattr(s3, "delete_bucket_" + what), Bucket="absent")
+    error("InvalidRequest", 400, s3.put_object_legal_hold, Bucket="bkt", Key="fact", LegalHold={"Status": "ON"})
+    s3.delete_object(Bucket="bkt", Key="fact")
 
 
 def conditions():
@@ -466,7 +509,7 @@ def refused():
     error("InvalidAccessKeyId", 403, unknown.list_buckets)
 
 
-for step in (buckets, odd_keys, objects, conditions, copies, multipart, checksums, tagging, listing, links, rules, refused,
+for step in (buckets, facts, odd_keys, objects, conditions, copies, multipart, checksums, tagging, listing, links, rules, refused,
              trailers):
     if step.__name__ in STEPS or (not STEPS and step is not trailers):
         step()

@@ -245,11 +245,12 @@ arm(struct req *rq, uint64_t ns, void (*fn)(struct timer *))
 }
 
 static void
-list_fields(struct req *rq, const struct dialect_in *in)
+list_fields(struct req *rq, const struct req_in *req)
 {
+	const struct dialect_in *in = &req->in;
 	FILE *f = open_memstream(&rq->text, &rq->text_len);
 
-	fprintf(f, "%s %.*s\n", in->method, (int)in->target_len, in->target);
+	fprintf(f, "%s %.*s\n", in->method, (int)req->target_len, req->target);
 	for (int i = 0; i < in->field_nr; i++) {
 		check(strlen(in->fields[i].name) == in->fields[i].name_len);
 		check(strlen(in->fields[i].value) == in->fields[i].value_len);
@@ -323,12 +324,12 @@ script_stream(struct req *rq, const char *p)
 }
 
 static void
-script(struct req *rq, const struct dialect_in *in)
+script(struct req *rq, const struct req_in *in)
 {
 	const char *p = rq->path;
 	unsigned long long a = 0;
 
-	if (guard(rq, in))
+	if (guard(rq, &in->in))
 		return;
 	if (strcmp(p, "/now") == 0) {
 		set_reply(rq, 200, REPLY_EMPTY, 0);
@@ -379,9 +380,9 @@ req_begin(struct reqs *rs, const struct req_in *in)
 {
 	struct req *rq;
 
-	if (strcmp(in->in.target, "/full") == 0)
+	if (strcmp(in->target, "/full") == 0)
 		return NULL;
-	check(strlen(in->in.target) == in->in.target_len);
+	check(strlen(in->target) == in->target_len);
 	check(in->local->sa_family == AF_INET || in->local->sa_family == AF_INET6);
 	check(in->peer->sa_family == AF_INET || in->peer->sa_family == AF_INET6);
 	check(in->peer->sa_family == AF_INET ||
@@ -396,11 +397,11 @@ req_begin(struct reqs *rs, const struct req_in *in)
 	fake_req_counts.live++;
 	fake_req_counts.begun++;
 	note_peer(rq, in->peer);
-	snprintf(rq->path, sizeof rq->path, "%s", in->in.target);
-	snprintf(rq->whole, sizeof rq->whole, "%zu %016llx", in->in.target_len,
-		 (unsigned long long)crc64_nvme(0, in->in.target, in->in.target_len));
+	snprintf(rq->path, sizeof rq->path, "%s", in->target);
+	snprintf(rq->whole, sizeof rq->whole, "%zu %016llx", in->target_len,
+		 (unsigned long long)crc64_nvme(0, in->target, in->target_len));
 	rq->head = strcmp(in->in.method, "HEAD") == 0;
-	script(rq, &in->in);
+	script(rq, in);
 	fake_req_counts.tokened += rq->tokened;
 	return rq;
 }

@@ -58,6 +58,12 @@ ring_describe(const struct ring *r)
 	return "a ring that fails on demand";
 }
 
+const char *
+ring_why_threads(const struct ring *r)
+{
+	return NULL;
+}
+
 int
 ring_register_regions(struct ring *r, const struct iovec *regions, int nr)
 {

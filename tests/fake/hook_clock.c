@@ -17,6 +17,7 @@
 #include <liburing.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -228,6 +229,29 @@ io_uring_submit_and_wait(struct io_uring *r, unsigned nr)
 	struct io_uring_cqe *cqe = NULL;
 
 	return ring_sleep(r, &cqe, nr, UINT64_MAX, NULL);
+}
+
+/* Where the ring on threads waits, which does not make an io_uring. */
+int
+epoll_pwait2(int fd, struct epoll_event *events, int max, const struct timespec *ts, const sigset_t *mask)
+{
+	uint64_t ns = ts ? (uint64_t)ts->tv_sec * NS_PER_S + (uint64_t)ts->tv_nsec : UINT64_MAX, slice;
+	struct timespec t = { 0 };
+	bool idle = false;
+	int n = 0;
+
+	pthread_once(&once, init);
+	know_me();
+	if (!ns)
+		return (int)syscall(SYS_epoll_pwait2, fd, events, max, &t, mask, sizeof(unsigned long));
+	sleep_begin(ns);
+	while (n == 0 && (slice = sleep_slice(idle)) > 0) {
+		t = timespec_of(slice);
+		n = (int)syscall(SYS_epoll_pwait2, fd, events, max, &t, mask, sizeof(unsigned long));
+		idle = true;
+	}
+	sleep_end();
+	return n;
 }
 
 int

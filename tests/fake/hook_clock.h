@@ -3,7 +3,7 @@
  * The clocks of a whole program, in the hand of its test: what is waited for comes at once.
  *
  * Replaces clock_gettime() for the program and for its libraries, libmicrohttpd's time-outs above all, and
- * the waits that end by a clock: io_uring's, pthread_cond_timedwait(), usleep().  The clocks go on as the real
+ * the waits that end by a clock: the ring's, pthread_cond_timedwait(), usleep().  The clocks go on as the real
  * ones do.  hook_clock_skip() lets more time pass, and nothing happens in it but what the program does:
  *
  *   rest     every thread that made a ring sleeps in its wait, or in usleep(); it has looked for what came and

@@ -102,9 +102,8 @@ use(const struct form *form)
 	static struct target t;
 	struct conf_listen listen = { .dialect = DIALECT_S3 };
 	struct conf_rdma rdma = { 0 };
-	struct dialect_in in = {
-		.listen = &listen, .rdma = &rdma, .method = "POST", .target = "/bkt", .target_len = 4
-	};
+	static const struct uri uri = { .path = { "/bkt", 4 }, .text = "" };
+	struct dialect_in in = { .listen = &listen, .rdma = &rdma, .method = "POST", .uri = &uri };
 	struct form_success success;
 	struct form_limits limits;
 	const char *why = NULL;

@@ -2,10 +2,12 @@
 /*
  * XML bodies: the first byte says of which operation, the rest is the body.  What was taken is within its
  * bounds, and what we write of it is read again as the same.  From 0xf0 on the body is one that grows.  Kinds
- * above those of bodies are the packed forms themselves, as a bucket's attributes may hold them.
+ * above those of bodies are the packed forms themselves, as a bucket's attributes may hold them.  From 0xe8 to 0xef it is
+ * a body that can ask for one state only.
  */
 #include "s3doc/cors.h"
 #include "s3doc/lifecycle.h"
+#include "s3doc/subres.h"
 #include "s3doc/tags_xml.h"
 #include "s3doc/xml.h"
 #include "tests/fuzz/grow.h"
@@ -17,6 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 #define must(x) ((x) ? (void)0 : abort())
 #define GROWN_MAX (48u << 10)
+#define STATES 0xe8
+#define STATES_END 0xf0
 
 enum {
 	COMPLETE,
@@ -80,7 +84,7 @@ try_delete(const char *p, size_t len)
 static void
 try_tagging(const char *p, size_t len)
 {
-	struct text tags = { 0 }, xml = { 0 }, again = { 0 };
+	struct text tags = { 0 }, xml = { 0 }, again = { 0 }, xml2 = { 0 };
 	const char *why = NULL;
 	int nr = 0, nr2 = 0;
 
@@ -88,13 +92,16 @@ try_tagging(const char *p, size_t len)
 		must(nr <= TAGS_BUCKET_MAX && tags_count(tags.p, tags.len) == nr);
 		tags_to_xml(&xml, tags.p, tags.len);
 		must(tags_from_xml(xml.p, xml.len, TAGS_BUCKET_MAX, &again, &nr2, &why) == FAULT_NONE);
-		must(nr2 == nr && again.len == tags.len &&
-		     (nr == 0 || memcmp(again.p, tags.p, tags.len) == 0));
+		must(nr2 == nr && again.len == tags.len);
+		/* Sorted once is sorted. */
+		tags_to_xml(&xml2, again.p, again.len);
+		must(xml2.len == xml.len && memcmp(xml2.p, xml.p, xml.len) == 0);
 	}
 	must(why);
 	text_free(&tags);
 	text_free(&xml);
 	text_free(&again);
+	text_free(&xml2);
 }
 
 static void
@@ -170,6 +177,53 @@ try_packed(int kind, const char *p, size_t len)
 	text_free(&x);
 }
 
+/* What is taken is kept, and what is written of it is taken. */
+static void
+try_kept_state(bool access, const char *p, size_t len)
+{
+	struct text packed = { 0 }, xml = { 0 }, again = { 0 };
+	const char *why = NULL;
+	enum fault f = access ? access_block_from_xml(p, len, &packed, &why)
+			      : ownership_from_xml(p, len, &packed, &why);
+
+	must(why);
+	must((f == FAULT_NONE) == (packed.len > 0));
+	if (f == FAULT_NONE) {
+		must((access ? access_block_to_xml(&xml, packed.p, packed.len)
+			     : ownership_to_xml(&xml, packed.p, packed.len)) == 0);
+		must((access ? access_block_from_xml(xml.p, xml.len, &again, &why)
+			     : ownership_from_xml(xml.p, xml.len, &again, &why)) == FAULT_NONE);
+	}
+	text_reset(&xml);
+	(void)(access ? access_block_to_xml(&xml, p, len) : ownership_to_xml(&xml, p, len));
+	text_free(&packed);
+	text_free(&xml);
+	text_free(&again);
+}
+
+static void
+try_state(int kind, const char *p, size_t len)
+{
+	const char *why = NULL;
+
+	switch (kind % 5) {
+	case 0:
+	case 1:
+		try_kept_state(kind % 5, p, len);
+		return;
+	case 2:
+		(void)xml_payer_parse(p, len, &why);
+		break;
+	case 3:
+		(void)xml_acceleration_parse(p, len, &why);
+		break;
+	default:
+		(void)xml_notifications_parse(p, len, &why);
+		break;
+	}
+	must(why);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
@@ -187,6 +241,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	p = malloc(len ? len : 1);
 	must(p);
 	memcpy(p, n ? grown : data + 1, len);
+	if (data[0] >= STATES && data[0] < STATES_END) {
+		try_state(data[0] - STATES, p, len);
+		free(p);
+		return 0;
+	}
 	switch (kind) {
 	case COMPLETE:
 		try_complete(p, len);

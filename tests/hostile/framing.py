@@ -11,7 +11,7 @@ import socket
 import sys
 
 SECRET = b"what nobody may see"
-HIDDEN = b"GET /bkt/secret HTTP/1.1\r\nHost: x\r\n\r\n"
+HIDDEN = b"GET /bkt/secret HTTP/1.1\r\nHost: localhost\r\n\r\n"
 failed = False
 
 
@@ -66,14 +66,14 @@ def bodies():
 
 def main():
     plain, signed = sys.argv[1:]
-    put = b"PUT /bkt/secret HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(SECRET) + SECRET
+    put = b"PUT /bkt/secret HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(SECRET) + SECRET
     assert b" 200 " in exchange(plain, put)
     for name, body in bodies():
-        head = b"PUT /bkt/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        head = b"PUT /bkt/x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
         one(name, plain, head + body, 200, 400)
         head = b"PUT /bkt/x HTTP/1.1\r\n" + sign("PUT", "/bkt/x") + b"Transfer-Encoding: chunked\r\n\r\n"
         one(name + ", signed", signed, head + body, 200, 400)
-    head = b"%s /bkt/x HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n"
+    head = b"%s /bkt/x HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n"
     for method in (b"PUT", b"GET", b"POST", b"DELETE"):
         one(f"chunks in HTTP/1.0, {method.decode()}", plain, head % method + b"3\r\nabc\r\n0\r\n\r\n" + HIDDEN, 400)
     sys.exit(failed)

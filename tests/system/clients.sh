@@ -10,8 +10,8 @@ clients_daemon
 odd_files "$T/tree"
 bytes pattern:4 6000000 >"$T/tree/larger"
 
-# boto3: buckets, odd keys, conditions, copies, tags, links, what is refused
-STEPS='buckets odd_keys conditions copies tagging links refused' /usr/bin/python3 "$ROOT/tests/clients/boto3_client.py" || fail "boto3"
+# boto3: buckets, what any version relies on, odd keys, conditions, copies, tags, links, what is refused
+STEPS='buckets facts odd_keys conditions copies tagging links refused' /usr/bin/python3 "$ROOT/tests/clients/boto3_client.py" || fail "boto3"
 
 aws() { /usr/bin/aws --endpoint-url "$URL_S3" "$@"; }
 aws s3 mb s3://aws >/dev/null || fail "aws: mb"

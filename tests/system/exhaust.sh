@@ -68,7 +68,7 @@ wait_for 20 test -e "$T/in"
 	for s in held:
 	    s.settimeout(10)
 	    try:
-	        s.sendall(b"HEAD /bkt/a HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n")
+	        s.sendall(b"HEAD /bkt/a HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
 	        got = s.recv(100)
 	    except ConnectionError:
 	        got = b""
@@ -87,7 +87,7 @@ kill -STOP "$DAEMON_PID"
 	for s in held:
 	    s.settimeout(10)
 	    try:
-	        s.sendall(b"HEAD /bkt/a HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n")
+	        s.sendall(b"HEAD /bkt/a HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
 	        got = s.recv(100)
 	    except ConnectionError:
 	        got = b""

@@ -41,7 +41,7 @@ watch_livez
 	echo "window g 1M"
 	echo "connections 64"
 	for ((i = 32; i < 64; i++)); do echo "start p$i GET /bkt/big"; done
-	for ((i = 16; i < 32; i++)); do echo "send p$i 'PUT /bkt/slow$i HTTP/1.1\r\nhost: h\r\ncontent-length: 100000\r\n\r\n'"; done
+	for ((i = 16; i < 32; i++)); do echo "send p$i 'PUT /bkt/slow$i HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n\r\n'"; done
 	for ((i = 0; i < 16; i++)); do echo "send p$i 'GET /bkt/big HTTP/1.1\r\nx-slow: '"; done
 	echo "touch $T/held"
 	echo "waitfile $T/looked"
@@ -59,7 +59,7 @@ watch_livez
 	done
 	# A slow header is no reason to lose the request.
 	for ((i = 0; i < 4; i++)); do
-		echo "send p$i '\r\nhost: h\r\nrange: bytes=0-9\r\n\r\n'"
+		echo "send p$i '\r\nhost: localhost\r\nrange: bytes=0-9\r\n\r\n'"
 	done
 } | tr "'" '"' >"$T/script"
 raw "$T/script" &
@@ -81,7 +81,7 @@ stop_watching "slow clients"
 MORE=$'limits: { s3_progress: 2s }'
 fresh
 raw <<-END
-	raw "PUT /bkt/stopped HTTP/1.1\r\nhost: h\r\ncontent-length: 10\r\n\r\nabc"
+	raw "PUT /bkt/stopped HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\nabc"
 	expect status 400
 	expect body contains RequestTimeout
 	expect time > 1900ms

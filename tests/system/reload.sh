@@ -34,7 +34,7 @@ assert_status PUT /bkt/two 400 -T "$T/two"
 exec {conn}<>"/dev/tcp/${S3%:*}/${S3#*:}"
 over_conn() {
 	local line
-	printf 'GET /bkt/small HTTP/1.1\r\nHost: x\r\n\r\n' >&"$conn"
+	printf 'GET /bkt/small HTTP/1.1\r\nHost: localhost\r\n\r\n' >&"$conn"
 	read -r -t 10 line <&"$conn" || fail "$1: the connection is gone"
 	assert_match "$line" '^HTTP/1.1 200 ' "$1"
 	while read -r -t 10 line <&"$conn" && [ "$line" != $'\r' ]; do :; done

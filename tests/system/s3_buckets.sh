@@ -11,7 +11,7 @@ code_of() { curl -sS "${@:2}" "$URL_S3$1" | xml Code; }
 
 # ---- item 85: CreateBucket, HeadBucket, GetBucketLocation ----
 assert_status PUT /made 200
-assert_status PUT /made 409
+assert_status PUT /made 200 # one's own, in us-east-1
 assert_eq "$(head_status /made)" 200
 assert_eq "$(head_status /absent)" 404
 assert_match "$(curl_s3 '/made?location')" LocationConstraint
@@ -37,6 +37,12 @@ assert_eq "$(code_of '/bkt?replication')" ReplicationConfigurationNotFoundError
 assert_eq "$(code_of '/bkt?object-lock')" ObjectLockConfigurationNotFoundError
 assert_eq "$(code_of '/bkt?publicAccessBlock')" NoSuchPublicAccessBlockConfiguration
 assert_eq "$(code_of '/bkt?ownershipControls')" OwnershipControlsNotFoundError
+for q in policy website encryption replication publicAccessBlock ownershipControls; do assert_status DELETE "/bkt?$q" 204; done
+assert_status PUT '/bkt?ownershipControls' 200 -d '<OwnershipControls><Rule><ObjectOwnership>BucketOwnerEnforced</ObjectOwnership></Rule></OwnershipControls>'
+assert_match "$(curl_s3 '/bkt?ownershipControls')" 'BucketOwnerEnforced'
+assert_status PUT '/bkt?ownershipControls' 501 -d '<OwnershipControls><Rule><ObjectOwnership>ObjectWriter</ObjectOwnership></Rule></OwnershipControls>'
+assert_status PUT '/bkt?ownershipControls' 400 -d '<OwnershipControls><Rule><Other/></Rule></OwnershipControls>'
+assert_match "$(curl_s3 '/bkt?ownershipControls')" 'BucketOwnerEnforced' "what is refused changes nothing"
 assert_status PUT '/bkt?versioning' 501 -d '<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>'
 assert_status PUT '/bkt?acl' 200 -H 'x-amz-acl: private'
 assert_status PUT '/bkt?acl' 501 -H 'x-amz-acl: public-read'

@@ -38,7 +38,7 @@ bytes pattern:3 1000001 >"$T/p3"
 
 # ---- by body, out of order ----
 u=$(create /bkt/http -H 'content-type: text/x-test' -H 'x-amz-meta-who: me')
-assert_match "$u" '^[0-9a-f]{32}$' "upload id"
+assert_match "$u" '^u[0-9a-f]{32}$' "upload id"
 e3=$(part /bkt/http "$u" 3 "$T/p3")
 e1=$(part /bkt/http "$u" 1 "$T/p1")
 e2=$(part /bkt/http "$u" 2 "$T/p2")

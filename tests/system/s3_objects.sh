@@ -206,7 +206,7 @@ raw <<-END
 	request GET /bkt/nix
 	expect status 404
 	expect alive
-	request GET /bkt?nonsense
+	request GET /bkt?inventory
 	expect status 501
 	expect alive
 	request PUT /bkt/t?tagging body=text:nonsense

@@ -8,13 +8,19 @@ code_of() { curl -sS "${@:2}" "$URL_S3$1" | sed -n 's/.*<Code>\([^<]*\)<.*/\1/p'
 
 # Whatever the query asks for, the object stays as it is.
 echo kept | curl_s3 /bkt/k -T -
-for q in retention legal-hold torrent restore 'select&select-type=2' 'acl&cors' renameObject 'prefix=a' versionId=null; do
+for q in torrent restore 'select&select-type=2' 'acl&cors' renameObject 'prefix=a' versionId=null; do
 	assert_eq "$(echo lost | code_of "/bkt/k?$q" -T -)" NotImplemented "PUT ?$q"
 done
 assert_eq "$(echo lost | code_of "/bkt/k?versions" -T -)" NotImplemented
+# No bucket has object lock, and AWS says this of one that has none.
+for q in retention legal-hold; do
+	assert_eq "$(code_of "/bkt/k?$q" -X PUT -d lost) $(code_of "/bkt/k?$q") $(code_of "/absent/k?$q")" "InvalidRequest InvalidRequest NoSuchBucket" "?$q"
+	assert_eq "$(code_of "/bkt/k?$q" -X DELETE)" NotImplemented "DELETE ?$q"
+done
 assert_eq "$(curl_s3 /bkt/k)" kept
 for q in inventory metrics analytics intelligent-tiering; do
-	assert_eq "$(code_of "/bkt?$q")" NotImplemented "GET ?$q"
+	assert_eq "$(code_of "/bkt?$q&id=x") $(code_of "/absent?$q")" "NoSuchConfiguration NoSuchBucket" "GET ?$q"
+	assert_eq "$(code_of "/bkt?$q&id=x" -T /dev/null)" NotImplemented "PUT ?$q"
 	assert_eq "$(code_of "/bkt?$q" -X DELETE)" NotImplemented "DELETE ?$q"
 done
 assert_eq "$(head_status /bkt)" 200
@@ -42,4 +48,5 @@ for r in prepare ready cancel; do
 	for m in GET PUT DELETE; do assert_status $m "/.hipobj-rc/$r" 405; done
 	assert_eq "$(head_status "/.hipobj-rc/$r")" 405
 done
+assert_eq "$(metric gantry_declined_families_total '"hipobj-rc-v2"')" 6 "counted by family"
 assert_alive

@@ -59,7 +59,7 @@ class Conn:
 
 
 def head(method, target, *fields):
-    return "\r\n".join([f"{method} {target} HTTP/1.1", "Host: h", *fields, "", ""]).encode()
+    return "\r\n".join([f"{method} {target} HTTP/1.1", "Host: localhost", *fields, "", ""]).encode()
 
 
 FRAMES = ("x-amz-content-sha256: STREAMING-UNSIGNED-PAYLOAD-TRAILER", "x-amz-trailer: x-amz-checksum-crc32")

@@ -22,9 +22,9 @@ assert_eq "$(curl_s3 '/bkt?list-type=2' | grep -o '<Key>[^<]*')" "<Key>anchor" "
 # A request with a token has no body; one that says so and stops in it.
 raw <<-END
 	window w 100000 pattern:2
-	raw "PUT /bkt/t HTTP/1.1\r\nhost: h\r\nx-amz-rdma-token: @w\r\ncontent-length: 10\r\n\r\nabc"
+	raw "PUT /bkt/t HTTP/1.1\r\nhost: localhost\r\nx-amz-rdma-token: @w\r\ncontent-length: 10\r\n\r\nabc"
 	expect status 400
-	raw "GET /bkt/anchor HTTP/1.1\r\nhost: h\r\nx-amz-rdma-token: @w\r\ncontent-length: 10\r\n\r\nabc"
+	raw "GET /bkt/anchor HTTP/1.1\r\nhost: localhost\r\nx-amz-rdma-token: @w\r\ncontent-length: 10\r\n\r\nabc"
 	expect status 400
 END
 wait_for 10 nothing_is_held

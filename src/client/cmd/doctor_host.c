@@ -44,7 +44,7 @@ look_at_kernel(struct doctor *d)
 		doctor_say(d, FOUND_WARN, "kernel", "its version cannot be told");
 	else if (major < 6 || (major == 6 && minor < 1))
 		doctor_say(d, FOUND_STOP, "kernel",
-			   "%s is older than 6.1, which gantryd needs for its io_uring", u.release);
+			   "%s is older than 6.1, the oldest that gantryd is tried with", u.release);
 	else
 		doctor_say(d, FOUND_OK, "kernel", "%s", u.release);
 }
@@ -61,12 +61,15 @@ look_at_io_uring(struct doctor *d)
 		doctor_say(d, FOUND_OK, "io_uring", "allowed");
 	} else if (*line_of("/proc/sys/kernel/io_uring_disabled", line, sizeof line) &&
 		   strcmp(line, "0") != 0) {
-		doctor_say(d, FOUND_STOP, "io_uring",
-			   "switched off: sysctl kernel.io_uring_disabled is %s; set it to 0", line);
+		doctor_say(d, FOUND_WARN, "io_uring",
+			   "switched off, so gantryd uses threads, which is slower: sysctl "
+			   "kernel.io_uring_disabled is %s; set it to 0",
+			   line);
 	} else {
 		doctor_say(
-			d, FOUND_STOP, "io_uring",
-			"refused: %s (in a container its seccomp profile forbids it, unless told otherwise)",
+			d, FOUND_WARN, "io_uring",
+			"refused, so gantryd uses threads, which is slower: %s (in a container its seccomp "
+			"profile forbids it, unless told otherwise)",
 			strerror(errno));
 	}
 }

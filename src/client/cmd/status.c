@@ -109,6 +109,22 @@ print_traffic(const struct sample *s)
 	}
 }
 
+/* Somebody may be reading requests on their way, and whose they were is what an operator asks next. */
+static void
+print_replays(const json_t *replay)
+{
+	const char *key;
+	json_t *nr;
+
+	if (json_at(replay, "refused") <= 0)
+		return;
+	printf("%-10s %.0f requests refused whose signature had been used before (auth.replay):", "replays",
+	       json_at(replay, "refused"));
+	json_object_foreach(json_object_get(replay, "refused_by_key"), key, nr)
+		printf(" %s %.0f", key, json_number_value(nr));
+	putchar('\n');
+}
+
 const char *
 decline_meaning(const char *reason)
 {
@@ -162,6 +178,7 @@ print_all(const json_t *status, const json_t *health, const json_t *rails, const
 	print_rails(rails);
 	print_disks(disks);
 	print_traffic(s);
+	print_replays(json_object_get(status, "replay"));
 }
 
 int

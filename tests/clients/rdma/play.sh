@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Every client of clients.toml, by its own rules of success, decline and retry, against every reason of a decline, every rule that ships,
-# and every fault of a request: what the client believes is what the store holds.  item 37, item 67, item 103
+# and every fault of a request: what the client believes is what the store holds.  item 37, item 67, item 103, item 118
 #   QUICK=1     without the players that run at once
 #   SEED=N
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -80,6 +80,29 @@ if [ -z "$QUICK" ]; then
 	play --processes 16 works
 fi
 assert_alive
+stop_daemon
+
+# ---- not now: every buffer of tokens is taken, and what may wait for one waits ----
+RDMA=$open
+MORE="auth: { credentials_file: \"$T/keys\" }
+limits: { queue: 1, s3_progress: 60s, s3_total: 60s, scality_total: 60s }"
+write_config
+sed -i 's/^memory:.*/memory: { buffers: 16MiB, index: 64MiB }/' "$T/gantryd.yaml"
+daemon_run
+serves_rdma                                      # nobody has to wait for an address handle any more
+softnicctl rule add op=read delay=50s >/dev/null # until the rule goes
+raw >"$T/held" <<-END &
+	windows w 30 100000 pattern:%i
+	connections 30
+	parallel 30 PUT /bkt/held%i x-amz-rdma-token:@w%i content-length:0
+END
+held=$!
+all_is_taken() { [ "$(metric gantry_buffers '"large",state="free"') $(metric gantry_requests_queued)" = "0 1" ]; }
+wait_for 20 all_is_taken
+play buffers
+softnicctl rule clear >/dev/null
+wait "$held"
+wait_for 20 no_requests
 stop_daemon
 
 # ---- those that cannot at all ----

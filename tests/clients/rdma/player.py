@@ -3,8 +3,8 @@
 """player.py [option ...] CAUSE: plays every client of clients.toml, by its own rules, against a daemon that is in a state of that name,
 and compares what the client believes with what the store holds.
 
-Causes: works; a reason of a decline (disabled, no-device, no-rail, unreachable, not-allowed); busy (503); any (the daemon is in turns well
-and not: only belief and store are compared).  In each but busy and any what is wrong with the request itself is played as well: that comes
+Causes: works; a reason of a decline (disabled, no-device, no-rail, unreachable, not-allowed); busy (503 to everybody); buffers (503 to
+tokens alone); any (the daemon is in turns well and not: only belief and store are compared).  In each but those three what is wrong with the request itself is played as well: that comes
 first.
 
   --ready LINE       gantryd's line about its listeners: s3=... (open; signed; one with a rule) scality=...
@@ -278,13 +278,15 @@ class Player:
         status = {"missing": 404, "exists": 412, "beyond": 416, "malformed": 400, "forbidden": 403}.get(case)
         if status:
             return status
-        if cause == "busy":
-            return 503
+        if cause in ("busy", "buffers"):
+            return 503 if self.is_served() or cause == "busy" else 501
         return 501 if self.declines(cause) else None
 
+    def is_served(self):
+        return self.row.get("token", "dc81") in SERVED and self.row["header"] != "x-amz-meta-rdma-token"
+
     def declines(self, cause):
-        row = self.row
-        return cause not in ("works", "any") or row.get("token", "dc81") not in SERVED or row["header"] == "x-amz-meta-rdma-token"
+        return cause not in ("works", "any") or not self.is_served()
 
     def check_first(self, cause, case):
         first, want, header = self.answers[0], self.expect_first(cause, case), self.row["header"]
@@ -298,11 +300,10 @@ class Player:
             reply = None
         elif self.row.get("token") == "hip122" and reply is None:
             reply = str(want)  # item 104
-        if want != 503 and first.reply != reply:
+        if first.reply != reply:
             self.wrong(f"x-amz-rdma-reply should be {reply}")
         if want == 501:
-            served = self.row.get("token", "dc81") in SERVED and header != "x-amz-meta-rdma-token"
-            reason = cause if served else "token-family"
+            reason = cause if self.is_served() else "token-family"
             if first.header.get("x-gantry-rdma-reason") != reason:
                 self.wrong(f"the reason should be {reason}")
             if "x-amz-rdma-bytes-transferred" in first.header or (not ruled and "etag" in first.header):
@@ -324,7 +325,7 @@ class Player:
         elif case != "plainly":
             if belief != "failed":
                 self.wrong(f"the client thinks that a request which is wrong was done ({belief})")
-        elif cause == "busy":
+        elif cause == "busy" or (cause == "buffers" and self.is_served()):
             if belief == "rdma":
                 self.wrong("the client thinks that a 503 was a transfer")
         elif not self.declines(cause):
@@ -355,7 +356,7 @@ class Player:
     def cases(self, op, cause):
         row = self.row
         yield "plainly"
-        if cause in ("busy", "any") or not row["header"]:
+        if cause in ("busy", "buffers", "any") or not row["header"]:
             return
         scal, form = row["header"] == "x-scal-rdma", row.get("token", "dc81")
         yield "missing"

@@ -143,7 +143,7 @@ request_build(const char *server, char **words, int nr, size_t *ret_len, bool *r
 	snprintf(line, sizeof line, " HTTP/%s\r\n", o.version);
 	add_text(&b, line);
 	if (!o.no_host && !has_host) {
-		snprintf(line, sizeof line, "host: %s\r\n", server);
+		snprintf(line, sizeof line, "host: %.*s\r\n", (int)strcspn(server, "/"), server);
 		add_text(&b, line);
 	}
 	for (int i = 2; i < nr; i++) {

@@ -177,6 +177,7 @@ connect_unix(void)
 }
 
 static char reply[65536];
+static const char *host_name = "localhost";
 
 /* Sends a request and reads until the other side closes; returns the status, the text is in reply. */
 static int
@@ -187,7 +188,8 @@ ask_on(int fd, const char *head)
 	ssize_t n;
 	int status;
 
-	n = snprintf(request, sizeof request, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", head);
+	n = snprintf(request, sizeof request, "%s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", head,
+		     host_name);
 	assert_int_equal(write(fd, request, (size_t)n), n);
 	while ((n = read(fd, reply + len, sizeof reply - 1 - len)) > 0)
 		len += (size_t)n;
@@ -354,7 +356,7 @@ test_crowd(void **state)
 		local[i] = half(connect_unix());
 	assert_int_equal(ask_on(connect_unix(), "GET /livez"), 200);
 	/* None of TCP's had to go for those. */
-	say(tcp[N - 1], "TP/1.1\r\nHost: x\r\n\r\n");
+	say(tcp[N - 1], "TP/1.1\r\nHost: localhost\r\n\r\n");
 	assert_true(read(tcp[N - 1], reply, sizeof reply - 1) > 0);
 	assert_int_equal(memcmp(reply, "HTTP/1.1 200", 12), 0);
 	/* The idle one is older than no other, and half a request goes before it. */
@@ -362,7 +364,7 @@ test_crowd(void **state)
 		close(tcp[i]);
 		tcp[i] = half(connect_tcp());
 	}
-	say(tcp[N - 1], "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
+	say(tcp[N - 1], "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n");
 	assert_true(read(tcp[N - 1], reply, sizeof reply - 1) > 0);
 	assert_int_equal(memcmp(reply, "HTTP/1.1 200", 12), 0);
 	for (int i = 0; i < N; i++) {
@@ -392,6 +394,40 @@ test_refusals(void **state)
 	assert_int_equal(ask("GET /livez?verbose"), 200);
 	/* A body is read and forgotten. */
 	assert_int_equal(ask("POST /livez HTTP/1.1\r\nContent-Length: 5\r\n\r\nhallo\r\nGET /livez"), 405);
+}
+
+/* A name that a stranger's name server points at this machine; over the socket, and with no name, nobody's page asks. */
+static void
+test_names(void **state)
+{
+	static const char *const pages[] = { "GET /", "GET /status", "GET /metrics", "GET /livez",
+					     "POST /control/x" };
+	static char domain[] = "s3.test";
+	static struct conf_s3 s3 = { .domains = { domain }, .domain_nr = 1 };
+	struct admin_params p = { .address = "127.0.0.1:0", .sa = &sa, .sa_len = sa_len, .s3 = &s3 };
+	struct admin *first = admin;
+	char err[256];
+
+	host_name = "evil.example";
+	for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+		assert_int_equal(ask(pages[i]), 403);
+		assert_has("{\"error\":\"Host: expected an address, localhost, or a name in s3.domain\"}");
+		assert_int_not_equal(ask_on(connect_unix(), pages[i]), 403);
+	}
+	host_name = "gantry.s3.test:9001";
+	assert_int_equal(ask("GET /livez"), 403);
+	assert_int_equal(admin_start(&p, &env, &admin, err, sizeof err), 0);
+	assert_int_equal(ask("GET /livez"), 200);
+	admin_stop(admin);
+	/* Where others reach it, any name may be the right one. */
+	assert_int_equal(start(&admin, "0.0.0.0:0", NULL, err), 0);
+	assert_int_equal(ask("GET /livez"), 200);
+	admin_stop(admin);
+	admin = first;
+	host_name = "127.0.0.1:9001";
+	assert_int_equal(ask("GET /livez"), 200);
+	host_name = "localhost";
+	assert_int_equal(ask("GET /livez"), 200);
 }
 
 static void
@@ -473,7 +509,8 @@ ask_often(void *arg)
 
 		in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 		if (connect(fd, (struct sockaddr *)&in, sizeof in) < 0 ||
-		    write(fd, "GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 52) != 52 ||
+		    write(fd, "GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 60) !=
+			    60 ||
 		    read(fd, buf, sizeof buf) < 12 || memcmp(buf, "HTTP/1.1 200", 12) != 0)
 			*port = -1;
 		close(fd);
@@ -502,9 +539,9 @@ main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_health),       T(test_stuck_core),  T(test_pages),      T(test_page),
-		T(test_refusals),     T(test_unix_socket), T(test_port_taken), T(test_silent_clients),
-		T(test_many_clients), T(test_crowd),
+		T(test_health),         T(test_stuck_core),   T(test_pages),       T(test_page),
+		T(test_refusals),       T(test_names),        T(test_unix_socket), T(test_port_taken),
+		T(test_silent_clients), T(test_many_clients), T(test_crowd),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,8 +8,17 @@
 static inline enum fault
 ask_at(struct rq *r, const struct auth_env *env, uint64_t now_s, struct identity *id)
 {
-	enum fault f = auth_check(env, &r->in, &r->t, now_s, id, &r->why);
+	enum fault f;
 
+	rq_read(r);
+	/* What is wrong with the target dialect_parse() says, before anybody is asked who they are. */
+	f = r->uri.fault;
+	if (f != FAULT_NONE) {
+		r->why = r->uri.why;
+		memset(id, 0, sizeof *id);
+		return f;
+	}
+	f = auth_check(env, &r->in, &r->t, now_s, id, &r->why);
 	assert_true(f == FAULT_NONE ? id->keys == env->keys && id->entry : strlen(r->why) > 10);
 	assert_true(f == FAULT_NONE || (!id->entry && !id->keys && !id->anonymous));
 	return f;

@@ -54,7 +54,7 @@ sign(struct rq *r, const struct signer *s)
 	char list[2048] = "", scope[160], hex[65], *q;
 	const struct field *hash = dialect_field(&r->in, "x-amz-content-sha256", NULL);
 
-	snprintf(target, sizeof target, "%s", r->in.target);
+	snprintf(target, sizeof target, "%s", r->target);
 	q = strchr(target, '?');
 	if (q)
 		*q++ = 0;

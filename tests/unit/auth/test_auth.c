@@ -46,7 +46,7 @@ signed_requests(void **state)
 					       "/bkt/obj?X-Amz-SignedHeaders=host",
 					       "/bkt/obj?X-Amz-Security-Token=t",
 					       "/bkt/obj?AWSAccessKeyId=a&Expires=1&Signature=s",
-					       "http://h/bkt/obj?X-Amz-Signature=0" };
+					       "http://10.0.0.9:9000/bkt/obj?X-Amz-Signature=0" };
 	struct rq *r;
 
 	for (int anonymous = 0; anonymous < 2; anonymous++) {

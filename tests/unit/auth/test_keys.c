@@ -4,6 +4,7 @@
 
 #include "auth/auth_int.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -69,6 +70,15 @@ bad_files(void **state)
 	refused("- { " K ", grants: [{ bucket: \"a*b\" }] }", "bucket: expected a bucket");
 	refused("- { " K ", grants: [{ bucket: a, bucket: b }] }", "bucket: given twice");
 	refused("- { " K ", grants: [{ bucket: a, verysecre: b }] }", "[0].grants[0]: unknown key");
+	refused("- { " K ", gids: 10.0.0.1 }", "[0].gids: expected a list");
+	refused("- { " K ", gids: [] }", "[0].gids: expected 1 to 64 addresses or blocks");
+	refused("- { " K ", gids: [verysecret] }", "[0].gids[0]: expected an address or a block");
+	refused("- { " K ", gids: [10.0.0.0/33] }", "[0].gids[0]: expected an address");
+	refused("- { " K ", gids: [10.0.0.1, fd00::/129] }", "[0].gids[1]: expected an address");
+	refused("- { " K ", gids: [\"10.0.0.1\\0\"] }", "[0].gids[0]: expected an address");
+	refused("- { " K ", gids: [[10.0.0.1]] }", "[0].gids[0]: expected one value");
+	refused("- { " K ", gids: [10.0.0.1], gids: [10.0.0.1] }", "[0].gids: given twice");
+	refused("- { " K ", grants: [{ bucket: a, gids: [10.0.0.1] }] }", "[0].grants[0]: unknown key");
 	refused("- { " K " }\n- { " K " }", "[1] has the access key and the secret of [0]");
 	refused("- { " K " }\n--- []", "a second document");
 	refused("- { " K, "not valid YAML");
@@ -97,6 +107,49 @@ good_files(void **state)
 	auth_keys_put(keys);
 	assert_int_equal(again->nr, 3);
 	auth_keys_put(again);
+}
+
+/* Which addresses tokens of a key may name. */
+static void
+gids(void **state)
+{
+	static const struct {
+		const char *gid;
+		bool listed;
+	} of[] = {
+		{ "::ffff:10.1.2.3", true },
+		{ "::ffff:10.1.3.0", false },
+		{ "::ffff:192.168.7.9", true },
+		{ "::ffff:192.168.7.8", false },
+		{ "fd00:1::77", true },
+		{ "fd00:2::77", false },
+		{ "::1", false },
+	};
+	struct auth_keys *keys;
+	struct identity all, some, nobody;
+
+	assert_int_equal(parse("- { access_key: AALL, secret_key: verysecret }\n"
+			       "- { access_key: SOME, secret_key: verysecret, "
+			       "gids: [10.1.2.0/24, 192.168.7.9, \"fd00:1::/32\"] }\n",
+			       &keys),
+			 0);
+	identity_init(&all);
+	identity_init(&some);
+	identity_init(&nobody);
+	nobody.anonymous = true;
+	all.entry = &keys->entry[0];
+	some.entry = &keys->entry[1];
+	for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+		uint8_t gid[16];
+
+		assert_int_equal(inet_pton(AF_INET6, of[i].gid, gid), 1);
+		assert_true(auth_gid_allowed(&all, gid) && auth_gid_allowed(&nobody, gid));
+		if (auth_gid_allowed(&some, gid) != of[i].listed)
+			fail_msg("%s", of[i].gid);
+	}
+	assert_true(auth_gid_allowed(&all, NULL));
+	assert_false(auth_gid_allowed(&some, NULL));
+	auth_keys_put(keys);
 }
 
 static void
@@ -157,6 +210,7 @@ holder(const char *grants)
 	env.keys = keys_from(yaml);
 	memset(&r->t, 0, sizeof r->t);
 	r->t.op = OP_GET_OBJECT;
+	rq_read(r);
 	assert_fault(auth_check(&env, &sign(r, &s)->in, &r->t, DAY_S, &id, &r->why), FAULT_NONE);
 	auth_keys_put(env.keys); /* the identity has its own */
 	return id;
@@ -238,8 +292,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bad_files), cmocka_unit_test(good_files),      cmocka_unit_test(modes),
-		cmocka_unit_test(grants),    cmocka_unit_test(every_operation),
+		cmocka_unit_test(bad_files), cmocka_unit_test(good_files), cmocka_unit_test(gids),
+		cmocka_unit_test(modes),     cmocka_unit_test(grants),     cmocka_unit_test(every_operation),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,7 +31,7 @@ published(void **state)
 		   OP_LIST_OBJECTS);
 	assert_fault(ask(r), FAULT_NONE);
 	/* The order on the wire does not matter. */
-	r->in.target = "/?prefix=J&max-keys=2";
+	r->target = "/?prefix=J&max-keys=2";
 	assert_fault(ask(r), FAULT_NONE);
 	assert_fault(ask_at(example_presigned(), &env, DAY_S, &id), FAULT_NONE);
 	assert_int_equal(id.payload, PAYLOAD_UNSIGNED);
@@ -40,6 +40,15 @@ published(void **state)
 }
 
 /* ---- tampering ---- */
+
+/* Tells whether it is a letter of an escape: its case says nothing. */
+static bool
+is_hex_letter(const char *text, size_t i)
+{
+	bool escape = (i > 0 && text[i - 1] == '%') || (i > 1 && text[i - 2] == '%');
+
+	return escape && ((text[i] | 0x20) >= 'a' && (text[i] | 0x20) <= 'f');
+}
 
 /* Every byte of text, with several others in its place. */
 static void
@@ -52,7 +61,9 @@ tamper_text(struct rq *r, char *text, size_t len, const char *what, size_t from)
 			char was = text[i];
 
 			text[i] = (char)(was ^ flips[k]);
-			if (text[i] && !refused(r))
+			if (text == r->target && flips[k] == 0x20 && is_hex_letter(text, i))
+				assert_fault(ask(r), FAULT_NONE);
+			else if (text[i] && !refused(r))
 				fail_msg("%s: byte %zu changed from %c to %c passes", what, i, was, text[i]);
 			text[i] = was;
 		}
@@ -62,16 +73,16 @@ tamper_text(struct rq *r, char *text, size_t len, const char *what, size_t from)
 static void
 tamper(struct rq *r)
 {
-	const char *old_method = r->in.method, *old_target = r->in.target;
+	const char *old_method = r->in.method, *old_target = r->target;
 	char method[16], target[1024];
 
 	assert_fault(ask(r), FAULT_NONE);
 	snprintf(method, sizeof method, "%s", r->in.method);
-	snprintf(target, sizeof target, "%s", r->in.target);
+	snprintf(target, sizeof target, "%s", r->target);
 	r->in.method = method;
 	tamper_text(r, method, strlen(method), "method", 0);
-	r->in.target = target;
-	tamper_text(r, target, r->in.target_len, "target", 0);
+	r->target = target;
+	tamper_text(r, target, r->target_len, "target", 0);
 	for (int i = 0; i < r->in.field_nr; i++) {
 		struct field *f = &r->fields[i];
 		char name[64], value[1024];
@@ -92,7 +103,7 @@ tamper(struct rq *r)
 		f->name = named;
 	}
 	r->in.method = old_method;
-	r->in.target = old_target;
+	r->target = old_target;
 	assert_fault(ask(r), FAULT_NONE);
 }
 
@@ -112,7 +123,7 @@ every_byte(void **state)
 	r->listen.anonymous = false;
 	tamper(r);
 	/* item 81: all headers signed, a port in Host; a descriptor */
-	r = for_op(rq_with(s3("PUT", "/bkt/a%20b+c?x-id=PutObject&partNumber=1"), "content-length", "0",
+	r = for_op(rq_with(s3("PUT", "/bkt/a%20b%2Bc?partNumber=1&x-id=PutObject"), "content-length", "0",
 			   "user-agent", "x  y   z", "x-amz-content-sha256", "UNSIGNED-PAYLOAD", "x-amz-date",
 			   STAMP, "x-amz-rdma-token", DC81, "x-amz-meta-a", "1", NULL),
 		   OP_PUT_OBJECT);

@@ -57,6 +57,61 @@ credentials(void **state)
 	}
 }
 
+/* Of another region: where any is fine, and where none is named; the key is that of the region that is. */
+static void
+regions(void **state)
+{
+	static const char long_one[] = "a234567890123456789012345678901234567890123456789012345678901234";
+	static const struct {
+		const char *ours, *signed_for;
+		enum fault f;
+	} cases[] = {
+		{ "us-east-1", "us-east-1", FAULT_NONE },
+		{ "us-east-1", "", FAULT_NONE },
+		{ "us-east-1", "eu-west-1", FAULT_AUTH_HEADER },
+		{ "us-east-1", "US-EAST-1", FAULT_AUTH_HEADER },
+		{ "us-east-1", "any", FAULT_AUTH_HEADER },
+		{ "any", "any", FAULT_NONE },
+		{ "any", "", FAULT_NONE },
+		{ "any", "eu-west-1", FAULT_NONE },
+		{ "any", "127.0.0.1", FAULT_NONE },
+		{ "any", long_one + 1, FAULT_NONE },
+		{ "any", long_one, FAULT_AUTH_HEADER },
+	};
+	struct signer s = example_signer();
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		/* Twice: derived, and out of the cache. */
+		for (int again = 0; again < 2; again++) {
+			struct auth_env env = example_env();
+			struct identity id;
+			enum fault f;
+
+			env.region = cases[i].ours;
+			s.region = cases[i].signed_for;
+			f = ask_at(plain_get(&s), &env, DAY_S, &id);
+			if (f != cases[i].f)
+				fail_msg("%s for %s: fault %d", cases[i].signed_for, cases[i].ours, f);
+			identity_put(&id);
+		}
+	}
+	/* A key that is kept for one region is not that of another. */
+	s.region = "eu-west-1";
+	for (int i = 0; i < 2; i++) {
+		struct auth_env env = example_env();
+		struct identity id;
+		struct rq *r = plain_get(&s);
+		char value[512];
+
+		env.region = "any";
+		snprintf(value, sizeof value, "%s", r->fields[3].value);
+		memcpy(strstr(value, "eu-west-1"), i ? "eu-west-2" : "eu-west-1", 9);
+		r->fields[3].value = value;
+		assert_fault(ask_at(r, &env, DAY_S, &id), i ? FAULT_SIGNATURE : FAULT_NONE);
+		identity_put(&id);
+	}
+}
+
 /* The date alone, in both of its forms. */
 static void
 date_header(void **state)
@@ -143,8 +198,8 @@ presigned_bounds(void **state)
 			 "%%2F20130524%%2Fus-east-1%%2Fs3%%2Faws4_request&X-Amz-Date=" STAMP
 			 "&X-Amz-Expires=%s&X-Amz-SignedHeaders=host&X-Amz-Signature=" EMPTY,
 			 bad[i]);
-		r->in.target = target;
-		r->in.target_len = strlen(target);
+		r->target = target;
+		r->target_len = strlen(target);
 		assert_fault(ask(r), FAULT_AUTH_QUERY);
 	}
 }
@@ -269,6 +324,8 @@ many_cores(void **state)
 			s.stamp[7] = day ? '6' : '4';
 			r = plain_get(&s);
 			*to = *r;
+			to->in.uri = &to->uri;
+			rq_read(to);
 			to->in.fields = to->fields;
 			to->in.listen = &to->listen;
 			to->in.rdma = &to->rdma;
@@ -292,11 +349,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(clocks),           cmocka_unit_test(credentials),
-		cmocka_unit_test(date_header),      cmocka_unit_test(malformed),
-		cmocka_unit_test(presigned_bounds), cmocka_unit_test(session_token),
-		cmocka_unit_test(rotation),         cmocka_unit_test(many_days),
-		cmocka_unit_test(many_cores),
+		cmocka_unit_test(clocks),        cmocka_unit_test(credentials),
+		cmocka_unit_test(date_header),   cmocka_unit_test(regions),
+		cmocka_unit_test(malformed),     cmocka_unit_test(presigned_bounds),
+		cmocka_unit_test(session_token), cmocka_unit_test(rotation),
+		cmocka_unit_test(many_days),     cmocka_unit_test(many_cores),
 	};
 	int r = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -94,11 +94,45 @@ test_json(void **state)
 		      "\"message\":\"a \\\"quoted\\\" back\\\\slash\"}\n");
 }
 
+static void
+test_fields(void **state)
+{
+	static const struct log_field fields[] = { { "access_key", "AK%22" }, { "key", "a/b" } };
+	static char big[3073];
+	const struct log_field large[] = { { "key", big }, { "bucket", "b" } };
+	const char *members =
+		"\"event\":\"access\",\"request\":\"4711\",\"access_key\":\"AK%22\",\"key\":\"a/b\",";
+
+	log_init(LOG_PLAIN, LOG_INFO);
+	capture();
+	log_write_fields(LOG_EV_ACCESS, LOG_INFO, "m", "4711", fields, 2, "status=%d", 200);
+	release();
+	assert_string_equal(
+		text, "2023-11-14T22:13:20.123456Z info m: id=4711 access_key=AK%22 key=a/b status=200\n");
+	log_init(LOG_JSON, LOG_INFO);
+	capture();
+	log_write_fields(LOG_EV_ACCESS, LOG_INFO, "m", "4711", fields, 2, "status=%d \"", 200);
+	release();
+	assert_non_null(strstr(text, members));
+	assert_non_null(strstr(text, ",\"message\":\"status=200 \\\"\"}\n"));
+	/* The longest key there can be, each byte of it escaped, is whole. */
+	memset(big, 'x', sizeof big - 1);
+	for (int f = LOG_PLAIN; f <= LOG_JSON; f += LOG_JSON - LOG_PLAIN) {
+		log_init((enum log_format)f, LOG_INFO);
+		capture();
+		log_write_fields(LOG_EV_ACCESS, LOG_INFO, "m", "4711", large, 2, "end=%0100d", 0);
+		release();
+		assert_non_null(strstr(text, big));
+		assert_non_null(strstr(text, f == LOG_JSON ? "000\"}\n" : "000\n"));
+		assert_int_equal(lines(), 1);
+	}
+}
+
 /* Too long is cut, and still one line of its format. */
 static void
 test_long(void **state)
 {
-	static char big[5000];
+	static char big[9000];
 
 	memset(big, '"', sizeof big - 1);
 	for (int f = LOG_PLAIN; f <= LOG_JSON; f++) {
@@ -206,9 +240,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plain),   cmocka_unit_test(test_utf8),   cmocka_unit_test(test_json),
-		cmocka_unit_test(test_long),    cmocka_unit_test(test_limit),  cmocka_unit_test(test_parse),
-		cmocka_unit_test(test_modules), cmocka_unit_test(test_events),
+		cmocka_unit_test(test_plain),  cmocka_unit_test(test_utf8),    cmocka_unit_test(test_json),
+		cmocka_unit_test(test_fields), cmocka_unit_test(test_long),    cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_parse),  cmocka_unit_test(test_modules), cmocka_unit_test(test_events),
 	};
 
 	clock_fake(&now);

@@ -26,6 +26,10 @@ struct rq {
 	struct conf_rdma rdma;
 	struct field fields[DIALECT_FIELDS_MAX + 8];
 	struct dialect_in in;
+	const char *target; /* as it is sent */
+	size_t target_len;
+	struct uri uri;
+	char text[DIALECT_TARGET_MAX + 64]; /* that it is decoded in */
 	struct target t;
 	unsigned parts, parts_not; /* that were got; that there are none of */
 	unsigned char attrs[DIALECT_ATTRS_MAX];
@@ -69,10 +73,11 @@ rq_bare(enum conf_dialect d, const char *method, const char *target)
 	r.in = (struct dialect_in){ .listen = &r.listen,
 				    .rdma = &r.rdma,
 				    .method = method,
-				    .target = target,
-				    .target_len = strlen(target),
+				    .uri = &r.uri,
 				    .fields = r.fields,
 				    .parts = { rq_part, &r } };
+	r.target = target;
+	r.target_len = strlen(target);
 	return &r;
 }
 
@@ -99,11 +104,28 @@ rq_with(struct rq *r, ...)
 	return r;
 }
 
+/* What is sent, decoded again.  What lies behind it is not touched. */
+static inline void
+rq_read(struct rq *r)
+{
+	size_t behind = r->target_len + 1;
+
+	assert_true(r->target_len < sizeof r->text - 32);
+	memset(r->text, 0x5a, sizeof r->text);
+	memcpy(r->text, r->target, r->target_len);
+	r->text[r->target_len] = 0;
+	dialect_read_target(&r->in, r->text, r->target_len, &r->uri);
+	assert_int_equal(r->text[r->target_len], 0);
+	for (size_t i = behind; i < sizeof r->text; i++)
+		assert_int_equal(r->text[i], 0x5a);
+}
+
 static inline enum fault
 rq_parse(struct rq *r)
 {
 	enum fault f;
 
+	rq_read(r);
 	memset(&r->t, 0x5a, sizeof r->t);
 	memset(r->attrs, 0x5a, sizeof r->attrs);
 	memset(&r->copy, 0x5a, sizeof r->copy);

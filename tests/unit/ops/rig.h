@@ -64,6 +64,7 @@ struct xchg {
 	int field_nr;
 	char text[4096];
 	size_t used;
+	char target[DIALECT_TARGET_MAX + 1];
 	struct req_in in;
 };
 
@@ -284,8 +285,8 @@ x_init(struct xchg *x, int listen, const char *method, const char *target)
 	x->in.in.listen = &rig.conf->listen[listen];
 	x->in.in.rdma = &rig.conf->rdma;
 	x->in.in.method = method;
-	x->in.in.target = target;
-	x->in.in.target_len = strlen(target);
+	x->in.target_len = (size_t)snprintf(x->target, sizeof x->target, "%s", target);
+	x->in.target = x->target;
 	x->in.local = x->in.peer = (struct sockaddr *)&rig_sa;
 	x->in.conn = x;
 	x_field(x, "host", "127.0.0.1:9000");

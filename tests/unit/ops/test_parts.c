@@ -23,7 +23,7 @@ static const struct {
 	{ "GET", "/bkt/a", "range", "bytes=100-", NULL, 416 },
 	{ "HEAD", "/bkt/a", NULL, NULL, NULL, 200 },
 	{ "GET", "/bkt/none", NULL, NULL, NULL, 404 },
-	{ "GET", "/bkt/a?unknown", NULL, NULL, NULL, 501 },
+	{ "GET", "/bkt/a?torrent", NULL, NULL, NULL, 501 },
 	{ "PUT", "/bkt/a", "x-amz-checksum-crc32", "AAAAAA==", "bytes of an object", 400 },
 	{ "PUT", "/bkt/b", "x-amz-copy-source", "/bkt/a", NULL, 200 },
 	{ "PUT", "/bkt/a?tagging", NULL, NULL,

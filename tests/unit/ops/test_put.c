@@ -183,6 +183,27 @@ test_declined(void **state)
 	assert_int_equal(head_size("p"), 5000);
 }
 
+/* Counted by who asked: here that is nobody known. */
+static int
+remote_access_errors(void)
+{
+	static const char name[] = "gantry_rdma_remote_access_errors_total{access_key=\"-\"} ";
+	struct stats_out *out;
+	char *text, *at;
+	size_t len;
+	int n;
+
+	assert_int_equal(stats_out_new(&out), 0);
+	stats_collect(rig.stats, out);
+	assert_int_equal(stats_out_text(out, &text, &len), 0);
+	stats_out_free(out);
+	at = strstr(text, name);
+	assert_non_null(at);
+	n = atoi(at + sizeof name - 1);
+	free(text);
+	return n;
+}
+
 /* item 41, item 42: the data plane fails: 500, the version before remains, a repeat works */
 static void
 test_failed(void **state)
@@ -190,8 +211,10 @@ test_failed(void **state)
 	struct xchg x;
 
 	put_object("f", 3000000, 1);
+	assert_int_equal(remote_access_errors(), 0);
 	fake_chan_script(rig.chan, 3, WCS_REM_ACCESS);
 	assert_int_equal(put(&x, "f", 2000000 + 1048576, NULL, NULL), 500);
+	assert_int_equal(remote_access_errors(), 1);
 	assert_header(&x, "x-amz-rdma-reply", "500");
 	assert_no_header(&x, "etag");
 	assert_non_null(strstr(req_reply(x.rq)->text, "RDMATransferFailed"));

@@ -160,6 +160,43 @@ binding(void **state)
 			 -EHOSTUNREACH); /* not in a subnet of ours all the same */
 }
 
+/* Can clients of a listener be in a subnet of the rails? */
+static void
+shared(void **state)
+{
+	static const struct {
+		const char *listen;
+		bool eth, with_ib, loopback;
+	} of[] = {
+		{ "10.0.0.5:9000", true, true, false },
+		{ "10.0.0.77:9000", true, true, false },
+		{ "10.0.1.5:9000", false, false, false },
+		{ "127.0.0.1:9000", false, false, true },
+		{ "0.0.0.0:9000", true, true, true },
+		{ "[::]:9000", true, true, true },
+		{ "[fd00:0:0:1::9]:9000", true, true, false },
+		{ "[fd00:0:0:2::9]:9000", false, false, false },
+		{ "[fe80::7]:9000", false, false, false },
+		{ "[::ffff:10.0.0.5]:9000", true, true, false },
+	};
+	struct rdma_trust none = { .net_nr = 0 };
+
+	for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+		for (int how = 0; how < 3; how++) {
+			struct sockaddr_storage sa;
+			socklen_t len;
+			bool want = how == 0 ? of[i].eth : how == 1 ? of[i].with_ib : of[i].loopback;
+
+			build(how == 1, how == 2);
+			assert_int_equal(conf_addr_parse(of[i].listen, &sa, &len), 0);
+			if (rdma_trust_shares(&trust, (struct sockaddr *)&sa) != want)
+				fail_msg("%s, %d", of[i].listen, how);
+			assert_false(rdma_trust_shares(&none, (struct sockaddr *)&sa));
+		}
+	}
+	assert_false(rdma_trust_shares(&trust, &(struct sockaddr){ .sa_family = AF_UNIX }));
+}
+
 static void
 texts(void **state)
 {
@@ -182,6 +219,7 @@ main(void)
 		cmocka_unit_test(allow_replaces_the_default),
 		cmocka_unit_test(infiniband_subnets),
 		cmocka_unit_test(binding),
+		cmocka_unit_test(shared),
 		cmocka_unit_test(texts),
 	};
 

@@ -279,6 +279,7 @@ small_bodies(void **state)
 	assert_fault(xml_create_bucket_parse(body, strlen(body), "eu-1", &why), FAULT_NONE);
 	snprintf(body, sizeof body, create, "eu-2");
 	assert_fault(xml_create_bucket_parse(body, strlen(body), "eu-1", &why), FAULT_INVALID_LOCATION);
+	assert_fault(xml_create_bucket_parse(body, strlen(body), NULL, &why), FAULT_NONE);
 	assert_fault(xml_create_bucket_parse("<a/>", 4, "eu-1", &why), FAULT_MALFORMED_XML);
 	assert_fault(xml_acl_parse("", 0, &why), FAULT_NONE);
 	assert_fault(xml_acl_parse(acl, strlen(acl), &why), FAULT_NONE);

@@ -48,15 +48,32 @@ lists(void **state)
 	xml_list_end(&x, t, true, &e, 1);
 	assert_has(&x, "<Key>a%20b</Key>");
 	assert_has(&x, "<EncodingType>url</EncodingType>");
-	assert_has(&x, "<KeyCount>1</KeyCount><NextContinuationToken>AWEgYg==</NextContinuationToken>");
+	assert_has(&x, "<KeyCount>1</KeyCount><NextContinuationToken>AWEgYg</NextContinuationToken>");
 	assert_null(strstr(x.p, "<Owner>"));
 	t = parsed("GET", "/bkt?list-type=2&continuation-token=AWEgYg%3D%3D");
 	assert_string_equal(t->list->after, "a b");
 	text_reset(&x);
 	xml_list_begin(&x, t);
 	xml_list_end(&x, t, false, NULL, 0);
-	assert_has(&x, "<ContinuationToken>AWEgYg==</ContinuationToken>");
+	assert_has(&x, "<ContinuationToken>AWEgYg</ContinuationToken>");
 	assert_has(&x, "<IsTruncated>false</IsTruncated><KeyCount>0</KeyCount></ListBucketResult>");
+	/* What was asked is echoed, start-after also where a token outweighs it, and a token that is empty. */
+	t = parsed("GET", "/bkt?list-type=2&start-after=%26&continuation-token=AWEgYg%3D%3D");
+	text_reset(&x);
+	xml_list_begin(&x, t);
+	assert_has(&x, "<ContinuationToken>AWEgYg</ContinuationToken><StartAfter>&amp;</StartAfter>");
+	assert_string_equal(t->list->after, "a b");
+	t = parsed("GET", "/bkt?list-type=2&continuation-token=AWEgYg%3D%3D&start-after=zz");
+	assert_string_equal(t->list->after, "a b");
+	t = parsed("GET", "/bkt?list-type=2&continuation-token=&start-after=zz");
+	text_reset(&x);
+	xml_list_begin(&x, t);
+	assert_has(&x, "<ContinuationToken></ContinuationToken><StartAfter>zz</StartAfter>");
+	assert_string_equal(t->list->after, "zz");
+	t = parsed("GET", "/bkt?list-type=2");
+	text_reset(&x);
+	xml_list_begin(&x, t);
+	assert_null(strstr(text_of(&x), "ContinuationToken"));
 	t = parsed("GET", "/bkt?versions");
 	text_reset(&x);
 	xml_list_begin(&x, t);
@@ -71,8 +88,8 @@ lists(void **state)
 	xml_list_begin(&x, t);
 	xml_list_entry(&x, t, &e);
 	xml_list_end(&x, t, true, &e, 1);
-	assert_has(&x, "<Upload><Key>a b</Key><UploadId>30313233343536373839616263646566</UploadId>");
-	assert_has(&x, "<NextUploadIdMarker>30313233343536373839616263646566</NextUploadIdMarker>");
+	assert_has(&x, "<Upload><Key>a b</Key><UploadId>u30313233343536373839616263646566</UploadId>");
+	assert_has(&x, "<NextUploadIdMarker>u30313233343536373839616263646566</NextUploadIdMarker>");
 	t = parsed("GET", "/");
 	text_reset(&x);
 	xml_buckets_begin(&x);
@@ -80,7 +97,7 @@ lists(void **state)
 	xml_buckets_end(&x, t, true, "bkt", 3);
 	assert_has(&x,
 		   "<Bucket><Name>bkt</Name><CreationDate>1970-01-01T00:00:00.000Z</CreationDate></Bucket>"
-		   "</Buckets><ContinuationToken>AWJrdA==</ContinuationToken></ListAllMyBucketsResult>");
+		   "</Buckets><ContinuationToken>AWJrdA</ContinuationToken></ListAllMyBucketsResult>");
 	text_free(&x);
 }
 
@@ -106,7 +123,7 @@ results(void **state)
 	xml_parts_begin(&x, t, "CRC32", SUM_TYPE_COMPOSITE);
 	xml_parts_entry(&x, &part);
 	xml_parts_end(&x, t, true, 2);
-	assert_has(&x, "<Key>a&amp;b</Key><UploadId>0123456789abcdef0123456789abcdef</UploadId>");
+	assert_has(&x, "<Key>a&amp;b</Key><UploadId>u0123456789abcdef0123456789abcdef</UploadId>");
 	assert_has(&x,
 		   "<ChecksumCRC32>y/Q5Jg==-3</ChecksumCRC32><ChecksumType>COMPOSITE</ChecksumType></Part>");
 	assert_has(&x, "<IsTruncated>true</IsTruncated><NextPartNumberMarker>2</NextPartNumberMarker>");
@@ -120,7 +137,7 @@ results(void **state)
 	text_reset(&x);
 	xml_create_result(&x, t, t->upload_id);
 	assert_has(&x,
-		   "<UploadId>0123456789abcdef0123456789abcdef</UploadId></InitiateMultipartUploadResult>");
+		   "<UploadId>u0123456789abcdef0123456789abcdef</UploadId></InitiateMultipartUploadResult>");
 	text_reset(&x);
 	xml_complete_result(&x, t, "http://h/bkt/a%26b", "e-3", 3, &sums);
 	assert_has(&x, "<Location>http://h/bkt/a%26b</Location><Bucket>bkt</Bucket><Key>a&amp;b</Key>"
@@ -158,7 +175,8 @@ canned(void **state)
 			continue;
 		text_reset(&x);
 		f = dialect_canned(op, "eu-1", &x, &why);
-		if (f != FAULT_NONE && fault_info(f)->status != 404)
+		/* There is none, or there can be none, and why. */
+		if (f != FAULT_NONE && fault_info(f)->status != 404 && !(f == FAULT_BAD_REQUEST && *why))
 			fail_msg("%s: fault %d", op_name[op], f);
 		assert_true((f == FAULT_NONE) == (x.len > 0));
 	}

@@ -555,21 +555,97 @@ test_notes_concurrent(void **state)
 	stats_free(st);
 }
 
+/* Each thread counts for the same keys, more than there are places. */
+static void *
+count_on(void *arg)
+{
+	struct stats_core *c = arg;
+
+	for (int turn = 0; turn < 20; turn++) {
+		for (int i = 0; i < 2 * STATS_KEYS_NR; i++) {
+			char key[32];
+
+			snprintf(key, sizeof key, "AKEY%d", i);
+			stats_remote_access(c, key);
+		}
+	}
+	return NULL;
+}
+
+/* The value of the sample whose label that is, and of all of them. */
+static uint64_t
+errors_of(const char *text, const char *key, uint64_t *ret_sum, int *ret_nr)
+{
+	static const char name[] = "\ngantry_rdma_remote_access_errors_total{access_key=\"";
+	uint64_t of = UINT64_MAX;
+
+	*ret_sum = 0;
+	*ret_nr = 0;
+	for (const char *p = text; (p = strstr(p, name)); (*ret_nr)++) {
+		const char *label = p + sizeof name - 1, *value = strstr(label, "\"} ");
+		uint64_t n = strtoull(value + 3, NULL, 10);
+
+		*ret_sum += n;
+		if ((size_t)(value - label) == strlen(key) && memcmp(label, key, strlen(key)) == 0)
+			of = n;
+		p = label;
+	}
+	return of;
+}
+
+/* By access key: so many have a counter, the rest one together, and nothing is lost. */
+static void
+test_keys(void **state)
+{
+	static char longest[129], longer[130];
+	struct stats *st;
+	pthread_t thread[4];
+	uint64_t sum;
+	char *text;
+	int nr;
+
+	memset(longest, 'x', 128);
+	memset(longer, 'x', 129);
+	assert_int_equal(stats_new(4, &names, &st), 0);
+	text = text_of_stats(st);
+	assert_int_equal(errors_of(text, "-", &sum, &nr), 0);
+	assert_int_equal(errors_of(text, "other keys", &sum, &nr), 0);
+	assert_int_equal(nr, 2);
+	free(text);
+	stats_remote_access(stats_core(st, 0), NULL);
+	stats_remote_access(stats_core(st, 1), longest);
+	stats_remote_access(stats_core(st, 2), longest);
+	stats_remote_access(stats_core(st, 3), longer);
+	text = text_of_stats(st);
+	assert_int_equal(errors_of(text, "-", &sum, &nr), 1);
+	assert_int_equal(errors_of(text, longest, &sum, &nr), 2);
+	assert_int_equal(errors_of(text, "other keys", &sum, &nr), 1);
+	free(text);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, count_on, stats_core(st, i)), 0);
+	for (int i = 0; i < 4; i++)
+		pthread_join(thread[i], NULL);
+	stats_remote_access(stats_core(st, 0), longest);
+	text = text_of_stats(st);
+	assert_int_equal(errors_of(text, "AKEY0", &sum, &nr), 80);
+	assert_int_equal(errors_of(text, longest, &sum, &nr), 3);
+	assert_int_equal(errors_of(text, "other keys", &sum, &nr), 1 + 80 * (STATS_KEYS_NR + 1));
+	assert_int_equal(sum, 5 + 4 * 20 * 2 * STATS_KEYS_NR);
+	assert_int_equal(nr, STATS_KEYS_NR + 2);
+	free(text);
+	stats_free(st);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_codes),
-		cmocka_unit_test(test_every_metric),
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_events),
-		cmocka_unit_test(test_process),
-		cmocka_unit_test(test_concurrent),
-		cmocka_unit_test(test_notes),
-		cmocka_unit_test(test_notes_concurrent),
+		cmocka_unit_test(test_full),    cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_sums),    cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_codes),   cmocka_unit_test(test_every_metric),
+		cmocka_unit_test(test_table),   cmocka_unit_test(test_events),
+		cmocka_unit_test(test_process), cmocka_unit_test(test_concurrent),
+		cmocka_unit_test(test_notes),   cmocka_unit_test(test_notes_concurrent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

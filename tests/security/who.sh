@@ -1,0 +1,114 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Who did it, and what: the access log names the access key and the bucket of every request, the key that a refused one only claims
+# to have, and the object's key where log.object_keys says so; and no byte of a client's makes a line, a field or a member of its own.
+. "$(dirname "$0")/../system/lib.sh"
+
+cat >"$T/keys.yaml" <<-END
+	- { access_key: AKGOOD, secret_key: good-secret-1 }
+	- { access_key: AKREAD, secret_key: read-secret-1, read_only: true }
+	- { access_key: 'AK"\+x', secret_key: odd-secret-12 }
+END
+chmod 0600 "$T/keys.yaml"
+MORE="auth: { credentials_file: \"$T/keys.yaml\" }"
+LISTEN='  - { address: "127.0.0.1:0", dialect: s3 }'
+start_daemon
+SIGNED=$(sed 's/ admin=.*//; s/.* s3=//' "$T/ready")
+printf bytes >"$T/body"
+sign() { "$BUILD/tools/s3sign" -s "${where:-$SIGNED}" -o /dev/null "$@" >>"$T/answers" || fail "no answer: $*"; }
+good() { sign -k AKGOOD -p good-secret-1 "$@"; }
+
+# Each request has a method of talking about itself: the line is the last one of its operation and status.
+# line OP STATUS: the fields of that line before peer=, without id and time
+line() {
+	local l
+	found() { l=$(grep " access: .* op=$1 status=$2 " "$T/daemon.log" | tail -n 1) && [ -n "$l" ]; }
+	wait_for 10 found "$1" "$2"
+	found "$1" "$2"
+	l=${l##* access: id=???????????????? }
+	echo "${l%% peer=127.0.0.1 *}"
+}
+
+good -m hash -b "$T/body" PUT /bkt/a
+assert_eq "$(line PutObject 200)" "access_key=AKGOOD bucket=bkt"
+curl_s3 /bkt/a >"$T/out"
+assert_eq "$(line GetObject 200)" "access_key=- bucket=bkt" "unsigned"
+sign -k AKREAD -p read-secret-1 -m empty DELETE /bkt/a
+assert_eq "$(line DeleteObject 403)" "access_key=AKREAD bucket=bkt" "known, and not allowed"
+sign -k AKREAD -p wrong-secret-1 -m empty GET /bkt/a
+assert_eq "$(line GetObject 403)" "access_key=- claimed_access_key=AKREAD bucket=bkt" "the signature does not hold"
+sign -k AKNOBODY -p wrong-secret-1 -m empty HEAD /bkt/a
+assert_eq "$(line HeadObject 403)" "access_key=- claimed_access_key=AKNOBODY bucket=bkt" "nobody's"
+good -m empty -T -1000 'GET' '/bkt?tagging'
+assert_eq "$(line GetBucketTagging 403)" "access_key=- claimed_access_key=AKGOOD bucket=bkt" "not verified: too late"
+good -P 60 -T -61 -m unsigned GET '/bkt?versioning'
+assert_eq "$(line GetBucketVersioning 403)" "access_key=- claimed_access_key=AKGOOD bucket=bkt" "a URL that has expired"
+good -P 60 -m unsigned GET '/bkt?location'
+assert_eq "$(line GetBucketLocation 200)" "access_key=AKGOOD bucket=bkt" "a URL"
+sign -k 'AK"\+x' -p odd-secret-12 -m empty GET '/bkt?acl'
+assert_eq "$(line GetBucketAcl 200)" "access_key=AK%22%5C%2Bx bucket=bkt" "a name that has to be escaped"
+good -m empty GET /
+assert_eq "$(line ListBuckets 200)" "access_key=AKGOOD bucket=-" "no bucket at all"
+curl -sS --max-time 30 -o /dev/null "http://$SIGNED/bkt?policy" -H 'authorization: AWS AKTWO:c2lnbmF0dXJl'
+assert_match "$(grep ' op=GetBucketPolicy ' "$T/daemon.log")" 'access_key=- claimed_access_key=AKTWO bucket=bkt ' "version 2"
+curl -sS --max-time 30 -o /dev/null "http://$SIGNED/bkt" -F x-amz-credential=AKFORM/20260101/us-east-1/s3/aws4_request \
+	-F x-amz-algorithm=AWS4-HMAC-SHA256 -F policy=e30= -F x-amz-signature=0 -F x-amz-date=20260101T000000Z -F key=k -F file=x
+assert_match "$(grep ' op=PostObject ' "$T/daemon.log")" 'access_key=- claimed_access_key=AKFORM bucket=bkt ' "a form"
+good -m empty DELETE /none-such
+assert_eq "$(line DeleteBucket 404)" "access_key=AKGOOD bucket=none-such"
+! grep -qE 'key=a( |$)|/bkt/a' "$T/daemon.log" || fail "an object's key is in the log, and nobody asked for that"
+
+# ---- injection: one line a request, whatever it is called ----
+before=$(grep -c ' access: ' "$T/daemon.log")
+evil='AK%0A2026-01-01T00:00:00.000000Z%20notice%20gantryd:%20stopped%20access_key=ADMIN'
+curl -sS --max-time 30 -o /dev/null "http://$SIGNED/bkt?X-Amz-Credential=$evil%2Fx&X-Amz-Signature=0"
+curl -sS --max-time 30 -o /dev/null "http://$SIGNED/bkt" -H "authorization: AWS4-HMAC-SHA256 Credential=AK\"access_key=ADMIN	\\x/x"
+seen() { [ "$(grep -c ' access: ' "$T/daemon.log")" -ge $((before + 2)) ]; }
+wait_for 10 seen
+assert_eq "$(grep -c ' access: ' "$T/daemon.log")" $((before + 2)) "a line for each request"
+! grep -E 'access_key=ADMIN|^2026-01-01T00:00:00' "$T/daemon.log" || fail "a client wrote its own line"
+grep -q 'claimed_access_key=AK%0A2026-01-01T00%3A00%3A00.000000Z bucket=bkt ' "$T/daemon.log" || fail "the claimed key is not there"
+grep -q 'claimed_access_key=AK%22access_key%3DADMIN%09%5Cx bucket=bkt ' "$T/daemon.log" || fail "the claimed key is not there"
+
+# ---- keys of objects, from a reload on ----
+sed -i 's/^memory:/log: { object_keys: true }\nmemory:/' "$T/gantryd.yaml"
+curl -sS --fail --max-time 30 --unix-socket "$T/admin.sock" -X POST http://x/control/reload >"$T/out" || fail "$(cat "$T/out")"
+good -m hash -b "$T/body" PUT '/bkt/own/a%20b%5Cc%22%C3%A4%3D1'
+wait_for 10 grep -q ' access: .* access_key=AKGOOD bucket=bkt key=own/a%20b%5Cc%22%C3%A4%3D1 peer=.* op=PutObject status=200 ' "$T/daemon.log"
+long=$(printf '%%20%.0s' {1..1000})
+curl_s3 "/bkt/$long" -X PUT -d x
+grep -q "bucket=bkt key=$long peer=" "$T/daemon.log" || fail "a long key is not whole"
+cat >"$T/delete" <<-END
+	<Delete><Object><Key>own/gone</Key></Object><Object><Key>a&#32;"b</Key></Object></Delete>
+END
+good -m hash -b "$T/delete" POST '/bkt?delete'
+sign -k AKREAD -p read-secret-1 -m hash -b "$T/delete" POST '/bkt?delete'
+wait_for 10 grep -q 'access_key=AKREAD bucket=bkt key=- .* op=DeleteObjects status=200' "$T/daemon.log"
+for key in own/gone a%20%22b; do
+	grep -qE "access_key=AKGOOD bucket=bkt key=$key peer=127.0.0.1 op=DeleteObjects part=key\$" "$T/daemon.log" || fail "deleted by whom: $key"
+	grep -qE "access_key=AKREAD bucket=bkt key=$key peer=127.0.0.1 op=DeleteObjects part=key fault=AccessDenied\$" "$T/daemon.log" ||
+		fail "who tried to delete $key"
+done
+stop_daemon
+! grep -qE 'good-secret|read-secret|Signature=' "$T/daemon.log" || fail "a secret is in the log"
+
+# ---- the same as JSON: members of their own ----
+: >"$T/daemon.log"
+daemon_run -o log.format=json
+SIGNED=$(sed 's/ admin=.*//; s/.* s3=//' "$T/ready")
+sign -k 'AK"\+x' -p odd-secret-12 -m empty GET /bkt/own%22%5C
+sign -k 'AK"\+x' -p wrong-secret-1 -m empty GET /bkt/own
+curl -sS --max-time 30 -o /dev/null "$URL_SCAL/some-key"
+stop_daemon
+grep '^{' "$T/daemon.log" >"$T/json"
+/usr/bin/python3 - "$T/json" <<'END' || fail "JSON"
+import json, sys
+lines = [json.loads(l) for l in open(sys.argv[1])]
+got = [{k: v for k, v in o.items() if k in ("access_key", "claimed_access_key", "bucket", "key")} for o in lines if o.get("event") == "access"]
+assert got == [
+    {"access_key": "AK%22%5C%2Bx", "bucket": "bkt", "key": "own%22%5C"},
+    {"access_key": "-", "claimed_access_key": "AK%22%5C%2Bx", "bucket": "bkt", "key": "own"},
+    {"access_key": "-", "bucket": ".scality", "key": "some-key"},
+], got
+assert all("access_key=" not in o["message"] for o in lines), lines
+END

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What S3 clients rely on beyond the reference (docs/s3.md): which checksum answers carry, what they echo, what is taken. */
+#include "tests/unit/ops/surface.h"
+
+/* A request with up to three fields and a body (NULL: none), up to its reply. */
+static int
+ask(struct xchg *x, const char *method, const char *target, const char *const fields[][2], const char *body)
+{
+	x_init(x, 0, method, target);
+	for (int i = 0; fields && i < 3 && fields[i][0]; i++)
+		x_field(x, fields[i][0], "%s", fields[i][1]);
+	if (!body)
+		return x_run(x);
+	x_field(x, "content-length", "%zu", strlen(body));
+	return with_body(x, body, strlen(body), 1 + draw(100));
+}
+
+/* How many header fields of the reply begin so. */
+struct counting {
+	const char *prefix;
+	int nr;
+};
+
+static void
+count_header(void *cookie, const char *name, const char *value)
+{
+	struct counting *c = cookie;
+
+	c->nr += strncmp(name, c->prefix, strlen(c->prefix)) == 0;
+}
+
+static int
+headers_that_begin(struct xchg *x, const char *prefix)
+{
+	struct counting c = { prefix, 0 };
+
+	req_reply_headers(x->rq, count_header, &c);
+	return c.nr;
+}
+
+static const char *const mode[3][2] = { { "x-amz-checksum-mode", "ENABLED" } };
+
+/* ---- checksums of answers ---- */
+
+/* The one that the object was stored with, or CRC64NVME; never two. */
+static void
+test_one_checksum(void **state)
+{
+	static const char *const crc32[3][2] = { { "x-amz-checksum-crc32", "y/Q5Jg==" } };
+	static const struct {
+		const char *const (*fields)[2];
+		const char *name, *value;
+	} cases[] = { { NULL, "x-amz-checksum-crc64nvme", "rosUhgp5mIg=" },
+		      { crc32, "x-amz-checksum-crc32", "y/Q5Jg==" } };
+	static const char *const methods[] = { "GET", "HEAD" };
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct xchg x;
+
+		assert_int_equal(ask(&x, "PUT", "/bkt/o", cases[i].fields, "123456789"), 200);
+		x_end(&x);
+		for (int m = 0; m < 2; m++) {
+			assert_int_equal(ask(&x, methods[m], "/bkt/o", mode, NULL), 200);
+			assert_header(&x, cases[i].name, cases[i].value);
+			assert_header(&x, "x-amz-checksum-type", "FULL_OBJECT");
+			assert_int_equal(headers_that_begin(&x, "x-amz-checksum-"), 2);
+			x_end(&x);
+		}
+	}
+}
+
+/* A 304 carries neither the checksum nor anything else of the bytes that do not come; 412 and 416 none either. */
+static void
+test_no_checksum_of_nothing(void **state)
+{
+	static const char *const put[3][2] = { { "x-amz-checksum-crc32", "y/Q5Jg==" },
+					       { "cache-control", "max-age=7" },
+					       { "content-type", "a/b" } };
+	static const struct {
+		const char *name, *value;
+		int status;
+	} cases[] = { { "if-none-match", "*", 304 },
+		      { "if-modified-since", "Fri, 01 Jan 2100 00:00:00 GMT", 304 },
+		      { "if-match", "\"x\"", 412 },
+		      { "range", "bytes=9-", 416 } };
+	static const char *const methods[] = { "GET", "HEAD" };
+	struct xchg x;
+
+	assert_int_equal(ask(&x, "PUT", "/bkt/o", put, "123456789"), 200);
+	x_end(&x);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const char *const fields[3][2] = { { "x-amz-checksum-mode", "ENABLED" },
+						   { cases[i].name, cases[i].value } };
+
+		for (int m = 0; m < 2; m++) {
+			/* A HEAD has no range. */
+			if (m && cases[i].status == 416)
+				continue;
+			assert_int_equal(ask(&x, methods[m], "/bkt/o", fields, NULL), cases[i].status);
+			assert_int_equal(headers_that_begin(&x, "x-amz-checksum-"), 0);
+			if (cases[i].status == 304) {
+				assert_non_null(x_header(&x, "etag"));
+				assert_header(&x, "cache-control", "max-age=7");
+				assert_int_equal(headers_that_begin(&x, "content-"), 0);
+				assert_no_header(&x, "accept-ranges");
+			}
+			x_end(&x);
+		}
+	}
+}
+
+/* ... and the reply of the PUT says the type, where it says a checksum. */
+static void
+test_put_type(void **state)
+{
+	static const char *const crc32[3][2] = { { "x-amz-checksum-crc32", "y/Q5Jg==" } };
+	struct xchg x;
+
+	assert_int_equal(ask(&x, "PUT", "/bkt/o", crc32, "123456789"), 200);
+	assert_header(&x, "x-amz-checksum-type", "FULL_OBJECT");
+	x_end(&x);
+	assert_int_equal(ask(&x, "PUT", "/bkt/o", NULL, "123456789"), 200);
+	assert_no_header(&x, "x-amz-checksum-type");
+	x_end(&x);
+}
+
+/* Completes an upload of one small part, declared so (NULL: not at all); its ETag's text is `etag`. */
+static void
+one_part(const char *algorithm, const char *type, const char *etag, char id[64], char *out, size_t cap)
+{
+	const char *const create[3][2] = { { "x-amz-checksum-algorithm", algorithm },
+					   { type ? "x-amz-checksum-type" : NULL, type } };
+	char target[256], body[512];
+	struct xchg x;
+
+	assert_int_equal(ask(&x, "POST", "/bkt/m?uploads", algorithm ? create : NULL, ""), 200);
+	field_of(req_reply(x.rq)->text, "UploadId", id, 64);
+	x_end(&x);
+	snprintf(target, sizeof target, "/bkt/m?uploadId=%s&partNumber=7", id);
+	assert_int_equal(ask(&x, "PUT", target, NULL, "123456789"), 200);
+	assert_no_header(&x, "x-amz-checksum-type");
+	x_end(&x);
+	snprintf(target, sizeof target, "/bkt/m?uploadId=%s", id);
+	snprintf(body, sizeof body,
+		 "<CompleteMultipartUpload><Part><PartNumber>7</PartNumber><ETag>%s</ETag></Part>"
+		 "</CompleteMultipartUpload>",
+		 etag);
+	assert_int_equal(text_request("POST", target, body, out, cap), 200);
+}
+
+#define MD5_9 "25f9e794323b453885f5181f1b624d0b"
+
+/* GET and HEAD of a part: its checksum, and the type of the object's. */
+static void
+test_part_checksum(void **state)
+{
+	static const struct {
+		const char *algorithm, *type, *name, *value, *of_type;
+	} cases[] = {
+		{ "CRC32", NULL, "x-amz-checksum-crc32", "y/Q5Jg==", "COMPOSITE" },
+		{ "CRC32", "FULL_OBJECT", "x-amz-checksum-crc32", "y/Q5Jg==", "FULL_OBJECT" },
+		{ "SHA1", NULL, "x-amz-checksum-sha1", "98O8HYCOBHMq32eZZczDTKeuNEE=", "COMPOSITE" },
+		{ "CRC64NVME", NULL, "x-amz-checksum-crc64nvme", "rosUhgp5mIg=", "FULL_OBJECT" },
+		{ NULL, NULL, "x-amz-checksum-crc64nvme", "rosUhgp5mIg=", "FULL_OBJECT" },
+	};
+	static const char *const methods[] = { "GET", "HEAD" };
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char id[64], out[2048];
+		struct xchg x;
+
+		one_part(cases[i].algorithm, cases[i].type, MD5_9, id, out, sizeof out);
+		for (int m = 0; m < 2; m++) {
+			assert_int_equal(ask(&x, methods[m], "/bkt/m?partNumber=1", mode, NULL), 206);
+			assert_header(&x, cases[i].name, cases[i].value);
+			assert_header(&x, "x-amz-checksum-type", cases[i].of_type);
+			assert_int_equal(headers_that_begin(&x, "x-amz-checksum-"), 2);
+			x_end(&x);
+		}
+		assert_int_equal(ask(&x, "GET", "/bkt/m?partNumber=1", NULL, NULL), 206);
+		assert_int_equal(headers_that_begin(&x, "x-amz-checksum-"), 0);
+		x_end(&x);
+	}
+}
+
+/* A completion that is sent again is answered as the first was. */
+static void
+test_complete_again(void **state)
+{
+	static const char *const algorithms[] = { "SHA256", "CRC32", "CRC64NVME", NULL };
+
+	for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
+		char id[64], first[2048], again[2048], target[256];
+		static const char body[] =
+			"<CompleteMultipartUpload><Part><PartNumber>7</PartNumber><ETag>" MD5_9
+			"</ETag></Part></CompleteMultipartUpload>";
+
+		one_part(algorithms[i], NULL, MD5_9, id, first, sizeof first);
+		snprintf(target, sizeof target, "/bkt/m?uploadId=%s", id);
+		assert_int_equal(text_request("POST", target, body, again, sizeof again), 200);
+		assert_string_equal(again, first);
+		/* The object was replaced: what it was is not known any more. */
+		put_object("m", 100, 1);
+		assert_int_equal(text_request("POST", target, body, again, sizeof again), 404);
+	}
+}
+
+/* ---- conditions ---- */
+
+/* DELETE of what is not there is 204, with a condition too; what is there must meet it. */
+static void
+test_delete_if(void **state)
+{
+	static const char *const values[] = { "*", "\"" MD5_9 "\"", "\"x\"" };
+
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+		const char *const fields[3][2] = { { "if-match", values[i] } };
+		struct xchg x;
+
+		assert_int_equal(ask(&x, "DELETE", "/bkt/absent", fields, NULL), 204);
+		x_end(&x);
+		assert_int_equal(ask(&x, "DELETE", "/nobucket/absent", fields, NULL), 404);
+		x_end(&x);
+		assert_int_equal(ask(&x, "PUT", "/bkt/o", NULL, "123456789"), 200);
+		x_end(&x);
+		assert_int_equal(ask(&x, "DELETE", "/bkt/o", fields, NULL), i < 2 ? 204 : 412);
+		x_end(&x);
+	}
+}
+
+/* If-None-Match with ETags on a write: 412 when one matches, else it is written. */
+static void
+test_put_unless(void **state)
+{
+	static const char other[] = "\"00000000000000000000000000000000\"", own[] = "\"" MD5_9 "\"";
+	static const struct {
+		const char *none, *match;
+		int present, absent;
+	} cases[] = {
+		{ own, NULL, 412, 200 },
+		{ other, NULL, 200, 200 },
+		{ "\"x\"", NULL, 200, 200 },
+		{ "\"00000000000000000000000000000000\", \"" MD5_9 "\"", NULL, 412, 200 },
+		{ "*", NULL, 412, 200 },
+		{ other, own, 200, 404 },
+		{ own, own, 412, 404 },
+		{ own, other, 412, 404 },
+		{ "*", own, 412, 404 },
+		{ own, "*", 501, 501 },
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const char *const fields[3][2] = { { "if-none-match", cases[i].none },
+						   { cases[i].match ? "if-match" : NULL, cases[i].match } };
+		const char *const copy[3][2] = { { "x-amz-copy-source", "bkt/source" },
+						 { "if-none-match", cases[i].none },
+						 { cases[i].match ? "if-match" : NULL, cases[i].match } };
+		struct xchg x;
+
+		put_object("source", 100, 1);
+		for (int there = 0; there < 2; there++) {
+			int want = there ? cases[i].present : cases[i].absent;
+
+			for (int way = 0; way < 2; way++) {
+				ask(&x, "DELETE", "/bkt/o", NULL, NULL);
+				x_end(&x);
+				if (there) {
+					assert_int_equal(ask(&x, "PUT", "/bkt/o", NULL, "123456789"), 200);
+					x_end(&x);
+				}
+				if ((way ? ask(&x, "PUT", "/bkt/o", copy, NULL)
+					 : ask(&x, "PUT", "/bkt/o", fields, "new")) != want)
+					fail_msg("%zu, there %d, way %d: %d", i, there, way,
+						 req_reply(x.rq)->status);
+				x_end(&x);
+			}
+		}
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_one_checksum, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_no_checksum_of_nothing, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_put_type, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_part_checksum, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_complete_again, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_delete_if, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_put_unless, s3_start, s3_stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
