@@ -37,7 +37,7 @@ class Conn:
     def ask(self, fields=b"", path=b"/bkt/o"):
         """Status, head and body of the answer; None: the connection ended."""
         try:
-            self.s.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: h\r\n" + fields + b"\r\n")
+            self.s.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n" + fields + b"\r\n")
             got = b""
             while b"\r\n\r\n" not in got:
                 b = self.s.recv(65536)
