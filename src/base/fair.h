@@ -50,6 +50,17 @@ fair_push(struct fair *f, unsigned client, struct list *l)
 	list_push_tail(&line->waiting, l);
 }
 
+/* Lines one up in front of pos, which is in that client's line or is its head. */
+static inline void
+fair_push_before(struct fair *f, unsigned client, struct list *pos, struct list *l)
+{
+	struct fair_line *line = &f->line[client];
+
+	if (list_empty(&line->waiting))
+		list_push_tail(&f->turns, &line->turn);
+	list_insert_before(pos, l);
+}
+
 /* Takes one out of the queue; the line keeps its turn. */
 static inline void
 fair_del(struct fair *f, unsigned client, struct list *l)

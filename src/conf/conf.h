@@ -112,6 +112,8 @@ struct conf {
 		uint64_t idle_ns;          /* keep-alive */
 		uint64_t head_ns;          /* from the first byte of a head, or a handshake, to its end */
 		uint64_t s3_progress_ns;   /* 8 s without progress */
+		uint64_t body_rate;        /* bytes per second of an HTTP body, while others wait; 0: any */
+		uint64_t body_grace_ns;    /* ... over that time */
 		uint64_t s3_total_ns;      /* 8 s + length / rate */
 		uint64_t s3_rate;          /* bytes per second */
 		uint64_t scality_total_ns; /* 1.5 s */

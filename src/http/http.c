@@ -16,11 +16,13 @@
 #include "stats/stats.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define STOP_ROUNDS 100
@@ -276,7 +278,17 @@ on_abort(void *conn)
 	conn_abort(conn);
 }
 
-const struct reply_ops http_reply_ops = { .ready = on_ready, .abort = on_abort };
+/* What the headers take of it, or TLS, does not matter to who asks. */
+static uint64_t
+on_unsent(void *conn)
+{
+	struct hconn *c = conn;
+	int n = 0;
+
+	return ioctl(c->fd, SIOCOUTQ, &n) == 0 && n > 0 ? (uint64_t)n : 0;
+}
+
+const struct reply_ops http_reply_ops = { .ready = on_ready, .abort = on_abort, .unsent = on_unsent };
 
 /* ---- running ---- */
 

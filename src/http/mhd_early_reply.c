@@ -3,8 +3,8 @@
  * Answers past the library.  libmicrohttpd takes an answer with the head of a request or behind its body
  * (0.9.75 and all that came since), so one that is known in between waits for the rest of the body.  It does
  * here while the body flows: the connection may then go on.  When nothing of the body has come for a while,
- * or the rest takes longer than limits.s3_progress, the answer is written to the socket and the connection
- * ended.
+ * or the rest takes longer than limits.s3_progress, or the answer is not to wait (others do), it is written to
+ * the socket and the connection ended.
  *
  * The request is over with that, and what it holds goes back at once.  The library closes the connection by
  * its own time-out, at most a second after the last of the body; the socket then lingers as behind every
@@ -22,6 +22,13 @@
 
 #define STALLED_NS (NS_PER_S / 4) /* a body of which nothing came for so long does not flow */
 
+/* Does the body of c flow, so that its answer can wait for the end of it? */
+static bool
+flows(const struct hconn *c, uint64_t now)
+{
+	return c->body_ns + STALLED_NS > now && !req_reply(c->rq)->at_once;
+}
+
 void
 early_reply_watch(struct hconn *c)
 {
@@ -31,7 +38,7 @@ early_reply_watch(struct hconn *c)
 		return;
 	now = clock_ns();
 	c->owed_since_ns = c->look_ns = now;
-	if (c->body_ns + STALLED_NS <= now) {
+	if (!flows(c, now)) {
 		list_push_head(&c->l->h->owed, &c->owed);
 		return;
 	}
@@ -153,8 +160,7 @@ early_reply_run(struct http *h)
 		if (c->look_ns > now)
 			break;
 		list_del(&c->owed);
-		if (c->body_ns + STALLED_NS <= now ||
-		    c->owed_since_ns + h->conf->limits.s3_progress_ns <= now) {
+		if (!flows(c, now) || c->owed_since_ns + h->conf->limits.s3_progress_ns <= now) {
 			answer_early(c);
 			any = true;
 		} else {

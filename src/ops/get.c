@@ -165,8 +165,6 @@ get_declined(struct req *rq)
 static enum verdict
 get_over_http(struct req *rq)
 {
-	int r;
-
 	rq->reply.len_bytes = rq->len;
 	if (rq->target.op == OP_HEAD_OBJECT) {
 		rq->reply.body = REPLY_LENGTH_ONLY;
@@ -174,12 +172,7 @@ get_over_http(struct req *rq)
 	}
 	if (rq->len == 0)
 		return req_go(rq, req_reply_step);
-	rq->phase = PHASE_QUEUED;
-	xfer_init(&rq->xfer, &rq->rs->http_pieces, rq->rs->env.store, rq->rs->env.chan);
-	r = xfer_ticket(&rq->xfer);
-	if (r < 0)
-		return req_fail(rq, FAULT_BUSY, NULL);
-	return r > 0 ? req_go(rq, get_http_ticketed) : req_wait(rq, "ticket", get_http_ticketed);
+	return req_http_ticket(rq, get_http_ticketed);
 }
 
 static enum verdict

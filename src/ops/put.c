@@ -178,20 +178,13 @@ put_checked(struct req *rq)
 static enum verdict
 put_begin(struct req *rq)
 {
-	int r;
-
 	if (digest_begin(&rq->digest, digest_mask(rq)) < 0)
 		return req_fail(rq, FAULT_BUSY, NULL);
 	if (rq->is_tokened) {
 		req_deadlines(rq, rq->target.token.size);
 		return req_lease(rq, put_leased, put_declined);
 	}
-	rq->phase = PHASE_QUEUED;
-	xfer_init(&rq->xfer, &rq->rs->http_pieces, rq->rs->env.store, rq->rs->env.chan);
-	r = xfer_ticket(&rq->xfer);
-	if (r < 0)
-		return req_fail(rq, FAULT_BUSY, NULL);
-	return r > 0 ? req_go(rq, put_http_ticketed) : req_wait(rq, "ticket", put_http_ticketed);
+	return req_http_ticket(rq, put_http_ticketed);
 }
 
 /* ---- by RDMA ---- */

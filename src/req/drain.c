@@ -78,6 +78,7 @@ req_reply_step(struct req *rq)
 			xfer_fini(&rq->xfer);
 	}
 	rq->replied = true;
+	rq->mark.since_ns = 0;
 	rq->reply_ns = clock_ns();
 	return REQ_STOP;
 }

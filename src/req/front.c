@@ -83,6 +83,8 @@ admit(struct req *rq, enum fault f, const char *why)
 	}
 	if (rq->rs->draining)
 		return req_fail(rq, FAULT_UNAVAILABLE, "The server is draining.");
+	if (!pace_slot_get(rq))
+		return req_fail(rq, FAULT_BUSY, NULL);
 	req_deadlines(rq, rq->target.content_length);
 	if (rq->target.wire != WIRE_NONE)
 		return req_go(rq, front_token);

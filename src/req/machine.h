@@ -57,6 +57,14 @@ enum req_pool {
 #define REQ_LARGE_JOB_BYTES (40u << 10)
 #define REQ_ERROR_BYTES (8u << 10)
 
+/* Requests without a descriptor, by client (xfer_client_of()): who has how many of the slots.  More numbers than
+ * xfer has, so that hardly two clients share one. */
+#define SLOT_CLIENTS 4096
+struct slots {
+	int held[SLOT_CLIENTS];         /* without those that were revoked */
+	struct list reqs[SLOT_CLIENTS]; /* the oldest first */
+};
+
 struct reqs {
 	struct req_env env;
 	struct req *pool;
@@ -64,12 +72,19 @@ struct reqs {
 	struct list free, live, ready;
 	struct pool parts[POOL_NR];
 	struct xfer_pool pieces, http_pieces;
+	int plain_nr, plain_max; /* requests without a descriptor, and how many there may be: the rest is for
+				  * those with one (pace.c) */
+	int plain_revoked;       /* of plain_nr, on their way out */
+	struct slots slots;
+	struct timer pace;  /* looks at slow clients, while others wait */
+	uint64_t looked_ns; /* when it last did */
 	bool draining;
 	struct req_conf *use; /* NULL: env.conf is nobody's to count */
 	step_fn drain;        /* of drain.c, for those below it */
 	uint64_t next_id, id_salt;
-	uint64_t rng[2];   /* ETags of tokened PUTs */
-	size_t text_bytes; /* held by requests: req_hold_text() */
+	uint64_t client_key[2]; /* of xfer_client_of() */
+	uint64_t rng[2];        /* ETags of tokened PUTs */
+	size_t text_bytes;      /* held by requests: req_hold_text() */
 };
 
 /* What a request that changes something has in the store's hands. */
@@ -113,6 +128,9 @@ struct req {
 	bool disk_has;    /* a hold for such pieces: until the transfer is over */
 	int holds;        /* store operations of our own in flight */
 	bool awaiting;    /* the step must not run before the one that req_await() started is over */
+	bool revoked;     /* ended because others waited (pace.c) */
+	struct list slot; /* of its client's, if it has no descriptor */
+	struct pace_mark mark; /* of a body or an answer that xfer does not move */
 
 	/* what the time went to (trace.c) */
 	uint64_t phase_ns[STATS_PHASE_NR];
@@ -379,6 +397,19 @@ void *req_job(struct req *rq, size_t bytes, void (*fini)(struct req *rq));
 int req_hold_text(struct req *rq, size_t bytes);
 /* Gives back all parts and texts of a request. */
 void parts_release(struct req *rq);
+
+/* ---- slow clients (pace.c) ---- */
+/* Makes the slots, for as many requests as rs has. */
+void pace_init(struct reqs *rs);
+/* Counts a request without a descriptor among its client's; one with a descriptor, or counted before, is fine.
+ * false: there is no room for it. */
+bool pace_slot_get(struct req *rq);
+/* Ends that; fine without. */
+void pace_slot_put(struct req *rq);
+/* Asks for one of the buffers for HTTP bodies and goes on with next, where rq->xfer.have_ticket says whether it is
+ * there. */
+enum verdict req_http_ticket_to(struct req *rq, step_fn next, const char *name);
+#define req_http_ticket(rq, next) req_http_ticket_to((rq), (next), #next)
 
 /* ---- text (body.c) ---- */
 /* Collects the body, checks it against what the headers say of it, then next. */

@@ -232,6 +232,7 @@ reply_build(struct req *rq, enum outcome_kind kind)
 	/* A body that nobody will read, or framing that nobody can trust, ends the connection. */
 	if ((rq->wants_body && !rq->body_ended) || rq->bad_framing)
 		rq->reply.close = true;
+	rq->reply.at_once = rq->revoked;
 }
 
 const struct reply *

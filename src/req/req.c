@@ -28,6 +28,7 @@ reqs_new(const struct req_env *env, struct reqs **ret_reqs)
 	rs->pool = calloc((size_t)rs->nr, sizeof *rs->pool);
 	if (!rs->pool || parts_init(rs, rs->nr) < 0 ||
 	    getrandom(rs->rng, sizeof rs->rng, 0) != sizeof rs->rng ||
+	    getrandom(rs->client_key, sizeof rs->client_key, 0) != sizeof rs->client_key ||
 	    getrandom(&rs->id_salt, sizeof rs->id_salt, 0) != sizeof rs->id_salt) {
 		parts_fini(rs);
 		free(rs->pool);
@@ -43,6 +44,7 @@ reqs_new(const struct req_env *env, struct reqs **ret_reqs)
 		       env->conf->limits.queue);
 	xfer_pool_init(&rs->http_pieces, env->http_bufs, BUF_SMALL, env->conf->limits.pieces_per_request,
 		       env->conf->limits.queue);
+	pace_init(rs);
 	*ret_reqs = rs;
 	return 0;
 }
@@ -53,6 +55,7 @@ reqs_free(struct reqs *rs)
 	if (!rs)
 		return;
 	check(rs->live_nr == 0);
+	timer_disarm(rs->env.timers, &rs->pace);
 	reqs_set_conf(rs, NULL);
 	for (int i = 0; i < rs->nr; i++)
 		digest_fini(&rs->pool[i].digest);
@@ -86,6 +89,7 @@ req_free(struct req *rq)
 	timer_disarm(rs->env.timers, &rq->linger);
 	xfer_fini(&rq->xfer);
 	lease_release(rq);
+	pace_slot_put(rq);
 	parts_release(rq);
 	store_close(rs->env.store, &rq->obj);
 	bucket_attrs_free(&rq->battrs);
@@ -203,7 +207,7 @@ parts_begin(struct req *rq, const struct req_in *in)
 	rq->digest.mask = 0;
 	rq->target.op = OP_NONE;
 	memset(&rq->lease, 0, sizeof rq->lease);
-	xfer_idle(&rq->xfer, xfer_client_of(in->peer), on_xfer_done);
+	xfer_idle(&rq->xfer, xfer_client_of(in->peer, rq->rs->client_key), on_xfer_done);
 }
 
 struct req *
@@ -227,6 +231,7 @@ req_begin(struct reqs *rs, const struct req_in *in)
 	rq->feed = body_take;
 	rq->answer_by_ns = UINT64_MAX;
 	list_init(&rq->ready);
+	list_init(&rq->slot);
 	parts_begin(rq, in);
 	list_push_tail(&rs->live, &rq->link);
 	rs->live_nr++;

@@ -49,6 +49,8 @@ struct reply_ops {
 	void (*ready)(void *conn);
 	/* Nobody takes the bytes that were promised: end the connection (a timer's doing). */
 	void (*abort)(void *conn);
+	/* Returns how many bytes of the answer the kernel has and the client does not. */
+	uint64_t (*unsent)(void *conn);
 };
 
 struct req_env {
@@ -147,7 +149,8 @@ struct reply {
 	enum reply_body body;
 	const char *text; /* REPLY_TEXT; the request's memory */
 	uint64_t len_bytes;
-	bool close; /* close the connection after this reply */
+	bool close;   /* close the connection after this reply */
+	bool at_once; /* ... and do not wait for the rest of a body first, also if it flows */
 };
 /* Returns the reply; valid from req_is_ready() to req_end(). */
 const struct reply *req_reply(struct req *rq);

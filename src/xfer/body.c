@@ -90,7 +90,23 @@ xfer_take(struct xfer *x, uint64_t pos, void *out, size_t max)
 		piece_put(p);
 		serve_more(x);
 	}
+	/* What is left to do is the network's: no buffer is needed for it. */
+	if (x->in_order == x->len)
+		pool_ticket_put(x);
 	return (ssize_t)n;
+}
+
+bool
+xfer_client_owes(const struct xfer *x)
+{
+	if (x->ended || x->result < 0)
+		return false;
+	/* Whatever else is read ahead, or would be. */
+	if (x->mode == XFER_SERVE)
+		return x->in_order == x->len || xfer_has_bytes(x);
+	if (x->mode != XFER_ACCEPT || x->fed_all || list_linked(&x->link))
+		return false;
+	return x->inflight == 0 || (x->filling && x->filling->len < piece_room(x->filling));
 }
 
 /* ---- PUT: accept ---- */

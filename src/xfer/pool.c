@@ -8,14 +8,16 @@
  * holds a lease waits for somebody who waits for a lease.  Buffers of the other class are extra: taken while
  * there are some, guaranteed to nobody.
  *
- * Clients that wait for tickets take turns.  While another client's transfers wait, one client has at most
- * half of the main class: beyond that it gets no surplus, and its turn for a ticket is the next one's.  The
- * last quarter of the queue is for clients that have less than a quarter of it.  This only ever refuses or
- * reorders, so the invariant does not know of it.
+ * A ticket goes to the client that has least of the main class among those that wait for one; those that
+ * have as much take turns.  While another client's transfers wait, one client gets no surplus beyond half of
+ * the main class.  The last quarter of the queue is for clients that have less than a quarter of it.  This
+ * only ever refuses or reorders, so the invariant does not know of it.  Who has a ticket and does nothing
+ * with it is the business of pace.c.
  */
 #include "xfer/xfer_int.h"
 
 #include "base/check.h"
+#include "base/siphash.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -37,25 +39,62 @@ xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class main_cls
 	xp->queue_max = queue_max;
 	fair_init(&xp->waiting);
 	list_init(&xp->hungry);
+	list_init(&xp->holders);
 }
 
-unsigned
-xfer_client_of(const struct sockaddr *peer)
+uint32_t
+xfer_client_of(const struct sockaddr *peer, const uint64_t key[2])
 {
-	uint64_t v[2] = { 0 };
+	const void *p = NULL;
+	size_t len = 0;
 
-	if (peer->sa_family == AF_INET6)
-		memcpy(v, &((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr, sizeof v);
-	else if (peer->sa_family == AF_INET)
-		v[1] = ((const struct sockaddr_in *)(const void *)peer)->sin_addr.s_addr;
-	return (unsigned)((v[0] * 0x9e3779b97f4a7c15u ^ v[1]) * 0x9e3779b97f4a7c15u >> 32) % XFER_CLIENTS;
+	if (peer->sa_family == AF_INET6) {
+		p = &((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr;
+		len = 8;
+	} else if (peer->sa_family == AF_INET) {
+		p = &((const struct sockaddr_in *)(const void *)peer)->sin_addr;
+		len = 4;
+	}
+	return (uint32_t)siphash(key, p, len);
+}
+
+static uint32_t
+slow_at(uint32_t client_id)
+{
+	return client_id % XFER_SLOW_NR;
+}
+
+void
+pool_slow_set(struct xfer_pool *xp, uint32_t client_id, uint32_t looks)
+{
+	xp->slow[slow_at(client_id)] = (struct xfer_slow){ client_id, xp->looks + looks };
+}
+
+bool
+xfer_was_slow(const struct xfer_pool *xp, uint32_t client_id)
+{
+	const struct xfer_slow *s = &xp->slow[slow_at(client_id)];
+
+	return s->id == client_id && (int32_t)(s->until_look - xp->looks) > 0;
+}
+
+/* In its client's line, in front of those whose client was slow: several clients may have one line. */
+static void
+line_up_waiting(struct xfer *x)
+{
+	struct list *line = &x->pool->waiting.line[x->client].waiting, *pos = line;
+
+	x->was_slow = xfer_was_slow(x->pool, x->client_id);
+	while (!x->was_slow && pos->prev != line && container_of(pos->prev, struct xfer, link)->was_slow)
+		pos = pos->prev;
+	fair_push_before(&x->pool->waiting, x->client, pos, &x->link);
 }
 
 static void
 line_up(struct xfer *x)
 {
 	if (x->is_waiting)
-		fair_push(&x->pool->waiting, x->client, &x->link);
+		line_up_waiting(x);
 	else
 		list_push_tail(&x->pool->hungry, &x->link);
 	x->pool->waits++;
@@ -90,6 +129,7 @@ grant(struct xfer_pool *xp, struct xfer *x)
 	xp->bare++;
 	xp->client[x->client].held++;
 	x->have_ticket = true;
+	list_push_tail(&xp->holders, &x->holder);
 	check(xp->bp->avail[xp->main_cls] >= xp->bare);
 }
 
@@ -137,24 +177,37 @@ stop_waiting(struct xfer *x)
 	x->pool->client[x->client].queued--;
 }
 
-/* The first of the client whose turn it is and that has less than its half; there are two halves, so that at
- * most the third one is looked at.  Its turn is over. */
+/* What a client counts as when tickets are given out: what it has, and more for one that was slow of late. */
+static int
+weight(const struct xfer_pool *xp, const struct fair_line *line)
+{
+	const struct xfer *first = container_of(list_first(&line->waiting), struct xfer, link);
+
+	bool slow = xfer_was_slow(xp, first->client_id);
+
+	return xp->client[first->client].held + (slow ? xp->bp->total[xp->main_cls] / 8 + 1 : 0);
+}
+
+/* The first of the client that has least, of several the one whose turn it is.  Its turn is over. */
 static struct xfer *
 next_waiting(struct xfer_pool *xp)
 {
 	struct fair_line *line = fair_first(&xp->waiting);
+	int least;
 
+	if (!line)
+		return NULL;
+	least = weight(xp, line);
 	list_for_each(l, &xp->waiting.turns)
 	{
 		struct fair_line *this = container_of(l, struct fair_line, turn);
+		int w = weight(xp, this);
 
-		if (!has_half(container_of(list_first(&this->waiting), struct xfer, link))) {
+		if (w < least) {
 			line = this;
-			break;
+			least = w;
 		}
 	}
-	if (!line)
-		return NULL;
 	fair_yield(&xp->waiting, line);
 	return container_of(list_first(&line->waiting), struct xfer, link);
 }
@@ -195,7 +248,8 @@ pool_ticket_put(struct xfer *x)
 	if (!x->have_ticket)
 		return;
 	check(x->bufs == 0 && x->main_bufs == 0);
-	x->have_ticket = false;
+	x->have_ticket = x->revoked = false;
+	list_del(&x->holder);
 	xp->tickets_out--;
 	xp->bare--;
 	xp->client[x->client].held--;

@@ -19,10 +19,11 @@
 #include <string.h>
 
 void
-xfer_idle(struct xfer *x, unsigned client, void (*fn)(struct xfer *x))
+xfer_idle(struct xfer *x, uint32_t client, void (*fn)(struct xfer *x))
 {
 	memset(x, 0, offsetof(struct xfer, pieces));
-	x->client = (uint8_t)client;
+	x->client = (uint8_t)(client % XFER_CLIENTS);
+	x->client_id = client;
 	x->done = x->wake = fn;
 }
 
@@ -33,8 +34,10 @@ xfer_init(struct xfer *x, struct xfer_pool *pool, struct store_port *store, stru
 	x->store = store;
 	x->chan = chan;
 	x->mode = XFER_NONE;
-	x->have_ticket = x->is_waiting = x->ended = x->fed_all = x->wire_started = false;
+	x->have_ticket = x->is_waiting = x->ended = x->fed_all = x->wire_started = x->revoked = false;
 	list_init(&x->link);
+	list_init(&x->holder);
+	x->mark.since_ns = x->reached = 0;
 	x->obj = NULL;
 	x->put = NULL;
 	x->lease = NULL;

@@ -38,6 +38,20 @@
 
 /* ---- a core's buffers, shared out ---- */
 
+/* Clients whose addresses fall together share what one may have. */
+struct xfer_client {
+	int held;   /* buffers of main_cls, one more for each ticket without */
+	int waits;  /* of its transfers, on either list */
+	int queued; /* of these, without a ticket */
+};
+
+/* Who was slow of late: the latest of those whose numbers fall together here. */
+#define XFER_SLOW_NR 1024
+struct xfer_slow {
+	uint32_t id; /* xfer_client_of() */
+	uint32_t until_look;
+};
+
 struct xfer_pool {
 	struct bufpool *bp;
 	enum buf_class main_cls; /* the class that a ticket guarantees */
@@ -48,18 +62,73 @@ struct xfer_pool {
 	struct list hungry;  /* xfers that would take another buffer, round robin */
 	int waits;           /* xfers on either list */
 	int pieces_max;      /* per transfer */
-	/* By xfer.client.  Clients whose addresses fall together share what one may have. */
-	struct {
-		int held;   /* buffers of main_cls, one more for each ticket without */
-		int waits;  /* of its transfers, on either list */
-		int queued; /* of these, without a ticket */
-	} client[XFER_CLIENTS];
+	struct list holders; /* xfers with a ticket, the oldest first */
+	uint64_t looked_ns;  /* when xfer_pool_revoke() last ran */
+	uint32_t looks;      /* how often it did */
+	struct xfer_client client[XFER_CLIENTS]; /* by xfer.client */
+	struct xfer_slow slow[XFER_SLOW_NR];     /* by client_id % XFER_SLOW_NR */
 };
 
 void xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class main_cls, int pieces_max,
 		    int queue_max);
-/* Returns which of XFER_CLIENTS an address is; the port does not matter. */
-unsigned xfer_client_of(const struct sockaddr *peer);
+/* Returns a number for the client at an address, whatever its port: of IPv6 for the /64, of which one client has
+ * as many addresses as it likes.  Without the key nobody can tell who has the same, or nearly. */
+uint32_t xfer_client_of(const struct sockaddr *peer, const uint64_t key[2]);
+
+/* ---- who is too slow (pace.c) ---- */
+
+struct xfer;
+struct xfer_pool;
+
+/* How fast a client has to be while others wait. */
+struct xfer_pace {
+	uint64_t rate; /* bytes a second; 0: nobody is too slow */
+	uint64_t grace_ns;
+};
+
+/* Since when a client's bytes are watched, and how many had moved then.  since_ns 0: not watched, because it
+ * is not the client that is waited for. */
+struct pace_mark {
+	uint64_t since_ns, bytes;
+};
+#define PACE_UNKNOWN UINT64_MAX
+
+/* Looks at a client with so many bytes in all; owes: it is the client that is waited for.  again: what was seen
+ * before is too old to count. */
+void pace_look(struct pace_mark *m, uint64_t bytes, bool owes, bool again, uint64_t now_ns);
+/* Returns the bytes a second since the mark; PACE_UNKNOWN where there is none. */
+uint64_t pace_rate(const struct pace_mark *m, uint64_t bytes, uint64_t now_ns);
+/* Tells whether the client was watched for the grace and is too slow. */
+bool pace_is_slow(const struct pace_mark *m, uint64_t bytes, const struct xfer_pace *pace, uint64_t now_ns);
+/* Begins to watch anew behind a grace that was kept. */
+void pace_forgive(struct pace_mark *m, uint64_t bytes, const struct xfer_pace *pace, uint64_t now_ns);
+
+/* Counts candidates by the order of magnitude of their rate, so that the slowest are found in two walks. */
+struct pace_count {
+	int of[66];
+};
+void pace_count_add(struct pace_count *pc, uint64_t rate);
+/* Tells whether one with that rate is among the *nr slowest; if so, *nr and the count go down. */
+bool pace_count_take(struct pace_count *pc, uint64_t rate, int *nr);
+
+enum xfer_revoke {
+	XFER_TOO_SLOW,  /* slower than the pace while somebody waits */
+	XFER_OVER_SHARE /* the slowest of the client that has most, while one with less than its share waits */
+};
+
+/* Tells whether that client lost a ticket for being slow within the last ten seconds of waiting. */
+bool xfer_was_slow(const struct xfer_pool *xp, uint32_t client_id);
+struct xfer_pace_ops {
+	/* Returns how many bytes of a SERVE were taken and have not reached the client. */
+	uint64_t (*unsent)(struct xfer *x);
+	/* Its ticket is to come back: only notes it, as done() does. */
+	void (*revoke)(struct xfer *x, enum xfer_revoke why);
+};
+/* Looks at who holds tickets, and hands out whose is to come back.  To be called every XFER_LOOK_NS while somebody
+ * waits for a ticket.  Returns how many. */
+int xfer_pool_revoke(struct xfer_pool *xp, const struct xfer_pace *pace, const struct xfer_pace_ops *ops,
+		     uint64_t now_ns);
+#define XFER_LOOK_NS (100ull * 1000 * 1000)
 
 /* ---- one transfer ---- */
 
@@ -105,8 +174,14 @@ struct xfer {
 
 	enum xfer_mode mode;
 	bool have_ticket, is_waiting;
-	uint8_t client;   /* for whom: xfer_client_of() */
-	struct list link; /* pool's: waiting or hungry */
+	bool revoked;       /* xfer_pool_revoke() said so; until the ticket is back */
+	bool was_slow;      /* its client was, when it began to wait */
+	uint8_t client;     /* for whom: client_id % XFER_CLIENTS */
+	uint32_t client_id; /* xfer_client_of() */
+	struct list link;   /* pool's: waiting or hungry */
+	struct list holder; /* pool's: with a ticket */
+	struct pace_mark mark;
+	uint64_t reached; /* bytes that had come from the client, or reached it, at the last look */
 
 	struct store_obj *obj;
 	struct store_put *put;
@@ -140,7 +215,7 @@ struct xfer {
 
 /* Makes memory that may have been another request's a transfer that was not begun: for that client, whose
  * done and wake are both fn.  Leaves the pieces alone. */
-void xfer_idle(struct xfer *x, unsigned client, void (*fn)(struct xfer *x));
+void xfer_idle(struct xfer *x, uint32_t client, void (*fn)(struct xfer *x));
 void xfer_init(struct xfer *x, struct xfer_pool *pool, struct store_port *store, struct chan *chan);
 /* Gives back pieces and ticket.  Nothing may be in flight.  Fine on one never started. */
 void xfer_fini(struct xfer *x);
@@ -158,6 +233,8 @@ void xfer_serve(struct xfer *x, struct store_obj *obj, uint64_t off, uint64_t le
 /* Copies out up to max bytes at pos (each byte once, ascending).  0: wake() will come; -errno: over. */
 ssize_t xfer_take(struct xfer *x, uint64_t pos, void *out, size_t max);
 bool xfer_has_bytes(const struct xfer *x);
+/* Tells whether the transfer waits for the client: for bytes of its body, or for it to take some. */
+bool xfer_client_owes(const struct xfer *x);
 void xfer_accept(struct xfer *x, struct store_put *put, struct digest *dg);
 /* Takes bytes and returns how many; fewer than len: wake() will come (or it failed: see result). */
 size_t xfer_feed(struct xfer *x, const void *data, size_t len);

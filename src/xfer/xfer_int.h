@@ -10,6 +10,8 @@
 struct buf *pool_buf_get(struct xfer *x, size_t len);
 void pool_buf_put(struct xfer *x, struct buf *b);
 void pool_ticket_put(struct xfer *x);
+/* Notes that a client was slow, for so many looks of xfer_pool_revoke(). */
+void pool_slow_set(struct xfer_pool *xp, uint32_t client_id, uint32_t looks);
 
 /* Returns how many bytes of a transfer the piece may have: what its buffer holds, and the store takes at once. */
 static inline uint32_t

@@ -168,7 +168,11 @@ reqs_run(struct reqs *rs)
 static void
 set_reply(struct req *rq, int status, enum reply_body body, uint64_t len)
 {
-	rq->reply = (struct reply){ .status = status, .body = body, .len_bytes = len, .text = rq->text };
+	rq->reply = (struct reply){ .status = status,
+				    .body = body,
+				    .len_bytes = len,
+				    .text = rq->text,
+				    .at_once = rq->reply.at_once };
 	if (rq->head && body != REPLY_EMPTY)
 		rq->reply.body = REPLY_LENGTH_ONLY;
 	rq->ready = true;
@@ -287,8 +291,9 @@ script_body(struct req *rq, const char *p)
 		rq->wants_body = true;
 		rq->every = a;
 		rq->pause_ns = b * NS_PER_MS;
-	} else if (sscanf(p, "/mid/%llu", &a) == 1) {
+	} else if (sscanf(p, "/mid/%llu", &a) == 1 || sscanf(p, "/mid-at-once/%llu", &a) == 1) {
 		rq->wants_body = true;
+		rq->reply.at_once = p[4] == '-';
 		rq->mid = a;
 	} else if (sscanf(p, "/patience/%llu", &a) == 1 || sscanf(p, "/choke/%llu", &a) == 1) {
 		rq->wants_body = true;

@@ -463,4 +463,5 @@ def main():
         sys.exit(f"player: {options.cause}, seed {options.seed}: {bad} of {options.processes} failed")
 
 
-main()
+if __name__ == "__main__":
+    main()

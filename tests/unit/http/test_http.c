@@ -181,6 +181,26 @@ test_mid_body(void **state)
 	serve_stop(s);
 }
 
+/* One that is not to wait for the rest of a body leaves while that still comes, and the connection with it. */
+static void
+test_mid_body_at_once(void **state)
+{
+	struct serve *s = serve_start(16, 60 * NS_PER_S);
+	struct pollfd p = { .events = POLLIN };
+	struct answer a;
+
+	p.fd = client(s);
+	put_text(p.fd, "PUT /mid-at-once/3 HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n");
+	/* Never so still that it would look stalled. */
+	while (poll(&p, 1, 10) == 0)
+		put_text(p.fd, "x");
+	expect_status(p.fd, &a, 403);
+	assert_true(a.has_close);
+	expect_end(p.fd);
+	close(p.fd);
+	serve_stop(s);
+}
+
 /* A reply before any of the body: it arrives although the client goes on sending,
  * and the connection closes. */
 static void
@@ -756,6 +776,7 @@ main(void)
 		cmocka_unit_test(test_fields),
 		cmocka_unit_test(test_body),
 		cmocka_unit_test(test_mid_body),
+		cmocka_unit_test(test_mid_body_at_once),
 		cmocka_unit_test(test_early_reply),
 		cmocka_unit_test(test_expect),
 		cmocka_unit_test(test_stream),

@@ -7,6 +7,7 @@ LINK-ops/test_edges := fake_chan mem_store
 LINK-ops/test_facts := fake_chan mem_store
 LINK-ops/test_get := fake_chan mem_store
 LINK-ops/test_put := fake_chan mem_store
+LINK-ops/test_pace := fake_chan mem_store
 LINK-ops/test_random := fake_chan mem_store
 LINK-ops/test_s3 := fake_chan mem_store
 LINK-ops/test_copies := fake_chan mem_store

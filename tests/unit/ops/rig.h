@@ -91,7 +91,15 @@ rig_abort(void *conn)
 	((struct xchg *)conn)->abort_nr++;
 }
 
-static const struct reply_ops rig_ops = { .ready = rig_ready, .abort = rig_abort };
+static uint64_t rig_unsent_bytes;
+
+static uint64_t
+rig_unsent(void *conn)
+{
+	return rig_unsent_bytes;
+}
+
+static const struct reply_ops rig_ops = { .ready = rig_ready, .abort = rig_abort, .unsent = rig_unsent };
 static struct sockaddr_in rig_sa;
 
 static void

@@ -47,7 +47,7 @@ static unsigned char *arena;
 static uint64_t now, rng;
 static unsigned weather;
 static int live_nr;
-static unsigned long done_nr, good_nr, moved_nr, fault_nr[FAULT_NR], left_nr, declined_nr;
+static unsigned long done_nr, good_nr, moved_nr, fault_nr[FAULT_NR], left_nr, declined_nr, revoked_nr;
 
 static uint64_t
 rnd(uint64_t n)
@@ -225,6 +225,7 @@ slot_start(struct sim_x *s)
 	slot_fields(s);
 	s->x.in.in.fields = s->x.fields;
 	s->x.in.in.field_nr = s->x.field_nr;
+	rig_sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK + (uint32_t)rnd(5));
 	s->x.rq = req_begin(rig.reqs, &s->x.in);
 	if (!s->x.rq) { /* every request is in use: 503 by http/ */
 		assert_int_equal(reqs_live(rig.reqs), rig.conf->limits.requests);

@@ -353,25 +353,39 @@ test_hungry_ends(void **state)
 	end_them(&bp, &xp, 2);
 }
 
+/* A client is an IPv4 address, or a /64 of IPv6, whatever the port; who is near whom depends on the key. */
 static void
 test_client_of(void **state)
 {
+	static const uint64_t key[2] = { 1, 2 }, other_key[2] = { 1, 3 };
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = 1, .sin_addr.s_addr = 0x0100007f }, b = a;
-	struct sockaddr_in6 c = { .sin6_family = AF_INET6 };
-	int apart = 0;
+	struct sockaddr_in6 c = { .sin6_family = AF_INET6, .sin6_port = 1 }, d = c;
+	int apart = 0, other = 0;
 
 	b.sin_port = 2;
-	assert_int_equal(xfer_client_of((struct sockaddr *)&a), xfer_client_of((struct sockaddr *)&b));
+	assert_int_equal(xfer_client_of((struct sockaddr *)&a, key),
+			 xfer_client_of((struct sockaddr *)&b, key));
 	for (unsigned i = 0; i < 1000; i++) {
-		unsigned x = xfer_client_of((struct sockaddr *)&b);
+		unsigned x = xfer_client_of((struct sockaddr *)&b, key), y;
 
 		b.sin_addr.s_addr = htonl(0x0a000000u + i);
-		assert_true(xfer_client_of((struct sockaddr *)&b) < XFER_CLIENTS);
-		apart += xfer_client_of((struct sockaddr *)&b) != x;
-		c.sin6_addr.s6_addr[15] = (uint8_t)i;
-		assert_true(xfer_client_of((struct sockaddr *)&c) < XFER_CLIENTS);
+		y = xfer_client_of((struct sockaddr *)&b, key);
+		apart += y % XFER_CLIENTS != x % XFER_CLIENTS;
+		other += y != xfer_client_of((struct sockaddr *)&b, other_key);
+		/* The rest of the address is the client's to choose. */
+		d.sin6_port = (uint16_t)i;
+		d.sin6_addr.s6_addr[8] = (uint8_t)(i >> 8);
+		d.sin6_addr.s6_addr[15] = (uint8_t)i;
+		assert_int_equal(xfer_client_of((struct sockaddr *)&c, key),
+				 xfer_client_of((struct sockaddr *)&d, key));
 	}
 	assert_true(apart > 900); /* neighbours */
+	assert_true(other > 990);
+	for (int i = 0; i < 8; i++) {
+		d.sin6_addr.s6_addr[i] ^= 1;
+		assert_int_not_equal(xfer_client_of((struct sockaddr *)&c, key),
+				     xfer_client_of((struct sockaddr *)&d, key));
+	}
 }
 
 int

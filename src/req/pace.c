@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What slow clients may hold: buffers for HTTP bodies, and requests.
+ *
+ * A quarter of a core's requests is for those with a descriptor.  Of the others a client has as many as there
+ * are, until they run out: then room is made for the one that has less, by ending some of the client that has
+ * most; those that wait for a buffer first, then the slowest.  Whose bytes come or go more slowly than
+ * limits.body_rate loses its buffer as soon as others wait for one (xfer/pace.c), and its request once few are
+ * left.
+ *
+ * Who is ended so before the reply began gets one (400 RequestTimeout, or 503 SlowDown where the share was
+ * the matter), and nothing is stored; a reply that is on its way is cut off, the connection reset.  The core's
+ * thread; a timer runs while somebody waits or requests are few.
+ */
+#include "req/machine.h"
+
+#include "base/clock.h"
+
+#define LATE_NS (4 * XFER_LOOK_NS) /* looks so far apart say nothing of each other */
+#define SENT_NS XFER_LOOK_NS       /* so long a reply of one text takes that the client reads */
+
+static void on_pace(struct timer *t);
+static void look(struct reqs *rs);
+
+void
+pace_init(struct reqs *rs)
+{
+	rs->plain_max = rs->nr - rs->nr / 4;
+	for (int i = 0; i < SLOT_CLIENTS; i++)
+		list_init(&rs->slots.reqs[i]);
+}
+
+static int
+slot_of(const struct req *rq)
+{
+	return (int)(rq->xfer.client_id % SLOT_CLIENTS);
+}
+
+static struct xfer_pace
+pace_of(const struct reqs *rs)
+{
+	const struct conf *c = rs->env.conf;
+
+	return (struct xfer_pace){ .rate = c->limits.body_rate, .grace_ns = c->limits.body_grace_ns };
+}
+
+/* ---- ending one ---- */
+
+enum why { SLOW_BUFFER, SHARE_BUFFER, SLOW_REQUEST, SHARE_REQUEST };
+
+static const struct {
+	enum stats_event event;
+	enum fault fault;
+	const char *text;
+} whys[] = {
+	[SLOW_BUFFER] = { STATS_REVOKED_SLOW_BUFFER, FAULT_REQUEST_TIMEOUT,
+			  "The body came too slowly while others waited." },
+	[SHARE_BUFFER] = { STATS_REVOKED_SHARE_BUFFER, FAULT_BUSY,
+			   "Others wait, and this client has more than its share of the buffers." },
+	[SLOW_REQUEST] = { STATS_REVOKED_SLOW_REQUEST, FAULT_REQUEST_TIMEOUT,
+			   "The body came too slowly while requests were few." },
+	[SHARE_REQUEST] = { STATS_REVOKED_SHARE_REQUEST, FAULT_BUSY,
+			    "Others wait, and this client has more than its share of the requests." },
+};
+
+static void
+revoke(struct req *rq, enum why why)
+{
+	struct reqs *rs = rq->rs;
+
+	if (rq->revoked)
+		return;
+	rq->revoked = true;
+	if (list_linked(&rq->slot)) {
+		rs->plain_revoked++;
+		rs->slots.held[slot_of(rq)]--;
+	}
+	stats_event(rs->env.stats, whys[why].event);
+	req_cancel(rq, whys[why].fault, whys[why].text);
+	if (rq->replied && !rq->ended)
+		rs->env.ops->abort(rq->conn);
+}
+
+static uint64_t
+unsent(struct xfer *x)
+{
+	struct req *rq = container_of(x, struct req, xfer);
+	uint64_t n = rq->replied && !rq->ended ? rq->rs->env.ops->unsent(rq->conn) : 0;
+
+	return n < x->moved ? n : x->moved;
+}
+
+static void
+on_revoked(struct xfer *x, enum xfer_revoke why)
+{
+	revoke(container_of(x, struct req, xfer), why == XFER_TOO_SLOW ? SLOW_BUFFER : SHARE_BUFFER);
+}
+
+/* ---- how fast a request's client is ---- */
+
+/* Is it the client that is waited for: for its body, or for it to read the reply? */
+static bool
+owes(const struct req *rq, uint64_t now_ns)
+{
+	if (rq->ended || rq->holds > 0 || list_linked(&rq->ready))
+		return false;
+	if (rq->replied && rq->reply.body == REPLY_STREAM)
+		return xfer_client_owes(&rq->xfer);
+	if (rq->replied)
+		return now_ns - rq->reply_ns > SENT_NS;
+	if (rq->fault != FAULT_NONE || rq->phase >= PHASE_COMMIT || !rq->wants_body || rq->body_ended)
+		return false;
+	return rq->xfer.mode == XFER_NONE ? rq->take != NULL && !rq->xfer.is_waiting
+					  : xfer_client_owes(&rq->xfer);
+}
+
+static bool
+has_xfer(const struct req *rq)
+{
+	return rq->xfer.pool && rq->xfer.mode != XFER_NONE;
+}
+
+static struct pace_mark *
+mark_of(struct req *rq)
+{
+	return has_xfer(rq) ? &rq->xfer.mark : &rq->mark;
+}
+
+/* What came or went.  Of a reply of one text nobody knows how far it is: it has the time that all of it takes. */
+static uint64_t
+bytes_of(const struct req *rq)
+{
+	if (has_xfer(rq))
+		return rq->xfer.reached;
+	if (!rq->replied)
+		return rq->body_len;
+	return rq->mark.since_ns ? rq->reply.len_bytes : 0;
+}
+
+static void
+look_at(struct req *rq, bool again, const struct xfer_pace *pace, uint64_t now_ns)
+{
+	struct pace_mark *m = mark_of(rq);
+
+	if (has_xfer(rq))
+		rq->xfer.reached = rq->xfer.moved - (rq->replied ? unsent(&rq->xfer) : 0);
+	pace_look(m, bytes_of(rq), owes(rq, now_ns), again && (has_xfer(rq) || !rq->replied), now_ns);
+	if (has_xfer(rq) || !rq->replied)
+		pace_forgive(m, bytes_of(rq), pace, now_ns);
+}
+
+static bool
+is_slow(struct req *rq, const struct xfer_pace *pace, uint64_t now_ns)
+{
+	return !rq->revoked && pace_is_slow(mark_of(rq), bytes_of(rq), pace, now_ns);
+}
+
+/* ---- slots ---- */
+
+/* So many of them taken are few left. */
+static int
+few_left_at(const struct reqs *rs)
+{
+	return rs->plain_max - rs->plain_max / 8;
+}
+
+static bool
+waits_for_ticket(const struct req *rq)
+{
+	return rq->xfer.is_waiting && rq->xfer.pool == &rq->rs->http_pieces;
+}
+
+/* Whose end costs a client least. */
+static bool
+is_candidate(struct req *rq, uint64_t now_ns)
+{
+	return !rq->revoked && (waits_for_ticket(rq) || owes(rq, now_ns));
+}
+
+static uint64_t
+rate_of(struct req *rq, uint64_t now_ns)
+{
+	return waits_for_ticket(rq) ? 0 : pace_rate(mark_of(rq), bytes_of(rq), now_ns);
+}
+
+/* Ends up to nr of the requests of one slot; but_for: none of that client's, and only of those that were slow.
+ * Returns how many. */
+static int
+take_from(struct reqs *rs, int slot, int nr, const struct req *but_for, uint64_t now_ns)
+{
+	struct pace_count count = { { 0 } };
+	int before = rs->plain_revoked;
+
+	for (int pass = 0; pass < 2; pass++) {
+		list_for_each_safe(l, &rs->slots.reqs[slot])
+		{
+			struct req *rq = container_of(l, struct req, slot);
+
+			if (!is_candidate(rq, now_ns) ||
+			    (but_for && (rq->xfer.client_id == but_for->xfer.client_id ||
+					 !xfer_was_slow(&rs->http_pieces, rq->xfer.client_id))))
+				continue;
+			if (pass == 0)
+				pace_count_add(&count, rate_of(rq, now_ns));
+			else if (nr > 0 && pace_count_take(&count, rate_of(rq, now_ns), &nr))
+				revoke(rq, SHARE_REQUEST);
+		}
+	}
+	return rs->plain_revoked - before;
+}
+
+/* From the client that has most, several at once, since more may come.  Where nobody has more than this one, from
+ * one that shares its number and was slow. */
+static bool
+make_room(const struct req *rq)
+{
+	struct reqs *rs = rq->rs;
+	int slot = slot_of(rq), most = 0, batch = rs->plain_max / 16, even;
+	uint64_t now = clock_ns();
+
+	for (int i = 1; i < SLOT_CLIENTS; i++) {
+		if (rs->slots.held[i] > rs->slots.held[most])
+			most = i;
+	}
+	even = (rs->slots.held[most] - rs->slots.held[slot]) / 2;
+	batch = batch < 1 ? 1 : batch;
+	return (even > 0 && take_from(rs, most, even < batch ? even : batch, NULL, now) > 0) ||
+	       take_from(rs, slot, 1, rq, now) > 0;
+}
+
+/* Those that are on their way out count no more, but leave half of what is kept for descriptors. */
+static bool
+is_full(const struct reqs *rs)
+{
+	return rs->plain_nr - rs->plain_revoked >= rs->plain_max;
+}
+
+bool
+pace_slot_get(struct req *rq)
+{
+	struct reqs *rs = rq->rs;
+
+	if (rq->target.wire != WIRE_NONE || list_linked(&rq->slot))
+		return true;
+	if (is_full(rs) && !make_room(rq))
+		return false;
+	if (rs->plain_nr >= rs->plain_max + (rs->nr - rs->plain_max) / 2)
+		return false;
+	list_push_tail(&rs->slots.reqs[slot_of(rq)], &rq->slot);
+	rs->slots.held[slot_of(rq)]++;
+	if (++rs->plain_nr >= few_left_at(rs) && !rs->pace.armed)
+		look(rs);
+	return true;
+}
+
+void
+pace_slot_put(struct req *rq)
+{
+	struct reqs *rs = rq->rs;
+
+	if (!list_linked(&rq->slot))
+		return;
+	list_del(&rq->slot);
+	rs->plain_nr--;
+	if (rq->revoked)
+		rs->plain_revoked--;
+	else
+		rs->slots.held[slot_of(rq)]--;
+}
+
+/* Once few are left, the slow ones go, the slowest first, until there are some more. */
+static void
+look_at_slots(struct reqs *rs, const struct xfer_pace *pace, uint64_t now_ns)
+{
+	bool again = now_ns - rs->looked_ns > LATE_NS;
+	int nr = rs->plain_nr - rs->plain_revoked - rs->plain_max * 3 / 4;
+	struct pace_count count = { { 0 } };
+
+	rs->looked_ns = now_ns;
+	list_for_each(l, &rs->live)
+	{
+		struct req *rq = container_of(l, struct req, link);
+
+		if (!list_linked(&rq->slot))
+			continue;
+		look_at(rq, again, pace, now_ns);
+		if (is_slow(rq, pace, now_ns))
+			pace_count_add(&count, rate_of(rq, now_ns));
+	}
+	list_for_each_safe(l, &rs->live)
+	{
+		struct req *rq = container_of(l, struct req, link);
+
+		if (nr <= 0)
+			break;
+		if (list_linked(&rq->slot) && is_slow(rq, pace, now_ns) &&
+		    pace_count_take(&count, rate_of(rq, now_ns), &nr))
+			revoke(rq, SLOW_REQUEST);
+	}
+}
+
+/* ---- the looks ---- */
+
+static const struct xfer_pace_ops pace_ops = { .unsent = unsent, .revoke = on_revoked };
+
+/* Looks now, and goes on as long as somebody waits or few requests are left. */
+static void
+look(struct reqs *rs)
+{
+	struct xfer_pace pace = pace_of(rs);
+	uint64_t now = clock_ns();
+	bool few = rs->plain_nr >= few_left_at(rs), wait = rs->http_pieces.queued > 0;
+
+	if (wait)
+		xfer_pool_revoke(&rs->http_pieces, &pace, &pace_ops, now);
+	if (few && pace.rate)
+		look_at_slots(rs, &pace, now);
+	if (few || wait)
+		timer_arm(rs->env.timers, &rs->pace, now + XFER_LOOK_NS, on_pace);
+}
+
+static void
+on_pace(struct timer *t)
+{
+	look(container_of(t, struct reqs, pace));
+}
+
+/* ---- tickets ---- */
+
+enum verdict
+req_http_ticket_to(struct req *rq, step_fn next, const char *name)
+{
+	struct reqs *rs = rq->rs;
+	int r;
+
+	rq->phase = PHASE_QUEUED;
+	xfer_init(&rq->xfer, &rs->http_pieces, rs->env.store, rs->env.chan);
+	r = xfer_ticket(&rq->xfer);
+	if (r < 0)
+		return req_fail(rq, FAULT_BUSY, NULL);
+	if (r > 0)
+		return req_go_to(rq, next, name);
+	if (!rs->pace.armed)
+		look(rs);
+	return req_wait_to(rq, "ticket", next, name);
+}

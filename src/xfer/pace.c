@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Slow clients, and what they hold while others wait.
+ *
+ * A body that comes or goes byte by byte holds a ticket for as long as the client likes.  While nobody waits
+ * that hurts nobody.  While somebody does, holders are looked at every XFER_LOOK_NS:
+ *
+ * - One of which less came (or went) than the pace asks for, over the grace, gives its ticket back: as many of
+ *   them as wait, the slowest first.
+ * - Where a client with less than its even share waits longer than PATIENCE_NS, the client that has most
+ *   gives back, also of what moves; again the slowest first.
+ *
+ * What the kernel has taken for a client and could not send yet is not the client's doing: with a large buffer of
+ * the socket's it would look like a fast reader for a while.
+ *
+ * A holder that waits for our disk or for a buffer is not slow, and neither is anybody when the look itself
+ * comes late.  Nothing is counted while nobody waits: the marks are made by the looks.
+ */
+#include "xfer/xfer_int.h"
+
+#include "base/check.h"
+
+#define PATIENCE_NS (2 * XFER_LOOK_NS)
+#define LATE_NS (4 * XFER_LOOK_NS) /* looks so far apart say nothing of each other */
+#define SLOW_LOOKS 100
+#define LINES_A_LOOK 16 /* clients with less than their share that one look helps */
+
+/* ---- one client ---- */
+
+void
+pace_look(struct pace_mark *m, uint64_t bytes, bool owes, bool again, uint64_t now_ns)
+{
+	if (!owes)
+		m->since_ns = 0;
+	else if (again || !m->since_ns)
+		*m = (struct pace_mark){ now_ns, bytes };
+}
+
+/* Milliseconds, so that products with a rate stay far from 64 bits. */
+static uint64_t
+watched_ms(const struct pace_mark *m, uint64_t now_ns)
+{
+	return (now_ns - m->since_ns) / 1000000;
+}
+
+uint64_t
+pace_rate(const struct pace_mark *m, uint64_t bytes, uint64_t now_ns)
+{
+	if (!m->since_ns)
+		return PACE_UNKNOWN;
+	return (bytes - m->bytes) * 1000 / (watched_ms(m, now_ns) + 1);
+}
+
+static bool
+is_over(const struct pace_mark *m, const struct xfer_pace *pace, uint64_t now_ns)
+{
+	return m->since_ns && now_ns - m->since_ns >= pace->grace_ns;
+}
+
+bool
+pace_is_slow(const struct pace_mark *m, uint64_t bytes, const struct xfer_pace *pace, uint64_t now_ns)
+{
+	return is_over(m, pace, now_ns) && (bytes - m->bytes) * 1000 < pace->rate * watched_ms(m, now_ns);
+}
+
+void
+pace_forgive(struct pace_mark *m, uint64_t bytes, const struct xfer_pace *pace, uint64_t now_ns)
+{
+	if (is_over(m, pace, now_ns) && !pace_is_slow(m, bytes, pace, now_ns))
+		*m = (struct pace_mark){ now_ns, bytes };
+}
+
+/* ---- the slowest of many ---- */
+
+static int
+magnitude(uint64_t rate)
+{
+	return rate ? 64 - __builtin_clzll(rate) : 0;
+}
+
+void
+pace_count_add(struct pace_count *pc, uint64_t rate)
+{
+	pc->of[magnitude(rate)]++;
+}
+
+bool
+pace_count_take(struct pace_count *pc, uint64_t rate, int *nr)
+{
+	int mine = magnitude(rate), slower = 0;
+
+	for (int i = 0; i < mine; i++)
+		slower += pc->of[i];
+	if (*nr <= slower)
+		return false;
+	pc->of[mine]--;
+	--*nr;
+	return true;
+}
+
+/* ---- tickets ---- */
+
+struct look {
+	struct xfer_pool *xp;
+	const struct xfer_pace *pace;
+	const struct xfer_pace_ops *ops;
+	uint64_t now_ns;
+	int have[XFER_CLIENTS]; /* what each client keeps of the main class */
+	int active;             /* clients that have some or wait for some */
+	int coming;             /* tickets on their way back */
+	int revoked;
+};
+
+static int
+holds(const struct xfer *x)
+{
+	return x->main_bufs ? x->main_bufs : 1;
+}
+
+/* Who was slow of late has less time to show that it is not. */
+static struct xfer_pace
+pace_for(const struct look *k, const struct xfer *x)
+{
+	struct xfer_pace pace = *k->pace;
+
+	if (xfer_was_slow(k->xp, x->client_id))
+		pace.grace_ns /= 4;
+	return pace;
+}
+
+/* client < 0: all of them that are too slow. */
+static bool
+is_candidate(const struct look *k, const struct xfer *x, int client)
+{
+	struct xfer_pace pace = pace_for(k, x);
+
+	if (x->revoked || !x->mark.since_ns)
+		return false;
+	return client < 0 ? pace_is_slow(&x->mark, x->reached, &pace, k->now_ns) : x->client == client;
+}
+
+static void
+revoke_slowest(struct look *k, int client, int nr)
+{
+	struct pace_count count = { { 0 } };
+
+	list_for_each(l, &k->xp->holders)
+	{
+		struct xfer *x = container_of(l, struct xfer, holder);
+
+		if (is_candidate(k, x, client))
+			pace_count_add(&count, pace_rate(&x->mark, x->reached, k->now_ns));
+	}
+	list_for_each_safe(l, &k->xp->holders)
+	{
+		struct xfer *x = container_of(l, struct xfer, holder);
+
+		if (nr <= 0)
+			return;
+		if (!is_candidate(k, x, client) ||
+		    !pace_count_take(&count, pace_rate(&x->mark, x->reached, k->now_ns), &nr))
+			continue;
+		x->revoked = true;
+		k->have[x->client] -= holds(x);
+		k->coming++;
+		k->revoked++;
+		if (client < 0)
+			pool_slow_set(k->xp, x->client_id, SLOW_LOOKS);
+		k->ops->revoke(x, client < 0 ? XFER_TOO_SLOW : XFER_OVER_SHARE);
+	}
+}
+
+static void
+look_at_all(struct look *k, bool again)
+{
+	list_for_each(l, &k->xp->holders)
+	{
+		struct xfer *x = container_of(l, struct xfer, holder);
+
+		if (x->revoked) {
+			k->coming++;
+			continue;
+		}
+		k->have[x->client] += holds(x);
+		x->reached = x->moved - (x->mode == XFER_SERVE ? k->ops->unsent(x) : 0);
+		pace_look(&x->mark, x->reached, xfer_client_owes(x), again, k->now_ns);
+		pace_forgive(&x->mark, x->reached, k->pace, k->now_ns);
+	}
+	for (int i = 0; i < XFER_CLIENTS; i++)
+		k->active += k->xp->client[i].held > 0 || k->xp->client[i].queued > 0;
+	/* What was long ago is forgotten as well. */
+	k->xp->looks += again ? SLOW_LOOKS : 1;
+}
+
+static int
+richest(const struct look *k)
+{
+	int best = 0;
+
+	for (int i = 1; i < XFER_CLIENTS; i++) {
+		if (k->have[i] > k->have[best])
+			best = i;
+	}
+	return best;
+}
+
+static int
+at_most(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+/* For those that wait with less than their share, from whoever has most. */
+static void
+level(struct look *k)
+{
+	struct xfer_pool *xp = k->xp;
+	int share = xp->bp->total[xp->main_cls] / (k->active ? k->active : 1);
+	int left = k->coming, lines = 0;
+
+	list_for_each(l, &xp->waiting.turns)
+	{
+		struct fair_line *line = container_of(l, struct fair_line, turn);
+		const struct xfer *first = container_of(list_first(&line->waiting), struct xfer, link);
+		int client = (int)(line - xp->waiting.line), from = richest(k);
+		int want = at_most(xp->client[client].queued, share - k->have[client]);
+		int covered = at_most(left, want > 0 ? want : 0);
+
+		if (k->now_ns - first->progress_ns < PATIENCE_NS)
+			continue;
+		left -= covered;
+		want = at_most(want - covered, k->have[from] - share);
+		if (want <= 0 || ++lines > LINES_A_LOOK)
+			continue;
+		revoke_slowest(k, from, want);
+	}
+}
+
+int
+xfer_pool_revoke(struct xfer_pool *xp, const struct xfer_pace *pace, const struct xfer_pace_ops *ops,
+		 uint64_t now_ns)
+{
+	struct look k = { .xp = xp, .pace = pace, .ops = ops, .now_ns = now_ns };
+
+	look_at_all(&k, now_ns - xp->looked_ns > LATE_NS);
+	xp->looked_ns = now_ns;
+	if (xp->queued == 0)
+		return 0;
+	if (pace->rate)
+		revoke_slowest(&k, -1, xp->queued - k.coming);
+	level(&k);
+	return k.revoked;
+}

@@ -1,0 +1,82 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# item 86: bodies that come or go byte by byte hold what they like while nobody wants it.  When somebody does, the slow ones give way: a
+# PUT is answered and not stored, a GET ends short.  (tests/hostile/slow_bodies.sh has the large attacks, and says how soon.)
+# shellcheck disable=SC2034
+CORES=1 MORE='limits: { s3_progress: 300s, idle: 300s, requests: 64 }'
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+write_config
+sed -i 's/buffers: 64MiB/buffers: 64MiB, http_buffers: 2MiB/' "$T/gantryd.yaml"
+format_store
+daemon_run
+make_buckets
+head -c 3145728 /dev/zero | curl_s3 /bkt/big -T -
+
+/usr/bin/python3 - "$S3" <<-'END' || fail "slow bodies"
+	import socket, sys, time
+	host, port = sys.argv[1].split(":")
+	WAIT_S = 60
+
+	def connect(source, *text):
+	    s = socket.socket()
+	    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+	    s.settimeout(WAIT_S)
+	    s.bind((source, 0))
+	    s.connect((host, int(port)))
+	    s.sendall("\r\n".join([*text, "Host: localhost", "", ""]).encode())
+	    return s
+
+	def serve(source):
+	    for method, target, body in (("PUT", "/bkt/mine", b"12345"), ("GET", "/bkt/mine", b"")):
+	        s = connect(source, f"{method} {target} HTTP/1.1", f"Content-Length: {len(body)}", "Connection: close")
+	        s.sendall(body)
+	        got = b""
+	        while data := s.recv(65536):
+	            got += data
+	        assert got.startswith(b"HTTP/1.1 200 "), got
+	    assert got.endswith(b"\r\n\r\n12345"), got
+
+	# Nobody waits: a body of three bytes a second is a body.
+	honest = connect("127.0.2.1", "PUT /bkt/honest HTTP/1.1", "Content-Length: 6")
+	for c in b"honest":
+	    honest.sendall(bytes([c]))
+	    time.sleep(0.3)
+	assert honest.recv(100).startswith(b"HTTP/1.1 200 ")
+
+	for kind in ("put", "get"):
+	    slow = []
+	    for i in range(32):
+	        slow.append(connect(f"127.0.1.{i + 1}", "GET /bkt/big HTTP/1.1") if kind == "get" else
+	                    connect(f"127.0.1.{i + 1}", "PUT /bkt/slow HTTP/1.1", "Content-Length: 100000"))
+	    for s in slow:
+	        kind == "put" and s.sendall(b"a")
+	    for i in range(2):
+	        serve("127.0.2.1")
+	    answers = {}
+	    for s in slow:
+	        s.settimeout(0.01)
+	        got = b""
+	        try:
+	            while data := s.recv(65536):
+	                got += data
+	            end = "closed"
+	        except TimeoutError:
+	            end = "open"
+	        except ConnectionError:
+	            end = "reset"
+	        status = got.split(b" ")[1].decode() if got else "-"
+	        whole = kind == "get" and len(got) > 3 << 20
+	        assert not (kind == "get" and end == "closed" and not whole), "a short body and no reset"
+	        answers[status, end] = answers.get((status, end), 0) + 1
+	    print(kind, answers)
+	    if kind == "put":
+	        assert answers.get(("400", "closed"), 0) + answers.get(("400", "open"), 0) > 0, answers
+	    for s in slow:
+	        s.close()
+END
+wait_for 20 nothing_is_held
+[ "$(metric gantry_requests_revoked_total 'resource="buffer",reason="slow"')" -ge 2 ] || fail "revoked: not counted"
+assert_status GET /bkt/slow 404
+assert_status GET /bkt/honest 200
+assert_alive

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Clients that hold buffers and requests and hardly move a byte: whose request is ended for others, how that is
+ * answered, and what is left for requests with tokens.  (What a pool of buffers decides is xfer/test_pace.c's.)
+ */
+#include "tests/unit/ops/rig.h"
+
+enum { REQUESTS = 64, PLAIN = 48, FEW = 42 };
+
+static uint64_t rig_now; /* the fake clock */
+static struct xchg many[REQUESTS + 8];
+static int many_nr;
+static int cut; /* streams and other replies that were cut off */
+static struct sockaddr_in addresses[256];
+
+static int
+start(void **state)
+{
+	rig_small.http_bytes = 16 * (BUF_SMALL_BYTES + BUF_SLACK_BYTES);
+	rig_small.queue = 256;
+	rig_start(state);
+	rig.conf->limits.body_rate = 64u << 10;
+	rig.conf->limits.body_grace_ns = 400 * NS_PER_MS;
+	rig_now = 1000 * NS_PER_S;
+	clock_fake(&rig_now);
+	many_nr = cut = 0;
+	/* So that no two of the test's addresses share a number. */
+	rig.reqs->client_key[0] = rig.reqs->client_key[1] = 1;
+	for (unsigned i = 0; i < 256; i++) {
+		addresses[i].sin_family = AF_INET;
+		addresses[i].sin_addr.s_addr = htonl(0x0a000001 + i);
+	}
+	return 0;
+}
+
+static int
+stop(void **state)
+{
+	for (int i = 0; i < many_nr; i++) {
+		if (many[i].rq)
+			req_end(many[i].rq, false);
+	}
+	return rig_stop(state);
+}
+
+static struct xchg *
+begin(const char *method, const char *target, unsigned long long body, int from)
+{
+	struct xchg *x = &many[many_nr++];
+
+	x_init(x, 0, method, target);
+	x->in.peer = (struct sockaddr *)&addresses[from];
+	if (body)
+		x_field(x, "content-length", "%llu", body);
+	x_begin(x);
+	if (!body && !req_is_ready(x->rq))
+		req_body_end(x->rq);
+	return x;
+}
+
+/* A PUT of which a byte came. */
+static struct xchg *
+drip(int from)
+{
+	static char target[REQUESTS + 8][32];
+	char *name = target[many_nr];
+	struct xchg *x;
+
+	snprintf(name, sizeof target[0], "/bkt/slow%d", many_nr);
+	x = begin("PUT", name, 1 << 20, from);
+	rig_until(x->rq->xfer.mode == XFER_ACCEPT || x->rq->xfer.is_waiting || req_is_ready(x->rq));
+	req_body(x->rq, "a", 1);
+	return x;
+}
+
+/* What http/ does with a connection that it is told to end. */
+static void
+end_cut(struct xchg *x)
+{
+	char byte[1];
+
+	if (!x->rq || !x->abort_nr)
+		return;
+	assert_int_equal(x->abort_nr, 1);
+	if (req_reply(x->rq)->body == REPLY_STREAM)
+		assert_true(req_stream_read(x->rq, x->rq->xfer.in_order, byte, 1) < 0);
+	req_end(x->rq, false);
+	x->rq = NULL;
+	cut++;
+}
+
+/* Does nobody wait for the disk? */
+static bool
+settled(void)
+{
+	for (int i = 0; i < many_nr; i++) {
+		if (many[i].rq && many[i].rq->xfer.inflight > 0)
+			return false;
+	}
+	return true;
+}
+
+static void
+pass(int ms)
+{
+	for (int t = 0; t < ms; t += 100) {
+		rig_now += 100 * NS_PER_MS;
+		rig_turn();
+		for (int i = 0; i < many_nr; i++)
+			end_cut(&many[i]);
+		rig_turn();
+		rig_until(settled());
+	}
+}
+
+static int
+ready(bool revoked)
+{
+	int n = 0;
+
+	for (int i = 0; i < many_nr; i++)
+		n += many[i].rq && req_is_ready(many[i].rq) && (!revoked || many[i].rq->revoked);
+	return n;
+}
+
+static void
+assert_absent(const char *key)
+{
+	struct xchg x;
+
+	x_init(&x, 0, "HEAD", key);
+	x.in.peer = (struct sockaddr *)&addresses[200];
+	assert_int_equal(x_run(&x), 404);
+	x_end(&x);
+}
+
+/* Slow PUTs have every buffer: while nobody waits they are left alone; who waits has one soon, and the PUT that gave
+ * way is answered, not stored. */
+static void
+test_put(void **state)
+{
+	struct xchg *mine, *slow = NULL;
+
+	for (int i = 0; i < 16; i++)
+		drip(i);
+	for (int i = 0; i < 10; i++) {
+		pass(6000);
+		for (int k = 0; k < 16; k++)
+			req_body(many[k].rq, "a", 1);
+	}
+	assert_int_equal(ready(false), 0);
+	mine = begin("PUT", "/bkt/mine", 5, 100);
+	rig_until(mine->rq->xfer.is_waiting);
+	pass(600);
+	assert_true(mine->rq->xfer.have_ticket);
+	assert_int_equal(ready(true), 1);
+	for (int i = 0; i < 16; i++)
+		slow = req_is_ready(many[i].rq) ? &many[i] : slow;
+	assert_int_equal(req_reply(slow->rq)->status, 400);
+	assert_non_null(strstr(req_reply(slow->rq)->text, "RequestTimeout"));
+	assert_true(req_reply(slow->rq)->at_once);
+	assert_true(req_reply(slow->rq)->close);
+	assert_int_equal(req_body(mine->rq, "12345", 5), 5);
+	req_body_end(mine->rq);
+	rig_until(req_is_ready(mine->rq));
+	assert_int_equal(req_reply(mine->rq)->status, 200);
+	assert_absent(slow->in.target);
+}
+
+/* Readers of a large object that take nothing: the same, and what cannot be answered any more is cut off. */
+static void
+test_get(void **state)
+{
+	struct xchg *mine;
+
+	put_object("o", 4 << 20, 1);
+	for (int i = 0; i < 16; i++) {
+		begin("GET", "/bkt/o", 0, i);
+		rig_until(req_is_ready(many[i].rq) || many[i].rq->xfer.is_waiting);
+	}
+	/* The first have read ahead as far as they may; the others get their buffers one after the other. */
+	pass(3000);
+	assert_true(cut > 0);
+	mine = begin("GET", "/bkt/o", 0, 100);
+	rig_until(mine->rq->xfer.is_waiting || req_is_ready(mine->rq));
+	pass(600);
+	rig_until(req_is_ready(mine->rq));
+	assert_int_equal(req_reply(mine->rq)->status, 200);
+}
+
+/* A stream that was read to its end needs no buffer, and holds none while the network still has it. */
+static void
+test_read_to_end(void **state)
+{
+	static char sink[1 << 20];
+	struct xchg *x;
+	uint64_t pos = 0;
+
+	put_object("o", 1 << 20, 1);
+	x = begin("GET", "/bkt/o", 0, 1);
+	rig_until(req_is_ready(x->rq));
+	while (pos < 1 << 20) {
+		ssize_t n = req_stream_read(x->rq, pos, sink, sizeof sink);
+
+		assert_true(n >= 0);
+		pos += (uint64_t)n;
+		rig_turn();
+	}
+	assert_int_equal(rig.reqs->http_pieces.tickets_out, 0);
+	assert_int_equal(rig.http_bufs.avail[BUF_SMALL], rig.http_bufs.total[BUF_SMALL]);
+	req_end(x->rq, true);
+	x->rq = NULL;
+}
+
+/* A quarter of the requests is for those with tokens; of the others' an address has as many as there are, and gives
+ * way when another one comes. */
+static void
+test_slots(void **state)
+{
+	struct xchg *x, *tokened;
+	int before;
+
+	put_object("o", 100000, 1);
+	for (int i = 0; i < PLAIN; i++)
+		drip(1);
+	assert_int_equal(reqs_live(rig.reqs), PLAIN);
+	assert_int_equal(ready(false), 0);
+	/* Its own are as many as there may be. */
+	x = begin("GET", "/bkt/o", 0, 1);
+	rig_until(req_is_ready(x->rq));
+	assert_int_equal(req_reply(x->rq)->status, 503);
+	assert_non_null(strstr(req_reply(x->rq)->text, "SlowDown"));
+	req_end(x->rq, true);
+	x->rq = NULL;
+	assert_int_equal(ready(true), 0);
+	/* Another address's are served at once: those that wait for a buffer anyhow go. */
+	for (int i = 0; i < 6; i++) {
+		x = begin("HEAD", "/bkt/o", 0, 2 + i);
+		rig_until(req_is_ready(x->rq));
+		assert_int_equal(req_reply(x->rq)->status, 200);
+	}
+	before = ready(true);
+	assert_true(before >= 6 && before <= 12);
+	for (int i = 0; i < PLAIN; i++) {
+		if (!req_is_ready(many[i].rq))
+			continue;
+		assert_int_equal(many[i].rq->xfer.client, many[0].rq->xfer.client);
+		assert_int_equal(req_reply(many[i].rq)->status, 503);
+		assert_true(req_reply(many[i].rq)->at_once);
+	}
+	/* Tokens have what is left. */
+	for (int i = 0; i < 4; i++) {
+		tokened = &many[many_nr++];
+		x_init(tokened, 0, "GET", "/bkt/o");
+		tokened->in.peer = (struct sockaddr *)&addresses[1];
+		x_token(tokened, "x-amz-rdma-token", 0, 100000);
+		assert_int_equal(x_run(tokened), 200);
+		assert_header(tokened, "x-amz-rdma-reply", "200");
+	}
+}
+
+/* However many addresses there are: slow ones go when requests are few, and one that has as many as others have is
+ * not ended for those. */
+static void
+test_slow_slots(void **state)
+{
+	int left;
+
+	for (int i = 0; i < PLAIN; i++)
+		drip(i);
+	pass(300);
+	assert_int_equal(ready(true), 0);
+	pass(1000);
+	/* Those with a buffer are slow at once, the rest when it is their turn; until some more are free. */
+	left = PLAIN - ready(true);
+	assert_true(left < FEW);
+	assert_true(left >= 8);
+	for (int i = 0; i < PLAIN; i++) {
+		if (req_is_ready(many[i].rq))
+			assert_int_equal(req_reply(many[i].rq)->status, 400);
+	}
+}
+
+/* XML that comes byte by byte holds requests as well, */
+static void
+test_xml_slots(void **state)
+{
+	for (int i = 0; i < PLAIN; i++) {
+		struct xchg *x = begin("POST", "/bkt?delete", 1000, i);
+
+		assert_int_equal(req_body(x->rq, "<", 1), 1);
+	}
+	pass(300);
+	assert_int_equal(ready(false), 0);
+	pass(1000);
+	assert_int_equal(ready(true), PLAIN / 4);
+	for (int i = 0; i < PLAIN; i++) {
+		if (req_is_ready(many[i].rq))
+			assert_int_equal(req_reply(many[i].rq)->status, 400);
+	}
+}
+
+/* ... and so do lists that nobody reads. */
+static void
+test_list_slots(void **state)
+{
+	for (int i = 0; i < PLAIN; i++) {
+		struct xchg *x = begin("GET", "/bkt?list-type=2", 0, i);
+
+		rig_until(req_is_ready(x->rq));
+	}
+	pass(300);
+	assert_int_equal(cut, 0);
+	pass(1000);
+	assert_int_equal(cut, PLAIN / 4);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_put, start, stop),
+		cmocka_unit_test_setup_teardown(test_get, start, stop),
+		cmocka_unit_test_setup_teardown(test_read_to_end, start, stop),
+		cmocka_unit_test_setup_teardown(test_slots, start, stop),
+		cmocka_unit_test_setup_teardown(test_slow_slots, start, stop),
+		cmocka_unit_test_setup_teardown(test_xml_slots, start, stop),
+		cmocka_unit_test_setup_teardown(test_list_slots, start, stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
