@@ -473,10 +473,11 @@ refused_headers(void **state)
 	} cases[] = {
 		{ "x-amz-acl", "private", FAULT_NONE, FAULT_NONE },
 		{ "x-amz-acl", "bucket-owner-full-control", FAULT_NONE, FAULT_NONE },
-		{ "x-amz-acl", "public-read", FAULT_NOT_IMPLEMENTED, FAULT_NOT_IMPLEMENTED },
-		{ "X-AMZ-ACL", "public-read-write", FAULT_NOT_IMPLEMENTED, FAULT_NOT_IMPLEMENTED },
-		{ "x-amz-grant-read", "id=1", FAULT_NOT_IMPLEMENTED, FAULT_NOT_IMPLEMENTED },
-		{ "x-amz-grant-full-control", "id=1", FAULT_NOT_IMPLEMENTED, FAULT_NOT_IMPLEMENTED },
+		{ "x-amz-acl", "public-read", FAULT_NO_ACLS, FAULT_NO_ACLS },
+		{ "X-AMZ-ACL", "public-read-write", FAULT_NO_ACLS, FAULT_NO_ACLS },
+		{ "x-amz-grant-read", "id=1", FAULT_NO_ACLS, FAULT_NO_ACLS },
+		{ "x-amz-grant-full-control", "id=1", FAULT_NO_ACLS, FAULT_NO_ACLS },
+		{ "x-amz-acl", "nonsense", FAULT_NO_ACLS, FAULT_NO_ACLS },
 		{ "x-amz-storage-class", "STANDARD", FAULT_NONE, FAULT_NONE },
 		{ "x-amz-storage-class", "GLACIER", FAULT_NOT_IMPLEMENTED, FAULT_NOT_IMPLEMENTED },
 		{ "x-amz-storage-class", "STANDARD_IA", FAULT_NONE, FAULT_NONE },
@@ -541,6 +542,16 @@ refused_headers(void **state)
 	/* Scality knows none of this. */
 	assert_fault(
 		rq_parse(rq_with(scality("PUT", "/k"), "content-length", "1", "x-amz-tagging", "a=b", NULL)),
+		FAULT_NONE);
+	/* Of a new bucket it is called otherwise. */
+	assert_fault(
+		rq_parse(rq_with(s3("PUT", "/bkt"), "content-length", "0", "x-amz-acl", "public-read", NULL)),
+		FAULT_BUCKET_ACL);
+	assert_fault(
+		rq_parse(rq_with(s3("PUT", "/bkt"), "content-length", "0", "x-amz-grant-read", "id=1", NULL)),
+		FAULT_BUCKET_ACL);
+	assert_fault(
+		rq_parse(rq_with(s3("PUT", "/bkt"), "content-length", "0", "x-amz-acl", "private", NULL)),
 		FAULT_NONE);
 }
 

@@ -36,6 +36,8 @@ ask(int listen, const char *method, const char *target, const char *headers, con
 	}
 	if (body)
 		x_field(&x, "content-length", "%zu", strlen(body));
+	if (strstr(target, "?delete"))
+		x_md5(&x, body);
 	status = body ? with_body(&x, body, strlen(body), 7) : x_run(&x);
 	r = req_reply(x.rq);
 	snprintf(why, cap, "%.*s", r->body == REPLY_TEXT ? (int)r->len_bytes : 0,
