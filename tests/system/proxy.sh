@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Behind a balancer that speaks the PROXY protocol, version 2: the forwarded address is the client's in the log, in limits and where a
+# claim TM64: behind a balancer that speaks the PROXY protocol, version 2: the forwarded address is the client's in the log, in limits and where a
 # token's address is asked for; over HTTP and HTTPS.  Who is no balancer must not send a header, a balancer has to, and of version 2.
 CORES=1
 . "$(dirname "$0")/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# item 86: bodies that come or go byte by byte hold what they like while nobody wants it.  When somebody does, the slow ones give way: a
+# item 86, claim TM26: bodies that come or go byte by byte hold what they like while nobody wants it.  When somebody does, the slow ones give way: a
 # PUT is answered and not stored, a GET ends short.  (tests/hostile/slow_bodies.sh has the large attacks, and says how soon.)
 # shellcheck disable=SC2034
 CORES=1 MORE='limits: { s3_progress: 300s, idle: 300s, requests: 64 }'

@@ -185,7 +185,7 @@ test_queue_shared(void **state)
 	bufpool_fini(&bp);
 }
 
-/* A client with everything: what comes back goes to the other one in the queue, until it has half. */
+/* claim TM27: a client with everything: what comes back goes to the other one in the queue, until it has half. */
 static void
 test_two_clients(void **state)
 {
