@@ -123,7 +123,8 @@ struct conf_origin {
 struct loader {
 	struct conf *conf;
 	FILE *err;
-	const char *source; /* of what is being read */
+	const char *source;       /* of what is being read */
+	const char *missing_file; /* the usual file, where it is not there */
 	bool is_file;
 	bool defaults; /* are being read: before all else, each key once */
 	int errors;

@@ -318,6 +318,8 @@ void trace_line(struct req *rq, const char *what);
 
 /* Finds out who asks, and whether that is granted to them: FAULT_NONE or what to answer. */
 enum fault front_auth(struct req *rq, const char **ret_why);
+/* Finds out who asks for what was not understood: FAULT_NONE, and they may be told, or what to answer instead. */
+enum fault front_who(struct req *rq, const char **ret_why);
 /* Fills in what auth/ wants to know of the request's surroundings. */
 void front_auth_env(const struct req *rq, struct auth_env *ret);
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Who did it, and what: the access log names the access key and the bucket of every request, the key that a refused one only claims
+# claims TM42, TM43: who did it, and what: the access log names the access key and the bucket of every request, the key that a refused one only claims
 # to have, and the object's key where log.object_keys says so; and no byte of a client's makes a line, a field or a member of its own.
 . "$(dirname "$0")/../system/lib.sh"
 
@@ -81,8 +81,9 @@ grep -q "bucket=bkt key=$long peer=" "$T/daemon.log" || fail "a long key is not 
 cat >"$T/delete" <<-END
 	<Delete><Object><Key>own/gone</Key></Object><Object><Key>a&#32;"b</Key></Object></Delete>
 END
-good -m hash -b "$T/delete" POST '/bkt?delete'
-sign -k AKREAD -p read-secret-1 -m hash -b "$T/delete" POST '/bkt?delete'
+sum=content-md5:$(openssl md5 -binary "$T/delete" | base64)
+good -m hash -b "$T/delete" POST '/bkt?delete' "$sum"
+sign -k AKREAD -p read-secret-1 -m hash -b "$T/delete" POST '/bkt?delete' "$sum"
 wait_for 10 grep -q 'access_key=AKREAD bucket=bkt key=- .* op=DeleteObjects status=200' "$T/daemon.log"
 for key in own/gone a%20%22b; do
 	grep -qE "access_key=AKGOOD bucket=bkt key=$key peer=127.0.0.1 op=DeleteObjects part=key\$" "$T/daemon.log" || fail "deleted by whom: $key"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What a core dump would have of secrets and payload: nothing.  Read in the memory of the running daemon: they lie in mappings that are
+# claim TM45: what a core dump would have of secrets and payload: nothing.  Read in the memory of the running daemon: they lie in mappings that are
 # left out of dumps (VmFlags dd) and nowhere else.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -13,6 +13,8 @@ chmod 0600 "$T/keys.yaml"
 LISTEN='  - { address: "127.0.0.1:0", dialect: s3 }'
 # shellcheck disable=SC2034
 MORE="auth: { credentials_file: \"$T/keys.yaml\" }"
+# claim TM44
+grep -q '^LimitCORE=0$' "$ROOT/systemd/gantryd.service" || fail "the unit allows dumps"
 start_daemon
 signed=$(sed 's/.* s3=\([^ ]*\) *\(admin.*\)*$/\1/' "$T/ready")
 assert_eq "$("$BUILD/tools/s3sign" -s "$signed" -k ANOTHER -p another-secret-of-its-own -m empty GET /bkt)" 200 "a signed request"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# item 86: bodies that come or go byte by byte hold what they like while nobody wants it.  When somebody does, the slow ones give way: a
+# item 86, claim TM26: bodies that come or go byte by byte hold what they like while nobody wants it.  When somebody does, the slow ones give way: a
 # PUT is answered and not stored, a GET ends short.  (tests/hostile/slow_bodies.sh has the large attacks, and says how soon.)
 # shellcheck disable=SC2034
 CORES=1 MORE='limits: { s3_progress: 300s, idle: 300s, requests: 64 }'
@@ -82,7 +82,7 @@ assert_status GET /bkt/honest 200
 assert_alive
 stop_daemon
 
-# limits.fair_by: behind one address, access keys are clients.  One of them has every request there may be; the other is served.
+# claim TM36: limits.fair_by: behind one address, access keys are clients.  One of them has every request there may be; the other is served.
 cat >"$T/keys.yaml" <<-END
 	- { access_key: MANY, secret_key: s3cr3t-key-1 }
 	- { access_key: ONE, secret_key: s3cr3t-key-2 }

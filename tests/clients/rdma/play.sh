@@ -26,6 +26,22 @@ $shipped
     - listen: \"127.0.0.3:0\""
 
 play() { nic /usr/bin/python3 "$HERE/player.py" --device mlx5_1 --seed "$SEED" --ready "$(cat "$T/ready")" "$@" || fail "$*"; }
+# libgantry itself: declined for that reason, it goes over HTTP and says so; by RDMA where the reason is "".
+bytes pattern:9 300000 >"$T/nine"
+libgantry() {
+	local dir said
+	for dir in "put $T/nine $URL_S3/bkt/nine" "get $URL_S3/bkt/nine $T/nine.back"; do
+		# shellcheck disable=SC2086
+		said=$(nic "$BUILD/gantry" --device mlx5_1 --json $dir) || fail "gantry $dir: $said"
+		case $1:$said in
+		:*'"path":"rdma"'*) ;;
+		?*:*'"path":"http"'*"$1"*) ;;
+		*) fail "gantry $dir, $1: $said" ;;
+		esac
+	done
+	assert_same "$T/nine" "$T/nine.back"
+	rm -f "$T/nine.back"
+}
 control() { curl -sS --fail --max-time 30 -o /dev/null --unix-socket "$T/admin.sock" -X POST "http://x/control/$1"; }
 # The daemon goes on with another rdma section.
 rdma_is() {
@@ -43,8 +59,10 @@ port() {
 RDMA=$open
 start_daemon
 play works
+libgantry ""
 port down 0
 play no-rail
+libgantry no-rail
 declined=$(metric gantry_declines_total '"no-rail"')
 rdma_is "$with_rules" # a reload brings the rules, and takes them away
 play --rules no-rail
@@ -54,6 +72,7 @@ play --only crt,cloudian no-rail
 port up 1
 rdma_is "{ devices: [mlx5_0], allow_special: [] }"
 play not-allowed
+libgantry not-allowed
 rdma_is "$open"
 softnicctl rule add op=create_ah error=ETIMEDOUT >/dev/null
 play --only minio-cpp,nixl-everpure,nixl-dell,crt unreachable
@@ -110,6 +129,7 @@ RDMA='{ devices: none }'
 write_config
 daemon_run
 play disabled
+libgantry disabled
 stop_daemon
 # shellcheck disable=SC2034
 RDMA='{ allow_special: [loopback, self] }'
@@ -118,5 +138,6 @@ NO_NIC=1
 daemon_run
 NO_NIC=''
 play no-device
+libgantry no-device
 assert_alive
 stop_daemon
