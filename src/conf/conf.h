@@ -41,6 +41,7 @@ struct conf_listen {
 	bool v1_prefix;                  /* scality: keys live under /v1/ (protocol.md item 93) */
 	bool decode;                     /* scality: percent-decode keys once; default true (item 94) */
 	bool delete_404;                 /* scality: DELETE of an absent key is 404, not 204 (item 92) */
+	struct conf_nets proxy; /* balancers, whose connections begin with a header of the PROXY protocol */
 };
 
 struct conf_disk {

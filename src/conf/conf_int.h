@@ -22,7 +22,7 @@ enum key_type {
 	KT_MTU,  /* int, a power of two */
 	KT_STRING,
 	KT_ADDR,    /* struct addr_field */
-	KT_NETS,    /* rdma.allow */
+	KT_NETS,    /* struct conf_nets: rdma.allow, listen[].proxy */
 	KT_SPECIAL, /* rdma.allow_special */
 	KT_DEVICES, /* rdma.devices */
 	KT_CORES,   /* cores */
