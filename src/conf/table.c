@@ -42,6 +42,9 @@ static const char *const etag_words[] = { [S3_ETAG_MD5] = "md5", [S3_ETAG_RANDOM
 static const char *const replay_words[] = {
 	[REPLAY_OFF] = "off", [REPLAY_PEER] = "peer", [REPLAY_ONCE] = "once", [REPLAY_REJECT] = "reject", NULL
 };
+static const char *const fair_words[] = {
+	[FAIR_BY_ADDRESS] = "address", [FAIR_BY_ACCESS_KEY] = "access_key", NULL
+};
 static const char *const bind_words[] = {
 	[BIND_GID_OFF] = "off", [BIND_GID_SUBNET] = "subnet", [BIND_GID_EXACT] = "exact", NULL
 };
@@ -241,6 +244,8 @@ const struct conf_key conf_keys[] = {
 	  .help = "Longest time of a request's head, or of a TLS handshake, from its first byte to its last" },
 	{ "limits.s3_progress", KT_TIME, KEY_RELOAD, .min = 10 * MS, .max = 86400 * SEC, .offset = AT(limits.s3_progress_ns),
 	  .def = "8s", .help = "Longest time without progress of a request on an s3 listener, and for the rest of a body that is answered already" },
+	{ "limits.fair_by", KT_WORD, KEY_RELOAD, .offset = AT(limits.fair_by), .words = fair_words, .def = "address",
+	  .help = "Who counts as one client where clients take turns and have shares: an address (IPv6: a /64), or an access key, for clients behind a proxy or NAT; unsigned requests go by address" },
 	{ "limits.body_rate", KT_SIZE, KEY_RELOAD, .max = TIB, .offset = AT(limits.body_rate), .def = "64KiB",
 	  .help = "Bytes a second that an HTTP body has to move, either way, while others wait for what it holds; 0 is any" },
 	{ "limits.body_grace", KT_TIME, KEY_RELOAD, .min = 10 * MS, .max = 3600 * SEC, .offset = AT(limits.body_grace_ns), .def = "300ms",
