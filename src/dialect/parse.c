@@ -258,6 +258,8 @@ dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_wh
 		f = cond_parse(in, t, ret_why);
 	if (f != FAULT_NONE)
 		return f;
+	if (is_s3(in))
+		unknown_find(in, t);
 	agent = dialect_field(in, "x-amz-rdma-agent", NULL);
 	t->rdma_agent_cuobj = t->wire != WIRE_NONE && agent && span_is(field_text(agent), "cuobj");
 	mode = dialect_field(in, "x-amz-checksum-mode", NULL);

@@ -400,7 +400,7 @@ test_encryption(void **state)
 
 /* ---- browsers ---- */
 
-/* What an unsigned link may not say of somebody's bytes; and bytes of which nobody says what they are. */
+/* claim TM68: what an unsigned link may not say of somebody's bytes; and bytes of which nobody says what they are. */
 static void
 test_browsers(void **state)
 {
