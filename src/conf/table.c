@@ -42,6 +42,9 @@ static const char *const etag_words[] = { [S3_ETAG_MD5] = "md5", [S3_ETAG_RANDOM
 static const char *const replay_words[] = {
 	[REPLAY_OFF] = "off", [REPLAY_PEER] = "peer", [REPLAY_ONCE] = "once", [REPLAY_REJECT] = "reject", NULL
 };
+static const char *const fair_words[] = {
+	[FAIR_BY_ADDRESS] = "address", [FAIR_BY_ACCESS_KEY] = "access_key", NULL
+};
 static const char *const bind_words[] = {
 	[BIND_GID_OFF] = "off", [BIND_GID_SUBNET] = "subnet", [BIND_GID_EXACT] = "exact", NULL
 };
@@ -209,6 +212,9 @@ const struct conf_key conf_keys[] = {
 
 	{ "s3.etag", KT_WORD, KEY_RELOAD, .offset = AT(s3.etag), .words = etag_words, .def = "md5",
 	  .help = "ETags of objects and parts that come over HTTP: their MD5, or random ones, which cost nothing" },
+	{ "s3.encrypted_below", KT_BOOL, KEY_RELOAD, .offset = AT(s3.encrypted_below), .def = "false",
+	  .help = "What lies below the store encrypts all that it keeps: requests for AES256 are taken, and every reply says AES256; "
+		  "gantryd itself encrypts nothing" },
 
 	{ "auth.region", KT_STRING, KEY_RELOAD, .offset = AT(auth.region), .def = "us-east-1",
 	  .help = "Region that signatures name; any: they may name whatever they like, and answers name us-east-1. One that names none is taken always" },
@@ -241,6 +247,8 @@ const struct conf_key conf_keys[] = {
 	  .help = "Longest time of a request's head, or of a TLS handshake, from its first byte to its last" },
 	{ "limits.s3_progress", KT_TIME, KEY_RELOAD, .min = 10 * MS, .max = 86400 * SEC, .offset = AT(limits.s3_progress_ns),
 	  .def = "8s", .help = "Longest time without progress of a request on an s3 listener, and for the rest of a body that is answered already" },
+	{ "limits.fair_by", KT_WORD, KEY_RELOAD, .offset = AT(limits.fair_by), .words = fair_words, .def = "address",
+	  .help = "Who counts as one client where clients take turns and have shares: an address (IPv6: a /64), or an access key, for clients behind a proxy or NAT; unsigned requests go by address" },
 	{ "limits.body_rate", KT_SIZE, KEY_RELOAD, .max = TIB, .offset = AT(limits.body_rate), .def = "64KiB",
 	  .help = "Bytes a second that an HTTP body has to move, either way, while others wait for what it holds; 0 is any" },
 	{ "limits.body_grace", KT_TIME, KEY_RELOAD, .min = 10 * MS, .max = 3600 * SEC, .offset = AT(limits.body_grace_ns), .def = "300ms",

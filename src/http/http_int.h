@@ -276,7 +276,7 @@ void on_completed(void *cls, struct MHD_Connection *mc, void **req_cls, enum MHD
 /* Queues the reply that c->rq has ready.  MHD_NO closes the connection. */
 enum MHD_Result answer_reply(struct hconn *c);
 /* Queues an answer that needs no request.  MHD_NO closes the connection. */
-enum MHD_Result answer_canned(struct hconn *c, enum canned which);
+enum MHD_Result answer_canned(struct hconn *c, enum canned which, const struct req_in *in);
 /* Makes the canned answers.  0 or -ENOMEM. */
 int answer_init(struct http *h);
 /* Frees the canned and the kept answers. */
