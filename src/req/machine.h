@@ -403,8 +403,8 @@ void parts_release(struct req *rq);
 /* ---- slow clients (pace.c) ---- */
 /* Makes the slots, for as many requests as rs has. */
 void pace_init(struct reqs *rs);
-/* Counts a request without a descriptor among its client's; one with a descriptor, or counted before, is fine.
- * false: there is no room for it. */
+/* Finds out whose the request is (limits.fair_by), and counts one without a descriptor among its client's; one that
+ * was counted before is fine.  false: there is no room for it. */
 bool pace_slot_get(struct req *rq);
 /* Ends that; fine without. */
 void pace_slot_put(struct req *rq);

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Signatures by meaning, against an oracle that shares nothing with the daemon (sigv4.py, with urllib.parse): random targets in
+# claim TM22: signatures by meaning, against an oracle that shares nothing with the daemon (sigv4.py, with urllib.parse): random targets in
 # random spellings, signed in the header and in the URL.  Each is understood as the oracle understands it, or refused as it refuses.
 # And who may not ask is told nothing but that, whatever they ask for.
 # shellcheck source=tests/system/lib.sh

@@ -214,7 +214,7 @@ test_read_to_end(void **state)
 	x->rq = NULL;
 }
 
-/* A quarter of the requests is for those with tokens; of the others' an address has as many as there are, and gives
+/* claim TM33: a quarter of the requests is for those with tokens; of the others' an address has as many as there are, and gives
  * way when another one comes. */
 static void
 test_slots(void **state)

@@ -278,7 +278,7 @@ policies(void **state)
 		{ OF_BKT "[\"eq\", \"$key\", \"user/a\"]]}", KEY, FAULT_NONE },
 		{ OF_BKT "[\"eq\", \"$Key\", \"user/b\"]]}", KEY, FAULT_ACCESS_DENIED },
 		{ OF_BKT "[\"starts-with\", \"$key\", \"\"]]}", FIELD("key", "x/${filename}"), FAULT_NONE },
-		/* One that names no bucket would be good for all. */
+		/* claim TM35: one that names no bucket would be good for all. */
 		{ UNTIL "{\"key\": \"user/a\"}]}", KEY, FAULT_ACCESS_DENIED },
 		{ UNTIL "{\"key\": \"user/a\"}, [\"starts-with\", \"$bucket\", \"bk\"]]}", KEY, FAULT_NONE },
 		{ UNTIL "{\"key\": \"user/a\"}, [\"starts-with\", \"$Bucket\", \"c\"]]}", KEY,
