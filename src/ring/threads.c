@@ -489,7 +489,6 @@ say_events(struct threads *t, struct job *j)
 		ring_complete(&t->ring, j->op, events, true);
 		return 1;
 	}
-	unwatch(t, j);
 	j->res = events;
 	finish(t, j);
 	return 1;
@@ -622,6 +621,9 @@ threads_wait(struct ring *r, uint64_t wait_ns)
 		if (!j || j->ended) /* the workers', which are looked at below */
 			continue;
 		j->res |= (int)ev[i].events;
+		/* Now, since until it is told its descriptor may be closed, and another have its number. */
+		if (j->kind == JOB_POLL && !j->op->multishot)
+			unwatch(t, j);
 		say(t, j);
 	}
 	collect(t);

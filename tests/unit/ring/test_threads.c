@@ -241,6 +241,49 @@ cancelled_by_another(void **state)
 	close(fb);
 }
 
+static struct op *old, *fresh;
+static int old_fd, fresh_fd;
+
+/* What a server does in one turn: it ends a connection that has something to say, and the next one that it takes has
+ * its number. */
+static void
+on_replace(struct ring_op *op, int res, bool more)
+{
+	close(old_fd);
+	ring_cancel(ring, &old->op);
+	assert_int_equal(dup2(fresh_fd, old_fd), old_fd);
+	ring_poll(ring, &fresh->op, old_fd, POLLIN, false);
+	on_done(op, res, more);
+}
+
+/* The result of the one that was there still comes, and takes nothing from the poll of its successor. */
+static void
+a_number_that_is_used_again(void **state)
+{
+	struct op first = new_op(), a = new_op(), b = new_op();
+	int fd = eventfd(1, EFD_CLOEXEC);
+
+	old = &a;
+	fresh = &b;
+	old_fd = eventfd(0, EFD_CLOEXEC);
+	fresh_fd = eventfd(0, EFD_CLOEXEC);
+	first.op.done = on_replace;
+	ring_poll(ring, &first.op, fd, POLLIN, false);
+	ring_poll(ring, &a.op, old_fd, POLLIN, false);
+	assert_int_equal(eventfd_write(old_fd, 1), 0);
+	turn_until(&first, 1);
+	turn_until(&a, 1);
+	assert_int_equal(b.calls, 0);
+	assert_int_equal(eventfd_write(fresh_fd, 1), 0);
+	for (int i = 0; i < 100 && !b.calls; i++)
+		assert_true(ring_turn(ring, 10 * NS_PER_MS) >= 0);
+	assert_int_equal(b.calls, 1);
+	assert_int_equal(b.res, POLLIN);
+	close(fd);
+	close(old_fd);
+	close(fresh_fd);
+}
+
 static int
 listener(struct sockaddr_in *ret_sa)
 {
@@ -329,6 +372,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(cancelled_before_it_began, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(descriptors_that_epoll_refuses, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(cancelled_by_another, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_number_that_is_used_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(two_rings_at_one_listener, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(accepting_ends_at_once, set_up, tear_down),
 	};
