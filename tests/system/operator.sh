@@ -93,3 +93,5 @@ complete_gantry() {
 assert_eq "$(complete_gantry gantry doc)" doctor
 assert_eq "$(complete_gantry gantry --json st)" status
 assert_eq "$(complete_gantry gantry --req)" --require-rdma
+assert_eq "$(complete_gantry gantry top --i)" --interval
+assert_eq "$(complete_gantry gantry put --i)" ""
