@@ -120,11 +120,11 @@ check_unsigned(const struct dialect_in *in, const struct target *t, struct ident
 	}
 	/* A preflight asks about a request to come and brings no signature; a form has its own in its fields:
 	 * either may nothing until more is known. */
-	if (!in->listen->anonymous && t->op != OP_OPTIONS && t->op != OP_POST_OBJECT)
+	if (!in->listen->anonymous && !(t && (t->op == OP_OPTIONS || t->op == OP_POST_OBJECT)))
 		return refuse(ret_why, FAULT_ACCESS_DENIED,
 			      "This listener does not serve unsigned requests.");
 	id->anonymous = in->listen->anonymous;
-	return find_payload(in, t, false, id, &text, ret_why);
+	return !t ? FAULT_NONE : find_payload(in, t, false, id, &text, ret_why);
 }
 
 /* ---- signed ---- */
@@ -236,8 +236,18 @@ scan(const struct auth_env *env, const struct dialect_in *in, struct sigv4 *s, c
 	return in_header ? scan_header(in, env->region, s, ret_why) : scan_query(in, env->region, s, ret_why);
 }
 
-/* curl --aws-sigv4 leaves x-amz-content-sha256 out, and signs the hash of nothing. */
-static const char no_payload[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+/* The end of the canonical request.  curl --aws-sigv4 leaves x-amz-content-sha256 out, and signs the hash of
+ * nothing. */
+static struct span
+payload_text(const struct dialect_in *in, bool presigned)
+{
+	const struct field *f = dialect_field(in, "x-amz-content-sha256", NULL);
+
+	if (f)
+		return field_text(f);
+	return span_of(presigned ? "UNSIGNED-PAYLOAD"
+				 : "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+}
 
 /* Will bytes move between our memory and a client's? */
 static bool
@@ -278,21 +288,20 @@ check_signed(const struct auth_env *env, const struct dialect_in *in, const stru
 	enum fault f = scan(env, in, &s, ret_why);
 	bool no_hash = f == FAULT_NONE && !s.presigned && !dialect_field(in, "x-amz-content-sha256", NULL);
 
-	if (f == FAULT_NONE && no_hash && has_body(t))
+	if (f == FAULT_NONE && t && no_hash && has_body(t))
 		f = refuse(ret_why, FAULT_BAD_REQUEST,
 			   "A signed request with a body needs x-amz-content-sha256.");
 	if (f == FAULT_NONE)
 		f = canon_check_headers(in, &s, env->relax, ret_why);
-	if (f == FAULT_NONE && has_descriptor(t))
+	if (f == FAULT_NONE && t && has_descriptor(t))
 		f = canon_check_beside(in, &s, t->wire, env->relax, ret_why);
 	if (f == FAULT_NONE)
 		f = check_time(env, &s, now_s, ret_why);
-	if (f == FAULT_NONE)
+	if (f == FAULT_NONE && t)
 		f = find_payload(in, t, true, id, &payload, ret_why);
 	if (f != FAULT_NONE)
 		return f;
-	if (no_hash)
-		payload = span_of(no_payload);
+	payload = payload_text(in, s.presigned);
 	canon_hash(in, &s, payload, hash);
 	f = try_entries(env, &s, now_s, sign_request, hash, id, ret_why);
 	if (f != FAULT_NONE)
@@ -301,13 +310,12 @@ check_signed(const struct auth_env *env, const struct dialect_in *in, const stru
 	memcpy(id->signature, s.signature, sizeof s.signature);
 	memcpy(id->stamp, s.stamp, sizeof s.stamp);
 	memcpy(id->scope, s.scope, sizeof s.scope);
-	return check_replay(env, &s, t, now_s, id, ret_why);
+	return t ? check_replay(env, &s, t, now_s, id, ret_why) : FAULT_NONE;
 }
 
 bool
 auth_explain(const struct auth_env *env, const struct dialect_in *in, struct auth_explained *out)
 {
-	const struct field *f = dialect_field(in, "x-amz-content-sha256", NULL);
 	struct sigv4 s;
 	const char *why;
 	struct span payload;
@@ -318,7 +326,7 @@ auth_explain(const struct auth_env *env, const struct dialect_in *in, struct aut
 	    !(dialect_field(in, "authorization", NULL) || dialect_query_signed(in)) ||
 	    scan(env, in, &s, &why) != FAULT_NONE)
 		return false;
-	payload = f ? field_text(f) : span_of(s.presigned ? "UNSIGNED-PAYLOAD" : no_payload);
+	payload = payload_text(in, s.presigned);
 	canon_hash(in, &s, payload, hash);
 	hex_write(hex, hash, 32);
 	hex[64] = 0;

@@ -139,7 +139,8 @@ size_t auth_claimed_key(const struct dialect_in *in, char *out, size_t cap);
 
 /* Finds out who signed the request and whether they may do what it asks for.  FAULT_NONE with *out filled
  * in (identity_put() it), or what to answer, with out as identity_init() makes it.  *ret_why: a static
- * sentence. now_s: wall clock. */
+ * sentence. now_s: wall clock.  t NULL: what they ask for was not understood, and they are told so only if they
+ * are somebody; nothing is said of a body. */
 enum fault auth_check(const struct auth_env *env, const struct dialect_in *in, const struct target *t,
 		      uint64_t now_s, struct identity *out, const char **ret_why);
 

@@ -5,6 +5,8 @@
  */
 #include "auth/auth_int.h"
 
+#include "base/nodump.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -475,6 +477,17 @@ parse_document(struct reader *rd, yaml_parser_t *y, struct auth_keys *keys)
 	wipe_document(&doc);
 }
 
+/* Secrets, and what is derived from them for a day. */
+static void
+keep_from_dumps(const struct auth_keys *keys)
+{
+	nodump(keys->entry, (size_t)keys->nr * sizeof *keys->entry);
+	for (int i = 0; i < keys->nr; i++) {
+		nodump(keys->entry[i].secret, keys->entry[i].secret_len);
+		nodump(keys->entry[i].token, keys->entry[i].token_len);
+	}
+}
+
 int
 auth_keys_parse(const char *text, size_t len, const char *source, struct auth_keys **ret_keys, FILE *err)
 {
@@ -496,6 +509,7 @@ auth_keys_parse(const char *text, size_t len, const char *source, struct auth_ke
 		auth_keys_put(keys);
 		return rd.no_memory ? -ENOMEM : -EINVAL;
 	}
+	keep_from_dumps(keys);
 	*ret_keys = keys;
 	return 0;
 }

@@ -3,6 +3,7 @@
 #include "base/buf.h"
 
 #include "base/check.h"
+#include "base/nodump.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -44,6 +45,7 @@ map_region(struct bufpool *bp, size_t len)
 		if (madvise(p, len, MADV_HUGEPAGE) < 0)
 			bp->backing = BUF_SMALL_PAGES;
 	}
+	nodump(p, len);
 	bp->region[bp->region_nr++] = (struct iovec){ p, len };
 	return 0;
 }

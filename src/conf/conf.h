@@ -41,6 +41,7 @@ struct conf_listen {
 	bool v1_prefix;                  /* scality: keys live under /v1/ (protocol.md item 93) */
 	bool decode;                     /* scality: percent-decode keys once; default true (item 94) */
 	bool delete_404;                 /* scality: DELETE of an absent key is 404, not 204 (item 92) */
+	struct conf_nets proxy; /* balancers, whose connections begin with a header of the PROXY protocol */
 };
 
 struct conf_disk {
@@ -51,6 +52,8 @@ struct conf_disk {
 /* Which signatures are good once, or for one address: none; those with a descriptor for one address, or once;
  * all for one address. */
 enum conf_replay { REPLAY_OFF, REPLAY_PEER, REPLAY_ONCE, REPLAY_REJECT };
+
+enum conf_fair { FAIR_BY_ADDRESS, FAIR_BY_ACCESS_KEY };
 
 enum conf_etag { S3_ETAG_MD5, S3_ETAG_RANDOM };
 struct conf_s3 {
@@ -112,6 +115,7 @@ struct conf {
 		uint64_t idle_ns;          /* keep-alive */
 		uint64_t head_ns;          /* from the first byte of a head, or a handshake, to its end */
 		uint64_t s3_progress_ns;   /* 8 s without progress */
+		enum conf_fair fair_by;    /* who is one client when something is short */
 		uint64_t body_rate;        /* bytes per second of an HTTP body, while others wait; 0: any */
 		uint64_t body_grace_ns;    /* ... over that time */
 		uint64_t s3_total_ns;      /* 8 s + length / rate */

@@ -22,7 +22,7 @@ enum key_type {
 	KT_MTU,  /* int, a power of two */
 	KT_STRING,
 	KT_ADDR,    /* struct addr_field */
-	KT_NETS,    /* rdma.allow */
+	KT_NETS,    /* struct conf_nets: rdma.allow, listen[].proxy */
 	KT_SPECIAL, /* rdma.allow_special */
 	KT_DEVICES, /* rdma.devices */
 	KT_CORES,   /* cores */
@@ -123,7 +123,8 @@ struct conf_origin {
 struct loader {
 	struct conf *conf;
 	FILE *err;
-	const char *source; /* of what is being read */
+	const char *source;       /* of what is being read */
+	const char *missing_file; /* the usual file, where it is not there */
 	bool is_file;
 	bool defaults; /* are being read: before all else, each key once */
 	int errors;

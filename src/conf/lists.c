@@ -45,7 +45,7 @@ is_list_of_scalars(const struct node *n)
 
 static int
 nets_set(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n,
-	 struct conf_rdma *rdma)
+	 struct conf_nets *ret_nets)
 {
 	struct conf_net nets[CONF_NETS_MAX];
 	int r = 0;
@@ -63,8 +63,8 @@ nets_set(struct loader *ld, const struct conf_key *k, const char *path, const st
 		}
 	}
 	if (r == 0) {
-		memcpy(rdma->allow, nets, (size_t)n->item_nr * sizeof *nets);
-		rdma->allow_nr = n->item_nr;
+		memcpy(ret_nets->net, nets, (size_t)n->item_nr * sizeof *nets);
+		ret_nets->nr = n->item_nr;
 	}
 	return r;
 }
@@ -327,7 +327,8 @@ elem_defaults(struct loader *ld, const struct key_list *l, const char *path, voi
 		char name[128];
 		struct node *n;
 
-		if (!k->def)
+		/* A list is empty by default, as the element was made. */
+		if (!k->def || k->type >= KT_NETS)
 			continue;
 		snprintf(name, sizeof name, "%s.%s", path, k->name);
 		n = node_scalar(k->def, strlen(k->def));
@@ -442,7 +443,7 @@ lists_set(struct loader *ld, const struct conf_key *k, const char *path, const s
 
 	switch (k->type) {
 	case KT_NETS:
-		r = nets_set(ld, k, path, n, &conf->rdma);
+		r = nets_set(ld, k, path, n, (void *)((char *)base + k->offset));
 		break;
 	case KT_SPECIAL:
 		r = special_set(ld, k, path, n, &conf->rdma);
@@ -487,7 +488,8 @@ void
 lists_print(const struct conf_key *k, const void *base, FILE *out)
 {
 	const struct conf *c = base;
-	const bool on[3] = { c->rdma.allow_loopback, c->rdma.allow_self, c->rdma.allow_link_local };
+	const struct conf_nets *nets = (const void *)((const char *)base + k->offset);
+	bool on[3] = { false };
 	const char *sep = "";
 	char text[64];
 
@@ -503,9 +505,15 @@ lists_print(const struct conf_key *k, const void *base, FILE *out)
 		levels_print(c, out);
 		return;
 	}
+	/* Not before: base is a struct conf for keys that are in no list of maps alone. */
+	if (k->type == KT_SPECIAL) {
+		on[0] = c->rdma.allow_loopback;
+		on[1] = c->rdma.allow_self;
+		on[2] = c->rdma.allow_link_local;
+	}
 	putc('[', out);
-	for (int i = 0; k->type == KT_NETS && i < c->rdma.allow_nr; i++, sep = ", ") {
-		net_format(&c->rdma.allow[i], text, sizeof text);
+	for (int i = 0; k->type == KT_NETS && i < nets->nr; i++, sep = ", ") {
+		net_format(&nets->net[i], text, sizeof text);
 		fprintf(out, "%s\"%s\"", sep, text);
 	}
 	for (int i = 0; k->type == KT_SPECIAL && i < 3; i++) {

@@ -122,8 +122,10 @@ load_file(struct loader *ld, const char *name, bool required)
 	bool ok;
 	int r = read_file(name, &text, &len);
 
-	if (r == -ENOENT && !required)
+	if (r == -ENOENT && !required) {
+		ld->missing_file = name;
 		return;
+	}
 	ld->source = name;
 	ld->is_file = true;
 	if (r < 0) {

@@ -21,6 +21,12 @@ struct conf_net {
 	uint8_t prefix;
 };
 
+/* A list of them, as the loader fills it. */
+struct conf_nets {
+	struct conf_net net[CONF_NETS_MAX];
+	int nr;
+};
+
 enum conf_bind_gid { BIND_GID_OFF, BIND_GID_SUBNET, BIND_GID_EXACT };
 enum conf_delay_mode {
 	DELAY_NONE,

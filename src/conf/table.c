@@ -33,10 +33,17 @@ _Static_assert(offsetof(struct conf, admin.sa) - offsetof(struct conf, admin.add
 	       "KT_ADDR");
 _Static_assert(sizeof(enum conf_dialect) == sizeof(int) && sizeof(enum log_level) == sizeof(int), "KT_WORD");
 
+_Static_assert(offsetof(struct conf_rdma, allow_nr) - offsetof(struct conf_rdma, allow) ==
+		       offsetof(struct conf_nets, nr),
+	       "KT_NETS");
+
 static const char *const dialect_words[] = { [DIALECT_S3] = "s3", [DIALECT_SCALITY] = "scality", NULL };
 static const char *const etag_words[] = { [S3_ETAG_MD5] = "md5", [S3_ETAG_RANDOM] = "random", NULL };
 static const char *const replay_words[] = {
 	[REPLAY_OFF] = "off", [REPLAY_PEER] = "peer", [REPLAY_ONCE] = "once", [REPLAY_REJECT] = "reject", NULL
+};
+static const char *const fair_words[] = {
+	[FAIR_BY_ADDRESS] = "address", [FAIR_BY_ACCESS_KEY] = "access_key", NULL
 };
 static const char *const bind_words[] = {
 	[BIND_GID_OFF] = "off", [BIND_GID_SUBNET] = "subnet", [BIND_GID_EXACT] = "exact", NULL
@@ -69,6 +76,8 @@ static const struct conf_key listen_keys[] = {
 	  .help = "File with the certificate (PEM, its chain behind it): the listener speaks HTTPS" },
 	{ "tls_key", KT_STRING, KEY_NONE | KEY_RELOAD | KEY_KIND, .offset = LISTEN(tls_key), .def = "none",
 	  .help = "File with the certificate's private key (PEM), not readable by everybody" },
+	{ "proxy", KT_NETS, KEY_RELOAD, .offset = LISTEN(proxy), .def = "[]",
+	  .help = "Balancers whose connections begin with a header of the PROXY protocol, version 2, as addresses or blocks" },
 	{ "anonymous", KT_BOOL, KEY_S3 | KEY_RELOAD, .offset = LISTEN(anonymous), .def = "false",
 	  .help = "Serve unsigned requests (s3)" },
 	{ "bucket", KT_STRING, KEY_SCALITY, .offset = LISTEN(bucket), .def = ".scality",
@@ -174,7 +183,7 @@ const struct conf_key conf_keys[] = {
 	  .help = "Wait before an error reply that follows flushed RDMA WRITEs" },
 	{ "rdma.ah_cache", KT_INT, 0, .min = 16, .max = 1048576, .offset = AT(rdma.ah_cache), .def = "1024",
 	  .help = "Address handles kept per rail" },
-	{ "rdma.allow", KT_NETS, KEY_RELOAD, .def = "[]",
+	{ "rdma.allow", KT_NETS, KEY_RELOAD, .offset = AT(rdma.allow), .def = "[]",
 	  .help = "GIDs that tokens may name, as addresses or blocks; empty is the subnets of our own rails" },
 	{ "rdma.allow_special", KT_SPECIAL, KEY_RELOAD, .words = special_words, .def = "[]",
 	  .help = "Kinds of address that tokens may name besides: loopback, self, link_local; for tests" },
@@ -235,6 +244,8 @@ const struct conf_key conf_keys[] = {
 	  .help = "Longest time of a request's head, or of a TLS handshake, from its first byte to its last" },
 	{ "limits.s3_progress", KT_TIME, KEY_RELOAD, .min = 10 * MS, .max = 86400 * SEC, .offset = AT(limits.s3_progress_ns),
 	  .def = "8s", .help = "Longest time without progress of a request on an s3 listener, and for the rest of a body that is answered already" },
+	{ "limits.fair_by", KT_WORD, KEY_RELOAD, .offset = AT(limits.fair_by), .words = fair_words, .def = "address",
+	  .help = "Who counts as one client where clients take turns and have shares: an address (IPv6: a /64), or an access key, for clients behind a proxy or NAT; unsigned requests go by address" },
 	{ "limits.body_rate", KT_SIZE, KEY_RELOAD, .max = TIB, .offset = AT(limits.body_rate), .def = "64KiB",
 	  .help = "Bytes a second that an HTTP body has to move, either way, while others wait for what it holds; 0 is any" },
 	{ "limits.body_grace", KT_TIME, KEY_RELOAD, .min = 10 * MS, .max = 3600 * SEC, .offset = AT(limits.body_grace_ns), .def = "300ms",

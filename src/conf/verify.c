@@ -394,6 +394,13 @@ verify(struct loader *ld, bool partial)
 	/* A list that was refused is not a list that is missing. */
 	if (partial || before)
 		return;
+	if (ld->missing_file && (c->listen_nr == 0 || c->store.disk_nr == 0)) {
+		ld->source = ld->missing_file;
+		load_fail(
+			ld, &(struct node){ 0 }, NULL,
+			"it is not there, and what it must say is not said elsewhere; -c names another file");
+		ld->source = NULL;
+	}
 	if (c->listen_nr == 0)
 		load_fail_key(ld, "listen",
 			      "missing; at least one listener ({ address: ..., dialect: ... })");

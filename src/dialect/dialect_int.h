@@ -74,6 +74,10 @@ bool query_key_known(struct span key);
 /* Tells whether it is a name that headers have which ask for something, also as it may be spelled in a query. */
 bool query_key_is_header(struct span key);
 
+/* ---- unknown.c ---- */
+/* Finds the first x-amz-* field that nobody here knows, for t->unknown_header. */
+void unknown_find(const struct dialect_in *in, struct target *t);
+
 /* ---- copy.c ---- */
 /* Parses x-amz-copy-source and its kin to t->copy. */
 enum fault copy_parse(const struct dialect_in *in, struct target *t, const char **ret_why);

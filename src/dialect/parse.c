@@ -39,6 +39,18 @@ parse_bytes(const struct dialect_in *in, struct target *t, const char **ret_why)
 	return f == FAULT_NONE ? sums_parse(in, t, ret_why) : f;
 }
 
+/* Content-MD5, x-amz-checksum-*, or one announced as a trailer; what only names an algorithm is none, and so is the hash
+ * that is signed. */
+static bool
+has_sum(const struct target *t)
+{
+	for (enum checksum_kind k = 0; k < SUM_NR; k++) {
+		if (t->sum[k].given && !t->sum[k].payload_hash)
+			return true;
+	}
+	return t->have_trailer;
+}
+
 /* A text that is read whole: its length is known beforehand, and req/ has a limit for it. */
 static enum fault
 parse_text(const struct dialect_in *in, struct target *t, const char **ret_why)
@@ -59,7 +71,12 @@ parse_text(const struct dialect_in *in, struct target *t, const char **ret_why)
 	if (op_info[t->op].body == BODY_FORM)
 		return FAULT_NONE;
 	f = stream_parse(in, t, ret_why);
-	return f == FAULT_NONE ? sums_parse(in, t, ret_why) : f;
+	if (f == FAULT_NONE)
+		f = sums_parse(in, t, ret_why);
+	if (f == FAULT_NONE && t->op == OP_DELETE_OBJECTS && !has_sum(t))
+		return refuse(ret_why, FAULT_BAD_REQUEST,
+			      "DeleteObjects needs Content-MD5 or x-amz-checksum-*, also as a trailer.");
+	return f;
 }
 
 static enum fault
@@ -229,13 +246,15 @@ dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_wh
 	if (!op_moves(t->op))
 		t->wire = WIRE_NONE;
 	if (is_s3(in))
-		f = refused_check(in, ret_why);
+		f = refused_check(in, t->op, ret_why);
 	if (f == FAULT_NONE)
 		f = parse_op(in, t, ret_why);
 	if (f == FAULT_NONE)
 		f = cond_parse(in, t, ret_why);
 	if (f != FAULT_NONE)
 		return f;
+	if (is_s3(in))
+		unknown_find(in, t);
 	agent = dialect_field(in, "x-amz-rdma-agent", NULL);
 	t->rdma_agent_cuobj = t->wire != WIRE_NONE && agent && span_is(field_text(agent), "cuobj");
 	mode = dialect_field(in, "x-amz-checksum-mode", NULL);

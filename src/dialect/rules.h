@@ -38,7 +38,7 @@ int iso_date_parse(const char *text, size_t len, uint64_t *ret_unix_s);
 /* ---- the fields of an upload: unsupported.c, sums.c, attrs.c ---- */
 
 /* Refuses headers that ask for what we do not do. */
-enum fault refused_check(const struct dialect_in *in, const char **ret_why);
+enum fault refused_check(const struct dialect_in *in, enum op op, const char **ret_why);
 /* Parses checksums. */
 enum fault sums_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 /* Parses content headers and metadata; attrs_parse_class() the storage class. */

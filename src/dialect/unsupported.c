@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * S3 headers that ask for something we do not do: NotImplemented with their name (AccessDenied where they
- * name another owner), never silence and never 200.  Called by parse.c on S3 listeners.
+ * name another owner; of access control lists what S3 says of buckets that have none), never silence and never
+ * 200.  Called by parse.c on S3 listeners.
  */
 #include "dialect/dialect_int.h"
 
@@ -15,8 +16,13 @@ static const struct {
 	{ "x-amz-acl",
 	  false,
 	  { "private", "bucket-owner-full-control" },
-	  "x-amz-acl: only private is implemented." },
-	{ "x-amz-grant-", true, { NULL }, "x-amz-grant-*: access control lists are not implemented." },
+	  "x-amz-acl: there are no access control lists, only private is taken.",
+	  FAULT_NO_ACLS },
+	{ "x-amz-grant-",
+	  true,
+	  { NULL },
+	  "x-amz-grant-*: there are no access control lists.",
+	  FAULT_NO_ACLS },
 	{ "x-amz-copy-source-server-side-encryption-",
 	  true,
 	  { NULL },
@@ -73,8 +79,17 @@ row_allows(size_t row, struct span value)
 	return false;
 }
 
+/* What the row says; of a new bucket S3 has a name of its own for an access control list. */
+static enum fault
+fault_of_row(size_t row, enum op op)
+{
+	if (rows[row].fault == FAULT_NO_ACLS && op == OP_CREATE_BUCKET)
+		return FAULT_BUCKET_ACL;
+	return rows[row].fault ? rows[row].fault : FAULT_NOT_IMPLEMENTED;
+}
+
 enum fault
-refused_check(const struct dialect_in *in, const char **ret_why)
+refused_check(const struct dialect_in *in, enum op op, const char **ret_why)
 {
 	for (int i = 0; i < in->field_nr; i++) {
 		const struct field *f = &in->fields[i];
@@ -89,8 +104,7 @@ refused_check(const struct dialect_in *in, const char **ret_why)
 			if (!(rows[r].prefix ? name_begins(f, rows[r].name) : name_is(f, rows[r].name)))
 				continue;
 			if (!row_allows(r, field_text(f)))
-				return refuse(ret_why, rows[r].fault ? rows[r].fault : FAULT_NOT_IMPLEMENTED,
-					      rows[r].why);
+				return refuse(ret_why, fault_of_row(r, op), rows[r].why);
 		}
 	}
 	return FAULT_NONE;

@@ -113,7 +113,10 @@ set_bucket(struct span name, struct target *t, const char **ret_why)
 		t->bucket[i] = t->virtual_host ? lower(name.p[i]) : name.p[i];
 	if (!is_bucket_name(t->bucket, name.len)) {
 		t->bucket[0] = 0;
-		return refuse(ret_why, FAULT_BAD_BUCKET_NAME, "The bucket name is not valid.");
+		return refuse(
+			ret_why, FAULT_BAD_BUCKET_NAME,
+			"A bucket's name has 3 to 63 of a-z, 0-9, '-' and '.', a letter or a digit first and "
+			"last, and is no IP address.");
 	}
 	t->bucket[name.len] = 0;
 	t->bucket_len = (uint16_t)name.len;

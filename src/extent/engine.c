@@ -239,6 +239,7 @@ extent_limits(const struct store_port *p)
 
 const struct store_ops extent_ops = {
 	.name = "disks",
+	.check_conf = check_conf,
 	.format = extent_format,
 	.start = extent_start,
 	.fsck = extent_fsck,

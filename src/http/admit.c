@@ -78,7 +78,7 @@ tls_began(struct hconn *c, uint64_t bytes)
 
 	if (!c->shaken) {
 		if (!is_shaken(session))
-			return bytes > 0;
+			return bytes > c->taken;
 		c->shaken = true;
 		c->head_ns = 0;
 		/* The end of the handshake is a record of its own only before TLS 1.3. */
@@ -250,10 +250,15 @@ bool
 admit_half_head(struct http *h)
 {
 	struct list *l = list_pop(&h->unfinished);
+	struct hconn *c;
 
 	if (!l)
 		return false;
-	conn_abort(container_of(l, struct hconn, unfinished));
+	c = container_of(l, struct hconn, unfinished);
+	if (c->where == CONN_PREFACE)
+		conn_drop(c);
+	else
+		conn_abort(c);
 	stats_event(h->stats, STATS_CLOSED_HALF_HEAD);
 	return true;
 }

@@ -4,8 +4,10 @@
 
 #include "base/check.h"
 
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 void
 conn_release(struct hconn *c)
@@ -119,4 +121,52 @@ conn_head_put(struct hconn *c)
 	conn_target_short(c);
 	pool_put(&h->heads, c->head);
 	c->head = NULL;
+}
+
+void
+conn_uncount(struct hconn *c)
+{
+	struct http *h = c->l->h;
+
+	h->open_nr--;
+	h->leaving_nr -= c->leaving;
+	if (list_linked(&c->unfinished))
+		list_del(&c->unfinished);
+	if (c->peer_count)
+		peers_remove(h->peers, c->peer_count);
+	c->peer_count = NULL;
+}
+
+void
+conn_drop(struct hconn *c)
+{
+	struct http *h = c->l->h;
+
+	close(c->fd);
+	list_del(&c->link);
+	conn_uncount(c);
+	pool_put(&h->prefaces, c->preface);
+	c->preface = NULL;
+	c->where = CONN_CLOSED;
+	if (c->polling)
+		ring_cancel(h->ring, &c->poll);
+	else
+		conn_release(c);
+}
+
+void
+conn_unmap(struct sockaddr_storage *sa)
+{
+	struct sockaddr_in6 six;
+	struct sockaddr_in four = { .sin_family = AF_INET };
+
+	if (sa->ss_family != AF_INET6)
+		return;
+	memcpy(&six, sa, sizeof six);
+	if (!IN6_IS_ADDR_V4MAPPED(&six.sin6_addr))
+		return;
+	four.sin_port = six.sin6_port;
+	memcpy(&four.sin_addr, &six.sin6_addr.s6_addr[12], sizeof four.sin_addr);
+	memset(sa, 0, sizeof *sa);
+	memcpy(sa, &four, sizeof four);
 }

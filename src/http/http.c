@@ -50,6 +50,9 @@ on_conn_poll(struct ring_op *op, int res, bool more)
 	case CONN_LINGERS:
 		linger_poll(c);
 		break;
+	case CONN_PREFACE:
+		preface_read(c);
+		break;
 	default:
 		conn_release(c);
 	}
@@ -80,27 +83,12 @@ conn_opened(struct listener *l, struct MHD_Connection *mc, void **ret_context)
 		*ret_context = c;
 		if (idle_s(h->conf) != h->idle_s)
 			MHD_set_connection_option(mc, MHD_CONNECTION_OPTION_TIMEOUT, idle_s(h->conf));
-		c->poll.done = on_conn_poll;
 		c->polling = true;
 		h->polls++;
 		ring_poll(h->ring, &c->poll, fd, POLLRDHUP, false);
 		return;
 	}
 	check(false); /* only http_add() gives connections to the library */
-}
-
-/* Takes the connection out of all counts of open ones. */
-static void
-conn_uncount(struct hconn *c)
-{
-	struct http *h = c->l->h;
-
-	h->open_nr--;
-	h->leaving_nr -= c->leaving;
-	if (list_linked(&c->unfinished))
-		list_del(&c->unfinished);
-	peers_remove(h->peers, c->peer_count);
-	c->peer_count = NULL;
 }
 
 static void
@@ -133,24 +121,6 @@ on_connection(void *cls, struct MHD_Connection *mc, void **context, enum MHD_Con
 		conn_closed(*context);
 }
 
-/* An IPv4 peer of a listener for both families is an IPv4 peer to everybody above. */
-static void
-unmap(struct sockaddr_storage *sa)
-{
-	struct sockaddr_in6 six;
-	struct sockaddr_in four = { .sin_family = AF_INET };
-
-	if (sa->ss_family != AF_INET6)
-		return;
-	memcpy(&six, sa, sizeof six);
-	if (!IN6_IS_ADDR_V4MAPPED(&six.sin6_addr))
-		return;
-	four.sin_port = six.sin6_port;
-	memcpy(&four.sin_addr, &six.sin6_addr.s6_addr[12], sizeof four.sin_addr);
-	memset(sa, 0, sizeof *sa);
-	memcpy(sa, &four, sizeof four);
-}
-
 /* A connection that is nobody's.  NULL: there is none. */
 static struct hconn *
 conn_get(struct http *h)
@@ -174,30 +144,41 @@ conn_init(struct hconn *c, struct listener *l, int fd, const struct sockaddr *pe
 	c->l = l;
 	c->fd = fd;
 	c->linger_fd = -1;
+	c->poll.done = on_conn_poll;
 	memcpy(&c->peer, peer, peer_len < sizeof c->peer ? peer_len : sizeof c->peer);
 	if (getsockname(fd, (struct sockaddr *)&c->local, &local_len) < 0)
 		c->local = c->peer;
-	unmap(&c->local);
-	unmap(&c->peer);
+	conn_unmap(&c->local);
+	conn_unmap(&c->peer);
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
 }
 
-/* Hands the connection to the library.  0 or -errno; then the library has closed the socket. */
-static int
-conn_start(struct hconn *c, const struct sockaddr *peer, socklen_t peer_len)
+int
+conn_count_peer(struct hconn *c)
 {
 	struct http *h = c->l->h;
+	int rc = peers_add(h->peers, (struct sockaddr *)&c->peer, h->conf->limits.connections_per_address,
+			   &c->peer_count);
+
+	if (rc == -EUSERS)
+		stats_event(h->stats, STATS_CLOSED_ADDRESS);
+	return rc;
+}
+
+int
+conn_start(struct hconn *c)
+{
+	struct http *h = c->l->h;
+	socklen_t len =
+		c->peer.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 	int rc;
 
 	c->where = CONN_COMING;
-	c->stamp = ++h->stamps;
 	list_push_tail(&h->coming, &c->link);
-	list_push_tail(&h->unfinished, &c->unfinished);
-	h->open_nr++;
 	h->stirred = true;
 	c->l->hot = true;
-	if (MHD_add_connection(c->l->d, c->fd, peer, peer_len) == MHD_YES) {
+	if (MHD_add_connection(c->l->d, c->fd, (struct sockaddr *)&c->peer, len) == MHD_YES) {
 		stats_event(h->stats, STATS_ACCEPTED);
 		return 0;
 	}
@@ -213,24 +194,23 @@ conn_start(struct hconn *c, const struct sockaddr *peer, socklen_t peer_len)
 int
 http_add(struct http *h, int listener, int fd, const struct sockaddr *peer, socklen_t peer_len)
 {
-	struct hconn *c = NULL;
+	struct listener *l = &h->listeners[listener];
+	struct hconn *c = conn_get(h);
 	int rc = 0;
 
 	check(listener >= 0 && listener < h->listener_nr);
-	c = conn_get(h);
 	if (!c) {
 		stats_event(h->stats, STATS_CLOSED_NO_ROOM);
 		close(fd);
 		return -EBUSY;
 	}
-	conn_init(c, &h->listeners[listener], fd, peer, peer_len);
-	rc = peers_add(h->peers, (struct sockaddr *)&c->peer, h->conf->limits.connections_per_address,
-		       &c->peer_count);
-	if (rc == -EUSERS)
-		stats_event(h->stats, STATS_CLOSED_ADDRESS);
+	conn_init(c, l, fd, peer, peer_len);
+	if (l->conf->proxy.nr == 0)
+		rc = conn_count_peer(c);
 	if (rc == 0 && !admit_room(h)) {
 		stats_event(h->stats, STATS_CLOSED_NO_ROOM);
-		peers_remove(h->peers, c->peer_count);
+		if (c->peer_count)
+			peers_remove(h->peers, c->peer_count);
 		rc = -EBUSY;
 	}
 	if (rc < 0) {
@@ -238,7 +218,13 @@ http_add(struct http *h, int listener, int fd, const struct sockaddr *peer, sock
 		conn_release(c);
 		return rc;
 	}
-	return conn_start(c, peer, peer_len);
+	c->stamp = ++h->stamps;
+	list_push_tail(&h->unfinished, &c->unfinished);
+	h->open_nr++;
+	if (l->conf->proxy.nr == 0)
+		return conn_start(c);
+	preface_begin(c);
+	return 0;
 }
 
 bool
@@ -377,6 +363,7 @@ http_run(struct http *h)
 	after_run(h);
 	more |= early_reply_run(h);
 	linger_run(h, now, false);
+	preface_run(h, now);
 	admit_run(h, now);
 	return more;
 }
@@ -386,11 +373,15 @@ http_timeout_ns(const struct http *h)
 {
 	uint64_t at = UINT64_MAX, now = clock_ns();
 	const struct list *first = list_first(&h->lingering), *owed = list_first(&h->owed);
+	const struct list *preface = list_first(&h->prefacing);
 
 	if (first)
 		at = container_of(first, const struct hconn, link)->linger_until_ns;
 	if (owed && container_of(owed, const struct hconn, owed)->look_ns < at)
 		at = container_of(owed, const struct hconn, owed)->look_ns;
+	if (preface &&
+	    container_of(preface, const struct hconn, link)->head_ns + h->conf->limits.head_ns < at)
+		at = container_of(preface, const struct hconn, link)->head_ns + h->conf->limits.head_ns;
 	if (admit_due_ns(h) < at)
 		at = admit_due_ns(h);
 	for (int i = 0; i < h->listener_nr; i++) {
@@ -405,10 +396,21 @@ http_timeout_ns(const struct http *h)
 	return at > now ? at - now : 0;
 }
 
+/* Nothing has begun on these. */
+static void
+drop_prefacing(struct http *h)
+{
+	list_for_each_safe(link, &h->prefacing)
+	{
+		conn_drop(container_of(link, struct hconn, link));
+	}
+}
+
 void
 http_drain(struct http *h)
 {
 	h->draining = true;
+	drop_prefacing(h);
 	list_for_each(link, &h->open)
 	{
 		struct hconn *c = container_of(link, struct hconn, link);
@@ -421,6 +423,7 @@ http_drain(struct http *h)
 void
 http_abort(struct http *h)
 {
+	drop_prefacing(h);
 	list_for_each(link, &h->open)
 	{
 		conn_abort(container_of(link, struct hconn, link));
@@ -482,6 +485,7 @@ http_new(const struct conf *conf, struct tls_cert *const *certs, struct peers *p
 	h->ring = ring;
 	h->stats = stats;
 	h->folds_wrong = strcmp(MHD_get_version(), "0.9.77") < 0;
+	list_init(&h->prefacing);
 	list_init(&h->coming);
 	list_init(&h->open);
 	list_init(&h->todo);
@@ -494,6 +498,8 @@ http_new(const struct conf *conf, struct tls_cert *const *certs, struct peers *p
 		rc = pool_init(&h->heads, sizeof(struct head), http_connections_max(conf));
 	if (rc == 0)
 		rc = pool_init(&h->long_targets, HTTP_TARGET_MAX + 1, http_connections_max(conf));
+	if (rc == 0)
+		rc = pool_init(&h->prefaces, sizeof(struct preface), http_connections_max(conf));
 	if (rc == 0)
 		rc = answer_init(h);
 	for (int i = 0; rc == 0 && i < conf->listen_nr; i++) {
@@ -577,6 +583,7 @@ http_free(struct http *h)
 	answer_fini(h);
 	pool_fini(&h->heads);
 	pool_fini(&h->long_targets);
+	pool_fini(&h->prefaces);
 	pool_fini(&h->conns);
 	free(h);
 }

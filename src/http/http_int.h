@@ -5,6 +5,7 @@
  *   http.c             daemons and connections: made, run, drained, ended
  *   conn.c             what is done to one connection
  *   admit.c            who may have a connection; how long a head may take
+ *   preface.c          headers of the PROXY protocol, in front of HTTP and TLS (proxy.c reads them)
  *   peers.c            how many connections an address has
  *   call.c             the library's calls about a request
  *   answer.c           replies handed to the library
@@ -20,6 +21,7 @@
 #include "base/pool.h"
 #include "http/http.h"
 #include "http/peers.h"
+#include "http/proxy.h"
 #include "ring/ring.h"
 
 #include <microhttpd.h>
@@ -45,6 +47,7 @@ enum canned { CANNED_BAD, CANNED_BAD_URI, CANNED_TOO_LARGE, CANNED_BUSY, CANNED_
 
 enum conn_where {
 	CONN_FREE,    /* in http->conns */
+	CONN_PREFACE, /* on http->prefacing: the header of the PROXY protocol is not there yet */
 	CONN_COMING,  /* given to libmicrohttpd, which has not said hello yet */
 	CONN_OPEN,    /* on http->open */
 	CONN_CLOSED,  /* libmicrohttpd has let go; waits for its poll to come back */
@@ -95,6 +98,13 @@ struct head {
 	struct field fields[DIALECT_FIELDS_MAX];
 };
 
+/* The header of the PROXY protocol, as far as it has come. */
+struct preface {
+	size_t have, need; /* need is PROXY_FIRST until these are there */
+	bool stranger;     /* no balancer, who must not send one */
+	uint8_t bytes[PROXY_HEADER_MAX];
+};
+
 struct hconn {
 	struct listener *l;
 	struct list link;
@@ -117,14 +127,15 @@ struct hconn {
 	uint64_t lingered_bytes;
 
 	/* who may have it (admit.c) */
-	struct peer *peer_count;
-	struct list unfinished; /* on http->unfinished: no whole head has come yet, or one has begun */
-	uint64_t stamp;         /* of its beginning, then of its last request's end: larger is later */
-	uint64_t taken;         /* bytes that belong to requests; over TLS records */
-	uint64_t bytes;         /* over TLS: that had come when it was first looked at since; 0: it was not */
-	uint64_t head_ns;       /* when a head, or a handshake, began; 0: none has, as far as is known */
-	bool shaken;            /* the handshake is over */
-	bool leaving;           /* it was told to go */
+	struct peer *peer_count; /* NULL: not known yet whose it is */
+	struct preface *preface; /* NULL: there is none, or not any more */
+	struct list unfinished;  /* on http->unfinished: no whole head has come yet, or one has begun */
+	uint64_t stamp;          /* of its beginning, then of its last request's end: larger is later */
+	uint64_t taken;          /* bytes that belong to requests; over TLS records */
+	uint64_t bytes;   /* over TLS: that had come when it was first looked at since; 0: it was not */
+	uint64_t head_ns; /* when a head, or a handshake, began; 0: none has, as far as is known */
+	bool shaken;      /* the handshake is over */
+	bool leaving;     /* it was told to go */
 
 	/* the request */
 	enum conn_stage stage;
@@ -167,11 +178,11 @@ struct http {
 	struct reqs *reqs;
 	struct listener listeners[CONF_LISTEN_MAX];
 	int listener_nr;
-	struct pool conns, heads, long_targets;
-	struct list coming, open, lingering, todo, owed;
+	struct pool conns, heads, long_targets, prefaces;
+	struct list prefacing, coming, open, lingering, todo, owed;
 	struct list unfinished; /* the one that has waited longest for its head first */
 	struct peers *peers;
-	int open_nr;      /* coming and open */
+	int open_nr;      /* prefacing, coming and open */
 	int leaving_nr;   /* of these, told to go */
 	uint64_t stamps;  /* given out */
 	uint64_t look_ns; /* when the next connections are looked at */
@@ -211,6 +222,28 @@ void conn_abort(struct hconn *c);
 /* Has the library end an idle connection in good order, as if the client had. */
 void conn_dismiss(struct hconn *c);
 
+/* Makes an IPv4 address of one that is mapped into IPv6, since everybody above takes it for IPv4. */
+void conn_unmap(struct sockaddr_storage *sa);
+/* Takes the connection out of all counts of open ones. */
+void conn_uncount(struct hconn *c);
+/* Closes a connection that waits for its preface. */
+void conn_drop(struct hconn *c);
+
+/* ---- http.c ---- */
+/* Counts the connection for its address.  0, or as peers_add(). */
+int conn_count_peer(struct hconn *c);
+/* Hands the connection to the library.  0 or -errno; then it is gone. */
+int conn_start(struct hconn *c);
+
+/* ---- preface.c ---- */
+/* Begins to wait for the header of the PROXY protocol, or to see that there is none; what follows it is
+ * conn_start(). */
+void preface_begin(struct hconn *c);
+/* Reads on, when there is something to read. */
+void preface_read(struct hconn *c);
+/* Ends the connections whose header takes too long.  Returns when the next one is due. */
+uint64_t preface_run(struct http *h, uint64_t now_ns);
+
 /* ---- admit.c ---- */
 /* Looks at some connections, whether a head takes too long there, if that is due. */
 void admit_run(struct http *h, uint64_t now);
@@ -241,7 +274,7 @@ void on_completed(void *cls, struct MHD_Connection *mc, void **req_cls, enum MHD
 /* Queues the reply that c->rq has ready.  MHD_NO closes the connection. */
 enum MHD_Result answer_reply(struct hconn *c);
 /* Queues an answer that needs no request.  MHD_NO closes the connection. */
-enum MHD_Result answer_canned(struct hconn *c, enum canned which);
+enum MHD_Result answer_canned(struct hconn *c, enum canned which, const struct req_in *in);
 /* Makes the canned answers.  0 or -ENOMEM. */
 int answer_init(struct http *h);
 /* Frees the canned and the kept answers. */

@@ -107,6 +107,14 @@ warn_about(const struct conf *conf, const struct rdma *rdma)
 	if (rails && conf->rdma.dc_key == DC_KEY_WELL_KNOWN)
 		log_note("rdma.dc_key is the one that everybody knows; clients' memory is protected by their "
 			 "tokens alone");
+	for (int i = 0; i < conf->listen_nr; i++) {
+		const struct conf_listen *l = &conf->listen[i];
+
+		if (l->anonymous && !conf_is_loopback(&l->sa))
+			log_warn("%s: anonymous: true: whoever reaches this address may read, write and "
+				 "delete everything",
+				 l->address);
+	}
 	advise_binding(conf, rdma);
 	if (conf->rdma.allow_loopback || conf->rdma.allow_self || conf->rdma.allow_link_local)
 		log_warn("rdma.allow_special is set: tokens may name this machine itself; meant for tests");

@@ -18,8 +18,18 @@ static int
 check_config(const struct options *o, const struct conf *conf)
 {
 	struct tls_cert *certs[CONF_LISTEN_MAX] = { NULL };
+	struct store_disk_conf disks[CONF_DISKS_MAX];
 	struct auth_keys *keys = NULL;
-	int r = daemon_load_certs(conf, certs);
+	struct store_conf sc;
+	char err[512];
+	int r;
+
+	daemon_store_conf(conf, disks, &sc);
+	if (store_check(&sc, err, sizeof err) < 0) {
+		fprintf(stderr, "store.disks: %s\n", err);
+		return EXIT_CONFIG;
+	}
+	r = daemon_load_certs(conf, certs);
 
 	daemon_free_certs(certs);
 	if (r == 0)

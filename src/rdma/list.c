@@ -105,8 +105,8 @@ rdma_list(const struct conf_rdma *conf, FILE *out)
 	errno = 0;
 	list = ibv_get_device_list(&nr);
 	if (!list || nr == 0)
-		fprintf(out, "no RDMA device%s%s\n", list ? "" : ": ",
-			list ? "" : strerror(errno ? errno : ENODEV));
+		fprintf(out, "no RDMA device%s%s\n", !list && errno && errno != ENOSYS ? ": " : "",
+			!list && errno && errno != ENOSYS ? strerror(errno) : "");
 	for (int i = 0; list && i < nr; i++) {
 		const char *name = ibv_get_device_name(list[i]), *why;
 		struct rdma_context *c;

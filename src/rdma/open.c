@@ -157,8 +157,11 @@ open_devices(struct rdma *rd)
 	errno = 0;
 	list = ibv_get_device_list(&nr);
 	if (!list || nr == 0) {
-		log_warn("no RDMA device%s%s; everything is served over HTTP", list ? "" : ": ",
-			 list ? "" : strerror(errno ? errno : ENODEV));
+		/* ENOSYS: there is nothing of RDMA in this kernel, which is as good as no device. */
+		bool why = !list && errno && errno != ENOSYS;
+
+		log_warn("no RDMA device%s%s; everything is served over HTTP", why ? ": " : "",
+			 why ? strerror(errno) : "");
 		if (list)
 			ibv_free_device_list(list);
 		return 0;

@@ -98,6 +98,22 @@ front_auth(struct req *rq, const char **ret_why)
 	return FAULT_NONE;
 }
 
+/* Whether a subresource or a version is there at all is told to those who may know of the bucket. */
+enum fault
+front_who(struct req *rq, const char **ret_why)
+{
+	const struct target *t = &rq->target;
+	struct auth_env ae;
+	enum fault f;
+
+	front_auth_env(rq, &ae);
+	f = auth_check(&ae, &rq->in, NULL, clock_wall_ns() / NS_PER_S, &rq->identity, ret_why);
+	if (f != FAULT_NONE || t->bucket_len == 0 || may_see_bucket(rq, t->bucket, t->bucket_len))
+		return f;
+	*ret_why = "The access key has no grant for this.";
+	return FAULT_ACCESS_DENIED;
+}
+
 bool
 may_key(const struct req *rq, enum auth_right right, const char *key, size_t key_len)
 {

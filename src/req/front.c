@@ -4,7 +4,10 @@
  * published state, so a request that fails here is answered before any body is read and before the network or
  * the disk is touched.
  */
+#define LOG_MODULE "req"
 #include "req/machine.h"
+
+#include "base/log.h"
 
 #include <errno.h>
 
@@ -67,12 +70,41 @@ front_op(struct req *rq)
 	return op_info[op].body == BODY_TEXT ? body_collect(rq, start) : req_go(rq, start);
 }
 
+/* A header that S3 has invented meanwhile is served as if it were not there, and that is said. */
+static void
+note_unknown(const struct req *rq)
+{
+	struct span name = rq->target.unknown_header;
+	int len = name.len < 100 ? (int)name.len : 100;
+	char id[17];
+
+	stats_event(rq->rs->env.stats,
+		    op_info[rq->target.op].writes ? STATS_UNKNOWN_WRITE : STATS_UNKNOWN_READ);
+	req_id_text(rq, id);
+	log_limited(LOG_NOTE, "request %s, %s: the header %.*s is not known here and has no effect", id,
+		    op_name[rq->target.op], len, name.p);
+}
+
+/* Tells whether a fault of the parser says something of what is here, and not only of the request. */
+static bool
+is_about_content(enum fault f)
+{
+	return f == FAULT_NOT_IMPLEMENTED || f == FAULT_NO_SUCH_VERSION || f == FAULT_NO_SUCH_UPLOAD;
+}
+
 /* It is understood: is it granted?  f: FAULT_NONE, or why it was not understood. */
 static enum verdict
 admit(struct req *rq, enum fault f, const char *why)
 {
+	const char *who_why;
+	enum fault who = is_about_content(f) ? front_who(rq, &who_why) : FAULT_NONE;
+
 	if (f == FAULT_NONE)
 		f = front_auth(rq, &why);
+	if (who != FAULT_NONE) {
+		f = who;
+		why = who_why;
+	}
 	rq->bad_framing = f == FAULT_BAD_REQUEST || f == FAULT_BAD_URI || f == FAULT_HEADERS_TOO_LARGE ||
 			  f == FAULT_LENGTH_REQUIRED;
 	if (f != FAULT_NONE) {
@@ -85,6 +117,8 @@ admit(struct req *rq, enum fault f, const char *why)
 		return req_fail(rq, FAULT_UNAVAILABLE, "The server is draining.");
 	if (!pace_slot_get(rq))
 		return req_fail(rq, FAULT_BUSY, NULL);
+	if (rq->target.unknown_header.len)
+		note_unknown(rq);
 	req_deadlines(rq, rq->target.content_length);
 	if (rq->target.wire != WIRE_NONE)
 		return req_go(rq, front_token);

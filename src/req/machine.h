@@ -318,6 +318,8 @@ void trace_line(struct req *rq, const char *what);
 
 /* Finds out who asks, and whether that is granted to them: FAULT_NONE or what to answer. */
 enum fault front_auth(struct req *rq, const char **ret_why);
+/* Finds out who asks for what was not understood: FAULT_NONE, and they may be told, or what to answer instead. */
+enum fault front_who(struct req *rq, const char **ret_why);
 /* Fills in what auth/ wants to know of the request's surroundings. */
 void front_auth_env(const struct req *rq, struct auth_env *ret);
 
@@ -401,8 +403,8 @@ void parts_release(struct req *rq);
 /* ---- slow clients (pace.c) ---- */
 /* Makes the slots, for as many requests as rs has. */
 void pace_init(struct reqs *rs);
-/* Counts a request without a descriptor among its client's; one with a descriptor, or counted before, is fine.
- * false: there is no room for it. */
+/* Finds out whose the request is (limits.fair_by), and counts one without a descriptor among its client's; one that
+ * was counted before is fine.  false: there is no room for it. */
 bool pace_slot_get(struct req *rq);
 /* Ends that; fine without. */
 void pace_slot_put(struct req *rq);

@@ -235,11 +235,22 @@ is_full(const struct reqs *rs)
 	return rs->plain_nr - rs->plain_revoked >= rs->plain_max;
 }
 
+/* Behind a proxy all have one address. */
+static void
+fair_by_key(struct req *rq)
+{
+	const char *name = identity_access_key(&rq->identity);
+
+	if (name && rq->rs->env.conf->limits.fair_by == FAIR_BY_ACCESS_KEY)
+		xfer_set_client(&rq->xfer, xfer_client_named(name, rq->rs->client_key));
+}
+
 bool
 pace_slot_get(struct req *rq)
 {
 	struct reqs *rs = rq->rs;
 
+	fair_by_key(rq);
 	if (rq->target.wire != WIRE_NONE || list_linked(&rq->slot))
 		return true;
 	if (is_full(rs) && !make_room(rq))

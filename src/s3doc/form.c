@@ -483,10 +483,11 @@ form_target(const struct form *f, const struct dialect_in *in, struct target *t,
 	acl = form_get(f, "acl", &len);
 	if (acl && len && !span_is((struct span){ acl, len }, "private") &&
 	    !span_is((struct span){ acl, len }, "bucket-owner-full-control"))
-		return refuse(ret_why, FAULT_NOT_IMPLEMENTED, "acl: only private is implemented.");
+		return refuse(ret_why, FAULT_NO_ACLS,
+			      "acl: there are no access control lists, only private is taken.");
 	r = take_key(f, t, ret_why);
 	if (r == FAULT_NONE)
-		r = refused_check(&as_headers, ret_why);
+		r = refused_check(&as_headers, t->op, ret_why);
 	if (r == FAULT_NONE)
 		r = attrs_parse(&as_headers, t, ret_why);
 	if (r == FAULT_NONE)

@@ -21,6 +21,7 @@ struct judging {
 	const struct target *t;
 	struct form_limits *limits;
 	bool covered[FORM_FIELDS_MAX];
+	bool names_bucket;
 };
 
 static enum fault
@@ -52,6 +53,7 @@ value_of(struct judging *j, const char *name, struct span *ret)
 	}
 	if (strcasecmp(name, "bucket") == 0) {
 		*ret = (struct span){ j->t->bucket, j->t->bucket_len };
+		j->names_bucket = true;
 		return true;
 	}
 	if (strcasecmp(name, "key") == 0)
@@ -164,6 +166,9 @@ judge(struct judging *j, const json_t *root, uint64_t now_s, const char **ret_wh
 	if (now_s >= until)
 		return denied(ret_why, "The policy has expired.");
 	f = judge_conditions(j, json_object_get(root, "conditions"), ret_why);
+	/* It would be good for every bucket of its signer. */
+	if (f == FAULT_NONE && !j->names_bucket)
+		return denied(ret_why, "The policy has no condition for the bucket.");
 	for (int i = 0; i < j->f->field_nr && f == FAULT_NONE; i++) {
 		const struct form_field *fd = &j->f->field[i];
 

@@ -406,7 +406,7 @@ xml_acl_parse(const char *body, size_t len, const char **ret_why)
 		return FAULT_NONE;
 	f = xml_read(&doc, body, len, ret_why);
 	if (f == FAULT_NONE && a.other)
-		return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
-			      "Access control lists beyond the owner's FULL_CONTROL are not implemented.");
+		return refuse(ret_why, FAULT_NO_ACLS,
+			      "There is no access control list but the owner's FULL_CONTROL.");
 	return f;
 }

@@ -16,6 +16,8 @@ struct store_ops {
 	const char *name; /* as operators read it: "disks" */
 
 	/* ---- life ---- */
+	/* Says what store_check() says; NULL: all is taken. */
+	int (*check_conf)(const struct store_conf *conf, char *err, size_t err_len);
 	int (*format)(const struct store_conf *conf, bool force, char *err, size_t err_len);
 	int (*start)(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
 	/* NULL: it has none. */

@@ -374,6 +374,7 @@ set_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info
 /* What is missing goes on with what was opened or begun, on the engine's own port (store.c). */
 const struct store_ops store_set_ops = {
 	.name = "set",
+	.check_conf = check_conf,
 	.format = set_format,
 	.start = set_start,
 	.fsck = set_fsck,

@@ -38,6 +38,12 @@ key_check(const struct store_key *k)
 /* ---- life ---- */
 
 int
+store_check(const struct store_conf *conf, char *err, size_t err_len)
+{
+	return conf->ops->check_conf ? conf->ops->check_conf(conf, err, err_len) : 0;
+}
+
+int
 store_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 {
 	return conf->ops->format(conf, force, err, err_len);

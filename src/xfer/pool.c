@@ -58,6 +58,12 @@ xfer_client_of(const struct sockaddr *peer, const uint64_t key[2])
 	return (uint32_t)siphash(key, p, len);
 }
 
+uint32_t
+xfer_client_named(const char *name, const uint64_t key[2])
+{
+	return (uint32_t)siphash(key, name, strlen(name));
+}
+
 static uint32_t
 slow_at(uint32_t client_id)
 {

@@ -19,11 +19,17 @@
 #include <string.h>
 
 void
+xfer_set_client(struct xfer *x, uint32_t client)
+{
+	x->client = (uint8_t)(client % XFER_CLIENTS);
+	x->client_id = client;
+}
+
+void
 xfer_idle(struct xfer *x, uint32_t client, void (*fn)(struct xfer *x))
 {
 	memset(x, 0, offsetof(struct xfer, pieces));
-	x->client = (uint8_t)(client % XFER_CLIENTS);
-	x->client_id = client;
+	xfer_set_client(x, client);
 	x->done = x->wake = fn;
 }
 

@@ -74,6 +74,8 @@ void xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class mai
 /* Returns a number for the client at an address, whatever its port: of IPv6 for the /64, of which one client has
  * as many addresses as it likes.  Without the key nobody can tell who has the same, or nearly. */
 uint32_t xfer_client_of(const struct sockaddr *peer, const uint64_t key[2]);
+/* Returns one for a client with a name of its own. */
+uint32_t xfer_client_named(const char *name, const uint64_t key[2]);
 
 /* ---- who is too slow (pace.c) ---- */
 
@@ -216,6 +218,8 @@ struct xfer {
 /* Makes memory that may have been another request's a transfer that was not begun: for that client, whose
  * done and wake are both fn.  Leaves the pieces alone. */
 void xfer_idle(struct xfer *x, uint32_t client, void (*fn)(struct xfer *x));
+/* Makes it another client's, before xfer_init(). */
+void xfer_set_client(struct xfer *x, uint32_t client);
 void xfer_init(struct xfer *x, struct xfer_pool *pool, struct store_port *store, struct chan *chan);
 /* Gives back pieces and ticket.  Nothing may be in flight.  Fine on one never started. */
 void xfer_fini(struct xfer *x);

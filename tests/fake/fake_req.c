@@ -8,6 +8,7 @@
 #include "base/list.h"
 #include "base/timer.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +32,8 @@ struct req {
 	struct timer timer;
 	void *conn;
 	char path[64];
-	char whole[48]; /* length and CRC of the target, of which path has the beginning */
+	char peer[INET6_ADDRSTRLEN + 8]; /* address and port */
+	char whole[48];                  /* length and CRC of the target, of which path has the beginning */
 	bool head, tokened, wants_body, ready, ended, gone;
 	struct reply reply;
 	char *text;
@@ -109,7 +111,7 @@ reqs_live(const struct reqs *rs)
 }
 
 void
-reqs_next_id(struct reqs *rs, char out[17])
+reqs_refused(struct reqs *rs, const struct req_in *in, enum fault f, char out[17])
 {
 	snprintf(out, 17, "%016d", rs->live_nr);
 }
@@ -344,6 +346,9 @@ script(struct req *rq, const struct req_in *in)
 			memset(rq->text, 'x', a);
 		}
 		set_reply(rq, 200, REPLY_TEXT, a);
+	} else if (strcmp(p, "/peer") == 0) {
+		rq->text = strdup(rq->peer);
+		set_reply(rq, 200, REPLY_TEXT, strlen(rq->peer));
 	} else if (strncmp(p, "/fields", 7) == 0) {
 		list_fields(rq, in);
 		set_reply(rq, 200, REPLY_TEXT, rq->text_len);
@@ -362,6 +367,19 @@ script(struct req *rq, const struct req_in *in)
 	}
 }
 
+static void
+note_peer(struct req *rq, const struct sockaddr *sa)
+{
+	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)sa;
+	const struct sockaddr_in *four = (const struct sockaddr_in *)sa;
+	bool is_six = sa->sa_family == AF_INET6;
+	char text[INET6_ADDRSTRLEN];
+
+	check(inet_ntop(sa->sa_family, is_six ? (const void *)&six->sin6_addr : &four->sin_addr, text,
+			sizeof text));
+	snprintf(rq->peer, sizeof rq->peer, "%s %u", text, ntohs(is_six ? six->sin6_port : four->sin_port));
+}
+
 struct req *
 req_begin(struct reqs *rs, const struct req_in *in)
 {
@@ -371,7 +389,7 @@ req_begin(struct reqs *rs, const struct req_in *in)
 		return NULL;
 	check(strlen(in->target) == in->target_len);
 	check(in->local->sa_family == AF_INET || in->local->sa_family == AF_INET6);
-	check(in->peer->sa_family == in->local->sa_family);
+	check(in->peer->sa_family == AF_INET || in->peer->sa_family == AF_INET6);
 	check(in->peer->sa_family == AF_INET ||
 	      !IN6_IS_ADDR_V4MAPPED(&((const struct sockaddr_in6 *)in->peer)->sin6_addr));
 	rq = calloc(1, sizeof *rq);
@@ -383,6 +401,7 @@ req_begin(struct reqs *rs, const struct req_in *in)
 	rs->live_nr++;
 	fake_req_counts.live++;
 	fake_req_counts.begun++;
+	note_peer(rq, in->peer);
 	snprintf(rq->path, sizeof rq->path, "%s", in->target);
 	snprintf(rq->whole, sizeof rq->whole, "%zu %016llx", in->target_len,
 		 (unsigned long long)crc64_nvme(0, in->target, in->target_len));

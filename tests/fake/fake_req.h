@@ -4,6 +4,7 @@
  * for the unit tests of http/.  The request's path is the script:
  *
  * - /now: reply when req_begin() returns; /text/N: the same with N bytes of text; /status/S: empty, with S
+ * - /peer: the client's address and port, as req_begin() got them
  * - /fields: every field as "name: value", one a line
  * - /delay/MS: reply after MS; /never: replies only once the client is gone
  * - /block/MS: keeps the whole thread for MS, then replies

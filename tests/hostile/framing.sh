@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Requests whose end two readers see in two places: what a proxy takes for one body is never two requests to us, whatever ends the
+# claims TM20, TM21: requests whose end two readers see in two places: what a proxy takes for one body is never two requests to us, whatever ends the
 # lines of its chunks, on unsigned and on signed requests; HTTP/1.0 has no chunks.
 . "$(dirname "$0")/../system/lib.sh"
 cat >"$T/keys.yaml" <<-END

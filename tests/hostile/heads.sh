@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Thousands of connections with half a head, hundreds with half a handshake, and hundreds on the admin port: who comes from another
+# claims TM24, TM25: thousands of connections with half a head, hundreds with half a handshake, and hundreds on the admin port: who comes from another
 # address with a whole request, and /livez over TCP and over the socket, are served throughout, and none of the others stays.
 CORES=1
 . "$(dirname "$0")/../system/lib.sh"

@@ -19,7 +19,8 @@ AGAIN_S = 0.1
 HEADS = {"put": "PUT /bkt/slow%d HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000000\r\n\r\na",
          "get": "GET /bkt/big?x-n=%d HTTP/1.1\r\nHost: localhost\r\n\r\n",
          "list": "GET /bkt?list-type=2&x-n=%d HTTP/1.1\r\nHost: localhost\r\n\r\n",
-         "xml": "POST /bkt?delete&x-n=%d HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n<Delete>"}
+         "xml": "POST /bkt?delete&x-n=%d HTTP/1.1\r\nHost: localhost\r\nContent-MD5: 1B2M2Y8AsgTpgAmY7PhCfg==\r\n"
+                "Content-Length: 100000\r\n\r\n<Delete>"}
 
 
 class Slow:

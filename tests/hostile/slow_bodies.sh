@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Clients that send or read bodies byte by byte (slow_bodies.py), from one address and from many: a client at another address and /livez
+# claims TM26, TM33, TM34: clients that send or read bodies byte by byte (slow_bodies.py), from one address and from many: a client at another address and /livez
 # are answered within a second all the time, and requests with tokens as if nobody were there.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../system/lib.sh"

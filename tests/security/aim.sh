@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Whose memory an access key may aim the adapter at: `gids` in the credentials file, read anew on a reload; that a start says when HTTP
+# claims TM9, TM10, TM11: whose memory an access key may aim the adapter at: `gids` in the credentials file, read anew on a reload; that a start says when HTTP
 # and RDMA share a subnet and nothing ties tokens to their client; and that misses are counted by access key.
 . "$(dirname "$0")/../system/lib.sh"
 

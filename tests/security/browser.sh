@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A web page of a stranger, in the browser of somebody who reaches the daemon as it is installed (unsigned requests on loopback, the
+# claims TM30, TM31: a web page of a stranger, in the browser of somebody who reaches the daemon as it is installed (unsigned requests on loopback, the
 # admin listener beside it): what a browser sends for it without asking first, and what it sends under a name that was pointed here.
 # What carries a signature goes on.
 . "$(dirname "$0")/../system/lib.sh"
@@ -24,7 +24,10 @@ want() {
 
 # ---- writes without preflight ----
 want 403 "$URL_S3/bkt" "${evil[@]}" -F key=planted -F 'file=bold;type=text/html'
-want 403 "$URL_S3/bkt?delete" "${evil[@]}" -H 'content-type: text/plain' -d '<Delete><Object><Key>victim</Key></Object></Delete>'
+doc='<Delete><Object><Key>victim</Key></Object></Delete>'
+want 400 "$URL_S3/bkt?delete" "${evil[@]}" -H 'content-type: text/plain' -d "$doc"
+# A page cannot have that header sent without asking; as if one could.
+want 403 "$URL_S3/bkt?delete" "${evil[@]}" -H 'content-type: text/plain' -H "content-md5: $(printf %s "$doc" | openssl md5 -binary | base64)" -d "$doc"
 want 403 "$URL_S3/bkt/planted?uploads" "${evil[@]}" -X POST
 # A browser that sends no Sec-Fetch-Site, and one that hides the origin.
 want 403 "$URL_S3/bkt" -H 'origin: http://evil.test' -F key=planted -F 'file=x'

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Who did it, and what: the access log names the access key and the bucket of every request, the key that a refused one only claims
+# claims TM42, TM43: who did it, and what: the access log names the access key and the bucket of every request, the key that a refused one only claims
 # to have, and the object's key where log.object_keys says so; and no byte of a client's makes a line, a field or a member of its own.
 . "$(dirname "$0")/../system/lib.sh"
 
@@ -70,6 +70,14 @@ assert_eq "$(grep -c ' access: ' "$T/daemon.log")" $((before + 2)) "a line for e
 grep -q 'claimed_access_key=AK%0A2026-01-01T00%3A00%3A00.000000Z bucket=bkt ' "$T/daemon.log" || fail "the claimed key is not there"
 grep -q 'claimed_access_key=AK%22access_key%3DADMIN%09%5Cx bucket=bkt ' "$T/daemon.log" || fail "the claimed key is not there"
 
+# What is no request to anybody is one that was sent.
+exec 9<>"/dev/tcp/${SIGNED%:*}/${SIGNED##*:}"
+printf 'GET /bkt/a HTTP/1.1\r\nHost: localhost\r\nX-Blank : y\r\nAuthorization: AWS AKRAW:x\r\n\r\n' >&9
+timeout 20 cat <&9 >"$T/out"
+exec 9>&-
+assert_match "$(head -n 1 "$T/out")" ' 400 '
+wait_for 10 grep -qE 'id=[0-9a-f]{16} access_key=- claimed_access_key=AKRAW bucket=- peer=127.0.0.1 op=Unknown status=400 .* fault=InvalidRequest$' "$T/daemon.log"
+
 # ---- keys of objects, from a reload on ----
 sed -i 's/^memory:/log: { object_keys: true }\nmemory:/' "$T/gantryd.yaml"
 curl -sS --fail --max-time 30 --unix-socket "$T/admin.sock" -X POST http://x/control/reload >"$T/out" || fail "$(cat "$T/out")"
@@ -81,8 +89,9 @@ grep -q "bucket=bkt key=$long peer=" "$T/daemon.log" || fail "a long key is not 
 cat >"$T/delete" <<-END
 	<Delete><Object><Key>own/gone</Key></Object><Object><Key>a&#32;"b</Key></Object></Delete>
 END
-good -m hash -b "$T/delete" POST '/bkt?delete'
-sign -k AKREAD -p read-secret-1 -m hash -b "$T/delete" POST '/bkt?delete'
+sum=content-md5:$(openssl md5 -binary "$T/delete" | base64)
+good -m hash -b "$T/delete" POST '/bkt?delete' "$sum"
+sign -k AKREAD -p read-secret-1 -m hash -b "$T/delete" POST '/bkt?delete' "$sum"
 wait_for 10 grep -q 'access_key=AKREAD bucket=bkt key=- .* op=DeleteObjects status=200' "$T/daemon.log"
 for key in own/gone a%20%22b; do
 	grep -qE "access_key=AKGOOD bucket=bkt key=$key peer=127.0.0.1 op=DeleteObjects part=key\$" "$T/daemon.log" || fail "deleted by whom: $key"

@@ -18,7 +18,7 @@ LISTEN='  - { address: "127.0.0.1:0", dialect: s3 }'
 MORE="auth: { credentials_file: \"$T/keys.yaml\" }"
 write_config
 
-# ---- the file of credentials: others must not read it ----
+# ---- claim TM40: the file of credentials: others must not read it ----
 "$BUILD/gantryd" -c "$T/gantryd.yaml" --check-config >"$T/out" 2>&1
 assert_eq $? 78 "exit code of --check-config"
 grep -q "keys.yaml: others may read or write it (mode 0644); chmod 0600 it" "$T/out" || fail "$(cat "$T/out")"
@@ -80,7 +80,7 @@ want "200" admin -m hash -b "$T/small" PUT /bkt/a%20b%2Bc/d~_e%C3%A4
 want "200" admin -m empty -o "$T/back" GET /bkt/a%20b%2Bc/d~_e%C3%A4
 assert_same "$T/small" "$T/back"
 
-# ---- changed on the way ----
+# ---- claim TM2: changed on the way ----
 want "403 SignatureDoesNotMatch" admin -m empty -E 'bkt/a=>bkt/b' GET /bkt/a
 want "403 SignatureDoesNotMatch" admin -m empty -E 'bytes=0-9=>bytes=0-8' GET /bkt/a range:bytes=0-9
 want "400 XAmzContentSHA256Mismatch" admin -m hash -b "$T/body" -X 77777 PUT /bkt/never
@@ -95,7 +95,7 @@ want "403 AccessDenied" admin -m empty -u x-cuobj-rdma-descr:$tok GET /bkt/a
 want "400 XAmzContentSHA256Mismatch" admin -m hash -b "$T/small" -E 'Content-Length: 9=>Content-Length: 0' PUT /bkt/never x-amz-rdma-token:$tok
 want "400 InvalidRequest" admin -m signed -b "$T/empty" PUT /bkt/never x-amz-rdma-token:$tok
 
-# By token: signed as AWS's SDKs do, descriptor and all; the server checks who asks before it looks at the descriptor.
+# claim TM6, by token: signed as AWS's SDKs do, descriptor and all; the server checks who asks before it looks at the descriptor.
 nic "$BUILD/tools/rawclient" -s "$SIGNED" <<-END || fail "rawclient: exit $?"
 	window w 1M pattern:11
 	request PUT /bkt/rdma x-amz-rdma-token:@w content-length:0 x-amz-meta-a:b sign=AKADMIN:admin/secret+0
@@ -175,7 +175,7 @@ for mode in signed unsigned-trailer; do
 	assert_eq "$(curl_s3 /bkt/large | md5)" "$(md5 "$T/large")" "$mode, large"
 done
 
-# ---- rights ----
+# ---- claim TM60: rights ----
 want "200" as AKREAD reader-secret -m empty GET /bkt/a
 want "403 AccessDenied" as AKREAD reader-secret -m hash -b "$T/small" PUT /bkt/never
 want "403 AccessDenied" as AKREAD reader-secret -m empty DELETE /bkt/a
@@ -276,7 +276,7 @@ cp "$T/keys.good" "$T/keys.yaml"
 ! grep -qE "admin/secret|reader-secret|Signature=|$tok|to/ken" "$T/daemon.log" || fail "the log shows what it must not"
 stop_daemon
 
-# ---- signatures used again, from another address ----
+# ---- claim TM28: signatures used again, from another address ----
 MORE="auth: { credentials_file: \"$T/keys.yaml\", replay: reject, require_signed_headers: false }"
 LISTEN='  - { address: "0.0.0.0:0", dialect: s3 }'
 write_config

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The gantry command against servers and caches that lie (client_hostile.py): answers that are a part of the object are never
+# claim TM15: the gantry command against servers and caches that lie (client_hostile.py): answers that are a part of the object are never
 # taken for the whole, trailers change nothing, and what a server says does nothing to the terminal.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Control calls: who may, what is refused and how; draining and resuming; log levels; tracing.
+# claim TM62: control calls: who may, what is refused and how; draining and resuming; log levels; tracing.
 . "$(dirname "$0")/lib.sh"
 MORE=''
 write_config

@@ -77,7 +77,7 @@ curl_s3 /bkt/big | cmp - "$T/big" || fail "a plain get afterwards"
 assert_status GET /bkt/slow20 404
 stop_watching "slow clients"
 
-# A body that stops coming is given up after limits.s3_progress.
+# claim TM26: a body that stops coming is given up after limits.s3_progress.
 MORE=$'limits: { s3_progress: 2s }'
 fresh
 raw <<-END

@@ -131,7 +131,7 @@ assert victim.mem[:8] == b"OLD!OLD!"
 victim.fill(b"MINE")
 is_refused(replay(request, "127.0.0.2"))
 assert victim.mem[:8] == b"MINEMINE"
-# Nor another range of it, from wherever it comes.
+# claim TM2: nor another range of it, from wherever it comes.
 assert b"\r\nrange: bytes=0-1048575\r\n" in request.lower(), request
 status, text = replay(request.replace(b"bytes=0-1048575", b"bytes=0-3"), "127.0.0.1")
 assert status == 403 and "SignatureDoesNotMatch" in text, text

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# item 82: a captured request with a token is no way into its client's memory, nor out of it (replay.py): not from another
+# item 82, claims TM3, TM5: a captured request with a token is no way into its client's memory, nor out of it (replay.py): not from another
 # address, once at most where auth.replay says so, not with another range, and not when its target is gone.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"

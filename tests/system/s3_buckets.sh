@@ -45,7 +45,11 @@ assert_status PUT '/bkt?ownershipControls' 400 -d '<OwnershipControls><Rule><Oth
 assert_match "$(curl_s3 '/bkt?ownershipControls')" 'BucketOwnerEnforced' "what is refused changes nothing"
 assert_status PUT '/bkt?versioning' 501 -d '<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>'
 assert_status PUT '/bkt?acl' 200 -H 'x-amz-acl: private'
-assert_status PUT '/bkt?acl' 501 -H 'x-amz-acl: public-read'
+assert_eq "$(code_of '/bkt?acl' -X PUT -H 'x-amz-acl: public-read')" AccessControlListNotSupported
+assert_status PUT '/bkt?acl' 400 -H 'x-amz-acl: public-read'
+assert_eq "$(code_of /public -X PUT -H 'x-amz-acl: public-read')" InvalidBucketAclWithObjectOwnership
+assert_eq "$(head_status /public)" 404
+assert_eq "$(code_of /bkt/public -T "$T/gantryd.yaml" -H 'x-amz-acl: public-read')" AccessControlListNotSupported
 
 # ---- tags ----
 assert_eq "$(code_of '/bkt?tagging')" NoSuchTagSet
@@ -112,6 +116,9 @@ assert_status GET /bkt/form/p 404
 curl_s3 /bkt -F key=form/p -F "policy=$r" -F file=1234
 assert_eq "$(curl_s3 /bkt/form/p)" 1234
 assert_eq "$(curl -sS "$URL_S3/bkt" -F key=else/p -F "policy=$r" -F file=1234 | xml Code)" AccessDenied
+
+r=$(printf '%s' '{"expiration":"2099-01-01T00:00:00Z","conditions":[["starts-with","$key","form/"]]}' | base64 -w0)
+assert_eq "$(curl -sS "$URL_S3/bkt" -F key=form/p -F "policy=$r" -F file=1234 | xml Code)" AccessDenied "a policy for every bucket"
 
 # ---- item 83: the bucket in the host ----
 port=${S3##*:}

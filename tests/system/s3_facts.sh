@@ -86,6 +86,13 @@ for q in analytics inventory metrics intelligent-tiering; do
 	assert_match "$(curl_s3 "/bkt?$q&x-id=List")" '<List[A-Za-z]* xmlns=[^>]*><IsTruncated>false</IsTruncated></List'
 done
 
+# ---- DeleteObjects needs a checksum of its body ----
+d='<Delete><Object><Key>unless</Key></Object></Delete>'
+assert_eq "$(code_of '/bkt?delete' -X POST -d "$d") $(code_of '/bkt?delete' -X POST -d "$d" -H 'x-amz-sdk-checksum-algorithm: CRC32')" "InvalidRequest InvalidRequest"
+assert_status GET /bkt/unless 200
+assert_status POST '/bkt?delete' 200 -d "$d" -H "x-amz-checksum-sha256: $(printf %s "$d" | openssl sha256 -binary | base64)"
+assert_status GET /bkt/unless 404
+
 # ---- scripts make their bucket at every start ----
 assert_status PUT /bkt 200
 assert_eq "$(curl_s3 /bkt/plain)" hello "nothing of it is lost"

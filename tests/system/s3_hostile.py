@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hostile S3 clients against HOST:PORT of the daemon with that PID (s3_hostile.sh): python3 s3_hostile.py HOST:PORT PID"""
 import base64
+import hashlib
 import os
 import random
 import re
@@ -22,6 +23,8 @@ failed = []
 def rss_kib():
     with open(f"/proc/{PID}/status") as f:
         return int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1))
+
+MD5 = [("Content-MD5", "1B2M2Y8AsgTpgAmY7PhCfg==")]  # of nothing: asked for, and looked at when the body is whole
 
 
 class Conn:
@@ -104,6 +107,8 @@ def req(name, method, target, *want, body=None, headers=(), alive=None):
     h = list(headers)
     if body is not None and not any(k.lower() in ("content-length", "transfer-encoding") for k, _ in h):
         h.append(("Content-Length", str(len(body))))
+    if target == "/bkt?delete":
+        h.append(("Content-MD5", base64.b64encode(hashlib.md5(body).digest()).decode()))
     return raw(name, head(method, target, h) + (body or b""), *want, alive=alive)
 
 
@@ -168,23 +173,23 @@ def huge():
     for target in ("/bkt?delete", "/bkt?cors", "/bkt/anchor?tagging"):
         method = "POST" if "delete" in target else "PUT"
         c = Conn()
-        c.send(head(method, target, [("Content-Length", str(100 * MIB))]))
+        c.send(head(method, target, MD5 + [("Content-Length", str(100 * MIB))]))
         a = c.answer()
         if not a or b"MaxMessageLengthExceeded" not in a[2]:
             failed.append(f"100 MiB of XML to {target}: {a}")
         c.send(b" " * (4 * MIB))
         c.close()
         raw("XML by chunks", head(method, target, [("Transfer-Encoding", "chunked")]) + b"5\r\nhello\r\n0\r\n\r\n", "MissingContentLength")
-        raw("XML in frames, too much", head(method, target, [("Content-Length", str(101 * MIB)), ("x-amz-decoded-content-length", str(100 * MIB)),
+        raw("XML in frames, too much", head(method, target, MD5 + [("Content-Length", str(101 * MIB)), ("x-amz-decoded-content-length", str(100 * MIB)),
                                                             ("x-amz-content-sha256", "STREAMING-UNSIGNED-PAYLOAD-TRAILER")]), "MaxMessageLengthExceeded")
-        raw("XML in frames, a lie", head(method, target, [("Content-Length", str(8 * MIB)), ("x-amz-decoded-content-length", "100"),
+        raw("XML in frames, a lie", head(method, target, MD5 + [("Content-Length", str(8 * MIB)), ("x-amz-decoded-content-length", "100"),
                                                          ("x-amz-content-sha256", "STREAMING-UNSIGNED-PAYLOAD-TRAILER")]) +
             b"%x\r\n" % (7 * MIB) + b"<" * (8 * MIB - 8), "InvalidChunkSizeError")
     # Many at once, each as large as they are taken, none of them ended.
     many = []
     for _ in range(16):
         c = Conn()
-        c.send(head("POST", "/bkt?delete", [("Content-Length", str(3 * MIB))]) + b"<Delete>" + b"<Object><Key>x</Key></Object>" * 30000)
+        c.send(head("POST", "/bkt?delete", MD5 + [("Content-Length", str(3 * MIB))]) + b"<Delete>" + b"<Object><Key>x</Key></Object>" * 30000)
         many.append(c)
     grown = rss_kib() - before
     if grown > room:

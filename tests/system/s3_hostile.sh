@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What hostile and broken S3 clients send, over raw sockets (s3_hostile.py): XML, keys, parameters, framing, frames of
+# claim TM29: what hostile and broken S3 clients send, over raw sockets (s3_hostile.py): XML, keys, parameters, framing, frames of
 # aws-chunked, forms.  Each gets the right error, nothing is stored, the connection goes on where its framing is intact, the
 # daemon's memory stays bounded, and no request is left.
 # shellcheck source=tests/system/lib.sh

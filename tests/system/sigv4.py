@@ -276,6 +276,30 @@ def regions():
             failed.append(f"{method} {target}: {status} without x-amz-bucket-region")
 
 
+def nobody():
+    """Nothing is said of versions, uploads and subresources to who may not ask."""
+    global KEY
+    hashes = EMPTY, "UNSIGNED-PAYLOAD", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "nonsense"
+    for method, target, code in (("GET", b"/bkt/k?versionId=x", "NoSuchVersion"), ("DELETE", b"/bkt/k?versionId=x", "NoSuchVersion"),
+                                 ("HEAD", b"/bkt/k?versionId=x", ""), ("GET", b"/bkt/k?torrent", "NotImplemented"), ("PUT", b"/bkt/k?v=1", "NotImplemented"),
+                                 ("PUT", b"/bkt/k?partNumber=1&uploadId=x", "NoSuchUpload"), ("GET", b"/?torrent", "NotImplemented")):
+        (status, _, body), _, _ = ask(method, "s3.test", target)
+        if status not in (404, 501) or code_of(body) != code:
+            failed.append(f"{method} {target}: {status} {code_of(body)}, want {code}")
+        length = [("content-length", "0")] if method == "PUT" else []
+        for payload in hashes:
+            for auth in [], [("x-amz-date", STAMP), ("authorization", f"AWS4-HMAC-SHA256 Credential={KEY}/{SCOPE},SignedHeaders=host;x-amz-content-sha256;x-amz-date,Signature={EMPTY}")]:
+                status, _, body = conn.ask(method, target, [("host", "s3.test"), ("x-amz-content-sha256", payload)] + auth + length)
+                if status != 403 or code_of(body) not in ("AccessDenied", "SignatureDoesNotMatch", ""):
+                    failed.append(f"{method} {target} of nobody ({payload}, {bool(auth)}): {status} {code_of(body)}")
+        if not target.startswith(b"/?"):
+            KEY, was = "AKELSE", KEY
+            (status, _, body), _, _ = ask(method, "s3.test", target)
+            KEY = was
+            if status != 403 or code_of(body) not in ("AccessDenied", ""):
+                failed.append(f"{method} {target} of another's key: {status} {code_of(body)}")
+
+
 print(f"SEED={SEED}")
 (status, _, body), _, _ = ask("PUT", "s3.test", b"/bkt")
 assert status == 200, body
@@ -283,6 +307,7 @@ lists(keys())
 rubbish()
 refusals()
 regions()
+nobody()
 for line in failed[:20]:
     print(line)
 sys.exit(1 if failed else 0)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# item 86: bodies that come or go byte by byte hold what they like while nobody wants it.  When somebody does, the slow ones give way: a
+# item 86, claim TM26: bodies that come or go byte by byte hold what they like while nobody wants it.  When somebody does, the slow ones give way: a
 # PUT is answered and not stored, a GET ends short.  (tests/hostile/slow_bodies.sh has the large attacks, and says how soon.)
 # shellcheck disable=SC2034
 CORES=1 MORE='limits: { s3_progress: 300s, idle: 300s, requests: 64 }'
@@ -79,4 +79,40 @@ wait_for 20 nothing_is_held
 [ "$(metric gantry_requests_revoked_total 'resource="buffer",reason="slow"')" -ge 2 ] || fail "revoked: not counted"
 assert_status GET /bkt/slow 404
 assert_status GET /bkt/honest 200
+assert_alive
+stop_daemon
+
+# claim TM36: limits.fair_by: behind one address, access keys are clients.  One of them has every request there may be; the other is served.
+cat >"$T/keys.yaml" <<-END
+	- { access_key: MANY, secret_key: s3cr3t-key-1 }
+	- { access_key: ONE, secret_key: s3cr3t-key-2 }
+END
+chmod 0600 "$T/keys.yaml"
+sed -i "s|^limits: .*|limits: { s3_progress: 300s, idle: 300s, requests: 16, body_rate: 0, fair_by: access_key }|" "$T/gantryd.yaml"
+printf 'auth: { credentials_file: "%s" }\n' "$T/keys.yaml" >>"$T/gantryd.yaml"
+daemon_run
+url() { "$BUILD/tools/s3sign" -s "$S3" -k "$1" -p "$2" -P 600 -m unsigned -U "$3" "$4"; }
+/usr/bin/python3 - "$S3" "$(url MANY s3cr3t-key-1 PUT /bkt/slow)" "$(url MANY s3cr3t-key-1 GET /bkt/honest)" "$(url ONE s3cr3t-key-2 GET /bkt/honest)" <<-'END' || fail "fair_by: access_key"
+	import http.client, socket, sys, time
+	where, put, get_many, get_one = sys.argv[1:]
+	host, port = where.split(":")
+
+	def get(target):
+	    c = http.client.HTTPConnection(where, timeout=60)
+	    c.request("GET", target)
+	    r = c.getresponse()
+	    return r.status, r.read()
+
+	held = []
+	for i in range(12):
+	    s = socket.create_connection((host, int(port)))
+	    s.sendall(f"PUT {put} HTTP/1.1\r\nHost: {where}\r\nContent-Length: 100000\r\n\r\na".encode())
+	    held.append(s)
+	until = time.monotonic() + 60
+	while get(get_many)[0] != 503:
+	    assert time.monotonic() < until
+	assert get(get_one) == (200, b"honest")
+	assert get(get_one) == (200, b"honest")
+END
+[ "$(metric gantry_requests_revoked_total 'resource="request",reason="share"')" -ge 1 ] || fail "fair_by: nobody gave way"
 assert_alive

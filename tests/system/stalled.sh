@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# item 86: a body that stops coming holds nothing: the answer comes at the deadline, or at once if it is known, the connection
+# item 86, claim TM26: a body that stops coming holds nothing: the answer comes at the deadline, or at once if it is known, the connection
 # ends, and no request, buffer or part is left.  Over HTTP and HTTPS (stalled.py), and with tokens.
 CORES=1
 # shellcheck source=tests/system/lib.sh

@@ -46,7 +46,7 @@ raw <<-END
 	expect header x-amz-rdma-bytes-transferred 5000
 END
 
-# item 5, item 6, item 7, item 8, item 11, item 23
+# item 5, item 6, item 7, item 8, item 11, item 23, claim TM1
 raw <<-END
 	window g 100000
 	token t80 g cut=80
@@ -204,7 +204,7 @@ raw <<-END
 END
 stop_daemon
 
-# An address that rdma.allow does not name is one that we do not go to: declined, without a work request.  What is wrong with the
+# claim TM7: an address that rdma.allow does not name is one that we do not go to: declined, without a work request.  What is wrong with the
 # request comes before.
 RDMA='{ allow_special: [] }'
 write_config

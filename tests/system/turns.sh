@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Client addresses take turns: whose request comes behind many of another's in the queue for channels waits for few of them.  All
+# claim TM27: client addresses take turns: whose request comes behind many of another's in the queue for channels waits for few of them.  All
 # channels but one are kept busy, so that the rest goes through the one, and the access log tells the order.
 # shellcheck disable=SC2034
 CORES=1 RDMA='{ allow_special: [loopback, self], channels: 8 }'

@@ -120,6 +120,7 @@ sandbox() {
 	not nsenter -t "$p" -m test -e /root/mine
 	not nsenter -t "$p" -m test -e /proc/meminfo
 }
+# claim TM50
 check "the sandbox is on: user, privileges, namespaces, files" sandbox
 
 devices() {
@@ -142,6 +143,7 @@ calls() {
 	done
 	[ $n = 2 ]
 }
+# claim TM51
 check "the sandbox lets io_uring (restricted), pinning and limits be" calls
 
 # What the filter refuses is an error to the daemon, which may be quiet about it.  Here it is its end.

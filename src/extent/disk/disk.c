@@ -426,6 +426,11 @@ disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint
 	places(d);
 	if (!d->is_device) {
 		d->dir_fd = file_open_dir(dc->path, false);
+		/* A device that is not there yet can come; a directory has to be made. */
+		if (d->dir_fd == -ENOENT && strncmp(dc->path, "/dev/", 5) != 0)
+			return disk_refuse(err, err_len, -ENOTRECOVERABLE,
+					   "%s: there is no store here yet; gantryd --format makes one",
+					   dc->path);
 		if (d->dir_fd < 0)
 			return disk_refuse(err, err_len, d->dir_fd, "%s: %s", dc->path, strerror(-d->dir_fd));
 	}

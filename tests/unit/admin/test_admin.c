@@ -396,7 +396,7 @@ test_refusals(void **state)
 	assert_int_equal(ask("POST /livez HTTP/1.1\r\nContent-Length: 5\r\n\r\nhallo\r\nGET /livez"), 405);
 }
 
-/* A name that a stranger's name server points at this machine; over the socket, and with no name, nobody's page asks. */
+/* claim TM31: a name that a stranger's name server points at this machine; over the socket, and with no name, nobody's page asks. */
 static void
 test_names(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request with a descriptor reads or writes a client's memory: what of it has to be signed, and how often and
+/* claim TM2: a request with a descriptor reads or writes a client's memory: what of it has to be signed, and how often and
  * from where it may come. */
 #include "ask.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The credentials file, what is refused in it, and what its grants allow. */
+/* The credentials file, what is refused in it (claim TM40), and what its grants allow (claim TM60). */
 #include "sig.h"
 
 #include "auth/auth_int.h"
@@ -109,7 +109,7 @@ good_files(void **state)
 	auth_keys_put(again);
 }
 
-/* Which addresses tokens of a key may name. */
+/* claim TM9: which addresses tokens of a key may name. */
 static void
 gids(void **state)
 {

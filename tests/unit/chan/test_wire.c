@@ -347,7 +347,7 @@ stopped_peer(void **state)
 	bufpool_put(&f.bufs, b);
 }
 
-/* item 27, item 28: cancelled in mid-flight; when the last done() ran,
+/* item 27, item 28, claim TM13: cancelled in mid-flight; when the last done() ran,
  * nothing touches the window any more. */
 static void
 cancel_in_flight(void **state)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names in Host that can mean nobody but us, and addresses that only this machine reaches. */
+/* claim TM31: names in Host that can mean nobody but us, and addresses that only this machine reaches. */
 #include "conf/conf.h"
 
 #include <stdarg.h>

@@ -473,10 +473,11 @@ refused_headers(void **state)
 	} cases[] = {
 		{ "x-amz-acl", "private", FAULT_NONE, FAULT_NONE },
 		{ "x-amz-acl", "bucket-owner-full-control", FAULT_NONE, FAULT_NONE },
-		{ "x-amz-acl", "public-read", FAULT_NOT_IMPLEMENTED, FAULT_NOT_IMPLEMENTED },
-		{ "X-AMZ-ACL", "public-read-write", FAULT_NOT_IMPLEMENTED, FAULT_NOT_IMPLEMENTED },
-		{ "x-amz-grant-read", "id=1", FAULT_NOT_IMPLEMENTED, FAULT_NOT_IMPLEMENTED },
-		{ "x-amz-grant-full-control", "id=1", FAULT_NOT_IMPLEMENTED, FAULT_NOT_IMPLEMENTED },
+		{ "x-amz-acl", "public-read", FAULT_NO_ACLS, FAULT_NO_ACLS },
+		{ "X-AMZ-ACL", "public-read-write", FAULT_NO_ACLS, FAULT_NO_ACLS },
+		{ "x-amz-grant-read", "id=1", FAULT_NO_ACLS, FAULT_NO_ACLS },
+		{ "x-amz-grant-full-control", "id=1", FAULT_NO_ACLS, FAULT_NO_ACLS },
+		{ "x-amz-acl", "nonsense", FAULT_NO_ACLS, FAULT_NO_ACLS },
 		{ "x-amz-storage-class", "STANDARD", FAULT_NONE, FAULT_NONE },
 		{ "x-amz-storage-class", "GLACIER", FAULT_NOT_IMPLEMENTED, FAULT_NOT_IMPLEMENTED },
 		{ "x-amz-storage-class", "STANDARD_IA", FAULT_NONE, FAULT_NONE },
@@ -542,6 +543,59 @@ refused_headers(void **state)
 	assert_fault(
 		rq_parse(rq_with(scality("PUT", "/k"), "content-length", "1", "x-amz-tagging", "a=b", NULL)),
 		FAULT_NONE);
+	/* Of a new bucket it is called otherwise. */
+	assert_fault(
+		rq_parse(rq_with(s3("PUT", "/bkt"), "content-length", "0", "x-amz-acl", "public-read", NULL)),
+		FAULT_BUCKET_ACL);
+	assert_fault(
+		rq_parse(rq_with(s3("PUT", "/bkt"), "content-length", "0", "x-amz-grant-read", "id=1", NULL)),
+		FAULT_BUCKET_ACL);
+	assert_fault(
+		rq_parse(rq_with(s3("PUT", "/bkt"), "content-length", "0", "x-amz-acl", "private", NULL)),
+		FAULT_NONE);
+}
+
+/* Headers that S3 has invented since are found; those that it has, and that we take or refuse, are not. */
+static void
+unknown_headers(void **state)
+{
+	static const struct {
+		const char *name, *value;
+		bool known;
+	} cases[] = {
+		{ "x-amz-foo-new-thing", "1", false },
+		{ "X-AMZ-Foo", "", false },
+		{ "x-amz-", "1", false },
+		{ "x-amz-9", "1", false },
+		{ "x-amz-checksum", "1", false },
+		{ "x-amz-acl-2", "private", false },
+		{ "x-amz-rdma-new", "1", false },
+		{ "x-amz-meta-a", "1", true },
+		{ "x-amz-acl", "private", true },
+		{ "X-Amz-Date", "20130524T000000Z", true },
+		{ "x-amz-content-sha256", "UNSIGNED-PAYLOAD", true },
+		{ "x-amz-request-payer", "requester", true },
+		{ "x-amz-checksum-mode", "ENABLED", true },
+		{ "x-amz-rdma-token", DC81, true },
+		{ "x-amz-rdma-agent", "cuobj", true },
+		{ "x-amz-server-side-encryption", "", true },
+		{ "x-amz-object-lock-mode", "", true },
+		{ "x-amzn-trace-id", "1", true },
+		{ "user-agent", "x", true },
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct rq *r = rq_with(s3("GET", "/bkt/obj"), cases[i].name, cases[i].value, NULL);
+		enum fault f = rq_parse(r);
+
+		if (f != FAULT_NONE || (r->t.unknown_header.len == 0) != cases[i].known)
+			fail_msg("%s: fault %d, unknown \"%.*s\"", cases[i].name, f,
+				 (int)r->t.unknown_header.len, r->t.unknown_header.p);
+		if (!cases[i].known)
+			assert_string_equal(r->t.unknown_header.p, cases[i].name);
+	}
+	/* Every form of a descriptor is known; the other dialect knows none of these names. */
+	assert_fault(rq_parse(rq_with(scality("GET", "/k"), "x-amz-foo", "1", NULL)), FAULT_NONE);
 }
 
 int
@@ -565,6 +619,7 @@ main(void)
 		cmocka_unit_test(hip_form_is_known_early),
 		cmocka_unit_test(agent),
 		cmocka_unit_test(refused_headers),
+		cmocka_unit_test(unknown_headers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

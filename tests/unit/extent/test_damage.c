@@ -177,7 +177,7 @@ test_lock(void **state)
 	open_store();
 }
 
-/* A flipped bit is never handed out. */
+/* claim TM63: a flipped bit is never handed out. */
 static void
 test_bits(void **state)
 {

@@ -110,6 +110,7 @@ serve_thread(void *arg)
 uint64_t serve_progress_ns = 60 * NS_PER_S;
 uint64_t serve_head_ns = 60 * NS_PER_S;
 int serve_per_address;
+const char *serve_proxy;
 
 struct serve *
 serve_start(int connections, uint64_t idle_ns)
@@ -126,6 +127,10 @@ serve_start(int connections, uint64_t idle_ns)
 	s->conf.limits.requests = 64;
 	s->conf.listen_nr = 1;
 	s->conf.listen[0].address = "test";
+	if (serve_proxy) {
+		check(conf_net_parse(serve_proxy, &s->conf.listen[0].proxy.net[0]) == 0);
+		s->conf.listen[0].proxy.nr = 1;
+	}
 	s->lfd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	check(bind(s->lfd, (struct sockaddr *)&sa, len) == 0 && listen(s->lfd, 128) == 0);
 	check(getsockname(s->lfd, (struct sockaddr *)&sa, &len) == 0);

@@ -44,6 +44,8 @@ extern uint64_t serve_progress_ns;
 extern uint64_t serve_head_ns;
 /* Is their limits.connections_per_address; 0 at first. */
 extern int serve_per_address;
+/* Is the block of their listener's balancers; NULL at first: there are none. */
+extern const char *serve_proxy;
 
 /* Starts a server for so many connections at a time, which may be idle for so long. */
 struct serve *serve_start(int connections, uint64_t idle_ns);

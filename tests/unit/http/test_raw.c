@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What must not get past the door: requests whose end is a matter of opinion, malformed heads, heads that are
+ * What must not get past the door (claim TM20): requests whose end is a matter of opinion, malformed heads, heads that are
  * too large; and what must: pipelines in order.  Every case proves the same thing: nothing behind a refused
  * request on that connection is taken for a request.
  */

@@ -9,6 +9,8 @@
 
 #include "tests/unit/ops/rig.h"
 #include "tests/fake/mem_store.h"
+#include "base/base64.h"
+#include "xfer/digest.h"
 
 static uint64_t seed;
 
@@ -75,6 +77,21 @@ begin_body(struct xchg *x, const char *method, const char *target, size_t len)
 	x_field(x, "content-length", "%zu", len);
 }
 
+/* What DeleteObjects must have. */
+static inline void
+x_md5(struct xchg *x, const char *body)
+{
+	struct digest d = { 0 };
+	uint8_t md5[32];
+	char text[32];
+
+	assert_int_equal(digest_begin(&d, DIGEST_BIT(DIGEST_MD5)), 0);
+	digest_update(&d, body, strlen(body));
+	base64_encode(md5, digest_value(&d, DIGEST_MD5, md5), text);
+	digest_fini(&d);
+	x_field(x, "content-md5", "%s", text);
+}
+
 /* A request with a body, up to its reply. */
 static inline int
 with_body(struct xchg *x, const char *data, size_t len, size_t piece)
@@ -93,6 +110,8 @@ text_request(const char *method, const char *target, const char *body, char *out
 	int status;
 
 	begin_body(&x, method, target, strlen(body));
+	if (strstr(target, "?delete"))
+		x_md5(&x, body);
 	status = with_body(&x, body, strlen(body), 1 + draw(200));
 	r = req_reply(x.rq);
 	if (out) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a stranger's web page can make a browser send to a listener that serves unsigned requests: writes without
+ * Claims TM30, TM32: what a stranger's web page can make a browser send to a listener that serves unsigned requests: writes without
  * preflight, and requests under a name that was pointed here.  What browsers send with leave goes on.
  */
 #include "tests/unit/ops/surface.h"
@@ -36,6 +36,8 @@ ask(int listen, const char *method, const char *target, const char *headers, con
 	}
 	if (body)
 		x_field(&x, "content-length", "%zu", strlen(body));
+	if (strstr(target, "?delete"))
+		x_md5(&x, body);
 	status = body ? with_body(&x, body, strlen(body), 7) : x_run(&x);
 	r = req_reply(x.rq);
 	snprintf(why, cap, "%.*s", r->body == REPLY_TEXT ? (int)r->len_bytes : 0,

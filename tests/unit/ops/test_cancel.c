@@ -27,7 +27,7 @@ begin_get(struct xchg *x, const char *key, size_t len)
 	req_body_end(x->rq);
 }
 
-/* item 27, item 30: the reply waits for the flush, and after flushed WRITEs for the linger */
+/* item 27, item 30, claim TM13: the reply waits for the flush, and after flushed WRITEs for the linger */
 static void
 test_deadline_moving(void **state)
 {

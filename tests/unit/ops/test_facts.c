@@ -2,6 +2,8 @@
 /* What S3 clients rely on beyond the reference (docs/s3.md): which checksum answers carry, what they echo, what is taken. */
 #include "tests/unit/ops/surface.h"
 
+#include "base/hex.h"
+
 /* A request with up to three fields and a body (NULL: none), up to its reply. */
 static int
 ask(struct xchg *x, const char *method, const char *target, const char *const fields[][2], const char *body)
@@ -278,6 +280,57 @@ test_put_unless(void **state)
 	}
 }
 
+/* ---- DeleteObjects ---- */
+
+/* It is refused without a checksum of its body, as on S3; one that is only named, or signed, does not do. */
+static void
+test_delete_sums(void **state)
+{
+	static const char body[] = "<Delete><Object><Key>a</Key></Object></Delete>";
+	static const struct {
+		const char *name, *value;
+		int status;
+	} cases[] = {
+		{ NULL, NULL, 400 },
+		{ "x-amz-sdk-checksum-algorithm", "CRC32", 400 },
+		{ "x-amz-checksum-algorithm", "SHA256", 400 },
+		{ "x-amz-content-sha256", "%SHA256%", 400 },
+		{ "content-md5", "%MD5%", 200 },
+		{ "x-amz-checksum-sha256", "%BASE64%", 200 },
+	};
+	uint8_t hash[32];
+	struct digest d = { 0 };
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char text[80] = "";
+		struct xchg x;
+
+		put_object("a", 100, 1);
+		begin_body(&x, "POST", "/bkt?delete", sizeof body - 1);
+		digest_begin(&d, DIGEST_BIT(DIGEST_SHA256));
+		digest_update(&d, body, sizeof body - 1);
+		digest_value(&d, DIGEST_SHA256, hash);
+		if (cases[i].name && strcmp(cases[i].value, "%MD5%") == 0) {
+			x_md5(&x, body);
+		} else if (cases[i].name) {
+			snprintf(text, sizeof text, "%s", cases[i].value);
+			if (strcmp(text, "%SHA256%") == 0)
+				hex_write(text, hash, 32);
+			else if (strcmp(text, "%BASE64%") == 0)
+				base64_encode(hash, 32, text);
+			x_field(&x, cases[i].name, "%.64s", text);
+		}
+		if (with_body(&x, body, sizeof body - 1, 10) != cases[i].status)
+			fail_msg("%zu: %d", i, req_reply(x.rq)->status);
+		if (cases[i].status == 400)
+			assert_non_null(strstr(req_reply(x.rq)->text, "InvalidRequest"));
+		x_end(&x);
+		assert_int_equal(ask(&x, "HEAD", "/bkt/a", NULL, NULL), cases[i].status == 400 ? 200 : 404);
+		x_end(&x);
+	}
+	digest_fini(&d);
+}
+
 int
 main(void)
 {
@@ -289,6 +342,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_complete_again, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_delete_if, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_put_unless, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_delete_sums, s3_start, s3_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,7 +44,7 @@ static const struct {
 	  204 },
 	{ "HEAD", "/bkt", NULL, NULL, NULL, 200 },
 	{ "GET", "/bkt?location", NULL, NULL, NULL, 200 },
-	{ "POST", "/bkt?delete", NULL, NULL,
+	{ "POST", "/bkt?delete", "content-md5", "FMGF1LVmlFR/YjEQ92zT8w==",
 	  "<Delete><Object><Key>b</Key></Object><Object><Key>c</Key></Object></Delete>", 200 },
 	{ "DELETE", "/bkt/a", NULL, NULL, NULL, 204 },
 };

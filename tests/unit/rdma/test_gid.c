@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which GIDs a token may name: rdma.allow, rdma.allow_special, rdma.bind_gid. */
+/* Which GIDs a token may name: rdma.allow, rdma.allow_special, rdma.bind_gid (claims TM7, TM8). */
 #include "rdma/rdma_int.h"
 
 #include <stdarg.h>
@@ -160,7 +160,7 @@ binding(void **state)
 			 -EHOSTUNREACH); /* not in a subnet of ours all the same */
 }
 
-/* Can clients of a listener be in a subnet of the rails? */
+/* claim TM10: can clients of a listener be in a subnet of the rails? */
 static void
 shared(void **state)
 {

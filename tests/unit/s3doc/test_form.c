@@ -220,7 +220,7 @@ targets(void **state)
 	assert_fault(target_of(post(), FIELD("key", "a\x01") FILE_HEAD END, &s), FAULT_BAD_ARGUMENT);
 	assert_fault(target_of(post(), FIELD("key", "\xff") FILE_HEAD END, &s), FAULT_BAD_ARGUMENT);
 	assert_fault(target_of(post(), FIELD("key", "k") FIELD("acl", "public-read") FILE_HEAD END, &s),
-		     FAULT_NOT_IMPLEMENTED);
+		     FAULT_NO_ACLS);
 	assert_fault(target_of(post(),
 			       FIELD("key", "k") FIELD("x-amz-server-side-encryption", "AES256")
 				       FILE_HEAD END,
@@ -262,6 +262,7 @@ judged(const char *policy, const char *fields, struct form_limits *l)
 }
 
 #define UNTIL "{\"expiration\": \"2015-10-21T07:28:01.000Z\", \"conditions\": ["
+#define OF_BKT UNTIL "{\"bucket\": \"bkt\"}, "
 #define KEY FIELD("key", "user/a")
 
 static void
@@ -274,33 +275,38 @@ policies(void **state)
 		{ UNTIL "{\"bucket\": \"bkt\"}, [\"starts-with\", \"$key\", \"user/\"]]}", KEY, FAULT_NONE },
 		{ UNTIL "{\"bucket\": \"other\"}, [\"starts-with\", \"$key\", \"user/\"]]}", KEY,
 		  FAULT_ACCESS_DENIED },
-		{ UNTIL "[\"eq\", \"$key\", \"user/a\"]]}", KEY, FAULT_NONE },
-		{ UNTIL "[\"eq\", \"$Key\", \"user/b\"]]}", KEY, FAULT_ACCESS_DENIED },
-		{ UNTIL "[\"starts-with\", \"$key\", \"\"]]}", FIELD("key", "x/${filename}"), FAULT_NONE },
+		{ OF_BKT "[\"eq\", \"$key\", \"user/a\"]]}", KEY, FAULT_NONE },
+		{ OF_BKT "[\"eq\", \"$Key\", \"user/b\"]]}", KEY, FAULT_ACCESS_DENIED },
+		{ OF_BKT "[\"starts-with\", \"$key\", \"\"]]}", FIELD("key", "x/${filename}"), FAULT_NONE },
+		/* claim TM35: one that names no bucket would be good for all. */
+		{ UNTIL "{\"key\": \"user/a\"}]}", KEY, FAULT_ACCESS_DENIED },
+		{ UNTIL "{\"key\": \"user/a\"}, [\"starts-with\", \"$bucket\", \"bk\"]]}", KEY, FAULT_NONE },
+		{ UNTIL "{\"key\": \"user/a\"}, [\"starts-with\", \"$Bucket\", \"c\"]]}", KEY,
+		  FAULT_ACCESS_DENIED },
 		/* The key as it will be counts. */
-		{ UNTIL "[\"eq\", \"$key\", \"x/a.txt\"]]}", FIELD("key", "x/${filename}"), FAULT_NONE },
-		{ UNTIL "[\"eq\", \"$key\", \"x/${filename}\"]]}", FIELD("key", "x/${filename}"),
+		{ OF_BKT "[\"eq\", \"$key\", \"x/a.txt\"]]}", FIELD("key", "x/${filename}"), FAULT_NONE },
+		{ OF_BKT "[\"eq\", \"$key\", \"x/${filename}\"]]}", FIELD("key", "x/${filename}"),
 		  FAULT_ACCESS_DENIED },
 		/* What it does not speak of, but for some. */
 		{ UNTIL "{\"bucket\": \"bkt\"}]}", KEY, FAULT_ACCESS_DENIED },
-		{ UNTIL "{\"key\": \"user/a\"}]}", KEY FIELD("x-amz-meta-a", "b"), FAULT_ACCESS_DENIED },
-		{ UNTIL "{\"key\": \"user/a\"}, {\"X-Amz-Meta-A\": \"b\"}]}", KEY FIELD("x-amz-meta-a", "b"),
+		{ OF_BKT "{\"key\": \"user/a\"}]}", KEY FIELD("x-amz-meta-a", "b"), FAULT_ACCESS_DENIED },
+		{ OF_BKT "{\"key\": \"user/a\"}, {\"X-Amz-Meta-A\": \"b\"}]}", KEY FIELD("x-amz-meta-a", "b"),
 		  FAULT_NONE },
-		{ UNTIL "{\"key\": \"user/a\"}]}", KEY FIELD("x-ignore-a", "b") FIELD("X-Amz-Signature", "0"),
-		  FAULT_NONE },
+		{ OF_BKT "{\"key\": \"user/a\"}]}",
+		  KEY FIELD("x-ignore-a", "b") FIELD("X-Amz-Signature", "0"), FAULT_NONE },
 		/* A condition on a field that is not there. */
-		{ UNTIL "{\"key\": \"user/a\"}, {\"acl\": \"private\"}]}", KEY, FAULT_ACCESS_DENIED },
-		{ UNTIL "{\"key\": \"user/a\"}, [\"starts-with\", \"$content-type\", \"\"]]}", KEY,
+		{ OF_BKT "{\"key\": \"user/a\"}, {\"acl\": \"private\"}]}", KEY, FAULT_ACCESS_DENIED },
+		{ OF_BKT "{\"key\": \"user/a\"}, [\"starts-with\", \"$content-type\", \"\"]]}", KEY,
 		  FAULT_NONE },
-		{ UNTIL "{\"key\": \"user/a\"}, [\"content-length-range\", 2, 10]]}", KEY, FAULT_NONE },
-		{ UNTIL "{\"key\": \"user/a\"}, [\"content-length-range\", 10, 2]]}", KEY,
+		{ OF_BKT "{\"key\": \"user/a\"}, [\"content-length-range\", 2, 10]]}", KEY, FAULT_NONE },
+		{ OF_BKT "{\"key\": \"user/a\"}, [\"content-length-range\", 10, 2]]}", KEY,
 		  FAULT_POST_POLICY },
-		{ UNTIL "{\"key\": \"user/a\"}, [\"content-length-range\", -1, 2]]}", KEY,
+		{ OF_BKT "{\"key\": \"user/a\"}, [\"content-length-range\", -1, 2]]}", KEY,
 		  FAULT_POST_POLICY },
-		{ UNTIL "[\"ends-with\", \"$key\", \"a\"]]}", KEY, FAULT_POST_POLICY },
-		{ UNTIL "[\"eq\", \"key\", \"a\"]]}", KEY, FAULT_POST_POLICY },
-		{ UNTIL "[\"eq\", \"$key\"]]}", KEY, FAULT_POST_POLICY },
-		{ UNTIL "{\"key\": 5}]}", KEY, FAULT_POST_POLICY },
+		{ OF_BKT "[\"ends-with\", \"$key\", \"a\"]]}", KEY, FAULT_POST_POLICY },
+		{ OF_BKT "[\"eq\", \"key\", \"a\"]]}", KEY, FAULT_POST_POLICY },
+		{ OF_BKT "[\"eq\", \"$key\"]]}", KEY, FAULT_POST_POLICY },
+		{ OF_BKT "{\"key\": 5}]}", KEY, FAULT_POST_POLICY },
 		{ UNTIL "5]}", KEY, FAULT_POST_POLICY },
 		{ UNTIL "[[[[[[]]]]]]]}", KEY, FAULT_POST_POLICY },
 		{ UNTIL "], \"more\": 1}", KEY, FAULT_POST_POLICY },
@@ -322,8 +328,8 @@ policies(void **state)
 		if (f != cases[i].f)
 			fail_msg("%s: fault %d, %s", cases[i].policy, f, why);
 	}
-	assert_fault(judged(UNTIL "{\"key\": \"user/a\"}, [\"content-length-range\", 2, 10], "
-				  "[\"content-length-range\", 0, 7]]}",
+	assert_fault(judged(OF_BKT "{\"key\": \"user/a\"}, [\"content-length-range\", 2, 10], "
+				   "[\"content-length-range\", 0, 7]]}",
 			    KEY, &l),
 		     FAULT_NONE);
 	assert_true(l.min_bytes == 2 && l.max_bytes == 7);

@@ -283,7 +283,7 @@ small_bodies(void **state)
 	assert_fault(xml_create_bucket_parse("<a/>", 4, "eu-1", &why), FAULT_MALFORMED_XML);
 	assert_fault(xml_acl_parse("", 0, &why), FAULT_NONE);
 	assert_fault(xml_acl_parse(acl, strlen(acl), &why), FAULT_NONE);
-	assert_fault(xml_acl_parse(all, strlen(all), &why), FAULT_NOT_IMPLEMENTED);
+	assert_fault(xml_acl_parse(all, strlen(all), &why), FAULT_NO_ACLS);
 	assert_fault(xml_versioning_parse(on, strlen(on), &why), FAULT_NOT_IMPLEMENTED);
 	assert_fault(
 		xml_versioning_parse("<VersioningConfiguration><Status>x</Status></VersioningConfiguration>",

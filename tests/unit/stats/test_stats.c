@@ -593,7 +593,7 @@ errors_of(const char *text, const char *key, uint64_t *ret_sum, int *ret_nr)
 	return of;
 }
 
-/* By access key: so many have a counter, the rest one together, and nothing is lost. */
+/* claim TM11, by access key: so many have a counter, the rest one together, and nothing is lost. */
 static void
 test_keys(void **state)
 {

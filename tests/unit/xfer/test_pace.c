@@ -2,7 +2,7 @@
 /*
  * Slow clients' tickets, on a clock of the test's: who is too slow while others wait gives way, the slowest
  * first; nobody does while nobody waits, or while it is the server that is waited for; and who has most makes
- * room for who has less than its share.
+ * room for who has less than its share (claim TM34).
  */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What somebody meets who tries it for the first time and forgets something: a sentence that says what is wrong and what to do, and
+# an exit status that says whether a restart could help.
+. "$(dirname "$0")/lib.sh"
+NO_NIC=1
+# says STATUS WORDS COMMAND...: the command ends so, and prints the words.
+says() {
+	local rc
+	"${@:3}" >"$T/said" 2>&1
+	rc=$?
+	assert_eq "$rc" "$1" "${*:3}: $(cat "$T/said")"
+	grep -qF -- "$2" "$T/said" || fail "${*:3}: it does not say \"$2\": $(cat "$T/said")"
+}
+write_config
+# The store was not made: said with the cure, and nobody starts it again and again.
+says 74 "$T/disk0: there is no store here yet; gantryd --format makes one" "$BUILD/gantryd" -c "$T/gantryd.yaml"
+! grep -q 'Function not implemented' "$T/said" || fail "no RDMA device, in the kernel's words: $(cat "$T/said")"
+mkdir "$T/disk0"
+says 74 'not a Gantry store (there is no super); --format makes one' "$BUILD/gantryd" -c "$T/gantryd.yaml"
+# A device can still come.
+sed "s|$T/disk0|/dev/gantry-is-not-here|" "$T/gantryd.yaml" >"$T/device.yaml"
+says 69 '/dev/gantry-is-not-here' "$BUILD/gantryd" -c "$T/device.yaml"
+# What a start would refuse, --check-config refuses.
+sed "s|^    - { path: .*|&\n    - { path: \"$T/disk1\", size: 1GiB }|" "$T/gantryd.yaml" >"$T/two.yaml"
+says 78 'store.disks: 2 disks are configured; this version serves one disk per store' "$BUILD/gantryd" -c "$T/two.yaml" --check-config
+says 78 'this version serves one disk per store' "$BUILD/gantryd" -c "$T/two.yaml" --format
+# No file at all.
+[ -e /etc/gantry/gantryd.yaml ] || says 78 '/etc/gantry/gantryd.yaml: it is not there' "$BUILD/gantryd"
+says 78 "$T/nope.yaml: cannot read it: No such file or directory" "$BUILD/gantryd" -c "$T/nope.yaml"
+# The whole network may write: said at each start.
+sed 's|address: "127.0.0.1:0", dialect: s3|address: "0.0.0.0:0", dialect: s3|' "$T/gantryd.yaml" >"$T/open.yaml"
+"$BUILD/gantryd" -c "$T/open.yaml" --format >/dev/null 2>&1 || fail "--format"
+mv "$T/gantryd.yaml" "$T/closed.yaml"
+mv "$T/open.yaml" "$T/gantryd.yaml"
+daemon_run
+grep -q 'anonymous: true: whoever reaches this address may read, write and delete' "$T/daemon.log" || fail "an open listener is not warned of"
+stop_daemon
+: >"$T/daemon.log"
+mv "$T/closed.yaml" "$T/gantryd.yaml"
+daemon_run
+! grep -q 'whoever reaches this address' "$T/daemon.log" || fail "a listener on loopback is warned of"
+# Why a bucket's name is not one.
+curl -sS -X PUT "$URL_S3/No_Bucket" | grep -q '3 to 63 of a-z, 0-9' || fail "a bucket's name: it is not said what one is"
+stop_daemon
