@@ -61,6 +61,10 @@ says 0 doctor -h
 assert_same out long
 says 0 -h doctor
 assert_same out long
+says 0 help doctor
+assert_same out long
+says 0 help
+assert_same out whole
 says 0 top --help
 out_has "--interval SECONDS"
 ! grep -q -- "--acks" out || fail "top --help shows an option of mput"

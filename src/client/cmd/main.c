@@ -229,6 +229,11 @@ main(int argc, char **argv)
 
 	while ((opt = words_option(argc, argv)) != -1)
 		take_option(&c, opt);
+	/* Other programs' spelling of the option. */
+	if (optind < argc && !strcmp(argv[optind], "help")) {
+		c.help = true;
+		optind++;
+	}
 	if (c.help && optind == argc)
 		return words_help(COMMAND_NR);
 	if (optind == argc)
