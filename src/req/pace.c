@@ -90,6 +90,21 @@ unsent(struct xfer *x)
 	return n < x->moved ? n : x->moved;
 }
 
+/* The kernel has room for some more than that, whatever the segments are like. */
+#define ARRIVED_BYTES (32u << 10)
+
+/* Of a body whose length nobody knows, any part may be the last. */
+static bool
+is_late(struct xfer *x)
+{
+	struct req *rq = container_of(x, struct req, xfer);
+	uint64_t want = rq->target.content_length;
+
+	if (!rq->wants_body || rq->ended || !rq->target.have_content_length)
+		return false;
+	return rq->rs->env.ops->arrived(rq->conn) < (want < ARRIVED_BYTES ? want : ARRIVED_BYTES);
+}
+
 static void
 on_revoked(struct xfer *x, enum xfer_revoke why)
 {
@@ -312,7 +327,7 @@ look_at_slots(struct reqs *rs, const struct xfer_pace *pace, uint64_t now_ns)
 
 /* ---- the looks ---- */
 
-static const struct xfer_pace_ops pace_ops = { .unsent = unsent, .revoke = on_revoked };
+static const struct xfer_pace_ops pace_ops = { .unsent = unsent, .is_late = is_late, .revoke = on_revoked };
 
 /* Looks now, and goes on as long as somebody waits or few requests are left. */
 static void

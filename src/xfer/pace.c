@@ -10,6 +10,9 @@
  * - Where a client with less than its even share waits longer than PATIENCE_NS, the client that has most
  *   gives back, also of what moves; again the slowest first.
  *
+ * Among those that wait, one whose body has hardly begun to arrive comes behind those that have something to put
+ * into a buffer.  It stays with the kernel until then.
+ *
  * What the kernel has taken for a client and could not send yet is not the client's doing: with a large buffer of
  * the socket's it would look like a fast reader for a while.
  *
@@ -192,6 +195,21 @@ look_at_all(struct look *k, bool again)
 	k->xp->looks += again ? SLOW_LOOKS : 1;
 }
 
+/* A ticket is of use to who has something to put into the buffer. */
+static void
+look_who_waits(struct look *k)
+{
+	list_for_each(l, &k->xp->waiting.turns)
+	{
+		list_for_each(w, &container_of(l, struct fair_line, turn)->waiting)
+		{
+			struct xfer *x = container_of(w, struct xfer, link);
+
+			x->is_late = k->ops->is_late(x);
+		}
+	}
+}
+
 static int
 richest(const struct look *k)
 {
@@ -246,6 +264,7 @@ xfer_pool_revoke(struct xfer_pool *xp, const struct xfer_pace *pace, const struc
 	xp->looked_ns = now_ns;
 	if (xp->queued == 0)
 		return 0;
+	look_who_waits(&k);
 	if (pace->rate)
 		revoke_slowest(&k, -1, xp->queued - k.coming);
 	level(&k);

@@ -123,6 +123,8 @@ bool xfer_was_slow(const struct xfer_pool *xp, uint32_t client_id);
 struct xfer_pace_ops {
 	/* Returns how many bytes of a SERVE were taken and have not reached the client. */
 	uint64_t (*unsent)(struct xfer *x);
+	/* Tells whether one that waits for a ticket has little to put into a buffer: most of its body is yet to come. */
+	bool (*is_late)(struct xfer *x);
 	/* Its ticket is to come back: only notes it, as done() does. */
 	void (*revoke)(struct xfer *x, enum xfer_revoke why);
 };
@@ -178,6 +180,7 @@ struct xfer {
 	bool have_ticket, is_waiting;
 	bool revoked;       /* xfer_pool_revoke() said so; until the ticket is back */
 	bool was_slow;      /* its client was, when it began to wait */
+	bool is_late;       /* its body was, at the last look */
 	uint8_t client;     /* for whom: client_id % XFER_CLIENTS */
 	uint32_t client_id; /* xfer_client_of() */
 	struct list link;   /* pool's: waiting or hungry */
