@@ -218,7 +218,7 @@ ask(int fd, uint64_t for_ns)
 	do {
 		int n = snprintf(request, sizeof request,
 				 "GET /" BENCH_BUCKET
-				 "?list-type=2&max-keys=%d%s%s HTTP/1.1\r\nHost: bench\r\n\r\n",
+				 "?list-type=2&max-keys=%d%s%s HTTP/1.1\r\nHost: localhost\r\n\r\n",
 				 PAGE, token[0] ? "&continuation-token=" : "", token);
 		const char *body;
 

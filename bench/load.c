@@ -176,7 +176,7 @@ prepare(struct link *l, const struct job *j)
 	n = snprintf(l->request, sizeof l->request, "%s /bkt/%s", method[j->op], j->prefix);
 	l->key_at = (size_t)n;
 	n += snprintf(l->request + n, sizeof l->request - (size_t)n,
-		      "00000000 HTTP/1.1\r\nhost: bench\r\n%s%s%s%s%s\r\n",
+		      "00000000 HTTP/1.1\r\nhost: localhost\r\n%s%s%s%s%s\r\n",
 		      tokened ? "x-amz-rdma-token: " : "", token, tokened ? "\r\n" : "", sign,
 		      j->op == OP_PUT ? "content-length: 0\r\n" : "");
 	l->request_len = (size_t)n;

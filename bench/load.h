@@ -71,7 +71,7 @@ double us_each(uint64_t ns, uint64_t n);
 
 /* s3.c: "signed_cpu".  False: no such figure. */
 bool s3_figure(const char *name);
-/* Header lines that sign a request of Host "bench" for path, with a token or "": how long. */
+/* Header lines that sign a request of Host "localhost" for path, with a token or "": how long. */
 int s3_sign(const char *method, const char *path, const char *token, char *out, size_t cap);
 
 /* growth.c: "sizes", "connections".  False: no such curve. */

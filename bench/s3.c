@@ -31,7 +31,7 @@ s3_sign(const char *method, const char *path, const char *token, char *out, size
 	int nr = 0;
 
 	strftime(signer.stamp, sizeof signer.stamp, "%Y%m%dT%H%M%SZ", gmtime_r(&now, &tm));
-	h[nr++] = (struct sg_header){ .name = "host", .value = "bench" };
+	h[nr++] = (struct sg_header){ .name = "host", .value = "localhost" };
 	h[nr++] = (struct sg_header){ .name = "x-amz-content-sha256", .value = HASH_OF_EMPTY };
 	h[nr++] = (struct sg_header){ .name = "x-amz-date", .value = signer.stamp };
 	if (token[0])

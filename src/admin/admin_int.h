@@ -63,6 +63,7 @@ struct visitor {
 	enum visit stage;
 	uint64_t since_ns, head_ns; /* came, or had its last answer; began with a request (0: it has not) */
 	uint64_t taken;             /* bytes that belong to requests */
+	uint64_t from;              /* its address */
 	bool asked, leaving;        /* it had a request; it was told to go */
 };
 

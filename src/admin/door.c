@@ -4,8 +4,8 @@
  * of its own, so that nobody who reaches the address keeps the operator from the socket.
  *
  * A request has HEAD_NS from its first byte to its last.  When all connections of a door are taken, a new one
- * takes the place of another: of the oldest that has not brought a whole request yet, else of the one that is
- * idle longest, else of the one that is being answered longest.  So a health check, which sends its request
+ * takes the place of another: of the oldest that has not brought a whole request yet, of the address that has most
+ * of these, else of the one that is idle longest, else of the one that is being answered longest.  So a health check, which sends its request
  * at once, is answered, however many others wait with theirs.  A control call that runs stays.
  *
  * Everything on the admin thread.
@@ -19,6 +19,7 @@
 #include "base/tcp.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -79,24 +80,56 @@ look(struct door *d, uint64_t now)
 	}
 }
 
+/* Counts the half requests that come from where that one does. */
+static int
+halves_like(const struct visitor *of)
+{
+	int nr = 0;
+
+	list_for_each(l, &of->door->visitors)
+	{
+		const struct visitor *v = container_of(l, struct visitor, link);
+
+		nr += !v->leaving && is_half(v) && v->from == of->from;
+	}
+	return nr;
+}
+
+/* The oldest half request of the address that has most of them.  NULL: there is none. */
+static struct visitor *
+half_victim(const struct door *d)
+{
+	struct visitor *go = NULL;
+	int most = 0;
+
+	list_for_each(l, &d->visitors)
+	{
+		struct visitor *v = container_of(l, struct visitor, link);
+		int nr = v->leaving || !is_half(v) || (go && go->from == v->from) ? 0 : halves_like(v);
+
+		if (nr > most) {
+			most = nr;
+			go = v;
+		}
+	}
+	return go;
+}
+
 static void
 make_room(struct door *d)
 {
-	struct visitor *go = NULL;
+	struct visitor *go;
 
 	if (d->nr - d->leaving < d->max)
 		return;
+	go = half_victim(d);
 	/* In the order in which they began to wait. */
 	list_for_each(l, &d->visitors)
 	{
 		struct visitor *v = container_of(l, struct visitor, link);
 
-		if (v->leaving || v->stage == VISIT_CALL)
+		if (v->leaving || v->stage == VISIT_CALL || (go && is_half(go)))
 			continue;
-		if (is_half(v)) {
-			go = v;
-			break;
-		}
 		if (!go || (go->stage == VISIT_ANSWER && v->stage == VISIT_HEAD))
 			go = v;
 	}
@@ -104,6 +137,22 @@ make_room(struct door *d)
 		return; /* the library refuses the new one, if there are many such */
 	d->closed->room++;
 	dismiss(go);
+}
+
+/* Of IPv6 the /64, which is what one client is given; all of a Unix socket are alike. */
+static uint64_t
+from_where(const struct sockaddr *sa)
+{
+	const struct sockaddr_in6 *six = (const void *)sa;
+	uint64_t key = 0;
+
+	if (sa && sa->sa_family == AF_INET6 && !IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
+		memcpy(&key, &six->sin6_addr, sizeof key);
+	else if (sa && sa->sa_family == AF_INET6)
+		memcpy(&key, &six->sin6_addr.s6_addr[12], 4);
+	else if (sa && sa->sa_family == AF_INET)
+		key = ((const struct sockaddr_in *)(const void *)sa)->sin_addr.s_addr;
+	return key;
 }
 
 static void
@@ -118,6 +167,8 @@ on_visit(void *cls, struct MHD_Connection *conn, void **context, enum MHD_Connec
 			return; /* one that is not counted, and goes with its idle time */
 		v->door = d;
 		v->fd = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+		v->from = from_where(
+			MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr);
 		v->since_ns = clock_ns();
 		list_push_tail(&d->visitors, &v->link);
 		d->nr++;

@@ -71,7 +71,9 @@ check_blanks(const struct field *f, const char **ret_why)
 {
 	struct span v = field_text(f);
 
-	if (!dialect_header_steers((struct span){ f->name, f->name_len }))
+	/* Mostly there is none at all, which is asked first. */
+	if (!v.len || (!memchr(v.p, ' ', v.len) && !memchr(v.p, '\t', v.len)) ||
+	    !dialect_header_steers((struct span){ f->name, f->name_len }))
 		return FAULT_NONE;
 	for (size_t i = 0; i < v.len; i++) {
 		if (v.p[i] == '\t' || (v.p[i] == ' ' && v.p[i + 1] == ' '))
@@ -127,18 +129,35 @@ struct sink {
 	struct sha256 hash;
 	char *text; /* NULL: hashed */
 	size_t len, cap;
+	/* What is still to be hashed: a text has some thirty pieces, and each call costs as much as ten bytes. */
+	size_t held;
+	char hold[256];
 };
+
+static void
+hash_held(struct sink *k)
+{
+	sha256_add(&k->hash, k->hold, k->held);
+	k->held = 0;
+}
 
 static void
 put(struct sink *k, const char *p, size_t len)
 {
-	if (!k->text) {
+	if (k->text) {
+		if (len <= k->cap && k->len <= k->cap - len)
+			memcpy(k->text + k->len, p, len);
+		k->len += len;
+		return;
+	}
+	if (len > sizeof k->hold - k->held)
+		hash_held(k);
+	if (len > sizeof k->hold) {
 		sha256_add(&k->hash, p, len);
 		return;
 	}
-	if (len <= k->cap && k->len <= k->cap - len)
-		memcpy(k->text + k->len, p, len);
-	k->len += len;
+	memcpy(k->hold + k->held, p, len);
+	k->held += len;
 }
 
 /* What is hashed, and shown to nobody: who reads the answer to a client may not be the client. */
@@ -194,12 +213,11 @@ put_encoded(struct sink *k, struct span s, bool keep_slash)
 
 	for (size_t i = 0; i < s.len; i++) {
 		unsigned char c = (unsigned char)s.p[i];
-		char escape[3] = { '%', digits[c >> 4], digits[c & 15] };
 
 		if (uri_unreserved[c] || (c == '/' && keep_slash))
 			continue;
 		put(k, s.p + from, i - from);
-		put(k, escape, sizeof escape);
+		put(k, (char[]){ '%', digits[c >> 4], digits[c & 15] }, 3);
 		from = i + 1;
 	}
 	put(k, s.p + from, s.len - from);
@@ -240,18 +258,24 @@ put_request(struct sink *k, const struct dialect_in *in, const struct sigv4 *s, 
 void
 canon_hash(const struct dialect_in *in, const struct sigv4 *s, struct span payload, uint8_t out[32])
 {
-	struct sink k = { .text = NULL };
+	struct sink k;
 
+	k.text = NULL;
+	k.held = 0;
 	sha256_begin(&k.hash);
 	put_request(&k, in, s, payload);
+	hash_held(&k);
 	sha256_end(&k.hash, out);
 }
 
 size_t
 canon_text(const struct dialect_in *in, const struct sigv4 *s, struct span payload, char *out, size_t cap)
 {
-	struct sink k = { .text = out, .cap = cap };
+	struct sink k;
 
+	k.text = out;
+	k.len = 0;
+	k.cap = cap;
 	put_request(&k, in, s, payload);
 	return k.len <= cap ? k.len : 0;
 }

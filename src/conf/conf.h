@@ -60,6 +60,7 @@ struct conf_s3 {
 	enum conf_etag etag;             /* of what comes over HTTP */
 	char *domains[CONF_DOMAINS_MAX]; /* lower case; "bucket.domain" in Host names the bucket */
 	int domain_nr;
+	bool encrypted_below; /* the operator says that the disks are encrypted */
 };
 
 struct conf {

@@ -212,6 +212,9 @@ const struct conf_key conf_keys[] = {
 
 	{ "s3.etag", KT_WORD, KEY_RELOAD, .offset = AT(s3.etag), .words = etag_words, .def = "md5",
 	  .help = "ETags of objects and parts that come over HTTP: their MD5, or random ones, which cost nothing" },
+	{ "s3.encrypted_below", KT_BOOL, KEY_RELOAD, .offset = AT(s3.encrypted_below), .def = "false",
+	  .help = "What lies below the store encrypts all that it keeps: requests for AES256 are taken, and every reply says AES256; "
+		  "gantryd itself encrypts nothing" },
 
 	{ "auth.region", KT_STRING, KEY_RELOAD, .offset = AT(auth.region), .def = "us-east-1",
 	  .help = "Region that signatures name; any: they may name whatever they like, and answers name us-east-1. One that names none is taken always" },

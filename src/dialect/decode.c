@@ -189,13 +189,17 @@ decode_query(struct decoder *d, struct uri *uri, const char **ret_why)
 static enum fault
 skip_authority(const struct dialect_in *in, struct decoder *d, const char **ret_why)
 {
-	const struct field *host = dialect_field(in, "host", NULL);
 	struct span s = { d->text, d->len };
-	size_t skip = span_begins_nocase(s, "http://") ? 7 : span_begins_nocase(s, "https://") ? 8 : 0;
-	size_t end = skip;
+	const struct field *host;
+	size_t skip, end;
 
+	if (s.len == 0 || s.p[0] == '/')
+		return FAULT_NONE;
+	skip = span_begins_nocase(s, "http://") ? 7 : span_begins_nocase(s, "https://") ? 8 : 0;
 	if (skip == 0)
 		return FAULT_NONE;
+	host = dialect_field(in, "host", NULL);
+	end = skip;
 	while (end < d->len && d->text[end] != '/' && d->text[end] != '?')
 		end++;
 	if (!host || field_text(host).len != end - skip ||

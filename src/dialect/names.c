@@ -109,6 +109,16 @@ is_bucket_name(const char *name, size_t len)
 	return inet_pton(AF_INET, text, &ip) != 1;
 }
 
+bool
+is_new_bucket_name(const char *name, size_t len)
+{
+	for (size_t i = 1; i < len; i++) {
+		if ((name[i] == '-' && name[i - 1] == '.') || (name[i] == '.' && name[i - 1] == '-'))
+			return false;
+	}
+	return true;
+}
+
 enum fault
 key_check(const char *key, size_t len, const char **ret_why)
 {

@@ -183,6 +183,11 @@ parse_op(const struct dialect_in *in, struct target *t, const char **ret_why)
 	case OP_GET_OBJECT:
 	case OP_HEAD_OBJECT:
 		return parse_read(in, t, ret_why);
+	case OP_CREATE_BUCKET:
+		return is_new_bucket_name(t->bucket, t->bucket_len)
+			       ? FAULT_NONE
+			       : refuse(ret_why, FAULT_BAD_BUCKET_NAME,
+					"A label of the bucket name begins or ends with a hyphen.");
 	case OP_GET_OBJECT_ATTRIBUTES:
 		return parse_attributes(in, t, ret_why);
 	case OP_PUT_OBJECT:

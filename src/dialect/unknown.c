@@ -64,7 +64,7 @@ unknown_find(const struct dialect_in *in, struct target *t)
 	for (int i = 0; i < in->field_nr && !t->unknown_header.len; i++) {
 		struct span name = { in->fields[i].name, in->fields[i].name_len };
 
-		if (span_begins_nocase(name, PREFIX) && !is_known(name))
+		if ((name.p[0] | 0x20) == 'x' && span_begins_nocase(name, PREFIX) && !is_known(name))
 			t->unknown_header = name;
 	}
 }

@@ -6,8 +6,8 @@
  * time-out of inactivity only, which a byte now and then keeps from passing, and says nothing before a head is
  * whole.  So the kernel is asked: it counts what came on a connection, and what belongs to requests was counted
  * here.  What is more is the beginning of a head.  Each open connection is looked at in turn, a few at a time,
- * all of them in a tenth of limits.head; one that is in a request is passed over.  No request pays for it, and
- * where nothing comes and no head is under way nobody looks.
+ * all of them in a tenth of limits.head; one that is in a request is passed over.  No request pays for it (over
+ * HTTPS one system call), and where nothing comes and no head is under way nobody looks.
  *
  * When limits.connections are open, a new one takes the place of another: of the oldest that has not brought a
  * whole head yet, else of the oldest idle one of the address that has most (of those with an idle one).  So who
@@ -49,45 +49,57 @@ session_of(const struct hconn *c)
 	return MHD_get_connection_info(c->mc, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session;
 }
 
-static bool
-is_shaken(gnutls_session_t session)
+/* The client's last word in a handshake is in: what comes from now on belongs to a request. */
+static int
+on_finished(gnutls_session_t session, unsigned type, unsigned when, unsigned incoming,
+	    const gnutls_datum_t *msg)
 {
-	char *desc = gnutls_session_get_desc(session); /* NULL: not yet */
+	struct hconn *c = gnutls_db_get_ptr(session); /* the library has no use for this pointer */
+	struct tcp_came came;
 
-	gnutls_free(desc);
-	return desc != NULL;
+	if (!incoming)
+		return 0;
+	c->shaken = true;
+	c->head_ns = 0;
+	/* It is a record of its own among those that are counted only before TLS 1.3. */
+	c->taken = gnutls_protocol_get_version(session) >= GNUTLS_TLS1_3 ? 0 : 1;
+	c->bytes = tcp_came(c->fd, &came) == 0 ? came.bytes : 0;
+	return 0;
+}
+
+void
+admit_opened(struct hconn *c)
+{
+	gnutls_session_t session;
+
+	if (!c->l->cert)
+		return;
+	session = session_of(c);
+	gnutls_db_set_ptr(session, c);
+	gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST, on_finished);
 }
 
 void
 admit_request_over(struct hconn *c)
 {
+	struct tcp_came came;
+
 	c->stamp = ++c->l->h->stamps;
 	c->head_ns = 0;
 	if (!c->l->cert)
 		return;
 	c->taken = records(session_of(c));
-	c->bytes = 0;
+	c->bytes = tcp_came(c->fd, &came) == 0 ? came.bytes : 0;
 }
 
-/* TLS hides how many bytes a request had; its records are counted instead, and the bytes of one that is not
- * whole show because more came than at the look before. */
+/* TLS hides how many bytes a request had; its records are counted instead, and one that is not whole shows because
+ * more bytes came than had at the end of the request before. */
 static bool
 tls_began(struct hconn *c, uint64_t bytes)
 {
-	gnutls_session_t session = session_of(c);
-
-	if (!c->shaken) {
-		if (!is_shaken(session))
-			return bytes > c->taken;
-		c->shaken = true;
-		c->head_ns = 0;
-		/* The end of the handshake is a record of its own only before TLS 1.3. */
-		c->taken = gnutls_protocol_get_version(session) >= GNUTLS_TLS1_3 ? 0 : 1;
-		c->bytes = 0;
-	}
-	if (c->bytes == 0)
-		c->bytes = bytes;
-	return records(session) != c->taken || bytes > c->bytes;
+	if (!c->shaken)
+		return bytes > c->taken;
+	return records(session_of(c)) != c->taken || bytes > c->bytes;
 }
 
 /* Too late.  Over plain HTTP the client is told why; nothing else can be on its way there. */

@@ -219,7 +219,7 @@ make_canned(enum conf_dialect d, enum canned which, const char *id)
 }
 
 enum MHD_Result
-answer_canned(struct hconn *c, enum canned which)
+answer_canned(struct hconn *c, enum canned which, const struct req_in *in)
 {
 	enum conf_dialect d = c->l->conf->dialect;
 	struct MHD_Response *resp;
@@ -228,7 +228,7 @@ answer_canned(struct hconn *c, enum canned which)
 
 	c->stage = STAGE_ANSWER;
 	c->linger = true;
-	reqs_next_id(c->l->h->reqs, id);
+	reqs_refused(c->l->h->reqs, in, canned_fault[which], id);
 	resp = make_canned(d, which, id);
 	/* Where there is no memory, the one that was made at start. */
 	ok = MHD_queue_response(c->mc, (unsigned)fault_info(canned_fault[which])->status,

@@ -23,10 +23,10 @@ suspend(struct hconn *c)
 }
 
 static enum MHD_Result
-refuse(struct hconn *c, enum canned which)
+refuse(struct hconn *c, enum canned which, const struct req_in *in)
 {
 	stats_event(c->l->h->stats, STATS_HTTP_REFUSED);
-	return answer_canned(c, which);
+	return answer_canned(c, which, in);
 }
 
 /* Counts the bytes of a head.  A blank line in front of it, which the library passes over, is not among them:
@@ -63,11 +63,11 @@ begin(struct hconn *c, const char *method, const char *version)
 	if (list_linked(&c->unfinished))
 		list_del(&c->unfinished);
 	if (bad != CANNED_NR)
-		return refuse(c, bad);
+		return refuse(c, bad, &in);
 	c->offered = 0;
 	c->rq = req_begin(h->reqs, &in);
 	if (!c->rq)
-		return refuse(c, CANNED_BUSY);
+		return refuse(c, CANNED_BUSY, &in);
 	if (c->gone && req_is_tokened(c->rq))
 		req_gone(c->rq);
 	c->stage = STAGE_HEAD;

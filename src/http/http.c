@@ -81,6 +81,7 @@ conn_opened(struct listener *l, struct MHD_Connection *mc, void **ret_context)
 		c->where = CONN_OPEN;
 		c->mc = mc;
 		*ret_context = c;
+		admit_opened(c);
 		if (idle_s(h->conf) != h->idle_s)
 			MHD_set_connection_option(mc, MHD_CONNECTION_OPTION_TIMEOUT, idle_s(h->conf));
 		c->polling = true;

@@ -132,7 +132,7 @@ struct hconn {
 	struct list unfinished;  /* on http->unfinished: no whole head has come yet, or one has begun */
 	uint64_t stamp;          /* of its beginning, then of its last request's end: larger is later */
 	uint64_t taken;          /* bytes that belong to requests; over TLS records */
-	uint64_t bytes;   /* over TLS: that had come when it was first looked at since; 0: it was not */
+	uint64_t bytes;   /* over TLS: that had come by the end of the last request, or of the handshake */
 	uint64_t head_ns; /* when a head, or a handshake, began; 0: none has, as far as is known */
 	bool shaken;      /* the handshake is over */
 	bool leaving;     /* it was told to go */
@@ -250,6 +250,8 @@ uint64_t preface_run(struct http *h, uint64_t now_ns);
 void admit_run(struct http *h, uint64_t now);
 /* Returns when that is due; UINT64_MAX: when something comes. */
 uint64_t admit_due_ns(const struct http *h);
+/* Begins to count for a connection that the library has. */
+void admit_opened(struct hconn *c);
 /* Begins to count anew for what comes behind a request. */
 void admit_request_over(struct hconn *c);
 /* Sees that there is room for one more connection, by ending another if need be.  False: there is none. */
@@ -275,7 +277,7 @@ void on_completed(void *cls, struct MHD_Connection *mc, void **req_cls, enum MHD
 /* Queues the reply that c->rq has ready.  MHD_NO closes the connection. */
 enum MHD_Result answer_reply(struct hconn *c);
 /* Queues an answer that needs no request.  MHD_NO closes the connection. */
-enum MHD_Result answer_canned(struct hconn *c, enum canned which);
+enum MHD_Result answer_canned(struct hconn *c, enum canned which, const struct req_in *in);
 /* Makes the canned answers.  0 or -ENOMEM. */
 int answer_init(struct http *h);
 /* Frees the canned and the kept answers. */

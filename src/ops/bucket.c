@@ -81,10 +81,9 @@ delete_start(struct req *rq)
 static enum verdict
 bucket_exists(struct req *rq)
 {
-	const char *region = rq->rs->env.conf->auth.region;
-
-	return region && strcmp(region, "us-east-1") == 0 ? req_go(rq, req_reply_step)
-							  : req_fail(rq, FAULT_BUCKET_EXISTS, NULL);
+	return strcmp(conf_region(rq->rs->env.conf), "us-east-1") == 0
+		       ? req_go(rq, req_reply_step)
+		       : req_fail(rq, FAULT_BUCKET_EXISTS, NULL);
 }
 
 static enum verdict

@@ -31,6 +31,10 @@ get_start(struct req *rq)
 {
 	struct store_key k = req_key(rq);
 
+	/* A link to somebody's bytes could make them a page of this host. */
+	if (rq->identity.anonymous && rq->target.attrs_len)
+		return req_fail(rq, FAULT_BAD_REQUEST,
+				"response-* is taken in signed requests only, as on S3.");
 	return req_open(rq, &k, get_opened);
 }
 
@@ -248,6 +252,28 @@ checksum_headers(struct req *rq)
 			   object.type == SUM_TYPE_COMPOSITE ? "COMPOSITE" : "FULL_OBJECT");
 }
 
+/* Would a browser look into the bytes for what they are, and perhaps find a page in them?  It does where nothing says it,
+ * or what says it is no type (WHATWG MIME Sniffing). */
+static bool
+is_sniffed(const struct req *rq)
+{
+	static const char *const none[] = { "unknown/unknown", "application/unknown", "*/*" };
+	size_t len;
+	const char *v = dialect_attr(rq->target.attrs, rq->target.attrs_len, "content-type", &len);
+	struct span type;
+
+	if (!v)
+		v = dialect_attr(rq->obj.meta.attrs, rq->obj.meta.attrs_len, "content-type", &len);
+	if (!v || !memchr(v, '/', len))
+		return true;
+	type = span_trim(span_cut(&(struct span){ v, len }, ';'));
+	for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+		if (span_is_nocase(type, none[i]))
+			return true;
+	}
+	return false;
+}
+
 static void
 object_headers(struct req *rq)
 {
@@ -264,6 +290,8 @@ object_headers(struct req *rq)
 			     (unsigned long long)rq->obj.size_bytes);
 	if (gives_checksums(rq))
 		checksum_headers(rq);
+	if ((!rq->is_tokened || rq->declined_2xx) && is_sniffed(rq))
+		reply_text(rq, "x-content-type-options", "nosniff");
 	if (is_of_part(rq))
 		reply_number(rq, "x-amz-mp-parts-count", rq->obj.part_nr);
 	tags = dialect_attr(rq->obj.meta.attrs, rq->obj.meta.attrs_len, ATTR_TAGGING, &len);

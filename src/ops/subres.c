@@ -194,10 +194,40 @@ canned_start(struct req *rq)
 	return req_need_bucket(rq, canned_answer);
 }
 
-static enum fault
-judge(enum op op, const char *body, size_t len, const char **ret_why)
+/* ... but for this one, which the operator may have declared. */
+static enum verdict
+encryption_answer(struct req *rq)
 {
-	switch (op) {
+	if (!rq->rs->env.conf->s3.encrypted_below)
+		return req_fail(rq, FAULT_NO_SUCH_ENCRYPTION, NULL);
+	xml_encryption(&rq->out);
+	return req_reply_xml(rq);
+}
+
+enum verdict
+encryption_start(struct req *rq)
+{
+	return req_need_bucket(rq, encryption_answer);
+}
+
+static enum fault
+judge_encryption(const struct req *rq, const char **ret_why)
+{
+	if (rq->rs->env.conf->s3.encrypted_below)
+		return xml_encryption_parse(rq->body, rq->body_len, ret_why);
+	*ret_why = "Nothing is encrypted here: s3.encrypted_below is not set.";
+	return FAULT_NOT_IMPLEMENTED;
+}
+
+static enum fault
+judge(const struct req *rq, const char **ret_why)
+{
+	const char *body = rq->body;
+	size_t len = rq->body_len;
+
+	switch (rq->target.op) {
+	case OP_PUT_BUCKET_ENCRYPTION:
+		return judge_encryption(rq, ret_why);
 	case OP_PUT_BUCKET_ACL:
 		return xml_acl_parse(body, len, ret_why);
 	case OP_PUT_BUCKET_REQUEST_PAYMENT:
@@ -216,7 +246,7 @@ static enum verdict
 canned_judge(struct req *rq)
 {
 	const char *why = NULL;
-	enum fault f = judge(rq->target.op, rq->body, rq->body_len, &why);
+	enum fault f = judge(rq, &why);
 
 	return f != FAULT_NONE ? req_fail(rq, f, why) : req_go(rq, req_reply_step);
 }

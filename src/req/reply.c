@@ -183,6 +183,24 @@ names_region(const struct req *rq, enum outcome_kind kind)
 	return kind == OUT_ERROR || kind == OUT_FAILED || op_info[rq->target.op].level == LEVEL_BUCKET;
 }
 
+/* Of objects and uploads S3 says how they are encrypted; here the disks do it, or nobody. */
+static bool
+says_encryption(const struct req *rq, const struct outcome *o, enum outcome_kind kind)
+{
+	if (!rq->rs->env.conf->s3.encrypted_below || rq->listen->dialect != DIALECT_S3)
+		return false;
+	switch (rq->target.op) {
+	case OP_COPY_OBJECT:
+	case OP_UPLOAD_PART_COPY:
+	case OP_CREATE_MULTIPART_UPLOAD:
+	case OP_COMPLETE_MULTIPART_UPLOAD:
+	case OP_POST_OBJECT:
+		return kind == OUT_DONE;
+	default:
+		return o->etag && (kind == OUT_DONE || kind == OUT_DECLINED);
+	}
+}
+
 void
 reply_build(struct req *rq, enum outcome_kind kind)
 {
@@ -210,6 +228,8 @@ reply_build(struct req *rq, enum outcome_kind kind)
 		if (!op_pulls(op))
 			reply_number(rq, "x-amz-rdma-bytes", rq->rdma_bytes);
 	}
+	if (says_encryption(rq, &o, kind))
+		reply_text(rq, "x-amz-server-side-encryption", "AES256");
 	if (rq->hooks && rq->hooks->headers)
 		rq->hooks->headers(rq, &o, kind);
 	if (kind == OUT_DONE && rq->reply.body == REPLY_TEXT)

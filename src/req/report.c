@@ -37,12 +37,6 @@ req_id_text(const struct req *rq, char out[17])
 	hex_write_u64(out, req_id_bits(rq));
 }
 
-void
-reqs_next_id(struct reqs *rs, char out[17])
-{
-	hex_write_u64(out, id_bits(rs, ++rs->next_id));
-}
-
 /* ---- the dump ---- */
 
 void
@@ -156,36 +150,50 @@ who_add(struct who *w, const char *name, const char *value)
 	w->field[w->nr++] = (struct log_field){ name, value };
 }
 
-/* key: NULL for the request's own. */
+/* signer: NULL: nobody known; then claimed is who a form says it is from, and in what else the request says. */
 static void
-who_fill(struct who *w, const struct req *rq, const char *key, size_t key_len)
+who_asks(struct who *w, const char *signer, struct span claimed, const struct dialect_in *in)
 {
-	const char *signer = identity_access_key(&rq->identity);
-	const struct target *t = &rq->target;
-	char claimed[AUTH_ACCESS_KEY_MAX];
-	size_t len = 0;
+	char text[AUTH_ACCESS_KEY_MAX];
 
 	w->nr = 0;
 	who_add(w, "access_key",
 		escaped(w->access_key, sizeof w->access_key, signer, signer ? strlen(signer) : 0));
-	if (!signer && rq->claimed.len) {
+	if (signer)
+		return;
+	if (!claimed.len)
+		claimed = (struct span){ text, auth_claimed_key(in, text, sizeof text) };
+	if (claimed.len)
 		who_add(w, "claimed_access_key",
-			escaped(w->claimed, sizeof w->claimed, rq->claimed.p, rq->claimed.len));
-	} else if (!signer && (len = auth_claimed_key(&rq->in, claimed, sizeof claimed))) {
-		who_add(w, "claimed_access_key", escaped(w->claimed, sizeof w->claimed, claimed, len));
-	}
-	who_add(w, "bucket", escaped(w->bucket, sizeof w->bucket, t->bucket, t->bucket_len));
-	if (rq->rs->env.conf->log.object_keys)
-		who_add(w, "key",
-			key ? escaped(w->key, sizeof w->key, key, key_len)
-			    : escaped(w->key, sizeof w->key, t->key, t->key_len));
+			escaped(w->claimed, sizeof w->claimed, claimed.p, claimed.len));
+}
+
+static void
+who_from(struct who *w, const struct sockaddr *peer)
+{
 	snprintf(w->peer, sizeof w->peer, "-");
-	if (rq->peer.ss_family == AF_INET6)
-		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&rq->peer)->sin6_addr, w->peer,
+	if (peer->sa_family == AF_INET6)
+		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr, w->peer,
 			  sizeof w->peer);
 	else
-		inet_ntop(AF_INET, &((const struct sockaddr_in *)&rq->peer)->sin_addr, w->peer,
+		inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)peer)->sin_addr, w->peer,
 			  sizeof w->peer);
+}
+
+static void
+who_wants(struct who *w, const struct conf *conf, struct span bucket, struct span key)
+{
+	who_add(w, "bucket", escaped(w->bucket, sizeof w->bucket, bucket.p, bucket.len));
+	if (conf->log.object_keys)
+		who_add(w, "key", escaped(w->key, sizeof w->key, key.p, key.len));
+}
+
+static void
+who_fill(struct who *w, const struct req *rq, struct span key)
+{
+	who_asks(w, identity_access_key(&rq->identity), rq->claimed, &rq->in);
+	who_wants(w, rq->rs->env.conf, (struct span){ rq->target.bucket, rq->target.bucket_len }, key);
+	who_from(w, (const struct sockaddr *)&rq->peer);
 }
 
 void
@@ -198,7 +206,7 @@ access_log(const struct req *rq)
 		return;
 	req_id_text(rq, id);
 	phases_text(rq, phases, sizeof phases);
-	who_fill(&w, rq, NULL, 0);
+	who_fill(&w, rq, (struct span){ rq->target.key, rq->target.key_len });
 	log_write_fields(LOG_EV_ACCESS, LOG_INFO, LOG_MODULE, id, w.field, w.nr,
 			 "peer=%s op=%s status=%d rdma_bytes=%llu http_bytes=%llu us=%llu%s%s%s%s%s", w.peer,
 			 op_name[rq->target.op], rq->replied ? rq->reply.status : 0,
@@ -218,7 +226,24 @@ access_log_key(const struct req *rq, const char *key, size_t len, enum fault f)
 	if (!c->log.access || !c->log.object_keys || !log_on(LOG_INFO))
 		return;
 	req_id_text(rq, id);
-	who_fill(&w, rq, key, len);
+	who_fill(&w, rq, (struct span){ key, len });
 	log_write_fields(LOG_EV_ACCESS, LOG_INFO, LOG_MODULE, id, w.field, w.nr, "peer=%s op=%s part=key%s%s",
 			 w.peer, op_name[rq->target.op], f ? " fault=" : "", f ? fault_info(f)->code : "");
+}
+
+void
+reqs_refused(struct reqs *rs, const struct req_in *in, enum fault f, char out[17])
+{
+	const struct span none = { "", 0 };
+	struct who w;
+
+	hex_write_u64(out, id_bits(rs, ++rs->next_id));
+	if (!rs->env.conf->log.access || !log_on(LOG_INFO))
+		return;
+	who_asks(&w, NULL, none, &in->in);
+	who_wants(&w, rs->env.conf, none, none);
+	who_from(&w, in->peer);
+	log_write_fields(LOG_EV_ACCESS, LOG_INFO, LOG_MODULE, out, w.field, w.nr,
+			 "peer=%s op=%s status=%d rdma_bytes=0 http_bytes=0 us=0 fault=%s", w.peer,
+			 op_name[OP_NONE], fault_info(f)->status, fault_info(f)->code);
 }

@@ -111,9 +111,6 @@ void reqs_dump(const struct reqs *rs, void (*line)(void *cookie, const char *tex
 bool reqs_show(const struct reqs *rs, const char *id, void (*line)(void *cookie, const char *text),
 	       void *cookie);
 
-/* Writes an id for an answer to what never became a request: 16 digits and NUL, as x-amz-request-id has it. */
-void reqs_next_id(struct reqs *rs, char out[17]);
-
 struct req_in {
 	struct dialect_in in; /* but for uri; fields and strings are kept by http/ until req_end() */
 	/* As on the request line, and a NUL: decoded in place, and kept likewise. */
@@ -122,6 +119,10 @@ struct req_in {
 	const struct sockaddr *local, *peer; /* likewise */
 	void *conn;
 };
+
+/* Says that a request is answered with f before it became one: writes its line of the access log, and an id for the
+ * answer, 16 digits and NUL, as x-amz-request-id has it.  in may lack the target. */
+void reqs_refused(struct reqs *rs, const struct req_in *in, enum fault f, char out[17]);
 
 /* Begins a request: parses, authorises, starts what can be started.  NULL: no request is free (answer 503
  * SlowDown). */

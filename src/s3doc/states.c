@@ -160,3 +160,27 @@ xml_notifications_parse(const char *body, size_t len, const char **ret_why)
 
 	return xml_read(&doc, body, len, ret_why);
 }
+
+/* ---- encryption, where the disks do it ---- */
+
+enum fault
+xml_encryption_parse(const char *body, size_t len, const char **ret_why)
+{
+	static const char *const paths[] = { "Rule/ApplyServerSideEncryptionByDefault/SSEAlgorithm", "Rule",
+					     "Rule/ApplyServerSideEncryptionByDefault",
+					     "Rule/BucketKeyEnabled", NULL };
+	static const struct state_doc doc = { "ServerSideEncryptionConfiguration", "AES256",
+					      "SSEAlgorithm can only be AES256.", 1 };
+
+	return read_state(&doc, paths, body, len, ret_why);
+}
+
+void
+xml_encryption(struct text *x)
+{
+	text_str(x, XML_DECL
+		 "<ServerSideEncryptionConfiguration xmlns=\"" XML_NS
+		 "\"><Rule><ApplyServerSideEncryptionByDefault>"
+		 "<SSEAlgorithm>AES256</SSEAlgorithm></ApplyServerSideEncryptionByDefault>"
+		 "<BucketKeyEnabled>false</BucketKeyEnabled></Rule></ServerSideEncryptionConfiguration>");
+}

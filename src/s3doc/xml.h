@@ -65,6 +65,8 @@ enum fault xml_acl_parse(const char *body, size_t len, const char **ret_why);
 enum fault xml_payer_parse(const char *body, size_t len, const char **ret_why);
 enum fault xml_acceleration_parse(const char *body, size_t len, const char **ret_why);
 enum fault xml_notifications_parse(const char *body, size_t len, const char **ret_why);
+/* Parses ServerSideEncryptionConfiguration: AES256, or FAULT_NOT_IMPLEMENTED. */
+enum fault xml_encryption_parse(const char *body, size_t len, const char **ret_why);
 
 /* ---- answers ---- */
 
@@ -151,6 +153,9 @@ struct xml_attributes {
 	bool truncated;
 };
 void xml_object_attributes(struct text *x, const struct target *t, const struct xml_attributes *a);
+
+/* Writes the encryption of a bucket whose disks do it. */
+void xml_encryption(struct text *x);
 
 /* Writes an access control list with the owner's FULL_CONTROL. */
 void xml_acl(struct text *x);

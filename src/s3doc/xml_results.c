@@ -194,7 +194,6 @@ dialect_canned(enum op op, const char *region, struct text *out, const char **re
 						    "<Payer>BucketOwner</Payer>" },
 		[OP_GET_BUCKET_POLICY] = { .fault = FAULT_NO_SUCH_POLICY },
 		[OP_GET_BUCKET_POLICY_STATUS] = { .fault = FAULT_NO_SUCH_POLICY },
-		[OP_GET_BUCKET_ENCRYPTION] = { .fault = FAULT_NO_SUCH_ENCRYPTION },
 		[OP_GET_BUCKET_WEBSITE] = { .fault = FAULT_NO_SUCH_WEBSITE },
 		[OP_GET_BUCKET_REPLICATION] = { .fault = FAULT_NO_SUCH_REPLICATION },
 		[OP_GET_OBJECT_LOCK] = { .fault = FAULT_NO_SUCH_OBJECT_LOCK },

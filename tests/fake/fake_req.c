@@ -111,7 +111,7 @@ reqs_live(const struct reqs *rs)
 }
 
 void
-reqs_next_id(struct reqs *rs, char out[17])
+reqs_refused(struct reqs *rs, const struct req_in *in, enum fault f, char out[17])
 {
 	snprintf(out, 17, "%016d", rs->live_nr);
 }

@@ -206,16 +206,19 @@ try_state(int kind, const char *p, size_t len)
 {
 	const char *why = NULL;
 
-	switch (kind % 5) {
+	switch (kind) {
 	case 0:
 	case 1:
-		try_kept_state(kind % 5, p, len);
+		try_kept_state(kind, p, len);
 		return;
 	case 2:
 		(void)xml_payer_parse(p, len, &why);
 		break;
 	case 3:
 		(void)xml_acceleration_parse(p, len, &why);
+		break;
+	case 4:
+		(void)xml_encryption_parse(p, len, &why);
 		break;
 	default:
 		(void)xml_notifications_parse(p, len, &why);

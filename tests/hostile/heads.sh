@@ -12,7 +12,7 @@ start_daemon
 TLS=$(sed 's/.* s3=\([^ ]*\) *\(admin.*\)*$/\1/' "$T/ready")
 curl_s3 /bkt/small -T - <<<"small" || fail "an object"
 
-heads() { /usr/bin/python3 "$ROOT/tests/hostile/heads.py" "$@" "$S3" "$ADMIN" "$T/admin.sock" || fail "$*"; }
+heads() { /usr/bin/python3 "$ROOT/tests/hostile/heads.py" "$@" "$S3" "$ADMIN" "$T/admin.sock" "$DAEMON_PID" || fail "$*"; }
 late() { metric gantry_connections_closed_total 'reason="late_head"'; }
 # More than limits.connections: each that comes takes the place of another.
 heads s3 "$S3" 4200 6
@@ -22,8 +22,12 @@ wait_for 20 nothing_is_held
 # Fewer: a head has ten seconds, and so has a handshake, which a few more seconds of dripping show.
 was=$(late)
 heads s3 "$S3" 3500 16 &
+s3=$!
+/usr/bin/python3 "$ROOT/tests/hostile/tls_idle.py" "$TLS" 16 &
+idle=$!
 heads tls "$TLS" 300 16
-wait $! || fail "heads"
+wait $s3 || fail "heads"
+wait $idle || fail "what is idle over TLS, and what is not"
 [ $(($(late) - was)) -ge 3800 ] || fail "limits.head ended $(($(late) - was)) connections"
 # A request to the admin port has five.
 heads admin "$ADMIN" 200 8

@@ -70,6 +70,14 @@ assert_eq "$(grep -c ' access: ' "$T/daemon.log")" $((before + 2)) "a line for e
 grep -q 'claimed_access_key=AK%0A2026-01-01T00%3A00%3A00.000000Z bucket=bkt ' "$T/daemon.log" || fail "the claimed key is not there"
 grep -q 'claimed_access_key=AK%22access_key%3DADMIN%09%5Cx bucket=bkt ' "$T/daemon.log" || fail "the claimed key is not there"
 
+# What is no request to anybody is one that was sent.
+exec 9<>"/dev/tcp/${SIGNED%:*}/${SIGNED##*:}"
+printf 'GET /bkt/a HTTP/1.1\r\nHost: localhost\r\nX-Blank : y\r\nAuthorization: AWS AKRAW:x\r\n\r\n' >&9
+timeout 20 cat <&9 >"$T/out"
+exec 9>&-
+assert_match "$(head -n 1 "$T/out")" ' 400 '
+wait_for 10 grep -qE 'id=[0-9a-f]{16} access_key=- claimed_access_key=AKRAW bucket=- peer=127.0.0.1 op=Unknown status=400 .* fault=InvalidRequest$' "$T/daemon.log"
+
 # ---- keys of objects, from a reload on ----
 sed -i 's/^memory:/log: { object_keys: true }\nmemory:/' "$T/gantryd.yaml"
 curl -sS --fail --max-time 30 --unix-socket "$T/admin.sock" -X POST http://x/control/reload >"$T/out" || fail "$(cat "$T/out")"

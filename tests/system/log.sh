@@ -71,5 +71,8 @@ for e in open(sys.argv[1], "rb").read().decode().split("--\n"):
         seen[f["GANTRY_EVENT"]] = f
 assert {"ready", "access"} <= set(seen), seen
 assert seen["access"]["GANTRY_MODULE"] == "access" and seen["access"]["PRIORITY"] == "6", seen["access"]
+# Who asked for what is looked up by fields, and is in the text as well.
+assert seen["access"]["GANTRY_ACCESS_KEY"] == "-" and seen["access"]["GANTRY_BUCKET"] == "bkt", seen["access"]
+assert " access_key=- bucket=bkt peer=127.0.0.1 op=" in seen["access"]["MESSAGE"], seen["access"]
 assert seen["ready"]["PRIORITY"] == "5", seen["ready"]
 END

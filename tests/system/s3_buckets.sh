@@ -20,7 +20,7 @@ assert_eq "$(code_of /made3 -X PUT -d '<CreateBucketConfiguration><LocationConst
 assert_eq "$(code_of /made3 -X PUT -d nonsense)" MalformedXML
 assert_status DELETE /made2 204
 assert_status DELETE /made2 404
-assert_eq "$(code_of /No_Name -X PUT)" InvalidBucketName
+assert_eq "$(code_of /No_Name -X PUT) $(code_of /a.-b -X PUT) $(code_of /a-.b -X PUT)" "InvalidBucketName InvalidBucketName InvalidBucketName"
 echo x | curl_s3 /made/x -T -
 assert_eq "$(code_of /made -X DELETE)" BucketNotEmpty
 

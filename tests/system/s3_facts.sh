@@ -93,6 +93,16 @@ assert_status GET /bkt/unless 200
 assert_status POST '/bkt?delete' 200 -d "$d" -H "x-amz-checksum-sha256: $(printf %s "$d" | openssl sha256 -binary | base64)"
 assert_status GET /bkt/unless 404
 
+# ---- encryption that nobody declared ----
+assert_eq "$(code_of /bkt/sse -T "$T/hello" -H 'x-amz-server-side-encryption: AES256')" NotImplemented
+assert_eq "$(header_of x-amz-server-side-encryption /bkt/plain -I)" ''
+
+# ---- browsers: an unsigned link may not say what somebody's bytes are, and they are not to be guessed ----
+assert_eq "$(code_of '/bkt/plain?response-content-type=text/html')" InvalidRequest
+assert_eq "$(header_of x-content-type-options /bkt/plain)" nosniff
+curl_s3 /bkt/page -T "$T/hello" -H 'content-type: text/html'
+assert_eq "$(header_of x-content-type-options /bkt/page)" ''
+
 # ---- scripts make their bucket at every start ----
 assert_status PUT /bkt 200
 assert_eq "$(curl_s3 /bkt/plain)" hello "nothing of it is lost"
@@ -100,11 +110,16 @@ assert_eq "$(curl_s3 /bkt/plain)" hello "nothing of it is lost"
 assert_alive
 stop_daemon
 
-# ---- another region: its second making is 409, as on AWS ----
-MORE='auth: { region: eu-west-1 }'
+# ---- another region: its second making is 409, as on AWS; and disks that encrypt ----
+MORE=$'auth: { region: eu-west-1 }\ns3: { encrypted_below: true }'
 write_config
 daemon_run
 assert_status PUT /bkt 409
 assert_eq "$(code_of /bkt -X PUT)" BucketAlreadyOwnedByYou
+sse=x-amz-server-side-encryption
+assert_eq "$(header_of $sse /bkt/sse -T "$T/hello" -H "$sse: AES256")" AES256
+assert_eq "$(header_of $sse /bkt/sse -I)$(header_of $sse /bkt/plain)" AES256AES256
+assert_eq "$(code_of /bkt/sse -T "$T/hello" -H "$sse: aws:kms") $(code_of /bkt/sse -T "$T/hello" -H "$sse-customer-algorithm: AES256")" "NotImplemented NotImplemented"
+assert_match "$(curl_s3 '/bkt?encryption')" '<SSEAlgorithm>AES256</SSEAlgorithm>'
 assert_alive
 stop_daemon

@@ -346,8 +346,15 @@ static void
 test_crowd(void **state)
 {
 	enum { N = 100 };
-	int tcp[N], local[N];
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)admin_port(admin)) };
+	struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1) };
+	int tcp[N], local[N], other = socket(AF_INET, SOCK_STREAM, 0);
 
+	/* The first of all is from another address, and stays for that. */
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(bind(other, (struct sockaddr *)&from, sizeof from), 0);
+	assert_int_equal(connect(other, (struct sockaddr *)&to, sizeof to), 0);
+	half(other);
 	for (int i = 0; i < N; i++)
 		tcp[i] = half(connect_tcp());
 	assert_int_equal(ask("GET /livez"), 200);
@@ -367,6 +374,10 @@ test_crowd(void **state)
 	say(tcp[N - 1], "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n");
 	assert_true(read(tcp[N - 1], reply, sizeof reply - 1) > 0);
 	assert_int_equal(memcmp(reply, "HTTP/1.1 200", 12), 0);
+	say(other, "TP/1.1\r\nHost: localhost\r\n\r\n");
+	assert_true(read(other, reply, sizeof reply - 1) > 0);
+	assert_int_equal(memcmp(reply, "HTTP/1.1 200", 12), 0);
+	close(other);
 	for (int i = 0; i < N; i++) {
 		close(tcp[i]);
 		close(local[i]);

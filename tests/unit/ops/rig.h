@@ -302,6 +302,7 @@ x_init(struct xchg *x, int listen, const char *method, const char *target)
 	memset(x, 0, sizeof *x);
 	x->in.in.listen = &rig.conf->listen[listen];
 	x->in.in.rdma = &rig.conf->rdma;
+	x->in.in.s3 = &rig.conf->s3;
 	x->in.in.method = method;
 	x->in.target_len = (size_t)snprintf(x->target, sizeof x->target, "%s", target);
 	x->in.target = x->target;

@@ -331,6 +331,123 @@ test_delete_sums(void **state)
 	digest_fini(&d);
 }
 
+/* ---- encryption ---- */
+
+#define SSE "x-amz-server-side-encryption"
+
+static int
+sse(const char *method, const char *target, const char *value, const char *body, const char *said)
+{
+	const char *const fields[3][2] = { { value ? SSE : NULL, value } };
+	struct xchg x;
+	int status = ask(&x, method, target, fields, body);
+	const char *v = x_header(&x, SSE);
+
+	if (!v != !said || (v && strcmp(v, said) != 0))
+		fail_msg("%s %s: %d, %s", method, target, status, v ? v : "nothing is said");
+	x_end(&x);
+	return status;
+}
+
+/* AES256 is taken where the operator says that the disks do it, and then every reply about an object says so; nothing
+ * else is, anywhere. */
+static void
+test_encryption(void **state)
+{
+	static const char
+		aes[] = "<ServerSideEncryptionConfiguration><Rule><ApplyServerSideEncryptionByDefault>"
+			"<SSEAlgorithm>AES256</SSEAlgorithm></ApplyServerSideEncryptionByDefault></Rule>"
+			"</ServerSideEncryptionConfiguration>",
+		kms[] = "<ServerSideEncryptionConfiguration><Rule><ApplyServerSideEncryptionByDefault>"
+			"<SSEAlgorithm>aws:kms</SSEAlgorithm></ApplyServerSideEncryptionByDefault></Rule>"
+			"</ServerSideEncryptionConfiguration>";
+	static const char *const copy[3][2] = { { "x-amz-copy-source", "bkt/o" } };
+	static const char *const customer[3][2] = { { SSE "-customer-algorithm", "AES256" } };
+	struct xchg x;
+	char id[64], out[2048];
+
+	for (int below = 0; below < 2; below++) {
+		const char *said = below ? "AES256" : NULL;
+
+		rig.conf->s3.encrypted_below = below;
+		assert_int_equal(sse("PUT", "/bkt/o", "AES256", "123456789", said), below ? 200 : 501);
+		assert_int_equal(sse("PUT", "/bkt/o", "aws:kms", "123456789", NULL), 501);
+		assert_int_equal(sse("PUT", "/bkt/o", "aes256", "123456789", NULL), 501);
+		assert_int_equal(ask(&x, "PUT", "/bkt/o", customer, "123456789"), 501);
+		x_end(&x);
+		assert_int_equal(sse("PUT", "/bkt/o", NULL, "123456789", said), 200);
+		assert_int_equal(sse("GET", "/bkt/o", NULL, NULL, said), 200);
+		assert_int_equal(sse("HEAD", "/bkt/o", NULL, NULL, said), 200);
+		assert_int_equal(sse("GET", "/bkt/none", NULL, NULL, NULL), 404);
+		assert_int_equal(sse("DELETE", "/bkt/none", NULL, NULL, NULL), 204);
+		assert_int_equal(sse("GET", "/bkt", NULL, NULL, NULL), 200);
+		assert_int_equal(sse("POST", "/bkt/m?uploads", below ? "AES256" : NULL, "", said), 200);
+		assert_int_equal(ask(&x, "PUT", "/bkt/c", copy, NULL), 200);
+		assert_int_equal(!x_header(&x, SSE), !below);
+		x_end(&x);
+		one_part(NULL, NULL, MD5_9, id, out, sizeof out);
+		assert_int_equal(sse("GET", "/bkt/m", NULL, NULL, said), 200);
+		assert_int_equal(text_request("GET", "/bkt?encryption", "", out, sizeof out),
+				 below ? 200 : 404);
+		assert_int_equal(!strstr(out, "<SSEAlgorithm>AES256<"), !below);
+		assert_int_equal(text_request("PUT", "/bkt?encryption", aes, out, sizeof out),
+				 below ? 200 : 501);
+		assert_int_equal(text_request("PUT", "/bkt?encryption", kms, out, sizeof out), 501);
+		assert_int_equal(sse("DELETE", "/bkt?encryption", NULL, NULL, NULL), 204);
+	}
+	rig.conf->s3.encrypted_below = false;
+}
+
+/* ---- browsers ---- */
+
+/* claim TM68: what an unsigned link may not say of somebody's bytes; and bytes of which nobody says what they are. */
+static void
+test_browsers(void **state)
+{
+	static const struct {
+		const char *type;
+		bool sniffed;
+	} cases[] = { { NULL, true },
+		      { "text/html", false },
+		      { "application/octet-stream", false },
+		      { "nonsense", true },
+		      { "unknown/unknown", true },
+		      { "Application/Unknown; a=b", true },
+		      { "*/*", true },
+		      { "text/plain; charset=utf-8", false } };
+	static const char *const methods[] = { "GET", "HEAD" };
+	struct xchg x;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const char *const fields[3][2] = { { cases[i].type ? "content-type" : NULL, cases[i].type } };
+
+		assert_int_equal(ask(&x, "PUT", "/bkt/o", fields, "<script>"), 200);
+		x_end(&x);
+		for (int m = 0; m < 2; m++) {
+			const char *v;
+
+			assert_int_equal(ask(&x, methods[m], "/bkt/o", NULL, NULL), 200);
+			v = x_header(&x, "x-content-type-options");
+			if (!v != !cases[i].sniffed || (v && strcmp(v, "nosniff") != 0))
+				fail_msg("%s: %s", cases[i].type ? cases[i].type : "no type",
+					 v ? v : "nothing");
+			x_end(&x);
+			assert_int_equal(
+				ask(&x, methods[m], "/bkt/o?response-content-type=text%2Fhtml", NULL, NULL),
+				400);
+			if (m == 0)
+				assert_non_null(strstr(req_reply(x.rq)->text, "InvalidRequest"));
+			x_end(&x);
+		}
+	}
+	/* None on what has no body that a browser could see. */
+	x_init(&x, 0, "GET", "/bkt/o");
+	x_token(&x, "x-amz-rdma-token", 0, 4096);
+	assert_int_equal(x_run(&x), 200);
+	assert_no_header(&x, "x-content-type-options");
+	x_end(&x);
+}
+
 int
 main(void)
 {
@@ -343,6 +460,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_delete_if, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_put_unless, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_delete_sums, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_encryption, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_browsers, s3_start, s3_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
