@@ -95,9 +95,13 @@ struct pace_mark {
 };
 #define PACE_UNKNOWN UINT64_MAX
 
-/* Looks at a client with so many bytes in all; owes: it is the client that is waited for.  again: what was seen
- * before is too old to count. */
-void pace_look(struct pace_mark *m, uint64_t bytes, bool owes, bool again, uint64_t now_ns);
+#define PACE_ANEW UINT64_MAX
+
+/* Returns how much of the time since the last look does not count, because the look is late; PACE_ANEW: what was
+ * seen then is too old to count. */
+uint64_t pace_skip(uint64_t looked_ns, uint64_t now_ns);
+/* Looks at a client with so many bytes in all; owes: it is the client that is waited for. */
+void pace_look(struct pace_mark *m, uint64_t bytes, bool owes, uint64_t skip_ns, uint64_t now_ns);
 /* Returns the bytes a second since the mark; PACE_UNKNOWN where there is none. */
 uint64_t pace_rate(const struct pace_mark *m, uint64_t bytes, uint64_t now_ns);
 /* Tells whether the client was watched for the grace and is too slow. */
