@@ -152,8 +152,8 @@ worker(void *arg)
 		if (j->max && key >= j->max)
 			break;
 		snprintf(path, sizeof path, "/bkt/h%zu-%u", j->size, key % j->keys);
-		n = snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: localhost\r\n", j->put ? "PUT" : "GET",
-			     path);
+		n = snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: localhost\r\n",
+			     j->put ? "PUT" : "GET", path);
 		if (j->put)
 			n += snprintf(head + n, sizeof head - (size_t)n, "Content-Length: %zu\r\n", j->size);
 		if (j->md5)

@@ -144,6 +144,8 @@ hash_held(struct sink *k)
 static void
 put(struct sink *k, const char *p, size_t len)
 {
+	if (len == 0)
+		return;
 	if (k->text) {
 		if (len <= k->cap && k->len <= k->cap - len)
 			memcpy(k->text + k->len, p, len);

@@ -219,6 +219,9 @@ def names():
     # Dots are bytes of a key; they do not lead anywhere.
     for key in ("..", ".", "../../etc/passwd", "a/../b", "%2e%2e/%2e%2e/x", "..%2f..%2fetc%2fpasswd", "a/./b//c/"):
         req(f"GET {key}", "GET", f"/bkt/{key}", "NoSuchKey", alive=True)
+    # A proxy may have gone by the one or the other.
+    for t in "http://evil.example/bkt/anchor", "http://evil.example", f"http://x@{HOST}:{PORT}/bkt/anchor":
+        req(f"authority {t}", "GET", t, "InvalidRequest")
     req("an encoded slash", "GET", "/bkt%2fnix", "NoSuchKey", alive=True)
     for t in ("/../bkt", "/./bkt/k", "/%2e%2e/k", "/..", "/bkt.%2fk", "/%2fbkt/k", "//k", "/b%00kt/k", "/BKT/k", "/bkt.../k", "/" + "b" * 64, "bkt/k", "*"):
         req(f"bucket {t}", "GET", t, "InvalidBucketName", "NoSuchBucket", "InvalidURI", "InvalidRequest", "MethodNotAllowed")

@@ -448,6 +448,32 @@ test_browsers(void **state)
 	x_end(&x);
 }
 
+/* ---- buckets ---- */
+
+/* One's own bucket is made once more in us-east-1, which "any" is, and nowhere else. */
+static void
+test_bucket_again(void **state)
+{
+	static const struct {
+		const char *region;
+		int status;
+	} cases[] = { { "us-east-1", 200 }, { CONF_ANY_REGION, 200 }, { "eu-west-1", 409 } };
+	char *region = rig.conf->auth.region;
+	struct xchg x;
+
+	put_object("o", 100, 1);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		rig.conf->auth.region = (char *)(uintptr_t)cases[i].region;
+		assert_int_equal(ask(&x, "PUT", "/bkt", NULL, ""), cases[i].status);
+		if (cases[i].status == 409)
+			assert_non_null(strstr(req_reply(x.rq)->text, "BucketAlreadyOwnedByYou"));
+		x_end(&x);
+		assert_int_equal(ask(&x, "HEAD", "/bkt/o", NULL, NULL), 200);
+		x_end(&x);
+	}
+	rig.conf->auth.region = region;
+}
+
 int
 main(void)
 {
@@ -462,6 +488,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_delete_sums, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_encryption, s3_start, s3_stop),
 		cmocka_unit_test_setup_teardown(test_browsers, s3_start, s3_stop),
+		cmocka_unit_test_setup_teardown(test_bucket_again, s3_start, s3_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
