@@ -143,7 +143,7 @@ write_config
 case $BUILD in
 *asan | *tsan) ;; # they reserve terabytes
 *)
-	for mib in 64 128 192; do refused 1 'Cannot allocate memory\|Resource temporarily unavailable' --as=$((mib << 20)); done
+	for mib in 64 128 192; do refused 1 'Cannot allocate memory\|auth.replay: out of memory\|Resource temporarily unavailable' --as=$((mib << 20)); done
 	sed -i 's/buffers: 64MiB/buffers: 4GiB/' "$T/gantryd.yaml"
 	refused 1 'of buffers for core 0: Cannot allocate memory (memory.buffers' --as=$((2 << 30))
 	fresh
