@@ -1,26 +1,38 @@
-# bash completion for gantry(1)
+# bash completion for gantry(1); made by scripts/client-words
 _gantry() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} i word=''
 	local commands='put get head rm mput mget mb ports status top doctor'
-	local options='--no-rdma --require-rdma --scality --checksum --device --dc-key --config --access-key --secret --region --timeout --jobs --directory
-		--acks --admin --interval --count --json --quiet --version --help'
+	local options='--no-rdma --require-rdma --scality --checksum --device --dc-key --config --access-key --secret --region --timeout --jobs --directory --acks --admin --interval --count --json --quiet --version --help'
 	case $prev in
 		--config | --acks | --admin) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 		-C | --directory) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
 		--device) mapfile -t COMPREPLY < <(compgen -W "auto $(ls /sys/class/infiniband 2>/dev/null)" -- "$cur"); return ;;
 		--dc-key | --access-key | --secret | --region | --timeout | -j | --jobs | --interval | --count) return ;;
 	esac
-	if [[ $cur == -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
-		return
-	fi
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-			--config | --acks | --admin | -C | --directory | --device | --dc-key | --access-key | --secret | --region | --timeout | -j | --jobs | --interval | --count) ((i++)) ;;
+			--device | --dc-key | --config | --access-key | --secret | --region | --timeout | -j | --jobs | -C | --directory | --acks | --admin | --interval | --count) ((i++)) ;;
 			-*) ;;
 			*) word=${COMP_WORDS[i]}; break ;;
 		esac
 	done
+	case $word in
+		put) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --config --access-key --secret --region --timeout --json --quiet --version --help' ;;
+		get) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --config --access-key --secret --region --timeout --jobs --json --quiet --version --help' ;;
+		head) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --config --access-key --secret --region --timeout --json --quiet --version --help' ;;
+		rm) options='--no-rdma --require-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --json --quiet --version --help' ;;
+		mput) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --config --access-key --secret --region --timeout --jobs --directory --acks --json --quiet --version --help' ;;
+		mget) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --config --access-key --secret --region --timeout --jobs --directory --acks --json --quiet --version --help' ;;
+		mb) options='--no-rdma --require-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --json --quiet --version --help' ;;
+		ports) options='--no-rdma --require-rdma --device --dc-key --config --json --quiet --version --help' ;;
+		status) options='--admin --json --quiet --version --help' ;;
+		top) options='--admin --interval --count --json --quiet --version --help' ;;
+		doctor) options='--admin --json --quiet --version --help' ;;
+	esac
+	if [[ $cur == -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$options" -- "$cur")
+		return
+	fi
 	case $word in
 		'') mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$cur") ;;
 		put | get | mput | mget) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;

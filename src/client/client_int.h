@@ -184,9 +184,10 @@ int target_give(struct gantry *g, struct port *p, struct target *t);
 struct reply {
 	int status;
 	bool has_reply, has_bytes, has_content_length, has_range, has_total;
-	bool is_chunked; /* the body has an end of its own */
-	int code;        /* x-amz-rdma-reply */
-	uint64_t bytes;  /* x-amz-rdma-bytes-transferred, else x-amz-rdma-bytes */
+	bool has_request_id; /* every S3 server gives one */
+	bool is_chunked;     /* the body has an end of its own */
+	int code;            /* x-amz-rdma-reply */
+	uint64_t bytes;      /* x-amz-rdma-bytes-transferred, else x-amz-rdma-bytes */
 	uint64_t content_length;
 	uint64_t range_first, range_last, range_total;
 	/* Content-Range; has_total also for the form bytes */ /* N */

@@ -86,7 +86,9 @@ reply_header(struct reply *r, const char *line, size_t len)
 	v += strspn(v, " \t");
 	for (size_t l = strlen(v); l && strchr(" \t\r\n", v[l - 1]); l--)
 		v[l - 1] = 0;
-	if (!strcasecmp(text, "x-amz-rdma-reply")) {
+	if (!strcasecmp(text, "x-amz-request-id")) {
+		r->has_request_id = true;
+	} else if (!strcasecmp(text, "x-amz-rdma-reply")) {
 		/* A code and perhaps a peer token behind a colon, which only connected transports use. */
 		r->has_reply = true;
 		r->code = decimal(v, ":", &n, &end) && n <= 999 ? (int)n : -1;

@@ -94,7 +94,9 @@ call_end(struct call *c, int e, struct gantry_result *res)
 		if (c->r.status >= 300)
 			reply_xml(&c->r, "Message", own->message, sizeof own->message);
 		if (!*own->message && c->r.status)
-			snprintf(own->message, sizeof own->message, "the server answered %d", c->r.status);
+			snprintf(own->message, sizeof own->message, "the server answered %d%s", c->r.status,
+				 c->g->dialect == GANTRY_S3 && !c->r.has_request_id ? ", and not as S3 does"
+										    : "");
 		if (!*own->message)
 			say(c, strerror(-e));
 	}

@@ -64,6 +64,7 @@ begin(struct hconn *c, const char *method, const char *version)
 		list_del(&c->unfinished);
 	if (bad != CANNED_NR)
 		return refuse(c, bad, &in);
+	c->offered = 0;
 	c->rq = req_begin(h->reqs, &in);
 	if (!c->rq)
 		return refuse(c, CANNED_BUSY, &in);
@@ -100,6 +101,7 @@ body(struct hconn *c, const char *data, size_t *len)
 		if (n < *len && !req_is_ready(c->rq)) {
 			*len -= n;
 			c->taken += n;
+			c->offered = *len;
 			return suspend(c);
 		}
 	}

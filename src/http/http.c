@@ -265,6 +265,15 @@ on_abort(void *conn)
 	conn_abort(conn);
 }
 
+static uint64_t
+on_arrived(void *conn)
+{
+	struct hconn *c = conn;
+	int n = 0;
+
+	return c->offered + (ioctl(c->fd, FIONREAD, &n) == 0 && n > 0 ? (uint64_t)n : 0);
+}
+
 /* What the headers take of it, or TLS, does not matter to who asks. */
 static uint64_t
 on_unsent(void *conn)
@@ -275,7 +284,9 @@ on_unsent(void *conn)
 	return ioctl(c->fd, SIOCOUTQ, &n) == 0 && n > 0 ? (uint64_t)n : 0;
 }
 
-const struct reply_ops http_reply_ops = { .ready = on_ready, .abort = on_abort, .unsent = on_unsent };
+const struct reply_ops http_reply_ops = {
+	.ready = on_ready, .abort = on_abort, .arrived = on_arrived, .unsent = on_unsent
+};
 
 /* ---- running ---- */
 

@@ -147,6 +147,7 @@ struct hconn {
 	bool close_after; /* the connection ends with this request's answer, in good order */
 	bool must_close;  /* where the body ends is a matter of opinion: nothing behind it can be trusted */
 	bool body_ended;
+	size_t offered;   /* of the body, in the library's buffer: what was not taken when it was suspended */
 	uint64_t body_ns; /* when the last of the body came */
 	uint64_t owed_since_ns,
 		look_ns;   /* on http->owed: since when, and when to look whether the body flows */

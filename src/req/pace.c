@@ -16,8 +16,7 @@
 
 #include "base/clock.h"
 
-#define LATE_NS (4 * XFER_LOOK_NS) /* looks so far apart say nothing of each other */
-#define SENT_NS XFER_LOOK_NS       /* so long a reply of one text takes that the client reads */
+#define SENT_NS XFER_LOOK_NS /* so long a reply of one text takes that the client reads */
 
 static void on_pace(struct timer *t);
 static void look(struct reqs *rs);
@@ -90,6 +89,21 @@ unsent(struct xfer *x)
 	return n < x->moved ? n : x->moved;
 }
 
+/* The kernel has room for some more than that, whatever the segments are like. */
+#define ARRIVED_BYTES (32u << 10)
+
+/* Of a body whose length nobody knows, any part may be the last. */
+static bool
+is_late(struct xfer *x)
+{
+	struct req *rq = container_of(x, struct req, xfer);
+	uint64_t want = rq->target.content_length;
+
+	if (!rq->wants_body || rq->ended || !rq->target.have_content_length)
+		return false;
+	return rq->rs->env.ops->arrived(rq->conn) < (want < ARRIVED_BYTES ? want : ARRIVED_BYTES);
+}
+
 static void
 on_revoked(struct xfer *x, enum xfer_revoke why)
 {
@@ -138,13 +152,16 @@ bytes_of(const struct req *rq)
 }
 
 static void
-look_at(struct req *rq, bool again, const struct xfer_pace *pace, uint64_t now_ns)
+look_at(struct req *rq, uint64_t skip_ns, const struct xfer_pace *pace, uint64_t now_ns)
 {
 	struct pace_mark *m = mark_of(rq);
 
 	if (has_xfer(rq))
 		rq->xfer.reached = rq->xfer.moved - (rq->replied ? unsent(&rq->xfer) : 0);
-	pace_look(m, bytes_of(rq), owes(rq, now_ns), again && (has_xfer(rq) || !rq->replied), now_ns);
+	/* A text has its time from the reply on. */
+	if (rq->replied && !has_xfer(rq) && skip_ns == PACE_ANEW)
+		skip_ns = 0;
+	pace_look(m, bytes_of(rq), owes(rq, now_ns), skip_ns, now_ns);
 	if (has_xfer(rq) || !rq->replied)
 		pace_forgive(m, bytes_of(rq), pace, now_ns);
 }
@@ -283,7 +300,7 @@ pace_slot_put(struct req *rq)
 static void
 look_at_slots(struct reqs *rs, const struct xfer_pace *pace, uint64_t now_ns)
 {
-	bool again = now_ns - rs->looked_ns > LATE_NS;
+	uint64_t skip = pace_skip(rs->looked_ns, now_ns);
 	int nr = rs->plain_nr - rs->plain_revoked - rs->plain_max * 3 / 4;
 	struct pace_count count = { { 0 } };
 
@@ -294,7 +311,7 @@ look_at_slots(struct reqs *rs, const struct xfer_pace *pace, uint64_t now_ns)
 
 		if (!list_linked(&rq->slot))
 			continue;
-		look_at(rq, again, pace, now_ns);
+		look_at(rq, skip, pace, now_ns);
 		if (is_slow(rq, pace, now_ns))
 			pace_count_add(&count, rate_of(rq, now_ns));
 	}
@@ -312,7 +329,7 @@ look_at_slots(struct reqs *rs, const struct xfer_pace *pace, uint64_t now_ns)
 
 /* ---- the looks ---- */
 
-static const struct xfer_pace_ops pace_ops = { .unsent = unsent, .revoke = on_revoked };
+static const struct xfer_pace_ops pace_ops = { .unsent = unsent, .is_late = is_late, .revoke = on_revoked };
 
 /* Looks now, and goes on as long as somebody waits or few requests are left. */
 static void

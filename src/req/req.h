@@ -49,6 +49,8 @@ struct reply_ops {
 	void (*ready)(void *conn);
 	/* Nobody takes the bytes that were promised: end the connection (a timer's doing). */
 	void (*abort)(void *conn);
+	/* Returns how many bytes of a body have arrived, or of what it is wrapped in, and were not taken. */
+	uint64_t (*arrived)(void *conn);
 	/* Returns how many bytes of the answer the kernel has and the client does not. */
 	uint64_t (*unsent)(void *conn);
 };

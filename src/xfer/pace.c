@@ -10,30 +10,45 @@
  * - Where a client with less than its even share waits longer than PATIENCE_NS, the client that has most
  *   gives back, also of what moves; again the slowest first.
  *
+ * Among those that wait, one whose body has hardly begun to arrive comes behind those that have something to put
+ * into a buffer.  It stays with the kernel until then.
+ *
  * What the kernel has taken for a client and could not send yet is not the client's doing: with a large buffer of
  * the socket's it would look like a fast reader for a while.
  *
- * A holder that waits for our disk or for a buffer is not slow, and neither is anybody when the look itself
- * comes late.  Nothing is counted while nobody waits: the marks are made by the looks.
+ * A holder that waits for our disk or for a buffer is not slow, and when the look itself comes late, because the
+ * core had other things to do, that time is nobody's.  Nothing is counted while nobody waits: the marks are made by the looks.
  */
 #include "xfer/xfer_int.h"
 
 #include "base/check.h"
 
 #define PATIENCE_NS (2 * XFER_LOOK_NS)
-#define LATE_NS (4 * XFER_LOOK_NS) /* looks so far apart say nothing of each other */
+#define OLD_NS (20 * XFER_LOOK_NS)
 #define SLOW_LOOKS 100
 #define LINES_A_LOOK 16 /* clients with less than their share that one look helps */
 
 /* ---- one client ---- */
 
+uint64_t
+pace_skip(uint64_t looked_ns, uint64_t now_ns)
+{
+	uint64_t gap = now_ns - looked_ns;
+
+	if (gap > OLD_NS)
+		return PACE_ANEW;
+	return gap > 2 * XFER_LOOK_NS ? gap - XFER_LOOK_NS : 0;
+}
+
 void
-pace_look(struct pace_mark *m, uint64_t bytes, bool owes, bool again, uint64_t now_ns)
+pace_look(struct pace_mark *m, uint64_t bytes, bool owes, uint64_t skip_ns, uint64_t now_ns)
 {
 	if (!owes)
 		m->since_ns = 0;
-	else if (again || !m->since_ns)
+	else if (!m->since_ns || skip_ns == PACE_ANEW)
 		*m = (struct pace_mark){ now_ns, bytes };
+	else
+		m->since_ns = m->since_ns + skip_ns < now_ns ? m->since_ns + skip_ns : now_ns;
 }
 
 /* Milliseconds, so that products with a rate stay far from 64 bits. */
@@ -171,7 +186,7 @@ revoke_slowest(struct look *k, int client, int nr)
 }
 
 static void
-look_at_all(struct look *k, bool again)
+look_at_all(struct look *k, uint64_t skip_ns)
 {
 	list_for_each(l, &k->xp->holders)
 	{
@@ -183,13 +198,28 @@ look_at_all(struct look *k, bool again)
 		}
 		k->have[x->client] += holds(x);
 		x->reached = x->moved - (x->mode == XFER_SERVE ? k->ops->unsent(x) : 0);
-		pace_look(&x->mark, x->reached, xfer_client_owes(x), again, k->now_ns);
+		pace_look(&x->mark, x->reached, xfer_client_owes(x), skip_ns, k->now_ns);
 		pace_forgive(&x->mark, x->reached, k->pace, k->now_ns);
 	}
 	for (int i = 0; i < XFER_CLIENTS; i++)
 		k->active += k->xp->client[i].held > 0 || k->xp->client[i].queued > 0;
 	/* What was long ago is forgotten as well. */
-	k->xp->looks += again ? SLOW_LOOKS : 1;
+	k->xp->looks += skip_ns == PACE_ANEW ? SLOW_LOOKS : 1;
+}
+
+/* A ticket is of use to who has something to put into the buffer. */
+static void
+look_who_waits(struct look *k)
+{
+	list_for_each(l, &k->xp->waiting.turns)
+	{
+		list_for_each(w, &container_of(l, struct fair_line, turn)->waiting)
+		{
+			struct xfer *x = container_of(w, struct xfer, link);
+
+			x->is_late = k->ops->is_late(x);
+		}
+	}
 }
 
 static int
@@ -242,10 +272,11 @@ xfer_pool_revoke(struct xfer_pool *xp, const struct xfer_pace *pace, const struc
 {
 	struct look k = { .xp = xp, .pace = pace, .ops = ops, .now_ns = now_ns };
 
-	look_at_all(&k, now_ns - xp->looked_ns > LATE_NS);
+	look_at_all(&k, pace_skip(xp->looked_ns, now_ns));
 	xp->looked_ns = now_ns;
 	if (xp->queued == 0)
 		return 0;
+	look_who_waits(&k);
 	if (pace->rate)
 		revoke_slowest(&k, -1, xp->queued - k.coming);
 	level(&k);

@@ -183,13 +183,14 @@ stop_waiting(struct xfer *x)
 	x->pool->client[x->client].queued--;
 }
 
-/* What a client counts as when tickets are given out: what it has, and more for one that was slow of late. */
+/* What a client counts as when tickets are given out: what it has, and more for one that was slow of late, or
+ * has no use for a buffer yet. */
 static int
 weight(const struct xfer_pool *xp, const struct fair_line *line)
 {
 	const struct xfer *first = container_of(list_first(&line->waiting), struct xfer, link);
 
-	bool slow = xfer_was_slow(xp, first->client_id);
+	bool slow = first->is_late || xfer_was_slow(xp, first->client_id);
 
 	return xp->client[first->client].held + (slow ? xp->bp->total[xp->main_cls] / 8 + 1 : 0);
 }

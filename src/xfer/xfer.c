@@ -40,7 +40,8 @@ xfer_init(struct xfer *x, struct xfer_pool *pool, struct store_port *store, stru
 	x->store = store;
 	x->chan = chan;
 	x->mode = XFER_NONE;
-	x->have_ticket = x->is_waiting = x->ended = x->fed_all = x->wire_started = x->revoked = false;
+	x->have_ticket = x->is_waiting = x->ended = x->fed_all = x->wire_started = x->revoked = x->is_late =
+		false;
 	list_init(&x->link);
 	list_init(&x->holder);
 	x->mark.since_ns = x->reached = 0;

@@ -95,9 +95,13 @@ struct pace_mark {
 };
 #define PACE_UNKNOWN UINT64_MAX
 
-/* Looks at a client with so many bytes in all; owes: it is the client that is waited for.  again: what was seen
- * before is too old to count. */
-void pace_look(struct pace_mark *m, uint64_t bytes, bool owes, bool again, uint64_t now_ns);
+#define PACE_ANEW UINT64_MAX
+
+/* Returns how much of the time since the last look does not count, because the look is late; PACE_ANEW: what was
+ * seen then is too old to count. */
+uint64_t pace_skip(uint64_t looked_ns, uint64_t now_ns);
+/* Looks at a client with so many bytes in all; owes: it is the client that is waited for. */
+void pace_look(struct pace_mark *m, uint64_t bytes, bool owes, uint64_t skip_ns, uint64_t now_ns);
 /* Returns the bytes a second since the mark; PACE_UNKNOWN where there is none. */
 uint64_t pace_rate(const struct pace_mark *m, uint64_t bytes, uint64_t now_ns);
 /* Tells whether the client was watched for the grace and is too slow. */
@@ -123,6 +127,8 @@ bool xfer_was_slow(const struct xfer_pool *xp, uint32_t client_id);
 struct xfer_pace_ops {
 	/* Returns how many bytes of a SERVE were taken and have not reached the client. */
 	uint64_t (*unsent)(struct xfer *x);
+	/* Tells whether one that waits for a ticket has little to put into a buffer: most of its body is yet to come. */
+	bool (*is_late)(struct xfer *x);
 	/* Its ticket is to come back: only notes it, as done() does. */
 	void (*revoke)(struct xfer *x, enum xfer_revoke why);
 };
@@ -178,6 +184,7 @@ struct xfer {
 	bool have_ticket, is_waiting;
 	bool revoked;       /* xfer_pool_revoke() said so; until the ticket is back */
 	bool was_slow;      /* its client was, when it began to wait */
+	bool is_late;       /* its body was, at the last look */
 	uint8_t client;     /* for whom: client_id % XFER_CLIENTS */
 	uint32_t client_id; /* xfer_client_of() */
 	struct list link;   /* pool's: waiting or hungry */

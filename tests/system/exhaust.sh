@@ -35,8 +35,8 @@ write_config
 format_store
 for n in 16 20 24; do refused 1 "Too many open files" --nofile=$n:$n; done
 
-# 120 of them, some 30 in use, the last 15 not for clients: who comes then takes the place of one that has sent nothing yet, and /livez,
-# which needs one for each question, answers; so does everybody who is in.
+# 120 of them, some 30 in use, the last 15 not for clients: who comes then takes the place of one that has sent nothing yet, or is
+# refused when many come at once.  /livez, which needs one for each question, answers; so does everybody who is in.
 MORE='limits: { connections: 1000 }'
 DAEMON_WRAP='prlimit --nofile=120:120'
 fresh
@@ -75,7 +75,6 @@ wait_for 20 test -e "$T/in"
 	    refused += not got
 	    assert not got or got.startswith(b"HTTP/1.1 200"), got
 	assert 40 < refused < 150, refused
-	assert got, "the last to come had to go"
 END
 # All at once, so that accepting itself finds none: it goes on when there are some again.
 kill -STOP "$DAEMON_PID"
@@ -144,7 +143,7 @@ write_config
 case $BUILD in
 *asan | *tsan) ;; # they reserve terabytes
 *)
-	for mib in 64 128 192; do refused 1 'Cannot allocate memory\|Resource temporarily unavailable' --as=$((mib << 20)); done
+	for mib in 64 128 192; do refused 1 'Cannot allocate memory\|auth.replay: out of memory\|Resource temporarily unavailable' --as=$((mib << 20)); done
 	sed -i 's/buffers: 64MiB/buffers: 4GiB/' "$T/gantryd.yaml"
 	refused 1 'of buffers for core 0: Cannot allocate memory (memory.buffers' --as=$((2 << 30))
 	fresh

@@ -55,6 +55,23 @@ grep -Eq '^operations +[0-9]+\.[0-9]  GetObject' "$T/out" || fail "top: operatio
 grep -Eq '^http +[1-9][0-9]* ' "$T/out" || fail "top: transports: $(cat "$T/out")"
 grep -Eq '^disks +0 ok, ' "$T/out" || fail "top: disks: $(cat "$T/out")"
 
+# The traffic class against the port's, in files of a driver that this machine does not have.
+# with_sys COMMAND...: with only those files below /sys
+with_sys() { unshare -m sh -c 'mount --bind "$1" /sys && shift && exec "$@"' - "$T/sys" "$@"; }
+ib=$T/sys/class/infiniband/mlx5_0
+mkdir -p "$ib/tc/1" "$ib/ports/1/gid_attrs/ndevs" "$T/sys/class/net/eth7/qos"
+class_line() { with_sys "$ROOT/scripts/with-softnic" -d 1 "$BUILD/gantry" --admin "$ADMIN" doctor | grep traffic_class; }
+assert_match "$(class_line)" "^ok       mlx5_0:1     rdma.traffic_class is 96 \(DSCP 24, no ECN\); the port does not tell"
+echo "Global tclass=106" >"$ib/tc/1/traffic_class"
+assert_match "$(class_line)" "^warning  mlx5_0:1     rdma.traffic_class is 96 .* the port forces 106 \(DSCP 26, ECT\(0\)\) on every queue pair"
+echo "Global tclass=96" >"$ib/tc/1/traffic_class"
+assert_match "$(class_line)" "^ok       mlx5_0:1 .*; the port agrees"
+echo eth7 >"$ib/ports/1/gid_attrs/ndevs/0"
+echo pcp >"$T/sys/class/net/eth7/qos/trust"
+assert_match "$(class_line)" "^warning  mlx5_0:1 .* eth7 trusts pcp .*mlnx_qos -i eth7 --trust dscp"
+echo dscp >"$T/sys/class/net/eth7/qos/trust"
+assert_match "$(class_line)" "^ok       mlx5_0:1 .*; the port agrees"
+
 # A decline is explained, and doctor warns of it.
 softnicctl port mlx5_0 down
 wait_for 10 eval 'curl_admin /metrics | grep -q "^gantry_rail_up{rail=\"mlx5_0:1\"} 0"'
@@ -93,3 +110,5 @@ complete_gantry() {
 assert_eq "$(complete_gantry gantry doc)" doctor
 assert_eq "$(complete_gantry gantry --json st)" status
 assert_eq "$(complete_gantry gantry --req)" --require-rdma
+assert_eq "$(complete_gantry gantry top --i)" --interval
+assert_eq "$(complete_gantry gantry put --i)" ""

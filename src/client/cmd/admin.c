@@ -86,7 +86,11 @@ admin_get(const char *name, const char *path, struct answer *ret, char *err, siz
 		return 0;
 	}
 	printable(why, "");
-	snprintf(err, err_len, "no answer from %s: %s", name, *why ? why : curl_easy_strerror(rc));
+	snprintf(
+		err, err_len, "no answer from %s: %s%s", name, *why ? why : curl_easy_strerror(rc),
+		rc == CURLE_COULDNT_CONNECT || rc == CURLE_COULDNT_RESOLVE_HOST
+			? ": does gantryd run there, and is this its admin.address or admin.socket (--admin)?"
+			: "");
 	free(ret->text);
 	*ret = (struct answer){ 0 };
 	return rc == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -ECONNREFUSED;

@@ -26,7 +26,7 @@ enum exit_code {
 
 struct cmd {
 	struct gantry *g;
-	bool no_rdma, scality, json, quiet, checksum, require_rdma;
+	bool no_rdma, scality, json, quiet, checksum, require_rdma, help;
 	const char *device, *dc_key, *config, *dir, *acks;
 	const char *access_key, *secret, *region; /* NULL: the environment may have them */
 	unsigned timeout_ms;
@@ -86,6 +86,10 @@ void get_file(struct cmd *c, struct buffer *b, int streams, const char *url, con
 int buffer_init(struct buffer *b, struct gantry *g);
 void buffer_fini(struct buffer *b);
 struct gantry_request request_of(const struct cmd *c);
+
+/* Puts into o's message what a user should write instead, where an error is one of address, scheme or port;
+ * asks that address again to tell.  Others stay as they are. */
+void explain(struct outcome *o);
 
 /* ---- report.c ---- */
 

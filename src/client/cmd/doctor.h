@@ -31,5 +31,7 @@ void doctor_host(struct doctor *d);
 void doctor_rdma(struct doctor *d);
 /* Examines (doctor_daemon.c) what a running gantryd says of itself, its disks, and why it declined. */
 void doctor_daemon(struct doctor *d);
+/* Compares (doctor_qos.c) the traffic class of a running gantryd with what its RoCE ports do with it. */
+void doctor_qos(struct doctor *d);
 
 #endif

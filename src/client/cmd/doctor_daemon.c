@@ -111,6 +111,7 @@ doctor_daemon(struct doctor *d)
 	json_decref(status);
 	look_at_health(d, "/readyz");
 	look_at_health(d, "/healthz");
+	doctor_qos(d);
 	look_at_disks(d);
 	look_at_declines(d);
 }

@@ -112,6 +112,11 @@ one(struct many *m, struct buffer *b, const char *name)
 			get_file(m->c, b, 1, url, path, &o);
 		}
 	}
+	pthread_mutex_lock(&m->lock);
+	/* What is wrong with the address is wrong for all of them. */
+	if (m->errors == 0)
+		explain(&o);
+	pthread_mutex_unlock(&m->lock);
 	tally_add(&m->tally, &o);
 	if (o.error == 0 && m->acks_fd >= 0)
 		acknowledge(m, name);

@@ -158,10 +158,11 @@ put_file(struct cmd *c, struct buffer *b, const char *file, const char *url, str
 }
 
 static int
-finish(struct cmd *c, const struct outcome *o, bool data_on_stdout)
+finish(struct cmd *c, struct outcome *o, bool data_on_stdout)
 {
 	struct tally t;
 
+	explain(o);
 	report(c, o, data_on_stdout);
 	tally_init(&t);
 	tally_add(&t, o);
@@ -209,6 +210,7 @@ cmd_head(struct cmd *c, const char *url)
 	outcome_init(&o, "head", url, NULL);
 	outcome_add(&o, gantry_head(c->g, url, &req, &res), &res);
 	o.seconds = now_s() - o.seconds;
+	explain(&o);
 	report_head(c, &o);
 	tally_init(&t);
 	tally_add(&t, &o);
@@ -220,6 +222,7 @@ without_bytes(struct cmd *c, struct outcome *o, int e, const struct gantry_resul
 {
 	outcome_add(o, e, res);
 	o->seconds = now_s() - o->seconds;
+	explain(o);
 	if (c->json || o->error)
 		report(c, o, false);
 	return !o->error ? EXIT_OK : o->error == -ENOENT ? EXIT_NOT_FOUND : EXIT_FAILED;

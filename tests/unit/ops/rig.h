@@ -99,7 +99,17 @@ rig_unsent(void *conn)
 	return rig_unsent_bytes;
 }
 
-static const struct reply_ops rig_ops = { .ready = rig_ready, .abort = rig_abort, .unsent = rig_unsent };
+static uint64_t rig_arrived_bytes = UINT32_MAX;
+
+static uint64_t
+rig_arrived(void *conn)
+{
+	return rig_arrived_bytes;
+}
+
+static const struct reply_ops rig_ops = {
+	.ready = rig_ready, .abort = rig_abort, .arrived = rig_arrived, .unsent = rig_unsent
+};
 static struct sockaddr_in rig_sa;
 
 static void

@@ -190,6 +190,35 @@ test_get(void **state)
 	assert_int_equal(req_reply(mine->rq)->status, 200);
 }
 
+/* claim TM37: those of which all, or some buffers' worth, has arrived get their buffers first, behind whomever they came. */
+static void
+test_late(void **state)
+{
+	struct xchg *small, *large, *unknown;
+
+	for (int i = 0; i < 16; i++)
+		drip(i);
+	large = begin("PUT", "/bkt/large", 1 << 20, 100);
+	rig_until(large->rq->xfer.is_waiting);
+	small = begin("PUT", "/bkt/small", 1000, 101);
+	rig_until(small->rq->xfer.is_waiting);
+	unknown = &many[many_nr++];
+	x_init(unknown, 0, "PUT", "/bkt/unknown");
+	unknown->in.peer = (struct sockaddr *)&addresses[102];
+	x_field(unknown, "transfer-encoding", "chunked");
+	x_begin(unknown);
+	rig_until(unknown->rq->xfer.is_waiting);
+	rig_arrived_bytes = 1000;
+	pass(100);
+	assert_true(large->rq->xfer.is_late);
+	assert_false(small->rq->xfer.is_late);
+	assert_false(unknown->rq->xfer.is_late);
+	rig_arrived_bytes = 32u << 10;
+	pass(100);
+	assert_false(large->rq->xfer.is_late);
+	rig_arrived_bytes = UINT32_MAX;
+}
+
 /* A stream that was read to its end needs no buffer, and holds none while the network still has it. */
 static void
 test_read_to_end(void **state)
@@ -323,6 +352,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_put, start, stop),
 		cmocka_unit_test_setup_teardown(test_get, start, stop),
+		cmocka_unit_test_setup_teardown(test_late, start, stop),
 		cmocka_unit_test_setup_teardown(test_read_to_end, start, stop),
 		cmocka_unit_test_setup_teardown(test_slots, start, stop),
 		cmocka_unit_test_setup_teardown(test_slow_slots, start, stop),

@@ -51,7 +51,15 @@ unsent(struct xfer *x)
 	return unsent_bytes[x - xs];
 }
 
-static const struct xfer_pace_ops ops = { .unsent = unsent, .revoke = on_revoked };
+static bool late[N];
+
+static bool
+is_late(struct xfer *x)
+{
+	return late[x - xs];
+}
+
+static const struct xfer_pace_ops ops = { .unsent = unsent, .is_late = is_late, .revoke = on_revoked };
 
 static int
 begin(void **state)
@@ -65,6 +73,7 @@ begin(void **state)
 	memset(xs, 0, sizeof xs);
 	memset(held, 0, sizeof held);
 	memset(unsent_bytes, 0, sizeof unsent_bytes);
+	memset(late, 0, sizeof late);
 	nr = gone_nr = 0;
 	return 0;
 }
@@ -196,7 +205,12 @@ test_late_look(void **state)
 		xfer_pool_revoke(&xp, &pace, &ops, now);
 	}
 	assert_int_equal(gone_nr, 0);
-	looks(400, NULL);
+	/* Nor does it forget what was seen: of the second it counts as much as there should have been. */
+	looks(200, NULL);
+	now += NS_PER_S;
+	xfer_pool_revoke(&xp, &pace, &ops, now);
+	assert_int_equal(gone_nr, 0);
+	looks(100, NULL);
 	assert_int_equal(gone_nr, 1);
 }
 
@@ -334,6 +348,32 @@ test_slow_last(void **state)
 	assert_false(xs[other].have_ticket);
 }
 
+/* claim TM37: whose body has not begun to arrive comes behind whose has, until it does. */
+static void
+test_late(void **state)
+{
+	int first, second, third;
+
+	for (int i = 0; i < TICKETS; i++) {
+		hold(i);
+		xs[i].fed_all = true;
+	}
+	first = ask(50);
+	second = ask(51);
+	third = ask(52);
+	late[first] = late[second] = true;
+	looks(100, NULL);
+	end_one(0);
+	assert_true(xs[third].have_ticket);
+	late[second] = false;
+	looks(100, NULL);
+	end_one(1);
+	assert_true(xs[second].have_ticket);
+	/* Nobody else: it is better with a buffer than that lying idle. */
+	end_one(2);
+	assert_true(xs[first].have_ticket);
+}
+
 /* Clients whose numbers fall together: the one that was not slow is not in line behind the one that was. */
 static void
 test_slow_neighbour(void **state)
@@ -419,6 +459,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_share, begin, end),
 		cmocka_unit_test_setup_teardown(test_least_first, begin, end),
 		cmocka_unit_test_setup_teardown(test_slow_last, begin, end),
+		cmocka_unit_test_setup_teardown(test_late, begin, end),
 		cmocka_unit_test_setup_teardown(test_slow_neighbour, begin, end),
 		cmocka_unit_test_setup_teardown(test_slow_again, begin, end),
 		cmocka_unit_test_setup_teardown(test_no_pace, begin, end),

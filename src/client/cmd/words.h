@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The words of a command line: the commands and options there are (command.def, option.def), what is said about
+ * them, and what a URL must name.  Main thread.
+ */
+#ifndef GANTRY_CLIENT_CMD_WORDS_H
+#define GANTRY_CLIENT_CMD_WORDS_H
+
+#include <getopt.h>
+#include <stdbool.h>
+
+/* What the word URL of a command has to name. */
+enum url_kind {
+	URL_NONE,
+	URL_OBJECT,     /* a bucket and a key */
+	URL_NEW_OBJECT, /* the same, or with a '/' at its end where the file's name goes */
+	URL_PREFIX,     /* a bucket, and perhaps the beginning of keys */
+	URL_BUCKET,
+};
+
+/* Whom an option concerns. */
+enum {
+	FOR_SERVER = 1 << 0, /* commands that send requests of S3 */
+	FOR_SUM = 1 << 1,    /* those that know checksums */
+	FOR_JOBS = 1 << 2,   /* those that do several things at once */
+	FOR_LIST = 1 << 3,   /* those that read a list */
+	FOR_PORTS = 1 << 4,
+	FOR_DAEMON = 1 << 5, /* those that ask an admin listener, and need no library */
+	FOR_TOP = 1 << 6,
+	FOR_ALL = 1 << 7,
+};
+
+enum command_id {
+#define COMMAND(name, ...) COMMAND_##name,
+#include "client/cmd/command.def"
+#undef COMMAND
+	COMMAND_NR
+};
+
+/* What getopt_long() returns for an option, by its letter too. */
+enum option_id {
+	OPT_BEGIN = 256,
+#define OPTION(id, ...) OPT_##id,
+#include "client/cmd/option.def"
+#undef OPTION
+	OPT_END
+};
+
+struct command {
+	const char *name, *words;
+	enum url_kind url;
+	unsigned takes;
+	const char *brief, *more;
+};
+
+extern const struct command commands[COMMAND_NR];
+
+/* Steps like getopt_long() through argv.  Returns an option's id, -1 at the end, '?' when getopt has complained. */
+int words_option(int argc, char **argv);
+
+/* Returns the command of that name, or ends the program with what is wrong and the nearest name. */
+enum command_id words_command(const char *name);
+/* Ends the program, naming what is missing or too much, unless nr words are what the command takes. */
+void words_judge(enum command_id id, int nr, char **words);
+/* Returns which of a command's words is its URL. */
+int words_url_at(enum command_id id);
+/* Ends the program unless url is one and names what the command wants.  Returns the URL to use, which is
+ * url or allocated; file is what a put stores. */
+const char *words_url(enum command_id id, const char *url, const char *file, bool scality);
+
+/* Prints the help, of one command unless id is COMMAND_NR; returns the program's exit status. */
+int words_help(enum command_id id);
+
+/* Ends the program: what is wrong with which word, and which help to read; cmd may be NULL. */
+_Noreturn void words_bad(const char *cmd, const char *what, const char *word);
+
+#endif
