@@ -190,7 +190,7 @@ test_get(void **state)
 	assert_int_equal(req_reply(mine->rq)->status, 200);
 }
 
-/* Those of which all, or some buffers' worth, has arrived get their buffers first, behind whomever they came. */
+/* claim TM37: those of which all, or some buffers' worth, has arrived get their buffers first, behind whomever they came. */
 static void
 test_late(void **state)
 {

@@ -348,7 +348,7 @@ test_slow_last(void **state)
 	assert_false(xs[other].have_ticket);
 }
 
-/* Whose body has not begun to arrive comes behind whose has, until it does. */
+/* claim TM37: whose body has not begun to arrive comes behind whose has, until it does. */
 static void
 test_late(void **state)
 {
