@@ -144,6 +144,10 @@ test_foreign(void **state)
 	c.disks.disk = &empty;
 	assert_int_equal(store_start(&c, &st, err, sizeof err), -ENOTRECOVERABLE);
 	dir_remove(other);
+	assert_int_equal(store_start(&c, &st, err, sizeof err), -ENOTRECOVERABLE);
+	assert_non_null(strstr(err, "no store here yet"));
+	/* a device can still come */
+	empty.path = "/dev/gantry-is-not-here";
 	assert_int_equal(store_start(&c, &st, err, sizeof err), -ENOENT);
 	/* by force: what was there is gone */
 	open_store();
