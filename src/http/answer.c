@@ -171,11 +171,12 @@ answer_reply(struct hconn *c)
 {
 	const struct reply *r = req_reply(c->rq);
 	bool unread = c->has_body && !c->body_ended;
-	bool ends = r->close || c->must_close || c->close_after || c->l->h->draining || unread;
+	bool ends = r->close || c->must_close || c->close_after || c->leaving || c->l->h->draining || unread;
 	struct MHD_Response *resp;
 	enum MHD_Result ok;
 
-	c->linger = r->close || c->must_close || unread;
+	/* Who was told to go, and had a request on its way, may have sent more. */
+	c->linger = r->close || c->must_close || c->leaving || unread;
 	if (r->body == REPLY_EMPTY && !ends)
 		return queue(c, r, kept_response(c, r));
 	resp = make_response(c, r);

@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <poll.h>
+#include <semaphore.h>
 
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: x\r\n\r\n"
 #define HEAD_NS (300 * NS_PER_MS)
@@ -233,6 +234,49 @@ test_idle_goes(void **state)
 	serve_stop(s);
 }
 
+static struct serve *crowded;
+static sem_t stopped, go_on;
+
+/* Tells the connection to go, as somebody who comes to a full table has it done. */
+static void
+dismiss_first(struct msg *m)
+{
+	sem_post(&stopped);
+	while (sem_wait(&go_on) < 0)
+		;
+	conn_dismiss(container_of(list_first(&crowded->http->open), struct hconn, link));
+}
+
+/* An idle one that is told to go when its next requests are in already: the first is answered, and the answer says that
+ * it was the last.  Otherwise who goes on asking stays, beside the one that came in its place. */
+static void
+test_told_to_go(void **state)
+{
+	struct msg m;
+	struct answer a;
+	int fd;
+
+	crowded = serve_start(3, 60 * NS_PER_S);
+	fd = client(crowded);
+	expect_served(fd);
+	sem_init(&stopped, 0, 0);
+	sem_init(&go_on, 0, 0);
+	mailbox_post(&crowded->mb, &m, dismiss_first);
+	while (sem_wait(&stopped) < 0)
+		;
+	put_text(fd, GET("/now") GET("/now"));
+	sem_post(&go_on);
+	assert_true(get_answer(fd, &a, false, NULL));
+	assert_int_equal(a.status, 200);
+	assert_true(a.has_close);
+	expect_end(fd);
+	close(fd);
+	wait_for(crowded->conns == 0);
+	serve_stop(crowded);
+	sem_destroy(&stopped);
+	sem_destroy(&go_on);
+}
+
 /* A request is never ended for somebody who comes later. */
 static void
 test_requests_stay(void **state)
@@ -377,9 +421,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_late_head),     cmocka_unit_test(test_not_a_head),
 		cmocka_unit_test(test_half_heads_go), cmocka_unit_test(test_idle_goes),
-		cmocka_unit_test(test_requests_stay), cmocka_unit_test(test_flood),
-		cmocka_unit_test(test_per_address),   cmocka_unit_test(test_peers),
-		cmocka_unit_test(test_came),
+		cmocka_unit_test(test_told_to_go),    cmocka_unit_test(test_requests_stay),
+		cmocka_unit_test(test_flood),         cmocka_unit_test(test_per_address),
+		cmocka_unit_test(test_peers),         cmocka_unit_test(test_came),
 	};
 
 	if (getenv("T"))
