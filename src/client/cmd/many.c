@@ -22,8 +22,9 @@ struct many {
 	const char *url;
 	int acks_fd;
 	pthread_mutex_t lock; /* list, stop, printing */
-	bool stop;
-	int errors; /* told so far */
+	bool stop;            /* no more names: the list ended, or the server is gone */
+	bool gone;            /* and that was told */
+	int errors;           /* told so far */
 	struct tally tally;
 };
 
@@ -124,13 +125,14 @@ one(struct many *m, struct buffer *b, const char *name)
 	/* Without a server the rest of the list would only repeat the message. */
 	bool gone = o.error == -ECONNREFUSED || o.error == -EHOSTUNREACH;
 
-	if (o.error && !(gone && m->stop)) {
+	if (o.error && !(gone && m->gone)) {
 		m->errors++;
 		if (m->c->json || m->errors <= ERRORS_TOLD)
 			report(m->c, &o, false);
 		else if (m->errors == ERRORS_TOLD + 1)
 			fprintf(stderr, "gantry: further failures are only counted\n");
 	}
+	m->gone = m->gone || gone;
 	m->stop = m->stop || gone;
 	pthread_mutex_unlock(&m->lock);
 	free(path);
