@@ -157,8 +157,9 @@ struct hconn {
 /* What an idle kept-alive connection takes of us, beside the library's pool (HTTP_POOL_BYTES) and the
  * socket. */
 _Static_assert(sizeof(struct hconn) <= 4096, "an idle connection is small");
-/* Together with struct req (req/machine.h) a request in flight has at most 25 KiB of us. */
-_Static_assert(sizeof(struct hconn) + sizeof(struct head) <= 5u << 10, "a connection with a request");
+/* Together with struct req (req/machine.h) a request in flight has at most 24 KiB of us. */
+_Static_assert(sizeof(struct hconn) + sizeof(struct head) <= REQ_OUTSIDE_BYTES,
+	       "a connection with a request");
 
 struct listener {
 	struct http *h;

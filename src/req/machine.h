@@ -212,7 +212,7 @@ struct req {
 
 /* Beside these a request has the parts that its operation asks for, and its buffers. */
 _Static_assert(sizeof(struct req) + sizeof(struct req_change) <= 24u << 10, "a request in flight");
-_Static_assert(sizeof(struct req) <= 20u << 10, "... or with what http/ has of it");
+_Static_assert(sizeof(struct req) + REQ_OUTSIDE_BYTES <= 24u << 10, "... or with what http/ has of it");
 
 /* ---- the machine (machine.c) ---- */
 

@@ -29,6 +29,9 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+/* What http/ may have of a request in flight, the connection and its head: with struct req 24 KiB. */
+#define REQ_OUTSIDE_BYTES 4736u
+
 struct auth_keys;
 struct auth_replay;
 struct bufpool;
