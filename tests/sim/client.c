@@ -126,8 +126,11 @@ client_idle(struct client *c, uint32_t turns)
 uint32_t
 client_size(void)
 {
-	uint32_t w =
-		below(prof.size_inline + prof.size_small + prof.size_mid + prof.size_large + prof.size_huge);
+	uint32_t w;
+
+	if (prof.size_equal)
+		return prof.size_equal;
+	w = below(prof.size_inline + prof.size_small + prof.size_mid + prof.size_large + prof.size_huge);
 
 	if (w < prof.size_inline)
 		return below(STORE_INLINE_MAX + 1);

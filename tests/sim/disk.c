@@ -20,7 +20,7 @@
 
 #define INFLIGHT_MAX 256
 #define UNFLUSHED_MAX 8192
-#define FILE_PAGES 256
+#define FILE_PAGES 640
 #define DIRS_MAX 64
 
 struct page {

@@ -61,10 +61,12 @@ struct profile {
 	uint32_t seg_nr, segs_there; /* segments in all, made by format */
 	uint64_t log_bytes;
 	bool flush_covers_all; /* one flush covers the disk */
+	bool is_device;        /* all of it is one file */
 	/* one in so many; 0: never */
 	uint32_t eio_write, eio_read, eio_flush, rot, kill, clean, cut_in_recovery, storm, forge, slow;
 	uint32_t size_inline, size_small, size_mid, size_large, size_huge; /* weights */
-	uint32_t second; /* one op in so many is on the second bucket, the one that comes and goes */
+	uint32_t size_equal; /* all objects have that many bytes; 0: by weight */
+	uint32_t second;     /* one op in so many is on the second bucket, the one that comes and goes */
 	uint32_t w_put, w_del, w_get, w_list, w_bucket, w_upload, w_attrs;
 	uint32_t pre, abort, hold;
 	bool data_faults_only;

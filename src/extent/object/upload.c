@@ -8,6 +8,7 @@
  */
 #include "extent/object/object.h"
 
+#include "extent/disk/rules.h"
 #include "extent/disk/sync.h"
 #include "extent/log/parts.h"
 #include "base/check.h"
@@ -227,7 +228,8 @@ on_map(struct xio *x)
 		complete_done(ci, -EROFS);
 		return;
 	}
-	ci->c.flush_ticket = vol_flush_ticket(ci->vol);
+	if (RULE_PARTS_MAP_FLUSHED_FIRST)
+		ci->c.flush_ticket = vol_flush_ticket(ci->vol);
 	commit_submit(&ci->port->vp, &ci->c);
 }
 
