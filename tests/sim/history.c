@@ -199,6 +199,8 @@ die(enum end how)
 	say("%s at step %llu", how == END_CUT ? "cut" : "kill", (unsigned long long)steps);
 	counts.cuts += how == END_CUT;
 	counts.kills += how == END_KILL;
+	if (sim_store && !simdisk_faults && disk_failed(&sim_vol()->disk))
+		sim_fail("the disk failed of what it has not said: %s", sim_vol()->disk.reason);
 	if (sim_store) {
 		counts.snapshots += atomic_load(&sim_vol()->stats.snapshots);
 		counts.laps += sim_vol()->leader.next.lap;
@@ -308,7 +310,8 @@ start(bool calm, uint64_t life)
 
 	open_result = 0;
 	simdisk_faults = calm ? simdisk_faults : 0;
-	faults_at_start = simdisk_faults;
+	simdisk_soft = calm ? simdisk_soft : 0;
+	faults_at_start = simdisk_faults + simdisk_soft;
 	sim_disk_may_fail = !calm;
 	counts.starts++;
 	co_start(CO_START, 0, start_main);
@@ -328,7 +331,7 @@ start(bool calm, uint64_t life)
 		die(END_KILL);
 		return 2;
 	}
-	if (simdisk_faults == faults_at_start)
+	if (simdisk_faults + simdisk_soft == faults_at_start)
 		sim_fail("the start failed without a fault: %d %s", open_result, open_error);
 	die(END_KILL);
 	return 1;
@@ -439,7 +442,7 @@ live(bool calm)
 		return;
 	}
 	if (calm || one_in(2)) {
-		if (run_until(at_rest, life, &how) && !simdisk_faults)
+		if (run_until(at_rest, life, &how) && !simdisk_faults && !simdisk_soft)
 			model_space(sim_store, "at rest", true);
 	}
 	if (calm) {
@@ -561,7 +564,7 @@ history_run(uint64_t seed, struct plan *p)
 	rotted = false;
 	env_begin(seed);
 	simdisk_cut_mask = NULL;
-	simdisk_faults = 0;
+	simdisk_faults = simdisk_soft = 0;
 	simdisk_begin();
 	model_begin();
 	clients_begin();

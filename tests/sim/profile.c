@@ -64,6 +64,7 @@ swarm(uint64_t h)
 	prof.abort = 2 + (uint32_t)(h >> 18 & 31);
 	prof.hold = 1 + (uint32_t)(h >> 23 & 31);
 	prof.storm = h >> 28 & 3 ? 0 : 6;
+	prof.soft = h >> 30 & 3 ? 0 : 30;
 }
 
 /* Chosen by the first random numbers of the history's seed, not from its stream. */
@@ -102,6 +103,10 @@ profile_choose(uint64_t seed)
 	case 2: /* chunked objects */
 		prof.size_huge = 8;
 		prof.seg_nr = prof.segs_there = 8;
+		break;
+	case 11: /* a kernel without memory, now and then */
+		prof.soft = 12;
+		prof.is_device = false;
 		break;
 	case 3: /* a disk that fails */
 		prof.eio_write = 60;
