@@ -52,6 +52,36 @@ url_clean(const char *url)
 	return out;
 }
 
+static bool
+not_in_query(unsigned char c)
+{
+	return c == '/' || not_unreserved(c);
+}
+
+char *
+url_query(const char *url, const struct field *pair, int nr)
+{
+	char separator = strchr(url, '?') ? '&' : '?', *out, *at;
+	size_t len = strlen(url) + 1;
+
+	for (int i = 0; i < nr; i++)
+		len += pair[i].value ? strlen(pair[i].name) + 3 * strlen(pair[i].value) + 2 : 0;
+	out = malloc(len);
+	if (!out)
+		return NULL;
+	at = stpcpy(out, url);
+	for (int i = 0; i < nr; i++) {
+		if (!pair[i].value)
+			continue;
+		*at++ = separator;
+		at = stpcpy(at, pair[i].name);
+		*at++ = '=';
+		at = encode(pair[i].value, strlen(pair[i].value), not_in_query, at);
+		separator = '&';
+	}
+	return out;
+}
+
 char *
 gantry_url_join(const char *base, const char *key)
 {
