@@ -35,10 +35,16 @@ never(unsigned char c)
 	return c <= ' ' || c >= 0x7f || strchr("\"<>\\^`{|}#", c);
 }
 
-static bool
-not_unreserved(unsigned char c)
+bool
+url_is_unreserved(unsigned char c)
 {
-	return !((c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || strchr("-._~/", c));
+	return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || (c && strchr("-._~", c));
+}
+
+static bool
+not_in_key(unsigned char c)
+{
+	return c != '/' && !url_is_unreserved(c);
 }
 
 char *
@@ -53,9 +59,9 @@ url_clean(const char *url)
 }
 
 static bool
-not_in_query(unsigned char c)
+not_in_value(unsigned char c)
 {
-	return c == '/' || not_unreserved(c);
+	return !url_is_unreserved(c);
 }
 
 char *
@@ -76,9 +82,20 @@ url_query(const char *url, const struct field *pair, int nr)
 		*at++ = separator;
 		at = stpcpy(at, pair[i].name);
 		*at++ = '=';
-		at = encode(pair[i].value, strlen(pair[i].value), not_in_query, at);
+		at = encode(pair[i].value, strlen(pair[i].value), not_in_value, at);
 		separator = '&';
 	}
+	return out;
+}
+
+char *
+url_encode_all(const char *text)
+{
+	size_t len = strlen(text);
+	char *out = malloc(3 * len + 1);
+
+	if (out)
+		encode(text, len, not_in_value, out);
 	return out;
 }
 
@@ -93,7 +110,7 @@ gantry_url_join(const char *base, const char *key)
 	memcpy(out, base, base_len);
 	if (base_len && base[base_len - 1] != '/')
 		out[base_len++] = '/';
-	encode(key, len, not_unreserved, out + base_len);
+	encode(key, len, not_in_key, out + base_len);
 	return out;
 }
 

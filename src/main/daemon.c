@@ -75,7 +75,8 @@ raise_limit(int which, const char *name)
 		log_warn("cannot raise %s to its hard limit: %s", name, strerror(errno));
 }
 
-/* Where the HTTP client's address says something about the token's, an operator should decide whether it counts. */
+/* Where the HTTP client's address says something about the token's, an operator should decide whether it
+ * counts. */
 static void
 advise_binding(const struct conf *conf, const struct rdma *rdma)
 {
