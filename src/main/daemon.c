@@ -503,6 +503,10 @@ daemon_run(const struct conf *conf, const struct conf_source *source, const char
 	sigaddset(&signals, SIGUSR2);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	/* The first process of a container inherits what others there leave behind, and has no children of its own:
+	 * the kernel then buries them. */
+	if (getpid() == 1)
+		signal(SIGCHLD, SIG_IGN);
 	raise_limit(RLIMIT_NOFILE, "the number of open files");
 	raise_limit(RLIMIT_MEMLOCK, "locked memory");
 
