@@ -54,7 +54,7 @@ list_devices(const struct conf *conf)
 }
 
 static int
-format(const struct conf *conf, bool force)
+format(const struct conf *conf, bool force, bool if_absent)
 {
 	struct store_disk_conf disks[CONF_DISKS_MAX];
 	struct store_conf sc;
@@ -65,6 +65,10 @@ format(const struct conf *conf, bool force)
 	r = store_format(&sc, force, err, sizeof err);
 	if (r == 0) {
 		printf("gantryd: made a store on %d disk%s\n", sc.disks.nr, sc.disks.nr == 1 ? "" : "s");
+		return EXIT_OK;
+	}
+	if (r == -EALREADY && if_absent) {
+		printf("gantryd: there is a store already, nothing was done\n");
 		return EXIT_OK;
 	}
 	fprintf(stderr, "gantryd: cannot make a store: %s\n", err[0] ? err : strerror(-r));
@@ -109,7 +113,7 @@ with_config(const struct options *o, const struct conf_source *src, const struct
 		return list_devices(conf);
 	case ACTION_FORMAT:
 		log_init(conf->log.format, conf->log.level);
-		return format(conf, o->force);
+		return format(conf, o->force, o->if_absent);
 	case ACTION_FSCK:
 		log_init(conf->log.format, conf->log.level);
 		return fsck(conf, o->repair);
