@@ -114,7 +114,7 @@ complete_gantry() {
 		"$ROOT/share/completions/gantry.bash" "$@"
 }
 assert_eq "$(complete_gantry gantry doc)" doctor
-assert_eq "$(complete_gantry gantry --json st)" status
+assert_eq "$(complete_gantry gantry --json statu)" status
 assert_eq "$(complete_gantry gantry --req)" --require-rdma
 assert_eq "$(complete_gantry gantry top --i)" --interval
 assert_eq "$(complete_gantry gantry put --i)" ""
