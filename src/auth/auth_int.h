@@ -58,8 +58,8 @@ struct auth_keys {
 
 /* Returns the first entry of that access key and how many there are with the same; NULL: none. */
 struct auth_entry *keys_find(struct auth_keys *keys, struct span access_key, int *ret_nr);
-/* Derives the entry's key for a date (8 digits) and a region, or takes it from the cache.  Tells whether it was
- * there. */
+/* Derives the entry's key for a date (8 digits) and a region, or takes it from the cache.  Tells whether it
+ * was there. */
 bool signing_key(struct auth_entry *e, const char *date, struct span region, uint8_t out[32]);
 /* Puts a key into the cache, once it is known that its holder speaks: nobody else puts any out. */
 void signing_key_keep(struct auth_entry *e, const char *date, struct span region, const uint8_t key[32]);
@@ -80,7 +80,8 @@ struct sigv4 {
 enum fault scan_header(const struct dialect_in *in, const char *region, struct sigv4 *s,
 		       const char **ret_why);
 enum fault scan_query(const struct dialect_in *in, const char *region, struct sigv4 *s, const char **ret_why);
-/* Parses AK/20130524/us-east-1/s3/aws4_request.  region: which it has to be, or none; "any": whichever.  bad: the fault for one that is not well-formed. */
+/* Parses AK/20130524/us-east-1/s3/aws4_request.  region: which it has to be, or none; "any":
+ * whichever.  bad: the fault for one that is not well-formed. */
 enum fault scan_credential(struct span text, const char *region, enum fault bad, struct sigv4 *s,
 			   const char **ret_why);
 /* Parses "20130524T000000Z".  0 or -EINVAL. */
@@ -88,8 +89,8 @@ int stamp_parse(struct span text, char out[AUTH_STAMP_LEN + 1], uint64_t *ret_un
 
 /* ---- the canonical request (canon.c) ---- */
 
-/* Checks the list of signed headers: well-formed, all of them there, with all that must be among them, and none
- * whose hash could stand for another meaning. */
+/* Checks the list of signed headers: well-formed, all of them there, with all that must be among them, and
+ * none whose hash could stand for another meaning. */
 enum fault canon_check_headers(const struct dialect_in *in, const struct sigv4 *s, bool relax,
 			       const char **ret_why);
 /* Checks that what says which bytes move, and whether, is signed where a descriptor is. */
@@ -97,8 +98,8 @@ enum fault canon_check_beside(const struct dialect_in *in, const struct sigv4 *s
 			      bool relax, const char **ret_why);
 /* Hashes the canonical request.  payload: the text at its end. */
 void canon_hash(const struct dialect_in *in, const struct sigv4 *s, struct span payload, uint8_t out[32]);
-/* Writes the canonical request, with "..." for what is nobody's to see: security tokens, descriptors.  Returns
- * its length, 0 when it is more than cap. */
+/* Writes the canonical request, with "..." for what is nobody's to see: security tokens,
+ * descriptors.  Returns its length, 0 when it is more than cap. */
 size_t canon_text(const struct dialect_in *in, const struct sigv4 *s, struct span payload, char *out,
 		  size_t cap);
 

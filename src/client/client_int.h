@@ -244,6 +244,8 @@ struct exchange {
 	const char *if_match, *if_none_match, *content_type;
 	bool want_checksum;                      /* x-amz-checksum-mode: ENABLED */
 	unsigned connect_timeout_ms, timeout_ms; /* timeout 0: as long as bytes move */
+	gantry_header_fn *header;                /* or NULL: gets the headers of a 2xx */
+	void *header_cookie;
 };
 
 struct handle;
@@ -259,5 +261,8 @@ bool sign_exchange(const struct gantry *g, const char *method, const char *url, 
 
 /* Encodes what must not stand in a URL and leaves the rest; malloc'ed.  NULL: no memory. */
 char *url_clean(const char *url);
+bool url_is_unreserved(unsigned char c);
+/* Encodes every byte that is not unreserved, as a value in a signed query has it; malloc'ed.  NULL: no memory. */
+char *url_encode_all(const char *text);
 
 #endif

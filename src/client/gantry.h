@@ -230,11 +230,30 @@ int gantry_get(struct gantry *g, const char *url, void *ptr, size_t size, uint64
 /* Asks for size, ETag, last_modified, checksum. */
 int gantry_head(struct gantry *g, const char *url, const struct gantry_request *req,
 		struct gantry_result *res);
+
+/* Takes one header of an answer.  name is in lower case; value is terminated, and fit for a terminal. */
+typedef void gantry_header_fn(void *cookie, const char *name, const char *value);
+/* Asks for what gantry_head() asks for, the stored checksums with it, and calls fn for each header of the answer, in
+ * its order: content-type, x-amz-meta-*, x-amz-checksum-*, x-amz-tagging-count and whatever else there is.  Not a
+ * single call when it fails. */
+int gantry_stat(struct gantry *g, const char *url, const struct gantry_request *req, gantry_header_fn *fn,
+		void *cookie, struct gantry_result *res);
 /* Deletes an object; 0 also when the server says 204 for an object that was not there. */
 int gantry_delete(struct gantry *g, const char *url, const struct gantry_request *req,
 		  struct gantry_result *res);
 /* Creates, S3 only, the bucket http://host:port/bucket; 0 also when it exists already (409). */
 int gantry_make_bucket(struct gantry *g, const char *url, struct gantry_result *res);
+
+#define GANTRY_PRESIGN_MAX_S 604800u /* seven days: no S3 server takes more */
+
+/*
+ * Makes a URL with which anybody may do one thing to an object, for expires_s seconds (1 to GANTRY_PRESIGN_MAX_S) and
+ * without keys: it is signed in its query (AWS Signature Version 4), with the keys of the context, for the host, and
+ * with whatever query url has.  method: "GET", "PUT", "HEAD" or "DELETE".  Asks no server.  *ret_url: free() it.
+ * 0; -ENOKEY the context has no access key; -EOPNOTSUPP the Scality dialect; -EEXIST the URL is signed already;
+ * -EINVAL another method, time, or no URL with a host alone in front of its path; -ENOMEM.
+ */
+int gantry_presign(struct gantry *g, const char *method, const char *url, unsigned expires_s, char **ret_url);
 
 /* Joins base and key, with every byte of key encoded that is not unreserved or '/'.  free() it.  NULL: no
  * memory. */

@@ -491,13 +491,20 @@ gantry_get(struct gantry *g, const char *url, void *ptr, size_t size, uint64_t o
 		if (e == -ERANGE && c.r.status == 416)
 			e = at_the_end(&c);
 	}
-	if (e == 0)
+	if (e == 0 || e == -ERANGE)
 		learn_object_size(&c);
 	return call_end(&c, e, res);
 }
 
 int
 gantry_head(struct gantry *g, const char *url, const struct gantry_request *req, struct gantry_result *res)
+{
+	return gantry_stat(g, url, req, NULL, NULL, res);
+}
+
+int
+gantry_stat(struct gantry *g, const char *url, const struct gantry_request *req, gantry_header_fn *fn,
+	    void *cookie, struct gantry_result *res)
 {
 	struct gantry_result own;
 	struct call c;
@@ -506,7 +513,9 @@ gantry_head(struct gantry *g, const char *url, const struct gantry_request *req,
 	if (e == 0) {
 		struct exchange x = exchange_for(&c, METHOD_HEAD);
 
-		x.want_checksum = c.req.checksum;
+		x.want_checksum = c.req.checksum || fn;
+		x.header = fn;
+		x.header_cookie = cookie;
 		e = run_plain(&c, &x);
 		if (e == 0 && judge_plain(&c.r) != VERDICT_BODY)
 			e = status_errno(&c.r);

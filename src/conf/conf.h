@@ -202,9 +202,9 @@ int conf_addr_parse(const char *text, struct sockaddr_storage *ret_sa, socklen_t
 
 /* Tells whether an address is one that only this machine reaches. */
 bool conf_is_loopback(const struct sockaddr_storage *sa);
-/* Tells whether a Host field can mean nobody but us: an address, localhost, or a name in s3.domain, with or
- * without a port.  Any other name may be one that a stranger's name server points at this machine, so that the
- * stranger's web page and we are one origin to a browser (DNS rebinding).  s3 may be NULL. */
+/* Tells whether a Host field can mean nobody but us: an address, localhost, or a name in s3.domain, with
+ * or without a port.  Any other name may be one that a stranger's name server points at this machine, so
+ * that the stranger's web page and we are one origin to a browser (DNS rebinding).  s3 may be NULL. */
 bool conf_host_is_ours(const struct conf_s3 *s3, const char *host, size_t len);
 
 #endif

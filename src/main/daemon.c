@@ -75,7 +75,8 @@ raise_limit(int which, const char *name)
 		log_warn("cannot raise %s to its hard limit: %s", name, strerror(errno));
 }
 
-/* Where the HTTP client's address says something about the token's, an operator should decide whether it counts. */
+/* Where the HTTP client's address says something about the token's, an operator should decide whether it
+ * counts. */
 static void
 advise_binding(const struct conf *conf, const struct rdma *rdma)
 {
@@ -502,6 +503,10 @@ daemon_run(const struct conf *conf, const struct conf_source *source, const char
 	sigaddset(&signals, SIGUSR2);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	/* The first process of a container inherits what others there leave behind, and has no children of its own:
+	 * the kernel then buries them. */
+	if (getpid() == 1)
+		signal(SIGCHLD, SIG_IGN);
 	raise_limit(RLIMIT_NOFILE, "the number of open files");
 	raise_limit(RLIMIT_MEMLOCK, "locked memory");
 

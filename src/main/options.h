@@ -38,7 +38,7 @@ struct options {
 	enum action action;
 	const char *file;       /* -c; NULL: the default */
 	const char *ready_file; /* where the ready line is written as well */
-	bool force, repair;
+	bool force, if_absent, repair;
 	struct conf_override overrides[OVERRIDES_MAX];
 	int override_nr;
 };

@@ -2,13 +2,13 @@
 /*
  * A ring on epoll and threads, for where io_uring is forbidden.
  *
- * Reads, writes and flushes go to a crew of workers, which grows while all of them are busy; polls and accepts
- * are entries of an epoll descriptor, where the ring's thread waits for both.  What was started waits in `held`
- * until the next turn hands it over in one go, or until much payload has come together.
+ * Reads, writes and flushes go to a crew of workers, which grows while all of them are busy; polls and
+ * accepts are entries of an epoll descriptor, where the ring's thread waits for both.  What was started waits
+ * in `held` until the next turn hands it over in one go, or until much payload has come together.
  *
- * Everything but the crew is the ring's thread's.  The crew's queue is under its mutex; what is done goes
- * onto a stack without one, and who finds the ring asleep wakes it.  A worker that a disk does not let go
- * outlives its ring: then the crew is left to it.
+ * Everything but the crew is the ring's thread's.  The crew's queue is under its mutex; what is done goes onto
+ * a stack without one, and who finds the ring asleep wakes it.  A worker that a disk does not let go outlives
+ * its ring: then the crew is left to it.
  */
 #include "base/check.h"
 #include "base/clock.h"

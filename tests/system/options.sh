@@ -90,6 +90,19 @@ try 69 nic "$G" -c "$T/gantryd.yaml" --format -o "store.disks=[{path: $T/no/such
 try 74 nic "$G" -c "$T/gantryd.yaml"
 try 0 nic "$G" -c "$T/gantryd.yaml" --format
 try 74 nic "$G" -c "$T/gantryd.yaml" --format
+says 'disk0: has a store already; --force makes a new one'
+# A container's first step: every time, and never over what is there.
+super=$(md5 <"$T/disk0/super")
+try 0 nic "$G" -c "$T/gantryd.yaml" --format --if-absent
+shows 'there is a store already, nothing was done'
+assert_eq "$(md5 <"$T/disk0/super")" "$super"
+mkdir "$T/half"
+touch "$T/half/log"
+try 74 nic "$G" -c "$T/gantryd.yaml" --format --if-absent -o "store.disks=[{path: $T/half, size: 1GiB}]"
+says 'half: not empty (log)'
+try 0 nic "$G" -c "$T/gantryd.yaml" --format --if-absent -o "store.disks=[{path: $T/new, size: 1GiB}]"
+shows 'made a store on 1 disk'
+rm -r "$T/new" "$T/half"
 try 0 nic "$G" -c "$T/gantryd.yaml" --format --force
 try 0 nic "$G" -c "$T/gantryd.yaml" --fsck
 shows "the store is clean"

@@ -24,6 +24,12 @@ enum exit_code {
 #define BUFFER_BYTES (16u << 20) /* one registered buffer; also the piece of a get */
 #define JOBS_MAX 64
 
+/* A part of an object: bytes first to last, or the last `last` of them. */
+struct part {
+	uint64_t first, last;
+	bool is_suffix;
+};
+
 struct cmd {
 	struct gantry *g;
 	bool no_rdma, scality, json, quiet, checksum, require_rdma, help;
@@ -34,6 +40,9 @@ struct cmd {
 	const char *admin; /* NULL: admin_name() knows */
 	double interval_s; /* top; 0: the default */
 	int count;         /* top; 0: for ever */
+	struct part part;
+	const char *method; /* presign */
+	unsigned expires_s;
 };
 
 /* How it all went; guarded by lock when several threads add to it. */
@@ -63,7 +72,11 @@ struct buffer {
 
 int cmd_put(struct cmd *c, const char *file, const char *url);
 int cmd_get(struct cmd *c, const char *url, const char *file);
+/* Writes an object, or c->part of it, to standard output. */
+int cmd_cat(struct cmd *c, const char *url);
 int cmd_head(struct cmd *c, const char *url);
+int cmd_stat(struct cmd *c, const char *url);
+int cmd_presign(struct cmd *c, const char *url);
 int cmd_rm(struct cmd *c, const char *url);
 int cmd_mb(struct cmd *c, const char *url);
 int cmd_ports(struct cmd *c);
@@ -81,6 +94,10 @@ int cmd_many(struct cmd *c, bool is_put, const char *list, const char *url);
 void put_file(struct cmd *c, struct buffer *b, const char *file, const char *url, struct outcome *o);
 void get_file(struct cmd *c, struct buffer *b, int streams, const char *url, const char *file,
 	      struct outcome *o);
+void get_part(struct cmd *c, struct buffer *b, int streams, const char *url, const char *file,
+	      const struct part *part, struct outcome *o);
+/* Reads FIRST-LAST, FIRST- or -LENGTH. */
+bool part_parse(const char *text, struct part *ret);
 
 /* Makes a buffer.  0 or -ENOMEM. */
 int buffer_init(struct buffer *b, struct gantry *g);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 static void
@@ -17,6 +18,36 @@ take_number(const char *text, const char *what, double min, double max, double *
 	*ret = strtod(text, &end);
 	if (end == text || *end || !(*ret >= min && *ret <= max))
 		words_bad(NULL, what, text);
+}
+
+/* 90, 90s, 15m, 12h, 7d: seconds, at most GANTRY_PRESIGN_MAX_S; 0: it is none. */
+static unsigned
+take_expiry(const char *text)
+{
+	static const char units[] = "smhd";
+	static const unsigned seconds[] = { 1, 60, 3600, 86400 };
+	const char *unit;
+	char *end;
+	unsigned long n;
+
+	if (*text < '0' || *text > '9')
+		return 0;
+	n = strtoul(text, &end, 10);
+	unit = *end ? strchr(units, *end) : units;
+	if (!unit || (*end && end[1]) || n > GANTRY_PRESIGN_MAX_S / seconds[unit - units])
+		return 0;
+	return (unsigned)n * seconds[unit - units];
+}
+
+static const char *
+take_method(const char *text)
+{
+	static const char *const all[] = { "GET", "PUT", "HEAD", "DELETE" };
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (!strcasecmp(all[i], text))
+			return all[i];
+	words_bad(NULL, "--method wants GET, PUT, HEAD or DELETE", text);
 }
 
 static void
@@ -79,6 +110,20 @@ take_option(struct cmd *c, int opt)
 		take_number(optarg, "--count wants a number from 1 on", 1, 1e9, &n);
 		c->count = (int)n;
 		break;
+	case OPT_RANGE:
+		if (!part_parse(optarg, &c->part))
+			words_bad(NULL, "--range wants FIRST-LAST, FIRST- or -LENGTH, in bytes", optarg);
+		break;
+	case OPT_METHOD:
+		c->method = take_method(optarg);
+		break;
+	case OPT_EXPIRES:
+		c->expires_s = take_expiry(optarg);
+		if (!c->expires_s)
+			words_bad(NULL,
+				  "--expires wants a time from 1 second to 7 days, such as 90, 15m, 12h, 7d",
+				  optarg);
+		break;
 	case OPT_JSON:
 		c->json = true;
 		break;
@@ -114,6 +159,24 @@ static int
 run_head(struct cmd *c, char **w)
 {
 	return cmd_head(c, w[0]);
+}
+
+static int
+run_cat(struct cmd *c, char **w)
+{
+	return cmd_cat(c, w[0]);
+}
+
+static int
+run_stat(struct cmd *c, char **w)
+{
+	return cmd_stat(c, w[0]);
+}
+
+static int
+run_presign(struct cmd *c, char **w)
+{
+	return cmd_presign(c, w[0]);
 }
 
 static int
@@ -223,7 +286,7 @@ int
 main(int argc, char **argv)
 {
 	struct sigaction bus = { .sa_handler = on_bus_error }, pipe = { .sa_handler = SIG_IGN };
-	struct cmd c = { .jobs = 0 };
+	struct cmd c = { .part = { .last = UINT64_MAX }, .method = "GET", .expires_s = 3600 };
 	enum command_id id;
 	int opt, url;
 

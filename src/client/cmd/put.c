@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,6 +198,35 @@ cmd_get(struct cmd *c, const char *url, const char *file)
 		get_file(c, &b, c->jobs ? c->jobs : 4, url, file, &o);
 	buffer_fini(&b);
 	return finish(c, &o, !strcmp(file, "-"));
+}
+
+int
+cmd_cat(struct cmd *c, const char *url)
+{
+	struct outcome o;
+	struct buffer b;
+	struct tally t;
+
+	outcome_init(&o, "cat", url, "-");
+	if (buffer_init(&b, c->g) < 0)
+		outcome_local(&o, -ENOMEM, "no memory for a buffer");
+	else
+		get_part(c, &b, c->jobs ? c->jobs : 4, url, "-", &c->part, &o);
+	buffer_fini(&b);
+	o.op = "cat";
+	/* Whoever read has enough: the end that every other program has then. */
+	if (o.is_local && o.error == -EPIPE) {
+		signal(SIGPIPE, SIG_DFL);
+		raise(SIGPIPE);
+	}
+	explain(&o);
+	if (c->json || o.error)
+		report(c, &o, true);
+	tally_init(&t);
+	tally_add(&t, &o);
+	if (tally_exit(c, &t) == EXIT_NOT_RDMA && !c->json)
+		fprintf(stderr, "gantry: cat %s: not by RDMA: %s\n", url, o.res.reason);
+	return tally_exit(c, &t);
 }
 
 int

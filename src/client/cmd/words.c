@@ -110,7 +110,7 @@ other_name(const char *name)
 {
 	static const char *const other[][2] = { { "upload", "put" },    { "download", "get" },
 						{ "delete", "rm" },     { "remove", "rm" },
-						{ "del", "rm" },        { "stat", "head" },
+						{ "del", "rm" },        { "sign", "presign" },
 						{ "info", "status" },   { "mkdir", "mb" },
 						{ "make-bucket", "mb" } };
 

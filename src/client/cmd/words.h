@@ -28,6 +28,8 @@ enum {
 	FOR_DAEMON = 1 << 5, /* those that ask an admin listener, and need no library */
 	FOR_TOP = 1 << 6,
 	FOR_ALL = 1 << 7,
+	FOR_CAT = 1 << 8,
+	FOR_PRESIGN = 1 << 9,
 };
 
 enum command_id {
