@@ -14,6 +14,7 @@ libgantry does the work and is found as libgantry.so.0, or where $GANTRY_LIBRARY
 
 from ._abi import library as _library
 from ._client import Client, Data, Registration, Result
+from ._list import Entry
 from ._version import __version__
 from .errors import (
     AccessDenied,
@@ -49,6 +50,7 @@ __all__ = [
     "Conflict",
     "ConnectionFailed",
     "Data",
+    "Entry",
     "Error",
     "InvalidRequest",
     "NoSpace",

@@ -47,7 +47,8 @@ _SCATTERED = "its elements do not lie one behind the other: make a contiguous co
 class Memory:
     """Bytes of an object that has the buffer protocol, or of a CPU tensor of PyTorch.
 
-    While it is not released, Python neither frees nor moves them: a bytearray cannot be resized, a mmap not closed.
+    While it is not released, Python neither frees nor moves them: a bytearray cannot be resized, a mmap not
+    closed.
     """
 
     __slots__ = ("address", "nbytes", "readonly", "_view", "_keep")
@@ -69,7 +70,10 @@ class Memory:
     def _of_tensor(self, tensor: Any) -> None:
         kind = tensor.device.type
         if kind != "cpu":
-            raise TypeError(f"{_name(tensor)} is not in the memory of this host: " + _DEVICE.format(where=str(tensor.device)))
+            raise TypeError(
+                f"{_name(tensor)} is not in the memory of this host: "
+                + _DEVICE.format(where=str(tensor.device))
+            )
         if str(tensor.layout) != "torch.strided" or tensor.is_quantized:
             raise TypeError(f"{_name(tensor)} of layout {tensor.layout} is not one run of bytes")
         if not tensor.is_contiguous() or tensor.is_conj() or tensor.is_neg():
@@ -81,14 +85,20 @@ class Memory:
 
     def _of_buffer(self, obj: Any) -> None:
         if hasattr(obj, "__cuda_array_interface__"):
-            raise TypeError(f"{_name(obj)} is not in the memory of this host: " + _DEVICE.format(where="CUDA"))
+            raise TypeError(
+                f"{_name(obj)} is not in the memory of this host: " + _DEVICE.format(where="CUDA")
+            )
         if hasattr(obj, "__dlpack_device__") and obj.__dlpack_device__()[0] not in (_CPU, _CUDA_HOST):
-            raise TypeError(f"{_name(obj)} is not in the memory of this host: " + _DEVICE.format(where="DLPack"))
+            raise TypeError(
+                f"{_name(obj)} is not in the memory of this host: " + _DEVICE.format(where="DLPack")
+            )
         view = _PyBuffer()
         try:
             _get_buffer(obj, ctypes.byref(view), _FULL_RO)
         except TypeError:
-            raise TypeError(f"{_name(obj)} is no buffer: bytes, bytearray, memoryview, mmap, array, numpy or a CPU tensor is") from None
+            raise TypeError(
+                f"{_name(obj)} is no buffer; bytes, bytearray, memoryview, mmap, array, numpy are"
+            ) from None
         except (BufferError, ValueError) as e:
             raise TypeError(f"{_name(obj)} does not give its memory: {e}") from e
         self._view = view
@@ -97,7 +107,9 @@ class Memory:
             raise TypeError(f"{_name(obj)} holds Python objects, and not their bytes: pickle it")
         if not _is_contiguous(ctypes.byref(view), b"C"):
             self.release()
-            raise ValueError(f"{_name(obj)}: " + _SCATTERED.format(how="numpy.ascontiguousarray(), or bytes()"))
+            raise ValueError(
+                f"{_name(obj)}: " + _SCATTERED.format(how="numpy.ascontiguousarray(), or bytes()")
+            )
         self.address = view.buf or 0
         self.nbytes = view.len
         self.readonly = bool(view.readonly)

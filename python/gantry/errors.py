@@ -19,7 +19,9 @@ class Error(OSError):
     reason    why not by RDMA, where that was tried or asked for
     """
 
-    def __init__(self, number: int, message: str, url: str = "", *, code: str = "", status: int = 0, reason: str = "") -> None:
+    def __init__(
+        self, number: int, message: str, url: str = "", *, code: str = "", status: int = 0, reason: str = ""
+    ) -> None:
         super().__init__(number, message, url or None)
         self.code = code
         self.message = message
@@ -143,7 +145,9 @@ _BY_ERRNO: Dict[int, Type[Error]] = {
 }
 
 
-def error_for(number: int, message: str, url: str = "", *, code: str = "", status: int = 0, reason: str = "") -> Error:
+def error_for(
+    number: int, message: str, url: str = "", *, code: str = "", status: int = 0, reason: str = ""
+) -> Error:
     """Makes the exception for an errno value (positive) and what the server said."""
     kind: Optional[Type[Error]] = _BY_CODE.get(code)
     # What is wrong with an answer 2xx is found here, and only the errno says it; so is the lack of RDMA.
@@ -154,5 +158,7 @@ def error_for(number: int, message: str, url: str = "", *, code: str = "", statu
     return kind(number, message or os.strerror(number), url, code=code, status=status, reason=reason)
 
 
-def _again(kind: Type[Error], number: int, message: str, url: str, code: str, status: int, reason: str) -> Error:
+def _again(
+    kind: Type[Error], number: int, message: str, url: str, code: str, status: int, reason: str
+) -> Error:
     return kind(number, message, url, code=code, status=status, reason=reason)

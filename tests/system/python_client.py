@@ -40,7 +40,9 @@ class Rdma(unittest.TestCase):
         self.addCleanup(self.c.close)
 
     def way(self, result, n):
-        self.assertEqual((result.path, result.bytes, result.rdma_bytes), (self.path, n, n if self.path == "rdma" else 0))
+        self.assertEqual(
+            (result.path, result.bytes, result.rdma_bytes), (self.path, n, n if self.path == "rdma" else 0)
+        )
         self.assertEqual(bool(result.reason), self.path != "rdma", result.reason)
 
     def test_put_get(self):
@@ -98,11 +100,25 @@ class Rdma(unittest.TestCase):
             mapped = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)
         numbers = numpy.frombuffer(raw, dtype="<f8").reshape(100, 100)
         self.assertFalse(numbers.flags.writeable)
-        sources = [raw, bytearray(raw), memoryview(raw), memoryview(b"__" + raw)[2:], array.array("H", raw), mapped, numbers, numbers.copy()]
+        sources = [
+            raw,
+            bytearray(raw),
+            memoryview(raw),
+            memoryview(b"__" + raw)[2:],
+            array.array("H", raw),
+            mapped,
+            numbers,
+            numbers.copy(),
+        ]
         for source in sources:
             self.way(self.c.put("buffer", source), len(raw))
             self.assertEqual(self.c.get("buffer"), raw, type(source))
-        targets = [bytearray(80_000), memoryview(bytearray(80_000)), array.array("H", bytes(80_000)), mmap.mmap(-1, 80_000)]
+        targets = [
+            bytearray(80_000),
+            memoryview(bytearray(80_000)),
+            array.array("H", bytes(80_000)),
+            mmap.mmap(-1, 80_000),
+        ]
         targets += [numpy.zeros((100, 100)), numpy.zeros(80_000, numpy.int8), numpy.zeros((200, 100))[100:]]
         for target in targets:
             self.way(self.c.get_into("buffer", target), len(raw))
@@ -111,8 +127,15 @@ class Rdma(unittest.TestCase):
 
     def test_not_contiguous(self):
         grid = numpy.zeros((100, 100))
-        for bad in (grid[:, ::2], grid[::-1], numpy.asfortranarray(numpy.zeros((3, 4))), memoryview(bytes(100))[::2]):
-            with self.assertRaisesRegex(ValueError, "do not lie one behind the other: make a contiguous copy"):
+        for bad in (
+            grid[:, ::2],
+            grid[::-1],
+            numpy.asfortranarray(numpy.zeros((3, 4))),
+            memoryview(bytes(100))[::2],
+        ):
+            with self.assertRaisesRegex(
+                ValueError, "do not lie one behind the other: make a contiguous copy"
+            ):
                 self.c.put("bad", bad)
         with self.assertRaisesRegex(ValueError, "contiguous"):
             self.c.get_into("bad", grid[:, 1])
@@ -182,7 +205,9 @@ class Rdma(unittest.TestCase):
             self.c.get("none", size=5)
         error = e.exception
         self.assertIsInstance(error, FileNotFoundError)
-        self.assertEqual((error.errno, error.status, error.code, error.url), (2, 404, "NoSuchKey", BUCKET + "/none"))
+        self.assertEqual(
+            (error.errno, error.status, error.code, error.url), (2, 404, "NoSuchKey", BUCKET + "/none")
+        )
         self.assertRegex(str(error), r"/bkt/none: .+ \(NoSuchKey 404\)$")
         again = pickle.loads(pickle.dumps(error))
         self.assertEqual((type(again), str(again), again.code), (type(error), str(error), error.code))
@@ -257,7 +282,14 @@ class Rdma(unittest.TestCase):
         """Large gets move as ranges, several at a time."""
         data = bytes_of(11 * MIB + 5)
         self.c.put("large", data)
-        with gantry.Client(BUCKET, split_above=6 * MIB, part_size=5 * MIB, jobs=3, require_rdma=self.path == "rdma", **self.words) as c:
+        with gantry.Client(
+            BUCKET,
+            split_above=6 * MIB,
+            part_size=5 * MIB,
+            jobs=3,
+            require_rdma=self.path == "rdma",
+            **self.words,
+        ) as c:
             got = c.get("large")
             self.way(got.result, len(data))
             self.assertEqual(got, data)
@@ -272,6 +304,38 @@ class Rdma(unittest.TestCase):
             with self.assertRaises(gantry.NotFound):
                 c.get_into("none", buffer)
         self.c.delete("large")
+
+    def test_multipart(self):
+        """Large puts are multipart uploads, also of what lies in several registrations; a failed one leaves nothing."""
+        data = bytes_of(17 * MIB + 5)
+        with gantry.Client(
+            BUCKET,
+            split_above=6 * MIB,
+            part_size=5 * MIB,
+            jobs=3,
+            require_rdma=self.path == "rdma",
+            **self.words,
+        ) as c:
+            r = c.put("parts", data, checksum=True, content_type="text/x-parts")
+            self.way(r, len(data))
+            self.assertRegex(r.etag, '-4"$')
+            self.assertEqual(r.object_size, len(data))
+            self.assertEqual(c.get("parts"), data)
+            stat = c.head("parts", checksum=True)
+            self.assertEqual((stat.etag, stat.checksum), (r.etag, r.checksum))
+            self.assertTrue(stat.checksum)
+            self.assertEqual(c.headers("parts")["content-type"], "text/x-parts")
+            buffer = bytearray(data[::-1])
+            with c.register(buffer):
+                self.way(c.put("parts", buffer, if_match=r.etag), len(data))
+            self.assertEqual(c.get("parts", offset=5 * MIB, size=10 * MIB), data[::-1][5 * MIB : 15 * MIB])
+            with self.assertRaises(gantry.PreconditionFailed):
+                c.put("parts", data, if_none_match="*")
+            with self.assertRaises(gantry.NotFound):
+                c.put(URL + "/nobucket/parts", data)
+            self.assertEqual(list(c.uploads()), [])
+            self.assertEqual(c.get("parts"), data[::-1])
+            c.delete("parts")
 
 
 class Http(Rdma):
@@ -293,7 +357,6 @@ class Http(Rdma):
                 c.put("one", b"x")
             self.assertIn("RDMA is switched off", e.exception.reason)
 
-
     def test_bucket(self):
         with gantry.Client(URL + "/made-by-python") as c:
             c.make_bucket()
@@ -304,6 +367,93 @@ class Http(Rdma):
                 c.make_bucket(URL + "/B_")
         with gantry.Client() as c, self.assertRaisesRegex(ValueError, "no bucket given"):
             c.make_bucket()
+
+
+class Lists(unittest.TestCase):
+    """Lists, copies, buckets."""
+
+    def setUp(self):
+        self.c = gantry.Client(URL + "/listed", rdma=False)
+        self.addCleanup(self.c.close)
+        self.c.make_bucket()
+        self.keys = sorted([f"a/{i:04}" for i in range(30)] + ["a", "b/x/y", "b/z", "ü n&<i>", "%2F +x"])
+        for key in self.keys:
+            self.c.put(key, key.encode())
+
+    def tearDown(self):
+        for e in self.c.list():
+            self.c.delete(e.key)
+        self.c.remove_bucket()
+
+    def test_list(self):
+        for page in (1, 7, 1000):
+            got = list(self.c.list(page=page))
+            self.assertEqual([e.key for e in got], self.keys)
+        self.assertEqual([e.size for e in got], [len(k.encode()) for k in self.keys])
+        self.assertEqual(got[0].etag, self.c.head(self.keys[0]).etag)
+        self.assertRegex(got[0].date, r"^20..-..-..T.*Z$")
+        for e in got:
+            self.assertEqual(self.c.get(e.key), e.key.encode())
+        self.assertEqual(
+            [e.key for e in self.c.list("a/", page=4)], [k for k in self.keys if k.startswith("a/")]
+        )
+        top = [(e.key, e.is_prefix) for e in self.c.list(delimiter="/")]
+        self.assertEqual(sorted(k for k, p in top if p), ["a/", "b/"])
+        self.assertEqual(
+            sorted((k, p) for k, p in top if not p), sorted((k, False) for k in self.keys if "/" not in k)
+        )
+        self.assertEqual([e.key for e in self.c.list("b/", delimiter="/") if e.is_prefix], ["b/x/"])
+        self.assertEqual(
+            [e.key for e in self.c.list(start_after="a/0027")][:3], ["a/0028", "a/0029", "b/x/y"]
+        )
+        self.assertEqual(list(self.c.list("none")), [])
+        self.assertIn("listed", [e.key for e in self.c.buckets()])
+
+    def test_ends(self):
+        """A list that nobody goes on with ends; closing the client ends it; errors reach whoever iterates."""
+        before = threading.active_count()
+        some = self.c.list(page=1)
+        self.assertEqual(next(some).key, self.keys[0])
+        some.close()
+        with gantry.Client(URL + "/listed", rdma=False) as c:
+            self.assertEqual(c.list(page=1).__next__().key, self.keys[0])
+            open_end = c.list(page=1)
+            next(open_end)
+        with self.assertRaisesRegex(ValueError, "the client is closed"):
+            list(c.list())
+        del open_end
+        for t in threading.enumerate():
+            if t.name == "gantry-list":
+                t.join(60)
+        self.assertEqual(threading.active_count(), before)
+        with self.assertRaises(gantry.NotFound) as e:
+            list(self.c.list(url=URL + "/nobucket"))
+        self.assertEqual(e.exception.code, "NoSuchBucket")
+
+    def test_copy(self):
+        r = self.c.copy("b/z", "b/copy")
+        self.assertEqual((r.path, self.c.get("b/copy")), ("", b"b/z"))
+        self.assertEqual(r.etag, self.c.head("b/copy").etag)
+        with self.assertRaises(gantry.PreconditionFailed):
+            self.c.copy("b/z", "b/copy", source_if_match='"0"')
+        with self.assertRaises(gantry.NotFound):
+            self.c.copy("none", "b/copy")
+        self.c.copy("b/z", BUCKET + "/from-listed")
+        self.assertEqual(self.c.get(BUCKET + "/from-listed"), b"b/z")
+        with self.assertRaises(gantry.Conflict) as e:
+            self.c.remove_bucket()
+        self.assertEqual(e.exception.code, "BucketNotEmpty")
+
+    def test_uploads(self):
+        upload = gantry._client.Upload(self.c, self.c.url("half"))
+        buffer = gantry._buffer.Memory(bytes(MIB))
+        upload.put(1, buffer.address, buffer.nbytes)
+        found = list(self.c.uploads())
+        self.assertEqual([(e.key, e.upload_id.encode()) for e in found], [("half", upload.id)])
+        self.c.abort_upload(found[0].key, found[0].upload_id)
+        self.assertEqual(list(self.c.uploads()), [])
+        with self.assertRaises(gantry.NotFound):
+            self.c.abort_upload("half", found[0].upload_id)
 
 
 class Life(unittest.TestCase):
@@ -345,7 +495,9 @@ class Life(unittest.TestCase):
                         head += conn.recv(65536)
                     for i in range(1000):
                         sum(range(i))
-                    conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nETag: \"x\"\r\nConnection: close\r\n\r\n12345")
+                    conn.sendall(
+                        b'HTTP/1.1 200 OK\r\nContent-Length: 5\r\nETag: "x"\r\nConnection: close\r\n\r\n12345'
+                    )
 
             thread = threading.Thread(target=serve)
             thread.start()
