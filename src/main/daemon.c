@@ -216,11 +216,7 @@ start_store(struct daemon *d)
 		return 0;
 	}
 	log_event(LOG_EV_START_FAILED, LOG_ERROR, "store: %s", err[0] ? err : strerror(-r));
-	if (r == -ENOTRECOVERABLE)
-		return EXIT_STORE;
-	if (r == -ENOENT || r == -ENXIO || r == -ENODEV || r == -ENOTDIR)
-		return EXIT_MISSING;
-	return r == -EINVAL ? EXIT_CONFIG : EXIT_RUNTIME;
+	return exit_of_store(r);
 }
 
 static int

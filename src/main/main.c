@@ -72,11 +72,7 @@ format(const struct conf *conf, bool force, bool if_absent)
 		return EXIT_OK;
 	}
 	fprintf(stderr, "gantryd: cannot make a store: %s\n", err[0] ? err : strerror(-r));
-	if (r == -EALREADY || r == -EEXIST || r == -ENOTEMPTY || r == -ENOTRECOVERABLE)
-		return EXIT_STORE;
-	if (r == -ENOENT || r == -ENXIO || r == -ENODEV || r == -ENOTDIR)
-		return EXIT_MISSING;
-	return r == -EINVAL ? EXIT_CONFIG : EXIT_RUNTIME;
+	return r == -ENOSPC ? EXIT_CONFIG : exit_of_store(r); /* no room: for the size that is configured */
 }
 
 static void
@@ -101,11 +97,7 @@ fsck(const struct conf *conf, bool repair)
 	else
 		fprintf(stderr, "gantryd: fsck: %s\n",
 			r == -ENOTRECOVERABLE ? "the store is damaged" : strerror(-r));
-	if (r >= 0)
-		return EXIT_OK;
-	if (r == -ENOENT || r == -ENXIO || r == -ENODEV || r == -ENOTDIR)
-		return EXIT_MISSING;
-	return r == -ENOTRECOVERABLE ? EXIT_STORE : r == -EINVAL ? EXIT_CONFIG : EXIT_RUNTIME;
+	return r >= 0 ? EXIT_OK : exit_of_store(r);
 }
 
 static int

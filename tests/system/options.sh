@@ -107,12 +107,16 @@ try 0 nic "$G" -c "$T/gantryd.yaml" --format --force
 try 0 nic "$G" -c "$T/gantryd.yaml" --fsck
 shows "the store is clean"
 try 78 nic "$G" -c "$T/gantryd.yaml" -o "store.disks=[{path: $T/disk0, size: 2GiB}]"
+# What is not a file of a store: no start mends it.
+mkdir -p "$T/odd/super"
+try 74 nic "$G" -c "$T/gantryd.yaml" -o "store.disks=[{path: $T/odd, size: 1GiB}]"
+says "$T/odd: cannot open super: Is a directory"
 
 # ---- serving: the ready line, pages, signals ----
 # A ready file that cannot be written ends the start: whoever waits for it would wait for ever.
 mkdir "$T/directory"
 for f in none/ready directory; do
-	try 1 nic timeout 60 "$G" -c "$T/gantryd.yaml" --ready-file "$T/$f"
+	try 78 nic timeout 60 "$G" -c "$T/gantryd.yaml" --ready-file "$T/$f"
 	says "$T/$f: $([ $f = directory ] && echo Is a directory || echo No such file or directory)"
 done
 daemon_run
