@@ -85,7 +85,7 @@ define module
 OBJ-$(1) := $$(patsubst %.c,$(O)/%.o,$$(wildcard $(call moddir,$(1))/*.c))
 $(O)/$(1).a: $$(OBJ-$(1))
 	@mkdir -p $$(@D); rm -f $$@
-	$$(Q)ar rcs $$@ $$^
+	$$(Q)$(AR) rcs $$@ $$^
 ALLOBJ += $$(OBJ-$(1))
 endef
 $(foreach m,$(MODULES),$(eval $(call module,$(m))))
@@ -132,7 +132,7 @@ TOOLBIN := $(patsubst tests/tools/%.c,$(O)/tools/%,$(TOOLSRC))
 TOOLLIB := $(patsubst %.c,$(O)/%.o,$(wildcard tests/tools/*/*.c))
 $(O)/tools.a: $(TOOLLIB)
 	@mkdir -p $(@D); rm -f $@
-	$(Q)ar rcs $@ $^
+	$(Q)$(AR) rcs $@ $^
 $(TOOLBIN): $(O)/tools/%: $(O)/tests/tools/%.o $(call archives,tools)
 	@mkdir -p $(@D); echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(call linkmod,tools) $(shell pkg-config --libs libcurl libibverbs libmlx5 libcrypto)
