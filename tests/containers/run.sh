@@ -66,14 +66,13 @@ confined=("${limits[@]}" --network none --read-only --tmpfs /run/gantry --cap-dr
 	-e 'GANTRY_STORE_DISKS=[{path: /var/lib/gantry/disk0, size: 1GiB}]')
 ours=(--security-opt "seccomp=$PWD/packaging/container/seccomp.json")
 # gantryd PROFILE-WORDS -- WORDS: one command of it, in the foreground
-once() { pod run --rm "${confined[@]}" "${ours[@]}" localhost/gantry "$@" >"$T/once" 2>&1; }
+once() { pod run --rm --no-healthcheck "${confined[@]}" "${ours[@]}" localhost/gantry "$@" >"$T/once" 2>&1; }
 install -d -o 10001 -g 10001 -m 700 "$T/volume"
-once --check-config || die "--check-config: $(cat "$T/once")"
 once --format --if-absent || die "--format --if-absent: $(cat "$T/once")"
 grep -q 'made a store on 1 disk' "$T/once" || die "--format --if-absent: $(cat "$T/once")"
-if [ ! -e "$T/volume/credentials.yaml" ]; then die "no first key: $(cat "$T/once")"; fi
-key=$(sed -n 's/^- *access_key: *//p' "$T/volume/credentials.yaml") secret=$(sed -n 's/^ *secret_key: *//p' "$T/volume/credentials.yaml")
-grep -q "$key" "$T/once" || die "--format does not say the first key: $(cat "$T/once")"
+key=$(sed -n 's/^ *export AWS_ACCESS_KEY_ID=//p' "$T/once") secret=$(sed -n 's/^ *export AWS_SECRET_ACCESS_KEY=//p' "$T/once")
+if [ -z "$key" ] || [ -z "$secret" ]; then die "--format does not say the first key: $(cat "$T/once")"; fi
+once --check-config || die "--check-config: $(cat "$T/once")"
 once --format --if-absent || die "--format --if-absent again: $(cat "$T/once")"
 grep -q 'there is a store already' "$T/once" || die "--format --if-absent again: $(cat "$T/once")"
 ok "a volume gets its store and a first key, once"
@@ -82,7 +81,7 @@ ok "a volume gets its store and a first key, once"
 start() {
 	local name=$1 i
 	shift
-	pod run --detach --name "$name" "${confined[@]}" "$@" localhost/gantry >"$T/log" 2>&1 || die "$name: $(cat "$T/log")"
+	pod run --detach --health-interval disable --name "$name" "${confined[@]}" "$@" localhost/gantry >"$T/log" 2>&1 || die "$name: $(cat "$T/log")"
 	for ((i = 0; i < 300; i++)); do
 		! pod healthcheck run "$name" >/dev/null 2>&1 || break
 		[ "$(pod inspect --format '{{.State.Running}}' "$name")" = true ] || die "$name ended: $(pod logs "$name" 2>&1 | tail -n 20)"
@@ -157,7 +156,7 @@ ok "where io_uring is forbidden it says so, serves on threads, and has what was 
 once --fsck || die "--fsck: $(cat "$T/once")"
 pod rm --force --all >/dev/null 2>&1
 # A configuration that is wrong is said, and ends with the status that orchestrators should not restart on.
-pod run --rm "${confined[@]}" "${ours[@]}" -e GANTRY_RDMA_NONSENSE=1 localhost/gantry >"$T/log" 2>&1
+pod run --rm --no-healthcheck "${confined[@]}" "${ours[@]}" -e GANTRY_RDMA_NONSENSE=1 localhost/gantry >"$T/log" 2>&1
 eq "$?" 78 "a variable that is no key: $(cat "$T/log")"
 ok "the store is clean; a wrong variable of the environment is 78"
 
@@ -180,12 +179,12 @@ rm -f "$T/base/usr/sbin/policy-rc.d"
 tar -C "$T/base" -c . | podman "${store[@]}" --tmpdir "$T/podman" import - localhost/builder:12 >"$T/log" 2>&1 || die "import: $(tail -n 3 "$T/log")"
 rm -rf --one-file-system "$T/base" "$C/build"
 build localhost/builder:12 tree localhost/gantry-tree "$C" || die "the image from the tree: $(tail -n 15 "$T/log")"
-eq "$(pod run --rm "${confined[@]}" "${ours[@]}" localhost/gantry-tree --version | sed -n '1s/ *(.*//p' | cut -d' ' -f2)" "$(cat VERSION)" "the image from the tree"
+eq "$(pod run --rm --no-healthcheck "${confined[@]}" "${ours[@]}" localhost/gantry-tree --version | sed -n '1s/ *(.*//p' | cut -d' ' -f2)" "$(cat VERSION)" "the image from the tree"
 ok "buildah builds the image from the tree"
 
 # ---- manifests ----
 
-tests/containers/manifests.sh >"$T/log" 2>&1
+[ -x tests/containers/manifests.sh ] && tests/containers/manifests.sh >"$T/log" 2>&1
 rc=$?
 cat "$T/log"
 [ $rc = 0 ] || die "manifests"
