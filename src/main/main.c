@@ -65,7 +65,12 @@ format(const struct conf *conf, bool force)
 	r = store_format(&sc, force, err, sizeof err);
 	if (r == 0) {
 		printf("gantryd: made a store on %d disk%s\n", sc.disks.nr, sc.disks.nr == 1 ? "" : "s");
-		return EXIT_OK;
+		fflush(stdout);
+		if (daemon_first_key(conf) == 0)
+			return EXIT_OK;
+		fprintf(stderr, "gantryd: the store is made, but no first access key: `gantry key new`, as "
+				"root, makes one\n");
+		return EXIT_RUNTIME;
 	}
 	fprintf(stderr, "gantryd: cannot make a store: %s\n", err[0] ? err : strerror(-r));
 	if (r == -EEXIST || r == -ENOTEMPTY || r == -ENOTRECOVERABLE)

@@ -43,6 +43,10 @@ struct cmd {
 	struct part part;
 	const char *method; /* presign */
 	unsigned expires_s;
+	struct {
+		const char *bucket, *prefix, *until, *file, *conf;
+		bool read_only;
+	} key; /* key */
 };
 
 /* How it all went; guarded by lock when several threads add to it. */
@@ -84,6 +88,8 @@ int cmd_ports(struct cmd *c);
 int cmd_status(struct cmd *c);
 int cmd_top(struct cmd *c);
 int cmd_doctor(struct cmd *c, const char *client);
+/* Does "new", "list" or "revoke" with the access keys of a daemon on this machine; access_key: what to revoke. */
+int cmd_key(struct cmd *c, const char *what, const char *access_key);
 /* Says in words what a decline's reason means. */
 const char *decline_meaning(const char *reason);
 /* Puts or gets many files: names from a list file ("-": standard input), one a line, below -C DIR and
@@ -98,6 +104,8 @@ void get_part(struct cmd *c, struct buffer *b, int streams, const char *url, con
 	      const struct part *part, struct outcome *o);
 /* Reads FIRST-LAST, FIRST- or -LENGTH. */
 bool part_parse(const char *text, struct part *ret);
+/* Reads a time of at least a second and at most max_s: 90, 90s, 15m, 12h, 7d. */
+bool duration_parse(const char *text, uint64_t max_s, uint64_t *ret_s);
 
 /* Makes a buffer.  0 or -ENOMEM. */
 int buffer_init(struct buffer *b, struct gantry *g);

@@ -30,6 +30,7 @@ enum {
 	FOR_ALL = 1 << 7,
 	FOR_CAT = 1 << 8,
 	FOR_PRESIGN = 1 << 9,
+	FOR_KEY = 1 << 10, /* those that change a file of the daemon, and need no library */
 };
 
 enum command_id {
