@@ -532,20 +532,24 @@ auth_keys_parse(const char *text, size_t len, const char *source, struct auth_ke
 
 /* ---- the file ---- */
 
-/* whose: also the owner and the mode matter. */
+/* What root owns may be read by a group, which is how a secret is mounted for a daemon that is not root.  whose: also the
+ * owner and the mode matter. */
 static int
 check_file(int fd, const char *path, bool whose, FILE *err)
 {
 	struct stat st;
+	mode_t others = 077;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
+	if (st.st_uid == 0 && geteuid() != 0)
+		others = 037;
 	if (!S_ISREG(st.st_mode))
 		fprintf(err, "%s: is not a regular file\n", path);
 	else if (whose && st.st_uid != geteuid() && st.st_uid != 0)
 		fprintf(err, "%s: belongs to user %u; it must be the daemon's own or root's\n", path,
 			(unsigned)st.st_uid);
-	else if (whose && (st.st_mode & 077))
+	else if (whose && (st.st_mode & others))
 		fprintf(err, "%s: others may read or write it (mode %04o); chmod 0600 it\n", path,
 			(unsigned)st.st_mode & 07777);
 	else if (st.st_size > (off_t)CREDENTIALS_BYTES_MAX)

@@ -22,6 +22,7 @@ struct keyfile {
 	char *text;       /* NULL: there is no file yet */
 	size_t len;
 	struct auth_keys *keys;
+	mode_t mode;
 	bool give; /* to uid and gid */
 	uid_t uid;
 	gid_t gid;
@@ -122,10 +123,14 @@ find_owner(struct keyfile *f, const char *like)
 {
 	struct stat st;
 
+	f->mode = 0600;
 	if (f->text)
 		f->give = stat(f->path, &st) == 0;
 	else if (geteuid() == 0)
 		f->give = (like && stat(like, &st) == 0) || fstat(f->dir_fd, &st) == 0;
+	/* What root owns a group may read: the daemon's. */
+	if (f->text && f->give && st.st_uid == 0)
+		f->mode |= st.st_mode & 0040;
 	if (f->give) {
 		f->uid = st.st_uid;
 		f->gid = st.st_gid;
@@ -231,7 +236,9 @@ write_beside(struct keyfile *f, const char *beside, const char *text, size_t len
 	if (fd < 0)
 		return -errno;
 	/* The group of a file that nobody but its owner may read is of no matter. */
-	if (fchmod(fd, 0600) < 0 || (f->give && fchown(fd, f->uid, f->gid) < 0 && f->uid != geteuid()))
+	if (f->give && fchown(fd, f->uid, f->gid) < 0 && (f->uid != geteuid() || f->mode != 0600))
+		e = -errno;
+	if (e == 0 && fchmod(fd, f->mode) < 0)
 		e = -errno;
 	if (e == 0)
 		e = write_all(fd, text, len);

@@ -2,7 +2,7 @@
 # libgantry and the gantry command; included by the top Makefile.  The library is src/client/*.c (with what it needs of base and
 # token), the command src/client/cmd/*.c, linked with the same objects so that it runs from anywhere.
 
-PKG-client := libcurl libcrypto libibverbs libmlx5
+PKG-client := libcurl libcrypto libxml-2.0 libibverbs libmlx5
 $(eval $(call module,client))
 
 # What the command needs beyond the library: the daemon's own readers of its files, for `gantry key`.

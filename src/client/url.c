@@ -65,6 +65,30 @@ not_in_value(unsigned char c)
 }
 
 char *
+url_query(const char *url, const struct field *pair, int nr)
+{
+	char separator = strchr(url, '?') ? '&' : '?', *out, *at;
+	size_t len = strlen(url) + 1;
+
+	for (int i = 0; i < nr; i++)
+		len += pair[i].value ? strlen(pair[i].name) + 3 * strlen(pair[i].value) + 2 : 0;
+	out = malloc(len);
+	if (!out)
+		return NULL;
+	at = stpcpy(out, url);
+	for (int i = 0; i < nr; i++) {
+		if (!pair[i].value)
+			continue;
+		*at++ = separator;
+		at = stpcpy(at, pair[i].name);
+		*at++ = '=';
+		at = encode(pair[i].value, strlen(pair[i].value), not_in_value, at);
+		separator = '&';
+	}
+	return out;
+}
+
+char *
 url_encode_all(const char *text)
 {
 	size_t len = strlen(text);

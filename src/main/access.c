@@ -63,15 +63,13 @@ daemon_first_key(const struct conf *conf)
 	struct key_pair pair;
 	int e;
 
-	if (!path)
+	/* A file that is there is somebody's, and good or bad without us. */
+	if (!path || access(path, F_OK) == 0)
 		return 0;
 	e = keyfile_open(path, true, conf->store.disks[0].path, &f, stderr);
-	/* A file that is there is somebody's, and good or bad without us. */
-	if (e < 0 && access(path, F_OK) == 0)
-		return 0;
 	if (e < 0)
 		return e;
-	e = 0;
+	/* Somebody else may have been as quick. */
 	if (auth_keys_nr(keyfile_keys(f)) == 0) {
 		e = keyfile_new(f, &everything, &pair, stderr);
 		if (e == 0)

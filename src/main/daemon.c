@@ -221,11 +221,7 @@ start_store(struct daemon *d)
 		return 0;
 	}
 	log_event(LOG_EV_START_FAILED, LOG_ERROR, "store: %s", err[0] ? err : strerror(-r));
-	if (r == -ENOTRECOVERABLE)
-		return EXIT_STORE;
-	if (r == -ENOENT || r == -ENXIO || r == -ENODEV || r == -ENOTDIR)
-		return EXIT_MISSING;
-	return r == -EINVAL ? EXIT_CONFIG : EXIT_RUNTIME;
+	return exit_of_store(r);
 }
 
 static int
@@ -509,6 +505,10 @@ daemon_run(const struct conf *conf, const struct conf_source *source, const char
 	sigaddset(&signals, SIGUSR2);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	/* The first process of a container inherits what others there leave behind, and has no children of its own:
+	 * the kernel then buries them. */
+	if (getpid() == 1)
+		signal(SIGCHLD, SIG_IGN);
 	raise_limit(RLIMIT_NOFILE, "the number of open files");
 	raise_limit(RLIMIT_MEMLOCK, "locked memory");
 

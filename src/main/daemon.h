@@ -98,7 +98,7 @@ void daemon_free_certs(struct tls_cert *certs[CONF_LISTEN_MAX]);
 /* Loads the access keys of auth.credentials_file (access.c); NULL: there is no file, which is told where one is named.  0, or
  * -errno, which was logged. */
 int daemon_load_keys(const struct conf *conf, struct auth_keys **ret_keys);
-/* Makes the first access key (--format) where auth.credentials_file is set and has none, and shows it.  0, or -errno,
+/* Makes the first access key (--format) where auth.credentials_file is set and not there, and shows it.  0, or -errno,
  * which was said. */
 int daemon_first_key(const struct conf *conf);
 /* Makes the table of signatures seen; NULL: auth.replay is off.  0, or -errno, which was logged. */

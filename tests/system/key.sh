@@ -164,7 +164,8 @@ eval "$(key new 2>err)"
 assert_eq "$(as "$AWS_ACCESS_KEY_ID" "$AWS_SECRET_ACCESS_KEY" GET /bkt/a)" 200 "$(cat answer)"
 stop_daemon
 
-# ---- --format makes no second key, and says so when it cannot make the first
+# ---- --format makes no second key, not where the list is empty either, and says so when it cannot make the first
+echo '[]' >"$K"
 rm -r disk0 && mkdir disk0
 "$BUILD/gantryd" -c gantryd.yaml --format >out 2>&1 || fail "--format: $(cat out)"
 ! grep -q "access key" out || fail "a second first key: $(cat out)"
@@ -172,4 +173,4 @@ sed -i "s|$K|$T/none/keys.yaml|" gantryd.yaml
 rm -r disk0 && mkdir disk0
 "$BUILD/gantryd" -c gantryd.yaml --format >out 2>&1
 assert_eq $? 1 "--format where no key can be written: $(cat out)"
-grep -qF 'the store is made' out || fail "$(cat out)"
+grep -qF 'there is a store, but no first access key' out || fail "$(cat out)"

@@ -17,7 +17,7 @@ T=$(mktemp -d "${TMPDIR:-/tmp}/gantry-deb.XXXXXX")
 trap 'rm -rf --one-file-system "$T"' EXIT
 trap 'exit 130' INT TERM
 R=$T/root
-names='libgantry-dev gantry-tools gantry-softnic gantryd libgantry0'
+names='python3-gantry libgantry-dev gantry-tools gantry-softnic gantryd libgantry0'
 passed=0
 ok() { passed=$((passed + 1)); echo "ok   $*"; }
 
@@ -94,6 +94,14 @@ cmp /tmp/in /tmp/out
 gantry key new --read-only --json -q --admin /tmp/gantry-admin.sock | grep -q '"reloaded":true'
 . /tmp/first-key
 gantry -q put /tmp/in "http://$at/bucket/signed"
+with-softnic python3 -W error - "http://$at/bucket" <<PYTHON
+import gantry, sys
+data = open("/tmp/in", "rb").read()
+with gantry.Client(sys.argv[1], require_rdma=True) as client:
+    assert client.put("python", data).path == "rdma"
+    assert client.get("rdma") == data == client.get("python")
+assert gantry.__file__.startswith("/usr/lib/python3/dist-packages/"), gantry.__file__
+PYTHON
 kill -TERM $pid
 wait $pid
 trap - EXIT
@@ -101,7 +109,7 @@ gantryd --fsck
 RUN
 chmod 755 "$R/tmp/run"
 in_chroot "$R" runuser -u gantry -- /tmp/run >"$T/log" 2>&1 || die "the installed daemon: $(cat "$T/log" "$R/tmp/daemon.log" 2>/dev/null)"
-ok "the installed daemon serves, as gantry, by RDMA and over HTTP"
+ok "the installed daemon serves, as gantry, by RDMA and over HTTP, also to Python"
 cat >"$R/tmp/p.c" <<-C
 	#include <gantry.h>
 	#include <stdio.h>

@@ -18,7 +18,8 @@ enum exit_code {
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
 	EXIT_NOT_FOUND = 3,
-	EXIT_NOT_RDMA = 4, /* done, but --require-rdma, and some bytes went over HTTP */
+	EXIT_NOT_RDMA = 4,      /* done, but --require-rdma, and some bytes went over HTTP */
+	EXIT_INTERRUPTED = 130, /* by a signal, and tidied up */
 };
 
 #define BUFFER_BYTES (16u << 20) /* one registered buffer; also the piece of a get */
@@ -39,7 +40,7 @@ struct cmd {
 	int jobs;          /* 0: the command's default */
 	const char *admin; /* NULL: admin_name() knows */
 	double interval_s; /* top; 0: the default */
-	int count;         /* top; 0: for ever */
+	int count;         /* top, bench; 0: for ever, or as --time says */
 	struct part part;
 	const char *method; /* presign */
 	unsigned expires_s;
@@ -47,6 +48,12 @@ struct cmd {
 		const char *bucket, *prefix, *until, *file, *conf;
 		bool read_only;
 	} key; /* key */
+	/* bench; NULL or 0: the default */
+	const char *sizes, *at_once, *mix, *ways;
+	double time_s, warm_up_s, rate;
+	uint64_t objects, seed;
+	int rounds;
+	bool has_seed, verify;
 };
 
 /* How it all went; guarded by lock when several threads add to it. */
@@ -81,6 +88,8 @@ int cmd_cat(struct cmd *c, const char *url);
 int cmd_head(struct cmd *c, const char *url);
 int cmd_stat(struct cmd *c, const char *url);
 int cmd_presign(struct cmd *c, const char *url);
+/* Measures a server; bench.h. */
+int cmd_bench(struct cmd *c, const char *url);
 int cmd_rm(struct cmd *c, const char *url);
 int cmd_mb(struct cmd *c, const char *url);
 int cmd_ports(struct cmd *c);
@@ -109,6 +118,8 @@ bool duration_parse(const char *text, uint64_t max_s, uint64_t *ret_s);
 
 /* Makes a buffer.  0 or -ENOMEM. */
 int buffer_init(struct buffer *b, struct gantry *g);
+/* Makes a buffer of another size. */
+int buffer_make(struct buffer *b, struct gantry *g, size_t cap);
 void buffer_fini(struct buffer *b);
 struct gantry_request request_of(const struct cmd *c);
 

@@ -143,6 +143,44 @@ take_option(struct cmd *c, int opt)
 	case OPT_CONF:
 		c->key.conf = optarg;
 		break;
+	case OPT_SIZES:
+		c->sizes = optarg;
+		break;
+	case OPT_CONCURRENCY:
+		c->at_once = optarg;
+		break;
+	case OPT_MIX:
+		c->mix = optarg;
+		break;
+	case OPT_WAY:
+		c->ways = optarg;
+		break;
+	case OPT_TIME:
+		take_number(optarg, "--time wants seconds, from 0.1 to 86400", .1, 86400, &c->time_s);
+		break;
+	case OPT_WARM_UP:
+		take_number(optarg, "--warm-up wants seconds, from 0 to 3600", 0, 3600, &c->warm_up_s);
+		break;
+	case OPT_ROUNDS:
+		take_number(optarg, "--rounds wants a number from 1 to 100", 1, 100, &n);
+		c->rounds = (int)n;
+		break;
+	case OPT_OBJECTS:
+		take_number(optarg, "--objects wants a number from 1 to 10000000", 1, 1e7, &n);
+		c->objects = (uint64_t)n;
+		break;
+	case OPT_RATE:
+		take_number(optarg, "--rate wants requests a second, from 0.001 to 10000000", .001, 1e7,
+			    &c->rate);
+		break;
+	case OPT_SEED:
+		take_number(optarg, "--seed wants a number from 0 to 4294967295", 0, 4294967295., &n);
+		c->seed = (uint64_t)n;
+		c->has_seed = true;
+		break;
+	case OPT_VERIFY:
+		c->verify = true;
+		break;
 	case OPT_JSON:
 		c->json = true;
 		break;
@@ -196,6 +234,12 @@ static int
 run_presign(struct cmd *c, char **w)
 {
 	return cmd_presign(c, w[0]);
+}
+
+static int
+run_bench(struct cmd *c, char **w)
+{
+	return cmd_bench(c, w[0]);
 }
 
 static int
@@ -311,7 +355,11 @@ int
 main(int argc, char **argv)
 {
 	struct sigaction bus = { .sa_handler = on_bus_error }, pipe = { .sa_handler = SIG_IGN };
-	struct cmd c = { .part = { .last = UINT64_MAX }, .method = "GET", .expires_s = 3600 };
+	struct cmd c = { .part = { .last = UINT64_MAX },
+			 .method = "GET",
+			 .expires_s = 3600,
+			 .time_s = 10,
+			 .warm_up_s = 1 };
 	enum command_id id;
 	int opt, url;
 

@@ -173,14 +173,14 @@ words_url_at(enum command_id id)
 struct named {
 	const char *bucket, *key;
 	size_t bucket_len, key_len;
-	bool ends_in_slash;
+	bool ends_in_slash, has_query;
 };
 
 static struct named
 take_apart(const char *url, bool scality)
 {
 	const char *host = strstr(url, "://") + 3, *end = host + strcspn(host, "?"), *path;
-	struct named n = { .bucket = "", .key = "" };
+	struct named n = { .bucket = "", .key = "", .has_query = *end };
 
 	path = memchr(host, '/', (size_t)(end - host));
 	if (!path)
@@ -205,7 +205,9 @@ url_fault(enum url_kind kind, const struct named *n, bool scality)
 {
 	if (kind == URL_BUCKET && scality)
 		return "a scality listener has no buckets";
-	if (kind == URL_PREFIX && scality)
+	if (kind == URL_BENCH && n->has_query)
+		return "the URL has a query";
+	if (kind == URL_BENCH || (kind == URL_PREFIX && scality))
 		return NULL;
 	if (!scality && n->bucket_len == 0)
 		return "the URL names no bucket";

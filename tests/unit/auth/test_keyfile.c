@@ -313,6 +313,15 @@ file_is_kept(void **state)
 		assert_true(st.st_uid == 12345 && st.st_gid == 12346);
 	assert_memory_equal(got(), "# ours\n" A "- access_key: GK", strlen("# ours\n" A "- access_key: GK"));
 
+	/* Root's file for the group of the daemon stays readable for that. */
+	if (geteuid() == 0) {
+		put(A, 0640);
+		assert_int_equal(chown(path, 0, 12346), 0);
+		assert_int_equal(new_key(&made), 0);
+		assert_int_equal(stat(path, &st), 0);
+		assert_true(st.st_mode == (S_IFREG | 0640) && st.st_uid == 0 && st.st_gid == 12346);
+	}
+
 	/* A symbolic link stays one. */
 	snprintf(link, sizeof link, "%s/link", dir);
 	assert_int_equal(symlink("keys.yaml", link), 0);
