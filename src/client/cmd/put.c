@@ -19,7 +19,13 @@
 int
 buffer_init(struct buffer *b, struct gantry *g)
 {
-	*b = (struct buffer){ .g = g, .cap = BUFFER_BYTES };
+	return buffer_make(b, g, BUFFER_BYTES);
+}
+
+int
+buffer_make(struct buffer *b, struct gantry *g, size_t cap)
+{
+	*b = (struct buffer){ .g = g, .cap = cap };
 	b->mem = mmap(NULL, b->cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (b->mem == MAP_FAILED) {
 		b->mem = NULL;
