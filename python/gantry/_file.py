@@ -248,7 +248,8 @@ class _Parts:
 
 
 class ObjectReader(io.BufferedIOBase):
-    """An object as a seekable file: see Client.open().  It stays that version of the object, or reading fails.
+    """An object as a seekable file: see Client.open().  It stays that version of the object, or reading
+    fails.
 
     Large reads go straight into the caller's buffer.  Small ones are served from a block; when blocks are
     read one after the other, the next one is fetched meanwhile.
@@ -400,7 +401,8 @@ class ObjectReader(io.BufferedIOBase):
             return self._client.get_into(self.name, part, offset=start, **self._words)
 
     def _settle(self) -> Optional["Result"]:
-        """Waits for the block that is fetched ahead.  None when there is none, or it failed: then it is fetched anew."""
+        """Waits for the block that is fetched ahead.  None when there is none, or it failed: then it is
+        fetched anew."""
         ahead, self._ahead = self._ahead, None
         try:
             return ahead[1].result() if ahead else None
@@ -408,7 +410,8 @@ class ObjectReader(io.BufferedIOBase):
             return None
 
     def _load(self) -> None:
-        """Has the block that begins at the position, and goes on with the next one when this one followed the last."""
+        """Has the block that begins at the position, and goes on with the next one when this one followed
+        the last."""
         start, follows = self._position, self._end != 0 and self._position == self._end
         wanted = self._is_ahead()
         result = self._settle()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints of torch.distributed, straight in and out of objects.
 
+    from gantry.dcp import CheckpointReader, CheckpointWriter    # first: see below
     from torch.distributed._shard import checkpoint
-    from gantry.dcp import CheckpointReader, CheckpointWriter
 
     checkpoint.save_state_dict(model.state_dict(), CheckpointWriter(client, "run-7/latest"))
     checkpoint.load_state_dict(state, CheckpointReader(client, "run-7/latest"))
@@ -11,37 +11,71 @@ Each rank streams what is its own into one object; .metadata, which names these 
 a checkpoint is there as a whole, or the one before it is: nothing of that is touched until the new one stands,
 and then removed.  What a save that was killed has left has names that nobody else uses.
 
-Tensors are stored as their bytes, so a load fetches them, or the rows of them that a rank needs, straight into
+Tensors are stored as their bytes, so a load fetches them, or the rows of them that a rank needs, straight
+into
 memory of the state dict.  .metadata is a pickle, as with FileSystemReader: load what you trust.
 
 Tested with PyTorch 1.13, which Debian 12 has, where these interfaces are torch.distributed._shard.checkpoint.
-In PyTorch 2 they are torch.distributed.checkpoint and two methods have other names, which are here as well; with
+With Debian's Python, 3.11, they can be imported only behind this module, which mends what is in the way.
+In PyTorch 2 they are torch.distributed.checkpoint and two methods have other names, which are here as well;
+with
 that it has not been run.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import importlib.util
 import io
 import pickle
 import time
 import uuid
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
 import torch
 from torch.futures import Future
 
-try:
+from ._client import Client, Result, in_parallel, summed
+from .errors import NotFound, PreconditionFailed
+
+
+@contextlib.contextmanager
+def _hashable_defaults() -> Iterator[None]:
+    """Lets PyTorch 1.13 be imported by Python 3.11, as Debian 12 pairs them: its dataclasses have defaults
+    that are
+    dataclasses, which 3.11 refuses unless they have a hash."""
+    made = dataclasses.dataclass
+
+    def dataclass(cls: Any = None, **words: Any) -> Any:
+        if cls is None:
+            return lambda c: dataclass(c, **words)
+        new = made(cls, **words)
+        if new.__hash__ is None:
+            new.__hash__ = object.__hash__
+        return new
+
+    dataclasses.dataclass = dataclass
+    try:
+        yield
+    finally:
+        dataclasses.dataclass = made
+
+
+if importlib.util.find_spec("torch.distributed.checkpoint"):
     from torch.distributed.checkpoint.metadata import Metadata, MetadataIndex
     from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, SavePlan, WriteItemType
     from torch.distributed.checkpoint.storage import StorageReader, StorageWriter, WriteResult
-except ImportError:
-    from torch.distributed._shard.checkpoint.metadata import Metadata, MetadataIndex
-    from torch.distributed._shard.checkpoint.planner import LoadItemType, LoadPlan, SavePlan, WriteItemType
-    from torch.distributed._shard.checkpoint.storage import StorageReader, StorageWriter, WriteResult
-
-from ._client import Client, Result, in_parallel, summed
-from .errors import NotFound, PreconditionFailed
+else:
+    with _hashable_defaults():
+        from torch.distributed._shard.checkpoint.metadata import Metadata, MetadataIndex
+        from torch.distributed._shard.checkpoint.planner import (
+            LoadItemType,
+            LoadPlan,
+            SavePlan,
+            WriteItemType,
+        )
+        from torch.distributed._shard.checkpoint.storage import StorageReader, StorageWriter, WriteResult
 
 _METADATA = ".metadata"
 
@@ -111,7 +145,8 @@ class CheckpointWriter(StorageWriter):
     def finish(self, metadata: Metadata, results: List[List[WriteResult]]) -> None:
         metadata.storage_data = {r.index: r.storage_data for rank in results for r in rank}
         data = pickle.dumps(metadata)
-        # Whoever saves here at the same time: one of the two is there in the end, and the other's objects are gone.
+        # Whoever saves here at the same time: one of the two is there in the end, and the other's objects
+        # are gone.
         while True:
             try:
                 old = self.client.get(f"{self.url}/{_METADATA}")
