@@ -8,7 +8,7 @@
     checkpoint.load_state_dict(state, CheckpointReader(client, "run-7/latest"))
 
 Each rank streams what is its own into one object; .metadata, which names these objects, is written last.  So
-a checkpoint is there as a whole, or the one before it is: nothing of that is touched until the new one stands,
+a checkpoint is there as a whole, or the one before it is: nothing of that is touched until the new one is,
 and then removed.  What a save that was killed has left has names that nobody else uses.
 
 Tensors are stored as their bytes, so a load fetches them, or the rows of them that a rank needs, straight

@@ -403,9 +403,9 @@ class Files(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, "is no buffer"):
                 f.write("text")
         self.assertEqual(self.c.get("file"), numpy.arange(10, dtype=">i4").tobytes())
-        with self.c.open("file") as f:
+        with self.c.open("file") as r:
             back = numpy.zeros(10, dtype=">i4")
-            self.assertEqual((f.readinto(back), list(back)), (40, list(range(10))))
+            self.assertEqual((r.readinto(back), list(back)), (40, list(range(10))))
         with self.assertRaisesRegex(ValueError, "closed"):
             f.write(b"1")
         f.close()
