@@ -63,20 +63,22 @@ format(const struct conf *conf, bool force, bool if_absent)
 
 	daemon_store_conf(conf, disks, &sc);
 	r = store_format(&sc, force, err, sizeof err);
-	if (r == 0) {
+	if (r == 0)
 		printf("gantryd: made a store on %d disk%s\n", sc.disks.nr, sc.disks.nr == 1 ? "" : "s");
-		return EXIT_OK;
-	}
 	if (r == -EALREADY && if_absent) {
 		printf("gantryd: there is a store already, nothing was done\n");
-		return EXIT_OK;
+		r = 0;
+	}
+	if (r == 0) {
+		fflush(stdout);
+		if (daemon_first_key(conf) == 0)
+			return EXIT_OK;
+		fprintf(stderr, "gantryd: there is a store, but no first access key: `gantry key new`, as "
+				"root, makes one\n");
+		return EXIT_RUNTIME;
 	}
 	fprintf(stderr, "gantryd: cannot make a store: %s\n", err[0] ? err : strerror(-r));
-	if (r == -EALREADY || r == -EEXIST || r == -ENOTEMPTY || r == -ENOTRECOVERABLE)
-		return EXIT_STORE;
-	if (r == -ENOENT || r == -ENXIO || r == -ENODEV || r == -ENOTDIR)
-		return EXIT_MISSING;
-	return r == -EINVAL ? EXIT_CONFIG : EXIT_RUNTIME;
+	return r == -ENOSPC ? EXIT_CONFIG : exit_of_store(r); /* no room: for the size that is configured */
 }
 
 static void
@@ -101,11 +103,7 @@ fsck(const struct conf *conf, bool repair)
 	else
 		fprintf(stderr, "gantryd: fsck: %s\n",
 			r == -ENOTRECOVERABLE ? "the store is damaged" : strerror(-r));
-	if (r >= 0)
-		return EXIT_OK;
-	if (r == -ENOENT || r == -ENXIO || r == -ENODEV || r == -ENOTDIR)
-		return EXIT_MISSING;
-	return r == -ENOTRECOVERABLE ? EXIT_STORE : r == -EINVAL ? EXIT_CONFIG : EXIT_RUNTIME;
+	return r >= 0 ? EXIT_OK : exit_of_store(r);
 }
 
 static int

@@ -162,3 +162,35 @@ options_help(FILE *out)
 	      "Manual: gantryd(8), gantryd.yaml(5).\n",
 	      out);
 }
+
+/* ---- exit codes ---- */
+
+int
+exit_of_store(int error)
+{
+	switch (-error) {
+	case ENOENT:
+	case ENXIO:
+	case ENODEV:
+	case ENOTDIR:
+		return EXIT_MISSING;
+	case EINVAL:
+	case EACCES:
+	case EPERM:
+	case EROFS:
+	case EOPNOTSUPP:
+		return EXIT_CONFIG;
+	/* Somebody else has it still, or the machine is short of something just now. */
+	case EBUSY:
+	case EAGAIN:
+	case EINTR:
+	case ENOMEM:
+	case ENOBUFS:
+	case EMFILE:
+	case ENFILE:
+	case ETIMEDOUT:
+		return EXIT_RUNTIME;
+	default:
+		return EXIT_STORE;
+	}
+}

@@ -97,7 +97,7 @@ daemon_say_ready(struct daemon *d, const char *ready_file)
 	if (r < 0) {
 		log_error("%s: %s", ready_file, strerror(-r));
 		free(line);
-		return EXIT_RUNTIME;
+		return EXIT_CONFIG;
 	}
 	log_event(LOG_EV_READY, LOG_NOTE, "%s", line);
 	printf("gantryd: %s\n", line);

@@ -19,7 +19,8 @@ enum exit_code {
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
 	EXIT_NOT_FOUND = 3,
-	EXIT_NOT_RDMA = 4, /* done, but --require-rdma, and some bytes went over HTTP */
+	EXIT_NOT_RDMA = 4,      /* done, but --require-rdma, and some bytes went over HTTP */
+	EXIT_INTERRUPTED = 130, /* by a signal, and tidied up */
 };
 
 #define BUFFER_BYTES (16u << 20) /* one registered buffer; also the piece of a get */
@@ -41,7 +42,7 @@ struct cmd {
 	int jobs;          /* 0: the command's default */
 	const char *admin; /* NULL: admin_name() knows */
 	double interval_s; /* top; 0: the default */
-	int count;         /* top; 0: for ever */
+	int count;         /* top, bench; 0: for ever, or as --time says */
 	struct part part;
 	const char *method; /* presign */
 	unsigned expires_s;
@@ -53,6 +54,16 @@ struct cmd {
 	} filter[FILTERS_MAX];
 	int filter_nr;
 	bool total_is_known; /* of the bar: single files add nothing to it */
+	struct {
+		const char *bucket, *prefix, *until, *file, *conf;
+		bool read_only;
+	} key; /* key */
+	/* bench; NULL or 0: the default */
+	const char *sizes, *at_once, *mix, *ways;
+	double time_s, warm_up_s, rate;
+	uint64_t objects, seed;
+	int rounds;
+	bool has_seed, verify;
 };
 
 /* How it all went; guarded by lock when several threads add to it. */
@@ -96,6 +107,8 @@ int cmd_du(struct cmd *c, const char *url);
 /* Copies files and objects in any direction; makes one tree like another. */
 int cmd_cp(struct cmd *c, const char *from, const char *to);
 int cmd_sync(struct cmd *c, const char *from, const char *to);
+/* Measures a server; bench.h. */
+int cmd_bench(struct cmd *c, const char *url);
 int cmd_rm(struct cmd *c, const char *url);
 int cmd_mb(struct cmd *c, const char *url);
 int cmd_ports(struct cmd *c);
@@ -103,6 +116,8 @@ int cmd_ports(struct cmd *c);
 int cmd_status(struct cmd *c);
 int cmd_top(struct cmd *c);
 int cmd_doctor(struct cmd *c, const char *client);
+/* Does "new", "list" or "revoke" with the access keys of a daemon on this machine; access_key: what to revoke. */
+int cmd_key(struct cmd *c, const char *what, const char *access_key);
 /* Says in words what a decline's reason means. */
 const char *decline_meaning(const char *reason);
 /* Puts or gets many files: names from a list file ("-": standard input), one a line, below -C DIR and
@@ -124,10 +139,13 @@ void get_below(struct cmd *c, struct buffer *b, int streams, const char *url, in
 	       struct written *others, struct outcome *o);
 /* Reads FIRST-LAST, FIRST- or -LENGTH. */
 bool part_parse(const char *text, struct part *ret);
+/* Reads a time of at least a second and at most max_s: 90, 90s, 15m, 12h, 7d. */
+bool duration_parse(const char *text, uint64_t max_s, uint64_t *ret_s);
 
-/* Makes a buffer of BUFFER_BYTES, or of another size.  0 or -ENOMEM. */
+/* Makes a buffer of BUFFER_BYTES.  0 or -ENOMEM. */
 int buffer_init(struct buffer *b, struct gantry *g);
-int buffer_init_sized(struct buffer *b, struct gantry *g, size_t cap);
+/* Makes a buffer of another size. */
+int buffer_make(struct buffer *b, struct gantry *g, size_t cap);
 void buffer_fini(struct buffer *b);
 struct gantry_request request_of(const struct cmd *c);
 

@@ -227,7 +227,7 @@ stream(void *arg)
 	struct buffer b;
 
 	/* Without a buffer the other streams do the work. */
-	if (buffer_init_sized(&b, u->c->g, u->from->same_server ? BUFFER_BYTES : u->part_size) == 0)
+	if (buffer_make(&b, u->c->g, u->from->same_server ? BUFFER_BYTES : u->part_size) == 0)
 		put_rest(u, &b);
 	buffer_fini(&b);
 	return NULL;

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 int
-buffer_init_sized(struct buffer *b, struct gantry *g, size_t cap)
+buffer_make(struct buffer *b, struct gantry *g, size_t cap)
 {
 	*b = (struct buffer){ .g = g, .cap = cap };
 	b->mem = mmap(NULL, b->cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -35,7 +35,7 @@ buffer_init_sized(struct buffer *b, struct gantry *g, size_t cap)
 int
 buffer_init(struct buffer *b, struct gantry *g)
 {
-	return buffer_init_sized(b, g, BUFFER_BYTES);
+	return buffer_make(b, g, BUFFER_BYTES);
 }
 
 void

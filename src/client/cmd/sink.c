@@ -414,7 +414,9 @@ give_name(struct sink *s)
 			return -errno;
 		s->is_named = true;
 	}
-	return renameat(s->dir, s->part, s->dir, s->name) < 0 ? -errno : 0;
+	if (renameat(s->dir, s->part, s->dir, s->name) == 0)
+		return 0;
+	return errno == EISDIR ? refuse(s, -EISDIR, "there is a directory of that name") : -errno;
 }
 
 static int

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define DEPTH_MAX 512
+#define OUTSIDE 1 /* a key is not of the prefix that was asked for */
 
 /* Do --include and --exclude let a name through?  Of those that fit the last one counts. */
 static bool
@@ -82,7 +83,7 @@ on_entry(void *cookie, const struct gantry_entry *e)
 
 	/* What the server names beside what it was asked for is nothing of ours. */
 	if (e->name_len < l->prefix_len || memcmp(e->name, l->prefix, l->prefix_len) != 0)
-		return -EPROTO;
+		return OUTSIDE;
 	if (!e->is_prefix && !filter_takes(l->c, e->name + l->prefix_len))
 		return 0;
 	n = tree_room(l->t);
@@ -117,8 +118,9 @@ tree_of_place(struct cmd *c, const struct place *p, const char *delimiter, struc
 	e = p->has_bucket ? gantry_list(c->g, p->bucket, &lo, on_entry, &l, &res)
 			  : gantry_list_buckets(c->g, p->bucket, on_entry, &l, &res);
 	outcome_add(&o, e, &res);
-	if (e == -EPROTO && res.status == 200 && !strcmp(res.message, strerror(EPROTO)))
-		outcome_local(&o, e, "the server lists keys that do not begin with what was asked for");
+	if (e == OUTSIDE)
+		outcome_local(&o, e = -EPROTO,
+			      "the server lists keys that do not begin with what was asked for");
 	if (e < 0) {
 		explain(&o);
 		report(c, &o, false);

@@ -16,6 +16,7 @@ enum url_kind {
 	URL_NEW_OBJECT, /* the same, or with a '/' at its end where the file's name goes */
 	URL_PREFIX,     /* a bucket, and perhaps the beginning of keys */
 	URL_BUCKET,
+	URL_BENCH,  /* a server, and perhaps a bucket and the beginning of keys */
 	URL_SERVER, /* or anything on it */
 };
 
@@ -31,6 +32,8 @@ enum {
 	FOR_ALL = 1 << 7,
 	FOR_CAT = 1 << 8,
 	FOR_PRESIGN = 1 << 9,
+	FOR_BENCH = 1 << 10,
+	FOR_KEY = 1 << 11,  /* those that change a file of the daemon, and need no library */
 	FOR_TREE = 1 << 16, /* those that may take all that is below */
 	FOR_LS = 1 << 17,
 	FOR_DU = 1 << 18,

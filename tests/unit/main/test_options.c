@@ -154,14 +154,31 @@ teardown(void **state)
 	return 0;
 }
 
+/* What does not get better by starting again is not answered with 1, which means that. */
+static void
+test_exit_of_store(void **state)
+{
+	static const struct {
+		int error, code;
+	} rows[] = {
+		{ -ENOTRECOVERABLE, EXIT_STORE }, { -EIO, EXIT_STORE },      { -EBADMSG, EXIT_STORE },
+		{ -ENOSPC, EXIT_STORE },          { -EISDIR, EXIT_STORE },   { -ENOENT, EXIT_MISSING },
+		{ -ENODEV, EXIT_MISSING },        { -EINVAL, EXIT_CONFIG },  { -EACCES, EXIT_CONFIG },
+		{ -EPERM, EXIT_CONFIG },          { -EROFS, EXIT_CONFIG },   { -EBUSY, EXIT_RUNTIME },
+		{ -ENOMEM, EXIT_RUNTIME },        { -EAGAIN, EXIT_RUNTIME },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		assert_int_equal(exit_of_store(rows[i].error), rows[i].code);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_too_many),
-		cmocka_unit_test(test_help),
+		cmocka_unit_test(test_good),          cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_too_many),      cmocka_unit_test(test_help),
+		cmocka_unit_test(test_exit_of_store),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, teardown);
