@@ -156,7 +156,9 @@ sn_refused_by_rule(struct ibv_context *context, enum fab_op op, uint64_t len)
 		/* No queue pair is in it, so the order is that of all calls. */
 		if (!hits(&sn_self.fab->rule[i], &m, (uint32_t)atomic_load(&sn_self.fab->rule[i].seen)))
 			continue;
-		sn_sleep_ns(a.delay_ns);
+		for (uint64_t end = sn_now_ns() + a.delay_ns, now;
+		     (now = sn_now_ns()) < end && rule_there(id);)
+			sn_sleep_ns(end - now < SN_NAP_NS ? end - now : SN_NAP_NS);
 		return (int)a.error;
 	}
 

@@ -88,6 +88,7 @@ void sn_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void sn_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 uint64_t sn_now_ns(void);
 void sn_sleep_ns(uint64_t ns);
+#define SN_NAP_NS 2000000u
 uint32_t sn_pow2(uint32_t n); /* smallest power of two that is not below n */
 
 /* Slots.  Claim returns NULL when the table is full. */
