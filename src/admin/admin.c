@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The admin thread: two doors (door.c), one for TCP and one for the Unix socket, all waited for in one poll().
- * It owns the sockets and the thread.  Started and stopped by main.
+ * The admin thread: two doors (door.c), one for TCP and one for the Unix socket, all waited for in one
+ * poll(). It owns the sockets and the thread.  Started and stopped by main.
  */
 #define LOG_MODULE "admin"
 #include "admin/admin_int.h"

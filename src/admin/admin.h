@@ -10,8 +10,8 @@
  *   GET /status /rails /disks /requests /requests/ID /config    JSON
  *   POST /control/...             over the Unix socket, or with the bearer token; what there is main says
  *
- * Address and socket have connections of their own, and a request has 5 s to come in; who waits with half of one
- * makes room for others.
+ * Address and socket have connections of their own, and a request has 5 s to come in; who waits with half of
+ * one makes room for others.
  *
  * It has a thread of its own and waits for no core, so it answers when one is stuck, and says so.  What it
  * knows it asks through struct admin_env, filled in by main; it includes nothing of the cores.  Nothing here

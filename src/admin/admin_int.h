@@ -52,8 +52,8 @@ struct door {
 	struct admin_closed *closed;
 };
 
-/* Where a connection stands: no request, or not all of its head; not all of its body; being answered; in a slow
- * control call. */
+/* Where a connection stands: no request, or not all of its head; not all of its body; being answered; in a
+ * slow control call. */
 enum visit { VISIT_HEAD, VISIT_BODY, VISIT_ANSWER, VISIT_CALL };
 
 struct visitor {
@@ -63,7 +63,7 @@ struct visitor {
 	enum visit stage;
 	uint64_t since_ns, head_ns; /* came, or had its last answer; began with a request (0: it has not) */
 	uint64_t taken;             /* bytes that belong to requests */
-	uint64_t from;              /* its address */
+	struct in6_addr from;       /* its address */
 	bool asked, leaving;        /* it had a request; it was told to go */
 };
 
@@ -78,8 +78,8 @@ void door_accept(struct door *d);
 void door_run(struct door *d);
 /* Returns how long the thread may wait before door_run(); -1: until something happens. */
 int door_wait_ms(const struct door *d);
-/* Notes how far the request of a connection is: its head is there; so many bytes of its body are; all of it is
- * (waits: for a slow control call); it is over. */
+/* Notes how far the request of a connection is: its head is there; so many bytes of its body are; all of
+ * it is (waits: for a slow control call); it is over. */
 void door_request(struct MHD_Connection *conn);
 void door_body(struct MHD_Connection *conn, size_t len);
 void door_whole(struct MHD_Connection *conn, bool waits);

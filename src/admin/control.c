@@ -183,8 +183,8 @@ refuse(struct control *ct, struct MHD_Connection *conn)
 	return why;
 }
 
-/* A page of somebody else, whose name was pointed at this machine after it was loaded, would read all that is here.
- * A request without Host is no browser's; over the socket a name means nothing. */
+/* A page of somebody else, whose name was pointed at this machine after it was loaded, would read all that
+ * is here. A request without Host is no browser's; over the socket a name means nothing. */
 static bool
 is_rebound(const struct control *ct, struct MHD_Connection *conn)
 {

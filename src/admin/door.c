@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two doors of the admin thread, TCP and the Unix socket: each has a daemon of libmicrohttpd and connections
- * of its own, so that nobody who reaches the address keeps the operator from the socket.
+ * The two doors of the admin thread, TCP and the Unix socket: each has a daemon of libmicrohttpd and
+ * connections of its own, so that nobody who reaches the address keeps the operator from the socket.
  *
  * A request has HEAD_NS from its first byte to its last.  When all connections of a door are taken, a new one
- * takes the place of another: of the oldest that has not brought a whole request yet, of the address that has most
- * of these, else of the one that is idle longest, else of the one that is being answered longest.  So a health check, which sends its request
- * at once, is answered, however many others wait with theirs.  A control call that runs stays.
+ * takes the place of another: of the oldest that has not brought a whole request yet, of the address that has
+ * most of these, else of the one that is idle longest, else of the one that is being answered longest.  So a
+ * health check, which sends its request at once, is answered, however many others wait with theirs.  A control
+ * call that runs stays.
  *
  * Everything on the admin thread.
  */
 #define LOG_MODULE "admin"
 #include "admin/admin_int.h"
 
+#include "base/address.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -90,7 +92,7 @@ halves_like(const struct visitor *of)
 	{
 		const struct visitor *v = container_of(l, struct visitor, link);
 
-		nr += !v->leaving && is_half(v) && v->from == of->from;
+		nr += !v->leaving && is_half(v) && IN6_ARE_ADDR_EQUAL(&v->from, &of->from);
 	}
 	return nr;
 }
@@ -105,7 +107,9 @@ half_victim(const struct door *d)
 	list_for_each(l, &d->visitors)
 	{
 		struct visitor *v = container_of(l, struct visitor, link);
-		int nr = v->leaving || !is_half(v) || (go && go->from == v->from) ? 0 : halves_like(v);
+		int nr = v->leaving || !is_half(v) || (go && IN6_ARE_ADDR_EQUAL(&go->from, &v->from))
+				 ? 0
+				 : halves_like(v);
 
 		if (nr > most) {
 			most = nr;
@@ -139,22 +143,6 @@ make_room(struct door *d)
 	dismiss(go);
 }
 
-/* Of IPv6 the /64, which is what one client is given; all of a Unix socket are alike. */
-static uint64_t
-from_where(const struct sockaddr *sa)
-{
-	const struct sockaddr_in6 *six = (const void *)sa;
-	uint64_t key = 0;
-
-	if (sa && sa->sa_family == AF_INET6 && !IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
-		memcpy(&key, &six->sin6_addr, sizeof key);
-	else if (sa && sa->sa_family == AF_INET6)
-		memcpy(&key, &six->sin6_addr.s6_addr[12], 4);
-	else if (sa && sa->sa_family == AF_INET)
-		key = ((const struct sockaddr_in *)(const void *)sa)->sin_addr.s_addr;
-	return key;
-}
-
 static void
 on_visit(void *cls, struct MHD_Connection *conn, void **context, enum MHD_ConnectionNotificationCode what)
 {
@@ -167,8 +155,8 @@ on_visit(void *cls, struct MHD_Connection *conn, void **context, enum MHD_Connec
 			return; /* one that is not counted, and goes with its idle time */
 		v->door = d;
 		v->fd = MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-		v->from = from_where(
-			MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr);
+		address_client(MHD_get_connection_info(conn, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr,
+			       &v->from);
 		v->since_ns = clock_ns();
 		list_push_tail(&d->visitors, &v->link);
 		d->nr++;
@@ -257,8 +245,8 @@ door_accept(struct door *d)
 			return;
 		}
 		make_room(d);
-		/* libmicrohttpd closes it when it says no.  It takes it in, and closes who has to go, in a turn
-		 * of its own. */
+		/* libmicrohttpd closes it when it says no.  It takes it in, and closes who has to go, in a
+		 * turn of its own. */
 		MHD_add_connection(d->mhd, conn, (struct sockaddr *)&sa, len);
 		MHD_run(d->mhd);
 	}

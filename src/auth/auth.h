@@ -14,6 +14,7 @@
 #ifndef GANTRY_AUTH_AUTH_H
 #define GANTRY_AUTH_AUTH_H
 
+#include "auth/keys.h"
 #include "auth/sha256.h"
 #include "dialect/dialect.h"
 
@@ -24,31 +25,6 @@
 #include <sys/socket.h>
 
 #define AUTH_REGION_MAX 63
-#define AUTH_ACCESS_KEY_MAX 128
-#define AUTH_SECRET_MAX 256
-#define AUTH_TOKEN_MAX 4096
-#define AUTH_KEYS_MAX 4096 /* entries of a credentials file */
-#define AUTH_GRANTS_MAX 64 /* of one entry */
-#define AUTH_GIDS_MAX 64   /* likewise */
-
-/* ---- credentials ---- */
-
-/* An immutable set of credentials; counted, shared by all threads.  Secrets are wiped when the last reference
- * goes, and never printed. */
-struct auth_keys;
-struct auth_entry;
-
-/*
- * Reads the file (main thread).  It must be a regular file of the daemon's user or root and give nobody else
- * any access.  0, or -EINVAL (bad content or mode), -ENOMEM, -errno of opening it; every error is a line in
- * err.
- */
-int auth_keys_load(const char *path, struct auth_keys **ret_keys, FILE *err);
-/* Reads credentials from memory, as auth_keys_load() does from a file; source names them in errors. */
-int auth_keys_parse(const char *text, size_t len, const char *source, struct auth_keys **ret_keys, FILE *err);
-/* Takes another reference; NULL is fine.  Any thread. */
-struct auth_keys *auth_keys_get(struct auth_keys *keys);
-void auth_keys_put(struct auth_keys *keys);
 
 /* ---- signatures seen before (auth.replay) ---- */
 
@@ -58,8 +34,8 @@ struct auth_replay;
 /* Makes a table of so many bytes, 17 for each signature; they are memory as they are used.  0 or -errno. */
 int auth_replay_new(uint64_t bytes, struct auth_replay **ret_table);
 void auth_replay_free(struct auth_replay *t);
-/* Tells whether the signature is seen for the first time, or, unless it is good once only, comes from the same
- * address as then: of IPv6 the first 64 bits count.  Any thread. */
+/* Tells whether the signature is seen for the first time, or, unless it is good once only, comes from the
+ * same address as then: of IPv6 the first 64 bits count.  Any thread. */
 bool auth_replay_fresh(struct auth_replay *t, const uint8_t signature[32], const struct sockaddr *peer,
 		       bool once, uint64_t now_s, uint64_t expires_s);
 /* Counts and logs that a signature of that access key was refused.  Any thread. */
@@ -133,14 +109,14 @@ struct auth_env {
 
 /* Returns the access key of whoever signed; NULL: nobody did, or nobody knows yet. */
 const char *identity_access_key(const struct identity *id);
-/* Finds the access key that a request names in its Authorization or its query, whatever else is wrong with it, for the log
- * of one that was refused.  Returns its length, cut at cap; 0: it names none. */
+/* Finds the access key that a request names in its Authorization or its query, whatever else is wrong with
+ * it, for the log of one that was refused.  Returns its length, cut at cap; 0: it names none. */
 size_t auth_claimed_key(const struct dialect_in *in, char *out, size_t cap);
 
 /* Finds out who signed the request and whether they may do what it asks for.  FAULT_NONE with *out filled
  * in (identity_put() it), or what to answer, with out as identity_init() makes it.  *ret_why: a static
- * sentence. now_s: wall clock.  t NULL: what they ask for was not understood, and they are told so only if they
- * are somebody; nothing is said of a body. */
+ * sentence. now_s: wall clock.  t NULL: what they ask for was not understood, and they are told so only if
+ * they are somebody; nothing is said of a body. */
 enum fault auth_check(const struct auth_env *env, const struct dialect_in *in, const struct target *t,
 		      uint64_t now_s, struct identity *out, const char **ret_why);
 
@@ -181,8 +157,8 @@ bool auth_may(const struct identity *id, enum auth_right right, const char *buck
  * known, and shows what auth_may(AUTH_LIST) says. */
 bool auth_allows(const struct identity *id, const struct target *t);
 
-/* Tells whether a token of theirs may name that address: one of the `gids` of the access key, if it has such a list.  NULL:
- * a token without an address, which is in no list.  Says nothing of what rdma/ allows. */
+/* Tells whether a token of theirs may name that address: one of the `gids` of the access key, if it has
+ * such a list.  NULL: a token without an address, which is in no list.  Says nothing of what rdma/ allows. */
 bool auth_gid_allowed(const struct identity *id, const uint8_t *gid);
 
 /* ---- aws-chunked bodies ---- */

@@ -20,15 +20,6 @@ refuse(const char **ret_why, enum fault f, const char *why)
 int signature_parse(struct span b, uint8_t out[32]);
 /* ---- credentials (keys.c, credentials.c) ---- */
 
-struct auth_grant {
-	char bucket[64]; /* without the '*' */
-	uint8_t bucket_len;
-	bool any_suffix; /* "name*" and "*" */
-	bool read_only;
-	uint16_t prefix_len;
-	char *prefix;
-};
-
 /* Derived keys, one for even days and one for odd: around midnight requests of two days come. */
 struct signing_cache {
 	_Atomic uint32_t seq; /* odd: being written */
@@ -58,9 +49,30 @@ struct auth_keys {
 
 /* Returns the first entry of that access key and how many there are with the same; NULL: none. */
 struct auth_entry *keys_find(struct auth_keys *keys, struct span access_key, int *ret_nr);
-/* Derives the entry's key for a date (8 digits) and a region, or takes it from the cache.  Tells whether it was
- * there. */
+/* Derives the entry's key for a date (8 digits) and a region, or takes it from the cache.  Tells whether it
+ * was there. */
 bool signing_key(struct auth_entry *e, const char *date, struct span region, uint8_t out[32]);
+/* Returns whether two entries are the same, with all that stands in them. */
+bool entry_same(const struct auth_entry *a, const struct auth_entry *b);
+
+#define CREDENTIALS_BYTES_MAX ((size_t)4 << 20) /* of a file */
+struct yaml_parser_s;
+struct yaml_document_s;
+
+/* Does what auth_keys_parse() does; may_be_empty: a text without any document is a list without keys. */
+int credentials_parse(const char *text, size_t len, const char *source, bool may_be_empty,
+		      struct auth_keys **ret_keys, FILE *err);
+/* Reads a file; whose: it must be one whose owner and mode the daemon takes.  0, with the text, which has secrets in it
+ * and is the caller's; or -errno, which was written to err. */
+int credentials_read(const char *path, bool whose, char **ret_text, size_t *ret_len, FILE *err);
+/* Wipes what a parser has of a text, and frees it. */
+void credentials_wipe(struct yaml_parser_s *y);
+void credentials_wipe_document(struct yaml_document_s *doc);
+/* Takes the * from the end of what a grant calls a bucket.  False: it names none. */
+bool credentials_bucket(struct span *name, bool *ret_any);
+/* Parses a time of RFC 3339: "2026-12-31T23:59:59Z", also with a fraction, which is dropped, or an offset.  0 or -EINVAL. */
+int credentials_time(struct span text, uint64_t *ret_s);
+
 /* Puts a key into the cache, once it is known that its holder speaks: nobody else puts any out. */
 void signing_key_keep(struct auth_entry *e, const char *date, struct span region, const uint8_t key[32]);
 
@@ -80,7 +92,8 @@ struct sigv4 {
 enum fault scan_header(const struct dialect_in *in, const char *region, struct sigv4 *s,
 		       const char **ret_why);
 enum fault scan_query(const struct dialect_in *in, const char *region, struct sigv4 *s, const char **ret_why);
-/* Parses AK/20130524/us-east-1/s3/aws4_request.  region: which it has to be, or none; "any": whichever.  bad: the fault for one that is not well-formed. */
+/* Parses AK/20130524/us-east-1/s3/aws4_request.  region: which it has to be, or none; "any":
+ * whichever.  bad: the fault for one that is not well-formed. */
 enum fault scan_credential(struct span text, const char *region, enum fault bad, struct sigv4 *s,
 			   const char **ret_why);
 /* Parses "20130524T000000Z".  0 or -EINVAL. */
@@ -88,8 +101,8 @@ int stamp_parse(struct span text, char out[AUTH_STAMP_LEN + 1], uint64_t *ret_un
 
 /* ---- the canonical request (canon.c) ---- */
 
-/* Checks the list of signed headers: well-formed, all of them there, with all that must be among them, and none
- * whose hash could stand for another meaning. */
+/* Checks the list of signed headers: well-formed, all of them there, with all that must be among them, and
+ * none whose hash could stand for another meaning. */
 enum fault canon_check_headers(const struct dialect_in *in, const struct sigv4 *s, bool relax,
 			       const char **ret_why);
 /* Checks that what says which bytes move, and whether, is signed where a descriptor is. */
@@ -97,8 +110,8 @@ enum fault canon_check_beside(const struct dialect_in *in, const struct sigv4 *s
 			      bool relax, const char **ret_why);
 /* Hashes the canonical request.  payload: the text at its end. */
 void canon_hash(const struct dialect_in *in, const struct sigv4 *s, struct span payload, uint8_t out[32]);
-/* Writes the canonical request, with "..." for what is nobody's to see: security tokens, descriptors.  Returns
- * its length, 0 when it is more than cap. */
+/* Writes the canonical request, with "..." for what is nobody's to see: security tokens,
+ * descriptors.  Returns its length, 0 when it is more than cap. */
 size_t canon_text(const struct dialect_in *in, const struct sigv4 *s, struct span payload, char *out,
 		  size_t cap);
 

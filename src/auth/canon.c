@@ -5,9 +5,10 @@
  *
  * S3 signs for the meaning of a target and not for its spelling: path, names and values are encoded anew, in
  * the one way there is, in the order of the encoded names.  Encoding is one-to-one, and what it gives has no
- * line end, '?', '&' or '='; so the text determines the decoded path and the set of parameters, and from these
- * and the fields follows all that the daemon does.  Two targets with one canonical request are one request.
- * What would break this: anybody who decodes a second time, or goes by the order in which parameters came.
+ * line end, '?', '&' or '='; so the text determines the decoded path and the set of parameters, and from
+ * these and the fields follows all that the daemon does.  Two targets with one canonical request are one
+ * request. What would break this: anybody who decodes a second time, or goes by the order in which parameters
+ * came.
  */
 #include "auth/auth_int.h"
 
@@ -129,7 +130,8 @@ struct sink {
 	struct sha256 hash;
 	char *text; /* NULL: hashed */
 	size_t len, cap;
-	/* What is still to be hashed: a text has some thirty pieces, and each call costs as much as ten bytes. */
+	/* What is still to be hashed: a text has some thirty pieces, and each call costs as much as ten
+	 * bytes. */
 	size_t held;
 	char hold[256];
 };

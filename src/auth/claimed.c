@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who a request says it is from, when nothing of that was or could be verified: for the access log, which would name
- * nobody for the very requests that somebody will ask about.  Called by req/ on a core's thread; pure.
+ * Who a request says it is from, when nothing of that was or could be verified: for the access log, which
+ * would name nobody for the very requests that somebody will ask about.  Called by req/ on a core's thread;
+ * pure.
  *
- * Nothing is decided by it, so it takes what any signer writes, of whichever version, and whatever comes near.
+ * Nothing is decided by it, so it takes what any signer writes, of whichever version, and whatever comes
+ * near.
  */
 #include "auth/auth_int.h"
 

@@ -54,11 +54,7 @@ auth_gid_allowed(const struct identity *id, const uint8_t *gid)
 	if (!gid)
 		return false;
 	memcpy(&a, gid, sizeof a);
-	for (int i = 0; i < e->gid_nr; i++) {
-		if (conf_net_has(&e->gid[i], &a))
-			return true;
-	}
-	return false;
+	return conf_nets_have(e->gid, e->gid_nr, &a);
 }
 
 static bool

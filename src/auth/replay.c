@@ -2,16 +2,17 @@
 /*
  * Signatures seen before (auth.replay), one table for all cores.
  *
- * Sets of fifteen entries under a lock of their own that is held for some tens of instructions; a signature is
- * a MAC, so its own bytes spread it.  Only signatures that held are entered: strangers cannot fill it.  Who has
- * a key can, so in a full set the entry that was made first gives way, whatever time it claims for itself.
+ * Sets of fifteen entries under a lock of their own that is held for some tens of instructions; a signature
+ * is a MAC, so its own bytes spread it.  Only signatures that held are entered: strangers cannot fill it.  Who
+ * has a key can, so in a full set the entry that was made first gives way, whatever time it claims for
+ * itself.
  */
 #define LOG_MODULE "auth"
 #include "auth/auth_int.h"
 
+#include "base/address.h"
 #include "base/log.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -65,8 +66,8 @@ auth_replay_new(uint64_t bytes, struct auth_replay **ret_table)
 		free(t);
 		return e;
 	}
-	/* A huge page is some 100 us of zeroing in the middle of a request, and soon all of the table; and nobody
-	 * wants it in a core dump. */
+	/* A huge page is some 100 us of zeroing in the middle of a request, and soon all of the table; and
+	 * nobody wants it in a core dump. */
 	madvise(t->set, t->set_nr * sizeof *t->set, MADV_NOHUGEPAGE);
 	madvise(t->set, t->set_nr * sizeof *t->set, MADV_DONTDUMP);
 	pthread_mutex_init(&t->lock, NULL);
@@ -92,23 +93,14 @@ mix(uint64_t a, uint64_t b)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Without the port.  IPv4 also as the mapped address that a dual listener sees; of IPv6 the network, in which
- * a host has as many addresses as it likes. */
 static uint32_t
 peer_hash(const struct auth_replay *t, const struct sockaddr *sa)
 {
-	uint64_t half[2] = { 0, 0 };
+	struct in6_addr client;
+	uint64_t half[2];
 
-	if (sa && sa->sa_family == AF_INET6) {
-		const struct in6_addr *a = &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr;
-
-		memcpy(half, a->s6_addr, IN6_IS_ADDR_V4MAPPED(a) ? sizeof half : sizeof half[0]);
-	} else if (sa && sa->sa_family == AF_INET) {
-		struct in6_addr a = { .s6_addr = { [10] = 0xff, 0xff } };
-
-		memcpy(a.s6_addr + 12, &((const struct sockaddr_in *)(const void *)sa)->sin_addr, 4);
-		memcpy(half, a.s6_addr, sizeof half);
-	}
+	address_client(sa, &client);
+	memcpy(half, &client, sizeof half);
 	return (uint32_t)mix(half[0] ^ t->key[0], half[1] ^ t->key[1]);
 }
 
@@ -184,21 +176,15 @@ count_key(struct auth_replay *t, const char *access_key)
 void
 auth_replay_refused(struct auth_replay *t, const char *access_key, const struct sockaddr *peer)
 {
-	char text[INET6_ADDRSTRLEN] = "?";
+	char text[ADDRESS_TEXT_BYTES];
 
 	atomic_fetch_add_explicit(&t->refused, 1, memory_order_relaxed);
 	count_key(t, access_key);
-	if (peer && peer->sa_family == AF_INET6)
-		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr, text,
-			  sizeof text);
-	else if (peer && peer->sa_family == AF_INET)
-		inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)peer)->sin_addr, text,
-			  sizeof text);
 	log_limited(
 		LOG_WARN,
 		"a signature of access key %s was used again, by %s: refused (auth.replay); either somebody "
 		"reads this client's requests on their way, or it sends one request from two addresses",
-		access_key, text);
+		access_key, address_text(peer, text));
 }
 
 void

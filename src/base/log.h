@@ -92,8 +92,9 @@ void log_write(enum log_level level, const char *module, const char *fmt, ...)
 /* Writes a line of a class.  request: the id of the request that it is about, or NULL. */
 void log_write_event(enum log_event ev, enum log_level level, const char *module, const char *request,
 		     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-/* What a line is searched by: a member of its own in JSON, a field in the journal (GANTRY_ and the name in capitals), and
- * NAME=VALUE at the beginning of the text elsewhere.  Values are printable ASCII without blanks, quotes and backslashes. */
+/* What a line is searched by: a member of its own in JSON, a field in the journal (GANTRY_ and the name in
+ * capitals), and NAME=VALUE at the beginning of the text elsewhere.  Values are printable ASCII without
+ * blanks, quotes and backslashes. */
 struct log_field {
 	const char *name, *value;
 };

@@ -2,9 +2,9 @@
 /*
  * Pools of pieces of memory of one size, made at start and never grown.
  *
- * What was not used yet is address space only: a page is there once a piece of it was given out, and the piece
- * that came back last is given out first.  So a pool may be as large as the most that could ever be needed.  One
- * thread's; no locking.
+ * What was not used yet is address space only: a page is there once a piece of it was given out, and the
+ * piece that came back last is given out first.  So a pool may be as large as the most that could ever be
+ * needed.  One thread's; no locking.
  */
 #ifndef GANTRY_BASE_POOL_H
 #define GANTRY_BASE_POOL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of an endpoint whose lease failed, and connecting; the machine is drawn in chan_int.h.  On the core; the
- * calls that may block run on the rail's recovery helper, one job of an endpoint at a time.
+ * What becomes of an endpoint whose lease failed, and connecting; the machine is drawn in chan_int.h.  On the
+ * core; the calls that may block run on the rail's recovery helper, one job of an endpoint at a time.
  *
  * The change to the error state is such a call, though it is quick: it is a firmware command, and a firmware
  * that is busy or ill makes it wait for up to a minute, in which the core would serve nobody.  The handover

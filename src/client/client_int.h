@@ -7,13 +7,17 @@
  *     config.c     cuobj.json, cufile.json, options
  *     http.c       one HTTP exchange over libcurl
  *     json.c       the tolerant JSON reader
+ *     list.c       lists of objects, buckets, uploads, parts
+ *     page.c       one page of a list
  *     reply.c      what an answer means (pure)
  *     device.c     ports, DC targets
  *     memory.c     registrations, tokens
  *     targets.c    DC targets between calls
  *     ops.c        the shape of cuObjClient
  *     sign.c       AWS Signature Version 4
+ *     upload.c     uploads in parts, copies on the server
  *     url.c        encoding
+ *     xml.c        answers in XML, read by libxml2
  *
  * Locks: g->lock guards the lists of registrations, tokens, idle targets and free curl handles.  It is never
  * held across verbs, network or callbacks.
@@ -203,6 +207,9 @@ struct reply {
 void reply_init(struct reply *r);
 /* Takes one header line, without its line end. */
 void reply_header(struct reply *r, const char *line, size_t len);
+/* Copies a text of the server's, with a question mark for what a terminal would obey.  Returns whether it came as
+ * it is. */
+bool reply_copy(char *out, size_t cap, const char *text);
 /* Copies the text between <name> and </name> in an error body, unescaped; "" when there is none. */
 void reply_xml(const struct reply *r, const char *name, char *out, size_t cap);
 
@@ -228,22 +235,35 @@ enum verdict judge_plain(const struct reply *r);
 bool body_is_all(const struct reply *r, uint64_t offset, uint64_t size);
 int status_errno(const struct reply *r);
 
-enum method { METHOD_PUT, METHOD_GET, METHOD_HEAD, METHOD_DELETE };
+enum method { METHOD_PUT, METHOD_GET, METHOD_HEAD, METHOD_DELETE, METHOD_POST };
+
+/* A header field of one request; name NULL: none. */
+struct field {
+	const char *name, *value;
+};
+
+#define EXTRA_MAX 4
+#define FIELD_VALUE_MAX 4000 /* a longer one is cut */
 
 struct exchange {
 	enum method method;
 	const char *url;   /* encoded */
 	const char *token; /* or NULL */
 	enum gantry_dialect dialect;
-	const void *body; /* put without a token */
-	void *buffer;     /* get */
-	uint64_t size;    /* of either */
+	const void *body; /* put without a token, post */
+	uint64_t size;    /* of the body */
+	void *buffer;     /* takes the body of a 2xx; NULL: nobody wants it */
+	uint64_t buffer_size;
 	bool has_range;
 	uint64_t range_first, range_last;
 	const char *checksum; /* x-amz-checksum-crc64nvme, or NULL */
 	const char *if_match, *if_none_match, *content_type;
+	struct field extra[EXTRA_MAX];
+	bool no_content_type;                    /* a put without any */
 	bool want_checksum;                      /* x-amz-checksum-mode: ENABLED */
 	unsigned connect_timeout_ms, timeout_ms; /* timeout 0: as long as bytes move */
+	gantry_header_fn *header;                /* or NULL: gets the headers of a 2xx */
+	void *header_cookie;
 };
 
 struct handle;
@@ -259,5 +279,68 @@ bool sign_exchange(const struct gantry *g, const char *method, const char *url, 
 
 /* Encodes what must not stand in a URL and leaves the rest; malloc'ed.  NULL: no memory. */
 char *url_clean(const char *url);
+bool url_is_unreserved(unsigned char c);
+/* Encodes every byte that is not unreserved, as a value in a signed query has it; malloc'ed.  NULL: no memory. */
+char *url_encode_all(const char *text);
+/* Puts name=value pairs behind a URL, every byte of a value encoded that is not unreserved; a value that is NULL
+ * leaves its pair out.  malloc'ed.  NULL: no memory. */
+char *url_query(const char *url, const struct field *pair, int nr);
+
+/* ---- one call of a program: transfer.c ---- */
+
+struct call {
+	struct gantry *g;
+	struct gantry_request req;
+	struct gantry_result *res;
+	struct handle *h;
+	char *url;
+	char *ptr;
+	uint64_t size, offset;
+	char checksum[16]; /* put: of the bytes, when asked for */
+	struct reply r;    /* the last answer */
+};
+
+/* Begins a call, whose results are gathered in own.  0, or -errno; call_end() follows in any case. */
+int call_begin(struct call *c, struct gantry *g, const char *url, const struct gantry_request *req,
+	       struct gantry_result *res, struct gantry_result *own);
+/* Ends a call with e: fills in what the last answer said, and copies as much as the caller's res takes.  Returns e. */
+int call_end(struct call *c, int e, struct gantry_result *res);
+/* Puts a sentence of ours into the result. */
+void call_say(struct call *c, const char *why);
+/* Returns the exchange that the call's request describes. */
+struct exchange call_exchange(const struct call *c, enum method method);
+/* Sends a request of which only S3 knows, again while the server says 503.  0 with a 2xx in c->r, or -errno; -EOPNOTSUPP
+ * in another dialect. */
+int call_s3(struct call *c, const struct exchange *x);
+
+/* ---- answers in XML: xml.c ---- */
+
+/* Takes an element that has ended: its path below the root ("Contents/Key") and its text, terminated, "" of one with
+ * elements in it.  Not 0 ends the reading, which returns it. */
+typedef int xml_fn(void *cookie, const char *path, const char *text, size_t len);
+/*
+ * Reads a document and calls fn for each element but the root as it ends.  0, what fn returned, -ENOMSG when the
+ * root has another name, -EPROTO (not well-formed, a document type, an entity of its own, nested deeper than 8, a
+ * text beyond 8 KiB, a tag beyond 1 KiB), -ENOMEM.  Nothing but `body` is ever opened or fetched.
+ */
+int xml_answer(const char *body, size_t len, const char *root, xml_fn *fn, void *cookie);
+/* Sends x and reads the XML of its 2xx, cap bytes at most, like xml_answer(); an error that comes in a 2xx is one. */
+int call_xml(struct call *c, struct exchange *x, size_t cap, const char *root, xml_fn *fn, void *cookie);
+
+/* ---- a page of a list: page.c ---- */
+
+enum list_kind { LIST_OBJECTS, LIST_BUCKETS, LIST_UPLOADS, LIST_PARTS, LIST_NR };
+
+struct list_page {
+	bool is_truncated;
+	char *next, *next_id; /* where the next page begins; malloc'ed, or NULL */
+};
+
+/* Takes an entry, or a part; the other is NULL. */
+typedef int list_fn(void *cookie, const struct gantry_entry *e, const struct gantry_part *p);
+/* Reads a page and calls fn for all that it lists, once the whole is known to be sound.  0, what fn returned, or as
+ * xml_answer().  The page's texts are the caller's to free, also after an error. */
+int list_read(const char *body, size_t len, enum list_kind kind, list_fn *fn, void *cookie,
+	      struct list_page *ret_page);
 
 #endif

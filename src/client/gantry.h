@@ -190,6 +190,8 @@ struct gantry_request {
 	const char *if_none_match; /* the same, or "*" */
 	const char *content_type;  /* put; NULL: application/octet-stream */
 	unsigned timeout_ms;       /* 0: as the context says */
+	/* copies: the ETag, with its quotes, that the source must have, or NULL */
+	const char *source_if_match;
 };
 
 /*
@@ -230,11 +232,123 @@ int gantry_get(struct gantry *g, const char *url, void *ptr, size_t size, uint64
 /* Asks for size, ETag, last_modified, checksum. */
 int gantry_head(struct gantry *g, const char *url, const struct gantry_request *req,
 		struct gantry_result *res);
+
+/* Takes one header of an answer.  name is in lower case; value is terminated, and fit for a terminal. */
+typedef void gantry_header_fn(void *cookie, const char *name, const char *value);
+/* Asks for what gantry_head() asks for, the stored checksums with it, and calls fn for each header of the answer, in
+ * its order: content-type, x-amz-meta-*, x-amz-checksum-*, x-amz-tagging-count and whatever else there is.  Not a
+ * single call when it fails. */
+int gantry_stat(struct gantry *g, const char *url, const struct gantry_request *req, gantry_header_fn *fn,
+		void *cookie, struct gantry_result *res);
 /* Deletes an object; 0 also when the server says 204 for an object that was not there. */
 int gantry_delete(struct gantry *g, const char *url, const struct gantry_request *req,
 		  struct gantry_result *res);
 /* Creates, S3 only, the bucket http://host:port/bucket; 0 also when it exists already (409). */
 int gantry_make_bucket(struct gantry *g, const char *url, struct gantry_result *res);
+/* Removes, S3 only, an empty bucket.  -ENOTEMPTY when it holds objects or uploads, -ENOENT when there is none. */
+int gantry_remove_bucket(struct gantry *g, const char *url, struct gantry_result *res);
+
+/* ---- lists (S3 only) ---- */
+
+/*
+ * An object, a bucket, or an upload that was begun.  All texts are terminated and good during the callback only.
+ * name: of any bytes; a server may say what is no name for a file ("../x").
+ */
+struct gantry_entry {
+	const char *name; /* the whole key, or the bucket's name */
+	size_t name_len;
+	int is_prefix; /* stands for all keys that begin with name, which ends in the delimiter */
+	/* name is as the server wrote it, percent sequences and all, because it cannot be decoded: a NUL is in it */
+	int is_raw;
+	uint64_t size;
+	const char *etag;      /* with its quotes, "" without */
+	const char *date;      /* last modified, made, begun: "2026-11-20T10:00:00.000Z" */
+	const char *upload_id; /* "" unless it is one */
+};
+
+/* What to list.  Zeroed memory is a good default: everything; set size to sizeof. */
+struct gantry_list_options {
+	size_t size;
+	const char *prefix;      /* keys that begin with it, or NULL */
+	const char *delimiter;   /* keys that have it behind the prefix are one entry, or NULL */
+	const char *start_after; /* keys behind this one, or NULL */
+	unsigned page;           /* how many to ask for in one request; 0: 1000 */
+	unsigned timeout_ms;     /* of one request; 0: as the context says */
+};
+
+/* Takes one entry, on the thread of the call.  Not 0 ends the list, which returns it. */
+typedef int gantry_entry_fn(void *cookie, const struct gantry_entry *e);
+
+/*
+ * Calls fn for every object of the bucket http://host:port/bucket, in the order of the server (that of the keys'
+ * bytes), page after page.  0: fn has seen all that there is; what fn returned; -EPROTO: an answer that is no
+ * list, or pages without end; otherwise as gantry_get().  A page that is not sound is not shown in part.
+ * options may be NULL.
+ */
+int gantry_list(struct gantry *g, const char *url, const struct gantry_list_options *options,
+		gantry_entry_fn *fn, void *cookie, struct gantry_result *res);
+/* Calls fn for every bucket of http://host:port/ that the keys may see. */
+int gantry_list_buckets(struct gantry *g, const char *url, gantry_entry_fn *fn, void *cookie,
+			struct gantry_result *res);
+
+/* ---- objects in parts (S3 only) ---- */
+
+#define GANTRY_UPLOAD_ID_MAX 1024 /* bytes of an upload's id, with the NUL */
+#define GANTRY_PARTS_MAX 10000    /* numbers of parts are 1 to this */
+
+struct gantry_part {
+	int number;
+	uint64_t size;
+	char etag[136];    /* with its quotes */
+	char checksum[16]; /* CRC64NVME in base64, "" without */
+};
+
+/* Begins an upload of the object; ret_id, GANTRY_UPLOAD_ID_MAX bytes, takes its id.  It stays until it is completed or
+ * aborted, or the server's time for uploads is over. */
+int gantry_upload_begin(struct gantry *g, const char *url, const struct gantry_request *req, char *ret_id,
+			struct gantry_result *res);
+/* Stores memory as a part, in all like gantry_put(); res->etag is the part's.  A part that is there is replaced.
+ * Every part but the last must have 5 MiB at least. */
+int gantry_upload_put(struct gantry *g, const char *url, const char *id, int number, const void *ptr,
+		      size_t size, const struct gantry_request *req, struct gantry_result *res);
+/* Copies size bytes from byte first on of the object `source` on the same server into a part.  size 0: all of it, which
+ * is first 0. */
+int gantry_upload_copy(struct gantry *g, const char *url, const char *id, int number, const char *source,
+		       uint64_t first, uint64_t size, const struct gantry_request *req,
+		       struct gantry_result *res);
+/* Takes one part, as gantry_entry_fn takes an entry. */
+typedef int gantry_part_fn(void *cookie, const struct gantry_part *part);
+/* Calls fn for every part that the server has, in order of their numbers.  -ENOENT: there is no such upload. */
+int gantry_upload_parts(struct gantry *g, const char *url, const char *id, gantry_part_fn *fn, void *cookie,
+			struct gantry_result *res);
+/* Makes the object of these parts, in ascending order; number and etag of each count.  if_match and if_none_match of
+ * req are for the object that is replaced. */
+int gantry_upload_complete(struct gantry *g, const char *url, const char *id, const struct gantry_part *parts,
+			   size_t nr, const struct gantry_request *req, struct gantry_result *res);
+/* Ends an upload and removes its parts.  -ENOENT: there is no such upload. */
+int gantry_upload_abort(struct gantry *g, const char *url, const char *id, struct gantry_result *res);
+/* Calls fn for every upload of the bucket that has been begun and neither completed nor aborted; prefix may be NULL. */
+int gantry_uploads(struct gantry *g, const char *url, const char *prefix, gantry_entry_fn *fn, void *cookie,
+		   struct gantry_result *res);
+
+/*
+ * Copies the object `source`, a URL, to url without its bytes leaving the server; metadata comes along.
+ * -EXDEV: the two are on different servers, by their URLs.  S3 allows 5 GiB; gantry_upload_copy() is for more.
+ * res->etag is the new object's, res->path stays GANTRY_PATH_NONE.
+ */
+int gantry_copy(struct gantry *g, const char *url, const char *source, const struct gantry_request *req,
+		struct gantry_result *res);
+
+#define GANTRY_PRESIGN_MAX_S 604800u /* seven days: no S3 server takes more */
+
+/*
+ * Makes a URL with which anybody may do one thing to an object, for expires_s seconds (1 to GANTRY_PRESIGN_MAX_S) and
+ * without keys: it is signed in its query (AWS Signature Version 4), with the keys of the context, for the host, and
+ * with whatever query url has.  method: "GET", "PUT", "HEAD" or "DELETE".  Asks no server.  *ret_url: free() it.
+ * 0; -ENOKEY the context has no access key; -EOPNOTSUPP the Scality dialect; -EEXIST the URL is signed already;
+ * -EINVAL another method, time, or no URL with a host alone in front of its path; -ENOMEM.
+ */
+int gantry_presign(struct gantry *g, const char *method, const char *url, unsigned expires_s, char **ret_url);
 
 /* Joins base and key, with every byte of key encoded that is not unreserved or '/'.  free() it.  NULL: no
  * memory. */

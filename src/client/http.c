@@ -16,9 +16,11 @@
 /* Without a time-out an exchange may last, but not stand still. */
 #define STALL_S 30L
 
-static const char *const method_name[] = {
-	[METHOD_PUT] = "PUT", [METHOD_GET] = "GET", [METHOD_HEAD] = "HEAD", [METHOD_DELETE] = "DELETE"
-};
+static const char *const method_name[] = { [METHOD_PUT] = "PUT",
+					   [METHOD_GET] = "GET",
+					   [METHOD_HEAD] = "HEAD",
+					   [METHOD_DELETE] = "DELETE",
+					   [METHOD_POST] = "POST" };
 
 struct handle {
 	struct handle *next;
@@ -77,6 +79,26 @@ handles_close(struct gantry *g)
 
 /* ---- curl's callbacks ---- */
 
+/* A caller of the library wants to see it, too: name: value. */
+static void
+hand_on(const struct exchange *x, const char *line, size_t n)
+{
+	char *name = strndup(line, n), *value = name ? strchr(name, ':') : NULL;
+
+	if (value && value > name) {
+		*value++ = 0;
+		value += strspn(value, " \t");
+		for (size_t len = strlen(value); len && strchr(" \t\r\n", value[len - 1]); len--)
+			value[len - 1] = 0;
+		for (char *p = name; *p; p++)
+			*p = *p >= 'A' && *p <= 'Z' ? (char)(*p + 32) : *p;
+		printable(name, "");
+		printable(value, "");
+		x->header(x->header_cookie, name, value);
+	}
+	free(name);
+}
+
 static size_t
 on_header(char *line, size_t size, size_t n, void *cookie)
 {
@@ -94,6 +116,9 @@ on_header(char *line, size_t size, size_t n, void *cookie)
 		h->has_head = status >= 200;
 	} else {
 		reply_header(h->r, line, n);
+		curl_easy_getinfo(h->curl, CURLINFO_RESPONSE_CODE, &status);
+		if (h->x->header && status >= 200 && status <= 299)
+			hand_on(h->x, line, n);
 	}
 	return size * n;
 }
@@ -114,8 +139,8 @@ on_body(char *bytes, size_t size, size_t n, void *cookie)
 		r->body_bytes += n;
 		return n;
 	}
-	if (n > h->x->size - r->body_bytes) {
-		n = (size_t)(h->x->size - r->body_bytes);
+	if (n > h->x->buffer_size - r->body_bytes) {
+		n = (size_t)(h->x->buffer_size - r->body_bytes);
 		memcpy((char *)h->x->buffer + r->body_bytes, bytes, n);
 		r->body_bytes += n;
 		r->body_overflow = true;
@@ -155,10 +180,10 @@ on_seek(void *cookie, curl_off_t offset, int origin)
 static struct curl_slist *
 add_header(struct curl_slist *list, const char *name, const char *value)
 {
-	char line[512];
+	char line[FIELD_VALUE_MAX + 64];
 
 	/* The value may be a program's: it must not bring headers of its own. */
-	snprintf(line, sizeof line, "%s: %.400s", name, value);
+	snprintf(line, sizeof line, "%s: %.*s", name, FIELD_VALUE_MAX, value);
 	line[strcspn(line, "\r\n")] = 0;
 	return curl_slist_append(list, line);
 }
@@ -187,7 +212,9 @@ headers(const struct exchange *x)
 		l = add_header(l, "if-match", x->if_match);
 	if (x->if_none_match)
 		l = add_header(l, "if-none-match", x->if_none_match);
-	if (x->method == METHOD_PUT)
+	for (int i = 0; i < EXTRA_MAX && x->extra[i].name; i++)
+		l = add_header(l, x->extra[i].name, x->extra[i].value);
+	if ((x->method == METHOD_PUT || x->method == METHOD_POST) && !x->no_content_type)
 		l = add_header(l, "content-type",
 			       x->content_type ? x->content_type : "application/octet-stream");
 	return l;
@@ -205,6 +232,11 @@ set_method(CURL *c, struct handle *h, const struct exchange *x)
 		curl_easy_setopt(c, CURLOPT_READDATA, h);
 		curl_easy_setopt(c, CURLOPT_SEEKFUNCTION, on_seek);
 		curl_easy_setopt(c, CURLOPT_SEEKDATA, h);
+		break;
+	case METHOD_POST:
+		curl_easy_setopt(c, CURLOPT_POST, 1L);
+		curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)(x->body ? x->size : 0));
+		curl_easy_setopt(c, CURLOPT_POSTFIELDS, x->body ? x->body : "");
 		break;
 	case METHOD_GET:
 		curl_easy_setopt(c, CURLOPT_HTTPGET, 1L);

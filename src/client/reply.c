@@ -38,10 +38,9 @@ decimal(const char *text, const char *tail, uint64_t *ret_value, const char **re
 	return true;
 }
 
-/* It goes to a terminal or a log sooner or later, and a server may have chosen it to do something there.  Returns
- * whether it came as it is. */
-static bool
-copy(char *out, size_t cap, const char *text)
+/* It goes to a terminal or a log sooner or later, and a server may have chosen it to do something there. */
+bool
+reply_copy(char *out, size_t cap, const char *text)
 {
 	snprintf(out, cap, "%s", text);
 	return !printable(out, "");
@@ -106,16 +105,16 @@ reply_header(struct reply *r, const char *line, size_t len)
 		content_range(r, v);
 	} else if (!strcasecmp(text, "etag")) {
 		/* One that is not what the server has is none: it would match nothing. */
-		if (!copy(r->etag, sizeof r->etag, v))
+		if (!reply_copy(r->etag, sizeof r->etag, v))
 			*r->etag = 0;
 	} else if (!strcasecmp(text, "x-gantry-rdma-reason")) {
-		copy(r->reason, sizeof r->reason, v);
+		reply_copy(r->reason, sizeof r->reason, v);
 	} else if (!strcasecmp(text, "x-amz-rdma-checksum")) {
-		copy(r->checksum, sizeof r->checksum, v);
+		reply_copy(r->checksum, sizeof r->checksum, v);
 	} else if (!strcasecmp(text, "x-amz-checksum-crc64nvme")) {
-		copy(r->stored_checksum, sizeof r->stored_checksum, v);
+		reply_copy(r->stored_checksum, sizeof r->stored_checksum, v);
 	} else if (!strcasecmp(text, "last-modified")) {
-		copy(r->last_modified, sizeof r->last_modified, v);
+		reply_copy(r->last_modified, sizeof r->last_modified, v);
 	} else if (!strcasecmp(text, "retry-after")) {
 		if (decimal(v, "", &n, &end))
 			r->retry_after_s = n > 60 ? 60 : (unsigned)n;

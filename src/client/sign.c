@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * AWS Signature Version 4 for one exchange: every header that we set is signed, the token first of all, so
- * that nobody can put another one in its place.  Called by http.c; any thread.
+ * AWS Signature Version 4.  For one exchange: every header that we set is signed, the token first of all, so
+ * that nobody can put another one in its place.  Called by http.c; any thread.  And for a URL that others use.
  *
  * curl can sign as well (CURLOPT_AWS_SIGV4), but which headers it signs differs between its versions.
  */
@@ -10,6 +10,7 @@
 #include "base/hex.h"
 
 #include <curl/curl.h>
+#include <errno.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <stdarg.h>
@@ -73,6 +74,27 @@ compare_params(const void *a, const void *b)
 	return (cx == '=' ? 0 : cx) - (cy == '=' ? 0 : cy);
 }
 
+/* What a server signs of a path, or of a name or value in a query: whatever its spelling, its bytes are encoded but
+ * for those that need not be. */
+static void
+print_encoded(FILE *f, const char *text, size_t len, bool is_path)
+{
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)text[i];
+
+		if (c == '%' && len - i > 2 && hex_digit(text[i + 1]) >= 0 && hex_digit(text[i + 2]) >= 0) {
+			c = (unsigned char)(hex_digit(text[i + 1]) << 4 | hex_digit(text[i + 2]));
+			i += 2;
+		} else if (c == '+' && !is_path) {
+			c = ' ';
+		}
+		if (url_is_unreserved(c) || (c == '/' && is_path))
+			putc(c, f);
+		else
+			fprintf(f, "%%%02X", c);
+	}
+}
+
 static void
 print_query(FILE *f, const char *query)
 {
@@ -86,9 +108,16 @@ print_query(FILE *f, const char *query)
 		query += len + (query[len] == '&');
 	}
 	qsort(p, (size_t)nr, sizeof *p, compare_params);
-	for (int i = 0; i < nr; i++)
-		fprintf(f, "%s%.*s%s", i ? "&" : "", (int)p[i].len, p[i].text,
-			memchr(p[i].text, '=', p[i].len) ? "" : "=");
+	for (int i = 0; i < nr; i++) {
+		const char *equals = memchr(p[i].text, '=', p[i].len);
+		size_t name = equals ? (size_t)(equals - p[i].text) : p[i].len;
+
+		fputs(i ? "&" : "", f);
+		print_encoded(f, p[i].text, name, false);
+		putc('=', f);
+		if (equals)
+			print_encoded(f, equals + 1, p[i].len - name - 1, false);
+	}
 }
 
 static void
@@ -159,7 +188,9 @@ canonical(const char *method, const char *path, size_t path_len, const char *que
 
 	if (!f)
 		return false;
-	fprintf(f, "%s\n%.*s\n", method, (int)path_len, path);
+	fprintf(f, "%s\n", method);
+	print_encoded(f, path, path_len, true);
+	putc('\n', f);
 	print_query(f, query);
 	putc('\n', f);
 	for (int i = 0; i < nr; i++) {
@@ -227,18 +258,25 @@ print(const char *fmt, ...)
 	return n < 0 ? NULL : text;
 }
 
+static bool
+print_stamp(char stamp[17])
+{
+	time_t now = time(NULL);
+	struct tm tm;
+
+	return gmtime_r(&now, &tm) && strftime(stamp, 17, "%Y%m%dT%H%M%SZ", &tm) == 16;
+}
+
 bool
 sign_exchange(const struct gantry *g, const char *method, const char *url, struct curl_slist **list)
 {
 	const char *host = strstr(url, "://"), *path, *query;
 	struct item h[NAMES_MAX];
 	char stamp[17], *scope, *names, hash[65], sig[65];
-	time_t now = time(NULL);
-	struct tm tm;
 	bool good;
 	int nr;
 
-	if (!host || !gmtime_r(&now, &tm) || strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", &tm) != 16)
+	if (!host || !print_stamp(stamp))
 		return false;
 	host += 3;
 	path = host + strcspn(host, "/?#");
@@ -261,4 +299,107 @@ sign_exchange(const struct gantry *g, const char *method, const char *url, struc
 	free(scope);
 	free(names);
 	return good;
+}
+
+/* ---- URLs for others ---- */
+
+/* The query of a signed URL, without its signature. */
+static char *
+presigned_query(const struct gantry *g, const char *stamp, const char *scope, unsigned expires_s,
+		const char *own)
+{
+	char *key = url_encode_all(g->access_key), *area = url_encode_all(scope),
+	     *token = url_encode_all(g->session_token ? g->session_token : ""), *text = NULL;
+
+	if (key && area && token)
+		text = print("%s%sX-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=%s%%2F%s&X-Amz-Date=%s"
+			     "&X-Amz-Expires=%u%s%s&X-Amz-SignedHeaders=host",
+			     own, *own ? "&" : "", key, area, stamp, expires_s,
+			     *token ? "&X-Amz-Security-Token=" : "", token);
+	free(key);
+	free(area);
+	free(token);
+	return text;
+}
+
+static bool
+may_be_presigned(const char *method)
+{
+	static const char *const all[] = { "GET", "PUT", "HEAD", "DELETE" };
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (!strcmp(all[i], method))
+			return true;
+	return false;
+}
+
+/* Of the authority, which ends at `path`, what a client sends as Host: a port that is the scheme's own is not in it. */
+static char *
+host_header(const char *url, const char *host, const char *path)
+{
+	const char *usual = !strncmp(url, "https:", 6) ? ":443" : ":80";
+	size_t len = (size_t)(path - host), n = strlen(usual);
+
+	if (len > n && !memcmp(path - n, usual, n))
+		len -= n;
+	return print("host:%.*s", (int)len, host);
+}
+
+/* Signs a URL that url_clean() has made. */
+static int
+presign(const struct gantry *g, const char *method, const char *url, unsigned expires_s, char **ret_url)
+{
+	const char *host = strstr(url, "://"), *path, *own;
+	char stamp[17], hash[65], sig[65], *scope = NULL, *query = NULL, *line = NULL;
+	int e = -ENOMEM, params = 8; /* of ours, and the first of the URL's own */
+
+	host = host ? host + 3 : url;
+	path = host + strcspn(host, "/?");
+	own = path + strcspn(path, "?");
+	if (host == url || path == host || *path != '/' || memchr(host, '@', (size_t)(path - host)) ||
+	    !print_stamp(stamp))
+		return -EINVAL;
+	for (const char *p = own; *p; p++)
+		params += *p == '&';
+	if (params > PARAMS_MAX)
+		return -EINVAL;
+	if (strcasestr(own, "X-Amz-Signature=") || strcasestr(own, "X-Amz-Credential="))
+		return -EEXIST;
+	scope = print("%.8s/%s/s3/aws4_request", stamp, g->region);
+	if (scope)
+		query = presigned_query(g, stamp, scope, expires_s, *own ? own + 1 : "");
+	line = host_header(url, host, path);
+	if (query && line) {
+		struct item h = { line, 4 };
+
+		if (canonical(method, path, (size_t)(own - path), query, &h, 1, "host", hash) &&
+		    signature(g, stamp, scope, hash, sig))
+			*ret_url = print("%.*s?%s&X-Amz-Signature=%s", (int)(own - url), url, query, sig);
+		e = *ret_url ? 0 : -ENOMEM;
+	}
+	free(scope);
+	free(query);
+	free(line);
+	return e;
+}
+
+int
+gantry_presign(struct gantry *g, const char *method, const char *url, unsigned expires_s, char **ret_url)
+{
+	char *clean;
+	int e;
+
+	*ret_url = NULL;
+	if (g->dialect != GANTRY_S3)
+		return -EOPNOTSUPP;
+	if (!g->access_key)
+		return -ENOKEY;
+	if (!method || !may_be_presigned(method) || !url || expires_s < 1 || expires_s > GANTRY_PRESIGN_MAX_S)
+		return -EINVAL;
+	clean = url_clean(url);
+	if (!clean)
+		return -ENOMEM;
+	e = presign(g, method, clean, expires_s, ret_url);
+	free(clean);
+	return e;
 }

@@ -25,22 +25,10 @@
 #define RDMA_TRIES 2
 #define BUSY_TRIES 4
 
-struct call {
-	struct gantry *g;
-	struct gantry_request req;
-	struct gantry_result *res;
-	struct handle *h;
-	char *url;
-	char *ptr;
-	uint64_t size, offset;
-	char checksum[16]; /* put: of the bytes, when asked for */
-	struct reply r;    /* the last answer */
-};
-
 /* ---- beginning and end of a call ---- */
 
-static void
-say(struct call *c, const char *why)
+void
+call_say(struct call *c, const char *why)
 {
 	snprintf(c->res->message, sizeof c->res->message, "%s", why);
 }
@@ -52,7 +40,7 @@ reason(struct call *c, const char *why)
 	snprintf(c->res->reason, sizeof c->res->reason, "%s", *c->r.reason ? c->r.reason : why);
 }
 
-static int
+int
 call_begin(struct call *c, struct gantry *g, const char *url, const struct gantry_request *req,
 	   struct gantry_result *res, struct gantry_result *own)
 {
@@ -65,7 +53,7 @@ call_begin(struct call *c, struct gantry *g, const char *url, const struct gantr
 	if (req)
 		memcpy(&c->req, req, req->size && req->size < sizeof c->req ? req->size : sizeof c->req);
 	if (!url || !*url) {
-		say(c, "no URL");
+		call_say(c, "no URL");
 		return -EINVAL;
 	}
 	c->url = url_clean(url);
@@ -79,7 +67,7 @@ copy_text(char *out, size_t cap, const char *text)
 	snprintf(out, cap, "%s", text);
 }
 
-static int
+int
 call_end(struct call *c, int e, struct gantry_result *res)
 {
 	struct gantry_result *own = c->res;
@@ -98,7 +86,7 @@ call_end(struct call *c, int e, struct gantry_result *res)
 				 c->g->dialect == GANTRY_S3 && !c->r.has_request_id ? ", and not as S3 does"
 										    : "");
 		if (!*own->message)
-			say(c, strerror(-e));
+			call_say(c, strerror(-e));
 	}
 	if (c->h)
 		handle_put(c->g, c->h);
@@ -116,8 +104,8 @@ nap(unsigned ms)
 	nanosleep(&ts, NULL);
 }
 
-static struct exchange
-exchange_for(const struct call *c, enum method method)
+struct exchange
+call_exchange(const struct call *c, enum method method)
 {
 	uint64_t bytes = method == METHOD_PUT || method == METHOD_GET ? c->size : 0;
 	uint64_t ms = c->req.timeout_ms ? c->req.timeout_ms : c->g->timeout_ms;
@@ -129,11 +117,12 @@ exchange_for(const struct call *c, enum method method)
 				  .if_none_match = c->req.if_none_match,
 				  .content_type = c->req.content_type,
 				  .size = bytes,
+				  .buffer_size = bytes,
 				  .connect_timeout_ms = c->g->connect_timeout_ms,
 				  .timeout_ms = ms > INT32_MAX ? INT32_MAX : (unsigned)ms };
 }
 
-/* Sends it, again while the server says 503.  0 with an answer in c->r, or -errno. */
+/* Sends it once.  0 with an answer in c->r, or -errno. */
 static int
 run(struct call *c, const struct exchange *x)
 {
@@ -152,7 +141,7 @@ back_off(const struct call *c, int turn)
 	nap(c->r.retry_after_s ? c->r.retry_after_s * 1000 : 50u << (2 * turn));
 }
 
-/* The same for requests without a token. */
+/* Sends it, again while the server says 503.  0 with an answer in c->r, or -errno. */
 static int
 run_plain(struct call *c, const struct exchange *x)
 {
@@ -163,6 +152,19 @@ run_plain(struct call *c, const struct exchange *x)
 			return e;
 		back_off(c, turn);
 	}
+}
+
+int
+call_s3(struct call *c, const struct exchange *x)
+{
+	int e;
+
+	if (c->g->dialect != GANTRY_S3) {
+		call_say(c, "the scality dialect has no such request");
+		return -EOPNOTSUPP;
+	}
+	e = run_plain(c, x);
+	return e == 0 && judge_plain(&c->r) != VERDICT_BODY ? status_errno(&c->r) : e;
 }
 
 /* ---- by RDMA ---- */
@@ -236,7 +238,7 @@ vouched(const struct call *c, enum verdict v)
 static int
 tokened(struct call *c, bool is_put, enum verdict *ret_v)
 {
-	struct exchange x = exchange_for(c, is_put ? METHOD_PUT : METHOD_GET);
+	struct exchange x = call_exchange(c, is_put ? METHOD_PUT : METHOD_GET);
 	struct window w;
 	char why[160] = "";
 	const char *sentence = why;
@@ -264,7 +266,7 @@ tokened(struct call *c, bool is_put, enum verdict *ret_v)
 	*ret_v = e < 0 ? VERDICT_ERROR : judge(c, is_put, &sentence);
 	closed = window_close(&w, e == 0 && vouched(c, *ret_v));
 	if (closed < 0) {
-		say(c, "the memory could not be taken back from the NIC: do not reuse it");
+		call_say(c, "the memory could not be taken back from the NIC: do not reuse it");
 		return closed;
 	}
 	if (e == 0)
@@ -311,7 +313,7 @@ by_rdma(struct call *c, bool is_put)
 static int
 put_http(struct call *c)
 {
-	struct exchange x = exchange_for(c, METHOD_PUT);
+	struct exchange x = call_exchange(c, METHOD_PUT);
 
 	x.body = c->ptr ? c->ptr : "";
 	x.checksum = *c->checksum ? c->checksum : NULL;
@@ -355,7 +357,7 @@ gantry_put(struct gantry *g, const char *url, const void *ptr, size_t size, cons
 	int e = call_begin(&c, g, url, req, res, &own);
 
 	if (e == 0 && size && !ptr) {
-		say(&c, "no memory given");
+		call_say(&c, "no memory given");
 		e = -EINVAL;
 	}
 	if (e == 0) {
@@ -381,7 +383,7 @@ gantry_put(struct gantry *g, const char *url, const void *ptr, size_t size, cons
 static int
 ask_size(struct call *c)
 {
-	struct exchange x = exchange_for(c, METHOD_HEAD);
+	struct exchange x = call_exchange(c, METHOD_HEAD);
 	int e = run_plain(c, &x);
 
 	if (e == 0 && judge_plain(&c->r) != VERDICT_BODY)
@@ -411,7 +413,7 @@ at_the_end(struct call *c)
 		return e;
 	if (!c->r.has_total || c->r.range_total != 0) {
 		if (c->r.status < 300)
-			say(c, "the server refuses the range of an object that is not empty");
+			call_say(c, "the server refuses the range of an object that is not empty");
 		return -ERANGE;
 	}
 	c->res->path = GANTRY_PATH_NONE;
@@ -423,7 +425,7 @@ at_the_end(struct call *c)
 static int
 get_http(struct call *c)
 {
-	struct exchange x = exchange_for(c, METHOD_GET);
+	struct exchange x = call_exchange(c, METHOD_GET);
 
 	x.buffer = c->ptr;
 	x.has_range = true;
@@ -438,7 +440,7 @@ get_http(struct call *c)
 		return status_errno(&c->r);
 	/* A server that ignores the range sends the object from its beginning. */
 	if (c->r.has_range ? c->r.range_first != c->offset : c->offset != 0) {
-		say(c, "the server sent another range");
+		call_say(c, "the server sent another range");
 		return -EPROTO;
 	}
 	if (!body_is_all(&c->r, c->offset, c->size)) {
@@ -478,7 +480,7 @@ gantry_get(struct gantry *g, const char *url, void *ptr, size_t size, uint64_t o
 	int e = call_begin(&c, g, url, req, res, &own);
 
 	if (e == 0 && (!ptr || !size || offset + size < offset)) {
-		say(&c, "no memory given, or a range beyond 2^64");
+		call_say(&c, "no memory given, or a range beyond 2^64");
 		e = -EINVAL;
 	}
 	if (e == 0) {
@@ -491,7 +493,7 @@ gantry_get(struct gantry *g, const char *url, void *ptr, size_t size, uint64_t o
 		if (e == -ERANGE && c.r.status == 416)
 			e = at_the_end(&c);
 	}
-	if (e == 0)
+	if (e == 0 || e == -ERANGE)
 		learn_object_size(&c);
 	return call_end(&c, e, res);
 }
@@ -499,14 +501,23 @@ gantry_get(struct gantry *g, const char *url, void *ptr, size_t size, uint64_t o
 int
 gantry_head(struct gantry *g, const char *url, const struct gantry_request *req, struct gantry_result *res)
 {
+	return gantry_stat(g, url, req, NULL, NULL, res);
+}
+
+int
+gantry_stat(struct gantry *g, const char *url, const struct gantry_request *req, gantry_header_fn *fn,
+	    void *cookie, struct gantry_result *res)
+{
 	struct gantry_result own;
 	struct call c;
 	int e = call_begin(&c, g, url, req, res, &own);
 
 	if (e == 0) {
-		struct exchange x = exchange_for(&c, METHOD_HEAD);
+		struct exchange x = call_exchange(&c, METHOD_HEAD);
 
-		x.want_checksum = c.req.checksum;
+		x.want_checksum = c.req.checksum || fn;
+		x.header = fn;
+		x.header_cookie = cookie;
 		e = run_plain(&c, &x);
 		if (e == 0 && judge_plain(&c.r) != VERDICT_BODY)
 			e = status_errno(&c.r);
@@ -526,13 +537,28 @@ gantry_delete(struct gantry *g, const char *url, const struct gantry_request *re
 	int e = call_begin(&c, g, url, req, res, &own);
 
 	if (e == 0) {
-		struct exchange x = exchange_for(&c, METHOD_DELETE);
+		struct exchange x = call_exchange(&c, METHOD_DELETE);
 
 		e = run_plain(&c, &x);
 		if (e == 0 && judge_plain(&c.r) != VERDICT_BODY)
 			e = status_errno(&c.r);
 	}
 	return call_end(&c, e, res);
+}
+
+int
+gantry_remove_bucket(struct gantry *g, const char *url, struct gantry_result *res)
+{
+	struct gantry_result own;
+	struct call c;
+	int e = call_begin(&c, g, url, NULL, res, &own);
+
+	if (e == 0) {
+		struct exchange x = call_exchange(&c, METHOD_DELETE);
+
+		e = call_s3(&c, &x);
+	}
+	return call_end(&c, e == -EEXIST ? -ENOTEMPTY : e, res);
 }
 
 int
@@ -543,7 +569,7 @@ gantry_make_bucket(struct gantry *g, const char *url, struct gantry_result *res)
 	int e = call_begin(&c, g, url, NULL, res, &own);
 
 	if (e == 0) {
-		struct exchange x = exchange_for(&c, METHOD_PUT);
+		struct exchange x = call_exchange(&c, METHOD_PUT);
 
 		x.body = "";
 		e = run_plain(&c, &x);

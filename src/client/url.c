@@ -35,10 +35,16 @@ never(unsigned char c)
 	return c <= ' ' || c >= 0x7f || strchr("\"<>\\^`{|}#", c);
 }
 
-static bool
-not_unreserved(unsigned char c)
+bool
+url_is_unreserved(unsigned char c)
 {
-	return !((c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || strchr("-._~/", c));
+	return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || (c && strchr("-._~", c));
+}
+
+static bool
+not_in_key(unsigned char c)
+{
+	return c != '/' && !url_is_unreserved(c);
 }
 
 char *
@@ -49,6 +55,47 @@ url_clean(const char *url)
 
 	if (out)
 		encode(url, len, never, out);
+	return out;
+}
+
+static bool
+not_in_value(unsigned char c)
+{
+	return !url_is_unreserved(c);
+}
+
+char *
+url_query(const char *url, const struct field *pair, int nr)
+{
+	char separator = strchr(url, '?') ? '&' : '?', *out, *at;
+	size_t len = strlen(url) + 1;
+
+	for (int i = 0; i < nr; i++)
+		len += pair[i].value ? strlen(pair[i].name) + 3 * strlen(pair[i].value) + 2 : 0;
+	out = malloc(len);
+	if (!out)
+		return NULL;
+	at = stpcpy(out, url);
+	for (int i = 0; i < nr; i++) {
+		if (!pair[i].value)
+			continue;
+		*at++ = separator;
+		at = stpcpy(at, pair[i].name);
+		*at++ = '=';
+		at = encode(pair[i].value, strlen(pair[i].value), not_in_value, at);
+		separator = '&';
+	}
+	return out;
+}
+
+char *
+url_encode_all(const char *text)
+{
+	size_t len = strlen(text);
+	char *out = malloc(3 * len + 1);
+
+	if (out)
+		encode(text, len, not_in_value, out);
 	return out;
 }
 
@@ -63,7 +110,7 @@ gantry_url_join(const char *base, const char *key)
 	memcpy(out, base, base_len);
 	if (base_len && base[base_len - 1] != '/')
 		out[base_len++] = '/';
-	encode(key, len, not_unreserved, out + base_len);
+	encode(key, len, not_in_key, out + base_len);
 	return out;
 }
 

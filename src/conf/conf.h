@@ -193,8 +193,14 @@ void conf_print_json(const struct conf *c, FILE *out);
  * line. */
 void conf_print_table(FILE *out);
 
+/* Counts the typing mistakes between two names; from limit on it may stop counting and return any number
+ * that is not below limit. */
+int conf_edit_distance(const char *a, const char *b, int limit);
+
 /* Parses "10.0.0.0/8", "fd00::/8", a bare address.  0 or -EINVAL. */
 int conf_net_parse(const char *text, struct conf_net *ret_net);
+/* Prints a network as it would be written. */
+void conf_net_format(const struct conf_net *net, char *out, size_t cap);
 /* Parses "host:port" with IPv6 in brackets or without, "*:port" (the IPv6 wildcard, which takes IPv4 too
  * unless IPV6_V6ONLY is set; 0.0.0.0 where the kernel has no IPv6).  Numbers and "localhost" only, no
  * resolver.  0 or -EINVAL. */
@@ -202,9 +208,9 @@ int conf_addr_parse(const char *text, struct sockaddr_storage *ret_sa, socklen_t
 
 /* Tells whether an address is one that only this machine reaches. */
 bool conf_is_loopback(const struct sockaddr_storage *sa);
-/* Tells whether a Host field can mean nobody but us: an address, localhost, or a name in s3.domain, with or
- * without a port.  Any other name may be one that a stranger's name server points at this machine, so that the
- * stranger's web page and we are one origin to a browser (DNS rebinding).  s3 may be NULL. */
+/* Tells whether a Host field can mean nobody but us: an address, localhost, or a name in s3.domain, with
+ * or without a port.  Any other name may be one that a stranger's name server points at this machine, so
+ * that the stranger's web page and we are one origin to a browser (DNS rebinding).  s3 may be NULL. */
 bool conf_host_is_ours(const struct conf_s3 *s3, const char *host, size_t len);
 
 #endif

@@ -89,4 +89,15 @@ conf_net_has(const struct conf_net *net, const struct in6_addr *a)
 	return rest == 0 || ((net->addr.s6_addr[whole] ^ a->s6_addr[whole]) & mask) == 0;
 }
 
+/* Says whether a lies in one of the nets. */
+static inline bool
+conf_nets_have(const struct conf_net *net, int nr, const struct in6_addr *a)
+{
+	for (int i = 0; i < nr; i++) {
+		if (conf_net_has(&net[i], a))
+			return true;
+	}
+	return false;
+}
+
 #endif

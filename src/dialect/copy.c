@@ -27,7 +27,8 @@ cut_version(struct span *s, const char **ret_why)
 				"x-amz-copy-source: there are no versions, versionId can only be null.");
 }
 
-/* "bucket/key" or "/bucket/key": decoded first, so that either slash may be encoded, and once; a plus is one. */
+/* "bucket/key" or "/bucket/key": decoded first, so that either slash may be encoded, and once; a plus is
+ * one. */
 static enum fault
 parse_source(struct span s, struct copy_source *c, const char **ret_why)
 {

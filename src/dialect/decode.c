@@ -2,9 +2,9 @@
 /*
  * A request target, decoded: once, in place, before anything is made of it.  See struct uri; called by req/.
  *
- * Whatever the daemon does, and whatever a signature is held against (auth/canon.c), follows from the path and
- * the parameters that are found here.  Nobody looks at the bytes that were sent again, and nobody decodes a
- * second time: so two targets with one canonical form are one request.
+ * Whatever the daemon does, and whatever a signature is held against (auth/canon.c), follows from the path
+ * and the parameters that are found here.  Nobody looks at the bytes that were sent again, and nobody decodes
+ * a second time: so two targets with one canonical form are one request.
  */
 #include "dialect/dialect_int.h"
 

@@ -364,8 +364,8 @@ void dialect_read_target(const struct dialect_in *in, char *target, size_t len, 
 enum fault dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 
 /* Decodes, after authorisation (protocol.md 4.5), the descriptor into t->token, checks it against the
- * operation.  FAULT_BAD_TOKEN etc.  Of a form that is switched off the token is TOKEN_OFF, not looked at.  For operations that move nothing the token is ignored and t->wire
- * becomes WIRE_NONE. */
+ * operation.  FAULT_BAD_TOKEN etc.  Of a form that is switched off the token is TOKEN_OFF, not looked
+ * at.  For operations that move nothing the token is ignored and t->wire becomes WIRE_NONE. */
 enum fault dialect_token(const struct dialect_in *in, struct target *t, const char **ret_why);
 
 /* Returns a header by lower-case name, or NULL.  *ret_nr: how often it came. */
@@ -425,8 +425,9 @@ enum fault dialect_conditions(struct target *t, const char *etag_text, size_t et
 enum fault dialect_copy_conditions(const struct copy_source *c, const char *etag_text, size_t etag_len,
 				   uint64_t mtime_s);
 
-/* Writes an upload id as text, and reads it: 0 or -EINVAL.  It begins with a letter that is no digit of any base, since
- * parsers of XML make numbers of what may be one; without that letter, as ids were once given out, it is read too. */
+/* Writes an upload id as text, and reads it: 0 or -EINVAL.  It begins with a letter that is no digit of any
+ * base, since parsers of XML make numbers of what may be one; without that letter, as ids were once given
+ * out, it is read too. */
 #define DIALECT_UPLOAD_ID_LEN 33
 void dialect_upload_id_text(const uint8_t id[16], char out[DIALECT_UPLOAD_ID_LEN + 1]);
 int dialect_upload_id_parse(const char *text, size_t len, uint8_t ret_id[16]);

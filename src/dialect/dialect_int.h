@@ -71,7 +71,8 @@ enum fault query_parse(const struct uri *uri, enum method m, enum op_level level
 		       const char **ret_why);
 /* Tells whether a key of that name says something to us, or belongs to a signature. */
 bool query_key_known(struct span key);
-/* Tells whether it is a name that headers have which ask for something, also as it may be spelled in a query. */
+/* Tells whether it is a name that headers have which ask for something, also as it may be spelled in a
+ * query. */
 bool query_key_is_header(struct span key);
 
 /* ---- unknown.c ---- */

@@ -32,8 +32,8 @@ error(const struct wire_row *row, enum op op, enum fault f)
 	return o;
 }
 
-/* For clients that turn to HTTP on a 2xx only.  A PUT: no body, and above all no ETag, which some of them take
- * for stored (4.1).  Where no reply code can say so, a 2xx would be a lie. */
+/* For clients that turn to HTTP on a 2xx only.  A PUT: no body, and above all no ETag, which some of them
+ * take for stored (4.1).  Where no reply code can say so, a 2xx would be a lie. */
 static struct outcome
 declined_2xx(const struct wire_row *row, enum op op, bool partial)
 {

@@ -39,8 +39,8 @@ parse_bytes(const struct dialect_in *in, struct target *t, const char **ret_why)
 	return f == FAULT_NONE ? sums_parse(in, t, ret_why) : f;
 }
 
-/* Content-MD5, x-amz-checksum-*, or one announced as a trailer; what only names an algorithm is none, and so is the hash
- * that is signed. */
+/* Content-MD5, x-amz-checksum-*, or one announced as a trailer; what only names an algorithm is none, and
+ * so is the hash that is signed. */
 static bool
 has_sum(const struct target *t)
 {

@@ -153,8 +153,8 @@ param_of(struct span key)
 	/* What is a header's name asks for something (SDKs move headers into signed URLs). */
 	if (query_key_is_header(key) || key_names(key))
 		return P_MISSING;
-	/* "x-...": for the access log of whoever sends it, and ignored, as on S3; x-id names the operation that
-	 * an SDK believes it calls. */
+	/* "x-...": for the access log of whoever sends it, and ignored, as on S3; x-id names the operation
+	 * that an SDK believes it calls. */
 	return span_begins(key, "x-") ? P_ANY : P_STRANGER;
 }
 

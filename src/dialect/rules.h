@@ -27,8 +27,8 @@ bool has_control(const char *text, size_t len);
 /* Tells whether it is the name of a bucket: 3-63 characters, lower case, digits, '-' and single '.',
  * alphanumeric ends, not an IPv4 address: as S3. */
 bool is_bucket_name(const char *name, size_t len);
-/* Tells whether a bucket may be made with that name, which is one: no label begins or ends with a hyphen.  Buckets that
- * have another from before go on. */
+/* Tells whether a bucket may be made with that name, which is one: no label begins or ends with a
+ * hyphen.  Buckets that have another from before go on. */
 bool is_new_bucket_name(const char *name, size_t len);
 /* Checks that an S3 object may have that key. */
 enum fault key_check(const char *key, size_t len, const char **ret_why);

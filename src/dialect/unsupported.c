@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * S3 headers that ask for something we do not do: NotImplemented with their name (AccessDenied where they
- * name another owner; of access control lists what S3 says of buckets that have none), never silence and never
- * 200.  Called by parse.c on S3 listeners.
+ * name another owner; of access control lists what S3 says of buckets that have none), never silence and
+ * never 200.  Called by parse.c on S3 listeners.
  */
 #include "dialect/dialect_int.h"
 

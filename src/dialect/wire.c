@@ -157,8 +157,8 @@ shares_header(const struct wire_row *row)
 	return next < wire_rows + WIRE_NR && strcmp(next->header, row->header) == 0;
 }
 
-/* Tells whether what came under the row's header is a descriptor of that row.  Of two rows with one header the
- * first value decides; a value that could be taken for metadata does not hide a descriptor behind it. */
+/* Tells whether what came under the row's header is a descriptor of that row.  Of two rows with one header
+ * the first value decides; a value that could be taken for metadata does not hide a descriptor behind it. */
 static bool
 is_descriptor(const struct dialect_in *in, const struct wire_row *row)
 {

@@ -3,16 +3,16 @@
  * Who may have a connection, and for how long without a request.
  *
  * A head has limits.head from its first byte to its last, a TLS handshake likewise.  libmicrohttpd knows a
- * time-out of inactivity only, which a byte now and then keeps from passing, and says nothing before a head is
- * whole.  So the kernel is asked: it counts what came on a connection, and what belongs to requests was counted
- * here.  What is more is the beginning of a head.  Each open connection is looked at in turn, a few at a time,
- * all of them in a tenth of limits.head; one that is in a request is passed over.  No request pays for it (over
- * HTTPS one system call), and where nothing comes and no head is under way nobody looks.
+ * time-out of inactivity only, which a byte now and then keeps from passing, and says nothing before a head
+ * is whole.  So the kernel is asked: it counts what came on a connection, and what belongs to requests was
+ * counted here.  What is more is the beginning of a head.  Each open connection is looked at in turn, a few at
+ * a time, all of them in a tenth of limits.head; one that is in a request is passed over.  No request pays for
+ * it (over HTTPS one system call), and where nothing comes and no head is under way nobody looks.
  *
- * When limits.connections are open, a new one takes the place of another: of the oldest that has not brought a
- * whole head yet, else of the oldest idle one of the address that has most (of those with an idle one).  So who
- * opens many loses his own, and who sends its request at once gets in.  There are some connections more than
- * limits.connections says, since one that has to go takes a turn of the loop to do so.
+ * When limits.connections are open, a new one takes the place of another: of the oldest that has not brought
+ * a whole head yet, else of the oldest idle one of the address that has most (of those with an idle one).  So
+ * who opens many loses his own, and who sends its request at once gets in.  There are some connections more
+ * than limits.connections says, since one that has to go takes a turn of the loop to do so.
  */
 #include "http/http_int.h"
 #include "http/tls_int.h"
@@ -92,8 +92,8 @@ admit_request_over(struct hconn *c)
 	c->bytes = tcp_came(c->fd, &came) == 0 ? came.bytes : 0;
 }
 
-/* TLS hides how many bytes a request had; its records are counted instead, and one that is not whole shows because
- * more bytes came than had at the end of the request before. */
+/* TLS hides how many bytes a request had; its records are counted instead, and one that is not whole shows
+ * because more bytes came than had at the end of the request before. */
 static bool
 tls_began(struct hconn *c, uint64_t bytes)
 {

@@ -70,8 +70,8 @@ make_response(struct hconn *c, const struct reply *r)
 static void
 add_header(void *cookie, const char *name, const char *value)
 {
-	/* Refuses what would break the framing (a line's end in a value): such a header is left out.  One without a
-	 * value is left out, too; a blank means the same. */
+	/* Refuses what would break the framing (a line's end in a value): such a header is left out.  One
+	 * without a value is left out, too; a blank means the same. */
 	MHD_add_response_header(cookie, name, *value ? value : " ");
 }
 

@@ -25,7 +25,8 @@ extern const struct reply_ops http_reply_ops;
 
 /*
  * Starts a daemon for each listener of conf.  certs: one per listener, NULL for plain HTTP (certs may be NULL:
- * none has one); the caller keeps them, conf, peers (all cores have the same), ring and stats until http_free().
+ * none has one); the caller keeps them, conf, peers (all cores have the same), ring and stats until
+ * http_free().
  *   0
  *   -ENOMEM   no memory
  *   -EMFILE   no descriptor for a daemon's epoll (-ENFILE: in the whole system)
@@ -45,16 +46,16 @@ void http_set_conf(struct http *h, const struct conf *conf);
 void http_free(struct http *h);
 
 /*
- * Takes over an accepted socket of listener number `listener`.  When limits.connections are open, another that has
- * no request makes room.  On failure the socket is closed.
+ * Takes over an accepted socket of listener number `listener`.  When limits.connections are open, another that
+ * has no request makes room.  On failure the socket is closed.
  *   0
  *   -EBUSY    all of limits.connections have requests
  *   -EUSERS   limits.connections_per_address is reached
  *   or another -errno
  */
 int http_add(struct http *h, int listener, int fd, const struct sockaddr *peer, socklen_t peer_len);
-/* Ends the connection that has waited longest for the rest of a head, where something else than connections is
- * used up.  False: there is none. */
+/* Ends the connection that has waited longest for the rest of a head, where something else than
+ * connections is used up.  False: there is none. */
 bool http_make_room(struct http *h);
 /* Counts the connections that are open or coming. */
 int http_connections(const struct http *h);

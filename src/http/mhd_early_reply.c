@@ -2,8 +2,8 @@
 /*
  * Answers past the library.  libmicrohttpd takes an answer with the head of a request or behind its body
  * (0.9.75 and all that came since), so one that is known in between waits for the rest of the body.  It does
- * here while the body flows: the connection may then go on.  When nothing of the body has come for a while,
- * or the rest takes longer than limits.s3_progress, or the answer is not to wait (others do), it is written to
+ * here while the body flows: the connection may then go on.  When nothing of the body has come for a while, or
+ * the rest takes longer than limits.s3_progress, or the answer is not to wait (others do), it is written to
  * the socket and the connection ended.
  *
  * The request is over with that, and what it holds goes back at once.  The library closes the connection by

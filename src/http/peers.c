@@ -2,9 +2,11 @@
 /* The table of client addresses, see peers.h: chains in an array, under one lock. */
 #include "http/peers.h"
 
+#include "base/address.h"
 #include "base/check.h"
 #include "base/list.h"
 #include "base/pool.h"
+#include "base/siphash.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -16,7 +18,7 @@
 
 struct peer {
 	struct peer *next;
-	uint64_t key[2];
+	struct in6_addr client;
 	_Atomic int nr;
 };
 
@@ -64,44 +66,30 @@ peers_free(struct peers *p)
 	free(p);
 }
 
-static void
-key_of(const struct sockaddr *sa, uint64_t key[2])
-{
-	key[0] = sa->sa_family;
-	key[1] = 0;
-	if (sa->sa_family == AF_INET6)
-		memcpy(&key[1], &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr, 8);
-	else if (sa->sa_family == AF_INET)
-		key[1] = ((const struct sockaddr_in *)(const void *)sa)->sin_addr.s_addr;
-}
-
 static struct peer **
-chain_of(struct peers *p, const uint64_t key[2])
+chain_of(struct peers *p, const struct in6_addr *client)
 {
-	uint64_t v = (key[1] ^ p->seed[0]) * 0x9e3779b97f4a7c15u;
-
-	v = ((v ^ v >> 32) + key[0] + p->seed[1]) * 0xd6e8feb86659fd93u;
-	return &p->chain[(v ^ v >> 32) & p->mask];
+	return &p->chain[siphash(p->seed, client, sizeof *client) & p->mask];
 }
 
 int
 peers_add(struct peers *p, const struct sockaddr *sa, int cap, struct peer **ret_peer)
 {
-	uint64_t key[2];
+	struct in6_addr client;
 	struct peer **chain, *e;
 	int rc = 0;
 
-	key_of(sa, key);
+	address_client(sa, &client);
 	pthread_mutex_lock(&p->lock);
-	chain = chain_of(p, key);
-	for (e = *chain; e && memcmp(e->key, key, sizeof key) != 0; e = e->next)
+	chain = chain_of(p, &client);
+	for (e = *chain; e && memcmp(&e->client, &client, sizeof client) != 0; e = e->next)
 		;
 	if (e && cap && e->nr >= cap) {
 		rc = -EUSERS;
 	} else if (e) {
 		e->nr++;
 	} else if ((e = pool_get(&p->pool)) != NULL) {
-		*e = (struct peer){ .next = *chain, .key = { key[0], key[1] }, .nr = 1 };
+		*e = (struct peer){ .next = *chain, .client = client, .nr = 1 };
 		*chain = e;
 	} else {
 		rc = -ENOSPC;
@@ -117,7 +105,7 @@ peers_remove(struct peers *p, struct peer *peer)
 	pthread_mutex_lock(&p->lock);
 	check(peer->nr > 0);
 	if (--peer->nr == 0) {
-		struct peer **at = chain_of(p, peer->key);
+		struct peer **at = chain_of(p, &peer->client);
 
 		while (*at != peer)
 			at = &(*at)->next;

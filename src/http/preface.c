@@ -4,17 +4,17 @@
  * connection it is.  Exactly its bytes are read here, then the connection is the library's, and to everybody
  * above it is that client's.
  *
- * Until then it is no client's: it counts among the connections without a whole head, and has limits.head from
- * its beginning.  Who connects to such a listener and is no balancer is served as anywhere; only a header from
- * there is answered with 400.
+ * Until then it is no client's: it counts among the connections without a whole head, and has limits.head
+ * from its beginning.  Who connects to such a listener and is no balancer is served as anywhere; only a header
+ * from there is answered with 400.
  */
 #include "http/http_int.h"
 
+#include "base/address.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "stats/stats.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -26,34 +26,18 @@ static bool
 is_balancer(const struct listener *l, const struct sockaddr_storage *peer)
 {
 	const struct conf_nets *nets = &l->conf->proxy;
-	struct in6_addr a = { .s6_addr = { [10] = 0xff, [11] = 0xff } };
+	struct in6_addr a;
 
-	if (peer->ss_family == AF_INET6)
-		a = ((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr;
-	else if (peer->ss_family == AF_INET)
-		memcpy(&a.s6_addr[12], &((const struct sockaddr_in *)(const void *)peer)->sin_addr, 4);
-	else
-		return false;
-	for (int i = 0; i < nets->nr; i++) {
-		if (conf_net_has(&nets->net[i], &a))
-			return true;
-	}
-	return false;
+	return address_in6((const struct sockaddr *)peer, &a) && conf_nets_have(nets->net, nets->nr, &a);
 }
 
 static void
 say(const struct hconn *c, const char *what)
 {
-	char text[INET6_ADDRSTRLEN] = "?";
+	char text[ADDRESS_TEXT_BYTES];
 
-	if (c->peer.ss_family == AF_INET6)
-		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)&c->peer)->sin6_addr, text,
-			  sizeof text);
-	else
-		inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)&c->peer)->sin_addr, text,
-			  sizeof text);
-	log_limited(LOG_WARN, "http: a connection to %s from %s was closed: %s", c->l->conf->address, text,
-		    what);
+	log_limited(LOG_WARN, "http: a connection to %s from %s was closed: %s", c->l->conf->address,
+		    address_text((const struct sockaddr *)&c->peer, text), what);
 }
 
 static void

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The header of the PROXY protocol, version 2, with which a balancer of TCP connections says whose connection it
- * passes on (haproxy.org, doc/proxy-protocol.txt, section 2.2).  Pure functions, any thread.
+ * The header of the PROXY protocol, version 2, with which a balancer of TCP connections says whose connection
+ * it passes on (haproxy.org, doc/proxy-protocol.txt, section 2.2).  Pure functions, any thread.
  */
 #ifndef GANTRY_HTTP_PROXY_H
 #define GANTRY_HTTP_PROXY_H

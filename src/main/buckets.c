@@ -97,6 +97,12 @@ make_all(struct maker *m, const struct conf *conf)
 		if (conf->listen[i].dialect != DIALECT_SCALITY)
 			continue;
 		r = make_bucket(m, conf->listen[i].bucket);
+		/* A store that is full or failed is served all the same, so that it can be read and emptied. */
+		if (r == -ENOSPC || r == -EAGAIN || r == -EROFS) {
+			log_warn("cannot make bucket %s of listener %s: %s", conf->listen[i].bucket,
+				 conf->listen[i].address, strerror(-r));
+			r = 0;
+		}
 		if (r < 0)
 			log_error("cannot make bucket %s of listener %s: %s", conf->listen[i].bucket,
 				  conf->listen[i].address, strerror(-r));

@@ -75,7 +75,8 @@ raise_limit(int which, const char *name)
 		log_warn("cannot raise %s to its hard limit: %s", name, strerror(errno));
 }
 
-/* Where the HTTP client's address says something about the token's, an operator should decide whether it counts. */
+/* Where the HTTP client's address says something about the token's, an operator should decide whether it
+ * counts. */
 static void
 advise_binding(const struct conf *conf, const struct rdma *rdma)
 {
@@ -96,7 +97,7 @@ advise_binding(const struct conf *conf, const struct rdma *rdma)
 
 /* What an operator should know about and that is no error. */
 static void
-warn_about(const struct conf *conf, const struct rdma *rdma)
+warn_about(const struct conf *conf, const struct rdma *rdma, const struct auth_keys *keys)
 {
 	bool rails = rdma_rail_nr(rdma) > 0;
 
@@ -116,6 +117,11 @@ warn_about(const struct conf *conf, const struct rdma *rdma)
 				 l->address);
 	}
 	advise_binding(conf, rdma);
+	if (!conf->auth.credentials_file)
+		log_note("there are no access keys (auth.credentials_file): signed requests are refused");
+	else if (keys && auth_keys_nr(keys) == 0)
+		log_warn("%s has no access keys: signed requests are refused; `gantry key new` makes one",
+			 conf->auth.credentials_file);
 	if (conf->rdma.allow_loopback || conf->rdma.allow_self || conf->rdma.allow_link_local)
 		log_warn("rdma.allow_special is set: tokens may name this machine itself; meant for tests");
 	if (!conf->pin)
@@ -215,11 +221,7 @@ start_store(struct daemon *d)
 		return 0;
 	}
 	log_event(LOG_EV_START_FAILED, LOG_ERROR, "store: %s", err[0] ? err : strerror(-r));
-	if (r == -ENOTRECOVERABLE)
-		return EXIT_STORE;
-	if (r == -ENOENT || r == -ENXIO || r == -ENODEV || r == -ENOTDIR)
-		return EXIT_MISSING;
-	return r == -EINVAL ? EXIT_CONFIG : EXIT_RUNTIME;
+	return exit_of_store(r);
 }
 
 static int
@@ -260,6 +262,7 @@ start(struct daemon *d)
 	take_sockets(d);
 	if (daemon_load_certs(d->conf, d->certs) < 0 || daemon_load_keys(d->conf, &d->keys) < 0)
 		return EXIT_CONFIG;
+	atomic_store(&d->key_nr, auth_keys_nr(d->keys));
 	if (daemon_make_replay(d->conf, &d->replay) < 0) {
 		log_error("auth.replay: out of memory");
 		return EXIT_RUNTIME;
@@ -274,7 +277,7 @@ start(struct daemon *d)
 		log_event(LOG_EV_START_FAILED, LOG_ERROR, "RDMA: %s", err[0] ? err : strerror(-r));
 		return r == -ENODEV ? EXIT_MISSING : EXIT_RUNTIME;
 	}
-	warn_about(d->conf, d->rdma);
+	warn_about(d->conf, d->rdma, d->keys);
 	r = start_admin(d);
 	if (r == 0)
 		r = start_store(d);
@@ -502,6 +505,10 @@ daemon_run(const struct conf *conf, const struct conf_source *source, const char
 	sigaddset(&signals, SIGUSR2);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	/* The first process of a container inherits what others there leave behind, and has no children of its own:
+	 * the kernel then buries them. */
+	if (getpid() == 1)
+		signal(SIGCHLD, SIG_IGN);
 	raise_limit(RLIMIT_NOFILE, "the number of open files");
 	raise_limit(RLIMIT_MEMLOCK, "locked memory");
 

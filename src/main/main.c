@@ -54,7 +54,7 @@ list_devices(const struct conf *conf)
 }
 
 static int
-format(const struct conf *conf, bool force)
+format(const struct conf *conf, bool force, bool if_absent)
 {
 	struct store_disk_conf disks[CONF_DISKS_MAX];
 	struct store_conf sc;
@@ -63,16 +63,22 @@ format(const struct conf *conf, bool force)
 
 	daemon_store_conf(conf, disks, &sc);
 	r = store_format(&sc, force, err, sizeof err);
-	if (r == 0) {
+	if (r == 0)
 		printf("gantryd: made a store on %d disk%s\n", sc.disks.nr, sc.disks.nr == 1 ? "" : "s");
-		return EXIT_OK;
+	if (r == -EALREADY && if_absent) {
+		printf("gantryd: there is a store already, nothing was done\n");
+		r = 0;
+	}
+	if (r == 0) {
+		fflush(stdout);
+		if (daemon_first_key(conf) == 0)
+			return EXIT_OK;
+		fprintf(stderr, "gantryd: there is a store, but no first access key: `gantry key new`, as "
+				"root, makes one\n");
+		return EXIT_RUNTIME;
 	}
 	fprintf(stderr, "gantryd: cannot make a store: %s\n", err[0] ? err : strerror(-r));
-	if (r == -EEXIST || r == -ENOTEMPTY || r == -ENOTRECOVERABLE)
-		return EXIT_STORE;
-	if (r == -ENOENT || r == -ENXIO || r == -ENODEV || r == -ENOTDIR)
-		return EXIT_MISSING;
-	return r == -EINVAL ? EXIT_CONFIG : EXIT_RUNTIME;
+	return r == -ENOSPC ? EXIT_CONFIG : exit_of_store(r); /* no room: for the size that is configured */
 }
 
 static void
@@ -97,11 +103,7 @@ fsck(const struct conf *conf, bool repair)
 	else
 		fprintf(stderr, "gantryd: fsck: %s\n",
 			r == -ENOTRECOVERABLE ? "the store is damaged" : strerror(-r));
-	if (r >= 0)
-		return EXIT_OK;
-	if (r == -ENOENT || r == -ENXIO || r == -ENODEV || r == -ENOTDIR)
-		return EXIT_MISSING;
-	return r == -ENOTRECOVERABLE ? EXIT_STORE : r == -EINVAL ? EXIT_CONFIG : EXIT_RUNTIME;
+	return r >= 0 ? EXIT_OK : exit_of_store(r);
 }
 
 static int
@@ -117,7 +119,7 @@ with_config(const struct options *o, const struct conf_source *src, const struct
 		return list_devices(conf);
 	case ACTION_FORMAT:
 		log_init(conf->log.format, conf->log.level);
-		return format(conf, o->force);
+		return format(conf, o->force, o->if_absent);
 	case ACTION_FSCK:
 		log_init(conf->log.format, conf->log.level);
 		return fsck(conf, o->repair);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_FORCE = 256, OPT_REPAIR, OPT_READY_FILE, OPT_ACTION };
+enum { OPT_FORCE = 256, OPT_IF_ABSENT, OPT_REPAIR, OPT_READY_FILE, OPT_ACTION };
 
 static const struct option long_options[] = {
 	{ "config", required_argument, NULL, 'c' },
@@ -18,6 +18,7 @@ static const struct option long_options[] = {
 	{ "list-devices", no_argument, NULL, OPT_ACTION + ACTION_LIST_DEVICES },
 	{ "format", no_argument, NULL, OPT_ACTION + ACTION_FORMAT },
 	{ "force", no_argument, NULL, OPT_FORCE },
+	{ "if-absent", no_argument, NULL, OPT_IF_ABSENT },
 	{ "fsck", no_argument, NULL, OPT_ACTION + ACTION_FSCK },
 	{ "repair", no_argument, NULL, OPT_REPAIR },
 	{ "ready-file", required_argument, NULL, OPT_READY_FILE },
@@ -69,6 +70,9 @@ one_option(struct options *o, int c, char **argv, FILE *err)
 	case OPT_FORCE:
 		o->force = true;
 		return 0;
+	case OPT_IF_ABSENT:
+		o->if_absent = true;
+		return 0;
 	case OPT_REPAIR:
 		o->repair = true;
 		return 0;
@@ -109,6 +113,14 @@ options_parse(int argc, char **argv, struct options *ret_options, FILE *err)
 		fprintf(err, "gantryd: --force goes with --format\n");
 		return -EINVAL;
 	}
+	if (o.if_absent && o.action != ACTION_FORMAT) {
+		fprintf(err, "gantryd: --if-absent goes with --format\n");
+		return -EINVAL;
+	}
+	if (o.if_absent && o.force) {
+		fprintf(err, "gantryd: --force and --if-absent do not go together\n");
+		return -EINVAL;
+	}
 	if (o.repair && o.action != ACTION_FSCK) {
 		fprintf(err, "gantryd: --repair goes with --fsck\n");
 		return -EINVAL;
@@ -138,6 +150,7 @@ options_help(FILE *out)
 	      "  --list-devices        show RDMA devices, ports and addresses, and what they would be used "
 	      "for\n"
 	      "  --format [--force]    make a new store on the disks (--force: even over what is there)\n"
+	      "  --format --if-absent  make one where there is none; where there is one, do nothing\n"
 	      "  --fsck [--repair]     check the store (--repair: cut a damaged end of the log)\n"
 	      "  --print-keys          list all keys: name, values, default, reload, help\n"
 	      "  --print-metrics       list all metrics: name, type, labels, help\n"
@@ -148,4 +161,36 @@ options_help(FILE *out)
 	      "74 the store is damaged or foreign, 78 bad configuration.\n"
 	      "Manual: gantryd(8), gantryd.yaml(5).\n",
 	      out);
+}
+
+/* ---- exit codes ---- */
+
+int
+exit_of_store(int error)
+{
+	switch (-error) {
+	case ENOENT:
+	case ENXIO:
+	case ENODEV:
+	case ENOTDIR:
+		return EXIT_MISSING;
+	case EINVAL:
+	case EACCES:
+	case EPERM:
+	case EROFS:
+	case EOPNOTSUPP:
+		return EXIT_CONFIG;
+	/* Somebody else has it still, or the machine is short of something just now. */
+	case EBUSY:
+	case EAGAIN:
+	case EINTR:
+	case ENOMEM:
+	case ENOBUFS:
+	case EMFILE:
+	case ENFILE:
+	case ETIMEDOUT:
+		return EXIT_RUNTIME;
+	default:
+		return EXIT_STORE;
+	}
 }

@@ -16,9 +16,13 @@ enum {
 	EXIT_RUNTIME = 1,  /* failed while running */
 	EXIT_USAGE = 2,    /* the command line */
 	EXIT_MISSING = 69, /* a required listener or device is missing */
-	EXIT_STORE = 74,   /* store damaged, foreign, or not made yet */
-	EXIT_CONFIG = 78,  /* bad configuration */
+	EXIT_STORE = 74,   /* store damaged, unreadable, foreign, or not made yet */
+	EXIT_CONFIG = 78,  /* bad configuration, or files that may not be used */
 };
+
+/* Returns the exit code of a store that cannot be opened or made, for its -errno: EXIT_RUNTIME only where
+ * another start may well succeed. */
+int exit_of_store(int error);
 
 enum action {
 	ACTION_RUN,
@@ -38,7 +42,7 @@ struct options {
 	enum action action;
 	const char *file;       /* -c; NULL: the default */
 	const char *ready_file; /* where the ready line is written as well */
-	bool force, repair;
+	bool force, if_absent, repair;
 	struct conf_override overrides[OVERRIDES_MAX];
 	int override_nr;
 };

@@ -6,10 +6,10 @@
 #include "main/daemon.h"
 #include "main/options.h"
 
+#include "base/address.h"
 #include "base/log.h"
 #include "core/core.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,15 +19,10 @@
 void
 daemon_listen_text(const struct conf_listen *l, int port, char *out, size_t cap)
 {
-	char host[INET6_ADDRSTRLEN];
+	char host[ADDRESS_TEXT_BYTES];
 
-	if (l->sa.ss_family == AF_INET6) {
-		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)&l->sa)->sin6_addr, host, sizeof host);
-		snprintf(out, cap, "[%s]:%d", host, port);
-	} else {
-		inet_ntop(AF_INET, &((const struct sockaddr_in *)&l->sa)->sin_addr, host, sizeof host);
-		snprintf(out, cap, "%s:%d", host, port);
-	}
+	address_text((const struct sockaddr *)&l->sa, host);
+	snprintf(out, cap, l->sa.ss_family == AF_INET6 ? "[%s]:%d" : "%s:%d", host, port);
 }
 
 /* "ready s3=127.0.0.1:40123 scality=... admin=... admin_socket=..."; the caller frees it. */
@@ -102,7 +97,7 @@ daemon_say_ready(struct daemon *d, const char *ready_file)
 	if (r < 0) {
 		log_error("%s: %s", ready_file, strerror(-r));
 		free(line);
-		return EXIT_RUNTIME;
+		return EXIT_CONFIG;
 	}
 	log_event(LOG_EV_READY, LOG_NOTE, "%s", line);
 	printf("gantryd: %s\n", line);

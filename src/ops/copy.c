@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CopyObject and UploadPartCopy: bytes of one object become another, or a part, inside the server.  The
- * core's thread.
+ * CopyObject and UploadPartCopy: bytes of one object become another, or a part, inside the server.  The core's
+ * thread.
  *
  *   start -> open ... opened -> ticket ... ticketed -> pump ... moved -> commit ... copied -> reply
  *                        \-> set ... replaced -> reply     onto itself: other attributes, the same bytes
  *
- * rq->obj is the source, rq->change's put what comes of it.  No byte goes through HTTP; the pieces are those of the
- * RDMA transfers, because they are large.
+ * rq->obj is the source, rq->change's put what comes of it.  No byte goes through HTTP; the pieces are those
+ * of the RDMA transfers, because they are large.
  */
 #include "ops/ops_int.h"
 

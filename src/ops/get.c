@@ -207,8 +207,8 @@ get_first_bytes(struct req *rq)
 
 /* ---- what the reply says ---- */
 
-/* An SDK checks x-amz-checksum-* against the body it sees: only where it asked, and that body is the whole object,
- * or a part of it that has one of its own (not on an RDMA GET: item 71). */
+/* An SDK checks x-amz-checksum-* against the body it sees: only where it asked, and that body is the whole
+ * object, or a part of it that has one of its own (not on an RDMA GET: item 71). */
 static bool
 gives_checksums(const struct req *rq)
 {
@@ -223,8 +223,9 @@ is_of_part(const struct req *rq)
 }
 
 /*
- * One checksum only: clients skip the check of a composite where it stands alone, and fail where it does not.  The
- * object's is among its attributes and goes out with them, but for CRC64NVME, which every object has.
+ * One checksum only: clients skip the check of a composite where it stands alone, and fail where it does
+ * not.  The object's is among its attributes and goes out with them, but for CRC64NVME, which every object
+ * has.
  */
 static void
 checksum_headers(struct req *rq)
@@ -252,8 +253,8 @@ checksum_headers(struct req *rq)
 			   object.type == SUM_TYPE_COMPOSITE ? "COMPOSITE" : "FULL_OBJECT");
 }
 
-/* Would a browser look into the bytes for what they are, and perhaps find a page in them?  It does where nothing says it,
- * or what says it is no type (WHATWG MIME Sniffing). */
+/* Would a browser look into the bytes for what they are, and perhaps find a page in them? It does where
+ * nothing says it, or what says it is no type (WHATWG MIME Sniffing). */
 static bool
 is_sniffed(const struct req *rq)
 {
@@ -301,8 +302,8 @@ object_headers(struct req *rq)
 	rq->send_attrs = true;
 }
 
-/* A 304 says what a cache goes by, and nothing of the bytes that it does not bring (RFC 9110 15.4.5): SDKs would
- * look for those that a checksum is of. */
+/* A 304 says what a cache goes by, and nothing of the bytes that it does not bring (RFC 9110 15.4.5): SDKs
+ * would look for those that a checksum is of. */
 static bool
 is_for_caches(const char *name)
 {

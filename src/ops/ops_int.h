@@ -20,8 +20,8 @@ int put_init(struct req *rq, uint64_t size_bytes);
 enum fault put_sums(struct req *rq);
 /* Commits the put; mtime_ns 0 is now. */
 enum verdict put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next);
-/* Tells whether the store's leader can judge what If-Match and If-None-Match of a write ask, and fills in what it
- * has to judge. */
+/* Tells whether the store's leader can judge what If-Match and If-None-Match of a write ask, and fills in
+ * what it has to judge. */
 enum fault put_pre_fault(const struct target *t, const char **ret_why);
 void put_fill_pre(const struct target *t, struct store_pre *pre);
 
@@ -43,7 +43,8 @@ enum fault part_prepare(struct req *rq, const char **ret_why);
 
 /* ---- what several need (shared.c) ---- */
 
-/* Appends those of stored attributes that keep() wants to rq->target.attrs.  0, -ENOSPC, or -EINVAL (not ours). */
+/* Appends those of stored attributes that keep() wants to rq->target.attrs.  0, -ENOSPC, or -EINVAL (not
+ * ours). */
 int attrs_add_from(struct req *rq, const void *attrs, size_t len, bool (*keep)(const char *name, size_t len));
 /* Adds x-amz-expiration to the reply, where a rule applies to the request's key with that size and meta. */
 void reply_expiration(struct req *rq, uint64_t size_bytes, const struct store_meta *meta);

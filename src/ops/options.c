@@ -12,7 +12,8 @@ options_known(struct req *rq)
 	const struct field *headers = dialect_field(&rq->in, "access-control-request-headers", NULL);
 	int r = rq->battrs.stat.op.result;
 
-	/* A bucket that is not there allows nothing; what one that cannot be asked would allow is not known. */
+	/* A bucket that is not there allows nothing; what one that cannot be asked would allow is not
+	 * known. */
 	if (r < 0 && r != -ENXIO)
 		return req_fail(rq, fault_of(r), NULL);
 	if (!cors_find(rq, origin, method->value, method->value_len, headers))

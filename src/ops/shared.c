@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What several operations need: attributes picked from others, and what some replies say of an object.  The core's
- * thread. */
+/* What several operations need: attributes picked from others, and what some replies say of an object.  The
+ * core's thread. */
 #include "ops/ops_int.h"
 
 #include "base/clock.h"

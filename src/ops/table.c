@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations by number: the rows of op.def as the machine uses them.  A start that is missing does not link. */
+/* The operations by number: the rows of op.def as the machine uses them.  A start that is missing does not
+ * link. */
 #include "ops/ops_int.h"
 
 const struct op_entry op_table[OP_NR] = {

@@ -2,6 +2,8 @@
 /* What kind of address a GID is, and which ones a token may name.  Pure functions, any thread. */
 #include "rdma/rdma_int.h"
 
+#include "base/address.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
@@ -54,24 +56,12 @@ gid_prefix_equal(const uint8_t a[16], const uint8_t b[16], unsigned bits)
 bool
 gid_from_sockaddr(const struct sockaddr *sa, uint8_t ret_gid[16])
 {
-	if (!sa)
+	struct in6_addr a;
+
+	if (!address_in6(sa, &a))
 		return false;
-	if (sa->sa_family == AF_INET) {
-		struct sockaddr_in sin;
-
-		memcpy(&sin, sa, sizeof sin);
-		memcpy(ret_gid, v4_prefix, sizeof v4_prefix);
-		memcpy(ret_gid + 12, &sin.sin_addr, 4);
-		return true;
-	}
-	if (sa->sa_family == AF_INET6) {
-		struct sockaddr_in6 sin6;
-
-		memcpy(&sin6, sa, sizeof sin6);
-		memcpy(ret_gid, &sin6.sin6_addr, 16);
-		return true;
-	}
-	return false;
+	memcpy(ret_gid, &a, 16);
+	return true;
 }
 
 const char *
@@ -108,11 +98,7 @@ in_allow(const struct conf_rdma *conf, const uint8_t gid[16])
 	struct in6_addr a;
 
 	memcpy(&a, gid, sizeof a);
-	for (int i = 0; i < conf->allow_nr; i++) {
-		if (conf_net_has(&conf->allow[i], &a))
-			return true;
-	}
-	return false;
+	return conf_nets_have(conf->allow, conf->allow_nr, &a);
 }
 
 /* Do our rails see this address in one of their subnets?  only_ib: in a native InfiniBand one. */

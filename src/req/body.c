@@ -18,7 +18,8 @@
 
 static enum verdict body_whole(struct req *rq);
 
-/* What is not taken waits with the client: until the operation began, or for good if it has no use for a body. */
+/* What is not taken waits with the client: until the operation began, or for good if it has no use for a
+ * body. */
 size_t
 body_take(struct req *rq, const void *data, size_t len)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unsigned requests that a browser was made to send by a page of somebody else: such a page may reach what the
- * person before it reaches, and no signature says that they meant it.  The core's thread.
+ * Unsigned requests that a browser was made to send by a page of somebody else: such a page may reach what
+ * the person before it reaches, and no signature says that they meant it.  The core's thread.
  *
  * A signed request is never asked here, nor is a form with a policy: whoever made the signature meant it.
  */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Declines: a descriptor that cannot be used, and how its client is told so.  A decline is an S3 error of status
- * 501, which nobody takes for success (protocol.md 4.1).  Called by the operations, on the core's thread.
+ * Declines: a descriptor that cannot be used, and how its client is told so.  A decline is an S3 error of
+ * status 501, which nobody takes for success (protocol.md 4.1).  Called by the operations, on the core's
+ * thread.
  */
 #include "req/machine.h"
 

@@ -13,7 +13,8 @@
 
 static enum verdict front_op(struct req *rq);
 
-/* May who asks have the adapter reach that address?  As rdma_gid_allowed() says it; NULL: the token names none. */
+/* May who asks have the adapter reach that address? As rdma_gid_allowed() says it; NULL: the token names
+ * none. */
 static int
 may_aim(const struct req *rq, const uint8_t *gid)
 {

@@ -93,7 +93,8 @@ lease_start(struct req *rq)
 	return r > 0 ? req_go(rq, ticketed) : req_wait(rq, "ticket", ticketed);
 }
 
-/* Here, and not when the request ends for its client: who guesses keys of memory may be gone before the answer is. */
+/* Here, and not when the request ends for its client: who guesses keys of memory may be gone before the
+ * answer is. */
 static void
 lease_put(struct req *rq)
 {

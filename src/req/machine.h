@@ -57,8 +57,8 @@ enum req_pool {
 #define REQ_LARGE_JOB_BYTES (40u << 10)
 #define REQ_ERROR_BYTES (8u << 10)
 
-/* Requests without a descriptor, by client (xfer_client_of()): who has how many of the slots.  More numbers than
- * xfer has, so that hardly two clients share one. */
+/* Requests without a descriptor, by client (xfer_client_of()): who has how many of the slots.  More numbers
+ * than xfer has, so that hardly two clients share one. */
 #define SLOT_CLIENTS 4096
 struct slots {
 	int held[SLOT_CLIENTS];         /* without those that were revoked */
@@ -237,7 +237,8 @@ req_wait_to(struct req *rq, const char *what, step_fn next, const char *name)
 
 #define req_wait(rq, what, next) req_wait_to((rq), (what), (next), #next)
 
-/* Goes on behind a store operation of our own whose start answered r (< 0, 0, > 0): fails, waits, or goes to next. */
+/* Goes on behind a store operation of our own whose start answered r (< 0, 0, > 0): fails, waits, or goes
+ * to next. */
 enum verdict req_await_to(struct req *rq, int r, const char *what, step_fn next, const char *name);
 #define req_await(rq, r, what, next) req_await_to((rq), (r), (what), (next), #next)
 /* Goes on likewise behind one that cannot be cancelled from then on: PHASE_COMMIT. */
@@ -249,7 +250,8 @@ enum verdict req_open_to(struct req *rq, const struct store_key *k, step_fn next
 /* Goes on to next when the target's bucket is there; fails the request when it is not. */
 enum verdict req_need_bucket_to(struct req *rq, step_fn next, const char *name);
 #define req_need_bucket(rq, next) req_need_bucket_to((rq), (next), #next)
-/* Looks for the target's upload; next finds the answer in rq->stat.op.result, and its attributes in the target's. */
+/* Looks for the target's upload; next finds the answer in rq->stat.op.result, and its attributes in the
+ * target's. */
 enum verdict req_stat_upload_to(struct req *rq, step_fn next, const char *name);
 #define req_stat_upload(rq, next) req_stat_upload_to((rq), (next), #next)
 /* Reads the attributes of the target's bucket; next finds the answer in rq->battrs.stat.op.result. */
@@ -285,8 +287,8 @@ void req_line(const struct req *rq, char *out, size_t cap);
 void req_note(const struct req *rq);
 /* Writes the request's line of the access log. */
 void access_log(const struct req *rq);
-/* Writes a line of the access log for one of the keys that a request names in its body; f: what became of it.  Only where
- * log.object_keys says so. */
+/* Writes a line of the access log for one of the keys that a request names in its body; f: what became of
+ * it.  Only where log.object_keys says so. */
 void access_log_key(const struct req *rq, const char *key, size_t len, enum fault f);
 
 /* ---- the end (drain.c) ---- */
@@ -318,15 +320,16 @@ void trace_line(struct req *rq, const char *what);
 
 /* Finds out who asks, and whether that is granted to them: FAULT_NONE or what to answer. */
 enum fault front_auth(struct req *rq, const char **ret_why);
-/* Finds out who asks for what was not understood: FAULT_NONE, and they may be told, or what to answer instead. */
+/* Finds out who asks for what was not understood: FAULT_NONE, and they may be told, or what to answer
+ * instead. */
 enum fault front_who(struct req *rq, const char **ret_why);
 /* Fills in what auth/ wants to know of the request's surroundings. */
 void front_auth_env(const struct req *rq, struct auth_env *ret);
 
 /* ---- browsers (browser.c) ---- */
 
-/* Judges an unsigned request that a stranger's web page may have made a browser send: FAULT_NONE, or what to answer.
- * The bucket's CORS rules have been asked (cors_look()), where they concern it. */
+/* Judges an unsigned request that a stranger's web page may have made a browser send: FAULT_NONE, or what
+ * to answer. The bucket's CORS rules have been asked (cors_look()), where they concern it. */
 enum fault browser_check(const struct req *rq, const char **ret_why);
 
 /* ---- steps ---- */
@@ -348,8 +351,8 @@ bool may_see_bucket(const struct req *rq, const char *bucket, size_t bucket_len)
 bool cors_concerns(const struct req *rq);
 /* Finds the rule for the request's Origin, if it has one, once the bucket's attributes are read. */
 void cors_look(struct req *rq);
-/* Finds the rule for that origin, method and (may be NULL) list of headers among the bucket's attributes that were
- * read, and keeps what it says in rq->cors.  Tells whether there is one. */
+/* Finds the rule for that origin, method and (may be NULL) list of headers among the bucket's attributes
+ * that were read, and keeps what it says in rq->cors.  Tells whether there is one. */
 bool cors_find(struct req *rq, const struct field *origin, const char *method, size_t method_len,
 	       const struct field *headers);
 /* Hands out the fields that rq->cors asks for. */
@@ -384,16 +387,16 @@ uint32_t sum_crc32_combine(enum checksum_kind k, uint32_t a, uint32_t b, uint64_
 int parts_init(struct reqs *rs, int nr);
 /* Frees them; no request may have a part.  Fine on pools that were never made. */
 void parts_fini(struct reqs *rs);
-/* Gives the request the part that its change of the store needs; it goes with the request.  NULL: there is none
- * now. */
+/* Gives the request the part that its change of the store needs; it goes with the request.  NULL: there is
+ * none now. */
 struct store_put *req_put_part(struct req *rq);
 struct store_del *req_del_part(struct req *rq);
 /* Gives the request room for the body of an error: REQ_ERROR_BYTES.  NULL: there is none now. */
 char *req_error_part(struct req *rq);
 /* Serves as get() of a struct target_source whose cookie is the request. */
 void *req_target_part(void *rq, enum target_part part);
-/* Makes the request's job, zeroed, of REQ_LARGE_JOB_BYTES at most; fini (may be NULL) frees what it points to.
- * NULL: there is none now. */
+/* Makes the request's job, zeroed, of REQ_LARGE_JOB_BYTES at most; fini (may be NULL) frees what it points
+ * to. NULL: there is none now. */
 void *req_job(struct req *rq, size_t bytes, void (*fini)(struct req *rq));
 /* Takes bytes of the core's share of text memory, given back with the request.  0 or -EAGAIN. */
 int req_hold_text(struct req *rq, size_t bytes);
@@ -403,13 +406,13 @@ void parts_release(struct req *rq);
 /* ---- slow clients (pace.c) ---- */
 /* Makes the slots, for as many requests as rs has. */
 void pace_init(struct reqs *rs);
-/* Finds out whose the request is (limits.fair_by), and counts one without a descriptor among its client's; one that
- * was counted before is fine.  false: there is no room for it. */
+/* Finds out whose the request is (limits.fair_by), and counts one without a descriptor among its client's;
+ * one that was counted before is fine.  false: there is no room for it. */
 bool pace_slot_get(struct req *rq);
 /* Ends that; fine without. */
 void pace_slot_put(struct req *rq);
-/* Asks for one of the buffers for HTTP bodies and goes on with next, where rq->xfer.have_ticket says whether it is
- * there. */
+/* Asks for one of the buffers for HTTP bodies and goes on with next, where rq->xfer.have_ticket says
+ * whether it is there. */
 enum verdict req_http_ticket_to(struct req *rq, step_fn next, const char *name);
 #define req_http_ticket(rq, next) req_http_ticket_to((rq), (next), #next)
 
@@ -436,13 +439,13 @@ void lease_release(struct req *rq);
 /* ---- declines (decline.c) ---- */
 /* Notes that the request's descriptor will not be used, for rq->reason, and how its client is told so. */
 void req_declined(struct req *rq);
-/* Notes it of a request that failed because it is for the control protocol of another transport, which connects
- * queue pairs: such a protocol is declined as a whole. */
+/* Notes it of a request that failed because it is for the control protocol of another transport, which
+ * connects queue pairs: such a protocol is declined as a whole. */
 void req_declined_control(struct req *rq);
 
 /* ---- the reply (reply.c) ---- */
-/* Adds a field to the reply, name in lower case: formatted, copied, a decimal number, of a text that lives as long
- * as the request. */
+/* Adds a field to the reply, name in lower case: formatted, copied, a decimal number, of a text that lives
+ * as long as the request. */
 void reply_header(struct req *rq, const char *name, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void reply_text(struct req *rq, const char *name, const char *value);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an operation is to the request machine: steps, hooks, and an entry for each in the table of req_env.  The
- * machine knows an operation's number and its row of op.def, and reaches what it does through the entry only.
+ * What an operation is to the request machine: steps, hooks, and an entry for each in the table of
+ * req_env.  The machine knows an operation's number and its row of op.def, and reaches what it does through
+ * the entry only.
  */
 #ifndef GANTRY_REQ_OPERATION_H
 #define GANTRY_REQ_OPERATION_H
@@ -20,13 +21,15 @@ typedef size_t (*take_fn)(struct req *rq, const void *data, size_t len);
 /* Takes a header field of a reply; name in lower case, value terminated. */
 typedef void (*header_fn)(void *cookie, const char *name, const char *value);
 
-/* Says what an operation has to do with bodies and replies, where it is more than its steps.  Any may be NULL. */
+/* Says what an operation has to do with bodies and replies, where it is more than its steps.  Any may be
+ * NULL. */
 struct op_hooks {
 	/* Takes a body that is not text.  NULL: the operation has no use for it. */
 	take_fn take;
 	/* The checksum headers speak of the object that comes of it, not of a body that is text. */
 	bool sums_of_object;
-	/* Tells whether a body that take() took, and that is over, was whole: FAULT_NONE or what to answer. */
+	/* Tells whether a body that take() took, and that is over, was whole: FAULT_NONE or what to
+	 * answer. */
 	enum fault (*body_end)(struct req *rq, const char **ret_why);
 	/* Adds header fields to a reply of that outcome, of whatever kind, with reply_text() and its like. */
 	void (*headers)(struct req *rq, const struct outcome *o, enum outcome_kind kind);

@@ -5,8 +5,8 @@
  * A quarter of a core's requests is for those with a descriptor.  Of the others a client has as many as there
  * are, until they run out: then room is made for the one that has less, by ending some of the client that has
  * most; those that wait for a buffer first, then the slowest.  Whose bytes come or go more slowly than
- * limits.body_rate loses its buffer as soon as others wait for one (xfer/pace.c), and its request once few are
- * left.
+ * limits.body_rate loses its buffer as soon as others wait for one (xfer/pace.c), and its request once few
+ * are left.
  *
  * Who is ended so before the reply began gets one (400 RequestTimeout, or 503 SlowDown where the share was
  * the matter), and nothing is stored; a reply that is on its way is cut off, the connection reset.  The core's
@@ -140,7 +140,8 @@ mark_of(struct req *rq)
 	return has_xfer(rq) ? &rq->xfer.mark : &rq->mark;
 }
 
-/* What came or went.  Of a reply of one text nobody knows how far it is: it has the time that all of it takes. */
+/* What came or went.  Of a reply of one text nobody knows how far it is: it has the time that all of it
+ * takes. */
 static uint64_t
 bytes_of(const struct req *rq)
 {
@@ -200,8 +201,8 @@ rate_of(struct req *rq, uint64_t now_ns)
 	return waits_for_ticket(rq) ? 0 : pace_rate(mark_of(rq), bytes_of(rq), now_ns);
 }
 
-/* Ends up to nr of the requests of one slot; but_for: none of that client's, and only of those that were slow.
- * Returns how many. */
+/* Ends up to nr of the requests of one slot; but_for: none of that client's, and only of those that were
+ * slow. Returns how many. */
 static int
 take_from(struct reqs *rs, int slot, int nr, const struct req *but_for, uint64_t now_ns)
 {
@@ -226,8 +227,8 @@ take_from(struct reqs *rs, int slot, int nr, const struct req *but_for, uint64_t
 	return rs->plain_revoked - before;
 }
 
-/* From the client that has most, several at once, since more may come.  Where nobody has more than this one, from
- * one that shares its number and was slow. */
+/* From the client that has most, several at once, since more may come.  Where nobody has more than this
+ * one, from one that shares its number and was slow. */
 static bool
 make_room(const struct req *rq)
 {

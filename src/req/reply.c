@@ -118,7 +118,8 @@ etag_parse(const char *text, size_t len, struct store_etag *ret_etag)
 
 /* ---- pieces of the reply ---- */
 
-/* The body of a refused signature says what it was held against.  A function of its own: it wants some stack. */
+/* The body of a refused signature says what it was held against.  A function of its own: it wants some
+ * stack. */
 static __attribute__((noinline)) size_t
 signature_body(struct req *rq, enum fault f, struct error_detail *d, char *text)
 {
@@ -172,8 +173,8 @@ error_body(struct req *rq, enum fault f)
 	reply_text(rq, "content-type", rq->listen->dialect == DIALECT_S3 ? "application/xml" : "text/plain");
 }
 
-/* Tells whether a reply says where the bucket is: those about one, and refusals, since SDKs correct themselves by
- * it, on HEAD, too, where there is no body. */
+/* Tells whether a reply says where the bucket is: those about one, and refusals, since SDKs correct
+ * themselves by it, on HEAD, too, where there is no body. */
 static bool
 names_region(const struct req *rq, enum outcome_kind kind)
 {

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What people see of a request: its id, its line in the dump, its entry among the latest that were declined or
- * went wrong (stats/recent.c), and its line in the access log.  The core's thread.
+ * What people see of a request: its id, its line in the dump, its entry among the latest that were declined
+ * or went wrong (stats/recent.c), and its line in the access log.  The core's thread.
  */
 #define LOG_MODULE "access"
 #include "req/machine.h"
 
+#include "base/address.h"
 #include "base/clock.h"
 #include "base/hex.h"
 #include "base/log.h"
 
-#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 /* ---- ids ---- */
 
-/* Unique in this process by the counter, across cores and restarts by the salt.  The first digit is a letter, since
- * parsers of XML make numbers of what may be one. */
+/* Unique in this process by the counter, across cores and restarts by the salt.  The first digit is a
+ * letter, since parsers of XML make numbers of what may be one. */
 static uint64_t
 id_bits(const struct reqs *rs, uint64_t id)
 {
@@ -141,7 +141,7 @@ struct who {
 	int nr;
 	char access_key[ESCAPED(AUTH_ACCESS_KEY_MAX)], claimed[ESCAPED(AUTH_ACCESS_KEY_MAX)];
 	char bucket[ESCAPED(sizeof((struct target *)0)->bucket)], key[ESCAPED(DIALECT_KEY_MAX)];
-	char peer[INET6_ADDRSTRLEN];
+	char peer[ADDRESS_TEXT_BYTES];
 };
 
 static void
@@ -150,7 +150,8 @@ who_add(struct who *w, const char *name, const char *value)
 	w->field[w->nr++] = (struct log_field){ name, value };
 }
 
-/* signer: NULL: nobody known; then claimed is who a form says it is from, and in what else the request says. */
+/* signer: NULL: nobody known; then claimed is who a form says it is from, and in what else the request
+ * says. */
 static void
 who_asks(struct who *w, const char *signer, struct span claimed, const struct dialect_in *in)
 {
@@ -171,13 +172,7 @@ who_asks(struct who *w, const char *signer, struct span claimed, const struct di
 static void
 who_from(struct who *w, const struct sockaddr *peer)
 {
-	snprintf(w->peer, sizeof w->peer, "-");
-	if (peer->sa_family == AF_INET6)
-		inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr, w->peer,
-			  sizeof w->peer);
-	else
-		inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)peer)->sin_addr, w->peer,
-			  sizeof w->peer);
+	address_text(peer, w->peer);
 }
 
 static void

@@ -109,8 +109,8 @@ int reqs_live(const struct reqs *rs);
 void reqs_drain(struct reqs *rs, bool on);
 /* Hands out one line for each live request: id, operation, step, age, holds. */
 void reqs_dump(const struct reqs *rs, void (*line)(void *cookie, const char *text), void *cookie);
-/* Hands out the line of one request, then one for each of its latest steps since it is traced.  false: no live
- * one has that id. */
+/* Hands out the line of one request, then one for each of its latest steps since it is traced.  false: no
+ * live one has that id. */
 bool reqs_show(const struct reqs *rs, const char *id, void (*line)(void *cookie, const char *text),
 	       void *cookie);
 
@@ -123,8 +123,8 @@ struct req_in {
 	void *conn;
 };
 
-/* Says that a request is answered with f before it became one: writes its line of the access log, and an id for the
- * answer, 16 digits and NUL, as x-amz-request-id has it.  in may lack the target. */
+/* Says that a request is answered with f before it became one: writes its line of the access log, and an
+ * id for the answer, 16 digits and NUL, as x-amz-request-id has it.  in may lack the target. */
 void reqs_refused(struct reqs *rs, const struct req_in *in, enum fault f, char out[17]);
 
 /* Begins a request: parses, authorises, starts what can be started.  NULL: no request is free (answer 503

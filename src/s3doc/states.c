@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What buckets can be asked to be, and are anyway: no public access, objects that are the bucket owner's, a payer, no
- * notifications, no acceleration.  A body that asks for exactly that is taken; any other is NotImplemented.  See subres.h and
- * xml.h.
+ * What buckets can be asked to be, and are anyway: no public access, objects that are the bucket owner's, a
+ * payer, no notifications, no acceleration.  A body that asks for exactly that is taken; any other is
+ * NotImplemented.  See subres.h and xml.h.
  *
  * Of those that programs read back after they set them one byte is kept, which says that it was set.
  */

@@ -7,6 +7,8 @@
  */
 #include "s3doc/xml_int.h"
 
+#include "base/markup.h"
+
 #include <libxml/parser.h>
 #include <libxml/parserInternals.h>
 
@@ -163,53 +165,6 @@ on_error(void *cookie, xmlErrorPtr error)
 	/* What is wrong is asked of the parser in the end; it must not write to stderr. */
 }
 
-/* Behind the `end` of what begins at p; or the end of all, where the parser finds it open. */
-static const char *
-behind(const char *p, const char *all_end, const char *end)
-{
-	const char *at = memmem(p, (size_t)(all_end - p), end, strlen(end));
-
-	return at ? at + strlen(end) : all_end;
-}
-
-/*
- * The parser compares each attribute of a tag with all the others, so a tag as long as a body would keep the
- * core busy for a minute.
- */
-static bool
-tags_are_short(const char *body, size_t len)
-{
-	const char *p = body, *end = body + len;
-
-	while (p < end && (p = memchr(p, '<', (size_t)(end - p)))) {
-		size_t left = (size_t)(end - p);
-		const char *from = p;
-		char quote = 0;
-
-		if (left >= 4 && memcmp(p, "<!--", 4) == 0) {
-			p = behind(p + 4, end, "-->");
-			continue;
-		}
-		if (left >= 9 && memcmp(p, "<![CDATA[", 9) == 0) {
-			p = behind(p + 9, end, "]]>");
-			continue;
-		}
-		if (left >= 2 && p[1] == '?') {
-			p = behind(p + 2, end, "?>");
-			continue;
-		}
-		for (; p < end && (quote || *p != '>'); p++) {
-			if (p - from > TAG_MAX)
-				return false;
-			if (quote)
-				quote = *p == quote ? 0 : quote;
-			else if (*p == '"' || *p == '\'')
-				quote = *p;
-		}
-	}
-	return true;
-}
-
 static pthread_once_t init_once = PTHREAD_ONCE_INIT;
 
 static void
@@ -254,7 +209,7 @@ xml_read(const struct xml_doc *doc, const char *body, size_t len, const char **r
 	/* Only UTF-8 is read, so text is never longer than the bytes it came in: readers count on that. */
 	if (len >= 2 && (memcmp(body, "\xff\xfe", 2) == 0 || memcmp(body, "\xfe\xff", 2) == 0))
 		return refuse(ret_why, FAULT_MALFORMED_XML, "The XML is not in UTF-8.");
-	if (!tags_are_short(body, len))
+	if (!markup_tags_are_short(body, len, TAG_MAX))
 		return refuse(ret_why, FAULT_MALFORMED_XML, "The XML has a tag of more than 1024 bytes.");
 	pthread_once(&init_once, xmlInitParser);
 	r = calloc(1, sizeof *r);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters by access key, for what is rare and says something about a client: remote-access errors.  One table for all
- * cores, of a fixed size; a key's place is its own for the life of the process, so that a counter never goes back.
- * Any thread.
+ * Counters by access key, for what is rare and says something about a client: remote-access errors.  One table
+ * for all cores, of a fixed size; a key's place is its own for the life of the process, so that a counter
+ * never goes back. Any thread.
  */
 #include "stats/stats_int.h"
 

@@ -152,8 +152,8 @@ stats_event(struct stats_core *st, enum stats_event ev)
 	stats_add(&st->events[ev], 1);
 }
 
-/* Counts a request whose transfer ended in a remote-access error, by the access key that signed it; NULL: nobody did.
- * The first STATS_KEYS_NR keys have counters of their own, all others one together. */
+/* Counts a request whose transfer ended in a remote-access error, by the access key that signed it; NULL:
+ * nobody did. The first STATS_KEYS_NR keys have counters of their own, all others one together. */
 void stats_remote_access(struct stats_core *st, const char *access_key);
 
 struct stats_note {

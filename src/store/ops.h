@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a back end of the store is: a table of functions, and the heads of its struct store and struct store_port.
- * For back ends and store.c; callers know store.h alone.
+ * What a back end of the store is: a table of functions, and the heads of its struct store and struct
+ * store_port. For back ends and store.c; callers know store.h alone.
  *
  * Each function is the store_*() of store.h of the same name, and keeps what is promised there.  store.c has
  * checked names, lengths and numbers by then: a back end checks what only it can know.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The set's life, its placement, and what concerns one key, which is the engine's affair from its first call on.
- * See set.h.
+ * The set's life, its placement, and what concerns one key, which is the engine's affair from its first call
+ * on. See set.h.
  */
 #include "store/set_int.h"
 

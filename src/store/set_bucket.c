@@ -2,9 +2,9 @@
 /*
  * Buckets of a set: each is on every engine, and what the first one says is so.
  *
- * A change goes from engine to engine; of all changes of a set one is under way at a time.  The first engine gets
- * a bucket before the others and loses it after them: whatever ends a change half way, no other engine has a
- * bucket that the first has not.
+ * A change goes from engine to engine; of all changes of a set one is under way at a time.  The first engine
+ * gets a bucket before the others and loses it after them: whatever ends a change half way, no other engine
+ * has a bucket that the first has not.
  */
 #include "store/set_int.h"
 
@@ -20,8 +20,8 @@ struct change {
 	struct set_port *port;
 	struct store_op *op; /* the caller's */
 	/*
-	 * Starts the next operation on an engine, and returns what that start returned.  r: the result of the one
-	 * before, 0 at first.  When there is no more to do it calls is_done() instead.
+	 * Starts the next operation on an engine, and returns what that start returned.  r: the result of the
+	 * one before, 0 at first.  When there is no more to do it calls is_done() instead.
 	 */
 	int (*next)(struct change *c, int r);
 	bool is_over;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists over the engines of a set.  Each engine's entries come in their order into a run, a piece at a time, and
- * the least head of all runs is the page's next entry.  A name is on one engine only; what several have are common
- * prefixes, which are given once.  Nothing is given while a run is empty whose engine has more: so it is known at
- * the end of the page, too, whether there are others.  On the port's thread.
+ * Lists over the engines of a set.  Each engine's entries come in their order into a run, a piece at a time,
+ * and the least head of all runs is the page's next entry.  A name is on one engine only; what several have
+ * are common prefixes, which are given once.  Nothing is given while a run is empty whose engine has more: so
+ * it is known at the end of the page, too, whether there are others.  On the port's thread.
  */
 #include "store/set_int.h"
 

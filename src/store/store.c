@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The calls of store.h: each checks what is the same for all back ends and goes on through the table of the
- * store or the port or, where a call has neither, of the configuration.  What was begun before (an open object,
- * a read, a PUT) goes on where it is: in a set that is an engine's port, not the caller's.  Callers' threads; no
- * state.
+ * store or the port or, where a call has neither, of the configuration.  What was begun before (an open
+ * object, a read, a PUT) goes on where it is: in a set that is an engine's port, not the caller's.  Callers'
+ * threads; no state.
  */
 #include "store/store.h"
 

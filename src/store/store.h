@@ -104,12 +104,12 @@ struct store_limits {
 		inline_bytes; /* objects up to here may be committed as inline_data: at most STORE_INLINE_MAX */
 };
 
-/* Says whether a store can be made, or started, from this configuration at all, without looking at a disk.  0 or
- * -EINVAL with the reason in err. */
+/* Says whether a store can be made, or started, from this configuration at all, without looking at a
+ * disk.  0 or -EINVAL with the reason in err. */
 int store_check(const struct store_conf *conf, char *err, size_t err_len);
 
-/* Makes a store on empty disks (force: whatever was there is lost).  Blocking.  0 or -errno; the reason is in
- * err. */
+/* Makes a store on empty disks (force: whatever was there is lost).  Blocking.  0, -EALREADY (a store is there),
+ * -EEXIST (other data is) or -errno; the reason is in err. */
 int store_format(const struct store_conf *conf, bool force, char *err, size_t err_len);
 
 /*

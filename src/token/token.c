@@ -107,7 +107,8 @@ parse_dc(struct span s, struct token *t, const char **ret_why)
 	if (hex_bytes(s.p + AT_GID, t->gid, 16) < 0)
 		return token_bad(ret_why, "The GID of the RDMA descriptor is not hexadecimal.");
 
-	/* No DC target has the number 0: Dell's RC, where the server connects back to the client's address. */
+	/* No DC target has the number 0: Dell's RC, where the server connects back to the client's
+	 * address. */
 	if (t->dctn == 0) {
 		if (s.len > TOKEN_DC_LEN)
 			return token_bad(ret_why, "The DCT number of the RDMA descriptor is zero.");

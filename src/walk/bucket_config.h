@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a bucket has besides objects: CORS rules, lifecycle rules and tags, packed together into the attributes
- * that the store keeps for it.  Used by the operations that show and change them, and by whoever follows them.
- * The thread of the port.
+ * What a bucket has besides objects: CORS rules, lifecycle rules and tags, packed together into the
+ * attributes that the store keeps for it.  Used by the operations that show and change them, and by whoever
+ * follows them. The thread of the port.
  *
- * Each of them lies there as {kind, 4 bytes of length, bytes}; the bytes are those that s3doc/ made of the XML.
+ * Each of them lies there as {kind, 4 bytes of length, bytes}; the bytes are those that s3doc/ made of the
+ * XML.
  */
 #ifndef GANTRY_WALK_BUCKET_CONFIG_H
 #define GANTRY_WALK_BUCKET_CONFIG_H
@@ -30,8 +31,8 @@ struct bucket_attrs {
 };
 
 /*
- * Starts reading all of them (store.h: < 0, 0, > 0); the result is ba->stat.op's: 0, -ENXIO.  The caller has set
- * ba->stat.op.done, and frees what came, or did not.  -ENOMEM.
+ * Starts reading all of them (store.h: < 0, 0, > 0); the result is ba->stat.op's: 0, -ENXIO.  The caller has
+ * set ba->stat.op.done, and frees what came, or did not.  -ENOMEM.
  */
 int bucket_attrs_read(struct store_port *p, const char *name, size_t name_len, struct bucket_attrs *ba);
 /* Finds the one of that kind; *ret_p points into ba.  false: the bucket has none. */

@@ -329,7 +329,8 @@ step_uploads(struct walk *w)
 
 /* ---- what is due of a page ---- */
 
-/* r: of what ended it.  Gone or changed meanwhile: not ours to end any more.  A disk that fails ends the walk. */
+/* r: of what ended it.  Gone or changed meanwhile: not ours to end any more.  A disk that fails ends the
+ * walk. */
 static void
 due_done(struct life *lf, int r)
 {

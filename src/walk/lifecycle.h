@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walker that executes lifecycle rules: it deletes objects and ends uploads that the rules of their bucket
- * call due.  Core 0 has one; everything on its thread.
+ * The walker that executes lifecycle rules: it deletes objects and ends uploads that the rules of their
+ * bucket call due.  Core 0 has one; everything on its thread.
  */
 #ifndef GANTRY_WALK_LIFECYCLE_H
 #define GANTRY_WALK_LIFECYCLE_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The scrub.  It lists objects one by one and reads each from end to end, which checks every granule against
- * its CRC; what it reads it throws away.  Made and owned by core 0, on that core's thread; a walk as walk.h has
- * it, at store.scrub_rate bytes a second.
+ * its CRC; what it reads it throws away.  Made and owned by core 0, on that core's thread; a walk as walk.h
+ * has it, at store.scrub_rate bytes a second.
  *
  *   bucket -> next -> read ... -> next -> read ... -> the next bucket
  *
  * Requests come first: one read of a small buffer is in flight, and none while more than half of those are
- * out.  (Small ones are guaranteed to nobody, see xfer/pool.c, so no ticket is needed.)  An object is open, and
+ * out.  (Small ones are guaranteed to nobody, see xfer/pool.c, so no ticket is needed.) An object is open, and
  * so pinned, during one read only: it is looked up again for the next, and left when its bytes are others by
  * then.  What was written during a walk is read by the one after it.
  *

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the walks over the store have in common: when one begins, which bucket is next, how fast it goes, and
- * how it is paused and ended.  A walker (scrub.c, lifecycle.c) embeds a struct walk and says in struct walk_ops
- * what it does in a bucket.  Everything on the thread of the port.
+ * how it is paused and ended.  A walker (scrub.c, lifecycle.c) embeds a struct walk and says in struct
+ * walk_ops what it does in a bucket.  Everything on the thread of the port.
  *
  *   rest -> begun -> bucket -> steps of the walker ... -> bucket -> ... -> ended -> rest
  *
@@ -68,7 +68,8 @@ void walk_set_interval(struct walk *w, uint64_t interval_ns);
 void walk_pause(struct walk *w, bool on);
 /* Begins a walk now.  0; -EALREADY: one is under way; -EBUSY: paused. */
 int walk_begin(struct walk *w);
-/* Ends the walk, when nothing of it is in flight any more.  0, or -EALREADY: there is none, or it ends already. */
+/* Ends the walk, when nothing of it is in flight any more.  0, or -EALREADY: there is none, or it ends
+ * already. */
 int walk_cancel(struct walk *w);
 /* Ends for good; no operation may be in flight. */
 void walk_fini(struct walk *w);

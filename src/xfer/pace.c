@@ -5,19 +5,21 @@
  * A body that comes or goes byte by byte holds a ticket for as long as the client likes.  While nobody waits
  * that hurts nobody.  While somebody does, holders are looked at every XFER_LOOK_NS:
  *
- * - One of which less came (or went) than the pace asks for, over the grace, gives its ticket back: as many of
+ * - One of which less came (or went) than the pace asks for, over the grace, gives its ticket back: as many
+ * of
  *   them as wait, the slowest first.
  * - Where a client with less than its even share waits longer than PATIENCE_NS, the client that has most
  *   gives back, also of what moves; again the slowest first.
  *
- * Among those that wait, one whose body has hardly begun to arrive comes behind those that have something to put
- * into a buffer.  It stays with the kernel until then.
+ * Among those that wait, one whose body has hardly begun to arrive comes behind those that have something to
+ * put into a buffer.  It stays with the kernel until then.
  *
- * What the kernel has taken for a client and could not send yet is not the client's doing: with a large buffer of
- * the socket's it would look like a fast reader for a while.
+ * What the kernel has taken for a client and could not send yet is not the client's doing: with a large
+ * buffer of the socket's it would look like a fast reader for a while.
  *
- * A holder that waits for our disk or for a buffer is not slow, and when the look itself comes late, because the
- * core had other things to do, that time is nobody's.  Nothing is counted while nobody waits: the marks are made by the looks.
+ * A holder that waits for our disk or for a buffer is not slow, and when the look itself comes late, because
+ * the core had other things to do, that time is nobody's.  Nothing is counted while nobody waits: the marks
+ * are made by the looks.
  */
 #include "xfer/xfer_int.h"
 

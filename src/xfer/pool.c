@@ -16,6 +16,7 @@
  */
 #include "xfer/xfer_int.h"
 
+#include "base/address.h"
 #include "base/check.h"
 #include "base/siphash.h"
 
@@ -45,17 +46,10 @@ xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class main_cls
 uint32_t
 xfer_client_of(const struct sockaddr *peer, const uint64_t key[2])
 {
-	const void *p = NULL;
-	size_t len = 0;
+	struct in6_addr client;
 
-	if (peer->sa_family == AF_INET6) {
-		p = &((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr;
-		len = 8;
-	} else if (peer->sa_family == AF_INET) {
-		p = &((const struct sockaddr_in *)(const void *)peer)->sin_addr;
-		len = 4;
-	}
-	return (uint32_t)siphash(key, p, len);
+	address_client(peer, &client);
+	return (uint32_t)siphash(key, &client, sizeof client);
 }
 
 uint32_t

@@ -71,8 +71,8 @@ struct xfer_pool {
 
 void xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class main_cls, int pieces_max,
 		    int queue_max);
-/* Returns a number for the client at an address, whatever its port: of IPv6 for the /64, of which one client has
- * as many addresses as it likes.  Without the key nobody can tell who has the same, or nearly. */
+/* Returns a number for the client at an address, whatever its port: of IPv6 for the /64, of which one
+ * client has as many addresses as it likes.  Without the key nobody can tell who has the same, or nearly. */
 uint32_t xfer_client_of(const struct sockaddr *peer, const uint64_t key[2]);
 /* Returns one for a client with a name of its own. */
 uint32_t xfer_client_named(const char *name, const uint64_t key[2]);
@@ -97,8 +97,8 @@ struct pace_mark {
 
 #define PACE_ANEW UINT64_MAX
 
-/* Returns how much of the time since the last look does not count, because the look is late; PACE_ANEW: what was
- * seen then is too old to count. */
+/* Returns how much of the time since the last look does not count, because the look is late; PACE_ANEW:
+ * what was seen then is too old to count. */
 uint64_t pace_skip(uint64_t looked_ns, uint64_t now_ns);
 /* Looks at a client with so many bytes in all; owes: it is the client that is waited for. */
 void pace_look(struct pace_mark *m, uint64_t bytes, bool owes, uint64_t skip_ns, uint64_t now_ns);
@@ -127,13 +127,14 @@ bool xfer_was_slow(const struct xfer_pool *xp, uint32_t client_id);
 struct xfer_pace_ops {
 	/* Returns how many bytes of a SERVE were taken and have not reached the client. */
 	uint64_t (*unsent)(struct xfer *x);
-	/* Tells whether one that waits for a ticket has little to put into a buffer: most of its body is yet to come. */
+	/* Tells whether one that waits for a ticket has little to put into a buffer: most of its body is
+	 * yet to come. */
 	bool (*is_late)(struct xfer *x);
 	/* Its ticket is to come back: only notes it, as done() does. */
 	void (*revoke)(struct xfer *x, enum xfer_revoke why);
 };
-/* Looks at who holds tickets, and hands out whose is to come back.  To be called every XFER_LOOK_NS while somebody
- * waits for a ticket.  Returns how many. */
+/* Looks at who holds tickets, and hands out whose is to come back.  To be called every XFER_LOOK_NS while
+ * somebody waits for a ticket.  Returns how many. */
 int xfer_pool_revoke(struct xfer_pool *xp, const struct xfer_pace *pace, const struct xfer_pace_ops *ops,
 		     uint64_t now_ns);
 #define XFER_LOOK_NS (100ull * 1000 * 1000)

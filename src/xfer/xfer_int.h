@@ -13,7 +13,8 @@ void pool_ticket_put(struct xfer *x);
 /* Notes that a client was slow, for so many looks of xfer_pool_revoke(). */
 void pool_slow_set(struct xfer_pool *xp, uint32_t client_id, uint32_t looks);
 
-/* Returns how many bytes of a transfer the piece may have: what its buffer holds, and the store takes at once. */
+/* Returns how many bytes of a transfer the piece may have: what its buffer holds, and the store takes at
+ * once. */
 static inline uint32_t
 piece_room(const struct piece *p)
 {

@@ -287,7 +287,8 @@ pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struc
 		return ETIMEDOUT;
 	t = timespec_of(real_ns(CLOCK_MONOTONIC) + (left < SLICE_NS ? left : SLICE_NS));
 	rc = pthread_cond_clockwait(cond, mutex, CLOCK_MONOTONIC, &t);
-	/* A wake-up without a reason: a signal that came at the end of the slice is seen by who waits only. */
+	/* A wake-up without a reason: a signal that came at the end of the slice is seen by who waits
+	 * only. */
 	return rc == ETIMEDOUT ? 0 : rc;
 }
 

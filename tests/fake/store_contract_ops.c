@@ -315,7 +315,8 @@ sc_test_reads(void **state)
 	assert_int_equal(sc_del("rd"), 1);
 }
 
-/* A back end that cannot cancel a read ends it as if nobody had asked; one that can lets go of the buffer at once. */
+/* A back end that cannot cancel a read ends it as if nobody had asked; one that can lets go of the buffer
+ * at once. */
 void
 sc_test_read_cancel(void **state)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signed requests: "METHOD TARGET" and "name: value" lines, as of dialect_parse.  Nobody who does not know
- * the secret may get in, whatever the Authorization header or the query say; the published example is in the
+ * Signed requests: "METHOD TARGET" and "name: value" lines, as of dialect_parse.  Nobody who does not know the
+ * secret may get in, whatever the Authorization header or the query say; the published example is in the
  * corpus, and is the only thing that may pass.
  *
  * What fails for nothing but its signature is then signed, by what the server itself takes for the request,
  * and let in (or refused for what the key may); with a bit of the signature turned it is not.  A method FORM
  * takes the lines for the fields of a signed form.  A first line "late" is a week later.
  *
- * Whatever the spelling of the target, its canonical form is hashed as it was when targets were hashed as they
- * came: the hash of then is kept here.
+ * Whatever the spelling of the target, its canonical form is hashed as it was when targets were hashed as
+ * they came: the hash of then is kept here.
  */
 #include "auth/auth_int.h"
 #include "base/hex.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Headers of the PROXY protocol: whatever comes is refused, or has the length that it says and an address from
- * inside of it. */
+/* Headers of the PROXY protocol: whatever comes is refused, or has the length that it says and an address
+ * from inside of it. */
 #include "http/proxy.h"
 
 #include <errno.h>

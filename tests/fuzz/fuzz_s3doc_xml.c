@@ -2,8 +2,8 @@
 /*
  * XML bodies: the first byte says of which operation, the rest is the body.  What was taken is within its
  * bounds, and what we write of it is read again as the same.  From 0xf0 on the body is one that grows.  Kinds
- * above those of bodies are the packed forms themselves, as a bucket's attributes may hold them.  From 0xe8 to 0xef it is
- * a body that can ask for one state only.
+ * above those of bodies are the packed forms themselves, as a bucket's attributes may hold them.  From 0xe8 to
+ * 0xef it is a body that can ask for one state only.
  */
 #include "s3doc/cors.h"
 #include "s3doc/lifecycle.h"

@@ -11,7 +11,7 @@
 # It sources tests/system/lib.sh.  All as root.  Where loop devices or FUSE cannot be had the test fails and says why; SKIP=disk (a
 # list with commas) skips it.  Everything it made is undone at the end: mounts, loop device, processes, the latter by pid.
 # shellcheck shell=bash
-case ,${SKIP:-}, in *,disk,*) echo "SKIP=disk"; exit 77 ;; esac
+case ,${SKIP:-}, in *,disk,*) echo "SKIP=disk was asked for: nothing that needs loop devices and FUSE is run"; exit 77 ;; esac
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../system/lib.sh"
 

@@ -126,8 +126,11 @@ client_idle(struct client *c, uint32_t turns)
 uint32_t
 client_size(void)
 {
-	uint32_t w =
-		below(prof.size_inline + prof.size_small + prof.size_mid + prof.size_large + prof.size_huge);
+	uint32_t w;
+
+	if (prof.size_equal)
+		return prof.size_equal;
+	w = below(prof.size_inline + prof.size_small + prof.size_mid + prof.size_large + prof.size_huge);
 
 	if (w < prof.size_inline)
 		return below(STORE_INLINE_MAX + 1);
@@ -227,7 +230,7 @@ read_piece(struct client *c, uint32_t id, uint32_t off, uint32_t len)
 		client_wait(c, &c->f_rd);
 	r = r < 0 ? r : c->rd.op.result;
 	trace(31, id, (uint64_t)off << 32 | (uint32_t)r);
-	if ((r == -EIO && simdisk_faults) || (r == -EBADMSG && model_damaged))
+	if ((r == -EIO && (simdisk_faults || simdisk_soft)) || (r == -EBADMSG && model_damaged))
 		return;
 	if (r != (int)len)
 		sim_fail("reading op %u at %u: %d instead of %u", id, off, r, len);

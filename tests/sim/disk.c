@@ -20,7 +20,7 @@
 
 #define INFLIGHT_MAX 256
 #define UNFLUSHED_MAX 8192
-#define FILE_PAGES 256
+#define FILE_PAGES 640
 #define DIRS_MAX 64
 
 struct page {
@@ -57,7 +57,7 @@ static unsigned dirty_nr;
 static uint64_t write_seq;
 static struct page *free_pages;
 static struct page zero_page = { .refs = 1u << 30 };
-unsigned simdisk_faults, simdisk_cut_units;
+unsigned simdisk_faults, simdisk_soft, simdisk_cut_units;
 const uint64_t *simdisk_cut_mask;
 
 /* ---- pages ---- */
@@ -429,6 +429,25 @@ write_failed(struct sim_io *io)
 	late_nr++;
 }
 
+/* The kernel has no memory, or ends it early: some of it may be done, and nothing comes later. */
+static int
+soft_fault(struct sim_io *io)
+{
+	static const int errors[] = { -ENOMEM, -EAGAIN, -EINTR, -ENOBUFS };
+	uint32_t done = below(io->nr);
+
+	simdisk_soft++;
+	counts.soft++;
+	if (io->kind == IO_WRITE) {
+		take_pages(io);
+		write_seq++;
+		for (uint32_t i = 0; i < done; i++)
+			land(io->file, io->first + i, page_ref(io->page[i]));
+		free_pages_of(io);
+	}
+	return one_in(2) ? (int)(done * PAGE) : errors[below(4)];
+}
+
 static int
 perform(struct sim_io *io)
 {
@@ -439,6 +458,8 @@ perform(struct sim_io *io)
 
 	if (prof.data_faults_only && io->file < FILE_SEG)
 		fails = false;
+	if (sim_disk_may_fail && io->kind != IO_FLUSH && io->file >= FILE_SEG && one_in(prof.soft))
+		return soft_fault(io);
 	simdisk_faults += fails;
 	counts.io_errors += fails;
 	switch (io->kind) {

@@ -48,7 +48,7 @@ format(void)
 	static uint8_t buf[FMT_SUPER_BYTES], zero[PAGE];
 
 	memset(&sb, 0, sizeof sb);
-	sb.kind = SUPER_DIRECTORY;
+	sb.kind = prof.is_device ? SUPER_DEVICE : SUPER_DIRECTORY;
 	sb.geo = (struct geometry){ .log_bytes = prof.log_bytes,
 				    .seg_bytes = 256u << 10,
 				    .seg_nr = prof.seg_nr,
@@ -56,7 +56,7 @@ format(void)
 				    .block_bytes = 8u << 10,
 				    .granule_bytes = STORE_GRANULE,
 				    .chunk_bytes = FMT_CHUNK_BYTES };
-	sb.geo.size_bytes = (1u << 20) + sb.geo.log_bytes + sb.geo.seg_nr * sb.geo.seg_bytes;
+	sb.geo.size_bytes = FMT_DEVICE_HEAD_BYTES + sb.geo.log_bytes + sb.geo.seg_nr * sb.geo.seg_bytes;
 	for (int i = 0; i < 16; i++) {
 		sb.store_uuid[i] = sb.disk_uuid[i] = (uint8_t)i;
 		sb.nonce[i] = (uint8_t)rng();
@@ -69,61 +69,118 @@ format(void)
 	sb.disk_nr = 1;
 	memcpy(sb.disk_uuids[0], sb.disk_uuid, 16);
 	simdisk_create(FILE_SUPER);
-	simdisk_create(FILE_LOG);
-	for (int i = 0; i < (int)prof.segs_there; i++)
-		simdisk_create(FILE_SEG + i);
 	for (int i = 0; i < 2; i++) {
 		sb.gen = 2u - (unsigned)i;
 		super_encode(buf, &sb);
 		simdisk_put(simdisk_open(FILE_SUPER), (uint64_t)i * FMT_SUPER_BYTES, buf, FMT_SUPER_BYTES);
 	}
-	simdisk_put(simdisk_open(FILE_LOG), sb.geo.log_bytes - PAGE, zero, PAGE);
-	for (int i = 0; i < (int)prof.segs_there; i++)
+	if (prof.is_device) {
+		simdisk_put(simdisk_open(FILE_SUPER), sb.geo.size_bytes - PAGE, zero, PAGE);
+	} else {
+		simdisk_create(FILE_LOG);
+		simdisk_put(simdisk_open(FILE_LOG), sb.geo.log_bytes - PAGE, zero, PAGE);
+	}
+	for (int i = 0; !prof.is_device && i < (int)prof.segs_there; i++) {
+		simdisk_create(FILE_SEG + i);
 		simdisk_put(simdisk_open(FILE_SEG + i), sb.geo.seg_bytes - PAGE, zero, PAGE);
+	}
 	simdisk_sync_dir();
 }
 
 /* ---- damage that no rule of writing prevents ---- */
 
-static enum rot { ROT_NONE, ROT_LOG, ROT_SNAPSHOT } rotten;
+static enum rot { ROT_NONE, ROT_LOG, ROT_SECOND } rotten; /* ROT_SECOND: of something that there are two of */
 static bool rotted; /* once: two such faults are more than is promised against */
 
-/* A log block of the running epoch that a later one, flushed too, says was flushed;
- * or the newest snapshot. */
-static void
-rot(void)
+/* A page of the log, and of the unit. */
+static int
+log_page(const struct vol *vol, uint32_t *page)
 {
-	const struct vol *vol = sim_vol();
-	uint32_t pages = (uint32_t)(vol->disk.geo.log_bytes / PAGE), found[64], nr = 0;
+	*page += (uint32_t)(vol->disk.log_off / PAGE);
+	return simdisk_open(vol->disk.is_device ? FILE_SUPER : FILE_LOG);
+}
 
-	if (one_in(2)) {
-		const struct snap_ref *s = &vol->disk.sb.snap[0];
-		uint32_t per_seg = (uint32_t)geo_seg_units(&vol->disk.geo),
-			 unit = (uint32_t)ext_unit(s->head_ext);
+static int
+unit_page(const struct vol *vol, uint64_t unit, uint32_t *ret_page)
+{
+	uint64_t per_seg = geo_seg_units(&vol->disk.geo);
 
-		/* Between two superblocks it is not clear which of them counts. */
-		if (s->block_nr == 0 || vol->disk.sb.snap[1].id == 0 ||
-		    atomic_load(&vol->snap.state) != SNAP_IDLE)
-			return;
-		rotten = ROT_SNAPSHOT;
-		simdisk_damage(simdisk_open(FILE_SEG + (int)(unit / per_seg)),
-			       unit % per_seg * (FMT_UNIT_BYTES / PAGE));
-		return;
+	if (vol->disk.is_device) {
+		*ret_page = (uint32_t)((vol->disk.seg_off + unit * FMT_UNIT_BYTES) / PAGE);
+		return simdisk_open(FILE_SUPER);
 	}
+	*ret_page = (uint32_t)(unit % per_seg * (FMT_UNIT_BYTES / PAGE));
+	return simdisk_open(FILE_SEG + (int)(unit / per_seg));
+}
+
+static void
+rot_snapshot(const struct vol *vol)
+{
+	const struct snap_ref *s = &vol->disk.sb.snap[below(2)];
+	uint32_t page;
+	int file;
+
+	if (s->block_nr == 0 || vol->disk.sb.snap[1].id == 0)
+		return;
+	rotten = ROT_SECOND;
+	file = unit_page(vol, ext_unit(s->head_ext), &page);
+	simdisk_damage(file, page);
+}
+
+static void
+rot_super(const struct vol *vol)
+{
+	rotten = ROT_SECOND;
+	simdisk_damage(simdisk_open(FILE_SUPER), below(2) * (FMT_SUPER_BYTES / PAGE));
+}
+
+/* A log block of the running epoch that a later one, flushed too, says was flushed; or the one that began the
+ * epoch, which the superblock knows. */
+static void
+rot_log(const struct vol *vol)
+{
+	uint32_t pages = (uint32_t)(vol->disk.geo.log_bytes / PAGE), found[64], nr = 0;
+	bool epoch = one_in(4);
+
 	for (uint32_t i = 0; i < pages && nr < 64; i++) {
-		const uint8_t *page = simdisk_page(simdisk_open(FILE_LOG), i);
-		uint64_t seq;
+		uint32_t at = i;
+		int file = log_page(vol, &at);
+		const uint8_t *page = simdisk_page(file, at);
+		uint64_t seq, new_epoch;
 
 		memcpy(&seq, page + 32, 8);
-		if (block_peek(page) && block_epoch(page) == vol->leader.next.epoch &&
-		    seq <= vol->leader.stamped && seq >= vol->disk.sb.snap[0].begin.seq &&
-		    atomic_load(&vol->snap.state) == SNAP_IDLE)
-			found[nr++] = i;
+		memcpy(&new_epoch, page + 72, 8);
+		if (!block_peek(page) || seq > vol->leader.stamped || seq < vol->disk.sb.snap[0].begin.seq)
+			continue;
+		if (epoch ? new_epoch == vol->leader.next.epoch && block_epoch(page) < new_epoch
+			  : block_epoch(page) == vol->leader.next.epoch)
+			found[nr++] = at;
 	}
 	if (!nr)
 		return;
 	rotten = ROT_LOG;
-	simdisk_damage(simdisk_open(FILE_LOG), found[below(nr)]);
+	simdisk_damage(log_page(vol, &(uint32_t){ 0 }), found[below(nr)]);
+}
+
+static void
+rot(void)
+{
+	const struct vol *vol = sim_vol();
+
+	/* Between two superblocks it is not clear which of them counts. */
+	if (atomic_load(&vol->snap.state) != SNAP_IDLE)
+		return;
+	switch (below(4)) {
+	case 0:
+		rot_snapshot(vol);
+		break;
+	case 1:
+		rot_super(vol);
+		break;
+	default:
+		rot_log(vol);
+		break;
+	}
 }
 
 /* ---- life and death ---- */
@@ -142,6 +199,8 @@ die(enum end how)
 	say("%s at step %llu", how == END_CUT ? "cut" : "kill", (unsigned long long)steps);
 	counts.cuts += how == END_CUT;
 	counts.kills += how == END_KILL;
+	if (sim_store && !simdisk_faults && disk_failed(&sim_vol()->disk))
+		sim_fail("the disk failed of what it has not said: %s", sim_vol()->disk.reason);
 	if (sim_store) {
 		counts.snapshots += atomic_load(&sim_vol()->stats.snapshots);
 		counts.laps += sim_vol()->leader.next.lap;
@@ -251,7 +310,8 @@ start(bool calm, uint64_t life)
 
 	open_result = 0;
 	simdisk_faults = calm ? simdisk_faults : 0;
-	faults_at_start = simdisk_faults;
+	simdisk_soft = calm ? simdisk_soft : 0;
+	faults_at_start = simdisk_faults + simdisk_soft;
 	sim_disk_may_fail = !calm;
 	counts.starts++;
 	co_start(CO_START, 0, start_main);
@@ -260,8 +320,8 @@ start(bool calm, uint64_t life)
 		return 1;
 	}
 	if (open_result == 0) {
-		if (rotten == ROT_SNAPSHOT)
-			say("started in spite of a damaged snapshot");
+		if (rotten == ROT_SECOND)
+			say("started in spite of what is damaged");
 		rotten = ROT_NONE;
 		return 0;
 	}
@@ -271,7 +331,7 @@ start(bool calm, uint64_t life)
 		die(END_KILL);
 		return 2;
 	}
-	if (simdisk_faults == faults_at_start)
+	if (simdisk_faults + simdisk_soft == faults_at_start)
 		sim_fail("the start failed without a fault: %d %s", open_result, open_error);
 	die(END_KILL);
 	return 1;
@@ -382,7 +442,7 @@ live(bool calm)
 		return;
 	}
 	if (calm || one_in(2)) {
-		if (run_until(at_rest, life, &how) && !simdisk_faults)
+		if (run_until(at_rest, life, &how) && !simdisk_faults && !simdisk_soft)
 			model_space(sim_store, "at rest", true);
 	}
 	if (calm) {
@@ -504,7 +564,7 @@ history_run(uint64_t seed, struct plan *p)
 	rotted = false;
 	env_begin(seed);
 	simdisk_cut_mask = NULL;
-	simdisk_faults = 0;
+	simdisk_faults = simdisk_soft = 0;
 	simdisk_begin();
 	model_begin();
 	clients_begin();

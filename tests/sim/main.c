@@ -113,7 +113,8 @@ tell_counts(double began)
 	       "%llu GETs, %llu others; %llu uploads, %llu parts, %llu completed, %llu again, %llu "
 	       "aborted, %llu attributes; %llu refused; %llu snapshots, %llu laps of the log, %llu late "
 	       "writes, "
-	       "%llu I/O errors, %llu rotten (%llu repaired); %llu times no space, %llu not now; %llu "
+	       "%llu I/O errors, %llu soft, %llu rotten (%llu repaired); %llu times no space, %llu not now; "
+	       "%llu "
 	       "starts in storms of them\n",
 	       (unsigned long long)counts.histories, seconds() - began, (unsigned long long)counts.starts,
 	       (unsigned long long)counts.cuts, (unsigned long long)counts.kills,
@@ -124,9 +125,10 @@ tell_counts(double began)
 	       (unsigned long long)counts.aborted, (unsigned long long)counts.attrs,
 	       (unsigned long long)counts.refused, (unsigned long long)counts.snapshots,
 	       (unsigned long long)counts.laps, (unsigned long long)counts.late_writes,
-	       (unsigned long long)counts.io_errors, (unsigned long long)counts.rots,
-	       (unsigned long long)counts.repairs, (unsigned long long)counts.no_space,
-	       (unsigned long long)counts.not_now, (unsigned long long)counts.storm_starts);
+	       (unsigned long long)counts.io_errors, (unsigned long long)counts.soft,
+	       (unsigned long long)counts.rots, (unsigned long long)counts.repairs,
+	       (unsigned long long)counts.no_space, (unsigned long long)counts.not_now,
+	       (unsigned long long)counts.storm_starts);
 }
 
 static int
@@ -307,7 +309,7 @@ exact_one(uint64_t seed, struct plan *p)
 		prof.w_upload = 30;
 		prof.w_attrs = 4;
 	}
-	prof.rot = prof.eio_flush = prof.eio_read = prof.eio_write = 0;
+	prof.rot = prof.soft = prof.eio_flush = prof.eio_read = prof.eio_write = 0;
 	history_run(seed, p);
 	if (!outcome.failed)
 		return 0;

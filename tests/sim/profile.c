@@ -64,6 +64,7 @@ swarm(uint64_t h)
 	prof.abort = 2 + (uint32_t)(h >> 18 & 31);
 	prof.hold = 1 + (uint32_t)(h >> 23 & 31);
 	prof.storm = h >> 28 & 3 ? 0 : 6;
+	prof.soft = h >> 30 & 3 ? 0 : 30;
 }
 
 /* Chosen by the first random numbers of the history's seed, not from its stream. */
@@ -81,6 +82,8 @@ profile_choose(uint64_t seed)
 	prof.helper_weight = (h >> 34 & 3) ? 24 : 1;
 	prof.time_weight = (h >> 38 & 3) ? 1 : 16;
 	prof.log_bytes = (h >> 36 & 3) ? 128u << 10 : 256u << 10;
+	prof.is_device = (h >> 56 & 3) == 0;
+	prof.size_equal = (h >> 58 & 7) == 0 ? 4096 + (uint32_t)(h >> 61) * 2500 : 0;
 	switch ((h >> 40 & 0xff) % 12) {
 	case 0: /* many small records: the log wraps */
 		prof.size_small = prof.size_mid = prof.size_large = prof.size_huge = 0;
@@ -100,6 +103,10 @@ profile_choose(uint64_t seed)
 	case 2: /* chunked objects */
 		prof.size_huge = 8;
 		prof.seg_nr = prof.segs_there = 8;
+		break;
+	case 11: /* a kernel without memory, now and then */
+		prof.soft = 12;
+		prof.is_device = false;
 		break;
 	case 3: /* a disk that fails */
 		prof.eio_write = 60;
@@ -163,6 +170,15 @@ profile_for_attrs(void)
 	prof.ops = 80;
 }
 
+/* Writes, and cuts in the middle of them, one after the other. */
+static void
+profile_for_cuts(void)
+{
+	prof.w_get = prof.w_list = prof.w_bucket = prof.w_attrs = prof.w_upload = 0;
+	prof.kill = prof.clean = 0;
+	prof.lives = LIVES_MAX;
+}
+
 static void
 profile_for_reuse(void)
 {
@@ -193,6 +209,14 @@ profile_for_rule(enum sim_rule rule)
 	case SIM_LARGE_FLUSHED_FIRST:
 		prof.size_large = 20;
 		break;
+	case SIM_PARTS_MAP_FLUSHED_FIRST:
+		profile_for_cuts();
+		prof.w_upload = 40;
+		prof.w_del = 0;
+		prof.keys = 1;
+		prof.seg_nr = prof.segs_there = 8;
+		prof.size_huge = prof.size_large = 0;
+		break;
 	case SIM_JUDGE_PENDING:
 		prof.keys = 1;
 		prof.clients = CLIENTS_MAX;
@@ -207,9 +231,11 @@ profile_for_rule(enum sim_rule rule)
 		prof.kill = 0;
 		break;
 	case SIM_REUSE_STAMPED:
+		profile_for_cuts();
 		prof.keys = 1;
 		prof.clients = CLIENTS_MAX;
-		prof.size_inline = prof.size_huge = prof.size_large = 0;
+		/* What is put into a space that was given back too early fits into it. */
+		prof.size_equal = 6000;
 		prof.seg_nr = prof.segs_there = 2;
 		prof.pre = 0;
 		break;
@@ -231,8 +257,18 @@ profile_for_rule(enum sim_rule rule)
 		prof.clients = CLIENTS_MAX;
 		prof.ports = 1;
 		break;
-	case SIM_DAMAGE_STOPS:
 	case SIM_TRIM_TO_PREVIOUS:
+		/* The newest snapshot rots, and the log that goes back to the one before has been written
+		 * over: by a helper that is slow enough. */
+		prof.rot = 1;
+		prof.forge = 0;
+		prof.kill = 0;
+		prof.helper_weight = 1;
+		prof.size_small = prof.size_mid = prof.size_large = prof.size_huge = 0;
+		prof.ops = 200;
+		prof.lives = 4;
+		break;
+	case SIM_DAMAGE_STOPS:
 		prof.rot = 1;
 		prof.forge = 0;
 		prof.ops = 80;

@@ -61,10 +61,12 @@ struct profile {
 	uint32_t seg_nr, segs_there; /* segments in all, made by format */
 	uint64_t log_bytes;
 	bool flush_covers_all; /* one flush covers the disk */
+	bool is_device;        /* all of it is one file */
 	/* one in so many; 0: never */
-	uint32_t eio_write, eio_read, eio_flush, rot, kill, clean, cut_in_recovery, storm, forge, slow;
+	uint32_t soft, eio_write, eio_read, eio_flush, rot, kill, clean, cut_in_recovery, storm, forge, slow;
 	uint32_t size_inline, size_small, size_mid, size_large, size_huge; /* weights */
-	uint32_t second; /* one op in so many is on the second bucket, the one that comes and goes */
+	uint32_t size_equal; /* all objects have that many bytes; 0: by weight */
+	uint32_t second;     /* one op in so many is on the second bucket, the one that comes and goes */
 	uint32_t w_put, w_del, w_get, w_list, w_bucket, w_upload, w_attrs;
 	uint32_t pre, abort, hold;
 	bool data_faults_only;
@@ -125,6 +127,7 @@ void simdisk_kill(void);
 /* Everything stops. */
 void simdisk_cut(void);
 extern unsigned simdisk_faults; /* injected in this life */
+extern unsigned simdisk_soft;   /* of data, and none that the disk is to blame for */
 /* Exhaustive runs: bit i says whether the i-th page not flushed is kept.  NULL: chance. */
 extern const uint64_t *simdisk_cut_mask;
 extern unsigned simdisk_cut_units; /* how many there were at the last cut */
@@ -297,7 +300,7 @@ void profile_for_rule(enum sim_rule rule);
 struct sim_counts {
 	uint64_t histories, uploads, parts, completed, repeated, aborted, attrs, starts, cuts, kills, cleans,
 		puts, gets, dels, records_open, snapshots, refused, io_errors, rots, laps, no_space, not_now,
-		repairs, storm_starts, late_writes;
+		repairs, storm_starts, late_writes, soft;
 };
 extern struct sim_counts counts;
 

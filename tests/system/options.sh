@@ -59,8 +59,10 @@ try 78 "$G" -c "$T/bad.yaml"
 says "$T/bad.yaml:3:20: rdma.retry_cnt: expected an integer from 0 to 7, not \"9\""
 says "$T/bad.yaml:3:23: rdma.dckey: unknown key; did you mean rdma.dc_key?"
 says "listen[0].anonymous: nobody could use this listener"
-try 78 "$G" -c "$T/gantryd.yaml" --check-config -o auth.credentials_file="$T/nosuch.yaml"
-says "$T/nosuch.yaml: No such file or directory"
+try 0 "$G" -c "$T/gantryd.yaml" --check-config -o auth.credentials_file="$T/nosuch.yaml"
+says "$T/nosuch.yaml: is not there yet, so there are no access keys"
+try 78 "$G" -c "$T/gantryd.yaml" --check-config -o auth.credentials_file="$T/gantryd.yaml/keys"
+says "$T/gantryd.yaml/keys: Not a directory"
 GANTRY_RDMA_TRAFFIC_CLASS=256 try 78 "$G" -c "$T/gantryd.yaml" --check-config
 says "environment GANTRY_RDMA_TRAFFIC_CLASS: rdma.traffic_class: expected an integer from 0 to 255"
 GANTRY_RDMA_NOSUCH=1 try 78 "$G" -c "$T/gantryd.yaml" --check-config
@@ -90,16 +92,33 @@ try 69 nic "$G" -c "$T/gantryd.yaml" --format -o "store.disks=[{path: $T/no/such
 try 74 nic "$G" -c "$T/gantryd.yaml"
 try 0 nic "$G" -c "$T/gantryd.yaml" --format
 try 74 nic "$G" -c "$T/gantryd.yaml" --format
+says 'disk0: has a store already; --force makes a new one'
+# A container's first step: every time, and never over what is there.
+super=$(md5 <"$T/disk0/super")
+try 0 nic "$G" -c "$T/gantryd.yaml" --format --if-absent
+shows 'there is a store already, nothing was done'
+assert_eq "$(md5 <"$T/disk0/super")" "$super"
+mkdir "$T/half"
+touch "$T/half/log"
+try 74 nic "$G" -c "$T/gantryd.yaml" --format --if-absent -o "store.disks=[{path: $T/half, size: 1GiB}]"
+says 'half: not empty (log)'
+try 0 nic "$G" -c "$T/gantryd.yaml" --format --if-absent -o "store.disks=[{path: $T/new, size: 1GiB}]"
+shows 'made a store on 1 disk'
+rm -r "$T/new" "$T/half"
 try 0 nic "$G" -c "$T/gantryd.yaml" --format --force
 try 0 nic "$G" -c "$T/gantryd.yaml" --fsck
 shows "the store is clean"
 try 78 nic "$G" -c "$T/gantryd.yaml" -o "store.disks=[{path: $T/disk0, size: 2GiB}]"
+# What is not a file of a store: no start mends it.
+mkdir -p "$T/odd/super"
+try 74 nic "$G" -c "$T/gantryd.yaml" -o "store.disks=[{path: $T/odd, size: 1GiB}]"
+says "$T/odd: cannot open super: Is a directory"
 
 # ---- serving: the ready line, pages, signals ----
 # A ready file that cannot be written ends the start: whoever waits for it would wait for ever.
 mkdir "$T/directory"
 for f in none/ready directory; do
-	try 1 nic timeout 60 "$G" -c "$T/gantryd.yaml" --ready-file "$T/$f"
+	try 78 nic timeout 60 "$G" -c "$T/gantryd.yaml" --ready-file "$T/$f"
 	says "$T/$f: $([ $f = directory ] && echo Is a directory || echo No such file or directory)"
 done
 daemon_run

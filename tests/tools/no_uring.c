@@ -4,8 +4,8 @@
  *
  *     no_uring COMMAND [ARG...]
  *
- * io_uring_setup, io_uring_enter and io_uring_register answer EPERM, to the command and to all that it starts.
- * Everything else is as it was.
+ * io_uring_setup, io_uring_enter and io_uring_register answer EPERM, to the command and to all that it
+ * starts. Everything else is as it was.
  */
 #include <errno.h>
 #include <linux/filter.h>

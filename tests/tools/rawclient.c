@@ -11,7 +11,8 @@
  *
  * -t appends a line to LOG for each window that a request named, when that request ends:
  *     reply|failure|hangup TIME STATUS REPLY WINDOW DCTN RKEY
- * TIME, CLOCK_MONOTONIC in ns, is when the first packet of the response came: compare with `softnicctl trace`.
+ * TIME, CLOCK_MONOTONIC in ns, is when the first packet of the response came: compare with `softnicctl
+ * trace`.
  *
  * Exit: 0 all expectations met, 1 one was not (what came is printed), 2 script error, 3 no RDMA device.
  *

@@ -18,11 +18,18 @@ enum exit_code {
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
 	EXIT_NOT_FOUND = 3,
-	EXIT_NOT_RDMA = 4, /* done, but --require-rdma, and some bytes went over HTTP */
+	EXIT_NOT_RDMA = 4,      /* done, but --require-rdma, and some bytes went over HTTP */
+	EXIT_INTERRUPTED = 130, /* by a signal, and tidied up */
 };
 
 #define BUFFER_BYTES (16u << 20) /* one registered buffer; also the piece of a get */
 #define JOBS_MAX 64
+
+/* A part of an object: bytes first to last, or the last `last` of them. */
+struct part {
+	uint64_t first, last;
+	bool is_suffix;
+};
 
 struct cmd {
 	struct gantry *g;
@@ -33,7 +40,20 @@ struct cmd {
 	int jobs;          /* 0: the command's default */
 	const char *admin; /* NULL: admin_name() knows */
 	double interval_s; /* top; 0: the default */
-	int count;         /* top; 0: for ever */
+	int count;         /* top, bench; 0: for ever, or as --time says */
+	struct part part;
+	const char *method; /* presign */
+	unsigned expires_s;
+	struct {
+		const char *bucket, *prefix, *until, *file, *conf;
+		bool read_only;
+	} key; /* key */
+	/* bench; NULL or 0: the default */
+	const char *sizes, *at_once, *mix, *ways;
+	double time_s, warm_up_s, rate;
+	uint64_t objects, seed;
+	int rounds;
+	bool has_seed, verify;
 };
 
 /* How it all went; guarded by lock when several threads add to it. */
@@ -63,7 +83,13 @@ struct buffer {
 
 int cmd_put(struct cmd *c, const char *file, const char *url);
 int cmd_get(struct cmd *c, const char *url, const char *file);
+/* Writes an object, or c->part of it, to standard output. */
+int cmd_cat(struct cmd *c, const char *url);
 int cmd_head(struct cmd *c, const char *url);
+int cmd_stat(struct cmd *c, const char *url);
+int cmd_presign(struct cmd *c, const char *url);
+/* Measures a server; bench.h. */
+int cmd_bench(struct cmd *c, const char *url);
 int cmd_rm(struct cmd *c, const char *url);
 int cmd_mb(struct cmd *c, const char *url);
 int cmd_ports(struct cmd *c);
@@ -71,6 +97,8 @@ int cmd_ports(struct cmd *c);
 int cmd_status(struct cmd *c);
 int cmd_top(struct cmd *c);
 int cmd_doctor(struct cmd *c, const char *client);
+/* Does "new", "list" or "revoke" with the access keys of a daemon on this machine; access_key: what to revoke. */
+int cmd_key(struct cmd *c, const char *what, const char *access_key);
 /* Says in words what a decline's reason means. */
 const char *decline_meaning(const char *reason);
 /* Puts or gets many files: names from a list file ("-": standard input), one a line, below -C DIR and
@@ -81,9 +109,17 @@ int cmd_many(struct cmd *c, bool is_put, const char *list, const char *url);
 void put_file(struct cmd *c, struct buffer *b, const char *file, const char *url, struct outcome *o);
 void get_file(struct cmd *c, struct buffer *b, int streams, const char *url, const char *file,
 	      struct outcome *o);
+void get_part(struct cmd *c, struct buffer *b, int streams, const char *url, const char *file,
+	      const struct part *part, struct outcome *o);
+/* Reads FIRST-LAST, FIRST- or -LENGTH. */
+bool part_parse(const char *text, struct part *ret);
+/* Reads a time of at least a second and at most max_s: 90, 90s, 15m, 12h, 7d. */
+bool duration_parse(const char *text, uint64_t max_s, uint64_t *ret_s);
 
 /* Makes a buffer.  0 or -ENOMEM. */
 int buffer_init(struct buffer *b, struct gantry *g);
+/* Makes a buffer of another size. */
+int buffer_make(struct buffer *b, struct gantry *g, size_t cap);
 void buffer_fini(struct buffer *b);
 struct gantry_request request_of(const struct cmd *c);
 

@@ -2,7 +2,7 @@
 /*
  * Objects into files, in pieces: each is a ranged GET into a registered buffer.  The first tells the object's
  * size and ETag; the others go several at once, and only match that ETag.  A file appears under its name when
- * it is whole, by rename.
+ * it is whole, by rename.  To standard output pieces go in their order: each waits in its buffer for its turn.
  */
 #include "client/cmd/cmd.h"
 
@@ -173,8 +173,11 @@ struct fetch {
 	const char *url;
 	struct sink sink;
 	struct outcome *o;
-	pthread_mutex_t lock; /* o, done */
+	pthread_mutex_t lock; /* o, done, turn */
 	uint64_t size, done;
+	uint64_t first, end; /* what is wanted of the object */
+	uint64_t turn;       /* the piece that is written next, where bytes must come in order */
+	pthread_cond_t turned;
 	_Atomic uint64_t next;
 	_Atomic bool failed;
 	char etag[136];
@@ -185,7 +188,15 @@ struct fetch {
 static size_t
 piece_len(const struct fetch *f, uint64_t offset)
 {
-	return f->size - offset < BUFFER_BYTES ? (size_t)(f->size - offset) : BUFFER_BYTES;
+	return f->end - offset < BUFFER_BYTES ? (size_t)(f->end - offset) : BUFFER_BYTES;
+}
+
+/* Called with the lock. */
+static void
+stop(struct fetch *f)
+{
+	f->failed = true;
+	pthread_cond_broadcast(&f->turned);
 }
 
 static void
@@ -194,8 +205,24 @@ fail(struct fetch *f, int error, const char *what)
 	pthread_mutex_lock(&f->lock);
 	if (!f->failed)
 		outcome_local(f->o, error, "%s: %s", what, strerror(-error));
-	f->failed = true;
+	stop(f);
 	pthread_mutex_unlock(&f->lock);
+}
+
+/* Waits until what lies in front of a piece is written.  Somebody has each of those pieces, and writes it or fails. */
+static bool
+wait_for_turn(struct fetch *f, uint64_t offset)
+{
+	bool mine;
+
+	if (!f->sink.in_order)
+		return true;
+	pthread_mutex_lock(&f->lock);
+	while (f->turn != offset && !f->failed)
+		pthread_cond_wait(&f->turned, &f->lock);
+	mine = f->turn == offset;
+	pthread_mutex_unlock(&f->lock);
+	return mine;
 }
 
 /* A piece that has come: to the file, and into the account. */
@@ -206,6 +233,8 @@ take_piece(struct fetch *f, const char *mem, const struct gantry_result *res, ui
 
 	if (f->crc)
 		f->crc[offset / BUFFER_BYTES] = gantry_crc64nvme(0, mem, (size_t)res->bytes);
+	if (!wait_for_turn(f, offset))
+		return;
 	e = sink_write(&f->sink, mem, (size_t)res->bytes, offset);
 	if (e < 0) {
 		fail(f, e, "writing");
@@ -215,7 +244,9 @@ take_piece(struct fetch *f, const char *mem, const struct gantry_result *res, ui
 	if (!f->failed)
 		outcome_add(f->o, 0, res);
 	f->done += res->bytes;
-	progress(f->c, f->done, f->size, f->start_s);
+	f->turn = offset + BUFFER_BYTES;
+	pthread_cond_broadcast(&f->turned);
+	progress(f->c, f->done, f->end - f->first, f->start_s);
 	pthread_mutex_unlock(&f->lock);
 }
 
@@ -237,7 +268,7 @@ fetch_piece(struct fetch *f, struct buffer *b, uint64_t offset)
 		pthread_mutex_lock(&f->lock);
 		if (!f->failed)
 			outcome_add(f->o, e, &res);
-		f->failed = true;
+		stop(f);
 		pthread_mutex_unlock(&f->lock);
 	}
 }
@@ -248,7 +279,7 @@ fetch_rest(struct fetch *f, struct buffer *b)
 	for (;;) {
 		uint64_t offset = atomic_fetch_add(&f->next, BUFFER_BYTES);
 
-		if (offset >= f->size || f->failed)
+		if (offset >= f->end || f->failed)
 			return;
 		fetch_piece(f, b, offset);
 	}
@@ -271,11 +302,9 @@ static void
 fetch_all(struct fetch *f, struct buffer *b, int streams)
 {
 	pthread_t thread[STREAMS_MAX];
-	uint64_t pieces = (f->size + BUFFER_BYTES - 1) / BUFFER_BYTES;
+	uint64_t pieces = (f->end - f->first + BUFFER_BYTES - 1) / BUFFER_BYTES;
 	int nr = 0;
 
-	if (f->sink.in_order)
-		streams = 1;
 	if (streams > STREAMS_MAX)
 		streams = STREAMS_MAX;
 	/* The first piece has come already, and this thread is a stream as well. */
@@ -316,24 +345,68 @@ compare_checksum(struct fetch *f)
 	}
 }
 
-/* The first piece, which says what the rest is. */
-static void
-fetch_first(struct fetch *f, struct buffer *b)
+/* The end of an object: where that begins, only the server knows. */
+static int
+find_end(struct fetch *f, uint64_t length)
 {
 	struct gantry_request req = request_of(f->c);
 	struct gantry_result res = { .size = sizeof res };
-	int e = gantry_get(f->c->g, f->url, b->mem, b->cap, 0, &req, &res);
+	int e = gantry_head(f->c->g, f->url, &req, &res);
 
+	if (e == 0 && !res.has_object_size) {
+		outcome_local(f->o, -EPROTO, "the server does not say how long the object is");
+		return -EPROTO;
+	}
 	if (e < 0) {
 		outcome_add(f->o, e, &res);
+		return e;
+	}
+	f->first = res.object_size > length ? res.object_size - length : 0;
+	snprintf(f->etag, sizeof f->etag, "%s", res.etag);
+	return 0;
+}
+
+static void
+first_failed(struct fetch *f, int e, const struct gantry_result *res)
+{
+	if (e == -ESTALE && *f->etag)
+		outcome_local(f->o, e, "the object changed while it was read");
+	else if (e == -ERANGE && res->has_object_size)
+		outcome_local(f->o, e, "the object ends before that range: it has %llu bytes",
+			      (unsigned long long)res->object_size);
+	else
+		outcome_add(f->o, e, res);
+}
+
+/* The first piece, which says what the rest is. */
+static void
+fetch_first(struct fetch *f, struct buffer *b, const struct part *part)
+{
+	struct gantry_request req = request_of(f->c);
+	struct gantry_result res = { .size = sizeof res };
+	uint64_t most = part->last - part->first;
+	size_t len = most < b->cap ? (size_t)most + 1 : b->cap;
+	int e;
+
+	f->first = part->first;
+	if (part->is_suffix) {
+		len = part->last < b->cap ? (size_t)part->last : b->cap;
+		if (find_end(f, part->last) < 0)
+			return;
+	}
+	req.if_match = *f->etag ? f->etag : NULL;
+	e = gantry_get(f->c->g, f->url, b->mem, len, f->first, &req, &res);
+	if (e < 0) {
+		first_failed(f, e, &res);
 		return;
 	}
-	f->size = res.has_object_size ? res.object_size : res.bytes;
+	f->size = res.has_object_size ? res.object_size : f->first + res.bytes;
 	if (!res.has_object_size && res.bytes == b->cap) {
 		outcome_local(f->o, -EPROTO, "the server does not say how long the object is");
 		return;
 	}
-	if (res.bytes != (f->size < b->cap ? f->size : b->cap)) {
+	f->end = part->is_suffix || part->last >= f->size ? f->size : part->last + 1;
+	if (res.bytes != piece_len(f, f->first)) {
 		outcome_local(f->o, -EPROTO, "the server sent less than there is");
 		return;
 	}
@@ -345,11 +418,14 @@ fetch_first(struct fetch *f, struct buffer *b)
 			return;
 		}
 	}
-	take_piece(f, b->mem, &res, 0);
+	f->turn = f->first;
+	f->next = f->first + BUFFER_BYTES;
+	take_piece(f, b->mem, &res, f->first);
 }
 
 void
-get_file(struct cmd *c, struct buffer *b, int streams, const char *url, const char *file, struct outcome *o)
+get_part(struct cmd *c, struct buffer *b, int streams, const char *url, const char *file,
+	 const struct part *part, struct outcome *o)
 {
 	struct fetch *f = calloc(1, sizeof *f);
 	int e;
@@ -362,15 +438,15 @@ get_file(struct cmd *c, struct buffer *b, int streams, const char *url, const ch
 	f->c = c;
 	f->url = url;
 	f->o = o;
-	f->next = BUFFER_BYTES;
 	f->start_s = o->seconds;
 	pthread_mutex_init(&f->lock, NULL);
+	pthread_cond_init(&f->turned, NULL);
 	e = sink_open(&f->sink, file, url);
 	if (e < 0) {
 		outcome_local(o, e, "%s", strerror(-e));
 	} else {
-		fetch_first(f, b);
-		if (o->error == 0 && f->size > BUFFER_BYTES)
+		fetch_first(f, b, part);
+		if (o->error == 0 && f->end - f->first > BUFFER_BYTES)
 			fetch_all(f, b, streams);
 		progress_end(c);
 		if (o->error == 0 && c->checksum)
@@ -378,12 +454,47 @@ get_file(struct cmd *c, struct buffer *b, int streams, const char *url, const ch
 	}
 	o->res.object_size = f->size;
 	o->res.has_object_size = o->error == 0;
-	e = sink_close(&f->sink, o->error == 0, f->size);
+	e = sink_close(&f->sink, o->error == 0, f->end - f->first);
 	if (e < 0 && o->error == 0)
 		outcome_local(o, e, "%s",
 			      e == -EPROTO ? "the file has not all bytes of the object" : strerror(-e));
+	pthread_cond_destroy(&f->turned);
 	pthread_mutex_destroy(&f->lock);
 	free(f->crc);
 	free(f);
 	o->seconds = now_s() - o->seconds;
+}
+
+void
+get_file(struct cmd *c, struct buffer *b, int streams, const char *url, const char *file, struct outcome *o)
+{
+	get_part(c, b, streams, url, file, &(struct part){ .last = UINT64_MAX }, o);
+}
+
+/* ---- a range in words ---- */
+
+static bool
+take_decimal(const char **text, uint64_t *ret)
+{
+	char *end;
+
+	if (**text < '0' || **text > '9')
+		return false;
+	errno = 0;
+	*ret = strtoull(*text, &end, 10);
+	*text = end;
+	return errno == 0;
+}
+
+bool
+part_parse(const char *text, struct part *ret)
+{
+	*ret = (struct part){ .last = UINT64_MAX, .is_suffix = *text == '-' };
+	if (!ret->is_suffix && !take_decimal(&text, &ret->first))
+		return false;
+	if (*text++ != '-')
+		return false;
+	if ((*text || ret->is_suffix) && !take_decimal(&text, &ret->last))
+		return false;
+	return !*text && (ret->is_suffix ? ret->last > 0 : ret->first <= ret->last);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 static void
@@ -19,10 +20,41 @@ take_number(const char *text, const char *what, double min, double max, double *
 		words_bad(NULL, what, text);
 }
 
+bool
+duration_parse(const char *text, uint64_t max_s, uint64_t *ret_s)
+{
+	static const char units[] = "smhd";
+	static const unsigned seconds[] = { 1, 60, 3600, 86400 };
+	const char *unit;
+	char *end;
+	unsigned long n;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	n = strtoul(text, &end, 10);
+	unit = *end ? strchr(units, *end) : units;
+	if (!unit || (*end && end[1]) || n > max_s / seconds[unit - units])
+		return false;
+	*ret_s = (uint64_t)n * seconds[unit - units];
+	return n > 0;
+}
+
+static const char *
+take_method(const char *text)
+{
+	static const char *const all[] = { "GET", "PUT", "HEAD", "DELETE" };
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (!strcasecmp(all[i], text))
+			return all[i];
+	words_bad(NULL, "--method wants GET, PUT, HEAD or DELETE", text);
+}
+
 static void
 take_option(struct cmd *c, int opt)
 {
 	double n;
+	uint64_t s;
 
 	switch (opt) {
 	case OPT_NO_RDMA:
@@ -79,6 +111,76 @@ take_option(struct cmd *c, int opt)
 		take_number(optarg, "--count wants a number from 1 on", 1, 1e9, &n);
 		c->count = (int)n;
 		break;
+	case OPT_RANGE:
+		if (!part_parse(optarg, &c->part))
+			words_bad(NULL, "--range wants FIRST-LAST, FIRST- or -LENGTH, in bytes", optarg);
+		break;
+	case OPT_METHOD:
+		c->method = take_method(optarg);
+		break;
+	case OPT_EXPIRES:
+		if (!duration_parse(optarg, GANTRY_PRESIGN_MAX_S, &s))
+			words_bad(NULL,
+				  "--expires wants a time from 1 second to 7 days, such as 90, 15m, 12h, 7d",
+				  optarg);
+		c->expires_s = (unsigned)s;
+		break;
+	case OPT_BUCKET:
+		c->key.bucket = optarg;
+		break;
+	case OPT_PREFIX:
+		c->key.prefix = optarg;
+		break;
+	case OPT_READ_ONLY:
+		c->key.read_only = true;
+		break;
+	case OPT_UNTIL:
+		c->key.until = optarg;
+		break;
+	case OPT_FILE:
+		c->key.file = optarg;
+		break;
+	case OPT_CONF:
+		c->key.conf = optarg;
+		break;
+	case OPT_SIZES:
+		c->sizes = optarg;
+		break;
+	case OPT_CONCURRENCY:
+		c->at_once = optarg;
+		break;
+	case OPT_MIX:
+		c->mix = optarg;
+		break;
+	case OPT_WAY:
+		c->ways = optarg;
+		break;
+	case OPT_TIME:
+		take_number(optarg, "--time wants seconds, from 0.1 to 86400", .1, 86400, &c->time_s);
+		break;
+	case OPT_WARM_UP:
+		take_number(optarg, "--warm-up wants seconds, from 0 to 3600", 0, 3600, &c->warm_up_s);
+		break;
+	case OPT_ROUNDS:
+		take_number(optarg, "--rounds wants a number from 1 to 100", 1, 100, &n);
+		c->rounds = (int)n;
+		break;
+	case OPT_OBJECTS:
+		take_number(optarg, "--objects wants a number from 1 to 10000000", 1, 1e7, &n);
+		c->objects = (uint64_t)n;
+		break;
+	case OPT_RATE:
+		take_number(optarg, "--rate wants requests a second, from 0.001 to 10000000", .001, 1e7,
+			    &c->rate);
+		break;
+	case OPT_SEED:
+		take_number(optarg, "--seed wants a number from 0 to 4294967295", 0, 4294967295., &n);
+		c->seed = (uint64_t)n;
+		c->has_seed = true;
+		break;
+	case OPT_VERIFY:
+		c->verify = true;
+		break;
 	case OPT_JSON:
 		c->json = true;
 		break;
@@ -114,6 +216,30 @@ static int
 run_head(struct cmd *c, char **w)
 {
 	return cmd_head(c, w[0]);
+}
+
+static int
+run_cat(struct cmd *c, char **w)
+{
+	return cmd_cat(c, w[0]);
+}
+
+static int
+run_stat(struct cmd *c, char **w)
+{
+	return cmd_stat(c, w[0]);
+}
+
+static int
+run_presign(struct cmd *c, char **w)
+{
+	return cmd_presign(c, w[0]);
+}
+
+static int
+run_bench(struct cmd *c, char **w)
+{
+	return cmd_bench(c, w[0]);
 }
 
 static int
@@ -162,6 +288,12 @@ static int
 run_doctor(struct cmd *c, char **w)
 {
 	return cmd_doctor(c, w[0]);
+}
+
+static int
+run_key(struct cmd *c, char **w)
+{
+	return cmd_key(c, w[0], w[1]);
 }
 
 static int (*const run[COMMAND_NR])(struct cmd *c, char **w) = {
@@ -223,7 +355,11 @@ int
 main(int argc, char **argv)
 {
 	struct sigaction bus = { .sa_handler = on_bus_error }, pipe = { .sa_handler = SIG_IGN };
-	struct cmd c = { .jobs = 0 };
+	struct cmd c = { .part = { .last = UINT64_MAX },
+			 .method = "GET",
+			 .expires_s = 3600,
+			 .time_s = 10,
+			 .warm_up_s = 1 };
 	enum command_id id;
 	int opt, url;
 
@@ -248,7 +384,7 @@ main(int argc, char **argv)
 		argv[optind + url] = (char *)words_url(id, argv[optind + url], argv[optind], c.scality);
 	sigaction(SIGBUS, &bus, NULL);
 	sigaction(SIGPIPE, &pipe, NULL);
-	if (!(commands[id].takes & FOR_DAEMON))
+	if (!(commands[id].takes & (FOR_DAEMON | FOR_KEY)))
 		c.g = open_library(&c);
 	int rc = run[id](&c, argv + optind);
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,13 @@
 int
 buffer_init(struct buffer *b, struct gantry *g)
 {
-	*b = (struct buffer){ .g = g, .cap = BUFFER_BYTES };
+	return buffer_make(b, g, BUFFER_BYTES);
+}
+
+int
+buffer_make(struct buffer *b, struct gantry *g, size_t cap)
+{
+	*b = (struct buffer){ .g = g, .cap = cap };
 	b->mem = mmap(NULL, b->cap, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (b->mem == MAP_FAILED) {
 		b->mem = NULL;
@@ -197,6 +204,35 @@ cmd_get(struct cmd *c, const char *url, const char *file)
 		get_file(c, &b, c->jobs ? c->jobs : 4, url, file, &o);
 	buffer_fini(&b);
 	return finish(c, &o, !strcmp(file, "-"));
+}
+
+int
+cmd_cat(struct cmd *c, const char *url)
+{
+	struct outcome o;
+	struct buffer b;
+	struct tally t;
+
+	outcome_init(&o, "cat", url, "-");
+	if (buffer_init(&b, c->g) < 0)
+		outcome_local(&o, -ENOMEM, "no memory for a buffer");
+	else
+		get_part(c, &b, c->jobs ? c->jobs : 4, url, "-", &c->part, &o);
+	buffer_fini(&b);
+	o.op = "cat";
+	/* Whoever read has enough: the end that every other program has then. */
+	if (o.is_local && o.error == -EPIPE) {
+		signal(SIGPIPE, SIG_DFL);
+		raise(SIGPIPE);
+	}
+	explain(&o);
+	if (c->json || o.error)
+		report(c, &o, true);
+	tally_init(&t);
+	tally_add(&t, &o);
+	if (tally_exit(c, &t) == EXIT_NOT_RDMA && !c->json)
+		fprintf(stderr, "gantry: cat %s: not by RDMA: %s\n", url, o.res.reason);
+	return tally_exit(c, &t);
 }
 
 int

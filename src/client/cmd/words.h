@@ -16,6 +16,7 @@ enum url_kind {
 	URL_NEW_OBJECT, /* the same, or with a '/' at its end where the file's name goes */
 	URL_PREFIX,     /* a bucket, and perhaps the beginning of keys */
 	URL_BUCKET,
+	URL_BENCH, /* a server, and perhaps a bucket and the beginning of keys */
 };
 
 /* Whom an option concerns. */
@@ -28,6 +29,10 @@ enum {
 	FOR_DAEMON = 1 << 5, /* those that ask an admin listener, and need no library */
 	FOR_TOP = 1 << 6,
 	FOR_ALL = 1 << 7,
+	FOR_CAT = 1 << 8,
+	FOR_PRESIGN = 1 << 9,
+	FOR_BENCH = 1 << 10,
+	FOR_KEY = 1 << 11, /* those that change a file of the daemon, and need no library */
 };
 
 enum command_id {

@@ -139,6 +139,16 @@ write_supers(int fd, struct super *sb, struct ring *r)
 	return e;
 }
 
+/* A directory gets it when a store is whole. */
+static bool
+has_super(int dir_fd)
+{
+	int fd = file_open(dir_fd, "super", false);
+
+	file_close(fd);
+	return fd >= 0;
+}
+
 static int
 format_directory(const struct store_disk_conf *dc, bool force, struct ring *r, char *err, size_t err_len)
 {
@@ -157,7 +167,12 @@ format_directory(const struct store_disk_conf *dc, bool force, struct ring *r, c
 	if (dir_fd < 0)
 		return disk_refuse(err, err_len, dir_fd, "%s: %s", dc->path, strerror(-dir_fd));
 	e = file_each(dir_fd, any_name, name);
-	if (e == 1 && !force)
+	if (e == 1 && !force && has_super(dir_fd))
+		e = disk_refuse(
+			err, err_len, -EALREADY,
+			"%s: has a store already; --force makes a new one, and loses what is in this one",
+			dc->path);
+	else if (e == 1 && !force)
 		e = disk_refuse(err, err_len, -EEXIST,
 				"%s: not empty (%s); --force makes a store all the same", dc->path, name);
 	else if (e >= 0)
@@ -194,11 +209,12 @@ out:
 	return e < 0 ? e : 0;
 }
 
-/* Anything but zeros in the first MiB is data. */
+/* Anything but zeros in the first MiB is data, and a store begins with its superblocks. */
 static int
-device_is_empty(int fd, struct ring *r, bool *ret_empty)
+look_at_device(int fd, struct ring *r, bool *ret_empty, bool *ret_store)
 {
 	uint8_t *buf = sync_alloc(FMT_DEVICE_HEAD_BYTES);
+	struct super sb;
 	int e;
 
 	if (!buf)
@@ -207,6 +223,9 @@ device_is_empty(int fd, struct ring *r, bool *ret_empty)
 	*ret_empty = true;
 	for (size_t i = 0; e == 0 && i < FMT_DEVICE_HEAD_BYTES; i++)
 		*ret_empty &= buf[i] == 0;
+	*ret_store = e == 0 && !*ret_empty &&
+		     (super_decode(buf, FMT_SUPER_BYTES, &sb) == 0 ||
+		      super_decode(buf + FMT_SUPER_BYTES, FMT_SUPER_BYTES, &sb) == 0);
 	sync_free(buf);
 	return e;
 }
@@ -218,16 +237,23 @@ format_device(const struct store_disk_conf *dc, bool force, struct ring *r, char
 	struct geometry geo;
 	struct super sb;
 	uint64_t size;
-	bool empty = false;
+	bool empty = false, store = false;
 
 	if (fd < 0)
 		return disk_refuse(err, err_len, fd, "%s: %s", dc->path,
 				   fd == -EBUSY ? "in use" : strerror(-fd));
 	e = file_lock(fd) < 0 ? -EBUSY : file_size(fd, &size);
 	if (e == 0)
-		e = device_is_empty(fd, r, &empty);
+		e = look_at_device(fd, r, &empty, &store);
 	if (e < 0) {
 		disk_refuse(err, err_len, e, "%s: %s", dc->path, strerror(-e));
+		goto out;
+	}
+	if (store && !force) {
+		e = disk_refuse(
+			err, err_len, -EALREADY,
+			"%s: has a store already; --force makes a new one, and loses what is in this one",
+			dc->path);
 		goto out;
 	}
 	if (!empty && !force) {

@@ -34,6 +34,10 @@
 #ifndef RULE_LARGE_FLUSHED_FIRST
 #define RULE_LARGE_FLUSHED_FIRST 1
 #endif
+/* §4: so does the list of a completion that is too long for its record. */
+#ifndef RULE_PARTS_MAP_FLUSHED_FIRST
+#define RULE_PARTS_MAP_FLUSHED_FIRST 1
+#endif
 /* §4: the CRC of a log block is keyed with the epoch's nonce. */
 #ifndef RULE_LOG_NONCE
 #define RULE_LOG_NONCE 1

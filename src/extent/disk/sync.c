@@ -43,31 +43,52 @@ wait_for(struct ring *r, const bool *done)
 	}
 }
 
+int
+sync_error(int res, size_t len)
+{
+	switch (res) {
+	case -ENOMEM:
+	case -EINTR:
+	case -ENOBUFS:
+		return -EAGAIN;
+	default:
+		return res < 0 ? res : (size_t)res == len ? 0 : -EAGAIN;
+	}
+}
+
 static int
 finish(struct ring *r, struct sync_op *s, size_t len)
 {
 	wait_for(r, &s->done);
-	if (s->res < 0)
-		return s->res;
-	return (size_t)s->res == len ? 0 : -EIO;
+	return sync_error(s->res, len);
 }
 
 int
 sync_read(struct ring *r, int fd, void *buf, size_t len, uint64_t off)
 {
-	struct sync_op s = { .op.done = on_done };
+	int e = -EAGAIN;
 
-	ring_read(r, &s.op, fd, buf, len, off, RING_NO_REGION);
-	return finish(r, &s, len);
+	for (int i = 0; i < SYNC_TRIES && e == -EAGAIN; i++) {
+		struct sync_op s = { .op.done = on_done };
+
+		ring_read(r, &s.op, fd, buf, len, off, RING_NO_REGION);
+		e = finish(r, &s, len);
+	}
+	return e;
 }
 
 int
 sync_write(struct ring *r, int fd, const void *buf, size_t len, uint64_t off)
 {
-	struct sync_op s = { .op.done = on_done };
+	int e = -EAGAIN;
 
-	ring_write(r, &s.op, fd, buf, len, off, RING_NO_REGION);
-	return finish(r, &s, len);
+	for (int i = 0; i < SYNC_TRIES && e == -EAGAIN; i++) {
+		struct sync_op s = { .op.done = on_done };
+
+		ring_write(r, &s.op, fd, buf, len, off, RING_NO_REGION);
+		e = finish(r, &s, len);
+	}
+	return e;
 }
 
 static void
@@ -98,9 +119,7 @@ sync_read_end(struct sync_reading *s)
 		return 0;
 	wait_for(s->r, &s->done);
 	s->r = NULL;
-	if (s->res < 0)
-		return s->res;
-	return (size_t)s->res == s->len ? 0 : -EIO;
+	return sync_error(s->res, s->len);
 }
 
 int
@@ -109,7 +128,8 @@ sync_flush(struct ring *r, int fd)
 	struct sync_op s = { .op.done = on_done };
 
 	ring_fdatasync(r, &s.op, fd);
-	return finish(r, &s, 0);
+	wait_for(r, &s.done);
+	return s.res < 0 ? s.res : 0;
 }
 
 int

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sync - blocking I/O over a ring of one's own: format, recovery, fsck and the helper thread.  Not for cores.
- * Everything goes through ring.h, so that a simulation can let it fail too.  -errno; a short transfer is
- * -EIO.
+ * Everything goes through ring.h, so that a simulation can let it fail too.  -errno.  What the kernel had no
+ * memory for, or ended early, is tried once more; -EAGAIN: again in vain.  A flush is never repeated.
  */
 #ifndef GANTRY_EXTENT_DISK_SYNC_H
 #define GANTRY_EXTENT_DISK_SYNC_H
@@ -13,6 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define SYNC_TRIES 2
+
+/* Returns what a read or write of len bytes that ended with res came to: 0, -errno, or -EAGAIN when the disk
+ * has said nothing about it: no memory, a signal, a short transfer. */
+int sync_error(int res, size_t len);
 /* Reads or writes; buf, len and off are multiples of FMT_ALIGN. */
 int sync_read(struct ring *r, int fd, void *buf, size_t len, uint64_t off);
 int sync_write(struct ring *r, int fd, const void *buf, size_t len, uint64_t off);

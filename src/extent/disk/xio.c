@@ -12,6 +12,7 @@
 #define REQUEST_BYTES (128u << 10) /* few devices take less at once */
 #define PROGRESS_NS (5 * NS_PER_MS)
 
+static void begin(struct xio *x);
 static void xio_more(struct xio *x);
 
 /*
@@ -56,6 +57,22 @@ enqueue(struct disk *d, bool is_write, uint32_t len)
 	return by_worker || before >= d->inline_max;
 }
 
+/* The disk's own word weighs more than that there was no memory. */
+static void
+note_error(struct xio *x, int error)
+{
+	if (error == 0)
+		return;
+	/* A device that says "no space" (thin provisioning) has failed a write: our -ENOSPC is the
+	 * allocator's. */
+	if (error == -ENOSPC)
+		error = -EIO;
+	if (x->error == 0 || x->error == -EAGAIN)
+		x->error = error;
+	if (error != -EAGAIN || x->tried)
+		atomic_fetch_add_explicit(&x->d->stats.errors, 1, memory_order_relaxed);
+}
+
 static void
 on_op(struct ring_op *op, int res, bool more)
 {
@@ -72,17 +89,14 @@ on_op(struct ring_op *op, int res, bool more)
 	o->x = NULL;
 	x->inflight--;
 	x->p->inflight--;
-	if (res < 0 || (uint32_t)res != len) {
-		/* A short transfer inside a file that was written whole is as wrong as an error; and a device
-		 * that says "no space" (thin provisioning) has failed a write: our -ENOSPC is the
-		 * allocator's. */
-		if (x->error == 0)
-			x->error = res < 0 && res != -ENOSPC ? res : -EIO;
-		atomic_fetch_add_explicit(&x->d->stats.errors, 1, memory_order_relaxed);
-	}
+	note_error(x, sync_error(res, len));
 	if (x->error == 0)
 		xio_more(x);
-	if (x->inflight == 0) {
+	if (x->inflight == 0 && x->error == -EAGAIN && !x->tried) {
+		x->tried = true;
+		x->error = 0;
+		begin(x);
+	} else if (x->inflight == 0) {
 		disk_took(&x->d->stats, x->is_write ? DISK_WRITE : DISK_READ, clock_ns() - x->began_ns);
 		x->done(x);
 	}
@@ -136,6 +150,23 @@ xio_more(struct xio *x)
 	}
 }
 
+static void
+begin(struct xio *x)
+{
+	uint64_t off = x->off;
+
+	/* Once more from the start: back to where memory began. */
+	if (x->tried)
+		x->mem -= x->len - x->left;
+	x->left = x->len;
+	x->ext_at = 0;
+	while (x->ext_at < x->ext_nr && off >= (uint64_t)ext_nr(x->ext[x->ext_at]) * x->d->geo.unit_bytes)
+		off -= (uint64_t)ext_nr(x->ext[x->ext_at++]) * x->d->geo.unit_bytes;
+	check(x->ext_at < x->ext_nr);
+	x->ext_off = (uint32_t)off;
+	xio_more(x);
+}
+
 void
 xio_start(struct xio *x, struct disk_port *p, struct disk *d, bool is_write, const uint64_t *ext, uint32_t nr,
 	  uint64_t off, void *mem, uint32_t len, int region, void (*done)(struct xio *x))
@@ -145,17 +176,14 @@ xio_start(struct xio *x, struct disk_port *p, struct disk *d, bool is_write, con
 			   .d = d,
 			   .ext = ext,
 			   .ext_nr = nr,
-			   .left = len,
 			   .mem = mem,
+			   .off = off,
+			   .len = len,
 			   .region = (int16_t)region,
 			   .is_write = is_write,
 			   .began_ns = clock_ns(),
 			   .done = done };
-	while (x->ext_at < nr && off >= (uint64_t)ext_nr(ext[x->ext_at]) * d->geo.unit_bytes)
-		off -= (uint64_t)ext_nr(ext[x->ext_at++]) * d->geo.unit_bytes;
-	check(x->ext_at < nr);
-	x->ext_off = (uint32_t)off;
-	xio_more(x);
+	begin(x);
 }
 
 /* ---- blocking ---- */

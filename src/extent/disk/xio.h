@@ -3,8 +3,9 @@
  * xio - I/O on the extents of a record: on a port, a few operations in flight; or blocking (sio_*), for
  * start, helper and fsck.
  *
- * Offsets and lengths are multiples of FMT_ALIGN, within the extents.  A short transfer is -EIO, and so is
- * the device's own -ENOSPC: -ENOSPC is the allocator's word here.
+ * Offsets and lengths are multiples of FMT_ALIGN, within the extents.  What the kernel had no memory for, or
+ * ended early, is tried once more; -EAGAIN: again in vain, and the disk has said nothing.  The device's own
+ * -ENOSPC is -EIO: -ENOSPC is the allocator's word here.
  *
  * Threads: xio_start() and x->done on the port's, x->done always from the ring; xio_by_worker() and
  * xio_note_progress() on any.
@@ -40,9 +41,11 @@ struct xio {
 	uint32_t ext_nr, ext_at; /* ext_at: where the next operation begins */
 	uint32_t ext_off;        /* bytes into that extent; < 256 GiB needs 64 bits only there */
 	uint32_t left;           /* bytes not submitted yet */
+	uint64_t off;            /* all of it, for another try */
+	uint32_t len;
 	char *mem;
 	int16_t region;
-	bool is_write;
+	bool is_write, tried;
 	uint8_t inflight;
 	int error;
 	void (*done)(struct xio *x);

@@ -23,6 +23,7 @@ void
 commit_answer(struct commit *c, int result)
 {
 	if (c->is_gc) {
+		c->result = result;
 		c->finished(c);
 		return;
 	}

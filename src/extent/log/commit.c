@@ -18,6 +18,7 @@
 #include "extent/log/vol.h"
 
 #include "extent/disk/rules.h"
+#include "extent/disk/sync.h"
 #include "extent/log/judge.h"
 #include "extent/log/publish.h"
 #include "base/check.h"
@@ -57,10 +58,14 @@ fail_block(struct vol *vol)
 			dead_put(vol, c->dead);
 		tree_unreserve(vol->tree, 1);
 	}
-	/* The block may or may not be on the disk.  What only waited for it has changed nothing. */
+	/*
+	 * The block may or may not be on the disk.  Where only data could not be written, for want of the
+	 * kernel's memory, the disk lives on: the next block goes to the same place, and what this one names
+	 * stays as it is until a restart.  What only waited for it has changed nothing.
+	 */
 	block_reset(vol);
 	answer_list(batch, -ECANCELED, false);
-	answer_list(after, -EROFS, false);
+	answer_list(after, disk_failed(&vol->disk) ? -EROFS : -EAGAIN, false);
 }
 
 static void start_flush(struct vol *vol, struct vol_port *p, bool has_block);
@@ -159,6 +164,8 @@ block_failed(struct vol *vol, int err)
 	atomic_compare_exchange_strong(&vol->block.error, &none, err);
 }
 
+static void submit_block(struct vol *vol, struct vol_port *p);
+
 static void
 on_block(struct ring_op *op, int res, bool more)
 {
@@ -167,6 +174,11 @@ on_block(struct ring_op *op, int res, bool more)
 
 	p->io.inflight--;
 	xio_note_progress(&vol->disk);
+	if (sync_error(res, vol->block.head.len_bytes) == -EAGAIN && !vol->block.tried) {
+		vol->block.tried = true;
+		submit_block(vol, p);
+		return;
+	}
 	if (res < 0 || (uint32_t)res != vol->block.head.len_bytes) {
 		atomic_fetch_add_explicit(&vol->disk.stats.errors, 1, memory_order_relaxed);
 		disk_fail(&vol->disk, "writing the log at %llu failed: %s",
@@ -181,6 +193,13 @@ write_block(struct vol *vol, struct vol_port *p)
 {
 	block_make_head(vol);
 	vol->leader.port = p;
+	vol->block.tried = false;
+	submit_block(vol, p);
+}
+
+static void
+submit_block(struct vol *vol, struct vol_port *p)
+{
 	vol->block.op = (struct ring_op){ .done = on_block, .by_worker = xio_by_worker(&vol->disk) };
 	p->io.inflight++;
 	ring_write(p->io.ring, &vol->block.op, vol->disk.log_fd, vol->block.mem, vol->block.head.len_bytes,

@@ -248,6 +248,27 @@ go_on(struct gc_job *job)
 		job->bucket->at[job->bucket->at_len++] = 0;
 }
 
+/* Its block was given up, and its job is past it. */
+static void
+again(struct vol *vol, const struct gc_commit *g)
+{
+	const struct rec *r = tree_find(vol->tree, g->key, g->c.view.key_len);
+	const uint8_t *nul;
+	struct gc_job *job;
+
+	if (g->key[0] == KEY_CHUNK || g->key[0] == KEY_PART) {
+		gc_orphans(vol, g->key[0], g->key + 1, key_index(g->key), key_index(g->key) + 1);
+		return;
+	}
+	nul = memchr(g->key, 0, g->c.view.key_len);
+	job = r ? gc_bucket_job(g->key + 1, (size_t)(nul - g->key - 1)) : NULL;
+	/* Without memory it waits for the next start. */
+	if (!job)
+		return;
+	job->bucket->before = r->version + 1;
+	gc_add(vol, job);
+}
+
 /* The removal was published, or will never be. */
 static void
 on_done(struct commit *c)
@@ -256,6 +277,8 @@ on_done(struct commit *c)
 	struct vol *vol = g->vol;
 
 	atomic_fetch_sub(&vol->dead_nr, 1);
+	if (c->result < 0 && !disk_failed(&vol->disk))
+		again(vol, g);
 	g->next = vol->leader.gc_free;
 	vol->leader.gc_free = g;
 }

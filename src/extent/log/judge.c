@@ -319,9 +319,11 @@ judge_one(struct vol *vol, struct commit *c)
 	enum verdict v;
 
 	if (atomic_load(&c->data_error)) {
-		/* Nothing of it is in the log.  But for want of space, the disk has failed; so will
+		int e = atomic_load(&c->data_error);
+
+		/* Nothing of it is in the log.  But for want of space or memory, the disk has failed; so will
 		 * everything else. */
-		c->result = atomic_load(&c->data_error) == -ENOSPC ? -ENOSPC : -ECANCELED;
+		c->result = e == -ENOSPC || e == -EAGAIN ? e : -ECANCELED;
 		return V_NOW;
 	}
 	if (RULE_LARGE_FLUSHED_FIRST && c->flush_ticket > vol->flush.done) {

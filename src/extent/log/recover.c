@@ -359,7 +359,7 @@ run(struct replay *rp)
 	atomic_store(&vol->snap.begin,
 		     vol_linear(vol, vol->disk.sb.snap[0].begin.lap, vol->disk.sb.snap[0].begin.pos));
 	atomic_store(&vol->snap.trim_at,
-		     vol->disk.sb.snap[1].id
+		     RULE_TRIM_TO_PREVIOUS && vol->disk.sb.snap[1].id
 			     ? vol_linear(vol, vol->disk.sb.snap[1].begin.lap, vol->disk.sb.snap[1].begin.pos)
 			     : atomic_load(&vol->snap.begin));
 	e = replay_log(rp);

@@ -64,6 +64,8 @@ take_block(struct chain *c, uint64_t i, bool apply)
 	struct snap_head h;
 	int e = sio_read_end(&c->reading);
 
+	if (e == -EAGAIN)
+		e = sio_read(&c->rp->vol->disk, c->rp->r, &c->ext, 1, 0, c->buf[i % 2], c->len);
 	if (e == 0)
 		e = snap_open(buf, c->len, &h);
 	if (e < 0)

@@ -116,7 +116,8 @@ struct chain {
 static int
 of_disk(struct chain *c, int e)
 {
-	c->disk_erred |= e < 0;
+	/* -EAGAIN: the disk has said nothing. */
+	c->disk_erred |= e < 0 && e != -EAGAIN;
 	return e;
 }
 

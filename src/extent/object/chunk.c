@@ -322,14 +322,22 @@ all_written(struct chunk_writer *w)
 	submit(w);
 }
 
+/* It never got as far as the disk, for want of space or of the kernel's memory: nothing touches the space any
+ * more. */
+static bool
+is_harmless(int error)
+{
+	return error == -ENOSPC || error == -EAGAIN;
+}
+
 void
 writer_io_done(struct chunk_writer *w, int error)
 {
 	if (error) {
-		/* -ENOSPC: never got as far as the disk; anything else weighs more. */
-		if (!w->error || w->error == -ENOSPC)
+		/* Anything that the disk said weighs more. */
+		if (!w->error || is_harmless(w->error))
 			w->error = error;
-		if (error != -ENOSPC)
+		if (!is_harmless(error))
 			disk_fail(&w->vol->disk, "writing data failed: %s", strerror(-error));
 	}
 	if (--w->io_left || !w->commit)
@@ -348,7 +356,7 @@ writer_put(struct chunk_writer *w, bool give_back)
 
 	check(w->io_left == 0);
 	/* After a failed write nobody knows what it may still touch: quarantined until a restart. */
-	if (give_back && (!w->error || w->error == -ENOSPC || !RULE_REUSE_WRITES_OVER)) {
+	if (give_back && (!w->error || is_harmless(w->error) || !RULE_REUSE_WRITES_OVER)) {
 		disk_extents_free(&w->vol->disk, w->ext, w->ext_nr);
 		if (w->map.len_bytes)
 			disk_extents_free(&w->vol->disk, &w->map.ext, 1);

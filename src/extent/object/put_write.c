@@ -39,9 +39,9 @@ on_segment(struct xio *x)
 	struct write_int *wi = container_of(x, struct write_int, x);
 	struct chunk_writer *w = wi->seg[wi->at++].w;
 
-	/* The disk is done for, and this PUT is known not to be there: as what comes after it. */
+	/* Not now; or the disk is done for, and this PUT is known not to be there: as what comes after it. */
 	if (x->error && !wi->error)
-		wi->error = -EROFS;
+		wi->error = x->error == -EAGAIN ? -EAGAIN : -EROFS;
 	writer_io_done(w, x->error);
 	if (wi->at < wi->seg_nr)
 		write_more(wi);

@@ -8,6 +8,7 @@
  */
 #include "extent/object/object.h"
 
+#include "extent/disk/rules.h"
 #include "extent/disk/sync.h"
 #include "extent/log/parts.h"
 #include "base/check.h"
@@ -197,7 +198,8 @@ complete_done(struct complete_int *ci, int result)
 {
 	struct store_complete *sc = ci->sc;
 
-	if (ci->map.len_bytes && result < 0 && result != -ECANCELED && !ci->map_io.error)
+	if (ci->map.len_bytes && result < 0 && result != -ECANCELED &&
+	    (!ci->map_io.error || ci->map_io.error == -EAGAIN))
 		disk_extents_free(&ci->vol->disk, &ci->map.ext, 1);
 	/* Somebody else completed it meanwhile: the same, perhaps. */
 	if (result == -ENOENT && was_done(ci))
@@ -222,12 +224,17 @@ on_map(struct xio *x)
 {
 	struct complete_int *ci = container_of(x, struct complete_int, map_io);
 
+	if (x->error == -EAGAIN) {
+		complete_done(ci, -EAGAIN);
+		return;
+	}
 	if (x->error) {
 		disk_fail(&ci->vol->disk, "writing data failed: %s", strerror(-x->error));
 		complete_done(ci, -EROFS);
 		return;
 	}
-	ci->c.flush_ticket = vol_flush_ticket(ci->vol);
+	if (RULE_PARTS_MAP_FLUSHED_FIRST)
+		ci->c.flush_ticket = vol_flush_ticket(ci->vol);
 	commit_submit(&ci->port->vp, &ci->c);
 }
 

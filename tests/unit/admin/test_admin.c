@@ -340,8 +340,8 @@ half(int fd)
 	return fd;
 }
 
-/* More connections with half a request than there may be: who comes with a whole one is answered, on either way
- * in, and nobody takes the socket's from outside. */
+/* More connections with half a request than there may be: who comes with a whole one is answered, on
+ * either way in, and nobody takes the socket's from outside. */
 static void
 test_crowd(void **state)
 {
@@ -407,7 +407,8 @@ test_refusals(void **state)
 	assert_int_equal(ask("POST /livez HTTP/1.1\r\nContent-Length: 5\r\n\r\nhallo\r\nGET /livez"), 405);
 }
 
-/* claim TM31: a name that a stranger's name server points at this machine; over the socket, and with no name, nobody's page asks. */
+/* claim TM31: a name that a stranger's name server points at this machine; over the socket, and with no
+ * name, nobody's page asks. */
 static void
 test_names(void **state)
 {

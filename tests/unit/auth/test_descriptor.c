@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* claim TM2: a request with a descriptor reads or writes a client's memory: what of it has to be signed, and how often and
- * from where it may come. */
+/* claim TM2: a request with a descriptor reads or writes a client's memory: what of it has to be signed,
+ * and how often and from where it may come. */
 #include "ask.h"
 
 #include "base/log.h"

@@ -41,8 +41,8 @@ refused(const char *yaml, const char *says)
 static void
 bad_files(void **state)
 {
-	refused("", "keys.yaml: expected 1 to");
-	refused("[]", "keys.yaml:1:1: expected 1 to");
+	refused("", "keys.yaml: expected a list of credentials, or [] for none at all");
+	refused("# all of it is gone\n", "or [] for none at all");
 	refused("{}", "keys.yaml:1:1: expected a list");
 	refused("verysecret", "expected a list");
 	refused("- a", "keys.yaml:1:3: [0]: expected a map");
@@ -91,6 +91,9 @@ good_files(void **state)
 {
 	struct auth_keys *keys, *again;
 
+	assert_int_equal(parse("# nobody\n[]\n", &keys), 0);
+	assert_int_equal(keys->nr, 0);
+	auth_keys_put(keys);
 	assert_int_equal(parse("- { " K " }\n- { access_key: AKEY, secret_key: othersecret }\n"
 			       "- access_key: B.+@-_\n  secret_key: \"a/b+c=d#e: f\\\"\"\n",
 			       &keys),
@@ -159,6 +162,10 @@ modes(void **state)
 	int fd = mkstemp(path);
 	static const char text[] = "- { " K " }\n";
 	static const mode_t good[] = { 0600, 0400 }, bad[] = { 0640, 0604, 0660, 0644, 0666, 0610, 0601 };
+	static const struct {
+		mode_t mode;
+		int r;
+	} mounted[] = { { 0440, 0 }, { 0640, 0 }, { 0460, -22 }, { 0444, -22 } };
 	struct auth_keys *keys = NULL;
 	FILE *err;
 
@@ -181,6 +188,20 @@ modes(void **state)
 		assert_int_equal(fchown(fd, 12345, 0), 0);
 		assert_int_equal(auth_keys_load(path, &keys, err), -22);
 		assert_non_null(strstr(errors, "belongs to user 12345"));
+		/* A mounted secret: root's, and a group's to read. */
+		assert_int_equal(fchown(fd, 0, 12345), 0);
+		assert_int_equal(setegid(12345), 0);
+		assert_int_equal(seteuid(12345), 0);
+		for (size_t i = 0; i < sizeof mounted / sizeof *mounted; i++) {
+			assert_int_equal(seteuid(0), 0);
+			fchmod(fd, mounted[i].mode);
+			assert_int_equal(seteuid(12345), 0);
+			assert_int_equal(auth_keys_load(path, &keys, err), mounted[i].r);
+			if (mounted[i].r == 0)
+				auth_keys_put(keys);
+		}
+		assert_int_equal(seteuid(0), 0);
+		assert_int_equal(setegid(0), 0);
 	}
 	close(fd);
 	unlink(path);

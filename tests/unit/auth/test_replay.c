@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signatures seen before, claims TM3, TM4: same address or not, expiry, a full table, several threads, what is counted. */
+/* Signatures seen before, claims TM3, TM4: same address or not, expiry, a full table, several threads,
+ * what is counted. */
 #include "auth/auth.h"
 
 #include <stdarg.h>

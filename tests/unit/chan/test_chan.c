@@ -5,7 +5,8 @@
  */
 #include "rig.h"
 
-/* item 17, item 18, item 19, claim TM1: one READ or WRITE for each piece, at ADDR + at, with the token's key. */
+/* item 17, item 18, item 19, claim TM1: one READ or WRITE for each piece, at ADDR + at, with the token's
+ * key. */
 static void
 posts_what_was_asked(void **state)
 {

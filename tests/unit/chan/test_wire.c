@@ -82,8 +82,8 @@ on_target(struct rdma_target_wait *w)
 	atomic_store(&target_came, true);
 }
 
-/* A work request with as many pieces as the rail allows, of two regions, both ways; a region that was removed;
- * what the device says of a bad key. */
+/* A work request with as many pieces as the rail allows, of two regions, both ways; a region that was
+ * removed; what the device says of a bad key. */
 static void
 pieces_of_memory(void **state)
 {

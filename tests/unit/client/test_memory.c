@@ -300,7 +300,8 @@ port_of(const struct fix *f, const struct token *t)
 	return &f->g->port[i];
 }
 
-/* claim TM5: what was seen on the wire is good for as long as its target: calls hand it on, and it ends by age. */
+/* claim TM5: what was seen on the wire is good for as long as its target: calls hand it on, and it ends by
+ * age. */
 static void
 a_token_dies_with_its_target(void **state)
 {

@@ -87,7 +87,8 @@ done_plain(void **state)
 	CHECK_ROWS(rows);
 }
 
-/* item 37, item 67, item 95, item 100, item 101, item 102, item 103: an error that no client takes for success */
+/* item 37, item 67, item 95, item 100, item 101, item 102, item 103: an error that no client takes for
+ * success */
 static void
 declined(void **state)
 {

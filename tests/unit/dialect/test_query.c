@@ -692,7 +692,8 @@ tags_of_a_put(void **state)
 	assert_fault(rq_parse(rq_with(put_body(), "x-amz-tagging", "=2", NULL)), FAULT_INVALID_TAG);
 }
 
-/* What is given out begins with a letter: XML parsers make numbers of digits, and of 12e4.  Ids from before are read. */
+/* What is given out begins with a letter: XML parsers make numbers of digits, and of 12e4.  Ids from before
+ * are read. */
 static void
 upload_ids(void **state)
 {

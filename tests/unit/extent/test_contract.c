@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine under the suite that every back end of store.h must pass, on a directory, with restarts in between:
- * twice by itself, and as the one engine of a set.  SEED= repeats a run.
+ * The engine under the suite that every back end of store.h must pass, on a directory, with restarts in
+ * between: twice by itself, and as the one engine of a set.  SEED= repeats a run.
  */
 #include "harness.h"
 #include "store/set_int.h"

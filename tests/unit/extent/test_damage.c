@@ -138,7 +138,7 @@ test_foreign(void **state)
 	wrong.size_bytes = 200 * MIB;
 	c.disks.disk = &wrong;
 	assert_int_equal(store_start(&c, &st, err, sizeof err), -EINVAL);
-	assert_int_equal(store_format(&conf, false, err, sizeof err), -EEXIST);
+	assert_int_equal(store_format(&conf, false, err, sizeof err), -EALREADY);
 	dir_make(other);
 	empty.path = other;
 	c.disks.disk = &empty;

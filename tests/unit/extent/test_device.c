@@ -46,7 +46,7 @@ test_device(void **state)
 	char err[512] = "";
 
 	assert_int_equal(store_format(&conf, false, err, sizeof err), 0);
-	assert_int_equal(store_format(&conf, false, err, sizeof err), -EEXIST);
+	assert_int_equal(store_format(&conf, false, err, sizeof err), -EALREADY);
 	for (int i = 0; i < 3; i++) {
 		/* The kernel may let a closed device go a little later. */
 		conf.disks.lock_wait_ns = PATIENCE_NS;

@@ -12,15 +12,18 @@
 static _Atomic int bad_kind;
 static const char *_Atomic bad_name;
 static _Atomic int bad_after, bad_result; /* the helper's ring asks, too */
+static _Atomic int bad_times;
 
 static int
 hook(const struct fault_io *io)
 {
 	const char *name = bad_name;
+	int after;
 
 	if (!name || (int)io->kind != bad_kind || strncmp(io->name, name, strlen(name)) != 0)
 		return 0;
-	return atomic_fetch_sub(&bad_after, 1) > 0 ? 0 : bad_result;
+	after = atomic_fetch_sub(&bad_after, 1);
+	return after > 0 || after <= -bad_times ? 0 : bad_result;
 }
 
 static void
@@ -28,6 +31,7 @@ bad(enum fault_kind kind, const char *name, int after, int result)
 {
 	bad_kind = (int)kind;
 	bad_after = after;
+	bad_times = 1 << 30;
 	bad_result = result;
 	bad_name = name;
 }
@@ -194,8 +198,8 @@ test_lost_write(void **state)
 	assert_int_equal(obj_check(&l, "b", "lost", 100000, 1), -EBADMSG);
 }
 
-/* What is written in part is a failed write, of the log as of data: else a record behind the part would be
- * taken for one that is there. */
+/* What is written in part, twice, is a failed write, of the log as of data: else a record behind the part would
+ * be taken for one that is there.  Of data it is no more than that: the disk has said nothing. */
 static void
 test_short(void **state)
 {
@@ -214,11 +218,57 @@ test_short(void **state)
 	wait_segments();
 	bad(FAULT_WRITE, "seg-", 0, FAULT_SHORT);
 	assert_int_equal(put_simple(&l, "b", "y", 100000, 1), -ECANCELED);
-	is_read_only();
+	good();
+	assert_int_equal(disk_info().state, UNIT_OK);
+	assert_int_equal(obj_check(&l, "b", "y", 100000, 1), -ENOENT);
 	bad(FAULT_READ, "seg-", 0, FAULT_SHORT);
 	assert_int_equal(obj_check(&l, "b", "before", 3 * MIB, 1), -EIO);
 	good();
 	assert_int_equal(obj_check(&l, "b", "before", 3 * MIB, 1), 0);
+}
+
+/* The kernel has no memory, or a signal ends it, once: it is done all the same.  Again and again: this PUT is
+ * not now, and everything else goes on, with the space that it had. */
+static void
+test_no_memory(void **state)
+{
+	static const int errors[] = { -ENOMEM, -EAGAIN, -EINTR, -ENOBUFS, FAULT_SHORT };
+	static const uint64_t sizes[] = { 1000, 100000, 3 * MIB, 9 * MIB, 66 * MIB };
+
+	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
+	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+		for (size_t s = 0; s < (i ? 4 : 5); s++) {
+			int r;
+
+			bad(FAULT_WRITE, "seg-", (int)s, errors[i]);
+			bad_times = 1;
+			assert_int_equal(put_simple(&l, "b", "x", sizes[s], 2), 0);
+			assert_int_equal(obj_check(&l, "b", "x", sizes[s], 2), 0);
+			assert_int_equal(obj_delete(&l, "b", "x", NULL), 1);
+			assert_true(obj_delete(&l, "b", "y", NULL) >= 0);
+			loop_for(&l, 30 * NS_PER_MS);
+			bad(FAULT_WRITE, "seg-", 0, errors[i]);
+			r = put_simple(&l, "b", "y", sizes[s], 3);
+			assert_true(r == -EAGAIN || r == -ECANCELED);
+			good();
+			assert_int_equal(disk_info().state, UNIT_OK);
+			assert_int_equal(put_simple(&l, "b", "y", sizes[s], 4), 0);
+			assert_int_equal(obj_check(&l, "b", "y", sizes[s], 4), 0);
+			bad(FAULT_READ, "seg-", 0, errors[i]);
+			bad_times = 1;
+			assert_int_equal(obj_check(&l, "b", "before", 3 * MIB, 1), 0);
+			good();
+		}
+		bad(FAULT_WRITE, "log", 0, errors[i]);
+		bad_times = 1;
+		assert_int_equal(put_simple(&l, "b", "z", 10, 5), 0);
+		good();
+	}
+	loop_for(&l, 30 * NS_PER_MS);
+	close_store();
+	open_store();
+	assert_int_equal(obj_check(&l, "b", "before", 3 * MIB, 1), 0);
+	assert_int_equal(obj_check(&l, "b", "y", 9 * MIB, 4), 0);
 }
 
 /* Faults at start end the start; the next one, without, finds everything. */
@@ -346,6 +396,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_read_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lost_write, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_short, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_start_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_snapshot_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_snapshot_fails, setup, teardown),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What extent/disk/file.c says of real files: reads leave no time behind, and the depth of the device below is the
- * kernel's.
+ * What extent/disk/file.c says of real files: reads leave no time behind, and the depth of the device below
+ * is the kernel's.
  */
 #include "extent/disk/file.h"
 

@@ -29,7 +29,8 @@ int client_of(int port);
 void put_bytes(int fd, const void *data, size_t len);
 void put_text(int fd, const char *text);
 
-/* Returns everything until the other side ends, terminated; the caller frees it.  *ret_err: 0 for a clean end. */
+/* Returns everything until the other side ends, terminated; the caller frees it.  *ret_err: 0 for a clean
+ * end. */
 char *get_all(int fd, size_t *ret_len, int *ret_err);
 
 struct answer {

@@ -50,7 +50,8 @@ expect_served(int fd)
 	assert_int_equal(a.status, 200);
 }
 
-/* Drips text, again from its beginning at its end, until the other side closes; returns how long that took. */
+/* Drips text, again from its beginning at its end, until the other side closes; returns how long that
+ * took. */
 static uint64_t
 drip(int fd, const char *text)
 {
@@ -215,7 +216,8 @@ test_idle_goes(void **state)
 	fd[1] = client_from(s, 5);
 	expect_served(fd[1]);
 	wait_for(stirs(two[2]));
-	/* It has as many now as the other; the third goes to one of the two, and that is no longer idle long. */
+	/* It has as many now as the other; the third goes to one of the two, and that is no longer idle
+	 * long. */
 	expect_end(two[1]);
 	expect_end(two[2]);
 	fd[2] = client_from(s, 6);
@@ -247,8 +249,9 @@ dismiss_first(struct msg *m)
 	conn_dismiss(container_of(list_first(&crowded->http->open), struct hconn, link));
 }
 
-/* An idle one that is told to go when its next requests are in already: the first is answered, and the answer says that
- * it was the last.  Otherwise who goes on asking stays, beside the one that came in its place. */
+/* An idle one that is told to go when its next requests are in already: the first is answered, and the
+ * answer says that it was the last.  Otherwise who goes on asking stays, beside the one that came in its
+ * place. */
 static void
 test_told_to_go(void **state)
 {

@@ -181,7 +181,8 @@ test_mid_body(void **state)
 	serve_stop(s);
 }
 
-/* One that is not to wait for the rest of a body leaves while that still comes, and the connection with it. */
+/* One that is not to wait for the rest of a body leaves while that still comes, and the connection with
+ * it. */
 static void
 test_mid_body_at_once(void **state)
 {
@@ -469,9 +470,11 @@ test_idle_is_small(void **state)
 	}
 	/* It is told at the end of a turn, behind the answer. */
 	wait_for(s->conns == 64);
-	/* They came one after the other, so one or two were enough (the end of one is told after its answer). */
+	/* They came one after the other, so one or two were enough (the end of one is told after its
+	 * answer). */
 	assert_in_range(s->heads_begun, 1, 4);
-	/* Half a head on each: as many heads as connections, and not one more when these go without another byte. */
+	/* Half a head on each: as many heads as connections, and not one more when these go without
+	 * another byte. */
 	for (int i = 0; i < 64; i++)
 		put_text(fd[i], "GET /now HTTP/1.1\r\nHo");
 	wait_for(s->heads_begun == 64);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Headers of the PROXY protocol: what they say, in how many pieces they may come, who must send them and who must
- * not. */
+/* Headers of the PROXY protocol: what they say, in how many pieces they may come, who must send them and
+ * who must not. */
 #include "serve.h"
 
 #include "http/proxy.h"

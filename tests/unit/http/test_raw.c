@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What must not get past the door (claim TM20): requests whose end is a matter of opinion, malformed heads, heads that are
- * too large; and what must: pipelines in order.  Every case proves the same thing: nothing behind a refused
- * request on that connection is taken for a request.
+ * What must not get past the door (claim TM20): requests whose end is a matter of opinion, malformed heads,
+ * heads that are too large; and what must: pipelines in order.  Every case proves the same thing: nothing
+ * behind a refused request on that connection is taken for a request.
  */
 #include "serve.h"
 
@@ -106,8 +106,8 @@ test_smuggling(void **state)
 	serve_stop(s);
 }
 
-/* The library ends a chunk's line at a bare LF, a reader that waits for CRLF does not, so a request may lie in
- * what is one body to that one: it is answered, and nothing behind it on that connection. */
+/* The library ends a chunk's line at a bare LF, a reader that waits for CRLF does not, so a request may
+ * lie in what is one body to that one: it is answered, and nothing behind it on that connection. */
 static void
 test_behind_chunks(void **state)
 {

@@ -74,7 +74,8 @@ test_lacks(void **state)
 			assert_string_equal(text, want);
 			if (phase == PHASE_SERVING)
 				continue;
-			/* one that can is asked later, and one that is not there yet says nothing of itself */
+			/* one that can is asked later, and one that is not there yet says nothing of
+			 * itself */
 			can = calls[i].need;
 			assert_int_equal(post(calls[i].path, text, sizeof text), 503);
 			atomic_store(&d.store, NULL);

@@ -83,6 +83,8 @@ test_refused(void **state)
 		{ "--format --fsck", "--format and --fsck do not go together" },
 		{ "--version --help", "do not go together" },
 		{ "--force", "--force goes with --format" },
+		{ "--if-absent", "--if-absent goes with --format" },
+		{ "--format --force --if-absent", "--force and --if-absent do not go together" },
 		{ "--fsck --force", "--force goes with --format" },
 		{ "--repair", "--repair goes with --fsck" },
 		{ "--format --repair", "--repair goes with --fsck" },
@@ -124,6 +126,7 @@ test_help(void **state)
 					   "--list-devices",
 					   "--format",
 					   "--force",
+					   "--if-absent",
 					   "--fsck",
 					   "--repair",
 					   "--print-keys",
@@ -151,14 +154,31 @@ teardown(void **state)
 	return 0;
 }
 
+/* What does not get better by starting again is not answered with 1, which means that. */
+static void
+test_exit_of_store(void **state)
+{
+	static const struct {
+		int error, code;
+	} rows[] = {
+		{ -ENOTRECOVERABLE, EXIT_STORE }, { -EIO, EXIT_STORE },      { -EBADMSG, EXIT_STORE },
+		{ -ENOSPC, EXIT_STORE },          { -EISDIR, EXIT_STORE },   { -ENOENT, EXIT_MISSING },
+		{ -ENODEV, EXIT_MISSING },        { -EINVAL, EXIT_CONFIG },  { -EACCES, EXIT_CONFIG },
+		{ -EPERM, EXIT_CONFIG },          { -EROFS, EXIT_CONFIG },   { -EBUSY, EXIT_RUNTIME },
+		{ -ENOMEM, EXIT_RUNTIME },        { -EAGAIN, EXIT_RUNTIME },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		assert_int_equal(exit_of_store(rows[i].error), rows[i].code);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_too_many),
-		cmocka_unit_test(test_help),
+		cmocka_unit_test(test_good),          cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_too_many),      cmocka_unit_test(test_help),
+		cmocka_unit_test(test_exit_of_store),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, teardown);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Claims TM30, TM32: what a stranger's web page can make a browser send to a listener that serves unsigned requests: writes without
- * preflight, and requests under a name that was pointed here.  What browsers send with leave goes on.
+ * Claims TM30, TM32: what a stranger's web page can make a browser send to a listener that serves unsigned
+ * requests: writes without preflight, and requests under a name that was pointed here.  What browsers send
+ * with leave goes on.
  */
 #include "tests/unit/ops/surface.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What S3 clients rely on beyond the reference (docs/s3.md): which checksum answers carry, what they echo, what is taken. */
+/* What S3 clients rely on beyond the reference (docs/s3.md): which checksum answers carry, what they echo,
+ * what is taken. */
 #include "tests/unit/ops/surface.h"
 
 #include "base/hex.h"
@@ -71,7 +72,8 @@ test_one_checksum(void **state)
 	}
 }
 
-/* A 304 carries neither the checksum nor anything else of the bytes that do not come; 412 and 416 none either. */
+/* A 304 carries neither the checksum nor anything else of the bytes that do not come; 412 and 416 none
+ * either. */
 static void
 test_no_checksum_of_nothing(void **state)
 {
@@ -349,8 +351,8 @@ sse(const char *method, const char *target, const char *value, const char *body,
 	return status;
 }
 
-/* AES256 is taken where the operator says that the disks do it, and then every reply about an object says so; nothing
- * else is, anywhere. */
+/* AES256 is taken where the operator says that the disks do it, and then every reply about an object says
+ * so; nothing else is, anywhere. */
 static void
 test_encryption(void **state)
 {
@@ -400,7 +402,8 @@ test_encryption(void **state)
 
 /* ---- browsers ---- */
 
-/* claim TM68: what an unsigned link may not say of somebody's bytes; and bytes of which nobody says what they are. */
+/* claim TM68: what an unsigned link may not say of somebody's bytes; and bytes of which nobody says what
+ * they are. */
 static void
 test_browsers(void **state)
 {

@@ -171,7 +171,8 @@ test_conditions(void **state)
 	x_end(&x);
 }
 
-/* item 67: a declined GET is an error without data, on each header; what is wrong with the request comes before */
+/* item 67: a declined GET is an error without data, on each header; what is wrong with the request comes
+ * before */
 static void
 test_declined(void **state)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clients that hold buffers and requests and hardly move a byte: whose request is ended for others, how that is
- * answered, and what is left for requests with tokens.  (What a pool of buffers decides is xfer/test_pace.c's.)
+ * Clients that hold buffers and requests and hardly move a byte: whose request is ended for others, how that
+ * is answered, and what is left for requests with tokens.  (What a pool of buffers decides is
+ * xfer/test_pace.c's.)
  */
 #include "tests/unit/ops/rig.h"
 
@@ -25,7 +26,7 @@ start(void **state)
 	clock_fake(&rig_now);
 	many_nr = cut = 0;
 	/* So that no two of the test's addresses share a number. */
-	rig.reqs->client_key[0] = rig.reqs->client_key[1] = 1;
+	rig.reqs->client_key[0] = rig.reqs->client_key[1] = 4;
 	for (unsigned i = 0; i < 256; i++) {
 		addresses[i].sin_family = AF_INET;
 		addresses[i].sin_addr.s_addr = htonl(0x0a000001 + i);
@@ -136,8 +137,8 @@ assert_absent(const char *key)
 	x_end(&x);
 }
 
-/* Slow PUTs have every buffer: while nobody waits they are left alone; who waits has one soon, and the PUT that gave
- * way is answered, not stored. */
+/* Slow PUTs have every buffer: while nobody waits they are left alone; who waits has one soon, and the PUT
+ * that gave way is answered, not stored. */
 static void
 test_put(void **state)
 {
@@ -190,7 +191,8 @@ test_get(void **state)
 	assert_int_equal(req_reply(mine->rq)->status, 200);
 }
 
-/* claim TM37: those of which all, or some buffers' worth, has arrived get their buffers first, behind whomever they came. */
+/* claim TM37: those of which all, or some buffers' worth, has arrived get their buffers first, behind
+ * whomever they came. */
 static void
 test_late(void **state)
 {
@@ -243,8 +245,8 @@ test_read_to_end(void **state)
 	x->rq = NULL;
 }
 
-/* claim TM33: a quarter of the requests is for those with tokens; of the others' an address has as many as there are, and gives
- * way when another one comes. */
+/* claim TM33: a quarter of the requests is for those with tokens; of the others' an address has as many as
+ * there are, and gives way when another one comes. */
 static void
 test_slots(void **state)
 {
@@ -290,8 +292,8 @@ test_slots(void **state)
 	}
 }
 
-/* However many addresses there are: slow ones go when requests are few, and one that has as many as others have is
- * not ended for those. */
+/* However many addresses there are: slow ones go when requests are few, and one that has as many as others
+ * have is not ended for those. */
 static void
 test_slow_slots(void **state)
 {

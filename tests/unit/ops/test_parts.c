@@ -181,8 +181,8 @@ end_form(struct xchg *x)
 	return status;
 }
 
-/* Forms are large jobs.  Were there fewer of these than requests, those that find none would be told so, and nobody
- * else would be kept from being served. */
+/* Forms are large jobs.  Were there fewer of these than requests, those that find none would be told so,
+ * and nobody else would be kept from being served. */
 static void
 test_exhaustion(void **state)
 {

@@ -359,8 +359,8 @@ test_body_limits(void **state)
 	x_end(&x);
 }
 
-/* A body that comes while the first looks at bucket and object are still under way waits, also when the request before
- * in the same slot had a body too. */
+/* A body that comes while the first looks at bucket and object are still under way waits, also when the
+ * request before in the same slot had a body too. */
 static void
 test_body_early(void **state)
 {

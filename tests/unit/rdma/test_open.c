@@ -891,7 +891,8 @@ a_context_dies(void **state)
 	rdma_close(rd);
 }
 
-/* Who removes a region while the old context is being closed finds that one's memory gone, and its number not. */
+/* Who removes a region while the old context is being closed finds that one's memory gone, and its number
+ * not. */
 static void
 a_region_leaves_amid_the_close(void **state)
 {
@@ -925,8 +926,8 @@ a_region_leaves_amid_the_close(void **state)
 	rdma_close(rd);
 }
 
-/* What was added and removed while a device did not answer is not lost in a device that answers again soon: it
- * is opened anew all the same. */
+/* What was added and removed while a device did not answer is not lost in a device that answers again
+ * soon: it is opened anew all the same. */
 static void
 regions_of_a_device_that_comes_back(void **state)
 {

@@ -98,8 +98,8 @@ turn_until(const struct op *o, int calls)
 		assert_true(ring_turn(ring, 10 * NS_PER_MS) >= 0);
 }
 
-/* 64 reads that a disk holds up: the 65th waits, and can be cancelled; polls go on meanwhile; another read has its
- * turn as soon as one comes back. */
+/* 64 reads that a disk holds up: the 65th waits, and can be cancelled; polls go on meanwhile; another read
+ * has its turn as soon as one comes back. */
 static void
 a_disk_that_hangs(void **state)
 {
@@ -141,7 +141,8 @@ a_disk_that_hangs(void **state)
 	close(efd);
 }
 
-/* A ring that is freed while its disk hangs gives up after its time; what the worker needs stays until it is back. */
+/* A ring that is freed while its disk hangs gives up after its time; what the worker needs stays until it
+ * is back. */
 static void
 freed_while_the_disk_hangs(void **state)
 {
@@ -244,8 +245,8 @@ cancelled_by_another(void **state)
 static struct op *old, *fresh;
 static int old_fd, fresh_fd;
 
-/* What a server does in one turn: it ends a connection that has something to say, and the next one that it takes has
- * its number. */
+/* What a server does in one turn: it ends a connection that has something to say, and the next one that it
+ * takes has its number. */
 static void
 on_replace(struct ring_op *op, int res, bool more)
 {
@@ -305,8 +306,8 @@ on_accepted(struct ring_op *op, int res, bool more)
 	on_done(op, res, more);
 }
 
-/* Forty connections at once, on a listener that blocks and that another ring is at as well: each is accepted once,
- * nobody waits. */
+/* Forty connections at once, on a listener that blocks and that another ring is at as well: each is
+ * accepted once, nobody waits. */
 static void
 two_rings_at_one_listener(void **state)
 {

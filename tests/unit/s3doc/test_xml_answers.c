@@ -57,7 +57,8 @@ lists(void **state)
 	xml_list_end(&x, t, false, NULL, 0);
 	assert_has(&x, "<ContinuationToken>AWEgYg</ContinuationToken>");
 	assert_has(&x, "<IsTruncated>false</IsTruncated><KeyCount>0</KeyCount></ListBucketResult>");
-	/* What was asked is echoed, start-after also where a token outweighs it, and a token that is empty. */
+	/* What was asked is echoed, start-after also where a token outweighs it, and a token that is
+	 * empty. */
 	t = parsed("GET", "/bkt?list-type=2&start-after=%26&continuation-token=AWEgYg%3D%3D");
 	text_reset(&x);
 	xml_list_begin(&x, t);

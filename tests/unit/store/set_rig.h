@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A set of engines in memory with one port or several, and the operations as blocking calls: what the tests of
- * the set share.
+ * A set of engines in memory with one port or several, and the operations as blocking calls: what the tests
+ * of the set share.
  */
 #ifndef GANTRY_TESTS_SET_RIG_H
 #define GANTRY_TESTS_SET_RIG_H

@@ -510,7 +510,8 @@ test_life(void **state)
 	assert_int_equal(store_unit_nr(st), 2);
 	store_unit_info(st, 1, &info);
 	assert_string_equal(info.name, "memory-1");
-	/* the engines have the table of the store in memory, which has no snapshots; then one of them has some */
+	/* the engines have the table of the store in memory, which has no snapshots; then one of them has
+	 * some */
 	assert_int_equal(store_can(st), STORE_CAN_SCRUB | STORE_CAN_DRAIN);
 	assert_int_equal(store_snapshot(st), -EOPNOTSUPP);
 	engine(0)->ops = &odd;

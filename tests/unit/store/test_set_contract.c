@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A set of one, two and three engines in memory under the suite that every back end must pass, with completions
- * at once, late, and in between.  SEED= repeats a run.
+ * A set of one, two and three engines in memory under the suite that every back end must pass, with
+ * completions at once, late, and in between.  SEED= repeats a run.
  */
 #include "set_rig.h"
 #include "tests/fake/store_contract.h"

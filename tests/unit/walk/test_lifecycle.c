@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lifecycle rules, executed: what is due goes and nothing else, at the rate that is set; errors, rules that are
- * taken back, buckets that go, and pauses on the way.  tests/system/s3_buckets.sh has the real daemon.
+ * Lifecycle rules, executed: what is due goes and nothing else, at the rate that is set; errors, rules that
+ * are taken back, buckets that go, and pauses on the way.  tests/system/s3_buckets.sh has the real daemon.
  */
 #include "tests/unit/walk/rules.h"
 

@@ -185,7 +185,8 @@ test_queue_shared(void **state)
 	bufpool_fini(&bp);
 }
 
-/* claim TM27: a client with everything: what comes back goes to the other one in the queue, until it has half. */
+/* claim TM27: a client with everything: what comes back goes to the other one in the queue, until it has
+ * half. */
 static void
 test_two_clients(void **state)
 {
@@ -353,7 +354,8 @@ test_hungry_ends(void **state)
 	end_them(&bp, &xp, 2);
 }
 
-/* claim TM36: a client is an IPv4 address, or a /64 of IPv6, whatever the port; who is near whom depends on the key. */
+/* claim TM36: a client is an IPv4 address, or a /64 of IPv6, whatever the port; who is near whom depends
+ * on the key. */
 static void
 test_client_of(void **state)
 {

@@ -22,9 +22,11 @@
 #undef FMT_SEG_MIN
 #define FMT_SEG_MIN (64u << 10)
 #undef FMT_ENTRY_MAX
-#define FMT_ENTRY_MAX 3u
+#define FMT_ENTRY_MAX 2u
 #undef FMT_SUPER_BYTES
 #define FMT_SUPER_BYTES (8u << 10)
+#undef FMT_DEVICE_HEAD_BYTES
+#define FMT_DEVICE_HEAD_BYTES ((uint64_t)16 << 10)
 #undef FMT_CRC_BLOCK_MAX
 #define FMT_CRC_BLOCK_MAX 4096u
 

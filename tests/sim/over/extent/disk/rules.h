@@ -13,6 +13,7 @@
 	X(COLLECT_ONLY_ENDED)                                                                                \
 	X(JUDGE_PENDING)                                                                                     \
 	X(LARGE_FLUSHED_FIRST)                                                                               \
+	X(PARTS_MAP_FLUSHED_FIRST)                                                                           \
 	X(LOG_NONCE)                                                                                         \
 	X(EPOCH_KEYED_OLD)                                                                                   \
 	X(REUSE_STAMPED)                                                                                     \
@@ -40,6 +41,7 @@ extern bool sim_rule_on[SIM_RULE_NR];
 #define RULE_COLLECT_ONLY_ENDED sim_rule_on[SIM_COLLECT_ONLY_ENDED]
 #define RULE_JUDGE_PENDING sim_rule_on[SIM_JUDGE_PENDING]
 #define RULE_LARGE_FLUSHED_FIRST sim_rule_on[SIM_LARGE_FLUSHED_FIRST]
+#define RULE_PARTS_MAP_FLUSHED_FIRST sim_rule_on[SIM_PARTS_MAP_FLUSHED_FIRST]
 #define RULE_LOG_NONCE sim_rule_on[SIM_LOG_NONCE]
 #define RULE_EPOCH_KEYED_OLD sim_rule_on[SIM_EPOCH_KEYED_OLD]
 #define RULE_REUSE_STAMPED sim_rule_on[SIM_REUSE_STAMPED]

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists of objects, buckets, uploads and parts, page after page. */
+#include "client/client_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE_BYTES_MAX (16u << 20)
+
+/* A list that is under way. */
+struct listing {
+	enum list_kind kind;
+	list_fn *fn;
+	void *cookie;
+	const struct field *pair; /* of every page's query */
+	int pair_nr;
+	const char *next_name, *next_id_name; /* of the query's keys that say where a page begins */
+	struct list_page page;                /* the last one */
+};
+
+#define PAIRS_MAX 8
+
+static char *
+page_url(const struct listing *l, const char *url)
+{
+	struct field pair[PAIRS_MAX];
+	int nr = 0;
+
+	for (int i = 0; i < l->pair_nr; i++)
+		pair[nr++] = l->pair[i];
+	pair[nr++] = (struct field){ l->next_name, l->page.next };
+	if (l->next_id_name)
+		pair[nr++] = (struct field){ l->next_id_name, l->page.next_id };
+	return url_query(url, pair, nr);
+}
+
+/* One page; *ret_more says whether another one follows. */
+static int
+one_page(struct listing *l, struct call *c, char *body, bool *ret_more)
+{
+	struct exchange x = call_exchange(c, METHOD_GET);
+	char *url = page_url(l, c->url);
+	struct list_page page = { 0 };
+	int e;
+
+	if (!url)
+		return -ENOMEM;
+	x.url = url;
+	x.buffer = body;
+	x.buffer_size = PAGE_BYTES_MAX;
+	e = call_s3(c, &x);
+	free(url);
+	if (e < 0)
+		return e;
+	if (c->r.body_overflow) {
+		call_say(c, "a page of the list is longer than 16 MiB");
+		return -EPROTO;
+	}
+	e = list_read(body, (size_t)c->r.body_bytes, l->kind, l->fn, l->cookie, &page);
+	if (e == -ENOMSG)
+		e = -EPROTO;
+	if (e == -EPROTO)
+		call_say(c, "the server's answer is not the list that was asked for");
+	if (e == 0 && page.is_truncated && l->page.next && !strcmp(page.next, l->page.next) &&
+	    (!page.next_id || (l->page.next_id && !strcmp(page.next_id, l->page.next_id)))) {
+		call_say(c, "the server's list does not come to an end: a page says that it follows itself");
+		e = -EPROTO;
+	}
+	*ret_more = page.is_truncated;
+	free(l->page.next);
+	free(l->page.next_id);
+	l->page = page;
+	return e;
+}
+
+static int
+list_all(struct gantry *g, const char *url, unsigned timeout_ms, struct listing *l, struct gantry_result *res)
+{
+	struct gantry_request req = { .size = sizeof req, .timeout_ms = timeout_ms };
+	struct gantry_result own;
+	struct call c;
+	char *body = malloc(PAGE_BYTES_MAX);
+	bool more = true;
+	int e = call_begin(&c, g, url, &req, res, &own);
+
+	if (e == 0 && !body)
+		e = -ENOMEM;
+	while (e == 0 && more)
+		e = one_page(l, &c, body, &more);
+	free(body);
+	free(l->page.next);
+	free(l->page.next_id);
+	/* What the callback returned is no error of the request, even if it is negative. */
+	return call_end(&c, e, res);
+}
+
+/* What a program gave to be called. */
+struct told {
+	gantry_entry_fn *entry;
+	gantry_part_fn *part;
+	void *cookie;
+};
+
+static int
+tell(void *cookie, const struct gantry_entry *e, const struct gantry_part *p)
+{
+	const struct told *t = cookie;
+
+	return e ? t->entry(t->cookie, e) : t->part(t->cookie, p);
+}
+
+int
+gantry_list(struct gantry *g, const char *url, const struct gantry_list_options *options, gantry_entry_fn *fn,
+	    void *cookie, struct gantry_result *res)
+{
+	struct gantry_list_options o = { 0 };
+	struct told told = { .entry = fn, .cookie = cookie };
+	char page[16];
+
+	if (options)
+		memcpy(&o, options, options->size && options->size < sizeof o ? options->size : sizeof o);
+	snprintf(page, sizeof page, "%u", o.page ? o.page : 1000);
+
+	const struct field pair[] = { { "list-type", "2" },         { "encoding-type", "url" },
+				      { "max-keys", page },         { "prefix", o.prefix },
+				      { "delimiter", o.delimiter }, { "start-after", o.start_after } };
+	struct listing l = { .kind = LIST_OBJECTS,
+			     .fn = tell,
+			     .cookie = &told,
+			     .pair = pair,
+			     .pair_nr = sizeof pair / sizeof *pair,
+			     .next_name = "continuation-token" };
+
+	return list_all(g, url, o.timeout_ms, &l, res);
+}
+
+int
+gantry_list_buckets(struct gantry *g, const char *url, gantry_entry_fn *fn, void *cookie,
+		    struct gantry_result *res)
+{
+	struct told told = { .entry = fn, .cookie = cookie };
+	struct listing l = {
+		.kind = LIST_BUCKETS, .fn = tell, .cookie = &told, .next_name = "continuation-token"
+	};
+
+	return list_all(g, url, 0, &l, res);
+}
+
+int
+gantry_uploads(struct gantry *g, const char *url, const char *prefix, gantry_entry_fn *fn, void *cookie,
+	       struct gantry_result *res)
+{
+	struct told told = { .entry = fn, .cookie = cookie };
+	const struct field pair[] = { { "uploads", "" }, { "encoding-type", "url" }, { "prefix", prefix } };
+	struct listing l = { .kind = LIST_UPLOADS,
+			     .fn = tell,
+			     .cookie = &told,
+			     .pair = pair,
+			     .pair_nr = sizeof pair / sizeof *pair,
+			     .next_name = "key-marker",
+			     .next_id_name = "upload-id-marker" };
+
+	return list_all(g, url, 0, &l, res);
+}
+
+int
+gantry_upload_parts(struct gantry *g, const char *url, const char *id, gantry_part_fn *fn, void *cookie,
+		    struct gantry_result *res)
+{
+	struct told told = { .part = fn, .cookie = cookie };
+	const struct field pair[] = { { "uploadId", id } };
+	struct listing l = { .kind = LIST_PARTS,
+			     .fn = tell,
+			     .cookie = &told,
+			     .pair = pair,
+			     .pair_nr = 1,
+			     .next_name = "part-number-marker" };
+
+	return list_all(g, url, 0, &l, res);
+}
