@@ -493,7 +493,7 @@ void sn_mark_drop(struct sn_qp *qp);       /* reset or destroyed */
 void sn_fault_release(struct sn_ctx *ctx); /* by the watcher: rules have gone */
 /* Refuses a call, by a rule or since the device is lost.  0 or errno. */
 int sn_refused(struct ibv_context *context, enum fab_op op, uint64_t len);
-/* The same, but a lost device is the caller's business. */
+/* Does the same, but a lost device is the caller's business. */
 int sn_refused_by_rule(struct ibv_context *context, enum fab_op op, uint64_t len);
 bool sn_lost(const struct sn_ctx *ctx);
 
