@@ -85,7 +85,7 @@ define module
 OBJ-$(1) := $$(patsubst %.c,$(O)/%.o,$$(wildcard $(call moddir,$(1))/*.c))
 $(O)/$(1).a: $$(OBJ-$(1))
 	@mkdir -p $$(@D); rm -f $$@
-	$$(Q)ar rcs $$@ $$^
+	$$(Q)$(AR) rcs $$@ $$^
 ALLOBJ += $$(OBJ-$(1))
 endef
 $(foreach m,$(MODULES),$(eval $(call module,$(m))))
@@ -132,7 +132,7 @@ TOOLBIN := $(patsubst tests/tools/%.c,$(O)/tools/%,$(TOOLSRC))
 TOOLLIB := $(patsubst %.c,$(O)/%.o,$(wildcard tests/tools/*/*.c))
 $(O)/tools.a: $(TOOLLIB)
 	@mkdir -p $(@D); rm -f $@
-	$(Q)ar rcs $@ $^
+	$(Q)$(AR) rcs $@ $^
 $(TOOLBIN): $(O)/tools/%: $(O)/tests/tools/%.o $(call archives,tools)
 	@mkdir -p $(@D); echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(call linkmod,tools) $(shell pkg-config --libs libcurl libibverbs libmlx5 libcrypto)
@@ -164,7 +164,7 @@ check-hostile:
 check-clients:
 	@scripts/deps build test clients
 	@$(MAKE) --no-print-directory all testbins
-	@tests/clients/run.sh
+	@T='$(T)' tests/clients/run.sh
 # The status page in headless Chromium.  SHOTS=DIR keeps the screenshots.
 check-ui:
 	@scripts/deps build test ui
@@ -273,7 +273,7 @@ help:
 	@echo 'make check-long     the long sweeps, SECS= seconds each'
 	@echo 'make check-threads [T=name] unit and system tests where io_uring is forbidden, as in a container'
 	@echo 'make check-hostile [T=name] clients that mean harm, by the hundred and the thousand'
-	@echo 'make check-clients  aws, boto3, s3cmd, rclone and curl against the daemon (installs them)'
+	@echo 'make check-clients [T=name] packaged clients against the daemon, and docs/recipes.md word for word (installs them)'
 	@echo 'make check-ui       the status page in headless Chromium (installs it)'
 	@echo 'make asan | tsan    build that variant and run its tests'
 	@echo 'make fuzz [F=name] [SECS=60] [JOBS=1]   libFuzzer over the parsers; fuzz-merge keeps what reached new code'

@@ -73,7 +73,7 @@ cd /tmp
 export SOFTNIC_DIR=/tmp/nic
 mkdir -p "$SOFTNIC_DIR"
 gantryd --check-config
-gantryd --format
+gantryd --format | grep '^export AWS_' >/tmp/first-key
 with-softnic gantryd --ready-file /tmp/ready >/tmp/daemon.log 2>&1 &
 pid=$!
 trap 'kill -9 $pid 2>/dev/null || :' EXIT
@@ -91,6 +91,9 @@ curl -sSf "http://$at/bucket/http" | cmp - /tmp/in
 with-softnic gantry --require-rdma -q put /tmp/in "http://$at/bucket/rdma"
 with-softnic gantry --require-rdma -q get "http://$at/bucket/rdma" /tmp/out
 cmp /tmp/in /tmp/out
+gantry key new --read-only --json -q --admin /tmp/gantry-admin.sock | grep -q '"reloaded":true'
+. /tmp/first-key
+gantry -q put /tmp/in "http://$at/bucket/signed"
 with-softnic python3 -W error - "http://$at/bucket" <<PYTHON
 import gantry, sys
 data = open("/tmp/in", "rb").read()
@@ -122,6 +125,7 @@ in_chroot "$R" sh -c 'dpkg --remove '"$names" >"$T/log" 2>&1 || die "remove: $(t
 in_chroot "$R" sh -c 'dpkg --purge '"$names" >"$T/log" 2>&1 || die "purge: $(tail -n 5 "$T/log")"
 grep -q 'objects in /var/lib/gantry' "$T/log" || die "purging says nothing of the store that it leaves"
 [ -d "$R/var/lib/gantry/disk0" ] || die "purging took a store"
+[ ! -e "$R/var/lib/gantry/credentials.yaml" ] || die "purging left access keys"
 ok "removing leaves the configuration, purging leaves the store and says so"
 rm -rf "$R/var/lib/gantry" "$R/etc/gantry/conf.d/small.yaml"
 rmdir "$R/etc/gantry/conf.d" "$R/etc/gantry" 2>/dev/null

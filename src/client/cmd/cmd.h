@@ -44,6 +44,10 @@ struct cmd {
 	struct part part;
 	const char *method; /* presign */
 	unsigned expires_s;
+	struct {
+		const char *bucket, *prefix, *until, *file, *conf;
+		bool read_only;
+	} key; /* key */
 	/* bench; NULL or 0: the default */
 	const char *sizes, *at_once, *mix, *ways;
 	double time_s, warm_up_s, rate;
@@ -93,6 +97,8 @@ int cmd_ports(struct cmd *c);
 int cmd_status(struct cmd *c);
 int cmd_top(struct cmd *c);
 int cmd_doctor(struct cmd *c, const char *client);
+/* Does "new", "list" or "revoke" with the access keys of a daemon on this machine; access_key: what to revoke. */
+int cmd_key(struct cmd *c, const char *what, const char *access_key);
 /* Says in words what a decline's reason means. */
 const char *decline_meaning(const char *reason);
 /* Puts or gets many files: names from a list file ("-": standard input), one a line, below -C DIR and
@@ -107,6 +113,8 @@ void get_part(struct cmd *c, struct buffer *b, int streams, const char *url, con
 	      const struct part *part, struct outcome *o);
 /* Reads FIRST-LAST, FIRST- or -LENGTH. */
 bool part_parse(const char *text, struct part *ret);
+/* Reads a time of at least a second and at most max_s: 90, 90s, 15m, 12h, 7d. */
+bool duration_parse(const char *text, uint64_t max_s, uint64_t *ret_s);
 
 /* Makes a buffer.  0 or -ENOMEM. */
 int buffer_init(struct buffer *b, struct gantry *g);

@@ -20,9 +20,8 @@ take_number(const char *text, const char *what, double min, double max, double *
 		words_bad(NULL, what, text);
 }
 
-/* 90, 90s, 15m, 12h, 7d: seconds, at most GANTRY_PRESIGN_MAX_S; 0: it is none. */
-static unsigned
-take_expiry(const char *text)
+bool
+duration_parse(const char *text, uint64_t max_s, uint64_t *ret_s)
 {
 	static const char units[] = "smhd";
 	static const unsigned seconds[] = { 1, 60, 3600, 86400 };
@@ -31,12 +30,13 @@ take_expiry(const char *text)
 	unsigned long n;
 
 	if (*text < '0' || *text > '9')
-		return 0;
+		return false;
 	n = strtoul(text, &end, 10);
 	unit = *end ? strchr(units, *end) : units;
-	if (!unit || (*end && end[1]) || n > GANTRY_PRESIGN_MAX_S / seconds[unit - units])
-		return 0;
-	return (unsigned)n * seconds[unit - units];
+	if (!unit || (*end && end[1]) || n > max_s / seconds[unit - units])
+		return false;
+	*ret_s = (uint64_t)n * seconds[unit - units];
+	return n > 0;
 }
 
 static const char *
@@ -54,6 +54,7 @@ static void
 take_option(struct cmd *c, int opt)
 {
 	double n;
+	uint64_t s;
 
 	switch (opt) {
 	case OPT_NO_RDMA:
@@ -118,11 +119,29 @@ take_option(struct cmd *c, int opt)
 		c->method = take_method(optarg);
 		break;
 	case OPT_EXPIRES:
-		c->expires_s = take_expiry(optarg);
-		if (!c->expires_s)
+		if (!duration_parse(optarg, GANTRY_PRESIGN_MAX_S, &s))
 			words_bad(NULL,
 				  "--expires wants a time from 1 second to 7 days, such as 90, 15m, 12h, 7d",
 				  optarg);
+		c->expires_s = (unsigned)s;
+		break;
+	case OPT_BUCKET:
+		c->key.bucket = optarg;
+		break;
+	case OPT_PREFIX:
+		c->key.prefix = optarg;
+		break;
+	case OPT_READ_ONLY:
+		c->key.read_only = true;
+		break;
+	case OPT_UNTIL:
+		c->key.until = optarg;
+		break;
+	case OPT_FILE:
+		c->key.file = optarg;
+		break;
+	case OPT_CONF:
+		c->key.conf = optarg;
 		break;
 	case OPT_SIZES:
 		c->sizes = optarg;
@@ -271,6 +290,12 @@ run_doctor(struct cmd *c, char **w)
 	return cmd_doctor(c, w[0]);
 }
 
+static int
+run_key(struct cmd *c, char **w)
+{
+	return cmd_key(c, w[0], w[1]);
+}
+
 static int (*const run[COMMAND_NR])(struct cmd *c, char **w) = {
 #define COMMAND(name, ...) run_##name,
 #include "client/cmd/command.def"
@@ -359,7 +384,7 @@ main(int argc, char **argv)
 		argv[optind + url] = (char *)words_url(id, argv[optind + url], argv[optind], c.scality);
 	sigaction(SIGBUS, &bus, NULL);
 	sigaction(SIGPIPE, &pipe, NULL);
-	if (!(commands[id].takes & FOR_DAEMON))
+	if (!(commands[id].takes & (FOR_DAEMON | FOR_KEY)))
 		c.g = open_library(&c);
 	int rc = run[id](&c, argv + optind);
 

@@ -32,6 +32,7 @@ enum {
 	FOR_CAT = 1 << 8,
 	FOR_PRESIGN = 1 << 9,
 	FOR_BENCH = 1 << 10,
+	FOR_KEY = 1 << 11, /* those that change a file of the daemon, and need no library */
 };
 
 enum command_id {
