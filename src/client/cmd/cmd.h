@@ -45,8 +45,8 @@ struct cmd {
 	const char *method; /* presign */
 	unsigned expires_s;
 	struct {
-		const char *bucket, *prefix, *until, *file, *conf;
-		bool read_only;
+		const char *bucket, *prefix, *until, *from, *file, *conf;
+		bool read_only, no_delete, no_overwrite;
 	} key; /* key */
 	/* bench; NULL or 0: the default */
 	const char *sizes, *at_once, *mix, *ways;
