@@ -162,7 +162,7 @@ check-hostile:
 	@JOBS=1 scripts/run-tests --variant $(VARIANT) --hostile $(T)
 # The clients that Debian packages: aws, boto3, s3cmd, rclone, curl.  QUICK=1: with small files.
 check-clients:
-	@scripts/deps build test clients
+	@scripts/deps build test clients torch
 	@$(MAKE) --no-print-directory all testbins
 	@T='$(T)' tests/clients/run.sh
 # The status page in headless Chromium.  SHOTS=DIR keeps the screenshots.
