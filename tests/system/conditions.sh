@@ -27,7 +27,7 @@ short=$(($(date +%s) + 4))
 head -c 2000000 /dev/urandom >"$T/body"
 
 # ---- by RDMA, as gantry does
-by_rdma() { (. "$T/$1" && nic "$BUILD/gantry" --require-rdma -q put "$T/body" "http://$SIGNED/bkt/$2") 2>"$T/err"; }
+by_rdma() { (eval "$(cat "$T/$1")" && nic "$BUILD/gantry" --require-rdma -q put "$T/body" "http://$SIGNED/bkt/$2") 2>"$T/err"; }
 by_rdma once rdma || fail "a new object by RDMA: $(cat "$T/err")"
 ! by_rdma once rdma || fail "overwritten by RDMA"
 grep -qF "The object is there, and the access key may not change what is there (no_overwrite)." "$T/err" || fail "$(cat "$T/err")"
@@ -39,7 +39,7 @@ by_rdma keep rdma || fail "overwriting by RDMA with no_delete alone: $(cat "$T/e
 # ---- of many at once exactly one is the first
 for round in 1 2 3 4; do
 	for i in 1 2 3 4 5 6 7 8; do
-		(. "$T/once" && head -c $((i * 60000)) "$T/body" >"$T/b$i" && "$BUILD/tools/s3sign" -s "$SIGNED" -k "$AWS_ACCESS_KEY_ID" -p "$AWS_SECRET_ACCESS_KEY" \
+		(eval "$(cat "$T/once")" && head -c $((i * 60000)) "$T/body" >"$T/b$i" && "$BUILD/tools/s3sign" -s "$SIGNED" -k "$AWS_ACCESS_KEY_ID" -p "$AWS_SECRET_ACCESS_KEY" \
 			-b "$T/b$i" PUT "/bkt/race$round" >"$T/race$i" 2>&1) &
 		runs[i]=$!
 	done
