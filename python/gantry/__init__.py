@@ -14,6 +14,7 @@ libgantry does the work and is found as libgantry.so.0, or where $GANTRY_LIBRARY
 
 from ._abi import library as _library
 from ._client import Client, Data, Registration, Result
+from ._file import ObjectReader, ObjectWriter
 from ._list import Entry
 from ._version import __version__
 from .errors import (
@@ -57,6 +58,8 @@ __all__ = [
     "NotByRdma",
     "NotFound",
     "NotModified",
+    "ObjectReader",
+    "ObjectWriter",
     "PreconditionFailed",
     "ProtocolError",
     "RangeNotSatisfiable",

@@ -36,6 +36,10 @@ _release.restype = None
 _is_contiguous = ctypes.pythonapi.PyBuffer_IsContiguous
 _is_contiguous.argtypes = [ctypes.POINTER(_PyBuffer), ctypes.c_char]
 _is_contiguous.restype = ctypes.c_int
+_from_memory = ctypes.pythonapi.PyMemoryView_FromMemory
+_from_memory.argtypes = [ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int]
+_from_memory.restype = ctypes.py_object
+_READ, _WRITE = 0x100, 0x200  # PyBUF_READ, PyBUF_WRITE
 
 _DEVICE = (
     "its bytes lie in a device's memory ({where}), which libgantry can neither register nor copy from: "
@@ -113,6 +117,14 @@ class Memory:
         self.address = view.buf or 0
         self.nbytes = view.len
         self.readonly = bool(view.readonly)
+
+    def view(self) -> memoryview:
+        """Returns a view of the bytes, whatever items they are of.  It is good until release()."""
+        if not self.nbytes:
+            return memoryview(b"")
+        view = _from_memory(self.address, self.nbytes, _READ if self.readonly else _WRITE)
+        assert isinstance(view, memoryview)
+        return view
 
     def release(self) -> None:
         """Lets go of the object."""

@@ -11,10 +11,11 @@ import threading
 import urllib.parse
 import weakref
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Union
 
 from . import _abi
 from ._buffer import Memory
+from ._file import ObjectReader, ObjectWriter
 from ._list import Channel, Entry, listed
 from .errors import Error, PreconditionFailed, error_for
 
@@ -581,6 +582,29 @@ class Client:
             self._lib.gantry_stat, self.url(key), ctypes.byref(request), _abi.HEADER_FN(take), None
         )
         return found
+
+    def open(self, key: str, mode: str = "rb", **words: Any) -> Union[ObjectReader, ObjectWriter]:
+        """Opens an object as a binary file: "rb" reads it, "wb" makes it, whole or not at all, at close().
+
+        Words for "rb": block_size (8 MiB; what small reads are served from), rdma, timeout.
+        Words for "wb": part_size (the client's), checksum (True), content_type, if_match, if_none_match,
+        rdma, timeout.
+        """
+        if mode in ("rb", "r"):
+            return self.reader(key, **words)
+        if mode in ("wb", "w", "xb", "x"):
+            if mode.startswith("x"):
+                words["if_none_match"] = "*"
+            return self.writer(key, **words)
+        raise ValueError(f"mode {mode!r}: an object is opened with rb, wb or xb")
+
+    def reader(self, key: str, *, block_size: int = 8 * MIB, **words: Any) -> ObjectReader:
+        """Opens an object for reading; see open()."""
+        return ObjectReader(self, self.url(key), block_size=block_size, **words)
+
+    def writer(self, key: str, *, part_size: Optional[int] = None, **words: Any) -> ObjectWriter:
+        """Opens an object for writing; see open()."""
+        return ObjectWriter(self, self.url(key), part_size=part_size or self.part_size, **words)
 
     # ---- lists ----
 

@@ -369,6 +369,166 @@ class Http(Rdma):
             c.make_bucket()
 
 
+class Files(unittest.TestCase):
+    """Objects as files."""
+
+    def setUp(self):
+        self.c = gantry.Client(BUCKET, part_size=5 * MIB, jobs=2, require_rdma=True)
+        self.addCleanup(self.c.close)
+
+    def no_uploads(self):
+        self.assertEqual(list(self.c.uploads()), [])
+
+    def test_write(self):
+        data = bytes_of(12 * MIB + 7)
+        for n in (0, 1, 5 * MIB, 5 * MIB + 1, len(data)):
+            with self.c.open("file", "wb") as f:
+                at, step = 0, 1
+                while at < n:
+                    self.assertEqual(
+                        f.write(memoryview(data)[at : min(at + step, n)]), min(at + step, n) - at
+                    )
+                    at = min(at + step, n)
+                    step = step * 3 + 1
+                self.assertEqual((f.tell(), f.writable(), f.seekable(), f.closed), (n, True, False, False))
+                f.flush()
+            self.assertEqual(
+                (f.closed, f.result.object_size, f.result.path), (True, n, "rdma" if n else "http")
+            )
+            self.assertEqual(self.c.get("file"), data[:n])
+            self.assertEqual(bool(f.result.checksum or f.result.crc64nvme is not None), True)
+        # Numbers as well as bytes; what has other items is written as bytes.
+        with self.c.open("file", "wb") as f:
+            self.assertEqual(f.write(numpy.arange(10, dtype=">i4")), 40)
+            with self.assertRaisesRegex(TypeError, "is no buffer"):
+                f.write("text")
+        self.assertEqual(self.c.get("file"), numpy.arange(10, dtype=">i4").tobytes())
+        with self.c.open("file") as r:
+            back = numpy.zeros(10, dtype=">i4")
+            self.assertEqual((r.readinto(back), list(back)), (40, list(range(10))))
+        with self.assertRaisesRegex(ValueError, "closed"):
+            f.write(b"1")
+        f.close()
+        with self.assertRaisesRegex(ValueError, "mode 'ab'"):
+            self.c.open("file", "ab")
+
+    def test_whole_or_not(self):
+        """An exception, abort(), nobody's file and the end of the program leave what was there."""
+        self.c.put("kept", b"old")
+        for n in (10, 11 * MIB):
+            with self.assertRaises(KeyboardInterrupt), self.c.open("kept", "wb") as f:
+                f.write(bytes(n))
+                raise KeyboardInterrupt
+            f = self.c.open("kept", "wb")
+            f.write(bytes(n))
+            f.abort()
+            self.assertTrue(f.closed)
+            f = self.c.open("kept", "wb")
+            f.write(bytes(n))
+            with self.assertWarnsRegex(ResourceWarning, "kept: not closed, so nothing was stored"):
+                del f
+                gc.collect()
+            text = f"""if True:
+                import gantry, warnings
+                warnings.simplefilter("ignore")
+                c = gantry.Client({BUCKET!r}, part_size=5 << 20)
+                f = c.open("kept", "wb")
+                f.write(bytes({n}))
+            """
+            subprocess.run([sys.executable, "-c", text], check=True, timeout=120)
+            self.no_uploads()
+        self.assertEqual(self.c.get("kept"), b"old")
+        with self.c.open("kept", "wb", if_match='"0"') as f:
+            f.write(bytes(10))
+            self.assertRaises(gantry.PreconditionFailed, f.close)
+        for n in (10, 11 * MIB):
+            with self.assertRaises(gantry.PreconditionFailed), self.c.open("kept", "xb") as f:
+                f.write(bytes(n))
+        # What a thread meets is raised by whoever writes on, or by close().
+        with self.assertRaises(gantry.NotFound):
+            with self.c.open(URL + "/nobucket/k", "wb") as f:
+                f.write(bytes(11 * MIB))
+        self.no_uploads()
+        self.assertEqual(self.c.get("kept"), b"old")
+
+    def test_read(self):
+        data = bytes_of(3 * MIB + 11)
+        self.c.put("file", data)
+        rng = random.Random(SEED)
+        with self.c.open("file", "rb", block_size=100_000) as f:
+            self.assertEqual((f.readable(), f.seekable(), f.tell(), f.size), (True, True, 0, len(data)))
+            # One after the other, in small and in large pieces.
+            got = bytearray()
+            while chunk := f.read(rng.choice((1, 1000, 99_999, 350_000))):
+                got += chunk
+            self.assertEqual(got, data)
+            self.assertEqual((f.read(5), f.peek(), f.tell()), (b"", b"", len(data)))
+            self.assertEqual(f.http_bytes, 0)
+            # Anywhere.
+            for _ in range(60):
+                at, n = rng.randrange(len(data) + 10), rng.choice((0, 1, 5000, 100_000, 1_000_000))
+                whence = rng.choice((os.SEEK_SET, os.SEEK_CUR, os.SEEK_END))
+                f.seek(at - {os.SEEK_SET: 0, os.SEEK_CUR: f.tell(), os.SEEK_END: len(data)}[whence], whence)
+                buffer = bytearray(n)
+                self.assertEqual(f.readinto(buffer), len(data[at : at + n]))
+                self.assertEqual(buffer[: len(data[at : at + n])], data[at : at + n])
+                self.assertEqual(f.tell(), at + len(data[at : at + n]))
+            f.seek(0)
+            target = numpy.zeros(len(data), "u1")
+            self.assertEqual(f.readinto(target), len(data))
+            self.assertEqual(target.tobytes(), data)
+            for bad in ((-1, 0), (0, 7)):
+                self.assertRaises(ValueError, f.seek, *bad)
+        self.assertRaisesRegex(ValueError, "closed", f.read)
+        # Lines, and pickles, which want them.
+        lines = [b"%d\n" % i * (i % 50) for i in range(3000)]
+        self.c.put("lines", b"".join(lines))
+        with self.c.open("lines", block_size=777) as f:
+            self.assertEqual(b"".join(f), b"".join(lines))
+        with self.c.open("pickle", "wb") as f:
+            pickle.dump({"a": target, "b": lines}, f, 5)
+        with self.c.open("pickle") as f:
+            back = pickle.load(f)
+            self.assertTrue((back["a"] == target).all() and back["b"] == lines)
+        # A small read ahead of a large one costs no more requests than bytes are asked for.
+        with self.c.open("file", block_size=MIB) as f:
+            self.assertEqual(f.read(3), data[:3])
+            self.assertLessEqual(f.rdma_bytes, MIB)
+        # It is one version of the object.
+        with self.c.open("file", block_size=1000) as f:
+            f.read(10)
+            self.c.put("file", data[::-1])
+            with self.assertRaises(gantry.PreconditionFailed):
+                f.read(10_000)
+        self.c.put("file", b"")
+        with self.c.open("file") as f:
+            self.assertEqual((f.read(), f.size), (b"", 0))
+        self.assertRaises(gantry.NotFound, self.c.open, "none")
+
+    def test_fork(self):
+        data = bytes_of(MIB)
+        self.c.put("file", data)
+        with self.c.open("file", block_size=10_000) as f, self.c.open("made", "wb") as w:
+            self.assertEqual(f.read(50_001), data[:50_001])
+            w.write(data)
+            child = os.fork()
+            if child == 0:
+                try:
+                    ok = f.read() == data[50_001:]
+                    try:
+                        w.write(b"1")
+                        ok = False
+                    except ValueError:
+                        pass
+                    os._exit(0 if ok else 1)
+                except BaseException as e:
+                    sys.stderr.write(f"child: {e!r}\n")
+                    os._exit(2)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+            self.assertEqual(f.read(), data[50_001:])
+        self.assertEqual(self.c.get("made"), data)
+
+
 class Lists(unittest.TestCase):
     """Lists, copies, buckets."""
 
