@@ -22,6 +22,7 @@ UNITDIR ?= $(PREFIX)/lib/systemd/system
 SYSUSERSDIR ?= $(PREFIX)/lib/sysusers.d
 TMPFILESDIR ?= $(PREFIX)/lib/tmpfiles.d
 ZSHDIR ?= $(PREFIX)/share/zsh/vendor-completions
+PYTHONDIR ?= $(PREFIX)/lib/python3/dist-packages
 DOCDIR ?= $(PREFIX)/share/doc/gantry
 VERSION := $(shell cat VERSION)
 
@@ -84,7 +85,7 @@ define module
 OBJ-$(1) := $$(patsubst %.c,$(O)/%.o,$$(wildcard $(call moddir,$(1))/*.c))
 $(O)/$(1).a: $$(OBJ-$(1))
 	@mkdir -p $$(@D); rm -f $$@
-	$$(Q)ar rcs $$@ $$^
+	$$(Q)$(AR) rcs $$@ $$^
 ALLOBJ += $$(OBJ-$(1))
 endef
 $(foreach m,$(MODULES),$(eval $(call module,$(m))))
@@ -131,7 +132,7 @@ TOOLBIN := $(patsubst tests/tools/%.c,$(O)/tools/%,$(TOOLSRC))
 TOOLLIB := $(patsubst %.c,$(O)/%.o,$(wildcard tests/tools/*/*.c))
 $(O)/tools.a: $(TOOLLIB)
 	@mkdir -p $(@D); rm -f $@
-	$(Q)ar rcs $@ $^
+	$(Q)$(AR) rcs $@ $^
 $(TOOLBIN): $(O)/tools/%: $(O)/tests/tools/%.o $(call archives,tools)
 	@mkdir -p $(@D); echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(call linkmod,tools) $(shell pkg-config --libs libcurl libibverbs libmlx5 libcrypto)
@@ -161,9 +162,9 @@ check-hostile:
 	@JOBS=1 scripts/run-tests --variant $(VARIANT) --hostile $(T)
 # The clients that Debian packages: aws, boto3, s3cmd, rclone, curl.  QUICK=1: with small files.
 check-clients:
-	@scripts/deps build test clients
+	@scripts/deps build test clients torch
 	@$(MAKE) --no-print-directory all testbins
-	@tests/clients/run.sh
+	@T='$(T)' tests/clients/run.sh
 # The status page in headless Chromium.  SHOTS=DIR keeps the screenshots.
 check-ui:
 	@scripts/deps build test ui
@@ -225,7 +226,7 @@ clean:
 
 # $(call installman,page...)
 installman = for m in $(1); do install -D -m 644 man/$$m $(DESTDIR)$(MANDIR)/man$${m\#\#*.}/$$m || exit 1; done
-.PHONY: install-client install-lib install-dev install-softnic deb check-deb check-vm
+.PHONY: install-client install-lib install-dev install-python install-softnic deb check-deb check-vm
 install: all install-client install-lib install-dev
 	install -D -m 755 $(O)/gantryd $(DESTDIR)$(PREFIX)/sbin/gantryd
 	install -D -m 644 conf/gantryd.yaml $(DESTDIR)$(SYSCONFDIR)/gantry/gantryd.yaml
@@ -251,6 +252,9 @@ install-dev: all
 	install -D -m 644 src/client/gantry.h $(DESTDIR)$(PREFIX)/include/gantry.h
 	sed -e 's|@PREFIX@|$(PREFIX)|;s|@LIBDIR@|$(LIBDIR)|;s|@VERSION@|$(VERSION)|' src/client/libgantry.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/libgantry.pc
 	$(call installman,libgantry.3)
+# The Python module is text, so it has no part in `make all`; rpm distributions have another PYTHONDIR.
+install-python:
+	for f in python/gantry/*.py python/gantry/py.typed; do install -D -m 644 $$f $(DESTDIR)$(PYTHONDIR)/$${f#python/} || exit 1; done
 # Test equipment, and not part of `make install`: nothing finds these libraries but through with-softnic.
 install-softnic: all
 	for l in libibverbs.so.1 libmlx5.so.1; do install -D -m 644 $(O)/softnic/$$l $(DESTDIR)$(LIBDIR)/gantry/softnic/$$l || exit 1; done
@@ -269,15 +273,16 @@ help:
 	@echo 'make check-long     the long sweeps, SECS= seconds each'
 	@echo 'make check-threads [T=name] unit and system tests where io_uring is forbidden, as in a container'
 	@echo 'make check-hostile [T=name] clients that mean harm, by the hundred and the thousand'
-	@echo 'make check-clients  aws, boto3, s3cmd, rclone and curl against the daemon (installs them)'
+	@echo 'make check-clients [T=name] packaged clients against the daemon, and docs/recipes.md word for word (installs them)'
 	@echo 'make check-ui       the status page in headless Chromium (installs it)'
 	@echo 'make asan | tsan    build that variant and run its tests'
 	@echo 'make fuzz [F=name] [SECS=60] [JOBS=1]   libFuzzer over the parsers; fuzz-merge keeps what reached new code'
 	@echo 'make lint           format, structure, comments, headers, scripts, manual pages'
 	@echo 'make bench [F=name]  the figures of docs/benchmarks.md, against raw disk, nginx and verbs'
 	@echo 'make bench-against REV=revision [F=name] [ROUNDS=7]   the same figures in turns with another revision: is one worse?'
+	@echo 'make bench-numbers [URL=http://HOST:PORT/BUCKET]   gantry bench by RDMA and HTTP in turns, as a table; VERIFY=1'
 	@echo 'make bench-growth [F=curve] [N=objects]   how cost grows with objects, size, connections, fill level; bench-plot draws it'
-	@echo 'make install DESTDIR= PREFIX=/usr'
+	@echo 'make install DESTDIR= PREFIX=/usr; install-python, install-softnic for these'
 	@echo 'make deb            Debian packages, into build/deb'
 	@echo 'make check-deb      installs, runs and purges them in a fresh chroot (root, network)'
 	@echo 'make check-vm       runs them in a virtual machine: systemd, Linux 6.1, Soft-RoCE (root, network)'

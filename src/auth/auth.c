@@ -174,8 +174,12 @@ try_entries(const struct auth_env *env, const struct sigv4 *s, uint64_t now_s,
 	struct auth_entry *e = NULL;
 	int nr = 0;
 
-	if (env->keys)
-		e = keys_find(env->keys, s->access_key, &nr);
+	if (auth_keys_nr(env->keys) == 0)
+		return refuse(ret_why, FAULT_ACCESS_KEY,
+			      "This server has no access keys: `gantry key new` makes one there.  Without a "
+			      "signature it serves "
+			      "who comes to a listener that is anonymous.");
+	e = keys_find(env->keys, s->access_key, &nr);
 	if (!e)
 		return refuse(ret_why, FAULT_ACCESS_KEY, "The access key is not known.");
 	for (int i = 0; i < nr; i++) {

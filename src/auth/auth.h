@@ -14,6 +14,7 @@
 #ifndef GANTRY_AUTH_AUTH_H
 #define GANTRY_AUTH_AUTH_H
 
+#include "auth/keys.h"
 #include "auth/sha256.h"
 #include "dialect/dialect.h"
 
@@ -24,31 +25,6 @@
 #include <sys/socket.h>
 
 #define AUTH_REGION_MAX 63
-#define AUTH_ACCESS_KEY_MAX 128
-#define AUTH_SECRET_MAX 256
-#define AUTH_TOKEN_MAX 4096
-#define AUTH_KEYS_MAX 4096 /* entries of a credentials file */
-#define AUTH_GRANTS_MAX 64 /* of one entry */
-#define AUTH_GIDS_MAX 64   /* likewise */
-
-/* ---- credentials ---- */
-
-/* An immutable set of credentials; counted, shared by all threads.  Secrets are wiped when the last reference
- * goes, and never printed. */
-struct auth_keys;
-struct auth_entry;
-
-/*
- * Reads the file (main thread).  It must be a regular file of the daemon's user or root and give nobody else
- * any access.  0, or -EINVAL (bad content or mode), -ENOMEM, -errno of opening it; every error is a line in
- * err.
- */
-int auth_keys_load(const char *path, struct auth_keys **ret_keys, FILE *err);
-/* Reads credentials from memory, as auth_keys_load() does from a file; source names them in errors. */
-int auth_keys_parse(const char *text, size_t len, const char *source, struct auth_keys **ret_keys, FILE *err);
-/* Takes another reference; NULL is fine.  Any thread. */
-struct auth_keys *auth_keys_get(struct auth_keys *keys);
-void auth_keys_put(struct auth_keys *keys);
 
 /* ---- signatures seen before (auth.replay) ---- */
 

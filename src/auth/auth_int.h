@@ -20,15 +20,6 @@ refuse(const char **ret_why, enum fault f, const char *why)
 int signature_parse(struct span b, uint8_t out[32]);
 /* ---- credentials (keys.c, credentials.c) ---- */
 
-struct auth_grant {
-	char bucket[64]; /* without the '*' */
-	uint8_t bucket_len;
-	bool any_suffix; /* "name*" and "*" */
-	bool read_only;
-	uint16_t prefix_len;
-	char *prefix;
-};
-
 /* Derived keys, one for even days and one for odd: around midnight requests of two days come. */
 struct signing_cache {
 	_Atomic uint32_t seq; /* odd: being written */
@@ -61,6 +52,27 @@ struct auth_entry *keys_find(struct auth_keys *keys, struct span access_key, int
 /* Derives the entry's key for a date (8 digits) and a region, or takes it from the cache.  Tells whether it
  * was there. */
 bool signing_key(struct auth_entry *e, const char *date, struct span region, uint8_t out[32]);
+/* Returns whether two entries are the same, with all that stands in them. */
+bool entry_same(const struct auth_entry *a, const struct auth_entry *b);
+
+#define CREDENTIALS_BYTES_MAX ((size_t)4 << 20) /* of a file */
+struct yaml_parser_s;
+struct yaml_document_s;
+
+/* Does what auth_keys_parse() does; may_be_empty: a text without any document is a list without keys. */
+int credentials_parse(const char *text, size_t len, const char *source, bool may_be_empty,
+		      struct auth_keys **ret_keys, FILE *err);
+/* Reads a file; whose: it must be one whose owner and mode the daemon takes.  0, with the text, which has secrets in it
+ * and is the caller's; or -errno, which was written to err. */
+int credentials_read(const char *path, bool whose, char **ret_text, size_t *ret_len, FILE *err);
+/* Wipes what a parser has of a text, and frees it. */
+void credentials_wipe(struct yaml_parser_s *y);
+void credentials_wipe_document(struct yaml_document_s *doc);
+/* Takes the * from the end of what a grant calls a bucket.  False: it names none. */
+bool credentials_bucket(struct span *name, bool *ret_any);
+/* Parses a time of RFC 3339: "2026-12-31T23:59:59Z", also with a fraction, which is dropped, or an offset.  0 or -EINVAL. */
+int credentials_time(struct span text, uint64_t *ret_s);
+
 /* Puts a key into the cache, once it is known that its holder speaks: nobody else puts any out. */
 void signing_key_keep(struct auth_entry *e, const char *date, struct span region, const uint8_t key[32]);
 

@@ -17,16 +17,15 @@
 #include <unistd.h>
 #include <yaml.h>
 
-#define FILE_BYTES_MAX ((size_t)4 << 20)
 #define ERRORS_SHOWN 50
 #define SECRET_MIN 8
-#define PREFIX_MAX 1024
 
 struct reader {
 	yaml_document_t *doc;
 	const char *source;
 	FILE *err;
 	int errors;
+	bool may_be_empty; /* a file with nothing in it is one without keys */
 	bool no_memory;
 };
 
@@ -105,9 +104,8 @@ take_bool(struct reader *rd, const yaml_node_t *n, const char *path, bool *ret)
 	*ret = span_is(b, "true");
 }
 
-/* RFC 3339: "2026-12-31T23:59:59Z", also with a fraction, which is dropped, or an offset. */
-static int
-parse_time(struct span b, uint64_t *ret_s)
+int
+credentials_time(struct span b, uint64_t *ret_s)
 {
 	char stamp[AUTH_STAMP_LEN + 1], basic[AUTH_STAMP_LEN + 1];
 	size_t at = 19;
@@ -144,6 +142,21 @@ parse_time(struct span b, uint64_t *ret_s)
 
 /* ---- grants ---- */
 
+bool
+credentials_bucket(struct span *name, bool *ret_any)
+{
+	*ret_any = name->len && name->p[name->len - 1] == '*';
+	name->len -= *ret_any;
+	if (name->len > 63 || (!name->len && !*ret_any))
+		return false;
+	for (size_t i = 0; i < name->len; i++) {
+		if (!islower((unsigned char)name->p[i]) && !isdigit((unsigned char)name->p[i]) &&
+		    !strchr(".-_", name->p[i]))
+			return false;
+	}
+	return true;
+}
+
 static void
 take_bucket(struct reader *rd, const yaml_node_t *n, const char *path, struct auth_grant *g, bool *given)
 {
@@ -154,20 +167,9 @@ take_bucket(struct reader *rd, const yaml_node_t *n, const char *path, struct au
 		return;
 	}
 	*given = true;
-	if (b.len && b.p[b.len - 1] == '*') {
-		g->any_suffix = true;
-		b.len--;
-	}
-	if (b.len > 63 || (!b.len && !g->any_suffix)) {
+	if (!credentials_bucket(&b, &g->any_suffix)) {
 		fail(rd, n, path, "expected a bucket's name, the beginning of one with *, or *");
 		return;
-	}
-	for (size_t i = 0; i < b.len; i++) {
-		if (!islower((unsigned char)b.p[i]) && !isdigit((unsigned char)b.p[i]) &&
-		    !strchr(".-_", b.p[i])) {
-			fail(rd, n, path, "expected a bucket's name, the beginning of one with *, or *");
-			return;
-		}
 	}
 	memcpy(g->bucket, b.p, b.len);
 	g->bucket_len = (uint8_t)b.len;
@@ -180,8 +182,8 @@ take_prefix(struct reader *rd, const yaml_node_t *n, const char *path, struct au
 
 	if (g->prefix) {
 		fail(rd, n, path, "given twice");
-	} else if (b.len > PREFIX_MAX) {
-		fail(rd, n, path, "expected at most %d bytes", PREFIX_MAX);
+	} else if (b.len > AUTH_PREFIX_MAX) {
+		fail(rd, n, path, "expected at most %d bytes", AUTH_PREFIX_MAX);
 	} else {
 		g->prefix = malloc(b.len + 1);
 		if (!g->prefix) {
@@ -346,7 +348,7 @@ take_value(struct reader *rd, const yaml_node_t *v, const char *name, const char
 		take_bool(rd, v, name, &e->read_only);
 	else {
 		e->have_expires = true;
-		if (parse_time(text_of(v), &e->expires_s) < 0)
+		if (credentials_time(text_of(v), &e->expires_s) < 0)
 			fail(rd, v, name, "expected a time like 2026-12-31T23:59:59Z");
 	}
 }
@@ -408,11 +410,18 @@ take_list(struct reader *rd, const yaml_node_t *root, struct auth_keys *keys)
 		fail(rd, root, "", "expected a list of credentials (- { access_key: ..., secret_key: ... })");
 		return;
 	}
-	nr = root ? (size_t)(root->data.sequence.items.top - root->data.sequence.items.start) : 0;
-	if (nr == 0 || nr > AUTH_KEYS_MAX) {
-		fail(rd, root, "", "expected 1 to %d credentials", AUTH_KEYS_MAX);
+	/* A file with nothing in it is more likely one that was cut short than a wish: none at all is written as []. */
+	if (!root && !rd->may_be_empty)
+		fail(rd, root, "", "expected a list of credentials, or [] for none at all");
+	if (!root)
+		return;
+	nr = (size_t)(root->data.sequence.items.top - root->data.sequence.items.start);
+	if (nr > AUTH_KEYS_MAX) {
+		fail(rd, root, "", "expected at most %d credentials", AUTH_KEYS_MAX);
 		return;
 	}
+	if (nr == 0)
+		return;
 	keys->entry = calloc(nr, sizeof *keys->entry);
 	if (!keys->entry) {
 		rd->no_memory = true;
@@ -434,8 +443,8 @@ take_list(struct reader *rd, const yaml_node_t *root, struct auth_keys *keys)
 }
 
 /* libyaml frees its copies as they are. */
-static void
-wipe_document(yaml_document_t *doc)
+void
+credentials_wipe_document(struct yaml_document_s *doc)
 {
 	for (yaml_node_t *n = doc->nodes.start; n < doc->nodes.top; n++) {
 		if (n->type == YAML_SCALAR_NODE)
@@ -444,8 +453,8 @@ wipe_document(yaml_document_t *doc)
 	yaml_document_delete(doc);
 }
 
-static void
-wipe_parser(yaml_parser_t *y)
+void
+credentials_wipe(struct yaml_parser_s *y)
 {
 	if (y->buffer.start)
 		OPENSSL_cleanse(y->buffer.start, (size_t)(y->buffer.end - y->buffer.start));
@@ -472,9 +481,9 @@ parse_document(struct reader *rd, yaml_parser_t *y, struct auth_keys *keys)
 	} else {
 		if (yaml_document_get_root_node(&next))
 			fail(rd, yaml_document_get_root_node(&next), "", "a second document");
-		wipe_document(&next);
+		credentials_wipe_document(&next);
 	}
-	wipe_document(&doc);
+	credentials_wipe_document(&doc);
 }
 
 /* Secrets, and what is derived from them for a day. */
@@ -489,9 +498,10 @@ keep_from_dumps(const struct auth_keys *keys)
 }
 
 int
-auth_keys_parse(const char *text, size_t len, const char *source, struct auth_keys **ret_keys, FILE *err)
+credentials_parse(const char *text, size_t len, const char *source, bool may_be_empty,
+		  struct auth_keys **ret_keys, FILE *err)
 {
-	struct reader rd = { .source = source, .err = err };
+	struct reader rd = { .source = source, .err = err, .may_be_empty = may_be_empty };
 	struct auth_keys *keys = calloc(1, sizeof *keys);
 	yaml_parser_t y;
 
@@ -504,7 +514,7 @@ auth_keys_parse(const char *text, size_t len, const char *source, struct auth_ke
 	}
 	yaml_parser_set_input_string(&y, (const unsigned char *)text, len);
 	parse_document(&rd, &y, keys);
-	wipe_parser(&y);
+	credentials_wipe(&y);
 	if (rd.errors || rd.no_memory) {
 		auth_keys_put(keys);
 		return rd.no_memory ? -ENOMEM : -EINVAL;
@@ -514,11 +524,18 @@ auth_keys_parse(const char *text, size_t len, const char *source, struct auth_ke
 	return 0;
 }
 
+int
+auth_keys_parse(const char *text, size_t len, const char *source, struct auth_keys **ret_keys, FILE *err)
+{
+	return credentials_parse(text, len, source, false, ret_keys, err);
+}
+
 /* ---- the file ---- */
 
-/* What root owns may be read by a group, which is how a secret is mounted for a daemon that is not root. */
+/* What root owns may be read by a group, which is how a secret is mounted for a daemon that is not root.  whose: also the
+ * owner and the mode matter. */
 static int
-check_file(int fd, const char *path, FILE *err)
+check_file(int fd, const char *path, bool whose, FILE *err)
 {
 	struct stat st;
 	mode_t others = 077;
@@ -529,14 +546,14 @@ check_file(int fd, const char *path, FILE *err)
 		others = 037;
 	if (!S_ISREG(st.st_mode))
 		fprintf(err, "%s: is not a regular file\n", path);
-	else if (st.st_uid != geteuid() && st.st_uid != 0)
+	else if (whose && st.st_uid != geteuid() && st.st_uid != 0)
 		fprintf(err, "%s: belongs to user %u; it must be the daemon's own or root's\n", path,
 			(unsigned)st.st_uid);
-	else if (st.st_mode & others)
+	else if (whose && (st.st_mode & others))
 		fprintf(err, "%s: others may read or write it (mode %04o); chmod 0600 it\n", path,
 			(unsigned)st.st_mode & 07777);
-	else if (st.st_size > (off_t)FILE_BYTES_MAX)
-		fprintf(err, "%s: is larger than %zu bytes\n", path, FILE_BYTES_MAX);
+	else if (st.st_size > (off_t)CREDENTIALS_BYTES_MAX)
+		fprintf(err, "%s: is larger than %zu bytes\n", path, CREDENTIALS_BYTES_MAX);
 	else
 		return 0;
 	return -EINVAL;
@@ -545,13 +562,13 @@ check_file(int fd, const char *path, FILE *err)
 static int
 read_all(int fd, char **ret_text, size_t *ret_len)
 {
-	char *text = malloc(FILE_BYTES_MAX);
+	char *text = malloc(CREDENTIALS_BYTES_MAX);
 	size_t len = 0;
 
 	if (!text)
 		return -ENOMEM;
-	while (len < FILE_BYTES_MAX) {
-		ssize_t n = read(fd, text + len, FILE_BYTES_MAX - len);
+	while (len < CREDENTIALS_BYTES_MAX) {
+		ssize_t n = read(fd, text + len, CREDENTIALS_BYTES_MAX - len);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -572,25 +589,33 @@ read_all(int fd, char **ret_text, size_t *ret_len)
 }
 
 int
-auth_keys_load(const char *path, struct auth_keys **ret_keys, FILE *err)
+credentials_read(const char *path, bool whose, char **ret_text, size_t *ret_len, FILE *err)
 {
 	/* Not to hang on a pipe that nobody writes. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), r;
-	char *text = NULL;
-	size_t len = 0;
 
 	if (fd < 0) {
 		r = -errno;
 		fprintf(err, "%s: %s\n", path, strerror(-r));
 		return r;
 	}
-	r = check_file(fd, path, err);
+	r = check_file(fd, path, whose, err);
 	if (r == 0) {
-		r = read_all(fd, &text, &len);
+		r = read_all(fd, ret_text, ret_len);
 		if (r < 0)
 			fprintf(err, "%s: %s\n", path, strerror(-r));
 	}
 	close(fd);
+	return r;
+}
+
+int
+auth_keys_load(const char *path, struct auth_keys **ret_keys, FILE *err)
+{
+	char *text = NULL;
+	size_t len = 0;
+	int r = credentials_read(path, true, &text, &len, err);
+
 	if (r < 0)
 		return r;
 	r = auth_keys_parse(text, len, path, ret_keys, err);

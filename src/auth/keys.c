@@ -90,6 +90,74 @@ identity_access_key(const struct identity *id)
 	return id->entry ? id->entry->access_key : NULL;
 }
 
+int
+auth_keys_nr(const struct auth_keys *keys)
+{
+	return keys ? keys->nr : 0;
+}
+
+bool
+auth_keys_info(const struct auth_keys *keys, int i, struct auth_key_info *ret)
+{
+	const struct auth_entry *e;
+
+	if (i >= keys->nr)
+		return false;
+	e = &keys->entry[i];
+	*ret = (struct auth_key_info){ .access_key = e->access_key,
+				       .session_token = e->token,
+				       .read_only = e->read_only,
+				       .have_expires = e->have_expires,
+				       .expires_s = e->expires_s,
+				       .grant = e->grant,
+				       .grant_nr = e->grant_nr,
+				       .gid = e->gid,
+				       .gid_nr = e->gid_nr };
+	return true;
+}
+
+static bool
+text_same(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool
+grant_same(const struct auth_grant *a, const struct auth_grant *b)
+{
+	return a->bucket_len == b->bucket_len && memcmp(a->bucket, b->bucket, a->bucket_len) == 0 &&
+	       a->any_suffix == b->any_suffix && a->read_only == b->read_only &&
+	       a->prefix_len == b->prefix_len &&
+	       (a->prefix_len == 0 || memcmp(a->prefix, b->prefix, a->prefix_len) == 0);
+}
+
+static bool
+nets_same(const struct conf_net *a, int a_nr, const struct conf_net *b, int b_nr)
+{
+	if (a_nr != b_nr)
+		return false;
+	for (int i = 0; i < a_nr; i++) {
+		if (a[i].prefix != b[i].prefix || memcmp(&a[i].addr, &b[i].addr, sizeof a->addr) != 0)
+			return false;
+	}
+	return true;
+}
+
+bool
+entry_same(const struct auth_entry *a, const struct auth_entry *b)
+{
+	if (!text_same(a->access_key, b->access_key) || !text_same(a->secret, b->secret) ||
+	    !text_same(a->token, b->token) || a->read_only != b->read_only ||
+	    a->have_expires != b->have_expires || a->expires_s != b->expires_s ||
+	    a->grant_nr != b->grant_nr || !nets_same(a->gid, a->gid_nr, b->gid, b->gid_nr))
+		return false;
+	for (int i = 0; i < a->grant_nr; i++) {
+		if (!grant_same(&a->grant[i], &b->grant[i]))
+			return false;
+	}
+	return true;
+}
+
 /* ---- derived keys ---- */
 
 static void

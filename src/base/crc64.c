@@ -24,6 +24,13 @@
 #else
 #define X86 0
 #endif
+#ifdef __AARCH64EL__
+#include <arm_neon.h>
+#include <sys/auxv.h>
+#define ARM 1
+#else
+#define ARM 0
+#endif
 
 #define POLY 0x9a6c9329ac4bc9b5ull
 #define X_TO_0 ((uint64_t)1 << 63)
@@ -83,62 +90,159 @@ mul_plain(uint64_t a, uint64_t b)
 	return reduce(lo, hi);
 }
 
+/* ---- folding by 16 bytes: any CPU with a carry-less product ---- */
+
 #if X86
-__attribute__((target("pclmul,sse4.1"))) static uint64_t
-mul_pclmul(uint64_t a, uint64_t b)
-{
-	__m128i r = _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)a), _mm_cvtsi64_si128((long long)b), 0);
-
-	return reduce((uint64_t)_mm_cvtsi128_si64(r), (uint64_t)_mm_extract_epi64(r, 1));
-}
-
-/* ---- folding ---- */
-
-#define SSE __attribute__((target("pclmul,sse4.1")))
+#define CLMUL __attribute__((target("pclmul,sse4.1")))
 #define AVX2 __attribute__((target("vpclmulqdq,pclmul,avx2")))
 #define AVX512 __attribute__((target("vpclmulqdq,pclmul,avx512f,avx512vl")))
 
-SSE static inline __m128i
-load_key(const uint64_t k[2])
+typedef __m128i block;
+
+CLMUL static inline block
+pair(uint64_t lo, uint64_t hi)
 {
-	return _mm_set_epi64x((long long)k[1], (long long)k[0]);
+	return _mm_set_epi64x((long long)hi, (long long)lo);
 }
 
-/* d plus what a is worth there. */
-SSE static inline __m128i
-fold1(__m128i a, __m128i k, __m128i d)
+CLMUL static inline uint64_t
+low(block a)
 {
-	return _mm_xor_si128(
-		d, _mm_xor_si128(_mm_clmulepi64_si128(a, k, 0x00), _mm_clmulepi64_si128(a, k, 0x11)));
+	return (uint64_t)_mm_cvtsi128_si64(a);
 }
 
-SSE static inline __m128i
+CLMUL static inline uint64_t
+high(block a)
+{
+	return (uint64_t)_mm_extract_epi64(a, 1);
+}
+
+CLMUL static inline block
 load1(const unsigned char *p)
 {
 	return _mm_loadu_si128((const __m128i *)p);
 }
 
-/* x holds everything so far; the rest by 16, then by the table. */
-SSE static inline uint64_t
-finish(__m128i x, const unsigned char *p, size_t len)
+CLMUL static inline block
+add(block a, block b)
 {
-	__m128i k = load_key(fold_by_128);
+	return _mm_xor_si128(a, b);
+}
+
+CLMUL static inline block
+mul_low(block a, block b)
+{
+	return _mm_clmulepi64_si128(a, b, 0x00);
+}
+
+CLMUL static inline block
+mul_high(block a, block b)
+{
+	return _mm_clmulepi64_si128(a, b, 0x11);
+}
+
+static bool
+has_clmul(void)
+{
+	return __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
+}
+#elif ARM
+#define CLMUL __attribute__((target("+crypto")))
+
+typedef uint64x2_t block;
+
+CLMUL static inline block
+pair(uint64_t lo, uint64_t hi)
+{
+	return vcombine_u64(vcreate_u64(lo), vcreate_u64(hi));
+}
+
+CLMUL static inline uint64_t
+low(block a)
+{
+	return vgetq_lane_u64(a, 0);
+}
+
+CLMUL static inline uint64_t
+high(block a)
+{
+	return vgetq_lane_u64(a, 1);
+}
+
+CLMUL static inline block
+load1(const unsigned char *p)
+{
+	return vreinterpretq_u64_u8(vld1q_u8(p));
+}
+
+CLMUL static inline block
+add(block a, block b)
+{
+	return veorq_u64(a, b);
+}
+
+CLMUL static inline block
+mul_low(block a, block b)
+{
+	return vreinterpretq_u64_p128(vmull_p64((poly64_t)low(a), (poly64_t)low(b)));
+}
+
+CLMUL static inline block
+mul_high(block a, block b)
+{
+	return vreinterpretq_u64_p128(vmull_high_p64(vreinterpretq_p64_u64(a), vreinterpretq_p64_u64(b)));
+}
+
+static bool
+has_clmul(void)
+{
+	return getauxval(AT_HWCAP) & HWCAP_PMULL;
+}
+#endif
+
+#if X86 || ARM
+CLMUL static uint64_t
+mul_clmul(uint64_t a, uint64_t b)
+{
+	block r = mul_low(pair(a, 0), pair(b, 0));
+
+	return reduce(low(r), high(r));
+}
+
+CLMUL static inline block
+load_key(const uint64_t k[2])
+{
+	return pair(k[0], k[1]);
+}
+
+/* d plus what a is worth there. */
+CLMUL static inline block
+fold1(block a, block k, block d)
+{
+	return add(d, add(mul_low(a, k), mul_high(a, k)));
+}
+
+/* x holds everything so far; the rest by 16, then by the table. */
+CLMUL static inline uint64_t
+finish(block x, const unsigned char *p, size_t len)
+{
+	block k = load_key(fold_by_128);
 	uint64_t c;
 
 	for (; len >= 16; p += 16, len -= 16)
 		x = fold1(x, k, load1(p));
-	c = step8((uint64_t)_mm_cvtsi128_si64(x)) ^ (uint64_t)_mm_extract_epi64(x, 1);
+	c = step8(low(x)) ^ high(x);
 	return update_table(step8(c), p, len);
 }
 
-SSE static uint64_t
-update_pclmul(uint64_t c, const unsigned char *p, size_t len)
+CLMUL static uint64_t
+update_clmul(uint64_t c, const unsigned char *p, size_t len)
 {
-	__m128i x0, x1, x2, x3, x4, x5, x6, x7, k;
+	block x0, x1, x2, x3, x4, x5, x6, x7, k;
 
 	if (len < 32)
 		return update_table(c, p, len);
-	x0 = _mm_xor_si128(load1(p), _mm_cvtsi64_si128((long long)c));
+	x0 = add(load1(p), pair(c, 0));
 	if (len < 256)
 		return finish(x0, p + 16, len - 16);
 	x1 = load1(p + 16);
@@ -170,6 +274,11 @@ update_pclmul(uint64_t c, const unsigned char *p, size_t len)
 	return finish(fold1(x6, load_key(fold_by_128), x7), p, len);
 }
 
+#endif
+
+/* ---- folding by 32 and 64 bytes ---- */
+
+#if X86
 AVX2 static inline __m256i
 fold2(__m256i a, __m256i k, __m256i d)
 {
@@ -190,7 +299,7 @@ update_vpclmul256(uint64_t c, const unsigned char *p, size_t len)
 	__m128i x;
 
 	if (len < 512)
-		return update_pclmul(c, p, len);
+		return update_clmul(c, p, len);
 	x0 = _mm256_xor_si256(load2(p), _mm256_set_epi64x(0, 0, 0, (long long)c));
 	x1 = load2(p + 32);
 	x2 = load2(p + 64);
@@ -238,7 +347,7 @@ update_vpclmul512(uint64_t c, const unsigned char *p, size_t len)
 	__m128i x, k1;
 
 	if (len < 512)
-		return update_pclmul(c, p, len);
+		return update_clmul(c, p, len);
 	x0 = _mm512_xor_si512(_mm512_loadu_si512(p), _mm512_zextsi128_si512(_mm_cvtsi64_si128((long long)c)));
 	x1 = _mm512_loadu_si512(p + 64);
 	x2 = _mm512_loadu_si512(p + 128);
@@ -262,21 +371,15 @@ update_vpclmul512(uint64_t c, const unsigned char *p, size_t len)
 }
 
 static bool
-has_pclmul(void)
-{
-	return __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
-}
-
-static bool
 has_vpclmul256(void)
 {
-	return has_pclmul() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("vpclmulqdq");
+	return has_clmul() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("vpclmulqdq");
 }
 
 static bool
 has_vpclmul512(void)
 {
-	return has_pclmul() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+	return has_clmul() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
 	       __builtin_cpu_supports("vpclmulqdq");
 }
 #endif
@@ -296,13 +399,28 @@ struct path {
 	uint64_t (*mul)(uint64_t a, uint64_t b);
 };
 
+/* Of another architecture. */
+__attribute__((unused)) static bool
+has_no(void)
+{
+	return false;
+}
+
 /* The last available one is the fastest. */
 static const struct path paths[] = {
 	{ "table", has_table, update_table, mul_plain },
 #if X86
-	{ "pclmul", has_pclmul, update_pclmul, mul_pclmul },
-	{ "vpclmul256", has_vpclmul256, update_vpclmul256, mul_pclmul },
-	{ "vpclmul512", has_vpclmul512, update_vpclmul512, mul_pclmul },
+	{ "pclmul", has_clmul, update_clmul, mul_clmul },
+	{ "vpclmul256", has_vpclmul256, update_vpclmul256, mul_clmul },
+	{ "vpclmul512", has_vpclmul512, update_vpclmul512, mul_clmul },
+#else
+	{ .name = "pclmul", .available = has_no },       { .name = "vpclmul256", .available = has_no },
+	{ .name = "vpclmul512", .available = has_no },
+#endif
+#if ARM
+	{ "pmull", has_clmul, update_clmul, mul_clmul },
+#else
+	{ .name = "pmull", .available = has_no },
 #endif
 };
 #define PATHS ((int)(sizeof paths / sizeof *paths))

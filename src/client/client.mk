@@ -5,8 +5,8 @@
 PKG-client := libcurl libcrypto libxml-2.0 libibverbs libmlx5
 $(eval $(call module,client))
 
-# What the command needs beyond the library.
-PKG-gantry := jansson
+# What the command needs beyond the library: the daemon's own readers of its files, for `gantry key`.
+PKG-gantry := $(call pkgs,auth) jansson
 CMDOBJ := $(patsubst %.c,$(O)/%.o,$(wildcard src/client/cmd/*.c))
 ALLOBJ += $(CMDOBJ)
 # Every symbol must be resolved at link time; a sanitizer's own are not.
@@ -22,7 +22,7 @@ $(O)/libgantry.so.0: $(O)/client.a $(O)/token.a $(O)/base.a src/client/libgantry
 $(O)/libgantry.so: $(O)/libgantry.so.0
 	@ln -sf libgantry.so.0 $@
 
-$(O)/gantry: $(CMDOBJ) $(O)/client.a $(O)/token.a $(O)/base.a
+$(O)/gantry: $(CMDOBJ) $(O)/client.a $(call archives,auth)
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--as-needed -o $@ $(CMDOBJ) $(O)/client.a $(O)/token.a $(O)/base.a $(CLIENTLIBS) \
-		$(shell pkg-config --libs $(PKG-gantry)) -lm
+	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--as-needed -o $@ $(CMDOBJ) $(O)/client.a \
+		-Wl,--start-group $(call archives,auth) -Wl,--end-group $(CLIENTLIBS) $(shell pkg-config --libs $(PKG-gantry)) -lm

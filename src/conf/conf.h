@@ -193,8 +193,14 @@ void conf_print_json(const struct conf *c, FILE *out);
  * line. */
 void conf_print_table(FILE *out);
 
+/* Counts the typing mistakes between two names; from limit on it may stop counting and return any number
+ * that is not below limit. */
+int conf_edit_distance(const char *a, const char *b, int limit);
+
 /* Parses "10.0.0.0/8", "fd00::/8", a bare address.  0 or -EINVAL. */
 int conf_net_parse(const char *text, struct conf_net *ret_net);
+/* Prints a network as it would be written. */
+void conf_net_format(const struct conf_net *net, char *out, size_t cap);
 /* Parses "host:port" with IPv6 in brackets or without, "*:port" (the IPv6 wildcard, which takes IPv4 too
  * unless IPV6_V6ONLY is set; 0.0.0.0 where the kernel has no IPv6).  Numbers and "localhost" only, no
  * resolver.  0 or -EINVAL. */

@@ -84,9 +84,6 @@ bool key_is_section(const char *name);
 void key_expected(const struct conf_key *k, char *out, size_t cap);
 /* Returns the known name nearest to `name`, in buf, or NULL if none is near. */
 const char *key_nearest(const char *name, char *buf, size_t cap);
-/* Counts the typing mistakes between two names; from limit on it may stop counting and return any number
- * that is not below limit. */
-int edit_distance(const char *a, const char *b, int limit);
 /* Reports a key that is not in the table, with the nearest one that is. */
 void load_unknown(struct loader *ld, const struct node *key, const char *path);
 
@@ -188,8 +185,6 @@ void size_format(uint64_t bytes, char *out, size_t cap);
 void time_format(uint64_t ns, char *out, size_t cap);
 /* Parses a decimal or 0x number with nothing around it.  0, -EINVAL, -ERANGE. */
 int u64_parse(const char *text, uint64_t *ret_value);
-/* Prints a network as it would be written. */
-void net_format(const struct conf_net *net, char *out, size_t cap);
 
 /* ---- what no single key shows (verify.c) ---- */
 

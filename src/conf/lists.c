@@ -513,7 +513,7 @@ lists_print(const struct conf_key *k, const void *base, FILE *out)
 	}
 	putc('[', out);
 	for (int i = 0; k->type == KT_NETS && i < nets->nr; i++, sep = ", ") {
-		net_format(&nets->net[i], text, sizeof text);
+		conf_net_format(&nets->net[i], text, sizeof text);
 		fprintf(out, "%s\"%s\"", sep, text);
 	}
 	for (int i = 0; k->type == KT_SPECIAL && i < 3; i++) {

@@ -25,7 +25,7 @@ lower_case(const char *name, char out[NAME_MAX_LEN])
  * is below it stays in a band around the diagonal.
  */
 int
-edit_distance(const char *name_a, const char *name_b, int limit)
+conf_edit_distance(const char *name_a, const char *name_b, int limit)
 {
 	char a[NAME_MAX_LEN], b[NAME_MAX_LEN];
 	int la = lower_case(name_a, a), lb = lower_case(name_b, b);
@@ -79,7 +79,7 @@ last_part(const char *name)
 static void
 consider(struct best *b, const char *wanted, const char *known)
 {
-	int d = edit_distance(wanted, known, b->distance);
+	int d = conf_edit_distance(wanted, known, b->distance);
 
 	/* The right key in the wrong section is as near as one typing mistake. */
 	if (d > 1 && strcmp(last_part(wanted), last_part(known)) == 0)

@@ -63,7 +63,7 @@ conf_net_parse(const char *text, struct conf_net *ret_net)
 }
 
 void
-net_format(const struct conf_net *net, char *out, size_t cap)
+conf_net_format(const struct conf_net *net, char *out, size_t cap)
 {
 	char host[INET6_ADDRSTRLEN];
 	bool v4 = net->prefix >= 96 && memcmp(net->addr.s6_addr, mapped_prefix, 12) == 0;

@@ -3,11 +3,13 @@
 #include "main/daemon.h"
 
 #include "auth/auth.h"
+#include "auth/keyfile.h"
 #include "base/log.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Each line of what auth/ says is an error of its own. */
 static void
@@ -34,12 +36,50 @@ daemon_load_keys(const struct conf *conf, struct auth_keys **ret_keys)
 	if (!err)
 		return -ENOMEM;
 	r = auth_keys_load(conf->auth.credentials_file, ret_keys, err);
+	if (r == -ENOENT) {
+		/* Its first key can come while we run. */
+		fclose(err);
+		free(text);
+		log_warn("%s: is not there yet, so there are no access keys: gantryd --format makes it with "
+			 "a first one, or "
+			 "`gantry key new`",
+			 conf->auth.credentials_file);
+		return 0;
+	}
 	if (fclose(err) != 0 || (r < 0 && (!text || !*text)))
 		log_error("%s: %s", conf->auth.credentials_file, strerror(r < 0 ? -r : ENOMEM));
 	else if (r < 0)
 		say(text);
 	free(text);
 	return r;
+}
+
+int
+daemon_first_key(const struct conf *conf)
+{
+	static const struct key_wish everything;
+	const char *path = conf->auth.credentials_file;
+	struct keyfile *f;
+	struct key_pair pair;
+	int e;
+
+	/* A file that is there is somebody's, and good or bad without us. */
+	if (!path || access(path, F_OK) == 0)
+		return 0;
+	e = keyfile_open(path, true, conf->store.disks[0].path, &f, stderr);
+	if (e < 0)
+		return e;
+	/* Somebody else may have been as quick. */
+	if (auth_keys_nr(keyfile_keys(f)) == 0) {
+		e = keyfile_new(f, &everything, &pair, stderr);
+		if (e == 0)
+			printf("gantryd: made the first access key, which may do everything, in %s:\n"
+			       "export AWS_ACCESS_KEY_ID=%s\nexport AWS_SECRET_ACCESS_KEY=%s\n",
+			       keyfile_path(f), pair.access_key, pair.secret);
+		explicit_bzero(&pair, sizeof pair);
+	}
+	keyfile_close(f);
+	return e;
 }
 
 int

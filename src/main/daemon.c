@@ -97,7 +97,7 @@ advise_binding(const struct conf *conf, const struct rdma *rdma)
 
 /* What an operator should know about and that is no error. */
 static void
-warn_about(const struct conf *conf, const struct rdma *rdma)
+warn_about(const struct conf *conf, const struct rdma *rdma, const struct auth_keys *keys)
 {
 	bool rails = rdma_rail_nr(rdma) > 0;
 
@@ -117,6 +117,11 @@ warn_about(const struct conf *conf, const struct rdma *rdma)
 				 l->address);
 	}
 	advise_binding(conf, rdma);
+	if (!conf->auth.credentials_file)
+		log_note("there are no access keys (auth.credentials_file): signed requests are refused");
+	else if (keys && auth_keys_nr(keys) == 0)
+		log_warn("%s has no access keys: signed requests are refused; `gantry key new` makes one",
+			 conf->auth.credentials_file);
 	if (conf->rdma.allow_loopback || conf->rdma.allow_self || conf->rdma.allow_link_local)
 		log_warn("rdma.allow_special is set: tokens may name this machine itself; meant for tests");
 	if (!conf->pin)
@@ -257,6 +262,7 @@ start(struct daemon *d)
 	take_sockets(d);
 	if (daemon_load_certs(d->conf, d->certs) < 0 || daemon_load_keys(d->conf, &d->keys) < 0)
 		return EXIT_CONFIG;
+	atomic_store(&d->key_nr, auth_keys_nr(d->keys));
 	if (daemon_make_replay(d->conf, &d->replay) < 0) {
 		log_error("auth.replay: out of memory");
 		return EXIT_RUNTIME;
@@ -271,7 +277,7 @@ start(struct daemon *d)
 		log_event(LOG_EV_START_FAILED, LOG_ERROR, "RDMA: %s", err[0] ? err : strerror(-r));
 		return r == -ENODEV ? EXIT_MISSING : EXIT_RUNTIME;
 	}
-	warn_about(d->conf, d->rdma);
+	warn_about(d->conf, d->rdma, d->keys);
 	r = start_admin(d);
 	if (r == 0)
 		r = start_store(d);

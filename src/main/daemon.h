@@ -41,6 +41,7 @@ struct daemon {
 	int listen_fds[CONF_LISTEN_MAX];
 	struct tls_cert *certs[CONF_LISTEN_MAX]; /* NULL: plain HTTP */
 	struct auth_keys *keys;                  /* a reference; NULL: none; reload.c's after the start */
+	_Atomic int key_nr;                      /* how many are in it */
 	struct auth_replay *replay;              /* NULL: off */
 
 	/* reload.c's */
@@ -94,9 +95,12 @@ int daemon_reload_certs(const struct conf *conf, struct tls_cert *const certs[CO
 /* Frees the certificates. */
 void daemon_free_certs(struct tls_cert *certs[CONF_LISTEN_MAX]);
 
-/* Loads the access keys of auth.credentials_file (access.c); NULL: there is no file.  0, or -errno, which was
- * logged. */
+/* Loads the access keys of auth.credentials_file (access.c); NULL: there is no file, which is told where one is named.  0, or
+ * -errno, which was logged. */
 int daemon_load_keys(const struct conf *conf, struct auth_keys **ret_keys);
+/* Makes the first access key (--format) where auth.credentials_file is set and not there, and shows it.  0, or -errno,
+ * which was said. */
+int daemon_first_key(const struct conf *conf);
 /* Makes the table of signatures seen; NULL: auth.replay is off.  0, or -errno, which was logged. */
 int daemon_make_replay(const struct conf *conf, struct auth_replay **ret_replay);
 

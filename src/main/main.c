@@ -63,13 +63,19 @@ format(const struct conf *conf, bool force, bool if_absent)
 
 	daemon_store_conf(conf, disks, &sc);
 	r = store_format(&sc, force, err, sizeof err);
-	if (r == 0) {
+	if (r == 0)
 		printf("gantryd: made a store on %d disk%s\n", sc.disks.nr, sc.disks.nr == 1 ? "" : "s");
-		return EXIT_OK;
-	}
 	if (r == -EALREADY && if_absent) {
 		printf("gantryd: there is a store already, nothing was done\n");
-		return EXIT_OK;
+		r = 0;
+	}
+	if (r == 0) {
+		fflush(stdout);
+		if (daemon_first_key(conf) == 0)
+			return EXIT_OK;
+		fprintf(stderr, "gantryd: there is a store, but no first access key: `gantry key new`, as "
+				"root, makes one\n");
+		return EXIT_RUNTIME;
 	}
 	fprintf(stderr, "gantryd: cannot make a store: %s\n", err[0] ? err : strerror(-r));
 	return r == -ENOSPC ? EXIT_CONFIG : exit_of_store(r); /* no room: for the size that is configured */

@@ -560,7 +560,7 @@ status(void *cookie, FILE *out)
 		unit_nr(d), failed, objects, size, available);
 	fputs("\"scrub\":", out);
 	control_scrub_state(d, out);
-	fputs(",\n\"replay\":", out);
+	fprintf(out, ",\n\"access_keys\":%d,\"replay\":", atomic_load(&d->key_nr));
 	replay_state(d, out);
 	fputs(",\n\"cores\":", out);
 	core_list(d, &t, out);

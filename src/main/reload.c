@@ -160,6 +160,21 @@ check_certs(const struct conf *c, struct tls_cert *const *running, FILE *err)
 	return rc;
 }
 
+/* A file that is not there is none that went away while there are no keys anyhow. */
+static int
+load_keys(struct reload *r, FILE *err)
+{
+	const char *path = r->fresh->auth.credentials_file;
+	int rc;
+
+	if (!path || (access(path, F_OK) < 0 && errno == ENOENT && atomic_load(&r->d->key_nr) == 0))
+		return 0;
+	rc = auth_keys_load(path, &r->keys, err);
+	if (rc < 0 && rc != -EINVAL)
+		fprintf(err, "%s: %s\n", path, strerror(-rc));
+	return rc;
+}
+
 /* Everything that can fail.  What is wrong goes to err, a line each. */
 static int
 prepare(struct reload *r, FILE *err)
@@ -177,12 +192,8 @@ prepare(struct reload *r, FILE *err)
 		fprintf(err, "%s\n", strerror(-rc));
 		return rc;
 	}
-	if (r->fresh->auth.credentials_file &&
-	    (rc = auth_keys_load(r->fresh->auth.credentials_file, &r->keys, err)) < 0) {
-		if (rc != -EINVAL)
-			fprintf(err, "%s: %s\n", r->fresh->auth.credentials_file, strerror(-rc));
+	if (load_keys(r, err) < 0)
 		return -EINVAL;
-	}
 	if (daemon_read_token(r->fresh, r->token, err) < 0 || check_certs(r->fresh, d->certs, err) < 0)
 		return -EINVAL;
 	return 0;
@@ -204,6 +215,7 @@ apply(struct reload *r, int *ret_cores)
 	daemon_reload_certs(r->fresh, d->certs);
 	d->keys = r->keys;
 	r->keys = old;
+	atomic_store(&d->key_nr, auth_keys_nr(d->keys));
 	use_conf(d, r->fresh);
 	r->fresh = NULL;
 	atomic_store(&d->restart_pending, r->kept_nr);

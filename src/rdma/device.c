@@ -48,7 +48,11 @@ context_open(struct ibv_device *ibdev, struct rdma_context **ret_c, const char *
 	c->ctx = ibv_open_device(ibdev);
 	if (!c->ctx) {
 		r = errno ? -errno : -EIO;
-		*ret_why = "it cannot be opened";
+		*ret_why =
+			r == -EPERM || r == -EACCES
+				? "its file in /dev/infiniband is not open to this process: its mode, or the "
+				  "service's DeviceAllow=, as it was when the service started"
+				: "it cannot be opened";
 		goto fail;
 	}
 	r = ibv_query_device(c->ctx, &c->attr);

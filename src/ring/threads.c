@@ -85,6 +85,7 @@ struct crew {
 	struct job *_Atomic done; /* the latest first */
 	_Atomic bool asleep;
 	struct job_chunk *chunks; /* ring's thread */
+	pthread_attr_t attr;      /* how a worker is started */
 	pthread_t thread[RING_WORKERS_MAX];
 };
 
@@ -277,6 +278,7 @@ crew_free(struct crew *c)
 	pthread_mutex_destroy(&c->lock);
 	pthread_cond_destroy(&c->work);
 	pthread_cond_destroy(&c->gone);
+	pthread_attr_destroy(&c->attr);
 	free(c);
 }
 
@@ -317,25 +319,17 @@ worker_main(void *arg)
 	return NULL;
 }
 
-/* Starts one more.  The core that makes it is at home on one CPU; a worker may run on all that the process
- * may, and no signal is its. */
+/* Starts one more; no signal is its. */
 static int
 add_worker(struct crew *c)
 {
 	sigset_t all, old;
-	pthread_attr_t at;
-	cpu_set_t cpus;
 	int r;
 
-	pthread_attr_init(&at);
-	pthread_attr_setstacksize(&at, STACK_BYTES);
-	if (sched_getaffinity(getpid(), sizeof cpus, &cpus) == 0)
-		pthread_attr_setaffinity_np(&at, sizeof cpus, &cpus);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	r = pthread_create(&c->thread[c->nr], &at, worker_main, c);
+	r = pthread_create(&c->thread[c->nr], &c->attr, worker_main, c);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&at);
 	if (r == 0)
 		c->nr++;
 	return -r;
@@ -716,9 +710,15 @@ make_crew(struct crew **ret_crew)
 {
 	struct crew *c = calloc(1, sizeof *c);
 	pthread_condattr_t at;
+	cpu_set_t cpus;
 
 	if (!c)
 		return -ENOMEM;
+	/* The core that starts workers is at home on one CPU; they may run on all that the process may. */
+	pthread_attr_init(&c->attr);
+	pthread_attr_setstacksize(&c->attr, STACK_BYTES);
+	if (sched_getaffinity(getpid(), sizeof cpus, &cpus) == 0)
+		pthread_attr_setaffinity_np(&c->attr, sizeof cpus, &cpus);
 	pthread_condattr_init(&at);
 	pthread_condattr_setclock(&at, CLOCK_MONOTONIC);
 	pthread_mutex_init(&c->lock, NULL);

@@ -1,20 +1,25 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# make check-clients: each packaged client against a daemon of its own, and the RDMA clients of rdma/clients.toml as their sources show
-# them; what fails is named at the end.
+# make check-clients [T=name]: each packaged client against a daemon of its own, each recipe of docs/recipes.md that can be run, and the
+# RDMA clients of rdma/clients.toml as their sources show them; what fails is named at the end.  T: those whose name contains it.
 cd "$(dirname "$0")" || exit 2
-failed='' passed=0
-for c in curl boto3 s3cmd rclone aws rdma/play; do
+only=${T:-}
+unset T
+failed=() passed=0
+mapfile -t recipes < <(../../scripts/recipe --list)
+for c in curl boto3 s3cmd rclone aws python rdma/play "${recipes[@]/#/recipes }"; do
+	case $c in *"$only"*) ;; *) continue ;; esac
 	began=$SECONDS
-	if out=$(./$c.sh 2>&1); then
+	read -r program section <<<"$c"
+	if out=$(./"$program.sh" ${section:+"$section"} 2>&1); then
 		echo "ok    clients/$c ($((SECONDS - began)) s)"
 		passed=$((passed + 1))
 	else
 		echo "FAIL  clients/$c"
 		tail -n 40 <<<"$out" | sed 's/^/      /'
-		failed="$failed $c"
+		failed+=("$c")
 	fi
 done
-[ -z "$failed" ] || echo "check-clients: failed:$failed"
-echo "check-clients: $passed passed, $(wc -w <<<"$failed") failed, 0 skipped"
-[ -z "$failed" ]
+[ ${#failed[@]} = 0 ] || printf 'check-clients: failed: %s\n' "${failed[@]}"
+echo "check-clients: $passed passed, ${#failed[@]} failed, 0 skipped"
+[ ${#failed[@]} = 0 ]

@@ -41,6 +41,9 @@ MORE='limits: { connections: 1000 }'
 DAEMON_WRAP='prlimit --nofile=120:120'
 fresh
 fds=$(metric process_open_fds)
+# Where io_uring is forbidden; no ring's memory has to be locked then.
+threads=''
+[ "$(metric gantry_io_backend 'backend="threads"')" = 0 ] || threads=1
 raw <<-END &
 	window w 300000 pattern:3
 	request PUT /bkt/a x-amz-rdma-token:@w content-length:0
@@ -92,7 +95,9 @@ kill -STOP "$DAEMON_PID"
 	        got = b""
 	    assert not got or got.startswith(b"HTTP/1.1 200"), got
 END
-grep -q 'accept on .*: Too many open files' "$T/daemon.log" || fail "descriptors: accepting found some"
+# Threads accept a few in a turn, and who is refused may be gone before the next: without io_uring accepting need not find none.
+[ -n "$threads" ] || grep -q 'accept on .*: Too many open files' "$T/daemon.log" ||
+	fail "descriptors: accepting found some"
 touch "$T/tried"
 wait $clients || fail "descriptors: those that were in"
 grep -q 'connection refused, the descriptors are used up' "$T/daemon.log" || fail "descriptors: not said"
@@ -126,10 +131,10 @@ if [ "$(id -u)" = 0 ] && "${bound[@]}" true 2>/dev/null; then
 	# With none to be found the rings must fit; buffers that are not registered with one are said, and cost time, not service.
 	RDMA='{ allow_special: [loopback, self] }'
 	write_config
-	refused 1 "ring.*(limit of locked memory: LimitMEMLOCK=, ulimit -l)" --memlock=65536:65536 "${bound[@]}"
+	[ -n "$threads" ] || refused 1 "ring.*(limit of locked memory: LimitMEMLOCK=, ulimit -l)" --memlock=65536:65536 "${bound[@]}"
 	DAEMON_WRAP="prlimit --memlock=8388608:8388608 ${bound[*]}"
 	fresh
-	grep -q 'buffers cannot be registered with io_uring.*LimitMEMLOCK' "$T/daemon.log" || fail "memlock: not said"
+	[ -n "$threads" ] || grep -q 'buffers cannot be registered with io_uring.*LimitMEMLOCK' "$T/daemon.log" || fail "memlock: not said"
 	serves memlock
 	DAEMON_WRAP=''
 fi

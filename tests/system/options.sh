@@ -59,8 +59,10 @@ try 78 "$G" -c "$T/bad.yaml"
 says "$T/bad.yaml:3:20: rdma.retry_cnt: expected an integer from 0 to 7, not \"9\""
 says "$T/bad.yaml:3:23: rdma.dckey: unknown key; did you mean rdma.dc_key?"
 says "listen[0].anonymous: nobody could use this listener"
-try 78 "$G" -c "$T/gantryd.yaml" --check-config -o auth.credentials_file="$T/nosuch.yaml"
-says "$T/nosuch.yaml: No such file or directory"
+try 0 "$G" -c "$T/gantryd.yaml" --check-config -o auth.credentials_file="$T/nosuch.yaml"
+says "$T/nosuch.yaml: is not there yet, so there are no access keys"
+try 78 "$G" -c "$T/gantryd.yaml" --check-config -o auth.credentials_file="$T/gantryd.yaml/keys"
+says "$T/gantryd.yaml/keys: Not a directory"
 GANTRY_RDMA_TRAFFIC_CLASS=256 try 78 "$G" -c "$T/gantryd.yaml" --check-config
 says "environment GANTRY_RDMA_TRAFFIC_CLASS: rdma.traffic_class: expected an integer from 0 to 255"
 GANTRY_RDMA_NOSUCH=1 try 78 "$G" -c "$T/gantryd.yaml" --check-config

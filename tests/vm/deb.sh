@@ -17,7 +17,7 @@ T=$(mktemp -d "${TMPDIR:-/tmp}/gantry-deb.XXXXXX")
 trap 'rm -rf --one-file-system "$T"' EXIT
 trap 'exit 130' INT TERM
 R=$T/root
-names='libgantry-dev gantry-tools gantry-softnic gantryd libgantry0'
+names='python3-gantry libgantry-dev gantry-tools gantry-softnic gantryd libgantry0'
 passed=0
 ok() { passed=$((passed + 1)); echo "ok   $*"; }
 
@@ -73,7 +73,7 @@ cd /tmp
 export SOFTNIC_DIR=/tmp/nic
 mkdir -p "$SOFTNIC_DIR"
 gantryd --check-config
-gantryd --format
+gantryd --format | grep '^export AWS_' >/tmp/first-key
 with-softnic gantryd --ready-file /tmp/ready >/tmp/daemon.log 2>&1 &
 pid=$!
 trap 'kill -9 $pid 2>/dev/null || :' EXIT
@@ -91,6 +91,17 @@ curl -sSf "http://$at/bucket/http" | cmp - /tmp/in
 with-softnic gantry --require-rdma -q put /tmp/in "http://$at/bucket/rdma"
 with-softnic gantry --require-rdma -q get "http://$at/bucket/rdma" /tmp/out
 cmp /tmp/in /tmp/out
+gantry key new --read-only --json -q --admin /tmp/gantry-admin.sock | grep -q '"reloaded":true'
+. /tmp/first-key
+gantry -q put /tmp/in "http://$at/bucket/signed"
+with-softnic python3 -W error - "http://$at/bucket" <<PYTHON
+import gantry, sys
+data = open("/tmp/in", "rb").read()
+with gantry.Client(sys.argv[1], require_rdma=True) as client:
+    assert client.put("python", data).path == "rdma"
+    assert client.get("rdma") == data == client.get("python")
+assert gantry.__file__.startswith("/usr/lib/python3/dist-packages/"), gantry.__file__
+PYTHON
 kill -TERM $pid
 wait $pid
 trap - EXIT
@@ -98,7 +109,7 @@ gantryd --fsck
 RUN
 chmod 755 "$R/tmp/run"
 in_chroot "$R" runuser -u gantry -- /tmp/run >"$T/log" 2>&1 || die "the installed daemon: $(cat "$T/log" "$R/tmp/daemon.log" 2>/dev/null)"
-ok "the installed daemon serves, as gantry, by RDMA and over HTTP"
+ok "the installed daemon serves, as gantry, by RDMA and over HTTP, also to Python"
 cat >"$R/tmp/p.c" <<-C
 	#include <gantry.h>
 	#include <stdio.h>
@@ -114,6 +125,7 @@ in_chroot "$R" sh -c 'dpkg --remove '"$names" >"$T/log" 2>&1 || die "remove: $(t
 in_chroot "$R" sh -c 'dpkg --purge '"$names" >"$T/log" 2>&1 || die "purge: $(tail -n 5 "$T/log")"
 grep -q 'objects in /var/lib/gantry' "$T/log" || die "purging says nothing of the store that it leaves"
 [ -d "$R/var/lib/gantry/disk0" ] || die "purging took a store"
+[ ! -e "$R/var/lib/gantry/credentials.yaml" ] || die "purging left access keys"
 ok "removing leaves the configuration, purging leaves the store and says so"
 rm -rf "$R/var/lib/gantry" "$R/etc/gantry/conf.d/small.yaml"
 rmdir "$R/etc/gantry/conf.d" "$R/etc/gantry" 2>/dev/null

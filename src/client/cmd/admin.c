@@ -45,8 +45,8 @@ on_bytes(char *bytes, size_t size, size_t n, void *cookie)
 	return n;
 }
 
-int
-admin_get(const char *name, const char *path, struct answer *ret, char *err, size_t err_len)
+static int
+ask(const char *name, const char *path, bool post, struct answer *ret, char *err, size_t err_len)
 {
 	bool is_socket = name[0] == '/' || name[0] == '.';
 	char url[512], why[CURL_ERROR_SIZE] = "";
@@ -67,7 +67,9 @@ admin_get(const char *name, const char *path, struct answer *ret, char *err, siz
 	curl_easy_setopt(c, CURLOPT_URL, url);
 	if (is_socket)
 		curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, name);
-	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, 5000L);
+	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, post ? 30000L : 5000L);
+	if (post)
+		curl_easy_setopt(c, CURLOPT_POSTFIELDS, "");
 	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
 	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, why);
@@ -94,6 +96,18 @@ admin_get(const char *name, const char *path, struct answer *ret, char *err, siz
 	free(ret->text);
 	*ret = (struct answer){ 0 };
 	return rc == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -ECONNREFUSED;
+}
+
+int
+admin_get(const char *name, const char *path, struct answer *ret, char *err, size_t err_len)
+{
+	return ask(name, path, false, ret, err, err_len);
+}
+
+int
+admin_post(const char *name, const char *path, struct answer *ret, char *err, size_t err_len)
+{
+	return ask(name, path, true, ret, err, err_len);
 }
 
 static bool

@@ -87,6 +87,20 @@ look_at_health(struct doctor *d, const char *path)
 	json_decref(page);
 }
 
+static void
+look_at_keys(struct doctor *d, const json_t *status)
+{
+	int nr = (int)json_at(status, "access_keys");
+
+	if (nr > 0)
+		doctor_say(d, FOUND_OK, "keys", "%d access key%s", nr, nr == 1 ? "" : "s");
+	else if (json_object_get(status, "access_keys"))
+		doctor_say(d, FOUND_WARN, "keys",
+			   "it has no access keys, so it refuses every client that signs: set "
+			   "auth.credentials_file, then "
+			   "`gantry key new`");
+}
+
 void
 doctor_daemon(struct doctor *d)
 {
@@ -108,6 +122,7 @@ doctor_daemon(struct doctor *d)
 		doctor_say(d, FOUND_STOP, "daemon",
 			   "it opened no RDMA device; if there is one now, restart it, and see gantryd "
 			   "--list-devices");
+	look_at_keys(d, status);
 	json_decref(status);
 	look_at_health(d, "/readyz");
 	look_at_health(d, "/healthz");

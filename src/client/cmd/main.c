@@ -20,9 +20,8 @@ take_number(const char *text, const char *what, double min, double max, double *
 		words_bad(NULL, what, text);
 }
 
-/* 90, 90s, 15m, 12h, 7d: seconds, at most GANTRY_PRESIGN_MAX_S; 0: it is none. */
-static unsigned
-take_expiry(const char *text)
+bool
+duration_parse(const char *text, uint64_t max_s, uint64_t *ret_s)
 {
 	static const char units[] = "smhd";
 	static const unsigned seconds[] = { 1, 60, 3600, 86400 };
@@ -31,12 +30,13 @@ take_expiry(const char *text)
 	unsigned long n;
 
 	if (*text < '0' || *text > '9')
-		return 0;
+		return false;
 	n = strtoul(text, &end, 10);
 	unit = *end ? strchr(units, *end) : units;
-	if (!unit || (*end && end[1]) || n > GANTRY_PRESIGN_MAX_S / seconds[unit - units])
-		return 0;
-	return (unsigned)n * seconds[unit - units];
+	if (!unit || (*end && end[1]) || n > max_s / seconds[unit - units])
+		return false;
+	*ret_s = (uint64_t)n * seconds[unit - units];
+	return n > 0;
 }
 
 static const char *
@@ -54,6 +54,7 @@ static void
 take_option(struct cmd *c, int opt)
 {
 	double n;
+	uint64_t s;
 
 	switch (opt) {
 	case OPT_NO_RDMA:
@@ -110,6 +111,34 @@ take_option(struct cmd *c, int opt)
 		take_number(optarg, "--count wants a number from 1 on", 1, 1e9, &n);
 		c->count = (int)n;
 		break;
+	case OPT_RECURSIVE:
+		c->recursive = true;
+		break;
+	case OPT_INCLUDE:
+	case OPT_EXCLUDE:
+		if (c->filter_nr == FILTERS_MAX)
+			words_bad(NULL, "--include and --exclude: more than 64", optarg);
+		c->filter[c->filter_nr++] = (struct filter){ optarg, opt == OPT_INCLUDE };
+		break;
+	case OPT_DRY_RUN:
+		c->dry_run = true;
+		break;
+	case OPT_DELETE:
+		c->deletes = true;
+		break;
+	case OPT_YES:
+		c->yes = true;
+		break;
+	case OPT_LONG:
+		c->is_long = true;
+		break;
+	case OPT_HUMAN:
+		c->human = true;
+		break;
+	case OPT_DEPTH:
+		take_number(optarg, "--depth wants a number from 0 to 100", 0, 100, &n);
+		c->depth = (int)n;
+		break;
 	case OPT_RANGE:
 		if (!part_parse(optarg, &c->part))
 			words_bad(NULL, "--range wants FIRST-LAST, FIRST- or -LENGTH, in bytes", optarg);
@@ -118,11 +147,67 @@ take_option(struct cmd *c, int opt)
 		c->method = take_method(optarg);
 		break;
 	case OPT_EXPIRES:
-		c->expires_s = take_expiry(optarg);
-		if (!c->expires_s)
+		if (!duration_parse(optarg, GANTRY_PRESIGN_MAX_S, &s))
 			words_bad(NULL,
 				  "--expires wants a time from 1 second to 7 days, such as 90, 15m, 12h, 7d",
 				  optarg);
+		c->expires_s = (unsigned)s;
+		break;
+	case OPT_BUCKET:
+		c->key.bucket = optarg;
+		break;
+	case OPT_PREFIX:
+		c->key.prefix = optarg;
+		break;
+	case OPT_READ_ONLY:
+		c->key.read_only = true;
+		break;
+	case OPT_UNTIL:
+		c->key.until = optarg;
+		break;
+	case OPT_FILE:
+		c->key.file = optarg;
+		break;
+	case OPT_CONF:
+		c->key.conf = optarg;
+		break;
+	case OPT_SIZES:
+		c->sizes = optarg;
+		break;
+	case OPT_CONCURRENCY:
+		c->at_once = optarg;
+		break;
+	case OPT_MIX:
+		c->mix = optarg;
+		break;
+	case OPT_WAY:
+		c->ways = optarg;
+		break;
+	case OPT_TIME:
+		take_number(optarg, "--time wants seconds, from 0.1 to 86400", .1, 86400, &c->time_s);
+		break;
+	case OPT_WARM_UP:
+		take_number(optarg, "--warm-up wants seconds, from 0 to 3600", 0, 3600, &c->warm_up_s);
+		break;
+	case OPT_ROUNDS:
+		take_number(optarg, "--rounds wants a number from 1 to 100", 1, 100, &n);
+		c->rounds = (int)n;
+		break;
+	case OPT_OBJECTS:
+		take_number(optarg, "--objects wants a number from 1 to 10000000", 1, 1e7, &n);
+		c->objects = (uint64_t)n;
+		break;
+	case OPT_RATE:
+		take_number(optarg, "--rate wants requests a second, from 0.001 to 10000000", .001, 1e7,
+			    &c->rate);
+		break;
+	case OPT_SEED:
+		take_number(optarg, "--seed wants a number from 0 to 4294967295", 0, 4294967295., &n);
+		c->seed = (uint64_t)n;
+		c->has_seed = true;
+		break;
+	case OPT_VERIFY:
+		c->verify = true;
 		break;
 	case OPT_JSON:
 		c->json = true;
@@ -180,6 +265,36 @@ run_presign(struct cmd *c, char **w)
 }
 
 static int
+run_ls(struct cmd *c, char **w)
+{
+	return cmd_ls(c, w[0]);
+}
+
+static int
+run_du(struct cmd *c, char **w)
+{
+	return cmd_du(c, w[0]);
+}
+
+static int
+run_cp(struct cmd *c, char **w)
+{
+	return cmd_cp(c, w[0], w[1]);
+}
+
+static int
+run_sync(struct cmd *c, char **w)
+{
+	return cmd_sync(c, w[0], w[1]);
+}
+
+static int
+run_bench(struct cmd *c, char **w)
+{
+	return cmd_bench(c, w[0]);
+}
+
+static int
 run_rm(struct cmd *c, char **w)
 {
 	return cmd_rm(c, w[0]);
@@ -225,6 +340,12 @@ static int
 run_doctor(struct cmd *c, char **w)
 {
 	return cmd_doctor(c, w[0]);
+}
+
+static int
+run_key(struct cmd *c, char **w)
+{
+	return cmd_key(c, w[0], w[1]);
 }
 
 static int (*const run[COMMAND_NR])(struct cmd *c, char **w) = {
@@ -286,7 +407,11 @@ int
 main(int argc, char **argv)
 {
 	struct sigaction bus = { .sa_handler = on_bus_error }, pipe = { .sa_handler = SIG_IGN };
-	struct cmd c = { .part = { .last = UINT64_MAX }, .method = "GET", .expires_s = 3600 };
+	struct cmd c = { .part = { .last = UINT64_MAX },
+			 .method = "GET",
+			 .expires_s = 3600,
+			 .time_s = 10,
+			 .warm_up_s = 1 };
 	enum command_id id;
 	int opt, url;
 
@@ -311,7 +436,7 @@ main(int argc, char **argv)
 		argv[optind + url] = (char *)words_url(id, argv[optind + url], argv[optind], c.scality);
 	sigaction(SIGBUS, &bus, NULL);
 	sigaction(SIGPIPE, &pipe, NULL);
-	if (!(commands[id].takes & FOR_DAEMON))
+	if (!(commands[id].takes & (FOR_DAEMON | FOR_KEY)))
 		c.g = open_library(&c);
 	int rc = run[id](&c, argv + optind);
 

@@ -3,13 +3,13 @@
 #include "client/cmd/words.h"
 
 #include "client/cmd/cmd.h"
+#include "conf/conf.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define WORDS_MAX 4
-#define APART_MAX 16 /* letters of a command that somebody meant */
 
 const struct command commands[COMMAND_NR] = {
 #define COMMAND(name, words, url, takes, brief, more)                                                        \
@@ -76,43 +76,16 @@ words_bad(const char *cmd, const char *what, const char *word)
 	exit(EXIT_USAGE);
 }
 
-/* How many letters must be changed, put in, left out or swapped with the next; SIZE_MAX for a word that is far
- * too long. */
-static size_t
-letters_apart(const char *a, const char *b)
-{
-	size_t t[APART_MAX + 1][APART_MAX + 1], a_len = strlen(a), b_len = strlen(b);
-
-	if (a_len > APART_MAX || b_len > APART_MAX)
-		return SIZE_MAX;
-	for (size_t i = 0; i <= a_len; i++) {
-		for (size_t k = 0; k <= b_len; k++) {
-			if (i == 0 || k == 0) {
-				t[i][k] = i + k;
-				continue;
-			}
-			t[i][k] = t[i - 1][k - 1] + (a[i - 1] != b[k - 1]);
-			if (t[i - 1][k] + 1 < t[i][k])
-				t[i][k] = t[i - 1][k] + 1;
-			if (t[i][k - 1] + 1 < t[i][k])
-				t[i][k] = t[i][k - 1] + 1;
-			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1] &&
-			    t[i - 2][k - 2] + 1 < t[i][k])
-				t[i][k] = t[i - 2][k - 2] + 1;
-		}
-	}
-	return t[a_len][b_len];
-}
-
 /* What other programs call it. */
 static const char *
 other_name(const char *name)
 {
-	static const char *const other[][2] = { { "upload", "put" },    { "download", "get" },
-						{ "delete", "rm" },     { "remove", "rm" },
-						{ "del", "rm" },        { "sign", "presign" },
-						{ "info", "status" },   { "mkdir", "mb" },
-						{ "make-bucket", "mb" } };
+	static const char *const other[][2] = {
+		{ "upload", "put" },     { "download", "get" }, { "delete", "rm" },   { "remove", "rm" },
+		{ "del", "rm" },         { "sign", "presign" }, { "info", "status" }, { "mkdir", "mb" },
+		{ "make-bucket", "mb" }, { "list", "ls" },      { "dir", "ls" },      { "copy", "cp" },
+		{ "mv", "cp" },          { "mirror", "sync" },  { "rsync", "sync" }
+	};
 
 	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
 		if (!strcmp(other[i][0], name))
@@ -124,15 +97,15 @@ enum command_id
 words_command(const char *name)
 {
 	const char *nearest = other_name(name);
-	size_t best = strlen(name) < 4 ? 2 : 3;
+	int best = strlen(name) < 4 ? 2 : 3;
 	char text[160];
 
 	for (int i = 0; i < COMMAND_NR; i++) {
-		size_t apart = letters_apart(name, commands[i].name);
+		int apart = conf_edit_distance(name, commands[i].name, best);
 
-		if (apart == 0)
+		if (strcmp(name, commands[i].name) == 0)
 			return (enum command_id)i;
-		if (apart < best && apart < strlen(commands[i].name)) {
+		if (apart < best && apart < (int)strlen(commands[i].name)) {
 			best = apart;
 			nearest = commands[i].name;
 		}
@@ -201,14 +174,14 @@ words_url_at(enum command_id id)
 struct named {
 	const char *bucket, *key;
 	size_t bucket_len, key_len;
-	bool ends_in_slash;
+	bool ends_in_slash, has_query;
 };
 
 static struct named
 take_apart(const char *url, bool scality)
 {
 	const char *host = strstr(url, "://") + 3, *end = host + strcspn(host, "?"), *path;
-	struct named n = { .bucket = "", .key = "" };
+	struct named n = { .bucket = "", .key = "", .has_query = *end };
 
 	path = memchr(host, '/', (size_t)(end - host));
 	if (!path)
@@ -233,7 +206,11 @@ url_fault(enum url_kind kind, const struct named *n, bool scality)
 {
 	if (kind == URL_BUCKET && scality)
 		return "a scality listener has no buckets";
-	if (kind == URL_PREFIX && scality)
+	if (kind == URL_BENCH && n->has_query)
+		return "the URL has a query";
+	if (kind == URL_BENCH || (kind == URL_PREFIX && scality))
+		return NULL;
+	if (kind == URL_SERVER)
 		return NULL;
 	if (!scality && n->bucket_len == 0)
 		return "the URL names no bucket";
@@ -263,13 +240,17 @@ with_name(enum command_id id, const char *url, const char *file)
 	return joined;
 }
 
+bool
+words_is_url(const char *word)
+{
+	return !strncmp(word, "http://", 7) || !strncmp(word, "https://", 8);
+}
+
 const char *
 words_url(enum command_id id, const char *url, const char *file, bool scality)
 {
 	const struct command *c = &commands[id];
-	const char *host = !strncmp(url, "http://", 7)    ? url + 7
-			   : !strncmp(url, "https://", 8) ? url + 8
-							  : NULL;
+	const char *host = words_is_url(url) ? strstr(url, "://") + 3 : NULL;
 	struct named n;
 	const char *fault;
 

@@ -15,7 +15,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-static const char *const paths[] = { "table", "pclmul", "vpclmul256", "vpclmul512" };
+static const char *const paths[] = { "table", "pclmul", "vpclmul256", "vpclmul512", "pmull" };
 #define PATHS ((int)(sizeof paths / sizeof *paths))
 #define BIG ((size_t)3 << 20)
 

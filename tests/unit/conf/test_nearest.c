@@ -15,21 +15,21 @@ test_distance(void **state)
 {
 	char longer[200];
 
-	assert_int_equal(edit_distance("", "", 64), 0);
-	assert_int_equal(edit_distance("abc", "", 64), 3);
-	assert_int_equal(edit_distance("", "abc", 64), 3);
-	assert_int_equal(edit_distance("abc", "abc", 64), 0);
-	assert_int_equal(edit_distance("abc", "acb", 64), 1);
-	assert_int_equal(edit_distance("kitten", "sitting", 64), 3);
-	assert_int_equal(edit_distance("timeout", "timeoutt", 64), 1);
+	assert_int_equal(conf_edit_distance("", "", 64), 0);
+	assert_int_equal(conf_edit_distance("abc", "", 64), 3);
+	assert_int_equal(conf_edit_distance("", "abc", 64), 3);
+	assert_int_equal(conf_edit_distance("abc", "abc", 64), 0);
+	assert_int_equal(conf_edit_distance("abc", "acb", 64), 1);
+	assert_int_equal(conf_edit_distance("kitten", "sitting", 64), 3);
+	assert_int_equal(conf_edit_distance("timeout", "timeoutt", 64), 1);
 	memset(longer, 'x', sizeof longer - 1);
 	longer[sizeof longer - 1] = 0;
-	assert_int_equal(edit_distance(longer, longer, 64), 0);
-	assert_int_equal(edit_distance(longer, "", 64), 63);
+	assert_int_equal(conf_edit_distance(longer, longer, 64), 0);
+	assert_int_equal(conf_edit_distance(longer, "", 64), 63);
 	/* Near enough or not is all that a limit leaves. */
 	for (int limit = 0; limit < 8; limit++) {
-		int d = edit_distance("kitten", "sitting", limit),
-		    swap = edit_distance("abcdef", "badcfe", limit);
+		int d = conf_edit_distance("kitten", "sitting", limit),
+		    swap = conf_edit_distance("abcdef", "badcfe", limit);
 
 		assert_true(limit > 3 ? d == 3 : d >= limit);
 		assert_true(limit > 3 ? swap == 3 : swap >= limit);
@@ -37,10 +37,10 @@ test_distance(void **state)
 	for (int i = 0; i < conf_key_nr; i++) {
 		for (int j = 0; j < conf_key_nr; j++) {
 			const char *x = conf_keys[i].name, *y = conf_keys[j].name;
-			int d = edit_distance(x, y, 64);
+			int d = conf_edit_distance(x, y, 64);
 
 			for (int limit = 0; limit < 64; limit += 1 + limit / 8) {
-				int near = edit_distance(x, y, limit);
+				int near = conf_edit_distance(x, y, limit);
 
 				assert_true(d < limit ? near == d : near >= limit);
 			}

@@ -26,7 +26,7 @@ start(void **state)
 	clock_fake(&rig_now);
 	many_nr = cut = 0;
 	/* So that no two of the test's addresses share a number. */
-	rig.reqs->client_key[0] = rig.reqs->client_key[1] = 1;
+	rig.reqs->client_key[0] = rig.reqs->client_key[1] = 4;
 	for (unsigned i = 0; i < 256; i++) {
 		addresses[i].sin_family = AF_INET;
 		addresses[i].sin_addr.s_addr = htonl(0x0a000001 + i);

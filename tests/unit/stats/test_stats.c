@@ -402,7 +402,7 @@ test_events(void **state)
 	for (int ev = 0; ev < STATS_EVENT_NR; ev++) {
 		char line[sizeof sample[0] + 16];
 
-		snprintf(line, sizeof line, "%s%d\n", sample[ev], 100 + ev);
+		snprintf(line, sizeof line, "%.*s%d\n", (int)sizeof sample[0], sample[ev], 100 + ev);
 		assert_has(text, line);
 	}
 	/* The numbers are those of the rows. */

@@ -1,0 +1,176 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# gantry key: what it makes works at once in the daemon that runs, what it revokes does not; the file keeps what else stands in it; bad
+# input leaves it as it was.  And the first key, which gantryd --format makes (claim TM46).
+LISTEN='  - { address: "127.0.0.1:0", dialect: s3 }'
+. "$(dirname "$0")/lib.sh"
+NO_NIC=1
+unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN GANTRY_ADMIN
+cd "$T" || exit 1
+K=$T/keys.yaml
+MORE="auth: { credentials_file: \"$K\" }"
+key() { gantry --conf "$T/gantryd.yaml" key "$@"; }
+# says RC WORDS...: standard output goes to out, errors to err
+says() {
+	local rc=$1 have
+	shift
+	key "$@" >out 2>err
+	have=$?
+	[ $have = "$rc" ] || fail "gantry key $*: exit $have, want $rc: $(cat out err)"
+}
+error_has() { grep -qF -- "$1" err || fail "no \"$1\" in: $(cat err)"; }
+# as KEY SECRET METHOD PATH [curl words]: status
+as() { curl -sS --max-time 30 -o answer -w '%{http_code}' --aws-sigv4 aws:amz:us-east-1:s3 -u "$1:$2" -X "$3" "http://$SIGNED$4" "${@:5}"; }
+
+# ---- the first key: made with the store, told once, good for a signing client
+write_config
+mkdir disk0
+"$BUILD/gantryd" -c gantryd.yaml --check-config >out 2>&1 || fail "--check-config before --format: $(cat out)"
+grep -qF "$K: is not there yet" out || fail "nothing of the file that is missing: $(cat out)"
+"$BUILD/gantryd" -c gantryd.yaml --format >out 2>&1 || fail "--format: $(cat out)"
+grep -qF "first access key" out || fail "nothing of the first key: $(cat out)"
+eval "$(grep '^export AWS_' out)"
+FIRST=$AWS_ACCESS_KEY_ID FIRST_SECRET=$AWS_SECRET_ACCESS_KEY
+[ "${#FIRST}" = 20 ] && [ "${#FIRST_SECRET}" = 40 ] || fail "the pair: $(cat out)"
+assert_eq "$(stat -c %a "$K")" 600
+daemon_run
+SIGNED=$(sed 's/ admin=.*//; s/.* s3=//' "$T/ready")
+curl_s3 /bkt -X PUT && curl_s3 /bkt/a -T gantryd.yaml || fail "an object"
+/usr/bin/aws --endpoint-url "http://$SIGNED" --region us-east-1 s3 cp gantryd.yaml s3://bkt/signed >out 2>&1 || fail "aws, with the first key: $(cat out)"
+curl_s3 /bkt/signed | cmp - gantryd.yaml || fail "what aws stored"
+unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
+! grep -rqF "$FIRST_SECRET" daemon.log || fail "the secret is in the log"
+
+# ---- new: two lines that a shell takes, and the daemon has it
+says 0 new --bucket bkt,other-* --read-only --until 2h
+assert_eq "$(wc -l <out)" 2
+eval "$(cat out)"
+READER=$AWS_ACCESS_KEY_ID READER_SECRET=$AWS_SECRET_ACCESS_KEY
+unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
+error_has "gantryd has read the file"
+! grep -qF "$READER_SECRET" err || fail "the secret is in the notes"
+assert_eq "$(as "$READER" "$READER_SECRET" GET /bkt/a)" 200 "$(cat answer)"
+assert_eq "$(as "$READER" "$READER_SECRET" PUT /bkt/b -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -d x)" 403
+says 0 new --prefix up/ --json -q
+[ ! -s err ] || fail "-q: $(cat err)"
+eval "$(python3 -c 'import json; o = json.load(open("out")); print("UP=%(access_key)s UP_SECRET=%(secret_key)s UP_FILE=%(file)s; RELOADED=%(reloaded)s" % o)')"
+assert_eq "$RELOADED $UP_FILE" "True $K"
+assert_eq "$(as "$UP" "$UP_SECRET" PUT /bkt/up/b -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -d x)" 200 "$(cat answer)"
+assert_eq "$(as "$UP" "$UP_SECRET" GET /bkt/a)" 403
+
+# ---- list: what they may, and no secret
+says 0 list
+assert_eq "$(wc -l <out)" 3
+grep -qE "^$FIRST +everything\$" out || fail "$(cat out)"
+grep -qE "^$READER +bkt, other-\*; read only; until 20[0-9-]+T[0-9:]+Z\$" out || fail "$(cat out)"
+grep -qE "^$UP +\*/up/\$" out || fail "$(cat out)"
+for s in "$FIRST_SECRET" "$READER_SECRET" "$UP_SECRET"; do ! grep -qF "$s" out || fail "list shows a secret"; done
+says 0 list --json
+assert_eq "$(python3 -c 'import json; print([(o["grants"], o["read_only"], o.get("expired")) for o in map(json.loads, open("out")) if o["access_key"] == "'"$READER"'"])')" \
+	"[([{'bucket': 'bkt', 'prefix': '', 'read_only': False}, {'bucket': 'other-*', 'prefix': '', 'read_only': False}], True, False)]"
+
+# ---- what an operator wrote into the file stays, byte for byte; an expired key is marked
+printf '\n# Ours.\n-   access_key: AKOURS   # by hand\n    # inside\n    secret_key: "ours-secret"\n    gids: [ 10.0.0.0/8 ]\n    expires: 2020-01-01T00:00:00Z\n' >>"$K"
+cp "$K" before
+says 0 new
+NEW=$(sed -n 's/^export AWS_ACCESS_KEY_ID=//p' out)
+assert_eq "$(head -c "$(stat -c %s before)" "$K" | md5)" "$(md5 <before)" "what stood there"
+says 0 list
+grep -qE '^AKOURS +everything; tokens of 10.0.0.0/8; until 2020-01-01T00:00:00Z, EXPIRED$' out || fail "$(cat out)"
+
+# ---- revoke
+says 3 revoke "${NEW%?}"
+error_has "no access key ${NEW%?} in $K; similar: $NEW"
+says 3 revoke XYLOPHONE
+! grep -q similar err || fail "similar to nothing: $(cat err)"
+says 0 revoke "$NEW"
+error_has "gantryd has read the file"
+cmp before "$K" || fail "new and revoke have changed the file"
+says 0 revoke "$READER"
+assert_eq "$(as "$READER" "$READER_SECRET" GET /bkt/a)" 403
+grep -q InvalidAccessKeyId answer || fail "$(cat answer)"
+assert_eq "$(as "$FIRST" "$FIRST_SECRET" GET /bkt/a)" 200
+
+# ---- bad input: a sentence, exit 2 or 1, and the file as it was
+cp "$K" before
+for bad in "what=there are new, list and revoke" "revoke=revoke wants the KEY" "new X=one word too many: X" "list X=one word too many: X" \
+	"new --bucket Bucket=--bucket wants buckets" "new --bucket ,=--bucket wants buckets" "new --until never=--until wants a time" \
+	"new --until 2020-01-01T00:00:00Z=--until is in the past" "new --until 0d=--until wants a time" "list --read-only=are for new" \
+	"revoke X --until 2d=are for new" "new --until 99999d=--until wants a time"; do
+	# shellcheck disable=SC2086
+	says 2 ${bad%%=*}
+	error_has "${bad#*=}"
+	[ ! -s out ] || fail "${bad%%=*}: something on standard output: $(cat out)"
+done
+says 2 new --prefix $'a\nb'
+error_has "--prefix is too long, not UTF-8, or has characters that cannot be seen"
+says 1 new --file "$T/none/keys.yaml"
+error_has "none/keys.yaml: No such file or directory"
+says 1 list --file "$T/none.yaml"
+error_has "\`gantry key new\` makes it"
+printf 'listen: [{ address: "127.0.0.1:0", dialect: s3, anonymous: true }]\nstore: { disks: [{ path: %s }] }\n' "$T" >other.yaml
+says 1 new --conf other.yaml
+error_has "other.yaml: auth.credentials_file is not set"
+says 1 new --conf nosuch.yaml
+error_has "nosuch.yaml: cannot read it"
+cmp before "$K" || fail "bad input has changed the file"
+# A file that the daemon would not take either.
+printf -- '- { access_key: AKEY, secret_key: verysecret, colour: red }\n' >bad.yaml
+cp bad.yaml bad.before
+says 1 new --file bad.yaml
+error_has "bad.yaml:1:47: [0]: unknown key"
+cmp bad.before bad.yaml || fail "a bad file was changed"
+# No room: nothing is left behind.
+says 0 list
+(trap '' XFSZ; ulimit -f 0; key new 2>&1) | grep -qF 'File too large' || fail "a file without room"
+cmp before "$K" || fail "a write that failed has changed the file"
+[ ! -e .keys.yaml.new ] || fail "a write that failed has left something"
+
+# ---- who refuses, and who is not there
+printf -- '- { access_key: AKEY, secret_key: othersecret }\n' >elsewhere.yaml
+says 0 new --file elsewhere.yaml
+error_has "reads another file: its auth.credentials_file is $K"
+# A reload that fails for another reason: said, and it is a failure, for the daemon goes on with the keys from before.
+cp gantryd.yaml gantryd.good
+echo 'nonsense: {}' >>gantryd.yaml
+says 1 new
+error_has "gantryd.yaml:14:1: nonsense: unknown key"
+cmp before "$K" || fail "a bad configuration has changed the file"
+gantry key new --file "$K" --admin "$T/admin.sock" >out 2>err && fail "a reload that fails: $(cat err)"
+error_has "gantryd goes on with the keys from before, 400"
+error_has "nonsense: unknown key"
+cp gantryd.good gantryd.yaml
+says 0 new --admin "http://$ADMIN"
+error_has "gantryd was not told, 401"
+error_has "systemctl reload gantryd"
+stop_daemon
+says 0 new
+error_has "no answer from $T/admin.sock"
+error_has "any other when it starts"
+
+# ---- nobody is left: said to who signs, to the log; and still a file that the next key goes into
+for k in $(key list | awk '{ print $1 }'); do says 0 revoke "$k"; done
+says 0 list
+error_has "there are no access keys"
+grep -qF '# Ours.' "$K" || fail "a comment is gone"
+daemon_run
+SIGNED=$(sed 's/ admin=.*//; s/.* s3=//' "$T/ready")
+assert_eq "$(as "$FIRST" "$FIRST_SECRET" GET /bkt/a)" 403
+grep -qF 'This server has no access keys' answer || fail "$(cat answer)"
+grep -qF 'no access keys' daemon.log || fail "nothing in the log of a server without keys"
+gantry doctor --admin "$T/admin.sock" >out 2>&1
+grep -qF 'no access keys' out || fail "doctor says nothing of a server without keys: $(cat out)"
+eval "$(key new 2>err)"
+assert_eq "$(as "$AWS_ACCESS_KEY_ID" "$AWS_SECRET_ACCESS_KEY" GET /bkt/a)" 200 "$(cat answer)"
+stop_daemon
+
+# ---- --format makes no second key, not where the list is empty either, and says so when it cannot make the first
+echo '[]' >"$K"
+rm -r disk0 && mkdir disk0
+"$BUILD/gantryd" -c gantryd.yaml --format >out 2>&1 || fail "--format: $(cat out)"
+! grep -q "access key" out || fail "a second first key: $(cat out)"
+sed -i "s|$K|$T/none/keys.yaml|" gantryd.yaml
+rm -r disk0 && mkdir disk0
+"$BUILD/gantryd" -c gantryd.yaml --format >out 2>&1
+assert_eq $? 1 "--format where no key can be written: $(cat out)"
+grep -qF 'there is a store, but no first access key' out || fail "$(cat out)"
