@@ -783,6 +783,20 @@ class Life(unittest.TestCase):
             with self.assertRaises(gantry.Conflict):
                 c.register(buffer)
 
+    def test_pickled(self):
+        """As a data set takes it to workers that are spawned; keys of the environment stay where they are."""
+        with gantry.Client(BUCKET, split_above=7 * MIB, rdma=False) as c:
+            with pickle.loads(pickle.dumps(c)) as other:
+                self.assertEqual((other.base, other.split_above, other.ports), (BUCKET, 7 * MIB, []))
+                c.put("pickled", b"1")
+                self.assertEqual(other.get("pickled"), b"1")
+        os.environ.update(AWS_ACCESS_KEY_ID="AKIAPYTHON", AWS_SECRET_ACCESS_KEY="python/Secret")
+        try:
+            with gantry.Client(SIGNED + "/bkt") as c:
+                self.assertNotIn(b"python/Secret", pickle.dumps(c))
+        finally:
+            del os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]
+
     def test_exit(self):
         """The program ends cleanly without close(), also while a thread of its own is in a call."""
         for text in (
