@@ -91,7 +91,19 @@ struct gantry_options {
 	 * thread of the library where no call does it.  See gantry_put().
 	 */
 	unsigned target_life_ms;
+	/*
+	 * How the packets are marked that this end sends, the bytes of puts above all: the server reads them from
+	 * the DC target, which answers with what the target was made with.  0 is the default for each: the value
+	 * of the configuration file (rdma_traffic_class, rdma_service_level, rdma_path_mtu, rdma_pkey_index),
+	 * else what is said below.
+	 */
+	int traffic_class; /* 1 to 255, GANTRY_TRAFFIC_CLASS_0; 0: the class that the driver has for the port, else 96 */
+	int service_level; /* 0 to 15; on Ethernet the priority; 0: 0 */
+	int path_mtu; /* bytes, 256 to 4096: for servers with a smaller MTU than this port's, which is the default */
+	int pkey_index; /* row of the port's table of partitions; 0: 0 */
 };
+
+#define GANTRY_TRAFFIC_CLASS_0 (-1)
 
 /* Opens a context.  0; -EINVAL (options, configuration file), -ENODEV (a port that was named is not there),
  * -ENOMEM. gantry_open_error() says more.  No device at all is no error when none was named:
