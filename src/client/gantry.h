@@ -11,9 +11,10 @@
  *     struct gantry_result res;
  *
  *     gantry_open(NULL, &g);
- *     gantry_register(g, buf, len, 0);                       // optional: saves the registration of every
- * call gantry_put(g, "http://10.0.0.9:9000/bkt/key", buf, len, NULL, &res); gantry_get(g,
- * "http://10.0.0.9:9000/bkt/key", buf, len, 0, NULL, &res); gantry_close(g);
+ *     gantry_register(g, buf, len, 0);   // optional: it saves the registration of every call
+ *     gantry_put(g, "http://10.0.0.9:9000/bkt/key", buf, len, NULL, &res);
+ *     gantry_get(g, "http://10.0.0.9:9000/bkt/key", buf, len, 0, NULL, &res);
+ *     gantry_close(g);
  *
  * Threads: every call may be made from any thread, also at the same time; two calls must not use the same
  * memory at the same time unless both only read it.  gantry_open() calls curl_global_init(): call it before
@@ -141,7 +142,7 @@ enum gantry_memory gantry_memory_type(const void *ptr);
 
 /*
  * Registers [ptr, ptr + size) with every port.  (cuMemObjGetDescriptor)  0; -EFBIG for 4 GiB and more;
- * -EINVAL; -EEXIST when it overlaps a registration; -ENODEV without RDMA (not fatal: calls go over HTTP); the
+ * -EINVAL; -EEXIST when one begins there already (they may overlap); -ENODEV without RDMA (not fatal: calls go over HTTP); the
  * driver's errno, e.g. -ENOMEM when memlock is too small.
  */
 int gantry_register(struct gantry *g, void *ptr, size_t size, unsigned flags);
@@ -379,9 +380,10 @@ void gantry_crc64nvme_text(uint64_t crc, char text[13]);
 
 /* Handed to the callbacks. */
 struct gantry_io_info {
-	int version;       /* 1 */
-	size_t descr_len;  /* counts the NUL: 82 */
-	const char *descr; /* the token; good until the registration ends or gantry_token_put() */
+	int version;      /* 1 */
+	size_t descr_len; /* counts the NUL: 82 */
+	/* the token: its text is good for 64 later ones of the registration, what it says until that ends */
+	const char *descr;
 };
 
 /*
