@@ -213,6 +213,8 @@ chan_new(const struct chan_params *params, struct chan **ret_chan)
 	ch->mb = params->mb;
 	ch->timers = params->timers;
 	ch->core = params->core;
+	ch->numa_node = params->numa_node;
+	ch->turn = (unsigned)params->core;
 	ch->reset_on_failure = params->conf->qp_reset_on_failure;
 	ch->poll_batch = params->conf->poll_batch > 0 ? params->conf->poll_batch : 16;
 	ch->pieces_max = params->pieces_max;

@@ -31,6 +31,7 @@ struct chan_params {
 	struct mailbox *mb;    /* the core's */
 	struct timers *timers; /* the core's */
 	int core, core_nr;     /* this core's share of the channels */
+	int numa_node;         /* of the core; -1: unknown */
 	int pieces_max;        /* most operations one lease has outstanding */
 	int queue_max;         /* waiting leases; one more is -EAGAIN */
 	/* Who waits on the completion queues' descriptors, at most CHAN_FDS_MAX: told of each there is,
@@ -57,7 +58,7 @@ enum chan_reason {
 	CHAN_DISABLED,     /* "disabled": rdma.devices is none */
 	CHAN_NO_DEVICE,    /* "no-device" */
 	CHAN_NO_RAIL,      /* "no-rail": none is up, or none has an address of that family */
-	CHAN_UNREACHABLE,  /* "unreachable": no address handle for that GID (remembered 5 s) */
+	CHAN_UNREACHABLE,  /* "unreachable": no rail leads there, or none in time */
 	CHAN_NEEDS_ROUTER, /* "needs-router": InfiniBand, GID without LID (2.8) */
 	CHAN_FAMILY,       /* "token-family": 2.4, 2.6, rc:, ofi */
 	CHAN_NO_CHANNEL,   /* "no-channel": every channel is fenced or lost */
@@ -87,7 +88,8 @@ struct chan_lease {
 
 /*
  * Asks for a channel towards the token's target.  local: the address on which the HTTP connection came in
- * (rail choice, item 26). > 0: granted at once; 0: done() comes later (the target is being found or
+ * (rail choice, item 26); may be NULL.  *tok and *local stay until the lease was granted or not.  A rail that does not lead there is
+ * followed by the next best one; none is waited for longer than RDMA_TARGET_WAIT_NS. > 0: granted at once; 0: done() comes later (the target is being found or
  * connected, or all channels are busy: clients take turns, each one's leases are in order); < 0: -EOPNOTSUPP
  * (decline, ls->reason), -EINVAL (the token cannot work on our port: 400), -EAGAIN (the queue is full).
  */

@@ -165,7 +165,8 @@ struct chan {
 	int region_nr;
 	struct chan_rail *rail;
 	int rail_nr;
-	int core;
+	int core, numa_node;
+	unsigned turn; /* whose among equal rails */
 	void (*watch_fd)(void *cookie, int fd);
 	bool (*unwatch_fd)(void *cookie, int fd);
 	void *fd_cookie;
@@ -209,7 +210,12 @@ struct lease {
 	struct chan_ep *ep; /* NULL once its work is over */
 	struct rdma_target target;
 	struct chan_wait *wait;
-	struct list queue; /* operations not posted yet: depth, or READs, are used up */
+	struct timer timer;      /* TARGET: no longer than this */
+	const struct token *tok; /* what it asks for, until it has it */
+	const struct sockaddr *local;
+	unsigned tried;       /* bit i: rail i does not lead there */
+	enum chan_reason why; /* the first of them did not */
+	struct list queue;    /* operations not posted yet: depth, or READs, are used up */
 	uint64_t addr, size;
 	uint32_t rkey;
 };

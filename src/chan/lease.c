@@ -6,8 +6,8 @@
  *   get --> TARGET --> QUEUED --> CONNECTING --> READY --> HELD --> put
  *     \________\_________\____________\____________/
  *
- * TARGET: a helper makes what the token names.  Who waits for that is not in the queue yet, so a target that
- * does not answer delays nobody.
+ * TARGET: a helper makes what the token names; if it cannot, or takes long, the next rail is tried.  Who waits for that is not in
+ * the queue yet, so a target that does not answer delays nobody.
  * QUEUED: for a channel of that rail; clients take turns.
  * CONNECTING: the channel is being connected, where the transport does so.
  * READY: granted, and done() is due.
@@ -17,6 +17,7 @@
 #include "chan/chan_int.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <string.h>
@@ -176,6 +177,30 @@ lease_connected(struct chan_ep *ep, int r)
 
 /* ---- targets ---- */
 
+static int seek(struct chan *ch, struct chan_lease *ls);
+
+/* Its rail does not lead to the target: the next one, or none. */
+static void
+seek_on(struct chan *ch, struct chan_lease *ls, enum chan_reason why)
+{
+	struct lease *p = lease_of(ls);
+	int r;
+
+	give_back_target(p);
+	if (!p->why)
+		p->why = rdma_rail_state(p->cr->rail) != RAIL_UP ? CHAN_NO_RAIL : why;
+	r = seek(ch, ls);
+	if (r > 0) {
+		queue(p->cr, ls);
+	} else if (r < 0) {
+		ch->waiting--;
+		/* It has waited already, and coming again would not help. */
+		if (r == -EAGAIN)
+			decline(ls, p->why);
+		make_ready(ch, ls, LEASE_DECLINED);
+	}
+}
+
 /* The helper's answer, on the core. */
 static void
 on_target_back(struct msg *m)
@@ -195,13 +220,13 @@ on_target_back(struct msg *m)
 	}
 	p = lease_of(ls);
 	p->wait = NULL;
+	timer_disarm(ch->timers, &p->timer);
 	if (w->target.result == 0)
 		p->target = w->target.target;
-	if (w->target.result < 0 || rdma_rail_state(cr->rail) != RAIL_UP || rail_unusable(cr)) {
-		decline_late(cr, ls, w->target.result < 0 ? CHAN_UNREACHABLE : CHAN_NO_CHANNEL);
-		return;
-	}
-	queue(cr, ls);
+	if (w->target.result < 0 || rdma_rail_state(cr->rail) != RAIL_UP || rail_unusable(cr))
+		seek_on(ch, ls, w->target.result < 0 ? CHAN_UNREACHABLE : CHAN_NO_CHANNEL);
+	else
+		queue(cr, ls);
 }
 
 static void
@@ -212,9 +237,36 @@ on_target(struct rdma_target_wait *target)
 	chan_answer(w->ch, &w->back, on_target_back);
 }
 
+/* The lease waits for its target no longer; the helper's answer, if it is on its way, comes to nobody. */
+static void
+leave_wait(struct chan *ch, struct lease *p)
+{
+	struct chan_wait *w = p->wait;
+
+	timer_disarm(ch->timers, &p->timer);
+	p->wait = NULL;
+	if (rdma_target_leave(w->cr->ops, w->cr->rail, &w->target)) {
+		ch->waits_out--;
+		atomic_fetch_sub(&ch->answers_due, 1);
+		list_push_head(&ch->waits_free, &w->link);
+	} else {
+		w->lease = NULL;
+	}
+}
+
+static void
+on_late(struct timer *t)
+{
+	struct lease *p = container_of(t, struct lease, timer);
+	struct chan_lease *ls = p->wait->lease;
+
+	leave_wait(p->cr->ch, p);
+	seek_on(p->cr->ch, ls, CHAN_UNREACHABLE);
+}
+
 /* > 0: the lease has its target; 0: it waits; < 0: it does not get one. */
 static int
-get_target(struct chan *ch, struct chan_lease *ls, const struct token *tok, const struct rail_route *route)
+get_target(struct chan *ch, struct chan_lease *ls, const struct rail_route *route)
 {
 	struct lease *p = lease_of(ls);
 	struct list *l = list_pop(&ch->waits_free);
@@ -224,16 +276,20 @@ get_target(struct chan *ch, struct chan_lease *ls, const struct token *tok, cons
 	if (!l)
 		return -EAGAIN;
 	w = container_of(l, struct chan_wait, link);
-	*w = (struct chan_wait){ .target.done = on_target, .ch = ch, .cr = p->cr, .lease = ls };
+	*w = (struct chan_wait){
+		.target = { .done = on_target, .client = ls->client }, .ch = ch, .cr = p->cr, .lease = ls
+	};
 	ch->waits_out++; /* before: the answer may come at once */
 	atomic_fetch_add(&ch->answers_due, 1);
-	r = rdma_target_get(p->cr->rail, tok, route, &w->target, &p->target);
+	r = rdma_target_get(p->cr->rail, p->tok, route, &w->target, &p->target);
 	if (r != 0) {
 		ch->waits_out--;
 		atomic_fetch_sub(&ch->answers_due, 1);
 		list_push_head(&ch->waits_free, &w->link);
 	} else {
 		p->wait = w;
+		p->state = LEASE_TARGET;
+		timer_arm(ch->timers, &p->timer, clock_ns() + RDMA_TARGET_WAIT_NS, on_late);
 	}
 	return r;
 }
@@ -257,17 +313,23 @@ rail_of(struct chan *ch, const struct rail_route *route)
 	return NULL;
 }
 
+/* The best rail that was not tried yet: 0, or what the lease ends with. */
 static int
-find_rail(struct chan *ch, struct chan_lease *ls, const struct token *tok, const struct sockaddr *local,
-	  struct rail_route *ret_route, struct chan_rail **ret_rail)
+find_rail(struct chan *ch, struct chan_lease *ls, struct rail_route *ret_route)
 {
-	if (!chan_serves(ch, tok->kind))
-		return decline(ls, CHAN_FAMILY);
-	if (ch->mode != CHAN_MODE_ON)
-		return decline(ls, ch->mode == CHAN_MODE_NONE ? CHAN_DISABLED : CHAN_NO_DEVICE);
-	switch (rdma_route(ch->rdma, tok, local, ret_route)) {
-	case 0:
-		break;
+	struct lease *p = lease_of(ls);
+	int r = rdma_route(ch->rdma, p->tok,
+			   &(struct rdma_asker){ .local = p->local,
+						 .tried = p->tried,
+						 .numa_node = ch->numa_node,
+						 .turn = ch->turn++ },
+			   ret_route);
+
+	if (r == 0)
+		return 0;
+	if (p->tried)
+		return decline(ls, p->why);
+	switch (r) {
 	case -ENODEV:
 		return decline(ls, CHAN_NO_DEVICE);
 	case -EINVAL:
@@ -277,16 +339,34 @@ find_rail(struct chan *ch, struct chan_lease *ls, const struct token *tok, const
 	default:
 		return decline(ls, CHAN_NO_RAIL);
 	}
-	*ret_rail = rail_of(ch, ret_route);
-	return rail_unusable(*ret_rail) ? decline(ls, CHAN_NO_CHANNEL) : 0;
+}
+
+/* From rail to rail until one leads to the target.  > 0: the lease has it; 0: it waits; < 0: what the lease ends with. */
+static int
+seek(struct chan *ch, struct chan_lease *ls)
+{
+	struct lease *p = lease_of(ls);
+	struct rail_route route;
+	int r;
+
+	while ((r = find_rail(ch, ls, &route)) == 0) {
+		p->tried |= 1u << route.rail;
+		p->cr = rail_of(ch, &route);
+		if (!rail_unusable(p->cr)) {
+			r = get_target(ch, ls, &route);
+			if (r != -EHOSTUNREACH)
+				return r == -EAGAIN ? ls->result = r : r;
+		}
+		if (!p->why)
+			p->why = r < 0 ? CHAN_UNREACHABLE : CHAN_NO_CHANNEL;
+	}
+	return r;
 }
 
 int
 chan_lease_get(struct chan *ch, struct chan_lease *ls, const struct token *tok, const struct sockaddr *local)
 {
 	struct lease *p = lease_of(ls);
-	struct rail_route route;
-	struct chan_rail *cr;
 	int r;
 
 	check(p->state == LEASE_NONE);
@@ -294,33 +374,34 @@ chan_lease_get(struct chan *ch, struct chan_lease *ls, const struct token *tok, 
 	ls->outstanding = 0;
 	ls->failed = ls->flushed_writes = false;
 	ls->status = WCS_SUCCESS;
-	r = find_rail(ch, ls, tok, local, &route, &cr);
-	if (r < 0)
-		return r;
-	*p = (struct lease){ .cr = cr, .addr = tok->addr, .size = tok->size, .rkey = tok->rkey };
+	if (!chan_serves(ch, tok->kind))
+		return decline(ls, CHAN_FAMILY);
+	if (ch->mode != CHAN_MODE_ON)
+		return decline(ls, ch->mode == CHAN_MODE_NONE ? CHAN_DISABLED : CHAN_NO_DEVICE);
+	*p = (struct lease){
+		.tok = tok, .local = local, .addr = tok->addr, .size = tok->size, .rkey = tok->rkey
+	};
 	list_init(&p->queue);
-	r = get_target(ch, ls, tok, &route);
-	if (r == -EAGAIN)
-		return ls->result = -EAGAIN;
-	if (r < 0)
-		return decline(ls, CHAN_UNREACHABLE);
-	if (r > 0 && fair_empty(&cr->waiting) && can_take(cr) && !rdma_ep_connects(cr->ops)) {
-		take(cr, ls);
+	r = seek(ch, ls);
+	if (r < 0) {
+		p->state = LEASE_NONE;
+		return r;
+	}
+	if (r > 0 && fair_empty(&p->cr->waiting) && can_take(p->cr) && !rdma_ep_connects(p->cr->ops)) {
+		take(p->cr, ls);
 		p->state = LEASE_HELD;
 		return 1;
 	}
 	if (ch->waiting >= ch->queue_max) {
 		give_back_target(p);
 		if (p->wait)
-			p->wait->lease = NULL;
-		p->wait = NULL;
+			leave_wait(ch, p);
+		p->state = LEASE_NONE;
 		return ls->result = -EAGAIN;
 	}
 	ch->waiting++;
 	if (r > 0)
-		queue(cr, ls); /* or to be connected */
-	else
-		p->state = LEASE_TARGET;
+		queue(p->cr, ls); /* or to be connected */
 	return 0;
 }
 
@@ -360,7 +441,7 @@ chan_lease_cancel(struct chan *ch, struct chan_lease *ls)
 	case LEASE_NONE:
 		return;
 	case LEASE_TARGET:
-		p->wait->lease = NULL;
+		leave_wait(ch, p);
 		ch->waiting--;
 		break;
 	case LEASE_QUEUED:

@@ -346,6 +346,15 @@ register_buffers(struct core *c)
 			 rc == -ENOMEM ? " (limit of locked memory: LimitMEMLOCK=, ulimit -l)" : "");
 }
 
+/* Of the CPU that the core stays on; -1: it may move. */
+static int
+numa_node(const struct core *c)
+{
+	unsigned cpu, node;
+
+	return c->cs->conf->pin && getcpu(&cpu, &node) == 0 ? (int)node : -1;
+}
+
 static int
 make_chan(struct core *c)
 {
@@ -356,6 +365,7 @@ make_chan(struct core *c)
 				 .timers = &c->timers,
 				 .core = c->index,
 				 .core_nr = c->cs->nr,
+				 .numa_node = numa_node(c),
 				 .pieces_max = conf->limits.pieces_per_request,
 				 .queue_max = conf->limits.queue,
 				 .region_map = c->region_map,

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* How well a source fits; the order of the terms is the order of protocol.md 2.8. */
-enum { FIT_USABLE = 1, FIT_SAME_ADDRESS = 2, FIT_SAME_SUBNET = 4, FIT_LOCAL_RAIL = 8 };
+enum { FIT_USABLE = 1, FIT_SAME_ADDRESS = 2, FIT_KNOWN_SUBNET = 4, FIT_LOCAL_RAIL = 8, FIT_SAME_SUBNET = 16 };
 
 static bool
 rail_has_address(const struct rail_view *v, const uint8_t addr[16])
@@ -33,70 +33,110 @@ fit_ethernet(const struct rail_gid *g, const struct token *tok, const uint8_t *l
 	/* An address of one link means nothing on another, and a packet from it cannot leave. */
 	if (gid_is_link_local(g->raw) != gid_is_link_local(tok->gid))
 		return 0;
-	return FIT_USABLE + (local_rail ? FIT_LOCAL_RAIL : 0) +
+	/* One whose subnet is unknown may be in another network namespace than we are. */
+	return FIT_USABLE + (local_rail ? FIT_LOCAL_RAIL : 0) + (g->prefix < 128 ? FIT_KNOWN_SUBNET : 0) +
 	       (gid_prefix_equal(g->raw, tok->gid, g->prefix) ? FIT_SAME_SUBNET : 0) +
 	       (local && memcmp(g->raw, local, 16) == 0 ? FIT_SAME_ADDRESS : 0);
 }
 
+/* How well an Ethernet rail fits, by the best of its sources; 0: not at all. */
 static int
-fit_infiniband(const struct rail_view *v, const struct token *tok, bool local_rail)
+take_ethernet(const struct rail_view *v, const struct token *tok, const uint8_t *local, bool local_rail,
+	      struct rdma_ah_key *ret_key)
+{
+	int best = 0;
+
+	for (int k = 0; k < v->gid_nr; k++) {
+		int fit = fit_ethernet(&v->gid[k], tok, local, local_rail);
+
+		if (fit <= best)
+			continue;
+		best = fit;
+		*ret_key = (struct rdma_ah_key){ .is_global = true, .sgid_index = v->gid[k].index };
+		memcpy(ret_key->dgid, tok->gid, 16);
+	}
+	/* Whose address it was has chosen the source; it makes no rail better than another. */
+	return best & ~FIT_SAME_ADDRESS;
+}
+
+static int
+take_infiniband(const struct rail_view *v, const struct token *tok, bool local_rail,
+		struct rdma_ah_key *ret_key)
 {
 	bool same = !tok->have_gid;
 
 	for (int i = 0; i < v->gid_nr && !same; i++)
 		same = gid_prefix_equal(v->gid[i].raw, tok->gid, 64);
+	*ret_key = (struct rdma_ah_key){ .is_global = !same, .dlid = tok->lid };
+	if (!same) {
+		memcpy(ret_key->dgid, tok->gid, 16);
+		ret_key->sgid_index = v->gid_nr ? v->gid[0].index : 0;
+	}
 	return FIT_USABLE + (local_rail ? FIT_LOCAL_RAIL : 0) + (same ? FIT_SAME_SUBNET : 0);
 }
 
-int
-rdma_choose(const struct rail_view *const *views, int view_nr, unsigned up, const struct token *tok,
-	    const struct sockaddr *local, struct rail_route *ret_route)
+/* Which link layer the token's port is on: RoCE ports have no LID, and only they have IPv4 addresses.  A LID beside any other GID
+ * is InfiniBand's where we have that. */
+static bool
+is_infiniband(const struct rail_view *const *views, int view_nr, const struct token *tok)
 {
-	struct rail_route best = { 0 };
+	bool have_ib = false;
+
+	for (int i = 0; i < view_nr; i++)
+		have_ib |= !views[i]->is_ethernet;
+	return have_ib && (!tok->have_gid || (tok->lid != 0 && !gid_is_v4(tok->gid)));
+}
+
+/* Why no rail was found. */
+static int
+why_none(const struct rail_view *const *views, int view_nr, unsigned up, const struct token *tok)
+{
+	bool have_ib = false, ib_up = false, eth_up = false;
+
+	for (int i = 0; i < view_nr; i++) {
+		have_ib |= !views[i]->is_ethernet;
+		if (up & 1u << i)
+			*(views[i]->is_ethernet ? &eth_up : &ib_up) = true;
+	}
+	if (ib_up && tok->have_gid && tok->lid == 0 && !gid_is_v4(tok->gid))
+		return -ENETUNREACH;
+	return eth_up && !have_ib && !tok->have_gid ? -EINVAL : -ENETDOWN;
+}
+
+int
+rdma_choose(const struct rail_view *const *views, int view_nr, unsigned up, const int *cost,
+	    const struct token *tok, const struct rdma_asker *asker, struct rail_route *ret_route)
+{
+	struct rail_route best[RDMA_RAILS_MAX]; /* equal ones */
 	uint8_t addr[16];
-	bool have_local = gid_from_sockaddr(local, addr), refused = false, needs_router = false;
-	int best_fit = 0;
+	bool have_local = gid_from_sockaddr(asker->local, addr), ib = is_infiniband(views, view_nr, tok);
+	int best_fit = 0, best_cost = 0, nr = 0;
 
 	for (int i = 0; i < view_nr; i++) {
 		const struct rail_view *v = views[i];
 		bool local_rail = have_local && rail_has_address(v, addr);
+		struct rdma_ah_key key;
+		int fit, rail_cost = cost ? cost[i] : 0;
 
-		if (!(up & 1u << i))
+		if (!(up & ~asker->tried & 1u << i) || v->is_ethernet == ib)
 			continue;
-		if (v->is_ethernet && !tok->have_gid) {
-			refused = true;
+		if (ib)
+			fit = tok->lid ? take_infiniband(v, tok, local_rail, &key) : 0;
+		else
+			fit = tok->have_gid
+				      ? take_ethernet(v, tok, have_local ? addr : NULL, local_rail, &key)
+				      : 0;
+		if (!fit || fit < best_fit || (fit == best_fit && rail_cost > best_cost))
 			continue;
-		}
-		for (int k = 0; v->is_ethernet && k < v->gid_nr; k++) {
-			int fit = fit_ethernet(&v->gid[k], tok, have_local ? addr : NULL, local_rail);
-
-			if (fit > best_fit) {
-				best_fit = fit;
-				best = (struct rail_route){
-					.rail = i, .key = { .is_global = true, .sgid_index = v->gid[k].index }
-				};
-				memcpy(best.key.dgid, tok->gid, 16);
-			}
-		}
-		if (v->is_ethernet || (tok->have_gid && gid_is_v4(tok->gid)))
-			continue; /* an IPv4-mapped GID names a RoCE port */
-		if (tok->lid == 0) {
-			needs_router = true;
-			continue;
-		}
-		if (fit_infiniband(v, tok, local_rail) > best_fit) {
-			best_fit = fit_infiniband(v, tok, local_rail);
-			best = (struct rail_route){ .rail = i,
-						    .key = { .is_global = tok->have_gid, .dlid = tok->lid } };
-			if (tok->have_gid) {
-				memcpy(best.key.dgid, tok->gid, 16);
-				best.key.sgid_index = v->gid_nr ? v->gid[0].index : 0;
-			}
-		}
+		if (fit > best_fit || rail_cost < best_cost)
+			nr = 0;
+		best_fit = fit;
+		best_cost = rail_cost;
+		best[nr++] = (struct rail_route){ .rail = i, .key = key };
 	}
-	if (!best_fit)
-		return needs_router ? -ENETUNREACH : refused ? -EINVAL : -ENETDOWN;
-	*ret_route = best;
+	if (!nr)
+		return why_none(views, view_nr, up, tok);
+	*ret_route = best[asker->turn % (unsigned)nr];
 	return 0;
 }
 

@@ -3,7 +3,9 @@
  * Address handles, one cache per rail, and the helpers that make them.
  *
  * Making one for a RoCE target resolves its MAC address and may block for a second, so cores never do: they
- * ask, and hear later. Equal destinations coalesce.  A failure is remembered 5 s.  The cache is bounded; what
+ * ask, and hear later.  Equal destinations coalesce.  One client's absent addresses delay no other's: clients take turns, none has
+ * more than a few under way, and who asks for one that is slow is told so.  A failure is remembered 5 s, and twice as long each
+ * time it comes again, up to 2 minutes.  The cache is bounded; what
  * nobody uses is evicted, least recently used first.  A handle dies where it was made, on a helper: the one
  * that makes the next handle in the same slot.
  *
@@ -22,10 +24,22 @@
 #include <string.h>
 
 #define FAILED_NS (5 * NS_PER_S)
+#define FAILED_MAX_NS (120 * NS_PER_S)
 
 /* ---- helpers ---- */
 
 static void make(struct rdma_ah *ah);
+
+static void *helper_main(void *arg);
+
+/* Under the lock.  Work is waiting and everybody is busy: one more of us. */
+static void
+grow(struct ah_helpers *h)
+{
+	if (!fair_empty(&h->work) && h->idle == 0 && h->thread_nr < AH_THREADS_MAX && !h->stop &&
+	    thread_start(&h->thread[h->thread_nr], "gantry-ah", helper_main, h) == 0)
+		h->thread_nr++;
+}
 
 static void *
 helper_main(void *arg)
@@ -34,14 +48,10 @@ helper_main(void *arg)
 
 	pthread_mutex_lock(&h->lock);
 	for (;;) {
-		struct list *l = list_pop(&h->work);
+		struct list *l = fair_pop(&h->work);
 
 		if (l) {
-			/* More is waiting and everybody is busy: one more of us, up to four. */
-			if (!list_empty(&h->work) && h->idle == 0 && h->thread_nr < AH_THREADS_MAX &&
-			    !h->stop &&
-			    thread_start(&h->thread[h->thread_nr], "gantry-ah", helper_main, h) == 0)
-				h->thread_nr++;
+			grow(h); /* more may be waiting */
 			pthread_mutex_unlock(&h->lock);
 			make(container_of(l, struct rdma_ah, work));
 			pthread_mutex_lock(&h->lock);
@@ -64,7 +74,7 @@ ah_helpers_start(struct ah_helpers *h)
 
 	pthread_mutex_init(&h->lock, NULL);
 	pthread_cond_init(&h->more, NULL);
-	list_init(&h->work);
+	fair_init(&h->work);
 	r = thread_start(&h->thread[0], "gantry-ah", helper_main, h);
 	if (r == 0)
 		h->thread_nr = 1;
@@ -90,8 +100,9 @@ static void
 helpers_post(struct ah_helpers *h, struct rdma_ah *ah)
 {
 	pthread_mutex_lock(&h->lock);
-	list_push_tail(&h->work, &ah->work);
+	fair_push(&h->work, ah->client, &ah->work);
 	pthread_cond_signal(&h->more);
+	grow(h);
 	pthread_mutex_unlock(&h->lock);
 }
 
@@ -197,6 +208,22 @@ evict(struct ah_cache *c)
 	return ah;
 }
 
+/* Counts one more that is made for this client, if it has not too many. */
+static bool
+may_make(struct ah_helpers *h, uint8_t client)
+{
+	if (atomic_fetch_add(&h->making[client], 1) < AH_MAKING_PER_CLIENT)
+		return true;
+	atomic_fetch_sub(&h->making[client], 1);
+	return false;
+}
+
+static void
+made(struct ah_helpers *h, uint8_t client)
+{
+	atomic_fetch_sub(&h->making[client], 1);
+}
+
 int
 ah_get(struct rdma_rail *rail, const struct rdma_ah_key *key, struct rdma_target_wait *w,
        struct rdma_ah **ret_ah)
@@ -216,26 +243,37 @@ ah_get(struct rdma_rail *rail, const struct rdma_ah_key *key, struct rdma_target
 		atomic_fetch_add_explicit(&rail->stats.ah_hits, 1, memory_order_relaxed);
 		goto out;
 	}
-	if (ah && ah->state == AH_FAILED) {
-		if (clock_ns() < ah->failed_until_ns) {
+	if (ah && (ah->state == AH_FAILED ? clock_ns() < ah->failed_until_ns
+					  : clock_ns() - ah->since_ns > RDMA_TARGET_WAIT_NS)) {
+		r = -EHOSTUNREACH;
+		goto out;
+	}
+	if (!ah || ah->state == AH_FAILED) {
+		if (!may_make(&rail->rd->helpers, w->client)) {
 			r = -EHOSTUNREACH;
 			goto out;
 		}
-		list_del(&ah->lru);
 		make_it = true;
+	}
+	if (ah && make_it) {
+		list_del(&ah->lru);
 	} else if (!ah) {
 		ah = evict(c);
 		if (!ah) {
+			made(&rail->rd->helpers, w->client);
+			make_it = false;
 			r = -EAGAIN;
 			goto out;
 		}
 		ah->key = *key;
+		ah->failures = 0;
 		list_push_tail(bucket_of(c, key), &ah->bucket);
-		make_it = true;
 	}
 	list_push_tail(&ah->waiters, &w->link);
 	if (make_it) {
 		ah->state = AH_MAKING;
+		ah->since_ns = clock_ns();
+		ah->client = w->client;
 		atomic_fetch_add_explicit(&rail->stats.ah_misses, 1, memory_order_relaxed);
 	}
 out:
@@ -243,6 +281,48 @@ out:
 	if (make_it)
 		helpers_post(&rail->rd->helpers, ah);
 	return r;
+}
+
+bool
+ah_leave(struct rdma_rail *rail, struct rdma_target_wait *w)
+{
+	bool waits;
+
+	pthread_mutex_lock(&rail->ahs.lock);
+	waits = list_linked(&w->link);
+	if (waits)
+		list_del(&w->link);
+	pthread_mutex_unlock(&rail->ahs.lock);
+	return waits;
+}
+
+/* Whether the rail leads there, as far as the kernel's routes say: 0 or -ENETUNREACH. */
+static int
+ask_routes(struct rdma_rail *rail, const struct rdma_ah_key *key)
+{
+	pthread_rwlock_t *lock = &rail->rd->table_lock;
+	struct rail_gid from = { 0 };
+
+	if (!rail->is_ethernet)
+		return 0;
+	pthread_rwlock_rdlock(lock);
+	for (int i = 0; i < rail->view.gid_nr; i++) {
+		if (rail->view.gid[i].index == key->sgid_index)
+			from = rail->view.gid[i];
+	}
+	pthread_rwlock_unlock(lock);
+	return from.ifindex && net_route(from.ifindex, from.raw, key->dgid) == -ENETUNREACH ? -ENETUNREACH
+											    : 0;
+}
+
+static uint64_t
+failed_ns(int failures)
+{
+	uint64_t ns = FAILED_NS;
+
+	while (--failures > 0 && ns < FAILED_MAX_NS)
+		ns *= 2;
+	return ns < FAILED_MAX_NS ? ns : FAILED_MAX_NS;
 }
 
 /* On a helper; ah->state is AH_MAKING, so it is ours alone but for the waiters' list. */
@@ -253,7 +333,7 @@ make(struct rdma_ah *ah)
 	struct ah_cache *c = &rail->ahs;
 	struct ah_params params = rail_ah_params(rail);
 	struct rdma_context *on = context_get(rail->dev);
-	struct ibv_ah *made = NULL, *old = NULL;
+	struct ibv_ah *new = NULL, *old = NULL;
 	struct ibv_ah_attr attr;
 	char text[INET6_ADDRSTRLEN];
 	int err = ENODEV;
@@ -266,29 +346,34 @@ make(struct rdma_ah *ah)
 		pthread_mutex_unlock(&c->lock);
 		if (old)
 			ibv_destroy_ah(old);
+		err = -ask_routes(rail, &ah->key);
+	}
+	if (on && !err) {
 		rdma_ah_build(&ah->key, rail->port, &params, &attr);
 		errno = 0;
-		made = ibv_create_ah(on->pd, &attr);
+		new = ibv_create_ah(on->pd, &attr);
 		err = errno;
 	}
-	if (!made) {
+	if (!new) {
 		atomic_fetch_add_explicit(&rail->stats.ah_failed, 1, memory_order_relaxed);
 		log_limited(LOG_INFO, "%s:%d: no address handle for %s: %s", rail->dev->name, rail->port,
 			    ah->key.is_global ? gid_text(ah->key.dgid, text, sizeof text) : "a LID",
 			    strerror(err));
 	}
 	pthread_mutex_lock(&c->lock);
-	ah->ah = made;
-	if (made)
+	ah->ah = new;
+	if (new)
 		atomic_store_explicit(&ah->context, on->nr, memory_order_release);
-	ah->state = made ? AH_READY : AH_FAILED;
-	ah->failed_until_ns = clock_ns() + FAILED_NS;
+	ah->state = new ? AH_READY : AH_FAILED;
+	ah->failures = new ? 0 : ah->failures + 1;
+	ah->failed_until_ns = clock_ns() + failed_ns(ah->failures);
+	made(&rail->rd->helpers, ah->client);
 	for (struct list *l; (l = list_pop(&ah->waiters));) {
 		struct rdma_target_wait *w = container_of(l, struct rdma_target_wait, link);
 
-		w->target.at = made ? ah : NULL;
-		w->result = made ? 0 : -EHOSTUNREACH;
-		if (made)
+		w->target.at = new ? ah : NULL;
+		w->result = new ? 0 : -EHOSTUNREACH;
+		if (new)
 			ah->refs++;
 		w->done(w);
 	}

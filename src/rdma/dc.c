@@ -337,6 +337,12 @@ dc_target_get(struct rdma_rail *rail, const struct token *tok, const struct rail
 	return r;
 }
 
+static bool
+dc_target_leave(struct rdma_rail *rail, struct rdma_target_wait *w)
+{
+	return ah_leave(rail, w);
+}
+
 static void
 dc_target_put(struct rdma_rail *rail, const struct rdma_target *target)
 {
@@ -356,6 +362,7 @@ const struct rdma_ep_ops rdma_dc = {
 	.probe = dc_probe,
 	.limits = dc_limits,
 	.target_get = dc_target_get,
+	.target_leave = dc_target_leave,
 	.target_put = dc_target_put,
 	.target_forget = dc_target_forget,
 	.ep_new = dc_new,

@@ -83,11 +83,19 @@ struct rail_route {
 	struct rdma_ah_key key;
 };
 
+/* Who asks for a route. */
+struct rdma_asker {
+	const struct sockaddr *local; /* where the client's HTTP connection came in; may be NULL */
+	unsigned tried;               /* bit i: not by rail i, which did not lead there */
+	int numa_node;                /* of the core; -1: unknown */
+	unsigned turn;                /* counts the core's questions: whose turn it is among equal rails */
+};
+
 /* Chooses the rail, its transport and the address handle that lead to the token's target (protocol.md 2.8,
- * items 22, 23, 26).  0, or -ENODEV: no rail has a transport for that family; -ENETDOWN: none that has is up,
- * or none has an address of that kind; -ENETUNREACH: InfiniBand and a GID without LID, which needs a router;
- * -EINVAL: no GID, and our ports are Ethernet.  local may be NULL.  Any thread. */
-int rdma_route(struct rdma *rd, const struct token *tok, const struct sockaddr *local,
+ * items 22, 23, 26): the best of those not tried yet.  0, or -ENODEV: no rail has a transport for that family; -ENETDOWN: none
+ * that has is up, or none has an address of that kind; -ENETUNREACH: InfiniBand and a GID without LID, which needs a router;
+ * -EINVAL: no GID, and our ports are Ethernet.  Any thread. */
+int rdma_route(struct rdma *rd, const struct token *tok, const struct rdma_asker *asker,
 	       struct rail_route *ret_route);
 
 /* ---- targets ---- */
@@ -104,6 +112,7 @@ struct rdma_target_wait {
 	void (*done)(struct rdma_target_wait *w); /* on the helper thread; result and target are set */
 	struct rdma_target target;                /* the waiter's, when result is 0 */
 	int result;                               /* 0, -EHOSTUNREACH */
+	uint8_t client;                           /* for whom (base/fair.h) */
 	struct list link;
 };
 
@@ -175,6 +184,7 @@ struct rdma_ep_ops {
 	void (*limits)(const struct rdma_rail *rail, int want, struct rdma_ep_limits *ret_limits);
 	int (*target_get)(struct rdma_rail *rail, const struct token *tok, const struct rail_route *route,
 			  struct rdma_target_wait *w, struct rdma_target *ret_target);
+	bool (*target_leave)(struct rdma_rail *rail, struct rdma_target_wait *w);
 	void (*target_put)(struct rdma_rail *rail, const struct rdma_target *target);
 	void (*target_forget)(struct rdma_rail *rail, const struct rdma_target *target);
 	int (*ep_new)(struct rdma_rail *rail, struct rdma_cq *cq, int send_depth, struct rdma_ep **ret_ep);
@@ -204,13 +214,24 @@ rdma_ep_limits(const struct rdma_ep_ops *ops, const struct rdma_rail *rail, int 
 	ops->limits(rail, want, ret_limits);
 }
 
+/* So long somebody may wait for a target; one that takes longer to make has become a reason to decline. */
+#define RDMA_TARGET_WAIT_NS (300 * NS_PER_MS)
+
 /* Finds or makes the target that the token names.  > 0: *ret_target; 0: w->done() comes; -EHOSTUNREACH:
- * failed within the last 5 s; -EAGAIN: too many are in use.  Any thread. */
+ * failed a short time ago, takes longer than RDMA_TARGET_WAIT_NS, or that client has too many under way; -EAGAIN: too many are
+ * in use.  Any thread. */
 static inline int
 rdma_target_get(struct rdma_rail *rail, const struct token *tok, const struct rail_route *route,
 		struct rdma_target_wait *w, struct rdma_target *ret_target)
 {
 	return route->ops->target_get(rail, tok, route, w, ret_target);
+}
+
+/* Stops waiting: true, and w->done() will not run; false: it has run, or runs.  Any thread. */
+static inline bool
+rdma_target_leave(const struct rdma_ep_ops *ops, struct rdma_rail *rail, struct rdma_target_wait *w)
+{
+	return ops->target_leave(rail, w);
 }
 
 /* Gives the target back; of none nothing.  Any thread. */

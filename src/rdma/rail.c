@@ -108,6 +108,7 @@ read_gids(const struct rdma_rail *rail, const struct rdma_context *c, struct rai
 			continue;
 		memcpy(g->raw, e[i].gid.raw, 16);
 		g->index = e[i].gid_index;
+		g->ifindex = e[i].ndev_ifindex;
 		g->prefix = gid_is_v4(g->raw) && gid_is_loopback(g->raw) ? 96 + 8 : 128;
 		for (int k = 0; k < pn; k++) {
 			if (memcmp(p[k].addr, g->raw, 16) == 0)
@@ -497,17 +498,30 @@ rdma_rail_get_info(const struct rdma_rail *rail, struct rdma_rail_info *ret_info
 	pthread_rwlock_unlock(lock);
 }
 
+/* What a rail has to do already.  On another node than the core's it counts double, so that it helps when the near one is busy. */
+static int
+cost_of(const struct rdma_rail *rail, const struct rdma_asker *asker)
+{
+	int leased = atomic_load_explicit(&rail->stats.eps_leased, memory_order_relaxed);
+	bool far = asker->numa_node >= 0 && rail->dev->numa_node >= 0 &&
+		   asker->numa_node != rail->dev->numa_node;
+
+	return far ? 2 * leased + 1 : leased;
+}
+
 int
-rdma_route(struct rdma *rd, const struct token *tok, const struct sockaddr *local,
+rdma_route(struct rdma *rd, const struct token *tok, const struct rdma_asker *asker,
 	   struct rail_route *ret_route)
 {
 	const struct rail_view *views[RDMA_RAILS_MAX];
+	int cost[RDMA_RAILS_MAX];
 	unsigned up = 0;
 	bool served = false;
 	int r;
 
 	for (int i = 0; i < rd->rail_nr; i++) {
 		views[i] = &rd->rail[i]->view;
+		cost[i] = cost_of(rd->rail[i], asker);
 		if (!rail_transport_for(rd->rail[i], tok->kind))
 			continue;
 		served = true;
@@ -517,7 +531,7 @@ rdma_route(struct rdma *rd, const struct token *tok, const struct sockaddr *loca
 	if (!served)
 		return -ENODEV;
 	pthread_rwlock_rdlock(&rd->table_lock);
-	r = rdma_choose(views, rd->rail_nr, up, tok, local, ret_route);
+	r = rdma_choose(views, rd->rail_nr, up, cost, tok, asker, ret_route);
 	pthread_rwlock_unlock(&rd->table_lock);
 	if (r == 0)
 		ret_route->ops = rail_transport_for(rd->rail[ret_route->rail], tok->kind);

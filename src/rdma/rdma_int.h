@@ -7,6 +7,8 @@
 #include "rdma/ep.h"
 #include "rdma/rdma.h"
 
+#include "base/fair.h"
+
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -15,7 +17,8 @@
 #define RAIL_IPS_MAX 8
 #define RDMA_MAX_READS 16 /* item 32 */
 #define WHY_BYTES 192     /* why a device lacks a transport */
-#define AH_THREADS_MAX 4
+#define AH_THREADS_MAX 16
+#define AH_MAKING_PER_CLIENT 8
 
 /* ---- gid.c: what a GID is.  IPv4 is v4-mapped. ---- */
 
@@ -33,7 +36,8 @@ const char *gid_text(const uint8_t gid[16], char *text, size_t len);
 struct rail_gid {
 	uint8_t raw[16];
 	uint32_t index;
-	uint8_t prefix; /* bits of the subnet around it, of 128; 128: unknown */
+	uint32_t ifindex; /* of its network interface; 0: none, or unknown */
+	uint8_t prefix;   /* bits of the subnet around it, of 128; 128: unknown */
 };
 
 /* What is known of a rail at some moment; a copy may be taken under the lock of struct rdma. */
@@ -51,9 +55,9 @@ struct ah_params {
 	uint8_t service_level, traffic_class, hop_limit;
 };
 
-/* Does what rdma_route() says, over views.  Bit i of up: rail i is. */
-int rdma_choose(const struct rail_view *const *views, int view_nr, unsigned up, const struct token *tok,
-		const struct sockaddr *local, struct rail_route *ret_route);
+/* Does what rdma_route() says, over views.  Bit i of up: rail i is.  cost[i]: what rail i has to do; NULL: all the same. */
+int rdma_choose(const struct rail_view *const *views, int view_nr, unsigned up, const int *cost,
+		const struct token *tok, const struct rdma_asker *asker, struct rail_route *ret_route);
 /* Fills in the attributes of an address handle: the table of protocol.md 2.8. */
 void rdma_ah_build(const struct rdma_ah_key *key, uint8_t port, const struct ah_params *params,
 		   struct ibv_ah_attr *ret_attr);
@@ -74,6 +78,12 @@ int rdma_trust_check(const struct rdma_trust *trust, const struct conf_rdma *con
 		     const struct sockaddr *peer);
 /* Serves as rdma_shares_subnet(). */
 bool rdma_trust_shares(const struct rdma_trust *trust, const struct sockaddr *listen);
+
+/* ---- netroute.c ---- */
+
+/* Asks whether packets from src to dst leave by that interface: 0; -ENETUNREACH: there is no such route; another -errno: nobody
+ * knows.  Blocks for as long as a system call. */
+int net_route(uint32_t ifindex, const uint8_t src[16], const uint8_t dst[16]);
 
 /* ---- select.c: which devices the operator meant ---- */
 
@@ -101,7 +111,10 @@ struct rdma_ah {
 	enum { AH_FREE, AH_MAKING, AH_READY, AH_FAILED } state;
 	bool forgotten; /* no longer found */
 	int refs;
+	uint64_t since_ns; /* MAKING: when it was asked for */
 	uint64_t failed_until_ns;
+	int failures;                           /* one after the other */
+	uint8_t client;                         /* MAKING: for whom (base/fair.h) */
 	struct list bucket, lru, work, waiters; /* lru: only while refs is 0 and not being made */
 };
 
@@ -114,11 +127,12 @@ struct ah_cache {
 	struct list lru; /* first: evicted next */
 };
 
-/* Makes address handles; the threads belong to struct rdma. */
+/* Makes address handles; the threads belong to struct rdma.  Clients take turns. */
 struct ah_helpers {
 	pthread_mutex_t lock;
 	pthread_cond_t more;
-	struct list work;
+	struct fair work;
+	_Atomic uint8_t making[FAIR_CLIENTS]; /* for each client, waiting or on a thread */
 	pthread_t thread[AH_THREADS_MAX];
 	int thread_nr, idle;
 	bool stop;
@@ -128,6 +142,7 @@ struct ah_helpers {
 int ah_get(struct rdma_rail *rail, const struct rdma_ah_key *key, struct rdma_target_wait *w,
 	   struct rdma_ah **ret_ah);
 void ah_put(struct rdma_rail *rail, struct rdma_ah *ah);
+bool ah_leave(struct rdma_rail *rail, struct rdma_target_wait *w);
 void ah_forget(struct rdma_rail *rail, struct rdma_ah *ah);
 
 int ah_cache_init(struct rdma_rail *rail, int slot_nr);

@@ -9,26 +9,39 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 /* ---- life of the pool ---- */
 
+/* One for all cores: what a client may have under way is counted over all of them, too (rdma/). */
+static uint64_t client_key[2];
+static bool have_client_key;
+
+static void
+make_client_key(void)
+{
+	have_client_key = getrandom(client_key, sizeof client_key, 0) == sizeof client_key;
+}
+
 int
 reqs_new(const struct req_env *env, struct reqs **ret_reqs)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct reqs *rs = calloc(1, sizeof *rs);
 
 	if (!rs)
 		return -ENOMEM;
+	pthread_once(&once, make_client_key);
+	memcpy(rs->client_key, client_key, sizeof client_key);
 	rs->env = *env;
 	rs->nr = env->conf->limits.requests;
 	rs->drain = drain;
 	rs->pool = calloc((size_t)rs->nr, sizeof *rs->pool);
-	if (!rs->pool || parts_init(rs, rs->nr) < 0 ||
+	if (!rs->pool || !have_client_key || parts_init(rs, rs->nr) < 0 ||
 	    getrandom(rs->rng, sizeof rs->rng, 0) != sizeof rs->rng ||
-	    getrandom(rs->client_key, sizeof rs->client_key, 0) != sizeof rs->client_key ||
 	    getrandom(&rs->id_salt, sizeof rs->id_salt, 0) != sizeof rs->id_salt) {
 		parts_fini(rs);
 		free(rs->pool);

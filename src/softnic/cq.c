@@ -292,13 +292,15 @@ create(struct ibv_context *context, uint32_t cqe, void *cq_context, struct ibv_c
 {
 	struct sn_cq *cq;
 	uint32_t size;
+	int r;
 
 	if (cqe < 1 || cqe > SN_MAX_CQE || vector >= (uint32_t)context->num_comp_vectors) {
 		errno = EINVAL;
 		return NULL;
 	}
-	if (sn_lost(sn_ctx(context))) {
-		errno = EIO;
+	r = sn_refused(context, FAB_OP_CREATE_CQ, 0);
+	if (r) {
+		errno = r;
 		return NULL;
 	}
 	size = sn_pow2(cqe + 1); /* one entry stays free: mlx5 reports size - 1 */
@@ -312,6 +314,7 @@ create(struct ibv_context *context, uint32_t cqe, void *cq_context, struct ibv_c
 	}
 	cq->ctx = sn_ctx(context);
 	cq->mask = size - 1;
+	atomic_fetch_add(&sn_self.proc->cqs[vector % FAB_VECTORS], 1);
 	cq->ex.context = context;
 	cq->ex.channel = ch;
 	cq->ex.cq_context = cq_context;

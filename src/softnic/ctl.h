@@ -14,6 +14,10 @@ bool ctl_duration(const char *s, uint64_t *ret_ns);
 int ctl_dev(const char *s); /* index of a device by name or number, -1 */
 const char *ctl_status_name(unsigned status);
 
+void ctl_print_duration(const char *key, uint64_t ns); /* " KEY=20ms"; nothing for 0 */
+
+int ctl_cmd_reach(int argc, char **argv);
+int ctl_cmd_route(int argc, char **argv);
 int ctl_cmd_rule(int argc, char **argv);
 int ctl_cmd_trace(int argc, char **argv);
 

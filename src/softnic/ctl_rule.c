@@ -44,19 +44,27 @@ enum { STATUS_NR = sizeof(status_names) / sizeof(status_names[0]) };
 _Static_assert(IBV_WC_REM_ACCESS_ERR == 10 && IBV_WC_TM_RNDV_INCOMPLETE == STATUS_NR - 1, "names in order");
 
 static const char *const op_names[FAB_OP_NR] = {
-	[FAB_OP_ANY] = "any",       [FAB_OP_READ] = "read",
-	[FAB_OP_WRITE] = "write",   [FAB_OP_CREATE_QP] = "create_qp",
-	[FAB_OP_REG_MR] = "reg_mr", [FAB_OP_CREATE_AH] = "create_ah",
+	[FAB_OP_ANY] = "any",
+	[FAB_OP_READ] = "read",
+	[FAB_OP_WRITE] = "write",
+	[FAB_OP_CREATE_QP] = "create_qp",
+	[FAB_OP_REG_MR] = "reg_mr",
+	[FAB_OP_CREATE_AH] = "create_ah",
+	[FAB_OP_CREATE_CQ] = "create_cq",
+	[FAB_OP_MODIFY_QP] = "modify_qp",
+	[FAB_OP_DESTROY_QP] = "destroy_qp",
+	[FAB_OP_DEREG_MR] = "dereg_mr",
 };
 
 static const struct {
 	const char *name;
 	int value;
 } errors[] = {
-	{ "ENOMEM", ENOMEM }, { "EINVAL", EINVAL },       { "EIO", EIO },
-	{ "EAGAIN", EAGAIN }, { "EPERM", EPERM },         { "EFAULT", EFAULT },
-	{ "ENOSPC", ENOSPC }, { "EBUSY", EBUSY },         { "ENODEV", ENODEV },
-	{ "EACCES", EACCES }, { "ETIMEDOUT", ETIMEDOUT },
+	{ "ENOMEM", ENOMEM },           { "EINVAL", EINVAL },         { "EIO", EIO },
+	{ "EAGAIN", EAGAIN },           { "EPERM", EPERM },           { "EFAULT", EFAULT },
+	{ "ENOSPC", ENOSPC },           { "EBUSY", EBUSY },           { "ENODEV", ENODEV },
+	{ "EACCES", EACCES },           { "ETIMEDOUT", ETIMEDOUT },   { "EHOSTUNREACH", EHOSTUNREACH },
+	{ "ENETUNREACH", ENETUNREACH }, { "EOPNOTSUPP", EOPNOTSUPP },
 };
 enum { ERRORS_NR = sizeof(errors) / sizeof(errors[0]) };
 
@@ -273,16 +281,16 @@ word(struct rule *r, const char *s)
 static const char *
 settle(struct rule *r)
 {
-	bool create = r->m.op >= FAB_OP_CREATE_QP;
+	bool call = r->m.op >= FAB_OP_CREATE_QP;
 	struct fab_act *a = &r->a;
 
-	if (create && (a->flags || a->delay_ns || a->hold_ns || a->pause_ns || r->m.qpn || r->m.dctn))
-		return "create_qp, reg_mr and create_ah can only fail: error=, with dev, pid and counts";
-	if (!create && a->error)
-		return "error= is for op=create_qp, reg_mr or create_ah; a transfer has status=";
-	if (create && !a->error)
+	if (call && (a->flags || a->hold_ns || a->pause_ns || r->m.qpn || r->m.dctn))
+		return "a call can only fail or take its time: error=, delay=, with dev, pid and counts";
+	if (!call && a->error)
+		return "error= is for calls, op=create_qp and the like; a transfer has status=";
+	if (call && !a->error && !a->delay_ns)
 		a->error = ENOMEM;
-	if (!create && !a->flags && !a->delay_ns && !a->hold_ns)
+	if (!call && !a->flags && !a->delay_ns && !a->hold_ns)
 		return "it says what to match, but not what to do";
 	if (a->flags & FAB_ACT_DROP && a->flags & (FAB_ACT_STATUS | FAB_ACT_DUP))
 		return "drop gives no completion, so neither status= nor dup";
@@ -311,8 +319,8 @@ settle(struct rule *r)
 
 /* ---- a rule to words ---- */
 
-static void
-print_duration(const char *key, uint64_t ns)
+void
+ctl_print_duration(const char *key, uint64_t ns)
 {
 	if (!ns)
 		return;
@@ -340,15 +348,15 @@ print_act(const struct fab_act *a)
 		if (a->error == (uint32_t)errors[i].value)
 			printf(" error=%s", errors[i].name);
 	}
-	print_duration("delay", a->delay_ns);
-	print_duration("hold", a->hold_ns);
+	ctl_print_duration("delay", a->delay_ns);
+	ctl_print_duration("hold", a->hold_ns);
 	if (a->flags & FAB_ACT_TORN)
 		printf(" torn=%u", a->torn_pct);
 	if (a->flags & FAB_ACT_CORRUPT)
 		printf(" corrupt=%llu", (unsigned long long)a->corrupt_at);
 	if (a->flags & FAB_ACT_SCRAMBLE)
 		printf(" scramble=%u", a->chunk_bytes);
-	print_duration("pause", a->pause_ns);
+	ctl_print_duration("pause", a->pause_ns);
 	if (a->flags & (FAB_ACT_KILL_TARGET | FAB_ACT_KILL_SELF))
 		printf(" kill=%s at=%llu", a->flags & FAB_ACT_KILL_TARGET ? "target" : "initiator",
 		       (unsigned long long)a->kill_at);

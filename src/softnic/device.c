@@ -61,6 +61,15 @@ sn_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+void
+sn_sleep_ns(uint64_t ns)
+{
+	struct timespec ts = { .tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u) };
+
+	while (ns && nanosleep(&ts, &ts) < 0 && errno == EINTR)
+		;
+}
+
 uint32_t
 sn_pow2(uint32_t n)
 {
@@ -124,6 +133,7 @@ read_conf(void)
 	sn_conf.retry_ns = env_us("SOFTNIC_RETRY_US", -1);
 	sn_conf.dckey_status =
 		env_int("SOFTNIC_DCKEY_STATUS", IBV_WC_RETRY_EXC_ERR, 1, IBV_WC_TM_RNDV_INCOMPLETE);
+	sn_conf.dc_rd_atomic = env_int("SOFTNIC_DC_RD_ATOMIC", SN_MAX_RD_ATOM, 1, SN_MAX_RD_ATOM);
 	sn_conf.debug = env_int("SOFTNIC_DEBUG", 0, 0, 9) > 0;
 	sn_conf.no_hazard = env_int("SOFTNIC_TEST_NO_HAZARD", 0, 0, 1) > 0;
 }
@@ -267,7 +277,7 @@ ibv_open_device(struct ibv_device *device)
 	ctx->v.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	ctx->v.context.cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	ctx->v.context.async_fd = ctx->async.flag.fd;
-	ctx->v.context.num_comp_vectors = 8;
+	ctx->v.context.num_comp_vectors = FAB_VECTORS;
 	sn_ctx_ops(ctx);
 	sn_watch_add(ctx);
 

@@ -284,7 +284,7 @@ next_wqe(struct sn_qp *qp)
 
 	if (qp->type == FAB_QP_RC) {
 		w->dctn = qp->attr.dest_qp_num;
-		memcpy(w->dgid, qp->attr.ah_attr.grh.dgid.raw, 16);
+		w->to = sn_dest_of(&qp->attr.ah_attr);
 	}
 
 	return w;

@@ -95,17 +95,6 @@ local_there(const struct iovec *iov, int n, bool write)
 /* ---- far side ---- */
 
 static bool
-has_gid(const struct fab_port *port, const uint8_t gid[16])
-{
-	for (int i = 0; i < FAB_GIDS; i++) {
-		if (port->gid[i].type != FAB_GID_NONE && memcmp(port->gid[i].raw, gid, 16) == 0)
-			return true;
-	}
-
-	return false;
-}
-
-static bool
 ready(const struct sn_qp *qp, const struct fab_qp *t)
 {
 	uint32_t state = atomic_load(&t->state);
@@ -129,7 +118,8 @@ find_target(const struct sn_qp *qp, const struct sn_wqe *w, int x, struct fab_qp
 	if (atomic_load(&sn_port(qp->ctx)->down))
 		return drop(out);
 	t = sn_exec_find_qp(x, w->dctn);
-	if (!t || !ready(qp, t) || atomic_load(&f->port[t->dev].down) || !has_gid(&f->port[t->dev], w->dgid))
+	if (!t || !ready(qp, t) || atomic_load(&f->port[t->dev].down) ||
+	    !sn_delivers(sn_port(qp->ctx), qp->ctx->dev->index, &f->port[t->dev], &w->to))
 		return drop(out);
 	if (qp->type == FAB_QP_DCI && t->dc_key != w->dc_key) {
 		/* What a real adapter answers is not known; silence is the default. */

@@ -50,13 +50,16 @@ fab_path(char *buf, size_t len)
 	snprintf(buf, len, "%s/fabric", dir);
 }
 
-/* One address gives two rows, as on a real port: RoCE v1 and v2. */
+/* One address gives two rows, as on a real port: RoCE v1 and v2; on InfiniBand one. */
 static void
-add_rows(struct fab_port *port, unsigned *at, const uint8_t raw[16])
+add_rows(struct fab_port *port, unsigned *at, const uint8_t raw[16], uint32_t prefix)
 {
-	for (uint32_t t = FAB_GID_V1; t <= FAB_GID_V2 && *at < FAB_GIDS; t++) {
+	uint32_t first = port->lid ? FAB_GID_IB : FAB_GID_V1, last = port->lid ? FAB_GID_IB : FAB_GID_V2;
+
+	for (uint32_t t = first; t <= last && *at < FAB_GIDS; t++) {
 		memcpy(port->gid[*at].raw, raw, 16);
 		port->gid[*at].type = t;
+		port->gid[*at].prefix = prefix;
 		(*at)++;
 	}
 }
@@ -72,6 +75,43 @@ parse_addr(const char *s, uint8_t raw[16])
 	return inet_pton(AF_INET6, s, raw) == 1;
 }
 
+static bool
+is_v4(const uint8_t raw[16])
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	return memcmp(raw, mapped, sizeof(mapped)) == 0;
+}
+
+bool
+fab_parse_net(const char *s, uint8_t raw[16], uint32_t *ret_prefix)
+{
+	const char *slash = strchr(s, '/');
+	char text[64], *end;
+
+	snprintf(text, sizeof(text), "%.*s", slash ? (int)(slash - s) : (int)strlen(s), s);
+	if (!parse_addr(text, raw))
+		return false;
+	if (!slash) {
+		*ret_prefix = !is_v4(raw) ? 64 : raw[12] == 127 ? 96 + 8 : 96 + 24;
+		return true;
+	}
+	unsigned long bits = strtoul(slash + 1, &end, 10);
+
+	*ret_prefix = (uint32_t)bits + (is_v4(raw) ? 96 : 0);
+
+	return slash[1] >= '0' && slash[1] <= '9' && *end == 0 && bits <= (is_v4(raw) ? 32 : 128);
+}
+
+bool
+fab_prefix_equal(const uint8_t a[16], const uint8_t b[16], uint32_t bits)
+{
+	if (memcmp(a, b, bits / 8) != 0)
+		return false;
+
+	return bits % 8 == 0 || (a[bits / 8] ^ b[bits / 8]) >> (8 - bits % 8) == 0;
+}
+
 /* Rows of one device: the link-local address, then the addresses of its part of SOFTNIC_GIDS or the default
  * pair. */
 static void
@@ -81,19 +121,41 @@ fill_gids(struct fab_port *port, unsigned dev, char *list)
 		0xfe, 0x80, [8] = 0x02, [9] = 0x00, [10] = 0x5e, [11] = 0xff, [12] = 0xfe, [14] = 0x01
 	};
 	char def[96], *save = NULL;
+	uint32_t prefix;
 	unsigned at = 0;
 
 	raw[15] = (uint8_t)dev;
-	add_rows(port, &at, raw);
-	if (!list || !*list) {
+	add_rows(port, &at, raw, 64);
+	if ((!list || !*list) && !port->lid) {
 		snprintf(def, sizeof(def), "127.0.0.%u,fd00:6761::%x", dev + 1, dev + 1);
 		list = def;
 	}
-	for (char *s = strtok_r(list, ", ", &save); s; s = strtok_r(NULL, ", ", &save)) {
-		if (parse_addr(s, raw))
-			add_rows(port, &at, raw);
+	for (char *s = list ? strtok_r(list, ", ", &save) : NULL; s; s = strtok_r(NULL, ", ", &save)) {
+		if (fab_parse_net(s, raw, &prefix) && !(port->lid && is_v4(raw)))
+			add_rows(port, &at, raw, prefix);
+		else if (port->lid)
+			fprintf(stderr, "softnic: SOFTNIC_GIDS: %s is no GID of an InfiniBand port\n", s);
 		else
 			fprintf(stderr, "softnic: SOFTNIC_GIDS: %s is no IP address\n", s);
+	}
+}
+
+/* SOFTNIC_IB: the numbers of the devices that are on InfiniBand, with commas between them. */
+static void
+read_links(struct fabric *f)
+{
+	const char *s = getenv("SOFTNIC_IB");
+
+	while (s && *s) {
+		char *end;
+		unsigned long dev = strtoul(s, &end, 10);
+
+		if (end == s || (*end && *end != ',') || dev >= FAB_DEVS) {
+			fprintf(stderr, "softnic: SOFTNIC_IB: %s is no list of devices\n", s);
+			return;
+		}
+		f->port[dev].lid = 0x11 + (uint32_t)dev;
+		s = *end ? end + 1 : end;
 	}
 }
 
@@ -103,6 +165,7 @@ fab_init(struct fabric *f)
 	const char *env = getenv("SOFTNIC_GIDS");
 	char *gids = strdup(env ? env : ""), *rest = gids;
 
+	read_links(f);
 	for (unsigned d = 0; d < FAB_DEVS; d++)
 		fill_gids(&f->port[d], d, rest ? strsep(&rest, ";") : NULL);
 	free(gids);

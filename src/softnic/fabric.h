@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define FAB_MAGIC 0x3143494e54464f53ull /* "SOFTNIC1" */
-#define FAB_VERSION 4u
+#define FAB_VERSION 5u
 
 enum {
 	FAB_PROCS = 256,
@@ -28,19 +28,22 @@ enum {
 	FAB_MRS = 1 << 16,
 	FAB_HZ = 64, /* executors of one process that may be inside a transfer at a time */
 	FAB_RULES = 16,
+	FAB_ROUTES = 64,
+	FAB_VECTORS = 8,   /* completion vectors of a device */
 	FAB_QP_FIRST = 64, /* the small queue pair numbers are special on a real adapter */
 	FAB_MR_FIRST = 1,
 };
 
 enum fab_proc_state { FAB_PROC_FREE, FAB_PROC_LIVE, FAB_PROC_DEAD };
 enum fab_qp_type { FAB_QP_RC = 1, FAB_QP_DCI, FAB_QP_DCT };
-enum fab_gid_type { FAB_GID_NONE, FAB_GID_V1, FAB_GID_V2 };
+enum fab_gid_type { FAB_GID_NONE, FAB_GID_V1, FAB_GID_V2, FAB_GID_IB };
 enum fab_hz { FAB_HZ_QP, FAB_HZ_MR, FAB_HZ_NR };
 
 struct fab_gid {
 	uint8_t raw[16];
-	uint32_t type; /* enum fab_gid_type */
-	uint32_t reserved[3];
+	uint32_t type;   /* enum fab_gid_type */
+	uint32_t prefix; /* bits of its subnet, of 128 */
+	uint32_t reserved[2];
 };
 
 /* How the contexts that a process had open behave after `softnicctl device reset`, see softnicctl(8). */
@@ -62,7 +65,8 @@ struct fab_port {
 	_Atomic uint32_t losses; /* goes up when the device is lost */
 	uint32_t reserved0;
 	_Atomic uint64_t away_until_ns; /* CLOCK_MONOTONIC: nobody can open it before */
-	uint32_t reserved[2];
+	uint32_t lid;                   /* 0: Ethernet, else InfiniBand */
+	uint32_t reserved;
 	struct fab_gid gid[FAB_GIDS];
 };
 
@@ -86,7 +90,7 @@ struct fab_proc {
 	uint64_t serial;      /* unique in this fabric, so that caches notice a reused slot */
 	char comm[16];
 	_Atomic uint32_t resets[FAB_DEVS]; /* enum fab_reset: contexts opened before it changed are dead */
-	uint32_t reserved[4];
+	_Atomic uint32_t cqs[FAB_VECTORS]; /* completion queues that were made on each vector */
 	struct fab_stats stats;
 	_Atomic uint32_t hz[FAB_HZ][FAB_HZ_NR];
 };
@@ -132,6 +136,10 @@ enum fab_op {
 	FAB_OP_CREATE_QP,
 	FAB_OP_REG_MR,
 	FAB_OP_CREATE_AH,
+	FAB_OP_CREATE_CQ,
+	FAB_OP_MODIFY_QP,
+	FAB_OP_DESTROY_QP,
+	FAB_OP_DEREG_MR,
 	FAB_OP_NR
 };
 
@@ -150,12 +158,12 @@ struct fab_act {
 	uint32_t flags;
 	uint32_t status; /* enum ibv_wc_status */
 	uint32_t vendor;
-	uint32_t error; /* errno of a refused creation */
+	uint32_t error; /* errno of a refused call */
 	uint32_t torn_pct;
 	uint32_t chunk_bytes;
 	uint64_t corrupt_at;
 	uint64_t kill_at;
-	uint64_t delay_ns; /* before the copy */
+	uint64_t delay_ns; /* before the copy, or the call */
 	uint64_t hold_ns;  /* between copy and completion */
 	uint64_t pause_ns; /* between chunks */
 	uint64_t reserved[4];
@@ -186,6 +194,17 @@ struct fab_rule {
 	uint64_t reserved[8];
 };
 
+/* How devices reach each other. */
+enum fab_reach { FAB_REACH_ALL, FAB_REACH_SUBNET };
+
+/* A network that a device reaches beside its own subnets. */
+struct fab_route {
+	_Atomic uint32_t dev; /* index + 1; 0: free */
+	uint32_t prefix;
+	uint8_t raw[16];
+	uint64_t reserved;
+};
+
 /* Work to do beside the plain transfer: the one word that is looked at for each step of a work request. */
 enum fab_active { FAB_ACTIVE_RULES = 1, FAB_ACTIVE_TRACE = 2 };
 
@@ -206,9 +225,14 @@ struct fabric {
 	_Atomic uint32_t rule_next;
 	_Atomic uint32_t trace_gen;    /* odd while trace_path is being written */
 	_Atomic uint32_t trace_missed; /* work requests of processes that could not open the trace */
-	uint64_t reserved2[6];
+	_Atomic uint32_t reach;        /* enum fab_reach */
+	uint32_t reserved2;
+	_Atomic uint64_t
+		absent_ns; /* how long a neighbour that is not there is asked for; 0: no such check */
+	uint64_t reserved3[4];
 	struct fab_port port[FAB_DEVS];
 	struct fab_rule rule[FAB_RULES];
+	struct fab_route route[FAB_ROUTES];
 	char trace_path[1024];
 	struct fab_proc proc[FAB_PROCS];
 	struct fab_qp qp[FAB_QPS];
@@ -218,10 +242,11 @@ struct fabric {
 _Static_assert(sizeof(struct fab_gid) == 32, "fabric layout");
 _Static_assert(sizeof(struct fab_port) == 32 + 32 * FAB_GIDS, "fabric layout");
 _Static_assert(sizeof(struct fab_stats) == 64, "fabric layout");
-_Static_assert(sizeof(struct fab_proc) == 192 + 8 * FAB_HZ, "fabric layout");
+_Static_assert(sizeof(struct fab_proc) == 208 + 8 * FAB_HZ, "fabric layout");
 _Static_assert(sizeof(struct fab_qp) == 64, "fabric layout");
 _Static_assert(sizeof(struct fab_mr) == 64, "fabric layout");
 _Static_assert(sizeof(struct fab_rule) == 256, "fabric layout");
+_Static_assert(sizeof(struct fab_route) == 32, "fabric layout");
 _Static_assert(offsetof(struct fabric, active) == 64, "a cache line that hardly ever changes");
 _Static_assert(offsetof(struct fabric, port) == 128, "fabric layout");
 
@@ -245,6 +270,12 @@ int fab_start_ticks(uint32_t pid, uint64_t *ret_ticks);
  * page. */
 uint32_t fab_qp_high(struct fabric *f);
 uint32_t fab_mr_high(struct fabric *f);
+
+/* Tells whether two GIDs are equal in their first bits. */
+bool fab_prefix_equal(const uint8_t a[16], const uint8_t b[16], uint32_t bits);
+/* Parses an address, IPv4 as v4-mapped, with or without /PREFIX; *ret_prefix: what a subnet of that kind usually has where none
+ * is given. */
+bool fab_parse_net(const char *s, uint8_t raw[16], uint32_t *ret_prefix);
 
 /* Wakes every watcher after a change of a port or a poke. */
 void fab_event(struct fabric *f);

@@ -10,7 +10,7 @@
  *
  * (nothing: the work request never completes.)
  *
- * Also what creating things asks, on the application's threads: is it to fail?
+ * Also what calls of the application ask, on its threads: is it to fail, or to take its time?
  */
 #include "softnic/softnic.h"
 
@@ -136,10 +136,14 @@ sn_lost(const struct sn_ctx *ctx)
 int
 sn_refused(struct ibv_context *context, enum fab_op op, uint64_t len)
 {
+	return sn_lost(sn_ctx(context)) ? EIO : sn_refused_by_rule(context, op, len);
+}
+
+int
+sn_refused_by_rule(struct ibv_context *context, enum fab_op op, uint64_t len)
+{
 	struct sn_ctx *ctx = sn_ctx(context);
 
-	if (sn_lost(ctx))
-		return EIO;
 	if (!(sn_active() & FAB_ACTIVE_RULES))
 		return 0;
 	for (int i = 0; i < FAB_RULES; i++) {
@@ -150,8 +154,12 @@ sn_refused(struct ibv_context *context, enum fab_op op, uint64_t len)
 		if (!read_rule(i, &id, &m, &a) || !is_for(&m, op, ctx->dev->index, len))
 			continue;
 		/* No queue pair is in it, so the order is that of all calls. */
-		if (hits(&sn_self.fab->rule[i], &m, (uint32_t)atomic_load(&sn_self.fab->rule[i].seen)))
-			return (int)a.error;
+		if (!hits(&sn_self.fab->rule[i], &m, (uint32_t)atomic_load(&sn_self.fab->rule[i].seen)))
+			continue;
+		for (uint64_t end = sn_now_ns() + a.delay_ns, now;
+		     (now = sn_now_ns()) < end && rule_there(id);)
+			sn_sleep_ns(end - now < SN_NAP_NS ? end - now : SN_NAP_NS);
+		return (int)a.error;
 	}
 
 	return 0;

@@ -161,6 +161,9 @@ ibv_dereg_mr(struct ibv_mr *ibmr)
 
 	if (sn_inherited(ibmr->context))
 		return 0;
+	r = sn_refused_by_rule(ibmr->context, FAB_OP_DEREG_MR, ibmr->length);
+	if (r)
+		return r;
 	r = sn_left_keep(ibmr->context, SN_MR, ibmr);
 	if (r >= 0)
 		return r;
@@ -213,21 +216,17 @@ ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size
 
 /* ---- address handles ---- */
 
-/* Any GID will do, there is no neighbour to resolve; but what the kernel
- * refuses on RoCE is refused here too. */
+/* What the kernel refuses is refused here too; who can be reached, and how long it takes to know, is reach.c's. */
 SN_EXPORT struct ibv_ah *
 ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct sn_ctx *ctx = sn_ctx(pd->context);
 	struct sn_ah *ah;
-	int r;
+	struct sn_dest to = sn_dest_of(attr);
+	int r = sn_good_av(ctx, attr) ? sn_refused(pd->context, FAB_OP_CREATE_AH, 0) : EINVAL;
 
-	if (attr->port_num != 1 || !attr->is_global || attr->grh.sgid_index >= FAB_GIDS ||
-	    sn_port(ctx)->gid[attr->grh.sgid_index].type == FAB_GID_NONE) {
-		errno = EINVAL;
-		return NULL;
-	}
-	r = sn_refused(pd->context, FAB_OP_CREATE_AH, 0);
+	if (r == 0)
+		r = sn_resolve(ctx, &to);
 	if (r) {
 		errno = r;
 		return NULL;
@@ -237,7 +236,7 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 		return NULL;
 	ah->ah.context = pd->context;
 	ah->ah.pd = pd;
-	memcpy(ah->dgid, attr->grh.dgid.raw, 16);
+	ah->to = to;
 
 	return &ah->ah;
 }

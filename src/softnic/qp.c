@@ -322,6 +322,9 @@ ibv_destroy_qp(struct ibv_qp *ibqp)
 
 	if (sn_inherited(ibqp->context))
 		return 0;
+	r = sn_refused_by_rule(ibqp->context, FAB_OP_DESTROY_QP, 0);
+	if (r)
+		return r;
 	r = sn_left_keep(ibqp->context, SN_QP, ibqp);
 	if (r >= 0)
 		return r;

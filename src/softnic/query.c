@@ -86,6 +86,7 @@ int
 sn_fill_port(struct sn_ctx *ctx, uint8_t port, struct ibv_port_attr *a)
 {
 	bool down = atomic_load(&sn_port(ctx)->down);
+	uint32_t lid = sn_port(ctx)->lid;
 
 	if (port != 1)
 		return EINVAL;
@@ -96,15 +97,17 @@ sn_fill_port(struct sn_ctx *ctx, uint8_t port, struct ibv_port_attr *a)
 		.max_mtu = IBV_MTU_4096,
 		.active_mtu = IBV_MTU_4096,
 		.gid_tbl_len = FAB_GIDS,
-		.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
+		.lid = (uint16_t)lid,
+		.sm_lid = lid ? 1 : 0,
+		.port_cap_flags = IBV_PORT_CM_SUP | (lid ? 0 : IBV_PORT_IP_BASED_GIDS),
 		.max_msg_sz = SN_MAX_MSG,
 		.pkey_tbl_len = 1,
 		.max_vl_num = 0,
 		.active_width = 2,          /* 4X */
 		.active_speed = 64,         /* HDR */
 		.phys_state = down ? 3 : 5, /* disabled, link up */
-		.link_layer = IBV_LINK_LAYER_ETHERNET,
-		.flags = IBV_QPF_GRH_REQUIRED,
+		.link_layer = lid ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET,
+		.flags = lid ? 0 : IBV_QPF_GRH_REQUIRED,
 	};
 
 	return 0;
@@ -155,13 +158,16 @@ ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gi
 }
 
 static void
-fill_entry(const struct fab_gid *g, uint32_t index, void *to, size_t size)
+fill_entry(const struct fab_port *port, uint32_t index, void *to, size_t size)
 {
+	const struct fab_gid *g = &port->gid[index];
 	struct ibv_gid_entry e = {
 		.gid_index = index,
 		.port_num = 1,
-		.gid_type = g->type == FAB_GID_V2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1,
-		.ndev_ifindex = 1,
+		.gid_type = g->type == FAB_GID_V2   ? IBV_GID_TYPE_ROCE_V2
+			    : g->type == FAB_GID_V1 ? IBV_GID_TYPE_ROCE_V1
+						    : IBV_GID_TYPE_IB,
+		.ndev_ifindex = sn_ifindex(port, g->raw),
 	};
 
 	memcpy(e.gid.raw, g->raw, 16);
@@ -173,7 +179,7 @@ SN_EXPORT int
 _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *entry,
 		  uint32_t flags, size_t size)
 {
-	const struct fab_gid *g;
+	const struct fab_port *p = sn_port(sn_ctx(context));
 
 	if (flags)
 		return EOPNOTSUPP;
@@ -181,10 +187,9 @@ _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, st
 		return EINVAL;
 	if (sn_dead(sn_ctx(context)))
 		return EIO;
-	g = &sn_port(sn_ctx(context))->gid[index];
-	if (g->type == FAB_GID_NONE)
+	if (p->gid[index].type == FAB_GID_NONE)
 		return ENODATA;
-	fill_entry(g, index, entry, size);
+	fill_entry(p, index, entry, size);
 
 	return 0;
 }
@@ -205,7 +210,7 @@ _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 			continue;
 		if (n == max)
 			return -EINVAL;
-		fill_entry(&port->gid[i], i, (char *)entries + n * size, size);
+		fill_entry(port, i, (char *)entries + n * size, size);
 		n++;
 	}
 

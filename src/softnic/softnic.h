@@ -67,6 +67,7 @@ struct sn_conf {
 	int64_t assist_ns; /* < 0: no poll assist */
 	int64_t retry_ns;  /* < 0: from the queue pair's timeout and retry_cnt */
 	int dckey_status;  /* enum ibv_wc_status */
+	int dc_rd_atomic;  /* the most READs that an initiator may have at once */
 	bool debug;
 	bool no_hazard; /* negative control of the stress test */
 };
@@ -86,6 +87,8 @@ int sn_attach(void); /* maps the fabric and claims a process slot, once; 0 or -e
 void sn_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void sn_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 uint64_t sn_now_ns(void);
+void sn_sleep_ns(uint64_t ns);
+#define SN_NAP_NS 2000000u
 uint32_t sn_pow2(uint32_t n); /* smallest power of two that is not below n */
 
 /* Slots.  Claim returns NULL when the table is full. */
@@ -201,10 +204,30 @@ struct sn_pd {
 	_Atomic uint32_t uses;
 };
 
+/* Where to: what an address handle or a queue pair's own vector says. */
+struct sn_dest {
+	uint8_t dgid[16];
+	uint16_t dlid;
+	bool is_global;
+};
+
 struct sn_ah {
 	struct ibv_ah ah;
-	uint8_t dgid[16];
+	struct sn_dest to;
 };
+
+/* ---- reach.c: who can be reached from where ---- */
+
+struct sn_dest sn_dest_of(const struct ibv_ah_attr *a);
+/* Tells whether what the kernel looks at in an address vector is right for the port. */
+bool sn_good_av(const struct sn_ctx *ctx, const struct ibv_ah_attr *a);
+/* Does what the kernel does to find the neighbour: 0, or ENETUNREACH at once, or ETIMEDOUT after the time it takes. */
+int sn_resolve(const struct sn_ctx *ctx, const struct sn_dest *to);
+/* Tells whether packets from one port come to the other's. */
+bool sn_delivers(const struct fab_port *from, uint32_t from_dev, const struct fab_port *port,
+		 const struct sn_dest *to);
+/* Returns the interface that has that address; 0: none. */
+uint32_t sn_ifindex(const struct fab_port *port, const uint8_t gid[16]);
 
 /*
  * Counts a device's resets.  A context whose device was reset since it was opened is dead for good (dead.c).
@@ -307,7 +330,7 @@ struct sn_wqe {
 	uint64_t total; /* bytes */
 	uint32_t rkey;
 	uint32_t dctn; /* target queue pair; of an RC one filled in when it is run */
-	uint8_t dgid[16];
+	struct sn_dest to;
 	uint8_t opcode; /* enum ibv_wr_opcode */
 	bool signaled;
 	bool is_inline;
@@ -470,6 +493,8 @@ void sn_mark_drop(struct sn_qp *qp);       /* reset or destroyed */
 void sn_fault_release(struct sn_ctx *ctx); /* by the watcher: rules have gone */
 /* Refuses a call, by a rule or since the device is lost.  0 or errno. */
 int sn_refused(struct ibv_context *context, enum fab_op op, uint64_t len);
+/* Does the same, but a lost device is the caller's business. */
+int sn_refused_by_rule(struct ibv_context *context, enum fab_op op, uint64_t len);
 bool sn_lost(const struct sn_ctx *ctx);
 
 enum { TRACE_STATUS_RESET = 0xff };

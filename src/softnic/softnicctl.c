@@ -23,6 +23,10 @@ ctl_usage(void)
 	      "       softnicctl port DEV flap DOWN_MS PERIOD_MS [COUNT]\n"
 	      "       softnicctl device DEV [lost|back]\n"
 	      "       softnicctl device DEV reset [pid=N] [away=TIME] [flush|runs] [destroy=fails|lies]\n"
+	      "       softnicctl reach [all|subnet] [absent=TIME]   who is reached; how long an absent one "
+	      "is asked for\n"
+	      "       softnicctl route [add|del DEV NET]            what a device reaches beside its "
+	      "subnets\n"
 	      "       softnicctl rule add WORD...     a fault; rule list, rule del N, rule clear\n"
 	      "       softnicctl trace on FILE [RECORDS] | off | show FILE\n"
 	      "       softnicctl stats [--json] [PID] what each process moved, as initiator\n"
@@ -311,7 +315,10 @@ print_proc(struct fabric *f, uint32_t i, bool json, bool first)
 	}
 	printf("%s{\"pid\":%u,\"comm\":", first ? "" : ",", p->pid);
 	print_json_string(p->comm);
-	printf(",\"alive\":%s,\"qps\":%u,\"mrs\":%u,\"written_bytes\":%llu,\"read_bytes\":%llu,\"ops\":%llu,"
+	printf(",\"cqs\":[");
+	for (int v = 0; v < FAB_VECTORS; v++)
+		printf("%s%u", v ? "," : "", atomic_load(&p->cqs[v]));
+	printf("],\"alive\":%s,\"qps\":%u,\"mrs\":%u,\"written_bytes\":%llu,\"read_bytes\":%llu,\"ops\":%llu,"
 	       "\"errors\":%llu,\"copy_ns\":%llu}",
 	       alive ? "true" : "false", c.qps, c.mrs, get(&s->written_bytes), get(&s->read_bytes),
 	       get(&s->ops), get(&s->errors), get(&s->copy_ns));
@@ -426,7 +433,8 @@ main(int argc, char **argv)
 	} cmds[] = {
 		{ "port", cmd_port },       { "device", cmd_device }, { "rule", ctl_cmd_rule },
 		{ "trace", ctl_cmd_trace }, { "stats", cmd_stats },   { "qp", cmd_qp },
-		{ "reset", cmd_reset },     { "clean", cmd_reset },
+		{ "reset", cmd_reset },     { "clean", cmd_reset },   { "reach", ctl_cmd_reach },
+		{ "route", ctl_cmd_route },
 	};
 
 	for (size_t i = 0; argc > 1 && i < sizeof(cmds) / sizeof(cmds[0]); i++) {

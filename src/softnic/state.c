@@ -81,16 +81,10 @@ find_rule(enum fab_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to)
 	return NULL;
 }
 
-static bool
-good_av(const struct sn_qp *qp, const struct ibv_ah_attr *ah)
-{
-	return ah->port_num == 1 && ah->is_global && ah->grh.sgid_index < FAB_GIDS &&
-	       sn_port(qp->ctx)->gid[ah->grh.sgid_index].type != FAB_GID_NONE;
-}
-
 static int
 check_values(const struct sn_qp *qp, const struct ibv_qp_attr *a, int mask)
 {
+	int reads = qp->type == FAB_QP_DCI ? sn_conf.dc_rd_atomic : SN_MAX_RD_ATOM;
 	bool bad = (mask & IBV_QP_PORT && a->port_num != 1) ||
 		   (mask & IBV_QP_PKEY_INDEX && a->pkey_index != 0) ||
 		   (mask & IBV_QP_PATH_MTU && (a->path_mtu < IBV_MTU_256 || a->path_mtu > IBV_MTU_4096)) ||
@@ -98,13 +92,13 @@ check_values(const struct sn_qp *qp, const struct ibv_qp_attr *a, int mask)
 		   (mask & IBV_QP_RETRY_CNT && a->retry_cnt > 7) ||
 		   (mask & IBV_QP_RNR_RETRY && a->rnr_retry > 7) ||
 		   (mask & IBV_QP_MIN_RNR_TIMER && a->min_rnr_timer > 31) ||
-		   (mask & IBV_QP_MAX_QP_RD_ATOMIC && a->max_rd_atomic > SN_MAX_RD_ATOM) ||
+		   (mask & IBV_QP_MAX_QP_RD_ATOMIC && a->max_rd_atomic > reads) ||
 		   (mask & IBV_QP_MAX_DEST_RD_ATOMIC && a->max_dest_rd_atomic > SN_MAX_RD_ATOM) ||
 		   (mask & IBV_QP_DEST_QPN && a->dest_qp_num > 0xffffff) ||
 		   (mask & IBV_QP_SQ_PSN && a->sq_psn > 0xffffff) ||
 		   (mask & IBV_QP_RQ_PSN && a->rq_psn > 0xffffff);
 
-	return bad || (mask & IBV_QP_AV && !good_av(qp, &a->ah_attr)) ? EINVAL : 0;
+	return bad || (mask & IBV_QP_AV && !sn_good_av(qp->ctx, &a->ah_attr)) ? EINVAL : 0;
 }
 
 /* Under qp->lock. */
@@ -235,10 +229,10 @@ ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
 	struct sn_qp *qp = sn_qp(ibqp);
 	enum ibv_qp_state to = IBV_QPS_UNKNOWN;
-	int r;
+	int r = sn_refused_by_rule(ibqp->context, FAB_OP_MODIFY_QP, 0);
 
 	pthread_mutex_lock(&qp->lock);
-	r = sn_lost(qp->ctx) ? EIO : sn_qp_check_modify(qp, attr, mask, &to);
+	r = sn_lost(qp->ctx) ? EIO : r ? r : sn_qp_check_modify(qp, attr, mask, &to);
 	if (r == 0)
 		enter(qp, to, attr, mask);
 	else

@@ -279,7 +279,7 @@ wr_set_dc_addr(struct mlx5dv_qp_ex *dv, struct ibv_ah *ah, uint32_t dctn, uint64
 
 	if (!w)
 		return;
-	memcpy(w->dgid, ((struct sn_ah *)ah)->dgid, 16);
+	w->to = ((struct sn_ah *)ah)->to;
 	w->dctn = dctn;
 	w->dc_key = dc_key;
 	w->has_dc = true;

@@ -103,6 +103,16 @@ fake_ep_target_answer(int result)
 	return n;
 }
 
+static bool
+target_leave(struct rdma_rail *rail, struct rdma_target_wait *w)
+{
+	bool waits = list_linked(&w->link);
+
+	if (waits)
+		list_del(&w->link);
+	return waits;
+}
+
 static void
 target_put(struct rdma_rail *rail, const struct rdma_target *target)
 {
@@ -463,6 +473,7 @@ fake_ep_init(void)
 		.cq = &cq_ops,
 		.limits = limits,
 		.target_get = target_get,
+		.target_leave = target_leave,
 		.target_put = target_put,
 		.target_forget = target_forget,
 		.ep_new = ep_new,

@@ -41,7 +41,7 @@ $ctl stats --json >"$tmp/json"
 /usr/bin/python3 - "$tmp/json" <<'PY' || fail "stats --json: $(cat "$tmp/json")"
 import json, sys
 procs = json.load(open(sys.argv[1]))
-keys = {"pid", "comm", "alive", "qps", "mrs", "written_bytes", "read_bytes", "ops", "errors", "copy_ns"}
+keys = {"pid", "comm", "alive", "qps", "mrs", "written_bytes", "read_bytes", "ops", "errors", "copy_ns", "cqs"}
 assert procs and all(set(p) == keys for p in procs), procs
 assert sum(p["written_bytes"] for p in procs) > 0 and sum(p["copy_ns"] for p in procs) > 0
 PY

@@ -161,14 +161,29 @@ sn_dct_init(struct ibv_qp *dct, unsigned access)
 	return ibv_modify_qp(dct, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
+/* A vector from port 1 of the device, without a destination: InfiniBand needs no global header. */
+static struct ibv_ah_attr
+vector(struct ibv_context *ctx)
+{
+	struct ibv_ah_attr av = { .port_num = 1 };
+	struct ibv_port_attr port;
+
+	must(ibv_query_port(ctx, 1, &port) == 0);
+	if (port.link_layer == IBV_LINK_LAYER_INFINIBAND)
+		return av;
+	av.is_global = 1;
+	av.grh.sgid_index = SN_GID_ROW;
+	av.grh.hop_limit = 64;
+
+	return av;
+}
+
 int
 sn_dct_rtr(struct ibv_qp *dct)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .min_rnr_timer = 12 };
 
-	a.ah_attr = (struct ibv_ah_attr){ .is_global = 1, .port_num = 1 };
-	a.ah_attr.grh.sgid_index = SN_GID_ROW;
-	a.ah_attr.grh.hop_limit = 64;
+	a.ah_attr = vector(dct->context);
 
 	return ibv_modify_qp(dct, &a, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_AV | IBV_QP_MIN_RNR_TIMER);
 }
@@ -196,6 +211,8 @@ sn_target_init(struct sn_target *t, struct sn_dev_ctx *d, size_t len, unsigned d
 void
 sn_target_token(const struct sn_target *t, struct sn_token *tok)
 {
+	struct ibv_port_attr port;
+
 	*tok = (struct sn_token){
 		.dctn = t->dct->qp_num,
 		.rkey = t->mr ? t->mr->rkey : 0,
@@ -203,7 +220,9 @@ sn_target_token(const struct sn_target *t, struct sn_token *tok)
 		.addr = (uintptr_t)t->buf,
 		.len = t->len,
 	};
-	must(ibv_query_gid(t->dev->ctx, 1, SN_GID_ROW, &tok->gid) == 0);
+	must(ibv_query_port(t->dev->ctx, 1, &port) == 0);
+	tok->lid = port.lid;
+	must(ibv_query_gid(t->dev->ctx, 1, port.lid ? 0 : SN_GID_ROW, &tok->gid) == 0);
 }
 
 void
@@ -226,8 +245,7 @@ sn_dci_rts(struct sn_dci *i, unsigned timeout, unsigned retry)
 	int r = ibv_modify_qp(i->qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT);
 
 	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024 };
-	a.ah_attr = (struct ibv_ah_attr){ .is_global = 1, .port_num = 1 };
-	a.ah_attr.grh.sgid_index = SN_GID_ROW;
+	a.ah_attr = vector(i->qp->context);
 	if (r == 0)
 		r = ibv_modify_qp(i->qp, &a, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_AV);
 	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS,
@@ -288,13 +306,12 @@ sn_dci_init(struct sn_dci *i, struct sn_dev_ctx *d, const struct sn_dci_opt *opt
 void
 sn_dci_to(struct sn_dci *i, const struct sn_token *t)
 {
-	struct ibv_ah_attr a = { .is_global = 1, .port_num = 1 };
+	struct ibv_ah_attr a = vector(i->qp->context);
 
 	if (i->ah)
 		ibv_destroy_ah(i->ah);
+	a.dlid = t->lid;
 	a.grh.dgid = t->gid;
-	a.grh.sgid_index = SN_GID_ROW;
-	a.grh.hop_limit = 64;
 	i->ah = ibv_create_ah(i->dev->pd, &a);
 	must(i->ah);
 }

@@ -52,6 +52,7 @@ struct sn_token {
 	uint32_t dctn, rkey;
 	uint64_t dc_key, addr, len;
 	union ibv_gid gid;
+	uint16_t lid; /* 0: Ethernet */
 };
 
 struct sn_target {

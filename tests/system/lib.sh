@@ -20,11 +20,19 @@
 #   LISTEN=$'  - { ... }'                         more listeners, one yaml line each
 #   MORE=$'limits:\n  ...'                        further sections, as yaml
 #   DAEMON_WRAP='strace -f ...'                   put in front of gantryd
+#   OWN_NET=1 (before lib.sh)                     a network namespace of its own, see net_rail
 # Other variables of the environment (GANTRY_SECTION_KEY, SOFTNIC_EXEC, ...) reach the daemon as they are.
 # Exit: 0 pass, 1 fail, 77 skip.  A failing test prints the end of the daemon's log.
 # shellcheck shell=bash
 set -u
 
+if [ "${OWN_NET:-}" = 1 ]; then
+	unshare -n true 2>/dev/null || {
+		echo "$(basename "$0" .sh): FAIL: needs a network namespace of its own (unshare -n), which takes root" >&2
+		exit 1
+	}
+	OWN_NET=here exec unshare -n "$0" "$@"
+fi
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 BUILD=${BUILD:-build/release}
 case $BUILD in /*) ;; *) BUILD=$ROOT/$BUILD ;; esac
@@ -202,6 +210,20 @@ kill_daemon() { _end_daemon KILL; }
 restart_daemon() {
 	[ -z "$DAEMON_PID" ] || stop_daemon
 	daemon_run "$@"
+}
+
+# ---- the network, of a test that has one of its own -------------------------------------------------------------------
+
+[ -z "${OWN_NET:-}" ] || ip link set lo up
+# net_rail INTERFACE ADDRESS/PREFIX...: a network interface with these addresses.
+net_rail() {
+	local a
+	ip link add "$1" type veth peer name "$1.peer"
+	ip link set "$1" up
+	ip link set "$1.peer" up
+	for a in "${@:2}"; do
+		case $a in *:*) ip -6 addr add "$a" dev "$1" nodad ;; *) ip addr add "$a" dev "$1" ;; esac
+	done
 }
 
 # ---- clients ---------------------------------------------------------------------------------------------------------

@@ -85,6 +85,7 @@ open_chan(int channels, int queue_max)
 							 .mb = &f.mb,
 							 .timers = &f.timers,
 							 .core_nr = 1,
+							 .numa_node = -1,
 							 .pieces_max = 12,
 							 .queue_max = queue_max,
 							 .watch_fd = watch_fd,

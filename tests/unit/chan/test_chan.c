@@ -188,12 +188,17 @@ address_handles_are_waited_for(void **state)
 	/* A reachable target does not stand behind them. */
 	fake_ep.target_result = 1;
 	assert_int_equal(get(5), 1);
-	assert_int_equal(fake_ep_target_answer(0),
-			 5); /* the refused one's and the cancelled one's too: their references come back */
+	/* The refused one and the cancelled one wait no more; whose answer is on its way gives its reference back. */
+	fake_ep.target_result = 0;
+	assert_int_equal(fake_ep_target_answer(0), 3);
+	assert_int_equal(get(1), 0);
+	assert_int_equal(fake_ep_target_answer(0), 1);
+	chan_lease_cancel(f.ch, &f.ls[1]);
+	assert_int_equal(fake_ep.targets, 5);
 	turn();
+	assert_int_equal(fake_ep.targets, 4);
 	assert_int_equal(f.lease_nr, 3);
 	assert_int_equal(f.ls[0].result | f.ls[2].result | f.ls[3].result, 0);
-	fake_ep.target_result = 0;
 	assert_int_equal(get(1), 0);
 	fake_ep_target_answer(-EHOSTUNREACH);
 	turn();
@@ -202,6 +207,38 @@ address_handles_are_waited_for(void **state)
 	fake_ep.target_result = -EHOSTUNREACH;
 	assert_int_equal(get(1), -EOPNOTSUPP);
 	assert_int_equal(f.ls[1].reason, CHAN_UNREACHABLE);
+}
+
+/* A target that is not made in time has become a decline; its waiting place is free at once, its answer comes to nobody. */
+static void
+slow_targets_are_declined(void **state)
+{
+	fake_ep.target_result = 0;
+	open_chan(8, 4);
+	for (int round = 0; round < 20; round++) {
+		f.lease_nr = 0;
+		for (int i = 0; i < 4; i++)
+			assert_int_equal(get(i), 0);
+		later(RDMA_TARGET_WAIT_NS - 1);
+		assert_int_equal(f.lease_nr, 0);
+		assert_int_equal(chan_waiting(f.ch), 4);
+		later(1);
+		assert_int_equal(f.lease_nr, 4);
+		for (int i = 0; i < 4; i++) {
+			assert_int_equal(f.ls[i].result, -EOPNOTSUPP);
+			assert_int_equal(f.ls[i].reason, CHAN_UNREACHABLE);
+		}
+		assert_int_equal(chan_waiting(f.ch), 0);
+		assert_int_equal(fake_ep_target_answer(0), 0);
+	}
+	/* The answer and the end of patience at once: one of them counts. */
+	assert_int_equal(get(0), 0);
+	assert_int_equal(fake_ep_target_answer(0), 1);
+	f.now += RDMA_TARGET_WAIT_NS;
+	timers_run(&f.timers, f.now);
+	turn();
+	assert_int_equal(f.ls[0].result, -EOPNOTSUPP);
+	assert_int_equal(fake_ep.targets, 0);
 }
 
 static void
@@ -520,6 +557,7 @@ main(void)
 		T(clients_take_turns_behind_handles),
 		T(a_full_queue_says_so),
 		T(address_handles_are_waited_for),
+		T(slow_targets_are_declined),
 		T(declines_have_reasons),
 		T(without_a_device_all_is_declined),
 		T(a_bad_completion_ends_its_lease_only),

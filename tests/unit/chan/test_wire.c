@@ -107,7 +107,7 @@ pieces_of_memory(void **state)
 		assert_int_equal(rdma_region_add(f.rd, mem[i], sizeof mem[i], &region[i], err, sizeof err),
 				 0);
 	}
-	assert_int_equal(rdma_route(f.rd, &f.peer.tok, NULL, &route), 0);
+	assert_int_equal(rdma_route(f.rd, &f.peer.tok, &(struct rdma_asker){ .numa_node = -1 }, &route), 0);
 	assert_ptr_equal(route.ops, ops);
 	n = rdma_target_get(rail, &f.peer.tok, &route, &w, &to);
 	while (n == 0 && !atomic_load(&target_came))

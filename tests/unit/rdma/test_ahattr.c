@@ -86,6 +86,13 @@ setup(void **state)
 	return 0;
 }
 
+static int
+choose(const struct rail_view *const *views, unsigned up, const struct token *tok,
+       const struct sockaddr *local, struct rail_route *ret)
+{
+	return rdma_choose(views, 2, up, NULL, tok, &(struct rdma_asker){ .local = local }, ret);
+}
+
 static void
 expect(const struct rail_view *const *views, struct token tok, const char *local, int rail, uint32_t sgid)
 {
@@ -94,7 +101,7 @@ expect(const struct rail_view *const *views, struct token tok, const char *local
 
 	if (local)
 		sa = from(local);
-	assert_int_equal(rdma_choose(views, 2, 3, &tok, local ? (struct sockaddr *)&sa : NULL, &r), 0);
+	assert_int_equal(choose(views, 3, &tok, local ? (struct sockaddr *)&sa : NULL, &r), 0);
 	assert_int_equal(r.rail, rail);
 	assert_int_equal(r.key.sgid_index, sgid);
 	if (views[rail]->is_ethernet) {
@@ -114,28 +121,89 @@ family(void **state)
 	eth0.gid_nr = 2; /* no global IPv6 */
 	expect(eth, to("fd00:0:0:1::9", 0), NULL, 1, 5);
 	eth1.gid_nr = 2;
-	assert_int_equal(rdma_choose(eth, 2, 3, &(struct token){ .have_gid = true, .gid = { 0xfd } }, NULL,
-				     &(struct rail_route){ 0 }),
+	assert_int_equal(choose(eth, 3, &(struct token){ .have_gid = true, .gid = { 0xfd } }, NULL,
+				&(struct rail_route){ 0 }),
 			 -ENETDOWN);
 }
 
-/* item 26: the rail that the HTTP connection came in on, then the subnet, then any. */
+/* item 26: the subnet, then the rail that the HTTP connection came in on, then any. */
 static void
 order(void **state)
 {
 	expect(eth, to("10.0.1.9", 0), NULL, 1, 3);
-	expect(eth, to("10.0.1.9", 0), "10.0.0.5", 0, 3);
-	expect(eth, to("10.0.0.9", 0), "10.0.1.5", 1, 3);
-	expect(eth, to("10.0.1.9", 0), "fd00:0:0:1::5", 0, 3);
+	expect(eth, to("10.0.1.9", 0), "10.0.0.5", 1, 3);
+	expect(eth, to("10.0.0.9", 0), "10.0.1.5", 0, 3);
+	expect(eth, to("10.0.1.9", 0), "fd00:0:0:1::5", 1, 3);
 	expect(eth, to("10.0.1.9", 0), "172.16.0.1", 1, 3);
 	expect(eth, to("172.16.0.9", 0), NULL, 0, 3);
 	expect(eth, to("172.16.0.9", 0), "10.0.1.5", 1, 3);
+	expect(eth, to("172.16.0.9", 0), "fd00:0:0:2::5", 1, 3);
 	/* Two sources on the local rail: the one of the target's subnet. */
 	add(&eth0, 7, "10.0.9.5", 96 + 24);
 	expect(eth, to("10.0.9.9", 0), "10.0.0.5", 0, 7);
 	expect(eth, to("172.16.0.9", 0), "10.0.9.5", 0, 7);
 	/* A v4-mapped local address, as a dual-stack socket gives it. */
-	expect(eth, to("10.0.0.9", 0), "::ffff:10.0.1.5", 1, 3);
+	expect(eth, to("172.16.0.9", 0), "::ffff:10.0.1.5", 1, 3);
+}
+
+/* An address that is not of our network namespace has no subnet that we know: any other source is better. */
+static void
+unknown_subnets_come_last(void **state)
+{
+	eth0.gid_nr = 0;
+	add(&eth0, 2, "192.168.7.1", 128);
+	expect(eth, to("172.16.0.9", 0), NULL, 1, 3);
+	add(&eth0, 3, "10.0.0.5", 96 + 24);
+	expect(eth, to("172.16.0.9", 0), NULL, 0, 3);
+	expect(eth, to("192.168.7.1", 0), NULL, 0, 2);
+	eth1.gid_nr = eth0.gid_nr = 0;
+	add(&eth1, 2, "192.168.7.1", 128);
+	expect(eth, to("172.16.0.9", 0), NULL, 1, 2);
+}
+
+/* Of equal rails the one with less to do, then in turns; a better one whatever it has to do. */
+static void
+equals_are_spread(void **state)
+{
+	struct token tok = to("172.16.0.9", 0), near = to("10.0.1.9", 0);
+	struct rdma_asker asker = { .numa_node = -1 };
+	struct rail_route r;
+	int cost[2] = { 0, 0 }, taken[2] = { 0, 0 };
+
+	for (asker.turn = 0; asker.turn < 100; asker.turn++) {
+		assert_int_equal(rdma_choose(eth, 2, 3, cost, &tok, &asker, &r), 0);
+		taken[r.rail]++;
+	}
+	assert_int_equal(taken[0], 50);
+	assert_int_equal(taken[1], 50);
+	for (asker.turn = 0; asker.turn < 2; asker.turn++) {
+		cost[0] = 5, cost[1] = 4;
+		assert_int_equal(rdma_choose(eth, 2, 3, cost, &tok, &asker, &r), 0);
+		assert_int_equal(r.rail, 1);
+		cost[0] = 3;
+		assert_int_equal(rdma_choose(eth, 2, 3, cost, &tok, &asker, &r), 0);
+		assert_int_equal(r.rail, 0);
+		cost[0] = 0, cost[1] = 1000;
+		assert_int_equal(rdma_choose(eth, 2, 3, cost, &near, &asker, &r), 0);
+		assert_int_equal(r.rail, 1);
+	}
+}
+
+/* A rail that did not lead there is not named again: the order of all of them. */
+static void
+the_next_one(void **state)
+{
+	struct token tok = to("10.0.1.9", 0);
+	struct rdma_asker asker = { .numa_node = -1 };
+	struct rail_route r;
+
+	assert_int_equal(rdma_choose(eth, 2, 3, NULL, &tok, &asker, &r), 0);
+	assert_int_equal(r.rail, 1);
+	asker.tried = 2;
+	assert_int_equal(rdma_choose(eth, 2, 3, NULL, &tok, &asker, &r), 0);
+	assert_int_equal(r.rail, 0);
+	asker.tried = 3;
+	assert_int_equal(rdma_choose(eth, 2, 3, NULL, &tok, &asker, &r), -ENETDOWN);
 }
 
 static void
@@ -144,10 +212,10 @@ only_rails_that_are_up(void **state)
 	struct token tok = to("10.0.0.9", 0);
 	struct rail_route r;
 
-	assert_int_equal(rdma_choose(eth, 2, 2, &tok, NULL, &r), 0);
+	assert_int_equal(choose(eth, 2, &tok, NULL, &r), 0);
 	assert_int_equal(r.rail, 1);
-	assert_int_equal(rdma_choose(eth, 2, 0, &tok, NULL, &r), -ENETDOWN);
-	assert_int_equal(rdma_choose(eth, 0, 0, &tok, NULL, &r), -ENETDOWN);
+	assert_int_equal(choose(eth, 0, &tok, NULL, &r), -ENETDOWN);
+	assert_int_equal(rdma_choose(eth, 0, 0, NULL, &tok, &(struct rdma_asker){ 0 }, &r), -ENETDOWN);
 }
 
 /* item 23 */
@@ -158,20 +226,27 @@ infiniband(void **state)
 	struct token tok = to(NULL, 0x77);
 	struct rail_route r;
 
-	assert_int_equal(rdma_choose(ib, 2, 3, &tok, NULL, &r), 0);
+	assert_int_equal(choose(ib, 3, &tok, NULL, &r), 0);
 	assert_false(r.key.is_global);
 	assert_int_equal(r.key.dlid, 0x77);
-	tok = to("fec0:0:0:7::99", 0x77); /* global and dlid, through the rail of that subnet */
-	assert_int_equal(rdma_choose(ib, 2, 3, &tok, NULL, &r), 0);
+	tok = to("fec0:0:0:7::99", 0x77); /* through the rail of that subnet, where the LID is enough */
+	assert_int_equal(choose(ib, 3, &tok, NULL, &r), 0);
 	assert_int_equal(r.rail, 1);
-	assert_true(r.key.is_global);
+	assert_false(r.key.is_global);
 	assert_int_equal(r.key.dlid, 0x77);
-	assert_int_equal(rdma_choose(ib, 2, 3, &tok, (struct sockaddr *)&sa, &r), 0);
+	assert_int_equal(choose(ib, 3, &tok, (struct sockaddr *)&sa, &r), 0);
+	assert_int_equal(r.rail, 1);
+	tok = to("fec0:0:0:8::99", 0x77); /* of another subnet: global and dlid */
+	assert_int_equal(choose(ib, 1, &tok, NULL, &r), 0);
+	assert_true(r.key.is_global);
+	assert_memory_equal(r.key.dgid, tok.gid, 16);
+	assert_int_equal(r.key.dlid, 0x77);
+	assert_int_equal(choose(ib, 3, &tok, (struct sockaddr *)&sa, &r), 0);
 	assert_int_equal(r.rail, 0); /* found by its IPoIB address */
 	tok = to("fec0:0:0:7::99", 0);
-	assert_int_equal(rdma_choose(ib, 2, 3, &tok, NULL, &r), -ENETUNREACH);
+	assert_int_equal(choose(ib, 3, &tok, NULL, &r), -ENETUNREACH);
 	tok = to("10.0.0.9", 5); /* an IPv4 GID is no InfiniBand port */
-	assert_int_equal(rdma_choose(ib, 2, 3, &tok, NULL, &r), -ENETDOWN);
+	assert_int_equal(choose(ib, 3, &tok, NULL, &r), -ENETDOWN);
 }
 
 static void
@@ -180,13 +255,36 @@ no_gid_on_ethernet_is_refused(void **state)
 	struct token tok = to(NULL, 0x77);
 	struct rail_route r;
 
-	assert_int_equal(rdma_choose(eth, 2, 3, &tok, NULL, &r), -EINVAL);
-	assert_int_equal(rdma_choose(mixed, 2, 3, &tok, NULL, &r), 0);
+	assert_int_equal(choose(eth, 3, &tok, NULL, &r), -EINVAL);
+	assert_int_equal(choose(mixed, 3, &tok, NULL, &r), 0);
 	assert_int_equal(r.rail, 1);
-	assert_int_equal(rdma_choose(mixed, 2, 1, &tok, NULL, &r), -EINVAL);
-	tok = to("10.0.0.9", 0);
-	assert_int_equal(rdma_choose(mixed, 2, 3, &tok, NULL, &r), 0);
-	assert_int_equal(r.rail, 0);
+	assert_int_equal(choose(mixed, 1, &tok, NULL, &r), -ENETDOWN); /* its rail is down */
+}
+
+/* The token's port decides on the link layer, whatever the rails' order and the HTTP connection's address. */
+static void
+link_layers(void **state)
+{
+	static const struct rail_view *const turned[] = { &ib0, &eth0 };
+
+	for (int swap = 0; swap < 2; swap++) {
+		const struct rail_view *const *views = swap ? turned : mixed;
+		int eth_rail = swap, ib_rail = !swap;
+		struct token tok = to("fe80::21", 0x21);
+		struct rail_route r;
+
+		expect(views, tok, NULL, ib_rail, 0);
+		expect(views, tok, "10.0.0.5", ib_rail, 0);
+		expect(views, to(NULL, 0x21), "10.0.0.5", ib_rail, 0);
+		expect(views, to("fe80::21", 0), NULL, eth_rail, 1);
+		expect(views, to("fe80::21", 0), "192.168.9.5", eth_rail, 1);
+		expect(views, to("10.0.0.9", 0), "192.168.9.5", eth_rail, 3);
+		expect(views, to("10.0.0.9", 0x21), NULL, eth_rail,
+		       3); /* an IPv4 address is no InfiniBand port's */
+		assert_int_equal(choose(views, 1u << eth_rail, &tok, NULL, &r), -ENETDOWN);
+	}
+	/* Where there is no InfiniBand, a LID means nothing. */
+	expect(eth, to("fe80::21", 0x21), NULL, 0, 1);
 }
 
 /* item 22, item 23, item 24: what the kernel is handed. */
@@ -264,9 +362,13 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(family),
 		T(order),
+		T(unknown_subnets_come_last),
+		T(equals_are_spread),
+		T(the_next_one),
 		T(only_rails_that_are_up),
 		T(infiniband),
 		T(no_gid_on_ethernet_is_refused),
+		T(link_layers),
 		T(attributes),
 		T(selectors),
 		T(mtus),

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The shape of the software NIC's network: subnets and routes, neighbours that are not there, InfiniBand beside Ethernet, calls
+ * that take their time, the READ limit of an initiator, completion vectors.  shape.sh sets the devices up:
+ *
+ *     mlx5_0 10.1.1.1/24    mlx5_1 10.1.2.1/24    mlx5_2, mlx5_3 InfiniBand
+ */
+#include "pair.h"
+
+enum { LEN = 64 << 10 };
+
+static struct sn_dev_ctx devs[4];
+
+/* errno of an address handle from a device to a token; 0: it was made. */
+static int
+handle(struct sn_dev_ctx *d, const struct sn_token *t)
+{
+	struct ibv_ah_attr a = { .is_global = 1, .port_num = 1, .dlid = t->lid };
+	struct ibv_ah *ah;
+
+	a.grh.dgid = t->gid;
+	a.grh.sgid_index = t->lid ? 0 : SN_GID_ROW;
+	errno = 0;
+	ah = ibv_create_ah(d->pd, &a);
+	if (!ah)
+		return errno;
+	ibv_destroy_ah(ah);
+
+	return 0;
+}
+
+static int
+transfer(struct sn_dev_ctx *from, const struct sn_token *t)
+{
+	struct ibv_mr *mem = sn_mem_new(from, LEN);
+	struct sn_dci i;
+	int status;
+
+	sn_dci_init(&i, from, NULL);
+	sn_dci_to(&i, t);
+	status = sn_xfer(&i, false, t, mem, mem->addr, LEN);
+	sn_dci_fini(&i);
+	sn_mem_free(mem);
+
+	return status;
+}
+
+static void
+test_subnets(void)
+{
+	struct sn_token near, far;
+	struct sn_target a, b;
+	struct sn_dci i;
+	char line[512];
+
+	sn_target_init(&a, &devs[0], LEN, all, all);
+	sn_target_init(&b, &devs[1], LEN, all, all);
+	sn_target_token(&a, &near);
+	sn_target_token(&b, &far);
+	ok(handle(&devs[0], &far) == 0 && transfer(&devs[0], &far) == IBV_WC_SUCCESS,
+	   "a flat network at first");
+	sn_dci_init(&i, &devs[0], NULL);
+	sn_dci_to(&i, &far);
+	sn_ctl("reach subnet");
+	ok(ctl(line, "reach") == 0 && strncmp(line, "subnet", 6) == 0, "reach says so: %s", line);
+	ok(handle(&devs[0], &near) == 0 && transfer(&devs[0], &near) == IBV_WC_SUCCESS, "its own subnet");
+	ok(handle(&devs[0], &far) == ENETUNREACH, "another subnet");
+	sn_ctl("route add mlx5_0 10.1.2.0/24");
+	ok(ctl(line, "route list") == 0 && strcmp(line, "mlx5_0 10.1.2.0/24\n") == 0, "route list: %s", line);
+	ok(handle(&devs[0], &far) == 0 && transfer(&devs[0], &far) == IBV_WC_SUCCESS, "with a route");
+	ok(handle(&devs[1], &near) == ENETUNREACH, "which is that device's alone");
+	sn_ctl("route del mlx5_0 10.1.2.0/24");
+	ok(ctl(line, "route del mlx5_0 10.1.2.0/24") < 0, "no route is there twice");
+	{
+		struct ibv_mr *mem = sn_mem_new(&devs[0], LEN);
+
+		ok(sn_xfer(&i, false, &far, mem, mem->addr, LEN) == IBV_WC_RETRY_EXC_ERR,
+		   "a handle from before: the packets do not arrive");
+		sn_mem_free(mem);
+	}
+	sn_dci_fini(&i);
+	sn_ctl("reach all");
+	ok(transfer(&devs[0], &far) == IBV_WC_SUCCESS, "flat again");
+	ok(ctl(line, "reach nowhere") < 0 && ctl(line, "route add mlx5_0 10.1.2.0/33") < 0, "wrong words");
+	sn_target_fini(&a);
+	sn_target_fini(&b);
+}
+
+static void
+test_absent(void)
+{
+	struct sn_token t = { 0 };
+	uint64_t from_ms = sn_now_ms();
+
+	must(ibv_query_gid(devs[0].ctx, 1, SN_GID_ROW, &t.gid) == 0);
+	t.gid.raw[15] = 77;
+	ok(handle(&devs[0], &t) == 0, "nobody is asked for at first");
+	sn_ctl("reach absent=100ms");
+	ok(handle(&devs[0], &t) == ETIMEDOUT && sn_now_ms() - from_ms >= 100,
+	   "a neighbour that is not there");
+	t.gid.raw[15] = 1;
+	ok(handle(&devs[0], &t) == 0, "one that is");
+	sn_ctl("reach absent=0");
+}
+
+static void
+test_infiniband(void)
+{
+	struct sn_token t, eth;
+	struct sn_target ib, roce;
+	struct ibv_gid_entry e[32];
+	struct ibv_port_attr p;
+	ssize_t n;
+
+	must(ibv_query_port(devs[2].ctx, 1, &p) == 0);
+	ok(p.link_layer == IBV_LINK_LAYER_INFINIBAND && p.lid == 0x13 && p.sm_lid, "a port with a LID");
+	n = ibv_query_gid_table(devs[2].ctx, e, 32, 0);
+	ok(n == 2 && e[0].gid_type == IBV_GID_TYPE_IB && e[0].gid.raw[0] == 0xfe &&
+		   e[1].gid_type == IBV_GID_TYPE_IB,
+	   "its GIDs: %zd", n);
+	sn_target_init(&ib, &devs[3], LEN, all, all);
+	sn_target_init(&roce, &devs[0], LEN, all, all);
+	sn_target_token(&ib, &t);
+	sn_target_token(&roce, &eth);
+	ok(t.lid == 0x14 && transfer(&devs[2], &t) == IBV_WC_SUCCESS, "by LID");
+	ok(handle(&devs[2], &t) == 0, "and by LID and GID");
+	t.lid = 0x55;
+	ok(transfer(&devs[2], &t) == IBV_WC_RETRY_EXC_ERR, "a LID that nobody has");
+	t.lid = 0;
+	ok(transfer(&devs[0], &t) == IBV_WC_RETRY_EXC_ERR, "InfiniBand from an Ethernet port");
+	eth.lid = 0x11;
+	ok(transfer(&devs[2], &eth) == IBV_WC_RETRY_EXC_ERR, "Ethernet from an InfiniBand port");
+	sn_target_fini(&ib);
+	sn_target_fini(&roce);
+}
+
+static void
+test_calls(void)
+{
+	static const char *const ops[] = { "create_cq", "create_qp",  "reg_mr",  "create_ah",
+					   "modify_qp", "destroy_qp", "dereg_mr" };
+	struct sn_token t = { 0 };
+	struct sn_target a;
+	char line[512];
+
+	must(ibv_query_gid(devs[0].ctx, 1, SN_GID_ROW, &t.gid) == 0);
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+		uint64_t from_ms = sn_now_ms();
+
+		must(ctl(line, "rule add op=%s delay=30ms limit=1", ops[i]) == 0);
+		ok(!strstr(line, "error="), "it need not fail: %s", line);
+		sn_target_init(&a, &devs[0], LEN, all, all);
+		handle(&devs[0], &t);
+		sn_target_fini(&a);
+		must(ctl(line, "rule list") == 0);
+		ok(strstr(line, "hits=1") && sn_now_ms() - from_ms >= 30, "%s takes its time: %s", ops[i],
+		   line);
+		clear();
+	}
+	rule("op=create_ah error=EHOSTUNREACH");
+	ok(handle(&devs[0], &t) == EHOSTUNREACH, "EHOSTUNREACH");
+	clear();
+	rule("op=modify_qp error=EINVAL skip=2 limit=1");
+	{
+		struct ibv_cq *cq = ibv_create_cq(devs[0].ctx, 2, NULL, NULL, 0);
+		struct ibv_srq_init_attr sa = { .attr = { .max_wr = 1, .max_sge = 1 } };
+		struct ibv_srq *srq = ibv_create_srq(devs[0].pd, &sa);
+		struct ibv_qp *qp = sn_dct_new(&devs[0], cq, srq);
+
+		ok(sn_dct_init(qp, all) == 0 && sn_dct_rtr(qp) == 0, "two changes pass");
+		ok(sn_dct_rtr(qp) == EINVAL, "the third is refused");
+		clear();
+		rule("op=destroy_qp error=EBUSY limit=1");
+		ok(ibv_destroy_qp(qp) == EBUSY && ibv_destroy_qp(qp) == 0, "destroying refused once");
+		clear();
+		ibv_destroy_srq(srq);
+		ibv_destroy_cq(cq);
+	}
+	ok(ctl(line, "rule add op=create_qp hold=1ms") < 0, "nothing else is for calls");
+}
+
+/* --reads: how many READs an initiator may have. */
+static int
+print_reads(void)
+{
+	struct ibv_cq *cq = ibv_create_cq(devs[0].ctx, 4, NULL, NULL, 5);
+	struct ibv_qp_init_attr_ex x = {
+		.qp_type = IBV_QPT_DRIVER,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = { .max_send_wr = 2, .max_send_sge = 1 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = devs[0].pd,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_READ,
+	};
+	struct mlx5dv_qp_init_attr m = { .comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
+					 .dc_init_attr = { .dc_type = MLX5DV_DCTYPE_DCI } };
+	struct ibv_qp *qp = mlx5dv_create_qp(devs[0].ctx, &x, &m);
+	int most = 0;
+
+	must(qp);
+	for (int reads = 1; reads <= 32; reads++) {
+		struct ibv_qp_attr a = { .qp_state = IBV_QPS_RESET };
+
+		must(ibv_modify_qp(qp, &a, IBV_QP_STATE) == 0);
+		a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_INIT, .port_num = 1 };
+		must(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT) == 0);
+		a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024 };
+		must(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PATH_MTU) == 0);
+		a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .max_rd_atomic = (uint8_t)reads };
+		if (ibv_modify_qp(qp, &a,
+				  IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					  IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_SQ_PSN) == 0)
+			most = reads;
+	}
+	printf("%d\n", most);
+	ibv_destroy_qp(qp);
+	ibv_destroy_cq(cq);
+
+	return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	for (int i = 0; i < 4; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "mlx5_%d", i);
+		sn_open(&devs[i], name);
+	}
+	if (argc == 2 && strcmp(argv[1], "--reads") == 0)
+		return print_reads();
+	test_subnets();
+	test_absent();
+	test_infiniband();
+	test_calls();
+	for (int i = 0; i < 4; i++)
+		sn_close(&devs[i]);
+
+	return sn_summary("t_shape");
+}
