@@ -1,8 +1,8 @@
 # bash completion for gantry(1); made by scripts/client-words
 _gantry() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} i word=''
-	local commands='put get head cat stat presign cp sync ls du rm mput mget mb bench ports status top key doctor'
-	local options='--no-rdma --require-rdma --scality --checksum --device --dc-key --config --access-key --secret --region --timeout --jobs --directory --recursive --include --exclude --dry-run --delete --yes --long --human --depth --range --method --expires --acks --bucket --prefix --read-only --until --file --conf --sizes --concurrency --mix --way --time --warm-up --rounds --objects --rate --seed --verify --admin --interval --count --json --quiet --version --help'
+	local commands='put get head cat stat presign cp sync ls du rm mput mget mb rb bench ports status top key doctor'
+	local options='--no-rdma --require-rdma --scality --checksum --device --dc-key --config --access-key --secret --region --timeout --jobs --directory --recursive --include --exclude --dry-run --delete --yes --force --long --human --depth --range --method --expires --acks --bucket --prefix --read-only --until --file --conf --sizes --concurrency --mix --way --time --warm-up --rounds --objects --rate --seed --verify --admin --interval --count --json --quiet --version --help'
 	case $prev in
 		--config | --acks | --file | --conf | --admin) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 		-C | --directory) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
@@ -31,6 +31,7 @@ _gantry() {
 		mput) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --config --access-key --secret --region --timeout --jobs --directory --acks --json --quiet --version --help' ;;
 		mget) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --config --access-key --secret --region --timeout --jobs --directory --acks --json --quiet --version --help' ;;
 		mb) options='--no-rdma --require-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --json --quiet --version --help' ;;
+		rb) options='--no-rdma --require-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --jobs --dry-run --yes --force --json --quiet --version --help' ;;
 		bench) options='--no-rdma --require-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --sizes --concurrency --mix --way --time --warm-up --rounds --objects --rate --seed --verify --admin --count --json --quiet --version --help' ;;
 		ports) options='--no-rdma --require-rdma --device --dc-key --config --json --quiet --version --help' ;;
 		status) options='--admin --json --quiet --version --help' ;;

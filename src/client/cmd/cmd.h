@@ -46,7 +46,7 @@ struct cmd {
 	struct part part;
 	const char *method; /* presign */
 	unsigned expires_s;
-	bool recursive, is_long, human, yes, dry_run, deletes;
+	bool recursive, is_long, human, yes, dry_run, deletes, force;
 	int depth; /* du */
 	struct filter {
 		const char *glob;
@@ -111,6 +111,7 @@ int cmd_sync(struct cmd *c, const char *from, const char *to);
 int cmd_bench(struct cmd *c, const char *url);
 int cmd_rm(struct cmd *c, const char *url);
 int cmd_mb(struct cmd *c, const char *url);
+int cmd_rb(struct cmd *c, const char *url);
 int cmd_ports(struct cmd *c);
 /* Shows operators a running gantryd (status.c, top.c) and this machine (doctor.c); client may be NULL. */
 int cmd_status(struct cmd *c);

@@ -129,6 +129,9 @@ take_option(struct cmd *c, int opt)
 	case OPT_YES:
 		c->yes = true;
 		break;
+	case OPT_FORCE:
+		c->force = true;
+		break;
 	case OPT_LONG:
 		c->is_long = true;
 		break;
@@ -304,6 +307,12 @@ static int
 run_mb(struct cmd *c, char **w)
 {
 	return cmd_mb(c, w[0]);
+}
+
+static int
+run_rb(struct cmd *c, char **w)
+{
+	return cmd_rb(c, w[0]);
 }
 
 static int
