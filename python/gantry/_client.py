@@ -7,6 +7,7 @@ import base64
 import ctypes
 import dataclasses
 import errno
+import functools
 import os
 import threading
 import urllib.parse
@@ -284,6 +285,7 @@ class Client:
         part_size: int = 64 * MIB,
         jobs: int = 4,
     ) -> None:
+        self._made_with = {k: v for k, v in locals().items() if k not in ("self", "url")}
         if url and not _is_url(url):
             raise ValueError(f"{url!r} is no URL of a server: http://HOST:PORT/BUCKET")
         if not 5 * MIB <= part_size <= _abi.REGISTER_MAX:
@@ -330,6 +332,12 @@ class Client:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    def __reduce__(self) -> Any:
+        """Pickles what the client was made with, so that a process that is spawned has one of its own.  Keys
+        that
+        were given are part of it; those of the environment are not."""
+        return functools.partial(type(self), self.base, **self._made_with), ()
 
     def close(self) -> None:
         """Ends it, when the calls that run have ended; registered memory is let go."""

@@ -15,6 +15,7 @@
  *   -ENXIO         no such bucket
  *   -EEXIST        exists (PRE_ABSENT, bucket create)
  *   -ESTALE        PRE_MATCH failed
+ *   -EPERM         exists, and the writer asked that it be kept
  *   -ENOTEMPTY     bucket not empty
  *   -EILSEQ        content is not what expect_crc64 says
  *   -ENOSPC        no room for data or index (507)
@@ -197,6 +198,7 @@ struct store_pre {
 	enum store_pre_kind kind;
 	struct store_etag etags[STORE_PRE_ETAGS];
 	uint8_t etag_nr;
+	bool keep; /* whatever kind says: what is there stays (-EPERM, when kind has nothing against it) */
 	uint64_t version; /* PRE_VERSION: this one is there (-ENOENT, -ESTALE) */
 };
 
@@ -532,7 +534,7 @@ struct store_unit_number {
 struct store_unit_info {
 	const char *name; /* a disk's path */
 	enum store_unit_state state;
-	char reason[128];
+	char reason[128]; /* of the state; UNIT_OK: what is not as it should be, or "" */
 	uint64_t size_bytes, free_bytes;
 	uint64_t read_bytes, read_ops, written_bytes, write_ops, flushes, errors;
 	/* How long what cores asked of it took, in the buckets of base/latency.h. */

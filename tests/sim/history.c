@@ -162,6 +162,23 @@ rot_log(const struct vol *vol)
 	simdisk_damage(log_page(vol, &(uint32_t){ 0 }), found[below(nr)]);
 }
 
+/* What was written before the snapshots began: nothing is believed there. */
+static void
+rot_old_log(const struct vol *vol)
+{
+	uint64_t block = vol->disk.geo.block_bytes, head = vol_head(vol) + 2 * block,
+		 end = atomic_load(&vol->snap.trim_at) + vol->disk.geo.log_bytes;
+	uint32_t page;
+	int file;
+
+	if (end < head + PAGE)
+		return;
+	page = (uint32_t)((head + below((uint32_t)(end - head))) % vol->disk.geo.log_bytes / PAGE);
+	rotten = ROT_SECOND;
+	file = log_page(vol, &page);
+	simdisk_damage(file, page);
+}
+
 static void
 rot(void)
 {
@@ -170,9 +187,12 @@ rot(void)
 	/* Between two superblocks it is not clear which of them counts. */
 	if (atomic_load(&vol->snap.state) != SNAP_IDLE)
 		return;
-	switch (below(4)) {
+	switch (below(5)) {
 	case 0:
 		rot_snapshot(vol);
+		break;
+	case 4:
+		rot_old_log(vol);
 		break;
 	case 1:
 		rot_super(vol);
@@ -204,6 +224,7 @@ die(enum end how)
 	if (sim_store) {
 		counts.snapshots += atomic_load(&sim_vol()->stats.snapshots);
 		counts.laps += sim_vol()->leader.next.lap;
+		counts.given_up += sim_vol()->disk.sb.snap[0].id > 1 && !sim_vol()->disk.sb.snap[1].id;
 	}
 	if (how == END_CUT)
 		simdisk_cut();
@@ -327,7 +348,7 @@ start(bool calm, uint64_t life)
 	}
 	say("start: %d %s", open_result, open_error);
 	trace(40, (uint64_t)(int64_t)open_result, 0);
-	if (rotten == ROT_LOG && open_result == -ENOTRECOVERABLE) {
+	if (rotten == ROT_LOG && (open_result == -ENOTRECOVERABLE || open_result == -EIO)) {
 		die(END_KILL);
 		return 2;
 	}
@@ -422,6 +443,8 @@ clean_stop(uint64_t life, enum end *how)
 	return true;
 }
 
+static bool ends; /* what comes is the last life */
+
 /* A life behind a start.  Ends dead. */
 static void
 live(bool calm)
@@ -447,6 +470,10 @@ live(bool calm)
 	}
 	if (calm) {
 		co_start(CO_CLIENT, 0, client_can_write);
+		run_until(clients_over, 0, &how);
+	}
+	if (calm && ends && !disk_failed(&sim_vol()->disk)) {
+		co_start(CO_CLIENT, 0, client_can_empty);
 		run_until(clients_over, 0, &how);
 	}
 	if (calm || (prof.clean && one_in(prof.clean))) {
@@ -511,8 +538,10 @@ lives(void)
 			live(false);
 	}
 	for (int i = 0; i < 2; i++) {
-		int s = start(true, 0);
+		int s;
 
+		ends = i == 1;
+		s = start(true, 0);
 		if (s == 2 && !repair())
 			return;
 		if (s == 0)
@@ -561,7 +590,7 @@ history_run(uint64_t seed, struct plan *p)
 	plan = p;
 	steps = 0;
 	rotten = ROT_NONE;
-	rotted = false;
+	rotted = ends = false;
 	env_begin(seed);
 	simdisk_cut_mask = NULL;
 	simdisk_faults = simdisk_soft = 0;

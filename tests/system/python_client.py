@@ -468,6 +468,20 @@ class Files(unittest.TestCase):
         with self.assertRaises(gantry.NotFound):
             with self.c.open(URL + "/nobucket/k", "wb") as f:
                 f.write(bytes(11 * MIB))
+        # A write that failed is not forgotten: what would be stored lacks its bytes.
+        f = self.c.open(URL + "/late/k", "wb")
+        self.assertRaises(gantry.NotFound, f.write, bytes(11 * MIB))
+        self.c.make_bucket(URL + "/late")
+        self.assertRaises(gantry.NotFound, f.write, b"1")
+        self.assertRaises(gantry.NotFound, f.close)
+        self.assertFalse(self.c.exists(URL + "/late/k"))
+        # As many parts as there may be, and one more.
+        f = self.c.open("kept", "wb")
+        f._state.number = 9999
+        f.write(bytes(5 * MIB))
+        with self.assertRaisesRegex(gantry.TooLarge, "more than 10000 parts: part_size is too small"):
+            f.write(bytes(6 * MIB))
+        self.assertRaises(gantry.TooLarge, f.close)
         self.no_uploads()
         self.assertEqual(self.c.get("kept"), b"old")
 
@@ -782,6 +796,20 @@ class Life(unittest.TestCase):
             self.assertEqual(c.get_into("fork", buffer).path, "rdma")
             with self.assertRaises(gantry.Conflict):
                 c.register(buffer)
+
+    def test_pickled(self):
+        """As a data set takes it to workers that are spawned; keys of the environment stay where they are."""
+        with gantry.Client(BUCKET, split_above=7 * MIB, rdma=False) as c:
+            with pickle.loads(pickle.dumps(c)) as other:
+                self.assertEqual((other.base, other.split_above, other.ports), (BUCKET, 7 * MIB, []))
+                c.put("pickled", b"1")
+                self.assertEqual(other.get("pickled"), b"1")
+        os.environ.update(AWS_ACCESS_KEY_ID="AKIAPYTHON", AWS_SECRET_ACCESS_KEY="python/Secret")
+        try:
+            with gantry.Client(SIGNED + "/bkt") as c:
+                self.assertNotIn(b"python/Secret", pickle.dumps(c))
+        finally:
+            del os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]
 
     def test_exit(self):
         """The program ends cleanly without close(), also while a thread of its own is in a call."""

@@ -47,7 +47,7 @@ struct cmd {
 	struct part part;
 	const char *method; /* presign */
 	unsigned expires_s;
-	bool recursive, is_long, human, yes, dry_run, deletes;
+	bool recursive, is_long, human, yes, dry_run, deletes, force;
 	int depth; /* du */
 	struct filter {
 		const char *glob;
@@ -56,8 +56,8 @@ struct cmd {
 	int filter_nr;
 	bool total_is_known; /* of the bar: single files add nothing to it */
 	struct {
-		const char *bucket, *prefix, *until, *file, *conf;
-		bool read_only;
+		const char *bucket, *prefix, *until, *from, *file, *conf;
+		bool read_only, no_delete, no_overwrite;
 	} key; /* key */
 	/* bench; NULL or 0: the default */
 	const char *sizes, *at_once, *mix, *ways;
@@ -112,6 +112,7 @@ int cmd_sync(struct cmd *c, const char *from, const char *to);
 int cmd_bench(struct cmd *c, const char *url);
 int cmd_rm(struct cmd *c, const char *url);
 int cmd_mb(struct cmd *c, const char *url);
+int cmd_rb(struct cmd *c, const char *url);
 int cmd_ports(struct cmd *c);
 /* Shows operators a running gantryd (status.c, top.c) and this machine (doctor.c); client may be NULL. */
 int cmd_status(struct cmd *c);

@@ -145,6 +145,9 @@ take_option(struct cmd *c, int opt)
 	case OPT_YES:
 		c->yes = true;
 		break;
+	case OPT_FORCE:
+		c->force = true;
+		break;
 	case OPT_LONG:
 		c->is_long = true;
 		break;
@@ -177,6 +180,15 @@ take_option(struct cmd *c, int opt)
 		break;
 	case OPT_READ_ONLY:
 		c->key.read_only = true;
+		break;
+	case OPT_NO_DELETE:
+		c->key.no_delete = true;
+		break;
+	case OPT_NO_OVERWRITE:
+		c->key.no_overwrite = true;
+		break;
+	case OPT_FROM:
+		c->key.from = optarg;
 		break;
 	case OPT_UNTIL:
 		c->key.until = optarg;
@@ -320,6 +332,12 @@ static int
 run_mb(struct cmd *c, char **w)
 {
 	return cmd_mb(c, w[0]);
+}
+
+static int
+run_rb(struct cmd *c, char **w)
+{
+	return cmd_rb(c, w[0]);
 }
 
 static int

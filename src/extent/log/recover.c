@@ -52,7 +52,8 @@ static int
 mark(struct replay *rp, uint64_t ext, const uint8_t *key, size_t len)
 {
 	char name[160] = "a snapshot";
-	int e = alloc_mark_used(rp->vol->disk.alloc, &(struct extent){ ext_unit(ext), ext_nr(ext) });
+	struct extent x = { ext_unit(ext), ext_nr(ext) };
+	int e = key ? alloc_mark_used(rp->vol->disk.alloc, &x) : alloc_mark_held(rp->vol->disk.alloc, &x);
 
 	if (e == 0)
 		return 0;
@@ -217,17 +218,25 @@ collect_all(struct replay *rp)
  * the log; so this can be cut short any number of times, too.
  *
  * Not with a tail, whose data must stay as it is until an epoch block follows it, also where the index calls
- * it free: but records stop well before this (judge_room()), so that behind a tail there is room.
+ * it free: but records stop well before this (block_room()), so that behind a tail there is room.  Only where
+ * the newest superblock was lost, the one before it tells of an older snapshot whose log has been trimmed, and
+ * written over since: that is none.
  */
 static int
 room_for_epoch(struct replay *rp)
 {
 	struct vol *vol = rp->vol;
-	uint64_t at = vol_linear(vol, rp->cut.lap, rp->cut.pos);
+	uint64_t until = vol_linear(vol, rp->cut.lap, rp->cut.pos) + 2 * (uint64_t)vol->disk.geo.block_bytes;
 	int e;
 
-	if (rp->tail || at + 2 * (uint64_t)vol->disk.geo.block_bytes - atomic_load(&vol->snap.trim_at) <=
-				vol->disk.geo.log_bytes)
+	if (until - atomic_load(&vol->snap.trim_at) <= vol->disk.geo.log_bytes)
+		return 0;
+	if (rp->tail && vol->disk.sb.snap[1].id) {
+		report(rp->rep, "%s: the log of the older snapshot %llu was written over; it is given up",
+		       vol->disk.path, (unsigned long long)vol->disk.sb.snap[1].id);
+		snapshot_drop_older(vol);
+	}
+	if (rp->tail)
 		return 0;
 	vol->leader.next = rp->cut;
 	e = snapshot_now(vol, rp->r);
@@ -295,6 +304,31 @@ begin_epoch(struct replay *rp)
 	if (e < 0)
 		return refuse(rp, e, "%s: cannot begin a new epoch at log offset %llu: %s", vol->disk.path,
 			      (unsigned long long)rp->cut.pos, strerror(-e));
+	return 0;
+}
+
+/* Bad sectors where nothing lies: written, so that the log may end there one day. */
+static int
+mend_log(struct replay *rp)
+{
+	struct vol *vol = rp->vol;
+	uint64_t log = vol->disk.geo.log_bytes, head = vol_head(vol);
+	uint64_t room = atomic_load(&vol->snap.trim_at) + log - head;
+	void *zeros = rp->unreadable_nr ? sync_alloc(FMT_ALIGN) : NULL;
+	int e = 0;
+
+	for (uint32_t i = 0; zeros && i < rp->unreadable_nr; i++) {
+		uint64_t pos = rp->unreadable[i];
+
+		if ((pos + log - vol->leader.next.pos) % log < room)
+			e = sync_write(rp->r, vol->disk.log_fd, zeros, FMT_ALIGN, vol->disk.log_off + pos);
+		if (e < 0)
+			break;
+	}
+	sync_free(zeros);
+	if (e < 0)
+		return refuse(rp, e, "%s: the log has bad sectors that cannot be written: %s", vol->disk.path,
+			      strerror(-e));
 	return 0;
 }
 
@@ -384,6 +418,8 @@ run(struct replay *rp)
 		e = room_for_epoch(rp);
 		if (e == 0)
 			e = begin_epoch(rp);
+		if (e == 0)
+			e = mend_log(rp);
 	}
 	if (e == 0)
 		e = collect_all(rp);
@@ -393,6 +429,11 @@ run(struct replay *rp)
 	atomic_store(&vol->log_used, vol_head(vol) - atomic_load(&vol->snap.trim_at));
 	atomic_store(&vol->disk.segs_coming, disk_segments_left(&vol->disk));
 	rec_hold_back(vol);
+	/* Where there is but one snapshot, another one comes at once. */
+	if (vol->disk.sb.snap[0].id > 1 && !vol->disk.sb.snap[1].id) {
+		atomic_store(&vol->snap.one_left, true);
+		atomic_store(&vol->snap.asked, true);
+	}
 	/* The first port to turn its loop looks for what is to be done: chunks to collect, a snapshot that is
 	 * due. */
 	atomic_store(&vol->want_lead, true);
