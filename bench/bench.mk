@@ -42,6 +42,13 @@ bench-against:
 	@$(MAKE) --no-print-directory all $(BENCHBIN)
 	@$(if $(ROUNDS),ROUNDS='$(ROUNDS)') bench/against '$(REV)' $(F)
 
+# RDMA and HTTP in turns with `gantry bench`, as a table: `make bench-numbers [URL=http://HOST:PORT/BUCKET ADMIN=NAME] [WRITE=1]`.
+.PHONY: bench-numbers
+bench-numbers:
+	@scripts/deps build bench
+	@$(MAKE) --no-print-directory all $(O)/tools/rawclient
+	@$(if $(ADMIN),ADMIN='$(ADMIN)') bench/numbers $(if $(WRITE),--write) $(if $(URL),'$(URL)')
+
 # How cost grows: `make bench-growth [F=curve] [N=objects]`, and docs/growth-*.svg from what it wrote.
 .PHONY: bench-growth bench-plot
 bench-growth:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import dataclasses
 import errno
+import functools
 import os
 import threading
 import urllib.parse
@@ -279,6 +281,7 @@ class Client:
         part_size: int = 64 * MIB,
         jobs: int = 4,
     ) -> None:
+        self._made_with = {k: v for k, v in locals().items() if k not in ("self", "url")}
         if url and not _is_url(url):
             raise ValueError(f"{url!r} is no URL of a server: http://HOST:PORT/BUCKET")
         if not 5 * MIB <= part_size <= _abi.REGISTER_MAX:
@@ -321,6 +324,12 @@ class Client:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    def __reduce__(self) -> Any:
+        """Pickles what the client was made with, so that a process that is spawned has one of its own.  Keys
+        that
+        were given are part of it; those of the environment are not."""
+        return functools.partial(type(self), self.base, **self._made_with), ()
 
     def close(self) -> None:
         """Ends it, when the calls that run have ended; registered memory is let go."""
@@ -460,9 +469,11 @@ class Client:
         says how much that was.
 
         Fewer bytes than fit mean that the object ends there.  What the buffer has behind them stays as it
-        was.  A part of a buffer is
-        memoryview(buffer)[a:b].  checksum: has the server's checksum compared where the object is fetched
-        whole.
+        was.  A part of a buffer is memoryview(buffer)[a:b].
+
+        checksum       compares the bytes with the server's checksum, where the object is fetched whole and
+                       has
+                       a CRC64NVME: result.checksum_verified says whether it could
         """
         url = self.url(key)
         if offset < 0:
@@ -475,9 +486,27 @@ class Client:
             request = self._request(
                 checksum=checksum, rdma=rdma, if_match=if_match, if_none_match=if_none_match, timeout=timeout
             )
-            return self._call(
+            result = self._call(
                 self._lib.gantry_get, url, memory.address, memory.nbytes, offset, request=request
             )
+            return self._compared(url, memory, result, timeout) if checksum else result
+
+    def _compared(self, url: str, memory: Memory, result: Result, timeout: Optional[float]) -> Result:
+        """Compares a whole object with the checksum that the server keeps of it, unless what came with the
+        bytes was
+        compared: over HTTP nothing comes with a range."""
+        if result.checksum_verified or result.bytes != result.object_size:
+            return result
+        if not result.checksum and result.etag:
+            stat = self.head(url, checksum=True, if_match=result.etag, timeout=timeout)
+            result = dataclasses.replace(result, checksum=stat.checksum, requests=result.requests + 1)
+        if not result.checksum:
+            return result
+        crc = self._lib.gantry_crc64nvme(0, memory.address, result.bytes)
+        if base64.b64encode(crc.to_bytes(8, "big")).decode() != result.checksum:
+            message = "the bytes that came are not those of the object's checksum"
+            raise error_for(errno.EBADMSG, message, url, reason=result.reason)
+        return dataclasses.replace(result, crc64nvme=crc, checksum_verified=True)
 
     def get(
         self,
@@ -720,7 +749,9 @@ class Client:
         rdma: bool,
         timeout: Optional[float],
     ) -> Result:
-        stat = self.head(url, if_match=if_match, if_none_match=if_none_match, timeout=timeout)
+        stat = self.head(
+            url, checksum=checksum, if_match=if_match, if_none_match=if_none_match, timeout=timeout
+        )
         size = min(memory.nbytes, max((stat.object_size or 0) - offset, 1))
 
         def fetch(start: int) -> Result:
@@ -731,9 +762,14 @@ class Client:
             )
 
         results = in_parallel(self.jobs, fetch, range(0, size, self.part_size))
-        return dataclasses.replace(
-            summed(results), object_size=stat.object_size, etag=stat.etag, last_modified=stat.last_modified
+        result = dataclasses.replace(
+            summed(results),
+            object_size=stat.object_size,
+            etag=stat.etag,
+            last_modified=stat.last_modified,
+            checksum=stat.checksum,
         )
+        return self._compared(url, memory, result, timeout) if checksum else result
 
 
 class Upload:

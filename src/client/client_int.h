@@ -210,6 +210,8 @@ void reply_header(struct reply *r, const char *line, size_t len);
 /* Copies a text of the server's, with a question mark for what a terminal would obey.  Returns whether it came as
  * it is. */
 bool reply_copy(char *out, size_t cap, const char *text);
+/* Hands a header line on, its name in lower case, name and value fit for a terminal.  One that is none is not. */
+void reply_header_to(const char *line, size_t len, gantry_header_fn *fn, void *cookie);
 /* Copies the text between <name> and </name> in an error body, unescaped; "" when there is none. */
 void reply_xml(const struct reply *r, const char *name, char *out, size_t cap);
 

@@ -79,26 +79,6 @@ handles_close(struct gantry *g)
 
 /* ---- curl's callbacks ---- */
 
-/* A caller of the library wants to see it, too: name: value. */
-static void
-hand_on(const struct exchange *x, const char *line, size_t n)
-{
-	char *name = strndup(line, n), *value = name ? strchr(name, ':') : NULL;
-
-	if (value && value > name) {
-		*value++ = 0;
-		value += strspn(value, " \t");
-		for (size_t len = strlen(value); len && strchr(" \t\r\n", value[len - 1]); len--)
-			value[len - 1] = 0;
-		for (char *p = name; *p; p++)
-			*p = *p >= 'A' && *p <= 'Z' ? (char)(*p + 32) : *p;
-		printable(name, "");
-		printable(value, "");
-		x->header(x->header_cookie, name, value);
-	}
-	free(name);
-}
-
 static size_t
 on_header(char *line, size_t size, size_t n, void *cookie)
 {
@@ -118,7 +98,7 @@ on_header(char *line, size_t size, size_t n, void *cookie)
 		reply_header(h->r, line, n);
 		curl_easy_getinfo(h->curl, CURLINFO_RESPONSE_CODE, &status);
 		if (h->x->header && status >= 200 && status <= 299)
-			hand_on(h->x, line, n);
+			reply_header_to(line, n, h->x->header, h->x->header_cookie);
 	}
 	return size * n;
 }

@@ -121,6 +121,25 @@ reply_header(struct reply *r, const char *line, size_t len)
 	}
 }
 
+void
+reply_header_to(const char *line, size_t len, gantry_header_fn *fn, void *cookie)
+{
+	char *name = strndup(line, len), *value = name ? strchr(name, ':') : NULL;
+
+	if (value && value > name) {
+		*value++ = 0;
+		value += strspn(value, " \t\r\n");
+		for (size_t n = strlen(value); n && strchr(" \t\r\n", value[n - 1]); n--)
+			value[n - 1] = 0;
+		for (char *p = name; *p; p++)
+			*p = *p >= 'A' && *p <= 'Z' ? (char)(*p + 32) : *p;
+		printable(name, "");
+		printable(value, "");
+		fn(cookie, name, value);
+	}
+	free(name);
+}
+
 static void
 unescape(const char *from, size_t len, char *out, size_t cap)
 {

@@ -7,6 +7,7 @@
  */
 #include "client/client_int.h"
 
+#include "base/clock.h"
 #include "base/hex.h"
 
 #include <curl/curl.h>
@@ -261,7 +262,7 @@ print(const char *fmt, ...)
 static bool
 print_stamp(char stamp[17])
 {
-	time_t now = time(NULL);
+	time_t now = (time_t)(clock_wall_ns() / NS_PER_S);
 	struct tm tm;
 
 	return gmtime_r(&now, &tm) && strftime(stamp, 17, "%Y%m%dT%H%M%SZ", &tm) == 16;

@@ -191,6 +191,9 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	info.state = (enum store_unit_state)atomic_load(&d->state);
 	memcpy(info.reason, d->reason, sizeof info.reason);
 	pthread_mutex_unlock(&d->reason_lock);
+	if (info.state == UNIT_OK && atomic_load(&vol->snap.one_left))
+		snprintf(info.reason, sizeof info.reason,
+			 "there is only one snapshot: no room for another, or it was damaged");
 	/* Segments not made yet are free as well. */
 	info.free_bytes = (geo_units(&d->geo) - as.units + as.free + as.leased) * d->geo.unit_bytes;
 	info.read_bytes = atomic_load(&d->stats.read_bytes);

@@ -103,6 +103,8 @@ health(void *cookie, struct admin_reasons *r)
 		store_unit_info(atomic_load(&d->store), i, &info);
 		if (info.state == UNIT_FAILED)
 			admin_reason(r, "disk %d failed, read-only until a restart: %s", i, info.reason);
+		else if (info.reason[0])
+			admin_reason(r, "disk %d: %s", i, info.reason);
 	}
 	for (int i = 0; i < rail_nr(d); i++) {
 		struct rdma_rail_info info;
@@ -402,7 +404,7 @@ disks(void *cookie, FILE *out)
 		fprintf(out, "%s{\"disk\":%d,\"path\":", i ? ",\n" : "", i);
 		json_string(out, info.name);
 		fprintf(out, ",\"state\":\"%s\",\"reason\":", info.state == UNIT_OK ? "ok" : "failed");
-		json_string(out, info.state == UNIT_OK ? NULL : info.reason);
+		json_string(out, info.reason[0] ? info.reason : NULL);
 		fprintf(out, ",\"size_bytes\":%llu,\"free_bytes\":%llu,\"flushes\":%llu,\"errors\":%llu",
 			(unsigned long long)info.size_bytes, (unsigned long long)info.free_bytes,
 			(unsigned long long)info.flushes, (unsigned long long)info.errors);

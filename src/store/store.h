@@ -532,7 +532,7 @@ struct store_unit_number {
 struct store_unit_info {
 	const char *name; /* a disk's path */
 	enum store_unit_state state;
-	char reason[128];
+	char reason[128]; /* of the state; UNIT_OK: what is not as it should be, or "" */
 	uint64_t size_bytes, free_bytes;
 	uint64_t read_bytes, read_ops, written_bytes, write_ops, flushes, errors;
 	/* How long what cores asked of it took, in the buckets of base/latency.h. */

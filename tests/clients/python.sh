@@ -9,9 +9,10 @@ unset "${!AWS_@}"
 cp -r "$ROOT/python" "$T/source"
 /usr/bin/python3 -m venv --system-site-packages "$T/venv" >"$T/pip" 2>&1 || fail "venv: $(cat "$T/pip")"
 "$T/venv/bin/pip" install --no-build-isolation --no-index "$T/source" >"$T/pip" 2>&1 || fail "pip: $(cat "$T/pip")"
+site=$("$T/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 assert_eq "$("$T/venv/bin/python" -c 'import gantry, importlib.metadata as m; print(gantry.__file__, m.version("gantry"))')" \
-	"$T/venv/lib/python3.11/site-packages/gantry/__init__.py $(cat "$ROOT/VERSION")"
-[ -e "$T/venv/lib/python3.11/site-packages/gantry/py.typed" ] || fail "the types are not installed"
+	"$site/gantry/__init__.py $(cat "$ROOT/VERSION")"
+[ -e "$site/gantry/py.typed" ] || fail "the types are not installed"
 
 # A listener for signed requests besides, on a software NIC: the page is followed there, word for word.
 echo "- { access_key: AKIACLIENTTEST, secret_key: client/Secret+0123456789 }" >"$T/keys.yaml"

@@ -42,6 +42,20 @@ must_be_sound(const struct reply *r)
 }
 
 static void
+take_header(void *cookie, const char *name, const char *value)
+{
+	size_t *len = cookie;
+	char *copy = strdup(value);
+
+	must(copy && *name && strlen(name) + strlen(value) < *len);
+	must(!printable(copy, ""));
+	must(!*value || (!strchr(" \t", *value) && !strchr(" \t", value[strlen(value) - 1])));
+	for (; *name; name++)
+		must(*name != ':' && !(*name >= 'A' && *name <= 'Z'));
+	free(copy);
+}
+
+static void
 read_error(const struct reply *r)
 {
 	char text[64], one[1];
@@ -103,6 +117,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		must(line);
 		memcpy(line, p, n);
 		reply_header(&r, line, n);
+		reply_header_to(line, n, take_header, &n);
 		free(line);
 		p += n + (nl != NULL);
 	}

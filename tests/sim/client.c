@@ -387,7 +387,7 @@ client_verify(int nr)
 	struct client *c = &clients[nr];
 
 	for (int b = 0; b < BUCKETS; b++) {
-		for (int k = 0; k < KEYS_MAX; k++) {
+		for (int k = 0; k < prof.keys; k++) {
 			choose_port(c);
 			do_get(c, b, k, false);
 		}
@@ -434,6 +434,40 @@ client_can_write(int nr)
 			sim_fail("no space, but %llu units are free and %llu held back",
 				 (unsigned long long)(as.free + as.leased), (unsigned long long)as.held_back);
 	}
+}
+
+static void
+must(struct client *c, enum op_kind kind, int b, int k, const char *what)
+{
+	do_del(c, kind, b, k);
+	if (ops[c->op].answer < 0)
+		sim_fail("%s is answered %d by a store at rest", what, ops[c->op].answer);
+}
+
+void
+client_can_empty(int nr)
+{
+	struct client *c = &clients[nr];
+	struct profile was = prof;
+
+	choose_port(c);
+	prof.pre = prof.abort = prof.forge = prof.ballast = 0;
+	for (int b = 0; b < BUCKETS; b++) {
+		for (int k = 0; k < KEYS_MAX && model.bucket[b]; k++) {
+			if (model.id[b][k])
+				must(c, OP_DEL, b, k, "a delete");
+		}
+		if (model.bucket[b])
+			must(c, OP_REMOVE, b, -1, "the removal of a bucket");
+	}
+	must(c, OP_MAKE, 0, -1, "a bucket made in an empty store");
+	for (uint32_t size = 100; size < 40000; size = size * 8 + 3) {
+		client_do_put(c, 0, 0, size);
+		if (ops[c->op].answer)
+			sim_fail("a PUT of %u bytes is answered %d by an empty store", size,
+				 ops[c->op].answer);
+	}
+	prof = was;
 }
 
 void

@@ -20,7 +20,10 @@ bucket_name(int b)
 const char *
 key_name(int k)
 {
-	static const char *const names[KEYS_MAX] = { "a", "key/b", "key/c", "d", "key/e-longer", "f" };
+	static const char *const names[KEYS_MAX] = { "a",    "key/b", "key/c", "d",     "key/e-longer",
+						     "f",    "key/g", "key/h", "key/i", "j",
+						     "k",    "l",     "m",     "n",     "o",
+						     "key/p" };
 
 	return names[k];
 }

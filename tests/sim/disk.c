@@ -345,6 +345,7 @@ simdisk_damage(int file, uint32_t nr)
 	uint8_t bytes[PAGE];
 	struct page *p;
 
+	say("page %u of file%d rots", nr, file);
 	memcpy(bytes, bytes_of(files[file].cur[nr]), PAGE);
 	for (int i = 0; i < 64; i++)
 		bytes[below(128)] ^= (uint8_t)(1 + below(255));

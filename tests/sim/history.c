@@ -204,6 +204,7 @@ die(enum end how)
 	if (sim_store) {
 		counts.snapshots += atomic_load(&sim_vol()->stats.snapshots);
 		counts.laps += sim_vol()->leader.next.lap;
+		counts.given_up += sim_vol()->disk.sb.snap[0].id > 1 && !sim_vol()->disk.sb.snap[1].id;
 	}
 	if (how == END_CUT)
 		simdisk_cut();
@@ -422,6 +423,8 @@ clean_stop(uint64_t life, enum end *how)
 	return true;
 }
 
+static bool ends; /* what comes is the last life */
+
 /* A life behind a start.  Ends dead. */
 static void
 live(bool calm)
@@ -447,6 +450,10 @@ live(bool calm)
 	}
 	if (calm) {
 		co_start(CO_CLIENT, 0, client_can_write);
+		run_until(clients_over, 0, &how);
+	}
+	if (calm && ends && !disk_failed(&sim_vol()->disk)) {
+		co_start(CO_CLIENT, 0, client_can_empty);
 		run_until(clients_over, 0, &how);
 	}
 	if (calm || (prof.clean && one_in(prof.clean))) {
@@ -511,8 +518,10 @@ lives(void)
 			live(false);
 	}
 	for (int i = 0; i < 2; i++) {
-		int s = start(true, 0);
+		int s;
 
+		ends = i == 1;
+		s = start(true, 0);
 		if (s == 2 && !repair())
 			return;
 		if (s == 0)
@@ -561,7 +570,7 @@ history_run(uint64_t seed, struct plan *p)
 	plan = p;
 	steps = 0;
 	rotten = ROT_NONE;
-	rotted = false;
+	rotted = ends = false;
 	env_begin(seed);
 	simdisk_cut_mask = NULL;
 	simdisk_faults = simdisk_soft = 0;

@@ -39,6 +39,23 @@ general(void)
 				 .time_weight = 1 };
 }
 
+static void
+profile_for_full(void)
+{
+	prof.seg_nr = prof.segs_there = 2;
+	prof.keys = KEYS_MAX;
+	prof.second = 2;
+	prof.ballast = 1;
+	prof.size_equal = 0;
+	prof.size_inline = 10;
+	prof.size_huge = prof.size_large = 6;
+	prof.w_put = 30;
+	prof.w_del = 2;
+	prof.w_get = prof.w_upload = prof.w_attrs = 1;
+	prof.pre = 0;
+	prof.ops = 200;
+}
+
 /* Everything in a proportion of its own: some of it much, some of it never.  What few have thought of
  * together is found this way (Groce and others, "Swarm testing", 2012). */
 static void
@@ -77,14 +94,14 @@ profile_choose(uint64_t seed)
 	prof = general();
 	prof.ports = 1 + (int)(h >> 8 & 0xff) % PORTS_MAX;
 	prof.clients = 1 + (int)(h >> 16 & 0xff) % CLIENTS_MAX;
-	prof.keys = 1 + (int)(h >> 24 & 0xff) % KEYS_MAX;
+	prof.keys = 1 + (int)(h >> 24 & 0xff) % 6;
 	prof.flush_covers_all = (h >> 32 & 3) != 0;
 	prof.helper_weight = (h >> 34 & 3) ? 24 : 1;
 	prof.time_weight = (h >> 38 & 3) ? 1 : 16;
 	prof.log_bytes = (h >> 36 & 3) ? 128u << 10 : 256u << 10;
 	prof.is_device = (h >> 56 & 3) == 0;
 	prof.size_equal = (h >> 58 & 7) == 0 ? 4096 + (uint32_t)(h >> 61) * 2500 : 0;
-	switch ((h >> 40 & 0xff) % 12) {
+	switch ((h >> 40 & 0xff) % 13) {
 	case 0: /* many small records: the log wraps */
 		prof.size_small = prof.size_mid = prof.size_large = prof.size_huge = 0;
 		prof.ops = 120;
@@ -94,7 +111,7 @@ profile_choose(uint64_t seed)
 	case 1: /* a disk that is nearly full, and grows */
 		prof.seg_nr = 2 + (h >> 48 & 1);
 		prof.segs_there = 1;
-		prof.keys = KEYS_MAX;
+		prof.keys = 6;
 		prof.size_huge = 6;
 		prof.size_large = 4;
 		prof.w_del = 2;
@@ -103,6 +120,10 @@ profile_choose(uint64_t seed)
 	case 2: /* chunked objects */
 		prof.size_huge = 8;
 		prof.seg_nr = prof.segs_there = 8;
+		break;
+	case 12: /* full of data, and of records that grow */
+		profile_for_full();
+		prof.ballast = 1 + (uint32_t)(h >> 48 & 1);
 		break;
 	case 11: /* a kernel without memory, now and then */
 		prof.soft = 12;
@@ -256,6 +277,15 @@ profile_for_rule(enum sim_rule rule)
 	case SIM_TAIL_PREFIX:
 		prof.clients = CLIENTS_MAX;
 		prof.ports = 1;
+		break;
+	case SIM_GROW_WITH_ROOM:
+		profile_for_full();
+		prof.kill = 0;
+		prof.w_del = prof.w_get = prof.w_upload = prof.w_attrs = 0;
+		prof.size_small = prof.size_mid = 0;
+		prof.size_inline = 12;
+		prof.clients = 1;
+		prof.ops = 300;
 		break;
 	case SIM_TRIM_TO_PREVIOUS:
 		/* The newest snapshot rots, and the log that goes back to the one before has been written

@@ -51,6 +51,8 @@ forge(struct client *c, int b, int k, uint32_t inline_len)
 	return FMT_ALIGN - at + FMT_ALIGN;
 }
 
+#define BALLAST_MAX 7400u /* with its key a record that fits into a block, and into a unit */
+
 static bool
 wait_writes(struct client *c, int *r)
 {
@@ -127,6 +129,11 @@ client_put(struct client *c, int r, uint32_t size, struct store_commit *sc, bool
 	if (r == 0 && forged) {
 		sc->meta.attrs = c->attrs;
 		sc->meta.attrs_len = forge(c, ops[c->op].bucket, ops[c->op].key, size);
+	} else if (r == 0 && ops[c->op].kind == OP_PUT && prof.ballast && one_in(prof.ballast)) {
+		/* Records that the index grows by. */
+		memset(c->attrs, 0x5a, sizeof c->attrs);
+		sc->meta.attrs = c->attrs;
+		sc->meta.attrs_len = BALLAST_MAX - below(below(BALLAST_MAX));
 	}
 	if (r == 0) {
 		c->f_put = false;

@@ -31,7 +31,7 @@
 #define PORTS_MAX 3
 #define CLIENTS_MAX 6
 #define BUCKETS 2
-#define KEYS_MAX 6
+#define KEYS_MAX 16
 #define OPS_MAX 4096
 #define UPS_MAX 4   /* uploads at once */
 #define PARTS_MAX 5 /* of an upload */
@@ -63,7 +63,8 @@ struct profile {
 	bool flush_covers_all; /* one flush covers the disk */
 	bool is_device;        /* all of it is one file */
 	/* one in so many; 0: never */
-	uint32_t soft, eio_write, eio_read, eio_flush, rot, kill, clean, cut_in_recovery, storm, forge, slow;
+	uint32_t soft, eio_write, eio_read, eio_flush, rot, kill, clean, cut_in_recovery, storm, forge, slow,
+		ballast;
 	uint32_t size_inline, size_small, size_mid, size_large, size_huge; /* weights */
 	uint32_t size_equal; /* all objects have that many bytes; 0: by weight */
 	uint32_t second;     /* one op in so many is on the second bucket, the one that comes and goes */
@@ -267,6 +268,8 @@ void client_verify(int nr);
 void client_prepare(int nr);
 /* A store at rest takes a PUT, if there is room for it; as client 0. */
 void client_can_write(int nr);
+/* Deletes all there is, which nothing may refuse, and puts into what is empty then; as client 0. */
+void client_can_empty(int nr);
 
 /* ---- history.c ---- */
 
@@ -300,7 +303,7 @@ void profile_for_rule(enum sim_rule rule);
 struct sim_counts {
 	uint64_t histories, uploads, parts, completed, repeated, aborted, attrs, starts, cuts, kills, cleans,
 		puts, gets, dels, records_open, snapshots, refused, io_errors, rots, laps, no_space, not_now,
-		repairs, storm_starts, late_writes, soft;
+		repairs, storm_starts, late_writes, soft, given_up;
 };
 extern struct sim_counts counts;
 

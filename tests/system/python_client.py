@@ -57,8 +57,8 @@ class Rdma(unittest.TestCase):
         self.assertEqual((stat.object_size, stat.etag, stat.path), (len(data), put.etag, ""))
         self.assertTrue(stat.checksum and stat.last_modified)
         self.assertEqual(put.crc64nvme, int.from_bytes(base64.b64decode(stat.checksum), "big"))
-        if self.path == "rdma":
-            self.assertTrue(got.result.checksum_verified)
+        self.assertTrue(got.result.checksum_verified)
+        self.assertEqual(self.c.get("dir/a b+ü%", offset=1, checksum=True), data[1:])
         # By its whole URL as well; and gone.
         self.assertTrue(self.c.exists(self.c.url("dir/a b+ü%")))
         self.c.delete("dir/a b+ü%")
@@ -149,6 +149,25 @@ class Rdma(unittest.TestCase):
             self.c.put("bad", numpy.array([object()]))
         with self.assertRaisesRegex(TypeError, "does not give its memory"):
             self.c.put("bad", numpy.zeros(3, "datetime64[s]"))
+
+        # Memory of a GPU, as PyTorch, CuPy and others say it.
+        class Tensor:
+            data_ptr = element_size = None
+
+        class Cuda:
+            __cuda_array_interface__ = {"data": (0x7F0000000000, False)}
+
+        class Dlpack:
+            def __dlpack_device__(self):
+                return 2, 0
+
+        Tensor.device = type("Device", (), {"type": "cuda", "__str__": lambda self: "cuda:0"})()
+        for bad, where in ((Tensor(), "cuda:0"), (Cuda(), "CUDA"), (Dlpack(), "DLPack")):
+            said = rf"not in the memory of this host: its bytes lie in a device's memory \({where}\)"
+            with self.assertRaisesRegex(TypeError, said):
+                self.c.put("bad", bad)
+            with self.assertRaisesRegex(TypeError, said):
+                self.c.get_into("bad", bad)
         self.assertFalse(self.c.exists("bad"))
 
     def test_registered(self):
@@ -324,6 +343,7 @@ class Rdma(unittest.TestCase):
             stat = c.head("parts", checksum=True)
             self.assertEqual((stat.etag, stat.checksum), (r.etag, r.checksum))
             self.assertTrue(stat.checksum)
+            self.assertTrue(c.get("parts", checksum=True).result.checksum_verified)
             self.assertEqual(c.headers("parts")["content-type"], "text/x-parts")
             buffer = bytearray(data[::-1])
             with c.register(buffer):
@@ -665,7 +685,24 @@ class Life(unittest.TestCase):
                 self.assertEqual(c.get(f"http://127.0.0.1:{listener.getsockname()[1]}/b/k", size=5), b"12345")
             thread.join()
 
-    def stalled(self):
+    def test_damaged(self):
+        """Bytes that are not those of the object's checksum are not taken for it."""
+        for data, good in ((b"123456789", True), (b"123456798", False)):
+            head = f'HTTP/1.1 200 OK\r\nContent-Length: {len(data)}\r\nETag: "x"\r\nConnection: close\r\n'
+            # The check value of the polynomial: 0xAE8B14860A799888.
+            head += "x-amz-checksum-crc64nvme: rosUhgp5mIg=\r\n\r\n"
+            url, asked, go = self.stalled(head.encode() + data)
+            go.set()
+            with gantry.Client(rdma=False) as c:
+                if good:
+                    self.assertTrue(c.get(url, size=9, checksum=True).result.checksum_verified)
+                else:
+                    with self.assertRaisesRegex(
+                        gantry.ChecksumMismatch, "not those of the object's checksum"
+                    ):
+                        c.get(url, size=9, checksum=True)
+
+    def stalled(self, answer=b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\n1"):
         """A server that takes a request and answers when it is told to."""
         listener = socket.create_server(("127.0.0.1", 0))
         asked, go = threading.Event(), threading.Event()
@@ -676,7 +713,7 @@ class Life(unittest.TestCase):
                 conn.recv(65536)
                 asked.set()
                 go.wait(60)
-                conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\n1")
+                conn.sendall(answer)
 
         thread = threading.Thread(target=serve)
         thread.start()
@@ -745,6 +782,20 @@ class Life(unittest.TestCase):
             self.assertEqual(c.get_into("fork", buffer).path, "rdma")
             with self.assertRaises(gantry.Conflict):
                 c.register(buffer)
+
+    def test_pickled(self):
+        """As a data set takes it to workers that are spawned; keys of the environment stay where they are."""
+        with gantry.Client(BUCKET, split_above=7 * MIB, rdma=False) as c:
+            with pickle.loads(pickle.dumps(c)) as other:
+                self.assertEqual((other.base, other.split_above, other.ports), (BUCKET, 7 * MIB, []))
+                c.put("pickled", b"1")
+                self.assertEqual(other.get("pickled"), b"1")
+        os.environ.update(AWS_ACCESS_KEY_ID="AKIAPYTHON", AWS_SECRET_ACCESS_KEY="python/Secret")
+        try:
+            with gantry.Client(SIGNED + "/bkt") as c:
+                self.assertNotIn(b"python/Secret", pickle.dumps(c))
+        finally:
+            del os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"]
 
     def test_exit(self):
         """The program ends cleanly without close(), also while a thread of its own is in a call."""

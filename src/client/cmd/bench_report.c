@@ -289,7 +289,7 @@ bench_report_ratio(const struct bench *b, const struct bench_row *rdma, const st
 	double spread, rate = ratio_of_rounds(rdma->rate, http->rate, rounds, &spread);
 	double client = by(by(rdma->client_cpu_s, (double)r.nr), by(http->client_cpu_s, (double)h.nr));
 	double server = by(by(rdma->server_cpu_s, (double)r.nr), by(http->server_cpu_s, (double)h.nr));
-	bool is_one = rdma->rdma_bytes > 0 && rdma->http_bytes == 0 && rounds > 0;
+	bool is_one = rdma->rdma_bytes > 0 && rdma->http_bytes == 0 && h.nr > 0 && rounds > 0;
 	json_t *o;
 
 	if (!b->c->json && !is_one) {

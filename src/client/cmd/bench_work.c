@@ -23,8 +23,10 @@
 #define TRIES 3
 #define TOLD_MAX 5 /* what went wrong, in full */
 #define NAP_NS (20 * NS_PER_MS)
+#define GATHER_NS (200 * NS_PER_US)
 
-enum phase { WARM_UP, MEASURE, END };
+/* GATHER: whoever has an answer waits for the others, so that what is measured begins with nothing under way. */
+enum phase { WARM_UP, GATHER, MEASURE, END };
 
 struct crew {
 	struct bench *b;
@@ -33,7 +35,7 @@ struct crew {
 	int nr;
 	_Atomic enum phase phase;
 	_Atomic uint64_t begun; /* of --count */
-	_Atomic int working;
+	_Atomic int working, gathered;
 	_Atomic bool gave_up;
 	uint64_t round;
 };
@@ -362,14 +364,27 @@ one_of_mix(struct worker *w)
 /* ---- threads ---- */
 
 static void
+nap(uint64_t ns)
+{
+	struct timespec ts = { .tv_nsec = (long)ns };
+
+	nanosleep(&ts, NULL);
+}
+
+static void
 sleep_until(struct crew *crew, uint64_t ns)
 {
-	for (uint64_t now = clock_ns(); now < ns && !ended && crew->phase != END; now = clock_ns()) {
-		uint64_t left = ns - now < NAP_NS ? ns - now : NAP_NS;
-		struct timespec ts = { .tv_nsec = (long)left };
+	for (uint64_t now = clock_ns(); now < ns && !ended && crew->phase != END && crew->phase != GATHER;
+	     now = clock_ns())
+		nap(ns - now < NAP_NS ? ns - now : NAP_NS);
+}
 
-		nanosleep(&ts, NULL);
-	}
+static void
+gather(struct crew *crew)
+{
+	crew->gathered++;
+	while (crew->phase == GATHER && !ended && !crew->gave_up)
+		nap(GATHER_NS);
 }
 
 static void
@@ -378,19 +393,24 @@ measure(struct worker *w)
 	struct crew *crew = w->crew;
 	struct cmd *c = crew->b->c;
 	double interval_ns = c->rate > 0 ? crew->nr / c->rate * 1e9 : 0;
-	double due = interval_ns > 0 ? (double)clock_ns() + interval_ns * w->nr / crew->nr : 0;
+	double due = (double)clock_ns() + interval_ns * w->nr / crew->nr;
 
 	while (!ended && !crew->gave_up) {
-		enum phase phase = crew->phase;
-
+		if (crew->phase == GATHER) {
+			gather(crew);
+			due = (double)clock_ns() + interval_ns * w->nr / crew->nr;
+		}
 		if (interval_ns > 0) {
 			w->due_ns = (uint64_t)due;
 			sleep_until(crew, w->due_ns);
 			due += interval_ns;
-			phase = crew->phase;
 		}
+		enum phase phase = crew->phase;
+
 		if (phase == END)
 			return;
+		if (phase == GATHER)
+			continue;
 		w->counts = phase == MEASURE;
 		if (w->counts && c->count && atomic_fetch_add(&crew->begun, 1) >= (uint64_t)c->count)
 			return;
@@ -488,8 +508,12 @@ run_clock(struct crew *crew)
 	struct cmd *c = crew->b->c;
 	struct cost from;
 
-	if (crew->phase == WARM_UP)
+	if (crew->phase == WARM_UP) {
 		sleep_until(crew, clock_ns() + (uint64_t)(c->warm_up_s * 1e9));
+		crew->phase = GATHER;
+		while (crew->gathered < crew->working && !ended && !crew->gave_up)
+			nap(GATHER_NS);
+	}
 	from = cost_now(crew->b);
 	crew->phase = MEASURE;
 	if (!c->count) {

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum exit_code {
 	EXIT_OK = 0,
@@ -24,6 +25,7 @@ enum exit_code {
 
 #define BUFFER_BYTES (16u << 20) /* one registered buffer; also the piece of a get */
 #define JOBS_MAX 64
+#define FILTERS_MAX 64
 
 /* A part of an object: bytes first to last, or the last `last` of them. */
 struct part {
@@ -44,6 +46,14 @@ struct cmd {
 	struct part part;
 	const char *method; /* presign */
 	unsigned expires_s;
+	bool recursive, is_long, human, yes, dry_run, deletes;
+	int depth; /* du */
+	struct filter {
+		const char *glob;
+		bool is_include;
+	} filter[FILTERS_MAX];
+	int filter_nr;
+	bool total_is_known; /* of the bar: single files add nothing to it */
 	struct {
 		const char *bucket, *prefix, *until, *file, *conf;
 		bool read_only;
@@ -60,7 +70,9 @@ struct cmd {
 struct tally {
 	pthread_mutex_t lock;
 	uint64_t files, failed, not_found, rdma_bytes, http_bytes, http_files;
-	char reason[160]; /* of the first that did not go by RDMA */
+	uint64_t copied_bytes, kept_bytes; /* as in an outcome */
+	uint64_t same, deleted, skipped;   /* sync; what is no file */
+	char reason[160];                  /* of the first that did not go by RDMA */
 	double start_s;
 };
 
@@ -71,6 +83,7 @@ struct outcome {
 	bool is_local;               /* the error is ours: message says what */
 	struct gantry_result res;    /* bytes: summed over pieces */
 	uint64_t rdma_bytes, http_bytes;
+	uint64_t kept_bytes, copied_bytes; /* of an earlier run; by the server itself */
 	double seconds;
 };
 
@@ -88,6 +101,12 @@ int cmd_cat(struct cmd *c, const char *url);
 int cmd_head(struct cmd *c, const char *url);
 int cmd_stat(struct cmd *c, const char *url);
 int cmd_presign(struct cmd *c, const char *url);
+/* Lists buckets or objects, and sums them up. */
+int cmd_ls(struct cmd *c, const char *url);
+int cmd_du(struct cmd *c, const char *url);
+/* Copies files and objects in any direction; makes one tree like another. */
+int cmd_cp(struct cmd *c, const char *from, const char *to);
+int cmd_sync(struct cmd *c, const char *from, const char *to);
 /* Measures a server; bench.h. */
 int cmd_bench(struct cmd *c, const char *url);
 int cmd_rm(struct cmd *c, const char *url);
@@ -105,18 +124,25 @@ const char *decline_meaning(const char *reason);
  * below url. */
 int cmd_many(struct cmd *c, bool is_put, const char *list, const char *url);
 
-/* Puts one file; o is filled, nothing printed. */
-void put_file(struct cmd *c, struct buffer *b, const char *file, const char *url, struct outcome *o);
+/* Puts one file; o is filled, nothing printed.  One of more than whole_max goes in parts, streams at once. */
+void put_fd(struct cmd *c, struct buffer *b, int streams, uint64_t whole_max, int fd, const char *file,
+	    const char *url, struct outcome *o);
+void put_file(struct cmd *c, struct buffer *b, int streams, const char *file, const char *url,
+	      struct outcome *o);
 void get_file(struct cmd *c, struct buffer *b, int streams, const char *url, const char *file,
 	      struct outcome *o);
 void get_part(struct cmd *c, struct buffer *b, int streams, const char *url, const char *file,
 	      const struct part *part, struct outcome *o);
+struct written;
+/* Gets an object into a name below a directory, which it does not leave; others: see files.h. */
+void get_below(struct cmd *c, struct buffer *b, int streams, const char *url, int dir, const char *name,
+	       struct written *others, struct outcome *o);
 /* Reads FIRST-LAST, FIRST- or -LENGTH. */
 bool part_parse(const char *text, struct part *ret);
 /* Reads a time of at least a second and at most max_s: 90, 90s, 15m, 12h, 7d. */
 bool duration_parse(const char *text, uint64_t max_s, uint64_t *ret_s);
 
-/* Makes a buffer.  0 or -ENOMEM. */
+/* Makes a buffer of BUFFER_BYTES.  0 or -ENOMEM. */
 int buffer_init(struct buffer *b, struct gantry *g);
 /* Makes a buffer of another size. */
 int buffer_make(struct buffer *b, struct gantry *g, size_t cap);
@@ -135,16 +161,26 @@ void outcome_init(struct outcome *o, const char *op, const char *url, const char
 /* Sums a result into o. */
 void outcome_add(struct outcome *o, int error, const struct gantry_result *res);
 void outcome_local(struct outcome *o, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Tells whether another run may succeed with what this one has done. */
+bool outcome_may_pass(const struct outcome *o);
 /* Prints one line (or JSON) about one file; data_on_stdout sends it to standard error. */
 void report(const struct cmd *c, const struct outcome *o, bool data_on_stdout);
+/* Takes the result of a request that moves no bytes, and tells it; returns the program's exit status. */
+int report_without_bytes(const struct cmd *c, struct outcome *o, int e, const struct gantry_result *res);
+/* Says what --dry-run leaves undone to prefix and name. */
+void would(const struct cmd *c, const char *what, const char *prefix, const char *name);
 void report_head(const struct cmd *c, const struct outcome *o);
 void tally_init(struct tally *t);
 void tally_add(struct tally *t, const struct outcome *o);
 void tally_report(const struct cmd *c, const struct tally *t, const char *op);
 int tally_exit(const struct cmd *c, const struct tally *t);
+/* Returns a name as f may have it: its bytes, or on a terminal what does nothing but stand there, in room. */
+const char *name_shown(FILE *f, const char *name, char *room, size_t cap);
 /* Prints a size as "1.5 MiB". */
 const char *size_text(uint64_t bytes, char out[32]);
-void progress(const struct cmd *c, uint64_t done, uint64_t total, double start_s);
+/* Draws one bar for all that goes on: adds to what there is to move, and to what has been moved. */
+void progress_more(const struct cmd *c, uint64_t bytes);
+void progress_add(const struct cmd *c, uint64_t bytes);
 void progress_end(const struct cmd *c);
 
 #endif

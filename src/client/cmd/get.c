@@ -1,170 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Objects into files, in pieces: each is a ranged GET into a registered buffer.  The first tells the object's
- * size and ETag; the others go several at once, and only match that ETag.  A file appears under its name when
- * it is whole, by rename.  To standard output pieces go in their order: each waits in its buffer for its turn.
+ * size and ETag; the others go several at once, and only match that ETag.  What an earlier run has of the object
+ * stays (sink.c).  To standard output pieces go in their order: each waits in its buffer for its turn.
  */
 #include "client/cmd/cmd.h"
+#include "client/cmd/files.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define STREAMS_MAX 16
-
-/* ---- temporary names, also removed when a signal ends us ---- */
-
-static _Atomic(char *) temporary[JOBS_MAX + 1];
-
-static void
-on_signal(int sig)
-{
-	for (size_t i = 0; i < sizeof temporary / sizeof *temporary; i++) {
-		char *name = temporary[i];
-
-		if (name)
-			unlink(name);
-	}
-	_exit(128 + sig);
-}
-
-static void
-catch_signals(void)
-{
-	static const int sigs[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction sa = { .sa_handler = on_signal };
-
-	for (size_t i = 0; i < sizeof sigs / sizeof *sigs; i++)
-		sigaction(sigs[i], &sa, NULL);
-}
-
-static int
-remember(char *name)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, catch_signals);
-	for (int i = 0; i <= JOBS_MAX; i++) {
-		char *none = NULL;
-
-		if (atomic_compare_exchange_strong(&temporary[i], &none, name))
-			return i;
-	}
-	return -1;
-}
-
-/* ---- where the bytes go ---- */
-
-struct sink {
-	int fd;
-	bool in_order; /* standard output, a pipe, a device: bytes must come in order */
-	_Atomic uint64_t written;
-	char temp[4096]; /* "" when written directly */
-	char name[4096];
-	int slot;
-};
-
-static int
-open_temporary(struct sink *s)
-{
-	const char *slash = strrchr(s->name, '/');
-	int dir = slash ? (int)(slash - s->name) + 1 : 0;
-	mode_t mask = umask(0);
-
-	umask(mask);
-	if (snprintf(s->temp, sizeof s->temp, "%.*s.gantry-XXXXXX", dir, s->name) >= (int)sizeof s->temp)
-		return -ENAMETOOLONG;
-	s->fd = mkostemp(s->temp, O_CLOEXEC);
-	if (s->fd < 0) {
-		*s->temp = 0;
-		return -errno;
-	}
-	s->slot = remember(s->temp);
-	return fchmod(s->fd, 0666 & ~mask) < 0 ? -errno : 0;
-}
-
-static int
-sink_open(struct sink *s, const char *file, const char *url)
-{
-	struct stat st;
-
-	s->fd = s->slot = -1;
-	s->written = 0;
-	*s->temp = 0;
-	s->in_order = false;
-	if (!strcmp(file, "-")) {
-		s->fd = STDOUT_FILENO;
-		s->in_order = true;
-		return 0;
-	}
-	if (snprintf(s->name, sizeof s->name, "%s", file) >= (int)sizeof s->name)
-		return -ENAMETOOLONG;
-	int e = stat(s->name, &st) < 0 ? -errno : 0;
-
-	if (e == 0 && S_ISDIR(st.st_mode)) {
-		const char *base = strrchr(url, '/');
-
-		if (!base || !base[1])
-			return -EISDIR;
-		if (snprintf(s->name, sizeof s->name, "%s/%s", file, base + 1) >= (int)sizeof s->name)
-			return -ENAMETOOLONG;
-		e = stat(s->name, &st) < 0 ? -errno : 0;
-	}
-	if (e == -ENOENT)
-		return open_temporary(s);
-	if (e < 0)
-		return e;
-	if (S_ISREG(st.st_mode))
-		return open_temporary(s);
-	if (S_ISDIR(st.st_mode))
-		return -EISDIR;
-	s->fd = open(s->name, O_WRONLY | O_CLOEXEC);
-	s->in_order = true;
-	return s->fd < 0 ? -errno : 0;
-}
-
-static int
-sink_write(struct sink *s, const char *mem, size_t len, uint64_t at)
-{
-	s->written += len;
-	while (len) {
-		ssize_t n = s->in_order ? write(s->fd, mem, len) : pwrite(s->fd, mem, len, (off_t)at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		mem += n;
-		len -= (size_t)n;
-		at += (size_t)n;
-	}
-	return 0;
-}
-
-/* Gives the file its name if it has all of the object's bytes, or leaves nothing behind. */
-static int
-sink_close(struct sink *s, bool good, uint64_t size)
-{
-	int e = good && s->written != size ? -EPROTO : 0;
-
-	if (s->fd >= 0 && s->fd != STDOUT_FILENO && close(s->fd) < 0 && good)
-		e = -errno;
-	if (*s->temp) {
-		if (good && e == 0 && rename(s->temp, s->name) < 0)
-			e = -errno;
-		if (!good || e < 0)
-			unlink(s->temp);
-		if (s->slot >= 0)
-			temporary[s->slot] = NULL;
-	}
-	return e;
-}
 
 /* ---- the pieces ---- */
 
@@ -173,16 +22,17 @@ struct fetch {
 	const char *url;
 	struct sink sink;
 	struct outcome *o;
-	pthread_mutex_t lock; /* o, done, turn */
-	uint64_t size, done;
+	pthread_mutex_t lock; /* o, turn */
+	uint64_t size;
 	uint64_t first, end; /* what is wanted of the object */
 	uint64_t turn;       /* the piece that is written next, where bytes must come in order */
 	pthread_cond_t turned;
 	_Atomic uint64_t next;
 	_Atomic bool failed;
 	char etag[136];
-	uint64_t *crc; /* per piece, when --checksum */
-	double start_s;
+	uint64_t *crc; /* of each piece that is there */
+	bool *has;     /* pieces of an earlier run; NULL: none */
+	bool is_part;
 };
 
 static size_t
@@ -229,10 +79,11 @@ wait_for_turn(struct fetch *f, uint64_t offset)
 static void
 take_piece(struct fetch *f, const char *mem, const struct gantry_result *res, uint64_t offset)
 {
+	uint64_t piece = offset / BUFFER_BYTES;
 	int e;
 
 	if (f->crc)
-		f->crc[offset / BUFFER_BYTES] = gantry_crc64nvme(0, mem, (size_t)res->bytes);
+		f->crc[piece] = gantry_crc64nvme(0, mem, (size_t)res->bytes);
 	if (!wait_for_turn(f, offset))
 		return;
 	e = sink_write(&f->sink, mem, (size_t)res->bytes, offset);
@@ -240,14 +91,15 @@ take_piece(struct fetch *f, const char *mem, const struct gantry_result *res, ui
 		fail(f, e, "writing");
 		return;
 	}
+	if (f->crc)
+		sink_note(&f->sink, piece, f->crc[piece]);
 	pthread_mutex_lock(&f->lock);
 	if (!f->failed)
 		outcome_add(f->o, 0, res);
-	f->done += res->bytes;
 	f->turn = offset + BUFFER_BYTES;
 	pthread_cond_broadcast(&f->turned);
-	progress(f->c, f->done, f->end - f->first, f->start_s);
 	pthread_mutex_unlock(&f->lock);
+	progress_add(f->c, res->bytes);
 }
 
 static void
@@ -281,7 +133,8 @@ fetch_rest(struct fetch *f, struct buffer *b)
 
 		if (offset >= f->end || f->failed)
 			return;
-		fetch_piece(f, b, offset);
+		if (!f->has || !f->has[offset / BUFFER_BYTES])
+			fetch_piece(f, b, offset);
 	}
 }
 
@@ -378,6 +231,27 @@ first_failed(struct fetch *f, int e, const struct gantry_result *res)
 		outcome_add(f->o, e, res);
 }
 
+/* The place for the bytes, when it is known how many there are. */
+static bool
+begin(struct fetch *f)
+{
+	bool is_long = f->end - f->first > BUFFER_BYTES;
+	int e;
+
+	if (f->c->checksum || is_long) {
+		f->crc = calloc((size_t)(f->size / BUFFER_BYTES + 1), sizeof *f->crc);
+		if (!f->crc) {
+			outcome_local(f->o, -ENOMEM, "no memory");
+			return false;
+		}
+	}
+	e = sink_begin(&f->sink, f->url, is_long && !f->is_part ? f->etag : "", f->size);
+	if (e < 0)
+		outcome_local(f->o, e, "%s", *f->sink.why ? f->sink.why : strerror(-e));
+	progress_more(f->c, f->end - f->first);
+	return e == 0;
+}
+
 /* The first piece, which says what the rest is. */
 static void
 fetch_first(struct fetch *f, struct buffer *b, const struct part *part)
@@ -411,64 +285,152 @@ fetch_first(struct fetch *f, struct buffer *b, const struct part *part)
 		return;
 	}
 	snprintf(f->etag, sizeof f->etag, "%s", res.etag);
-	if (f->c->checksum) {
-		f->crc = calloc((size_t)(f->size / BUFFER_BYTES + 1), sizeof *f->crc);
-		if (!f->crc) {
-			outcome_local(f->o, -ENOMEM, "no memory");
-			return;
-		}
-	}
 	f->turn = f->first;
 	f->next = f->first + BUFFER_BYTES;
-	take_piece(f, b->mem, &res, f->first);
+	if (begin(f))
+		take_piece(f, b->mem, &res, f->first);
+}
+
+/* What an earlier run has left, if it is of the object as it is now. */
+static bool
+go_on(struct fetch *f, struct buffer *b)
+{
+	struct gantry_request req = request_of(f->c);
+	struct gantry_result res = { .size = sizeof res };
+	struct unfinished u;
+	int e = sink_resume(&f->sink, f->url, b->mem, BUFFER_BYTES, &u);
+
+	if (e < 0)
+		outcome_local(f->o, e, "%s", f->sink.why);
+	if (e <= 0)
+		return false;
+	e = gantry_head(f->c->g, f->url, &req, &res);
+	if (e < 0)
+		outcome_add(f->o, e, &res);
+	/* Not this one any more: all of it anew. */
+	if (e < 0 || strcmp(res.etag, u.etag) != 0 || !res.has_object_size || res.object_size != u.size) {
+		if (e < 0)
+			f->sink.written = 1; /* there is something to keep */
+		free(u.crc);
+		free(u.has);
+		return false;
+	}
+	f->size = f->end = u.size;
+	f->crc = u.crc;
+	f->has = u.has;
+	snprintf(f->etag, sizeof f->etag, "%s", u.etag);
+	for (uint64_t at = 0; at < u.size; at += BUFFER_BYTES)
+		f->sink.written += u.has[at / BUFFER_BYTES] ? piece_len(f, at) : 0;
+	f->o->kept_bytes = f->sink.written;
+	progress_more(f->c, f->size);
+	progress_add(f->c, f->sink.written);
+	return true;
+}
+
+/* All of it, into a sink that is open. */
+static void
+fetch(struct fetch *f, struct buffer *b, int streams, const struct part *part)
+{
+	bool keep;
+	int e;
+
+	if (f->is_part || !go_on(f, b))
+		if (f->o->error == 0)
+			fetch_first(f, b, part);
+	if (f->o->error == 0 && (f->has || f->end - f->first > BUFFER_BYTES))
+		fetch_all(f, b, streams);
+	progress_end(f->c);
+	if (f->o->error == 0 && f->c->checksum)
+		compare_checksum(f);
+	f->o->res.object_size = f->size;
+	f->o->res.has_object_size = f->o->error == 0;
+	keep = outcome_may_pass(f->o);
+	e = sink_close(&f->sink, f->o->error == 0, keep, f->end - f->first);
+	if (e < 0 && f->o->error == 0)
+		outcome_local(f->o, e, "%s",
+			      *f->sink.why   ? f->sink.why
+			      : e == -EPROTO ? "the file has not all bytes of the object"
+					     : strerror(-e));
+}
+
+static struct fetch *
+fetch_new(struct cmd *c, const char *url, const char *file, struct outcome *o)
+{
+	struct fetch *f = calloc(1, sizeof *f);
+
+	outcome_init(o, "get", url, file);
+	if (!f) {
+		outcome_local(o, -ENOMEM, "no memory");
+		return NULL;
+	}
+	f->c = c;
+	f->url = url;
+	f->o = o;
+	pthread_mutex_init(&f->lock, NULL);
+	pthread_cond_init(&f->turned, NULL);
+	return f;
+}
+
+static void
+fetch_free(struct fetch *f)
+{
+	struct outcome *o = f->o;
+
+	pthread_cond_destroy(&f->turned);
+	pthread_mutex_destroy(&f->lock);
+	free(f->crc);
+	free(f->has);
+	free(f);
+	o->seconds = now_s() - o->seconds;
+}
+
+static void
+could_not_open(struct fetch *f, int e)
+{
+	outcome_local(f->o, e, "%s", *f->sink.why ? f->sink.why : strerror(-e));
+	if (f->sink.dir >= 0)
+		sink_close(&f->sink, false, false, 0);
 }
 
 void
 get_part(struct cmd *c, struct buffer *b, int streams, const char *url, const char *file,
 	 const struct part *part, struct outcome *o)
 {
-	struct fetch *f = calloc(1, sizeof *f);
+	struct fetch *f = fetch_new(c, url, file, o);
 	int e;
 
-	outcome_init(o, "get", url, file);
-	if (!f) {
-		outcome_local(o, -ENOMEM, "no memory");
+	if (!f)
 		return;
-	}
-	f->c = c;
-	f->url = url;
-	f->o = o;
-	f->start_s = o->seconds;
-	pthread_mutex_init(&f->lock, NULL);
-	pthread_cond_init(&f->turned, NULL);
+	f->is_part = part->first || part->is_suffix || part->last != UINT64_MAX;
 	e = sink_open(&f->sink, file, url);
-	if (e < 0) {
-		outcome_local(o, e, "%s", strerror(-e));
-	} else {
-		fetch_first(f, b, part);
-		if (o->error == 0 && f->end - f->first > BUFFER_BYTES)
-			fetch_all(f, b, streams);
-		progress_end(c);
-		if (o->error == 0 && c->checksum)
-			compare_checksum(f);
-	}
-	o->res.object_size = f->size;
-	o->res.has_object_size = o->error == 0;
-	e = sink_close(&f->sink, o->error == 0, f->end - f->first);
-	if (e < 0 && o->error == 0)
-		outcome_local(o, e, "%s",
-			      e == -EPROTO ? "the file has not all bytes of the object" : strerror(-e));
-	pthread_cond_destroy(&f->turned);
-	pthread_mutex_destroy(&f->lock);
-	free(f->crc);
-	free(f);
-	o->seconds = now_s() - o->seconds;
+	if (e < 0)
+		could_not_open(f, e);
+	else
+		fetch(f, b, streams, part);
+	fetch_free(f);
 }
 
 void
 get_file(struct cmd *c, struct buffer *b, int streams, const char *url, const char *file, struct outcome *o)
 {
 	get_part(c, b, streams, url, file, &(struct part){ .last = UINT64_MAX }, o);
+}
+
+void
+get_below(struct cmd *c, struct buffer *b, int streams, const char *url, int dir, const char *name,
+	  struct written *others, struct outcome *o)
+{
+	struct fetch *f = fetch_new(c, url, name, o);
+	int e;
+
+	if (!f)
+		return;
+	e = sink_open_below(&f->sink, dir, name, others);
+	if (e < 0)
+		could_not_open(f, e);
+	else
+		fetch(f, b, streams, &(struct part){ .last = UINT64_MAX });
+	fetch_free(f);
 }
 
 /* ---- a range in words ---- */

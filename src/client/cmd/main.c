@@ -111,6 +111,34 @@ take_option(struct cmd *c, int opt)
 		take_number(optarg, "--count wants a number from 1 on", 1, 1e9, &n);
 		c->count = (int)n;
 		break;
+	case OPT_RECURSIVE:
+		c->recursive = true;
+		break;
+	case OPT_INCLUDE:
+	case OPT_EXCLUDE:
+		if (c->filter_nr == FILTERS_MAX)
+			words_bad(NULL, "--include and --exclude: more than 64", optarg);
+		c->filter[c->filter_nr++] = (struct filter){ optarg, opt == OPT_INCLUDE };
+		break;
+	case OPT_DRY_RUN:
+		c->dry_run = true;
+		break;
+	case OPT_DELETE:
+		c->deletes = true;
+		break;
+	case OPT_YES:
+		c->yes = true;
+		break;
+	case OPT_LONG:
+		c->is_long = true;
+		break;
+	case OPT_HUMAN:
+		c->human = true;
+		break;
+	case OPT_DEPTH:
+		take_number(optarg, "--depth wants a number from 0 to 100", 0, 100, &n);
+		c->depth = (int)n;
+		break;
 	case OPT_RANGE:
 		if (!part_parse(optarg, &c->part))
 			words_bad(NULL, "--range wants FIRST-LAST, FIRST- or -LENGTH, in bytes", optarg);
@@ -234,6 +262,30 @@ static int
 run_presign(struct cmd *c, char **w)
 {
 	return cmd_presign(c, w[0]);
+}
+
+static int
+run_ls(struct cmd *c, char **w)
+{
+	return cmd_ls(c, w[0]);
+}
+
+static int
+run_du(struct cmd *c, char **w)
+{
+	return cmd_du(c, w[0]);
+}
+
+static int
+run_cp(struct cmd *c, char **w)
+{
+	return cmd_cp(c, w[0], w[1]);
+}
+
+static int
+run_sync(struct cmd *c, char **w)
+{
+	return cmd_sync(c, w[0], w[1]);
 }
 
 static int

@@ -1,31 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mput and mget: many files with one process, several at once.  Each thread has its own registered buffer.
- * Names come from a list; a name is a path below -C DIR and, percent-encoded, a key below the URL.
+ * mput and mget: many files with one process, several at once.  Names come from a list; a name is a path below -C DIR and, percent-encoded, a key below the URL.
  */
-#include "client/cmd/cmd.h"
+#include "client/cmd/files.h"
+#include "client/cmd/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#define ERRORS_TOLD 20
 
 struct many {
 	struct cmd *c;
 	bool is_put;
 	FILE *list;
+	pthread_mutex_t lock; /* list */
 	const char *url;
-	int acks_fd;
-	pthread_mutex_t lock; /* list, stop, printing */
-	bool stop;            /* no more names: the list ended, or the server is gone */
-	bool gone;            /* and that was told */
-	int errors;           /* told so far */
-	struct tally tally;
+	int dir, acks_fd;
+	struct batch batch;
 };
 
 /* The next name, malloc'ed; NULL at the end. */
@@ -34,45 +28,19 @@ next_name(struct many *m)
 {
 	char *line = NULL;
 	size_t cap = 0;
+	ssize_t n;
 
 	pthread_mutex_lock(&m->lock);
-	while (!m->stop) {
-		ssize_t n = getline(&line, &cap, m->list);
-
-		if (n <= 0) {
-			m->stop = true;
-			break;
-		}
-		if (line[n - 1] == '\n')
+	do {
+		n = getline(&line, &cap, m->list);
+		if (n > 0 && line[n - 1] == '\n')
 			line[--n] = 0;
-		if (n > 0) {
-			pthread_mutex_unlock(&m->lock);
-			return line;
-		}
-	}
+	} while (n == 0);
 	pthread_mutex_unlock(&m->lock);
+	if (n > 0)
+		return line;
 	free(line);
 	return NULL;
-}
-
-static void
-make_directories(char *path)
-{
-	for (char *p = strchr(path + 1, '/'); p; p = strchr(p + 1, '/')) {
-		*p = 0;
-		mkdir(path, 0777);
-		*p = '/';
-	}
-}
-
-/* A key may name any path: one that leads out of the directory is refused. */
-static bool
-leads_out(const char *name)
-{
-	size_t n = strlen(name);
-
-	return *name == '/' || !strcmp(name, "..") || !strncmp(name, "../", 3) || strstr(name, "/../") ||
-	       (n >= 3 && !strcmp(name + n - 3, "/.."));
 }
 
 /* One line for each object that is safe, at once: what a caller may rely on when we are killed. */
@@ -91,69 +59,34 @@ acknowledge(struct many *m, const char *name)
 	free(line);
 }
 
-static void
-one(struct many *m, struct buffer *b, const char *name)
+static bool
+one(void *cookie, struct buffer *b)
 {
+	struct many *m = cookie;
 	const char *dir = m->c->dir ? m->c->dir : ".";
-	size_t cap = strlen(dir) + strlen(name) + 2;
-	char *path = malloc(cap), *url = gantry_url_join(m->url, name);
+	char *name = next_name(m), *path = NULL, *url;
 	struct outcome o;
 
+	if (!name)
+		return false;
+	url = gantry_url_join(m->url, name);
+	if (asprintf(&path, "%s/%s", dir, name) < 0)
+		path = NULL;
 	outcome_init(&o, m->is_put ? "put" : "get", url, path);
-	if (!path || !url) {
+	if (!path || !url)
 		outcome_local(&o, -ENOMEM, "no memory");
-	} else {
-		snprintf(path, cap, "%s/%s", dir, name);
-		if (m->is_put) {
-			put_file(m->c, b, path, url, &o);
-		} else if (leads_out(name)) {
-			outcome_local(&o, -EINVAL, "this name leads out of the directory");
-		} else {
-			make_directories(path);
-			get_file(m->c, b, 1, url, path, &o);
-		}
-	}
-	pthread_mutex_lock(&m->lock);
-	/* What is wrong with the address is wrong for all of them. */
-	if (m->errors == 0)
-		explain(&o);
-	pthread_mutex_unlock(&m->lock);
-	tally_add(&m->tally, &o);
+	else if (m->is_put)
+		put_file(m->c, b, 1, path, url, &o);
+	else
+		get_below(m->c, b, 1, url, m->dir, name, NULL, &o);
+	o.file = path;
+	batch_done(&m->batch, &o);
 	if (o.error == 0 && m->acks_fd >= 0)
 		acknowledge(m, name);
-	pthread_mutex_lock(&m->lock);
-	/* Without a server the rest of the list would only repeat the message. */
-	bool gone = o.error == -ECONNREFUSED || o.error == -EHOSTUNREACH;
-
-	if (o.error && !(gone && m->gone)) {
-		m->errors++;
-		if (m->c->json || m->errors <= ERRORS_TOLD)
-			report(m->c, &o, false);
-		else if (m->errors == ERRORS_TOLD + 1)
-			fprintf(stderr, "gantry: further failures are only counted\n");
-	}
-	m->gone = m->gone || gone;
-	m->stop = m->stop || gone;
-	pthread_mutex_unlock(&m->lock);
+	free(name);
 	free(path);
 	free(url);
-}
-
-static void *
-worker(void *arg)
-{
-	struct many *m = arg;
-	struct buffer b;
-	char *name;
-
-	if (buffer_init(&b, m->c->g) == 0) {
-		while ((name = next_name(m))) {
-			one(m, &b, name);
-			free(name);
-		}
-	}
-	buffer_fini(&b);
-	return NULL;
+	return true;
 }
 
 static int
@@ -162,6 +95,11 @@ open_files(struct many *m, const char *list)
 	m->list = strcmp(list, "-") != 0 ? fopen(list, "re") : stdin;
 	if (!m->list) {
 		fprintf(stderr, "gantry: %s: %s\n", list, strerror(errno));
+		return -1;
+	}
+	m->dir = open(m->c->dir ? m->c->dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (m->dir < 0) {
+		fprintf(stderr, "gantry: %s: %s\n", m->c->dir, strerror(errno));
 		return -1;
 	}
 	m->acks_fd = -1;
@@ -178,26 +116,22 @@ open_files(struct many *m, const char *list)
 int
 cmd_many(struct cmd *c, bool is_put, const char *list, const char *url)
 {
-	struct many m = { .c = c, .is_put = is_put, .url = url };
-	pthread_t thread[JOBS_MAX];
-	int nr = 0, jobs = c->jobs ? c->jobs : 4;
+	struct many m = { .c = c, .is_put = is_put, .url = url, .dir = -1 };
+	bool ran;
 
 	if (open_files(&m, list) < 0)
 		return EXIT_FAILED;
-	tally_init(&m.tally);
+	batch_init(&m.batch, c);
 	pthread_mutex_init(&m.lock, NULL);
-	while (nr < jobs && pthread_create(&thread[nr], NULL, worker, &m) == 0)
-		nr++;
-	for (int i = 0; i < nr; i++)
-		pthread_join(thread[i], NULL);
-	tally_report(c, &m.tally, is_put ? "mput" : "mget");
+	ran = batch_run(&m.batch, c->jobs ? c->jobs : 4, one, &m);
+	tally_report(c, &m.batch.tally, is_put ? "mput" : "mget");
 	if (m.acks_fd >= 0)
 		close(m.acks_fd);
+	if (m.dir >= 0)
+		close(m.dir);
 	if (m.list != stdin)
 		fclose(m.list);
-	if (!nr) {
-		fprintf(stderr, "gantry: no thread could be started\n");
-		return EXIT_FAILED;
-	}
-	return tally_exit(c, &m.tally);
+	pthread_mutex_destroy(&m.lock);
+	batch_fini(&m.batch);
+	return ran ? tally_exit(c, &m.batch.tally) : EXIT_FAILED;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files into objects.  A token names the whole object, so the file is in memory whole: small ones are read
- * into a buffer that stays registered, large ones are mapped and registered for the one request.  4 GiB and
- * more go over HTTP from the mapping.
+ * into a buffer that stays registered, large ones are mapped and registered for the one request.  What no token can
+ * name, or a command wants so, goes in parts (parts.c), in the scality dialect over HTTP from the mapping.
  */
 #include "client/cmd/cmd.h"
+#include "client/cmd/parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,12 +16,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-int
-buffer_init(struct buffer *b, struct gantry *g)
-{
-	return buffer_make(b, g, BUFFER_BYTES);
-}
 
 int
 buffer_make(struct buffer *b, struct gantry *g, size_t cap)
@@ -35,6 +30,12 @@ buffer_make(struct buffer *b, struct gantry *g, size_t cap)
 	/* When it cannot be registered, each request says why in its result. */
 	gantry_register(g, b->mem, b->cap, 0);
 	return 0;
+}
+
+int
+buffer_init(struct buffer *b, struct gantry *g)
+{
+	return buffer_make(b, g, BUFFER_BYTES);
 }
 
 void
@@ -134,11 +135,23 @@ put_mapped(struct cmd *c, int fd, size_t size, const char *url, struct outcome *
 	munmap(mem, size);
 }
 
-void
-put_file(struct cmd *c, struct buffer *b, const char *file, const char *url, struct outcome *o)
+/* A file in parts, by streams at once. */
+static void
+put_large(struct cmd *c, int streams, int fd, const char *file, const char *url, struct outcome *o)
 {
-	bool is_stdin = !strcmp(file, "-");
-	int fd = is_stdin ? STDIN_FILENO : open(file, O_RDONLY | O_CLOEXEC);
+	struct origin from;
+	int e = origin_of_file(&from, fd, file);
+
+	if (e < 0)
+		outcome_local(o, e, "%s", strerror(-e));
+	else
+		put_parts(c, streams, &from, url, o);
+}
+
+void
+put_fd(struct cmd *c, struct buffer *b, int streams, uint64_t whole_max, int fd, const char *file,
+       const char *url, struct outcome *o)
+{
 	struct stat st;
 
 	outcome_init(o, "put", url, file);
@@ -156,12 +169,27 @@ put_file(struct cmd *c, struct buffer *b, const char *file, const char *url, str
 			outcome_local(o, (int)n, "reading: %s", strerror((int)-n));
 		else
 			put_memory(c, b->mem, (size_t)n, url, o);
+		progress_add(c, n < 0 || o->error ? 0 : (uint64_t)n);
+	} else if ((uint64_t)st.st_size > whole_max && !c->scality) {
+		put_large(c, streams, fd, file, url, o);
 	} else {
+		progress_more(c, (uint64_t)st.st_size);
 		put_mapped(c, fd, (size_t)st.st_size, url, o);
+		progress_add(c, o->error ? 0 : (uint64_t)st.st_size);
+		progress_end(c);
 	}
+	o->seconds = now_s() - o->seconds;
+}
+
+void
+put_file(struct cmd *c, struct buffer *b, int streams, const char *file, const char *url, struct outcome *o)
+{
+	bool is_stdin = !strcmp(file, "-");
+	int fd = is_stdin ? STDIN_FILENO : open(file, O_RDONLY | O_CLOEXEC);
+
+	put_fd(c, b, streams, GANTRY_REGISTER_MAX, fd, file, url, o);
 	if (fd >= 0 && !is_stdin)
 		close(fd);
-	o->seconds = now_s() - o->seconds;
 }
 
 static int
@@ -186,7 +214,7 @@ cmd_put(struct cmd *c, const char *file, const char *url)
 	if (buffer_init(&b, c->g) < 0)
 		outcome_local(&o, -ENOMEM, "no memory for a buffer");
 	else
-		put_file(c, &b, file, url, &o);
+		put_file(c, &b, c->jobs ? c->jobs : 4, file, url, &o);
 	buffer_fini(&b);
 	return finish(c, &o, false);
 }
@@ -253,28 +281,6 @@ cmd_head(struct cmd *c, const char *url)
 	return tally_exit(c, &t);
 }
 
-static int
-without_bytes(struct cmd *c, struct outcome *o, int e, const struct gantry_result *res)
-{
-	outcome_add(o, e, res);
-	o->seconds = now_s() - o->seconds;
-	explain(o);
-	if (c->json || o->error)
-		report(c, o, false);
-	return !o->error ? EXIT_OK : o->error == -ENOENT ? EXIT_NOT_FOUND : EXIT_FAILED;
-}
-
-int
-cmd_rm(struct cmd *c, const char *url)
-{
-	struct gantry_request req = request_of(c);
-	struct gantry_result res = { .size = sizeof res };
-	struct outcome o;
-
-	outcome_init(&o, "rm", url, NULL);
-	return without_bytes(c, &o, gantry_delete(c->g, url, &req, &res), &res);
-}
-
 int
 cmd_mb(struct cmd *c, const char *url)
 {
@@ -282,7 +288,7 @@ cmd_mb(struct cmd *c, const char *url)
 	struct outcome o;
 
 	outcome_init(&o, "mb", url, NULL);
-	return without_bytes(c, &o, gantry_make_bucket(c->g, url, &res), &res);
+	return report_without_bytes(c, &o, gantry_make_bucket(c->g, url, &res), &res);
 }
 
 int

@@ -2,6 +2,8 @@
 /* What the gantry command says, to people and to programs. */
 #include "client/cmd/cmd.h"
 
+#include "base/printable.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -62,6 +64,22 @@ outcome_local(struct outcome *o, int error, const char *fmt, ...)
 	o->is_local = true;
 }
 
+bool
+outcome_may_pass(const struct outcome *o)
+{
+	switch (o->is_local ? 0 : o->error) {
+	case -ETIMEDOUT:
+	case -ECONNREFUSED:
+	case -EHOSTUNREACH:
+	case -EPIPE:
+	case -EAGAIN:
+	case -EIO:
+		return true;
+	default:
+		return false;
+	}
+}
+
 const char *
 size_text(uint64_t bytes, char out[32])
 {
@@ -104,6 +122,16 @@ json_text(FILE *f, const char *key, const char *text)
 	fputs("\",", f);
 }
 
+const char *
+name_shown(FILE *f, const char *name, char *room, size_t cap)
+{
+	if (!isatty(fileno(f)))
+		return name;
+	snprintf(room, cap, "%s", name);
+	printable(room, "");
+	return room;
+}
+
 /* Which way the bytes went, in one word. */
 static const char *
 path_word(const struct outcome *o)
@@ -128,6 +156,10 @@ report_json(FILE *f, const struct outcome *o)
 	json_text(f, "path", path_word(o));
 	fprintf(f, "\"rdma_bytes\":%llu,\"http_bytes\":%llu,", (unsigned long long)o->rdma_bytes,
 		(unsigned long long)o->http_bytes);
+	if (o->copied_bytes)
+		fprintf(f, "\"copied_bytes\":%llu,", (unsigned long long)o->copied_bytes);
+	if (o->kept_bytes)
+		fprintf(f, "\"kept_bytes\":%llu,", (unsigned long long)o->kept_bytes);
 	if (*o->res.reason)
 		json_text(f, "reason", o->res.reason);
 	if (o->res.has_object_size)
@@ -153,7 +185,12 @@ report_json(FILE *f, const struct outcome *o)
 static void
 report_error(const struct outcome *o)
 {
-	fprintf(stderr, "gantry: %s %s: ", o->op, o->is_local && o->file ? o->file : o->url);
+	char room[4096];
+
+	/* A name may be a server's. */
+	snprintf(room, sizeof room, "%s", o->is_local && o->file ? o->file : o->url);
+	printable(room, "");
+	fprintf(stderr, "gantry: %s %s: ", o->op, room);
 	if (*o->res.code)
 		fprintf(stderr, "%s: ", o->res.code);
 	fprintf(stderr, "%s", *o->res.message ? o->res.message : strerror(-o->error));
@@ -188,6 +225,10 @@ report(const struct cmd *c, const struct outcome *o, bool data_on_stdout)
 	fprintf(f, " in %.3f s", o->seconds);
 	if (bytes)
 		fprintf(f, ", %s", rate_text(bytes, o->seconds, rate));
+	if (o->copied_bytes)
+		fprintf(f, ", %s copied by the server itself", size_text(o->copied_bytes, size));
+	if (o->kept_bytes)
+		fprintf(f, ", %s were there from an earlier run", size_text(o->kept_bytes, size));
 	if (o->res.checksum_verified)
 		fprintf(f, ", checksum verified");
 	if (o->http_bytes && *o->res.reason)
@@ -215,6 +256,32 @@ report_head(const struct cmd *c, const struct outcome *o)
 		printf("crc64nvme      %s\n", o->res.checksum);
 }
 
+void
+would(const struct cmd *c, const char *what, const char *prefix, const char *name)
+{
+	char text[8192], room[8192];
+
+	snprintf(text, sizeof text, "%s%s", prefix, name);
+	if (c->json) {
+		printf("{\"op\":\"%s\",\"dry_run\":true,", what);
+		json_text(stdout, "name", text);
+		printf("\"ok\":true}\n");
+	} else {
+		printf("would %s %s\n", what, name_shown(stdout, text, room, sizeof room));
+	}
+}
+
+int
+report_without_bytes(const struct cmd *c, struct outcome *o, int e, const struct gantry_result *res)
+{
+	outcome_add(o, e, res);
+	o->seconds = now_s() - o->seconds;
+	explain(o);
+	if (c->json || o->error)
+		report(c, o, false);
+	return !o->error ? EXIT_OK : o->error == -ENOENT ? EXIT_NOT_FOUND : EXIT_FAILED;
+}
+
 /* ---- many files ---- */
 
 void
@@ -236,6 +303,8 @@ tally_add(struct tally *t, const struct outcome *o)
 		t->rdma_bytes += o->rdma_bytes;
 		t->http_bytes += o->http_bytes;
 		t->http_files += o->http_bytes > 0;
+		t->copied_bytes += o->copied_bytes;
+		t->kept_bytes += o->kept_bytes;
 		if (o->http_bytes && !*t->reason)
 			memcpy(t->reason, o->res.reason, sizeof t->reason);
 	}
@@ -255,6 +324,13 @@ tally_report(const struct cmd *c, const struct tally *t, const char *op)
 		       op, (unsigned long long)t->files, (unsigned long long)t->failed,
 		       (unsigned long long)t->not_found, (unsigned long long)t->rdma_bytes,
 		       (unsigned long long)t->http_bytes);
+		if (t->copied_bytes)
+			printf("\"copied_bytes\":%llu,", (unsigned long long)t->copied_bytes);
+		if (t->kept_bytes)
+			printf("\"kept_bytes\":%llu,", (unsigned long long)t->kept_bytes);
+		if (!strcmp(op, "sync"))
+			printf("\"same\":%llu,\"deleted\":%llu,", (unsigned long long)t->same,
+			       (unsigned long long)t->deleted);
 		if (*t->reason)
 			json_text(stdout, "reason", t->reason);
 		printf("\"seconds\":%.6f}\n", s);
@@ -265,6 +341,15 @@ tally_report(const struct cmd *c, const struct tally *t, const char *op)
 	printf("%s: %llu files, %s in %.2f s, %s: %s by RDMA, %s by HTTP", op, (unsigned long long)t->files,
 	       size_text(bytes, all), s, rate_text(bytes, s, rate), size_text(t->rdma_bytes, rdma),
 	       size_text(t->http_bytes, http));
+	if (t->copied_bytes)
+		printf(", %s by the server itself", size_text(t->copied_bytes, all));
+	if (t->kept_bytes)
+		printf("; %s were there from an earlier run", size_text(t->kept_bytes, all));
+	if (!strcmp(op, "sync"))
+		printf("; %llu were the same, %llu deleted", (unsigned long long)t->same,
+		       (unsigned long long)t->deleted);
+	if (t->skipped)
+		printf("; %llu links and special files left out", (unsigned long long)t->skipped);
 	if (t->failed)
 		printf("; %llu failed", (unsigned long long)t->failed);
 	if (t->http_bytes)
@@ -288,17 +373,55 @@ shows_progress(const struct cmd *c)
 	return !c->quiet && !c->json && isatty(STDERR_FILENO);
 }
 
+/* One bar for all that goes on. */
+static struct {
+	pthread_mutex_t lock;
+	uint64_t done, total;
+	double start_s, shown_s;
+} bar = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+#define BAR_S .1
+
 void
-progress(const struct cmd *c, uint64_t done, uint64_t total, double start_s)
+progress_more(const struct cmd *c, uint64_t bytes)
 {
-	char have[32], rate[48];
-	int width = total ? (int)((double)done / (double)total * 30) : 0;
+	if (c->total_is_known || !shows_progress(c))
+		return;
+	pthread_mutex_lock(&bar.lock);
+	bar.total += bytes;
+	if (bar.start_s == 0)
+		bar.start_s = now_s();
+	pthread_mutex_unlock(&bar.lock);
+}
+
+static void
+draw(double now)
+{
+	char have[32], all[32], rate[48];
+	int width = bar.total ? (int)((double)bar.done / (double)bar.total * 30) : 0;
+
+	width = width > 30 ? 30 : width;
+	fprintf(stderr, "\r[%.*s%*s] %s of %s %s \033[K", width, "##############################", 30 - width,
+		"", size_text(bar.done, have), size_text(bar.total, all),
+		rate_text(bar.done, now - bar.start_s, rate));
+	fflush(stderr);
+}
+
+void
+progress_add(const struct cmd *c, uint64_t bytes)
+{
+	double now;
 
 	if (!shows_progress(c))
 		return;
-	fprintf(stderr, "\r[%.*s%*s] %s %s ", width, "##############################", 30 - width, "",
-		size_text(done, have), rate_text(done, now_s() - start_s, rate));
-	fflush(stderr);
+	pthread_mutex_lock(&bar.lock);
+	now = now_s();
+	bar.done += bytes;
+	if (now - bar.shown_s > BAR_S || bar.done >= bar.total) {
+		bar.shown_s = now;
+		draw(now);
+	}
+	pthread_mutex_unlock(&bar.lock);
 }
 
 void

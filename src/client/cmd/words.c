@@ -80,11 +80,12 @@ words_bad(const char *cmd, const char *what, const char *word)
 static const char *
 other_name(const char *name)
 {
-	static const char *const other[][2] = { { "upload", "put" },    { "download", "get" },
-						{ "delete", "rm" },     { "remove", "rm" },
-						{ "del", "rm" },        { "sign", "presign" },
-						{ "info", "status" },   { "mkdir", "mb" },
-						{ "make-bucket", "mb" } };
+	static const char *const other[][2] = {
+		{ "upload", "put" },     { "download", "get" }, { "delete", "rm" },   { "remove", "rm" },
+		{ "del", "rm" },         { "sign", "presign" }, { "info", "status" }, { "mkdir", "mb" },
+		{ "make-bucket", "mb" }, { "list", "ls" },      { "dir", "ls" },      { "copy", "cp" },
+		{ "mv", "cp" },          { "mirror", "sync" },  { "rsync", "sync" }
+	};
 
 	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
 		if (!strcmp(other[i][0], name))
@@ -209,6 +210,8 @@ url_fault(enum url_kind kind, const struct named *n, bool scality)
 		return "the URL has a query";
 	if (kind == URL_BENCH || (kind == URL_PREFIX && scality))
 		return NULL;
+	if (kind == URL_SERVER)
+		return NULL;
 	if (!scality && n->bucket_len == 0)
 		return "the URL names no bucket";
 	if (kind == URL_BUCKET)
@@ -237,13 +240,17 @@ with_name(enum command_id id, const char *url, const char *file)
 	return joined;
 }
 
+bool
+words_is_url(const char *word)
+{
+	return !strncmp(word, "http://", 7) || !strncmp(word, "https://", 8);
+}
+
 const char *
 words_url(enum command_id id, const char *url, const char *file, bool scality)
 {
 	const struct command *c = &commands[id];
-	const char *host = !strncmp(url, "http://", 7)    ? url + 7
-			   : !strncmp(url, "https://", 8) ? url + 8
-							  : NULL;
+	const char *host = words_is_url(url) ? strstr(url, "://") + 3 : NULL;
 	struct named n;
 	const char *fault;
 

@@ -16,7 +16,8 @@ enum url_kind {
 	URL_NEW_OBJECT, /* the same, or with a '/' at its end where the file's name goes */
 	URL_PREFIX,     /* a bucket, and perhaps the beginning of keys */
 	URL_BUCKET,
-	URL_BENCH, /* a server, and perhaps a bucket and the beginning of keys */
+	URL_BENCH,  /* a server, and perhaps a bucket and the beginning of keys */
+	URL_SERVER, /* or anything on it */
 };
 
 /* Whom an option concerns. */
@@ -32,7 +33,14 @@ enum {
 	FOR_CAT = 1 << 8,
 	FOR_PRESIGN = 1 << 9,
 	FOR_BENCH = 1 << 10,
-	FOR_KEY = 1 << 11, /* those that change a file of the daemon, and need no library */
+	FOR_KEY = 1 << 11,  /* those that change a file of the daemon, and need no library */
+	FOR_TREE = 1 << 16, /* those that may take all that is below */
+	FOR_LS = 1 << 17,
+	FOR_DU = 1 << 18,
+	FOR_SYNC = 1 << 19,
+	FOR_ASK = 1 << 20,  /* those that ask before they do it */
+	FOR_GLOB = 1 << 21, /* those that choose by name */
+	FOR_DRY = 1 << 22,
 };
 
 enum command_id {
@@ -73,6 +81,8 @@ int words_url_at(enum command_id id);
  * url or allocated; file is what a put stores. */
 const char *words_url(enum command_id id, const char *url, const char *file, bool scality);
 
+/* Tells whether a word is a URL, not a path. */
+bool words_is_url(const char *word);
 /* Prints the help, of one command unless id is COMMAND_NR; returns the program's exit status. */
 int words_help(enum command_id id);
 

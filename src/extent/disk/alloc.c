@@ -32,7 +32,8 @@ struct alloc {
 	uint64_t units_max;
 	uint32_t seg_units, run_units;
 	uint64_t seg_nr, cursor;
-	uint64_t units, free, held_back;
+	uint64_t units, free;
+	uint64_t held, held_used; /* for snapshots in all; what they have of it */
 	struct alloc_run *runs;
 	uint32_t run_nr;
 	uint64_t refills, steals;
@@ -235,6 +236,13 @@ take_range(struct alloc *a, uint32_t want, uint32_t asked, uint32_t min, uint64_
 	}
 }
 
+/* What snapshots are still to get. */
+static uint64_t
+held_back(const struct alloc *a)
+{
+	return a->held > a->held_used ? a->held - a->held_used : 0;
+}
+
 static void
 return_run(struct alloc *a, struct alloc_run *run)
 {
@@ -242,6 +250,13 @@ return_run(struct alloc *a, struct alloc_run *run)
 
 	if (span)
 		give(a, span >> SPAN_BITS, (uint32_t)(span & SPAN_MASK));
+}
+
+static void
+return_runs(struct alloc *a)
+{
+	for (struct alloc_run *r = a->runs; r; r = r->next)
+		return_run(a, r);
 }
 
 /* As take_range(), of what is not held back (units below `keep`); takes back everybody's runs before it gives
@@ -258,8 +273,7 @@ take_or_steal(struct alloc *a, uint32_t want, uint32_t asked, uint32_t min, uint
 		if (got)
 			return got;
 		if (round == 0) {
-			for (struct alloc_run *r = a->runs; r; r = r->next)
-				return_run(a, r);
+			return_runs(a);
 			a->steals++;
 		}
 	}
@@ -324,8 +338,8 @@ is_valid(const struct alloc *a, const struct extent *x)
 	return s->bits && lo >= s->lo && lo < s->hi && x->units <= s->hi - lo;
 }
 
-int
-alloc_mark_used(struct alloc *a, const struct extent *x)
+static int
+mark(struct alloc *a, const struct extent *x, bool is_held)
 {
 	int r = 0;
 
@@ -337,8 +351,22 @@ alloc_mark_used(struct alloc *a, const struct extent *x)
 		r = -EEXIST;
 	else
 		take(a, x->unit, x->units);
+	if (r == 0 && is_held)
+		a->held_used += x->units;
 	pthread_mutex_unlock(&a->lock);
 	return r;
+}
+
+int
+alloc_mark_used(struct alloc *a, const struct extent *x)
+{
+	return mark(a, x, false);
+}
+
+int
+alloc_mark_held(struct alloc *a, const struct extent *x)
+{
+	return mark(a, x, true);
 }
 
 /* ---- taking and giving ---- */
@@ -372,7 +400,7 @@ alloc_run_fini(struct alloc *a, struct alloc_run *run)
 static uint32_t
 lease_units(const struct alloc *a, uint32_t units)
 {
-	uint64_t avail = a->free > a->held_back ? a->free - a->held_back : 0;
+	uint64_t avail = a->free > held_back(a) ? a->free - held_back(a) : 0;
 	uint64_t share = avail / (4 * (uint64_t)(a->run_nr ? a->run_nr : 1));
 
 	if (share > a->run_units)
@@ -401,7 +429,7 @@ alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, uint32_t min_
 	}
 	pthread_mutex_lock(&a->lock);
 	return_run(a, run);
-	got = take_or_steal(a, lease_units(a, units), units, min_units, a->held_back, &unit);
+	got = take_or_steal(a, lease_units(a, units), units, min_units, held_back(a), &unit);
 	if (got) {
 		*ret_x = (struct extent){ unit, got < units ? got : units };
 		if (got > units)
@@ -422,6 +450,7 @@ alloc_take_held(struct alloc *a, uint32_t units, uint32_t min_units, struct exte
 	check(min_units <= units);
 	pthread_mutex_lock(&a->lock);
 	got = take_or_steal(a, units < a->seg_units ? units : a->seg_units, 0, min_units, 0, &unit);
+	a->held_used += got;
 	pthread_mutex_unlock(&a->lock);
 	if (!got)
 		return -ENOSPC;
@@ -429,23 +458,54 @@ alloc_take_held(struct alloc *a, uint32_t units, uint32_t min_units, struct exte
 	return 0;
 }
 
-void
-alloc_free(struct alloc *a, const struct extent *x)
+static void
+give_back(struct alloc *a, const struct extent *x, bool is_held)
 {
 	pthread_mutex_lock(&a->lock);
 	check(is_valid(a, x));
 	check(bits_range(a->seg[x->unit / a->seg_units].bits, (uint32_t)(x->unit % a->seg_units), x->units,
 			 BITS_ALL_CLEAR));
 	give(a, x->unit, x->units);
+	if (is_held) {
+		check(a->held_used >= x->units);
+		a->held_used -= x->units;
+	}
 	pthread_mutex_unlock(&a->lock);
+}
+
+void
+alloc_free(struct alloc *a, const struct extent *x)
+{
+	give_back(a, x, false);
+}
+
+void
+alloc_free_held(struct alloc *a, const struct extent *x)
+{
+	give_back(a, x, true);
 }
 
 void
 alloc_hold_back(struct alloc *a, uint64_t units)
 {
 	pthread_mutex_lock(&a->lock);
-	a->held_back = units;
+	a->held = units;
 	pthread_mutex_unlock(&a->lock);
+}
+
+bool
+alloc_hold_more(struct alloc *a, uint64_t units)
+{
+	bool there;
+
+	pthread_mutex_lock(&a->lock);
+	if (a->free + a->held_used < units)
+		return_runs(a);
+	there = a->free + a->held_used >= units;
+	if (there)
+		a->held = units;
+	pthread_mutex_unlock(&a->lock);
+	return there;
 }
 
 void
@@ -459,7 +519,8 @@ alloc_stats(struct alloc *a, struct alloc_stats *ret_stats)
 	*ret_stats = (struct alloc_stats){ .units = a->units,
 					   .free = a->free,
 					   .leased = leased,
-					   .held_back = a->held_back,
+					   .held_back = held_back(a),
+					   .held_used = a->held_used,
 					   .refills = a->refills,
 					   .steals = a->steals };
 	pthread_mutex_unlock(&a->lock);

@@ -48,6 +48,8 @@ int alloc_add(struct alloc *a, uint64_t unit, uint64_t units);
 /* Marks an extent as used, since a record names it.  0, -ERANGE (not there, or across segments: a
  * damaged record), -EEXIST (two name it). */
 int alloc_mark_used(struct alloc *a, const struct extent *x);
+/* Marks an extent that a snapshot names. */
+int alloc_mark_held(struct alloc *a, const struct extent *x);
 
 /* ---- taking and giving.  A run's calls: its port's thread; the rest: any. ---- */
 
@@ -63,20 +65,27 @@ void alloc_run_fini(struct alloc *a, struct alloc_run *run);
  */
 int alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, uint32_t min_units,
 	       struct extent *ret_x);
-/* Takes space for a snapshot, which may use what is held back; always takes the mutex.  As alloc_take(),
- * but units may be up to seg_units. */
+/* Takes space for a snapshot, which may use what is held back for it; always takes the mutex.  As
+ * alloc_take(), but units may be up to seg_units. */
 int alloc_take_held(struct alloc *a, uint32_t units, uint32_t min_units, struct extent *ret_x);
 /* Gives an extent back to the free space, at once.  It may be a piece of what was taken. */
 void alloc_free(struct alloc *a, const struct extent *x);
 
-/* Makes alloc_take() leave this many units alone.  May be more than are free. */
+/* Gives back what alloc_take_held() took, or alloc_mark_held() marked, or a piece of it. */
+void alloc_free_held(struct alloc *a, const struct extent *x);
+
+/* Keeps this many units for snapshots, those included that they have: alloc_take() leaves the rest alone.  May
+ * be more than there are. */
 void alloc_hold_back(struct alloc *a, uint64_t units);
+/* Does so if they are there; false: they are not, and nothing has changed. */
+bool alloc_hold_more(struct alloc *a, uint64_t units);
 
 struct alloc_stats {
 	uint64_t units;     /* added */
 	uint64_t free;      /* neither used nor leased */
 	uint64_t leased;    /* in runs, not taken yet */
-	uint64_t held_back; /* as set */
+	uint64_t held_back; /* for snapshots, without what they have */
+	uint64_t held_used; /* what they have */
 	uint64_t refills, steals;
 };
 void alloc_stats(struct alloc *a, struct alloc_stats *ret_stats);

@@ -87,6 +87,10 @@
 #ifndef RULE_TRIM_TO_PREVIOUS
 #define RULE_TRIM_TO_PREVIOUS 1
 #endif
+/* §5: the index grows only as long as there is room for the snapshots of what it grows to. */
+#ifndef RULE_GROW_WITH_ROOM
+#define RULE_GROW_WITH_ROOM 1
+#endif
 /* §6: a failed flush is told once, to one caller: who flushes beside the leader tells the disk before the
  * leader believes that its own ended well. */
 #ifndef RULE_FLUSH_ERRORS_SHARED

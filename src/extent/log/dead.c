@@ -2,14 +2,25 @@
 /* Records that died, and what the index holds; see dead.h. */
 #include "extent/log/vol.h"
 
+#include "extent/disk/rules.h"
+
 #include <stdlib.h>
 
-/* What a record takes in a snapshot, about. */
+#define SMALL_BYTES 512u /* in a snapshot */
+
+/* What a record takes in a snapshot. */
 static uint64_t
 snapshot_bytes(const struct rec *r, size_t key_len)
 {
-	return REC_HEAD_BYTES + key_len + r->owner_len + r->inline_len + r->attrs_len +
-	       (r->flags & REC_MAPPED ? 24 : r->entry_nr * rec_entry_bytes(r->body));
+	return align_up(REC_HEAD_BYTES + key_len + r->owner_len + r->sums_len + r->inline_len + r->attrs_len +
+				(r->flags & REC_MAPPED ? 24 : r->entry_nr * rec_entry_bytes(r->body)),
+			8);
+}
+
+static uint64_t
+large(uint64_t bytes)
+{
+	return bytes > SMALL_BYTES ? bytes : 0;
 }
 
 void
@@ -17,29 +28,111 @@ rec_count(struct vol *vol, const uint8_t *key, size_t key_len, const struct rec 
 {
 	struct leader *ld = &vol->leader;
 	uint64_t change = (uint64_t)(born != NULL) - (uint64_t)(died != NULL);
+	uint64_t more = born ? snapshot_bytes(born, key_len) : 0,
+		 less = died ? snapshot_bytes(died, key_len) : 0;
 
 	if (key[0] == KEY_OBJECT && change)
 		atomic_fetch_add_explicit(&vol->stats.objects, change, memory_order_relaxed);
-	ld->rec_nr += change;
-	if (born)
-		ld->rec_bytes += snapshot_bytes(born, key_len);
-	if (died)
-		ld->rec_bytes -= snapshot_bytes(died, key_len);
+	ld->rec_bytes += more - less;
+	ld->large_bytes += large(more) - large(less);
+}
+
+/* ---- room for snapshots ---- */
+
+/*
+ * What the snapshots of such an index take, at worst: two that are kept, and the one that is being made.  A
+ * record that does not fit into what is left of a block leaves that empty: an eighth, for small ones, in blocks
+ * of a single unit; and no more than itself, for a large one.
+ */
+static uint64_t
+units_for(const struct vol *vol, uint64_t rec_bytes, uint64_t large_bytes)
+{
+	return 3 * ((rec_bytes + rec_bytes / 8 + large_bytes) / vol->disk.geo.unit_bytes + 1) + 8;
+}
+
+/* Holds `want` back, and something for what comes, if it is there. */
+static void
+hold(struct vol *vol, uint64_t want)
+{
+	struct leader *ld = &vol->leader;
+	const struct geometry *g = &vol->disk.geo;
+	uint64_t spare = 8 * (uint64_t)g->block_bytes / g->unit_bytes;
+
+	if (alloc_hold_more(vol->disk.alloc, want + spare)) {
+		ld->held_units = want + spare;
+		ld->is_held = true;
+	} else {
+		ld->held_units = want;
+		ld->is_held = alloc_hold_more(vol->disk.alloc, want);
+	}
+	/* Segments are made ahead of that, too. */
+	if (atomic_load(&vol->disk.segs_coming))
+		helper_ring(&vol->helper);
+}
+
+static void
+note_spare(struct vol *vol, uint64_t want)
+{
+	struct leader *ld = &vol->leader;
+
+	/* Three times itself, an eighth, and itself if it is large. */
+	ld->grow_bytes = ld->is_held && ld->held_units > want
+				 ? (ld->held_units - want) * vol->disk.geo.unit_bytes / 7
+				 : 0;
 }
 
 void
 rec_hold_back(struct vol *vol)
 {
 	struct leader *ld = &vol->leader;
-	/* What no block is filled with is less than a record: little for small ones, up to half for large
-	 * ones in blocks of a single unit. */
-	uint64_t nr = ld->rec_nr + 1, spare = ld->rec_bytes / nr > 1024 ? ld->rec_bytes : ld->rec_bytes / 4;
-	uint64_t units = (ld->rec_bytes + spare) / vol->disk.geo.unit_bytes + 8;
+	const struct geometry *g = &vol->disk.geo;
+	uint64_t want = units_for(vol, ld->rec_bytes, ld->large_bytes);
 
-	if (units > ld->held_units || units + 64 < ld->held_units) {
-		ld->held_units = units + 16;
-		alloc_hold_back(vol->disk.alloc, ld->held_units);
+	if (want > ld->held_units || want + 24 * (uint64_t)g->block_bytes / g->unit_bytes < ld->held_units) {
+		hold(vol, want);
+		/* What is missing is kept from data all the same. */
+		if (!ld->is_held)
+			alloc_hold_back(vol->disk.alloc, want);
 	}
+	note_spare(vol, want);
+}
+
+/* What a record of the commit, with those that go with it, adds to a snapshot; what is in the block not looked
+ * at. */
+static uint64_t
+growth(const struct vol *vol, const struct commit *c)
+{
+	uint64_t more = 0, less = 0;
+
+	for (; c; c = c->also) {
+		const uint8_t *key = c->view.key;
+		size_t len = c->view.key_len;
+		const struct rec *r =
+			block_find(vol, key, len, key_hash(key, len)) ? NULL : tree_find(vol->tree, key, len);
+
+		more += c->view.op == REC_PUT ? rec_encoded_bytes(&c->view) : 0;
+		less += r ? snapshot_bytes(r, c->view.key_len) : 0;
+	}
+	return more > less ? more - less : 0;
+}
+
+bool
+rec_may_grow(struct vol *vol, const struct commit *c, size_t bytes)
+{
+	struct leader *ld = &vol->leader;
+	uint64_t more = vol->block.used + bytes, want;
+
+	if (more <= ld->grow_bytes || !RULE_GROW_WITH_ROOM || growth(vol, c) == 0)
+		return true;
+	want = units_for(vol, ld->rec_bytes + more, ld->large_bytes + more);
+	if (ld->is_held && want <= ld->held_units)
+		return true;
+	if (!alloc_hold_more(vol->disk.alloc, want))
+		return false;
+	ld->held_units = want;
+	ld->is_held = true;
+	note_spare(vol, units_for(vol, ld->rec_bytes, ld->large_bytes));
+	return true;
 }
 
 #define DEAD_PER_BLOCK 256

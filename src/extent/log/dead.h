@@ -10,6 +10,7 @@
 #include "extent/index/pin.h"
 #include "extent/log/gc.h"
 
+struct commit;
 struct rec;
 struct vol;
 
@@ -35,7 +36,10 @@ void rec_count(struct vol *vol, const uint8_t *key, size_t key_len, const struct
 	       const struct rec *died);
 /* Gives a dead record's memory back once no reader and no snapshot can see it. */
 void rec_retire(struct vol *vol, struct rec *r);
-/* Tells the allocator what the next snapshot will need. */
+/* Tells the allocator what the snapshots of the index take. */
 void rec_hold_back(struct vol *vol);
+/* Tells whether the index may grow by a commit of that many bytes, its records' and those' that go with it, so
+ * that there will be room for its snapshots. */
+bool rec_may_grow(struct vol *vol, const struct commit *c, size_t bytes);
 
 #endif

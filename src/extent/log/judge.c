@@ -303,7 +303,7 @@ stall(struct vol *vol, struct commit *c)
 
 	if (c->came_ns == 0)
 		c->came_ns = now;
-	if (now - c->came_ns < STALL_NS) {
+	if (now - c->came_ns < (c->view.op == REC_DELETE ? 2 * STALL_NS : STALL_NS)) {
 		vol->leader.have_stalled = true;
 		return V_LATER;
 	}
@@ -311,10 +311,31 @@ stall(struct vol *vol, struct commit *c)
 	return V_NOW;
 }
 
+/* No room for the snapshots of what the index would be.  Some may be on its way. */
+static enum verdict
+no_room(struct vol *vol, struct commit *c)
+{
+	bool coming = atomic_load(&vol->disk.segs_coming);
+	enum verdict v = V_NOW;
+
+	/* How much is in the block is known when it is published. */
+	if (vol->block.records)
+		return V_FULL;
+	if (coming) {
+		atomic_store(&vol->disk.seg_hungry, true);
+		helper_ring(&vol->helper);
+	}
+	if (coming || atomic_load(&vol->dead_nr))
+		v = stall(vol, c);
+	c->result = -ENOSPC;
+	return v;
+}
+
 static enum verdict
 judge_one(struct vol *vol, struct commit *c)
 {
 	bool is_delete = c->view.op == REC_DELETE;
+	size_t bytes;
 	struct state s;
 	enum verdict v;
 
@@ -334,7 +355,10 @@ judge_one(struct vol *vol, struct commit *c)
 	v = judge_state(vol, c, &s);
 	if (v != V_PACKED)
 		return v;
-	switch (block_room(vol, encoded_bytes_all(c), is_delete)) {
+	bytes = encoded_bytes_all(c);
+	if (!is_delete && !rec_may_grow(vol, c, bytes))
+		return no_room(vol, c);
+	switch (block_room(vol, bytes, is_delete)) {
 	case ROOM_NEXT_BLOCK:
 		return V_FULL;
 	case ROOM_LOG_FULL:

@@ -52,7 +52,8 @@ static int
 mark(struct replay *rp, uint64_t ext, const uint8_t *key, size_t len)
 {
 	char name[160] = "a snapshot";
-	int e = alloc_mark_used(rp->vol->disk.alloc, &(struct extent){ ext_unit(ext), ext_nr(ext) });
+	struct extent x = { ext_unit(ext), ext_nr(ext) };
+	int e = key ? alloc_mark_used(rp->vol->disk.alloc, &x) : alloc_mark_held(rp->vol->disk.alloc, &x);
 
 	if (e == 0)
 		return 0;
@@ -217,17 +218,25 @@ collect_all(struct replay *rp)
  * the log; so this can be cut short any number of times, too.
  *
  * Not with a tail, whose data must stay as it is until an epoch block follows it, also where the index calls
- * it free: but records stop well before this (judge_room()), so that behind a tail there is room.
+ * it free: but records stop well before this (block_room()), so that behind a tail there is room.  Only where
+ * the newest superblock was lost, the one before it tells of an older snapshot whose log has been trimmed, and
+ * written over since: that is none.
  */
 static int
 room_for_epoch(struct replay *rp)
 {
 	struct vol *vol = rp->vol;
-	uint64_t at = vol_linear(vol, rp->cut.lap, rp->cut.pos);
+	uint64_t until = vol_linear(vol, rp->cut.lap, rp->cut.pos) + 2 * (uint64_t)vol->disk.geo.block_bytes;
 	int e;
 
-	if (rp->tail || at + 2 * (uint64_t)vol->disk.geo.block_bytes - atomic_load(&vol->snap.trim_at) <=
-				vol->disk.geo.log_bytes)
+	if (until - atomic_load(&vol->snap.trim_at) <= vol->disk.geo.log_bytes)
+		return 0;
+	if (rp->tail && vol->disk.sb.snap[1].id) {
+		report(rp->rep, "%s: the log of the older snapshot %llu was written over; it is given up",
+		       vol->disk.path, (unsigned long long)vol->disk.sb.snap[1].id);
+		snapshot_drop_older(vol);
+	}
+	if (rp->tail)
 		return 0;
 	vol->leader.next = rp->cut;
 	e = snapshot_now(vol, rp->r);
@@ -393,6 +402,11 @@ run(struct replay *rp)
 	atomic_store(&vol->log_used, vol_head(vol) - atomic_load(&vol->snap.trim_at));
 	atomic_store(&vol->disk.segs_coming, disk_segments_left(&vol->disk));
 	rec_hold_back(vol);
+	/* Where there is but one snapshot, another one comes at once. */
+	if (vol->disk.sb.snap[0].id > 1 && !vol->disk.sb.snap[1].id) {
+		atomic_store(&vol->snap.one_left, true);
+		atomic_store(&vol->snap.asked, true);
+	}
 	/* The first port to turn its loop looks for what is to be done: chunks to collect, a snapshot that is
 	 * due. */
 	atomic_store(&vol->want_lead, true);

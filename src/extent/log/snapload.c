@@ -119,7 +119,7 @@ empty_index(struct vol *vol)
 	records_drop_outside(vol);
 	tree_free(vol->tree);
 	vol->tree = NULL;
-	vol->leader.rec_bytes = vol->leader.rec_nr = 0;
+	vol->leader.rec_bytes = vol->leader.large_bytes = 0;
 	atomic_store(&vol->stats.objects, 0);
 	return tree_new(vol->index_bytes, vol->quiesce, &vol->tree);
 }

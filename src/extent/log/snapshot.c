@@ -38,6 +38,7 @@ begin(struct vol *vol)
 		return pin;
 	snap->pin = pin;
 	snap->gen = tree_gen(vol->tree) - 1;
+	snap->bytes = vol->leader.rec_bytes;
 	snap->ref = (struct snap_ref){ .begin = vol->leader.next, .version_max = atomic_load(&vol->version) };
 	atomic_store(&snap->state, SNAP_WANTED);
 	return 0;
@@ -67,12 +68,18 @@ snapshot_check(struct vol *vol)
 int
 snapshot_now(struct vol *vol, struct ring *r)
 {
-	int e = begin(vol);
+	int e;
 
-	if (e == 0) {
+	vol->snap.at_start = true;
+	do {
+		atomic_store(&vol->snap.asked, false);
+		e = begin(vol);
+		if (e < 0)
+			break;
 		e = snapshot_write(vol, r);
 		snapshot_done(vol);
-	}
+	} while (e < 0 && atomic_load(&vol->snap.asked));
+	vol->snap.at_start = false;
 	return e;
 }
 
@@ -108,6 +115,7 @@ struct chain {
 	struct snap_space space;
 	uint8_t *buf;
 	uint32_t len, used, records; /* of the block being filled */
+	uint64_t left;               /* bytes of records to come */
 	bool disk_erred;             /* not for want of space or memory */
 	/* at the last rest, and the log at the beginning */
 	uint64_t rested_ns, commits, log_used;
@@ -173,7 +181,12 @@ static int
 more_space(struct chain *c, struct extent *ret_x)
 {
 	struct vol *vol = c->vol;
-	int e = alloc_take_held(vol->disk.alloc, FMT_BLOCK_MAX / vol->disk.geo.unit_bytes, 1, ret_x);
+	uint64_t bytes = SNAP_HEAD_BYTES + c->left, unit = vol->disk.geo.unit_bytes;
+	int e;
+
+	/* The last one takes no more than it needs. */
+	bytes = bytes < FMT_BLOCK_MAX ? align_up(bytes, unit) : FMT_BLOCK_MAX;
+	e = alloc_take_held(vol->disk.alloc, (uint32_t)(bytes / unit), 1, ret_x);
 
 	return e < 0 ? e : snap_space_add(&c->space, ret_x);
 }
@@ -189,7 +202,7 @@ shrink(struct chain *c)
 
 	if (c->ref.block_nr || units >= x->units)
 		return;
-	alloc_free(c->vol->disk.alloc, &(struct extent){ x->unit + units, x->units - units });
+	alloc_free_held(c->vol->disk.alloc, &(struct extent){ x->unit + units, x->units - units });
 	x->units = units;
 	c->len = block_len(c->vol, x);
 }
@@ -258,6 +271,7 @@ write_chain(struct chain *c)
 		if (e < 0)
 			break;
 		c->used += (uint32_t)rec_encode(c->buf + c->used, &v);
+		c->left -= n < c->left ? n : c->left;
 		c->records++;
 	}
 	free(cur);
@@ -294,10 +308,20 @@ static void
 free_space(struct vol *vol, struct snap_space *s)
 {
 	for (uint32_t i = 0; i < s->nr; i++)
-		alloc_free(vol->disk.alloc, &s->ext[i]);
+		alloc_free_held(vol->disk.alloc, &s->ext[i]);
 	if (s->nr)
 		atomic_fetch_add(&vol->disk.freed_nr, 1);
 	s->nr = 0;
+}
+
+/* The log up to the snapshot's begin may go. */
+static void
+trim_to(struct vol *vol, const struct log_pos *keep)
+{
+	uint64_t at = vol_linear(vol, keep->lap, keep->pos);
+
+	atomic_fetch_sub(&vol->log_used, at - atomic_load(&vol->snap.trim_at));
+	atomic_store(&vol->snap.trim_at, at);
 }
 
 /* The superblock names it: the log before the previous one may go, and the one before that as well. */
@@ -306,7 +330,6 @@ make_current(struct chain *c)
 {
 	struct vol *vol = c->vol;
 	struct snap_space oldest = vol->snap.space[1];
-	const struct log_pos *keep;
 	int e;
 
 	vol->disk.sb.snap[1] = vol->disk.sb.snap[0];
@@ -316,10 +339,8 @@ make_current(struct chain *c)
 		return e;
 	vol->snap.space[1] = vol->snap.space[0];
 	vol->snap.space[0] = c->space;
-	keep = &vol->disk.sb.snap[RULE_TRIM_TO_PREVIOUS ? 1 : 0].begin;
-	atomic_fetch_sub(&vol->log_used,
-			 vol_linear(vol, keep->lap, keep->pos) - atomic_load(&vol->snap.trim_at));
-	atomic_store(&vol->snap.trim_at, vol_linear(vol, keep->lap, keep->pos));
+	trim_to(vol, &vol->disk.sb.snap[RULE_TRIM_TO_PREVIOUS ? 1 : 0].begin);
+	atomic_store(&vol->snap.one_left, false);
 	atomic_store(&vol->snap.begin, vol_linear(vol, c->ref.begin.lap, c->ref.begin.pos));
 	free_space(vol, &oldest);
 	free(oldest.ext);
@@ -331,11 +352,48 @@ make_current(struct chain *c)
 	return 0;
 }
 
+void
+snapshot_drop_older(struct vol *vol)
+{
+	vol->disk.sb.snap[1] = (struct snap_ref){ 0 };
+	atomic_store(&vol->snap.one_left, true);
+	trim_to(vol, &vol->disk.sb.snap[0].begin);
+	free_space(vol, &vol->snap.space[1]);
+}
+
+/*
+ * There is no room for another one.  The older one is there for the day on which the newer cannot be read; the
+ * log must not fill for that: its space is what the next one is written to.  -ENOSPC: there is no older one, or
+ * there is time.
+ */
+static int
+give_up_older(struct vol *vol, struct ring *r)
+{
+	struct snapshot *snap = &vol->snap;
+	struct snap_ref *older = &vol->disk.sb.snap[1];
+	int e;
+
+	if (!older->id || (!snap->at_start && atomic_load(&vol->log_used) <= vol->disk.geo.log_bytes / 2))
+		return -ENOSPC;
+	log_warn("%s: no room for a third snapshot: the older one, %llu, is given up", vol->disk.path,
+		 (unsigned long long)older->id);
+	*older = (struct snap_ref){ 0 };
+	e = disk_write_super(&vol->disk, r);
+	if (e < 0) {
+		disk_fail(&vol->disk, "writing the superblock failed: %s", strerror(-e));
+		return e;
+	}
+	snapshot_drop_older(vol);
+	atomic_store(&snap->asked, true);
+	return 0;
+}
+
 int
 snapshot_write(struct vol *vol, struct ring *r)
 {
-	struct chain c = { .vol = vol, .r = r, .ref = vol->snap.ref };
+	struct chain c = { .vol = vol, .r = r, .ref = vol->snap.ref, .left = vol->snap.bytes };
 	uint64_t begun_ns = clock_ns();
+	bool again = false;
 	int e;
 
 	c.ref.id = vol->disk.sb.snap[0].id + 1;
@@ -359,13 +417,15 @@ snapshot_write(struct vol *vol, struct ring *r)
 		 * does not give back what was just written.  Quarantined: the space is not given back. */
 		disk_fail(&vol->disk, "writing a snapshot failed: %s", strerror(-e));
 	} else {
-		if (e != -ECANCELED)
-			log_warn("%s: a snapshot could not be made (%s); trying again", vol->disk.path,
-				 strerror(-e));
 		if (!disk_failed(&vol->disk))
 			free_space(vol, &c.space);
+		if (e == -ENOSPC)
+			again = give_up_older(vol, r) == 0;
+		if (!again && e != -ECANCELED)
+			log_warn("%s: a snapshot could not be made (%s); trying again", vol->disk.path,
+				 strerror(-e));
 	}
 	free(c.space.ext);
-	atomic_store(&vol->snap.retry_ns, clock_ns() + RETRY_NS);
+	atomic_store(&vol->snap.retry_ns, again ? 0 : clock_ns() + RETRY_NS);
 	return e;
 }

@@ -34,11 +34,15 @@ struct snapshot {
 	int pin;
 	const struct tree_node *root;
 	uint64_t gen;
+	uint64_t bytes;      /* of the records that it will hold */
+	bool at_start;       /* nobody is served meanwhile */
 	struct snap_ref ref; /* of the one being made: leader fills in begin and version, helper the rest */
-	_Atomic uint64_t trim_at;   /* linear log position up to which the log is free again */
-	_Atomic uint64_t begin;     /* linear position of the current snapshot */
-	_Atomic uint64_t retry_ns;  /* after a failed one: not before */
-	_Atomic bool asked;         /* an operator asked: one is due, however little came since */
+	_Atomic uint64_t trim_at;  /* linear log position up to which the log is free again */
+	_Atomic uint64_t begin;    /* linear position of the current snapshot */
+	_Atomic uint64_t retry_ns; /* after a failed one: not before */
+	_Atomic bool
+		asked; /* one is due, however little came since: an operator asked, or there is but one */
+	_Atomic bool one_left;      /* the older one was given up, and there is no other yet */
 	struct snap_space space[2]; /* helper: of the superblock's snap[] */
 };
 
@@ -50,6 +54,9 @@ void snapshot_done(struct vol *vol);
 int snapshot_write(struct vol *vol, struct ring *r);
 /* Makes one at once.  At start. */
 int snapshot_now(struct vol *vol, struct ring *r);
+/* Forgets the older one, whose space and log go back: the superblock is to be written without it before either
+ * is used. */
+void snapshot_drop_older(struct vol *vol);
 /* Adds an extent to s.  0 or -ENOMEM. */
 int snap_space_add(struct snap_space *s, const struct extent *x);
 

@@ -38,7 +38,7 @@
 #define TAIL_BYTES_MAX (256u << 20) /* data of one block that recovery may have to read */
 #define STAMP_NS (5 * NS_PER_MS)    /* an idle log is stamped after this */
 #define RECLAIM_NS (20 * NS_PER_MS) /* how often an idle port looks whether space may go back */
-#define STALL_NS NS_PER_S           /* a PUT waits this long for the log to be trimmed, or for space */
+#define STALL_NS NS_PER_S /* a PUT waits this long for the log to be trimmed, or for space; a delete twice */
 
 /* One thread's access to a volume; the first member of its port. */
 struct vol_port {
@@ -70,9 +70,11 @@ struct leader {
 	struct gc_commit *gc_free, *gc_mem;
 	struct dead *dead_free;
 	struct dead_block *dead_blocks;
-	uint64_t rec_nr;       /* records of the index */
 	uint64_t rec_bytes;    /* what a snapshot of the index would take */
-	uint64_t held_units;   /* as told to the allocator */
+	uint64_t large_bytes;  /* of that, in records that are not small */
+	uint64_t held_units;   /* for snapshots, as told to the allocator */
+	uint64_t grow_bytes;   /* records that the index may grow by until it is asked again */
+	bool is_held;          /* the allocator has as much */
 	uint64_t helper_mark;  /* written_bytes when the helper was rung */
 	struct vol_port *port; /* whose ring has the block or the flush */
 };

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -284,6 +285,35 @@ urls_are_encoded(void **state)
 		gantry_crc64nvme(0, "123456789", 9));
 }
 
+static void
+take_header(void *cookie, const char *name, const char *value)
+{
+	char *out = cookie;
+
+	snprintf(out, 64, "%s=%s", name, value);
+}
+
+static void
+headers_are_handed_on(void **state)
+{
+	static const char *const is[][2] = {
+		{ "ETag: \"x\"\r\n", "etag=\"x\"" },
+		{ "X-Amz-Meta-A:\t b: c \t\r\n", "x-amz-meta-a=b: c" },
+		{ "x:\r\n", "x=" },
+		{ "x: a\033[31mb\r\n", "x=a?[31mb" },
+		{ "no header\r\n", "" },
+		{ ": nothing\r\n", "" },
+		{ "", "" },
+	};
+
+	for (size_t i = 0; i < sizeof is / sizeof *is; i++) {
+		char out[64] = "";
+
+		reply_header_to(is[i][0], strlen(is[i][0]), take_header, out);
+		assert_string_equal(out, is[i][1]);
+	}
+}
+
 int
 main(void)
 {
@@ -291,7 +321,7 @@ main(void)
 		cmocka_unit_test(put_needs_2xx_and_reply), cmocka_unit_test(get_needs_the_bytes_header),
 		cmocka_unit_test(scality_takes_any_2xx),   cmocka_unit_test(headers_are_read_strictly),
 		cmocka_unit_test(strings_are_clean),       cmocka_unit_test(errors_are_named),
-		cmocka_unit_test(urls_are_encoded),
+		cmocka_unit_test(urls_are_encoded),        cmocka_unit_test(headers_are_handed_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,16 +34,20 @@ make_crumbs(struct loop *l)
 {
 	struct alloc *a = extent_port(l->p)->st->vol->disk.alloc;
 	struct extent *x = calloc(CRUMBS_MAX, sizeof *x);
-	int n = 0;
+	int n = 0, held;
 
 	wait_segments(l);
 	check(x);
-	while (alloc_take(a, &extent_port(l->p)->run, 1, 1, &x[n]) == 0 ||
-	       alloc_take_held(a, 1, 1, &x[n]) == 0)
+	while (alloc_take(a, &extent_port(l->p)->run, 1, 1, &x[n]) == 0)
+		check(++n < CRUMBS_MAX);
+	held = n;
+	while (alloc_take_held(a, 1, 1, &x[n]) == 0)
 		check(++n < CRUMBS_MAX);
 	for (int i = 0; i < n; i++) {
-		if (x[i].unit % 2)
+		if (x[i].unit % 2 && i < held)
 			alloc_free(a, &x[i]);
+		else if (x[i].unit % 2)
+			alloc_free_held(a, &x[i]);
 	}
 	free(x);
 }

@@ -58,8 +58,10 @@ segments_come(void)
 static void
 wait_segments(void)
 {
-	for (uint64_t until = clock_ns() + PATIENCE_NS; segments_come() && clock_ns() < until;)
+	for (uint64_t until = clock_ns() + PATIENCE_NS; segments_come() && clock_ns() < until;) {
+		helper_ring(&extent_store(st)->vol->helper);
 		loop_for(&l, 10 * NS_PER_MS);
+	}
 	assert_false(segments_come());
 	loop_for(&l, 20 * NS_PER_MS);
 }

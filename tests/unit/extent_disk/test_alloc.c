@@ -39,23 +39,24 @@ rnd(uint64_t *s)
 struct model {
 	struct alloc *a;
 	struct alloc_run run[PORTS];
-	uint8_t used[UNITS]; /* taken by somebody */
-	uint64_t used_nr, units;
+	uint8_t used[UNITS]; /* taken by somebody: 2, a snapshot */
+	uint64_t used_nr, held_nr, units;
 	struct extent ext[EXTENTS_MAX];
 	uint32_t ext_nr;
 };
 
 static void
-model_take(struct model *m, const struct extent *x)
+model_take(struct model *m, const struct extent *x, bool is_held)
 {
 	assert_true(x->units > 0);
 	assert_true(x->unit + x->units <= UNITS);
 	assert_int_equal(x->unit / SEG, (x->unit + x->units - 1) / SEG);
 	for (uint32_t i = 0; i < x->units; i++) {
 		assert_int_equal(m->used[x->unit + i], 0);
-		m->used[x->unit + i] = 1;
+		m->used[x->unit + i] = is_held ? 2 : 1;
 	}
 	m->used_nr += x->units;
+	m->held_nr += is_held ? x->units : 0;
 	m->ext[m->ext_nr++] = *x;
 }
 
@@ -72,6 +73,7 @@ static void
 model_free(struct model *m, uint32_t i, uint32_t units)
 {
 	struct extent x = { m->ext[i].unit, units };
+	bool is_held = m->used[x.unit] == 2;
 
 	memset(m->used + x.unit, 0, units);
 	m->used_nr -= units;
@@ -79,7 +81,11 @@ model_free(struct model *m, uint32_t i, uint32_t units)
 	m->ext[i].units -= units;
 	if (!m->ext[i].units)
 		m->ext[i] = m->ext[--m->ext_nr];
-	alloc_free(m->a, &x);
+	m->held_nr -= is_held ? units : 0;
+	if (is_held)
+		alloc_free_held(m->a, &x);
+	else
+		alloc_free(m->a, &x);
 }
 
 static void
@@ -90,6 +96,7 @@ compare_stats(struct model *m)
 	alloc_stats(m->a, &st);
 	assert_int_equal(st.units, m->units);
 	assert_int_equal(st.free + st.leased, m->units - m->used_nr);
+	assert_int_equal(st.held_used, m->held_nr);
 }
 
 /* Is there a free range of min that is not held back?  (The model's answer to -ENOSPC.) */
@@ -123,7 +130,8 @@ model_run(uint64_t s, uint64_t held)
 		uint32_t min = 1 + (uint32_t)(rnd(&s) % 20),
 			 units = min + (uint32_t)(rnd(&s) % (RUN - min + 1));
 		int growing = n / 2000 % 2 == 0; /* fills up, then empties */
-		uint64_t dice = rnd(&s) % 100;
+		uint64_t dice = rnd(&s) % 100, keep = held > m.held_nr ? held - m.held_nr : 0;
+		bool is_held = false;
 		int r;
 
 		if (n % 500 == 0 && m.units < UNITS) { /* a segment, or several */
@@ -135,8 +143,9 @@ model_run(uint64_t s, uint64_t held)
 		}
 		if (dice < (growing ? 60 : 30)) {
 			r = alloc_take(m.a, &m.run[rnd(&s) % PORTS], units, min, &x);
-			assert_int_equal(r, has_range(&m, min, held) ? 0 : -ENOSPC);
+			assert_int_equal(r, has_range(&m, min, keep) ? 0 : -ENOSPC);
 		} else if (dice < 62) {
+			is_held = true;
 			r = alloc_take_held(m.a, units, min, &x);
 			assert_int_equal(r, has_range(&m, min, 0) ? 0 : -ENOSPC);
 		} else {
@@ -151,9 +160,16 @@ model_run(uint64_t s, uint64_t held)
 		}
 		if (r == 0) {
 			assert_true(x.units >= min && x.units <= units);
-			model_take(&m, &x);
+			model_take(&m, &x, is_held);
 		}
 		compare_stats(&m);
+		if (dice == 0) {
+			uint64_t more = held + rnd(&s) % 200;
+			bool there = m.units - m.used_nr + m.held_nr >= more;
+
+			assert_int_equal(alloc_hold_more(m.a, more), there);
+			held = there ? more : held;
+		}
 	}
 	while (m.ext_nr)
 		model_free(&m, 0, m.ext[0].units);

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gantry rm: an object, or with -r all whose keys lie below a prefix.  Main thread asks, workers remove. */
+#include "client/cmd/tree.h"
+#include "client/cmd/words.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct removal {
+	struct cmd *c;
+	struct place place;
+	struct tree tree;
+	size_t next;
+	struct batch batch;
+	uint64_t removed;
+};
+
+static bool
+remove_next(void *cookie, struct buffer *b)
+{
+	struct removal *r = cookie;
+	struct gantry_request req = request_of(r->c);
+	struct gantry_result res = { .size = sizeof res };
+	const struct entry *n = NULL;
+	struct outcome o;
+	char *url;
+
+	pthread_mutex_lock(&r->batch.lock);
+	if (r->next < r->tree.nr)
+		n = &r->tree.all[r->next++];
+	pthread_mutex_unlock(&r->batch.lock);
+	if (!n)
+		return false;
+	url = place_url(&r->place, n->name);
+	outcome_init(&o, "rm", url ? url : r->place.word, NULL);
+	if (!url || n->is_raw)
+		outcome_local(&o, -EINVAL, "%s", url ? "the name has a NUL in it" : "no memory");
+	else
+		outcome_add(&o, gantry_delete(r->c->g, url, &req, &res), &res);
+	if (o.error)
+		batch_done(&r->batch, &o);
+	pthread_mutex_lock(&r->batch.lock);
+	r->removed += !o.error;
+	pthread_mutex_unlock(&r->batch.lock);
+	free(url);
+	return true;
+}
+
+static bool
+is_agreed(const struct removal *r)
+{
+	char answer[16], size[32];
+
+	if (r->c->yes)
+		return true;
+	fprintf(stderr, "gantry: remove %zu objects, %s, below %s? [y/N] ", r->tree.nr,
+		size_text(r->tree.bytes, size), r->place.word);
+	fflush(stderr);
+	return fgets(answer, sizeof answer, stdin) && (*answer == 'y' || *answer == 'Y');
+}
+
+static int
+remove_all(struct removal *r)
+{
+	if (r->c->dry_run) {
+		for (size_t i = 0; i < r->tree.nr; i++)
+			would(r->c, "remove", r->place.prefix, r->tree.all[i].name);
+		return EXIT_OK;
+	}
+	if (!is_agreed(r)) {
+		fprintf(stderr, "gantry: nothing was removed\n");
+		return EXIT_FAILED;
+	}
+	if (!batch_run(&r->batch, r->c->jobs ? r->c->jobs : 4, remove_next, r))
+		return EXIT_FAILED;
+	if (r->c->json)
+		printf("{\"op\":\"rm\",\"removed\":%llu,\"failed\":%llu}\n", (unsigned long long)r->removed,
+		       (unsigned long long)r->batch.tally.failed);
+	else if (!r->c->quiet)
+		printf("rm: %llu objects removed\n", (unsigned long long)r->removed);
+	return r->batch.tally.failed || r->removed < r->tree.nr ? EXIT_FAILED : EXIT_OK;
+}
+
+static int
+remove_below(struct cmd *c, const char *url)
+{
+	struct removal r = { .c = c };
+	int rc = EXIT_OK;
+
+	if (!c->yes && !c->dry_run && !isatty(STDIN_FILENO))
+		words_bad("rm", "-r asks before it removes; where nobody can answer it wants --yes", url);
+	place_init(&r.place, url);
+	place_as_directory(&r.place);
+	batch_init(&r.batch, c);
+	if (tree_of_place(c, &r.place, NULL, &r.tree, &rc) == 0) {
+		if (r.tree.nr) {
+			rc = remove_all(&r);
+		} else {
+			fprintf(stderr, "gantry: rm %s: nothing is there\n", url);
+			rc = EXIT_NOT_FOUND;
+		}
+	}
+	tree_fini(&r.tree);
+	batch_fini(&r.batch);
+	place_fini(&r.place);
+	return rc;
+}
+
+/* Ends the program when there is no key. */
+static void
+judge(const struct cmd *c, const char *url)
+{
+	struct place p;
+
+	/* A query may name a version. */
+	if (strchr(url, '?'))
+		return;
+	place_init(&p, url);
+	if (!*p.prefix && !c->scality)
+		words_bad("rm", "the URL names a bucket and no key (with -r all that is in it is removed)",
+			  url);
+	place_fini(&p);
+}
+
+int
+cmd_rm(struct cmd *c, const char *url)
+{
+	struct gantry_request req = request_of(c);
+	struct gantry_result res = { .size = sizeof res };
+	struct outcome o;
+
+	if (c->recursive)
+		return remove_below(c, url);
+	judge(c, url);
+	outcome_init(&o, "rm", url, NULL);
+	return report_without_bytes(c, &o, gantry_delete(c->g, url, &req, &res), &res);
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A store that is full, of data, of records that take no data, or of both: it says so (-ENOSPC, never for long
+ * "not now"), everything can be deleted, also behind a restart, and then it takes objects again.
+ */
+#include "extent/engine.h"
+#include "fixture.h"
+
+#define DISK (48 * MIB)
+#define INFLIGHT 32
+#define ATTRS 11000u
+
+static struct put {
+	struct store_put put;
+	struct store_commit sc;
+	bool busy;
+} slots[INFLIGHT];
+static unsigned busy_nr;
+static uint64_t taken, full, later;
+static char attrs[ATTRS];
+
+static int
+setup(void **state)
+{
+	taken = full = later = 0;
+	return make_store(DISK);
+}
+
+static void
+on_small(struct store_op *op)
+{
+	struct put *p = (struct put *)((char *)op - offsetof(struct put, put.op));
+
+	p->busy = false;
+	busy_nr--;
+	taken += op->result == 0;
+	full += op->result == -ENOSPC;
+	later += op->result == -EAGAIN;
+	assert_true(op->result == 0 || op->result == -ENOSPC || op->result == -EAGAIN);
+}
+
+static const char *
+small_name(char name[32], uint64_t i)
+{
+	snprintf(name, 32, "small-%06llu", (unsigned long long)i);
+	return name;
+}
+
+/* Objects without data until `enough` are there, or many in a row are refused.  How many names were tried. */
+static uint64_t
+put_small(uint64_t from, uint64_t enough)
+{
+	uint64_t n = from, before = full, until = taken + enough;
+
+	while (full < before + 100 && taken < until) {
+		for (int i = 0; i < INFLIGHT; i++) {
+			struct put *p = &slots[i];
+			struct store_key k;
+			char name[32];
+
+			if (p->busy)
+				continue;
+			k = key_of("b", small_name(name, n++));
+			p->put.op.done = on_small;
+			p->sc = (struct store_commit){ .inline_data = "x", .inline_len = 1 };
+			p->sc.meta.attrs = attrs;
+			p->sc.meta.attrs_len = ATTRS;
+			p->busy = true;
+			busy_nr++;
+			if (store_put_init(l.p, &p->put, &k, 1) < 0 ||
+			    store_put_commit(l.p, &p->put, &p->sc) < 0) {
+				store_put_abort(l.p, &p->put);
+				p->busy = false;
+				busy_nr--;
+				later++;
+			}
+		}
+		loop_turn(&l);
+		assert_true(later < 100);
+	}
+	while (busy_nr)
+		loop_turn(&l);
+	return n;
+}
+
+/* Data until there is no room for any. */
+static int
+fill_data(void)
+{
+	static const uint64_t sizes[] = { MIB, 16000 };
+	char name[32];
+	int n = 0, r;
+
+	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+		for (r = 0; r == 0; n += r == 0) {
+			snprintf(name, sizeof name, "data-%d", n);
+			r = put_simple(&l, "b", name, sizes[s], (uint64_t)n);
+		}
+		assert_int_equal(r, -ENOSPC);
+	}
+	return n;
+}
+
+/* Everything, each at once. */
+static void
+delete_all(uint64_t small_nr, int data_nr)
+{
+	char name[32];
+
+	for (int i = 0; i < data_nr; i++) {
+		snprintf(name, sizeof name, "data-%d", i);
+		assert_int_equal(obj_delete(&l, "b", name, NULL), 1);
+	}
+	for (uint64_t i = 0; i < small_nr; i++)
+		assert_true(obj_delete(&l, "b", small_name(name, i), NULL) >= 0);
+	assert_int_equal(put_simple(&l, "b", "again", 3 * MIB, 1), 0);
+	assert_int_equal(obj_check(&l, "b", "again", 3 * MIB, 1), 0);
+	assert_int_equal(disk_info().state, UNIT_OK);
+}
+
+static void
+restart(void)
+{
+	close_store();
+	open_store();
+}
+
+/* Records that the index grows by, on a disk with and without data in front. */
+static void
+test_records(void **state)
+{
+	uint64_t n = put_small(0, UINT64_MAX);
+
+	assert_true(taken > 100);
+	restart();
+	delete_all(n, 0);
+}
+
+static void
+test_data_then_records(void **state)
+{
+	uint64_t n = put_small(0, 200);
+	int data = fill_data();
+
+	n = put_small(n, UINT64_MAX);
+	/* What is there may be written again. */
+	full = 0;
+	put_small(0, 50);
+	restart();
+	n += put_small(n, UINT64_MAX) - n;
+	delete_all(n, data);
+}
+
+/* The room for snapshots is gone, as a store of an earlier version could use it up: the log is trimmed all the
+ * same, by the space of the older snapshot; it is said, and there are two again when there is room. */
+static void
+test_older_given_up(void **state)
+{
+	struct vol *vol = extent_store(st)->vol;
+	struct extent x[4096];
+	uint64_t snapshots;
+	int n = 0;
+
+	put_small(0, 100);
+	for (int i = 0; i < 2; i++) {
+		snapshots = disk_number("snapshots");
+		store_snapshot(st);
+		for (uint64_t until = clock_ns() + PATIENCE_NS;
+		     disk_number("snapshots") == snapshots && clock_ns() < until;)
+			loop_for(&l, 5 * NS_PER_MS);
+	}
+	while (alloc_take_held(vol->disk.alloc, 1, 1, &x[n]) == 0)
+		check(++n < 4096);
+	snapshots = disk_number("snapshots");
+	for (uint64_t i = 0, until = clock_ns() + PATIENCE_NS;
+	     !disk_info().reason[0] && disk_number("snapshots") < snapshots + 1 && clock_ns() < until; i++)
+		put_small(i % 100, 1);
+	/* Either it is the only one just now, or there is another since: in the older one's place. */
+	for (uint64_t until = clock_ns() + PATIENCE_NS;
+	     disk_number("snapshots") == snapshots && clock_ns() < until;)
+		loop_for(&l, 5 * NS_PER_MS);
+	assert_true(disk_number("snapshots") > snapshots);
+	assert_string_equal(disk_info().reason, "");
+	assert_int_equal(later, 0);
+	for (int i = 0; i < n; i++)
+		alloc_free_held(vol->disk.alloc, &x[i]);
+	restart();
+	assert_int_equal(put_simple(&l, "b", "again", MIB, 1), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_records, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_data_then_records, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_older_given_up, setup, remove_store),
+	};
+
+	log_init(LOG_PLAIN, LOG_ERROR);
+	return cmocka_run_group_tests_name("store_full", tests, NULL, NULL);
+}
