@@ -11,12 +11,19 @@ BIG=$((100 << 20))
 [ -z "$QUICK" ] || BIG=$((12 << 20))
 DISK_SIZE=${DISK_SIZE:-2GiB}
 
+# What npm is told on this machine, a line each, for environments that have nothing else of it.  Before clients_daemon, which sets HOME.
+npm_settings() {
+	env | grep -i '^npm_config_'
+	printf 'npm_config_%s\n' "userconfig=$(npm config get userconfig)" "cache=$(npm config get cache)"
+}
+
 need() { [ -x "$1" ] || fail "no $1: scripts/deps clients"; }
 
 # Starts the daemon.  S3 is then a listener for signed requests alone, URL_TLS (with TLS=1) the same over HTTPS, whose
-# certificate is in $T/tls.crt.  WITH_NIC=1: it has a software NIC.
+# certificate is in $T/tls.crt.  WITH_NIC=1: it has a software NIC.  GRANTS='[...]': of
+# the access key, which may do everything without.
 clients_daemon() {
-	echo "- { access_key: AKIACLIENTTEST, secret_key: client/Secret+0123456789 }" >"$T/keys.yaml"
+	echo "- { access_key: AKIACLIENTTEST, secret_key: client/Secret+0123456789${GRANTS:+, grants: $GRANTS} }" >"$T/keys.yaml"
 	chmod 0600 "$T/keys.yaml"
 	LISTEN='  - { address: "127.0.0.1:0", dialect: s3 }'
 	if [ -n "${TLS:-}" ]; then
@@ -56,7 +63,7 @@ odd_files() { # DIR
 }
 
 # Follows a section of docs/recipes.md to the letter, in $T/home, which is HOME then; words are more placeholders (WORD=VALUE).  What was
-# said is in $T/followed.  Nothing of this machine's settings reaches the programs, and of its PATH only Debian's.  ENVIRONMENT=(A=B) adds
+# said is in $T/followed.  Nothing of this machine's settings reaches the programs, and of its PATH only Debian's and ours.  ENVIRONMENT=(A=B) adds
 # to their environment, FOLLOW=(runuser -u nobody --) puts words in front of the shell.
 follow() { # SECTION [WORD=VALUE...]
 	followed "$@" || { tail -n 60 "$T/followed"; fail "the recipe '$1' as it stands in docs/recipes.md"; }
@@ -69,7 +76,7 @@ followed() {
 	set -m
 	(
 		cd "$home" || exit 1
-		PATH=/usr/sbin:/usr/bin:/sbin:/bin
+		PATH=/usr/sbin:/usr/bin:/sbin:/bin:$BUILD
 		exec env -i PATH="$PATH" HOME="$home" LC_ALL=C.UTF-8 NO_PROXY='*' AWS_EC2_METADATA_DISABLED=true "${ENVIRONMENT[@]}" \
 			"${FOLLOW[@]}" bash -eux recipe.sh
 	) >"$T/followed" 2>&1 &

@@ -7,8 +7,7 @@
 . "$(dirname "$0")/clients.sh"
 section=${1:?SECTION}
 FOLLOW=() ENVIRONMENT=()
-# HOME is the test's from clients_daemon on.
-case $section in *[jJ][sS] | *JavaScript) npmrc=$(npm config get userconfig) npm_cache=$(npm config get cache) ;; esac
+case $section in minio-js | *JavaScript) mapfile -t ENVIRONMENT < <(npm_settings) ;; esac
 
 same_big() { assert_same "$T/home/big" "$T/home/big.back"; }
 same_tree() { diff -r "$T/home/tree" "$T/home/${1:-tree.back}" || fail "the tree came back different"; }
@@ -19,11 +18,11 @@ in_parts() { # KEY: it was stored as a multipart upload
 
 free_port() { /usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
-# An image of one layer, which is larger than a chunk of the registry's, in home/image as skopeo's `dir:` has it.
+# An image of one layer, which is larger than what the registry copies in one piece (32 MiB), in home/image as skopeo's `dir:` has it.
 image() {
 	local dir=$T/home/image layer config diff
 	mkdir -p "$dir" "$T/layer/opt"
-	bytes pattern:11 20000000 >"$T/layer/opt/big"
+	bytes pattern:11 40000000 >"$T/layer/opt/big"
 	tar --sort=name --owner=0 --group=0 --mtime=@0 -C "$T/layer" -cf "$T/layer.tar" opt
 	diff=$(sha256sum <"$T/layer.tar" | cut -d' ' -f1)
 	gzip -n1 <"$T/layer.tar" >"$T/layer.gz"
@@ -38,6 +37,76 @@ image() {
 		"layers":[{"mediaType":"application/vnd.docker.image.rootfs.diff.tar.gzip","size":$(stat -c %s "$dir/$layer"),"digest":"sha256:$layer"}]}
 	END
 	printf 'Directory Transport Version: 1.1\n' >"$dir/version"
+}
+
+# ---- what users do later, by the recipe's own settings ----
+
+# More backups, the old ones forgotten and their data pruned.
+restic_goes_on() {
+	(
+		cd "$T/home" || exit 1
+		"$ROOT/scripts/recipe" restic . "HOST:9000=$S3" "ACCESS_KEY=$AWS_ACCESS_KEY_ID" "SECRET_KEY=$AWS_SECRET_ACCESS_KEY"
+		. ./restic.env
+		bytes pattern:12 30000000 >"more"
+		cp -r tree tree2
+		set -e
+		restic -q backup tree more
+		restic -q backup tree2
+		restic -q forget --keep-last 1 --group-by '' --prune --max-unused 0
+		restic -q check --read-data
+		restic -q restore latest --target later
+		diff -r tree2 later/tree2
+		[ "$(restic -q snapshots --json | tr -cd '{' | wc -c)" = 1 ]
+		[ -z "$(restic -q list locks)" ]
+	) >"$T/out" 2>&1 || fail "restic: more backups, and pruned: $(tail -n 20 "$T/out")"
+}
+
+# Files that change under the mount, and a directory beside it where the same is done.
+s3fs_goes_on() {
+	local d mount
+	mount=$(sed -n '/^s3fs /{N;p;q}' "$T/home/recipe.sh")
+	mkdir "$T/home/twin"
+	(cd "$T/home" && HOME=$T/home eval "$mount" && cp -r big tree twin) || fail "s3fs: the second mount"
+	for d in mnt twin; do
+		(
+			set -e
+			cd "$T/home/$d"
+			echo more >>big
+			dd if=../tree/plain.txt of=big bs=100 seek=77777 conv=notrunc status=none
+			mv big large
+			truncate -s 12345678 large
+			truncate -s 13000000 large
+			mkdir -p dir/below
+			mv large dir/
+			cp dir/large .
+			ln -s dir/large link
+			chmod 600 large
+			mv tree moved
+			rm -r 'moved/sub dir' moved/plain.txt
+			rmdir dir/below
+			for i in $(seq 25); do echo "$i" >many"$i"; done
+			rm many1*
+		) || fail "s3fs: changes in $d"
+	done
+	umount "$T/home/mnt"
+	(cd "$T/home" && HOME=$T/home eval "$mount") || fail "s3fs: the third mount"
+	diff -r --no-dereference "$T/home/mnt" "$T/home/twin" || fail "s3fs: what was changed came back different"
+	assert_eq "$(stat -c %a "$T/home/mnt/large")" 600 "mode"
+	umount "$T/home/mnt"
+}
+
+# The image is deleted, and its blobs collected.
+registry_goes_on() {
+	local pid blobs="/usr/bin/aws --endpoint-url $URL_S3 s3 ls --recursive s3://from-registry/docker/registry/v2/blobs/"
+	assert_eq "$($blobs | grep -c /data)" 3 "blobs of the image"
+	(cd "$T/home" && exec /usr/bin/docker-registry serve registry.yml >"$T/registry.log" 2>&1) &
+	pid=$!
+	curl -sS --fail --retry 30 --retry-connrefused "http://$registry/v2/" >"$T/out" 2>&1 || fail "the registry: $(cat "$T/registry.log")"
+	/usr/bin/skopeo delete --tls-verify=false "docker://$registry/team/image:1" || fail "skopeo delete"
+	kill $pid
+	wait $pid
+	/usr/bin/docker-registry garbage-collect "$T/home/registry.yml" >"$T/out" 2>&1 || fail "garbage-collect: $(tail "$T/out")"
+	assert_eq "$($blobs | grep -c /data)" 0 "blobs after the collection: $(tail "$T/out")"
 }
 
 # A cluster of PostgreSQL under home, which belongs to postgres: it does not run as root.
@@ -73,6 +142,8 @@ sql() { as_postgres psql -qAtc "$1" || fail "psql: $1"; }
 
 [ "$section" != pgBackRest ] || TLS=1
 [ "$section" != 'Was it RDMA?' ] || WITH_NIC=1
+# A key for these buckets alone is enough.
+GRANTS='[{ bucket: "from-*" }]'
 clients_daemon
 recipe_files
 case $section in
@@ -82,7 +153,7 @@ Before)
 	[ -s "$T/home/big" ] && [ -s "$T/home/tree/below/two" ] || fail "no files"
 	;;
 'Was it RDMA?')
-	ENVIRONMENT=("PATH=$BUILD:/usr/bin:/bin" "BUILD=$BUILD" "SOFTNIC_DIR=$SOFTNIC_DIR")
+	ENVIRONMENT=("BUILD=$BUILD" "SOFTNIC_DIR=$SOFTNIC_DIR")
 	FOLLOW=("$ROOT/scripts/with-softnic" -d 1)
 	follow "$section" "HOST:9001=$ADMIN"
 	same_big
@@ -129,6 +200,7 @@ restic)
 	assert_same "$T/home/big" "$T/home/restored/big"
 	grep -q 'no errors were found' "$T/followed" || fail "restic check: $(cat "$T/followed")"
 	refused 'Access Denied.' "$section"
+	restic_goes_on
 	;;
 s3fs)
 	[ -c /dev/fuse ] || fail "no /dev/fuse: s3fs cannot mount here"
@@ -138,11 +210,14 @@ s3fs)
 	same_tree
 	served from-s3fs/big big
 	in_parts from-s3fs/big
+	s3fs_goes_on
 	;;
 docker-registry)
 	image
-	follow "$section" "localhost:5000=localhost:$(free_port)"
+	registry=localhost:$(free_port)
+	follow "$section" "localhost:5000=$registry"
 	diff -r "$T/home/image" "$T/home/image.back" || fail "the image came back different"
+	registry_goes_on
 	;;
 pgBackRest)
 	cluster
@@ -153,8 +228,6 @@ pgBackRest)
 	[ -d "$T/home/data.before" ] || fail "restored over the old directory"
 	;;
 'AWS SDK for JavaScript' | minio-js)
-	# npm's own settings and its cache are the machine's.
-	ENVIRONMENT=("npm_config_userconfig=$npmrc" "npm_config_cache=$npm_cache")
 	case $section in minio-js) bucket=from-minio-js ;; *) bucket=from-js ;; esac
 	follow "$section" "HOST=${S3%:*}" "port: 9000=port: ${S3#*:}"
 	same_big
