@@ -6,6 +6,7 @@
  */
 #include "auth/auth_int.h"
 
+#include "base/address.h"
 #include "base/hex.h"
 
 #include <openssl/crypto.h>
@@ -145,8 +146,11 @@ check_time(const struct auth_env *env, const struct sigv4 *s, uint64_t now_s, co
 
 /* What the credential itself asks for, once it is known that its holder speaks. */
 static enum fault
-check_entry(const struct auth_entry *e, const struct sigv4 *s, uint64_t now_s, const char **ret_why)
+check_entry(const struct auth_env *env, const struct auth_entry *e, const struct sigv4 *s, uint64_t now_s,
+	    const char **ret_why)
 {
+	struct in6_addr from;
+
 	if (e->token && !s->token.len)
 		return refuse(ret_why, FAULT_ACCESS_KEY, "This access key is used with a security token.");
 	if (s->token.len && (!e->token || e->token_len != s->token.len ||
@@ -156,6 +160,10 @@ check_entry(const struct auth_entry *e, const struct sigv4 *s, uint64_t now_s, c
 	if (e->have_expires && now_s >= e->expires_s)
 		return e->token ? refuse(ret_why, FAULT_EXPIRED_TOKEN, "The security token has expired.")
 				: refuse(ret_why, FAULT_ACCESS_KEY, "The access key has expired.");
+	/* A peer without an address is in no list. */
+	if (e->from_nr && (!address_in6(env->peer, &from) || !conf_nets_have(e->from, e->from_nr, &from)))
+		return refuse(ret_why, FAULT_ACCESS_DENIED,
+			      "The access key is not good from this address (from).");
 	return FAULT_NONE;
 }
 
@@ -192,7 +200,7 @@ try_entries(const struct auth_env *env, const struct sigv4 *s, uint64_t now_s,
 			continue;
 		if (!kept)
 			signing_key_keep(&e[i], s->stamp, s->region, key);
-		f = check_entry(&e[i], s, now_s, ret_why);
+		f = check_entry(env, &e[i], s, now_s, ret_why);
 		if (f == FAULT_NONE) {
 			id->entry = &e[i];
 			id->keys = auth_keys_get(env->keys);

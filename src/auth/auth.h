@@ -145,10 +145,13 @@ enum fault auth_check_form(const struct auth_env *env, const struct auth_form *f
 /* ---- grants ---- */
 
 enum auth_right {
-	AUTH_READ,   /* an object's bytes, headers, tags */
-	AUTH_WRITE,  /* make, replace, delete an object; its uploads */
-	AUTH_LIST,   /* names in a bucket: key is the prefix asked for; NULL key: that the bucket exists */
-	AUTH_BUCKET, /* make, delete, configure a bucket */
+	AUTH_READ,    /* an object's bytes, headers, tags */
+	AUTH_WRITE,   /* make an object; its uploads */
+	AUTH_REPLACE, /* ... and put another in its place, or change it: not no_overwrite */
+	AUTH_DELETE,  /* ... and remove it: not no_delete */
+	AUTH_LIST,    /* names in a bucket: key is the prefix asked for; NULL key: that the bucket exists */
+	AUTH_BUCKET,  /* make, configure a bucket */
+	AUTH_DELETE_BUCKET, /* ... and delete it: not no_delete */
 };
 bool auth_may(const struct identity *id, enum auth_right right, const char *bucket, size_t bucket_len,
 	      const char *key, size_t key_len);
@@ -156,6 +159,11 @@ bool auth_may(const struct identity *id, enum auth_right right, const char *buck
  * DeleteObjects names its keys in the body: auth_may() for each; ListBuckets is allowed to everybody
  * known, and shows what auth_may(AUTH_LIST) says. */
 bool auth_allows(const struct identity *id, const struct target *t);
+/* Returns what to answer who may not do that: the condition that is in the way, or that there is no grant. */
+enum fault auth_denial(const struct identity *id, enum auth_right right, const char *bucket,
+		       size_t bucket_len, const char *key, size_t key_len);
+/* Returns it for a request that auth_allows() does not allow. */
+enum fault auth_denial_of(const struct identity *id, const struct target *t);
 
 /* Tells whether a token of theirs may name that address: one of the `gids` of the access key, if it has
  * such a list.  NULL: a token without an address, which is in no list.  Says nothing of what rdma/ allows. */

@@ -32,12 +32,14 @@ struct auth_entry {
 	char *secret; /* "AWS4" and the key */
 	char *token;  /* NULL: none */
 	size_t secret_len, token_len;
-	bool read_only, have_expires;
+	bool read_only, no_delete, no_overwrite, have_expires;
 	uint64_t expires_s;
 	struct auth_grant *grant; /* none: everything */
 	int grant_nr;
 	struct conf_net *gid; /* that tokens may name; none: what rdma.allow says */
 	int gid_nr;
+	struct conf_net *from; /* where requests may come from; none: anywhere */
+	int from_nr;
 	struct signing_cache cache[2];
 };
 

@@ -216,7 +216,9 @@ pair(struct reader *rd, const yaml_node_pair_t *p, const char *path, const char 
 	if (!known[i]) {
 		fail(rd, k, path,
 		     "unknown key; there are access_key, secret_key, session_token, expires, read_only, "
-		     "grants, gids, and in a grant bucket, prefix, read_only");
+		     "no_delete, "
+		     "no_overwrite, from, grants, gids, and in a grant bucket, prefix, read_only, no_delete, "
+		     "no_overwrite");
 		return NULL;
 	}
 	snprintf(name, cap, "%s.%s", path, known[i]);
@@ -238,7 +240,8 @@ want(struct reader *rd, const yaml_node_t *n, yaml_node_type_t type, const char 
 static void
 take_grant(struct reader *rd, const yaml_node_t *n, const char *path, struct auth_grant *g)
 {
-	static const char *const known[] = { "bucket", "prefix", "read_only", NULL };
+	static const char *const known[] = { "bucket",    "prefix",       "read_only",
+					     "no_delete", "no_overwrite", NULL };
 	bool bucket = false;
 
 	if (!want(rd, n, YAML_MAPPING_NODE, path))
@@ -255,7 +258,10 @@ take_grant(struct reader *rd, const yaml_node_t *n, const char *path, struct aut
 		else if (strcmp(key, "prefix") == 0)
 			take_prefix(rd, v, name, g);
 		else
-			take_bool(rd, v, name, &g->read_only);
+			take_bool(rd, v, name,
+				  strcmp(key, "read_only") == 0   ? &g->read_only
+				  : strcmp(key, "no_delete") == 0 ? &g->no_delete
+								  : &g->no_overwrite);
 	}
 	if (!bucket)
 		fail(rd, n, path, "bucket is missing");
@@ -290,8 +296,10 @@ take_grants(struct reader *rd, const yaml_node_t *n, const char *path, struct au
 
 /* ---- addresses ---- */
 
+/* A list of at most max addresses and blocks. */
 static void
-take_gids(struct reader *rd, const yaml_node_t *n, const char *path, struct auth_entry *e)
+take_nets(struct reader *rd, const yaml_node_t *n, const char *path, size_t max, struct conf_net **nets,
+	  int *ret_nr)
 {
 	size_t nr;
 
@@ -299,13 +307,12 @@ take_gids(struct reader *rd, const yaml_node_t *n, const char *path, struct auth
 		return;
 	nr = (size_t)(n->data.sequence.items.top - n->data.sequence.items.start);
 	/* An empty list could be read as all or as none. */
-	if (e->gid || nr == 0 || nr > AUTH_GIDS_MAX) {
-		fail(rd, n, path, e->gid ? "given twice" : "expected 1 to %d addresses or blocks",
-		     AUTH_GIDS_MAX);
+	if (*nets || nr == 0 || nr > max) {
+		fail(rd, n, path, *nets ? "given twice" : "expected 1 to %zu addresses or blocks", max);
 		return;
 	}
-	e->gid = calloc(nr, sizeof *e->gid);
-	if (!e->gid) {
+	*nets = calloc(nr, sizeof **nets);
+	if (!*nets) {
 		rd->no_memory = true;
 		return;
 	}
@@ -318,7 +325,7 @@ take_gids(struct reader *rd, const yaml_node_t *n, const char *path, struct auth
 			continue;
 		/* What is behind a NUL is no address either. */
 		if (strlen(text_of(v).p) != text_of(v).len ||
-		    conf_net_parse(text_of(v).p, &e->gid[e->gid_nr++]) < 0)
+		    conf_net_parse(text_of(v).p, &(*nets)[(*ret_nr)++]) < 0)
 			fail(rd, v, name, "expected an address or a block (10.0.0.5, 10.0.0.0/8, fd00::/8)");
 	}
 }
@@ -329,7 +336,11 @@ static void
 take_value(struct reader *rd, const yaml_node_t *v, const char *name, const char *key, struct auth_entry *e)
 {
 	if (strcmp(key, "gids") == 0) {
-		take_gids(rd, v, name, e);
+		take_nets(rd, v, name, AUTH_GIDS_MAX, &e->gid, &e->gid_nr);
+		return;
+	}
+	if (strcmp(key, "from") == 0) {
+		take_nets(rd, v, name, AUTH_FROM_MAX, &e->from, &e->from_nr);
 		return;
 	}
 	if (strcmp(key, "grants") == 0) {
@@ -346,6 +357,10 @@ take_value(struct reader *rd, const yaml_node_t *v, const char *name, const char
 		take_text(rd, v, name, 1, AUTH_TOKEN_MAX, "", "", &e->token, &e->token_len);
 	else if (strcmp(key, "read_only") == 0)
 		take_bool(rd, v, name, &e->read_only);
+	else if (strcmp(key, "no_delete") == 0)
+		take_bool(rd, v, name, &e->no_delete);
+	else if (strcmp(key, "no_overwrite") == 0)
+		take_bool(rd, v, name, &e->no_overwrite);
 	else {
 		e->have_expires = true;
 		if (credentials_time(text_of(v), &e->expires_s) < 0)
@@ -356,8 +371,10 @@ take_value(struct reader *rd, const yaml_node_t *v, const char *name, const char
 static void
 take_entry(struct reader *rd, const yaml_node_t *n, const char *path, struct auth_entry *e)
 {
-	static const char *const known[] = { "access_key", "secret_key", "session_token", "expires",
-					     "read_only",  "grants",     "gids",          NULL };
+	static const char *const known[] = { "access_key",   "secret_key", "session_token",
+					     "expires",      "read_only",  "no_delete",
+					     "no_overwrite", "from",       "grants",
+					     "gids",         NULL };
 
 	if (!want(rd, n, YAML_MAPPING_NODE, path))
 		return;

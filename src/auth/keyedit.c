@@ -4,6 +4,7 @@
 
 #include "auth/auth_int.h"
 #include "base/printable.h"
+#include "conf/conf.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>
@@ -277,6 +278,15 @@ put_grants(FILE *f, const struct key_wish *w, const struct style *s)
 }
 
 static void
+put_if(FILE *f, bool is_true, const char *name, const struct style *s)
+{
+	if (!is_true)
+		return;
+	put_next(f, s);
+	fprintf(f, "%s: true", name);
+}
+
+static void
 put_entry(FILE *f, const struct key_pair *pair, const struct key_wish *w, const struct style *s)
 {
 	if (s->in_brackets)
@@ -290,9 +300,17 @@ put_entry(FILE *f, const struct key_pair *pair, const struct key_wish *w, const 
 		put_next(f, s);
 		fprintf(f, "expires: \"%s\"", w->expires);
 	}
-	if (w->read_only) {
+	put_if(f, w->read_only, "read_only", s);
+	put_if(f, w->no_delete, "no_delete", s);
+	put_if(f, w->no_overwrite, "no_overwrite", s);
+	if (w->from_nr) {
 		put_next(f, s);
-		fputs("read_only: true", f);
+		fputs("from: [", f);
+		for (int i = 0; i < w->from_nr; i++) {
+			fputs(i ? ", " : "", f);
+			put_quoted(f, w->from[i]);
+		}
+		putc(']', f);
 	}
 	if (w->bucket_nr || w->prefix)
 		put_grants(f, w, s);
@@ -316,6 +334,14 @@ key_wish_prefix(const char *text)
 
 	free(copy);
 	return good;
+}
+
+bool
+key_wish_from(const char *text)
+{
+	struct conf_net net;
+
+	return conf_net_parse(text, &net) == 0;
 }
 
 bool

@@ -24,14 +24,18 @@ struct key_wish {
 	const char *const *bucket; /* names, beginnings with *, or *; none: all */
 	int bucket_nr;
 	const char *prefix; /* of keys in these; NULL: any */
-	bool read_only;
-	const char *expires; /* a time as the file has it; NULL: never */
+	bool read_only, no_delete, no_overwrite;
+	const char *expires;     /* a time as the file has it; NULL: never */
+	const char *const *from; /* addresses and blocks; none: anywhere */
+	int from_nr;
 };
 
 /* Tells whether the text is good for that field of struct key_wish. */
 bool key_wish_bucket(const char *text);
 /* Tells it of a prefix. */
 bool key_wish_prefix(const char *text);
+/* Tells it of an address or block. */
+bool key_wish_from(const char *text);
 /* Tells it of a time, and gives it in seconds since 1970. */
 bool key_wish_expires(const char *text, uint64_t *ret_s);
 

@@ -36,6 +36,7 @@ entry_wipe(struct auth_entry *e)
 		free(e->grant[i].prefix);
 	free(e->grant);
 	free(e->gid);
+	free(e->from);
 	OPENSSL_cleanse(e, sizeof *e);
 }
 
@@ -107,12 +108,16 @@ auth_keys_info(const struct auth_keys *keys, int i, struct auth_key_info *ret)
 	*ret = (struct auth_key_info){ .access_key = e->access_key,
 				       .session_token = e->token,
 				       .read_only = e->read_only,
+				       .no_delete = e->no_delete,
+				       .no_overwrite = e->no_overwrite,
 				       .have_expires = e->have_expires,
 				       .expires_s = e->expires_s,
 				       .grant = e->grant,
 				       .grant_nr = e->grant_nr,
 				       .gid = e->gid,
-				       .gid_nr = e->gid_nr };
+				       .gid_nr = e->gid_nr,
+				       .from = e->from,
+				       .from_nr = e->from_nr };
 	return true;
 }
 
@@ -127,6 +132,7 @@ grant_same(const struct auth_grant *a, const struct auth_grant *b)
 {
 	return a->bucket_len == b->bucket_len && memcmp(a->bucket, b->bucket, a->bucket_len) == 0 &&
 	       a->any_suffix == b->any_suffix && a->read_only == b->read_only &&
+	       a->no_delete == b->no_delete && a->no_overwrite == b->no_overwrite &&
 	       a->prefix_len == b->prefix_len &&
 	       (a->prefix_len == 0 || memcmp(a->prefix, b->prefix, a->prefix_len) == 0);
 }
@@ -147,7 +153,8 @@ bool
 entry_same(const struct auth_entry *a, const struct auth_entry *b)
 {
 	if (!text_same(a->access_key, b->access_key) || !text_same(a->secret, b->secret) ||
-	    !text_same(a->token, b->token) || a->read_only != b->read_only ||
+	    !text_same(a->token, b->token) || a->read_only != b->read_only || a->no_delete != b->no_delete ||
+	    a->no_overwrite != b->no_overwrite || !nets_same(a->from, a->from_nr, b->from, b->from_nr) ||
 	    a->have_expires != b->have_expires || a->expires_s != b->expires_s ||
 	    a->grant_nr != b->grant_nr || !nets_same(a->gid, a->gid_nr, b->gid, b->gid_nr))
 		return false;

@@ -19,6 +19,7 @@
 #define AUTH_KEYS_MAX 4096 /* entries of a credentials file */
 #define AUTH_GRANTS_MAX 64 /* of one entry */
 #define AUTH_GIDS_MAX 64   /* likewise */
+#define AUTH_FROM_MAX 64   /* likewise */
 #define AUTH_PREFIX_MAX 1024
 
 /* An immutable set of credentials; counted, shared by all threads.  Secrets are wiped when the last reference
@@ -39,7 +40,7 @@ struct auth_grant {
 	char bucket[64]; /* without the '*' */
 	uint8_t bucket_len;
 	bool any_suffix; /* "name*" and "*" */
-	bool read_only;
+	bool read_only, no_delete, no_overwrite;
 	uint16_t prefix_len;
 	char *prefix; /* NULL: none */
 };
@@ -48,12 +49,14 @@ struct auth_grant {
 struct auth_key_info {
 	const char *access_key;
 	bool session_token; /* has one */
-	bool read_only, have_expires;
+	bool read_only, no_delete, no_overwrite, have_expires;
 	uint64_t expires_s;
 	const struct auth_grant *grant; /* none: everything */
 	int grant_nr;
 	const struct conf_net *gid; /* none: what rdma.allow says */
 	int gid_nr;
+	const struct conf_net *from; /* none: anywhere */
+	int from_nr;
 };
 /* Returns how many entries there are; NULL: none. */
 int auth_keys_nr(const struct auth_keys *keys);

@@ -144,15 +144,18 @@ enum op_body {
 };
 /* What an access key must have been granted for an operation: asked by auth_allows(). */
 enum op_right {
-	RIGHT_BUCKET,      /* all of the bucket, to make or change it; the strictest, so the default */
-	RIGHT_WRITE_KEY,   /* to write the key */
-	RIGHT_COPY,        /* to write the key, and to read the one it is copied from */
-	RIGHT_READ_KEY,    /* to read the key */
-	RIGHT_LIST_BUCKET, /* to list all of the bucket: its configuration */
-	RIGHT_LIST_PREFIX, /* to list the keys that begin with the prefix asked for */
-	RIGHT_SEE_BUCKET,  /* to know of the bucket; each key is asked for later */
-	RIGHT_KNOWN,       /* nothing, but to be somebody; each bucket is asked for later */
-	RIGHT_ANYBODY,     /* nothing, or asked for later */
+	RIGHT_BUCKET,        /* all of the bucket, to make or change it; the strictest, so the default */
+	RIGHT_DELETE_BUCKET, /* the same, and to delete: the bucket, or by its rules what is in it */
+	RIGHT_WRITE_KEY,     /* to write the key */
+	RIGHT_REPLACE_KEY,   /* to change what the key names */
+	RIGHT_DELETE_KEY,    /* to remove it */
+	RIGHT_COPY,          /* to write the key, and to read the one it is copied from */
+	RIGHT_READ_KEY,      /* to read the key */
+	RIGHT_LIST_BUCKET,   /* to list all of the bucket: its configuration */
+	RIGHT_LIST_PREFIX,   /* to list the keys that begin with the prefix asked for */
+	RIGHT_SEE_BUCKET,    /* to know of the bucket; each key is asked for later */
+	RIGHT_KNOWN,         /* nothing, but to be somebody; each bucket is asked for later */
+	RIGHT_ANYBODY,       /* nothing, or asked for later */
 };
 /* Says what is known of an operation besides its name: its row of op.def. */
 struct op_info {

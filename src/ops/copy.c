@@ -151,6 +151,8 @@ replace_attrs(struct req *rq)
 	struct store_del *del;
 	int r;
 
+	if (f == FAULT_NONE && !may_key(rq, AUTH_REPLACE, rq->target.key, rq->target.key_len))
+		f = FAULT_NO_OVERWRITE;
 	if (f == FAULT_NONE && crc->given && sum_to_u64(crc->value) != rq->obj.crc64)
 		f = FAULT_BAD_DIGEST;
 	if (f == FAULT_NONE)

@@ -169,8 +169,10 @@ go(struct del_slot *s, int index)
 	const struct xml_delete_key *k = &j->body.keys[index];
 	struct store_pre none = { .kind = PRE_NONE };
 
-	if (k->fault != FAULT_NONE || !may_key(s->rq, AUTH_WRITE, k->key, k->key_len)) {
-		j->fault[index] = (uint8_t)(k->fault != FAULT_NONE ? k->fault : FAULT_ACCESS_DENIED);
+	if (k->fault != FAULT_NONE || !may_key(s->rq, AUTH_DELETE, k->key, k->key_len)) {
+		j->fault[index] = (uint8_t)(k->fault != FAULT_NONE
+						    ? k->fault
+						    : why_not_key(s->rq, AUTH_DELETE, k->key, k->key_len));
 		log_key(s->rq, index);
 		return;
 	}

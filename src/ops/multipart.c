@@ -426,7 +426,7 @@ complete_go(struct req *rq)
 	c->meta.etag = rq->etag;
 	c->meta.attrs = t->attrs;
 	c->meta.attrs_len = t->attrs_len;
-	put_fill_pre(t, &c->pre);
+	put_fill_write_pre(rq, &c->pre);
 	c->part_min_bytes = PART_MIN_BYTES;
 	c->have_expect_size = t->have_mp_object_size;
 	c->expect_size_bytes = t->mp_object_size;

@@ -24,6 +24,8 @@ enum verdict put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next);
  * what it has to judge. */
 enum fault put_pre_fault(const struct target *t, const char **ret_why);
 void put_fill_pre(const struct target *t, struct store_pre *pre);
+/* Fills in the same of what makes an object, and whether its access key has to keep the one that is there. */
+void put_fill_write_pre(const struct req *rq, struct store_pre *pre);
 
 /* ---- uploads (upload.c) ---- */
 

@@ -394,6 +394,13 @@ put_fill_pre(const struct target *t, struct store_pre *pre)
 	}
 }
 
+void
+put_fill_write_pre(const struct req *rq, struct store_pre *pre)
+{
+	put_fill_pre(&rq->target, pre);
+	pre->keep = !may_key(rq, AUTH_REPLACE, rq->target.key, rq->target.key_len);
+}
+
 enum verdict
 put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next)
 {
@@ -408,7 +415,7 @@ put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next)
 	c.meta.attrs = rq->target.attrs;
 	c.meta.attrs_len = rq->target.attrs_len;
 	if (!is_part(rq))
-		put_fill_pre(&rq->target, &c.pre);
+		put_fill_write_pre(rq, &c.pre);
 	c.last = xfer_last(&rq->xfer, &c.last_len);
 	if (c.last && put->size_bytes == 0 && c.last_len <= store_limits(rq->rs->env.store)->inline_bytes) {
 		c.inline_data = c.last->mem;

@@ -83,8 +83,9 @@ front_auth(struct req *rq, const char **ret_why)
 	if (f != FAULT_NONE)
 		return f;
 	if (!auth_allows(&rq->identity, t)) {
-		*ret_why = "The access key has no grant for this.";
-		return FAULT_ACCESS_DENIED;
+		f = auth_denial_of(&rq->identity, t);
+		*ret_why = f == FAULT_ACCESS_DENIED ? "The access key has no grant for this." : NULL;
+		return f;
 	}
 	if (auth_payload_is_stream(rq->identity.payload)) {
 		auth_stream_init(&rq->frames, &rq->identity, t->decoded_length,
@@ -118,6 +119,12 @@ bool
 may_key(const struct req *rq, enum auth_right right, const char *key, size_t key_len)
 {
 	return auth_may(&rq->identity, right, rq->target.bucket, rq->target.bucket_len, key, key_len);
+}
+
+enum fault
+why_not_key(const struct req *rq, enum auth_right right, const char *key, size_t key_len)
+{
+	return auth_denial(&rq->identity, right, rq->target.bucket, rq->target.bucket_len, key, key_len);
 }
 
 bool

@@ -15,6 +15,8 @@ fault_of(int err)
 	case -EEXIST:
 	case -ESTALE:
 		return FAULT_PRECONDITION;
+	case -EPERM:
+		return FAULT_NO_OVERWRITE;
 	case -ENOTEMPTY:
 		return FAULT_BUCKET_NOT_EMPTY;
 	case -EILSEQ:

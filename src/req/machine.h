@@ -339,6 +339,8 @@ enum verdict front(struct req *rq);
 /* ---- may they (authorise.c) ---- */
 /* Tells whether who asks has that right to a key of the target's bucket. */
 bool may_key(const struct req *rq, enum auth_right right, const char *key, size_t key_len);
+/* Returns what to answer where may_key() says no. */
+enum fault why_not_key(const struct req *rq, enum auth_right right, const char *key, size_t key_len);
 /* Tells whether who asks may know of that bucket. */
 bool may_see_bucket(const struct req *rq, const char *bucket, size_t bucket_len);
 

@@ -15,6 +15,7 @@
  *   -ENXIO         no such bucket
  *   -EEXIST        exists (PRE_ABSENT, bucket create)
  *   -ESTALE        PRE_MATCH failed
+ *   -EPERM         exists, and the writer asked that it be kept
  *   -ENOTEMPTY     bucket not empty
  *   -EILSEQ        content is not what expect_crc64 says
  *   -ENOSPC        no room for data or index (507)
@@ -197,6 +198,7 @@ struct store_pre {
 	enum store_pre_kind kind;
 	struct store_etag etags[STORE_PRE_ETAGS];
 	uint8_t etag_nr;
+	bool keep; /* whatever kind says: what is there stays (-EPERM, when kind has nothing against it) */
 	uint64_t version; /* PRE_VERSION: this one is there (-ENOENT, -ESTALE) */
 };
 

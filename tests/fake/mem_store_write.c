@@ -181,13 +181,9 @@ etag_in(const struct store_pre *pre, const struct store_etag *e)
 	return false;
 }
 
-int
-mem_judge(const struct mem_store *st, const struct version *v, const struct store_pre *pre)
+static int
+judge_kind(const struct version *old, const struct store_pre *pre)
 {
-	const struct version *old = mem_lookup(st, v->bucket, v->bucket_len, v->key, v->key_len);
-
-	if (!mem_bucket_exists(st, v))
-		return -ENXIO;
 	switch (pre->kind) {
 	case PRE_ABSENT:
 		return old ? -EEXIST : 0;
@@ -202,6 +198,15 @@ mem_judge(const struct mem_store *st, const struct version *v, const struct stor
 	default:
 		return 0;
 	}
+}
+
+int
+mem_judge(const struct mem_store *st, const struct version *v, const struct store_pre *pre)
+{
+	const struct version *old = mem_lookup(st, v->bucket, v->bucket_len, v->key, v->key_len);
+	int e = mem_bucket_exists(st, v) ? judge_kind(old, pre) : -ENXIO;
+
+	return e == 0 && pre->keep && old ? -EPERM : e;
 }
 
 static void

@@ -196,6 +196,23 @@ sc_test_preconditions(void **state)
 	assert_int_equal(sc_put_pre("p", 18, 1, &seen), -ESTALE);
 	assert_int_equal(sc_del_pre("p", &seen), -ESTALE);
 	sc_expect("p", 0, 17);
+	/* Whoever has to keep what is there, whatever else they ask for; what they asked for is told first. */
+	struct store_pre keep = { .keep = true }, keep_any = any, keep_absent = absent, keep_other = other;
+
+	keep_any.keep = keep_absent.keep = keep_other.keep = true;
+	assert_int_equal(sc_put_pre("p", 18, 1, &keep), -EPERM);
+	assert_int_equal(sc_put_pre("p", 70000, 1, &keep), -EPERM);
+	assert_int_equal(sc_put_pre("p", 18, 1, &keep_any), -EPERM);
+	assert_int_equal(sc_put_pre("p", 18, 1, &keep_absent), -EEXIST);
+	assert_int_equal(sc_put_pre("p", 18, 1, &keep_other), -ESTALE);
+	assert_int_equal(sc_del_pre("p", &keep), -EPERM);
+	sc_expect("p", 0, 17);
+	assert_int_equal(sc_del("p"), 1);
+	assert_int_equal(sc_del_pre("p", &keep), 0);
+	assert_int_equal(sc_put_pre("p", 19, 1, &keep_any), -ENOENT);
+	assert_int_equal(sc_put_pre("p", 19, 1, &keep), 0);
+	assert_int_equal(sc_put_pre("p", 20, 1, &keep), -EPERM);
+	sc_expect("p", 0, 19);
 	assert_int_equal(sc_del("p"), 1);
 }
 

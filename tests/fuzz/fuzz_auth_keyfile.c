@@ -53,7 +53,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	static const struct key_pair pair = { "GKNEWNEW", "newsecret" };
-	static const char *const bucket[] = { "a-*", "b" };
+	static const char *const bucket[] = { "a-*", "b" }, *const from[] = { "10.0.0.0/8", "fd00::1" };
 	struct key_wish wish = { 0 };
 	const char *text = (const char *)data;
 	char *more, *again;
@@ -63,7 +63,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (!err)
 		must(err = fopen("/dev/null", "w"));
 	if (len % 2)
-		wish = (struct key_wish){ bucket, 2, "p \"\\", true, "2030-01-01T00:00:00Z" };
+		wish = (struct key_wish){ .bucket = bucket,
+					  .bucket_nr = 2,
+					  .prefix = "p \"\\",
+					  .read_only = true,
+					  .no_delete = true,
+					  .no_overwrite = true,
+					  .expires = "2030-01-01T00:00:00Z",
+					  .from = from,
+					  .from_nr = 2 };
 	nr = count(text, len);
 	if (keyfile_add(text, len, "keys", &pair, &wish, &more, &more_len, err) < 0)
 		return 0;

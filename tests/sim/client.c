@@ -152,6 +152,8 @@ client_pre(int b, int k)
 	struct store_pre pre = { .kind = PRE_NONE };
 	uint32_t id = model.id[b][k];
 
+	/* A writer that may not overwrite, or not remove: with or without a wish of its own. */
+	pre.keep = prof.pre && one_in(4 * prof.pre);
 	if (!prof.pre || !one_in(prof.pre))
 		return pre;
 	pre.kind = (enum store_pre_kind)(1 + below(4));

@@ -80,7 +80,7 @@ model_free_slot(void)
 /* ---- what is right now ---- */
 
 static int
-judge_pre(const struct store_pre *pre, uint32_t id)
+judge_kind(const struct store_pre *pre, uint32_t id)
 {
 	bool match = false;
 
@@ -98,6 +98,14 @@ judge_pre(const struct store_pre *pre, uint32_t id)
 	default:
 		return 0;
 	}
+}
+
+static int
+judge_pre(const struct store_pre *pre, uint32_t id)
+{
+	int e = judge_kind(pre, id);
+
+	return e == 0 && pre->keep && id ? -EPERM : e;
 }
 
 static bool
@@ -203,6 +211,8 @@ bit(int answer)
 		return 128;
 	case -EBADR:
 		return 256;
+	case -EPERM:
+		return 512;
 	default:
 		return 0;
 	}

@@ -66,17 +66,18 @@ grep -qE "^$READER +bkt, other-\*; read only; until 20[0-9-]+T[0-9:]+Z\$" out ||
 grep -qE "^$UP +\*/up/\$" out || fail "$(cat out)"
 for s in "$FIRST_SECRET" "$READER_SECRET" "$UP_SECRET"; do ! grep -qF "$s" out || fail "list shows a secret"; done
 says 0 list --json
-assert_eq "$(python3 -c 'import json; print([(o["grants"], o["read_only"], o.get("expired")) for o in map(json.loads, open("out")) if o["access_key"] == "'"$READER"'"])')" \
-	"[([{'bucket': 'bkt', 'prefix': '', 'read_only': False}, {'bucket': 'other-*', 'prefix': '', 'read_only': False}], True, False)]"
+assert_eq "$(python3 -c 'import json; print([([g["bucket"] + "/" + g["prefix"] for g in o["grants"]], o["read_only"], o.get("expired")) for o in map(json.loads, open("out")) if o["access_key"] == "'"$READER"'"])')" \
+	"[(['bkt/', 'other-*/'], True, False)]"
 
 # ---- what an operator wrote into the file stays, byte for byte; an expired key is marked
-printf '\n# Ours.\n-   access_key: AKOURS   # by hand\n    # inside\n    secret_key: "ours-secret"\n    gids: [ 10.0.0.0/8 ]\n    expires: 2020-01-01T00:00:00Z\n' >>"$K"
+printf '\n# Ours.\n-   access_key: AKOURS   # by hand\n    # inside\n    secret_key: "ours-secret"\n    gids: [ 10.0.0.0/8 ]\n    grants: [ { bucket: b, prefix: p/, read_only: true, no_delete: true }, { bucket: c, no_overwrite: true } ]\n    expires: 2020-01-01T00:00:00Z\n' >>"$K"
 cp "$K" before
-says 0 new
+says 0 new --no-delete --no-overwrite --from '10.0.0.5,fd00::/8'
 NEW=$(sed -n 's/^export AWS_ACCESS_KEY_ID=//p' out)
 assert_eq "$(head -c "$(stat -c %s before)" "$K" | md5)" "$(md5 <before)" "what stood there"
 says 0 list
-grep -qE '^AKOURS +everything; tokens of 10.0.0.0/8; until 2020-01-01T00:00:00Z, EXPIRED$' out || fail "$(cat out)"
+grep -qE "^$NEW +everything; no delete; no overwrite; from 10.0.0.5/32, fd00::/8\$" out || fail "$(cat out)"
+grep -qE '^AKOURS +b/p/ \(read only, no delete\), c \(no overwrite\); tokens of 10.0.0.0/8; until 2020-01-01T00:00:00Z, EXPIRED$' out || fail "$(cat out)"
 
 # ---- revoke
 says 3 revoke "${NEW%?}"
@@ -94,7 +95,8 @@ assert_eq "$(as "$FIRST" "$FIRST_SECRET" GET /bkt/a)" 200
 # ---- bad input: a sentence, exit 2 or 1, and the file as it was
 cp "$K" before
 for bad in "what=there are new, list and revoke" "revoke=revoke wants the KEY" "new X=one word too many: X" "list X=one word too many: X" \
-	"new --bucket Bucket=--bucket wants buckets" "new --bucket ,=--bucket wants buckets" "new --until never=--until wants a time" \
+	"new --bucket Bucket=--bucket wants buckets" "new --bucket ,=--bucket wants buckets" "new --from 10.0.0.0/33=--from wants addresses" "new --from host=--from wants addresses" \
+	"list --no-delete=are for new" "new --until never=--until wants a time" \
 	"new --until 2020-01-01T00:00:00Z=--until is in the past" "new --until 0d=--until wants a time" "list --read-only=are for new" \
 	"revoke X --until 2d=are for new" "new --until 99999d=--until wants a time"; do
 	# shellcheck disable=SC2086

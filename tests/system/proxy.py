@@ -85,4 +85,5 @@ def main():
     expect("of another", Conn(plain, BALANCER, header("198.51.100.77")).ask(), 200)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -55,8 +55,8 @@ struct cmd {
 	int filter_nr;
 	bool total_is_known; /* of the bar: single files add nothing to it */
 	struct {
-		const char *bucket, *prefix, *until, *file, *conf;
-		bool read_only;
+		const char *bucket, *prefix, *until, *from, *file, *conf;
+		bool read_only, no_delete, no_overwrite;
 	} key; /* key */
 	/* bench; NULL or 0: the default */
 	const char *sizes, *at_once, *mix, *ways;

@@ -232,9 +232,13 @@ print_pair(const struct key_run *k, const struct key_pair *p, const char *path, 
 static int
 key_new(struct key_run *k)
 {
-	const char *bucket[AUTH_GRANTS_MAX];
-	struct key_wish w = { .bucket = bucket, .read_only = k->c->key.read_only };
-	char until[32], says[2048], line[256], *list = NULL;
+	const char *bucket[AUTH_GRANTS_MAX], *from[AUTH_FROM_MAX];
+	struct key_wish w = { .bucket = bucket,
+			      .from = from,
+			      .read_only = k->c->key.read_only,
+			      .no_delete = k->c->key.no_delete,
+			      .no_overwrite = k->c->key.no_overwrite };
+	char until[32], says[2048], line[256], *list = NULL, *nets = NULL;
 	struct keyfile *f = NULL;
 	struct key_pair pair;
 	int rc = EXIT_FAILED;
@@ -244,6 +248,9 @@ key_new(struct key_run *k)
 		w.bucket_nr = take_list(list, bucket, AUTH_GRANTS_MAX, key_wish_bucket,
 					"--bucket wants buckets' names, beginnings of some with *, or *, "
 					"with commas between");
+	if (k->c->key.from && (nets = strdup(k->c->key.from)) != NULL)
+		w.from_nr = take_list(nets, from, AUTH_FROM_MAX, key_wish_from,
+				      "--from wants addresses and blocks, 10.0.0.5,10.1.0.0/16,fd00::/8");
 	w.prefix = k->c->key.prefix;
 	if (w.prefix && !key_wish_prefix(w.prefix))
 		words_bad("key", "--prefix is too long, not UTF-8, or has characters that cannot be seen",
@@ -267,6 +274,7 @@ key_new(struct key_run *k)
 	}
 	keyfile_close(f);
 	free(list);
+	free(nets);
 	return rc;
 }
 
@@ -293,9 +301,22 @@ print_grant(const struct auth_grant *g)
 		printable(prefix, "");
 		printf("/%s", prefix);
 	}
-	if (g->read_only)
-		printf(" (read only)");
+	if (g->read_only || g->no_delete || g->no_overwrite)
+		printf(" (%s%s%s)", g->read_only ? "read only" : "",
+		       g->no_delete ? &", no delete"[g->read_only ? 0 : 2] : "",
+		       g->no_overwrite ? &", no overwrite"[g->read_only || g->no_delete ? 0 : 2] : "");
 	free(prefix);
+}
+
+static void
+print_nets(const char *what, const struct conf_net *net, int nr)
+{
+	char text[64];
+
+	for (int n = 0; n < nr; n++) {
+		conf_net_format(&net[n], text, sizeof text);
+		printf("%s%s%s%s", n ? ", " : "; ", n ? "" : what, n ? "" : " ", text);
+	}
 }
 
 static void
@@ -310,10 +331,9 @@ print_key(const struct auth_key_info *i)
 	}
 	printf("%s", i->grant_nr ? "" : "everything");
 	printf("%s%s", i->read_only ? "; read only" : "", i->session_token ? "; with a session token" : "");
-	for (int n = 0; n < i->gid_nr; n++) {
-		conf_net_format(&i->gid[n], text, sizeof text);
-		printf("%s%s", n ? ", " : "; tokens of ", text);
-	}
+	printf("%s%s", i->no_delete ? "; no delete" : "", i->no_overwrite ? "; no overwrite" : "");
+	print_nets("from", i->from, i->from_nr);
+	print_nets("tokens of", i->gid, i->gid_nr);
 	if (i->have_expires)
 		printf("; until %s%s", time_text(i->expires_s, text),
 		       i->expires_s <= (uint64_t)time(NULL) ? ", EXPIRED" : "");
@@ -342,14 +362,19 @@ print_key_json(const struct auth_key_info *i)
 
 	json_object_set_new(o, "access_key", json_pack("s", i->access_key));
 	json_object_set_new(o, "read_only", json_boolean(i->read_only));
+	json_object_set_new(o, "no_delete", json_boolean(i->no_delete));
+	json_object_set_new(o, "no_overwrite", json_boolean(i->no_overwrite));
+	json_object_set_new(o, "from", nets_json(i->from, i->from_nr));
 	json_object_set_new(o, "session_token", json_boolean(i->session_token));
 	for (int n = 0; n < i->grant_nr; n++) {
 		const struct auth_grant *g = &i->grant[n];
 
 		snprintf(text, sizeof text, "%.*s%s", g->bucket_len, g->bucket, g->any_suffix ? "*" : "");
-		json_array_append_new(grants, json_pack("{s:s, s:s#, s:b}", "bucket", text, "prefix",
-							g->prefix_len ? g->prefix : "", (int)g->prefix_len,
-							"read_only", g->read_only));
+		json_array_append_new(grants,
+				      json_pack("{s:s, s:s#, s:b, s:b, s:b}", "bucket", text, "prefix",
+						g->prefix_len ? g->prefix : "", (int)g->prefix_len,
+						"read_only", g->read_only, "no_delete", g->no_delete,
+						"no_overwrite", g->no_overwrite));
 	}
 	json_object_set_new(o, "grants", grants);
 	json_object_set_new(o, "gids", nets_json(i->gid, i->gid_nr));
@@ -448,8 +473,12 @@ cmd_key(struct cmd *c, const char *what, const char *access_key)
 		words_bad("key", "there are new, list and revoke", what);
 	if (!strcmp(what, "revoke") ? !access_key : access_key != NULL)
 		words_bad("key", access_key ? "one word too many" : "revoke wants the KEY", access_key);
-	if (!is_new && (c->key.bucket || c->key.prefix || c->key.until || c->key.read_only))
-		words_bad("key", "--bucket, --prefix, --read-only and --until are for new", NULL);
+	if (!is_new && (c->key.bucket || c->key.prefix || c->key.until || c->key.from || c->key.read_only ||
+			c->key.no_delete || c->key.no_overwrite))
+		words_bad("key",
+			  "--bucket, --prefix, --read-only, --no-delete, --no-overwrite, --from and --until "
+			  "are for new",
+			  NULL);
 	rc = is_new ? key_new(&k) : access_key ? key_revoke(&k, access_key) : key_list(&k);
 	conf_free(k.conf);
 	return rc;

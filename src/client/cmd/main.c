@@ -162,6 +162,15 @@ take_option(struct cmd *c, int opt)
 	case OPT_READ_ONLY:
 		c->key.read_only = true;
 		break;
+	case OPT_NO_DELETE:
+		c->key.no_delete = true;
+		break;
+	case OPT_NO_OVERWRITE:
+		c->key.no_overwrite = true;
+		break;
+	case OPT_FROM:
+		c->key.from = optarg;
+		break;
 	case OPT_UNTIL:
 		c->key.until = optarg;
 		break;

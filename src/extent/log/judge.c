@@ -54,7 +54,7 @@ etag_in(const struct store_pre *pre, const struct store_etag *e)
 }
 
 static int
-pre_check(const struct store_pre *pre, const struct state *s)
+pre_check_kind(const struct store_pre *pre, const struct state *s)
 {
 	switch (pre->kind) {
 	case PRE_ABSENT:
@@ -70,6 +70,15 @@ pre_check(const struct store_pre *pre, const struct state *s)
 	default:
 		return 0;
 	}
+}
+
+/* What the client asked for comes first: whoever says "only if it is not there" is told that it is. */
+static int
+pre_check(const struct store_pre *pre, const struct state *s)
+{
+	int e = pre_check_kind(pre, s);
+
+	return e == 0 && pre->keep && s->exists ? -EPERM : e;
 }
 
 /* Is anything of this bucket left in the index? */

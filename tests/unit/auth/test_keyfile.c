@@ -97,21 +97,26 @@ added(void **state)
 static void
 wishes(void **state)
 {
-	const char *buckets[] = { "logs", "scratch-*" };
+	const char *buckets[] = { "logs", "scratch-*" }, *from[] = { "10.1.0.0/16", "fd00::/8" };
 	struct key_wish w = { .bucket = buckets,
 			      .bucket_nr = 2,
 			      .prefix = "a \"b\"\\c/\xc3\xa9",
 			      .read_only = true,
+			      .no_delete = true,
+			      .no_overwrite = true,
+			      .from = from,
+			      .from_nr = 2,
 			      .expires = "2030-01-01T00:00:00Z" };
 	char *block = change(A, NULL, &w), *brackets = change("--- []", NULL, &w);
 	struct auth_keys *keys[2];
 	uint64_t s;
 
 	assert_non_null(block);
-	assert_string_equal(block,
-			    A NEW "  expires: \"2030-01-01T00:00:00Z\"\n  read_only: true\n  grants:\n"
-				  "    - { bucket: \"logs\", prefix: \"a \\\"b\\\"\\\\c/\xc3\xa9\" }\n"
-				  "    - { bucket: \"scratch-*\", prefix: \"a \\\"b\\\"\\\\c/\xc3\xa9\" }\n");
+	assert_string_equal(block, A NEW
+			    "  expires: \"2030-01-01T00:00:00Z\"\n  read_only: true\n  no_delete: true\n"
+			    "  no_overwrite: true\n  from: [\"10.1.0.0/16\", \"fd00::/8\"]\n  grants:\n"
+			    "    - { bucket: \"logs\", prefix: \"a \\\"b\\\"\\\\c/\xc3\xa9\" }\n"
+			    "    - { bucket: \"scratch-*\", prefix: \"a \\\"b\\\"\\\\c/\xc3\xa9\" }\n");
 	assert_non_null(brackets);
 	assert_int_equal(auth_keys_parse(block, strlen(block), "k", &keys[0], stderr), 0);
 	assert_int_equal(auth_keys_parse(brackets, strlen(brackets), "k", &keys[1], stderr), 0);
@@ -123,6 +128,8 @@ wishes(void **state)
 		assert_string_equal(info.access_key, "GKNEW");
 		assert_true(info.read_only && info.have_expires && !info.session_token);
 		assert_int_equal(info.expires_s, 1893456000);
+		assert_true(info.no_delete && info.no_overwrite && info.from_nr == 2 &&
+			    info.from[0].prefix == 112);
 		assert_int_equal(info.grant_nr, 2);
 		assert_true(info.grant[1].any_suffix && !info.grant[0].any_suffix);
 		assert_string_equal(info.grant[1].prefix, w.prefix);
@@ -138,6 +145,7 @@ wishes(void **state)
 	assert_true(key_wish_bucket("logs-*") && key_wish_bucket("*") && !key_wish_bucket("Logs") &&
 		    !key_wish_bucket(""));
 	assert_true(key_wish_prefix("a b\xc3\xa9") && !key_wish_prefix("a\nb") && !key_wish_prefix("\xff"));
+	assert_true(key_wish_from("10.0.0.1") && !key_wish_from("10.0.0.0/33"));
 	assert_true(key_wish_expires("2030-01-01T00:00:00Z", &s) && !key_wish_expires("tomorrow", &s));
 }
 

@@ -79,6 +79,14 @@ bad_files(void **state)
 	refused("- { " K ", gids: [[10.0.0.1]] }", "[0].gids[0]: expected one value");
 	refused("- { " K ", gids: [10.0.0.1], gids: [10.0.0.1] }", "[0].gids: given twice");
 	refused("- { " K ", grants: [{ bucket: a, gids: [10.0.0.1] }] }", "[0].grants[0]: unknown key");
+	refused("- { " K ", no_delete: verysecret }", "[0].no_delete: expected true or false");
+	refused("- { " K ", no_overwrite: 1 }", "[0].no_overwrite: expected true or false");
+	refused("- { " K ", grants: [{ bucket: a, no_delete: 1 }] }",
+		"[0].grants[0].no_delete: expected true or false");
+	refused("- { " K ", from: [] }", "[0].from: expected 1 to 64 addresses or blocks");
+	refused("- { " K ", from: [10.0.0.0/33] }", "[0].from[0]: expected an address");
+	refused("- { " K ", from: [10.0.0.1], from: [10.0.0.1] }", "[0].from: given twice");
+	refused("- { " K ", grants: [{ bucket: a, from: [10.0.0.1] }] }", "[0].grants[0]: unknown key");
 	refused("- { " K " }\n- { " K " }", "[1] has the access key and the secret of [0]");
 	refused("- { " K " }\n--- []", "a second document");
 	refused("- { " K, "not valid YAML");
@@ -275,6 +283,133 @@ grants(void **state)
 	assert_true(may(&id, AUTH_READ, "b", "k") && may(&id, AUTH_BUCKET, "b", NULL));
 }
 
+static enum fault
+why_not(const struct identity *id, enum auth_right right, const char *bucket, const char *key)
+{
+	assert_false(may(id, right, bucket, key));
+	return auth_denial(id, right, bucket, strlen(bucket), key, key ? strlen(key) : 0);
+}
+
+/* claim TM47: what a key may not delete or change; where grants overlap, one that allows it is enough. */
+static void
+conditions(void **state)
+{
+	struct identity id = holder(", no_delete: true");
+
+	assert_true(may(&id, AUTH_WRITE, "b", "k") && may(&id, AUTH_REPLACE, "b", "k") &&
+		    may(&id, AUTH_BUCKET, "b", NULL));
+	assert_fault(why_not(&id, AUTH_DELETE, "b", "k"), FAULT_NO_DELETE);
+	assert_fault(why_not(&id, AUTH_DELETE_BUCKET, "b", NULL), FAULT_NO_DELETE);
+	identity_put(&id);
+	id = holder(", no_overwrite: true");
+	assert_true(may(&id, AUTH_WRITE, "b", "k") && may(&id, AUTH_DELETE, "b", "k") &&
+		    may(&id, AUTH_DELETE_BUCKET, "b", NULL));
+	assert_fault(why_not(&id, AUTH_REPLACE, "b", "k"), FAULT_NO_OVERWRITE);
+	identity_put(&id);
+	id = holder(", read_only: true, no_delete: true, no_overwrite: true");
+	assert_true(may(&id, AUTH_READ, "b", "k"));
+	assert_fault(why_not(&id, AUTH_DELETE, "b", "k"), FAULT_ACCESS_DENIED);
+	assert_fault(why_not(&id, AUTH_REPLACE, "b", "k"), FAULT_ACCESS_DENIED);
+	identity_put(&id);
+	id = holder(
+		", grants: [{ bucket: b, no_delete: true, no_overwrite: true }, { bucket: b, prefix: tmp/ }, "
+		"{ bucket: c, read_only: true }]");
+	assert_fault(why_not(&id, AUTH_DELETE, "b", "k"), FAULT_NO_DELETE);
+	assert_fault(why_not(&id, AUTH_REPLACE, "b", "k"), FAULT_NO_OVERWRITE);
+	assert_true(may(&id, AUTH_DELETE, "b", "tmp/k") && may(&id, AUTH_REPLACE, "b", "tmp/k"));
+	assert_fault(why_not(&id, AUTH_DELETE_BUCKET, "b", NULL), FAULT_NO_DELETE);
+	assert_fault(why_not(&id, AUTH_DELETE, "c", "k"), FAULT_ACCESS_DENIED);
+	assert_fault(why_not(&id, AUTH_REPLACE, "d", "k"), FAULT_ACCESS_DENIED);
+	identity_put(&id);
+	identity_init(&id);
+	id.anonymous = true;
+	assert_true(may(&id, AUTH_DELETE, "b", "k") && may(&id, AUTH_REPLACE, "b", "k"));
+}
+
+/* Each operation that removes or changes what is there is closed by its condition, and no other; what makes objects is
+ * judged by the store. */
+static void
+operations_of_conditions(void **state)
+{
+	struct identity keeper = holder(", no_delete: true"), writer = holder(", no_overwrite: true");
+	static struct copy_source copy = { .bucket = "bkt", .bucket_len = 3 };
+	static struct list_query list;
+	static struct target t = { .copy = &copy, .list = &list };
+
+	strcpy(t.bucket, "bkt");
+	t.bucket_len = 3;
+	strcpy(t.key, "k");
+	t.key_len = 1;
+	for (int op = OP_NONE + 1; op < OP_NR; op++) {
+		bool deletes =
+			op == OP_DELETE_OBJECT || op == OP_DELETE_BUCKET || op == OP_PUT_BUCKET_LIFECYCLE;
+		bool changes = op == OP_PUT_OBJECT_TAGGING || op == OP_DELETE_OBJECT_TAGGING;
+
+		if (op == OP_POST_OBJECT) /* asked later, of who signed the form */
+			continue;
+		t.op = (enum op)op;
+		if (auth_allows(&keeper, &t) == deletes ||
+		    (deletes && auth_denial_of(&keeper, &t) != FAULT_NO_DELETE))
+			fail_msg("%s under no_delete", op_name[op]);
+		if (auth_allows(&writer, &t) == changes ||
+		    (changes && auth_denial_of(&writer, &t) != FAULT_NO_OVERWRITE))
+			fail_msg("%s under no_overwrite", op_name[op]);
+	}
+	identity_put(&keeper);
+	identity_put(&writer);
+}
+
+/* claim TM47: where a key may be used from. */
+static void
+from(void **state)
+{
+	static const struct {
+		const char *peer;
+		enum fault f;
+	} of[] = {
+		{ "::ffff:10.1.2.3", FAULT_NONE },
+		{ "::ffff:10.2.0.1", FAULT_ACCESS_DENIED },
+		{ "fd00::7", FAULT_NONE },
+		{ "fd01::7", FAULT_ACCESS_DENIED },
+	};
+	struct signer s = { "AKEY", "verysecret", "us-east-1", "s3", STAMP };
+	struct sockaddr_in v4 = { .sin_family = AF_INET };
+	struct auth_env env = { .region = "us-east-1",
+				.skew_s = 900,
+				.keys = keys_from("- { " K ", from: [10.1.0.0/16, \"fd00::/16\"] }") };
+	struct identity id;
+
+	for (size_t i = 0; i < sizeof of / sizeof *of + 3; i++) {
+		struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+		enum fault want;
+		struct rq *r = rq_with(s3("GET", "/bkt/obj"), "x-amz-content-sha256", EMPTY, "x-amz-date",
+				       STAMP, NULL);
+
+		memset(&r->t, 0, sizeof r->t);
+		r->t.op = OP_GET_OBJECT;
+		rq_read(r);
+		if (i < sizeof of / sizeof *of) {
+			assert_int_equal(inet_pton(AF_INET6, of[i].peer, &v6.sin6_addr), 1);
+			env.peer = (const struct sockaddr *)&v6;
+			want = of[i].f;
+		} else if (i < sizeof of / sizeof *of + 2) {
+			/* IPv4 as it is. */
+			inet_pton(AF_INET, i % 2 ? "10.2.0.1" : "10.1.0.1", &v4.sin_addr);
+			env.peer = (const struct sockaddr *)&v4;
+			want = i % 2 ? FAULT_ACCESS_DENIED : FAULT_NONE;
+		} else {
+			env.peer = NULL;
+			want = FAULT_ACCESS_DENIED;
+		}
+		assert_fault(auth_check(&env, &sign(r, &s)->in, &r->t, DAY_S, &id, &r->why), want);
+		if (want == FAULT_NONE)
+			identity_put(&id);
+		else
+			assert_non_null(strstr(r->why, "(from)"));
+	}
+	auth_keys_put(env.keys);
+}
+
 /* Reading rights open no operation that writes, whichever there are. */
 static void
 every_operation(void **state)
@@ -313,8 +448,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bad_files), cmocka_unit_test(good_files), cmocka_unit_test(gids),
-		cmocka_unit_test(modes),     cmocka_unit_test(grants),     cmocka_unit_test(every_operation),
+		cmocka_unit_test(bad_files),  cmocka_unit_test(good_files),
+		cmocka_unit_test(gids),       cmocka_unit_test(modes),
+		cmocka_unit_test(grants),     cmocka_unit_test(every_operation),
+		cmocka_unit_test(conditions), cmocka_unit_test(operations_of_conditions),
+		cmocka_unit_test(from),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,13 +132,16 @@ static _Atomic int winners, ready;
 static void *
 race_main(void *cookie)
 {
-	struct store_pre absent = { .kind = PRE_ABSENT };
+	/* Asked for by the client in the one half, told by its access key in the other. */
+	struct store_pre absent = { .kind = PRE_ABSENT }, keep = { .keep = true };
 	struct thread *t = cookie;
 
 	loop_start(&t->l, st);
 	for (int i = 0; i < 100; i++) {
 		char name[32];
-		struct put_args a = { .bucket = "b", .key = name, .size = 100, .seed = 1, .pre = &absent };
+		struct put_args a = {
+			.bucket = "b", .key = name, .size = 100, .seed = 1, .pre = i % 2 ? &keep : &absent
+		};
 		int r;
 
 		snprintf(name, sizeof name, "race%d", i);
@@ -146,7 +149,7 @@ race_main(void *cookie)
 		while (atomic_load(&ready) < (i + 1) * 2)
 			loop_turn(&t->l);
 		r = obj_put(&t->l, &a);
-		check(r == 0 || r == -EEXIST);
+		check(r == 0 || r == (i % 2 ? -EPERM : -EEXIST));
 		atomic_fetch_add(&winners, r == 0);
 		/* both are told the truth: the object is there now */
 		check(obj_check(&t->l, "b", name, 100, 1) == 0);
