@@ -208,6 +208,15 @@ check-deb: deb
 check-vm: deb
 	@scripts/deps chroot vm
 	@tests/vm/run.sh build/deb
+# The image, its seccomp profile and the manifests of packaging/, as containers run them.
+check-containers: deb
+	@scripts/deps build test chroot containers
+	@$(MAKE) --no-print-directory all testbins
+	@tests/containers/run.sh build/deb
+# README's first server, and parts of docs/recipes.md and docs/python.md, in a fresh Debian, word for word, with their times.
+check-newcomer: deb
+	@scripts/deps chroot
+	@tests/newcomer/run.sh build/deb
 lint:
 	@scripts/deps lint
 	@scripts/lint
@@ -226,7 +235,7 @@ clean:
 
 # $(call installman,page...)
 installman = for m in $(1); do install -D -m 644 man/$$m $(DESTDIR)$(MANDIR)/man$${m\#\#*.}/$$m || exit 1; done
-.PHONY: install-client install-lib install-dev install-python install-softnic deb check-deb check-vm
+.PHONY: install-client install-lib install-dev install-python install-softnic deb check-deb check-vm check-containers check-newcomer
 install: all install-client install-lib install-dev
 	install -D -m 755 $(O)/gantryd $(DESTDIR)$(PREFIX)/sbin/gantryd
 	install -D -m 644 conf/gantryd.yaml $(DESTDIR)$(SYSCONFDIR)/gantry/gantryd.yaml
@@ -285,6 +294,8 @@ help:
 	@echo 'make install DESTDIR= PREFIX=/usr; install-python, install-softnic for these'
 	@echo 'make deb            Debian packages, into build/deb'
 	@echo 'make check-deb      installs, runs and purges them in a fresh chroot (root, network)'
+	@echo 'make check-containers  the image is built and run, its manifests are checked (root, network)'
+	@echo 'make check-newcomer follows the README and other pages word for word in a fresh chroot, with times (root, network)'
 	@echo 'make check-vm       runs them in a virtual machine: systemd, Linux 6.1, Soft-RoCE (root, network)'
 	@echo 'make deps | clean | format | tags | compile_commands.json'
 	@echo 'Variables: V=1 shows commands, WERROR= makes warnings harmless, VARIANT=release|asan|tsan|fuzz,'

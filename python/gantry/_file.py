@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import mmap
 import os
@@ -12,8 +13,9 @@ import weakref
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
+from ._abi import PARTS_MAX
 from ._buffer import Memory
-from .errors import Error
+from .errors import Error, error_for
 
 if TYPE_CHECKING:
     from ._client import Client, Registration, Result, Upload
@@ -103,17 +105,25 @@ class ObjectWriter(io.BufferedIOBase):
         with self._lock:
             self._usable()
             with Memory(data) as memory, memory.view() as flat:
-                at = 0
-                while at < len(flat):
-                    if self._filled == self._part_size:
-                        self._send()
-                    buffer = self._buffer()
-                    n = min(len(flat) - at, self._part_size - self._filled)
-                    buffer.bytes[self._filled : self._filled + n] = flat[at : at + n]
-                    self._filled += n
-                    at += n
-                self._written += at
-                return at
+                try:
+                    self._take(flat)
+                except BaseException as e:
+                    # Bytes may be missing now: close() must not make an object of the others.
+                    self._state.failure = self._state.failure or e
+                    raise
+                self._written += len(flat)
+                return len(flat)
+
+    def _take(self, flat: memoryview) -> None:
+        at = 0
+        while at < len(flat):
+            if self._filled == self._part_size:
+                self._send()
+            buffer = self._buffer()
+            n = min(len(flat) - at, self._part_size - self._filled)
+            buffer.bytes[self._filled : self._filled + n] = flat[at : at + n]
+            self._filled += n
+            at += n
 
     def close(self) -> None:
         """Makes the object of what was written.  Where that fails, it is as it was before."""
@@ -179,6 +189,10 @@ class ObjectWriter(io.BufferedIOBase):
         if buffer is None or size == 0:
             return
         try:
+            if state.number == PARTS_MAX:
+                raise error_for(
+                    errno.EFBIG, f"more than {PARTS_MAX} parts: part_size is too small", self.name
+                )
             upload = state.begun(self._client, self.name, self._words)
         except BaseException:
             state.free.append(buffer)

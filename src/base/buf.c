@@ -27,6 +27,11 @@ map_region(struct bufpool *bp, size_t len)
 
 	len = (len + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1);
 	p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	/* A container that may not have any gets the range all the same, and SIGBUS when it touches it. */
+	if (p != MAP_FAILED && madvise(p, len, MADV_POPULATE_WRITE) < 0 && errno != EINVAL) {
+		munmap(p, len);
+		p = MAP_FAILED;
+	}
 	if (p == MAP_FAILED) {
 		size_t lead;
 

@@ -468,6 +468,20 @@ class Files(unittest.TestCase):
         with self.assertRaises(gantry.NotFound):
             with self.c.open(URL + "/nobucket/k", "wb") as f:
                 f.write(bytes(11 * MIB))
+        # A write that failed is not forgotten: what would be stored lacks its bytes.
+        f = self.c.open(URL + "/late/k", "wb")
+        self.assertRaises(gantry.NotFound, f.write, bytes(11 * MIB))
+        self.c.make_bucket(URL + "/late")
+        self.assertRaises(gantry.NotFound, f.write, b"1")
+        self.assertRaises(gantry.NotFound, f.close)
+        self.assertFalse(self.c.exists(URL + "/late/k"))
+        # As many parts as there may be, and one more.
+        f = self.c.open("kept", "wb")
+        f._state.number = 9999
+        f.write(bytes(5 * MIB))
+        with self.assertRaisesRegex(gantry.TooLarge, "more than 10000 parts: part_size is too small"):
+            f.write(bytes(6 * MIB))
+        self.assertRaises(gantry.TooLarge, f.close)
         self.no_uploads()
         self.assertEqual(self.c.get("kept"), b"old")
 

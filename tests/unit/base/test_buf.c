@@ -2,10 +2,14 @@
 /* The buffer pool: layout, classes, running out, regions. */
 #include "base/buf.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <setjmp.h>
 #include <cmocka.h>
 
@@ -50,6 +54,54 @@ test_pool(void **state)
 	assert_int_equal(bp.avail[BUF_SMALL], small);
 	assert_int_equal(bp.avail[BUF_LARGE], large);
 	assert_non_null(bufpool_get(&bp, BUF_LARGE));
+	bufpool_fini(&bp);
+}
+
+/* The hugepages of a container without a share of them: the range is given, its pages are not. */
+static bool no_share;
+static void *range;
+static bool range_is_gone;
+
+void *
+mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+{
+	bool ours = no_share && (flags & MAP_HUGETLB);
+	void *p = (void *)syscall(SYS_mmap, addr, len, prot, ours ? flags & ~MAP_HUGETLB : flags, fd,
+				  off); /* NOLINT */
+
+	if (ours)
+		range = p;
+	return p;
+}
+
+int
+madvise(void *addr, size_t len, int advice)
+{
+	if (no_share && addr == range && advice == MADV_POPULATE_WRITE) {
+		errno = EFAULT;
+		return -1;
+	}
+	return (int)syscall(SYS_madvise, addr, len, advice);
+}
+
+int
+munmap(void *addr, size_t len)
+{
+	range_is_gone |= range && addr == range;
+	return (int)syscall(SYS_munmap, addr, len);
+}
+
+static void
+test_no_share(void **state)
+{
+	struct bufpool bp;
+
+	no_share = true;
+	assert_int_equal(bufpool_init(&bp, 8 << 20), 0);
+	no_share = false;
+	assert_non_null(range);
+	assert_true(range_is_gone);
+	assert_int_not_equal(bp.backing, BUF_HUGETLB);
 	bufpool_fini(&bp);
 }
 
@@ -106,9 +158,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pool),
-		cmocka_unit_test(test_smallest),
-		cmocka_unit_test(test_regions),
+		cmocka_unit_test(test_pool),     cmocka_unit_test(test_no_share),
+		cmocka_unit_test(test_smallest), cmocka_unit_test(test_regions),
 		cmocka_unit_test(test_class),
 	};
 
