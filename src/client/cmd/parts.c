@@ -379,8 +379,12 @@ prepare(struct upload *u)
 	if (u->part_size < least)
 		u->part_size = least;
 	/* One of another version of ours is not gone on with. */
-	if (u->resume.part_size && u->resume.part_size != u->part_size)
+	if (u->resume.part_size && u->resume.part_size != u->part_size) {
+		memcpy(u->resume.stale_id, u->resume.id, sizeof u->resume.stale_id);
 		*u->resume.id = 0;
+	}
+	if (*u->resume.stale_id)
+		gantry_upload_abort(u->c->g, u->url, u->resume.stale_id, NULL);
 	u->nr = (size_t)((u->from->size + u->part_size - 1) / u->part_size);
 	u->part = calloc(u->nr, sizeof *u->part);
 	u->has = calloc(u->nr, sizeof *u->has);

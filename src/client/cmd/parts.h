@@ -31,6 +31,7 @@ struct resume {
 	char path[512];
 	char id[GANTRY_UPLOAD_ID_MAX]; /* of the upload that is under way; "": none */
 	uint64_t part_size;
+	char stale_id[GANTRY_UPLOAD_ID_MAX]; /* of one that another content was for; "": none */
 };
 
 /* Finds the upload of `from` to url.  0, or -EBUSY: another run is at it.  Where no state can be kept, r->fd is -1. */

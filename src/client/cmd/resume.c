@@ -74,22 +74,28 @@ is_still_named(int fd, const char *path)
 	       mine.st_dev == named.st_dev && S_ISREG(mine.st_mode) && mine.st_uid == geteuid();
 }
 
-/* Takes the id and the size of parts behind the head, if that is the same. */
+/* Takes the id and the size of parts behind the head, if that is the same; else the id of what is not gone on with. */
 static void
-read_state(struct resume *r, const char *head)
+read_state(struct resume *r, const char *head, const char *url)
 {
-	char text[STATE_BYTES], id[GANTRY_UPLOAD_ID_MAX];
-	size_t n = strlen(head);
+	char text[STATE_BYTES], begin[STATE_BYTES / 2], id[GANTRY_UPLOAD_ID_MAX];
 	ssize_t len = pread(r->fd, text, sizeof text - 1, 0);
 	unsigned long long part_size;
+	const char *last;
+	bool is_same;
 
-	if (len < 0 || (size_t)len < n || memcmp(text, head, n) != 0)
+	snprintf(begin, sizeof begin, STATE_HEAD "\n%s\n", url);
+	if (len <= 0 || text[len - 1] != '\n')
 		return;
-	text[len] = 0;
-	if (text[len - 1] != '\n' || sscanf(text + n, "%llu %1023s", &part_size, id) != 2 || !part_size)
+	text[len - 1] = 0;
+	last = strrchr(text, '\n');
+	if (strncmp(text, begin, strlen(begin)) != 0 ||
+	    sscanf(last + 1, "%llu %1023s", &part_size, id) != 2 || !part_size)
 		return;
-	memcpy(r->id, id, sizeof id);
-	r->part_size = part_size;
+	is_same = (size_t)(last + 1 - text) == strlen(head) && !strncmp(text, head, strlen(head));
+	memcpy(is_same ? r->id : r->stale_id, id, sizeof id);
+	if (is_same)
+		r->part_size = part_size;
 }
 
 int
@@ -109,7 +115,7 @@ resume_open(struct resume *r, const struct origin *from, const char *url)
 		r->fd = -1;
 		return -EBUSY;
 	}
-	read_state(r, head);
+	read_state(r, head, url);
 	return 0;
 }
 

@@ -1,0 +1,121 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# gantry cp is killed, at points that a seed chooses and at points that are certain: under its name there is never half a file and never
+# half an object, and the same command goes on where it was, unless what is copied has changed.
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/lib.sh"
+SEED=${SEED:-$RANDOM}
+ROUNDS=${ROUNDS:-1}
+echo "SEED=$SEED"
+RANDOM=$SEED
+DISK_SIZE=2GiB
+start_daemon
+cd "$T" || exit 1
+export XDG_STATE_HOME=$T/state
+B=$URL_S3/bkt
+rc_of() { "$@" >say 2>&1; echo $?; }
+bytes pattern:5 90000007 >big
+G=("$ROOT/scripts/with-softnic" -d 1 "$BUILD/gantry")
+# Kills gantry with these words as soon as a command succeeds: kill_when CONDITION WORDS...
+kill_when() {
+	local until=$((SECONDS + 30)) pid when=$1
+	shift
+	{
+		"${G[@]}" -q "$@" &
+		pid=$!
+		until eval "$when" || ! _runs $pid; do [ $SECONDS -lt $until ] || break; done
+		_kill_tree $pid
+		wait $pid
+	} 2>/dev/null
+}
+parts_stored() { curl_s3 "/bkt/$1?uploadId=$(upload_of "$1")" 2>/dev/null | grep -o '<Part>' | wc -l; }
+upload_of() { curl_s3 "/bkt?uploads&prefix=$1" | sed -n 's/.*<UploadId>\([^<]*\).*/\1/p'; }
+# shellcheck disable=SC2317
+pieces() { grep -cs ' ................$' "$1"/.gantry-*.state || true; }
+nothing_left() {
+	assert_eq "$(find . -name '.gantry-*' | wc -l)" 0 "unfinished files"
+	assert_eq "$(find state -type f 2>/dev/null | wc -l)" 0 "unfinished uploads"
+	assert_eq "$(curl_s3 '/bkt?uploads' | grep -c '<Upload>')" 0 "unfinished uploads of the server"
+}
+
+# ---- up: some of it is stored ----
+kill_when '[ "$(parts_stored up)" -ge 2 ]' -j 1 cp big "$B/up"
+assert_status GET /bkt/up 404
+assert_eq "$(find state -type f | wc -l)" 1 "uploads that are known"
+assert_match "$(gantry --require-rdma cp big "$B/up")" "MiB were there from an earlier run, checksum verified"
+curl_s3 /bkt/up | cmp - big || fail "the object is another"
+nothing_left
+# A file that changed in between: its upload is ended, and it goes anew.
+cp big other
+kill_when '[ "$(parts_stored changed)" -ge 1 ]' -j 1 cp other "$B/changed"
+printf x | dd of=other bs=1 seek=5 conv=notrunc status=none
+! gantry cp other "$B/changed" | grep -q 'earlier run' || fail "went on with parts of another file"
+curl_s3 /bkt/changed | cmp - other || fail "the object is another"
+nothing_left
+
+# ---- down: some of it is there ----
+mkdir down
+kill_when '[ "$(pieces down)" -ge 2 ]' -j 1 cp "$B/up" down/big
+[ ! -e down/big ] || fail "half a file has its name"
+assert_match "$(gantry --require-rdma cp "$B/up" down/big)" "MiB were there from an earlier run"
+assert_same down/big big
+nothing_left
+# Pieces that a power cut has taken are found out, and fetched again.
+rm down/big
+kill_when '[ "$(pieces down)" -ge 2 ]' -j 1 cp "$B/up" down/big
+printf xxxx | dd of="$(echo down/.gantry-*.part)" bs=1 seek=77 conv=notrunc status=none
+printf '3 00000' >>"$(echo down/.gantry-*.state)"
+gantry -q cp "$B/up" down/big || fail "cp"
+assert_same down/big big
+# An object that changed in between comes anew.
+rm down/big
+kill_when '[ "$(pieces down)" -ge 2 ]' -j 1 cp "$B/up" down/big
+gantry -q cp other "$B/up" || fail cp
+! gantry cp "$B/up" down/big | grep -q 'earlier run' || fail "went on with another object"
+assert_same down/big other
+nothing_left
+
+# ---- the server dies midway ----
+sed -i "0,/127.0.0.1:0/s//$S3/" gantryd.yaml
+rm down/big
+(
+	until [ "$(pieces down)" -ge 2 ]; do :; done
+	kill -KILL "$DAEMON_PID"
+) &
+assert_eq "$(rc_of gantry -j 1 cp "$B/up" down/big)" 1
+wait $!
+kill_daemon
+[ ! -e down/big ] || fail "half a file has its name"
+assert_eq "$(rc_of gantry cp "$B/up" down/big)" 1
+assert_match "$(cat say)" "nobody answers"
+daemon_run
+assert_match "$(gantry cp "$B/up" down/big)" "were there from an earlier run"
+assert_same down/big other
+nothing_left
+
+# ---- anywhere ----
+for ((i = 0; i < ROUNDS; i++)); do
+	way=$([ $((RANDOM % 2)) = 0 ] && echo --no-rdma || echo --require-rdma)
+	for ((k = 0; k < 2; k++)); do
+		kill_when "sleep 0.$((RANDOM % 6))$((RANDOM % 10))" $way -j $((RANDOM % 4 + 1)) sync --delete . "$B/tree" --include big
+		s=$(status_of GET /bkt/tree/big)
+		[ "$s" = 404 ] || [ "$s" = 200 ] || fail "status $s"
+		[ "$s" = 404 ] || curl_s3 /bkt/tree/big | cmp - big || fail "half an object (round $i)"
+	done
+	kill_when "sleep 0.$((RANDOM % 3))$((RANDOM % 10))" $way put big "$B/whole"
+	s=$(status_of GET /bkt/whole)
+	[ "$s" = 404 ] || curl_s3 /bkt/whole | cmp - big || fail "half an object of a put (round $i)"
+	gantry -q $way sync . "$B/tree" --include big || fail "sync (round $i)"
+	curl_s3 /bkt/tree/big | cmp - big || fail "the object is another (round $i)"
+	for ((k = 0; k < 2; k++)); do
+		kill_when "sleep 0.$((RANDOM % 6))$((RANDOM % 10))" $way -j $((RANDOM % 4 + 1)) cp -r "$B/tree" "out$i"
+		[ ! -e "out$i/big" ] || assert_same "out$i/big" big
+	done
+	gantry -q $way cp -r "$B/tree" "out$i" || fail "cp -r (round $i)"
+	assert_same "out$i/big" big
+	assert_eq "$(find . -name '.gantry-*' | wc -l)" 0 "unfinished files (round $i)"
+	gantry -q rm -ry "$B/tree" || fail rm
+	rm -r "out$i"
+done
+assert_eq "$(find state -type f | wc -l)" 0 "unfinished uploads"
+assert_alive
