@@ -48,7 +48,8 @@ struct dirs {
 };
 
 static struct file files[SIM_FILES];
-static struct dirs dirs[DIRS_MAX]; /* [0] is durable, the last is what programs see */
+static bool bad[SIM_FILES][FILE_PAGES]; /* cannot be read until it is written */
+static struct dirs dirs[DIRS_MAX];      /* [0] is durable, the last is what programs see */
 static int dir_nr;
 static struct sim_io inflight[INFLIGHT_MAX], late[INFLIGHT_MAX];
 static unsigned inflight_nr, late_nr, weight;
@@ -243,6 +244,7 @@ land(int file, uint32_t nr, struct page *p)
 		check(n < UNFLUSHED_MAX);
 		dirty_nr = n;
 	}
+	bad[file][nr] = false;
 	slot_set(&f->cur[nr], page_ref(p));
 	f->page_nr = f->page_nr <= nr ? nr + 1 : f->page_nr;
 	dirty[dirty_nr++] = (struct dirty){ .page = p, .seq = write_seq, .file = file, .nr = nr };
@@ -345,6 +347,11 @@ simdisk_damage(int file, uint32_t nr)
 	uint8_t bytes[PAGE];
 	struct page *p;
 
+	if (one_in(2)) {
+		say("page %u of file%d cannot be read any more", nr, file);
+		bad[file][nr] = true;
+		return;
+	}
 	say("page %u of file%d rots", nr, file);
 	memcpy(bytes, bytes_of(files[file].cur[nr]), PAGE);
 	for (int i = 0; i < 64; i++)
@@ -365,6 +372,7 @@ simdisk_begin(void)
 		free_pages_of(&late[i]);
 	for (int i = 0; i < SIM_FILES; i++)
 		file_clear(&files[i]);
+	memset(bad, 0, sizeof bad);
 	dirty_nr = inflight_nr = late_nr = weight = 0;
 	write_seq = 0;
 	dir_nr = 1;
@@ -465,6 +473,8 @@ perform(struct sim_io *io)
 	counts.io_errors += fails;
 	switch (io->kind) {
 	case IO_READ:
+		for (uint32_t i = 0; i < io->nr; i++)
+			fails |= bad[io->file][io->first + i];
 		if (fails)
 			return -EIO;
 		for (uint32_t i = 0; i < io->nr; i++)

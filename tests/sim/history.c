@@ -162,6 +162,23 @@ rot_log(const struct vol *vol)
 	simdisk_damage(log_page(vol, &(uint32_t){ 0 }), found[below(nr)]);
 }
 
+/* What was written before the snapshots began: nothing is believed there. */
+static void
+rot_old_log(const struct vol *vol)
+{
+	uint64_t block = vol->disk.geo.block_bytes, head = vol_head(vol) + 2 * block,
+		 end = atomic_load(&vol->snap.trim_at) + vol->disk.geo.log_bytes;
+	uint32_t page;
+	int file;
+
+	if (end < head + PAGE)
+		return;
+	page = (uint32_t)((head + below((uint32_t)(end - head))) % vol->disk.geo.log_bytes / PAGE);
+	rotten = ROT_SECOND;
+	file = log_page(vol, &page);
+	simdisk_damage(file, page);
+}
+
 static void
 rot(void)
 {
@@ -170,9 +187,12 @@ rot(void)
 	/* Between two superblocks it is not clear which of them counts. */
 	if (atomic_load(&vol->snap.state) != SNAP_IDLE)
 		return;
-	switch (below(4)) {
+	switch (below(5)) {
 	case 0:
 		rot_snapshot(vol);
+		break;
+	case 4:
+		rot_old_log(vol);
 		break;
 	case 1:
 		rot_super(vol);
@@ -328,7 +348,7 @@ start(bool calm, uint64_t life)
 	}
 	say("start: %d %s", open_result, open_error);
 	trace(40, (uint64_t)(int64_t)open_result, 0);
-	if (rotten == ROT_LOG && open_result == -ENOTRECOVERABLE) {
+	if (rotten == ROT_LOG && (open_result == -ENOTRECOVERABLE || open_result == -EIO)) {
 		die(END_KILL);
 		return 2;
 	}

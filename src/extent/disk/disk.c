@@ -179,14 +179,21 @@ read_supers(struct disk *d, struct ring *r, char *err, size_t err_len)
 {
 	uint8_t *buf = sync_alloc(2 * FMT_SUPER_BYTES);
 	struct super sb;
-	int e, good = 0, ours = 0, other_version = 0;
+	int e = 0, good = 0, ours = 0, other_version = 0, unreadable = 0;
 
 	if (!buf)
 		return -ENOMEM;
-	e = sync_read(r, d->super_fd, buf, 2 * FMT_SUPER_BYTES, d->super_off);
-	for (int i = 0; e == 0 && i < 2; i++) {
-		int s = super_decode(buf + i * FMT_SUPER_BYTES, FMT_SUPER_BYTES, &sb);
+	/* One by one: a bad sector is in one of them. */
+	for (int i = 0; i < 2; i++) {
+		uint64_t off = (uint64_t)i * FMT_SUPER_BYTES;
+		int s = sync_read(r, d->super_fd, buf + off, FMT_SUPER_BYTES, d->super_off + off);
 
+		if (s < 0) {
+			e = s;
+			unreadable += sync_is_unreadable(s);
+			continue;
+		}
+		s = super_decode(buf + off, FMT_SUPER_BYTES, &sb);
 		ours += s != -ENOENT;
 		other_version += s == -EPROTONOSUPPORT;
 		if (s == 0 && (!good || sb.gen > d->sb.gen))
@@ -194,7 +201,7 @@ read_supers(struct disk *d, struct ring *r, char *err, size_t err_len)
 		good += s == 0;
 	}
 	sync_free(buf);
-	if (e < 0)
+	if (e < 0 && !(good && unreadable))
 		return disk_refuse(err, err_len, e, "%s: cannot read the superblock: %s", d->path,
 				   strerror(-e));
 	if (other_version)
@@ -204,8 +211,9 @@ read_supers(struct disk *d, struct ring *r, char *err, size_t err_len)
 		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s", d->path,
 				   ours ? "both superblocks are damaged"
 					: "not a Gantry store (no superblock); --format makes one");
-	if (ours == 2 && good == 1)
-		log_warn("%s: one of the two superblocks is damaged; the other one counts", d->path);
+	if (ours + unreadable == 2 && good == 1)
+		log_warn("%s: one of the two superblocks %s; the other one counts", d->path,
+			 unreadable ? "cannot be read" : "is damaged");
 	d->geo = d->sb.geo;
 	return 0;
 }

@@ -56,6 +56,13 @@ sync_error(int res, size_t len)
 	}
 }
 
+bool
+sync_is_unreadable(int error)
+{
+	/* The last three: what block devices say of media, of their target, and of checksums of their own. */
+	return error == -EIO || error == -ENODATA || error == -EREMOTEIO || error == -EILSEQ;
+}
+
 static int
 finish(struct ring *r, struct sync_op *s, size_t len)
 {

@@ -18,6 +18,8 @@
 /* Returns what a read or write of len bytes that ended with res came to: 0, -errno, or -EAGAIN when the disk
  * has said nothing about it: no memory, a signal, a short transfer. */
 int sync_error(int res, size_t len);
+/* Tells whether a read failed because of what it wanted to read, a bad sector, and not for want of anything. */
+bool sync_is_unreadable(int error);
 /* Reads or writes; buf, len and off are multiples of FMT_ALIGN. */
 int sync_read(struct ring *r, int fd, void *buf, size_t len, uint64_t off);
 int sync_write(struct ring *r, int fd, const void *buf, size_t len, uint64_t off);

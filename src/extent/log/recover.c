@@ -307,6 +307,31 @@ begin_epoch(struct replay *rp)
 	return 0;
 }
 
+/* Bad sectors where nothing lies: written, so that the log may end there one day. */
+static int
+mend_log(struct replay *rp)
+{
+	struct vol *vol = rp->vol;
+	uint64_t log = vol->disk.geo.log_bytes, head = vol_head(vol);
+	uint64_t room = atomic_load(&vol->snap.trim_at) + log - head;
+	void *zeros = rp->unreadable_nr ? sync_alloc(FMT_ALIGN) : NULL;
+	int e = 0;
+
+	for (uint32_t i = 0; zeros && i < rp->unreadable_nr; i++) {
+		uint64_t pos = rp->unreadable[i];
+
+		if ((pos + log - vol->leader.next.pos) % log < room)
+			e = sync_write(rp->r, vol->disk.log_fd, zeros, FMT_ALIGN, vol->disk.log_off + pos);
+		if (e < 0)
+			break;
+	}
+	sync_free(zeros);
+	if (e < 0)
+		return refuse(rp, e, "%s: the log has bad sectors that cannot be written: %s", vol->disk.path,
+			      strerror(-e));
+	return 0;
+}
+
 /* ---- all of it ---- */
 
 /* An end that is not one. */
@@ -393,6 +418,8 @@ run(struct replay *rp)
 		e = room_for_epoch(rp);
 		if (e == 0)
 			e = begin_epoch(rp);
+		if (e == 0)
+			e = mend_log(rp);
 	}
 	if (e == 0)
 		e = collect_all(rp);

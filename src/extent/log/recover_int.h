@@ -7,6 +7,7 @@
 #include "extent/log/recover.h"
 #include "extent/log/vol.h"
 
+#define UNREADABLE_MAX 256 /* bad sectors that a start mends */
 #define WINDOW_BYTES ((size_t)4 << 20)
 
 /* A block that is valid, but not believed yet: a copy. */
@@ -31,6 +32,10 @@ struct replay {
 	uint8_t *window;
 	uint64_t window_at;
 	size_t window_len;
+	uint64_t
+		careful_until; /* up to here a bad sector is somewhere: no more is read at once than is wanted */
+	uint64_t unreadable[UNREADABLE_MAX]; /* log offsets behind the end */
+	uint32_t unreadable_nr;
 	/* the cut: position, and what survives of the block there */
 	struct log_pos cut;
 	uint8_t *survivors;

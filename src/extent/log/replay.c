@@ -16,6 +16,13 @@
 
 #define LOOK_BEHIND_MAX ((uint64_t)1 << 30) /* so far behind the end we look for what should not be there */
 
+static int
+read_window(struct replay *rp)
+{
+	return sync_read(rp->r, rp->vol->disk.log_fd, rp->window, rp->window_len,
+			 rp->vol->disk.log_off + rp->window_at);
+}
+
 /* Brings len bytes of the log at pos into memory. */
 static int
 window(struct replay *rp, uint64_t pos, size_t len, const uint8_t **ret_bytes)
@@ -28,8 +35,15 @@ window(struct replay *rp, uint64_t pos, size_t len, const uint8_t **ret_bytes)
 		rp->window_len = left < WINDOW_BYTES ? left : WINDOW_BYTES;
 		if (len > rp->window_len)
 			return -EBADMSG;
-		e = sync_read(rp->r, rp->vol->disk.log_fd, rp->window, rp->window_len,
-			      rp->vol->disk.log_off + pos);
+		if (pos < rp->careful_until)
+			rp->window_len = len;
+		e = read_window(rp);
+		if (sync_is_unreadable(e) && rp->window_len > len) {
+			/* Somewhere in all of it; perhaps not here. */
+			rp->careful_until = pos + rp->window_len;
+			rp->window_len = len;
+			e = read_window(rp);
+		}
 		if (e < 0) {
 			rp->window_len = 0;
 			return e;
@@ -168,9 +182,18 @@ replay_log(struct replay *rp)
 		e = next_block(rp, &h, &bytes);
 		if (e == -ENOENT)
 			return 0;
+		if (sync_is_unreadable(e) && rp->rep->repair) {
+			report(rp->rep, "%s: the log cannot be read at %llu: taken as its end",
+			       rp->vol->disk.path, (unsigned long long)rp->pos.pos);
+			rp->rep->was_damaged = true;
+			return 0;
+		}
 		if (e < 0)
-			return refuse(rp, e, "%s: the log cannot be read at %llu: %s", rp->vol->disk.path,
-				      (unsigned long long)rp->pos.pos, strerror(-e));
+			return refuse(rp, e,
+				      "%s: the log cannot be read at %llu: %s; whether it ends there is not "
+				      "known%s",
+				      rp->vol->disk.path, (unsigned long long)rp->pos.pos, strerror(-e),
+				      sync_is_unreadable(e) ? ": --fsck --repair may cut there" : "");
 		e = believe(rp, h.flushed_upto);
 		/* An epoch block comes after a flush of all it stands for, and says so. */
 		if (e == 0 && h.flushed_upto >= h.seq)
@@ -213,6 +236,14 @@ is_witness(const struct replay *rp, const struct block_head *h)
 	return h->epoch == rp->pos.epoch && h->flushed_upto >= rp->cut.seq && h->seq >= rp->cut.seq;
 }
 
+/* A bad sector that is no witness for anything. */
+static void
+pass_over(struct replay *rp, uint64_t pos)
+{
+	if (rp->unreadable_nr < UNREADABLE_MAX)
+		rp->unreadable[rp->unreadable_nr++] = pos;
+}
+
 int
 replay_look_behind(struct replay *rp, bool list)
 {
@@ -229,13 +260,21 @@ replay_look_behind(struct replay *rp, bool list)
 		if (pos >= log)
 			pos = 0;
 		e = window(rp, pos, FMT_ALIGN, &bytes);
+		if (sync_is_unreadable(e)) {
+			pass_over(rp, pos);
+			pos += FMT_ALIGN;
+			done += FMT_ALIGN;
+			continue;
+		}
 		if (e < 0)
 			return refuse(rp, e, "%s: the log cannot be read at %llu: %s", rp->vol->disk.path,
 				      (unsigned long long)pos, strerror(-e));
 		/* Cheap first: nearly everything here is of another epoch. */
 		if (block_peek(bytes) && block_epoch(bytes) == rp->pos.epoch) {
 			e = open_at(rp, pos, rp->pos.nonce, &h, &bytes);
-			if (e < 0 && e != -ENOENT && e != -EBADMSG)
+			if (sync_is_unreadable(e))
+				pass_over(rp, pos);
+			else if (e < 0 && e != -ENOENT && e != -EBADMSG)
 				return e;
 			if (e == 0 && h.pos == pos && is_witness(rp, &h)) {
 				if (!found)
@@ -256,5 +295,8 @@ replay_look_behind(struct replay *rp, bool list)
 		pos += step;
 		done += step;
 	}
+	if (rp->unreadable_nr)
+		report(rp->rep, "%s: %u places of the log behind its end cannot be read, the first at %llu",
+		       rp->vol->disk.path, rp->unreadable_nr, (unsigned long long)rp->unreadable[0]);
 	return found;
 }

@@ -124,6 +124,13 @@ empty_index(struct vol *vol)
 	return tree_new(vol->index_bytes, vol->quiesce, &vol->tree);
 }
 
+/* Damaged, or a bad sector: gone for good.  Anything else may pass. */
+static bool
+is_lost(int error)
+{
+	return error == -EBADMSG || sync_is_unreadable(error);
+}
+
 int
 snapshots_load(struct replay *rp)
 {
@@ -131,10 +138,10 @@ snapshots_load(struct replay *rp)
 	struct snap_ref *snap = vol->disk.sb.snap;
 	int e = walk(rp, &snap[0], &vol->snap.space[0], true);
 
-	if (e == -EBADMSG && snap[1].id) {
+	if (is_lost(e) && snap[1].id) {
 		/* The one before is as good, and the log goes back to it. */
-		report(rp->rep, "%s: snapshot %llu is damaged; starting from the one before", vol->disk.path,
-		       (unsigned long long)snap[0].id);
+		report(rp->rep, "%s: snapshot %llu %s; starting from the one before", vol->disk.path,
+		       (unsigned long long)snap[0].id, e == -EBADMSG ? "is damaged" : "cannot be read");
 		e = empty_index(vol);
 		snap[0] = snap[1];
 		snap[1] = (struct snap_ref){ 0 };
@@ -152,11 +159,11 @@ snapshots_load(struct replay *rp)
 			      (unsigned long long)snap[0].id, strerror(-e));
 	rp->version_max = rp->version_max > snap[0].version_max ? rp->version_max : snap[0].version_max;
 	if (snap[1].id && (e = walk(rp, &snap[1], &vol->snap.space[1], false)) < 0) {
-		if (e != -EBADMSG)
+		if (!is_lost(e))
 			return refuse(rp, e, "%s: cannot read snapshot %llu: %s", vol->disk.path,
 				      (unsigned long long)snap[1].id, strerror(-e));
-		report(rp->rep, "%s: the older snapshot %llu is damaged and given up", vol->disk.path,
-		       (unsigned long long)snap[1].id);
+		report(rp->rep, "%s: the older snapshot %llu %s and is given up", vol->disk.path,
+		       (unsigned long long)snap[1].id, e == -EBADMSG ? "is damaged" : "cannot be read");
 		snap[1] = (struct snap_ref){ 0 };
 		vol->snap.space[1].nr = 0;
 	}

@@ -149,10 +149,16 @@ verify_block(struct replay *rp, const struct tail_block *b)
 				      rp->vol->disk.path, (unsigned long long)b->head.pos, i);
 		key_text(name, sizeof name, v.key, v.key_len);
 		e = cut && RULE_TAIL_PREFIX ? -EBADMSG : verify_record(rp, &v);
+		if (sync_is_unreadable(e) && rp->rep->repair) {
+			rp->rep->was_damaged = true;
+			e = -EBADMSG;
+		}
 		if (e < 0 && e != -EBADMSG)
-			return refuse(rp, e, "%s: log offset %llu: the data of '%s' cannot be read: %s",
-				      rp->vol->disk.path, (unsigned long long)b->head.pos, name,
-				      strerror(-e));
+			return refuse(rp, e, "%s: log offset %llu: the data of '%s' cannot be read: %s%s",
+				      rp->vol->disk.path, (unsigned long long)b->head.pos, name, strerror(-e),
+				      sync_is_unreadable(e)
+					      ? "; --fsck --repair drops it, and what came behind it"
+					      : "");
 		if (e < 0) {
 			if (!cut)
 				snprintf(rp->cut_key, sizeof rp->cut_key, "'%s'", name);

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One sector that cannot be read any more, anywhere, while a store starts: it starts wherever there is a second
+ * copy or nothing was ever believed there; else it says so, and --fsck --repair makes it start.
+ */
+#include "fixture.h"
+#include "extent/disk/format.h"
+#include "tests/fake/fault_ring.h"
+
+static char bad_name[32]; /* "": none */
+static uint64_t bad_off;
+static char said[8192];
+static struct super sb;
+
+static int
+hook(const struct fault_io *io)
+{
+	if (!bad_name[0] || strcmp(io->name, bad_name) != 0 || io->off >= bad_off + FMT_ALIGN ||
+	    bad_off >= io->off + io->len)
+		return 0;
+	/* Written, it is good again. */
+	if (io->kind == FAULT_WRITE)
+		bad_name[0] = 0;
+	return io->kind == FAULT_READ ? -EIO : 0;
+}
+
+static void
+bad(const char *name, uint64_t off)
+{
+	snprintf(bad_name, sizeof bad_name, "%s", name);
+	bad_off = off;
+}
+
+static void
+say(void *cookie, const char *line)
+{
+	size_t n = strlen(said);
+
+	snprintf(said + n, sizeof said - n, "%s\n", line);
+}
+
+static void
+read_super(void)
+{
+	static _Alignas(4096) uint8_t buf[2 * FMT_SUPER_BYTES];
+	struct super one;
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/super", dir);
+	fd = open(path, O_RDONLY);
+	assert_true(fd >= 0 && pread(fd, buf, sizeof buf, 0) == (ssize_t)sizeof buf);
+	close(fd);
+	memset(&sb, 0, sizeof sb);
+	for (int i = 0; i < 2; i++) {
+		if (super_decode(buf + i * FMT_SUPER_BYTES, FMT_SUPER_BYTES, &one) == 0 && one.gen > sb.gen)
+			sb = one;
+	}
+}
+
+static void
+make_snapshot(void)
+{
+	uint64_t before = disk_number("snapshots");
+
+	store_snapshot(st);
+	for (uint64_t until = clock_ns() + PATIENCE_NS;
+	     disk_number("snapshots") == before && clock_ns() < until;)
+		loop_for(&l, 5 * NS_PER_MS);
+}
+
+static int
+setup(void **state)
+{
+	char name[32];
+	int r;
+
+	bad_name[0] = said[0] = 0;
+	fault_ring_hook = hook;
+	r = make_store(100 * MIB);
+	for (int i = 0; r == 0 && i < 20; i++) {
+		snprintf(name, sizeof name, "k%d", i);
+		r = put_simple(&l, "b", name, 3000 + (uint64_t)i * 5000, (uint64_t)i);
+		if (i == 10 || i == 15)
+			make_snapshot();
+	}
+	close_store();
+	read_super();
+	return r;
+}
+
+static int
+teardown(void **state)
+{
+	bad_name[0] = 0;
+	return remove_store(state);
+}
+
+static void
+is_whole(int nr)
+{
+	char name[32];
+
+	for (int i = 0; i < nr; i++) {
+		snprintf(name, sizeof name, "k%d", i);
+		assert_int_equal(obj_check(&l, "b", name, 3000 + (uint64_t)i * 5000, (uint64_t)i), 0);
+	}
+	assert_int_equal(put_simple(&l, "b", "after", 100000, 1), 0);
+}
+
+static void
+bad_unit(uint64_t ext)
+{
+	uint64_t per_seg = geo_seg_units(&sb.geo);
+	char name[32];
+
+	snprintf(name, sizeof name, "seg-%04u", (unsigned)(ext_unit(ext) / per_seg));
+	bad(name, ext_unit(ext) % per_seg * sb.geo.unit_bytes);
+}
+
+/* Of each there are two, or nothing was ever written there. */
+static void
+test_starts(void **state)
+{
+	for (int i = 0; i < 7; i++) {
+		read_super();
+		switch (i) {
+		case 0:
+		case 1:
+			bad("super", (uint64_t)i * FMT_SUPER_BYTES);
+			break;
+		case 2:
+		case 3:
+			assert_true(sb.snap[i - 2].block_nr > 0);
+			bad_unit(sb.snap[i - 2].head_ext);
+			break;
+		case 4:
+			bad("log", sb.geo.log_bytes - FMT_ALIGN);
+			break;
+		case 5:
+			bad("log", 3 * MIB);
+			break;
+		case 6: /* before the older snapshot */
+			assert_true(sb.snap[1].begin.pos > 0);
+			bad("log", 0);
+			break;
+		}
+		open_store();
+		is_whole(20);
+		/* There are two snapshots again, and then it is the next one's turn. */
+		make_snapshot();
+		make_snapshot();
+		close_store();
+		bad_name[0] = 0;
+	}
+}
+
+/* What was written behind the newest snapshot is there once. */
+static void
+test_log(void **state)
+{
+	bad("log", sb.snap[0].begin.pos);
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(store_start(&conf, &st, err, sizeof err), -EIO);
+		assert_non_null(strstr(err, dir));
+		assert_non_null(strstr(err, "the log cannot be read at"));
+		assert_non_null(strstr(err, "--fsck --repair"));
+	}
+	assert_int_equal(store_fsck(&conf, true, say, NULL), 1);
+	assert_non_null(strstr(said, "drops the writing of 'b/k19'"));
+	open_store();
+	is_whole(16);
+	assert_int_equal(obj_check(&l, "b", "k19", 3000 + (uint64_t)19 * 5000, 19), -ENOENT);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_starts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_log, setup, teardown),
+	};
+
+	log_init(LOG_PLAIN, LOG_ERROR);
+	return cmocka_run_group_tests_name("store_sectors", tests, NULL, NULL);
+}
