@@ -37,7 +37,8 @@ struct cmd {
 	struct gantry *g;
 	bool no_rdma, scality, json, quiet, checksum, require_rdma, help;
 	const char *device, *dc_key, *config, *dir, *acks;
-	const char *access_key, *secret, *region; /* NULL: the environment may have them */
+	int traffic_class, service_level, path_mtu, pkey_index; /* as struct gantry_options has them */
+	const char *access_key, *secret, *region;               /* NULL: the environment may have them */
 	unsigned timeout_ms;
 	int jobs;          /* 0: the command's default */
 	const char *admin; /* NULL: admin_name() knows */
