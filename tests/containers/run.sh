@@ -188,12 +188,13 @@ rm -f "$T/base/usr/sbin/policy-rc.d"
 tar -C "$T/base" -c . | podman "${store[@]}" --tmpdir "$T/podman" import - localhost/builder:12 >"$T/log" 2>&1 || die "import: $(tail -n 3 "$T/log")"
 rm -rf --one-file-system "$T/base" "$C/build"
 build localhost/builder:12 tree localhost/gantry-tree "$C" || die "the image from the tree: $(tail -n 15 "$T/log")"
-eq "$(pod run --rm --no-healthcheck "${confined[@]}" "${ours[@]}" localhost/gantry-tree --version | sed -n '1s/ *(.*//p' | cut -d' ' -f2)" "$(cat VERSION)" "the image from the tree"
+pod run --rm --no-healthcheck "${confined[@]}" "${ours[@]}" localhost/gantry-tree --version >"$T/log" 2>&1 || die "the image from the tree: $(cat "$T/log")"
+grep -q "^gantryd $(cat VERSION)\b" "$T/log" || die "the image from the tree: $(cat "$T/log")"
 ok "buildah builds the image from the tree"
 
 # ---- manifests ----
 
-[ -x tests/containers/manifests.sh ] && tests/containers/manifests.sh >"$T/log" 2>&1
+tests/containers/manifests.sh >"$T/log" 2>&1
 rc=$?
 cat "$T/log"
 [ $rc = 0 ] || die "manifests"
