@@ -44,6 +44,10 @@ class Options(ctypes.Structure):
         ("session_token", c_char_p),
         ("region", c_char_p),
         ("target_life_ms", c_uint),
+        ("traffic_class", c_int),
+        ("service_level", c_int),
+        ("path_mtu", c_int),
+        ("pkey_index", c_int),
     ]
 
 

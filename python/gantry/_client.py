@@ -277,6 +277,10 @@ class Client:
         connect_timeout: Optional[float] = None,
         target_life: Optional[float] = None,
         target_per_call: bool = False,
+        traffic_class: Optional[int] = None,
+        service_level: int = 0,
+        path_mtu: int = 0,
+        pkey_index: int = 0,
         split_above: int = 256 * MIB,
         part_size: int = 64 * MIB,
         jobs: int = 4,
@@ -313,6 +317,10 @@ class Client:
                 "session_token": _text(session_token),
                 "region": _text(region),
                 "target_life_ms": _ms(target_life),
+                "traffic_class": 0 if traffic_class is None else traffic_class or -1,
+                "service_level": service_level,
+                "path_mtu": path_mtu,
+                "pkey_index": pkey_index,
             }
         )
         self._lib = self._context.lib

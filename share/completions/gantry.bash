@@ -1,37 +1,38 @@
 # bash completion for gantry(1); made by scripts/client-words
 _gantry() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} i word=''
-	local commands='put get head cat stat presign cp sync ls du rm mput mget mb bench ports status top key doctor'
-	local options='--no-rdma --require-rdma --scality --checksum --device --dc-key --config --access-key --secret --region --timeout --jobs --directory --recursive --include --exclude --dry-run --delete --yes --long --human --depth --range --method --expires --acks --bucket --prefix --read-only --no-delete --no-overwrite --from --until --file --conf --sizes --concurrency --mix --way --time --warm-up --rounds --objects --rate --seed --verify --admin --interval --count --json --quiet --version --help'
+	local commands='put get head cat stat presign cp sync ls du rm mput mget mb rb bench ports status top key doctor'
+	local options='--no-rdma --require-rdma --scality --checksum --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --directory --recursive --include --exclude --dry-run --delete --yes --force --long --human --depth --range --method --expires --acks --bucket --prefix --read-only --no-delete --no-overwrite --from --until --file --conf --sizes --concurrency --mix --way --time --warm-up --rounds --objects --rate --seed --verify --admin --interval --count --json --quiet --version --help'
 	case $prev in
 		--config | --acks | --file | --conf | --admin) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
 		-C | --directory) mapfile -t COMPREPLY < <(compgen -d -- "$cur"); return ;;
 		--device) mapfile -t COMPREPLY < <(compgen -W "auto $(ls /sys/class/infiniband 2>/dev/null)" -- "$cur"); return ;;
-		--dc-key | --access-key | --secret | --region | --timeout | -j | --jobs | --include | --exclude | -d | --depth | --range | --method | --expires | --bucket | --prefix | --from | --until | --sizes | --concurrency | --mix | --way | --time | --warm-up | --rounds | --objects | --rate | --seed | --interval | --count) return ;;
+		--dc-key | --traffic-class | --service-level | --path-mtu | --pkey-index | --access-key | --secret | --region | --timeout | -j | --jobs | --include | --exclude | -d | --depth | --range | --method | --expires | --bucket | --prefix | --from | --until | --sizes | --concurrency | --mix | --way | --time | --warm-up | --rounds | --objects | --rate | --seed | --interval | --count) return ;;
 	esac
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-			--device | --dc-key | --config | --access-key | --secret | --region | --timeout | -j | --jobs | -C | --directory | --include | --exclude | -d | --depth | --range | --method | --expires | --acks | --bucket | --prefix | --from | --until | --file | --conf | --sizes | --concurrency | --mix | --way | --time | --warm-up | --rounds | --objects | --rate | --seed | --admin | --interval | --count) ((i++)) ;;
+			--device | --dc-key | --traffic-class | --service-level | --path-mtu | --pkey-index | --config | --access-key | --secret | --region | --timeout | -j | --jobs | -C | --directory | --include | --exclude | -d | --depth | --range | --method | --expires | --acks | --bucket | --prefix | --from | --until | --file | --conf | --sizes | --concurrency | --mix | --way | --time | --warm-up | --rounds | --objects | --rate | --seed | --admin | --interval | --count) ((i++)) ;;
 			-*) ;;
 			*) word=${COMP_WORDS[i]}; break ;;
 		esac
 	done
 	case $word in
-		put) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --config --access-key --secret --region --timeout --json --quiet --version --help' ;;
-		get) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --config --access-key --secret --region --timeout --jobs --json --quiet --version --help' ;;
-		head) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --config --access-key --secret --region --timeout --json --quiet --version --help' ;;
-		cat) options='--no-rdma --require-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --jobs --range --json --quiet --version --help' ;;
-		stat) options='--no-rdma --require-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --json --quiet --version --help' ;;
-		presign) options='--no-rdma --require-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --method --expires --json --quiet --version --help' ;;
-		cp) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --config --access-key --secret --region --timeout --jobs --recursive --include --exclude --dry-run --json --quiet --version --help' ;;
-		sync) options='--no-rdma --require-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --jobs --include --exclude --dry-run --delete --yes --json --quiet --version --help' ;;
-		ls) options='--no-rdma --require-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --recursive --long --human --json --quiet --version --help' ;;
-		du) options='--no-rdma --require-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --human --depth --json --quiet --version --help' ;;
-		rm) options='--no-rdma --require-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --jobs --recursive --include --exclude --dry-run --yes --json --quiet --version --help' ;;
-		mput) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --config --access-key --secret --region --timeout --jobs --directory --acks --json --quiet --version --help' ;;
-		mget) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --config --access-key --secret --region --timeout --jobs --directory --acks --json --quiet --version --help' ;;
-		mb) options='--no-rdma --require-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --json --quiet --version --help' ;;
-		bench) options='--no-rdma --require-rdma --scality --device --dc-key --config --access-key --secret --region --timeout --sizes --concurrency --mix --way --time --warm-up --rounds --objects --rate --seed --verify --admin --count --json --quiet --version --help' ;;
+		put) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --json --quiet --version --help' ;;
+		get) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --json --quiet --version --help' ;;
+		head) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --json --quiet --version --help' ;;
+		cat) options='--no-rdma --require-rdma --scality --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --range --json --quiet --version --help' ;;
+		stat) options='--no-rdma --require-rdma --scality --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --json --quiet --version --help' ;;
+		presign) options='--no-rdma --require-rdma --scality --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --method --expires --json --quiet --version --help' ;;
+		cp) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --recursive --include --exclude --dry-run --json --quiet --version --help' ;;
+		sync) options='--no-rdma --require-rdma --scality --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --include --exclude --dry-run --delete --yes --json --quiet --version --help' ;;
+		ls) options='--no-rdma --require-rdma --scality --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --recursive --long --human --json --quiet --version --help' ;;
+		du) options='--no-rdma --require-rdma --scality --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --human --depth --json --quiet --version --help' ;;
+		rm) options='--no-rdma --require-rdma --scality --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --recursive --include --exclude --dry-run --yes --json --quiet --version --help' ;;
+		mput) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --directory --acks --json --quiet --version --help' ;;
+		mget) options='--no-rdma --require-rdma --scality --checksum --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --directory --acks --json --quiet --version --help' ;;
+		mb) options='--no-rdma --require-rdma --scality --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --json --quiet --version --help' ;;
+		rb) options='--no-rdma --require-rdma --scality --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --jobs --dry-run --yes --force --json --quiet --version --help' ;;
+		bench) options='--no-rdma --require-rdma --scality --device --dc-key --traffic-class --service-level --path-mtu --pkey-index --config --access-key --secret --region --timeout --sizes --concurrency --mix --way --time --warm-up --rounds --objects --rate --seed --verify --admin --count --json --quiet --version --help' ;;
 		ports) options='--no-rdma --require-rdma --device --dc-key --config --json --quiet --version --help' ;;
 		status) options='--admin --json --quiet --version --help' ;;
 		top) options='--admin --interval --count --json --quiet --version --help' ;;

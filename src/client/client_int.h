@@ -4,6 +4,7 @@
  *
  *     context.c    gantry_open, gantry_close
  *     transfer.c   put, get, head, delete: attempts and fallbacks
+ *     choice.c     which port a token names
  *     config.c     cuobj.json, cufile.json, options
  *     http.c       one HTTP exchange over libcurl
  *     json.c       the tolerant JSON reader
@@ -27,6 +28,7 @@
 
 #include "base/list.h"
 #include "client/gantry.h"
+#include "token/token.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -53,6 +55,8 @@ struct config {
 	int device_nr;
 	uint64_t dc_key;
 	bool has_dc_key;
+	int traffic_class; /* -1: the port's */
+	int service_level, path_mtu /* bytes, 0: the port's */, pkey_index;
 	char origin[256]; /* the file, or "" */
 };
 
@@ -88,6 +92,8 @@ struct port {
 	bool is_ethernet;
 	uint16_t lid;
 	int mtu; /* enum ibv_mtu */
+	uint8_t traffic_class, service_level;
+	uint16_t pkey_index;
 	uint8_t gid[16];
 	uint64_t dc_key;
 	struct target
@@ -114,6 +120,17 @@ int target_free(struct target *t);
 
 /* ---- memory: memory.c ---- */
 
+/* A token handed to the program, or to one of its callbacks. */
+struct minted {
+	struct list link;
+	const struct region *region; /* goes with it */
+	char text[TOKEN_DC_LEN + 1];
+};
+
+/* How many texts a registration keeps for callbacks; the oldest makes room.  So a program may still use one when
+ * the callback has returned, and any number of operations costs no more memory. */
+#define REGION_TEXTS 64
+
 struct region {
 	struct list link;
 	char *ptr;
@@ -122,6 +139,16 @@ struct region {
 	int users;                    /* calls and tokens that rely on it */
 	bool is_temporary;            /* made for one call */
 	struct ibv_mr *mr[PORTS_MAX]; /* NULL where registering failed */
+	struct minted **recent;       /* REGION_TEXTS of them, from the first callback on */
+	unsigned recent_at;
+};
+
+/* A port that a server cannot reach. */
+#define AVOIDED_MAX 128
+struct avoided {
+	uint64_t server; /* server_of() */
+	uint64_t until_ns;
+	int port;
 };
 
 struct gantry {
@@ -138,6 +165,8 @@ struct gantry {
 	struct port port[PORTS_MAX];
 	int port_nr;
 	unsigned next_port; /* rotates */
+	bool avoids;        /* something was put into avoided[] */
+	struct avoided avoided[AVOIDED_MAX];
 	struct list regions, tokens;
 	struct handle *free_handles;
 	/* targets.c */
@@ -163,12 +192,27 @@ struct region *region_get(struct gantry *g, const void *ptr, size_t size);
 void region_put(struct gantry *g, struct region *r);
 void regions_close(struct gantry *g);
 
-/* Makes a token for one call: finds or makes the registration, takes a target.  0, or -errno and why. */
-int window_open(struct gantry *g, const void *ptr, size_t size, bool is_put, struct window *w, char *why,
-		size_t why_len);
+/* Makes a token for one call to server (server_of()): chooses a port, finds the registration or makes one with that
+ * port alone, takes a target.  0, or -errno and why. */
+int window_open(struct gantry *g, uint64_t server, const void *ptr, size_t size, bool is_put,
+		struct window *w, char *why, size_t why_len);
 /* Ends a call's token.  clean: the server has answered and vouches that nothing is under way.  Otherwise the
  * target is destroyed (or, if that fails, the memory deregistered): 0, or -EBUSY when neither worked. */
 int window_close(struct window *w, bool clean);
+
+/* Makes a token for a callback, whose text is good for REGION_TEXTS later ones; else as gantry_token_get(). */
+int token_for_callback(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
+		       const char **ret_token, size_t *ret_len);
+
+/* ---- which port: choice.c ---- */
+
+/* Returns a number for the server of a URL, its scheme, host and port. */
+uint64_t server_of(const char *url);
+/* Returns the next port in turn that r is registered with (NULL: any), one that this server has not called
+ * unreachable within a minute where there is one.  NULL: there is none at all. */
+struct port *port_choose(struct gantry *g, const struct region *r, uint64_t server);
+/* Takes it that this server cannot reach the port, for a minute.  Returns whether r has another one to try. */
+bool port_avoid(struct gantry *g, const struct port *p, const struct region *r, uint64_t server);
 
 /* ---- DC targets between calls: targets.c ---- */
 

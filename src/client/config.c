@@ -29,8 +29,71 @@ parse_key(const char *text, uint64_t *ret_key)
 
 struct reader {
 	struct config *c;
-	const char *why;
+	char why[160];
 };
+
+/* ---- numbers that mark packets ---- */
+
+#define MARKS 4
+static const struct mark {
+	const char *key;
+	size_t offset;
+	int min, max;
+} marks[MARKS] = { { "rdma_traffic_class", offsetof(struct config, traffic_class), 0, 255 },
+		   { "rdma_service_level", offsetof(struct config, service_level), 0, 15 },
+		   { "rdma_path_mtu", offsetof(struct config, path_mtu), 256, 4096 },
+		   { "rdma_pkey_index", offsetof(struct config, pkey_index), 0, 65535 } };
+
+static int
+set_mark(struct config *c, const struct mark *m, long value, char *err, size_t err_len)
+{
+	bool good = value >= m->min && value <= m->max;
+
+	/* An MTU is a power of two. */
+	if (m->offset == offsetof(struct config, path_mtu) && (value & (value - 1)))
+		good = false;
+	if (!good) {
+		snprintf(err, err_len, "%s %ld: %d to %d%s", m->key, value, m->min, m->max,
+			 m->offset == offsetof(struct config, path_mtu) ? ", a power of two" : "");
+		return -EINVAL;
+	}
+	*(int *)(void *)((char *)c + m->offset) = (int)value;
+	return 0;
+}
+
+static int
+mark_from_text(struct reader *rd, const char *key, const char *text)
+{
+	for (int i = 0; i < MARKS; i++) {
+		uint64_t value;
+
+		if (strcmp(key, marks[i].key) != 0)
+			continue;
+		if (parse_key(text, &value) < 0 || value > INT32_MAX) {
+			snprintf(rd->why, sizeof rd->why, "%s is not a number", key);
+			return -ERANGE;
+		}
+		return set_mark(rd->c, &marks[i], (long)value, rd->why, sizeof rd->why) < 0 ? -ERANGE : 0;
+	}
+	return 0;
+}
+
+/* Options come over the file's; 0 leaves that. */
+static int
+marks_of_options(const struct gantry_options *o, struct config *c, char *err, size_t err_len)
+{
+	const int given[MARKS] = { o->traffic_class, o->service_level, o->path_mtu, o->pkey_index };
+
+	for (int i = 0; i < MARKS; i++) {
+		bool is_zero = i == 0 && given[i] == GANTRY_TRAFFIC_CLASS_0;
+
+		if (given[i] && set_mark(c, &marks[i], is_zero ? 0 : given[i], err, err_len) < 0)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/* ---- the file ---- */
 
 static int
 on_value(void *cookie, const char *key, enum json_type type, const char *text, size_t len)
@@ -42,19 +105,20 @@ on_value(void *cookie, const char *key, enum json_type type, const char *text, s
 	 * nothing to us. */
 	if (!strcmp(key, "rdma_dc_key")) {
 		if ((type != JSON_STRING && type != JSON_NUMBER) || parse_key(text, &c->dc_key) < 0) {
-			rd->why = "rdma_dc_key is not a number";
+			snprintf(rd->why, sizeof rd->why, "rdma_dc_key is not a number");
 			return -ERANGE;
 		}
 		c->has_dc_key = true;
 	}
 	if (!strcmp(key, "rdma_dev_addr_list") && type == JSON_STRING && len) {
 		if (c->device_nr == CONFIG_DEVICES_MAX || len >= sizeof c->device[0]) {
-			rd->why = "rdma_dev_addr_list has more than 16 entries, or a very long one";
+			snprintf(rd->why, sizeof rd->why,
+				 "rdma_dev_addr_list has more than 16 entries, or a very long one");
 			return -ERANGE;
 		}
 		memcpy(c->device[c->device_nr++], text, len + 1);
 	}
-	return 0;
+	return type == JSON_STRING || type == JSON_NUMBER ? mark_from_text(rd, key, text) : 0;
 }
 
 int
@@ -67,7 +131,7 @@ config_parse(const char *text, size_t len, struct config *c, char *err, size_t e
 
 	if (r == 0)
 		return 0;
-	if (rd.why)
+	if (*rd.why)
 		snprintf(err, err_len, "%s", rd.why);
 	else
 		snprintf(err, err_len, "line %d: %s", line, why);
@@ -158,7 +222,7 @@ parse_devices(const char *text, struct config *c, char *err, size_t err_len)
 int
 config_load(const struct gantry_options *o, struct config *ret_c, char *err, size_t err_len)
 {
-	struct config c = { .dc_key = DEFAULT_DC_KEY };
+	struct config c = { .dc_key = DEFAULT_DC_KEY, .traffic_class = -1 };
 	int r = 0;
 
 	if (!o->config_file)
@@ -172,6 +236,8 @@ config_load(const struct gantry_options *o, struct config *ret_c, char *err, siz
 		if (r < 0)
 			snprintf(err, err_len, "DC key \"%s\" is not a number", o->dc_key);
 	}
+	if (r == 0)
+		r = marks_of_options(o, &c, err, err_len);
 	if (r == 0)
 		*ret_c = c;
 	return r == -ENOENT ? -EINVAL : r;

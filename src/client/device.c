@@ -5,6 +5,8 @@
  */
 #include "client/client_int.h"
 
+#include "base/tclass.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <infiniband/mlx5dv.h>
@@ -14,6 +16,7 @@
 #include <string.h>
 
 #define GIDS_MAX 256
+#define DEFAULT_TRAFFIC_CLASS 96 /* the daemon's, rdma.traffic_class */
 
 /* A port that the user named: a device, perhaps with a port number, or an address. */
 struct wish {
@@ -107,14 +110,17 @@ target_new(struct port *p)
 							    .dct_access_key = p->dc_key } };
 	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT,
 				    .port_num = p->port_num,
+				    .pkey_index = p->pkey_index,
 				    .qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE };
 	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR,
 				   .path_mtu = (enum ibv_mtu)p->mtu,
 				   .min_rnr_timer = 12,
-				   .ah_attr = {
-					   .is_global = 1,
-					   .port_num = p->port_num,
-					   .grh = { .sgid_index = p->gid_index, .hop_limit = HOP_LIMIT } } };
+				   .ah_attr = { .is_global = 1,
+						.port_num = p->port_num,
+						.sl = p->service_level,
+						.grh = { .sgid_index = p->gid_index,
+							 .hop_limit = HOP_LIMIT,
+							 .traffic_class = p->traffic_class } } };
 	struct target *t = calloc(1, sizeof *t);
 	int r;
 
@@ -165,15 +171,29 @@ port_close(struct port *p)
 	*p = (struct port){ 0 };
 }
 
+/* How what this end sends is marked: as configured, else as the port has it. */
+static void
+mark(const struct config *c, const char *device, enum ibv_mtu active, struct port *p)
+{
+	int class = c->traffic_class < 0 ? tclass_forced(device, p->port_num) : c->traffic_class;
+	int mtu = c->path_mtu ? __builtin_ctz((unsigned)c->path_mtu) - 7 : IBV_MTU_4096;
+
+	p->traffic_class = (uint8_t)(class < 0 ? DEFAULT_TRAFFIC_CLASS : class);
+	p->service_level = (uint8_t)c->service_level;
+	p->pkey_index = (uint16_t)c->pkey_index;
+	p->mtu = (int)active < mtu ? (int)active : mtu;
+}
+
 /* NULL when the port is ready, else why not; p is closed then. */
 static const char *
-port_open(struct ibv_device *dev, unsigned port_num, const struct wish *w, uint64_t dc_key, struct port *p)
+port_open(struct ibv_device *dev, unsigned port_num, const struct wish *w, const struct config *c,
+	  struct port *p)
 {
 	struct ibv_srq_init_attr sa = { .attr = { .max_wr = 1, .max_sge = 1 } };
 	struct ibv_port_attr attr;
 	const char *why = NULL;
 
-	*p = (struct port){ .port_num = (uint8_t)port_num, .dc_key = dc_key };
+	*p = (struct port){ .port_num = (uint8_t)port_num, .dc_key = c->dc_key };
 	snprintf(p->name, sizeof p->name, "%s:%u", ibv_get_device_name(dev), port_num);
 	p->ctx = ibv_open_device(dev);
 	if (!p->ctx)
@@ -188,7 +208,11 @@ port_open(struct ibv_device *dev, unsigned port_num, const struct wish *w, uint6
 		goto out;
 	p->is_ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 	p->lid = p->is_ethernet ? 0 : attr.lid;
-	p->mtu = attr.active_mtu < IBV_MTU_4096 ? attr.active_mtu : IBV_MTU_4096;
+	if (c->pkey_index >= attr.pkey_tbl_len) {
+		why = "has no such row in its table of partitions (rdma_pkey_index)";
+		goto out;
+	}
+	mark(c, ibv_get_device_name(dev), attr.active_mtu, p);
 	p->pd = ibv_alloc_pd(p->ctx);
 	p->cq = ibv_create_cq(p->ctx, 2, NULL, NULL, 0);
 	p->srq = p->pd ? ibv_create_srq(p->pd, &sa) : NULL;
@@ -219,7 +243,7 @@ already_open(const struct port *ports, int nr, const char *device, unsigned port
 
 /* Opens every port of the list that fits the wish (NULL: all).  The last reason against one goes to why. */
 static int
-open_matching(struct ibv_device **list, int list_nr, const struct wish *w, uint64_t dc_key,
+open_matching(struct ibv_device **list, int list_nr, const struct wish *w, const struct config *c,
 	      struct port *ports, int *nr, char *why, size_t why_len)
 {
 	int found = 0;
@@ -232,7 +256,7 @@ open_matching(struct ibv_device **list, int list_nr, const struct wish *w, uint6
 		for (unsigned n = 1; n <= 2 && *nr < PORTS_MAX; n++) {
 			if ((w && w->port_num && w->port_num != n) || already_open(ports, *nr, name, n))
 				continue;
-			const char *reason = port_open(list[i], n, w, dc_key, &ports[*nr]);
+			const char *reason = port_open(list[i], n, w, c, &ports[*nr]);
 
 			if (!reason) {
 				++*nr;
@@ -245,12 +269,32 @@ open_matching(struct ibv_device **list, int list_nr, const struct wish *w, uint6
 	return found;
 }
 
+/*
+ * Before a first registration.  A kernel older than 5.12 makes registered pages copy-on-write at a fork(), of the
+ * parent as well, which then writes to pages that the adapter does not know; ibv_fork_init() keeps them out of
+ * children.  False: it cannot, because memory was registered already; then bytes could be lost without a word.
+ */
+static bool
+is_fork_safe(void)
+{
+	return ibv_is_fork_initialized() != IBV_FORK_DISABLED || ibv_fork_init() == 0;
+}
+
 int
 ports_open(const struct config *c, struct port *ports, int *ret_nr, char *why, size_t why_len)
 {
 	int list_nr = 0, nr = 0, r = 0;
 	struct ibv_device **list = ibv_get_device_list(&list_nr);
 
+	*ret_nr = 0;
+	if (list_nr > 0 && !is_fork_safe()) {
+		snprintf(why, why_len,
+			 "this kernel needs ibv_fork_init() before anything is registered, and it came too "
+			 "late: call "
+			 "it, or gantry_open(), first");
+		ibv_free_device_list(list);
+		return c->device_nr ? -ENODEV : 0;
+	}
 	snprintf(why, why_len, "no RDMA device here");
 	if (!list)
 		list_nr = 0;
@@ -259,14 +303,14 @@ ports_open(const struct config *c, struct port *ports, int *ret_nr, char *why, s
 		char reason[128] = "no such device or address";
 
 		parse_wish(c->device[i], &w);
-		if (open_matching(list, list_nr, &w, c->dc_key, ports, &nr, reason, sizeof reason) == 0) {
+		if (open_matching(list, list_nr, &w, c, ports, &nr, reason, sizeof reason) == 0) {
 			snprintf(why, why_len, "RDMA device \"%.40s\": %.100s", w.text, reason);
 			r = -ENODEV;
 			break;
 		}
 	}
 	if (c->device_nr == 0)
-		open_matching(list, list_nr, NULL, c->dc_key, ports, &nr, why, why_len);
+		open_matching(list, list_nr, NULL, c, ports, &nr, why, why_len);
 	if (list)
 		ibv_free_device_list(list);
 	if (r < 0)

@@ -11,9 +11,10 @@
  *     struct gantry_result res;
  *
  *     gantry_open(NULL, &g);
- *     gantry_register(g, buf, len, 0);                       // optional: saves the registration of every
- * call gantry_put(g, "http://10.0.0.9:9000/bkt/key", buf, len, NULL, &res); gantry_get(g,
- * "http://10.0.0.9:9000/bkt/key", buf, len, 0, NULL, &res); gantry_close(g);
+ *     gantry_register(g, buf, len, 0);   // optional: it saves the registration of every call
+ *     gantry_put(g, "http://10.0.0.9:9000/bkt/key", buf, len, NULL, &res);
+ *     gantry_get(g, "http://10.0.0.9:9000/bkt/key", buf, len, 0, NULL, &res);
+ *     gantry_close(g);
  *
  * Threads: every call may be made from any thread, also at the same time; two calls must not use the same
  * memory at the same time unless both only read it.  gantry_open() calls curl_global_init(): call it before
@@ -91,7 +92,19 @@ struct gantry_options {
 	 * thread of the library where no call does it.  See gantry_put().
 	 */
 	unsigned target_life_ms;
+	/*
+	 * How the packets are marked that this end sends, the bytes of puts above all: the server reads them from
+	 * the DC target, which answers with what the target was made with.  0 is the default for each: the value
+	 * of the configuration file (rdma_traffic_class, rdma_service_level, rdma_path_mtu, rdma_pkey_index),
+	 * else what is said below.
+	 */
+	int traffic_class; /* 1 to 255, GANTRY_TRAFFIC_CLASS_0; 0: the class that the driver has for the port, else 96 */
+	int service_level; /* 0 to 15; on Ethernet the priority; 0: 0 */
+	int path_mtu; /* bytes, 256 to 4096: for servers with a smaller MTU than this port's, which is the default */
+	int pkey_index; /* row of the port's table of partitions; 0: 0 */
 };
+
+#define GANTRY_TRAFFIC_CLASS_0 (-1)
 
 /* Opens a context.  0; -EINVAL (options, configuration file), -ENODEV (a port that was named is not there),
  * -ENOMEM. gantry_open_error() says more.  No device at all is no error when none was named:
@@ -129,7 +142,7 @@ enum gantry_memory gantry_memory_type(const void *ptr);
 
 /*
  * Registers [ptr, ptr + size) with every port.  (cuMemObjGetDescriptor)  0; -EFBIG for 4 GiB and more;
- * -EINVAL; -EEXIST when it overlaps a registration; -ENODEV without RDMA (not fatal: calls go over HTTP); the
+ * -EINVAL; -EEXIST when one begins there already (they may overlap); -ENODEV without RDMA (not fatal: calls go over HTTP); the
  * driver's errno, e.g. -ENOMEM when memlock is too small.
  */
 int gantry_register(struct gantry *g, void *ptr, size_t size, unsigned flags);
@@ -367,9 +380,10 @@ void gantry_crc64nvme_text(uint64_t crc, char text[13]);
 
 /* Handed to the callbacks. */
 struct gantry_io_info {
-	int version;       /* 1 */
-	size_t descr_len;  /* counts the NUL: 82 */
-	const char *descr; /* the token; good until the registration ends or gantry_token_put() */
+	int version;      /* 1 */
+	size_t descr_len; /* counts the NUL: 82 */
+	/* the token: its text is good for 64 later ones of the registration, what it says until that ends */
+	const char *descr;
 };
 
 /*

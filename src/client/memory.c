@@ -6,7 +6,6 @@
 #include "client/client_int.h"
 
 #include "base/check.h"
-#include "token/token.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -15,13 +14,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-/* A token handed to the program. */
-struct minted {
-	struct list link;
-	const struct region *region; /* goes with it */
-	char text[TOKEN_DC_LEN + 1];
-};
 
 enum gantry_memory
 gantry_memory_type(const void *ptr)
@@ -36,20 +28,21 @@ gantry_memory_type(const void *ptr)
 }
 
 static bool
-overlaps(const struct gantry *g, const char *ptr, size_t size)
+is_registered(const struct gantry *g, const char *ptr)
 {
 	list_for_each(l, &g->regions)
 	{
 		const struct region *r = container_of(l, struct region, link);
 
-		if (!r->is_temporary && ptr < r->ptr + r->size && r->ptr < ptr + size)
+		if (!r->is_temporary && r->ptr == ptr)
 			return true;
 	}
 	return false;
 }
 
+/* Registers with one port, or with all (NULL); 0 if one took it, else what the last said. */
 static int
-register_everywhere(struct gantry *g, struct region *r)
+register_at(struct gantry *g, struct region *r, const struct port *only)
 {
 	unsigned access = IBV_ACCESS_REMOTE_READ;
 	int good = 0, error = ENODEV;
@@ -57,6 +50,8 @@ register_everywhere(struct gantry *g, struct region *r)
 	if (!(r->flags & GANTRY_READ_ONLY))
 		access |= IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 	for (int i = 0; i < g->port_nr; i++) {
+		if (only && only != &g->port[i])
+			continue;
 		r->mr[i] = ibv_reg_mr(g->port[i].pd, r->ptr, r->size, access);
 		if (r->mr[i])
 			good++;
@@ -69,9 +64,10 @@ register_everywhere(struct gantry *g, struct region *r)
 /* Deregisters everywhere and frees; 0 or -errno (then it is kept). */
 static int region_free(struct gantry *g, struct region *r);
 
-/* Registers.  0 or -errno.  *ret_region is on the list and has one user. */
+/* Registers, for one call with the port that it will use, else (NULL) with all.  0 or -errno.  *ret_region is on
+ * the list and has one user. */
 static int
-region_new(struct gantry *g, void *ptr, size_t size, unsigned flags, bool is_temporary,
+region_new(struct gantry *g, void *ptr, size_t size, unsigned flags, const struct port *only,
 	   struct region **ret_region)
 {
 	struct region *r;
@@ -87,16 +83,16 @@ region_new(struct gantry *g, void *ptr, size_t size, unsigned flags, bool is_tem
 	if (!r)
 		return -ENOMEM;
 	*r = (struct region){
-		.ptr = ptr, .size = size, .flags = flags, .users = 1, .is_temporary = is_temporary
+		.ptr = ptr, .size = size, .flags = flags, .users = 1, .is_temporary = only != NULL
 	};
 	list_init(&r->link);
-	e = register_everywhere(g, r);
+	e = register_at(g, r, only);
 	if (e < 0) {
 		free(r);
 		return e;
 	}
 	pthread_mutex_lock(&g->lock);
-	if (is_temporary || !overlaps(g, ptr, size))
+	if (only || !is_registered(g, ptr))
 		list_push_tail(&g->regions, &r->link);
 	else
 		e = -EEXIST;
@@ -120,13 +116,17 @@ region_get(struct gantry *g, const void *ptr, size_t size)
 	{
 		struct region *r = container_of(l, struct region, link);
 
-		if (!r->is_temporary && p >= r->ptr && p <= r->ptr + r->size &&
-		    size <= (size_t)(r->ptr + r->size - p)) {
-			r->users++;
+		if (r->is_temporary || p < r->ptr || p > r->ptr + r->size ||
+		    size > (size_t)(r->ptr + r->size - p))
+			continue;
+		/* Of several the first that can be written to, else the first. */
+		if (!found || (found->flags & GANTRY_READ_ONLY))
 			found = r;
+		if (!(found->flags & GANTRY_READ_ONLY))
 			break;
-		}
 	}
+	if (found)
+		found->users++;
 	pthread_mutex_unlock(&g->lock);
 	return found;
 }
@@ -171,6 +171,9 @@ region_free(struct gantry *g, struct region *r)
 		pthread_mutex_unlock(&g->lock);
 		return error;
 	}
+	for (int i = 0; r->recent && i < REGION_TEXTS; i++)
+		free(r->recent[i]);
+	free(r->recent);
 	free(r);
 	return 0;
 }
@@ -189,7 +192,7 @@ int
 gantry_register(struct gantry *g, void *ptr, size_t size, unsigned flags)
 {
 	struct region *r;
-	int e = region_new(g, ptr, size, flags, false, &r);
+	int e = region_new(g, ptr, size, flags, NULL, &r);
 
 	if (e == 0)
 		region_put(g, r);
@@ -222,25 +225,6 @@ gantry_deregister(struct gantry *g, void *ptr)
 	return e < 0 ? e : region_free(g, found);
 }
 
-/* The next port, in turn, that this region could be registered with. */
-static struct port *
-rotate(struct gantry *g, const struct region *r)
-{
-	struct port *p = NULL;
-
-	pthread_mutex_lock(&g->lock);
-	unsigned at = g->next_port++;
-
-	for (int i = 0; i < g->port_nr && !p; i++) {
-		int k = (int)((at + (unsigned)i) % (unsigned)g->port_nr);
-
-		if (r->mr[k])
-			p = &g->port[k];
-	}
-	pthread_mutex_unlock(&g->lock);
-	return p;
-}
-
 static int
 mint(struct gantry *g, const struct region *r, const struct port *p, const struct target *t, const void *ptr,
      size_t size, char text[TOKEN_DC_LEN + 1])
@@ -264,9 +248,10 @@ mint(struct gantry *g, const struct region *r, const struct port *p, const struc
 	return token_format(&tok, text);
 }
 
-int
-gantry_token_get(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
-		 char **ret_token, size_t *ret_len)
+/* Makes a token of registered memory.  0 with its region, which has one user more, or -errno. */
+static int
+token_new(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
+	  struct minted **ret_m, struct region **ret_region)
 {
 	struct region *r;
 	struct minted *m;
@@ -285,7 +270,7 @@ gantry_token_get(struct gantry *g, const void *ptr, size_t size, size_t offset, 
 	if (!r)
 		return -ENOENT;
 	m = calloc(1, sizeof *m);
-	p = rotate(g, r);
+	p = port_choose(g, r, 0);
 	if (op == GANTRY_OP_GET && (r->flags & GANTRY_READ_ONLY))
 		e = -EINVAL;
 	else if (!m || !p)
@@ -297,9 +282,24 @@ gantry_token_get(struct gantry *g, const void *ptr, size_t size, size_t offset, 
 		free(m);
 		return e;
 	}
+	m->region = r;
+	*ret_m = m;
+	*ret_region = r;
+	return 0;
+}
+
+int
+gantry_token_get(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
+		 char **ret_token, size_t *ret_len)
+{
+	struct region *r;
+	struct minted *m;
+	int e = token_new(g, ptr, size, offset, op, &m, &r);
+
+	if (e < 0)
+		return e;
 	/* The token does not hold the registration: it is good until that ends (item 115), which waits for no
 	 * one. */
-	m->region = r;
 	pthread_mutex_lock(&g->lock);
 	r->users--;
 	list_push_tail(&g->tokens, &m->link);
@@ -308,6 +308,36 @@ gantry_token_get(struct gantry *g, const void *ptr, size_t size, size_t offset, 
 	if (ret_len)
 		*ret_len = sizeof m->text; /* item 112: with the NUL */
 	return 0;
+}
+
+int
+token_for_callback(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
+		   const char **ret_token, size_t *ret_len)
+{
+	struct region *r;
+	struct minted *m, *oldest = NULL;
+	int e = token_new(g, ptr, size, offset, op, &m, &r);
+
+	if (e < 0)
+		return e;
+	pthread_mutex_lock(&g->lock);
+	r->users--;
+	if (!r->recent)
+		r->recent = calloc(REGION_TEXTS, sizeof(struct minted *));
+	if (r->recent) {
+		struct minted **at = &r->recent[r->recent_at++ % REGION_TEXTS];
+
+		oldest = *at;
+		*at = m;
+	}
+	e = r->recent ? 0 : -ENOMEM;
+	pthread_mutex_unlock(&g->lock);
+	free(e < 0 ? m : oldest);
+	if (e == 0) {
+		*ret_token = m->text;
+		*ret_len = sizeof m->text;
+	}
+	return e;
 }
 
 int
@@ -331,28 +361,47 @@ gantry_token_put(struct gantry *g, char *token)
 	return found ? 0 : -ENOENT;
 }
 
-int
-window_open(struct gantry *g, const void *ptr, size_t size, bool is_put, struct window *w, char *why,
-	    size_t why_len)
+/* The region and the port of a call. */
+static int
+window_memory(struct window *w, uint64_t server, const void *ptr, size_t size, bool is_put, char *why,
+	      size_t why_len)
 {
-	int e = 0;
+	struct gantry *g = w->g;
+	int e;
 
-	*w = (struct window){ .g = g, .region = region_get(g, ptr, size) };
-	if (w->region && !is_put && (w->region->flags & GANTRY_READ_ONLY)) {
-		snprintf(why, why_len, "the memory is registered for puts only");
-		e = -EINVAL;
-	} else if (!w->region) {
-		e = region_new(g, (void *)(uintptr_t)ptr, size, is_put ? GANTRY_READ_ONLY : 0, true,
+	w->region = region_get(g, ptr, size);
+	w->port = port_choose(g, w->region, server);
+	if (!w->port) {
+		snprintf(why, why_len, "no DC target: no port is left");
+		return -EIO;
+	}
+	if (!w->region) {
+		e = region_new(g, (void *)(uintptr_t)ptr, size, is_put ? GANTRY_READ_ONLY : 0, w->port,
 			       &w->region);
 		if (e < 0)
-			snprintf(why, why_len, "registering %zu bytes: %s", size, strerror(-e));
+			snprintf(why, why_len, "registering %zu bytes with %s: %s", size, w->port->name,
+				 strerror(-e));
+		return e;
 	}
+	if (!is_put && (w->region->flags & GANTRY_READ_ONLY)) {
+		snprintf(why, why_len, "the memory is registered for puts only");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int
+window_open(struct gantry *g, uint64_t server, const void *ptr, size_t size, bool is_put, struct window *w,
+	    char *why, size_t why_len)
+{
+	int e;
+
+	*w = (struct window){ .g = g };
+	e = window_memory(w, server, ptr, size, is_put, why, why_len);
 	if (e == 0) {
-		w->port = rotate(g, w->region);
-		w->target = w->port ? target_take(g, w->port) : NULL;
+		w->target = target_take(g, w->port);
 		if (!w->target) {
-			snprintf(why, why_len, "no DC target: %s",
-				 w->port ? strerror(errno) : "no port is left");
+			snprintf(why, why_len, "no DC target: %s", strerror(errno));
 			e = -EIO;
 		}
 	}

@@ -46,17 +46,15 @@ static ssize_t
 one_piece(struct gantry *g, const struct op_handle *h, char *base, size_t size, off_t obj_offset,
 	  off_t buf_offset, enum gantry_op op)
 {
-	char *token, *ptr = base + buf_offset;
+	char *ptr = base + buf_offset;
 	struct gantry_io_info info = { .version = 1 };
-	ssize_t n = gantry_token_get(g, base, size, (size_t)buf_offset, op, &token, &info.descr_len);
+	ssize_t n = token_for_callback(g, base, size, (size_t)buf_offset, op, &info.descr, &info.descr_len);
 
 	if (n < 0)
 		return n;
-	info.descr = token;
 	n = op == GANTRY_OP_GET ? g->ops.get(h, ptr, size, obj_offset, &info)
 				: g->ops.put(h, ptr, size, obj_offset, &info);
-	/* Not released here: programs keep the pointer and use it after the callback (item 115).  It goes
-	 * with the registration, or when the program releases it. */
+	/* The text stays for a while: programs keep the pointer and use it after the callback (item 115). */
 	return n < 0 ? -ECANCELED : n > (ssize_t)size ? -EPROTO : n;
 }
 

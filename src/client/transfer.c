@@ -234,21 +234,32 @@ vouched(const struct call *c, enum verdict v)
 	return v != VERDICT_FAILED;
 }
 
-/* One request with a token of its own.  0 with a verdict, or -errno. */
+/* Was it declined for the port that the token names, so that another may do? */
+static bool
+is_unreachable(const struct reply *r)
+{
+	return strcmp(r->reason, "unreachable") == 0 || strcmp(r->reason, "needs-router") == 0 ||
+	       strcmp(r->reason, "not-allowed") == 0 || strcmp(r->reason, "no-rail") == 0;
+}
+
+/* One request with a token of its own.  0 with a verdict, or -errno.  *ret_another: it was declined because of
+ * its port, and there is another. */
 static int
-tokened(struct call *c, bool is_put, enum verdict *ret_v)
+tokened(struct call *c, bool is_put, enum verdict *ret_v, bool *ret_another)
 {
 	struct exchange x = call_exchange(c, is_put ? METHOD_PUT : METHOD_GET);
+	uint64_t server = server_of(c->url);
 	struct window w;
 	char why[160] = "";
 	const char *sentence = why;
-	int e = window_open(c->g, c->ptr, c->size, is_put, &w, why, sizeof why), closed;
+	int e = window_open(c->g, server, c->ptr, c->size, is_put, &w, why, sizeof why), closed;
 
 	if (e < 0) {
 		/* Memory that cannot be registered goes over HTTP. */
 		c->r = (struct reply){ 0 };
 		reason(c, why);
 		*ret_v = VERDICT_DECLINED;
+		*ret_another = false;
 		return 0;
 	}
 	x.token = w.token;
@@ -264,6 +275,8 @@ tokened(struct call *c, bool is_put, enum verdict *ret_v)
 	}
 	e = run(c, &x);
 	*ret_v = e < 0 ? VERDICT_ERROR : judge(c, is_put, &sentence);
+	*ret_another = *ret_v == VERDICT_DECLINED && is_unreachable(&c->r) &&
+		       port_avoid(c->g, w.port, w.region->is_temporary ? NULL : w.region, server);
 	closed = window_close(&w, e == 0 && vouched(c, *ret_v));
 	if (closed < 0) {
 		call_say(c, "the memory could not be taken back from the NIC: do not reuse it");
@@ -280,8 +293,9 @@ by_rdma(struct call *c, bool is_put)
 {
 	enum verdict v = VERDICT_FAILED;
 
-	for (int tries = 0, busy = 0; tries < RDMA_TRIES;) {
-		int e = tokened(c, is_put, &v);
+	for (int tries = 0, busy = 0, ports = 1; tries < RDMA_TRIES;) {
+		bool another;
+		int e = tokened(c, is_put, &v, &another);
 
 		if (e < 0)
 			return e;
@@ -292,7 +306,9 @@ by_rdma(struct call *c, bool is_put)
 		case VERDICT_BODY:
 			return 0;
 		case VERDICT_DECLINED:
-			return 1;
+			if (!another || ports++ >= c->g->port_nr)
+				return 1;
+			break;
 		case VERDICT_BUSY:
 			if (++busy == BUSY_TRIES)
 				return status_errno(&c->r);

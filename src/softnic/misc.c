@@ -166,17 +166,35 @@ mbps_to_ibv_rate(int mbps)
 
 /* ---- the rest ---- */
 
-/* Pages are not pinned, so a fork needs no preparation. */
+/*
+ * Pages are not pinned, so a fork needs no preparation.  With SOFTNIC_FORK=init it is said to need one, as on a
+ * kernel older than 5.12; with `late` it cannot be made any more, as if something were registered already.
+ */
+static bool fork_is_initialized;
+
+static bool
+fork_is(const char *mode)
+{
+	const char *text = getenv("SOFTNIC_FORK");
+
+	return text && strcmp(text, mode) == 0;
+}
+
 SN_EXPORT int
 ibv_fork_init(void)
 {
+	if (fork_is("late"))
+		return EINVAL;
+	fork_is_initialized = true;
 	return 0;
 }
 
 SN_EXPORT enum ibv_fork_status
 ibv_is_fork_initialized(void)
 {
-	return IBV_FORK_UNNEEDED;
+	if (!fork_is("init") && !fork_is("late"))
+		return IBV_FORK_UNNEEDED;
+	return fork_is_initialized ? IBV_FORK_ENABLED : IBV_FORK_DISABLED;
 }
 
 int ibv_dontfork_range(void *base, size_t size);

@@ -37,7 +37,8 @@ struct cmd {
 	struct gantry *g;
 	bool no_rdma, scality, json, quiet, checksum, require_rdma, help;
 	const char *device, *dc_key, *config, *dir, *acks;
-	const char *access_key, *secret, *region; /* NULL: the environment may have them */
+	int traffic_class, service_level, path_mtu, pkey_index; /* as struct gantry_options has them */
+	const char *access_key, *secret, *region;               /* NULL: the environment may have them */
 	unsigned timeout_ms;
 	int jobs;          /* 0: the command's default */
 	const char *admin; /* NULL: admin_name() knows */
@@ -46,7 +47,7 @@ struct cmd {
 	struct part part;
 	const char *method; /* presign */
 	unsigned expires_s;
-	bool recursive, is_long, human, yes, dry_run, deletes;
+	bool recursive, is_long, human, yes, dry_run, deletes, force;
 	int depth; /* du */
 	struct filter {
 		const char *glob;
@@ -111,6 +112,7 @@ int cmd_sync(struct cmd *c, const char *from, const char *to);
 int cmd_bench(struct cmd *c, const char *url);
 int cmd_rm(struct cmd *c, const char *url);
 int cmd_mb(struct cmd *c, const char *url);
+int cmd_rb(struct cmd *c, const char *url);
 int cmd_ports(struct cmd *c);
 /* Shows operators a running gantryd (status.c, top.c) and this machine (doctor.c); client may be NULL. */
 int cmd_status(struct cmd *c);

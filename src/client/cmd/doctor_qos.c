@@ -3,6 +3,7 @@
 #include "client/cmd/doctor.h"
 
 #include "base/printable.h"
+#include "base/tclass.h"
 #include "client/cmd/admin.h"
 
 #include <stdio.h>
@@ -34,23 +35,6 @@ class_text(int class, char out[64])
 	return out;
 }
 
-/* The class that the driver gives every queue pair of the port, whatever that asked for; -1: none. */
-static int
-forced_class(const char *device, int port)
-{
-	char path[160], line[64];
-	const char *digits;
-
-	snprintf(path, sizeof path, "/sys/class/infiniband/%s/tc/%d/traffic_class", device, port);
-	if (!read_line(path, line, sizeof line))
-		return -1;
-	/* "Global tclass=106"; without one the file is empty, or says 0. */
-	digits = strrchr(line, '=');
-	long class = strtol(digits ? digits + 1 : line, NULL, 0);
-
-	return class > 0 && class <= 255 ? (int)class : -1;
-}
-
 /* "dscp", "pcp", or "" where the driver does not tell. */
 static void
 trusted(const char *device, int port, char netdev[32], char out[32])
@@ -70,7 +54,7 @@ static void
 look_at_rail(struct doctor *d, const char *device, int port, int class)
 {
 	char topic[80], ours[64], theirs[64], netdev[32], trust[32];
-	int forced = forced_class(device, port);
+	int forced = tclass_forced(device, (unsigned)port);
 	bool good = true;
 
 	snprintf(topic, sizeof topic, "%s:%d", device, port);

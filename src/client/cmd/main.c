@@ -75,6 +75,22 @@ take_option(struct cmd *c, int opt)
 	case OPT_DC_KEY:
 		c->dc_key = optarg;
 		break;
+	case OPT_TRAFFIC_CLASS:
+		take_number(optarg, "--traffic-class wants a number from 0 to 255", 0, 255, &n);
+		c->traffic_class = n > 0 ? (int)n : GANTRY_TRAFFIC_CLASS_0;
+		break;
+	case OPT_SERVICE_LEVEL:
+		take_number(optarg, "--service-level wants a number from 0 to 15", 0, 15, &n);
+		c->service_level = (int)n;
+		break;
+	case OPT_PATH_MTU:
+		take_number(optarg, "--path-mtu wants 256, 512, 1024, 2048 or 4096", 256, 4096, &n);
+		c->path_mtu = (int)n;
+		break;
+	case OPT_PKEY_INDEX:
+		take_number(optarg, "--pkey-index wants a number from 0 to 65535", 0, 65535, &n);
+		c->pkey_index = (int)n;
+		break;
 	case OPT_ACCESS_KEY:
 		c->access_key = optarg;
 		break;
@@ -128,6 +144,9 @@ take_option(struct cmd *c, int opt)
 		break;
 	case OPT_YES:
 		c->yes = true;
+		break;
+	case OPT_FORCE:
+		c->force = true;
 		break;
 	case OPT_LONG:
 		c->is_long = true;
@@ -316,6 +335,12 @@ run_mb(struct cmd *c, char **w)
 }
 
 static int
+run_rb(struct cmd *c, char **w)
+{
+	return cmd_rb(c, w[0]);
+}
+
+static int
 run_mput(struct cmd *c, char **w)
 {
 	return cmd_many(c, true, w[0], w[1]);
@@ -400,6 +425,10 @@ open_library(const struct cmd *c)
 				    .dialect = c->scality ? GANTRY_SCALITY : GANTRY_S3,
 				    .device = c->device,
 				    .dc_key = c->dc_key,
+				    .traffic_class = c->traffic_class,
+				    .service_level = c->service_level,
+				    .path_mtu = c->path_mtu,
+				    .pkey_index = c->pkey_index,
 				    .config_file = c->config };
 	struct gantry *g;
 	int e;

@@ -41,6 +41,7 @@ enum {
 	FOR_ASK = 1 << 20,  /* those that ask before they do it */
 	FOR_GLOB = 1 << 21, /* those that choose by name */
 	FOR_DRY = 1 << 22,
+	FOR_RB = 1 << 23,
 };
 
 enum command_id {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 LINK-client/test_transfer := client_rig
 LINK-client/test_memory := client_rig
+LINK-client/test_ports := client_rig
 # Parts of the command that are pure.
 $(O)/unit/client/test_bench: $(addprefix $(O)/src/client/cmd/,bench_plan.o bench_content.o)
 LINK-client/test_list := client_rig

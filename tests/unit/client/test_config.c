@@ -210,13 +210,52 @@ teardown(void **state)
 	return 0;
 }
 
+/* How packets are marked: from the file, over it from the options. */
+static void
+marks(void **state)
+{
+	struct gantry_options o = { .size = sizeof o };
+	struct config c;
+	char err[200];
+
+	assert_int_equal(parse("{\"rdma_traffic_class\": 0, \"rdma_service_level\": \"3\", "
+			       "\"rdma_path_mtu\": 1024, \"rdma_pkey_index\": 7}",
+			       &c, err),
+			 0);
+	assert_int_equal(c.traffic_class, 0);
+	assert_int_equal(c.service_level, 3);
+	assert_int_equal(c.path_mtu, 1024);
+	assert_int_equal(c.pkey_index, 7);
+	assert_int_equal(parse("{\"rdma_traffic_class\": 256}", &c, err), -EINVAL);
+	assert_string_equal(err, "rdma_traffic_class 256: 0 to 255");
+	assert_int_equal(parse("{\"rdma_path_mtu\": 9000}", &c, err), -EINVAL);
+	assert_string_equal(err, "rdma_path_mtu 9000: 256 to 4096, a power of two");
+	assert_int_equal(parse("{\"rdma_service_level\": \"high\"}", &c, err), -EINVAL);
+	assert_string_equal(err, "rdma_service_level is not a number");
+	o.config_file = "";
+	assert_int_equal(config_load(&o, &c, err, sizeof err), 0);
+	assert_int_equal(c.traffic_class, -1);
+	assert_int_equal(c.path_mtu, 0);
+	o.config_file = file("marks.json", "{\"rdma_traffic_class\": 104, \"rdma_service_level\": 5}");
+	o.traffic_class = 106;
+	assert_int_equal(config_load(&o, &c, err, sizeof err), 0);
+	assert_int_equal(c.traffic_class, 106);
+	assert_int_equal(c.service_level, 5);
+	o.traffic_class = GANTRY_TRAFFIC_CLASS_0;
+	o.service_level = 16;
+	assert_int_equal(config_load(&o, &c, err, sizeof err), -EINVAL);
+	assert_string_equal(err, "rdma_service_level 16: 0 to 15");
+	o.service_level = 0;
+	assert_int_equal(config_load(&o, &c, err, sizeof err), 0);
+	assert_int_equal(c.traffic_class, 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_cufile_json),
-		cmocka_unit_test(refuses_what_is_not_json),
-		cmocka_unit_test(reports_scalars_with_their_key),
+		cmocka_unit_test(reads_cufile_json),        cmocka_unit_test(marks),
+		cmocka_unit_test(refuses_what_is_not_json), cmocka_unit_test(reports_scalars_with_their_key),
 		cmocka_unit_test(chooses_the_file),
 	};
 

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which port a token names, with what it is registered and how its packets are marked, on the software NIC. */
+#include "tests/fake/client_rig.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct gantry *seen_by_server;
+static int ports_of_region, declined, served;
+static const char *decline_reason;
+
+/* How many ports the call's temporary registration is with.  The caller waits for us. */
+static int
+count_ports(void)
+{
+	struct region *r = container_of(seen_by_server->regions.next, struct region, link);
+	int nr = 0;
+
+	assert_true(r->is_temporary);
+	for (int i = 0; i < PORTS_MAX; i++)
+		nr += r->mr[i] != NULL;
+	return nr;
+}
+
+/* Declines the port with 127.0.0.1, for that reason; serves the other. */
+static void
+serve_one_rail(int fd, const struct request *rq)
+{
+	struct token t;
+	char text[200];
+
+	if (!token_of(rq, &t)) {
+		answer(fd, "HTTP/1.1 200 OK\r\netag: \"h\"\r\ncontent-length: 0\r\n\r\n");
+		return;
+	}
+	ports_of_region = count_ports();
+	if (t.gid[15] == 1 && decline_reason) {
+		declined++;
+		snprintf(text, sizeof text,
+			 "HTTP/1.1 501 Not Implemented\r\nx-amz-rdma-reply: 501\r\nx-gantry-rdma-reason: "
+			 "%s\r\n"
+			 "content-length: 0\r\n\r\n",
+			 decline_reason);
+		answer(fd, text);
+		return;
+	}
+	served++;
+	answer(fd, "HTTP/1.1 200 OK\r\nx-amz-rdma-reply: 200\r\netag: \"r\"\r\ncontent-length: 0\r\n\r\n");
+}
+
+static void
+puts_by(struct fix *f, int nr, enum gantry_path path)
+{
+	for (int i = 0; i < nr; i++) {
+		assert_int_equal(gantry_put(f->g, url, f->buf, 5000, NULL, &f->res), 0);
+		assert_int_equal(f->res.path, path);
+	}
+}
+
+static void
+begin(struct fix *f, const char *reason)
+{
+	seen_by_server = f->g;
+	decline_reason = reason;
+	declined = served = ports_of_region = 0;
+	serve = serve_one_rail;
+}
+
+static void
+a_call_registers_with_its_port_alone(void **state)
+{
+	struct fix *f = *state;
+
+	begin(f, NULL);
+	assert_non_null(gantry_port(f->g, 1));
+	puts_by(f, 4, GANTRY_PATH_RDMA);
+	assert_int_equal(ports_of_region, 1);
+	assert_int_equal(served, 4);
+}
+
+static void
+a_port_that_is_not_reached_is_left_alone_for_a_while(void **state)
+{
+	static const char *const reasons[] = { "unreachable", "not-allowed", "needs-router", "no-rail" };
+	struct fix *f = *state;
+
+	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
+		begin(f, reasons[i]);
+		puts_by(f, 20, GANTRY_PATH_RDMA);
+		assert_int_equal(declined, 1);
+		assert_int_equal(served, 20);
+		/* It is of this server, and of this minute. */
+		assert_ptr_equal(port_choose(f->g, NULL, server_of(url)), &f->g->port[1]);
+		assert_ptr_equal(port_choose(f->g, NULL, server_of(url)), &f->g->port[1]);
+		assert_ptr_not_equal(port_choose(f->g, NULL, server_of("http://10.0.0.1:9000/b/k")),
+				     port_choose(f->g, NULL, server_of("http://10.0.0.1:9000/other")));
+		for (int k = 0; k < AVOIDED_MAX; k++)
+			f->g->avoided[k].until_ns = f->g->avoided[k].until_ns ? 1 : 0;
+		assert_ptr_not_equal(port_choose(f->g, NULL, server_of(url)),
+				     port_choose(f->g, NULL, server_of(url)));
+	}
+}
+
+/* Registered memory goes by the ports that have it; a reason that is no port's costs one request. */
+static void
+a_decline_for_another_reason_is_one(void **state)
+{
+	struct fix *f = *state;
+
+	begin(f, "no-channel");
+	puts_by(f, 1, GANTRY_PATH_HTTP);
+	assert_int_equal(declined, 1);
+	assert_int_equal(served, 0);
+	assert_string_equal(f->res.reason, "no-channel");
+}
+
+static void
+all_ports_unreached_goes_over_http(void **state)
+{
+	struct gantry_options o = { .size = sizeof o, .config_file = "", .device = "mlx5_0" };
+	struct fix *f = *state;
+
+	gantry_close(f->g);
+	assert_int_equal(gantry_open(&o, &f->g), 0);
+	begin(f, "unreachable");
+	puts_by(f, 2, GANTRY_PATH_HTTP);
+	/* Asked each time: it is the only one. */
+	assert_int_equal(declined, 2);
+}
+
+static void
+registrations_may_overlap(void **state)
+{
+	struct fix *f = *state;
+	char *text;
+
+	assert_int_equal(gantry_register(f->g, f->buf, BUF_LEN, GANTRY_READ_ONLY), 0);
+	assert_int_equal(gantry_register(f->g, f->buf + 4096, 8192, 0), 0);
+	assert_int_equal(gantry_register(f->g, f->buf + 4096, 100, 0), -EEXIST);
+	/* For gets the one that can be written to; for puts either. */
+	assert_int_equal(gantry_token_get(f->g, f->buf, 100, 0, GANTRY_OP_GET, &text, NULL), -EINVAL);
+	assert_int_equal(gantry_token_get(f->g, f->buf + 5000, 100, 0, GANTRY_OP_GET, &text, NULL), 0);
+	assert_int_equal(gantry_token_get(f->g, f->buf + 5000, 50000, 0, GANTRY_OP_PUT, &text, NULL), 0);
+	assert_int_equal(gantry_deregister(f->g, f->buf + 4096), 0);
+	assert_int_equal(gantry_token_get(f->g, f->buf + 5000, 100, 0, GANTRY_OP_GET, &text, NULL), -EINVAL);
+	assert_int_equal(gantry_token_get(f->g, f->buf + 5000, 100, 0, GANTRY_OP_PUT, &text, NULL), 0);
+	assert_int_equal(gantry_deregister(f->g, f->buf), 0);
+}
+
+static const char *last_descr;
+
+static ssize_t
+on_put(const void *handle, const char *ptr, size_t size, off_t offset, const struct gantry_io_info *info)
+{
+	last_descr = info->descr;
+	return (ssize_t)size;
+}
+
+static ssize_t
+on_get(const void *handle, char *ptr, size_t size, off_t offset, const struct gantry_io_info *info)
+{
+	return on_put(handle, ptr, size, offset, info);
+}
+
+static void
+operations_cost_no_memory(void **state)
+{
+	static const struct gantry_ops ops = { .get = on_get, .put = on_put };
+	struct fix *f = *state;
+	const char *first;
+	char copy[100];
+	size_t before;
+
+	assert_int_equal(gantry_set_ops(f->g, &ops, GANTRY_PROTOCOL_RDMA_DC_V1), 0);
+	assert_int_equal(gantry_register(f->g, f->buf, BUF_LEN, 0), 0);
+	assert_int_equal(gantry_obj_put(f->g, NULL, f->buf, 100, 0, 0), 100);
+	first = last_descr;
+	snprintf(copy, sizeof copy, "%s", first);
+	for (int i = 1; i < REGION_TEXTS; i++)
+		assert_int_equal(gantry_obj_put(f->g, NULL, f->buf, 100, 0, i), 100);
+	/* The text of the oldest is still there. */
+	assert_string_equal(first, copy);
+	before = mallinfo2().uordblks;
+	for (int i = 0; i < 100000; i++)
+		assert_int_equal(gantry_obj_put(f->g, NULL, f->buf, 100, 0, i % 1000), 100);
+	assert_true(mallinfo2().uordblks < before + 4096);
+	assert_int_equal(gantry_deregister(f->g, f->buf), 0);
+}
+
+/* What this end's packets carry: of the bytes of puts, too, which the target sends. */
+static void
+targets_are_marked(void **state)
+{
+	struct gantry_options o = { .size = sizeof o, .config_file = "", .device = "mlx5_0" };
+	struct fix *f = *state;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr a;
+
+	assert_int_equal(ibv_query_qp(f->g->port[0].shared->qp, &a, IBV_QP_AV, &init), 0);
+	assert_int_equal(a.ah_attr.grh.traffic_class, 96);
+	assert_int_equal(a.ah_attr.sl, 0);
+	assert_int_equal(a.path_mtu, IBV_MTU_4096);
+	gantry_close(f->g);
+	o.traffic_class = 106;
+	o.service_level = 3;
+	o.path_mtu = 1024;
+	assert_int_equal(gantry_open(&o, &f->g), 0);
+	assert_int_equal(ibv_query_qp(f->g->port[0].shared->qp, &a, IBV_QP_AV, &init), 0);
+	assert_int_equal(a.ah_attr.grh.traffic_class, 106);
+	assert_int_equal(a.ah_attr.sl, 3);
+	assert_int_equal(a.path_mtu, IBV_MTU_1024);
+	gantry_close(f->g);
+	o.traffic_class = GANTRY_TRAFFIC_CLASS_0;
+	assert_int_equal(gantry_open(&o, &f->g), 0);
+	assert_int_equal(ibv_query_qp(f->g->port[0].shared->qp, &a, IBV_QP_AV, &init), 0);
+	assert_int_equal(a.ah_attr.grh.traffic_class, 0);
+	gantry_close(f->g);
+	f->g = NULL;
+	o.traffic_class = 256;
+	assert_int_equal(gantry_open(&o, &f->g), -EINVAL);
+	assert_string_equal(gantry_open_error(), "rdma_traffic_class 256: 0 to 255");
+	o.traffic_class = 0;
+	o.path_mtu = 1500;
+	assert_int_equal(gantry_open(&o, &f->g), -EINVAL);
+	assert_string_equal(gantry_open_error(), "rdma_path_mtu 1500: 256 to 4096, a power of two");
+	o.path_mtu = 0;
+	o.pkey_index = 60000;
+	assert_int_equal(gantry_open(&o, &f->g), -ENODEV);
+	assert_non_null(strstr(gantry_open_error(), "partitions"));
+}
+
+static void
+forks_are_prepared(void **state)
+{
+	struct gantry_options o = { .size = sizeof o, .config_file = "" };
+	struct fix *f = *state;
+
+	gantry_close(f->g);
+	f->g = NULL;
+	setenv("SOFTNIC_FORK", "late", 1);
+	assert_int_equal(gantry_open(&o, &f->g), 0);
+	assert_int_equal(gantry_is_connected(f->g), 0);
+	assert_non_null(strstr(gantry_rdma_reason(f->g), "ibv_fork_init"));
+	gantry_close(f->g);
+	f->g = NULL;
+	o.device = "mlx5_0";
+	assert_int_equal(gantry_open(&o, &f->g), -ENODEV);
+	assert_non_null(strstr(gantry_open_error(), "ibv_fork_init"));
+	setenv("SOFTNIC_FORK", "init", 1);
+	assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_DISABLED);
+	assert_int_equal(gantry_open(&o, &f->g), 0);
+	assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_ENABLED);
+	assert_int_equal(gantry_is_connected(f->g), 1);
+	unsetenv("SOFTNIC_FORK");
+}
+
+int
+main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_call_registers_with_its_port_alone, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_port_that_is_not_reached_is_left_alone_for_a_while, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_decline_for_another_reason_is_one, setup, teardown),
+		cmocka_unit_test_setup_teardown(all_ports_unreached_goes_over_http, setup, teardown),
+		cmocka_unit_test_setup_teardown(registrations_may_overlap, setup, teardown),
+		cmocka_unit_test_setup_teardown(operations_cost_no_memory, setup, teardown),
+		cmocka_unit_test_setup_teardown(targets_are_marked, setup, teardown),
+		cmocka_unit_test_setup_teardown(forks_are_prepared, setup, teardown),
+	};
+
+	start_on_the_nic(argv);
+	return end_on_the_nic(cmocka_run_group_tests(tests, rig_start, rig_stop));
+}
