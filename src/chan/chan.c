@@ -164,7 +164,7 @@ rail_init(struct chan *ch, struct chan_rail *cr, const struct chan_params *p, in
 	if (!cr->ep)
 		return -ENOMEM;
 	cr->ep_nr = share + spares;
-	r = rdma_cq_new(cr->ops, cr->rail, rail_cq_depth(cr), &cr->cq);
+	r = rdma_cq_new(cr->ops, cr->rail, rail_cq_depth(cr), ch->core, &cr->cq);
 	cr->ep_nr = 0;
 	/* A device that died since it was opened (registering buffers takes its time) is opened anew, and
 	 * that is when its queue is made. */

@@ -39,7 +39,7 @@ cq_job_run(struct rdma_job *job)
 		cr->cq = NULL;
 		cr->cq_result = 0;
 	} else {
-		cr->cq_result = rdma_cq_new(cr->ops, cr->rail, rail_cq_depth(cr), &cr->cq);
+		cr->cq_result = rdma_cq_new(cr->ops, cr->rail, rail_cq_depth(cr), cr->ch->core, &cr->cq);
 	}
 	chan_answer(cr->ch, &cr->cq_back, on_cq_back);
 }

@@ -17,7 +17,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define WATCH_NS (100 * NS_PER_MS) /* how long a flush may take */
+#define WATCH_NS (100 * NS_PER_MS) /* how long a flush may take, once the queue pair is in error */
 #define HANG_NS (5 * NS_PER_S)     /* then a call hangs: the rail counts as lost, until it returns */
 #define AGAIN_NS (1 * NS_PER_S)
 
@@ -42,12 +42,16 @@ ep_set_state(struct chan_ep *ep, enum ep_state state)
 	struct chan_rail *cr = ep->cr;
 	struct rdma_rail_stats *st = rdma_rail_stats(cr->rail);
 	enum ep_state was = ep->state;
+	int by;
 
 	ep->state = state;
 	atomic_fetch_add(&st->eps_free, (state == EP_FREE) - (was == EP_FREE));
 	atomic_fetch_add(&st->eps_leased, is_leased(state) - is_leased(was));
 	atomic_fetch_add(&st->eps_recovering, is_recovering(state) - is_recovering(was));
-	cr->unusable += (state == EP_BROKEN || state == EP_FENCED) - (was == EP_BROKEN || was == EP_FENCED);
+	by = (state == EP_BROKEN || state == EP_FENCED) - (was == EP_BROKEN || was == EP_FENCED);
+	cr->unusable += by;
+	if (by)
+		atomic_fetch_add(&st->eps_unusable, by);
 	if (cr->unusable == cr->ep_nr && cr->cq_state != CQ_MAKING)
 		lease_decline_waiting(cr, CHAN_NO_CHANNEL);
 }
@@ -96,7 +100,11 @@ job_start(struct chan_ep *ep, enum job_kind kind)
 	ep->job.run = job_run;
 	ep->cr->ch->jobs_out++;
 	atomic_fetch_add(&ep->cr->ch->answers_due, 1);
-	rdma_job_post(ep->cr->rail, &ep->job);
+	/* What is on the wire is ended before anything is made good again. */
+	if (kind == JOB_ERROR)
+		rdma_job_post_first(ep->cr->rail, &ep->job);
+	else
+		rdma_job_post(ep->cr->rail, &ep->job);
 }
 
 /* ---- steps ---- */
@@ -119,17 +127,14 @@ on_timer(struct timer *t)
 
 	switch (ep->state) {
 	case EP_DRAINING:
-		if (ep->lost) {
+		if (ep->kind == JOB_ERROR) {
 			set_stuck(ep, true); /* already the change to the error state hangs */
 			break;
 		}
 		log_warn("channel %u of core %d: %d completions are missing: it is destroyed", ep->nr,
 			 ch->core, ep->outstanding);
 		ep->lost = true;
-		if (ep->kind == JOB_NONE)
-			ep_step_destroy(ep);
-		else
-			timer_arm(ch->timers, &ep->timer, clock_ns() + HANG_NS, on_timer);
+		ep_step_destroy(ep);
 		break;
 	case EP_CONNECTING:
 		set_stuck(ep, true);
@@ -259,7 +264,8 @@ ep_fail(struct chan_ep *ep)
 		ep_drained(ep);
 		return;
 	}
-	timer_arm(ch->timers, &ep->timer, clock_ns() + WATCH_NS, on_timer);
+	/* Its wait for the helper, and a firmware that takes its time, are no reason to think that completions are missing. */
+	timer_arm(ch->timers, &ep->timer, clock_ns() + HANG_NS, on_timer);
 	job_start(ep, JOB_ERROR);
 }
 
@@ -353,13 +359,12 @@ on_job_back(struct msg *m)
 		lease_connected(ep, r);
 		break;
 	case JOB_ERROR:
-		if (ep->outstanding == 0) {
-			set_stuck(ep, false);
+		set_stuck(ep, false);
+		if (ep->outstanding == 0)
 			step_reset(ep);
-		} else if (ep->lost) {
-			ep_step_destroy(ep);
-		}
-		break; /* else completions, or the watch */
+		else
+			timer_arm(ch->timers, &ep->timer, clock_ns() + WATCH_NS, on_timer);
+		break;
 	case JOB_RESET:
 		if (r < 0) {
 			if (rdma_rail_state(cr->rail) == RAIL_UP)

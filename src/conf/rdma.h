@@ -51,6 +51,7 @@ struct conf_rdma {
 	enum { RDMA_AUTO, RDMA_LIST, RDMA_NONE } mode;
 	char *devices[CONF_DEVICES_MAX]; /* names (mlx5_0, mlx5_0:1), addresses or GIDs; RDMA_LIST only */
 	int device_nr;
+	bool require; /* not ready without a rail that is up */
 	uint64_t dc_key;
 	int channels; /* DCIs per rail, over all cores; raised to 8 a core */
 	int cq_depth; /* 0: the sum of send depths */

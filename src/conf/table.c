@@ -144,7 +144,9 @@ const struct conf_key conf_keys[] = {
 	  .def = "auto", .help = "Signatures seen (auth.replay), 17 bytes each; auto is 1/256 of the machine's memory, 16MiB to 4GiB" },
 
 	{ "rdma.devices", KT_DEVICES, 0, .def = "auto",
-	  .help = "RDMA devices: auto is every active port, none switches RDMA off; or a list of names, addresses, GIDs" },
+	  .help = "RDMA devices: auto is every port that can do DC, none switches RDMA off; or a list of names, addresses, GIDs" },
+	{ "rdma.require", KT_BOOL, 0, .offset = AT(rdma.require), .def = "false",
+	  .help = "Not ready (/readyz) while no RDMA rail is up" },
 	{ "rdma.dc_key", KT_U64, KEY_SECRET, .max = UINT64_MAX, .offset = AT(rdma.dc_key), .def = "0xffeeddcc",
 	  .help = "The key that clients' DC targets ask for" },
 	{ "rdma.channels", KT_INT, 0, .min = 1, .max = 32768, .offset = AT(rdma.channels), .def = "128",

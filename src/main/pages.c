@@ -58,6 +58,19 @@ core(void *cookie, int i, struct admin_core *ret_core)
 
 /* ---- reasons ---- */
 
+static bool
+any_rail_serves(const struct daemon *d)
+{
+	for (int i = 0; i < rail_nr(d); i++) {
+		struct rdma_rail_info info;
+
+		rdma_rail_get_info(rdma_rail(d->rdma, i), &info);
+		if (info.state == RAIL_UP && info.serves)
+			return true;
+	}
+	return false;
+}
+
 static void
 ready(void *cookie, struct admin_reasons *r)
 {
@@ -67,6 +80,16 @@ ready(void *cookie, struct admin_reasons *r)
 		admin_reason(r, "%s", phase_name[phase]);
 	else if (atomic_load(&daemon_of(cookie)->drained))
 		admin_reason(r, "draining on request (POST /control/resume ends it)");
+	else if (daemon_of(cookie)->conf->rdma.require && !any_rail_serves(cookie))
+		admin_reason(r, "rdma.require is set, and no RDMA rail is up");
+}
+
+static bool
+all_unusable(const struct rdma_rail_stats *st)
+{
+	int eps = atomic_load(&st->eps);
+
+	return eps > 0 && atomic_load(&st->eps_unusable) == eps;
 }
 
 static void
@@ -87,9 +110,12 @@ health(void *cookie, struct admin_reasons *r)
 		struct rdma_rail_info info;
 
 		rdma_rail_get_info(rdma_rail(d->rdma, i), &info);
-		if (info.state != RAIL_UP)
+		if (info.state != RAIL_UP && !info.spare)
 			admin_reason(r, "rail %s:%d is %s", info.device, info.port,
 				     info.state == RAIL_DOWN ? "down" : "lost");
+		else if (info.state == RAIL_UP && all_unusable(rdma_rail_stats(rdma_rail(d->rdma, i))))
+			admin_reason(r, "rail %s:%d: none of its channels can be used", info.device,
+				     info.port);
 	}
 }
 

@@ -48,11 +48,11 @@ status_of(enum ibv_wc_status s)
 }
 
 static int
-cq_new(struct rdma_rail *rail, int depth, struct rdma_cq **ret_cq)
+cq_new(struct rdma_rail *rail, int depth, int core, struct rdma_cq **ret_cq)
 {
 	struct rdma_context *c = context_get(rail->dev);
 	struct verbs_cq *cq = calloc(1, sizeof *cq);
-	int r = c ? cq ? 0 : -ENOMEM : -ENODEV;
+	int r = c ? cq ? 0 : -ENOMEM : -ENODEV, vector;
 
 	if (r == 0 && c->attr.max_cqe > 0 && depth > c->attr.max_cqe)
 		r = -EINVAL;
@@ -69,7 +69,11 @@ cq_new(struct rdma_rail *rail, int depth, struct rdma_cq **ret_cq)
 	if (r < 0)
 		goto fail_channel;
 	errno = 0;
-	cq->cq = ibv_create_cq(c->ctx, depth, NULL, cq->channel, 0);
+	/* One interrupt, and one processor's time for it, would wake all cores. */
+	vector = c->ctx->num_comp_vectors > 0 ? core % c->ctx->num_comp_vectors : 0;
+	log_debug("%s:%d: the completion queue of core %d is on vector %d", rail->dev->name, rail->port, core,
+		  vector);
+	cq->cq = ibv_create_cq(c->ctx, depth, NULL, cq->channel, vector);
 	r = errno ? -errno : -ENOMEM;
 	if (!cq->cq)
 		goto fail_channel;

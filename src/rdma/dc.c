@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <infiniband/mlx5dv.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct dci {
 	struct rdma_ep base;
@@ -21,6 +22,7 @@ struct dci {
 	struct ibv_qp *qp;      /* NULL: destroyed, and the device has not been heard since */
 	struct ibv_qp_ex *qpx;
 	struct mlx5dv_qp_ex *mqpx;
+	int mtu; /* bytes */
 };
 
 static struct dci *
@@ -80,6 +82,7 @@ to_rtr(struct dci *dci)
 	}
 	pthread_rwlock_unlock(lock);
 	attr.path_mtu = mtu_enum(rail->rd->conf.path_mtu ? rail->rd->conf.path_mtu : min_int(mtu, 4096));
+	dci->mtu = mtu_bytes(attr.path_mtu);
 	return -ibv_modify_qp(dci->qp, &attr, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_AV);
 }
 
@@ -93,22 +96,41 @@ to_rts(struct dci *dci)
 		.retry_cnt = (uint8_t)c->retry_cnt,
 		.rnr_retry = (uint8_t)c->rnr_retry,
 	};
+	int reads = rail_reads_max(dci->base.rail), r;
 
-	attr.max_rd_atomic = (uint8_t)rail_reads_max(dci->base.rail);
-	return -ibv_modify_qp(dci->qp, &attr,
-			      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				      IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+	/* As many as were found out when the device was opened, or fewer where that was not possible then. */
+	do {
+		attr.max_rd_atomic = (uint8_t)reads;
+		r = -ibv_modify_qp(dci->qp, &attr,
+				   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					   IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+	} while (r == -EINVAL && (reads /= 2) > 0);
+	return r;
 }
 
 static int
 to_ready(struct dci *dci)
 {
+	struct rdma_rail *rail = dci->base.rail;
+	const char *step = "RESET to INIT";
 	int r = to_init(dci);
 
-	if (r == 0)
+	if (r == 0) {
+		step = "INIT to RTR";
 		r = to_rtr(dci);
-	if (r == 0)
+	}
+	if (r == 0) {
+		step = "RTR to RTS";
 		r = to_rts(dci);
+	}
+	/* One line for all of a rail; of one that is not up the log knows already. */
+	if (r == 0)
+		atomic_store_explicit(&rail->refused, false, memory_order_relaxed);
+	else if (rdma_rail_state(rail) == RAIL_UP && !atomic_exchange(&rail->refused, true))
+		log_warn("%s:%d: an initiator is refused from %s (MTU %d, max_rd_atomic %d, P_Key index %d): "
+			 "%s",
+			 rail->dev->name, rail->port, step, dci->mtu, rail_reads_max(rail),
+			 rail->rd->conf.pkey_index, strerror(-r));
 	return r;
 }
 
@@ -150,6 +172,34 @@ qp_new(struct rdma_context *c, struct ibv_cq *cq, int send_depth, int max_sge)
 	return mlx5dv_create_qp(c->ctx, &attr, &dv);
 }
 
+/*
+ * How many READs an initiator may have outstanding: the device's own number is another queue pair's, and what an initiator may
+ * have is only found out by asking for it.  It is left as it is where that cannot be asked (a port that takes no initiator now).
+ */
+static int
+probe_reads(struct rdma_context *c, struct ibv_qp *qp)
+{
+	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_256 };
+	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .timeout = 16, .retry_cnt = 7, .rnr_retry = 7 };
+	int reads = min_int(c->attr.max_qp_init_rd_atom > 0 ? c->attr.max_qp_init_rd_atom : 1,
+			    RDMA_MAX_READS),
+	    r;
+
+	if (ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT) ||
+	    ibv_modify_qp(qp, &rtr, IBV_QP_STATE | IBV_QP_PATH_MTU))
+		return 0;
+	do {
+		rts.max_rd_atomic = (uint8_t)reads;
+		r = ibv_modify_qp(qp, &rts,
+				  IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+		if (r == 0)
+			c->attr.max_qp_init_rd_atom = reads;
+	} while (r == EINVAL && (reads /= 2) > 0);
+	return -r;
+}
+
 /* No capability bit says DC; creating one initiator does (as libraries in the field find out at their first
  * transfer). */
 static int
@@ -174,10 +224,13 @@ dc_probe(struct rdma_context *c, const char **ret_why)
 		return errno ? -errno : -ENOMEM;
 	errno = 0;
 	qp = qp_new(c, cq, 4, 1);
-	if (!qp)
+	if (!qp) {
 		r = errno ? -errno : -EOPNOTSUPP;
-	else
+	} else {
+		*ret_why = "an initiator is refused from RTR to RTS, even with max_rd_atomic 1";
+		r = probe_reads(c, qp);
 		ibv_destroy_qp(qp);
+	}
 	ibv_destroy_cq(cq);
 	return r;
 }

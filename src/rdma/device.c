@@ -99,6 +99,29 @@ context_close(struct rdma_context *c)
 	return r;
 }
 
+ssize_t
+context_gids(const struct rdma_context *c, struct ibv_gid_entry **ret_entries)
+{
+	size_t max = 0;
+	ssize_t n;
+
+	*ret_entries = NULL;
+	/* One entry too few, and nothing at all is told. */
+	for (int port = 1; port <= c->attr.phys_port_cnt; port++) {
+		struct ibv_port_attr attr;
+
+		if (ibv_query_port(c->ctx, (uint8_t)port, &attr) == 0 && attr.gid_tbl_len > 0)
+			max += (size_t)attr.gid_tbl_len;
+	}
+	if (max == 0)
+		return 0;
+	*ret_entries = calloc(max, sizeof **ret_entries);
+	if (!*ret_entries)
+		return -ENOMEM;
+	n = ibv_query_gid_table(c->ctx, *ret_entries, max, 0);
+	return n;
+}
+
 int
 device_open(struct rdma *rd, struct ibv_device *ibdev, struct rdma_device **ret_dev, const char **ret_why)
 {
@@ -116,6 +139,7 @@ device_open(struct rdma *rd, struct ibv_device *ibdev, struct rdma_device **ret_
 	}
 	dev->rd = rd;
 	snprintf(dev->name, sizeof dev->name, "%s", ibv_get_device_name(ibdev));
+	dev->guid = ibv_get_device_guid(ibdev);
 	dev->numa_node = device_read_numa_node(dev->name);
 	pthread_mutex_init(&dev->lock, NULL);
 	pthread_rwlock_init(&dev->event_lock, NULL);

@@ -132,7 +132,7 @@ struct rdma_cq {
 };
 
 struct rdma_cq_ops {
-	int (*cq_new)(struct rdma_rail *rail, int depth, struct rdma_cq **ret_cq);
+	int (*cq_new)(struct rdma_rail *rail, int depth, int core, struct rdma_cq **ret_cq);
 	void (*cq_free)(struct rdma_cq *cq);
 	unsigned (*context)(const struct rdma_cq *cq);
 	int (*fd)(const struct rdma_cq *cq);
@@ -251,12 +251,13 @@ rdma_target_forget(struct rdma_rail *rail, const struct rdma_target *target)
 	target->ops->target_forget(rail, target);
 }
 
-/* Makes a completion queue on the context that the rail has.  -EINVAL: deeper than the device allows;
+/* Makes a completion queue on the context that the rail has; its interrupt is one of the device's, by the core's number.  -EINVAL: deeper than the device allows;
  * -ENODEV: the rail has none.  May block: main thread, a core that starts, or the recovery helper. */
 static inline int
-rdma_cq_new(const struct rdma_ep_ops *ops, struct rdma_rail *rail, int depth, struct rdma_cq **ret_cq)
+rdma_cq_new(const struct rdma_ep_ops *ops, struct rdma_rail *rail, int depth, int core,
+	    struct rdma_cq **ret_cq)
 {
-	return ops->cq->cq_new(rail, depth, ret_cq);
+	return ops->cq->cq_new(rail, depth, core, ret_cq);
 }
 
 /* Frees it.  No endpoint may be left on it, but such as rdma_ep_free() said -EINPROGRESS of; nobody waits on
@@ -375,5 +376,7 @@ struct rdma_job {
 };
 /* Hands a job to the helper; jobs run in order.  Any thread. */
 void rdma_job_post(struct rdma_rail *rail, struct rdma_job *job);
+/* Hands it one that goes before all others. */
+void rdma_job_post_first(struct rdma_rail *rail, struct rdma_job *job);
 
 #endif

@@ -15,12 +15,12 @@ port_state_text(enum ibv_port_state s)
 
 /* Does the configuration pick this port, and by this GID? */
 static bool
-is_selected(const struct conf_rdma *conf, const char *device, int port, bool active, const uint8_t *gid)
+is_selected(const struct conf_rdma *conf, const char *device, int port, const uint8_t *gid)
 {
 	if (conf->mode == RDMA_NONE)
 		return false;
 	if (conf->mode == RDMA_AUTO)
-		return active;
+		return true;
 	for (int i = 0; i < conf->device_nr; i++) {
 		struct selector s;
 
@@ -43,10 +43,11 @@ gid_use(const struct conf_rdma *conf, const char *device, const struct ibv_gid_e
 		return "not used: RoCE v1";
 	if (e->gid_index > 255)
 		return "not used: its index does not fit an address handle";
-	if (!is_selected(conf, device, (int)e->port_num, active, e->gid.raw))
-		return conf->mode == RDMA_NONE   ? "not used: rdma.devices is none"
-		       : conf->mode == RDMA_LIST ? "not used: not in rdma.devices"
-						 : "not used: the port is not active";
+	if (!is_selected(conf, device, (int)e->port_num, e->gid.raw))
+		return conf->mode == RDMA_NONE ? "not used: rdma.devices is none"
+					       : "not used: not in rdma.devices";
+	if (!active)
+		return "used once the port is active";
 	if (gid_is_link_local(e->gid.raw) && ethernet)
 		return "source for link-local targets";
 	return gid_is_v4(e->gid.raw) ? "source for IPv4 targets"
@@ -57,23 +58,21 @@ gid_use(const struct conf_rdma *conf, const char *device, const struct ibv_gid_e
 static void
 list_port(const struct conf_rdma *conf, const struct rdma_context *c, const char *device, int port, FILE *out)
 {
-	enum { ENTRIES = 512 };
-	struct ibv_gid_entry *e = calloc(ENTRIES, sizeof *e);
+	struct ibv_gid_entry *e = NULL;
 	struct ibv_port_attr attr;
 	char text[INET6_ADDRSTRLEN];
 	bool ethernet;
 	ssize_t n;
-	int r = e ? ibv_query_port(c->ctx, (uint8_t)port, &attr) : ENOMEM;
+	int r = ibv_query_port(c->ctx, (uint8_t)port, &attr);
 
 	if (r) {
 		fprintf(out, "  port %d: cannot be queried: %s\n", port, strerror(r));
-		free(e);
 		return;
 	}
 	ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 	fprintf(out, "  port %d: %s, %s, MTU %d, LID %u\n", port, ethernet ? "Ethernet" : "InfiniBand",
 		port_state_text(attr.state), mtu_bytes(attr.active_mtu), attr.lid);
-	n = ibv_query_gid_table(c->ctx, e, ENTRIES, 0);
+	n = context_gids(c, &e);
 	if (n < 0)
 		fprintf(out, "    GID table: %s\n", strerror((int)-n));
 	for (ssize_t i = 0; i < n; i++) {
@@ -92,6 +91,8 @@ list_transports(const struct rdma_context *c, FILE *out)
 {
 	for (int i = 0; i < c->transport_nr; i++)
 		fprintf(out, "%s%s", i ? ", " : "", c->transport[i]->name);
+	if (c->transport_nr)
+		fprintf(out, ", %d READs at once", min_int(c->attr.max_qp_init_rd_atom, RDMA_MAX_READS));
 	if (c->why[0])
 		fprintf(out, "%s%s", c->transport_nr ? ", " : "", c->why);
 }

@@ -36,7 +36,9 @@ rail_add(struct rdma *rd, struct rdma_device *dev, int port)
 
 	if (rail)
 		return rail;
-	if (rd->rail_nr == RDMA_RAILS_MAX || ibv_query_port(dev->cur->ctx, (uint8_t)port, &attr))
+	/* A port without a GID table is a representor, behind which is somebody else's. */
+	if (rd->rail_nr == RDMA_RAILS_MAX || ibv_query_port(dev->cur->ctx, (uint8_t)port, &attr) ||
+	    attr.gid_tbl_len == 0)
 		return NULL;
 	rail = calloc(1, sizeof *rail);
 	if (!rail)
@@ -45,7 +47,7 @@ rail_add(struct rdma *rd, struct rdma_device *dev, int port)
 	rail->dev = dev;
 	rail->port = (uint8_t)port;
 	rail->is_ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
-	rail->port_up = attr.state == IBV_PORT_ACTIVE;
+	rail->port_up = rail->was_up = attr.state == IBV_PORT_ACTIVE;
 	atomic_init(&rail->state, rail->port_up ? RAIL_UP : RAIL_DOWN);
 	rd->rail[rd->rail_nr++] = rail;
 	return rail;
@@ -62,9 +64,8 @@ rail_only(struct rdma_rail *rail, const uint8_t gid[16])
 static int
 port_of_gid(struct rdma_device *dev, const uint8_t gid[16])
 {
-	enum { ENTRIES = 512 };
-	struct ibv_gid_entry *e = calloc(ENTRIES, sizeof *e);
-	ssize_t n = e ? ibv_query_gid_table(dev->cur->ctx, e, ENTRIES, 0) : 0;
+	struct ibv_gid_entry *e;
+	ssize_t n = context_gids(dev->cur, &e);
 	int port = 0;
 
 	for (ssize_t i = 0; i < n && !port; i++) {
@@ -190,20 +191,21 @@ open_devices(struct rdma *rd)
 	return 0;
 }
 
+/* Every port, whatever its state: a switch may start later than we do. */
 static void
 select_auto(struct rdma *rd)
 {
+	int up = 0;
+
 	for (int i = 0; i < rd->dev_nr; i++) {
 		for (int port = 1; port <= rd->dev[i]->attr.phys_port_cnt; port++) {
-			struct ibv_port_attr attr;
+			struct rdma_rail *rail = rail_add(rd, rd->dev[i], port);
 
-			if (ibv_query_port(rd->dev[i]->cur->ctx, (uint8_t)port, &attr) == 0 &&
-			    attr.state == IBV_PORT_ACTIVE)
-				rail_add(rd, rd->dev[i], port);
+			up += rail && rail->port_up;
 		}
 	}
-	if (rd->dev_nr && !rd->rail_nr)
-		log_warn("no RDMA port is active; everything is served over HTTP");
+	if (rd->dev_nr && !up)
+		log_warn("no RDMA port is active; everything is served over HTTP until one is");
 }
 
 static void

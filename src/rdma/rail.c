@@ -86,17 +86,17 @@ is_wanted(const struct rdma_rail *rail, const uint8_t gid[16])
 static void
 read_gids(const struct rdma_rail *rail, const struct rdma_context *c, struct rail_view *view)
 {
-	enum { ENTRIES = 512, PREFIXES = 256 };
-	struct ibv_gid_entry *e = calloc(ENTRIES, sizeof *e);
+	enum { PREFIXES = 1024 };
+	struct ibv_gid_entry *e;
 	struct if_prefix *p = calloc(PREFIXES, sizeof *p);
 	static const uint8_t zero[16];
-	ssize_t n = e && p ? ibv_query_gid_table(c->ctx, e, ENTRIES, 0) : -ENOMEM;
-	int pn = e && p ? read_prefixes(p, PREFIXES) : 0;
+	ssize_t n = context_gids(c, &e);
+	int pn = p ? read_prefixes(p, PREFIXES) : 0, more = 0;
 
 	if (n < 0)
 		log_warn("%s: the GID table cannot be read: %s", rail->dev->name, strerror((int)-n));
-	for (ssize_t i = 0; i < n && view->gid_nr < RAIL_GIDS_MAX; i++) {
-		struct rail_gid *g = &view->gid[view->gid_nr];
+	for (ssize_t i = 0; i < n; i++) {
+		struct rail_gid *g;
 
 		/* An address handle has 8 bits for the index. */
 		if (e[i].port_num != rail->port || e[i].gid_index > 255 ||
@@ -106,6 +106,11 @@ read_gids(const struct rdma_rail *rail, const struct rdma_context *c, struct rai
 			continue;
 		if (view->is_ethernet && !is_wanted(rail, e[i].gid.raw))
 			continue;
+		if (view->gid_nr == RAIL_GIDS_MAX) {
+			more++;
+			continue;
+		}
+		g = &view->gid[view->gid_nr];
 		memcpy(g->raw, e[i].gid.raw, 16);
 		g->index = e[i].gid_index;
 		g->ifindex = e[i].ndev_ifindex;
@@ -116,6 +121,9 @@ read_gids(const struct rdma_rail *rail, const struct rdma_context *c, struct rai
 		}
 		view->gid_nr++;
 	}
+	if (more)
+		log_limited(LOG_WARN, "%s:%d has %d GIDs; the last %d are not used", rail->dev->name,
+			    rail->port, view->gid_nr + more, more);
 	free(e);
 	free(p);
 }
@@ -265,6 +273,7 @@ rail_set_port(struct rdma_rail *rail, bool port_up)
 {
 	pthread_mutex_lock(&rail->rd->state_lock);
 	rail->port_up = port_up;
+	rail->was_up |= port_up;
 	state_update(rail);
 	pthread_mutex_unlock(&rail->rd->state_lock);
 }
@@ -485,6 +494,7 @@ rdma_rail_get_info(const struct rdma_rail *rail, struct rdma_rail_info *ret_info
 		.max_rd_atomic = reads,
 		.numa_node = rail->dev->numa_node,
 		.serves = device_serves(rail->dev),
+		.spare = rail->rd->conf.mode == RDMA_AUTO && !rail->was_up,
 	};
 	snprintf(ret_info->fw_ver, sizeof ret_info->fw_ver, "%.*s", (int)sizeof rail->dev->attr.fw_ver,
 		 rail->dev->attr.fw_ver);

@@ -48,6 +48,7 @@ struct rdma_rail_info {
 	int max_rd_atomic;
 	int numa_node; /* -1: unknown */
 	bool serves;   /* some family of tokens, by some transport */
+	bool spare;    /* nobody named it, and it has never been up: no cable, perhaps */
 };
 
 /* Sets what libibverbs reads from the environment when it is called first.  Called before any of these, and
@@ -121,6 +122,7 @@ struct rdma_rail_stats {
 	_Atomic uint64_t ep_resets, ep_recreated, ah_hits, ah_misses, ah_failed;
 	_Atomic uint64_t reopens; /* of its device, after its context had died */
 	_Atomic int eps, eps_free, eps_leased, eps_recovering;
+	_Atomic int eps_unusable; /* fenced, or cannot be made */
 };
 struct rdma_rail_stats *rdma_rail_stats(struct rdma_rail *rail);
 

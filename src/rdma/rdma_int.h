@@ -181,6 +181,7 @@ struct rdma_device {
 	struct rdma *rd;
 	int index; /* of rdma.dev[] */
 	char name[64];
+	__be64 guid; /* what it is known by: names change */
 	int numa_node;
 	/* What every context of it can do: set when it is opened first. */
 	const struct rdma_ep_ops *transport[RDMA_TRANSPORTS_MAX];
@@ -226,6 +227,8 @@ struct rdma_rail {
 	_Atomic int state;
 	_Atomic unsigned generation;
 	bool port_up, broken;
+	bool was_up;          /* ever */
+	_Atomic bool refused; /* the log knows that initiators are */
 	int stuck;
 
 	struct rdma_rail_stats stats;
@@ -396,6 +399,8 @@ int context_open(struct ibv_device *ibdev, struct rdma_context **ret_c, const ch
 /* Closes a context: everything that was made on it is gone, or cannot be got rid of otherwise.  When this
  * returned 0, the hardware does nothing more on its behalf. */
 int context_close(struct rdma_context *c);
+/* Reads the whole GID table: how many entries, to be freed, or -errno. */
+ssize_t context_gids(const struct rdma_context *c, struct ibv_gid_entry **ret_entries);
 int device_open(struct rdma *rd, struct ibv_device *ibdev, struct rdma_device **ret_dev,
 		const char **ret_why);
 void device_free(struct rdma_device *dev);

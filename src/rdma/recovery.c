@@ -66,3 +66,12 @@ rdma_job_post(struct rdma_rail *rail, struct rdma_job *job)
 	pthread_cond_signal(&rail->recovery.more);
 	pthread_mutex_unlock(&rail->recovery.lock);
 }
+
+void
+rdma_job_post_first(struct rdma_rail *rail, struct rdma_job *job)
+{
+	pthread_mutex_lock(&rail->recovery.lock);
+	list_push_head(&rail->recovery.jobs, &job->link);
+	pthread_cond_signal(&rail->recovery.more);
+	pthread_mutex_unlock(&rail->recovery.lock);
+}

@@ -55,19 +55,45 @@ close_old(struct rdma_device *dev)
 	return 0;
 }
 
+static bool
+is_another(const struct rdma_device *dev, __be64 guid)
+{
+	for (int i = 0; i < dev->rd->dev_nr; i++) {
+		if (dev->rd->dev[i] != dev && dev->rd->dev[i]->guid == guid)
+			return true;
+	}
+	return false;
+}
+
+/* The device with its GUID: after a reset it may have another name, and its name may be another's.  An adapter that was replaced
+ * has a new GUID and, in the same slot, the old name. */
+static struct ibv_device *
+find_again(const struct rdma_device *dev, struct ibv_device **list, int nr)
+{
+	struct ibv_device *named = NULL;
+
+	for (int i = 0; i < nr; i++) {
+		if (dev->guid && ibv_get_device_guid(list[i]) == dev->guid)
+			return list[i];
+		if (strcmp(ibv_get_device_name(list[i]), dev->name) == 0 &&
+		    !is_another(dev, ibv_get_device_guid(list[i])))
+			named = list[i];
+	}
+	return named;
+}
+
 static int
-open_by_name(const char *name, struct rdma_context **ret_c, const char **ret_why)
+open_again(const struct rdma_device *dev, struct rdma_context **ret_c, const char **ret_why)
 {
 	int nr = 0, r = -ENODEV;
 	struct ibv_device **list = ibv_get_device_list(&nr);
+	struct ibv_device *found = list ? find_again(dev, list, nr) : NULL;
 
 	*ret_why = "there is no such device";
-	for (int i = 0; list && i < nr; i++) {
-		if (strcmp(ibv_get_device_name(list[i]), name) != 0)
-			continue;
-		r = context_open(list[i], ret_c, ret_why);
-		break;
-	}
+	if (found && strcmp(ibv_get_device_name(found), dev->name) != 0)
+		log_note("%s is called %s now", dev->name, ibv_get_device_name(found));
+	if (found)
+		r = context_open(found, ret_c, ret_why);
 	if (list)
 		ibv_free_device_list(list);
 	return r;
@@ -95,7 +121,7 @@ open_new(struct rdma_device *dev)
 	char why_not[WHY_BYTES];
 	struct rdma_context *c;
 	const char *why;
-	int r = open_by_name(dev->name, &c, &why);
+	int r = open_again(dev, &c, &why);
 
 	if (r == 0) {
 		why = "its events cannot be read";

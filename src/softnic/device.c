@@ -188,6 +188,11 @@ ibv_get_device_list(int *num)
 	if (!list)
 		return NULL;
 	for (unsigned i = 0; i < n; i++) {
+		const char *name = sn_port_of(&devices[i])->name;
+
+		/* As udev does, and a reset of two devices at once. */
+		if (*name && strcmp(devices[i].dev.name, name) != 0)
+			snprintf(devices[i].dev.name, sizeof(devices[i].dev.name), "%s", name);
 		if (is_there(&devices[i]))
 			list[nr++] = &devices[i].dev;
 	}

@@ -23,7 +23,7 @@
 enum {
 	FAB_PROCS = 256,
 	FAB_DEVS = 16,
-	FAB_GIDS = 16,
+	FAB_GIDS = 1024,
 	FAB_QPS = 1 << 16,
 	FAB_MRS = 1 << 16,
 	FAB_HZ = 64, /* executors of one process that may be inside a transfer at a time */
@@ -67,6 +67,7 @@ struct fab_port {
 	_Atomic uint64_t away_until_ns; /* CLOCK_MONOTONIC: nobody can open it before */
 	uint32_t lid;                   /* 0: Ethernet, else InfiniBand */
 	uint32_t reserved;
+	char name[16]; /* of the device, where it was given another; "": mlx5_N */
 	struct fab_gid gid[FAB_GIDS];
 };
 
@@ -240,7 +241,7 @@ struct fabric {
 };
 
 _Static_assert(sizeof(struct fab_gid) == 32, "fabric layout");
-_Static_assert(sizeof(struct fab_port) == 32 + 32 * FAB_GIDS, "fabric layout");
+_Static_assert(sizeof(struct fab_port) == 48 + 32 * FAB_GIDS, "fabric layout");
 _Static_assert(sizeof(struct fab_stats) == 64, "fabric layout");
 _Static_assert(sizeof(struct fab_proc) == 208 + 8 * FAB_HZ, "fabric layout");
 _Static_assert(sizeof(struct fab_qp) == 64, "fabric layout");

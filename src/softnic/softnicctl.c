@@ -22,6 +22,7 @@ ctl_usage(void)
 	      "       softnicctl port DEV             say which it is\n"
 	      "       softnicctl port DEV flap DOWN_MS PERIOD_MS [COUNT]\n"
 	      "       softnicctl device DEV [lost|back]\n"
+	      "       softnicctl device DEV name NAME\n"
 	      "       softnicctl device DEV reset [pid=N] [away=TIME] [flush|runs] [destroy=fails|lies]\n"
 	      "       softnicctl reach [all|subnet] [absent=TIME]   who is reached; how long an absent one "
 	      "is asked for\n"
@@ -241,6 +242,12 @@ cmd_device(int argc, char **argv)
 
 	if (dev >= 0 && argc > 1 && strcmp(argv[1], "reset") == 0)
 		return reset_device(dev, argc - 2, argv + 2);
+	if (dev >= 0 && argc == 3 && strcmp(argv[1], "name") == 0) {
+		if (strlen(argv[2]) >= sizeof(f->port[0].name) || ctl_open(&f, &fd) < 0)
+			return 1;
+		strcpy(f->port[dev].name, argv[2]);
+		return 0;
+	}
 	if (dev < 0 || argc > 2 || (argc == 2 && strcmp(argv[1], "lost") && strcmp(argv[1], "back")))
 		return ctl_usage();
 	if (ctl_open(&f, &fd) < 0)

@@ -132,7 +132,7 @@ target_forget(struct rdma_rail *rail, const struct rdma_target *target)
 static const struct rdma_cq_ops cq_ops;
 
 static int
-cq_new(struct rdma_rail *rail, int depth, struct rdma_cq **ret_cq)
+cq_new(struct rdma_rail *rail, int depth, int core, struct rdma_cq **ret_cq)
 {
 	struct fake_cq *cq;
 

@@ -85,7 +85,7 @@ error_has "no access key ${NEW%?} in $K; similar: $NEW"
 says 3 revoke XYLOPHONE
 ! grep -q similar err || fail "similar to nothing: $(cat err)"
 says 0 revoke "$NEW"
-error_has "gantryd has read the file"
+error_has "$NEW is gone from $K, and gantryd has read the file"
 cmp before "$K" || fail "new and revoke have changed the file"
 says 0 revoke "$READER"
 assert_eq "$(as "$READER" "$READER_SECRET" GET /bkt/a)" 403
@@ -108,6 +108,7 @@ says 2 new --prefix $'a\nb'
 error_has "--prefix is too long, not UTF-8, or has characters that cannot be seen"
 says 1 new --file "$T/none/keys.yaml"
 error_has "none/keys.yaml: No such file or directory"
+! grep -q "makes it" err || fail "a cure that is none: $(cat err)"
 says 1 list --file "$T/none.yaml"
 error_has "\`gantry key new\` makes it"
 printf 'listen: [{ address: "127.0.0.1:0", dialect: s3, anonymous: true }]\nstore: { disks: [{ path: %s }] }\n' "$T" >other.yaml
@@ -151,7 +152,11 @@ error_has "no answer from $T/admin.sock"
 error_has "any other when it starts"
 
 # ---- nobody is left: said to who signs, to the log; and still a file that the next key goes into
-for k in $(key list | awk '{ print $1 }'); do says 0 revoke "$k"; done
+for k in $(key list | awk '{ print $1 }'); do
+	says 0 revoke "$k"
+	error_has "$k is gone from $K"
+	error_has "no answer from $T/admin.sock"
+done
 says 0 list
 error_has "there are no access keys"
 grep -qF '# Ours.' "$K" || fail "a comment is gone"

@@ -539,6 +539,17 @@ class Files(unittest.TestCase):
             self.assertEqual((f.read(), f.size), (b"", 0))
         self.assertRaises(gantry.NotFound, self.c.open, "none")
 
+    def test_http(self):
+        data = bytes_of(6 * MIB)
+        with gantry.Client(BUCKET, part_size=5 * MIB, rdma=False) as c:
+            with c.open("file", "wb") as f:
+                f.write(data)
+            self.assertEqual((f.result.path, f.result.rdma_bytes, f.result.bytes), ("http", 0, len(data)))
+            self.assertEqual(f.result.reason, "RDMA is switched off")
+            with c.open("file", block_size=MIB) as f:
+                self.assertEqual(f.read(100_000) + f.read(), data)
+                self.assertEqual((f.rdma_bytes, f.reason), (0, "RDMA is switched off"))
+
     def test_fork(self):
         data = bytes_of(MIB)
         self.c.put("file", data)

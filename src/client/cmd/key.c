@@ -66,7 +66,7 @@ open_file(struct key_run *k, bool change)
 		return f;
 	if (e == -EACCES || e == -EPERM)
 		fprintf(stderr, "gantry: it is for root and the daemon's user: sudo gantry key ...\n");
-	else if (e == -ENOENT)
+	else if (e == -ENOENT && !change)
 		fprintf(stderr, "gantry: `gantry key new` makes it, with a first key\n");
 	return NULL;
 }
@@ -439,7 +439,7 @@ static int
 key_revoke(struct key_run *k, const char *access_key)
 {
 	struct keyfile *f = find_file(k) ? open_file(k, true) : NULL;
-	char says[2048];
+	char says[2048], line[512];
 	int rc = EXIT_FAILED, e;
 	bool reloaded;
 
@@ -454,9 +454,13 @@ key_revoke(struct key_run *k, const char *access_key)
 		if (k->c->json)
 			printf("{\"access_key\":\"%s\",\"reloaded\":%s}\n", access_key,
 			       reloaded ? "true" : "false");
-		note(k, reloaded ? "it is gone, and gantryd has read the file: requests with it are refused "
-				   "from now on"
-				 : says);
+		snprintf(line, sizeof line, "%s is gone from %s%s", access_key, keyfile_path(f),
+			 reloaded
+				 ? ", and gantryd has read the file: requests with it are refused from now on"
+				 : "");
+		note(k, line);
+		if (!reloaded)
+			note(k, says);
 	}
 	keyfile_close(f);
 	return rc;

@@ -115,7 +115,7 @@ pieces_of_memory(void **state)
 	to = n > 0 ? to : w.target;
 	rdma_ep_limits(ops, rail, 4, &lim);
 	assert_int_equal(lim.max_sge, 10); /* as configured */
-	assert_int_equal(rdma_cq_new(ops, rail, 16, &cq), 0);
+	assert_int_equal(rdma_cq_new(ops, rail, 16, 0, &cq), 0);
 	assert_int_equal(rdma_ep_new(ops, rail, cq, 4, &ep), 0);
 	for (int i = 0; i < lim.max_sge; i++)
 		sge[i] = (struct rdma_sge){ .mem = mem[i % 2] + i * 700,

@@ -174,6 +174,7 @@ get(int i, const struct token *tok)
 {
 	memset(&f.l[i], 0, sizeof f.l[i]);
 	f.l[i].ls.done = on_lease;
+	f.l[i].ls.client = (uint8_t)i; /* each is another client's, which has a few handles made at a time */
 	for (int k = 0; k < OPS; k++)
 		f.l[i].op[k].done = on_op;
 	return chan_lease_get(f.ch, &f.l[i].ls, tok, NULL);

@@ -376,7 +376,7 @@ regions_from_any_thread(void **state)
 	while (n == 0 && !atomic_load(&w.heard))
 		usleep(100);
 	to = n > 0 ? to : w.w.target;
-	assert_int_equal(rdma_cq_new(dc(rd), rail, 1024, &cq), 0);
+	assert_int_equal(rdma_cq_new(dc(rd), rail, 1024, 0, &cq), 0);
 	assert_int_equal(rdma_ep_new(dc(rd), rail, cq, 12, &ep), 0);
 	/* Nobody is there: the first fails, the others flush, and that is all the same here. */
 	for (int i = 0; i < 12; i++)
@@ -516,7 +516,7 @@ a_device_without_dc_is_listed(void **state)
 	fclose(out);
 	line = strstr(text, "mlx5_0: firmware");
 	assert_non_null(line);
-	assert_non_null(strstr(line, ", DC, NUMA node"));
+	assert_non_null(strstr(line, ", DC, 16 READs at once, NUMA node"));
 	line = strstr(text, "mlx5_1: firmware");
 	assert_non_null(line);
 	assert_non_null(strstr(line, ", no DC transport: not an mlx5 device, NUMA node"));
@@ -554,32 +554,34 @@ port(const char *state)
 	return system(cmd);
 }
 
-/* A port that is down at the start: not picked by itself; named, it is a rail that is down, and serves when
- * it comes up. */
+/* A port that is down at the start is a rail that is down, and serves when it comes up; picked by itself it is spare until then. */
 static void
 down_at_the_start(void **state)
 {
 	static char *named[] = { "mlx5_1" };
 	struct rdma_rail_info info;
-	uint64_t start = clock_ns();
 	struct rdma *rd;
 
 	if (!getenv("PORTCTL"))
 		skip();
-	assert_int_equal(port("down"), 0);
-	rd = must_open(0, NULL);
-	assert_int_equal(rdma_rail_nr(rd), 1);
-	rdma_close(rd);
-	rd = must_open(1, named);
-	assert_int_equal(rdma_rail_nr(rd), 1);
-	assert_int_equal(rdma_rail_state(rdma_rail(rd, 0)), RAIL_DOWN);
-	assert_int_equal(port("up"), 0);
-	do {
-		usleep(1000);
-		rdma_rail_get_info(rdma_rail(rd, 0), &info);
-	} while (info.state != RAIL_UP && clock_ns() - start < 60 * NS_PER_S);
-	assert_int_equal(info.state, RAIL_UP);
-	rdma_close(rd);
+	for (int by_name = 0; by_name < 2; by_name++) {
+		uint64_t start = clock_ns();
+
+		assert_int_equal(port("down"), 0);
+		rd = must_open(by_name, named);
+		assert_int_equal(rdma_rail_nr(rd), by_name ? 1 : 2);
+		rdma_rail_get_info(rdma_rail(rd, !by_name), &info);
+		assert_int_equal(info.state, RAIL_DOWN);
+		assert_int_equal(info.spare, !by_name);
+		assert_int_equal(port("up"), 0);
+		do {
+			usleep(1000);
+			rdma_rail_get_info(rdma_rail(rd, !by_name), &info);
+		} while (info.state != RAIL_UP && clock_ns() - start < 60 * NS_PER_S);
+		assert_int_equal(info.state, RAIL_UP);
+		assert_false(info.spare);
+		rdma_close(rd);
+	}
 }
 
 /* ---- targets: address handles with a number ---- */
@@ -764,8 +766,8 @@ endpoints_take_the_settings(void **state)
 		rdma_ep_limits(dc(rd), rdma_rail(rd, 0), 12, &lim);
 		assert_int_equal(lim.send_depth, 12);
 		assert_int_equal(lim.read_depth, row[i].rd ? row[i].rd : 16); /* item 32 */
-		assert_int_equal(rdma_cq_new(dc(rd), rdma_rail(rd, 0), 64, &cq), 0);
-		assert_int_equal(rdma_cq_new(dc(rd), rdma_rail(rd, 0), 1 << 30, &cq), -EINVAL);
+		assert_int_equal(rdma_cq_new(dc(rd), rdma_rail(rd, 0), 64, 0, &cq), 0);
+		assert_int_equal(rdma_cq_new(dc(rd), rdma_rail(rd, 0), 1 << 30, 0, &cq), -EINVAL);
 		assert_int_equal(rdma_ep_new(dc(rd), rdma_rail(rd, 0), cq, 12, &ep), 0);
 		assert_int_equal(rdma_ep_error(ep), 0);
 		assert_int_equal(rdma_ep_reset(ep), 0);
@@ -815,7 +817,7 @@ a_context_dies(void **state)
 	rail = rdma_rail(rd, 0);
 	assert_int_equal(rdma_region_add(rd, mem, sizeof mem, &region, err, sizeof err), 0);
 	assert_int_equal(rdma_region_add(rd, gone_mem, sizeof gone_mem, &gone, err, sizeof err), 0);
-	assert_int_equal(rdma_cq_new(dc(rd), rail, 64, &cq), 0);
+	assert_int_equal(rdma_cq_new(dc(rd), rail, 64, 0, &cq), 0);
 	assert_int_equal(rdma_cq_context(cq), 1);
 	assert_int_equal(rdma_ep_new(dc(rd), rail, cq, 12, &ep), 0);
 	assert_int_equal(rdma_ep_new(dc(rd), rail, cq, 12, &idle), 0);
@@ -832,7 +834,7 @@ a_context_dies(void **state)
 	n = rdma_ep_free(ep, false);
 	assert_true(n == -EAGAIN || n == -EINPROGRESS);
 	assert_true(comes(rail, 0, RAIL_LOST));
-	assert_int_equal(rdma_cq_new(dc(rd), rail, 64, &(struct rdma_cq *){ NULL }), -ENODEV);
+	assert_int_equal(rdma_cq_new(dc(rd), rail, 64, 0, &(struct rdma_cq *){ NULL }), -ENODEV);
 	assert_int_equal(rdma_ep_new(dc(rd), rail, cq, 12, &(struct rdma_ep *){ NULL }), -ENODEV);
 	assert_int_equal(rdma_ep_free(ep, false), -EINPROGRESS);
 	assert_int_equal(rdma_ep_free(idle, true), 0);
@@ -853,7 +855,7 @@ a_context_dies(void **state)
 	rdma_rail_get_info(rail, &info);
 	assert_true(info.fw_ver[0]);
 
-	assert_int_equal(rdma_cq_new(dc(rd), rail, 64, &cq), 0);
+	assert_int_equal(rdma_cq_new(dc(rd), rail, 64, 0, &cq), 0);
 	assert_int_equal(rdma_cq_context(cq), 2);
 	assert_int_equal(rdma_ep_new(dc(rd), rail, cq, 12, &ep), 0);
 	sge.region = region;
@@ -884,7 +886,7 @@ a_context_dies(void **state)
 	rdma_cq_free(cq);
 
 	/* The end amid all this: the context is closed on the way. */
-	assert_int_equal(rdma_cq_new(dc(rd), rail, 64, &cq), 0);
+	assert_int_equal(rdma_cq_new(dc(rd), rail, 64, 0, &cq), 0);
 	assert_int_equal(system(cmd), 0);
 	assert_true(comes(rail, 0, RAIL_LOST));
 	rdma_cq_free(cq);
@@ -964,7 +966,7 @@ regions_of_a_device_that_comes_back(void **state)
 	while (n == 0 && !atomic_load(&w.heard))
 		usleep(100);
 	to = n > 0 ? to : w.w.target;
-	assert_int_equal(rdma_cq_new(dc(rd), rail, 64, &cq), 0);
+	assert_int_equal(rdma_cq_new(dc(rd), rail, 64, 0, &cq), 0);
 	assert_int_equal(rdma_ep_new(dc(rd), rail, cq, 12, &ep), 0);
 	assert_int_equal(
 		rdma_ep_post(ep,
