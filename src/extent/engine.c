@@ -211,6 +211,9 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	store_unit_add(&info, "log_used_bytes", atomic_load(&vol->log_used), false);
 	store_unit_add(&info, "objects", atomic_load(&vol->stats.objects), false);
 	store_unit_add(&info, "index_bytes", ts.used_bytes, false);
+	store_unit_add(&info, "index_max_bytes", ts.max_bytes, false);
+	/* Made anew, leaves are of all sizes. */
+	store_unit_add(&info, "index_start_bytes", ts.used_bytes + ts.used_bytes / 16, false);
 	store_unit_add(&info, "commits", atomic_load(&vol->stats.commits), false);
 	store_unit_add(&info, "records", atomic_load(&vol->stats.records), false);
 	store_unit_add(&info, "snapshots", atomic_load(&vol->stats.snapshots), false);

@@ -441,7 +441,12 @@ client_can_write(int nr)
 static void
 must(struct client *c, enum op_kind kind, int b, int k, const char *what)
 {
-	do_del(c, kind, b, k);
+	/* Time may fly while a snapshot trims the log; a store that has locked itself says it each time. */
+	for (int tries = 0; tries < 10; tries++) {
+		do_del(c, kind, b, k);
+		if (ops[c->op].answer != -EAGAIN)
+			break;
+	}
 	if (ops[c->op].answer < 0)
 		sim_fail("%s is answered %d by a store at rest", what, ops[c->op].answer);
 }
@@ -464,7 +469,11 @@ client_can_empty(int nr)
 	}
 	must(c, OP_MAKE, 0, -1, "a bucket made in an empty store");
 	for (uint32_t size = 100; size < 40000; size = size * 8 + 3) {
-		client_do_put(c, 0, 0, size);
+		for (int tries = 0; tries < 10; tries++) {
+			client_do_put(c, 0, 0, size);
+			if (ops[c->op].answer != -EAGAIN)
+				break;
+		}
 		if (ops[c->op].answer)
 			sim_fail("a PUT of %u bytes is answered %d by an empty store", size,
 				 ops[c->op].answer);

@@ -4,7 +4,12 @@
 # only said, and what is deleted.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
-LISTEN='  - { address: "127.0.0.1:0", dialect: s3, anonymous: true }'
+# The second listener takes signed requests alone; every request of this test is signed.
+LISTEN='  - { address: "127.0.0.1:0", dialect: s3 }'
+MORE="auth: { credentials_file: \"$T/keys.yaml\" }"
+printf -- '- { access_key: AKTEMP, secret_key: temp/secret+1, session_token: "to/ken+1=" }\n' >"$T/keys.yaml"
+chmod 600 "$T/keys.yaml"
+export AWS_ACCESS_KEY_ID=AKTEMP AWS_SECRET_ACCESS_KEY=temp/secret+1 AWS_SESSION_TOKEN=to/ken+1=
 start_daemon
 cd "$T" || exit 1
 export XDG_STATE_HOME=$T/state
@@ -43,7 +48,10 @@ assert_same back in/a
 assert_match "$(gantry cp "$B/one/a" "$B/two/")" "copied by the server itself"
 assert_eq "$(curl_s3 /bkt/two/a | md5)" "$(md5 in/a)"
 assert_match "$(gantry cp -r "$B/tree" "$B/copy")" "0 B by RDMA, 0 B by HTTP, 69.6 MiB by the server itself"
-curl -sS --fail -X PUT "$OTHER/there" || fail "a bucket"
+gantry mb "$OTHER/there" || fail "a bucket"
+# Who does not sign sees nothing of it.
+assert_eq "$(AWS_ACCESS_KEY_ID='' AWS_SECRET_ACCESS_KEY='' rc_of gantry ls "$OTHER/there")" 1
+assert_match "$(cat say)" AccessDenied
 assert_match "$(gantry cp -r "$B/tree" "$OTHER/there/x")" "^cp: 4 files, 139.2 MiB in .*: 139.2 MiB by RDMA, 0 B by HTTP"
 gantry -q cp -r "$OTHER/there/x" elsewhere && diff -r in elsewhere || fail "from server to server"
 curl -sS --fail -T in/a -H 'content-type: text/x-test' "$B/typed" || fail "curl"

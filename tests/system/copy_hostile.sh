@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # gantry cp, sync and mget from a server whose keys are meant to leave the directory, and whose lists are none: each bad name is refused
 # by a sentence of its own, the others come, nothing is written outside, and nothing is deleted after a list that is not whole.
+# claim TM69
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
 NO_NIC=1

@@ -16,17 +16,40 @@ B=$URL_S3/bkt
 rc_of() { "$@" >say 2>&1; echo $?; }
 bytes pattern:5 90000007 >big
 G=("$ROOT/scripts/with-softnic" -d 1 "$BUILD/gantry")
-# Kills gantry with these words as soon as a command succeeds: kill_when CONDITION WORDS...
-kill_when() {
-	local until=$((SECONDS + 30)) pid when=$1
+# Lets gantry with these words run until a command succeeds, and stops it there: hold_when CONDITION WORDS...  It stands still while
+# the command looks, so nothing can be over before it is seen.
+hold_when() {
+	local until=$((SECONDS + 60)) when=$1
 	shift
 	{
-		"${G[@]}" -q "$@" &
-		pid=$!
-		until eval "$when" || ! _runs $pid; do [ $SECONDS -lt $until ] || break; done
-		_kill_tree $pid
-		wait $pid
+		"${G[@]}" -q "$@" >say 2>&1 &
+		PID=$!
+		while _runs $PID && [ $SECONDS -lt $until ]; do
+			kill -STOP $PID
+			! eval "$when" || return 0
+			kill -CONT $PID
+			sleep 0.01
+		done
 	} 2>/dev/null
+}
+end_of_it() {
+	{
+		kill -KILL $PID
+		wait $PID
+	} 2>/dev/null
+}
+kill_when() {
+	hold_when "$@"
+	end_of_it
+}
+# The same after so many seconds.
+kill_after() {
+	{
+		"${G[@]}" -q "${@:2}" &
+		PID=$!
+		sleep "$1"
+	} 2>/dev/null
+	end_of_it
 }
 parts_stored() { curl_s3 "/bkt/$1?uploadId=$(upload_of "$1")" 2>/dev/null | grep -o '<Part>' | wc -l; }
 upload_of() { curl_s3 "/bkt?uploads&prefix=$1" | sed -n 's/.*<UploadId>\([^<]*\).*/\1/p'; }
@@ -78,13 +101,11 @@ nothing_left
 # ---- the server dies midway ----
 sed -i "0,/127.0.0.1:0/s//$S3/" gantryd.yaml
 rm down/big
-(
-	until [ "$(pieces down)" -ge 2 ]; do :; done
-	kill -KILL "$DAEMON_PID"
-) &
-assert_eq "$(rc_of gantry -j 1 cp "$B/up" down/big)" 1
-wait $!
+hold_when '[ "$(pieces down)" -ge 2 ]' -j 1 cp "$B/up" down/big
 kill_daemon
+kill -CONT $PID
+wait $PID
+assert_eq $? 1 "$(cat say)"
 [ ! -e down/big ] || fail "half a file has its name"
 assert_eq "$(rc_of gantry cp "$B/up" down/big)" 1
 assert_match "$(cat say)" "nobody answers"
@@ -97,18 +118,18 @@ nothing_left
 for ((i = 0; i < ROUNDS; i++)); do
 	way=$([ $((RANDOM % 2)) = 0 ] && echo --no-rdma || echo --require-rdma)
 	for ((k = 0; k < 2; k++)); do
-		kill_when "sleep 0.$((RANDOM % 6))$((RANDOM % 10))" $way -j $((RANDOM % 4 + 1)) sync --delete . "$B/tree" --include big
+		kill_after 0.$((RANDOM % 6))$((RANDOM % 10)) $way -j $((RANDOM % 4 + 1)) sync --delete . "$B/tree" --include big
 		s=$(status_of GET /bkt/tree/big)
 		[ "$s" = 404 ] || [ "$s" = 200 ] || fail "status $s"
 		[ "$s" = 404 ] || curl_s3 /bkt/tree/big | cmp - big || fail "half an object (round $i)"
 	done
-	kill_when "sleep 0.$((RANDOM % 3))$((RANDOM % 10))" $way put big "$B/whole"
+	kill_after 0.$((RANDOM % 3))$((RANDOM % 10)) $way put big "$B/whole"
 	s=$(status_of GET /bkt/whole)
 	[ "$s" = 404 ] || curl_s3 /bkt/whole | cmp - big || fail "half an object of a put (round $i)"
 	gantry -q $way sync . "$B/tree" --include big || fail "sync (round $i)"
 	curl_s3 /bkt/tree/big | cmp - big || fail "the object is another (round $i)"
 	for ((k = 0; k < 2; k++)); do
-		kill_when "sleep 0.$((RANDOM % 6))$((RANDOM % 10))" $way -j $((RANDOM % 4 + 1)) cp -r "$B/tree" "out$i"
+		kill_after 0.$((RANDOM % 6))$((RANDOM % 10)) $way -j $((RANDOM % 4 + 1)) cp -r "$B/tree" "out$i"
 		[ ! -e "out$i/big" ] || assert_same "out$i/big" big
 	done
 	gantry -q $way cp -r "$B/tree" "out$i" || fail "cp -r (round $i)"

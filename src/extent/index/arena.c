@@ -26,7 +26,8 @@
 
 #define HEADER_BYTES 64u
 #define ARENA_BYTES_MIN ((uint64_t)4 << 20)
-#define ARENA_BYTES_MAX ((uint64_t)60 << 30) /* with the overdraft below 2^32 references */
+#define ARENA_BYTES_MAX ((uint64_t)60 << 30)
+#define ARENA_BYTES_MOST ((uint64_t)62 << 30) /* with the overdraft below 2^32 references */
 
 struct free_block {
 	struct free_block *next;
@@ -71,10 +72,19 @@ overdraft(uint32_t slabs)
 	return 64 + slabs / 64;
 }
 
+/* More than a tree that grew in order takes when it is made anew, with leaves of all sizes. */
+static uint32_t
+extension(uint32_t slabs)
+{
+	uint32_t most = (uint32_t)(ARENA_BYTES_MOST / ARENA_SLAB_BYTES), more = slabs / 8 + 1;
+
+	return slabs + more > most ? most - slabs : more;
+}
+
 int
 arena_init(struct arena *a, uint64_t bytes)
 {
-	uint32_t slabs = (uint32_t)(bytes / ARENA_SLAB_BYTES);
+	uint32_t slabs = (uint32_t)(bytes / ARENA_SLAB_BYTES), most;
 	char *p, *end, *aligned;
 	size_t len;
 
@@ -82,7 +92,8 @@ arena_init(struct arena *a, uint64_t bytes)
 		return -EINVAL;
 	if (bytes > ARENA_BYTES_MAX)
 		slabs = (uint32_t)(ARENA_BYTES_MAX / ARENA_SLAB_BYTES);
-	len = (size_t)(slabs + overdraft(slabs)) * ARENA_SLAB_BYTES;
+	most = slabs + extension(slabs);
+	len = (size_t)(most + overdraft(most)) * ARENA_SLAB_BYTES;
 	p = mmap(NULL, len + ARENA_SLAB_BYTES, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p == MAP_FAILED)
@@ -98,7 +109,7 @@ arena_init(struct arena *a, uint64_t bytes)
 	memset(a, 0, sizeof *a);
 	a->base = aligned;
 	a->map_bytes = len;
-	a->slab_max = slabs;
+	a->slab_max = a->slab_bound = slabs;
 	return 0;
 }
 
@@ -110,6 +121,21 @@ arena_fini(struct arena *a)
 	UNPOISON(a->base, a->map_bytes);
 	munmap(a->base, a->map_bytes);
 	memset(a, 0, sizeof *a);
+}
+
+void
+arena_extend(struct arena *a)
+{
+	a->slab_max = a->slab_bound + extension(a->slab_bound);
+}
+
+void
+arena_end_extension(struct arena *a, uint32_t spare)
+{
+	uint32_t most = a->slab_bound + extension(a->slab_bound);
+	uint32_t want = a->slab_live + spare < most ? a->slab_live + spare : most;
+
+	a->slab_max = want > a->slab_bound ? want : a->slab_bound;
 }
 
 static void
@@ -144,7 +170,7 @@ open_slab(struct arena *a, unsigned cls, uint32_t block_bytes, bool reserved)
 	if (s) {
 		a->empty = s->next;
 	} else {
-		if (a->slab_touched == a->slab_max + overdraft(a->slab_max))
+		if (a->slab_touched >= a->slab_max + overdraft(a->slab_max))
 			return NULL;
 		s = (struct arena_slab *)(a->base + (size_t)a->slab_touched++ * ARENA_SLAB_BYTES);
 	}

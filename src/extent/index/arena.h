@@ -22,7 +22,8 @@ struct arena_slab;
 struct arena {
 	char *base;
 	size_t map_bytes;
-	uint32_t slab_max;      /* how many slabs the bound allows */
+	uint32_t slab_bound;    /* how many slabs the bound allows */
+	uint32_t slab_max;      /* how many may be used; a start may use more (arena_extend()) */
 	uint32_t slab_touched;  /* slabs ever used; those behind are virgin */
 	uint32_t slab_live;     /* slabs that hold something; more than slab_max when overdrawn */
 	uint32_t slab_reserved; /* free ones kept for publishing: arena_alloc() does not take them */
@@ -34,6 +35,10 @@ struct arena {
 /* Maps the range.  bytes: the bound, at least 4 MiB.  0, -EINVAL or -ENOMEM. */
 int arena_init(struct arena *a, uint64_t bytes);
 void arena_fini(struct arena *a);
+/* Lets an eighth more than the bound be used; or, when that is over, no more than the bound, or what is in use
+ * and `spare` slabs. */
+void arena_extend(struct arena *a);
+void arena_end_extension(struct arena *a, uint32_t spare);
 
 /* Returns a block, 16-byte aligned, not cleared; NULL when the bound is reached.  bytes <=
  * ARENA_ALLOC_MAX. */

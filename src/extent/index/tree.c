@@ -120,9 +120,24 @@ reserve(struct tree *t, unsigned ops, uint64_t keep)
 
 	if (slabs + keep > arena_slabs_free(&t->arena))
 		return -ENOSPC;
+	/* What only a start may use beyond the bound is for deletes. */
+	if (keep && t->arena.slab_live + slabs + keep > t->arena.slab_bound)
+		return -ENOSPC;
 	t->reserved_ops += ops;
 	t->arena.slab_reserved = (uint32_t)slabs;
 	return 0;
+}
+
+void
+tree_start_begin(struct tree *t)
+{
+	arena_extend(&t->arena);
+}
+
+void
+tree_start_end(struct tree *t)
+{
+	arena_end_extension(&t->arena, (uint32_t)(2 * slabs_for_deletes(t)));
 }
 
 int
@@ -355,7 +370,7 @@ tree_stats(const struct tree *t, struct tree_stats *ret_stats)
 					  .node_bytes = GET(node_bytes),
 					  .rec_bytes = GET(rec_bytes),
 					  .used_bytes = GET(used_bytes),
-					  .max_bytes = (uint64_t)t->arena.slab_max * ARENA_SLAB_BYTES,
+					  .max_bytes = (uint64_t)t->arena.slab_bound * ARENA_SLAB_BYTES,
 					  .limbo = GET(limbo),
 					  .gen = GET(gen) };
 #undef GET

@@ -44,6 +44,12 @@ int tree_new(uint64_t bytes, struct quiesce *q, struct tree **ret_t);
 /* Frees t, whose readers and pins are gone.  NULL is fine. */
 void tree_free(struct tree *t);
 
+/* Lets a start fill the tree by tree_reserve_deletes() alone: one that grew in order takes less than the one
+ * that is made anew of what it held, so an eighth more than the bound may be used. */
+void tree_start_begin(struct tree *t);
+/* Ends that: new records are refused until the tree is within the bound again. */
+void tree_start_end(struct tree *t);
+
 /* ---- writer ---- */
 
 /* Sets memory aside for `ops` more puts or deletes; each of them uses up one.  0 or -ENOSPC (then nothing was

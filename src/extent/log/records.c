@@ -58,6 +58,7 @@ apply_record(struct replay *rp, const struct rec_view *v)
 	} else {
 		old = tree_del(vol->tree, v->key, v->key_len);
 	}
+	rp->applied++;
 	rec_count(vol, v->key, v->key_len, rec, old);
 	rec_drop(vol->tree, old);
 	rp->version_max = v->version > rp->version_max ? v->version : rp->version_max;

@@ -382,11 +382,27 @@ make_room(struct replay *rp)
 	return 0;
 }
 
+/* It starts, and new objects are refused until it is smaller. */
+static void
+say_memory(struct replay *rp)
+{
+	struct tree_stats ts;
+
+	tree_stats(rp->vol->tree, &ts);
+	if (ts.used_bytes > ts.max_bytes)
+		report(rp->rep,
+		       "%s: the index takes %llu MiB, more than memory.index: new objects are refused",
+		       rp->vol->disk.path, (unsigned long long)(ts.used_bytes >> 20) + 1);
+}
+
 static int
 run(struct replay *rp)
 {
 	struct vol *vol = rp->vol;
-	int e = snapshots_load(rp);
+	int e;
+
+	tree_start_begin(vol->tree);
+	e = snapshots_load(rp);
 
 	if (e < 0)
 		return e;
@@ -405,6 +421,8 @@ run(struct replay *rp)
 		return e;
 	tree_publish(vol->tree);
 	tree_reclaim(vol->tree);
+	tree_start_end(vol->tree);
+	say_memory(rp);
 	e = find_space(rp);
 	if (e < 0)
 		return e;

@@ -27,6 +27,7 @@ struct replay {
 	struct log_pos pos; /* where the next block is expected */
 	struct tail_block *tail, **tail_end;
 	uint64_t version_max;
+	uint64_t applied;       /* records */
 	struct tree_load *load; /* while a snapshot is read: its records go through this */
 	/* part of the log in memory */
 	uint8_t *window;
@@ -50,6 +51,10 @@ struct replay {
 /* Sets err and returns r. */
 int refuse(struct replay *rp, int r, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
+/* Sets err to how much memory the index needs, of which record_nr records are known to come (0: it is not known
+ * how many), and returns -EINVAL; another error than -ENOSPC is named and returned as it is. */
+int refuse_memory(struct replay *rp, int error, uint64_t record_nr);
+
 /* ---- records.c ---- */
 
 /* Puts one record into the index, or removes it.  0, -ENOSPC (index memory), -ENOMEM. */
@@ -64,6 +69,8 @@ int snapshots_load(struct replay *rp);
 
 /* Applies the log up to its end; what is not believed yet becomes the tail. */
 int replay_log(struct replay *rp);
+/* Counts the records of the log from rp->pos on, and those that are not believed yet. */
+uint64_t replay_count(struct replay *rp);
 /* Looks for a block behind the end that should not be there.  1: there is, rp->damage says what; also
  * lists its records if wanted. */
 int replay_look_behind(struct replay *rp, bool list);

@@ -131,8 +131,7 @@ apply_block(struct replay *rp, const struct block_head *h, const uint8_t *bytes)
 				      rp->vol->disk.path, (unsigned long long)h->pos, i);
 		e = apply_record(rp, &v[i % AHEAD]);
 		if (e < 0)
-			return refuse(rp, e, "%s: the index does not fit into the memory it is given",
-				      rp->vol->disk.path);
+			return e;
 	}
 	return 0;
 }
@@ -170,6 +169,24 @@ remember(struct replay *rp, const struct block_head *h, const uint8_t *bytes)
 	return 0;
 }
 
+uint64_t
+replay_count(struct replay *rp)
+{
+	struct log_pos was = rp->pos;
+	struct block_head h;
+	const uint8_t *bytes;
+	uint64_t nr = 0;
+
+	for (const struct tail_block *b = rp->tail; b; b = b->next)
+		nr += b->head.record_nr;
+	while (next_block(rp, &h, &bytes) == 0) {
+		nr += h.record_nr;
+		block_advance(&rp->pos, &rp->vol->disk.geo, &h);
+	}
+	rp->pos = was;
+	return nr;
+}
+
 int
 replay_log(struct replay *rp)
 {
@@ -200,6 +217,8 @@ replay_log(struct replay *rp)
 			e = apply_block(rp, &h, bytes);
 		else if (e == 0)
 			e = remember(rp, &h, bytes);
+		if (e == -ENOSPC || e == -ENOMEM)
+			return refuse_memory(rp, e, rp->applied + replay_count(rp));
 		if (e < 0)
 			return e;
 		block_advance(&rp->pos, &rp->vol->disk.geo, &h);

@@ -6,7 +6,9 @@
 #include "base/log.h"
 
 #include <stdarg.h>
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 void
 report(struct recover_report *rep, const char *fmt, ...)
@@ -32,4 +34,23 @@ refuse(struct replay *rp, int r, const char *fmt, ...)
 	vsnprintf(rp->err, rp->err_len, fmt, ap);
 	va_end(ap);
 	return r;
+}
+
+int
+refuse_memory(struct replay *rp, int error, uint64_t record_nr)
+{
+	uint64_t given = rp->vol->index_bytes, need = given / 4 * 5;
+
+	if (error != -ENOSPC)
+		return refuse(rp, error, "%s: the index cannot be filled: %s", rp->vol->disk.path,
+			      strerror(-error));
+	/* A start may use an eighth more, which is full: as much for each to come as for each that is there. */
+	if (rp->applied && record_nr > rp->applied)
+		need = (uint64_t)((double)given * 1.2 * (double)record_nr / (double)rp->applied);
+	if (need < given / 4 * 5)
+		need = given / 4 * 5;
+	return refuse(
+		rp, -EINVAL,
+		"%s: the index does not fit into memory.index: it is %llu MiB, about %llu MiB are needed",
+		rp->vol->disk.path, (unsigned long long)(given >> 20), (unsigned long long)(need >> 20) + 1);
 }

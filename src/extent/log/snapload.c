@@ -114,14 +114,21 @@ walk(struct replay *rp, const struct snap_ref *ref, struct snap_space *space, bo
 }
 
 static int
-empty_index(struct vol *vol)
+empty_index(struct replay *rp)
 {
+	struct vol *vol = rp->vol;
+	int e;
+
 	records_drop_outside(vol);
 	tree_free(vol->tree);
 	vol->tree = NULL;
 	vol->leader.rec_bytes = vol->leader.large_bytes = 0;
 	atomic_store(&vol->stats.objects, 0);
-	return tree_new(vol->index_bytes, vol->quiesce, &vol->tree);
+	rp->applied = 0;
+	e = tree_new(vol->index_bytes, vol->quiesce, &vol->tree);
+	if (e == 0)
+		tree_start_begin(vol->tree);
+	return e;
 }
 
 /* Damaged, or a bad sector: gone for good.  Anything else may pass. */
@@ -129,6 +136,16 @@ static bool
 is_lost(int error)
 {
 	return error == -EBADMSG || sync_is_unreadable(error);
+}
+
+/* What is in the log comes to it. */
+static int
+no_memory(struct replay *rp)
+{
+	const struct snap_ref *snap = &rp->vol->disk.sb.snap[0];
+
+	rp->pos = snap->begin;
+	return refuse_memory(rp, -ENOSPC, snap->record_nr + replay_count(rp));
 }
 
 int
@@ -142,7 +159,7 @@ snapshots_load(struct replay *rp)
 		/* The one before is as good, and the log goes back to it. */
 		report(rp->rep, "%s: snapshot %llu %s; starting from the one before", vol->disk.path,
 		       (unsigned long long)snap[0].id, e == -EBADMSG ? "is damaged" : "cannot be read");
-		e = empty_index(vol);
+		e = empty_index(rp);
 		snap[0] = snap[1];
 		snap[1] = (struct snap_ref){ 0 };
 		if (e == 0)
@@ -152,8 +169,7 @@ snapshots_load(struct replay *rp)
 		return refuse(rp, -ENOTRECOVERABLE, "%s: snapshot %llu is damaged, and there is no other",
 			      vol->disk.path, (unsigned long long)snap[0].id);
 	if (e == -ENOSPC)
-		return refuse(rp, -ENOSPC, "%s: the index does not fit into the memory it is given",
-			      vol->disk.path);
+		return no_memory(rp);
 	if (e < 0)
 		return refuse(rp, e, "%s: cannot load snapshot %llu: %s", vol->disk.path,
 			      (unsigned long long)snap[0].id, strerror(-e));

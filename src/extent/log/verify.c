@@ -173,7 +173,7 @@ verify_block(struct replay *rp, const struct tail_block *b)
 			keep(rp, b->bytes + at, (uint32_t)n);
 			e = apply_record(rp, &v);
 			if (e < 0)
-				return e;
+				return refuse_memory(rp, e, 0);
 		}
 		at += (uint32_t)n;
 	}
