@@ -49,6 +49,10 @@ documents "$T/compose" packaging/container/compose*.yaml || bad=1
 
 # Whole, as they are applied.
 cp -r packaging/kubernetes "$T/kubernetes"
+# Who makes them where the page says neither commits them nor builds them into an image.
+for f in .gitignore .dockerignore; do
+	grep -qE '^/?packaging/kubernetes/base/credentials.yaml$' $f || { echo "FAIL $f: access keys are not left out"; bad=1; }
+done
 printf -- '- access_key: K\n  secret_key: S\n' >"$T/kubernetes/base/credentials.yaml"
 for d in base rdma; do
 	if ! command -v kubectl >/dev/null; then
