@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from typing import Any, Optional
 
 # From Python's own header; the layout is part of its stable interface.
@@ -106,7 +107,8 @@ class Memory:
         except (BufferError, ValueError) as e:
             raise TypeError(f"{_name(obj)} does not give its memory: {e}") from e
         self._view = view
-        if view.format and b"O" in view.format:
+        # Names of fields stand between colons.
+        if view.format and b"O" in re.sub(b":[^:]*:", b"", view.format):
             self.release()
             raise TypeError(f"{_name(obj)} holds Python objects, and not their bytes: pickle it")
         if not _is_contiguous(ctypes.byref(view), b"C"):

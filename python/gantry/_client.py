@@ -22,6 +22,7 @@ from ._list import Channel, Entry, listed
 from .errors import Error, PreconditionFailed, error_for
 
 MIB = 1 << 20
+_OFFSET_MAX = (1 << 63) - 1
 _PATHS = {_abi.PATH_NONE: "", _abi.PATH_RDMA: "rdma", _abi.PATH_HTTP: "http"}
 
 
@@ -288,8 +289,7 @@ class Client:
         self._made_with = {k: v for k, v in locals().items() if k not in ("self", "url")}
         if url and not _is_url(url):
             raise ValueError(f"{url!r} is no URL of a server: http://HOST:PORT/BUCKET")
-        if not 5 * MIB <= part_size <= _abi.REGISTER_MAX:
-            raise ValueError("a part has 5 MiB at least and 4 GiB - 1 at most")
+        _check_part_size(part_size)
         if jobs < 1 or split_above < 1:
             raise ValueError("split_above and jobs are at least 1")
         if not access_key and not secret_key and not scality:
@@ -362,6 +362,8 @@ class Client:
 
     def url(self, key: str) -> str:
         """The URL of a key: behind the client's own, or as it is when it is one."""
+        if not isinstance(key, str):
+            raise TypeError(f"a key is a str, and not {type(key).__name__}")
         if _is_url(key):
             return key
         if not self.base:
@@ -484,7 +486,7 @@ class Client:
                        a CRC64NVME: result.checksum_verified says whether it could
         """
         url = self.url(key)
-        if offset < 0:
+        if not 0 <= offset <= _OFFSET_MAX:
             raise ValueError(f"an offset of {offset}")
         with Memory(buffer, writable=True) as memory:
             if not memory.nbytes:
@@ -641,7 +643,10 @@ class Client:
 
     def writer(self, key: str, *, part_size: Optional[int] = None, **words: Any) -> ObjectWriter:
         """Opens an object for writing; see open()."""
-        return ObjectWriter(self, self.url(key), part_size=part_size or self.part_size, **words)
+        if part_size is None:
+            part_size = self.part_size
+        _check_part_size(part_size)
+        return ObjectWriter(self, self.url(key), part_size=part_size, **words)
 
     # ---- lists ----
 
@@ -879,6 +884,11 @@ def summed(results: List[Result]) -> Result:
         requests=sum(r.requests for r in results),
         status=results[-1].status,
     )
+
+
+def _check_part_size(size: int) -> None:
+    if not 5 * MIB <= size <= _abi.REGISTER_MAX:
+        raise ValueError("a part has 5 MiB at least and 4 GiB - 1 at most")
 
 
 def _is_url(text: str) -> bool:

@@ -159,7 +159,8 @@ class ObjectWriter(io.BufferedIOBase):
 
     def __del__(self) -> None:
         # That of IOBase would close it, and half of an object would be there.
-        if not getattr(self, "closed", True) and self._pid == os.getpid():
+        # One that could not be opened has nothing to end.
+        if hasattr(self, "_end") and not self.closed and self._pid == os.getpid():
             warnings.warn(f"{self.name}: not closed, so nothing was stored", ResourceWarning, source=self)
             self.abort()
 
@@ -352,10 +353,12 @@ class ObjectReader(io.BufferedIOBase):
     readinto1 = readinto
 
     def read(self, size: Optional[int] = -1) -> bytes:
-        left = max(self.size - self._position, 0)
-        data = bytearray(left if size is None or size < 0 else min(size, left))
-        self.readinto(data)
-        return bytes(data)
+        with self._lock:  # another thread may read meanwhile
+            self._usable()
+            left = max(self.size - self._position, 0)
+            data = bytearray(left if size is None or size < 0 else min(size, left))
+            self.readinto(data)
+            return bytes(data)
 
     read1 = read
 

@@ -326,6 +326,10 @@ bool sign_exchange(const struct gantry *g, const char *method, const char *url, 
 /* Encodes what must not stand in a URL and leaves the rest; malloc'ed.  NULL: no memory. */
 char *url_clean(const char *url);
 bool url_is_unreserved(unsigned char c);
+/* Says whether there is more in a URL's path than a bucket. */
+bool url_names_key(const char *url);
+/* Says whether a text, which may be NULL, can stand in a header: no control character, so that it is one line. */
+bool fits_header(const char *text);
 /* Encodes every byte that is not unreserved, as a value in a signed query has it; malloc'ed.  NULL: no memory. */
 char *url_encode_all(const char *text);
 /* Puts name=value pairs behind a URL, every byte of a value encoded that is not unreserved; a value that is NULL
@@ -349,6 +353,9 @@ struct call {
 /* Begins a call, whose results are gathered in own.  0, or -errno; call_end() follows in any case. */
 int call_begin(struct call *c, struct gantry *g, const char *url, const struct gantry_request *req,
 	       struct gantry_result *res, struct gantry_result *own);
+/* Begins one for a bucket: -EINVAL where the URL names a key, which the request would be for. */
+int call_begin_bucket(struct call *c, struct gantry *g, const char *url, const struct gantry_request *req,
+		      struct gantry_result *res, struct gantry_result *own);
 /* Ends a call with e: fills in what the last answer said, and copies as much as the caller's res takes.  Returns e. */
 int call_end(struct call *c, int e, struct gantry_result *res);
 /* Puts a sentence of ours into the result. */

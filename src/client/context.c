@@ -73,6 +73,13 @@ copy_keys(struct gantry *g, const struct gantry_options *o)
 	}
 	if (!has_key)
 		return 0;
+	/* The end of the line that a file had them in, most often. */
+	if (!fits_header(o->access_key) || !fits_header(o->secret_key) || !fits_header(o->session_token) ||
+	    !fits_header(region)) {
+		snprintf(open_error, sizeof open_error,
+			 "an access key, secret, session token or region has a control character");
+		return -EINVAL;
+	}
 	g->access_key = strdup(o->access_key);
 	g->secret_key = strdup(o->secret_key);
 	if (o->session_token && *o->session_token)

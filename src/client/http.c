@@ -168,6 +168,15 @@ add_header(struct curl_slist *list, const char *name, const char *value)
 	return curl_slist_append(list, line);
 }
 
+bool
+fits_header(const char *text)
+{
+	for (; text && *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			return false;
+	return true;
+}
+
 static struct curl_slist *
 headers(const struct exchange *x)
 {

@@ -83,7 +83,8 @@ list_all(struct gantry *g, const char *url, unsigned timeout_ms, struct listing 
 	struct call c;
 	char *body = malloc(PAGE_BYTES_MAX);
 	bool more = true;
-	int e = call_begin(&c, g, url, &req, res, &own);
+	int e = (l->kind == LIST_OBJECTS || l->kind == LIST_UPLOADS ? call_begin_bucket : call_begin)(
+		&c, g, url, &req, res, &own);
 
 	if (e == 0 && !body)
 		e = -ENOMEM;

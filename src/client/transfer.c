@@ -56,9 +56,27 @@ call_begin(struct call *c, struct gantry *g, const char *url, const struct gantr
 		call_say(c, "no URL");
 		return -EINVAL;
 	}
+	if (!fits_header(c->req.if_match) || !fits_header(c->req.if_none_match) ||
+	    !fits_header(c->req.content_type) || !fits_header(c->req.source_if_match)) {
+		call_say(c, "a condition or the content type has a control character");
+		return -EINVAL;
+	}
 	c->url = url_clean(url);
 	c->h = c->url ? handle_get(g) : NULL;
 	return c->h ? 0 : -ENOMEM;
+}
+
+int
+call_begin_bucket(struct call *c, struct gantry *g, const char *url, const struct gantry_request *req,
+		  struct gantry_result *res, struct gantry_result *own)
+{
+	int e = call_begin(c, g, url, req, res, own);
+
+	if (e == 0 && url_names_key(url)) {
+		call_say(c, "the URL names a key, and a bucket is wanted");
+		e = -EINVAL;
+	}
+	return e;
 }
 
 static void
@@ -567,7 +585,7 @@ gantry_remove_bucket(struct gantry *g, const char *url, struct gantry_result *re
 {
 	struct gantry_result own;
 	struct call c;
-	int e = call_begin(&c, g, url, NULL, res, &own);
+	int e = call_begin_bucket(&c, g, url, NULL, res, &own);
 
 	if (e == 0) {
 		struct exchange x = call_exchange(&c, METHOD_DELETE);
@@ -582,15 +600,15 @@ gantry_make_bucket(struct gantry *g, const char *url, struct gantry_result *res)
 {
 	struct gantry_result own;
 	struct call c;
-	int e = call_begin(&c, g, url, NULL, res, &own);
+	int e = call_begin_bucket(&c, g, url, NULL, res, &own);
 
 	if (e == 0) {
 		struct exchange x = call_exchange(&c, METHOD_PUT);
 
 		x.body = "";
-		e = run_plain(&c, &x);
-		if (e == 0 && judge_plain(&c.r) != VERDICT_BODY && c.r.status != 409)
-			e = status_errno(&c.r);
+		e = call_s3(&c, &x);
+		if (c.r.status == 409)
+			e = 0;
 	}
 	return call_end(&c, e, res);
 }

@@ -58,6 +58,20 @@ url_clean(const char *url)
 	return out;
 }
 
+bool
+url_names_key(const char *url)
+{
+	const char *authority = strstr(url, "://"), *path;
+
+	authority = authority ? authority + 3 : url;
+	path = authority + strcspn(authority, "/?#");
+	if (*path != '/')
+		return false;
+	path++;
+	path += strcspn(path, "/?#");
+	return *path == '/' && path[1] && path[1] != '?' && path[1] != '#';
+}
+
 static bool
 not_in_value(unsigned char c)
 {

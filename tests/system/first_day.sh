@@ -30,6 +30,9 @@ wait_for 60 both
 softnicctl port mlx5_1 down
 wait_for 60 up
 assert_eq "$(curl_admin /healthz -o /dev/null -w '%{http_code}')" 503 "a port that was up"
+gantry --quiet --admin "$ADMIN" status >"$T/out" 2>"$T/err" && fail "status --quiet: 0 while the daemon is not well"
+[ ! -s "$T/out" ] || fail "status --quiet: $(cat "$T/out")"
+grep -q '^  ! rail ' "$T/err" || fail "status --quiet does not say why: $(cat "$T/err")"
 softnicctl port mlx5_1 up
 wait_for 60 both
 grep -q 'rail 0: .* 4 reads at once' "$T/daemon.log" || fail "reads at once: $(grep 'rail 0' "$T/daemon.log")"

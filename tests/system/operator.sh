@@ -42,6 +42,7 @@ wait_for 20 is_over
 for where in "$T/admin.sock" "$ADMIN" "$URL_ADMIN"; do
 	gantry --admin "$where" status >"$T/out" || fail "status at $where: $(cat "$T/out")"
 done
+assert_eq "$(gantry --quiet --admin "$ADMIN" status 2>&1)" "" "status --quiet of a daemon that is well"
 grep -q "^daemon     gantryd .* serving for .*, healthy$" "$T/out" || fail "status: $(cat "$T/out")"
 grep -q "^rails      mlx5_0:1 up, ethernet, 3.0 MiB read, 3.0 MiB written" "$T/out" || fail "status: rails: $(cat "$T/out")"
 grep -q "^disks      $T/disk0 ok, .* 2 objects" "$T/out" || fail "status: disks: $(cat "$T/out")"

@@ -6,6 +6,7 @@ import base64
 import gc
 import mmap
 import os
+import pathlib
 import pickle
 import random
 import socket
@@ -124,6 +125,9 @@ class Rdma(unittest.TestCase):
             self.way(self.c.get_into("buffer", target), len(raw))
             self.assertEqual(bytes(memoryview(target).cast("B")), raw, type(target))
         mapped.close()  # nothing holds it any more
+        # A field's name is no type.
+        named = numpy.zeros(3, dtype=[("Offset", "<i4"), ("O", "<f8")])
+        self.way(self.c.put("buffer", named), named.nbytes)
 
     def test_not_contiguous(self):
         grid = numpy.zeros((100, 100))
@@ -147,6 +151,8 @@ class Rdma(unittest.TestCase):
                 self.c.put("bad", bad)
         with self.assertRaisesRegex(TypeError, "holds Python objects"):
             self.c.put("bad", numpy.array([object()]))
+        with self.assertRaisesRegex(TypeError, "holds Python objects"):
+            self.c.put("bad", numpy.zeros(3, dtype=[("a", "<i4"), ("b", "O")]))
         with self.assertRaisesRegex(TypeError, "does not give its memory"):
             self.c.put("bad", numpy.zeros(3, "datetime64[s]"))
 
@@ -676,6 +682,79 @@ class Life(unittest.TestCase):
                 gantry.Client(**words)
         with gantry.Client() as c, self.assertRaisesRegex(ValueError, "has none to put it behind"):
             c.head("key")
+
+    def test_called_wrongly(self):
+        c = gantry.Client(BUCKET)
+        self.addCleanup(c.close)
+        c.put("kept", b"12345678")
+        for key in (b"kept", 5, None, pathlib.Path("kept")):
+            with self.assertRaisesRegex(TypeError, f"a key is a str, and not {type(key).__name__}"):
+                c.put(key, b"1")
+        # No offset is cut down to one that the object has.
+        for offset in (1 << 63, 1 << 64, 1 << 70):
+            with self.assertRaisesRegex(ValueError, "an offset of"):
+                c.get("kept", offset=offset)
+            with self.assertRaisesRegex(ValueError, "an offset of"):
+                c.get_into("kept", bytearray(8), offset=offset)
+        # What goes into a header is one line.
+        for words in (
+            {"content_type": "text/plain\r\nx-amz-tagging: a=b"},
+            {"if_match": '"1"\nx-amz-acl: private'},
+            {"if_none_match": "*\x7f"},
+        ):
+            with self.assertRaisesRegex(gantry.InvalidRequest, "control character"):
+                c.put("kept", b"other", **words)
+        with self.assertRaisesRegex(gantry.InvalidRequest, "control character"):
+            c.copy("kept", "copied", source_if_match='"1"\r\nx-amz-acl: private')
+        with self.assertRaisesRegex(gantry.InvalidRequest, "control character"):
+            with c.open("kept", "wb", content_type="a\nb") as f:
+                f.write(b"other")
+        lines = ({"secret_key": "s\n"}, {"access_key": "a\n"}, {"session_token": "t\r\n"}, {"region": "r\n"})
+        for words in lines:
+            with self.assertRaisesRegex(ValueError, "control character"):
+                gantry.Client(BUCKET, **{"access_key": "a", "secret_key": "s", **words})
+        # What is for a bucket does nothing to an object.
+        with gantry.Client(BUCKET + "/kept") as below:
+            for call in (
+                below.make_bucket,
+                below.remove_bucket,
+                lambda: list(below.list()),
+                lambda: list(below.uploads()),
+            ):
+                with self.assertRaisesRegex(gantry.InvalidRequest, "names a key, and a bucket is wanted"):
+                    call()
+        with gantry.Client(SCAL, scality=True) as scality:
+            with self.assertRaisesRegex(gantry.Error, "the scality dialect has no such request"):
+                scality.make_bucket(SCAL + "/made")
+            self.assertFalse(scality.exists("made"))
+        self.assertEqual(c.get("kept"), b"12345678")
+        for size in (-1, 0, 1 << 20):
+            with self.assertRaisesRegex(ValueError, "a part has 5 MiB at least"):
+                c.open("kept", "wb", part_size=size)
+        # Nothing is said of a file that never was one.
+        said = []
+        self.addCleanup(setattr, sys, "unraisablehook", sys.unraisablehook)
+        sys.unraisablehook = lambda said_of: said.append(str(said_of.exc_value))
+        with self.assertRaises(TypeError):
+            c.open("kept", "wb", nonsense=1)
+        gc.collect()
+        self.assertEqual(said, [])
+
+    def test_reader_of_two(self):
+        """Who reads what is left while another one reads gets none that there is not."""
+        c = gantry.Client(BUCKET)
+        self.addCleanup(c.close)
+        c.put("shared", b"\x01" * 1000)
+        f = c.open("shared")
+        self.addCleanup(f.close)
+        got = []
+        with f._lock:  # as another thread that reads has it
+            t = threading.Thread(target=lambda: got.append(f.read()))
+            t.start()
+            t.join(0.2)
+            f.seek(990)
+        t.join()
+        self.assertEqual(got, [b"\x01" * 10])
 
     def test_closed(self):
         c = gantry.Client(BUCKET)

@@ -16,6 +16,8 @@ write_config
 # The store was not made: said with the cure, and nobody starts it again and again.
 says 74 "$T/disk0: there is no store here yet; gantryd --format makes one" "$BUILD/gantryd" -c "$T/gantryd.yaml"
 ! grep -q 'Function not implemented' "$T/said" || fail "no RDMA device, in the kernel's words: $(cat "$T/said")"
+says 74 'fsck: the store is damaged, foreign, or not made yet' "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck
+grep -q 'there is no store here yet' "$T/said" || fail "--fsck without a store: $(cat "$T/said")"
 mkdir "$T/disk0"
 says 74 'not a Gantry store (there is no super); --format makes one' "$BUILD/gantryd" -c "$T/gantryd.yaml"
 # A device can still come.

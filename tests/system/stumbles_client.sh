@@ -138,6 +138,13 @@ for command in "put f URL/bkt/k" "get URL/bkt/k -" "head URL/bkt/k"; do
 	says 1 ${command/URL/$URL_ADMIN}
 	error_has "this is gantryd's admin port, which is for operators; its s3 listener is $S3"
 done
+# Operators' commands at the other port.
+for command in "status" "top --count 1"; do
+	# shellcheck disable=SC2086
+	says 1 $command --admin "$URL_S3"
+	error_has "answers 404"
+	error_has "is it gantryd's admin listener?"
+done
 # What is S3's own answer stays as it is.
 says 3 head "$URL_S3/bkt/gone"
 error_has "the server answered 404 (HTTP 404)"

@@ -24,12 +24,12 @@ duration_text(double s, char out[32])
 }
 
 static void
-print_reasons(const json_t *health)
+print_reasons(FILE *out, const json_t *health)
 {
 	const json_t *reasons = json_object_get(health, "reasons");
 
 	for (size_t i = 0; i < json_array_size(reasons); i++)
-		printf("  ! %s\n", json_text_at(json_array_get(reasons, i), "", "?"));
+		fprintf(out, "  ! %s\n", json_text_at(json_array_get(reasons, i), "", "?"));
 }
 
 static void
@@ -170,7 +170,7 @@ print_all(const json_t *status, const json_t *health, const json_t *rails, const
 	printf("%-10s gantryd %s, %s for %s, %s\n", "daemon", json_text_at(status, "version", "?"),
 	       json_text_at(status, "phase", "?"), duration_text(json_at(status, "uptime_seconds"), up),
 	       strcmp(healthy, "ok") == 0 ? "healthy" : healthy);
-	print_reasons(health);
+	print_reasons(stdout, health);
 	print_listeners(status);
 	printf("%-10s %zu, %d connections, %d requests running\n", "cores",
 	       json_array_size(json_object_get(status, "cores")), (int)json_at(status, "connections"),
@@ -205,7 +205,9 @@ cmd_status(struct cmd *c)
 	rc = EXIT_OK;
 	if (c->json)
 		rc = print_json(page[0], page[1], page[2], page[3]);
-	else
+	else if (c->quiet && http != 200)
+		print_reasons(stderr, page[1]);
+	else if (!c->quiet)
 		print_all(page[0], page[1], page[2], page[3], &s);
 	/* For scripts: a daemon that is not well is no success. */
 	if (rc == EXIT_OK && http != 200)

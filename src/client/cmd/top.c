@@ -261,6 +261,12 @@ take_sample(const char *name, struct sample *s, char *err, size_t err_len)
 
 	if (r < 0)
 		return r;
+	if (a.status != 200) {
+		snprintf(err, err_len, "%s/metrics answers %d: is it gantryd's admin listener?", name,
+			 a.status);
+		free(a.text);
+		return -EPROTO;
+	}
 	r = sample_parse(a.text, s, &line);
 	if (r < 0)
 		snprintf(err, err_len, "%s/metrics, line %d: makes no sense", name, line);
