@@ -98,6 +98,22 @@ gantry -q cp other "$B/up" || fail cp
 assert_same down/big other
 nothing_left
 
+# ---- down: several into one file: one has it, the others say so, and nobody gives it the part of another ----
+for ((i = 0; i < 3; i++)); do
+	rm down/big
+	pids=() won=0
+	for k in 1 2 3 4; do
+		gantry -q cp "$B/up" down/big 2>say$k &
+		pids+=($!)
+	done
+	for k in 1 2 3 4; do
+		if wait "${pids[k - 1]}"; then won=$((won + 1)); else assert_match "$(cat say$k)" "another gantry is at this file"; fi
+	done
+	[ $won -ge 1 ] || fail "nobody copied it"
+	assert_same down/big other
+	nothing_left
+done
+
 # ---- the server dies midway ----
 sed -i "0,/127.0.0.1:0/s//$S3/" gantryd.yaml
 rm down/big

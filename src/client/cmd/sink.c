@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define STATE_HEAD "gantry unfinished 1"
+#define BUSY "another gantry is at this file"
 
 void
 written_init(struct written *w)
@@ -245,7 +246,7 @@ sink_resume(struct sink *s, const char *url, char *mem, size_t piece, struct unf
 	if (e < 0) {
 		close(s->fd);
 		s->fd = -1;
-		return refuse(s, e, "another gantry is at this file");
+		return refuse(s, e, BUSY);
 	}
 	fd = open_left(s, s->state, O_RDWR | O_APPEND);
 	f = fd < 0 ? NULL : fdopen(fd, "r+e");
@@ -288,18 +289,39 @@ usual_mode(void)
 	return 0666 & ~mask;
 }
 
+/* Removes a part that nobody is at.  Whoever is at one holds its lock, so that it never loses the name to others. */
+static int
+clear_part(struct sink *s)
+{
+	int fd = open_left(s, s->part, O_RDWR), e;
+
+	if (fd == -ENOENT)
+		return 0;
+	e = fd < 0 ? 0 : lock_part(s, fd);
+	if (e == 0)
+		discard(s);
+	if (fd >= 0)
+		close(fd);
+	return e < 0 ? refuse(s, e, BUSY) : 0;
+}
+
 static int
 begin_named(struct sink *s)
 {
-	int e;
+	int e = clear_part(s);
 
-	discard(s);
+	if (e < 0)
+		return e;
 	s->fd = open_left(s, s->part, O_RDWR | O_CREAT | O_EXCL);
+	if (s->fd == -EEXIST)
+		return refuse(s, -EBUSY, BUSY);
 	if (s->fd < 0)
 		return s->fd;
-	s->is_named = true;
 	e = lock_part(s, s->fd);
-	return e < 0 ? refuse(s, e, "another gantry is at this file") : 0;
+	if (e < 0)
+		return refuse(s, e, BUSY);
+	s->is_named = true;
+	return 0;
 }
 
 int
@@ -402,6 +424,7 @@ static int
 give_name(struct sink *s)
 {
 	char path[32];
+	size_t n;
 
 	if (!s->is_named) {
 		snprintf(path, sizeof path, "/proc/self/fd/%d", s->fd);
@@ -409,6 +432,9 @@ give_name(struct sink *s)
 			return 0;
 		if (errno != EEXIST)
 			return -errno;
+		/* A name that no other run has: there may be one with a part of this file. */
+		n = strlen(s->part);
+		snprintf(s->part + n, sizeof s->part - n, ".%d", (int)getpid());
 		unlinkat(s->dir, s->part, 0);
 		if (linkat(AT_FDCWD, path, s->dir, s->part, AT_SYMLINK_FOLLOW) < 0)
 			return -errno;
