@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* ---- names ---- */
 
@@ -74,6 +75,9 @@ int sink_open_below(struct sink *s, int dir, const char *name, struct written *o
  * fits together, else 0, and it is gone.  -EBUSY: another run is at it.  Bytes are read into mem, piece bytes.
  */
 int sink_resume(struct sink *s, const char *url, char *mem, size_t piece, struct unfinished *ret_u);
+/* Reads the state of such a run, pieces as they are noted: false when it is not of url, or makes no sense.  u is zeroes
+ * before; what it has is freed by the caller either way. */
+bool unfinished_parse(FILE *f, const char *url, size_t piece, struct unfinished *u);
 /* Makes the file that is written to.  etag: of what it can be gone on with, "" when it cannot.  0 or -errno. */
 int sink_begin(struct sink *s, const char *url, const char *etag, uint64_t size);
 /* Writes a piece; its number is remembered with its CRC where the file is resumable.  0 or -errno. */

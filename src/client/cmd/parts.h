@@ -36,6 +36,9 @@ struct resume {
 
 /* Finds the upload of `from` to url.  0, or -EBUSY: another run is at it.  Where no state can be kept, r->fd is -1. */
 int resume_open(struct resume *r, const struct origin *from, const char *url);
+/* Takes the id and the size of parts behind the head from the text of a state, which is changed; else, of what only the
+ * url is the same, the id of what is not gone on with. */
+void resume_parse(struct resume *r, char *text, size_t len, const char *head, const char *url);
 /* Keeps r->id and r->part_size, safe on the disk.  False: they could not be. */
 bool resume_keep(struct resume *r, const struct origin *from, const char *url);
 /* Ends it; unless keep, nothing is left. */

@@ -74,28 +74,36 @@ is_still_named(int fd, const char *path)
 	       mine.st_dev == named.st_dev && S_ISREG(mine.st_mode) && mine.st_uid == geteuid();
 }
 
-/* Takes the id and the size of parts behind the head, if that is the same; else the id of what is not gone on with. */
-static void
-read_state(struct resume *r, const char *head, const char *url)
+void
+resume_parse(struct resume *r, char *text, size_t len, const char *head, const char *url)
 {
-	char text[STATE_BYTES], begin[STATE_BYTES / 2], id[GANTRY_UPLOAD_ID_MAX];
-	ssize_t len = pread(r->fd, text, sizeof text - 1, 0);
+	char begin[STATE_BYTES / 2], id[GANTRY_UPLOAD_ID_MAX];
 	unsigned long long part_size;
 	const char *last;
 	bool is_same;
 
 	snprintf(begin, sizeof begin, STATE_HEAD "\n%s\n", url);
-	if (len <= 0 || text[len - 1] != '\n')
+	if (!len || text[len - 1] != '\n')
 		return;
 	text[len - 1] = 0;
 	last = strrchr(text, '\n');
-	if (strncmp(text, begin, strlen(begin)) != 0 ||
+	if (!last || strncmp(text, begin, strlen(begin)) != 0 ||
 	    sscanf(last + 1, "%llu %1023s", &part_size, id) != 2 || !part_size)
 		return;
 	is_same = (size_t)(last + 1 - text) == strlen(head) && !strncmp(text, head, strlen(head));
-	memcpy(is_same ? r->id : r->stale_id, id, sizeof id);
+	snprintf(is_same ? r->id : r->stale_id, sizeof id, "%s", id);
 	if (is_same)
 		r->part_size = part_size;
+}
+
+static void
+read_state(struct resume *r, const char *head, const char *url)
+{
+	char text[STATE_BYTES];
+	ssize_t len = pread(r->fd, text, sizeof text - 1, 0);
+
+	if (len > 0)
+		resume_parse(r, text, (size_t)len, head, url);
 }
 
 int

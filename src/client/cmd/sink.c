@@ -21,6 +21,8 @@
 #include <unistd.h>
 
 #define STATE_HEAD "gantry unfinished 1"
+/* 64 TiB in pieces of 16 MiB: more is no object, and a number gone wrong must not take memory. */
+#define PIECES_MAX (1u << 22)
 #define BUSY "another gantry is at this file"
 
 void
@@ -196,9 +198,8 @@ piece_is_there(const struct sink *s, uint64_t at, size_t len, uint64_t crc, char
 	return gantry_crc64nvme(0, mem, len) == crc;
 }
 
-/* Reads the state: false when it is not of this url, or makes no sense. */
-static bool
-read_state(struct sink *s, FILE *f, const char *url, char *mem, size_t piece, struct unfinished *u)
+bool
+unfinished_parse(FILE *f, const char *url, size_t piece, struct unfinished *u)
 {
 	char line[8192], *end;
 	unsigned long long at, crc;
@@ -209,24 +210,31 @@ read_state(struct sink *s, FILE *f, const char *url, char *mem, size_t piece, st
 	    !take_line(f, u->etag, sizeof u->etag) || !*u->etag || !take_line(f, line, sizeof line))
 		return false;
 	u->size = strtoull(line, &end, 10);
-	if (end == line || *end || u->size == 0 || u->size > INT64_MAX)
+	if (end == line || *end || u->size == 0 || u->size > (uint64_t)PIECES_MAX * piece)
 		return false;
 	pieces = (size_t)((u->size + piece - 1) / piece);
 	u->crc = calloc(pieces, sizeof *u->crc);
 	u->has = calloc(pieces, sizeof *u->has);
 	if (!u->crc || !u->has)
 		return false;
+	/* A piece that was fetched again has two lines; the later one is of what was written last. */
 	while (take_line(f, line, sizeof line)) {
-		uint64_t from;
-
-		if (sscanf(line, "%llu %llx", &at, &crc) != 2 || at >= pieces || u->has[at])
+		if (sscanf(line, "%llu %llx", &at, &crc) != 2 || at >= pieces)
 			continue;
-		from = at * piece;
 		u->crc[at] = crc;
-		u->has[at] = piece_is_there(
-			s, from, u->size - from < piece ? (size_t)(u->size - from) : piece, crc, mem);
+		u->has[at] = true;
 	}
 	return true;
+}
+
+/* Reads the pieces that are noted: one that is not what was noted is not there. */
+static void
+compare_pieces(const struct sink *s, char *mem, size_t piece, struct unfinished *u)
+{
+	for (uint64_t i = 0, at = 0; at < u->size; i++, at += piece)
+		u->has[i] = u->has[i] &&
+			    piece_is_there(s, at, u->size - at < piece ? (size_t)(u->size - at) : piece,
+					   u->crc[i], mem);
 }
 
 int
@@ -250,7 +258,8 @@ sink_resume(struct sink *s, const char *url, char *mem, size_t piece, struct unf
 	}
 	fd = open_left(s, s->state, O_RDWR | O_APPEND);
 	f = fd < 0 ? NULL : fdopen(fd, "r+e");
-	if (f && read_state(s, f, url, mem, piece, ret_u)) {
+	if (f && unfinished_parse(f, url, piece, ret_u)) {
+		compare_pieces(s, mem, piece, ret_u);
 		s->state_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 		s->is_named = s->is_resumable = true;
 		fclose(f);
