@@ -15,7 +15,8 @@ export XDG_STATE_HOME=$T/state
 B=$URL_S3/bkt
 rc_of() { "$@" >say 2>&1; echo $?; }
 bytes pattern:5 90000007 >big
-G=("$ROOT/scripts/with-softnic" -d 1 "$BUILD/gantry")
+# A shell has its background ignore SIGINT.
+G=(env --default-signal=INT "$ROOT/scripts/with-softnic" -d 1 "$BUILD/gantry")
 # Lets gantry with these words run until a command succeeds, and stops it there: hold_when CONDITION WORDS...  It stands still while
 # the command looks, so nothing can be over before it is seen.
 hold_when() {
@@ -42,6 +43,16 @@ kill_when() {
 	hold_when "$@"
 	end_of_it
 }
+# The same by the signal of Ctrl-C: it ends by it, as a shell expects.
+interrupt_when() {
+	hold_when "$@"
+	{
+		kill -INT $PID
+		kill -CONT $PID
+		wait $PID
+	} 2>/dev/null
+	assert_eq $? 130 "$(cat say)"
+}
 # The same after so many seconds.
 kill_after() {
 	{
@@ -62,7 +73,7 @@ nothing_left() {
 }
 
 # ---- up: some of it is stored ----
-kill_when '[ "$(parts_stored up)" -ge 2 ]' -j 1 cp big "$B/up"
+interrupt_when '[ "$(parts_stored up)" -ge 2 ]' -j 1 cp big "$B/up"
 assert_status GET /bkt/up 404
 assert_eq "$(find state -type f | wc -l)" 1 "uploads that are known"
 assert_match "$(gantry --require-rdma cp big "$B/up")" "MiB were there from an earlier run, checksum verified"
@@ -78,7 +89,7 @@ nothing_left
 
 # ---- down: some of it is there ----
 mkdir down
-kill_when '[ "$(pieces down)" -ge 2 ]' -j 1 cp "$B/up" down/big
+interrupt_when '[ "$(pieces down)" -ge 2 ]' -j 1 cp "$B/up" down/big
 [ ! -e down/big ] || fail "half a file has its name"
 assert_match "$(gantry --require-rdma cp "$B/up" down/big)" "MiB were there from an earlier run"
 assert_same down/big big
