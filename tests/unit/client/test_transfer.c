@@ -68,6 +68,25 @@ put_by_rdma(void **state)
 /* What the next answer is to a request with a token; without one the body is stored. */
 static const char *volatile with_token;
 
+/* A page that asks for a password is a 200, too. */
+static void
+serve_portal(int fd, const struct request *rq)
+{
+	answer(fd, "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 5\r\n\r\nlogin");
+}
+
+static void
+a_put_is_stored_when_there_is_an_etag(void **state)
+{
+	struct fix *f = *state;
+	struct gantry_request rq = { .size = sizeof rq, .no_rdma = 1 };
+
+	serve = serve_portal;
+	assert_int_equal(gantry_put(f->g, url, f->buf, 5000, &rq, &f->res), -EPROTO);
+	assert_int_equal(f->res.path, GANTRY_PATH_NONE);
+	assert_non_null(strstr(f->res.message, "without an ETag"));
+}
+
 static void
 serve_decline(int fd, const struct request *rq)
 {
@@ -547,6 +566,7 @@ main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(put_by_rdma, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_put_is_stored_when_there_is_an_etag, setup, teardown),
 		cmocka_unit_test_setup_teardown(put_falls_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(errors_are_passed_on, setup, teardown),
 		cmocka_unit_test_setup_teardown(busy_is_tried_again, setup, teardown),
