@@ -20,7 +20,7 @@ trap 'exit 130' INT TERM
 R=$T/root
 # What the packages depend on, what the recipes' own programs are, and what a machine has: fetched once.
 # shellcheck disable=SC2046
-chroot_base "$R" systemd-standalone-sysusers systemd-standalone-tmpfiles iproute2 util-linux curl python3 python3-boto3 python3-numpy awscli \
+chroot_base "$R" systemd-standalone-sysusers systemd-standalone-tmpfiles iproute2 util-linux curl python3 python3-boto3 python3-numpy awscli rclone s3cmd restic s3fs \
 	libmicrohttpd12 liburing2 libyaml-0-2 libisal2 libibverbs1 librdmacm1 ibverbs-providers libcurl4 libxml2 libjansson4 libsystemd0 libssl3 libgnutls30
 mkdir -p "$R/home/newcomer/gantry/build"
 git ls-files -z | xargs -0 cp -p --parents -t "$R/home/newcomer/gantry" || die "no copy of the tree"
