@@ -92,7 +92,7 @@ class StorageInfo:
 
 
 class _Checkpoint:
-    """What both directions have in common: where the checkpoint lies.  A plan of this rank is taken as it is."""
+    """What both directions have in common: where the checkpoint lies.  A plan is taken as it is."""
 
     def __init__(self, client: Client, key: str) -> None:
         super().__init__()
