@@ -32,7 +32,8 @@ gid_is_link_local(const uint8_t gid[16])
 	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
 }
 
-bool
+/* Or broadcast, or unspecified: nothing a token may name. */
+static bool
 gid_is_multicast(const uint8_t gid[16])
 {
 	static const uint8_t zero[16];

@@ -25,8 +25,6 @@
 bool gid_is_v4(const uint8_t gid[16]);
 bool gid_is_loopback(const uint8_t gid[16]);
 bool gid_is_link_local(const uint8_t gid[16]);
-/* Or broadcast, or unspecified: nothing a token may name. */
-bool gid_is_multicast(const uint8_t gid[16]);
 bool gid_prefix_equal(const uint8_t a[16], const uint8_t b[16], unsigned bits);
 /* Takes the address of an AF_INET or AF_INET6 socket; false for others. */
 bool gid_from_sockaddr(const struct sockaddr *sa, uint8_t ret_gid[16]);
