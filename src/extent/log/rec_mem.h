@@ -18,10 +18,11 @@ struct rec {
 	uint8_t etag[16];
 	uint32_t etag_parts;
 	uint32_t entry_nr;
-	uint16_t attrs_len, owner_len, inline_len;
+	uint16_t attrs_len, owner_len;
+	uint16_t inline_len : 12, copies : 4; /* copies: of a bucket */
 	uint8_t sums_len;
 	uint8_t body : 3, flags : 5;
-	/* then: struct map_ref if mapped; the entries, or a pointer to them when there are more than
+	/* then: struct map_ref if mapped; data_version if shared; expires_ns if it expires; the entries, or a pointer to them when there are more than
 	 * FMT_ENTRY_MAX; inline bytes, owner, checksums, attributes */
 	_Alignas(8) uint8_t tail[];
 };
@@ -48,6 +49,8 @@ rec_has_more(const struct rec *r)
 }
 /* Returns what a reader pins: the version that first had these bytes. */
 uint64_t rec_data_version(const struct rec *r);
+/* Returns from when on it is not there; 0: never. */
+uint64_t rec_expires_ns(const struct rec *r);
 const uint8_t *rec_inline(const struct rec *r);
 const uint8_t *rec_owner(const struct rec *r);
 const uint8_t *rec_attrs(const struct rec *r);
