@@ -2,7 +2,7 @@
 /* Geometry and superblocks, see format.h. */
 #include "extent/disk/format.h"
 
-#include "extent/disk/cursor.h"
+#include "base/cursor.h"
 #include "base/crc64.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Records, and the blocks that hold them, in the log and in snapshots: see rec_codec.h. */
 #include "extent/log/rec_codec.h"
 
-#include "extent/disk/cursor.h"
+#include "base/cursor.h"
 #include "extent/disk/rules.h"
 #include "base/check.h"
 #include "base/crc64.h"
