@@ -202,8 +202,8 @@ rec_data_version(const struct rec *r)
 	return version;
 }
 
-uint64_t
-rec_expires_ns(const struct rec *r)
+static uint64_t
+expires_ns(const struct rec *r)
 {
 	uint64_t ns = 0;
 
@@ -257,7 +257,7 @@ rec_view_of(const struct rec *r, const uint8_t *key, size_t key_len, struct rec_
 		.mtime_ns = r->mtime_ns,
 		.crc64 = r->crc64,
 		.etag = rec_etag(r),
-		.expires_ns = rec_expires_ns(r),
+		.expires_ns = expires_ns(r),
 		.copies = r->copies,
 		.entries = rec_entries(r),
 		.key = key,

@@ -50,8 +50,6 @@ rec_has_more(const struct rec *r)
 }
 /* Returns what a reader pins: the version that first had these bytes. */
 uint64_t rec_data_version(const struct rec *r);
-/* Returns from when on it is not there; 0: never. */
-uint64_t rec_expires_ns(const struct rec *r);
 const uint8_t *rec_inline(const struct rec *r);
 const uint8_t *rec_owner(const struct rec *r);
 const uint8_t *rec_attrs(const struct rec *r);

@@ -248,8 +248,11 @@ expiry_of(const char *name)
 	int n = key_object(key, &k);
 	const struct rec *r = tree_find(extent_store(st)->vol->tree, key, (size_t)n);
 
+	struct rec_view v;
+
 	assert_non_null(r);
-	return rec_expires_ns(r);
+	rec_view_of(r, key, (size_t)n, &v);
+	return v.expires_ns;
 }
 
 /* What the log says of it is kept: by replay, by snapshots, and when an object gets other attributes. */
