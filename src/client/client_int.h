@@ -225,7 +225,7 @@ int token_for_callback(struct gantry *g, const void *ptr, size_t size, size_t of
  * finely as memory of a device is mapped.  The kernel reads them: nothing faults.  Costs one system call.
  */
 bool cpu_reaches(const void *ptr, size_t size);
-/* The same of every page, by the process's list of mappings, which takes longer. */
+/* Tells the same of every page, by the process's list of mappings, which takes longer. */
 bool cpu_reaches_all(const void *ptr, size_t size);
 /* Reads that list, /proc/PID/maps: is all of [from, to) readable? */
 bool maps_reach(FILE *maps, uintptr_t from, uintptr_t to);
