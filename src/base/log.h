@@ -54,16 +54,16 @@ enum log_event {
 	LOG_EV_RESTART_NEEDED, /* the new configuration has keys that only a restart changes */
 	LOG_EV_START_FAILED,   /* why it cannot start */
 	LOG_EV_DISK_FAILED,    /* a disk is read-only until a restart */
-	LOG_EV_DAMAGED,        /* an object that the scrub could not read as it was written */
-	LOG_EV_SCRUB,          /* a walk of the scrub ended */
-	LOG_EV_RAIL_DOWN,      /* a rail cannot be used */
-	LOG_EV_RAIL_UP,        /* ... can be used again */
-	LOG_EV_REOPENED,       /* a device whose context had died was opened anew */
-	LOG_EV_CORE_STUCK,     /* a core's loop does not turn */
-	LOG_EV_CERTIFICATE,    /* a certificate has expired or soon will */
-	LOG_EV_CONTROL,        /* an operator's command was carried out */
-	LOG_EV_TRACE,          /* one step of a traced request */
-	LOG_EV_ACCESS,         /* one request ended */
+	LOG_EV_DAMAGED, /* an object, or what lies beside them, that the scrub could not read as it was written */
+	LOG_EV_SCRUB,       /* a walk of the scrub ended */
+	LOG_EV_RAIL_DOWN,   /* a rail cannot be used */
+	LOG_EV_RAIL_UP,     /* ... can be used again */
+	LOG_EV_REOPENED,    /* a device whose context had died was opened anew */
+	LOG_EV_CORE_STUCK,  /* a core's loop does not turn */
+	LOG_EV_CERTIFICATE, /* a certificate has expired or soon will */
+	LOG_EV_CONTROL,     /* an operator's command was carried out */
+	LOG_EV_TRACE,       /* one step of a traced request */
+	LOG_EV_ACCESS,      /* one request ended */
 	LOG_EV_NR
 };
 struct log_event_desc {

@@ -169,6 +169,12 @@ extent_snapshot(struct store *store)
 	return 0;
 }
 
+static void
+extent_reread(struct store_port *sp)
+{
+	reread_ask(extent_port(sp)->vp.vol);
+}
+
 static int
 extent_unit_nr(const struct store *store)
 {
@@ -184,6 +190,7 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	struct alloc_stats as;
 	struct tree_stats ts;
 	uint32_t odd_nr;
+	unsigned bad;
 	uint64_t room;
 	bool runs;
 
@@ -196,6 +203,11 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	if (info.state == UNIT_OK && atomic_load(&vol->snap.one_left))
 		snprintf(info.reason, sizeof info.reason,
 			 "there is only one snapshot: no room for another, or it was damaged");
+	else if (info.state == UNIT_OK && (bad = atomic_load(&vol->reread.bad)) != 0)
+		snprintf(info.reason, sizeof info.reason,
+			 "damaged on the disk, and not yet written anew:%s%s%s",
+			 bad & REREAD_SUPER ? " a superblock" : "",
+			 bad & REREAD_SNAPSHOT ? " a snapshot" : "", bad & REREAD_LOG ? " the log" : "");
 	else if (info.state == UNIT_OK && !atomic_load(&d->layout.is_through) &&
 		 (odd_nr = atomic_load(&d->layout.odd_nr)) != 0)
 		snprintf(info.reason, sizeof info.reason,
@@ -234,6 +246,8 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	runs = atomic_load(&vol->snap.asked);
 	runs |= atomic_load(&vol->snap.state) != SNAP_IDLE;
 	store_unit_add(&info, "snapshot_runs", runs, true);
+	store_unit_add(&info, "metadata_checks", atomic_load(&vol->reread.ended), true);
+	store_unit_add(&info, "metadata_damaged", atomic_load(&vol->reread.found), false);
 	store_unit_add(&info, "segments_to_rewrite", atomic_load(&d->layout.odd_nr), false);
 	store_unit_add(&info, "cut_records", atomic_load(&vol->stats.cut_records), false);
 	store_unit_add(&info, "crc_errors", atomic_load(&d->stats.crc_errors), false);
@@ -293,6 +307,7 @@ const struct store_ops extent_ops = {
 	.list_uploads = extent_list_uploads,
 	.can = extent_can,
 	.snapshot = extent_snapshot,
+	.reread = extent_reread,
 	.unit_nr = extent_unit_nr,
 	.unit_info = extent_unit_info,
 };

@@ -165,6 +165,7 @@ static const struct {
 	{ "snapshots", M_STORE_SNAPSHOTS },
 	{ "crc_errors", M_STORE_ERRORS, "crc" },
 	{ "segments_to_rewrite", M_STORE_REWRITE },
+	{ "metadata_damaged", M_STORE_METADATA },
 };
 
 static void

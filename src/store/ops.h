@@ -87,7 +87,8 @@ struct store_ops {
 
 	/* ---- what operators see ---- */
 	unsigned (*can)(const struct store *st);
-	int (*snapshot)(struct store *st); /* NULL: it has none */
+	int (*snapshot)(struct store *st);    /* NULL: it has none */
+	void (*reread)(struct store_port *p); /* NULL: it has nothing beside objects */
 	int (*unit_nr)(const struct store *st);
 	void (*unit_info)(const struct store *st, int unit, struct store_unit_info *ret_info);
 };

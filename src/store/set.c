@@ -347,6 +347,15 @@ set_snapshot(struct store *st)
 	return r;
 }
 
+static void
+set_reread(struct store_port *sp)
+{
+	struct set_port *p = set_port(sp);
+
+	for (int i = 0; i < p->nr; i++)
+		store_reread(p->engine[i]);
+}
+
 static int
 set_unit_nr(const struct store *st)
 {
@@ -405,6 +414,7 @@ const struct store_ops store_set_ops = {
 	.list_uploads = set_list_uploads,
 	.can = set_can,
 	.snapshot = set_snapshot,
+	.reread = set_reread,
 	.unit_nr = set_unit_nr,
 	.unit_info = set_unit_info,
 };

@@ -385,6 +385,13 @@ store_snapshot(struct store *st)
 	return store_can(st) & STORE_CAN_SNAPSHOT ? st->ops->snapshot(st) : -EOPNOTSUPP;
 }
 
+void
+store_reread(struct store_port *p)
+{
+	if (p->ops->reread)
+		p->ops->reread(p);
+}
+
 const char *
 store_name(const struct store *st)
 {

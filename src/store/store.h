@@ -561,6 +561,11 @@ unsigned store_can(const struct store *st);
  * STORE_CAN_SNAPSHOT), or another -errno: not every unit was asked. */
 int store_snapshot(struct store *st);
 
+/* Asks every unit to read what it keeps beside objects once, to see whether it is whole, and to mend what is not.
+ * It goes on behind the scenes: "metadata_damaged" counts what was found, and while something of that is not
+ * mended the unit has a reason.  On the port's thread. */
+void store_reread(struct store_port *p);
+
 /* Returns the name of the back end, for operators: "disks". */
 const char *store_name(const struct store *st);
 /* Counts the units. */

@@ -123,6 +123,7 @@ begun(struct walk *w)
 	set(&pub->walk_errors, 0);
 	set(&pub->started_ns, clock_wall_ns());
 	set_state(s);
+	store_reread(s->env.store);
 	log_info("scrub: a walk begins");
 	return 0;
 }

@@ -392,16 +392,19 @@ simdisk_odd(int file, uint32_t from, uint32_t to, uint32_t *ret_first, uint32_t 
 	return at < to;
 }
 
-void
+int
 simdisk_unshare(int file, uint32_t first, uint32_t nr)
 {
 	write_seq++;
 	for (uint32_t i = first; i < first + nr; i++) {
 		struct page *p = files[file].cur[i];
 
+		if (bad[file][i])
+			return -EIO;
 		if (odd[file][i] == ODD_SHARED)
 			land(file, i, page_ref(p ? p : &zero_page));
 	}
+	return 0;
 }
 
 void

@@ -228,8 +228,8 @@ static unsigned faults_at_start;
 static void
 die(enum end how)
 {
-	bool rots =
-		how == END_CUT && sim_store && !disk_failed(&sim_vol()->disk) && !rotted && one_in(prof.rot);
+	bool rots = how == END_CUT && sim_store && !disk_failed(&sim_vol()->disk) && !rotted &&
+		    rotten == ROT_NONE && one_in(prof.rot);
 
 	say("%s at step %llu", how == END_CUT ? "cut" : "kill", (unsigned long long)steps);
 	counts.cuts += how == END_CUT;
@@ -460,6 +460,65 @@ clean_stop(uint64_t life, enum end *how)
 	return true;
 }
 
+static uint64_t readings;
+
+static bool
+reread_over(void)
+{
+	const struct reread *rr = &sim_vol()->reread;
+
+	return disk_failed(&sim_vol()->disk) ||
+	       (atomic_load(&rr->ended) > readings && !rr->step && !rr->heal_id && !atomic_load(&rr->bad));
+}
+
+/* Something rots while it is served, is read again, and healed: as if it had not been.  False: life is over. */
+static bool
+rot_and_heal(uint64_t life)
+{
+	const struct vol *vol = sim_vol();
+	uint64_t found = atomic_load(&vol->reread.found), newest = vol->disk.sb.snap[0].id, now;
+	enum end how = END_CUT;
+
+	if (atomic_load(&vol->snap.state) != SNAP_IDLE)
+		return true;
+	switch (below(3)) {
+	case 0:
+		rot_snapshot(vol);
+		break;
+	case 1:
+		rot_super(vol);
+		break;
+	default:
+		rot_log(vol);
+		break;
+	}
+	/* Two such faults at once are more than is promised against. */
+	if (rotted)
+		life = 0;
+	found += rotten != ROT_NONE;
+	counts.rots += rotten != ROT_NONE;
+	for (int i = 0; i < 2; i++) {
+		readings = atomic_load(&vol->reread.ended);
+		store_reread(ports[0].p);
+		/* What is not healed yet is still damaged at the start behind a cut. */
+		if (!run_until(reread_over, life, &how))
+			return false;
+		counts.healed += rotten != ROT_NONE;
+		rotten = ROT_NONE;
+		if (disk_failed(&vol->disk))
+			return true;
+		/* What rotted before the start, which needs but one of what there are two, is found as well; and a
+		 * snapshot that came by itself may have been faster. */
+		now = atomic_load(&vol->reread.found);
+		if ((now < found && vol->disk.sb.snap[0].id == newest) || now > found + (i == 0 && rotted))
+			sim_fail("reading %d finds %llu damaged places, not %llu", i, (unsigned long long)now,
+				 (unsigned long long)found);
+		found = now;
+	}
+	rotted = false;
+	return true;
+}
+
 static bool ends; /* what comes is the last life */
 
 /* A life behind a start.  Ends dead. */
@@ -484,6 +543,11 @@ live(bool calm)
 	if (calm || one_in(2)) {
 		if (run_until(at_rest, life, &how) && !simdisk_faults && !simdisk_soft)
 			model_space(sim_store, "at rest", true);
+	}
+	if (prof.rot && !prof.ballast && !simdisk_faults && !simdisk_soft && one_in(calm ? 2 : 4) &&
+	    !rot_and_heal(calm || one_in(2) ? 0 : 1 + below(400))) {
+		die(how);
+		return;
 	}
 	if (calm) {
 		co_start(CO_CLIENT, 0, client_can_write);

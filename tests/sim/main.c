@@ -114,7 +114,7 @@ tell_counts(double began)
 	       "aborted, %llu attributes; %llu refused; %llu snapshots, %llu laps of the log, %llu late "
 	       "writes, "
 	       "%llu I/O errors, %llu soft, %llu older snapshots given up, %llu maps (%llu in pieces), %llu "
-	       "rotten (%llu repaired); %llu "
+	       "rotten (%llu repaired, %llu healed); %llu "
 	       "times no space, %llu not now; "
 	       "%llu "
 	       "starts in storms of them\n",
@@ -130,8 +130,9 @@ tell_counts(double began)
 	       (unsigned long long)counts.io_errors, (unsigned long long)counts.soft,
 	       (unsigned long long)counts.given_up, (unsigned long long)counts.maps,
 	       (unsigned long long)counts.map_lists, (unsigned long long)counts.rots,
-	       (unsigned long long)counts.repairs, (unsigned long long)counts.no_space,
-	       (unsigned long long)counts.not_now, (unsigned long long)counts.storm_starts);
+	       (unsigned long long)counts.repairs, (unsigned long long)counts.healed,
+	       (unsigned long long)counts.no_space, (unsigned long long)counts.not_now,
+	       (unsigned long long)counts.storm_starts);
 }
 
 static int

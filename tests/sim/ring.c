@@ -245,8 +245,7 @@ file_next_odd(int fd, uint64_t upto, uint64_t *off, struct file_odd *ret_odd)
 int
 file_unshare(int fd, uint64_t off, uint64_t len)
 {
-	simdisk_unshare(fd - FD_BASE, (uint32_t)(off / PAGE), (uint32_t)(len / PAGE));
-	return 0;
+	return simdisk_unshare(fd - FD_BASE, (uint32_t)(off / PAGE), (uint32_t)(len / PAGE));
 }
 
 bool

@@ -125,8 +125,8 @@ void simdisk_copied(int file, enum odd how, uint32_t one_of);
 /* The first such pages of [from, to), all of one kind.  False: none. */
 bool simdisk_odd(int file, uint32_t from, uint32_t to, uint32_t *ret_first, uint32_t *ret_nr,
 		 bool *ret_is_shared);
-/* Gives shared pages places of their own. */
-void simdisk_unshare(int file, uint32_t first, uint32_t nr);
+/* Gives shared pages places of their own.  -EIO: up to one that cannot be read. */
+int simdisk_unshare(int file, uint32_t first, uint32_t nr);
 
 void simdisk_submit(const struct sim_io *io);
 unsigned simdisk_inflight(void);
@@ -317,7 +317,7 @@ void profile_for_rule(enum sim_rule rule);
 struct sim_counts {
 	uint64_t histories, uploads, parts, completed, repeated, aborted, attrs, starts, cuts, kills, cleans,
 		puts, gets, dels, records_open, snapshots, refused, io_errors, rots, laps, no_space, not_now,
-		repairs, storm_starts, late_writes, soft, given_up, maps, map_lists;
+		repairs, healed, storm_starts, late_writes, soft, given_up, maps, map_lists;
 };
 extern struct sim_counts counts;
 

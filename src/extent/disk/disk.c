@@ -177,6 +177,46 @@ disk_write_super(struct disk *d, struct ring *r)
 	return e;
 }
 
+/* The newer copy has the generation of memory, the other one the one before. */
+static uint64_t
+gen_of(const struct disk *d, int copy)
+{
+	return d->sb.gen - (d->sb.gen % 2 != (unsigned)copy);
+}
+
+int
+disk_check_super(struct disk *d, struct ring *r, int copy)
+{
+	uint8_t *buf = sync_alloc(FMT_SUPER_BYTES);
+	struct super sb;
+	int e = buf ? sync_read(r, d->super_fd, buf, FMT_SUPER_BYTES,
+				d->super_off + (unsigned)copy * FMT_SUPER_BYTES)
+		    : -ENOMEM;
+
+	if (e == 0)
+		e = super_decode(buf, FMT_SUPER_BYTES, &sb) < 0 || sb.gen != gen_of(d, copy) ? -EBADMSG : 0;
+	sync_free(buf);
+	return e;
+}
+
+int
+disk_mend_super(struct disk *d, struct ring *r, int copy)
+{
+	uint8_t *buf = sync_alloc(FMT_SUPER_BYTES);
+	struct super sb = d->sb;
+	int e;
+
+	if (!buf)
+		return -ENOMEM;
+	sb.gen = gen_of(d, copy);
+	super_encode(buf, &sb);
+	e = sync_write(r, d->super_fd, buf, FMT_SUPER_BYTES, d->super_off + (unsigned)copy * FMT_SUPER_BYTES);
+	if (e == 0)
+		e = disk_flush_file(d, r, d->super_fd);
+	sync_free(buf);
+	return e;
+}
+
 static int
 read_supers(struct disk *d, struct ring *r, char *err, size_t err_len)
 {

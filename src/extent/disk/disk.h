@@ -53,8 +53,9 @@ struct layout {
 	uint64_t off, round_ns;     /* when this round began */
 	uint32_t mend_seg;          /* mended, up to mend_off */
 	uint64_t mend_off, mend_ns; /* not before that */
-	bool told_error;
-	_Atomic bool is_through; /* a pass has mended what it could */
+	int mend_error;
+	bool told_error, passed;
+	_Atomic bool is_through; /* a pass has mended what it could, and was looked at */
 };
 
 struct disk {
@@ -102,6 +103,10 @@ int disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, 
 void disk_fini(struct disk *d);
 /* Opens a block device, of which there is one open description; waits for whoever has it until then. */
 int disk_open_device(const char *path, uint64_t until_ns);
+/* Reads a copy (0, 1) again: 0; -EBADMSG: it is not what was written; -EIO and the like. */
+int disk_check_super(struct disk *d, struct ring *r, int copy);
+/* Writes a copy again, as it should be.  That it cannot be written fails nothing. */
+int disk_mend_super(struct disk *d, struct ring *r, int copy);
 /* Writes the older copy, with the next generation number, and flushes it. */
 int disk_write_super(struct disk *d, struct ring *r);
 /* Flushes all that was written. */

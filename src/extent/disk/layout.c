@@ -204,7 +204,7 @@ fill(struct disk *d, struct ring *r, uint32_t seg, uint64_t off, uint64_t *ret_u
 	return e;
 }
 
-/* Mends one piece.  1: done; 0: no segment is left in this pass; -errno. */
+/* Mends one piece.  1: done; 0, or what went wrong with one: no segment is left in this pass; -errno. */
 static int
 mend_piece(struct disk *d, struct ring *r)
 {
@@ -229,9 +229,13 @@ mend_piece(struct disk *d, struct ring *r)
 		} else {
 			e = fill(d, r, l->mend_seg, odd.off, &l->mend_off);
 		}
-		return e < 0 ? e : 1;
+		/* What cannot be read is not shared any less; what is behind it may be. */
+		if (!sync_is_unreadable(e))
+			return e < 0 ? e : 1;
+		l->mend_error = e;
+		return 1;
 	}
-	return 0;
+	return l->mend_error;
 }
 
 /* Mends a piece if it is time for one.  Returns whether it goes on. */
@@ -248,10 +252,11 @@ mend(struct disk *d, struct ring *r)
 	if (e > 0)
 		return true;
 	if (e < 0 && !l->told_error)
-		log_warn("%s: segment %u cannot be rewritten now, and goes on being flushed: %s", d->path,
-			 l->mend_seg, strerror(-e));
+		log_warn("%s: not all segments can be rewritten now, and these go on being flushed: %s",
+			 d->path, strerror(-e));
 	l->told_error = e < 0;
-	atomic_store(&l->is_through, e == 0);
+	l->mend_error = 0;
+	l->passed = e == 0;
 	l->mend_seg = 0;
 	l->mend_off = 0;
 	l->mend_ns = clock_ns() + MEND_AGAIN_NS;
@@ -269,6 +274,9 @@ disk_layout_work(struct disk *d, struct ring *r)
 		return UINT64_MAX;
 	if (now >= l->round_ns && look_on(d, r, now + LOOK_NS / LOOK_SHARE)) {
 		tell(d);
+		if (l->passed)
+			atomic_store(&l->is_through, true);
+		l->passed = false;
 		l->seg = 0;
 		l->round_ns = now + LOOK_ROUND_NS;
 	}

@@ -95,6 +95,7 @@ publish_block(struct vol *vol)
 		ld->last_records_seq = vol->block.head.seq;
 	ld->led_ns = clock_ns();
 	block_advance(&ld->next, &vol->disk.geo, &vol->block.head);
+	atomic_store_explicit(&vol->log_head, vol_head(vol), memory_order_release);
 	atomic_store_explicit(&vol->log_used, vol_head(vol) - atomic_load(&vol->snap.trim_at),
 			      memory_order_relaxed);
 	atomic_fetch_add_explicit(&vol->stats.commits, 1, memory_order_relaxed);

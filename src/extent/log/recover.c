@@ -480,6 +480,7 @@ run(struct replay *rp)
 	if (e < 0)
 		return e;
 	vol->leader.flushed_seq = vol->leader.stamped = vol->leader.next.seq ? vol->leader.next.seq - 1 : 0;
+	atomic_store(&vol->log_head, vol_head(vol));
 	atomic_store(&vol->log_used, vol_head(vol) - atomic_load(&vol->snap.trim_at));
 	atomic_store(&vol->disk.segs_coming, disk_segments_left(&vol->disk));
 	rec_hold_back(vol);

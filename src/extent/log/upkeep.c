@@ -8,24 +8,29 @@
 #include <time.h>
 
 #define SEGMENT_RETRY_NS (10 * NS_PER_S)
-#define REST_MIN_NS (15 * NS_PER_MS) /* of mending */
+#define MEND_REST_NS (15 * NS_PER_MS)
+#define REREAD_REST_NS (60 * NS_PER_MS) /* at most 1 MiB is read in between */
 #define REST_MAX_NS (NS_PER_S / 2)
 
-/* How the file system has the segments; what is free is claimed for a moment, and comes back. */
+/* What is not urgent, a piece at a time: how the file system has the segments (what is free is claimed for a
+ * moment, and comes back), and what is written beside data. */
 static uint64_t
 look_after(struct vol *vol, struct ring *r)
 {
-	uint64_t began_ns = clock_ns(), wait_ns, took_ns;
+	uint64_t began_ns = clock_ns(), layout_ns, reread_ns, took_ns, least_ns;
 
 	atomic_fetch_add(&vol->dead_nr, 1);
-	wait_ns = disk_layout_work(&vol->disk, r);
+	layout_ns = disk_layout_work(&vol->disk, r);
 	atomic_fetch_sub(&vol->dead_nr, 1);
-	took_ns = clock_ns() - began_ns;
-	took_ns = took_ns < REST_MIN_NS ? REST_MIN_NS : took_ns < REST_MAX_NS ? took_ns : REST_MAX_NS;
+	reread_ns = reread_work(vol, r);
+	if (layout_ns && reread_ns)
+		return layout_ns < reread_ns ? layout_ns : reread_ns;
 	/* Between two pieces requests come first. */
-	if (wait_ns == 0)
-		nanosleep(&(struct timespec){ .tv_nsec = (long)took_ns }, NULL);
-	return wait_ns;
+	took_ns = clock_ns() - began_ns;
+	least_ns = reread_ns ? MEND_REST_NS : REREAD_REST_NS;
+	took_ns = took_ns < least_ns ? least_ns : took_ns < REST_MAX_NS ? took_ns : REST_MAX_NS;
+	nanosleep(&(struct timespec){ .tv_nsec = (long)took_ns }, NULL);
+	return 0;
 }
 
 uint64_t

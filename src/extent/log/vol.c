@@ -42,6 +42,7 @@ vol_free(struct vol *vol)
 	if (!vol)
 		return;
 	gc_fini(vol);
+	reread_fini(vol);
 	if (vol->tree)
 		records_drop_outside(vol);
 	dead_fini(vol);

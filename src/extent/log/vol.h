@@ -7,7 +7,7 @@
  * handed between leader and helper, `disk` says itself; the rest is atomic.
  *
  *	commit.c answer.c block.c judge.c publish.c dead.c gc.c   the leader: any port's thread
- *	snapshot.c upkeep.c                                        the helper thread; begin and end: the leader
+ *	snapshot.c upkeep.c reread.c                               the helper thread; begin and end: the leader
  *	recover.c snapload.c replay.c verify.c records.c           the start, before any of them
  *	vol.c                                                      life
  *	key.c rec_codec.c rec_mem.c parts.c                        any
@@ -33,6 +33,7 @@
 #include "extent/log/dead.h"
 #include "extent/log/gc.h"
 #include "extent/log/rec_mem.h"
+#include "extent/log/reread.h"
 #include "extent/log/snapshot.h"
 
 #define TAIL_BYTES_MAX (256u << 20) /* data of one block that recovery may have to read */
@@ -125,11 +126,13 @@ struct vol {
 	_Atomic uint64_t flush_begun;     /* number of the newest flush */
 	_Atomic uint64_t id_counter;      /* of chunks and uploads */
 	_Atomic uint64_t log_used;        /* bytes between the trim and the head */
+	_Atomic uint64_t log_head;        /* linear: blocks up to there are flushed */
 
 	_Alignas(64) struct leader leader;
 	struct block block;
 	struct flush flush;
 	struct snapshot snap;
+	struct reread reread;
 	struct helper helper;
 };
 

@@ -4,6 +4,7 @@ LINK-extent/test_contract := store_contract
 LINK-extent/test_faults := fault_ring
 LINK-extent/test_layout := fault_ring
 LINK-extent/test_power := fault_ring
+LINK-extent/test_reread := fault_ring
 LINK-extent/test_sectors := fault_ring
 LINK-extent/test_space := fault_ring hook_alloc
 LINK-extent/test_starts := fault_ring
