@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the helper thread does: snapshots when the leader wants one, and segments made ready ahead of need. */
+/* What the helper thread does: snapshots when the leader wants one, segments made ready ahead of need, beats. */
 #include "extent/log/vol.h"
 
 #include "base/list.h"
@@ -10,6 +10,7 @@ uint64_t
 vol_upkeep(struct helper *h, struct ring *r)
 {
 	struct vol *vol = container_of(h, struct vol, helper);
+	uint64_t beat_ns;
 	int e;
 
 	if (atomic_load(&vol->snap.state) == SNAP_WANTED) {
@@ -19,9 +20,10 @@ vol_upkeep(struct helper *h, struct ring *r)
 		vol->kick(vol->above, NULL);
 	}
 	e = disk_grow(&vol->disk, r);
-	if (e < 0)
-		return SEGMENT_RETRY_NS;
 	if (e > 0)
 		vol->space(vol->above);
-	return e > 0 ? 0 : UINT64_MAX;
+	beat_ns = disk_beat(&vol->disk, r);
+	if (e > 0)
+		return 0;
+	return e < 0 && beat_ns > SEGMENT_RETRY_NS ? SEGMENT_RETRY_NS : beat_ns;
 }
