@@ -157,7 +157,8 @@ options_help(FILE *out)
 	      "  -V, --version\n"
 	      "  -h, --help\n"
 	      "\n"
-	      "Exit status: 0 good, 1 failed while running, 2 usage, 69 a listener or device is missing or in use,\n"
+	      "Exit status: 0 good, 1 failed while running, 2 usage, 69 a listener or device is missing or "
+	      "in use,\n"
 	      "74 the store is damaged or foreign, 78 bad configuration.\n"
 	      "Manual: gantryd(8), gantryd.yaml(5).\n",
 	      out);

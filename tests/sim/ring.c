@@ -92,7 +92,8 @@ submit(struct ring *r, struct ring_op *op, enum io_kind kind, int fd, const void
 	check(fd >= FD_BASE && len % PAGE == 0 && off % PAGE == 0 && (uintptr_t)buf % 512 == 0);
 	op->magic = RING_OP_MAGIC;
 	r->inflight++;
-	counts.beats += kind == IO_WRITE && io.file == simdisk_open(prof.is_device ? FILE_SUPER : FILE_HOST) &&
+	counts.beats += kind == IO_WRITE &&
+			io.file == simdisk_open(prof.is_device ? FILE_SUPER : FILE_HOST) &&
 			io.first == (prof.is_device ? FMT_HOST_OFF / PAGE : 0);
 	if (kind == IO_WRITE && sim_store && op == &sim_vol()->block.op)
 		model_block(sim_vol());

@@ -134,7 +134,8 @@ disk_lock(const char *path, const char *name, int fd, uint64_t until_ns, char *e
 		if (r == 0)
 			return 0;
 		if (r != -EWOULDBLOCK)
-			return disk_refuse(err, err_len, r, "%s: cannot lock %s: %s; a file system without flock() "
+			return disk_refuse(err, err_len, r,
+					   "%s: cannot lock %s: %s; a file system without flock() "
 					   "cannot hold a store",
 					   path, name, strerror(-r));
 		if (clock_ns() >= until_ns)
@@ -244,13 +245,14 @@ read_supers(struct disk *d, struct ring *r, char *err, size_t err_len)
 		return disk_refuse(err, err_len, e, "%s: cannot read the superblock: %s%s", d->path,
 				   strerror(-e), way_out(e));
 	if (mixed)
-		return disk_refuse(err, err_len, -EINVAL,
-				   "%s: the two superblocks are of different disks; put back the one that belongs "
-				   "here, or clear the one that does not",
-				   d->path);
+		return disk_refuse(
+			err, err_len, -EINVAL,
+			"%s: the two superblocks are of different disks; put back the one that belongs "
+			"here, or clear the one that does not",
+			d->path);
 	if (other_version)
-		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: made by another version of Gantry; start that one",
-				   d->path);
+		return disk_refuse(err, err_len, -ENOTRECOVERABLE,
+				   "%s: made by another version of Gantry; start that one", d->path);
 	if (!good)
 		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s", d->path,
 				   ours ? "both superblocks are damaged; put one back from a copy"
@@ -359,8 +361,8 @@ scan_segment(void *cookie, const char *name)
 				   "copy",
 				   d->path, name, (unsigned long long)size,
 				   (unsigned long long)d->geo.seg_bytes);
-	return e < 0 ? disk_refuse(s->err, s->err_len, e, "%s: cannot ask for the size of %s: %s", d->path, name,
-				   strerror(-e))
+	return e < 0 ? disk_refuse(s->err, s->err_len, e, "%s: cannot ask for the size of %s: %s", d->path,
+				   name, strerror(-e))
 		     : 0;
 }
 
@@ -373,14 +375,16 @@ check_alignment(int fd, const char *path, char *err, size_t err_len)
 	int e = file_dio_align(fd, &mem, &off);
 
 	if (e < 0)
-		return disk_refuse(err, err_len, e, "%s: direct I/O does not work here: %s; use ext4, XFS or a "
+		return disk_refuse(err, err_len, e,
+				   "%s: direct I/O does not work here: %s; use ext4, XFS or a "
 				   "device",
 				   path, strerror(-e));
 	if (mem > FMT_ALIGN || off > FMT_ALIGN)
-		return disk_refuse(err, err_len, -EINVAL,
-				   "%s: direct I/O needs an alignment of %u bytes; at most %u is supported: use "
-				   "another device",
-				   path, mem > off ? mem : off, FMT_ALIGN);
+		return disk_refuse(
+			err, err_len, -EINVAL,
+			"%s: direct I/O needs an alignment of %u bytes; at most %u is supported: use "
+			"another device",
+			path, mem > off ? mem : off, FMT_ALIGN);
 	return 0;
 }
 
@@ -514,13 +518,17 @@ disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint
 	places(d);
 	d->inline_max = d->is_device ? 0 : inline_max(d->log_fd);
 	if ((d->sb.kind == SUPER_DEVICE) != d->is_device)
-		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: a store that was made as a %s; put it back on one, file by file or byte by byte",
-				   d->path, d->is_device ? "directory" : "block device");
+		return disk_refuse(
+			err, err_len, -ENOTRECOVERABLE,
+			"%s: a store that was made as a %s; put it back on one, file by file or byte by byte",
+			d->path, d->is_device ? "directory" : "block device");
 	if (dc->size_bytes && dc->size_bytes != d->geo.size_bytes)
-		return disk_refuse(err, err_len, -EINVAL, "%s: size is configured as %llu bytes, but the store was made with %llu and cannot "
-				   "change; set it to %llu, or leave it out",
-				   d->path, (unsigned long long)dc->size_bytes,
-				   (unsigned long long)d->geo.size_bytes, (unsigned long long)d->geo.size_bytes);
+		return disk_refuse(
+			err, err_len, -EINVAL,
+			"%s: size is configured as %llu bytes, but the store was made with %llu and cannot "
+			"change; set it to %llu, or leave it out",
+			d->path, (unsigned long long)dc->size_bytes, (unsigned long long)d->geo.size_bytes,
+			(unsigned long long)d->geo.size_bytes);
 	if (!d->is_device && (e = disk_check_mark(d, d->log_fd, "log", err, err_len)) < 0)
 		return e;
 	if ((e = open_segments(d, until_ns, err, err_len)) < 0 ||
@@ -528,8 +536,9 @@ disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint
 		return e;
 	e = file_size(d->log_fd, &size);
 	if (e == 0 && size < (d->is_device ? d->geo.size_bytes : d->geo.log_bytes))
-		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s is damaged: it has %llu bytes, and was made with %llu; %s", d->path,
-				   d->is_device ? "the device" : "log", (unsigned long long)size,
+		return disk_refuse(err, err_len, -ENOTRECOVERABLE,
+				   "%s: %s is damaged: it has %llu bytes, and was made with %llu; %s",
+				   d->path, d->is_device ? "the device" : "log", (unsigned long long)size,
 				   (unsigned long long)(d->is_device ? d->geo.size_bytes : d->geo.log_bytes),
 				   d->is_device ? "make it as large again" : "put it back from a copy");
 	return e == 0 ? make_alloc(d) : e;

@@ -56,7 +56,7 @@ struct disk {
 	int *seg_fd;             /* geo.seg_nr, -1: not there */
 	_Atomic bool *seg_dirty; /* flush_all only */
 	uint64_t super_off, log_off,
-		seg_off; /* byte offsets in their file; seg_off: of segment 0 on a device */
+		seg_off;          /* byte offsets in their file; seg_off: of segment 0 on a device */
 	struct super sb;          /* start's, then the helper's */
 	struct host host;         /* start's, then the helper's */
 	_Atomic uint64_t log_seq; /* newest log block known to be flushed, for the host block */

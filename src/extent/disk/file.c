@@ -273,11 +273,13 @@ file_check_fs(int fd, char *why, size_t why_len)
 		return 1;
 	if (mount_has(st.st_dev, no_barrier)) {
 		snprintf(why, why_len,
-			 "the file system is mounted without barriers, a flush would promise nothing: mount it with them");
+			 "the file system is mounted without barriers, a flush would promise nothing: mount "
+			 "it with them");
 		return -EINVAL;
 	}
 	if ((uint32_t)fs.f_type == OVERLAY_MAGIC && mount_has(st.st_dev, lossy)) {
-		snprintf(why, why_len, "the overlay is mounted volatile, a flush would promise nothing: mount it without");
+		snprintf(why, why_len,
+			 "the overlay is mounted volatile, a flush would promise nothing: mount it without");
 		return -EINVAL;
 	}
 	if ((uint32_t)fs.f_type == EXT4_SUPER_MAGIC || (uint32_t)fs.f_type == XFS_MAGIC)

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host block, see host.h. */
+/* Who has the disk: reading, waiting, beating, see host.h. */
 #include "extent/disk/host.h"
 
-#include "base/cursor.h"
 #include "extent/disk/disk.h"
 #include "extent/disk/file.h"
 #include "extent/disk/sync.h"
 #include "base/clock.h"
-#include "base/crc64.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
@@ -19,116 +17,13 @@
 
 #define LOOK_NS NS_PER_S /* how often the block of another host is read while a start waits */
 
-static const char host_magic[8] = "GANTRYHB";
-static const uint8_t zero16[16];
-
-/* ---- the block ---- */
-
-/* All in the first sector: magic (8), version (4), closed (4), CRC64 of the sector with these 8 bytes zero, and
- * the fields in this order. */
-void
-host_encode(void *buf, const struct host_block *b)
-{
-	struct cur c = cursor(buf, HOST_BYTES);
-	uint64_t crc;
-
-	memset(buf, 0, HOST_BYTES);
-	put_bytes(&c, host_magic, 8);
-	put_u32(&c, HOST_VERSION);
-	put_u32(&c, b->closed);
-	put_u64(&c, 0);
-	put_bytes(&c, b->disk_uuid, 16);
-	put_bytes(&c, b->instance, 16);
-	put_u64(&c, b->beat);
-	put_u64(&c, b->log_seq);
-	put_bytes(&c, b->id.machine, 16);
-	put_bytes(&c, b->id.boot, 16);
-	put_bytes(&c, b->id.name, HOST_NAME_MAX);
-	crc = crc64_nvme(0, buf, 512);
-	memcpy((uint8_t *)buf + 16, &crc, 8);
-}
-
-/* It is shown to people. */
-static bool
-name_ok(const char *name)
-{
-	size_t n = strnlen(name, HOST_NAME_MAX);
-
-	for (size_t i = 0; i < n; i++) {
-		if (name[i] <= ' ' || name[i] > '~')
-			return false;
-	}
-	for (size_t i = n; i < HOST_NAME_MAX; i++) {
-		if (name[i])
-			return false;
-	}
-	return n > 0 && n < HOST_NAME_MAX;
-}
-
-int
-host_decode(const void *buf, size_t len, struct host_block *ret_block)
-{
-	struct cur c = cursor((void *)(uintptr_t)buf, len);
-	struct host_block b = { 0 };
-	const uint8_t *p = buf;
-	uint32_t version, closed;
-	uint64_t crc, sum;
-
-	if (len < 512 || memcmp(buf, host_magic, 8) != 0) {
-		for (size_t i = 0; i < len; i++) {
-			if (p[i])
-				return -EBADMSG;
-		}
-		return -ENOENT;
-	}
-	take(&c, 8);
-	version = take_u32(&c);
-	closed = take_u32(&c);
-	crc = take_u64(&c);
-	sum = crc64_nvme(0, buf, 16);
-	sum = crc64_nvme(sum, zero16, 8);
-	sum = crc64_nvme(sum, p + 24, 512 - 24);
-	take_bytes(&c, b.disk_uuid, 16);
-	take_bytes(&c, b.instance, 16);
-	b.beat = take_u64(&c);
-	b.log_seq = take_u64(&c);
-	take_bytes(&c, b.id.machine, 16);
-	take_bytes(&c, b.id.boot, 16);
-	take_bytes(&c, b.id.name, HOST_NAME_MAX);
-	if (sum != crc || c.bad || version != HOST_VERSION || closed > 1 || !name_ok(b.id.name))
-		return -EBADMSG;
-	b.closed = closed;
-	*ret_block = b;
-	return 0;
-}
-
-static bool
-is_known(const uint8_t id[16])
-{
-	return memcmp(id, zero16, 16) != 0;
-}
-
-static bool
-same_boot(const struct host_id *a, const struct host_id *b)
-{
-	return is_known(a->boot) && memcmp(a->boot, b->boot, 16) == 0;
-}
-
-/* Machines that were cloned have one machine-id, and mostly different names. */
-bool
-host_is_same(const struct host_id *a, const struct host_id *b)
-{
-	return same_boot(a, b) || (is_known(a->machine) && memcmp(a->machine, b->machine, 16) == 0 &&
-				   strcmp(a->name, b->name) == 0);
-}
+/* ---- reading ---- */
 
 static bool
 same_block(const struct host_block *a, const struct host_block *b)
 {
 	return memcmp(a->instance, b->instance, 16) == 0 && a->beat == b->beat && a->closed == b->closed;
 }
-
-/* ---- reading ---- */
 
 void
 host_init(struct host *h)
@@ -198,7 +93,8 @@ host_wait(struct host *h, struct ring *r, const char *path, char *err, size_t er
 	if (e < 0)
 		return disk_refuse(err, err_len, e, "%s: cannot read the host block: %s", path, strerror(-e));
 	if (h->damaged)
-		log_warn("%s: the host block cannot be read: whether another host has the disk is not known", path);
+		log_warn("%s: the host block cannot be read: whether another host has the disk is not known",
+			 path);
 	file_host_id(&here);
 	host_text(h, who, sizeof who);
 	if (!h->there || h->seen.closed || host_is_same(&h->seen.id, &here))
@@ -259,7 +155,8 @@ host_claim(struct host *h, struct ring *r, const uint8_t *disk_uuid, uint64_t lo
 	if (e == 0)
 		e = put(h, r, log_seq, false);
 	if (e < 0)
-		return disk_refuse(err, err_len, e, "%s: cannot write the host block: %s", path, strerror(-e));
+		return disk_refuse(err, err_len, e, "%s: cannot write the host block: %s", path,
+				   strerror(-e));
 	h->ours = true;
 	h->due_ns = clock_ns() + HOST_BEAT_NS;
 	return 0;

@@ -57,12 +57,12 @@ bool host_is_same(const struct host_id *a, const struct host_id *b);
 struct host {
 	int fd; /* -1: there is no file yet */
 	uint64_t off;
-	bool there;                 /* `seen` is what lies on the disk; false: nothing that can be read */
-	bool damaged;               /* there is something, but it says nothing */
-	bool ours;                  /* this instance has written it */
-	struct host_block seen;     /* the last reading */
+	bool there;                    /* `seen` is what lies on the disk; false: nothing that can be read */
+	bool damaged;                  /* there is something, but it says nothing */
+	bool ours;                     /* this instance has written it */
+	struct host_block seen;        /* the last reading */
 	struct host_block mine, tried; /* the last writing that succeeded, and the last one begun */
-	uint64_t due_ns;            /* of the next beat */
+	uint64_t due_ns;               /* of the next beat */
 };
 
 /* Sets up h, whose block nobody has looked for. */

@@ -46,7 +46,8 @@ is_ours(const char *name)
 	unsigned seg;
 
 	return strcmp(name, "super") == 0 || strcmp(name, "log") == 0 || strcmp(name, "log.new") == 0 ||
-	       strcmp(name, "super.new") == 0 || strcmp(name, "host") == 0 || sscanf(name, "seg-%u", &seg) == 1;
+	       strcmp(name, "super.new") == 0 || strcmp(name, "host") == 0 ||
+	       sscanf(name, "seg-%u", &seg) == 1;
 }
 
 static int
@@ -262,7 +263,9 @@ format_device(const struct store_disk_conf *dc, bool force, struct ring *r, char
 
 	if (fd < 0)
 		return disk_refuse(err, err_len, fd, "%s: %s", dc->path,
-				   fd == -EBUSY ? "in use by another process, or mounted; stop what has it first" : strerror(-fd));
+				   fd == -EBUSY
+					   ? "in use by another process, or mounted; stop what has it first"
+					   : strerror(-fd));
 	e = file_lock(fd) < 0 ? -EBUSY : file_size(fd, &size);
 	if (e == 0)
 		e = look_at_device(fd, r, &empty, &store);

@@ -51,10 +51,11 @@ disk_check_mark(const struct disk *d, int fd, const char *name, char *err, size_
 	mark_of(d->sb.disk_uuid, name, want);
 	if (file_mark_get(fd, has) != 1 || strcmp(has, want) == 0)
 		return 0;
-	return disk_refuse(err, err_len, -EINVAL,
-			   "%s: %s does not belong there: it is marked '%s' instead of '%s'; put back the right "
-			   "file, all of them from one copy",
-			   d->path, name, has, want);
+	return disk_refuse(
+		err, err_len, -EINVAL,
+		"%s: %s does not belong there: it is marked '%s' instead of '%s'; put back the right "
+		"file, all of them from one copy",
+		d->path, name, has, want);
 }
 
 void
@@ -118,7 +119,8 @@ disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns, char *err, siz
 	}
 	e = host_look(h, r);
 	if (e < 0)
-		return disk_refuse(err, err_len, e, "%s: cannot read the host block: %s", d->path, strerror(-e));
+		return disk_refuse(err, err_len, e, "%s: cannot read the host block: %s", d->path,
+				   strerror(-e));
 	if (h->there && memcmp(h->seen.disk_uuid, d->sb.disk_uuid, 16) != 0) {
 		char block[UUID_TEXT], super[UUID_TEXT];
 
@@ -127,7 +129,8 @@ disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns, char *err, siz
 		return disk_refuse(err, err_len, -EINVAL,
 				   "%s: superblocks and host block are of two disks (%s, %s): put back the "
 				   "superblocks that belong here%s",
-				   d->path, super, block, d->is_device ? "" : ", or remove the file host if they do");
+				   d->path, super, block,
+				   d->is_device ? "" : ", or remove the file host if they do");
 	}
 	return 0;
 }
@@ -159,7 +162,8 @@ disk_claim(struct disk *d, struct ring *r, uint64_t log_end, char *err, size_t e
 		return e;
 	e = sync_flush(r, h->fd);
 	if (e < 0)
-		return disk_refuse(err, err_len, e, "%s: cannot flush the host block: %s", d->path, strerror(-e));
+		return disk_refuse(err, err_len, e, "%s: cannot flush the host block: %s", d->path,
+				   strerror(-e));
 	mark_all(d);
 	return 0;
 }

@@ -10,12 +10,34 @@
 #include <errno.h>
 #include <string.h>
 
+/* ---- maps ---- */
+
+void
+map_lay_out(void *image, const void *entries, uint32_t len, const struct geometry *g)
+{
+	uint32_t fill = map_unit_bytes(g), done = 0;
+
+	memset(image, 0, map_image_bytes(g, len));
+	for (uint8_t *unit = image; done < len; unit += g->unit_bytes, done += fill)
+		memcpy(unit, (const uint8_t *)entries + done, len - done < fill ? len - done : fill);
+}
+
+void
+map_take_in(void *entries, const void *image, uint32_t len, const struct geometry *g)
+{
+	uint32_t fill = map_unit_bytes(g), done = 0;
+
+	for (const uint8_t *unit = image; done < len; unit += g->unit_bytes, done += fill)
+		memmove((uint8_t *)entries + done, unit, len - done < fill ? len - done : fill);
+}
+
 /* ---- record ---- */
 
 static size_t
 own_entry_bytes(const struct rec_view *v)
 {
-	return v->flags & REC_MAPPED ? 24 : v->entry_nr * rec_entry_bytes(v->body);
+	return v->flags & REC_MAPPED ? rec_map_bytes(v->flags, v->map.nr)
+				     : v->entry_nr * rec_entry_bytes(v->body);
 }
 
 size_t
@@ -55,9 +77,14 @@ rec_encode(void *buf, const struct rec_view *v)
 	put_u64(&c, 0);
 	check(c.p == (uint8_t *)buf + REC_HEAD_BYTES);
 	if (v->flags & REC_MAPPED) {
-		put_u64(&c, v->map.ext);
+		bool is_list = v->flags & REC_MAP_LIST;
+
+		check(is_list ? v->map.nr > 1 && v->map.nr <= FMT_MAP_EXT_MAX : v->map.nr == 1);
+		put_u64(&c, is_list ? v->map.nr : v->map.ext[0]);
 		put_u64(&c, v->map.len_bytes);
 		put_u64(&c, v->map.crc64);
+		if (is_list)
+			put_bytes(&c, v->map.ext, v->map.nr * sizeof(uint64_t));
 	} else {
 		put_bytes(&c, v->entries, own_entry_bytes(v));
 	}
@@ -110,6 +137,42 @@ rec_check_entries(const struct rec_view *v, const void *entries, const struct ge
 	return -EBADMSG;
 }
 
+/* Does a map lie on the disk, and is there room in it? */
+static bool
+map_ok(const struct map_ref *map, const struct geometry *geo)
+{
+	uint64_t units = 0;
+
+	for (uint32_t i = 0; i < map->nr; i++) {
+		if (!ext_ok(map->ext[i], geo))
+			return false;
+		units += ext_nr(map->ext[i]);
+	}
+	return units >= map_units(geo, map->len_bytes);
+}
+
+/* Takes a map's place.  False: impossible. */
+static bool
+take_map(struct cur *c, struct rec_view *v)
+{
+	const uint64_t *first = (const uint64_t *)(const void *)take(c, sizeof(uint64_t));
+	uint64_t len = take_u64(c);
+
+	v->map.crc64 = take_u64(c);
+	if (c->bad || len > UINT32_MAX)
+		return false;
+	v->map.len_bytes = (uint32_t)len;
+	v->map.ext = first;
+	v->map.nr = 1;
+	if (!(v->flags & REC_MAP_LIST))
+		return true;
+	if (*first < 2 || *first > FMT_MAP_EXT_MAX)
+		return false;
+	v->map.nr = (uint32_t)*first;
+	v->map.ext = (const uint64_t *)(const void *)take(c, v->map.nr * sizeof(uint64_t));
+	return !c->bad;
+}
+
 /* What the kinds of body allow, apart from the entries themselves. */
 static bool
 body_ok(const struct rec_view *v, const struct geometry *geo)
@@ -141,8 +204,7 @@ body_ok(const struct rec_view *v, const struct geometry *geo)
 		return false;
 	if (!mapped)
 		return true;
-	return v->map.len_bytes == v->entry_nr * rec_entry_bytes(v->body) && ext_ok(v->map.ext, geo) &&
-	       (uint64_t)ext_nr(v->map.ext) * geo->unit_bytes >= v->map.len_bytes;
+	return v->map.len_bytes == v->entry_nr * rec_entry_bytes(v->body) && map_ok(&v->map, geo);
 }
 
 int
@@ -175,19 +237,14 @@ rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_v
 	v.data_version = take_u64(&c);
 	reserved |= take_u64(&c);
 	if (reserved || v.op == 0 || v.op >= REC_OP_NR || v.body >= BODY_NR ||
-	    v.flags & ~(REC_FLUSHED | REC_MAPPED | REC_SHARED) || v.version == 0 ||
+	    v.flags & ~(REC_FLUSHED | REC_MAPPED | REC_SHARED | REC_MAP_LIST) ||
+	    (v.flags & REC_MAP_LIST && !(v.flags & REC_MAPPED)) || v.version == 0 ||
 	    v.attrs_len > STORE_ATTRS_MAX || v.sums_len > REC_SUMS_MAX || v.inline_len > STORE_INLINE_MAX ||
 	    v.entry_nr > FMT_MAP_ENTRY_MAX)
 		return -EBADMSG;
 	if (v.flags & REC_MAPPED) {
-		uint64_t map_len;
-
-		v.map.ext = take_u64(&c);
-		map_len = take_u64(&c);
-		v.map.crc64 = take_u64(&c);
-		if (map_len > UINT32_MAX)
+		if (!take_map(&c, &v))
 			return -EBADMSG;
-		v.map.len_bytes = (uint32_t)map_len;
 	} else {
 		v.entries = take(&c, v.entry_nr * rec_entry_bytes(v.body));
 	}

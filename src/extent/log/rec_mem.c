@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAP_BYTES 24   /* extent, length, CRC */
+#define MAP_BYTES 24   /* extent, or how many; length, CRC */
 #define SHARED_BYTES 8 /* the data's version */
 
 static size_t
@@ -48,6 +48,13 @@ outside(const struct rec *r)
 	return p;
 }
 
+/* Behind everything else. */
+static size_t
+map_list_off(const struct rec *r)
+{
+	return align_up(inline_off(r) + r->inline_len + r->owner_len + r->sums_len + r->attrs_len, 8);
+}
+
 struct rec *
 rec_new(struct tree *t, const struct rec_view *v, const void *entries)
 {
@@ -72,16 +79,21 @@ rec_new(struct tree *t, const struct rec_view *v, const void *entries)
 	 * fewer may be, when a map was made all the same. */
 	check(!rec_has_more(&head) || v->flags & REC_MAPPED);
 	memcpy(head.etag, v->etag.sum, 16);
-	r = tree_rec_alloc(t, sizeof *r + inline_off(&head) + v->inline_len + v->owner_len + v->sums_len +
-				      v->attrs_len);
+	r = tree_rec_alloc(t, sizeof *r + (v->flags & REC_MAP_LIST
+						   ? map_list_off(&head) + v->map.nr * sizeof(uint64_t)
+						   : inline_off(&head) + v->inline_len + v->owner_len +
+							     v->sums_len + v->attrs_len));
 	if (!r)
 		return NULL;
 	*r = head;
 	p = r->tail;
 	if (v->flags & REC_MAPPED) {
-		uint64_t map[3] = { v->map.ext, v->map.len_bytes, v->map.crc64 };
+		bool is_list = v->flags & REC_MAP_LIST;
+		uint64_t map[3] = { is_list ? v->map.nr : v->map.ext[0], v->map.len_bytes, v->map.crc64 };
 
 		memcpy(p, map, MAP_BYTES);
+		if (is_list)
+			memcpy(p + map_list_off(r), v->map.ext, v->map.nr * sizeof(uint64_t));
 	}
 	if (v->flags & REC_SHARED)
 		memcpy(p + shared_off(r), &v->data_version, SHARED_BYTES);
@@ -156,12 +168,17 @@ rec_entries(const struct rec *r)
 bool
 rec_map(const struct rec *r, struct map_ref *ret_map)
 {
-	uint64_t map[3];
+	const uint64_t *map = (const uint64_t *)(const void *)r->tail;
+	bool is_list = r->flags & REC_MAP_LIST;
 
 	if (!(r->flags & REC_MAPPED))
 		return false;
-	memcpy(map, r->tail, MAP_BYTES);
-	*ret_map = (struct map_ref){ .ext = map[0], .len_bytes = (uint32_t)map[1], .crc64 = map[2] };
+	*ret_map =
+		(struct map_ref){ .ext = is_list ? (const uint64_t *)(const void *)(r->tail + map_list_off(r))
+						 : map,
+				  .nr = is_list ? (uint32_t)map[0] : 1,
+				  .len_bytes = (uint32_t)map[1],
+				  .crc64 = map[2] };
 	return true;
 }
 

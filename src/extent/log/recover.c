@@ -42,7 +42,7 @@ load_map(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 		return 0;
 	key_text(name, sizeof name, key, len);
 	return refuse(rp, e == -EBADMSG ? -ENOTRECOVERABLE : e, "%s: the map of '%s' at unit %llu %s",
-		      rp->vol->disk.path, name, (unsigned long long)ext_unit(v.map.ext),
+		      rp->vol->disk.path, name, (unsigned long long)ext_unit(v.map.ext[0]),
 		      e == -EBADMSG ? "is damaged" : "cannot be read");
 }
 
@@ -74,8 +74,10 @@ mark_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 
 	for (uint32_t i = 0; e == 0 && r->body == BODY_EXTENTS && i < r->entry_nr; i++)
 		e = mark(cookie, ext[i], key, len);
-	if (e == 0 && rec_map(r, &map))
-		e = mark(cookie, map.ext, key, len);
+	if (!rec_map(r, &map))
+		return e;
+	for (uint32_t i = 0; e == 0 && i < map.nr; i++)
+		e = mark(cookie, map.ext[i], key, len);
 	return e;
 }
 

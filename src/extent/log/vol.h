@@ -75,6 +75,7 @@ struct leader {
 	uint64_t held_units;   /* for snapshots, as told to the allocator */
 	uint64_t grow_bytes;   /* records that the index may grow by until it is asked again */
 	bool is_held;          /* the allocator has as much */
+	uint64_t held_freed;   /* the disk's freed_nr when it was asked last */
 	uint64_t helper_mark;  /* written_bytes when the helper was rung */
 	struct vol_port *port; /* whose ring has the block or the flush */
 };

@@ -95,7 +95,8 @@ copy_part(const char *from, const char *to, uint64_t off, uint64_t len)
 	ssize_t n;
 
 	assert_true(in >= 0 && out >= 0);
-	while (off < end && (n = pread(in, buf, end - off < sizeof buf ? end - off : sizeof buf, (off_t)off)) > 0) {
+	while (off < end &&
+	       (n = pread(in, buf, end - off < sizeof buf ? end - off : sizeof buf, (off_t)off)) > 0) {
 		assert_int_equal(pwrite(out, buf, (size_t)n, (off_t)off), n);
 		off += (uint64_t)n;
 	}
@@ -305,7 +306,8 @@ test_superblocks(void **state)
 	}
 	take_super(0, 2 * FMT_SUPER_BYTES);
 	/* The log's mark tells it; without marks the host block. */
-	assert_refused(&conf, -EINVAL, marks_work() ? "log does not belong there" : "are of two disks", "put");
+	assert_refused(&conf, -EINVAL, marks_work() ? "log does not belong there" : "are of two disks",
+		       "put");
 	no_xattr = true;
 	assert_refused(&conf, -EINVAL, "are of two disks", "put back");
 	no_xattr = false;

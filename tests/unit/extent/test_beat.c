@@ -30,7 +30,8 @@ pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struc
 	for (;;) {
 		uint64_t given = atomic_load(&given_ns), slice = real_ns() + 5 * NS_PER_MS;
 		uint64_t n = given < left ? given : left;
-		struct timespec t = { .tv_sec = (time_t)(slice / NS_PER_S), .tv_nsec = (long)(slice % NS_PER_S) };
+		struct timespec t = { .tv_sec = (time_t)(slice / NS_PER_S),
+				      .tv_nsec = (long)(slice % NS_PER_S) };
 
 		atomic_fetch_sub(&given_ns, n);
 		fake_ns += n;

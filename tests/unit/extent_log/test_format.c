@@ -24,6 +24,7 @@ static struct geometry geo;
 static const uint8_t nonce[16] = { 1, 2, 3 };
 static uint64_t exts[FMT_ENTRY_MAX];
 static struct chunk_ref chunks[3];
+static uint64_t map_exts[FMT_MAP_EXT_MAX];
 static char attrs[200];
 
 static struct store_key
@@ -51,10 +52,11 @@ sample(const char *what, const char *name, const void *mem, size_t len)
 }
 
 /* Records of every kind. */
+#define RECORDS 7
 static struct rec_view
 record(int kind)
 {
-	static uint8_t keys[6][KEY_BYTES_MAX];
+	static uint8_t keys[RECORDS][KEY_BYTES_MAX];
 	static const uint8_t id[CHUNK_ID_BYTES] = "0123456789abcde";
 	struct rec_view v = { .op = REC_PUT, .version = 77, .mtime_ns = 5, .crc64 = 99 };
 	struct store_key k = key_of("bucket", "some/key");
@@ -96,6 +98,7 @@ record(int kind)
 		v.size_bytes = 2 * (uint64_t)FMT_CHUNK_BYTES + 5;
 		break;
 	case 4: /* a chunk, its extents in a map */
+	case 6: /* which lies in pieces */
 		v.key_len = (uint16_t)key_chunk(keys[kind], id, 4);
 		v.owner = keys[1];
 		v.owner_len = (uint16_t)key_object(keys[1], &k);
@@ -103,7 +106,16 @@ record(int kind)
 		v.flags = REC_MAPPED | REC_FLUSHED;
 		v.entry_nr = 100;
 		v.size_bytes = 100 * 16384 - 8192;
-		v.map = (struct map_ref){ .ext = ext_make(5, 1), .len_bytes = 800, .crc64 = 1 };
+		for (uint32_t i = 0; i < FMT_MAP_EXT_MAX; i++)
+			map_exts[i] = ext_make(5 + 2 * i, 1);
+		v.map = (struct map_ref){ .ext = map_exts, .nr = 1, .len_bytes = 800, .crc64 = 1 };
+		if (kind == 4)
+			break;
+		v.flags |= REC_MAP_LIST;
+		v.map.nr = 3;
+		v.entry_nr = 4096;
+		v.size_bytes = 4096 * 16384 - 8192;
+		v.map.len_bytes = 4096 * 8;
 		break;
 	default:
 		v.key_len = (uint16_t)key_bucket(keys[kind], "bucket", 6);
@@ -115,7 +127,7 @@ record(int kind)
 static void
 test_record(void **state)
 {
-	for (int kind = 0; kind < 6; kind++) {
+	for (int kind = 0; kind < RECORDS; kind++) {
 		struct rec_view v = record(kind), w;
 		size_t n = rec_encode(buf, &v);
 		char name[16];
@@ -142,9 +154,53 @@ test_record(void **state)
 			assert_memory_equal(w.attrs, v.attrs, v.attrs_len);
 		if (v.inline_len)
 			assert_memory_equal(w.inline_data, v.inline_data, v.inline_len);
+		assert_true(w.map.nr == v.map.nr && w.map.len_bytes == v.map.len_bytes &&
+			    w.map.crc64 == v.map.crc64);
+		if (v.map.nr)
+			assert_memory_equal(w.map.ext, v.map.ext, v.map.nr * sizeof(uint64_t));
 		for (size_t cut = 0; cut < n; cut++)
 			assert_int_equal(rec_decode(buf, cut, &geo, &w), -EBADMSG);
 	}
+}
+
+static int
+encode_and_decode(const struct rec_view *v)
+{
+	struct rec_view w;
+
+	return rec_decode(buf, rec_encode(buf, v), &geo, &w);
+}
+
+/* A map in pieces: as many as there may be and no more, all of them on the disk, with room for the list. */
+static void
+test_map_limits(void **state)
+{
+	struct rec_view v = record(6), w;
+	size_t n;
+
+	v.map.nr = FMT_MAP_EXT_MAX;
+	assert_true(encode_and_decode(&v) > 0);
+	v.map.nr = 2;
+	assert_true(encode_and_decode(&v) > 0);
+	v.entry_nr++;
+	v.map.len_bytes += 8;
+	assert_int_equal(encode_and_decode(&v), -EBADMSG); /* a little more than they hold */
+	v = record(6);
+	map_exts[2] = ext_make(geo_units(&geo) - 1, 2);
+	assert_int_equal(encode_and_decode(&v), -EBADMSG); /* beyond the disk */
+	v = record(6);
+	map_exts[1] = 0;
+	assert_int_equal(encode_and_decode(&v), -EBADMSG);
+	for (uint64_t nr = 0; nr <= FMT_MAP_EXT_MAX + 1; nr += nr < 2 ? 1 : FMT_MAP_EXT_MAX - 1) {
+		v = record(6);
+		n = rec_encode(buf, &v);
+		memcpy(buf + REC_HEAD_BYTES, &nr, sizeof nr);
+		assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG); /* not as many as there are */
+	}
+	v = record(6);
+	n = rec_encode(buf, &v);
+	buf[6] &= (uint8_t)~REC_MAPPED;
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG); /* pieces of no map */
 }
 
 /* What no honest writer makes is refused. */
@@ -457,11 +513,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_record),         cmocka_unit_test(test_record_limits),
-		cmocka_unit_test(test_block),          cmocka_unit_test(test_super),
-		cmocka_unit_test(test_snapshot),       cmocka_unit_test(test_keys),
-		cmocka_unit_test(test_geometry),       cmocka_unit_test(test_upload_keys),
-		cmocka_unit_test(test_upload_records),
+		cmocka_unit_test(test_record),      cmocka_unit_test(test_record_limits),
+		cmocka_unit_test(test_map_limits),  cmocka_unit_test(test_block),
+		cmocka_unit_test(test_super),       cmocka_unit_test(test_snapshot),
+		cmocka_unit_test(test_keys),        cmocka_unit_test(test_geometry),
+		cmocka_unit_test(test_upload_keys), cmocka_unit_test(test_upload_records),
 	};
 
 	if (geo_choose(1024 * MIB, &geo) < 0)
