@@ -165,8 +165,10 @@ struct chan {
 	int region_nr;
 	struct chan_rail *rail;
 	int rail_nr;
-	int core, numa_node;
-	unsigned turn; /* whose among equal rails */
+	int rails_seen; /* of rdma/'s */
+	int core, core_nr, numa_node;
+	int channels, cq_depth; /* as configured */
+	unsigned turn;          /* whose among equal rails */
 	void (*watch_fd)(void *cookie, int fd);
 	bool (*unwatch_fd)(void *cookie, int fd);
 	void *fd_cookie;

@@ -134,17 +134,17 @@ async_main(void *arg)
 	uint64_t taken;
 
 	for (int ms = CHECK_AGAIN_MS;;) {
+		int dev_nr = rd->dev_nr, n; /* more may come meanwhile */
 		bool busy = false;
-		int n;
 
-		for (int i = 0; i < rd->dev_nr; i++)
+		for (int i = 0; i < dev_nr; i++)
 			p[FIRST + i] = (struct pollfd){ .fd = rd->dev[i]->async_fd, .events = POLLIN };
-		n = poll(p, (nfds_t)(FIRST + rd->dev_nr), ms);
+		n = poll(p, (nfds_t)(FIRST + dev_nr), ms);
 		if (p[STOP].revents)
 			return NULL;
 		if (n > 0 && p[WAKE].revents && read(rd->async.wake_fd, &taken, sizeof taken) < 0)
 			log_debug("the async helper was woken by nobody");
-		for (int i = 0; n > 0 && i < rd->dev_nr; i++) {
+		for (int i = 0; n > 0 && i < dev_nr; i++) {
 			struct rdma_device *dev = rd->dev[i];
 
 			if (p[FIRST + i].revents & POLLIN) {
@@ -163,20 +163,19 @@ async_main(void *arg)
 }
 
 int
-async_start(struct rdma *rd)
+async_init(struct rdma *rd)
 {
-	int r;
-
 	rd->async.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rd->async.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (rd->async.stop_fd < 0 || rd->async.wake_fd < 0)
 		return -errno;
-	for (int i = 0; i < rd->dev_nr; i++) {
-		r = fd_nonblock(rd->dev[i]->async_fd);
-		if (r < 0)
-			return r;
-	}
-	r = thread_start(&rd->async.thread, "gantry-rdma", async_main, rd);
+	return 0;
+}
+
+int
+async_start(struct rdma *rd)
+{
+	int r = thread_start(&rd->async.thread, "gantry-rdma", async_main, rd);
 	rd->async.started = r == 0;
 	return r;
 }

@@ -76,11 +76,15 @@ read_prefixes(struct if_prefix *ret, int max)
 static bool
 is_wanted(const struct rdma_rail *rail, const uint8_t gid[16])
 {
-	for (int i = 0; i < rail->only_nr; i++) {
-		if (memcmp(rail->only[i], gid, 16) == 0)
-			return true;
-	}
-	return rail->only_nr == 0;
+	pthread_rwlock_t *lock = &rail->rd->table_lock;
+	bool is;
+
+	pthread_rwlock_rdlock(lock);
+	is = rail->only_nr == 0;
+	for (int i = 0; i < rail->only_nr; i++)
+		is |= memcmp(rail->only[i], gid, 16) == 0;
+	pthread_rwlock_unlock(lock);
+	return is;
 }
 
 static void
@@ -150,8 +154,10 @@ rail_refresh(struct rdma_rail *rail)
 	view->is_ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 	view->port = rail->port;
 	view->lid = attr.lid;
+	pthread_rwlock_rdlock(&rail->rd->table_lock);
 	view->ip_nr = rail->ip_nr;
 	memcpy(view->ip, rail->ip, sizeof view->ip);
+	pthread_rwlock_unlock(&rail->rd->table_lock);
 	read_gids(rail, c, view);
 	context_put(c);
 	pthread_rwlock_wrlock(&rail->rd->table_lock);
