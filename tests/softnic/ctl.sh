@@ -71,6 +71,7 @@ if $ctl gid 0 del 10.9.9.9 2>/dev/null || $ctl gid 0 add nonsense 2>/dev/null ||
 $ctl port 0 gids off
 [ -z "$(gids)" ] || fail "gids off: $(gids)"
 $ctl port 0 gids on
+$ctl reset -f
 passed "addresses that go and come back"
 
 # "status milliseconds" of a transfer with a wrong DC key.
