@@ -48,6 +48,8 @@ follow_rails(struct chan *ch)
 			for (int k = 0; k < cr->ep_nr; k++)
 				ep_replace(&cr->ep[k]);
 		}
+		for (int k = 0; k < cr->ep_nr; k++)
+			ep_follow_path(&cr->ep[k]);
 		rail_follow_context(cr);
 		if (rdma_rail_state(cr->rail) == RAIL_UP)
 			eps_retry(cr);

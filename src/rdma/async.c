@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define CHECK_AGAIN_MS 1000
+#define READ_AGAIN_MS 60000 /* of RoCE nobody says that the MTU has changed */
 #define BUSY_MS 5
 
 static void
@@ -108,11 +109,44 @@ check_rail(struct rdma_rail *rail)
 	return CHECK_AGAIN_MS;
 }
 
-/* In how many ms again; -1: all is well. */
+static bool
+is_due(uint64_t since_ns, unsigned ms)
+{
+	return clock_ns() - since_ns >= ms * NS_PER_MS;
+}
+
+/* Reads the ports that are up once a minute, and sooner those that look as if they had changed. */
+static int
+read_again(struct rdma *rd)
+{
+	bool all = is_due(rd->async.read_ns, READ_AGAIN_MS);
+	int ms = READ_AGAIN_MS;
+
+	all |= atomic_exchange(&rd->async.read_now, false);
+	if (all)
+		rd->async.read_ns = clock_ns();
+	for (int i = 0; i < rd->rail_nr; i++) {
+		struct rdma_rail *rail = rd->rail[i];
+		bool suspect = atomic_load(&rail->suspect);
+
+		if (suspect && !all && !is_due(rail->suspect_ns, CHECK_AGAIN_MS)) {
+			ms = CHECK_AGAIN_MS;
+			continue;
+		}
+		if (!(suspect || all) || rdma_rail_state(rail) != RAIL_UP)
+			continue;
+		atomic_store(&rail->suspect, false);
+		rail->suspect_ns = clock_ns();
+		rail_reread(rail);
+	}
+	return ms;
+}
+
+/* In how many ms again. */
 static int
 check_all(struct rdma *rd)
 {
-	int ms = -1;
+	int ms = read_again(rd);
 
 	for (int i = 0; i < rd->rail_nr; i++)
 		ms = sooner(ms, check_rail(rd->rail[i]));

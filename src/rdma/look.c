@@ -95,6 +95,9 @@ rdma_look(struct rdma *rd)
 	rd->look.asked = true;
 	pthread_cond_signal(&rd->look.more);
 	pthread_mutex_unlock(&rd->look.lock);
+	atomic_store(&rd->async.read_now, true);
+	if (rd->async.started)
+		async_wake(rd);
 }
 
 /* ---- what is missing ---- */

@@ -141,7 +141,7 @@ select_address(struct found *f, const struct selector *sel, char *err, size_t er
 		rail_only(rail, sel->gid);
 		pthread_rwlock_unlock(&f->rd->table_lock);
 		if (!is_new(f, dev))
-			rail_refresh(rail);
+			rail_refresh(rail, NULL);
 		return 0;
 	}
 	r = selector_by_cm(sel, name, sizeof name, &port);
@@ -158,7 +158,7 @@ select_address(struct found *f, const struct selector *sel, char *err, size_t er
 		memcpy(rail->ip[rail->ip_nr++], sel->gid, 16);
 	pthread_rwlock_unlock(&f->rd->table_lock);
 	if (!is_new(f, dev))
-		rail_refresh(rail);
+		rail_refresh(rail, NULL);
 	return 0;
 }
 
@@ -377,7 +377,7 @@ start_rail(struct rdma *rd, int nr)
 	char gid[INET6_ADDRSTRLEN];
 	int r;
 
-	rail_refresh(rail);
+	rail_refresh(rail, NULL);
 	r = ah_cache_init(rail, ahs);
 	if (r == 0)
 		r = recovery_start(rail);

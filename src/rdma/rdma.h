@@ -58,7 +58,7 @@ void rdma_prepare(void);
 /* Opens devices and rails, and looks for more every 10 s: rails are added, and never taken away.  0 (also with no rail at all), or
  * -errno, the reason in err. */
 int rdma_open(const struct conf_rdma *conf, struct rdma **ret_rdma, char *err, size_t err_len);
-/* Has it look for devices now.  Any thread. */
+/* Has it look for devices, and read the ports that it has, now.  Any thread. */
 void rdma_look(struct rdma *rd);
 /* Says what ought to be there and is not: a device that was named, or an adapter that cannot be opened while there is no rail.
  * Any thread. */

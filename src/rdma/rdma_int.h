@@ -228,10 +228,15 @@ struct rdma_rail {
 	/* under rd->table_lock */
 	struct rail_view view;
 	struct ibv_port_attr port_attr;
+	uint16_t pkey;
+	bool is_read; /* once, at least */
 
 	/* written under rd->state_lock */
 	_Atomic int state;
 	_Atomic unsigned generation;
+	_Atomic unsigned path; /* under table_lock, to be written */
+	_Atomic bool suspect;
+	uint64_t suspect_ns; /* the async helper's: it was read again because of that */
 	bool port_up, broken;
 	bool was_up;          /* ever */
 	_Atomic bool refused; /* the log knows that initiators are */
@@ -303,6 +308,8 @@ struct rdma {
 		pthread_t thread;
 		int stop_fd, wake_fd;
 		bool started;
+		_Atomic bool read_now; /* every port, and not at the end of the minute */
+		uint64_t read_ns;      /* when they were read last */
 	} async;
 };
 
@@ -392,8 +399,10 @@ bool context_is_given_up(const struct rdma_context *c);
 
 /* ---- rail.c ---- */
 
-/* Reads port and GID table again; false: the device does not answer. */
-bool rail_refresh(struct rdma_rail *rail);
+/* Reads port, P_Key and GID table again; false: the device does not answer.  *ret_changed (NULL: whatever): something has. */
+bool rail_refresh(struct rdma_rail *rail, bool *ret_changed);
+/* Reads them again without anybody having said that they changed, and forgets address handles only if they did. */
+void rail_reread(struct rdma_rail *rail);
 /* Returns how many READs an endpoint of the rail may have outstanding. */
 int rail_reads_max(const struct rdma_rail *rail);
 /* Reads ports (0: all) and GID tables of the device again, and forgets its address handles. */
