@@ -214,6 +214,14 @@ hw_target_free(struct hw_target *t)
 
 /* ---- initiators ---- */
 
+const struct hw_dci_opt hw_dci_plain = { .depth = 4,
+					 .sge = 1,
+					 .cqe = 8,
+					 .timeout = 14,
+					 .retry = 7,
+					 .reads = 1,
+					 .send_ops = IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_RDMA_WRITE };
+
 int
 hw_dci_rtr(struct hw_dci *i)
 {

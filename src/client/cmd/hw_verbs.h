@@ -54,13 +54,15 @@ struct hw_dci_opt {
 	unsigned reads;   /* at once; 0: 16 */
 	unsigned recv_wr; /* nothing that an initiator could use */
 };
+/* What is enough for a few WRITEs and READs. */
+extern const struct hw_dci_opt hw_dci_plain;
 /* Makes an initiator and brings it to RTS. */
 int hw_dci_new(struct hw_dci *i, struct hw_port *p, const struct hw_dci_opt *opt);
 /* Makes it, and leaves it in RESET. */
 int hw_dci_create(struct hw_dci *i, struct hw_port *p, const struct hw_dci_opt *opt);
 /* Steps RESET, INIT, RTR, RTS.  reads 0: 16. */
 int hw_dci_rts(struct hw_dci *i, unsigned timeout, unsigned retry, unsigned reads);
-/* The steps to RTR alone, and the one behind. */
+/* Steps to RTR alone, and the one behind. */
 int hw_dci_rtr(struct hw_dci *i);
 int hw_dci_rtr_to_rts(struct hw_dci *i, unsigned timeout, unsigned retry, unsigned reads);
 int hw_dci_move(struct hw_dci *i, enum ibv_qp_state to); /* ERR, RESET */
