@@ -40,7 +40,8 @@ answer(const uint8_t raw[HW_ANSWER_BYTES])
 		must(*p > ' ' && *p < 0x7f);
 	hw_answer_encode(&a, back);
 	must(hw_answer_decode(back, &again) && again.error == a.error && again.value == a.value &&
-	     !memcmp(&again.token.gid, &a.token.gid, sizeof a.token.gid) && !strcmp(again.firmware, a.firmware));
+	     !memcmp(&again.token.gid, &a.token.gid, sizeof a.token.gid) &&
+	     !strcmp(again.firmware, a.firmware));
 }
 
 int
