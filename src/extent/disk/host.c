@@ -15,7 +15,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-#define LOOK_NS NS_PER_S /* how often the block of another host is read while a start waits */
+#define ASK_NS NS_PER_S /* how often the block of another host is read while a start waits */
 
 /* ---- reading ---- */
 
@@ -102,7 +102,7 @@ host_wait(struct host *h, struct ring *r, const char *path, char *err, size_t er
 	log_warn("%s: %s did not close it: waiting %llu s for a sign that it still has it", path, who,
 		 (unsigned long long)(2 * HOST_BEAT_NS / NS_PER_S));
 	for (before = h->seen; clock_ns() < until_ns;) {
-		nanosleep(&(struct timespec){ .tv_sec = LOOK_NS / NS_PER_S }, NULL);
+		nanosleep(&(struct timespec){ .tv_sec = ASK_NS / NS_PER_S }, NULL);
 		e = host_look(h, r);
 		if (e < 0)
 			return disk_refuse(err, err_len, e, "%s: cannot read the host block: %s", path,

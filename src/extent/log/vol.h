@@ -88,7 +88,7 @@ struct flush {
 		struct vol *vol;
 		struct vol_port *p;
 		uint64_t began_ns;
-	} * ops; /* 1, or 1 + seg_nr */
+	} * ops; /* 1, or a directory's 1 + seg_nr */
 	int left, error;
 	bool has_block;
 	uint64_t done; /* number of the newest flush that ended well */
@@ -101,7 +101,8 @@ struct vol {
 	struct quiesce *quiesce;
 	uint64_t index_bytes;
 	struct vol_stats stats;
-	_Atomic uint64_t version; /* the newest */
+	uint64_t start_no;        /* of this start */
+	_Atomic uint64_t version; /* the newest: start number << FMT_COUNTER_BITS | counter */
 
 	/* What the volume calls of whoever made it, and with what. */
 	void *above;
