@@ -187,6 +187,15 @@ operations_cost_no_memory(void **state)
 	before = mallinfo2().uordblks;
 	for (int i = 0; i < 100000; i++)
 		assert_int_equal(gantry_obj_put(f->g, NULL, f->buf, 100, 0, i % 1000), 100);
+	/* Of 10^7 operations no more than of these. */
+	assert_true(mallinfo2().uordblks < before + 4096);
+	for (int i = 0; i < 100000; i++) {
+		char *text;
+
+		assert_int_equal(gantry_token_get(f->g, f->buf, 100, i % 1000, GANTRY_OP_GET, &text, NULL),
+				 0);
+		assert_int_equal(gantry_token_put(f->g, text), 0);
+	}
 	assert_true(mallinfo2().uordblks < before + 4096);
 	assert_int_equal(gantry_deregister(f->g, f->buf), 0);
 }
