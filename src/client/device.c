@@ -6,6 +6,7 @@
 #include "client/client_int.h"
 
 #include "base/tclass.h"
+#include "client/gid.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -74,26 +75,33 @@ gid_rank(const struct ibv_gid_entry *e)
 	return e->gid.raw[0] == 0xfe && (e->gid.raw[1] & 0xc0) == 0x80 ? 2 : 3;
 }
 
-static bool
-choose_gid(const struct port *p, struct address *ret)
+bool
+port_gid(struct ibv_context *ctx, unsigned port_num, const uint8_t *want, uint8_t *ret_index,
+	 uint8_t ret_gid[16])
 {
 	struct ibv_gid_entry *e = calloc(GIDS_MAX, sizeof *e);
-	ssize_t nr = e ? ibv_query_gid_table(p->ctx, e, GIDS_MAX, 0) : 0;
+	ssize_t nr = e ? ibv_query_gid_table(ctx, e, GIDS_MAX, 0) : 0;
 	int best = 0;
 
 	for (ssize_t i = 0; i < nr; i++) {
 		int rank = gid_rank(&e[i]);
 
-		if (e[i].port_num != p->port_num || rank <= best || e[i].gid_index > UINT8_MAX)
+		if (e[i].port_num != port_num || rank <= best || e[i].gid_index > UINT8_MAX)
 			continue;
-		if (p->has_wish && memcmp(e[i].gid.raw, p->wish, 16) != 0)
+		if (want && memcmp(e[i].gid.raw, want, 16) != 0)
 			continue;
 		best = rank;
-		ret->gid_index = (uint8_t)e[i].gid_index;
-		memcpy(ret->gid, e[i].gid.raw, 16);
+		*ret_index = (uint8_t)e[i].gid_index;
+		memcpy(ret_gid, e[i].gid.raw, 16);
 	}
 	free(e);
 	return best > 0;
+}
+
+static bool
+address_of(const struct port *p, struct address *ret)
+{
+	return port_gid(p->ctx, p->port_num, p->has_wish ? p->wish : NULL, &ret->gid_index, ret->gid);
 }
 
 bool
@@ -101,7 +109,7 @@ port_address(const struct port *p, struct address *ret)
 {
 	struct ibv_port_attr attr;
 
-	if (ibv_query_port(p->ctx, p->port_num, &attr) != 0 || !choose_gid(p, ret))
+	if (ibv_query_port(p->ctx, p->port_num, &attr) != 0 || !address_of(p, ret))
 		return false;
 	ret->lid = p->is_ethernet ? 0 : attr.lid;
 	return true;
@@ -226,7 +234,7 @@ port_open(struct ibv_device *dev, unsigned port_num, const struct wish *w, const
 		why = "does not answer";
 	else if (attr.state != IBV_PORT_ACTIVE)
 		why = "is not active";
-	else if (!choose_gid(p, &address))
+	else if (!address_of(p, &address))
 		why = "has no such address";
 	if (why)
 		goto out;
