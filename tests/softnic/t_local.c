@@ -432,9 +432,11 @@ print_gids(void)
 		char s[64];
 
 		sn_open(&d, n ? "mlx5_1" : "mlx5_0");
-		for (uint32_t row = 0; ibv_query_gid_ex(d.ctx, 1, row, &e, 0) == 0; row++)
-			printf("mlx5_%d %u %s v%u\n", n, row, inet_ntop(AF_INET6, e.gid.raw, s, sizeof(s)),
-			       e.gid_type);
+		for (uint32_t row = 0; row < 32; row++) {
+			if (ibv_query_gid_ex(d.ctx, 1, row, &e, 0) == 0)
+				printf("mlx5_%d %u %s v%u\n", n, row,
+				       inet_ntop(AF_INET6, e.gid.raw, s, sizeof(s)), e.gid_type);
+		}
 		sn_close(&d);
 	}
 }
