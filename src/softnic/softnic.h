@@ -145,6 +145,7 @@ struct sn_async {
 	struct sn_event *first, **last;
 	uint32_t port_changes; /* fab_port.changes we have told the application about */
 	uint32_t losses;       /* the same of fab_port.losses */
+	uint32_t news[FAB_NEWS_NR];
 };
 
 struct sn_qp;
@@ -219,6 +220,9 @@ struct sn_ah {
 };
 
 /* ---- reach.c: who can be reached from where ---- */
+
+/* Tells whether the row of the GID table is an address of the port. */
+bool sn_has_row(const struct fab_port *port, uint32_t index);
 
 struct sn_dest sn_dest_of(const struct ibv_ah_attr *a);
 /* Tells whether what the kernel looks at in an address vector is right for the port. */
