@@ -3,7 +3,7 @@
 #
 #     . "$(dirname "$0")/disk.sh"
 #     disk_setup 192M
-#     disk_store device            # or directory: an ext4 file system on it
+#     disk_store device            # or directory: a file system on it, ext4 (or DISK_FS=xfs)
 #     daemon_run; make_buckets
 #     disk fail write 5            # a command of the plugin; its counters are in DISK[...] then
 #     disk_cut SEED                # the daemon is killed and the power goes, and comes back
@@ -16,7 +16,7 @@ case ,${SKIP:-}, in *,disk,*) echo "SKIP=disk was asked for: nothing that needs 
 . "$(dirname "${BASH_SOURCE[0]}")/../system/lib.sh"
 
 declare -A DISK=()
-LOOP='' DISK_FORM='' _disk_pids=() _disk_nr=0 _disk_fuse='' _disk_mount=''
+LOOP='' DISK_FS=ext4 DISK_FORM='' _disk_pids=() _disk_nr=0 _disk_fuse='' _disk_mount=''
 # A child killed and waited for, quietly.
 _reap() { { kill -KILL "$1"; wait "$1"; } 2>/dev/null; }
 
@@ -113,7 +113,10 @@ disk_store() {
 	DISK_FORM=$1
 	write_config
 	if [ "$1" = directory ]; then
-		mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$LOOP" || fail "mkfs.ext4"
+		case $DISK_FS in
+		ext4) mkfs.ext4 -q -F -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$LOOP" || fail "mkfs.ext4" ;;
+		xfs) mkfs.xfs -q -f -K "$LOOP" || fail "mkfs.xfs" ;;
+		esac
 		disk_mount
 	else
 		sed -i "s|{ path: \"$T/disk0\", size: [^ ]* }|{ path: \"$LOOP\" }|" "$T/gantryd.yaml"
@@ -123,7 +126,7 @@ disk_store() {
 
 disk_mount() {
 	mkdir -p "$T/disk0"
-	mount -t ext4 "$LOOP" "$T/disk0" || fail "mount"
+	mount -t "$DISK_FS" "$LOOP" "$T/disk0" || fail "mount"
 	_disk_mount=$T/disk0
 }
 
