@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define FAB_MAGIC 0x3143494e54464f53ull /* "SOFTNIC1" */
-#define FAB_VERSION 5u
+#define FAB_VERSION 6u
 
 enum {
 	FAB_PROCS = 256,
@@ -108,8 +108,13 @@ struct fab_qp {
 	_Atomic uint32_t dest_qpn;
 	_Atomic uint32_t poke; /* softnicctl qp N fatal: the owner raises the event and clears it */
 	uint64_t dc_key;
-	uint64_t reserved[2];
+	uint64_t reserved;
+	_Atomic uint32_t marks; /* FAB_MARKS() of its own vector: of what a target answers */
+	uint32_t reserved0;
 };
+
+/* How packets are marked: traffic class, service level, and the row of the source in the GID table. */
+#define FAB_MARKS(class, level, row) ((uint32_t)(class) | (uint32_t)(level) << 8 | (uint32_t)(row) << 16)
 
 struct fab_mr {
 	_Atomic uint32_t key; /* index << 8 | generation; 0 when nobody may reach it */
@@ -141,6 +146,7 @@ enum fab_op {
 	FAB_OP_MODIFY_QP,
 	FAB_OP_DESTROY_QP,
 	FAB_OP_DEREG_MR,
+	FAB_OP_CREATE_DCT,
 	FAB_OP_NR
 };
 
@@ -229,8 +235,11 @@ struct fabric {
 	_Atomic uint32_t reach;        /* enum fab_reach */
 	uint32_t reserved2;
 	_Atomic uint64_t
-		absent_ns; /* how long a neighbour that is not there is asked for; 0: no such check */
-	uint64_t reserved3[4];
+		absent_ns;         /* how long a neighbour that is not there is asked for; 0: no such check */
+	_Atomic uint64_t call_ns;  /* how long the firmware takes for a command */
+	_Atomic uint64_t ghost_ns; /* how long after the change to ERR bytes of a WRITE may land */
+	_Atomic uint64_t qps_max;  /* queue pairs of a device; 0: as many as there is room for */
+	uint64_t reserved3;
 	struct fab_port port[FAB_DEVS];
 	struct fab_rule rule[FAB_RULES];
 	struct fab_route route[FAB_ROUTES];
@@ -277,6 +286,9 @@ bool fab_prefix_equal(const uint8_t a[16], const uint8_t b[16], uint32_t bits);
 /* Parses an address, IPv4 as v4-mapped, with or without /PREFIX; *ret_prefix: what a subnet of that kind usually has where none
  * is given. */
 bool fab_parse_net(const char *s, uint8_t raw[16], uint32_t *ret_prefix);
+
+/* Makes the fabric as networks are, or as softnic is otherwise: see profile in softnicctl(8). */
+void fab_profile(struct fabric *f, bool realistic);
 
 /* Wakes every watcher after a change of a port or a poke. */
 void fab_event(struct fabric *f);
