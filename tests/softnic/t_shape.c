@@ -112,6 +112,7 @@ test_absent(void)
 static void
 test_infiniband(void)
 {
+	char line[512];
 	struct hw_token t, eth;
 	struct hw_target ib, roce;
 	struct ibv_gid_entry e[32];
@@ -130,6 +131,15 @@ test_infiniband(void)
 	sn_target_token(&roce, &eth);
 	ok(t.lid == 0x14 && transfer(&devs[2], &t) == IBV_WC_SUCCESS, "by LID");
 	ok(handle(&devs[2], &t) == 0, "and by LID and GID");
+	sn_ctl("port 3 lid 0x77");
+	ok(sn_next_event(devs[3].ctx, SN_PATIENCE_MS, NULL) == IBV_EVENT_LID_CHANGE,
+	   "an event of the new LID");
+	ok(transfer(&devs[2], &t) == IBV_WC_RETRY_EXC_ERR, "the old one leads nowhere");
+	sn_target_token(&ib, &t);
+	ok(t.lid == 0x77 && transfer(&devs[2], &t) == IBV_WC_SUCCESS, "the new one does");
+	ok(ctl(line, "port 0 lid 5") < 0 && ctl(line, "port 3 lid 0") < 0, "not on Ethernet, and not none");
+	sn_ctl("port 3 lid 0x14");
+	ok(sn_next_event(devs[3].ctx, SN_PATIENCE_MS, NULL) == IBV_EVENT_LID_CHANGE, "and back");
 	t.lid = 0x55;
 	ok(transfer(&devs[2], &t) == IBV_WC_RETRY_EXC_ERR, "a LID that nobody has");
 	t.lid = 0;
