@@ -37,11 +37,6 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 BUILD=${BUILD:-build/release}
 case $BUILD in /*) ;; *) BUILD=$ROOT/$BUILD ;; esac
 TEST=$(basename "$0" .sh)
-# What means the flat fabric says why in tests/flat-fabric.
-if [ "${SOFTNIC_PROFILE:-}" = realistic ] && grep -q "^$TEST " "$ROOT/tests/flat-fabric"; then
-	echo "on the flat fabric alone: $(sed -n "s/^$TEST *//p" "$ROOT/tests/flat-fabric")"
-	exit 77
-fi
 T=$(mktemp -d "${TMPDIR:-/tmp}/gantry-$TEST.XXXXXX")
 export BUILD SOFTNIC_DIR=$T/nic
 mkdir -p "$SOFTNIC_DIR"
