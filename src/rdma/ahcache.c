@@ -119,8 +119,9 @@ bucket_of(struct ah_cache *c, const struct rdma_ah_key *key)
 	return &c->bucket[(h >> 32) % AH_BUCKETS];
 }
 
+/* The same address; the paths may differ. */
 static bool
-key_equal(const struct rdma_ah_key *a, const struct rdma_ah_key *b)
+same_address(const struct rdma_ah_key *a, const struct rdma_ah_key *b)
 {
 	return a->is_global == b->is_global && a->must_route == b->must_route && a->dlid == b->dlid &&
 	       a->sgid_index == b->sgid_index && memcmp(a->dgid, b->dgid, 16) == 0;
@@ -176,17 +177,33 @@ forget(struct ah_cache *c, struct rdma_ah *ah)
 	}
 }
 
-static struct rdma_ah *
-find(struct ah_cache *c, const struct rdma_ah_key *key)
+static bool
+is_off(const struct rdma_ah *ah)
 {
+	return ah->state == AH_FAILED && clock_ns() < ah->failed_until_ns;
+}
+
+/* The one for this path.  Where it is not there, *ret_other says what is known of the address from another path: one
+ * that is ready, else one that is being made, else one that has failed a short time ago. */
+static struct rdma_ah *
+find(struct ah_cache *c, const struct rdma_ah_key *key, struct rdma_ah **ret_other)
+{
+	struct rdma_ah *own = NULL, *other = NULL;
+
 	list_for_each(l, bucket_of(c, key))
 	{
 		struct rdma_ah *ah = container_of(l, struct rdma_ah, bucket);
 
-		if (key_equal(&ah->key, key))
-			return ah;
+		if (!same_address(&ah->key, key))
+			continue;
+		if (ah->key.path == key->path)
+			own = ah;
+		else if (ah->state == AH_READY ||
+			 ((ah->state == AH_MAKING || is_off(ah)) && (!other || other->state == AH_FAILED)))
+			other = other && other->state == AH_READY ? other : ah;
 	}
-	return NULL;
+	*ret_other = other;
+	return own;
 }
 
 /* A slot for a new handle: never used, or the least recently used one that nobody holds. */
@@ -229,18 +246,23 @@ ah_get(struct rdma_rail *rail, const struct rdma_ah_key *key, struct rdma_target
        struct rdma_ah **ret_ah)
 {
 	struct ah_cache *c = &rail->ahs;
-	struct rdma_ah *ah;
-	bool make_it = false;
+	bool make_it = false, is_known;
+	struct rdma_ah *ah, *other;
 	int r = 0;
 
 	pthread_mutex_lock(&c->lock);
-	ah = find(c, key);
+	ah = find(c, key, &other);
+	/* The kernel finds an address once, whichever path asks first: the others take that answer, and make their own handle when
+	 * there is nothing to find out any more. */
+	is_known = other && other->state == AH_READY;
+	if (other && !is_known && (!ah || ah->state == AH_FAILED))
+		ah = other;
 	if (ah && ah->state == AH_READY) {
 		if (ah->refs++ == 0)
 			list_del(&ah->lru);
 		*ret_ah = ah;
 		r = 1;
-		atomic_fetch_add_explicit(&rail->stats.ah_hits, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&rail->stats.ah_hits[ah->key.path], 1, memory_order_relaxed);
 		goto out;
 	}
 	if (ah && (ah->state == AH_FAILED ? clock_ns() < ah->failed_until_ns
@@ -249,7 +271,7 @@ ah_get(struct rdma_rail *rail, const struct rdma_ah_key *key, struct rdma_target
 		goto out;
 	}
 	if (!ah || ah->state == AH_FAILED) {
-		if (!may_make(&rail->rd->helpers, w->client)) {
+		if (!is_known && !may_make(&rail->rd->helpers, w->client)) {
 			r = -EHOSTUNREACH;
 			goto out;
 		}
@@ -260,7 +282,8 @@ ah_get(struct rdma_rail *rail, const struct rdma_ah_key *key, struct rdma_target
 	} else if (!ah) {
 		ah = evict(c);
 		if (!ah) {
-			made(&rail->rd->helpers, w->client);
+			if (!is_known)
+				made(&rail->rd->helpers, w->client);
 			make_it = false;
 			r = -EAGAIN;
 			goto out;
@@ -274,6 +297,7 @@ ah_get(struct rdma_rail *rail, const struct rdma_ah_key *key, struct rdma_target
 		ah->state = AH_MAKING;
 		ah->since_ns = clock_ns();
 		ah->client = w->client;
+		ah->is_counted = !is_known;
 		atomic_fetch_add_explicit(&rail->stats.ah_misses, 1, memory_order_relaxed);
 	}
 out:
@@ -372,7 +396,8 @@ make(struct rdma_ah *ah)
 	ah->state = new ? AH_READY : AH_FAILED;
 	ah->failures = new ? 0 : ah->failures + 1;
 	ah->failed_until_ns = clock_ns() + failed_ns(ah->failures);
-	made(&rail->rd->helpers, ah->client);
+	if (ah->is_counted)
+		made(&rail->rd->helpers, ah->client);
 	for (struct list *l; (l = list_pop(&ah->waiters));) {
 		struct rdma_target_wait *w = container_of(l, struct rdma_target_wait, link);
 
