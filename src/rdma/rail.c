@@ -126,9 +126,7 @@ read_gids(const struct rdma_rail *rail, const struct rdma_context *c, struct rai
 		}
 		view->gid_nr++;
 	}
-	if (more)
-		log_limited(LOG_WARN, "%s:%d has %d GIDs; the last %d are not used", rail->dev->name,
-			    rail->port, view->gid_nr + more, more);
+	view->gids_cut = more;
 	free(e);
 	free(p);
 }
@@ -158,6 +156,9 @@ take_over(struct rdma_rail *rail, const struct rail_view *view, const struct ibv
 			 "initiators are connected anew",
 			 rail->dev->name, rail->port, mtu_bytes(attr->active_mtu), pkey, class);
 	}
+	if (view->gids_cut && view->gids_cut != rail->view.gids_cut)
+		log_warn("%s:%d has %d GIDs; the last %d are not used", rail->dev->name, rail->port,
+			 view->gid_nr + view->gids_cut, view->gids_cut);
 	rail->is_read = true;
 	rail->view = *view;
 	rail->port_attr = *attr;

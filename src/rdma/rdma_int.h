@@ -47,7 +47,7 @@ struct rail_view {
 	bool is_ethernet;
 	uint8_t port;
 	uint16_t lid;
-	int gid_nr;
+	int gid_nr, gids_cut;               /* gids_cut: for which there is no room */
 	struct rail_gid gid[RAIL_GIDS_MAX]; /* usable ones only: RoCEv2 on Ethernet, all on InfiniBand */
 	int ip_nr;
 	uint8_t ip[RAIL_IPS_MAX][16]; /* addresses that lead here and are in no GID table (IPoIB) */
