@@ -42,10 +42,13 @@ struct snapshot {
 	_Atomic uint64_t retry_ns; /* after a failed one: not before */
 	_Atomic bool
 		asked; /* one is due, however little came since: an operator asked, or there is but one */
-	_Atomic bool one_left;      /* the older one was given up, and there is no other yet */
+	_Atomic bool one_left; /* the older one was given up, and there is no other yet */
+	_Atomic uint32_t load; /* bytes of snapshots for ten of the log, where that is too many; else 0 */
 	struct snap_space space[2]; /* helper: of the superblock's snap[] */
 };
 
+/* Returns how much log comes between the beginnings of two snapshots that take so many bytes. */
+uint64_t snapshot_interval(const struct geometry *g, uint64_t bytes);
 /* Begins a snapshot if one is due: pins and hands over to the helper.  Leader, right after publishing. */
 void snapshot_check(struct vol *vol);
 /* Unpins what the helper has walked.  Leader. */
