@@ -45,12 +45,15 @@ rec_count(struct vol *vol, const uint8_t *key, size_t key_len, const struct rec 
 /*
  * What the snapshots of such an index take, at worst: two that are kept, and the one that is being made.  A
  * record that does not fit into what is left of a block leaves that empty: an eighth, for small ones, in blocks
- * of a single unit; and no more than itself, for a large one.
+ * of a single unit; and no more than itself, for a large one.  Each names the blocks of the one before: 8 bytes of
+ * a unit's.
  */
 static uint64_t
 units_for(const struct vol *vol, uint64_t rec_bytes, uint64_t large_bytes)
 {
-	return 3 * ((rec_bytes + rec_bytes / 8 + large_bytes) / vol->disk.geo.unit_bytes + 1) + 8;
+	return 3 * ((rec_bytes + rec_bytes / 8 + rec_bytes / 1024 + large_bytes) / vol->disk.geo.unit_bytes +
+		    1) +
+	       8;
 }
 
 #define SPARE_MIN 24u /* units; what a few records of any size grow the snapshots by */

@@ -72,9 +72,11 @@ rec_encode(void *buf, const struct rec_view *v)
 	put_u64(&c, v->crc64);
 	put_bytes(&c, v->etag.sum, 16);
 	put_u32(&c, v->etag.parts);
-	put_u32(&c, 0);
+	put_u8(&c, v->copies);
+	put_u8(&c, 0);
+	put_u16(&c, 0);
 	put_u64(&c, v->data_version);
-	put_u64(&c, 0);
+	put_u64(&c, v->expires_ns);
 	check(c.p == (uint8_t *)buf + REC_HEAD_BYTES);
 	if (v->flags & REC_MAPPED) {
 		bool is_list = v->flags & REC_MAP_LIST;
@@ -212,8 +214,7 @@ rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_v
 {
 	struct cur c = cursor(buf, len);
 	struct rec_view v = { 0 };
-	uint32_t total = take_u32(&c);
-	uint64_t reserved;
+	uint32_t total = take_u32(&c), reserved;
 
 	if (c.bad || total > len || total % 8 || total < REC_HEAD_BYTES || total > REC_BYTES_MAX)
 		return -EBADMSG;
@@ -233,11 +234,12 @@ rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_v
 	v.crc64 = take_u64(&c);
 	take_bytes(&c, v.etag.sum, 16);
 	v.etag.parts = take_u32(&c);
-	reserved = take_u32(&c);
+	v.copies = take_u8(&c);
+	reserved = take_u8(&c) | take_u16(&c);
 	v.data_version = take_u64(&c);
-	reserved |= take_u64(&c);
-	if (reserved || v.op == 0 || v.op >= REC_OP_NR || v.body >= BODY_NR ||
-	    v.flags & ~(REC_FLUSHED | REC_MAPPED | REC_SHARED | REC_MAP_LIST) ||
+	v.expires_ns = take_u64(&c);
+	if (reserved || v.copies > REC_COPIES_MAX || v.op == 0 || v.op >= REC_OP_NR || v.body >= BODY_NR ||
+	    v.flags & ~(REC_FLUSHED | REC_MAPPED | REC_SHARED | REC_MAP_LIST | REC_EXPIRES) ||
 	    (v.flags & REC_MAP_LIST && !(v.flags & REC_MAPPED)) || v.version == 0 ||
 	    v.attrs_len > STORE_ATTRS_MAX || v.sums_len > REC_SUMS_MAX || v.inline_len > STORE_INLINE_MAX ||
 	    v.entry_nr > FMT_MAP_ENTRY_MAX)
@@ -256,6 +258,10 @@ rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_v
 	if (c.bad || rec_encoded_bytes(&v) != total || !key_ok(v.key, v.key_len) || !body_ok(&v, geo))
 		return -EBADMSG;
 	if (v.owner_len && ((v.key[0] != KEY_CHUNK && v.key[0] != KEY_PART) || !key_ok(v.owner, v.owner_len)))
+		return -EBADMSG;
+	if (v.copies && (v.op != REC_PUT || v.key[0] != KEY_BUCKET))
+		return -EBADMSG;
+	if (!(v.flags & REC_EXPIRES) != !v.expires_ns)
 		return -EBADMSG;
 	if (v.flags & REC_SHARED ? v.data_version == 0 || v.data_version >= v.version : v.data_version != 0)
 		return -EBADMSG;
@@ -402,8 +408,9 @@ snap_seal(void *buf, size_t len, struct snap_head *h)
 	put_u32(&c, h->record_nr);
 	put_u32(&c, h->next_bytes);
 	put_u64(&c, h->next_ext);
-	put_u64(&c, 0);
-	put_u64(&c, 0);
+	put_u64(&c, h->older_id);
+	put_u32(&c, h->older_nr);
+	put_u32(&c, 0);
 	put_u64(&c, 0);
 	check(c.p == (uint8_t *)buf + SNAP_HEAD_BYTES);
 	memset((uint8_t *)buf + h->used_bytes, 0, len - h->used_bytes);
@@ -429,15 +436,28 @@ snap_open(const void *buf, size_t len, struct snap_head *ret_head)
 	h.record_nr = take_u32(&c);
 	h.next_bytes = take_u32(&c);
 	h.next_ext = take_u64(&c);
-	zero = take_u64(&c) | take_u64(&c);
+	h.older_id = take_u64(&c);
+	h.older_nr = take_u32(&c);
+	zero = take_u32(&c);
 	crc = take_u64(&c);
 	h.crc64 = snap_crc(buf, len);
 	if (h.crc64 != crc || version < FMT_VERSION_MIN || version > FMT_VERSION || zero ||
 	    h.used_bytes < SNAP_HEAD_BYTES || h.used_bytes > len)
+		return -EBADMSG;
+	if (h.older_nr > (h.used_bytes - SNAP_HEAD_BYTES) / SNAP_OLDER_BYTES || (h.older_nr && !h.older_id))
 		return -EBADMSG;
 	if (h.next_ext != SNAP_LAST &&
 	    (h.next_bytes == 0 || h.next_bytes > FMT_BLOCK_MAX || h.next_bytes % FMT_ALIGN))
 		return -EBADMSG;
 	*ret_head = h;
 	return 0;
+}
+
+uint64_t
+snap_older(const void *buf, const struct snap_head *h, uint32_t i)
+{
+	struct cur c = cursor(buf, h->used_bytes);
+
+	take(&c, h->used_bytes - (size_t)(h->older_nr - i) * SNAP_OLDER_BYTES);
+	return take_u64(&c);
 }

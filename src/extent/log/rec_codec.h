@@ -87,6 +87,8 @@ enum rec_body { BODY_NONE, BODY_INLINE, BODY_EXTENTS, BODY_MANIFEST, BODY_PARTS,
 #define REC_MAPPED 2u   /* the entries lie in the map extent */
 #define REC_SHARED 4u   /* an earlier record had the same extents; data_version is the first one's */
 #define REC_MAP_LIST 8u /* the map lies in several extents (format 3) */
+#define REC_EXPIRES 16u /* expires_ns says when (format 3) */
+#define REC_COPIES_MAX 2
 #define REC_HEAD_BYTES 96
 #define REC_SUMS_MAX 128
 /* The largest record there is: a manifest with all that it may have (a chunk has an owner, but no
@@ -107,6 +109,8 @@ struct rec_view {
 	uint32_t attrs_len, entry_nr;
 	uint64_t version, size_bytes, mtime_ns, crc64;
 	uint64_t data_version; /* REC_SHARED: what its readers pin */
+	uint64_t expires_ns;   /* REC_EXPIRES: from then on it is not there; 0: never */
+	uint8_t copies; /* of a bucket: on how many disks each of its keys is; 0 (versions 1 and 2): one */
 	struct store_etag etag;
 	struct map_ref map;
 	const void *entries; /* NULL when mapped */
@@ -182,14 +186,20 @@ struct snap_head {
 	uint32_t used_bytes, record_nr;
 	uint64_t next_ext;   /* where the next block lies; ~0: this is the last */
 	uint32_t next_bytes; /* room there, not yet what is used of it */
+	uint64_t older_id;   /* the snapshot before this one; 0: not said (format versions 1 and 2) */
+	uint32_t older_nr;   /* so many extents of its chain stand at the end of what is used, 8 bytes each */
 	uint64_t crc64;
 };
 #define SNAP_LAST UINT64_MAX
+#define SNAP_OLDER_BYTES 8u
 /* A snapshot can be written to a disk of which only single units are left. */
 _Static_assert(REC_BYTES_MAX + SNAP_HEAD_BYTES <= FMT_UNIT_BYTES, "a record fits into a block of one unit");
 
-/* Seals and opens a block, len bytes long on disk; records at buf + SNAP_HEAD_BYTES up to used_bytes. */
+/* Seals and opens a block, len bytes long on disk; records at buf + SNAP_HEAD_BYTES, and the extents of the older
+ * snapshot behind them, up to used_bytes. */
 void snap_seal(void *buf, size_t len, struct snap_head *h);
 int snap_open(const void *buf, size_t len, struct snap_head *ret_head);
+/* Returns the i-th of the extents of the older snapshot that the block names. */
+uint64_t snap_older(const void *buf, const struct snap_head *h, uint32_t i);
 
 #endif

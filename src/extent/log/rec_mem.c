@@ -13,6 +13,7 @@
 
 #define MAP_BYTES 24   /* extent, or how many; length, CRC */
 #define SHARED_BYTES 8 /* the data's version */
+#define EXPIRES_BYTES 8
 
 static size_t
 shared_off(const struct rec *r)
@@ -21,9 +22,15 @@ shared_off(const struct rec *r)
 }
 
 static size_t
-entries_off(const struct rec *r)
+expires_off(const struct rec *r)
 {
 	return shared_off(r) + (r->flags & REC_SHARED ? SHARED_BYTES : 0);
+}
+
+static size_t
+entries_off(const struct rec *r)
+{
+	return expires_off(r) + (r->flags & REC_EXPIRES ? EXPIRES_BYTES : 0);
 }
 
 static size_t
@@ -67,7 +74,8 @@ rec_new(struct tree *t, const struct rec_view *v, const void *entries)
 		.entry_nr = v->entry_nr,
 		.attrs_len = (uint16_t)v->attrs_len,
 		.owner_len = v->owner_len,
-		.inline_len = v->inline_len,
+		.inline_len = v->inline_len & 0xfffu,
+		.copies = v->copies & 15u,
 		.sums_len = (uint8_t)v->sums_len,
 		.body = v->body & 7u,
 		.flags = v->flags & 31u,
@@ -97,6 +105,8 @@ rec_new(struct tree *t, const struct rec_view *v, const void *entries)
 	}
 	if (v->flags & REC_SHARED)
 		memcpy(p + shared_off(r), &v->data_version, SHARED_BYTES);
+	if (v->flags & REC_EXPIRES)
+		memcpy(p + expires_off(r), &v->expires_ns, EXPIRES_BYTES);
 	p += entries_off(r);
 	memset(p, 0, entries_bytes(r));
 	if (entries && rec_load_entries(r, entries) < 0) {
@@ -192,6 +202,16 @@ rec_data_version(const struct rec *r)
 	return version;
 }
 
+static uint64_t
+expires_ns(const struct rec *r)
+{
+	uint64_t ns = 0;
+
+	if (r->flags & REC_EXPIRES)
+		memcpy(&ns, r->tail + expires_off(r), EXPIRES_BYTES);
+	return ns;
+}
+
 const uint8_t *
 rec_inline(const struct rec *r)
 {
@@ -237,6 +257,8 @@ rec_view_of(const struct rec *r, const uint8_t *key, size_t key_len, struct rec_
 		.mtime_ns = r->mtime_ns,
 		.crc64 = r->crc64,
 		.etag = rec_etag(r),
+		.expires_ns = expires_ns(r),
+		.copies = r->copies,
 		.entries = rec_entries(r),
 		.key = key,
 		.owner = rec_owner(r),

@@ -3,7 +3,7 @@
  * Starting (store.md section 5): snapshot, log, tail, damage or end, space; then, before anybody is served, a
  * new epoch:
  *
- *	flush --> epoch block over the cut --> flush --> superblock (running epoch) --> flush
+ *	flush --> epoch block over the cut --> flush --> superblock (running epoch, start number) --> flush
  */
 #include "extent/log/recover_int.h"
 
@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+
+#define START_NO_GAP 1000 /* nobody starts so often between two writings of the superblock */
 
 /* ---- maps ---- */
 
@@ -252,6 +254,34 @@ room_for_epoch(struct replay *rp)
 	return 0;
 }
 
+/*
+ * Above every start that anything here was made in.  The superblock knows the last one; but what is lost may have
+ * known a later one, of which there are ids that a client still has.
+ */
+static uint64_t
+next_start_no(const struct replay *rp)
+{
+	const struct disk *d = &rp->vol->disk;
+	uint64_t newest = rp->version_max >> FMT_COUNTER_BITS;
+	uint64_t no = (newest > d->sb.start_no ? newest : d->sb.start_no) + 1;
+
+	return rp->rep->was_damaged || d->lost_super ? no + START_NO_GAP : no;
+}
+
+/* What is made from now on is of this start. */
+static int
+begin_start(struct replay *rp)
+{
+	struct vol *vol = rp->vol;
+	uint64_t no = next_start_no(rp);
+
+	if (no > FMT_START_NO_MAX)
+		return refuse(rp, -ENOTRECOVERABLE, "%s: started more often than can be counted: %llu times",
+			      vol->disk.path, (unsigned long long)no);
+	vol->start_no = vol->disk.sb.start_no = no;
+	return 0;
+}
+
 static int
 write_epoch_block(struct replay *rp)
 {
@@ -287,6 +317,10 @@ begin_epoch(struct replay *rp)
 	struct vol *vol = rp->vol;
 	int e;
 
+	e = begin_start(rp);
+	if (e < 0)
+		return e;
+	atomic_store(&vol->version, vol->start_no << FMT_COUNTER_BITS);
 	if (!RULE_EPOCH_BEFORE_SERVING) {
 		vol->leader.next = rp->pos;
 		return 0;

@@ -101,7 +101,8 @@ struct vol {
 	struct quiesce *quiesce;
 	uint64_t index_bytes;
 	struct vol_stats stats;
-	_Atomic uint64_t version; /* the newest */
+	uint64_t start_no;        /* of this start */
+	_Atomic uint64_t version; /* the newest: start number << FMT_COUNTER_BITS | counter */
 
 	/* What the volume calls of whoever made it, and with what. */
 	void *above;

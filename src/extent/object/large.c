@@ -14,10 +14,13 @@
 #include <errno.h>
 #include <string.h>
 
+#define NEW_ID ((uint64_t)1 << 63)
+
 void
 extent_new_id(struct vol *vol, uint8_t id[CHUNK_ID_BYTES])
 {
-	uint64_t hi = htobe64(vol->leader.next.epoch & 0xffffffffffff);
+	/* Ids of format versions 1 and 2 have the number of an epoch instead, and no bit in front. */
+	uint64_t hi = htobe64(NEW_ID | vol->start_no);
 	uint64_t lo = htobe64(atomic_fetch_add(&vol->id_counter, 1));
 
 	memcpy(id, &hi, 8);
