@@ -205,7 +205,8 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 			 odd_nr);
 	else if (info.state == UNIT_OK && load)
 		snprintf(info.reason, sizeof info.reason,
-			 "snapshots write %u.%u times what the log does: it was formatted too small for so many "
+			 "snapshots write %u.%u times what the log does: it was formatted too small for so "
+			 "many "
 			 "objects",
 			 load / 10, load % 10);
 	/* Segments not made yet are free as well; what is held back for snapshots is not. */
