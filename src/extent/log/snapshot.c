@@ -27,10 +27,10 @@
 #define PIECE_BYTES (128u << 10) /* a commit's flush waits for no more than this */
 #define REST_MAX_NS (2 * NS_PER_MS)
 
-/* A quarter of a snapshot, so that there are no more than four bytes of it for each of the log; but 30 % of the ring
+/* How much log comes between two snapshots of so many bytes: a quarter of a snapshot, so that there are no more than four bytes of it for each of the log; but 30 % of the ring
  * at least, and no more than twice 36 %, which leaves something for the walk until commits have to wait. */
-uint64_t
-snapshot_interval(const struct geometry *g, uint64_t bytes)
+static uint64_t
+interval_for(const struct geometry *g, uint64_t bytes)
 {
 	uint64_t least = g->log_bytes / 100 * 30, most = g->log_bytes / 100 * 36;
 
@@ -73,7 +73,7 @@ snapshot_check(struct vol *vol)
 	 * came since. */
 	bool force = vol->leader.log_is_full && atomic_load(&snap->trim_at) < atomic_load(&snap->begin);
 	uint64_t since = vol_head(vol) - atomic_load_explicit(&snap->begin, memory_order_relaxed);
-	uint64_t interval = snapshot_interval(&vol->disk.geo, vol->leader.rec_bytes);
+	uint64_t interval = interval_for(&vol->disk.geo, vol->leader.rec_bytes);
 
 	note_load(vol, interval);
 	if (atomic_load(&snap->state) != SNAP_IDLE || disk_failed(&vol->disk))

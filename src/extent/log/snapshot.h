@@ -47,8 +47,6 @@ struct snapshot {
 	struct snap_space space[2]; /* helper: of the superblock's snap[] */
 };
 
-/* Returns how much log comes between the beginnings of two snapshots that take so many bytes. */
-uint64_t snapshot_interval(const struct geometry *g, uint64_t bytes);
 /* Begins a snapshot if one is due: pins and hands over to the helper.  Leader, right after publishing. */
 void snapshot_check(struct vol *vol);
 /* Unpins what the helper has walked.  Leader. */
