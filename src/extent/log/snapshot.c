@@ -27,8 +27,9 @@
 #define PIECE_BYTES (128u << 10) /* a commit's flush waits for no more than this */
 #define REST_MAX_NS (2 * NS_PER_MS)
 
-/* How much log comes between two snapshots of so many bytes: a quarter of a snapshot, so that there are no more than four bytes of it for each of the log; but 30 % of the ring
- * at least, and no more than twice 36 %, which leaves something for the walk until commits have to wait. */
+/* Returns how much log comes between two snapshots of so many bytes: a quarter of one, so that there are no more than
+ * four bytes of it for each of the log; but 30 % of the ring at least, and no more than twice 36 %, which leaves
+ * something for the walk until commits have to wait. */
 static uint64_t
 interval_for(const struct geometry *g, uint64_t bytes)
 {
