@@ -7,6 +7,12 @@
  */
 #include "pair.h"
 
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 enum { LEN = 64 << 10 };
 
 static struct hw_port devs[4];
@@ -106,6 +112,7 @@ test_absent(void)
 static void
 test_infiniband(void)
 {
+	char line[512];
 	struct hw_token t, eth;
 	struct hw_target ib, roce;
 	struct ibv_gid_entry e[32];
@@ -124,6 +131,15 @@ test_infiniband(void)
 	sn_target_token(&roce, &eth);
 	ok(t.lid == 0x14 && transfer(&devs[2], &t) == IBV_WC_SUCCESS, "by LID");
 	ok(handle(&devs[2], &t) == 0, "and by LID and GID");
+	sn_ctl("port 3 lid 0x77");
+	ok(sn_next_event(devs[3].ctx, SN_PATIENCE_MS, NULL) == IBV_EVENT_LID_CHANGE,
+	   "an event of the new LID");
+	ok(transfer(&devs[2], &t) == IBV_WC_RETRY_EXC_ERR, "the old one leads nowhere");
+	sn_target_token(&ib, &t);
+	ok(t.lid == 0x77 && transfer(&devs[2], &t) == IBV_WC_SUCCESS, "the new one does");
+	ok(ctl(line, "port 0 lid 5") < 0 && ctl(line, "port 3 lid 0") < 0, "not on Ethernet, and not none");
+	sn_ctl("port 3 lid 0x14");
+	ok(sn_next_event(devs[3].ctx, SN_PATIENCE_MS, NULL) == IBV_EVENT_LID_CHANGE, "and back");
 	t.lid = 0x55;
 	ok(transfer(&devs[2], &t) == IBV_WC_RETRY_EXC_ERR, "a LID that nobody has");
 	t.lid = 0;
@@ -179,6 +195,178 @@ test_calls(void)
 	ok(ctl(line, "rule add op=create_qp hold=1ms") < 0, "nothing else is for calls");
 }
 
+/* What firmware refuses, and that it takes its time. */
+static void
+test_firmware(void)
+{
+	struct ibv_srq_init_attr sa = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct ibv_cq *cq = ibv_create_cq(devs[0].ctx, 2, NULL, NULL, 0);
+	struct ibv_srq *srq = ibv_create_srq(devs[0].pd, &sa);
+	struct hw_dci made[4];
+	struct ibv_device_attr a;
+	struct ibv_qp *qp;
+	char line[512];
+	int n = 0, r = 0;
+
+	must(cq && srq);
+	rule("op=create_dct error=EOPNOTSUPP");
+	ok(!sn_dct_new(&devs[0], cq, srq) && errno == EOPNOTSUPP, "no target on a bond");
+	ok(hw_dci_create(&made[0], &devs[0], &hw_dci_plain) == 0 && hw_dci_free(&made[0]) == 0,
+	   "an initiator is there");
+	clear();
+	sn_ctl("firmware qps=3");
+	ok(ibv_query_device(devs[0].ctx, &a) == 0 && a.max_qp == 3, "the attributes say three");
+	qp = sn_dct_new(&devs[0], cq, srq);
+	ok(qp != NULL, "a target is one of them");
+	while (n < 4 && (r = hw_dci_create(&made[n], &devs[0], &hw_dci_plain)) == 0)
+		n++;
+	ok(n == 2 && r == -ENOMEM, "after two initiators more: %d, %d", n, r);
+	ok(hw_dci_create(&made[3], &devs[1], &hw_dci_plain) == 0 && hw_dci_free(&made[3]) == 0,
+	   "another device");
+	ok(hw_dci_free(&made[0]) == 0 && hw_dci_create(&made[0], &devs[0], &hw_dci_plain) == 0,
+	   "one destroyed makes room for one");
+	while (n > 0)
+		hw_dci_free(&made[--n]);
+	ibv_destroy_qp(qp);
+	ibv_destroy_srq(srq);
+	ibv_destroy_cq(cq);
+	sn_ctl("firmware qps=0 call=5ms");
+	must(ctl(line, "firmware") == 0);
+	ok(strcmp(line, "qps=0 call=5ms\n") == 0, "it says so: %s", line);
+
+	uint64_t from_ms = sn_now_ms();
+
+	/* Completion queue, queue pair, three steps, both destroyed: the queue pair alone by a command that can be refused. */
+	ok(hw_dci_new(&made[0], &devs[0], &hw_dci_plain) == 0 && hw_dci_free(&made[0]) == 0, "commands");
+	ok(sn_now_ms() - from_ms >= 6 * 5, "six of them took %d ms", (int)(sn_now_ms() - from_ms));
+	sn_ctl("profile realistic");
+	must(ctl(line, "firmware") == 0);
+	ok(strcmp(line, "qps=0 call=60us\n") == 0, "realistic: %s", line);
+	must(ctl(line, "reach") == 0);
+	ok(strcmp(line, "subnet absent=1s\n") == 0, "realistic: %s", line);
+	sn_ctl("profile flat");
+	must(ctl(line, "reach") == 0);
+	ok(strcmp(line, "all\n") == 0, "flat: %s", line);
+	ok(ctl(line, "firmware call=x") < 0 && ctl(line, "firmware qps=-1") < 0 &&
+		   ctl(line, "profile steep") < 0,
+	   "nonsense");
+}
+
+/* Bytes of a WRITE that land when its initiator is in ERR, flushed, and polled. */
+static void
+test_ghost(void)
+{
+	struct hw_target t;
+	struct hw_token to;
+	struct hw_done done;
+	struct hw_dci i;
+	struct ibv_mr *from = sn_mem_new(&devs[0], LEN);
+	uint64_t end;
+
+	memset(from->addr, 0x5a, LEN);
+	sn_target_init(&t, &devs[0], LEN, all, all);
+	sn_target_token(&t, &to);
+	sn_ctl("firmware ghost=30ms");
+	for (int later = 0; later < 2; later++) {
+		memset(t.buf, 0, LEN);
+		must(hw_dci_new(&i, &devs[0], &hw_dci_plain) == 0);
+		sn_dci_to(&i, &to);
+		rule("op=write delay=3600s limit=1");
+		must(sn_post(&i, false, &to, to.addr, from, from->addr, LEN, 1) == 0);
+		under_way();
+		must(hw_dci_move(&i, IBV_QPS_ERR) == 0 && hw_wait(&i, SN_PATIENCE_MS, &done) == 0);
+		ok(done.status == IBV_WC_WR_FLUSH_ERR, "flushed");
+		ok(hw_dci_free(&i) == 0, "and destroyed");
+		clear();
+		memset(from->addr, 0x5a + later, LEN); /* ours again: what comes is what was there */
+		for (end = sn_now_ms() + 5000; later == 0 && ((volatile uint8_t *)t.buf)[LEN - 1] == 0;)
+			must(sn_now_ms() < end);
+		ok(later || (t.buf[0] == 0x5a && t.buf[LEN - 1] == 0x5a), "its bytes come all the same");
+		if (later == 0)
+			sn_ctl("firmware ghost=0");
+	}
+	sn_nap_ms(50);
+	ok(t.buf[0] == 0 && t.buf[LEN - 1] == 0, "and do not without a ghost");
+	sn_target_fini(&t);
+	sn_mem_free(from);
+}
+
+/* --pin: memory that moves after it was registered, here or there; more of it than may be locked. */
+static int
+pinned(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct ibv_mr *from = sn_mem_new(&devs[0], 4 * page), *again;
+	struct rlimit limit;
+	struct sn_remote r;
+	int status = 0;
+
+	sn_remote_start(&r, 1 << 16);
+	sn_dci_init(&dci, &devs[0], NULL);
+	sn_dci_to(&dci, &r.tok);
+	ok(sn_xfer(&dci, false, &r.tok, from, from->addr, (uint32_t)(4 * page)) == 0 &&
+		   sn_xfer(&dci, true, &r.tok, from, from->addr, (uint32_t)page) == 0,
+	   "what stays is good");
+	sn_remote_ask(&r, SN_REMAP, 0);
+	ok(sn_xfer(&dci, false, &r.tok, from, from->addr, 64) != 0, "what moved there is not");
+	must(waitpid(r.pid, &status, 0) == r.pid);
+	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "its process was killed: %#x",
+	   (unsigned)status);
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	limit.rlim_cur = 6 * page; /* of which four are taken */
+	must(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+	again = ibv_reg_mr(devs[0].pd, from->addr, 2 * page, IBV_ACCESS_LOCAL_WRITE);
+	ok(again != NULL, "the same pages again are counted again, and two more there may be");
+	ok(!ibv_reg_mr(devs[0].pd, from->addr, 1, IBV_ACCESS_LOCAL_WRITE) && errno == ENOMEM,
+	   "a third is one too many");
+	ok(again && ibv_dereg_mr(again) == 0 &&
+		   (again = ibv_reg_mr(devs[0].pd, from->addr, 1, IBV_ACCESS_LOCAL_WRITE)) != NULL,
+	   "deregistered ones count no more");
+	ibv_dereg_mr(again);
+	sn_dci_fini(&dci);
+
+	limit.rlim_cur = limit.rlim_max;
+	must(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+
+	pid_t child = fork();
+
+	must(child >= 0);
+	if (child == 0) {
+		/* A program of its own: what it does to its memory is found by itself. */
+		execl("/proc/self/exe", "t_shape", "--pin-own", (char *)NULL);
+		_exit(127);
+	}
+	must(waitpid(child, &status, 0) == child);
+	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "a buffer of our own that moved: %#x",
+	   (unsigned)status);
+	sn_mem_free(from);
+	for (int i = 0; i < 4; i++)
+		sn_close(&devs[i]);
+
+	return sn_summary("pinned");
+}
+
+static int
+pinned_own(void)
+{
+	struct rlimit no_core = { 0 };
+	struct ibv_mr *from = sn_mem_new(&devs[0], LEN);
+	struct hw_target t;
+	struct hw_token to;
+
+	setrlimit(RLIMIT_CORE, &no_core);
+	sn_target_init(&t, &devs[0], LEN, all, all);
+	sn_target_token(&t, &to);
+	sn_dci_init(&dci, &devs[0], NULL);
+	sn_dci_to(&dci, &to);
+	must(mmap(from->addr, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+	     from->addr);
+	memset(from->addr, 1, LEN);
+	sn_xfer(&dci, false, &to, from, from->addr, 64);
+
+	return 3;
+}
+
 /* --reads: how many READs an initiator may have. */
 static int
 print_reads(void)
@@ -223,6 +411,7 @@ print_reads(void)
 int
 main(int argc, char **argv)
 {
+	sn_maybe_target(argc, argv);
 	for (int i = 0; i < 4; i++) {
 		char name[16];
 
@@ -231,10 +420,16 @@ main(int argc, char **argv)
 	}
 	if (argc == 2 && strcmp(argv[1], "--reads") == 0)
 		return print_reads();
+	if (argc == 2 && strcmp(argv[1], "--pin") == 0)
+		return pinned();
+	if (argc == 2 && strcmp(argv[1], "--pin-own") == 0)
+		return pinned_own();
 	test_subnets();
 	test_absent();
 	test_infiniband();
 	test_calls();
+	test_firmware();
+	test_ghost();
 	for (int i = 0; i < 4; i++)
 		sn_close(&devs[i]);
 
