@@ -114,7 +114,8 @@ tell_counts(double began)
 	       "aborted, %llu attributes; %llu refused; %llu snapshots, %llu laps of the log, %llu late "
 	       "writes, "
 	       "%llu I/O errors, %llu host blocks, %llu looks at another host's, %llu soft, %llu older "
-	       "snapshots given up, %llu maps (%llu in pieces), %llu rotten (%llu repaired, %llu healed); %llu "
+	       "snapshots given up, %llu maps (%llu in pieces), %llu rotten (%llu repaired, %llu healed); "
+	       "%llu "
 	       "times no space, %llu not now; "
 	       "%llu "
 	       "starts in storms of them\n",
