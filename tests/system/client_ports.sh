@@ -69,10 +69,30 @@ SOFTNIC_FORK=init client "fork" <<-'END'
 	                print(repr(e), flush=True)
 	                os._exit(2)
 	        buffer[:1000] = b"p" * 1000
-	        assert c.put("fork", buffer).path == "rdma"
+	        assert c.put("parent", buffer).path == "rdma"
 	        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 	        sent = bytes(buffer)
 	        buffer[:] = bytes(len(buffer))
-	        assert c.get_into("fork", buffer).path == "rdma" and buffer == sent and buffer[:1000] == b"p" * 1000
+	        assert c.get_into("parent", buffer).path == "rdma" and buffer == sent and buffer[:1000] == b"p" * 1000
+END
+# The address of a port changes under a client, and comes back in another row: one request finds out, and none goes over HTTP.
+export CTL=$BUILD/softnicctl
+SOFTNIC_RETRY_US=20000 client "an address that changes" <<-'END'
+	import gantry, os, subprocess
+	def gid(*words):
+	    subprocess.run([os.environ["CTL"], "gid", "mlx5_5", *words], check=True)
+	with gantry.Client(os.environ["URL_S3"] + "/bkt", device="mlx5_5", require_rdma=True) as c:
+	    buffer = bytearray(os.urandom(300000))
+	    with c.register(buffer):
+	        asked = []
+	        for change in (), (("del", "10.1.1.9"), ("add", "10.1.1.77/24")), (("add", "10.1.1.9/24"), ("del", "10.1.1.77")):
+	            for words in change:
+	                gid(*words)
+	            for i in range(3):
+	                result = c.put("moved", buffer)
+	                assert result.path == "rdma", result
+	                asked.append(result.requests)
+	            assert c.get("moved") == buffer
+	assert asked == [1, 1, 1, 2, 1, 1, 2, 1, 1], asked
 END
 assert_alive
