@@ -49,6 +49,7 @@ struct dirs {
 
 static struct file files[SIM_FILES];
 static bool bad[SIM_FILES][FILE_PAGES]; /* cannot be read until it is written */
+static bool holds_data[SIM_FILES];      /* a segment */
 static struct dirs dirs[DIRS_MAX];      /* [0] is durable, the last is what programs see */
 static int dir_nr;
 static struct sim_io inflight[INFLIGHT_MAX], late[INFLIGHT_MAX];
@@ -127,6 +128,10 @@ simdisk_find(const char *name)
 		return FILE_SUPER;
 	if (strcmp(name, "log") == 0)
 		return FILE_LOG;
+	if (strcmp(name, "super2") == 0)
+		return FILE_SUPER2;
+	if (strcmp(name, "super.new") == 0 || strcmp(name, "super2.new") == 0)
+		return FILE_SUPER_NEW;
 	if (sscanf(name, "seg-%u%n", &seg, (int *)&n) == 1 && seg < SEGS_MAX)
 		return FILE_SEG + (int)seg + (strcmp(name + n, ".new") == 0 ? SEGS_MAX : 0);
 	return -1;
@@ -186,6 +191,7 @@ simdisk_create(int name)
 			continue;
 		file_clear(&files[i]);
 		dir_change()->file[name] = (int8_t)i;
+		holds_data[i] = name >= FILE_SEG;
 		return;
 	}
 	check(!"too many files");
@@ -465,9 +471,9 @@ perform(struct sim_io *io)
 					       : prof.eio_flush;
 	bool fails = sim_disk_may_fail && one_in(odds);
 
-	if (prof.data_faults_only && io->file < FILE_SEG)
+	if (prof.data_faults_only && !holds_data[io->file])
 		fails = false;
-	if (sim_disk_may_fail && io->kind != IO_FLUSH && io->file >= FILE_SEG && one_in(prof.soft))
+	if (sim_disk_may_fail && io->kind != IO_FLUSH && holds_data[io->file] && one_in(prof.soft))
 		return soft_fault(io);
 	simdisk_faults += fails;
 	counts.io_errors += fails;
