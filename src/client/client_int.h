@@ -13,6 +13,7 @@
  *     reply.c      what an answer means (pure)
  *     device.c     ports, DC targets
  *     memory.c     registrations, tokens
+ *     gpu.c        memory that the CPU cannot read
  *     targets.c    DC targets between calls
  *     ops.c        the shape of cuObjClient
  *     sign.c       AWS Signature Version 4
@@ -31,6 +32,7 @@
 #include "token/token.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -88,17 +90,22 @@ struct port {
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_srq *srq;
-	uint8_t port_num, gid_index;
-	bool is_ethernet;
+	uint8_t port_num;
+	bool is_ethernet, has_wish;
+	uint8_t wish[16]; /* the address that was asked for */
+	/* What tokens say: g->lock.  Read anew after a transfer failed. */
 	uint16_t lid;
-	int mtu; /* enum ibv_mtu */
+	uint8_t gid[16];
+	_Atomic uint8_t gid_index;
+	_Atomic unsigned changes; /* how many times that was another */
+	int mtu;                  /* enum ibv_mtu */
 	uint8_t traffic_class, service_level;
 	uint16_t pkey_index;
-	uint8_t gid[16];
 	uint64_t dc_key;
 	struct target
 		*shared; /* the target that tokens of gantry_token_get() name; lives as long as the port */
-	struct target *free; /* idle ones, for puts and gets; g->lock */
+	struct target *free;    /* idle ones, for puts and gets; g->lock */
+	struct target *retired; /* shared ones from before its address changed; g->lock */
 };
 
 /* A DC target.  A put or get has one of its own, so that destroying it ends every access of that call, and
@@ -106,6 +113,7 @@ struct port {
 struct target {
 	struct ibv_qp *qp;
 	uint32_t dctn;
+	unsigned changes; /* of its port, when it was made */
 	uint64_t made_ns; /* clock_ns() */
 	struct target *next;
 };
@@ -114,6 +122,13 @@ struct target {
  * -ENODEV. */
 int ports_open(const struct config *c, struct port *ports, int *ret_nr, char *why, size_t why_len);
 void port_close(struct port *p);
+/* The address of a port, as tokens have it. */
+struct address {
+	uint8_t gid[16], gid_index;
+	uint16_t lid;
+};
+/* Reads the port's address anew.  False: it has none now. */
+bool port_address(const struct port *p, struct address *ret);
 struct target *target_new(struct port *p);
 /* Destroys a target.  0, or -errno: it may still be reached then. */
 int target_free(struct target *t);
@@ -136,6 +151,7 @@ struct region {
 	char *ptr;
 	size_t size;
 	unsigned flags;
+	bool is_device;               /* the CPU leaves it alone */
 	int users;                    /* calls and tokens that rely on it */
 	bool is_temporary;            /* made for one call */
 	struct ibv_mr *mr[PORTS_MAX]; /* NULL where registering failed */
@@ -159,6 +175,8 @@ struct gantry {
 	/* Signatures; access_key NULL: none. */
 	char *access_key, *secret_key, *session_token, *region;
 	uint64_t max_callback_bytes;
+	gantry_copy_fn *copy; /* from and to memory of a device; NULL: none */
+	void *copy_cookie;
 	struct gantry_ops ops;
 	bool has_ops;
 	char why_no_rdma[160];
@@ -182,6 +200,7 @@ struct gantry {
 struct window {
 	struct gantry *g;
 	struct region *region;
+	bool owns_region; /* made for it alone */
 	struct port *port;
 	struct target *target;
 	char token[96];
@@ -192,10 +211,18 @@ struct region *region_get(struct gantry *g, const void *ptr, size_t size);
 void region_put(struct gantry *g, struct region *r);
 void regions_close(struct gantry *g);
 
-/* Makes a token for one call to server (server_of()): chooses a port, finds the registration or makes one with that
- * port alone, takes a target.  0, or -errno and why. */
-int window_open(struct gantry *g, uint64_t server, const void *ptr, size_t size, bool is_put,
-		struct window *w, char *why, size_t why_len);
+/* The memory of one call. */
+struct memory {
+	char *ptr;
+	size_t size;
+	struct region *region; /* registered, with a user that is this call; NULL: it is not */
+	bool is_device;        /* the CPU leaves it alone */
+};
+
+/* Makes a token for one call to server (server_of()): chooses a port, registers m with that port alone where it is not
+ * registered, takes a target.  0, or -errno and why. */
+int window_open(struct gantry *g, uint64_t server, const struct memory *m, bool is_put, struct window *w,
+		char *why, size_t why_len);
 /* Ends a call's token.  clean: the server has answered and vouches that nothing is under way.  Otherwise the
  * target is destroyed (or, if that fails, the memory deregistered): 0, or -EBUSY when neither worked. */
 int window_close(struct window *w, bool clean);
@@ -203,6 +230,20 @@ int window_close(struct window *w, bool clean);
 /* Makes a token for a callback, whose text is good for REGION_TEXTS later ones; else as gantry_token_get(). */
 int token_for_callback(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
 		       const char **ret_token, size_t *ret_len);
+
+/* ---- memory of a device: gpu.c ---- */
+
+/*
+ * Tells whether the CPU can read all of this memory, by a byte at its beginning, its end and every 2 MiB, which is as
+ * finely as memory of a device is mapped.  The kernel reads them: nothing faults.  Costs one system call.
+ */
+bool cpu_reaches(const void *ptr, size_t size);
+/* Tells the same of every page, by the process's list of mappings, which takes longer. */
+bool cpu_reaches_all(const void *ptr, size_t size);
+/* Reads that list, /proc/PID/maps: is all of [from, to) readable? */
+bool maps_reach(FILE *maps, uintptr_t from, uintptr_t to);
+/* Says in words what memory it is that the CPU leaves alone: "device memory (CUDA)". */
+const char *memory_name(const void *ptr, size_t size);
 
 /* ---- which port: choice.c ---- */
 
@@ -215,6 +256,10 @@ struct port *port_choose(struct gantry *g, const struct region *r, uint64_t serv
 bool port_avoid(struct gantry *g, const struct port *p, const struct region *r, uint64_t server);
 
 /* ---- DC targets between calls: targets.c ---- */
+
+/* Reads the address of a port anew, after something failed that named it.  True: it was another, and what is made from
+ * now on names the new one. */
+bool port_reread(struct gantry *g, struct port *p);
 
 /* Makes what the functions below need.  0 or -errno. */
 int targets_init(struct gantry *g);
@@ -308,7 +353,8 @@ struct exchange {
 	bool no_content_type;                    /* a put without any */
 	bool want_checksum;                      /* x-amz-checksum-mode: ENABLED */
 	unsigned connect_timeout_ms, timeout_ms; /* timeout 0: as long as bytes move */
-	gantry_header_fn *header;                /* or NULL: gets the headers of a 2xx */
+	bool is_device;           /* body and buffer are: what comes and goes is copied by g->copy */
+	gantry_header_fn *header; /* or NULL: gets the headers of a 2xx */
 	void *header_cookie;
 };
 
@@ -344,7 +390,7 @@ struct call {
 	struct gantry_result *res;
 	struct handle *h;
 	char *url;
-	char *ptr;
+	struct memory memory;
 	uint64_t size, offset;
 	char checksum[16]; /* put: of the bytes, when asked for */
 	struct reply r;    /* the last answer */

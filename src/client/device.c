@@ -6,6 +6,7 @@
 #include "client/client_int.h"
 
 #include "base/tclass.h"
+#include "client/gid.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -74,8 +75,9 @@ gid_rank(const struct ibv_gid_entry *e)
 	return e->gid.raw[0] == 0xfe && (e->gid.raw[1] & 0xc0) == 0x80 ? 2 : 3;
 }
 
-static bool
-choose_gid(struct ibv_context *ctx, unsigned port_num, const struct wish *w, struct port *p)
+bool
+port_gid(struct ibv_context *ctx, unsigned port_num, const uint8_t *want, uint8_t *ret_index,
+	 uint8_t ret_gid[16])
 {
 	struct ibv_gid_entry *e = calloc(GIDS_MAX, sizeof *e);
 	ssize_t nr = e ? ibv_query_gid_table(ctx, e, GIDS_MAX, 0) : 0;
@@ -86,14 +88,31 @@ choose_gid(struct ibv_context *ctx, unsigned port_num, const struct wish *w, str
 
 		if (e[i].port_num != port_num || rank <= best || e[i].gid_index > UINT8_MAX)
 			continue;
-		if (w && w->is_address && memcmp(e[i].gid.raw, w->gid, 16) != 0)
+		if (want && memcmp(e[i].gid.raw, want, 16) != 0)
 			continue;
 		best = rank;
-		p->gid_index = (uint8_t)e[i].gid_index;
-		memcpy(p->gid, e[i].gid.raw, 16);
+		*ret_index = (uint8_t)e[i].gid_index;
+		memcpy(ret_gid, e[i].gid.raw, 16);
 	}
 	free(e);
 	return best > 0;
+}
+
+static bool
+address_of(const struct port *p, struct address *ret)
+{
+	return port_gid(p->ctx, p->port_num, p->has_wish ? p->wish : NULL, &ret->gid_index, ret->gid);
+}
+
+bool
+port_address(const struct port *p, struct address *ret)
+{
+	struct ibv_port_attr attr;
+
+	if (ibv_query_port(p->ctx, p->port_num, &attr) != 0 || !address_of(p, ret))
+		return false;
+	ret->lid = p->is_ethernet ? 0 : attr.lid;
+	return true;
 }
 
 struct target *
@@ -118,14 +137,16 @@ target_new(struct port *p)
 				   .ah_attr = { .is_global = 1,
 						.port_num = p->port_num,
 						.sl = p->service_level,
-						.grh = { .sgid_index = p->gid_index,
-							 .hop_limit = HOP_LIMIT,
+						.grh = { .hop_limit = HOP_LIMIT,
 							 .traffic_class = p->traffic_class } } };
 	struct target *t = calloc(1, sizeof *t);
 	int r;
 
 	if (!t)
 		return NULL;
+	/* Before the address is read, so that one made while it changes is an old one. */
+	t->changes = p->changes;
+	rtr.ah_attr.grh.sgid_index = p->gid_index;
 	t->qp = mlx5dv_create_qp(p->ctx, &qa, &dv);
 	if (!t->qp)
 		goto fail;
@@ -160,6 +181,12 @@ void
 port_close(struct port *p)
 {
 	target_free(p->shared);
+	while (p->retired) {
+		struct target *t = p->retired;
+
+		p->retired = t->next;
+		target_free(t);
+	}
 	if (p->srq)
 		ibv_destroy_srq(p->srq);
 	if (p->cq)
@@ -191,9 +218,14 @@ port_open(struct ibv_device *dev, unsigned port_num, const struct wish *w, const
 {
 	struct ibv_srq_init_attr sa = { .attr = { .max_wr = 1, .max_sge = 1 } };
 	struct ibv_port_attr attr;
+	struct address address;
 	const char *why = NULL;
 
-	*p = (struct port){ .port_num = (uint8_t)port_num, .dc_key = c->dc_key };
+	*p = (struct port){ .port_num = (uint8_t)port_num,
+			    .dc_key = c->dc_key,
+			    .has_wish = w && w->is_address };
+	if (p->has_wish)
+		memcpy(p->wish, w->gid, sizeof p->wish);
 	snprintf(p->name, sizeof p->name, "%s:%u", ibv_get_device_name(dev), port_num);
 	p->ctx = ibv_open_device(dev);
 	if (!p->ctx)
@@ -202,12 +234,14 @@ port_open(struct ibv_device *dev, unsigned port_num, const struct wish *w, const
 		why = "does not answer";
 	else if (attr.state != IBV_PORT_ACTIVE)
 		why = "is not active";
-	else if (!choose_gid(p->ctx, port_num, w, p))
+	else if (!address_of(p, &address))
 		why = "has no such address";
 	if (why)
 		goto out;
 	p->is_ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 	p->lid = p->is_ethernet ? 0 : attr.lid;
+	p->gid_index = address.gid_index;
+	memcpy(p->gid, address.gid, sizeof p->gid);
 	if (c->pkey_index >= attr.pkey_tbl_len) {
 		why = "has no such row in its table of partitions (rdma_pkey_index)";
 		goto out;

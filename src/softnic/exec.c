@@ -106,6 +106,33 @@ ready(const struct sn_qp *qp, const struct fab_qp *t)
 	       (state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD);
 }
 
+static uint32_t
+port_mtu(const struct fab_port *port)
+{
+	uint32_t code = atomic_load(&port->mtu);
+
+	return 128u << (code ? code : (uint32_t)IBV_MTU_4096);
+}
+
+/* Packets that a port on the way has no room for are lost.  The two ends of DC must mean the same by a full packet: a target that gets
+ * another kind refuses it, an initiator that gets one does not know it for an answer.  What fits into one packet is good anyway. */
+static enum sn_step
+check_mtu(const struct sn_qp *qp, const struct sn_wqe *w, const struct fab_qp *t, struct sn_outcome *out)
+{
+	uint32_t own = 128u << atomic_load(&qp->slot->mtu), its = 128u << atomic_load(&t->mtu);
+	bool read = w->opcode == IBV_WR_RDMA_READ;
+	uint64_t packet = read ? its : own;
+
+	if (packet > w->total)
+		packet = w->total;
+	if (packet > port_mtu(sn_port(qp->ctx)) || packet > port_mtu(&sn_self.fab->port[t->dev]))
+		return drop(out);
+	if (own == its || w->total <= (own < its ? own : its))
+		return SN_STEP_DONE;
+
+	return read ? drop(out) : fail(out, IBV_WC_REM_INV_REQ_ERR, SN_VE_REM_INV);
+}
+
 /* DONE: the target would accept the packets. */
 static enum sn_step
 find_target(const struct sn_qp *qp, const struct sn_wqe *w, int x, struct fab_qp **ret_t,
@@ -130,7 +157,7 @@ find_target(const struct sn_qp *qp, const struct sn_wqe *w, int x, struct fab_qp
 		return fail(out, IBV_WC_REM_INV_REQ_ERR, SN_VE_REM_INV);
 	*ret_t = t;
 
-	return SN_STEP_DONE;
+	return qp->type == FAB_QP_DCI ? check_mtu(qp, w, t, out) : SN_STEP_DONE;
 }
 
 static const struct fab_mr *

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define FAB_MAGIC 0x3143494e54464f53ull /* "SOFTNIC1" */
-#define FAB_VERSION 5u
+#define FAB_VERSION 6u
 
 enum {
 	FAB_PROCS = 256,
@@ -36,7 +36,8 @@ enum {
 
 enum fab_proc_state { FAB_PROC_FREE, FAB_PROC_LIVE, FAB_PROC_DEAD };
 enum fab_qp_type { FAB_QP_RC = 1, FAB_QP_DCI, FAB_QP_DCT };
-enum fab_gid_type { FAB_GID_NONE, FAB_GID_V1, FAB_GID_V2, FAB_GID_IB };
+/* NONE: this row and all behind it were never used; GONE: another address was here. */
+enum fab_gid_type { FAB_GID_NONE, FAB_GID_V1, FAB_GID_V2, FAB_GID_IB, FAB_GID_GONE };
 enum fab_hz { FAB_HZ_QP, FAB_HZ_MR, FAB_HZ_NR };
 
 struct fab_gid {
@@ -58,14 +59,20 @@ enum fab_reset {
 
 enum fab_down { FAB_DOWN_PORT = 1, FAB_DOWN_LOST = 2 };
 
+/* What else a port tells. */
+enum fab_news { FAB_NEWS_ACTIVE, FAB_NEWS_GID, FAB_NEWS_PKEY, FAB_NEWS_NR };
+
 struct fab_port {
 	_Atomic uint32_t down; /* enum fab_down; not 0: nothing passes */
 	_Atomic uint32_t
 		changes; /* goes up with each flip of FAB_DOWN_PORT, so that a quick flap is two events */
-	_Atomic uint32_t losses; /* goes up when the device is lost */
-	uint32_t reserved0;
+	_Atomic uint32_t losses;        /* goes up when the device is lost */
+	_Atomic uint32_t mtu;           /* enum ibv_mtu; 0: 4096 */
 	_Atomic uint64_t away_until_ns; /* CLOCK_MONOTONIC: nobody can open it before */
 	uint32_t lid;                   /* 0: Ethernet, else InfiniBand */
+	_Atomic uint16_t pkey;          /* 0: the usual one */
+	_Atomic uint16_t no_gids;       /* a representor: its GID table has no rows */
+	_Atomic uint32_t news[FAB_NEWS_NR];
 	uint32_t reserved;
 	char name[16]; /* of the device, where it was given another; "": mlx5_N */
 	struct fab_gid gid[FAB_GIDS];
@@ -108,7 +115,9 @@ struct fab_qp {
 	_Atomic uint32_t dest_qpn;
 	_Atomic uint32_t poke; /* softnicctl qp N fatal: the owner raises the event and clears it */
 	uint64_t dc_key;
-	uint64_t reserved[2];
+	_Atomic uint32_t mtu; /* enum ibv_mtu of its path */
+	uint32_t reserved0;
+	uint64_t reserved;
 };
 
 struct fab_mr {
@@ -241,7 +250,7 @@ struct fabric {
 };
 
 _Static_assert(sizeof(struct fab_gid) == 32, "fabric layout");
-_Static_assert(sizeof(struct fab_port) == 48 + 32 * FAB_GIDS, "fabric layout");
+_Static_assert(sizeof(struct fab_port) == 64 + 32 * FAB_GIDS, "fabric layout");
 _Static_assert(sizeof(struct fab_stats) == 64, "fabric layout");
 _Static_assert(sizeof(struct fab_proc) == 208 + 8 * FAB_HZ, "fabric layout");
 _Static_assert(sizeof(struct fab_qp) == 64, "fabric layout");

@@ -68,6 +68,8 @@ struct sn_conf {
 	int64_t retry_ns;  /* < 0: from the queue pair's timeout and retry_cnt */
 	int dckey_status;  /* enum ibv_wc_status */
 	int dc_rd_atomic;  /* the most READs that an initiator may have at once */
+	bool peer_mem;     /* SOFTNIC_PEER_MEM: memory that the CPU cannot reach is registered as well */
+	bool no_dmabuf;    /* SOFTNIC_DMABUF=0 */
 	bool debug;
 	bool no_hazard; /* negative control of the stress test */
 };
@@ -143,6 +145,7 @@ struct sn_async {
 	struct sn_event *first, **last;
 	uint32_t port_changes; /* fab_port.changes we have told the application about */
 	uint32_t losses;       /* the same of fab_port.losses */
+	uint32_t news[FAB_NEWS_NR];
 };
 
 struct sn_qp;
@@ -218,6 +221,9 @@ struct sn_ah {
 
 /* ---- reach.c: who can be reached from where ---- */
 
+/* Tells whether the row of the GID table is an address of the port. */
+bool sn_has_row(const struct fab_port *port, uint32_t index);
+
 struct sn_dest sn_dest_of(const struct ibv_ah_attr *a);
 /* Tells whether what the kernel looks at in an address vector is right for the port. */
 bool sn_good_av(const struct sn_ctx *ctx, const struct ibv_ah_attr *a);
@@ -254,6 +260,8 @@ bool sn_fault_in(const void *addr, size_t len, bool write);
 struct sn_mr {
 	struct ibv_mr mr;
 	struct fab_mr *slot;
+	void *map; /* of a dma-buf, or of memory of another driver; NULL: the program's own */
+	size_t map_len;
 };
 
 void sn_ctx_ops(struct sn_ctx *ctx); /* fills the tables that inline functions call through */

@@ -148,6 +148,8 @@ remember(struct sn_qp *qp, const struct ibv_qp_attr *a, int mask)
 		atomic_store(&qp->slot->access, a->qp_access_flags);
 	if (mask & IBV_QP_DEST_QPN)
 		atomic_store(&qp->slot->dest_qpn, a->dest_qp_num);
+	if (mask & IBV_QP_PATH_MTU)
+		atomic_store(&qp->slot->mtu, a->path_mtu);
 }
 
 static void

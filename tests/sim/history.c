@@ -52,6 +52,16 @@ super_place(const struct super *sb, uint32_t i, uint64_t *ret_off)
 
 static struct super formatted;
 
+/* The log and the superblocks are flushed themselves whenever they are written. */
+static void
+copied(enum odd how, uint32_t one_of)
+{
+	for (int name = 0; !prof.is_device && name < FILE_SEG + SEGS_MAX; name++) {
+		if (simdisk_exists(name))
+			simdisk_copied(simdisk_open(name), how, one_of);
+	}
+}
+
 static void
 format(void)
 {
@@ -99,6 +109,8 @@ format(void)
 		simdisk_put(simdisk_open(FILE_SEG + i), sb.geo.seg_bytes - PAGE, zero, PAGE);
 	}
 	simdisk_sync_dir();
+	if (prof.copied)
+		copied(prof.copied_how, prof.copied);
 }
 
 /* ---- damage that no rule of writing prevents ---- */
@@ -365,6 +377,8 @@ start(bool calm, uint64_t life)
 	enum end how = choose_end();
 
 	open_result = 0;
+	if (one_in(prof.copied_again))
+		copied(ODD_SHARED, prof.copied);
 	simdisk_faults = calm ? simdisk_faults : 0;
 	simdisk_soft = calm ? simdisk_soft : 0;
 	faults_at_start = simdisk_faults + simdisk_soft;

@@ -83,8 +83,6 @@ rm -r "$T/conf.d"
 # ---- devices ----
 try 0 nic "$G" --list-devices
 shows mlx5_0
-try 69 nic "$G" -c "$T/gantryd.yaml" -o 'rdma.devices=[mlx5_7]'
-says mlx5_7
 
 # ---- store: no store is 74 or 69, made once, not over data ----
 mkdir -p "$T/disk0"

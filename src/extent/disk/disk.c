@@ -148,8 +148,8 @@ disk_flush_sync(struct disk *d, struct ring *r)
 {
 	int e = disk_flush_file(d, r, d->log_fd);
 
-	for (uint32_t i = 0; e == 0 && d->flush_all && i < d->geo.seg_nr; i++) {
-		if (d->seg_fd[i] >= 0)
+	for (uint32_t i = 0; e == 0 && disk_flushes_any(d) && i < d->geo.seg_nr; i++) {
+		if (d->seg_fd[i] >= 0 && disk_flushes_own(d, i))
 			e = disk_flush_file(d, r, d->seg_fd[i]);
 	}
 	atomic_fetch_add(&d->stats.flushes, 1);
@@ -346,7 +346,8 @@ open_segments(struct disk *d, uint64_t until_ns, char *err, size_t err_len)
 
 	d->seg_fd = malloc(d->geo.seg_nr * sizeof *d->seg_fd);
 	d->seg_dirty = calloc(d->geo.seg_nr, sizeof *d->seg_dirty);
-	if (!d->seg_fd || !d->seg_dirty)
+	d->seg_odd = calloc(d->geo.seg_nr, sizeof *d->seg_odd);
+	if (!d->seg_fd || !d->seg_dirty || !d->seg_odd)
 		return disk_refuse(err, err_len, -ENOMEM, "%s: no memory", d->path);
 	for (uint32_t i = 0; i < d->geo.seg_nr; i++)
 		d->seg_fd[i] = d->is_device ? d->log_fd : -1;
@@ -424,6 +425,9 @@ disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint
 	if (e == 0 && size < (d->is_device ? d->geo.size_bytes : d->geo.log_bytes))
 		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s is shorter than it was made",
 				   d->path, d->is_device ? "the device" : "log");
+	if (e == 0 && (e = disk_layout_begin(d, r)) < 0)
+		return disk_refuse(err, err_len, e, "%s: cannot flush the segments, or look how they lie: %s",
+				   d->path, strerror(-e));
 	return e == 0 ? make_alloc(d) : e;
 }
 
@@ -434,6 +438,7 @@ disk_fini(struct disk *d)
 		file_close(d->seg_fd[i]);
 	free(d->seg_fd);
 	free((void *)d->seg_dirty);
+	free((void *)d->seg_odd);
 	for (int i = 0; i < 2 && !d->is_device; i++)
 		file_close(d->super_fd[i]);
 	file_close(d->log_fd);

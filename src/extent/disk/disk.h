@@ -23,6 +23,7 @@
 
 #include "extent/disk/alloc.h"
 #include "extent/disk/format.h"
+#include "extent/disk/rules.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -45,16 +46,31 @@ disk_took(struct disk_stats *st, enum disk_io io, uint64_t ns)
 	atomic_fetch_add_explicit(&st->latency[io].sum_ns, ns, memory_order_relaxed);
 }
 
+/* Where disk_layout_work() is; the helper's, but for odd_nr. */
+struct layout {
+	_Atomic uint32_t odd_nr;    /* segments that are odd */
+	uint32_t told_nr;           /* of which the log has said it */
+	uint32_t seg;               /* looked at, up to off */
+	uint64_t off, round_ns;     /* when this round began */
+	uint32_t mend_seg;          /* mended, up to mend_off */
+	uint64_t mend_off, mend_ns; /* not before that */
+	bool told_error;
+	_Atomic bool is_through; /* a pass has mended what it could */
+};
+
 struct disk {
 	char path[256];
 	struct geometry geo;
 	bool is_device;
-	bool flush_all;      /* one flush does not cover the disk: every touched file is flushed */
+	bool flush_all; /* one flush does not cover the disk: every touched file is flushed */
+	struct layout layout;
 	uint32_t inline_max; /* a directory's I/O goes by_worker (ring.h) when that much is queued */
 	int dir_fd, log_fd;
-	int super_fd[2];         /* -1: lost */
-	int *seg_fd;             /* geo.seg_nr, -1: not there */
-	_Atomic bool *seg_dirty; /* flush_all only */
+	int super_fd[2]; /* -1: lost */
+	int *seg_fd;     /* geo.seg_nr, -1: not there */
+	/* A directory's: written to since it was last flushed itself (if ever); and it has to be, as the file system
+	 * has no place of its own for all of it. */
+	_Atomic bool *seg_dirty, *seg_odd;
 	uint64_t super_off[2], log_off,
 		seg_off; /* byte offsets in their file; seg_off: of segment 0 on a device */
 	struct super sb; /* start's, then the helper's */
@@ -89,7 +105,7 @@ int disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, 
 void disk_fini(struct disk *d);
 /* Opens a block device, of which there is one open description; waits for whoever has it until then. */
 int disk_open_device(const char *path, uint64_t until_ns);
-/* Flushes all that was written, or one file.  What it covers is lost when it fails: the disk has failed then. */
+/* Flushes all that was written, or one file; a failure fails the disk. */
 int disk_flush_sync(struct disk *d, struct ring *r);
 int disk_flush_file(struct disk *d, struct ring *r, int fd);
 /* Makes a file of that many zeros in the directory, locked: written whole under another name, then renamed, so that
@@ -127,6 +143,38 @@ int disk_upgrade(struct disk *d, struct ring *r);
 /* Looks for a second superblock at the end of a device of that size, of which the first is lost.  0, -ENOENT or
  * -errno. */
 int super_scan(struct ring *r, int fd, uint64_t size_bytes, struct super *ret_super);
+
+/* ---- layout.c: how the file system has the segments ---- */
+
+/* Tells whether a segment has to be flushed itself when it was touched. */
+static inline bool
+disk_flushes_own(const struct disk *d, uint32_t seg)
+{
+	return d->flush_all || (atomic_load(&d->seg_odd[seg]) && RULE_TOUCHED_FILES_FLUSHED);
+}
+
+/* Tells whether there are any. */
+static inline bool
+disk_flushes_any(const struct disk *d)
+{
+	return d->flush_all || atomic_load(&d->layout.odd_nr);
+}
+
+/* Notes that a write to a segment is over: a flush that began before would not cover it. */
+static inline void
+disk_touched(struct disk *d, uint32_t seg)
+{
+	if (!d->is_device && !atomic_load(&d->seg_dirty[seg]))
+		atomic_store(&d->seg_dirty[seg], true);
+}
+
+/* Flushes and looks at all of them.  At start, when nothing is written. */
+int disk_layout_begin(struct disk *d, struct ring *r);
+/* Notes what is in use.  At the end of the start, before anybody writes.  0 or -ENOMEM. */
+int disk_layout_in_use(struct disk *d);
+/* Looks at some of them, and mends a piece of one that is odd.  Returns when it wants to be called again
+ * (helper.h).  Helper thread. */
+uint64_t disk_layout_work(struct disk *d, struct ring *r);
 
 /* ---- segment.c: segments made ready ahead of need ---- */
 
