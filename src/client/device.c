@@ -256,7 +256,9 @@ port_open(struct ibv_device *dev, unsigned port_num, const struct wish *w, const
 	}
 	p->shared = target_new(p);
 	if (!p->shared)
-		why = "cannot do DC (dynamically connected) transport";
+		why = errno == EOPNOTSUPP
+			      ? "makes no DC targets (a bonded port needs firmware that has lag_dct)"
+			      : "cannot do DC (dynamically connected) transport";
 out:
 	if (why)
 		port_close(p);

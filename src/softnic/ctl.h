@@ -19,6 +19,8 @@ void ctl_print_duration(const char *key, uint64_t ns); /* " KEY=20ms"; nothing f
 /* Does softnicctl port DEV WORD... */
 int ctl_port_word(int dev, int argc, char **argv);
 int ctl_cmd_gid(int argc, char **argv);
+int ctl_cmd_firmware(int argc, char **argv);
+int ctl_cmd_profile(int argc, char **argv);
 int ctl_cmd_reach(int argc, char **argv);
 int ctl_cmd_route(int argc, char **argv);
 int ctl_cmd_rule(int argc, char **argv);

@@ -115,10 +115,13 @@ struct fab_qp {
 	_Atomic uint32_t dest_qpn;
 	_Atomic uint32_t poke; /* softnicctl qp N fatal: the owner raises the event and clears it */
 	uint64_t dc_key;
-	_Atomic uint32_t mtu; /* enum ibv_mtu of its path */
-	uint32_t reserved0;
+	_Atomic uint32_t mtu;   /* enum ibv_mtu of its path */
+	_Atomic uint32_t marks; /* FAB_MARKS() of its own vector: of what a target answers */
 	uint64_t reserved;
 };
+
+/* How packets are marked: traffic class, service level, and the row of the source in the GID table. */
+#define FAB_MARKS(class, level, row) ((uint32_t)(class) | (uint32_t)(level) << 8 | (uint32_t)(row) << 16)
 
 struct fab_mr {
 	_Atomic uint32_t key; /* index << 8 | generation; 0 when nobody may reach it */
@@ -150,6 +153,7 @@ enum fab_op {
 	FAB_OP_MODIFY_QP,
 	FAB_OP_DESTROY_QP,
 	FAB_OP_DEREG_MR,
+	FAB_OP_CREATE_DCT,
 	FAB_OP_NR
 };
 
@@ -238,8 +242,11 @@ struct fabric {
 	_Atomic uint32_t reach;        /* enum fab_reach */
 	uint32_t reserved2;
 	_Atomic uint64_t
-		absent_ns; /* how long a neighbour that is not there is asked for; 0: no such check */
-	uint64_t reserved3[4];
+		absent_ns;         /* how long a neighbour that is not there is asked for; 0: no such check */
+	_Atomic uint64_t call_ns;  /* how long the firmware takes for a command */
+	_Atomic uint64_t ghost_ns; /* how long after the change to ERR bytes of a WRITE may land */
+	_Atomic uint64_t qps_max;  /* queue pairs of a device; 0: as many as there is room for */
+	uint64_t reserved3;
 	struct fab_port port[FAB_DEVS];
 	struct fab_rule rule[FAB_RULES];
 	struct fab_route route[FAB_ROUTES];
@@ -286,6 +293,9 @@ bool fab_prefix_equal(const uint8_t a[16], const uint8_t b[16], uint32_t bits);
 /* Parses an address, IPv4 as v4-mapped, with or without /PREFIX; *ret_prefix: what a subnet of that kind usually has where none
  * is given. */
 bool fab_parse_net(const char *s, uint8_t raw[16], uint32_t *ret_prefix);
+
+/* Makes the fabric as networks are, or as softnic is otherwise: see profile in softnicctl(8). */
+void fab_profile(struct fabric *f, bool realistic);
 
 /* Wakes every watcher after a change of a port or a poke. */
 void fab_event(struct fabric *f);

@@ -50,6 +50,8 @@ fill_device(struct sn_ctx *ctx, struct ibv_device_attr *a)
 		.local_ca_ack_delay = 16,
 		.phys_port_cnt = 1,
 	};
+	if (atomic_load(&sn_self.fab->qps_max))
+		a->max_qp = (int)atomic_load(&sn_self.fab->qps_max);
 }
 
 SN_EXPORT int

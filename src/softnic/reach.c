@@ -50,7 +50,12 @@ has_route(const struct fab_port *port, uint32_t dev, const uint8_t gid[16])
 struct sn_dest
 sn_dest_of(const struct ibv_ah_attr *a)
 {
-	struct sn_dest to = { .dlid = a->dlid, .is_global = a->is_global };
+	bool is_global = a->is_global;
+	struct sn_dest to = { .dlid = a->dlid,
+			      .is_global = is_global,
+			      .marks = FAB_MARKS(is_global ? a->grh.traffic_class : 0, a->sl,
+						 is_global ? a->grh.sgid_index : 0),
+			      .flow_label = is_global ? a->grh.flow_label : 0 };
 
 	memcpy(to.dgid, a->grh.dgid.raw, 16);
 

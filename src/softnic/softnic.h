@@ -212,6 +212,8 @@ struct sn_dest {
 	uint8_t dgid[16];
 	uint16_t dlid;
 	bool is_global;
+	uint32_t marks; /* FAB_MARKS() */
+	uint32_t flow_label;
 };
 
 struct sn_ah {
@@ -408,6 +410,7 @@ struct sn_qp {
 	_Atomic uint32_t freed;
 	uint64_t off; /* bytes of the work request at next that are done */
 	bool busy, parked;
+	bool haunted;        /* since the change to ERR one ghost is on its way */
 	bool marked;         /* the work request at next has been through sn_mark_begin() */
 	uint64_t give_up_ns; /* of the work request at next; 0: no drop seen yet */
 	enum ibv_qp_state state;
@@ -481,6 +484,9 @@ enum sn_step sn_exec_step(struct sn_qp *qp, const struct sn_wqe *w, struct sn_ou
 #define SN_NO_FLIP UINT64_MAX
 enum sn_step sn_exec_piece(struct sn_qp *qp, const struct sn_wqe *w, uint64_t at, uint64_t len,
 			   uint64_t flip_at, struct sn_outcome *ret_out);
+
+/* Lets bytes of a WRITE that is being flushed land later, as packets do that the network still has; under qp->lock. */
+void sn_exec_ghost(const struct sn_qp *qp, const struct sn_wqe *w);
 
 /*
  * Tells whether the fabric has fault rules or a trace (fault.c, trace.c).  A work request is marked when its

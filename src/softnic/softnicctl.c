@@ -30,6 +30,8 @@ ctl_usage(void)
 	      "is asked for\n"
 	      "       softnicctl route [add|del DEV NET]            what a device reaches beside its "
 	      "subnets\n"
+	      "       softnicctl firmware [call=TIME] [ghost=TIME] [qps=N]   how long commands take, ...\n"
+	      "       softnicctl profile realistic|flat             all of that, and subnets\n"
 	      "       softnicctl rule add WORD...     a fault; rule list, rule del N, rule clear\n"
 	      "       softnicctl trace on FILE [RECORDS] | off | show FILE\n"
 	      "       softnicctl stats [--json] [PID] what each process moved, as initiator\n"
@@ -442,10 +444,11 @@ main(int argc, char **argv)
 		const char *name;
 		int (*run)(int argc, char **argv);
 	} cmds[] = {
-		{ "port", cmd_port },       { "device", cmd_device }, { "rule", ctl_cmd_rule },
-		{ "trace", ctl_cmd_trace }, { "stats", cmd_stats },   { "qp", cmd_qp },
-		{ "reset", cmd_reset },     { "clean", cmd_reset },   { "reach", ctl_cmd_reach },
-		{ "route", ctl_cmd_route }, { "gid", ctl_cmd_gid },
+		{ "port", cmd_port },       { "device", cmd_device },         { "rule", ctl_cmd_rule },
+		{ "trace", ctl_cmd_trace }, { "stats", cmd_stats },           { "qp", cmd_qp },
+		{ "reset", cmd_reset },     { "clean", cmd_reset },           { "reach", ctl_cmd_reach },
+		{ "route", ctl_cmd_route }, { "firmware", ctl_cmd_firmware }, { "profile", ctl_cmd_profile },
+		{ "gid", ctl_cmd_gid },
 	};
 
 	for (size_t i = 0; argc > 1 && i < sizeof(cmds) / sizeof(cmds[0]); i++) {

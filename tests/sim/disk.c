@@ -146,6 +146,9 @@ simdisk_find(const char *name)
 		return FILE_SUPER2;
 	if (strcmp(name, "super.new") == 0 || strcmp(name, "super2.new") == 0)
 		return FILE_SUPER_NEW;
+
+	if (strcmp(name, "host") == 0)
+		return FILE_HOST;
 	if (sscanf(name, "seg-%u%n", &seg, (int *)&n) == 1 && seg < SEGS_MAX)
 		return FILE_SEG + (int)seg + (strcmp(name + n, ".new") == 0 ? SEGS_MAX : 0);
 	return -1;

@@ -373,6 +373,9 @@ test_create_limits(void)
 	a.cap.max_send_wr = 40000;
 	ok(!mlx5dv_create_qp(dev.ctx, &a, &m), "40000 slots are refused");
 	a.cap.max_send_wr = 4;
+	a.cap.max_recv_wr = 1;
+	ok(!mlx5dv_create_qp(dev.ctx, &a, &m) && errno == EINVAL, "an initiator that receives is refused");
+	a.cap.max_recv_wr = 0;
 	m.comp_mask = 0;
 	ok(!mlx5dv_create_qp(dev.ctx, &a, &m), "a driver queue pair must say which");
 	m.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC;

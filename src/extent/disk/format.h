@@ -39,7 +39,9 @@
 #define FMT_SUPER_OLD_OFF FMT_SUPER_BYTES         /* where the second one was then */
 #define FMT_DEVICE_HEAD_BYTES ((uint64_t)1 << 20) /* in front of the log on a device */
 #define FMT_DEVICE_TAIL_BYTES                                                                                \
-	((uint64_t)2 << 20)                /* the end of a device, where the second superblock begins */
+	((uint64_t)2 << 20) /* the end of a device, where the second superblock begins */
+
+#define FMT_HOST_OFF ((uint64_t)256 << 10) /* of the host block (host.h) on a device, within that head */
 #define PART_BYTES_MAX ((uint64_t)1 << 48) /* sanity bound */
 #define FMT_CRC_BLOCK_MAX (FMT_CHUNK_BYTES / STORE_GRANULE * 8)
 
@@ -93,8 +95,9 @@ geo_units(const struct geometry *g)
 }
 /* Tells whether an extent is not empty, and on the disk. */
 bool ext_ok(uint64_t ext, const struct geometry *g);
-/* Chooses the numbers for a disk of that size.  0 or -ENOSPC (too small). */
-int geo_choose(uint64_t size_bytes, struct geometry *ret_geo);
+/* Chooses the numbers for a disk of that size and an index of at most so many bytes in memory (0: nobody knows).
+ * 0 or -ENOSPC (too small). */
+int geo_choose(uint64_t size_bytes, uint64_t index_bytes, struct geometry *ret_geo);
 /* Returns where the second superblock of a device lies: at its formatted end, or, where segments of an earlier
  * format version reach into that, behind the first one. */
 uint64_t geo_second_off(const struct geometry *g);

@@ -46,7 +46,8 @@ is_ours(const char *name)
 
 	return strcmp(name, "super") == 0 || strcmp(name, "super2") == 0 || strcmp(name, "log") == 0 ||
 	       strcmp(name, "log.new") == 0 || strcmp(name, "super.new") == 0 ||
-	       strcmp(name, "super2.new") == 0 || sscanf(name, "seg-%u", &seg) == 1;
+	       strcmp(name, "super2.new") == 0 || strcmp(name, "host") == 0 ||
+	       sscanf(name, "seg-%u", &seg) == 1;
 }
 
 static int
@@ -74,12 +75,24 @@ one_of_ours(void *cookie, const char *name)
 	return 1;
 }
 
+/* With force: another host may use what is there. */
+static int
+ask_for_host(int fd, uint64_t off, const char *path, struct ring *r, char *err, size_t err_len)
+{
+	struct host h;
+
+	host_init(&h);
+	h.fd = fd;
+	h.off = off;
+	return host_wait(&h, r, path, err, err_len);
+}
+
 /* With force: what an older store left, after making sure that nobody uses it. */
 static int
-wipe_directory(int dir_fd, const char *path, char *err, size_t err_len)
+wipe_directory(int dir_fd, const char *path, struct ring *r, char *err, size_t err_len)
 {
 	struct wipe w = { .dir_fd = dir_fd };
-	int fd[2], e = 0;
+	int fd[2], host_fd, e = 0;
 
 	for (int i = 0; i < 2; i++) {
 		fd[i] = file_open(dir_fd, super_names[i], false);
@@ -89,7 +102,16 @@ wipe_directory(int dir_fd, const char *path, char *err, size_t err_len)
 	if (e < 0) {
 		file_close(fd[0]);
 		file_close(fd[1]);
-		return disk_refuse(err, err_len, e, "%s: in use", path);
+		return disk_refuse(err, err_len, e, "%s: in use by another process; stop gantryd first",
+				   path);
+	}
+	host_fd = file_open(dir_fd, "host", false);
+	e = host_fd < 0 ? 0 : ask_for_host(host_fd, 0, path, r, err, err_len);
+	file_close(host_fd);
+	if (e < 0) {
+		file_close(fd[0]);
+		file_close(fd[1]);
+		return e;
 	}
 	/* One at a time: a directory must not change while it is read. */
 	while ((e = file_each(dir_fd, one_of_ours, &w)) == 1) {
@@ -105,7 +127,7 @@ wipe_directory(int dir_fd, const char *path, char *err, size_t err_len)
 
 /* A file, written whole; closed again. */
 static int
-write_file(int dir_fd, const char *name, uint64_t bytes, struct ring *r)
+write_file(int dir_fd, const char *name, uint64_t bytes, const uint8_t *disk_uuid, struct ring *r)
 {
 	char tmp[48];
 	int fd, e;
@@ -116,6 +138,7 @@ write_file(int dir_fd, const char *name, uint64_t bytes, struct ring *r)
 	if (fd < 0)
 		return fd;
 	e = sync_zero(r, fd, 0, bytes);
+	disk_mark(disk_uuid, fd, name);
 	if (e == 0)
 		e = file_fsync(fd);
 	if (e == 0)
@@ -165,7 +188,7 @@ write_super_file(int dir_fd, const char *name, struct super *sb, bool is_first, 
 	int fd, e;
 
 	snprintf(tmp, sizeof tmp, "%s.new", name);
-	e = write_file(dir_fd, tmp, FMT_SUPER_BYTES, r);
+	e = write_file(dir_fd, tmp, FMT_SUPER_BYTES, sb->disk_uuid, r);
 	if (e < 0)
 		return e;
 	fd = file_open(dir_fd, tmp, false);
@@ -177,7 +200,8 @@ write_super_file(int dir_fd, const char *name, struct super *sb, bool is_first, 
 }
 
 static int
-format_directory(const struct store_disk_conf *dc, bool force, struct ring *r, char *err, size_t err_len)
+format_directory(const struct store_disk_conf *dc, uint64_t index_bytes, bool force, struct ring *r,
+		 char *err, size_t err_len)
 {
 	char name[64] = "";
 	struct geometry geo;
@@ -187,7 +211,7 @@ format_directory(const struct store_disk_conf *dc, bool force, struct ring *r, c
 
 	if (dc->size_bytes == 0)
 		return disk_refuse(err, err_len, -EINVAL, "%s: a directory needs a size", dc->path);
-	if (geo_choose(dc->size_bytes, &geo) < 0)
+	if (geo_choose(dc->size_bytes, index_bytes, &geo) < 0)
 		return disk_refuse(err, err_len, -EINVAL, "%s: %llu bytes are too few", dc->path,
 				   (unsigned long long)dc->size_bytes);
 	dir_fd = file_open_dir(dc->path, true);
@@ -203,7 +227,7 @@ format_directory(const struct store_disk_conf *dc, bool force, struct ring *r, c
 		e = disk_refuse(err, err_len, -EEXIST,
 				"%s: not empty (%s); --force makes a store all the same", dc->path, name);
 	else if (e >= 0)
-		e = force ? wipe_directory(dir_fd, dc->path, err, err_len) : 0;
+		e = force ? wipe_directory(dir_fd, dc->path, r, err, err_len) : 0;
 	if (e < 0)
 		goto out;
 	if (file_room(dir_fd, &room) == 0 && room < dc->size_bytes) {
@@ -214,9 +238,9 @@ format_directory(const struct store_disk_conf *dc, bool force, struct ring *r, c
 	}
 	e = first_super(&sb, &geo, false);
 	if (e == 0)
-		e = write_file(dir_fd, "log", geo.log_bytes, r);
+		e = write_file(dir_fd, "log", geo.log_bytes, sb.disk_uuid, r);
 	if (e == 0)
-		e = write_file(dir_fd, "seg-0000", geo.seg_bytes, r);
+		e = write_file(dir_fd, "seg-0000", geo.seg_bytes, sb.disk_uuid, r);
 	/* The superblocks are last: a store half made is no store. */
 	for (int i = 1; e == 0 && i >= 0; i--)
 		e = write_super_file(dir_fd, super_names[i], &sb, i == 0, r);
@@ -255,7 +279,8 @@ look_at_device(int fd, struct ring *r, uint64_t size_bytes, bool *ret_empty, boo
 }
 
 static int
-format_device(const struct store_disk_conf *dc, bool force, struct ring *r, char *err, size_t err_len)
+format_device(const struct store_disk_conf *dc, uint64_t index_bytes, bool force, struct ring *r, char *err,
+	      size_t err_len)
 {
 	int fd = disk_open_device(dc->path, clock_ns() + NS_PER_S), e;
 	struct geometry geo;
@@ -265,7 +290,9 @@ format_device(const struct store_disk_conf *dc, bool force, struct ring *r, char
 
 	if (fd < 0)
 		return disk_refuse(err, err_len, fd, "%s: %s", dc->path,
-				   fd == -EBUSY ? "in use" : strerror(-fd));
+				   fd == -EBUSY
+					   ? "in use by another process, or mounted; stop what has it first"
+					   : strerror(-fd));
 	e = file_lock(fd) < 0 ? -EBUSY : file_size(fd, &size);
 	if (e == 0)
 		e = look_at_device(fd, r, dc->size_bytes ? dc->size_bytes : size, &empty, &store, &second);
@@ -285,7 +312,11 @@ format_device(const struct store_disk_conf *dc, bool force, struct ring *r, char
 				dc->path);
 		goto out;
 	}
-	if (dc->size_bytes > size || geo_choose(dc->size_bytes ? dc->size_bytes : size, &geo) < 0) {
+	e = force ? ask_for_host(fd, FMT_HOST_OFF, dc->path, r, err, err_len) : 0;
+	if (e < 0)
+		goto out;
+	if (dc->size_bytes > size ||
+	    geo_choose(dc->size_bytes ? dc->size_bytes : size, index_bytes, &geo) < 0) {
 		e = disk_refuse(err, err_len, -EINVAL, "%s: the device has %llu bytes", dc->path,
 				(unsigned long long)size);
 		goto out;
@@ -310,15 +341,15 @@ out:
 }
 
 int
-disk_format(const struct store_disk_conf *dc, bool force, char *err, size_t err_len)
+disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, bool force, char *err, size_t err_len)
 {
 	struct ring *r;
 	int e = ring_new(&(struct ring_params){ .entries = 64 }, &r);
 
 	if (e < 0)
 		return disk_refuse(err, err_len, e, "cannot make a ring: %s", strerror(-e));
-	e = file_is_device(dc->path) ? format_device(dc, force, r, err, err_len)
-				     : format_directory(dc, force, r, err, err_len);
+	e = file_is_device(dc->path) ? format_device(dc, index_bytes, force, r, err, err_len)
+				     : format_directory(dc, index_bytes, force, r, err, err_len);
 	ring_free(r);
 	return e;
 }

@@ -33,7 +33,7 @@ struct search {
 	uint8_t *buf;
 	struct super one;                   /* the last that was read */
 	int good, old, damaged, unreadable; /* how many; old: good ones of an earlier version */
-	bool other_version;
+	bool other_version, mixed;
 	int error; /* the last of those that could not be read */
 };
 
@@ -67,6 +67,7 @@ look(struct search *s, int fd, uint64_t off)
 	s->other_version |= e == -EPROTONOSUPPORT;
 	if (e < 0)
 		return e;
+	s->mixed |= s->good && memcmp(s->one.disk_uuid, s->d->sb.disk_uuid, 16) != 0;
 	if (!s->good || is_newer(&s->one, &s->d->sb))
 		s->d->sb = s->one;
 	s->good++;
@@ -114,14 +115,20 @@ judge(const struct search *s, char *err, size_t err_len)
 	const struct disk *d = s->d;
 
 	if (s->error < 0 && !(s->good && s->unreadable))
-		return disk_refuse(err, err_len, s->error, "%s: cannot read the superblock: %s", d->path,
-				   strerror(-s->error));
+		return disk_refuse(err, err_len, s->error, "%s: cannot read the superblock: %s%s", d->path,
+				   strerror(-s->error), disk_way_out(s->error));
+	if (s->mixed)
+		return disk_refuse(
+			err, err_len, -EINVAL,
+			"%s: the two superblocks are of different disks; put back the one that belongs "
+			"here, or clear the one that does not",
+			d->path);
 	if (s->other_version)
-		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: made by another version of Gantry",
-				   d->path);
+		return disk_refuse(err, err_len, -ENOTRECOVERABLE,
+				   "%s: made by another version of Gantry; start that one", d->path);
 	if (!s->good)
 		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s", d->path,
-				   s->damaged ? "both superblocks are damaged"
+				   s->damaged ? "both superblocks are damaged; put one back from a copy"
 					      : "not a Gantry store (no superblock); --format makes one");
 	if (d->sb.table.members & (d->sb.table.members - 1))
 		return disk_refuse(err, err_len, -EINVAL,

@@ -92,6 +92,23 @@ refuse_old(const struct disk *d, char *err, size_t err_len)
 		d->path, d->sb.version, FMT_VERSION);
 }
 
+/* Somebody else may have it.  Who only reads says so and goes on. */
+static int
+ask_for_host(struct vol *vol, struct ring *r, struct recover_report *rep, char *err, size_t err_len)
+{
+	struct host *h = &vol->disk.host;
+	char who[128];
+
+	if (!rep->check_only)
+		return host_wait(h, r, vol->disk.path, err, err_len);
+	host_text(h, who, sizeof who);
+	if (who[0])
+		report(rep, "%s: %s has it open, or did not close it", vol->disk.path, who);
+	if (h->damaged)
+		report(rep, "%s: the host block is damaged; a start writes it anew", vol->disk.path);
+	return 0;
+}
+
 int
 vol_open(struct vol *vol, const struct store_disk_conf *dc, uint64_t lock_wait_ns, struct ring *r,
 	 struct recover_report *rep, char *err, size_t err_len)
@@ -100,6 +117,8 @@ vol_open(struct vol *vol, const struct store_disk_conf *dc, uint64_t lock_wait_n
 
 	if (e == 0 && vol->disk.is_old && !rep->check_only)
 		e = refuse_old(&vol->disk, err, err_len);
+	if (e == 0)
+		e = ask_for_host(vol, r, rep, err, err_len);
 	if (e == 0)
 		e = make_memory(vol);
 	if (e == 0)
@@ -124,6 +143,8 @@ vol_last_stamp(struct vol *vol, struct ring *r)
 		       d->log_off + vol->block.head.pos);
 	if (e == 0)
 		e = disk_flush_sync(d, r);
+	if (e == 0)
+		atomic_store(&d->log_seq, vol->block.head.seq);
 	if (e < 0)
 		log_warn("%s: the last stamp could not be written: %s", d->path, strerror(-e));
 }
