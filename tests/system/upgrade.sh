@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # A store that the last version of format 2 made and was killed in: objects, one of parts, an upload in progress, tags of the bucket.
 # A start refuses it with 78 and writes nothing; gantryd --upgrade makes the step, and then all of it is served and the upload goes on.
 . "$(dirname "$0")/lib.sh"
