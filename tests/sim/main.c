@@ -114,7 +114,7 @@ tell_counts(double began)
 	       "aborted, %llu attributes; %llu refused; %llu snapshots, %llu laps of the log, %llu late "
 	       "writes, "
 	       "%llu I/O errors, %llu soft, %llu older snapshots given up, %llu rotten (%llu repaired); %llu "
-	       "times no space, %llu not now; "
+	       "times no space, %llu over a quota, %llu not now; "
 	       "%llu "
 	       "starts in storms of them\n",
 	       (unsigned long long)counts.histories, seconds() - began, (unsigned long long)counts.starts,
@@ -129,7 +129,8 @@ tell_counts(double began)
 	       (unsigned long long)counts.io_errors, (unsigned long long)counts.soft,
 	       (unsigned long long)counts.given_up, (unsigned long long)counts.rots,
 	       (unsigned long long)counts.repairs, (unsigned long long)counts.no_space,
-	       (unsigned long long)counts.not_now, (unsigned long long)counts.storm_starts);
+	       (unsigned long long)counts.over_quota, (unsigned long long)counts.not_now,
+	       (unsigned long long)counts.storm_starts);
 }
 
 static int

@@ -101,6 +101,9 @@ profile_choose(uint64_t seed)
 	prof.log_bytes = (h >> 36 & 3) ? 128u << 10 : 256u << 10;
 	prof.is_device = (h >> 56 & 3) == 0;
 	prof.size_equal = (h >> 58 & 7) == 0 ? 4096 + (uint32_t)(h >> 61) * 2500 : 0;
+	if ((h >> 44 & 7) == 0)
+		prof.quota = (struct store_use){ 1 + (h >> 47 & 3), 8000 + (h >> 49 & 0xff) * 300,
+						 1 + (h >> 57 & 1) };
 	switch ((h >> 40 & 0xff) % 13) {
 	case 0: /* many small records: the log wraps */
 		prof.size_small = prof.size_mid = prof.size_large = prof.size_huge = 0;
@@ -277,6 +280,13 @@ profile_for_rule(enum sim_rule rule)
 	case SIM_TAIL_PREFIX:
 		prof.clients = CLIENTS_MAX;
 		prof.ports = 1;
+		break;
+	case SIM_QUOTA_PENDING:
+		prof.quota = (struct store_use){ 3, 20000, 1 };
+		prof.clients = CLIENTS_MAX;
+		prof.size_large = prof.size_huge = 0;
+		prof.w_upload = prof.w_del = 8;
+		prof.pre = 0;
 		break;
 	case SIM_GROW_WITH_ROOM:
 		profile_for_full();

@@ -76,6 +76,11 @@ mark_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 		e = mark(cookie, ext[i], key, len);
 	if (e == 0 && rec_map(r, &map))
 		e = mark(cookie, map.ext, key, len);
+	if (e == 0) {
+		struct replay *rp = cookie;
+
+		e = usage_start(rp->vol, rp->vol->quotas, key, len, r);
+	}
 	return e;
 }
 

@@ -26,6 +26,7 @@
 	X(DAMAGE_STOPS)                                                                                      \
 	X(EPOCH_BEFORE_SERVING)                                                                              \
 	X(TRIM_TO_PREVIOUS)                                                                                  \
+	X(QUOTA_PENDING)                                                                                     \
 	X(GROW_WITH_ROOM)                                                                                    \
 	X(FLUSH_ERRORS_SHARED)                                                                               \
 	X(FAILED_IS_FINAL)
@@ -55,6 +56,7 @@ extern bool sim_rule_on[SIM_RULE_NR];
 #define RULE_DAMAGE_STOPS sim_rule_on[SIM_DAMAGE_STOPS]
 #define RULE_EPOCH_BEFORE_SERVING sim_rule_on[SIM_EPOCH_BEFORE_SERVING]
 #define RULE_TRIM_TO_PREVIOUS sim_rule_on[SIM_TRIM_TO_PREVIOUS]
+#define RULE_QUOTA_PENDING sim_rule_on[SIM_QUOTA_PENDING]
 #define RULE_GROW_WITH_ROOM sim_rule_on[SIM_GROW_WITH_ROOM]
 #define RULE_FLUSH_ERRORS_SHARED sim_rule_on[SIM_FLUSH_ERRORS_SHARED]
 #define RULE_FAILED_IS_FINAL sim_rule_on[SIM_FAILED_IS_FINAL]
