@@ -91,19 +91,14 @@ class StorageInfo:
     shape: Optional[torch.Size] = None
 
 
-class CheckpointWriter(StorageWriter):
-    """Saves below a key, or a URL.  result: how the bytes of this rank went."""
+class _Checkpoint:
+    """What both directions have in common: where the checkpoint lies.  A plan is taken as it is."""
 
     def __init__(self, client: Client, key: str) -> None:
         super().__init__()
         self.client = client
         self.url = client.url(key).rstrip("/")
         self.result: Optional[Result] = None
-
-    def init(self, is_coordinator: bool) -> None:
-        self.result = None
-
-    set_up_storage_writer = init
 
     def reset(self, checkpoint_id: Any = None) -> None:
         if checkpoint_id is not None:
@@ -113,8 +108,17 @@ class CheckpointWriter(StorageWriter):
     def validate_checkpoint_id(cls, checkpoint_id: Any) -> bool:
         return isinstance(checkpoint_id, str)
 
-    def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
+    def prepare_local_plan(self, plan: Any) -> Any:
         return plan
+
+
+class CheckpointWriter(_Checkpoint, StorageWriter):
+    """Saves below a key, or a URL.  result: how the bytes of this rank went."""
+
+    def init(self, is_coordinator: bool) -> None:
+        self.result = None
+
+    set_up_storage_writer = init
 
     def prepare_global_plan(self, plans: List[SavePlan]) -> List[SavePlan]:
         save = time.strftime("%Y%m%dT%H%M%SZ-", time.gmtime()) + uuid.uuid4().hex[:12]
@@ -165,14 +169,11 @@ class CheckpointWriter(StorageWriter):
                 self.client.delete(f"{self.url}/{key}")
 
 
-class CheckpointReader(StorageReader):
+class CheckpointReader(_Checkpoint, StorageReader):
     """Loads what CheckpointWriter saved there.  result: how the bytes that this rank loaded came."""
 
     def __init__(self, client: Client, key: str) -> None:
-        super().__init__()
-        self.client = client
-        self.url = client.url(key).rstrip("/")
-        self.result: Optional[Result] = None
+        super().__init__(client, key)
         self._stored: Dict[MetadataIndex, StorageInfo] = {}
 
     def read_metadata(self) -> Metadata:
@@ -184,17 +185,6 @@ class CheckpointReader(StorageReader):
         self.result = None
 
     set_up_storage_reader = init
-
-    def reset(self, checkpoint_id: Any = None) -> None:
-        if checkpoint_id is not None:
-            self.url = self.client.url(str(checkpoint_id)).rstrip("/")
-
-    @classmethod
-    def validate_checkpoint_id(cls, checkpoint_id: Any) -> bool:
-        return isinstance(checkpoint_id, str)
-
-    def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
-        return plan
 
     def prepare_global_plan(self, plans: List[LoadPlan]) -> List[LoadPlan]:
         return plans

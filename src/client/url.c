@@ -28,6 +28,17 @@ encode(const char *text, size_t len, bool (*must)(unsigned char c), char *out)
 	return out;
 }
 
+static char *
+encode_new(const char *text, bool (*must)(unsigned char c))
+{
+	size_t len = strlen(text);
+	char *out = malloc(3 * len + 1);
+
+	if (out)
+		encode(text, len, must, out);
+	return out;
+}
+
 /* What can never stand in a request line; everything else is the caller's choice. */
 static bool
 never(unsigned char c)
@@ -50,12 +61,7 @@ not_in_key(unsigned char c)
 char *
 url_clean(const char *url)
 {
-	size_t len = strlen(url);
-	char *out = malloc(3 * len + 1);
-
-	if (out)
-		encode(url, len, never, out);
-	return out;
+	return encode_new(url, never);
 }
 
 bool
@@ -105,12 +111,7 @@ url_query(const char *url, const struct field *pair, int nr)
 char *
 url_encode_all(const char *text)
 {
-	size_t len = strlen(text);
-	char *out = malloc(3 * len + 1);
-
-	if (out)
-		encode(text, len, not_in_value, out);
-	return out;
+	return encode_new(text, not_in_value);
 }
 
 char *

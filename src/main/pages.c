@@ -157,10 +157,15 @@ static const struct {
 	enum stats_metric metric;
 	const char *kind; /* its label beside the disk; NULL: none */
 } number_metrics[] = {
-	{ "log_bytes", M_STORE_LOG_SIZE },  { "log_used_bytes", M_STORE_LOG_USED },
-	{ "index_bytes", M_STORE_INDEX },   { "objects", M_STORE_OBJECTS },
-	{ "commits", M_STORE_COMMITS },     { "records", M_STORE_RECORDS },
-	{ "snapshots", M_STORE_SNAPSHOTS }, { "crc_errors", M_STORE_ERRORS, "crc" },
+	{ "log_bytes", M_STORE_LOG_SIZE },
+	{ "log_used_bytes", M_STORE_LOG_USED },
+	{ "index_bytes", M_STORE_INDEX },
+	{ "objects", M_STORE_OBJECTS },
+	{ "commits", M_STORE_COMMITS },
+	{ "records", M_STORE_RECORDS },
+	{ "snapshots", M_STORE_SNAPSHOTS },
+	{ "crc_errors", M_STORE_ERRORS, "crc" },
+	{ "segments_to_rewrite", M_STORE_REWRITE },
 };
 
 static void
@@ -427,6 +432,30 @@ rails(void *cookie, FILE *out)
 	putc(']', out);
 }
 
+static int
+reach(void *cookie, const char *address, FILE *out)
+{
+	struct daemon *d = cookie;
+	const struct conf *c = daemon_conf(d);
+	struct rdma_reach reach;
+	int r = d->rdma ? rdma_reach(d->rdma, &c->rdma, address, &reach) : -EINVAL;
+
+	daemon_conf_put(c);
+	if (r < 0)
+		return 404;
+	fprintf(out, "{\"address\":");
+	json_string(out, address);
+	fprintf(out, ",\"allowed\":%s,\"rail\":", reach.allowed ? "true" : "false");
+	if (reach.rail >= 0)
+		fprintf(out, "%d", reach.rail);
+	else
+		fputs("null", out);
+	fputs(",\"text\":", out);
+	json_string(out, reach.text);
+	putc('}', out);
+	return 200;
+}
+
 static void
 quotas(void *cookie, FILE *out)
 {
@@ -674,6 +703,7 @@ pages_env(struct daemon *d, struct admin_env *ret_env)
 				       .status = status,
 				       .rails = rails,
 				       .quotas = quotas,
+				       .reach = reach,
 				       .disks = disks,
 				       .requests = requests,
 				       .request = request };

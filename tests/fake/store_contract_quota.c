@@ -242,7 +242,7 @@ sc_test_quota_patterns(void **state)
 	expect_use(0, 0, 0);
 }
 
-/* claim TM70: many at once for what one has room for: never more, and as many as fit. */
+/* Many at once for what one has room for: never more, and as many as fit. */
 void
 sc_test_quota_races(void **state)
 {

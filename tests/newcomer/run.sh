@@ -10,14 +10,7 @@ NAME=check-newcomer
 cd "$(dirname "$0")/../.." || exit 2
 # shellcheck source=tests/vm/chroot.sh
 . tests/vm/chroot.sh
-case ,${SKIP:-}, in *,newcomer,*) echo "$NAME: SKIP=newcomer"; exit 0 ;; esac
-need_root debootstrap
-debs=$(realpath "$1")
-ls "$debs"/gantryd_*.deb >/dev/null 2>&1 || die "no packages in $debs: make deb"
-T=$(mktemp -d "${TMPDIR:-/tmp}/gantry-newcomer.XXXXXX")
-trap 'rm -rf --one-file-system "$T"' EXIT
-trap 'exit 130' INT TERM
-R=$T/root
+chroot_begin newcomer "$1"
 # What the packages depend on, what the recipes' own programs are, and what a machine has: fetched once.
 # shellcheck disable=SC2046
 chroot_base "$R" systemd-standalone-sysusers systemd-standalone-tmpfiles iproute2 util-linux curl python3 python3-boto3 python3-numpy awscli rclone s3cmd restic s3fs \

@@ -41,6 +41,20 @@ sim_fail(const char *fmt, ...)
 
 /* ---- format ---- */
 
+/* The log and the superblocks are flushed themselves whenever they are written. */
+static void
+copied(enum odd how, uint32_t one_of)
+{
+	for (int i = 0; !prof.is_device && i < SEGS_MAX; i++) {
+		if (simdisk_exists(FILE_SEG + i))
+			simdisk_copied(simdisk_open(FILE_SEG + i), how, one_of);
+	}
+	if (!prof.is_device) {
+		simdisk_copied(simdisk_open(FILE_LOG), how, one_of);
+		simdisk_copied(simdisk_open(FILE_SUPER), how, one_of);
+	}
+}
+
 static void
 format(void)
 {
@@ -65,9 +79,8 @@ format(void)
 	sb.snap[0].id = 1;
 	sb.snap[0].begin = (struct log_pos){ .seq = 1, .epoch = 1 };
 	memcpy(sb.snap[0].begin.nonce, sb.nonce, 16);
-	sb.table_version = 1;
-	sb.disk_nr = 1;
-	memcpy(sb.disk_uuids[0], sb.disk_uuid, 16);
+	sb.start_no = 1;
+	super_table_of_one(&sb);
 	simdisk_create(FILE_SUPER);
 	for (int i = 0; i < 2; i++) {
 		sb.gen = 2u - (unsigned)i;
@@ -85,6 +98,8 @@ format(void)
 		simdisk_put(simdisk_open(FILE_SEG + i), sb.geo.seg_bytes - PAGE, zero, PAGE);
 	}
 	simdisk_sync_dir();
+	if (prof.copied)
+		copied(prof.copied_how, prof.copied);
 }
 
 /* ---- damage that no rule of writing prevents ---- */
@@ -340,6 +355,8 @@ start(bool calm, uint64_t life)
 	enum end how = choose_end();
 
 	open_result = 0;
+	if (one_in(prof.copied_again))
+		copied(ODD_SHARED, prof.copied);
 	simdisk_faults = calm ? simdisk_faults : 0;
 	simdisk_soft = calm ? simdisk_soft : 0;
 	faults_at_start = simdisk_faults + simdisk_soft;

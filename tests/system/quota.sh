@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# claim TM70: quotas of buckets and of grants, whoever writes: writers that race for what is left, over HTTP and by RDMA, never exceed one;
+# claim TM71: quotas of buckets and of grants, whoever writes: writers that race for what is left, over HTTP and by RDMA, never exceed one;
 # what is refused is 403 QuotaExceeded with nothing moved; they survive restarts, follow reloads, and deletes always work.
 . "$(dirname "$0")/lib.sh"
 unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN GANTRY_ADMIN

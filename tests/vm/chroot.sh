@@ -2,6 +2,8 @@
 # A Debian system in a directory, for deb.sh and run.sh; sourced.  As root, with the network: everything comes from where this machine's own
 # apt has Debian from (or GANTRY_MIRROR=URL), and is kept in $GANTRY_CACHE (~/.cache/gantry), 0.5 GB, so that the next run needs little of it.
 #
+#     chroot_begin WHAT DIRECTORY      for a check of the packages in DIRECTORY: sets debs, T (a directory of its own, removed at the end) and R, the root
+#                                      to make; ends the script where SKIP names WHAT, root is not there or no packages are
 #     chroot_base DIR [PACKAGE...]     a copy of the minimal system, with these packages, at DIR (which must not exist)
 #     in_chroot DIR COMMAND...         with /proc, /sys, /dev and the packages already fetched, in a mount namespace of its own:
 #                                      whatever happens, no mount is left behind; one at a time
@@ -94,4 +96,15 @@ need_root() {
 	local c
 	for c in "$@"; do command -v "$c" >/dev/null || die "no $c: scripts/deps chroot vm installs it"; done
 	unshare --mount true 2>/dev/null || die "this machine lets nobody make a mount namespace"
+}
+
+chroot_begin() {
+	case ,${SKIP:-}, in *,"$1",*) echo "$NAME: SKIP=$1"; exit 0 ;; esac
+	need_root debootstrap
+	debs=$(realpath "$2")
+	ls "$debs"/gantryd_*.deb >/dev/null 2>&1 || die "no packages in $debs: make deb"
+	T=$(mktemp -d "${TMPDIR:-/tmp}/gantry-$1.XXXXXX")
+	trap 'rm -rf --one-file-system "$T"' EXIT
+	trap 'exit 130' INT TERM
+	R=$T/root
 }

@@ -9,14 +9,7 @@ NAME=check-deb
 cd "$(dirname "$0")/../.." || exit 2
 # shellcheck source=tests/vm/chroot.sh
 . tests/vm/chroot.sh
-case ,${SKIP:-}, in *,deb,*) echo "$NAME: SKIP=deb"; exit 0 ;; esac
-need_root debootstrap
-debs=$(realpath "$1")
-ls "$debs"/gantryd_*.deb >/dev/null 2>&1 || die "no packages in $debs: make deb"
-T=$(mktemp -d "${TMPDIR:-/tmp}/gantry-deb.XXXXXX")
-trap 'rm -rf --one-file-system "$T"' EXIT
-trap 'exit 130' INT TERM
-R=$T/root
+chroot_begin deb "$1"
 names='python3-gantry libgantry-dev gantry-tools gantry-softnic gantryd libgantry0'
 passed=0
 ok() { passed=$((passed + 1)); echo "ok   $*"; }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define ERRORS_TOLD 20
 
@@ -90,4 +91,23 @@ batch_done(struct batch *b, struct outcome *o)
 	b->gone = b->gone || gone;
 	b->stop = b->stop || gone;
 	pthread_mutex_unlock(&b->lock);
+}
+
+bool
+batch_delete(struct batch *b, const struct place *p, const struct entry *n, const char *op, const char *file)
+{
+	struct gantry_request req = request_of(b->c);
+	struct gantry_result res = { .size = sizeof res };
+	char *url = place_url(p, n->name);
+	struct outcome o;
+
+	outcome_init(&o, op, url ? url : p->word, file);
+	if (!url || n->is_raw)
+		outcome_local(&o, -EINVAL, "%s", url ? "the name has a NUL in it" : "no memory");
+	else
+		outcome_add(&o, gantry_delete(b->c->g, url, &req, &res), &res);
+	if (o.error)
+		batch_done(b, &o);
+	free(url);
+	return !o.error;
 }

@@ -62,9 +62,8 @@ cut_weight(char *part)
 	return take_number(&digits, WEIGHT_MAX, &n) && !*digits ? (unsigned)n : 0;
 }
 
-/* 4096, 4k, 4K, 4KiB, 4kb: always powers of 1024. */
-static bool
-take_size(const char *text, uint64_t *ret)
+bool
+bench_size(const char *text, uint64_t *ret)
 {
 	static const char units[] = "kmg";
 	const char *unit;
@@ -96,44 +95,58 @@ take_sizes(const char *row, struct bench_sizes *s)
 		if (s->nr == BENCH_SIZES_MAX || !take_part(&row, '+', part, sizeof part))
 			return false;
 		s->weight[s->nr] = cut_weight(part);
-		if (!s->weight[s->nr] || !take_size(part, &s->size[s->nr]))
+		if (!s->weight[s->nr] || !bench_size(part, &s->size[s->nr]))
 			return false;
 		s->nr++;
 	}
 	return true;
 }
 
+/* Takes one part of a list, which has room for it. */
+typedef bool part_fn(struct bench_plan *p, const char *part);
+
+/* Takes the parts of a list, counted in *nr. */
+static bool
+take_list(struct bench_plan *p, const char *text, int *nr, int max, part_fn *take)
+{
+	char part[64];
+
+	*nr = 0;
+	while (text) {
+		if (*nr == max || !take_part(&text, ',', part, sizeof part) || !take(p, part))
+			return false;
+		++*nr;
+	}
+	return true;
+}
+
+static bool
+add_sizes(struct bench_plan *p, const char *part)
+{
+	return take_sizes(part, &p->sizes[p->sizes_nr]);
+}
+
 bool
 bench_plan_sizes(struct bench_plan *p, const char *text)
 {
-	char row[64];
+	return take_list(p, text, &p->sizes_nr, BENCH_LIST_MAX, add_sizes);
+}
 
-	p->sizes_nr = 0;
-	while (text) {
-		if (p->sizes_nr == BENCH_LIST_MAX || !take_part(&text, ',', row, sizeof row) ||
-		    !take_sizes(row, &p->sizes[p->sizes_nr]))
-			return false;
-		p->sizes_nr++;
-	}
+static bool
+add_at_once(struct bench_plan *p, const char *part)
+{
+	uint64_t n;
+
+	if (!take_number(&part, BENCH_AT_ONCE_MAX, &n) || *part || n == 0)
+		return false;
+	p->at_once[p->at_once_nr] = (int)n;
 	return true;
 }
 
 bool
 bench_plan_at_once(struct bench_plan *p, const char *text)
 {
-	char row[64];
-
-	p->at_once_nr = 0;
-	while (text) {
-		const char *digits = row;
-		uint64_t n;
-
-		if (p->at_once_nr == BENCH_LIST_MAX || !take_part(&text, ',', row, sizeof row) ||
-		    !take_number(&digits, BENCH_AT_ONCE_MAX, &n) || *digits || n == 0)
-			return false;
-		p->at_once[p->at_once_nr++] = (int)n;
-	}
-	return true;
+	return take_list(p, text, &p->at_once_nr, BENCH_LIST_MAX, add_at_once);
 }
 
 static bool
@@ -160,39 +173,35 @@ take_mix(const char *row, struct bench_mix *m)
 	return m->weight[BENCH_DELETE] <= m->weight[BENCH_PUT];
 }
 
+static bool
+add_mix(struct bench_plan *p, const char *part)
+{
+	return take_mix(part, &p->mix[p->mix_nr]);
+}
+
 bool
 bench_plan_mix(struct bench_plan *p, const char *text)
 {
-	char row[64];
+	return take_list(p, text, &p->mix_nr, BENCH_LIST_MAX, add_mix);
+}
 
-	p->mix_nr = 0;
-	while (text) {
-		if (p->mix_nr == BENCH_LIST_MAX || !take_part(&text, ',', row, sizeof row) ||
-		    !take_mix(row, &p->mix[p->mix_nr]))
-			return false;
-		p->mix_nr++;
-	}
+static bool
+add_way(struct bench_plan *p, const char *part)
+{
+	int way = 0;
+
+	while (way < BENCH_WAY_NR && strcasecmp(part, bench_way_name[way]) != 0)
+		way++;
+	if (way == BENCH_WAY_NR || (p->way_nr == 1 && p->way[0] == (enum bench_way)way))
+		return false;
+	p->way[p->way_nr] = (enum bench_way)way;
 	return true;
 }
 
 bool
 bench_plan_ways(struct bench_plan *p, const char *text)
 {
-	char row[16];
-
-	p->way_nr = 0;
-	while (text) {
-		int way = 0;
-
-		if (p->way_nr == BENCH_WAY_NR || !take_part(&text, ',', row, sizeof row))
-			return false;
-		while (way < BENCH_WAY_NR && strcasecmp(row, bench_way_name[way]) != 0)
-			way++;
-		if (way == BENCH_WAY_NR || (p->way_nr == 1 && p->way[0] == (enum bench_way)way))
-			return false;
-		p->way[p->way_nr++] = (enum bench_way)way;
-	}
-	return true;
+	return take_list(p, text, &p->way_nr, BENCH_WAY_NR, add_way);
 }
 
 int

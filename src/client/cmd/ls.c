@@ -85,29 +85,44 @@ list_text(const struct cmd *c, const struct place *p, const struct entry *n)
 	puts(name_shown(stdout, n->name, room, sizeof room));
 }
 
-int
-cmd_ls(struct cmd *c, const char *url)
+/* Lists a place and shows that; an exit code. */
+typedef int show_fn(const struct cmd *c, const struct place *p, const struct tree *t);
+
+static int
+show_place(struct cmd *c, const char *url, const char *delimiter, show_fn *show)
 {
 	struct place p;
 	struct tree t;
 	int rc = EXIT_OK;
 
 	place_init(&p, url);
-	if (tree_of_place(c, &p, c->recursive ? NULL : "/", &t, &rc) == 0) {
-		for (size_t i = 0; i < t.nr; i++) {
-			if (c->json)
-				list_json(&p, &t.all[i]);
-			else
-				list_text(c, &p, &t.all[i]);
-		}
-		if (!t.nr && *p.prefix) {
-			fprintf(stderr, "gantry: ls %s: nothing begins with that\n", url);
-			rc = EXIT_NOT_FOUND;
-		}
-	}
+	if (tree_of_place(c, &p, delimiter, &t, &rc) == 0)
+		rc = show(c, &p, &t);
 	tree_fini(&t);
 	place_fini(&p);
 	return rc;
+}
+
+static int
+show_list(const struct cmd *c, const struct place *p, const struct tree *t)
+{
+	for (size_t i = 0; i < t->nr; i++) {
+		if (c->json)
+			list_json(p, &t->all[i]);
+		else
+			list_text(c, p, &t->all[i]);
+	}
+	if (!t->nr && *p->prefix) {
+		fprintf(stderr, "gantry: ls %s: nothing begins with that\n", p->word);
+		return EXIT_NOT_FOUND;
+	}
+	return EXIT_OK;
+}
+
+int
+cmd_ls(struct cmd *c, const char *url)
+{
+	return show_place(c, url, c->recursive ? NULL : "/", show_list);
 }
 
 /* ---- du ---- */
@@ -164,20 +179,17 @@ print_level(const struct cmd *c, const struct place *p, const struct tree *t, in
 	}
 }
 
+static int
+show_sums(const struct cmd *c, const struct place *p, const struct tree *t)
+{
+	for (int depth = c->depth; depth > 0; depth--)
+		print_level(c, p, t, depth);
+	print_sum(c, p, "", 0, t->bytes, t->nr);
+	return EXIT_OK;
+}
+
 int
 cmd_du(struct cmd *c, const char *url)
 {
-	struct place p;
-	struct tree t;
-	int rc = EXIT_OK;
-
-	place_init(&p, url);
-	if (tree_of_place(c, &p, NULL, &t, &rc) == 0) {
-		for (int depth = c->depth; depth > 0; depth--)
-			print_level(c, &p, &t, depth);
-		print_sum(c, &p, "", 0, t.bytes, t.nr);
-	}
-	tree_fini(&t);
-	place_fini(&p);
-	return rc;
+	return show_place(c, url, NULL, show_sums);
 }

@@ -23,11 +23,8 @@ static bool
 remove_next(void *cookie, struct buffer *b)
 {
 	struct removal *r = cookie;
-	struct gantry_request req = request_of(r->c);
-	struct gantry_result res = { .size = sizeof res };
 	const struct entry *n = NULL;
-	struct outcome o;
-	char *url;
+	bool is_gone;
 
 	pthread_mutex_lock(&r->batch.lock);
 	if (r->next < r->tree.nr)
@@ -35,18 +32,10 @@ remove_next(void *cookie, struct buffer *b)
 	pthread_mutex_unlock(&r->batch.lock);
 	if (!n)
 		return false;
-	url = place_url(&r->place, n->name);
-	outcome_init(&o, "rm", url ? url : r->place.word, NULL);
-	if (!url || n->is_raw)
-		outcome_local(&o, -EINVAL, "%s", url ? "the name has a NUL in it" : "no memory");
-	else
-		outcome_add(&o, gantry_delete(r->c->g, url, &req, &res), &res);
-	if (o.error)
-		batch_done(&r->batch, &o);
+	is_gone = batch_delete(&r->batch, &r->place, n, "rm", NULL);
 	pthread_mutex_lock(&r->batch.lock);
-	r->removed += !o.error;
+	r->removed += is_gone;
 	pthread_mutex_unlock(&r->batch.lock);
-	free(url);
 	return true;
 }
 

@@ -69,19 +69,23 @@ compare_lists(struct sync *s)
 	return EXIT_OK;
 }
 
-static void
-delete_file(struct sync *s, const struct entry *n, struct outcome *o)
+static bool
+delete_file(struct sync *s, const struct entry *n)
 {
 	const char *leaf, *why;
 	int dir = name_parent(s->m.to_dir, n->name, false, &leaf, &why);
+	struct outcome o;
 
-	if (dir < 0) {
-		outcome_local(o, dir, "%s", *why ? why : strerror(-dir));
-		return;
-	}
-	if (unlinkat(dir, leaf, 0) < 0)
-		outcome_local(o, -errno, "%s", strerror(errno));
-	close(dir);
+	outcome_init(&o, "sync", s->m.to.word, n->name);
+	if (dir < 0)
+		outcome_local(&o, dir, "%s", *why ? why : strerror(-dir));
+	else if (unlinkat(dir, leaf, 0) < 0)
+		outcome_local(&o, -errno, "%s", strerror(errno));
+	if (dir >= 0)
+		close(dir);
+	if (o.error)
+		batch_done(&s->m.batch, &o);
+	return !o.error;
 }
 
 static bool
@@ -89,11 +93,8 @@ delete_next(void *cookie, struct buffer *b)
 {
 	struct sync *s = cookie;
 	struct move *m = &s->m;
-	struct gantry_result res = { .size = sizeof res };
-	struct gantry_request req = request_of(m->c);
 	const struct entry *n = NULL;
-	struct outcome o;
-	char *url;
+	bool is_gone;
 
 	pthread_mutex_lock(&m->batch.lock);
 	while (s->next < s->there.nr && !s->alone[s->next])
@@ -103,20 +104,10 @@ delete_next(void *cookie, struct buffer *b)
 	pthread_mutex_unlock(&m->batch.lock);
 	if (!n)
 		return false;
-	url = m->to.is_url ? place_url(&m->to, n->name) : NULL;
-	outcome_init(&o, "sync", url ? url : m->to.word, n->name);
-	if (!m->to.is_url)
-		delete_file(s, n, &o);
-	else if (!url || n->is_raw)
-		outcome_local(&o, -EINVAL, "%s", url ? "the name has a NUL in it" : "no memory");
-	else
-		outcome_add(&o, gantry_delete(m->c->g, url, &req, &res), &res);
-	if (o.error)
-		batch_done(&m->batch, &o);
+	is_gone = m->to.is_url ? batch_delete(&m->batch, &m->to, n, "sync", n->name) : delete_file(s, n);
 	pthread_mutex_lock(&m->batch.lock);
-	m->deleted += !o.error;
+	m->deleted += is_gone;
 	pthread_mutex_unlock(&m->batch.lock);
-	free(url);
 	return true;
 }
 

@@ -70,6 +70,9 @@ void batch_init(struct batch *b, struct cmd *c);
 bool batch_run(struct batch *b, int jobs, batch_fn *fn, void *cookie);
 /* Takes account of one thing, and tells what went wrong; further failures are only counted. */
 void batch_done(struct batch *b, struct outcome *o);
+/* Deletes the object that an entry of a place is; a failure is told, with file (which may be NULL).  True: it is gone. */
+bool batch_delete(struct batch *b, const struct place *p, const struct entry *n, const char *op,
+		  const char *file);
 void batch_fini(struct batch *b);
 
 #endif

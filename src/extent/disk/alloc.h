@@ -53,6 +53,8 @@ int alloc_mark_held(struct alloc *a, const struct extent *x);
 
 /* ---- taking and giving.  A run's calls: its port's thread; the rest: any. ---- */
 
+/* Returns the most that a run may be asked for at once: run_units. */
+uint32_t alloc_most(const struct alloc *a);
 /* Adds a run, empty, to the allocator. */
 void alloc_run_init(struct alloc *a, struct alloc_run *run);
 /* Gives the rest back and forgets the run. */
@@ -79,6 +81,17 @@ void alloc_free_held(struct alloc *a, const struct extent *x);
 void alloc_hold_back(struct alloc *a, uint64_t units);
 /* Does so if they are there; false: they are not, and nothing has changed. */
 bool alloc_hold_more(struct alloc *a, uint64_t units);
+
+/* ---- claims: one at a time, of one thread ---- */
+
+/* Remembers which units of a segment are in use, when nobody writes to any of them: until they are given back
+ * nobody will.  Once for each segment.  0 or -ENOMEM. */
+int alloc_note_old(struct alloc *a, uint32_t seg);
+/* Claims nr (<= 64) units of a segment: until the claim ends nobody else writes to those whose bits are returned.
+ * They are free, or in use since alloc_note_old(). */
+uint64_t alloc_claim(struct alloc *a, uint64_t unit, uint32_t nr);
+/* Ends the claim. */
+void alloc_unclaim(struct alloc *a);
 
 struct alloc_stats {
 	uint64_t units;     /* added */

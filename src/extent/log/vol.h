@@ -80,6 +80,7 @@ struct leader {
 	bool judges_quotas;    /* the book is locked */
 	bool has_usage;        /* something of the block is noted in it */
 	bool uploads_ended;    /* in the block that is being published */
+	uint64_t held_freed;   /* the disk's freed_nr when it was asked last */
 	uint64_t helper_mark;  /* written_bytes when the helper was rung */
 	struct vol_port *port; /* whose ring has the block or the flush */
 };
@@ -92,7 +93,7 @@ struct flush {
 		struct vol *vol;
 		struct vol_port *p;
 		uint64_t began_ns;
-	} * ops; /* 1, or 1 + seg_nr */
+	} * ops; /* 1, or a directory's 1 + seg_nr */
 	int left, error;
 	bool has_block;
 	uint64_t done; /* number of the newest flush that ended well */
@@ -107,7 +108,8 @@ struct vol {
 	struct quota_book *quotas; /* of which this is a counter; the maker's */
 	int counter;
 	struct vol_stats stats;
-	_Atomic uint64_t version; /* the newest */
+	uint64_t start_no;        /* of this start */
+	_Atomic uint64_t version; /* the newest: start number << FMT_COUNTER_BITS | counter */
 
 	/* What the volume calls of whoever made it, and with what. */
 	void *above;

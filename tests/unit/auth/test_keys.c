@@ -350,8 +350,9 @@ expect_parse(const char *grant, const char *wrong)
 static void
 quotas(void **state)
 {
-	static const char text[] = "- { access_key: AKQ, secret_key: verysecret, grants: [{ bucket: a-*, max_bytes: 1.5GiB, "
-				   "max_objects: 0 }, { bucket: b, max_uploads: 12 }, { bucket: c }] }";
+	static const char text[] =
+		"- { access_key: AKQ, secret_key: verysecret, grants: [{ bucket: a-*, max_bytes: 1.5GiB, "
+		"max_objects: 0 }, { bucket: b, max_uploads: 12 }, { bucket: c }] }";
 	struct auth_keys *keys;
 	struct auth_key_info info;
 
@@ -371,20 +372,30 @@ quotas(void **state)
 	expect_parse("bucket: b, max_uploads: 1234567890123456789012345678901234567890", "expected a number");
 }
 
+/* What any operation may be about: the object k in bkt, from there too where it is copied. */
+static struct target *
+object_target(void)
+{
+	static struct copy_source copy = { .bucket = "bkt", .bucket_len = 3 };
+	static struct list_query list;
+	static struct target t;
+
+	t = (struct target){ .copy = &copy, .list = &list };
+	strcpy(t.bucket, "bkt");
+	t.bucket_len = 3;
+	strcpy(t.key, "k");
+	t.key_len = 1;
+	return &t;
+}
+
 /* Each operation that removes or changes what is there is closed by its condition, and no other; what makes objects is
  * judged by the store. */
 static void
 operations_of_conditions(void **state)
 {
 	struct identity keeper = holder(", no_delete: true"), writer = holder(", no_overwrite: true");
-	static struct copy_source copy = { .bucket = "bkt", .bucket_len = 3 };
-	static struct list_query list;
-	static struct target t = { .copy = &copy, .list = &list };
+	struct target *t = object_target();
 
-	strcpy(t.bucket, "bkt");
-	t.bucket_len = 3;
-	strcpy(t.key, "k");
-	t.key_len = 1;
 	for (int op = OP_NONE + 1; op < OP_NR; op++) {
 		bool deletes =
 			op == OP_DELETE_OBJECT || op == OP_DELETE_BUCKET || op == OP_PUT_BUCKET_LIFECYCLE;
@@ -392,12 +403,12 @@ operations_of_conditions(void **state)
 
 		if (op == OP_POST_OBJECT) /* asked later, of who signed the form */
 			continue;
-		t.op = (enum op)op;
-		if (auth_allows(&keeper, &t) == deletes ||
-		    (deletes && auth_denial_of(&keeper, &t) != FAULT_NO_DELETE))
+		t->op = (enum op)op;
+		if (auth_allows(&keeper, t) == deletes ||
+		    (deletes && auth_denial_of(&keeper, t) != FAULT_NO_DELETE))
 			fail_msg("%s under no_delete", op_name[op]);
-		if (auth_allows(&writer, &t) == changes ||
-		    (changes && auth_denial_of(&writer, &t) != FAULT_NO_OVERWRITE))
+		if (auth_allows(&writer, t) == changes ||
+		    (changes && auth_denial_of(&writer, t) != FAULT_NO_OVERWRITE))
 			fail_msg("%s under no_overwrite", op_name[op]);
 	}
 	identity_put(&keeper);
@@ -462,25 +473,19 @@ every_operation(void **state)
 	struct identity ro = holder(", read_only: true"),
 			reader = holder(", grants: [{ bucket: bkt, read_only: true }]"),
 			other = holder(", grants: [{ bucket: elsewhere }]");
-	static struct copy_source copy = { .bucket = "bkt", .bucket_len = 3 };
-	static struct list_query list;
-	static struct target t = { .copy = &copy, .list = &list };
+	struct target *t = object_target();
 
-	strcpy(t.bucket, "bkt");
-	t.bucket_len = 3;
-	strcpy(t.key, "k");
-	t.key_len = 1;
 	for (int op = OP_NONE + 1; op < OP_NR; op++) {
 		/* Asked again for what they name. */
 		bool later = op == OP_POST_OBJECT || op == OP_OPTIONS || op == OP_LIST_BUCKETS;
 
-		t.op = (enum op)op;
+		t->op = (enum op)op;
 		if (!later)
-			assert_false(auth_allows(&other, &t));
+			assert_false(auth_allows(&other, t));
 		if (!later && op != OP_DELETE_OBJECTS && op_info[op].writes) {
-			if (auth_allows(&ro, &t) || auth_allows(&reader, &t))
+			if (auth_allows(&ro, t) || auth_allows(&reader, t))
 				fail_msg("%s is open to a reader", op_name[op]);
-		} else if (!auth_allows(&ro, &t)) {
+		} else if (!auth_allows(&ro, t)) {
 			fail_msg("%s is closed to a reader", op_name[op]);
 		}
 	}
@@ -493,10 +498,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bad_files),  cmocka_unit_test(good_files),
-		cmocka_unit_test(gids),       cmocka_unit_test(modes),
-		cmocka_unit_test(grants),     cmocka_unit_test(every_operation),
-		cmocka_unit_test(conditions), cmocka_unit_test(quotas), cmocka_unit_test(operations_of_conditions),
+		cmocka_unit_test(bad_files),
+		cmocka_unit_test(good_files),
+		cmocka_unit_test(gids),
+		cmocka_unit_test(modes),
+		cmocka_unit_test(grants),
+		cmocka_unit_test(every_operation),
+		cmocka_unit_test(conditions),
+		cmocka_unit_test(quotas),
+		cmocka_unit_test(operations_of_conditions),
 		cmocka_unit_test(from),
 	};
 

@@ -2,7 +2,9 @@
 LINK-extent/test_books := fault_ring
 LINK-extent/test_contract := store_contract
 LINK-extent/test_faults := fault_ring
+LINK-extent/test_layout := fault_ring
 LINK-extent/test_power := fault_ring
 LINK-extent/test_sectors := fault_ring
 LINK-extent/test_space := fault_ring hook_alloc
+LINK-extent/test_starts := fault_ring
 LINK-extent/test_xio := fault_ring

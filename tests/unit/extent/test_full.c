@@ -5,82 +5,26 @@
  */
 #include "extent/engine.h"
 #include "fixture.h"
+#include "many.h"
 
 #define DISK (48 * MIB)
-#define INFLIGHT 32
 #define ATTRS 11000u
 
-static struct put {
-	struct store_put put;
-	struct store_commit sc;
-	bool busy;
-} slots[INFLIGHT];
-static unsigned busy_nr;
-static uint64_t taken, full, later;
+static const char *
+small_name(char name[MANY_NAME], uint64_t i)
+{
+	snprintf(name, MANY_NAME, "small-%06llu", (unsigned long long)i);
+	return name;
+}
+
 static char attrs[ATTRS];
+static struct many small;
 
 static int
 setup(void **state)
 {
-	taken = full = later = 0;
+	small = (struct many){ .at_once = 32, .name = small_name, .attrs = attrs, .attrs_len = ATTRS };
 	return make_store(DISK);
-}
-
-static void
-on_small(struct store_op *op)
-{
-	struct put *p = (struct put *)((char *)op - offsetof(struct put, put.op));
-
-	p->busy = false;
-	busy_nr--;
-	taken += op->result == 0;
-	full += op->result == -ENOSPC;
-	later += op->result == -EAGAIN;
-	assert_true(op->result == 0 || op->result == -ENOSPC || op->result == -EAGAIN);
-}
-
-static const char *
-small_name(char name[32], uint64_t i)
-{
-	snprintf(name, 32, "small-%06llu", (unsigned long long)i);
-	return name;
-}
-
-/* Objects without data until `enough` are there, or many in a row are refused.  How many names were tried. */
-static uint64_t
-put_small(uint64_t from, uint64_t enough)
-{
-	uint64_t n = from, before = full, until = taken + enough;
-
-	while (full < before + 100 && taken < until) {
-		for (int i = 0; i < INFLIGHT; i++) {
-			struct put *p = &slots[i];
-			struct store_key k;
-			char name[32];
-
-			if (p->busy)
-				continue;
-			k = key_of("b", small_name(name, n++));
-			p->put.op.done = on_small;
-			p->sc = (struct store_commit){ .inline_data = "x", .inline_len = 1 };
-			p->sc.meta.attrs = attrs;
-			p->sc.meta.attrs_len = ATTRS;
-			p->busy = true;
-			busy_nr++;
-			if (store_put_init(l.p, &p->put, &k, 1) < 0 ||
-			    store_put_commit(l.p, &p->put, &p->sc) < 0) {
-				store_put_abort(l.p, &p->put);
-				p->busy = false;
-				busy_nr--;
-				later++;
-			}
-		}
-		loop_turn(&l);
-		assert_true(later < 100);
-	}
-	while (busy_nr)
-		loop_turn(&l);
-	return n;
 }
 
 /* Data until there is no room for any. */
@@ -105,7 +49,7 @@ fill_data(void)
 static void
 delete_all(uint64_t small_nr, int data_nr)
 {
-	char name[32];
+	char name[MANY_NAME];
 
 	for (int i = 0; i < data_nr; i++) {
 		snprintf(name, sizeof name, "data-%d", i);
@@ -129,9 +73,9 @@ restart(void)
 static void
 test_records(void **state)
 {
-	uint64_t n = put_small(0, UINT64_MAX);
+	uint64_t n = put_many(&small, 0, UINT64_MAX);
 
-	assert_true(taken > 100);
+	assert_true(small.taken > 100);
 	restart();
 	delete_all(n, 0);
 }
@@ -139,15 +83,14 @@ test_records(void **state)
 static void
 test_data_then_records(void **state)
 {
-	uint64_t n = put_small(0, 200);
+	uint64_t n = put_many(&small, 0, 200);
 	int data = fill_data();
 
-	n = put_small(n, UINT64_MAX);
+	n = put_many(&small, n, UINT64_MAX);
 	/* What is there may be written again. */
-	full = 0;
-	put_small(0, 50);
+	put_many(&small, 0, 50);
 	restart();
-	n += put_small(n, UINT64_MAX) - n;
+	n += put_many(&small, n, UINT64_MAX) - n;
 	delete_all(n, data);
 }
 
@@ -161,7 +104,7 @@ test_older_given_up(void **state)
 	uint64_t snapshots;
 	int n = 0;
 
-	put_small(0, 100);
+	put_many(&small, 0, 100);
 	for (int i = 0; i < 2; i++) {
 		snapshots = disk_number("snapshots");
 		store_snapshot(st);
@@ -174,7 +117,7 @@ test_older_given_up(void **state)
 	snapshots = disk_number("snapshots");
 	for (uint64_t i = 0, until = clock_ns() + PATIENCE_NS;
 	     !disk_info().reason[0] && disk_number("snapshots") < snapshots + 1 && clock_ns() < until; i++)
-		put_small(i % 100, 1);
+		put_many(&small, i % 100, 1);
 	/* Either it is the only one just now, or there is another since: in the older one's place. */
 	for (uint64_t until = clock_ns() + PATIENCE_NS;
 	     disk_number("snapshots") == snapshots && clock_ns() < until;)
@@ -182,9 +125,9 @@ test_older_given_up(void **state)
 	assert_true(disk_number("snapshots") > snapshots);
 	assert_string_equal(disk_info().reason, "");
 	/* Until it was there some may have been told to come again, on a slow disk; from now on nobody is. */
-	later = 0;
-	put_small(0, 100);
-	assert_int_equal(later, 0);
+	small.later = 0;
+	put_many(&small, 0, 100);
+	assert_int_equal(small.later, 0);
 	for (int i = 0; i < n; i++)
 		alloc_free_held(vol->disk.alloc, &x[i]);
 	restart();

@@ -4,64 +4,30 @@
  * it grew; with less it says how much it wants, and starts with that.
  */
 #include "fixture.h"
+#include "many.h"
 
-#define INFLIGHT 256
 #define INDEX (4 * MIB)
 
-static struct put {
-	struct store_put put;
-	struct store_commit sc;
-	bool busy;
-} slots[INFLIGHT];
-static unsigned busy_nr;
-static uint64_t taken, refused;
-
-static void
-on_small(struct store_op *op)
-{
-	struct put *p = (struct put *)((char *)op - offsetof(struct put, put.op));
-
-	p->busy = false;
-	busy_nr--;
-	taken += op->result == 0;
-	refused += op->result == -ENOSPC;
-	assert_true(op->result == 0 || op->result == -ENOSPC || op->result == -EAGAIN);
-}
+static struct many objects;
 
 static const char *
-name_of(char name[64], uint64_t i, bool in_order)
+in_order(char name[MANY_NAME], uint64_t i)
 {
-	snprintf(name, 64, "%040llu", (unsigned long long)(in_order ? i : i * 0x9e3779b97f4a7c15u));
+	snprintf(name, MANY_NAME, "%040llu", (unsigned long long)i);
 	return name;
 }
 
-static uint64_t
-fill_index(bool in_order)
+static const char *
+in_no_order(char name[MANY_NAME], uint64_t i)
 {
-	uint64_t n = 0;
+	return in_order(name, i * 0x9e3779b97f4a7c15u);
+}
 
-	taken = refused = 0;
-	while (refused < 100) {
-		for (int i = 0; i < INFLIGHT; i++) {
-			struct put *p = &slots[i];
-			struct store_key k;
-			char name[64];
-
-			if (p->busy)
-				continue;
-			k = key_of("b", name_of(name, n++, in_order));
-			p->put.op.done = on_small;
-			p->sc = (struct store_commit){ .inline_data = "x", .inline_len = 1 };
-			p->busy = true;
-			busy_nr++;
-			assert_int_equal(store_put_init(l.p, &p->put, &k, 1), 0);
-			assert_int_equal(store_put_commit(l.p, &p->put, &p->sc), 0);
-		}
-		loop_turn(&l);
-	}
-	while (busy_nr)
-		loop_turn(&l);
-	return n;
+static uint64_t
+fill_index(many_name_fn *name)
+{
+	objects = (struct many){ .at_once = MANY_AT_ONCE, .name = name };
+	return put_many(&objects, 0, UINT64_MAX);
 }
 
 static int
@@ -77,18 +43,18 @@ setup(void **state)
 }
 
 static void
-starts_again(bool in_order)
+starts_again(many_name_fn *name_of)
 {
-	uint64_t n = fill_index(in_order), objects;
-	char name[64];
+	uint64_t n = fill_index(name_of), nr;
+	char name[MANY_NAME];
 
-	objects = disk_number("objects");
-	assert_true(objects == taken && disk_number("index_max_bytes") == INDEX);
+	nr = disk_number("objects");
+	assert_true(nr == objects.taken && disk_number("index_max_bytes") == INDEX);
 	for (int i = 0; i < 2; i++) {
 		/* From the log, then from a snapshot. */
 		close_store();
 		open_store();
-		assert_int_equal(disk_number("objects"), objects);
+		assert_int_equal(disk_number("objects"), nr);
 		store_snapshot(st);
 		for (uint64_t until = clock_ns() + PATIENCE_NS;
 		     !disk_number("snapshots") && clock_ns() < until;)
@@ -96,7 +62,7 @@ starts_again(bool in_order)
 	}
 	/* Deletes make room, and then it takes objects again. */
 	for (uint64_t i = 0; i < n / 8; i++)
-		assert_true(obj_delete(&l, "b", name_of(name, i, in_order), NULL) >= 0);
+		assert_true(obj_delete(&l, "b", name_of(name, i), NULL) >= 0);
 	loop_for(&l, 100 * NS_PER_MS);
 	assert_int_equal(put_simple(&l, "b", "again", 1, 1), 0);
 }
@@ -104,27 +70,26 @@ starts_again(bool in_order)
 static void
 test_in_order(void **state)
 {
-	starts_again(true);
+	starts_again(in_order);
 }
 
 static void
 test_in_no_order(void **state)
 {
-	starts_again(false);
+	starts_again(in_no_order);
 }
 
 /* Grown with more memory than there is now. */
 static void
 test_less(void **state)
 {
-	uint64_t objects, mib;
+	uint64_t mib;
 	char *at;
 
 	close_store();
 	conf.disks.index_bytes = 2 * INDEX;
 	open_store();
-	fill_index(true);
-	objects = taken;
+	fill_index(in_order);
 	close_store();
 	conf.disks.index_bytes = INDEX;
 	/* A configuration's fault: exit 78. */
@@ -135,7 +100,7 @@ test_less(void **state)
 	assert_true(mib > 4 && mib < 12);
 	conf.disks.index_bytes = mib * MIB;
 	open_store();
-	assert_int_equal(disk_number("objects"), objects);
+	assert_int_equal(disk_number("objects"), objects.taken);
 }
 
 int

@@ -34,7 +34,7 @@ setup(void **state)
 	return make_store(256 * MIB);
 }
 
-/* clean stop, and log replayed */
+/* claim TM71: over clean stops, with the log replayed and with a snapshot. */
 static void
 test_restart(void **state)
 {

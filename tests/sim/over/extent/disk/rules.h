@@ -8,6 +8,7 @@
 
 #define SIM_RULES(X)                                                                                         \
 	X(LOCK_EVERY_FILE)                                                                                   \
+	X(SUPER_OLDER_COPY)                                                                                  \
 	X(CHUNKS_AFTER_MANIFEST)                                                                             \
 	X(MANIFEST_AFTER_CHUNKS)                                                                             \
 	X(COLLECT_ONLY_ENDED)                                                                                \
@@ -28,6 +29,11 @@
 	X(TRIM_TO_PREVIOUS)                                                                                  \
 	X(QUOTA_PENDING)                                                                                     \
 	X(GROW_WITH_ROOM)                                                                                    \
+	X(TOUCHED_FILES_FLUSHED)                                                                             \
+	X(FLUSHED_BEFORE_LOOKED_AT)                                                                          \
+	X(REWRITTEN_FLUSHED)                                                                                 \
+	X(MEND_UNWRITTEN)                                                                                    \
+	X(MEND_CLAIMS)                                                                                       \
 	X(FLUSH_ERRORS_SHARED)                                                                               \
 	X(FAILED_IS_FINAL)
 
@@ -38,6 +44,7 @@ enum sim_rule { SIM_RULES(SIM_RULE_ENUM) SIM_RULE_NR };
 extern bool sim_rule_on[SIM_RULE_NR];
 
 #define RULE_LOCK_EVERY_FILE sim_rule_on[SIM_LOCK_EVERY_FILE]
+#define RULE_SUPER_OLDER_COPY sim_rule_on[SIM_SUPER_OLDER_COPY]
 #define RULE_CHUNKS_AFTER_MANIFEST sim_rule_on[SIM_CHUNKS_AFTER_MANIFEST]
 #define RULE_MANIFEST_AFTER_CHUNKS sim_rule_on[SIM_MANIFEST_AFTER_CHUNKS]
 #define RULE_COLLECT_ONLY_ENDED sim_rule_on[SIM_COLLECT_ONLY_ENDED]
@@ -58,6 +65,11 @@ extern bool sim_rule_on[SIM_RULE_NR];
 #define RULE_TRIM_TO_PREVIOUS sim_rule_on[SIM_TRIM_TO_PREVIOUS]
 #define RULE_QUOTA_PENDING sim_rule_on[SIM_QUOTA_PENDING]
 #define RULE_GROW_WITH_ROOM sim_rule_on[SIM_GROW_WITH_ROOM]
+#define RULE_TOUCHED_FILES_FLUSHED sim_rule_on[SIM_TOUCHED_FILES_FLUSHED]
+#define RULE_FLUSHED_BEFORE_LOOKED_AT sim_rule_on[SIM_FLUSHED_BEFORE_LOOKED_AT]
+#define RULE_REWRITTEN_FLUSHED sim_rule_on[SIM_REWRITTEN_FLUSHED]
+#define RULE_MEND_UNWRITTEN sim_rule_on[SIM_MEND_UNWRITTEN]
+#define RULE_MEND_CLAIMS sim_rule_on[SIM_MEND_CLAIMS]
 #define RULE_FLUSH_ERRORS_SHARED sim_rule_on[SIM_FLUSH_ERRORS_SHARED]
 #define RULE_FAILED_IS_FINAL sim_rule_on[SIM_FAILED_IS_FINAL]
 

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cursor - a bounded cursor over bytes: how everything on disk is encoded and decoded.  For format.c and
- * log/rec_codec.c.  Little endian.
+ * cursor - a bounded cursor over bytes: how everything that is stored is encoded and decoded.  Little endian.
+ *
+ * Taking more than there is makes it bad and gives zeros; putting more than there is room for is our own
+ * mistake, and aborts.  No state of its own; any thread.
  */
-#ifndef GANTRY_EXTENT_DISK_CURSOR_H
-#define GANTRY_EXTENT_DISK_CURSOR_H
+#ifndef GANTRY_BASE_CURSOR_H
+#define GANTRY_BASE_CURSOR_H
 
-#include "extent/disk/format.h"
 #include "base/check.h"
 
 #include <endian.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "entries of records are used as they lie on disk");
@@ -59,7 +63,7 @@ put_zero_to(struct cur *c, const uint8_t *start, size_t align)
 	static const uint8_t zero[8];
 	size_t off = (size_t)(c->p - start);
 
-	put_bytes(c, zero, align_up(off, align) - off);
+	put_bytes(c, zero, (align - off % align) % align);
 }
 
 /* Takes n bytes in place, or returns NULL when they are not there (n 0: anything but NULL). */
