@@ -5,6 +5,8 @@
  */
 #include "store/set_int.h"
 
+#include "store/quota.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +57,24 @@ set_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 	return r;
 }
 
+/* Says a line for each disk, up to the first that fails. */
+static int
+set_upgrade(const struct store_conf *conf, char *said, size_t said_len)
+{
+	int r = check_conf(conf, said, said_len);
+	size_t at = 0;
+
+	for (int i = 0; r == 0 && i < conf->disks.nr; i++) {
+		struct store_conf c = engine_conf(conf, i);
+
+		if (at && at + 1 < said_len)
+			said[at++] = '\n';
+		r = store_upgrade(&c, said + at, said_len - at);
+		at += strlen(said + at);
+	}
+	return r;
+}
+
 static int
 set_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
 	 void *cookie)
@@ -85,6 +105,7 @@ set_stop(struct store *st)
 
 	for (int i = 0; i < s->nr; i++)
 		store_stop(s->engine[i]);
+	quota_book_free(s->quotas);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
@@ -102,9 +123,15 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	list_init(&s->waiting);
 	for (int i = 0; i < SET_SLOTS; i++)
 		s->home[i] = (uint8_t)(i % conf->disks.nr);
+	if (quota_book_new(conf->disks.nr, &s->quotas) < 0) {
+		set_stop(&s->base);
+		return -ENOMEM;
+	}
 	for (; s->nr < conf->disks.nr; s->nr++) {
 		struct store_conf c = engine_conf(conf, s->nr);
 
+		c.disks.quotas = s->quotas;
+		c.disks.counter = s->nr;
 		r = store_start(&c, &s->engine[s->nr], err, err_len);
 		if (r < 0) {
 			set_stop(&s->base);
@@ -319,6 +346,12 @@ set_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t i
 
 /* ---- what operators see ---- */
 
+static struct quota_book *
+set_quotas(const struct store *st)
+{
+	return set_of(st)->quotas;
+}
+
 /* What all engines can. */
 static unsigned
 set_can(const struct store *st)
@@ -385,6 +418,7 @@ const struct store_ops store_set_ops = {
 	.name = "set",
 	.check_conf = check_conf,
 	.format = set_format,
+	.upgrade = set_upgrade,
 	.start = set_start,
 	.fsck = set_fsck,
 	.stop = set_stop,
@@ -409,9 +443,11 @@ const struct store_ops store_set_ops = {
 	.bucket_delete = set_bucket_delete,
 	.bucket_head = set_bucket_head,
 	.bucket_set_attrs = set_bucket_set_attrs,
+	.bucket_set_quota = set_bucket_set_quota,
 	.bucket_get_attrs = set_bucket_get_attrs,
 	.list = set_list,
 	.list_uploads = set_list_uploads,
+	.quotas = set_quotas,
 	.can = set_can,
 	.snapshot = set_snapshot,
 	.reread = set_reread,

@@ -32,12 +32,12 @@ copy_files() {
 	mkdir "$d/copy"
 	case $1 in
 	xfs)
-		cp -a --reflink=always "$d/super" "$d/log" "$d"/seg-* "$d/copy/" || fail "cp --reflink"
+		cp -a --reflink=always "$d"/super* "$d/host" "$d/log" "$d"/seg-* "$d/copy/" || fail "cp --reflink"
 		# The clone is the backup, and stays.
 		;;
 	ext4)
 		# Restored from it: the files of before are gone.
-		cp -a --sparse=always "$d/super" "$d/log" "$d"/seg-* "$d/copy/" || fail "cp --sparse"
+		cp -a --sparse=always "$d"/super* "$d/host" "$d/log" "$d"/seg-* "$d/copy/" || fail "cp --sparse"
 		mv "$d"/copy/* "$d/"
 		;;
 	esac

@@ -116,7 +116,7 @@ tell_counts(double began)
 	       "%llu I/O errors, %llu host blocks, %llu looks at another host's, %llu soft, %llu older "
 	       "snapshots given up, %llu maps (%llu in pieces), %llu rotten (%llu repaired, %llu healed); "
 	       "%llu "
-	       "times no space, %llu not now; "
+	       "times no space, %llu over a quota, %llu not now; "
 	       "%llu "
 	       "starts in storms of them\n",
 	       (unsigned long long)counts.histories, seconds() - began, (unsigned long long)counts.starts,
@@ -133,8 +133,8 @@ tell_counts(double began)
 	       (unsigned long long)counts.given_up, (unsigned long long)counts.maps,
 	       (unsigned long long)counts.map_lists, (unsigned long long)counts.rots,
 	       (unsigned long long)counts.repairs, (unsigned long long)counts.healed,
-	       (unsigned long long)counts.no_space, (unsigned long long)counts.not_now,
-	       (unsigned long long)counts.storm_starts);
+	       (unsigned long long)counts.no_space, (unsigned long long)counts.over_quota,
+	       (unsigned long long)counts.not_now, (unsigned long long)counts.storm_starts);
 }
 
 static int
@@ -319,10 +319,44 @@ exact_one(uint64_t seed, struct plan *p)
 	history_run(seed, p);
 	if (!outcome.failed)
 		return 0;
-	printf("FAILED: seed %llu cut at step %lld mask %llx, recovery cut at %lld mask %llx: %s\n",
+	printf("FAILED: seed %llu cut at step %lld mask %llx, %s cut at %lld mask %llx: %s\n",
 	       (unsigned long long)seed, (long long)p->cut_step, (unsigned long long)p->mask,
-	       (long long)p->recovery_step, (unsigned long long)p->recovery_mask, outcome.what);
+	       p->is_upgrade ? "upgrade" : "recovery",
+	       (long long)(p->is_upgrade ? p->upgrade_step : p->recovery_step),
+	       (unsigned long long)p->recovery_mask, outcome.what);
 	return 1;
+}
+
+/* A store that is cut somewhere and of an earlier format version: every step of the upgrade, every subset of what is
+ * not flushed there. */
+static int
+exact_upgrades(uint64_t seed, uint64_t steps)
+{
+	struct plan p = { .cut_step = (int64_t)(seed * 7 % (steps + 1)),
+			  .is_upgrade = true,
+			  .upgrade_step = -1 };
+	struct plan base = p;
+	uint64_t last;
+
+	base.mask = p.mask = seed * 0x9e3779b97f4a7c15u;
+	if (exact_one(seed, &p))
+		return 1;
+	last = p.ret_upgrade_steps;
+	for (uint64_t s = 0; s < last; s++) {
+		unsigned units = 0;
+		uint64_t nr = 1;
+
+		for (uint64_t m = 0; m < nr; m++) {
+			p = base;
+			p.upgrade_step = (int64_t)s;
+			p.recovery_mask = mask_at(units, m);
+			if (exact_one(seed, &p))
+				return 1;
+			units = p.ret_recovery_units;
+			nr = mask_nr(units);
+		}
+	}
+	return 0;
 }
 
 /* With --secs: when even a history under way ends.  Few take so long, and those much longer. */
@@ -341,6 +375,8 @@ exact_history(uint64_t seed)
 	if (exact_one(seed, &p))
 		return 1;
 	last = p.ret_steps;
+	if (exact_upgrades(seed, last))
+		return 1;
 	for (uint64_t s = 0; s < last; s++) {
 		unsigned units;
 

@@ -77,6 +77,7 @@ struct profile {
 	uint32_t second;     /* one op in so many is on the second bucket, the one that comes and goes */
 	uint32_t w_put, w_del, w_get, w_list, w_bucket, w_upload, w_attrs;
 	uint32_t pre, abort, hold;
+	struct store_use quota; /* of all buckets together; all 0: none */
 	bool data_faults_only;
 	uint32_t helper_weight, time_weight; /* how eager the helper is; how time flies */
 };
@@ -85,10 +86,12 @@ extern struct profile prof;
 /* ---- disk.c ---- */
 
 #define PAGE 4096u
-#define SIM_FILES 22
+#define SIM_FILES 26
 #define FILE_SUPER 0
 #define FILE_LOG 1
-#define FILE_SEG 2 /* ... + 7; their .new: + 8 */
+#define FILE_SUPER2 2
+#define FILE_SUPER_NEW 3 /* of either */
+#define FILE_SEG 4       /* ... + 7; their .new: + 8 */
 #define SEGS_MAX 8
 #define FILE_HOST (FILE_SEG + 2 * SEGS_MAX)
 
@@ -246,6 +249,10 @@ uint32_t model_upload_of(const uint8_t *uid);
 void model_version_seen(uint32_t id, uint64_t version);
 /* A place for another upload, or -1. */
 int model_free_slot(void);
+/* Counts what the index holds into a book, as a start does. */
+int model_recount(struct vol *vol, struct quota_book *book);
+/* The books agree with the model; recount: with the index, too. */
+void model_quota(struct store *st, bool recount);
 /* A change begins, or ended with that outcome. */
 void model_op_begin(int op);
 void model_op_over(int op, int result);
@@ -305,6 +312,11 @@ struct plan {
 	 * recovery behind it */
 	int64_t cut_step, recovery_step;
 	uint64_t mask, recovery_mask;
+	/* ... then the store is of an earlier format version, and cut at that step of the upgrade (-1: it runs to its
+	 * end), which keeps what recovery_mask says */
+	bool is_upgrade;
+	int64_t upgrade_step;
+	uint64_t ret_upgrade_steps;
 	bool is_exact;
 	uint64_t ret_steps, ret_recovery_steps;
 	unsigned ret_units, ret_recovery_units;
@@ -322,7 +334,7 @@ struct sim_counts {
 	uint64_t histories, uploads, parts, completed, repeated, aborted, attrs, starts, cuts, kills, cleans,
 		puts, gets, dels, records_open, snapshots, refused, io_errors, rots, laps, no_space, not_now,
 		repairs, healed, storm_starts, late_writes, soft, given_up, maps, map_lists, beats,
-		host_waits;
+		host_waits, over_quota;
 };
 extern struct sim_counts counts;
 

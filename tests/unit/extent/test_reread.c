@@ -86,8 +86,8 @@ find(enum place p, char name[32], uint64_t *ret_off)
 	switch (p) {
 	case SUPER_0:
 	case SUPER_1:
-		snprintf(name, 32, "super");
-		*ret_off = p == SUPER_0 ? 0 : FMT_SUPER_BYTES;
+		snprintf(name, 32, "%s", p == SUPER_0 ? "super" : "super2");
+		*ret_off = 0;
 		return "a superblock";
 	case LOG:
 		snprintf(name, 32, "log");
@@ -201,8 +201,8 @@ test_lasting(void **state)
 {
 	int older = sb()->gen % 2 == 0;
 
-	snprintf(bad_name, sizeof bad_name, "super");
-	bad_off = (uint64_t)older * FMT_SUPER_BYTES;
+	snprintf(bad_name, sizeof bad_name, "%s", older ? "super2" : "super");
+	bad_off = 0;
 	is_lasting = true;
 	for (int i = 1; i <= 2; i++) {
 		reread();
