@@ -48,6 +48,8 @@ class Options(ctypes.Structure):
         ("service_level", c_int),
         ("path_mtu", c_int),
         ("pkey_index", c_int),
+        ("copy", c_void_p),
+        ("copy_cookie", c_void_p),
     ]
 
 
@@ -151,6 +153,7 @@ CALLS: Dict[str, Tuple[Any, List[Any]]] = {
     "gantry_rdma_reason": (c_char_p, [c_void_p]),
     "gantry_port": (c_char_p, [c_void_p, c_int]),
     "gantry_register": (c_int, [c_void_p, c_void_p, c_size_t, c_uint]),
+    "gantry_register_error": (c_char_p, []),
     "gantry_deregister": (c_int, [c_void_p, c_void_p]),
     "gantry_put": (c_int, [c_void_p, c_char_p, c_void_p, c_size_t, POINTER(Request), POINTER(Result)]),
     "gantry_get": (

@@ -43,7 +43,7 @@ _from_memory.restype = ctypes.py_object
 _READ, _WRITE = 0x100, 0x200  # PyBUF_READ, PyBUF_WRITE
 
 _DEVICE = (
-    "its bytes lie in a device's memory ({where}), which libgantry can neither register nor copy from: "
+    "its bytes lie in a device's memory ({where}), which this package does not move: "
     "bring them to the CPU first, for instance with tensor.cpu()"
 )
 _SCATTERED = "its elements do not lie one behind the other: make a contiguous copy first ({how})"

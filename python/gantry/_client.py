@@ -154,13 +154,8 @@ class _Context:
             rc = self.lib.gantry_register(g, address, size, _abi.READ_ONLY if read_only else 0)
             if rc == -errno.ENODEV:
                 return False
-            if rc == -errno.EEXIST:
-                raise error_for(-rc, "the memory is registered already, or overlaps what is")
             if rc < 0:
-                hint = (
-                    ": the limit of locked memory may be too small (ulimit -l)" if rc == -errno.ENOMEM else ""
-                )
-                raise error_for(-rc, f"registering {size} bytes: {os.strerror(-rc)}{hint}")
+                raise error_for(-rc, "registering memory: " + self.lib.gantry_register_error().decode())
             self._memory[address] = memory
             return True
 

@@ -217,16 +217,18 @@ is_health(const char *path)
 }
 
 #define REQUESTS "/requests/"
+#define RAILS "/rails/"
 
-/* One live request. */
+/* What a path ends in, asked of fn; with another status than 200 the page is an error. */
 static int
-request_page(const struct admin_env *env, const char *id, struct page *page)
+one_page(const struct admin_env *env, int (*fn)(void *cookie, const char *what, FILE *out), const char *what,
+	 const char *not_found, struct page *page)
 {
 	FILE *out = open_memstream(&page->body, &page->len);
 
 	if (!out)
 		return -ENOMEM;
-	page->status = env->request(env->cookie, id, out);
+	page->status = fn(env->cookie, what, out);
 	putc('\n', out);
 	if (fclose(out) != 0) {
 		free(page->body);
@@ -237,7 +239,7 @@ request_page(const struct admin_env *env, const char *id, struct page *page)
 	free(page->body);
 	return admin_error_page(page->status,
 				page->status == 404
-					? "no live request has that id"
+					? not_found
 					: "a core does not answer, and the others have none of that id",
 				page);
 }
@@ -261,7 +263,10 @@ admin_page(const struct admin_env *env, const char *path, struct page *ret_page)
 	if (strcmp(path, "/") == 0)
 		return html_page(ret_page);
 	if (strncmp(path, REQUESTS, strlen(REQUESTS)) == 0 && env->request)
-		return request_page(env, path + strlen(REQUESTS), ret_page);
+		return one_page(env, env->request, path + strlen(REQUESTS), "no live request has that id",
+				ret_page);
+	if (strncmp(path, RAILS, strlen(RAILS)) == 0 && env->reach)
+		return one_page(env, env->reach, path + strlen(RAILS), "that is no address", ret_page);
 	fn = json_page(env, path);
 	is_events = strcmp(path, "/events") == 0 && env->stats;
 	if (!fn && !is_health(path) && !is_events && (strcmp(path, "/config") != 0 || !env->conf))

@@ -82,6 +82,7 @@ struct chan_lease {
 	bool flushed_writes; /* WRITEs did not all complete well: linger before the error reply (item 30) */
 	enum rdma_status status; /* of the first bad completion */
 	uint8_t client;   /* for whom (base/fair.h); set before chan_lease_get(), which leaves it alone */
+	bool must_route;  /* only where the kernel has a route to (rdma_gid_allowed()); the same */
 	struct list link; /* chan's */
 	_Alignas(8) unsigned char priv[256];
 };

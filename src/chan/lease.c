@@ -322,7 +322,8 @@ find_rail(struct chan *ch, struct chan_lease *ls, struct rail_route *ret_route)
 			   &(struct rdma_asker){ .local = p->local,
 						 .tried = p->tried,
 						 .numa_node = ch->numa_node,
-						 .turn = ch->turn++ },
+						 .turn = ch->turn++,
+						 .must_route = ls->must_route },
 			   ret_route);
 
 	if (r == 0)

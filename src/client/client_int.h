@@ -13,6 +13,7 @@
  *     reply.c      what an answer means (pure)
  *     device.c     ports, DC targets
  *     memory.c     registrations, tokens
+ *     gpu.c        memory that the CPU cannot read
  *     targets.c    DC targets between calls
  *     ops.c        the shape of cuObjClient
  *     sign.c       AWS Signature Version 4
@@ -31,6 +32,7 @@
 #include "token/token.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -136,6 +138,7 @@ struct region {
 	char *ptr;
 	size_t size;
 	unsigned flags;
+	bool is_device;               /* the CPU leaves it alone */
 	int users;                    /* calls and tokens that rely on it */
 	bool is_temporary;            /* made for one call */
 	struct ibv_mr *mr[PORTS_MAX]; /* NULL where registering failed */
@@ -159,6 +162,8 @@ struct gantry {
 	/* Signatures; access_key NULL: none. */
 	char *access_key, *secret_key, *session_token, *region;
 	uint64_t max_callback_bytes;
+	gantry_copy_fn *copy; /* from and to memory of a device; NULL: none */
+	void *copy_cookie;
 	struct gantry_ops ops;
 	bool has_ops;
 	char why_no_rdma[160];
@@ -182,6 +187,7 @@ struct gantry {
 struct window {
 	struct gantry *g;
 	struct region *region;
+	bool owns_region; /* made for it alone */
 	struct port *port;
 	struct target *target;
 	char token[96];
@@ -192,10 +198,18 @@ struct region *region_get(struct gantry *g, const void *ptr, size_t size);
 void region_put(struct gantry *g, struct region *r);
 void regions_close(struct gantry *g);
 
-/* Makes a token for one call to server (server_of()): chooses a port, finds the registration or makes one with that
- * port alone, takes a target.  0, or -errno and why. */
-int window_open(struct gantry *g, uint64_t server, const void *ptr, size_t size, bool is_put,
-		struct window *w, char *why, size_t why_len);
+/* The memory of one call. */
+struct memory {
+	char *ptr;
+	size_t size;
+	struct region *region; /* registered, with a user that is this call; NULL: it is not */
+	bool is_device;        /* the CPU leaves it alone */
+};
+
+/* Makes a token for one call to server (server_of()): chooses a port, registers m with that port alone where it is not
+ * registered, takes a target.  0, or -errno and why. */
+int window_open(struct gantry *g, uint64_t server, const struct memory *m, bool is_put, struct window *w,
+		char *why, size_t why_len);
 /* Ends a call's token.  clean: the server has answered and vouches that nothing is under way.  Otherwise the
  * target is destroyed (or, if that fails, the memory deregistered): 0, or -EBUSY when neither worked. */
 int window_close(struct window *w, bool clean);
@@ -203,6 +217,20 @@ int window_close(struct window *w, bool clean);
 /* Makes a token for a callback, whose text is good for REGION_TEXTS later ones; else as gantry_token_get(). */
 int token_for_callback(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
 		       const char **ret_token, size_t *ret_len);
+
+/* ---- memory of a device: gpu.c ---- */
+
+/*
+ * Tells whether the CPU can read all of this memory, by a byte at its beginning, its end and every 2 MiB, which is as
+ * finely as memory of a device is mapped.  The kernel reads them: nothing faults.  Costs one system call.
+ */
+bool cpu_reaches(const void *ptr, size_t size);
+/* Tells the same of every page, by the process's list of mappings, which takes longer. */
+bool cpu_reaches_all(const void *ptr, size_t size);
+/* Reads that list, /proc/PID/maps: is all of [from, to) readable? */
+bool maps_reach(FILE *maps, uintptr_t from, uintptr_t to);
+/* Says in words what memory it is that the CPU leaves alone: "device memory (CUDA)". */
+const char *memory_name(const void *ptr, size_t size);
 
 /* ---- which port: choice.c ---- */
 
@@ -308,7 +336,8 @@ struct exchange {
 	bool no_content_type;                    /* a put without any */
 	bool want_checksum;                      /* x-amz-checksum-mode: ENABLED */
 	unsigned connect_timeout_ms, timeout_ms; /* timeout 0: as long as bytes move */
-	gantry_header_fn *header;                /* or NULL: gets the headers of a 2xx */
+	bool is_device;           /* body and buffer are: what comes and goes is copied by g->copy */
+	gantry_header_fn *header; /* or NULL: gets the headers of a 2xx */
 	void *header_cookie;
 };
 
@@ -344,7 +373,7 @@ struct call {
 	struct gantry_result *res;
 	struct handle *h;
 	char *url;
-	char *ptr;
+	struct memory memory;
 	uint64_t size, offset;
 	char checksum[16]; /* put: of the bytes, when asked for */
 	struct reply r;    /* the last answer */

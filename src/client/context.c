@@ -129,6 +129,8 @@ gantry_open(const struct gantry_options *options, struct gantry **ret_g)
 	g->timeout_ms = o.timeout_ms;
 	if (!(o.flags & GANTRY_TARGET_PER_CALL))
 		g->target_life_ns = (o.target_life_ms ? o.target_life_ms : TARGET_LIFE_MS) * NS_PER_MS;
+	g->copy = o.copy;
+	g->copy_cookie = o.copy_cookie;
 	g->max_callback_bytes = o.max_callback_bytes && o.max_callback_bytes < GANTRY_REGISTER_MAX
 					? o.max_callback_bytes
 					: GANTRY_REGISTER_MAX;

@@ -56,6 +56,15 @@ enum gantry_open_flags {
 	GANTRY_TARGET_PER_CALL = 1 << 2,
 };
 
+enum gantry_copy_to { GANTRY_TO_HOST = 0, GANTRY_TO_DEVICE = 1 };
+
+/*
+ * Copies size bytes, at most 256 KiB, between memory that the CPU cannot read and memory that it can; `to` says which is
+ * which.  It has copied when it returns.  Called by the thread of the put or get, without a lock, by several threads at
+ * once where several of them call.  0, or -errno, with which that call fails; nothing is tried again then.
+ */
+typedef int gantry_copy_fn(void *cookie, void *dst, const void *src, size_t size, enum gantry_copy_to to);
+
 /* Zeroed memory is a good default; set size to sizeof. */
 struct gantry_options {
 	size_t size;
@@ -102,6 +111,12 @@ struct gantry_options {
 	int service_level; /* 0 to 15; on Ethernet the priority; 0: 0 */
 	int path_mtu; /* bytes, 256 to 4096: for servers with a smaller MTU than this port's, which is the default */
 	int pkey_index; /* row of the port's table of partitions; 0: 0 */
+	/*
+	 * For memory of a device, as a GPU's: what copies from and to it when bytes have to go over HTTP, and for the
+	 * checksum of a put.  NULL: then either is an error, -EOPNOTSUPP.  copy_cookie is handed to it.
+	 */
+	gantry_copy_fn *copy;
+	void *copy_cookie;
 };
 
 #define GANTRY_TRAFFIC_CLASS_0 (-1)
@@ -128,6 +143,9 @@ const char *gantry_port(const struct gantry *g, int i);
 
 enum gantry_register_flags {
 	GANTRY_READ_ONLY = 1 << 0, /* for puts only: the memory need not be writable */
+	/* Memory of a device: never read or written by the CPU.  Memory that the CPU cannot read is taken for that
+	 * without being told. */
+	GANTRY_DEVICE = 1 << 1,
 };
 
 /* Numbers of cuObjClient's getMemoryType. */
@@ -138,14 +156,29 @@ enum gantry_memory {
 	GANTRY_MEM_UNKNOWN,
 	GANTRY_MEM_INVALID
 };
+/*
+ * Says what ptr leads to, without reading it.  CUDA is asked where the program has loaded it (libcuda.so.1; it is never
+ * loaded for this).  UNKNOWN: it is mapped, the CPU cannot read it, and CUDA does not know it; INVALID: it is not mapped.
+ */
 enum gantry_memory gantry_memory_type(const void *ptr);
 
 /*
  * Registers [ptr, ptr + size) with every port.  (cuMemObjGetDescriptor)  0; -EFBIG for 4 GiB and more;
  * -EINVAL; -EEXIST when one begins there already (they may overlap); -ENODEV without RDMA (not fatal: calls go over HTTP); the
- * driver's errno, e.g. -ENOMEM when memlock is too small.
+ * driver's errno, e.g. -ENOMEM when memlock is too small; -EFAULT for memory that the CPU cannot read where no driver
+ * of its device registers it (for CUDA nvidia-peermem does).
  */
 int gantry_register(struct gantry *g, void *ptr, size_t size, unsigned flags);
+/*
+ * Registers [ptr, ptr + size), which is what the dma-buf has from byte offset on; the CPU need not reach it.  ptr and
+ * offset lie in the same place of a page.  fd stays the caller's, and may be closed afterwards.  Where no port can do
+ * it (Linux 5.12 and a driver for it are needed) the memory is registered as by gantry_register().  flags:
+ * GANTRY_DEVICE, GANTRY_READ_ONLY.  As gantry_register(); also -EBADF, and -EINVAL where the dma-buf ends before or is
+ * none.
+ */
+int gantry_register_dmabuf(struct gantry *g, void *ptr, size_t size, int fd, uint64_t offset, unsigned flags);
+/* Says why the last gantry_register() or gantry_register_dmabuf() of this thread failed; "" when it did not. */
+const char *gantry_register_error(void);
 /* Deregisters memory; ptr as given to gantry_register().  Waits for no one: -EBUSY while a call uses the
  * memory, -ENOENT. (cuMemObjPutDescriptor) */
 int gantry_deregister(struct gantry *g, void *ptr);
@@ -181,7 +214,8 @@ struct gantry_result {
 	uint64_t bytes;        /* moved */
 	uint64_t object_size;  /* of the whole object, when has_object_size */
 	int has_object_size;
-	/* of the bytes moved, when has_crc64nvme (put: when asked for; get: when verified) */
+	/* of the bytes moved, when has_crc64nvme (put: when asked for; get: when verified, and into memory of a device
+	 * as the server said it) */
 	uint64_t crc64nvme;
 	int has_crc64nvme;
 	char etag[136]; /* with its quotes */
@@ -225,8 +259,11 @@ struct gantry_request {
  *
  * -ENOENT 404; -EACCES 403; -EEXIST or -ESTALE 412; -ERANGE 416; -EAGAIN 503 after retries; -ENOSPC 507;
  * -EBADMSG wrong checksum; -ETIMEDOUT; -ECONNREFUSED, -EHOSTUNREACH no connection; -EPIPE the connection
- * broke; -EPROTO an answer that contradicts itself; -EOPNOTSUPP with GANTRY_RDMA_ONLY; -EINVAL; -EIO any
- * other error of the server.  res may be NULL.
+ * broke; -EPROTO an answer that contradicts itself; -EOPNOTSUPP not by RDMA, with GANTRY_RDMA_ONLY or memory of a
+ * device and no copy function; -EINVAL; -EIO any other error of the server.  res may be NULL.
+ *
+ * Memory of a device is moved by RDMA, registered for the call where it is not, if a driver of the device does that;
+ * the CPU does not touch it, and a checksum of what a get brought is not compared.
  */
 int gantry_put(struct gantry *g, const char *url, const void *ptr, size_t size,
 	       const struct gantry_request *req, struct gantry_result *res);

@@ -30,7 +30,8 @@ struct handle {
 	const struct exchange *x;
 	struct reply *r;
 	uint64_t sent;
-	bool has_head; /* of the answer that counts: what follows are a body and trailers */
+	int copy_error; /* what the program's copy function said, if anything */
+	bool has_head;  /* of the answer that counts: what follows are a body and trailers */
 };
 
 struct handle *
@@ -103,6 +104,20 @@ on_header(char *line, size_t size, size_t n, void *cookie)
 	return size * n;
 }
 
+/* Copies a piece of the body between curl's buffer and the caller's memory. */
+static bool
+move(struct handle *h, void *dst, const void *src, size_t n, enum gantry_copy_to to)
+{
+	int e = 0;
+
+	if (h->x->is_device)
+		e = h->g->copy(h->g->copy_cookie, dst, src, n, to);
+	else
+		memcpy(dst, src, n);
+	h->copy_error = e <= 0 ? e : -EIO;
+	return e == 0;
+}
+
 static size_t
 on_body(char *bytes, size_t size, size_t n, void *cookie)
 {
@@ -121,13 +136,13 @@ on_body(char *bytes, size_t size, size_t n, void *cookie)
 	}
 	if (n > h->x->buffer_size - r->body_bytes) {
 		n = (size_t)(h->x->buffer_size - r->body_bytes);
-		memcpy((char *)h->x->buffer + r->body_bytes, bytes, n);
-		r->body_bytes += n;
 		r->body_overflow = true;
-		return 0; /* ends the exchange */
 	}
-	memcpy((char *)h->x->buffer + r->body_bytes, bytes, n);
+	if (n && !move(h, (char *)h->x->buffer + r->body_bytes, bytes, n, GANTRY_TO_DEVICE))
+		return 0;
 	r->body_bytes += n;
+	if (r->body_overflow)
+		return 0; /* ends the exchange */
 	return n;
 }
 
@@ -138,7 +153,8 @@ on_read(char *out, size_t size, size_t n, void *cookie)
 	uint64_t left = h->x->size - h->sent;
 	size_t take = left < n * size ? (size_t)left : n * size;
 
-	memcpy(out, (const char *)h->x->body + h->sent, take);
+	if (take && !move(h, out, (const char *)h->x->body + h->sent, take, GANTRY_TO_HOST))
+		return CURL_READFUNC_ABORT;
 	h->sent += take;
 	return take;
 }
@@ -284,6 +300,7 @@ http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char 
 	h->x = x;
 	h->r = r;
 	h->sent = 0;
+	h->copy_error = 0;
 	h->has_head = false;
 	curl_easy_reset(c); /* keeps the connections */
 	curl_easy_setopt(c, CURLOPT_URL, x->url);
@@ -322,6 +339,11 @@ http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char 
 	/* Too long a body is the caller's to judge: the answer itself is there. */
 	if (code == CURLE_WRITE_ERROR && r->body_overflow)
 		e = 0;
+	if (h->copy_error < 0) {
+		snprintf(why, why_len, "the copy function for memory of a device: %s",
+			 strerror(-h->copy_error));
+		return h->copy_error;
+	}
 	if (e < 0) {
 		snprintf(why, why_len, "%s", *error ? error : curl_easy_strerror(code));
 		printable(why, ""); /* some quote the server */

@@ -12,20 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
-
-enum gantry_memory
-gantry_memory_type(const void *ptr)
-{
-	uintptr_t page = (uintptr_t)ptr & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
-	unsigned char vec;
-
-	/* Device memory is not mapped into the CPU's address space; what is, is system memory to us. */
-	if (!ptr || mincore((void *)page, 1, &vec) < 0)
-		return GANTRY_MEM_INVALID;
-	return GANTRY_MEM_SYSTEM;
-}
 
 static bool
 is_registered(const struct gantry *g, const char *ptr)
@@ -40,19 +27,43 @@ is_registered(const struct gantry *g, const char *ptr)
 	return false;
 }
 
-/* Registers with one port, or with all (NULL); 0 if one took it, else what the last said. */
-static int
-register_at(struct gantry *g, struct region *r, const struct port *only)
-{
-	unsigned access = IBV_ACCESS_REMOTE_READ;
-	int good = 0, error = ENODEV;
+/* What is to be registered. */
+struct wanted {
+	void *ptr;
+	size_t size;
+	unsigned flags;
+	bool is_device;
+	int fd; /* of a dma-buf, or -1 */
+	uint64_t offset;
+	const struct port *only; /* for one call; NULL: for all ports */
+};
 
-	if (!(r->flags & GANTRY_READ_ONLY))
+static struct ibv_mr *
+register_with(const struct port *p, const struct wanted *w, int access)
+{
+	struct ibv_mr *mr;
+
+	if (w->fd < 0)
+		return ibv_reg_mr(p->pd, w->ptr, w->size, access);
+	/* An address in a token is the program's pointer. */
+	mr = ibv_reg_dmabuf_mr(p->pd, w->offset, w->size, (uintptr_t)w->ptr, w->fd, access);
+	if (!mr && (errno == EOPNOTSUPP || errno == EPROTONOSUPPORT))
+		mr = ibv_reg_mr(p->pd, w->ptr, w->size, access);
+	return mr;
+}
+
+/* Registers with one port, or with all; 0 if one took it, else what the last said. */
+static int
+register_at(struct gantry *g, struct region *r, const struct wanted *w)
+{
+	int access = IBV_ACCESS_REMOTE_READ, good = 0, error = ENODEV;
+
+	if (!(w->flags & GANTRY_READ_ONLY))
 		access |= IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 	for (int i = 0; i < g->port_nr; i++) {
-		if (only && only != &g->port[i])
+		if (w->only && w->only != &g->port[i])
 			continue;
-		r->mr[i] = ibv_reg_mr(g->port[i].pd, r->ptr, r->size, access);
+		r->mr[i] = register_with(&g->port[i], w, access);
 		if (r->mr[i])
 			good++;
 		else
@@ -64,35 +75,36 @@ register_at(struct gantry *g, struct region *r, const struct port *only)
 /* Deregisters everywhere and frees; 0 or -errno (then it is kept). */
 static int region_free(struct gantry *g, struct region *r);
 
-/* Registers, for one call with the port that it will use, else (NULL) with all.  0 or -errno.  *ret_region is on
- * the list and has one user. */
+/* Makes a registration.  0 or -errno.  *ret_region is on the list and has one user. */
 static int
-region_new(struct gantry *g, void *ptr, size_t size, unsigned flags, const struct port *only,
-	   struct region **ret_region)
+region_new(struct gantry *g, const struct wanted *w, struct region **ret_region)
 {
 	struct region *r;
 	int e;
 
-	if (!ptr || !size || (uintptr_t)ptr + size < (uintptr_t)ptr)
+	if (!w->ptr || !w->size || (uintptr_t)w->ptr + w->size < (uintptr_t)w->ptr)
 		return -EINVAL;
-	if (size > GANTRY_REGISTER_MAX) /* item 114 */
+	if (w->size > GANTRY_REGISTER_MAX) /* item 114 */
 		return -EFBIG;
 	if (!g->port_nr)
 		return -ENODEV;
 	r = calloc(1, sizeof *r);
 	if (!r)
 		return -ENOMEM;
-	*r = (struct region){
-		.ptr = ptr, .size = size, .flags = flags, .users = 1, .is_temporary = only != NULL
-	};
+	*r = (struct region){ .ptr = w->ptr,
+			      .size = w->size,
+			      .flags = w->flags,
+			      .is_device = w->is_device,
+			      .users = 1,
+			      .is_temporary = w->only != NULL };
 	list_init(&r->link);
-	e = register_at(g, r, only);
+	e = register_at(g, r, w);
 	if (e < 0) {
 		free(r);
 		return e;
 	}
 	pthread_mutex_lock(&g->lock);
-	if (only || !is_registered(g, ptr))
+	if (w->only || !is_registered(g, w->ptr))
 		list_push_tail(&g->regions, &r->link);
 	else
 		e = -EEXIST;
@@ -188,15 +200,107 @@ regions_close(struct gantry *g)
 	list_for_each_safe(pos, &g->regions) region_free(g, container_of(pos, struct region, link));
 }
 
+/* ---- what a program registers ---- */
+
+static _Thread_local char register_error[256];
+
+const char *
+gantry_register_error(void)
+{
+	return register_error;
+}
+
+/* Says why it failed, and what would help. */
+static void
+explain_register(const struct gantry *g, const struct wanted *w, int e)
+{
+	char *out = register_error;
+	const size_t cap = sizeof register_error;
+
+	if (e == -EEXIST)
+		snprintf(out, cap, "registered already: a registration begins there");
+	else if (e == -EFBIG)
+		snprintf(out, cap, "%zu bytes: 4 GiB - 1 are the most", w->size);
+	else if (e == -ENODEV)
+		snprintf(out, cap, "no RDMA: %s", g->why_no_rdma);
+	else if (e == -ENOMEM)
+		snprintf(out, cap, "%zu bytes: %s; the limit of locked memory may be too small (ulimit -l)",
+			 w->size, strerror(-e));
+	else if (w->fd >= 0)
+		snprintf(out, cap, "%zu bytes from byte %llu of the dma-buf %d: %s", w->size,
+			 (unsigned long long)w->offset, w->fd, strerror(-e));
+	else if (w->is_device)
+		snprintf(out, cap,
+			 "%s, %zu bytes: %s: its device's peer-memory driver (nvidia-peermem) is not there; "
+			 "a dma-buf "
+			 "of it can be registered (gantry_register_dmabuf)",
+			 memory_name(w->ptr, w->size), w->size, strerror(-e));
+	else
+		snprintf(out, cap, "%zu bytes: %s", w->size, strerror(-e));
+}
+
+/* Will the CPU have to leave it alone? */
+static bool
+is_device(const void *ptr, size_t size, unsigned flags)
+{
+	return (flags & GANTRY_DEVICE) || (size <= GANTRY_REGISTER_MAX && !cpu_reaches(ptr, size));
+}
+
+static int
+register_wanted(struct gantry *g, const struct wanted *w)
+{
+	struct region *r;
+	int e = region_new(g, w, &r);
+
+	*register_error = 0;
+	if (e == 0)
+		region_put(g, r);
+	else
+		explain_register(g, w, e);
+	return e;
+}
+
 int
 gantry_register(struct gantry *g, void *ptr, size_t size, unsigned flags)
 {
-	struct region *r;
-	int e = region_new(g, ptr, size, flags, NULL, &r);
+	const struct wanted w = {
+		.ptr = ptr, .size = size, .flags = flags, .is_device = is_device(ptr, size, flags), .fd = -1
+	};
 
-	if (e == 0)
-		region_put(g, r);
-	return e;
+	return register_wanted(g, &w);
+}
+
+int
+gantry_register_dmabuf(struct gantry *g, void *ptr, size_t size, int fd, uint64_t offset, unsigned flags)
+{
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	const struct wanted w = { .ptr = ptr,
+				  .size = size,
+				  .flags = flags,
+				  .is_device = is_device(ptr, size, flags),
+				  .fd = fd,
+				  .offset = offset };
+	off_t end;
+
+	if (((uintptr_t)ptr ^ offset) & (page - 1)) {
+		snprintf(register_error, sizeof register_error,
+			 "the pointer is %llu bytes into a page, and offset %llu of the dma-buf is not",
+			 (unsigned long long)((uintptr_t)ptr & (page - 1)), (unsigned long long)offset);
+		return -EINVAL;
+	}
+	/* Drivers say no more than "invalid argument". */
+	end = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+	if (end >= 0 && (offset > (uint64_t)end || size > (uint64_t)end - offset)) {
+		snprintf(register_error, sizeof register_error,
+			 "%zu bytes from byte %llu on: the dma-buf has %lld bytes", size,
+			 (unsigned long long)offset, (long long)end);
+		return -EINVAL;
+	}
+	if (fd < 0 || (end < 0 && errno == EBADF)) {
+		snprintf(register_error, sizeof register_error, "%d is no open descriptor", fd);
+		return -EBADF;
+	}
+	return register_wanted(g, &w);
 }
 
 int
@@ -363,23 +467,35 @@ gantry_token_put(struct gantry *g, char *token)
 
 /* The region and the port of a call. */
 static int
-window_memory(struct window *w, uint64_t server, const void *ptr, size_t size, bool is_put, char *why,
+window_memory(struct window *w, uint64_t server, const struct memory *m, bool is_put, char *why,
 	      size_t why_len)
 {
 	struct gantry *g = w->g;
 	int e;
 
-	w->region = region_get(g, ptr, size);
+	w->region = m->region;
 	w->port = port_choose(g, w->region, server);
 	if (!w->port) {
 		snprintf(why, why_len, "no DC target: no port is left");
 		return -EIO;
 	}
 	if (!w->region) {
-		e = region_new(g, (void *)(uintptr_t)ptr, size, is_put ? GANTRY_READ_ONLY : 0, w->port,
-			       &w->region);
-		if (e < 0)
-			snprintf(why, why_len, "registering %zu bytes with %s: %s", size, w->port->name,
+		const struct wanted wanted = { .ptr = m->ptr,
+					       .size = m->size,
+					       .flags = is_put ? GANTRY_READ_ONLY : 0,
+					       .is_device = m->is_device,
+					       .fd = -1,
+					       .only = w->port };
+
+		e = region_new(g, &wanted, &w->region);
+		w->owns_region = e == 0;
+		if (e < 0 && m->is_device)
+			snprintf(why, why_len,
+				 "%s: %s registers it only with a peer-memory driver, or as a dma-buf "
+				 "(gantry_register_dmabuf)",
+				 memory_name(m->ptr, m->size), w->port->name);
+		else if (e < 0)
+			snprintf(why, why_len, "registering %zu bytes with %s: %s", m->size, w->port->name,
 				 strerror(-e));
 		return e;
 	}
@@ -391,13 +507,13 @@ window_memory(struct window *w, uint64_t server, const void *ptr, size_t size, b
 }
 
 int
-window_open(struct gantry *g, uint64_t server, const void *ptr, size_t size, bool is_put, struct window *w,
+window_open(struct gantry *g, uint64_t server, const struct memory *m, bool is_put, struct window *w,
 	    char *why, size_t why_len)
 {
 	int e;
 
 	*w = (struct window){ .g = g };
-	e = window_memory(w, server, ptr, size, is_put, why, why_len);
+	e = window_memory(w, server, m, is_put, why, why_len);
 	if (e == 0) {
 		w->target = target_take(g, w->port);
 		if (!w->target) {
@@ -406,7 +522,7 @@ window_open(struct gantry *g, uint64_t server, const void *ptr, size_t size, boo
 		}
 	}
 	if (e == 0)
-		e = mint(g, w->region, w->port, w->target, ptr, size, w->token);
+		e = mint(g, w->region, w->port, w->target, m->ptr, m->size, w->token);
 	if (e < 0 && w->region)
 		window_close(w, true);
 	return e;
@@ -428,15 +544,15 @@ int
 window_close(struct window *w, bool clean)
 {
 	struct gantry *g = w->g;
-	struct region *r = w->region;
-	bool is_temporary = r->is_temporary;
 	int e = 0;
 
 	if (w->target && (clean ? target_give(g, w->port, w->target) : target_free(w->target)) < 0)
-		e = is_temporary ? 0 : deregister_at(g, r, w->port);
-	region_put(g, r);
-	if (is_temporary && region_free(g, r) < 0)
-		e = -EBUSY;
+		e = w->owns_region ? 0 : deregister_at(g, w->region, w->port);
+	if (w->owns_region) {
+		region_put(g, w->region);
+		if (region_free(g, w->region) < 0)
+			e = -EBUSY;
+	}
 	*w = (struct window){ 0 };
 	return e;
 }

@@ -24,6 +24,7 @@
 
 #define RDMA_TRIES 2
 #define BUSY_TRIES 4
+#define PIECE_BYTES 262144u /* of memory of a device, at a time */
 
 /* ---- beginning and end of a call ---- */
 
@@ -106,6 +107,8 @@ call_end(struct call *c, int e, struct gantry_result *res)
 		if (!*own->message)
 			call_say(c, strerror(-e));
 	}
+	if (c->memory.region)
+		region_put(c->g, c->memory.region);
 	if (c->h)
 		handle_put(c->g, c->h);
 	free(c->url);
@@ -136,6 +139,7 @@ call_exchange(const struct call *c, enum method method)
 				  .content_type = c->req.content_type,
 				  .size = bytes,
 				  .buffer_size = bytes,
+				  .is_device = c->memory.is_device,
 				  .connect_timeout_ms = c->g->connect_timeout_ms,
 				  .timeout_ms = ms > INT32_MAX ? INT32_MAX : (unsigned)ms };
 }
@@ -219,10 +223,21 @@ verify(struct call *c, uint64_t bytes)
 		return false;
 	for (size_t i = 0; i < n; i++)
 		value = value << 8 | want[i];
-	c->res->crc64nvme = crc64_nvme(0, c->ptr, bytes);
 	c->res->has_crc64nvme = 1;
+	if (c->memory.is_device) {
+		c->res->crc64nvme = value;
+		return true;
+	}
+	c->res->crc64nvme = crc64_nvme(0, c->memory.ptr, bytes);
 	c->res->checksum_verified = c->res->crc64nvme == value;
 	return c->res->checksum_verified;
+}
+
+/* Can bytes go over HTTP? */
+static bool
+can_use_body(const struct call *c)
+{
+	return !c->memory.is_device || c->g->copy;
 }
 
 static enum verdict
@@ -236,6 +251,9 @@ judge(struct call *c, bool is_put, const char **ret_why)
 		*ret_why = "the bytes that came do not match the server's checksum";
 		v = VERDICT_FAILED;
 	}
+	/* Bytes that nobody could take where they have to go. */
+	if (v == VERDICT_BODY && !is_put && !can_use_body(c))
+		v = VERDICT_DECLINED;
 	if (v == VERDICT_RDMA || v == VERDICT_BODY) {
 		c->res->path = v == VERDICT_RDMA ? GANTRY_PATH_RDMA : GANTRY_PATH_HTTP;
 		c->res->bytes = bytes;
@@ -270,9 +288,12 @@ tokened(struct call *c, bool is_put, enum verdict *ret_v, bool *ret_another)
 	struct window w;
 	char why[160] = "";
 	const char *sentence = why;
-	int e = window_open(c->g, server, c->ptr, c->size, is_put, &w, why, sizeof why), closed;
+	int e = window_open(c->g, server, &c->memory, is_put, &w, why, sizeof why), closed;
 
 	if (e < 0) {
+		/* The driver sees every page. */
+		if (e == -EFAULT && !c->memory.is_device)
+			c->memory.is_device = !cpu_reaches_all(c->memory.ptr, c->size);
 		/* Memory that cannot be registered goes over HTTP. */
 		c->r = (struct reply){ 0 };
 		reason(c, why);
@@ -286,7 +307,8 @@ tokened(struct call *c, bool is_put, enum verdict *ret_v, bool *ret_another)
 	if (is_put) {
 		x.checksum = *c->checksum ? c->checksum : NULL;
 	} else {
-		x.buffer = c->ptr; /* a decline may bring the bytes in the body */
+		/* A decline may bring the bytes in the body. */
+		x.buffer = can_use_body(c) ? c->memory.ptr : NULL;
 		x.has_range = true;
 		x.range_first = c->offset;
 		x.range_last = c->offset + c->size - 1;
@@ -294,7 +316,7 @@ tokened(struct call *c, bool is_put, enum verdict *ret_v, bool *ret_another)
 	e = run(c, &x);
 	*ret_v = e < 0 ? VERDICT_ERROR : judge(c, is_put, &sentence);
 	*ret_another = *ret_v == VERDICT_DECLINED && is_unreachable(&c->r) &&
-		       port_avoid(c->g, w.port, w.region->is_temporary ? NULL : w.region, server);
+		       port_avoid(c->g, w.port, c->memory.region, server);
 	closed = window_close(&w, e == 0 && vouched(c, *ret_v));
 	if (closed < 0) {
 		call_say(c, "the memory could not be taken back from the NIC: do not reuse it");
@@ -349,7 +371,7 @@ put_http(struct call *c)
 {
 	struct exchange x = call_exchange(c, METHOD_PUT);
 
-	x.body = c->ptr ? c->ptr : "";
+	x.body = c->memory.ptr ? c->memory.ptr : "";
 	x.checksum = *c->checksum ? c->checksum : NULL;
 	int e = run_plain(c, &x);
 
@@ -370,6 +392,19 @@ put_http(struct call *c)
 	return e;
 }
 
+/* Finds out about the memory of a call that moves bytes. */
+static void
+take_memory(struct call *c, const void *ptr, uint64_t size)
+{
+	struct memory *m = &c->memory;
+
+	c->size = size;
+	*m = (struct memory){ .ptr = (char *)(uintptr_t)ptr, .size = size };
+	m->region = size ? region_get(c->g, ptr, size) : NULL;
+	if (size)
+		m->is_device = m->region ? m->region->is_device : !cpu_reaches(ptr, size);
+}
+
 /* Tries RDMA where it can be tried.  0 done, 1 over HTTP now, -errno. */
 static int
 prefer_rdma(struct call *c, bool is_put)
@@ -386,7 +421,50 @@ prefer_rdma(struct call *c, bool is_put)
 		snprintf(c->res->message, sizeof c->res->message, "not by RDMA: %s", c->res->reason);
 		c->r.status = 0; /* the message is ours, not the server's */
 		e = -EOPNOTSUPP;
+	} else if (e == 1 && !can_use_body(c)) {
+		snprintf(c->res->message, sizeof c->res->message,
+			 "not by RDMA: %s; and over HTTP no bytes go from or to %s without a copy function",
+			 c->res->reason, memory_name(c->memory.ptr, c->size));
+		c->r.status = 0;
+		e = -EOPNOTSUPP;
 	}
+	return e;
+}
+
+/* The checksum of what is put.  0 or -errno. */
+static int
+sum_up(struct call *c)
+{
+	const struct gantry *g = c->g;
+	struct gantry_result *res = c->res;
+	char *piece;
+	int e = 0;
+
+	if (!c->memory.is_device) {
+		res->crc64nvme = crc64_nvme(0, c->memory.ptr, c->size);
+	} else if (!g->copy) {
+		snprintf(res->message, sizeof res->message, "a checksum of %s takes a copy function",
+			 memory_name(c->memory.ptr, c->size));
+		return -EOPNOTSUPP;
+	} else {
+		piece = malloc(PIECE_BYTES);
+		if (!piece)
+			return -ENOMEM;
+		for (uint64_t at = 0; e == 0 && at < c->size; at += PIECE_BYTES) {
+			size_t n = c->size - at < PIECE_BYTES ? (size_t)(c->size - at) : PIECE_BYTES;
+
+			e = g->copy(g->copy_cookie, piece, c->memory.ptr + at, n, GANTRY_TO_HOST);
+			if (e == 0)
+				res->crc64nvme = crc64_nvme(res->crc64nvme, piece, n);
+		}
+		free(piece);
+		e = e <= 0 ? e : -EIO;
+		if (e < 0)
+			snprintf(res->message, sizeof res->message,
+				 "the copy function for memory of a device: %s", strerror(-e));
+	}
+	res->has_crc64nvme = e == 0;
+	gantry_crc64nvme_text(res->crc64nvme, c->checksum);
 	return e;
 }
 
@@ -403,13 +481,10 @@ gantry_put(struct gantry *g, const char *url, const void *ptr, size_t size, cons
 		e = -EINVAL;
 	}
 	if (e == 0) {
-		c.ptr = (char *)(uintptr_t)ptr;
-		c.size = size;
-		if (c.req.checksum) {
-			own.crc64nvme = crc64_nvme(0, ptr, size);
-			own.has_crc64nvme = 1;
-			gantry_crc64nvme_text(own.crc64nvme, c.checksum);
-		}
+		take_memory(&c, ptr, size);
+		e = c.req.checksum ? sum_up(&c) : 0;
+	}
+	if (e == 0) {
 		e = prefer_rdma(&c, true);
 		if (e == 1)
 			e = put_http(&c);
@@ -469,7 +544,7 @@ get_http(struct call *c)
 {
 	struct exchange x = call_exchange(c, METHOD_GET);
 
-	x.buffer = c->ptr;
+	x.buffer = c->memory.ptr;
 	x.has_range = true;
 	x.range_first = c->offset;
 	x.range_last = c->offset + c->size - 1;
@@ -526,8 +601,7 @@ gantry_get(struct gantry *g, const char *url, void *ptr, size_t size, uint64_t o
 		e = -EINVAL;
 	}
 	if (e == 0) {
-		c.ptr = ptr;
-		c.size = size;
+		take_memory(&c, ptr, size);
 		c.offset = offset;
 		e = prefer_rdma(&c, false);
 		if (e == 1)

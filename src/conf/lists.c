@@ -48,23 +48,29 @@ nets_set(struct loader *ld, const struct conf_key *k, const char *path, const st
 	 struct conf_nets *ret_nets)
 {
 	struct conf_net nets[CONF_NETS_MAX];
-	int r = 0;
+	bool routed = false;
+	int r = 0, nr = 0;
 
 	if (!is_list_of_scalars(n))
 		return expected(ld, k, path, n);
 	if (n->item_nr > CONF_NETS_MAX)
 		return too_many(ld, path, n, CONF_NETS_MAX);
 	for (int i = 0; i < n->item_nr; i++) {
-		if (conf_net_parse(n->item[i]->text, &nets[i]) < 0) {
+		const char *text = n->item[i]->text;
+
+		if (k->words && strcmp(text, k->words[0]) == 0) {
+			routed = true;
+		} else if (conf_net_parse(text, &nets[nr++]) < 0) {
 			load_fail(ld, n->item[i], path,
-				  "expected an address or a block (10.0.0.0/8, fd00::/8), not \"%.100s\"",
-				  n->item[i]->text);
+				  "expected an address or a block (10.0.0.0/8, fd00::/8)%s%s, not \"%.100s\"",
+				  k->words ? " or " : "", k->words ? k->words[0] : "", text);
 			r = -EINVAL;
 		}
 	}
 	if (r == 0) {
-		memcpy(ret_nets->net, nets, (size_t)n->item_nr * sizeof *nets);
-		ret_nets->nr = n->item_nr;
+		memcpy(ret_nets->net, nets, (size_t)nr * sizeof *nets);
+		ret_nets->nr = nr;
+		ret_nets->routed = routed;
 	}
 	return r;
 }
@@ -516,6 +522,8 @@ lists_print(const struct conf_key *k, const void *base, FILE *out)
 		conf_net_format(&nets->net[i], text, sizeof text);
 		fprintf(out, "%s\"%s\"", sep, text);
 	}
+	if (k->type == KT_NETS && nets->routed)
+		fprintf(out, "%s%s", sep, k->words[0]);
 	for (int i = 0; k->type == KT_SPECIAL && i < 3; i++) {
 		if (on[i]) {
 			fprintf(out, "%s%s", sep, k->words[i]);

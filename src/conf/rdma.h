@@ -25,6 +25,7 @@ struct conf_net {
 struct conf_nets {
 	struct conf_net net[CONF_NETS_MAX];
 	int nr;
+	bool routed; /* the word `routed` is in it, where the key has it */
 };
 
 enum conf_bind_gid { BIND_GID_OFF, BIND_GID_SUBNET, BIND_GID_EXACT };
@@ -68,6 +69,7 @@ struct conf_rdma {
 	int ah_cache;                         /* address handles kept per rail */
 	struct conf_net allow[CONF_NETS_MAX]; /* none given: the subnets of our own rails */
 	int allow_nr;
+	bool allow_routed; /* and whatever the kernel has a route to out of a rail's interface */
 	bool allow_loopback, allow_self, allow_link_local; /* rdma.allow_special */
 	enum conf_bind_gid bind_gid;
 	struct conf_decline_rule decline_2xx[CONF_DECLINE_RULES_MAX];

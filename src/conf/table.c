@@ -34,7 +34,9 @@ _Static_assert(offsetof(struct conf, admin.sa) - offsetof(struct conf, admin.add
 _Static_assert(sizeof(enum conf_dialect) == sizeof(int) && sizeof(enum log_level) == sizeof(int), "KT_WORD");
 
 _Static_assert(offsetof(struct conf_rdma, allow_nr) - offsetof(struct conf_rdma, allow) ==
-		       offsetof(struct conf_nets, nr),
+			       offsetof(struct conf_nets, nr) &&
+		       offsetof(struct conf_rdma, allow_routed) - offsetof(struct conf_rdma, allow) ==
+			       offsetof(struct conf_nets, routed),
 	       "KT_NETS");
 
 static const char *const dialect_words[] = { [DIALECT_S3] = "s3", [DIALECT_SCALITY] = "scality", NULL };
@@ -57,6 +59,7 @@ const char *const conf_token_header[] = { [TOKEN_HEADER_AMZ] = "x-amz-rdma-token
 					  [TOKEN_HEADER_INFO] = "x-rdma-info",
 					  [TOKEN_HEADER_CUOBJ] = "x-cuobj-rdma-descr",
 					  NULL };
+static const char *const allow_words[] = { "routed", NULL };
 static const char *const special_words[] = { "loopback", "self", "link_local", NULL };
 static const char *const level_words[] = {
 	[LOG_ERROR] = "error", [LOG_WARN] = "warning", [LOG_NOTE] = "notice",
@@ -185,8 +188,8 @@ const struct conf_key conf_keys[] = {
 	  .help = "Wait before an error reply that follows flushed RDMA WRITEs" },
 	{ "rdma.ah_cache", KT_INT, 0, .min = 16, .max = 1048576, .offset = AT(rdma.ah_cache), .def = "1024",
 	  .help = "Address handles kept per rail" },
-	{ "rdma.allow", KT_NETS, KEY_RELOAD, .offset = AT(rdma.allow), .def = "[]",
-	  .help = "GIDs that tokens may name, as addresses or blocks; empty is the subnets of our own rails" },
+	{ "rdma.allow", KT_NETS, KEY_RELOAD, .offset = AT(rdma.allow), .words = allow_words, .def = "[]",
+	  .help = "GIDs that tokens may name: addresses, blocks, or routed, which is all that have a route out of a rail's interface; empty is the subnets of our own rails" },
 	{ "rdma.allow_special", KT_SPECIAL, KEY_RELOAD, .words = special_words, .def = "[]",
 	  .help = "Kinds of address that tokens may name besides: loopback, self, link_local; for tests" },
 	{ "rdma.bind_gid", KT_WORD, KEY_RELOAD, .offset = AT(rdma.bind_gid), .words = bind_words, .def = "off",
@@ -366,7 +369,8 @@ key_expected(const struct conf_key *k, char *out, size_t cap)
 		snprintf(out, cap, "an address and port (127.0.0.1:9000, [::1]:9000, *:9000)%s", or_none);
 		return;
 	case KT_NETS:
-		snprintf(out, cap, "a list of addresses or blocks (10.0.0.0/8, fd00::/8)");
+		snprintf(out, cap, "a list of addresses or blocks (10.0.0.0/8, fd00::/8)%s%s",
+			 k->words ? ", and the word " : "", k->words ? k->words[0] : "");
 		return;
 	case KT_SPECIAL:
 		join_words(k, words, sizeof words);

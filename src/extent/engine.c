@@ -183,6 +183,7 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	struct store_unit_info info = { .name = d->path, .size_bytes = d->geo.size_bytes };
 	struct alloc_stats as;
 	struct tree_stats ts;
+	uint64_t room;
 	bool runs;
 
 	alloc_stats(d->alloc, &as);
@@ -194,8 +195,9 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	if (info.state == UNIT_OK && atomic_load(&vol->snap.one_left))
 		snprintf(info.reason, sizeof info.reason,
 			 "there is only one snapshot: no room for another, or it was damaged");
-	/* Segments not made yet are free as well. */
-	info.free_bytes = (geo_units(&d->geo) - as.units + as.free + as.leased) * d->geo.unit_bytes;
+	/* Segments not made yet are free as well; what is held back for snapshots is not. */
+	room = geo_units(&d->geo) - as.units + as.free + as.leased;
+	info.free_bytes = (room > as.held_back ? room - as.held_back : 0) * d->geo.unit_bytes;
 	info.read_bytes = atomic_load(&d->stats.read_bytes);
 	info.read_ops = atomic_load(&d->stats.read_ops);
 	info.written_bytes = atomic_load(&d->stats.written_bytes);

@@ -29,7 +29,7 @@ on_kick(struct msg *m)
 
 	atomic_store(&p->kicked, false);
 	commit_try_lead(&p->vp);
-	put_space_retry(p);
+	space_retry(p);
 }
 
 /* Under ports_lock. */
@@ -148,7 +148,7 @@ extent_quiesce(struct store_port *sp)
 	quiesce_point(p->user);
 	commit_idle(&p->vp);
 	if (!list_empty(&p->space_waiters) && atomic_load(&p->vp.vol->disk.freed_nr) != p->space_freed)
-		put_space_retry(p);
+		space_retry(p);
 }
 
 void

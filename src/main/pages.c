@@ -391,6 +391,30 @@ rails(void *cookie, FILE *out)
 	putc(']', out);
 }
 
+static int
+reach(void *cookie, const char *address, FILE *out)
+{
+	struct daemon *d = cookie;
+	const struct conf *c = daemon_conf(d);
+	struct rdma_reach reach;
+	int r = d->rdma ? rdma_reach(d->rdma, &c->rdma, address, &reach) : -EINVAL;
+
+	daemon_conf_put(c);
+	if (r < 0)
+		return 404;
+	fprintf(out, "{\"address\":");
+	json_string(out, address);
+	fprintf(out, ",\"allowed\":%s,\"rail\":", reach.allowed ? "true" : "false");
+	if (reach.rail >= 0)
+		fprintf(out, "%d", reach.rail);
+	else
+		fputs("null", out);
+	fputs(",\"text\":", out);
+	json_string(out, reach.text);
+	putc('}', out);
+	return 200;
+}
+
 static void
 disks(void *cookie, FILE *out)
 {
@@ -620,6 +644,7 @@ pages_env(struct daemon *d, struct admin_env *ret_env)
 				       .metrics = metrics,
 				       .status = status,
 				       .rails = rails,
+				       .reach = reach,
 				       .disks = disks,
 				       .requests = requests,
 				       .request = request };

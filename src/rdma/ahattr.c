@@ -137,6 +137,7 @@ rdma_choose(const struct rail_view *const *views, int view_nr, unsigned up, cons
 	if (!nr)
 		return why_none(views, view_nr, up, tok);
 	*ret_route = best[asker->turn % (unsigned)nr];
+	ret_route->key.must_route = asker->must_route;
 	return 0;
 }
 

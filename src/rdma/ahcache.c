@@ -122,8 +122,8 @@ bucket_of(struct ah_cache *c, const struct rdma_ah_key *key)
 static bool
 key_equal(const struct rdma_ah_key *a, const struct rdma_ah_key *b)
 {
-	return a->is_global == b->is_global && a->dlid == b->dlid && a->sgid_index == b->sgid_index &&
-	       memcmp(a->dgid, b->dgid, 16) == 0;
+	return a->is_global == b->is_global && a->must_route == b->must_route && a->dlid == b->dlid &&
+	       a->sgid_index == b->sgid_index && memcmp(a->dgid, b->dgid, 16) == 0;
 }
 
 int
@@ -296,23 +296,28 @@ ah_leave(struct rdma_rail *rail, struct rdma_target_wait *w)
 	return waits;
 }
 
-/* Whether the rail leads there, as far as the kernel's routes say: 0 or -ENETUNREACH. */
-static int
-ask_routes(struct rdma_rail *rail, const struct rdma_ah_key *key)
+int
+rail_routes(const struct rdma_rail *rail, const struct rdma_ah_key *key)
 {
 	pthread_rwlock_t *lock = &rail->rd->table_lock;
 	struct rail_gid from = { 0 };
+	int r;
 
 	if (!rail->is_ethernet)
-		return 0;
+		return key->must_route ? -ENETUNREACH : 0;
 	pthread_rwlock_rdlock(lock);
 	for (int i = 0; i < rail->view.gid_nr; i++) {
 		if (rail->view.gid[i].index == key->sgid_index)
 			from = rail->view.gid[i];
 	}
 	pthread_rwlock_unlock(lock);
-	return from.ifindex && net_route(from.ifindex, from.raw, key->dgid) == -ENETUNREACH ? -ENETUNREACH
-											    : 0;
+	r = from.ifindex ? net_route(from.ifindex, from.raw, key->dgid) : -ENODEV;
+	if (!key->must_route)
+		return r == -ENETUNREACH ? r : 0;
+	/* Asked about one interface, the kernel does not say that an address is our own on another. */
+	if (r == 0)
+		r = net_route(0, from.raw, key->dgid);
+	return r == 0 ? 0 : -ENETUNREACH;
 }
 
 static uint64_t
@@ -346,7 +351,7 @@ make(struct rdma_ah *ah)
 		pthread_mutex_unlock(&c->lock);
 		if (old)
 			ibv_destroy_ah(old);
-		err = -ask_routes(rail, &ah->key);
+		err = -rail_routes(rail, &ah->key);
 	}
 	if (on && !err) {
 		rdma_ah_build(&ah->key, rail->port, &params, &attr);

@@ -75,6 +75,7 @@ struct rdma_ah_key {
 	uint32_t sgid_index;
 	uint16_t dlid;
 	bool is_global;
+	bool must_route; /* only if the kernel has a route there: that is what allows it */
 };
 
 struct rail_route {
@@ -89,6 +90,7 @@ struct rdma_asker {
 	unsigned tried;               /* bit i: not by rail i, which did not lead there */
 	int numa_node;                /* of the core; -1: unknown */
 	unsigned turn;                /* counts the core's questions: whose turn it is among equal rails */
+	bool must_route;              /* rdma_gid_allowed() was 1 */
 };
 
 /* Chooses the rail, its transport and the address handle that lead to the token's target (protocol.md 2.8,

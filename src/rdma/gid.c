@@ -169,7 +169,7 @@ check_no_gid(const struct rdma_trust *trust, const struct conf_rdma *conf)
 		if (!trust->net[i].is_ib)
 			continue;
 		have_ib = true;
-		if (conf->allow_nr == 0 || in_allow(conf, trust->net[i].addr))
+		if (conf->allow_nr == 0 || conf->allow_routed || in_allow(conf, trust->net[i].addr))
 			return 0;
 	}
 	return have_ib ? -EHOSTUNREACH : 0;
@@ -197,7 +197,31 @@ rdma_trust_check(const struct rdma_trust *trust, const struct conf_rdma *conf, c
 	}
 	if (gid_is_link_local(gid) && !in_subnets(trust, gid, true))
 		return conf->allow_link_local ? 0 : -EHOSTUNREACH;
+	if (in_allow(conf, gid))
+		return 0;
+	/* To a subnet of ours there is a route. */
+	if ((conf->allow_nr == 0 || conf->allow_routed) && in_subnets(trust, gid, false))
+		return 0;
+	return conf->allow_routed ? 1 : -EHOSTUNREACH;
+}
+
+const char *
+rdma_trust_why(const struct rdma_trust *trust, const struct conf_rdma *conf, const uint8_t gid[16])
+{
+	if (gid_is_multicast(gid))
+		return "it is a multicast or broadcast address, or none at all, which no token may name";
+	if (gid_is_loopback(gid))
+		return "it is a loopback address, which takes rdma.allow_special: [loopback], for tests";
+	for (int i = 0; i < trust->own_nr; i++) {
+		if (memcmp(trust->own[i], gid, 16) == 0)
+			return "it is an address of this server's own rails, which takes rdma.allow_special: "
+			       "[self], for tests";
+	}
+	if (gid_is_link_local(gid))
+		return "it is a link-local address, which takes rdma.allow_special: [link_local]";
 	if (conf->allow_nr > 0)
-		return in_allow(conf, gid) ? 0 : -EHOSTUNREACH;
-	return in_subnets(trust, gid, false) ? 0 : -EHOSTUNREACH;
+		return "it is outside rdma.allow: add its network, or `routed`";
+	return "it is outside the subnets of our rails: rdma.allow wants its network (and then ours as well, "
+	       "since "
+	       "a list takes their place), or `routed`";
 }

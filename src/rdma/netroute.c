@@ -56,11 +56,12 @@ judge(const struct nlmsghdr *h, size_t len, uint32_t ifindex)
 	}
 	if (h->nlmsg_type != RTM_NEWROUTE || h->nlmsg_len < NLMSG_LENGTH(sizeof(struct rtmsg)))
 		return -EPROTO;
+	if (((const struct rtmsg *)NLMSG_DATA(h))->rtm_type == RTN_LOCAL)
+		return -EADDRINUSE;
 	/* With a source given IPv6 names the best route, whatever interface it was asked about. */
-	if (((const struct rtmsg *)NLMSG_DATA(h))->rtm_type != RTN_LOCAL && interface_of(h) != 0 &&
-	    interface_of(h) != ifindex)
+	if (ifindex && interface_of(h) != 0 && interface_of(h) != ifindex)
 		return -ENETUNREACH;
-	return 0;
+	return ((const struct rtmsg *)NLMSG_DATA(h))->rtm_type == RTN_UNICAST ? 0 : -EADDRNOTAVAIL;
 }
 
 int
@@ -87,7 +88,8 @@ net_route(uint32_t ifindex, const uint8_t src[16], const uint8_t dst[16])
 	q.rt.rtm_dst_len = q.rt.rtm_src_len = v4 ? 32 : 128;
 	put(&q, RTA_DST, v4 ? dst + 12 : dst, v4 ? 4 : 16);
 	put(&q, RTA_SRC, v4 ? src + 12 : src, v4 ? 4 : 16);
-	put(&q, RTA_OIF, &ifindex, sizeof ifindex);
+	if (ifindex)
+		put(&q, RTA_OIF, &ifindex, sizeof ifindex);
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
 	    send(fd, &q, q.h.nlmsg_len, 0) < 0) {
 		r = -errno;

@@ -178,8 +178,8 @@ trust_refresh(struct rdma *rd)
 	pthread_rwlock_unlock(&rd->table_lock);
 }
 
-static bool
-any_serves(const struct rdma *rd)
+bool
+any_rail_serves(const struct rdma *rd)
 {
 	for (int i = 0; i < rd->rail_nr; i++) {
 		if (device_serves(rd->rail[i]->dev))
@@ -197,7 +197,7 @@ rdma_gid_allowed(const struct rdma *rd, const struct conf_rdma *conf, const uint
 
 	/* Without a rail that serves nobody is reached and there is no subnet to compare with: the request is
 	 * declined later, and its data goes over HTTP. */
-	if (!any_serves(rd))
+	if (!any_rail_serves(rd))
 		return 0;
 	pthread_rwlock_rdlock(lock);
 	r = rdma_trust_check(&rd->trust, conf, gid, peer);

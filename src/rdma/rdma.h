@@ -85,11 +85,25 @@ int rdma_region_del(struct rdma *rd, int region);
 
 /* Says whether gid is one that a token may name: rdma.allow (or our rails' subnets), then
  * rdma.allow_special; see "Tokens" in docs/threat-model.md.  NULL gid: a token without one (counts as our
- * own subnet).  peer: the HTTP client's address, for rdma.bind_gid.  0; -EHOSTUNREACH: we do not go there, the
+ * own subnet).  peer: the HTTP client's address, for rdma.bind_gid.  0; 1: as far as the kernel has a route there
+ * out of a rail (`routed`), which struct rdma_asker hands on; -EHOSTUNREACH: we do not go there, the
  * token is declined; -EACCES: a multicast or unspecified address, or one that rdma.bind_gid forbids this client
  * to name: 403. */
 int rdma_gid_allowed(const struct rdma *rd, const struct conf_rdma *conf, const uint8_t *gid,
 		     const struct sockaddr *peer);
+
+/* Says in the log, once a minute at most, that a token named an address that is not allowed, and what would allow it.  Any thread. */
+void rdma_say_not_allowed(struct rdma *rd, const struct conf_rdma *conf, const uint8_t *gid);
+
+/* How an address stands with us. */
+struct rdma_reach {
+	bool allowed;
+	int rail;       /* the best that leads there now; -1: none does */
+	char text[320]; /* a sentence */
+};
+/* Finds that out, asking the kernel for routes.  -EINVAL: the text is no address.  May block for as long as some system calls. */
+int rdma_reach(struct rdma *rd, const struct conf_rdma *conf, const char *address,
+	       struct rdma_reach *ret_reach);
 
 /* Tells whether who connects to that address may be in a subnet of our rails, so that rdma.bind_gid has something to compare:
  * it lies in one, or is a wildcard, which takes connections on the rails' addresses too. */

@@ -76,14 +76,20 @@ struct rdma_trust {
 void rdma_trust_build(const struct rail_view *const *views, int view_nr, struct rdma_trust *ret_trust);
 int rdma_trust_check(const struct rdma_trust *trust, const struct conf_rdma *conf, const uint8_t *gid,
 		     const struct sockaddr *peer);
+/* Returns what is wrong with an address that may not be named, and what to do, as a part of a sentence. */
+const char *rdma_trust_why(const struct rdma_trust *trust, const struct conf_rdma *conf,
+			   const uint8_t gid[16]);
 /* Serves as rdma_shares_subnet(). */
 bool rdma_trust_shares(const struct rdma_trust *trust, const struct sockaddr *listen);
 
 /* ---- netroute.c ---- */
 
-/* Asks whether packets from src to dst leave by that interface: 0; -ENETUNREACH: there is no such route; another -errno: nobody
- * knows.  Blocks for as long as a system call. */
+/* Asks whether packets from src to dst leave by that interface (0: by any): 0; -ENETUNREACH: there is no such route; -EADDRINUSE: it is
+ * one of this machine's; -EADDRNOTAVAIL: it is no machine's (broadcast); another -errno: nobody knows.  Blocks for as long as a system call. */
 int net_route(uint32_t ifindex, const uint8_t src[16], const uint8_t dst[16]);
+/* Tells whether the rail leads there, as far as the kernel's routes say: 0 or -ENETUNREACH.  What nobody knows is the latter where
+ * a route is what allows the address (key->must_route). */
+int rail_routes(const struct rdma_rail *rail, const struct rdma_ah_key *key);
 
 /* ---- select.c: which devices the operator meant ---- */
 
@@ -266,6 +272,7 @@ struct rdma {
 	struct rdma_region region[RDMA_REGIONS_MAX];
 	pthread_mutex_t state_lock; /* rail states and watches; taken before nothing else of ours */
 	struct list watches;
+	_Atomic uint64_t say_ns; /* not before: rdma_say_not_allowed() */
 	struct ah_helpers helpers;
 	struct {
 		pthread_t thread;
@@ -373,6 +380,8 @@ bool device_is_broken(struct rdma_device *dev);
 void device_lost_region(struct rdma_device *dev);
 /* Makes rails say what the context that serves from now on says, and none of them broken. */
 void device_renew(struct rdma_device *dev, const struct rdma_context *c);
+/* Says whether one of the rails serves any token. */
+bool any_rail_serves(const struct rdma *rd);
 struct rdma_rail *device_first_rail(const struct rdma_device *dev);
 /* Notifies the watches, though no state has changed. */
 void watches_notify(struct rdma *rd);

@@ -45,6 +45,7 @@ front_token(struct req *rq)
 	if (r == -EACCES)
 		return req_fail(rq, FAULT_ACCESS_DENIED,
 				"The token names an address that no token of this client may name.");
+	rq->must_route = r > 0;
 	/* Declined by lease_start(): what is wrong with the request itself is said before. */
 	rq->not_allowed = r < 0;
 	return req_go(rq, front_op);

@@ -53,6 +53,7 @@ ticketed(struct req *rq)
 		return req_wait(rq, "ticket", ticketed);
 	rq->lease.done = on_lease;
 	rq->lease.client = rq->xfer.client;
+	rq->lease.must_route = rq->must_route;
 	r = chan_lease_get(rq->rs->env.chan, &rq->lease, &rq->target.token, (struct sockaddr *)&rq->local);
 	if (r == 0) {
 		rq->lease_waiting = true;
@@ -83,6 +84,8 @@ lease_start(struct req *rq)
 	}
 	if (rq->not_allowed) {
 		rq->reason = CHAN_NOT_ALLOWED;
+		rdma_say_not_allowed(rq->rs->env.rdma, &rq->rs->env.conf->rdma,
+				     rq->target.token.have_gid ? rq->target.token.gid : NULL);
 		return req_go(rq, rq->not_leased);
 	}
 	rq->phase = PHASE_QUEUED;

@@ -123,6 +123,7 @@ struct req {
 	bool ended;       /* http/ has done with it */
 	bool sent, gone;  /* gone: the client is not there any more */
 	bool is_tokened;
+	bool must_route;  /* its token's address is allowed if the kernel has a route there */
 	bool not_allowed; /* its token names an address that is outside rdma.allow: it will be declined */
 	bool detached;    /* replied while the store still works on the commit, or the disk on our pieces */
 	bool disk_has;    /* a hold for such pieces: until the transfer is over */

@@ -6,6 +6,7 @@
 #include "softnic/softnic.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #undef ibv_reg_mr
@@ -77,8 +78,9 @@ sn_fault_in(const void *addr, size_t len, bool write)
 	return true;
 }
 
+/* What is wrong with the numbers of a registration: 0 or an errno. */
 static int
-check_reg(const void *addr, size_t len, unsigned access)
+check_numbers(uint64_t addr, size_t len, unsigned access)
 {
 	const unsigned known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 			       IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
@@ -86,41 +88,114 @@ check_reg(const void *addr, size_t len, unsigned access)
 
 	if (access & IBV_ACCESS_ON_DEMAND)
 		return EOPNOTSUPP;
-	if (access & ~known || len == 0 || (uintptr_t)addr + len < (uintptr_t)addr)
+	if (access & ~known || len == 0 || addr + len < addr)
 		return EINVAL;
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
 	    !(access & IBV_ACCESS_LOCAL_WRITE))
 		return EINVAL;
-
-	return sn_fault_in(addr, len, access & IBV_ACCESS_LOCAL_WRITE) ? 0 : EFAULT;
+	return 0;
 }
 
+/* ---- memory that the CPU need not reach ---- */
+
+/* Where the bytes of a region lie in this process. */
+struct place {
+	uintptr_t va;
+	void *map; /* made for the region, or NULL */
+	size_t map_len;
+};
+
+static int
+protection(unsigned access)
+{
+	return access & IBV_ACCESS_LOCAL_WRITE ? PROT_READ | PROT_WRITE : PROT_READ;
+}
+
+/*
+ * What a peer-memory driver (nvidia-peermem) does for memory that it owns: with SOFTNIC_PEER_MEM=1 shared memory that
+ * the CPU may not touch counts as such.  A second mapping of the same pages is this library's alone.
+ */
+static int
+place_of_peer(const void *addr, size_t len, unsigned access, struct place *ret)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)addr & ~(page - 1);
+	size_t map_len = ((uintptr_t)addr + len - from + page - 1) & ~(page - 1);
+	void *map = sn_conf.peer_mem ? mremap((void *)from, 0, map_len, MREMAP_MAYMOVE) : MAP_FAILED;
+
+	if (map == MAP_FAILED)
+		return EFAULT;
+	if (mprotect(map, map_len, protection(access)) < 0 ||
+	    !sn_fault_in(map, map_len, access & IBV_ACCESS_LOCAL_WRITE)) {
+		munmap(map, map_len);
+		return EFAULT;
+	}
+	madvise(map, map_len, MADV_DONTFORK);
+	*ret = (struct place){ (uintptr_t)map + ((uintptr_t)addr - from), map, map_len };
+	return 0;
+}
+
+/* Of a dma-buf, or of a memfd in its place; -1 and errno. */
+static off_t
+size_of(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -1;
+	return S_ISREG(st.st_mode) ? st.st_size : lseek(fd, 0, SEEK_END);
+}
+
+static int
+place_of_dmabuf(int fd, uint64_t offset, size_t len, uint64_t iova, unsigned access, struct place *ret)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), from = offset & ~(page - 1);
+	off_t size = size_of(fd);
+	size_t map_len;
+	void *map;
+
+	if (size < 0)
+		return errno == EBADF ? EBADF : EINVAL;
+	/* As in the kernel: all of it lies in the buffer, and its pages are mapped where they are in iova. */
+	if (offset + len < offset || offset + len > (uint64_t)size || ((offset ^ iova) & (page - 1)))
+		return EINVAL;
+	map_len = (size_t)((offset + len - from + page - 1) & ~(page - 1));
+	map = mmap(NULL, map_len, protection(access), MAP_SHARED, fd, (off_t)from);
+	if (map == MAP_FAILED)
+		return errno;
+	madvise(map, map_len, MADV_DONTFORK);
+	*ret = (struct place){ (uintptr_t)map + (uintptr_t)(offset - from), map, map_len };
+	return 0;
+}
+
+/* ---- regions ---- */
+
+/* Makes a region of memory that was looked at (r 0, else the errno why not). */
 static struct ibv_mr *
-reg(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova, unsigned access)
+reg_place(struct ibv_pd *pd, int r, const struct place *at, void *addr, size_t len, uint64_t iova,
+	  unsigned access)
 {
 	struct sn_mr *mr;
 	uint32_t key;
-	int r;
 
-	r = sn_inherited(pd->context) ? EINVAL : check_reg(addr, len, access);
 	if (r == 0)
 		r = sn_refused(pd->context, FAB_OP_REG_MR, len);
 	mr = r ? NULL : calloc(1, sizeof(*mr));
-	if (!mr) {
+	if (mr)
+		mr->slot = sn_mr_claim(&key);
+	if (!mr || !mr->slot) {
+		free(mr);
+		if (at->map)
+			munmap(at->map, at->map_len);
 		errno = r ? r : ENOMEM;
 		return NULL;
 	}
-	mr->slot = sn_mr_claim(&key);
-	if (!mr->slot) {
-		free(mr);
-		errno = ENOMEM;
-		return NULL;
-	}
+	mr->map = at->map;
+	mr->map_len = at->map_len;
 	mr->slot->pd = pd->handle;
 	mr->slot->access = access;
 	mr->slot->dev = sn_ctx(pd->context)->dev->index;
 	mr->slot->iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
-	mr->slot->va = (uintptr_t)addr;
+	mr->slot->va = at->va;
 	mr->slot->len = len;
 	mr->mr = (struct ibv_mr){ .context = pd->context,
 				  .pd = pd,
@@ -133,6 +208,17 @@ reg(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova, unsigned access)
 	atomic_store(&mr->slot->key, key);
 
 	return &mr->mr;
+}
+
+static struct ibv_mr *
+reg(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova, unsigned access)
+{
+	struct place at = { .va = (uintptr_t)addr };
+	int r = sn_inherited(pd->context) ? EINVAL : check_numbers((uintptr_t)addr, len, access);
+
+	if (r == 0 && !sn_fault_in(addr, len, access & IBV_ACCESS_LOCAL_WRITE))
+		r = place_of_peer(addr, len, access, &at);
+	return reg_place(pd, r, &at, addr, len, iova, access);
 }
 
 SN_EXPORT struct ibv_mr *
@@ -151,6 +237,20 @@ SN_EXPORT struct ibv_mr *
 ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova, unsigned int access)
 {
 	return reg(pd, addr, len, iova, access);
+}
+
+SN_EXPORT struct ibv_mr *
+ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len, uint64_t iova, int fd, int access)
+{
+	struct place at = { .map = NULL };
+	int r = sn_inherited(pd->context) ? EINVAL : check_numbers(iova, len, (unsigned)access);
+
+	if (r == 0 && sn_conf.no_dmabuf)
+		r = EOPNOTSUPP;
+	if (r == 0)
+		r = place_of_dmabuf(fd, offset, len, iova, (unsigned)access, &at);
+	/* libibverbs knows no address of such a region either. */
+	return reg_place(pd, r, &at, NULL, len, iova, (unsigned)access);
 }
 
 /* When this returns, no initiator can write to the memory or read from it any more. */
@@ -178,6 +278,8 @@ sn_mr_destroy(struct ibv_mr *ibmr)
 	struct sn_mr *mr = (struct sn_mr *)ibmr;
 
 	sn_mr_release(mr->slot, ibmr->lkey);
+	if (mr->map)
+		munmap(mr->map, mr->map_len);
 	atomic_fetch_sub(&((struct sn_pd *)ibmr->pd)->uses, 1);
 	free(mr);
 }
@@ -192,7 +294,7 @@ ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size
 	size_t new_len = flags & IBV_REREG_MR_CHANGE_TRANSLATION ? len : ibmr->length;
 	unsigned new_access = flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned)access : mr->slot->access;
 
-	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED || sn_inherited(ibmr->context))
+	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED || sn_inherited(ibmr->context) || mr->map)
 		return IBV_REREG_MR_ERR_INPUT;
 	sn_mr_release(mr->slot, ibmr->lkey);
 	atomic_fetch_sub(&((struct sn_pd *)ibmr->pd)->uses, 1);

@@ -68,6 +68,8 @@ struct sn_conf {
 	int64_t retry_ns;  /* < 0: from the queue pair's timeout and retry_cnt */
 	int dckey_status;  /* enum ibv_wc_status */
 	int dc_rd_atomic;  /* the most READs that an initiator may have at once */
+	bool peer_mem;     /* SOFTNIC_PEER_MEM: memory that the CPU cannot reach is registered as well */
+	bool no_dmabuf;    /* SOFTNIC_DMABUF=0 */
 	bool debug;
 	bool no_hazard; /* negative control of the stress test */
 };
@@ -254,6 +256,8 @@ bool sn_fault_in(const void *addr, size_t len, bool write);
 struct sn_mr {
 	struct ibv_mr mr;
 	struct fab_mr *slot;
+	void *map; /* of a dma-buf, or of memory of another driver; NULL: the program's own */
+	size_t map_len;
 };
 
 void sn_ctx_ops(struct sn_ctx *ctx); /* fills the tables that inline functions call through */

@@ -18,7 +18,7 @@ look(const uint8_t *buf)
 		return;
 	/* What is accepted can be worked with, and written again. */
 	if (sb.geo.seg_nr == 0 || sb.geo.unit_bytes == 0 || sb.geo.seg_bytes % sb.geo.unit_bytes ||
-	    sb.disk >= sb.disk_nr)
+	    !(sb.table.members >> sb.table.home[0] & 1) || sb.start_no == 0)
 		abort();
 	super_encode(again, &sb);
 	if (super_decode(again, sizeof again, &back) < 0)

@@ -83,8 +83,23 @@ must_be_same(const struct rec_view *a, const struct rec_view *b)
 	must(a->attrs_len == b->attrs_len && memcmp(a->attrs, b->attrs, a->attrs_len) == 0);
 	must(!a->entries == !b->entries);
 	must(!a->entries || memcmp(a->entries, b->entries, a->entry_nr * rec_entry_bytes(a->body)) == 0);
-	must(a->map.ext == b->map.ext && a->map.len_bytes == b->map.len_bytes &&
-	     a->map.crc64 == b->map.crc64);
+	must(a->map.nr == b->map.nr && a->map.len_bytes == b->map.len_bytes && a->map.crc64 == b->map.crc64);
+	must(!a->map.nr || memcmp(a->map.ext, b->map.ext, a->map.nr * sizeof(uint64_t)) == 0);
+}
+
+/* A map that is accepted lies on the disk, and all of it finds room there. */
+static void
+check_map_place(const struct rec_view *v, const struct geometry *geo)
+{
+	uint64_t units = 0;
+
+	must((v->map.nr > 0) == ((v->flags & REC_MAPPED) != 0) && v->map.nr <= FMT_MAP_EXT_MAX);
+	for (uint32_t i = 0; i < v->map.nr; i++) {
+		units += ext_nr(v->map.ext[i]);
+		must(ext_nr(v->map.ext[i]) &&
+		     ext_unit(v->map.ext[i]) + ext_nr(v->map.ext[i]) <= geo_units(geo));
+	}
+	must(units >= map_units(geo, v->map.len_bytes));
 }
 
 /* The rest of the input as the map of a record that has one: what is accepted lies on the disk. */
@@ -127,6 +142,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		must_be_key(v.key, v.key_len);
 		if (v.owner_len)
 			must_be_key(v.owner, v.owner_len);
+		check_map_place(&v, &geo);
 		check_map(&v, &geo, copy + n, len - (size_t)n);
 		free(again);
 	}

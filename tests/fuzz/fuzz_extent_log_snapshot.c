@@ -16,7 +16,7 @@ look(uint8_t *buf, size_t len)
 	struct geometry geo;
 	struct snap_head h, back;
 	uint32_t at = SNAP_HEAD_BYTES;
-	uint64_t again;
+	volatile uint64_t again;
 
 	if (geo_choose((uint64_t)1 << 30, &geo) < 0)
 		abort();
@@ -32,14 +32,16 @@ look(uint8_t *buf, size_t len)
 			return;
 		at += (uint32_t)n;
 	}
+	for (uint32_t i = 0; i < h.older_nr; i++)
+		again = snap_older(buf, &h, i);
 	/* What was opened can be sealed, and opens as the same. */
 	back = h;
 	snap_seal(buf, len, &back);
 	again = back.crc64;
 	if (snap_open(buf, len, &back) < 0 || back.crc64 != again || back.id != h.id ||
 	    back.index != h.index || back.used_bytes != h.used_bytes || back.record_nr != h.record_nr ||
-	    back.next_ext != h.next_ext || back.next_bytes != h.next_bytes ||
-	    memcmp(back.disk_uuid, h.disk_uuid, 16) != 0)
+	    back.next_ext != h.next_ext || back.next_bytes != h.next_bytes || back.older_id != h.older_id ||
+	    back.older_nr != h.older_nr || memcmp(back.disk_uuid, h.disk_uuid, 16) != 0)
 		abort();
 }
 

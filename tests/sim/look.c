@@ -202,8 +202,12 @@ on_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 		b = tree_find(s->vol->tree, bucket, n);
 		s->leftovers += !b || b->version > r->version;
 	}
-	if (rec_map(r, &map))
-		take(cookie, ext_unit(map.ext), ext_nr(map.ext), "a map");
+	if (!rec_map(r, &map))
+		return 0;
+	counts.maps++;
+	counts.map_lists += map.nr > 1;
+	for (uint32_t i = 0; i < map.nr; i++)
+		take(cookie, ext_unit(map.ext[i]), ext_nr(map.ext[i]), "a map");
 	return 0;
 }
 

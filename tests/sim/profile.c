@@ -221,6 +221,15 @@ profile_for_rule(enum sim_rule rule)
 	case SIM_LOCK_EVERY_FILE:
 		prof.kill = 1;
 		break;
+	case SIM_SUPER_OLDER_COPY:
+		/* Cut in the middle of writing the only one that is ever written, and the other one's log has
+		 * been written over. */
+		profile_for_cuts();
+		prof.size_small = prof.size_mid = prof.size_large = prof.size_huge = 0;
+		prof.forge = 0;
+		prof.ops = 120;
+		prof.cut_in_recovery = 2;
+		break;
 	case SIM_CHUNKS_AFTER_MANIFEST:
 	case SIM_MANIFEST_AFTER_CHUNKS:
 	case SIM_COLLECT_ONLY_ENDED:

@@ -303,7 +303,7 @@ void profile_for_rule(enum sim_rule rule);
 struct sim_counts {
 	uint64_t histories, uploads, parts, completed, repeated, aborted, attrs, starts, cuts, kills, cleans,
 		puts, gets, dels, records_open, snapshots, refused, io_errors, rots, laps, no_space, not_now,
-		repairs, storm_starts, late_writes, soft, given_up;
+		repairs, storm_starts, late_writes, soft, given_up, maps, map_lists;
 };
 extern struct sim_counts counts;
 

@@ -10,9 +10,10 @@ SIM_TESTS := $(O)/sim/sim
 # Small numbers and rules that can be switched off come in front of the real headers.
 SIM_CPPFLAGS := -iquote tests/sim/over
 $(foreach s,$(wildcard tests/sim/*.c),$(eval CFLAGS-$(s) := $(SIM_CPPFLAGS)))
-# Between lookup and pin, and where the leader publishes, the simulation has a word.
+# Between lookup and pin, where the leader publishes, and where a map gets its space, the simulation has a word.
 SIM-extent/object/read := -Dpin_add=sim_pin_add
 SIM-extent/log/commit := -Dpublish_block=sim_publish_block
+SIM-extent/object/map := -Dalloc_take=sim_alloc_take
 
 $(O)/sim/src/%.o: src/%.c $(O)/flags tests/sim/sim.mk
 	@mkdir -p $(@D)

@@ -143,6 +143,43 @@ test_mr(void)
 	munmap(buf + 3 * page, page);
 }
 
+/* A dma-buf is refused where the kernel refuses it; here a memfd is in its place. */
+static void
+test_dmabuf(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const int rw = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	int fd = memfd_create("device", MFD_CLOEXEC), pipes[2];
+	uint8_t *at = mmap(NULL, 4 * page, PROT_NONE, MAP_SHARED, fd, 0);
+	uint64_t iova = (uintptr_t)at;
+	struct ibv_mr *a, *b;
+
+	must(ftruncate(fd, (off_t)(4 * page)) == 0 && at != MAP_FAILED && pipe(pipes) == 0);
+	errno = 0;
+	ok(!ibv_reg_mr(dev.pd, at, page, rw) && errno == EFAULT, "no peer-memory driver: EFAULT, not %d",
+	   errno);
+	a = ibv_reg_dmabuf_mr(dev.pd, 0, 4 * page, iova, fd, rw);
+	b = ibv_reg_dmabuf_mr(dev.pd, page + 7, 100, iova + 7, fd, rw);
+	ok(a && b && a->rkey != b->rkey && !a->addr && b->length == 100, "a whole one, and 100 bytes of it");
+	ok(ibv_rereg_mr(b, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0) != 0, "it is not registered anew");
+	ok(ibv_dereg_mr(a) == 0 && ibv_dereg_mr(b) == 0, "dereg_mr");
+	ok(!ibv_reg_dmabuf_mr(dev.pd, 1, 4 * page, iova + 1, fd, rw) && errno == EINVAL, "beyond its end");
+	ok(!ibv_reg_dmabuf_mr(dev.pd, UINT64_MAX, 2, iova, fd, rw) && errno == EINVAL,
+	   "an offset that wraps");
+	ok(!ibv_reg_dmabuf_mr(dev.pd, 1, 10, iova, fd, rw) && errno == EINVAL,
+	   "an address in another place of its page");
+	ok(!ibv_reg_dmabuf_mr(dev.pd, 0, 0, iova, fd, rw) && errno == EINVAL, "no bytes");
+	ok(!ibv_reg_dmabuf_mr(dev.pd, 0, 1, iova, fd, IBV_ACCESS_REMOTE_WRITE) && errno == EINVAL,
+	   "REMOTE_ without LOCAL_WRITE");
+	ok(!ibv_reg_dmabuf_mr(dev.pd, 0, 1, iova, pipes[0], rw) && errno == EINVAL, "a pipe");
+	close(pipes[0]);
+	ok(!ibv_reg_dmabuf_mr(dev.pd, 0, 1, iova, pipes[0], rw) && errno == EBADF,
+	   "a descriptor that is closed");
+	close(pipes[1]);
+	close(fd);
+	munmap(at, 4 * page);
+}
+
 static void
 test_cq(void)
 {
@@ -416,6 +453,7 @@ main(int argc, char **argv)
 	test_gids();
 	test_dv_query();
 	test_mr();
+	test_dmabuf();
 	test_cq();
 	test_ah();
 	test_dct();

@@ -70,6 +70,37 @@ test_write_read(void)
 	ok(has_pattern(3), "every byte is back");
 }
 
+/* The bytes of a dma-buf move, and the program cannot touch one of them; an address is iova, not a pointer. */
+static void
+test_dmabuf(void)
+{
+	const int rw = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	const uint64_t iova = 0x700000000000 + 33;
+	int fd = memfd_create("device", MFD_CLOEXEC);
+	struct ibv_mr *dma;
+
+	must(ftruncate(fd, 2 * LEN) == 0);
+	dma = ibv_reg_dmabuf_mr(dev.pd, 4096 + 33, LEN, iova, fd, rw);
+	must(dma != NULL);
+	pattern(4);
+	must(pwrite(fd, buf, LEN, 4096 + 33) == LEN);
+	ok(sn_xfer(&dci, false, &far.tok, dma, (void *)iova, LEN) == IBV_WC_SUCCESS, "WRITE from a dma-buf");
+	ok(sn_remote_ask(&far, SN_PATTERN, 4) == 1, "every byte is there");
+	must(ftruncate(fd, 0) == 0 && ftruncate(fd, 2 * LEN) == 0);
+	ok(sn_xfer(&dci, true, &far.tok, dma, (void *)iova, LEN) == IBV_WC_SUCCESS, "READ into a dma-buf");
+	memset(buf, 0, LEN);
+	must(pread(fd, buf, LEN, 4096 + 33) == LEN);
+	ok(has_pattern(4), "every byte is back");
+	must(pread(fd, buf, 1, 4096 + 32) == 1 && pread(fd, buf + 1, 1, 4096 + 33 + LEN) == 1);
+	ok(!buf[0] && !buf[1], "and none around them");
+	must(ftruncate(fd, 0) == 0);
+	ok(sn_xfer(&dci, true, &far.tok, dma, (void *)iova, LEN) == IBV_WC_LOC_PROT_ERR,
+	   "what became smaller");
+	make_ready(&dci);
+	ok(ibv_dereg_mr(dma) == 0, "dereg_mr");
+	close(fd);
+}
+
 static void
 test_sge(void)
 {
@@ -544,6 +575,7 @@ main(int argc, char **argv)
 	sn_dci_init(&dci, &dev, NULL);
 	sn_dci_to(&dci, &far.tok);
 	test_write_read();
+	test_dmabuf();
 	test_sge();
 	test_inline_data();
 	test_zero_length();

@@ -18,6 +18,7 @@ NOT_BOUND = {
     "gantry_presign",
     "gantry_upload_copy",
     "gantry_upload_parts",
+    "gantry_register_dmabuf",
     "gantry_token_get",
     "gantry_token_put",
     "gantry_url_join",

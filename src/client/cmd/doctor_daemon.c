@@ -101,6 +101,27 @@ look_at_keys(struct doctor *d, const json_t *status)
 			   "`gantry key new`");
 }
 
+/* May tokens name that address, and which rail leads there? */
+static void
+look_at_client(struct doctor *d)
+{
+	char path[128], err[512];
+	json_t *page;
+	int http;
+
+	snprintf(path, sizeof path, "/rails/%s", d->client);
+	if (strlen(d->client) > 64 || admin_json(d->admin, path, &page, &http, err, sizeof err) < 0)
+		return;
+	if (http == 200)
+		doctor_say(d,
+			   json_is_true(json_object_get(page, "allowed")) &&
+					   json_is_integer(json_object_get(page, "rail"))
+				   ? FOUND_OK
+				   : FOUND_STOP,
+			   "client", "%s", json_text_at(page, "text", "?"));
+	json_decref(page);
+}
+
 void
 doctor_daemon(struct doctor *d)
 {
@@ -126,6 +147,8 @@ doctor_daemon(struct doctor *d)
 	json_decref(status);
 	look_at_health(d, "/readyz");
 	look_at_health(d, "/healthz");
+	if (d->client)
+		look_at_client(d);
 	doctor_qos(d);
 	look_at_disks(d);
 	look_at_declines(d);

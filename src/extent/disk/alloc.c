@@ -371,6 +371,12 @@ alloc_mark_held(struct alloc *a, const struct extent *x)
 
 /* ---- taking and giving ---- */
 
+uint32_t
+alloc_most(const struct alloc *a)
+{
+	return a->run_units;
+}
+
 void
 alloc_run_init(struct alloc *a, struct alloc_run *run)
 {

@@ -53,6 +53,8 @@ int alloc_mark_held(struct alloc *a, const struct extent *x);
 
 /* ---- taking and giving.  A run's calls: its port's thread; the rest: any. ---- */
 
+/* Returns the most that a run may be asked for at once: run_units. */
+uint32_t alloc_most(const struct alloc *a);
 /* Adds a run, empty, to the allocator. */
 void alloc_run_init(struct alloc *a, struct alloc_run *run);
 /* Gives the rest back and forgets the run. */

@@ -161,13 +161,16 @@ int
 disk_write_super(struct disk *d, struct ring *r)
 {
 	void *buf = sync_alloc(FMT_SUPER_BYTES);
+	uint64_t older;
 	int e;
 
 	if (!buf)
 		return -ENOMEM;
 	d->sb.gen++;
 	super_encode(buf, &d->sb);
-	e = sync_write(r, d->super_fd, buf, FMT_SUPER_BYTES, d->super_off + d->sb.gen % 2 * FMT_SUPER_BYTES);
+	/* A writing that is cut short leaves the newer one whole. */
+	older = RULE_SUPER_OLDER_COPY ? d->sb.gen % 2 : 0;
+	e = sync_write(r, d->super_fd, buf, FMT_SUPER_BYTES, d->super_off + older * FMT_SUPER_BYTES);
 	if (e == 0)
 		e = flush_file(d, r, d->super_fd);
 	sync_free(buf);
@@ -211,6 +214,7 @@ read_supers(struct disk *d, struct ring *r, char *err, size_t err_len)
 		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s", d->path,
 				   ours ? "both superblocks are damaged"
 					: "not a Gantry store (no superblock); --format makes one");
+	d->lost_super = good == 1;
 	if (ours + unreadable == 2 && good == 1)
 		log_warn("%s: one of the two superblocks %s; the other one counts", d->path,
 			 unreadable ? "cannot be read" : "is damaged");

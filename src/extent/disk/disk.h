@@ -56,6 +56,7 @@ struct disk {
 	uint64_t super_off, log_off,
 		seg_off; /* byte offsets in their file; seg_off: of segment 0 on a device */
 	struct super sb; /* start's, then the helper's */
+	bool lost_super; /* one of the two could not be read, or is damaged: it may have been the newer */
 	struct alloc *alloc;
 
 	_Atomic int state; /* enum store_unit_state */

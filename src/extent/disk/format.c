@@ -122,9 +122,78 @@ take_snap_ref(struct cur *c, struct snap_ref *s)
 	take_log_pos(c, &s->begin);
 }
 
+static void
+put_geometry(struct cur *c, const struct geometry *g)
+{
+	put_u64(c, g->size_bytes);
+	put_u64(c, g->log_bytes);
+	put_u64(c, g->seg_bytes);
+	put_u32(c, g->seg_nr);
+	put_u32(c, g->unit_bytes);
+	put_u32(c, g->block_bytes);
+	put_u32(c, g->granule_bytes);
+	put_u32(c, g->chunk_bytes);
+	put_u32(c, 0);
+}
+
+static void
+take_geometry(struct cur *c, struct geometry *g)
+{
+	g->size_bytes = take_u64(c);
+	g->log_bytes = take_u64(c);
+	g->seg_bytes = take_u64(c);
+	g->seg_nr = take_u32(c);
+	g->unit_bytes = take_u32(c);
+	g->block_bytes = take_u32(c);
+	g->granule_bytes = take_u32(c);
+	g->chunk_bytes = take_u32(c);
+	take_u32(c);
+}
+
+static void
+put_table(struct cur *c, const struct disk_table *t)
+{
+	put_u64(c, t->version);
+	put_u64(c, t->members);
+	put_u64(c, t->in);
+	put_u64(c, t->draining);
+	put_bytes(c, t->uuid, sizeof t->uuid);
+	put_bytes(c, t->home, FMT_SLOT_NR);
+	put_bytes(c, t->first, FMT_SLOT_NR);
+	put_bytes(c, t->second, FMT_SLOT_NR);
+	put_bytes(c, t->full, FMT_SLOT_NR / 8);
+}
+
+static void
+take_table(struct cur *c, struct disk_table *t)
+{
+	t->version = take_u64(c);
+	t->members = take_u64(c);
+	t->in = take_u64(c);
+	t->draining = take_u64(c);
+	take_bytes(c, t->uuid, sizeof t->uuid);
+	take_bytes(c, t->home, FMT_SLOT_NR);
+	take_bytes(c, t->first, FMT_SLOT_NR);
+	take_bytes(c, t->second, FMT_SLOT_NR);
+	take_bytes(c, t->full, FMT_SLOT_NR / 8);
+}
+
+void
+super_table_of_one(struct super *sb)
+{
+	struct disk_table *t = &sb->table;
+
+	memset(t, 0, sizeof *t);
+	t->version = sb->start_no << FMT_CHANGE_BITS | 1;
+	t->members = t->in = 1;
+	memcpy(t->uuid[0], sb->disk_uuid, 16);
+	memset(t->second, TABLE_NO_DISK, sizeof t->second);
+}
+
 /*
  * magic (8), version (4), kind (4), CRC64 of the whole copy with these 8 bytes zero, then the fields in the
- * order below.
+ * order below.  What changes with each writing is in front of the table and behind it, in different sectors: a
+ * writing that was cut short can be told by the CRC alone.
  */
 void
 super_encode(void *buf, const struct super *sb)
@@ -140,25 +209,13 @@ super_encode(void *buf, const struct super *sb)
 	put_u64(&c, sb->gen);
 	put_bytes(&c, sb->store_uuid, 16);
 	put_bytes(&c, sb->disk_uuid, 16);
-	put_u64(&c, sb->geo.size_bytes);
-	put_u64(&c, sb->geo.log_bytes);
-	put_u64(&c, sb->geo.seg_bytes);
-	put_u32(&c, sb->geo.seg_nr);
-	put_u32(&c, sb->geo.unit_bytes);
-	put_u32(&c, sb->geo.block_bytes);
-	put_u32(&c, sb->geo.granule_bytes);
-	put_u32(&c, sb->geo.chunk_bytes);
-	put_u32(&c, 0);
+	put_geometry(&c, &sb->geo);
+	put_u64(&c, sb->start_no);
+	put_table(&c, &sb->table);
 	put_u64(&c, sb->epoch);
 	put_bytes(&c, sb->nonce, 16);
 	put_snap_ref(&c, &sb->snap[0]);
 	put_snap_ref(&c, &sb->snap[1]);
-	put_u64(&c, sb->table_version);
-	put_u32(&c, sb->disk);
-	put_u32(&c, sb->disk_nr);
-	put_bytes(&c, sb->disk_uuids, sizeof sb->disk_uuids);
-	put_bytes(&c, sb->disk_state, sizeof sb->disk_state);
-	put_bytes(&c, sb->slot, sizeof sb->slot);
 	crc = crc64_nvme(0, buf, FMT_SUPER_BYTES);
 	memcpy((uint8_t *)buf + 16, &crc, 8);
 }
@@ -170,29 +227,98 @@ log_pos_ok(const struct log_pos *p, const struct geometry *g)
 }
 
 static bool
+snap_ref_ok(const struct snap_ref *s, const struct geometry *g)
+{
+	if (s->id == 0)
+		return true;
+	if (!log_pos_ok(&s->begin, g) || s->head_bytes > FMT_BLOCK_MAX)
+		return false;
+	return s->block_nr == 0 ||
+	       (ext_ok(s->head_ext, g) && s->head_bytes && s->head_bytes % FMT_ALIGN == 0 &&
+		(uint64_t)ext_nr(s->head_ext) * g->unit_bytes >= s->head_bytes);
+}
+
+static bool
+is_member(const struct disk_table *t, uint8_t disk)
+{
+	return disk < FMT_DISKS_MAX && t->members >> disk & 1;
+}
+
+static bool
+table_ok(const struct disk_table *t)
+{
+	if (t->version == 0 || t->in == 0 || (t->in | t->draining) & ~t->members)
+		return false;
+	for (int i = 0; i < FMT_SLOT_NR; i++) {
+		bool full = t->full[i / 8] >> i % 8 & 1, alone = t->second[i] == TABLE_NO_DISK;
+
+		if (!is_member(t, t->home[i]) || !is_member(t, t->first[i]))
+			return false;
+		if (alone ? full : !is_member(t, t->second[i]) || t->second[i] == t->first[i])
+			return false;
+	}
+	return true;
+}
+
+static bool
 super_ok(const struct super *sb)
 {
 	if (sb->kind != SUPER_DIRECTORY && sb->kind != SUPER_DEVICE)
 		return false;
-	if (!geo_ok(&sb->geo) || sb->disk_nr == 0 || sb->disk_nr > FMT_DISKS_MAX || sb->disk >= sb->disk_nr)
+	if (!geo_ok(&sb->geo) || sb->start_no == 0 || sb->start_no > FMT_START_NO_MAX)
 		return false;
-	for (int i = 0; i < FMT_SLOT_NR; i++) {
-		if (sb->slot[i] >= sb->disk_nr)
-			return false;
-	}
-	for (int i = 0; i < 2; i++) {
-		const struct snap_ref *s = &sb->snap[i];
+	if (!table_ok(&sb->table) || sb->table.version >> FMT_CHANGE_BITS > sb->start_no)
+		return false;
+	return sb->snap[0].id != 0 && snap_ref_ok(&sb->snap[0], &sb->geo) &&
+	       snap_ref_ok(&sb->snap[1], &sb->geo);
+}
 
-		if (s->id == 0)
-			continue;
-		if (!log_pos_ok(&s->begin, &sb->geo) || s->head_bytes > FMT_BLOCK_MAX)
-			return false;
-		if (s->block_nr &&
-		    (!ext_ok(s->head_ext, &sb->geo) || s->head_bytes == 0 || s->head_bytes % FMT_ALIGN ||
-		     (uint64_t)ext_nr(s->head_ext) * sb->geo.unit_bytes < s->head_bytes))
+/* Format versions 1 and 2, which knew disks and slots in another way, and one disk alone.  False: they say
+ * something else. */
+static bool
+take_old(struct cur *c, struct super *sb)
+{
+	uint32_t disk, disk_nr;
+	const uint8_t *slot;
+
+	sb->epoch = take_u64(c);
+	take_bytes(c, sb->nonce, 16);
+	take_snap_ref(c, &sb->snap[0]);
+	take_snap_ref(c, &sb->snap[1]);
+	take_u64(c);
+	disk = take_u32(c);
+	disk_nr = take_u32(c);
+	take(c, FMT_DISKS_MAX * 16 + FMT_DISKS_MAX);
+	slot = take(c, FMT_SLOT_NR);
+	for (int i = 0; slot && i < FMT_SLOT_NR; i++) {
+		if (slot[i] != 0)
 			return false;
 	}
-	return sb->snap[0].id != 0;
+	/* Starts were counted by their epochs. */
+	sb->start_no = sb->epoch + 1;
+	super_table_of_one(sb);
+	return disk == 0 && disk_nr == 1;
+}
+
+static void
+take_new(struct cur *c, struct super *sb)
+{
+	sb->start_no = take_u64(c);
+	take_table(c, &sb->table);
+	sb->epoch = take_u64(c);
+	take_bytes(c, sb->nonce, 16);
+	take_snap_ref(c, &sb->snap[0]);
+	take_snap_ref(c, &sb->snap[1]);
+}
+
+static uint64_t
+super_crc(const uint8_t *buf)
+{
+	static const uint8_t zero8[8];
+	uint64_t sum = crc64_nvme(0, buf, 16);
+
+	sum = crc64_nvme(sum, zero8, 8);
+	return crc64_nvme(sum, buf + 24, FMT_SUPER_BYTES - 24);
 }
 
 int
@@ -200,45 +326,24 @@ super_decode(const void *buf, size_t len, struct super *ret_super)
 {
 	struct cur c = cursor(buf, len);
 	struct super sb = { 0 };
-	static const uint8_t zero8[8];
-	uint32_t version;
-	uint64_t crc, sum;
 
 	if (len < FMT_SUPER_BYTES || memcmp(buf, super_magic, 8) != 0)
 		return -ENOENT;
 	take(&c, 8);
-	version = take_u32(&c);
+	sb.version = take_u32(&c);
 	sb.kind = take_u32(&c);
-	crc = take_u64(&c);
-	sum = crc64_nvme(0, buf, 16);
-	sum = crc64_nvme(sum, zero8, 8);
-	sum = crc64_nvme(sum, (const uint8_t *)buf + 24, FMT_SUPER_BYTES - 24);
-	if (sum != crc)
+	if (take_u64(&c) != super_crc(buf))
 		return -EBADMSG;
-	if (version < FMT_VERSION_MIN || version > FMT_VERSION)
+	if (sb.version < FMT_VERSION_MIN || sb.version > FMT_VERSION)
 		return -EPROTONOSUPPORT;
 	sb.gen = take_u64(&c);
 	take_bytes(&c, sb.store_uuid, 16);
 	take_bytes(&c, sb.disk_uuid, 16);
-	sb.geo.size_bytes = take_u64(&c);
-	sb.geo.log_bytes = take_u64(&c);
-	sb.geo.seg_bytes = take_u64(&c);
-	sb.geo.seg_nr = take_u32(&c);
-	sb.geo.unit_bytes = take_u32(&c);
-	sb.geo.block_bytes = take_u32(&c);
-	sb.geo.granule_bytes = take_u32(&c);
-	sb.geo.chunk_bytes = take_u32(&c);
-	take_u32(&c);
-	sb.epoch = take_u64(&c);
-	take_bytes(&c, sb.nonce, 16);
-	take_snap_ref(&c, &sb.snap[0]);
-	take_snap_ref(&c, &sb.snap[1]);
-	sb.table_version = take_u64(&c);
-	sb.disk = take_u32(&c);
-	sb.disk_nr = take_u32(&c);
-	take_bytes(&c, sb.disk_uuids, sizeof sb.disk_uuids);
-	take_bytes(&c, sb.disk_state, sizeof sb.disk_state);
-	take_bytes(&c, sb.slot, sizeof sb.slot);
+	take_geometry(&c, &sb.geo);
+	if (sb.version == FMT_VERSION)
+		take_new(&c, &sb);
+	else if (!take_old(&c, &sb))
+		return -EBADMSG;
 	if (c.bad || !super_ok(&sb))
 		return -EBADMSG;
 	*ret_super = sb;

@@ -17,8 +17,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FMT_VERSION 2u               /* written; 2: uploads, parts, attributes of buckets, shared extents */
+#define FMT_VERSION 3u               /* written; 2: uploads, parts, attributes of buckets, shared extents */
 #define FMT_VERSION_MIN 1u           /* and read: what it has means the same */
+#define FMT_START_NO_MAX 0xffffffu   /* numbers of starts: a version has 24 bits for them */
+#define FMT_COUNTER_BITS 40          /* a record's version: start number, then a counter of that many bits */
+#define FMT_CHANGE_BITS 24           /* a table's version: start number, then a counter of that many bits */
 #define FMT_ALIGN 4096u              /* every I/O: offset, length, memory */
 #define FMT_UNIT_BYTES (16u << 10)   /* allocation unit */
 #define FMT_CHUNK_BYTES (64u << 20)  /* larger objects are manifests of chunks */
@@ -112,25 +115,39 @@ struct snap_ref {
 
 enum super_kind { SUPER_DIRECTORY = 1, SUPER_DEVICE = 2 };
 
+/* Who belongs to the store, and on which disk each slot of keys lies.  All members have all of it, and the newest
+ * counts whole.  Disks are numbers into uuid[]. */
+struct disk_table {
+	uint64_t version; /* start number << FMT_CHANGE_BITS | change */
+	uint64_t members; /* bitmap: who belongs to the store */
+	uint64_t in;      /* bitmap: members that took part in this table */
+	uint64_t draining;
+	uint8_t uuid[FMT_DISKS_MAX][16];
+	uint8_t home[FMT_SLOT_NR];                       /* of keys with one copy */
+	uint8_t first[FMT_SLOT_NR], second[FMT_SLOT_NR]; /* of keys with two; TABLE_NO_DISK: no second */
+	uint8_t full[FMT_SLOT_NR / 8];                   /* bitmap: the second has all that the first has */
+};
+#define TABLE_NO_DISK 255
+
 struct super {
-	uint64_t gen; /* grows with each writing; the newer good copy counts */
+	uint32_t version; /* of the format, as it was read; what is written is FMT_VERSION */
+	uint64_t gen;     /* grows with each writing; the newer good copy counts */
 	uint8_t store_uuid[16], disk_uuid[16];
 	enum super_kind kind;
 	struct geometry geo;
 	uint64_t epoch; /* the running one: replay must reach it */
 	uint8_t nonce[16];
 	struct snap_ref snap[2]; /* current, previous */
-	uint64_t table_version;
-	uint32_t disk, disk_nr;
-	uint8_t disk_uuids[FMT_DISKS_MAX][16];
-	uint8_t disk_state[FMT_DISKS_MAX];
-	uint8_t slot[FMT_SLOT_NR]; /* hash(key) -> disk */
+	uint64_t start_no;       /* the newest start this disk has heard of */
+	struct disk_table table;
 };
 
+/* Makes the table of a store of this one disk, whose UUID and start number are set. */
+void super_table_of_one(struct super *sb);
 /* Writes a superblock to buf, of FMT_SUPER_BYTES. */
 void super_encode(void *buf, const struct super *sb);
-/* Reads a superblock.  0; -ENOENT: none of ours; -EBADMSG: ours, but damaged;
- * -EPROTONOSUPPORT: another format version. */
+/* Reads a superblock of this format version or an earlier one, which has the table of one disk.  0; -ENOENT: none
+ * of ours; -EBADMSG: ours, but damaged; -EPROTONOSUPPORT: another format version. */
 int super_decode(const void *buf, size_t len, struct super *ret_super);
 
 #endif

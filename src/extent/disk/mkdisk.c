@@ -34,9 +34,8 @@ first_super(struct super *sb, const struct geometry *geo, bool is_device)
 	sb->snap[0].id = 1;
 	sb->snap[0].begin = (struct log_pos){ .seq = 1, .epoch = 1 };
 	memcpy(sb->snap[0].begin.nonce, sb->nonce, 16);
-	sb->table_version = 1;
-	sb->disk_nr = 1;
-	memcpy(sb->disk_uuids[0], sb->disk_uuid, 16);
+	sb->start_no = 1;
+	super_table_of_one(sb);
 	return 0;
 }
 

@@ -13,6 +13,10 @@
 #ifndef RULE_LOCK_EVERY_FILE
 #define RULE_LOCK_EVERY_FILE 1
 #endif
+/* §2: of the two superblocks always the older one is written. */
+#ifndef RULE_SUPER_OLDER_COPY
+#define RULE_SUPER_OLDER_COPY 1
+#endif
 /* §3: chunks go after their manifest's removal is stamped, everybody was quiescent and nobody pins it. */
 #ifndef RULE_CHUNKS_AFTER_MANIFEST
 #define RULE_CHUNKS_AFTER_MANIFEST 1

@@ -12,8 +12,11 @@
 static uint64_t
 snapshot_bytes(const struct rec *r, size_t key_len)
 {
+	struct map_ref map;
+
 	return align_up(REC_HEAD_BYTES + key_len + r->owner_len + r->sums_len + r->inline_len + r->attrs_len +
-				(r->flags & REC_MAPPED ? 24 : r->entry_nr * rec_entry_bytes(r->body)),
+				(rec_map(r, &map) ? rec_map_bytes(r->flags, map.nr)
+						  : r->entry_nr * rec_entry_bytes(r->body)),
 			8);
 }
 
@@ -42,29 +45,37 @@ rec_count(struct vol *vol, const uint8_t *key, size_t key_len, const struct rec 
 /*
  * What the snapshots of such an index take, at worst: two that are kept, and the one that is being made.  A
  * record that does not fit into what is left of a block leaves that empty: an eighth, for small ones, in blocks
- * of a single unit; and no more than itself, for a large one.
+ * of a single unit; and no more than itself, for a large one.  Each names the blocks of the one before: 8 bytes of
+ * a unit's.
  */
 static uint64_t
 units_for(const struct vol *vol, uint64_t rec_bytes, uint64_t large_bytes)
 {
-	return 3 * ((rec_bytes + rec_bytes / 8 + large_bytes) / vol->disk.geo.unit_bytes + 1) + 8;
+	return 3 * ((rec_bytes + rec_bytes / 8 + rec_bytes / 1024 + large_bytes) / vol->disk.geo.unit_bytes +
+		    1) +
+	       8;
 }
 
-/* Holds `want` back, and something for what comes, if it is there. */
+#define SPARE_MIN 24u /* units; what a few records of any size grow the snapshots by */
+
+static uint64_t
+spare_most(const struct vol *vol)
+{
+	return 8 * (uint64_t)vol->disk.geo.block_bytes / vol->disk.geo.unit_bytes;
+}
+
+/* Holds `want` back, and something for what comes, as much as there is: so that the record of what has found
+ * space for its data finds some as well. */
 static void
 hold(struct vol *vol, uint64_t want)
 {
 	struct leader *ld = &vol->leader;
-	const struct geometry *g = &vol->disk.geo;
-	uint64_t spare = 8 * (uint64_t)g->block_bytes / g->unit_bytes;
+	uint64_t spare = spare_most(vol);
 
-	if (alloc_hold_more(vol->disk.alloc, want + spare)) {
-		ld->held_units = want + spare;
-		ld->is_held = true;
-	} else {
-		ld->held_units = want;
-		ld->is_held = alloc_hold_more(vol->disk.alloc, want);
-	}
+	while (spare && !alloc_hold_more(vol->disk.alloc, want + spare))
+		spare /= 2;
+	ld->held_units = want + spare;
+	ld->is_held = spare || alloc_hold_more(vol->disk.alloc, want);
 	/* Segments are made ahead of that, too. */
 	if (atomic_load(&vol->disk.segs_coming))
 		helper_ring(&vol->helper);
@@ -85,10 +96,12 @@ void
 rec_hold_back(struct vol *vol)
 {
 	struct leader *ld = &vol->leader;
-	const struct geometry *g = &vol->disk.geo;
 	uint64_t want = units_for(vol, ld->rec_bytes, ld->large_bytes);
+	uint64_t freed = atomic_load_explicit(&vol->disk.freed_nr, memory_order_relaxed);
 
-	if (want > ld->held_units || want + 24 * (uint64_t)g->block_bytes / g->unit_bytes < ld->held_units) {
+	if (want > ld->held_units || want + 3 * spare_most(vol) < ld->held_units ||
+	    (want + SPARE_MIN > ld->held_units && freed != ld->held_freed)) {
+		ld->held_freed = freed;
 		hold(vol, want);
 		/* What is missing is kept from data all the same. */
 		if (!ld->is_held)

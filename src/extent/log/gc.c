@@ -136,7 +136,7 @@ job_done(struct vol *vol, struct gc_job *job)
 		free(job);
 	} else {
 		if (rec_map(dead->rec, &map))
-			disk_extents_free(&vol->disk, &map.ext, 1);
+			disk_extents_free(&vol->disk, map.ext, map.nr);
 		rec_retire(vol, dead->rec);
 		dead_put(vol, dead);
 	}

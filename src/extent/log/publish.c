@@ -131,7 +131,7 @@ dead_done(struct vol *vol, struct dead *dead)
 		if (!dead->is_shared && r->body == BODY_EXTENTS && rec_entries(r))
 			disk_extents_free(&vol->disk, rec_entries(r), r->entry_nr);
 		if (!dead->is_shared && rec_map(r, &map))
-			disk_extents_free(&vol->disk, &map.ext, 1);
+			disk_extents_free(&vol->disk, map.ext, map.nr);
 		rec_retire(vol, r);
 		dead_put(vol, dead);
 	}

@@ -10,12 +10,34 @@
 #include <errno.h>
 #include <string.h>
 
+/* ---- maps ---- */
+
+void
+map_lay_out(void *image, const void *entries, uint32_t len, const struct geometry *g)
+{
+	uint32_t fill = map_unit_bytes(g), done = 0;
+
+	memset(image, 0, map_image_bytes(g, len));
+	for (uint8_t *unit = image; done < len; unit += g->unit_bytes, done += fill)
+		memcpy(unit, (const uint8_t *)entries + done, len - done < fill ? len - done : fill);
+}
+
+void
+map_take_in(void *entries, const void *image, uint32_t len, const struct geometry *g)
+{
+	uint32_t fill = map_unit_bytes(g), done = 0;
+
+	for (const uint8_t *unit = image; done < len; unit += g->unit_bytes, done += fill)
+		memmove((uint8_t *)entries + done, unit, len - done < fill ? len - done : fill);
+}
+
 /* ---- record ---- */
 
 static size_t
 own_entry_bytes(const struct rec_view *v)
 {
-	return v->flags & REC_MAPPED ? 24 : v->entry_nr * rec_entry_bytes(v->body);
+	return v->flags & REC_MAPPED ? rec_map_bytes(v->flags, v->map.nr)
+				     : v->entry_nr * rec_entry_bytes(v->body);
 }
 
 size_t
@@ -50,14 +72,21 @@ rec_encode(void *buf, const struct rec_view *v)
 	put_u64(&c, v->crc64);
 	put_bytes(&c, v->etag.sum, 16);
 	put_u32(&c, v->etag.parts);
-	put_u32(&c, 0);
+	put_u8(&c, v->copies);
+	put_u8(&c, 0);
+	put_u16(&c, 0);
 	put_u64(&c, v->data_version);
-	put_u64(&c, 0);
+	put_u64(&c, v->expires_ns);
 	check(c.p == (uint8_t *)buf + REC_HEAD_BYTES);
 	if (v->flags & REC_MAPPED) {
-		put_u64(&c, v->map.ext);
+		bool is_list = v->flags & REC_MAP_LIST;
+
+		check(is_list ? v->map.nr > 1 && v->map.nr <= FMT_MAP_EXT_MAX : v->map.nr == 1);
+		put_u64(&c, is_list ? v->map.nr : v->map.ext[0]);
 		put_u64(&c, v->map.len_bytes);
 		put_u64(&c, v->map.crc64);
+		if (is_list)
+			put_bytes(&c, v->map.ext, v->map.nr * sizeof(uint64_t));
 	} else {
 		put_bytes(&c, v->entries, own_entry_bytes(v));
 	}
@@ -110,6 +139,42 @@ rec_check_entries(const struct rec_view *v, const void *entries, const struct ge
 	return -EBADMSG;
 }
 
+/* Does a map lie on the disk, and is there room in it? */
+static bool
+map_ok(const struct map_ref *map, const struct geometry *geo)
+{
+	uint64_t units = 0;
+
+	for (uint32_t i = 0; i < map->nr; i++) {
+		if (!ext_ok(map->ext[i], geo))
+			return false;
+		units += ext_nr(map->ext[i]);
+	}
+	return units >= map_units(geo, map->len_bytes);
+}
+
+/* Takes a map's place.  False: impossible. */
+static bool
+take_map(struct cur *c, struct rec_view *v)
+{
+	const uint64_t *first = (const uint64_t *)(const void *)take(c, sizeof(uint64_t));
+	uint64_t len = take_u64(c);
+
+	v->map.crc64 = take_u64(c);
+	if (c->bad || len > UINT32_MAX)
+		return false;
+	v->map.len_bytes = (uint32_t)len;
+	v->map.ext = first;
+	v->map.nr = 1;
+	if (!(v->flags & REC_MAP_LIST))
+		return true;
+	if (*first < 2 || *first > FMT_MAP_EXT_MAX)
+		return false;
+	v->map.nr = (uint32_t)*first;
+	v->map.ext = (const uint64_t *)(const void *)take(c, v->map.nr * sizeof(uint64_t));
+	return !c->bad;
+}
+
 /* What the kinds of body allow, apart from the entries themselves. */
 static bool
 body_ok(const struct rec_view *v, const struct geometry *geo)
@@ -141,8 +206,7 @@ body_ok(const struct rec_view *v, const struct geometry *geo)
 		return false;
 	if (!mapped)
 		return true;
-	return v->map.len_bytes == v->entry_nr * rec_entry_bytes(v->body) && ext_ok(v->map.ext, geo) &&
-	       (uint64_t)ext_nr(v->map.ext) * geo->unit_bytes >= v->map.len_bytes;
+	return v->map.len_bytes == v->entry_nr * rec_entry_bytes(v->body) && map_ok(&v->map, geo);
 }
 
 int
@@ -150,8 +214,7 @@ rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_v
 {
 	struct cur c = cursor(buf, len);
 	struct rec_view v = { 0 };
-	uint32_t total = take_u32(&c);
-	uint64_t reserved;
+	uint32_t total = take_u32(&c), reserved;
 
 	if (c.bad || total > len || total % 8 || total < REC_HEAD_BYTES || total > REC_BYTES_MAX)
 		return -EBADMSG;
@@ -171,23 +234,19 @@ rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_v
 	v.crc64 = take_u64(&c);
 	take_bytes(&c, v.etag.sum, 16);
 	v.etag.parts = take_u32(&c);
-	reserved = take_u32(&c);
+	v.copies = take_u8(&c);
+	reserved = take_u8(&c) | take_u16(&c);
 	v.data_version = take_u64(&c);
-	reserved |= take_u64(&c);
-	if (reserved || v.op == 0 || v.op >= REC_OP_NR || v.body >= BODY_NR ||
-	    v.flags & ~(REC_FLUSHED | REC_MAPPED | REC_SHARED) || v.version == 0 ||
+	v.expires_ns = take_u64(&c);
+	if (reserved || v.copies > REC_COPIES_MAX || v.op == 0 || v.op >= REC_OP_NR || v.body >= BODY_NR ||
+	    v.flags & ~(REC_FLUSHED | REC_MAPPED | REC_SHARED | REC_MAP_LIST | REC_EXPIRES) ||
+	    (v.flags & REC_MAP_LIST && !(v.flags & REC_MAPPED)) || v.version == 0 ||
 	    v.attrs_len > STORE_ATTRS_MAX || v.sums_len > REC_SUMS_MAX || v.inline_len > STORE_INLINE_MAX ||
 	    v.entry_nr > FMT_MAP_ENTRY_MAX)
 		return -EBADMSG;
 	if (v.flags & REC_MAPPED) {
-		uint64_t map_len;
-
-		v.map.ext = take_u64(&c);
-		map_len = take_u64(&c);
-		v.map.crc64 = take_u64(&c);
-		if (map_len > UINT32_MAX)
+		if (!take_map(&c, &v))
 			return -EBADMSG;
-		v.map.len_bytes = (uint32_t)map_len;
 	} else {
 		v.entries = take(&c, v.entry_nr * rec_entry_bytes(v.body));
 	}
@@ -199,6 +258,10 @@ rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_v
 	if (c.bad || rec_encoded_bytes(&v) != total || !key_ok(v.key, v.key_len) || !body_ok(&v, geo))
 		return -EBADMSG;
 	if (v.owner_len && ((v.key[0] != KEY_CHUNK && v.key[0] != KEY_PART) || !key_ok(v.owner, v.owner_len)))
+		return -EBADMSG;
+	if (v.copies && (v.op != REC_PUT || v.key[0] != KEY_BUCKET))
+		return -EBADMSG;
+	if (!(v.flags & REC_EXPIRES) != !v.expires_ns)
 		return -EBADMSG;
 	if (v.flags & REC_SHARED ? v.data_version == 0 || v.data_version >= v.version : v.data_version != 0)
 		return -EBADMSG;
@@ -345,8 +408,9 @@ snap_seal(void *buf, size_t len, struct snap_head *h)
 	put_u32(&c, h->record_nr);
 	put_u32(&c, h->next_bytes);
 	put_u64(&c, h->next_ext);
-	put_u64(&c, 0);
-	put_u64(&c, 0);
+	put_u64(&c, h->older_id);
+	put_u32(&c, h->older_nr);
+	put_u32(&c, 0);
 	put_u64(&c, 0);
 	check(c.p == (uint8_t *)buf + SNAP_HEAD_BYTES);
 	memset((uint8_t *)buf + h->used_bytes, 0, len - h->used_bytes);
@@ -372,15 +436,28 @@ snap_open(const void *buf, size_t len, struct snap_head *ret_head)
 	h.record_nr = take_u32(&c);
 	h.next_bytes = take_u32(&c);
 	h.next_ext = take_u64(&c);
-	zero = take_u64(&c) | take_u64(&c);
+	h.older_id = take_u64(&c);
+	h.older_nr = take_u32(&c);
+	zero = take_u32(&c);
 	crc = take_u64(&c);
 	h.crc64 = snap_crc(buf, len);
 	if (h.crc64 != crc || version < FMT_VERSION_MIN || version > FMT_VERSION || zero ||
 	    h.used_bytes < SNAP_HEAD_BYTES || h.used_bytes > len)
+		return -EBADMSG;
+	if (h.older_nr > (h.used_bytes - SNAP_HEAD_BYTES) / SNAP_OLDER_BYTES || (h.older_nr && !h.older_id))
 		return -EBADMSG;
 	if (h.next_ext != SNAP_LAST &&
 	    (h.next_bytes == 0 || h.next_bytes > FMT_BLOCK_MAX || h.next_bytes % FMT_ALIGN))
 		return -EBADMSG;
 	*ret_head = h;
 	return 0;
+}
+
+uint64_t
+snap_older(const void *buf, const struct snap_head *h, uint32_t i)
+{
+	struct cur c = cursor(buf, h->used_bytes);
+
+	take(&c, h->used_bytes - (size_t)(h->older_nr - i) * SNAP_OLDER_BYTES);
+	return take_u64(&c);
 }

@@ -42,28 +42,63 @@ struct chunk_ref {
 };
 _Static_assert(sizeof(struct chunk_ref) == 40, "on-disk layout");
 
-/* Where a list lies that a record cannot hold: one extent. */
+/* Where a list lies that a record cannot hold.  The extents are those of whoever holds the record. */
 struct map_ref {
-	uint64_t ext;
+	const uint64_t *ext;
+	uint32_t nr;
 	uint32_t len_bytes;
 	uint64_t crc64;
 };
+#define FMT_MAP_EXT_MAX 64u /* the longest list there is, of 10,000 parts, takes 25 units */
+
+/* Bytes of a map that lie in one unit: all of it, but in the simulation, whose lists are short. */
+#ifndef MAP_UNIT_MAX
+#define MAP_UNIT_MAX UINT32_MAX
+#endif
+static inline uint32_t
+map_unit_bytes(const struct geometry *g)
+{
+	return g->unit_bytes < MAP_UNIT_MAX ? g->unit_bytes : MAP_UNIT_MAX;
+}
+static inline uint32_t
+map_units(const struct geometry *g, uint32_t len)
+{
+	return (len + map_unit_bytes(g) - 1) / map_unit_bytes(g);
+}
+/* Returns the bytes that a map of that length takes on the disk, from its first unit on. */
+static inline uint64_t
+map_image_bytes(const struct geometry *g, uint32_t len)
+{
+	uint32_t whole = map_units(g, len) - 1;
+
+	return (uint64_t)whole * g->unit_bytes + align_up(len - whole * map_unit_bytes(g), FMT_ALIGN);
+}
+/* Writes len bytes of entries to image, of map_image_bytes(), as they will lie on the disk. */
+void map_lay_out(void *image, const void *entries, uint32_t len, const struct geometry *g);
+/* Takes them out of there; entries may be image. */
+void map_take_in(void *entries, const void *image, uint32_t len, const struct geometry *g);
 
 /* ---- record ---- */
 
 enum rec_op { REC_PUT = 1, REC_DELETE = 2, REC_OP_NR };
 /* PARTS: of parts, each a record of its own, whose body is a manifest (or inline and empty). */
 enum rec_body { BODY_NONE, BODY_INLINE, BODY_EXTENTS, BODY_MANIFEST, BODY_PARTS, BODY_NR };
-#define REC_FLUSHED 1u /* the data was flushed before the record entered the log */
-#define REC_MAPPED 2u  /* the entries lie in the map extent */
-#define REC_SHARED 4u  /* an earlier record had the same extents; data_version is the first one's */
+#define REC_FLUSHED 1u  /* the data was flushed before the record entered the log */
+#define REC_MAPPED 2u   /* the entries lie in the map extent */
+#define REC_SHARED 4u   /* an earlier record had the same extents; data_version is the first one's */
+#define REC_MAP_LIST 8u /* the map lies in several extents (format 3) */
+#define REC_EXPIRES 16u /* expires_ns says when (format 3) */
+#define REC_COPIES_MAX 2
 #define REC_HEAD_BYTES 96
 #define REC_SUMS_MAX 128
 /* The largest record there is: a manifest with all that it may have (a chunk has an owner, but no
  * attributes). */
+#define REC_MAP_BYTES 24u /* and the extents, where they are a list */
+#define REC_MAP_MAX (REC_MAP_BYTES + FMT_MAP_EXT_MAX * sizeof(uint64_t))
+#define REC_ENTRIES_MAX (FMT_ENTRY_MAX * sizeof(struct chunk_ref))
 #define REC_BYTES_MAX                                                                                        \
-	(REC_HEAD_BYTES + KEY_BYTES_MAX + STORE_ATTRS_MAX + FMT_ENTRY_MAX * sizeof(struct chunk_ref) +       \
-	 REC_SUMS_MAX + 8)
+	(REC_HEAD_BYTES + KEY_BYTES_MAX + STORE_ATTRS_MAX +                                                  \
+	 (REC_ENTRIES_MAX > REC_MAP_MAX ? REC_ENTRIES_MAX : REC_MAP_MAX) + REC_SUMS_MAX + 8)
 
 /* A record, with pointers into whoever holds it.  Entries are 8-byte aligned: extents (uint64_t) or struct
  * chunk_ref. */
@@ -74,6 +109,8 @@ struct rec_view {
 	uint32_t attrs_len, entry_nr;
 	uint64_t version, size_bytes, mtime_ns, crc64;
 	uint64_t data_version; /* REC_SHARED: what its readers pin */
+	uint64_t expires_ns;   /* REC_EXPIRES: from then on it is not there; 0: never */
+	uint8_t copies; /* of a bucket: on how many disks each of its keys is; 0 (versions 1 and 2): one */
 	struct store_etag etag;
 	struct map_ref map;
 	const void *entries; /* NULL when mapped */
@@ -94,6 +131,12 @@ size_t rec_encode(void *buf, const struct rec_view *v);
 int rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_view *ret_view);
 /* Checks the entries of a map that was read, as rec_decode() checks a record's own. */
 int rec_check_entries(const struct rec_view *v, const void *entries, const struct geometry *geo);
+/* Returns the bytes of a map's place in a record with such flags. */
+static inline size_t
+rec_map_bytes(uint16_t flags, uint32_t ext_nr)
+{
+	return REC_MAP_BYTES + (flags & REC_MAP_LIST ? ext_nr * sizeof(uint64_t) : 0);
+}
 static inline size_t
 rec_entry_bytes(uint8_t body)
 {
@@ -143,14 +186,20 @@ struct snap_head {
 	uint32_t used_bytes, record_nr;
 	uint64_t next_ext;   /* where the next block lies; ~0: this is the last */
 	uint32_t next_bytes; /* room there, not yet what is used of it */
+	uint64_t older_id;   /* the snapshot before this one; 0: not said (format versions 1 and 2) */
+	uint32_t older_nr;   /* so many extents of its chain stand at the end of what is used, 8 bytes each */
 	uint64_t crc64;
 };
 #define SNAP_LAST UINT64_MAX
+#define SNAP_OLDER_BYTES 8u
 /* A snapshot can be written to a disk of which only single units are left. */
 _Static_assert(REC_BYTES_MAX + SNAP_HEAD_BYTES <= FMT_UNIT_BYTES, "a record fits into a block of one unit");
 
-/* Seals and opens a block, len bytes long on disk; records at buf + SNAP_HEAD_BYTES up to used_bytes. */
+/* Seals and opens a block, len bytes long on disk; records at buf + SNAP_HEAD_BYTES, and the extents of the older
+ * snapshot behind them, up to used_bytes. */
 void snap_seal(void *buf, size_t len, struct snap_head *h);
 int snap_open(const void *buf, size_t len, struct snap_head *ret_head);
+/* Returns the i-th of the extents of the older snapshot that the block names. */
+uint64_t snap_older(const void *buf, const struct snap_head *h, uint32_t i);
 
 #endif

@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAP_BYTES 24   /* extent, length, CRC */
+#define MAP_BYTES 24   /* extent, or how many; length, CRC */
 #define SHARED_BYTES 8 /* the data's version */
+#define EXPIRES_BYTES 8
 
 static size_t
 shared_off(const struct rec *r)
@@ -21,9 +22,15 @@ shared_off(const struct rec *r)
 }
 
 static size_t
-entries_off(const struct rec *r)
+expires_off(const struct rec *r)
 {
 	return shared_off(r) + (r->flags & REC_SHARED ? SHARED_BYTES : 0);
+}
+
+static size_t
+entries_off(const struct rec *r)
+{
+	return expires_off(r) + (r->flags & REC_EXPIRES ? EXPIRES_BYTES : 0);
 }
 
 static size_t
@@ -48,6 +55,13 @@ outside(const struct rec *r)
 	return p;
 }
 
+/* Behind everything else. */
+static size_t
+map_list_off(const struct rec *r)
+{
+	return align_up(inline_off(r) + r->inline_len + r->owner_len + r->sums_len + r->attrs_len, 8);
+}
+
 struct rec *
 rec_new(struct tree *t, const struct rec_view *v, const void *entries)
 {
@@ -60,7 +74,8 @@ rec_new(struct tree *t, const struct rec_view *v, const void *entries)
 		.entry_nr = v->entry_nr,
 		.attrs_len = (uint16_t)v->attrs_len,
 		.owner_len = v->owner_len,
-		.inline_len = v->inline_len,
+		.inline_len = v->inline_len & 0xfffu,
+		.copies = v->copies & 15u,
 		.sums_len = (uint8_t)v->sums_len,
 		.body = v->body & 7u,
 		.flags = v->flags & 31u,
@@ -72,19 +87,26 @@ rec_new(struct tree *t, const struct rec_view *v, const void *entries)
 	 * fewer may be, when a map was made all the same. */
 	check(!rec_has_more(&head) || v->flags & REC_MAPPED);
 	memcpy(head.etag, v->etag.sum, 16);
-	r = tree_rec_alloc(t, sizeof *r + inline_off(&head) + v->inline_len + v->owner_len + v->sums_len +
-				      v->attrs_len);
+	r = tree_rec_alloc(t, sizeof *r + (v->flags & REC_MAP_LIST
+						   ? map_list_off(&head) + v->map.nr * sizeof(uint64_t)
+						   : inline_off(&head) + v->inline_len + v->owner_len +
+							     v->sums_len + v->attrs_len));
 	if (!r)
 		return NULL;
 	*r = head;
 	p = r->tail;
 	if (v->flags & REC_MAPPED) {
-		uint64_t map[3] = { v->map.ext, v->map.len_bytes, v->map.crc64 };
+		bool is_list = v->flags & REC_MAP_LIST;
+		uint64_t map[3] = { is_list ? v->map.nr : v->map.ext[0], v->map.len_bytes, v->map.crc64 };
 
 		memcpy(p, map, MAP_BYTES);
+		if (is_list)
+			memcpy(p + map_list_off(r), v->map.ext, v->map.nr * sizeof(uint64_t));
 	}
 	if (v->flags & REC_SHARED)
 		memcpy(p + shared_off(r), &v->data_version, SHARED_BYTES);
+	if (v->flags & REC_EXPIRES)
+		memcpy(p + expires_off(r), &v->expires_ns, EXPIRES_BYTES);
 	p += entries_off(r);
 	memset(p, 0, entries_bytes(r));
 	if (entries && rec_load_entries(r, entries) < 0) {
@@ -156,12 +178,17 @@ rec_entries(const struct rec *r)
 bool
 rec_map(const struct rec *r, struct map_ref *ret_map)
 {
-	uint64_t map[3];
+	const uint64_t *map = (const uint64_t *)(const void *)r->tail;
+	bool is_list = r->flags & REC_MAP_LIST;
 
 	if (!(r->flags & REC_MAPPED))
 		return false;
-	memcpy(map, r->tail, MAP_BYTES);
-	*ret_map = (struct map_ref){ .ext = map[0], .len_bytes = (uint32_t)map[1], .crc64 = map[2] };
+	*ret_map =
+		(struct map_ref){ .ext = is_list ? (const uint64_t *)(const void *)(r->tail + map_list_off(r))
+						 : map,
+				  .nr = is_list ? (uint32_t)map[0] : 1,
+				  .len_bytes = (uint32_t)map[1],
+				  .crc64 = map[2] };
 	return true;
 }
 
@@ -173,6 +200,16 @@ rec_data_version(const struct rec *r)
 	if (r->flags & REC_SHARED)
 		memcpy(&version, r->tail + shared_off(r), SHARED_BYTES);
 	return version;
+}
+
+static uint64_t
+expires_ns(const struct rec *r)
+{
+	uint64_t ns = 0;
+
+	if (r->flags & REC_EXPIRES)
+		memcpy(&ns, r->tail + expires_off(r), EXPIRES_BYTES);
+	return ns;
 }
 
 const uint8_t *
@@ -220,6 +257,8 @@ rec_view_of(const struct rec *r, const uint8_t *key, size_t key_len, struct rec_
 		.mtime_ns = r->mtime_ns,
 		.crc64 = r->crc64,
 		.etag = rec_etag(r),
+		.expires_ns = expires_ns(r),
+		.copies = r->copies,
 		.entries = rec_entries(r),
 		.key = key,
 		.owner = rec_owner(r),

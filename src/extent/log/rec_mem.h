@@ -18,11 +18,13 @@ struct rec {
 	uint8_t etag[16];
 	uint32_t etag_parts;
 	uint32_t entry_nr;
-	uint16_t attrs_len, owner_len, inline_len;
+	uint16_t attrs_len, owner_len;
+	uint16_t inline_len : 12, copies : 4; /* copies: of a bucket */
 	uint8_t sums_len;
 	uint8_t body : 3, flags : 5;
-	/* then: struct map_ref if mapped; the entries, or a pointer to them when there are more than
-	 * FMT_ENTRY_MAX; inline bytes, owner, checksums, attributes */
+	/* then: struct map_ref if mapped; data_version if shared; expires_ns if it expires; the entries, or a
+	 * pointer to them when there are more than FMT_ENTRY_MAX; inline bytes, owner, checksums, attributes;
+	 * 8-byte aligned, the map's extents if they are a list */
 	_Alignas(8) uint8_t tail[];
 };
 _Static_assert(sizeof(struct rec) == 64, "every object has one");
@@ -37,7 +39,7 @@ void rec_drop_outside(struct rec *r);
 const void *rec_entries(const struct rec *r);
 /* Gives a mapped record its entries: copies them.  0 or -ENOMEM. */
 int rec_load_entries(struct rec *r, const void *entries);
-/* Says where the entries lie on disk, if not in the record. */
+/* Says where the entries lie on disk, if not in the record; the extents are r's. */
 bool rec_map(const struct rec *r, struct map_ref *ret_map);
 /* Makes a view of r, for the log and the snapshot. */
 void rec_view_of(const struct rec *r, const uint8_t *key, size_t key_len, struct rec_view *ret_view);

@@ -3,7 +3,7 @@
  * Starting (store.md section 5): snapshot, log, tail, damage or end, space; then, before anybody is served, a
  * new epoch:
  *
- *	flush --> epoch block over the cut --> flush --> superblock (running epoch) --> flush
+ *	flush --> epoch block over the cut --> flush --> superblock (running epoch, start number) --> flush
  */
 #include "extent/log/recover_int.h"
 
@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+
+#define START_NO_GAP 1000 /* nobody starts so often between two writings of the superblock */
 
 /* ---- maps ---- */
 
@@ -42,7 +44,7 @@ load_map(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 		return 0;
 	key_text(name, sizeof name, key, len);
 	return refuse(rp, e == -EBADMSG ? -ENOTRECOVERABLE : e, "%s: the map of '%s' at unit %llu %s",
-		      rp->vol->disk.path, name, (unsigned long long)ext_unit(v.map.ext),
+		      rp->vol->disk.path, name, (unsigned long long)ext_unit(v.map.ext[0]),
 		      e == -EBADMSG ? "is damaged" : "cannot be read");
 }
 
@@ -74,8 +76,10 @@ mark_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 
 	for (uint32_t i = 0; e == 0 && r->body == BODY_EXTENTS && i < r->entry_nr; i++)
 		e = mark(cookie, ext[i], key, len);
-	if (e == 0 && rec_map(r, &map))
-		e = mark(cookie, map.ext, key, len);
+	if (!rec_map(r, &map))
+		return e;
+	for (uint32_t i = 0; e == 0 && i < map.nr; i++)
+		e = mark(cookie, map.ext[i], key, len);
 	return e;
 }
 
@@ -250,6 +254,34 @@ room_for_epoch(struct replay *rp)
 	return 0;
 }
 
+/*
+ * Above every start that anything here was made in.  The superblock knows the last one; but what is lost may have
+ * known a later one, of which there are ids that a client still has.
+ */
+static uint64_t
+next_start_no(const struct replay *rp)
+{
+	const struct disk *d = &rp->vol->disk;
+	uint64_t newest = rp->version_max >> FMT_COUNTER_BITS;
+	uint64_t no = (newest > d->sb.start_no ? newest : d->sb.start_no) + 1;
+
+	return rp->rep->was_damaged || d->lost_super ? no + START_NO_GAP : no;
+}
+
+/* What is made from now on is of this start. */
+static int
+begin_start(struct replay *rp)
+{
+	struct vol *vol = rp->vol;
+	uint64_t no = next_start_no(rp);
+
+	if (no > FMT_START_NO_MAX)
+		return refuse(rp, -ENOTRECOVERABLE, "%s: started more often than can be counted: %llu times",
+			      vol->disk.path, (unsigned long long)no);
+	vol->start_no = vol->disk.sb.start_no = no;
+	return 0;
+}
+
 static int
 write_epoch_block(struct replay *rp)
 {
@@ -285,6 +317,10 @@ begin_epoch(struct replay *rp)
 	struct vol *vol = rp->vol;
 	int e;
 
+	e = begin_start(rp);
+	if (e < 0)
+		return e;
+	atomic_store(&vol->version, vol->start_no << FMT_COUNTER_BITS);
 	if (!RULE_EPOCH_BEFORE_SERVING) {
 		vol->leader.next = rp->pos;
 		return 0;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Snapshots at start: the newest good one becomes the index; the space of both is known. */
+/*
+ * Snapshots at start: the newest good one becomes the index, and it says where the one before lies.  That one is
+ * read where the newest is lost; and for its space only where nothing says it, or not for certain: a newer
+ * superblock is lost, so that it may have been given up and written over.
+ */
 #include "extent/log/recover_int.h"
 
 #include "extent/disk/sync.h"
@@ -39,6 +43,7 @@ struct chain {
 	uint64_t ext; /* of the block that is on its way */
 	uint32_t len;
 	uint64_t crc, records;
+	bool names_older; /* its blocks say where the older one lies: in snap.space[1] */
 };
 
 static int
@@ -53,6 +58,28 @@ fetch(struct chain *c, uint64_t i)
 	e = snap_space_add(c->space, &(struct extent){ ext_unit(c->ext), ext_nr(c->ext) });
 	if (e == 0)
 		sio_read_begin(&vol->disk, c->rp->r, &c->reading, c->ext, c->buf[i % 2], c->len);
+	return e;
+}
+
+/* The extents of the older snapshot that the block names. */
+static int
+take_older(struct chain *c, const uint8_t *buf, const struct snap_head *h)
+{
+	struct vol *vol = c->rp->vol;
+	int e = 0;
+
+	if (!c->names_older || h->older_id != vol->disk.sb.snap[1].id) {
+		c->names_older = false;
+		return 0;
+	}
+	for (uint32_t i = 0; e == 0 && i < h->older_nr; i++) {
+		uint64_t ext = snap_older(buf, h, i);
+
+		e = ext_ok(ext, &vol->disk.geo)
+			    ? snap_space_add(&vol->snap.space[1],
+					     &(struct extent){ ext_unit(ext), ext_nr(ext) })
+			    : -EBADMSG;
+	}
 	return e;
 }
 
@@ -80,19 +107,23 @@ take_block(struct chain *c, uint64_t i, bool apply)
 	c->len = h.next_bytes;
 	if (i + 1 < c->ref->block_nr)
 		e = fetch(c, i + 1);
+	if (e == 0)
+		e = take_older(c, buf, &h);
 	return e == 0 && apply ? apply_records(c->rp, buf, &h) : e;
 }
 
-/* Walks one chain.  apply: its records into the index. */
+/* Walks one chain.  apply: its records into the index.  *ret_names_older: it said where the older one lies. */
 static int
-walk(struct replay *rp, const struct snap_ref *ref, struct snap_space *space, bool apply)
+walk(struct replay *rp, const struct snap_ref *ref, struct snap_space *space, bool apply,
+     bool *ret_names_older)
 {
 	struct chain c = { .rp = rp,
 			   .ref = ref,
 			   .space = space,
 			   .buf = { sync_alloc(FMT_BLOCK_MAX), sync_alloc(FMT_BLOCK_MAX) },
 			   .ext = ref->head_ext,
-			   .len = ref->head_bytes };
+			   .len = ref->head_bytes,
+			   .names_older = apply && ref->block_nr };
 	int e = c.buf[0] && c.buf[1] ? 0 : -ENOMEM;
 
 	space->nr = 0;
@@ -110,6 +141,7 @@ walk(struct replay *rp, const struct snap_ref *ref, struct snap_space *space, bo
 	sync_free(c.buf[1]);
 	if (e == 0 && (c.crc != ref->crc64 || c.records != ref->record_nr))
 		e = -EBADMSG;
+	*ret_names_older = e == 0 && c.names_older;
 	return e;
 }
 
@@ -148,12 +180,36 @@ no_memory(struct replay *rp)
 	return refuse_memory(rp, -ENOSPC, snap->record_nr + replay_count(rp));
 }
 
+/* Reads the older snapshot, if there is one, for where it lies. */
+static int
+find_older(struct replay *rp)
+{
+	struct vol *vol = rp->vol;
+	struct snap_ref *older = &vol->disk.sb.snap[1];
+	bool named;
+	int e;
+
+	vol->snap.space[1].nr = 0;
+	e = older->id ? walk(rp, older, &vol->snap.space[1], false, &named) : 0;
+	if (e == 0)
+		return 0;
+	if (!is_lost(e))
+		return refuse(rp, e, "%s: cannot read snapshot %llu: %s", vol->disk.path,
+			      (unsigned long long)older->id, strerror(-e));
+	report(rp->rep, "%s: the older snapshot %llu %s and is given up", vol->disk.path,
+	       (unsigned long long)older->id, e == -EBADMSG ? "is damaged" : "cannot be read");
+	*older = (struct snap_ref){ 0 };
+	vol->snap.space[1].nr = 0;
+	return 0;
+}
+
 int
 snapshots_load(struct replay *rp)
 {
 	struct vol *vol = rp->vol;
 	struct snap_ref *snap = vol->disk.sb.snap;
-	int e = walk(rp, &snap[0], &vol->snap.space[0], true);
+	bool named;
+	int e = walk(rp, &snap[0], &vol->snap.space[0], true, &named);
 
 	if (is_lost(e) && snap[1].id) {
 		/* The one before is as good, and the log goes back to it. */
@@ -162,8 +218,9 @@ snapshots_load(struct replay *rp)
 		e = empty_index(rp);
 		snap[0] = snap[1];
 		snap[1] = (struct snap_ref){ 0 };
+		vol->snap.space[1].nr = 0;
 		if (e == 0)
-			e = walk(rp, &snap[0], &vol->snap.space[0], true);
+			e = walk(rp, &snap[0], &vol->snap.space[0], true, &named);
 	}
 	if (e == -EBADMSG)
 		return refuse(rp, -ENOTRECOVERABLE, "%s: snapshot %llu is damaged, and there is no other",
@@ -174,14 +231,5 @@ snapshots_load(struct replay *rp)
 		return refuse(rp, e, "%s: cannot load snapshot %llu: %s", vol->disk.path,
 			      (unsigned long long)snap[0].id, strerror(-e));
 	rp->version_max = rp->version_max > snap[0].version_max ? rp->version_max : snap[0].version_max;
-	if (snap[1].id && (e = walk(rp, &snap[1], &vol->snap.space[1], false)) < 0) {
-		if (!is_lost(e))
-			return refuse(rp, e, "%s: cannot read snapshot %llu: %s", vol->disk.path,
-				      (unsigned long long)snap[1].id, strerror(-e));
-		report(rp->rep, "%s: the older snapshot %llu %s and is given up", vol->disk.path,
-		       (unsigned long long)snap[1].id, e == -EBADMSG ? "is damaged" : "cannot be read");
-		snap[1] = (struct snap_ref){ 0 };
-		vol->snap.space[1].nr = 0;
-	}
-	return 0;
+	return named && !vol->disk.lost_super ? 0 : find_older(rp);
 }

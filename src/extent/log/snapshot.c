@@ -114,9 +114,9 @@ struct chain {
 	struct snap_ref ref;
 	struct snap_space space;
 	uint8_t *buf;
-	uint32_t len, used, records; /* of the block being filled */
-	uint64_t left;               /* bytes of records to come */
-	bool disk_erred;             /* not for want of space or memory */
+	uint32_t len, used, records, older; /* of the block being filled */
+	uint64_t left;                      /* bytes of records and extents to come */
+	bool disk_erred;                    /* not for want of space or memory */
 	/* at the last rest, and the log at the beginning */
 	uint64_t rested_ns, commits, log_used;
 };
@@ -217,7 +217,9 @@ write_block(struct chain *c, const struct extent *next)
 	struct snap_head h = { .id = c->ref.id,
 			       .index = (uint32_t)c->ref.block_nr,
 			       .used_bytes = c->used,
-			       .record_nr = c->records };
+			       .record_nr = c->records,
+			       .older_id = vol->disk.sb.snap[0].id,
+			       .older_nr = c->older };
 
 	memcpy(h.disk_uuid, vol->disk.sb.disk_uuid, 16);
 	h.next_ext = next ? ext_make(next->unit, next->units) : SNAP_LAST;
@@ -244,7 +246,38 @@ begin_block(struct chain *c)
 		e = write_block(c, &next);
 	c->len = e == 0 ? block_len(c->vol, &next) : 0;
 	c->used = SNAP_HEAD_BYTES;
-	c->records = 0;
+	c->records = c->older = 0;
+	return e;
+}
+
+/* Makes room for n bytes in the block being filled, or begins another one. */
+static int
+make_room(struct chain *c, size_t n)
+{
+	int e = c->used + n > c->len ? begin_block(c) : 0;
+
+	c->left -= n < c->left ? n : c->left;
+	return e;
+}
+
+/* Where the snapshot lies that will be the older one: a start that reads this one need not read that one to know
+ * its space. */
+static int
+name_older(struct chain *c)
+{
+	const struct snap_space *s = &c->vol->snap.space[0];
+	int e = 0;
+
+	for (uint32_t i = 0; e == 0 && i < s->nr; i++) {
+		uint64_t ext = ext_make(s->ext[i].unit, s->ext[i].units);
+
+		e = make_room(c, SNAP_OLDER_BYTES);
+		if (e < 0)
+			break;
+		memcpy(c->buf + c->used, &ext, SNAP_OLDER_BYTES);
+		c->used += SNAP_OLDER_BYTES;
+		c->older++;
+	}
 	return e;
 }
 
@@ -264,17 +297,17 @@ write_chain(struct chain *c)
 
 		rec_view_of(cur->rec, (const uint8_t *)cur->key, cur->key_len, &v);
 		n = rec_encoded_bytes(&v);
-		if (c->used + n > c->len)
-			e = begin_block(c);
+		e = make_room(c, n);
 		if (e == 0 && atomic_load(&c->vol->helper.stop))
 			e = -ECANCELED;
 		if (e < 0)
 			break;
 		c->used += (uint32_t)rec_encode(c->buf + c->used, &v);
-		c->left -= n < c->left ? n : c->left;
 		c->records++;
 	}
 	free(cur);
+	if (e == 0)
+		e = name_older(c);
 	if (e < 0 || !c->len)
 		return e;
 	shrink(c);
@@ -397,6 +430,7 @@ snapshot_write(struct vol *vol, struct ring *r)
 	int e;
 
 	c.ref.id = vol->disk.sb.snap[0].id + 1;
+	c.left += (uint64_t)vol->snap.space[0].nr * SNAP_OLDER_BYTES;
 	c.log_used = atomic_load(&vol->log_used);
 	c.buf = sync_alloc(FMT_BLOCK_MAX);
 	e = c.buf ? write_chain(&c) : -ENOMEM;

@@ -19,10 +19,12 @@
 int
 verify_map(struct disk *d, struct ring *r, const struct rec_view *v, void **ret_entries)
 {
-	size_t padded = align_up(v->map.len_bytes, FMT_ALIGN);
-	void *buf = sync_alloc(padded);
-	int e = buf ? sio_read(d, r, &v->map.ext, 1, 0, buf, padded) : -ENOMEM;
+	size_t image = map_image_bytes(&d->geo, v->map.len_bytes);
+	void *buf = sync_alloc(image);
+	int e = buf ? sio_read(d, r, v->map.ext, v->map.nr, 0, buf, image) : -ENOMEM;
 
+	if (e == 0)
+		map_take_in(buf, buf, v->map.len_bytes, &d->geo);
 	if (e == 0 && crc64_nvme(0, buf, v->map.len_bytes) != v->map.crc64)
 		e = -EBADMSG;
 	if (e == 0)

@@ -75,6 +75,7 @@ struct leader {
 	uint64_t held_units;   /* for snapshots, as told to the allocator */
 	uint64_t grow_bytes;   /* records that the index may grow by until it is asked again */
 	bool is_held;          /* the allocator has as much */
+	uint64_t held_freed;   /* the disk's freed_nr when it was asked last */
 	uint64_t helper_mark;  /* written_bytes when the helper was rung */
 	struct vol_port *port; /* whose ring has the block or the flush */
 };
@@ -100,7 +101,8 @@ struct vol {
 	struct quiesce *quiesce;
 	uint64_t index_bytes;
 	struct vol_stats stats;
-	_Atomic uint64_t version; /* the newest */
+	uint64_t start_no;        /* of this start */
+	_Atomic uint64_t version; /* the newest: start number << FMT_COUNTER_BITS | counter */
 
 	/* What the volume calls of whoever made it, and with what. */
 	void *above;

@@ -116,9 +116,9 @@ add_extent(struct chunk_writer *w, const struct extent *x)
 int
 writer_reserve(struct chunk_writer *w, uint64_t upto_bytes, uint64_t expect_bytes)
 {
-	uint64_t unit = w->vol->disk.geo.unit_bytes, seg_half = geo_seg_units(&w->vol->disk.geo) / 2;
+	uint64_t unit = w->vol->disk.geo.unit_bytes;
 	uint64_t need = align_up(upto_bytes, unit) / unit, want;
-	uint64_t most = RUN_BYTES / unit < seg_half ? RUN_BYTES / unit : seg_half;
+	uint64_t most = alloc_most(w->vol->disk.alloc);
 
 	if (expect_bytes)
 		want = align_up(expect_bytes, unit) / unit;
@@ -197,60 +197,84 @@ writer_write_small(struct chunk_writer *w, const void *bytes, uint32_t len)
 }
 
 static void
-on_map(struct xio *x)
+on_map(struct map_out *m, int error)
 {
-	struct chunk_writer *w = container_of(x, struct chunk_writer, map_io);
-
-	writer_io_done(w, x->error);
-}
-
-/* More extents than a record names: they go to an extent of their own. */
-static int
-reserve_map(struct chunk_writer *w)
-{
-	uint64_t unit = w->vol->disk.geo.unit_bytes;
-	uint32_t len = w->ext_nr * (uint32_t)sizeof w->ext[0], units = (uint32_t)(align_up(len, unit) / unit);
-	struct extent x;
-
-	if (alloc_take(w->vol->disk.alloc, &w->port->run, units, units, &x) < 0)
-		return -ENOSPC;
-	w->map = (struct map_ref){ .ext = ext_make(x.unit, x.units),
-				   .len_bytes = len,
-				   .crc64 = crc64_nvme(0, w->ext, len) };
-	return 0;
+	writer_io_done(container_of(m, struct chunk_writer, map), error);
 }
 
 int
-writer_close(struct chunk_writer *w)
+writer_map_list(struct chunk_writer *w, uint32_t len)
 {
-	uint64_t stored = stored_bytes(w->size_bytes), unit = w->vol->disk.geo.unit_bytes;
-	bool needs_crc_block = crc_block_bytes(w->size_bytes) && !w->has_crc_block;
 	int e;
 
-	if (w->is_closed)
-		return 0;
-	e = needs_crc_block ? writer_reserve(w, stored, stored) : 0;
+	w->io_left++;
+	e = map_begin(&w->map, w->port, w->ext, len, on_map);
 	if (e < 0)
-		return e;
+		w->io_left--;
+	return e;
+}
+
+static bool
+needs_crc_block(const struct chunk_writer *w)
+{
+	return crc_block_bytes(w->size_bytes) && !w->has_crc_block;
+}
+
+/* There is space for all bytes, and the CRC block.  As writer_close(). */
+static int
+close_rest(struct chunk_writer *w)
+{
+	uint64_t stored = stored_bytes(w->size_bytes), unit = w->vol->disk.geo.unit_bytes;
+	int e = 0;
+
 	trim(w, align_up(stored, unit) / unit);
-	e = w->ext_nr > FMT_ENTRY_MAX ? reserve_map(w) : 0;
+	/* More extents than a record names. */
+	if (w->ext_nr > FMT_ENTRY_MAX)
+		e = writer_map_list(w, w->ext_nr * (uint32_t)sizeof w->ext[0]);
 	if (e < 0)
 		return e;
-	/* From here on nothing fails: no write may be in flight behind an error. */
+	/* From here on only the disk fails, and waiting for space: w->error. */
 	w->is_closed = true;
-	if (needs_crc_block) {
+	if (needs_crc_block(w)) {
 		uint32_t padded = writer_crc_block(w, w->granule);
 
 		w->io_left++;
 		xio_start(&w->crc_block_io, &w->port->vp.io, &w->vol->disk, true, w->ext, w->ext_nr,
 			  stored - padded, w->granule, padded, RING_NO_REGION, on_crc_block);
 	}
-	if (w->map.len_bytes) {
+	return e;
+}
+
+static bool
+take_for_crc_block(struct space_wait *sw)
+{
+	struct chunk_writer *w = container_of(sw, struct chunk_writer, wait);
+	uint64_t stored = stored_bytes(w->size_bytes);
+
+	return writer_reserve(w, stored, stored) == 0;
+}
+
+static void
+on_waited(struct space_wait *sw, int error)
+{
+	struct chunk_writer *w = container_of(sw, struct chunk_writer, wait);
+
+	int e = error ? -ENOSPC : close_rest(w);
+
+	writer_io_done(w, e < 0 ? e : 0);
+}
+
+int
+writer_close(struct chunk_writer *w)
+{
+	int e;
+
+	if (w->is_closed)
+		return 0;
+	e = needs_crc_block(w) ? space_get(w->port, &w->wait, take_for_crc_block, on_waited) : 0;
+	if (e == 1)
 		w->io_left++;
-		xio_start(&w->map_io, &w->port->vp.io, &w->vol->disk, true, &w->map.ext, 1, 0, w->ext,
-			  (uint32_t)align_up(w->map.len_bytes, FMT_ALIGN), RING_NO_REGION, on_map);
-	}
-	return 0;
+	return e ? e : close_rest(w);
 }
 
 /* ---- hand-over ---- */
@@ -260,13 +284,11 @@ writer_view(const struct chunk_writer *w, struct rec_view *v)
 {
 	v->op = REC_PUT;
 	v->body = BODY_EXTENTS;
-	v->flags = (uint16_t)((w->map.len_bytes ? REC_MAPPED : 0) |
-			      (w->size_bytes > FMT_FLUSHED_BYTES ? REC_FLUSHED : 0));
+	v->flags = w->size_bytes > FMT_FLUSHED_BYTES ? REC_FLUSHED : 0;
 	v->size_bytes = w->size_bytes;
 	v->crc64 = w->crc64;
 	v->entry_nr = w->ext_nr;
 	v->entries = w->ext;
-	v->map = w->map;
 }
 
 static void
@@ -276,8 +298,9 @@ submit(struct chunk_writer *w)
 
 	/* A manifest without a map has nothing of its own on the disk,
 	 * and its chunks' records are flushed. */
-	bool is_flushed = RULE_MANIFEST_AFTER_CHUNKS && c->view.body == BODY_MANIFEST && !w->map.len_bytes;
+	bool is_flushed = RULE_MANIFEST_AFTER_CHUNKS && c->view.body == BODY_MANIFEST && !w->map.ref.nr;
 
+	map_view(&w->map, &c->view);
 	if (c->view.flags & REC_FLUSHED && !is_flushed) {
 		/* A flush that begins from now on covers all of its writes. */
 		c->flush_ticket = vol_flush_ticket(w->vol);
@@ -304,7 +327,7 @@ writer_hand_over_later(struct chunk_writer *w, struct commit *c)
 	w->hand_over_when_written = w->close_when_written = true;
 }
 
-/* All that was begun is written.  Closing may begin more (a map); then this comes again. */
+/* All that was begun is written.  Closing may begin more, and wait for space; then this comes again. */
 static void
 all_written(struct chunk_writer *w)
 {
@@ -356,11 +379,10 @@ writer_put(struct chunk_writer *w, bool give_back)
 
 	check(w->io_left == 0);
 	/* After a failed write nobody knows what it may still touch: quarantined until a restart. */
-	if (give_back && (!w->error || is_harmless(w->error) || !RULE_REUSE_WRITES_OVER)) {
+	give_back = give_back && (!w->error || is_harmless(w->error) || !RULE_REUSE_WRITES_OVER);
+	if (give_back)
 		disk_extents_free(&w->vol->disk, w->ext, w->ext_nr);
-		if (w->map.len_bytes)
-			disk_extents_free(&w->vol->disk, &w->map.ext, 1);
-	}
+	map_end(&w->map, give_back);
 	w->next = p->writers_free;
 	p->writers_free = w;
 }

@@ -8,6 +8,7 @@
 #ifndef GANTRY_EXTENT_OBJECT_CHUNK_H
 #define GANTRY_EXTENT_OBJECT_CHUNK_H
 
+#include "extent/object/map.h"
 #include "extent/object/port.h"
 
 struct put_int;
@@ -23,8 +24,8 @@ struct chunk_writer {
 	struct commit *commit;   /* what io_left == 0 is reported to; NULL: not handed over */
 	struct commit c;         /* as a chunk */
 	struct xio crc_block_io; /* the CRC block, when it is written on its own */
-	struct xio map_io;
-	struct map_ref map;
+	struct space_wait wait;  /* for the space of a CRC block */
+	struct map_out map;
 	uint64_t size_bytes; /* so far */
 	uint64_t crc64;
 	uint64_t units; /* allocated */
@@ -55,16 +56,20 @@ uint64_t writer_take(struct chunk_writer *w, const void *mem, uint32_t len);
 int writer_reserve(struct chunk_writer *w, uint64_t upto_bytes, uint64_t expect_bytes);
 /* Copies the CRC block to mem, padded, and returns its length (0: none). */
 uint32_t writer_crc_block(struct chunk_writer *w, void *mem);
-/* Ends the chunk: surplus space back; CRC block and map to the disk if they are not there yet.  0 or
- * -ENOSPC. */
+/* Ends the chunk: surplus space back; CRC block and map to the disk if they are not there yet.  0; 1: one of
+ * them waits for space, so where all of it lies is known when everything is written
+ * (writer_hand_over_later()); or -errno. */
 int writer_close(struct chunk_writer *w);
 /* Copies and writes all that the chunk will hold, as few bytes as an inline object's.  0 or -ENOSPC. */
 int writer_write_small(struct chunk_writer *w, const void *bytes, uint32_t len);
-/* Fills in what stands in the record of it, apart from the key. */
+/* Writes the first len bytes of w's array of extents, which holds another list, as the map of the record that
+ * w hands over next.  0 or -errno. */
+int writer_map_list(struct chunk_writer *w, uint32_t len);
+/* Fills in what stands in the record of it, apart from the key and the map. */
 void writer_view(const struct chunk_writer *w, struct rec_view *v);
 /* Hands the record over as soon as the rules allow: at once, or when the data is written. */
 void writer_hand_over(struct chunk_writer *w, struct commit *c);
-/* Hands over a chunk whose pieces are not all written: closed, and its record made, when they are. */
+/* Hands over what is not all written, or waits for space: closed, and its record made, when it is. */
 void writer_hand_over_later(struct chunk_writer *w, struct commit *c);
 /* Ends one write of w. */
 void writer_io_done(struct chunk_writer *w, int error);

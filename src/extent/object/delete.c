@@ -105,6 +105,7 @@ extent_bucket_create(struct store_port *sp, const char *name, size_t name_len, s
 		return len;
 	di->c.view.op = REC_PUT;
 	di->c.view.body = BODY_NONE;
+	di->c.view.copies = 1;
 	di->c.view.mtime_ns = clock_wall_ns();
 	return hand_over(p, di, len);
 }

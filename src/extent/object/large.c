@@ -14,10 +14,13 @@
 #include <errno.h>
 #include <string.h>
 
+#define NEW_ID ((uint64_t)1 << 63)
+
 void
 extent_new_id(struct vol *vol, uint8_t id[CHUNK_ID_BYTES])
 {
-	uint64_t hi = htobe64(vol->leader.next.epoch & 0xffffffffffff);
+	/* Ids of format versions 1 and 2 have the number of an epoch instead, and no bit in front. */
+	uint64_t hi = htobe64(NEW_ID | vol->start_no);
 	uint64_t lo = htobe64(atomic_fetch_add(&vol->id_counter, 1));
 
 	memcpy(id, &hi, 8);
@@ -79,6 +82,7 @@ chunk_done(struct put_int *pi)
 	bool later = w->io_left > 0;
 	int e = later ? 0 : writer_close(w);
 
+	later |= e == 1;
 	pi->cw = NULL;
 	w->next = pi->chunks;
 	pi->chunks = w;
@@ -130,53 +134,24 @@ large_chunk_full(struct put_int *pi)
 /* ---- the manifest ---- */
 
 static void
-on_map(struct xio *x)
-{
-	struct chunk_writer *l = container_of(x, struct chunk_writer, map_io);
-
-	writer_io_done(l, x->error);
-}
-
-/* More chunks than a record names. */
-static int
-write_map(struct put_int *pi)
-{
-	struct chunk_writer *l = pi->list;
-	uint64_t unit = pi->vol->disk.geo.unit_bytes;
-	uint32_t len = pi->chunk_nr * (uint32_t)sizeof(struct chunk_ref),
-		 units = (uint32_t)(align_up(len, unit) / unit);
-	struct extent x;
-
-	if (alloc_take(pi->vol->disk.alloc, &pi->port->run, units, units, &x) < 0)
-		return -ENOSPC;
-	l->map = (struct map_ref){ .ext = ext_make(x.unit, x.units),
-				   .len_bytes = len,
-				   .crc64 = crc64_nvme(0, l->ext, len) };
-	l->io_left++;
-	xio_start(&l->map_io, &pi->port->vp.io, &pi->vol->disk, true, &l->map.ext, 1, 0, l->ext,
-		  (uint32_t)align_up(len, FMT_ALIGN), RING_NO_REGION, on_map);
-	return 0;
-}
-
-static void
 submit_manifest(struct put_int *pi)
 {
 	struct rec_view *v = &pi->c.view;
 	int e = pi->error;
 
+	/* More chunks than a record names. */
 	if (e == 0 && pi->chunk_nr > FMT_ENTRY_MAX)
-		e = write_map(pi);
+		e = writer_map_list(pi->list, pi->chunk_nr * (uint32_t)sizeof(struct chunk_ref));
 	if (e < 0) {
 		put_done(pi, e);
 		return;
 	}
 	v->body = BODY_MANIFEST;
-	v->flags = (uint16_t)(REC_FLUSHED | (pi->list->map.len_bytes ? REC_MAPPED : 0));
+	v->flags = REC_FLUSHED;
 	v->size_bytes = pi->put->size_bytes;
 	v->crc64 = pi->put->crc64;
 	v->entry_nr = pi->chunk_nr;
 	v->entries = refs(pi);
-	v->map = pi->list->map;
 	writer_hand_over(pi->list, &pi->c);
 }
 

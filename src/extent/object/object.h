@@ -53,8 +53,6 @@ int extent_list_uploads(struct store_port *p, struct store_list *ls);
 
 /* ---- for port.c ---- */
 
-/* Tries the writes that wait for space again. */
-void put_space_retry(struct extent_port *p);
 /* Makes and frees the cache of CRC blocks.  0 or -ENOMEM. */
 int crc_blocks_init(struct extent_port *p);
 void crc_blocks_fini(struct extent_port *p);

@@ -30,7 +30,7 @@ struct extent_port {
 	struct msg kick;
 	_Atomic bool kicked;
 	struct timer space_timer;
-	struct list space_waiters; /* writes that wait for space */
+	struct list space_waiters; /* struct space_wait */
 	uint64_t space_freed;      /* freed_nr when they were tried last */
 	void *writer_mem, *crc_block_mem;
 	struct chunk_writer *writers_free;

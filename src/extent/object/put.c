@@ -169,7 +169,7 @@ take_in(struct put_int *pi, struct write_int *wi, struct buf *buf, uint32_t len,
 		next_writer(pi);
 		room = FMT_CHUNK_BYTES - pi->cw->size_bytes;
 		seg->w = pi->cw;
-		seg->off = pi->cw->size_bytes;
+		seg->off = (uint32_t)pi->cw->size_bytes;
 		seg->mem = buf->mem + done;
 		seg->len = len - done < room ? len - done : (uint32_t)room;
 		crc = writer_take(pi->cw, seg->mem, seg->len);
@@ -325,7 +325,7 @@ commit_inline(struct put_int *pi, const struct store_commit *sc)
 	return 0;
 }
 
-/* All bytes are with the disk: closes what is open and hands over.  0 or -ENOSPC. */
+/* All bytes are with the disk: closes what is open and hands over.  0 or -errno. */
 static int
 hand_over(struct put_int *pi)
 {
@@ -336,6 +336,10 @@ hand_over(struct put_int *pi)
 	e = writer_close(pi->cw);
 	if (e < 0)
 		return e;
+	if (e == 1) {
+		writer_hand_over_later(pi->cw, &pi->c);
+		return 0;
+	}
 	writer_view(pi->cw, &pi->c.view);
 	writer_hand_over(pi->cw, &pi->c);
 	return 0;

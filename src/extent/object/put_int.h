@@ -15,8 +15,8 @@
 /* What of a piece goes to one chunk. */
 struct segment_io {
 	struct chunk_writer *w;
-	uint64_t off; /* in the chunk */
 	char *mem;
+	uint32_t off; /* in the chunk */
 	uint32_t len; /* padded, with the CRC block if there is one */
 };
 
@@ -25,8 +25,7 @@ struct write_int {
 	struct put_int *pi;
 	struct store_op *op; /* NULL: the last one, that came with the commit */
 	struct buf *buf;
-	struct list link; /* waits for space */
-	uint64_t wait_ns; /* since when */
+	struct space_wait wait;
 	int error;
 	uint8_t seg_nr, at;
 	struct segment_io seg[2];

@@ -6,10 +6,10 @@
  * manifest of chunks like an object's.  Completing it writes the object's record, which names the parts, and
  * removes the upload's, both in one block: from then on the parts belong to the object, and go when it does.
  */
+#include "extent/object/map.h"
 #include "extent/object/object.h"
 
 #include "extent/disk/rules.h"
-#include "extent/disk/sync.h"
 #include "extent/log/parts.h"
 #include "base/check.h"
 #include "base/clock.h"
@@ -144,8 +144,8 @@ struct complete_int {
 	struct extent_port *port;
 	struct vol *vol;
 	struct chunk_ref *refs;
-	struct map_ref map;
-	struct xio map_io;
+	struct map_out map;
+	bool is_quarantined;  /* its write failed */
 	struct commit c, del; /* the object's record, and the removal of the upload's */
 	uint16_t key_len, upload_key_len;
 	uint8_t id[CHUNK_ID_BYTES];
@@ -157,7 +157,7 @@ static void
 complete_free(struct complete_int *ci)
 {
 	free(ci->del.job);
-	sync_free(ci->refs);
+	free(ci->refs);
 	free(ci);
 }
 
@@ -198,9 +198,7 @@ complete_done(struct complete_int *ci, int result)
 {
 	struct store_complete *sc = ci->sc;
 
-	if (ci->map.len_bytes && result < 0 && result != -ECANCELED &&
-	    (!ci->map_io.error || ci->map_io.error == -EAGAIN))
-		disk_extents_free(&ci->vol->disk, &ci->map.ext, 1);
+	map_end(&ci->map, result < 0 && result != -ECANCELED && !ci->is_quarantined);
 	/* Somebody else completed it meanwhile: the same, perhaps. */
 	if (result == -ENOENT && was_done(ci))
 		result = 0;
@@ -220,43 +218,24 @@ on_complete(struct commit *c)
 }
 
 static void
-on_map(struct xio *x)
+on_map(struct map_out *m, int error)
 {
-	struct complete_int *ci = container_of(x, struct complete_int, map_io);
+	struct complete_int *ci = container_of(m, struct complete_int, map);
 
-	if (x->error == -EAGAIN) {
-		complete_done(ci, -EAGAIN);
+	if (error == -EAGAIN || error == -ENOSPC) {
+		complete_done(ci, disk_failed(&ci->vol->disk) ? -EROFS : error);
 		return;
 	}
-	if (x->error) {
-		disk_fail(&ci->vol->disk, "writing data failed: %s", strerror(-x->error));
+	if (error) {
+		ci->is_quarantined = true;
+		disk_fail(&ci->vol->disk, "writing data failed: %s", strerror(-error));
 		complete_done(ci, -EROFS);
 		return;
 	}
 	if (RULE_PARTS_MAP_FLUSHED_FIRST)
 		ci->c.flush_ticket = vol_flush_ticket(ci->vol);
+	map_view(m, &ci->c.view);
 	commit_submit(&ci->port->vp, &ci->c);
-}
-
-/* More parts than a record names. */
-static int
-write_map(struct complete_int *ci)
-{
-	uint64_t unit = ci->vol->disk.geo.unit_bytes;
-	uint32_t len = ci->sc->part_nr * (uint32_t)sizeof(struct chunk_ref),
-		 units = (uint32_t)(align_up(len, unit) / unit);
-	struct extent x;
-
-	if (alloc_take(ci->vol->disk.alloc, &ci->port->run, units, units, &x) < 0)
-		return -ENOSPC;
-	ci->map = (struct map_ref){ .ext = ext_make(x.unit, x.units),
-				    .len_bytes = len,
-				    .crc64 = crc64_nvme(0, ci->refs, len) };
-	ci->c.view.flags |= REC_MAPPED;
-	ci->c.view.map = ci->map;
-	xio_start(&ci->map_io, &ci->port->vp.io, &ci->vol->disk, true, &ci->map.ext, 1, 0, ci->refs,
-		  (uint32_t)align_up(len, FMT_ALIGN), RING_NO_REGION, on_map);
-	return 0;
 }
 
 /* Order and numbers; the list's places for what the parts are. */
@@ -349,7 +328,6 @@ complete(struct complete_int *ci)
 	struct store_complete *sc = ci->sc;
 	const struct rec *r;
 	int e = upload_find(ci->vol, ci->upload_key, ci->upload_key_len, &r);
-	size_t bytes = align_up(sc->part_nr * sizeof(struct chunk_ref), FMT_ALIGN);
 
 	if (e == -ENOENT && was_done(ci))
 		e = 0;
@@ -357,13 +335,12 @@ complete(struct complete_int *ci)
 		complete_free(ci);
 		return finished(sc, e);
 	}
-	ci->refs = sync_alloc(bytes);
+	ci->refs = calloc(sc->part_nr, sizeof *ci->refs);
 	ci->del.job = gc_upload_job(ci->id, sc->parts, sc->part_nr);
 	if (!ci->refs || !ci->del.job) {
 		complete_free(ci);
 		return -ENOSPC;
 	}
-	memset(ci->refs, 0, bytes);
 	e = add_up(ci);
 	if (e < 0) {
 		complete_free(ci);
@@ -374,10 +351,11 @@ complete(struct complete_int *ci)
 		commit_submit(&ci->port->vp, &ci->c);
 		return 0;
 	}
-	e = write_map(ci);
+	/* More parts than a record names. */
+	e = map_begin(&ci->map, ci->port, ci->refs, sc->part_nr * (uint32_t)sizeof *ci->refs, on_map);
 	if (e < 0)
 		complete_free(ci);
-	return e;
+	return e < 0 ? e : 0;
 }
 
 int

@@ -6,3 +6,4 @@ LINK-client/test_ports := client_rig
 $(O)/unit/client/test_bench: $(addprefix $(O)/src/client/cmd/,bench_plan.o bench_content.o)
 $(O)/fuzz/client_state: $(addprefix $(O)/src/client/cmd/,sink.o resume.o names.o)
 LINK-client/test_list := client_rig
+LINK-client/test_gpu := client_rig

@@ -252,6 +252,11 @@ test_devices_and_nets(void **state)
 	inet_pton(AF_INET6, "fd80::1", &a);
 	assert_false(conf_net_has(&conf->rdma.allow[1], &a));
 	assert_true(conf->rdma.allow_self && conf->rdma.allow_loopback && !conf->rdma.allow_link_local);
+	assert_false(conf->rdma.allow_routed);
+	assert_good(GOOD_LISTEN GOOD_DISK "rdma: { allow: [10.0.0.0/8, routed, fd00::/9] }\n");
+	assert_int_equal(conf->rdma.allow_nr, 2);
+	assert_int_equal(conf->rdma.allow[1].prefix, 9);
+	assert_true(conf->rdma.allow_routed);
 	assert_good(GOOD_LISTEN GOOD_DISK "rdma: { devices: none }\n");
 	assert_int_equal(conf->rdma.mode, RDMA_NONE);
 	assert_int_equal(conf->rdma.device_nr, 0);

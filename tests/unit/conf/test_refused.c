@@ -76,6 +76,7 @@ test_scalars_refused(void **state)
 		{ "s3: { domain: [a.b, A.b] }", "s3.domain: A.b is named twice" },
 		{ "rdma: { allow: 10.0.0.0/8 }", "rdma.allow: expected a list of addresses or blocks" },
 		{ "rdma: { allow: [ 10.0.0.0/33 ] }", "rdma.allow: expected an address or a block" },
+		{ "rdma: { allow: [ everybody ] }", "or routed, not \"everybody\"" },
 		{ "rdma: { allow_special: [ multicast ] }",
 		  "rdma.allow_special: expected a list of any of loopback, self, link_local" },
 		{ "rdma: { devices: mlx5_0 }", "rdma.devices: expected auto, none, or a list" },

@@ -13,7 +13,7 @@
 
 #include "harness.h"
 
-#define CRUMBS_MAX 20000
+#define CRUMBS_MAX 50000
 
 /* The helper makes no more segments: their writes are not mixed with ours, nor their space. */
 static inline void
@@ -50,6 +50,20 @@ make_crumbs(struct loop *l)
 			alloc_free_held(a, &x[i]);
 	}
 	free(x);
+}
+
+/* Others take what is free beyond that many units, until the store is opened again. */
+static inline void
+leave_units(struct loop *l, uint64_t units)
+{
+	struct extent_port *p = extent_port(l->p);
+	struct alloc *a = p->st->vol->disk.alloc;
+	struct alloc_stats as;
+	struct extent x;
+
+	for (alloc_stats(a, &as); as.free + as.leased > units + as.held_back; alloc_stats(a, &as))
+		check(alloc_take(a, &p->run, 1, 1, &x) == 0);
+	check(as.free + as.leased == units + as.held_back);
 }
 
 #endif

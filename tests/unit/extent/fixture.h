@@ -8,6 +8,8 @@
 
 #include "harness.h"
 
+#include "extent/disk/format.h"
+
 static char dir[128];
 static struct store_disk_conf dc;
 static struct store_conf conf;
@@ -72,6 +74,59 @@ wait_free(uint64_t want, uint64_t but)
 	     disk_info().free_bytes + but < want && clock_ns() < until;)
 		loop_for(&l, 10 * NS_PER_MS);
 	assert_true(disk_info().free_bytes + but >= want);
+}
+
+/* Waits until one more is made. */
+static inline void
+make_snapshot(void)
+{
+	uint64_t before = disk_number("snapshots");
+
+	store_snapshot(st);
+	for (uint64_t until = clock_ns() + PATIENCE_NS;
+	     disk_number("snapshots") == before && clock_ns() < until;)
+		loop_for(&l, 5 * NS_PER_MS);
+	assert_true(disk_number("snapshots") > before);
+}
+
+/* Reads the superblock that counts, of the store on the disk.  Returns which of the two it is. */
+static inline int
+read_super(struct super *ret_super)
+{
+	static _Alignas(4096) uint8_t buf[2 * FMT_SUPER_BYTES];
+	struct super one;
+	char path[256];
+	int fd, newest = -1;
+
+	snprintf(path, sizeof path, "%s/super", dir);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0 && pread(fd, buf, sizeof buf, 0) == (ssize_t)sizeof buf);
+	close(fd);
+	for (int i = 0; i < 2; i++) {
+		if (super_decode(buf + i * FMT_SUPER_BYTES, FMT_SUPER_BYTES, &one) < 0 ||
+		    (newest >= 0 && one.gen < ret_super->gen))
+			continue;
+		*ret_super = one;
+		newest = i;
+	}
+	assert_true(newest >= 0);
+	return newest;
+}
+
+/* Flips a bit of a file of the store, which is closed. */
+static inline void
+flip_bit(const char *name, uint64_t off)
+{
+	char path[256];
+	uint8_t b;
+	int fd;
+
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0 && pread(fd, &b, 1, (off_t)off) == 1);
+	b ^= 0x10;
+	assert_true(pwrite(fd, &b, 1, (off_t)off) == 1 && fsync(fd) == 0);
+	close(fd);
 }
 
 static inline int

@@ -447,8 +447,10 @@ test_given_up_crumbs(void **state)
 	assert_int_equal(after.writers, CHUNK_WRITERS_PER_PORT);
 	assert_int_equal(after.units, before.units);
 	/* The map of a chunk in 4097 units takes three. */
-	begin(&hand[1], "x", NULL, 66 * MIB);
-	commit(&hand[1], 66 * MIB, NULL);
+	leave_units(&l, units_of(64 * MIB) + 2);
+	before = settled();
+	begin(&hand[1], "x", NULL, 64 * MIB);
+	commit(&hand[1], 64 * MIB, NULL);
 	assert_int_equal(end(&hand[1]), -ENOSPC);
 	after = settled();
 	assert_int_equal(after.writers, CHUNK_WRITERS_PER_PORT);

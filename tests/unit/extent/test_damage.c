@@ -33,19 +33,6 @@ file_open_raw(const char *name)
 	return fd;
 }
 
-static void
-flip(const char *name, uint64_t off)
-{
-	int fd = file_open_raw(name);
-	uint8_t b;
-
-	assert_int_equal(pread(fd, &b, 1, (off_t)off), 1);
-	b ^= 0x10;
-	assert_int_equal(pwrite(fd, &b, 1, (off_t)off), 1);
-	assert_int_equal(fsync(fd), 0);
-	close(fd);
-}
-
 /* Finds the bytes at a 4 KiB boundary of some segment.  false: nowhere. */
 static bool
 find(const void *bytes, size_t len, char seg[32], uint64_t *ret_off)
@@ -205,7 +192,7 @@ test_bits(void **state)
 		find_object(100 + (uint64_t)i, seg, &off);
 		/* extents of a large object need not be contiguous:
 		 * only its first piece is sure to lie here */
-		flip(seg, off + (t[i].at < MIB ? t[i].at : 12345));
+		flip_bit(seg, off + (t[i].at < MIB ? t[i].at : 12345));
 		open_store();
 		assert_int_equal(obj_check(&l, "b", "good", good, 50 + (uint64_t)i), 0);
 		assert_int_equal(obj_check(&l, "b", "bad", t[i].size, 100 + (uint64_t)i), -EBADMSG);
@@ -233,7 +220,7 @@ test_crc_block(void **state)
 	assert_int_equal(put_simple(&l, "b", "t", 3 * 65536, 9), 0);
 	close_store();
 	assert_true(find(crc, sizeof crc, seg, &off));
-	flip(seg, off + 9);
+	flip_bit(seg, off + 9);
 	open_store();
 	assert_int_equal(obj_check(&l, "b", "t", 3 * 65536, 9), -EBADMSG);
 }
@@ -317,11 +304,11 @@ test_other_bytes_in_tail(void **state)
 static void
 test_superblocks(void **state)
 {
-	flip("super", 5000);
+	flip_bit("super", 5000);
 	open_store();
 	close_store();
-	flip("super", 7);
-	flip("super", 65536 + 30);
+	flip_bit("super", 7);
+	flip_bit("super", 65536 + 30);
 	assert_int_equal(store_start(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
 	st = NULL;
 }
@@ -374,7 +361,7 @@ static void
 test_log_damage(void **state)
 {
 	crash_after(twenty);
-	flip("log", log_block_of("k10") + 200);
+	flip_bit("log", log_block_of("k10") + 200);
 	assert_int_equal(store_start(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
 	assert_non_null(strstr(err, dir));
 	assert_non_null(strstr(err, "log offset"));
@@ -417,7 +404,7 @@ test_epoch_lost(void **state)
 	close_store();
 	open_store();
 	close_store();
-	flip("log", last_epoch_block() + 8);
+	flip_bit("log", last_epoch_block() + 8);
 	assert_int_equal(store_start(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
 	assert_non_null(strstr(err, "epoch"));
 	st = NULL;
@@ -442,7 +429,7 @@ test_tail_cut(void **state)
 
 	crash_after(one_unstamped);
 	find_object(2, seg, &off);
-	flip(seg, off + 77);
+	flip_bit(seg, off + 77);
 	open_store();
 	store_unit_info(st, 0, &info);
 	assert_int_equal(store_unit_number(&info, "cut_records"), 1);
@@ -541,7 +528,7 @@ test_snapshot_damage(void **state)
 	char seg[32] = "";
 	uint64_t off = make_snapshots(seg);
 
-	flip(seg, off + 500);
+	flip_bit(seg, off + 500);
 	all_there();
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An object in more extents than its record holds: they lie in a map on the disk, which a start believes only
- * if it is the one that was written. */
+/* An object in more extents than its record holds: they lie in a map on the disk, for which there is room where
+ * there is any, and which a start believes only if it is the one that was written. */
 #include "extent/engine.h"
 
 #include "crumbs.h"
@@ -29,7 +29,7 @@ find_map(const char *key, char path[160], off_t *ret_off)
 	r = tree_get(vol->tree, bytes, (size_t)key_object(bytes, &k));
 	assert_non_null(r);
 	assert_true(rec_map(r, &map));
-	snprintf(path, 32, "/proc/self/fd/%d", disk_addr(&vol->disk, ext_unit(map.ext), &off));
+	snprintf(path, 32, "/proc/self/fd/%d", disk_addr(&vol->disk, ext_unit(map.ext[0]), &off));
 	end = realpath(path, NULL);
 	assert_non_null(end);
 	snprintf(path, 160, "%s", end);
@@ -90,11 +90,70 @@ test_damaged(void **state)
 	assert_int_equal(obj_check(&l, "b", "other", 1000, 2), 0);
 }
 
+/* The units that an object takes, in pieces of one, and one in a hundred more: what an operator reckons with. */
+static uint64_t
+room_for(uint64_t bytes)
+{
+	uint64_t unit = FMT_UNIT_BYTES, chunks = (bytes + FMT_CHUNK_BYTES - 1) / FMT_CHUNK_BYTES;
+	uint64_t units = align_up(bytes, unit) / unit + chunks;
+
+	units += align_up(units * sizeof(uint64_t), unit) / unit;
+	return units + (units + 99) / 100;
+}
+
+/* Not two units of what is free lie side by side, and an object takes all of it: its map, too. */
+static void
+test_room(void **state)
+{
+	static const uint64_t sizes[] = { 40000, 2 * MIB, 56 * MIB, 64 * MIB, 66 * MIB };
+
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		uint64_t size = sizes[i];
+
+		make_crumbs(&l);
+		loop_for(&l, 50 * NS_PER_MS);
+		leave_units(&l, room_for(size));
+		assert_int_equal(put_simple(&l, "b", "large", size, i), 0);
+		/* Others have it no more when the store is opened again. */
+		close_store();
+		open_store();
+		assert_int_equal(obj_check(&l, "b", "large", size, i), 0);
+		assert_int_equal(obj_delete(&l, "b", "large", NULL), 1);
+	}
+}
+
+/* There is room for the bytes and none for the map, but some is on its way back. */
+static void
+test_waits(void **state)
+{
+	uint64_t units = align_up(stored_bytes(SIZE), FMT_UNIT_BYTES) / FMT_UNIT_BYTES;
+
+	assert_int_equal(put_simple(&l, "b", "old", 100000, 1), 0);
+	make_crumbs(&l);
+	loop_for(&l, 50 * NS_PER_MS);
+	leave_units(&l, units);
+	assert_int_equal(put_simple(&l, "b", "new", SIZE, 2), -ENOSPC);
+	loop_for(&l, 50 * NS_PER_MS);
+	assert_int_equal(obj_delete(&l, "b", "old", NULL), 1);
+	assert_int_equal(put_simple(&l, "b", "new", SIZE, 2), 0);
+	close_store();
+	open_store();
+	assert_int_equal(obj_check(&l, "b", "new", SIZE, 2), 0);
+}
+
+static int
+setup_room(void **state)
+{
+	return make_store(200 * MIB);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_damaged, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_waits, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_room, setup_room, remove_store),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);

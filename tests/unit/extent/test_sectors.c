@@ -39,36 +39,6 @@ say(void *cookie, const char *line)
 	snprintf(said + n, sizeof said - n, "%s\n", line);
 }
 
-static void
-read_super(void)
-{
-	static _Alignas(4096) uint8_t buf[2 * FMT_SUPER_BYTES];
-	struct super one;
-	char path[256];
-	int fd;
-
-	snprintf(path, sizeof path, "%s/super", dir);
-	fd = open(path, O_RDONLY);
-	assert_true(fd >= 0 && pread(fd, buf, sizeof buf, 0) == (ssize_t)sizeof buf);
-	close(fd);
-	memset(&sb, 0, sizeof sb);
-	for (int i = 0; i < 2; i++) {
-		if (super_decode(buf + i * FMT_SUPER_BYTES, FMT_SUPER_BYTES, &one) == 0 && one.gen > sb.gen)
-			sb = one;
-	}
-}
-
-static void
-make_snapshot(void)
-{
-	uint64_t before = disk_number("snapshots");
-
-	store_snapshot(st);
-	for (uint64_t until = clock_ns() + PATIENCE_NS;
-	     disk_number("snapshots") == before && clock_ns() < until;)
-		loop_for(&l, 5 * NS_PER_MS);
-}
-
 static int
 setup(void **state)
 {
@@ -85,7 +55,7 @@ setup(void **state)
 			make_snapshot();
 	}
 	close_store();
-	read_super();
+	read_super(&sb);
 	return r;
 }
 
@@ -123,7 +93,7 @@ static void
 test_starts(void **state)
 {
 	for (int i = 0; i < 7; i++) {
-		read_super();
+		read_super(&sb);
 		switch (i) {
 		case 0:
 		case 1:

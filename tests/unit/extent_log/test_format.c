@@ -11,6 +11,7 @@
 
 #include "extent/disk/rules.h"
 #include "extent/log/rec_codec.h"
+#include "tests/fixtures/old_super.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@ static struct geometry geo;
 static const uint8_t nonce[16] = { 1, 2, 3 };
 static uint64_t exts[FMT_ENTRY_MAX];
 static struct chunk_ref chunks[3];
+static uint64_t map_exts[FMT_MAP_EXT_MAX];
 static char attrs[200];
 
 static struct store_key
@@ -51,10 +53,11 @@ sample(const char *what, const char *name, const void *mem, size_t len)
 }
 
 /* Records of every kind. */
+#define RECORDS 7
 static struct rec_view
 record(int kind)
 {
-	static uint8_t keys[6][KEY_BYTES_MAX];
+	static uint8_t keys[RECORDS][KEY_BYTES_MAX];
 	static const uint8_t id[CHUNK_ID_BYTES] = "0123456789abcde";
 	struct rec_view v = { .op = REC_PUT, .version = 77, .mtime_ns = 5, .crc64 = 99 };
 	struct store_key k = key_of("bucket", "some/key");
@@ -69,6 +72,8 @@ record(int kind)
 		break;
 	case 1:
 		v.body = BODY_INLINE;
+		v.flags = REC_EXPIRES;
+		v.expires_ns = 1234567890123;
 		v.size_bytes = v.inline_len = 100;
 		v.inline_data = attrs;
 		v.attrs = attrs;
@@ -96,6 +101,7 @@ record(int kind)
 		v.size_bytes = 2 * (uint64_t)FMT_CHUNK_BYTES + 5;
 		break;
 	case 4: /* a chunk, its extents in a map */
+	case 6: /* which lies in pieces */
 		v.key_len = (uint16_t)key_chunk(keys[kind], id, 4);
 		v.owner = keys[1];
 		v.owner_len = (uint16_t)key_object(keys[1], &k);
@@ -103,10 +109,20 @@ record(int kind)
 		v.flags = REC_MAPPED | REC_FLUSHED;
 		v.entry_nr = 100;
 		v.size_bytes = 100 * 16384 - 8192;
-		v.map = (struct map_ref){ .ext = ext_make(5, 1), .len_bytes = 800, .crc64 = 1 };
+		for (uint32_t i = 0; i < FMT_MAP_EXT_MAX; i++)
+			map_exts[i] = ext_make(5 + 2 * i, 1);
+		v.map = (struct map_ref){ .ext = map_exts, .nr = 1, .len_bytes = 800, .crc64 = 1 };
+		if (kind == 4)
+			break;
+		v.flags |= REC_MAP_LIST;
+		v.map.nr = 3;
+		v.entry_nr = 4096;
+		v.size_bytes = 4096 * 16384 - 8192;
+		v.map.len_bytes = 4096 * 8;
 		break;
 	default:
 		v.key_len = (uint16_t)key_bucket(keys[kind], "bucket", 6);
+		v.copies = 1;
 		break;
 	}
 	return v;
@@ -115,7 +131,7 @@ record(int kind)
 static void
 test_record(void **state)
 {
-	for (int kind = 0; kind < 6; kind++) {
+	for (int kind = 0; kind < RECORDS; kind++) {
 		struct rec_view v = record(kind), w;
 		size_t n = rec_encode(buf, &v);
 		char name[16];
@@ -138,13 +154,59 @@ test_record(void **state)
 			assert_memory_equal(w.entries, v.entries, v.entry_nr * rec_entry_bytes(v.body));
 		assert_int_equal(w.owner_len, v.owner_len);
 		assert_int_equal(w.attrs_len, v.attrs_len);
+		assert_int_equal(w.copies, v.copies);
+		assert_true(w.expires_ns == v.expires_ns);
 		if (v.attrs_len)
 			assert_memory_equal(w.attrs, v.attrs, v.attrs_len);
 		if (v.inline_len)
 			assert_memory_equal(w.inline_data, v.inline_data, v.inline_len);
+		assert_true(w.map.nr == v.map.nr && w.map.len_bytes == v.map.len_bytes &&
+			    w.map.crc64 == v.map.crc64);
+		if (v.map.nr)
+			assert_memory_equal(w.map.ext, v.map.ext, v.map.nr * sizeof(uint64_t));
 		for (size_t cut = 0; cut < n; cut++)
 			assert_int_equal(rec_decode(buf, cut, &geo, &w), -EBADMSG);
 	}
+}
+
+static int
+encode_and_decode(const struct rec_view *v)
+{
+	struct rec_view w;
+
+	return rec_decode(buf, rec_encode(buf, v), &geo, &w);
+}
+
+/* A map in pieces: as many as there may be and no more, all of them on the disk, with room for the list. */
+static void
+test_map_limits(void **state)
+{
+	struct rec_view v = record(6), w;
+	size_t n;
+
+	v.map.nr = FMT_MAP_EXT_MAX;
+	assert_true(encode_and_decode(&v) > 0);
+	v.map.nr = 2;
+	assert_true(encode_and_decode(&v) > 0);
+	v.entry_nr++;
+	v.map.len_bytes += 8;
+	assert_int_equal(encode_and_decode(&v), -EBADMSG); /* a little more than they hold */
+	v = record(6);
+	map_exts[2] = ext_make(geo_units(&geo) - 1, 2);
+	assert_int_equal(encode_and_decode(&v), -EBADMSG); /* beyond the disk */
+	v = record(6);
+	map_exts[1] = 0;
+	assert_int_equal(encode_and_decode(&v), -EBADMSG);
+	for (uint64_t nr = 0; nr <= FMT_MAP_EXT_MAX + 1; nr += nr < 2 ? 1 : FMT_MAP_EXT_MAX - 1) {
+		v = record(6);
+		n = rec_encode(buf, &v);
+		memcpy(buf + REC_HEAD_BYTES, &nr, sizeof nr);
+		assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG); /* not as many as there are */
+	}
+	v = record(6);
+	n = rec_encode(buf, &v);
+	buf[6] &= (uint8_t)~REC_MAPPED;
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG); /* pieces of no map */
 }
 
 /* What no honest writer makes is refused. */
@@ -184,6 +246,28 @@ test_record_limits(void **state)
 	v.size_bytes = 0;
 	n = rec_encode(buf, &v);
 	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG); /* an object without a body */
+	v = record(1);
+	v.copies = 1;
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG); /* copies are the bucket's */
+	v = record(5);
+	v.copies = REC_COPIES_MAX + 1;
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG);
+	v = record(1);
+	v.flags = 0;
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG); /* an expiry that the flags deny */
+	v.flags = REC_EXPIRES;
+	v.expires_ns = 0;
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), -EBADMSG);
+	/* A bucket of an earlier version has one copy and does not say so. */
+	v = record(5);
+	v.copies = 0;
+	n = rec_encode(buf, &v);
+	assert_int_equal(rec_decode(buf, n, &geo, &w), n);
+	assert_int_equal(w.copies, 0);
 }
 
 static uint32_t
@@ -238,24 +322,35 @@ test_block(void **state)
 	assert_int_equal(block_open(buf, len, nonce, &h), 0);
 }
 
-static void
-test_super(void **state)
+static struct super
+sample_super(void)
 {
-	static struct super sb, back;
+	struct super sb = { .gen = 4, .kind = SUPER_DIRECTORY, .geo = geo, .epoch = 2, .start_no = 9 };
 
-	sb = (struct super){ .gen = 4, .kind = SUPER_DIRECTORY, .geo = geo, .epoch = 2, .disk_nr = 1 };
 	sb.snap[0] = (struct snap_ref){ .id = 3,
 					.head_ext = ext_make(5, 64),
 					.head_bytes = 4096,
 					.block_nr = 1,
 					.begin = { .seq = 4, .lap = 1, .pos = 4096, .epoch = 2 } };
 	memset(sb.store_uuid, 1, 16);
+	memset(sb.disk_uuid, 2, 16);
+	super_table_of_one(&sb);
+	return sb;
+}
+
+static void
+test_super(void **state)
+{
+	static struct super sb, back;
+
+	sb = sample_super();
 	super_encode(buf, &sb);
-	sample("super", "one", buf, 2048); /* the rest is zeros, which the fuzzer adds */
+	sample("super", "three", buf, 16384); /* the rest is zeros, which the fuzzer adds */
 	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), 0);
 	assert_memory_equal(&back.snap, &sb.snap, sizeof sb.snap);
-	assert_true(back.gen == 4 && back.epoch == 2);
+	assert_true(back.gen == 4 && back.epoch == 2 && back.version == 3 && back.start_no == 9);
 	assert_memory_equal(&back.geo, &geo, sizeof geo);
+	assert_memory_equal(&back.table, &sb.table, sizeof sb.table);
 	for (size_t cut = 0; cut < FMT_SUPER_BYTES; cut += cut < 2048 ? 1 : 97)
 		assert_true(super_decode(buf, cut, &back) < 0);
 	for (uint32_t bit = 0; bit < FMT_SUPER_BYTES * 8; bit += bit < 8192 ? 1 : 61) {
@@ -263,26 +358,112 @@ test_super(void **state)
 		assert_true(super_decode(buf, FMT_SUPER_BYTES, &back) < 0);
 		buf[bit / 8] ^= (uint8_t)(1 << bit % 8);
 	}
-	/* a good CRC over nonsense */
-	sb.disk = 1;
-	super_encode(buf, &sb);
-	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), -EBADMSG);
-	sb.disk = 0;
-	sb.slot[7] = 1;
-	super_encode(buf, &sb);
-	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), -EBADMSG);
-	sb.slot[7] = 0;
-	sb.geo.seg_nr += 100;
-	super_encode(buf, &sb);
-	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), -EBADMSG);
 	memset(buf, 0, FMT_SUPER_BYTES);
 	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), -ENOENT);
+}
+
+/* Superblocks with a good CRC that say what cannot be. */
+static void
+test_super_nonsense(void **state)
+{
+	static struct super sb, back;
+
+	for (int i = 0; i < 14; i++) {
+		sb = sample_super();
+		switch (i) {
+		case 0:
+			sb.geo.seg_nr += 100;
+			break;
+		case 1:
+			sb.table.home[7] = 1;
+			break;
+		case 2:
+			sb.table.first[4095] = 64;
+			break;
+		case 3:
+			sb.table.second[5] = 0; /* as the first */
+			break;
+		case 4:
+			sb.table.full[0] = 1; /* a second that there is not */
+			break;
+		case 5:
+			sb.table.members = 0;
+			break;
+		case 6:
+			sb.table.in = 3;
+			break;
+		case 7:
+			sb.table.draining = 4;
+			break;
+		case 8:
+			sb.start_no = 0;
+			break;
+		case 9:
+			sb.start_no = FMT_START_NO_MAX + 1;
+			break;
+		case 10:
+			sb.table.version = (uint64_t)10 << FMT_CHANGE_BITS | 1; /* of a start to come */
+			break;
+		case 11:
+			sb.snap[0].id = 0;
+			break;
+		case 12:
+			sb.snap[1] = (struct snap_ref){ .id = 2, .block_nr = 1, .begin = sb.snap[0].begin };
+			break;
+		default:
+			sb.table.in = 0;
+			break;
+		}
+		super_encode(buf, &sb);
+		assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), -EBADMSG);
+	}
+	/* Two disks, as a later version may have them. */
+	sb = sample_super();
+	sb.table.members = sb.table.in = 3;
+	sb.table.home[1] = 1;
+	sb.table.second[2] = 1;
+	sb.table.full[0] = 4;
+	super_encode(buf, &sb);
+	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), 0);
+	assert_memory_equal(&back.table, &sb.table, sizeof sb.table);
+}
+
+/* What earlier versions wrote is read as the table of one disk. */
+static void
+test_super_old(void **state)
+{
+	static struct super sb, back;
+
+	for (uint32_t version = 1; version <= 2; version++) {
+		sb = sample_super();
+		old_super_encode(buf, &sb, version, 0, 1);
+		sample("super", version == 1 ? "old1" : "one", buf, 2048);
+		assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), 0);
+		assert_int_equal(back.version, version);
+		assert_memory_equal(&back.snap, &sb.snap, sizeof sb.snap);
+		assert_true(back.gen == 4 && back.epoch == 2 && back.start_no == 3);
+		assert_true(back.table.version == ((uint64_t)3 << FMT_CHANGE_BITS | 1));
+		assert_true(back.table.members == 1 && back.table.in == 1 && back.table.draining == 0);
+		assert_memory_equal(back.table.uuid[0], sb.disk_uuid, 16);
+		assert_true(back.table.home[4095] == 0 && back.table.second[4095] == TABLE_NO_DISK);
+	}
+	/* They never had more than one disk. */
+	old_super_encode(buf, &sb, 2, 1, 2);
+	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), -EBADMSG);
+	old_super_encode(buf, &sb, 4, 0, 1);
+	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), -EPROTONOSUPPORT);
 }
 
 static void
 test_snapshot(void **state)
 {
-	struct snap_head h = { .id = 5, .index = 2, .next_ext = ext_make(9, 64), .next_bytes = 1 << 20 },
+	const uint64_t older[2] = { ext_make(77, 64), ext_make(5, 3) };
+	struct snap_head h = { .id = 5,
+			       .index = 2,
+			       .next_ext = ext_make(9, 64),
+			       .next_bytes = 1 << 20,
+			       .older_id = 4,
+			       .older_nr = 2 },
 			 back;
 	uint32_t used = SNAP_HEAD_BYTES, len = 16384;
 
@@ -292,12 +473,15 @@ test_snapshot(void **state)
 
 		used += (uint32_t)rec_encode(buf + used, &v);
 	}
-	h.used_bytes = used;
+	memcpy(buf + used, older, sizeof older);
+	h.used_bytes = used + sizeof older;
 	snap_seal(buf, len, &h);
-	sample("snapshot", "one", buf, len);
+	sample("snapshot", "older", buf, len);
 	assert_int_equal(snap_open(buf, len, &back), 0);
 	assert_true(back.id == 5 && back.index == 2 && back.next_ext == h.next_ext &&
 		    back.next_bytes == 1 << 20);
+	assert_true(back.older_id == 4 && back.older_nr == 2);
+	assert_true(snap_older(buf, &back, 0) == older[0] && snap_older(buf, &back, 1) == older[1]);
 	for (uint32_t cut = 0; cut < len; cut++)
 		assert_int_equal(snap_open(buf, cut, &back), -EBADMSG);
 	for (uint32_t bit = 0; bit < len * 8; bit++) {
@@ -305,6 +489,15 @@ test_snapshot(void **state)
 		assert_int_equal(snap_open(buf, len, &back), -EBADMSG);
 		buf[bit / 8] ^= (uint8_t)(1 << bit % 8);
 	}
+	/* More of the older one than there is room for, or of one that has no number. */
+	back = h;
+	back.older_nr = (h.used_bytes - SNAP_HEAD_BYTES) / SNAP_OLDER_BYTES + 1;
+	snap_seal(buf, len, &back);
+	assert_int_equal(snap_open(buf, len, &back), -EBADMSG);
+	back = h;
+	back.older_id = 0;
+	snap_seal(buf, len, &back);
+	assert_int_equal(snap_open(buf, len, &back), -EBADMSG);
 }
 
 static void
@@ -458,10 +651,11 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_record),         cmocka_unit_test(test_record_limits),
-		cmocka_unit_test(test_block),          cmocka_unit_test(test_super),
-		cmocka_unit_test(test_snapshot),       cmocka_unit_test(test_keys),
-		cmocka_unit_test(test_geometry),       cmocka_unit_test(test_upload_keys),
-		cmocka_unit_test(test_upload_records),
+		cmocka_unit_test(test_map_limits),     cmocka_unit_test(test_block),
+		cmocka_unit_test(test_super),          cmocka_unit_test(test_snapshot),
+		cmocka_unit_test(test_keys),           cmocka_unit_test(test_geometry),
+		cmocka_unit_test(test_upload_keys),    cmocka_unit_test(test_upload_records),
+		cmocka_unit_test(test_super_nonsense), cmocka_unit_test(test_super_old),
 	};
 
 	if (geo_choose(1024 * MIB, &geo) < 0)

@@ -128,6 +128,30 @@ allow_replaces_the_default(void **state)
 	assert_int_equal(ask("10.0.0.77", NULL), -EHOSTUNREACH);
 }
 
+/* `routed` is every address that may be anybody's, as far as the kernel has a route there: 1. */
+static void
+routed(void **state)
+{
+	build(true, false);
+	conf.allow_routed = true;
+	assert_int_equal(ask("8.8.8.8", NULL), 1);
+	assert_int_equal(ask("2001:db8::1", NULL), 1);
+	assert_int_equal(ask("10.0.0.77", NULL), 0); /* our subnets need no question */
+	assert_int_equal(ask("fe80::77", NULL), 0);
+	assert_int_equal(ask(NULL, NULL), 0);
+	assert_int_equal(ask("127.0.0.1", NULL), -EHOSTUNREACH);
+	assert_int_equal(ask("169.254.1.1", NULL), -EHOSTUNREACH);
+	assert_int_equal(ask("10.0.0.5", NULL), -EHOSTUNREACH); /* our own */
+	assert_int_equal(ask("224.0.0.1", NULL), -EACCES);
+	assert_int_equal(ask("0.0.0.0", NULL), -EACCES);
+	assert_int_equal(conf_net_parse("8.8.0.0/16", &conf.allow[conf.allow_nr++]), 0);
+	assert_int_equal(ask("8.8.8.8", NULL), 0);
+	assert_int_equal(ask("9.9.9.9", NULL), 1);
+	assert_int_equal(ask("10.0.0.77", NULL), 0);
+	conf.bind_gid = BIND_GID_EXACT;
+	assert_int_equal(ask("9.9.9.9", "9.9.9.8"), -EACCES);
+}
+
 static void
 infiniband_subnets(void **state)
 {
@@ -217,6 +241,7 @@ main(void)
 		cmocka_unit_test(never_without_a_word),
 		cmocka_unit_test(loopback_rails),
 		cmocka_unit_test(allow_replaces_the_default),
+		cmocka_unit_test(routed),
 		cmocka_unit_test(infiniband_subnets),
 		cmocka_unit_test(binding),
 		cmocka_unit_test(shared),

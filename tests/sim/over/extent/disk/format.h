@@ -23,6 +23,8 @@
 #define FMT_SEG_MIN (64u << 10)
 #undef FMT_ENTRY_MAX
 #define FMT_ENTRY_MAX 2u
+#undef FMT_SLOT_NR
+#define FMT_SLOT_NR 64
 #undef FMT_SUPER_BYTES
 #define FMT_SUPER_BYTES (8u << 10)
 #undef FMT_DEVICE_HEAD_BYTES
