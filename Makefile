@@ -64,7 +64,7 @@ PKGALL := $(sort $(foreach m,$(MODULES),$(PKG-$(m))) libcurl)
 PKGCFLAGS := $(shell pkg-config --cflags $(PKGALL) 2>/dev/null)
 
 .PHONY: all
-all: deps-check $(O)/gantryd $(O)/gantry $(O)/libgantry.so softnic
+all: deps-check $(O)/gantryd $(O)/store-rados.so $(O)/gantry $(O)/libgantry.so softnic
 
 # The status page lies inside the program.
 $(O)/src/admin/html.o: src/admin/page.html
@@ -93,7 +93,13 @@ $(foreach m,$(MODULES),$(eval $(call module,$(m))))
 # ---- programs ------------------------------------------------------------------------------------------------------
 $(O)/gantryd: $(call archives,main)
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(call linkmod,main)
+	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--dynamic-list=src/rados/daemon.list -o $@ $(call linkmod,main)
+
+# The store on RADOS: what it needs of the daemon is found there when it is loaded (daemon.list).
+$(O)/store-rados.so: $(O)/rados.a src/rados/rados.map
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,--version-script=src/rados/rados.map -o $@ -Wl,--whole-archive $(O)/rados.a \
+		-Wl,--no-whole-archive -lrados -lpthread
 
 include src/client/client.mk
 include src/softnic/softnic.mk

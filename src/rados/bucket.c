@@ -260,14 +260,14 @@ start_look(struct store_port *sp, const char *name, size_t len, struct store_sta
 }
 
 int
-rados_bucket_head(struct store_port *sp, const char *name, size_t len, struct store_stat *st)
+rstore_bucket_head(struct store_port *sp, const char *name, size_t len, struct store_stat *st)
 {
 	return start_look(sp, name, len, st, false, NULL, 0);
 }
 
 int
-rados_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *attrs, uint32_t cap,
-		       struct store_stat *st)
+rstore_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *attrs, uint32_t cap,
+			struct store_stat *st)
 {
 	return start_look(sp, name, len, st, true, attrs, cap);
 }
@@ -330,8 +330,8 @@ on_attrs_over(struct txn *t)
 }
 
 int
-rados_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64_t version,
-		       const void *attrs, uint32_t attrs_len, struct store_bucket_set *op)
+rstore_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64_t version,
+			const void *attrs, uint32_t attrs_len, struct store_bucket_set *op)
 {
 	struct rport *p = rport(sp);
 	struct battrs_op *bo = calloc(1, sizeof *bo);
@@ -634,7 +634,7 @@ bucket_op_new(struct rport *p, const char *name, size_t len, struct store_del *o
 }
 
 int
-rados_bucket_create(struct store_port *sp, const char *name, size_t len, struct store_del *op)
+rstore_bucket_create(struct store_port *sp, const char *name, size_t len, struct store_del *op)
 {
 	struct rport *p = rport(sp);
 	struct bucket_op *bo = bucket_op_new(p, name, len, op, p->st->index_shards);
@@ -836,7 +836,7 @@ on_ending(struct txn *t)
 }
 
 int
-rados_bucket_delete(struct store_port *sp, const char *name, size_t len, struct store_del *op)
+rstore_bucket_delete(struct store_port *sp, const char *name, size_t len, struct store_del *op)
 {
 	struct rport *p = rport(sp);
 	struct bucket_op *bo = bucket_op_new(p, name, len, op, 0);

@@ -354,13 +354,13 @@ list_bucket(struct store_port *sp, struct store_list *ls, char kind)
 }
 
 int
-rados_list(struct store_port *sp, struct store_list *ls)
+rstore_list(struct store_port *sp, struct store_list *ls)
 {
 	return ls->bucket ? list_bucket(sp, ls, KEY_OBJECT) : start(rport(sp), OBJECT_BUCKETS, 'b', ls);
 }
 
 int
-rados_list_uploads(struct store_port *sp, struct store_list *ls)
+rstore_list_uploads(struct store_port *sp, struct store_list *ls)
 {
 	return list_bucket(sp, ls, KEY_UPLOAD);
 }

@@ -150,7 +150,7 @@ write_store(rados_ioctx_t io, const struct store_format_row *row)
 }
 
 static int
-rados_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
+rstore_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 {
 	const struct store_rados_conf *rc = &conf->rados;
 	struct store_format_row row = { .object_bytes = rc->object_bytes };
@@ -238,7 +238,7 @@ rstore_free(struct rstore *st)
 }
 
 static int
-rados_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
+rstore_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
 {
 	const struct store_rados_conf *rc = &conf->rados;
 	struct rstore *st = calloc(1, sizeof *st);
@@ -277,7 +277,7 @@ rados_start(const struct store_conf *conf, struct store **ret_store, char *err, 
 }
 
 static void
-rados_stop(struct store *base)
+rstore_stop(struct store *base)
 {
 	struct rstore *st = rstore(base);
 
@@ -288,8 +288,8 @@ rados_stop(struct store *base)
 /* ---- ports ---- */
 
 static int
-rados_attach(struct store *base, struct ring *ring, struct mailbox *mb, struct timers *timers,
-	     struct store_port **ret_port)
+rstore_attach(struct store *base, struct ring *ring, struct mailbox *mb, struct timers *timers,
+	      struct store_port **ret_port)
 {
 	struct rstore *st = rstore(base);
 	struct rport *p;
@@ -314,7 +314,7 @@ rados_attach(struct store *base, struct ring *ring, struct mailbox *mb, struct t
 }
 
 static bool
-rados_detach(struct store_port *sp)
+rstore_detach(struct store_port *sp)
 {
 	struct rport *p = rport(sp);
 
@@ -327,13 +327,13 @@ rados_detach(struct store_port *sp)
 }
 
 static const struct store_limits *
-rados_limits(const struct store_port *sp)
+rstore_limits(const struct store_port *sp)
 {
 	return &container_of(sp, struct rport, base)->st->limits;
 }
 
 static bool
-rados_share(struct store_port *sp, uint32_t shard)
+rstore_share(struct store_port *sp, uint32_t shard)
 {
 	struct gateway *gw = &rport(sp)->st->gw;
 	uint64_t nr = atomic_load(&gw->gateways);
@@ -344,19 +344,19 @@ rados_share(struct store_port *sp, uint32_t shard)
 /* ---- what operators see ---- */
 
 static unsigned
-rados_can(const struct store *st)
+rstore_can(const struct store *st)
 {
 	return STORE_CAN_SCRUB | STORE_CAN_DRAIN;
 }
 
 static int
-rados_unit_nr(const struct store *st)
+rstore_unit_nr(const struct store *st)
 {
 	return POOL_NR;
 }
 
 static void
-rados_unit_info(const struct store *base, int unit, struct store_unit_info *ret_info)
+rstore_unit_info(const struct store *base, int unit, struct store_unit_info *ret_info)
 {
 	const struct rstore *st = container_of(base, struct rstore, base);
 	const struct pool_stats *ps = &st->stats[unit];
@@ -396,40 +396,43 @@ rados_unit_info(const struct store *base, int unit, struct store_unit_info *ret_
 
 const struct store_ops rados_store_ops = {
 	.name = "rados",
-	.format = rados_format,
-	.start = rados_start,
-	.stop = rados_stop,
-	.attach = rados_attach,
-	.detach = rados_detach,
-	.limits = rados_limits,
-	.share = rados_share,
-	.open = rados_open_object,
-	.close = rados_close_object,
-	.read_plan = rados_read_plan,
-	.read = rados_read_object,
-	.read_cancel = rados_read_cancel,
-	.put_init = rados_put_init,
-	.put_write = rados_put_write,
-	.put_commit = rados_put_commit,
-	.put_abort = rados_put_abort,
-	.delete = rados_delete,
-	.set_attrs = rados_set_attrs,
-	.upload_create = rados_upload_create,
-	.upload_abort = rados_upload_abort,
-	.upload_stat = rados_upload_stat,
-	.put_init_part = rados_put_init_part,
-	.upload_complete = rados_upload_complete,
-	.list_parts = rados_list_parts,
-	.obj_part = rados_obj_part,
-	.obj_part_at = rados_obj_part_at,
-	.bucket_create = rados_bucket_create,
-	.bucket_delete = rados_bucket_delete,
-	.bucket_head = rados_bucket_head,
-	.bucket_set_attrs = rados_bucket_set_attrs,
-	.bucket_get_attrs = rados_bucket_get_attrs,
-	.list = rados_list,
-	.list_uploads = rados_list_uploads,
-	.can = rados_can,
-	.unit_nr = rados_unit_nr,
-	.unit_info = rados_unit_info,
+	.format = rstore_format,
+	.start = rstore_start,
+	.stop = rstore_stop,
+	.attach = rstore_attach,
+	.detach = rstore_detach,
+	.limits = rstore_limits,
+	.share = rstore_share,
+	.open = rstore_open_object,
+	.close = rstore_close_object,
+	.read_plan = rstore_read_plan,
+	.read = rstore_read_object,
+	.read_cancel = rstore_read_cancel,
+	.put_init = rstore_put_init,
+	.put_write = rstore_put_write,
+	.put_commit = rstore_put_commit,
+	.put_abort = rstore_put_abort,
+	.delete = rstore_delete,
+	.set_attrs = rstore_set_attrs,
+	.upload_create = rstore_upload_create,
+	.upload_abort = rstore_upload_abort,
+	.upload_stat = rstore_upload_stat,
+	.put_init_part = rstore_put_init_part,
+	.upload_complete = rstore_upload_complete,
+	.list_parts = rstore_list_parts,
+	.obj_part = rstore_obj_part,
+	.obj_part_at = rstore_obj_part_at,
+	.bucket_create = rstore_bucket_create,
+	.bucket_delete = rstore_bucket_delete,
+	.bucket_head = rstore_bucket_head,
+	.bucket_set_attrs = rstore_bucket_set_attrs,
+	.bucket_get_attrs = rstore_bucket_get_attrs,
+	.list = rstore_list,
+	.list_uploads = rstore_list_uploads,
+	.can = rstore_can,
+	.unit_nr = rstore_unit_nr,
+	.unit_info = rstore_unit_info,
 };
+
+extern const struct store_module gantry_store_module;
+const struct store_module gantry_store_module = { GANTRY_VERSION, &rados_store_ops };

@@ -224,7 +224,7 @@ on_open_over(struct txn *t)
 }
 
 int
-rados_open_object(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
+rstore_open_object(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
 {
 	struct rport *p = rport(sp);
 	struct open_op *oo = txn_op_new(sizeof *oo, offsetof(struct open_op, txn), k);
@@ -248,7 +248,7 @@ rados_open_object(struct store_port *sp, const struct store_key *k, struct store
 }
 
 void
-rados_close_object(struct store_port *sp, struct store_obj *obj)
+rstore_close_object(struct store_port *sp, struct store_obj *obj)
 {
 	struct robj *o = robj(obj);
 
@@ -277,7 +277,7 @@ give_part(const struct robj *o, uint32_t i, struct store_part *ret_part)
 }
 
 int
-rados_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part)
+rstore_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part)
 {
 	if (index >= robj(obj)->rec.part_nr)
 		return -ENOENT;
@@ -286,7 +286,7 @@ rados_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_
 }
 
 int
-rados_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part)
+rstore_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part)
 {
 	const struct robj *o = robj(obj);
 	uint32_t lo = 0, hi = o->rec.part_nr;
@@ -350,7 +350,7 @@ round_up(uint64_t n, uint64_t to)
 }
 
 uint32_t
-rados_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap, uint32_t *ret_skew)
+rstore_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap, uint32_t *ret_skew)
 {
 	const struct robj *o = robj(obj);
 	struct extent x = extent_at(o, off);
@@ -471,8 +471,8 @@ range_ok(const struct robj *o, const struct extent *x, uint64_t off, uint32_t le
 }
 
 int
-rados_read_object(struct store_port *sp, struct store_obj *obj, struct store_read *rd, struct buf *buf,
-		  uint64_t off, uint32_t len)
+rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_read *rd, struct buf *buf,
+		   uint64_t off, uint32_t len)
 {
 	struct rport *p = rport(sp);
 	struct robj *o = robj(obj);
@@ -524,7 +524,7 @@ rados_read_object(struct store_port *sp, struct store_obj *obj, struct store_rea
 }
 
 bool
-rados_read_cancel(struct store_port *sp, struct store_read *rd)
+rstore_read_cancel(struct store_port *sp, struct store_read *rd)
 {
 	struct rread *r;
 
@@ -657,8 +657,8 @@ start_change(struct store_port *sp, const struct store_key *k, struct store_del 
 }
 
 int
-rados_delete(struct store_port *sp, const struct store_key *k, const struct store_pre *pre,
-	     struct store_del *del)
+rstore_delete(struct store_port *sp, const struct store_key *k, const struct store_pre *pre,
+	      struct store_del *del)
 {
 	struct change_op *co;
 	int e = start_change(sp, k, del, &co);
@@ -673,8 +673,8 @@ rados_delete(struct store_port *sp, const struct store_key *k, const struct stor
 }
 
 int
-rados_set_attrs(struct store_port *sp, const struct store_key *k, uint64_t version, const void *attrs,
-		uint32_t attrs_len, struct store_del *op)
+rstore_set_attrs(struct store_port *sp, const struct store_key *k, uint64_t version, const void *attrs,
+		 uint32_t attrs_len, struct store_del *op)
 {
 	struct change_op *co;
 	int e = start_change(sp, k, op, &co);

@@ -111,14 +111,14 @@ begin(struct rport *p, struct store_put *put, const struct store_key *k, uint64_
 }
 
 int
-rados_put_init(struct store_port *sp, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
+rstore_put_init(struct store_port *sp, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
 {
 	return begin(rport(sp), put, k, size_bytes, NULL, 0);
 }
 
 int
-rados_put_init_part(struct store_port *sp, struct store_put *put, const struct store_key *k,
-		    const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
+rstore_put_init_part(struct store_port *sp, struct store_put *put, const struct store_key *k,
+		     const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
 {
 	return begin(rport(sp), put, k, size_bytes, id, number);
 }
@@ -234,8 +234,8 @@ on_written(struct call *c)
 }
 
 int
-rados_put_write(struct store_port *sp, struct store_put *put, struct store_write *w, struct buf *buf,
-		uint32_t len, bool last)
+rstore_put_write(struct store_port *sp, struct store_put *put, struct store_write *w, struct buf *buf,
+		 uint32_t len, bool last)
 {
 	int e = write_piece(rput(put), w, buf, len, last);
 
@@ -246,7 +246,7 @@ rados_put_write(struct store_port *sp, struct store_put *put, struct store_write
 }
 
 void
-rados_put_abort(struct store_port *sp, struct store_put *put)
+rstore_put_abort(struct store_port *sp, struct store_put *put)
 {
 	struct rput *rp = rput(put);
 
@@ -409,7 +409,7 @@ judge_content(const struct store_put *put, const struct store_commit *c, uint64_
 }
 
 int
-rados_put_commit(struct store_port *sp, struct store_put *put, const struct store_commit *c)
+rstore_put_commit(struct store_port *sp, struct store_put *put, const struct store_commit *c)
 {
 	struct rput *rp = rput(put);
 	struct rport *p = rport(sp);

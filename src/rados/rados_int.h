@@ -332,55 +332,55 @@ void gateway_stop(struct rstore *st);
 
 /* ---- calls of store.h, by file ---- */
 
-int rados_open_object(struct store_port *p, const struct store_key *k, struct store_obj *obj);
-void rados_close_object(struct store_port *p, struct store_obj *obj);
-uint32_t rados_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
-			 uint32_t *ret_skew);
-int rados_read_object(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
-		      uint64_t off, uint32_t len);
-bool rados_read_cancel(struct store_port *p, struct store_read *rd);
-int rados_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
-int rados_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
+int rstore_open_object(struct store_port *p, const struct store_key *k, struct store_obj *obj);
+void rstore_close_object(struct store_port *p, struct store_obj *obj);
+uint32_t rstore_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
+			  uint32_t *ret_skew);
+int rstore_read_object(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
+		       uint64_t off, uint32_t len);
+bool rstore_read_cancel(struct store_port *p, struct store_read *rd);
+int rstore_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
+int rstore_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
 
-int rados_put_init(struct store_port *p, struct store_put *put, const struct store_key *k,
-		   uint64_t size_bytes);
-int rados_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
-			const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
-int rados_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
-		    uint32_t len, bool last);
-int rados_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
-void rados_put_abort(struct store_port *p, struct store_put *put);
+int rstore_put_init(struct store_port *p, struct store_put *put, const struct store_key *k,
+		    uint64_t size_bytes);
+int rstore_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
+			 const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
+int rstore_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
+		     uint32_t len, bool last);
+int rstore_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
+void rstore_put_abort(struct store_port *p, struct store_put *put);
 
-int rados_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
-		 struct store_del *del);
-int rados_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
-		    uint32_t attrs_len, struct store_del *op);
+int rstore_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
+		  struct store_del *del);
+int rstore_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
+		     uint32_t attrs_len, struct store_del *op);
 /* Judges what is to be written against what is there (NULL: nothing).  0, or what store.h says. */
 int record_judge(const struct store_pre *pre, const struct record *old);
 /* Returns the version of what takes the place of old (NULL: of nothing). */
 uint64_t record_next_version(const struct record *old);
 
-int rados_upload_create(struct store_port *p, const struct store_key *k, const void *attrs,
-			uint32_t attrs_len, struct store_upload *u);
-int rados_upload_abort(struct store_port *p, const struct store_key *k,
-		       const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_upload *u);
-int rados_upload_stat(struct store_port *p, const struct store_key *k,
-		      const uint8_t id[STORE_UPLOAD_ID_BYTES], void *attrs, uint32_t cap,
-		      struct store_stat *st);
-int rados_upload_complete(struct store_port *p, const struct store_key *k,
-			  const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
-int rados_list_parts(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		     struct store_part_list *pl);
+int rstore_upload_create(struct store_port *p, const struct store_key *k, const void *attrs,
+			 uint32_t attrs_len, struct store_upload *u);
+int rstore_upload_abort(struct store_port *p, const struct store_key *k,
+			const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_upload *u);
+int rstore_upload_stat(struct store_port *p, const struct store_key *k,
+		       const uint8_t id[STORE_UPLOAD_ID_BYTES], void *attrs, uint32_t cap,
+		       struct store_stat *st);
+int rstore_upload_complete(struct store_port *p, const struct store_key *k,
+			   const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
+int rstore_list_parts(struct store_port *p, const struct store_key *k,
+		      const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_part_list *pl);
 
-int rados_bucket_create(struct store_port *p, const char *name, size_t len, struct store_del *op);
-int rados_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
-int rados_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
-int rados_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
-			   const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
-int rados_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
-			   struct store_stat *st);
+int rstore_bucket_create(struct store_port *p, const char *name, size_t len, struct store_del *op);
+int rstore_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
+int rstore_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
+int rstore_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
+			    const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
+int rstore_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
+			    struct store_stat *st);
 
-int rados_list(struct store_port *p, struct store_list *ls);
-int rados_list_uploads(struct store_port *p, struct store_list *ls);
+int rstore_list(struct store_port *p, struct store_list *ls);
+int rstore_list_uploads(struct store_port *p, struct store_list *ls);
 
 #endif

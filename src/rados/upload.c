@@ -84,8 +84,8 @@ decide_create(struct txn *t)
 }
 
 int
-rados_upload_create(struct store_port *sp, const struct store_key *k, const void *attrs, uint32_t attrs_len,
-		    struct store_upload *u)
+rstore_upload_create(struct store_port *sp, const struct store_key *k, const void *attrs, uint32_t attrs_len,
+		     struct store_upload *u)
 {
 	struct rport *p = rport(sp);
 	struct upload_op *uo;
@@ -135,8 +135,8 @@ decide_stat(struct txn *t)
 }
 
 int
-rados_upload_stat(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		  void *attrs, uint32_t cap, struct store_stat *st)
+rstore_upload_stat(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		   void *attrs, uint32_t cap, struct store_stat *st)
 {
 	struct upload_op *uo = txn_op_new(sizeof *uo, offsetof(struct upload_op, txn), k);
 
@@ -753,16 +753,16 @@ start_close(struct rport *p, const struct store_key *k, const uint8_t *id, struc
 }
 
 int
-rados_upload_abort(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		   struct store_upload *u)
+rstore_upload_abort(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		    struct store_upload *u)
 {
 	u->op.port = sp;
 	return start_close(rport(sp), k, id, NULL, u);
 }
 
 int
-rados_upload_complete(struct store_port *sp, const struct store_key *k,
-		      const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c)
+rstore_upload_complete(struct store_port *sp, const struct store_key *k,
+		       const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c)
 {
 	c->op.port = sp;
 	c->was_done = false;
@@ -881,8 +881,8 @@ on_parts_looked(struct txn *t)
 }
 
 int
-rados_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		 struct store_part_list *pl)
+rstore_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		  struct store_part_list *pl)
 {
 	struct parts_op *po = txn_op_new(sizeof *po, offsetof(struct parts_op, txn), k);
 	char key[OMAP_KEY_MAX];
