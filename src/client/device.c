@@ -6,6 +6,7 @@
 #include "client/client_int.h"
 
 #include "base/tclass.h"
+#include "client/gid.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -74,8 +75,9 @@ gid_rank(const struct ibv_gid_entry *e)
 	return e->gid.raw[0] == 0xfe && (e->gid.raw[1] & 0xc0) == 0x80 ? 2 : 3;
 }
 
-static bool
-choose_gid(struct ibv_context *ctx, unsigned port_num, const struct wish *w, struct port *p)
+bool
+port_gid(struct ibv_context *ctx, unsigned port_num, const uint8_t *want, uint8_t *ret_index,
+	 uint8_t ret_gid[16])
 {
 	struct ibv_gid_entry *e = calloc(GIDS_MAX, sizeof *e);
 	ssize_t nr = e ? ibv_query_gid_table(ctx, e, GIDS_MAX, 0) : 0;
@@ -86,11 +88,11 @@ choose_gid(struct ibv_context *ctx, unsigned port_num, const struct wish *w, str
 
 		if (e[i].port_num != port_num || rank <= best || e[i].gid_index > UINT8_MAX)
 			continue;
-		if (w && w->is_address && memcmp(e[i].gid.raw, w->gid, 16) != 0)
+		if (want && memcmp(e[i].gid.raw, want, 16) != 0)
 			continue;
 		best = rank;
-		p->gid_index = (uint8_t)e[i].gid_index;
-		memcpy(p->gid, e[i].gid.raw, 16);
+		*ret_index = (uint8_t)e[i].gid_index;
+		memcpy(ret_gid, e[i].gid.raw, 16);
 	}
 	free(e);
 	return best > 0;
@@ -202,7 +204,7 @@ port_open(struct ibv_device *dev, unsigned port_num, const struct wish *w, const
 		why = "does not answer";
 	else if (attr.state != IBV_PORT_ACTIVE)
 		why = "is not active";
-	else if (!choose_gid(p->ctx, port_num, w, p))
+	else if (!port_gid(p->ctx, port_num, w && w->is_address ? w->gid : NULL, &p->gid_index, p->gid))
 		why = "has no such address";
 	if (why)
 		goto out;

@@ -183,6 +183,7 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	struct store_unit_info info = { .name = d->path, .size_bytes = d->geo.size_bytes };
 	struct alloc_stats as;
 	struct tree_stats ts;
+	uint32_t odd_nr;
 	uint64_t room;
 	bool runs;
 
@@ -195,6 +196,12 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	if (info.state == UNIT_OK && atomic_load(&vol->snap.one_left))
 		snprintf(info.reason, sizeof info.reason,
 			 "there is only one snapshot: no room for another, or it was damaged");
+	else if (info.state == UNIT_OK && !atomic_load(&d->layout.is_through) &&
+		 (odd_nr = atomic_load(&d->layout.odd_nr)) != 0)
+		snprintf(info.reason, sizeof info.reason,
+			 "%u segments were copied with holes or shared blocks: slower until they are "
+			 "rewritten",
+			 odd_nr);
 	/* Segments not made yet are free as well; what is held back for snapshots is not. */
 	room = geo_units(&d->geo) - as.units + as.free + as.leased;
 	info.free_bytes = (room > as.held_back ? room - as.held_back : 0) * d->geo.unit_bytes;
@@ -227,6 +234,7 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	runs = atomic_load(&vol->snap.asked);
 	runs |= atomic_load(&vol->snap.state) != SNAP_IDLE;
 	store_unit_add(&info, "snapshot_runs", runs, true);
+	store_unit_add(&info, "segments_to_rewrite", atomic_load(&d->layout.odd_nr), false);
 	store_unit_add(&info, "cut_records", atomic_load(&vol->stats.cut_records), false);
 	store_unit_add(&info, "crc_errors", atomic_load(&d->stats.crc_errors), false);
 	store_unit_add(&info, "pins", pin_nr(vol->pins), false);

@@ -85,6 +85,13 @@ extent_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie
 	if (e == 0) {
 		struct fsck f = { .vol = st->vol, .r = r, .rep = &rep };
 
+		if (atomic_load(&f.vol->disk.layout.odd_nr))
+			report(&rep,
+			       "%s: %u of %u segments have holes, unwritten or shared blocks, as a copy may "
+			       "leave "
+			       "them: the daemon will rewrite them",
+			       f.vol->disk.path, atomic_load(&f.vol->disk.layout.odd_nr),
+			       f.vol->disk.geo.seg_nr);
 		e = each_record(f.vol, 0, check_record, &f);
 		report(&rep,
 		       "%s: %llu objects, %llu bytes read, %llu damaged; %llu unacknowledged records in the "

@@ -156,10 +156,15 @@ static const struct {
 	enum stats_metric metric;
 	const char *kind; /* its label beside the disk; NULL: none */
 } number_metrics[] = {
-	{ "log_bytes", M_STORE_LOG_SIZE },  { "log_used_bytes", M_STORE_LOG_USED },
-	{ "index_bytes", M_STORE_INDEX },   { "objects", M_STORE_OBJECTS },
-	{ "commits", M_STORE_COMMITS },     { "records", M_STORE_RECORDS },
-	{ "snapshots", M_STORE_SNAPSHOTS }, { "crc_errors", M_STORE_ERRORS, "crc" },
+	{ "log_bytes", M_STORE_LOG_SIZE },
+	{ "log_used_bytes", M_STORE_LOG_USED },
+	{ "index_bytes", M_STORE_INDEX },
+	{ "objects", M_STORE_OBJECTS },
+	{ "commits", M_STORE_COMMITS },
+	{ "records", M_STORE_RECORDS },
+	{ "snapshots", M_STORE_SNAPSHOTS },
+	{ "crc_errors", M_STORE_ERRORS, "crc" },
+	{ "segments_to_rewrite", M_STORE_REWRITE },
 };
 
 static void

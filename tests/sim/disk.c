@@ -8,6 +8,11 @@
  * of its pages, a prefix, or of one page any subset of its sectors.  A flush covers the writes that were over
  * when it began.  What a failed flush covered is kept or dropped when the process ends, whatever a later
  * flush says.
+ *
+ * A page may lie where the file system has no place of its own for it yet: in a hole, allocated but never
+ * written, shared with another file.  What is written there is at the new place, and which place that is stands
+ * in the file's metadata, which only a flush of this file makes durable; until then a cut leaves all of the page
+ * as it was, or (the file system wrote its metadata by itself) as it is.
  */
 #include "tests/sim/sim.h"
 
@@ -49,7 +54,9 @@ struct dirs {
 
 static struct file files[SIM_FILES];
 static bool bad[SIM_FILES][FILE_PAGES]; /* cannot be read until it is written */
-static struct dirs dirs[DIRS_MAX];      /* [0] is durable, the last is what programs see */
+/* enum odd: which pages have no place of their own, as programs see it and as a cut leaves it. */
+static uint8_t odd[SIM_FILES][FILE_PAGES], odd_dur[SIM_FILES][FILE_PAGES];
+static struct dirs dirs[DIRS_MAX]; /* [0] is durable, the last is what programs see */
 static int dir_nr;
 static struct sim_io inflight[INFLIGHT_MAX], late[INFLIGHT_MAX];
 static unsigned inflight_nr, late_nr, weight;
@@ -70,6 +77,13 @@ page_drop(struct page *p)
 		return;
 	p->next = free_pages;
 	free_pages = p;
+}
+
+/* Is it written, and where to is not durable? */
+static bool
+is_astray(const struct dirty *w)
+{
+	return odd_dur[w->file][w->nr] != ODD_NO;
 }
 
 static struct page *
@@ -185,6 +199,8 @@ simdisk_create(int name)
 		if (named)
 			continue;
 		file_clear(&files[i]);
+		memset(odd[i], prof.is_device ? ODD_NO : ODD_HOLE, FILE_PAGES);
+		memset(odd_dur[i], prof.is_device ? ODD_NO : ODD_HOLE, FILE_PAGES);
 		dir_change()->file[name] = (int8_t)i;
 		return;
 	}
@@ -245,6 +261,7 @@ land(int file, uint32_t nr, struct page *p)
 		dirty_nr = n;
 	}
 	bad[file][nr] = false;
+	odd[file][nr] = ODD_NO;
 	slot_set(&f->cur[nr], page_ref(p));
 	f->page_nr = f->page_nr <= nr ? nr + 1 : f->page_nr;
 	dirty[dirty_nr++] = (struct dirty){ .page = p, .seq = write_seq, .file = file, .nr = nr };
@@ -291,9 +308,11 @@ make_durable(struct dirty *w)
 			slot_set(&o->page, NULL);
 	}
 	slot_set(&files[w->file].dur[w->nr], w->page);
+	odd_dur[w->file][w->nr] = ODD_NO;
 	w->page = NULL;
 }
 
+/* Of one file; of the others what needs no more than that the device writes what it was given. */
 static void
 flush(int file, uint64_t upto, bool fails)
 {
@@ -302,7 +321,9 @@ flush(int file, uint64_t upto, bool fails)
 	for (unsigned i = 0; i < dirty_nr; i++) {
 		struct dirty *w = &dirty[i];
 
-		if (!w->page || w->lost || w->seq > upto || (file >= 0 && w->file != file))
+		if (!w->page || w->lost || w->seq > upto)
+			continue;
+		if (w->file != file && (!prof.flush_covers_all || is_astray(w)))
 			continue;
 		if (fails)
 			w->lost = true;
@@ -322,7 +343,7 @@ simdisk_fsync(int file)
 	bool fails = sim_disk_may_fail && !prof.data_faults_only && one_in(prof.eio_flush);
 
 	simdisk_faults += fails;
-	flush(prof.flush_covers_all ? -1 : file, write_seq, fails);
+	flush(file, write_seq, fails);
 	return fails ? -EIO : 0;
 }
 
@@ -338,6 +359,48 @@ simdisk_put(int file, uint64_t off, const void *bytes, size_t len)
 		slot_set(&f->cur[i], page_ref(p));
 		slot_set(&f->dur[i], p);
 		f->page_nr = f->page_nr <= i ? i + 1 : f->page_nr;
+	}
+	memset(odd[file], ODD_NO, FILE_PAGES);
+	memset(odd_dur[file], ODD_NO, FILE_PAGES);
+}
+
+void
+simdisk_copied(int file, enum odd how, uint32_t one_of)
+{
+	for (uint32_t i = 0; i < files[file].page_nr; i++) {
+		/* What is on its way is written before it is shared. */
+		if (odd[file][i] != ODD_NO || odd_dur[file][i] != ODD_NO || !one_in(one_of))
+			continue;
+		if (how == ODD_HOLE && memcmp(simdisk_page(file, i), zero_page.bytes, PAGE) != 0)
+			continue;
+		odd[file][i] = odd_dur[file][i] = (uint8_t)how;
+	}
+}
+
+bool
+simdisk_odd(int file, uint32_t from, uint32_t to, uint32_t *ret_first, uint32_t *ret_nr, bool *ret_is_shared)
+{
+	uint32_t at = from, end;
+
+	while (at < to && odd[file][at] == ODD_NO)
+		at++;
+	for (end = at; end < to && odd[file][end] == odd[file][at];)
+		end++;
+	*ret_first = at;
+	*ret_nr = end - at;
+	*ret_is_shared = at < to && odd[file][at] == ODD_SHARED;
+	return at < to;
+}
+
+void
+simdisk_unshare(int file, uint32_t first, uint32_t nr)
+{
+	write_seq++;
+	for (uint32_t i = first; i < first + nr; i++) {
+		struct page *p = files[file].cur[i];
+
+		if (odd[file][i] == ODD_SHARED)
+			land(file, i, page_ref(p ? p : &zero_page));
 	}
 }
 
@@ -373,6 +436,8 @@ simdisk_begin(void)
 	for (int i = 0; i < SIM_FILES; i++)
 		file_clear(&files[i]);
 	memset(bad, 0, sizeof bad);
+	memset(odd, 0, sizeof odd);
+	memset(odd_dur, 0, sizeof odd_dur);
 	dirty_nr = inflight_nr = late_nr = weight = 0;
 	write_seq = 0;
 	dir_nr = 1;
@@ -489,7 +554,7 @@ perform(struct sim_io *io)
 		land_all(io);
 		break;
 	case IO_FLUSH:
-		flush(prof.flush_covers_all ? -1 : io->file, io->upto, fails);
+		flush(io->file, io->upto, fails);
 		return fails ? -EIO : 0;
 	}
 	return (int)(io->nr * PAGE);
@@ -561,6 +626,7 @@ settle_lost(void)
 				struct page *p = files[w->file].dur[w->nr];
 
 				slot_set(&files[w->file].cur[w->nr], p ? page_ref(p) : NULL);
+				odd[w->file][w->nr] = odd_dur[w->file][w->nr];
 			}
 			slot_set(&w->page, NULL);
 		}
@@ -576,7 +642,7 @@ simdisk_kill(void)
 
 		/* That it failed is told to nobody. */
 		if (io->kind == IO_FLUSH && sim_disk_may_fail && prof.eio_flush && one_in(2))
-			flush(prof.flush_covers_all ? -1 : io->file, io->upto, true);
+			flush(io->file, io->upto, true);
 		if (io->kind != IO_WRITE || one_in(3) || late_nr == INFLIGHT_MAX) {
 			free_pages_of(io);
 			continue;
@@ -616,17 +682,21 @@ cut_write(int file, uint32_t first, struct page **page, uint32_t nr, enum fate f
 
 	for (uint32_t i = 0; i < nr; i++) {
 		bool keep = fate == KEEP || (fate == SUBSET && one_in(2)) || (fate == PREFIX && i < upto);
+		bool is_whole = odd_dur[file][first + i] != ODD_NO;
 		struct page *p = page[i];
 
 		if (!p)
 			continue;
 		if (simdisk_cut_mask)
 			keep = *simdisk_cut_mask >> (simdisk_cut_units < 64 ? simdisk_cut_units : 63) & 1;
+		else if (is_whole && fate == SECTORS)
+			keep = one_in(2);
 		else if (fate == SECTORS)
 			p = tear_page(f->dur[first + i], p);
 		simdisk_cut_units++;
-		if (keep || (fate == SECTORS && !simdisk_cut_mask)) {
+		if (keep || (fate == SECTORS && !is_whole && !simdisk_cut_mask)) {
 			f->page_nr = f->page_nr <= first + i ? first + i + 1 : f->page_nr;
+			odd_dur[file][first + i] = ODD_NO;
 			slot_set(&f->dur[first + i], p);
 		} else {
 			page_drop(p);
@@ -680,6 +750,7 @@ simdisk_cut(void)
 	cut_list(late, late_nr, mood);
 	cut_list(inflight, inflight_nr, mood);
 	inflight_nr = late_nr = weight = 0;
+	memcpy(odd, odd_dur, sizeof odd);
 	for (int n = 0; n < SIM_FILES; n++) {
 		struct file *f = &files[n];
 

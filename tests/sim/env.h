@@ -42,6 +42,9 @@ sim_nothing(const void *p)
 #define log_write sim_log_write
 #define check_failed sim_check_failed
 
+#define LOOK_ROUND_NS (20 * NS_PER_MS)
+#define LOOK_NS (10 * NS_PER_MS)
+#define MEND_AGAIN_NS (50 * NS_PER_MS)
 #define VERIFY_BYTES ((size_t)32 << 10)
 #define ZERO_BYTES ((size_t)64 << 10)
 

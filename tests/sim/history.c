@@ -41,6 +41,20 @@ sim_fail(const char *fmt, ...)
 
 /* ---- format ---- */
 
+/* The log and the superblocks are flushed themselves whenever they are written. */
+static void
+copied(enum odd how, uint32_t one_of)
+{
+	for (int i = 0; !prof.is_device && i < SEGS_MAX; i++) {
+		if (simdisk_exists(FILE_SEG + i))
+			simdisk_copied(simdisk_open(FILE_SEG + i), how, one_of);
+	}
+	if (!prof.is_device) {
+		simdisk_copied(simdisk_open(FILE_LOG), how, one_of);
+		simdisk_copied(simdisk_open(FILE_SUPER), how, one_of);
+	}
+}
+
 static void
 format(void)
 {
@@ -84,6 +98,8 @@ format(void)
 		simdisk_put(simdisk_open(FILE_SEG + i), sb.geo.seg_bytes - PAGE, zero, PAGE);
 	}
 	simdisk_sync_dir();
+	if (prof.copied)
+		copied(prof.copied_how, prof.copied);
 }
 
 /* ---- damage that no rule of writing prevents ---- */
@@ -329,6 +345,8 @@ start(bool calm, uint64_t life)
 	enum end how = choose_end();
 
 	open_result = 0;
+	if (one_in(prof.copied_again))
+		copied(ODD_SHARED, prof.copied);
 	simdisk_faults = calm ? simdisk_faults : 0;
 	simdisk_soft = calm ? simdisk_soft : 0;
 	faults_at_start = simdisk_faults + simdisk_soft;

@@ -100,6 +100,11 @@ profile_choose(uint64_t seed)
 	prof.time_weight = (h >> 38 & 3) ? 1 : 16;
 	prof.log_bytes = (h >> 36 & 3) ? 128u << 10 : 256u << 10;
 	prof.is_device = (h >> 56 & 3) == 0;
+	if (h >> 20 & 1) {
+		prof.copied = 1 + (uint32_t)(h >> 21 & 3) * 8;
+		prof.copied_how = h >> 23 & 1 ? ODD_HOLE : ODD_SHARED;
+		prof.copied_again = h >> 60 & 1 ? 2 : 0;
+	}
 	prof.size_equal = (h >> 58 & 7) == 0 ? 4096 + (uint32_t)(h >> 61) * 2500 : 0;
 	switch ((h >> 40 & 0xff) % 13) {
 	case 0: /* many small records: the log wraps */
@@ -213,6 +218,18 @@ profile_for_reuse(void)
 	prof.ops = 80;
 }
 
+static void
+profile_for_copies(void)
+{
+	profile_for_cuts();
+	prof.copied = 1;
+	prof.copied_how = ODD_SHARED;
+	prof.copied_again = 2;
+	prof.seg_nr = prof.segs_there = 2;
+	prof.size_equal = 6000;
+	prof.clients = CLIENTS_MAX;
+}
+
 void
 profile_for_rule(enum sim_rule rule)
 {
@@ -312,6 +329,38 @@ profile_for_rule(enum sim_rule rule)
 		prof.forge = 0;
 		prof.ops = 80;
 		prof.kill = 0;
+		break;
+	case SIM_TOUCHED_FILES_FLUSHED:
+		profile_for_copies();
+		prof.helper_weight = 1;
+		break;
+	case SIM_MEND_UNWRITTEN:
+		profile_for_copies();
+		prof.copied_how = ODD_HOLE;
+		prof.copied_again = 0;
+		break;
+	case SIM_MEND_CLAIMS:
+		profile_for_copies();
+		prof.copied_how = ODD_HOLE;
+		prof.copied_again = 0;
+		prof.seg_nr = prof.segs_there = 1;
+		prof.size_equal = 0;
+		prof.size_large = prof.size_huge = prof.size_inline = 0;
+		prof.keys = 12;
+		prof.w_del = 10;
+		prof.helper_weight = 2;
+		break;
+	case SIM_FLUSHED_BEFORE_LOOKED_AT:
+		/* One page of few, written by one process and not flushed, looks well to the next. */
+		profile_for_copies();
+		prof.copied = 24;
+		prof.kill = 2;
+		break;
+	case SIM_REWRITTEN_FLUSHED:
+		profile_for_copies();
+		prof.copied = 24;
+		prof.helper_weight = 60;
+		prof.time_weight = 16;
 		break;
 	case SIM_FLUSH_ERRORS_SHARED:
 		/* The helper flushes, for snapshots, while the leader does. */

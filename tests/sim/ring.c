@@ -227,6 +227,28 @@ file_size(int fd, uint64_t *ret_bytes)
 	return 0;
 }
 
+int
+file_next_odd(int fd, uint64_t upto, uint64_t *off, struct file_odd *ret_odd)
+{
+	uint32_t first, nr;
+
+	if (!simdisk_odd(fd - FD_BASE, (uint32_t)(*off / PAGE), (uint32_t)(upto / PAGE), &first, &nr,
+			 &ret_odd->is_shared)) {
+		*off = upto;
+		return 0;
+	}
+	ret_odd->off = (uint64_t)first * PAGE;
+	ret_odd->len = (uint64_t)nr * PAGE;
+	return 1;
+}
+
+int
+file_unshare(int fd, uint64_t off, uint64_t len)
+{
+	simdisk_unshare(fd - FD_BASE, (uint32_t)(off / PAGE), (uint32_t)(len / PAGE));
+	return 0;
+}
+
 bool
 file_is_device(const char *path)
 {

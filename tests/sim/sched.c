@@ -164,7 +164,7 @@ helper_main(int nr)
 	while (!atomic_load(&h->stop)) {
 		if (wait_ns == UINT64_MAX) {
 			co_wait(&helper_bell, -1);
-		} else if (wait_ns) {
+		} else if (wait_ns && !helper_bell) {
 			co_now->until_ns = sim_now_ns + wait_ns;
 			to_main();
 		}
@@ -220,6 +220,7 @@ void
 helper_ring(struct helper *h)
 {
 	helper_bell = true;
+	all_cos[CO_HELPER].until_ns = 0;
 }
 
 /* ---- ports ---- */

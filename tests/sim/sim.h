@@ -56,12 +56,19 @@ void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- the profile of a history ---- */
 
+/* What of a page is not as it should be: it is in a hole, allocated but never written, or shared. */
+enum odd { ODD_NO, ODD_HOLE, ODD_SHARED };
+
 struct profile {
 	int ports, clients, keys, ops, lives;
 	uint32_t seg_nr, segs_there; /* segments in all, made by format */
 	uint64_t log_bytes;
 	bool flush_covers_all; /* one flush covers the disk */
 	bool is_device;        /* all of it is one file */
+	/* of the segments' pages one in so many has no place of its own when it begins, and again, for one in so many
+	 * starts, because somebody copied the files; 0: none */
+	uint32_t copied, copied_again;
+	enum odd copied_how;
 	/* one in so many; 0: never */
 	uint32_t soft, eio_write, eio_read, eio_flush, rot, kill, clean, cut_in_recovery, storm, forge, slow,
 		ballast;
@@ -113,6 +120,13 @@ int simdisk_fsync(int file);
 void simdisk_put(int file, uint64_t off, const void *bytes, size_t len);
 const uint8_t *simdisk_page(int file, uint32_t nr);
 void simdisk_damage(int file, uint32_t page);
+/* A copy of the file leaves one page in so many like this. */
+void simdisk_copied(int file, enum odd how, uint32_t one_of);
+/* The first such pages of [from, to), all of one kind.  False: none. */
+bool simdisk_odd(int file, uint32_t from, uint32_t to, uint32_t *ret_first, uint32_t *ret_nr,
+		 bool *ret_is_shared);
+/* Gives shared pages places of their own. */
+void simdisk_unshare(int file, uint32_t first, uint32_t nr);
 
 void simdisk_submit(const struct sim_io *io);
 unsigned simdisk_inflight(void);

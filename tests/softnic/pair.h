@@ -13,10 +13,10 @@
 
 static const unsigned all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
-static struct sn_dev_ctx dev;
-static struct sn_dci dci;
-static struct sn_target target;
-static struct sn_token tok;
+static struct hw_port dev;
+static struct hw_dci dci;
+static struct hw_target target;
+static struct hw_token tok;
 static uint8_t *buf;
 static struct ibv_mr *mr;
 

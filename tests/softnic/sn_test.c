@@ -87,7 +87,7 @@ sn_is_inline(void)
 /* ---- device ---- */
 
 void
-sn_open(struct sn_dev_ctx *d, const char *name)
+sn_open(struct hw_port *d, const char *name)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 
@@ -95,29 +95,25 @@ sn_open(struct sn_dev_ctx *d, const char *name)
 	d->ctx = NULL;
 	for (int i = 0; list[i] && !d->ctx; i++) {
 		if (strcmp(ibv_get_device_name(list[i]), name) == 0)
-			d->ctx = ibv_open_device(list[i]);
+			must(hw_open(d, list[i]) == 0);
 	}
 	ibv_free_device_list(list);
 	must(d->ctx);
-	d->pd = ibv_alloc_pd(d->ctx);
-	must(d->pd);
+	must(hw_port_ask(d, 1, SN_GID_ROW) == 0);
+	d->mtu = IBV_MTU_1024;
 }
 
 void
-sn_close(struct sn_dev_ctx *d)
+sn_close(struct hw_port *d)
 {
-	ok(ibv_dealloc_pd(d->pd) == 0, "the protection domain is no longer used");
-	ok(ibv_close_device(d->ctx) == 0, "close");
+	ok(hw_close(d) == 0, "the protection domain is no longer used, and the device is closed");
 }
 
 struct ibv_mr *
-sn_mem_new(struct sn_dev_ctx *d, size_t len)
+sn_mem_new(struct hw_port *d, size_t len)
 {
-	void *mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct ibv_mr *mr;
+	struct ibv_mr *mr = hw_mem_new(d, len, IBV_ACCESS_LOCAL_WRITE);
 
-	must(mem != MAP_FAILED);
-	mr = ibv_reg_mr(d->pd, mem, len, IBV_ACCESS_LOCAL_WRITE);
 	must(mr);
 	return mr;
 }
@@ -125,245 +121,106 @@ sn_mem_new(struct sn_dev_ctx *d, size_t len)
 void
 sn_mem_free(struct ibv_mr *mr)
 {
-	void *mem = mr->addr;
-	size_t len = mr->length;
-
-	ibv_dereg_mr(mr);
-	munmap(mem, len);
+	hw_mem_free(mr);
 }
 
 /* ---- target ---- */
 
 struct ibv_qp *
-sn_dct_new(struct sn_dev_ctx *d, struct ibv_cq *cq, struct ibv_srq *srq)
+sn_dct_new(struct hw_port *d, struct ibv_cq *cq, struct ibv_srq *srq)
 {
-	struct ibv_qp_init_attr_ex a = {
-		.qp_type = IBV_QPT_DRIVER,
-		.send_cq = cq,
-		.recv_cq = cq,
-		.srq = srq,
-		.comp_mask = IBV_QP_INIT_ATTR_PD,
-		.pd = d->pd,
-	};
-	struct mlx5dv_qp_init_attr m = {
-		.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
-		.dc_init_attr = { .dc_type = MLX5DV_DCTYPE_DCT, .dct_access_key = SN_DC_KEY },
-	};
-
-	return mlx5dv_create_qp(d->ctx, &a, &m);
+	return hw_dct_new(d, cq, srq, SN_DC_KEY);
 }
 
 int
-sn_dct_init(struct ibv_qp *dct, unsigned access)
+sn_dct_init(struct hw_port *d, struct ibv_qp *dct, unsigned access)
 {
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = access };
-
-	return ibv_modify_qp(dct, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-}
-
-/* A vector from port 1 of the device, without a destination: InfiniBand needs no global header. */
-static struct ibv_ah_attr
-vector(struct ibv_context *ctx)
-{
-	struct ibv_ah_attr av = { .port_num = 1 };
-	struct ibv_port_attr port;
-
-	must(ibv_query_port(ctx, 1, &port) == 0);
-	if (port.link_layer == IBV_LINK_LAYER_INFINIBAND)
-		return av;
-	av.is_global = 1;
-	av.grh.sgid_index = SN_GID_ROW;
-	av.grh.hop_limit = 64;
-
-	return av;
+	return -hw_dct_init(d, dct, access);
 }
 
 int
-sn_dct_rtr(struct ibv_qp *dct)
+sn_dct_rtr(struct hw_port *d, struct ibv_qp *dct)
 {
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .min_rnr_timer = 12 };
-
-	a.ah_attr = vector(dct->context);
-
-	return ibv_modify_qp(dct, &a, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_AV | IBV_QP_MIN_RNR_TIMER);
+	return -hw_dct_rtr(d, dct, 0);
 }
 
 void
-sn_target_init(struct sn_target *t, struct sn_dev_ctx *d, size_t len, unsigned dct_access, unsigned mr_access)
+sn_target_init(struct hw_target *t, struct hw_port *d, size_t len, unsigned dct_access, unsigned mr_access)
 {
-	struct ibv_srq_init_attr sa = { .attr = { .max_wr = 1, .max_sge = 1 } };
-
-	t->dev = d;
-	t->len = len;
-	t->buf = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	must(t->buf != MAP_FAILED);
-	t->cq = ibv_create_cq(d->ctx, 2, NULL, NULL, 0);
-	t->srq = ibv_create_srq(d->pd, &sa);
-	must(t->cq && t->srq);
-	t->dct = sn_dct_new(d, t->cq, t->srq);
-	must(t->dct);
-	must(sn_dct_init(t->dct, dct_access) == 0);
-	must(sn_dct_rtr(t->dct) == 0);
-	t->mr = ibv_reg_mr(d->pd, t->buf, len, mr_access);
-	must(t->mr);
+	must(hw_target_new(t, d, len, dct_access, mr_access, SN_DC_KEY, 0) == 0);
 }
 
 void
-sn_target_token(const struct sn_target *t, struct sn_token *tok)
+sn_target_token(const struct hw_target *t, struct hw_token *tok)
 {
-	struct ibv_port_attr port;
-
-	*tok = (struct sn_token){
-		.dctn = t->dct->qp_num,
-		.rkey = t->mr ? t->mr->rkey : 0,
-		.dc_key = SN_DC_KEY,
-		.addr = (uintptr_t)t->buf,
-		.len = t->len,
-	};
-	must(ibv_query_port(t->dev->ctx, 1, &port) == 0);
-	tok->lid = port.lid;
-	must(ibv_query_gid(t->dev->ctx, 1, port.lid ? 0 : SN_GID_ROW, &tok->gid) == 0);
+	must(hw_target_token(t, tok) == 0);
 }
 
 void
-sn_target_fini(struct sn_target *t)
+sn_target_fini(struct hw_target *t)
 {
-	if (t->mr)
-		ok(ibv_dereg_mr(t->mr) == 0, "dereg_mr");
-	ok(ibv_destroy_qp(t->dct) == 0, "destroy the DCT");
-	ok(ibv_destroy_srq(t->srq) == 0, "destroy the SRQ");
-	ok(ibv_destroy_cq(t->cq) == 0, "destroy the CQ");
-	munmap(t->buf, t->len);
+	ok(hw_target_free(t) == 0, "destroy the target");
 }
 
 /* ---- initiator ---- */
 
 int
-sn_dci_rts(struct sn_dci *i, unsigned timeout, unsigned retry)
+sn_dci_rts(struct hw_dci *i, unsigned timeout, unsigned retry)
 {
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
-	int r = ibv_modify_qp(i->qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT);
-
-	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024 };
-	a.ah_attr = vector(i->qp->context);
-	if (r == 0)
-		r = ibv_modify_qp(i->qp, &a, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_AV);
-	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS,
-				  .timeout = (uint8_t)timeout,
-				  .retry_cnt = (uint8_t)retry,
-				  .rnr_retry = 7,
-				  .max_rd_atomic = 16 };
-	if (r == 0)
-		r = ibv_modify_qp(i->qp, &a,
-				  IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					  IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_SQ_PSN);
-
-	return r;
+	return -hw_dci_rts(i, timeout, retry, 0);
 }
 
 void
-sn_dci_init(struct sn_dci *i, struct sn_dev_ctx *d, const struct sn_dci_opt *opt)
+sn_dci_init(struct hw_dci *i, struct hw_port *d, const struct hw_dci_opt *opt)
 {
-	struct sn_dci_opt o = { .depth = 16,
-				.sge = 4,
-				.inl = 64,
-				.cqe = 63,
-				.timeout = 8,
-				.retry = 3,
-				.send_ops = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ |
-					    IBV_QP_EX_WITH_SEND };
+	static const struct hw_dci_opt usual = { .depth = 16,
+						 .sge = 4,
+						 .inl = 64,
+						 .cqe = 63,
+						 .timeout = 8,
+						 .retry = 3,
+						 .send_ops = IBV_QP_EX_WITH_RDMA_WRITE |
+							     IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_SEND };
 
-	if (opt)
-		o = *opt;
-	struct ibv_cq_init_attr_ex ca = { .cqe = o.cqe,
-					  .wc_flags = IBV_WC_STANDARD_FLAGS,
-					  .channel = o.chan };
-
-	i->dev = d;
-	i->ah = NULL;
-	i->cq = ibv_create_cq_ex(d->ctx, &ca);
-	must(i->cq);
-	struct ibv_qp_init_attr_ex a = {
-		.qp_type = IBV_QPT_DRIVER,
-		.send_cq = ibv_cq_ex_to_cq(i->cq),
-		.recv_cq = ibv_cq_ex_to_cq(i->cq),
-		.cap = { .max_send_wr = o.depth, .max_send_sge = o.sge, .max_inline_data = o.inl },
-		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-		.pd = d->pd,
-		.send_ops_flags = o.send_ops,
-	};
-	struct mlx5dv_qp_init_attr m = { .comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
-					 .dc_init_attr = { .dc_type = MLX5DV_DCTYPE_DCI } };
-
-	i->qp = mlx5dv_create_qp(d->ctx, &a, &m);
-	must(i->qp);
-	i->ex = ibv_qp_to_qp_ex(i->qp);
-	must(i->ex);
-	i->dv = mlx5dv_qp_ex_from_ibv_qp_ex(i->ex);
-	must(sn_dci_rts(i, o.timeout, o.retry) == 0);
+	must(hw_dci_new(i, d, opt ? opt : &usual) == 0);
 }
 
 void
-sn_dci_to(struct sn_dci *i, const struct sn_token *t)
+sn_dci_to(struct hw_dci *i, const struct hw_token *t)
 {
-	struct ibv_ah_attr a = vector(i->qp->context);
-
-	if (i->ah)
-		ibv_destroy_ah(i->ah);
-	a.dlid = t->lid;
-	a.grh.dgid = t->gid;
-	i->ah = ibv_create_ah(i->dev->pd, &a);
-	must(i->ah);
+	must(hw_dci_to(i, t) == 0);
 }
 
 void
-sn_dci_fini(struct sn_dci *i)
+sn_dci_fini(struct hw_dci *i)
 {
-	ok(ibv_destroy_qp(i->qp) == 0, "destroy the DCI");
-	ok(ibv_destroy_cq(ibv_cq_ex_to_cq(i->cq)) == 0, "destroy its CQ");
-	if (i->ah)
-		ibv_destroy_ah(i->ah);
+	ok(hw_dci_free(i) == 0, "destroy the DCI and its CQ");
 }
 
 int
-sn_post(struct sn_dci *i, bool read, const struct sn_token *t, uint64_t raddr, struct ibv_mr *mr, void *buf,
+sn_post(struct hw_dci *i, bool read, const struct hw_token *t, uint64_t raddr, struct ibv_mr *mr, void *buf,
 	uint32_t len, uint64_t wr_id)
 {
-	ibv_wr_start(i->ex);
-	i->ex->wr_id = wr_id;
-	i->ex->wr_flags = IBV_SEND_SIGNALED;
-	if (read)
-		ibv_wr_rdma_read(i->ex, t->rkey, raddr);
-	else
-		ibv_wr_rdma_write(i->ex, t->rkey, raddr);
-	mlx5dv_wr_set_dc_addr(i->dv, i->ah, t->dctn, t->dc_key);
-	ibv_wr_set_sge(i->ex, mr->lkey, (uintptr_t)buf, len);
-
-	return ibv_wr_complete(i->ex);
+	return hw_post(i, read, t, raddr, mr, buf, len, wr_id);
 }
 
 int
-sn_wait(struct sn_dci *i, uint64_t *ret_wr_id)
+sn_wait(struct hw_dci *i, uint64_t *ret_wr_id)
 {
-	struct ibv_poll_cq_attr pa = { 0 };
-	uint64_t end = sn_now_ms() + SN_PATIENCE_MS;
-	int r, status;
+	struct hw_done done;
+	int r = hw_wait(i, SN_PATIENCE_MS, &done);
 
-	while ((r = ibv_start_poll(i->cq, &pa)) == ENOENT) {
-		if (sn_now_ms() > end)
-			return -1;
-	}
+	if (r == -ETIMEDOUT)
+		return -1;
 	must(r == 0);
-	status = (int)i->cq->status;
 	if (ret_wr_id)
-		*ret_wr_id = i->cq->wr_id;
-	ibv_end_poll(i->cq);
+		*ret_wr_id = done.wr_id;
 
-	return status;
+	return done.status;
 }
 
 int
-sn_xfer(struct sn_dci *i, bool read, const struct sn_token *t, struct ibv_mr *mr, void *buf, uint32_t len)
+sn_xfer(struct hw_dci *i, bool read, const struct hw_token *t, struct ibv_mr *mr, void *buf, uint32_t len)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RESET };
 	int r = sn_post(i, read, t, t->addr, mr, buf, len, 1);
@@ -411,8 +268,8 @@ struct msg {
 	long arg;
 };
 
-static struct sn_dev_ctx tdev;
-static struct sn_target target;
+static struct hw_port tdev;
+static struct hw_target target;
 
 static long
 obey(const struct msg *m)
@@ -464,7 +321,7 @@ serve(void *arg)
 	struct msg m;
 
 	while (read(fd, &m, sizeof(m)) == sizeof(m) && m.cmd != SN_QUIT) {
-		struct sn_token tok;
+		struct hw_token tok;
 		pthread_t th;
 		long answer = 1;
 
@@ -491,7 +348,7 @@ sn_maybe_target(int argc, char **argv)
 	const unsigned all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 	const char *uid = getenv("SN_TARGET_UID");
 	static int fd;
-	struct sn_token tok;
+	struct hw_token tok;
 
 	if (argc != 4 || strcmp(argv[1], "--target") != 0)
 		return;

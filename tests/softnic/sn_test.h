@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
-#include <infiniband/verbs.h>
-#include <infiniband/mlx5dv.h>
+
+#include "client/cmd/hw_verbs.h"
 
 extern _Atomic int sn_checks, sn_failed;
 
@@ -36,68 +36,35 @@ bool sn_is_inline(void);
 #define SN_DC_KEY 0x1122334455667788ull
 #define SN_GID_ROW 3
 
-struct sn_dev_ctx {
-	struct ibv_context *ctx;
-	struct ibv_pd *pd;
-};
-void sn_open(struct sn_dev_ctx *d, const char *name);
-void sn_close(struct sn_dev_ctx *d);
+/* Its port 1, row SN_GID_ROW of the GID table, paths of MTU 1024. */
+void sn_open(struct hw_port *d, const char *name);
+void sn_close(struct hw_port *d);
 
 /* Memory of our own, registered for local writing: of len bytes, at mr->addr. */
-struct ibv_mr *sn_mem_new(struct sn_dev_ctx *d, size_t len);
+struct ibv_mr *sn_mem_new(struct hw_port *d, size_t len);
 void sn_mem_free(struct ibv_mr *mr);
 
-/* What a target tells an initiator. */
-struct sn_token {
-	uint32_t dctn, rkey;
-	uint64_t dc_key, addr, len;
-	union ibv_gid gid;
-	uint16_t lid; /* 0: Ethernet */
-};
-
-struct sn_target {
-	struct ibv_cq *cq;
-	struct ibv_srq *srq;
-	struct ibv_qp *dct;
-	struct ibv_mr *mr;
-	struct sn_dev_ctx *dev;
-	uint8_t *buf;
-	size_t len;
-};
-void sn_target_init(struct sn_target *t, struct sn_dev_ctx *d, size_t len, unsigned dct_access,
+void sn_target_init(struct hw_target *t, struct hw_port *d, size_t len, unsigned dct_access,
 		    unsigned mr_access);
-void sn_target_token(const struct sn_target *t, struct sn_token *tok);
-void sn_target_fini(struct sn_target *t);
-struct ibv_qp *sn_dct_new(struct sn_dev_ctx *d, struct ibv_cq *cq, struct ibv_srq *srq);
-int sn_dct_init(struct ibv_qp *dct, unsigned access);
-int sn_dct_rtr(struct ibv_qp *dct);
+void sn_target_token(const struct hw_target *t, struct hw_token *tok);
+void sn_target_fini(struct hw_target *t);
+struct ibv_qp *sn_dct_new(struct hw_port *d, struct ibv_cq *cq, struct ibv_srq *srq);
+int sn_dct_init(struct hw_port *d, struct ibv_qp *dct, unsigned access);
+int sn_dct_rtr(struct hw_port *d, struct ibv_qp *dct);
 
-struct sn_dci {
-	struct ibv_cq_ex *cq;
-	struct ibv_qp *qp;
-	struct ibv_qp_ex *ex;
-	struct mlx5dv_qp_ex *dv;
-	struct ibv_ah *ah;
-	struct sn_dev_ctx *dev;
-};
-struct sn_dci_opt {
-	unsigned depth, sge, inl, cqe, timeout, retry;
-	uint64_t send_ops;
-	struct ibv_comp_channel *chan;
-};
 /* NULL opt: depth 16, 4 SGEs, 64 bytes inline, timeout 8 and 3 retries (about 3 ms), WRITE, READ and SEND. */
-void sn_dci_init(struct sn_dci *i, struct sn_dev_ctx *d, const struct sn_dci_opt *opt);
-int sn_dci_rts(struct sn_dci *i, unsigned timeout, unsigned retry); /* RESET -> RTS; 0 or errno */
-void sn_dci_to(struct sn_dci *i, const struct sn_token *t);         /* makes the address handle */
-void sn_dci_fini(struct sn_dci *i);
+void sn_dci_init(struct hw_dci *i, struct hw_port *d, const struct hw_dci_opt *opt);
+int sn_dci_rts(struct hw_dci *i, unsigned timeout, unsigned retry); /* RESET -> RTS; 0 or errno */
+void sn_dci_to(struct hw_dci *i, const struct hw_token *t);         /* makes the address handle */
+void sn_dci_fini(struct hw_dci *i);
 
 /* One work request, posted alone; 0 or errno of wr_complete. */
-int sn_post(struct sn_dci *i, bool read, const struct sn_token *t, uint64_t raddr, struct ibv_mr *mr,
+int sn_post(struct hw_dci *i, bool read, const struct hw_token *t, uint64_t raddr, struct ibv_mr *mr,
 	    void *buf, uint32_t len, uint64_t wr_id);
 /* Waits for one completion, 10 s; the status, or -1. */
-int sn_wait(struct sn_dci *i, uint64_t *ret_wr_id);
+int sn_wait(struct hw_dci *i, uint64_t *ret_wr_id);
 /* Both; a failed QP is reset and made ready again. */
-int sn_xfer(struct sn_dci *i, bool read, const struct sn_token *t, struct ibv_mr *mr, void *buf,
+int sn_xfer(struct hw_dci *i, bool read, const struct hw_token *t, struct ibv_mr *mr, void *buf,
 	    uint32_t len);
 int sn_state(struct ibv_qp *qp);
 
@@ -105,7 +72,7 @@ int sn_state(struct ibv_qp *qp);
 struct sn_remote {
 	pid_t pid;
 	int fd;
-	struct sn_token tok;
+	struct hw_token tok;
 };
 enum sn_cmd {
 	SN_FILL = 'f',    /* buffer := arg */

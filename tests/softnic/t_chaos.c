@@ -16,10 +16,10 @@
 
 enum { LEN = 4 << 20, THREADS = 3, DEPTH = 16 };
 
-static struct sn_dev_ctx dev;
-static struct sn_target target;
+static struct hw_port dev;
+static struct hw_target target;
 static pthread_rwlock_t token_lock = PTHREAD_RWLOCK_INITIALIZER;
-static struct sn_token token;
+static struct hw_token token;
 static _Atomic bool stop;
 static _Atomic long posted, completed, dropped, bad, statuses[32];
 
@@ -29,10 +29,10 @@ static struct {
 	struct ibv_qp *qp;
 } shared[THREADS];
 
-static struct sn_token
+static struct hw_token
 get_token(void)
 {
-	struct sn_token t;
+	struct hw_token t;
 
 	pthread_rwlock_rdlock(&token_lock);
 	t = token;
@@ -43,13 +43,13 @@ get_token(void)
 
 /* One batch; returns how many were taken. */
 static unsigned
-post_batch(struct sn_dci *i, struct ibv_mr *mr, uint8_t *buf, unsigned *seed, uint64_t first)
+post_batch(struct hw_dci *i, struct ibv_mr *mr, uint8_t *buf, unsigned *seed, uint64_t first)
 {
 	static const uint32_t sizes[] = { 0, 64, 4096, 65536, 1 << 20, 3 << 20 };
 	unsigned n = 1 + rand_r(seed) % DEPTH;
 
 	for (unsigned k = 0; k < n; k++) {
-		struct sn_token t = get_token();
+		struct hw_token t = get_token();
 
 		if (rand_r(seed) % 16 == 0)
 			t.dctn ^= 1;
@@ -64,7 +64,7 @@ post_batch(struct sn_dci *i, struct ibv_mr *mr, uint8_t *buf, unsigned *seed, ui
 }
 
 static void
-collect(struct sn_dci *i, uint64_t first, unsigned n)
+collect(struct hw_dci *i, uint64_t first, unsigned n)
 {
 	for (unsigned k = 0; k < n; k++) {
 		uint64_t id = 0;
@@ -80,7 +80,7 @@ collect(struct sn_dci *i, uint64_t first, unsigned n)
 }
 
 static void
-recover(struct sn_dci *i, bool must_be_empty)
+recover(struct hw_dci *i, bool must_be_empty)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RESET };
 	struct ibv_wc wc;
@@ -95,12 +95,12 @@ recover(struct sn_dci *i, bool must_be_empty)
 }
 
 static void
-open_dci(struct sn_dci *i, int self)
+open_dci(struct hw_dci *i, int self)
 {
-	const struct sn_dci_opt opt = {
+	const struct hw_dci_opt opt = {
 		.depth = DEPTH, .sge = 1, .cqe = 2 * DEPTH, .timeout = 8, .retry = 2, .send_ops = 0x15
 	};
-	struct sn_token t = get_token();
+	struct hw_token t = get_token();
 
 	sn_dci_init(i, &dev, &opt);
 	sn_dci_to(i, &t);
@@ -110,7 +110,7 @@ open_dci(struct sn_dci *i, int self)
 }
 
 static void
-close_dci(struct sn_dci *i, int self)
+close_dci(struct hw_dci *i, int self)
 {
 	pthread_mutex_lock(&shared[self].lock);
 	shared[self].qp = NULL;
@@ -129,7 +129,7 @@ initiator(void *arg)
 	struct job *job = arg;
 	struct ibv_mr *mr = sn_mem_new(&dev, LEN);
 	uint8_t *buf = mr->addr;
-	struct sn_dci i;
+	struct hw_dci i;
 	uint64_t id = 0;
 
 	memset(buf, 0xff, LEN);

@@ -58,9 +58,9 @@ test_lost(void)
 {
 	struct ibv_port_attr p;
 	struct ibv_device **list;
-	struct sn_dev_ctx d;
-	struct sn_target t;
-	struct sn_token old;
+	struct hw_port d;
+	struct hw_target t;
+	struct hw_token old;
 	char line[512];
 	int n = -1;
 

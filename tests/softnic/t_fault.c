@@ -40,7 +40,7 @@ test_match(void)
 	static const char *const others[] = { "dev=mlx5_5", "op=read",     "qpn=1",
 					      "dctn=1",     "minlen=4097", "pid=1",
 					      "skip=1",     "every=2",     "op=reg_mr skip=9" };
-	struct sn_dci i;
+	struct hw_dci i;
 	char words[200];
 
 	for (size_t n = 0; n < sizeof(others) / sizeof(others[0]); n++) {
@@ -94,7 +94,7 @@ static uint64_t
 sample(const char *words)
 {
 	uint64_t bits = 0;
-	struct sn_dci i;
+	struct hw_dci i;
 
 	rule(words);
 	sn_dci_init(&i, &dev, NULL);
@@ -210,7 +210,7 @@ test_corrupt(void)
 static void
 test_delay(void)
 {
-	struct sn_dci i;
+	struct hw_dci i;
 	uint64_t start, id = 0;
 
 	sn_dci_init(&i, &dev, NULL);
@@ -254,7 +254,7 @@ static void
 test_gate(void)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_ERR };
-	struct sn_dci i;
+	struct hw_dci i;
 	char line[512];
 
 	blank(0x41);

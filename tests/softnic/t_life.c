@@ -13,13 +13,13 @@
 
 enum { LEN = 1 << 20 };
 
-static struct sn_dev_ctx dev;
-static struct sn_dci dci;
+static struct hw_port dev;
+static struct hw_dci dci;
 static uint8_t *buf;
 static struct ibv_mr *mr;
 
 static int
-go(bool read, const struct sn_token *t, uint32_t len)
+go(bool read, const struct hw_token *t, uint32_t len)
 {
 	sn_dci_to(&dci, t);
 	return sn_xfer(&dci, read, t, mr, buf, len);
@@ -39,7 +39,7 @@ test_several_targets(void)
 	for (int n = 0; n < 3; n++)
 		ok(sn_remote_ask(&r[n], SN_SAME, 0x31 + n) == 1, "each has its own bytes");
 	/* A key of one process is nothing to a DCT of another. */
-	struct sn_token t = r[0].tok;
+	struct hw_token t = r[0].tok;
 
 	t.rkey = r[1].tok.rkey;
 	t.addr = r[1].tok.addr;
@@ -73,7 +73,7 @@ static void
 test_killed(void)
 {
 	struct sn_remote r, next[4];
-	struct sn_token stale;
+	struct hw_token stale;
 	int hits = 0;
 
 	sn_remote_start(&r, LEN);
@@ -102,8 +102,8 @@ static void
 test_killed_initiator(void)
 {
 	const unsigned all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-	struct sn_target t;
-	struct sn_token tok;
+	struct hw_target t;
+	struct hw_token tok;
 
 	sn_target_init(&t, &dev, LEN, all, all);
 	sn_target_token(&t, &tok);
@@ -141,7 +141,7 @@ test_killed_initiator(void)
 static void
 writer(const char *hex)
 {
-	struct sn_token tok;
+	struct hw_token tok;
 
 	for (size_t i = 0; i < sizeof(tok); i++)
 		must(sscanf(hex + 2 * i, "%2hhx", &((uint8_t *)&tok)[i]) == 1);
@@ -169,10 +169,10 @@ test_port(void)
 	ok(go(false, &r.tok, 64) == IBV_WC_SUCCESS, "transfers again");
 
 	/* A flap shorter than the retries is survived, as on the wire. */
-	struct sn_dci i;
+	struct hw_dci i;
 
 	sn_dci_init(&i, &dev,
-		    &(struct sn_dci_opt){
+		    &(struct hw_dci_opt){
 			    .depth = 8, .sge = 1, .cqe = 15, .timeout = 16, .retry = 7, .send_ops = 0x15 });
 	sn_dci_to(&i, &r.tok);
 	sn_ctl("port mlx5_0 down");
@@ -382,9 +382,9 @@ static void
 test_own_process(void)
 {
 	const unsigned rw = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-	struct sn_dev_ctx second;
-	struct sn_target t;
-	struct sn_token tok;
+	struct hw_port second;
+	struct hw_target t;
+	struct hw_token tok;
 
 	sn_open(&second, "mlx5_0");
 	sn_target_init(&t, &second, LEN, IBV_ACCESS_REMOTE_READ, rw);

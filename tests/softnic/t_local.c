@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static struct sn_dev_ctx dev;
+static struct hw_port dev;
 
 static void
 test_device(void)
@@ -309,12 +309,12 @@ test_dct(void)
 static void
 test_dci(void)
 {
-	struct sn_dci i;
+	struct hw_dci i;
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RESET };
 	struct ibv_qp_init_attr ia;
 
 	sn_dci_init(&i, &dev,
-		    &(struct sn_dci_opt){
+		    &(struct hw_dci_opt){
 			    .depth = 100, .sge = 1, .cqe = 10, .timeout = 14, .retry = 7, .send_ops = 0x15 });
 	ok(ibv_query_qp(i.qp, &a, IBV_QP_CAP, &ia) == 0 && ia.cap.max_send_wr == 128, "100 slots become 128");
 	ok(a.timeout == 14 && a.retry_cnt == 7 && a.path_mtu == IBV_MTU_1024, "query_qp knows what was set");
@@ -428,7 +428,7 @@ print_gids(void)
 {
 	for (int n = 0; n < 2; n++) {
 		struct ibv_gid_entry e;
-		struct sn_dev_ctx d;
+		struct hw_port d;
 		char s[64];
 
 		sn_open(&d, n ? "mlx5_1" : "mlx5_0");

@@ -13,8 +13,8 @@ enum { LEN = 1 << 20 };
 static struct sn_remote target;
 
 struct side {
-	struct sn_dev_ctx dev;
-	struct sn_dci dci;
+	struct hw_port dev;
+	struct hw_dci dci;
 	struct ibv_mr *mr;
 	struct ibv_comp_channel *chan;
 };
@@ -27,7 +27,7 @@ side_init(struct side *s)
 	must(s->chan);
 	s->mr = sn_mem_new(&s->dev, LEN);
 	sn_dci_init(&s->dci, &s->dev,
-		    &(struct sn_dci_opt){ .depth = 16,
+		    &(struct hw_dci_opt){ .depth = 16,
 					  .sge = 1,
 					  .cqe = 63,
 					  .timeout = 8,

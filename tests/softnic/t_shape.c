@@ -9,11 +9,11 @@
 
 enum { LEN = 64 << 10 };
 
-static struct sn_dev_ctx devs[4];
+static struct hw_port devs[4];
 
 /* errno of an address handle from a device to a token; 0: it was made. */
 static int
-handle(struct sn_dev_ctx *d, const struct sn_token *t)
+handle(struct hw_port *d, const struct hw_token *t)
 {
 	struct ibv_ah_attr a = { .is_global = 1, .port_num = 1, .dlid = t->lid };
 	struct ibv_ah *ah;
@@ -30,10 +30,10 @@ handle(struct sn_dev_ctx *d, const struct sn_token *t)
 }
 
 static int
-transfer(struct sn_dev_ctx *from, const struct sn_token *t)
+transfer(struct hw_port *from, const struct hw_token *t)
 {
 	struct ibv_mr *mem = sn_mem_new(from, LEN);
-	struct sn_dci i;
+	struct hw_dci i;
 	int status;
 
 	sn_dci_init(&i, from, NULL);
@@ -48,9 +48,9 @@ transfer(struct sn_dev_ctx *from, const struct sn_token *t)
 static void
 test_subnets(void)
 {
-	struct sn_token near, far;
-	struct sn_target a, b;
-	struct sn_dci i;
+	struct hw_token near, far;
+	struct hw_target a, b;
+	struct hw_dci i;
 	char line[512];
 
 	sn_target_init(&a, &devs[0], LEN, all, all);
@@ -89,7 +89,7 @@ test_subnets(void)
 static void
 test_absent(void)
 {
-	struct sn_token t = { 0 };
+	struct hw_token t = { 0 };
 	uint64_t from_ms = sn_now_ms();
 
 	must(ibv_query_gid(devs[0].ctx, 1, SN_GID_ROW, &t.gid) == 0);
@@ -106,8 +106,8 @@ test_absent(void)
 static void
 test_infiniband(void)
 {
-	struct sn_token t, eth;
-	struct sn_target ib, roce;
+	struct hw_token t, eth;
+	struct hw_target ib, roce;
 	struct ibv_gid_entry e[32];
 	struct ibv_port_attr p;
 	ssize_t n;
@@ -139,8 +139,8 @@ test_calls(void)
 {
 	static const char *const ops[] = { "create_cq", "create_qp",  "reg_mr",  "create_ah",
 					   "modify_qp", "destroy_qp", "dereg_mr" };
-	struct sn_token t = { 0 };
-	struct sn_target a;
+	struct hw_token t = { 0 };
+	struct hw_target a;
 	char line[512];
 
 	must(ibv_query_gid(devs[0].ctx, 1, SN_GID_ROW, &t.gid) == 0);
@@ -167,8 +167,8 @@ test_calls(void)
 		struct ibv_srq *srq = ibv_create_srq(devs[0].pd, &sa);
 		struct ibv_qp *qp = sn_dct_new(&devs[0], cq, srq);
 
-		ok(sn_dct_init(qp, all) == 0 && sn_dct_rtr(qp) == 0, "two changes pass");
-		ok(sn_dct_rtr(qp) == EINVAL, "the third is refused");
+		ok(sn_dct_init(&devs[0], qp, all) == 0 && sn_dct_rtr(&devs[0], qp) == 0, "two changes pass");
+		ok(sn_dct_rtr(&devs[0], qp) == EINVAL, "the third is refused");
 		clear();
 		rule("op=destroy_qp error=EBUSY limit=1");
 		ok(ibv_destroy_qp(qp) == EBUSY && ibv_destroy_qp(qp) == 0, "destroying refused once");

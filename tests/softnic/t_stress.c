@@ -23,7 +23,7 @@ enum { LEN = 1 << 20, WRITERS = 3 };
 /* Shared with the initiators: the token of the moment, guarded by an even and odd counter. */
 struct board {
 	_Atomic uint32_t seq;
-	struct sn_token tok;
+	struct hw_token tok;
 };
 
 static struct board *board;
@@ -38,7 +38,7 @@ map_board(int fd)
 }
 
 static bool
-read_token(struct sn_token *tok)
+read_token(struct hw_token *tok)
 {
 	uint32_t seq = atomic_load(&board->seq);
 
@@ -49,7 +49,7 @@ read_token(struct sn_token *tok)
 }
 
 static void
-publish(const struct sn_target *t)
+publish(const struct hw_target *t)
 {
 	atomic_fetch_add(&board->seq, 1);
 	sn_target_token(t, &board->tok);
@@ -60,9 +60,9 @@ publish(const struct sn_target *t)
 static void
 writer(int fd)
 {
-	struct sn_dev_ctx dev;
-	struct sn_dci dci;
-	struct sn_token tok;
+	struct hw_port dev;
+	struct hw_dci dci;
+	struct hw_token tok;
 	uint8_t *buf = malloc(LEN);
 	struct ibv_mr *mr;
 	unsigned n = 0;
@@ -120,8 +120,8 @@ main(int argc, char **argv)
 	bool expect = argc > 2 && strcmp(argv[2], "expect") == 0;
 	uint64_t end, next_kill = 0;
 	pid_t pids[WRITERS];
-	struct sn_dev_ctx dev;
-	struct sn_target t;
+	struct hw_port dev;
+	struct hw_target t;
 
 	if (argc == 3 && strcmp(argv[1], "--writer") == 0)
 		writer(atoi(argv[2]));

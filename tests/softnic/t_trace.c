@@ -106,7 +106,7 @@ static void
 test_bad_ones(void)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RESET };
-	struct sn_token bad = tok;
+	struct hw_token bad = tok;
 
 	bad.rkey ^= 0x100;
 	ok(trace("on", "two", "64"), "on");
@@ -173,7 +173,7 @@ test_kills(void)
 static void *
 hammer(void *arg)
 {
-	struct sn_dci i;
+	struct hw_dci i;
 	long bad = 0;
 
 	sn_dci_init(&i, &dev, NULL);

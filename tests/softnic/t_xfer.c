@@ -13,9 +13,9 @@
 
 enum { LEN = 1 << 20 };
 
-static struct sn_dev_ctx dev;
+static struct hw_port dev;
 static struct sn_remote far;
-static struct sn_dci dci;
+static struct hw_dci dci;
 static uint8_t *buf;
 static struct ibv_mr *mr;
 
@@ -38,7 +38,7 @@ has_pattern(int seed)
 }
 
 static void
-make_ready(struct sn_dci *i)
+make_ready(struct hw_dci *i)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RESET };
 
@@ -48,7 +48,7 @@ make_ready(struct sn_dci *i)
 
 /* Starts one work request; the caller adds its buffers. */
 static void
-begin(struct sn_dci *i, bool read, uint32_t rkey, uint64_t raddr, uint64_t id, unsigned flags)
+begin(struct hw_dci *i, bool read, uint32_t rkey, uint64_t raddr, uint64_t id, unsigned flags)
 {
 	i->ex->wr_id = id;
 	i->ex->wr_flags = flags;
@@ -158,7 +158,7 @@ test_inline_data(void)
 static void
 test_zero_length(void)
 {
-	struct sn_token t = far.tok;
+	struct hw_token t = far.tok;
 
 	t.rkey = 0xdead00;
 	ok(sn_xfer(&dci, false, &t, mr, buf, 0) == IBV_WC_SUCCESS, "no bytes, no rkey");
@@ -174,12 +174,12 @@ test_zero_length(void)
 static void
 test_slots(void)
 {
-	struct sn_dci i;
+	struct hw_dci i;
 	uint64_t id = 0;
 	int r = 0, n = 0;
 
 	sn_dci_init(&i, &dev,
-		    &(struct sn_dci_opt){
+		    &(struct hw_dci_opt){
 			    .depth = 5, .sge = 1, .cqe = 15, .timeout = 8, .retry = 3, .send_ops = 0x15 });
 	sn_dci_to(&i, &far.tok);
 	while (n < 100 && r == 0) {
@@ -241,7 +241,7 @@ test_flush_order(void)
 static void
 test_bounds(void)
 {
-	struct sn_token t = far.tok;
+	struct hw_token t = far.tok;
 
 	sn_remote_ask(&far, SN_FILL, 0x5a);
 	t.addr = far.tok.addr + 1;
@@ -260,7 +260,7 @@ test_bounds(void)
 static void
 test_dereg(void)
 {
-	struct sn_token old = far.tok;
+	struct hw_token old = far.tok;
 
 	sn_remote_ask(&far, SN_FILL, 0x11);
 	sn_remote_ask(&far, SN_DEREG, 0);
@@ -282,12 +282,12 @@ test_dereg(void)
 static bool
 others_go_on(void)
 {
-	struct sn_token t = far.tok;
+	struct hw_token t = far.tok;
 	uint64_t start, posted, done, failed, id;
-	struct sn_dci other;
+	struct hw_dci other;
 
 	sn_dci_init(&other, &dev,
-		    &(struct sn_dci_opt){
+		    &(struct hw_dci_opt){
 			    .depth = 4, .sge = 1, .cqe = 15, .timeout = 14, .retry = 7, .send_ops = 0x15 });
 	t.dctn ^= 1;
 	sn_dci_to(&other, &t);
@@ -310,7 +310,7 @@ others_go_on(void)
 static void
 test_unreachable(void)
 {
-	struct sn_token t = far.tok;
+	struct hw_token t = far.tok;
 
 	t.dctn ^= 1;
 	ok(sn_xfer(&dci, false, &t, mr, buf, 8) == IBV_WC_RETRY_EXC_ERR, "no such DCT");
@@ -390,16 +390,16 @@ test_remote_memory_gone(void)
 static void
 test_err_and_reset(void)
 {
-	struct sn_token nobody = far.tok;
+	struct hw_token nobody = far.tok;
 	struct ibv_qp_attr a;
 	struct ibv_wc wc;
-	struct sn_dci i;
+	struct hw_dci i;
 	uint64_t id;
 
 	nobody.dctn ^= 1;
 	for (int round = 0; round < 2; round++) {
 		sn_dci_init(&i, &dev,
-			    &(struct sn_dci_opt){ .depth = 8,
+			    &(struct hw_dci_opt){ .depth = 8,
 						  .sge = 1,
 						  .cqe = 15,
 						  .timeout = 18,
@@ -470,11 +470,11 @@ test_channel(void)
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(dev.ctx);
 	struct ibv_cq *got = NULL;
 	void *cx = NULL;
-	struct sn_dci i;
+	struct hw_dci i;
 
 	must(ch);
 	sn_dci_init(&i, &dev,
-		    &(struct sn_dci_opt){ .depth = 8,
+		    &(struct hw_dci_opt){ .depth = 8,
 					  .sge = 1,
 					  .cqe = 15,
 					  .timeout = 8,
@@ -498,7 +498,7 @@ test_channel(void)
 	ok(poll(&p, 1, 50) == 0, "one question, one event");
 	ok(ibv_req_notify_cq(cq, 1) == 0, "ask for errors only");
 	ok(sn_xfer(&i, false, &far.tok, mr, buf, 8) == 0 && poll(&p, 1, 50) == 0, "success is none");
-	struct sn_token bad = far.tok;
+	struct hw_token bad = far.tok;
 
 	bad.rkey = 0xdead00;
 	must(sn_xfer(&i, false, &bad, mr, buf, 8) == IBV_WC_REM_ACCESS_ERR);
@@ -512,11 +512,11 @@ static void
 test_overrun(void)
 {
 	struct ibv_async_event ev;
-	struct sn_dci i;
+	struct hw_dci i;
 	int seen = 0;
 
 	sn_dci_init(&i, &dev,
-		    &(struct sn_dci_opt){
+		    &(struct hw_dci_opt){
 			    .depth = 8, .sge = 1, .cqe = 3, .timeout = 8, .retry = 3, .send_ops = 0x15 });
 	sn_dci_to(&i, &far.tok);
 	for (uint64_t n = 0; n < 6; n++)
@@ -535,11 +535,11 @@ test_overrun(void)
 static void *
 hammer(void *arg)
 {
-	struct sn_dci i;
+	struct hw_dci i;
 	long bad = 0;
 
 	sn_dci_init(&i, &dev,
-		    &(struct sn_dci_opt){
+		    &(struct hw_dci_opt){
 			    .depth = 8, .sge = 1, .cqe = 15, .timeout = 8, .retry = 3, .send_ops = 0x15 });
 	sn_dci_to(&i, &far.tok);
 	for (int n = 0; n < 300; n++)

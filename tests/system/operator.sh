@@ -21,6 +21,10 @@ if grep -q '^warning  io_uring ' "$T/out"; then
 else
 	grep -q "^nothing is in the way of RDMA" "$T/out" || fail "doctor: $(cat "$T/out")"
 fi
+softnicctl rule add op=modify_qp skip=2 error=EINVAL >/dev/null
+nic "$BUILD/gantry" --admin 127.0.0.1:1 doctor >"$T/out" && fail "doctor took a port without initiators"
+softnicctl rule clear
+grep -q '^warning  mlx5_0:1     .*refused (RTR to RTS: Invalid argument)' "$T/out" || fail "doctor: no initiator: $(cat "$T/out")"
 nic "$BUILD/gantry" doctor 127.0.0.1 | grep -q "127.0.0.1 can be reached" || fail "doctor: the way to a client"
 nic "$BUILD/gantry" doctor nonsense >"$T/out" && fail "doctor took nonsense for an address"
 grep -q "^STOP     client       nonsense is no address" "$T/out" || fail "doctor: $(cat "$T/out")"

@@ -62,6 +62,8 @@ struct bench_plan {
 
 /* Reads one option, as each of these does: parts between commas are rows, and "a:3+b:1" in one of them is a mix.  Returns false when it
  * is not what it should be; the plan is then of no use. */
+/* Reads a size above 0: 4096, 4k, 4K, 4KiB, 4kb, always powers of 1024. */
+bool bench_size(const char *text, uint64_t *ret);
 bool bench_plan_sizes(struct bench_plan *p, const char *text);   /* "4k,1MiB", "4k:70+1m:30" */
 bool bench_plan_at_once(struct bench_plan *p, const char *text); /* "1,8,64" */
 bool bench_plan_mix(struct bench_plan *p, const char *text);     /* "put,get", "get:90+put:10" */

@@ -62,9 +62,8 @@ cut_weight(char *part)
 	return take_number(&digits, WEIGHT_MAX, &n) && !*digits ? (unsigned)n : 0;
 }
 
-/* 4096, 4k, 4K, 4KiB, 4kb: always powers of 1024. */
-static bool
-take_size(const char *text, uint64_t *ret)
+bool
+bench_size(const char *text, uint64_t *ret)
 {
 	static const char units[] = "kmg";
 	const char *unit;
@@ -96,7 +95,7 @@ take_sizes(const char *row, struct bench_sizes *s)
 		if (s->nr == BENCH_SIZES_MAX || !take_part(&row, '+', part, sizeof part))
 			return false;
 		s->weight[s->nr] = cut_weight(part);
-		if (!s->weight[s->nr] || !take_size(part, &s->size[s->nr]))
+		if (!s->weight[s->nr] || !bench_size(part, &s->size[s->nr]))
 			return false;
 		s->nr++;
 	}

@@ -27,6 +27,8 @@ enum exit_code {
 #define JOBS_MAX 64
 #define FILTERS_MAX 64
 
+#define HW_LARGEST (1ull << 30) /* of a window of hwcheck, and of a work request on mlx5 */
+
 /* A part of an object: bytes first to last, or the last `last` of them. */
 struct part {
 	uint64_t first, last;
@@ -65,6 +67,10 @@ struct cmd {
 	uint64_t objects, seed;
 	int rounds;
 	bool has_seed, verify;
+	/* hwcheck */
+	bool listens, no_times;
+	const char *only;
+	uint64_t largest; /* 0: the default */
 };
 
 /* How it all went; guarded by lock when several threads add to it. */
@@ -118,6 +124,8 @@ int cmd_ports(struct cmd *c);
 int cmd_status(struct cmd *c);
 int cmd_top(struct cmd *c);
 int cmd_doctor(struct cmd *c, const char *client);
+/* Examines RDMA ports: each against itself, or one against that of another host; with c->listens host is an address of ours. */
+int cmd_hwcheck(struct cmd *c, const char *host);
 /* Does "new", "list" or "revoke" with the access keys of a daemon on this machine; access_key: what to revoke. */
 int cmd_key(struct cmd *c, const char *what, const char *access_key);
 /* Says in words what a decline's reason means. */

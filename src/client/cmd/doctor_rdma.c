@@ -3,6 +3,8 @@
 #include "client/cmd/doctor.h"
 
 #include "client/cmd/cmd.h"
+#include "client/cmd/hw_verbs.h"
+#include "client/gid.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -54,13 +56,37 @@ why_none(struct doctor *d)
 	globfree(&g);
 }
 
-/* Does the device make DC queue pairs?  That is what nearly all clients' tokens need. */
-static bool
-has_dc(struct ibv_context *ctx)
+/*
+ * Does the port make DC initiators, which nearly all clients' tokens need?  No query answers that, so one is made and brought as far as it
+ * must come.  0, or -errno with the step that is refused.
+ */
+static int
+try_dc(struct ibv_context *ctx, int port, const char **ret_step)
 {
-	struct mlx5dv_context dv = { .comp_mask = MLX5DV_CONTEXT_MASK_DC_ODP_CAPS };
+	struct hw_port p = { .ctx = ctx, .pd = ibv_alloc_pd(ctx) };
+	struct hw_dci i;
+	uint8_t row, gid[16];
+	int r = p.pd ? 0 : -errno;
 
-	return mlx5dv_is_supported(ctx->device) && mlx5dv_query_device(ctx, &dv) == 0;
+	*ret_step = "a protection domain";
+	if (r == 0 && port_gid(ctx, (unsigned)port, NULL, &row, gid))
+		r = hw_port_ask(&p, (uint8_t)port, row);
+	if (r == 0) {
+		*ret_step = "creating it";
+		r = hw_dci_create(&i, &p, &hw_dci_plain);
+	}
+	if (r == 0) {
+		*ret_step = "RESET to RTR";
+		r = hw_dci_rtr(&i);
+		if (r == 0) {
+			*ret_step = "RTR to RTS";
+			r = hw_dci_rtr_to_rts(&i, 14, 7, 1);
+		}
+		hw_dci_free(&i);
+	}
+	if (p.pd)
+		ibv_dealloc_pd(p.pd);
+	return r;
 }
 
 /* How many GIDs of a port clients can name; the first of the best kind into out. */
@@ -88,8 +114,9 @@ look_at_port(struct doctor *d, struct ibv_context *ctx, int port)
 {
 	char topic[80], gid[INET6_ADDRSTRLEN];
 	struct ibv_port_attr a;
+	const char *step;
 	bool ethernet;
-	int gids;
+	int gids, r;
 
 	snprintf(topic, sizeof topic, "%s:%d", ibv_get_device_name(ctx->device), port);
 	if (ibv_query_port(ctx, (uint8_t)port, &a) != 0) {
@@ -108,6 +135,14 @@ look_at_port(struct doctor *d, struct ibv_context *ctx, int port)
 		doctor_say(d, FOUND_WARN, topic,
 			   "active, but without a %s GID: give its network interface an IP address",
 			   ethernet ? "RoCE v2" : "usable");
+		return false;
+	}
+	r = try_dc(ctx, port, &step);
+	if (r < 0) {
+		doctor_say(d, FOUND_WARN, topic,
+			   "active, but a DC initiator is refused (%s: %s), and clients' tokens need them; "
+			   "gantry hwcheck tells more",
+			   step, strerror(-r));
 		return false;
 	}
 	doctor_say(d, FOUND_OK, topic, "active, %s, MTU %d, %d usable GIDs, such as %s",
@@ -188,13 +223,13 @@ look_at_device(struct doctor *d, struct ibv_device *dev)
 	}
 	if (ibv_query_device(ctx, &a) != 0) {
 		doctor_say(d, FOUND_WARN, name, "cannot be asked: %s", strerror(errno));
-	} else if (!has_dc(ctx)) {
+	} else if (!mlx5dv_is_supported(dev)) {
 		doctor_say(d, FOUND_WARN, name,
-			   "firmware %s makes no DC queue pairs (ConnectX-4 and later do), and clients' "
-			   "tokens need them",
+			   "firmware %s: no mlx5 device, so it makes no DC queue pairs, and clients' tokens "
+			   "need them",
 			   a.fw_ver);
 	} else {
-		doctor_say(d, FOUND_OK, name, "firmware %s, DC", a.fw_ver);
+		doctor_say(d, FOUND_OK, name, "firmware %s", a.fw_ver);
 		for (int port = 1; port <= a.phys_port_cnt; port++) {
 			if (!look_at_port(d, ctx, port))
 				continue;

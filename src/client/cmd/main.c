@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gantry command: options, then one of the commands.  man/gantry.1 is its manual. */
+#include "client/cmd/bench.h"
 #include "client/cmd/cmd.h"
 #include "client/cmd/words.h"
 
@@ -237,6 +238,19 @@ take_option(struct cmd *c, int opt)
 	case OPT_VERIFY:
 		c->verify = true;
 		break;
+	case OPT_LISTEN:
+		c->listens = true;
+		break;
+	case OPT_LARGEST:
+		if (!bench_size(optarg, &c->largest) || c->largest > HW_LARGEST)
+			words_bad(NULL, "--largest wants a size from 1 to 1g, such as 65536, 64m", optarg);
+		break;
+	case OPT_ONLY:
+		c->only = optarg;
+		break;
+	case OPT_NO_TIMES:
+		c->no_times = true;
+		break;
 	case OPT_JSON:
 		c->json = true;
 		break;
@@ -377,6 +391,12 @@ run_doctor(struct cmd *c, char **w)
 }
 
 static int
+run_hwcheck(struct cmd *c, char **w)
+{
+	return cmd_hwcheck(c, w[0]);
+}
+
+static int
 run_key(struct cmd *c, char **w)
 {
 	return cmd_key(c, w[0], w[1]);
@@ -474,7 +494,7 @@ main(int argc, char **argv)
 		argv[optind + url] = (char *)words_url(id, argv[optind + url], argv[optind], c.scality);
 	sigaction(SIGBUS, &bus, NULL);
 	sigaction(SIGPIPE, &pipe, NULL);
-	if (!(commands[id].takes & (FOR_DAEMON | FOR_KEY)))
+	if (!(commands[id].takes & (FOR_DAEMON | FOR_KEY | FOR_HW)))
 		c.g = open_library(&c);
 	int rc = run[id](&c, argv + optind);
 

@@ -34,6 +34,7 @@ enum {
 	FOR_PRESIGN = 1 << 9,
 	FOR_BENCH = 1 << 10,
 	FOR_KEY = 1 << 11,  /* those that change a file of the daemon, and need no library */
+	FOR_HW = 1 << 12,   /* those that ask the adapter itself, and need no library */
 	FOR_TREE = 1 << 16, /* those that may take all that is below */
 	FOR_LS = 1 << 17,
 	FOR_DU = 1 << 18,

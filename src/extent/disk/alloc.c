@@ -7,6 +7,7 @@
  */
 #include "extent/disk/alloc.h"
 
+#include "extent/disk/rules.h"
 #include "base/check.h"
 
 #include <errno.h>
@@ -24,7 +25,8 @@ struct segment {
 	uint64_t *bits;
 	uint32_t lo, hi; /* units that are there: [lo, hi) */
 	uint32_t free, longest;
-	uint32_t at; /* where the next short look begins */
+	uint32_t at;   /* where the next short look begins */
+	uint64_t *old; /* used since alloc_note_old(); NULL: not known */
 };
 
 struct alloc {
@@ -37,6 +39,10 @@ struct alloc {
 	struct alloc_run *runs;
 	uint32_t run_nr;
 	uint64_t refills, steals;
+	struct {
+		uint64_t unit, taken, freed; /* bits: of the units from there on */
+		uint32_t nr;                 /* 0: there is no claim */
+	} claim;
 	struct segment seg[];
 };
 
@@ -68,8 +74,10 @@ alloc_free_all(struct alloc *a)
 	if (!a)
 		return;
 	check(!a->runs);
-	for (uint64_t i = 0; i < a->seg_nr; i++)
+	for (uint64_t i = 0; i < a->seg_nr; i++) {
 		free(a->seg[i].bits);
+		free(a->seg[i].old);
+	}
 	pthread_mutex_destroy(&a->lock);
 	free(a);
 }
@@ -166,14 +174,32 @@ look_around(struct segment *s, uint32_t want, uint32_t asked, uint32_t min, uint
 /* ---- under the lock ---- */
 
 static void
-give(struct alloc *a, uint64_t unit, uint32_t units)
+give_some(struct alloc *a, uint64_t unit, uint32_t units)
 {
 	struct segment *s = &a->seg[unit / a->seg_units];
 
+	if (s->old && RULE_MEND_CLAIMS)
+		bits_range(s->old, (uint32_t)(unit % a->seg_units), units, BITS_CLEAR);
 	bits_range(s->bits, (uint32_t)(unit % a->seg_units), units, BITS_SET);
 	s->free += units;
 	s->longest = s->free;
 	a->free += units;
+}
+
+/* What is claimed is free when the claim ends. */
+static void
+give(struct alloc *a, uint64_t unit, uint32_t units)
+{
+	for (; RULE_MEND_CLAIMS && units && a->claim.nr && unit < a->claim.unit + a->claim.nr &&
+	       unit + units > a->claim.unit;
+	     unit++, units--) {
+		if (unit >= a->claim.unit)
+			a->claim.freed |= (uint64_t)1 << (unit - a->claim.unit);
+		else
+			give_some(a, unit, 1);
+	}
+	if (units)
+		give_some(a, unit, units);
 }
 
 static void
@@ -512,6 +538,75 @@ alloc_hold_more(struct alloc *a, uint64_t units)
 		a->held = units;
 	pthread_mutex_unlock(&a->lock);
 	return there;
+}
+
+/* ---- claims ---- */
+
+int
+alloc_note_old(struct alloc *a, uint32_t seg)
+{
+	struct segment *s = &a->seg[seg];
+	uint32_t words = (a->seg_units + 63) / 64;
+	uint64_t *old = calloc(words, sizeof *old);
+
+	if (!old)
+		return -ENOMEM;
+	pthread_mutex_lock(&a->lock);
+	check(s->bits && !s->old);
+	for (uint32_t i = 0; i < words; i++)
+		old[i] = ~s->bits[i];
+	s->old = old;
+	pthread_mutex_unlock(&a->lock);
+	return 0;
+}
+
+uint64_t
+alloc_claim(struct alloc *a, uint64_t unit, uint32_t nr)
+{
+	struct segment *s = &a->seg[unit / a->seg_units];
+	uint32_t first = (uint32_t)(unit % a->seg_units);
+	uint64_t claimed = 0;
+	bool is_scarce;
+
+	check(nr && nr <= 64 && first + nr <= a->seg_units);
+	pthread_mutex_lock(&a->lock);
+	check(!a->claim.nr);
+	a->claim.unit = unit;
+	a->claim.nr = nr;
+	a->claim.taken = a->claim.freed = 0;
+	/* Nobody is told that there is no space for want of this. */
+	is_scarce = a->free < held_back(a) + 4 * (uint64_t)nr;
+	for (uint32_t i = 0; s->bits && i < nr; i++) {
+		uint64_t bit = (uint64_t)1 << (first + i) % 64;
+
+		if (s->bits[(first + i) / 64] & bit) {
+			if (is_scarce)
+				continue;
+			take(a, unit + i, 1);
+			a->claim.taken |= (uint64_t)1 << i;
+		} else if (!s->old || !(s->old[(first + i) / 64] & bit)) {
+			continue;
+		}
+		claimed |= (uint64_t)1 << i;
+	}
+	pthread_mutex_unlock(&a->lock);
+	return claimed;
+}
+
+void
+alloc_unclaim(struct alloc *a)
+{
+	uint64_t unit, bits;
+
+	pthread_mutex_lock(&a->lock);
+	unit = a->claim.unit;
+	bits = a->claim.taken | a->claim.freed;
+	a->claim.nr = 0;
+	for (; bits; bits >>= 1, unit++) {
+		if (bits & 1)
+			give(a, unit, 1);
+	}
+	pthread_mutex_unlock(&a->lock);
 }
 
 void

@@ -82,6 +82,17 @@ void alloc_hold_back(struct alloc *a, uint64_t units);
 /* Does so if they are there; false: they are not, and nothing has changed. */
 bool alloc_hold_more(struct alloc *a, uint64_t units);
 
+/* ---- claims: one at a time, of one thread ---- */
+
+/* Remembers which units of a segment are in use, when nobody writes to any of them: until they are given back
+ * nobody will.  Once for each segment.  0 or -ENOMEM. */
+int alloc_note_old(struct alloc *a, uint32_t seg);
+/* Claims nr (<= 64) units of a segment: until the claim ends nobody else writes to those whose bits are returned.
+ * They are free, or in use since alloc_note_old(). */
+uint64_t alloc_claim(struct alloc *a, uint64_t unit, uint32_t nr);
+/* Ends the claim. */
+void alloc_unclaim(struct alloc *a);
+
 struct alloc_stats {
 	uint64_t units;     /* added */
 	uint64_t free;      /* neither used nor leased */

@@ -130,8 +130,8 @@ flush_done(struct disk *d, int e)
 	return e;
 }
 
-static int
-flush_file(struct disk *d, struct ring *r, int fd)
+int
+disk_flush_file(struct disk *d, struct ring *r, int fd)
 {
 	atomic_fetch_add(&d->flush_elsewhere, 1);
 	return flush_done(d, sync_flush(r, fd));
@@ -147,11 +147,11 @@ fsync_file(struct disk *d, int fd)
 int
 disk_flush_sync(struct disk *d, struct ring *r)
 {
-	int e = flush_file(d, r, d->log_fd);
+	int e = disk_flush_file(d, r, d->log_fd);
 
-	for (uint32_t i = 0; e == 0 && d->flush_all && i < d->geo.seg_nr; i++) {
-		if (d->seg_fd[i] >= 0)
-			e = flush_file(d, r, d->seg_fd[i]);
+	for (uint32_t i = 0; e == 0 && disk_flushes_any(d) && i < d->geo.seg_nr; i++) {
+		if (d->seg_fd[i] >= 0 && disk_flushes_own(d, i))
+			e = disk_flush_file(d, r, d->seg_fd[i]);
 	}
 	atomic_fetch_add(&d->stats.flushes, 1);
 	return e;
@@ -172,7 +172,7 @@ disk_write_super(struct disk *d, struct ring *r)
 	older = RULE_SUPER_OLDER_COPY ? d->sb.gen % 2 : 0;
 	e = sync_write(r, d->super_fd, buf, FMT_SUPER_BYTES, d->super_off + older * FMT_SUPER_BYTES);
 	if (e == 0)
-		e = flush_file(d, r, d->super_fd);
+		e = disk_flush_file(d, r, d->super_fd);
 	sync_free(buf);
 	return e;
 }
@@ -392,7 +392,8 @@ open_segments(struct disk *d, uint64_t until_ns, char *err, size_t err_len)
 
 	d->seg_fd = malloc(d->geo.seg_nr * sizeof *d->seg_fd);
 	d->seg_dirty = calloc(d->geo.seg_nr, sizeof *d->seg_dirty);
-	if (!d->seg_fd || !d->seg_dirty)
+	d->seg_odd = calloc(d->geo.seg_nr, sizeof *d->seg_odd);
+	if (!d->seg_fd || !d->seg_dirty || !d->seg_odd)
 		return disk_refuse(err, err_len, -ENOMEM, "%s: no memory", d->path);
 	for (uint32_t i = 0; i < d->geo.seg_nr; i++)
 		d->seg_fd[i] = d->is_device ? d->super_fd : -1;
@@ -473,6 +474,9 @@ disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint
 	if (e == 0 && size < (d->is_device ? d->geo.size_bytes : d->geo.log_bytes))
 		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s is shorter than it was made",
 				   d->path, d->is_device ? "the device" : "log");
+	if (e == 0 && (e = disk_layout_begin(d, r)) < 0)
+		return disk_refuse(err, err_len, e, "%s: cannot flush the segments, or look how they lie: %s",
+				   d->path, strerror(-e));
 	return e == 0 ? make_alloc(d) : e;
 }
 
@@ -483,6 +487,7 @@ disk_fini(struct disk *d)
 		file_close(d->seg_fd[i]);
 	free(d->seg_fd);
 	free((void *)d->seg_dirty);
+	free((void *)d->seg_odd);
 	if (!d->is_device)
 		file_close(d->log_fd);
 	file_close(d->super_fd);

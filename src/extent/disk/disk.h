@@ -22,6 +22,7 @@
 
 #include "extent/disk/alloc.h"
 #include "extent/disk/format.h"
+#include "extent/disk/rules.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -44,15 +45,30 @@ disk_took(struct disk_stats *st, enum disk_io io, uint64_t ns)
 	atomic_fetch_add_explicit(&st->latency[io].sum_ns, ns, memory_order_relaxed);
 }
 
+/* Where disk_layout_work() is; the helper's, but for odd_nr. */
+struct layout {
+	_Atomic uint32_t odd_nr;    /* segments that are odd */
+	uint32_t told_nr;           /* of which the log has said it */
+	uint32_t seg;               /* looked at, up to off */
+	uint64_t off, round_ns;     /* when this round began */
+	uint32_t mend_seg;          /* mended, up to mend_off */
+	uint64_t mend_off, mend_ns; /* not before that */
+	bool told_error;
+	_Atomic bool is_through; /* a pass has mended what it could */
+};
+
 struct disk {
 	char path[256];
 	struct geometry geo;
 	bool is_device;
-	bool flush_all;      /* one flush does not cover the disk: every touched file is flushed */
+	bool flush_all; /* one flush does not cover the disk: every touched file is flushed */
+	struct layout layout;
 	uint32_t inline_max; /* a directory's I/O goes by_worker (ring.h) when that much is queued */
 	int dir_fd, super_fd, log_fd;
-	int *seg_fd;             /* geo.seg_nr, -1: not there */
-	_Atomic bool *seg_dirty; /* flush_all only */
+	int *seg_fd; /* geo.seg_nr, -1: not there */
+	/* A directory's: written to since it was last flushed itself (if ever); and it has to be, as the file system
+	 * has no place of its own for all of it. */
+	_Atomic bool *seg_dirty, *seg_odd;
 	uint64_t super_off, log_off,
 		seg_off; /* byte offsets in their file; seg_off: of segment 0 on a device */
 	struct super sb; /* start's, then the helper's */
@@ -90,6 +106,8 @@ int disk_open_device(const char *path, uint64_t until_ns);
 int disk_write_super(struct disk *d, struct ring *r);
 /* Flushes all that was written. */
 int disk_flush_sync(struct disk *d, struct ring *r);
+/* Flushes one file; a failure fails the disk. */
+int disk_flush_file(struct disk *d, struct ring *r, int fd);
 /* Makes segment seg ready and gives it to the allocator. */
 int disk_make_segment(struct disk *d, struct ring *r, uint32_t seg);
 /* Returns the descriptor of the file in which a unit lies, and where in it. */
@@ -106,6 +124,38 @@ disk_failed(const struct disk *d)
 {
 	return atomic_load_explicit(&d->state, memory_order_acquire) != UNIT_OK;
 }
+
+/* ---- layout.c: how the file system has the segments ---- */
+
+/* Tells whether a segment has to be flushed itself when it was touched. */
+static inline bool
+disk_flushes_own(const struct disk *d, uint32_t seg)
+{
+	return d->flush_all || (atomic_load(&d->seg_odd[seg]) && RULE_TOUCHED_FILES_FLUSHED);
+}
+
+/* Tells whether there are any. */
+static inline bool
+disk_flushes_any(const struct disk *d)
+{
+	return d->flush_all || atomic_load(&d->layout.odd_nr);
+}
+
+/* Notes that a write to a segment is over: a flush that began before would not cover it. */
+static inline void
+disk_touched(struct disk *d, uint32_t seg)
+{
+	if (!d->is_device && !atomic_load(&d->seg_dirty[seg]))
+		atomic_store(&d->seg_dirty[seg], true);
+}
+
+/* Flushes and looks at all of them.  At start, when nothing is written. */
+int disk_layout_begin(struct disk *d, struct ring *r);
+/* Notes what is in use.  At the end of the start, before anybody writes.  0 or -ENOMEM. */
+int disk_layout_in_use(struct disk *d);
+/* Looks at some of them, and mends a piece of one that is odd.  Returns when it wants to be called again
+ * (helper.h).  Helper thread. */
+uint64_t disk_layout_work(struct disk *d, struct ring *r);
 
 /* ---- segment.c: segments made ready ahead of need ---- */
 

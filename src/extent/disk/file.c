@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/falloc.h>
+#include <linux/fiemap.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
 #include <stdio.h>
@@ -97,6 +99,57 @@ file_size(int fd, uint64_t *ret_bytes)
 	if (S_ISBLK(st.st_mode) && ioctl(fd, BLKGETSIZE64, ret_bytes) < 0)
 		return -errno;
 	return 0;
+}
+
+#define EXTENTS_AT_ONCE 128
+
+int
+file_next_odd(int fd, uint64_t upto, uint64_t *off, struct file_odd *ret_odd)
+{
+	/* Where it says no more than that its neighbours were merged into it, or that it is the last. */
+	const uint32_t plain = FIEMAP_EXTENT_LAST | FIEMAP_EXTENT_MERGED;
+	union {
+		struct fiemap map;
+		char room[sizeof(struct fiemap) + EXTENTS_AT_ONCE * sizeof(struct fiemap_extent)];
+	} u;
+	const struct fiemap_extent *ext = u.map.fm_extents;
+
+	if (*off >= upto)
+		return 0;
+	memset(&u.map, 0, sizeof u.map);
+	u.map.fm_start = *off;
+	u.map.fm_length = upto - *off;
+	u.map.fm_extent_count = EXTENTS_AT_ONCE;
+	if (ioctl(fd, FS_IOC_FIEMAP, &u.map) < 0)
+		return errno == ENOTTY || errno == ENOSYS ? -EOPNOTSUPP : -errno;
+	for (uint32_t i = 0; i < u.map.fm_mapped_extents && *off < upto; i++) {
+		uint64_t begin = ext[i].fe_logical, end = begin + ext[i].fe_length;
+
+		if (begin > *off) {
+			*ret_odd = (struct file_odd){ .off = *off, .len = begin - *off };
+			return 1;
+		}
+		if (ext[i].fe_flags & ~plain) {
+			end = end < upto ? end : upto;
+			*ret_odd = (struct file_odd){ .off = *off,
+						      .len = end - *off,
+						      .is_shared = ext[i].fe_flags & FIEMAP_EXTENT_SHARED };
+			return 1;
+		}
+		*off = end < upto ? end : upto;
+	}
+	/* No more extents: a hole up to the end. */
+	if (u.map.fm_mapped_extents < EXTENTS_AT_ONCE && *off < upto) {
+		*ret_odd = (struct file_odd){ .off = *off, .len = upto - *off };
+		return 1;
+	}
+	return 0;
+}
+
+int
+file_unshare(int fd, uint64_t off, uint64_t len)
+{
+	return fallocate(fd, FALLOC_FL_UNSHARE_RANGE, (off_t)off, (off_t)len) < 0 ? -errno : 0;
 }
 
 bool

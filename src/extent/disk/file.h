@@ -30,6 +30,20 @@ int file_unlink(int dir_fd, const char *name);
 int file_fsync(int fd);
 int file_size(int fd, uint64_t *ret_bytes);
 bool file_is_device(const char *path);
+
+/* Bytes that have no place of their own in the file system yet: a hole, allocated but never written, or shared
+ * with another file.  What is written there is sure to be found after a power cut only when this file itself has
+ * been flushed since. */
+struct file_odd {
+	uint64_t off, len;
+	bool is_shared; /* else they read as zeros */
+};
+/* Looks for the first of them in [*off, upto), a bounded part of it at a time.  1: ret_odd; 0: none up to *off,
+ * which it sets (there is more to look at, unless that is upto); -EOPNOTSUPP: the file system does not say. */
+int file_next_odd(int fd, uint64_t upto, uint64_t *off, struct file_odd *ret_odd);
+/* Gives shared bytes a place of their own; what they read as does not change, and neither does it at a power
+ * cut.  -EOPNOTSUPP: not here. */
+int file_unshare(int fd, uint64_t off, uint64_t len);
 /* Says how many bytes the file system of the directory can still take. */
 int file_room(int dir_fd, uint64_t *ret_bytes);
 /* Calls fn for each name in the directory, "." and ".." left out; stops at the first that is not 0 and

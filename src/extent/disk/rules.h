@@ -95,6 +95,28 @@
 #ifndef RULE_GROW_WITH_ROOM
 #define RULE_GROW_WITH_ROOM 1
 #endif
+/* §2: where one flush covers the disk, a segment that was touched is flushed itself as long as the file system has
+ * no place of its own for all of it. */
+#ifndef RULE_TOUCHED_FILES_FLUSHED
+#define RULE_TOUCHED_FILES_FLUSHED 1
+#endif
+/* §2: at start every segment is flushed before it is looked at: what a dead process wrote looks well, and may not
+ * be found after a power cut. */
+#ifndef RULE_FLUSHED_BEFORE_LOOKED_AT
+#define RULE_FLUSHED_BEFORE_LOOKED_AT 1
+#endif
+/* §2: a segment that looks well is flushed itself once more before it is not any longer. */
+#ifndef RULE_REWRITTEN_FLUSHED
+#define RULE_REWRITTEN_FLUSHED 1
+#endif
+/* §2: zeros go into the holes of units to which nobody writes: free ones, and those in use since the start. */
+#ifndef RULE_MEND_UNWRITTEN
+#define RULE_MEND_UNWRITTEN 1
+#endif
+/* §2: of these, what is given back meanwhile is free when that is over, and is in use since then if ever again. */
+#ifndef RULE_MEND_CLAIMS
+#define RULE_MEND_CLAIMS 1
+#endif
 /* §6: a failed flush is told once, to one caller: who flushes beside the leader tells the disk before the
  * leader believes that its own ended well. */
 #ifndef RULE_FLUSH_ERRORS_SHARED

@@ -80,9 +80,8 @@ on_op(struct ring_op *op, int res, bool more)
 	struct xio *x = o->x;
 	uint32_t len = o->len;
 
-	/* Marked when it is over: a flush that began before would not cover it. */
-	if (x->is_write && x->d->flush_all)
-		atomic_store(&x->d->seg_dirty[o->seg], true);
+	if (x->is_write)
+		disk_touched(x->d, o->seg);
 	if (!x->d->is_device)
 		atomic_fetch_sub_explicit(&x->d->queued, queue_places(len), memory_order_relaxed);
 	xio_note_progress(x->d);
@@ -204,8 +203,8 @@ sio(struct disk *d, struct ring *r, bool is_write, const uint64_t *ext, uint32_t
 		n = bytes - off < len ? bytes - off : len;
 		fd = disk_addr(d, ext_unit(ext[i]), &at);
 		e = is_write ? sync_write(r, fd, mem, n, at + off) : sync_read(r, fd, mem, n, at + off);
-		if (is_write && d->flush_all)
-			atomic_store(&d->seg_dirty[ext_unit(ext[i]) / geo_seg_units(&d->geo)], true);
+		if (is_write)
+			disk_touched(d, (uint32_t)(ext_unit(ext[i]) / geo_seg_units(&d->geo)));
 		if (e < 0)
 			return e == -ENOSPC ? -EIO : e;
 		mem += n;

@@ -135,8 +135,8 @@ start_flush(struct vol *vol, struct vol_port *p, bool has_block)
 	vol->flush.error = 0;
 	vol->flush.left = 0;
 	vol->leader.port = p;
-	for (uint32_t i = 0; vol->disk.flush_all && i < vol->disk.geo.seg_nr; i++) {
-		if (atomic_exchange(&vol->disk.seg_dirty[i], false))
+	for (uint32_t i = 0; disk_flushes_any(&vol->disk) && i < vol->disk.geo.seg_nr; i++) {
+		if (disk_flushes_own(&vol->disk, i) && atomic_exchange(&vol->disk.seg_dirty[i], false))
 			flush_one(vol, p, vol->disk.seg_fd[i]);
 	}
 	flush_one(vol, p, vol->disk.log_fd);

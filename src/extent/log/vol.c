@@ -65,7 +65,7 @@ make_memory(struct vol *vol)
 	int e;
 
 	vol->block.mem = sync_alloc(d->geo.block_bytes);
-	vol->flush.ops = calloc(1 + (d->flush_all ? d->geo.seg_nr : 0), sizeof *vol->flush.ops);
+	vol->flush.ops = calloc(1 + (d->is_device ? 0 : (size_t)d->geo.seg_nr), sizeof *vol->flush.ops);
 	if (!vol->block.mem || !vol->flush.ops)
 		return -ENOMEM;
 	e = gc_init(vol);
@@ -86,6 +86,8 @@ vol_open(struct vol *vol, const struct store_disk_conf *dc, uint64_t lock_wait_n
 		e = make_memory(vol);
 	if (e == 0)
 		e = recover(vol, r, rep, err, err_len);
+	if (e == 0)
+		e = disk_layout_in_use(&vol->disk);
 	return e;
 }
 

@@ -88,7 +88,7 @@ struct flush {
 		struct vol *vol;
 		struct vol_port *p;
 		uint64_t began_ns;
-	} * ops; /* 1, or 1 + seg_nr */
+	} * ops; /* 1, or a directory's 1 + seg_nr */
 	int left, error;
 	bool has_block;
 	uint64_t done; /* number of the newest flush that ended well */

@@ -357,12 +357,68 @@ test_threads(void **state)
 	alloc_free_all(par_a);
 }
 
+/* What is claimed nobody else gets: it is free, or was in use when that was noted and has not been given back. */
+static void
+test_claims(void **state)
+{
+	struct extent old = { 3, 4 }, piece = { 4, 1 }, around = { 40, 10 }, x;
+	struct alloc_stats before, st;
+	struct alloc_run run;
+	struct alloc *a;
+
+	assert_int_equal(alloc_new(2 * SEG, SEG, RUN, &a), 0);
+	assert_int_equal(alloc_add(a, 0, 2 * SEG), 0);
+	assert_int_equal(alloc_mark_used(a, &old), 0);
+	assert_int_equal(alloc_mark_used(a, &around), 0);
+	assert_int_equal(alloc_note_old(a, 0), 0);
+	assert_int_equal(alloc_mark_used(a, &(struct extent){ 7, 1 }), 0);
+	alloc_free(a, &piece);
+	assert_int_equal(alloc_mark_used(a, &piece), 0);
+	alloc_stats(a, &before);
+
+	/* 4 was given back meanwhile, and 7 was not there yet. */
+	assert_int_equal(alloc_claim(a, 0, 10), 0x3ff & ~(1 << 4 | 1 << 7));
+	alloc_stats(a, &st);
+	assert_int_equal(st.free, before.free - 5);
+	/* Given back now, 3 and 5 are free when the claim ends, and so are 0 to 2, 8 and 9. */
+	alloc_free(a, &(struct extent){ 3, 1 });
+	alloc_free(a, &(struct extent){ 5, 1 });
+	alloc_stats(a, &st);
+	assert_int_equal(st.free, before.free - 5);
+	alloc_unclaim(a);
+	alloc_stats(a, &st);
+	assert_int_equal(st.free, before.free + 2);
+	/* Some of an extent lies in the claim, some in front of it, some behind. */
+	assert_int_equal(alloc_claim(a, 42, 5), 0x1f);
+	alloc_free(a, &around);
+	alloc_stats(a, &st);
+	assert_int_equal(st.free, before.free + 7);
+	alloc_unclaim(a);
+	alloc_stats(a, &st);
+	assert_int_equal(st.free, before.free + 12);
+	/* Of another segment nothing is known but what is free; and nothing is taken where hardly any is left. */
+	assert_int_equal(alloc_mark_used(a, &(struct extent){ SEG, 1 }), 0);
+	assert_int_equal(alloc_claim(a, SEG, 2), 2);
+	alloc_unclaim(a);
+	alloc_hold_back(a, 2 * SEG);
+	assert_int_equal(alloc_claim(a, 0, 10), 1 << 6);
+	alloc_unclaim(a);
+	alloc_hold_back(a, 0);
+	alloc_run_init(a, &run);
+	while (alloc_take(a, &run, 1, 1, &x) == 0)
+		;
+	alloc_run_fini(a, &run);
+	alloc_stats(a, &st);
+	assert_int_equal(st.free, 0);
+	alloc_free_all(a);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_model),  cmocka_unit_test(test_recovery), cmocka_unit_test(test_steal),
-		cmocka_unit_test(test_pieces), cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_pieces), cmocka_unit_test(test_threads),  cmocka_unit_test(test_claims),
 	};
 	const char *s = getenv("SEED");
 

@@ -28,6 +28,11 @@
 	X(EPOCH_BEFORE_SERVING)                                                                              \
 	X(TRIM_TO_PREVIOUS)                                                                                  \
 	X(GROW_WITH_ROOM)                                                                                    \
+	X(TOUCHED_FILES_FLUSHED)                                                                             \
+	X(FLUSHED_BEFORE_LOOKED_AT)                                                                          \
+	X(REWRITTEN_FLUSHED)                                                                                 \
+	X(MEND_UNWRITTEN)                                                                                    \
+	X(MEND_CLAIMS)                                                                                       \
 	X(FLUSH_ERRORS_SHARED)                                                                               \
 	X(FAILED_IS_FINAL)
 
@@ -58,6 +63,11 @@ extern bool sim_rule_on[SIM_RULE_NR];
 #define RULE_EPOCH_BEFORE_SERVING sim_rule_on[SIM_EPOCH_BEFORE_SERVING]
 #define RULE_TRIM_TO_PREVIOUS sim_rule_on[SIM_TRIM_TO_PREVIOUS]
 #define RULE_GROW_WITH_ROOM sim_rule_on[SIM_GROW_WITH_ROOM]
+#define RULE_TOUCHED_FILES_FLUSHED sim_rule_on[SIM_TOUCHED_FILES_FLUSHED]
+#define RULE_FLUSHED_BEFORE_LOOKED_AT sim_rule_on[SIM_FLUSHED_BEFORE_LOOKED_AT]
+#define RULE_REWRITTEN_FLUSHED sim_rule_on[SIM_REWRITTEN_FLUSHED]
+#define RULE_MEND_UNWRITTEN sim_rule_on[SIM_MEND_UNWRITTEN]
+#define RULE_MEND_CLAIMS sim_rule_on[SIM_MEND_CLAIMS]
 #define RULE_FLUSH_ERRORS_SHARED sim_rule_on[SIM_FLUSH_ERRORS_SHARED]
 #define RULE_FAILED_IS_FINAL sim_rule_on[SIM_FAILED_IS_FINAL]
 

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The objects that an examination of an adapter is made with: a port, DC initiators, DC targets, registered memory.  Plain verbs and
+ * mlx5dv; the software NIC's tests use them too.  int functions return 0 or -errno.  Any thread; an object is its caller's.
+ */
+#ifndef GANTRY_CLIENT_CMD_HW_VERBS_H
+#define GANTRY_CLIENT_CMD_HW_VERBS_H
+
+#include <infiniband/mlx5dv.h>
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What an initiator has to know of a target. */
+struct hw_token {
+	uint32_t dctn, rkey;
+	uint64_t dc_key, addr, len;
+	union ibv_gid gid;
+	uint16_t lid; /* 0: Ethernet */
+};
+
+struct hw_port {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	uint8_t nr, gid_index;
+	bool is_ib;
+	enum ibv_mtu mtu; /* of paths from and to it */
+	uint8_t traffic_class;
+};
+
+/* Opens a device and a protection domain; the rest of p is the caller's to fill, hw_port_ask() helps. */
+int hw_open(struct hw_port *p, struct ibv_device *dev);
+/* Fills link layer and MTU of port nr, and the row of its GID table. */
+int hw_port_ask(struct hw_port *p, uint8_t nr, uint8_t gid_index);
+int hw_close(struct hw_port *p);
+
+/* Maps and registers memory, at mr->addr.  NULL with errno. */
+struct ibv_mr *hw_mem_new(struct hw_port *p, size_t len, unsigned access);
+int hw_mem_free(struct ibv_mr *mr);
+
+struct hw_dci {
+	struct ibv_cq_ex *cq;
+	struct ibv_qp *qp;
+	struct ibv_qp_ex *ex;
+	struct mlx5dv_qp_ex *dv;
+	struct ibv_ah *ah;
+	struct hw_port *port;
+};
+struct hw_dci_opt {
+	unsigned depth, sge, inl, cqe, timeout, retry;
+	uint64_t send_ops;
+	struct ibv_comp_channel *chan;
+	unsigned reads;   /* at once; 0: 16 */
+	unsigned recv_wr; /* nothing that an initiator could use */
+};
+/* What is enough for a few WRITEs and READs. */
+extern const struct hw_dci_opt hw_dci_plain;
+/* Makes an initiator and brings it to RTS. */
+int hw_dci_new(struct hw_dci *i, struct hw_port *p, const struct hw_dci_opt *opt);
+/* Makes it, and leaves it in RESET. */
+int hw_dci_create(struct hw_dci *i, struct hw_port *p, const struct hw_dci_opt *opt);
+/* Steps RESET, INIT, RTR, RTS.  reads 0: 16. */
+int hw_dci_rts(struct hw_dci *i, unsigned timeout, unsigned retry, unsigned reads);
+/* Steps to RTR alone, and the one behind. */
+int hw_dci_rtr(struct hw_dci *i);
+int hw_dci_rtr_to_rts(struct hw_dci *i, unsigned timeout, unsigned retry, unsigned reads);
+int hw_dci_move(struct hw_dci *i, enum ibv_qp_state to); /* ERR, RESET */
+/* Makes the address handle to a target, in place of an earlier one. */
+int hw_dci_to(struct hw_dci *i, const struct hw_token *t);
+int hw_dci_free(struct hw_dci *i);
+
+/* Posts one work request, signaled; 0 or errno of wr_complete. */
+int hw_post(struct hw_dci *i, bool read, const struct hw_token *t, uint64_t raddr, struct ibv_mr *mr,
+	    const void *buf, uint32_t len, uint64_t wr_id);
+/* A completion. */
+struct hw_done {
+	uint64_t wr_id;
+	int status;
+	uint32_t vendor_err;
+};
+/* Polls until one comes.  -ETIMEDOUT after so many milliseconds. */
+int hw_wait(struct hw_dci *i, unsigned ms, struct hw_done *ret_done);
+
+struct hw_target {
+	struct ibv_cq *cq;
+	struct ibv_srq *srq;
+	struct ibv_qp *dct;
+	struct ibv_mr *mr;
+	struct hw_port *port;
+	uint8_t *buf;
+	size_t len;
+	uint64_t dc_key;
+};
+/* Makes memory and a DC target; mtu 0: the port's. */
+int hw_target_new(struct hw_target *t, struct hw_port *p, size_t len, unsigned dct_access, unsigned mr_access,
+		  uint64_t dc_key, enum ibv_mtu mtu);
+int hw_target_token(const struct hw_target *t, struct hw_token *ret_tok);
+int hw_target_free(struct hw_target *t);
+/* Makes a DCT alone, in RESET; NULL with errno.  And takes it further. */
+struct ibv_qp *hw_dct_new(struct hw_port *p, struct ibv_cq *cq, struct ibv_srq *srq, uint64_t dc_key);
+int hw_dct_init(struct hw_port *p, struct ibv_qp *dct, unsigned access);
+int hw_dct_rtr(struct hw_port *p, struct ibv_qp *dct, enum ibv_mtu mtu);
+
+#endif

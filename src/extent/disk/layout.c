@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How the file system has the segments of a directory (docs/store.md section 2).
+ *
+ * A segment that we made has places of its own for all its bytes, and a write there changes nothing but them:
+ * the one flush of the log covers it.  A copy of it may be shared with the original, or have holes: then a write
+ * goes to a new place, which only a flush of the segment itself makes known for good.  Such a segment is *odd*.
+ * It is flushed whenever it was touched, and mended: what is shared gets a place of its own from the file
+ * system, and zeros are written into holes, which read as zeros before and behind any power cut.  Not where
+ * somebody may be writing: into units that are free, and in those that are in use since the start (behind the end of
+ * each object there may be one); what was taken since then has its turn when it is free, or at the next start.
+ *
+ *	looks odd -> seg_odd, flushed whenever touched -> mended, or overwritten -> looks well -> flushed -> not odd
+ *
+ * The log and the superblocks are flushed themselves whenever they are written.
+ */
+#include "extent/disk/disk.h"
+
+#include "extent/disk/file.h"
+#include "extent/disk/rules.h"
+#include "extent/disk/sync.h"
+#include "base/clock.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
+
+#include <errno.h>
+#include <string.h>
+
+#ifndef LOOK_ROUND_NS
+#define LOOK_ROUND_NS (10 * NS_PER_S) /* from one look at all segments to the next, at least */
+#define LOOK_NS NS_PER_S              /* the helper is called as often */
+#define MEND_AGAIN_NS (60 * NS_PER_S) /* units in use may be free by then */
+#endif
+#define LOOK_SHARE 100 /* of LOOK_NS one part */
+#define MEND_BYTES (1u << 20)
+#define MEND_UNITS 64u
+
+/* ---- looking ---- */
+
+static void
+set_odd(struct disk *d, uint32_t seg, bool is_odd)
+{
+	if (atomic_exchange(&d->seg_odd[seg], is_odd) == is_odd)
+		return;
+	if (is_odd) {
+		atomic_store(&d->layout.is_through, false);
+		atomic_fetch_add(&d->layout.odd_nr, 1);
+	} else {
+		atomic_fetch_sub(&d->layout.odd_nr, 1);
+	}
+}
+
+/* Looks on at a segment from *off on, a bounded part.  1: it is odd; 0: not so far, -errno. */
+static int
+look(struct disk *d, uint32_t seg, uint64_t *off)
+{
+	struct file_odd odd;
+
+	return file_next_odd(d->seg_fd[seg], d->geo.seg_bytes, off, &odd);
+}
+
+static void
+tell(struct disk *d)
+{
+	struct layout *l = &d->layout;
+	uint32_t nr = atomic_load(&l->odd_nr);
+
+	if (nr && !l->told_nr)
+		log_warn("%s: %u of %u segments have holes, unwritten or shared blocks, as a copy may leave "
+			 "them "
+			 "(docs/operations.md, Backup): each is flushed whenever it is written, until it is "
+			 "rewritten",
+			 d->path, nr, d->geo.seg_nr);
+	else if (!nr && l->told_nr)
+		log_note("%s: all segments that had holes or shared blocks are rewritten", d->path);
+	l->told_nr = nr;
+}
+
+int
+disk_layout_in_use(struct disk *d)
+{
+	int e = 0;
+
+	for (uint32_t i = 0; e == 0 && atomic_load(&d->layout.odd_nr) && i < d->geo.seg_nr; i++) {
+		if (d->seg_fd[i] >= 0 && atomic_load(&d->seg_odd[i]))
+			e = alloc_note_old(d->alloc, i);
+	}
+	return e;
+}
+
+int
+disk_layout_begin(struct disk *d, struct ring *r)
+{
+	int e = 0;
+
+	if (d->is_device || d->flush_all)
+		return 0;
+	for (uint32_t i = 0; e >= 0 && i < d->geo.seg_nr; i++) {
+		uint64_t off = 0;
+
+		if (d->seg_fd[i] < 0)
+			continue;
+		e = RULE_FLUSHED_BEFORE_LOOKED_AT ? disk_flush_file(d, r, d->seg_fd[i]) : 0;
+		while (e == 0 && off < d->geo.seg_bytes)
+			e = look(d, i, &off);
+		set_odd(d, i, e > 0);
+		e = e < 0 ? e : 0;
+	}
+	if (e == -EOPNOTSUPP) {
+		log_warn("%s: the file system does not say where it has the segments: every touched file is "
+			 "flushed, which is slower",
+			 d->path);
+		d->flush_all = true;
+		return 0;
+	}
+	tell(d);
+	return e;
+}
+
+/* It was looked at to its end, and looks well. */
+static void
+looks_well(struct disk *d, struct ring *r, uint32_t seg)
+{
+	if (!atomic_load(&d->seg_odd[seg]))
+		return;
+	if (!RULE_REWRITTEN_FLUSHED || disk_flush_file(d, r, d->seg_fd[seg]) == 0)
+		set_odd(d, seg, false);
+}
+
+/* Looks at segments, for so long.  True: this round is over. */
+static bool
+look_on(struct disk *d, struct ring *r, uint64_t until_ns)
+{
+	struct layout *l = &d->layout;
+
+	do {
+		bool is_there = l->seg < d->geo.seg_nr && d->seg_fd[l->seg] >= 0;
+		int e = is_there ? look(d, l->seg, &l->off) : 0;
+
+		if (is_there && e == 0 && l->off < d->geo.seg_bytes)
+			continue;
+		/* Where it cannot be known it is flushed. */
+		if (e != 0)
+			set_odd(d, l->seg, true);
+		else if (is_there)
+			looks_well(d, r, l->seg);
+		l->seg++;
+		l->off = 0;
+	} while (l->seg < d->geo.seg_nr && clock_ns() < until_ns);
+	return l->seg >= d->geo.seg_nr;
+}
+
+/* ---- mending ---- */
+
+/* Writes zeros into the holes of [*off, upto), as far as they are in units whose bits are set, counted from
+ * `first` on. */
+static int
+fill_holes(struct disk *d, struct ring *r, uint32_t seg, uint64_t first, uint64_t bits, uint64_t off,
+	   uint64_t upto)
+{
+	uint64_t unit_bytes = d->geo.unit_bytes;
+
+	while (off < upto) {
+		struct file_odd odd;
+		uint64_t end;
+		int e = file_next_odd(d->seg_fd[seg], upto, &off, &odd);
+
+		if (e < 0)
+			return e;
+		if (e == 0)
+			continue;
+		for (off = odd.off; off < odd.off + odd.len; off = end) {
+			uint64_t i = off / unit_bytes - first;
+
+			end = (off / unit_bytes + 1) * unit_bytes;
+			end = end < odd.off + odd.len ? end : odd.off + odd.len;
+			if (odd.is_shared || (!(bits >> i & 1) && RULE_MEND_UNWRITTEN))
+				continue;
+			e = sync_zero(r, d->seg_fd[seg], off, end - off);
+			disk_touched(d, seg);
+			if (e < 0)
+				return e;
+		}
+	}
+	return 0;
+}
+
+/* Fills what it may from off on, up to *ret_upto. */
+static int
+fill(struct disk *d, struct ring *r, uint32_t seg, uint64_t off, uint64_t *ret_upto)
+{
+	uint64_t per_seg = geo_seg_units(&d->geo), first = off / d->geo.unit_bytes, bits;
+	uint64_t nr = per_seg - first < MEND_UNITS ? per_seg - first : MEND_UNITS;
+	int e;
+
+	*ret_upto = (first + nr) * d->geo.unit_bytes;
+	bits = alloc_claim(d->alloc, seg * per_seg + first, (uint32_t)nr);
+	e = fill_holes(d, r, seg, first, bits, off, *ret_upto);
+	alloc_unclaim(d->alloc);
+	atomic_fetch_add(&d->freed_nr, 1);
+	/* As whatever else the disk does not take; but for want of room there, or of memory, it goes on. */
+	if (e < 0 && e != -ENOSPC && e != -EDQUOT && e != -EAGAIN && e != -ENOMEM)
+		disk_fail(d, "writing into holes of segment %u failed: %s", seg, strerror(-e));
+	return e;
+}
+
+/* Mends one piece.  1: done; 0: no segment is left in this pass; -errno. */
+static int
+mend_piece(struct disk *d, struct ring *r)
+{
+	struct layout *l = &d->layout;
+	struct file_odd odd;
+	int e;
+
+	for (; l->mend_seg < d->geo.seg_nr; l->mend_seg++, l->mend_off = 0) {
+		if (d->seg_fd[l->mend_seg] < 0 || !atomic_load(&d->seg_odd[l->mend_seg]))
+			continue;
+		e = file_next_odd(d->seg_fd[l->mend_seg], d->geo.seg_bytes, &l->mend_off, &odd);
+		if (e < 0)
+			return e;
+		if (e == 0 && l->mend_off < d->geo.seg_bytes)
+			return 1;
+		if (e == 0)
+			continue;
+		if (odd.is_shared) {
+			odd.len = odd.len < MEND_BYTES ? odd.len : MEND_BYTES;
+			l->mend_off = odd.off + odd.len;
+			e = file_unshare(d->seg_fd[l->mend_seg], odd.off, odd.len);
+		} else {
+			e = fill(d, r, l->mend_seg, odd.off, &l->mend_off);
+		}
+		return e < 0 ? e : 1;
+	}
+	return 0;
+}
+
+/* Mends a piece if it is time for one.  Returns whether it goes on. */
+static bool
+mend(struct disk *d, struct ring *r)
+{
+	struct layout *l = &d->layout;
+	uint64_t now = clock_ns();
+	int e;
+
+	if (!atomic_load(&l->odd_nr) || disk_failed(d) || now < l->mend_ns)
+		return false;
+	e = mend_piece(d, r);
+	if (e > 0)
+		return true;
+	if (e < 0 && !l->told_error)
+		log_warn("%s: segment %u cannot be rewritten now, and goes on being flushed: %s", d->path,
+			 l->mend_seg, strerror(-e));
+	l->told_error = e < 0;
+	atomic_store(&l->is_through, e == 0);
+	l->mend_seg = 0;
+	l->mend_off = 0;
+	l->mend_ns = clock_ns() + MEND_AGAIN_NS;
+	l->round_ns = 0; /* and what has become of it? */
+	return true;
+}
+
+uint64_t
+disk_layout_work(struct disk *d, struct ring *r)
+{
+	struct layout *l = &d->layout;
+	uint64_t now = clock_ns();
+
+	if (d->is_device || d->flush_all)
+		return UINT64_MAX;
+	if (now >= l->round_ns && look_on(d, r, now + LOOK_NS / LOOK_SHARE)) {
+		tell(d);
+		l->seg = 0;
+		l->round_ns = now + LOOK_ROUND_NS;
+	}
+	return mend(d, r) ? 0 : LOOK_NS;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A store whose segment came back from a copy with holes: it says so, flushes the segment itself whenever it was
+ * written, and no longer when zeros lie where the holes were.
+ */
+#include "fixture.h"
+#include "extent/disk/file.h"
+#include "extent/disk/format.h"
+#include "tests/fake/fault_ring.h"
+
+#include <linux/falloc.h>
+
+static _Atomic unsigned seg_flushes;
+static char said[4096];
+
+static int
+hook(const struct fault_io *io)
+{
+	if (io->kind == FAULT_FLUSH && strncmp(io->name, "seg-", 4) == 0)
+		atomic_fetch_add(&seg_flushes, 1);
+	return 0;
+}
+
+static void
+say(void *cookie, const char *line)
+{
+	size_t n = strlen(said);
+
+	snprintf(said + n, sizeof said - n, "%s\n", line);
+}
+
+static int
+open_segment(void)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/seg-0000", dir);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+/* As cp --sparse=always leaves it: what was zeros all over has no blocks. */
+static void
+make_holes(void)
+{
+	static uint8_t buf[FMT_ALIGN], zero[FMT_ALIGN];
+	int fd = open_segment();
+	struct stat sb;
+
+	assert_int_equal(fstat(fd, &sb), 0);
+	for (off_t off = 0; off < sb.st_size; off += (off_t)sizeof buf) {
+		assert_int_equal(pread(fd, buf, sizeof buf, off), sizeof buf);
+		if (memcmp(buf, zero, sizeof buf) == 0)
+			assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off,
+						   (off_t)sizeof buf),
+					 0);
+	}
+	assert_int_equal(fsync(fd), 0);
+	close(fd);
+}
+
+/* One flush covers the disk here, and the file system says where it has things. */
+static bool
+is_known(void)
+{
+	struct file_odd odd;
+	uint64_t off = 0;
+	char why[160];
+	int fd = open_segment();
+	bool known = file_check_fs(fd, why, sizeof why) == 1 && file_next_odd(fd, FMT_ALIGN, &off, &odd) >= 0;
+
+	close(fd);
+	return known;
+}
+
+/* Counts the flushes of segments that PUTs make. */
+static unsigned
+flushes_of_puts(void)
+{
+	unsigned before = atomic_load(&seg_flushes);
+
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(put_simple(&l, "b", "flushed", 20000, (uint64_t)i), 0);
+	return atomic_load(&seg_flushes) - before;
+}
+
+static int
+setup(void **state)
+{
+	fault_ring_hook = hook;
+	atomic_store(&seg_flushes, 0);
+	said[0] = 0;
+	return make_store(32 * MIB);
+}
+
+static void
+is_mended(void)
+{
+	for (uint64_t until = clock_ns() + PATIENCE_NS; disk_info().reason[0] && clock_ns() < until;)
+		loop_for(&l, 5 * NS_PER_MS);
+	assert_string_equal(disk_info().reason, "");
+}
+
+static void
+test_holes(void **state)
+{
+	if (!is_known()) {
+		assert_int_equal(put_simple(&l, "b", "k", 50000, 1), 0);
+		assert_true(flushes_of_puts() >= 10);
+		print_message("the file system of the temporary directory is neither ext4 nor XFS\n");
+		skip();
+	}
+	assert_int_equal(put_simple(&l, "b", "k", 50000, 1), 0);
+	assert_int_equal(disk_number("segments_to_rewrite"), 0);
+	assert_int_equal(flushes_of_puts(), 0);
+	close_store();
+	make_holes();
+
+	assert_int_equal(store_fsck(&conf, false, say, NULL), 0);
+	assert_non_null(strstr(said, "have holes"));
+
+	open_store();
+	assert_int_equal(disk_number("segments_to_rewrite"), 1);
+	assert_non_null(strstr(disk_info().reason, "holes"));
+	assert_true(flushes_of_puts() >= 10);
+	assert_int_equal(obj_check(&l, "b", "k", 50000, 1), 0);
+
+	/* What is in use since the start is rewritten, and what is free; then what came meanwhile, since another. */
+	for (int i = 0; i < 2; i++) {
+		is_mended();
+		close_store();
+		open_store();
+	}
+	assert_int_equal(disk_number("segments_to_rewrite"), 0);
+	assert_int_equal(flushes_of_puts(), 0);
+	assert_int_equal(obj_check(&l, "b", "k", 50000, 1), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_holes, setup, remove_store),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
