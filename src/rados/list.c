@@ -196,9 +196,10 @@ static void on_page(struct page *pg);
 static void
 next_page(struct lister *l)
 {
-	uint32_t left = l->ls->max - l->given + 1; /* one more says whether there are others */
+	uint32_t left = l->ls->max - l->given;
 
-	page_read(l->port, &l->page, l->object, l->after, l->prefix, left < OMAP_PAGE ? left : OMAP_PAGE,
+	/* One more says whether there are others. */
+	page_read(l->port, &l->page, l->object, l->after, l->prefix, left < OMAP_PAGE ? left + 1 : OMAP_PAGE,
 		  on_page);
 }
 

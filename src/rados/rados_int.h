@@ -268,6 +268,8 @@ void *txn_op_new(size_t bytes, size_t txn_off, const struct store_key *k);
 int txn_add_key(struct txn *t, const char *key, size_t len);
 /* Adds the key of the object's record. */
 int txn_add_object(struct txn *t);
+/* Makes one that is over ready to be begun anew, about the same object. */
+void txn_renew(struct txn *t);
 /* Notes on a data object or map whose it is: bucket, NUL, key.  Who cleans up after a dead gateway reads it. */
 void txn_set_owner(rados_write_op_t op, const struct txn *t);
 /* Begins.  over() runs later, always. */

@@ -65,6 +65,18 @@ txn_op_new(size_t bytes, size_t txn_off, const struct store_key *k)
 }
 
 void
+txn_renew(struct txn *t)
+{
+	const struct txn names = { .bucket = t->bucket,
+				   .object = t->object,
+				   .bucket_len = t->bucket_len,
+				   .object_len = t->object_len };
+
+	txn_fini(t);
+	*t = names;
+}
+
+void
 txn_set_owner(rados_write_op_t op, const struct txn *t)
 {
 	char owner[STORE_BUCKET_MAX + 1 + STORE_KEY_MAX];

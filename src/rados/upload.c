@@ -215,13 +215,8 @@ static void
 change(struct close_op *co, enum txn_say (*decide)(struct txn *t), void (*over)(struct txn *t))
 {
 	struct txn *t = &co->txn;
-	const struct txn names = { .bucket = t->bucket,
-				   .object = t->object,
-				   .bucket_len = t->bucket_len,
-				   .object_len = t->object_len };
 
-	txn_fini(t);
-	*t = names;
+	txn_renew(t);
 	t->decide = decide;
 	t->over = over;
 	if (add_keys(co) < 0) {
@@ -786,6 +781,7 @@ struct parts_op {
 	struct txn txn;
 	struct store_part_list *pl;
 	struct rport *port;
+	uint8_t id[STORE_UPLOAD_ID_BYTES];
 	struct page page;
 	char after[OMAP_KEY_MAX], prefix[OMAP_KEY_MAX];
 	uint32_t given;
@@ -808,10 +804,11 @@ static void on_parts_page(struct page *pg);
 static void
 next_parts(struct parts_op *po)
 {
-	uint32_t left = po->pl->max - po->given + 1; /* one more says whether there are others */
+	uint32_t left = po->pl->max - po->given;
 
+	/* One more says whether there are others. */
 	page_read(po->port, &po->page, po->txn.shard->name, po->after, po->prefix,
-		  left < OMAP_PAGE ? left : OMAP_PAGE, on_parts_page);
+		  left < OMAP_PAGE ? left + 1 : OMAP_PAGE, on_parts_page);
 }
 
 static int
@@ -843,6 +840,17 @@ give_entry(struct parts_op *po, const char *key, size_t key_len, const char *val
 	return 0;
 }
 
+static int start_parts(struct parts_op *po, void (*over)(struct txn *t));
+
+/* Its parts go with an upload: only if it is there still, what was read is all. */
+static void
+on_parts_over(struct txn *t)
+{
+	struct parts_op *po = container_of(t, struct parts_op, txn);
+
+	parts_end(po, t->result < 0 ? t->result : (int)po->given);
+}
+
 static void
 on_parts_page(struct page *pg)
 {
@@ -856,8 +864,8 @@ on_parts_page(struct page *pg)
 	page_end(pg);
 	if (e == 0 && pg->more)
 		next_parts(po);
-	else
-		parts_end(po, e < 0 ? result_of(e) : (int)po->given);
+	else if (e < 0 || (e = start_parts(po, on_parts_over)) < 0)
+		parts_end(po, result_of(e));
 }
 
 static enum txn_say
@@ -880,26 +888,44 @@ on_parts_looked(struct txn *t)
 		next_parts(po);
 }
 
+/* Looks whether the upload is there. */
+static int
+start_parts(struct parts_op *po, void (*over)(struct txn *t))
+{
+	char key[OMAP_KEY_MAX];
+	int e;
+
+	txn_renew(&po->txn);
+	po->txn.decide = decide_parts;
+	po->txn.over = over;
+	e = txn_add_key(&po->txn, key, key_upload(key, po->txn.object, po->txn.object_len, po->id));
+	if (e == 0)
+		txn_start(po->port, &po->txn);
+	return e;
+}
+
 int
 rstore_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		  struct store_part_list *pl)
 {
 	struct parts_op *po = txn_op_new(sizeof *po, offsetof(struct parts_op, txn), k);
-	char key[OMAP_KEY_MAX];
+	int e;
 
 	pl->op.port = sp;
 	pl->more = false;
-	if (!po || txn_add_key(&po->txn, key, key_upload(key, k->key, k->key_len, id)) < 0) {
-		free(po);
+	if (!po)
 		return -ENOMEM;
-	}
 	po->port = rport(sp);
 	po->pl = pl;
+	memcpy(po->id, id, sizeof po->id);
 	key_part(po->prefix, id, 0);
 	key_part(po->after, id, pl->after);
-	po->txn.decide = decide_parts;
-	po->txn.over = on_parts_looked;
 	po->port->inflight++;
-	txn_start(po->port, &po->txn);
-	return 0;
+	e = start_parts(po, on_parts_looked);
+	if (e < 0) {
+		po->port->inflight--;
+		txn_fini(&po->txn);
+		free(po);
+	}
+	return e;
 }
