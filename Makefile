@@ -49,6 +49,12 @@ ALL_CFLAGS = -std=c17 $(OPT-$(VARIANT)) -fPIC -fvisibility=default -Wall -Wextra
 ALL_LDFLAGS = $(filter -fsanitize=%,$(OPT-$(VARIANT))) $(LDFLAGS)
 
 include src/DEPS
+# Where librados is not there, neither is the module; the packages that need it are those of `scripts/deps build`.
+ifeq ($(wildcard /usr/include/rados/librados.h),)
+MODULES := $(filter-out rados,$(MODULES))
+endif
+RADOS := $(if $(filter rados,$(MODULES)),$(O)/store-rados.so)
+CFLAGS-src/main/backend.c := -DGANTRY_MODULE_DIR='"$(LIBDIR)/gantry"'
 
 # The transitive closure of DEPS-<module>, without repeats; archives are linked as one group, so order does not matter.
 closure1 = $(sort $(1) $(foreach m,$(1),$(DEPS-$(m))))
@@ -64,7 +70,7 @@ PKGALL := $(sort $(foreach m,$(MODULES),$(PKG-$(m))) libcurl)
 PKGCFLAGS := $(shell pkg-config --cflags $(PKGALL) 2>/dev/null)
 
 .PHONY: all
-all: deps-check $(O)/gantryd $(O)/store-rados.so $(O)/gantry $(O)/libgantry.so softnic
+all: deps-check $(O)/gantryd $(RADOS) $(O)/gantry $(O)/libgantry.so softnic
 
 # The status page lies inside the program.
 $(O)/src/admin/html.o: src/admin/page.html
@@ -241,8 +247,8 @@ clean:
 
 # $(call installman,page...)
 installman = for m in $(1); do install -D -m 644 man/$$m $(DESTDIR)$(MANDIR)/man$${m\#\#*.}/$$m || exit 1; done
-.PHONY: install-client install-lib install-dev install-python install-softnic deb check-deb check-vm check-containers check-newcomer
-install: all install-client install-lib install-dev
+.PHONY: install-client install-lib install-dev install-rados install-python install-softnic deb check-deb check-vm check-containers check-newcomer
+install: all install-client install-lib install-dev install-rados
 	install -D -m 755 $(O)/gantryd $(DESTDIR)$(PREFIX)/sbin/gantryd
 	install -D -m 644 conf/gantryd.yaml $(DESTDIR)$(SYSCONFDIR)/gantry/gantryd.yaml
 	install -d $(DESTDIR)$(SYSCONFDIR)/gantry/conf.d
@@ -270,6 +276,9 @@ install-dev: all
 # The Python module is text, so it has no part in `make all`; rpm distributions have another PYTHONDIR.
 install-python:
 	for f in python/gantry/*.py python/gantry/py.typed; do install -D -m 644 $$f $(DESTDIR)$(PYTHONDIR)/$${f#python/} || exit 1; done
+# A part of `make install` where librados is.
+install-rados: all
+	$(if $(RADOS),install -D -m 644 $(RADOS) $(DESTDIR)$(LIBDIR)/gantry/store-rados.so)
 # Test equipment, and not part of `make install`: nothing finds these libraries but through with-softnic.
 install-softnic: all
 	for l in libibverbs.so.1 libmlx5.so.1; do install -D -m 644 $(O)/softnic/$$l $(DESTDIR)$(LIBDIR)/gantry/softnic/$$l || exit 1; done

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Life of the store on RADOS: the connections, the store's own object, ports; and the table of its calls. */
-#include "rados/rados_int.h"
+#include "rados/fsck.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -285,6 +285,29 @@ rstore_stop(struct store *base)
 	rstore_free(st);
 }
 
+static int
+rstore_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
+	    void *cookie)
+{
+	struct rstore *st = calloc(1, sizeof *st);
+	char err[256] = "no memory";
+	int e = st ? connect_to(&st->client[0], &conf->rados, err, sizeof err) : -ENOMEM;
+
+	if (e == 0) {
+		snprintf(st->meta_pool, sizeof st->meta_pool, "%s", conf->rados.meta_pool);
+		e = read_format(st, err, sizeof err);
+	}
+	if (e < 0)
+		say(cookie, err);
+	else
+		e = fsck_store(st->client[0].io[POOL_META], st->client[0].io[POOL_DATA],
+			       st->gw.format.object_bytes, repair, say, cookie);
+	if (st)
+		disconnect(&st->client[0]);
+	free(st);
+	return e;
+}
+
 /* ---- ports ---- */
 
 static int
@@ -346,7 +369,7 @@ rstore_share(struct store_port *sp, uint32_t shard)
 static unsigned
 rstore_can(const struct store *st)
 {
-	return STORE_CAN_SCRUB | STORE_CAN_DRAIN;
+	return STORE_CAN_SCRUB | STORE_CAN_FSCK | STORE_CAN_DRAIN;
 }
 
 static int
@@ -398,6 +421,7 @@ const struct store_ops rados_store_ops = {
 	.name = "rados",
 	.format = rstore_format,
 	.start = rstore_start,
+	.fsck = rstore_fsck,
 	.stop = rstore_stop,
 	.attach = rstore_attach,
 	.detach = rstore_detach,
