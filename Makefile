@@ -177,6 +177,19 @@ check-clients:
 	@scripts/deps build test clients torch
 	@$(MAKE) --no-print-directory all testbins
 	@T='$(T)' tests/clients/run.sh
+# The store on RADOS, on a cluster of its own that lies in one directory.
+RADOSTESTS := $(patsubst tests/rados/%.c,$(O)/rados/%,$(wildcard tests/rados/test_*.c))
+$(RADOSTESTS): $(O)/rados/%: $(O)/tests/rados/%.o $(patsubst %.c,$(O)/%.o,$(wildcard tests/fake/store_contract*.c)) $(call archives,rados)
+	@mkdir -p $(@D); echo "  LINK    $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,rados) -lrados $(shell pkg-config --libs cmocka)
+ALLOBJ += $(patsubst %.c,$(O)/%.o,$(wildcard tests/rados/*.c))
+.PHONY: check-rados radostests
+radostests: $(RADOSTESTS)
+check-rados:
+	@scripts/deps build test clients rados
+	@$(MAKE) --no-print-directory all testbins radostests
+	@$(MAKE) --no-print-directory VARIANT=asan radostests
+	@T='$(T)' tests/rados/run.sh
 # The status page in headless Chromium.  SHOTS=DIR keeps the screenshots.
 check-ui:
 	@scripts/deps build test ui
