@@ -309,6 +309,7 @@ help:
 	@echo 'make t/MODULE/test_x       builds and runs one unit program, tests/unit/MODULE/test_x.c'
 	@echo 'make check-long     the long sweeps, SECS= seconds each'
 	@echo 'make check-threads [T=name] unit and system tests where io_uring is forbidden, as in a container'
+	@echo 'make check-rados [T=words] the store on a RADOS cluster of its own: contract, system tests, several gateways'
 	@echo 'make check-hostile [T=name] clients that mean harm, by the hundred and the thousand'
 	@echo 'make check-clients [T=name] packaged clients against the daemon, and docs/recipes.md word for word (installs them)'
 	@echo 'make check-ui       the status page in headless Chromium (installs it)'

@@ -82,7 +82,7 @@ void control_scrub_state(struct daemon *d, FILE *out);
 /* What the store is opened, made and checked with; disks has room for CONF_DISKS_MAX. */
 struct store_conf;
 struct store_disk_conf;
-/* 0, or -errno with the reason in err: the module of the back end is not there, or not this daemon's. */
+/* Fills it.  0, or -errno with the reason in err: the module of the back end is not there, or not this daemon's. */
 int daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct store_conf *ret_conf,
 		      char *err, size_t err_len);
 /* Returns how many ports are attached to the store at once: the cores', and that of buckets.c. */

@@ -26,8 +26,8 @@ check_config(const struct options *o, const struct conf *conf)
 
 	if (daemon_store_conf(conf, disks, &sc, err, sizeof err) < 0 ||
 	    store_check(&sc, err, sizeof err) < 0) {
-		fprintf(stderr, "%s: %s\n",
-			conf->store.backend == BACKEND_RADOS ? "rados" : "store.disks", err);
+		fprintf(stderr, "%s: %s\n", conf->store.backend == BACKEND_RADOS ? "rados" : "store.disks",
+			err);
 		return EXIT_CONFIG;
 	}
 	r = daemon_load_certs(conf, certs);

@@ -41,7 +41,7 @@ void data_name(char name[DATA_NAME], struct rid id, uint32_t n);
 
 enum key_kind { KEY_OBJECT = 'o', KEY_UPLOAD = 'u', KEY_PART = 'p', KEY_GARBAGE = 'g' };
 
-/* Each writes a key, ended by a NUL that does not count, and returns its length. */
+/* Writes the key of a record, ended by a NUL that does not count, and returns its length; so do the next ones. */
 size_t key_object(char out[OMAP_KEY_MAX], const char *key, size_t len);
 size_t key_upload(char out[OMAP_KEY_MAX], const char *key, size_t len, const uint8_t *id);
 size_t key_part(char out[OMAP_KEY_MAX], const uint8_t *id, uint32_t number);
@@ -189,12 +189,12 @@ struct store_format_row {
 };
 #define STORE_FORMAT_BYTES 64
 void format_encode(uint8_t out[STORE_FORMAT_BYTES], const struct store_format_row *f);
-/* -EPROTONOSUPPORT: of another version. */
+/* Decodes it.  -EPROTONOSUPPORT: of another version; -EBADMSG. */
 int format_decode(const void *buf, size_t len, struct store_format_row *ret_row);
 
 /* ---- trailers of data objects ---- */
 
-/* A data object that has a trailer ends with it: the CRC of each granule, then one of these, of the data
+/* Counts the bytes of a trailer, which ends a data object that has one: the CRC of each granule, then one of these, of the data
  * object's own name, and of its length.  So bytes of another object, however whole, are not taken. */
 static inline uint32_t
 trailer_bytes(uint32_t data_bytes)

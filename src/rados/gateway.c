@@ -25,6 +25,16 @@
 #define BEAT_NS (2 * NS_PER_S)
 #define START_TRIES 1000
 
+/* Wakes the helper before its time. */
+static void
+helper_wake(struct gateway *gw)
+{
+	pthread_mutex_lock(&gw->lock);
+	gw->asked = true;
+	pthread_cond_signal(&gw->wake);
+	pthread_mutex_unlock(&gw->lock);
+}
+
 /* ---- ids ---- */
 
 int
@@ -103,15 +113,6 @@ oldest_epoch(struct gateway *gw)
 }
 
 /* ---- the helper, for the others ---- */
-
-void
-helper_wake(struct gateway *gw)
-{
-	pthread_mutex_lock(&gw->lock);
-	gw->asked = true;
-	pthread_cond_signal(&gw->wake);
-	pthread_mutex_unlock(&gw->lock);
-}
 
 void
 gateway_dirty(struct rstore *st, struct rshard *s)

@@ -13,9 +13,6 @@ struct peer {
 	uint64_t heard_ns; /* since when the row is as it is, as far as we looked */
 };
 
-/* Wakes the helper before its time. */
-void helper_wake(struct gateway *gw);
-
 /* ---- sweep.c ---- */
 
 /* Removes what was garbage EPOCHS_KEPT epochs ago. */

@@ -276,7 +276,7 @@ void txn_set_owner(rados_write_op_t op, const struct txn *t);
 void txn_start(struct rport *p, struct txn *t);
 /* Goes on behind TXN_LATER, with what decide() would have said. */
 void txn_go_on(struct txn *t, enum txn_say say);
-/* For decide(): what becomes of a key; the value is taken over. */
+/* Sets a key; the value is taken over.  For decide(), as the next one, which removes it. */
 void txn_set(struct txn *t, int key, struct bytes value);
 void txn_remove(struct txn *t, int key);
 /* Sets (or, value.p NULL, removes) a key more.  0 or -ENOMEM; the value is taken over. */
@@ -316,7 +316,7 @@ void shard_name(char out[64], struct rid uid, uint32_t n);
 
 /* Gives a new id.  -EAGAIN: too many are under way; -ESHUTDOWN. */
 int gateway_id(struct rstore *st, struct rid *ret_id);
-/* Nothing of that id is under way any more. */
+/* Says that nothing of that id is under way any more. */
 void gateway_id_over(struct rstore *st, struct rid id);
 /* Pins the epoch: what was named in it stays until it is unpinned (rule 2). */
 uint64_t gateway_pin(struct rstore *st);

@@ -109,7 +109,7 @@ write_config() {
 		if [ "${STORE:-disks}" = rados ]; then
 			# On the cluster of CEPH_CONF (tests/rados/run.sh), in a namespace of this test's own.
 			echo "store: { backend: rados }"
-			echo "rados: { conf: \"$CEPH_CONF\", user: admin, namespace: \"${T##*/}.0\", index_shards: 4 }"
+			echo "rados: { conf: \"$CEPH_CONF\", user: admin, namespace: \"${T##*/}.$_stores\", index_shards: 4 }"
 		else
 			echo "store:"
 			echo "  disks:"
