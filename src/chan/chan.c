@@ -28,11 +28,17 @@ on_rails_changed(struct rdma_watch *w)
 	chan_wake(ch);
 }
 
+static int rails_add(struct chan *ch, bool late);
+
 /* item 111: a rail that is gone declines who waits for it, and what was under way there ends; one that
  * returns serves again. */
 static void
 follow_rails(struct chan *ch)
 {
+	int r = rails_add(ch, true);
+
+	if (r < 0)
+		log_error("core %d has no channels on a new rail: %s", ch->core, strerror(-r));
 	for (int i = 0; i < ch->rail_nr; i++) {
 		struct chan_rail *cr = &ch->rail[i];
 		unsigned generation = rdma_rail_generation(cr->rail);
@@ -42,6 +48,8 @@ follow_rails(struct chan *ch)
 			for (int k = 0; k < cr->ep_nr; k++)
 				ep_replace(&cr->ep[k]);
 		}
+		for (int k = 0; k < cr->ep_nr; k++)
+			ep_follow_path(&cr->ep[k]);
 		rail_follow_context(cr);
 		if (rdma_rail_state(cr->rail) == RAIL_UP)
 			eps_retry(cr);
@@ -131,29 +139,29 @@ ep_init(struct chan_rail *cr, int nr)
 		list_push_tail(&cr->free, &ep->free);
 }
 
+/* late: the core runs, so what may block is left to the helper. */
 static int
-rail_init(struct chan *ch, struct chan_rail *cr, const struct chan_params *p, int nr,
-	  const struct rdma_ep_ops *ops)
+rail_init(struct chan *ch, struct chan_rail *cr, int nr, const struct rdma_ep_ops *ops, bool late)
 {
-	int share = (p->conf->channels + p->core_nr - 1) / p->core_nr, spares, r;
+	int share = (ch->channels + ch->core_nr - 1) / ch->core_nr, spares, r;
 
 	cr->ch = ch;
 	cr->nr = nr;
-	cr->rail = rdma_rail(p->rdma, nr);
+	cr->rail = rdma_rail(ch->rdma, nr);
 	cr->ops = ops;
 	list_init(&cr->free);
 	fair_init(&cr->waiting);
 	cr->generation = rdma_rail_generation(cr->rail);
 	if (share < CHANNELS_PER_CORE_MIN) {
 		share = CHANNELS_PER_CORE_MIN;
-		if (p->core == 0)
-			log_note("rdma.channels %d is raised to %d a core, %d in all", p->conf->channels,
-				 share, share * p->core_nr);
+		if (ch->core == 0 && !late)
+			log_note("rdma.channels %d is raised to %d a core, %d in all", ch->channels, share,
+				 share * ch->core_nr);
 	}
 	spares = share / 8;
 	cr->lease_max = share;
-	rdma_ep_limits(cr->ops, cr->rail, p->pieces_max, &cr->limits);
-	cr->cq_depth = p->conf->cq_depth;
+	rdma_ep_limits(cr->ops, cr->rail, ch->pieces_max, &cr->limits);
+	cr->cq_depth = ch->cq_depth;
 	if (cr->cq_depth && cr->cq_depth < (share + spares) * cr->limits.send_depth) {
 		log_error("rdma.cq_depth %d is less than %d channels with %d work requests each need: %d",
 			  cr->cq_depth, share + spares, cr->limits.send_depth,
@@ -164,7 +172,7 @@ rail_init(struct chan *ch, struct chan_rail *cr, const struct chan_params *p, in
 	if (!cr->ep)
 		return -ENOMEM;
 	cr->ep_nr = share + spares;
-	r = rdma_cq_new(cr->ops, cr->rail, rail_cq_depth(cr), ch->core, &cr->cq);
+	r = late ? -ENODEV : rdma_cq_new(cr->ops, cr->rail, rail_cq_depth(cr), ch->core, &cr->cq);
 	cr->ep_nr = 0;
 	/* A device that died since it was opened (registering buffers takes its time) is opened anew, and
 	 * that is when its queue is made. */
@@ -184,18 +192,31 @@ rail_init(struct chan *ch, struct chan_rail *cr, const struct chan_params *p, in
 
 /* Adds the rail's transports that serve any token, each with channels of its own. */
 static int
-rail_add(struct chan *ch, const struct chan_params *p, int nr)
+rail_add(struct chan *ch, int nr, bool late)
 {
 	const struct rdma_ep_ops *ops;
 	int r = 0;
 
-	for (int i = 0; r == 0 && (ops = rdma_rail_transport(rdma_rail(p->rdma, nr), i)); i++) {
+	for (int i = 0; r == 0 && (ops = rdma_rail_transport(rdma_rail(ch->rdma, nr), i)); i++) {
 		if (!ops->families)
 			continue;
 		check(ch->rail_nr < CHAN_FDS_MAX);
-		r = rail_init(ch, &ch->rail[ch->rail_nr], p, nr, ops);
+		r = rail_init(ch, &ch->rail[ch->rail_nr], nr, ops, late);
 		ch->rail_nr++;
 	}
+	return r;
+}
+
+/* Adds those that have come since the last time; 0 or -errno. */
+static int
+rails_add(struct chan *ch, bool late)
+{
+	int r = 0;
+
+	while (r == 0 && ch->rails_seen < rdma_rail_nr(ch->rdma))
+		r = rail_add(ch, ch->rails_seen++, late);
+	if (ch->rails_seen > 0)
+		ch->mode = CHAN_MODE_ON;
 	return r;
 }
 
@@ -213,6 +234,9 @@ chan_new(const struct chan_params *params, struct chan **ret_chan)
 	ch->mb = params->mb;
 	ch->timers = params->timers;
 	ch->core = params->core;
+	ch->core_nr = params->core_nr;
+	ch->channels = params->conf->channels;
+	ch->cq_depth = params->conf->cq_depth;
 	ch->numa_node = params->numa_node;
 	ch->turn = (unsigned)params->core;
 	ch->reset_on_failure = params->conf->qp_reset_on_failure;
@@ -234,9 +258,7 @@ chan_new(const struct chan_params *params, struct chan **ret_chan)
 		return r;
 	}
 	r = -ENOMEM;
-	ch->mode = params->conf->mode == RDMA_NONE            ? CHAN_MODE_NONE
-		   : !ch->rdma || rdma_rail_nr(ch->rdma) == 0 ? CHAN_MODE_NO_DEVICE
-							      : CHAN_MODE_ON;
+	ch->mode = params->conf->mode == RDMA_NONE ? CHAN_MODE_NONE : CHAN_MODE_NO_DEVICE;
 	ch->wakeup = calloc(1, sizeof *ch->wakeup);
 	ch->waits = calloc((size_t)wait_nr, sizeof *ch->waits);
 	ch->region_map = calloc((size_t)params->region_nr + 1, sizeof *ch->region_map);
@@ -250,15 +272,12 @@ chan_new(const struct chan_params *params, struct chan **ret_chan)
 		       (size_t)params->region_nr * sizeof *ch->region_map);
 	for (int i = 0; i < wait_nr; i++)
 		list_push_tail(&ch->waits_free, &ch->waits[i].link);
-	if (ch->mode == CHAN_MODE_ON) {
-		int nr = rdma_rail_nr(ch->rdma);
-
-		ch->rail = calloc((size_t)nr * RDMA_TRANSPORTS_MAX, sizeof *ch->rail);
+	if (ch->mode != CHAN_MODE_NONE && ch->rdma) {
+		/* Where they are they stay, and more may come. */
+		ch->rail = calloc(CHAN_FDS_MAX, sizeof *ch->rail);
 		if (!ch->rail)
 			goto fail;
-		r = 0;
-		for (int i = 0; r == 0 && i < nr; i++)
-			r = rail_add(ch, params, i);
+		r = rails_add(ch, false);
 		if (r < 0)
 			goto fail;
 		ch->watch.changed = on_rails_changed;

@@ -41,6 +41,8 @@ struct lease;
  *   '--------------------- CREATING -----------------> BROKEN
  *                              ^------ 1 s, or the rail is up --'
  *
+ * FREE goes to RESETTING where the rail's MTU, P_Key or source address has changed, and so does what is put then.
+ *
  * CONNECTING: where the transport connects an endpoint to its target before it takes work
  * (rdma_ep_connects()); DC does not.
  *
@@ -165,8 +167,10 @@ struct chan {
 	int region_nr;
 	struct chan_rail *rail;
 	int rail_nr;
-	int core, numa_node;
-	unsigned turn; /* whose among equal rails */
+	int rails_seen; /* of rdma/'s */
+	int core, core_nr, numa_node;
+	int channels, cq_depth; /* as configured */
+	unsigned turn;          /* whose among equal rails */
 	void (*watch_fd)(void *cookie, int fd);
 	bool (*unwatch_fd)(void *cookie, int fd);
 	void *fd_cookie;
@@ -284,6 +288,8 @@ void ep_create_failed(struct chan_ep *ep, int r);
 /* Creates at once what could not be created while the rail was not up, which need not wait for its second to
  * pass: a decline now would be one too many (protocol.md 4.7). */
 void eps_retry(struct chan_rail *cr);
+/* Resets one that is free, where what it was connected with has changed. */
+void ep_follow_path(struct chan_ep *ep);
 /* Replaces one whose queue pair is gone, as the device says. */
 void ep_replace(struct chan_ep *ep);
 /* Destroys it, or tries once more. */

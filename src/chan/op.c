@@ -293,6 +293,8 @@ dispatch(struct chan_rail *cr, const struct rdma_completion *c, struct tally *t)
 		*(op->is_write ? &t->write_ops : &t->read_ops) += 1;
 	} else {
 		log_bad(op, ep, c);
+		if (c->status == WCS_RETRY_EXC || c->status == WCS_REM_OP)
+			rdma_rail_suspect(cr->rail);
 		if (c->status == WCS_RETRY_EXC)
 			rdma_target_forget(cr->rail, &lease_of(op->lease)->target); /* item 31 */
 	}

@@ -288,13 +288,22 @@ ep_to_pool(struct chan_ep *ep)
 		ep_step_destroy(ep);
 		return;
 	}
-	if (ep->connected) {
+	if (ep->connected || ep->rdma->path != rdma_rail_path(ep->cr->rail)) {
 		reset(ep);
 		return;
 	}
 	ep_set_state(ep, EP_FREE);
 	list_push_head(&ep->cr->free, &ep->free); /* the one used last is warm */
 	lease_grant_waiting(ep->cr);
+}
+
+void
+ep_follow_path(struct chan_ep *ep)
+{
+	if (ep->state != EP_FREE || ep->rdma->path == rdma_rail_path(ep->cr->rail))
+		return;
+	list_del(&ep->free);
+	reset(ep);
 }
 
 void

@@ -90,17 +90,22 @@ struct port {
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_srq *srq;
-	uint8_t port_num, gid_index;
-	bool is_ethernet;
+	uint8_t port_num;
+	bool is_ethernet, has_wish;
+	uint8_t wish[16]; /* the address that was asked for */
+	/* What tokens say: g->lock.  Read anew after a transfer failed. */
 	uint16_t lid;
-	int mtu; /* enum ibv_mtu */
+	uint8_t gid[16];
+	_Atomic uint8_t gid_index;
+	_Atomic unsigned changes; /* how many times that was another */
+	int mtu;                  /* enum ibv_mtu */
 	uint8_t traffic_class, service_level;
 	uint16_t pkey_index;
-	uint8_t gid[16];
 	uint64_t dc_key;
 	struct target
 		*shared; /* the target that tokens of gantry_token_get() name; lives as long as the port */
-	struct target *free; /* idle ones, for puts and gets; g->lock */
+	struct target *free;    /* idle ones, for puts and gets; g->lock */
+	struct target *retired; /* shared ones from before its address changed; g->lock */
 };
 
 /* A DC target.  A put or get has one of its own, so that destroying it ends every access of that call, and
@@ -108,6 +113,7 @@ struct port {
 struct target {
 	struct ibv_qp *qp;
 	uint32_t dctn;
+	unsigned changes; /* of its port, when it was made */
 	uint64_t made_ns; /* clock_ns() */
 	struct target *next;
 };
@@ -116,6 +122,13 @@ struct target {
  * -ENODEV. */
 int ports_open(const struct config *c, struct port *ports, int *ret_nr, char *why, size_t why_len);
 void port_close(struct port *p);
+/* The address of a port, as tokens have it. */
+struct address {
+	uint8_t gid[16], gid_index;
+	uint16_t lid;
+};
+/* Reads the port's address anew.  False: it has none now. */
+bool port_address(const struct port *p, struct address *ret);
 struct target *target_new(struct port *p);
 /* Destroys a target.  0, or -errno: it may still be reached then. */
 int target_free(struct target *t);
@@ -243,6 +256,10 @@ struct port *port_choose(struct gantry *g, const struct region *r, uint64_t serv
 bool port_avoid(struct gantry *g, const struct port *p, const struct region *r, uint64_t server);
 
 /* ---- DC targets between calls: targets.c ---- */
+
+/* Reads the address of a port anew, after something failed that named it.  True: it was another, and what is made from
+ * now on names the new one. */
+bool port_reread(struct gantry *g, struct port *p);
 
 /* Makes what the functions below need.  0 or -errno. */
 int targets_init(struct gantry *g);

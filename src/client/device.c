@@ -98,6 +98,23 @@ port_gid(struct ibv_context *ctx, unsigned port_num, const uint8_t *want, uint8_
 	return best > 0;
 }
 
+static bool
+address_of(const struct port *p, struct address *ret)
+{
+	return port_gid(p->ctx, p->port_num, p->has_wish ? p->wish : NULL, &ret->gid_index, ret->gid);
+}
+
+bool
+port_address(const struct port *p, struct address *ret)
+{
+	struct ibv_port_attr attr;
+
+	if (ibv_query_port(p->ctx, p->port_num, &attr) != 0 || !address_of(p, ret))
+		return false;
+	ret->lid = p->is_ethernet ? 0 : attr.lid;
+	return true;
+}
+
 struct target *
 target_new(struct port *p)
 {
@@ -120,14 +137,16 @@ target_new(struct port *p)
 				   .ah_attr = { .is_global = 1,
 						.port_num = p->port_num,
 						.sl = p->service_level,
-						.grh = { .sgid_index = p->gid_index,
-							 .hop_limit = HOP_LIMIT,
+						.grh = { .hop_limit = HOP_LIMIT,
 							 .traffic_class = p->traffic_class } } };
 	struct target *t = calloc(1, sizeof *t);
 	int r;
 
 	if (!t)
 		return NULL;
+	/* Before the address is read, so that one made while it changes is an old one. */
+	t->changes = p->changes;
+	rtr.ah_attr.grh.sgid_index = p->gid_index;
 	t->qp = mlx5dv_create_qp(p->ctx, &qa, &dv);
 	if (!t->qp)
 		goto fail;
@@ -162,6 +181,12 @@ void
 port_close(struct port *p)
 {
 	target_free(p->shared);
+	while (p->retired) {
+		struct target *t = p->retired;
+
+		p->retired = t->next;
+		target_free(t);
+	}
 	if (p->srq)
 		ibv_destroy_srq(p->srq);
 	if (p->cq)
@@ -193,9 +218,14 @@ port_open(struct ibv_device *dev, unsigned port_num, const struct wish *w, const
 {
 	struct ibv_srq_init_attr sa = { .attr = { .max_wr = 1, .max_sge = 1 } };
 	struct ibv_port_attr attr;
+	struct address address;
 	const char *why = NULL;
 
-	*p = (struct port){ .port_num = (uint8_t)port_num, .dc_key = c->dc_key };
+	*p = (struct port){ .port_num = (uint8_t)port_num,
+			    .dc_key = c->dc_key,
+			    .has_wish = w && w->is_address };
+	if (p->has_wish)
+		memcpy(p->wish, w->gid, sizeof p->wish);
 	snprintf(p->name, sizeof p->name, "%s:%u", ibv_get_device_name(dev), port_num);
 	p->ctx = ibv_open_device(dev);
 	if (!p->ctx)
@@ -204,12 +234,14 @@ port_open(struct ibv_device *dev, unsigned port_num, const struct wish *w, const
 		why = "does not answer";
 	else if (attr.state != IBV_PORT_ACTIVE)
 		why = "is not active";
-	else if (!port_gid(p->ctx, port_num, w && w->is_address ? w->gid : NULL, &p->gid_index, p->gid))
+	else if (!address_of(p, &address))
 		why = "has no such address";
 	if (why)
 		goto out;
 	p->is_ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 	p->lid = p->is_ethernet ? 0 : attr.lid;
+	p->gid_index = address.gid_index;
+	memcpy(p->gid, address.gid, sizeof p->gid);
 	if (c->pkey_index >= attr.pkey_tbl_len) {
 		why = "has no such row in its table of partitions (rdma_pkey_index)";
 		goto out;
@@ -224,7 +256,9 @@ port_open(struct ibv_device *dev, unsigned port_num, const struct wish *w, const
 	}
 	p->shared = target_new(p);
 	if (!p->shared)
-		why = "cannot do DC (dynamically connected) transport";
+		why = errno == EOPNOTSUPP
+			      ? "makes no DC targets (a bonded port needs firmware that has lag_dct)"
+			      : "cannot do DC (dynamically connected) transport";
 out:
 	if (why)
 		port_close(p);

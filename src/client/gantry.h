@@ -73,7 +73,8 @@ struct gantry_options {
 	/*
 	 * Local ports, separated by commas: device names ("mlx5_0", "mlx5_0:1" with a port) or addresses
 	 * ("10.0.0.5").  "auto" is every active port that can do DC.  NULL or empty: rdma_dev_addr_list of
-	 * the configuration file, else auto.  With several ports, tokens take turns.
+	 * the configuration file, else auto.  With several ports, tokens take turns.  The address of a port is read
+	 * anew after a transfer failed: it may be another by then.
 	 */
 	const char *device;
 	/* DC key, any base with prefix ("0xffeeddcc").  NULL: rdma_dc_key of the configuration file, else

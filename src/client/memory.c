@@ -329,6 +329,7 @@ gantry_deregister(struct gantry *g, void *ptr)
 	return e < 0 ? e : region_free(g, found);
 }
 
+/* Writes a token; t: NULL for the port's shared target. */
 static int
 mint(struct gantry *g, const struct region *r, const struct port *p, const struct target *t, const void *ptr,
      size_t size, char text[TOKEN_DC_LEN + 1])
@@ -336,8 +337,6 @@ mint(struct gantry *g, const struct region *r, const struct port *p, const struc
 	struct token tok = { .kind = TOKEN_DC,
 			     .addr = (uintptr_t)ptr, /* the offset is in it: item 113 */
 			     .size = size,
-			     .lid = p->lid,
-			     .dctn = t->dctn,
 			     .have_gid = true };
 
 	pthread_mutex_lock(&g->lock);
@@ -345,10 +344,12 @@ mint(struct gantry *g, const struct region *r, const struct port *p, const struc
 
 	if (mr)
 		tok.rkey = mr->rkey;
+	tok.dctn = t ? t->dctn : p->shared->dctn;
+	tok.lid = p->lid;
+	memcpy(tok.gid, p->gid, sizeof tok.gid);
 	pthread_mutex_unlock(&g->lock);
 	if (!mr)
 		return -ENODEV;
-	memcpy(tok.gid, p->gid, sizeof tok.gid);
 	return token_format(&tok, text);
 }
 
@@ -380,7 +381,7 @@ token_new(struct gantry *g, const void *ptr, size_t size, size_t offset, enum ga
 	else if (!m || !p)
 		e = m ? -ENODEV : -ENOMEM;
 	else
-		e = mint(g, r, p, p->shared, (const char *)ptr + offset, size, m->text);
+		e = mint(g, r, p, NULL, (const char *)ptr + offset, size, m->text);
 	if (e < 0) {
 		region_put(g, r);
 		free(m);

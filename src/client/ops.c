@@ -54,6 +54,9 @@ one_piece(struct gantry *g, const struct op_handle *h, char *base, size_t size, 
 		return n;
 	n = op == GANTRY_OP_GET ? g->ops.get(h, ptr, size, obj_offset, &info)
 				: g->ops.put(h, ptr, size, obj_offset, &info);
+	/* Whatever it was, the next token shall not name an address that is gone. */
+	for (int i = 0; n < 0 && i < g->port_nr; i++)
+		port_reread(g, &g->port[i]);
 	/* The text stays for a while: programs keep the pointer and use it after the callback (item 115). */
 	return n < 0 ? -ECANCELED : n > (ssize_t)size ? -EPROTO : n;
 }

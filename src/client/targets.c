@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -208,7 +209,7 @@ target_give(struct gantry *g, struct port *p, struct target *t)
 
 	if (!is_old(g, t, clock_ns())) {
 		pthread_mutex_lock(&g->lock);
-		is_kept = has_reaper(g);
+		is_kept = t->changes == p->changes && has_reaper(g);
 		if (is_kept)
 			push(&p->free, t);
 		if (is_kept && g->reaper_waits)
@@ -216,4 +217,46 @@ target_give(struct gantry *g, struct port *p, struct target *t)
 		pthread_mutex_unlock(&g->lock);
 	}
 	return is_kept ? 0 : target_free(t);
+}
+
+/* ---- addresses ---- */
+
+static bool
+is_address(const struct port *p, const struct address *a)
+{
+	return p->gid_index == a->gid_index && p->lid == a->lid && !memcmp(p->gid, a->gid, sizeof p->gid);
+}
+
+bool
+port_reread(struct gantry *g, struct port *p)
+{
+	struct target *old = NULL, *shared;
+	struct address now;
+	bool is_same;
+
+	if (!port_address(p, &now))
+		return false;
+	pthread_mutex_lock(&g->lock);
+	is_same = is_address(p, &now);
+	if (!is_same) {
+		memcpy(p->gid, now.gid, sizeof p->gid);
+		p->lid = now.lid;
+		p->gid_index = now.gid_index;
+		p->changes++;
+		old = p->free;
+		p->free = NULL;
+	}
+	pthread_mutex_unlock(&g->lock);
+	if (is_same)
+		return false;
+	destroy(g, old);
+	/* Tokens that the program has keep theirs: the address may come back. */
+	shared = target_new(p);
+	if (shared) {
+		pthread_mutex_lock(&g->lock);
+		push(&p->retired, p->shared);
+		p->shared = shared;
+		pthread_mutex_unlock(&g->lock);
+	}
+	return true;
 }

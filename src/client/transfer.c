@@ -286,6 +286,7 @@ tokened(struct call *c, bool is_put, enum verdict *ret_v, bool *ret_another)
 	struct exchange x = call_exchange(c, is_put ? METHOD_PUT : METHOD_GET);
 	uint64_t server = server_of(c->url);
 	struct window w;
+	struct port *port;
 	char why[160] = "";
 	const char *sentence = why;
 	int e = window_open(c->g, server, &c->memory, is_put, &w, why, sizeof why), closed;
@@ -315,9 +316,16 @@ tokened(struct call *c, bool is_put, enum verdict *ret_v, bool *ret_another)
 	}
 	e = run(c, &x);
 	*ret_v = e < 0 ? VERDICT_ERROR : judge(c, is_put, &sentence);
-	*ret_another = *ret_v == VERDICT_DECLINED && is_unreachable(&c->r) &&
-		       port_avoid(c->g, w.port, c->memory.region, server);
+	port = w.port;
 	closed = window_close(&w, e == 0 && vouched(c, *ret_v));
+	*ret_another = false;
+	if (*ret_v == VERDICT_FAILED || (*ret_v == VERDICT_DECLINED && is_unreachable(&c->r))) {
+		/* The token may have named an address that is gone: then the next one does better. */
+		if (port_reread(c->g, port))
+			*ret_v = VERDICT_FAILED;
+		else if (*ret_v == VERDICT_DECLINED)
+			*ret_another = port_avoid(c->g, port, c->memory.region, server);
+	}
 	if (closed < 0) {
 		call_say(c, "the memory could not be taken back from the NIC: do not reuse it");
 		return closed;

@@ -145,6 +145,7 @@ extent_stop(struct store *store)
 	helper_stop(&st->vol->helper);
 	if (ring_new(&(struct ring_params){ .entries = 64 }, &r) == 0) {
 		vol_last_stamp(st->vol, r);
+		disk_release(&st->vol->disk, r);
 		ring_free(r);
 	}
 	extent_free(st);

@@ -99,6 +99,7 @@ extent_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie
 		       f.vol->disk.path, (unsigned long long)f.objects, (unsigned long long)f.bytes,
 		       (unsigned long long)f.bad, (unsigned long long)rep.cut_records);
 		bad = f.bad;
+		disk_release(&st->vol->disk, r);
 	}
 	extent_free(st);
 	ring_free(r);

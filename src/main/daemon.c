@@ -280,7 +280,7 @@ start(struct daemon *d)
 	r = rdma_open(&d->conf->rdma, &d->rdma, err, sizeof err);
 	if (r < 0) {
 		log_event(LOG_EV_START_FAILED, LOG_ERROR, "RDMA: %s", err[0] ? err : strerror(-r));
-		return r == -ENODEV ? EXIT_MISSING : EXIT_RUNTIME;
+		return r == -EINVAL ? EXIT_CONFIG : EXIT_RUNTIME;
 	}
 	warn_about(d->conf, d->rdma, d->keys);
 	r = start_admin(d);

@@ -157,7 +157,8 @@ options_help(FILE *out)
 	      "  -V, --version\n"
 	      "  -h, --help\n"
 	      "\n"
-	      "Exit status: 0 good, 1 failed while running, 2 usage, 69 a listener or device is missing,\n"
+	      "Exit status: 0 good, 1 failed while running, 2 usage, 69 a listener or device is missing or "
+	      "in use,\n"
 	      "74 the store is damaged or foreign, 78 bad configuration.\n"
 	      "Manual: gantryd(8), gantryd.yaml(5).\n",
 	      out);
@@ -173,6 +174,7 @@ exit_of_store(int error)
 	case ENXIO:
 	case ENODEV:
 	case ENOTDIR:
+	case EBUSY: /* there, but somebody else has it */
 		return EXIT_MISSING;
 	case EINVAL:
 	case EACCES:
@@ -180,8 +182,7 @@ exit_of_store(int error)
 	case EROFS:
 	case EOPNOTSUPP:
 		return EXIT_CONFIG;
-	/* Somebody else has it still, or the machine is short of something just now. */
-	case EBUSY:
+	/* The machine is short of something just now. */
 	case EAGAIN:
 	case EINTR:
 	case ENOMEM:

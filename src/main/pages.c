@@ -96,6 +96,7 @@ static void
 health(void *cookie, struct admin_reasons *r)
 {
 	struct daemon *d = cookie;
+	char missing[256];
 
 	for (int i = 0; i < unit_nr(d); i++) {
 		struct store_unit_info info;
@@ -106,6 +107,8 @@ health(void *cookie, struct admin_reasons *r)
 		else if (info.reason[0])
 			admin_reason(r, "disk %d: %s", i, info.reason);
 	}
+	if (d->rdma && rdma_missing(d->rdma, missing, sizeof missing))
+		admin_reason(r, "%s", missing);
 	for (int i = 0; i < rail_nr(d); i++) {
 		struct rdma_rail_info info;
 
@@ -132,6 +135,7 @@ rail_metrics(struct daemon *d, int i, struct stats_out *out)
 	rdma_rail_get_info(rail, &info);
 	snprintf(name, sizeof name, "%s:%d", info.device, info.port);
 	stats_emit(out, M_RAIL_UP, info.state == RAIL_UP, name, NULL);
+	stats_emit(out, M_RAIL_MISSED, info.state != RAIL_UP && !info.spare, name, NULL);
 	for (int s = 0; s < WCS_NR; s++)
 		stats_emit(out, M_RDMA_COMPLETIONS, atomic_load(&st->status[s]), name, rdma_status_name[s],
 			   NULL);
@@ -142,6 +146,7 @@ rail_metrics(struct daemon *d, int i, struct stats_out *out)
 	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->eps_free), name, "free", NULL);
 	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->eps_leased), name, "leased", NULL);
 	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->eps_recovering), name, "recovering", NULL);
+	stats_emit(out, M_DCI, (uint64_t)atomic_load(&st->eps_unusable), name, "unusable", NULL);
 	stats_emit(out, M_DCI_RESETS, atomic_load(&st->ep_resets), name, NULL);
 	stats_emit(out, M_DCI_RECREATED, atomic_load(&st->ep_recreated), name, NULL);
 	stats_emit(out, M_RDMA_REOPENS, atomic_load(&st->reopens), name, NULL);
@@ -334,6 +339,7 @@ static void
 metrics(void *cookie, struct stats_out *out)
 {
 	struct daemon *d = cookie;
+	char missing[256];
 
 	core_metrics(d, out);
 	for (int l = 0; l < LOG_LEVEL_NR; l++)
@@ -346,6 +352,7 @@ metrics(void *cookie, struct stats_out *out)
 		   NULL);
 	scrub_metrics(d, out);
 	replay_metrics(d, out);
+	stats_emit(out, M_RDMA_MISSING, d->rdma && rdma_missing(d->rdma, missing, sizeof missing), NULL);
 	for (int i = 0; i < rail_nr(d); i++)
 		rail_metrics(d, i, out);
 	for (int i = 0; i < unit_nr(d); i++)

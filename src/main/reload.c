@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "core/core.h"
 #include "http/tls.h"
+#include "rdma/rdma.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -313,6 +314,9 @@ daemon_reload(struct daemon *d, FILE *out)
 		status = run(&r, out);
 	else
 		fputs("{\"error\":\"out of memory\"}", out);
+	/* Whoever has loaded a driver need not wait for the next look. */
+	if (d->rdma)
+		rdma_look(d->rdma);
 	sd_notifyf(0, "READY=1\nSTATUS=Serving%s",
 		   status == 200 ? "" : "; the last reload failed: see the log");
 	if (r.changed)

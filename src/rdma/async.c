@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define CHECK_AGAIN_MS 1000
+#define READ_AGAIN_MS 60000 /* of RoCE nobody says that the MTU has changed */
 #define BUSY_MS 5
 
 static void
@@ -108,11 +109,44 @@ check_rail(struct rdma_rail *rail)
 	return CHECK_AGAIN_MS;
 }
 
-/* In how many ms again; -1: all is well. */
+static bool
+is_due(uint64_t since_ns, unsigned ms)
+{
+	return clock_ns() - since_ns >= ms * NS_PER_MS;
+}
+
+/* Reads the ports that are up once a minute, and sooner those that look as if they had changed. */
+static int
+read_again(struct rdma *rd)
+{
+	bool all = is_due(rd->async.read_ns, READ_AGAIN_MS);
+	int ms = READ_AGAIN_MS;
+
+	all |= atomic_exchange(&rd->async.read_now, false);
+	if (all)
+		rd->async.read_ns = clock_ns();
+	for (int i = 0; i < rd->rail_nr; i++) {
+		struct rdma_rail *rail = rd->rail[i];
+		bool suspect = atomic_load(&rail->suspect);
+
+		if (suspect && !all && !is_due(rail->suspect_ns, CHECK_AGAIN_MS)) {
+			ms = CHECK_AGAIN_MS;
+			continue;
+		}
+		if (!(suspect || all) || rdma_rail_state(rail) != RAIL_UP)
+			continue;
+		atomic_store(&rail->suspect, false);
+		rail->suspect_ns = clock_ns();
+		rail_reread(rail);
+	}
+	return ms;
+}
+
+/* In how many ms again. */
 static int
 check_all(struct rdma *rd)
 {
-	int ms = -1;
+	int ms = read_again(rd);
 
 	for (int i = 0; i < rd->rail_nr; i++)
 		ms = sooner(ms, check_rail(rd->rail[i]));
@@ -134,17 +168,17 @@ async_main(void *arg)
 	uint64_t taken;
 
 	for (int ms = CHECK_AGAIN_MS;;) {
+		int dev_nr = rd->dev_nr, n; /* more may come meanwhile */
 		bool busy = false;
-		int n;
 
-		for (int i = 0; i < rd->dev_nr; i++)
+		for (int i = 0; i < dev_nr; i++)
 			p[FIRST + i] = (struct pollfd){ .fd = rd->dev[i]->async_fd, .events = POLLIN };
-		n = poll(p, (nfds_t)(FIRST + rd->dev_nr), ms);
+		n = poll(p, (nfds_t)(FIRST + dev_nr), ms);
 		if (p[STOP].revents)
 			return NULL;
 		if (n > 0 && p[WAKE].revents && read(rd->async.wake_fd, &taken, sizeof taken) < 0)
 			log_debug("the async helper was woken by nobody");
-		for (int i = 0; n > 0 && i < rd->dev_nr; i++) {
+		for (int i = 0; n > 0 && i < dev_nr; i++) {
 			struct rdma_device *dev = rd->dev[i];
 
 			if (p[FIRST + i].revents & POLLIN) {
@@ -163,20 +197,19 @@ async_main(void *arg)
 }
 
 int
-async_start(struct rdma *rd)
+async_init(struct rdma *rd)
 {
-	int r;
-
 	rd->async.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rd->async.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (rd->async.stop_fd < 0 || rd->async.wake_fd < 0)
 		return -errno;
-	for (int i = 0; i < rd->dev_nr; i++) {
-		r = fd_nonblock(rd->dev[i]->async_fd);
-		if (r < 0)
-			return r;
-	}
-	r = thread_start(&rd->async.thread, "gantry-rdma", async_main, rd);
+	return 0;
+}
+
+int
+async_start(struct rdma *rd)
+{
+	int r = thread_start(&rd->async.thread, "gantry-rdma", async_main, rd);
 	rd->async.started = r == 0;
 	return r;
 }

@@ -73,6 +73,7 @@ to_rtr(struct dci *dci)
 	/* The target comes with each work request; what stands here is the port, the level and the source's
 	 * index. */
 	pthread_rwlock_rdlock(lock);
+	dci->base.path = atomic_load(&rail->path);
 	mtu = mtu_bytes(rail->port_attr.active_mtu);
 	if (rail->is_ethernet) {
 		attr.ah_attr.is_global = 1;

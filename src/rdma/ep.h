@@ -50,6 +50,13 @@ unsigned rdma_rail_context(const struct rdma_rail *rail);
  * last.  The rail is LOST meanwhile.  Any thread. */
 void rdma_rail_stuck(struct rdma_rail *rail, int by);
 
+/* Counts the changes of what an endpoint is connected with (MTU, P_Key, the source's GID): one that has an older number serves on,
+ * and is reset as soon as it is free.  Any thread. */
+unsigned rdma_rail_path(const struct rdma_rail *rail);
+
+/* Has the rail's port read again, because a transfer ended as if something about it had changed.  Any thread. */
+void rdma_rail_suspect(struct rdma_rail *rail);
+
 /* Gives the rail's device up, because a completion queue of it cannot be trusted any more (overrun, or a poll
  * that fails): it is opened anew.  Any thread. */
 void rdma_rail_broken(struct rdma_rail *rail, const char *why);
@@ -149,6 +156,8 @@ struct rdma_cq_ops {
 struct rdma_ep {
 	const struct rdma_ep_ops *ops;
 	struct rdma_rail *rail;
+	unsigned
+		path; /* rdma_rail_path() when it was made or reset last; the helper's while that is being done */
 };
 
 struct rdma_ep_limits {

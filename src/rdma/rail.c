@@ -17,6 +17,7 @@
 #include "base/check.h"
 #include "base/log.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <stdlib.h>
@@ -76,11 +77,15 @@ read_prefixes(struct if_prefix *ret, int max)
 static bool
 is_wanted(const struct rdma_rail *rail, const uint8_t gid[16])
 {
-	for (int i = 0; i < rail->only_nr; i++) {
-		if (memcmp(rail->only[i], gid, 16) == 0)
-			return true;
-	}
-	return rail->only_nr == 0;
+	pthread_rwlock_t *lock = &rail->rd->table_lock;
+	bool is;
+
+	pthread_rwlock_rdlock(lock);
+	is = rail->only_nr == 0;
+	for (int i = 0; i < rail->only_nr; i++)
+		is |= memcmp(rail->only[i], gid, 16) == 0;
+	pthread_rwlock_unlock(lock);
+	return is;
 }
 
 static void
@@ -128,13 +133,47 @@ read_gids(const struct rdma_rail *rail, const struct rdma_context *c, struct rai
 	free(p);
 }
 
+/* Is that another path than endpoints were connected for?  Under table_lock. */
+static bool
+is_other_path(const struct rdma_rail *rail, const struct rail_view *view, const struct ibv_port_attr *attr,
+	      uint16_t pkey)
+{
+	const struct rail_gid *was = &rail->view.gid[0], *is = &view->gid[0];
+
+	if (!rail->rd->conf.path_mtu && rail->port_attr.active_mtu != attr->active_mtu)
+		return true;
+	return rail->pkey != pkey ||
+	       (view->is_ethernet && (was->index != is->index || memcmp(was->raw, is->raw, 16) != 0));
+}
+
+/* Under table_lock. */
+static void
+take_over(struct rdma_rail *rail, const struct rail_view *view, const struct ibv_port_attr *attr,
+	  uint16_t pkey)
+{
+	if (rail->is_read && is_other_path(rail, view, attr, pkey)) {
+		atomic_fetch_add(&rail->path, 1);
+		log_note("rail %s:%d: MTU, P_Key or source address has changed (MTU %d, P_Key %04x): "
+			 "initiators are connected anew",
+			 rail->dev->name, rail->port, mtu_bytes(attr->active_mtu), pkey);
+	}
+	rail->is_read = true;
+	rail->view = *view;
+	rail->port_attr = *attr;
+	rail->pkey = pkey;
+}
+
 bool
-rail_refresh(struct rdma_rail *rail)
+rail_refresh(struct rdma_rail *rail, bool *ret_changed)
 {
 	struct rdma_context *c = context_get(rail->dev);
 	struct ibv_port_attr attr;
 	struct rail_view *view;
+	__be16 pkey = 0;
 	int r = c ? ibv_query_port(c->ctx, rail->port, &attr) : ENODEV;
+
+	if (ret_changed)
+		*ret_changed = false;
 
 	if (r) {
 		log_debug("%s:%d cannot be queried: %s", rail->dev->name, rail->port, strerror(r));
@@ -150,13 +189,19 @@ rail_refresh(struct rdma_rail *rail)
 	view->is_ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
 	view->port = rail->port;
 	view->lid = attr.lid;
+	pthread_rwlock_rdlock(&rail->rd->table_lock);
 	view->ip_nr = rail->ip_nr;
 	memcpy(view->ip, rail->ip, sizeof view->ip);
+	pthread_rwlock_unlock(&rail->rd->table_lock);
 	read_gids(rail, c, view);
+	if (ibv_query_pkey(c->ctx, rail->port, rail->rd->conf.pkey_index, &pkey))
+		pkey = 0;
 	context_put(c);
 	pthread_rwlock_wrlock(&rail->rd->table_lock);
-	rail->view = *view;
-	rail->port_attr = attr;
+	if (ret_changed)
+		*ret_changed = is_other_path(rail, view, &attr, ntohs(pkey)) ||
+			       memcmp(&rail->view, view, sizeof *view) != 0;
+	take_over(rail, view, &attr, ntohs(pkey));
 	pthread_rwlock_unlock(&rail->rd->table_lock);
 	free(view);
 	return true;
@@ -309,18 +354,47 @@ void
 device_refresh(struct rdma_device *dev, int port)
 {
 	struct rdma *rd = dev->rd;
+	bool news = false;
 
 	for (int i = 0; i < rd->rail_nr; i++) {
 		struct rdma_rail *rail = rd->rail[i];
-		bool answers;
+		bool answers, changed;
 
 		if (rail->dev != dev || (port && rail->port != port))
 			continue;
-		answers = rail_refresh(rail);
+		answers = rail_refresh(rail, &changed);
+		news |= changed;
 		ah_cache_forget_all(rail);
 		rail_set_port(rail, answers && rail->port_attr.state == IBV_PORT_ACTIVE);
 	}
 	trust_refresh(rd);
+	if (news)
+		watches_notify(rd);
+}
+
+void
+rail_reread(struct rdma_rail *rail)
+{
+	bool changed, answers = rail_refresh(rail, &changed);
+
+	if (!answers || !changed)
+		return;
+	ah_cache_forget_all(rail);
+	trust_refresh(rail->rd);
+	watches_notify(rail->rd);
+}
+
+void
+rdma_rail_suspect(struct rdma_rail *rail)
+{
+	if (!atomic_exchange(&rail->suspect, true))
+		async_wake(rail->rd);
+}
+
+unsigned
+rdma_rail_path(const struct rdma_rail *rail)
+{
+	return atomic_load_explicit(&rail->path, memory_order_acquire);
 }
 
 bool

@@ -55,9 +55,14 @@ struct rdma_rail_info {
  * before any thread. */
 void rdma_prepare(void);
 
-/* Opens devices and rails.  0 (also with no rail at all, mode auto), or -ENODEV: a configured device is
- * missing (exit 69), the reason in err. */
+/* Opens devices and rails, and looks for more every 10 s: rails are added, and never taken away.  0 (also with no rail at all), or
+ * -errno, the reason in err. */
 int rdma_open(const struct conf_rdma *conf, struct rdma **ret_rdma, char *err, size_t err_len);
+/* Has it look for devices, and read the ports that it has, now.  Any thread. */
+void rdma_look(struct rdma *rd);
+/* Says what ought to be there and is not: a device that was named, or an adapter that cannot be opened while there is no rail.
+ * Any thread. */
+bool rdma_missing(struct rdma *rd, char *what, size_t cap);
 /* Closes everything, after every chan was freed.  NULL is fine. */
 void rdma_close(struct rdma *rd);
 

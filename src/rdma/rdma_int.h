@@ -94,7 +94,7 @@ int rail_routes(const struct rdma_rail *rail, const struct rdma_ah_key *key);
 /* ---- select.c: which devices the operator meant ---- */
 
 struct selector {
-	const char *text;
+	char text[64];
 	char device[64]; /* "" when it is an address */
 	int port;        /* 0: all */
 	bool is_address;
@@ -228,10 +228,15 @@ struct rdma_rail {
 	/* under rd->table_lock */
 	struct rail_view view;
 	struct ibv_port_attr port_attr;
+	uint16_t pkey;
+	bool is_read; /* once, at least */
 
 	/* written under rd->state_lock */
 	_Atomic int state;
 	_Atomic unsigned generation;
+	_Atomic unsigned path; /* under table_lock, to be written */
+	_Atomic bool suspect;
+	uint64_t suspect_ns; /* the async helper's: it was read again because of that */
 	bool port_up, broken;
 	bool was_up;          /* ever */
 	_Atomic bool refused; /* the log knows that initiators are */
@@ -257,13 +262,38 @@ struct rdma_region {
 	unsigned until[RDMA_RAILS_MAX]; /* GOING: the context of a device that has to be closed first */
 };
 
+/* See open.c and look.c. */
+#define UNUSED_MAX 64
+#define WHY_MISSING_BYTES 320
+struct rdma_look {
+	pthread_t thread;
+	bool started;
+	/* who looks alone */
+	struct selector sel[CONF_DEVICES_MAX]; /* rdma.devices */
+	bool found[CONF_DEVICES_MAX];
+	struct unused {
+		__be64 guid;
+		char name[64];
+		bool opened; /* it is, and serves nothing that we know */
+	} unused[UNUSED_MAX];
+	int unused_nr;
+	bool said_none; /* the log knows that there is no device */
+
+	pthread_mutex_t lock;
+	pthread_cond_t more;
+	bool asked, stop;
+	char missing[WHY_MISSING_BYTES]; /* what ought to be there; "": nothing more */
+};
+
 struct rdma {
 	struct conf_rdma
 		conf; /* a copy: the configuration may be reloaded; its strings are used while opening only */
+	/* They only grow: who reads the number may read as many. */
 	struct rdma_device *dev[RDMA_RAILS_MAX];
-	int dev_nr;
+	_Atomic int dev_nr;
 	struct rdma_rail *rail[RDMA_RAILS_MAX];
-	int rail_nr;
+	_Atomic int rail_nr;
+	struct rdma_look look;
 	pthread_rwlock_t table_lock; /* views and trust: read per request, written on port and GID events */
 	struct rdma_trust trust;
 	/* Held while regions are registered: with all devices by rdma_region_add(), with one that is opened
@@ -278,6 +308,8 @@ struct rdma {
 		pthread_t thread;
 		int stop_fd, wake_fd;
 		bool started;
+		_Atomic bool read_now; /* every port, and not at the end of the minute */
+		uint64_t read_ns;      /* when they were read last */
 	} async;
 };
 
@@ -367,8 +399,10 @@ bool context_is_given_up(const struct rdma_context *c);
 
 /* ---- rail.c ---- */
 
-/* Reads port and GID table again; false: the device does not answer. */
-bool rail_refresh(struct rdma_rail *rail);
+/* Reads port, P_Key and GID table again; false: the device does not answer.  *ret_changed (NULL: whatever): something has. */
+bool rail_refresh(struct rdma_rail *rail, bool *ret_changed);
+/* Reads them again without anybody having said that they changed, and forgets address handles only if they did. */
+void rail_reread(struct rdma_rail *rail);
 /* Returns how many READs an endpoint of the rail may have outstanding. */
 int rail_reads_max(const struct rdma_rail *rail);
 /* Reads ports (0: all) and GID tables of the device again, and forgets its address handles. */
@@ -393,8 +427,23 @@ enum ibv_mtu mtu_enum(int bytes);
 
 struct ah_params rail_ah_params(const struct rdma_rail *rail);
 
+/* ---- open.c ---- */
+
+/* Looks for devices, and makes rails of those that nobody has seen: 0 or -errno, and nothing has changed. */
+int rdma_look_once(struct rdma *rd);
+
+/* ---- look.c ---- */
+
+void look_init(struct rdma *rd);
+int look_start(struct rdma *rd);
+void look_stop(struct rdma *rd);
+/* Notes what ought to be there and is not; "": nothing. */
+void look_missing(struct rdma *rd, const char *what);
+
 /* ---- async.c ---- */
 
+/* Makes what wakes the async helper. */
+int async_init(struct rdma *rd);
 int async_start(struct rdma *rd);
 void async_stop(struct rdma *rd);
 /* Frees what wakes the async helper; after the last helper that may do so. */

@@ -12,9 +12,13 @@
 int
 selector_parse(const char *text, struct selector *ret_sel)
 {
-	struct selector s = { .text = text };
+	struct selector s = { 0 };
 	const char *colon;
 	struct in_addr v4;
+
+	if (strlen(text) >= sizeof s.text)
+		return -EINVAL;
+	snprintf(s.text, sizeof s.text, "%s", text);
 
 	if (inet_pton(AF_INET6, text, s.gid) == 1) {
 		s.is_address = true;

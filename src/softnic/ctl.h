@@ -16,6 +16,11 @@ const char *ctl_status_name(unsigned status);
 
 void ctl_print_duration(const char *key, uint64_t ns); /* " KEY=20ms"; nothing for 0 */
 
+/* Does softnicctl port DEV WORD... */
+int ctl_port_word(int dev, int argc, char **argv);
+int ctl_cmd_gid(int argc, char **argv);
+int ctl_cmd_firmware(int argc, char **argv);
+int ctl_cmd_profile(int argc, char **argv);
 int ctl_cmd_reach(int argc, char **argv);
 int ctl_cmd_route(int argc, char **argv);
 int ctl_cmd_rule(int argc, char **argv);

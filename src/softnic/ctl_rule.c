@@ -54,6 +54,7 @@ static const char *const op_names[FAB_OP_NR] = {
 	[FAB_OP_MODIFY_QP] = "modify_qp",
 	[FAB_OP_DESTROY_QP] = "destroy_qp",
 	[FAB_OP_DEREG_MR] = "dereg_mr",
+	[FAB_OP_CREATE_DCT] = "create_dct",
 };
 
 static const struct {

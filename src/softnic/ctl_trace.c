@@ -3,6 +3,7 @@
 #include "softnic/ctl.h"
 #include "softnic/trace.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -100,12 +101,22 @@ op_name(uint8_t op)
 	return op == IBV_WR_RDMA_WRITE ? "write" : op == IBV_WR_RDMA_READ ? "read" : "other";
 }
 
+static const char *
+gid_text(const uint8_t gid[16], char text[INET6_ADDRSTRLEN])
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	bool v4 = memcmp(gid, mapped, sizeof(mapped)) == 0;
+
+	return inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? gid + 12 : gid, text, INET6_ADDRSTRLEN);
+}
+
 static void
 print_rec(const struct trace_rec *r)
 {
+	char sgid[INET6_ADDRSTRLEN], far_sgid[INET6_ADDRSTRLEN];
 	bool done = atomic_load(&r->state) == TRACE_DONE;
 
-	printf("%llu %llu %llu %u %#x %s %#x %#llx %#x %llu %llu %s %#x %u %llu\n",
+	printf("%llu %llu %llu %u %#x %s %#x %#llx %#x %llu %llu %s %#x %u %llu %u %u %u %s %u %u %s\n",
 	       (unsigned long long)atomic_load(&r->start_ns), (unsigned long long)atomic_load(&r->end_ns),
 	       (unsigned long long)atomic_load(&r->done_ns), r->pid, r->qpn, op_name(r->opcode), r->dctn,
 	       (unsigned long long)r->raddr, r->rkey, (unsigned long long)r->len_bytes,
@@ -113,7 +124,8 @@ print_rec(const struct trace_rec *r)
 	       !done               ? "UNFINISHED"
 	       : r->status == 0xff ? "RESET"
 				   : ctl_status_name(r->status),
-	       r->vendor, r->rule, (unsigned long long)r->wr_id);
+	       r->vendor, r->rule, (unsigned long long)r->wr_id, r->class, r->level, r->flow_label,
+	       gid_text(r->sgid, sgid), r->far_class, r->far_level, gid_text(r->far_sgid, far_sgid));
 }
 
 static int
@@ -136,7 +148,8 @@ show(const char *path)
 	}
 	n = atomic_load(&t->next);
 	lost = atomic_load(&t->lost);
-	puts("# start_ns end_ns done_ns pid qpn op dctn raddr rkey length landed status vendor rule wr_id");
+	puts("# start_ns end_ns done_ns pid qpn op dctn raddr rkey length landed status vendor rule wr_id "
+	     "class level flow sgid far_class far_level far_sgid");
 	for (uint64_t i = 0; i < n && i < t->max; i++) {
 		if (atomic_load(&t->rec[i].state) != TRACE_EMPTY)
 			print_rec(&t->rec[i]);

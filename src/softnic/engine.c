@@ -181,8 +181,16 @@ finish(struct sn_qp *qp, uint8_t status, uint8_t vendor, uint64_t now_ns)
 static void
 flush_one(struct sn_qp *qp)
 {
+	const struct sn_wqe *w = &qp->sq[qp->next & qp->mask];
+
+	/* The first that was not done: the one whose packets were sent last. */
+	if (atomic_load_explicit(&sn_self.fab->ghost_ns, memory_order_relaxed) && !qp->haunted &&
+	    w->opcode == IBV_WR_RDMA_WRITE && w->total) {
+		qp->haunted = true;
+		sn_exec_ghost(qp, w);
+	}
 	if (!qp->marked && sn_active() & FAB_ACTIVE_TRACE)
-		sn_mark_begin(qp, &qp->sq[qp->next & qp->mask], false);
+		sn_mark_begin(qp, w, false);
 	finish(qp, IBV_WC_WR_FLUSH_ERR, SN_VE_FLUSH, 0);
 }
 

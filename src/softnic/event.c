@@ -207,6 +207,8 @@ sn_async_init(struct sn_ctx *ctx)
 	as->last = &as->first;
 	as->port_changes = atomic_load(&sn_port(ctx)->changes);
 	as->losses = atomic_load(&sn_port(ctx)->losses);
+	for (int i = 0; i < FAB_NEWS_NR; i++)
+		as->news[i] = atomic_load(&sn_port(ctx)->news[i]);
 	pthread_mutex_init(&as->lock, NULL);
 
 	return sn_flag_init(&as->flag);
@@ -265,7 +267,8 @@ sn_async_raise_port(struct sn_ctx *ctx, enum ibv_event_type type)
 static bool
 is_port_event(enum ibv_event_type t)
 {
-	return t == IBV_EVENT_PORT_ACTIVE || t == IBV_EVENT_PORT_ERR || t == IBV_EVENT_DEVICE_FATAL;
+	return t == IBV_EVENT_PORT_ACTIVE || t == IBV_EVENT_PORT_ERR || t == IBV_EVENT_GID_CHANGE ||
+	       t == IBV_EVENT_PKEY_CHANGE || t == IBV_EVENT_DEVICE_FATAL;
 }
 
 void
@@ -386,6 +389,21 @@ look_at_port(struct sn_ctx *ctx)
 }
 
 static void
+look_at_news(struct sn_ctx *ctx)
+{
+	static const enum ibv_event_type type[FAB_NEWS_NR] = { [FAB_NEWS_ACTIVE] = IBV_EVENT_PORT_ACTIVE,
+							       [FAB_NEWS_GID] = IBV_EVENT_GID_CHANGE,
+							       [FAB_NEWS_PKEY] = IBV_EVENT_PKEY_CHANGE };
+
+	for (int i = 0; i < FAB_NEWS_NR; i++) {
+		for (uint32_t nr = atomic_load(&sn_port(ctx)->news[i]); ctx->async.news[i] != nr;) {
+			ctx->async.news[i]++;
+			sn_async_raise_port(ctx, type[i]);
+		}
+	}
+}
+
+static void
 look_at_device(struct sn_ctx *ctx)
 {
 	uint32_t losses = atomic_load(&sn_port(ctx)->losses);
@@ -429,6 +447,7 @@ watch(void *arg)
 			if (look_at_death(c))
 				continue;
 			look_at_port(c);
+			look_at_news(c);
 			look_at_device(c);
 			sn_qp_poked(c);
 		}

@@ -7,6 +7,7 @@
  */
 #include "softnic/softnic.h"
 
+#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -106,6 +107,33 @@ ready(const struct sn_qp *qp, const struct fab_qp *t)
 	       (state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD);
 }
 
+static uint32_t
+port_mtu(const struct fab_port *port)
+{
+	uint32_t code = atomic_load(&port->mtu);
+
+	return 128u << (code ? code : (uint32_t)IBV_MTU_4096);
+}
+
+/* Packets that a port on the way has no room for are lost.  The two ends of DC must mean the same by a full packet: a target that gets
+ * another kind refuses it, an initiator that gets one does not know it for an answer.  What fits into one packet is good anyway. */
+static enum sn_step
+check_mtu(const struct sn_qp *qp, const struct sn_wqe *w, const struct fab_qp *t, struct sn_outcome *out)
+{
+	uint32_t own = 128u << atomic_load(&qp->slot->mtu), its = 128u << atomic_load(&t->mtu);
+	bool read = w->opcode == IBV_WR_RDMA_READ;
+	uint64_t packet = read ? its : own;
+
+	if (packet > w->total)
+		packet = w->total;
+	if (packet > port_mtu(sn_port(qp->ctx)) || packet > port_mtu(&sn_self.fab->port[t->dev]))
+		return drop(out);
+	if (own == its || w->total <= (own < its ? own : its))
+		return SN_STEP_DONE;
+
+	return read ? drop(out) : fail(out, IBV_WC_REM_INV_REQ_ERR, SN_VE_REM_INV);
+}
+
 /* DONE: the target would accept the packets. */
 static enum sn_step
 find_target(const struct sn_qp *qp, const struct sn_wqe *w, int x, struct fab_qp **ret_t,
@@ -130,7 +158,7 @@ find_target(const struct sn_qp *qp, const struct sn_wqe *w, int x, struct fab_qp
 		return fail(out, IBV_WC_REM_INV_REQ_ERR, SN_VE_REM_INV);
 	*ret_t = t;
 
-	return SN_STEP_DONE;
+	return qp->type == FAB_QP_DCI ? check_mtu(qp, w, t, out) : SN_STEP_DONE;
 }
 
 static const struct fab_mr *
@@ -356,4 +384,93 @@ sn_exec_step(struct sn_qp *qp, const struct sn_wqe *w, struct sn_outcome *out)
 	enum sn_step r = sn_exec_piece(qp, w, qp->off, len, SN_NO_FLIP, out);
 
 	return r == SN_STEP_DONE && len < left ? SN_STEP_MORE : r;
+}
+
+/* ---- ghosts ---- */
+
+enum { GHOST_BYTES = 65536 };
+
+/* Packets that the network still has: a WRITE of its own, by a queue pair that is nobody else's. */
+struct ghost {
+	struct sn_qp qp;
+	struct sn_ctx ctx;
+	struct fab_qp slot;
+	struct sn_wqe w;
+	uint64_t delay_ns;
+	uint8_t data[GHOST_BYTES];
+};
+
+static void *
+haunt(void *arg)
+{
+	struct sn_outcome out = { 0 };
+	struct ghost *g = arg;
+	bool landed;
+
+	if (sn_active() & FAB_ACTIVE_TRACE)
+		sn_trace_begin(&g->qp, &g->w);
+	sn_sleep_ns(g->delay_ns);
+	sn_trace_copying(&g->qp);
+	landed = sn_exec_piece(&g->qp, &g->w, 0, g->w.total, SN_NO_FLIP, &out) == SN_STEP_DONE;
+	sn_trace_copied(&g->qp, &out);
+	sn_trace_end(&g->qp, landed ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR, 0);
+	free(g);
+
+	return NULL;
+}
+
+/* What is in the buffers now; 0: they cannot be read. */
+static uint32_t
+take_bytes(const struct sn_qp *qp, const struct sn_wqe *w, uint8_t data[GHOST_BYTES])
+{
+	uint64_t left = w->total - qp->off;
+	struct iovec iov[SN_MAX_SGE];
+	uint32_t at = 0;
+	int x = sn_exec_enter(), n;
+
+	n = gather(qp, w, qp->off, left < GHOST_BYTES ? left : GHOST_BYTES, iov);
+	if (n > 0 && local_there(iov, n, false)) {
+		for (int i = 0; i < n; i++) {
+			memcpy(data + at, iov[i].iov_base, iov[i].iov_len);
+			at += (uint32_t)iov[i].iov_len;
+		}
+	}
+	sn_exec_leave(x);
+
+	return at;
+}
+
+void
+sn_exec_ghost(const struct sn_qp *qp, const struct sn_wqe *w)
+{
+	struct ghost *g = calloc(1, sizeof(*g));
+	sigset_t all, old;
+	pthread_t thread;
+	uint32_t len = g ? take_bytes(qp, w, g->data) : 0;
+
+	if (len == 0) {
+		free(g);
+		return;
+	}
+	g->delay_ns = atomic_load(&sn_self.fab->ghost_ns);
+	g->ctx.dev = qp->ctx->dev;
+	memcpy(&g->slot, qp->slot, sizeof(g->slot));
+	g->w = *w;
+	g->w.raddr += qp->off;
+	g->w.total = len;
+	g->w.is_inline = true;
+	g->qp.type = qp->type;
+	g->qp.qpn = qp->qpn;
+	g->qp.ctx = &g->ctx;
+	g->qp.slot = &g->slot;
+	g->qp.sq = &g->w;
+	g->qp.inl = g->data;
+	g->qp.cap.max_inline_data = GHOST_BYTES;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (pthread_create(&thread, NULL, haunt, g) == 0)
+		pthread_detach(thread);
+	else
+		free(g);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }

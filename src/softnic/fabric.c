@@ -159,16 +159,28 @@ read_links(struct fabric *f)
 	}
 }
 
+void
+fab_profile(struct fabric *f, bool realistic)
+{
+	atomic_store(&f->call_ns, realistic ? 60000 : 0);
+	atomic_store(&f->absent_ns, realistic ? 1000000000 : 0);
+	atomic_store(&f->reach, realistic ? FAB_REACH_SUBNET : FAB_REACH_ALL);
+}
+
 static void
 fab_init(struct fabric *f)
 {
-	const char *env = getenv("SOFTNIC_GIDS");
+	const char *env = getenv("SOFTNIC_GIDS"), *profile = getenv("SOFTNIC_PROFILE");
 	char *gids = strdup(env ? env : ""), *rest = gids;
 
 	read_links(f);
 	for (unsigned d = 0; d < FAB_DEVS; d++)
 		fill_gids(&f->port[d], d, rest ? strsep(&rest, ";") : NULL);
 	free(gids);
+	if (profile && *profile && strcmp(profile, "realistic") && strcmp(profile, "flat"))
+		fprintf(stderr, "softnic: SOFTNIC_PROFILE=%s is neither realistic nor flat; flat it is\n",
+			profile);
+	fab_profile(f, profile && strcmp(profile, "realistic") == 0);
 	f->version = FAB_VERSION;
 	f->size = sizeof(*f);
 	atomic_store(&f->qp_next, FAB_QP_FIRST);

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define FAB_MAGIC 0x3143494e54464f53ull /* "SOFTNIC1" */
-#define FAB_VERSION 5u
+#define FAB_VERSION 6u
 
 enum {
 	FAB_PROCS = 256,
@@ -36,7 +36,8 @@ enum {
 
 enum fab_proc_state { FAB_PROC_FREE, FAB_PROC_LIVE, FAB_PROC_DEAD };
 enum fab_qp_type { FAB_QP_RC = 1, FAB_QP_DCI, FAB_QP_DCT };
-enum fab_gid_type { FAB_GID_NONE, FAB_GID_V1, FAB_GID_V2, FAB_GID_IB };
+/* NONE: this row and all behind it were never used; GONE: another address was here. */
+enum fab_gid_type { FAB_GID_NONE, FAB_GID_V1, FAB_GID_V2, FAB_GID_IB, FAB_GID_GONE };
 enum fab_hz { FAB_HZ_QP, FAB_HZ_MR, FAB_HZ_NR };
 
 struct fab_gid {
@@ -58,14 +59,20 @@ enum fab_reset {
 
 enum fab_down { FAB_DOWN_PORT = 1, FAB_DOWN_LOST = 2 };
 
+/* What else a port tells. */
+enum fab_news { FAB_NEWS_ACTIVE, FAB_NEWS_GID, FAB_NEWS_PKEY, FAB_NEWS_NR };
+
 struct fab_port {
 	_Atomic uint32_t down; /* enum fab_down; not 0: nothing passes */
 	_Atomic uint32_t
 		changes; /* goes up with each flip of FAB_DOWN_PORT, so that a quick flap is two events */
-	_Atomic uint32_t losses; /* goes up when the device is lost */
-	uint32_t reserved0;
+	_Atomic uint32_t losses;        /* goes up when the device is lost */
+	_Atomic uint32_t mtu;           /* enum ibv_mtu; 0: 4096 */
 	_Atomic uint64_t away_until_ns; /* CLOCK_MONOTONIC: nobody can open it before */
 	uint32_t lid;                   /* 0: Ethernet, else InfiniBand */
+	_Atomic uint16_t pkey;          /* 0: the usual one */
+	_Atomic uint16_t no_gids;       /* a representor: its GID table has no rows */
+	_Atomic uint32_t news[FAB_NEWS_NR];
 	uint32_t reserved;
 	char name[16]; /* of the device, where it was given another; "": mlx5_N */
 	struct fab_gid gid[FAB_GIDS];
@@ -108,8 +115,13 @@ struct fab_qp {
 	_Atomic uint32_t dest_qpn;
 	_Atomic uint32_t poke; /* softnicctl qp N fatal: the owner raises the event and clears it */
 	uint64_t dc_key;
-	uint64_t reserved[2];
+	_Atomic uint32_t mtu;   /* enum ibv_mtu of its path */
+	_Atomic uint32_t marks; /* FAB_MARKS() of its own vector: of what a target answers */
+	uint64_t reserved;
 };
+
+/* How packets are marked: traffic class, service level, and the row of the source in the GID table. */
+#define FAB_MARKS(class, level, row) ((uint32_t)(class) | (uint32_t)(level) << 8 | (uint32_t)(row) << 16)
 
 struct fab_mr {
 	_Atomic uint32_t key; /* index << 8 | generation; 0 when nobody may reach it */
@@ -141,6 +153,7 @@ enum fab_op {
 	FAB_OP_MODIFY_QP,
 	FAB_OP_DESTROY_QP,
 	FAB_OP_DEREG_MR,
+	FAB_OP_CREATE_DCT,
 	FAB_OP_NR
 };
 
@@ -229,8 +242,11 @@ struct fabric {
 	_Atomic uint32_t reach;        /* enum fab_reach */
 	uint32_t reserved2;
 	_Atomic uint64_t
-		absent_ns; /* how long a neighbour that is not there is asked for; 0: no such check */
-	uint64_t reserved3[4];
+		absent_ns;         /* how long a neighbour that is not there is asked for; 0: no such check */
+	_Atomic uint64_t call_ns;  /* how long the firmware takes for a command */
+	_Atomic uint64_t ghost_ns; /* how long after the change to ERR bytes of a WRITE may land */
+	_Atomic uint64_t qps_max;  /* queue pairs of a device; 0: as many as there is room for */
+	uint64_t reserved3;
 	struct fab_port port[FAB_DEVS];
 	struct fab_rule rule[FAB_RULES];
 	struct fab_route route[FAB_ROUTES];
@@ -241,7 +257,7 @@ struct fabric {
 };
 
 _Static_assert(sizeof(struct fab_gid) == 32, "fabric layout");
-_Static_assert(sizeof(struct fab_port) == 48 + 32 * FAB_GIDS, "fabric layout");
+_Static_assert(sizeof(struct fab_port) == 64 + 32 * FAB_GIDS, "fabric layout");
 _Static_assert(sizeof(struct fab_stats) == 64, "fabric layout");
 _Static_assert(sizeof(struct fab_proc) == 208 + 8 * FAB_HZ, "fabric layout");
 _Static_assert(sizeof(struct fab_qp) == 64, "fabric layout");
@@ -277,6 +293,9 @@ bool fab_prefix_equal(const uint8_t a[16], const uint8_t b[16], uint32_t bits);
 /* Parses an address, IPv4 as v4-mapped, with or without /PREFIX; *ret_prefix: what a subnet of that kind usually has where none
  * is given. */
 bool fab_parse_net(const char *s, uint8_t raw[16], uint32_t *ret_prefix);
+
+/* Makes the fabric as networks are, or as softnic is otherwise: see profile in softnicctl(8). */
+void fab_profile(struct fabric *f, bool realistic);
 
 /* Wakes every watcher after a change of a port or a poke. */
 void fab_event(struct fabric *f);

@@ -144,6 +144,9 @@ sn_refused_by_rule(struct ibv_context *context, enum fab_op op, uint64_t len)
 {
 	struct sn_ctx *ctx = sn_ctx(context);
 
+	/* Address handles are the kernel's; a target is created by the command that all queue pairs are. */
+	if (op != FAB_OP_CREATE_AH && op != FAB_OP_CREATE_DCT)
+		sn_sleep_ns(atomic_load_explicit(&sn_self.fab->call_ns, memory_order_relaxed));
 	if (!(sn_active() & FAB_ACTIVE_RULES))
 		return 0;
 	for (int i = 0; i < FAB_RULES; i++) {

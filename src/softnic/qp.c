@@ -27,6 +27,9 @@ check_attr(const struct ibv_qp_init_attr_ex *a, enum fab_qp_type type)
 		return !a->srq || !a->recv_cq || a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? EINVAL : 0;
 	if (!a->send_cq || (type == FAB_QP_RC && !a->recv_cq))
 		return EINVAL;
+	/* An initiator receives nothing, and mlx5 says so. */
+	if (type == FAB_QP_DCI && (a->cap.max_recv_wr || a->cap.max_recv_sge))
+		return EINVAL;
 	if (a->cap.max_send_wr > SN_MAX_WR || a->cap.max_recv_wr > SN_MAX_WR ||
 	    a->cap.max_send_sge > SN_MAX_SGE || a->cap.max_recv_sge > SN_MAX_SGE ||
 	    a->cap.max_inline_data > SN_MAX_INLINE)
@@ -159,6 +162,19 @@ enlist(struct sn_qp *qp)
 	pthread_mutex_unlock(&ctx->lock);
 }
 
+/* Has the device as many as it may? */
+static bool
+is_full(const struct sn_ctx *ctx)
+{
+	struct fabric *f = sn_self.fab;
+	uint64_t max = atomic_load(&f->qps_max), nr = 0;
+
+	for (uint32_t i = 0, high = max ? fab_qp_high(f) : 0; i < high; i++)
+		nr += atomic_load(&f->qp[i].owner) != 0 && f->qp[i].dev == ctx->dev->index;
+
+	return max && nr >= max;
+}
+
 static struct ibv_qp *
 create(struct ibv_context *context, struct ibv_qp_init_attr_ex *a, enum fab_qp_type type, uint64_t dc_key)
 {
@@ -166,6 +182,10 @@ create(struct ibv_context *context, struct ibv_qp_init_attr_ex *a, enum fab_qp_t
 
 	if (r == 0)
 		r = sn_refused(context, FAB_OP_CREATE_QP, 0);
+	if (r == 0 && type == FAB_QP_DCT)
+		r = sn_refused(context, FAB_OP_CREATE_DCT, 0);
+	if (r == 0 && is_full(sn_ctx(context)))
+		r = ENOMEM;
 
 	struct sn_qp *qp = r ? NULL : calloc(1, sizeof(*qp));
 

@@ -6,6 +6,7 @@
  */
 #include "softnic/softnic.h"
 
+#include <arpa/inet.h>
 #include <time.h>
 
 #undef ibv_query_port
@@ -49,6 +50,8 @@ fill_device(struct sn_ctx *ctx, struct ibv_device_attr *a)
 		.local_ca_ack_delay = 16,
 		.phys_port_cnt = 1,
 	};
+	if (atomic_load(&sn_self.fab->qps_max))
+		a->max_qp = (int)atomic_load(&sn_self.fab->qps_max);
 }
 
 SN_EXPORT int
@@ -86,7 +89,7 @@ int
 sn_fill_port(struct sn_ctx *ctx, uint8_t port, struct ibv_port_attr *a)
 {
 	bool down = atomic_load(&sn_port(ctx)->down);
-	uint32_t lid = sn_port(ctx)->lid;
+	uint32_t lid = sn_port(ctx)->lid, mtu = atomic_load(&sn_port(ctx)->mtu);
 
 	if (port != 1)
 		return EINVAL;
@@ -95,8 +98,8 @@ sn_fill_port(struct sn_ctx *ctx, uint8_t port, struct ibv_port_attr *a)
 	*a = (struct ibv_port_attr){
 		.state = down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE,
 		.max_mtu = IBV_MTU_4096,
-		.active_mtu = IBV_MTU_4096,
-		.gid_tbl_len = FAB_GIDS,
+		.active_mtu = mtu ? (enum ibv_mtu)mtu : IBV_MTU_4096,
+		.gid_tbl_len = atomic_load(&sn_port(ctx)->no_gids) ? 0 : FAB_GIDS,
 		.lid = (uint16_t)lid,
 		.sm_lid = lid ? 1 : 0,
 		.port_cap_flags = IBV_PORT_CM_SUP | (lid ? 0 : IBV_PORT_IP_BASED_GIDS),
@@ -152,7 +155,10 @@ ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gi
 		return -1;
 	}
 	/* An empty row is a zero GID, not an error. */
-	memcpy(gid->raw, sn_port(sn_ctx(context))->gid[index].raw, 16);
+	if (sn_has_row(sn_port(sn_ctx(context)), (uint32_t)index))
+		memcpy(gid->raw, sn_port(sn_ctx(context))->gid[index].raw, 16);
+	else
+		memset(gid->raw, 0, 16);
 
 	return 0;
 }
@@ -187,7 +193,7 @@ _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, st
 		return EINVAL;
 	if (sn_dead(sn_ctx(context)))
 		return EIO;
-	if (p->gid[index].type == FAB_GID_NONE)
+	if (!sn_has_row(p, index))
 		return ENODATA;
 	fill_entry(p, index, entry, size);
 
@@ -206,7 +212,7 @@ _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 	if (sn_dead(sn_ctx(context)))
 		return -EIO;
 	for (uint32_t i = 0; i < FAB_GIDS; i++) {
-		if (port->gid[i].type == FAB_GID_NONE)
+		if (!sn_has_row(port, i))
 			continue;
 		if (n == max)
 			return -EINVAL;
@@ -231,6 +237,14 @@ ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index
 	return 0;
 }
 
+static __be16
+own_pkey(struct ibv_context *context)
+{
+	uint16_t pkey = atomic_load(&sn_port(sn_ctx(context))->pkey);
+
+	return htons(pkey ? pkey : 0xffff);
+}
+
 SN_EXPORT int
 ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
 {
@@ -238,7 +252,7 @@ ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pke
 		errno = EINVAL;
 		return -1;
 	}
-	*pkey = (__be16)0xffff;
+	*pkey = own_pkey(context);
 
 	return 0;
 }
@@ -246,7 +260,7 @@ ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pke
 SN_EXPORT int
 ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
 {
-	if (port != 1 || pkey != (__be16)0xffff) {
+	if (port != 1 || pkey != own_pkey(context)) {
 		errno = EINVAL;
 		return -1;
 	}

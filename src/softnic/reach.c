@@ -10,11 +10,18 @@
 #include <net/if.h>
 #include <netinet/in.h>
 
+bool
+sn_has_row(const struct fab_port *port, uint32_t index)
+{
+	return port->gid[index].type != FAB_GID_NONE && port->gid[index].type != FAB_GID_GONE &&
+	       !atomic_load(&port->no_gids);
+}
+
 static bool
 has_gid(const struct fab_port *port, const uint8_t gid[16])
 {
 	for (int i = 0; i < FAB_GIDS && port->gid[i].type != FAB_GID_NONE; i++) {
-		if (memcmp(port->gid[i].raw, gid, 16) == 0)
+		if (port->gid[i].type != FAB_GID_GONE && memcmp(port->gid[i].raw, gid, 16) == 0)
 			return true;
 	}
 
@@ -27,7 +34,8 @@ has_route(const struct fab_port *port, uint32_t dev, const uint8_t gid[16])
 	struct fabric *f = sn_self.fab;
 
 	for (int i = 0; i < FAB_GIDS && port->gid[i].type != FAB_GID_NONE; i++) {
-		if (fab_prefix_equal(port->gid[i].raw, gid, port->gid[i].prefix))
+		if (port->gid[i].type != FAB_GID_GONE &&
+		    fab_prefix_equal(port->gid[i].raw, gid, port->gid[i].prefix))
 			return true;
 	}
 	for (int i = 0; i < FAB_ROUTES; i++) {
@@ -42,7 +50,12 @@ has_route(const struct fab_port *port, uint32_t dev, const uint8_t gid[16])
 struct sn_dest
 sn_dest_of(const struct ibv_ah_attr *a)
 {
-	struct sn_dest to = { .dlid = a->dlid, .is_global = a->is_global };
+	bool is_global = a->is_global;
+	struct sn_dest to = { .dlid = a->dlid,
+			      .is_global = is_global,
+			      .marks = FAB_MARKS(is_global ? a->grh.traffic_class : 0, a->sl,
+						 is_global ? a->grh.sgid_index : 0),
+			      .flow_label = is_global ? a->grh.flow_label : 0 };
 
 	memcpy(to.dgid, a->grh.dgid.raw, 16);
 
@@ -57,7 +70,7 @@ sn_good_av(const struct sn_ctx *ctx, const struct ibv_ah_attr *a)
 	if (a->port_num != 1 || (port->lid ? a->sl > 15 : !a->is_global || a->sl > 7))
 		return false;
 
-	return !a->is_global || port->gid[a->grh.sgid_index].type != FAB_GID_NONE;
+	return !a->is_global || sn_has_row(port, a->grh.sgid_index);
 }
 
 int

@@ -145,6 +145,7 @@ struct sn_async {
 	struct sn_event *first, **last;
 	uint32_t port_changes; /* fab_port.changes we have told the application about */
 	uint32_t losses;       /* the same of fab_port.losses */
+	uint32_t news[FAB_NEWS_NR];
 };
 
 struct sn_qp;
@@ -211,6 +212,8 @@ struct sn_dest {
 	uint8_t dgid[16];
 	uint16_t dlid;
 	bool is_global;
+	uint32_t marks; /* FAB_MARKS() */
+	uint32_t flow_label;
 };
 
 struct sn_ah {
@@ -219,6 +222,9 @@ struct sn_ah {
 };
 
 /* ---- reach.c: who can be reached from where ---- */
+
+/* Tells whether the row of the GID table is an address of the port. */
+bool sn_has_row(const struct fab_port *port, uint32_t index);
 
 struct sn_dest sn_dest_of(const struct ibv_ah_attr *a);
 /* Tells whether what the kernel looks at in an address vector is right for the port. */
@@ -404,6 +410,7 @@ struct sn_qp {
 	_Atomic uint32_t freed;
 	uint64_t off; /* bytes of the work request at next that are done */
 	bool busy, parked;
+	bool haunted;        /* since the change to ERR one ghost is on its way */
 	bool marked;         /* the work request at next has been through sn_mark_begin() */
 	uint64_t give_up_ns; /* of the work request at next; 0: no drop seen yet */
 	enum ibv_qp_state state;
@@ -477,6 +484,9 @@ enum sn_step sn_exec_step(struct sn_qp *qp, const struct sn_wqe *w, struct sn_ou
 #define SN_NO_FLIP UINT64_MAX
 enum sn_step sn_exec_piece(struct sn_qp *qp, const struct sn_wqe *w, uint64_t at, uint64_t len,
 			   uint64_t flip_at, struct sn_outcome *ret_out);
+
+/* Lets bytes of a WRITE that is being flushed land later, as packets do that the network still has; under qp->lock. */
+void sn_exec_ghost(const struct sn_qp *qp, const struct sn_wqe *w);
 
 /*
  * Tells whether the fabric has fault rules or a trace (fault.c, trace.c).  A work request is marked when its

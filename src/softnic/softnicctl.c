@@ -21,6 +21,8 @@ ctl_usage(void)
 	fputs("usage: softnicctl port DEV up|down     DEV is mlx5_0, mlx5_1, ... or its number\n"
 	      "       softnicctl port DEV             say which it is\n"
 	      "       softnicctl port DEV flap DOWN_MS PERIOD_MS [COUNT]\n"
+	      "       softnicctl port DEV mtu N | pkey HEX | gids on|off | again\n"
+	      "       softnicctl gid DEV add|del ADDRESS\n"
 	      "       softnicctl device DEV [lost|back]\n"
 	      "       softnicctl device DEV name NAME\n"
 	      "       softnicctl device DEV reset [pid=N] [away=TIME] [flush|runs] [destroy=fails|lies]\n"
@@ -28,6 +30,8 @@ ctl_usage(void)
 	      "is asked for\n"
 	      "       softnicctl route [add|del DEV NET]            what a device reaches beside its "
 	      "subnets\n"
+	      "       softnicctl firmware [call=TIME] [ghost=TIME] [qps=N]   how long commands take, ...\n"
+	      "       softnicctl profile realistic|flat             all of that, and subnets\n"
 	      "       softnicctl rule add WORD...     a fault; rule list, rule del N, rule clear\n"
 	      "       softnicctl trace on FILE [RECORDS] | off | show FILE\n"
 	      "       softnicctl stats [--json] [PID] what each process moved, as initiator\n"
@@ -146,6 +150,8 @@ cmd_port(int argc, char **argv)
 		return ctl_usage();
 	if (argc > 1 && strcmp(argv[1], "flap") == 0)
 		return flap(dev, argc - 2, argv + 2);
+	if (argc > 1 && strcmp(argv[1], "up") && strcmp(argv[1], "down"))
+		return ctl_port_word(dev, argc - 1, argv + 1);
 	if (argc > 2 || (argc == 2 && strcmp(argv[1], "up") && strcmp(argv[1], "down")))
 		return ctl_usage();
 	if (ctl_open(&f, &fd) < 0)
@@ -438,10 +444,11 @@ main(int argc, char **argv)
 		const char *name;
 		int (*run)(int argc, char **argv);
 	} cmds[] = {
-		{ "port", cmd_port },       { "device", cmd_device }, { "rule", ctl_cmd_rule },
-		{ "trace", ctl_cmd_trace }, { "stats", cmd_stats },   { "qp", cmd_qp },
-		{ "reset", cmd_reset },     { "clean", cmd_reset },   { "reach", ctl_cmd_reach },
-		{ "route", ctl_cmd_route },
+		{ "port", cmd_port },       { "device", cmd_device },         { "rule", ctl_cmd_rule },
+		{ "trace", ctl_cmd_trace }, { "stats", cmd_stats },           { "qp", cmd_qp },
+		{ "reset", cmd_reset },     { "clean", cmd_reset },           { "reach", ctl_cmd_reach },
+		{ "route", ctl_cmd_route }, { "firmware", ctl_cmd_firmware }, { "profile", ctl_cmd_profile },
+		{ "gid", ctl_cmd_gid },
 	};
 
 	for (size_t i = 0; argc > 1 && i < sizeof(cmds) / sizeof(cmds[0]); i++) {

@@ -148,6 +148,10 @@ remember(struct sn_qp *qp, const struct ibv_qp_attr *a, int mask)
 		atomic_store(&qp->slot->access, a->qp_access_flags);
 	if (mask & IBV_QP_DEST_QPN)
 		atomic_store(&qp->slot->dest_qpn, a->dest_qp_num);
+	if (mask & IBV_QP_PATH_MTU)
+		atomic_store(&qp->slot->mtu, a->path_mtu);
+	if (mask & IBV_QP_AV)
+		atomic_store(&qp->slot->marks, sn_dest_of(&a->ah_attr).marks);
 }
 
 static void
@@ -186,6 +190,7 @@ reset(struct sn_qp *qp)
 	qp->next = qp->head;
 	atomic_store(&qp->freed, qp->head);
 	qp->off = 0;
+	qp->haunted = false;
 	qp->give_up_ns = 0;
 	qp->attr = (struct ibv_qp_attr){ 0 };
 	atomic_store(&qp->slot->access, 0);

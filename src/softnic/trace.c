@@ -82,6 +82,24 @@ get_map(bool *ret_between)
 	return current;
 }
 
+static void
+note_marks(struct trace_rec *r, const struct sn_qp *qp, const struct sn_wqe *w)
+{
+	struct fabric *f = sn_self.fab;
+	const struct fab_qp *t = &f->qp[w->dctn & (FAB_QPS - 1)];
+	uint32_t far = atomic_load(&t->marks);
+
+	r->class = (uint8_t)w->to.marks;
+	r->level = (uint8_t)(w->to.marks >> 8);
+	r->flow_label = w->to.flow_label;
+	memcpy(r->sgid, sn_port(qp->ctx)->gid[w->to.marks >> 16].raw, 16);
+	if (atomic_load(&t->qpn) != w->dctn || t->dev >= FAB_DEVS)
+		return;
+	r->far_class = (uint8_t)far;
+	r->far_level = (uint8_t)(far >> 8);
+	memcpy(r->far_sgid, f->port[t->dev].gid[far >> 16].raw, 16);
+}
+
 void
 sn_trace_begin(struct sn_qp *qp, const struct sn_wqe *w)
 {
@@ -119,6 +137,7 @@ sn_trace_begin(struct sn_qp *qp, const struct sn_wqe *w)
 	r->wr_id = w->wr_id;
 	r->raddr = w->raddr;
 	r->len_bytes = w->total;
+	note_marks(r, qp, w);
 	atomic_store_explicit(&r->state, TRACE_OPEN, memory_order_release);
 	qp->rec = r;
 	qp->rec_map = m;

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define TRACE_MAGIC 0x3143415254534e53ull
-#define TRACE_VERSION 1u
+#define TRACE_VERSION 2u
 
 enum trace_state { TRACE_EMPTY, TRACE_OPEN, TRACE_DONE };
 
@@ -35,7 +35,10 @@ struct trace_rec {
 	_Atomic uint64_t start_ns; /* before the first byte could be copied; 0: not yet */
 	_Atomic uint64_t end_ns;   /* after the last byte that was; of OPEN: of the last step */
 	_Atomic uint64_t done_ns;  /* when the completion was made */
-	uint64_t reserved[5];
+	/* How its packets are marked and where they come from; far_: what answers a READ, zeroes for nobody. */
+	uint8_t class, level, far_class, far_level;
+	uint32_t flow_label;
+	uint8_t sgid[16], far_sgid[16];
 };
 
 struct trace_file {

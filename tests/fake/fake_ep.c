@@ -239,7 +239,7 @@ ep_new(struct rdma_rail *rail, struct rdma_cq *cq, int send_depth, struct rdma_e
 		return -ENODEV;
 	e = calloc(1, sizeof *e);
 	check(e);
-	e->base = (struct rdma_ep){ .ops = &fake_ep.ops, .rail = rail };
+	e->base = (struct rdma_ep){ .ops = &fake_ep.ops, .rail = rail, .path = rdma_rail_path(rail) };
 	e->depth = send_depth;
 	e->context = cq_of(cq)->context;
 	fake_ep.eps++;
@@ -305,6 +305,7 @@ ep_reset(struct rdma_ep *ep)
 	check(!oldest(ep, 0, true)); /* nothing may be outstanding */
 	e->state = QP_RTS;
 	e->connected = false;
+	e->base.path = rdma_rail_path(ep->rail);
 	fake_ep.resets++;
 	return 0;
 }

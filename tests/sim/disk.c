@@ -141,6 +141,8 @@ simdisk_find(const char *name)
 		return FILE_SUPER;
 	if (strcmp(name, "log") == 0)
 		return FILE_LOG;
+	if (strcmp(name, "host") == 0)
+		return FILE_HOST;
 	if (sscanf(name, "seg-%u%n", &seg, (int *)&n) == 1 && seg < SEGS_MAX)
 		return FILE_SEG + (int)seg + (strcmp(name + n, ".new") == 0 ? SEGS_MAX : 0);
 	return -1;

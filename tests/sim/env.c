@@ -94,8 +94,9 @@ env_begin(uint64_t seed)
 int
 sim_nanosleep(const struct timespec *ts)
 {
+	counts.host_waits += ts->tv_sec != 0;
 	co_yield ();
-	sim_now_ns += (uint64_t)ts->tv_nsec;
+	sim_now_ns += (uint64_t)ts->tv_sec * NS_PER_S + (uint64_t)ts->tv_nsec;
 	return 0;
 }
 

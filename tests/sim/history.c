@@ -194,6 +194,18 @@ rot_old_log(const struct vol *vol)
 	simdisk_damage(file, page);
 }
 
+/* Nobody needs it. */
+static void
+rot_host(const struct vol *vol)
+{
+	int file = simdisk_open(vol->disk.is_device ? FILE_SUPER : FILE_HOST);
+
+	if (file < 0)
+		return;
+	rotten = ROT_SECOND;
+	simdisk_damage(file, vol->disk.is_device ? FMT_HOST_OFF / PAGE : 0);
+}
+
 static void
 rot(void)
 {
@@ -202,7 +214,7 @@ rot(void)
 	/* Between two superblocks it is not clear which of them counts. */
 	if (atomic_load(&vol->snap.state) != SNAP_IDLE)
 		return;
-	switch (below(5)) {
+	switch (below(6)) {
 	case 0:
 		rot_snapshot(vol);
 		break;
@@ -211,6 +223,9 @@ rot(void)
 		break;
 	case 1:
 		rot_super(vol);
+		break;
+	case 5:
+		rot_host(vol);
 		break;
 	default:
 		rot_log(vol);
@@ -241,10 +256,14 @@ die(enum end how)
 		counts.laps += sim_vol()->leader.next.lap;
 		counts.given_up += sim_vol()->disk.sb.snap[0].id > 1 && !sim_vol()->disk.sb.snap[1].id;
 	}
-	if (how == END_CUT)
+	if (how == END_CUT) {
 		simdisk_cut();
-	else
+		/* The next start is after a boot, sometimes of another machine. */
+		sim_boot++;
+		sim_machine = one_in(4) ? sim_machine + 1 : sim_machine;
+	} else {
 		simdisk_kill();
+	}
 	if (rots)
 		rot();
 	rotted |= rotten != ROT_NONE;
@@ -608,6 +627,7 @@ history_run(uint64_t seed, struct plan *p)
 	steps = 0;
 	rotten = ROT_NONE;
 	rotted = ends = false;
+	sim_machine = sim_boot = 0;
 	env_begin(seed);
 	simdisk_cut_mask = NULL;
 	simdisk_faults = simdisk_soft = 0;

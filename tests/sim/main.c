@@ -113,8 +113,8 @@ tell_counts(double began)
 	       "%llu GETs, %llu others; %llu uploads, %llu parts, %llu completed, %llu again, %llu "
 	       "aborted, %llu attributes; %llu refused; %llu snapshots, %llu laps of the log, %llu late "
 	       "writes, "
-	       "%llu I/O errors, %llu soft, %llu older snapshots given up, %llu maps (%llu in pieces), %llu "
-	       "rotten (%llu repaired); %llu "
+	       "%llu I/O errors, %llu host blocks, %llu looks at another host's, %llu soft, %llu older "
+	       "snapshots given up, %llu maps (%llu in pieces), %llu rotten (%llu repaired); %llu "
 	       "times no space, %llu not now; "
 	       "%llu "
 	       "starts in storms of them\n",
@@ -127,7 +127,8 @@ tell_counts(double began)
 	       (unsigned long long)counts.aborted, (unsigned long long)counts.attrs,
 	       (unsigned long long)counts.refused, (unsigned long long)counts.snapshots,
 	       (unsigned long long)counts.laps, (unsigned long long)counts.late_writes,
-	       (unsigned long long)counts.io_errors, (unsigned long long)counts.soft,
+	       (unsigned long long)counts.io_errors, (unsigned long long)counts.beats,
+	       (unsigned long long)counts.host_waits, (unsigned long long)counts.soft,
 	       (unsigned long long)counts.given_up, (unsigned long long)counts.maps,
 	       (unsigned long long)counts.map_lists, (unsigned long long)counts.rots,
 	       (unsigned long long)counts.repairs, (unsigned long long)counts.no_space,

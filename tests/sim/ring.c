@@ -3,6 +3,7 @@
 #include "tests/sim/sim.h"
 
 #include "extent/disk/file.h"
+#include "extent/disk/host.h"
 #include "base/check.h"
 #include "ring/ring.h"
 #include "tests/fake/disk_ring.h"
@@ -91,6 +92,9 @@ submit(struct ring *r, struct ring_op *op, enum io_kind kind, int fd, const void
 	check(fd >= FD_BASE && len % PAGE == 0 && off % PAGE == 0 && (uintptr_t)buf % 512 == 0);
 	op->magic = RING_OP_MAGIC;
 	r->inflight++;
+	counts.beats += kind == IO_WRITE &&
+			io.file == simdisk_open(prof.is_device ? FILE_SUPER : FILE_HOST) &&
+			io.first == (prof.is_device ? FMT_HOST_OFF / PAGE : 0);
 	if (kind == IO_WRITE && sim_store && op == &sim_vol()->block.op)
 		model_block(sim_vol());
 	simdisk_submit(&io);
@@ -273,7 +277,9 @@ file_each(int dir_fd, int (*fn)(void *cookie, const char *name), void *cookie)
 
 		if (!simdisk_exists(i))
 			continue;
-		if (i < FILE_SEG)
+		if (i == FILE_HOST)
+			snprintf(name, sizeof name, "host");
+		else if (i < FILE_SEG)
 			snprintf(name, sizeof name, "%s", first[i]);
 		else
 			snprintf(name, sizeof name, "seg-%04d%s", (i - FILE_SEG) % SEGS_MAX,
@@ -301,4 +307,28 @@ file_check_fs(int fd, char *why, size_t why_len)
 {
 	snprintf(why, why_len, "simulated");
 	return prof.flush_covers_all;
+}
+
+int
+file_mark_get(int fd, char text[FILE_MARK_MAX])
+{
+	return -EOPNOTSUPP;
+}
+
+int
+file_mark_set(int fd, const char *text)
+{
+	return -EOPNOTSUPP;
+}
+
+unsigned sim_machine, sim_boot;
+
+void
+file_host_id(struct host_id *ret_id)
+{
+	memset(ret_id, 0, sizeof *ret_id);
+	snprintf(ret_id->name, sizeof ret_id->name, "sim%u", sim_machine);
+	ret_id->machine[0] = (uint8_t)(1 + sim_machine);
+	memcpy(ret_id->boot, &sim_boot, sizeof sim_boot);
+	ret_id->boot[15] = 1;
 }

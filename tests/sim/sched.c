@@ -27,6 +27,7 @@ struct co {
 	int nr;
 	bool live, begun;
 	const bool *flag;  /* waits for it; NULL: nothing */
+	bool or_time;      /* or until until_ns, whichever comes first */
 	struct ring *ring; /* waits for something on it */
 	int port;          /* must not be in the middle of another's call; -1: any */
 	uint64_t until_ns;
@@ -76,6 +77,7 @@ co_run(struct co *c)
 {
 	c->flag = NULL;
 	c->ring = NULL;
+	c->or_time = false;
 	c->until_ns = 0;
 	co_now = c;
 	if (!FAST_SWITCH) {
@@ -109,6 +111,7 @@ co_start(enum co_kind kind, int nr, void (*fn)(int nr))
 	c->flag = NULL;
 	c->ring = NULL;
 	c->port = -1;
+	c->or_time = false;
 	c->until_ns = 0;
 }
 
@@ -141,7 +144,11 @@ co_wait_ring(struct ring *r)
 static bool
 co_ready(const struct co *c)
 {
-	if (!c->live || (c->flag && !*c->flag) || (c->ring && !ring_has_done(c->ring)))
+	if (!c->live || (c->ring && !ring_has_done(c->ring)))
+		return false;
+	if (c->or_time)
+		return *c->flag || c->until_ns <= sim_now_ns;
+	if (c->flag && !*c->flag)
 		return false;
 	if (c->until_ns && c->until_ns > sim_now_ns)
 		return false;
@@ -166,7 +173,8 @@ helper_main(int nr)
 			co_wait(&helper_bell, -1);
 		} else if (wait_ns && !helper_bell) {
 			co_now->until_ns = sim_now_ns + wait_ns;
-			to_main();
+			co_now->or_time = true;
+			co_wait(&helper_bell, -1);
 		}
 		helper_bell = false;
 		if (!atomic_load(&h->stop))

@@ -85,11 +85,12 @@ extern struct profile prof;
 /* ---- disk.c ---- */
 
 #define PAGE 4096u
-#define SIM_FILES 20
+#define SIM_FILES 22
 #define FILE_SUPER 0
 #define FILE_LOG 1
 #define FILE_SEG 2 /* ... + 7; their .new: + 8 */
 #define SEGS_MAX 8
+#define FILE_HOST (FILE_SEG + 2 * SEGS_MAX)
 
 enum io_kind { IO_READ, IO_WRITE, IO_FLUSH };
 
@@ -152,6 +153,9 @@ void ring_post(struct ring *r, struct ring_op *op, int res);
 bool ring_has_done(const struct ring *r);
 
 void rings_drop(void);
+
+/* The machine that the process runs on, and how often it has booted. */
+extern unsigned sim_machine, sim_boot;
 
 /* ---- sched.c ---- */
 
@@ -317,7 +321,7 @@ void profile_for_rule(enum sim_rule rule);
 struct sim_counts {
 	uint64_t histories, uploads, parts, completed, repeated, aborted, attrs, starts, cuts, kills, cleans,
 		puts, gets, dels, records_open, snapshots, refused, io_errors, rots, laps, no_space, not_now,
-		repairs, storm_starts, late_writes, soft, given_up, maps, map_lists;
+		repairs, storm_starts, late_writes, soft, given_up, maps, map_lists, beats, host_waits;
 };
 extern struct sim_counts counts;
 

@@ -60,6 +60,20 @@ grep -q '^mlx5_0 3 ::ffff:10.1.2.3 v2$' "$tmp/gids" || fail "SOFTNIC_GIDS, first
 grep -q '^mlx5_1 2 fd00::7 v1$' "$tmp/gids" || fail "SOFTNIC_GIDS, second device: $(cat "$tmp/gids")"
 passed "SOFTNIC_GIDS"
 
+gids() { scripts/with-softnic "$BUILD/softnic-tests/t_local" --gids | grep '^mlx5_0'; }
+gids >"$tmp/gids"
+$ctl gid 0 del 10.1.2.3
+gids | grep -q 10.1.2.3 && fail "gid del: $(gids)"
+$ctl gid 0 add 10.1.2.3/24
+[ "$(gids | grep -c 10.1.2.3)" = 2 ] && [ "$(gids | wc -l)" = "$(wc -l <"$tmp/gids")" ] || fail "gid add: $(gids)"
+[ "$(gids | grep 10.1.2.3 | head -1)" != "$(grep 10.1.2.3 "$tmp/gids" | head -1)" ] || fail "the address has its old row: $(gids)"
+if $ctl gid 0 del 10.9.9.9 2>/dev/null || $ctl gid 0 add nonsense 2>/dev/null || $ctl port 0 mtu 1500 2>/dev/null; then fail "took what is not there"; fi
+$ctl port 0 gids off
+[ -z "$(gids)" ] || fail "gids off: $(gids)"
+$ctl port 0 gids on
+$ctl reset -f
+passed "addresses that go and come back"
+
 # "status milliseconds" of a transfer with a wrong DC key.
 dckey() {
 	"$@" scripts/with-softnic "$BUILD/softnic-tests/t_life" --dckey

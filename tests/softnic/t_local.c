@@ -373,6 +373,9 @@ test_create_limits(void)
 	a.cap.max_send_wr = 40000;
 	ok(!mlx5dv_create_qp(dev.ctx, &a, &m), "40000 slots are refused");
 	a.cap.max_send_wr = 4;
+	a.cap.max_recv_wr = 1;
+	ok(!mlx5dv_create_qp(dev.ctx, &a, &m) && errno == EINVAL, "an initiator that receives is refused");
+	a.cap.max_recv_wr = 0;
 	m.comp_mask = 0;
 	ok(!mlx5dv_create_qp(dev.ctx, &a, &m), "a driver queue pair must say which");
 	m.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC;
@@ -432,9 +435,11 @@ print_gids(void)
 		char s[64];
 
 		sn_open(&d, n ? "mlx5_1" : "mlx5_0");
-		for (uint32_t row = 0; ibv_query_gid_ex(d.ctx, 1, row, &e, 0) == 0; row++)
-			printf("mlx5_%d %u %s v%u\n", n, row, inet_ntop(AF_INET6, e.gid.raw, s, sizeof(s)),
-			       e.gid_type);
+		for (uint32_t row = 0; row < 32; row++) {
+			if (ibv_query_gid_ex(d.ctx, 1, row, &e, 0) == 0)
+				printf("mlx5_%d %u %s v%u\n", n, row,
+				       inet_ntop(AF_INET6, e.gid.raw, s, sizeof(s)), e.gid_type);
+		}
 		sn_close(&d);
 	}
 }

@@ -179,6 +179,102 @@ test_calls(void)
 	ok(ctl(line, "rule add op=create_qp hold=1ms") < 0, "nothing else is for calls");
 }
 
+/* What firmware refuses, and that it takes its time. */
+static void
+test_firmware(void)
+{
+	struct ibv_srq_init_attr sa = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct ibv_cq *cq = ibv_create_cq(devs[0].ctx, 2, NULL, NULL, 0);
+	struct ibv_srq *srq = ibv_create_srq(devs[0].pd, &sa);
+	struct hw_dci made[4];
+	struct ibv_device_attr a;
+	struct ibv_qp *qp;
+	char line[512];
+	int n = 0, r = 0;
+
+	must(cq && srq);
+	rule("op=create_dct error=EOPNOTSUPP");
+	ok(!sn_dct_new(&devs[0], cq, srq) && errno == EOPNOTSUPP, "no target on a bond");
+	ok(hw_dci_create(&made[0], &devs[0], &hw_dci_plain) == 0 && hw_dci_free(&made[0]) == 0,
+	   "an initiator is there");
+	clear();
+	sn_ctl("firmware qps=3");
+	ok(ibv_query_device(devs[0].ctx, &a) == 0 && a.max_qp == 3, "the attributes say three");
+	qp = sn_dct_new(&devs[0], cq, srq);
+	ok(qp != NULL, "a target is one of them");
+	while (n < 4 && (r = hw_dci_create(&made[n], &devs[0], &hw_dci_plain)) == 0)
+		n++;
+	ok(n == 2 && r == -ENOMEM, "after two initiators more: %d, %d", n, r);
+	ok(hw_dci_create(&made[3], &devs[1], &hw_dci_plain) == 0 && hw_dci_free(&made[3]) == 0,
+	   "another device");
+	ok(hw_dci_free(&made[0]) == 0 && hw_dci_create(&made[0], &devs[0], &hw_dci_plain) == 0,
+	   "one destroyed makes room for one");
+	while (n > 0)
+		hw_dci_free(&made[--n]);
+	ibv_destroy_qp(qp);
+	ibv_destroy_srq(srq);
+	ibv_destroy_cq(cq);
+	sn_ctl("firmware qps=0 call=5ms");
+	must(ctl(line, "firmware") == 0);
+	ok(strcmp(line, "qps=0 call=5ms\n") == 0, "it says so: %s", line);
+
+	uint64_t from_ms = sn_now_ms();
+
+	/* Completion queue, queue pair, three steps, both destroyed: the queue pair alone by a command that can be refused. */
+	ok(hw_dci_new(&made[0], &devs[0], &hw_dci_plain) == 0 && hw_dci_free(&made[0]) == 0, "commands");
+	ok(sn_now_ms() - from_ms >= 6 * 5, "six of them took %d ms", (int)(sn_now_ms() - from_ms));
+	sn_ctl("profile realistic");
+	must(ctl(line, "firmware") == 0);
+	ok(strcmp(line, "qps=0 call=60us\n") == 0, "realistic: %s", line);
+	must(ctl(line, "reach") == 0);
+	ok(strcmp(line, "subnet absent=1s\n") == 0, "realistic: %s", line);
+	sn_ctl("profile flat");
+	must(ctl(line, "reach") == 0);
+	ok(strcmp(line, "all\n") == 0, "flat: %s", line);
+	ok(ctl(line, "firmware call=x") < 0 && ctl(line, "firmware qps=-1") < 0 &&
+		   ctl(line, "profile steep") < 0,
+	   "nonsense");
+}
+
+/* Bytes of a WRITE that land when its initiator is in ERR, flushed, and polled. */
+static void
+test_ghost(void)
+{
+	struct hw_target t;
+	struct hw_token to;
+	struct hw_done done;
+	struct hw_dci i;
+	struct ibv_mr *from = sn_mem_new(&devs[0], LEN);
+	uint64_t end;
+
+	memset(from->addr, 0x5a, LEN);
+	sn_target_init(&t, &devs[0], LEN, all, all);
+	sn_target_token(&t, &to);
+	sn_ctl("firmware ghost=30ms");
+	for (int later = 0; later < 2; later++) {
+		memset(t.buf, 0, LEN);
+		must(hw_dci_new(&i, &devs[0], &hw_dci_plain) == 0);
+		sn_dci_to(&i, &to);
+		rule("op=write delay=3600s limit=1");
+		must(sn_post(&i, false, &to, to.addr, from, from->addr, LEN, 1) == 0);
+		under_way();
+		must(hw_dci_move(&i, IBV_QPS_ERR) == 0 && hw_wait(&i, SN_PATIENCE_MS, &done) == 0);
+		ok(done.status == IBV_WC_WR_FLUSH_ERR, "flushed");
+		ok(hw_dci_free(&i) == 0, "and destroyed");
+		clear();
+		memset(from->addr, 0x5a + later, LEN); /* ours again: what comes is what was there */
+		for (end = sn_now_ms() + 5000; later == 0 && ((volatile uint8_t *)t.buf)[LEN - 1] == 0;)
+			must(sn_now_ms() < end);
+		ok(later || (t.buf[0] == 0x5a && t.buf[LEN - 1] == 0x5a), "its bytes come all the same");
+		if (later == 0)
+			sn_ctl("firmware ghost=0");
+	}
+	sn_nap_ms(50);
+	ok(t.buf[0] == 0 && t.buf[LEN - 1] == 0, "and do not without a ghost");
+	sn_target_fini(&t);
+	sn_mem_free(from);
+}
+
 /* --reads: how many READs an initiator may have. */
 static int
 print_reads(void)
@@ -235,6 +331,8 @@ main(int argc, char **argv)
 	test_absent();
 	test_infiniband();
 	test_calls();
+	test_firmware();
+	test_ghost();
 	for (int i = 0; i < 4; i++)
 		sn_close(&devs[i]);
 

@@ -18,6 +18,8 @@ struct rec {
 	unsigned long long start, end, done, raddr, len, landed, wr_id;
 	unsigned pid, qpn, dctn, rkey, vendor, rule;
 	char op[8], status[32];
+	unsigned class, level, flow, far_class, far_level;
+	char sgid[64], far_sgid[64];
 };
 static struct rec recs[RECS];
 static int recs_nr;
@@ -52,9 +54,13 @@ trace(const char *cmd, const char *name, const char *more)
 		if (line[0] == '#')
 			continue;
 		must(recs_nr < RECS - 1);
-		must(sscanf(line, "%llu %llu %llu %u %x %7s %x %llx %x %llu %llu %31s %x %u %llu", &r->start,
-			    &r->end, &r->done, &r->pid, &r->qpn, r->op, &r->dctn, &r->raddr, &r->rkey,
-			    &r->len, &r->landed, r->status, &r->vendor, &r->rule, &r->wr_id) == 15);
+		must(sscanf(line,
+			    "%llu %llu %llu %u %x %7s %x %llx %x %llu %llu %31s %x %u %llu %u %u %u %63s %u "
+			    "%u %63s",
+			    &r->start, &r->end, &r->done, &r->pid, &r->qpn, r->op, &r->dctn, &r->raddr,
+			    &r->rkey, &r->len, &r->landed, r->status, &r->vendor, &r->rule, &r->wr_id,
+			    &r->class, &r->level, &r->flow, r->sgid, &r->far_class, &r->far_level,
+			    r->far_sgid) == 22);
 		recs_nr++;
 	}
 
@@ -100,6 +106,45 @@ test_good_ones(void)
 		   "its names");
 		ok(before[n] <= r->start && r->end <= r->done && r->done <= after[n], "its times");
 	}
+}
+
+/* How packets of both directions are marked. */
+static void
+test_marks(void)
+{
+	struct ibv_ah_attr av = { .is_global = 1, .port_num = 1, .sl = 3 };
+	struct ibv_ah *usual = dci.ah;
+	struct hw_target marked;
+	struct hw_token t;
+
+	dev.traffic_class = 104;
+	sn_target_init(&marked, &dev, 64, all, all);
+	dev.traffic_class = 0;
+	sn_target_token(&marked, &t);
+	av.grh.sgid_index = SN_GID_ROW;
+	av.grh.traffic_class = 96;
+	av.grh.flow_label = 0x12345;
+	av.grh.dgid = t.gid;
+	dci.ah = ibv_create_ah(dev.pd, &av);
+	must(dci.ah);
+	ok(trace("on", "marks", "64"), "on");
+	ok(sn_xfer(&dci, false, &t, mr, buf, 64) == 0 && sn_xfer(&dci, true, &t, mr, buf, 64) == 0,
+	   "both ways");
+	t.dctn ^= 1;
+	sn_xfer(&dci, false, &t, mr, buf, 64);
+	ok(trace("off", NULL, "") && trace("show", "marks", "") && recs_nr == 3, "three records: %d",
+	   recs_nr);
+	for (int n = 0; n < 3 && n < recs_nr; n++) {
+		ok(recs[n].class == 96 && recs[n].level == 3 && recs[n].flow == 0x12345 &&
+			   strcmp(recs[n].sgid, "127.0.0.1") == 0,
+		   "the initiator's: %u %u %#x %s", recs[n].class, recs[n].level, recs[n].flow, recs[n].sgid);
+		ok(recs[n].far_class == (n == 2 ? 0 : 104) && recs[n].far_level == 0 &&
+			   strcmp(recs[n].far_sgid, n == 2 ? "::" : "127.0.0.1") == 0,
+		   "the target's: %u %u %s", recs[n].far_class, recs[n].far_level, recs[n].far_sgid);
+	}
+	ibv_destroy_ah(dci.ah);
+	dci.ah = usual;
+	sn_target_fini(&marked);
 }
 
 static void
@@ -245,6 +290,7 @@ main(int argc, char **argv)
 {
 	pair_open(argc, argv, LEN);
 	test_good_ones();
+	test_marks();
 	test_bad_ones();
 	test_kills();
 	test_threads();

@@ -140,9 +140,10 @@ doctor_daemon(struct doctor *d)
 		doctor_say(d, FOUND_STOP, "daemon",
 			   "RDMA is switched off in its configuration (rdma.devices: none)");
 	else if (json_at(status, "rdma.rails") == 0)
-		doctor_say(d, FOUND_STOP, "daemon",
-			   "it opened no RDMA device; if there is one now, restart it, and see gantryd "
-			   "--list-devices");
+		doctor_say(
+			d, FOUND_STOP, "daemon",
+			"it has found no RDMA device that it can use; it looks again every 10 s: see gantryd "
+			"--list-devices");
 	look_at_keys(d, status);
 	json_decref(status);
 	look_at_health(d, "/readyz");

@@ -20,6 +20,7 @@
 
 #define LOCK_POLL_NS (20 * NS_PER_MS)
 #define DEPTH_UNKNOWN 64u
+#define ZERO_STEP ((uint64_t)64 << 20)
 
 int
 disk_refuse(char *err, size_t err_len, int r, const char *fmt, ...)
@@ -32,8 +33,44 @@ disk_refuse(char *err, size_t err_len, int r, const char *fmt, ...)
 	return r;
 }
 
-static void
-seg_name(char name[32], uint32_t seg)
+/* What an operator can do about it. */
+static const char *
+way_out(int error)
+{
+	switch (-error) {
+	case EROFS:
+		return "; mount the file system for writing";
+	case EACCES:
+	case EPERM:
+		return "; the user that gantryd runs as needs to read and write it";
+	case EBUSY:
+		return "; another process has it, or it is mounted: stop that first";
+	case EMFILE:
+	case ENFILE:
+		return "; raise LimitNOFILE= of the unit, or ulimit -n";
+	case EINVAL:
+		return "; the file system takes no direct I/O: use ext4 or XFS";
+	case ENOENT:
+	case ENXIO:
+	case ENODEV:
+		return "; look whether the device is there";
+	case EIO:
+		return "; look at the kernel's log for what the device says";
+	default:
+		return "";
+	}
+}
+
+int
+disk_refuse_open(const char *path, const char *name, int error, char *err, size_t err_len)
+{
+	return disk_refuse(err, err_len, error, "%s: %s%s%s: %s%s", path,
+			   error == -EBUSY ? "in use: cannot open" : "cannot open", name[0] ? " " : "", name,
+			   strerror(-error), way_out(error));
+}
+
+void
+disk_seg_name(char name[32], uint32_t seg)
 {
 	snprintf(name, 32, "seg-%04u", seg);
 }
@@ -85,8 +122,8 @@ disk_extents_free(struct disk *d, const uint64_t *ext, uint32_t nr)
 
 /* ---- locks ---- */
 
-static int
-lock_wait(const char *path, const char *name, int fd, uint64_t until_ns, char *err, size_t err_len)
+int
+disk_lock(const char *path, const char *name, int fd, uint64_t until_ns, char *err, size_t err_len)
 {
 	bool told = false;
 
@@ -97,13 +134,15 @@ lock_wait(const char *path, const char *name, int fd, uint64_t until_ns, char *e
 		if (r == 0)
 			return 0;
 		if (r != -EWOULDBLOCK)
-			return disk_refuse(err, err_len, r, "%s: cannot lock %s: %s", path, name,
-					   strerror(-r));
+			return disk_refuse(err, err_len, r,
+					   "%s: cannot lock %s: %s; a file system without flock() "
+					   "cannot hold a store",
+					   path, name, strerror(-r));
 		if (clock_ns() >= until_ns)
 			return disk_refuse(
 				err, err_len, -EBUSY,
-				"%s: %s is locked: another process uses this store, or a dead one's "
-				"writes are not over",
+				"%s: in use: another process has %s locked, or a dead one's writes are not "
+				"over (store.lock_wait); stop the other gantryd first",
 				path, name);
 		if (!told)
 			log_note("%s: waiting for the lock on %s (another process, or a dead one's last "
@@ -182,7 +221,7 @@ read_supers(struct disk *d, struct ring *r, char *err, size_t err_len)
 {
 	uint8_t *buf = sync_alloc(2 * FMT_SUPER_BYTES);
 	struct super sb;
-	int e = 0, good = 0, ours = 0, other_version = 0, unreadable = 0;
+	int e = 0, good = 0, ours = 0, other_version = 0, unreadable = 0, mixed = 0;
 
 	if (!buf)
 		return -ENOMEM;
@@ -199,20 +238,27 @@ read_supers(struct disk *d, struct ring *r, char *err, size_t err_len)
 		s = super_decode(buf + off, FMT_SUPER_BYTES, &sb);
 		ours += s != -ENOENT;
 		other_version += s == -EPROTONOSUPPORT;
+		mixed |= s == 0 && good && memcmp(sb.disk_uuid, d->sb.disk_uuid, 16) != 0;
 		if (s == 0 && (!good || sb.gen > d->sb.gen))
 			d->sb = sb;
 		good += s == 0;
 	}
 	sync_free(buf);
 	if (e < 0 && !(good && unreadable))
-		return disk_refuse(err, err_len, e, "%s: cannot read the superblock: %s", d->path,
-				   strerror(-e));
+		return disk_refuse(err, err_len, e, "%s: cannot read the superblock: %s%s", d->path,
+				   strerror(-e), way_out(e));
+	if (mixed)
+		return disk_refuse(
+			err, err_len, -EINVAL,
+			"%s: the two superblocks are of different disks; put back the one that belongs "
+			"here, or clear the one that does not",
+			d->path);
 	if (other_version)
-		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: made by another version of Gantry",
-				   d->path);
+		return disk_refuse(err, err_len, -ENOTRECOVERABLE,
+				   "%s: made by another version of Gantry; start that one", d->path);
 	if (!good)
 		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s", d->path,
-				   ours ? "both superblocks are damaged"
+				   ours ? "both superblocks are damaged; put one back from a copy"
 					: "not a Gantry store (no superblock); --format makes one");
 	d->lost_super = good == 1;
 	if (ours + unreadable == 2 && good == 1)
@@ -238,8 +284,13 @@ make_file(struct disk *d, const char *name, uint64_t bytes, struct ring *r)
 	if (fd < 0)
 		return fd;
 	e = RULE_LOCK_EVERY_FILE ? file_lock(fd) : 0;
-	if (e == 0)
-		e = sync_zero(r, fd, 0, bytes);
+	/* A GiB takes longer than the host block may wait for its next beat. */
+	for (uint64_t at = 0, n; e == 0 && at < bytes; at += n) {
+		n = bytes - at < ZERO_STEP ? bytes - at : ZERO_STEP;
+		e = sync_zero(r, fd, at, n);
+		disk_beat(d, r);
+	}
+	disk_mark(d->sb.disk_uuid, fd, name);
 	if (e == 0)
 		e = fsync_file(d, fd);
 	if (e == 0)
@@ -262,7 +313,7 @@ disk_make_segment(struct disk *d, struct ring *r, uint32_t seg)
 	int fd, e;
 
 	check(!d->is_device && d->seg_fd[seg] < 0);
-	seg_name(name, seg);
+	disk_seg_name(name, seg);
 	fd = make_file(d, name, d->geo.seg_bytes, r);
 	if (fd < 0)
 		return fd;
@@ -292,25 +343,31 @@ scan_segment(void *cookie, const char *name)
 
 	if (sscanf(name, "seg-%u", &seg) != 1 || seg >= d->geo.seg_nr)
 		return 0;
-	seg_name(want, seg);
+	disk_seg_name(want, seg);
 	if (strcmp(want, name) != 0)
 		return 0; /* one that was being made */
 	fd = file_open(d->dir_fd, name, false);
 	if (fd < 0)
-		return disk_refuse(s->err, s->err_len, fd, "%s: cannot open %s: %s", d->path, name,
-				   strerror(-fd));
+		return disk_refuse_open(d->path, name, fd, s->err, s->err_len);
 	d->seg_fd[seg] = fd;
 	if (RULE_LOCK_EVERY_FILE) {
-		e = lock_wait(d->path, name, fd, s->until_ns, s->err, s->err_len);
+		e = disk_lock(d->path, name, fd, s->until_ns, s->err, s->err_len);
 		if (e < 0)
 			return e;
 	}
+	e = disk_check_mark(d, fd, name, s->err, s->err_len);
+	if (e < 0)
+		return e;
 	e = file_size(fd, &size);
 	if (e == 0 && size != d->geo.seg_bytes)
 		return disk_refuse(s->err, s->err_len, -ENOTRECOVERABLE,
-				   "%s: %s has %llu bytes instead of %llu", d->path, name,
-				   (unsigned long long)size, (unsigned long long)d->geo.seg_bytes);
-	return e;
+				   "%s: %s is damaged: it has %llu bytes instead of %llu; put it back from a "
+				   "copy",
+				   d->path, name, (unsigned long long)size,
+				   (unsigned long long)d->geo.seg_bytes);
+	return e < 0 ? disk_refuse(s->err, s->err_len, e, "%s: cannot ask for the size of %s: %s", d->path,
+				   name, strerror(-e))
+		     : 0;
 }
 
 /* ---- opening ---- */
@@ -322,12 +379,16 @@ check_alignment(int fd, const char *path, char *err, size_t err_len)
 	int e = file_dio_align(fd, &mem, &off);
 
 	if (e < 0)
-		return disk_refuse(err, err_len, e, "%s: direct I/O does not work here: %s", path,
-				   strerror(-e));
+		return disk_refuse(err, err_len, e,
+				   "%s: direct I/O does not work here: %s; use ext4, XFS or a "
+				   "device",
+				   path, strerror(-e));
 	if (mem > FMT_ALIGN || off > FMT_ALIGN)
-		return disk_refuse(err, err_len, -EINVAL,
-				   "%s: direct I/O needs an alignment of %u bytes; at most %u is supported",
-				   path, mem > off ? mem : off, FMT_ALIGN);
+		return disk_refuse(
+			err, err_len, -EINVAL,
+			"%s: direct I/O needs an alignment of %u bytes; at most %u is supported: use "
+			"another device",
+			path, mem > off ? mem : off, FMT_ALIGN);
 	return 0;
 }
 
@@ -376,13 +437,12 @@ open_locked(struct disk *d, const char *name, uint64_t until_ns, int *ret_fd, ch
 				   "%s: not a Gantry store (there is no %s); --format makes one", d->path,
 				   name);
 	if (fd < 0)
-		return disk_refuse(err, err_len, fd, "%s: cannot open %s: %s", d->path,
-				   d->is_device ? "the device" : name, strerror(-fd));
+		return disk_refuse_open(d->path, d->is_device ? "the device" : name, fd, err, err_len);
 	*ret_fd = fd;
 	/* With the rule off one lock is all there is, as a lock file would be. */
 	if (!RULE_LOCK_EVERY_FILE && strcmp(name, "super") != 0)
 		return 0;
-	return lock_wait(d->path, name, fd, until_ns, err, err_len);
+	return disk_lock(d->path, name, fd, until_ns, err, err_len);
 }
 
 static int
@@ -424,6 +484,7 @@ disk_init(struct disk *d)
 {
 	memset(d, 0, sizeof *d);
 	d->dir_fd = d->super_fd = d->log_fd = -1;
+	host_init(&d->host);
 	pthread_mutex_init(&d->reason_lock, NULL);
 }
 
@@ -445,7 +506,7 @@ disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint
 					   "%s: there is no store here yet; gantryd --format makes one",
 					   dc->path);
 		if (d->dir_fd < 0)
-			return disk_refuse(err, err_len, d->dir_fd, "%s: %s", dc->path, strerror(-d->dir_fd));
+			return disk_refuse_open(dc->path, "", d->dir_fd, err, err_len);
 	}
 	e = open_locked(d, "super", until_ns, &d->super_fd, err, err_len);
 	if (e == 0 && !d->is_device)
@@ -462,18 +523,29 @@ disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint
 	places(d);
 	d->inline_max = d->is_device ? 0 : inline_max(d->log_fd);
 	if ((d->sb.kind == SUPER_DEVICE) != d->is_device)
-		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: a store that was made as a %s",
-				   d->path, d->is_device ? "directory" : "block device");
+		return disk_refuse(
+			err, err_len, -ENOTRECOVERABLE,
+			"%s: a store that was made as a %s; put it back on one, file by file or byte by byte",
+			d->path, d->is_device ? "directory" : "block device");
 	if (dc->size_bytes && dc->size_bytes != d->geo.size_bytes)
-		return disk_refuse(err, err_len, -EINVAL, "%s: configured as %llu bytes, made with %llu",
-				   d->path, (unsigned long long)dc->size_bytes,
-				   (unsigned long long)d->geo.size_bytes);
-	if ((e = open_segments(d, until_ns, err, err_len)) < 0)
+		return disk_refuse(
+			err, err_len, -EINVAL,
+			"%s: size is configured as %llu bytes, but the store was made with %llu and cannot "
+			"change; set it to %llu, or leave it out",
+			d->path, (unsigned long long)dc->size_bytes, (unsigned long long)d->geo.size_bytes,
+			(unsigned long long)d->geo.size_bytes);
+	if (!d->is_device && (e = disk_check_mark(d, d->log_fd, "log", err, err_len)) < 0)
+		return e;
+	if ((e = open_segments(d, until_ns, err, err_len)) < 0 ||
+	    (e = disk_open_host(d, r, until_ns, err, err_len)) < 0)
 		return e;
 	e = file_size(d->log_fd, &size);
 	if (e == 0 && size < (d->is_device ? d->geo.size_bytes : d->geo.log_bytes))
-		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s is shorter than it was made",
-				   d->path, d->is_device ? "the device" : "log");
+		return disk_refuse(err, err_len, -ENOTRECOVERABLE,
+				   "%s: %s is damaged: it has %llu bytes, and was made with %llu; %s",
+				   d->path, d->is_device ? "the device" : "log", (unsigned long long)size,
+				   (unsigned long long)(d->is_device ? d->geo.size_bytes : d->geo.log_bytes),
+				   d->is_device ? "make it as large again" : "put it back from a copy");
 	if (e == 0 && (e = disk_layout_begin(d, r)) < 0)
 		return disk_refuse(err, err_len, e, "%s: cannot flush the segments, or look how they lie: %s",
 				   d->path, strerror(-e));
@@ -488,8 +560,10 @@ disk_fini(struct disk *d)
 	free(d->seg_fd);
 	free((void *)d->seg_dirty);
 	free((void *)d->seg_odd);
-	if (!d->is_device)
+	if (!d->is_device) {
 		file_close(d->log_fd);
+		file_close(d->host.fd);
+	}
 	file_close(d->super_fd);
 	file_close(d->dir_fd);
 	alloc_free_all(d->alloc);

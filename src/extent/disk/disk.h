@@ -4,6 +4,7 @@
  *
  *	directory			block device
  *	super	two superblocks		0		two superblocks
+ *	host	who has it open		256 KiB		who has it open
  *	log	the ring		1 MiB		the ring
  *	seg-NNNN data			behind it	data; all of it is there from the start
  *
@@ -22,6 +23,7 @@
 
 #include "extent/disk/alloc.h"
 #include "extent/disk/format.h"
+#include "extent/disk/host.h"
 #include "extent/disk/rules.h"
 
 #include <pthread.h>
@@ -70,8 +72,10 @@ struct disk {
 	 * has no place of its own for all of it. */
 	_Atomic bool *seg_dirty, *seg_odd;
 	uint64_t super_off, log_off,
-		seg_off; /* byte offsets in their file; seg_off: of segment 0 on a device */
-	struct super sb; /* start's, then the helper's */
+		seg_off;          /* byte offsets in their file; seg_off: of segment 0 on a device */
+	struct super sb;          /* start's, then the helper's */
+	struct host host;         /* start's, then the helper's */
+	_Atomic uint64_t log_seq; /* newest log block known to be flushed, for the host block */
 	bool lost_super; /* one of the two could not be read, or is damaged: it may have been the newer */
 	struct alloc *alloc;
 
@@ -112,12 +116,16 @@ int disk_flush_file(struct disk *d, struct ring *r, int fd);
 int disk_make_segment(struct disk *d, struct ring *r, uint32_t seg);
 /* Returns the descriptor of the file in which a unit lies, and where in it. */
 int disk_addr(const struct disk *d, uint64_t unit, uint64_t *ret_off);
+/* Writes the name of a segment's file. */
+void disk_seg_name(char name[32], uint32_t seg);
 /* Gives extents back to the free space.  Any thread. */
 void disk_extents_free(struct disk *d, const uint64_t *ext, uint32_t nr);
 /* Makes the disk read-only until a restart, and logs why.  Any thread. */
 void disk_fail(struct disk *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Formats the reason of an error and returns r. */
 int disk_refuse(char *err, size_t err_len, int r, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* Says why a file, or with name "" the path itself, cannot be opened, and what to do; returns error. */
+int disk_refuse_open(const char *path, const char *name, int error, char *err, size_t err_len);
 
 static inline bool
 disk_failed(const struct disk *d)
@@ -125,6 +133,26 @@ disk_failed(const struct disk *d)
 	return atomic_load_explicit(&d->state, memory_order_acquire) != UNIT_OK;
 }
 
+/* Takes the lock of a file that is open; waits until then for whoever has it.  The reason of an error is in err. */
+int disk_lock(const char *path, const char *name, int fd, uint64_t until_ns, char *err, size_t err_len);
+
+/* ---- owner.c: which disk a file belongs to, and which host has the disk ---- */
+
+/* Checks the mark of a file that is open.  0, also where it has none, or -EINVAL with the reason in err. */
+int disk_check_mark(const struct disk *d, int fd, const char *name, char *err, size_t err_len);
+/* Marks a file that has just been made.  Where that is not possible it stays without. */
+void disk_mark(const uint8_t *disk_uuid, int fd, const char *name);
+/* Opens and locks the file of the host block, if there is one, and checks which disk it is of. */
+int disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns, char *err, size_t err_len);
+/* Makes the disk this instance's before anything else is written, and marks the files without a mark.  log_end:
+ * number of the first log block that is not there.  0, -EBUSY: another host was faster, -errno; the reason is in
+ * err. */
+int disk_claim(struct disk *d, struct ring *r, uint64_t log_end, char *err, size_t err_len);
+/* Beats if it is time; fails the disk if that fails, or if another host has taken it.  Returns the nanoseconds to
+ * the next beat, UINT64_MAX: none.  Whatever takes long on the helper thread calls it now and then. */
+uint64_t disk_beat(struct disk *d, struct ring *r);
+/* Says in the host block that nobody has the disk. */
+void disk_release(struct disk *d, struct ring *r);
 /* ---- layout.c: how the file system has the segments ---- */
 
 /* Tells whether a segment has to be flushed itself when it was touched. */

@@ -2,6 +2,9 @@
 /* Files, see file.h. */
 #include "extent/disk/file.h"
 
+#include "extent/disk/host.h"
+#include "base/hex.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +22,7 @@
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #ifndef STATX_DIOALIGN
@@ -322,11 +326,13 @@ file_check_fs(int fd, char *why, size_t why_len)
 		return 1;
 	if (mount_has(st.st_dev, no_barrier)) {
 		snprintf(why, why_len,
-			 "the file system is mounted without barriers: a flush would promise nothing");
+			 "the file system is mounted without barriers, a flush would promise nothing: mount "
+			 "it with them");
 		return -EINVAL;
 	}
 	if ((uint32_t)fs.f_type == OVERLAY_MAGIC && mount_has(st.st_dev, lossy)) {
-		snprintf(why, why_len, "the overlay is mounted volatile: a flush would promise nothing");
+		snprintf(why, why_len,
+			 "the overlay is mounted volatile, a flush would promise nothing: mount it without");
 		return -EINVAL;
 	}
 	if ((uint32_t)fs.f_type == EXT4_SUPER_MAGIC || (uint32_t)fs.f_type == XFS_MAGIC)
@@ -336,4 +342,61 @@ file_check_fs(int fd, char *why, size_t why_len)
 		 "slower",
 		 (unsigned)fs.f_type);
 	return 0;
+}
+
+#define MARK_NAME "user.gantry.disk"
+
+int
+file_mark_get(int fd, char text[FILE_MARK_MAX])
+{
+	ssize_t n = fgetxattr(fd, MARK_NAME, text, FILE_MARK_MAX - 1);
+
+	/* One that is too long for the buffer says something else than ours do. */
+	if (n < 0 && errno == ERANGE)
+		n = 0;
+	text[n > 0 ? n : 0] = 0;
+	return n >= 0 ? 1 : errno == ENODATA ? 0 : -errno;
+}
+
+int
+file_mark_set(int fd, const char *text)
+{
+	return fsetxattr(fd, MARK_NAME, text, strlen(text), 0) < 0 ? -errno : 0;
+}
+
+/* Reads an identifier of 16 bytes in hex, with or without dashes.  What is none is not known: zeros. */
+static void
+read_id(const char *path, uint8_t id[16])
+{
+	FILE *f = fopen(path, "re");
+	char text[64] = "", digits[33] = "";
+	size_t n = 0;
+
+	if (f && !fgets(text, sizeof text, f))
+		text[0] = 0;
+	if (f)
+		fclose(f);
+	for (const char *p = text; *p && *p != '\n' && n < 32; p++) {
+		if (*p != '-')
+			digits[n++] = *p;
+	}
+	if (n != 32 || hex_bytes(digits, id, 16) < 0)
+		memset(id, 0, 16);
+}
+
+void
+file_host_id(struct host_id *ret_id)
+{
+	memset(ret_id, 0, sizeof *ret_id);
+	if (gethostname(ret_id->name, sizeof ret_id->name - 1) < 0)
+		ret_id->name[0] = 0;
+	ret_id->name[sizeof ret_id->name - 1] = 0;
+	for (char *p = ret_id->name; *p; p++) {
+		if (*p <= ' ' || *p > '~')
+			*p = '?';
+	}
+	if (!ret_id->name[0])
+		snprintf(ret_id->name, sizeof ret_id->name, "nameless");
+	read_id("/etc/machine-id", ret_id->machine);
+	read_id("/proc/sys/kernel/random/boot_id", ret_id->boot);
 }

@@ -63,4 +63,21 @@ unsigned file_queue_depth(int fd);
  */
 int file_check_fs(int fd, char *why, size_t why_len);
 
+/* ---- whose file it is: the extended attribute user.gantry.disk ---- */
+
+#define FILE_MARK_MAX 96
+
+/* Reads the mark of a file.  1: it is in text; 0: it has none; -EOPNOTSUPP: the file system has no such
+ * attributes; -errno. */
+int file_mark_get(int fd, char text[FILE_MARK_MAX]);
+/* Sets it.  0 or -errno. */
+int file_mark_set(int fd, const char *text);
+
+/* ---- whose machine it is ---- */
+
+struct host_id;
+
+/* Says which machine this is, as far as it says so itself. */
+void file_host_id(struct host_id *ret_id);
+
 #endif

@@ -37,7 +37,8 @@
 #define FMT_SLOT_NR 4096
 #define FMT_SUPER_BYTES (64u << 10)               /* one copy; two of them lie one after the other */
 #define FMT_DEVICE_HEAD_BYTES ((uint64_t)1 << 20) /* in front of the log on a device */
-#define PART_BYTES_MAX ((uint64_t)1 << 48)        /* sanity bound */
+#define FMT_HOST_OFF ((uint64_t)256 << 10) /* of the host block (host.h) on a device, within that head */
+#define PART_BYTES_MAX ((uint64_t)1 << 48) /* sanity bound */
 #define FMT_CRC_BLOCK_MAX (FMT_CHUNK_BYTES / STORE_GRANULE * 8)
 
 /* ---- extents ---- */

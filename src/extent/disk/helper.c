@@ -11,14 +11,22 @@
 #include <string.h>
 #include <time.h>
 
+#define WAIT_MAX_NS (3600 * NS_PER_S)
+
 void
 helper_init(struct helper *h, struct disk *d, helper_work_fn work)
 {
+	pthread_condattr_t attr;
+
 	memset(h, 0, sizeof *h);
 	h->disk = d;
 	h->work = work;
 	pthread_mutex_init(&h->lock, NULL);
-	pthread_cond_init(&h->cond, NULL);
+	/* Not by the wall clock, which may be put back: other hosts count on beats. */
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&h->cond, &attr);
+	pthread_condattr_destroy(&attr);
 }
 
 void
@@ -32,10 +40,14 @@ static bool
 wait_for_bell(struct helper *h, uint64_t wait_ns)
 {
 	struct timespec until;
+	uint64_t at_ns;
 	bool stop;
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += (time_t)(wait_ns / NS_PER_S % 3600);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	wait_ns = wait_ns == UINT64_MAX || wait_ns < WAIT_MAX_NS ? wait_ns : WAIT_MAX_NS;
+	at_ns = (uint64_t)until.tv_nsec + wait_ns % NS_PER_S;
+	until.tv_sec += (time_t)(wait_ns / NS_PER_S + at_ns / NS_PER_S);
+	until.tv_nsec = (long)(at_ns % NS_PER_S);
 	pthread_mutex_lock(&h->lock);
 	while (!h->bell && !atomic_load(&h->stop) && wait_ns) {
 		if (wait_ns == UINT64_MAX)

@@ -45,7 +45,8 @@ is_ours(const char *name)
 	unsigned seg;
 
 	return strcmp(name, "super") == 0 || strcmp(name, "log") == 0 || strcmp(name, "log.new") == 0 ||
-	       strcmp(name, "super.new") == 0 || sscanf(name, "seg-%u", &seg) == 1;
+	       strcmp(name, "super.new") == 0 || strcmp(name, "host") == 0 ||
+	       sscanf(name, "seg-%u", &seg) == 1;
 }
 
 static int
@@ -73,19 +74,39 @@ one_of_ours(void *cookie, const char *name)
 	return 1;
 }
 
+/* With force: another host may use what is there. */
+static int
+ask_for_host(int fd, uint64_t off, const char *path, struct ring *r, char *err, size_t err_len)
+{
+	struct host h;
+
+	host_init(&h);
+	h.fd = fd;
+	h.off = off;
+	return host_wait(&h, r, path, err, err_len);
+}
+
 /* With force: what an older store left, after making sure that nobody uses it. */
 static int
-wipe_directory(int dir_fd, const char *path, char *err, size_t err_len)
+wipe_directory(int dir_fd, const char *path, struct ring *r, char *err, size_t err_len)
 {
 	struct wipe w = { .dir_fd = dir_fd };
-	int fd = file_open(dir_fd, "super", false), e;
+	int fd = file_open(dir_fd, "super", false), host_fd, e;
 
 	if (fd >= 0) {
 		e = file_lock(fd);
 		if (e < 0) {
 			file_close(fd);
-			return disk_refuse(err, err_len, -EBUSY, "%s: in use", path);
+			return disk_refuse(err, err_len, -EBUSY,
+					   "%s: in use by another process; stop gantryd first", path);
 		}
+	}
+	host_fd = file_open(dir_fd, "host", false);
+	e = host_fd < 0 ? 0 : ask_for_host(host_fd, 0, path, r, err, err_len);
+	file_close(host_fd);
+	if (e < 0) {
+		file_close(fd);
+		return e;
 	}
 	/* One at a time: a directory must not change while it is read. */
 	while ((e = file_each(dir_fd, one_of_ours, &w)) == 1) {
@@ -100,7 +121,7 @@ wipe_directory(int dir_fd, const char *path, char *err, size_t err_len)
 
 /* A file, written whole; closed again. */
 static int
-write_file(int dir_fd, const char *name, uint64_t bytes, struct ring *r)
+write_file(int dir_fd, const char *name, uint64_t bytes, const uint8_t *disk_uuid, struct ring *r)
 {
 	char tmp[48];
 	int fd, e;
@@ -111,6 +132,7 @@ write_file(int dir_fd, const char *name, uint64_t bytes, struct ring *r)
 	if (fd < 0)
 		return fd;
 	e = sync_zero(r, fd, 0, bytes);
+	disk_mark(disk_uuid, fd, name);
 	if (e == 0)
 		e = file_fsync(fd);
 	if (e == 0)
@@ -175,7 +197,7 @@ format_directory(const struct store_disk_conf *dc, bool force, struct ring *r, c
 		e = disk_refuse(err, err_len, -EEXIST,
 				"%s: not empty (%s); --force makes a store all the same", dc->path, name);
 	else if (e >= 0)
-		e = force ? wipe_directory(dir_fd, dc->path, err, err_len) : 0;
+		e = force ? wipe_directory(dir_fd, dc->path, r, err, err_len) : 0;
 	if (e < 0)
 		goto out;
 	if (file_room(dir_fd, &room) == 0 && room < dc->size_bytes) {
@@ -186,11 +208,11 @@ format_directory(const struct store_disk_conf *dc, bool force, struct ring *r, c
 	}
 	e = first_super(&sb, &geo, false);
 	if (e == 0)
-		e = write_file(dir_fd, "log", geo.log_bytes, r);
+		e = write_file(dir_fd, "log", geo.log_bytes, sb.disk_uuid, r);
 	if (e == 0)
-		e = write_file(dir_fd, "seg-0000", geo.seg_bytes, r);
+		e = write_file(dir_fd, "seg-0000", geo.seg_bytes, sb.disk_uuid, r);
 	if (e == 0)
-		e = write_file(dir_fd, "super.new", 2 * FMT_SUPER_BYTES, r);
+		e = write_file(dir_fd, "super.new", 2 * FMT_SUPER_BYTES, sb.disk_uuid, r);
 	/* The superblock is last, and gets its name when it is whole: a store half made is no store. */
 	if (e == 0)
 		e = fd = file_open(dir_fd, "super.new", false);
@@ -240,7 +262,9 @@ format_device(const struct store_disk_conf *dc, bool force, struct ring *r, char
 
 	if (fd < 0)
 		return disk_refuse(err, err_len, fd, "%s: %s", dc->path,
-				   fd == -EBUSY ? "in use" : strerror(-fd));
+				   fd == -EBUSY
+					   ? "in use by another process, or mounted; stop what has it first"
+					   : strerror(-fd));
 	e = file_lock(fd) < 0 ? -EBUSY : file_size(fd, &size);
 	if (e == 0)
 		e = look_at_device(fd, r, &empty, &store);
@@ -260,6 +284,9 @@ format_device(const struct store_disk_conf *dc, bool force, struct ring *r, char
 				dc->path);
 		goto out;
 	}
+	e = force ? ask_for_host(fd, FMT_HOST_OFF, dc->path, r, err, err_len) : 0;
+	if (e < 0)
+		goto out;
 	if (dc->size_bytes > size || geo_choose(dc->size_bytes ? dc->size_bytes : size, &geo) < 0) {
 		e = disk_refuse(err, err_len, -EINVAL, "%s: the device has %llu bytes", dc->path,
 				(unsigned long long)size);

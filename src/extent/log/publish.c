@@ -91,6 +91,7 @@ publish_block(struct vol *vol)
 		dead->epoch = epoch;
 	ld->flushed_seq = vol->block.head.seq;
 	ld->stamped = vol->block.head.flushed_upto;
+	atomic_store_explicit(&vol->disk.log_seq, vol->block.head.seq, memory_order_release);
 	if (vol->block.head.record_nr)
 		ld->last_records_seq = vol->block.head.seq;
 	ld->led_ns = clock_ns();

@@ -376,6 +376,7 @@ judge_end(struct replay *rp)
 {
 	struct recover_report *rep = rp->rep;
 	struct vol *vol = rp->vol;
+	const struct host *h = &vol->disk.host;
 	int found = replay_look_behind(rp, rep->repair);
 
 	if (found < 0)
@@ -386,6 +387,14 @@ judge_end(struct replay *rp)
 			 "there",
 			 (unsigned long long)rp->pos.pos, (unsigned long long)rp->pos.epoch,
 			 (unsigned long long)vol->disk.sb.epoch);
+		found = 1;
+	}
+	if (!found && h->there && h->seen.log_seq >= rp->pos.seq) {
+		snprintf(rp->damage, sizeof rp->damage,
+			 "the log ends at offset %llu with block %llu, but block %llu was flushed: it is an "
+			 "older copy, or damaged there",
+			 (unsigned long long)rp->pos.pos, (unsigned long long)rp->pos.seq - 1,
+			 (unsigned long long)h->seen.log_seq);
 		found = 1;
 	}
 	if (!found || !RULE_DAMAGE_STOPS)
@@ -469,7 +478,9 @@ run(struct replay *rp)
 		if (rp->cut_records)
 			log_note("%s: %llu records behind the last flush were cut", vol->disk.path,
 				 (unsigned long long)rp->cut_records);
-		e = room_for_epoch(rp);
+		e = disk_claim(&vol->disk, rp->r, rp->cut.seq, rp->err, rp->err_len);
+		if (e == 0)
+			e = room_for_epoch(rp);
 		if (e == 0)
 			e = begin_epoch(rp);
 		if (e == 0)
@@ -480,6 +491,7 @@ run(struct replay *rp)
 	if (e < 0)
 		return e;
 	vol->leader.flushed_seq = vol->leader.stamped = vol->leader.next.seq ? vol->leader.next.seq - 1 : 0;
+	atomic_store(&vol->disk.log_seq, vol->leader.flushed_seq);
 	atomic_store(&vol->log_used, vol_head(vol) - atomic_load(&vol->snap.trim_at));
 	atomic_store(&vol->disk.segs_coming, disk_segments_left(&vol->disk));
 	rec_hold_back(vol);

@@ -164,6 +164,7 @@ block_io(struct chain *c, bool is_write, uint64_t ext, uint32_t len)
 		e = is_write ? sio_write(&c->vol->disk, c->r, &ext, 1, at, c->buf + at, n)
 			     : sio_read(&c->vol->disk, c->r, &ext, 1, at, c->buf + at, n);
 		rest(c);
+		disk_beat(&c->vol->disk, c->r);
 	}
 	return e;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the helper thread does: snapshots when the leader wants one, and segments made ready ahead of need. */
+/* What the helper thread does: snapshots when the leader wants one, segments made ready ahead of need, beats. */
 #include "extent/log/vol.h"
 
 #include "base/clock.h"
@@ -32,7 +32,7 @@ uint64_t
 vol_upkeep(struct helper *h, struct ring *r)
 {
 	struct vol *vol = container_of(h, struct vol, helper);
-	uint64_t wait_ns;
+	uint64_t wait_ns, beat_ns;
 	int e;
 
 	if (atomic_load(&vol->snap.state) == SNAP_WANTED) {
@@ -42,10 +42,11 @@ vol_upkeep(struct helper *h, struct ring *r)
 		vol->kick(vol->above, NULL);
 	}
 	e = disk_grow(&vol->disk, r);
-	if (e > 0) {
+	if (e > 0)
 		vol->space(vol->above);
-		return 0;
-	}
-	wait_ns = look_after(vol, r);
-	return e < 0 && wait_ns > SEGMENT_RETRY_NS ? SEGMENT_RETRY_NS : wait_ns;
+	wait_ns = e > 0 ? 0 : look_after(vol, r);
+	beat_ns = disk_beat(&vol->disk, r);
+	if (e < 0 && wait_ns > SEGMENT_RETRY_NS)
+		wait_ns = SEGMENT_RETRY_NS;
+	return beat_ns < wait_ns ? beat_ns : wait_ns;
 }

@@ -76,12 +76,31 @@ make_memory(struct vol *vol)
 	return e;
 }
 
+/* Somebody else may have it.  Who only reads says so and goes on. */
+static int
+ask_for_host(struct vol *vol, struct ring *r, struct recover_report *rep, char *err, size_t err_len)
+{
+	struct host *h = &vol->disk.host;
+	char who[128];
+
+	if (!rep->check_only)
+		return host_wait(h, r, vol->disk.path, err, err_len);
+	host_text(h, who, sizeof who);
+	if (who[0])
+		report(rep, "%s: %s has it open, or did not close it", vol->disk.path, who);
+	if (h->damaged)
+		report(rep, "%s: the host block is damaged; a start writes it anew", vol->disk.path);
+	return 0;
+}
+
 int
 vol_open(struct vol *vol, const struct store_disk_conf *dc, uint64_t lock_wait_ns, struct ring *r,
 	 struct recover_report *rep, char *err, size_t err_len)
 {
 	int e = disk_open(&vol->disk, dc, r, lock_wait_ns, err, err_len);
 
+	if (e == 0)
+		e = ask_for_host(vol, r, rep, err, err_len);
 	if (e == 0)
 		e = make_memory(vol);
 	if (e == 0)
@@ -106,6 +125,8 @@ vol_last_stamp(struct vol *vol, struct ring *r)
 		       d->log_off + vol->block.head.pos);
 	if (e == 0)
 		e = disk_flush_sync(d, r);
+	if (e == 0)
+		atomic_store(&d->log_seq, vol->block.head.seq);
 	if (e < 0)
 		log_warn("%s: the last stamp could not be written: %s", d->path, strerror(-e));
 }

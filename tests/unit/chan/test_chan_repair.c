@@ -345,6 +345,51 @@ a_core_that_ends_before_a_call_returns(void **state)
 	clock_fake(NULL);
 }
 
+/* free -> resetting -> free, leased -> put -> resetting -> free: each once, without a failure. */
+static void
+another_path_is_taken_when_free(void **state)
+{
+	open_chan(8, 4);
+	settle();
+	assert_int_equal(get(0), 1);
+	push(0, 0, 0);
+	atomic_fetch_add(&fake_ep.rail.path, 1);
+	watches_notify(&fake_ep.rd);
+	settle();
+	assert_int_equal(fake_ep.resets, 8); /* of nine */
+	assert_int_equal(fake_ep.stats->eps_free, 8);
+	fake_ep_complete_all();
+	settle();
+	assert_int_equal(f.op[0].result, 0);
+	chan_lease_put(f.ch, &f.ls[0]);
+	settle();
+	assert_int_equal(fake_ep.resets, 9);
+	assert_int_equal(get(0), 1);
+	chan_lease_put(f.ch, &f.ls[0]);
+	watches_notify(&fake_ep.rd);
+	settle();
+	assert_int_equal(fake_ep.resets, 9);
+	assert_int_equal(fake_ep.destroyed, 0);
+}
+
+/* A core that began without a rail gets its channels when one comes. */
+static void
+a_rail_comes_later(void **state)
+{
+	fake_ep.rd.rail_nr = 0;
+	open_chan(8, 4);
+	settle();
+	assert_int_equal(get(0), -EOPNOTSUPP);
+	assert_int_equal(f.ls[0].reason, CHAN_NO_DEVICE);
+	fake_ep.rd.rail_nr = 1;
+	watches_notify(&fake_ep.rd);
+	turn();
+	assert_int_equal(fake_ep.eps, 0); /* nothing that may block */
+	settle();
+	assert_int_equal(fake_ep.eps, 9);
+	assert_int_equal(get(0), 1);
+}
+
 int
 main(void)
 {
@@ -362,6 +407,8 @@ main(void)
 		T(strays_harm_nobody),
 		T(a_queue_pair_that_takes_no_work),
 		T(a_queue_pair_that_takes_no_more_work),
+		T(another_path_is_taken_when_free),
+		T(a_rail_comes_later),
 		cmocka_unit_test_setup(a_core_that_ends_before_a_call_returns, setup),
 		{ "... and its bell was rung", a_core_that_ends_before_a_call_returns, setup, NULL, &rung },
 	};

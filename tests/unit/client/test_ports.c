@@ -118,6 +118,66 @@ a_decline_for_another_reason_is_one(void **state)
 	assert_string_equal(f->res.reason, "no-channel");
 }
 
+/* A server that reaches the address which the ports really have, and no other. */
+static uint8_t real_gid[16];
+static const char *other_answer;
+
+static void
+serve_the_real_address(int fd, const struct request *rq)
+{
+	struct token t;
+
+	if (!token_of(rq, &t)) {
+		answer(fd, "HTTP/1.1 200 OK\r\netag: \"h\"\r\ncontent-length: 0\r\n\r\n");
+	} else if (memcmp(t.gid, real_gid, sizeof real_gid) != 0) {
+		declined++;
+		answer(fd, other_answer);
+	} else {
+		served++;
+		answer(fd, "HTTP/1.1 200 OK\r\nx-amz-rdma-reply: 200\r\netag: \"r\"\r\ncontent-length: "
+			   "0\r\n\r\n");
+	}
+}
+
+/* The address of a port changed behind the library: one request finds out, and none is lost for RDMA. */
+static void
+an_address_that_changed_is_read_anew(void **state)
+{
+	static const char *const answers[] = {
+		"HTTP/1.1 500 Failed\r\nx-amz-rdma-reply: 500\r\nx-gantry-rdma-reason: retry-exceeded\r\n"
+		"content-length: 0\r\n\r\n",
+		"HTTP/1.1 501 Not Implemented\r\nx-amz-rdma-reply: 501\r\nx-gantry-rdma-reason: "
+		"unreachable\r\n"
+		"content-length: 0\r\n\r\n",
+	};
+	struct gantry_options o = { .size = sizeof o, .config_file = "", .device = "mlx5_0" };
+	struct fix *f = *state;
+	struct token t;
+	const char *why;
+	char *text;
+
+	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+		gantry_close(f->g);
+		assert_int_equal(gantry_open(&o, &f->g), 0);
+		begin(f, NULL);
+		serve = serve_the_real_address;
+		other_answer = answers[i];
+		memcpy(real_gid, f->g->port[0].gid, sizeof real_gid);
+		assert_int_equal(gantry_register(f->g, f->buf, BUF_LEN, 0), 0);
+		puts_by(f, 3, GANTRY_PATH_RDMA);
+		f->g->port[0].gid[15] ^= 0x77;
+		puts_by(f, 3, GANTRY_PATH_RDMA);
+		assert_int_equal(declined, 1);
+		assert_int_equal(served, 6);
+		assert_int_equal(f->g->port[0].changes, 1);
+		/* The tokens of programs name it, too. */
+		assert_int_equal(gantry_token_get(f->g, f->buf, 10, 0, GANTRY_OP_PUT, &text, NULL), 0);
+		assert_int_equal(token_parse(text, 81, &t, &why), 0);
+		assert_memory_equal(t.gid, real_gid, sizeof real_gid);
+		assert_int_equal(t.dctn, f->g->port[0].shared->dctn);
+	}
+}
+
 static void
 all_ports_unreached_goes_over_http(void **state)
 {
@@ -152,12 +212,13 @@ registrations_may_overlap(void **state)
 }
 
 static const char *last_descr;
+static bool is_refused;
 
 static ssize_t
 on_put(const void *handle, const char *ptr, size_t size, off_t offset, const struct gantry_io_info *info)
 {
 	last_descr = info->descr;
-	return (ssize_t)size;
+	return is_refused ? -1 : (ssize_t)size;
 }
 
 static ssize_t
@@ -187,7 +248,38 @@ operations_cost_no_memory(void **state)
 	before = mallinfo2().uordblks;
 	for (int i = 0; i < 100000; i++)
 		assert_int_equal(gantry_obj_put(f->g, NULL, f->buf, 100, 0, i % 1000), 100);
+	/* Of 10^7 operations no more than of these. */
 	assert_true(mallinfo2().uordblks < before + 4096);
+	for (int i = 0; i < 100000; i++) {
+		char *text;
+
+		assert_int_equal(gantry_token_get(f->g, f->buf, 100, i % 1000, GANTRY_OP_GET, &text, NULL),
+				 0);
+		assert_int_equal(gantry_token_put(f->g, text), 0);
+	}
+	assert_true(mallinfo2().uordblks < before + 4096);
+	assert_int_equal(gantry_deregister(f->g, f->buf), 0);
+}
+
+/* A program's own control plane says only that something failed. */
+static void
+a_callback_that_fails_has_the_address_read_anew(void **state)
+{
+	static const struct gantry_ops ops = { .get = on_get, .put = on_put };
+	struct fix *f = *state;
+	struct port *p = f->g->port;
+	uint8_t real[2] = { p[0].gid[15], p[1].gid[15] };
+
+	assert_int_equal(gantry_set_ops(f->g, &ops, GANTRY_PROTOCOL_RDMA_DC_V1), 0);
+	assert_int_equal(gantry_register(f->g, f->buf, BUF_LEN, 0), 0);
+	p[0].gid[15] = p[1].gid[15] = 0x77;
+	assert_int_equal(gantry_obj_put(f->g, NULL, f->buf, 100, 0, 0), 100);
+	assert_int_equal(p[0].gid[15], 0x77);
+	is_refused = true;
+	assert_int_equal(gantry_obj_get(f->g, NULL, f->buf, 100, 0, 0), -ECANCELED);
+	is_refused = false;
+	assert_int_equal(p[0].gid[15], real[0]);
+	assert_int_equal(p[1].gid[15], real[1]);
 	assert_int_equal(gantry_deregister(f->g, f->buf), 0);
 }
 
@@ -267,7 +359,10 @@ main(int argc, char **argv)
 						teardown),
 		cmocka_unit_test_setup_teardown(a_decline_for_another_reason_is_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(all_ports_unreached_goes_over_http, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_address_that_changed_is_read_anew, setup, teardown),
 		cmocka_unit_test_setup_teardown(registrations_may_overlap, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_callback_that_fails_has_the_address_read_anew, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(operations_cost_no_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(targets_are_marked, setup, teardown),
 		cmocka_unit_test_setup_teardown(forks_are_prepared, setup, teardown),

@@ -164,7 +164,7 @@ test_exit_of_store(void **state)
 		{ -ENOTRECOVERABLE, EXIT_STORE }, { -EIO, EXIT_STORE },      { -EBADMSG, EXIT_STORE },
 		{ -ENOSPC, EXIT_STORE },          { -EISDIR, EXIT_STORE },   { -ENOENT, EXIT_MISSING },
 		{ -ENODEV, EXIT_MISSING },        { -EINVAL, EXIT_CONFIG },  { -EACCES, EXIT_CONFIG },
-		{ -EPERM, EXIT_CONFIG },          { -EROFS, EXIT_CONFIG },   { -EBUSY, EXIT_RUNTIME },
+		{ -EPERM, EXIT_CONFIG },          { -EROFS, EXIT_CONFIG },   { -EBUSY, EXIT_MISSING },
 		{ -ENOMEM, EXIT_RUNTIME },        { -EAGAIN, EXIT_RUNTIME },
 	};
 

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who has the disk: reading, waiting, beating, see host.h. */
+#include "extent/disk/host.h"
+
+#include "extent/disk/disk.h"
+#include "extent/disk/file.h"
+#include "extent/disk/sync.h"
+#include "base/clock.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#define ASK_NS NS_PER_S /* how often the block of another host is read while a start waits */
+
+/* ---- reading ---- */
+
+static bool
+same_block(const struct host_block *a, const struct host_block *b)
+{
+	return memcmp(a->instance, b->instance, 16) == 0 && a->beat == b->beat && a->closed == b->closed;
+}
+
+void
+host_init(struct host *h)
+{
+	memset(h, 0, sizeof *h);
+	h->fd = -1;
+}
+
+int
+host_look(struct host *h, struct ring *r)
+{
+	void *buf = sync_alloc(HOST_BYTES);
+	uint64_t size = 0;
+	int e;
+
+	if (!buf)
+		return -ENOMEM;
+	h->there = h->damaged = false;
+	/* A file whose first writing was cut short has nothing in it. */
+	e = h->fd < 0 ? 0 : file_size(h->fd, &size);
+	if (e == 0 && size >= h->off + HOST_BYTES) {
+		e = sync_read(r, h->fd, buf, HOST_BYTES, h->off);
+		if (e == 0) {
+			int d = host_decode(buf, HOST_BYTES, &h->seen);
+
+			h->there = d == 0;
+			h->damaged = d == -EBADMSG;
+		} else if (sync_is_unreadable(e)) {
+			h->damaged = true;
+			e = 0;
+		}
+	}
+	sync_free(buf);
+	return e;
+}
+
+void
+host_text(const struct host *h, char *buf, size_t len)
+{
+	buf[0] = 0;
+	if (h->there && !h->seen.closed)
+		snprintf(buf, len, "host '%s' (boot %02x%02x%02x%02x, beat %llu)", h->seen.id.name,
+			 h->seen.id.boot[0], h->seen.id.boot[1], h->seen.id.boot[2], h->seen.id.boot[3],
+			 (unsigned long long)h->seen.beat);
+}
+
+/* ---- a start ---- */
+
+static int
+is_had(const struct host *h, const char *path, char *err, size_t err_len)
+{
+	char who[128];
+
+	host_text(h, who, sizeof who);
+	return disk_refuse(err, err_len, -EBUSY, "%s: in use by %s; stop gantryd there first", path, who);
+}
+
+int
+host_wait(struct host *h, struct ring *r, const char *path, char *err, size_t err_len)
+{
+	uint64_t until_ns = clock_ns() + 2 * HOST_BEAT_NS;
+	struct host_block before;
+	struct host_id here;
+	char who[128];
+	int e = host_look(h, r);
+
+	if (e < 0)
+		return disk_refuse(err, err_len, e, "%s: cannot read the host block: %s", path, strerror(-e));
+	if (h->damaged)
+		log_warn("%s: the host block cannot be read: whether another host has the disk is not known",
+			 path);
+	file_host_id(&here);
+	host_text(h, who, sizeof who);
+	if (!h->there || h->seen.closed || host_is_same(&h->seen.id, &here))
+		return 0;
+	log_warn("%s: %s did not close it: waiting %llu s for a sign that it still has it", path, who,
+		 (unsigned long long)(2 * HOST_BEAT_NS / NS_PER_S));
+	for (before = h->seen; clock_ns() < until_ns;) {
+		nanosleep(&(struct timespec){ .tv_sec = ASK_NS / NS_PER_S }, NULL);
+		e = host_look(h, r);
+		if (e < 0)
+			return disk_refuse(err, err_len, e, "%s: cannot read the host block: %s", path,
+					   strerror(-e));
+		if (!h->there || h->seen.closed)
+			return 0;
+		if (!same_block(&h->seen, &before))
+			return is_had(h, path, err, err_len);
+	}
+	log_warn("%s: %s gave no sign: it is taken over", path, who);
+	return 0;
+}
+
+static int
+put(struct host *h, struct ring *r, uint64_t log_seq, bool closed)
+{
+	void *buf = sync_alloc(HOST_BYTES);
+	int e;
+
+	if (!buf)
+		return -EAGAIN;
+	h->tried = h->mine;
+	h->tried.beat++;
+	h->tried.log_seq = log_seq;
+	h->tried.closed = closed;
+	host_encode(buf, &h->tried);
+	e = sync_write(r, h->fd, buf, HOST_BYTES, h->off);
+	sync_free(buf);
+	if (e == 0)
+		h->mine = h->tried;
+	return e;
+}
+
+int
+host_claim(struct host *h, struct ring *r, const uint8_t *disk_uuid, uint64_t log_seq, const char *path,
+	   char *err, size_t err_len)
+{
+	struct host_block before = h->seen;
+	bool was_there = h->there;
+	int e = host_look(h, r);
+
+	/* Somebody else started while this start read the log. */
+	if (e == 0 && h->there && (!was_there || !same_block(&h->seen, &before)))
+		return is_had(h, path, err, err_len);
+	h->mine = (struct host_block){ 0 };
+	memcpy(h->mine.disk_uuid, disk_uuid, 16);
+	file_host_id(&h->mine.id);
+	if (e == 0 && getrandom(h->mine.instance, sizeof h->mine.instance, 0) != sizeof h->mine.instance)
+		e = -EIO;
+	if (e == 0)
+		e = put(h, r, log_seq, false);
+	if (e < 0)
+		return disk_refuse(err, err_len, e, "%s: cannot write the host block: %s", path,
+				   strerror(-e));
+	h->ours = true;
+	h->due_ns = clock_ns() + HOST_BEAT_NS;
+	return 0;
+}
+
+/* ---- while it is had ---- */
+
+/* A writing that failed may be there all the same. */
+static int
+put_over_ours(struct host *h, struct ring *r, uint64_t log_seq, bool closed)
+{
+	int e = host_look(h, r);
+
+	if (e < 0)
+		return e;
+	if (h->there && !same_block(&h->seen, &h->mine) && !same_block(&h->seen, &h->tried))
+		return -EBUSY;
+	return put(h, r, log_seq, closed);
+}
+
+int
+host_beat(struct host *h, struct ring *r, uint64_t log_seq)
+{
+	uint64_t now = clock_ns();
+	int e;
+
+	if (!h->ours || now < h->due_ns)
+		return 0;
+	e = put_over_ours(h, r, log_seq, false);
+	h->due_ns = clock_ns() + (e == -EAGAIN ? HOST_BEAT_NS / 5 : HOST_BEAT_NS);
+	return e;
+}
+
+int
+host_close(struct host *h, struct ring *r, uint64_t log_seq)
+{
+	int e = h->ours ? put_over_ours(h, r, log_seq, true) : 0;
+
+	h->ours = false;
+	return e;
+}

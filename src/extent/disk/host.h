@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * host - the host block: which host has the disk open, so that a second one that reaches the same disk (a
+ * shared device, a volume that was attached twice) does not open it, too.
+ *
+ *	directory	the file host
+ *	device		4 KiB at FMT_HOST_OFF
+ *
+ * A block of its own with a CRC, never part of a superblock: it is written without a flush, every HOST_BEAT_NS,
+ * and what becomes of it at a power cut is all one.  It says the host (name, machine-id), the boot, the instance
+ * (random, one for each opening), a counter of beats, whether the instance closed the disk, and the newest log
+ * block that it knows to be flushed: a log that ends before that one is an older copy.
+ *
+ * A start looks: not closed, and another host: it waits for two beats.  If one comes the start is refused, else
+ * it goes on.  After a crash of the same host it goes on at once: the locks of the kernel say whether somebody is
+ * there.  No clock is compared with another host's.  Who has the disk reads the block before each beat: if
+ * somebody else has written to it, it stops writing anything.
+ *
+ * Blocking, on the thread that starts, and then the helper's; never a core.  A block that is absent, damaged or
+ * unreadable hinders nobody.
+ */
+#ifndef GANTRY_EXTENT_DISK_HOST_H
+#define GANTRY_EXTENT_DISK_HOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ring;
+
+#define HOST_VERSION 1u
+#define HOST_BYTES 4096u
+#define HOST_NAME_MAX 64
+#define HOST_BEAT_NS ((uint64_t)5000000000)
+
+/* What tells hosts from each other.  Zeros: not known. */
+struct host_id {
+	char name[HOST_NAME_MAX];
+	uint8_t machine[16], boot[16];
+};
+
+struct host_block {
+	struct host_id id;
+	uint8_t disk_uuid[16], instance[16];
+	uint64_t beat;
+	uint64_t log_seq; /* newest log block known to be flushed */
+	bool closed;
+};
+
+/* Writes a block to buf, of HOST_BYTES. */
+void host_encode(void *buf, const struct host_block *b);
+/* Reads a block.  0; -ENOENT: there is none; -EBADMSG: damaged, or of another version. */
+int host_decode(const void *buf, size_t len, struct host_block *ret_block);
+/* Tells whether it is the same machine, whatever booted in between. */
+bool host_is_same(const struct host_id *a, const struct host_id *b);
+
+struct host {
+	int fd; /* -1: there is no file yet */
+	uint64_t off;
+	bool there;                    /* `seen` is what lies on the disk; false: nothing that can be read */
+	bool damaged;                  /* there is something, but it says nothing */
+	bool ours;                     /* this instance has written it */
+	struct host_block seen;        /* the last reading */
+	struct host_block mine, tried; /* the last writing that succeeded, and the last one begun */
+	uint64_t due_ns;               /* of the next beat */
+};
+
+/* Sets up h, whose block nobody has looked for. */
+void host_init(struct host *h);
+/* Reads the block into h->there and h->seen.  0, or what other than a bad sector kept it from being read. */
+int host_look(struct host *h, struct ring *r);
+/* Waits as long as it takes to know that no other host has the disk.  0, or -EBUSY with the reason in err; path:
+ * of the disk. */
+int host_wait(struct host *h, struct ring *r, const char *path, char *err, size_t err_len);
+/* Makes the block this instance's, if it is still as host_wait() saw it.  0, -EBUSY, -errno; the reason is in
+ * err. */
+int host_claim(struct host *h, struct ring *r, const uint8_t *disk_uuid, uint64_t log_seq, const char *path,
+	       char *err, size_t err_len);
+/* Writes a beat if one is due and the block is ours.  0; -EAGAIN: the disk has said nothing, the next call tries
+ * again; -EBUSY: somebody else has written to it, h->seen says who; -errno. */
+int host_beat(struct host *h, struct ring *r, uint64_t log_seq);
+/* Writes that the disk is closed, not flushed.  0, and for a block that is not ours; or as host_beat(). */
+int host_close(struct host *h, struct ring *r, uint64_t log_seq);
+/* Writes a sentence about who has the disk to buf: "" if nobody has. */
+void host_text(const struct host *h, char *buf, size_t len);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bytes of the host block, see host.h. */
+#include "extent/disk/host.h"
+
+#include "base/crc64.h"
+#include "base/cursor.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const char host_magic[8] = "GANTRYHB";
+static const uint8_t zero16[16];
+
+/* All in the first sector: magic (8), version (4), closed (4), CRC64 of the sector with these 8 bytes zero, and
+ * the fields in this order. */
+void
+host_encode(void *buf, const struct host_block *b)
+{
+	struct cur c = cursor(buf, HOST_BYTES);
+	uint64_t crc;
+
+	memset(buf, 0, HOST_BYTES);
+	put_bytes(&c, host_magic, 8);
+	put_u32(&c, HOST_VERSION);
+	put_u32(&c, b->closed);
+	put_u64(&c, 0);
+	put_bytes(&c, b->disk_uuid, 16);
+	put_bytes(&c, b->instance, 16);
+	put_u64(&c, b->beat);
+	put_u64(&c, b->log_seq);
+	put_bytes(&c, b->id.machine, 16);
+	put_bytes(&c, b->id.boot, 16);
+	put_bytes(&c, b->id.name, HOST_NAME_MAX);
+	crc = crc64_nvme(0, buf, 512);
+	memcpy((uint8_t *)buf + 16, &crc, 8);
+}
+
+/* It is shown to people. */
+static bool
+name_ok(const char *name)
+{
+	size_t n = strnlen(name, HOST_NAME_MAX);
+
+	for (size_t i = 0; i < n; i++) {
+		if (name[i] <= ' ' || name[i] > '~')
+			return false;
+	}
+	for (size_t i = n; i < HOST_NAME_MAX; i++) {
+		if (name[i])
+			return false;
+	}
+	return n > 0 && n < HOST_NAME_MAX;
+}
+
+int
+host_decode(const void *buf, size_t len, struct host_block *ret_block)
+{
+	struct cur c = cursor((void *)(uintptr_t)buf, len);
+	struct host_block b = { 0 };
+	const uint8_t *p = buf;
+	uint32_t version, closed;
+	uint64_t crc, sum;
+
+	if (len < 512 || memcmp(buf, host_magic, 8) != 0) {
+		for (size_t i = 0; i < len; i++) {
+			if (p[i])
+				return -EBADMSG;
+		}
+		return -ENOENT;
+	}
+	take(&c, 8);
+	version = take_u32(&c);
+	closed = take_u32(&c);
+	crc = take_u64(&c);
+	sum = crc64_nvme(0, buf, 16);
+	sum = crc64_nvme(sum, zero16, 8);
+	sum = crc64_nvme(sum, p + 24, 512 - 24);
+	take_bytes(&c, b.disk_uuid, 16);
+	take_bytes(&c, b.instance, 16);
+	b.beat = take_u64(&c);
+	b.log_seq = take_u64(&c);
+	take_bytes(&c, b.id.machine, 16);
+	take_bytes(&c, b.id.boot, 16);
+	take_bytes(&c, b.id.name, HOST_NAME_MAX);
+	if (sum != crc || c.bad || version != HOST_VERSION || closed > 1 || !name_ok(b.id.name))
+		return -EBADMSG;
+	b.closed = closed;
+	*ret_block = b;
+	return 0;
+}
+
+static bool
+is_known(const uint8_t id[16])
+{
+	return memcmp(id, zero16, 16) != 0;
+}
+
+static bool
+same_boot(const struct host_id *a, const struct host_id *b)
+{
+	return is_known(a->boot) && memcmp(a->boot, b->boot, 16) == 0;
+}
+
+/* Machines that were cloned have one machine-id, and mostly different names. */
+bool
+host_is_same(const struct host_id *a, const struct host_id *b)
+{
+	return same_boot(a, b) || (is_known(a->machine) && memcmp(a->machine, b->machine, 16) == 0 &&
+				   strcmp(a->name, b->name) == 0);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which disk a file belongs to, and which host has the disk.
+ *
+ * The log and the segments of a directory have a mark, an extended attribute with the disk's UUID and their own
+ * name, where the file system takes one: a file of another store among them is found before anything is
+ * believed.  One without a mark is accepted, and gets one when a start first writes.
+ */
+#include "extent/disk/disk.h"
+
+#include "extent/disk/file.h"
+#include "extent/disk/sync.h"
+#include "base/clock.h"
+#include "base/hex.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define UUID_TEXT 37
+
+/* ---- marks ---- */
+
+static void
+uuid_text(char text[UUID_TEXT], const uint8_t uuid[16])
+{
+	static const uint8_t group[] = { 4, 2, 2, 2, 6 };
+
+	for (size_t i = 0; i < sizeof group; i++) {
+		hex_write(text, uuid, group[i]);
+		text += 2 * group[i];
+		uuid += group[i];
+		*text++ = i + 1 < sizeof group ? '-' : 0;
+	}
+}
+
+static void
+mark_of(const uint8_t *disk_uuid, const char *name, char text[FILE_MARK_MAX])
+{
+	uuid_text(text, disk_uuid);
+	snprintf(text + UUID_TEXT - 1, FILE_MARK_MAX - UUID_TEXT + 1, " %s", name);
+}
+
+int
+disk_check_mark(const struct disk *d, int fd, const char *name, char *err, size_t err_len)
+{
+	char has[FILE_MARK_MAX], want[FILE_MARK_MAX];
+
+	mark_of(d->sb.disk_uuid, name, want);
+	if (file_mark_get(fd, has) != 1 || strcmp(has, want) == 0)
+		return 0;
+	return disk_refuse(
+		err, err_len, -EINVAL,
+		"%s: %s does not belong there: it is marked '%s' instead of '%s'; put back the right "
+		"file, all of them from one copy",
+		d->path, name, has, want);
+}
+
+void
+disk_mark(const uint8_t *disk_uuid, int fd, const char *name)
+{
+	char text[FILE_MARK_MAX];
+
+	mark_of(disk_uuid, name, text);
+	file_mark_set(fd, text);
+}
+
+/* Files of earlier versions, and copies without attributes. */
+static void
+mark_all(struct disk *d)
+{
+	uint32_t nr = 0;
+	int e = 0;
+
+	for (int64_t i = -1; !d->is_device && i < d->geo.seg_nr; i++) {
+		int fd = i < 0 ? d->log_fd : d->seg_fd[i];
+		char name[32] = "log", text[FILE_MARK_MAX];
+
+		if (fd < 0 || file_mark_get(fd, text) != 0)
+			continue;
+		if (i >= 0)
+			disk_seg_name(name, (uint32_t)i);
+		mark_of(d->sb.disk_uuid, name, text);
+		e = file_mark_set(fd, text);
+		if (e < 0)
+			break;
+		nr++;
+	}
+	if (nr)
+		log_note("%s: %u files did not say which disk they are of; they do now", d->path, nr);
+	if (e < 0)
+		log_warn("%s: files cannot be marked as this disk's: %s", d->path, strerror(-e));
+}
+
+/* ---- the host block ---- */
+
+int
+disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns, char *err, size_t err_len)
+{
+	struct host *h = &d->host;
+	int e;
+
+	if (d->is_device) {
+		h->fd = d->super_fd;
+		h->off = FMT_HOST_OFF;
+	} else {
+		int fd = file_open(d->dir_fd, "host", false);
+
+		if (fd == -ENOENT)
+			return 0;
+		if (fd < 0)
+			return disk_refuse_open(d->path, "host", fd, err, err_len);
+		h->fd = fd;
+		e = disk_lock(d->path, "host", fd, until_ns, err, err_len);
+		if (e < 0)
+			return e;
+	}
+	e = host_look(h, r);
+	if (e < 0)
+		return disk_refuse(err, err_len, e, "%s: cannot read the host block: %s", d->path,
+				   strerror(-e));
+	if (h->there && memcmp(h->seen.disk_uuid, d->sb.disk_uuid, 16) != 0) {
+		char block[UUID_TEXT], super[UUID_TEXT];
+
+		uuid_text(block, h->seen.disk_uuid);
+		uuid_text(super, d->sb.disk_uuid);
+		return disk_refuse(err, err_len, -EINVAL,
+				   "%s: superblocks and host block are of two disks (%s, %s): put back the "
+				   "superblocks that belong here%s",
+				   d->path, super, block,
+				   d->is_device ? "" : ", or remove the file host if they do");
+	}
+	return 0;
+}
+
+static uint64_t
+log_seq(struct disk *d)
+{
+	return atomic_load_explicit(&d->log_seq, memory_order_acquire);
+}
+
+int
+disk_claim(struct disk *d, struct ring *r, uint64_t log_end, char *err, size_t err_len)
+{
+	struct host *h = &d->host;
+	uint64_t seq = h->there ? h->seen.log_seq : 0;
+	int e;
+
+	if (h->fd < 0) {
+		h->fd = file_open(d->dir_fd, "host", true);
+		e = h->fd < 0 ? h->fd : file_lock(h->fd);
+		if (e < 0)
+			return disk_refuse(err, err_len, e == -EWOULDBLOCK || e == -EEXIST ? -EBUSY : e,
+					   "%s: cannot make the file host: %s", d->path, strerror(-e));
+	}
+	/* What is behind the last flush may still be lost; what a repair has cut is no more. */
+	atomic_store(&d->log_seq, seq < log_end ? seq : log_end - 1);
+	e = host_claim(h, r, d->sb.disk_uuid, log_seq(d), d->path, err, err_len);
+	if (e < 0)
+		return e;
+	e = sync_flush(r, h->fd);
+	if (e < 0)
+		return disk_refuse(err, err_len, e, "%s: cannot flush the host block: %s", d->path,
+				   strerror(-e));
+	mark_all(d);
+	return 0;
+}
+
+uint64_t
+disk_beat(struct disk *d, struct ring *r)
+{
+	char who[128];
+	uint64_t now;
+	int e;
+
+	if (!d->host.ours || disk_failed(d))
+		return UINT64_MAX;
+	e = host_beat(&d->host, r, log_seq(d));
+	if (e == -EBUSY) {
+		host_text(&d->host, who, sizeof who);
+		disk_fail(d, "it was taken over by %s", who[0] ? who : "somebody who closed it again");
+	} else if (e < 0 && e != -EAGAIN) {
+		disk_fail(d, "writing the host block failed: %s", strerror(-e));
+	}
+	now = clock_ns();
+	return disk_failed(d) ? UINT64_MAX : d->host.due_ns > now ? d->host.due_ns - now : 1;
+}
+
+void
+disk_release(struct disk *d, struct ring *r)
+{
+	int e;
+
+	if (disk_failed(d) || !d->host.ours)
+		return;
+	e = host_close(&d->host, r, log_seq(d));
+	if (e == 0)
+		e = sync_flush(r, d->host.fd);
+	if (e < 0)
+		log_warn("%s: that it is closed could not be written to the host block: %s", d->path,
+			 strerror(-e));
+}

@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What adapters and networks do and a plain softnic does not: every packet is marked as configured, in both directions; bytes of WRITEs
+# land after their initiator was flushed, and rdma.linger waits for them; firmware has few queue pairs, or no targets on a bond.
+NICS=2
+RDMA='{ devices: [mlx5_0], allow_special: [loopback, self], channels: 16, traffic_class: 104, linger: 50ms }'
+MORE='limits: { s3_progress: 1s, s3_total: 1s, scality_total: 60s }'
+. "$(dirname "$0")/lib.sh"
+start_daemon
+
+# ---- how packets are marked: the daemon's WRITEs, and what the client answers READs with
+
+bytes pattern:3 300000 >"$T/in"
+marks() { # WORDS of gantry: a put and a get, and what was on the wire
+	softnicctl trace on "$T/trace" 1024
+	gantry --device mlx5_0 --require-rdma "$@" put "$T/in" "$URL_S3/bkt/marked" >/dev/null || fail "put $*"
+	gantry --device mlx5_0 --require-rdma "$@" get "$URL_S3/bkt/marked" "$T/out" >/dev/null || fail "get $*"
+	softnicctl trace off
+	assert_same "$T/in" "$T/out"
+	softnicctl trace show "$T/trace" | awk '!/^#/ { print $6, $16, $20, $19, $22 }' | sort -u
+}
+assert_eq "$(marks)" "read 104 96 127.0.0.1 127.0.0.1
+write 104 96 127.0.0.1 127.0.0.1" "marked by default: op, class, far class, addresses"
+assert_eq "$(marks --traffic-class 72)" "read 104 72 127.0.0.1 127.0.0.1
+write 104 72 127.0.0.1 127.0.0.1" "marked as asked for"
+
+# ---- bytes that land after the initiator was flushed
+
+late_get() { # an answer without the bytes; the window is the client's again at once
+	softnicctl rule add op=write delay=3600s limit=1 >/dev/null
+	raw_try <<-END
+		window w 4096 pattern:9
+		request GET /bkt/old x-amz-rdma-token:@w
+		expect status 500
+		fill w pattern:10
+		sleep 100ms
+		expect untouched w
+	END
+	local rc=$?
+	softnicctl rule clear
+	return $rc
+}
+raw -e 'window o 4096 pattern:5; request PUT /bkt/old x-amz-rdma-token:@o content-length:0; expect status 200'
+softnicctl firmware ghost=20ms
+late_get || fail "bytes landed after the answer, and rdma.linger is longer"
+sed -i 's/linger: 50ms/linger: 0ms/' "$T/gantryd.yaml"
+curl -sS --fail -o /dev/null --unix-socket "$T/admin.sock" -X POST http://x/control/reload || fail reload
+late_get >/dev/null 2>&1 && fail "without a linger they do not: this test shows nothing"
+softnicctl firmware ghost=0
+serves_rdma
+
+# ---- firmware that has less
+
+softnicctl rule add op=create_dct error=EOPNOTSUPP >/dev/null
+out=$(gantry ports)
+assert_match "$out" 'makes no DC targets \(a bonded port needs firmware that has lag_dct\)'
+gantry --require-rdma put "$T/in" "$URL_S3/bkt/http" >"$T/said"
+assert_eq $? 4 "a put without targets goes over HTTP"
+softnicctl rule clear
+serves_rdma
+stop_daemon
+# No room for all of the channels: it starts with fewer, says so, and serves.
+softnicctl firmware qps=12
+daemon_run
+RAW_DEVICE=mlx5_1 serves_rdma
+grep -q 'Cannot allocate memory' "$T/daemon.log" || fail "it does not say what is missing"
+assert_alive

@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What initiators were connected with changes: the MTU, of which RoCE tells nobody, the P_Key, the source's address.  They are connected
+# anew when they are free, and no transfer fails for each of them.
+. "$(dirname "$0")/lib.sh"
+NICS=2
+RDMA='{ devices: [mlx5_0], allow_special: [loopback, self], channels: 16 }'
+start_daemon
+export RAW_DEVICE=mlx5_1
+bytes pattern:7 1M >"$T/data"
+gantry --require-rdma --device mlx5_1 put "$T/data" "$URL_S3/bkt/o" >/dev/null || fail "put"
+# Every initiator, more than once: 16 at a time.
+all() {
+	nic "$BUILD/tools/rawclient" -s "$S3" >"$T/all" 2>&1 <<-'END'
+		windows w 16 64K
+		connections 16
+		parallel 16 GET /bkt/o x-amz-rdma-token:@w%i range:bytes=0-65535
+		expect status 206
+		parallel 16 GET /bkt/o x-amz-rdma-token:@w%i range:bytes=0-65535
+		expect status 206
+	END
+}
+bad() { echo $(($(metric gantry_rdma_completions_total) - $(metric gantry_rdma_completions_total 'status="success"'))); }
+resets() { metric gantry_dci_resets_total; }
+mtu_is() { curl_admin /rails | grep -q "\"mtu\":$1,"; }
+# Connected anew: all of them, and free again.
+anew() { [ "$(($(resets) - before))" -ge "$(metric gantry_dci '"free"')" ] && [ "$(metric gantry_dci '"recovering"')" = 0 ]; }
+renewed() { wait_for 60 anew; }
+set_mtu() {
+	softnicctl port 0 mtu "$1"
+	softnicctl port 1 mtu "$1"
+}
+all || fail "before: $(cat "$T/all")"
+
+# Both ends' MTU shrinks, and a reload has the ports read again.
+before=$(resets)
+set_mtu 1024
+curl -sS --fail -o /dev/null --unix-socket "$T/admin.sock" -X POST http://x/control/reload || fail "reload"
+wait_for 60 mtu_is 1024
+renewed
+all || fail "with an MTU of 1024: $(cat "$T/all")"
+assert_eq "$(bad)" 0 "transfers that failed"
+
+# It grows, and nobody says so: one round of transfers finds out at most, and what they have found is used for all.
+before=$(resets)
+set_mtu 4096
+all
+wait_for 60 mtu_is 4096
+renewed
+lost=$(bad)
+[ "$lost" -gt 0 ] || fail "path MTUs of 1024 and 4096 went together"
+for ((i = 0; i < 3; i++)); do all || fail "with an MTU of 4096: $(cat "$T/all")"; done
+assert_eq "$(bad)" "$lost" "transfers that failed after that"
+
+# The P_Key changes, and then the port's first address, with an event each.
+before=$(resets)
+softnicctl port 0 pkey 8001
+renewed
+all || fail "with another P_Key: $(cat "$T/all")"
+before=$(resets)
+softnicctl gid 0 del fe80::200:5eff:fe00:100
+renewed
+all || fail "with another source address: $(cat "$T/all")"
+assert_eq "$(bad)" "$lost" "transfers that failed after that"
+assert_eq "$(grep -c 'initiators are connected anew' "$T/daemon.log")" 4 "lines of the log"
+assert_alive

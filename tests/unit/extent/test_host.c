@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The host block, seen from outside: who has a store leaves word of it; a start on another host waits for two
+ * beats, and is refused when one comes; format by force and repair do the same; nothing that happens to the
+ * block keeps a store from starting; and who finds that another has taken the disk writes no more.
+ */
+#include "extent/disk/file.h"
+#include "extent/engine.h"
+#include "fixture.h"
+#include "tests/fake/fault_ring.h"
+
+#include <sys/syscall.h>
+
+/* ---- while a start waits, time is ours ---- */
+
+static uint64_t fake_ns, slept_ns;
+static bool is_fake;
+static void (*on_sleep)(void);
+
+int
+nanosleep(const struct timespec *ts, struct timespec *left)
+{
+	if (!is_fake)
+		return (int)syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, ts, left);
+	fake_ns += (uint64_t)ts->tv_sec * NS_PER_S + (uint64_t)ts->tv_nsec;
+	slept_ns += (uint64_t)ts->tv_sec * NS_PER_S + (uint64_t)ts->tv_nsec;
+	if (on_sleep)
+		on_sleep();
+	return 0;
+}
+
+static void
+fake_time(bool on, void (*fn)(void))
+{
+	fake_ns = clock_ns();
+	slept_ns = 0;
+	is_fake = on;
+	on_sleep = fn;
+	clock_fake(on ? &fake_ns : NULL);
+}
+
+/* ---- the block ---- */
+
+static void
+block_path(char path[256])
+{
+	snprintf(path, 256, "%s/host", dir);
+}
+
+static int
+block_read(struct host_block *b)
+{
+	uint8_t buf[HOST_BYTES] = { 0 };
+	char path[256];
+	int fd;
+
+	block_path(path);
+	fd = open(path, O_RDONLY);
+	if (fd < 0)
+		return -errno;
+	assert_int_equal(read(fd, buf, sizeof buf), sizeof buf);
+	close(fd);
+	return host_decode(buf, sizeof buf, b);
+}
+
+static void
+block_write(const struct host_block *b)
+{
+	static _Alignas(4096) uint8_t buf[HOST_BYTES];
+	char path[256];
+	int fd;
+
+	host_encode(buf, b);
+	block_path(path);
+	fd = open(path, O_WRONLY | O_CREAT | O_DIRECT, 0640);
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, buf, sizeof buf, 0), sizeof buf);
+	close(fd);
+}
+
+static struct host_block theirs;
+
+/* Another host has it, and has not closed it. */
+static void
+make_theirs(void)
+{
+	assert_int_equal(block_read(&theirs), 0);
+	snprintf(theirs.id.name, sizeof theirs.id.name, "elsewhere");
+	theirs.id.machine[0] ^= 1;
+	theirs.id.boot[0] ^= 1;
+	theirs.instance[0] ^= 1;
+	theirs.beat = 17;
+	theirs.closed = false;
+	block_write(&theirs);
+}
+
+static void
+their_beat(void)
+{
+	if (slept_ns % HOST_BEAT_NS == 4 * NS_PER_S) {
+		theirs.beat++;
+		block_write(&theirs);
+	}
+}
+
+static void
+their_close(void)
+{
+	theirs.beat++;
+	theirs.closed = true;
+	block_write(&theirs);
+}
+
+/* The superblock, which every start that goes on writes. */
+static uint64_t
+super_sum(void)
+{
+	static uint8_t buf[2 * FMT_SUPER_BYTES];
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof path, "%s/super", dir);
+	fd = open(path, O_RDONLY);
+	assert_true(fd >= 0 && read(fd, buf, sizeof buf) == (ssize_t)sizeof buf);
+	close(fd);
+	return crc64_nvme(0, buf, sizeof buf);
+}
+
+static char said[8192];
+
+static void
+say(void *cookie, const char *line)
+{
+	size_t n = strlen(said);
+
+	snprintf(said + n, sizeof said - n, "%s\n", line);
+}
+
+/* A start with the clock in our hand, that ends well; how long it waited. */
+static uint64_t
+start_waits(void (*fn)(void))
+{
+	uint64_t waited;
+	int r;
+
+	fake_time(true, fn);
+	r = store_start(&conf, &st, err, sizeof err);
+	waited = slept_ns;
+	if (r < 0)
+		fail_msg("%d %s", r, err);
+	store_stop(st);
+	st = NULL;
+	fake_time(false, NULL);
+	return waited;
+}
+
+/* ---- tests ---- */
+
+static void
+test_life(void **state)
+{
+	struct host_block a, b;
+	struct host_id here;
+
+	file_host_id(&here);
+	assert_int_equal(block_read(&a), 0);
+	assert_true(a.closed);
+	open_store();
+	assert_int_equal(block_read(&b), 0);
+	assert_false(b.closed);
+	assert_memory_not_equal(a.instance, b.instance, 16);
+	assert_memory_equal(a.disk_uuid, b.disk_uuid, 16);
+	assert_memory_equal(&b.id, &here, sizeof here);
+	close_store();
+	assert_int_equal(block_read(&a), 0);
+	assert_true(a.closed);
+	assert_memory_equal(a.instance, b.instance, 16);
+	assert_true(a.log_seq >= b.log_seq && a.log_seq > 0);
+}
+
+static void
+test_no_sign(void **state)
+{
+	make_theirs();
+	assert_true(start_waits(NULL) >= 2 * HOST_BEAT_NS);
+	/* Closed, there is nothing to wait for. */
+	make_theirs();
+	assert_int_equal(start_waits(their_close), NS_PER_S);
+	make_theirs();
+	their_close();
+	assert_int_equal(start_waits(NULL), 0);
+}
+
+static void
+test_in_use(void **state)
+{
+	uint64_t before;
+
+	make_theirs();
+	before = super_sum();
+	fake_time(true, their_beat);
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), -EBUSY);
+	printf("%s\n", err);
+	assert_memory_equal(err, dir, strlen(dir));
+	assert_non_null(strstr(err, "in use by host 'elsewhere'"));
+	assert_true(slept_ns <= HOST_BEAT_NS);
+	said[0] = 0;
+	assert_int_equal(store_fsck(&conf, true, say, NULL), -EBUSY);
+	assert_non_null(strstr(said, "in use by host 'elsewhere'"));
+	assert_int_equal(store_format(&conf, true, err, sizeof err), -EBUSY);
+	assert_non_null(strstr(err, "in use by host 'elsewhere'"));
+	/* A check changes nothing, and waits for nobody. */
+	slept_ns = 0;
+	said[0] = 0;
+	assert_int_equal(store_fsck(&conf, false, say, NULL), 0);
+	assert_int_equal(slept_ns, 0);
+	assert_non_null(strstr(said, "host 'elsewhere'"));
+	fake_time(false, NULL);
+	assert_true(super_sum() == before);
+}
+
+static void
+test_same_machine(void **state)
+{
+	struct host_block b;
+	struct host_id here;
+
+	file_host_id(&here);
+	if (!here.machine[0] && !here.machine[1])
+		skip(); /* it does not say which machine it is */
+	/* Another boot of it. */
+	assert_int_equal(block_read(&b), 0);
+	b.closed = false;
+	b.beat += 5;
+	b.id.boot[3] ^= 1;
+	block_write(&b);
+	assert_int_equal(start_waits(NULL), 0);
+	/* The same boot under another name, where it says which boot it is. */
+	assert_int_equal(block_read(&b), 0);
+	b.closed = false;
+	snprintf(b.id.name, sizeof b.id.name, "renamed");
+	block_write(&b);
+	if (here.boot[0] || here.boot[1])
+		assert_int_equal(start_waits(NULL), 0);
+	/* A clone has a name of its own. */
+	b.id.boot[3] ^= 1;
+	b.closed = false;
+	block_write(&b);
+	assert_true(start_waits(NULL) >= 2 * HOST_BEAT_NS);
+}
+
+static void
+damage(uint64_t off, int bit)
+{
+	uint8_t byte;
+	char path[256];
+	int fd;
+
+	block_path(path);
+	fd = open(path, O_RDWR);
+	assert_true(fd >= 0 && pread(fd, &byte, 1, (off_t)off) == 1);
+	byte ^= (uint8_t)(1 << bit);
+	assert_int_equal(pwrite(fd, &byte, 1, (off_t)off), 1);
+	close(fd);
+}
+
+static bool unreadable;
+
+static int
+hook(const struct fault_io *io)
+{
+	return unreadable && io->kind == FAULT_READ && strcmp(io->name, "host") == 0 ? -EIO : 0;
+}
+
+static void
+test_damaged(void **state)
+{
+	struct host_block b;
+	char path[256];
+
+	block_path(path);
+	for (int i = 0; i < 12; i++) {
+		make_theirs();
+		damage((uint64_t)i * 13, i % 8);
+		assert_int_equal(block_read(&b), -EBADMSG);
+		said[0] = 0;
+		assert_int_equal(store_fsck(&conf, false, say, NULL), 0);
+		assert_non_null(strstr(said, "host block is damaged"));
+		assert_int_equal(start_waits(NULL), 0);
+		assert_int_equal(block_read(&b), 0);
+	}
+	/* Cut short, empty, gone. */
+	assert_int_equal(truncate(path, 1000), 0);
+	assert_int_equal(start_waits(NULL), 0);
+	assert_int_equal(truncate(path, 0), 0);
+	assert_int_equal(start_waits(NULL), 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(start_waits(NULL), 0);
+	assert_int_equal(block_read(&b), 0);
+	assert_true(b.closed);
+	/* A bad sector, as long as it is one. */
+	make_theirs();
+	unreadable = true;
+	assert_int_equal(start_waits(NULL), 0);
+	unreadable = false;
+}
+
+/* The machine was cloned while it ran, say: the same name and id, another instance. */
+static void
+test_taken_over(void **state)
+{
+	struct vol *vol;
+	struct ring *r;
+
+	open_store();
+	vol = extent_store(st)->vol;
+	assert_int_equal(ring_new(&(struct ring_params){ .entries = 8 }, &r), 0);
+	helper_stop(&vol->helper); /* what it does is done here */
+	assert_true(disk_beat(&vol->disk, r) > 0);
+	vol->disk.host.due_ns = 0;
+	assert_true(disk_beat(&vol->disk, r) <= HOST_BEAT_NS);
+	assert_int_equal(block_read(&theirs), 0);
+	assert_int_equal(theirs.beat, 2);
+	theirs.instance[5] ^= 1;
+	theirs.beat = 1;
+	block_write(&theirs);
+	assert_int_equal(put_simple(&l, "b", "before", 100, 1), 0);
+	vol->disk.host.due_ns = 0;
+	assert_true(disk_beat(&vol->disk, r) == UINT64_MAX);
+	assert_true(put_simple(&l, "b", "behind", 100, 1) < 0);
+	assert_int_equal(obj_check(&l, "b", "before", 100, 1), 0);
+	printf("%s\n", disk_info().reason);
+	assert_non_null(strstr(disk_info().reason, "taken over by host '"));
+	ring_free(r);
+	close_store();
+	/* What the other one wrote is there still. */
+	assert_int_equal(block_read(&theirs), 0);
+	assert_int_equal(theirs.beat, 1);
+	assert_false(theirs.closed);
+}
+
+static int fail_with;
+
+static int
+fail_hook(const struct fault_io *io)
+{
+	return fail_with && io->kind == FAULT_WRITE && strcmp(io->name, "host") == 0 ? fail_with : 0;
+}
+
+/* A beat that cannot be written ends the disk; one that the kernel had no memory for comes a little later. */
+static void
+test_beat_fails(void **state)
+{
+	struct host_block b;
+	struct vol *vol;
+	struct ring *r;
+
+	open_store();
+	vol = extent_store(st)->vol;
+	assert_int_equal(ring_new(&(struct ring_params){ .entries = 8 }, &r), 0);
+	helper_stop(&vol->helper);
+	fault_ring_hook = fail_hook;
+	fail_with = -ENOMEM;
+	vol->disk.host.due_ns = 0;
+	assert_true(disk_beat(&vol->disk, r) < HOST_BEAT_NS / 2);
+	assert_int_equal(disk_info().state, UNIT_OK);
+	fail_with = 0;
+	vol->disk.host.due_ns = 0;
+	disk_beat(&vol->disk, r);
+	assert_int_equal(block_read(&b), 0);
+	assert_int_equal(b.beat, 2);
+	fail_with = -EIO;
+	vol->disk.host.due_ns = 0;
+	assert_true(disk_beat(&vol->disk, r) == UINT64_MAX);
+	assert_int_equal(disk_info().state, UNIT_FAILED);
+	assert_non_null(strstr(disk_info().reason, "host block"));
+	fail_with = 0;
+	fault_ring_hook = hook;
+	ring_free(r);
+	close_store();
+}
+
+/* Somebody takes the disk while a start reads the log. */
+static void
+test_two_starts(void **state)
+{
+	struct host h = { .fd = -1 };
+	char path[256];
+	struct ring *r;
+
+	make_theirs();
+	theirs.closed = true;
+	block_write(&theirs);
+	block_path(path);
+	h.fd = open(path, O_RDWR | O_DIRECT);
+	assert_true(h.fd >= 0);
+	assert_int_equal(ring_new(&(struct ring_params){ .entries = 8 }, &r), 0);
+	assert_int_equal(host_wait(&h, r, dir, err, sizeof err), 0);
+	theirs.closed = false;
+	theirs.instance[7] ^= 1;
+	block_write(&theirs);
+	assert_int_equal(host_claim(&h, r, theirs.disk_uuid, 1, dir, err, sizeof err), -EBUSY);
+	assert_non_null(strstr(err, "in use by host 'elsewhere'"));
+	assert_int_equal(host_beat(&h, r, 1), 0);
+	assert_int_equal(host_close(&h, r, 1), 0);
+	ring_free(r);
+	close(h.fd);
+}
+
+static int
+setup(void **state)
+{
+	fault_ring_hook = hook;
+	if (make_store(96 * MIB) != 0)
+		return -1;
+	close_store();
+	return 0;
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, remove_store)
+		T(test_life),    T(test_no_sign),    T(test_in_use),     T(test_same_machine),
+		T(test_damaged), T(test_taken_over), T(test_beat_fails), T(test_two_starts),
+	};
+
+	log_init(LOG_PLAIN, LOG_ERROR);
+	return cmocka_run_group_tests_name("store_host", tests, NULL, NULL);
+}
