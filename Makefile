@@ -152,7 +152,7 @@ ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC)) $(TOOLLIB)
 
 include tests/nbd/nbd.mk
 
-.PHONY: testbins check check-unit check-system check-threads check-long check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format deps deps-check tags
+.PHONY: testbins check check-unit check-system check-threads check-realistic check-long check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format deps deps-check tags
 testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS) $(SIM_TESTS) $(NBDPLUGIN)
 
 deps-check:
@@ -206,6 +206,11 @@ check-threads:
 	@scripts/deps build test clients
 	@$(MAKE) --no-print-directory all testbins
 	@$(O)/tools/no_uring scripts/run-tests --variant $(VARIANT) --unit --system $(T)
+# System tests on a fabric as networks are: commands take firmware's time, absent neighbours a second, subnets are subnets (softnicctl(8)).
+check-realistic:
+	@scripts/deps build test clients
+	@$(MAKE) --no-print-directory all testbins
+	@SOFTNIC_PROFILE=realistic scripts/run-tests --variant $(VARIANT) --system $(T)
 # Unit tests alone, all or those with one of the words of T in their name; it builds no more than these and installs nothing.
 chosen = $(if $(T),$(foreach b,$(UNITBIN),$(if $(strip $(foreach w,$(T),$(findstring $(w),$(b:$(O)/%=%)))),$(b))),$(UNITBIN))
 check-unit: deps-check $(chosen)
@@ -310,6 +315,7 @@ help:
 	@echo 'make check-long     the long sweeps, SECS= seconds each'
 	@echo 'make check-threads [T=name] unit and system tests where io_uring is forbidden, as in a container'
 	@echo 'make check-rados [T=words] the store on a RADOS cluster of its own: contract, system tests, several gateways'
+	@echo 'make check-realistic [T=name] system tests on a network with subnets, firmware that takes its time, absent neighbours'
 	@echo 'make check-hostile [T=name] clients that mean harm, by the hundred and the thousand'
 	@echo 'make check-clients [T=name] packaged clients against the daemon, and docs/recipes.md word for word (installs them)'
 	@echo 'make check-ui       the status page in headless Chromium (installs it)'
@@ -319,6 +325,7 @@ help:
 	@echo 'make bench [F=name]  the figures of docs/benchmarks.md, against raw disk, nginx and verbs'
 	@echo 'make bench-against REV=revision [F=name] [ROUNDS=7]   the same figures in turns with another revision: is one worse?'
 	@echo 'make bench-numbers [URL=http://HOST:PORT/BUCKET]   gantry bench by RDMA and HTTP in turns, as a table; VERIFY=1'
+	@echo 'make bench-starts REV=revision [N=objects] [MB_S=300]   how long a start takes on a disk that reads so fast, against another revision'
 	@echo 'make bench-growth [F=curve] [N=objects]   how cost grows with objects, size, connections, fill level; bench-plot draws it'
 	@echo 'make install DESTDIR= PREFIX=/usr; install-python, install-softnic for these'
 	@echo 'make deb            Debian packages, into build/deb'
