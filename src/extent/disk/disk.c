@@ -201,10 +201,19 @@ disk_write_super(struct disk *d, struct ring *r)
 {
 	void *buf = sync_alloc(FMT_SUPER_BYTES);
 	uint64_t older;
-	int e;
+	int e = 0;
 
 	if (!buf)
 		return -ENOMEM;
+	/* What a process before this one wrote may have been read from a cache: the newer copy is on the disk before the
+	 * older one is at stake. */
+	if (!d->super_is_flushed)
+		e = disk_flush_file(d, r, d->super_fd);
+	d->super_is_flushed = e == 0;
+	if (e < 0) {
+		sync_free(buf);
+		return e;
+	}
 	d->sb.gen++;
 	super_encode(buf, &d->sb);
 	/* A writing that is cut short leaves the newer one whole. */
