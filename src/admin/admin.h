@@ -7,7 +7,7 @@
  * /health/ready, /minio/health/live, /minio/health/ready, /minio/health/cluster GET /metrics Prometheus text
  *   GET /         the status page (HTML)
  *   GET /events   the latest declines and errors (JSON)
- *   GET /status /rails /rails/ADDRESS /disks /requests /requests/ID /config    JSON
+ *   GET /status /rails /rails/ADDRESS /disks /quotas /requests /requests/ID /config    JSON
  *   POST /control/...             over the Unix socket, or with the bearer token; what there is main says
  *
  * Address and socket have connections of their own, and a request has 5 s to come in; who waits with half of
@@ -85,6 +85,7 @@ struct admin_env {
 	/* /rails/ADDRESS: whether tokens may name that address, and which rail leads there.  As request(). */
 	int (*reach)(void *cookie, const char *address, FILE *out);
 	void (*disks)(void *cookie, FILE *out);
+	void (*quotas)(void *cookie, FILE *out);
 	void (*requests)(void *cookie, FILE *out);
 	/* /requests/ID: one of them.  Returns the HTTP status; anything but 200: nothing was written. */
 	int (*request)(void *cookie, const char *id, FILE *out);

@@ -184,7 +184,7 @@ json_page(const struct admin_env *env, const char *path)
 		json_fn fn;
 	} pages[] = {
 		{ "/status", env->status },     { "/rails", env->rails },   { "/disks", env->disks },
-		{ "/requests", env->requests }, { "/config", env->config },
+		{ "/requests", env->requests }, { "/config", env->config }, { "/quotas", env->quotas },
 	};
 
 	for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {

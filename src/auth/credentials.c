@@ -218,7 +218,7 @@ pair(struct reader *rd, const yaml_node_pair_t *p, const char *path, const char 
 		     "unknown key; there are access_key, secret_key, session_token, expires, read_only, "
 		     "no_delete, "
 		     "no_overwrite, from, grants, gids, and in a grant bucket, prefix, read_only, no_delete, "
-		     "no_overwrite");
+		     "no_overwrite, max_objects, max_bytes, max_uploads");
 		return NULL;
 	}
 	snprintf(name, cap, "%s.%s", path, known[i]);
@@ -238,12 +238,29 @@ want(struct reader *rd, const yaml_node_t *n, yaml_node_type_t type, const char 
 }
 
 static void
+take_bound(struct reader *rd, const yaml_node_t *n, const char *path, bool is_bytes, uint64_t *bound)
+{
+	struct span b = text_of(n);
+	char text[32];
+
+	snprintf(text, sizeof text, "%.*s", (int)(b.len < sizeof text ? b.len : 0), b.p);
+	if (*bound != AUTH_UNBOUNDED)
+		fail(rd, n, path, "given twice");
+	else if (strlen(text) != b.len || conf_bound_parse(text, is_bytes, bound) < 0)
+		fail(rd, n, path,
+		     is_bytes ? "expected a size (bytes, or KiB MiB GiB TiB) up to 4194304TiB"
+			      : "expected a number");
+}
+
+static void
 take_grant(struct reader *rd, const yaml_node_t *n, const char *path, struct auth_grant *g)
 {
 	static const char *const known[] = { "bucket",    "prefix",       "read_only",
-					     "no_delete", "no_overwrite", NULL };
+					     "no_delete", "no_overwrite", "max_objects",
+					     "max_bytes", "max_uploads",  NULL };
 	bool bucket = false;
 
+	g->max_objects = g->max_bytes = g->max_uploads = AUTH_UNBOUNDED;
 	if (!want(rd, n, YAML_MAPPING_NODE, path))
 		return;
 	for (yaml_node_pair_t *p = n->data.mapping.pairs.start; p < n->data.mapping.pairs.top; p++) {
@@ -257,6 +274,11 @@ take_grant(struct reader *rd, const yaml_node_t *n, const char *path, struct aut
 			take_bucket(rd, v, name, g, &bucket);
 		else if (strcmp(key, "prefix") == 0)
 			take_prefix(rd, v, name, g);
+		else if (strncmp(key, "max_", 4) == 0)
+			take_bound(rd, v, name, strcmp(key, "max_bytes") == 0,
+				   strcmp(key, "max_bytes") == 0     ? &g->max_bytes
+				   : strcmp(key, "max_objects") == 0 ? &g->max_objects
+								     : &g->max_uploads);
 		else
 			take_bool(rd, v, name,
 				  strcmp(key, "read_only") == 0   ? &g->read_only
@@ -265,6 +287,11 @@ take_grant(struct reader *rd, const yaml_node_t *n, const char *path, struct aut
 	}
 	if (!bucket)
 		fail(rd, n, path, "bucket is missing");
+	/* Whoever wants a bound for a part of a bucket would be told something else by it. */
+	if (g->prefix_len && (g->max_objects != AUTH_UNBOUNDED || g->max_bytes != AUTH_UNBOUNDED ||
+			      g->max_uploads != AUTH_UNBOUNDED))
+		fail(rd, n, path,
+		     "max_objects, max_bytes and max_uploads count whole buckets: not with a prefix");
 }
 
 static void

@@ -253,6 +253,13 @@ put_next(FILE *f, const struct style *s)
 }
 
 static void
+put_bound(FILE *f, const char *name, const char *bound)
+{
+	if (bound)
+		fprintf(f, ", %s: %s", name, bound);
+}
+
+static void
 put_grants(FILE *f, const struct key_wish *w, const struct style *s)
 {
 	static const char *const all[] = { "*" };
@@ -272,6 +279,9 @@ put_grants(FILE *f, const struct key_wish *w, const struct style *s)
 			fputs(", prefix: ", f);
 			put_quoted(f, w->prefix);
 		}
+		put_bound(f, "max_objects", w->max_objects);
+		put_bound(f, "max_bytes", w->max_bytes);
+		put_bound(f, "max_uploads", w->max_uploads);
 		fputs(" }", f);
 	}
 	fputs(s->in_brackets ? "]" : "", f);
@@ -324,6 +334,14 @@ key_wish_bucket(const char *text)
 	bool any;
 
 	return credentials_bucket(&name, &any);
+}
+
+bool
+key_wish_bound(const char *text, bool is_bytes)
+{
+	uint64_t bound;
+
+	return conf_bound_parse(text, is_bytes, &bound) == 0;
 }
 
 bool

@@ -28,10 +28,14 @@ struct key_wish {
 	const char *expires;     /* a time as the file has it; NULL: never */
 	const char *const *from; /* addresses and blocks; none: anywhere */
 	int from_nr;
+	/* What those buckets may hold: texts as the file has them; NULL: no bound. */
+	const char *max_objects, *max_bytes, *max_uploads;
 };
 
 /* Tells whether the text is good for that field of struct key_wish. */
 bool key_wish_bucket(const char *text);
+/* Tells it of a bound. */
+bool key_wish_bound(const char *text, bool is_bytes);
 /* Tells it of a prefix. */
 bool key_wish_prefix(const char *text);
 /* Tells it of an address or block. */

@@ -36,6 +36,8 @@ int auth_keys_load(const char *path, struct auth_keys **ret_keys, FILE *err);
 /* Reads credentials from memory, as auth_keys_load() does from a file; source names them in errors. */
 int auth_keys_parse(const char *text, size_t len, const char *source, struct auth_keys **ret_keys, FILE *err);
 
+#define AUTH_UNBOUNDED UINT64_MAX /* of a grant's quota: no bound */
+
 struct auth_grant {
 	char bucket[64]; /* without the '*' */
 	uint8_t bucket_len;
@@ -43,6 +45,8 @@ struct auth_grant {
 	bool read_only, no_delete, no_overwrite;
 	uint16_t prefix_len;
 	char *prefix; /* NULL: none */
+	/* What the buckets that it names may hold, together, whoever writes; AUTH_UNBOUNDED: as much as there is room for. */
+	uint64_t max_objects, max_bytes, max_uploads;
 };
 
 /* Says what stands in an entry, but for what is secret. */

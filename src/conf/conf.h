@@ -214,6 +214,8 @@ int conf_edit_distance(const char *a, const char *b, int limit);
 
 /* Parses "10.0.0.0/8", "fd00::/8", a bare address.  0 or -EINVAL. */
 int conf_net_parse(const char *text, struct conf_net *ret_net);
+/* Parses a bound of a quota: a number, of bytes a size too ("10TiB"), up to 4 EiB.  0 or -EINVAL. */
+int conf_bound_parse(const char *text, bool is_bytes, uint64_t *ret_bound);
 /* Prints a network as it would be written. */
 void conf_net_format(const struct conf_net *net, char *out, size_t cap);
 /* Parses "host:port" with IPv6 in brackets or without, "*:port" (the IPv6 wildcard, which takes IPv4 too

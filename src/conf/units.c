@@ -129,3 +129,11 @@ u64_parse(const char *text, uint64_t *ret_value)
 	*ret_value = v;
 	return 0;
 }
+
+int
+conf_bound_parse(const char *text, bool is_bytes, uint64_t *ret_bound)
+{
+	if (size_parse(text, ret_bound) < 0 || *ret_bound > (uint64_t)1 << 62)
+		return -EINVAL;
+	return is_bytes || strspn(text, "0123456789") == strlen(text) ? 0 : -EINVAL;
+}

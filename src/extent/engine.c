@@ -62,6 +62,12 @@ extent_new(const struct store_conf *conf, struct extent_store **ret_store)
 		extent_free(st);
 		return -ENOMEM;
 	}
+	if (!conf->disks.quotas && quota_book_new(1, &st->quotas) < 0) {
+		extent_free(st);
+		return -ENOMEM;
+	}
+	st->vol->quotas = conf->disks.quotas ? conf->disks.quotas : st->quotas;
+	st->vol->counter = conf->disks.counter;
 	st->vol->above = st;
 	st->vol->kick = on_kick_wanted;
 	st->vol->space = on_space;
@@ -75,6 +81,7 @@ extent_free(struct extent_store *st)
 	if (!st)
 		return;
 	vol_free(st->vol);
+	quota_book_free(st->quotas);
 	pthread_mutex_destroy(&st->ports_lock);
 	free(st->port);
 	free(st);
@@ -152,6 +159,12 @@ extent_stop(struct store *store)
 }
 
 /* ---- operators ---- */
+
+static struct quota_book *
+extent_quotas(const struct store *store)
+{
+	return extent_store(store)->vol->quotas;
+}
 
 static unsigned
 extent_can(const struct store *store)
@@ -296,9 +309,11 @@ const struct store_ops extent_ops = {
 	.bucket_delete = extent_bucket_delete,
 	.bucket_head = extent_bucket_head,
 	.bucket_set_attrs = extent_bucket_set_attrs,
+	.bucket_set_quota = extent_bucket_set_quota,
 	.bucket_get_attrs = extent_bucket_get_attrs,
 	.list = extent_list,
 	.list_uploads = extent_list_uploads,
+	.quotas = extent_quotas,
 	.can = extent_can,
 	.snapshot = extent_snapshot,
 	.unit_nr = extent_unit_nr,

@@ -18,6 +18,7 @@
 struct extent_store {
 	struct store base;
 	struct vol *vol;
+	struct quota_book *quotas;  /* its own; NULL: it is a counter of another */
 	pthread_mutex_t ports_lock; /* attach, detach, kick */
 	int ports_max;
 	struct extent_port **port;

@@ -5,6 +5,7 @@
 #include "auth/auth.h"
 #include "auth/keyfile.h"
 #include "base/log.h"
+#include "store/store.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -80,6 +81,38 @@ daemon_first_key(const struct conf *conf)
 	}
 	keyfile_close(f);
 	return e;
+}
+
+_Static_assert(AUTH_UNBOUNDED == STORE_UNBOUNDED, "no bound is no bound");
+
+int
+daemon_set_quotas(struct store *store, const struct auth_keys *keys)
+{
+	struct store_pattern_quota *quota = NULL;
+	struct auth_key_info info;
+	int nr = 0, room = 0, r;
+
+	for (int i = 0; keys && auth_keys_info(keys, i, &info); i++)
+		room += info.grant_nr;
+	if (room && !(quota = calloc((size_t)room, sizeof *quota)))
+		return -ENOMEM;
+	for (int i = 0; keys && auth_keys_info(keys, i, &info); i++) {
+		for (int g = 0; g < info.grant_nr; g++) {
+			const struct auth_grant *grant = &info.grant[g];
+			struct store_use max = { grant->max_objects, grant->max_bytes, grant->max_uploads };
+
+			if (max.objects == STORE_UNBOUNDED && max.bytes == STORE_UNBOUNDED &&
+			    max.uploads == STORE_UNBOUNDED)
+				continue;
+			quota[nr] = (struct store_pattern_quota){ .bucket_len = grant->bucket_len,
+								  .any_suffix = grant->any_suffix,
+								  .max = max };
+			memcpy(quota[nr++].bucket, grant->bucket, grant->bucket_len);
+		}
+	}
+	r = store_set_quotas(store, quota, nr);
+	free(quota);
+	return r;
 }
 
 int

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The buckets that listeners name: a scality listener's keys live in one, and its dialect has no way to make
- * it.  Called once, on the thread that starts the daemon, between opening the store and starting the cores;
- * it is a user of the store like a core, with a ring, a mailbox and timers of its own.
+ * What the daemon does to buckets by itself: it makes those that listeners name (a scality listener's keys live in one,
+ * and its dialect has no way to make it), once, between opening the store and starting the cores; and it sets their
+ * quotas when an operator says so, on the thread of slow control calls.  Each time it is a user of the store like a core,
+ * with a ring, a mailbox and timers of its own.
  */
 #include "main/daemon.h"
 
@@ -26,6 +27,7 @@ struct maker {
 	struct store_port *port;
 	struct store_stat stat; /* the bucket being looked for */
 	struct store_del op;    /* ... or made */
+	struct store_bucket_set set;
 	bool done;
 };
 
@@ -41,6 +43,14 @@ static void
 on_seen(struct store_op *op)
 {
 	struct maker *m = container_of(op, struct maker, stat.op);
+
+	m->done = true;
+}
+
+static void
+on_set(struct store_op *op)
+{
+	struct maker *m = container_of(op, struct maker, set.op);
 
 	m->done = true;
 }
@@ -89,8 +99,9 @@ make_bucket(struct maker *m, const char *name)
 }
 
 static int
-make_all(struct maker *m, const struct conf *conf)
+make_all(struct maker *m, const void *what)
 {
+	const struct conf *conf = what;
 	int r = 0;
 
 	for (int i = 0; i < conf->listen_nr && r >= 0; i++) {
@@ -110,8 +121,9 @@ make_all(struct maker *m, const struct conf *conf)
 	return r;
 }
 
-int
-daemon_make_buckets(const struct conf *conf, struct store *store)
+/* Does fn() as a user of the store: 0 or -errno. */
+static int
+with_port(struct store *store, int (*fn)(struct maker *m, const void *what), const void *what)
 {
 	/* Too large for a stack, with all its operations. */
 	struct maker *m = calloc(1, sizeof *m);
@@ -130,7 +142,7 @@ daemon_make_buckets(const struct conf *conf, struct store *store)
 	if (r < 0)
 		log_error("cannot use the store: %s", strerror(-r));
 	else
-		r = make_all(m, conf);
+		r = fn(m, what);
 	while (m->port && !store_detach(m->port))
 		turn(m);
 	if (have_mailbox)
@@ -139,4 +151,31 @@ daemon_make_buckets(const struct conf *conf, struct store *store)
 		ring_free(m->ring);
 	free(m);
 	return r;
+}
+
+int
+daemon_make_buckets(const struct conf *conf, struct store *store)
+{
+	return with_port(store, make_all, conf);
+}
+
+struct wish {
+	const char *name;
+	const struct store_use *max;
+};
+
+static int
+set_quota(struct maker *m, const void *what)
+{
+	const struct wish *w = what;
+
+	m->set.op.done = on_set;
+	return finish(m, store_bucket_set_quota(m->port, w->name, strlen(w->name), w->max, &m->set),
+		      &m->set.op);
+}
+
+int
+daemon_set_bucket_quota(struct store *store, const char *name, const struct store_use *max)
+{
+	return with_port(store, set_quota, &(struct wish){ name, max });
 }

@@ -348,6 +348,93 @@ snapshot(void *cookie, const struct admin_args *args, FILE *out)
 	return 200;
 }
 
+/* ---- a bucket's quota ---- */
+
+static void
+json_use(FILE *out, const char *before, const struct store_use *u)
+{
+	const struct {
+		const char *name;
+		uint64_t value;
+	} member[] = { { "objects", u->objects }, { "bytes", u->bytes }, { "uploads", u->uploads } };
+
+	for (size_t i = 0; i < sizeof member / sizeof *member; i++) {
+		fprintf(out, ",\"%s%s\":", before, member[i].name);
+		if (member[i].value == STORE_UNBOUNDED)
+			fputs("null", out);
+		else
+			fprintf(out, "%llu", (unsigned long long)member[i].value);
+	}
+}
+
+void
+control_quota(const struct store_quota_info *q, FILE *out)
+{
+	fprintf(out, "{\"kind\":\"%s\",\"buckets\":", q->is_pattern ? "grant" : "bucket");
+	json_string(out, q->name);
+	json_use(out, "", &q->used);
+	json_use(out, "max_", &q->max);
+	fprintf(out, ",\"refused\":%llu}", (unsigned long long)q->refused);
+}
+
+/* A bound that was given; "none" takes it away. */
+static bool
+take_bound(const struct admin_args *args, const char *name, bool is_bytes, uint64_t *bound, bool *any)
+{
+	const char *text = admin_arg(args, name);
+
+	if (!text)
+		return true;
+	*any = true;
+	if (strcmp(text, "none") != 0)
+		return conf_bound_parse(text, is_bytes, bound) == 0;
+	*bound = STORE_UNBOUNDED;
+	return true;
+}
+
+static int
+bucket(void *cookie, const struct admin_args *args, FILE *out)
+{
+	struct daemon *d = cookie;
+	struct store *st = atomic_load(&d->store);
+	const char *name = admin_arg(args, "bucket");
+	struct store_quota_info q;
+	bool any = false;
+	int r;
+
+	if (!st || !serving(d, out))
+		return 503;
+	if (!name)
+		return refuse(out, 400, "\"bucket\" is missing: the bucket's name");
+	r = store_bucket_quota(st, name, strlen(name), &q);
+	if (r < 0)
+		return refuse(out, r == -ENXIO ? 404 : 501,
+			      r == -ENXIO ? "there is no such bucket" : "this store has no quotas");
+	if (!take_bound(args, "max_objects", false, &q.max.objects, &any) ||
+	    !take_bound(args, "max_bytes", true, &q.max.bytes, &any) ||
+	    !take_bound(args, "max_uploads", false, &q.max.uploads, &any))
+		return refuse(out, 400,
+			      "expected a number for max_objects and max_uploads, a size (bytes, or KiB MiB "
+			      "GiB TiB) "
+			      "for max_bytes, or none");
+	r = any ? daemon_set_bucket_quota(st, name, &q.max) : 0;
+	if (r < 0)
+		return refuse(out,
+			      r == -ENXIO    ? 404
+			      : r == -ENOSPC ? 507
+					     : 503,
+			      r == -ENXIO    ? "there is no such bucket"
+			      : r == -ENOSPC ? "the store is full; nothing was changed"
+					     : "the store did not take it; nothing is known to have changed");
+	if (any)
+		log_event(LOG_EV_CONTROL, LOG_NOTE, "the quota of bucket %s was set", name);
+	r = store_bucket_quota(st, name, strlen(name), &q);
+	if (r < 0)
+		return refuse(out, 404, "there is no such bucket");
+	control_quota(&q, out);
+	return 200;
+}
+
 static const struct admin_control controls[] = {
 	{ "/control/drain", "", false, drain, show_drain },
 	{ "/control/resume", "", false, resume, NULL },
@@ -356,6 +443,7 @@ static const struct admin_control controls[] = {
 	{ "/control/trace", "id next", false, trace, show_trace },
 	{ "/control/snapshot", "", true, snapshot, NULL },
 	{ "/control/scrub", "action", true, scrub, show_scrub },
+	{ "/control/bucket", "bucket max_objects max_bytes max_uploads", true, bucket, NULL },
 };
 
 void

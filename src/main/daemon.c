@@ -223,7 +223,10 @@ start_store(struct daemon *d)
 		r = store_start(&sc, &store, err, sizeof err);
 	if (r == 0) {
 		atomic_store(&d->store, store);
-		return 0;
+		r = daemon_set_quotas(store, d->keys);
+		if (r < 0)
+			log_event(LOG_EV_START_FAILED, LOG_ERROR, "quotas of access keys: %s", strerror(-r));
+		return r < 0 ? EXIT_RUNTIME : 0;
 	}
 	log_event(LOG_EV_START_FAILED, LOG_ERROR, "store: %s", err[0] ? err : strerror(-r));
 	return exit_of_store(r);

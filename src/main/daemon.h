@@ -79,6 +79,10 @@ void control_env(struct admin_env *env);
 /* Writes what the scrub does and has found, as a JSON object. */
 void control_scrub_state(struct daemon *d, FILE *out);
 
+struct store_quota_info;
+/* Writes a quota and what counts towards it, as a JSON object. */
+void control_quota(const struct store_quota_info *q, FILE *out);
+
 /* What the store is opened, made and checked with; disks has room for CONF_DISKS_MAX. */
 struct store_conf;
 struct store_disk_conf;
@@ -100,6 +104,10 @@ int rados_store_conf(const struct conf *conf, struct store_conf *ret_conf, char 
  * 0, or -errno, which was logged. */
 int daemon_make_buckets(const struct conf *conf, struct store *store);
 
+struct store_use;
+/* Sets a bucket's own bound.  Any thread but a core's; blocks.  0 or -errno. */
+int daemon_set_bucket_quota(struct store *store, const char *name, const struct store_use *max);
+
 /* Loads the certificates of HTTPS listeners (certs.c).  0, or -errno, which was logged. */
 int daemon_load_certs(const struct conf *conf, struct tls_cert *certs[CONF_LISTEN_MAX]);
 /* Reads the certificates anew; a bad one changes nothing of its listener.  0, or -errno, which was logged. */
@@ -113,6 +121,8 @@ int daemon_load_keys(const struct conf *conf, struct auth_keys **ret_keys);
 /* Makes the first access key (--format) where auth.credentials_file is set and not there, and shows it.  0, or -errno,
  * which was said. */
 int daemon_first_key(const struct conf *conf);
+/* Has the store heed the quotas of grants; keys NULL: there are none.  0 or -errno (then nothing has changed). */
+int daemon_set_quotas(struct store *store, const struct auth_keys *keys);
 /* Makes the table of signatures seen; NULL: auth.replay is off.  0, or -errno, which was logged. */
 int daemon_make_replay(const struct conf *conf, struct auth_replay **ret_replay);
 

@@ -15,6 +15,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -338,6 +339,40 @@ core_metrics(struct daemon *d, struct stats_out *out)
 		stats_emit(out, M_BUFFERS_HIGH, (uint64_t)t.bufs_high[i], classes[i], NULL);
 }
 
+/* So many quotas are metrics: of each there are seven. */
+#define QUOTA_METRICS_MAX 1000
+
+static void
+quota_metric(const struct store_quota_info *q, const char *resource, uint64_t used, uint64_t max,
+	     struct stats_out *out)
+{
+	const char *kind = q->is_pattern ? "grant" : "bucket";
+
+	if (max == STORE_UNBOUNDED)
+		return;
+	stats_emit(out, M_QUOTA_USED, used, kind, q->name, resource, NULL);
+	stats_emit(out, M_QUOTA_MAX, max, kind, q->name, resource, NULL);
+}
+
+static void
+quota_metrics(struct daemon *d, struct stats_out *out)
+{
+	struct store *st = atomic_load(&d->store);
+	struct store_quota_info *list = NULL;
+	int nr = st ? store_list_quotas(st, &list) : 0;
+
+	for (int i = 0; i < nr && i < QUOTA_METRICS_MAX; i++) {
+		const struct store_quota_info *q = &list[i];
+
+		quota_metric(q, "objects", q->used.objects, q->max.objects, out);
+		quota_metric(q, "bytes", q->used.bytes, q->max.bytes, out);
+		quota_metric(q, "uploads", q->used.uploads, q->max.uploads, out);
+		stats_emit(out, M_QUOTA_REFUSED, q->refused, q->is_pattern ? "grant" : "bucket", q->name,
+			   NULL);
+	}
+	free(list);
+}
+
 static void
 metrics(void *cookie, struct stats_out *out)
 {
@@ -360,6 +395,7 @@ metrics(void *cookie, struct stats_out *out)
 		rail_metrics(d, i, out);
 	for (int i = 0; i < unit_nr(d); i++)
 		disk_metrics(d, i, out);
+	quota_metrics(d, out);
 }
 
 /* ---- JSON ---- */
@@ -434,6 +470,23 @@ reach(void *cookie, const char *address, FILE *out)
 	json_string(out, reach.text);
 	putc('}', out);
 	return 200;
+}
+
+static void
+quotas(void *cookie, FILE *out)
+{
+	struct daemon *d = cookie;
+	struct store *st = atomic_load(&d->store);
+	struct store_quota_info *list = NULL;
+	int nr = st ? store_list_quotas(st, &list) : 0;
+
+	putc('[', out);
+	for (int i = 0; i < nr; i++) {
+		fputs(i ? ",\n" : "", out);
+		control_quota(&list[i], out);
+	}
+	putc(']', out);
+	free(list);
 }
 
 static void
@@ -665,6 +718,7 @@ pages_env(struct daemon *d, struct admin_env *ret_env)
 				       .metrics = metrics,
 				       .status = status,
 				       .rails = rails,
+				       .quotas = quotas,
 				       .reach = reach,
 				       .disks = disks,
 				       .requests = requests,

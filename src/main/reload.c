@@ -206,10 +206,15 @@ apply(struct reload *r, int *ret_cores)
 {
 	struct daemon *d = r->d;
 	struct auth_keys *old = d->keys;
+	int e = daemon_set_quotas(atomic_load(&d->store), r->keys);
 
+	if (e < 0)
+		return e;
 	*ret_cores = cores_set_conf(atomic_load(&d->cores), r->fresh, r->keys, CORES_WAIT_NS);
-	if (*ret_cores < 0)
+	if (*ret_cores < 0) {
+		daemon_set_quotas(atomic_load(&d->store), old);
 		return *ret_cores;
+	}
 	daemon_log_levels(r->fresh);
 	if (d->admin)
 		admin_set_token(d->admin, r->token);

@@ -130,6 +130,16 @@ bucket_start(struct req *rq)
 	return req_await_commit(rq, r, "bucket", bucket_done);
 }
 
+/* "17/100"; "17" where there is no bound. */
+static void
+quota_header(struct req *rq, const char *name, uint64_t used, uint64_t max)
+{
+	if (max == STORE_UNBOUNDED)
+		reply_header(rq, name, "%llu", (unsigned long long)used);
+	else
+		reply_header(rq, name, "%llu/%llu", (unsigned long long)used, (unsigned long long)max);
+}
+
 static void
 bucket_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 {
@@ -137,6 +147,11 @@ bucket_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
 		return;
 	if (rq->target.op == OP_CREATE_BUCKET)
 		reply_header(rq, "location", "/%s", rq->target.bucket);
+	if (rq->target.op != OP_HEAD_BUCKET || !rq->stat.has_quota)
+		return;
+	quota_header(rq, "x-gantry-quota-objects", rq->stat.used.objects, rq->stat.max.objects);
+	quota_header(rq, "x-gantry-quota-bytes", rq->stat.used.bytes, rq->stat.max.bytes);
+	quota_header(rq, "x-gantry-quota-uploads", rq->stat.used.uploads, rq->stat.max.uploads);
 }
 
 /* Of HeadBucket and CreateBucket. */

@@ -24,6 +24,8 @@ fault_of(int err)
 	case -ENOSPC:
 	case -ENOMEM:
 		return FAULT_FULL;
+	case -EDQUOT:
+		return FAULT_QUOTA;
 	case -EAGAIN:
 		return FAULT_BUSY;
 	case -EROFS:

@@ -80,12 +80,17 @@ struct store_ops {
 	int (*bucket_head)(struct store_port *p, const char *name, size_t len, struct store_stat *st);
 	int (*bucket_set_attrs)(struct store_port *p, const char *name, size_t len, uint64_t version,
 				const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
+	/* NULL, with quotas(): it has none. */
+	int (*bucket_set_quota)(struct store_port *p, const char *name, size_t len,
+				const struct store_use *max, struct store_bucket_set *op);
 	int (*bucket_get_attrs)(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
 				struct store_stat *st);
 	int (*list)(struct store_port *p, struct store_list *ls);
 	int (*list_uploads)(struct store_port *p, struct store_list *ls);
 
 	/* ---- what operators see ---- */
+	/* Its book (store/quota.h), which store.c asks. */
+	struct quota_book *(*quotas)(const struct store *st);
 	unsigned (*can)(const struct store *st);
 	int (*snapshot)(struct store *st); /* NULL: it has none */
 	int (*unit_nr)(const struct store *st);

@@ -6,6 +6,8 @@
 #include "store/merge.h"
 #include "store/set_int.h"
 
+#include "store/quota.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,6 +88,7 @@ set_stop(struct store *st)
 
 	for (int i = 0; i < s->nr; i++)
 		store_stop(s->engine[i]);
+	quota_book_free(s->quotas);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
@@ -103,9 +106,15 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	list_init(&s->waiting);
 	for (int i = 0; i < SET_SLOTS; i++)
 		s->home[i] = (uint8_t)(i % conf->disks.nr);
+	if (quota_book_new(conf->disks.nr, &s->quotas) < 0) {
+		set_stop(&s->base);
+		return -ENOMEM;
+	}
 	for (; s->nr < conf->disks.nr; s->nr++) {
 		struct store_conf c = engine_conf(conf, s->nr);
 
+		c.disks.quotas = s->quotas;
+		c.disks.counter = s->nr;
 		r = store_start(&c, &s->engine[s->nr], err, err_len);
 		if (r < 0) {
 			set_stop(&s->base);
@@ -365,6 +374,12 @@ set_list_uploads(struct store_port *sp, struct store_list *ls)
 
 /* ---- what operators see ---- */
 
+static struct quota_book *
+set_quotas(const struct store *st)
+{
+	return set_of(st)->quotas;
+}
+
 /* What all engines can. */
 static unsigned
 set_can(const struct store *st)
@@ -446,9 +461,11 @@ const struct store_ops store_set_ops = {
 	.bucket_delete = set_bucket_delete,
 	.bucket_head = set_bucket_head,
 	.bucket_set_attrs = set_bucket_set_attrs,
+	.bucket_set_quota = set_bucket_set_quota,
 	.bucket_get_attrs = set_bucket_get_attrs,
 	.list = set_list,
 	.list_uploads = set_list_uploads,
+	.quotas = set_quotas,
 	.can = set_can,
 	.snapshot = set_snapshot,
 	.unit_nr = set_unit_nr,

@@ -368,3 +368,14 @@ set_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *
 
 	return first->ops->bucket_get_attrs(first, name, len, attrs, cap, st);
 }
+
+/* What the first engine has counts, and the book is one for all. */
+int
+set_bucket_set_quota(struct store_port *sp, const char *name, size_t len, const struct store_use *max,
+		     struct store_bucket_set *op)
+{
+	struct store_port *first = set_port(sp)->engine[0];
+
+	return first->ops->bucket_set_quota ? first->ops->bucket_set_quota(first, name, len, max, op)
+					    : -EOPNOTSUPP;
+}

@@ -20,10 +20,11 @@ struct set {
 	struct store base;
 	int nr;
 	struct store *engine[STORE_SET_MAX];
-	uint8_t home[SET_SLOTS]; /* which engine has a slot; set before there is a port */
-	pthread_mutex_t lock;    /* the rest */
-	bool is_changing;        /* a change of buckets has its turn */
-	struct list waiting;     /* struct change: those whose turn comes */
+	struct quota_book *quotas; /* each engine is a counter of it */
+	uint8_t home[SET_SLOTS];   /* which engine has a slot; set before there is a port */
+	pthread_mutex_t lock;      /* the rest */
+	bool is_changing;          /* a change of buckets has its turn */
+	struct list waiting;       /* struct change: those whose turn comes */
 };
 
 struct set_port {
@@ -72,6 +73,8 @@ int set_bucket_delete(struct store_port *sp, const char *name, size_t len, struc
 int set_bucket_head(struct store_port *sp, const char *name, size_t len, struct store_stat *st);
 int set_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64_t version,
 			 const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
+int set_bucket_set_quota(struct store_port *sp, const char *name, size_t len, const struct store_use *max,
+			 struct store_bucket_set *op);
 int set_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *attrs, uint32_t cap,
 			 struct store_stat *st);
 

@@ -9,6 +9,7 @@
 
 #include "base/crc64.h"
 #include "store/ops.h"
+#include "store/quota.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -337,6 +338,17 @@ store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint6
 }
 
 int
+store_bucket_set_quota(struct store_port *p, const char *name, size_t len, const struct store_use *max,
+		       struct store_bucket_set *op)
+{
+	int r = bucket_check(name, len);
+
+	if (r == 0 && !p->ops->bucket_set_quota)
+		r = -EOPNOTSUPP;
+	return r < 0 ? r : p->ops->bucket_set_quota(p, name, len, max, op);
+}
+
+int
 store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
 		       struct store_stat *st)
 {
@@ -369,6 +381,42 @@ store_list_uploads(struct store_port *p, struct store_list *ls)
 	int r = ls->bucket ? list_check(ls) : -EINVAL;
 
 	return r < 0 ? r : p->ops->list_uploads(p, ls);
+}
+
+/* ---- quotas ---- */
+
+static struct quota_book *
+book_of(const struct store *st)
+{
+	return st->ops->quotas ? st->ops->quotas(st) : NULL;
+}
+
+int
+store_set_quotas(struct store *st, const struct store_pattern_quota *quota, int nr)
+{
+	struct quota_book *book = book_of(st);
+
+	if (!book)
+		return nr ? -EOPNOTSUPP : 0;
+	return quota_set_rules(book, quota, nr);
+}
+
+int
+store_bucket_quota(struct store *st, const char *name, size_t len, struct store_quota_info *ret_info)
+{
+	struct quota_book *book = book_of(st);
+
+	if (!book)
+		return -EOPNOTSUPP;
+	return bucket_check(name, len) < 0 ? -ENXIO : quota_look(book, name, len, ret_info);
+}
+
+int
+store_list_quotas(struct store *st, struct store_quota_info **ret_list)
+{
+	struct quota_book *book = book_of(st);
+
+	return book ? quota_list(book, ret_list) : -EOPNOTSUPP;
 }
 
 /* ---- what operators see ---- */

@@ -19,6 +19,7 @@
  *   -ENOTEMPTY     bucket not empty
  *   -EILSEQ        content is not what expect_crc64 says
  *   -ENOSPC        no room for data or index (507)
+ *   -EDQUOT        a bound on what the bucket may hold would be exceeded (403)
  *   -EAGAIN        not now, later perhaps (503)
  *   -EROFS         it failed, and is read-only from now on (503)
  *   -ESHUTDOWN     another one has taken over: nothing more is done here (503)
@@ -39,6 +40,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct quota_book;
 struct ring;
 struct timers;
 struct store;
@@ -84,6 +86,8 @@ struct store_disks_conf {
 	uint64_t lock_wait_ns;          /* how long start waits for a dead process's last writes */
 	const struct store_ops *engine; /* the set's: of which it is made, one for each disk */
 	int engines_max;                /* the set's */
+	struct quota_book *quotas;      /* an engine's, of the set it is in; NULL: one of its own */
+	int counter;                    /* which counter of it the engine is */
 };
 
 /* What the store on RADOS wants (rados/rados.h). */
@@ -224,6 +228,22 @@ struct store_op {
 	struct store_port *port; /* the back end's, that does it */
 };
 
+/* What a bucket holds, or the buckets of a pattern: bytes are those of objects and of the parts of uploads in progress.
+ * Of a bound: how much at most. */
+struct store_use {
+	uint64_t objects, bytes, uploads;
+};
+#define STORE_UNBOUNDED UINT64_MAX /* a member that bounds nothing */
+
+/* What is known of a bucket's quota, or a pattern's: see store_list_quotas(). */
+struct store_quota_info {
+	char name[STORE_BUCKET_MAX + 2]; /* of a bucket; of a pattern with its '*' */
+	bool is_pattern;
+	bool has_bound;
+	struct store_use used, max;
+	uint64_t refused; /* changes, since the start; counted while there is a bound */
+};
+
 /* What a look at a bucket, at a bucket's attributes or at an upload finds. */
 struct store_stat {
 	struct store_op op; /* result: 0 or -errno */
@@ -231,6 +251,8 @@ struct store_stat {
 	uint64_t ctime_ns;  /* when it was made */
 	uint64_t version;   /* of a bucket's attributes; 0: there are none */
 	uint32_t attrs_len; /* of the attributes, however many of them were copied */
+	bool has_quota;     /* of a bucket: what it holds and its own bounds are known */
+	struct store_use used, max;
 	_Alignas(8) unsigned char priv[STORE_PRIV_STAT];
 };
 
@@ -490,6 +512,43 @@ int store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, u
 /* Copies up to cap bytes of them to attrs, which the caller keeps until the end.  result: 0, -ENXIO. */
 int store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
 			   struct store_stat *st);
+
+/* ---- quotas ---- */
+
+/*
+ * Bounds on what buckets hold: on one bucket, kept with it and gone with it; on the buckets whose names fit a pattern,
+ * which the layer above knows and sets anew after each start.  Every bound that concerns a bucket is heeded, whoever
+ * writes.  A change that would exceed one ends with -EDQUOT; it is judged when its turn comes in the order of all changes,
+ * against what is there by then, so no two changes share what is left.  Only what grows is judged: replacing an object
+ * counts the difference, removing always goes, lowering a bound below what is there removes nothing.
+ *
+ *   objects   a new key
+ *   bytes     of objects as they are read; of parts from their commit until the upload ends: completing counts none twice
+ *   uploads   those in progress
+ *
+ * A PUT under way counts when it is committed; where its size is known, it may be refused before.  A back end of several
+ * logs that do not see each other's last block may exceed a bound by so much.
+ */
+
+/* Bounds one bucket; all members STORE_UNBOUNDED: not any more.  result: 0 durable, -ENXIO, -ENOSPC ... */
+int store_bucket_set_quota(struct store_port *p, const char *name, size_t len, const struct store_use *max,
+			   struct store_bucket_set *op);
+
+/* Of the buckets whose names begin so, or (no any_suffix) of the one that has the name. */
+struct store_pattern_quota {
+	char bucket[STORE_BUCKET_MAX];
+	uint8_t bucket_len;
+	bool any_suffix;
+	struct store_use max;
+};
+/* Replaces the bounds of all patterns; of two for one pattern the smaller member counts.  What is judged after the return
+ * is judged by them.  Any thread.  0, -ENOMEM (then nothing has changed), -EOPNOTSUPP. */
+int store_set_quotas(struct store *st, const struct store_pattern_quota *quota, int nr);
+/* Tells what a bucket holds and its own bound, whether it has one or not.  Any thread.  0, -ENXIO, -EOPNOTSUPP. */
+int store_bucket_quota(struct store *st, const char *name, size_t len, struct store_quota_info *ret_info);
+/* Lists the patterns, then the buckets that have a bound of their own, each in the order of names.  Any thread.  Returns
+ * how many there are, or -ENOMEM, -EOPNOTSUPP; the list is the caller's to free(). */
+int store_list_quotas(struct store *st, struct store_quota_info **ret_list);
 
 /* ---- listing ---- */
 

@@ -328,6 +328,12 @@ mem_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	st->tuning.seed += !st->tuning.seed;
 	st->base.ops = &mem_store_ops;
 	st->ports_max = conf->ports_max;
+	st->quotas = conf->disks.quotas;
+	st->counter = conf->disks.counter;
+	if (!st->quotas) {
+		check(quota_book_new(1, &st->own_quotas) == 0);
+		st->quotas = st->own_quotas;
+	}
 	pthread_mutex_init(&st->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -354,6 +360,7 @@ mem_stop(struct store *store)
 	while (st->nr)
 		mem_index_remove(st, st->index[st->nr - 1]);
 	free(st->index);
+	quota_book_free(st->own_quotas);
 	pthread_mutex_destroy(&st->lock);
 	pthread_cond_destroy(&st->work);
 	free(st);
@@ -506,9 +513,11 @@ const struct store_ops mem_store_ops = {
 	.bucket_delete = mem_bucket_delete,
 	.bucket_head = mem_bucket_head,
 	.bucket_set_attrs = mem_bucket_set_attrs,
+	.bucket_set_quota = mem_bucket_set_quota,
 	.bucket_get_attrs = mem_bucket_get_attrs,
 	.list = mem_list,
 	.list_uploads = mem_list_uploads,
+	.quotas = mem_quotas,
 	.can = mem_can,
 	.unit_nr = mem_unit_nr,
 	.unit_info = mem_unit_info,

@@ -9,6 +9,7 @@
 
 #include "base/list.h"
 #include "store/ops.h"
+#include "store/quota.h"
 
 #include <pthread.h>
 
@@ -56,6 +57,8 @@ struct mem_store {
 	struct job *jobs; /* by time */
 	struct version **index;
 	struct mem_upload *uploads;
+	struct quota_book *quotas, *own_quotas; /* own: NULL in a set */
+	int counter;
 	size_t nr, cap;
 	struct mem_store_tuning tuning;
 	struct store_limits limits;
@@ -108,6 +111,7 @@ struct job {
 	struct store_pre pre;
 	const void *attrs;
 	bool is_create;
+	struct store_use max;
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
 };
 
@@ -133,6 +137,18 @@ int mem_stat_start(struct mem_port *p, struct store_stat *stat, struct version *
 int mem_upload_exists(struct mem_store *st, const struct version *like, const uint8_t *id);
 /* Takes the reference of v if it returns 0. */
 int mem_part_commit(struct mem_store *st, struct version *v, const uint8_t *id, uint32_t number);
+/* Judges and counts a change of what is in a bucket, which is there: 0 or -EDQUOT. */
+int mem_quota_change(struct mem_store *st, const struct version *like, const struct quota_change *c);
+/* A bucket was made, or is to be removed. */
+void mem_quota_bucket(struct mem_store *st, const struct version *v, bool is_there);
+/* The early answer: old is what will be replaced, or NULL. */
+int mem_quota_early(struct mem_store *st, const struct version *like, const struct version *old,
+		    uint64_t size_bytes, bool is_part);
+/* The bytes of an upload's parts. */
+uint64_t mem_upload_bytes(const struct mem_upload *u);
+/* The part that is there, or NULL; the upload is. */
+struct version *mem_upload_part(struct mem_store *st, const struct version *like, const uint8_t *id,
+				uint32_t number);
 /* The error that this operation is to end with; 0. */
 int mem_fault_of(struct mem_store *st, enum mem_fault kind);
 
@@ -201,6 +217,9 @@ int mem_bucket_delete(struct store_port *p, const char *name, size_t len, struct
 int mem_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
 int mem_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
 			 const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
+int mem_bucket_set_quota(struct store_port *p, const char *name, size_t len, const struct store_use *max,
+			 struct store_bucket_set *op);
+struct quota_book *mem_quotas(const struct store *st);
 int mem_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
 			 struct store_stat *st);
 int mem_list(struct store_port *p, struct store_list *ls);

@@ -72,6 +72,22 @@ mem_uploads_drop(struct mem_store *st, const char *bucket, size_t len)
 	}
 }
 
+uint64_t
+mem_upload_bytes(const struct mem_upload *u)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i <= STORE_PART_NR_MAX; i++)
+		bytes += u->part[i] ? u->part[i]->size_bytes : 0;
+	return bytes;
+}
+
+struct version *
+mem_upload_part(struct mem_store *st, const struct version *like, const uint8_t *id, uint32_t number)
+{
+	return (*find(st, like, id))->part[number];
+}
+
 int
 mem_part_commit(struct mem_store *st, struct version *v, const uint8_t *id, uint32_t number)
 {
@@ -116,6 +132,9 @@ create_work(struct mem_store *st, struct job *j)
 		j->result = -ENXIO;
 		return;
 	}
+	j->result = mem_quota_change(st, v, &(struct quota_change){ .uploads = 1 });
+	if (j->result < 0)
+		return;
 	u = calloc(1, sizeof *u);
 	check(u);
 	u->number = ++st->number;
@@ -170,9 +189,14 @@ mem_upload_create(struct store_port *sp, const struct store_key *k, const void *
 static void
 abort_work(struct mem_store *st, struct job *j)
 {
+	struct quota_change less = { .uploads = -1 };
+
 	j->result = mem_upload_exists(st, j->v, j->id);
-	if (j->result == 0)
-		drop(st, find(st, j->v, j->id));
+	if (j->result < 0)
+		return;
+	less.bytes = -(int64_t)mem_upload_bytes(*find(st, j->v, j->id));
+	check(mem_quota_change(st, j->v, &less) == 0);
+	drop(st, find(st, j->v, j->id));
 }
 
 int
@@ -313,6 +337,16 @@ complete_work(struct mem_store *st, struct job *j)
 		j->result = -ERANGE;
 	else if (c->have_expect_crc64 && c->expect_crc64 != v->crc64)
 		j->result = -EILSEQ;
+	if (j->result == 0) {
+		const struct version *old = mem_lookup(st, v->bucket, v->bucket_len, v->key, v->key_len);
+
+		j->result = mem_quota_change(
+			st, v,
+			&(struct quota_change){ .objects = !old,
+						.bytes = (int64_t)(v->size_bytes - mem_upload_bytes(u) -
+								   (old ? old->size_bytes : 0)),
+						.uploads = -1 });
+	}
 	if (j->result < 0)
 		return;
 	/* Attributes of parts live as long as the object. */

@@ -51,9 +51,11 @@ put_end(struct mem_port *p, struct store_put *put)
 }
 
 static int
-put_init(struct mem_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
+put_init(struct mem_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes,
+	 const uint8_t *upload_id, uint32_t part_number)
 {
 	struct mem_store *st = p->st;
+	struct version *v;
 	struct put_state *ps;
 	int r = mem_key_check(k);
 
@@ -69,13 +71,21 @@ put_init(struct mem_port *p, struct store_put *put, const struct store_key *k, u
 		r = -ENXIO;
 	if (!r && size_bytes != STORE_SIZE_UNKNOWN && size_bytes > st->size_bytes - st->used_bytes)
 		r = -ENOSPC;
+	v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
+	if (!r && upload_id)
+		r = mem_quota_early(st, v, mem_upload_part(st, v, upload_id, part_number), size_bytes, true);
+	else if (!r)
+		r = mem_quota_early(st, v, mem_lookup(st, k->bucket, k->bucket_len, k->key, k->key_len),
+				    size_bytes, false);
 	st->put_nr += r == 0;
+	if (r < 0)
+		mem_version_put(st, v);
 	pthread_mutex_unlock(&st->lock);
 	if (r < 0)
 		return r;
 	ps = calloc(1, sizeof *ps);
 	check(ps);
-	ps->v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
+	ps->v = v;
 	ps->expect_bytes = size_bytes;
 	memcpy(put->priv, &ps, sizeof ps);
 	put->is_started = true;
@@ -86,7 +96,7 @@ int
 mem_put_init(struct store_port *sp, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
 {
 	struct mem_port *p = mem_port(sp);
-	return put_init(p, put, k, size_bytes);
+	return put_init(p, put, k, size_bytes, NULL, 0);
 }
 
 int
@@ -102,7 +112,7 @@ mem_put_init_part(struct store_port *sp, struct store_put *put, const struct sto
 	mem_version_put(p->st, v);
 	pthread_mutex_unlock(&p->st->lock);
 	if (r == 0)
-		r = put_init(p, put, k, size_bytes);
+		r = put_init(p, put, k, size_bytes, id, number);
 	if (r == 0) {
 		put_state(put)->part_number = number;
 		memcpy(put_state(put)->id, id, STORE_UPLOAD_ID_BYTES);
@@ -209,6 +219,19 @@ mem_judge(const struct mem_store *st, const struct version *v, const struct stor
 	return e == 0 && pre->keep && old ? -EPERM : e;
 }
 
+static int
+count_put(struct mem_store *st, const struct put_state *ps, const struct version *v)
+{
+	const struct version *old = ps->part_number
+					    ? mem_upload_part(st, v, ps->id, ps->part_number)
+					    : mem_lookup(st, v->bucket, v->bucket_len, v->key, v->key_len);
+
+	return mem_quota_change(
+		st, v,
+		&(struct quota_change){ .objects = !old && !ps->part_number,
+					.bytes = (int64_t)(v->size_bytes - (old ? old->size_bytes : 0)) });
+}
+
 static void
 commit_work(struct mem_store *st, struct job *j)
 {
@@ -222,6 +245,8 @@ commit_work(struct mem_store *st, struct job *j)
 	j->result = ps->part_number ? mem_upload_exists(st, v, ps->id) : mem_judge(st, v, &j->pre);
 	if (!j->result && v->size_bytes > st->size_bytes - st->used_bytes)
 		j->result = -ENOSPC;
+	if (!j->result)
+		j->result = count_put(st, ps, v);
 	if (j->result < 0)
 		return;
 	v->data = malloc(v->size_bytes ? v->size_bytes : 1);
@@ -320,6 +345,9 @@ delete_work(struct mem_store *st, struct job *j)
 	j->result = mem_judge(st, j->v, &j->pre);
 	if (j->result < 0 || !old)
 		return;
+	check(mem_quota_change(st, old,
+			       &(struct quota_change){ .objects = -1, .bytes = -(int64_t)old->size_bytes }) ==
+	      0);
 	mem_index_remove(st, old);
 	st->commits++;
 	j->result = 1;
@@ -337,6 +365,7 @@ bucket_work(struct mem_store *st, struct job *j)
 		if (!old) {
 			j->v->refs++;
 			mem_index_set(st, j->v);
+			mem_quota_bucket(st, j->v, true);
 		}
 	} else {
 		bool holds = old && next && next->bucket_len == old->bucket_len &&
@@ -344,6 +373,7 @@ bucket_work(struct mem_store *st, struct job *j)
 
 		j->result = !old ? -ENXIO : holds ? -ENOTEMPTY : 0;
 		if (j->result == 0) {
+			mem_quota_bucket(st, old, false);
 			mem_uploads_drop(st, old->bucket, old->bucket_len);
 			mem_index_remove(st, old);
 		}
@@ -414,8 +444,10 @@ head_work(struct mem_store *st, struct job *j)
 	struct version *v = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0);
 
 	j->result = v ? 0 : -ENXIO;
-	if (v)
-		stat->ctime_ns = v->mtime_ns;
+	if (!v)
+		return;
+	stat->ctime_ns = v->mtime_ns;
+	quota_fill_stat(st->quotas, v->bucket, v->bucket_len, stat);
 }
 
 int

@@ -363,7 +363,9 @@ store_contract_run(struct contract *contract)
 		cmocka_unit_test(sc_test_list_uploads),    cmocka_unit_test(sc_test_upload_races),
 		cmocka_unit_test(sc_test_upload_bucket),   cmocka_unit_test(sc_test_set_attrs),
 		cmocka_unit_test(sc_test_set_attrs_parts), cmocka_unit_test(sc_test_bucket_attrs),
-		cmocka_unit_test(sc_test_units),
+		cmocka_unit_test(sc_test_units),           cmocka_unit_test(sc_test_quota_counts),
+		cmocka_unit_test(sc_test_quota_bucket),    cmocka_unit_test(sc_test_quota_patterns),
+		cmocka_unit_test(sc_test_quota_races),
 	};
 	int failed;
 

@@ -72,6 +72,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 					  .expires = "2030-01-01T00:00:00Z",
 					  .from = from,
 					  .from_nr = 2 };
+	else
+		wish = (struct key_wish){ .bucket = bucket,
+					  .bucket_nr = 2,
+					  .max_objects = "7",
+					  .max_bytes = "1.5GiB",
+					  .max_uploads = "0" };
 	nr = count(text, len);
 	if (keyfile_add(text, len, "keys", &pair, &wish, &more, &more_len, err) < 0)
 		return 0;

@@ -276,6 +276,15 @@ die(enum end how)
 	clients_begin();
 }
 
+/* One for all buckets: what is written to each counts for the others. */
+static void
+set_quota(struct store *st)
+{
+	struct store_pattern_quota q = { .any_suffix = true, .max = prof.quota };
+
+	check(store_set_quotas(st, &q, prof.quota.objects != 0) == 0);
+}
+
 static void
 start_main(int nr)
 {
@@ -301,6 +310,7 @@ start_main(int nr)
 		check(store_attach(st, sp->ring, &sp->mb, &sp->timers, &sp->p) == 0);
 	}
 	sim_store = st;
+	set_quota(st);
 	/* Nothing has run yet: this is what the start found. */
 	model_recovered(st, ports[0].p);
 	if (!disk_failed(&extent_store(st)->vol->disk))
@@ -503,6 +513,8 @@ live(bool calm)
 	if (calm || one_in(2)) {
 		if (run_until(at_rest, life, &how) && !simdisk_faults && !simdisk_soft)
 			model_space(sim_store, "at rest", true);
+		if (!disk_failed(&sim_vol()->disk))
+			model_quota(sim_store, true);
 	}
 	if (calm) {
 		co_start(CO_CLIENT, 0, client_can_write);

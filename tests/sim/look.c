@@ -238,3 +238,24 @@ model_space(struct store *st, const char *when, bool at_rest)
 			 (unsigned long long)as.units, (unsigned long long)as.free,
 			 (unsigned long long)as.leased, (unsigned long long)s.nr);
 }
+
+/* ---- quotas ---- */
+
+struct recount {
+	struct vol *vol;
+	struct quota_book *book;
+};
+
+static int
+on_counted(void *cookie, const uint8_t *key, size_t len, struct rec *r)
+{
+	struct recount *rc = cookie;
+
+	return usage_start(rc->vol, rc->book, key, len, r);
+}
+
+int
+model_recount(struct vol *vol, struct quota_book *book)
+{
+	return each_record(vol, 0, on_counted, &(struct recount){ vol, book });
+}

@@ -115,7 +115,7 @@ tell_counts(double began)
 	       "writes, "
 	       "%llu I/O errors, %llu host blocks, %llu looks at another host's, %llu soft, %llu older "
 	       "snapshots given up, %llu maps (%llu in pieces), %llu rotten (%llu repaired); %llu "
-	       "times no space, %llu not now; "
+	       "times no space, %llu over a quota, %llu not now; "
 	       "%llu "
 	       "starts in storms of them\n",
 	       (unsigned long long)counts.histories, seconds() - began, (unsigned long long)counts.starts,
@@ -132,7 +132,8 @@ tell_counts(double began)
 	       (unsigned long long)counts.given_up, (unsigned long long)counts.maps,
 	       (unsigned long long)counts.map_lists, (unsigned long long)counts.rots,
 	       (unsigned long long)counts.repairs, (unsigned long long)counts.no_space,
-	       (unsigned long long)counts.not_now, (unsigned long long)counts.storm_starts);
+	       (unsigned long long)counts.over_quota, (unsigned long long)counts.not_now,
+	       (unsigned long long)counts.storm_starts);
 }
 
 static int

@@ -128,6 +128,95 @@ is_list(const struct sim_op *op)
 	return true;
 }
 
+/* ---- quotas ---- */
+
+static struct store_use
+use_of(int b)
+{
+	struct store_use use = { 0 };
+
+	for (int k = 0; k < KEYS_MAX; k++) {
+		use.objects += model.id[b][k] != 0;
+		use.bytes += model.id[b][k] ? ops[model.id[b][k]].size : 0;
+	}
+	for (int s = 0; s < UPS_MAX; s++) {
+		if (!model.up[s] || ops[model.up[s]].bucket != b)
+			continue;
+		use.uploads++;
+		for (int i = 0; i < PARTS_MAX; i++)
+			use.bytes += model.part[s][i] ? ops[model.part[s][i]].size : 0;
+	}
+	return use;
+}
+
+/* Would it exceed the bound on all buckets? */
+static bool
+is_over(const struct sim_op *op)
+{
+	struct store_use use = { 0 };
+	uint32_t old = 0, size = op->size;
+
+	if (!prof.quota.objects)
+		return false;
+	for (int b = 0; b < BUCKETS; b++) {
+		struct store_use one = use_of(b);
+
+		use.objects += one.objects;
+		use.bytes += one.bytes;
+		use.uploads += one.uploads;
+	}
+	switch (op->kind) {
+	case OP_CREATE:
+		return use.uploads + 1 > prof.quota.uploads;
+	case OP_PART:
+		old = model.part[op->slot][op->number - 1];
+		return (!old || size > ops[old].size) &&
+		       use.bytes + size > prof.quota.bytes + (old ? ops[old].size : 0);
+	case OP_PUT:
+		old = model.id[op->bucket][op->key];
+		if ((!old || size > ops[old].size) && size > 0 &&
+		    use.bytes + size > prof.quota.bytes + (old ? ops[old].size : 0))
+			return true;
+		return !old && use.objects + 1 > prof.quota.objects;
+	case OP_COMPLETE:
+		return !model.id[op->bucket][op->key] && use.objects + 1 > prof.quota.objects;
+	default:
+		return false;
+	}
+}
+
+void
+model_quota(struct store *st, bool recount)
+{
+	struct vol *vol = extent_store(st)->vol;
+	struct quota_book *again = NULL;
+
+	if (recount) {
+		check(quota_book_new(1, &again) == 0);
+		check(model_recount(vol, again) == 0);
+	}
+	for (int b = 0; b < BUCKETS; b++) {
+		struct store_use use = use_of(b);
+		struct store_quota_info info, twice;
+		int e = store_bucket_quota(st, bucket_name(b), strlen(bucket_name(b)), &info);
+
+		if ((e == 0) != model.bucket[b])
+			sim_fail("bucket %d: is counted %d, is there %d", b, e, model.bucket[b]);
+		if (e == 0 && memcmp(&use, &info.used, sizeof use) != 0)
+			sim_fail("bucket %d: %llu objects, %llu bytes, %llu uploads, counted as %llu, %llu, "
+				 "%llu",
+				 b, (unsigned long long)use.objects, (unsigned long long)use.bytes,
+				 (unsigned long long)use.uploads, (unsigned long long)info.used.objects,
+				 (unsigned long long)info.used.bytes, (unsigned long long)info.used.uploads);
+		if (e == 0 && again &&
+		    (quota_look(again, bucket_name(b), strlen(bucket_name(b)), &twice) < 0 ||
+		     memcmp(&twice.used, &info.used, sizeof info.used) != 0))
+			sim_fail("bucket %d: %llu bytes are counted, a start would count %llu", b,
+				 (unsigned long long)info.used.bytes, (unsigned long long)twice.used.bytes);
+	}
+	quota_book_free(again);
+}
+
 /* Of uploads, parts and attributes, where the bucket is there. */
 static int
 right_upload(const struct sim_op *op)
@@ -138,10 +227,10 @@ right_upload(const struct sim_op *op)
 
 	switch (op->kind) {
 	case OP_CREATE:
-		return 0;
+		return is_over(op) ? -EDQUOT : 0;
 	case OP_PART:
 	case OP_ABORT:
-		return model.up[op->slot] == op->create ? 0 : -ENOENT;
+		return model.up[op->slot] != op->create ? -ENOENT : is_over(op) ? -EDQUOT : 0;
 	case OP_BATTRS:
 		id = model.battr[op->bucket];
 		return op->want == STORE_VERSION_ANY || op->want == (id ? ops[id].version : 0) ? 0 : -ESTALE;
@@ -154,7 +243,7 @@ right_upload(const struct sim_op *op)
 	default: /* OP_COMPLETE */
 		if (model.up[op->slot] == op->create) {
 			e = judge_pre(&op->pre, model.id[op->bucket][op->key]);
-			return e ? e : is_list(op) ? 0 : -EBADR;
+			return e ? e : !is_list(op) ? -EBADR : is_over(op) ? -EDQUOT : 0;
 		}
 		return model.id[op->bucket][op->key] && there->kind == OP_COMPLETE &&
 				       there->create == op->create &&
@@ -186,7 +275,7 @@ right_now(const struct sim_op *op)
 	e = judge_pre(&op->pre, model.id[op->bucket][op->key]);
 	if (e == 0 && op->kind == OP_DEL)
 		return model.id[op->bucket][op->key] ? 1 : 0;
-	return e;
+	return e ? e : is_over(op) ? -EDQUOT : 0;
 }
 
 static uint32_t
@@ -213,6 +302,8 @@ bit(int answer)
 		return 256;
 	case -EPERM:
 		return 512;
+	case -EDQUOT:
+		return 1024;
 	default:
 		return 0;
 	}
@@ -227,6 +318,9 @@ may_now(const struct sim_op *op)
 	if (op->kind == OP_COMPLETE && model.bucket[op->bucket] && model.up[op->slot] == op->create &&
 	    !is_list(op))
 		may |= bit(-EBADR);
+	/* Whoever may not grow is told so early, whatever they wish. */
+	if (op->kind == OP_PUT && model.bucket[op->bucket] && is_over(op))
+		may |= bit(-EDQUOT);
 	return may;
 }
 
@@ -299,6 +393,11 @@ model_op_over(int op, int result)
 		break;
 	case -ENOSPC:
 		counts.no_space++;
+		break;
+	case -EDQUOT:
+		counts.over_quota++;
+		if (!(o->may & bit(result)))
+			sim_fail("op %d: there was room within the quota at any time", op);
 		break;
 	case -EINTR: /* aborted */
 		break;
@@ -486,6 +585,8 @@ model_published(struct vol *vol)
 		look_again();
 	}
 	undecided_nr = given_up_nr = 0;
+	if (sim_store)
+		model_quota(sim_store, false);
 }
 
 void
@@ -578,6 +679,7 @@ model_recovered(struct store *st, struct store_port *p)
 		for (int i = 0; i < KEYS_MAX; i++)
 			objects += model.id[b][i] != 0;
 	}
+	model_quota(st, false);
 	store_unit_info(st, 0, &info);
 	if (store_unit_number(&info, "objects") != objects)
 		sim_fail("%llu objects are counted, there are %llu",

@@ -106,6 +106,9 @@ profile_choose(uint64_t seed)
 		prof.copied_again = h >> 60 & 1 ? 2 : 0;
 	}
 	prof.size_equal = (h >> 58 & 7) == 0 ? 4096 + (uint32_t)(h >> 61) * 2500 : 0;
+	if ((h >> 44 & 7) == 0)
+		prof.quota = (struct store_use){ 1 + (h >> 47 & 3), 8000 + (h >> 49 & 0xff) * 300,
+						 1 + (h >> 57 & 1) };
 	switch ((h >> 40 & 0xff) % 13) {
 	case 0: /* many small records: the log wraps */
 		prof.size_small = prof.size_mid = prof.size_large = prof.size_huge = 0;
@@ -303,6 +306,13 @@ profile_for_rule(enum sim_rule rule)
 	case SIM_TAIL_PREFIX:
 		prof.clients = CLIENTS_MAX;
 		prof.ports = 1;
+		break;
+	case SIM_QUOTA_PENDING:
+		prof.quota = (struct store_use){ 3, 20000, 1 };
+		prof.clients = CLIENTS_MAX;
+		prof.size_large = prof.size_huge = 0;
+		prof.w_upload = prof.w_del = 8;
+		prof.pre = 0;
 		break;
 	case SIM_GROW_WITH_ROOM:
 		profile_for_full();

@@ -77,6 +77,7 @@ struct profile {
 	uint32_t second;     /* one op in so many is on the second bucket, the one that comes and goes */
 	uint32_t w_put, w_del, w_get, w_list, w_bucket, w_upload, w_attrs;
 	uint32_t pre, abort, hold;
+	struct store_use quota; /* of all buckets together; all 0: none */
 	bool data_faults_only;
 	uint32_t helper_weight, time_weight; /* how eager the helper is; how time flies */
 };
@@ -246,6 +247,10 @@ uint32_t model_upload_of(const uint8_t *uid);
 void model_version_seen(uint32_t id, uint64_t version);
 /* A place for another upload, or -1. */
 int model_free_slot(void);
+/* Counts what the index holds into a book, as a start does. */
+int model_recount(struct vol *vol, struct quota_book *book);
+/* The books agree with the model; recount: with the index, too. */
+void model_quota(struct store *st, bool recount);
 /* A change begins, or ended with that outcome. */
 void model_op_begin(int op);
 void model_op_over(int op, int result);
@@ -321,7 +326,8 @@ void profile_for_rule(enum sim_rule rule);
 struct sim_counts {
 	uint64_t histories, uploads, parts, completed, repeated, aborted, attrs, starts, cuts, kills, cleans,
 		puts, gets, dels, records_open, snapshots, refused, io_errors, rots, laps, no_space, not_now,
-		repairs, storm_starts, late_writes, soft, given_up, maps, map_lists, beats, host_waits;
+		repairs, storm_starts, late_writes, soft, given_up, maps, map_lists, beats, host_waits,
+		over_quota;
 };
 extern struct sim_counts counts;
 

@@ -46,7 +46,7 @@ on_bytes(char *bytes, size_t size, size_t n, void *cookie)
 }
 
 static int
-ask(const char *name, const char *path, bool post, struct answer *ret, char *err, size_t err_len)
+ask(const char *name, const char *path, const char *post, struct answer *ret, char *err, size_t err_len)
 {
 	bool is_socket = name[0] == '/' || name[0] == '.';
 	char url[512], why[CURL_ERROR_SIZE] = "";
@@ -69,7 +69,7 @@ ask(const char *name, const char *path, bool post, struct answer *ret, char *err
 		curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, name);
 	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, post ? 30000L : 5000L);
 	if (post)
-		curl_easy_setopt(c, CURLOPT_POSTFIELDS, "");
+		curl_easy_setopt(c, CURLOPT_POSTFIELDS, post);
 	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
 	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, why);
@@ -101,13 +101,14 @@ ask(const char *name, const char *path, bool post, struct answer *ret, char *err
 int
 admin_get(const char *name, const char *path, struct answer *ret, char *err, size_t err_len)
 {
-	return ask(name, path, false, ret, err, err_len);
+	return ask(name, path, NULL, ret, err, err_len);
 }
 
 int
-admin_post(const char *name, const char *path, struct answer *ret, char *err, size_t err_len)
+admin_post(const char *name, const char *path, const char *body, struct answer *ret, char *err,
+	   size_t err_len)
 {
-	return ask(name, path, true, ret, err, err_len);
+	return ask(name, path, body, ret, err, err_len);
 }
 
 static bool

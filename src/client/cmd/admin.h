@@ -23,8 +23,9 @@ struct answer {
 
 /* Gets a page.  0; or -errno with a sentence in err (nobody there, no answer within 5 s, no sense). */
 int admin_get(const char *name, const char *path, struct answer *ret, char *err, size_t err_len);
-/* Makes a control call, in the same way; it may take half a minute. */
-int admin_post(const char *name, const char *path, struct answer *ret, char *err, size_t err_len);
+/* Makes a control call with that JSON body ("": none), in the same way; it may take half a minute. */
+int admin_post(const char *name, const char *path, const char *body, struct answer *ret, char *err,
+	       size_t err_len);
 /* Gets a page that is JSON; json_decref() it.  A status other than 200 is fine for /healthz and its
  * kin. */
 int admin_json(const char *name, const char *path, json_t **ret, int *ret_status, char *err, size_t err_len);

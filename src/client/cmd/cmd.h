@@ -60,7 +60,8 @@ struct cmd {
 	struct {
 		const char *bucket, *prefix, *until, *from, *file, *conf;
 		bool read_only, no_delete, no_overwrite;
-	} key; /* key */
+	} key;                                             /* key */
+	const char *max_objects, *max_bytes, *max_uploads; /* bucket set, key new */
 	/* bench; NULL or 0: the default */
 	const char *sizes, *at_once, *mix, *ways;
 	double time_s, warm_up_s, rate;
@@ -124,6 +125,8 @@ int cmd_ports(struct cmd *c);
 int cmd_status(struct cmd *c);
 int cmd_top(struct cmd *c);
 int cmd_doctor(struct cmd *c, const char *client);
+/* Does "set" or "show" with the quota of a bucket; NULL: shows all quotas. */
+int cmd_bucket(struct cmd *c, const char *what, const char *name);
 /* Examines RDMA ports: each against itself, or one against that of another host; with c->listens host is an address of ours. */
 int cmd_hwcheck(struct cmd *c, const char *host);
 /* Does "new", "list" or "revoke" with the access keys of a daemon on this machine; access_key: what to revoke. */

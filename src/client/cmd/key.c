@@ -135,7 +135,7 @@ reload(const struct key_run *k, const char *path, char *says, size_t cap, int *r
 
 	*ret_exit = EXIT_OK;
 	admin_of(k, admin, sizeof admin);
-	if (admin_post(admin, "/control/reload", &a, err, sizeof err) < 0) {
+	if (admin_post(admin, "/control/reload", "", &a, err, sizeof err) < 0) {
 		snprintf(says, cap,
 			 "%s\na gantryd that runs reads the file at `systemctl reload gantryd`, any other "
 			 "when it starts",
@@ -229,6 +229,41 @@ print_pair(const struct key_run *k, const struct key_pair *p, const char *path, 
 	json_decref(o);
 }
 
+static void
+judge_bounds(const struct key_wish *w)
+{
+	if (!w->max_objects && !w->max_bytes && !w->max_uploads)
+		return;
+	if (!w->bucket_nr || w->prefix)
+		words_bad("key",
+			  "--max-objects, --max-bytes and --max-uploads bound the buckets of --bucket, as a "
+			  "whole: "
+			  "they want it, and no --prefix",
+			  NULL);
+	if ((w->max_objects && !key_wish_bound(w->max_objects, false)) ||
+	    (w->max_uploads && !key_wish_bound(w->max_uploads, false)) ||
+	    (w->max_bytes && !key_wish_bound(w->max_bytes, true)))
+		words_bad("key",
+			  "--max-objects and --max-uploads want a number, --max-bytes a size, 10TiB or "
+			  "10995116277760",
+			  NULL);
+}
+
+/* ", at most 10 objects" */
+static void
+print_bound(const char *what, uint64_t bound, bool is_bytes)
+{
+	char text[32];
+
+	if (bound == AUTH_UNBOUNDED)
+		return;
+	if (is_bytes)
+		size_text(bound, text);
+	else
+		snprintf(text, sizeof text, "%" PRIu64, bound);
+	printf(" (at most %s%s)", text, what);
+}
+
 static int
 key_new(struct key_run *k)
 {
@@ -237,7 +272,10 @@ key_new(struct key_run *k)
 			      .from = from,
 			      .read_only = k->c->key.read_only,
 			      .no_delete = k->c->key.no_delete,
-			      .no_overwrite = k->c->key.no_overwrite };
+			      .no_overwrite = k->c->key.no_overwrite,
+			      .max_objects = k->c->max_objects,
+			      .max_bytes = k->c->max_bytes,
+			      .max_uploads = k->c->max_uploads };
 	char until[32], says[2048], line[256], *list = NULL, *nets = NULL;
 	struct keyfile *f = NULL;
 	struct key_pair pair;
@@ -255,6 +293,7 @@ key_new(struct key_run *k)
 	if (w.prefix && !key_wish_prefix(w.prefix))
 		words_bad("key", "--prefix is too long, not UTF-8, or has characters that cannot be seen",
 			  NULL);
+	judge_bounds(&w);
 	if (k->c->key.until)
 		w.expires = take_until(k->c->key.until, until);
 	if (find_file(k))
@@ -305,6 +344,9 @@ print_grant(const struct auth_grant *g)
 		printf(" (%s%s%s)", g->read_only ? "read only" : "",
 		       g->no_delete ? &", no delete"[g->read_only ? 0 : 2] : "",
 		       g->no_overwrite ? &", no overwrite"[g->read_only || g->no_delete ? 0 : 2] : "");
+	print_bound(" objects", g->max_objects, false);
+	print_bound("", g->max_bytes, true);
+	print_bound(" uploads", g->max_uploads, false);
 	free(prefix);
 }
 
@@ -354,6 +396,12 @@ nets_json(const struct conf_net *net, int nr)
 	return list;
 }
 
+static json_t *
+bound_json(uint64_t bound)
+{
+	return bound == AUTH_UNBOUNDED ? json_null() : json_integer((json_int_t)bound);
+}
+
 static void
 print_key_json(const struct auth_key_info *i)
 {
@@ -370,11 +418,13 @@ print_key_json(const struct auth_key_info *i)
 		const struct auth_grant *g = &i->grant[n];
 
 		snprintf(text, sizeof text, "%.*s%s", g->bucket_len, g->bucket, g->any_suffix ? "*" : "");
-		json_array_append_new(grants,
-				      json_pack("{s:s, s:s#, s:b, s:b, s:b}", "bucket", text, "prefix",
-						g->prefix_len ? g->prefix : "", (int)g->prefix_len,
-						"read_only", g->read_only, "no_delete", g->no_delete,
-						"no_overwrite", g->no_overwrite));
+		json_array_append_new(
+			grants,
+			json_pack("{s:s, s:s#, s:b, s:b, s:b, s:o, s:o, s:o}", "bucket", text, "prefix",
+				  g->prefix_len ? g->prefix : "", (int)g->prefix_len, "read_only",
+				  g->read_only, "no_delete", g->no_delete, "no_overwrite", g->no_overwrite,
+				  "max_objects", bound_json(g->max_objects), "max_bytes",
+				  bound_json(g->max_bytes), "max_uploads", bound_json(g->max_uploads)));
 	}
 	json_object_set_new(o, "grants", grants);
 	json_object_set_new(o, "gids", nets_json(i->gid, i->gid_nr));
@@ -477,10 +527,12 @@ cmd_key(struct cmd *c, const char *what, const char *access_key)
 		words_bad("key", "there are new, list and revoke", what);
 	if (!strcmp(what, "revoke") ? !access_key : access_key != NULL)
 		words_bad("key", access_key ? "one word too many" : "revoke wants the KEY", access_key);
-	if (!is_new && (c->key.bucket || c->key.prefix || c->key.until || c->key.from || c->key.read_only ||
-			c->key.no_delete || c->key.no_overwrite))
+	if (!is_new &&
+	    (c->key.bucket || c->key.prefix || c->key.until || c->key.from || c->key.read_only ||
+	     c->key.no_delete || c->key.no_overwrite || c->max_objects || c->max_bytes || c->max_uploads))
 		words_bad("key",
-			  "--bucket, --prefix, --read-only, --no-delete, --no-overwrite, --from and --until "
+			  "--bucket, --prefix, --read-only, --no-delete, --no-overwrite, --from, --until and "
+			  "--max-... "
 			  "are for new",
 			  NULL);
 	rc = is_new ? key_new(&k) : access_key ? key_revoke(&k, access_key) : key_list(&k);

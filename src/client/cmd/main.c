@@ -191,6 +191,15 @@ take_option(struct cmd *c, int opt)
 	case OPT_FROM:
 		c->key.from = optarg;
 		break;
+	case OPT_MAX_OBJECTS:
+		c->max_objects = optarg;
+		break;
+	case OPT_MAX_BYTES:
+		c->max_bytes = optarg;
+		break;
+	case OPT_MAX_UPLOADS:
+		c->max_uploads = optarg;
+		break;
 	case OPT_UNTIL:
 		c->key.until = optarg;
 		break;
@@ -400,6 +409,12 @@ static int
 run_key(struct cmd *c, char **w)
 {
 	return cmd_key(c, w[0], w[1]);
+}
+
+static int
+run_bucket(struct cmd *c, char **w)
+{
+	return cmd_bucket(c, w[0], w[1]);
 }
 
 static int (*const run[COMMAND_NR])(struct cmd *c, char **w) = {

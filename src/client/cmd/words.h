@@ -43,6 +43,7 @@ enum {
 	FOR_GLOB = 1 << 21, /* those that choose by name */
 	FOR_DRY = 1 << 22,
 	FOR_RB = 1 << 23,
+	FOR_QUOTA = 1 << 24, /* those that set quotas */
 };
 
 enum command_id {

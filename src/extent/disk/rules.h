@@ -91,6 +91,10 @@
 #ifndef RULE_TRIM_TO_PREVIOUS
 #define RULE_TRIM_TO_PREVIOUS 1
 #endif
+/* §4: bounds on what buckets hold are judged against what is counted and what is pending. */
+#ifndef RULE_QUOTA_PENDING
+#define RULE_QUOTA_PENDING 1
+#endif
 /* §5: the index grows only as long as there is room for the snapshots of what it grows to. */
 #ifndef RULE_GROW_WITH_ROOM
 #define RULE_GROW_WITH_ROOM 1

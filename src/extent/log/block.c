@@ -22,6 +22,7 @@ block_reset(struct vol *vol)
 	b->data_bytes = 0;
 	atomic_store(&b->left, 1);
 	atomic_store(&b->error, 0);
+	usage_drop(vol);
 }
 
 enum room

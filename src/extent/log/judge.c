@@ -28,7 +28,7 @@ struct state {
 	bool exists;
 	bool depends; /* on the block */
 	struct store_etag etag;
-	uint64_t version;
+	uint64_t version, size_bytes;
 };
 
 static struct state
@@ -38,9 +38,11 @@ state_of(const struct vol *vol, const uint8_t *key, size_t len, uint32_t hash)
 	const struct rec *r;
 
 	if (c)
-		return (struct state){ c->view.op == REC_PUT, true, c->view.etag, c->view.version };
+		return (struct state){ c->view.op == REC_PUT, true, c->view.etag, c->view.version,
+				       c->view.size_bytes };
 	r = tree_find(vol->tree, key, len);
-	return r ? (struct state){ true, false, rec_etag(r), r->version } : (struct state){ 0 };
+	return r ? (struct state){ true, false, rec_etag(r), r->version, r->size_bytes }
+		 : (struct state){ 0 };
 }
 
 static bool
@@ -276,6 +278,8 @@ set_aside_all(struct vol *vol, struct commit *c, bool replaces)
 			e = set_aside(vol, a, s.exists);
 		a->is_idle |= e < 0;
 	}
+	if (e == 0 && c->kind == COMMIT_BUCKET_MAKE && usage_make(vol, c) < 0)
+		e = -ENOSPC;
 	if (e == 0)
 		e = set_aside(vol, c, replaces);
 	for (struct commit *a = c->also; e < 0 && a; a = a->also) {
@@ -344,6 +348,7 @@ static enum verdict
 judge_one(struct vol *vol, struct commit *c)
 {
 	bool is_delete = c->view.op == REC_DELETE;
+	struct quota_change change;
 	size_t bytes;
 	struct state s;
 	enum verdict v;
@@ -364,6 +369,11 @@ judge_one(struct vol *vol, struct commit *c)
 	v = judge_state(vol, c, &s);
 	if (v != V_PACKED)
 		return v;
+	change = usage_change(c, s.exists, s.size_bytes);
+	c->result = usage_judge(vol, c, &change);
+	/* What it was judged by may be pending, and may not come. */
+	if (c->result < 0)
+		return vol->block.records ? V_AFTER : V_NOW;
 	bytes = encoded_bytes_all(c);
 	if (!is_delete && !rec_may_grow(vol, c, bytes))
 		return no_room(vol, c);
@@ -395,6 +405,7 @@ judge_one(struct vol *vol, struct commit *c)
 			number_and_pack(vol, a);
 	}
 	number_and_pack(vol, c);
+	usage_pend(vol, c, &change);
 	return V_PACKED;
 }
 
@@ -405,6 +416,7 @@ judge_queue(struct vol *vol)
 
 	ld->have_stalled = ld->log_is_full = ld->have_unflushed = false;
 	ld->queue_end = &ld->queue;
+	usage_judge_begin(vol);
 	for (struct commit *c; (c = *ld->queue_end) != NULL;) {
 		struct commit *next = c->next;
 		enum verdict v = judge_one(vol, c);
@@ -424,6 +436,7 @@ judge_queue(struct vol *vol)
 			vol->block.after_end = &c->next;
 		}
 	}
+	usage_judge_end(vol);
 	while (*ld->queue_end)
 		ld->queue_end = &(*ld->queue_end)->next;
 }

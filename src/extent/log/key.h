@@ -22,6 +22,7 @@
 #define CHUNK_ID_BYTES 16
 #define UPLOAD_TAIL_BYTES (1 + CHUNK_ID_BYTES)
 #define BATTRS_NR 3u
+#define BATTRS_QUOTA 3u          /* the index of the record with the bucket's own bounds */
 #define BATTRS_BYTES (12u << 10) /* of one of these records */
 #define KEY_BYTES_MAX (2 + STORE_BUCKET_MAX + STORE_KEY_MAX + UPLOAD_TAIL_BYTES)
 #define CHUNK_KEY_BYTES (1 + CHUNK_ID_BYTES + 4)
@@ -33,7 +34,7 @@ int key_object(uint8_t *buf, const struct store_key *k);
 int key_chunk(uint8_t *buf, const uint8_t *id, uint32_t index);
 int key_part(uint8_t *buf, const uint8_t *id, uint32_t number);
 int key_upload(uint8_t *buf, const struct store_key *k, const uint8_t *id);
-/* Writes the key of the index-th record of a bucket's attributes: 0 to BATTRS_NR - 1. */
+/* Writes the key of the index-th record of a bucket's attributes: 0 to BATTRS_NR - 1, or BATTRS_QUOTA. */
 int key_battrs(uint8_t *buf, const uint8_t *bucket_key, size_t bucket_key_len, uint32_t index);
 /* Returns the index in a chunk's key, the number in a part's. */
 uint32_t key_index(const uint8_t *chunk_key);

@@ -59,6 +59,7 @@ publish_one(struct vol *vol, struct commit *c)
 	else
 		old = tree_del(vol->tree, c->view.key, c->view.key_len);
 	rec_count(vol, c->view.key, c->view.key_len, c->rec, old);
+	usage_published(vol, c, old);
 	/* Only with RULE_JUDGE_PENDING off something may have been there that was not seen. */
 	if (old && !c->dead)
 		c->dead = dead_get(vol);
@@ -82,10 +83,12 @@ publish_block(struct vol *vol)
 	struct dead **first = ld->dying_end;
 	uint64_t epoch;
 
+	usage_publish_begin(vol);
 	for (struct commit *c = vol->block.batch; c; c = c->next)
 		publish_one(vol, c);
 	if (vol->block.batch)
 		tree_publish(vol->tree);
+	usage_publish_end(vol);
 	epoch = quiesce_now(vol->quiesce);
 	for (struct dead *dead = *first; dead; dead = dead->next)
 		dead->epoch = epoch;

@@ -76,10 +76,15 @@ mark_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 
 	for (uint32_t i = 0; e == 0 && r->body == BODY_EXTENTS && i < r->entry_nr; i++)
 		e = mark(cookie, ext[i], key, len);
-	if (!rec_map(r, &map))
-		return e;
-	for (uint32_t i = 0; e == 0 && i < map.nr; i++)
-		e = mark(cookie, map.ext[i], key, len);
+	if (rec_map(r, &map)) {
+		for (uint32_t i = 0; e == 0 && i < map.nr; i++)
+			e = mark(cookie, map.ext[i], key, len);
+	}
+	if (e == 0) {
+		struct replay *rp = cookie;
+
+		e = usage_start(rp->vol, rp->vol->quotas, key, len, r);
+	}
 	return e;
 }
 

@@ -10,6 +10,7 @@
  *	snapshot.c upkeep.c                                        the helper thread; begin and end: the leader
  *	recover.c snapload.c replay.c verify.c records.c           the start, before any of them
  *	vol.c                                                      life
+ *	usage.c                                                    the leader, the start; usage_early(): a port's thread
  *	key.c rec_codec.c rec_mem.c parts.c                        any
  *
  * It calls up through three functions: a commit's finished(), and vol->kick and vol->space, which whoever
@@ -34,6 +35,7 @@
 #include "extent/log/gc.h"
 #include "extent/log/rec_mem.h"
 #include "extent/log/snapshot.h"
+#include "extent/log/usage.h"
 
 #define TAIL_BYTES_MAX (256u << 20) /* data of one block that recovery may have to read */
 #define STAMP_NS (5 * NS_PER_MS)    /* an idle log is stamped after this */
@@ -75,6 +77,9 @@ struct leader {
 	uint64_t held_units;   /* for snapshots, as told to the allocator */
 	uint64_t grow_bytes;   /* records that the index may grow by until it is asked again */
 	bool is_held;          /* the allocator has as much */
+	bool judges_quotas;    /* the book is locked */
+	bool has_usage;        /* something of the block is noted in it */
+	bool uploads_ended;    /* in the block that is being published */
 	uint64_t held_freed;   /* the disk's freed_nr when it was asked last */
 	uint64_t helper_mark;  /* written_bytes when the helper was rung */
 	struct vol_port *port; /* whose ring has the block or the flush */
@@ -100,6 +105,8 @@ struct vol {
 	struct pin_table *pins;
 	struct quiesce *quiesce;
 	uint64_t index_bytes;
+	struct quota_book *quotas; /* of which this is a counter; the maker's */
+	int counter;
 	struct vol_stats stats;
 	uint64_t start_no;        /* of this start */
 	_Atomic uint64_t version; /* the newest: start number << FMT_COUNTER_BITS | counter */

@@ -16,6 +16,7 @@ struct battrs_int {
 	struct store_bucket_set *set;
 	uint8_t bucket_key[1 + STORE_BUCKET_MAX];
 	uint8_t key[BATTRS_NR][1 + STORE_BUCKET_MAX + 2];
+	uint8_t bound[USAGE_BOUND_BYTES];
 	struct commit c[BATTRS_NR];
 };
 _Static_assert(sizeof(struct battrs_int) <= STORE_PRIV_BUCKET_SET, "STORE_PRIV_BUCKET_SET is too small");
@@ -72,6 +73,43 @@ extent_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uin
 }
 
 int
+extent_bucket_set_quota(struct store_port *sp, const char *name, size_t len, const struct store_use *max,
+			struct store_bucket_set *op)
+{
+	struct extent_port *p = extent_port(sp);
+	struct battrs_int *bi = (struct battrs_int *)op->priv;
+	struct commit *c = &bi->c[0];
+	int bucket_len = key_bucket(bi->bucket_key, name, len);
+	bool any = max->objects != STORE_UNBOUNDED || max->bytes != STORE_UNBOUNDED ||
+		   max->uploads != STORE_UNBOUNDED;
+
+	if (bucket_len < 0)
+		return bucket_len;
+	if (disk_failed(&p->vp.vol->disk))
+		return -EROFS;
+	op->op.port = &p->base;
+	bi->set = op;
+	*c = (struct commit){ .kind = COMMIT_BUCKET_ATTRS,
+			      .state = CS_DATA_DONE,
+			      .finished = on_done,
+			      .bucket_key = bi->bucket_key,
+			      .bucket_key_len = (uint16_t)bucket_len,
+			      .want_version = STORE_VERSION_ANY };
+	c->view.key = bi->key[0];
+	c->view.key_len = (uint16_t)key_battrs(bi->key[0], bi->bucket_key, (size_t)bucket_len, BATTRS_QUOTA);
+	c->view.op = any ? REC_PUT : REC_DELETE;
+	if (any) {
+		usage_bound_pack(max, bi->bound);
+		c->view.body = BODY_NONE;
+		c->view.mtime_ns = clock_wall_ns();
+		c->view.attrs = bi->bound;
+		c->view.attrs_len = sizeof bi->bound;
+	}
+	commit_submit(&p->vp, c);
+	return 0;
+}
+
+int
 extent_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *attrs, uint32_t cap,
 			struct store_stat *st)
 {
@@ -99,7 +137,8 @@ extent_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, voi
 	for (bool there = tree_seek(&c, key, key_len, false); there; there = tree_next(&c)) {
 		const struct rec *r = c.rec;
 
-		if (c.key_len != key_len || memcmp(c.key, key, key_len - 1) != 0)
+		if (c.key_len != key_len || memcmp(c.key, key, key_len - 1) != 0 ||
+		    (uint8_t)c.key[key_len - 1] >= '0' + BATTRS_NR)
 			break;
 		if (r->version < b->version)
 			continue;

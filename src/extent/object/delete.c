@@ -152,5 +152,6 @@ extent_bucket_head(struct store_port *sp, const char *name, size_t name_len, str
 	if (!r)
 		return stat_finished(p, st, -ENXIO);
 	st->ctime_ns = r->mtime_ns;
+	quota_fill_stat(p->vp.vol->quotas, name, name_len, st);
 	return stat_finished(p, st, 0);
 }

@@ -46,6 +46,8 @@ int extent_bucket_delete(struct store_port *p, const char *name, size_t len, str
 int extent_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
 int extent_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
 			    const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
+int extent_bucket_set_quota(struct store_port *p, const char *name, size_t len, const struct store_use *max,
+			    struct store_bucket_set *op);
 int extent_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
 			    struct store_stat *st);
 int extent_list(struct store_port *p, struct store_list *ls);

@@ -61,6 +61,9 @@ init(struct extent_port *p, struct store_put *put, struct put_int *pi, const str
 	pi->bucket_key_len = (uint16_t)(1 + k->bucket_len);
 	pi->vol = p->vp.vol;
 	e = early_check(p, pi->vol, size_bytes);
+	if (e == 0)
+		e = usage_early(pi->vol, pi->bucket_key, pi->bucket_key_len, pi->key, pi->key_len,
+				size_bytes);
 	if (e == 0 && size_bytes > (pi->is_part ? 0 : STORE_INLINE_MAX) &&
 	    !writer_avail(p, pi->is_part ? 2 : 1))
 		e = -EAGAIN;

@@ -5,6 +5,7 @@
 #include "auth/auth_int.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -326,6 +327,51 @@ conditions(void **state)
 	assert_true(may(&id, AUTH_DELETE, "b", "k") && may(&id, AUTH_REPLACE, "b", "k"));
 }
 
+static void
+expect_parse(const char *grant, const char *wrong)
+{
+	char text[256], *says = NULL;
+	struct auth_keys *keys = NULL;
+	size_t len;
+	FILE *out = open_memstream(&says, &len);
+	int r;
+
+	snprintf(text, sizeof text, "- { access_key: AKQ, secret_key: verysecret, grants: [{ %s }] }", grant);
+	r = auth_keys_parse(text, strlen(text), "keys", &keys, out);
+	fclose(out);
+	assert_int_equal(r, wrong ? -EINVAL : 0);
+	if (wrong)
+		assert_non_null(strstr(says, wrong));
+	auth_keys_put(keys);
+	free(says);
+}
+
+/* What a grant's buckets may hold. */
+static void
+quotas(void **state)
+{
+	static const char text[] =
+		"- { access_key: AKQ, secret_key: verysecret, grants: [{ bucket: a-*, max_bytes: 1.5GiB, "
+		"max_objects: 0 }, { bucket: b, max_uploads: 12 }, { bucket: c }] }";
+	struct auth_keys *keys;
+	struct auth_key_info info;
+
+	assert_int_equal(auth_keys_parse(text, strlen(text), "keys", &keys, stderr), 0);
+	assert_true(auth_keys_info(keys, 0, &info) && info.grant_nr == 3);
+	assert_true(info.grant[0].max_bytes == 1610612736 && info.grant[0].max_objects == 0 &&
+		    info.grant[0].max_uploads == AUTH_UNBOUNDED);
+	assert_true(info.grant[1].max_uploads == 12 && info.grant[2].max_bytes == AUTH_UNBOUNDED);
+	auth_keys_put(keys);
+	expect_parse("bucket: b, max_bytes: 1GB", "[0].grants[0].max_bytes: expected a size");
+	expect_parse("bucket: b, max_objects: 1KiB", "max_objects: expected a number");
+	expect_parse("bucket: b, max_objects: -1", "max_objects: expected a number");
+	expect_parse("bucket: b, max_bytes: 4194305TiB", "expected a size");
+	expect_parse("bucket: b, max_bytes: 4194304TiB", NULL);
+	expect_parse("bucket: b, max_uploads: 1, max_uploads: 2", "max_uploads: given twice");
+	expect_parse("bucket: b, max_uploads: 1, prefix: p/", "not with a prefix");
+	expect_parse("bucket: b, max_uploads: 1234567890123456789012345678901234567890", "expected a number");
+}
+
 /* What any operation may be about: the object k in bkt, from there too where it is copied. */
 static struct target *
 object_target(void)
@@ -452,10 +498,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bad_files),  cmocka_unit_test(good_files),
-		cmocka_unit_test(gids),       cmocka_unit_test(modes),
-		cmocka_unit_test(grants),     cmocka_unit_test(every_operation),
-		cmocka_unit_test(conditions), cmocka_unit_test(operations_of_conditions),
+		cmocka_unit_test(bad_files),
+		cmocka_unit_test(good_files),
+		cmocka_unit_test(gids),
+		cmocka_unit_test(modes),
+		cmocka_unit_test(grants),
+		cmocka_unit_test(every_operation),
+		cmocka_unit_test(conditions),
+		cmocka_unit_test(quotas),
+		cmocka_unit_test(operations_of_conditions),
 		cmocka_unit_test(from),
 	};
 

@@ -204,6 +204,7 @@ names(void **state)
 		{ FAULT_UNAVAILABLE, 503, "ServiceUnavailable" },
 		{ FAULT_FULL, 507, "InsufficientStorage" },
 		{ FAULT_ACCESS_DENIED, 403, "AccessDenied" },
+		{ FAULT_QUOTA, 403, "QuotaExceeded" },
 		{ FAULT_NO_SUCH_KEY, 404, "NoSuchKey" },
 		{ FAULT_NO_SUCH_BUCKET, 404, "NoSuchBucket" },
 		{ FAULT_PRECONDITION, 412, "PreconditionFailed" },

@@ -27,6 +27,7 @@
 	X(DAMAGE_STOPS)                                                                                      \
 	X(EPOCH_BEFORE_SERVING)                                                                              \
 	X(TRIM_TO_PREVIOUS)                                                                                  \
+	X(QUOTA_PENDING)                                                                                     \
 	X(GROW_WITH_ROOM)                                                                                    \
 	X(TOUCHED_FILES_FLUSHED)                                                                             \
 	X(FLUSHED_BEFORE_LOOKED_AT)                                                                          \
@@ -62,6 +63,7 @@ extern bool sim_rule_on[SIM_RULE_NR];
 #define RULE_DAMAGE_STOPS sim_rule_on[SIM_DAMAGE_STOPS]
 #define RULE_EPOCH_BEFORE_SERVING sim_rule_on[SIM_EPOCH_BEFORE_SERVING]
 #define RULE_TRIM_TO_PREVIOUS sim_rule_on[SIM_TRIM_TO_PREVIOUS]
+#define RULE_QUOTA_PENDING sim_rule_on[SIM_QUOTA_PENDING]
 #define RULE_GROW_WITH_ROOM sim_rule_on[SIM_GROW_WITH_ROOM]
 #define RULE_TOUCHED_FILES_FLUSHED sim_rule_on[SIM_TOUCHED_FILES_FLUSHED]
 #define RULE_FLUSHED_BEFORE_LOOKED_AT sim_rule_on[SIM_FLUSHED_BEFORE_LOOKED_AT]

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What buckets hold, see usage.h.  An object counts by its record, whatever its bytes lie in: chunks are not counted.
+ * Parts count while their upload is there; with it go all of them at once, and their records when their turn comes.
+ */
+#include "extent/log/vol.h"
+
+#include "extent/disk/rules.h"
+#include "extent/log/usage.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+/* ---- a bound's form in a record ---- */
+
+void
+usage_bound_pack(const struct store_use *max, uint8_t out[USAGE_BOUND_BYTES])
+{
+	uint64_t v[3] = { htole64(max->objects), htole64(max->bytes), htole64(max->uploads) };
+
+	_Static_assert(sizeof v == USAGE_BOUND_BYTES, "on-disk layout");
+	memcpy(out, v, sizeof v);
+}
+
+/* What is longer is of a later version, which added something. */
+static struct store_use
+bound_of(const struct rec *r)
+{
+	struct store_use max = { STORE_UNBOUNDED, STORE_UNBOUNDED, STORE_UNBOUNDED };
+	uint64_t v[3];
+
+	if (!r || r->attrs_len < sizeof v)
+		return max;
+	memcpy(v, rec_attrs(r), sizeof v);
+	return (struct store_use){ le64toh(v[0]), le64toh(v[1]), le64toh(v[2]) };
+}
+
+static bool
+is_bound_key(const uint8_t *key, size_t len)
+{
+	return key[0] == KEY_BATTRS && key[len - 1] == '0' + BATTRS_QUOTA;
+}
+
+/* ---- rows ---- */
+
+/* The row of the bucket that a key belongs to, which begins with the bucket's name; NULL: it is not there. */
+static struct quota_row *
+row_of(const struct vol *vol, struct quota_book *book, const uint8_t *key, size_t len)
+{
+	const uint8_t *end = key[0] == KEY_BUCKET ? NULL : memchr(key, 0, len);
+	struct quota_row *row =
+		quota_find(book, vol->counter, key + 1, (end ? (size_t)(end - key) : len) - 1);
+
+	return row;
+}
+
+static uint64_t
+parts_bytes(const struct vol *vol, const uint8_t *upload_key, size_t len)
+{
+	struct tree_cursor c;
+	uint8_t key[CHUNK_KEY_BYTES];
+	uint64_t bytes = 0;
+
+	key_part(key, upload_key + len - CHUNK_ID_BYTES, 0);
+	tree_cursor_init(&c, vol->tree, tree_root(vol->tree));
+	for (bool there = tree_seek(&c, key, sizeof key, false); there; there = tree_next(&c)) {
+		if (c.key_len != sizeof key || memcmp(c.key, key, 1 + CHUNK_ID_BYTES) != 0)
+			break;
+		bytes += ((const struct rec *)c.rec)->size_bytes;
+	}
+	return bytes;
+}
+
+/* ---- judging ---- */
+
+void
+usage_judge_begin(struct vol *vol)
+{
+	vol->leader.judges_quotas = quota_is_active(vol->quotas);
+	if (vol->leader.judges_quotas)
+		quota_lock(vol->quotas);
+}
+
+void
+usage_judge_end(struct vol *vol)
+{
+	if (vol->leader.judges_quotas)
+		quota_unlock(vol->quotas);
+	vol->leader.judges_quotas = false;
+}
+
+struct quota_change
+usage_change(const struct commit *c, bool exists, uint64_t old_bytes)
+{
+	struct quota_change change = { .objects = !exists, .bytes = (int64_t)c->view.size_bytes };
+
+	switch (c->kind) {
+	case COMMIT_PUT:
+		break;
+	case COMMIT_DELETE:
+		change = (struct quota_change){ .objects = -(int64_t)exists };
+		break;
+	case COMMIT_PART:
+		change.objects = 0;
+		break;
+	case COMMIT_COMPLETE:
+		/* Its parts are counted, and so are those that it does not name: they give back when it is published. */
+		change.bytes = 0;
+		change.uploads = -1;
+		break;
+	case COMMIT_UPLOAD_MAKE:
+		return (struct quota_change){ .uploads = 1 };
+	case COMMIT_UPLOAD_ABORT:
+		return (struct quota_change){ .uploads = -1 };
+	default:
+		return (struct quota_change){ 0 };
+	}
+	change.bytes -= exists ? (int64_t)old_bytes : 0;
+	return change;
+}
+
+int
+usage_judge(struct vol *vol, const struct commit *c, const struct quota_change *change)
+{
+	struct quota_row *row = vol->leader.judges_quotas && c->bucket_key
+					? row_of(vol, vol->quotas, c->bucket_key, c->bucket_key_len)
+					: NULL;
+
+	return row ? quota_judge(vol->quotas, row, change, RULE_QUOTA_PENDING) : 0;
+}
+
+void
+usage_pend(struct vol *vol, const struct commit *c, const struct quota_change *change)
+{
+	struct quota_row *row = vol->leader.judges_quotas && c->bucket_key
+					? row_of(vol, vol->quotas, c->bucket_key, c->bucket_key_len)
+					: NULL;
+
+	if (row && (change->objects || change->bytes || change->uploads))
+		quota_pend(vol->quotas, vol->counter, row, change);
+	vol->leader.has_usage |= row != NULL;
+}
+
+int
+usage_make(struct vol *vol, const struct commit *c)
+{
+	int e;
+
+	if (!vol->leader.judges_quotas)
+		quota_lock(vol->quotas);
+	e = quota_make(vol->quotas, vol->counter, c->view.key + 1, c->view.key_len - 1u);
+	if (!vol->leader.judges_quotas)
+		quota_unlock(vol->quotas);
+	vol->leader.has_usage |= e == 0;
+	return e;
+}
+
+/* ---- publishing ---- */
+
+void
+usage_publish_begin(struct vol *vol)
+{
+	quota_lock(vol->quotas);
+}
+
+static void
+bucket_published(struct vol *vol, const struct commit *c, struct quota_row *row, const struct rec *old)
+{
+	if (c->view.op == REC_PUT)
+		quota_born(vol->quotas, vol->counter, row, c->view.version);
+	else if (old)
+		quota_gone(vol->quotas, vol->counter, row);
+}
+
+void
+usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
+{
+	uint8_t type = c->view.key[0];
+	bool is_part = type == KEY_PART, is_put = c->view.op == REC_PUT;
+	struct quota_change change = { 0 };
+	struct quota_row *row;
+
+	/* Chunks are their object's; what is collected belongs to nobody any more. */
+	if (type == KEY_CHUNK || c->is_gc || (is_part && !is_put))
+		return;
+	row = is_part ? row_of(vol, vol->quotas, c->bucket_key, c->bucket_key_len)
+		      : row_of(vol, vol->quotas, c->view.key, c->view.key_len);
+	if (!row)
+		return;
+	switch (type) {
+	case KEY_BUCKET:
+		bucket_published(vol, c, row, old);
+		return;
+	case KEY_BATTRS:
+		/* What the first counter has counts. */
+		if (is_bound_key(c->view.key, c->view.key_len) && vol->counter == 0) {
+			struct store_use max = bound_of(is_put ? c->rec : NULL);
+
+			quota_bound(vol->quotas, row, &max);
+		}
+		return;
+	case KEY_UPLOAD:
+		change.uploads = (int64_t)is_put - (int64_t)(old != NULL);
+		vol->leader.uploads_ended |= !is_put;
+		break;
+	case KEY_OBJECT:
+		change.objects = (int64_t)is_put - (int64_t)(old != NULL);
+		change.bytes = is_put ? (int64_t)c->rec->size_bytes : 0;
+		change.bytes -= old ? (int64_t)old->size_bytes : 0;
+		break;
+	default:
+		change.bytes = (int64_t)c->rec->size_bytes - (old ? (int64_t)old->size_bytes : 0);
+		break;
+	}
+	quota_count(vol->quotas, vol->counter, row, &change);
+}
+
+void
+usage_publish_end(struct vol *vol)
+{
+	for (const struct commit *c = vol->leader.uploads_ended ? vol->block.batch : NULL; c; c = c->next) {
+		struct quota_change less = { 0 };
+		struct quota_row *row;
+
+		if (c->view.key[0] != KEY_UPLOAD || c->view.op != REC_DELETE || c->is_gc)
+			continue;
+		row = row_of(vol, vol->quotas, c->view.key, c->view.key_len);
+		less.bytes = -(int64_t)parts_bytes(vol, c->view.key, c->view.key_len);
+		if (row)
+			quota_count(vol->quotas, vol->counter, row, &less);
+	}
+	vol->leader.uploads_ended = vol->leader.has_usage = false;
+	quota_unpend(vol->quotas, vol->counter);
+	quota_unlock(vol->quotas);
+}
+
+void
+usage_drop(struct vol *vol)
+{
+	if (!vol->leader.has_usage)
+		return;
+	quota_lock(vol->quotas);
+	quota_unpend(vol->quotas, vol->counter);
+	quota_unlock(vol->quotas);
+	vol->leader.has_usage = false;
+}
+
+/* ---- a start ---- */
+
+static int
+start_bucket(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t len, const struct rec *r)
+{
+	uint8_t attrs[1 + STORE_BUCKET_MAX + 2];
+	int attrs_len = key_battrs(attrs, key, len, BATTRS_QUOTA), e;
+	const struct rec *own = tree_find(vol->tree, attrs, (size_t)attrs_len);
+	struct quota_row *row;
+
+	e = quota_make(book, vol->counter, key + 1, len - 1);
+	if (e < 0)
+		return e;
+	row = row_of(vol, book, key, len);
+	quota_born(book, vol->counter, row, r->version);
+	quota_unpend(book, vol->counter);
+	/* One that is older belonged to an earlier bucket of the name. */
+	if (own && own->version > r->version && vol->counter == 0) {
+		struct store_use max = bound_of(own);
+
+		quota_bound(book, row, &max);
+	}
+	return 0;
+}
+
+int
+usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t len, const struct rec *r)
+{
+	struct quota_change change = { 0 };
+	struct quota_row *row = NULL;
+	int e = 0;
+
+	if (key[0] != KEY_BUCKET && key[0] != KEY_OBJECT && key[0] != KEY_UPLOAD)
+		return 0;
+	quota_lock(book);
+	if (key[0] == KEY_BUCKET)
+		e = start_bucket(vol, book, key, len, r);
+	else
+		row = row_of(vol, book, key, len);
+	if (row && quota_version(row, vol->counter) && r->version > quota_version(row, vol->counter)) {
+		bool is_upload = key[0] == KEY_UPLOAD;
+
+		change.objects = !is_upload;
+		change.uploads = is_upload;
+		change.bytes = (int64_t)(is_upload ? parts_bytes(vol, key, len) : r->size_bytes);
+		quota_count(book, vol->counter, row, &change);
+	}
+	quota_unlock(book);
+	return e;
+}
+
+/* ---- before anything is moved ---- */
+
+int
+usage_early(struct vol *vol, const uint8_t *bucket_key, size_t bucket_key_len, const uint8_t *key,
+	    size_t key_len, uint64_t size_bytes)
+{
+	struct quota_change change = { 0 };
+	const struct rec *r;
+
+	if (!quota_is_active(vol->quotas))
+		return 0;
+	r = tree_get(vol->tree, key, key_len);
+	change.objects = key[0] == KEY_OBJECT && !r;
+	if (size_bytes != STORE_SIZE_UNKNOWN)
+		change.bytes = (int64_t)(size_bytes - (r ? r->size_bytes : 0));
+	return quota_judge_early(vol->quotas, bucket_key + 1, bucket_key_len - 1, &change);
+}

@@ -1,0 +1,607 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What buckets hold and may hold, see quota.h. */
+#include "store/quota.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOTS_FIRST 64u
+
+struct quota_rule {
+	char name[STORE_BUCKET_MAX];
+	uint8_t len;
+	bool any_suffix;
+	struct store_use max;
+	struct quota_change used, pend; /* of all counters */
+	uint64_t refused;
+};
+
+struct quota_part {
+	uint64_t version; /* of the bucket; 0: not there */
+	struct quota_change used, pend;
+	struct quota_row *next_pending;
+	bool is_pending; /* in the counter's list */
+};
+
+struct quota_row {
+	struct quota_row *next;
+	uint32_t hash;
+	uint8_t len;
+	bool has_bound;
+	struct store_use max;
+	uint64_t refused;
+	int rule_nr;
+	int *rule; /* those that it fits */
+	char name[STORE_BUCKET_MAX + 1];
+	struct quota_part part[]; /* one for each counter */
+};
+
+static const struct store_use unbounded = { STORE_UNBOUNDED, STORE_UNBOUNDED, STORE_UNBOUNDED };
+
+static bool
+is_bound(const struct store_use *max)
+{
+	return memcmp(max, &unbounded, sizeof *max) != 0;
+}
+
+static void
+add(struct quota_change *to, const struct quota_change *c)
+{
+	to->objects += c->objects;
+	to->bytes += c->bytes;
+	to->uploads += c->uploads;
+}
+
+static struct quota_change
+negative(const struct quota_change *c)
+{
+	return (struct quota_change){ -c->objects, -c->bytes, -c->uploads };
+}
+
+static uint32_t
+hash_of(const char *name, size_t len)
+{
+	uint32_t h = 2166136261u;
+
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ (uint8_t)name[i]) * 16777619u;
+	return h;
+}
+
+static void
+note_active(struct quota_book *book)
+{
+	atomic_store_explicit(&book->is_active, book->rule_nr > 0 || book->bound_nr > 0,
+			      memory_order_relaxed);
+}
+
+/* ---- life ---- */
+
+int
+quota_book_new(int counter_nr, struct quota_book **ret_book)
+{
+	struct quota_book *book = calloc(1, sizeof *book + (size_t)counter_nr * sizeof book->counter[0]);
+
+	if (book)
+		book->slots = calloc(SLOTS_FIRST, sizeof(struct quota_row *));
+	if (!book || !book->slots) {
+		free(book);
+		return -ENOMEM;
+	}
+	book->slot_nr = SLOTS_FIRST;
+	book->counter_nr = counter_nr;
+	pthread_mutex_init(&book->lock, NULL);
+	*ret_book = book;
+	return 0;
+}
+
+static void
+row_free(struct quota_row *row)
+{
+	if (row)
+		free(row->rule);
+	free(row);
+}
+
+void
+quota_book_free(struct quota_book *book)
+{
+	if (!book)
+		return;
+	for (size_t i = 0; i < book->slot_nr; i++) {
+		for (struct quota_row *row = book->slots[i], *next; row; row = next) {
+			next = row->next;
+			row_free(row);
+		}
+	}
+	pthread_mutex_destroy(&book->lock);
+	free(book->rules);
+	free(book->slots);
+	free(book);
+}
+
+/* ---- rows ---- */
+
+static bool
+fits(const struct quota_rule *r, const char *name, size_t len)
+{
+	return len >= r->len && (r->any_suffix || len == r->len) && memcmp(r->name, name, r->len) == 0;
+}
+
+/* The numbers of the rules that a name fits: a list to free(), NULL when there are none.  0 or -ENOMEM. */
+static int
+find_rules(const struct quota_rule *rules, int nr, const char *name, size_t len, int **ret_list, int *ret_nr)
+{
+	int n = 0, *list = NULL;
+
+	for (int i = 0; i < nr; i++)
+		n += fits(&rules[i], name, len);
+	*ret_nr = n;
+	*ret_list = NULL;
+	if (!n)
+		return 0;
+	list = calloc((size_t)n, sizeof *list);
+	if (!list)
+		return -ENOMEM;
+	n = 0;
+	for (int i = 0; i < nr; i++) {
+		if (fits(&rules[i], name, len))
+			list[n++] = i;
+	}
+	*ret_list = list;
+	return 0;
+}
+
+static struct quota_row **
+link_of(struct quota_book *book, const char *name, size_t len)
+{
+	uint32_t hash = hash_of(name, len);
+	struct quota_row **link = &book->slots[hash & (book->slot_nr - 1)];
+
+	while (*link &&
+	       ((*link)->hash != hash || (*link)->len != len || memcmp((*link)->name, name, len) != 0))
+		link = &(*link)->next;
+	return link;
+}
+
+struct quota_row *
+quota_find(struct quota_book *book, int counter, const void *name, size_t len)
+{
+	struct quota_row **last = &book->counter[counter].last;
+
+	if (!*last || (*last)->len != len || memcmp((*last)->name, name, len) != 0)
+		*last = *link_of(book, name, len);
+	return *last;
+}
+
+/* Without memory the chains only get longer. */
+static void
+grow(struct quota_book *book)
+{
+	size_t nr = 2 * book->slot_nr;
+	struct quota_row **slots = calloc(nr, sizeof(struct quota_row *));
+
+	if (!slots)
+		return;
+	for (size_t i = 0; i < book->slot_nr; i++) {
+		for (struct quota_row *row = book->slots[i], *next; row; row = next) {
+			next = row->next;
+			row->next = slots[row->hash & (nr - 1)];
+			slots[row->hash & (nr - 1)] = row;
+		}
+	}
+	free(book->slots);
+	book->slots = slots;
+	book->slot_nr = nr;
+}
+
+static void
+note_pending(struct quota_book *book, int counter, struct quota_row *row)
+{
+	struct quota_part *part = &row->part[counter];
+
+	if (part->is_pending)
+		return;
+	part->is_pending = true;
+	part->next_pending = book->counter[counter].pending;
+	book->counter[counter].pending = row;
+}
+
+int
+quota_make(struct quota_book *book, int counter, const void *name, size_t len)
+{
+	struct quota_row *row = quota_find(book, counter, name, len);
+
+	if (!row) {
+		row = calloc(1, sizeof *row + (size_t)book->counter_nr * sizeof row->part[0]);
+		if (!row)
+			return -ENOMEM;
+		memcpy(row->name, name, len);
+		row->len = (uint8_t)len;
+		row->max = unbounded;
+		row->hash = hash_of(row->name, len);
+		if (find_rules(book->rules, book->rule_nr, row->name, len, &row->rule, &row->rule_nr) < 0) {
+			row_free(row);
+			return -ENOMEM;
+		}
+		if (book->row_nr >= book->slot_nr)
+			grow(book);
+		*link_of(book, row->name, len) = row;
+		book->row_nr++;
+	}
+	note_pending(book, counter, row);
+	return 0;
+}
+
+/* Forgets a bucket that no counter has any more. */
+static void
+drop_row(struct quota_book *book, struct quota_row *row)
+{
+	struct quota_row **link = link_of(book, row->name, row->len);
+
+	for (int i = 0; i < book->counter_nr; i++) {
+		if (row->part[i].version || row->part[i].is_pending)
+			return;
+	}
+	for (int i = 0; i < book->counter_nr; i++) {
+		if (book->counter[i].last == row)
+			book->counter[i].last = NULL;
+	}
+	quota_bound(book, row, &unbounded);
+	*link = row->next;
+	book->row_nr--;
+	row_free(row);
+}
+
+void
+quota_born(struct quota_book *book, int counter, struct quota_row *row, uint64_t version)
+{
+	row->part[counter].version = version;
+}
+
+void
+quota_gone(struct quota_book *book, int counter, struct quota_row *row)
+{
+	struct quota_part *part = &row->part[counter];
+	struct quota_change less = negative(&part->used);
+
+	quota_count(book, counter, row, &less);
+	part->version = 0;
+	/* The first counter is the last to lose a bucket. */
+	if (counter == 0)
+		quota_bound(book, row, &unbounded);
+	drop_row(book, row);
+}
+
+uint64_t
+quota_version(const struct quota_row *row, int counter)
+{
+	return row->part[counter].version;
+}
+
+void
+quota_bound(struct quota_book *book, struct quota_row *row, const struct store_use *max)
+{
+	book->bound_nr += (size_t)is_bound(max) - (size_t)row->has_bound;
+	row->has_bound = is_bound(max);
+	row->max = *max;
+	note_active(book);
+}
+
+/* ---- judging and counting ---- */
+
+/* Does `more` on top of what is there go beyond max? */
+static bool
+is_beyond(int64_t there, int64_t more, uint64_t max)
+{
+	return more > 0 && there + more > 0 && (uint64_t)(there + more) > max;
+}
+
+static bool
+may_grow(const struct quota_change *there, const struct quota_change *c, const struct store_use *max)
+{
+	return !is_beyond(there->objects, c->objects, max->objects) &&
+	       !is_beyond(there->bytes, c->bytes, max->bytes) &&
+	       !is_beyond(there->uploads, c->uploads, max->uploads);
+}
+
+static struct quota_change
+sum_of(const struct quota_book *book, const struct quota_row *row, bool pending)
+{
+	struct quota_change sum = { 0 };
+
+	for (int i = 0; i < book->counter_nr; i++) {
+		add(&sum, &row->part[i].used);
+		if (pending)
+			add(&sum, &row->part[i].pend);
+	}
+	return sum;
+}
+
+int
+quota_judge(struct quota_book *book, struct quota_row *row, const struct quota_change *c, bool pending)
+{
+	int e = 0;
+
+	if (row->has_bound) {
+		struct quota_change there = sum_of(book, row, pending);
+
+		if (!may_grow(&there, c, &row->max)) {
+			row->refused++;
+			e = -EDQUOT;
+		}
+	}
+	for (int i = 0; i < row->rule_nr; i++) {
+		struct quota_rule *r = &book->rules[row->rule[i]];
+		struct quota_change there = r->used;
+
+		if (pending)
+			add(&there, &r->pend);
+		if (!may_grow(&there, c, &r->max)) {
+			r->refused++;
+			e = -EDQUOT;
+		}
+	}
+	return e;
+}
+
+static void
+change(struct quota_book *book, struct quota_row *row, int counter, const struct quota_change *c,
+       bool pending)
+{
+	add(pending ? &row->part[counter].pend : &row->part[counter].used, c);
+	for (int i = 0; i < row->rule_nr; i++) {
+		struct quota_rule *r = &book->rules[row->rule[i]];
+
+		add(pending ? &r->pend : &r->used, c);
+	}
+}
+
+void
+quota_pend(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c)
+{
+	change(book, row, counter, c, true);
+	note_pending(book, counter, row);
+}
+
+void
+quota_count(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c)
+{
+	change(book, row, counter, c, false);
+}
+
+void
+quota_unpend(struct quota_book *book, int counter)
+{
+	struct quota_row *row;
+
+	while ((row = book->counter[counter].pending) != NULL) {
+		struct quota_change less = negative(&row->part[counter].pend);
+
+		book->counter[counter].pending = row->part[counter].next_pending;
+		row->part[counter].is_pending = false;
+		change(book, row, counter, &less, true);
+		drop_row(book, row);
+	}
+}
+
+int
+quota_judge_early(struct quota_book *book, const void *name, size_t len, const struct quota_change *c)
+{
+	struct quota_row *row;
+	int e;
+
+	if (!quota_is_active(book) || pthread_mutex_trylock(&book->lock) != 0)
+		return 0;
+	row = *link_of(book, name, len);
+	e = row ? quota_judge(book, row, c, false) : 0;
+	quota_unlock(book);
+	return e;
+}
+
+/* ---- what operators see ---- */
+
+static uint64_t
+shown(int64_t n)
+{
+	return n > 0 ? (uint64_t)n : 0;
+}
+
+static struct store_quota_info
+info_of(const char *name, size_t len, bool any_suffix, const struct quota_change *used,
+	const struct store_use *max, uint64_t refused)
+{
+	struct store_quota_info info = {
+		.used = { shown(used->objects), shown(used->bytes), shown(used->uploads) },
+		.max = *max,
+		.has_bound = is_bound(max),
+		.refused = refused,
+	};
+
+	memcpy(info.name, name, len);
+	info.name[len] = any_suffix ? '*' : 0;
+	return info;
+}
+
+static struct store_quota_info
+row_info(const struct quota_book *book, const struct quota_row *row)
+{
+	struct quota_change used = sum_of(book, row, false);
+
+	return info_of(row->name, row->len, false, &used, &row->max, row->refused);
+}
+
+int
+quota_look(struct quota_book *book, const void *name, size_t len, struct store_quota_info *ret_info)
+{
+	const struct quota_row *row;
+
+	quota_lock(book);
+	row = *link_of(book, name, len);
+	if (row)
+		*ret_info = row_info(book, row);
+	quota_unlock(book);
+	return row ? 0 : -ENXIO;
+}
+
+void
+quota_fill_stat(struct quota_book *book, const void *name, size_t len, struct store_stat *st)
+{
+	struct store_quota_info info;
+
+	/* Who has no quotas takes no lock. */
+	st->has_quota = quota_is_active(book) && quota_look(book, name, len, &info) == 0 && info.has_bound;
+	if (!st->has_quota)
+		return;
+	st->used = info.used;
+	st->max = info.max;
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+	const struct store_quota_info *x = a, *y = b;
+
+	if (x->is_pattern != y->is_pattern)
+		return x->is_pattern ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+int
+quota_list(struct quota_book *book, struct store_quota_info **ret_list)
+{
+	struct store_quota_info *list;
+	int nr = 0;
+
+	quota_lock(book);
+	list = calloc((size_t)book->rule_nr + book->bound_nr + 1, sizeof *list);
+	for (int i = 0; list && i < book->rule_nr; i++) {
+		const struct quota_rule *r = &book->rules[i];
+
+		list[nr] = info_of(r->name, r->len, r->any_suffix, &r->used, &r->max, r->refused);
+		list[nr++].is_pattern = true;
+	}
+	for (size_t i = 0; list && book->bound_nr && i < book->slot_nr; i++) {
+		for (const struct quota_row *row = book->slots[i]; row; row = row->next) {
+			if (row->has_bound)
+				list[nr++] = row_info(book, row);
+		}
+	}
+	quota_unlock(book);
+	if (!list)
+		return -ENOMEM;
+	qsort(list, (size_t)nr, sizeof *list, by_name);
+	*ret_list = list;
+	return nr;
+}
+
+/* ---- patterns ---- */
+
+static uint64_t
+least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Two bounds of one pattern are one: the smaller.  Returns how many there are. */
+static int
+take_rule(struct quota_rule *rules, int nr, const struct store_pattern_quota *q)
+{
+	struct quota_rule *r = rules;
+
+	while (r < rules + nr && (r->len != q->bucket_len || r->any_suffix != q->any_suffix ||
+				  memcmp(r->name, q->bucket, q->bucket_len) != 0))
+		r++;
+	if (r == rules + nr) {
+		*r = (struct quota_rule){ .len = q->bucket_len,
+					  .any_suffix = q->any_suffix,
+					  .max = unbounded };
+		memcpy(r->name, q->bucket, q->bucket_len);
+		nr++;
+	}
+	r->max.objects = least(r->max.objects, q->max.objects);
+	r->max.bytes = least(r->max.bytes, q->max.bytes);
+	r->max.uploads = least(r->max.uploads, q->max.uploads);
+	return nr;
+}
+
+/* What a rule's buckets hold already, and what was refused under its name. */
+static void
+fill_rules(struct quota_book *book, struct quota_rule *rules, int nr)
+{
+	for (int i = 0; i < nr; i++) {
+		for (int k = 0; k < book->rule_nr; k++) {
+			const struct quota_rule *old = &book->rules[k];
+
+			if (old->len == rules[i].len && old->any_suffix == rules[i].any_suffix &&
+			    memcmp(old->name, rules[i].name, old->len) == 0)
+				rules[i].refused = old->refused;
+		}
+	}
+	free(book->rules);
+	book->rules = rules;
+	book->rule_nr = nr;
+	for (size_t s = 0; s < book->slot_nr; s++) {
+		for (const struct quota_row *row = book->slots[s]; row; row = row->next) {
+			for (int i = 0; i < row->rule_nr; i++) {
+				for (int k = 0; k < book->counter_nr; k++) {
+					add(&rules[row->rule[i]].used, &row->part[k].used);
+					add(&rules[row->rule[i]].pend, &row->part[k].pend);
+				}
+			}
+		}
+	}
+}
+
+/* One row's rules, old and new. */
+struct fit {
+	struct quota_row *row;
+	int *list, nr;
+};
+
+int
+quota_set_rules(struct quota_book *book, const struct store_pattern_quota *quota, int nr)
+{
+	struct quota_rule *rules = calloc((size_t)nr + 1, sizeof *rules);
+	struct fit *fit;
+	size_t done = 0;
+	int rule_nr = 0, e = 0;
+
+	if (!rules)
+		return -ENOMEM;
+	for (int i = 0; i < nr; i++) {
+		if (is_bound(&quota[i].max))
+			rule_nr = take_rule(rules, rule_nr, &quota[i]);
+	}
+	quota_lock(book);
+	fit = calloc(book->row_nr + 1, sizeof *fit);
+	if (!fit)
+		e = -ENOMEM;
+	for (size_t s = 0; e == 0 && s < book->slot_nr; s++) {
+		for (struct quota_row *row = book->slots[s]; e == 0 && row; row = row->next) {
+			fit[done].row = row;
+			e = find_rules(rules, rule_nr, row->name, row->len, &fit[done].list, &fit[done].nr);
+			done += e == 0;
+		}
+	}
+	/* All of it, or nothing. */
+	for (size_t i = 0; i < done; i++) {
+		int *unused = fit[i].list;
+
+		if (e == 0) {
+			unused = fit[i].row->rule;
+			fit[i].row->rule = fit[i].list;
+			fit[i].row->rule_nr = fit[i].nr;
+		}
+		free(unused);
+	}
+	if (e == 0)
+		fill_rules(book, rules, rule_nr);
+	else
+		free(rules);
+	note_active(book);
+	quota_unlock(book);
+	free(fit);
+	return e;
+}

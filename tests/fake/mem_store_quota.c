@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store in memory: quotas.  What is judged is counted at once: nothing is ever pending here.  See mem_store.c. */
+#include "tests/fake/mem_store_int.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct quota_book *
+mem_quotas(const struct store *st)
+{
+	return mem_store(st)->quotas;
+}
+
+int
+mem_quota_change(struct mem_store *st, const struct version *like, const struct quota_change *c)
+{
+	struct quota_row *row;
+	int e = 0;
+
+	quota_lock(st->quotas);
+	row = quota_find(st->quotas, st->counter, like->bucket, like->bucket_len);
+	check(row && quota_version(row, st->counter));
+	e = quota_judge(st->quotas, row, c, true);
+	if (e == 0)
+		quota_count(st->quotas, st->counter, row, c);
+	quota_unlock(st->quotas);
+	return e;
+}
+
+void
+mem_quota_bucket(struct mem_store *st, const struct version *v, bool is_there)
+{
+	struct quota_row *row;
+
+	quota_lock(st->quotas);
+	if (is_there)
+		check(quota_make(st->quotas, st->counter, v->bucket, v->bucket_len) == 0);
+	row = quota_find(st->quotas, st->counter, v->bucket, v->bucket_len);
+	if (is_there) {
+		quota_born(st->quotas, st->counter, row, v->number);
+		quota_unpend(st->quotas, st->counter);
+	} else {
+		quota_gone(st->quotas, st->counter, row);
+	}
+	quota_unlock(st->quotas);
+}
+
+int
+mem_quota_early(struct mem_store *st, const struct version *like, const struct version *old,
+		uint64_t size_bytes, bool is_part)
+{
+	struct quota_change c = { .objects = !old && !is_part };
+
+	if (size_bytes != STORE_SIZE_UNKNOWN)
+		c.bytes = (int64_t)(size_bytes - (old ? old->size_bytes : 0));
+	return quota_judge_early(st->quotas, like->bucket, like->bucket_len, &c);
+}
+
+static void
+set_work(struct mem_store *st, struct job *j)
+{
+	struct quota_row *row;
+
+	j->result = mem_bucket_exists(st, j->v) ? 0 : -ENXIO;
+	if (j->result < 0 || st->counter != 0)
+		return;
+	quota_lock(st->quotas);
+	row = quota_find(st->quotas, st->counter, j->v->bucket, j->v->bucket_len);
+	quota_bound(st->quotas, row, &j->max);
+	quota_unlock(st->quotas);
+}
+
+static void
+free_v(struct mem_store *st, struct job *j)
+{
+	pthread_mutex_lock(&st->lock);
+	mem_version_put(st, j->v);
+	pthread_mutex_unlock(&st->lock);
+}
+
+int
+mem_bucket_set_quota(struct store_port *sp, const char *name, size_t len, const struct store_use *max,
+		     struct store_bucket_set *op)
+{
+	struct job *j = mem_job_new(mem_port(sp), &op->op, MEM_COMMIT, set_work);
+
+	j->finish = free_v;
+	j->v = mem_version_new(name, len, "", 0);
+	j->max = *max;
+	return mem_job_start(j);
+}

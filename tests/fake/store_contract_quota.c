@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The contract suite: bounds on what buckets hold.  See store_contract.c. */
+#include "tests/fake/store_contract_int.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#define NO STORE_UNBOUNDED
+
+static int
+bound(const char *name, uint64_t objects, uint64_t bytes, uint64_t uploads)
+{
+	static struct store_bucket_set op;
+	struct store_use max = { objects, bytes, uploads };
+
+	return sc_wait_for(&op.op,
+			   START(&op.op, store_bucket_set_quota(sc->port, name, strlen(name), &max, &op)));
+}
+
+static void
+patterns(const char *pattern, uint64_t objects, uint64_t bytes, uint64_t uploads)
+{
+	size_t len = strlen(pattern);
+	bool any = pattern[len - 1] == '*';
+	struct store_pattern_quota q = { .bucket_len = (uint8_t)(len - any),
+					 .any_suffix = any,
+					 .max = { objects, bytes, uploads } };
+
+	memcpy(q.bucket, pattern, len - any);
+	assert_int_equal(store_set_quotas(sc->store, &q, 1), 0);
+}
+
+static void
+expect_use(uint64_t objects, uint64_t bytes, uint64_t uploads)
+{
+	struct store_quota_info info;
+
+	assert_int_equal(store_bucket_quota(sc->store, BUCKET, strlen(BUCKET), &info), 0);
+	assert_string_equal(info.name, BUCKET);
+	if (info.used.objects != objects || info.used.bytes != bytes || info.used.uploads != uploads)
+		fail_msg("%llu objects, %llu bytes, %llu uploads", (unsigned long long)info.used.objects,
+			 (unsigned long long)info.used.bytes, (unsigned long long)info.used.uploads);
+}
+
+static int
+part(const char *key, const uint8_t *id, uint32_t number, size_t size)
+{
+	static struct putting pt;
+
+	memset(&pt, 0, sizeof pt);
+	pt.upload_id = id;
+	pt.part_number = number;
+	pt.commit.meta.etag = sc_etag_no(number);
+	return sc_put_end(&pt, sc_put_begin(&pt, key, 0, size, HOW_COMMIT, STORE_PIECE, true));
+}
+
+static int
+create(const char *key, struct store_upload *u)
+{
+	struct store_key k = sc_key_of(key);
+
+	return sc_wait_for(&u->op, START(&u->op, store_upload_create(sc->port, &k, NULL, 0, u)));
+}
+
+static int
+end_upload(const char *key, const uint8_t *id)
+{
+	static struct store_upload u;
+	struct store_key k = sc_key_of(key);
+
+	return sc_wait_for(&u.op, START(&u.op, store_upload_abort(sc->port, &k, id, &u)));
+}
+
+static int
+complete(const char *key, const uint8_t *id, uint32_t first, uint32_t nr)
+{
+	static struct store_complete c;
+	struct store_part_ref refs[4];
+	struct store_key k = sc_key_of(key);
+
+	memset(&c, 0, sizeof c);
+	for (uint32_t i = 0; i < nr; i++)
+		refs[i] = (struct store_part_ref){ .number = first + i, .etag = sc_etag_no(first + i) };
+	c.parts = refs;
+	c.part_nr = nr;
+	return sc_wait_for(&c.op, START(&c.op, store_upload_complete(sc->port, &k, id, &c)));
+}
+
+/* What is counted, whether there is a bound or not. */
+void
+sc_test_quota_counts(void **state)
+{
+	static struct store_upload u, v;
+
+	expect_use(0, 0, 0);
+	assert_int_equal(sc_put("q1", 0, 100), 0);
+	assert_int_equal(sc_put("q2", 0, 3000000), 0);
+	expect_use(2, 3000100, 0);
+	assert_int_equal(sc_put("q2", 5, 70000), 0);
+	expect_use(2, 70100, 0);
+	assert_int_equal(sc_set_attrs("q2", 0, "attributes", 10), 0);
+	expect_use(2, 70100, 0);
+	assert_int_equal(create("q3", &u), 0);
+	assert_int_equal(create("q2", &v), 0);
+	assert_int_equal(part("q3", u.id, 1, 5000), 0);
+	assert_int_equal(part("q3", u.id, 2, 200), 0);
+	assert_int_equal(part("q3", u.id, 2, 300), 0);
+	assert_int_equal(part("q3", u.id, 3, 7000), 0);
+	assert_int_equal(part("q2", v.id, 9, 10), 0);
+	expect_use(2, 70100 + 12300 + 10, 2);
+	/* what the completion does not name is given back; nothing counts twice */
+	assert_int_equal(complete("q3", u.id, 1, 2), 0);
+	expect_use(3, 70100 + 5300 + 10, 1);
+	assert_int_equal(complete("q2", v.id, 9, 1), 0);
+	expect_use(3, 100 + 10 + 5300, 0);
+	assert_int_equal(create("q4", &u), 0);
+	assert_int_equal(part("q4", u.id, 1, 400000), 0);
+	expect_use(3, 405410, 1);
+	assert_int_equal(end_upload("q4", u.id), 0);
+	expect_use(3, 5410, 0);
+	assert_int_equal(sc_put("q3", 0, 1), 0);
+	assert_int_equal(sc_del("q2"), 1);
+	assert_int_equal(sc_del("q2"), 0);
+	expect_use(2, 101, 0);
+	assert_int_equal(sc_del("q1"), 1);
+	assert_int_equal(sc_del("q3"), 1);
+	expect_use(0, 0, 0);
+}
+
+void
+sc_test_quota_bucket(void **state)
+{
+	static struct store_upload u, v;
+	struct store_quota_info *list;
+	struct store_stat s;
+
+	assert_int_equal(bound("contract-none", 1, 1, 1), -ENXIO);
+	assert_int_equal(bound(BUCKET, 2, 1000000, 1), 0);
+	assert_int_equal(sc_put("q1", 0, 600000), 0);
+	assert_int_equal(sc_put("q2", 0, 400001), -EDQUOT);
+	assert_int_equal(sc_put("q2", 0, 400000), 0);
+	assert_int_equal(sc_put("q3", 0, 0), -EDQUOT);
+	/* the difference counts */
+	assert_int_equal(sc_put("q1", 0, 600001), -EDQUOT);
+	assert_int_equal(sc_put("q1", 0, 200000), 0);
+	assert_int_equal(sc_put("q2", 0, 800000), 0);
+	expect_use(2, 1000000, 0);
+	/* parts count, an upload counts, and neither counts twice */
+	assert_int_equal(create("q1", &u), 0);
+	assert_int_equal(create("q2", &v), -EDQUOT);
+	assert_int_equal(part("q1", u.id, 1, 1), -EDQUOT);
+	assert_int_equal(sc_put("q2", 0, 100), 0);
+	assert_int_equal(part("q1", u.id, 1, 700000), 0);
+	assert_int_equal(part("q1", u.id, 1, 799901), -EDQUOT);
+	assert_int_equal(part("q1", u.id, 1, 799900), 0);
+	assert_int_equal(complete("q1", u.id, 1, 1), 0);
+	expect_use(2, 800000, 0);
+	assert_int_equal(create("q3", &u), 0);
+	assert_int_equal(part("q3", u.id, 1, 10), 0);
+	assert_int_equal(complete("q3", u.id, 1, 1), -EDQUOT);
+	assert_int_equal(sc_del("q2"), 1);
+	assert_int_equal(complete("q3", u.id, 1, 1), 0);
+	expect_use(2, 799910, 0);
+	/* lowered below what is there: what grows is refused, and nothing else */
+	assert_int_equal(bound(BUCKET, 1, 10, 0), 0);
+	assert_int_equal(sc_put("q3", 0, 11), -EDQUOT);
+	assert_int_equal(sc_put("q3", 0, 10), 0);
+	assert_int_equal(sc_put("q1", 0, 5000), 0);
+	assert_int_equal(create("q1", &u), -EDQUOT);
+	assert_int_equal(store_list_quotas(sc->store, &list), 1);
+	assert_string_equal(list[0].name, BUCKET);
+	assert_true(!list[0].is_pattern && list[0].has_bound && list[0].max.bytes == 10 &&
+		    list[0].max.objects == 1);
+	assert_true(list[0].used.bytes == 5010 && list[0].used.objects == 2 && list[0].refused >= 8);
+	free(list);
+	assert_int_equal(
+		sc_wait_for(&s.op, START(&s.op, store_bucket_head(sc->port, BUCKET, strlen(BUCKET), &s))), 0);
+	assert_true(s.has_quota && s.used.objects == 2 && s.max.uploads == 0);
+	assert_int_equal(sc_del("q1"), 1);
+	assert_int_equal(sc_del("q3"), 1);
+	assert_int_equal(bound(BUCKET, NO, NO, NO), 0);
+	assert_int_equal(sc_put("q1", 0, 100000), 0);
+	assert_int_equal(sc_del("q1"), 1);
+	assert_int_equal(store_list_quotas(sc->store, &list), 0);
+	free(list);
+	/* gone with the bucket */
+	assert_int_equal(sc_bucket_create("contract-gone"), 0);
+	assert_int_equal(bound("contract-gone", 0, 0, 0), 0);
+	assert_int_equal(sc_bucket_delete("contract-gone"), 0);
+	assert_int_equal(sc_bucket_create("contract-gone"), 0);
+	assert_int_equal(store_list_quotas(sc->store, &list), 0);
+	free(list);
+	assert_int_equal(sc_bucket_delete("contract-gone"), 0);
+}
+
+void
+sc_test_quota_patterns(void **state)
+{
+	static const struct store_pattern_quota both[] = {
+		{ "con", 3, true, { 3, NO, NO } },
+		{ "con", 3, true, { 2, 5000, NO } },
+		{ "contract", 8, false, { NO, 4000, NO } },
+		{ "other", 5, true, { 0, 0, 0 } },
+	};
+	struct store_quota_info *list;
+
+	assert_int_equal(sc_put("q1", 0, 3000), 0);
+	/* what is there counts, and that of buckets made later */
+	patterns("contr*", NO, 5000, NO);
+	assert_int_equal(sc_put("q2", 0, 2001), -EDQUOT);
+	assert_int_equal(sc_put("q2", 0, 2000), 0);
+	assert_int_equal(sc_bucket_create("contract-b"), 0);
+	assert_int_equal(store_list_quotas(sc->store, &list), 1);
+	assert_string_equal(list[0].name, "contr*");
+	assert_true(list[0].is_pattern && list[0].used.bytes == 5000 && list[0].used.objects == 2);
+	free(list);
+	assert_int_equal(sc_del("q2"), 1);
+	assert_int_equal(sc_bucket_delete("contract-b"), 0);
+	/* each is heeded; of one pattern the smaller */
+	assert_int_equal(store_set_quotas(sc->store, both, 4), 0);
+	assert_int_equal(sc_put("q2", 0, 1001), -EDQUOT);
+	assert_int_equal(sc_put("q2", 0, 10), 0);
+	assert_int_equal(sc_put("q3", 0, 1), -EDQUOT);
+	assert_int_equal(store_list_quotas(sc->store, &list), 3);
+	assert_string_equal(list[0].name, "con*");
+	assert_true(list[0].max.objects == 2 && list[0].max.bytes == 5000 && list[0].used.objects == 2);
+	assert_string_equal(list[1].name, "contract");
+	assert_true(list[1].used.bytes == 3010);
+	assert_string_equal(list[2].name, "other*");
+	assert_true(list[2].used.objects == 0);
+	free(list);
+	assert_int_equal(store_set_quotas(sc->store, NULL, 0), 0);
+	assert_int_equal(sc_put("q3", 0, 100000), 0);
+	for (int i = 1; i <= 3; i++)
+		assert_int_equal(sc_del((char[3]){ 'q', (char)('0' + i), 0 }), 1);
+	expect_use(0, 0, 0);
+}
+
+/* Many at once for what one has room for: never more, and as many as fit. */
+void
+sc_test_quota_races(void **state)
+{
+	static struct putting pt[PUTS_AT_ONCE];
+	char key[16];
+
+	for (int round = 0; round < 30; round++) {
+		unsigned room = round % PUTS_AT_ONCE, done = 0;
+		int r[PUTS_AT_ONCE];
+
+		patterns("contract", round % 2 ? room : NO, round % 2 ? NO : room * 1000 + 999, NO);
+		memset(pt, 0, sizeof pt);
+		for (int i = 0; i < PUTS_AT_ONCE; i++) {
+			snprintf(key, sizeof key, "race%d", i);
+			r[i] = sc_put_begin(&pt[i], key, 0, 1000, HOW_COMMIT, STORE_GRANULE, i % 2);
+		}
+		for (int i = 0; i < PUTS_AT_ONCE; i++) {
+			r[i] = sc_put_end(&pt[i], r[i]);
+			assert_true(r[i] == 0 || r[i] == -EDQUOT);
+			done += r[i] == 0;
+		}
+		assert_int_equal(done, room);
+		expect_use(room, room * 1000, 0);
+		for (int i = 0; i < PUTS_AT_ONCE; i++) {
+			snprintf(key, sizeof key, "race%d", i);
+			assert_int_equal(sc_del(key), r[i] == 0);
+		}
+	}
+	assert_int_equal(store_set_quotas(sc->store, NULL, 0), 0);
+}

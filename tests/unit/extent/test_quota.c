@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bounds on what buckets hold, on the real store: a bucket's own survives restarts and is gone with the bucket, what is
+ * there is counted anew, what is sure to be refused is refused before a byte is taken.  How it is judged is in the
+ * contract suite, and that the counters are right at every moment in the simulation.
+ */
+#include "fixture.h"
+
+static int
+bound(const char *bucket, uint64_t objects, uint64_t bytes, uint64_t uploads)
+{
+	static struct store_bucket_set op;
+	struct store_use max = { objects, bytes, uploads };
+
+	int r;
+
+	op.op.done = on_put;
+	r = store_bucket_set_quota(l.p, bucket, strlen(bucket), &max, &op);
+	return r == 0 ? op_wait(&l, &op.op) : r;
+}
+
+static struct store_quota_info
+quota_of(const char *bucket)
+{
+	struct store_quota_info info = { 0 };
+
+	assert_int_equal(store_bucket_quota(st, bucket, strlen(bucket), &info), 0);
+	return info;
+}
+
+static int
+setup(void **state)
+{
+	return make_store(256 * MIB);
+}
+
+/* claim TM71: over clean stops, with the log replayed and with a snapshot. */
+static void
+test_restart(void **state)
+{
+	struct store_quota_info before, after;
+
+	assert_int_equal(put_simple(&l, "b", "one", 300000, 1), 0);
+	assert_int_equal(put_simple(&l, "b", "two", 100, 2), 0);
+	assert_int_equal(bucket_make(&l, "other"), 0);
+	assert_int_equal(bound("b", 2, 400000, STORE_UNBOUNDED), 0);
+	assert_int_equal(bound("other", 0, 0, 0), 0);
+	for (int i = 0; i < 3; i++) {
+		before = quota_of("b");
+		assert_true(before.has_bound && before.used.objects == 2 && before.used.bytes == 300100);
+		if (i == 1)
+			assert_int_equal(store_snapshot(st), 0);
+		close_store();
+		open_store();
+		after = quota_of("b");
+		assert_memory_equal(&after.used, &before.used, sizeof after.used);
+		assert_memory_equal(&after.max, &before.max, sizeof after.max);
+		assert_int_equal(put_simple(&l, "b", "three", 1, 3), -EDQUOT);
+		assert_int_equal(put_simple(&l, "b", "one", 399901, 3), -EDQUOT);
+		assert_int_equal(put_simple(&l, "other", "x", 0, 3), -EDQUOT);
+	}
+	/* of a bucket that was removed and made again nothing is left, nor comes back */
+	assert_int_equal(bucket_remove(&l, "other"), 0);
+	assert_int_equal(bucket_make(&l, "other"), 0);
+	assert_int_equal(put_simple(&l, "other", "x", 10, 3), 0);
+	assert_int_equal(bound("b", STORE_UNBOUNDED, STORE_UNBOUNDED, STORE_UNBOUNDED), 0);
+	close_store();
+	open_store();
+	assert_false(quota_of("b").has_bound);
+	assert_false(quota_of("other").has_bound);
+	assert_int_equal(put_simple(&l, "b", "three", 1, 3), 0);
+	assert_int_equal(put_simple(&l, "other", "y", 1, 3), 0);
+}
+
+/* What is sure is said before anything is moved; what is not, at the commit. */
+static void
+test_early(void **state)
+{
+	static struct store_put put;
+	struct store_key old = key_of("b", "old"), new = key_of("b", "new");
+
+	assert_int_equal(put_simple(&l, "b", "old", 1000, 1), 0);
+	assert_int_equal(bound("b", 1, 5000, 0), 0);
+	assert_int_equal(store_put_init(l.p, &put, &new, 10), -EDQUOT);
+	assert_int_equal(store_put_init(l.p, &put, &new, STORE_SIZE_UNKNOWN), -EDQUOT);
+	assert_int_equal(store_put_init(l.p, &put, &old, 5001), -EDQUOT);
+	assert_int_equal(store_put_init(l.p, &put, &old, 5000), 0);
+	store_put_abort(l.p, &put);
+	assert_int_equal(store_put_init(l.p, &put, &old, STORE_SIZE_UNKNOWN), 0);
+	store_put_abort(l.p, &put);
+	assert_int_equal(quota_of("b").refused, 3);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_restart, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_early, setup, remove_store),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
