@@ -79,6 +79,8 @@ class Memory:
                 f"{_name(tensor)} is not in the memory of this host: "
                 + _DEVICE.format(where=str(tensor.device))
             )
+        if not hasattr(tensor, "layout"):
+            raise TypeError(f"{_name(tensor)} is a storage and no tensor: give a tensor that lies in it")
         if str(tensor.layout) != "torch.strided" or tensor.is_quantized:
             raise TypeError(f"{_name(tensor)} of layout {tensor.layout} is not one run of bytes")
         if not tensor.is_contiguous() or tensor.is_conj() or tensor.is_neg():

@@ -69,7 +69,7 @@ class Registration:
     """Memory that the ports know until close(), or the end of a with statement; its object stays alive and
     in place that long.
 
-    registered   False where there is no RDMA: then calls go over HTTP
+    registered   False where there is no RDMA (then calls go over HTTP), and when it or its client was closed
     reason       why, then
     """
 
@@ -92,7 +92,7 @@ class Registration:
 
     @property
     def registered(self) -> bool:
-        return bool(self._addresses)
+        return bool(self._addresses) and self._context.holds(self._addresses)
 
     def close(self) -> None:
         """Deregisters.  Busy, and all stays as it is, while a call uses the memory."""
@@ -158,6 +158,9 @@ class _Context:
                 raise error_for(-rc, "registering memory: " + self.lib.gantry_register_error().decode())
             self._memory[address] = memory
             return True
+
+    def holds(self, addresses: List[int]) -> bool:
+        return all(address in self._memory for address in addresses)
 
     def deregister(self, address: int) -> None:
         if self._closed or address not in self._memory:

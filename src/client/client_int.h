@@ -399,7 +399,7 @@ struct call {
 /* Begins a call, whose results are gathered in own.  0, or -errno; call_end() follows in any case. */
 int call_begin(struct call *c, struct gantry *g, const char *url, const struct gantry_request *req,
 	       struct gantry_result *res, struct gantry_result *own);
-/* Begins one for a bucket: -EINVAL where the URL names a key, which the request would be for. */
+/* Begins one for a bucket: -EINVAL where the URL names a key or has a query, which the request would be for. */
 int call_begin_bucket(struct call *c, struct gantry *g, const char *url, const struct gantry_request *req,
 		      struct gantry_result *res, struct gantry_result *own);
 /* Ends a call with e: fills in what the last answer said, and copies as much as the caller's res takes.  Returns e. */

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GIDS_MAX 256
 #define DEFAULT_TRAFFIC_CLASS 96 /* the daemon's, rdma.traffic_class */
 
 /* A port that the user named: a device, perhaps with a port number, or an address. */
@@ -75,12 +74,32 @@ gid_rank(const struct ibv_gid_entry *e)
 	return e->gid.raw[0] == 0xfe && (e->gid.raw[1] & 0xc0) == 0x80 ? 2 : 3;
 }
 
+struct ibv_gid_entry *
+gid_table(struct ibv_context *ctx, ssize_t *ret_nr)
+{
+	struct ibv_gid_entry *e;
+	struct ibv_device_attr a;
+	size_t max = 0;
+
+	*ret_nr = 0;
+	for (unsigned port = 1; ibv_query_device(ctx, &a) == 0 && port <= a.phys_port_cnt; port++) {
+		struct ibv_port_attr attr;
+
+		if (ibv_query_port(ctx, (uint8_t)port, &attr) == 0 && attr.gid_tbl_len > 0)
+			max += (size_t)attr.gid_tbl_len;
+	}
+	e = calloc(max ? max : 1, sizeof *e);
+	if (e && max)
+		*ret_nr = ibv_query_gid_table(ctx, e, max, 0);
+	return e;
+}
+
 bool
 port_gid(struct ibv_context *ctx, unsigned port_num, const uint8_t *want, uint8_t *ret_index,
 	 uint8_t ret_gid[16])
 {
-	struct ibv_gid_entry *e = calloc(GIDS_MAX, sizeof *e);
-	ssize_t nr = e ? ibv_query_gid_table(ctx, e, GIDS_MAX, 0) : 0;
+	ssize_t nr;
+	struct ibv_gid_entry *e = gid_table(ctx, &nr);
 	int best = 0;
 
 	for (ssize_t i = 0; i < nr; i++) {

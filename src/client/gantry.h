@@ -295,7 +295,7 @@ int gantry_stat(struct gantry *g, const char *url, const struct gantry_request *
 int gantry_delete(struct gantry *g, const char *url, const struct gantry_request *req,
 		  struct gantry_result *res);
 /* Creates, S3 only, the bucket http://host:port/bucket; 0 also when it exists already (409).  Here, and wherever
- * a bucket is wanted: -EINVAL when the URL names a key. */
+ * a bucket is wanted: -EINVAL when the URL names a key or has a query. */
 int gantry_make_bucket(struct gantry *g, const char *url, struct gantry_result *res);
 /* Removes, S3 only, an empty bucket.  -ENOTEMPTY when it holds objects or uploads, -ENOENT when there is none. */
 int gantry_remove_bucket(struct gantry *g, const char *url, struct gantry_result *res);

@@ -344,6 +344,11 @@ http_exchange(struct handle *h, const struct exchange *x, struct reply *r, char 
 			 strerror(-h->copy_error));
 		return h->copy_error;
 	}
+	if (code == CURLE_URL_MALFORMAT) {
+		snprintf(why, why_len,
+			 "this is no URL of a server: http://HOST:PORT/..., with a port from 1 to 65535");
+		return e;
+	}
 	if (e < 0) {
 		snprintf(why, why_len, "%s", *error ? error : curl_easy_strerror(code));
 		printable(why, ""); /* some quote the server */

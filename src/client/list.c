@@ -8,6 +8,8 @@
 #include <string.h>
 
 #define PAGE_BYTES_MAX (16u << 20)
+/* Servers that filter may send pages with nothing in them, but not for ever. */
+#define EMPTY_PAGES_MAX 1000
 
 /* A list that is under way. */
 struct listing {
@@ -18,7 +20,60 @@ struct listing {
 	int pair_nr;
 	const char *next_name, *next_id_name; /* of the query's keys that say where a page begins */
 	struct list_page page;                /* the last one */
+	struct list_page mark;          /* an earlier one: that of the last number that was a power of two */
+	uint64_t pages, entries, empty; /* that came; pages in a row without any entry */
 };
+
+static void
+page_free(struct list_page *p)
+{
+	free(p->next);
+	free(p->next_id);
+	*p = (struct list_page){ 0 };
+}
+
+static bool
+is_same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+/*
+ * Takes a page that is not the last, and finds out when such pages go round in a circle, of whatever length, or bring
+ * nothing: each is compared with a mark, which moves on to every 2^n-th.
+ */
+static int
+go_on(struct listing *l, struct call *c, uint64_t entries)
+{
+	const struct list_page *p = &l->page;
+	bool is_circle =
+		p->next && is_same_text(p->next, l->mark.next) && is_same_text(p->next_id, l->mark.next_id);
+
+	l->empty = entries ? 0 : l->empty + 1;
+	if (is_circle || l->empty == EMPTY_PAGES_MAX) {
+		call_say(c,
+			 is_circle
+				 ? "the server's list does not come to an end: its pages go round in a circle"
+				 : "the server's list does not come to an end: page after page is empty");
+		return -EPROTO;
+	}
+	if ((l->pages & (l->pages - 1)) == 0) {
+		page_free(&l->mark);
+		l->mark = (struct list_page){ .next = p->next ? strdup(p->next) : NULL,
+					      .next_id = p->next_id ? strdup(p->next_id) : NULL };
+	}
+	return 0;
+}
+
+/* Counts what comes, and hands it on. */
+static int
+count(void *cookie, const struct gantry_entry *e, const struct gantry_part *p)
+{
+	struct listing *l = cookie;
+
+	l->entries++;
+	return l->fn(l->cookie, e, p);
+}
 
 #define PAIRS_MAX 8
 
@@ -43,6 +98,7 @@ one_page(struct listing *l, struct call *c, char *body, bool *ret_more)
 	struct exchange x = call_exchange(c, METHOD_GET);
 	char *url = page_url(l, c->url);
 	struct list_page page = { 0 };
+	uint64_t before = l->entries;
 	int e;
 
 	if (!url)
@@ -58,21 +114,16 @@ one_page(struct listing *l, struct call *c, char *body, bool *ret_more)
 		call_say(c, "a page of the list is longer than 16 MiB");
 		return -EPROTO;
 	}
-	e = list_read(body, (size_t)c->r.body_bytes, l->kind, l->fn, l->cookie, &page);
+	e = list_read(body, (size_t)c->r.body_bytes, l->kind, count, l, &page);
 	if (e == -ENOMSG)
 		e = -EPROTO;
 	if (e == -EPROTO)
 		call_say(c, "the server's answer is not the list that was asked for");
-	if (e == 0 && page.is_truncated && l->page.next && !strcmp(page.next, l->page.next) &&
-	    (!page.next_id || (l->page.next_id && !strcmp(page.next_id, l->page.next_id)))) {
-		call_say(c, "the server's list does not come to an end: a page says that it follows itself");
-		e = -EPROTO;
-	}
 	*ret_more = page.is_truncated;
-	free(l->page.next);
-	free(l->page.next_id);
+	page_free(&l->page);
 	l->page = page;
-	return e;
+	l->pages++;
+	return e == 0 && page.is_truncated ? go_on(l, c, l->entries - before) : e;
 }
 
 static int
@@ -91,8 +142,8 @@ list_all(struct gantry *g, const char *url, unsigned timeout_ms, struct listing 
 	while (e == 0 && more)
 		e = one_page(l, &c, body, &more);
 	free(body);
-	free(l->page.next);
-	free(l->page.next_id);
+	page_free(&l->page);
+	page_free(&l->mark);
 	/* What the callback returned is no error of the request, even if it is negative. */
 	return call_end(&c, e, res);
 }

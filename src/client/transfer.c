@@ -73,8 +73,9 @@ call_begin_bucket(struct call *c, struct gantry *g, const char *url, const struc
 {
 	int e = call_begin(c, g, url, req, res, own);
 
-	if (e == 0 && url_names_key(url)) {
-		call_say(c, "the URL names a key, and a bucket is wanted");
+	if (e == 0 && (url_names_key(url) || strchr(url, '?'))) {
+		call_say(c, strchr(url, '?') ? "the URL has a query, and a bucket is wanted"
+					     : "the URL names a key, and a bucket is wanted");
 		e = -EINVAL;
 	}
 	return e;

@@ -33,6 +33,40 @@ extent_format(const struct store_conf *conf, bool force, char *err, size_t err_l
 	return e < 0 ? e : disk_format(&conf->disks.disk[0], conf->disks.index_bytes, force, err, err_len);
 }
 
+static int
+extent_upgrade(const struct store_conf *conf, char *said, size_t said_len)
+{
+	const struct store_disk_conf *dc = &conf->disks.disk[0];
+	struct disk d;
+	struct ring *r;
+	uint32_t was;
+	int e = check_conf(conf, said, said_len);
+
+	if (e == 0 && (e = ring_new(&(struct ring_params){ .entries = 64 }, &r)) < 0)
+		return disk_refuse(said, said_len, e, "cannot make a ring: %s", strerror(-e));
+	if (e < 0)
+		return e;
+	disk_init(&d);
+	e = disk_open(&d, dc, r, conf->disks.lock_wait_ns, said, said_len);
+	was = d.sb.version;
+	if (e == 0 && d.is_old)
+		e = host_wait(&d.host, r, dc->path, said, said_len);
+	if (e == 0 && !d.is_old)
+		snprintf(said, said_len, "%s: is of format %u already", dc->path, FMT_VERSION);
+	if (e == 0 && d.is_old && (e = disk_upgrade(&d, r)) < 0)
+		disk_refuse(said, said_len, e, "%s: the step to format %u failed: %s", dc->path, FMT_VERSION,
+			    strerror(-e));
+	else if (e == 0 && d.is_old && was < FMT_VERSION)
+		snprintf(said, said_len, "%s: was of format %u, is of format %u now", dc->path, was,
+			 FMT_VERSION);
+	else if (e == 0 && d.is_old)
+		snprintf(said, said_len, "%s: the step to format %u, which was begun before, is over",
+			 dc->path, FMT_VERSION);
+	disk_fini(&d);
+	ring_free(r);
+	return e;
+}
+
 /* ---- open ---- */
 
 static bool
@@ -278,6 +312,7 @@ const struct store_ops extent_ops = {
 	.name = "disks",
 	.check_conf = check_conf,
 	.format = extent_format,
+	.upgrade = extent_upgrade,
 	.start = extent_start,
 	.fsck = extent_fsck,
 	.stop = extent_stop,

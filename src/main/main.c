@@ -86,6 +86,20 @@ format(const struct conf *conf, bool force, bool if_absent)
 	return r == -ENOSPC ? EXIT_CONFIG : exit_of_store(r); /* no room: for the size that is configured */
 }
 
+static int
+upgrade(const struct conf *conf)
+{
+	struct store_disk_conf disks[CONF_DISKS_MAX];
+	struct store_conf sc;
+	char said[CONF_DISKS_MAX * 256] = "";
+	int r;
+
+	daemon_store_conf(conf, disks, &sc);
+	r = store_upgrade(&sc, said, sizeof said);
+	fprintf(r < 0 ? stderr : stdout, "gantryd: %s\n", said[0] ? said : strerror(-r));
+	return r < 0 ? exit_of_store(r) : EXIT_OK;
+}
+
 static void
 say(void *cookie, const char *line)
 {
@@ -134,6 +148,9 @@ with_config(const struct options *o, const struct conf_source *src, const struct
 	case ACTION_FSCK:
 		log_init(conf->log.format, conf->log.level);
 		return fsck(conf, o->repair);
+	case ACTION_UPGRADE:
+		log_init(conf->log.format, conf->log.level);
+		return upgrade(conf);
 	default:
 		rdma_prepare();
 		return daemon_run(conf, src, o->ready_file);

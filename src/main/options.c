@@ -20,6 +20,7 @@ static const struct option long_options[] = {
 	{ "force", no_argument, NULL, OPT_FORCE },
 	{ "if-absent", no_argument, NULL, OPT_IF_ABSENT },
 	{ "fsck", no_argument, NULL, OPT_ACTION + ACTION_FSCK },
+	{ "upgrade", no_argument, NULL, OPT_ACTION + ACTION_UPGRADE },
 	{ "repair", no_argument, NULL, OPT_REPAIR },
 	{ "ready-file", required_argument, NULL, OPT_READY_FILE },
 	{ "version", no_argument, NULL, OPT_ACTION + ACTION_VERSION },
@@ -152,6 +153,7 @@ options_help(FILE *out)
 	      "  --format [--force]    make a new store on the disks (--force: even over what is there)\n"
 	      "  --format --if-absent  make one where there is none; where there is one, do nothing\n"
 	      "  --fsck [--repair]     check the store (--repair: cut a damaged end of the log)\n"
+	      "  --upgrade             bring a store of an earlier version to the format of this one\n"
 	      "  --print-keys          list all keys: name, values, default, reload, help\n"
 	      "  --print-metrics       list all metrics: name, type, labels, help\n"
 	      "  -V, --version\n"

@@ -19,6 +19,8 @@ struct store_ops {
 	/* Says what store_check() says; NULL: all is taken. */
 	int (*check_conf)(const struct store_conf *conf, char *err, size_t err_len);
 	int (*format)(const struct store_conf *conf, bool force, char *err, size_t err_len);
+	/* NULL: there is one format. */
+	int (*upgrade)(const struct store_conf *conf, char *said, size_t said_len);
 	int (*start)(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
 	/* NULL: it has none. */
 	int (*fsck)(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),

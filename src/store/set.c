@@ -58,6 +58,24 @@ set_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 	return r;
 }
 
+/* Says a line for each disk, up to the first that fails. */
+static int
+set_upgrade(const struct store_conf *conf, char *said, size_t said_len)
+{
+	int r = check_conf(conf, said, said_len);
+	size_t at = 0;
+
+	for (int i = 0; r == 0 && i < conf->disks.nr; i++) {
+		struct store_conf c = engine_conf(conf, i);
+
+		if (at && at + 1 < said_len)
+			said[at++] = '\n';
+		r = store_upgrade(&c, said + at, said_len - at);
+		at += strlen(said + at);
+	}
+	return r;
+}
+
 static int
 set_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
 	 void *cookie)
@@ -437,6 +455,7 @@ const struct store_ops store_set_ops = {
 	.name = "set",
 	.check_conf = check_conf,
 	.format = set_format,
+	.upgrade = set_upgrade,
 	.start = set_start,
 	.fsck = set_fsck,
 	.stop = set_stop,

@@ -51,6 +51,15 @@ store_format(const struct store_conf *conf, bool force, char *err, size_t err_le
 }
 
 int
+store_upgrade(const struct store_conf *conf, char *said, size_t said_len)
+{
+	if (conf->ops->upgrade)
+		return conf->ops->upgrade(conf, said, said_len);
+	snprintf(said, said_len, "a store on %s has one format", conf->ops->name);
+	return 0;
+}
+
+int
 store_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
 {
 	return conf->ops->start(conf, ret_store, err, err_len);

@@ -131,9 +131,16 @@ int store_check(const struct store_conf *conf, char *err, size_t err_len);
 int store_format(const struct store_conf *conf, bool force, char *err, size_t err_len);
 
 /*
+ * Brings a store that does not run to the format that this version writes (--upgrade), which a start does not do.
+ * Blocking; cut short anywhere, it can be made again.  0: it is of that format now, and said is what was done; or
+ * -errno, and said is why.
+ */
+int store_upgrade(const struct store_conf *conf, char *said, size_t said_len);
+
+/*
  * Locks, recovers, makes ready to serve.  Blocking; uses a ring of its own meanwhile.  0, or -errno with the
- * reason in err: -ENOTRECOVERABLE damaged or foreign (exit 74), -EINVAL size differs from the superblock
- * (exit 78), -EBUSY still locked.
+ * reason in err: -ENOTRECOVERABLE damaged or foreign (exit 74), -EINVAL size differs from the superblock,
+ * or store_upgrade() is due (exit 78), -EBUSY still locked.
  */
 int store_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
 

@@ -71,6 +71,9 @@ class Tensors(unittest.TestCase):
         for bad in (grid.t()[:, :5], grid[:, 1], torch.zeros(3, dtype=torch.complex64).conj()):
             with self.assertRaisesRegex(ValueError, r"make a contiguous copy first \(tensor.contiguous"):
                 self.c.put("bad", bad)
+        for storage in (grid.storage(), grid.storage().untyped()):
+            with self.assertRaisesRegex(TypeError, "is a storage and no tensor"):
+                self.c.put("bad", storage)
         with self.assertRaisesRegex(TypeError, "is not one run of bytes"):
             self.c.put("bad", torch.eye(3).to_sparse())
         # A tensor without memory on this host: that of "meta" stands for those of a GPU.

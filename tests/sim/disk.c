@@ -54,6 +54,7 @@ struct dirs {
 
 static struct file files[SIM_FILES];
 static bool bad[SIM_FILES][FILE_PAGES]; /* cannot be read until it is written */
+static bool holds_data[SIM_FILES];      /* a segment */
 /* enum odd: which pages have no place of their own, as programs see it and as a cut leaves it. */
 static uint8_t odd[SIM_FILES][FILE_PAGES], odd_dur[SIM_FILES][FILE_PAGES];
 static struct dirs dirs[DIRS_MAX]; /* [0] is durable, the last is what programs see */
@@ -141,6 +142,11 @@ simdisk_find(const char *name)
 		return FILE_SUPER;
 	if (strcmp(name, "log") == 0)
 		return FILE_LOG;
+	if (strcmp(name, "super2") == 0)
+		return FILE_SUPER2;
+	if (strcmp(name, "super.new") == 0 || strcmp(name, "super2.new") == 0)
+		return FILE_SUPER_NEW;
+
 	if (strcmp(name, "host") == 0)
 		return FILE_HOST;
 	if (sscanf(name, "seg-%u%n", &seg, (int *)&n) == 1 && seg < SEGS_MAX)
@@ -204,6 +210,7 @@ simdisk_create(int name)
 		memset(odd[i], prof.is_device ? ODD_NO : ODD_HOLE, FILE_PAGES);
 		memset(odd_dur[i], prof.is_device ? ODD_NO : ODD_HOLE, FILE_PAGES);
 		dir_change()->file[name] = (int8_t)i;
+		holds_data[i] = name >= FILE_SEG;
 		return;
 	}
 	check(!"too many files");
@@ -532,9 +539,9 @@ perform(struct sim_io *io)
 					       : prof.eio_flush;
 	bool fails = sim_disk_may_fail && one_in(odds);
 
-	if (prof.data_faults_only && io->file < FILE_SEG)
+	if (prof.data_faults_only && !holds_data[io->file])
 		fails = false;
-	if (sim_disk_may_fail && io->kind != IO_FLUSH && io->file >= FILE_SEG && one_in(prof.soft))
+	if (sim_disk_may_fail && io->kind != IO_FLUSH && holds_data[io->file] && one_in(prof.soft))
 		return soft_fault(io);
 	simdisk_faults += fails;
 	counts.io_errors += fails;

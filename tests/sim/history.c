@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "extent/extent.h"
+#include "tests/fixtures/old_super.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -41,17 +42,23 @@ sim_fail(const char *fmt, ...)
 
 /* ---- format ---- */
 
+/* The file of one of the two superblocks, and where in it. */
+static int
+super_place(const struct super *sb, uint32_t i, uint64_t *ret_off)
+{
+	*ret_off = i && prof.is_device ? geo_second_off(&sb->geo) : 0;
+	return simdisk_open(i && !prof.is_device ? FILE_SUPER2 : FILE_SUPER);
+}
+
+static struct super formatted;
+
 /* The log and the superblocks are flushed themselves whenever they are written. */
 static void
 copied(enum odd how, uint32_t one_of)
 {
-	for (int i = 0; !prof.is_device && i < SEGS_MAX; i++) {
-		if (simdisk_exists(FILE_SEG + i))
-			simdisk_copied(simdisk_open(FILE_SEG + i), how, one_of);
-	}
-	if (!prof.is_device) {
-		simdisk_copied(simdisk_open(FILE_LOG), how, one_of);
-		simdisk_copied(simdisk_open(FILE_SUPER), how, one_of);
+	for (int name = 0; !prof.is_device && name < FILE_SEG + SEGS_MAX; name++) {
+		if (simdisk_exists(name))
+			simdisk_copied(simdisk_open(name), how, one_of);
 	}
 }
 
@@ -70,7 +77,8 @@ format(void)
 				    .block_bytes = 8u << 10,
 				    .granule_bytes = STORE_GRANULE,
 				    .chunk_bytes = FMT_CHUNK_BYTES };
-	sb.geo.size_bytes = FMT_DEVICE_HEAD_BYTES + sb.geo.log_bytes + sb.geo.seg_nr * sb.geo.seg_bytes;
+	sb.geo.size_bytes = FMT_DEVICE_HEAD_BYTES + sb.geo.log_bytes + sb.geo.seg_nr * sb.geo.seg_bytes +
+			    FMT_DEVICE_TAIL_BYTES;
 	for (int i = 0; i < 16; i++) {
 		sb.store_uuid[i] = sb.disk_uuid[i] = (uint8_t)i;
 		sb.nonce[i] = (uint8_t)rng();
@@ -81,17 +89,20 @@ format(void)
 	memcpy(sb.snap[0].begin.nonce, sb.nonce, 16);
 	sb.start_no = 1;
 	super_table_of_one(&sb);
+	formatted = sb;
 	simdisk_create(FILE_SUPER);
+	if (!prof.is_device) {
+		simdisk_create(FILE_LOG);
+		simdisk_create(FILE_SUPER2);
+		simdisk_put(simdisk_open(FILE_LOG), sb.geo.log_bytes - PAGE, zero, PAGE);
+	}
 	for (int i = 0; i < 2; i++) {
+		uint64_t off;
+		int file = super_place(&sb, i, &off);
+
 		sb.gen = 2u - (unsigned)i;
 		super_encode(buf, &sb);
-		simdisk_put(simdisk_open(FILE_SUPER), (uint64_t)i * FMT_SUPER_BYTES, buf, FMT_SUPER_BYTES);
-	}
-	if (prof.is_device) {
-		simdisk_put(simdisk_open(FILE_SUPER), sb.geo.size_bytes - PAGE, zero, PAGE);
-	} else {
-		simdisk_create(FILE_LOG);
-		simdisk_put(simdisk_open(FILE_LOG), sb.geo.log_bytes - PAGE, zero, PAGE);
+		simdisk_put(file, off, buf, FMT_SUPER_BYTES);
 	}
 	for (int i = 0; !prof.is_device && i < (int)prof.segs_there; i++) {
 		simdisk_create(FILE_SEG + i);
@@ -145,8 +156,26 @@ rot_snapshot(const struct vol *vol)
 static void
 rot_super(const struct vol *vol)
 {
+	uint64_t off;
+	int file = super_place(&vol->disk.sb, below(2), &off);
+
 	rotten = ROT_SECOND;
-	simdisk_damage(simdisk_open(FILE_SUPER), below(2) * (FMT_SUPER_BYTES / PAGE));
+	simdisk_damage(file, (uint32_t)(off / PAGE));
+}
+
+/* The first MiB of a device is written over, or a file is gone. */
+static void
+lose_head(void)
+{
+	static const uint8_t zero[PAGE];
+
+	rotten = ROT_SECOND;
+	say("the head of the disk is lost");
+	if (!prof.is_device)
+		simdisk_unlink(one_in(2) ? FILE_SUPER : FILE_SUPER2);
+	for (uint64_t off = 0; prof.is_device && off < FMT_DEVICE_HEAD_BYTES; off += PAGE)
+		simdisk_put(simdisk_open(FILE_SUPER), off, zero, PAGE);
+	simdisk_sync_dir();
 }
 
 /* A log block of the running epoch that a later one, flushed too, says was flushed; or the one that began the
@@ -214,7 +243,10 @@ rot(void)
 	/* Between two superblocks it is not clear which of them counts. */
 	if (atomic_load(&vol->snap.state) != SNAP_IDLE)
 		return;
-	switch (below(6)) {
+	switch (below(7)) {
+	case 6:
+		lose_head();
+		break;
 	case 0:
 		rot_snapshot(vol);
 		break;
@@ -599,6 +631,8 @@ lives(void)
 
 /* ---- exhaustive: one cut, everything chosen ---- */
 
+static void exact_upgrade(void);
+
 static void
 exact(void)
 {
@@ -617,6 +651,10 @@ exact(void)
 	simdisk_cut_mask = &plan->mask;
 	die(END_CUT);
 	plan->ret_units = simdisk_cut_units;
+	if (plan->is_upgrade) {
+		exact_upgrade();
+		return;
+	}
 	steps = 0;
 	if (plan->recovery_step >= 0) {
 		simdisk_cut_mask = &plan->recovery_mask;
@@ -628,6 +666,105 @@ exact(void)
 	steps = 0;
 	start(true, 0);
 	plan->ret_recovery_steps = steps;
+	live(true);
+}
+
+/* ---- exhaustive: the step from an earlier format version, cut anywhere ---- */
+
+/* The superblocks become what an earlier version wrote, both in the first places. */
+static void
+make_old(void)
+{
+	static uint8_t buf[FMT_SUPER_BYTES];
+	static struct super sb[2];
+	bool good[2];
+	uint64_t off;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		int file = super_place(&formatted, i, &off);
+
+		for (uint32_t at = 0; at < FMT_SUPER_BYTES / PAGE; at++)
+			memcpy(buf + at * PAGE, simdisk_page(file, (uint32_t)(off / PAGE) + at), PAGE);
+		good[i] = super_decode(buf, sizeof buf, &sb[i]) == 0;
+		memset(buf, 0, sizeof buf);
+		simdisk_put(file, off, buf, FMT_SUPER_BYTES);
+	}
+	if (!prof.is_device)
+		simdisk_unlink(FILE_SUPER2);
+	simdisk_sync_dir();
+	for (uint32_t i = 0; i < 2; i++) {
+		if (good[i])
+			old_super_encode(buf, &sb[i], 2, 0, 1);
+		else
+			memset(buf, 0xee, sizeof buf); /* it was cut in the middle of it */
+		simdisk_put(simdisk_open(FILE_SUPER), i * FMT_SUPER_OLD_OFF, buf, FMT_SUPER_BYTES);
+	}
+}
+
+static void
+upgrade_main(int nr)
+{
+	struct store_disk_conf dc = { .path = "sim" };
+	struct store_conf conf = {
+		.ops = &extent_ops, .disks.disk = &dc, .disks.nr = 1, .disks.lock_wait_ns = 3600 * NS_PER_S
+	};
+
+	open_result = store_upgrade(&conf, open_error, sizeof open_error);
+}
+
+/* True: it was not cut. */
+static bool
+upgrade(uint64_t life)
+{
+	enum end how = END_CUT;
+
+	open_result = 0;
+	co_start(CO_START, 0, upgrade_main);
+	if (!run_until(start_over, life, &how)) {
+		die(END_CUT);
+		return false;
+	}
+	if (open_result < 0)
+		sim_fail("the upgrade failed without a fault: %d %s", open_result, open_error);
+	die(END_KILL);
+	return true;
+}
+
+/* A start of what is not whole is refused, and changes nothing. */
+static void
+start_is_refused(void)
+{
+	enum end how = END_KILL;
+
+	co_start(CO_START, 0, start_main);
+	run_until(start_over, 0, &how);
+	if (open_result == 0)
+		return; /* the cut came behind the last write */
+	if (open_result != -EINVAL)
+		sim_fail("a start in the middle of an upgrade ended with %d %s", open_result, open_error);
+	die(END_KILL);
+}
+
+static void
+exact_upgrade(void)
+{
+	bool whole;
+
+	make_old();
+	steps = 0;
+	simdisk_cut_mask = &plan->recovery_mask;
+	whole = upgrade(plan->upgrade_step < 0 ? 0 : (uint64_t)plan->upgrade_step + 1);
+	plan->ret_upgrade_steps = steps;
+	plan->ret_recovery_units = simdisk_cut_units;
+	simdisk_cut_mask = NULL;
+	steps = 0;
+	if (!whole) {
+		start_is_refused();
+		if (sim_store)
+			die(END_KILL);
+		upgrade(0);
+	}
+	start(true, 0);
 	live(true);
 }
 

@@ -318,10 +318,44 @@ exact_one(uint64_t seed, struct plan *p)
 	history_run(seed, p);
 	if (!outcome.failed)
 		return 0;
-	printf("FAILED: seed %llu cut at step %lld mask %llx, recovery cut at %lld mask %llx: %s\n",
+	printf("FAILED: seed %llu cut at step %lld mask %llx, %s cut at %lld mask %llx: %s\n",
 	       (unsigned long long)seed, (long long)p->cut_step, (unsigned long long)p->mask,
-	       (long long)p->recovery_step, (unsigned long long)p->recovery_mask, outcome.what);
+	       p->is_upgrade ? "upgrade" : "recovery",
+	       (long long)(p->is_upgrade ? p->upgrade_step : p->recovery_step),
+	       (unsigned long long)p->recovery_mask, outcome.what);
 	return 1;
+}
+
+/* A store that is cut somewhere and of an earlier format version: every step of the upgrade, every subset of what is
+ * not flushed there. */
+static int
+exact_upgrades(uint64_t seed, uint64_t steps)
+{
+	struct plan p = { .cut_step = (int64_t)(seed * 7 % (steps + 1)),
+			  .is_upgrade = true,
+			  .upgrade_step = -1 };
+	struct plan base = p;
+	uint64_t last;
+
+	base.mask = p.mask = seed * 0x9e3779b97f4a7c15u;
+	if (exact_one(seed, &p))
+		return 1;
+	last = p.ret_upgrade_steps;
+	for (uint64_t s = 0; s < last; s++) {
+		unsigned units = 0;
+		uint64_t nr = 1;
+
+		for (uint64_t m = 0; m < nr; m++) {
+			p = base;
+			p.upgrade_step = (int64_t)s;
+			p.recovery_mask = mask_at(units, m);
+			if (exact_one(seed, &p))
+				return 1;
+			units = p.ret_recovery_units;
+			nr = mask_nr(units);
+		}
+	}
+	return 0;
 }
 
 /* With --secs: when even a history under way ends.  Few take so long, and those much longer. */
@@ -340,6 +374,8 @@ exact_history(uint64_t seed)
 	if (exact_one(seed, &p))
 		return 1;
 	last = p.ret_steps;
+	if (exact_upgrades(seed, last))
+		return 1;
 	for (uint64_t s = 0; s < last; s++) {
 		unsigned units;
 

@@ -170,7 +170,8 @@ file_open(int dir_fd, const char *name, bool create)
 {
 	int n = simdisk_find(name);
 
-	if (n < 0 || (!create && !simdisk_exists(n)))
+	check(n >= 0);
+	if (!create && !simdisk_exists(n))
 		return -ENOENT;
 	if (create && simdisk_exists(n))
 		return -EEXIST;
@@ -269,7 +270,7 @@ file_room(int dir_fd, uint64_t *ret_bytes)
 int
 file_each(int dir_fd, int (*fn)(void *cookie, const char *name), void *cookie)
 {
-	static const char *const first[] = { "super", "log" };
+	static const char *const first[] = { "super", "log", "super2", "super.new" };
 	int r = 0;
 
 	for (int i = 0; i < SIM_FILES && r == 0; i++) {

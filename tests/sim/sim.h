@@ -86,10 +86,12 @@ extern struct profile prof;
 /* ---- disk.c ---- */
 
 #define PAGE 4096u
-#define SIM_FILES 22
+#define SIM_FILES 26
 #define FILE_SUPER 0
 #define FILE_LOG 1
-#define FILE_SEG 2 /* ... + 7; their .new: + 8 */
+#define FILE_SUPER2 2
+#define FILE_SUPER_NEW 3 /* of either */
+#define FILE_SEG 4       /* ... + 7; their .new: + 8 */
 #define SEGS_MAX 8
 #define FILE_HOST (FILE_SEG + 2 * SEGS_MAX)
 
@@ -310,6 +312,11 @@ struct plan {
 	 * recovery behind it */
 	int64_t cut_step, recovery_step;
 	uint64_t mask, recovery_mask;
+	/* ... then the store is of an earlier format version, and cut at that step of the upgrade (-1: it runs to its
+	 * end), which keeps what recovery_mask says */
+	bool is_upgrade;
+	int64_t upgrade_step;
+	uint64_t ret_upgrade_steps;
 	bool is_exact;
 	uint64_t ret_steps, ret_recovery_steps;
 	unsigned ret_units, ret_recovery_units;

@@ -5,13 +5,14 @@
 # network namespace of its own:
 #
 #     mlx5_0 10.1.1.1/24 on d0   mlx5_1 10.1.2.1/24 on d1: the server's rails
+#     mlx5_10 10.1.1.20 and two hundred other addresses
 #     mlx5_5 10.1.1.9, mlx5_8 10.1.2.9: the ports beside them   mlx5_2 to mlx5_9 but for these: in networks of their own
 OWN_NET=${OWN_NET:-1}
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
-NICS=10
-export SOFTNIC_GIDS='10.1.1.1/24;10.1.2.1/24;10.9.1.1/24;10.9.2.1/24;10.9.3.1/24;10.1.1.9/24;10.9.4.1/24;10.9.5.1/24;10.1.2.9/24;10.9.6.1/24'
-export PYTHONPATH=$ROOT/python PYTHONDONTWRITEBYTECODE=1 GANTRY_LIBRARY=$BUILD/libgantry.so.0 PORTS=mlx5_2,mlx5_3,mlx5_4,mlx5_5,mlx5_6,mlx5_7,mlx5_8,mlx5_9
+NICS=11
+SOFTNIC_GIDS='10.1.1.1/24;10.1.2.1/24;10.9.1.1/24;10.9.2.1/24;10.9.3.1/24;10.1.1.9/24;10.9.4.1/24;10.9.5.1/24;10.1.2.9/24;10.9.6.1/24;10.1.1.20/24'$(printf ',10.8.0.%d/24' {1..200})
+export SOFTNIC_GIDS PYTHONPATH=$ROOT/python PYTHONDONTWRITEBYTECODE=1 GANTRY_LIBRARY=$BUILD/libgantry.so.0 PORTS=mlx5_2,mlx5_3,mlx5_4,mlx5_5,mlx5_6,mlx5_7,mlx5_8,mlx5_9
 RDMA='{ devices: [mlx5_0, mlx5_1], allow: [10.0.0.0/8] }'
 net_rail d0 10.1.1.1/24
 net_rail d1 10.1.2.1/24
@@ -45,6 +46,11 @@ gantry --device "$PORTS" --require-rdma -q sync "$T/in" "$URL_S3/bkt/in" || fail
 gantry --device "$PORTS" --require-rdma -q sync "$URL_S3/bkt/in" "$T/back" || fail "sync down"
 diff -r "$T/in" "$T/back" || fail "sync changed files"
 
+# A port with more addresses than most: with too short a list the driver says nothing at all.
+gantry --device mlx5_10 --require-rdma -q put "$T/in/1" "$URL_S3/bkt/addresses" || fail "a port with 201 addresses"
+gantry doctor >"$T/out" 2>&1
+grep 'mlx5_10:1' "$T/out" | grep -q '202 usable GIDs' || fail "gantry doctor: $(cat "$T/out")"
+
 # A kernel on which a fork takes registered pages away, unless it is told: parent and child go on.
 SOFTNIC_FORK=init client "fork" <<-'END'
 	import gantry, os
@@ -68,5 +74,25 @@ SOFTNIC_FORK=init client "fork" <<-'END'
 	        sent = bytes(buffer)
 	        buffer[:] = bytes(len(buffer))
 	        assert c.get_into("parent", buffer).path == "rdma" and buffer == sent and buffer[:1000] == b"p" * 1000
+END
+# The address of a port changes under a client, and comes back in another row: one request finds out, and none goes over HTTP.
+export CTL=$BUILD/softnicctl
+SOFTNIC_RETRY_US=20000 client "an address that changes" <<-'END'
+	import gantry, os, subprocess
+	def gid(*words):
+	    subprocess.run([os.environ["CTL"], "gid", "mlx5_5", *words], check=True)
+	with gantry.Client(os.environ["URL_S3"] + "/bkt", device="mlx5_5", require_rdma=True) as c:
+	    buffer = bytearray(os.urandom(300000))
+	    with c.register(buffer):
+	        asked = []
+	        for change in (), (("del", "10.1.1.9"), ("add", "10.1.1.77/24")), (("add", "10.1.1.9/24"), ("del", "10.1.1.77")):
+	            for words in change:
+	                gid(*words)
+	            for i in range(3):
+	                result = c.put("moved", buffer)
+	                assert result.path == "rdma", result
+	                asked.append(result.requests)
+	            assert c.get("moved") == buffer
+	assert asked == [1, 1, 1, 2, 1, 1, 2, 1, 1], asked
 END
 assert_alive

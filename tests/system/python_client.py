@@ -194,6 +194,12 @@ class Rdma(unittest.TestCase):
                     buffer.append(1)
                 with self.assertRaisesRegex(gantry.Conflict, "registered already"):
                     self.c.register(buffer)
+        self.assertFalse(held.registered)
+        with gantry.Client(self.c.base, rdma=self.path == "rdma") as other:
+            held = other.register(buffer)
+            self.assertEqual(held.registered, self.path == "rdma")
+        self.assertFalse(held.registered)
+        held.close()
         buffer.append(1)
         # Memory that cannot be written is good for puts, and a registration keeps it alive.
         words = numpy.frombuffer(bytes_of(MIB), "u1")

@@ -89,6 +89,14 @@ for command in "get URL f" "head URL" "rm URL"; do
 done
 says 2 mput list http://127.0.0.1:1/
 error_has "the URL names no bucket"
+says 2 cp - http://127.0.0.1:1/bucket/key
+error_has "cp: standard input and output are what put and get take; a file of that name is ./-: -"
+says 2 cp http://127.0.0.1:1/bucket/key -
+error_has "./-"
+says 1 put f http://127.0.0.1:99999/bucket/key
+error_has "a port from 1 to 65535"
+says 1 ls http://127.0.0.1:99999/bucket
+error_has "a port from 1 to 65535"
 says 2 mb http://127.0.0.1:1/bucket/key
 error_has "the URL names a key, and a bucket is wanted"
 says 2 --scality mb http://127.0.0.1:1/bucket
@@ -157,4 +165,10 @@ assert_eq "$(curl_s3 /bkt/f)" content
 says 0 put ./f "$URL_S3/bkt/dir/"
 assert_eq "$(curl_s3 /bkt/dir/f)" content
 says 0 --scality put f "$URL_SCAL/"
+for query in acl lifecycle ''; do
+	for c in mb rb; do
+		says 1 $c "$URL_S3/bkt?$query"
+		error_has "the URL has a query, and a bucket is wanted"
+	done
+done
 says 0 mb "$URL_S3/other/"

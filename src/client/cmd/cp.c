@@ -111,6 +111,10 @@ cmd_cp(struct cmd *c, const char *from, const char *to)
 	struct stat st;
 	int rc;
 
+	if (!strcmp(from, "-") || !strcmp(to, "-"))
+		words_bad("cp",
+			  "standard input and output are what put and get take; a file of that name is ./-",
+			  "-");
 	if (!words_is_url(from) && !words_is_url(to))
 		words_bad("cp", "one of the two is a URL, of what is copied or of where it goes", from);
 	judge(c, from, true);

@@ -93,8 +93,8 @@ try_dc(struct ibv_context *ctx, int port, const char **ret_step)
 static int
 usable_gids(struct ibv_context *ctx, int port, bool ethernet, char out[INET6_ADDRSTRLEN])
 {
-	struct ibv_gid_entry *e = calloc(GIDS_MAX, sizeof *e);
-	ssize_t nr = e ? ibv_query_gid_table(ctx, e, GIDS_MAX, 0) : 0;
+	ssize_t nr;
+	struct ibv_gid_entry *e = gid_table(ctx, &nr);
 	int usable = 0;
 
 	*out = 0;

@@ -34,8 +34,8 @@ disk_refuse(char *err, size_t err_len, int r, const char *fmt, ...)
 }
 
 /* What an operator can do about it. */
-static const char *
-way_out(int error)
+const char *
+disk_way_out(int error)
 {
 	switch (-error) {
 	case EROFS:
@@ -66,7 +66,7 @@ disk_refuse_open(const char *path, const char *name, int error, char *err, size_
 {
 	return disk_refuse(err, err_len, error, "%s: %s%s%s: %s%s", path,
 			   error == -EBUSY ? "in use: cannot open" : "cannot open", name[0] ? " " : "", name,
-			   strerror(-error), way_out(error));
+			   strerror(-error), disk_way_out(error));
 }
 
 void
@@ -87,7 +87,6 @@ disk_addr(const struct disk *d, uint64_t unit, uint64_t *ret_off)
 static void
 places(struct disk *d)
 {
-	d->super_off = 0;
 	d->log_off = d->is_device ? FMT_DEVICE_HEAD_BYTES : 0;
 	d->seg_off = d->is_device ? FMT_DEVICE_HEAD_BYTES + d->geo.log_bytes : 0;
 }
@@ -153,7 +152,7 @@ disk_lock(const char *path, const char *name, int fd, uint64_t until_ns, char *e
 	}
 }
 
-/* ---- superblocks ---- */
+/* ---- flushes ---- */
 
 /*
  * A failed flush is told once, to one caller, and may be about anybody's writes: the leader's own flush can
@@ -196,93 +195,10 @@ disk_flush_sync(struct disk *d, struct ring *r)
 	return e;
 }
 
-int
-disk_write_super(struct disk *d, struct ring *r)
-{
-	void *buf = sync_alloc(FMT_SUPER_BYTES);
-	uint64_t older;
-	int e = 0;
-
-	if (!buf)
-		return -ENOMEM;
-	/* What a process before this one wrote may have been read from a cache: the newer copy is on the disk before the
-	 * older one is at stake. */
-	if (!d->super_is_flushed)
-		e = disk_flush_file(d, r, d->super_fd);
-	d->super_is_flushed = e == 0;
-	if (e < 0) {
-		sync_free(buf);
-		return e;
-	}
-	d->sb.gen++;
-	super_encode(buf, &d->sb);
-	/* A writing that is cut short leaves the newer one whole. */
-	older = RULE_SUPER_OLDER_COPY ? d->sb.gen % 2 : 0;
-	e = sync_write(r, d->super_fd, buf, FMT_SUPER_BYTES, d->super_off + older * FMT_SUPER_BYTES);
-	if (e == 0)
-		e = disk_flush_file(d, r, d->super_fd);
-	sync_free(buf);
-	return e;
-}
-
-static int
-read_supers(struct disk *d, struct ring *r, char *err, size_t err_len)
-{
-	uint8_t *buf = sync_alloc(2 * FMT_SUPER_BYTES);
-	struct super sb;
-	int e = 0, good = 0, ours = 0, other_version = 0, unreadable = 0, mixed = 0;
-
-	if (!buf)
-		return -ENOMEM;
-	/* One by one: a bad sector is in one of them. */
-	for (int i = 0; i < 2; i++) {
-		uint64_t off = (uint64_t)i * FMT_SUPER_BYTES;
-		int s = sync_read(r, d->super_fd, buf + off, FMT_SUPER_BYTES, d->super_off + off);
-
-		if (s < 0) {
-			e = s;
-			unreadable += sync_is_unreadable(s);
-			continue;
-		}
-		s = super_decode(buf + off, FMT_SUPER_BYTES, &sb);
-		ours += s != -ENOENT;
-		other_version += s == -EPROTONOSUPPORT;
-		mixed |= s == 0 && good && memcmp(sb.disk_uuid, d->sb.disk_uuid, 16) != 0;
-		if (s == 0 && (!good || sb.gen > d->sb.gen))
-			d->sb = sb;
-		good += s == 0;
-	}
-	sync_free(buf);
-	if (e < 0 && !(good && unreadable))
-		return disk_refuse(err, err_len, e, "%s: cannot read the superblock: %s%s", d->path,
-				   strerror(-e), way_out(e));
-	if (mixed)
-		return disk_refuse(
-			err, err_len, -EINVAL,
-			"%s: the two superblocks are of different disks; put back the one that belongs "
-			"here, or clear the one that does not",
-			d->path);
-	if (other_version)
-		return disk_refuse(err, err_len, -ENOTRECOVERABLE,
-				   "%s: made by another version of Gantry; start that one", d->path);
-	if (!good)
-		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s", d->path,
-				   ours ? "both superblocks are damaged; put one back from a copy"
-					: "not a Gantry store (no superblock); --format makes one");
-	d->lost_super = good == 1;
-	if (ours + unreadable == 2 && good == 1)
-		log_warn("%s: one of the two superblocks %s; the other one counts", d->path,
-			 unreadable ? "cannot be read" : "is damaged");
-	d->geo = d->sb.geo;
-	return 0;
-}
-
 /* ---- segments ---- */
 
-/* Opens a new file under another name, writes it whole, renames it; only then it is what its name says.  The
- * descriptor. */
-static int
-make_file(struct disk *d, const char *name, uint64_t bytes, struct ring *r)
+int
+disk_make_file(struct disk *d, const char *name, uint64_t bytes, struct ring *r)
 {
 	char tmp[48];
 	int dir_fd = d->dir_fd, fd, e;
@@ -323,7 +239,7 @@ disk_make_segment(struct disk *d, struct ring *r, uint32_t seg)
 
 	check(!d->is_device && d->seg_fd[seg] < 0);
 	disk_seg_name(name, seg);
-	fd = make_file(d, name, d->geo.seg_bytes, r);
+	fd = disk_make_file(d, name, d->geo.seg_bytes, r);
 	if (fd < 0)
 		return fd;
 	d->seg_fd[seg] = fd;
@@ -435,23 +351,45 @@ disk_open_device(const char *path, uint64_t until_ns)
 	}
 }
 
-/* The file of that name in the directory, or the device; opened once, locked. */
+/* The file of that name in the directory, or the device; opened once, locked.  -ENOENT: it is not there. */
 static int
 open_locked(struct disk *d, const char *name, uint64_t until_ns, int *ret_fd, char *err, size_t err_len)
 {
 	int fd = d->is_device ? disk_open_device(d->path, until_ns) : file_open(d->dir_fd, name, false);
 
-	if (fd == -ENOENT)
-		return disk_refuse(err, err_len, -ENOTRECOVERABLE,
+	if (fd == -ENOENT && !d->is_device)
+		return disk_refuse(err, err_len, -ENOENT,
 				   "%s: not a Gantry store (there is no %s); --format makes one", d->path,
 				   name);
 	if (fd < 0)
 		return disk_refuse_open(d->path, d->is_device ? "the device" : name, fd, err, err_len);
 	*ret_fd = fd;
 	/* With the rule off one lock is all there is, as a lock file would be. */
-	if (!RULE_LOCK_EVERY_FILE && strcmp(name, "super") != 0)
+	if (!RULE_LOCK_EVERY_FILE && strncmp(name, "super", 5) != 0)
 		return 0;
 	return disk_lock(d->path, name, fd, until_ns, err, err_len);
+}
+
+/* The two files of superblocks, one of which may be lost, and the log; or the device, which has them all. */
+static int
+open_head(struct disk *d, uint64_t until_ns, char *err, size_t err_len)
+{
+	int e, second;
+
+	if (d->is_device) {
+		e = open_locked(d, "super", until_ns, &d->log_fd, err, err_len);
+		d->super_fd[0] = d->super_fd[1] = d->log_fd;
+		return e;
+	}
+	e = open_locked(d, super_names[0], until_ns, &d->super_fd[0], err, err_len);
+	if (e < 0 && e != -ENOENT)
+		return e;
+	/* Where both are missing, it is the first one's absence that is told. */
+	second = open_locked(d, super_names[1], until_ns, &d->super_fd[1], err, e < 0 ? 0 : err_len);
+	if (second < 0 && (second != -ENOENT || e < 0))
+		return second == -ENOENT ? -ENOTRECOVERABLE : second;
+	e = open_locked(d, "log", until_ns, &d->log_fd, err, err_len);
+	return e == -ENOENT ? -ENOTRECOVERABLE : e;
 }
 
 static int
@@ -465,7 +403,7 @@ open_segments(struct disk *d, uint64_t until_ns, char *err, size_t err_len)
 	if (!d->seg_fd || !d->seg_dirty || !d->seg_odd)
 		return disk_refuse(err, err_len, -ENOMEM, "%s: no memory", d->path);
 	for (uint32_t i = 0; i < d->geo.seg_nr; i++)
-		d->seg_fd[i] = d->is_device ? d->super_fd : -1;
+		d->seg_fd[i] = d->is_device ? d->log_fd : -1;
 	return d->is_device ? 0 : file_each(d->dir_fd, scan_segment, &s);
 }
 
@@ -492,7 +430,7 @@ void
 disk_init(struct disk *d)
 {
 	memset(d, 0, sizeof *d);
-	d->dir_fd = d->super_fd = d->log_fd = -1;
+	d->dir_fd = d->super_fd[0] = d->super_fd[1] = d->log_fd = -1;
 	host_init(&d->host);
 	pthread_mutex_init(&d->reason_lock, NULL);
 }
@@ -517,18 +455,15 @@ disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint
 		if (d->dir_fd < 0)
 			return disk_refuse_open(dc->path, "", d->dir_fd, err, err_len);
 	}
-	e = open_locked(d, "super", until_ns, &d->super_fd, err, err_len);
-	if (e == 0 && !d->is_device)
-		e = open_locked(d, "log", until_ns, &d->log_fd, err, err_len);
-	if (d->is_device)
-		d->log_fd = d->super_fd;
+	e = open_head(d, until_ns, err, err_len);
 	if (e < 0 || (e = check_alignment(d->log_fd, d->path, err, err_len)) < 0 ||
 	    (e = check_fs(d, d->log_fd, err, err_len)) < 0)
 		return e;
 	/* The geometry is needed to know the segments; only the superblock is read before all of them are
 	 * locked. */
-	if ((e = read_supers(d, r, err, err_len)) < 0)
+	if ((e = disk_read_supers(d, r, dc->size_bytes, err, err_len)) < 0)
 		return e;
+	d->geo = d->sb.geo;
 	places(d);
 	d->inline_max = d->is_device ? 0 : inline_max(d->log_fd);
 	if ((d->sb.kind == SUPER_DEVICE) != d->is_device)
@@ -569,11 +504,11 @@ disk_fini(struct disk *d)
 	free(d->seg_fd);
 	free((void *)d->seg_dirty);
 	free((void *)d->seg_odd);
-	if (!d->is_device) {
-		file_close(d->log_fd);
+	for (int i = 0; i < 2 && !d->is_device; i++)
+		file_close(d->super_fd[i]);
+	if (!d->is_device)
 		file_close(d->host.fd);
-	}
-	file_close(d->super_fd);
+	file_close(d->log_fd);
 	file_close(d->dir_fd);
 	alloc_free_all(d->alloc);
 	pthread_mutex_destroy(&d->reason_lock);

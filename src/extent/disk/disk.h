@@ -3,7 +3,8 @@
  * disk - one disk: its files or its device, its superblock, its free space, and whether it still works.
  *
  *	directory			block device
- *	super	two superblocks		0		two superblocks
+ *	super	a superblock		0		a superblock
+ *	super2	the other one		last 2 MiB	the other one (behind the first where data is there)
  *	host	who has it open		256 KiB		who has it open
  *	log	the ring		1 MiB		the ring
  *	seg-NNNN data			behind it	data; all of it is there from the start
@@ -66,18 +67,20 @@ struct disk {
 	bool flush_all; /* one flush does not cover the disk: every touched file is flushed */
 	struct layout layout;
 	uint32_t inline_max; /* a directory's I/O goes by_worker (ring.h) when that much is queued */
-	int dir_fd, super_fd, log_fd;
-	int *seg_fd; /* geo.seg_nr, -1: not there */
+	int dir_fd, log_fd;
+	int super_fd[2]; /* -1: lost */
+	int *seg_fd;     /* geo.seg_nr, -1: not there */
 	/* A directory's: written to since it was last flushed itself (if ever); and it has to be, as the file system
 	 * has no place of its own for all of it. */
 	_Atomic bool *seg_dirty, *seg_odd;
-	uint64_t super_off, log_off,
+	uint64_t super_off[2], log_off,
 		seg_off;          /* byte offsets in their file; seg_off: of segment 0 on a device */
 	struct super sb;          /* start's, then the helper's */
 	bool super_is_flushed;    /* what the superblocks were read as is on the disk */
 	struct host host;         /* start's, then the helper's */
 	_Atomic uint64_t log_seq; /* newest log block known to be flushed, for the host block */
 	bool lost_super; /* one of the two could not be read, or is damaged: it may have been the newer */
+	bool is_old;     /* there is a superblock of an earlier format version: disk_upgrade() is due */
 	struct alloc *alloc;
 
 	_Atomic int state; /* enum store_unit_state */
@@ -109,12 +112,12 @@ int disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, 
 void disk_fini(struct disk *d);
 /* Opens a block device, of which there is one open description; waits for whoever has it until then. */
 int disk_open_device(const char *path, uint64_t until_ns);
-/* Writes the older copy, with the next generation number, and flushes it. */
-int disk_write_super(struct disk *d, struct ring *r);
-/* Flushes all that was written. */
+/* Flushes all that was written, or one file; a failure fails the disk. */
 int disk_flush_sync(struct disk *d, struct ring *r);
-/* Flushes one file; a failure fails the disk. */
 int disk_flush_file(struct disk *d, struct ring *r, int fd);
+/* Makes a file of that many zeros in the directory, locked: written whole under another name, then renamed, so that
+ * it is what its name says.  Returns its descriptor. */
+int disk_make_file(struct disk *d, const char *name, uint64_t bytes, struct ring *r);
 /* Makes segment seg ready and gives it to the allocator. */
 int disk_make_segment(struct disk *d, struct ring *r, uint32_t seg);
 /* Returns the descriptor of the file in which a unit lies, and where in it. */
@@ -129,12 +132,30 @@ void disk_fail(struct disk *d, const char *fmt, ...) __attribute__((format(print
 int disk_refuse(char *err, size_t err_len, int r, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* Says why a file, or with name "" the path itself, cannot be opened, and what to do; returns error. */
 int disk_refuse_open(const char *path, const char *name, int error, char *err, size_t err_len);
+/* Returns what an operator can do about an error, as the end of a sentence; "": nothing comes to mind. */
+const char *disk_way_out(int error);
 
 static inline bool
 disk_failed(const struct disk *d)
 {
 	return atomic_load_explicit(&d->state, memory_order_acquire) != UNIT_OK;
 }
+
+/* ---- super.c: the two superblocks ---- */
+
+/* Names the file of each in a directory. */
+extern const char *const super_names[2];
+
+/* Reads both, wherever they are, into d->sb the newer one; conf_bytes: the configured size of a device, or 0.  The
+ * reason of an error is in err. */
+int disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err, size_t err_len);
+/* Writes the older one, with the next generation number, and flushes it. */
+int disk_write_super(struct disk *d, struct ring *r);
+/* Brings both to this format version, and to their places: each state in between can be upgraded again. */
+int disk_upgrade(struct disk *d, struct ring *r);
+/* Looks for a second superblock at the end of a device of that size, of which the first is lost.  0, -ENOENT or
+ * -errno. */
+int super_scan(struct ring *r, int fd, uint64_t size_bytes, struct super *ret_super);
 
 /* Takes the lock of a file that is open; waits until then for whoever has it.  The reason of an error is in err. */
 int disk_lock(const char *path, const char *name, int fd, uint64_t until_ns, char *err, size_t err_len);

@@ -14,6 +14,7 @@
 #define GIB ((uint64_t)1 << 30)
 /* A directory's files count the same, so that both hold as much. */
 #define HEAD_BYTES FMT_DEVICE_HEAD_BYTES
+#define TAIL_BYTES FMT_DEVICE_TAIL_BYTES
 
 /*
  * What may come between two snapshots shall not be less than a quarter of what one takes (log/snapshot.c): a snapshot of
@@ -48,13 +49,22 @@ geo_choose(uint64_t size_bytes, uint64_t index_bytes, struct geometry *ret_geo)
 	 * segment. */
 	for (g.seg_bytes = GIB; g.seg_bytes > 8 * MIB && size_bytes / g.seg_bytes < 8;)
 		g.seg_bytes /= 2;
-	if (size_bytes < HEAD_BYTES + g.log_bytes + g.seg_bytes)
+	if (size_bytes < HEAD_BYTES + g.log_bytes + g.seg_bytes + TAIL_BYTES)
 		return -ENOSPC;
-	if ((size_bytes - HEAD_BYTES - g.log_bytes) / g.seg_bytes > UINT32_MAX)
+	if ((size_bytes - HEAD_BYTES - g.log_bytes - TAIL_BYTES) / g.seg_bytes > UINT32_MAX)
 		return -ENOSPC;
-	g.seg_nr = (uint32_t)((size_bytes - HEAD_BYTES - g.log_bytes) / g.seg_bytes);
+	g.seg_nr = (uint32_t)((size_bytes - HEAD_BYTES - g.log_bytes - TAIL_BYTES) / g.seg_bytes);
 	*ret_geo = g;
 	return 0;
+}
+
+uint64_t
+geo_second_off(const struct geometry *g)
+{
+	uint64_t data_end = HEAD_BYTES + g->log_bytes + g->seg_nr * g->seg_bytes;
+	uint64_t end = g->size_bytes / FMT_ALIGN * FMT_ALIGN;
+
+	return end >= data_end + TAIL_BYTES ? end - TAIL_BYTES : FMT_SUPER_OLD_OFF;
 }
 
 static bool
@@ -328,6 +338,12 @@ take_new(struct cur *c, struct super *sb)
 	take_snap_ref(c, &sb->snap[1]);
 }
 
+bool
+super_peek(const void *buf)
+{
+	return memcmp(buf, super_magic, sizeof super_magic) == 0;
+}
+
 static uint64_t
 super_crc(const uint8_t *buf)
 {
@@ -344,7 +360,7 @@ super_decode(const void *buf, size_t len, struct super *ret_super)
 	struct cur c = cursor(buf, len);
 	struct super sb = { 0 };
 
-	if (len < FMT_SUPER_BYTES || memcmp(buf, super_magic, 8) != 0)
+	if (len < FMT_SUPER_BYTES || !super_peek(buf))
 		return -ENOENT;
 	take(&c, 8);
 	sb.version = take_u32(&c);

@@ -35,8 +35,12 @@
 #define FMT_MAP_ENTRY_MAX (1u << 20) /* sanity bound */
 #define FMT_DISKS_MAX 64
 #define FMT_SLOT_NR 4096
-#define FMT_SUPER_BYTES (64u << 10)               /* one copy; two of them lie one after the other */
+#define FMT_SUPER_BYTES (64u << 10)               /* one copy; format versions 1 and 2: one after the other */
+#define FMT_SUPER_OLD_OFF FMT_SUPER_BYTES         /* where the second one was then */
 #define FMT_DEVICE_HEAD_BYTES ((uint64_t)1 << 20) /* in front of the log on a device */
+#define FMT_DEVICE_TAIL_BYTES                                                                                \
+	((uint64_t)2 << 20) /* the end of a device, where the second superblock begins */
+
 #define FMT_HOST_OFF ((uint64_t)256 << 10) /* of the host block (host.h) on a device, within that head */
 #define PART_BYTES_MAX ((uint64_t)1 << 48) /* sanity bound */
 #define FMT_CRC_BLOCK_MAX (FMT_CHUNK_BYTES / STORE_GRANULE * 8)
@@ -94,6 +98,9 @@ bool ext_ok(uint64_t ext, const struct geometry *g);
 /* Chooses the numbers for a disk of that size and an index of at most so many bytes in memory (0: nobody knows).
  * 0 or -ENOSPC (too small). */
 int geo_choose(uint64_t size_bytes, uint64_t index_bytes, struct geometry *ret_geo);
+/* Returns where the second superblock of a device lies: at its formatted end, or, where segments of an earlier
+ * format version reach into that, behind the first one. */
+uint64_t geo_second_off(const struct geometry *g);
 
 /* ---- superblock ---- */
 
@@ -146,6 +153,8 @@ struct super {
 
 /* Makes the table of a store of this one disk, whose UUID and start number are set. */
 void super_table_of_one(struct super *sb);
+/* Tells whether something begins at buf that says to be a superblock. */
+bool super_peek(const void *buf);
 /* Writes a superblock to buf, of FMT_SUPER_BYTES. */
 void super_encode(void *buf, const struct super *sb);
 /* Reads a superblock of this format version or an earlier one, which has the table of one disk.  0; -ENOENT: none

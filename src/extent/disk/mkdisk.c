@@ -44,8 +44,9 @@ is_ours(const char *name)
 {
 	unsigned seg;
 
-	return strcmp(name, "super") == 0 || strcmp(name, "log") == 0 || strcmp(name, "log.new") == 0 ||
-	       strcmp(name, "super.new") == 0 || strcmp(name, "host") == 0 ||
+	return strcmp(name, "super") == 0 || strcmp(name, "super2") == 0 || strcmp(name, "log") == 0 ||
+	       strcmp(name, "log.new") == 0 || strcmp(name, "super.new") == 0 ||
+	       strcmp(name, "super2.new") == 0 || strcmp(name, "host") == 0 ||
 	       sscanf(name, "seg-%u", &seg) == 1;
 }
 
@@ -91,21 +92,25 @@ static int
 wipe_directory(int dir_fd, const char *path, struct ring *r, char *err, size_t err_len)
 {
 	struct wipe w = { .dir_fd = dir_fd };
-	int fd = file_open(dir_fd, "super", false), host_fd, e;
+	int fd[2], host_fd, e = 0;
 
-	if (fd >= 0) {
-		e = file_lock(fd);
-		if (e < 0) {
-			file_close(fd);
-			return disk_refuse(err, err_len, -EBUSY,
-					   "%s: in use by another process; stop gantryd first", path);
-		}
+	for (int i = 0; i < 2; i++) {
+		fd[i] = file_open(dir_fd, super_names[i], false);
+		if (fd[i] >= 0 && file_lock(fd[i]) < 0)
+			e = -EBUSY;
+	}
+	if (e < 0) {
+		file_close(fd[0]);
+		file_close(fd[1]);
+		return disk_refuse(err, err_len, e, "%s: in use by another process; stop gantryd first",
+				   path);
 	}
 	host_fd = file_open(dir_fd, "host", false);
 	e = host_fd < 0 ? 0 : ask_for_host(host_fd, 0, path, r, err, err_len);
 	file_close(host_fd);
 	if (e < 0) {
-		file_close(fd);
+		file_close(fd[0]);
+		file_close(fd[1]);
 		return e;
 	}
 	/* One at a time: a directory must not change while it is read. */
@@ -114,7 +119,8 @@ wipe_directory(int dir_fd, const char *path, struct ring *r, char *err, size_t e
 		if (e < 0)
 			break;
 	}
-	file_close(fd);
+	file_close(fd[0]);
+	file_close(fd[1]);
 	return e < 0 ? disk_refuse(err, err_len, e, "%s: cannot remove %s: %s", path, w.name, strerror(-e))
 		     : 0;
 }
@@ -141,33 +147,56 @@ write_file(int dir_fd, const char *name, uint64_t bytes, const uint8_t *disk_uui
 	return e;
 }
 
+/* Writes one of the two: the first one is the newer. */
 static int
-write_supers(int fd, struct super *sb, struct ring *r)
+write_super(int fd, uint64_t off, struct super *sb, bool is_first, struct ring *r)
 {
-	uint8_t *buf = sync_alloc(2 * FMT_SUPER_BYTES);
+	uint8_t *buf = sync_alloc(FMT_SUPER_BYTES);
 	int e;
 
 	if (!buf)
 		return -ENOMEM;
-	sb->gen = 2;
+	sb->gen = is_first ? 2 : 1;
 	super_encode(buf, sb);
-	sb->gen = 1;
-	super_encode(buf + FMT_SUPER_BYTES, sb);
-	e = sync_write(r, fd, buf, 2 * FMT_SUPER_BYTES, 0);
+	e = sync_write(r, fd, buf, FMT_SUPER_BYTES, off);
 	if (e == 0)
 		e = file_fsync(fd);
 	sync_free(buf);
 	return e;
 }
 
-/* A directory gets it when a store is whole. */
+/* A directory gets them when a store is whole, and keeps one of them at least. */
 static bool
 has_super(int dir_fd)
 {
-	int fd = file_open(dir_fd, "super", false);
+	bool has = false;
 
+	for (int i = 0; i < 2; i++) {
+		int fd = file_open(dir_fd, super_names[i], false);
+
+		has |= fd >= 0;
+		file_close(fd);
+	}
+	return has;
+}
+
+/* Makes a file with a superblock, which gets its name when it is whole. */
+static int
+write_super_file(int dir_fd, const char *name, struct super *sb, bool is_first, struct ring *r)
+{
+	char tmp[48];
+	int fd, e;
+
+	snprintf(tmp, sizeof tmp, "%s.new", name);
+	e = write_file(dir_fd, tmp, FMT_SUPER_BYTES, sb->disk_uuid, r);
+	if (e < 0)
+		return e;
+	fd = file_open(dir_fd, tmp, false);
+	e = fd < 0 ? fd : write_super(fd, 0, sb, is_first, r);
+	if (e == 0)
+		e = file_rename(dir_fd, tmp, name);
 	file_close(fd);
-	return fd >= 0;
+	return e;
 }
 
 static int
@@ -178,7 +207,7 @@ format_directory(const struct store_disk_conf *dc, uint64_t index_bytes, bool fo
 	struct geometry geo;
 	struct super sb;
 	uint64_t room = 0;
-	int dir_fd, fd = -1, e;
+	int dir_fd, e;
 
 	if (dc->size_bytes == 0)
 		return disk_refuse(err, err_len, -EINVAL, "%s: a directory needs a size", dc->path);
@@ -212,18 +241,11 @@ format_directory(const struct store_disk_conf *dc, uint64_t index_bytes, bool fo
 		e = write_file(dir_fd, "log", geo.log_bytes, sb.disk_uuid, r);
 	if (e == 0)
 		e = write_file(dir_fd, "seg-0000", geo.seg_bytes, sb.disk_uuid, r);
+	/* The superblocks are last: a store half made is no store. */
+	for (int i = 1; e == 0 && i >= 0; i--)
+		e = write_super_file(dir_fd, super_names[i], &sb, i == 0, r);
 	if (e == 0)
-		e = write_file(dir_fd, "super.new", 2 * FMT_SUPER_BYTES, sb.disk_uuid, r);
-	/* The superblock is last, and gets its name when it is whole: a store half made is no store. */
-	if (e == 0)
-		e = fd = file_open(dir_fd, "super.new", false);
-	if (fd >= 0)
-		e = write_supers(fd, &sb, r);
-	if (e >= 0)
-		e = file_rename(dir_fd, "super.new", "super");
-	if (e >= 0)
 		e = file_fsync(dir_fd);
-	file_close(fd);
 	if (e < 0)
 		disk_refuse(err, err_len, e, "%s: cannot make the store: %s", dc->path, strerror(-e));
 out:
@@ -231,9 +253,11 @@ out:
 	return e < 0 ? e : 0;
 }
 
-/* Anything but zeros in the first MiB is data, and a store begins with its superblocks. */
+/* Anything but zeros in the first MiB is data, and a store has a superblock there, or at the end: *ret_second is where
+ * that lies, or 0. */
 static int
-look_at_device(int fd, struct ring *r, bool *ret_empty, bool *ret_store)
+look_at_device(int fd, struct ring *r, uint64_t size_bytes, bool *ret_empty, bool *ret_store,
+	       uint64_t *ret_second)
 {
 	uint8_t *buf = sync_alloc(FMT_DEVICE_HEAD_BYTES);
 	struct super sb;
@@ -247,8 +271,10 @@ look_at_device(int fd, struct ring *r, bool *ret_empty, bool *ret_store)
 		*ret_empty &= buf[i] == 0;
 	*ret_store = e == 0 && !*ret_empty &&
 		     (super_decode(buf, FMT_SUPER_BYTES, &sb) == 0 ||
-		      super_decode(buf + FMT_SUPER_BYTES, FMT_SUPER_BYTES, &sb) == 0);
+		      super_decode(buf + FMT_SUPER_OLD_OFF, FMT_SUPER_BYTES, &sb) == 0);
 	sync_free(buf);
+	*ret_second = e == 0 && super_scan(r, fd, size_bytes, &sb) == 0 ? geo_second_off(&sb.geo) : 0;
+	*ret_store |= *ret_second != 0;
 	return e;
 }
 
@@ -259,7 +285,7 @@ format_device(const struct store_disk_conf *dc, uint64_t index_bytes, bool force
 	int fd = disk_open_device(dc->path, clock_ns() + NS_PER_S), e;
 	struct geometry geo;
 	struct super sb;
-	uint64_t size;
+	uint64_t size, second = 0;
 	bool empty = false, store = false;
 
 	if (fd < 0)
@@ -269,7 +295,7 @@ format_device(const struct store_disk_conf *dc, uint64_t index_bytes, bool force
 					   : strerror(-fd));
 	e = file_lock(fd) < 0 ? -EBUSY : file_size(fd, &size);
 	if (e == 0)
-		e = look_at_device(fd, r, &empty, &store);
+		e = look_at_device(fd, r, dc->size_bytes ? dc->size_bytes : size, &empty, &store, &second);
 	if (e < 0) {
 		disk_refuse(err, err_len, e, "%s: %s", dc->path, strerror(-e));
 		goto out;
@@ -298,10 +324,15 @@ format_device(const struct store_disk_conf *dc, uint64_t index_bytes, bool force
 	e = first_super(&sb, &geo, true);
 	if (e == 0)
 		e = sync_zero(r, fd, 0, FMT_DEVICE_HEAD_BYTES + geo.log_bytes);
+	/* Nobody shall find the one of the store that was there. */
+	if (e == 0 && second)
+		e = sync_zero(r, fd, second, FMT_SUPER_BYTES);
 	if (e == 0)
 		e = file_fsync(fd);
 	if (e == 0)
-		e = write_supers(fd, &sb, r);
+		e = write_super(fd, geo_second_off(&geo), &sb, false, r);
+	if (e == 0)
+		e = write_super(fd, 0, &sb, true, r);
 	if (e < 0)
 		disk_refuse(err, err_len, e, "%s: cannot make the store: %s", dc->path, strerror(-e));
 out:

@@ -103,7 +103,7 @@ disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns, char *err, siz
 	int e;
 
 	if (d->is_device) {
-		h->fd = d->super_fd;
+		h->fd = d->log_fd;
 		h->off = FMT_HOST_OFF;
 	} else {
 		int fd = file_open(d->dir_fd, "host", false);

@@ -76,6 +76,22 @@ make_memory(struct vol *vol)
 	return e;
 }
 
+/* A start writes this format version, and the step to it is asked for by name. */
+static int
+refuse_old(const struct disk *d, char *err, size_t err_len)
+{
+	if (d->sb.version == FMT_VERSION)
+		return disk_refuse(
+			err, err_len, -EINVAL,
+			"%s: the step to format %u was begun and is not over; gantryd --upgrade ends it",
+			d->path, FMT_VERSION);
+	return disk_refuse(
+		err, err_len, -EINVAL,
+		"%s: the store is of format %u, this version serves format %u; gantryd --upgrade makes the "
+		"step, after which earlier versions refuse it",
+		d->path, d->sb.version, FMT_VERSION);
+}
+
 /* Somebody else may have it.  Who only reads says so and goes on. */
 static int
 ask_for_host(struct vol *vol, struct ring *r, struct recover_report *rep, char *err, size_t err_len)
@@ -99,6 +115,8 @@ vol_open(struct vol *vol, const struct store_disk_conf *dc, uint64_t lock_wait_n
 {
 	int e = disk_open(&vol->disk, dc, r, lock_wait_ns, err, err_len);
 
+	if (e == 0 && vol->disk.is_old && !rep->check_only)
+		e = refuse_old(&vol->disk, err, err_len);
 	if (e == 0)
 		e = ask_for_host(vol, r, rep, err, err_len);
 	if (e == 0)

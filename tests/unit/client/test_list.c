@@ -167,6 +167,36 @@ lists_that_are_none(void **state)
 	assert_string_equal(seen, "");
 }
 
+/* Pages that always name another one: with a circle of so many behind the tenth, or new ones for ever. */
+static int circle, page_nr;
+static bool is_empty;
+
+static void
+serve_numbered(int fd, const struct request *rq)
+{
+	char text[600], body[400];
+	int next;
+
+	if (!strstr(rq->target, "continuation-token"))
+		page_nr = 0;
+	next = ++page_nr;
+	if (circle && next > 10)
+		next = 10 + (next - 10) % circle;
+	snprintf(body, sizeof body,
+		 "<ListBucketResult>%s<IsTruncated>true</IsTruncated><NextContinuationToken>t%d"
+		 "</NextContinuationToken></ListBucketResult>",
+		 is_empty ? "" : "<Contents><Key>a</Key><Size>1</Size></Contents>", next);
+	snprintf(text, sizeof text, "HTTP/1.1 200 OK\r\nx-amz-request-id: 1\r\ncontent-length: %zu\r\n\r\n%s",
+		 strlen(body), body);
+	answer(fd, text);
+}
+
+static int
+pass_over(void *cookie, const struct gantry_entry *e)
+{
+	return 0;
+}
+
 static void
 lists_that_do_not_end(void **state)
 {
@@ -176,6 +206,20 @@ lists_that_do_not_end(void **state)
 	assert_int_equal(gantry_list(f->g, bucket, NULL, note, NULL, &f->res), -EPROTO);
 	assert_non_null(strstr(f->res.message, "does not come to an end"));
 	assert_int_equal(f->res.requests, 2);
+	/* In a circle of more pages than one, which begins behind some others. */
+	serve = serve_numbered;
+	is_empty = false;
+	for (circle = 2; circle < 40; circle += 7) {
+		assert_int_equal(gantry_list(f->g, bucket, NULL, pass_over, NULL, &f->res), -EPROTO);
+		assert_non_null(strstr(f->res.message, "go round in a circle"));
+		assert_true(f->res.requests > circle && f->res.requests < 5 * circle + 20);
+	}
+	/* Always another, with nothing in it. */
+	circle = 0;
+	is_empty = true;
+	assert_int_equal(gantry_list(f->g, bucket, NULL, pass_over, NULL, &f->res), -EPROTO);
+	assert_non_null(strstr(f->res.message, "page after page is empty"));
+	assert_int_equal(f->res.requests, 1000);
 }
 
 static void

@@ -8,4 +8,5 @@ LINK-extent/test_power := fault_ring
 LINK-extent/test_sectors := fault_ring
 LINK-extent/test_space := fault_ring hook_alloc
 LINK-extent/test_starts := fault_ring
+LINK-extent/test_upgrade := fault_ring
 LINK-extent/test_xio := fault_ring

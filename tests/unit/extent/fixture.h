@@ -89,22 +89,25 @@ make_snapshot(void)
 	assert_true(disk_number("snapshots") > before);
 }
 
+static const char *const super_file[2] = { "super", "super2" };
+
 /* Reads the superblock that counts, of the store on the disk.  Returns which of the two it is. */
 static inline int
 read_super(struct super *ret_super)
 {
-	static _Alignas(4096) uint8_t buf[2 * FMT_SUPER_BYTES];
+	static _Alignas(4096) uint8_t buf[FMT_SUPER_BYTES];
 	struct super one;
 	char path[256];
-	int fd, newest = -1;
+	int newest = -1;
 
-	snprintf(path, sizeof path, "%s/super", dir);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	assert_true(fd >= 0 && pread(fd, buf, sizeof buf, 0) == (ssize_t)sizeof buf);
-	close(fd);
 	for (int i = 0; i < 2; i++) {
-		if (super_decode(buf + i * FMT_SUPER_BYTES, FMT_SUPER_BYTES, &one) < 0 ||
-		    (newest >= 0 && one.gen < ret_super->gen))
+		int fd;
+
+		snprintf(path, sizeof path, "%s/%s", dir, super_file[i]);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		assert_true(fd >= 0 && pread(fd, buf, sizeof buf, 0) == (ssize_t)sizeof buf);
+		close(fd);
+		if (super_decode(buf, sizeof buf, &one) < 0 || (newest >= 0 && one.gen < ret_super->gen))
 			continue;
 		*ret_super = one;
 		newest = i;

@@ -284,27 +284,29 @@ test_size_changed(void **state)
 	assert_starts();
 }
 
-/* Copies part of the superblocks of the other store over ours. */
+/* Copies a superblock of the other store over ours. */
 static void
-take_super(uint64_t off, uint64_t len)
+take_super(int i)
 {
 	char a[512], b[512];
 
-	path_in(a, other, "super");
-	path_in(b, dir, "super");
-	copy_part(a, b, off, len);
+	path_in(a, other, super_file[i]);
+	path_in(b, dir, super_file[i]);
+	copy_part(a, b, 0, FMT_SUPER_BYTES);
 }
 
 static void
 test_superblocks(void **state)
 {
 	copy(dir, "super", dir, "keep");
+	copy(dir, "super2", dir, "keep2");
 	for (int i = 0; i < 2; i++) {
-		take_super((uint64_t)i * FMT_SUPER_BYTES, FMT_SUPER_BYTES);
+		take_super(i);
 		assert_refused(&conf, -EINVAL, "of different disks", "put back");
-		copy(dir, "keep", dir, "super");
+		copy(dir, i ? "keep2" : "keep", dir, super_file[i]);
 	}
-	take_super(0, 2 * FMT_SUPER_BYTES);
+	take_super(0);
+	take_super(1);
 	/* The log's mark tells it; without marks the host block. */
 	assert_refused(&conf, -EINVAL, marks_work() ? "log does not belong there" : "are of two disks",
 		       "put");
@@ -312,6 +314,7 @@ test_superblocks(void **state)
 	assert_refused(&conf, -EINVAL, "are of two disks", "put back");
 	no_xattr = false;
 	copy(dir, "keep", dir, "super");
+	copy(dir, "keep2", dir, "super2");
 	assert_starts();
 }
 

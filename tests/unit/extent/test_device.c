@@ -5,6 +5,8 @@
  */
 #include "harness.h"
 
+#include "tests/fixtures/old_super.h"
+
 #include <linux/loop.h>
 #include <sys/ioctl.h>
 
@@ -72,10 +74,128 @@ test_device(void **state)
 	assert_int_equal(store_format(&conf, true, err, sizeof err), 0);
 }
 
+static struct store_disk_conf dc;
+static struct store_conf conf;
+static char err[512];
+
+/* Writes over the device, behind the daemon's back. */
+static void
+write_over(uint64_t off, const void *bytes, size_t len)
+{
+	int fd = open(dev, O_WRONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0 && pwrite(fd, bytes, len, (off_t)off) == (ssize_t)len && fsync(fd) == 0);
+	close(fd);
+}
+
+static void
+make(void)
+{
+	struct store *st;
+	struct loop l;
+
+	conf = conf_for(&dc, dev, 0);
+	conf.disks.lock_wait_ns = PATIENCE_NS;
+	assert_int_equal(store_format(&conf, true, err, sizeof err), 0);
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), 0);
+	loop_start(&l, st);
+	assert_int_equal(bucket_make(&l, "b"), 0);
+	assert_int_equal(put_simple(&l, "b", "small", 5000, 1), 0);
+	loop_stop(&l);
+	store_stop(st);
+}
+
+static void
+is_whole(void)
+{
+	struct store *st;
+	struct loop l;
+
+	if (store_start(&conf, &st, err, sizeof err) < 0)
+		fail_msg("%s", err);
+	loop_start(&l, st);
+	assert_int_equal(obj_check(&l, "b", "small", 5000, 1), 0);
+	loop_stop(&l);
+	store_stop(st);
+}
+
+/* One dd over the first MiB, or over the last two: the other superblock does, and the first one is back then. */
+static void
+test_overwritten(void **state)
+{
+	static char junk[2 * MIB];
+
+	make();
+	for (int i = 0; i < 6; i++) {
+		bool head = i % 2 == 0;
+
+		memset(junk, i / 2 * 0x55, sizeof junk);
+		write_over(head ? 0 : 98 * MIB, junk, head ? MIB : 2 * MIB);
+		if (i == 0)
+			assert_int_equal(store_format(&conf, false, err, sizeof err), -EALREADY);
+		is_whole();
+		is_whole();
+	}
+	/* Formatted anew, nothing of what was there before is found. */
+	assert_int_equal(store_format(&conf, true, err, sizeof err), 0);
+	memset(junk, 0, sizeof junk);
+	write_over(0, junk, MIB);
+	write_over(98 * MIB, junk, 2 * MIB);
+	assert_true(store_start(&conf, &(struct store *){ NULL }, err, sizeof err) == -ENOTRECOVERABLE);
+	assert_non_null(strstr(err, "not a Gantry store"));
+}
+
+static void
+read_sb(uint64_t off, struct super *ret_super)
+{
+	static uint8_t buf[FMT_SUPER_BYTES];
+	int fd = open(dev, O_RDONLY | O_CLOEXEC);
+
+	assert_int_equal(pread(fd, buf, sizeof buf, (off_t)off), sizeof buf);
+	close(fd);
+	if (super_decode(buf, sizeof buf, ret_super) < 0)
+		memset(ret_super, 0, sizeof *ret_super);
+}
+
+/* Of an earlier version both lie in front: the second one moves, where there is room behind the data. */
+static void
+test_upgraded(void **state)
+{
+	static uint8_t buf[2 * FMT_SUPER_BYTES];
+	static char junk[MIB];
+	struct super sb, one;
+
+	make();
+	read_sb(0, &sb);
+	read_sb(98 * MIB, &one);
+	assert_true(sb.gen && one.gen);
+	sb = one.gen > sb.gen ? one : sb;
+	for (int i = 0; i < 2; i++, sb.gen--)
+		old_super_encode(buf + sb.gen % 2 * FMT_SUPER_BYTES, &sb, 2, 0, 1);
+	write_over(0, buf, sizeof buf);
+	write_over(98 * MIB, junk, MIB);
+	assert_int_equal(store_start(&conf, &(struct store *){ NULL }, err, sizeof err), -EINVAL);
+	assert_non_null(strstr(err, "gantryd --upgrade"));
+	assert_int_equal(store_upgrade(&conf, err, sizeof err), 0);
+	read_sb(98 * MIB, &one);
+	assert_true(one.version == FMT_VERSION);
+	read_sb(FMT_SUPER_OLD_OFF, &one);
+	assert_true(one.gen == 0);
+	is_whole();
+	write_over(0, junk, MIB);
+	is_whole();
+	/* Where segments reach into the end, it stays. */
+	sb.geo.size_bytes = FMT_DEVICE_HEAD_BYTES + sb.geo.log_bytes + sb.geo.seg_nr * sb.geo.seg_bytes + MIB;
+	assert_true(geo_second_off(&sb.geo) == FMT_SUPER_OLD_OFF);
+	sb.geo.size_bytes += MIB;
+	assert_true(geo_second_off(&sb.geo) == sb.geo.size_bytes - FMT_DEVICE_TAIL_BYTES);
+}
+
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_device) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_device), cmocka_unit_test(test_overwritten),
+					    cmocka_unit_test(test_upgraded) };
 	int r = 77;
 
 	log_init(LOG_PLAIN, LOG_WARN);

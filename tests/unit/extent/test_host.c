@@ -111,19 +111,23 @@ their_close(void)
 	block_write(&theirs);
 }
 
-/* The superblock, which every start that goes on writes. */
+/* The superblocks, of which every start that goes on writes one. */
 static uint64_t
 super_sum(void)
 {
-	static uint8_t buf[2 * FMT_SUPER_BYTES];
+	static uint8_t buf[FMT_SUPER_BYTES];
+	uint64_t sum = 0;
 	char path[256];
 	int fd;
 
-	snprintf(path, sizeof path, "%s/super", dir);
-	fd = open(path, O_RDONLY);
-	assert_true(fd >= 0 && read(fd, buf, sizeof buf) == (ssize_t)sizeof buf);
-	close(fd);
-	return crc64_nvme(0, buf, sizeof buf);
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof path, "%s/%s", dir, super_file[i]);
+		fd = open(path, O_RDONLY);
+		assert_true(fd >= 0 && read(fd, buf, sizeof buf) == (ssize_t)sizeof buf);
+		close(fd);
+		sum = crc64_nvme(sum, buf, sizeof buf);
+	}
+	return sum;
 }
 
 static char said[8192];

@@ -97,7 +97,7 @@ test_starts(void **state)
 		switch (i) {
 		case 0:
 		case 1:
-			bad("super", (uint64_t)i * FMT_SUPER_BYTES);
+			bad(super_file[i], 0);
 			break;
 		case 2:
 		case 3:

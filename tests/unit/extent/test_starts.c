@@ -104,7 +104,7 @@ test_numbers(void **state)
 	}
 	/* The newest superblock is lost: the one before need not know of the last start. */
 	close_store();
-	flip_bit("super", (uint64_t)read_super(&sb) * FMT_SUPER_BYTES + 200);
+	flip_bit(super_file[read_super(&sb)], 200);
 	no = sb.start_no;
 	open_store();
 	assert_true(start_no_of_version() > no + 100);
@@ -142,7 +142,7 @@ test_one_is_read(void **state)
 	close_store();
 	assert_int_equal(store_fsck(&conf, false, NULL, NULL), 0);
 	/* Where it is not certain that the older one is still there, it is looked at. */
-	flip_bit("super", (uint64_t)read_super(&sb) * FMT_SUPER_BYTES + 200);
+	flip_bit(super_file[read_super(&sb)], 200);
 	read_super(&sb);
 	atomic_store(&read_bytes, 0);
 	open_store();
@@ -169,7 +169,7 @@ test_older_super(void **state)
 		/* A lap of a log of 4 MiB. */
 		put_records(550);
 		close_store();
-		flip_bit("super", (uint64_t)read_super(&sb) * FMT_SUPER_BYTES + 300);
+		flip_bit(super_file[read_super(&sb)], 300);
 		assert_true(sb.snap[0].id > 2 && sb.snap[0].begin.lap >= (unsigned)round);
 		open_store();
 		records_are_there(550);

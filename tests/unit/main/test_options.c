@@ -60,6 +60,8 @@ test_good(void **state)
 	assert_int_equal(o.action, ACTION_LIST_DEVICES);
 	assert_int_equal(parse("--force --format", &o), 0);
 	assert_true(o.action == ACTION_FORMAT && o.force);
+	assert_int_equal(parse("--upgrade", &o), 0);
+	assert_int_equal(o.action, ACTION_UPGRADE);
 	assert_int_equal(parse("--fsck --repair", &o), 0);
 	assert_true(o.action == ACTION_FSCK && o.repair);
 	assert_int_equal(parse("--version", &o), 0);
@@ -85,6 +87,8 @@ test_refused(void **state)
 		{ "--force", "--force goes with --format" },
 		{ "--if-absent", "--if-absent goes with --format" },
 		{ "--format --force --if-absent", "--force and --if-absent do not go together" },
+		{ "--upgrade --fsck", "--upgrade and --fsck do not go together" },
+		{ "--upgrade --repair", "--repair goes with --fsck" },
 		{ "--fsck --force", "--force goes with --format" },
 		{ "--repair", "--repair goes with --fsck" },
 		{ "--format --repair", "--repair goes with --fsck" },
@@ -129,6 +133,7 @@ test_help(void **state)
 					   "--if-absent",
 					   "--fsck",
 					   "--repair",
+					   "--upgrade",
 					   "--print-keys",
 					   "--print-metrics",
 					   "--version",

@@ -460,6 +460,13 @@ odd_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, c
 	return answers[fsck_nr++ / 3][conf->disks.disk[0].path[7] - '0'];
 }
 
+static int
+odd_upgrade(const struct store_conf *conf, char *text, size_t len)
+{
+	snprintf(text, len, "%s: upgraded", conf->disks.disk[0].path);
+	return strcmp(conf->disks.disk[0].path, "memory-2") == 0 ? -EIO : 0;
+}
+
 static unsigned
 odd_can(const struct store *store)
 {
@@ -504,6 +511,14 @@ test_life(void **state)
 	assert_int_equal(store_fsck(&conf, false, say, NULL), 1);
 	assert_string_equal(said, "memory-0\nmemory-1\nmemory-2\n");
 	assert_int_equal(store_fsck(&conf, false, say, NULL), -ENOTRECOVERABLE);
+	/* one has one format; then each says what it did, up to the first that fails */
+	assert_int_equal(store_upgrade(&(struct store_conf){ .ops = &mem_store_ops }, err, sizeof err), 0);
+	assert_string_equal(err, "a store on mem has one format");
+	odd.upgrade = odd_upgrade;
+	assert_int_equal(store_upgrade(&conf, err, sizeof err), -EIO);
+	assert_string_equal(err, "memory-0: upgraded\nmemory-1: upgraded\nmemory-2: upgraded");
+	assert_int_equal(store_upgrade(&conf, err, 20), -EIO);
+	assert_string_equal(err, "memory-0: upgraded\n");
 	conf.disks.nr = 2;
 	conf.disks.index_bytes = 200;
 	assert_int_equal(store_start(&conf, &st, err, sizeof err), 0);
@@ -538,6 +553,8 @@ test_life(void **state)
 	assert_string_equal(err, "3 disks are configured; a store may have 2");
 	conf.disks.engines_max = 1;
 	assert_int_equal(store_format(&conf, true, err, sizeof err), -EINVAL);
+	assert_string_equal(err, "3 disks are configured; this version serves one disk per store");
+	assert_int_equal(store_upgrade(&conf, err, sizeof err), -EINVAL);
 	assert_string_equal(err, "3 disks are configured; this version serves one disk per store");
 	said[0] = 0;
 	assert_int_equal(store_fsck(&conf, true, say, NULL), -EINVAL);

@@ -31,6 +31,8 @@
 #define FMT_DEVICE_HEAD_BYTES ((uint64_t)20 << 10)
 #undef FMT_HOST_OFF
 #define FMT_HOST_OFF ((uint64_t)16 << 10)
+#undef FMT_DEVICE_TAIL_BYTES
+#define FMT_DEVICE_TAIL_BYTES ((uint64_t)8 << 10)
 #undef FMT_CRC_BLOCK_MAX
 #define FMT_CRC_BLOCK_MAX 4096u
 

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The two superblocks: where they are, which of them counts, and the step from earlier format versions, which had
+ * both in the first 128 KiB: there one slip of dd took both.
+ *
+ *	             first          second
+ *	directory    file super     file super2
+ *	device       0              2 MiB before the formatted end, or at 64 KiB where data is there
+ *	1 and 2      0              64 KiB, of the device or of super
+ */
+#include "extent/disk/disk.h"
+
+#include "extent/disk/file.h"
+#include "extent/disk/rules.h"
+#include "extent/disk/sync.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SCAN_BYTES ((uint64_t)16 << 20)
+
+const char *const super_names[2] = { "super", "super2" };
+
+/* ---- reading ---- */
+
+/* Both superblocks being looked for. */
+struct search {
+	struct disk *d;
+	struct ring *r;
+	uint8_t *buf;
+	struct super one;                   /* the last that was read */
+	int good, old, damaged, unreadable; /* how many; old: good ones of an earlier version */
+	bool other_version, mixed;
+	int error; /* the last of those that could not be read */
+};
+
+/* The newer one counts.  Of the same generation the one of the earlier version is the newer: it was written on,
+ * after a step to this version that was given up. */
+static bool
+is_newer(const struct super *a, const struct super *b)
+{
+	return a->gen != b->gen ? a->gen > b->gen : a->version < b->version;
+}
+
+/* Looks at one place.  0: a superblock is there, and taken if it is the newest so far. */
+static int
+look(struct search *s, int fd, uint64_t off)
+{
+	uint64_t size;
+	int e = fd < 0 ? -ENOENT : file_size(fd, &size);
+
+	if (e == 0 && size < off + FMT_SUPER_BYTES)
+		e = -ENOENT;
+	if (e < 0)
+		return e;
+	e = sync_read(s->r, fd, s->buf, FMT_SUPER_BYTES, off);
+	if (e < 0) {
+		s->unreadable += sync_is_unreadable(e);
+		s->error = e;
+		return e;
+	}
+	e = super_decode(s->buf, FMT_SUPER_BYTES, &s->one);
+	s->damaged += e == -EBADMSG;
+	s->other_version |= e == -EPROTONOSUPPORT;
+	if (e < 0)
+		return e;
+	s->mixed |= s->good && memcmp(s->one.disk_uuid, s->d->sb.disk_uuid, 16) != 0;
+	if (!s->good || is_newer(&s->one, &s->d->sb))
+		s->d->sb = s->one;
+	s->good++;
+	s->old += s->one.version < FMT_VERSION;
+	return 0;
+}
+
+int
+super_scan(struct ring *r, int fd, uint64_t size_bytes, struct super *ret_super)
+{
+	uint64_t at = size_bytes / FMT_ALIGN * FMT_ALIGN, least = at > SCAN_BYTES ? at - SCAN_BYTES : 0;
+	uint8_t *buf = sync_alloc(FMT_SUPER_BYTES);
+	int e = buf ? -ENOENT : -ENOMEM;
+
+	/* From the end on: what clients have written, which may look like anything, lies in front of it. */
+	for (at -= at < FMT_SUPER_BYTES ? at : FMT_SUPER_BYTES; e == -ENOENT && at > least; at -= FMT_ALIGN) {
+		if (sync_read(r, fd, buf, FMT_ALIGN, at) < 0 || !super_peek(buf) ||
+		    sync_read(r, fd, buf, FMT_SUPER_BYTES, at) < 0)
+			continue;
+		if (super_decode(buf, FMT_SUPER_BYTES, ret_super) == 0 &&
+		    geo_second_off(&ret_super->geo) == at)
+			e = 0;
+	}
+	sync_free(buf);
+	return e;
+}
+
+/* Where the second one lies is known from the first, or it has to be looked for. */
+static void
+look_at_end(struct search *s, uint64_t size_bytes)
+{
+	struct disk *d = s->d;
+
+	if (!s->good && super_scan(s->r, d->log_fd, size_bytes, &s->one) < 0)
+		return;
+	d->super_off[1] = geo_second_off(s->good ? &d->sb.geo : &s->one.geo);
+	if (d->super_off[1] != FMT_SUPER_OLD_OFF)
+		look(s, d->log_fd, d->super_off[1]);
+}
+
+/* What was found, as a reason not to go on; 0: one counts. */
+static int
+judge(const struct search *s, char *err, size_t err_len)
+{
+	const struct disk *d = s->d;
+
+	if (s->error < 0 && !(s->good && s->unreadable))
+		return disk_refuse(err, err_len, s->error, "%s: cannot read the superblock: %s%s", d->path,
+				   strerror(-s->error), disk_way_out(s->error));
+	if (s->mixed)
+		return disk_refuse(
+			err, err_len, -EINVAL,
+			"%s: the two superblocks are of different disks; put back the one that belongs "
+			"here, or clear the one that does not",
+			d->path);
+	if (s->other_version)
+		return disk_refuse(err, err_len, -ENOTRECOVERABLE,
+				   "%s: made by another version of Gantry; start that one", d->path);
+	if (!s->good)
+		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s", d->path,
+				   s->damaged ? "both superblocks are damaged; put one back from a copy"
+					      : "not a Gantry store (no superblock); --format makes one");
+	if (d->sb.table.members & (d->sb.table.members - 1))
+		return disk_refuse(err, err_len, -EINVAL,
+				   "%s: is one of several disks of a store; this version serves one disk",
+				   d->path);
+	return 0;
+}
+
+int
+disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err, size_t err_len)
+{
+	struct search *s = calloc(1, sizeof *s);
+	uint64_t size = conf_bytes;
+	int e = 0;
+
+	if (s)
+		*s = (struct search){ .d = d, .r = r, .buf = sync_alloc(FMT_SUPER_BYTES) };
+	if (!s || !s->buf) {
+		free(s);
+		return -ENOMEM;
+	}
+	/* One by one: a bad sector is in one of them. */
+	d->super_off[1] = d->is_device ? FMT_SUPER_OLD_OFF : 0;
+	look(s, d->super_fd[0], 0);
+	look(s, d->super_fd[0], FMT_SUPER_OLD_OFF);
+	if (d->is_device && !size)
+		e = file_size(d->log_fd, &size);
+	if (d->is_device && e == 0)
+		look_at_end(s, size);
+	else if (e == 0)
+		look(s, d->super_fd[1], 0);
+	if (e == 0)
+		e = judge(s, err, err_len);
+	d->lost_super = s->good < 2;
+	d->is_old = s->old > 0;
+	if (e == 0 && d->lost_super)
+		log_warn("%s: one of the two superblocks %s; the other one counts", d->path,
+			 s->unreadable ? "cannot be read"
+			 : s->damaged  ? "is damaged"
+				       : "is not there");
+	sync_free(s->buf);
+	free(s);
+	return e;
+}
+
+/* ---- writing ---- */
+
+int
+disk_write_super(struct disk *d, struct ring *r)
+{
+	void *buf = sync_alloc(FMT_SUPER_BYTES);
+	int at, e = 0;
+
+	if (!buf)
+		return -ENOMEM;
+	/* What a process before this one wrote may have been read from a cache: the newer one is on the disk before the
+	 * older one is at stake. */
+	for (int i = 0; e == 0 && !d->super_is_flushed && i < 2; i++)
+		e = d->super_fd[i] < 0 ? 0 : disk_flush_file(d, r, d->super_fd[i]);
+	d->super_is_flushed = e == 0;
+	if (e < 0) {
+		sync_free(buf);
+		return e;
+	}
+	d->sb.gen++;
+	super_encode(buf, &d->sb);
+	/* A writing that is cut short leaves the newer one whole. */
+	at = RULE_SUPER_OLDER_COPY ? (int)(d->sb.gen % 2) : 0;
+	if (d->super_fd[at] < 0)
+		d->super_fd[at] = e = disk_make_file(d, super_names[at], FMT_SUPER_BYTES, r);
+	if (e >= 0)
+		e = sync_write(r, d->super_fd[at], buf, FMT_SUPER_BYTES, d->super_off[at]);
+	if (e == 0)
+		e = disk_flush_file(d, r, d->super_fd[at]);
+	sync_free(buf);
+	return e;
+}
+
+/* ---- the step from earlier format versions ---- */
+
+/* Clears the place where the second one was, if it is another's now. */
+static int
+clear_old_place(struct disk *d, struct ring *r)
+{
+	uint64_t size;
+	int e = file_size(d->super_fd[0], &size);
+
+	if (e < 0 || size < FMT_SUPER_OLD_OFF + FMT_SUPER_BYTES ||
+	    (d->is_device && d->super_off[1] == FMT_SUPER_OLD_OFF))
+		return e;
+	e = sync_zero(r, d->super_fd[0], FMT_SUPER_OLD_OFF, FMT_SUPER_BYTES);
+	return e == 0 ? disk_flush_file(d, r, d->super_fd[0]) : e;
+}
+
+int
+disk_upgrade(struct disk *d, struct ring *r)
+{
+	int e = disk_write_super(d, r);
+
+	if (e == 0)
+		e = disk_write_super(d, r);
+	return e == 0 ? clear_old_place(d, r) : e;
+}

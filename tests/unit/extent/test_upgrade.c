@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A store of an earlier format version: a start refuses it and changes nothing, the named step brings it to this one,
+ * also when it is cut short at any of its writes; and then everything is there.
+ */
+#include "fixture.h"
+
+#include "tests/fake/fault_ring.h"
+#include "tests/fixtures/old_super.h"
+
+#include <sys/stat.h>
+
+static struct super sb;
+static int fail_at, write_nr; /* the write that fails, from 0; -1: none */
+static char said[512];
+
+static int
+hook(const struct fault_io *io)
+{
+	return io->kind == FAULT_WRITE && write_nr++ == fail_at ? -EIO : 0;
+}
+
+static void
+path_of(char path[256], const char *name)
+{
+	snprintf(path, 256, "%s/%s", dir, name);
+}
+
+/* The store becomes what that version would have made: both superblocks in one file, and no other. */
+static void
+make_old(uint32_t version)
+{
+	static uint8_t buf[2 * FMT_SUPER_BYTES];
+	char path[256];
+	int fd;
+
+	read_super(&sb);
+	for (int i = 0; i < 2; i++, sb.gen--)
+		old_super_encode(buf + sb.gen % 2 * FMT_SUPER_BYTES, &sb, version, 0, 1);
+	path_of(path, "super2");
+	assert_int_equal(unlink(path), 0);
+	path_of(path, "super");
+	fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, buf, sizeof buf, 0), sizeof buf);
+	close(fd);
+}
+
+/* A sum over the names, times and bytes of all the store's files. */
+static uint64_t
+sum_of_store(void)
+{
+	static const char *const names[] = { "super", "super2", "log", "seg-0000", "seg-0001", "seg-0002" };
+	static char buf[MIB];
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		char path[256];
+		struct stat stat;
+		ssize_t n;
+		int fd;
+
+		path_of(path, names[i]);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		sum = crc64_nvme(sum, &fd, fd < 0 ? sizeof fd : 0);
+		if (fd < 0)
+			continue;
+		assert_int_equal(fstat(fd, &stat), 0);
+		sum = crc64_nvme(sum, &stat.st_mtim, sizeof stat.st_mtim);
+		while ((n = read(fd, buf, sizeof buf)) > 0)
+			sum = crc64_nvme(sum, buf, (size_t)n);
+		close(fd);
+	}
+	return sum;
+}
+
+static int
+setup(void **state)
+{
+	int r;
+
+	fail_at = -1;
+	fault_ring_hook = hook;
+	r = make_store(100 * MIB);
+	for (int i = 0; r == 0 && i < 10; i++) {
+		char name[32];
+
+		snprintf(name, sizeof name, "k%d", i);
+		r = put_simple(&l, "b", name, 100 + (uint64_t)i * 9000, (uint64_t)i);
+		if (i == 5)
+			make_snapshot();
+	}
+	close_store();
+	return r;
+}
+
+static void
+is_whole(void)
+{
+	open_store();
+	for (int i = 0; i < 10; i++) {
+		char name[32];
+
+		snprintf(name, sizeof name, "k%d", i);
+		assert_int_equal(obj_check(&l, "b", name, 100 + (uint64_t)i * 9000, (uint64_t)i), 0);
+	}
+	assert_int_equal(put_simple(&l, "b", "new", 50000, 1), 0);
+	close_store();
+	assert_int_equal(store_fsck(&conf, false, NULL, NULL), 0);
+}
+
+static void
+say(void *cookie, const char *line)
+{
+	snprintf(said, sizeof said, "%s", line);
+}
+
+static void
+test_refused(void **state)
+{
+	for (uint32_t version = 1; version <= 2; version++) {
+		char want[64];
+		uint64_t sum;
+
+		make_old(version);
+		sum = sum_of_store();
+		snprintf(want, sizeof want, "is of format %u,", version);
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(store_start(&conf, &st, err, sizeof err), -EINVAL);
+			st = NULL;
+			assert_non_null(strstr(err, dir));
+			assert_non_null(strstr(err, want));
+			assert_non_null(strstr(err, "gantryd --upgrade"));
+			assert_null(strchr(err, '\n'));
+			/* It can be looked at, and nothing else. */
+			assert_int_equal(store_fsck(&conf, false, say, NULL), 0);
+			assert_int_equal(store_fsck(&conf, true, say, NULL), -EINVAL);
+			assert_non_null(strstr(said, "gantryd --upgrade"));
+		}
+		assert_true(sum_of_store() == sum);
+		assert_int_equal(store_upgrade(&conf, said, sizeof said), 0);
+		snprintf(want, sizeof want, "was of format %u, is of format 3 now", version);
+		assert_non_null(strstr(said, want));
+		sum = sum_of_store();
+		assert_int_equal(store_upgrade(&conf, said, sizeof said), 0);
+		assert_non_null(strstr(said, "is of format 3 already"));
+		assert_true(sum_of_store() == sum);
+		is_whole();
+	}
+}
+
+/* The place of the second one is empty: nothing there can be taken for a superblock any more. */
+static void
+test_places(void **state)
+{
+	static uint8_t buf[2 * FMT_SUPER_BYTES];
+	struct super one;
+	char path[256];
+	int fd;
+
+	make_old(2);
+	assert_int_equal(store_upgrade(&conf, said, sizeof said), 0);
+	path_of(path, "super");
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(pread(fd, buf, sizeof buf, 0), sizeof buf);
+	close(fd);
+	assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &one), 0);
+	assert_int_equal(one.version, 3);
+	for (size_t i = FMT_SUPER_BYTES; i < sizeof buf; i++)
+		assert_int_equal(buf[i], 0);
+	/* Either of the two does. */
+	for (int i = 0; i < 2; i++) {
+		path_of(path, super_file[i]);
+		assert_int_equal(unlink(path), 0);
+		is_whole();
+		assert_int_equal(access(path, F_OK), 0);
+	}
+	/* Without both it is no store, and it is not formatted as if there were none while one is there. */
+	path_of(path, super_file[0]);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(store_format(&conf, false, err, sizeof err), -EALREADY);
+	path_of(path, super_file[1]);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), -ENOTRECOVERABLE);
+	assert_non_null(strstr(err, "not a Gantry store (there is no super)"));
+	st = NULL;
+}
+
+/* Each write of the step fails once; then it is made again. */
+static void
+test_cut_short(void **state)
+{
+	int failed = 0;
+
+	for (int n = 0;; n++) {
+		int r;
+
+		make_old(2);
+		write_nr = 0;
+		fail_at = n;
+		r = store_upgrade(&conf, said, sizeof said);
+		fail_at = -1;
+		if (r == 0)
+			break;
+		failed++;
+		assert_int_equal(r, -EIO);
+		assert_non_null(strstr(said, "the step to format 3 failed"));
+		assert_int_equal(store_start(&conf, &st, err, sizeof err), -EINVAL);
+		assert_non_null(strstr(err, "gantryd --upgrade"));
+		st = NULL;
+		assert_int_equal(store_upgrade(&conf, said, sizeof said), 0);
+		is_whole();
+	}
+	/* Two superblocks, a new file, a place that is cleared. */
+	assert_true(failed >= 4);
+	is_whole();
+}
+
+/* Who serves has it. */
+static void
+test_in_use(void **state)
+{
+	open_store();
+	conf.disks.lock_wait_ns = 0;
+	assert_int_equal(store_upgrade(&conf, said, sizeof said), -EBUSY);
+	assert_non_null(strstr(said, "locked"));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_refused, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_places, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_cut_short, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_in_use, setup, remove_store),
+	};
+
+	log_init(LOG_PLAIN, LOG_ERROR);
+	return cmocka_run_group_tests_name("store_upgrade", tests, NULL, NULL);
+}
