@@ -295,6 +295,7 @@ help:
 	@echo 'make bench [F=name]  the figures of docs/benchmarks.md, against raw disk, nginx and verbs'
 	@echo 'make bench-against REV=revision [F=name] [ROUNDS=7]   the same figures in turns with another revision: is one worse?'
 	@echo 'make bench-numbers [URL=http://HOST:PORT/BUCKET]   gantry bench by RDMA and HTTP in turns, as a table; VERIFY=1'
+	@echo 'make bench-starts REV=revision [N=objects] [MB_S=300]   how long a start takes on a disk that reads so fast, against another revision'
 	@echo 'make bench-growth [F=curve] [N=objects]   how cost grows with objects, size, connections, fill level; bench-plot draws it'
 	@echo 'make install DESTDIR= PREFIX=/usr; install-python, install-softnic for these'
 	@echo 'make deb            Debian packages, into build/deb'

@@ -42,6 +42,13 @@ bench-against:
 	@$(MAKE) --no-print-directory all $(BENCHBIN)
 	@$(if $(ROUNDS),ROUNDS='$(ROUNDS)') bench/against '$(REV)' $(F)
 
+# How long a start takes, against another revision: `make bench-starts REV=... [N=objects] [MB_S=300]`.
+.PHONY: bench-starts
+bench-starts:
+	@[ -n '$(REV)' ] || { echo 'make bench-starts REV=revision [N=objects] [MB_S=300]' >&2; exit 2; }
+	@$(MAKE) --no-print-directory bench-bin
+	@$(if $(MB_S),MB_S='$(MB_S)') $(if $(ROUNDS),ROUNDS='$(ROUNDS)') bench/starts '$(REV)' $(N)
+
 # RDMA and HTTP in turns with `gantry bench`, as a table: `make bench-numbers [URL=http://HOST:PORT/BUCKET ADMIN=NAME] [WRITE=1]`.
 .PHONY: bench-numbers
 bench-numbers:

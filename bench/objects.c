@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STORE_BYTES (65536 * MIB)
+#define STORE_GIB 64 /* or BENCH_STORE_GIB */
 #define KEY_BYTES 59 /* and type, bucket, 0: 66 */
 #define INLINE_BYTES 16
 #define DEPTH 256 /* PUTs at a time */
@@ -82,6 +82,14 @@ key_text(uint64_t n, char *out)
 {
 	snprintf(out, KEY_BYTES + 1, "data/2026/%016llx%016llx%016llx.", (unsigned long long)mix(n + 1),
 		 (unsigned long long)mix(n ^ 0x5555555555u), (unsigned long long)mix(~n));
+}
+
+static uint64_t
+store_bytes(void)
+{
+	const char *gib = getenv("BENCH_STORE_GIB");
+
+	return (gib ? strtoull(gib, NULL, 10) : STORE_GIB) * 1024 * MIB;
 }
 
 static struct store_key
@@ -278,16 +286,55 @@ list_all(struct step *s)
 
 /* ---- steps ---- */
 
-/* In a process of its own.  before: what is there already; this one's number: no more. */
+/* Makes a snapshot of what is there, so that a start reads nothing else. */
 static void
-run_step(const char *dir, uint64_t before, struct step *s)
+snapshot(void)
 {
-	uint64_t begun = clock_ns(), rss = rss_bytes(), had;
 	struct store_unit_info info;
+	uint64_t before;
+
+	store_unit_info(b.port.st, 0, &info);
+	before = store_unit_number(&info, "snapshots");
+	if (store_snapshot(b.port.st) < 0)
+		bench_die("no snapshot can be asked for");
+	do {
+		port_turn(&b.port);
+		store_unit_info(b.port.st, 0, &info);
+	} while (store_unit_number(&info, "snapshots") == before ||
+		 store_unit_number(&info, "snapshot_runs"));
+}
+
+/* The control group that bounds what a start reads (bench/starts). */
+static void
+enter_group(void)
+{
+	const char *name = getenv("BENCH_START_GROUP");
+	char path[400];
+	FILE *f;
+
+	if (!name || !*name)
+		return;
+	snprintf(path, sizeof path, "%s/cgroup.procs", name);
+	f = fopen(path, "w");
+	if (!f || fprintf(f, "%d", (int)getpid()) < 0 || fclose(f) != 0)
+		bench_die("%s: %s", path, strerror(errno));
+}
+
+/* In a process of its own.  before: what is there already; this one's number: no more.  snapshots: so many are made at
+ * the end. */
+static void
+run_step(const char *dir, uint64_t before, int snapshots, struct step *s)
+{
+	struct store_unit_info info;
+	uint64_t begun, rss, had;
 
 	slice_short();
+	if (s->objects == before && !snapshots)
+		enter_group();
+	begun = clock_ns();
+	rss = rss_bytes();
 	b.step = s;
-	port_open(&b.port, dir, STORE_BYTES, 16384 * MIB, NULL);
+	port_open(&b.port, dir, store_bytes(), 16384 * MIB, NULL);
 	s->start_ns = clock_ns() - begun;
 	s->start_rss = rss_bytes() - rss;
 	store_unit_info(b.port.st, 0, &info);
@@ -309,12 +356,14 @@ run_step(const char *dir, uint64_t before, struct step *s)
 		look_up(s);
 		list_all(s);
 	}
+	for (int i = 0; i < snapshots; i++)
+		snapshot();
 	s->is_over = true;
 	_exit(0);
 }
 
 static struct step
-step(const char *dir, uint64_t before, uint64_t objects)
+step(const char *dir, uint64_t before, uint64_t objects, int snapshots)
 {
 	struct step *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0), r;
 	int status = 0;
@@ -325,7 +374,7 @@ step(const char *dir, uint64_t before, uint64_t objects)
 	fflush(stdout);
 	pid = fork();
 	if (pid == 0)
-		run_step(dir, before, s);
+		run_step(dir, before, snapshots, s);
 	if (pid < 0 || waitpid(pid, &status, 0) != pid || !s->is_over)
 		bench_die("the step to %llu objects failed", (unsigned long long)objects);
 	r = *s;
@@ -381,11 +430,11 @@ main(int argc, char **argv)
 	if (max < 1000)
 		bench_die("usage: see bench/objects.c");
 	snprintf(dir, sizeof dir, "%s/objects", argv[1]);
-	port_format(dir, STORE_BYTES);
+	port_format(dir, store_bytes());
 	for (uint64_t n = 1000; before < max; n *= 10) {
 		struct step s;
 
-		s = step(dir, before, n < max ? n : max);
+		s = step(dir, before, n < max ? n : max, 0);
 		if (before) {
 			say(before, "start s", (double)s.start_ns / 1e9);
 			say_started(before, &s);
@@ -393,9 +442,9 @@ main(int argc, char **argv)
 		say_step(&s);
 		before = s.objects;
 	}
-	for (int i = 0; i < 2; i++) {
-		/* The first start makes a snapshot of what the log held; the second finds it. */
-		struct step s = step(dir, before, before);
+	for (int i = 0; i < 4; i++) {
+		/* The first start finds what the log held; two snapshots are made then, and the others find those. */
+		struct step s = step(dir, before, before, i ? 0 : 2);
 
 		say(before, i ? "start s, snapshot only" : "start s", (double)s.start_ns / 1e9);
 		if (!i)

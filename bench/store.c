@@ -8,6 +8,9 @@
  * DIR must lie on the disk to be measured; what is put there is removed again.  For store_get_crc the
  * checksum of a whole granule can be replaced by its known value: all granules hold the same bytes, and the
  * linker hands crc64_nvme() to us (-Wl,--wrap).  So the same code runs with and without the sum's cost.
+ *
+ * For store_full_* there are two stores: one is full and has been written over until what is free lies in
+ * pieces, the other is as good as empty.
  */
 #include "bench/bench.h"
 
@@ -39,14 +42,26 @@
 #define FILE_THREADS 32
 #define FILE_BYTES (256u << 10)
 
-static struct {
-	char dir[400], store_dir[480];
+#define FULL_PERCENT 90
+#define AGED_ROUNDS 3 /* everything is written over so often, in random order */
+#define AGED_SIZES 7  /* 1 to 7 granules, 4 on average */
+#define FULL_LIVE 2   /* of large objects that come and go on what is left */
+
+struct side {
+	char store_dir[480];
 	struct store *st;
+	struct store_port *p;
+};
+
+static struct {
+	char dir[400];
+	struct side fresh, full, *other; /* other: the one that is not b.st and b.p, if there are two */
+	struct store *st;
+	struct store_port *p;
 	struct ring *ring;
 	enum ring_backend backend;
 	struct mailbox mb;
 	struct timers timers;
-	struct store_port *p;
 	struct bufpool bufs;
 	struct raw *raw;
 } b;
@@ -87,6 +102,8 @@ turn(void)
 	mailbox_run(&b.mb, 0);
 	timers_run(&b.timers, clock_ns());
 	store_quiesce(b.p);
+	if (b.other)
+		store_quiesce(b.other->p);
 }
 
 static int busy;
@@ -111,6 +128,14 @@ struct work {
 };
 static struct work works[QD_MAX];
 static uint64_t next_key, key_nr;
+static uint64_t aged_nr; /* objects that the full store is full of */
+static enum keys {
+	KEYS_IN_TURN, /* key_nr of them, each of the one size */
+	KEYS_FILLING, /* of the full store: new ones, of sizes by chance */
+	KEYS_AGING,   /* of those any, until all have been written again */
+	KEYS_AGED,    /* the same, of the one size */
+} keys;
+static uint64_t dice = 1;
 
 static void work_begin(struct work *w);
 static void put_more(struct work *w);
@@ -241,15 +266,44 @@ get_more(struct work *w)
 	}
 }
 
+static uint64_t
+roll(void)
+{
+	dice = dice * 6364136223846793005u + 1442695040888963407u;
+	return dice >> 33;
+}
+
+/* The n-th of the full store's objects in an order without order, in which each comes once before any comes again. */
+static uint64_t
+shuffled(uint64_t n)
+{
+	return (n % aged_nr * 7919 + n / aged_nr * 104729) % aged_nr;
+}
+
+static void
+choose_key(struct work *w)
+{
+	uint64_t n = next_key++;
+
+	if (keys == KEYS_FILLING)
+		aged_nr = n + 1;
+	if (keys == KEYS_FILLING || keys == KEYS_AGING)
+		w->size = (1 + roll() % AGED_SIZES) * STORE_GRANULE;
+	if (keys == KEYS_IN_TURN)
+		snprintf(w->key_text, sizeof w->key_text, "%llu/%llu", (unsigned long long)w->size,
+			 (unsigned long long)(n % key_nr));
+	else
+		snprintf(w->key_text, sizeof w->key_text, "aged/%llu",
+			 (unsigned long long)(keys == KEYS_FILLING ? n : shuffled(n)));
+}
+
 static void
 work_begin(struct work *w)
 {
 	int r;
 
 	w->at = w->moved = 0;
-	w->key_text[0] = 0;
-	snprintf(w->key_text, sizeof w->key_text, "%llu/%llu", (unsigned long long)w->size,
-		 (unsigned long long)(next_key++ % key_nr));
+	choose_key(w);
 	w->key = (struct store_key){ BUCKET, w->key_text, sizeof BUCKET - 1, (uint16_t)strlen(w->key_text) };
 	if (w->is_put) {
 		r = store_put_init(b.p, &w->put, &w->key, w->size);
@@ -289,6 +343,15 @@ say_run(uint64_t size, uint64_t ns, uint64_t cpu_ns, const struct store_unit_inf
 		(double)(now.write_ops - before->write_ops) / (double)(now.flushes - before->flushes + 1));
 }
 
+static double
+percent_used(void)
+{
+	struct store_unit_info info;
+
+	store_unit_info(b.st, 0, &info);
+	return 100 - 100 * (double)info.free_bytes / (double)info.size_bytes;
+}
+
 /* Bytes a second: qd objects at a time, for so long or until so many are done. */
 static double
 run(bool is_put, uint64_t size, int qd, uint64_t for_ns, uint64_t max_ops)
@@ -303,7 +366,7 @@ run(bool is_put, uint64_t size, int qd, uint64_t for_ns, uint64_t max_ops)
 	memset(works, 0, sizeof works);
 	stopping = false;
 	ops_done = ops_failed = 0;
-	key_nr = LIVE_BYTES / size;
+	key_nr = keys == KEYS_IN_TURN && b.other && size > 16 * MIB ? FULL_LIVE : LIVE_BYTES / size;
 	busy = qd;
 	for (int i = 0; i < qd; i++) {
 		works[i].size = size;
@@ -318,7 +381,8 @@ run(bool is_put, uint64_t size, int qd, uint64_t for_ns, uint64_t max_ops)
 		work_begin(&works[i]);
 	while (busy) {
 		turn();
-		stopping = clock_ns() - begin > for_ns || (max_ops && ops_done + (unsigned)qd > max_ops);
+		stopping = clock_ns() - begin > for_ns || (max_ops && ops_done + (unsigned)qd > max_ops) ||
+			   (keys == KEYS_FILLING && percent_used() >= FULL_PERCENT);
 	}
 	for (int i = 0; i < qd; i++) {
 		for (int k = 0; k < pieces; k++)
@@ -366,6 +430,8 @@ use_ring(enum ring_backend backend)
 
 	if (b.p && backend == b.backend)
 		return;
+	/* Two stores share the first ring. */
+	check(!b.other);
 	while (b.p && !store_detach(b.p))
 		turn();
 	ring_free(b.ring);
@@ -376,10 +442,11 @@ use_ring(enum ring_backend backend)
 	b.backend = backend;
 }
 
+/* Makes a store, attached to the ring there is, with its bucket; it is the one worked on. */
 static void
-begin(const char *dir)
+make_side(struct side *s, const char *name)
 {
-	struct store_disk_conf dc = { .path = b.store_dir, .size_bytes = STORE_BYTES };
+	struct store_disk_conf dc = { .path = s->store_dir, .size_bytes = STORE_BYTES };
 	struct store_conf conf = { .ops = &extent_ops,
 				   .disks.disk = &dc,
 				   .disks.nr = 1,
@@ -387,15 +454,33 @@ begin(const char *dir)
 				   .disks.lock_wait_ns = 5 * NS_PER_S,
 				   .ports_max = 1 };
 	static struct store_del del;
-	char err[256], path[480];
+	char err[256];
+
+	snprintf(s->store_dir, sizeof s->store_dir, "%s/%s", b.dir, name);
+	if (mkdir(s->store_dir, 0700) < 0 && errno != EEXIST)
+		bench_die("%s: %s", s->store_dir, strerror(errno));
+	if (store_format(&conf, true, err, sizeof err) < 0 || store_start(&conf, &s->st, err, sizeof err) < 0)
+		bench_die("%s", err);
+	b.st = s->st;
+	b.p = NULL;
+	if (b.ring)
+		check(store_attach(b.st, b.ring, &b.mb, &b.timers, &b.p) == 0);
+	else
+		use_ring(RING_AUTO);
+	s->p = b.p;
+	del.op.done = on_bucket;
+	busy = store_bucket_create(b.p, BUCKET, sizeof BUCKET - 1, &del) == 0;
+	while (busy)
+		turn();
+}
+
+static void
+begin(const char *dir)
+{
+	char path[480];
 
 	snprintf(b.dir, sizeof b.dir, "%s", dir);
-	snprintf(b.store_dir, sizeof b.store_dir, "%s/store", dir);
 	snprintf(path, sizeof path, "%s/raw", dir);
-	if (mkdir(b.store_dir, 0700) < 0 && errno != EEXIST)
-		bench_die("%s: %s", b.store_dir, strerror(errno));
-	if (store_format(&conf, true, err, sizeof err) < 0 || store_start(&conf, &b.st, err, sizeof err) < 0)
-		bench_die("%s", err);
 	check(mailbox_init(&b.mb) == 0);
 	if (bufpool_init_class(&b.bufs, BUF_LARGE, 260 * MIB, 0) < 0)
 		bench_die("no memory");
@@ -405,28 +490,67 @@ begin(const char *dir)
 				b.bufs.bufs[i].mem[k + n] = (char)(n * 2654435761u >> 13);
 	}
 	granule_sum = __real_crc64_nvme(0, b.bufs.bufs[0].mem, STORE_GRANULE);
-	use_ring(RING_AUTO);
-	del.op.done = on_bucket;
-	busy = store_bucket_create(b.p, BUCKET, sizeof BUCKET - 1, &del) == 0;
-	while (busy)
-		turn();
+	make_side(&b.fresh, "store");
 	b.raw = raw_open(path, LIVE_BYTES, 130);
+}
+
+/* Works on this one of two stores from now on. */
+static void
+use_side(struct side *s)
+{
+	use_ring(RING_AUTO);
+	if (b.st == s->st)
+		return;
+	b.other = s == &b.full ? &b.fresh : &b.full;
+	b.st = s->st;
+	b.p = s->p;
+}
+
+/* Makes the second store, and has it as it is after a long time. */
+static void
+make_full(void)
+{
+	use_ring(RING_AUTO);
+	b.fresh.p = b.p;
+	b.other = &b.fresh;
+	make_side(&b.full, "full");
+	next_key = 0;
+	keys = KEYS_FILLING;
+	run(true, FILE_BYTES, QD_MAX, UINT64_MAX, 0);
+	keys = KEYS_AGING;
+	next_key = 0;
+	run(true, FILE_BYTES, QD_MAX, UINT64_MAX, AGED_ROUNDS * aged_nr);
+	settle();
+	fprintf(stderr, "bench: %.0f %% used by %llu objects\n", percent_used(), (unsigned long long)aged_nr);
+}
+
+static void
+remove_side(struct side *s)
+{
+	char path[800];
+
+	store_stop(s->st);
+	snprintf(path, sizeof path, "rm -rf '%s'", s->store_dir);
+	if (system(path) != 0)
+		fprintf(stderr, "bench: %s stays behind\n", s->store_dir);
 }
 
 static void
 end(void)
 {
-	char path[800];
-
 	while (!store_detach(b.p))
 		turn();
-	store_stop(b.st);
+	if (b.other) {
+		b.p = b.other->p;
+		b.other = NULL;
+		while (!store_detach(b.p))
+			turn();
+		remove_side(&b.full);
+	}
+	remove_side(&b.fresh);
 	ring_free(b.ring);
 	raw_close(b.raw);
 	bufpool_fini(&b.bufs);
-	snprintf(path, sizeof path, "rm -rf '%s'", b.store_dir);
-	if (system(path) != 0)
-		fprintf(stderr, "bench: %s stays behind\n", b.store_dir);
 }
 
 /* ---- a file for each object, strictly ---- */
@@ -488,7 +612,7 @@ run_files(uint64_t for_ns)
 
 /* ---- figures ---- */
 
-enum against { RAW_WRITE, RAW_READ, RAW_TOUCH, FILES, NO_SUM, PUT_URING, GET_URING };
+enum against { RAW_WRITE, RAW_READ, RAW_TOUCH, FILES, NO_SUM, PUT_URING, GET_URING, FRESH };
 
 static const struct {
 	const char *name;
@@ -506,6 +630,8 @@ static const struct {
 	{ "store_get_crc", 256u << 10, 32, NO_SUM },
 	{ "store_put_threads", 256u << 10, 32, PUT_URING },
 	{ "store_get_threads", 256u << 10, 32, GET_URING },
+	{ "store_full_256k_q32", 256u << 10, 32, FRESH },
+	{ "store_full_64m_q2", 64 * MIB, 2, FRESH },
 };
 
 static double
@@ -525,6 +651,10 @@ other_side(int i, uint64_t ns)
 		v = run(false, size, figures[i].qd, ns, 0);
 		sum_is_known = false;
 		return v;
+	case FRESH:
+		keys = KEYS_IN_TURN;
+		use_side(&b.fresh);
+		return run(true, size, figures[i].qd, ns, 0);
 	case PUT_URING:
 	case GET_URING:
 		use_ring(RING_AUTO);
@@ -537,31 +667,47 @@ other_side(int i, uint64_t ns)
 	}
 }
 
+/* Our side of a round. */
+static double
+our_side(int i, bool is_put, enum ring_backend on, uint64_t ns)
+{
+	if (figures[i].against == FRESH) {
+		use_side(&b.full);
+		keys = figures[i].size > 16 * MIB ? KEYS_IN_TURN : KEYS_AGED;
+	} else {
+		use_ring(on);
+	}
+	return run(is_put, figures[i].size, figures[i].qd, ns, 0);
+}
+
 static void
 figure(int i)
 {
 	struct row row = { .figure = figures[i].name, .unit = "MB/s" };
 	enum against against = figures[i].against;
-	bool is_put = against == RAW_WRITE || against == FILES || against == PUT_URING;
+	bool is_put = against == RAW_WRITE || against == FILES || against == PUT_URING || against == FRESH;
 	enum ring_backend ours_on = against == PUT_URING || against == GET_URING ? RING_THREADS : RING_AUTO;
 	uint64_t size = figures[i].size, ns = bench_ns();
 
 	if (size > 16 * MIB)
 		ns *= 2;
 	next_key = 0;
+	keys = KEYS_IN_TURN;
+	if (b.other)
+		use_side(&b.fresh);
 	run(true, size, figures[i].qd, UINT64_MAX,
 	    (is_put ? 3 : 1) * LIVE_BYTES / size + (unsigned)figures[i].qd);
 	settle();
+	if (against == FRESH && !b.other)
+		make_full();
 	for (int n = -1; n < bench_rounds(); n++) {
 		double ours = 0, other;
 
-		use_ring(ours_on);
 		if (n & 1)
-			ours = run(is_put, size, figures[i].qd, ns, 0);
+			ours = our_side(i, is_put, ours_on, ns);
 		other = other_side(i, ns);
-		use_ring(ours_on);
 		if (!(n & 1))
-			ours = run(is_put, size, figures[i].qd, ns, 0);
+			ours = our_side(i, is_put, ours_on, ns);
 		if (n >= 0)
 			row_add(&row, ours / 1e6, other / 1e6);
 	}
@@ -577,14 +723,17 @@ main(int argc, char **argv)
 		bench_die("usage: bench-store DIR FIGURE...");
 	bench_pin(0);
 	begin(argv[1]);
-	for (int k = 2; k < argc; k++) {
+	/* Those that want a second store come last. */
+	for (int k = 2; k < 2 * argc - 2; k++) {
+		const char *name = argv[k < argc ? k : k - argc + 2];
 		int i = 0;
 
-		while (i < nr && strcmp(figures[i].name, argv[k]) != 0)
+		while (i < nr && strcmp(figures[i].name, name) != 0)
 			i++;
 		if (i == nr)
-			bench_die("no figure %s", argv[k]);
-		figure(i);
+			bench_die("no figure %s", name);
+		if ((figures[i].against == FRESH) == (k >= argc))
+			figure(i);
 	}
 	end();
 	bench_quiet_say();

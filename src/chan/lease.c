@@ -323,6 +323,7 @@ find_rail(struct chan *ch, struct chan_lease *ls, struct rail_route *ret_route)
 						 .tried = p->tried,
 						 .numa_node = ch->numa_node,
 						 .turn = ch->turn++,
+						 .core = (unsigned)ch->core,
 						 .must_route = ls->must_route },
 			   ret_route);
 

@@ -36,6 +36,10 @@ enum conf_delay_mode {
 	DELAY_ADAPTIVE
 }; /* protocol.md 5: numbers 0-3 */
 
+enum conf_ordering { ORDERING_AUTO, ORDERING_ON, ORDERING_OFF };
+#define CONF_CLASS_AUTO 256
+#define CONF_PATHS_MAX 16
+
 /* Headers with tokens whose clients may be told of a decline by a 2xx. */
 enum conf_token_header { TOKEN_HEADER_AMZ, TOKEN_HEADER_INFO, TOKEN_HEADER_CUOBJ };
 extern const char *const conf_token_header[]; /* "x-amz-rdma-token", ...; ends with NULL */
@@ -57,7 +61,10 @@ struct conf_rdma {
 	int channels; /* DCIs per rail, over all cores; raised to 8 a core */
 	int cq_depth; /* 0: the sum of send depths */
 	int max_sge;
-	int service_level, traffic_class, hop_limit, pkey_index;
+	int service_level, traffic_class, hop_limit, pkey_index; /* CONF_CLASS_AUTO: the port's */
+	int paths; /* address handles for each client, in the fabric ways of their own; 0: 4 on RoCE, 1 on InfiniBand */
+	enum conf_ordering relaxed_ordering;
+	bool thread_domains;
 	int timeout, retry_cnt, rnr_retry,
 		max_rd_atomic; /* timeout: 4.096 us * 2^t; max_rd_atomic 0: automatic */
 	int path_mtu;          /* bytes; 0: min(active, 4096) */

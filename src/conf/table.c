@@ -20,6 +20,7 @@
 #define LISTEN(field) offsetof(struct conf_listen, field)
 #define DISK(field) offsetof(struct conf_disk, field)
 #define RULE(field) offsetof(struct conf_decline_rule, field)
+_Static_assert(CONF_CLASS_AUTO == 255 + 1, "auto is what no class can be");
 #define NR(a) ((int)(sizeof(a) / sizeof *(a)))
 
 _Static_assert(offsetof(struct conf_listen, sa) - offsetof(struct conf_listen, address) ==
@@ -49,6 +50,9 @@ static const char *const fair_words[] = {
 };
 static const char *const bind_words[] = {
 	[BIND_GID_OFF] = "off", [BIND_GID_SUBNET] = "subnet", [BIND_GID_EXACT] = "exact", NULL
+};
+static const char *const ordering_words[] = {
+	[ORDERING_AUTO] = "auto", [ORDERING_ON] = "on", [ORDERING_OFF] = "off", NULL
 };
 static const char *const delay_words[] = { [DELAY_NONE] = "none",
 					   [DELAY_BATCH] = "batch",
@@ -156,12 +160,14 @@ const struct conf_key conf_keys[] = {
 	  .help = "DC initiators per rail, over all cores; raised to 8 a core" },
 	{ "rdma.cq_depth", KT_INT, KEY_AUTO, .min = 1, .max = 4194304, .offset = AT(rdma.cq_depth), .def = "auto",
 	  .help = "Entries of a completion queue; auto is the sum of send depths, less is refused" },
-	{ "rdma.max_sge", KT_INT, 0, .min = 1, .max = 30, .offset = AT(rdma.max_sge), .def = "10",
-	  .help = "Scatter entries of one work request" },
+	{ "rdma.max_sge", KT_INT, 0, .min = 1, .max = 30, .offset = AT(rdma.max_sge), .def = "1",
+	  .help = "Scatter entries of one work request; one is ever used, and more only make it longer" },
 	{ "rdma.service_level", KT_INT, 0, .max = 15, .offset = AT(rdma.service_level), .def = "0",
 	  .help = "InfiniBand service level, or RoCE priority" },
-	{ "rdma.traffic_class", KT_INT, 0, .max = 255, .offset = AT(rdma.traffic_class), .def = "96",
-	  .help = "Traffic class (DSCP and ECN bits) of RoCE packets" },
+	{ "rdma.traffic_class", KT_INT, KEY_AUTO, .max = 255, .offset = AT(rdma.traffic_class), .def = "96",
+	  .help = "Traffic class (DSCP and ECN bits) of RoCE packets; auto is the one that the driver has for the port, else 96" },
+	{ "rdma.paths", KT_INT, KEY_AUTO, .min = 1, .max = CONF_PATHS_MAX, .offset = AT(rdma.paths), .def = "auto",
+	  .help = "Ways through the fabric for each client: flow labels, and so UDP source ports; auto is 4 on RoCE, 1 on InfiniBand" },
 	{ "rdma.hop_limit", KT_INT, 0, .min = 1, .max = 255, .offset = AT(rdma.hop_limit), .def = "64",
 	  .help = "Hop limit of routed RDMA packets" },
 	{ "rdma.pkey_index", KT_INT, 0, .max = 65535, .offset = AT(rdma.pkey_index), .def = "0",
@@ -172,10 +178,14 @@ const struct conf_key conf_keys[] = {
 	  .help = "Repeats after a missing acknowledgement" },
 	{ "rdma.rnr_retry", KT_INT, 0, .max = 7, .offset = AT(rdma.rnr_retry), .def = "7",
 	  .help = "Repeats while the receiver is not ready; 7 is without end" },
-	{ "rdma.max_rd_atomic", KT_INT, KEY_AUTO, .min = 1, .max = 16, .offset = AT(rdma.max_rd_atomic), .def = "auto",
-	  .help = "RDMA READs outstanding per channel; auto is what the device can, at most 16" },
+	{ "rdma.max_rd_atomic", KT_INT, KEY_AUTO, .min = 1, .max = 255, .offset = AT(rdma.max_rd_atomic), .def = "auto",
+	  .help = "RDMA READs outstanding per channel, as far as the device takes so many; auto is at most 16" },
 	{ "rdma.path_mtu", KT_MTU, KEY_AUTO, .min = 256, .max = 4096, .offset = AT(rdma.path_mtu), .def = "auto",
 	  .help = "Path MTU in bytes: 256, 512, 1024, 2048 or 4096; auto is the port's active one" },
+	{ "rdma.relaxed_ordering", KT_WORD, 0, .offset = AT(rdma.relaxed_ordering), .words = ordering_words, .def = "auto",
+	  .help = "Let the adapter write to payload buffers in any order (PCIe relaxed ordering); auto is on AMD and Arm processors" },
+	{ "rdma.thread_domains", KT_BOOL, 0, .offset = AT(rdma.thread_domains), .def = "false",
+	  .help = "Give each core doorbells of its own (ibv_alloc_td), where the driver can" },
 	{ "rdma.delay_mode", KT_WORD, 0, .offset = AT(rdma.delay_mode), .words = delay_words, .def = "batch",
 	  .help = "When a core pauses between polls of its completion queues" },
 	{ "rdma.delay_interval", KT_TIME, 0, .max = MS, .offset = AT(rdma.delay_interval_ns), .def = "5us",

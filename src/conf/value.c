@@ -39,6 +39,13 @@ word_parse(const struct conf_key *k, const char *text, int *ret_value)
 }
 
 /* Numbers of every kind, with "auto" as 0. */
+/* What stands for `auto`: no value that the key can have. */
+static uint64_t
+auto_value(const struct conf_key *k)
+{
+	return k->min > 0 ? 0 : k->max + 1;
+}
+
 static int
 number_parse(const struct conf_key *k, const char *text, uint64_t *ret_value)
 {
@@ -46,7 +53,7 @@ number_parse(const struct conf_key *k, const char *text, uint64_t *ret_value)
 	int r;
 
 	if ((k->flags & KEY_AUTO) && strcmp(text, "auto") == 0) {
-		*ret_value = 0;
+		*ret_value = auto_value(k);
 		return 0;
 	}
 	if (k->type == KT_SIZE)
@@ -240,5 +247,8 @@ value_print(const struct conf_key *k, const void *base, FILE *out)
 		lists_print(k, base, out);
 		return;
 	}
-	fputs((k->flags & KEY_AUTO) && text[0] == '0' ? "auto" : text, out);
+	if (k->type == KT_INT && (k->flags & KEY_AUTO) && (uint64_t) * (const int *)field == auto_value(k))
+		fputs("auto", out);
+	else
+		fputs((k->flags & KEY_AUTO) && k->min > 0 && text[0] == '0' ? "auto" : text, out);
 }

@@ -30,7 +30,7 @@ extent_format(const struct store_conf *conf, bool force, char *err, size_t err_l
 {
 	int e = check_conf(conf, err, err_len);
 
-	return e < 0 ? e : disk_format(&conf->disks.disk[0], force, err, err_len);
+	return e < 0 ? e : disk_format(&conf->disks.disk[0], conf->disks.index_bytes, force, err, err_len);
 }
 
 /* ---- open ---- */
@@ -186,6 +186,7 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	struct tree_stats ts;
 	uint32_t odd_nr;
 	uint64_t room;
+	uint32_t load = atomic_load_explicit(&vol->snap.load, memory_order_relaxed);
 	bool runs;
 
 	alloc_stats(d->alloc, &as);
@@ -203,6 +204,12 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 			 "%u segments were copied with holes or shared blocks: slower until they are "
 			 "rewritten",
 			 odd_nr);
+	else if (info.state == UNIT_OK && load)
+		snprintf(info.reason, sizeof info.reason,
+			 "snapshots write %u.%u times what the log does: it was formatted too small for so "
+			 "many "
+			 "objects",
+			 load / 10, load % 10);
 	/* Segments not made yet are free as well; what is held back for snapshots is not. */
 	room = geo_units(&d->geo) - as.units + as.free + as.leased;
 	info.free_bytes = (room > as.held_back ? room - as.held_back : 0) * d->geo.unit_bytes;

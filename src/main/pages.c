@@ -130,6 +130,7 @@ rail_metrics(struct daemon *d, int i, struct stats_out *out)
 	struct rdma_rail *rail = rdma_rail(d->rdma, i);
 	const struct rdma_rail_stats *st = rdma_rail_stats(rail);
 	struct rdma_rail_info info;
+	uint64_t hits = 0;
 	char name[80];
 
 	rdma_rail_get_info(rail, &info);
@@ -150,7 +151,9 @@ rail_metrics(struct daemon *d, int i, struct stats_out *out)
 	stats_emit(out, M_DCI_RESETS, atomic_load(&st->ep_resets), name, NULL);
 	stats_emit(out, M_DCI_RECREATED, atomic_load(&st->ep_recreated), name, NULL);
 	stats_emit(out, M_RDMA_REOPENS, atomic_load(&st->reopens), name, NULL);
-	stats_emit(out, M_AH_LOOKUPS, atomic_load(&st->ah_hits), name, "hit", NULL);
+	for (int p = 0; p < CONF_PATHS_MAX; p++)
+		hits += atomic_load(&st->ah_hits[p]);
+	stats_emit(out, M_AH_LOOKUPS, hits, name, "hit", NULL);
 	stats_emit(out, M_AH_LOOKUPS, atomic_load(&st->ah_misses), name, "miss", NULL);
 	stats_emit(out, M_AH_LOOKUPS, atomic_load(&st->ah_failed), name, "failed", NULL);
 }
@@ -386,6 +389,12 @@ rails(void *cookie, FILE *out)
 			"atomic\":%d",
 			rail_state_text[info.state], info.is_ethernet ? "ethernet" : "infiniband", gid,
 			info.lid, info.active_mtu, info.max_rd_atomic);
+		fprintf(out, ",\"traffic_class\":%d,\"relaxed_ordering\":%s,\"path_leases\":[",
+			info.traffic_class, info.relaxed_ordering ? "true" : "false");
+		for (int p = 0; p < info.paths; p++)
+			fprintf(out, "%s%llu", p ? "," : "",
+				(unsigned long long)atomic_load(&st->ah_hits[p]));
+		putc(']', out);
 		fprintf(out, ",\"dci\":{\"all\":%d,\"free\":%d,\"leased\":%d,\"recovering\":%d}",
 			atomic_load(&st->eps), atomic_load(&st->eps_free), atomic_load(&st->eps_leased),
 			atomic_load(&st->eps_recovering));

@@ -28,14 +28,18 @@ rail_has_address(const struct rail_view *v, const uint8_t addr[16])
 static int
 fit_ethernet(const struct rail_gid *g, const struct token *tok, const uint8_t *local, bool local_rail)
 {
+	bool same_subnet;
+
 	if (gid_is_v4(g->raw) != gid_is_v4(tok->gid))
 		return 0;
 	/* An address of one link means nothing on another, and a packet from it cannot leave. */
 	if (gid_is_link_local(g->raw) != gid_is_link_local(tok->gid))
 		return 0;
-	/* One whose subnet is unknown may be in another network namespace than we are. */
-	return FIT_USABLE + (local_rail ? FIT_LOCAL_RAIL : 0) + (g->prefix < 128 ? FIT_KNOWN_SUBNET : 0) +
-	       (gid_prefix_equal(g->raw, tok->gid, g->prefix) ? FIT_SAME_SUBNET : 0) +
+	same_subnet = gid_prefix_equal(g->raw, tok->gid, g->prefix);
+	/* One whose subnet is unknown may be in another network namespace than we are.  Whoever comes through routers comes by any
+	 * rail, whichever address all of them were told. */
+	return FIT_USABLE + (g->prefix < 128 ? FIT_KNOWN_SUBNET : 0) +
+	       (same_subnet ? FIT_SAME_SUBNET + (local_rail ? FIT_LOCAL_RAIL : 0) : 0) +
 	       (local && memcmp(g->raw, local, 16) == 0 ? FIT_SAME_ADDRESS : 0);
 }
 
@@ -72,7 +76,7 @@ take_infiniband(const struct rail_view *v, const struct token *tok, bool local_r
 		memcpy(ret_key->dgid, tok->gid, 16);
 		ret_key->sgid_index = v->gid_nr ? v->gid[0].index : 0;
 	}
-	return FIT_USABLE + (local_rail ? FIT_LOCAL_RAIL : 0) + (same ? FIT_SAME_SUBNET : 0);
+	return FIT_USABLE + (same ? FIT_SAME_SUBNET + (local_rail ? FIT_LOCAL_RAIL : 0) : 0);
 }
 
 /* Which link layer the token's port is on: RoCE ports have no LID, and only they have IPv4 addresses.  A LID beside any other GID
@@ -149,9 +153,23 @@ rail_ah_params(const struct rdma_rail *rail)
 
 	return (struct ah_params){
 		.service_level = (uint8_t)(c->service_level < sl_max ? c->service_level : sl_max),
-		.traffic_class = (uint8_t)c->traffic_class,
+		.traffic_class = (uint8_t)atomic_load_explicit(&rail->class, memory_order_relaxed),
 		.hop_limit = (uint8_t)c->hop_limit,
 	};
+}
+
+/* Of RoCE the adapter makes the UDP source port of it, which is what switches and bonds go by; with 0 it would take any, once for all. */
+static uint32_t
+flow_label(const struct rdma_ah_key *key)
+{
+	uint64_t h = 0xcbf29ce484222325ull;
+	uint32_t label;
+
+	for (int i = 0; i < 16; i++)
+		h = (h ^ key->dgid[i]) * 0x100000001b3ull;
+	h = (h ^ (key->path + 1u)) * 0x100000001b3ull;
+	label = (uint32_t)(h >> 40) & 0xfffff;
+	return label ? label : 1;
 }
 
 void
@@ -170,4 +188,5 @@ rdma_ah_build(const struct rdma_ah_key *key, uint8_t port, const struct ah_param
 	ret_attr->grh.sgid_index = (uint8_t)key->sgid_index;
 	ret_attr->grh.hop_limit = params->hop_limit;
 	ret_attr->grh.traffic_class = params->traffic_class;
+	ret_attr->grh.flow_label = flow_label(key);
 }

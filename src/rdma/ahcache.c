@@ -119,8 +119,9 @@ bucket_of(struct ah_cache *c, const struct rdma_ah_key *key)
 	return &c->bucket[(h >> 32) % AH_BUCKETS];
 }
 
+/* The same address; the paths may differ. */
 static bool
-key_equal(const struct rdma_ah_key *a, const struct rdma_ah_key *b)
+same_address(const struct rdma_ah_key *a, const struct rdma_ah_key *b)
 {
 	return a->is_global == b->is_global && a->must_route == b->must_route && a->dlid == b->dlid &&
 	       a->sgid_index == b->sgid_index && memcmp(a->dgid, b->dgid, 16) == 0;
@@ -176,17 +177,33 @@ forget(struct ah_cache *c, struct rdma_ah *ah)
 	}
 }
 
-static struct rdma_ah *
-find(struct ah_cache *c, const struct rdma_ah_key *key)
+static bool
+is_off(const struct rdma_ah *ah)
 {
+	return ah->state == AH_FAILED && clock_ns() < ah->failed_until_ns;
+}
+
+/* The one for this path.  Where it is not there, *ret_other says what is known of the address from another path: one
+ * that is ready, else one that is being made, else one that has failed a short time ago. */
+static struct rdma_ah *
+find(struct ah_cache *c, const struct rdma_ah_key *key, struct rdma_ah **ret_other)
+{
+	struct rdma_ah *own = NULL, *other = NULL;
+
 	list_for_each(l, bucket_of(c, key))
 	{
 		struct rdma_ah *ah = container_of(l, struct rdma_ah, bucket);
 
-		if (key_equal(&ah->key, key))
-			return ah;
+		if (!same_address(&ah->key, key))
+			continue;
+		if (ah->key.path == key->path)
+			own = ah;
+		else if (ah->state == AH_READY ||
+			 ((ah->state == AH_MAKING || is_off(ah)) && (!other || other->state == AH_FAILED)))
+			other = other && other->state == AH_READY ? other : ah;
 	}
-	return NULL;
+	*ret_other = other;
+	return own;
 }
 
 /* A slot for a new handle: never used, or the least recently used one that nobody holds. */
@@ -224,62 +241,89 @@ made(struct ah_helpers *h, uint8_t client)
 	atomic_fetch_sub(&h->making[client], 1);
 }
 
-int
-ah_get(struct rdma_rail *rail, const struct rdma_ah_key *key, struct rdma_target_wait *w,
-       struct rdma_ah **ret_ah)
+/* Takes a reference to one that is ready. */
+static struct rdma_ah *
+use(struct rdma_rail *rail, struct rdma_ah *ah)
+{
+	if (ah->refs++ == 0)
+		list_del(&ah->lru);
+	atomic_fetch_add_explicit(&rail->stats.ah_hits[ah->key.path], 1, memory_order_relaxed);
+	return ah;
+}
+
+/* Makes ah, or where that is NULL another, one that is about to be made; NULL: all are in use. */
+static struct rdma_ah *
+begin(struct rdma_rail *rail, struct rdma_ah *ah, const struct rdma_ah_key *key, uint8_t client, bool counted)
 {
 	struct ah_cache *c = &rail->ahs;
-	struct rdma_ah *ah;
-	bool make_it = false;
-	int r = 0;
 
-	pthread_mutex_lock(&c->lock);
-	ah = find(c, key);
-	if (ah && ah->state == AH_READY) {
-		if (ah->refs++ == 0)
-			list_del(&ah->lru);
-		*ret_ah = ah;
-		r = 1;
-		atomic_fetch_add_explicit(&rail->stats.ah_hits, 1, memory_order_relaxed);
-		goto out;
-	}
-	if (ah && (ah->state == AH_FAILED ? clock_ns() < ah->failed_until_ns
-					  : clock_ns() - ah->since_ns > RDMA_TARGET_WAIT_NS)) {
-		r = -EHOSTUNREACH;
-		goto out;
-	}
-	if (!ah || ah->state == AH_FAILED) {
-		if (!may_make(&rail->rd->helpers, w->client)) {
-			r = -EHOSTUNREACH;
-			goto out;
-		}
-		make_it = true;
-	}
-	if (ah && make_it) {
+	if (ah) {
 		list_del(&ah->lru);
-	} else if (!ah) {
+	} else {
 		ah = evict(c);
-		if (!ah) {
-			made(&rail->rd->helpers, w->client);
-			make_it = false;
-			r = -EAGAIN;
-			goto out;
-		}
+		if (!ah)
+			return NULL;
 		ah->key = *key;
 		ah->failures = 0;
 		list_push_tail(bucket_of(c, key), &ah->bucket);
 	}
-	list_push_tail(&ah->waiters, &w->link);
-	if (make_it) {
-		ah->state = AH_MAKING;
-		ah->since_ns = clock_ns();
-		ah->client = w->client;
-		atomic_fetch_add_explicit(&rail->stats.ah_misses, 1, memory_order_relaxed);
+	ah->state = AH_MAKING;
+	ah->since_ns = clock_ns();
+	ah->client = client;
+	ah->is_counted = counted;
+	atomic_fetch_add_explicit(&rail->stats.ah_misses, 1, memory_order_relaxed);
+	return ah;
+}
+
+/* Under the lock.  *ret_begun: one that a helper has to make now. */
+static int
+get(struct rdma_rail *rail, const struct rdma_ah_key *key, struct rdma_target_wait *w,
+    struct rdma_ah **ret_ah, struct rdma_ah **ret_begun)
+{
+	struct ah_helpers *h = &rail->rd->helpers;
+	struct rdma_ah *other, *ah = find(&rail->ahs, key, &other);
+
+	if (ah && ah->state == AH_READY) {
+		*ret_ah = use(rail, ah);
+		return 1;
 	}
-out:
-	pthread_mutex_unlock(&c->lock);
-	if (make_it)
-		helpers_post(&rail->rd->helpers, ah);
+	/* The kernel finds an address once, whichever path asks first.  Once it is found, who asks for another path takes the one that
+	 * there is, and that path's own is made meanwhile; until then all wait for the same. */
+	if (other && other->state == AH_READY) {
+		*ret_ah = use(rail, other);
+		if (!ah || (ah->state == AH_FAILED && !is_off(ah)))
+			*ret_begun = begin(rail, ah, key, w->client, false);
+		return 1;
+	}
+	if (other && (!ah || ah->state == AH_FAILED))
+		ah = other;
+	if (ah && (ah->state == AH_FAILED ? is_off(ah) : clock_ns() - ah->since_ns > RDMA_TARGET_WAIT_NS))
+		return -EHOSTUNREACH;
+	if (!ah || ah->state == AH_FAILED) {
+		if (!may_make(h, w->client))
+			return -EHOSTUNREACH;
+		ah = *ret_begun = begin(rail, ah, key, w->client, true);
+		if (!ah) {
+			made(h, w->client);
+			return -EAGAIN;
+		}
+	}
+	list_push_tail(&ah->waiters, &w->link);
+	return 0;
+}
+
+int
+ah_get(struct rdma_rail *rail, const struct rdma_ah_key *key, struct rdma_target_wait *w,
+       struct rdma_ah **ret_ah)
+{
+	struct rdma_ah *begun = NULL;
+	int r;
+
+	pthread_mutex_lock(&rail->ahs.lock);
+	r = get(rail, key, w, ret_ah, &begun);
+	pthread_mutex_unlock(&rail->ahs.lock);
+	if (begun)
+		helpers_post(&rail->rd->helpers, begun);
 	return r;
 }
 
@@ -372,7 +416,8 @@ make(struct rdma_ah *ah)
 	ah->state = new ? AH_READY : AH_FAILED;
 	ah->failures = new ? 0 : ah->failures + 1;
 	ah->failed_until_ns = clock_ns() + failed_ns(ah->failures);
-	made(&rail->rd->helpers, ah->client);
+	if (ah->is_counted)
+		made(&rail->rd->helpers, ah->client);
 	for (struct list *l; (l = list_pop(&ah->waiters));) {
 		struct rdma_target_wait *w = container_of(l, struct rdma_target_wait, link);
 

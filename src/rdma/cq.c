@@ -47,6 +47,31 @@ status_of(enum ibv_wc_status s)
 	}
 }
 
+/* Doorbells of the core's own, without a lock: the queue pairs on this queue are made in a domain that has them.  Memory that is
+ * registered with the context's domain is good there too. */
+static void
+own_doorbells(struct verbs_cq *cq, int core)
+{
+	struct ibv_td_init_attr td = { 0 };
+	struct ibv_parent_domain_init_attr parent = { .pd = cq->c->pd };
+
+	errno = 0;
+	cq->td = ibv_alloc_td(cq->c->ctx, &td);
+	parent.td = cq->td;
+	cq->pd = cq->td ? ibv_alloc_parent_domain(cq->c->ctx, &parent) : NULL;
+	if (cq->pd) {
+		log_debug("%s:%d: core %d has doorbells of its own", cq->base.rail->dev->name,
+			  cq->base.rail->port, core);
+		return;
+	}
+	log_info("%s:%d: core %d has no doorbells of its own (rdma.thread_domains): %s",
+		 cq->base.rail->dev->name, cq->base.rail->port, core, strerror(errno));
+	if (cq->td)
+		ibv_dealloc_td(cq->td);
+	cq->td = NULL;
+	cq->pd = cq->c->pd;
+}
+
 static int
 cq_new(struct rdma_rail *rail, int depth, int core, struct rdma_cq **ret_cq)
 {
@@ -77,6 +102,9 @@ cq_new(struct rdma_rail *rail, int depth, int core, struct rdma_cq **ret_cq)
 	r = errno ? -errno : -ENOMEM;
 	if (!cq->cq)
 		goto fail_channel;
+	cq->pd = c->pd;
+	if (rail->rd->conf.thread_domains)
+		own_doorbells(cq, core);
 	*ret_cq = &cq->base;
 	return 0;
 
@@ -119,6 +147,8 @@ cq_free(struct rdma_cq *base)
 	 * its descriptor. */
 	if (ibv_destroy_comp_channel(cq->channel))
 		close(fd);
+	if (cq->td && (ibv_dealloc_pd(cq->pd) || ibv_dealloc_td(cq->td)))
+		log_limited(LOG_WARN, "%s: a thread domain cannot be given back", dev->name);
 	context_put(cq->c);
 	free(cq);
 }

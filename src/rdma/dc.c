@@ -154,7 +154,7 @@ destroy_qp(struct dci *dci)
  * towards the client can leave through it (item 17).
  */
 static struct ibv_qp *
-qp_new(struct rdma_context *c, struct ibv_cq *cq, int send_depth, int max_sge)
+qp_new(struct rdma_context *c, struct ibv_pd *pd, struct ibv_cq *cq, int send_depth, int max_sge)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = cq,
@@ -162,7 +162,7 @@ qp_new(struct rdma_context *c, struct ibv_cq *cq, int send_depth, int max_sge)
 		.cap = { .max_send_wr = (uint32_t)send_depth, .max_send_sge = (uint32_t)max_sge },
 		.qp_type = IBV_QPT_DRIVER,
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-		.pd = c->pd,
+		.pd = pd,
 		.send_ops_flags = IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_RDMA_WRITE,
 	};
 	struct mlx5dv_qp_init_attr dv = {
@@ -183,8 +183,10 @@ probe_reads(struct rdma_context *c, struct ibv_qp *qp)
 	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_256 };
 	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .timeout = 16, .retry_cnt = 7, .rnr_retry = 7 };
-	int reads = min_int(c->attr.max_qp_init_rd_atom > 0 ? c->attr.max_qp_init_rd_atom : 1,
-			    RDMA_MAX_READS),
+	/* What the device says is another queue pair's limit: the operator may know better. */
+	int reads = c->conf->max_rd_atomic > 0        ? c->conf->max_rd_atomic
+		    : c->attr.max_qp_init_rd_atom > 0 ? min_int(c->attr.max_qp_init_rd_atom, RDMA_MAX_READS)
+						      : 1,
 	    r;
 
 	if (ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT) ||
@@ -224,7 +226,7 @@ dc_probe(struct rdma_context *c, const char **ret_why)
 	if (!cq)
 		return errno ? -errno : -ENOMEM;
 	errno = 0;
-	qp = qp_new(c, cq, 4, 1);
+	qp = qp_new(c, c->pd, cq, 4, 1);
 	if (!qp) {
 		r = errno ? -errno : -EOPNOTSUPP;
 	} else {
@@ -253,7 +255,7 @@ dc_new(struct rdma_rail *rail, struct rdma_cq *base, int send_depth, struct rdma
 	dci->c = c;
 	dci->context = c->nr;
 	errno = 0;
-	dci->qp = qp_new(c, cq->cq, send_depth, sge_max(rail->rd, c->attr.max_sge));
+	dci->qp = qp_new(c, cq->pd, cq->cq, send_depth, sge_max(rail->rd, c->attr.max_sge));
 	if (!dci->qp) {
 		r = errno ? -errno : -ENOMEM;
 		free(dci);

@@ -8,6 +8,7 @@
 #include "rdma/rdma_int.h"
 
 #include "base/log.h"
+#include "base/tclass.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +37,37 @@ device_read_numa_node(const char *name)
 }
 
 int
-context_open(struct ibv_device *ibdev, struct rdma_context **ret_c, const char **ret_why)
+port_class(const struct conf_rdma *conf, const char *device, int port)
+{
+	int class = conf->traffic_class;
+
+	if (class == CONF_CLASS_AUTO)
+		class = tclass_forced(device, (unsigned)port);
+	return class < 0 ? TRAFFIC_CLASS : class;
+}
+
+/* Processors whose memory is slow to be written to in order. */
+static bool
+prefers_relaxed_ordering(void)
+{
+#if defined(__x86_64__)
+	__builtin_cpu_init();
+	return __builtin_cpu_is("amd");
+#else
+	return true;
+#endif
+}
+
+bool
+relaxed_ordering(const struct conf_rdma *conf)
+{
+	return conf->relaxed_ordering == ORDERING_ON ||
+	       (conf->relaxed_ordering == ORDERING_AUTO && prefers_relaxed_ordering());
+}
+
+int
+context_open(const struct conf_rdma *conf, struct ibv_device *ibdev, struct rdma_context **ret_c,
+	     const char **ret_why)
 {
 	struct rdma_context *c = calloc(1, sizeof *c);
 	int r = -ENOMEM;
@@ -44,6 +75,7 @@ context_open(struct ibv_device *ibdev, struct rdma_context **ret_c, const char *
 	*ret_why = "out of memory";
 	if (!c)
 		return r;
+	c->conf = conf;
 	errno = 0;
 	c->ctx = ibv_open_device(ibdev);
 	if (!c->ctx) {
@@ -132,7 +164,7 @@ device_open(struct rdma *rd, struct ibv_device *ibdev, struct rdma_device **ret_
 	*ret_why = "out of memory";
 	if (!dev)
 		return -ENOMEM;
-	r = context_open(ibdev, &c, ret_why);
+	r = context_open(&rd->conf, ibdev, &c, ret_why);
 	if (r < 0) {
 		free(dev);
 		return r;

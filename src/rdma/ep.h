@@ -82,6 +82,7 @@ struct rdma_ah_key {
 	uint32_t sgid_index;
 	uint16_t dlid;
 	bool is_global;
+	uint8_t path;    /* of rdma.paths; the same address by another flow label */
 	bool must_route; /* only if the kernel has a route there: that is what allows it */
 };
 
@@ -97,6 +98,7 @@ struct rdma_asker {
 	unsigned tried;               /* bit i: not by rail i, which did not lead there */
 	int numa_node;                /* of the core; -1: unknown */
 	unsigned turn;                /* counts the core's questions: whose turn it is among equal rails */
+	unsigned core;                /* which asks: each takes one of the paths */
 	bool must_route;              /* rdma_gid_allowed() was 1 */
 };
 

@@ -70,8 +70,12 @@ list_port(const struct conf_rdma *conf, const struct rdma_context *c, const char
 		return;
 	}
 	ethernet = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
-	fprintf(out, "  port %d: %s, %s, MTU %d, LID %u\n", port, ethernet ? "Ethernet" : "InfiniBand",
-		port_state_text(attr.state), mtu_bytes(attr.active_mtu), attr.lid);
+	fprintf(out, "  port %d: %s, %s, MTU %d, LID %u, class %d, %d paths\n", port,
+		ethernet ? "Ethernet" : "InfiniBand", port_state_text(attr.state), mtu_bytes(attr.active_mtu),
+		attr.lid, port_class(conf, device, port),
+		conf->paths ? conf->paths
+		: ethernet  ? PATHS_ROCE
+			    : 1);
 	n = context_gids(c, &e);
 	if (n < 0)
 		fprintf(out, "    GID table: %s\n", strerror((int)-n));
@@ -85,6 +89,17 @@ list_port(const struct conf_rdma *conf, const struct rdma_context *c, const char
 	free(e);
 }
 
+static const char *
+thread_domains_text(const struct rdma_context *c)
+{
+	struct ibv_td_init_attr attr = { 0 };
+	struct ibv_td *td = c->conf->thread_domains ? ibv_alloc_td(c->ctx, &attr) : NULL;
+
+	if (td)
+		ibv_dealloc_td(td);
+	return td ? "on" : c->conf->thread_domains ? "not possible" : "off";
+}
+
 /* "DC", or why not; of several both what it has and what it lacks. */
 static void
 list_transports(const struct rdma_context *c, FILE *out)
@@ -92,7 +107,11 @@ list_transports(const struct rdma_context *c, FILE *out)
 	for (int i = 0; i < c->transport_nr; i++)
 		fprintf(out, "%s%s", i ? ", " : "", c->transport[i]->name);
 	if (c->transport_nr)
-		fprintf(out, ", %d READs at once", min_int(c->attr.max_qp_init_rd_atom, RDMA_MAX_READS));
+		fprintf(out, ", %d READs at once",
+			min_int(c->attr.max_qp_init_rd_atom, reads_wanted(c->conf)));
+	if (c->transport_nr)
+		fprintf(out, ", relaxed ordering %s, thread domains %s",
+			relaxed_ordering(c->conf) ? "on" : "off", thread_domains_text(c));
 	if (c->why[0])
 		fprintf(out, "%s%s", c->transport_nr ? ", " : "", c->why);
 }
@@ -111,7 +130,7 @@ rdma_list(const struct conf_rdma *conf, FILE *out)
 	for (int i = 0; list && i < nr; i++) {
 		const char *name = ibv_get_device_name(list[i]), *why;
 		struct rdma_context *c;
-		int r = context_open(list[i], &c, &why);
+		int r = context_open(conf, list[i], &c, &why);
 
 		if (r < 0) {
 			fprintf(out, "%s: not used: %s: %s\n", name, why, strerror(-r));

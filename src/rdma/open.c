@@ -371,8 +371,8 @@ close_unused(struct found *f)
 static int
 start_rail(struct rdma *rd, int nr)
 {
-	int ahs = rd->conf.ah_cache < 16 ? 16 : rd->conf.ah_cache;
 	struct rdma_rail *rail = rd->rail[nr];
+	int ahs = (rd->conf.ah_cache < 16 ? 16 : rd->conf.ah_cache) * rail_paths(rail);
 	struct rdma_rail_info info;
 	char gid[INET6_ADDRSTRLEN];
 	int r;

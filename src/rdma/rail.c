@@ -126,9 +126,7 @@ read_gids(const struct rdma_rail *rail, const struct rdma_context *c, struct rai
 		}
 		view->gid_nr++;
 	}
-	if (more)
-		log_limited(LOG_WARN, "%s:%d has %d GIDs; the last %d are not used", rail->dev->name,
-			    rail->port, view->gid_nr + more, more);
+	view->gids_cut = more;
 	free(e);
 	free(p);
 }
@@ -136,31 +134,36 @@ read_gids(const struct rdma_rail *rail, const struct rdma_context *c, struct rai
 /* Is that another path than endpoints were connected for?  Under table_lock. */
 static bool
 is_other_path(const struct rdma_rail *rail, const struct rail_view *view, const struct ibv_port_attr *attr,
-	      uint16_t pkey)
+	      uint16_t pkey, int class)
 {
 	const struct rail_gid *was = &rail->view.gid[0], *is = &view->gid[0];
 
 	if (!rail->rd->conf.path_mtu && rail->port_attr.active_mtu != attr->active_mtu)
 		return true;
-	return rail->pkey != pkey ||
+	return rail->pkey != pkey || rail->class != class ||
 	       (view->is_ethernet && (was->index != is->index || memcmp(was->raw, is->raw, 16) != 0));
 }
 
 /* Under table_lock. */
 static void
 take_over(struct rdma_rail *rail, const struct rail_view *view, const struct ibv_port_attr *attr,
-	  uint16_t pkey)
+	  uint16_t pkey, int class)
 {
-	if (rail->is_read && is_other_path(rail, view, attr, pkey)) {
+	if (rail->is_read && is_other_path(rail, view, attr, pkey, class)) {
 		atomic_fetch_add(&rail->path, 1);
-		log_note("rail %s:%d: MTU, P_Key or source address has changed (MTU %d, P_Key %04x): "
+		log_note("rail %s:%d: MTU, P_Key, traffic class or source address has changed (MTU %d, P_Key "
+			 "%04x, class %d): "
 			 "initiators are connected anew",
-			 rail->dev->name, rail->port, mtu_bytes(attr->active_mtu), pkey);
+			 rail->dev->name, rail->port, mtu_bytes(attr->active_mtu), pkey, class);
 	}
+	if (view->gids_cut && view->gids_cut != rail->view.gids_cut)
+		log_warn("%s:%d has %d GIDs; the last %d are not used", rail->dev->name, rail->port,
+			 view->gid_nr + view->gids_cut, view->gids_cut);
 	rail->is_read = true;
 	rail->view = *view;
 	rail->port_attr = *attr;
 	rail->pkey = pkey;
+	atomic_store(&rail->class, class);
 }
 
 bool
@@ -169,6 +172,7 @@ rail_refresh(struct rdma_rail *rail, bool *ret_changed)
 	struct rdma_context *c = context_get(rail->dev);
 	struct ibv_port_attr attr;
 	struct rail_view *view;
+	int class = port_class(&rail->rd->conf, rail->dev->name, rail->port);
 	__be16 pkey = 0;
 	int r = c ? ibv_query_port(c->ctx, rail->port, &attr) : ENODEV;
 
@@ -199,9 +203,9 @@ rail_refresh(struct rdma_rail *rail, bool *ret_changed)
 	context_put(c);
 	pthread_rwlock_wrlock(&rail->rd->table_lock);
 	if (ret_changed)
-		*ret_changed = is_other_path(rail, view, &attr, ntohs(pkey)) ||
+		*ret_changed = is_other_path(rail, view, &attr, ntohs(pkey), class) ||
 			       memcmp(&rail->view, view, sizeof *view) != 0;
-	take_over(rail, view, &attr, ntohs(pkey));
+	take_over(rail, view, &attr, ntohs(pkey), class);
 	pthread_rwlock_unlock(&rail->rd->table_lock);
 	free(view);
 	return true;
@@ -504,10 +508,13 @@ rail_reads_max(const struct rdma_rail *rail)
 	pthread_rwlock_rdlock(lock);
 	reads = rail->dev->attr.max_qp_init_rd_atom;
 	pthread_rwlock_unlock(lock);
-	reads = reads > 0 ? min_int(reads, RDMA_MAX_READS) : 1;
-	if (rail->rd->conf.max_rd_atomic > 0)
-		reads = min_int(reads, rail->rd->conf.max_rd_atomic);
-	return reads;
+	return reads > 0 ? min_int(reads, reads_wanted(&rail->rd->conf)) : 1;
+}
+
+int
+rail_paths(const struct rdma_rail *rail)
+{
+	return rail->rd->conf.paths > 0 ? rail->rd->conf.paths : rail->is_ethernet ? PATHS_ROCE : 1;
 }
 
 struct rdma_rail *
@@ -567,6 +574,9 @@ rdma_rail_get_info(const struct rdma_rail *rail, struct rdma_rail_info *ret_info
 		.max_msg_bytes = rail->port_attr.max_msg_sz,
 		.max_rd_atomic = reads,
 		.numa_node = rail->dev->numa_node,
+		.traffic_class = rail_ah_params(rail).traffic_class,
+		.paths = rail_paths(rail),
+		.relaxed_ordering = relaxed_ordering(&rail->rd->conf),
 		.serves = device_serves(rail->dev),
 		.spare = rail->rd->conf.mode == RDMA_AUTO && !rail->was_up,
 	};
@@ -617,7 +627,10 @@ rdma_route(struct rdma *rd, const struct token *tok, const struct rdma_asker *as
 	pthread_rwlock_rdlock(&rd->table_lock);
 	r = rdma_choose(views, rd->rail_nr, up, cost, tok, asker, ret_route);
 	pthread_rwlock_unlock(&rd->table_lock);
-	if (r == 0)
+	if (r == 0) {
 		ret_route->ops = rail_transport_for(rd->rail[ret_route->rail], tok->kind);
+		ret_route->key.path =
+			(uint8_t)(asker->core % (unsigned)rail_paths(rd->rail[ret_route->rail]));
+	}
 	return r;
 }

@@ -47,8 +47,10 @@ struct rdma_rail_info {
 	uint32_t max_msg_bytes;
 	int max_rd_atomic;
 	int numa_node; /* -1: unknown */
-	bool serves;   /* some family of tokens, by some transport */
-	bool spare;    /* nobody named it, and it has never been up: no cable, perhaps */
+	int traffic_class, paths;
+	bool relaxed_ordering;
+	bool serves; /* some family of tokens, by some transport */
+	bool spare;  /* nobody named it, and it has never been up: no cable, perhaps */
 };
 
 /* Sets what libibverbs reads from the environment when it is called first.  Called before any of these, and
@@ -137,8 +139,9 @@ extern const char *const rdma_status_name[WCS_NR];
 struct rdma_rail_stats {
 	_Atomic uint64_t status[WCS_NR];
 	_Atomic uint64_t read_bytes, written_bytes, read_ops,
-		write_ops; /* by us: READs serve PUTs, WRITEs serve GETs */
-	_Atomic uint64_t ep_resets, ep_recreated, ah_hits, ah_misses, ah_failed;
+		write_ops;                        /* by us: READs serve PUTs, WRITEs serve GETs */
+	_Atomic uint64_t ah_hits[CONF_PATHS_MAX]; /* by path */
+	_Atomic uint64_t ep_resets, ep_recreated, ah_misses, ah_failed;
 	_Atomic uint64_t reopens; /* of its device, after its context had died */
 	_Atomic int eps, eps_free, eps_leased, eps_recovering;
 	_Atomic int eps_unusable; /* fenced, or cannot be made */

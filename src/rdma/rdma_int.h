@@ -17,6 +17,8 @@
 #define RAIL_IPS_MAX 8
 #define RDMA_MAX_READS 16 /* item 32 */
 #define WHY_BYTES 192     /* why a device lacks a transport */
+#define PATHS_ROCE 4
+#define TRAFFIC_CLASS 96 /* where nobody says another */
 #define AH_THREADS_MAX 16
 #define AH_MAKING_PER_CLIENT 8
 
@@ -45,7 +47,7 @@ struct rail_view {
 	bool is_ethernet;
 	uint8_t port;
 	uint16_t lid;
-	int gid_nr;
+	int gid_nr, gids_cut;               /* gids_cut: for which there is no room */
 	struct rail_gid gid[RAIL_GIDS_MAX]; /* usable ones only: RoCEv2 on Ethernet, all on InfiniBand */
 	int ip_nr;
 	uint8_t ip[RAIL_IPS_MAX][16]; /* addresses that lead here and are in no GID table (IPoIB) */
@@ -121,10 +123,11 @@ struct rdma_ah {
 	uint64_t failed_until_ns;
 	int failures;                           /* one after the other */
 	uint8_t client;                         /* MAKING: for whom (base/fair.h) */
+	bool is_counted;                        /* MAKING: among those of that client */
 	struct list bucket, lru, work, waiters; /* lru: only while refs is 0 and not being made */
 };
 
-#define AH_BUCKETS 256
+#define AH_BUCKETS 1024
 struct ah_cache {
 	pthread_mutex_t lock;
 	struct rdma_ah *slot;
@@ -174,6 +177,7 @@ struct rdma_context {
 			and endpoint, and for each address handle while it is being made */
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
+	const struct conf_rdma *conf;
 	struct ibv_device_attr attr;
 	const struct rdma_ep_ops *transport[RDMA_TRANSPORTS_MAX];
 	int transport_nr;
@@ -229,7 +233,8 @@ struct rdma_rail {
 	struct rail_view view;
 	struct ibv_port_attr port_attr;
 	uint16_t pkey;
-	bool is_read; /* once, at least */
+	_Atomic int class; /* rdma.traffic_class, or what the driver has for the port */
+	bool is_read;      /* once, at least */
 
 	/* written under rd->state_lock */
 	_Atomic int state;
@@ -319,6 +324,13 @@ min_int(int a, int b)
 	return a < b ? a : b;
 }
 
+/* Returns how many READs are asked for. */
+static inline int
+reads_wanted(const struct conf_rdma *conf)
+{
+	return conf->max_rd_atomic > 0 ? conf->max_rd_atomic : RDMA_MAX_READS;
+}
+
 /* Returns how many pieces a work request may have, on a device that allows so many (0: it does not say). */
 static inline int
 sge_max(const struct rdma *rd, int allowed)
@@ -385,6 +397,8 @@ struct verbs_cq {
 	struct rdma_context *c;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
+	struct ibv_td *td; /* rdma.thread_domains; NULL: none */
+	struct ibv_pd *pd; /* for queue pairs: the context's, or one with doorbells of the core's own */
 };
 extern const struct rdma_cq_ops verbs_cq_ops;
 
@@ -403,6 +417,8 @@ bool context_is_given_up(const struct rdma_context *c);
 bool rail_refresh(struct rdma_rail *rail, bool *ret_changed);
 /* Reads them again without anybody having said that they changed, and forgets address handles only if they did. */
 void rail_reread(struct rdma_rail *rail);
+/* Returns how many ways through the fabric each client has on the rail. */
+int rail_paths(const struct rdma_rail *rail);
 /* Returns how many READs an endpoint of the rail may have outstanding. */
 int rail_reads_max(const struct rdma_rail *rail);
 /* Reads ports (0: all) and GID tables of the device again, and forgets its address handles. */
@@ -453,7 +469,12 @@ void async_fini(struct rdma *rd);
 
 /* Opens a device and finds out what it can do: a context without a device, numberless.  0, or -errno and
  * why. */
-int context_open(struct ibv_device *ibdev, struct rdma_context **ret_c, const char **ret_why);
+int context_open(const struct conf_rdma *conf, struct ibv_device *ibdev, struct rdma_context **ret_c,
+		 const char **ret_why);
+/* Returns the class of packets from a port: rdma.traffic_class, or what the driver has for it. */
+int port_class(const struct conf_rdma *conf, const char *device, int port);
+/* Says whether payload buffers are written to in any order. */
+bool relaxed_ordering(const struct conf_rdma *conf);
 /* Closes a context: everything that was made on it is gone, or cannot be got rid of otherwise.  When this
  * returned 0, the hardware does nothing more on its behalf. */
 int context_close(struct rdma_context *c);

@@ -25,11 +25,15 @@ static int
 region_register(struct rdma_context *c, int slot, const struct rdma_region *g)
 {
 	uint64_t count = g->count + 1;
+	int access = IBV_ACCESS_LOCAL_WRITE;
 
 	/* We start every transfer, so no peer ever needs access to our memory: local writes (by READs)
-	 * only. */
+	 * only.  Their order is nobody's business: no byte is looked at before its completion, which comes
+	 * last in any case.  A driver that does not know the flag leaves it out. */
+	if (relaxed_ordering(c->conf))
+		access |= IBV_ACCESS_RELAXED_ORDERING;
 	errno = 0;
-	c->mr[slot] = ibv_reg_mr(c->pd, g->iov.iov_base, g->iov.iov_len, IBV_ACCESS_LOCAL_WRITE);
+	c->mr[slot] = ibv_reg_mr(c->pd, g->iov.iov_base, g->iov.iov_len, access);
 	if (!c->mr[slot])
 		return errno ? -errno : -ENOMEM;
 	atomic_store_explicit(&c->key[slot], count << 32 | c->mr[slot]->lkey, memory_order_release);
@@ -130,9 +134,9 @@ register_with_all(struct rdma *rd, int slot, char *err, size_t err_len)
 		if (r == -ENOMEM)
 			snprintf(err, err_len,
 				 "%s: %zu bytes of buffers cannot be registered: raise the limit of locked "
-				 "memory "
-				 "(LimitMEMLOCK=, ulimit -l) to at least memory.buffers",
-				 rd->dev[i]->name, g->iov.iov_len);
+				 "memory (LimitMEMLOCK=, ulimit -l) to %d times all buffers (memory.buffers, "
+				 "memory.http_buffers): once for each adapter, and once for io_uring",
+				 rd->dev[i]->name, g->iov.iov_len, rd->dev_nr + 1);
 		else
 			snprintf(err, err_len, "%s: %zu bytes of buffers cannot be registered: %s",
 				 rd->dev[i]->name, g->iov.iov_len, strerror(-r));

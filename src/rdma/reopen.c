@@ -93,7 +93,7 @@ open_again(const struct rdma_device *dev, struct rdma_context **ret_c, const cha
 	if (found && strcmp(ibv_get_device_name(found), dev->name) != 0)
 		log_note("%s is called %s now", dev->name, ibv_get_device_name(found));
 	if (found)
-		r = context_open(found, ret_c, ret_why);
+		r = context_open(&dev->rd->conf, found, ret_c, ret_why);
 	if (list)
 		ibv_free_device_list(list);
 	return r;

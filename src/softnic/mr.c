@@ -33,6 +33,54 @@ ibv_alloc_pd(struct ibv_context *context)
 	return &pd->pd;
 }
 
+/* A thread domain has nothing to it here: no two threads share a doorbell anyway. */
+static struct ibv_td *
+alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
+{
+	struct ibv_td *td = attr->comp_mask ? NULL : calloc(1, sizeof(*td));
+
+	if (attr->comp_mask)
+		errno = EINVAL;
+	if (td)
+		td->context = context;
+
+	return td;
+}
+
+static int
+dealloc_td(struct ibv_td *td)
+{
+	free(td);
+
+	return 0;
+}
+
+/* What is made in it belongs to the domain that it was made of. */
+static struct ibv_pd *
+alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr)
+{
+	struct sn_pd *pd = attr->comp_mask || !attr->pd ? NULL : calloc(1, sizeof(*pd));
+
+	if (attr->comp_mask || !attr->pd)
+		errno = EINVAL;
+	if (!pd)
+		return NULL;
+	pd->of = (struct sn_pd *)attr->pd;
+	pd->pd.context = context;
+	pd->pd.handle = attr->pd->handle;
+	atomic_fetch_add(&pd->of->uses, 1);
+
+	return &pd->pd;
+}
+
+void
+sn_pd_ops(struct sn_ctx *ctx)
+{
+	ctx->v.alloc_td = alloc_td;
+	ctx->v.dealloc_td = dealloc_td;
+	ctx->v.alloc_parent_domain = alloc_parent_domain;
+}
+
 SN_EXPORT int
 ibv_dealloc_pd(struct ibv_pd *pd)
 {
@@ -46,6 +94,8 @@ sn_pd_destroy(struct ibv_pd *pd)
 {
 	if (atomic_load(&((struct sn_pd *)pd)->uses) != 0)
 		return EBUSY;
+	if (((struct sn_pd *)pd)->of)
+		atomic_fetch_sub(&((struct sn_pd *)pd)->of->uses, 1);
 	free(pd);
 
 	return 0;

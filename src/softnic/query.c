@@ -304,6 +304,7 @@ sn_ctx_ops(struct sn_ctx *ctx)
 	ctx->v.create_qp_ex = sn_create_qp_ex;
 	ctx->v.create_srq_ex = sn_create_srq_ex;
 	ctx->v.get_srq_num = sn_get_srq_num;
+	sn_pd_ops(ctx);
 	o->poll_cq = sn_poll_cq;
 	o->req_notify_cq = sn_req_notify;
 	o->post_send = sn_post_send;

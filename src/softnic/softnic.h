@@ -205,6 +205,7 @@ sn_port(const struct sn_ctx *ctx)
 struct sn_pd {
 	struct ibv_pd pd;
 	_Atomic uint32_t uses;
+	struct sn_pd *of; /* a parent domain: what it is made of */
 };
 
 /* Where to: what an address handle or a queue pair's own vector says. */
@@ -253,6 +254,7 @@ void sn_qp_destroy(struct ibv_qp *qp);
 int sn_srq_destroy(struct ibv_srq *srq); /* 0 or EBUSY, as the next two */
 int sn_cq_destroy(struct ibv_cq *cq);
 int sn_pd_destroy(struct ibv_pd *pd);
+void sn_pd_ops(struct sn_ctx *ctx);
 void sn_chan_destroy(struct sn_chan *ch);
 void sn_mr_destroy(struct ibv_mr *mr);
 

@@ -17,7 +17,7 @@ walk(const uint8_t *buf, const struct block_head *h)
 	struct geometry geo;
 	uint32_t at = BLOCK_HEAD_BYTES;
 
-	if (geo_choose((uint64_t)1 << 30, &geo) < 0)
+	if (geo_choose((uint64_t)1 << 30, 0, &geo) < 0)
 		abort();
 	if (h->used_bytes > h->len_bytes || h->len_bytes > FMT_BLOCK_MAX)
 		abort();

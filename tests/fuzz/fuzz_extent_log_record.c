@@ -129,7 +129,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	uint8_t *copy = malloc(len ? len : 1), *again;
 	int n;
 
-	must(copy && geo_choose((uint64_t)1 << 30, &geo) == 0);
+	must(copy && geo_choose((uint64_t)1 << 30, 0, &geo) == 0);
 	memcpy(copy, data, len);
 	n = rec_decode(copy, len, &geo, &v);
 	if (n > 0) {

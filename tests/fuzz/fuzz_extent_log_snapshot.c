@@ -18,7 +18,7 @@ look(uint8_t *buf, size_t len)
 	uint32_t at = SNAP_HEAD_BYTES;
 	volatile uint64_t again;
 
-	if (geo_choose((uint64_t)1 << 30, &geo) < 0)
+	if (geo_choose((uint64_t)1 << 30, 0, &geo) < 0)
 		abort();
 	if (snap_open(buf, len, &h) < 0)
 		return;

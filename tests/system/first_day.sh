@@ -35,6 +35,7 @@ gantry --quiet --admin "$ADMIN" status >"$T/out" 2>"$T/err" && fail "status --qu
 grep -q '^  ! rail ' "$T/err" || fail "status --quiet does not say why: $(cat "$T/err")"
 softnicctl port mlx5_1 up
 wait_for 60 both
+assert_eq "$(grep -c 'mlx5_0:1 has 128 GIDs; the last 64 are not used' "$T/daemon.log")" 1 "the GIDs that there is no room for, said once"
 grep -q 'rail 0: .* 4 reads at once' "$T/daemon.log" || fail "reads at once: $(grep 'rail 0' "$T/daemon.log")"
 
 # The completion queues of the cores are on vectors of their own, on each device.

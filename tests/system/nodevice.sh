@@ -42,3 +42,18 @@ daemon_run
 assert_eq "$(header_of x-gantry-rdma-reason /bkt/o -H "x-amz-rdma-token: $tok")" disabled
 assert_status PUT /bkt/p 501 -H "x-amz-rdma-token: $tok"
 stop_daemon
+
+# An adapter that the kernel's driver has and the verbs library does not show: everything is served, and that is told.
+mkdir -p "$T/sys/class/infiniband/mlx5_0/device" "$T/sys/bus/pci/drivers/mlx5_core"
+ln -s ../../../../bus/pci/drivers/mlx5_core "$T/sys/class/infiniband/mlx5_0/device/driver"
+printf '#!/bin/sh\nmount --bind "%s" /sys && exec "$@"\n' "$T/sys" >"$T/wrap"
+chmod +x "$T/wrap"
+RDMA='{ devices: auto }' DAEMON_WRAP="unshare -m $T/wrap"
+write_config
+daemon_run
+assert_eq "$(curl_admin /healthz -o "$T/health" -w '%{http_code}')" 503 "an adapter that is not shown"
+grep -q 'the kernel has the RDMA device mlx5_0, and the verbs library does not show it' "$T/health" || fail "$(cat "$T/health")"
+assert_eq "$(metric gantry_rdma_devices_missing)" 1
+assert_eq "$(curl_admin /readyz -o /dev/null -w '%{http_code}')" 200 "ready all the same"
+assert_eq "$(curl_s3 /bkt/o | md5)" "$(bytes pattern:1 100000 | md5)" "served"
+stop_daemon

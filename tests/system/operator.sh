@@ -75,6 +75,9 @@ class_line() { with_sys "$ROOT/scripts/with-softnic" -d 1 "$BUILD/gantry" --admi
 assert_match "$(class_line)" "^ok       mlx5_0:1     rdma.traffic_class is 96 \(DSCP 24, no ECN\); the port does not tell"
 echo "Global tclass=106" >"$ib/tc/1/traffic_class"
 assert_match "$(class_line)" "^warning  mlx5_0:1     rdma.traffic_class is 96 .* the port forces 106 \(DSCP 26, ECT\(0\)\) on every queue pair"
+# ... which `auto` takes for its own.
+with_sys "$ROOT/scripts/with-softnic" -d 1 "$BUILD/gantryd" -c "$T/gantryd.yaml" -o rdma.traffic_class=auto --list-devices >"$T/list"
+grep -q 'port 1: .*, class 106, 4 paths' "$T/list" || fail "rdma.traffic_class: auto: $(cat "$T/list")"
 echo "Global tclass=96" >"$ib/tc/1/traffic_class"
 assert_match "$(class_line)" "^ok       mlx5_0:1 .*; the port agrees"
 echo eth7 >"$ib/ports/1/gid_attrs/ndevs/0"

@@ -2,6 +2,7 @@
 /* gantry doctor, the machine: kernel, io_uring, locked memory, huge pages, clock. */
 #include "client/cmd/doctor.h"
 
+#include <infiniband/verbs.h>
 #include <errno.h>
 #include <linux/io_uring.h>
 #include <stdint.h>
@@ -15,8 +16,20 @@
 #include <unistd.h>
 
 #define MIB ((uint64_t)1 << 20)
-/* gantryd's default: memory.buffers and memory.http_buffers (gantryd.yaml(5)), registered with the NIC. */
-#define LOCKED_WANTED (640 * MIB)
+/* gantryd's default: memory.buffers and memory.http_buffers (gantryd.yaml(5)), registered with each NIC and with io_uring. */
+#define LOCKED_ONCE (640 * MIB)
+
+/* The kernel counts what is registered twice twice. */
+static uint64_t
+locked_wanted(void)
+{
+	int nr = 0;
+	struct ibv_device **list = ibv_get_device_list(&nr);
+
+	if (list)
+		ibv_free_device_list(list);
+	return (uint64_t)(nr > 1 ? nr + 1 : 2) * LOCKED_ONCE;
+}
 
 /* The first line of a small file, "" where it cannot be read. */
 static const char *
@@ -81,17 +94,19 @@ look_at_memlock(struct doctor *d)
 
 	if (getrlimit(RLIMIT_MEMLOCK, &r) < 0)
 		return;
-	if (geteuid() == 0 || r.rlim_max == RLIM_INFINITY || r.rlim_max >= LOCKED_WANTED)
+	if (geteuid() == 0 || r.rlim_max == RLIM_INFINITY || r.rlim_max >= locked_wanted())
 		doctor_say(d, FOUND_OK, "memlock", "%s",
 			   geteuid() == 0 ? "root may lock any amount"
 					  : "this user may lock what the buffers need");
 	else
 		doctor_say(d, FOUND_WARN, "memlock",
-			   "this user may lock %llu MiB, gantryd's default buffers are %llu MiB: registering "
-			   "them with the NIC will "
+			   "this user may lock %llu MiB, gantryd's default buffers are %llu MiB, counted "
+			   "once for each "
+			   "NIC and once for io_uring: registering them will "
 			   "fail (gantryd.service sets LimitMEMLOCK=infinity; in a shell, ulimit -l; for "
 			   "users, limits.conf)",
-			   (unsigned long long)(r.rlim_max / MIB), (unsigned long long)(LOCKED_WANTED / MIB));
+			   (unsigned long long)(r.rlim_max / MIB),
+			   (unsigned long long)(locked_wanted() / MIB));
 }
 
 static void

@@ -93,8 +93,10 @@ struct disk {
 
 /* ---- mkdisk.c ---- */
 
-/* Makes an empty disk (force: whatever was there is lost).  The reason of an error is in err. */
-int disk_format(const struct store_disk_conf *dc, bool force, char *err, size_t err_len);
+/* Makes an empty disk for an index of at most so many bytes (force: whatever was there is lost).  The reason of an
+ * error is in err. */
+int disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, bool force, char *err,
+		size_t err_len);
 
 /* ---- disk.c ---- */
 

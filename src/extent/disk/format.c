@@ -15,17 +15,34 @@
 /* A directory's files count the same, so that both hold as much. */
 #define HEAD_BYTES FMT_DEVICE_HEAD_BYTES
 
+/*
+ * What may come between two snapshots shall not be less than a quarter of what one takes (log/snapshot.c): a snapshot of
+ * all that the index can hold, a quarter larger than in memory at most, and of that 0.7.  No more than an eighth of the disk: an
+ * index that would want more would take half of it for its three snapshots, and leave no room for objects.
+ */
+static uint64_t
+log_bytes_for(uint64_t size_bytes, uint64_t index_bytes)
+{
+	uint64_t log = index_bytes / 8 * 7, plain = size_bytes / 32;
+
+	plain = plain > 16 * GIB ? 16 * GIB : plain;
+	log = log > size_bytes / 8 ? size_bytes / 8 : log;
+	log = log > 64 * GIB ? 64 * GIB : log;
+	return (log > plain ? log : plain) / MIB * MIB;
+}
+
 int
-geo_choose(uint64_t size_bytes, struct geometry *ret_geo)
+geo_choose(uint64_t size_bytes, uint64_t index_bytes, struct geometry *ret_geo)
 {
 	struct geometry g = { .size_bytes = size_bytes,
 			      .unit_bytes = FMT_UNIT_BYTES,
 			      .granule_bytes = STORE_GRANULE,
 			      .chunk_bytes = FMT_CHUNK_BYTES };
-	uint64_t least = size_bytes < 512 * MIB ? 4 * MIB : 16 * MIB;
+	bool is_small = size_bytes < 512 * MIB;
+	uint64_t least = is_small ? 4 * MIB : 16 * MIB;
 
-	g.log_bytes = size_bytes / 32 / MIB * MIB;
-	g.log_bytes = g.log_bytes < least ? least : g.log_bytes > 16 * GIB ? 16 * GIB : g.log_bytes;
+	g.log_bytes = log_bytes_for(size_bytes, is_small ? 0 : index_bytes);
+	g.log_bytes = g.log_bytes < least ? least : g.log_bytes;
 	g.block_bytes = g.log_bytes / 32 < FMT_BLOCK_MAX ? (uint32_t)(g.log_bytes / 32) : FMT_BLOCK_MAX;
 	/* At least eight segments where that is possible: giving space back, and making it, work by the
 	 * segment. */
@@ -49,7 +66,7 @@ geo_ok(const struct geometry *g)
 		return false;
 	if (g->granule_bytes != STORE_GRANULE || g->chunk_bytes != FMT_CHUNK_BYTES)
 		return false;
-	if (g->log_bytes < FMT_LOG_MIN || g->log_bytes > 16 * GIB || g->log_bytes % FMT_LOG_STEP)
+	if (g->log_bytes < FMT_LOG_MIN || g->log_bytes > 64 * GIB || g->log_bytes % FMT_LOG_STEP)
 		return false;
 	if (g->block_bytes < FMT_BLOCK_MIN || g->block_bytes > FMT_BLOCK_MAX || g->block_bytes % FMT_ALIGN)
 		return false;

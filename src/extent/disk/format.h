@@ -91,8 +91,9 @@ geo_units(const struct geometry *g)
 }
 /* Tells whether an extent is not empty, and on the disk. */
 bool ext_ok(uint64_t ext, const struct geometry *g);
-/* Chooses the numbers for a disk of that size.  0 or -ENOSPC (too small). */
-int geo_choose(uint64_t size_bytes, struct geometry *ret_geo);
+/* Chooses the numbers for a disk of that size and an index of at most so many bytes in memory (0: nobody knows).
+ * 0 or -ENOSPC (too small). */
+int geo_choose(uint64_t size_bytes, uint64_t index_bytes, struct geometry *ret_geo);
 
 /* ---- superblock ---- */
 

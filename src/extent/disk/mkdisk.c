@@ -171,7 +171,8 @@ has_super(int dir_fd)
 }
 
 static int
-format_directory(const struct store_disk_conf *dc, bool force, struct ring *r, char *err, size_t err_len)
+format_directory(const struct store_disk_conf *dc, uint64_t index_bytes, bool force, struct ring *r,
+		 char *err, size_t err_len)
 {
 	char name[64] = "";
 	struct geometry geo;
@@ -181,7 +182,7 @@ format_directory(const struct store_disk_conf *dc, bool force, struct ring *r, c
 
 	if (dc->size_bytes == 0)
 		return disk_refuse(err, err_len, -EINVAL, "%s: a directory needs a size", dc->path);
-	if (geo_choose(dc->size_bytes, &geo) < 0)
+	if (geo_choose(dc->size_bytes, index_bytes, &geo) < 0)
 		return disk_refuse(err, err_len, -EINVAL, "%s: %llu bytes are too few", dc->path,
 				   (unsigned long long)dc->size_bytes);
 	dir_fd = file_open_dir(dc->path, true);
@@ -252,7 +253,8 @@ look_at_device(int fd, struct ring *r, bool *ret_empty, bool *ret_store)
 }
 
 static int
-format_device(const struct store_disk_conf *dc, bool force, struct ring *r, char *err, size_t err_len)
+format_device(const struct store_disk_conf *dc, uint64_t index_bytes, bool force, struct ring *r, char *err,
+	      size_t err_len)
 {
 	int fd = disk_open_device(dc->path, clock_ns() + NS_PER_S), e;
 	struct geometry geo;
@@ -287,7 +289,8 @@ format_device(const struct store_disk_conf *dc, bool force, struct ring *r, char
 	e = force ? ask_for_host(fd, FMT_HOST_OFF, dc->path, r, err, err_len) : 0;
 	if (e < 0)
 		goto out;
-	if (dc->size_bytes > size || geo_choose(dc->size_bytes ? dc->size_bytes : size, &geo) < 0) {
+	if (dc->size_bytes > size ||
+	    geo_choose(dc->size_bytes ? dc->size_bytes : size, index_bytes, &geo) < 0) {
 		e = disk_refuse(err, err_len, -EINVAL, "%s: the device has %llu bytes", dc->path,
 				(unsigned long long)size);
 		goto out;
@@ -307,15 +310,15 @@ out:
 }
 
 int
-disk_format(const struct store_disk_conf *dc, bool force, char *err, size_t err_len)
+disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, bool force, char *err, size_t err_len)
 {
 	struct ring *r;
 	int e = ring_new(&(struct ring_params){ .entries = 64 }, &r);
 
 	if (e < 0)
 		return disk_refuse(err, err_len, e, "cannot make a ring: %s", strerror(-e));
-	e = file_is_device(dc->path) ? format_device(dc, force, r, err, err_len)
-				     : format_directory(dc, force, r, err, err_len);
+	e = file_is_device(dc->path) ? format_device(dc, index_bytes, force, r, err, err_len)
+				     : format_directory(dc, index_bytes, force, r, err, err_len);
 	ring_free(r);
 	return e;
 }

@@ -27,6 +27,28 @@
 #define PIECE_BYTES (128u << 10) /* a commit's flush waits for no more than this */
 #define REST_MAX_NS (2 * NS_PER_MS)
 
+/* Returns how much log comes between two snapshots of so many bytes: a quarter of one, so that there are no more than
+ * four bytes of it for each of the log; but 30 % of the ring at least, and no more than twice 36 %, which leaves
+ * something for the walk until commits have to wait. */
+static uint64_t
+interval_for(const struct geometry *g, uint64_t bytes)
+{
+	uint64_t least = g->log_bytes / 100 * 30, most = g->log_bytes / 100 * 36;
+
+	return bytes / 4 < least ? least : bytes / 4 > most ? most : bytes / 4;
+}
+
+/* Notes where the log is too small for that. */
+static void
+note_load(struct vol *vol, uint64_t interval)
+{
+	uint64_t bytes = vol->leader.rec_bytes, load = bytes / 4 > interval ? bytes * 10 / interval : 0;
+
+	load = load < UINT32_MAX ? load : UINT32_MAX;
+	if (atomic_load_explicit(&vol->snap.load, memory_order_relaxed) != load)
+		atomic_store_explicit(&vol->snap.load, (uint32_t)load, memory_order_relaxed);
+}
+
 /* Pins what is published; the log goes on behind it. */
 static int
 begin(struct vol *vol)
@@ -52,11 +74,13 @@ snapshot_check(struct vol *vol)
 	 * came since. */
 	bool force = vol->leader.log_is_full && atomic_load(&snap->trim_at) < atomic_load(&snap->begin);
 	uint64_t since = vol_head(vol) - atomic_load_explicit(&snap->begin, memory_order_relaxed);
+	uint64_t interval = interval_for(&vol->disk.geo, vol->leader.rec_bytes);
 
+	note_load(vol, interval);
 	if (atomic_load(&snap->state) != SNAP_IDLE || disk_failed(&vol->disk))
 		return;
-	if (!atomic_load(&snap->asked) && ((!force && since <= vol->disk.geo.log_bytes / 10 * 3) ||
-					   clock_ns() < atomic_load(&snap->retry_ns)))
+	if (!atomic_load(&snap->asked) &&
+	    ((!force && since <= interval) || clock_ns() < atomic_load(&snap->retry_ns)))
 		return;
 	if (begin(vol) != 0)
 		return;
@@ -117,8 +141,9 @@ struct chain {
 	uint32_t len, used, records, older; /* of the block being filled */
 	uint64_t left;                      /* bytes of records and extents to come */
 	bool disk_erred;                    /* not for want of space or memory */
-	/* at the last rest, and the log at the beginning */
-	uint64_t rested_ns, commits, log_used;
+	/* at the last rest */
+	uint64_t rested_ns, commits;
+	uint64_t unhurried; /* so much of the log may be used at a gentle pace */
 };
 
 static int
@@ -131,8 +156,8 @@ of_disk(struct chain *c, int e)
 
 /*
  * Commits come first: while there are some, the helper rests as long as it worked, so that their flushes
- * find the disk idle half of the time.  Not so when the log fills: of the 20 % that are there for the
- * walk a quarter may pass at this pace; nor when the helper is waited for.
+ * find the disk idle half of the time.  Not so when the log fills: of what is there for the walk, until
+ * commits wait, a quarter may pass at this pace; nor when the helper is waited for.
  */
 static void
 rest(struct chain *c)
@@ -146,8 +171,7 @@ rest(struct chain *c)
 	c->commits = commits;
 	c->rested_ns = now;
 	if (!ns || !others || atomic_load(&vol->disk.seg_hungry) || atomic_load(&vol->helper.stop) ||
-	    log_used > c->log_used + vol->disk.geo.log_bytes / 20 ||
-	    log_used > vol->disk.geo.log_bytes / 10 * 7)
+	    log_used >= c->unhurried)
 		return;
 	nanosleep(&(struct timespec){ .tv_nsec = (long)(ns < REST_MAX_NS ? ns : REST_MAX_NS) }, NULL);
 	c->rested_ns = clock_ns();
@@ -364,6 +388,7 @@ make_current(struct chain *c)
 {
 	struct vol *vol = c->vol;
 	struct snap_space oldest = vol->snap.space[1];
+	uint32_t load;
 	int e;
 
 	vol->disk.sb.snap[1] = vol->disk.sb.snap[0];
@@ -379,10 +404,12 @@ make_current(struct chain *c)
 	free_space(vol, &oldest);
 	free(oldest.ext);
 	atomic_fetch_add(&vol->stats.snapshots, 1);
-	if (c->ref.bytes > vol->disk.geo.log_bytes / 2)
-		log_warn("%s: a snapshot takes %llu MiB, more than half of the log: it was formatted too "
-			 "small for so many objects",
-			 vol->disk.path, (unsigned long long)(c->ref.bytes >> 20));
+	load = atomic_load_explicit(&vol->snap.load, memory_order_relaxed);
+	if (load)
+		log_warn("%s: snapshots write %u.%u times what the log does: it was formatted too small for "
+			 "so "
+			 "many objects",
+			 vol->disk.path, load / 10, load % 10);
 	return 0;
 }
 
@@ -426,13 +453,14 @@ int
 snapshot_write(struct vol *vol, struct ring *r)
 {
 	struct chain c = { .vol = vol, .r = r, .ref = vol->snap.ref, .left = vol->snap.bytes };
-	uint64_t begun_ns = clock_ns();
+	uint64_t begun_ns = clock_ns(), used, wait = vol->disk.geo.log_bytes / 10 * 8;
 	bool again = false;
 	int e;
 
 	c.ref.id = vol->disk.sb.snap[0].id + 1;
 	c.left += (uint64_t)vol->snap.space[0].nr * SNAP_OLDER_BYTES;
-	c.log_used = atomic_load(&vol->log_used);
+	used = atomic_load(&vol->log_used);
+	c.unhurried = used < wait ? used + (wait - used) / 4 : 0;
 	c.buf = sync_alloc(FMT_BLOCK_MAX);
 	e = c.buf ? write_chain(&c) : -ENOMEM;
 	if (e == 0)

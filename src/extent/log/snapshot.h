@@ -42,7 +42,8 @@ struct snapshot {
 	_Atomic uint64_t retry_ns; /* after a failed one: not before */
 	_Atomic bool
 		asked; /* one is due, however little came since: an operator asked, or there is but one */
-	_Atomic bool one_left;      /* the older one was given up, and there is no other yet */
+	_Atomic bool one_left; /* the older one was given up, and there is no other yet */
+	_Atomic uint32_t load; /* bytes of snapshots for ten of the log, where that is too many; else 0 */
 	struct snap_space space[2]; /* helper: of the superblock's snap[] */
 };
 

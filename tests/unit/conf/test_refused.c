@@ -43,13 +43,15 @@ test_scalars_refused(void **state)
 {
 	static const char *const bad[][2] = {
 		{ "rdma: { traffic_class: 256 }",
-		  "rdma.traffic_class: expected an integer from 0 to 255, not \"256\"" },
+		  "rdma.traffic_class: expected an integer from 0 to 255, or auto, not \"256\"" },
 		{ "rdma: { retry_cnt: 8 }", "rdma.retry_cnt: expected an integer from 0 to 7, not \"8\"" },
 		{ "rdma: { rnr_retry: -1 }", "rdma.rnr_retry: expected an integer from 0 to 7" },
 		{ "rdma: { hop_limit: 0 }", "rdma.hop_limit: expected" },
 		{ "rdma: { timeout: 32 }", "rdma.timeout: expected" },
-		{ "rdma: { max_rd_atomic: 17 }",
-		  "rdma.max_rd_atomic: expected an integer from 1 to 16, or auto" },
+		{ "rdma: { max_rd_atomic: 256 }",
+		  "rdma.max_rd_atomic: expected an integer from 1 to 255, or auto" },
+		{ "rdma: { paths: 0 }", "rdma.paths: expected an integer from 1 to 16, or auto" },
+		{ "rdma: { relaxed_ordering: yes }", "rdma.relaxed_ordering: expected one of auto, on, off" },
 		{ "rdma: { path_mtu: 1500 }", "rdma.path_mtu: expected 256, 512" },
 		{ "rdma: { channels: many }", "rdma.channels: expected an integer" },
 		{ "rdma: { channels: 1e2 }", "rdma.channels: expected an integer" },

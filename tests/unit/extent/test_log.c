@@ -3,7 +3,9 @@
  * The log over many laps: snapshots, trims, restarts at any point; a disk that is used up; a log that cannot
  * be trimmed fast enough; an index that is full.
  */
+#include "extent/engine.h"
 #include "fixture.h"
+#include "many.h"
 
 static int
 setup(void **state)
@@ -295,6 +297,60 @@ test_many_starts(void **state)
 	assert_int_equal(put_patient("y", 5000, 1, 0), 0);
 }
 
+static const char *
+name_of(char name[MANY_NAME], uint64_t i)
+{
+	snprintf(name, MANY_NAME, "many-%06llu", (unsigned long long)i);
+	return name;
+}
+
+/* Objects up to this number are written again, in turn, for some snapshots: the least log between two of them, in
+ * hundredths of the ring. */
+static uint64_t
+least_interval(struct many *m, uint64_t objects)
+{
+	struct vol *vol = extent_store(st)->vol;
+	uint64_t at = 0, begin = 0, least = UINT64_MAX;
+
+	for (int nr = 0; nr < 4;) {
+		uint64_t now;
+
+		put_many(m, at, 50);
+		at = at + 50 + m->at_once < objects ? at + 50 : 0;
+		/* No commit waits for room, so none comes early. */
+		while (vol->snap.state != SNAP_IDLE)
+			loop_turn(&l);
+		now = vol->snap.begin;
+		if (now == begin)
+			continue;
+		if (++nr > 2 && now - begin < least)
+			least = now - begin;
+		begin = now;
+	}
+	return least * 100 / vol->disk.geo.log_bytes;
+}
+
+/* What snapshots write is bounded by what the log does, as far as the log goes; beyond, that is said. */
+static void
+test_interval(void **state)
+{
+	static const char attrs[4000];
+	struct many m = { .at_once = 32, .name = name_of, .attrs = attrs, .attrs_len = sizeof attrs };
+	uint64_t few = put_many(&m, 0, 200), many = put_many(&m, few, 1700), got;
+
+	got = least_interval(&m, many);
+	assert_in_range(got, 36, 42);
+	assert_non_null(strstr(disk_info().reason, "snapshots write "));
+	for (uint64_t i = few; i < many; i++) {
+		char name[MANY_NAME];
+
+		assert_true(obj_delete(&l, "b", name_of(name, i), NULL) >= 0);
+	}
+	got = least_interval(&m, few);
+	assert_in_range(got, 30, 35);
+	assert_string_equal(disk_info().reason, "");
+}
+
 int
 main(void)
 {
@@ -307,6 +363,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_index_full, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_outruns_segments, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_crumbs, setup_tiny, remove_store),
+		cmocka_unit_test_setup_teardown(test_interval, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_many_starts, setup, remove_store),
 	};
 

@@ -632,17 +632,35 @@ test_geometry(void **state)
 {
 	static const uint64_t sizes[] = { 64 * MIB,   100 * MIB,       256 * MIB,
 					  1024 * MIB, 64 * 1024 * MIB, (uint64_t)60 << 40 };
+	static const struct {
+		uint64_t size_mib, index_mib, log_mib;
+	} logs[] = { { 100, 1024, 4 },
+		     { 512, 0, 16 },
+		     { 512, 8, 16 },
+		     { 512, 64, 56 },
+		     { 512, 4096, 64 },
+		     { 64 << 10, 512, 2048 },
+		     { 64 << 10, 4096, 3584 },
+		     { 10 << 10, 4096, 1280 },
+		     { 1 << 20, 0, 16 << 10 },
+		     { 4 << 20, 1024, 16 << 10 },
+		     { 4 << 20, 1 << 20, 64 << 10 } };
 	struct geometry g;
 
-	assert_int_equal(geo_choose(4 * MIB, &g), -ENOSPC);
+	assert_int_equal(geo_choose(4 * MIB, 0, &g), -ENOSPC);
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-		assert_int_equal(geo_choose(sizes[i], &g), 0);
+		assert_int_equal(geo_choose(sizes[i], 0, &g), 0);
 		assert_true(g.log_bytes >= 4 * MIB && g.log_bytes <= (uint64_t)16 << 30);
 		assert_true(g.seg_bytes * g.seg_nr + g.log_bytes < sizes[i]);
 		assert_true(g.seg_bytes * g.seg_nr > sizes[i] / 2);
 		assert_true(g.block_bytes >= 128 << 10 && g.log_bytes >= 16 * (uint64_t)g.block_bytes);
 		/* the largest record fits into a block */
 		assert_true(g.block_bytes > BLOCK_HEAD_BYTES + REC_BYTES_MAX);
+	}
+	/* The log follows the index, within an eighth of the disk and 64 GiB; a small disk's does not. */
+	for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
+		assert_int_equal(geo_choose(logs[i].size_mib * MIB, logs[i].index_mib * MIB, &g), 0);
+		assert_int_equal(g.log_bytes / MIB, logs[i].log_mib);
 	}
 }
 
@@ -658,7 +676,7 @@ main(void)
 		cmocka_unit_test(test_super_nonsense), cmocka_unit_test(test_super_old),
 	};
 
-	if (geo_choose(1024 * MIB, &geo) < 0)
+	if (geo_choose(1024 * MIB, 0, &geo) < 0)
 		return 1;
 	return cmocka_run_group_tests_name("format", tests, NULL, NULL);
 }

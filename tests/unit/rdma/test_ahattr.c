@@ -126,7 +126,7 @@ family(void **state)
 			 -ENETDOWN);
 }
 
-/* item 26: the subnet, then the rail that the HTTP connection came in on, then any. */
+/* item 26: the subnet, and in it the rail that the HTTP connection came in on; then any. */
 static void
 order(void **state)
 {
@@ -136,14 +136,18 @@ order(void **state)
 	expect(eth, to("10.0.1.9", 0), "fd00:0:0:1::5", 1, 3);
 	expect(eth, to("10.0.1.9", 0), "172.16.0.1", 1, 3);
 	expect(eth, to("172.16.0.9", 0), NULL, 0, 3);
-	expect(eth, to("172.16.0.9", 0), "10.0.1.5", 1, 3);
-	expect(eth, to("172.16.0.9", 0), "fd00:0:0:2::5", 1, 3);
+	/* Behind a router no rail is better than another, whichever one the client was told of. */
+	expect(eth, to("172.16.0.9", 0), "10.0.1.5", 0, 3);
+	expect(eth, to("172.16.0.9", 0), "fd00:0:0:2::5", 0, 3);
 	/* Two sources on the local rail: the one of the target's subnet. */
 	add(&eth0, 7, "10.0.9.5", 96 + 24);
 	expect(eth, to("10.0.9.9", 0), "10.0.0.5", 0, 7);
 	expect(eth, to("172.16.0.9", 0), "10.0.9.5", 0, 7);
-	/* A v4-mapped local address, as a dual-stack socket gives it. */
-	expect(eth, to("172.16.0.9", 0), "::ffff:10.0.1.5", 1, 3);
+	/* Two rails in the target's subnet; and a v4-mapped local address, as a dual-stack socket gives it. */
+	add(&eth1, 9, "10.0.0.6", 96 + 24);
+	expect(eth, to("10.0.0.9", 0), NULL, 0, 3);
+	expect(eth, to("10.0.0.9", 0), "10.0.0.6", 1, 9);
+	expect(eth, to("10.0.0.9", 0), "::ffff:10.0.1.5", 1, 9);
 }
 
 /* An address that is not of our network namespace has no subnet that we know: any other source is better. */
@@ -294,6 +298,7 @@ attributes(void **state)
 	const struct ah_params p = { .service_level = 3, .traffic_class = 96, .hop_limit = 64 };
 	struct rdma_ah_key k = { .is_global = true, .sgid_index = 3 };
 	struct ibv_ah_attr a;
+	uint32_t flow;
 
 	addr("10.0.0.9", k.dgid);
 	rdma_ah_build(&k, 2, &p, &a);
@@ -305,6 +310,22 @@ attributes(void **state)
 	assert_int_equal(a.grh.hop_limit, 64);
 	assert_int_equal(a.grh.traffic_class, 96);
 	assert_memory_equal(a.grh.dgid.raw, k.dgid, 16);
+	flow = a.grh.flow_label;
+	assert_true(flow > 0 && flow <= 0xfffff);
+	/* Each path is another way, and each client's. */
+	k.path = 1;
+	rdma_ah_build(&k, 2, &p, &a);
+	assert_int_not_equal(a.grh.flow_label, flow);
+	k.path = 0;
+	k.dgid[15]++;
+	rdma_ah_build(&k, 2, &p, &a);
+	assert_int_not_equal(a.grh.flow_label, flow);
+	for (int i = 0; i < 1 << 20; i++) {
+		memcpy(k.dgid + 12, &i, 4);
+		rdma_ah_build(&k, 2, &p, &a);
+		if (a.grh.flow_label == 0)
+			fail_msg("no flow label for %d", i);
+	}
 	k.dlid = 0x77;
 	rdma_ah_build(&k, 1, &p, &a);
 	assert_int_equal(a.is_global, 1);

@@ -85,6 +85,34 @@ mlx5dv_is_supported(struct ibv_device *device)
 	return next(device);
 }
 
+/* ---- what memory and address handles are asked for with ---- */
+
+static unsigned access_asked;
+static uint32_t labels[16];
+static _Atomic int label_nr;
+
+struct ibv_mr *
+ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	struct ibv_mr *(*next)(struct ibv_pd *, void *, size_t, uint64_t, unsigned int);
+
+	access_asked = access;
+	*(void **)&next = dlsym(RTLD_NEXT, "ibv_reg_mr_iova2");
+	return next(pd, addr, length, iova, access);
+}
+
+struct ibv_ah *
+ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct ibv_ah *(*next)(struct ibv_pd *, struct ibv_ah_attr *);
+	int n = atomic_fetch_add(&label_nr, 1);
+
+	if (n < 16)
+		labels[n] = attr->grh.flow_label;
+	*(void **)&next = dlsym(RTLD_NEXT, "ibv_create_ah");
+	return next(pd, attr);
+}
+
 static struct conf_rdma conf;
 static char err[256];
 
@@ -237,8 +265,9 @@ routes(void **state)
 	assert_int_equal(r.rail, 1);
 	assert_int_equal(route(rd, "127.0.0.9", "127.0.0.1", &r), 0);
 	assert_int_equal(r.rail, 0);
+	/* In no rail's subnet: where HTTP came in means nothing. */
 	assert_int_equal(route(rd, "fd00::9", "127.0.0.2", &r), 0);
-	assert_int_equal(r.rail, 1);
+	assert_int_equal(r.rail, 0);
 	rdma_close(rd);
 	/* Chosen by an address, a rail uses only that. */
 	rd = must_open(1, v4);
@@ -289,6 +318,33 @@ static void
 on_target(struct rdma_target_wait *w)
 {
 	atomic_store(&container_of(w, struct waiter, w)->heard, true);
+}
+
+/* Buffers are written to in any order where that is asked for, and never by a peer. */
+static void
+ordering(void **state)
+{
+	static const struct {
+		enum conf_ordering how;
+		unsigned want;
+	} row[] = { { ORDERING_ON, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING },
+		    { ORDERING_OFF, IBV_ACCESS_LOCAL_WRITE } };
+	static char mem[65536];
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		struct rdma_rail_info info;
+		struct rdma *rd;
+		int n;
+
+		configure(0, NULL);
+		conf.relaxed_ordering = row[i].how;
+		assert_int_equal(rdma_open(&conf, &rd, err, sizeof err), 0);
+		assert_int_equal(rdma_region_add(rd, mem, sizeof mem, &n, err, sizeof err), 0);
+		assert_int_equal(access_asked, row[i].want);
+		rdma_rail_get_info(rdma_rail(rd, 0), &info);
+		assert_int_equal(info.relaxed_ordering, row[i].how == ORDERING_ON);
+		rdma_close(rd);
+	}
 }
 
 /* A number is a region's own: it does not come again, whatever slot is free. */
@@ -529,7 +585,7 @@ a_device_without_dc_is_listed(void **state)
 	fclose(out);
 	line = strstr(text, "mlx5_0: firmware");
 	assert_non_null(line);
-	assert_non_null(strstr(line, ", DC, 16 READs at once, NUMA node"));
+	assert_non_null(strstr(line, ", DC, 16 READs at once, relaxed ordering "));
 	line = strstr(text, "mlx5_1: firmware");
 	assert_non_null(line);
 	assert_non_null(strstr(line, ", no DC transport: not an mlx5 device, NUMA node"));
@@ -790,6 +846,59 @@ endpoints_take_the_settings(void **state)
 	}
 }
 
+/* Each core takes one of four ways to a client, each with a flow label of its own; the first to ask finds the address, for all, and
+ * nobody waits again. */
+static void
+paths_to_a_client(void **state)
+{
+	struct rdma *rd = must_open(0, NULL);
+	struct rdma_rail *rail = rdma_rail(rd, 0);
+	struct token tok = { .kind = TOKEN_DC,
+			     .have_gid = true,
+			     .gid = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 77 } };
+	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	int handles = atomic_load(&label_nr), hits = 0;
+
+	for (unsigned core = 0; core < 8; core++) {
+		struct waiter w = { .w.done = on_target };
+		struct rdma_target to = { 0 };
+		struct rail_route r;
+		int n;
+
+		assert_int_equal(rdma_route(rd, &tok,
+					    &(struct rdma_asker){ .local = (struct sockaddr *)&sin,
+								  .numa_node = -1,
+								  .core = core },
+					    &r),
+				 0);
+		assert_int_equal(r.key.path, core % 4);
+		n = rdma_target_get(rail, &tok, &r, &w.w, &to);
+		assert_int_equal(n, core > 0);
+		while (n == 0 && !atomic_load(&w.heard))
+			usleep(100);
+		to = n > 0 ? to : w.w.target;
+		assert_int_equal(w.w.result, 0);
+		assert_non_null(to.ops);
+		rdma_target_put(rail, &to);
+		/* Each is made by the time that the next core asks. */
+		while (atomic_load(&label_nr) - handles < (int)(core < 4 ? core + 1 : 4))
+			usleep(100);
+	}
+	assert_int_equal(atomic_load(&label_nr) - handles, 4);
+	for (int i = 0; i < 4; i++) {
+		assert_int_not_equal(labels[handles + i], 0);
+		for (int k = 0; k < i; k++)
+			assert_int_not_equal(labels[handles + i], labels[handles + k]);
+	}
+	/* Three took the first way, while their own was made. */
+	for (int i = 0; i < 4; i++)
+		hits += (int)rdma_rail_stats(rail)->ah_hits[i];
+	assert_int_equal(hits, 7);
+	assert_true(rdma_rail_stats(rail)->ah_hits[0] >= 1);
+	assert_int_equal(rdma_rail_stats(rail)->ah_misses, 4);
+	rdma_close(rd);
+}
+
 /* --- contexts --- */
 
 static bool
@@ -1000,7 +1109,9 @@ main(void)
 		cmocka_unit_test(by_name_address_and_gid),
 		cmocka_unit_test(routes),
 		cmocka_unit_test(trust),
+		cmocka_unit_test(paths_to_a_client), /* before other handles */
 		cmocka_unit_test(regions),
+		cmocka_unit_test(ordering),
 		cmocka_unit_test(regions_come_and_go),
 		cmocka_unit_test(regions_from_any_thread),
 		cmocka_unit_test(two_instances),
