@@ -140,7 +140,7 @@ ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC)) $(TOOLLIB)
 
 include tests/nbd/nbd.mk
 
-.PHONY: testbins check check-unit check-system check-threads check-long check-mutation check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format deps deps-check tags
+.PHONY: testbins check check-unit check-system check-threads check-realistic check-long check-mutation check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format deps deps-check tags
 testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS) $(SIM_TESTS) $(NBDPLUGIN)
 
 deps-check:
@@ -185,6 +185,11 @@ check-threads:
 	@scripts/deps build test clients
 	@$(MAKE) --no-print-directory all testbins
 	@$(O)/tools/no_uring scripts/run-tests --variant $(VARIANT) --unit --system $(T)
+# System tests on a fabric as networks are: commands take firmware's time, absent neighbours a second, subnets are subnets (softnicctl(8)).
+check-realistic:
+	@scripts/deps build test clients
+	@$(MAKE) --no-print-directory all testbins
+	@SOFTNIC_PROFILE=realistic scripts/run-tests --variant $(VARIANT) --system $(T)
 # Unit tests alone, all or those with one of the words of T in their name; it builds no more than these and installs nothing.
 chosen = $(if $(T),$(foreach b,$(UNITBIN),$(if $(strip $(foreach w,$(T),$(findstring $(w),$(b:$(O)/%=%)))),$(b))),$(UNITBIN))
 check-unit: deps-check $(chosen)
@@ -285,6 +290,7 @@ help:
 	@echo 'make t/MODULE/test_x       builds and runs one unit program, tests/unit/MODULE/test_x.c'
 	@echo 'make check-long     the long sweeps, SECS= seconds each'
 	@echo 'make check-threads [T=name] unit and system tests where io_uring is forbidden, as in a container'
+	@echo 'make check-realistic [T=name] system tests on a network with subnets, firmware that takes its time, absent neighbours'
 	@echo 'make check-mutation [PART=1/3] a hundred changes of the store, of which each must be found'
 	@echo 'make check-hostile [T=name] clients that mean harm, by the hundred and the thousand'
 	@echo 'make check-clients [T=name] packaged clients against the daemon, and docs/recipes.md word for word (installs them)'

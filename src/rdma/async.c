@@ -209,7 +209,10 @@ async_init(struct rdma *rd)
 int
 async_start(struct rdma *rd)
 {
-	int r = thread_start(&rd->async.thread, "gantry-rdma", async_main, rd);
+	int r;
+
+	rd->async.read_ns = clock_ns();
+	r = thread_start(&rd->async.thread, "gantry-rdma", async_main, rd);
 	rd->async.started = r == 0;
 	return r;
 }

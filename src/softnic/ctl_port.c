@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* softnicctl port DEV mtu, pkey, gids, again, and softnicctl gid: what changes on a port beside its state. */
+/* softnicctl port DEV mtu, pkey, lid, gids, again, and softnicctl gid: what changes on a port beside its state. */
 #include "softnic/ctl.h"
 
 #include <stdio.h>
@@ -31,6 +31,22 @@ set_mtu(struct fab_port *p, const char *s)
 	return 2;
 }
 
+/* As when the subnet manager was started anew. */
+static int
+set_lid(struct fabric *f, struct fab_port *p, const char *s)
+{
+	unsigned long lid = strtoul(s, NULL, 0);
+
+	if (!atomic_load(&p->lid) || lid < 1 || lid > 0xbfff) {
+		fprintf(stderr, "softnicctl: port: a LID is 1 to 49151, and ports on InfiniBand have one\n");
+		return 2;
+	}
+	atomic_store(&p->lid, (uint32_t)lid);
+	tell(f, p, FAB_NEWS_LID);
+
+	return 0;
+}
+
 int
 ctl_port_word(int dev, int argc, char **argv)
 {
@@ -49,6 +65,8 @@ ctl_port_word(int dev, int argc, char **argv)
 	} else if (strcmp(argv[0], "pkey") == 0 && argc == 2) {
 		atomic_store(&p->pkey, (uint16_t)strtoul(value, NULL, 16));
 		tell(f, p, FAB_NEWS_PKEY);
+	} else if (strcmp(argv[0], "lid") == 0 && argc == 2) {
+		return set_lid(f, p, value);
 	} else if (strcmp(argv[0], "gids") == 0 && argc == 2 &&
 		   (strcmp(value, "on") == 0 || strcmp(value, "off") == 0)) {
 		atomic_store(&p->no_gids, strcmp(value, "off") == 0);

@@ -136,6 +136,15 @@ read_conf(void)
 	sn_conf.dc_rd_atomic = env_int("SOFTNIC_DC_RD_ATOMIC", SN_MAX_RD_ATOM, 1, 128);
 	sn_conf.peer_mem = env_int("SOFTNIC_PEER_MEM", 0, 0, 1) > 0;
 	sn_conf.no_dmabuf = env_int("SOFTNIC_DMABUF", 1, 0, 1) == 0;
+	e = getenv("SOFTNIC_PIN");
+	if (e && strcmp(e, "check") == 0)
+		sn_conf.pin = SN_PIN_COUNT | SN_PIN_FRAMES;
+	else if (e && *e)
+		sn_conf.pin = strcmp(e, "count") == 0    ? SN_PIN_COUNT
+			      : strcmp(e, "frames") == 0 ? SN_PIN_FRAMES
+							 : 0;
+	if (e && *e && !sn_conf.pin)
+		sn_warn("SOFTNIC_PIN=%s is neither count, frames nor check; nothing is pinned", e);
 	sn_conf.debug = env_int("SOFTNIC_DEBUG", 0, 0, 9) > 0;
 	sn_conf.no_hazard = env_int("SOFTNIC_TEST_NO_HAZARD", 0, 0, 1) > 0;
 }

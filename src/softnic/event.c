@@ -393,7 +393,8 @@ look_at_news(struct sn_ctx *ctx)
 {
 	static const enum ibv_event_type type[FAB_NEWS_NR] = { [FAB_NEWS_ACTIVE] = IBV_EVENT_PORT_ACTIVE,
 							       [FAB_NEWS_GID] = IBV_EVENT_GID_CHANGE,
-							       [FAB_NEWS_PKEY] = IBV_EVENT_PKEY_CHANGE };
+							       [FAB_NEWS_PKEY] = IBV_EVENT_PKEY_CHANGE,
+							       [FAB_NEWS_LID] = IBV_EVENT_LID_CHANGE };
 
 	for (int i = 0; i < FAB_NEWS_NR; i++) {
 		for (uint32_t nr = atomic_load(&sn_port(ctx)->news[i]); ctx->async.news[i] != nr;) {

@@ -69,7 +69,9 @@ gather(const struct sn_qp *qp, const struct sn_wqe *w, uint64_t off, uint64_t le
 		if (take) {
 			const struct fab_mr *m = sn_find_own_mr(sge[i].lkey);
 
-			if (!m)
+			if (!m || (sn_conf.pin & SN_PIN_FRAMES &&
+				   !sn_pin_check(sn_self.proc->pid, m, sge[i].lkey,
+						 m->va + (sge[i].addr - m->iova) + off, take)))
 				return -1;
 			iov[n].iov_base = (void *)(uintptr_t)(m->va + (sge[i].addr - m->iova) + off);
 			iov[n++].iov_len = take;
@@ -345,6 +347,8 @@ piece(const struct sn_qp *qp, const struct sn_wqe *w, int x, uint64_t at, uint64
 		return fail(out, IBV_WC_REM_ACCESS_ERR, SN_VE_REM_ACCESS);
 	pa.p = &sn_self.fab->proc[index];
 	pa.far = m->va + (w->raddr - m->iova);
+	if (sn_conf.pin & SN_PIN_FRAMES && !sn_pin_check(pa.p->pid, m, w->rkey, pa.far + at, len))
+		return drop(out);
 	out->moved = (uint32_t)len;
 	if (flip_at < at || flip_at >= at + len)
 		return copy(iov, n, pa.far + at, len, w->opcode == IBV_WR_RDMA_READ, pa.p, out);

@@ -60,7 +60,7 @@ enum fab_reset {
 enum fab_down { FAB_DOWN_PORT = 1, FAB_DOWN_LOST = 2 };
 
 /* What else a port tells. */
-enum fab_news { FAB_NEWS_ACTIVE, FAB_NEWS_GID, FAB_NEWS_PKEY, FAB_NEWS_NR };
+enum fab_news { FAB_NEWS_ACTIVE, FAB_NEWS_GID, FAB_NEWS_PKEY, FAB_NEWS_LID, FAB_NEWS_NR };
 
 struct fab_port {
 	_Atomic uint32_t down; /* enum fab_down; not 0: nothing passes */
@@ -69,11 +69,10 @@ struct fab_port {
 	_Atomic uint32_t losses;        /* goes up when the device is lost */
 	_Atomic uint32_t mtu;           /* enum ibv_mtu; 0: 4096 */
 	_Atomic uint64_t away_until_ns; /* CLOCK_MONOTONIC: nobody can open it before */
-	uint32_t lid;                   /* 0: Ethernet, else InfiniBand */
+	_Atomic uint32_t lid;           /* 0: Ethernet, else InfiniBand */
 	_Atomic uint16_t pkey;          /* 0: the usual one */
 	_Atomic uint16_t no_gids;       /* a representor: its GID table has no rows */
 	_Atomic uint32_t news[FAB_NEWS_NR];
-	uint32_t reserved;
 	char name[16]; /* of the device, where it was given another; "": mlx5_N */
 	struct fab_gid gid[FAB_GIDS];
 };

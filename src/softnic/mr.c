@@ -254,6 +254,15 @@ reg_place(struct ibv_pd *pd, int r, const struct place *at, void *addr, size_t l
 				  .handle = key >> 8,
 				  .lkey = key,
 				  .rkey = key };
+	r = sn_pin(mr->slot, key);
+	if (r) {
+		sn_mr_release(mr->slot, key);
+		free(mr);
+		if (at->map)
+			munmap(at->map, at->map_len);
+		errno = r;
+		return NULL;
+	}
 	atomic_fetch_add(&((struct sn_pd *)pd)->uses, 1);
 	atomic_store(&mr->slot->key, key);
 
@@ -327,6 +336,7 @@ sn_mr_destroy(struct ibv_mr *ibmr)
 {
 	struct sn_mr *mr = (struct sn_mr *)ibmr;
 
+	sn_unpin(mr->slot, ibmr->lkey);
 	sn_mr_release(mr->slot, ibmr->lkey);
 	if (mr->map)
 		munmap(mr->map, mr->map_len);

@@ -61,6 +61,8 @@ enum sn_vendor {
 
 /* ---- settings and the process: device.c, fabric.c ---- */
 
+enum sn_pin { SN_PIN_COUNT = 1, SN_PIN_FRAMES = 2 };
+
 struct sn_conf {
 	unsigned devices_nr;
 	bool run_inline;   /* SOFTNIC_EXEC=inline */
@@ -71,6 +73,7 @@ struct sn_conf {
 	bool peer_mem;     /* SOFTNIC_PEER_MEM: memory that the CPU cannot reach is registered as well */
 	bool no_dmabuf;    /* SOFTNIC_DMABUF=0 */
 	bool debug;
+	unsigned pin;   /* SOFTNIC_PIN: enum sn_pin */
 	bool no_hazard; /* negative control of the stress test */
 };
 extern struct sn_conf sn_conf;
@@ -260,6 +263,12 @@ void sn_mr_destroy(struct ibv_mr *mr);
 
 /* Tells whether every byte of it is mapped and readable or writable, and populates it on the way. */
 bool sn_fault_in(const void *addr, size_t len, bool write);
+
+/* Pins a region that is about to be published, as far as SOFTNIC_PIN asks for it: 0 or errno.  Ends it.  pin.c */
+int sn_pin(const struct fab_mr *m, uint32_t key);
+void sn_unpin(const struct fab_mr *m, uint32_t key);
+/* Tells whether these bytes of a region lie where they lay when it was registered; a process that moved them is killed. */
+bool sn_pin_check(uint32_t pid, const struct fab_mr *m, uint32_t key, uint64_t addr, uint64_t len);
 
 struct sn_mr {
 	struct ibv_mr mr;

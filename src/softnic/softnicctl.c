@@ -21,7 +21,7 @@ ctl_usage(void)
 	fputs("usage: softnicctl port DEV up|down     DEV is mlx5_0, mlx5_1, ... or its number\n"
 	      "       softnicctl port DEV             say which it is\n"
 	      "       softnicctl port DEV flap DOWN_MS PERIOD_MS [COUNT]\n"
-	      "       softnicctl port DEV mtu N | pkey HEX | gids on|off | again\n"
+	      "       softnicctl port DEV mtu N | pkey HEX | lid N | gids on|off | again\n"
 	      "       softnicctl gid DEV add|del ADDRESS\n"
 	      "       softnicctl device DEV [lost|back]\n"
 	      "       softnicctl device DEV name NAME\n"

@@ -14,4 +14,7 @@ for n in 1 8 16; do
 done
 # Its queue is on vector 5.
 "$BUILD/softnicctl" stats --json | grep -q '"cqs":\[0,0,0,0,0,1,0,0\]' || { echo "stats: vectors"; rc=1; }
+for mode in thread inline; do
+	SOFTNIC_PIN=check SOFTNIC_EXEC=$mode scripts/with-softnic -d 4 "$BUILD/softnic-tests/t_shape" --pin || rc=1
+done
 exit $rc

@@ -307,6 +307,11 @@ obey(const struct msg *m)
 	case SN_UNMAP:
 		munmap(target.buf, target.len);
 		return 1;
+	case SN_REMAP:
+		must(mmap(target.buf, target.len, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED);
+		memset(target.buf, 1, target.len);
+		return 1;
 	case SN_EVENT:
 		return sn_next_event(tdev.ctx, SN_PATIENCE_MS, NULL);
 	default:

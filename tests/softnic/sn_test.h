@@ -82,6 +82,7 @@ enum sn_cmd {
 	SN_DEREG = 'd',   /* answers 1 */
 	SN_REG = 'r',     /* registers anew; a new token follows */
 	SN_UNMAP = 'm',   /* unmaps the buffer, still registered */
+	SN_REMAP = 'w',   /* the same with other memory in its place */
 	SN_EVENT = 'e',   /* answers the type of the next asynchronous event, or -1 after 5 s */
 	SN_LEAVE = 'l',   /* the main thread ends, another goes on answering */
 	SN_QUIT = 'q',

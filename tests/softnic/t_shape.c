@@ -7,6 +7,12 @@
  */
 #include "pair.h"
 
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 enum { LEN = 64 << 10 };
 
 static struct hw_port devs[4];
@@ -106,6 +112,7 @@ test_absent(void)
 static void
 test_infiniband(void)
 {
+	char line[512];
 	struct hw_token t, eth;
 	struct hw_target ib, roce;
 	struct ibv_gid_entry e[32];
@@ -124,6 +131,15 @@ test_infiniband(void)
 	sn_target_token(&roce, &eth);
 	ok(t.lid == 0x14 && transfer(&devs[2], &t) == IBV_WC_SUCCESS, "by LID");
 	ok(handle(&devs[2], &t) == 0, "and by LID and GID");
+	sn_ctl("port 3 lid 0x77");
+	ok(sn_next_event(devs[3].ctx, SN_PATIENCE_MS, NULL) == IBV_EVENT_LID_CHANGE,
+	   "an event of the new LID");
+	ok(transfer(&devs[2], &t) == IBV_WC_RETRY_EXC_ERR, "the old one leads nowhere");
+	sn_target_token(&ib, &t);
+	ok(t.lid == 0x77 && transfer(&devs[2], &t) == IBV_WC_SUCCESS, "the new one does");
+	ok(ctl(line, "port 0 lid 5") < 0 && ctl(line, "port 3 lid 0") < 0, "not on Ethernet, and not none");
+	sn_ctl("port 3 lid 0x14");
+	ok(sn_next_event(devs[3].ctx, SN_PATIENCE_MS, NULL) == IBV_EVENT_LID_CHANGE, "and back");
 	t.lid = 0x55;
 	ok(transfer(&devs[2], &t) == IBV_WC_RETRY_EXC_ERR, "a LID that nobody has");
 	t.lid = 0;
@@ -275,6 +291,82 @@ test_ghost(void)
 	sn_mem_free(from);
 }
 
+/* --pin: memory that moves after it was registered, here or there; more of it than may be locked. */
+static int
+pinned(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct ibv_mr *from = sn_mem_new(&devs[0], 4 * page), *again;
+	struct rlimit limit;
+	struct sn_remote r;
+	int status = 0;
+
+	sn_remote_start(&r, 1 << 16);
+	sn_dci_init(&dci, &devs[0], NULL);
+	sn_dci_to(&dci, &r.tok);
+	ok(sn_xfer(&dci, false, &r.tok, from, from->addr, (uint32_t)(4 * page)) == 0 &&
+		   sn_xfer(&dci, true, &r.tok, from, from->addr, (uint32_t)page) == 0,
+	   "what stays is good");
+	sn_remote_ask(&r, SN_REMAP, 0);
+	ok(sn_xfer(&dci, false, &r.tok, from, from->addr, 64) != 0, "what moved there is not");
+	must(waitpid(r.pid, &status, 0) == r.pid);
+	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "its process was killed: %#x",
+	   (unsigned)status);
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	limit.rlim_cur = 6 * page; /* of which four are taken */
+	must(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+	again = ibv_reg_mr(devs[0].pd, from->addr, 2 * page, IBV_ACCESS_LOCAL_WRITE);
+	ok(again != NULL, "the same pages again are counted again, and two more there may be");
+	ok(!ibv_reg_mr(devs[0].pd, from->addr, 1, IBV_ACCESS_LOCAL_WRITE) && errno == ENOMEM,
+	   "a third is one too many");
+	ok(again && ibv_dereg_mr(again) == 0 &&
+		   (again = ibv_reg_mr(devs[0].pd, from->addr, 1, IBV_ACCESS_LOCAL_WRITE)) != NULL,
+	   "deregistered ones count no more");
+	ibv_dereg_mr(again);
+	sn_dci_fini(&dci);
+
+	limit.rlim_cur = limit.rlim_max;
+	must(setrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+
+	pid_t child = fork();
+
+	must(child >= 0);
+	if (child == 0) {
+		/* A program of its own: what it does to its memory is found by itself. */
+		execl("/proc/self/exe", "t_shape", "--pin-own", (char *)NULL);
+		_exit(127);
+	}
+	must(waitpid(child, &status, 0) == child);
+	ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "a buffer of our own that moved: %#x",
+	   (unsigned)status);
+	sn_mem_free(from);
+	for (int i = 0; i < 4; i++)
+		sn_close(&devs[i]);
+
+	return sn_summary("pinned");
+}
+
+static int
+pinned_own(void)
+{
+	struct rlimit no_core = { 0 };
+	struct ibv_mr *from = sn_mem_new(&devs[0], LEN);
+	struct hw_target t;
+	struct hw_token to;
+
+	setrlimit(RLIMIT_CORE, &no_core);
+	sn_target_init(&t, &devs[0], LEN, all, all);
+	sn_target_token(&t, &to);
+	sn_dci_init(&dci, &devs[0], NULL);
+	sn_dci_to(&dci, &to);
+	must(mmap(from->addr, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+	     from->addr);
+	memset(from->addr, 1, LEN);
+	sn_xfer(&dci, false, &to, from, from->addr, 64);
+
+	return 3;
+}
+
 /* --reads: how many READs an initiator may have. */
 static int
 print_reads(void)
@@ -319,6 +411,7 @@ print_reads(void)
 int
 main(int argc, char **argv)
 {
+	sn_maybe_target(argc, argv);
 	for (int i = 0; i < 4; i++) {
 		char name[16];
 
@@ -327,6 +420,10 @@ main(int argc, char **argv)
 	}
 	if (argc == 2 && strcmp(argv[1], "--reads") == 0)
 		return print_reads();
+	if (argc == 2 && strcmp(argv[1], "--pin") == 0)
+		return pinned();
+	if (argc == 2 && strcmp(argv[1], "--pin-own") == 0)
+		return pinned_own();
 	test_subnets();
 	test_absent();
 	test_infiniband();

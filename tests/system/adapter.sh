@@ -65,3 +65,18 @@ daemon_run
 RAW_DEVICE=mlx5_1 serves_rdma
 grep -q 'Cannot allocate memory' "$T/daemon.log" || fail "it does not say what is missing"
 assert_alive
+stop_daemon
+
+# ---- memory that is registered stays where it is, on both sides, and counts against the limit of locked memory
+
+softnicctl firmware qps=0
+export SOFTNIC_PIN=frames
+daemon_run
+serves_rdma
+gantry --require-rdma put "$T/in" "$URL_S3/bkt/pinned" >/dev/null || fail "a put with pages that are watched"
+gantry --require-rdma get "$URL_S3/bkt/pinned" "$T/out" >/dev/null || fail "a get with pages that are watched"
+assert_same "$T/in" "$T/out"
+assert_alive
+out=$(SOFTNIC_PIN=count nic prlimit --memlock=65536:65536 "$BUILD/gantry" --require-rdma put "$T/in" "$URL_S3/bkt/http")
+assert_eq $? 4 "a put without locked memory goes over HTTP"
+assert_match "$out" '[Rr]egister|memory' "why: $out"

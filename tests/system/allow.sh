@@ -54,6 +54,8 @@ doctor '10.9.4.1 is not allowed.*no rail.*route' 10.9.4.1
 ip route add 10.9.0.0/16 via 10.1.3.254 dev d2 # nor does this: not out of a rail
 doctor '10.9.4.1 is not allowed' 10.9.4.1
 ip route replace 10.9.0.0/16 via 10.1.2.254 dev d1
+softnicctl route add mlx5_1 10.9.0.0/16 # where the fabric has subnets at all
+softnicctl route add mlx5_0 fd09::/32
 doctor '10.9.4.1 is allowed.*routed.*mlx5_1:1' 10.9.4.1
 # What failed is asked again after some seconds; a daemon that starts asks at once.
 restart_daemon

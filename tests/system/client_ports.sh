@@ -63,10 +63,10 @@ SOFTNIC_FORK=init client "fork" <<-'END'
 	                print(repr(e), flush=True)
 	                os._exit(2)
 	        buffer[:1000] = b"p" * 1000
-	        assert c.put("fork", buffer).path == "rdma"
+	        assert c.put("parent", buffer).path == "rdma"
 	        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 	        sent = bytes(buffer)
 	        buffer[:] = bytes(len(buffer))
-	        assert c.get_into("fork", buffer).path == "rdma" and buffer == sent and buffer[:1000] == b"p" * 1000
+	        assert c.get_into("parent", buffer).path == "rdma" and buffer == sent and buffer[:1000] == b"p" * 1000
 END
 assert_alive

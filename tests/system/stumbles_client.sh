@@ -56,6 +56,7 @@ for command in $(sed -nE 's/^  ([a-z]+) .*/\1/p' whole); do
 	[ ! -s err ] || fail "$command --help on standard error: $(cat err)"
 	out_has "usage: gantry [options] $command"
 done
+says 0 doctor --help
 cp out long
 says 0 doctor -h
 assert_same out long

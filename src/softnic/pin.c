@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Pinning, where SOFTNIC_PIN asks for it.  A real adapter goes on with the pages that memory had when it was registered; we copy to what
+ * is mapped now, which hides memory that was unmapped, or that a fork moved.  With `frames` the page frames of each region are written down,
+ * in a file beside the fabric, and compared whenever bytes are moved: who lost its pages is killed, and told so.  With `count` what
+ * is registered counts against RLIMIT_MEMLOCK, once for each registration; `check` is both.  On any thread.
+ */
+#include "softnic/softnic.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define FRAME 0x807fffffffffffffull /* of an entry of pagemap: is it there, and where */
+#define IS_THERE (1ull << 63)
+
+static _Atomic uint64_t locked_bytes;
+
+static uint64_t
+pages(uint64_t addr, uint64_t len, uint64_t page)
+{
+	return len ? (addr + len - 1) / page - addr / page + 1 : 0;
+}
+
+static void
+file_of(uint32_t key, char *path, size_t len)
+{
+	char fabric[PATH_MAX - 16];
+
+	fab_path(fabric, sizeof(fabric));
+	snprintf(path, len, "%s.pin.%08x", fabric, key);
+}
+
+/* Entries of a process's pagemap, from a page on.  false: they cannot be read. */
+static bool
+frames(uint32_t pid, uint64_t first, uint64_t nr, uint64_t *ret)
+{
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/pagemap", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = pread(fd, ret, nr * 8, (off_t)(first * 8));
+	close(fd);
+
+	return n == (ssize_t)(nr * 8);
+}
+
+static int
+write_down(const struct fab_mr *m, uint32_t key)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), nr = pages(m->va, m->len, page);
+	uint64_t *f = calloc(nr, 8);
+	char path[PATH_MAX];
+	int fd = -1, r = ENOMEM;
+
+	file_of(key, path, sizeof(path));
+	if (f && frames((uint32_t)getpid(), m->va / page, nr, f)) {
+		if ((f[0] & FRAME & ~IS_THERE) == 0)
+			sn_warn("SOFTNIC_PIN=frames takes CAP_SYS_ADMIN: /proc/self/pagemap tells no frames");
+		fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+		r = fd >= 0 && write(fd, f, nr * 8) == (ssize_t)(nr * 8) ? 0 : EIO;
+	}
+	if (fd >= 0)
+		close(fd);
+	free(f);
+
+	return r;
+}
+
+int
+sn_pin(const struct fab_mr *m, uint32_t key)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), bytes = pages(m->va, m->len, page) * page;
+	struct rlimit limit = { .rlim_cur = RLIM_INFINITY };
+	int r = 0;
+
+	if (!sn_conf.pin)
+		return 0;
+	if (sn_conf.pin & SN_PIN_COUNT)
+		getrlimit(RLIMIT_MEMLOCK, &limit);
+	if (atomic_fetch_add(&locked_bytes, bytes) + bytes > limit.rlim_cur)
+		r = ENOMEM;
+	/* Memory that is only read may be a page of zeroes, or of a file, that many have. */
+	else if (sn_conf.pin & SN_PIN_FRAMES && m->access & IBV_ACCESS_LOCAL_WRITE)
+		r = write_down(m, key);
+	if (r)
+		atomic_fetch_sub(&locked_bytes, bytes);
+
+	return r;
+}
+
+void
+sn_unpin(const struct fab_mr *m, uint32_t key)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	char path[PATH_MAX];
+
+	if (!sn_conf.pin)
+		return;
+	atomic_fetch_sub(&locked_bytes, pages(m->va, m->len, page) * page);
+	file_of(key, path, sizeof(path));
+	unlink(path);
+}
+
+static void
+blame(uint32_t pid, uint32_t key, uint64_t addr)
+{
+	sn_warn("process %u: the page at %#llx, registered with key %#x, moved: a real adapter would have "
+		"used the one "
+		"that was there when it was registered",
+		pid, (unsigned long long)addr, key);
+	if (pid == (uint32_t)getpid())
+		abort();
+	kill((pid_t)pid, SIGABRT);
+}
+
+bool
+sn_pin_check(uint32_t pid, const struct fab_mr *m, uint32_t key, uint64_t addr, uint64_t len)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), first = addr / page, nr = pages(addr, len, page);
+	uint64_t *was = calloc(2 * nr + 1, 8), *now = was + nr;
+	char path[PATH_MAX];
+	bool same = true;
+	int fd;
+
+	file_of(key, path, sizeof(path));
+	fd = was ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	if (fd >= 0 && pread(fd, was, nr * 8, (off_t)((first - m->va / page) * 8)) == (ssize_t)(nr * 8) &&
+	    frames(pid, first, nr, now)) {
+		for (uint64_t i = 0; i < nr && same; i++) {
+			same = (was[i] & FRAME) == (now[i] & FRAME);
+			if (!same)
+				blame(pid, key, (first + i) * page);
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	free(was);
+
+	return same;
+}
