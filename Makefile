@@ -152,7 +152,7 @@ ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC)) $(TOOLLIB)
 
 include tests/nbd/nbd.mk
 
-.PHONY: testbins check check-unit check-system check-threads check-realistic check-long check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format deps deps-check tags
+.PHONY: testbins check check-unit check-system check-threads check-realistic check-long check-mutation check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format deps deps-check tags
 testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS) $(SIM_TESTS) $(NBDPLUGIN)
 
 deps-check:
@@ -167,6 +167,10 @@ comma := ,
 check-long:
 	@scripts/deps build test lint $(if $(filter disk,$(subst $(comma), ,$(SKIP))),,disk)
 	@SECS='$(SECS)' scripts/check --long $(if $(T),T='$(T)')
+# Mutants of the store, each of which must be found; PART=1/3: the second third of them, T=names.
+check-mutation:
+	@scripts/deps build test
+	@nice tests/mutation/run $(if $(PART),--part $(PART)) $(T)
 # Clients that mean harm, by the hundred and the thousand; one test at a time, as they ask for all of a machine.
 check-hostile:
 	@scripts/deps build test
@@ -316,6 +320,7 @@ help:
 	@echo 'make check-threads [T=name] unit and system tests where io_uring is forbidden, as in a container'
 	@echo 'make check-rados [T=words] the store on a RADOS cluster of its own: contract, system tests, several gateways'
 	@echo 'make check-realistic [T=name] system tests on a network with subnets, firmware that takes its time, absent neighbours'
+	@echo 'make check-mutation [PART=1/3] a hundred changes of the store, of which each must be found'
 	@echo 'make check-hostile [T=name] clients that mean harm, by the hundred and the thousand'
 	@echo 'make check-clients [T=name] packaged clients against the daemon, and docs/recipes.md word for word (installs them)'
 	@echo 'make check-ui       the status page in headless Chromium (installs it)'
