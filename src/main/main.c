@@ -94,8 +94,9 @@ upgrade(const struct conf *conf)
 	char said[CONF_DISKS_MAX * 256] = "";
 	int r;
 
-	daemon_store_conf(conf, disks, &sc);
-	r = store_upgrade(&sc, said, sizeof said);
+	r = daemon_store_conf(conf, disks, &sc, said, sizeof said);
+	if (r == 0)
+		r = store_upgrade(&sc, said, sizeof said);
 	fprintf(r < 0 ? stderr : stdout, "gantryd: %s\n", said[0] ? said : strerror(-r));
 	return r < 0 ? exit_of_store(r) : EXIT_OK;
 }
