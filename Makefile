@@ -49,6 +49,12 @@ ALL_CFLAGS = -std=c17 $(OPT-$(VARIANT)) -fPIC -fvisibility=default -Wall -Wextra
 ALL_LDFLAGS = $(filter -fsanitize=%,$(OPT-$(VARIANT))) $(LDFLAGS)
 
 include src/DEPS
+# Where librados is not there, neither is the module; the packages that need it are those of `scripts/deps build`.
+ifeq ($(wildcard /usr/include/rados/librados.h),)
+MODULES := $(filter-out rados,$(MODULES))
+endif
+RADOS := $(if $(filter rados,$(MODULES)),$(O)/store-rados.so)
+CFLAGS-src/main/backend.c := -DGANTRY_MODULE_DIR='"$(LIBDIR)/gantry"'
 
 # The transitive closure of DEPS-<module>, without repeats; archives are linked as one group, so order does not matter.
 closure1 = $(sort $(1) $(foreach m,$(1),$(DEPS-$(m))))
@@ -64,7 +70,7 @@ PKGALL := $(sort $(foreach m,$(MODULES),$(PKG-$(m))) libcurl)
 PKGCFLAGS := $(shell pkg-config --cflags $(PKGALL) 2>/dev/null)
 
 .PHONY: all
-all: deps-check $(O)/gantryd $(O)/gantry $(O)/libgantry.so softnic
+all: deps-check $(O)/gantryd $(RADOS) $(O)/gantry $(O)/libgantry.so softnic
 
 # The status page lies inside the program.
 $(O)/src/admin/html.o: src/admin/page.html
@@ -93,7 +99,13 @@ $(foreach m,$(MODULES),$(eval $(call module,$(m))))
 # ---- programs ------------------------------------------------------------------------------------------------------
 $(O)/gantryd: $(call archives,main)
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(call linkmod,main)
+	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--dynamic-list=src/rados/daemon.list -o $@ $(call linkmod,main)
+
+# The store on RADOS: what it needs of the daemon is found there when it is loaded (daemon.list).
+$(O)/store-rados.so: $(O)/rados.a src/rados/rados.map
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,--version-script=src/rados/rados.map -o $@ -Wl,--whole-archive $(O)/rados.a \
+		-Wl,--no-whole-archive -lrados -lpthread
 
 include src/client/client.mk
 include src/softnic/softnic.mk
@@ -140,7 +152,7 @@ ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC)) $(TOOLLIB)
 
 include tests/nbd/nbd.mk
 
-.PHONY: testbins check check-unit check-system check-threads check-realistic check-long check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format deps deps-check tags
+.PHONY: testbins check check-unit check-system check-threads check-realistic check-long check-mutation check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format deps deps-check tags
 testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS) $(SIM_TESTS) $(NBDPLUGIN)
 
 deps-check:
@@ -155,6 +167,10 @@ comma := ,
 check-long:
 	@scripts/deps build test lint $(if $(filter disk,$(subst $(comma), ,$(SKIP))),,disk)
 	@SECS='$(SECS)' scripts/check --long $(if $(T),T='$(T)')
+# Mutants of the store, each of which must be found; PART=1/3: the second third of them, T=names.
+check-mutation:
+	@scripts/deps build test
+	@nice tests/mutation/run $(if $(PART),--part $(PART)) $(T)
 # Clients that mean harm, by the hundred and the thousand; one test at a time, as they ask for all of a machine.
 check-hostile:
 	@scripts/deps build test
@@ -165,6 +181,19 @@ check-clients:
 	@scripts/deps build test clients torch
 	@$(MAKE) --no-print-directory all testbins
 	@T='$(T)' tests/clients/run.sh
+# The store on RADOS, on a cluster of its own that lies in one directory.
+RADOSTESTS := $(patsubst tests/rados/%.c,$(O)/rados/%,$(wildcard tests/rados/test_*.c))
+$(RADOSTESTS): $(O)/rados/%: $(O)/tests/rados/%.o $(patsubst %.c,$(O)/%.o,$(wildcard tests/fake/store_contract*.c)) $(call archives,rados)
+	@mkdir -p $(@D); echo "  LINK    $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,rados) -lrados $(shell pkg-config --libs cmocka)
+ALLOBJ += $(patsubst %.c,$(O)/%.o,$(wildcard tests/rados/*.c))
+.PHONY: check-rados radostests
+radostests: $(RADOSTESTS)
+check-rados:
+	@scripts/deps build test clients rados
+	@$(MAKE) --no-print-directory all testbins radostests
+	@$(MAKE) --no-print-directory VARIANT=asan radostests
+	@T='$(T)' tests/rados/run.sh
 # The status page in headless Chromium.  SHOTS=DIR keeps the screenshots.
 check-ui:
 	@scripts/deps build test ui
@@ -240,8 +269,8 @@ clean:
 
 # $(call installman,page...)
 installman = for m in $(1); do install -D -m 644 man/$$m $(DESTDIR)$(MANDIR)/man$${m\#\#*.}/$$m || exit 1; done
-.PHONY: install-client install-lib install-dev install-python install-softnic deb check-deb check-vm check-containers check-newcomer
-install: all install-client install-lib install-dev
+.PHONY: install-client install-lib install-dev install-rados install-python install-softnic deb check-deb check-vm check-containers check-newcomer
+install: all install-client install-lib install-dev install-rados
 	install -D -m 755 $(O)/gantryd $(DESTDIR)$(PREFIX)/sbin/gantryd
 	install -D -m 644 conf/gantryd.yaml $(DESTDIR)$(SYSCONFDIR)/gantry/gantryd.yaml
 	install -d $(DESTDIR)$(SYSCONFDIR)/gantry/conf.d
@@ -269,6 +298,9 @@ install-dev: all
 # The Python module is text, so it has no part in `make all`; rpm distributions have another PYTHONDIR.
 install-python:
 	for f in python/gantry/*.py python/gantry/py.typed; do install -D -m 644 $$f $(DESTDIR)$(PYTHONDIR)/$${f#python/} || exit 1; done
+# A part of `make install` where librados is.
+install-rados: all
+	$(if $(RADOS),install -D -m 644 $(RADOS) $(DESTDIR)$(LIBDIR)/gantry/store-rados.so)
 # Test equipment, and not part of `make install`: nothing finds these libraries but through with-softnic.
 install-softnic: all
 	for l in libibverbs.so.1 libmlx5.so.1; do install -D -m 644 $(O)/softnic/$$l $(DESTDIR)$(LIBDIR)/gantry/softnic/$$l || exit 1; done
@@ -286,7 +318,9 @@ help:
 	@echo 'make t/MODULE/test_x       builds and runs one unit program, tests/unit/MODULE/test_x.c'
 	@echo 'make check-long     the long sweeps, SECS= seconds each'
 	@echo 'make check-threads [T=name] unit and system tests where io_uring is forbidden, as in a container'
+	@echo 'make check-rados [T=words] the store on a RADOS cluster of its own: contract, system tests, several gateways'
 	@echo 'make check-realistic [T=name] system tests on a network with subnets, firmware that takes its time, absent neighbours'
+	@echo 'make check-mutation [PART=1/3] a hundred changes of the store, of which each must be found'
 	@echo 'make check-hostile [T=name] clients that mean harm, by the hundred and the thousand'
 	@echo 'make check-clients [T=name] packaged clients against the daemon, and docs/recipes.md word for word (installs them)'
 	@echo 'make check-ui       the status page in headless Chromium (installs it)'

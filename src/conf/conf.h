@@ -63,6 +63,18 @@ struct conf_s3 {
 	bool encrypted_below; /* the operator says that the disks are encrypted */
 };
 
+enum conf_backend { BACKEND_DISKS, BACKEND_RADOS };
+
+/* The store on a RADOS cluster; counts where the backend says so. */
+struct conf_rados {
+	char *conf; /* of the cluster: ceph.conf */
+	char *user;
+	char *meta_pool, *data_pool;
+	char *namespace_; /* NULL: none */
+	int index_shards, clients;
+	uint64_t object_bytes, dead_after_ns;
+};
+
 struct conf {
 	struct conf_listen listen[CONF_LISTEN_MAX];
 	int listen_nr;
@@ -90,12 +102,15 @@ struct conf {
 	struct conf_s3 s3;
 
 	struct {
+		enum conf_backend backend;
 		struct conf_disk disks[CONF_DISKS_MAX];
 		int disk_nr;
 		uint64_t lock_wait_ns;
 		uint64_t scrub_interval_ns; /* between two walks over all objects; 0: on request only */
 		uint64_t scrub_rate;        /* bytes a second */
 	} store;
+
+	struct conf_rados rados;
 
 	struct {
 		char *region;

@@ -45,6 +45,7 @@ static const char *const etag_words[] = { [S3_ETAG_MD5] = "md5", [S3_ETAG_RANDOM
 static const char *const replay_words[] = {
 	[REPLAY_OFF] = "off", [REPLAY_PEER] = "peer", [REPLAY_ONCE] = "once", [REPLAY_REJECT] = "reject", NULL
 };
+static const char *const backend_words[] = { [BACKEND_DISKS] = "disks", [BACKEND_RADOS] = "rados", NULL };
 static const char *const fair_words[] = {
 	[FAIR_BY_ADDRESS] = "address", [FAIR_BY_ACCESS_KEY] = "access_key", NULL
 };
@@ -213,14 +214,35 @@ const struct conf_key conf_keys[] = {
 	{ "rdma.in_flight", KT_SIZE, KEY_RELOAD, .min = 64 * KIB, .max = GIB, .offset = AT(rdma.inflight_bytes), .def = "2MiB",
 	  .help = "Bytes of one request on the wire at a time" },
 
-	{ "store.disks", KT_MAPS, KEY_REQUIRED, .list = &disk_list,
-	  .help = "Where objects are kept" },
+	{ "store.backend", KT_WORD, 0, .offset = AT(store.backend), .words = backend_words, .def = "disks",
+	  .help = "What keeps the objects: this machine's disks, or a RADOS cluster (package gantryd-rados)" },
+	{ "store.disks", KT_MAPS, 0, .list = &disk_list, .def = "[]",
+	  .help = "Where objects are kept (backend disks): at least one" },
 	{ "store.lock_wait", KT_TIME, 0, .max = 3600 * SEC, .offset = AT(store.lock_wait_ns), .def = "30s",
 	  .help = "How long starting waits for the last writes of a process that died" },
 	{ "store.scrub_interval", KT_TIME, KEY_RELOAD, .max = 315360000 * SEC, .offset = AT(store.scrub_interval_ns),
 	  .def = "604800s", .help = "Time from the end of a walk that reads every object to the next; 0s is on request only" },
 	{ "store.scrub_rate", KT_SIZE, KEY_RELOAD, .min = 64 * KIB, .max = TIB, .offset = AT(store.scrub_rate),
 	  .def = "16MiB", .help = "Bytes a second that such a walk reads, at most" },
+
+	{ "rados.conf", KT_STRING, 0, .offset = AT(rados.conf), .def = "/etc/ceph/ceph.conf",
+	  .help = "The cluster's configuration (backend rados)" },
+	{ "rados.user", KT_STRING, 0, .offset = AT(rados.user), .def = "gantry",
+	  .help = "The name to go by there: client.gantry" },
+	{ "rados.meta_pool", KT_STRING, 0, .offset = AT(rados.meta_pool), .def = "gantry.meta",
+	  .help = "Pool of the index: replicated, on fast devices" },
+	{ "rados.data_pool", KT_STRING, 0, .offset = AT(rados.data_pool), .def = "gantry.data",
+	  .help = "Pool of the objects' bytes: replicated or erasure coded" },
+	{ "rados.namespace", KT_STRING, KEY_NONE, .offset = AT(rados.namespace_), .def = "none",
+	  .help = "RADOS namespace in both pools, for several stores in two pools" },
+	{ "rados.index_shards", KT_INT, 0, .min = 1, .max = 4096, .offset = AT(rados.index_shards), .def = "32",
+	  .help = "Objects that the index of a new bucket is spread over: one for each 200,000 objects expected" },
+	{ "rados.object_size", KT_SIZE, 0, .min = 2 * MIB, .max = 16 * MIB, .offset = AT(rados.object_bytes),
+	  .def = "4MiB", .help = "Bytes of a data object, a multiple of 1MiB; --format takes it, and the store keeps it" },
+	{ "rados.clients", KT_INT, KEY_AUTO, .min = 1, .max = 16, .offset = AT(rados.clients), .def = "auto",
+	  .help = "Connections of librados in this process; auto is one for every 4 cores" },
+	{ "rados.dead_after", KT_TIME, 0, .min = 5 * SEC, .max = 3600 * SEC, .offset = AT(rados.dead_after_ns),
+	  .def = "15s", .help = "Silence after which another gateway is taken for dead, and cleaned up after" },
 
 	{ "s3.domain", KT_DOMAINS, 0, .def = "[]",
 	  .help = "Domains of virtual-host style: bucket.DOMAIN in Host names the bucket; path style works besides" },

@@ -319,6 +319,30 @@ same_disk(const char *a, const char *b)
 	return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
+/* What is set of the back end that is not chosen would be silently without effect. */
+static void
+verify_backend(struct loader *ld)
+{
+	static const char ours[] = "rados.";
+	struct conf *c = ld->conf;
+
+	if (c->store.backend == BACKEND_RADOS) {
+		if (c->store.disk_nr)
+			load_fail_key(ld, "store.disks", "store.backend is rados, which has no disks");
+		if (c->rados.object_bytes % MIB)
+			load_fail_key(ld, "rados.object_size", "must be a multiple of 1MiB");
+		return;
+	}
+	for (int i = 0; i < ld->origin_nr; i++) {
+		const struct conf_origin *o = &ld->origin[i];
+
+		if (o->source && strncmp(o->path, ours, sizeof ours - 1) == 0) {
+			load_fail_key(ld, o->path, "store.backend is disks; this is for rados");
+			return;
+		}
+	}
+}
+
 static void
 verify_disks(struct loader *ld)
 {
@@ -383,18 +407,21 @@ verify(struct loader *ld, bool partial)
 {
 	struct conf *c = ld->conf;
 	int before = ld->errors;
+	bool no_disk;
 
 	resolve_cores(ld);
 	verify_memory(ld);
 	verify_memlock(ld);
 	verify_listeners(ld);
 	verify_disks(ld);
+	verify_backend(ld);
 	verify_decline_rules(ld);
 	verify_region(ld);
 	/* A list that was refused is not a list that is missing. */
 	if (partial || before)
 		return;
-	if (ld->missing_file && (c->listen_nr == 0 || c->store.disk_nr == 0)) {
+	no_disk = c->store.backend == BACKEND_DISKS && c->store.disk_nr == 0;
+	if (ld->missing_file && (c->listen_nr == 0 || no_disk)) {
 		ld->source = ld->missing_file;
 		load_fail(
 			ld, &(struct node){ 0 }, NULL,
@@ -404,6 +431,6 @@ verify(struct loader *ld, bool partial)
 	if (c->listen_nr == 0)
 		load_fail_key(ld, "listen",
 			      "missing; at least one listener ({ address: ..., dialect: ... })");
-	if (c->store.disk_nr == 0)
+	if (no_disk)
 		load_fail_key(ld, "store.disks", "missing; at least one disk ({ path: ... })");
 }

@@ -67,7 +67,7 @@ daemon_first_key(const struct conf *conf)
 	/* A file that is there is somebody's, and good or bad without us. */
 	if (!path || access(path, F_OK) == 0)
 		return 0;
-	e = keyfile_open(path, true, conf->store.disks[0].path, &f, stderr);
+	e = keyfile_open(path, true, conf->store.disk_nr ? conf->store.disks[0].path : NULL, &f, stderr);
 	if (e < 0)
 		return e;
 	/* Somebody else may have been as quick. */

@@ -45,9 +45,12 @@
 
 const char *const phase_name[PHASE_NR] = { "starting", "recovering", "serving", "draining" };
 
-void
-daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct store_conf *ret_conf)
+int
+daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct store_conf *ret_conf,
+		  char *err, size_t err_len)
 {
+	if (conf->store.backend == BACKEND_RADOS)
+		return rados_store_conf(conf, ret_conf, err, err_len);
 	for (int i = 0; i < conf->store.disk_nr; i++) {
 		disks[i] = (struct store_disk_conf){ .path = conf->store.disks[i].path,
 						     .size_bytes = conf->store.disks[i].size_bytes };
@@ -59,7 +62,8 @@ daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct
 						    .lock_wait_ns = conf->store.lock_wait_ns,
 						    .engine = &extent_ops,
 						    .engines_max = 1 },
-					 .ports_max = conf->core_nr + 1 }; /* and buckets.c */
+					 .ports_max = daemon_store_ports(conf) };
+	return 0;
 }
 
 /* Connections and registered memory want all that root allows us. */
@@ -214,8 +218,9 @@ start_store(struct daemon *d)
 
 	atomic_store(&d->phase, PHASE_RECOVERING);
 	sd_notify(0, "STATUS=Recovering the store");
-	daemon_store_conf(d->conf, disks, &sc);
-	r = store_start(&sc, &store, err, sizeof err);
+	r = daemon_store_conf(d->conf, disks, &sc, err, sizeof err);
+	if (r == 0)
+		r = store_start(&sc, &store, err, sizeof err);
 	if (r == 0) {
 		atomic_store(&d->store, store);
 		r = daemon_set_quotas(store, d->keys);

@@ -86,7 +86,19 @@ void control_quota(const struct store_quota_info *q, FILE *out);
 /* What the store is opened, made and checked with; disks has room for CONF_DISKS_MAX. */
 struct store_conf;
 struct store_disk_conf;
-void daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct store_conf *ret_conf);
+/* Fills it.  0, or -errno with the reason in err: the module of the back end is not there, or not this daemon's. */
+int daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct store_conf *ret_conf,
+		      char *err, size_t err_len);
+/* Returns how many ports are attached to the store at once: the cores', and that of buckets.c. */
+static inline int
+daemon_store_ports(const struct conf *conf)
+{
+	return conf->core_nr + 1;
+}
+
+/* Loads the module of the store on RADOS (backend.c), once, and fills the configuration for it.  As
+ * daemon_store_conf(). */
+int rados_store_conf(const struct conf *conf, struct store_conf *ret_conf, char *err, size_t err_len);
 
 /* Makes the buckets of scality listeners where they are missing (buckets.c).
  * 0, or -errno, which was logged. */

@@ -24,9 +24,10 @@ check_config(const struct options *o, const struct conf *conf)
 	char err[512];
 	int r;
 
-	daemon_store_conf(conf, disks, &sc);
-	if (store_check(&sc, err, sizeof err) < 0) {
-		fprintf(stderr, "store.disks: %s\n", err);
+	if (daemon_store_conf(conf, disks, &sc, err, sizeof err) < 0 ||
+	    store_check(&sc, err, sizeof err) < 0) {
+		fprintf(stderr, "%s: %s\n", conf->store.backend == BACKEND_RADOS ? "rados" : "store.disks",
+			err);
 		return EXIT_CONFIG;
 	}
 	r = daemon_load_certs(conf, certs);
@@ -61,9 +62,13 @@ format(const struct conf *conf, bool force, bool if_absent)
 	char err[512] = "";
 	int r;
 
-	daemon_store_conf(conf, disks, &sc);
-	r = store_format(&sc, force, err, sizeof err);
+	r = daemon_store_conf(conf, disks, &sc, err, sizeof err);
 	if (r == 0)
+		r = store_format(&sc, force, err, sizeof err);
+	if (r == 0 && conf->store.backend == BACKEND_RADOS)
+		printf("gantryd: made a store in the pools %s and %s\n", conf->rados.meta_pool,
+		       conf->rados.data_pool);
+	else if (r == 0)
 		printf("gantryd: made a store on %d disk%s\n", sc.disks.nr, sc.disks.nr == 1 ? "" : "s");
 	if (r == -EALREADY && if_absent) {
 		printf("gantryd: there is a store already, nothing was done\n");
@@ -89,8 +94,9 @@ upgrade(const struct conf *conf)
 	char said[CONF_DISKS_MAX * 256] = "";
 	int r;
 
-	daemon_store_conf(conf, disks, &sc);
-	r = store_upgrade(&sc, said, sizeof said);
+	r = daemon_store_conf(conf, disks, &sc, said, sizeof said);
+	if (r == 0)
+		r = store_upgrade(&sc, said, sizeof said);
 	fprintf(r < 0 ? stderr : stdout, "gantryd: %s\n", said[0] ? said : strerror(-r));
 	return r < 0 ? exit_of_store(r) : EXIT_OK;
 }
@@ -106,9 +112,14 @@ fsck(const struct conf *conf, bool repair)
 {
 	struct store_disk_conf disks[CONF_DISKS_MAX];
 	struct store_conf sc;
+	char err[512];
 	int r;
 
-	daemon_store_conf(conf, disks, &sc);
+	r = daemon_store_conf(conf, disks, &sc, err, sizeof err);
+	if (r < 0) {
+		fprintf(stderr, "gantryd: %s\n", err);
+		return EXIT_CONFIG;
+	}
 	r = store_fsck(&sc, repair, say, NULL);
 	if (r == 0)
 		printf("gantryd: the store is clean\n");

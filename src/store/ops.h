@@ -100,6 +100,13 @@ struct store_ops {
 	void (*unit_info)(const struct store *st, int unit, struct store_unit_info *ret_info);
 };
 
+/* A back end in a module of its own, which the daemon loads where it is configured: what the module shows, as
+ * gantry_store_module. */
+struct store_module {
+	const char *version; /* must be the daemon's */
+	const struct store_ops *ops;
+};
+
 /* Adds a number to those of a unit. */
 static inline void
 store_unit_add(struct store_unit_info *info, const char *name, uint64_t value, bool is_hidden)

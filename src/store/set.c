@@ -3,6 +3,7 @@
  * The set's life, its placement, and what concerns one key, which is the engine's affair from its first call
  * on. See set.h.
  */
+#include "store/merge.h"
 #include "store/set_int.h"
 
 #include "store/quota.h"
@@ -342,6 +343,51 @@ set_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t i
 	struct store_port *e = home_port(sp, k);
 
 	return e->ops->list_parts(e, k, id, pl);
+}
+
+/* ---- lists ---- */
+
+static int
+list_engine(const struct merge_of *of, int i, struct store_list *ls)
+{
+	return store_list(set_port(of->port)->engine[i], ls);
+}
+
+static int
+list_engine_uploads(const struct merge_of *of, int i, struct store_list *ls)
+{
+	return store_list_uploads(set_port(of->port)->engine[i], ls);
+}
+
+static int
+list_all(struct set_port *p, struct store_list *ls,
+	 int (*list)(const struct merge_of *, int, struct store_list *))
+{
+	return merge_list(
+		&(struct merge_of){
+			.port = &p->base, .mb = p->mb, .inflight = &p->inflight, .nr = p->nr, .list = list },
+		ls);
+}
+
+static int
+set_list(struct store_port *sp, struct store_list *ls)
+{
+	struct set_port *p = set_port(sp);
+
+	/* Buckets are what the first engine says. */
+	if (p->nr == 1 || !ls->bucket)
+		return p->engine[0]->ops->list(p->engine[0], ls);
+	return list_all(p, ls, list_engine);
+}
+
+static int
+set_list_uploads(struct store_port *sp, struct store_list *ls)
+{
+	struct set_port *p = set_port(sp);
+
+	if (p->nr == 1)
+		return p->engine[0]->ops->list_uploads(p->engine[0], ls);
+	return list_all(p, ls, list_engine_uploads);
 }
 
 /* ---- what operators see ---- */

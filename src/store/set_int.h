@@ -78,9 +78,4 @@ int set_bucket_set_quota(struct store_port *sp, const char *name, size_t len, co
 int set_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *attrs, uint32_t cap,
 			 struct store_stat *st);
 
-/* ---- set_list.c ---- */
-
-int set_list(struct store_port *sp, struct store_list *ls);
-int set_list_uploads(struct store_port *sp, struct store_list *ls);
-
 #endif

@@ -90,6 +90,18 @@ struct store_disks_conf {
 	int counter;                    /* which counter of it the engine is */
 };
 
+/* What the store on RADOS wants (rados/rados.h). */
+struct store_rados_conf {
+	const char *conf;                  /* path of ceph.conf */
+	const char *user;                  /* client.<user> */
+	const char *meta_pool, *data_pool; /* index; bytes of objects */
+	const char *ns;                    /* RADOS namespace of both; "" for none */
+	uint32_t index_shards;             /* of buckets made from now on */
+	uint32_t object_bytes;             /* of a data object; --format */
+	int clients;                       /* of librados in this process; 0: one for every 4 ports */
+	uint64_t dead_after_ns;            /* a gateway that is silent for so long is dead */
+};
+
 /* What a store is made from; ops says which member of the union counts.  A back end that is no disk adds
  * its own. */
 struct store_conf {
@@ -97,6 +109,7 @@ struct store_conf {
 	int ports_max;
 	union {
 		struct store_disks_conf disks;
+		struct store_rados_conf rados;
 	};
 };
 

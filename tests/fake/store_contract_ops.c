@@ -94,6 +94,22 @@ sc_test_sizes(void **state)
 	assert_int_equal(sc_del("size"), 1);
 }
 
+/* A PUT into a bucket that is not there: it is refused at the beginning, or by the commit. */
+static int
+put_nowhere(const struct store_key *k)
+{
+	static struct store_put p;
+	struct store_commit c = { .inline_data = "x", .inline_len = 1 };
+	int r = store_put_init(sc->port, &p, k, 1);
+
+	if (r < 0)
+		return r;
+	r = START(&p.op, store_put_commit(sc->port, &p, &c));
+	if (r < 0)
+		store_put_abort(sc->port, &p);
+	return sc_wait_for(&p.op, r);
+}
+
 void
 sc_test_names(void **state)
 {
@@ -118,7 +134,7 @@ sc_test_names(void **state)
 	assert_int_equal(sc_del("\x01 /../\xff\xfe"), 1);
 	/* no such bucket */
 	k = (struct store_key){ "contract-no", "k", 11, 1 };
-	assert_int_equal(store_put_init(sc->port, &p, &k, 1), -ENXIO);
+	assert_int_equal(put_nowhere(&k), -ENXIO);
 	memset(&obj, 0, sizeof obj);
 	assert_int_equal(sc_wait_for(&obj.op, START(&obj.op, store_open(sc->port, &k, &obj))), -ENXIO);
 	assert_int_equal(sc_open_obj("not there", &obj), -ENOENT);
@@ -392,18 +408,21 @@ expect_unit(int unit)
 	assert_int_equal(store_unit_number(&info, "no_such_number"), 0);
 }
 
+/* UINT64_MAX: this back end counts none. */
 static uint64_t
 objects_counted(void)
 {
-	uint64_t n = 0;
+	uint64_t n = 0, counting = 0;
 
 	for (int u = 0; u < store_unit_nr(sc->store); u++) {
 		struct store_unit_info info;
 
 		store_unit_info(sc->store, u, &info);
 		n += store_unit_number(&info, "objects");
+		for (int i = 0; i < info.number_nr; i++)
+			counting += strcmp(info.number[i].name, "objects") == 0;
 	}
-	return n;
+	return counting ? n : UINT64_MAX;
 }
 
 void
@@ -416,7 +435,8 @@ sc_test_units(void **state)
 	for (int u = 0; u < store_unit_nr(sc->store); u++)
 		expect_unit(u);
 	assert_int_equal(sc_put("units", 0, 1000), 0);
-	assert_int_equal(objects_counted(), before + 1);
+	if (before != UINT64_MAX)
+		assert_int_equal(objects_counted(), before + 1);
 	assert_int_equal(sc_del("units"), 1);
 	assert_int_equal(objects_counted(), before);
 	/* What it can does not change, and is what the call says. */

@@ -240,6 +240,16 @@ profile_for_rule(enum sim_rule rule)
 	switch (rule) {
 	case SIM_LOCK_EVERY_FILE:
 		prof.kill = 1;
+		prof.clean = 0;
+		/* Late writes of data, too, and little room beside what they go to. */
+		prof.size_inline = 0;
+		prof.size_large = prof.size_huge = 0;
+		prof.size_mid = 20;
+		prof.seg_nr = prof.segs_there = 2;
+		prof.clients = CLIENTS_MAX;
+		prof.slow = 4;
+		prof.ops = 30;
+		prof.lives = LIVES_MAX;
 		break;
 	case SIM_SUPER_OLDER_COPY:
 		/* Cut in the middle of writing the only one that is ever written, and the other one's log has
@@ -302,6 +312,17 @@ profile_for_rule(enum sim_rule rule)
 		prof.seg_nr = prof.segs_there = 2;
 		prof.ops = 60;
 		prof.size_inline = 0;
+		break;
+	case SIM_EPOCH_BEFORE_SERVING:
+		/* What a killed process had not flushed, and a cut within the start behind it. */
+		prof.kill = 2;
+		prof.cut_in_recovery = 2;
+		prof.clients = CLIENTS_MAX;
+		/* Else other flushes of a start cover the first one. */
+		prof.flush_covers_all = false;
+		prof.clean = 0;
+		prof.ops = 12;
+		prof.lives = LIVES_MAX;
 		break;
 	case SIM_TAIL_PREFIX:
 		prof.clients = CLIENTS_MAX;

@@ -45,7 +45,7 @@ RDMA=${RDMA:-'{ allow_special: [loopback, self] }'} LISTEN=${LISTEN:-} MORE=${MO
 DAEMON_PID='' S3='' SCAL='' ADMIN='' URL_S3='' URL_SCAL='' URL_ADMIN=''
 # The shell's own notices of killed jobs are nobody's concern: those functions silence standard error, and use this one.
 exec {_err}>&2
-_failed='' _daemon_job='' DAEMON_RC=0
+_failed='' _stores=0 _daemon_job='' DAEMON_RC=0
 
 # ---- the end of a test ---------------------------------------------------------------------------------------------
 
@@ -106,9 +106,15 @@ write_config() {
 		echo "cores: $CORES"
 		echo "memory: { buffers: 64MiB, index: 64MiB }"
 		echo "rdma: $RDMA"
-		echo "store:"
-		echo "  disks:"
-		for ((i = 0; i < DISKS; i++)); do echo "    - { path: \"$T/disk$i\", size: $DISK_SIZE }"; done
+		if [ "${STORE:-disks}" = rados ]; then
+			# On the cluster of CEPH_CONF (tests/rados/run.sh), in a namespace of this test's own.
+			echo "store: { backend: rados }"
+			echo "rados: { conf: \"$CEPH_CONF\", user: admin, namespace: \"${T##*/}.$_stores\", index_shards: 4 }"
+		else
+			echo "store:"
+			echo "  disks:"
+			for ((i = 0; i < DISKS; i++)); do echo "    - { path: \"$T/disk$i\", size: $DISK_SIZE }"; done
+		fi
 		[ -z "$MORE" ] || printf '%s\n' "$MORE"
 		# Deadlines are the business of tests that set them; the others' requests may wait for a machine with other work.
 		case $MORE in
@@ -121,6 +127,8 @@ write_config() {
 format_store() {
 	local i
 	for ((i = 0; i < DISKS; i++)); do mkdir -p "$T/disk$i"; done
+	# A store on the cluster cannot be made over another one: it gets a namespace of its own.
+	[ "${STORE:-disks}" != rados ] || sed -i "s/\(namespace: \"[^\"]*\.\)[0-9]*\"/\1$((_stores += 1))\"/" "$T/gantryd.yaml"
 	nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --format >>"$T/daemon.log" 2>&1 || fail "gantryd --format"
 }
 

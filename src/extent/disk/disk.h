@@ -77,6 +77,7 @@ struct disk {
 	uint64_t super_off[2], log_off,
 		seg_off;          /* byte offsets in their file; seg_off: of segment 0 on a device */
 	struct super sb;          /* start's, then the helper's */
+	bool super_is_flushed;    /* what the superblocks were read as is on the disk */
 	struct host host;         /* start's, then the helper's */
 	_Atomic uint64_t log_seq; /* newest log block known to be flushed, for the host block */
 	bool lost_super; /* one of the two could not be read, or is damaged: it may have been the newer */

@@ -184,6 +184,15 @@ disk_write_super(struct disk *d, struct ring *r)
 
 	if (!buf)
 		return -ENOMEM;
+	/* What a process before this one wrote may have been read from a cache: the newer one is on the disk before the
+	 * older one is at stake. */
+	for (int i = 0; e == 0 && !d->super_is_flushed && i < 2; i++)
+		e = d->super_fd[i] < 0 ? 0 : disk_flush_file(d, r, d->super_fd[i]);
+	d->super_is_flushed = e == 0;
+	if (e < 0) {
+		sync_free(buf);
+		return e;
+	}
 	d->sb.gen++;
 	super_encode(buf, &d->sb);
 	/* A writing that is cut short leaves the newer one whole. */

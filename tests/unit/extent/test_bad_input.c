@@ -6,6 +6,7 @@
 #include "fixture.h"
 #include "extent/disk/format.h"
 
+#include <sys/file.h>
 #include <sys/xattr.h>
 
 #define MARK "user.gantry.disk"
@@ -353,13 +354,52 @@ test_older_log(void **state)
 	unlink(path);
 }
 
+/* Nobody else can have a file of a store that is open, those that were made since among them. */
+static void
+test_all_locked(void **state)
+{
+	struct dirent *e;
+	int nr = 0, before = 0;
+	DIR *d;
+
+	for (int round = 0; round < 2; round++) {
+		if (round == 0) {
+			open_store();
+		} else {
+			before = nr;
+			for (int i = 0; i < 6; i++)
+				assert_int_equal(put_simple(&l, "b", i % 2 ? "x" : "y", 9 * MIB, 5), 0);
+		}
+		nr = 0;
+		d = opendir(dir);
+		while ((e = readdir(d))) {
+			char path[512];
+			int fd;
+
+			path_in(path, dir, e->d_name);
+			/* One that is being made may get its name just now. */
+			fd = e->d_name[0] == '.' || strstr(e->d_name, ".new") ? -1 : open(path, O_RDONLY);
+			if (fd < 0)
+				continue;
+			errno = 0;
+			if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+				fail_msg("%s is not locked", e->d_name);
+			close(fd);
+			nr++;
+		}
+		closedir(d);
+	}
+	assert_true(nr > before && before >= 4);
+	close_store();
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 		T(test_segment_of_another), T(test_without_mark), T(test_no_attributes), T(test_segment_size),
-		T(test_size_changed),       T(test_superblocks),  T(test_older_log),
+		T(test_size_changed),       T(test_superblocks),  T(test_older_log),     T(test_all_locked),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);

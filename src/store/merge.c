@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists over the engines of a set.  Each engine's entries come in their order into a run, a piece at a time,
- * and the least head of all runs is the page's next entry.  A name is on one engine only; what several have
- * are common prefixes, which are given once.  Nothing is given while a run is empty whose engine has more: so
- * it is known at the end of the page, too, whether there are others.  On the port's thread.
+ * Lists over several sources, see merge.h.  Each source's entries come in their order into a run, a piece at a
+ * time, and the least head of all runs is the page's next entry.  A name is in one source only; what several
+ * have are common prefixes, which are given once.  Nothing is given while a run is empty whose source has more:
+ * so it is known at the end of the page, too, whether there are others.
  */
-#include "store/set_int.h"
+#include "store/merge.h"
+
+#include "base/list.h"
 
 #include "base/check.h"
 
@@ -26,7 +28,7 @@ struct held {
 _Static_assert(2 * RUN_ENTRY_MAX <= RUN_BYTES, "a run holds the largest entries");
 
 struct run {
-	struct store_list ls; /* what the engine is asked */
+	struct store_list ls; /* what the source is asked */
 	struct merge *merge;
 	bool has_more; /* behind what the run holds */
 	uint32_t at, end;
@@ -35,11 +37,10 @@ struct run {
 
 struct merge {
 	struct msg msg;
-	struct set_port *port;
+	struct merge_of of;
 	struct store_list *ls; /* the caller's */
-	int (*list)(struct store_port *p, struct store_list *ls);
-	int pending; /* runs that an engine fills */
-	int result;  /* < 0: an engine's error */
+	int pending;           /* runs that a source fills */
+	int result;            /* < 0: a source's error */
 	uint32_t given;
 	bool is_first, is_full; /* nothing was given yet; no more is to be given */
 	/* The last entry given. */
@@ -83,14 +84,14 @@ take_result(struct merge *m, int i, int result)
 	struct run *r = &m->run[i];
 
 	r->has_more = result >= 0 && r->ls.more;
-	/* The first engine says whether there is such a bucket; one that is gone meanwhile ends the page. */
+	/* The first source says whether there is such a bucket; one that is gone meanwhile ends the page. */
 	if (result < 0 && !(result == -ENXIO && (i > 0 || !m->is_first)))
 		m->result = result;
 }
 
 static void on_filled(struct store_op *op);
 
-/* Asks an engine for what comes behind the last entry given. */
+/* Asks a source for what comes behind the last entry given. */
 static void
 fill(struct merge *m, int i)
 {
@@ -115,7 +116,7 @@ fill(struct merge *m, int i)
 		ls->after_id = m->upload_id;
 	m->run[i].at = m->run[i].end = 0;
 	m->pending++;
-	e = m->list(m->port->engine[i], ls);
+	e = m->of.list(&m->of, i, ls);
 	if (e == 0)
 		return;
 	m->pending--;
@@ -139,7 +140,7 @@ least(struct merge *m)
 {
 	struct run *best = NULL;
 
-	for (int i = 0; i < m->port->nr; i++) {
+	for (int i = 0; i < m->of.nr; i++) {
 		struct run *r = &m->run[i];
 
 		if (head_of(r) && (!best || order(&head_of(r)->e, &head_of(best)->e) < 0))
@@ -148,7 +149,7 @@ least(struct merge *m)
 	return best;
 }
 
-/* Takes what is given out of the runs: of a common prefix, every engine's. */
+/* Takes what is given out of the runs: of a common prefix, every source's. */
 static void
 give(struct merge *m, struct run *best)
 {
@@ -160,7 +161,7 @@ give(struct merge *m, struct run *best)
 	m->name_len = (uint16_t)h->e.name_len;
 	m->has_upload_id = h->e.upload_id != NULL;
 	memcpy(m->upload_id, h->upload_id, sizeof m->upload_id);
-	for (int i = 0; h->e.is_prefix && i < m->port->nr; i++) {
+	for (int i = 0; h->e.is_prefix && i < m->of.nr; i++) {
 		struct run *r = &m->run[i];
 
 		other = head_of(r);
@@ -181,7 +182,7 @@ advance(struct merge *m)
 	for (uint32_t n = 0;; n++) {
 		struct run *best;
 
-		for (int i = 0; m->result == 0 && i < m->port->nr; i++) {
+		for (int i = 0; m->result == 0 && i < m->of.nr; i++) {
 			if (!head_of(&m->run[i]) && m->run[i].has_more)
 				fill(m, i);
 		}
@@ -194,7 +195,7 @@ advance(struct merge *m)
 		if (!best || m->is_full)
 			return true;
 		if (n == LIST_SLICE) {
-			mailbox_post(m->port->mb, &m->msg, on_turn);
+			mailbox_post(m->of.mb, &m->msg, on_turn);
 			return false;
 		}
 		give(m, best);
@@ -205,7 +206,9 @@ static void
 end(struct merge *m)
 {
 	m->ls->op.result = m->result < 0 ? m->result : (int)m->given;
-	m->port->inflight--;
+	(*m->of.inflight)--;
+	if (m->of.over)
+		m->of.over(m->of.cookie);
 	free(m);
 }
 
@@ -237,52 +240,28 @@ on_filled(struct store_op *op)
 		go_on(m);
 }
 
-static int
-begin(struct set_port *p, struct store_list *ls, int (*list)(struct store_port *, struct store_list *))
+int
+merge_list(const struct merge_of *of, struct store_list *ls)
 {
-	struct merge *m = malloc(sizeof *m + (size_t)p->nr * sizeof(struct run));
+	struct merge *m = malloc(sizeof *m + (size_t)of->nr * sizeof(struct run));
 
 	if (!m)
 		return -EAGAIN;
-	ls->op.port = &p->base;
+	ls->op.port = of->port;
 	ls->more = false;
 	memset(m, 0, sizeof *m);
-	m->port = p;
+	m->of = *of;
 	m->ls = ls;
-	m->list = list;
 	m->is_first = true;
 	m->is_full = ls->max == 0;
-	for (int i = 0; i < p->nr; i++) {
+	for (int i = 0; i < of->nr; i++) {
 		m->run[i].merge = m;
 		m->run[i].has_more = true;
 		m->run[i].at = m->run[i].end = 0;
 	}
-	p->inflight++;
+	(*of->inflight)++;
 	if (!advance(m))
 		return 0;
 	end(m);
 	return 1;
-}
-
-/* ---- the calls ---- */
-
-int
-set_list(struct store_port *sp, struct store_list *ls)
-{
-	struct set_port *p = set_port(sp);
-
-	/* Buckets are what the first engine says. */
-	if (p->nr == 1 || !ls->bucket)
-		return p->engine[0]->ops->list(p->engine[0], ls);
-	return begin(p, ls, store_list);
-}
-
-int
-set_list_uploads(struct store_port *sp, struct store_list *ls)
-{
-	struct set_port *p = set_port(sp);
-
-	if (p->nr == 1)
-		return p->engine[0]->ops->list_uploads(p->engine[0], ls);
-	return begin(p, ls, store_list_uploads);
 }

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls of librados: sent from a port's thread, ended by a message to it.  A callback of librados stores the
+ * result and posts; nothing else may happen on librados' threads.
+ */
+#include "rados/rados_int.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void
+count(struct call *c)
+{
+	struct pool_stats *ps = &c->port->st->stats[c->pool];
+	uint64_t ns = clock_ns() - c->begun_ns;
+
+	atomic_fetch_add_explicit(&ps->latency[c->io].buckets[latency_bucket(ns)], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&ps->latency[c->io].sum_ns, ns, memory_order_relaxed);
+	atomic_fetch_add_explicit(c->io == DISK_READ ? &ps->read_ops : &ps->write_ops, 1,
+				  memory_order_relaxed);
+	if (c->result >= 0)
+		atomic_fetch_add_explicit(c->io == DISK_READ ? &ps->read_bytes : &ps->written_bytes, c->bytes,
+					  memory_order_relaxed);
+	/* That something is not there, or not as it was, is an answer. */
+	else if (c->result != -ENOENT && c->result != -ECANCELED && c->result != -EEXIST &&
+		 c->result != -ENODATA)
+		atomic_fetch_add_explicit(&ps->errors, 1, memory_order_relaxed);
+}
+
+static void
+on_msg(struct msg *m)
+{
+	struct call *c = container_of(m, struct call, msg);
+	struct rport *p = c->port;
+
+	if (c->comp)
+		rados_aio_release(c->comp);
+	c->comp = NULL;
+	pthread_mutex_lock(&p->calls_lock);
+	list_del(&c->link);
+	pthread_mutex_unlock(&p->calls_lock);
+	count(c);
+	if (c->result == -ESHUTDOWN) /* on the blocklist */
+		gateway_fence(p->st);
+	p->inflight--;
+	c->back(c);
+}
+
+static void
+on_complete(rados_completion_t comp, void *cookie)
+{
+	struct call *c = cookie;
+
+	c->result = rados_aio_get_return_value(comp);
+	mailbox_post(c->port->mb, &c->msg, on_msg);
+}
+
+/* 0, or the call fails with that. */
+static int
+begin(struct rport *p, struct call *c, enum pool pool, enum disk_io io, uint64_t bytes,
+      void (*back)(struct call *c))
+{
+	c->port = p;
+	c->back = back;
+	c->pool = pool;
+	c->io = io;
+	c->bytes = bytes;
+	c->is_cancelled = false;
+	c->begun_ns = clock_ns();
+	p->inflight++;
+	pthread_mutex_lock(&p->calls_lock);
+	list_push_tail(&p->calls, &c->link);
+	pthread_mutex_unlock(&p->calls_lock);
+	c->comp = NULL;
+	return rados_aio_create_completion2(c, on_complete, &c->comp);
+}
+
+static void
+fail(struct call *c, int e)
+{
+	c->result = e;
+	mailbox_post(c->port->mb, &c->msg, on_msg);
+}
+
+void
+call_read(struct rport *p, struct call *c, enum pool pool, const char *name, rados_read_op_t op,
+	  uint64_t bytes, void (*back)(struct call *c))
+{
+	int e = begin(p, c, pool, DISK_READ, bytes, back);
+
+	if (e == 0)
+		e = rados_aio_read_op_operate(op, p->client->io[pool], c->comp, name, 0);
+	rados_release_read_op(op);
+	if (e < 0)
+		fail(c, e);
+}
+
+void
+call_write(struct rport *p, struct call *c, enum pool pool, const char *name, rados_write_op_t op,
+	   uint64_t bytes, void (*back)(struct call *c))
+{
+	int e = begin(p, c, pool, DISK_WRITE, bytes, back);
+
+	if (e == 0)
+		e = rados_aio_write_op_operate(op, p->client->io[pool], c->comp, name, NULL, 0);
+	rados_release_write_op(op);
+	if (e < 0)
+		fail(c, e);
+}
+
+bool
+call_cancel(struct call *c)
+{
+	if (!c->comp || c->is_cancelled)
+		return false;
+	c->is_cancelled = rados_aio_cancel(c->port->client->io[c->pool], c->comp) == 0;
+	return c->is_cancelled;
+}
+
+int
+result_of(int r)
+{
+	switch (r) {
+	case -EDQUOT:
+		return -ENOSPC;
+	case -ETIMEDOUT:
+		return -EAGAIN;
+	default:
+		return r;
+	}
+}
+
+/* ---- removal of data objects ---- */
+
+struct removal {
+	struct call call;
+	struct rid id;
+	uint32_t next, left; /* the next to be sent; those not gone */
+	bool end_id;
+};
+
+static void on_removed(struct call *c);
+
+static void
+remove_next(struct rport *p, struct removal *r)
+{
+	rados_write_op_t op = rados_create_write_op();
+	char name[DATA_NAME];
+
+	data_name(name, r->id, r->next++);
+	rados_write_op_remove(op);
+	call_write(p, &r->call, POOL_DATA, name, op, 0, on_removed);
+}
+
+static void
+on_removed(struct call *c)
+{
+	struct removal *r = container_of(c, struct removal, call);
+	struct rport *p = c->port;
+
+	if (--r->left) {
+		remove_next(p, r);
+		return;
+	}
+	if (r->end_id)
+		gateway_id_over(p->st, r->id);
+	free(r);
+}
+
+void
+data_remove(struct rport *p, struct rid id, uint64_t size_bytes, bool end_id)
+{
+	uint64_t each = p->st->gw.format.object_bytes;
+	struct removal *r = size_bytes ? malloc(sizeof *r) : NULL;
+
+	if (!r) {
+		/* Without memory they stay, and the id with them: the next gateway finds them. */
+		if (end_id && !size_bytes)
+			gateway_id_over(p->st, id);
+		return;
+	}
+	*r = (struct removal){ .id = id,
+			       .left = (uint32_t)((size_bytes + each - 1) / each),
+			       .end_id = end_id };
+	remove_next(p, r);
+}
+
+/* ---- pages of an omap ---- */
+
+static void
+on_page(struct call *c)
+{
+	struct page *pg = container_of(c, struct page, call);
+
+	pg->is_open = c->result >= 0 && pg->rv >= 0;
+	if (c->result >= 0)
+		c->result = pg->rv < 0 ? pg->rv : 0;
+	pg->back(pg);
+}
+
+void
+page_read(struct rport *p, struct page *pg, const char *object, const char *after, const char *prefix,
+	  uint32_t max, void (*back)(struct page *pg))
+{
+	rados_read_op_t op = rados_create_read_op();
+
+	pg->back = back;
+	pg->iter = NULL;
+	pg->rv = 0;
+	pg->more = 0;
+	rados_read_op_omap_get_vals2(op, after ? after : "", prefix, max, &pg->iter, &pg->more, &pg->rv);
+	call_read(p, &pg->call, POOL_META, object, op, 0, on_page);
+}
+
+bool
+page_next(struct page *pg, const char **ret_key, size_t *ret_key_len, const char **ret_val,
+	  size_t *ret_val_len)
+{
+	char *key = NULL, *val = NULL;
+
+	if (!pg->is_open || rados_omap_get_next2(pg->iter, &key, &val, ret_key_len, ret_val_len) < 0)
+		return false;
+	*ret_key = key;
+	*ret_val = val;
+	return key != NULL;
+}
+
+void
+page_end(struct page *pg)
+{
+	if (pg->iter)
+		rados_omap_get_end(pg->iter);
+	pg->iter = NULL;
+	pg->is_open = false;
+}

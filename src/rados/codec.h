@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * codec - what lies in the omaps of the meta pool, byte for byte: keys, and the values behind them.
+ *
+ * Pure functions, any thread.  Little endian.  Every value ends with a CRC64-NVME of what is before it.
+ * Decoders take hostile bytes: they return -EBADMSG, never read outside their buffer, and give pointers into
+ * it.  docs/rados.md describes the layout.
+ *
+ * Keys have no NUL: librados takes where a page begins as a string.
+ */
+#ifndef GANTRY_RADOS_CODEC_H
+#define GANTRY_RADOS_CODEC_H
+
+#include "store/store.h"
+
+#include <stdbool.h>
+
+/* ---- ids ---- */
+
+/* Names one PUT, part, copy or commit, for ever: the gateway's instance number and its counter. */
+struct rid {
+	uint32_t instance;
+	uint64_t counter;
+};
+
+static inline bool
+rid_same(struct rid a, struct rid b)
+{
+	return a.instance == b.instance && a.counter == b.counter;
+}
+
+#define RID_TEXT 26  /* "%08x.%016llx" with its end */
+#define DATA_NAME 40 /* of a data object */
+#define OMAP_KEY_MAX (2 * STORE_KEY_MAX + 64)
+
+void rid_text(char text[RID_TEXT], struct rid id);
+/* Names the n-th data object of an id. */
+void data_name(char name[DATA_NAME], struct rid id, uint32_t n);
+
+/* ---- keys ---- */
+
+enum key_kind { KEY_OBJECT = 'o', KEY_UPLOAD = 'u', KEY_PART = 'p', KEY_GARBAGE = 'g' };
+
+/* Writes the key of a record, ended by a NUL that does not count, and returns its length; so do the next ones. */
+size_t key_object(char out[OMAP_KEY_MAX], const char *key, size_t len);
+size_t key_upload(char out[OMAP_KEY_MAX], const char *key, size_t len, const uint8_t *id);
+size_t key_part(char out[OMAP_KEY_MAX], const uint8_t *id, uint32_t number);
+size_t key_garbage(char out[OMAP_KEY_MAX], uint64_t epoch, struct rid id);
+/* Writes what all uploads of keys that begin with so many bytes begin with. */
+size_t key_upload_prefix(char out[OMAP_KEY_MAX], const char *key, size_t len);
+/* Takes an upload's key apart; key has room for STORE_KEY_MAX bytes. */
+int key_upload_decode(const char *k, size_t k_len, char *key, uint16_t *ret_len,
+		      uint8_t id[STORE_UPLOAD_ID_BYTES]);
+/* Returns the number of a part's key, 0 if it is none. */
+uint32_t key_part_number(const char *k, size_t len);
+/* Reads epoch and id of a garbage key. */
+int key_garbage_decode(const char *k, size_t len, uint64_t *ret_epoch);
+
+/* ---- the record of an object or of a part ---- */
+
+enum rec_kind {
+	REC_INLINE = 1, /* the bytes follow */
+	REC_DATA,       /* data objects; the granules' CRCs follow where all is one piece */
+	REC_PARTS,      /* parts follow */
+	REC_MAP,        /* parts lie in an object of the meta pool */
+};
+#define REC_CRCS_MAX (STORE_PIECE / STORE_GRANULE)
+#define REC_PARTS_BYTES_MAX (8u << 10) /* more parts than that go to a map */
+
+struct record {
+	enum rec_kind kind;
+	uint64_t version, size_bytes, crc64, mtime_ns;
+	struct rid id;       /* of the commit that made it */
+	struct rid replaced; /* of the commit that it took the place of; zero: of none */
+	struct rid data;     /* REC_DATA: of the data objects; REC_MAP: of the map */
+	struct store_etag etag;
+	const void *attrs;
+	uint32_t attrs_len;
+	const void *inline_data;  /* size_bytes of it */
+	const uint8_t *crcs;      /* of crc_nr granules, 8 bytes each, anywhere */
+	uint32_t crc_nr;          /* 0: the data objects have trailers */
+	const uint8_t *upload_id; /* of parts: of the upload they came from */
+	uint32_t part_nr;
+	const uint8_t *parts; /* REC_PARTS: encoded */
+	uint32_t parts_len;   /* REC_MAP: of the map */
+	uint64_t parts_crc64; /* REC_MAP: of the map */
+};
+
+size_t record_bytes(const struct record *r);
+/* Encodes a record; the caller made room of record_bytes(). */
+void record_encode(void *out, const struct record *r);
+int record_decode(const void *buf, size_t len, struct record *ret_record);
+
+/* One part of a finished object. */
+struct part {
+	uint32_t number, attrs_len;
+	uint64_t size_bytes, crc64, mtime_ns, version;
+	struct store_etag etag;
+	enum rec_kind kind; /* REC_INLINE or REC_DATA */
+	struct rid data;
+	const void *attrs;
+	const void *inline_data;
+	const uint8_t *crcs;
+	uint32_t crc_nr;
+};
+/* Encodes a part as it lies in a record or map; out NULL: only counts.  Returns the bytes. */
+size_t part_encode(void *out, const struct part *p);
+/* Decodes the parts of len bytes, at most max of them. */
+int parts_count(const void *buf, size_t len, uint32_t max, struct part *ret_parts, uint32_t *ret_nr);
+/* Decodes nr parts of len bytes, no more and no less. */
+int parts_decode(const void *buf, size_t len, uint32_t nr, struct part *ret_parts);
+
+/* ---- uploads, buckets ---- */
+
+struct upload {
+	uint8_t id[STORE_UPLOAD_ID_BYTES];
+	uint64_t ctime_ns;
+	uint32_t closer;  /* the instance that completes or aborts it; 0: it is open */
+	struct rid close; /* and the act */
+	const void *attrs;
+	uint32_t attrs_len;
+};
+size_t upload_bytes(const struct upload *u);
+void upload_encode(void *out, const struct upload *u);
+int upload_decode(const void *buf, size_t len, struct upload *ret_upload);
+
+enum bucket_state { BUCKET_MAKING = 1, BUCKET_THERE, BUCKET_ENDING };
+#define BUCKET_SHARDS_MAX 4096u
+
+struct bucket_row {
+	enum bucket_state state;
+	struct rid uid;
+	uint32_t shards;
+	uint32_t instance; /* that makes or ends it */
+	uint64_t ctime_ns;
+	uint64_t version;
+};
+#define BUCKET_ROW_BYTES 64
+void bucket_encode(uint8_t out[BUCKET_ROW_BYTES], const struct bucket_row *b);
+int bucket_decode(const void *buf, size_t len, struct bucket_row *ret_row);
+
+/* Attributes of a bucket: their version, and they. */
+size_t battrs_bytes(uint32_t attrs_len);
+void battrs_encode(void *out, uint64_t version, const void *attrs, uint32_t attrs_len);
+int battrs_decode(const void *buf, size_t len, uint64_t *ret_version, const void **ret_attrs,
+		  uint32_t *ret_len);
+
+/* ---- garbage: what a record that is gone named ---- */
+
+struct garbage_data {
+	struct rid id;
+	uint64_t size_bytes;
+};
+struct garbage {
+	bool has_map;
+	struct rid map; /* whose parts are garbage, and then the map */
+	uint32_t data_nr;
+	const uint8_t *data; /* encoded; garbage_data() reads them */
+};
+#define GARBAGE_DATA_BYTES 20
+size_t garbage_bytes(uint32_t data_nr);
+void garbage_encode(void *out, const struct garbage_data *data, uint32_t nr, const struct rid *map);
+int garbage_decode(const void *buf, size_t len, struct garbage *ret_garbage);
+struct garbage_data garbage_data(const struct garbage *g, uint32_t i);
+
+/* ---- gateways ---- */
+
+#define GATEWAY_TEXT 64
+struct gateway_row {
+	uint64_t beats;
+	uint64_t epoch;       /* the oldest that is still in use there */
+	uint64_t first, last; /* ids that may be under way: first <= counter < last */
+	uint64_t since_ns;
+	char host[GATEWAY_TEXT];
+	char addrs[2 * GATEWAY_TEXT]; /* for the blocklist */
+};
+#define GATEWAY_ROW_BYTES 256
+void gateway_encode(uint8_t out[GATEWAY_ROW_BYTES], const struct gateway_row *g);
+int gateway_decode(const void *buf, size_t len, struct gateway_row *ret_row);
+
+/* ---- the store ---- */
+
+#define STORE_FORMAT_VERSION 1u
+#define DATA_OBJECT_MAX (16u << 20) /* its trailer fits behind a buffer */
+struct store_format_row {
+	uint32_t version;
+	uint8_t uuid[16];
+	uint32_t object_bytes; /* of a data object, without its trailer */
+};
+#define STORE_FORMAT_BYTES 64
+void format_encode(uint8_t out[STORE_FORMAT_BYTES], const struct store_format_row *f);
+/* Decodes it.  -EPROTONOSUPPORT: of another version; -EBADMSG. */
+int format_decode(const void *buf, size_t len, struct store_format_row *ret_row);
+
+/* ---- trailers of data objects ---- */
+
+/* Counts the bytes of a trailer, which ends a data object that has one: the CRC of each granule, then one of these, of the data
+ * object's own name, and of its length.  So bytes of another object, however whole, are not taken. */
+static inline uint32_t
+trailer_bytes(uint32_t data_bytes)
+{
+	return (data_bytes + STORE_GRANULE - 1) / STORE_GRANULE * 8 + 8;
+}
+void trailer_seal(uint8_t *trailer, uint32_t data_bytes, struct rid id, uint32_t n);
+int trailer_check(const uint8_t *trailer, uint32_t data_bytes, struct rid id, uint32_t n);
+
+#endif

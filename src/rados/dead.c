@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cleaning up after a dead gateway, in this order (rule 4): its row is removed, which one gateway alone does;
+ * it is put on the blocklist; of each id that it may have had under way the data says whose it is; the
+ * generation of that shard is raised, so that no change which was on its way can win any more; then the index
+ * is read, and what nothing in it names is removed.
+ */
+#include "rados/gateway_int.h"
+
+#include "base/crc64.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BLOCK_S (30u * 24 * 3600)
+#define LOOKS_AT_ONCE 64
+#define OWNER_MAX (STORE_BUCKET_MAX + 1 + STORE_KEY_MAX)
+#define LOOK_AT 4 /* data objects of an id that are asked whose they are: the first may not have come */
+
+/* What an id was for. */
+struct owner {
+	char bytes[OWNER_MAX];
+	size_t len;
+};
+
+/* ---- what names an id ---- */
+
+struct naming {
+	struct rstore *st;
+	struct rid id;
+	bool is_named;
+	const char *shard;
+};
+
+static void
+look_at_parts(struct naming *n, const void *bytes, size_t len)
+{
+	struct part *parts = calloc(STORE_PART_NR_MAX, sizeof *parts);
+	uint32_t nr = 0;
+
+	/* Without memory, or with damage, nothing is removed. */
+	if (!parts || parts_count(bytes, len, STORE_PART_NR_MAX, parts, &nr) < 0)
+		n->is_named = true;
+	for (uint32_t i = 0; i < nr; i++)
+		n->is_named |= parts[i].kind == REC_DATA && rid_same(parts[i].data, n->id);
+	free(parts);
+}
+
+static void
+look_at_map(struct naming *n, struct rid map)
+{
+	char *bytes = NULL;
+	size_t len;
+	int e = read_map(n->st, map, &bytes, &len);
+
+	if (e == 0)
+		look_at_parts(n, bytes, len);
+	else if (e != -ENOENT)
+		n->is_named = true;
+	free(bytes);
+}
+
+static int
+on_record(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
+{
+	struct naming *n = cookie;
+	struct garbage g;
+	struct record r;
+
+	if (key[0] == KEY_GARBAGE) {
+		if (garbage_decode(val, val_len, &g) < 0)
+			return -EBADMSG;
+		n->is_named |= g.has_map && rid_same(g.map, n->id);
+		for (uint32_t i = 0; i < g.data_nr; i++)
+			n->is_named |= rid_same(garbage_data(&g, i).id, n->id);
+		return 0;
+	}
+	if (record_decode(val, val_len, &r) < 0)
+		return -EBADMSG;
+	switch (r.kind) {
+	case REC_DATA:
+		n->is_named |= rid_same(r.data, n->id);
+		break;
+	case REC_PARTS:
+		look_at_parts(n, r.parts, r.parts_len);
+		break;
+	case REC_MAP:
+		n->is_named |= rid_same(r.data, n->id);
+		look_at_map(n, r.data);
+		break;
+	case REC_INLINE:
+		break;
+	}
+	return 0;
+}
+
+static int
+each_of(struct naming *n, const char *prefix,
+	int (*entry)(void *, const char *, size_t, const char *, size_t))
+{
+	char after[OMAP_KEY_MAX] = "";
+	int e;
+
+	do {
+		e = read_page(n->st, n->shard, prefix, after, entry, n);
+	} while (e == 1 && !n->is_named);
+	return e;
+}
+
+static int
+on_upload(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
+{
+	struct naming *n = cookie;
+	char prefix[OMAP_KEY_MAX];
+	struct upload u;
+
+	if (upload_decode(val, val_len, &u) < 0)
+		return -EBADMSG;
+	key_part(prefix, u.id, 0);
+	return each_of(n, prefix, on_record);
+}
+
+/* 0 with ret_named, or -errno. */
+static int
+is_named(struct rstore *st, const char *shard, const struct owner *o, struct rid id, bool *ret_named)
+{
+	struct naming n = { .st = st, .id = id, .shard = shard };
+	const char *nul = memchr(o->bytes, 0, o->len);
+	const char *key = nul + 1;
+	size_t key_len = o->len - (size_t)(key - o->bytes);
+	char prefix[OMAP_KEY_MAX];
+	int e;
+
+	/* Records of longer keys begin like this, too: they are looked at for nothing. */
+	key_object(prefix, key, key_len);
+	e = each_of(&n, prefix, on_record);
+	if (e >= 0) {
+		key_upload(prefix, key, key_len, NULL);
+		e = each_of(&n, prefix, on_upload);
+	}
+	if (e >= 0)
+		e = each_of(&n, "g", on_record);
+	*ret_named = n.is_named;
+	return e < 0 ? e : 0;
+}
+
+/* ---- its shard ---- */
+
+/* 0; -ENOENT: there is no such bucket. */
+static int
+find_shard(struct rstore *st, const struct owner *o, char ret_name[64])
+{
+	const char *nul = memchr(o->bytes, 0, o->len);
+	char key[2 + STORE_BUCKET_MAX] = "b", *k = NULL, *v = NULL;
+	const char *keys = key;
+	rados_read_op_t op;
+	rados_omap_iter_t iter;
+	struct bucket_row row;
+	size_t k_len, v_len, bucket_len = nul ? (size_t)(nul - o->bytes) : 0;
+	int rv = 0, e;
+
+	if (!nul || bucket_len == 0 || bucket_len > STORE_BUCKET_MAX)
+		return -EBADMSG;
+	memcpy(key + 1, o->bytes, bucket_len);
+	op = rados_create_read_op();
+	rados_read_op_omap_get_vals_by_keys(op, &keys, 1, &iter, &rv);
+	e = rados_read_op_operate(op, st->client[0].io[POOL_META], OBJECT_BUCKETS, 0);
+	e = e < 0 ? e : rv;
+	rados_release_read_op(op);
+	if (e == 0 && (rados_omap_get_next2(iter, &k, &v, &k_len, &v_len) < 0 || !k))
+		e = -ENOENT;
+	if (e == 0)
+		e = bucket_decode(v, v_len, &row);
+	rados_omap_get_end(iter);
+	if (e == 0)
+		shard_name(ret_name, row.uid,
+			   (uint32_t)(crc64_nvme(0, nul + 1, o->len - bucket_len - 1) >> 32) % row.shards);
+	return e;
+}
+
+static int
+raise_generation(struct rstore *st, const char *shard)
+{
+	rados_ioctx_t io = st->client[0].io[POOL_META];
+	uint64_t was, becomes;
+	int e;
+
+	do {
+		rados_write_op_t op;
+
+		e = rados_getxattr(io, shard, XATTR_GENERATION, (char *)&was, sizeof was);
+		if (e != sizeof was)
+			return e < 0 ? e : -EBADMSG;
+		becomes = was + 1;
+		op = rados_create_write_op();
+		rados_write_op_cmpxattr(op, XATTR_GENERATION, LIBRADOS_CMPXATTR_OP_EQ, (const char *)&was,
+					sizeof was);
+		rados_write_op_setxattr(op, XATTR_GENERATION, (const char *)&becomes, sizeof becomes);
+		e = rados_write_op_operate(op, io, shard, NULL, 0);
+		rados_release_write_op(op);
+	} while (e == -ECANCELED);
+	return e;
+}
+
+/* ---- ids ---- */
+
+static int
+clean_id(struct rstore *st, struct rid id, const struct owner *o, bool is_map)
+{
+	char shard[64], text[RID_TEXT], name[40];
+	bool named = false;
+	int e = find_shard(st, o, shard);
+
+	if (e == 0) {
+		e = raise_generation(st, shard);
+		if (e == 0)
+			e = is_named(st, shard, o, id, &named);
+	}
+	if ((e < 0 && e != -ENOENT) || named)
+		return e == -ENOENT ? 0 : e;
+	if (!is_map)
+		return remove_data(st, id, UINT64_MAX);
+	rid_text(text, id);
+	snprintf(name, sizeof name, "map.%s", text);
+	e = rados_remove(st->client[0].io[POOL_META], name);
+	return e == -ENOENT ? 0 : e;
+}
+
+/* Asks up to LOOKS_AT_ONCE objects at once whose they are. */
+struct asking {
+	rados_completion_t comp;
+	struct owner owner;
+	struct rid id;
+};
+
+static int
+ask_owners(struct rstore *st, uint32_t instance, uint64_t first, int nr, int n, bool is_map, struct asking *a)
+{
+	rados_ioctx_t io = st->client[0].io[is_map ? POOL_META : POOL_DATA];
+	int e = 0, sent = 0;
+
+	for (; e == 0 && sent < nr; sent++) {
+		char name[DATA_NAME], text[RID_TEXT];
+
+		a[sent].id = (struct rid){ instance, first + (uint64_t)sent };
+		rid_text(text, a[sent].id);
+		if (is_map)
+			snprintf(name, sizeof name, "map.%s", text);
+		else
+			data_name(name, a[sent].id, (uint32_t)n);
+		e = rados_aio_create_completion2(NULL, NULL, &a[sent].comp);
+		if (e == 0)
+			e = rados_aio_getxattr(io, name, a[sent].comp, XATTR_OWNER, a[sent].owner.bytes,
+					       OWNER_MAX);
+	}
+	for (int i = 0; i < sent; i++) {
+		int r;
+
+		rados_aio_wait_for_complete(a[i].comp);
+		r = rados_aio_get_return_value(a[i].comp);
+		rados_aio_release(a[i].comp);
+		a[i].owner.len = r > 0 ? (size_t)r : 0;
+		if (r < 0 && r != -ENOENT && r != -ENODATA && e == 0)
+			e = r;
+	}
+	return e;
+}
+
+static int
+clean_ids(struct rstore *st, const struct peer *p)
+{
+	struct asking *a = calloc(LOOKS_AT_ONCE, sizeof *a);
+	int e = a ? 0 : -ENOMEM;
+
+	for (uint64_t at = p->row.first; e == 0 && at < p->row.last; at += LOOKS_AT_ONCE) {
+		int nr = p->row.last - at < LOOKS_AT_ONCE ? (int)(p->row.last - at) : LOOKS_AT_ONCE;
+
+		for (int n = 0; e == 0 && n <= LOOK_AT; n++) {
+			e = ask_owners(st, p->instance, at, nr, n, n == LOOK_AT, a);
+			for (int i = 0; e == 0 && i < nr; i++) {
+				if (a[i].owner.len)
+					e = clean_id(st, a[i].id, &a[i].owner, n == LOOK_AT);
+			}
+		}
+	}
+	free(a);
+	return e;
+}
+
+/* ---- buckets that it was making or removing ---- */
+
+struct undone {
+	struct rstore *st;
+	uint32_t instance;
+};
+
+static int
+replace_row(struct rstore *st, const char *key, const char *val, size_t val_len, const struct bucket_row *row,
+	    bool is_doomed)
+{
+	uint8_t bytes[BUCKET_ROW_BYTES];
+	char text[RID_TEXT], doomed[2 + RID_TEXT] = "d";
+	const char *v = (const char *)bytes, *d = doomed;
+	size_t len = sizeof bytes;
+	rados_write_op_t op = rados_create_write_op();
+	int e;
+
+	bucket_encode(bytes, row);
+	rados_write_op_omap_cmp(op, key, LIBRADOS_CMPXATTR_OP_EQ, val, val_len, NULL);
+	if (is_doomed) {
+		rid_text(text, row->uid);
+		memcpy(doomed + 1, text, sizeof text);
+		rados_write_op_omap_set(op, &d, &v, &len, 1);
+		rados_write_op_omap_rm_keys(op, &key, 1);
+	} else {
+		rados_write_op_omap_set(op, &key, &v, &len, 1);
+	}
+	e = rados_write_op_operate(op, st->client[0].io[POOL_META], OBJECT_BUCKETS, NULL, 0);
+	rados_release_write_op(op);
+	return e == -ECANCELED ? 0 : e;
+}
+
+/* A removal that was not finished: the bucket is as it was. */
+static int
+open_shards(struct rstore *st, const struct bucket_row *row)
+{
+	char name[64];
+	int e = 0;
+
+	for (uint32_t i = 0; e == 0 && i < row->shards; i++) {
+		rados_ioctx_t io = st->client[0].io[POOL_META];
+		uint64_t was, becomes;
+		rados_write_op_t op;
+
+		shard_name(name, row->uid, i);
+		e = rados_getxattr(io, name, XATTR_GENERATION, (char *)&was, sizeof was);
+		if (e != sizeof was)
+			return e < 0 ? e : -EBADMSG;
+		/* Raised in any case: a gate of the dead one may be on its way. */
+		becomes = (was & ~GENERATION_CLOSED) + 1;
+		op = rados_create_write_op();
+		rados_write_op_cmpxattr(op, XATTR_GENERATION, LIBRADOS_CMPXATTR_OP_EQ, (const char *)&was,
+					sizeof was);
+		rados_write_op_setxattr(op, XATTR_GENERATION, (const char *)&becomes, sizeof becomes);
+		e = rados_write_op_operate(op, io, name, NULL, 0);
+		rados_release_write_op(op);
+		if (e == -ECANCELED) {
+			e = 0;
+			i--;
+		}
+	}
+	return e;
+}
+
+static int
+on_bucket(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
+{
+	struct undone *u = cookie;
+	struct bucket_row row;
+	bool is_doomed;
+	int e = bucket_decode(val, val_len, &row);
+
+	if (e < 0 || row.state == BUCKET_THERE || row.instance != u->instance)
+		return e;
+	is_doomed = row.state == BUCKET_MAKING;
+	if (!is_doomed)
+		e = open_shards(u->st, &row);
+	if (e < 0)
+		return e;
+	row.state = is_doomed ? BUCKET_ENDING : BUCKET_THERE;
+	if (is_doomed)
+		row.version = u->st->gw.epoch;
+	e = replace_row(u->st, key, val, val_len, &row, is_doomed);
+	gateway_dirty(u->st, &u->st->buckets);
+	return e;
+}
+
+static int
+clean_buckets(struct rstore *st, uint32_t instance)
+{
+	struct undone u = { st, instance };
+	char after[OMAP_KEY_MAX] = "";
+	int e;
+
+	do {
+		e = read_page(st, OBJECT_BUCKETS, "b", after, on_bucket, &u);
+	} while (e == 1);
+	return e;
+}
+
+/* ---- all of it ---- */
+
+int
+clean_up_dead(struct rstore *st, const struct peer *p)
+{
+	char addrs[sizeof p->row.addrs];
+	int e;
+
+	memcpy(addrs, p->row.addrs, sizeof addrs);
+	e = addrs[0] ? rados_blocklist_add(st->client[0].cluster, addrs, BLOCK_S) : -ENOENT;
+	if (e < 0)
+		log_warn("gateway %u (%s) cannot be put on the cluster's blocklist: %s", p->instance, addrs,
+			 strerror(-e));
+	e = clean_ids(st, p);
+	if (e >= 0)
+		e = clean_buckets(st, p->instance);
+	if (e < 0)
+		log_warn("not all could be cleaned up after gateway %u yet: %s", p->instance, strerror(-e));
+	/* Garbage that it had made and not removed. */
+	sweep_everything_later(st);
+	return e < 0 ? e : 0;
+}

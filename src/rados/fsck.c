@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * --fsck: every record of the index is read, every data object's name is looked at, and the two are compared:
+ * data that nothing names, and names whose data is not there.  Bytes are not read: that is the scrub's.
+ *
+ * Gateways may run meanwhile: what is of an id that one of them has under way is left out.
+ */
+#include "rados/fsck.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Data objects that something names. */
+struct named {
+	struct rid id;
+	uint32_t nr, found; /* data objects of it */
+	bool is_map;
+};
+
+struct live {
+	uint32_t instance;
+	uint64_t first;
+};
+
+struct checking {
+	rados_ioctx_t io[POOL_NR];
+	uint32_t object_bytes;
+	bool repair;
+	void (*say)(void *cookie, const char *line);
+	void *cookie;
+	struct named *named;
+	size_t nr, cap;
+	struct live *live;
+	uint32_t live_nr;
+	uint64_t damage, removed;
+	/* What is being read. */
+	const char *bucket;
+	struct bucket_row row;
+};
+
+static void __attribute__((format(printf, 2, 3))) tell(struct checking *c, const char *fmt, ...)
+{
+	char line[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	if (c->say)
+		c->say(c->cookie, line);
+}
+
+/* ---- what is named ---- */
+
+static int
+add(struct checking *c, struct rid id, uint64_t size_bytes, bool is_map)
+{
+	if (c->nr == c->cap) {
+		size_t cap = c->cap ? 2 * c->cap : 1024;
+		struct named *more = reallocarray(c->named, cap, sizeof *more);
+
+		if (!more)
+			return -ENOMEM;
+		c->named = more;
+		c->cap = cap;
+	}
+	c->named[c->nr++] = (struct named){
+		.id = id,
+		.nr = is_map ? 1 : (uint32_t)((size_bytes + c->object_bytes - 1) / c->object_bytes),
+		.is_map = is_map
+	};
+	return 0;
+}
+
+static int
+add_parts(struct checking *c, const void *bytes, size_t len)
+{
+	struct part *parts = calloc(STORE_PART_NR_MAX, sizeof *parts);
+	uint32_t nr = 0;
+	int e = parts ? parts_count(bytes, len, STORE_PART_NR_MAX, parts, &nr) : -ENOMEM;
+
+	for (uint32_t i = 0; e == 0 && i < nr; i++) {
+		if (parts[i].kind == REC_DATA)
+			e = add(c, parts[i].data, parts[i].size_bytes, false);
+	}
+	free(parts);
+	return e;
+}
+
+static int
+add_map(struct checking *c, struct rid map)
+{
+	char text[RID_TEXT], name[40], *bytes;
+	uint64_t size;
+	time_t mtime;
+	int e = add(c, map, 0, true);
+
+	rid_text(text, map);
+	snprintf(name, sizeof name, "map.%s", text);
+	/* One that is not there is told of at the end. */
+	if (e < 0 || rados_stat(c->io[POOL_META], name, &size, &mtime) < 0)
+		return e;
+	bytes = malloc(size + 1);
+	if (!bytes)
+		return -ENOMEM;
+	e = rados_read(c->io[POOL_META], name, bytes, size, 0);
+	if (e >= 0)
+		e = add_parts(c, bytes, (size_t)e);
+	free(bytes);
+	return e;
+}
+
+static int
+add_record(struct checking *c, const char *val, size_t val_len)
+{
+	struct record r;
+	int e = record_decode(val, val_len, &r);
+
+	if (e < 0)
+		return e;
+	switch (r.kind) {
+	case REC_DATA:
+		return add(c, r.data, r.size_bytes, false);
+	case REC_PARTS:
+		return add_parts(c, r.parts, r.parts_len);
+	case REC_MAP:
+		return add_map(c, r.data);
+	case REC_INLINE:
+		break;
+	}
+	return 0;
+}
+
+static int
+add_garbage(struct checking *c, const char *val, size_t val_len)
+{
+	struct garbage g;
+	int e = garbage_decode(val, val_len, &g);
+
+	for (uint32_t i = 0; e == 0 && i < g.data_nr; i++) {
+		struct garbage_data d = garbage_data(&g, i);
+
+		e = add(c, d.id, d.size_bytes, false);
+		c->named[c->nr - (e == 0)].found = UINT32_MAX; /* it may be gone already */
+	}
+	if (e == 0 && g.has_map) {
+		e = add_map(c, g.map);
+	}
+	return e;
+}
+
+/* ---- the index ---- */
+
+static int
+each_entry(rados_ioctx_t io, const char *object, const char *prefix,
+	   int (*entry)(struct checking *c, const char *key, size_t key_len, const char *val, size_t val_len),
+	   struct checking *c)
+{
+	char after[OMAP_KEY_MAX] = "", *key, *val;
+	unsigned char more = 1;
+	size_t key_len, val_len;
+	int e = 0;
+
+	while (e == 0 && more) {
+		rados_read_op_t op = rados_create_read_op();
+		rados_omap_iter_t iter;
+		int rv = 0;
+
+		rados_read_op_omap_get_vals2(op, after, prefix, OMAP_PAGE, &iter, &more, &rv);
+		e = rados_read_op_operate(op, io, object, 0);
+		e = e < 0 ? e : rv;
+		rados_release_read_op(op);
+		while (e == 0 && rados_omap_get_next2(iter, &key, &val, &key_len, &val_len) == 0 && key &&
+		       key_len < sizeof after) {
+			memcpy(after, key, key_len);
+			after[key_len] = 0;
+			e = entry(c, key, key_len, val, val_len);
+		}
+		rados_omap_get_end(iter);
+	}
+	return e;
+}
+
+static int
+on_entry(struct checking *c, const char *key, size_t key_len, const char *val, size_t val_len)
+{
+	struct upload u;
+	int e = 0;
+
+	switch (key[0]) {
+	case KEY_OBJECT:
+	case KEY_PART:
+		e = add_record(c, val, val_len);
+		break;
+	case KEY_UPLOAD:
+		e = upload_decode(val, val_len, &u);
+		break;
+	case KEY_GARBAGE:
+		e = add_garbage(c, val, val_len);
+		break;
+	}
+	if (e != -EBADMSG)
+		return e;
+	tell(c, "bucket %s: the record of '%.*s' is damaged", c->bucket, (int)key_len - 1, key + 1);
+	c->damage++;
+	return 0;
+}
+
+static int
+check_shards(struct checking *c, const struct bucket_row *row)
+{
+	char name[64];
+	int e = 0;
+
+	for (uint32_t i = 0; e == 0 && i < row->shards; i++) {
+		shard_name(name, row->uid, i);
+		e = each_entry(c->io[POOL_META], name, "", on_entry, c);
+		if (e == -ENOENT && row->state == BUCKET_THERE) {
+			tell(c, "bucket %s: shard %s of its index is missing", c->bucket, name);
+			c->damage++;
+		}
+		if (e == -ENOENT)
+			e = 0;
+	}
+	return e;
+}
+
+static int
+on_bucket(struct checking *c, const char *key, size_t key_len, const char *val, size_t val_len)
+{
+	char name[2 + STORE_BUCKET_MAX];
+	struct bucket_row row;
+
+	if ((key[0] != 'b' && key[0] != 'd') || key_len > sizeof name)
+		return 0;
+	snprintf(name, sizeof name, "%.*s", (int)key_len - 1, key + 1);
+	c->bucket = name;
+	if (bucket_decode(val, val_len, &row) < 0) {
+		tell(c, "bucket %s: its row is damaged", name);
+		c->damage++;
+		return 0;
+	}
+	return check_shards(c, &row);
+}
+
+static int
+on_gateway(struct checking *c, const char *key, size_t key_len, const char *val, size_t val_len)
+{
+	struct live *more = reallocarray(c->live, c->live_nr + 1, sizeof *more);
+	struct gateway_row row;
+
+	if (!more)
+		return -ENOMEM;
+	c->live = more;
+	if (gateway_decode(val, val_len, &row) == 0)
+		c->live[c->live_nr++] = (struct live){ (uint32_t)strtoul(key + 1, NULL, 10), row.first };
+	return 0;
+}
+
+/* ---- the data ---- */
+
+static int
+by_id(const void *a, const void *b)
+{
+	const struct rid *x = &((const struct named *)a)->id, *y = &((const struct named *)b)->id;
+
+	if (x->instance != y->instance)
+		return x->instance < y->instance ? -1 : 1;
+	return x->counter < y->counter ? -1 : x->counter > y->counter;
+}
+
+static bool
+is_under_way(const struct checking *c, struct rid id)
+{
+	for (uint32_t i = 0; i < c->live_nr; i++) {
+		if (c->live[i].instance == id.instance && id.counter >= c->live[i].first)
+			return true;
+	}
+	return false;
+}
+
+static int
+look_at(struct checking *c, enum pool pool, const char *name, struct rid id, uint32_t n, bool is_map)
+{
+	struct named key = { .id = id },
+		     *found = c->nr ? bsearch(&key, c->named, c->nr, sizeof *c->named, by_id) : NULL;
+	int e;
+
+	if (found && (is_map ? found->is_map : n < found->nr)) {
+		found->found += found->found != UINT32_MAX;
+		return 0;
+	}
+	if (is_under_way(c, id))
+		return 0;
+	tell(c, "%s %s has no owner%s", is_map ? "map" : "data object", name, c->repair ? ": removed" : "");
+	if (!c->repair) {
+		c->damage++;
+		return 0;
+	}
+	e = rados_remove(c->io[pool], name);
+	c->removed++;
+	return e == -ENOENT ? 0 : e;
+}
+
+static int
+each_object(struct checking *c, enum pool pool)
+{
+	rados_list_ctx_t list;
+	const char *name;
+	int e = rados_nobjects_list_open(c->io[pool], &list);
+
+	if (e < 0)
+		return e;
+	while ((e = rados_nobjects_list_next(list, &name, NULL, NULL)) == 0) {
+		unsigned long long counter;
+		struct rid id;
+		uint32_t n = 0;
+		int end = 0;
+
+		if (pool == POOL_DATA)
+			sscanf(name, "%8x.%16llx.%8x%n", &id.instance, &counter, &n, &end);
+		else
+			sscanf(name, "map.%8x.%16llx%n", &id.instance, &counter, &end);
+		if (!end || name[end]) {
+			/* The meta pool has other objects as well. */
+			if (pool == POOL_DATA) {
+				tell(c, "data object %s: no name of ours", name);
+				c->damage++;
+			}
+			continue;
+		}
+		id.counter = counter;
+		e = look_at(c, pool, name, id, n, pool == POOL_META);
+		if (e < 0)
+			break;
+	}
+	rados_nobjects_list_close(list);
+	return e == -ENOENT ? 0 : e;
+}
+
+static void
+tell_missing(struct checking *c)
+{
+	char text[RID_TEXT];
+
+	for (size_t i = 0; i < c->nr; i++) {
+		const struct named *n = &c->named[i];
+
+		if (n->found == UINT32_MAX || n->found == n->nr || is_under_way(c, n->id))
+			continue;
+		rid_text(text, n->id);
+		tell(c, "%s%s: %u of %u objects are missing", n->is_map ? "map." : "", text, n->nr - n->found,
+		     n->nr);
+		c->damage++;
+	}
+}
+
+int
+fsck_store(rados_ioctx_t meta, rados_ioctx_t data, uint32_t object_bytes, bool repair,
+	   void (*say)(void *cookie, const char *line), void *cookie)
+{
+	struct checking c = { .io = { meta, data },
+			      .object_bytes = object_bytes,
+			      .repair = repair,
+			      .say = say,
+			      .cookie = cookie };
+	int e = each_entry(meta, OBJECT_STORE, "i", on_gateway, &c);
+
+	if (e == 0)
+		e = each_entry(meta, OBJECT_BUCKETS, "", on_bucket, &c);
+	if (e == 0) {
+		if (c.nr)
+			qsort(c.named, c.nr, sizeof *c.named, by_id);
+		e = each_object(&c, POOL_DATA);
+	}
+	if (e == 0)
+		e = each_object(&c, POOL_META);
+	if (e == 0)
+		tell_missing(&c);
+	free(c.named);
+	free(c.live);
+	return e < 0 ? e : c.damage ? -ENOTRECOVERABLE : c.removed ? 1 : 0;
+}

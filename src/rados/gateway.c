@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * This gateway among the others: its row, ids, epochs (docs/rados.md section 5).
+ *
+ * Each gateway writes its row every BEAT_NS: the oldest epoch that something of its own may still name, and
+ * the ids that may be under way.  The epoch goes on when every row has reached it.  Another gateway whose row
+ * stands still for dead_after, by the clock of the one that looks, is dead: who removes its row cleans up
+ * (dead.c).  What was garbage EPOCHS_KEPT epochs ago is removed (sweep.c).
+ *
+ * The helper's thread; gateway_id(), gateway_pin() and their like are any port's.
+ */
+#include "rados/gateway_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BEAT_NS (2 * NS_PER_S)
+#define START_TRIES 1000
+
+/* Wakes the helper before its time. */
+static void
+helper_wake(struct gateway *gw)
+{
+	pthread_mutex_lock(&gw->lock);
+	gw->asked = true;
+	pthread_cond_signal(&gw->wake);
+	pthread_mutex_unlock(&gw->lock);
+}
+
+/* ---- ids ---- */
+
+int
+gateway_id(struct rstore *st, struct rid *ret_id)
+{
+	struct gateway *gw = &st->gw;
+	bool is_short;
+	int e = 0;
+
+	if (atomic_load_explicit(&gw->is_fenced, memory_order_relaxed))
+		return -ESHUTDOWN;
+	pthread_mutex_lock(&gw->id_lock);
+	if (gw->next == gw->last || gw->next - gw->first >= ID_WINDOW)
+		e = -EAGAIN;
+	else
+		*ret_id = (struct rid){ gw->instance, gw->next++ };
+	is_short = gw->last - gw->next == ID_AHEAD / 2;
+	pthread_mutex_unlock(&gw->id_lock);
+	if (is_short || e < 0)
+		helper_wake(gw);
+	return e;
+}
+
+void
+gateway_id_over(struct rstore *st, struct rid id)
+{
+	struct gateway *gw = &st->gw;
+	uint32_t bit = (uint32_t)(id.counter % ID_WINDOW);
+
+	pthread_mutex_lock(&gw->id_lock);
+	check(id.instance == gw->instance && id.counter >= gw->first && id.counter < gw->next);
+	check(!(gw->id_over[bit / 8] & 1u << bit % 8));
+	gw->id_over[bit / 8] |= (uint8_t)(1u << bit % 8);
+	for (;; gw->first++) {
+		bit = (uint32_t)(gw->first % ID_WINDOW);
+		if (gw->first == gw->next || !(gw->id_over[bit / 8] & 1u << bit % 8))
+			break;
+		gw->id_over[bit / 8] &= (uint8_t) ~(1u << bit % 8);
+	}
+	pthread_mutex_unlock(&gw->id_lock);
+}
+
+/* ---- epochs ---- */
+
+/*
+ * The epoch goes on only when every row says it, and a row says the oldest that is pinned: so never more than
+ * two are, and they differ in their lowest bit.
+ */
+uint64_t
+gateway_pin(struct rstore *st)
+{
+	struct gateway *gw = &st->gw;
+
+	for (;;) {
+		uint64_t epoch = atomic_load(&gw->epoch);
+
+		atomic_fetch_add(&gw->pins[epoch & 1], 1);
+		if (atomic_load(&gw->epoch) == epoch)
+			return epoch;
+		atomic_fetch_sub(&gw->pins[epoch & 1], 1);
+	}
+}
+
+void
+gateway_unpin(struct rstore *st, uint64_t epoch)
+{
+	check(atomic_fetch_sub(&st->gw.pins[epoch & 1], 1) > 0);
+}
+
+static uint64_t
+oldest_epoch(struct gateway *gw)
+{
+	uint64_t epoch = atomic_load(&gw->epoch);
+
+	return epoch && atomic_load(&gw->pins[(epoch - 1) & 1]) ? epoch - 1 : epoch;
+}
+
+/* ---- the helper, for the others ---- */
+
+void
+gateway_dirty(struct rstore *st, struct rshard *s)
+{
+	struct gateway *gw = &st->gw;
+
+	pthread_mutex_lock(&gw->lock);
+	if (!list_linked(&s->dirty)) {
+		if (s->bucket)
+			atomic_fetch_add(&s->bucket->refs, 1);
+		list_push_tail(&gw->dirty, &s->dirty);
+	}
+	pthread_mutex_unlock(&gw->lock);
+}
+
+void
+gateway_fence(struct rstore *st)
+{
+	if (!atomic_exchange(&st->gw.is_fenced, true))
+		log_error("another gateway has declared this one (number %u) dead: nothing more is done here",
+			  st->gw.instance);
+}
+
+bool
+gateway_is_alive(struct rstore *st, uint32_t instance)
+{
+	struct gateway *gw = &st->gw;
+	bool found = instance == gw->instance;
+
+	pthread_mutex_lock(&gw->lock);
+	for (uint32_t i = 0; !found && i < gw->peer_nr; i++)
+		found = gw->peers[i].instance == instance;
+	pthread_mutex_unlock(&gw->lock);
+	return found;
+}
+
+/* ---- rows ---- */
+
+void
+gateway_row_key(char key[16], uint32_t instance)
+{
+	snprintf(key, 16, "i%010u", instance);
+}
+
+/* What the table of gateways says: the epoch, and a row of each. */
+struct table {
+	uint64_t epoch;
+	struct peer *peers; /* all of them, this one included */
+	uint32_t nr;
+};
+
+static int
+read_table(struct rstore *st, struct table *ret_table)
+{
+	rados_read_op_t op = rados_create_read_op();
+	rados_omap_iter_t one, rows;
+	const char *key = "E";
+	char *k, *v;
+	size_t k_len, v_len;
+	int rv1 = 0, rv2 = 0, e;
+
+	*ret_table = (struct table){ 0 };
+	rados_read_op_omap_get_vals_by_keys(op, &key, 1, &one, &rv1);
+	rados_read_op_omap_get_vals2(op, "", "i", OMAP_PAGE, &rows, NULL, &rv2);
+	e = rados_read_op_operate(op, st->client[0].io[POOL_META], OBJECT_STORE, 0);
+	e = e < 0 ? e : rv1 < 0 ? rv1 : rv2;
+	if (e == 0 && (rados_omap_get_next2(one, &k, &v, &k_len, &v_len) < 0 || !k || v_len != 8))
+		e = -EBADMSG;
+	if (e == 0) {
+		memcpy(&ret_table->epoch, v, 8);
+		ret_table->peers = calloc(rados_omap_iter_size(rows) + 1, sizeof *ret_table->peers);
+		e = ret_table->peers ? 0 : -ENOMEM;
+	}
+	while (e == 0 && rados_omap_get_next2(rows, &k, &v, &k_len, &v_len) == 0 && k) {
+		struct peer *p = &ret_table->peers[ret_table->nr];
+
+		p->instance = (uint32_t)strtoul(k + 1, NULL, 10);
+		e = gateway_decode(v, v_len, &p->row);
+		if (e == 0)
+			memcpy(p->bytes, v, GATEWAY_ROW_BYTES);
+		ret_table->nr += e == 0;
+	}
+	rados_omap_get_end(one);
+	rados_omap_get_end(rows);
+	rados_release_read_op(op);
+	if (e < 0)
+		free(ret_table->peers);
+	return e;
+}
+
+static void
+set_key(rados_write_op_t op, const char *key, const void *val, size_t len)
+{
+	const char *v = val;
+
+	rados_write_op_omap_set(op, &key, &v, &len, 1);
+}
+
+static void
+compare_key(rados_write_op_t op, const char *key, const void *val, size_t len)
+{
+	rados_write_op_omap_cmp(op, key, LIBRADOS_CMPXATTR_OP_EQ, val, len, NULL);
+}
+
+static int
+operate(struct rstore *st, rados_write_op_t op, const char *object)
+{
+	int e = rados_write_op_operate(op, st->client[0].io[POOL_META], object, NULL, 0);
+
+	rados_release_write_op(op);
+	return e;
+}
+
+/* Takes a number, and writes the first row. */
+static int
+enter(struct rstore *st)
+{
+	struct gateway *gw = &st->gw;
+	struct gateway_row row = { .first = 1, .last = 1 + ID_AHEAD, .since_ns = clock_wall_ns() };
+	char *addrs = NULL, key[16];
+	int e;
+
+	gethostname(row.host, sizeof row.host - 1);
+	if (rados_getaddrs(st->client[0].cluster, &addrs) == 0 && addrs) {
+		snprintf(row.addrs, sizeof row.addrs, "%s", addrs);
+		rados_buffer_free(addrs);
+	}
+	for (int i = 0; i < START_TRIES; i++) {
+		rados_read_op_t rop = rados_create_read_op();
+		const char *keys[] = { "E", "N" };
+		rados_omap_iter_t iter;
+		rados_write_op_t op;
+		uint64_t got[2] = { 0, 0 }, next;
+		char *k, *v;
+		size_t k_len, v_len;
+		int rv = 0, n = 0;
+
+		rados_read_op_omap_get_vals_by_keys(rop, keys, 2, &iter, &rv);
+		e = rados_read_op_operate(rop, st->client[0].io[POOL_META], OBJECT_STORE, 0);
+		rados_release_read_op(rop);
+		while (e == 0 && rv == 0 && n < 2 &&
+		       rados_omap_get_next2(iter, &k, &v, &k_len, &v_len) == 0 && k && v_len == 8)
+			memcpy(&got[n++], v, 8);
+		rados_omap_get_end(iter);
+		if (e < 0 || rv < 0 || n < 2)
+			return e < 0 ? e : rv < 0 ? rv : -EBADMSG;
+		next = got[1] + 1;
+		row.epoch = got[0];
+		gateway_encode(gw->row, &row);
+		gateway_row_key(key, (uint32_t)got[1]);
+		op = rados_create_write_op();
+		compare_key(op, "E", &got[0], 8);
+		compare_key(op, "N", &got[1], 8);
+		set_key(op, "N", &next, 8);
+		set_key(op, key, gw->row, GATEWAY_ROW_BYTES);
+		e = operate(st, op, OBJECT_STORE);
+		if (e == -ECANCELED)
+			continue;
+		if (e < 0)
+			return e;
+		gw->instance = (uint32_t)got[1];
+		atomic_store(&gw->epoch, got[0]);
+		gw->first = gw->next = 1;
+		gw->last = row.last;
+		return 0;
+	}
+	return -EBUSY;
+}
+
+/* Writes the row anew.  Another value there, or none: we were declared dead. */
+static int
+beat(struct rstore *st)
+{
+	struct gateway *gw = &st->gw;
+	uint8_t bytes[GATEWAY_ROW_BYTES];
+	struct gateway_row row;
+	rados_write_op_t op;
+	char key[16];
+	int e;
+
+	check(gateway_decode(gw->row, GATEWAY_ROW_BYTES, &row) == 0);
+	row.beats++;
+	row.epoch = oldest_epoch(gw);
+	pthread_mutex_lock(&gw->id_lock);
+	row.first = gw->first;
+	row.last = gw->next + ID_AHEAD;
+	pthread_mutex_unlock(&gw->id_lock);
+	gateway_encode(bytes, &row);
+	gateway_row_key(key, gw->instance);
+	op = rados_create_write_op();
+	compare_key(op, key, gw->row, GATEWAY_ROW_BYTES);
+	set_key(op, key, bytes, sizeof bytes);
+	e = operate(st, op, OBJECT_STORE);
+	if (e == -ECANCELED || e == -ENOENT || e == -ESHUTDOWN)
+		gateway_fence(st);
+	if (e < 0)
+		return e;
+	memcpy(gw->row, bytes, sizeof bytes);
+	pthread_mutex_lock(&gw->id_lock);
+	gw->last = row.last;
+	pthread_mutex_unlock(&gw->id_lock);
+	atomic_fetch_add(&gw->beats, 1);
+	atomic_store(&gw->last_beat_ns, clock_ns());
+	return 0;
+}
+
+static void
+leave(struct rstore *st)
+{
+	struct gateway *gw = &st->gw;
+	rados_write_op_t op;
+	const char *k;
+	char key[16];
+
+	/* With something left under way it does not leave: the others clean up. */
+	if (gw->first != gw->next || atomic_load(&gw->is_fenced))
+		return;
+	gateway_row_key(key, gw->instance);
+	k = key;
+	op = rados_create_write_op();
+	compare_key(op, key, gw->row, GATEWAY_ROW_BYTES);
+	rados_write_op_omap_rm_keys(op, &k, 1);
+	operate(st, op, OBJECT_STORE);
+}
+
+/* ---- a turn of the helper ---- */
+
+/* Everybody has reached the epoch: the next one begins. */
+static void
+advance(struct rstore *st, const struct table *t)
+{
+	rados_write_op_t op;
+	uint64_t next = t->epoch + 1;
+	char key[16];
+
+	for (uint32_t i = 0; i < t->nr; i++) {
+		if (t->peers[i].row.epoch != t->epoch)
+			return;
+	}
+	op = rados_create_write_op();
+	compare_key(op, "E", &t->epoch, 8);
+	for (uint32_t i = 0; i < t->nr; i++) {
+		gateway_row_key(key, t->peers[i].instance);
+		compare_key(op, key, t->peers[i].bytes, GATEWAY_ROW_BYTES);
+	}
+	set_key(op, "E", &next, 8);
+	operate(st, op, OBJECT_STORE);
+}
+
+static void
+dead_key(char key[16], uint32_t instance)
+{
+	snprintf(key, 16, "x%010u", instance);
+}
+
+/* One that is silent is no gateway any more; its row goes on as that of a dead one, until all that it left is
+ * cleaned up. */
+static void
+declare_dead(struct rstore *st, const struct peer *p)
+{
+	rados_write_op_t op = rados_create_write_op();
+	char key[16], dead[16];
+	const char *k = key;
+
+	gateway_row_key(key, p->instance);
+	dead_key(dead, p->instance);
+	compare_key(op, key, p->bytes, GATEWAY_ROW_BYTES);
+	rados_write_op_omap_rm_keys(op, &k, 1);
+	set_key(op, dead, p->bytes, GATEWAY_ROW_BYTES);
+	if (operate(st, op, OBJECT_STORE) == 0)
+		log_warn("gateway %u on %s is silent: it is taken for dead, and cleaned up after",
+			 p->instance, p->row.host);
+}
+
+static int
+on_dead(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
+{
+	struct rstore *st = cookie;
+	struct peer p = { .instance = (uint32_t)strtoul(key + 1, NULL, 10) };
+	uint64_t nr = atomic_load(&st->gw.gateways);
+	rados_write_op_t op;
+	int e = gateway_decode(val, val_len, &p.row);
+
+	/* One of those that run does it; twice would do no harm. */
+	if (e < 0 || p.instance % (nr ? nr : 1) != st->gw.rank)
+		return e;
+	e = clean_up_dead(st, &p);
+	if (e < 0)
+		return 0; /* again at the next turn */
+	op = rados_create_write_op();
+	rados_write_op_omap_rm_keys(op, &key, 1);
+	if (operate(st, op, OBJECT_STORE) == 0)
+		atomic_fetch_add(&st->gw.dead_cleaned, 1);
+	return 0;
+}
+
+static void
+clean_up_after_all(struct rstore *st)
+{
+	char after[OMAP_KEY_MAX] = "";
+
+	while (read_page(st, OBJECT_STORE, "x", after, on_dead, st) == 1) {
+	}
+}
+
+/* Notes when each of the others was heard of, and takes leave of the dead (rule 3). */
+static void
+watch_peers(struct rstore *st, struct table *t)
+{
+	struct gateway *gw = &st->gw;
+	uint64_t now = clock_ns();
+	struct peer *old;
+	uint32_t rank = 0;
+
+	for (uint32_t i = 0; i < t->nr; i++) {
+		struct peer *p = &t->peers[i];
+
+		p->heard_ns = now;
+		for (uint32_t j = 0; j < gw->peer_nr; j++) {
+			if (gw->peers[j].instance == p->instance &&
+			    memcmp(gw->peers[j].bytes, p->bytes, GATEWAY_ROW_BYTES) == 0)
+				p->heard_ns = gw->peers[j].heard_ns;
+		}
+		rank += p->instance < gw->instance;
+	}
+	pthread_mutex_lock(&gw->lock);
+	old = gw->peers;
+	gw->peers = t->peers;
+	gw->peer_nr = t->nr;
+	gw->rank = rank;
+	pthread_mutex_unlock(&gw->lock);
+	free(old);
+	atomic_store(&gw->gateways, t->nr);
+	for (uint32_t i = 0; i < t->nr; i++) {
+		struct peer *p = &t->peers[i];
+
+		if (p->instance != gw->instance && now - p->heard_ns >= st->dead_after_ns)
+			declare_dead(st, p);
+	}
+}
+
+static void
+turn(struct rstore *st)
+{
+	struct gateway *gw = &st->gw;
+	struct table t;
+	int e = beat(st);
+
+	if (e == 0)
+		e = read_table(st, &t);
+	if (e < 0) {
+		if (!atomic_load(&gw->is_fenced))
+			log_warn("the table of gateways cannot be written: %s", strerror(-e));
+		return;
+	}
+	/* It goes on by one at a time, so no pin is overtaken. */
+	if (t.epoch > atomic_load(&gw->epoch))
+		atomic_store(&gw->epoch, t.epoch);
+	advance(st, &t);
+	watch_peers(st, &t); /* keeps the rows */
+	clean_up_after_all(st);
+	sweep(st);
+	ask_pools(st);
+}
+
+static void *
+helper(void *cookie)
+{
+	struct rstore *st = cookie;
+	struct gateway *gw = &st->gw;
+
+	pthread_mutex_lock(&gw->lock);
+	while (!gw->stop) {
+		struct timespec until;
+
+		pthread_mutex_unlock(&gw->lock);
+		turn(st);
+		pthread_mutex_lock(&gw->lock);
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_sec += BEAT_NS / NS_PER_S;
+		while (!gw->stop && !gw->asked) {
+			if (pthread_cond_timedwait(&gw->wake, &gw->lock, &until) == ETIMEDOUT)
+				break;
+		}
+		gw->asked = false;
+	}
+	pthread_mutex_unlock(&gw->lock);
+	return NULL;
+}
+
+/* ---- life ---- */
+
+int
+gateway_start(struct rstore *st, char *err, size_t err_len)
+{
+	struct gateway *gw = &st->gw;
+	pthread_condattr_t attr;
+	int e;
+
+	pthread_mutex_init(&gw->lock, NULL);
+	pthread_mutex_init(&gw->id_lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&gw->wake, &attr);
+	pthread_condattr_destroy(&attr);
+	list_init(&gw->dirty);
+	gw->id_over = calloc(1, ID_WINDOW / 8);
+	e = gw->id_over ? enter(st) : -ENOMEM;
+	if (e == 0) {
+		sweep_everything_later(st);
+		e = -pthread_create(&gw->thread, NULL, helper, st);
+	}
+	gw->is_running = e == 0;
+	if (e < 0)
+		snprintf(err, err_len, "pool %s: this gateway cannot be entered: %s", st->meta_pool,
+			 strerror(-e));
+	return e;
+}
+
+void
+gateway_stop(struct rstore *st)
+{
+	struct gateway *gw = &st->gw;
+	struct list *l;
+
+	if (gw->is_running) {
+		pthread_mutex_lock(&gw->lock);
+		gw->stop = true;
+		pthread_cond_signal(&gw->wake);
+		pthread_mutex_unlock(&gw->lock);
+		pthread_join(gw->thread, NULL);
+		leave(st);
+	}
+	while ((l = list_pop(&gw->dirty))) {
+		struct rshard *s = container_of(l, struct rshard, dirty);
+
+		if (s->bucket)
+			rbucket_release(s->bucket);
+	}
+	free(gw->peers);
+	free(gw->id_over);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside the gateway's helper: what gateway.c, sweep.c and dead.c share.  All of it is the helper's thread's. */
+#ifndef GANTRY_RADOS_GATEWAY_INT_H
+#define GANTRY_RADOS_GATEWAY_INT_H
+
+#include "rados/rados_int.h"
+
+/* Another gateway, or this one, as its row says. */
+struct peer {
+	uint32_t instance;
+	struct gateway_row row;
+	uint8_t bytes[GATEWAY_ROW_BYTES];
+	uint64_t heard_ns; /* since when the row is as it is, as far as we looked */
+};
+
+/* ---- sweep.c ---- */
+
+/* Removes what was garbage EPOCHS_KEPT epochs ago. */
+void sweep(struct rstore *st);
+/* Looks through all shards at the next sweep, for what earlier gateways left. */
+void sweep_everything_later(struct rstore *st);
+/* Removes the data objects of an id: those of so many bytes, or (UINT64_MAX) however many there are.  0 or
+ * -errno. */
+int remove_data(struct rstore *st, struct rid id, uint64_t size_bytes);
+/* Reads the next page of an omap; calls entry() for each; after is where it begins, and where it ended.  1:
+ * there is more; 0: there is not; -errno, that of entry() included. */
+int read_page(struct rstore *st, const char *object, const char *prefix, char after[OMAP_KEY_MAX],
+	      int (*entry)(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len),
+	      void *cookie);
+/* Reads the list of parts that a map is; the caller frees the bytes.  0 or -errno. */
+int read_map(struct rstore *st, struct rid map, char **ret_bytes, size_t *ret_len);
+/* Asks how large and how full the pools are. */
+void ask_pools(struct rstore *st);
+
+/* ---- dead.c ---- */
+
+/* Cleans up after a gateway that was declared dead (rule 4).  0, or -errno: not all was done, once more. */
+int clean_up_dead(struct rstore *st, const struct peer *p);
+
+#endif

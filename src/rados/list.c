@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lists: of a bucket's objects and uploads, merged from its shards; of the buckets, from their table.
+ *
+ * Of each shard a part of the page is asked for, and more of those that run dry.  Behind a common prefix a
+ * shard is asked for what comes behind all that begin with it.
+ */
+#include "rados/rados_int.h"
+
+#include "base/check.h"
+#include "store/merge.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* A part of a page, of one object of the meta pool. */
+struct lister {
+	struct page page;
+	struct rport *port;
+	struct store_list *ls;
+	char kind; /* enum key_kind, or 'b' */
+	char object[64];
+	char prefix[OMAP_KEY_MAX], after[OMAP_KEY_MAX];
+	char skip[STORE_KEY_MAX]; /* names that begin with this were given, as a common prefix */
+	size_t skip_len;
+	uint32_t given;
+	bool is_full;
+};
+
+/* How much of a name is a common prefix; 0: nothing. */
+static size_t
+common_len(const struct store_list *ls, const char *name, size_t len)
+{
+	const char *at = NULL;
+
+	if (ls->delimiter_len && len >= ls->prefix_len)
+		at = memmem(name + ls->prefix_len, len - ls->prefix_len, ls->delimiter, ls->delimiter_len);
+	return at ? (size_t)(at - name) + ls->delimiter_len : 0;
+}
+
+/* Writes what keys of that kind begin with whose names begin with so many bytes. */
+static size_t
+key_of(char out[OMAP_KEY_MAX], char kind, const char *name, size_t len)
+{
+	size_t n;
+
+	if (kind == KEY_UPLOAD)
+		return key_upload_prefix(out, name, len);
+	n = key_object(out, name, len);
+	out[0] = kind;
+	return n;
+}
+
+/* Asks for what comes behind all whose names begin with that. */
+static void
+seek_behind(struct lister *l, const char *name, size_t len)
+{
+	size_t n = key_of(l->after, l->kind, name, len);
+
+	memset(l->after + n, 0xff, sizeof l->after - 1 - n);
+	l->after[sizeof l->after - 1] = 0;
+}
+
+static void
+seek_first(struct lister *l)
+{
+	const struct store_list *ls = l->ls;
+	size_t n;
+
+	if (!ls->after || !ls->after_len) {
+		l->after[0] = 0;
+		return;
+	}
+	if (ls->after_len >= ls->prefix_len && common_len(ls, ls->after, ls->after_len) == ls->after_len &&
+	    (!ls->prefix_len || memcmp(ls->after, ls->prefix, ls->prefix_len) == 0)) {
+		seek_behind(l, ls->after, ls->after_len);
+		return;
+	}
+	if (l->kind != KEY_UPLOAD) {
+		key_of(l->after, l->kind, ls->after, ls->after_len);
+		return;
+	}
+	/* Behind one upload of the key, or behind all of them: ids are digits and letters. */
+	n = key_upload(l->after, ls->after, ls->after_len, ls->after_id);
+	if (!ls->after_id)
+		memcpy(l->after + n, "~", 2);
+}
+
+/* ---- entries ---- */
+
+struct name {
+	char bytes[STORE_KEY_MAX];
+	size_t len;
+	uint8_t upload_id[STORE_UPLOAD_ID_BYTES];
+};
+
+static int
+take_name(const struct lister *l, const char *key, size_t key_len, struct name *ret_name)
+{
+	uint16_t len;
+	int e;
+
+	if (l->kind == KEY_UPLOAD) {
+		e = key_upload_decode(key, key_len, ret_name->bytes, &len, ret_name->upload_id);
+		ret_name->len = len;
+		return e;
+	}
+	if (key_len < 2 || key_len - 1 > STORE_KEY_MAX)
+		return -EBADMSG;
+	ret_name->len = key_len - 1;
+	memcpy(ret_name->bytes, key + 1, key_len - 1);
+	return 0;
+}
+
+/* 0; 1: it is no entry; -EBADMSG. */
+static int
+fill_entry(const struct lister *l, const struct name *name, const char *val, size_t val_len,
+	   struct store_entry *ret_entry)
+{
+	struct store_entry e = { .name = name->bytes, .name_len = name->len };
+	struct bucket_row b;
+	struct record r;
+	struct upload u;
+
+	switch (l->kind) {
+	case KEY_OBJECT:
+		if (record_decode(val, val_len, &r) < 0)
+			return -EBADMSG;
+		e.size_bytes = r.size_bytes;
+		e.mtime_ns = r.mtime_ns;
+		e.version = r.version;
+		e.etag = r.etag;
+		e.attrs = r.attrs;
+		e.attrs_len = r.attrs_len;
+		break;
+	case KEY_UPLOAD:
+		if (upload_decode(val, val_len, &u) < 0)
+			return -EBADMSG;
+		e.mtime_ns = u.ctime_ns;
+		e.upload_id = name->upload_id;
+		e.attrs = u.attrs;
+		e.attrs_len = u.attrs_len;
+		break;
+	default:
+		if (bucket_decode(val, val_len, &b) < 0)
+			return -EBADMSG;
+		if (b.state == BUCKET_MAKING)
+			return 1;
+		e.mtime_ns = b.ctime_ns;
+		e.version = b.version;
+	}
+	*ret_entry = e;
+	return 0;
+}
+
+/* 0: go on; 1: the page is full, and there is more; -EBADMSG. */
+static int
+take_entry(struct lister *l, const char *key, size_t key_len, const char *val, size_t val_len)
+{
+	struct store_list *ls = l->ls;
+	struct store_entry e;
+	struct name name;
+	size_t common;
+	int r = take_name(l, key, key_len, &name);
+
+	if (r < 0)
+		return r;
+	if (l->skip_len && name.len >= l->skip_len && memcmp(name.bytes, l->skip, l->skip_len) == 0)
+		return 0;
+	r = fill_entry(l, &name, val, val_len, &e);
+	if (r)
+		return r < 0 ? r : 0;
+	if (l->is_full || l->given == ls->max) {
+		ls->more = true;
+		return 1;
+	}
+	common = common_len(ls, name.bytes, name.len);
+	l->skip_len = common;
+	if (common) {
+		e = (struct store_entry){ .name = name.bytes, .name_len = common, .is_prefix = true };
+		memcpy(l->skip, name.bytes, common);
+		seek_behind(l, name.bytes, common);
+	} else {
+		memcpy(l->after, key, key_len);
+		l->after[key_len] = 0;
+	}
+	l->given++;
+	l->is_full = !ls->entry(ls, &e);
+	return 0;
+}
+
+/* ---- pages ---- */
+
+static void on_page(struct page *pg);
+
+static void
+next_page(struct lister *l)
+{
+	uint32_t left = l->ls->max - l->given;
+
+	/* One more says whether there are others. */
+	page_read(l->port, &l->page, l->object, l->after, l->prefix, left < OMAP_PAGE ? left + 1 : OMAP_PAGE,
+		  on_page);
+}
+
+static void
+on_page(struct page *pg)
+{
+	struct lister *l = container_of(pg, struct lister, page);
+	const char *key, *val;
+	size_t key_len, val_len;
+	int e = pg->call.result;
+
+	while (e == 0 && page_next(pg, &key, &key_len, &val, &val_len))
+		e = key_len < OMAP_KEY_MAX ? take_entry(l, key, key_len, val, val_len) : -EBADMSG;
+	page_end(pg);
+	if (e == 0 && pg->more) {
+		next_page(l);
+		return;
+	}
+	/* A shard that is gone: its bucket is. */
+	e = e == -ENOENT ? -ENXIO : e < 0 ? result_of(e) : (int)l->given;
+	{
+		struct rport *p = l->port;
+		struct store_op *op = &l->ls->op;
+
+		free(l);
+		rop_end(p, op, e);
+	}
+}
+
+static int
+start(struct rport *p, const char *object, char kind, struct store_list *ls)
+{
+	struct lister *l = calloc(1, sizeof *l);
+
+	ls->op.port = &p->base;
+	ls->more = false;
+	if (!l)
+		return -ENOMEM;
+	l->port = p;
+	l->ls = ls;
+	l->kind = kind;
+	memccpy(l->object, object, 0, sizeof l->object);
+	key_of(l->prefix, kind, ls->prefix, ls->prefix_len);
+	seek_first(l);
+	p->inflight++;
+	next_page(l);
+	return 0;
+}
+
+/* ---- the calls ---- */
+
+/* A page of a bucket: its row, then its shards. */
+struct list_op {
+	struct txn txn; /* a look at the table */
+	struct rport *port;
+	struct store_list *ls;
+	struct rbucket *rb;
+	char kind;
+	uint32_t chunk; /* asked of a shard at once */
+};
+
+static int
+list_shard(const struct merge_of *of, int i, struct store_list *ls)
+{
+	struct list_op *lo = of->cookie;
+
+	if (ls->max > lo->chunk)
+		ls->max = lo->chunk;
+	return start(lo->port, lo->rb->shard[i].name, lo->kind, ls);
+}
+
+static void
+list_over(void *cookie)
+{
+	struct list_op *lo = cookie;
+
+	rbucket_release(lo->rb);
+	txn_fini(&lo->txn);
+	free(lo);
+}
+
+static enum txn_say
+decide_list(struct txn *t)
+{
+	struct list_op *lo = container_of(t, struct list_op, txn);
+	struct bucket_row row;
+
+	t->result = t->key[0].old.p ? bucket_decode(t->key[0].old.p, t->key[0].old.len, &row) : -ENXIO;
+	if (t->result == 0 && row.state == BUCKET_MAKING)
+		t->result = -ENXIO;
+	if (t->result == 0) {
+		lo->rb = rbucket_put_in(t->port->st, lo->ls->bucket, lo->ls->bucket_len, &row);
+		t->result = lo->rb ? 0 : -ENOMEM;
+	}
+	return TXN_OVER;
+}
+
+static void
+on_list_looked(struct txn *t)
+{
+	struct list_op *lo = container_of(t, struct list_op, txn);
+	struct rport *p = lo->port;
+	struct store_list *ls = lo->ls;
+	uint32_t shards = lo->rb ? lo->rb->row.shards : 1;
+	struct merge_of of = { .port = &p->base,
+			       .mb = p->mb,
+			       .inflight = &p->inflight,
+			       .nr = (int)shards,
+			       .list = list_shard,
+			       .cookie = lo,
+			       .over = list_over };
+	int e = t->result;
+
+	/* Names are spread over the shards: somewhat more than the share of each. */
+	lo->chunk = ls->max / shards * 3 / 2 + 8;
+	if (e == 0)
+		e = merge_list(&of, ls);
+	if (e == 0) {
+		p->inflight--; /* the merge counts itself */
+		return;
+	}
+	if (e < 0) {
+		if (lo->rb)
+			rbucket_release(lo->rb);
+		txn_fini(t);
+		free(lo);
+		ls->op.result = e;
+	}
+	rop_end(p, &ls->op, ls->op.result);
+}
+
+static int
+list_bucket(struct store_port *sp, struct store_list *ls, char kind)
+{
+	struct list_op *lo = calloc(1, sizeof *lo);
+	char key[2 + STORE_BUCKET_MAX] = "b";
+
+	ls->op.port = sp;
+	ls->more = false;
+	memcpy(key + 1, ls->bucket, ls->bucket_len);
+	if (!lo || txn_add_key(&lo->txn, key, ls->bucket_len + 1u) < 0) {
+		free(lo);
+		return -ENOMEM;
+	}
+	lo->port = rport(sp);
+	lo->ls = ls;
+	lo->kind = kind;
+	lo->txn.decide = decide_list;
+	lo->txn.over = on_list_looked;
+	lo->port->inflight++;
+	txn_start(lo->port, &lo->txn);
+	return 0;
+}
+
+int
+rstore_list(struct store_port *sp, struct store_list *ls)
+{
+	return ls->bucket ? list_bucket(sp, ls, KEY_OBJECT) : start(rport(sp), OBJECT_BUCKETS, 'b', ls);
+}
+
+int
+rstore_list_uploads(struct store_port *sp, struct store_list *ls)
+{
+	return list_bucket(sp, ls, KEY_UPLOAD);
+}

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Life of the store on RADOS: the connections, the store's own object, ports; and the table of its calls. */
+#include "rados/fsck.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define CORES_PER_CLIENT 4
+
+static int __attribute__((format(printf, 4, 5)))
+refuse(char *err, size_t err_len, int e, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err, err_len, fmt, ap);
+	va_end(ap);
+	return e;
+}
+
+/* ---- connections ---- */
+
+/*
+ * The throttles of librados would block a core, so they are far beyond what we ever have under way; its
+ * timeout of operations would say "failed" of a write that is carried out later, so there is none; what asks
+ * the monitors must end.
+ */
+static const struct option {
+	const char *name, *value;
+} options[] = {
+	{ "objecter_inflight_ops", "1048576" },
+	{ "objecter_inflight_op_bytes", "1099511627776" },
+	{ "rados_osd_op_timeout", "0" },
+	{ "rados_mon_op_timeout", "10" },
+	{ "client_mount_timeout", "10" },
+	{ "log_file", "" },
+	{ "admin_socket", "" },
+	{ "log_to_stderr", "false" },
+	{ "err_to_stderr", "true" },
+};
+
+static int
+open_pool(struct client *c, enum pool pool, const char *name, const char *ns, char *err, size_t err_len)
+{
+	int e = rados_ioctx_create(c->cluster, name, &c->io[pool]);
+
+	if (e == -ENOENT)
+		return refuse(err, err_len, -EINVAL, "pool %s: there is no such pool", name);
+	if (e < 0)
+		return refuse(err, err_len, e, "pool %s: %s", name, strerror(-e));
+	if (ns && *ns)
+		rados_ioctx_set_namespace(c->io[pool], ns);
+	/* A full pool says so at once, and lets deletes go on, instead of having everything wait. */
+	rados_set_pool_full_try(c->io[pool]);
+	return 0;
+}
+
+static void
+disconnect(struct client *c)
+{
+	for (int i = 0; i < POOL_NR; i++) {
+		if (c->io[i])
+			rados_ioctx_destroy(c->io[i]);
+	}
+	if (c->cluster)
+		rados_shutdown(c->cluster);
+	*c = (struct client){ 0 };
+}
+
+static int
+connect_to(struct client *c, const struct store_rados_conf *rc, char *err, size_t err_len)
+{
+	int e = rados_create(&c->cluster, rc->user);
+
+	if (e < 0)
+		return refuse(err, err_len, e, "librados: %s", strerror(-e));
+	e = rados_conf_read_file(c->cluster, rc->conf);
+	if (e < 0)
+		return refuse(err, err_len, -EINVAL, "%s: %s", rc->conf, strerror(-e));
+	for (size_t i = 0; e == 0 && i < sizeof options / sizeof *options; i++)
+		e = rados_conf_set(c->cluster, options[i].name, options[i].value);
+	if (e == 0)
+		e = rados_connect(c->cluster);
+	if (e < 0)
+		return refuse(err, err_len, e, "the cluster of %s cannot be reached as client.%s: %s",
+			      rc->conf, rc->user, strerror(-e));
+	e = open_pool(c, POOL_META, rc->meta_pool, rc->ns, err, err_len);
+	return e < 0 ? e : open_pool(c, POOL_DATA, rc->data_pool, rc->ns, err, err_len);
+}
+
+/* ---- format ---- */
+
+/* 1: something is in the namespace. */
+static int
+holds_anything(rados_ioctx_t io)
+{
+	rados_list_ctx_t list;
+	const char *name;
+	int e = rados_nobjects_list_open(io, &list);
+
+	if (e < 0)
+		return e;
+	e = rados_nobjects_list_next(list, &name, NULL, NULL);
+	rados_nobjects_list_close(list);
+	return e == -ENOENT ? 0 : e < 0 ? e : 1;
+}
+
+static bool
+is_store(rados_ioctx_t io)
+{
+	char bytes[STORE_FORMAT_BYTES];
+
+	return rados_getxattr(io, OBJECT_STORE, XATTR_FORMAT, bytes, sizeof bytes) > 0;
+}
+
+static int
+write_store(rados_ioctx_t io, const struct store_format_row *row)
+{
+	uint8_t bytes[STORE_FORMAT_BYTES];
+	uint64_t one = 1;
+	const char *keys[] = { "E", "N" }, *vals[] = { (char *)&one, (char *)&one };
+	size_t lens[] = { sizeof one, sizeof one };
+	rados_write_op_t op = rados_create_write_op();
+	int e;
+
+	rados_write_op_create(op, LIBRADOS_CREATE_EXCLUSIVE, NULL);
+	rados_write_op_setxattr(op, XATTR_GENERATION, (char *)&one, sizeof one);
+	e = rados_write_op_operate(op, io, OBJECT_BUCKETS, NULL, 0);
+	rados_release_write_op(op);
+	if (e < 0)
+		return e;
+	/* This one is last: a store half made is no store. */
+	format_encode(bytes, row);
+	op = rados_create_write_op();
+	rados_write_op_create(op, LIBRADOS_CREATE_EXCLUSIVE, NULL);
+	rados_write_op_setxattr(op, XATTR_FORMAT, (char *)bytes, sizeof bytes);
+	rados_write_op_omap_set(op, keys, vals, lens, 2);
+	e = rados_write_op_operate(op, io, OBJECT_STORE, NULL, 0);
+	rados_release_write_op(op);
+	return e;
+}
+
+static int
+rstore_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
+{
+	const struct store_rados_conf *rc = &conf->rados;
+	struct store_format_row row = { .object_bytes = rc->object_bytes };
+	const char *pool[POOL_NR] = { rc->meta_pool, rc->data_pool };
+	struct client c = { 0 };
+	int e;
+
+	if (force)
+		return refuse(err, err_len, -EINVAL,
+			      "a store on RADOS has no --force: remove its pools and make new ones");
+	if (getrandom(row.uuid, sizeof row.uuid, 0) != sizeof row.uuid)
+		return refuse(err, err_len, -EIO, "no random bytes");
+	e = connect_to(&c, rc, err, err_len);
+	for (int i = 0; e == 0 && i < POOL_NR; i++) {
+		e = holds_anything(c.io[i]);
+		if (e < 0)
+			refuse(err, err_len, e, "pool %s: %s", pool[i], strerror(-e));
+		else if (e == 1)
+			e = refuse(err, err_len, is_store(c.io[POOL_META]) ? -EALREADY : -EEXIST,
+				   "pool %s: not empty%s%s: a store wants pools, or a namespace, of its own",
+				   pool[i], rc->ns && *rc->ns ? " in namespace " : "", rc->ns ? rc->ns : "");
+	}
+	if (e == 0) {
+		e = write_store(c.io[POOL_META], &row);
+		if (e < 0)
+			refuse(err, err_len, e, "pool %s: the store cannot be made: %s", rc->meta_pool,
+			       strerror(-e));
+	}
+	disconnect(&c);
+	return e;
+}
+
+/* ---- start, stop ---- */
+
+static int
+read_format(struct rstore *st, char *err, size_t err_len)
+{
+	uint8_t bytes[STORE_FORMAT_BYTES];
+	int e = rados_getxattr(st->client[0].io[POOL_META], OBJECT_STORE, XATTR_FORMAT, (char *)bytes,
+			       sizeof bytes);
+
+	if (e == -ENOENT || e == -ENODATA)
+		return refuse(err, err_len, -EINVAL, "pool %s: no store: gantryd --format makes one",
+			      st->meta_pool);
+	if (e < 0)
+		return refuse(err, err_len, e, "pool %s: %s", st->meta_pool, strerror(-e));
+	e = format_decode(bytes, (size_t)e, &st->gw.format);
+	if (e == -EPROTONOSUPPORT)
+		return refuse(err, err_len, -EINVAL,
+			      "pool %s: the store is of another format than this daemon's (%u)",
+			      st->meta_pool, STORE_FORMAT_VERSION);
+	if (e < 0)
+		return refuse(err, err_len, -ENOTRECOVERABLE, "pool %s: the store's description is damaged",
+			      st->meta_pool);
+	return 0;
+}
+
+/* Pools that take only appends want them aligned: to what our pieces are. */
+static int
+check_alignment(struct rstore *st, char *err, size_t err_len)
+{
+	uint64_t align = 0;
+	int needs = 0;
+
+	if (rados_ioctx_pool_requires_alignment2(st->client[0].io[POOL_DATA], &needs) == 0 && needs &&
+	    rados_ioctx_pool_required_alignment2(st->client[0].io[POOL_DATA], &align) == 0 && align &&
+	    STORE_GRANULE % align)
+		return refuse(err, err_len, -EINVAL,
+			      "pool %s: its stripe of %llu bytes does not divide %u: choose a power of two "
+			      "as k, or "
+			      "allow overwrites",
+			      st->data_pool, (unsigned long long)align, STORE_GRANULE);
+	return 0;
+}
+
+static void
+rstore_free(struct rstore *st)
+{
+	rbuckets_fini(st);
+	shard_fini(&st->buckets);
+	for (int i = 0; i < st->client_nr; i++)
+		disconnect(&st->client[i]);
+	pthread_mutex_destroy(&st->cache_lock);
+	free(st);
+}
+
+static int
+rstore_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
+{
+	const struct store_rados_conf *rc = &conf->rados;
+	struct rstore *st = calloc(1, sizeof *st);
+	int e = 0,
+	    nr = rc->clients ? rc->clients : (conf->ports_max + CORES_PER_CLIENT - 1) / CORES_PER_CLIENT;
+
+	if (!st)
+		return refuse(err, err_len, -ENOMEM, "no memory");
+	if (getenv("CEPH_ARGS"))
+		log_warn("CEPH_ARGS of the environment is ignored");
+	st->base.ops = &rados_store_ops;
+	st->ports_max = conf->ports_max;
+	st->index_shards = rc->index_shards;
+	st->dead_after_ns = rc->dead_after_ns;
+	st->limits = (struct store_limits){ STORE_PIECE, STORE_GRANULE, STORE_INLINE_MAX };
+	snprintf(st->meta_pool, sizeof st->meta_pool, "%s", rc->meta_pool);
+	snprintf(st->data_pool, sizeof st->data_pool, "%s", rc->data_pool);
+	pthread_mutex_init(&st->cache_lock, NULL);
+	shard_init(&st->buckets, OBJECT_BUCKETS, NULL);
+	for (int i = 0; e == 0 && i < nr && i < CLIENTS_MAX; i++) {
+		st->client_nr = i + 1;
+		e = connect_to(&st->client[i], rc, err, err_len);
+	}
+	if (e == 0)
+		e = read_format(st, err, err_len);
+	if (e == 0)
+		e = check_alignment(st, err, err_len);
+	if (e == 0)
+		e = gateway_start(st, err, err_len);
+	if (e < 0) {
+		rstore_free(st);
+		return e;
+	}
+	*ret_store = &st->base;
+	return 0;
+}
+
+static void
+rstore_stop(struct store *base)
+{
+	struct rstore *st = rstore(base);
+
+	gateway_stop(st);
+	rstore_free(st);
+}
+
+static int
+rstore_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
+	    void *cookie)
+{
+	struct rstore *st = calloc(1, sizeof *st);
+	char err[256] = "no memory";
+	int e = st ? connect_to(&st->client[0], &conf->rados, err, sizeof err) : -ENOMEM;
+
+	if (e == 0) {
+		snprintf(st->meta_pool, sizeof st->meta_pool, "%s", conf->rados.meta_pool);
+		e = read_format(st, err, sizeof err);
+	}
+	if (e < 0)
+		say(cookie, err);
+	else
+		e = fsck_store(st->client[0].io[POOL_META], st->client[0].io[POOL_DATA],
+			       st->gw.format.object_bytes, repair, say, cookie);
+	if (st)
+		disconnect(&st->client[0]);
+	free(st);
+	return e;
+}
+
+/* ---- ports ---- */
+
+static int
+rstore_attach(struct store *base, struct ring *ring, struct mailbox *mb, struct timers *timers,
+	      struct store_port **ret_port)
+{
+	struct rstore *st = rstore(base);
+	struct rport *p;
+
+	if (atomic_fetch_add(&st->port_nr, 1) >= st->ports_max) {
+		atomic_fetch_sub(&st->port_nr, 1);
+		return -EUSERS;
+	}
+	p = calloc(1, sizeof *p);
+	if (!p) {
+		atomic_fetch_sub(&st->port_nr, 1);
+		return -ENOMEM;
+	}
+	p->base.ops = &rados_store_ops;
+	p->st = st;
+	p->mb = mb;
+	p->client = &st->client[atomic_fetch_add(&st->port_made, 1) % st->client_nr];
+	pthread_mutex_init(&p->calls_lock, NULL);
+	list_init(&p->calls);
+	*ret_port = &p->base;
+	return 0;
+}
+
+static bool
+rstore_detach(struct store_port *sp)
+{
+	struct rport *p = rport(sp);
+
+	if (p->inflight)
+		return false;
+	atomic_fetch_sub(&p->st->port_nr, 1);
+	pthread_mutex_destroy(&p->calls_lock);
+	free(p);
+	return true;
+}
+
+static const struct store_limits *
+rstore_limits(const struct store_port *sp)
+{
+	return &container_of(sp, struct rport, base)->st->limits;
+}
+
+static bool
+rstore_share(struct store_port *sp, uint32_t shard)
+{
+	struct gateway *gw = &rport(sp)->st->gw;
+	uint64_t nr = atomic_load(&gw->gateways);
+
+	return nr < 2 || shard % nr == atomic_load(&gw->rank);
+}
+
+/* ---- what operators see ---- */
+
+static unsigned
+rstore_can(const struct store *st)
+{
+	return STORE_CAN_SCRUB | STORE_CAN_FSCK | STORE_CAN_DRAIN;
+}
+
+static int
+rstore_unit_nr(const struct store *st)
+{
+	return POOL_NR;
+}
+
+static void
+rstore_unit_info(const struct store *base, int unit, struct store_unit_info *ret_info)
+{
+	const struct rstore *st = container_of(base, struct rstore, base);
+	const struct pool_stats *ps = &st->stats[unit];
+	const struct gateway *gw = &st->gw;
+
+	*ret_info = (struct store_unit_info){ .name = unit == POOL_META ? st->meta_pool : st->data_pool,
+					      .state = UNIT_OK,
+					      .size_bytes = atomic_load(&ps->size_bytes),
+					      .free_bytes = atomic_load(&ps->free_bytes),
+					      .read_bytes = atomic_load(&ps->read_bytes),
+					      .read_ops = atomic_load(&ps->read_ops),
+					      .written_bytes = atomic_load(&ps->written_bytes),
+					      .write_ops = atomic_load(&ps->write_ops),
+					      .errors = atomic_load(&ps->errors) };
+	for (int io = 0; io < DISK_IO_NR; io++) {
+		for (int i = 0; i < LATENCY_NR; i++)
+			ret_info->latency[io].buckets[i] = atomic_load(&ps->latency[io].buckets[i]);
+		ret_info->latency[io].sum_ns = atomic_load(&ps->latency[io].sum_ns);
+	}
+	if (atomic_load(&gw->is_fenced)) {
+		ret_info->state = UNIT_FAILED;
+		snprintf(ret_info->reason, sizeof ret_info->reason,
+			 "another gateway has declared this one dead");
+	}
+	store_unit_add(ret_info, "crc_errors", atomic_load(&ps->crc_errors), false);
+	if (unit != POOL_META)
+		return;
+	store_unit_add(ret_info, "gateways", atomic_load(&gw->gateways), false);
+	store_unit_add(ret_info, "instance", gw->instance, false);
+	store_unit_add(ret_info, "epoch", atomic_load(&gw->epoch), false);
+	store_unit_add(ret_info, "beats", atomic_load(&gw->beats), false);
+	store_unit_add(ret_info, "garbage_removed", atomic_load(&gw->swept), false);
+	store_unit_add(ret_info, "gateways_cleaned_up", atomic_load(&gw->dead_cleaned), false);
+}
+
+/* ---- the table ---- */
+
+const struct store_ops rados_store_ops = {
+	.name = "rados",
+	.format = rstore_format,
+	.start = rstore_start,
+	.fsck = rstore_fsck,
+	.stop = rstore_stop,
+	.attach = rstore_attach,
+	.detach = rstore_detach,
+	.limits = rstore_limits,
+	.share = rstore_share,
+	.open = rstore_open_object,
+	.close = rstore_close_object,
+	.read_plan = rstore_read_plan,
+	.read = rstore_read_object,
+	.read_cancel = rstore_read_cancel,
+	.put_init = rstore_put_init,
+	.put_write = rstore_put_write,
+	.put_commit = rstore_put_commit,
+	.put_abort = rstore_put_abort,
+	.delete = rstore_delete,
+	.set_attrs = rstore_set_attrs,
+	.upload_create = rstore_upload_create,
+	.upload_abort = rstore_upload_abort,
+	.upload_stat = rstore_upload_stat,
+	.put_init_part = rstore_put_init_part,
+	.upload_complete = rstore_upload_complete,
+	.list_parts = rstore_list_parts,
+	.obj_part = rstore_obj_part,
+	.obj_part_at = rstore_obj_part_at,
+	.bucket_create = rstore_bucket_create,
+	.bucket_delete = rstore_bucket_delete,
+	.bucket_head = rstore_bucket_head,
+	.bucket_set_attrs = rstore_bucket_set_attrs,
+	.bucket_get_attrs = rstore_bucket_get_attrs,
+	.list = rstore_list,
+	.list_uploads = rstore_list_uploads,
+	.can = rstore_can,
+	.unit_nr = rstore_unit_nr,
+	.unit_info = rstore_unit_info,
+};
+
+extern const struct store_module gantry_store_module;
+const struct store_module gantry_store_module = { GANTRY_VERSION, &rados_store_ops };

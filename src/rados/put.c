@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * PUTs of objects and of parts: the data first, under a name that nobody knows, then one change of the index
+ * that names it.
+ *
+ * Data objects are written in order, each once: pools that only take appends will do.  Where all is one piece,
+ * the granules' CRCs lie in the record; else every data object ends with a trailer that has them, written with
+ * its last bytes, for which there is room behind every buffer.  librados copies what is written when it is
+ * called: so a trailer may even be put over bytes that follow in the buffer, for as long as the call takes.
+ */
+#include "rados/rados_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/crc64.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct rput {
+	struct txn txn; /* of the commit; its names follow the struct */
+	struct store_put *put;
+	struct rport *port;
+	struct rid id;
+	uint64_t expect_bytes;
+	bool is_part;
+	uint8_t upload_id[STORE_UPLOAD_ID_BYTES];
+	uint32_t number;
+	/* The data so far. */
+	uint32_t n, at;    /* the data object that is written, and how much of it is */
+	uint32_t granules; /* of all; the first are in crcs, too */
+	uint8_t crcs[REC_CRCS_MAX * 8];
+	uint8_t *trailer; /* of the data object that is written */
+	bool has_trailers, ended, committing;
+	uint32_t writes; /* under way */
+	int write_error;
+	/* The commit. */
+	struct store_commit commit;
+	char inline_data[STORE_INLINE_MAX];
+	bool waits; /* it has been looked, and the last write is not over */
+};
+
+/* One call of store_put_write(): a write of one data object, or of the two beside a border. */
+struct rwrite {
+	struct store_write *w; /* NULL: what rode with the commit */
+	struct rput *rp;
+	uint32_t nr, left;
+	int result;
+	struct write_call {
+		struct call call;
+		struct rwrite *rw;
+	} call[2];
+};
+
+static struct rput *
+rput(const struct store_put *put)
+{
+	struct rput *rp;
+
+	memcpy(&rp, put->priv, sizeof rp);
+	return rp;
+}
+
+static void
+rput_free(struct rput *rp)
+{
+	rp->put->is_started = false;
+	txn_fini(&rp->txn);
+	free(rp->trailer);
+	free(rp);
+}
+
+/* ---- beginning ---- */
+
+static int
+begin(struct rport *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes,
+      const uint8_t *upload_id, uint32_t number)
+{
+	struct rput *rp = txn_op_new(sizeof *rp, offsetof(struct rput, txn), k);
+	char key[OMAP_KEY_MAX];
+	int e = -ENOMEM;
+
+	put->op.port = &p->base;
+	put->size_bytes = put->crc64 = put->version = 0;
+	put->is_started = false;
+	if (!rp)
+		return -ENOMEM;
+	rp->put = put;
+	rp->port = p;
+	rp->expect_bytes = size_bytes;
+	rp->trailer = malloc(trailer_bytes(p->st->gw.format.object_bytes));
+	if (upload_id) {
+		rp->is_part = true;
+		rp->number = number;
+		memcpy(rp->upload_id, upload_id, sizeof rp->upload_id);
+		e = txn_add_key(&rp->txn, key, key_upload(key, k->key, k->key_len, upload_id));
+		if (e == 0)
+			e = txn_add_key(&rp->txn, key, key_part(key, upload_id, number));
+	} else {
+		e = txn_add_object(&rp->txn);
+	}
+	if (e == 0)
+		e = rp->trailer ? gateway_id(p->st, &rp->id) : -ENOMEM;
+	if (e < 0) {
+		rput_free(rp);
+		return e;
+	}
+	memcpy(put->priv, &rp, sizeof rp);
+	put->is_started = true;
+	return 0;
+}
+
+int
+rstore_put_init(struct store_port *sp, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
+{
+	return begin(rport(sp), put, k, size_bytes, NULL, 0);
+}
+
+int
+rstore_put_init_part(struct store_port *sp, struct store_put *put, const struct store_key *k,
+		     const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
+{
+	return begin(rport(sp), put, k, size_bytes, id, number);
+}
+
+/* ---- data ---- */
+
+static void
+take_crcs(struct rput *rp, const char *bytes, uint32_t len)
+{
+	struct store_put *put = rp->put;
+
+	for (uint32_t at = 0; at < len; at += STORE_GRANULE) {
+		uint32_t n = len - at < STORE_GRANULE ? len - at : STORE_GRANULE;
+		uint64_t crc = crc64_nvme(0, bytes + at, n);
+
+		memcpy(rp->trailer + (size_t)(rp->at + at) / STORE_GRANULE * 8, &crc, 8);
+		if (rp->granules < REC_CRCS_MAX)
+			memcpy(rp->crcs + (size_t)rp->granules * 8, &crc, 8);
+		rp->granules++;
+		put->crc64 = crc64_nvme_combine(put->crc64, crc, n);
+		put->size_bytes += n;
+	}
+}
+
+static void on_written(struct call *c);
+
+/* Writes len bytes, which fit into the data object that is being written. */
+static void
+write_some(struct rput *rp, struct rwrite *rw, char *bytes, uint32_t len, bool last)
+{
+	uint32_t each = rp->port->st->gw.format.object_bytes, from = rp->at, more = 0;
+	rados_write_op_t op = rados_create_write_op();
+	uint8_t saved[8 * (DATA_OBJECT_MAX / STORE_GRANULE) + 8];
+	char name[DATA_NAME];
+
+	take_crcs(rp, bytes, len);
+	rp->at += len;
+	if (rp->at == each || last) {
+		/* A short one that is the only one has its CRCs in the record. */
+		rp->has_trailers |= rp->put->size_bytes > STORE_PIECE;
+		more = rp->has_trailers ? trailer_bytes(rp->at) : 0;
+	}
+	if (more) {
+		trailer_seal(rp->trailer, rp->at, rp->id, rp->n);
+		memcpy(saved, bytes + len, more);
+		memcpy(bytes + len, rp->trailer, more);
+	}
+	data_name(name, rp->id, rp->n);
+	rados_write_op_write(op, bytes, len + more, from);
+	if (from == 0)
+		txn_set_owner(op, &rp->txn);
+	rw->left++;
+	rw->call[rw->nr].rw = rw;
+	call_write(rp->port, &rw->call[rw->nr++].call, POOL_DATA, name, op, len, on_written);
+	if (more)
+		memcpy(bytes + len, saved, more);
+	if (rp->at == each) {
+		rp->n++;
+		rp->at = 0;
+	}
+}
+
+/* 0, or nothing was begun. */
+static int
+write_piece(struct rput *rp, struct store_write *w, struct buf *buf, uint32_t len, bool last)
+{
+	uint32_t each = rp->port->st->gw.format.object_bytes;
+	struct rwrite *rw;
+
+	check(!rp->committing && !rp->ended);
+	check(len > 0 && len <= buf->cap_bytes && len <= STORE_PIECE && (last || len % STORE_GRANULE == 0));
+	if (rp->expect_bytes != STORE_SIZE_UNKNOWN && len > rp->expect_bytes - rp->put->size_bytes)
+		return -EINVAL;
+	rw = calloc(1, sizeof *rw);
+	if (!rw)
+		return -ENOMEM;
+	rw->w = w;
+	rw->rp = rp;
+	rp->writes++;
+	rp->ended = last;
+	for (uint32_t at = 0; at < len;) {
+		uint32_t n = len - at < each - rp->at ? len - at : each - rp->at;
+
+		write_some(rp, rw, buf->mem + at, n, last && at + n == len);
+		at += n;
+	}
+	return 0;
+}
+
+static enum txn_say decide(struct txn *t);
+
+static void
+on_written(struct call *c)
+{
+	struct rwrite *rw = container_of(c, struct write_call, call)->rw;
+	struct rput *rp = rw->rp;
+	struct store_write *w = rw->w;
+	int result;
+
+	if (c->result < 0)
+		rw->result = result_of(c->result);
+	if (--rw->left)
+		return;
+	result = rw->result;
+	free(rw);
+	rp->writes--;
+	if (result < 0)
+		rp->write_error = result;
+	if (w)
+		rop_end(rp->port, &w->op, result);
+	else if (rp->waits && !rp->writes)
+		txn_go_on(&rp->txn, decide(&rp->txn));
+}
+
+int
+rstore_put_write(struct store_port *sp, struct store_put *put, struct store_write *w, struct buf *buf,
+		 uint32_t len, bool last)
+{
+	int e = write_piece(rput(put), w, buf, len, last);
+
+	w->op.port = sp;
+	if (e == 0)
+		rport(sp)->inflight++;
+	return e;
+}
+
+void
+rstore_put_abort(struct store_port *sp, struct store_put *put)
+{
+	struct rput *rp = rput(put);
+
+	check(rp->writes == 0 && !rp->committing);
+	data_remove(rp->port, rp->id, put->size_bytes, true);
+	rput_free(rp);
+}
+
+/* ---- commit ---- */
+
+static void
+fill_record(const struct rput *rp, struct record *r)
+{
+	const struct store_put *put = rp->put;
+	const struct store_commit *c = &rp->commit;
+
+	*r = (struct record){
+		.kind = rp->granules ? REC_DATA : REC_INLINE,
+		.size_bytes = put->size_bytes,
+		.crc64 = put->crc64,
+		.mtime_ns = c->meta.mtime_ns ? c->meta.mtime_ns : clock_wall_ns(),
+		.id = rp->id,
+		.data = rp->id,
+		.etag = c->meta.etag,
+		.attrs = c->meta.attrs,
+		.attrs_len = c->meta.attrs_len,
+		.inline_data = rp->inline_data,
+		.crcs = rp->crcs,
+		.crc_nr = rp->has_trailers ? 0 : rp->granules,
+	};
+}
+
+/* The key that the record lies at is the last of those looked at. */
+static enum txn_say
+put_record(struct rput *rp, const struct record *old)
+{
+	struct txn *t = &rp->txn;
+	struct record new;
+	struct bytes value;
+
+	fill_record(rp, &new);
+	new.version = record_next_version(old);
+	if (old) {
+		new.replaced = old->id;
+		t->result = txn_garbage(t, old);
+		if (t->result < 0)
+			return TXN_OVER;
+	}
+	if (!bytes_new(&value, record_bytes(&new))) {
+		t->result = -ENOMEM;
+		return TXN_OVER;
+	}
+	record_encode(value.p, &new);
+	txn_set(t, t->key_nr - 1, value);
+	rp->put->version = new.version;
+	t->result = 0;
+	return TXN_COMMIT;
+}
+
+/* Of an upload: 0, -ENOENT, -EINPROGRESS (it is being closed), -EBADMSG. */
+static int
+judge_upload(struct txn *t)
+{
+	struct bytes value;
+	struct upload u;
+	int e;
+
+	if (!t->key[0].old.p)
+		return -ENOENT;
+	e = upload_decode(t->key[0].old.p, t->key[0].old.len, &u);
+	if (e < 0 || !u.closer)
+		return e;
+	if (gateway_is_alive(t->port->st, u.closer))
+		return -EINPROGRESS;
+	/* Who was at it is dead: it is open again, and what may still come of that one loses. */
+	u.closer = 0;
+	u.close = (struct rid){ 0 };
+	if (!bytes_new(&value, upload_bytes(&u)))
+		return -ENOMEM;
+	upload_encode(value.p, &u);
+	txn_set(t, 0, value);
+	return 0;
+}
+
+static enum txn_say
+decide(struct txn *t)
+{
+	struct rput *rp = container_of(t, struct rput, txn);
+	const struct bytes *there = &t->key[t->key_nr - 1].old;
+	struct record rec, *old = NULL;
+
+	/* What is to be named has to be there first. */
+	if (rp->writes) {
+		rp->waits = true;
+		return TXN_LATER;
+	}
+	t->result = rp->write_error;
+	if (t->result == 0 && there->p)
+		t->result = record_decode(there->p, there->len, old = &rec);
+	if (t->result < 0)
+		return TXN_OVER;
+	/* Sent before: it may have won without an answer, and have been followed by another one. */
+	if (t->is_again && old && (rid_same(old->id, rp->id) || rid_same(old->replaced, rp->id)))
+		return TXN_OVER;
+	t->result = rp->is_part ? judge_upload(t) : record_judge(&rp->commit.pre, old);
+	if (t->result == -EINPROGRESS)
+		return TXN_AGAIN;
+	return t->result < 0 ? TXN_OVER : put_record(rp, old);
+}
+
+static void
+on_over(struct txn *t)
+{
+	struct rput *rp = container_of(t, struct rput, txn);
+	struct store_put *put = rp->put;
+	struct rport *p = rp->port;
+	int result = t->result;
+
+	/* Where another one has taken over, the data is its to clean up. */
+	if (result == 0)
+		gateway_id_over(p->st, rp->id);
+	else if (result != -ESHUTDOWN)
+		data_remove(p, rp->id, rp->granules ? put->size_bytes : 0, true);
+	rput_free(rp);
+	rop_end(p, &put->op, result);
+}
+
+/* The end of data whose last piece did not say that it was: the trailer is missing. */
+static int
+end_data(struct rput *rp)
+{
+	char tail[8 * (DATA_OBJECT_MAX / STORE_GRANULE) + 8];
+	struct rwrite *rw;
+
+	rp->ended = true;
+	if (!rp->at || rp->put->size_bytes <= STORE_PIECE)
+		return 0;
+	rw = calloc(1, sizeof *rw);
+	if (!rw)
+		return -ENOMEM;
+	rw->rp = rp;
+	rp->writes++;
+	write_some(rp, rw, tail, 0, true);
+	return 0;
+}
+
+/* What the caller says of the content, before anything more of it is written. */
+static int
+judge_content(const struct store_put *put, const struct store_commit *c, uint64_t expect_bytes)
+{
+	uint32_t len = c->last ? c->last_len : c->inline_len;
+	const void *more = c->last ? c->last->mem : c->inline_data;
+
+	if (expect_bytes != STORE_SIZE_UNKNOWN && expect_bytes != put->size_bytes + len)
+		return -EINVAL;
+	if (c->have_expect_crc64 &&
+	    c->expect_crc64 != crc64_nvme_combine(put->crc64, crc64_nvme(0, more, len), len))
+		return -EILSEQ;
+	return 0;
+}
+
+int
+rstore_put_commit(struct store_port *sp, struct store_put *put, const struct store_commit *c)
+{
+	struct rput *rp = rput(put);
+	struct rport *p = rport(sp);
+	int e;
+
+	check(!rp->committing && rp->writes == 0);
+	check(c->inline_len <= STORE_INLINE_MAX);
+	if (c->meta.attrs_len > (rp->is_part ? STORE_PART_ATTRS_MAX : STORE_ATTRS_MAX) ||
+	    c->pre.etag_nr > STORE_PRE_ETAGS)
+		return -EINVAL;
+	e = judge_content(put, c, rp->expect_bytes);
+	if (e == 0 && c->last && c->last_len) {
+		e = write_piece(rp, NULL, c->last, c->last_len, true);
+	} else if (e == 0 && rp->granules && !rp->ended) {
+		e = end_data(rp);
+	} else if (e == 0 && !rp->granules && c->inline_len) {
+		memcpy(rp->inline_data, c->inline_data, c->inline_len);
+		put->size_bytes = c->inline_len;
+		put->crc64 = crc64_nvme(0, c->inline_data, c->inline_len);
+	}
+	if (e < 0)
+		return e;
+	rp->commit = *c;
+	rp->committing = true;
+	rp->txn.decide = decide;
+	rp->txn.over = on_over;
+	p->inflight++;
+	txn_start(p, &rp->txn);
+	return 0;
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the store on RADOS: what its files share.  docs/rados.md is the reference; rules are numbered there.
+ *
+ * Threads.  Everything of an operation runs on its port's thread.  librados' threads only carry results: its
+ * callbacks store one and post a message (call.c).  Shared between ports are the shards' queues and the cache
+ * of buckets (a lock each, held for a few instructions and never across a call of librados), and the gateway's
+ * counters.  What may block runs on the gateway's helper thread (gateway.c), or at start and stop.
+ */
+#ifndef GANTRY_RADOS_RADOS_INT_H
+#define GANTRY_RADOS_RADOS_INT_H
+
+#include "base/latency.h"
+#include "base/list.h"
+#include "rados/codec.h"
+#include "rados/rados.h"
+#include "store/ops.h"
+
+#include <pthread.h>
+#include <rados/librados.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define CLIENTS_MAX 16
+#define BUCKET_HASH 256
+#define OBJECT_STORE "gantry"
+#define OBJECT_BUCKETS "buckets"
+#define XATTR_FORMAT "format"
+#define XATTR_GENERATION "g"
+#define XATTR_OWNER "o"
+#define OMAP_PAGE 1000 /* entries asked for at once: the cluster gives at most 1024 */
+#define GENERATION_CLOSED ((uint64_t)1 << 63)
+#define ID_WINDOW (1u << 20) /* ids that may be under way at once */
+#define ID_AHEAD (1u << 13)  /* so many are promised to be ours before they are given (rule 6) */
+#define EPOCHS_KEPT 3        /* garbage is removed when the epoch is that much further (rule 2) */
+
+/* ---- cluster ---- */
+
+enum pool { POOL_META, POOL_DATA, POOL_NR };
+
+/* A connection to the cluster: ports share a few of them, as each brings threads. */
+struct client {
+	rados_t cluster;
+	rados_ioctx_t io[POOL_NR];
+};
+
+/* What operators see of a pool. */
+struct pool_stats {
+	_Atomic uint64_t read_bytes, read_ops, written_bytes, write_ops, errors, crc_errors;
+	struct {
+		_Atomic uint64_t buckets[LATENCY_NR], sum_ns;
+	} latency[DISK_IO_NR];
+	/* Asked of the monitors by the helper. */
+	_Atomic uint64_t size_bytes, free_bytes;
+	_Atomic bool is_full;
+};
+
+/* ---- gateways: gateway.c ---- */
+
+struct gateway {
+	struct store_format_row format;
+	uint32_t instance;
+	_Atomic uint64_t epoch;   /* as this gateway knows it */
+	_Atomic uint64_t pins[2]; /* of the epoch, and of the one before: by its lowest bit (rule 2) */
+	_Atomic bool is_fenced;   /* another one has declared us dead: nothing goes any more */
+	/* Ids.  Those in [first, next) may be under way; up to last the row promises them. */
+	pthread_mutex_t id_lock;
+	uint64_t first, next, last;
+	uint8_t *id_over; /* a bit each, by counter modulo ID_WINDOW */
+	/* The helper. */
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	bool is_running, stop, asked;
+	bool sweep_all;     /* every shard, at the next sweep */
+	struct list dirty;  /* struct rshard: garbage was made there */
+	struct peer *peers; /* all gateways, by their rows; under the lock */
+	uint32_t peer_nr;
+	_Atomic uint32_t rank;          /* this one's place among all, by number */
+	uint8_t row[GATEWAY_ROW_BYTES]; /* as it was written last */
+	/* What operators see. */
+	_Atomic uint64_t beats, last_beat_ns, swept, gateways, dead_cleaned;
+};
+
+/* ---- buckets and their shards: bucket.c, shard.c ---- */
+
+/* One shard of a bucket's index, or the table of buckets: an object of the meta pool that commits go to. */
+struct rshard {
+	char name[64];
+	pthread_mutex_t lock;
+	_Atomic uint64_t known;   /* its generation, at which this gateway was seen to be alive */
+	bool is_busy;             /* an operation of ours is under way */
+	struct txn *head, **tail; /* those that wait for the next */
+	struct list dirty;        /* in the gateway's, under its lock */
+	struct rbucket *bucket;   /* NULL: the table of buckets */
+};
+
+struct rbucket {
+	struct rbucket *next; /* in the cache */
+	_Atomic uint32_t refs;
+	struct rstore *store;
+	bool is_cached;
+	char name[STORE_BUCKET_MAX];
+	uint8_t name_len;
+	struct bucket_row row;
+	struct rshard shard[];
+};
+
+struct rstore {
+	struct store base;
+	struct client client[CLIENTS_MAX];
+	int client_nr;
+	uint32_t index_shards;
+	uint64_t dead_after_ns;
+	char meta_pool[64], data_pool[64];
+	struct store_limits limits;
+	int ports_max;
+	_Atomic int port_nr, port_made;
+	struct pool_stats stats[POOL_NR];
+	struct rshard buckets; /* the table of buckets */
+	pthread_mutex_t cache_lock;
+	struct rbucket *cache[BUCKET_HASH];
+	struct gateway gw;
+};
+
+struct rport {
+	struct store_port base;
+	struct rstore *st;
+	struct client *client;
+	struct mailbox *mb;
+	uint32_t inflight; /* operations of callers, and calls of our own */
+	pthread_mutex_t calls_lock;
+	struct list calls; /* struct call under way, oldest first: for the report of what waits */
+};
+
+static inline struct rstore *
+rstore(const struct store *st)
+{
+	return container_of(st, struct rstore, base);
+}
+
+static inline struct rport *
+rport(struct store_port *p)
+{
+	return container_of(p, struct rport, base);
+}
+
+/* Ends an operation: its done() runs.  On the port's thread. */
+static inline void
+rop_end(struct rport *p, struct store_op *op, int result)
+{
+	op->result = result;
+	p->inflight--;
+	op->done(op);
+}
+
+/* ---- call.c: one call of librados under way ---- */
+
+struct call {
+	struct msg msg;
+	struct rport *port;
+	rados_completion_t comp;
+	void (*back)(struct call *c); /* on the port's thread; result is set */
+	int result;
+	uint64_t begun_ns;
+	struct list link; /* in the port's */
+	enum pool pool;
+	enum disk_io io;
+	uint64_t bytes; /* of payload, for the counters */
+	bool is_cancelled;
+};
+
+/* Sends an operation, and frees it.  back() always runs, later. */
+void call_read(struct rport *p, struct call *c, enum pool pool, const char *name, rados_read_op_t op,
+	       uint64_t bytes, void (*back)(struct call *c));
+void call_write(struct rport *p, struct call *c, enum pool pool, const char *name, rados_write_op_t op,
+		uint64_t bytes, void (*back)(struct call *c));
+/* Ends a read at once if that is possible still: back() runs all the same, with -ECANCELED. */
+bool call_cancel(struct call *c);
+/* Removes an object, whoever waits for it or not.  The id is over when nr of its objects are gone. */
+void data_remove(struct rport *p, struct rid id, uint64_t size_bytes, bool end_id);
+/* Translates what RADOS said to what store.h says. */
+int result_of(int r);
+
+/* A page of an omap. */
+struct page {
+	struct call call;
+	rados_omap_iter_t iter;
+	int rv;
+	unsigned char more;
+	bool is_open;
+	void (*back)(struct page *pg); /* call.result: 0 or an error */
+};
+void page_read(struct rport *p, struct page *pg, const char *object, const char *after, const char *prefix,
+	       uint32_t max, void (*back)(struct page *pg));
+/* Gives the next entry; false: the page is over.  What it points to is there until page_end(). */
+bool page_next(struct page *pg, const char **ret_key, size_t *ret_key_len, const char **ret_val,
+	       size_t *ret_val_len);
+void page_end(struct page *pg);
+
+/* ---- shard.c: a change of the index ---- */
+
+/*
+ * A change of one shard, or a look at it: the values of a few keys are read, decide() says what is to become of
+ * them, and that is done in one operation which compares each key with what was read.  Where another one was
+ * faster, it is looked at and decided again.
+ */
+#define TXN_KEYS 3
+
+struct bytes {
+	char *p; /* NULL: there is none */
+	size_t len;
+};
+
+enum fate { FATE_COMPARE, FATE_SET, FATE_REMOVE };
+
+struct txn_key {
+	char *key;
+	uint16_t len;
+	enum fate fate; /* by decide() */
+	struct bytes old, set;
+};
+
+/* A key that is set or removed without being compared: garbage, parts. */
+struct txn_more {
+	char *key;
+	uint16_t len;
+	struct bytes set; /* NULL: removed */
+};
+
+enum txn_say { TXN_OVER, TXN_COMMIT, TXN_LATER, TXN_AGAIN };
+
+struct txn {
+	struct call call; /* of the look */
+	struct msg msg;   /* from the shard's queue back to the port */
+	struct txn *next; /* in the queue, or in a batch */
+	struct rport *port;
+	rados_read_op_t read;
+	rados_omap_iter_t iter;
+	rados_xattrs_iter_t xattrs;
+	int iter_rv, xattrs_rv;
+	/* Set by whoever begins it. */
+	/* TXN_OVER: result is set; TXN_LATER: whoever said it calls txn_go_on(); TXN_AGAIN: look again. */
+	enum txn_say (*decide)(struct txn *t);
+	void (*over)(struct txn *t); /* the end: result is set; frees nothing of t */
+	const char *bucket,
+		*object; /* names, kept by whoever began it; object NULL: of the table of buckets */
+	uint16_t bucket_len, object_len;
+	int key_nr;
+	struct txn_key key[TXN_KEYS];
+	/* Its own. */
+	struct rbucket *rb;
+	struct rshard *shard;
+	uint64_t generation;                /* as it was looked at */
+	uint64_t epoch;                     /* pinned while it is under way */
+	bool is_pinned, is_alone, is_again; /* again: it was sent before, and may have won without knowing */
+	uint32_t more_nr, more_cap;
+	struct txn_more *more;
+	int commit_result; /* the shard's */
+	uint32_t restarts;
+	int result;
+};
+
+/* Makes an operation of so many bytes, zeroed, that has a txn at an offset, which is about an object and keeps
+ * its names (the caller's are there only until a start returned).  NULL: no memory. */
+void *txn_op_new(size_t bytes, size_t txn_off, const struct store_key *k);
+/* Adds a key to look at; before txn_start(). */
+int txn_add_key(struct txn *t, const char *key, size_t len);
+/* Adds the key of the object's record. */
+int txn_add_object(struct txn *t);
+/* Makes one that is over ready to be begun anew, about the same object. */
+void txn_renew(struct txn *t);
+/* Notes on a data object or map whose it is: bucket, NUL, key.  Who cleans up after a dead gateway reads it. */
+void txn_set_owner(rados_write_op_t op, const struct txn *t);
+/* Begins.  over() runs later, always. */
+void txn_start(struct rport *p, struct txn *t);
+/* Goes on behind TXN_LATER, with what decide() would have said. */
+void txn_go_on(struct txn *t, enum txn_say say);
+/* Sets a key; the value is taken over.  For decide(), as the next one, which removes it. */
+void txn_set(struct txn *t, int key, struct bytes value);
+void txn_remove(struct txn *t, int key);
+/* Sets (or, value.p NULL, removes) a key more.  0 or -ENOMEM; the value is taken over. */
+int txn_more(struct txn *t, const char *key, size_t len, struct bytes value);
+/* Notes as garbage what a record named that this change takes out of the index. */
+int txn_garbage(struct txn *t, const struct record *old);
+int txn_garbage_data(struct txn *t, const struct garbage_data *data, uint32_t nr, const struct rid *map);
+/* Frees what a txn has of its own. */
+void txn_fini(struct txn *t);
+
+void shard_init(struct rshard *s, const char *name, struct rbucket *rb);
+void shard_fini(struct rshard *s);
+
+static inline bool
+bytes_new(struct bytes *b, size_t len)
+{
+	b->p = malloc(len ? len : 1);
+	b->len = len;
+	return b->p != NULL;
+}
+
+/* ---- bucket.c: the cache of buckets ---- */
+
+/* Returns a cached bucket and takes a reference, or NULL. */
+struct rbucket *rbucket_get(struct rstore *st, const char *name, size_t len);
+/* Puts a bucket into the cache, in place of one of that name, and returns it with a reference.  NULL: no
+ * memory. */
+struct rbucket *rbucket_put_in(struct rstore *st, const char *name, size_t len, const struct bucket_row *row);
+/* Takes it out of the cache: what it says is not so any more. */
+void rbucket_forget(struct rbucket *rb);
+void rbucket_release(struct rbucket *rb);
+void rbuckets_fini(struct rstore *st);
+struct rshard *rbucket_shard(struct rbucket *rb, const char *key, size_t len);
+void shard_name(char out[64], struct rid uid, uint32_t n);
+
+/* ---- gateway.c ---- */
+
+/* Gives a new id.  -EAGAIN: too many are under way; -ESHUTDOWN. */
+int gateway_id(struct rstore *st, struct rid *ret_id);
+/* Says that nothing of that id is under way any more. */
+void gateway_id_over(struct rstore *st, struct rid id);
+/* Pins the epoch: what was named in it stays until it is unpinned (rule 2). */
+uint64_t gateway_pin(struct rstore *st);
+void gateway_unpin(struct rstore *st, uint64_t epoch);
+/* Says that a shard has garbage. */
+void gateway_dirty(struct rstore *st, struct rshard *s);
+/* Says that another one has taken over. */
+void gateway_fence(struct rstore *st);
+/* Tells whether a gateway of that number runs, as far as this one knows. */
+bool gateway_is_alive(struct rstore *st, uint32_t instance);
+/* Writes the key of a gateway's row. */
+void gateway_row_key(char key[16], uint32_t instance);
+int gateway_start(struct rstore *st, char *err, size_t err_len);
+void gateway_stop(struct rstore *st);
+
+/* ---- calls of store.h, by file ---- */
+
+int rstore_open_object(struct store_port *p, const struct store_key *k, struct store_obj *obj);
+void rstore_close_object(struct store_port *p, struct store_obj *obj);
+uint32_t rstore_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
+			  uint32_t *ret_skew);
+int rstore_read_object(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
+		       uint64_t off, uint32_t len);
+bool rstore_read_cancel(struct store_port *p, struct store_read *rd);
+int rstore_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
+int rstore_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
+
+int rstore_put_init(struct store_port *p, struct store_put *put, const struct store_key *k,
+		    uint64_t size_bytes);
+int rstore_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
+			 const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
+int rstore_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
+		     uint32_t len, bool last);
+int rstore_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
+void rstore_put_abort(struct store_port *p, struct store_put *put);
+
+int rstore_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
+		  struct store_del *del);
+int rstore_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
+		     uint32_t attrs_len, struct store_del *op);
+/* Judges what is to be written against what is there (NULL: nothing).  0, or what store.h says. */
+int record_judge(const struct store_pre *pre, const struct record *old);
+/* Returns the version of what takes the place of old (NULL: of nothing). */
+uint64_t record_next_version(const struct record *old);
+
+int rstore_upload_create(struct store_port *p, const struct store_key *k, const void *attrs,
+			 uint32_t attrs_len, struct store_upload *u);
+int rstore_upload_abort(struct store_port *p, const struct store_key *k,
+			const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_upload *u);
+int rstore_upload_stat(struct store_port *p, const struct store_key *k,
+		       const uint8_t id[STORE_UPLOAD_ID_BYTES], void *attrs, uint32_t cap,
+		       struct store_stat *st);
+int rstore_upload_complete(struct store_port *p, const struct store_key *k,
+			   const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
+int rstore_list_parts(struct store_port *p, const struct store_key *k,
+		      const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_part_list *pl);
+
+int rstore_bucket_create(struct store_port *p, const char *name, size_t len, struct store_del *op);
+int rstore_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
+int rstore_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
+int rstore_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
+			    const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
+int rstore_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
+			    struct store_stat *st);
+
+int rstore_list(struct store_port *p, struct store_list *ls);
+int rstore_list_uploads(struct store_port *p, struct store_list *ls);
+
+#endif

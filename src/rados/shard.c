@@ -1,0 +1,748 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Changes of the index.
+ *
+ *	txn_start() --> bucket --> look --> decide() --> queue of the shard --> one operation --> over()
+ *	                   ^         ^                                               |
+ *	                   |         +------- lost: another one was faster ----------+
+ *	                   +----------------- the shard is gone, or closed ----------+
+ *
+ * A gateway has one operation per shard under way; what comes meanwhile rides in the next.  If that is lost, its
+ * riders go again one by one.  Changes of one key never ride together: the later one waits, and is decided anew
+ * on what the earlier one left.
+ */
+#include "rados/rados_int.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define RIDERS_MAX 64
+#define RIDE_BYTES (256u << 10)
+#define RESTARTS_MAX 1000 /* of one change; each is a round trip */
+
+struct batch {
+	struct call call;
+	struct rshard *shard;
+	struct txn *riders;
+	uint32_t nr;
+};
+
+void
+shard_init(struct rshard *s, const char *name, struct rbucket *rb)
+{
+	memset(s, 0, sizeof *s);
+	memccpy(s->name, name, 0, sizeof s->name);
+	pthread_mutex_init(&s->lock, NULL);
+	s->tail = &s->head;
+	list_init(&s->dirty);
+	s->bucket = rb;
+}
+
+void
+shard_fini(struct rshard *s)
+{
+	check(!s->is_busy && !s->head);
+	pthread_mutex_destroy(&s->lock);
+}
+
+/* ---- what a change has of its own ---- */
+
+void *
+txn_op_new(size_t bytes, size_t txn_off, const struct store_key *k)
+{
+	char *op = calloc(1, bytes + k->bucket_len + k->key_len);
+	struct txn *t = (struct txn *)(op + txn_off);
+
+	if (!op)
+		return NULL;
+	t->bucket = memcpy(op + bytes, k->bucket, k->bucket_len);
+	t->bucket_len = k->bucket_len;
+	t->object = memcpy(op + bytes + k->bucket_len, k->key, k->key_len);
+	t->object_len = k->key_len;
+	return op;
+}
+
+void
+txn_renew(struct txn *t)
+{
+	const struct txn names = { .bucket = t->bucket,
+				   .object = t->object,
+				   .bucket_len = t->bucket_len,
+				   .object_len = t->object_len };
+
+	txn_fini(t);
+	*t = names;
+}
+
+void
+txn_set_owner(rados_write_op_t op, const struct txn *t)
+{
+	char owner[STORE_BUCKET_MAX + 1 + STORE_KEY_MAX];
+
+	memcpy(owner, t->bucket, t->bucket_len);
+	owner[t->bucket_len] = 0;
+	memcpy(owner + t->bucket_len + 1, t->object, t->object_len);
+	rados_write_op_setxattr(op, XATTR_OWNER, owner, (size_t)t->bucket_len + 1 + t->object_len);
+}
+
+int
+txn_add_object(struct txn *t)
+{
+	char key[OMAP_KEY_MAX];
+
+	return txn_add_key(t, key, key_object(key, t->object, t->object_len));
+}
+
+int
+txn_add_key(struct txn *t, const char *key, size_t len)
+{
+	struct txn_key *k = &t->key[t->key_nr];
+
+	check(t->key_nr < TXN_KEYS);
+	k->key = malloc(len + 1);
+	if (!k->key)
+		return -ENOMEM;
+	memcpy(k->key, key, len);
+	k->key[len] = 0;
+	k->len = (uint16_t)len;
+	t->key_nr++;
+	return 0;
+}
+
+static void
+bytes_free(struct bytes *b)
+{
+	free(b->p);
+	*b = (struct bytes){ 0 };
+}
+
+static void
+more_free(struct txn *t)
+{
+	for (uint32_t i = 0; i < t->more_nr; i++) {
+		free(t->more[i].key);
+		free(t->more[i].set.p);
+	}
+	t->more_nr = 0;
+}
+
+void
+txn_set(struct txn *t, int key, struct bytes value)
+{
+	bytes_free(&t->key[key].set);
+	t->key[key].set = value;
+	t->key[key].fate = FATE_SET;
+}
+
+void
+txn_remove(struct txn *t, int key)
+{
+	bytes_free(&t->key[key].set);
+	t->key[key].fate = FATE_REMOVE;
+}
+
+int
+txn_more(struct txn *t, const char *key, size_t len, struct bytes value)
+{
+	struct txn_more *m = t->more;
+
+	if (t->more_nr == t->more_cap) {
+		uint32_t cap = t->more_cap ? 2 * t->more_cap : 4;
+
+		m = realloc(m, cap * sizeof *m);
+		if (m) {
+			t->more = m;
+			t->more_cap = cap;
+		}
+	}
+	if (m)
+		m = &t->more[t->more_nr];
+	if (!m || !(m->key = malloc(len + 1))) {
+		free(value.p);
+		return -ENOMEM;
+	}
+	memcpy(m->key, key, len);
+	m->key[len] = 0;
+	m->len = (uint16_t)len;
+	m->set = value;
+	t->more_nr++;
+	return 0;
+}
+
+int
+txn_garbage_data(struct txn *t, const struct garbage_data *data, uint32_t nr, const struct rid *map)
+{
+	char key[OMAP_KEY_MAX];
+	struct bytes value;
+	struct rid id;
+	int e;
+
+	if (nr == 0 && !map)
+		return 0;
+	e = gateway_id(t->port->st, &id);
+	if (e < 0)
+		return e;
+	/* Only its name is wanted. */
+	gateway_id_over(t->port->st, id);
+	if (!bytes_new(&value, garbage_bytes(nr)))
+		return -ENOMEM;
+	garbage_encode(value.p, data, nr, map);
+	return txn_more(t, key, key_garbage(key, t->epoch, id), value);
+}
+
+int
+txn_garbage(struct txn *t, const struct record *old)
+{
+	struct garbage_data one = { old->data, old->size_bytes }, *data;
+	struct part *parts;
+	uint32_t nr = 0;
+	int e;
+
+	switch (old->kind) {
+	case REC_INLINE:
+		return 0;
+	case REC_DATA:
+		return txn_garbage_data(t, &one, 1, NULL);
+	case REC_MAP:
+		return txn_garbage_data(t, NULL, 0, &old->data);
+	case REC_PARTS:
+		break;
+	}
+	parts = calloc(old->part_nr, sizeof *parts);
+	data = calloc(old->part_nr, sizeof *data);
+	e = parts && data ? parts_decode(old->parts, old->parts_len, old->part_nr, parts) : -ENOMEM;
+	for (uint32_t i = 0; e == 0 && i < old->part_nr; i++) {
+		if (parts[i].kind == REC_DATA)
+			data[nr++] = (struct garbage_data){ parts[i].data, parts[i].size_bytes };
+	}
+	if (e == 0)
+		e = txn_garbage_data(t, data, nr, NULL);
+	free(parts);
+	free(data);
+	return e;
+}
+
+void
+txn_fini(struct txn *t)
+{
+	for (int i = 0; i < t->key_nr; i++) {
+		free(t->key[i].key);
+		free(t->key[i].old.p);
+		free(t->key[i].set.p);
+	}
+	more_free(t);
+	free(t->more);
+	if (t->rb)
+		rbucket_release(t->rb);
+}
+
+/* ---- its end, and its beginning ---- */
+
+static void
+over(struct txn *t)
+{
+	if (t->is_pinned)
+		gateway_unpin(t->port->st, t->epoch);
+	t->is_pinned = false;
+	t->port->inflight--;
+	t->over(t);
+}
+
+static void
+fail(struct txn *t, int e)
+{
+	t->result = result_of(e);
+	over(t);
+}
+
+static void look(struct txn *t);
+static void find_bucket(struct txn *t);
+
+/* What was known of the bucket is not so any more. */
+static void
+restart(struct txn *t)
+{
+	if (t->rb) {
+		rbucket_forget(t->rb);
+		rbucket_release(t->rb);
+		t->rb = NULL;
+	}
+	if (++t->restarts > RESTARTS_MAX)
+		fail(t, -EAGAIN);
+	else
+		find_bucket(t);
+}
+
+static void
+on_row(struct call *c)
+{
+	struct txn *t = container_of(c, struct txn, call);
+	char *key = NULL, *val = NULL;
+	size_t key_len, val_len;
+	struct bucket_row row;
+	int e = c->result < 0 ? c->result : t->iter_rv;
+
+	if (e >= 0 && (rados_omap_get_next2(t->iter, &key, &val, &key_len, &val_len) < 0 || !key))
+		e = -ENXIO;
+	if (e >= 0)
+		e = bucket_decode(val, val_len, &row);
+	/* One that is being made is not there yet; one that is being removed is, until it is not. */
+	if (e >= 0 && row.state == BUCKET_MAKING)
+		e = -ENXIO;
+	rados_omap_get_end(t->iter);
+	if (e >= 0) {
+		t->rb = rbucket_put_in(t->port->st, t->bucket, t->bucket_len, &row);
+		if (!t->rb)
+			e = -ENOMEM;
+	}
+	if (e < 0) {
+		fail(t, e);
+		return;
+	}
+	t->shard = rbucket_shard(t->rb, t->object, t->object_len);
+	look(t);
+}
+
+static void
+find_bucket(struct txn *t)
+{
+	char name[1 + STORE_BUCKET_MAX + 1] = "b";
+	const char *keys[1] = { name };
+	rados_read_op_t op;
+
+	t->rb = rbucket_get(t->port->st, t->bucket, t->bucket_len);
+	if (t->rb) {
+		t->shard = rbucket_shard(t->rb, t->object, t->object_len);
+		look(t);
+		return;
+	}
+	memcpy(name + 1, t->bucket, t->bucket_len);
+	op = rados_create_read_op();
+	rados_read_op_omap_get_vals_by_keys(op, keys, 1, &t->iter, &t->iter_rv);
+	call_read(t->port, &t->call, POOL_META, OBJECT_BUCKETS, op, 0, on_row);
+}
+
+void
+txn_start(struct rport *p, struct txn *t)
+{
+	t->port = p;
+	t->rb = NULL;
+	p->inflight++;
+	t->epoch = gateway_pin(p->st);
+	t->is_pinned = true;
+	t->result = 0;
+	if (t->object) {
+		find_bucket(t);
+		return;
+	}
+	t->shard = &p->st->buckets;
+	look(t);
+}
+
+/* ---- the look ---- */
+
+static void enqueue(struct txn *t);
+
+static void
+on_own_row(struct call *c)
+{
+	struct txn *t = container_of(c, struct txn, call);
+	struct rstore *st = t->port->st;
+	char *key = NULL, *val;
+	size_t key_len, val_len;
+	int e = c->result < 0 ? c->result : t->iter_rv;
+
+	if (e >= 0 && (rados_omap_get_next2(t->iter, &key, &val, &key_len, &val_len) < 0 || !key)) {
+		gateway_fence(st);
+		e = -ESHUTDOWN;
+	}
+	rados_omap_get_end(t->iter);
+	if (e < 0) {
+		fail(t, e);
+		return;
+	}
+	atomic_store(&t->shard->known, t->generation);
+	enqueue(t);
+}
+
+/*
+ * The generation of a shard is raised by whoever cleans up after a dead gateway, before anything is removed
+ * that it had under way.  So where it is another one than this gateway knew, the question is whether this
+ * gateway is the dead one: its row tells, if it is read behind the generation (rule 5).
+ */
+static void
+prove_alive(struct txn *t)
+{
+	rados_read_op_t op;
+	const char *k;
+	char key[16];
+
+	if (!t->object || t->generation == atomic_load(&t->shard->known)) {
+		enqueue(t);
+		return;
+	}
+	gateway_row_key(key, t->port->st->gw.instance);
+	k = key;
+	op = rados_create_read_op();
+	t->iter_rv = 0;
+	rados_read_op_omap_get_vals_by_keys(op, &k, 1, &t->iter, &t->iter_rv);
+	call_read(t->port, &t->call, POOL_META, OBJECT_STORE, op, 0, on_own_row);
+}
+
+void
+txn_go_on(struct txn *t, enum txn_say say)
+{
+	switch (say) {
+	case TXN_OVER:
+		over(t);
+		break;
+	case TXN_COMMIT:
+		prove_alive(t);
+		break;
+	case TXN_LATER:
+		break;
+	case TXN_AGAIN:
+		if (++t->restarts > RESTARTS_MAX)
+			fail(t, -EAGAIN);
+		else
+			look(t);
+		break;
+	}
+}
+
+static void
+decide(struct txn *t)
+{
+	for (int i = 0; i < t->key_nr; i++) {
+		bytes_free(&t->key[i].set);
+		t->key[i].fate = FATE_COMPARE;
+	}
+	more_free(t);
+	txn_go_on(t, t->decide(t));
+}
+
+/* 0, -ENODATA: no generation; -ENOMEM, -EBADMSG. */
+static int
+take_generation(struct txn *t)
+{
+	int e = -ENODATA;
+
+	for (;;) {
+		const char *name, *val;
+		size_t len;
+
+		if (rados_getxattrs_next(t->xattrs, &name, &val, &len) < 0 || !name)
+			return e;
+		if (strcmp(name, XATTR_GENERATION) != 0)
+			continue;
+		if (len != sizeof t->generation)
+			return -EBADMSG;
+		memcpy(&t->generation, val, len);
+		e = 0;
+	}
+}
+
+static int
+take_values(struct txn *t)
+{
+	char *key, *val;
+	size_t key_len, val_len;
+
+	for (int i = 0; i < t->key_nr; i++)
+		bytes_free(&t->key[i].old);
+	while (rados_omap_get_next2(t->iter, &key, &val, &key_len, &val_len) == 0 && key) {
+		for (int i = 0; i < t->key_nr; i++) {
+			struct txn_key *k = &t->key[i];
+
+			if (k->len != key_len || memcmp(k->key, key, key_len) != 0)
+				continue;
+			if (!bytes_new(&k->old, val_len))
+				return -ENOMEM;
+			memcpy(k->old.p, val, val_len);
+		}
+	}
+	return 0;
+}
+
+static void
+on_look(struct call *c)
+{
+	struct txn *t = container_of(c, struct txn, call);
+	int e = c->result;
+
+	if (e >= 0)
+		e = t->iter_rv < 0 ? t->iter_rv : t->xattrs_rv < 0 ? t->xattrs_rv : take_generation(t);
+	if (e >= 0)
+		e = take_values(t);
+	rados_omap_get_end(t->iter);
+	rados_getxattrs_end(t->xattrs);
+	/* Gone, or its bucket is being removed, or was: the table of buckets knows. */
+	if (t->object && (e == -ENOENT || (e == 0 && t->generation & GENERATION_CLOSED)))
+		restart(t);
+	else if (e < 0)
+		fail(t, e);
+	else
+		decide(t);
+}
+
+static void
+look(struct txn *t)
+{
+	rados_read_op_t op = rados_create_read_op();
+	const char *keys[TXN_KEYS];
+	size_t lens[TXN_KEYS];
+
+	for (int i = 0; i < t->key_nr; i++) {
+		keys[i] = t->key[i].key;
+		lens[i] = t->key[i].len;
+	}
+	t->iter_rv = t->xattrs_rv = 0;
+	rados_read_op_getxattrs(op, &t->xattrs, &t->xattrs_rv);
+	rados_read_op_omap_get_vals_by_keys2(op, keys, (size_t)t->key_nr, lens, &t->iter, &t->iter_rv);
+	call_read(t->port, &t->call, POOL_META, t->shard->name, op, 0, on_look);
+}
+
+/* ---- the shard's queue ---- */
+
+static bool
+collide(const struct txn *a, const struct txn *b)
+{
+	for (int i = 0; i < a->key_nr; i++) {
+		for (int j = 0; j < b->key_nr; j++) {
+			const struct txn_key *k = &a->key[i], *l = &b->key[j];
+
+			if ((k->fate != FATE_COMPARE || l->fate != FATE_COMPARE) && k->len == l->len &&
+			    memcmp(k->key, l->key, k->len) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+static size_t
+weight(const struct txn *t)
+{
+	size_t n = 0;
+
+	for (int i = 0; i < t->key_nr; i++)
+		n += t->key[i].len + t->key[i].old.len + t->key[i].set.len;
+	for (uint32_t i = 0; i < t->more_nr; i++)
+		n += t->more[i].len + t->more[i].set.len;
+	return n;
+}
+
+/* Takes out of the queue what rides together.  Under the shard's lock. */
+static uint32_t
+take_riders(struct rshard *s, struct txn **ret_riders)
+{
+	struct txn *first = s->head, *riders = NULL, **tail = &riders;
+	size_t bytes = 0;
+	uint32_t nr = 0;
+
+	for (struct txn **link = &s->head; *link && nr < RIDERS_MAX;) {
+		struct txn *t = *link;
+		bool fits =
+			nr == 0 || (!first->is_alone && !t->is_alone && t->generation == first->generation &&
+				    bytes + weight(t) <= RIDE_BYTES);
+
+		for (struct txn *r = riders; fits && r; r = r->next)
+			fits = !collide(r, t);
+		if (!fits) {
+			link = &t->next;
+			continue;
+		}
+		*link = t->next;
+		t->next = NULL;
+		*tail = t;
+		tail = &t->next;
+		bytes += weight(t);
+		nr++;
+	}
+	for (s->tail = &s->head; *s->tail;)
+		s->tail = &(*s->tail)->next;
+	*ret_riders = riders;
+	return nr;
+}
+
+static void on_batch(struct call *c);
+
+static void
+add_compares(rados_write_op_t op, const struct txn *t)
+{
+	for (int i = 0; i < t->key_nr; i++) {
+		const struct txn_key *k = &t->key[i];
+
+		/* What is not there equals the empty value, and no value is empty. */
+		rados_write_op_omap_cmp2(op, k->key, LIBRADOS_CMPXATTR_OP_EQ, k->old.p ? k->old.p : "",
+					 k->len, k->old.len, NULL);
+	}
+}
+
+static void
+add_change(rados_write_op_t op, const char *key, size_t key_len, const struct bytes *set)
+{
+	if (set)
+		rados_write_op_omap_set2(op, &key, (char const *const *)&set->p, &key_len, &set->len, 1);
+	else
+		rados_write_op_omap_rm_keys2(op, &key, &key_len, 1);
+}
+
+static void
+add_changes(rados_write_op_t op, const struct txn *t)
+{
+	for (int i = 0; i < t->key_nr; i++) {
+		const struct txn_key *k = &t->key[i];
+
+		if (k->fate != FATE_COMPARE)
+			add_change(op, k->key, k->len, k->fate == FATE_SET ? &k->set : NULL);
+	}
+	for (uint32_t i = 0; i < t->more_nr; i++)
+		add_change(op, t->more[i].key, t->more[i].len, t->more[i].set.p ? &t->more[i].set : NULL);
+}
+
+static void
+ship(struct rport *p, struct rshard *s, struct txn *riders, uint32_t nr)
+{
+	struct batch *b = malloc(sizeof *b);
+	rados_write_op_t op;
+
+	check(b);
+	b->shard = s;
+	b->riders = riders;
+	b->nr = nr;
+	op = rados_create_write_op();
+	rados_write_op_cmpxattr(op, XATTR_GENERATION, LIBRADOS_CMPXATTR_OP_EQ,
+				(const char *)&riders->generation, sizeof riders->generation);
+	for (const struct txn *t = riders; t; t = t->next)
+		add_compares(op, t);
+	for (const struct txn *t = riders; t; t = t->next)
+		add_changes(op, t);
+	call_write(p, &b->call, POOL_META, s->name, op, 0, on_batch);
+}
+
+static void
+enqueue(struct txn *t)
+{
+	struct rshard *s = t->shard;
+	struct txn *riders = NULL;
+	uint32_t nr = 0;
+
+	t->next = NULL;
+	pthread_mutex_lock(&s->lock);
+	*s->tail = t;
+	s->tail = &t->next;
+	if (!s->is_busy) {
+		s->is_busy = true;
+		nr = take_riders(s, &riders);
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (nr)
+		ship(t->port, s, riders, nr);
+}
+
+static void
+on_decide_again(struct msg *m)
+{
+	decide(container_of(m, struct txn, msg));
+}
+
+/* Gives to one that waits what another one made of a key of both.  False: no memory. */
+static bool
+take_over(struct txn *t, const struct txn *won)
+{
+	for (int i = 0; i < t->key_nr; i++) {
+		for (int j = 0; j < won->key_nr; j++) {
+			struct txn_key *k = &t->key[i];
+			const struct txn_key *l = &won->key[j];
+
+			if (l->fate == FATE_COMPARE || k->len != l->len ||
+			    memcmp(k->key, l->key, k->len) != 0)
+				continue;
+			bytes_free(&k->old);
+			if (l->fate != FATE_SET)
+				continue;
+			if (!bytes_new(&k->old, l->set.len))
+				return false;
+			memcpy(k->old.p, l->set.p, l->set.len);
+		}
+	}
+	return true;
+}
+
+/* Those that waited for a key that was changed are decided anew.  Under the shard's lock. */
+static void
+wake_colliders(struct rshard *s, const struct batch *b)
+{
+	for (struct txn **link = &s->head; *link;) {
+		struct txn *t = *link;
+		const struct txn *r = b->riders;
+
+		while (r && !collide(r, t))
+			r = r->next;
+		if (!r || !take_over(t, r)) {
+			link = &t->next;
+			continue;
+		}
+		*link = t->next;
+		mailbox_post(t->port->mb, &t->msg, on_decide_again);
+	}
+	for (s->tail = &s->head; *s->tail;)
+		s->tail = &(*s->tail)->next;
+}
+
+static void
+on_sent(struct msg *m)
+{
+	struct txn *t = container_of(m, struct txn, msg);
+	int e = t->commit_result;
+
+	if (e >= 0) {
+		if (t->more_nr)
+			gateway_dirty(t->port->st, t->shard);
+		over(t);
+	} else if (e == -ECANCELED && !t->is_alone) {
+		/* Perhaps not because of this one. */
+		t->is_alone = true;
+		enqueue(t);
+	} else if (e == -ECANCELED || e == -ENOENT || e == -ENODATA) {
+		t->is_again = true;
+		t->is_alone = false;
+		if (++t->restarts > RESTARTS_MAX)
+			fail(t, -EAGAIN);
+		else if (e == -ECANCELED || !t->object)
+			look(t);
+		else
+			restart(t);
+	} else {
+		fail(t, e);
+	}
+}
+
+static void
+on_batch(struct call *c)
+{
+	struct batch *b = container_of(c, struct batch, call);
+	struct rshard *s = b->shard;
+	struct rport *p = c->port;
+	struct txn *riders = NULL;
+	uint32_t nr = 0;
+
+	pthread_mutex_lock(&s->lock);
+	if (c->result >= 0)
+		wake_colliders(s, b);
+	s->is_busy = s->head != NULL;
+	if (s->head)
+		nr = take_riders(s, &riders);
+	pthread_mutex_unlock(&s->lock);
+	if (nr)
+		ship(p, s, riders, nr);
+	for (struct txn *t = b->riders, *next; t; t = next) {
+		next = t->next;
+		t->commit_result = c->result;
+		t->is_alone |= b->nr == 1;
+		mailbox_post(t->port->mb, &t->msg, on_sent);
+	}
+	free(b);
+}

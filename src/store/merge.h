@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * merge - a page of a list whose entries lie in several sources: the engines of a set, the shards of a bucket.
+ *
+ * On the port's thread.  For back ends.
+ */
+#ifndef GANTRY_STORE_MERGE_H
+#define GANTRY_STORE_MERGE_H
+
+#include "store/store.h"
+
+struct merge_of {
+	struct store_port *port; /* whose page it is */
+	struct mailbox *mb;      /* of the port */
+	unsigned *inflight;      /* of the port: counts the page while it is under way */
+	int nr;                  /* sources */
+	/* Lists the i-th source, as store_list() does: prefix, delimiter and max are heeded. */
+	int (*list)(const struct merge_of *of, int i, struct store_list *ls);
+	void *cookie;
+	void (*over)(void *cookie); /* at the end, before done(); NULL: nothing is to be done */
+};
+
+/* Gives a page, as store_list() does.  -EAGAIN: no memory; over() does not run then. */
+int merge_list(const struct merge_of *of, struct store_list *ls);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values of the index on RADOS: whatever a decoder accepts lies in the buffer, obeys its limits, and encodes to the
+ * same bytes.  The CRC at the end is made right, so that what is before it is looked at. */
+#include "base/crc64.h"
+#include "rados/codec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+#define must(x) ((x) ? (void)0 : abort())
+
+static const uint8_t *value;
+static size_t value_len;
+
+static void
+must_lie_inside(const void *p, size_t len)
+{
+	must(len == 0 || ((const uint8_t *)p >= value && (const uint8_t *)p + len <= value + value_len));
+}
+
+static void
+must_be_parts(const void *bytes, size_t len)
+{
+	static struct part parts[STORE_PART_NR_MAX];
+	uint32_t nr;
+
+	if (parts_count(bytes, len, STORE_PART_NR_MAX, parts, &nr) < 0)
+		return;
+	for (uint32_t i = 0; i < nr; i++) {
+		must(parts[i].number >= 1 && parts[i].number <= STORE_PART_NR_MAX);
+		must(!i || parts[i].number > parts[i - 1].number);
+		must_lie_inside(parts[i].attrs, parts[i].attrs_len);
+		if (parts[i].kind == REC_INLINE)
+			must_lie_inside(parts[i].inline_data, parts[i].size_bytes);
+		else
+			must_lie_inside(parts[i].crcs, (size_t)parts[i].crc_nr * 8);
+	}
+	must(nr == 0 || parts_decode(bytes, len, nr, parts) == 0);
+}
+
+static void
+must_be_record(const struct record *r)
+{
+	char *again = malloc(record_bytes(r));
+
+	must(again && record_bytes(r) == value_len);
+	must_lie_inside(r->attrs, r->attrs_len);
+	if (r->kind == REC_INLINE)
+		must_lie_inside(r->inline_data, r->size_bytes);
+	if (r->kind == REC_DATA)
+		must_lie_inside(r->crcs, (size_t)r->crc_nr * 8);
+	if (r->kind == REC_PARTS) {
+		must_lie_inside(r->parts, r->parts_len);
+		must_be_parts(r->parts, r->parts_len);
+	}
+	record_encode(again, r);
+	/* But for two bytes that are nobody's. */
+	must(memcmp(again + 4, value + 4, value_len - 12) == 0);
+	free(again);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	char name[STORE_KEY_MAX];
+	uint8_t id[STORE_UPLOAD_ID_BYTES];
+	const void *attrs;
+	struct store_format_row f;
+	struct gateway_row g;
+	struct bucket_row b;
+	struct garbage garbage;
+	struct record r;
+	struct upload u;
+	uint64_t number, crc;
+	uint32_t attrs_len;
+	uint16_t name_len;
+	uint8_t *copy;
+
+	if (key_upload_decode((const char *)data, len, name, &name_len, id) == 0)
+		must(name_len <= STORE_KEY_MAX);
+	must(key_part_number((const char *)data, len) <= STORE_PART_NR_MAX);
+	key_garbage_decode((const char *)data, len, &number);
+	if (len < 12)
+		return 0;
+	copy = malloc(len);
+	must(copy);
+	memcpy(copy, data, len);
+	crc = crc64_nvme(0, copy, len - 8);
+	memcpy(copy + len - 8, &crc, 8);
+	value = copy;
+	value_len = len;
+	if (record_decode(copy, len, &r) == 0)
+		must_be_record(&r);
+	if (upload_decode(copy, len, &u) == 0)
+		must_lie_inside(u.attrs, u.attrs_len);
+	if (battrs_decode(copy, len, &number, &attrs, &attrs_len) == 0)
+		must_lie_inside(attrs, attrs_len);
+	if (garbage_decode(copy, len, &garbage) == 0)
+		must_lie_inside(garbage.data, (size_t)garbage.data_nr * GARBAGE_DATA_BYTES);
+	if (bucket_decode(copy, len, &b) == 0)
+		must(b.shards >= 1 && b.shards <= BUCKET_SHARDS_MAX);
+	if (gateway_decode(copy, len, &g) == 0)
+		must(g.first <= g.last && strlen(g.host) < sizeof g.host);
+	if (format_decode(copy, len, &f) == 0)
+		must(f.object_bytes <= DATA_OBJECT_MAX);
+	free(copy);
+	return 0;
+}

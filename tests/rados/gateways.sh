@@ -1,0 +1,109 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Two gateways on one store: what one has acknowledged the other has; of writers that race through both, one wins each time; one that is
+# killed in the middle of PUTs is cleaned up after by the other, nothing that was acknowledged is lost, and nothing is left over.
+MORE=''
+. "$(dirname "$0")/../system/lib.sh"
+write_config
+sed -i 's/index_shards: 4/index_shards: 4, dead_after: 5s/' "$T/gantryd.yaml"
+format_store
+sed "s|admin.sock|admin2.sock|" "$T/gantryd.yaml" >"$T/second.yaml"
+daemon_run
+make_buckets
+first=$DAEMON_PID first_job=$_daemon_job one=$URL_S3
+mv "$T/gantryd.yaml" "$T/first.yaml"
+mv "$T/second.yaml" "$T/gantryd.yaml"
+daemon_run
+two=$URL_S3
+
+head -c 9000000 /dev/urandom >"$T/big"
+head -c 300000 /dev/urandom >"$T/middle"
+
+# ---- what one has acknowledged, the other has ----
+for f in big middle; do
+	curl -sS -T "$T/$f" "$one/bkt/$f" || fail "put $f"
+	curl -sS "$two/bkt/$f" | cmp - "$T/$f" || fail "$f is not at the other gateway"
+	curl -sS "$two/bkt?list-type=2" | grep -q "<Key>$f</Key>" || fail "$f is not in the other gateway's list"
+done
+curl -sS -X DELETE "$two/bkt/middle"
+assert_eq "$(curl -sS -o /dev/null -w '%{http_code}' "$one/bkt/middle")" 404 "deleted by the other"
+# A bucket that one removes, and makes anew, is the other's, too.
+curl -sS -X PUT "$one/again"
+curl -sS -T "$T/middle" "$two/again/x" || fail "put into a new bucket"
+assert_eq "$(curl -sS -o /dev/null -w '%{http_code}' -X DELETE "$one/again")" 409 "a bucket with the other's object"
+curl -sS -X DELETE "$one/again/x"
+assert_eq "$(curl -sS -o /dev/null -w '%{http_code}' -X DELETE "$one/again")" 204 "an empty bucket"
+assert_eq "$(curl -sS -o /dev/null -w '%{http_code}' -T "$T/middle" "$two/again/x")" 404 "a bucket that the other removed"
+curl -sS -X PUT "$two/again"
+curl -sS -T "$T/middle" "$one/again/y" || fail "put into a bucket made anew"
+
+# ---- races: of PUTs that ask for absence, through both, one wins ----
+for r in 1 2 3 4 5; do
+	pids=()
+	for w in 1 2 3 4 5 6; do
+		url=$one
+		[ $((w % 2)) = 0 ] || url=$two
+		{ echo "$r.$w" | curl -sS -o /dev/null -w '%{http_code}\n' -H 'If-None-Match: *' -T - "$url/bkt/race$r" >"$T/race.$w"; } &
+		pids+=($!)
+	done
+	wait "${pids[@]}"
+	assert_eq "$(cat "$T"/race.[1-6] | grep -c '^200$')" 1 "one of six wins, round $r"
+	assert_eq "$(cat "$T"/race.[1-6] | grep -c '^412$')" 5 "and five do not, round $r"
+	won=$(grep -l '^200$' "$T"/race.[1-6])
+	assert_eq "$(curl -sS "$one/bkt/race$r")" "$r.${won##*.}" "whoever won has written, round $r"
+done
+
+# ---- an object that is open at one is replaced at the other, and read to its end ----
+curl -sS --limit-rate 1500k "$one/bkt/big" >"$T/slow" &
+slow=$!
+sleep 0.5
+for n in 1 2 3; do curl -sS -T "$T/middle" "$two/bkt/big"; done
+wait "$slow" || fail "a slow reader of what was replaced"
+cmp "$T/slow" "$T/big" || fail "a slow reader got other bytes"
+
+# ---- one is killed in the middle of PUTs ----
+for w in 1 2 3 4; do
+	for n in $(seq 200); do
+		[ "$(curl -s -o /dev/null -w '%{http_code}' -T "$T/big" "$one/bkt/k$w.$((n % 3))")" = 200 ] || break
+		echo "k$w.$((n % 3))" >>"$T/acked"
+	done &
+done
+wait_for 20 test -s "$T/acked"
+sleep 1
+kill -KILL "$first"
+wait "$first_job" 2>/dev/null
+sleep 1
+sort -u "$T/acked" >"$T/keys"
+while read -r k; do
+	curl -sS "$two/bkt/$k" | cmp - "$T/big" || fail "$k was acknowledged, and is not whole"
+done <"$T/keys"
+cleaned() {
+	curl -sS "$URL_ADMIN/disks" | /usr/bin/python3 -c 'import json, sys; d = json.load(sys.stdin)[0]; sys.exit(d["gateways"] != 1 or d["gateways_cleaned_up"] != 1)'
+}
+wait_for 60 cleaned
+nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" || fail "after the kill: $(cat "$T/fsck")"
+assert_eq "$(cat "$T/fsck")" "gantryd: the store is clean" "after the kill"
+# The one that is left takes over, and garbage goes.
+swept() { curl -sS "$URL_ADMIN/disks" | /usr/bin/python3 -c 'import json, sys; sys.exit(json.load(sys.stdin)[0]["garbage_removed"] == 0)'; }
+curl -sS -T "$T/middle" "$two/bkt/k1.1"
+wait_for 60 swept
+stop_daemon
+nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" || fail "at the end: $(cat "$T/fsck")"
+
+# ---- and one that is stopped for too long ends instead of going on ----
+daemon_run
+two=$URL_S3 second=$DAEMON_PID second_job=$_daemon_job
+mv "$T/gantryd.yaml" "$T/second.yaml"
+mv "$T/first.yaml" "$T/gantryd.yaml"
+daemon_run
+kill -STOP "$second"
+gone() { curl -sS "$URL_ADMIN/disks" | /usr/bin/python3 -c 'import json, sys; sys.exit(json.load(sys.stdin)[0]["gateways_cleaned_up"] != 1)'; }
+wait_for 60 gone
+kill -CONT "$second"
+fenced() { [ "$(curl -s -o /dev/null -w '%{http_code}' -m 10 -T "$T/middle" "$two/bkt/after")" = 503 ]; }
+wait_for 30 fenced
+curl -sS -T "$T/middle" "$URL_S3/bkt/after" || fail "put at the one that goes on"
+kill -KILL "$second" 2>/dev/null
+wait "$second_job" 2>/dev/null
+stop_daemon
+echo "$(wc -l <"$T/keys") keys were acknowledged before the kill, all of them whole"

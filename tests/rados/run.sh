@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The store on RADOS (make check-rados): on a cluster of one machine that this script brings up and ends, in a directory of its own,
+# the contract suite of back ends (also under ASan and UBSan), system tests from the same sources as on disks, RDMA by the software
+# NIC included, and tests of several gateways.  T=words runs what has one of them in its name.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+variant=${VARIANT:-release}
+export BUILD=build/$variant VARIANT=$variant
+. scripts/test-env
+log=$BUILD/log
+mkdir -p "$log"
+dir=$(mktemp -d "${TMPDIR:-/tmp}/gantry-rados.XXXXXX")
+pass=0 failed=0
+trap 'tests/rados/rados-one down "$dir/c" 2>/dev/null; rm -rf "$dir"' EXIT
+# shellcheck disable=SC2086
+OSD_BYTES=${OSD_BYTES:-16G} OSD_MEMORY=${OSD_MEMORY:-800000000} tests/rados/rados-one up "$dir/c" || exit 1
+export CEPH_CONF=$dir/c/ceph.conf STORE=rados
+
+one() {
+	local name=$1 start=$SECONDS out
+	shift
+	[ -z "${T:-}" ] || grep -qE "${T// /|}" <<<"$name" || return 0
+	out=$log/rados.${name//\//.}.log
+	if timeout -k 10 600 "$@" >"$out" 2>&1 </dev/null; then
+		echo "ok    rados/$name ($((SECONDS - start)) s)"
+		pass=$((pass + 1))
+	else
+		echo "FAIL  rados/$name: exit $?; the last of its output:"
+		tail -n 40 "$out" | sed 's/^/      /'
+		failed=$((failed + 1))
+	fi
+}
+
+one contract "$BUILD/rados/test_contract"
+one contract_asan build/asan/rados/test_contract
+for t in smoke put get overwrite sizes large scality s3_buckets s3_objects s3_multipart s3_facts s3_refused conditions; do
+	one "$t" "tests/system/$t.sh"
+done
+for t in tests/rados/*.sh; do
+	[ "$t" = tests/rados/run.sh ] || one "$(basename "$t" .sh)" "$t"
+done
+echo "rados: $pass passed, $failed failed, 0 skipped"
+echo "$pass passed, $failed failed, 0 skipped"
+[ "$failed" = 0 ]
