@@ -319,28 +319,16 @@ same_disk(const char *a, const char *b)
 	return sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
-/* What is set of the back end that is not chosen would be silently without effect. */
+/* Disks and a cluster exclude each other. */
 static void
 verify_backend(struct loader *ld)
 {
-	static const char ours[] = "rados.";
 	struct conf *c = ld->conf;
 
-	if (c->store.backend == BACKEND_RADOS) {
-		if (c->store.disk_nr)
-			load_fail_key(ld, "store.disks", "store.backend is rados, which has no disks");
-		if (c->rados.object_bytes % MIB)
-			load_fail_key(ld, "rados.object_size", "must be a multiple of 1MiB");
-		return;
-	}
-	for (int i = 0; i < ld->origin_nr; i++) {
-		const struct conf_origin *o = &ld->origin[i];
-
-		if (o->source && strncmp(o->path, ours, sizeof ours - 1) == 0) {
-			load_fail_key(ld, o->path, "store.backend is disks; this is for rados");
-			return;
-		}
-	}
+	if (c->store.backend == BACKEND_RADOS && c->store.disk_nr)
+		load_fail_key(ld, "store.disks", "store.backend is rados, which has no disks");
+	if (c->rados.object_bytes % MIB)
+		load_fail_key(ld, "rados.object_size", "must be a multiple of 1MiB");
 }
 
 static void

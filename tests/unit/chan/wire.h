@@ -286,6 +286,7 @@ open_all(void)
 	f.conf.qp_reset_on_failure = true;
 	f.conf.poll_batch = 16;
 	f.conf.ah_cache = 16;
+	f.conf.paths = 1; /* so many handles, then */
 	if (bufpool_init(&f.bufs, 24u << 20) < 0 || mailbox_init(&f.mb) < 0 || open_chan() < 0)
 		return 1;
 	if (rdma_rail_nr(f.rd) == 0) {

@@ -289,6 +289,13 @@ test_disks(void **state)
 	assert_int_equal(conf->store.disk_nr, 2);
 	assert_int_equal(conf->store.disks[1].size_bytes, 0);
 	assert_refused(GOOD_LISTEN "store: { disks: [] }\n", "store.disks: missing");
+	/* A cluster takes their place. */
+	assert_good(GOOD_LISTEN "store: { backend: rados }\n");
+	assert_string_equal(conf->rados.meta_pool, "gantry.meta");
+	assert_refused(GOOD_LISTEN "store: { backend: rados, disks: [{ path: /a }] }\n",
+		       "store.disks: store.backend is rados");
+	assert_refused(GOOD_LISTEN "store: { backend: rados }\nrados: { object_size: 2500KiB }\n",
+		       "rados.object_size: must be a multiple of 1MiB");
 	assert_refused(GOOD_LISTEN "store: { disks: [{ size: 1GiB }] }\n", "store.disks[0].path: missing");
 	assert_refused(GOOD_LISTEN "store: { disks: [{ path: /a, size: 1MiB }] }\n",
 		       "store.disks[0].size: expected a size (bytes, or KiB MiB GiB TiB) from 64MiB");
