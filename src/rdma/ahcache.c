@@ -177,10 +177,18 @@ forget(struct ah_cache *c, struct rdma_ah *ah)
 	}
 }
 
+/* It is too early to try again. */
+static bool
+is_cooling(const struct rdma_ah *ah)
+{
+	return ah->state == AH_FAILED && clock_ns() < ah->failed_until_ns;
+}
+
+/* The address has not been found.  What failed beside a path that was ready says nothing about the address. */
 static bool
 is_off(const struct rdma_ah *ah)
 {
-	return ah->state == AH_FAILED && clock_ns() < ah->failed_until_ns;
+	return is_cooling(ah) && ah->is_counted;
 }
 
 /* The one for this path.  Where it is not there, *ret_other says what is known of the address from another path: one
@@ -291,7 +299,7 @@ get(struct rdma_rail *rail, const struct rdma_ah_key *key, struct rdma_target_wa
 	 * there is, and that path's own is made meanwhile; until then all wait for the same. */
 	if (other && other->state == AH_READY) {
 		*ret_ah = use(rail, other);
-		if (!ah || (ah->state == AH_FAILED && !is_off(ah)))
+		if (!ah || (ah->state == AH_FAILED && !is_cooling(ah)))
 			*ret_begun = begin(rail, ah, key, w->client, false);
 		return 1;
 	}
