@@ -855,7 +855,7 @@ paths_to_a_client(void **state)
 	struct rdma_rail *rail = rdma_rail(rd, 0);
 	struct token tok = { .kind = TOKEN_DC,
 			     .have_gid = true,
-			     .gid = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 77 } };
+			     .gid = { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2 } };
 	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	int handles = atomic_load(&label_nr), hits = 0;
 
