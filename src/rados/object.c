@@ -46,42 +46,10 @@ robj_free(struct robj *o)
 
 /* ---- judging ---- */
 
-static bool
-etag_in(const struct store_pre *pre, const struct store_etag *e)
-{
-	for (int i = 0; i < pre->etag_nr; i++) {
-		if (pre->etags[i].parts == e->parts && memcmp(pre->etags[i].sum, e->sum, sizeof e->sum) == 0)
-			return true;
-	}
-	return false;
-}
-
-static int
-judge_kind(const struct store_pre *pre, const struct record *old)
-{
-	switch (pre->kind) {
-	case PRE_NONE:
-		return 0;
-	case PRE_ABSENT:
-		return old ? -EEXIST : 0;
-	case PRE_MATCH_ANY:
-		return old ? 0 : -ENOENT;
-	case PRE_MATCH:
-		return !old ? -ENOENT : etag_in(pre, &old->etag) ? 0 : -ESTALE;
-	case PRE_NONE_MATCH:
-		return old && etag_in(pre, &old->etag) ? -EEXIST : 0;
-	case PRE_VERSION:
-		return !old ? -ENOENT : old->version == pre->version ? 0 : -ESTALE;
-	}
-	return -EINVAL;
-}
-
 int
 record_judge(const struct store_pre *pre, const struct record *old)
 {
-	int e = judge_kind(pre, old);
-
-	return e == 0 && pre->keep && old ? -EPERM : e;
+	return store_judge(pre, old ? &old->etag : NULL, old ? old->version : 0);
 }
 
 uint64_t

@@ -285,25 +285,11 @@ put_record(struct rput *rp, const struct record *old)
 {
 	struct txn *t = &rp->txn;
 	struct record new;
-	struct bytes value;
 
 	fill_record(rp, &new);
 	new.version = record_next_version(old);
-	if (old) {
-		new.replaced = old->id;
-		t->result = txn_garbage(t, old);
-		if (t->result < 0)
-			return TXN_OVER;
-	}
-	if (!bytes_new(&value, record_bytes(&new))) {
-		t->result = -ENOMEM;
-		return TXN_OVER;
-	}
-	record_encode(value.p, &new);
-	txn_set(t, t->key_nr - 1, value);
 	rp->put->version = new.version;
-	t->result = 0;
-	return TXN_COMMIT;
+	return txn_put_record(t, t->key_nr - 1, &new, old);
 }
 
 /* Of an upload: 0, -ENOENT, -EINPROGRESS (it is being closed), -EBADMSG. */

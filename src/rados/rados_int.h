@@ -284,6 +284,9 @@ int txn_more(struct txn *t, const char *key, size_t len, struct bytes value);
 /* Notes as garbage what a record named that this change takes out of the index. */
 int txn_garbage(struct txn *t, const struct record *old);
 int txn_garbage_data(struct txn *t, const struct garbage_data *data, uint32_t nr, const struct rid *map);
+/* Sets a key to a record, in the place of old (NULL: of none), whose data is garbage then.  For decide(), as what it
+ * says; t->result is 0 or an error. */
+enum txn_say txn_put_record(struct txn *t, int key, struct record *new, const struct record *old);
 /* Frees what a txn has of its own. */
 void txn_fini(struct txn *t);
 

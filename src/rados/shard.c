@@ -224,6 +224,25 @@ txn_garbage(struct txn *t, const struct record *old)
 	return e;
 }
 
+enum txn_say
+txn_put_record(struct txn *t, int key, struct record *new, const struct record *old)
+{
+	struct bytes value;
+
+	t->result = 0;
+	if (old) {
+		new->replaced = old->id;
+		t->result = txn_garbage(t, old);
+	}
+	if (t->result == 0 && !bytes_new(&value, record_bytes(new)))
+		t->result = -ENOMEM;
+	if (t->result < 0)
+		return TXN_OVER;
+	record_encode(value.p, new);
+	txn_set(t, key, value);
+	return TXN_COMMIT;
+}
+
 void
 txn_fini(struct txn *t)
 {

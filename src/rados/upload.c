@@ -335,7 +335,6 @@ static enum txn_say
 put_object(struct close_op *co, const struct record *old)
 {
 	struct store_complete *c = co->c;
-	struct txn *t = &co->txn;
 	struct record new = { .kind = co->has_map ? REC_MAP : REC_PARTS,
 			      .size_bytes = co->size_bytes,
 			      .crc64 = co->crc64,
@@ -350,28 +349,15 @@ put_object(struct close_op *co, const struct record *old)
 			      .part_nr = c->part_nr,
 			      .parts = (const uint8_t *)co->list.p,
 			      .parts_len = (uint32_t)co->list.len };
-	struct bytes value;
 
 	if (co->has_map)
 		new.parts_crc64 = crc64_nvme(0, co->list.p, co->list.len);
-	if (old) {
-		new.replaced = old->id;
-		t->result = txn_garbage(t, old);
-		if (t->result < 0)
-			return TXN_OVER;
-	}
-	if (!bytes_new(&value, record_bytes(&new))) {
-		t->result = -ENOMEM;
-		return TXN_OVER;
-	}
-	record_encode(value.p, &new);
-	txn_set(t, 1, value);
 	c->version = new.version;
 	c->size_bytes = new.size_bytes;
 	c->crc64 = new.crc64;
 	c->mtime_ns = new.mtime_ns;
 	c->etag = new.etag;
-	return TXN_COMMIT;
+	return txn_put_record(&co->txn, 1, &new, old);
 }
 
 static enum txn_say

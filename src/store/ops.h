@@ -107,6 +107,10 @@ struct store_module {
 	const struct store_ops *ops;
 };
 
+/* Judges a precondition on what is there, an object with this ETag and version, or (NULL) nothing.  0, or what
+ * store.h says of the precondition. */
+int store_judge(const struct store_pre *pre, const struct store_etag *there, uint64_t version);
+
 /* Adds a number to those of a unit. */
 static inline void
 store_unit_add(struct store_unit_info *info, const char *name, uint64_t value, bool is_hidden)

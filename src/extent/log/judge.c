@@ -10,6 +10,7 @@
 #include "extent/log/parts.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "store/ops.h"
 
 #include <errno.h>
 #include <string.h>
@@ -45,42 +46,10 @@ state_of(const struct vol *vol, const uint8_t *key, size_t len, uint32_t hash)
 		 : (struct state){ 0 };
 }
 
-static bool
-etag_in(const struct store_pre *pre, const struct store_etag *e)
-{
-	for (int i = 0; i < pre->etag_nr && i < STORE_PRE_ETAGS; i++) {
-		if (pre->etags[i].parts == e->parts && memcmp(pre->etags[i].sum, e->sum, 16) == 0)
-			return true;
-	}
-	return false;
-}
-
-static int
-pre_check_kind(const struct store_pre *pre, const struct state *s)
-{
-	switch (pre->kind) {
-	case PRE_ABSENT:
-		return s->exists ? -EEXIST : 0;
-	case PRE_MATCH_ANY:
-		return s->exists ? 0 : -ENOENT;
-	case PRE_MATCH:
-		return !s->exists ? -ENOENT : etag_in(pre, &s->etag) ? 0 : -ESTALE;
-	case PRE_NONE_MATCH:
-		return s->exists && etag_in(pre, &s->etag) ? -EEXIST : 0;
-	case PRE_VERSION:
-		return !s->exists ? -ENOENT : s->version == pre->version ? 0 : -ESTALE;
-	default:
-		return 0;
-	}
-}
-
-/* What the client asked for comes first: whoever says "only if it is not there" is told that it is. */
 static int
 pre_check(const struct store_pre *pre, const struct state *s)
 {
-	int e = pre_check_kind(pre, s);
-
-	return e == 0 && pre->keep && s->exists ? -EPERM : e;
+	return store_judge(pre, s->exists ? &s->etag : NULL, s->version);
 }
 
 /* Is anything of this bucket left in the index? */
