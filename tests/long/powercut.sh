@@ -9,6 +9,7 @@
 MORE=$'limits: { s3_progress: 30s, s3_total: 30s }\nlog: { access: false }'
 DISK_SIZE=320MiB
 . "$(dirname "$0")/disk.sh"
+. "$(dirname "$0")/groups.sh"
 SECS=${SECS:-60}
 SEED=${SEED:-$(date +%s)}
 RANDOM=$SEED
@@ -18,18 +19,11 @@ ROLES=(over.rdma over.http delete)
 SIZES=(200 4096 65537 300000 1300000)
 GROUP_KEYS=60
 BIG=$((66 << 20)) # more than one chunk
-declare -A state=() big_sum=() md5_of=()
+declare -A big_sum=()
 declare -a new_nr=() dropped=()
-cuts=0 restart_cuts=0 acked=0 unacked_kept=0 snapshots=0 checked=0
+cuts=0 restart_cuts=0 snapshots=0
 
-# What pattern $1 of $2 bytes sums to.
-sum_of() {
-	local k=$1:$2
-	[ -n "${md5_of[$k]:-}" ] || md5_of[$k]=$(bytes "pattern:$1" "$2" | md5)
-	sum=${md5_of[$k]}
-}
-
-flood() { nic "$BUILD/tools/rawclient" -s "$S3" >"$T/$1.out" 2>&1; }
+wrong() { fail "round $r: $1 is $2; acknowledged (${ROLES[(r + g) % 3]}): $5, $3; before: $4"; }
 
 # Round r: its clients, in the background.
 start_clients() {
@@ -88,46 +82,6 @@ cut_in_start() {
 	sleep "0.0$((RANDOM % 10))$((RANDOM % 10))"
 	disk_cut "$((SEED + ++cuts))" first
 	restart_cuts=$((restart_cuts + 1))
-}
-
-# Gets many at once: status and URL in $T/codes, bodies in $T/got.
-get_all() {
-	rm -rf "$T/got"
-	mkdir "$T/got"
-	curl -sS --max-time 120 -o "$T/got/$2" -w '%{http_code} %{url_effective}\n' "$URL_S3/bkt/$1" >"$T/codes" || fail "reading $1 back: $(tail -n 3 "$T/codes")"
-}
-
-check_groups() {
-	local g i code have was now
-	for g in 0 1 2; do
-		declare -A is_acked=()
-		touch "$T/ack.$g"
-		while read -r i code _; do
-			case $code in 200 | 204) is_acked[$i]=1 acked=$((acked + 1)) ;; esac
-		done <"$T/ack.$g"
-		get_all "g$g-[0-$((GROUP_KEYS - 1))]" '#1'
-		declare -A sums=()
-		while read -r sum i; do sums[${i##*/}]=$sum; done < <(md5sum "$T"/got/*)
-		while read -r code i; do
-			i=${i##*-}
-			case $code in
-			200) have=${sums[$i]} ;;
-			404) have=gone ;;
-			*) fail "round $r: g$g-$i answers $code" ;;
-			esac
-			was=${state[$g-$i]:-gone}
-			now=gone
-			[ "${seed[g]}" = gone ] || { sum_of "${seed[g]}" "${size[g]}"; now=$sum; }
-			if [ -n "${is_acked[$i]:-}" ]; then
-				assert_eq "$have" "$now" "round $r: g$g-$i, acknowledged (${ROLES[(r + g) % 3]})"
-			elif [ "$have" != "$was" ]; then
-				assert_eq "$have" "$now" "round $r: g$g-$i, not acknowledged, was $was"
-				unacked_kept=$((unacked_kept + 1))
-			fi
-			state[$g-$i]=$have checked=$((checked + 1))
-		done <"$T/codes"
-		unset is_acked sums
-	done
 }
 
 # The new keys of round $1: those in $T/new.$1 whole; of the others those that may have been under way, whole or absent.
@@ -217,7 +171,7 @@ run_form() {
 		check_new "$r" "${new_nr[r]}"
 		# One of the earlier rounds again.
 		[ $rounds = 0 ] || check_old $((first_round + RANDOM % rounds))
-		check_groups
+		check_groups $GROUP_KEYS
 		check_big
 		# Memory and room: an index of small objects is all of them.
 		[ $rounds -lt 2 ] || drop_new $((r - 2))

@@ -9,6 +9,7 @@
 MORE=$'limits: { s3_progress: 30s, s3_total: 30s }\nlog: { access: false }'
 DISK_SIZE=320MiB
 . "$(dirname "$0")/disk.sh"
+. "$(dirname "$0")/groups.sh"
 CUTS=${CUTS:-20}
 SEED=${SEED:-$(date +%s)}
 RANDOM=$SEED
@@ -16,13 +17,11 @@ echo "SEED=$SEED CUTS=$CUTS"
 command -v mkfs.xfs >/dev/null || fail "no mkfs.xfs: scripts/deps disk installs it (SKIP=disk skips this test)"
 
 KEYS=120
-declare -A state=() sums=()
-acked=0 lost=0 checked=0 cuts=0
+lost=0 cuts=0
 
-sum_of() {
-	local k=$1:$2
-	[ -n "${sums[$k]:-}" ] || sums[$k]=$(bytes "pattern:$1" "$2" | md5)
-	sum=${sums[$k]}
+wrong() {
+	lost=$((lost + 1))
+	echo "$fs, round $r: $1 is $2; acknowledged: $5, $3; before: $4"
 }
 
 # As an operator would, while nobody serves.
@@ -51,8 +50,6 @@ to_rewrite() { metric gantry_store_segments_to_rewrite; }
 said() { grep -c 'have holes, unwritten or shared blocks' "$T/daemon.log"; }
 is_well() { ! curl_admin /healthz | grep -q segments; }
 
-flood() { nic "$BUILD/tools/rawclient" -s "$S3" >"$T/$1.out" 2>&1; }
-
 start_clients() {
 	local g
 	clients=()
@@ -76,36 +73,6 @@ start_clients() {
 		flood 4 20000 $T/ack.filler PUT /bkt/filler body=pattern:9:100 x-amz-meta-filler:$(printf 'x%.0s' {1..1500})
 	END
 	clients+=($!)
-}
-
-check_all() {
-	local g i code have was now
-	for g in 0 1 2; do
-		declare -A is_acked=()
-		touch "$T/ack.$g"
-		while read -r i code _; do
-			case $code in 200 | 204) is_acked[$i]=1 acked=$((acked + 1)) ;; esac
-		done <"$T/ack.$g"
-		rm -rf "$T/got"
-		mkdir "$T/got"
-		curl -sS --max-time 120 -o "$T/got/#1" -w '%{http_code} %{url_effective}\n' "$URL_S3/bkt/g$g-[0-$((KEYS - 1))]" >"$T/codes" ||
-			fail "$fs, round $r: reading back: $(tail -n 3 "$T/codes")"
-		declare -A got=()
-		while read -r have i; do got[${i##*/}]=$have; done < <(md5sum "$T"/got/*)
-		while read -r code i; do
-			i=${i##*-}
-			case $code in 200) have=${got[$i]} ;; 404) have=gone ;; *) have="answer $code" ;; esac
-			was=${state[$g-$i]:-gone} now=gone
-			[ "${seed[g]}" = gone ] || { sum_of "${seed[g]}" "${size[g]}"; now=$sum; }
-			checked=$((checked + 1))
-			if [ "$have" != "$now" ] && { [ -n "${is_acked[$i]:-}" ] || [ "$have" != "$was" ]; }; then
-				lost=$((lost + 1))
-				echo "$fs, round $r: g$g-$i is $have; acknowledged: ${is_acked[$i]:-0}, $now; before: $was"
-			fi
-			state[$g-$i]=$have
-		done <"$T/codes"
-		unset is_acked got
-	done
 }
 
 disk_setup 896M
@@ -134,7 +101,7 @@ for fs in xfs ext4; do
 		{ wait "${clients[@]}"; } 2>/dev/null
 		disk delay flush 0
 		daemon_run
-		check_all
+		check_groups $KEYS
 		stop_daemon
 	done
 	nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" 2>&1 || { cat "$T/fsck"; fail "--fsck: exit $?"; }

@@ -6,35 +6,26 @@
  */
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/mailbox.h"
 #include "rados/rados.h"
 #include "tests/fake/store_contract.h"
+#include "tests/fake/store_loop.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-static struct mailbox mb;
+static struct loop l;
 static struct contract con;
 static struct bufpool bufs;
 
 static void
 turn(struct contract *c)
 {
-	if (mailbox_sleep(&mb)) {
-		struct pollfd p = { .fd = mb.efd, .events = POLLIN };
-
-		store_sleep(c->port);
-		poll(&p, 1, 1);
-		store_wake(c->port);
-	}
-	mailbox_wake(&mb);
-	mailbox_run(&mb, 0);
-	store_quiesce(c->port);
+	l.port = c->port;
+	loop_turn(&l);
 }
 
 static int
@@ -70,7 +61,7 @@ main(void)
 	con.random_ops = 400;
 	printf("SEED=%llu\n", (unsigned long long)con.seed);
 	snprintf(ns, sizeof ns, "contract-%d", (int)getpid());
-	if (mailbox_init(&mb) < 0 || bufpool_init(&bufs, 64 << 20) < 0)
+	if (mailbox_init(&l.mb) < 0 || bufpool_init(&bufs, 64 << 20) < 0)
 		return 1;
 	if (store_format(&conf, false, err, sizeof err) < 0)
 		return fail("format", err);
@@ -79,13 +70,13 @@ main(void)
 	printf("%s\n", err);
 	if (store_start(&conf, &con.store, err, sizeof err) < 0)
 		return fail("start", err);
-	if (store_attach(con.store, NULL, &mb, NULL, &con.port) < 0)
+	if (store_attach(con.store, NULL, &l.mb, NULL, &con.port) < 0)
 		return fail("attach", "failed");
 	failed = store_contract_run(&con);
 	while (!store_detach(con.port))
 		turn(&con);
 	store_stop(con.store);
 	bufpool_fini(&bufs);
-	mailbox_fini(&mb);
+	mailbox_fini(&l.mb);
 	return failed != 0;
 }

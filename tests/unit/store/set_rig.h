@@ -14,25 +14,17 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/mailbox.h"
 #include "store/set_int.h"
 #include "tests/fake/mem_store.h"
+#include "tests/fake/store_loop.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define ENGINES_MAX 3
-
-/* One thread's loop. */
-struct loop {
-	struct mailbox mb;
-	struct store_port *port;
-	bool is_over; /* the operation that is waited for */
-};
 
 static struct store *st;
 
@@ -98,29 +90,6 @@ loop_begin(struct loop *l)
 {
 	assert_int_equal(mailbox_init(&l->mb), 0);
 	assert_int_equal(store_attach(st, NULL, &l->mb, NULL, &l->port), 0);
-}
-
-static inline void
-loop_turn(struct loop *l)
-{
-	if (mailbox_sleep(&l->mb)) {
-		struct pollfd p = { .fd = l->mb.efd, .events = POLLIN };
-
-		store_sleep(l->port);
-		poll(&p, 1, 1);
-		store_wake(l->port);
-	}
-	mailbox_wake(&l->mb);
-	mailbox_run(&l->mb, 0);
-	store_quiesce(l->port);
-}
-
-static inline void
-loop_end(struct loop *l)
-{
-	while (!store_detach(l->port))
-		loop_turn(l);
-	mailbox_fini(&l->mb);
 }
 
 /* Nothing may be left of what the tests did. */

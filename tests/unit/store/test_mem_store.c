@@ -3,12 +3,11 @@
  * The store in memory under the suite that every back end must pass, with completions at once, late, and in
  * between; and what a test can do to it.  SEED= repeats a run.
  */
-#include "base/mailbox.h"
 #include "tests/fake/mem_store.h"
 #include "tests/fake/store_contract.h"
+#include "tests/fake/store_loop.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -18,23 +17,15 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-static struct mailbox mb;
+static struct loop l;
 static struct contract con;
 static struct bufpool bufs;
 
 static void
 turn(struct contract *c)
 {
-	if (mailbox_sleep(&mb)) {
-		struct pollfd p = { .fd = mb.efd, .events = POLLIN };
-
-		store_sleep(c->port);
-		poll(&p, 1, 1);
-		store_wake(c->port);
-	}
-	mailbox_wake(&mb);
-	mailbox_run(&mb, 0);
-	store_quiesce(c->port);
+	l.port = c->port;
+	loop_turn(&l);
 }
 
 static void
@@ -49,8 +40,8 @@ begin(void)
 
 	assert_int_equal(store_format(&conf, true, err, sizeof err), 0);
 	assert_int_equal(store_start(&conf, &con.store, err, sizeof err), 0);
-	assert_int_equal(store_attach(con.store, NULL, &mb, NULL, &con.port), 0);
-	assert_int_equal(store_attach(con.store, NULL, &mb, NULL, &second), -EUSERS);
+	assert_int_equal(store_attach(con.store, NULL, &l.mb, NULL, &con.port), 0);
+	assert_int_equal(store_attach(con.store, NULL, &l.mb, NULL, &second), -EUSERS);
 }
 
 static void
@@ -204,7 +195,7 @@ main(void)
 	con.turn = turn;
 	con.bufs = &bufs;
 	printf("SEED=%llu\n", (unsigned long long)con.seed);
-	if (mailbox_init(&mb) < 0 || bufpool_init(&bufs, 64 << 20) < 0)
+	if (mailbox_init(&l.mb) < 0 || bufpool_init(&bufs, 64 << 20) < 0)
 		return 1;
 	for (unsigned i = 0; i < sizeof tunings / sizeof *tunings; i++) {
 		struct mem_store_tuning t = tunings[i];
@@ -217,6 +208,6 @@ main(void)
 	}
 	failed += cmocka_run_group_tests(tests, NULL, NULL);
 	bufpool_fini(&bufs);
-	mailbox_fini(&mb);
+	mailbox_fini(&l.mb);
 	return failed != 0;
 }

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One thread's loop over a port of a store that needs no more than a mailbox. */
+#ifndef TESTS_FAKE_STORE_LOOP_H
+#define TESTS_FAKE_STORE_LOOP_H
+
+#include "base/mailbox.h"
+#include "store/store.h"
+
+#include <poll.h>
+
+struct loop {
+	struct mailbox mb;
+	struct store_port *port;
+	bool is_over; /* the operation that is waited for */
+};
+
+/* Runs what has come; waits a millisecond at most if nothing has. */
+static inline void
+loop_turn(struct loop *l)
+{
+	if (mailbox_sleep(&l->mb)) {
+		struct pollfd p = { .fd = l->mb.efd, .events = POLLIN };
+
+		store_sleep(l->port);
+		poll(&p, 1, 1);
+		store_wake(l->port);
+	}
+	mailbox_wake(&l->mb);
+	mailbox_run(&l->mb, 0);
+	store_quiesce(l->port);
+}
+
+/* Gives the port back. */
+static inline void
+loop_end(struct loop *l)
+{
+	while (!store_detach(l->port))
+		loop_turn(l);
+	mailbox_fini(&l->mb);
+}
+
+#endif
