@@ -7,7 +7,7 @@
  * stands still for dead_after, by the clock of the one that looks, is dead: who removes its row cleans up
  * (dead.c).  What was garbage EPOCHS_KEPT epochs ago is removed (sweep.c).
  *
- * The helper's thread; gateway_id(), gateway_pin() and their like are any port's.
+ * The threads of helpers; gateway_id(), gateway_pin() and their like are any port's.
  */
 #include "rados/gateway_int.h"
 
@@ -19,21 +19,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define BEAT_NS (2 * NS_PER_S)
 #define START_TRIES 1000
-
-/* Wakes the helper before its time. */
-static void
-helper_wake(struct gateway *gw)
-{
-	pthread_mutex_lock(&gw->lock);
-	gw->asked = true;
-	pthread_cond_signal(&gw->wake);
-	pthread_mutex_unlock(&gw->lock);
-}
 
 /* ---- ids ---- */
 
@@ -54,7 +43,7 @@ gateway_id(struct rstore *st, struct rid *ret_id)
 	is_short = gw->last - gw->next == ID_AHEAD / 2;
 	pthread_mutex_unlock(&gw->id_lock);
 	if (is_short || e < 0)
-		helper_wake(gw);
+		helper_wake(&gw->beat);
 	return e;
 }
 
@@ -112,7 +101,7 @@ oldest_epoch(struct gateway *gw)
 	return epoch && atomic_load(&gw->pins[(epoch - 1) & 1]) ? epoch - 1 : epoch;
 }
 
-/* ---- the helper, for the others ---- */
+/* ---- for the others ---- */
 
 void
 gateway_dirty(struct rstore *st, struct rshard *s)
@@ -338,7 +327,7 @@ leave(struct rstore *st)
 	operate(st, op, OBJECT_STORE);
 }
 
-/* ---- a turn of the helper ---- */
+/* ---- turns ---- */
 
 /* Everybody has reached the epoch: the next one begins. */
 static void
@@ -473,34 +462,15 @@ turn(struct rstore *st)
 		atomic_store(&gw->epoch, t.epoch);
 	advance(st, &t);
 	watch_peers(st, &t); /* keeps the rows */
-	clean_up_after_all(st);
-	sweep(st);
-	ask_pools(st);
 }
 
-static void *
-helper(void *cookie)
+static void
+clean(struct rstore *st)
 {
-	struct rstore *st = cookie;
-	struct gateway *gw = &st->gw;
-
-	pthread_mutex_lock(&gw->lock);
-	while (!gw->stop) {
-		struct timespec until;
-
-		pthread_mutex_unlock(&gw->lock);
-		turn(st);
-		pthread_mutex_lock(&gw->lock);
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_sec += BEAT_NS / NS_PER_S;
-		while (!gw->stop && !gw->asked) {
-			if (pthread_cond_timedwait(&gw->wake, &gw->lock, &until) == ETIMEDOUT)
-				break;
-		}
-		gw->asked = false;
-	}
-	pthread_mutex_unlock(&gw->lock);
-	return NULL;
+	if (atomic_load(&st->gw.is_fenced))
+		return;
+	clean_up_after_all(st);
+	sweep(st);
 }
 
 /* ---- life ---- */
@@ -509,26 +479,27 @@ int
 gateway_start(struct rstore *st, char *err, size_t err_len)
 {
 	struct gateway *gw = &st->gw;
-	pthread_condattr_t attr;
 	int e;
 
 	pthread_mutex_init(&gw->lock, NULL);
 	pthread_mutex_init(&gw->id_lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&gw->wake, &attr);
-	pthread_condattr_destroy(&attr);
 	list_init(&gw->dirty);
 	gw->id_over = calloc(1, ID_WINDOW / 8);
 	e = gw->id_over ? enter(st) : -ENOMEM;
 	if (e == 0) {
+		gw->is_entered = true;
 		sweep_everything_later(st);
-		e = -pthread_create(&gw->thread, NULL, helper, st);
+		e = helper_start(&gw->beat, st, BEAT_NS, turn);
 	}
-	gw->is_running = e == 0;
-	if (e < 0)
+	if (e == 0)
+		e = helper_start(&gw->cleaner, st, BEAT_NS, clean);
+	if (e == 0)
+		e = helper_start(&gw->watcher, st, BEAT_NS, ask_pools);
+	if (e < 0) {
+		gateway_stop(st);
 		snprintf(err, err_len, "pool %s: this gateway cannot be entered: %s", st->meta_pool,
 			 strerror(-e));
+	}
 	return e;
 }
 
@@ -538,14 +509,13 @@ gateway_stop(struct rstore *st)
 	struct gateway *gw = &st->gw;
 	struct list *l;
 
-	if (gw->is_running) {
-		pthread_mutex_lock(&gw->lock);
-		gw->stop = true;
-		pthread_cond_signal(&gw->wake);
-		pthread_mutex_unlock(&gw->lock);
-		pthread_join(gw->thread, NULL);
+	helper_stop(&st->usage);
+	helper_stop(&gw->cleaner);
+	helper_stop(&gw->watcher);
+	/* Beats go on until nobody waits for the cluster any more. */
+	helper_stop(&gw->beat);
+	if (gw->is_entered)
 		leave(st);
-	}
 	while ((l = list_pop(&gw->dirty))) {
 		struct rshard *s = container_of(l, struct rshard, dirty);
 
@@ -554,4 +524,7 @@ gateway_stop(struct rstore *st)
 	}
 	free(gw->peers);
 	free(gw->id_over);
+	gw->peers = NULL;
+	gw->id_over = NULL;
+	gw->is_entered = false;
 }

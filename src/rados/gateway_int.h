@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the gateway's helper: what gateway.c, sweep.c and dead.c share.  All of it is the helper's thread's. */
+/* Inside the gateway's helpers: what gateway.c, sweep.c, dead.c and usage.c share.  All of it is for helpers' threads. */
 #ifndef GANTRY_RADOS_GATEWAY_INT_H
 #define GANTRY_RADOS_GATEWAY_INT_H
 

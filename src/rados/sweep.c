@@ -319,7 +319,7 @@ mark_bucket(void *cookie, const char *key, size_t key_len, const char *val, size
 void
 sweep_everything_later(struct rstore *st)
 {
-	st->gw.sweep_all = true;
+	atomic_store(&st->gw.sweep_all, true);
 }
 
 static struct rshard *
@@ -341,7 +341,7 @@ sweep(struct rstore *st)
 	struct rshard *s;
 
 	list_init(&again);
-	if (gw->sweep_all) {
+	if (atomic_exchange(&gw->sweep_all, false)) {
 		char after[OMAP_KEY_MAX] = "";
 		int e;
 
@@ -349,9 +349,10 @@ sweep(struct rstore *st)
 			e = read_page(st, OBJECT_BUCKETS, "b", after, mark_bucket, st);
 		} while (e == 1);
 		gateway_dirty(st, &st->buckets);
-		gw->sweep_all = e < 0;
+		if (e < 0)
+			sweep_everything_later(st);
 	}
-	while (!gw->stop && (s = take_dirty(gw))) {
+	while (!atomic_load(&gw->cleaner.stop) && (s = take_dirty(gw))) {
 		bool is_left;
 		int e = s->bucket ? sweep_shard(st, s->name) : sweep_doomed(st);
 
