@@ -95,8 +95,8 @@ struct gateway {
 	bool is_entered;
 	pthread_mutex_t lock;   /* of what follows */
 	_Atomic bool sweep_all; /* every shard, at the next sweep */
-	struct list dirty;  /* struct rshard: garbage was made there */
-	struct peer *peers; /* all gateways, by their rows; under the lock */
+	struct list dirty;      /* struct rshard: garbage was made there */
+	struct peer *peers;     /* all gateways, by their rows; under the lock */
 	uint32_t peer_nr;
 	_Atomic uint32_t rank;          /* this one's place among all, by number */
 	uint8_t row[GATEWAY_ROW_BYTES]; /* as it was written last */
@@ -117,8 +117,8 @@ struct rshard {
 	 * read first; the sum of all others, as it was read last; and what of both the book of quotas has. */
 	struct quota_change own, others, booked;
 	bool is_own_unsure, is_own_damaged;
-	struct list dirty;        /* in the gateway's, under its lock */
-	struct rbucket *bucket;   /* NULL: the table of buckets */
+	struct list dirty;      /* in the gateway's, under its lock */
+	struct rbucket *bucket; /* NULL: the table of buckets */
 };
 
 struct rbucket {

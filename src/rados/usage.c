@@ -23,8 +23,8 @@
 #define READ_NS (5 * NS_PER_S)   /* and as much again for the reading: 10 s */
 #define ANSWER_NS (2 * NS_PER_S) /* of a shard that is up */
 #define READS_AT_ONCE 64
-#define IDLE_READS 1024u         /* a turn, of shards of buckets without bounds */
-#define IDLE_SHARDS (64u << 10)  /* of such buckets, that are kept in the cache for it: some 20 MB */
+#define IDLE_READS 1024u        /* a turn, of shards of buckets without bounds */
+#define IDLE_SHARDS (64u << 10) /* of such buckets, that are kept in the cache for it: some 20 MB */
 
 /* ---- the book ---- */
 
@@ -160,7 +160,8 @@ usage_commit(struct rshard *s, const struct quota_change *sum, struct txn *rider
 static void
 say_damaged(const struct rshard *s)
 {
-	log_error("%s: a counter is damaged: what bucket %.*s holds is not known; gantryd --fsck --repair counts anew",
+	log_error("%s: a counter is damaged: what bucket %.*s holds is not known; gantryd --fsck --repair "
+		  "counts anew",
 		  s->name, (int)s->bucket->name_len, s->bucket->name);
 }
 

@@ -77,7 +77,8 @@ struct quota_row *quota_find(struct quota_book *book, int counter, const void *n
  * by then.  0 or -ENOMEM. */
 int quota_make(struct quota_book *book, int counter, const void *name, size_t len);
 /* Makes sure that a bucket which is there, as that version, has a row.  NULL: no memory. */
-struct quota_row *quota_enter(struct quota_book *book, int counter, const void *name, size_t len, uint64_t version);
+struct quota_row *quota_enter(struct quota_book *book, int counter, const void *name, size_t len,
+			      uint64_t version);
 /* Notes that the bucket is there, as that version; it has a row. */
 void quota_born(struct quota_book *book, int counter, struct quota_row *row, uint64_t version);
 /* Notes that the bucket is gone from this counter, with all that was in it; with the first counter its bound goes. */
