@@ -410,7 +410,8 @@ on_last(struct txn *t)
 	struct close_op *co = container_of(t, struct close_op, txn);
 
 	fault_point(co->c ? "complete.done" : "abort.done");
-	co->is_map_left &= t->result != 0;
+	/* Lost for good, or won and followed by others already: then their garbage names the map. */
+	co->is_map_left &= t->result != 0 && t->result != -ECANCELED;
 	if (t->result == 0 || t->result == -ECANCELED || t->result == -ESHUTDOWN)
 		close_end(co, t->result);
 	else
