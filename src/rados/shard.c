@@ -690,6 +690,7 @@ ship_now(struct batch *b)
 	if (usage_is_any(&b->sum))
 		add_count(op, b);
 	call_write(b->call.port, &b->call, POOL_META, b->shard->name, op, 0, on_batch);
+	fault_point("change.sent");
 }
 
 static void
@@ -848,6 +849,7 @@ on_batch(struct call *c)
 	struct txn *riders = NULL;
 	uint32_t nr = 0;
 
+	fault_point(c->result >= 0 ? "change.done" : "change.lost");
 	pthread_mutex_lock(&s->lock);
 	if (c->result >= 0) {
 		wake_colliders(s, b);
