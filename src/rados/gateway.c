@@ -380,38 +380,6 @@ declare_dead(struct rstore *st, const struct peer *p)
 	fault_point("dead.declared");
 }
 
-static int
-on_dead(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
-{
-	struct rstore *st = cookie;
-	struct peer p = { .instance = (uint32_t)strtoul(key + 1, NULL, 10) };
-	uint64_t nr = atomic_load(&st->gw.gateways);
-	rados_write_op_t op;
-	int e = gateway_decode(val, val_len, &p.row);
-
-	/* One of those that run does it; twice would do no harm. */
-	if (e < 0 || p.instance % (nr ? nr : 1) != st->gw.rank)
-		return e;
-	e = clean_up_dead(st, &p);
-	if (e < 0)
-		return 0; /* again at the next turn */
-	fault_point("dead.cleaned");
-	op = rados_create_write_op();
-	rados_write_op_omap_rm_keys(op, &key, 1);
-	if (operate(st, op, OBJECT_STORE) == 0)
-		atomic_fetch_add(&st->gw.dead_cleaned, 1);
-	return 0;
-}
-
-static void
-clean_up_after_all(struct rstore *st)
-{
-	char after[OMAP_KEY_MAX] = "";
-
-	while (read_page(st, OBJECT_STORE, "x", after, on_dead, st) == 1) {
-	}
-}
-
 /* Notes for how long each of the others has been silent, and takes leave of the dead (rule 3). */
 static void
 watch_peers(struct rstore *st, struct table *t)
@@ -470,15 +438,6 @@ turn(struct rstore *st)
 	watch_peers(st, &t); /* keeps the rows */
 }
 
-static void
-clean(struct rstore *st)
-{
-	if (atomic_load(&st->gw.is_fenced))
-		return;
-	clean_up_after_all(st);
-	sweep(st);
-}
-
 /* ---- life ---- */
 
 int
@@ -494,13 +453,8 @@ gateway_start(struct rstore *st, char *err, size_t err_len)
 	e = gw->id_over ? enter(st) : -ENOMEM;
 	if (e == 0) {
 		gw->is_entered = true;
-		sweep_everything_later(st);
 		e = helper_start(&gw->beat, st, BEAT_NS, turn);
 	}
-	if (e == 0)
-		e = helper_start(&gw->cleaner, st, BEAT_NS, clean);
-	if (e == 0)
-		e = helper_start(&gw->watcher, st, BEAT_NS, ask_pools);
 	if (e < 0) {
 		gateway_stop(st);
 		snprintf(err, err_len, "pool %s: this gateway cannot be entered: %s", st->meta_pool,

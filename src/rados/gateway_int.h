@@ -34,7 +34,7 @@ void ask_pools(struct rstore *st);
 
 /* ---- dead.c ---- */
 
-/* Cleans up after a gateway that was declared dead (rule 4).  0, or -errno: not all was done, once more. */
-int clean_up_dead(struct rstore *st, const struct peer *p);
+/* Cleans up after gateways that were declared dead (rule 4), and sweeps. */
+void clean_up(struct rstore *st);
 
 #endif

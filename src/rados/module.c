@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Life of the store on RADOS: the connections, the store's own object, ports; and the table of its calls. */
 #include "rados/fsck.h"
+#include "rados/gateway_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #define CORES_PER_CLIENT 4
+#define HELPERS_NS (2 * NS_PER_S)
 
 static int __attribute__((format(printf, 4, 5)))
 refuse(char *err, size_t err_len, int e, const char *fmt, ...)
@@ -240,6 +242,21 @@ rstore_free(struct rstore *st)
 }
 
 static int
+start_helpers(struct rstore *st)
+{
+	int e = usage_start(st);
+
+	sweep_everything_later(st);
+	if (e == 0)
+		e = helper_start(&st->gw.cleaner, st, HELPERS_NS, clean_up);
+	if (e == 0)
+		e = helper_start(&st->gw.watcher, st, HELPERS_NS, ask_pools);
+	if (e < 0)
+		gateway_stop(st);
+	return e;
+}
+
+static int
 rstore_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
 {
 	const struct store_rados_conf *rc = &conf->rados;
@@ -272,11 +289,8 @@ rstore_start(const struct store_conf *conf, struct store **ret_store, char *err,
 		e = check_alignment(st, err, err_len);
 	if (e == 0)
 		e = gateway_start(st, err, err_len);
-	if (e == 0) {
-		e = usage_start(st);
-		if (e < 0)
-			gateway_stop(st);
-	}
+	if (e == 0)
+		e = start_helpers(st);
 	if (e < 0) {
 		rstore_free(st);
 		return e;

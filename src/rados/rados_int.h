@@ -363,7 +363,7 @@ void shard_name(char out[64], struct rid uid, uint32_t n);
 
 /* ---- usage.c: what buckets hold, and quotas ---- */
 
-/* The book of quotas has a row for each bucket in the cache. */
+/* Keeps a row in the book of quotas for each bucket of the cache. */
 void usage_enter(struct rbucket *rb);
 void usage_leave(struct rbucket *rb);
 /* Judges what a change adds when its turn has come, and holds it in the book: 0 or -EDQUOT. */

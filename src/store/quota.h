@@ -97,7 +97,7 @@ int quota_judge(struct quota_book *book, struct quota_row *row, const struct quo
 void quota_pend(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
 /* Takes back all that quota_pend() added. */
 void quota_unpend(struct quota_book *book, int counter);
-/* For a counter whose changes end one by one: adds what one of them is to bring, or (negative) takes it back.  What is held
+/* Adds what a change is to bring, for a counter whose changes end one by one; or (negative) takes it back.  What is held
  * of a bucket that goes is taken back with it. */
 void quota_hold(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
 /* Adds what was published. */
