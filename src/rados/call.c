@@ -49,6 +49,8 @@ on_msg(struct msg *m)
 	list_del(&c->link);
 	pthread_mutex_unlock(&p->calls_lock);
 	count(c);
+	if (c->is_cancelled && c->result == -ECANCELED)
+		c->result = -ETIMEDOUT;
 	if (c->result == -ESHUTDOWN) /* on the blocklist */
 		gateway_fence(p->st);
 	p->inflight--;
@@ -180,6 +182,26 @@ calls_waiting(struct rstore *st, enum pool pool, uint64_t longer_ns, struct wait
 	pthread_mutex_unlock(&st->ports_lock);
 }
 
+void
+calls_give_up(struct store_port *sp, uint64_t older_ns)
+{
+	struct rport *p = rport(sp);
+	uint64_t now = clock_ns();
+
+	pthread_mutex_lock(&p->calls_lock);
+	list_for_each(l, &p->calls)
+	{
+		struct call *c = container_of(l, struct call, link);
+
+		if (now - c->begun_ns < older_ns)
+			break;
+		/* A write goes on whatever is said of it. */
+		if (c->io == DISK_READ && c->pool == POOL_META)
+			call_cancel(c);
+	}
+	pthread_mutex_unlock(&p->calls_lock);
+}
+
 bool
 calls_are_stuck(struct rstore *st, uint64_t longer_ns)
 {
@@ -200,7 +222,10 @@ calls_are_stuck(struct rstore *st, uint64_t longer_ns)
 		pthread_mutex_unlock(&p->calls_lock);
 	}
 	pthread_mutex_unlock(&st->ports_lock);
-	return oldest_ns < now && now - oldest_ns >= longer_ns && answered_ns + longer_ns <= now;
+	/* What requests waited for is given up when they end; the row of this gateway is written all the time. */
+	if (atomic_load(&st->gw.last_beat_ns) < oldest_ns)
+		oldest_ns = atomic_load(&st->gw.last_beat_ns);
+	return oldest_ns + longer_ns <= now && answered_ns + longer_ns <= now;
 }
 
 int

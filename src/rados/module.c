@@ -481,6 +481,10 @@ say_reason(struct rstore *st, int unit, struct store_unit_info *info)
 			 ps->waits_ns == w.oldest_ns ? " for " : "",
 			 ps->waits_ns == w.oldest_ns ? ps->waits_for : "");
 		pthread_mutex_unlock(&ps->lock);
+	} else if (unit == POOL_META && now - atomic_load(&st->gw.last_beat_ns) >= STUCK_NS) {
+		snprintf(info->reason, sizeof info->reason,
+			 "the row of this gateway has not been written for %llu s",
+			 (unsigned long long)((now - atomic_load(&st->gw.last_beat_ns)) / NS_PER_S));
 	} else if (refused_ns && now - refused_ns < FULL_NS) {
 		snprintf(info->reason, sizeof info->reason, "full: new objects are refused");
 	} else if (unit == POOL_META && now - monitor_ns >= MONITOR_NS) {
@@ -540,6 +544,7 @@ const struct store_ops rados_store_ops = {
 	.read_plan = rstore_read_plan,
 	.read = rstore_read_object,
 	.read_cancel = rstore_read_cancel,
+	.give_up = calls_give_up,
 	.put_init = rstore_put_init,
 	.put_write = rstore_put_write,
 	.write_cancel = rstore_write_cancel,

@@ -390,10 +390,14 @@ on_over(struct txn *t)
 	/* Where another one has taken over, the data is its to clean up. */
 	if (result == 0)
 		gateway_id_over(p->st, rp->id);
+	else if (rp->writes)
+		rp->is_aborted =
+			true; /* what it looked up was given up: the data that is under way goes when it came */
 	else if (result != -ESHUTDOWN)
 		data_remove(p, rp->id, rp->data_bytes, true);
 	put->is_started = false;
-	rput_free(rp);
+	if (!rp->writes)
+		rput_free(rp);
 	rop_end(p, &put->op, result);
 }
 

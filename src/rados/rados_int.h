@@ -227,6 +227,8 @@ struct waiting {
 	char name[64];
 };
 void calls_waiting(struct rstore *st, enum pool pool, uint64_t longer_ns, struct waiting *ret_waiting);
+/* Ends the reads of the index that have waited for longer than that: as store_give_up(). */
+void calls_give_up(struct store_port *sp, uint64_t older_ns);
 /* Tells whether operations wait and none was answered for long. */
 bool calls_are_stuck(struct rstore *st, uint64_t longer_ns);
 

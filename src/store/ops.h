@@ -47,6 +47,8 @@ struct store_ops {
 		    uint64_t off, uint32_t len);
 	/* NULL: a read cannot be cancelled. */
 	bool (*read_cancel)(struct store_port *p, struct store_read *rd);
+	/* NULL: what is looked up ends by itself. */
+	void (*give_up)(struct store_port *p, uint64_t older_ns);
 	int (*put_init)(struct store_port *p, struct store_put *put, const struct store_key *k,
 			uint64_t size_bytes);
 	int (*put_write)(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,

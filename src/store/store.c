@@ -176,6 +176,13 @@ store_read_cancel(struct store_port *p, struct store_read *rd)
 	return p->ops->read_cancel && p->ops->read_cancel(p, rd);
 }
 
+void
+store_give_up(struct store_port *p, uint64_t older_ns)
+{
+	if (p->ops->give_up)
+		p->ops->give_up(p, older_ns);
+}
+
 bool
 store_write_cancel(struct store_port *p, struct store_write *w)
 {

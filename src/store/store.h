@@ -313,6 +313,10 @@ int store_read(struct store_port *p, struct store_obj *obj, struct store_read *r
  */
 bool store_read_cancel(struct store_port *p, struct store_read *rd);
 
+/* Has whatever has been looking something up for longer than that end with -EAGAIN, as far as the back end can: done() runs
+ * as ever, soon.  For who cannot wait any more. */
+void store_give_up(struct store_port *p, uint64_t older_ns);
+
 /*
  * A PUT.  store_put_init(); store_put_write() for each piece, in order, several may be in flight; when every
  * write is done, store_put_commit() or store_put_abort().  The last piece may ride with the commit (one flush

@@ -13,7 +13,7 @@ own_cluster() {
 	CLUSTER=$T/cluster
 	env OSD_BYTES=4G OSD_MEMORY=700000000 "$@" "$ROOT/tests/rados/rados-one" up "$CLUSTER" >>"$T/ceph.log" 2>&1 || fail "rados-one: $(tail -3 "$T/ceph.log")"
 	export CEPH_CONF=$CLUSTER/ceph.conf
-	trap '"$ROOT/tests/rados/rados-one" down "$CLUSTER" >/dev/null 2>&1; _at_exit' EXIT
+	trap '_rc=$?; "$ROOT/tests/rados/rados-one" down "$CLUSTER" >/dev/null 2>&1; (exit $_rc); _at_exit' EXIT
 }
 
 # Starts another gateway on the same store, whose variables are those of the names from now on; $1: 1, 2, 3 ...  gateway N
