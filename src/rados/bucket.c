@@ -557,6 +557,7 @@ decide_there(struct txn *t)
 static void
 on_there(struct txn *t)
 {
+	fault_point("bucket.made");
 	bucket_op_end(container_of(t, struct bucket_op, txn), t->result);
 }
 
@@ -583,6 +584,7 @@ on_undone(struct txn *t)
 static void
 on_shards_made(struct bucket_op *bo)
 {
+	fault_point("bucket.shards_made");
 	bo->said = result_of(bo->result);
 	if (bo->result < 0)
 		change_row(bo, decide_not_made, on_undone);
@@ -615,6 +617,7 @@ on_making(struct txn *t)
 		bucket_op_end(bo, t->result);
 	else
 		each_shard(bo, make_shard, on_shards_made);
+	fault_point("bucket.making");
 }
 
 static struct bucket_op *
@@ -662,6 +665,7 @@ rstore_bucket_create(struct store_port *sp, const char *name, size_t len, struct
 static void
 on_opened(struct bucket_op *bo)
 {
+	fault_point("bucket.opened");
 	change_row(bo, decide_there, on_undone);
 }
 
@@ -700,6 +704,7 @@ on_gone(struct txn *t)
 			rbucket_forget(rb);
 		rbucket_release(rb);
 	}
+	fault_point("bucket.gone");
 	gateway_dirty(bo->port->st, &bo->port->st->buckets);
 	bucket_op_end(bo, t->result);
 }
@@ -707,6 +712,7 @@ on_gone(struct txn *t)
 static void
 on_closed(struct bucket_op *bo)
 {
+	fault_point("bucket.closed");
 	if (bo->result < 0 || bo->is_found) {
 		bo->said = bo->result < 0 ? result_of(bo->result) : -ENOTEMPTY;
 		each_shard(bo, open_gate, on_opened);
@@ -744,6 +750,7 @@ on_gate_closed(struct call *c)
 		gate_over(g, c->result);
 		return;
 	}
+	fault_point("bucket.shard_closed");
 	g->generation = (g->generation + 1) | GENERATION_CLOSED;
 	shard_name(name, g->bo->row.uid, g->n);
 	page_read(g->bo->port, &g->page, name, NULL, "o", 1, on_gate_looked);
@@ -832,6 +839,7 @@ on_ending(struct txn *t)
 	grown->row = bo->row;
 	txn_fini(&bo->txn);
 	free(bo);
+	fault_point("bucket.ending");
 	each_shard(grown, close_gate, on_closed);
 }
 

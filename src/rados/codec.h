@@ -65,7 +65,9 @@ enum rec_kind {
 	REC_MAP,        /* parts lie in an object of the meta pool */
 };
 #define REC_CRCS_MAX (STORE_PIECE / STORE_GRANULE)
+#ifndef REC_PARTS_BYTES_MAX
 #define REC_PARTS_BYTES_MAX (8u << 10) /* more parts than that go to a map */
+#endif
 
 struct record {
 	enum rec_kind kind;

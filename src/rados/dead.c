@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define BLOCK_S (30u * 24 * 3600)
-#define LOOKS_AT_ONCE 64
+#define LOOKS_AT_ONCE 256
 #define OWNER_MAX (STORE_BUCKET_MAX + 1 + STORE_KEY_MAX)
 #define LOOK_AT 4 /* data objects of an id that are asked whose they are: the first may not have come */
 
@@ -216,11 +216,13 @@ clean_id(struct rstore *st, struct rid id, const struct owner *o, bool is_map)
 
 	if (e == 0) {
 		e = raise_generation(st, shard);
+		fault_point("dead.raised");
 		if (e == 0)
 			e = is_named(st, shard, o, id, &named);
 	}
 	if ((e < 0 && e != -ENOENT) || named)
 		return e == -ENOENT ? 0 : e;
+	fault_point("dead.judged");
 	if (!is_map)
 		return remove_data(st, id, UINT64_MAX);
 	rid_text(text, id);
@@ -279,6 +281,7 @@ clean_ids(struct rstore *st, const struct peer *p)
 		int nr = p->row.last - at < LOOKS_AT_ONCE ? (int)(p->row.last - at) : LOOKS_AT_ONCE;
 
 		for (int n = 0; e == 0 && n <= LOOK_AT; n++) {
+			keep_beating(st);
 			e = ask_owners(st, p->instance, at, nr, n, n == LOOK_AT, a);
 			for (int i = 0; e == 0 && i < nr; i++) {
 				if (a[i].owner.len)
@@ -370,6 +373,7 @@ on_bucket(void *cookie, const char *key, size_t key_len, const char *val, size_t
 		e = open_shards(u->st, &row);
 	if (e < 0)
 		return e;
+	fault_point(is_doomed ? "dead.bucket_unmade" : "dead.bucket_opened");
 	row.state = is_doomed ? BUCKET_ENDING : BUCKET_THERE;
 	if (is_doomed)
 		row.version = u->st->gw.epoch;
@@ -404,7 +408,9 @@ clean_up_dead(struct rstore *st, const struct peer *p)
 	if (e < 0)
 		log_warn("gateway %u (%s) cannot be put on the cluster's blocklist: %s", p->instance, addrs,
 			 strerror(-e));
+	fault_point("dead.blocked");
 	e = clean_ids(st, p);
+	fault_point("dead.ids_cleaned");
 	if (e >= 0)
 		e = clean_buckets(st, p->instance);
 	if (e < 0)

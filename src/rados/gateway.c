@@ -24,6 +24,9 @@
 
 #define BEAT_NS (2 * NS_PER_S)
 #define START_TRIES 1000
+/* So much of the time between two looks at the others counts at most: what held up this gateway, a device that stood
+ * still, say, will have held up them. */
+#define LOOK_MAX_NS (2 * BEAT_NS)
 
 /* Wakes the helper before its time. */
 static void
@@ -319,6 +322,13 @@ beat(struct rstore *st)
 	return 0;
 }
 
+void
+keep_beating(struct rstore *st)
+{
+	if (clock_ns() - atomic_load(&st->gw.last_beat_ns) >= BEAT_NS)
+		beat(st);
+}
+
 static void
 leave(struct rstore *st)
 {
@@ -385,6 +395,7 @@ declare_dead(struct rstore *st, const struct peer *p)
 	if (operate(st, op, OBJECT_STORE) == 0)
 		log_warn("gateway %u on %s is silent: it is taken for dead, and cleaned up after",
 			 p->instance, p->row.host);
+	fault_point("dead.declared");
 }
 
 static int
@@ -402,6 +413,7 @@ on_dead(void *cookie, const char *key, size_t key_len, const char *val, size_t v
 	e = clean_up_dead(st, &p);
 	if (e < 0)
 		return 0; /* again at the next turn */
+	fault_point("dead.cleaned");
 	op = rados_create_write_op();
 	rados_write_op_omap_rm_keys(op, &key, 1);
 	if (operate(st, op, OBJECT_STORE) == 0)
@@ -418,23 +430,23 @@ clean_up_after_all(struct rstore *st)
 	}
 }
 
-/* Notes when each of the others was heard of, and takes leave of the dead (rule 3). */
+/* Notes for how long each of the others has been silent, and takes leave of the dead (rule 3). */
 static void
 watch_peers(struct rstore *st, struct table *t)
 {
 	struct gateway *gw = &st->gw;
-	uint64_t now = clock_ns();
+	uint64_t now = clock_ns(), looked_ns = now - gw->looked_ns;
 	struct peer *old;
 	uint32_t rank = 0;
 
 	for (uint32_t i = 0; i < t->nr; i++) {
 		struct peer *p = &t->peers[i];
 
-		p->heard_ns = now;
 		for (uint32_t j = 0; j < gw->peer_nr; j++) {
 			if (gw->peers[j].instance == p->instance &&
 			    memcmp(gw->peers[j].bytes, p->bytes, GATEWAY_ROW_BYTES) == 0)
-				p->heard_ns = gw->peers[j].heard_ns;
+				p->silent_ns = gw->peers[j].silent_ns +
+					       (looked_ns < LOOK_MAX_NS ? looked_ns : LOOK_MAX_NS);
 		}
 		rank += p->instance < gw->instance;
 	}
@@ -445,11 +457,12 @@ watch_peers(struct rstore *st, struct table *t)
 	gw->rank = rank;
 	pthread_mutex_unlock(&gw->lock);
 	free(old);
+	gw->looked_ns = now;
 	atomic_store(&gw->gateways, t->nr);
 	for (uint32_t i = 0; i < t->nr; i++) {
 		struct peer *p = &t->peers[i];
 
-		if (p->instance != gw->instance && now - p->heard_ns >= st->dead_after_ns)
+		if (p->instance != gw->instance && p->silent_ns >= st->dead_after_ns)
 			declare_dead(st, p);
 	}
 }

@@ -10,8 +10,13 @@ struct peer {
 	uint32_t instance;
 	struct gateway_row row;
 	uint8_t bytes[GATEWAY_ROW_BYTES];
-	uint64_t heard_ns; /* since when the row is as it is, as far as we looked */
+	uint64_t silent_ns; /* how long the row has been as it is while this gateway looked */
 };
+
+/* ---- gateway.c ---- */
+
+/* Beats, where that is due: in the middle of what takes long, or the others would take this gateway for dead. */
+void keep_beating(struct rstore *st);
 
 /* ---- sweep.c ---- */
 

@@ -13,6 +13,7 @@
 #include "base/latency.h"
 #include "base/list.h"
 #include "rados/codec.h"
+#include "rados/fault.h"
 #include "rados/rados.h"
 #include "store/ops.h"
 
@@ -31,8 +32,10 @@
 #define OMAP_PAGE 1000 /* entries asked for at once: the cluster gives at most 1024 */
 #define GENERATION_CLOSED ((uint64_t)1 << 63)
 #define ID_WINDOW (1u << 20) /* ids that may be under way at once */
-#define ID_AHEAD (1u << 13)  /* so many are promised to be ours before they are given (rule 6) */
-#define EPOCHS_KEPT 3        /* garbage is removed when the epoch is that much further (rule 2) */
+#ifndef ID_AHEAD
+#define ID_AHEAD (1u << 13) /* so many are promised to be ours before they are given (rule 6) */
+#endif
+#define EPOCHS_KEPT 3 /* garbage is removed when the epoch is that much further (rule 2) */
 
 /* ---- cluster ---- */
 
@@ -76,6 +79,7 @@ struct gateway {
 	struct list dirty;  /* struct rshard: garbage was made there */
 	struct peer *peers; /* all gateways, by their rows; under the lock */
 	uint32_t peer_nr;
+	uint64_t looked_ns;             /* when this one looked at the others */
 	_Atomic uint32_t rank;          /* this one's place among all, by number */
 	uint8_t row[GATEWAY_ROW_BYTES]; /* as it was written last */
 	/* What operators see. */

@@ -639,6 +639,7 @@ ship(struct rport *p, struct rshard *s, struct txn *riders, uint32_t nr)
 	for (const struct txn *t = riders; t; t = t->next)
 		add_changes(op, t);
 	call_write(p, &b->call, POOL_META, s->name, op, 0, on_batch);
+	fault_point("change.sent");
 }
 
 static void
@@ -748,6 +749,7 @@ on_batch(struct call *c)
 	struct txn *riders = NULL;
 	uint32_t nr = 0;
 
+	fault_point(c->result >= 0 ? "change.done" : "change.lost");
 	pthread_mutex_lock(&s->lock);
 	if (c->result >= 0)
 		wake_colliders(s, b);

@@ -34,6 +34,7 @@ remove_data(struct rstore *st, struct rid id, uint64_t size_bytes)
 		rados_completion_t comp[REMOVE_AT_ONCE];
 		int sent = 0;
 
+		keep_beating(st);
 		for (; sent < REMOVE_AT_ONCE && n < nr && e == 0; n++) {
 			char name[DATA_NAME];
 
@@ -70,6 +71,7 @@ read_page(struct rstore *st, const char *object, const char *prefix, char after[
 	size_t key_len, val_len;
 	int rv = 0, e;
 
+	keep_beating(st);
 	rados_read_op_omap_get_vals2(op, after, prefix, OMAP_PAGE, &iter, &more, &rv);
 	e = rados_read_op_operate(op, st->client[0].io[POOL_META], object, 0);
 	e = e < 0 ? e : rv;
@@ -135,6 +137,7 @@ remove_map(struct rstore *st, struct rid map)
 	free(bytes);
 	if (e < 0)
 		return e;
+	fault_point("sweep.map_parts");
 	rid_text(text, map);
 	snprintf(name, sizeof name, "map.%s", text);
 	e = rados_remove(st->client[0].io[POOL_META], name);
@@ -182,10 +185,12 @@ sweep_entry(void *cookie, const char *key, size_t key_len, const char *val, size
 	e = remove_garbage(s->st, val, val_len);
 	if (e < 0)
 		return e;
+	fault_point("sweep.data_removed");
 	op = rados_create_write_op();
 	rados_write_op_omap_rm_keys(op, &key, 1);
 	e = rados_write_op_operate(op, s->st->client[0].io[POOL_META], s->object, NULL, 0);
 	rados_release_write_op(op);
+	fault_point("sweep.row_removed");
 	atomic_fetch_add(&s->st->gw.swept, 1);
 	return e;
 }
@@ -250,6 +255,7 @@ remove_shards(struct rstore *st, const struct bucket_row *row)
 		} while (e == 1);
 		if (e >= 0)
 			e = rados_remove(st->client[0].io[POOL_META], name);
+		fault_point("sweep.shard_removed");
 		if (e == -ENOENT)
 			e = 0;
 	}
@@ -273,6 +279,7 @@ doomed_row(void *cookie, const char *key, size_t key_len, const char *val, size_
 	e = remove_shards(s->st, &row);
 	if (e < 0)
 		return e;
+	fault_point("sweep.bucket_removed");
 	op = rados_create_write_op();
 	rados_write_op_omap_rm_keys(op, &key, 1);
 	e = rados_write_op_operate(op, s->st->client[0].io[POOL_META], OBJECT_BUCKETS, NULL, 0);
