@@ -306,9 +306,9 @@ bool shared_give(struct gantry *g);
 /* ---- what a program is told: log.c ---- */
 
 /* Tells whether somebody listens. */
-bool says(const struct gantry *g);
+bool is_told(const struct gantry *g);
 /* Hands one line on. */
-void say(struct gantry *g, enum gantry_log_level level, const char *format, ...)
+void client_log(struct gantry *g, enum gantry_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* The memory of one call. */

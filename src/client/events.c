@@ -19,7 +19,7 @@ port_is(struct gantry *g, struct port *p, bool is_down, const char *why)
 	if (p->is_down == is_down)
 		return;
 	p->is_down = is_down;
-	say(g, GANTRY_LOG_INFO, "%s %s", p->name, why);
+	client_log(g, GANTRY_LOG_INFO, "%s %s", p->name, why);
 }
 
 static void

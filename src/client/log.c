@@ -18,18 +18,18 @@ gantry_set_log(struct gantry *g, gantry_log_fn *fn, void *cookie)
 }
 
 bool
-says(const struct gantry *g)
+is_told(const struct gantry *g)
 {
 	return g->log != NULL;
 }
 
 void
-say(struct gantry *g, enum gantry_log_level level, const char *format, ...)
+client_log(struct gantry *g, enum gantry_log_level level, const char *format, ...)
 {
 	char text[512];
 	va_list ap;
 
-	if (!says(g))
+	if (!is_told(g))
 		return;
 	va_start(ap, format);
 	vsnprintf(text, sizeof text, format, ap);

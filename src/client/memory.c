@@ -274,9 +274,10 @@ register_wanted(struct gantry *g, const struct wanted *w)
 	*register_error = 0;
 	if (e < 0) {
 		explain_register(g, w, e);
-		say(g, GANTRY_LOG_ERROR, "registering %p: %s", w->ptr, register_error);
-	} else if (says(g)) {
-		say(g, GANTRY_LOG_INFO, "%zu bytes at %p registered%s", w->size, w->ptr, e ? " again" : "");
+		client_log(g, GANTRY_LOG_ERROR, "registering %p: %s", w->ptr, register_error);
+	} else if (is_told(g)) {
+		client_log(g, GANTRY_LOG_INFO, "%zu bytes at %p registered%s", w->size, w->ptr,
+			   e ? " again" : "");
 	}
 	return e < 0 ? e : 0;
 }
@@ -394,12 +395,12 @@ gantry_deregister(struct gantry *g, void *ptr)
 		}
 	}
 	if (e < 0)
-		say(g, GANTRY_LOG_ERROR, "deregistering %p: %s", ptr,
-		    e == -ENOENT  ? "it is not registered"
-		    : e == -EBUSY ? "an operation uses the memory"
-				  : strerror(-e));
-	else if (says(g))
-		say(g, GANTRY_LOG_INFO, "%p deregistered", ptr);
+		client_log(g, GANTRY_LOG_ERROR, "deregistering %p: %s", ptr,
+			   e == -ENOENT  ? "it is not registered"
+			   : e == -EBUSY ? "an operation uses the memory"
+					 : strerror(-e));
+	else if (is_told(g))
+		client_log(g, GANTRY_LOG_INFO, "%p deregistered", ptr);
 	return e;
 }
 

@@ -175,16 +175,16 @@ shared_less(struct gantry *g, const struct token_slot *s)
 static void
 explain_token(struct gantry *g, const void *ptr, size_t size, size_t offset, int e)
 {
-	if (!says(g))
+	if (!is_told(g))
 		return;
 	if (e == -ENOENT)
-		say(g, GANTRY_LOG_ERROR,
-		    "token of %zu bytes from byte %zu on of %p: not within one registration", size, offset,
-		    ptr);
+		client_log(g, GANTRY_LOG_ERROR,
+			   "token of %zu bytes from byte %zu on of %p: not within one registration", size,
+			   offset, ptr);
 	else if (e == -ENODEV || e == -ENETDOWN)
-		say(g, GANTRY_LOG_ERROR, "token of %p: no RDMA: %s", ptr, gantry_rdma_reason(g));
+		client_log(g, GANTRY_LOG_ERROR, "token of %p: no RDMA: %s", ptr, gantry_rdma_reason(g));
 	else
-		say(g, GANTRY_LOG_ERROR, "token of %zu bytes of %p: %s", size, ptr, strerror(-e));
+		client_log(g, GANTRY_LOG_ERROR, "token of %zu bytes of %p: %s", size, ptr, strerror(-e));
 }
 
 int
@@ -284,8 +284,8 @@ gantry_token_drop(struct gantry *g, char *token, int error)
 		return -ENOENT;
 	if (error) {
 		e = token_kill(g, token);
-		say(g, GANTRY_LOG_INFO, "a token is withdrawn for error %d%s%s", error, e < 0 ? ": " : "",
-		    e < 0 ? strerror(-e) : "");
+		client_log(g, GANTRY_LOG_INFO, "a token is withdrawn for error %d%s%s", error,
+			   e < 0 ? ": " : "", e < 0 ? strerror(-e) : "");
 		return e;
 	}
 	pthread_rwlock_rdlock(&g->map_lock);

@@ -47,10 +47,10 @@ gantry_max_callback_size(struct gantry *g, const void *ptr)
 static void
 explain_memory(struct gantry *g, const char *name, const void *ptr, size_t size)
 {
-	say(g, GANTRY_LOG_ERROR, "%s: the %zu bytes from %p on are not within one registration: %s", name,
-	    size, ptr,
-	    gantry_memory_type(ptr) == GANTRY_MEM_DEVICE ? "memory of a device is registered first"
-							 : "register them first");
+	client_log(g, GANTRY_LOG_ERROR, "%s: the %zu bytes from %p on are not within one registration: %s",
+		   name, size, ptr,
+		   gantry_memory_type(ptr) == GANTRY_MEM_DEVICE ? "memory of a device is registered first"
+								: "register them first");
 }
 
 /* What all pieces of an operation share. */
@@ -110,7 +110,7 @@ gantry_obj_move(struct gantry *g, enum gantry_op op, const struct gantry_ops *op
 		size_t size, off_t obj_offset, off_t buf_offset)
 {
 	struct operation o = { .g = g, .op = op, .handle = { .ctx = ctx }, .base = ptr };
-	uint64_t began_ns = says(g) ? clock_ns() : 0;
+	uint64_t began_ns = is_told(g) ? clock_ns() : 0;
 	const char *name = op == GANTRY_OP_GET ? "get" : "put";
 	struct region *r;
 	ssize_t n;
@@ -118,11 +118,12 @@ gantry_obj_move(struct gantry *g, enum gantry_op op, const struct gantry_ops *op
 	if (!ops || !ptr || !size || size > SSIZE_MAX || (op != GANTRY_OP_GET && op != GANTRY_OP_PUT) ||
 	    obj_offset < 0 || buf_offset < 0 || (uint64_t)buf_offset + size < size ||
 	    (op == GANTRY_OP_GET ? !ops->get : !ops->put)) {
-		say(g, GANTRY_LOG_ERROR, "%s of %zu bytes at %p, byte %lld, from byte %lld of the object: %s",
-		    name, size, ptr, (long long)buf_offset, (long long)obj_offset,
-		    ops && !(op == GANTRY_OP_GET ? (void *)ops->get : (void *)ops->put)
-			    ? "there is no callback for it"
-			    : "invalid argument");
+		client_log(g, GANTRY_LOG_ERROR,
+			   "%s of %zu bytes at %p, byte %lld, from byte %lld of the object: %s", name, size,
+			   ptr, (long long)buf_offset, (long long)obj_offset,
+			   ops && !(op == GANTRY_OP_GET ? (void *)ops->get : (void *)ops->put)
+				   ? "there is no callback for it"
+				   : "invalid argument");
 		return -EINVAL;
 	}
 	/* Of its own: the caller's may go while it runs. */
@@ -136,8 +137,9 @@ gantry_obj_move(struct gantry *g, enum gantry_op op, const struct gantry_ops *op
 	n = pieces(&o, size, obj_offset, buf_offset);
 	region_put(r);
 	if (began_ns)
-		say(g, n < 0 ? GANTRY_LOG_ERROR : GANTRY_LOG_DEBUG, "%s of %zu bytes at %p: %zd, %llu us",
-		    name, size, ptr, n, (unsigned long long)((clock_ns() - began_ns) / 1000));
+		client_log(g, n < 0 ? GANTRY_LOG_ERROR : GANTRY_LOG_DEBUG,
+			   "%s of %zu bytes at %p: %zd, %llu us", name, size, ptr, n,
+			   (unsigned long long)((clock_ns() - began_ns) / 1000));
 	return n;
 }
 
