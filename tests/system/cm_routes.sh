@@ -38,6 +38,7 @@ again() { printf '%s\n' "$@" >"$T/answers" && rm -f "$T/answers.asked" && restar
 ib='to fe80::200:5eff:fe00:104 mlx5_2 1 5'
 printf '%s\n' 'to 10.9.4.1 mlx5_1 1' "$ib" >"$T/answers"
 start_daemon
+softnicctl reach all # who leads there is said by the connection manager alone
 softnicctl rule add op=create_ah dev=mlx5_0 skip=1000000 >/dev/null
 must_put_4
 assert_eq "$(moved)" "0 4 0" "puts by each rail"
