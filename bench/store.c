@@ -665,6 +665,7 @@ static const struct {
 	{ "store_small_room_4k", 4096, 32, ROOM },
 	{ "store_small_get", 4096, 32, LOOSE_GET },
 	{ "store_small_put", 4096, 32, LOOSE_PUT },
+	{ "store_small_256k", 256u << 10, 32, LOOSE_PUT },
 };
 
 static double
@@ -747,7 +748,7 @@ figure_small(int i)
 {
 	struct row row = { .figure = figures[i].name, .unit = "MB/s" };
 	uint64_t size = figures[i].size, ns = bench_ns();
-	bool is_put = figures[i].against == LOOSE_PUT;
+	bool is_put = figures[i].against == LOOSE_PUT, is_large = size > STORE_GRANULE;
 	int qd = figures[i].qd;
 
 	if (!b.other)
@@ -758,8 +759,8 @@ figure_small(int i)
 		row_print(&row);
 		return;
 	}
-	put_small(&b.fresh, size, qd);
-	put_small(&b.full, size, qd);
+	put_small(&b.fresh, is_large ? 4096 : size, qd);
+	put_small(&b.full, is_large ? 4096 : size, qd);
 	for (int n = -1; n < bench_rounds(); n++) {
 		double rate[2]; /* moved together, and not */
 
@@ -767,7 +768,7 @@ figure_small(int i)
 			int which = side ^ (n & 1);
 
 			use_side(which ? &b.fresh : &b.full);
-			keys = KEYS_SMALL;
+			keys = is_large ? KEYS_IN_TURN : KEYS_SMALL;
 			rate[which] = run(is_put, size, qd, ns, 0);
 		}
 		if (n >= 0)

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define STEPS_MAX 400000u
+#define MOVE_STEPS 400u /* in which few objects are moved together */
 
 struct sim_result outcome;
 struct store *sim_store;
@@ -474,6 +475,13 @@ at_rest(void)
 	       !(simdisk_inflight() && co_runs(CO_HELPER, 0));
 }
 
+/* What could be moved together is, if there is room and reason. */
+static bool
+all_moved(void)
+{
+	return at_rest() && (disk_failed(&sim_vol()->disk) || atomic_load(&sim_vol()->packs.loose_nr) < 2);
+}
+
 static bool
 all_detached(void)
 {
@@ -712,8 +720,14 @@ exact(void)
 	steps = 0;
 	ops_left = prof.ops;
 	clients_start();
-	if (run_until(clients_over, life, &how))
-		run_until(at_rest, plan->cut_step < 0 ? 0 : 60, &how);
+	if (run_until(clients_over, life, &how)) {
+		uint64_t left = plan->cut_step < 0 ? MOVE_STEPS : life - steps;
+
+		if (prof.pack_rate)
+			run_until(all_moved, left ? left : 1, &how);
+		else
+			run_until(at_rest, plan->cut_step < 0 ? 0 : 60, &how);
+	}
 	plan->ret_steps = steps;
 	simdisk_cut_mask = &plan->mask;
 	die(END_CUT);
