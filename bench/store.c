@@ -759,8 +759,13 @@ figure_small(int i)
 		row_print(&row);
 		return;
 	}
-	put_small(&b.fresh, is_large ? 4096 : size, qd);
-	put_small(&b.full, is_large ? 4096 : size, qd);
+	for (int side = 0; side < 2; side++) {
+		put_small(side ? &b.fresh : &b.full, is_large ? 4096 : size, qd);
+		keys = KEYS_IN_TURN;
+		if (is_large)
+			run(true, size, qd, UINT64_MAX, 3 * LIVE_BYTES / size);
+		settle();
+	}
 	for (int n = -1; n < bench_rounds(); n++) {
 		double rate[2]; /* moved together, and not */
 
