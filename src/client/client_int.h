@@ -67,6 +67,7 @@ struct config {
 	bool has_dc_key;
 	int traffic_class; /* -1: the port's */
 	int service_level, path_mtu /* bytes, 0: the port's */, pkey_index;
+	bool no_dmabuf;   /* memory of a device is registered by a peer-memory driver alone */
 	char origin[256]; /* the file, or "" */
 };
 
@@ -217,6 +218,7 @@ struct gantry {
 	/* Signatures; access_key NULL: none. */
 	char *access_key, *secret_key, *session_token, *region;
 	uint64_t max_callback_bytes;
+	bool no_dmabuf;       /* of what CUDA exports */
 	gantry_copy_fn *copy; /* from and to memory of a device; NULL: none */
 	void *copy_cookie;
 	struct gantry_ops ops;
@@ -344,6 +346,18 @@ bool cpu_reaches(const void *ptr, size_t size);
 bool cpu_reaches_all(const void *ptr, size_t size);
 /* Reads that list, /proc/PID/maps: is all of [from, to) readable? */
 bool maps_reach(FILE *maps, uintptr_t from, uintptr_t to);
+/* An allocation of a device. */
+struct gpu_range {
+	uintptr_t start;
+	size_t size;
+	int ordinal; /* of the device */
+};
+/* Says of which allocation of a device ptr is a part.  False: of none, or nobody knows. */
+bool gpu_look(const void *ptr, struct gpu_range *ret);
+/* Has the allocation that [ptr, ptr + size) is a part of exported as a dma-buf: a descriptor that is the caller's, and
+ * where ptr is in it; or -EOPNOTSUPP and why. */
+int gpu_dmabuf(const struct gpu_range *range, const void *ptr, size_t size, uint64_t *ret_offset, char *why,
+	       size_t why_len);
 /* Says in words what memory it is that the CPU leaves alone: "device memory (CUDA)". */
 const char *memory_name(const void *ptr, size_t size);
 

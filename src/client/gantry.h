@@ -186,7 +186,8 @@ enum gantry_memory gantry_memory_type(const void *ptr);
  * Registers [ptr, ptr + size) with every port.  (cuMemObjGetDescriptor)  0; -EFBIG for 4 GiB and more;
  * -EINVAL; -EEXIST when one begins there already (they may overlap; see GANTRY_COUNTED); -ENODEV without RDMA (not fatal: calls go over HTTP); the
  * driver's errno, e.g. -ENOMEM when memlock is too small; -EFAULT for memory that the CPU cannot read where no driver
- * of its device registers it (for CUDA nvidia-peermem does).
+ * of its device registers it: for CUDA, where the program has loaded it, the driver exports a dma-buf, else
+ * nvidia-peermem does.
  */
 int gantry_register(struct gantry *g, void *ptr, size_t size, unsigned flags);
 /*
