@@ -243,6 +243,7 @@ struct gantry {
 	pthread_rwlock_t log_lock;
 	_Atomic(gantry_log_fn *) log;
 	void *log_cookie;
+	_Atomic int log_most;
 	/* shared.c */
 	unsigned forks; /* when it was opened */
 	struct handle *free_handles;
@@ -307,8 +308,8 @@ bool shared_give(struct gantry *g);
 
 /* ---- what a program is told: log.c ---- */
 
-/* Tells whether somebody listens. */
-bool is_told(const struct gantry *g);
+/* Tells whether somebody listens to lines of that level. */
+bool is_told(const struct gantry *g, enum gantry_log_level level);
 /* Hands one line on. */
 void client_log(struct gantry *g, enum gantry_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -165,6 +165,7 @@ gantry_open(const struct gantry_options *options, struct gantry **ret_g)
 	list_init(&g->regions);
 	init_locks(g);
 	g->wake_fd = -1;
+	g->log_most = GANTRY_LOG_PUT;
 	g->forks = forks_now();
 	g->flags = o.flags;
 	g->dialect = o.dialect;

@@ -219,6 +219,8 @@ explain_register(const struct gantry *g, const struct wanted *w, int e)
 
 	if (e == -EEXIST)
 		snprintf(out, cap, "registered already: a registration begins there");
+	else if (e == -EINVAL && (!w->ptr || !w->size))
+		snprintf(out, cap, "%zu bytes at %p: there is nothing to register", w->size, w->ptr);
 	else if (e == -EFBIG)
 		snprintf(out, cap, "%zu bytes: 4 GiB - 1 are the most", w->size);
 	else if (e == -ENODEV)
@@ -311,7 +313,7 @@ register_wanted(struct gantry *g, const struct wanted *w)
 	if (e < 0) {
 		explain_register(g, w, e);
 		client_log(g, GANTRY_LOG_ERROR, "registering %p: %s", w->ptr, register_error);
-	} else if (is_told(g)) {
+	} else if (is_told(g, GANTRY_LOG_INFO)) {
 		client_log(g, GANTRY_LOG_INFO, "%zu bytes at %p registered%s", w->size, w->ptr,
 			   e ? " again" : "");
 	}
@@ -435,7 +437,7 @@ gantry_deregister(struct gantry *g, void *ptr)
 			   e == -ENOENT  ? "it is not registered"
 			   : e == -EBUSY ? "an operation uses the memory"
 					 : strerror(-e));
-	else if (is_told(g))
+	else if (is_told(g, GANTRY_LOG_INFO))
 		client_log(g, GANTRY_LOG_INFO, "%p deregistered", ptr);
 	return e;
 }

@@ -245,9 +245,17 @@ failures_and_registrations_are_told(void **state)
 	assert_non_null(strstr(told, "4 GiB - 1 are the most"));
 	assert_int_equal(gantry_token_get(f->g, f->buf, BUF_LEN, 1, GANTRY_OP_GET, &text, NULL), -ENOENT);
 	assert_non_null(strstr(told, "0 token of 100000 bytes from byte 1 on of "));
-	called = 0;
+	called = 2;
 	assert_int_equal(gantry_obj_move(f->g, GANTRY_OP_PUT, &ops, f, f->buf, 100, 0, 0), 100);
-	assert_non_null(strstr(told, "2 put of 100 bytes at "));
+	assert_non_null(strstr(told, "3 put of 100 bytes at "));
+	/* Only what is asked for; failures always. */
+	gantry_set_log_level(f->g, GANTRY_LOG_ERROR);
+	*told = 0;
+	assert_int_equal(gantry_obj_move(f->g, GANTRY_OP_PUT, &ops, f, f->buf, 100, 0, 0), 100);
+	assert_string_equal(told, "");
+	assert_int_equal(gantry_obj_move(f->g, GANTRY_OP_GET, &ops, f, f->buf, 100, 0, 0), -EINVAL);
+	assert_non_null(strstr(told, "0 get of 100 bytes"));
+	gantry_set_log_level(f->g, GANTRY_LOG_INFO);
 	assert_int_equal(gantry_deregister(f->g, f->buf), 0);
 	gantry_set_log(f->g, NULL, NULL);
 	*told = 0;
