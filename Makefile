@@ -301,7 +301,7 @@ install: all install-client install-lib install-dev install-rados install-cuobje
 	install -D -m 644 systemd/gantry.catalog $(DESTDIR)$(PREFIX)/lib/systemd/catalog/gantry.catalog
 	install -D -m 644 systemd/gantry.sysusers $(DESTDIR)$(SYSUSERSDIR)/gantry.conf
 	install -D -m 644 systemd/gantry.tmpfiles $(DESTDIR)$(TMPFILESDIR)/gantry.conf
-	$(call installman,gantryd.8 gantryd.yaml.5 $(notdir $(wildcard man/*.7)))
+	$(call installman,gantryd.8 gantryd.yaml.5 $(filter-out gantry-cuobject.7,$(notdir $(wildcard man/*.7))))
 	for f in $$(cd share 2>/dev/null && find . -type f ! -path './completions/*'); do install -D -m 644 share/$$f $(DESTDIR)$(PREFIX)/share/gantry/$$f || exit 1; done
 	for f in README.md CHANGELOG.md $(wildcard docs/*.md docs/*.png docs/*.svg); do install -D -m 644 $$f $(DESTDIR)$(DOCDIR)/$${f#docs/} || exit 1; done
 install-client: all

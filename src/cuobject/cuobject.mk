@@ -61,6 +61,7 @@ install-cuobject-dev: all
 	sed 's|^installed=.*|installed=$(LIBDIR)/gantry|;s|^headers=.*|headers=$(PREFIX)/include/gantry/cuobject|' \
 		scripts/with-gantry-cuobject > $(DESTDIR)$(PREFIX)/bin/with-gantry-cuobject
 	chmod 755 $(DESTDIR)$(PREFIX)/bin/with-gantry-cuobject
+	$(call installman,gantry-cuobject.7)
 else
 cuobject:
 	@echo '  SKIP    libcuobjclient: there is no $(CXX), and so no cuObject for C++ programs (apt install g++)'
