@@ -286,7 +286,8 @@ bool slot_give(struct gantry *g, struct token_slot *s);
 void slot_give_late(struct region *r, struct token_slot *s);
 /* Returns the slot of a text; NULL: it is none of ours. */
 struct token_slot *slot_of(struct gantry *g, const char *text);
-/* Takes all slots from a registration that has ended; those that are out are remembered for a while. */
+/* Takes all slots from a registration that ends; those that are out are remembered for a while.  g->map_lock is held for
+ * writing, where others can have tokens of it. */
 void slots_release(struct gantry *g, struct region *r);
 /* Frees them all. */
 void slots_close(struct gantry *g);

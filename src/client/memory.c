@@ -175,6 +175,8 @@ region_get(struct gantry *g, const void *ptr, size_t size)
 {
 	struct region *r;
 
+	if (!is_mine(g))
+		return NULL;
 	pthread_rwlock_rdlock(&g->map_lock);
 	r = region_at(g, ptr, size);
 	if (r)
@@ -390,6 +392,8 @@ count_down(struct gantry *g, size_t i, struct list *ret_list)
 
 		list_push_tail(ret_list, &r->link);
 		map_remove(&g->map, r);
+		/* Here, so that nobody gives one back meanwhile. */
+		slots_release(g, r);
 	}
 	return 0;
 }
