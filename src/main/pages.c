@@ -188,6 +188,9 @@ static const struct {
 	{ "longest_call_us", M_STORE_LONGEST },
 	{ "gateways", M_STORE_GATEWAYS },
 	{ "gateways_cleaned_up", M_STORE_CLEANED },
+	{ "packed_objects", M_STORE_PACKED },
+	{ "packed_bytes_saved", M_STORE_PACKED_SAVED },
+	{ "packed_moves", M_STORE_PACKED_MOVES },
 };
 
 static void
