@@ -9,6 +9,9 @@ ceph osd erasure-code-profile set k2 k=2 m=1 crush-failure-domain=osd
 ceph osd erasure-code-profile set odd k=2 m=1 crush-failure-domain=osd stripe_unit=12288
 ceph osd pool create gantry.ec 16 16 erasure k2
 ceph osd pool create gantry.odd 16 16 erasure odd
+# The index is on all of them: one OSD is to be gone.
+ceph osd pool set gantry.meta size 3
+ceph osd pool set gantry.meta min_size 1
 write_config
 sed -i 's/^rados: { /rados: { data_pool: gantry.ec, /' "$T/gantryd.yaml"
 format_store
