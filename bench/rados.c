@@ -218,7 +218,8 @@ begin(struct work *w)
 	w->at = w->moved = 0;
 	snprintf(w->text, sizeof w->text, "%llu/%llu", (unsigned long long)w->size,
 		 (unsigned long long)(b.next++ % KEY_NR));
-	w->key = (struct store_key){ b.bucket, w->text, (uint16_t)strlen(b.bucket), (uint16_t)strlen(w->text) };
+	w->key = (struct store_key){ b.bucket, w->text, (uint16_t)strlen(b.bucket),
+				     (uint16_t)strlen(w->text) };
 	if (w->is_put) {
 		must(store_put_init(b.p, &w->put, &w->key, w->size), "put");
 		put_more(w);
@@ -237,7 +238,8 @@ struct result {
 static struct result
 ours(bool is_put, uint64_t size, int qd, uint64_t for_ns)
 {
-	uint64_t begun = clock_ns(), cpu = cpu_of(CLOCK_PROCESS_CPUTIME_ID), own = cpu_of(CLOCK_THREAD_CPUTIME_ID), ns;
+	uint64_t begun = clock_ns(), cpu = cpu_of(CLOCK_PROCESS_CPUTIME_ID),
+		 own = cpu_of(CLOCK_THREAD_CPUTIME_ID), ns;
 
 	b.stopping = false;
 	b.ops = 0;
@@ -304,7 +306,8 @@ raw_begin(struct raw_op *r, bool is_put, uint64_t size)
 		e = rados_aio_write_op_operate(op, b.meta, r->comp, "raw.index", NULL, 0);
 		rados_release_write_op(op);
 	} else {
-		snprintf(name, sizeof name, "raw.%llu.%llu", (unsigned long long)size, (unsigned long long)(n % KEY_NR));
+		snprintf(name, sizeof name, "raw.%llu.%llu", (unsigned long long)size,
+			 (unsigned long long)(n % KEY_NR));
 		e = is_put ? rados_aio_write_full(b.data, name, r->comp, r->buf, size)
 			   : rados_aio_read(b.data, name, r->comp, r->buf, size, 0);
 	}
@@ -314,7 +317,8 @@ raw_begin(struct raw_op *r, bool is_put, uint64_t size)
 static struct result
 raw(bool is_put, uint64_t size, int qd, uint64_t for_ns)
 {
-	uint64_t begun = clock_ns(), cpu = cpu_of(CLOCK_PROCESS_CPUTIME_ID), own = cpu_of(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t begun = clock_ns(), cpu = cpu_of(CLOCK_PROCESS_CPUTIME_ID),
+		 own = cpu_of(CLOCK_THREAD_CPUTIME_ID);
 	uint64_t ops = 0, ns = 0;
 	int busy = qd;
 	struct result r = { 0 };
@@ -344,7 +348,8 @@ raw(bool is_put, uint64_t size, int qd, uint64_t for_ns)
 			ns = clock_ns() - begun;
 			own = cpu_of(CLOCK_THREAD_CPUTIME_ID) - own;
 			cpu = cpu_of(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-			r = (struct result){ per_second(ops, ns), ops ? (double)(cpu - own) / (double)ops : 0 };
+			r = (struct result){ per_second(ops, ns),
+					     ops ? (double)(cpu - own) / (double)ops : 0 };
 		}
 	}
 	return r;
