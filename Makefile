@@ -187,8 +187,22 @@ $(RADOSTESTS): $(O)/rados/%: $(O)/tests/rados/%.o $(patsubst %.c,$(O)/%.o,$(wild
 	@mkdir -p $(@D); echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,rados) -lrados $(shell pkg-config --libs cmocka)
 ALLOBJ += $(patsubst %.c,$(O)/%.o,$(wildcard tests/rados/*.c))
+# The module once more, with the steps at which tests end it (src/rados/fault.h), where two parts are enough for a map, and fewer
+# ids are promised ahead (many gateways end, and all of theirs are looked at); and a daemon beside it, which loads this one.
+FAULTOBJ := $(patsubst src/%.c,$(O)/faults/src/%.o,$(wildcard src/rados/*.c))
+CFLAGS-tests/rados/fault_point.c := -DRADOS_FAULTS
+$(O)/faults/src/%.o: src/%.c $(O)/flags
+	@mkdir -p $(@D)
+	@$(if $(filter 0,$(V)),echo "  CC      $(VARIANT) $< (faults)")
+	$(Q)$(CC) $(ALL_CPPFLAGS) -DRADOS_FAULTS -DREC_PARTS_BYTES_MAX=100 -DID_AHEAD=512u $(ALL_CFLAGS) -c -o $@ $<
+$(O)/faults/store-rados.so: $(FAULTOBJ) $(O)/tests/rados/fault_point.o src/rados/rados.map
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,--version-script=src/rados/rados.map -o $@ $(filter %.o,$^) -lrados -lpthread
+$(O)/faults/gantryd: $(O)/gantryd
+	@mkdir -p $(@D); cp $< $@
+ALLOBJ += $(FAULTOBJ)
 .PHONY: check-rados radostests
-radostests: $(RADOSTESTS)
+radostests: $(RADOSTESTS) $(if $(RADOS),$(O)/faults/store-rados.so $(O)/faults/gantryd)
 check-rados:
 	@scripts/deps build test clients rados
 	@$(MAKE) --no-print-directory all testbins radostests

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define BLOCK_S (30u * 24 * 3600)
-#define LOOKS_AT_ONCE 64
+#define LOOKS_AT_ONCE 256
 #define OWNER_MAX (STORE_BUCKET_MAX + 1 + STORE_KEY_MAX)
 #define LOOK_AT 4 /* data objects of an id that are asked whose they are: the first may not have come */
 
@@ -216,11 +216,13 @@ clean_id(struct rstore *st, struct rid id, const struct owner *o, bool is_map)
 
 	if (e == 0) {
 		e = raise_generation(st, shard);
+		fault_point("dead.raised");
 		if (e == 0)
 			e = is_named(st, shard, o, id, &named);
 	}
 	if ((e < 0 && e != -ENOENT) || named)
 		return e == -ENOENT ? 0 : e;
+	fault_point("dead.judged");
 	if (!is_map)
 		return remove_data(st, id, UINT64_MAX);
 	rid_text(text, id);
@@ -370,6 +372,7 @@ on_bucket(void *cookie, const char *key, size_t key_len, const char *val, size_t
 		e = open_shards(u->st, &row);
 	if (e < 0)
 		return e;
+	fault_point(is_doomed ? "dead.bucket_unmade" : "dead.bucket_opened");
 	row.state = is_doomed ? BUCKET_ENDING : BUCKET_THERE;
 	if (is_doomed)
 		row.version = u->st->gw.epoch;
@@ -393,7 +396,7 @@ clean_buckets(struct rstore *st, uint32_t instance)
 
 /* ---- all of it ---- */
 
-int
+static int
 clean_up_dead(struct rstore *st, const struct peer *p)
 {
 	char addrs[sizeof p->row.addrs];
@@ -404,7 +407,9 @@ clean_up_dead(struct rstore *st, const struct peer *p)
 	if (e < 0)
 		log_warn("gateway %u (%s) cannot be put on the cluster's blocklist: %s", p->instance, addrs,
 			 strerror(-e));
+	fault_point("dead.blocked");
 	e = clean_ids(st, p);
+	fault_point("dead.ids_cleaned");
 	if (e >= 0)
 		e = clean_buckets(st, p->instance);
 	if (e < 0)
@@ -412,4 +417,47 @@ clean_up_dead(struct rstore *st, const struct peer *p)
 	/* Garbage that it had made and not removed. */
 	sweep_everything_later(st);
 	return e < 0 ? e : 0;
+}
+
+static int
+on_dead(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
+{
+	struct rstore *st = cookie;
+	struct peer p = { .instance = (uint32_t)strtoul(key + 1, NULL, 10) };
+	uint64_t nr = atomic_load(&st->gw.gateways);
+	rados_write_op_t op;
+	int e = gateway_decode(val, val_len, &p.row);
+
+	/* One of those that run does it; twice would do no harm. */
+	if (e < 0 || p.instance % (nr ? nr : 1) != st->gw.rank)
+		return e;
+	e = clean_up_dead(st, &p);
+	if (e < 0)
+		return 0; /* again at the next turn */
+	fault_point("dead.cleaned");
+	op = rados_create_write_op();
+	rados_write_op_omap_rm_keys(op, &key, 1);
+	e = rados_write_op_operate(op, st->client[0].io[POOL_META], OBJECT_STORE, NULL, 0);
+	rados_release_write_op(op);
+	if (e == 0)
+		atomic_fetch_add(&st->gw.dead_cleaned, 1);
+	return 0;
+}
+
+static void
+clean_up_after_all(struct rstore *st)
+{
+	char after[OMAP_KEY_MAX] = "";
+
+	while (read_page(st, OBJECT_STORE, "x", after, on_dead, st) == 1) {
+	}
+}
+
+void
+clean_up(struct rstore *st)
+{
+	if (atomic_load(&st->gw.is_fenced))
+		return;
+	clean_up_after_all(st);
+	sweep(st);
 }

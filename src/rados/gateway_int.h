@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the gateway's helper: what gateway.c, sweep.c and dead.c share.  All of it is the helper's thread's. */
+/* Inside the gateway's helpers: what gateway.c, sweep.c, dead.c and usage.c share.  All of it is for helpers' threads. */
 #ifndef GANTRY_RADOS_GATEWAY_INT_H
 #define GANTRY_RADOS_GATEWAY_INT_H
 
@@ -10,7 +10,7 @@ struct peer {
 	uint32_t instance;
 	struct gateway_row row;
 	uint8_t bytes[GATEWAY_ROW_BYTES];
-	uint64_t heard_ns; /* since when the row is as it is, as far as we looked */
+	uint64_t silent_ns; /* how long the row has been as it is while this gateway looked */
 };
 
 /* ---- sweep.c ---- */
@@ -34,7 +34,7 @@ void ask_pools(struct rstore *st);
 
 /* ---- dead.c ---- */
 
-/* Cleans up after a gateway that was declared dead (rule 4).  0, or -errno: not all was done, once more. */
-int clean_up_dead(struct rstore *st, const struct peer *p);
+/* Cleans up after gateways that were declared dead (rule 4), and sweeps. */
+void clean_up(struct rstore *st);
 
 #endif

@@ -536,6 +536,9 @@ decide_delete(struct txn *t, struct change_op *co, const struct record *old)
 	if (t->result < 0)
 		return TXN_OVER;
 	txn_remove(t, 0);
+	t->delta.objects = -1;
+	t->delta.bytes = -(int64_t)old->size_bytes;
+	fault_point("delete.decided");
 	t->result = 1;
 	return TXN_COMMIT;
 }
@@ -564,6 +567,7 @@ decide_attrs(struct txn *t, struct change_op *co, const struct record *old)
 	}
 	record_encode(value.p, &new);
 	txn_set(t, 0, value);
+	fault_point("attrs.decided");
 	return TXN_COMMIT;
 }
 
@@ -595,6 +599,7 @@ on_change_over(struct txn *t)
 	struct store_op *op = &co->del->op;
 	int result = t->result;
 
+	fault_point(co->is_attrs ? "attrs.done" : "delete.done");
 	gateway_id_over(p->st, co->id);
 	txn_fini(t);
 	free(co);

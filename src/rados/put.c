@@ -107,6 +107,7 @@ begin(struct rport *p, struct store_put *put, const struct store_key *k, uint64_
 	}
 	memcpy(put->priv, &rp, sizeof rp);
 	put->is_started = true;
+	fault_point("put.begun");
 	return 0;
 }
 
@@ -173,6 +174,7 @@ write_some(struct rput *rp, struct rwrite *rw, char *bytes, uint32_t len, bool l
 	rw->left++;
 	rw->call[rw->nr].rw = rw;
 	call_write(rp->port, &rw->call[rw->nr++].call, POOL_DATA, name, op, len, on_written);
+	fault_point("put.data_sent");
 	if (more)
 		memcpy(bytes + len, saved, more);
 	if (rp->at == each) {
@@ -222,6 +224,7 @@ on_written(struct call *c)
 		rw->result = result_of(c->result);
 	if (--rw->left)
 		return;
+	fault_point("put.data_written");
 	result = rw->result;
 	free(rw);
 	rp->writes--;
@@ -251,6 +254,7 @@ rstore_put_abort(struct store_port *sp, struct store_put *put)
 	struct rput *rp = rput(put);
 
 	check(rp->writes == 0 && !rp->committing);
+	fault_point("put.aborted");
 	data_remove(rp->port, rp->id, put->size_bytes, true);
 	rput_free(rp);
 }
@@ -287,8 +291,11 @@ put_record(struct rput *rp, const struct record *old)
 	struct record new;
 
 	fill_record(rp, &new);
+	t->delta.objects = !rp->is_part && !old;
+	t->delta.bytes = (int64_t)(new.size_bytes - (old ? old->size_bytes : 0));
 	new.version = record_next_version(old);
 	rp->put->version = new.version;
+	fault_point("put.decided");
 	return txn_put_record(t, t->key_nr - 1, &new, old);
 }
 
@@ -351,6 +358,7 @@ on_over(struct txn *t)
 	struct rport *p = rp->port;
 	int result = t->result;
 
+	fault_point(result == 0 ? "put.committed" : "put.refused");
 	/* Where another one has taken over, the data is its to clean up. */
 	if (result == 0)
 		gateway_id_over(p->st, rp->id);

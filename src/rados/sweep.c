@@ -135,6 +135,7 @@ remove_map(struct rstore *st, struct rid map)
 	free(bytes);
 	if (e < 0)
 		return e;
+	fault_point("sweep.map_parts");
 	rid_text(text, map);
 	snprintf(name, sizeof name, "map.%s", text);
 	e = rados_remove(st->client[0].io[POOL_META], name);
@@ -182,10 +183,12 @@ sweep_entry(void *cookie, const char *key, size_t key_len, const char *val, size
 	e = remove_garbage(s->st, val, val_len);
 	if (e < 0)
 		return e;
+	fault_point("sweep.data_removed");
 	op = rados_create_write_op();
 	rados_write_op_omap_rm_keys(op, &key, 1);
 	e = rados_write_op_operate(op, s->st->client[0].io[POOL_META], s->object, NULL, 0);
 	rados_release_write_op(op);
+	fault_point("sweep.row_removed");
 	atomic_fetch_add(&s->st->gw.swept, 1);
 	return e;
 }
@@ -250,6 +253,7 @@ remove_shards(struct rstore *st, const struct bucket_row *row)
 		} while (e == 1);
 		if (e >= 0)
 			e = rados_remove(st->client[0].io[POOL_META], name);
+		fault_point("sweep.shard_removed");
 		if (e == -ENOENT)
 			e = 0;
 	}
@@ -273,6 +277,7 @@ doomed_row(void *cookie, const char *key, size_t key_len, const char *val, size_
 	e = remove_shards(s->st, &row);
 	if (e < 0)
 		return e;
+	fault_point("sweep.bucket_removed");
 	op = rados_create_write_op();
 	rados_write_op_omap_rm_keys(op, &key, 1);
 	e = rados_write_op_operate(op, s->st->client[0].io[POOL_META], OBJECT_BUCKETS, NULL, 0);
@@ -319,7 +324,7 @@ mark_bucket(void *cookie, const char *key, size_t key_len, const char *val, size
 void
 sweep_everything_later(struct rstore *st)
 {
-	st->gw.sweep_all = true;
+	atomic_store(&st->gw.sweep_all, true);
 }
 
 static struct rshard *
@@ -341,7 +346,7 @@ sweep(struct rstore *st)
 	struct rshard *s;
 
 	list_init(&again);
-	if (gw->sweep_all) {
+	if (atomic_exchange(&gw->sweep_all, false)) {
 		char after[OMAP_KEY_MAX] = "";
 		int e;
 
@@ -349,9 +354,10 @@ sweep(struct rstore *st)
 			e = read_page(st, OBJECT_BUCKETS, "b", after, mark_bucket, st);
 		} while (e == 1);
 		gateway_dirty(st, &st->buckets);
-		gw->sweep_all = e < 0;
+		if (e < 0)
+			sweep_everything_later(st);
 	}
-	while (!gw->stop && (s = take_dirty(gw))) {
+	while (!atomic_load(&gw->cleaner.stop) && (s = take_dirty(gw))) {
 		bool is_left;
 		int e = s->bucket ? sweep_shard(st, s->name) : sweep_doomed(st);
 

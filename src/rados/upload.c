@@ -80,6 +80,7 @@ decide_create(struct txn *t)
 	}
 	upload_encode(value.p, &u);
 	txn_set(t, 0, value);
+	t->delta.uploads = 1;
 	return TXN_COMMIT;
 }
 
@@ -175,6 +176,7 @@ struct close_op {
 	uint64_t size_bytes, crc64;
 	struct bytes list; /* of parts, encoded */
 	bool has_map, is_done;
+	bool is_map_left; /* written, and nothing names it yet */
 	struct call call; /* of the map */
 	size_t got;
 	int rv;
@@ -182,12 +184,19 @@ struct close_op {
 	int said;           /* the result, once the upload is open again */
 };
 
+static void remove_map(struct close_op *co, int result);
+
 static void
 close_end(struct close_op *co, int result)
 {
 	struct rport *p = co->port;
 	struct store_op *op = co->c ? &co->c->op : &co->u->op;
 
+	/* Where another one has taken over, the map is its to clean up. */
+	if (co->is_map_left && result != -ESHUTDOWN) {
+		remove_map(co, result);
+		return;
+	}
 	for (uint32_t i = 0; i < co->found_nr; i++)
 		free(co->found[i].value.p);
 	free(co->found);
@@ -276,6 +285,7 @@ static void
 give_up(struct close_op *co, int result)
 {
 	co->said = result;
+	fault_point("complete.given_up");
 	if (result == -ESHUTDOWN)
 		close_end(co, result);
 	else
@@ -391,7 +401,15 @@ decide_last(struct txn *t)
 	if (t->result < 0)
 		return TXN_OVER;
 	txn_remove(t, 0);
-	return co->c ? put_object(co, old) : TXN_COMMIT;
+	fault_point(co->c ? "complete.decided" : "abort.decided");
+	t->delta.uploads = -1;
+	for (uint32_t i = 0; i < co->found_nr; i++)
+		t->delta.bytes -= (int64_t)co->found[i].rec.size_bytes;
+	if (!co->c)
+		return TXN_COMMIT;
+	t->delta.objects = !old;
+	t->delta.bytes += (int64_t)(co->size_bytes - (old ? old->size_bytes : 0));
+	return put_object(co, old);
 }
 
 static void
@@ -399,6 +417,9 @@ on_last(struct txn *t)
 {
 	struct close_op *co = container_of(t, struct close_op, txn);
 
+	fault_point(co->c ? "complete.done" : "abort.done");
+	/* Lost for good, or won and followed by others already: then their garbage names the map. */
+	co->is_map_left &= t->result != 0 && t->result != -ECANCELED;
 	if (t->result == 0 || t->result == -ECANCELED || t->result == -ESHUTDOWN)
 		close_end(co, t->result);
 	else
@@ -412,6 +433,8 @@ on_map_written(struct call *c)
 {
 	struct close_op *co = container_of(c, struct close_op, call);
 
+	fault_point("complete.map_written");
+	co->is_map_left = true;
 	if (c->result < 0)
 		give_up(co, result_of(c->result));
 	else
@@ -419,13 +442,43 @@ on_map_written(struct call *c)
 }
 
 static void
+map_name(const struct close_op *co, char name[40])
+{
+	char text[RID_TEXT];
+
+	rid_text(text, co->act);
+	snprintf(name, 40, "map.%s", text);
+}
+
+static void
+on_map_removed(struct call *c)
+{
+	struct close_op *co = container_of(c, struct close_op, call);
+
+	close_end(co, co->said);
+}
+
+/* Nothing came of it: the end follows. */
+static void
+remove_map(struct close_op *co, int result)
+{
+	rados_write_op_t op = rados_create_write_op();
+	char name[40];
+
+	co->is_map_left = false;
+	co->said = result;
+	map_name(co, name);
+	rados_write_op_remove(op);
+	call_write(co->port, &co->call, POOL_META, name, op, 0, on_map_removed);
+}
+
+static void
 write_map(struct close_op *co)
 {
 	rados_write_op_t op = rados_create_write_op();
-	char text[RID_TEXT], name[40];
+	char name[40];
 
-	rid_text(text, co->act);
-	snprintf(name, sizeof name, "map.%s", text);
+	map_name(co, name);
 	rados_write_op_write_full(op, co->list.p, co->list.len);
 	txn_set_owner(op, &co->txn);
 	call_write(co->port, &co->call, POOL_META, name, op, co->list.len, on_map_written);
@@ -518,6 +571,7 @@ on_all_found(struct close_op *co)
 {
 	int e = co->c ? judge_parts(co) : 0;
 
+	fault_point("complete.judged");
 	if (e < 0)
 		give_up(co, e);
 	else if (co->has_map)
@@ -582,6 +636,7 @@ on_closed(struct txn *t)
 		close_end(co, t->result);
 		return;
 	}
+	fault_point(co->c ? "complete.closed" : "abort.closed");
 	key_part(co->prefix, co->id, 0);
 	page_read(co->port, &co->page, t->shard->name, NULL, co->prefix, OMAP_PAGE, on_parts);
 }

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The steps of src/rados/fault.h, in a module of the tests' own.  A file of the step's name in the directory
+ * GANTRY_FAULTS asks for one process that reaches it to be killed there, at once; name.stop asks for it to be
+ * stopped.  The file goes with it, so that the test knows who was there, and the next process passes.
+ */
+#include "rados/fault.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+void
+fault_point(const char *name)
+{
+	const char *dir = getenv("GANTRY_FAULTS");
+	char path[512];
+
+	if (!dir)
+		return;
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	if (unlink(path) == 0)
+		kill(getpid(), SIGKILL);
+	snprintf(path, sizeof path, "%s/%s.stop", dir, name);
+	if (unlink(path) == 0)
+		kill(getpid(), SIGSTOP);
+}

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gateways on one store, for tests that end, stop and start them: real daemons, without an adapter, on the cluster of CEPH_CONF."""
+
+import hashlib
+import http.client
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.parse
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(TOP, os.environ.get("BUILD", "build/release"))
+
+
+class Gone(Exception):
+    """No answer came: what was asked for may have been done, or not."""
+
+
+def wait_for(seconds, what, say):
+    end = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > end:
+            raise AssertionError("not within %d s: %s" % (seconds, say))
+        time.sleep(0.1)
+
+
+class Ended(AssertionError):
+    """A gateway that ended while it was starting."""
+
+
+class Store:
+    """A store of its own: a namespace of the cluster, and a directory."""
+
+    def __init__(self, daemon=None, conf=None, rados="", meta="gantry.meta", data="gantry.data"):
+        self.dir = tempfile.mkdtemp(prefix="gantry-gw.")
+        self.daemon = daemon or BUILD + "/gantryd"
+        self.conf = conf or os.environ["CEPH_CONF"]
+        self.namespace = os.path.basename(self.dir)
+        self.rados, self.pools = rados, (meta, data)
+        self.gateways = []
+        subprocess.run([self.daemon, "-c", self.config("format"), "--format"], check=True, stdout=subprocess.DEVNULL)
+
+    def config(self, name):
+        path = "%s/%s.yaml" % (self.dir, name)
+        with open(path, "w") as f:
+            f.write('listen:\n  - { address: "127.0.0.1:0", dialect: s3, anonymous: true }\n')
+            f.write('admin: { address: "127.0.0.1:0", socket: "%s/%s.sock" }\n' % (self.dir, name))
+            f.write("cores: 1\nmemory: { buffers: 64MiB, index: 64MiB }\nrdma: { devices: none }\n")
+            f.write("store: { backend: rados }\n")
+            f.write('rados: { conf: "%s", user: admin, namespace: "%s", index_shards: 4, dead_after: 5s' % (self.conf, self.namespace))
+            f.write(", meta_pool: %s, data_pool: %s%s }\n" % (self.pools + (self.rados,)))
+            f.write("limits: { s3_progress: 60s, s3_total: 60s }\n")
+        return path
+
+    def fsck(self, *more):
+        """Returns what --fsck says; [] is a clean store."""
+        r = subprocess.run([self.daemon, "-c", self.config("fsck"), "--fsck", *more], capture_output=True, text=True)
+        said = (r.stdout + r.stderr).splitlines()
+        return [] if r.returncode == 0 else said or ["exit %d" % r.returncode]
+
+    def end(self):
+        for g in self.gateways:
+            g.kill()
+        for root, _, files in os.walk(self.dir, topdown=False):
+            for f in files:
+                os.unlink(os.path.join(root, f))
+            os.rmdir(root)
+
+
+class Gateway:
+    def __init__(self, store, name, env=None):
+        self.store, self.name = store, name
+        self.env = dict(os.environ, **(env or {}))
+        self.process = self.s3 = self.admin = None
+        self.local = threading.local()
+        self.starts = 0
+        store.gateways.append(self)
+        self.start()
+
+    def start(self):
+        ready = "%s/%s.ready" % (self.store.dir, self.name)
+        if os.path.exists(ready):
+            os.unlink(ready)
+        with open("%s/%s.log" % (self.store.dir, self.name), "a") as log:
+            self.process = subprocess.Popen(
+                [self.store.daemon, "-c", self.store.config(self.name), "--ready-file", ready],
+                stdout=log, stderr=log, env=self.env)
+
+        def is_ready():
+            if self.process.poll() is not None:
+                raise Ended("gateway %s ended at its start: %s" % (self.name, self.log()))
+            return os.path.exists(ready) and open(ready).read().startswith("ready ")
+
+        wait_for(60, is_ready, "gateway %s is ready" % self.name)
+        words = dict(w.split("=", 1) for w in open(ready).read().split() if "=" in w)
+        self.starts += 1
+        self.s3, self.admin = words["s3"], words["admin"]
+
+    def log(self):
+        with open("%s/%s.log" % (self.store.dir, self.name)) as f:
+            return "".join([line for line in f if " warning " in line or " error " in line][-20:])
+
+    def is_running(self):
+        return self.process is not None and self.process.poll() is None
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def kill(self):
+        if self.is_running():
+            self.process.kill()
+        if self.process:
+            self.process.wait()
+
+    def stop(self):
+        self.process.terminate()
+        assert self.process.wait(60) == 0, "gateway %s: %s" % (self.name, self.log())
+
+    def is_stopped(self):
+        with open("/proc/%d/stat" % self.process.pid) as f:
+            return f.read().rsplit(")", 1)[1].split()[0] == "T"
+
+    def resume(self):
+        self.signal(signal.SIGCONT)
+
+    def ask(self, method, path, body=None, headers=None, timeout=90):
+        """One request: status, headers, body; or Gone."""
+        at = self.s3
+        conn = getattr(self.local, "conn", None)
+        if conn is None or self.local.at != at:
+            conn = self.local.conn = http.client.HTTPConnection(at, timeout=timeout)
+            self.local.at = at
+        try:
+            conn.request(method, path, body=body, headers=headers or {})
+            r = conn.getresponse()
+            return r.status, r.headers, r.read()
+        except (OSError, http.client.HTTPException) as e:
+            conn.close()
+            self.local.conn = None
+            raise Gone(str(e)) from None
+
+    def page(self, path, timeout=10):
+        conn = http.client.HTTPConnection(self.admin, timeout=timeout)
+        try:
+            conn.request("GET", path)
+            r = conn.getresponse()
+            return r.status, r.read().decode()
+        finally:
+            conn.close()
+
+    # ---- S3 ----
+
+    def create_upload(self, path):
+        status, _, body = self.ask("POST", path + "?uploads")
+        assert status == 200, (status, body)
+        return re.search(b"<UploadId>(.*?)</UploadId>", body).group(1).decode()
+
+    def put_part(self, path, upload, number, body):
+        """Returns the status and the part's ETag."""
+        status, headers, _ = self.ask("PUT", "%s?partNumber=%d&uploadId=%s" % (path, number, upload), body)
+        return status, headers.get("ETag")
+
+    def complete(self, path, upload, etags, headers=None):
+        xml = "".join("<Part><PartNumber>%d</PartNumber><ETag>%s</ETag></Part>" % (n, e) for n, e in etags)
+        status, _, body = self.ask("POST", "%s?uploadId=%s" % (path, upload),
+                                   "<CompleteMultipartUpload>%s</CompleteMultipartUpload>" % xml, headers)
+        # An error may come behind the first bytes of an answer.
+        if status == 200 and b"<Error>" in body:
+            code = re.search(b"<Code>(.*?)</Code>", body).group(1)
+            return {b"PreconditionFailed": 412, b"NoSuchUpload": 404}.get(code, 503), body
+        return status, body
+
+    def abort(self, path, upload):
+        return self.ask("DELETE", "%s?uploadId=%s" % (path, upload))[0]
+
+    def list(self, bucket, prefix=""):
+        """All keys of a bucket."""
+        keys, token = [], ""
+        while True:
+            status, _, body = self.ask("GET", "/%s?list-type=2&prefix=%s%s" % (bucket, prefix, token))
+            if status != 200:
+                return None
+            keys += [k.decode() for k in re.findall(b"<Key>(.*?)</Key>", body)]
+            more = re.search(b"<NextContinuationToken>(.*?)</NextContinuationToken>", body)
+            if not more:
+                return keys
+            token = "&continuation-token=" + urllib.parse.quote(more.group(1).decode(), safe="")
+
+
+def some_bytes(name, size):
+    """Bytes that only this name has."""
+    return hashlib.shake_128(name.encode()).digest(size)
