@@ -285,6 +285,7 @@ die(enum end how)
 		sim_fail("the disk failed of what it has not said: %s", sim_vol()->disk.reason);
 	if (sim_store) {
 		counts.snapshots += atomic_load(&sim_vol()->stats.snapshots);
+		counts.moves += atomic_load(&sim_vol()->packs.moved_nr);
 		counts.laps += sim_vol()->leader.next.lap;
 		counts.given_up += sim_vol()->disk.sb.snap[0].id > 1 && !sim_vol()->disk.sb.snap[1].id;
 	}
@@ -325,6 +326,7 @@ start_main(int nr)
 				   .disks.disk = &dc,
 				   .disks.nr = 1,
 				   .disks.index_bytes = 4u << 20,
+				   .disks.pack_rate = prof.pack_rate,
 				   .disks.lock_wait_ns = 3600 * NS_PER_S,
 				   .ports_max = PORTS_MAX };
 	struct store *st;
@@ -511,6 +513,7 @@ clean_stop(uint64_t life, enum end *how)
 	if (!run_until(all_detached, life, how))
 		return false;
 	counts.snapshots += atomic_load(&sim_vol()->stats.snapshots);
+	counts.moves += atomic_load(&sim_vol()->packs.moved_nr);
 	co_start(CO_START, 0, stop_main);
 	if (!run_until(start_over, life, how))
 		return false;

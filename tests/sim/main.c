@@ -118,7 +118,7 @@ tell_counts(double began)
 	       "%llu "
 	       "times no space, %llu over a quota, %llu not now; "
 	       "%llu "
-	       "starts in storms of them\n",
+	       "starts in storms of them; %llu objects moved together, %llu seen so\n",
 	       (unsigned long long)counts.histories, seconds() - began, (unsigned long long)counts.starts,
 	       (unsigned long long)counts.cuts, (unsigned long long)counts.kills,
 	       (unsigned long long)counts.cleans, (unsigned long long)counts.puts,
@@ -134,7 +134,8 @@ tell_counts(double began)
 	       (unsigned long long)counts.map_lists, (unsigned long long)counts.rots,
 	       (unsigned long long)counts.repairs, (unsigned long long)counts.healed,
 	       (unsigned long long)counts.no_space, (unsigned long long)counts.over_quota,
-	       (unsigned long long)counts.not_now, (unsigned long long)counts.storm_starts);
+	       (unsigned long long)counts.not_now, (unsigned long long)counts.storm_starts,
+	       (unsigned long long)counts.moves, (unsigned long long)counts.packed);
 }
 
 static int

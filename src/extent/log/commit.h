@@ -35,6 +35,7 @@ enum commit_kind {
 	COMMIT_UPLOAD_ABORT,
 	COMMIT_PART,
 	COMMIT_COMPLETE,
+	COMMIT_MOVE, /* the leader's own: the record that is there, with its bytes at another place (pack.h) */
 };
 
 /* Bits of struct commit's state. */
