@@ -166,6 +166,7 @@ int
 store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf, uint64_t off,
 	   uint32_t len)
 {
+	rd->lead = 0;
 	return obj->op.port->ops->read(obj->op.port, obj, rd, buf, off, len);
 }
 

@@ -62,7 +62,7 @@ struct store_port;
 /* What a back end has of its own in an operation; each asserts that it fits. */
 #define STORE_PRIV_STAT 64
 #define STORE_PRIV_OBJ 192
-#define STORE_PRIV_READ 512
+#define STORE_PRIV_READ 504
 #define STORE_PRIV_PUT 4608
 #define STORE_PRIV_WRITE 512
 #define STORE_PRIV_DEL 2048
@@ -284,6 +284,8 @@ void store_close(struct store_port *p, struct store_obj *obj);
 
 struct store_read {
 	struct store_op op; /* result: bytes read, or -errno */
+	uint32_t
+		lead; /* after success: so far into buf->mem they begin; less than a page, but for small objects 0 */
 	_Alignas(8) unsigned char priv[STORE_PRIV_READ];
 };
 
@@ -298,7 +300,7 @@ uint32_t store_read_plan(const struct store_obj *obj, uint64_t off, uint64_t wan
 			 uint32_t *ret_skew);
 
 /*
- * Reads [off, off + len) of obj to buf->mem and checks its CRCs before it says so.  The range is one that
+ * Reads [off, off + len) of obj to buf->mem + rd->lead and checks its CRCs before it says so.  The range is one that
  * store_read_plan() gave.  (Of an object with part_nr 0 any will do where off is a multiple of STORE_GRANULE
  * and so is len, unless the range ends with the object.)  len <= buf->cap_bytes; the slack behind the buffer
  * is used too.  Reads of one object may overlap.  -EINVAL: not such a range.

@@ -248,7 +248,7 @@ read_piece(struct client *c, uint32_t id, uint32_t off, uint32_t len)
 	if (r != (int)len)
 		sim_fail("reading op %u at %u: %d instead of %u", id, off, r, len);
 	model_bytes(want, len, id, off);
-	if (memcmp(want, c->buf[0].mem, len) != 0)
+	if (memcmp(want, c->buf[0].mem + c->rd.lead, len) != 0)
 		sim_fail("reading op %u at %u: other bytes", id, off);
 }
 
