@@ -208,6 +208,12 @@ check-rados:
 	@$(MAKE) --no-print-directory all testbins radostests
 	@$(MAKE) --no-print-directory VARIANT=asan radostests
 	@T='$(T)' tests/rados/run.sh
+# More of it, which takes an hour: histories of ten minutes, clients, the rest of the system tests.
+.PHONY: check-rados-long
+check-rados-long:
+	@scripts/deps build test clients torch rados
+	@$(MAKE) --no-print-directory all testbins radostests
+	@T='$(T)' LONG=1 tests/rados/run.sh
 # The status page in headless Chromium.  SHOTS=DIR keeps the screenshots.
 check-ui:
 	@scripts/deps build test ui
@@ -333,6 +339,8 @@ help:
 	@echo 'make check-long     the long sweeps, SECS= seconds each'
 	@echo 'make check-threads [T=name] unit and system tests where io_uring is forbidden, as in a container'
 	@echo 'make check-rados [T=words] the store on a RADOS cluster of its own: contract, system tests, several gateways'
+	@echo 'make check-rados-long   ... histories of ten minutes, the clients, the rest of the system tests'
+	@echo 'make bench-rados [F=figure] the store on RADOS in turns with librados alone'
 	@echo 'make check-realistic [T=name] system tests on a network with subnets, firmware that takes its time, absent neighbours'
 	@echo 'make check-mutation [PART=1/3] a hundred changes of the store, of which each must be found'
 	@echo 'make check-hostile [T=name] clients that mean harm, by the hundred and the thousand'

@@ -42,6 +42,9 @@ for t in tests/rados/*.sh; do
 done
 # The daemons of these have no adapter: they end and start too often.
 one faults tests/rados/faults
+one model tests/rados/model.py
+one linear tests/rados/test_linear.py
+CLUSTER=$dir/c one histories tests/rados/histories
 echo "rados: $pass passed, $failed failed, 0 skipped"
 echo "$pass passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ]
