@@ -327,6 +327,9 @@ tokened(struct call *c, bool is_put, enum verdict *ret_v, bool *ret_another)
 		else if (*ret_v == VERDICT_DECLINED)
 			*ret_another = port_avoid(c->g, port, c->memory.region, server);
 	}
+	/* Whatever else it answered, it did not say that it cannot reach the port. */
+	if (!*ret_another)
+		port_settle(c->g, port, server, e == 0);
 	if (closed < 0) {
 		call_say(c, "the memory could not be taken back from the NIC: do not reuse it");
 		return closed;
