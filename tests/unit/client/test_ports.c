@@ -175,6 +175,7 @@ a_decline_for_another_reason_is_one(void **state)
 /* A server that reaches the address which the ports really have, and no other. */
 static uint8_t real_gid[16];
 static const char *other_answer;
+static bool is_watched; /* the device tells, and the library hears it before the answer */
 
 static void
 serve_the_real_address(int fd, const struct request *rq)
@@ -185,6 +186,8 @@ serve_the_real_address(int fd, const struct request *rq)
 		answer(fd, "HTTP/1.1 200 OK\r\netag: \"h\"\r\ncontent-length: 0\r\n\r\n");
 	} else if (memcmp(t.gid, real_gid, sizeof real_gid) != 0) {
 		declined++;
+		if (is_watched)
+			port_reread(seen_by_server, &seen_by_server->port[0]);
 		answer(fd, other_answer);
 	} else {
 		served++;
@@ -210,12 +213,13 @@ an_address_that_changed_is_read_anew(void **state)
 	const char *why;
 	char *text;
 
-	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+	for (size_t i = 0; i < 2 * sizeof answers / sizeof *answers; i++) {
 		gantry_close(f->g);
 		assert_int_equal(gantry_open(&o, &f->g), 0);
 		begin(f, NULL);
+		is_watched = i & 1;
 		serve = serve_the_real_address;
-		other_answer = answers[i];
+		other_answer = answers[i / 2];
 		memcpy(real_gid, f->g->port[0].gid, sizeof real_gid);
 		assert_int_equal(gantry_register(f->g, f->buf, BUF_LEN, 0), 0);
 		puts_by(f, 3, GANTRY_PATH_RDMA);
