@@ -8,6 +8,8 @@
  */
 #include "store/set_int.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +37,8 @@ struct change {
 	const void *attrs; /* to be set; the caller's */
 	uint32_t attrs_len;
 	uint64_t version;
+	uint64_t ctime_ns;
+	struct store_use max_quota;
 	void *saved; /* attributes to give back, saved_len of them */
 	uint32_t saved_len;
 	union {
@@ -169,7 +173,10 @@ engine_at(struct change *c)
 static int
 make_at(struct change *c)
 {
-	return store_bucket_create(engine_at(c), c->name, c->len, &c->sub.del);
+	struct store_port *e = engine_at(c);
+
+	return e->ops->member ? e->ops->member->bucket_make(e, c->name, c->len, c->ctime_ns, &c->sub.del)
+			      : store_bucket_create(e, c->name, c->len, &c->sub.del);
 }
 
 static int
@@ -237,6 +244,7 @@ set_bucket_create(struct store_port *sp, const char *name, size_t len, struct st
 	if (!c)
 		return -EAGAIN;
 	c->step = CHANGE;
+	c->ctime_ns = clock_wall_ns();
 	return begin(c);
 }
 
@@ -271,6 +279,7 @@ give_back_next(struct change *c, int r)
 	switch (c->step) {
 	case READ_ATTRS:
 		c->saved_len = c->sub.stat.attrs_len;
+		c->ctime_ns = c->sub.stat.ctime_ns;
 		c->step = GIVE_BACK;
 		return make_at(c);
 	case GIVE_BACK:
@@ -305,6 +314,9 @@ set_bucket_delete(struct store_port *sp, const char *name, size_t len, struct st
 	struct set_port *p = set_port(sp);
 	struct change *c;
 
+	/* What the missing one holds is not known (M31). */
+	if (set_misses_some(p->set))
+		return -ENODEV;
 	if (p->nr == 1)
 		return p->engine[0]->ops->bucket_delete(p->engine[0], name, len, op);
 	c = change_new(p, &op->op, name, len, delete_next);
@@ -369,13 +381,37 @@ set_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *
 	return first->ops->bucket_get_attrs(first, name, len, attrs, cap, st);
 }
 
-/* What the first engine has counts, and the book is one for all. */
+/* ---- quotas ---- */
+
+/* What the first engine has counts, and the book is one for all; the others have it for when the first is missing. */
+static int
+set_quota_next(struct change *c, int r)
+{
+	struct store_port *e;
+
+	if (r < 0)
+		return is_done(c, c->at == 0 ? r : -ECANCELED);
+	if (++c->at == c->port->nr)
+		return is_done(c, 0);
+	e = engine_at(c);
+	return e->ops->bucket_set_quota(e, c->name, c->len, &c->max_quota, &c->sub.set);
+}
+
 int
 set_bucket_set_quota(struct store_port *sp, const char *name, size_t len, const struct store_use *max,
 		     struct store_bucket_set *op)
 {
-	struct store_port *first = set_port(sp)->engine[0];
+	struct set_port *p = set_port(sp);
+	struct store_port *first = p->engine[0];
+	struct change *c;
 
-	return first->ops->bucket_set_quota ? first->ops->bucket_set_quota(first, name, len, max, op)
-					    : -EOPNOTSUPP;
+	if (!first->ops->bucket_set_quota)
+		return -EOPNOTSUPP;
+	if (p->nr == 1)
+		return first->ops->bucket_set_quota(first, name, len, max, op);
+	c = change_new(p, &op->op, name, len, set_quota_next);
+	if (!c)
+		return -EAGAIN;
+	c->max_quota = *max;
+	return begin(c);
 }

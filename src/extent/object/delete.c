@@ -95,7 +95,8 @@ extent_set_attrs(struct store_port *sp, const struct store_key *k, uint64_t vers
 }
 
 int
-extent_bucket_create(struct store_port *sp, const char *name, size_t name_len, struct store_del *op)
+extent_bucket_make(struct store_port *sp, const char *name, size_t name_len, uint64_t ctime_ns,
+		   struct store_del *op)
 {
 	struct extent_port *p = extent_port(sp);
 	struct del_int *di = begin(p, op, COMMIT_BUCKET_MAKE);
@@ -106,8 +107,14 @@ extent_bucket_create(struct store_port *sp, const char *name, size_t name_len, s
 	di->c.view.op = REC_PUT;
 	di->c.view.body = BODY_NONE;
 	di->c.view.copies = 1;
-	di->c.view.mtime_ns = clock_wall_ns();
+	di->c.view.mtime_ns = ctime_ns;
 	return hand_over(p, di, len);
+}
+
+int
+extent_bucket_create(struct store_port *sp, const char *name, size_t name_len, struct store_del *op)
+{
+	return extent_bucket_make(sp, name, name_len, clock_wall_ns(), op);
 }
 
 int
