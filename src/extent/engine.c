@@ -415,5 +415,7 @@ const struct store_ops extent_ops = {
 	.reread = extent_reread,
 	.unit_nr = extent_unit_nr,
 	.unit_info = extent_unit_info,
+	.bucket_make = extent_bucket_make,
+	.bucket_gate = extent_bucket_gate,
 	.member = &extent_member_ops,
 };

@@ -2,8 +2,6 @@
 /* An engine as one of a set: its start in steps, each with a ring of its own, and the table in its superblock. */
 #include "extent/engine.h"
 
-#include "extent/object/object.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -93,5 +91,4 @@ const struct store_member_ops extent_member_ops = {
 	.begin = member_begin,
 	.set_table = member_set_table,
 	.serve = extent_serve,
-	.bucket_make = extent_bucket_make,
 };

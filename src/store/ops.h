@@ -34,9 +34,6 @@ struct store_member_ops {
 	/* Writes a table, which is flushed at the return.  Before serve(). */
 	int (*set_table)(struct store *st, const struct disk_table *t, char *err, size_t err_len);
 	int (*serve)(struct store *st, char *err, size_t err_len);
-	/* Makes a bucket with a time given. */
-	int (*bucket_make)(struct store_port *p, const char *name, size_t len, uint64_t ctime_ns,
-			   struct store_del *op);
 };
 
 struct store_ops {
@@ -127,6 +124,17 @@ struct store_ops {
 	void (*reread)(struct store_port *p); /* NULL: it has nothing beside objects */
 	int (*unit_nr)(const struct store *st);
 	void (*unit_info)(const struct store *st, int unit, struct store_unit_info *ret_info);
+	/* ---- of an engine, for a set; NULL: it is none ---- */
+	/* Makes a bucket with that time; is_gated: with its gate closed, and until it opens writers are told -ENXIO. */
+	int (*bucket_make)(struct store_port *p, const char *name, size_t len, uint64_t ctime_ns,
+			   bool is_gated, struct store_del *op);
+	/*
+	 * Closes the gate of a bucket that is there (-ENXIO) and empty (-ENOTEMPTY), what is under way included: until it
+	 * opens writers wait, and are told -EAGAIN after a while.  -EAGAIN: too many are closed.  Or opens it, whether it is there or not.  What was
+	 * closed before stays so.  Memory alone has it.
+	 */
+	int (*bucket_gate)(struct store_port *p, const char *name, size_t len, bool close,
+			   struct store_del *op);
 	const struct store_member_ops *member; /* NULL: it has no table */
 };
 

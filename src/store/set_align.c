@@ -144,7 +144,7 @@ make_bucket(struct align *a, const struct bucket *b)
 
 	a->changes++;
 	return STORE_DO(a->user, &op.op,
-			a->to->ops->member->bucket_make(a->to, b->name, b->len, b->ctime_ns, &op));
+			a->to->ops->bucket_make(a->to, b->name, b->len, b->ctime_ns, false, &op));
 }
 
 static int

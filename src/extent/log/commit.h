@@ -35,6 +35,8 @@ enum commit_kind {
 	COMMIT_UPLOAD_ABORT,
 	COMMIT_PART,
 	COMMIT_COMPLETE,
+	COMMIT_GATE_CLOSE, /* of a bucket: no record */
+	COMMIT_GATE_OPEN,
 };
 
 /* Bits of struct commit's state. */
@@ -49,7 +51,8 @@ struct commit {
 	struct msg msg;
 	void (*finished)(struct commit *c); /* on the port's thread */
 	enum commit_kind kind;
-	bool is_gc; /* the leader's own: finished() at once */
+	bool is_gc;    /* the leader's own: finished() at once */
+	bool is_gated; /* BUCKET_MAKE: with its gate closed */
 	/*
 	 * Further records of the same operation (is_also): they lie in front of this one in the same block,
 	 * with nothing between, and none of them has data to be verified; so a cut takes all or none.  A

@@ -58,7 +58,17 @@ struct vol_stats {
 	_Atomic uint64_t snapshot_bytes, snapshot_ns; /* of the newest */
 };
 
+/* A bucket that is being made or removed on several disks: nobody changes anything in it meanwhile (docs/store.md §6). */
+#define GATES_MAX 8
+struct gate {
+	uint8_t name[STORE_BUCKET_MAX];
+	uint8_t len;
+	int error; /* what writers are told */
+};
+
 struct leader {
+	struct gate gate[GATES_MAX];
+	uint32_t gate_nr;
 	struct commit *queue, **queue_end; /* taken, not yet in a block */
 	bool have_stalled;         /* some of the queue wait for room: in the log, or (deletes) for memory */
 	bool log_is_full;          /* in the log */

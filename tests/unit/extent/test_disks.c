@@ -404,6 +404,70 @@ test_bucket_again(void **state)
 	end();
 }
 
+static struct store_port *
+engine(int i)
+{
+	return set_port(store_user_port(user, 0))->engine[i];
+}
+
+static int
+gate(int i, const char *bucket, bool close)
+{
+	struct store_del op;
+	struct store_port *e = engine(i);
+
+	return STORE_DO(user, &op.op, e->ops->bucket_gate(e, bucket, strlen(bucket), close, &op));
+}
+
+static int
+head(int i, const char *bucket)
+{
+	struct store_stat s = { .version = 0 };
+
+	return STORE_DO(user, &s.op, store_bucket_head(engine(i), bucket, strlen(bucket), &s));
+}
+
+/* Behind a closed gate nothing is written; what a cut leaves of a change is made as the first disk has it. */
+static void
+test_gates(void **state)
+{
+	struct store_del op;
+	struct store_port *e;
+	char name[32];
+	struct store_key k;
+
+	begin(2);
+	must_start();
+	assert_int_equal(make("b"), 0);
+	k = key_on(table(2), name, "b", 1);
+	assert_int_equal(gate(1, "none", true), -ENXIO);
+	assert_int_equal(gate(1, "b", true), 0);
+	assert_int_equal(put(&k), -EAGAIN);
+	assert_int_equal(gate(1, "b", false), 0);
+	assert_int_equal(put(&k), 0);
+	assert_int_equal(gate(1, "b", true), -ENOTEMPTY);
+	assert_int_equal(delete (&k), 1);
+	/* made on one, with a closed gate, and removed from one */
+	e = engine(1);
+	assert_int_equal(STORE_DO(user, &op.op, e->ops->bucket_make(e, "half", 4, 1, true, &op)), 0);
+	k = key_on(table(2), name, "half", 1);
+	assert_int_equal(put(&k), -ENXIO);
+	assert_int_equal(STORE_DO(user, &op.op, store_bucket_delete(e, "b", 1, &op)), 0);
+	stop();
+	must_start();
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(head(i, "half"), -ENXIO);
+		assert_int_equal(head(i, "b"), 0);
+	}
+	k = key_on(table(2), name, "b", 1);
+	assert_int_equal(put(&k), 0);
+	assert_int_equal(removed("b"), -ENOTEMPTY);
+	assert_int_equal(delete (&k), 1);
+	assert_int_equal(removed("b"), 0);
+	stop();
+	end();
+}
+
 /* Two halves must not go on one after the other. */
 static void
 test_halves(void **state)
@@ -507,8 +571,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_slots_by_size), cmocka_unit_test(test_order),
 		cmocka_unit_test(test_missing),       cmocka_unit_test(test_bucket_again),
-		cmocka_unit_test(test_halves),        cmocka_unit_test(test_majority),
-		cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_gates),         cmocka_unit_test(test_halves),
+		cmocka_unit_test(test_majority),      cmocka_unit_test(test_identity),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);
