@@ -164,8 +164,9 @@ fsck(const struct conf *conf, bool repair)
 		printf("gantryd: the store was repaired\n");
 	else
 		fprintf(stderr, "gantryd: fsck: %s\n",
-			r == -ENOTRECOVERABLE ? "the store is damaged, foreign, or not made yet"
-					      : strerror(-r));
+			r == -ENOTRECOVERABLE || r == -EPROTONOSUPPORT
+				? "the store is damaged, foreign, or not made yet"
+				: strerror(-r));
 	return r >= 0 ? EXIT_OK : exit_of_store(r);
 }
 

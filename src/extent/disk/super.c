@@ -124,7 +124,7 @@ judge(const struct search *s, char *err, size_t err_len)
 			"here, or clear the one that does not",
 			d->path);
 	if (s->other_version)
-		return disk_refuse(err, err_len, -ENOTRECOVERABLE,
+		return disk_refuse(err, err_len, -EPROTONOSUPPORT,
 				   "%s: made by another version of Gantry; start that one", d->path);
 	if (!s->good)
 		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s", d->path,

@@ -528,6 +528,29 @@ copy(const char *from, const char *to)
 	assert_int_equal(system(cmd), 0);
 }
 
+/* Both superblocks say that a later version has written them. */
+static void
+make_newer(const char *path)
+{
+	static uint8_t sb[65536];
+	uint64_t crc;
+
+	for (int i = 0; i < 2; i++) {
+		char name[256];
+		int fd;
+
+		snprintf(name, sizeof name, "%s/super%s", path, i ? "2" : "");
+		fd = open(name, O_RDWR | O_CLOEXEC);
+		assert_true(fd >= 0 && read(fd, sb, sizeof sb) == sizeof sb);
+		sb[8]++;
+		memset(sb + 16, 0, 8);
+		crc = crc64_nvme(0, sb, sizeof sb);
+		memcpy(sb + 16, &crc, 8);
+		assert_true(pwrite(fd, sb, sizeof sb, 0) == sizeof sb);
+		close(fd);
+	}
+}
+
 static void
 test_identity(void **state)
 {
@@ -559,6 +582,22 @@ test_identity(void **state)
 		assert_int_equal(store_start(&conf, &second, err, sizeof err), -EBUSY);
 	}
 	stop();
+	/* shorter than it was, which accepting that it is missing helps; of a later version, which nothing does */
+	{
+		char path[256];
+
+		must_start();
+		accept(0);
+		accept(1);
+		stop();
+		snprintf(path, sizeof path, "%s/log", dir[1]);
+		assert_int_equal(truncate(path, 4096), 0);
+		must_refuse(-EINVAL, "log is damaged: it has 4096 bytes");
+		make_newer(dir[1]);
+		conf.disks.accept_missing_nr = 2;
+		must_refuse(-EPROTONOSUPPORT, "made by another version of Gantry");
+		conf.disks.accept_missing_nr = 0;
+	}
 	/* an empty directory in place of one: a file system that is not mounted */
 	disks[1].path = "/nonexistent";
 	must_refuse(-EINVAL, "is missing (/nonexistent: ");
