@@ -105,6 +105,9 @@ health(void *cookie, struct admin_reasons *r)
 		store_unit_info(atomic_load(&d->store), i, &info);
 		if (info.state == UNIT_FAILED)
 			admin_reason(r, "disk %d failed, read-only until a restart: %s", i, info.reason);
+		else if (info.state == UNIT_MISSING)
+			admin_reason(r, "disk %d (%s) is missing: what only it has answers 503", i,
+				     info.uuid);
 		else if (info.reason[0])
 			admin_reason(r, "disk %d: %s", i, info.reason);
 	}
@@ -496,6 +499,9 @@ quotas(void *cookie, FILE *out)
 static void
 disks(void *cookie, FILE *out)
 {
+	static const char *const state_text[] = {
+		[UNIT_OK] = "ok", [UNIT_FAILED] = "failed", [UNIT_MISSING] = "missing"
+	};
 	struct daemon *d = cookie;
 
 	putc('[', out);
@@ -505,7 +511,9 @@ disks(void *cookie, FILE *out)
 		store_unit_info(atomic_load(&d->store), i, &info);
 		fprintf(out, "%s{\"disk\":%d,\"path\":", i ? ",\n" : "", i);
 		json_string(out, info.name);
-		fprintf(out, ",\"state\":\"%s\",\"reason\":", info.state == UNIT_OK ? "ok" : "failed");
+		fputs(",\"uuid\":", out);
+		json_string(out, info.uuid && info.uuid[0] ? info.uuid : NULL);
+		fprintf(out, ",\"state\":\"%s\",\"reason\":", state_text[info.state]);
 		json_string(out, info.reason[0] ? info.reason : NULL);
 		fprintf(out, ",\"size_bytes\":%llu,\"free_bytes\":%llu,\"flushes\":%llu,\"errors\":%llu",
 			(unsigned long long)info.size_bytes, (unsigned long long)info.free_bytes,
@@ -658,7 +666,7 @@ status(void *cookie, FILE *out)
 	struct daemon *d = cookie;
 	unsigned long long objects = 0, size = 0, available = 0;
 	struct totals t = { 0 };
-	int up = 0, failed = 0;
+	int up = 0, failed = 0, missing = 0;
 
 	for (int i = 0; i < rail_nr(d); i++) {
 		struct rdma_rail_info info;
@@ -674,6 +682,7 @@ status(void *cookie, FILE *out)
 		size += info.size_bytes;
 		available += info.free_bytes;
 		failed += info.state == UNIT_FAILED;
+		missing += info.state == UNIT_MISSING;
 	}
 	fprintf(out,
 		"{\"version\":\"%s\",\"phase\":\"%s\",\"pid\":%d,\"uptime_seconds\":%.3f,\n\"listeners\":",
@@ -683,9 +692,10 @@ status(void *cookie, FILE *out)
 	fprintf(out, ",\n\"rdma\":{\"devices\":\"%s\",\"rails\":%d,\"rails_up\":%d},\n",
 		mode_text[d->conf->rdma.mode], rail_nr(d), up);
 	fprintf(out,
-		"\"store\":{\"disks\":%d,\"disks_failed\":%d,\"objects\":%llu,\"size_bytes\":%llu,\"free_"
+		"\"store\":{\"disks\":%d,\"disks_failed\":%d,\"disks_missing\":%d,\"objects\":%llu,\"size_"
+		"bytes\":%llu,\"free_"
 		"bytes\":%llu},\n",
-		unit_nr(d), failed, objects, size, available);
+		unit_nr(d), failed, missing, objects, size, available);
 	fputs("\"scrub\":", out);
 	control_scrub_state(d, out);
 	fprintf(out, ",\n\"access_keys\":%d,\"replay\":", atomic_load(&d->key_nr));

@@ -98,10 +98,10 @@ struct disk {
 
 /* ---- mkdisk.c ---- */
 
-/* Makes an empty disk for an index of at most so many bytes (force: whatever was there is lost).  The reason of an
- * error is in err. */
-int disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, bool force, char *err,
-		size_t err_len);
+/* Makes an empty disk for an index of at most so many bytes (force: whatever was there is lost).  birth: what it is
+ * in a store of several; NULL: it is a store.  The reason of an error is in err. */
+int disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, struct store_birth *birth, bool force,
+		char *err, size_t err_len);
 
 /* ---- disk.c ---- */
 

@@ -124,16 +124,12 @@ judge(const struct search *s, char *err, size_t err_len)
 			"here, or clear the one that does not",
 			d->path);
 	if (s->other_version)
-		return disk_refuse(err, err_len, -ENOTRECOVERABLE,
+		return disk_refuse(err, err_len, -EPROTONOSUPPORT,
 				   "%s: made by another version of Gantry; start that one", d->path);
 	if (!s->good)
 		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s", d->path,
 				   s->damaged ? "both superblocks are damaged; put one back from a copy"
 					      : "not a Gantry store (no superblock); --format makes one");
-	if (d->sb.table.members & (d->sb.table.members - 1))
-		return disk_refuse(err, err_len, -EINVAL,
-				   "%s: is one of several disks of a store; this version serves one disk",
-				   d->path);
 	return 0;
 }
 

@@ -295,12 +295,12 @@ next_start_no(const struct replay *rp)
 	return rp->rep->was_damaged || d->lost_super ? no + START_NO_GAP : no;
 }
 
-/* What is made from now on is of this start. */
+/* What is made from now on is of this start, which is one for all disks of a store. */
 static int
 begin_start(struct replay *rp)
 {
 	struct vol *vol = rp->vol;
-	uint64_t no = next_start_no(rp);
+	uint64_t no = rp->start_no;
 
 	if (no > FMT_START_NO_MAX)
 		return refuse(rp, -ENOTRECOVERABLE, "%s: started more often than can be counted: %llu times",
@@ -467,8 +467,9 @@ say_memory(struct replay *rp)
 		       rp->vol->disk.path, (unsigned long long)(ts.used_bytes >> 20) + 1);
 }
 
+/* Changes nothing. */
 static int
-run(struct replay *rp)
+read_all(struct replay *rp)
 {
 	struct vol *vol = rp->vol;
 	int e;
@@ -501,6 +502,15 @@ run(struct replay *rp)
 	atomic_store(&vol->version, rp->version_max);
 	rp->rep->cut_records += rp->cut_records;
 	atomic_store(&vol->stats.cut_records, rp->cut_records);
+	return 0;
+}
+
+static int
+begin(struct replay *rp)
+{
+	struct vol *vol = rp->vol;
+	int e = 0;
+
 	if (!rp->rep->check_only) {
 		if (rp->cut_records)
 			log_note("%s: %llu records behind the last flush were cut", vol->disk.path,
@@ -535,23 +545,53 @@ run(struct replay *rp)
 }
 
 int
-recover(struct vol *vol, struct ring *r, struct recover_report *rep, char *err, size_t err_len)
+recover(struct vol *vol, struct ring *r, struct recover_report *rep, struct replay **ret_replay, char *err,
+	size_t err_len)
 {
-	struct replay rp = { .vol = vol, .r = r, .rep = rep, .err = err, .err_len = err_len };
+	struct replay *rp = calloc(1, sizeof *rp);
 	int e = -ENOMEM;
 
-	rp.tail_end = &rp.tail;
-	rp.window = sync_alloc(WINDOW_BYTES);
-	rp.survivors = malloc(FMT_BLOCK_MAX);
-	if (rp.window && rp.survivors)
-		e = run(&rp);
-	while (rp.tail) {
-		struct tail_block *b = rp.tail;
+	*ret_replay = rp;
+	if (!rp)
+		return e;
+	*rp = (struct replay){ .vol = vol, .r = r, .rep = rep, .err = err, .err_len = err_len };
+	rp->tail_end = &rp->tail;
+	rp->window = sync_alloc(WINDOW_BYTES);
+	rp->survivors = malloc(FMT_BLOCK_MAX);
+	if (rp->window && rp->survivors)
+		e = read_all(rp);
+	rp->start_no = e == 0 ? next_start_no(rp) : 0;
+	return e;
+}
 
-		rp.tail = b->next;
+uint64_t
+recover_start_no(const struct replay *rp)
+{
+	return rp->start_no;
+}
+
+int
+recover_begin(struct replay *rp, uint64_t start_no, struct ring *r, char *err, size_t err_len)
+{
+	rp->r = r;
+	rp->err = err;
+	rp->err_len = err_len;
+	rp->start_no = start_no;
+	return begin(rp);
+}
+
+void
+recover_free(struct replay *rp)
+{
+	if (!rp)
+		return;
+	while (rp->tail) {
+		struct tail_block *b = rp->tail;
+
+		rp->tail = b->next;
 		free(b);
 	}
-	sync_free(rp.window);
-	free(rp.survivors);
-	return e;
+	sync_free(rp->window);
+	free(rp->survivors);
+	free(rp);
 }

@@ -27,6 +27,7 @@ struct replay {
 	struct log_pos pos; /* where the next block is expected */
 	struct tail_block *tail, **tail_end;
 	uint64_t version_max;
+	uint64_t start_no;      /* of this start; before it begins, the least that it may be */
 	uint64_t applied;       /* records */
 	struct tree_load *load; /* while a snapshot is read: its records go through this */
 	/* part of the log in memory */
