@@ -363,13 +363,29 @@ drain_ns(struct daemon *d)
 	return ns;
 }
 
+/* Another process has taken the store over, and cleans up after this one: which says so to whoever asked for something,
+ * and ends where it stands.  The one that is started next is another. */
+static _Noreturn void
+end_fenced(const struct daemon *d)
+{
+	const struct timespec a_second = { .tv_sec = 1 };
+
+	log_event(LOG_EV_STOPPED, LOG_ERROR,
+		  "another gateway has taken over: this process ends, to be started anew");
+	nanosleep(&a_second, NULL);
+	if (d->conf->admin.socket && atomic_load(&d->admin_listens))
+		unlink(d->conf->admin.socket);
+	_exit(EXIT_RUNTIME);
+}
+
 /* Until TERM or INT. */
 static void
 serve(struct daemon *d, const sigset_t *signals)
 {
 	uint64_t watchdog_us = 0;
 	bool fed = sd_watchdog_enabled(0, &watchdog_us) > 0;
-	uint64_t wait_ns = fed ? watchdog_us * NS_PER_US / 3 : NS_PER_S;
+	uint64_t third_ns = watchdog_us * NS_PER_US / 3,
+		 wait_ns = fed && third_ns < NS_PER_S ? third_ns : NS_PER_S;
 	struct timespec ts = { (time_t)(wait_ns / NS_PER_S), (long)(wait_ns % NS_PER_S) };
 
 	for (;;) {
@@ -380,6 +396,8 @@ serve(struct daemon *d, const sigset_t *signals)
 				 (unsigned long long)(drain_ns(d) / NS_PER_S));
 			return;
 		}
+		if (store_is_fenced(atomic_load(&d->store)))
+			end_fenced(d);
 		if (sig == SIGHUP)
 			daemon_reload_begin(d);
 		if (sig == SIGUSR2)

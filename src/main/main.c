@@ -84,6 +84,9 @@ format(const struct conf *conf, bool force, bool if_absent)
 		return EXIT_RUNTIME;
 	}
 	fprintf(stderr, "gantryd: cannot make a store: %s\n", err[0] ? err : strerror(-r));
+	/* Pools of a cluster are somebody else's then: other ones are to be named. */
+	if (conf->store.backend == BACKEND_RADOS && (r == -EALREADY || r == -EEXIST))
+		return EXIT_CONFIG;
 	return r == -ENOSPC ? EXIT_CONFIG : exit_of_store(r); /* no room: for the size that is configured */
 }
 

@@ -76,6 +76,7 @@ static void
 ready(void *cookie, struct admin_reasons *r)
 {
 	int phase = atomic_load(&daemon_of(cookie)->phase);
+	char why[256];
 
 	if (phase != PHASE_SERVING)
 		admin_reason(r, "%s", phase_name[phase]);
@@ -83,6 +84,8 @@ ready(void *cookie, struct admin_reasons *r)
 		admin_reason(r, "draining on request (POST /control/resume ends it)");
 	else if (daemon_of(cookie)->conf->rdma.require && !any_rail_serves(cookie))
 		admin_reason(r, "rdma.require is set, and no RDMA rail is up");
+	else if (!store_answers(atomic_load(&daemon_of(cookie)->store), why, sizeof why))
+		admin_reason(r, "the store does not answer: %s", why);
 }
 
 static bool
@@ -97,19 +100,23 @@ static void
 health(void *cookie, struct admin_reasons *r)
 {
 	struct daemon *d = cookie;
-	char missing[256];
+	char missing[256], unit[80];
 
 	for (int i = 0; i < unit_nr(d); i++) {
 		struct store_unit_info info;
 
 		store_unit_info(atomic_load(&d->store), i, &info);
-		if (info.state == UNIT_FAILED)
-			admin_reason(r, "disk %d failed, read-only until a restart: %s", i, info.reason);
+		/* Units of another back end have names that are shorter than a path. */
+		if (strcmp(store_name(atomic_load(&d->store)), "disks") == 0)
+			snprintf(unit, sizeof unit, "disk %d", i);
+		else
+			snprintf(unit, sizeof unit, "pool %s", info.name);
+		if (info.state == UNIT_FAILED && unit[0] == 'd')
+			admin_reason(r, "%s failed, read-only until a restart: %s", unit, info.reason);
 		else if (info.state == UNIT_MISSING)
-			admin_reason(r, "disk %d (%s) is missing: what only it has answers 503", i,
-				     info.uuid);
+			admin_reason(r, "%s (%s) is missing: what only it has answers 503", unit, info.uuid);
 		else if (info.reason[0])
-			admin_reason(r, "disk %d: %s", i, info.reason);
+			admin_reason(r, "%s: %s", unit, info.reason);
 	}
 	if (d->rdma && rdma_missing(d->rdma, missing, sizeof missing))
 		admin_reason(r, "%s", missing);
@@ -181,6 +188,11 @@ static const struct {
 	{ "packed_objects", M_STORE_PACKED },
 	{ "packed_bytes_saved", M_STORE_PACKED_SAVED },
 	{ "packed_moves", M_STORE_PACKED_MOVES },
+	{ "operations_late", M_STORE_LATE },
+	{ "oldest_wait_us", M_STORE_OLDEST },
+	{ "longest_call_us", M_STORE_LONGEST },
+	{ "gateways", M_STORE_GATEWAYS },
+	{ "gateways_cleaned_up", M_STORE_CLEANED },
 };
 
 static void

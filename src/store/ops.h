@@ -73,10 +73,14 @@ struct store_ops {
 		    uint64_t off, uint32_t len);
 	/* NULL: a read cannot be cancelled. */
 	bool (*read_cancel)(struct store_port *p, struct store_read *rd);
+	/* NULL: what is looked up ends by itself. */
+	void (*give_up)(struct store_port *p, uint64_t older_ns);
 	int (*put_init)(struct store_port *p, struct store_put *put, const struct store_key *k,
 			uint64_t size_bytes);
 	int (*put_write)(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
 			 uint32_t len, bool last);
+	/* NULL: a write cannot be cancelled. */
+	bool (*write_cancel)(struct store_port *p, struct store_write *w);
 	int (*put_commit)(struct store_port *p, struct store_put *put, const struct store_commit *c);
 	void (*put_abort)(struct store_port *p, struct store_put *put); /* one that is started */
 	int (*delete)(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
@@ -122,6 +126,10 @@ struct store_ops {
 	unsigned (*can)(const struct store *st);
 	int (*snapshot)(struct store *st);    /* NULL: it has none */
 	void (*reread)(struct store_port *p); /* NULL: it has nothing beside objects */
+	/* NULL: no other process can take over. */
+	bool (*is_fenced)(const struct store *st);
+	/* NULL: it always does, or says by its units what is wrong. */
+	bool (*answers)(const struct store *st, char *why, size_t len);
 	int (*unit_nr)(const struct store *st);
 	void (*unit_info)(const struct store *st, int unit, struct store_unit_info *ret_info);
 	/* ---- of an engine, for a set; NULL: it is none ---- */

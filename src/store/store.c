@@ -186,6 +186,20 @@ store_read_cancel(struct store_port *p, struct store_read *rd)
 	return p->ops->read_cancel && p->ops->read_cancel(p, rd);
 }
 
+void
+store_give_up(struct store_port *p, uint64_t older_ns)
+{
+	if (p->ops->give_up)
+		p->ops->give_up(p, older_ns);
+}
+
+bool
+store_write_cancel(struct store_port *p, struct store_write *w)
+{
+	p = w->op.port;
+	return p->ops->write_cancel && p->ops->write_cancel(p, w);
+}
+
 int
 store_put_init(struct store_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
 {
@@ -469,6 +483,18 @@ int
 store_unit_nr(const struct store *st)
 {
 	return st->ops->unit_nr(st);
+}
+
+bool
+store_is_fenced(const struct store *st)
+{
+	return st->ops->is_fenced && st->ops->is_fenced(st);
+}
+
+bool
+store_answers(const struct store *st, char *why, size_t len)
+{
+	return !st->ops->answers || st->ops->answers(st, why, len);
 }
 
 void

@@ -138,6 +138,8 @@ struct store_limits {
 		granule_bytes; /* reads, and all pieces but the last, are multiples of it: at most STORE_GRANULE */
 	uint32_t
 		inline_bytes; /* objects up to here may be committed as inline_data: at most STORE_INLINE_MAX */
+	bool lets_go; /* reads and writes can be cancelled, and of what a commit was given nothing is needed later but
+		       * the attributes: so who ends a request has its buffers back, whatever the store waits for */
 };
 
 /* Says whether a store can be made, or started, from this configuration at all, without looking at a
@@ -338,6 +340,10 @@ int store_read(struct store_port *p, struct store_obj *obj, struct store_read *r
  */
 bool store_read_cancel(struct store_port *p, struct store_read *rd);
 
+/* Has whatever has been looking something up for longer than that end with -EAGAIN, as far as the back end can: done() runs
+ * as ever, soon.  For who cannot wait any more. */
+void store_give_up(struct store_port *p, uint64_t older_ns);
+
 /*
  * A PUT.  store_put_init(); store_put_write() for each piece, in order, several may be in flight; when every
  * write is done, store_put_commit() or store_put_abort().  The last piece may ride with the commit (one flush
@@ -395,7 +401,10 @@ struct store_commit {
 /* Hands over; from a return of 0 on nothing cancels it.  A negative return: nothing was handed
  * over, the put must be aborted.  *c is copied except where it points; attrs, last, inline_data as said. */
 int store_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
-/* Gives the space back.  No write may be in flight.  NULL-safe, fine on a put never started and after a
+/* Takes leave of a write that is not done.  True: done() will not run, the buffer is the caller's, and the put can only be
+ * aborted.  False: all is as before. */
+bool store_write_cancel(struct store_port *p, struct store_write *w);
+/* Gives the space back.  No write may be in flight but those that were cancelled.  NULL-safe, fine on a put never started and after a
  * commit ended. */
 void store_put_abort(struct store_port *p, struct store_put *put);
 
@@ -673,6 +682,10 @@ int store_snapshot(struct store *st);
  * mended the unit has a reason.  On the port's thread. */
 void store_reread(struct store_port *p);
 
+/* Tells whether another process has taken over, so that this one has to end and to begin anew.  Any thread. */
+bool store_is_fenced(const struct store *st);
+/* Tells whether the store answers; if not, why.  Any thread. */
+bool store_answers(const struct store *st, char *why, size_t len);
 /* Returns the name of the back end, for operators: "disks". */
 const char *store_name(const struct store *st);
 /* Counts the units. */
