@@ -70,7 +70,7 @@ PKGALL := $(sort $(foreach m,$(MODULES),$(PKG-$(m))) libcurl)
 PKGCFLAGS := $(shell pkg-config --cflags $(PKGALL) 2>/dev/null)
 
 .PHONY: all
-all: deps-check $(O)/gantryd $(RADOS) $(O)/gantry $(O)/libgantry.so softnic
+all: deps-check $(O)/gantryd $(RADOS) $(O)/gantry $(O)/libgantry.so softnic cuobject
 
 # The status page lies inside the program.
 $(O)/src/admin/html.o: src/admin/page.html
@@ -108,6 +108,7 @@ $(O)/store-rados.so: $(O)/rados.a src/rados/rados.map
 		-Wl,--no-whole-archive -lrados -lpthread
 
 include src/client/client.mk
+include src/cuobject/cuobject.mk
 include src/softnic/softnic.mk
 include tests/sim/sim.mk
 include bench/bench.mk
@@ -153,7 +154,7 @@ ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC)) $(TOOLLIB)
 include tests/nbd/nbd.mk
 
 .PHONY: testbins check check-unit check-system check-threads check-realistic check-long check-mutation check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format deps deps-check tags
-testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS) $(SIM_TESTS) $(NBDPLUGIN)
+testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS) $(SIM_TESTS) $(NBDPLUGIN) $(CUOBJ_TESTS)
 
 deps-check:
 	@scripts/deps --check build || { echo "run scripts/deps build (as root) to install them" >&2; exit 1; }
@@ -208,6 +209,13 @@ check-rados:
 	@$(MAKE) --no-print-directory all testbins radostests
 	@$(MAKE) --no-print-directory VARIANT=asan radostests
 	@T='$(T)' tests/rados/run.sh
+# The interface of cuObject: facts and decisions, headers, what is installed; also with the sanitizers.
+.PHONY: check-cuobject
+check-cuobject:
+	@scripts/deps build test
+	@$(MAKE) --no-print-directory all testbins
+	@for v in asan tsan; do $(MAKE) --no-print-directory VARIANT=$$v build/$$v/gantryd softnic cuobject cuobject-tests build/$$v/softnicctl || exit 1; done
+	@T='$(T)' tests/cuobject/run.sh
 # The status page in headless Chromium.  SHOTS=DIR keeps the screenshots.
 check-ui:
 	@scripts/deps build test ui
@@ -273,7 +281,7 @@ demo:
 	@$(MAKE) --no-print-directory all
 	@scripts/demo
 format:
-	clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h')
+	clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp')
 tags:
 	ctags -R src tests
 compile_commands.json: clean
@@ -284,7 +292,7 @@ clean:
 # $(call installman,page...)
 installman = for m in $(1); do install -D -m 644 man/$$m $(DESTDIR)$(MANDIR)/man$${m\#\#*.}/$$m || exit 1; done
 .PHONY: install-client install-lib install-dev install-rados install-python install-softnic deb check-deb check-vm check-containers check-newcomer
-install: all install-client install-lib install-dev install-rados
+install: all install-client install-lib install-dev install-rados install-cuobject install-cuobject-dev
 	install -D -m 755 $(O)/gantryd $(DESTDIR)$(PREFIX)/sbin/gantryd
 	install -D -m 644 conf/gantryd.yaml $(DESTDIR)$(SYSCONFDIR)/gantry/gantryd.yaml
 	install -d $(DESTDIR)$(SYSCONFDIR)/gantry/conf.d
@@ -293,7 +301,7 @@ install: all install-client install-lib install-dev install-rados
 	install -D -m 644 systemd/gantry.catalog $(DESTDIR)$(PREFIX)/lib/systemd/catalog/gantry.catalog
 	install -D -m 644 systemd/gantry.sysusers $(DESTDIR)$(SYSUSERSDIR)/gantry.conf
 	install -D -m 644 systemd/gantry.tmpfiles $(DESTDIR)$(TMPFILESDIR)/gantry.conf
-	$(call installman,gantryd.8 gantryd.yaml.5 $(notdir $(wildcard man/*.7)))
+	$(call installman,gantryd.8 gantryd.yaml.5 $(filter-out gantry-cuobject.7,$(notdir $(wildcard man/*.7))))
 	for f in $$(cd share 2>/dev/null && find . -type f ! -path './completions/*'); do install -D -m 644 share/$$f $(DESTDIR)$(PREFIX)/share/gantry/$$f || exit 1; done
 	for f in README.md CHANGELOG.md $(wildcard docs/*.md docs/*.png docs/*.svg); do install -D -m 644 $$f $(DESTDIR)$(DOCDIR)/$${f#docs/} || exit 1; done
 install-client: all
@@ -333,6 +341,7 @@ help:
 	@echo 'make check-long     the long sweeps, SECS= seconds each'
 	@echo 'make check-threads [T=name] unit and system tests where io_uring is forbidden, as in a container'
 	@echo 'make check-rados [T=words] the store on a RADOS cluster of its own: contract, system tests, several gateways'
+	@echo 'make check-cuobject [T=word] the interface of cuObject, with the sanitizers too'
 	@echo 'make check-realistic [T=name] system tests on a network with subnets, firmware that takes its time, absent neighbours'
 	@echo 'make check-mutation [PART=1/3] a hundred changes of the store, of which each must be found'
 	@echo 'make check-hostile [T=name] clients that mean harm, by the hundred and the thousand'

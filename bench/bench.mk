@@ -2,7 +2,7 @@
 # `make bench [F=figure]`: programs in bench/*.c, driven by bench/run.  Not part of `make check`.
 
 BENCHBIN := $(O)/bench/store $(O)/bench/load $(O)/bench/wire $(O)/bench/slice $(O)/bench/objects $(O)/bench/fill \
-	$(O)/bench/list $(O)/bench/http
+	$(O)/bench/list $(O)/bench/http $(O)/bench/client
 BENCHLIB := $(O)/bench/common.o $(O)/bench/raw.o
 ALLOBJ += $(BENCHLIB) $(addprefix $(O)/bench/,port.o figures.o growth.o s3.o) $(BENCHBIN:=.o)
 
@@ -24,6 +24,9 @@ $(O)/bench/objects $(O)/bench/fill $(O)/bench/list: $(O)/bench/%: $(O)/bench/%.o
 $(O)/bench/http: $(O)/bench/http.o $(O)/bench/common.o $(call archives,base)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,base) $(shell pkg-config --libs libcrypto)
+$(O)/bench/client: $(O)/bench/client.o $(O)/bench/common.o $(call archives,client)
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,client)
 $(O)/bench/slice: $(O)/bench/slice.o $(call archives,base)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,base)

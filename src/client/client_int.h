@@ -67,6 +67,7 @@ struct config {
 	bool has_dc_key;
 	int traffic_class; /* -1: the port's */
 	int service_level, path_mtu /* bytes, 0: the port's */, pkey_index;
+	bool no_dmabuf;   /* memory of a device is registered by a peer-memory driver alone */
 	char origin[256]; /* the file, or "" */
 };
 
@@ -217,6 +218,7 @@ struct gantry {
 	/* Signatures; access_key NULL: none. */
 	char *access_key, *secret_key, *session_token, *region;
 	uint64_t max_callback_bytes;
+	bool no_dmabuf;       /* of what CUDA exports */
 	gantry_copy_fn *copy; /* from and to memory of a device; NULL: none */
 	void *copy_cookie;
 	struct gantry_ops ops;
@@ -241,6 +243,7 @@ struct gantry {
 	pthread_rwlock_t log_lock;
 	_Atomic(gantry_log_fn *) log;
 	void *log_cookie;
+	_Atomic int log_most;
 	/* shared.c */
 	unsigned forks; /* when it was opened */
 	struct handle *free_handles;
@@ -283,7 +286,8 @@ bool slot_give(struct gantry *g, struct token_slot *s);
 void slot_give_late(struct region *r, struct token_slot *s);
 /* Returns the slot of a text; NULL: it is none of ours. */
 struct token_slot *slot_of(struct gantry *g, const char *text);
-/* Takes all slots from a registration that has ended; those that are out are remembered for a while. */
+/* Takes all slots from a registration that ends; those that are out are remembered for a while.  g->map_lock is held for
+ * writing, where others can have tokens of it. */
 void slots_release(struct gantry *g, struct region *r);
 /* Frees them all. */
 void slots_close(struct gantry *g);
@@ -305,8 +309,8 @@ bool shared_give(struct gantry *g);
 
 /* ---- what a program is told: log.c ---- */
 
-/* Tells whether somebody listens. */
-bool is_told(const struct gantry *g);
+/* Tells whether somebody listens to lines of that level. */
+bool is_told(const struct gantry *g, enum gantry_log_level level);
 /* Hands one line on. */
 void client_log(struct gantry *g, enum gantry_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -344,6 +348,18 @@ bool cpu_reaches(const void *ptr, size_t size);
 bool cpu_reaches_all(const void *ptr, size_t size);
 /* Reads that list, /proc/PID/maps: is all of [from, to) readable? */
 bool maps_reach(FILE *maps, uintptr_t from, uintptr_t to);
+/* An allocation of a device. */
+struct gpu_range {
+	uintptr_t start;
+	size_t size;
+	int ordinal; /* of the device */
+};
+/* Says of which allocation of a device ptr is a part.  False: of none, or nobody knows. */
+bool gpu_look(const void *ptr, struct gpu_range *ret);
+/* Has the allocation that [ptr, ptr + size) is a part of exported as a dma-buf: a descriptor that is the caller's, and
+ * where ptr is in it; or -EOPNOTSUPP and why. */
+int gpu_dmabuf(const struct gpu_range *range, const void *ptr, size_t size, uint64_t *ret_offset, char *why,
+	       size_t why_len);
 /* Says in words what memory it is that the CPU leaves alone: "device memory (CUDA)". */
 const char *memory_name(const void *ptr, size_t size);
 

@@ -101,8 +101,7 @@ on_value(void *cookie, const char *key, enum json_type type, const char *text, s
 	struct reader *rd = cookie;
 	struct config *c = rd->c;
 
-	/* Other keys of these files (rdma_peer_type, rdma_load_balancing_policy, allow_compat_mode, ...) mean
-	 * nothing to us. */
+	/* Other keys of these files (rdma_load_balancing_policy, allow_compat_mode, ...) mean nothing to us. */
 	if (!strcmp(key, "rdma_dc_key")) {
 		if ((type != JSON_STRING && type != JSON_NUMBER) || parse_key(text, &c->dc_key) < 0) {
 			snprintf(rd->why, sizeof rd->why, "rdma_dc_key is not a number");
@@ -118,6 +117,8 @@ on_value(void *cookie, const char *key, enum json_type type, const char *text, s
 		}
 		memcpy(c->device[c->device_nr++], text, len + 1);
 	}
+	if (!strcmp(key, "rdma_peer_type") && type == JSON_STRING)
+		c->no_dmabuf = strstr(text, "peer") != NULL;
 	return type == JSON_STRING || type == JSON_NUMBER ? mark_from_text(rd, key, text) : 0;
 }
 
@@ -219,6 +220,19 @@ parse_devices(const char *text, struct config *c, char *err, size_t err_len)
 	return 0;
 }
 
+/* Does a variable of the environment say no? */
+static bool
+is_switched_off(const char *text)
+{
+	static const char *const no[] = { "0", "false", "no", "off" };
+
+	for (size_t i = 0; text && i < sizeof no / sizeof *no; i++) {
+		if (!strcasecmp(text, no[i]))
+			return true;
+	}
+	return false;
+}
+
 int
 config_load(const struct gantry_options *o, struct config *ret_c, char *err, size_t err_len)
 {
@@ -236,6 +250,8 @@ config_load(const struct gantry_options *o, struct config *ret_c, char *err, siz
 		if (r < 0)
 			snprintf(err, err_len, "DC key \"%s\" is not a number", o->dc_key);
 	}
+	if (is_switched_off(getenv("CUFILE_DMABUF_ENABLE")))
+		c.no_dmabuf = true;
 	if (r == 0)
 		r = marks_of_options(o, &c, err, err_len);
 	if (r == 0)

@@ -45,6 +45,7 @@ open_ports(struct gantry *g, const struct gantry_options *o)
 
 	if (r < 0)
 		return r;
+	g->no_dmabuf = c.no_dmabuf;
 	if (o->flags & GANTRY_NO_RDMA) {
 		snprintf(g->why_no_rdma, sizeof g->why_no_rdma, "RDMA is switched off");
 		return 0;
@@ -164,6 +165,7 @@ gantry_open(const struct gantry_options *options, struct gantry **ret_g)
 	list_init(&g->regions);
 	init_locks(g);
 	g->wake_fd = -1;
+	g->log_most = GANTRY_LOG_PUT;
 	g->forks = forks_now();
 	g->flags = o.flags;
 	g->dialect = o.dialect;

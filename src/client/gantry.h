@@ -140,12 +140,15 @@ int gantry_open_shared(struct gantry **ret_g);
  */
 void gantry_close(struct gantry *g);
 
-enum gantry_log_level { GANTRY_LOG_ERROR, GANTRY_LOG_INFO, GANTRY_LOG_DEBUG };
+/* Failures; ports and registrations; each operation of gantry_obj_get() and gantry_obj_put() that succeeded. */
+enum gantry_log_level { GANTRY_LOG_ERROR, GANTRY_LOG_INFO, GANTRY_LOG_GET, GANTRY_LOG_PUT };
 /* Takes one line without its end.  By any thread, also by several at once; it must not call gantry_set_log(). */
 typedef void gantry_log_fn(void *cookie, enum gantry_log_level level, const char *text);
 /* Has fn told what the library does: failures with their causes, ports and registrations, and operations.  NULL: nobody
  * is.  The function before is not called any more when this returns. */
 void gantry_set_log(struct gantry *g, gantry_log_fn *fn, void *cookie);
+/* Leaves out what is above `most`, which then costs nothing.  GANTRY_LOG_PUT where nobody says. */
+void gantry_set_log_level(struct gantry *g, enum gantry_log_level most);
 
 /* Returns 1 when there is a port to use that is up, else 0.  (cuObjClient: isConnected) */
 int gantry_is_connected(const struct gantry *g);
@@ -184,9 +187,10 @@ enum gantry_memory gantry_memory_type(const void *ptr);
 
 /*
  * Registers [ptr, ptr + size) with every port.  (cuMemObjGetDescriptor)  0; -EFBIG for 4 GiB and more;
- * -EINVAL; -EEXIST when one begins there already (they may overlap; see GANTRY_COUNTED); -ENODEV without RDMA (not fatal: calls go over HTTP); the
- * driver's errno, e.g. -ENOMEM when memlock is too small; -EFAULT for memory that the CPU cannot read where no driver
- * of its device registers it (for CUDA nvidia-peermem does).
+ * -EINVAL; -EEXIST when one begins there already (they may overlap; see GANTRY_COUNTED); -ENODEV without RDMA (not
+ * fatal: calls go over HTTP); the driver's errno, e.g. -ENOMEM when memlock is too small; -EFAULT for memory that the CPU cannot read where no driver
+ * of its device registers it: for CUDA, where the program has loaded it, the driver exports a dma-buf, else
+ * nvidia-peermem does.
  */
 int gantry_register(struct gantry *g, void *ptr, size_t size, unsigned flags);
 /*

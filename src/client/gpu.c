@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,25 +17,56 @@
 
 /* ---- what CUDA says ---- */
 
-/* Of cuPointerGetAttributes() in the driver's interface; these numbers are part of its ABI. */
-enum { CUDA_MEMORY_TYPE = 2, CUDA_IS_MANAGED = 8 };
+/* Of the driver's interface; these numbers are part of its ABI. */
+enum {
+	CUDA_MEMORY_TYPE = 2,
+	CUDA_IS_MANAGED = 8,
+	CUDA_ORDINAL = 9,
+	CUDA_RANGE_START = 11,
+	CUDA_RANGE_SIZE = 12
+};
 enum { CUDA_HOST = 1, CUDA_DEVICE = 2 };
-typedef int cuda_attributes_fn(unsigned nr, const int *attribute, void **data, unsigned long long ptr);
+enum { CUDA_DMA_BUF_FD = 1 };
+enum { CUDA_INVALID_CONTEXT = 201 };
 
-/* The driver's function; NULL in a program that has no CUDA loaded, and so has no memory of it. */
-static cuda_attributes_fn *
+/* The driver's functions: those that export memory may be missing, an old one has none of it. */
+static struct cuda {
+	int (*attributes)(unsigned nr, const int *attribute, void **data, unsigned long long ptr);
+	int (*export)(void *handle, unsigned long long ptr, size_t size, int type, unsigned long long flags);
+	int (*device)(int *device, int ordinal);
+	int (*retain)(void **ctx, int device);
+	int (*push)(void *ctx);
+	int (*pop)(void **ctx);
+	int (*release)(int device);
+} driver;
+static _Atomic bool has_driver;
+
+/* Finds the driver; NULL in a program that has no CUDA loaded, and so has no memory of it. */
+static const struct cuda *
 cuda(void)
 {
-	static _Atomic(cuda_attributes_fn *) found;
-	cuda_attributes_fn *fn = found;
-	void *lib = fn ? NULL : dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	const struct {
+		const char *name;
+		void *fn;
+	} symbol[] = { { "cuPointerGetAttributes", &driver.attributes },
+		       { "cuMemGetHandleForAddressRange", &driver.export },
+		       { "cuDeviceGet", &driver.device },
+		       { "cuDevicePrimaryCtxRetain", &driver.retain },
+		       { "cuCtxPushCurrent_v2", &driver.push },
+		       { "cuCtxPopCurrent_v2", &driver.pop },
+		       { "cuDevicePrimaryCtxRelease_v2", &driver.release } };
+	void *lib = has_driver ? NULL : dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
 
 	if (lib) {
 		/* A handle of its own keeps it there. */
-		*(void **)(void *)&fn = dlsym(lib, "cuPointerGetAttributes");
-		found = fn;
+		pthread_mutex_lock(&lock);
+		for (size_t i = 0; !has_driver && i < sizeof symbol / sizeof *symbol; i++)
+			*(void **)symbol[i].fn = dlsym(lib, symbol[i].name);
+		has_driver = driver.attributes != NULL;
+		pthread_mutex_unlock(&lock);
 	}
-	return fn;
+	return has_driver ? &driver : NULL;
 }
 
 /* UNKNOWN: it knows nothing of this pointer, or there is no CUDA. */
@@ -44,15 +76,84 @@ cuda_type(const void *ptr)
 	static const int attribute[] = { CUDA_MEMORY_TYPE, CUDA_IS_MANAGED };
 	unsigned type = 0, is_managed = 0;
 	void *data[] = { &type, &is_managed };
-	cuda_attributes_fn *fn = cuda();
+	const struct cuda *c = cuda();
 
-	if (!fn || fn(2, attribute, data, (uintptr_t)ptr) != 0)
+	if (!c || c->attributes(2, attribute, data, (uintptr_t)ptr) != 0)
 		return GANTRY_MEM_UNKNOWN;
 	if (is_managed)
 		return GANTRY_MEM_MANAGED;
 	return type == CUDA_DEVICE ? GANTRY_MEM_DEVICE
 	       : type == CUDA_HOST ? GANTRY_MEM_SYSTEM
 				   : GANTRY_MEM_UNKNOWN;
+}
+
+/* ---- memory that CUDA exports ---- */
+
+bool
+gpu_look(const void *ptr, struct gpu_range *ret)
+{
+	static const int attribute[] = { CUDA_ORDINAL, CUDA_RANGE_START, CUDA_RANGE_SIZE };
+	unsigned long long start = 0;
+	size_t size = 0;
+	int ordinal = 0;
+	void *data[] = { &ordinal, &start, &size };
+	const struct cuda *c = cuda();
+
+	if (cuda_type(ptr) != GANTRY_MEM_DEVICE || c->attributes(3, attribute, data, (uintptr_t)ptr) != 0)
+		return false;
+	*ret = (struct gpu_range){ .start = (uintptr_t)start, .size = size, .ordinal = ordinal };
+	return true;
+}
+
+/* Asks on a thread that has no context, with the one of the device that all share. */
+static int
+export_with_context(const struct cuda *c, int ordinal, int *ret_fd, uintptr_t start, size_t size)
+{
+	void *ctx = NULL, *popped;
+	int device, r;
+
+	if (!c->device || !c->retain || !c->push || !c->pop || !c->release)
+		return CUDA_INVALID_CONTEXT;
+	r = c->device(&device, ordinal);
+	if (r == 0)
+		r = c->retain(&ctx, device);
+	if (r != 0)
+		return r;
+	r = c->push(ctx);
+	if (r == 0) {
+		r = c->export(ret_fd, start, size, CUDA_DMA_BUF_FD, 0);
+		c->pop(&popped);
+	}
+	c->release(device);
+	return r;
+}
+
+int
+gpu_dmabuf(const struct gpu_range *range, const void *ptr, size_t size, uint64_t *ret_offset, char *why,
+	   size_t why_len)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE) - 1, from = (uintptr_t)ptr;
+	const struct cuda *c = cuda();
+	/* The whole allocation: a part of one has no descriptor of its own. */
+	bool is_inside =
+		from >= range->start && size <= range->size && from - range->start <= range->size - size;
+	uintptr_t start = (is_inside ? range->start : from) & ~page;
+	uintptr_t end = ((is_inside ? range->start + range->size : from + size) + page) & ~page;
+	int fd = -1, r;
+
+	if (!c || !c->export) {
+		snprintf(why, why_len, "the CUDA driver exports no memory (11.7 and later do)");
+		return -EOPNOTSUPP;
+	}
+	r = c->export(&fd, start, end - start, CUDA_DMA_BUF_FD, 0);
+	if (r == CUDA_INVALID_CONTEXT)
+		r = export_with_context(c, range->ordinal, &fd, start, end - start);
+	if (r != 0) {
+		snprintf(why, why_len, "the CUDA driver exports it not as a dma-buf (error %d)", r);
+		return -EOPNOTSUPP;
+	}
+	*ret_offset = from - start;
+	return fd;
 }
 
 /* ---- what the CPU reaches ---- */

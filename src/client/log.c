@@ -17,10 +17,16 @@ gantry_set_log(struct gantry *g, gantry_log_fn *fn, void *cookie)
 	pthread_rwlock_unlock(&g->log_lock);
 }
 
-bool
-is_told(const struct gantry *g)
+void
+gantry_set_log_level(struct gantry *g, enum gantry_log_level most)
 {
-	return g->log != NULL;
+	g->log_most = (int)most;
+}
+
+bool
+is_told(const struct gantry *g, enum gantry_log_level level)
+{
+	return g->log && (int)level <= g->log_most;
 }
 
 void
@@ -29,7 +35,7 @@ client_log(struct gantry *g, enum gantry_log_level level, const char *format, ..
 	char text[512];
 	va_list ap;
 
-	if (!is_told(g))
+	if (!is_told(g, level))
 		return;
 	va_start(ap, format);
 	vsnprintf(text, sizeof text, format, ap);

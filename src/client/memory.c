@@ -39,6 +39,9 @@ register_with(const struct port *p, const struct wanted *w, int access)
 	return mr;
 }
 
+/* Why CUDA did not export the memory that this thread registered last. */
+static _Thread_local char export_error[128];
+
 /* Registers with one port, or with all; 0 if one took it, else what the last said. */
 static int
 register_at(struct gantry *g, struct region *r, const struct wanted *w)
@@ -57,6 +60,34 @@ register_at(struct gantry *g, struct region *r, const struct wanted *w)
 			error = errno ? errno : EIO;
 	}
 	return good ? 0 : -error;
+}
+
+/* The same; what CUDA knows, as the dma-buf that it makes of it. */
+static int
+register_exported(struct gantry *g, struct region *r, const struct wanted *w)
+{
+	struct wanted exported = *w;
+	struct gpu_range range;
+	int e;
+
+	*export_error = 0;
+	if (w->fd >= 0 || !w->is_device || !gpu_look(w->ptr, &range))
+		return register_at(g, r, w);
+	if (g->no_dmabuf)
+		snprintf(export_error, sizeof export_error,
+			 "dma-bufs are switched off (rdma_peer_type, "
+			 "CUFILE_DMABUF_ENABLE)");
+	else
+		exported.fd = gpu_dmabuf(&range, w->ptr, w->size, &exported.offset, export_error,
+					 sizeof export_error);
+	if (exported.fd < 0)
+		return register_at(g, r, w);
+	e = register_at(g, r, &exported);
+	if (e < 0)
+		snprintf(export_error, sizeof export_error, "the dma-buf that CUDA exported: %s",
+			 strerror(-e));
+	close(exported.fd);
+	return e;
 }
 
 /* Deregisters everywhere and frees what nobody can find any more.  0, or -errno: then it is kept for the end. */
@@ -122,7 +153,7 @@ region_new(struct gantry *g, const struct wanted *w, struct region **ret_region)
 			      .is_temporary = w->only != NULL };
 	pthread_mutex_init(&r->lock, NULL);
 	list_init(&r->link);
-	e = register_at(g, r, w);
+	e = register_exported(g, r, w);
 	if (e < 0) {
 		region_free(g, r);
 		return e;
@@ -144,6 +175,8 @@ region_get(struct gantry *g, const void *ptr, size_t size)
 {
 	struct region *r;
 
+	if (!is_mine(g))
+		return NULL;
 	pthread_rwlock_rdlock(&g->map_lock);
 	r = region_at(g, ptr, size);
 	if (r)
@@ -188,6 +221,8 @@ explain_register(const struct gantry *g, const struct wanted *w, int e)
 
 	if (e == -EEXIST)
 		snprintf(out, cap, "registered already: a registration begins there");
+	else if (e == -EINVAL && (!w->ptr || !w->size))
+		snprintf(out, cap, "%zu bytes at %p: there is nothing to register", w->size, w->ptr);
 	else if (e == -EFBIG)
 		snprintf(out, cap, "%zu bytes: 4 GiB - 1 are the most", w->size);
 	else if (e == -ENODEV)
@@ -198,6 +233,11 @@ explain_register(const struct gantry *g, const struct wanted *w, int e)
 	else if (w->fd >= 0)
 		snprintf(out, cap, "%zu bytes from byte %llu of the dma-buf %d: %s", w->size,
 			 (unsigned long long)w->offset, w->fd, strerror(-e));
+	else if (w->is_device && *export_error)
+		snprintf(out, cap,
+			 "%s, %zu bytes: %s; nor is its peer-memory driver there (modprobe nvidia-peermem): "
+			 "%s",
+			 memory_name(w->ptr, w->size), w->size, export_error, strerror(-e));
 	else if (w->is_device)
 		snprintf(out, cap,
 			 "%s, %zu bytes: %s: its device's peer-memory driver (nvidia-peermem) is not there; "
@@ -275,7 +315,7 @@ register_wanted(struct gantry *g, const struct wanted *w)
 	if (e < 0) {
 		explain_register(g, w, e);
 		client_log(g, GANTRY_LOG_ERROR, "registering %p: %s", w->ptr, register_error);
-	} else if (is_told(g)) {
+	} else if (is_told(g, GANTRY_LOG_INFO)) {
 		client_log(g, GANTRY_LOG_INFO, "%zu bytes at %p registered%s", w->size, w->ptr,
 			   e ? " again" : "");
 	}
@@ -352,6 +392,8 @@ count_down(struct gantry *g, size_t i, struct list *ret_list)
 
 		list_push_tail(ret_list, &r->link);
 		map_remove(&g->map, r);
+		/* Here, so that nobody gives one back meanwhile. */
+		slots_release(g, r);
 	}
 	return 0;
 }
@@ -399,7 +441,7 @@ gantry_deregister(struct gantry *g, void *ptr)
 			   e == -ENOENT  ? "it is not registered"
 			   : e == -EBUSY ? "an operation uses the memory"
 					 : strerror(-e));
-	else if (is_told(g))
+	else if (is_told(g, GANTRY_LOG_INFO))
 		client_log(g, GANTRY_LOG_INFO, "%p deregistered", ptr);
 	return e;
 }

@@ -175,7 +175,7 @@ shared_less(struct gantry *g, const struct token_slot *s)
 static void
 explain_token(struct gantry *g, const void *ptr, size_t size, size_t offset, int e)
 {
-	if (!is_told(g))
+	if (!is_told(g, GANTRY_LOG_ERROR))
 		return;
 	if (e == -ENOENT)
 		client_log(g, GANTRY_LOG_ERROR,

@@ -110,7 +110,8 @@ gantry_obj_move(struct gantry *g, enum gantry_op op, const struct gantry_ops *op
 		size_t size, off_t obj_offset, off_t buf_offset)
 {
 	struct operation o = { .g = g, .op = op, .handle = { .ctx = ctx }, .base = ptr };
-	uint64_t began_ns = is_told(g) ? clock_ns() : 0;
+	const enum gantry_log_level level = op == GANTRY_OP_GET ? GANTRY_LOG_GET : GANTRY_LOG_PUT;
+	uint64_t began_ns = is_told(g, level) ? clock_ns() : 0;
 	const char *name = op == GANTRY_OP_GET ? "get" : "put";
 	struct region *r;
 	ssize_t n;
@@ -136,9 +137,11 @@ gantry_obj_move(struct gantry *g, enum gantry_op op, const struct gantry_ops *op
 	}
 	n = pieces(&o, size, obj_offset, buf_offset);
 	region_put(r);
-	if (began_ns)
-		client_log(g, n < 0 ? GANTRY_LOG_ERROR : GANTRY_LOG_DEBUG,
-			   "%s of %zu bytes at %p: %zd, %llu us", name, size, ptr, n,
+	if (n < 0)
+		client_log(g, GANTRY_LOG_ERROR, "%s of %zu bytes at %p: its callback or token failed: %zd",
+			   name, size, ptr, n);
+	else if (began_ns)
+		client_log(g, level, "%s of %zu bytes at %p: %zd moved, %llu us", name, size, ptr, n,
 			   (unsigned long long)((clock_ns() - began_ns) / 1000));
 	return n;
 }

@@ -14,7 +14,6 @@ static struct {
 	unsigned count;
 } shared = { .lock = PTHREAD_MUTEX_INITIALIZER };
 static _Atomic unsigned forks;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void
 before_fork(void)
@@ -37,7 +36,8 @@ in_child(void)
 	pthread_mutex_unlock(&shared.lock);
 }
 
-static void
+/* When the library is loaded, so that what a program or a library above it has for forks takes its locks before ours. */
+static __attribute__((constructor)) void
 watch_forks(void)
 {
 	pthread_atfork(before_fork, in_parent, in_child);
@@ -46,7 +46,6 @@ watch_forks(void)
 unsigned
 forks_now(void)
 {
-	pthread_once(&once, watch_forks);
 	return forks;
 }
 
@@ -61,7 +60,6 @@ gantry_open_shared(struct gantry **ret_g)
 {
 	int e = 0;
 
-	forks_now();
 	pthread_mutex_lock(&shared.lock);
 	if (!shared.g)
 		e = gantry_open(NULL, &shared.g);

@@ -264,6 +264,9 @@ start_on_the_nic(char **argv)
 		exit(77);
 	}
 	setenv("LD_LIBRARY_PATH", libs, 1);
+	/* Children that were forked open contexts of their own. */
+	if (!getenv("TSAN_OPTIONS"))
+		setenv("TSAN_OPTIONS", "die_after_fork=0", 1);
 	setenv("SOFTNIC_DIR", dir, 1);
 	setenv("SOFTNIC_DEVICES", "2", 1);
 	setenv("SOFTNIC_RETRY_US", "20000", 1);

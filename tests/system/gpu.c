@@ -176,25 +176,42 @@ no_dmabuf(const char *base, int peer)
 	by_rdma(base);
 }
 
-typedef void fake_fn(const void *ptr, size_t size, unsigned type, unsigned is_managed);
+/* Of the driver's stand-in. */
+static struct {
+	void (*memory)(const void *ptr, size_t size, unsigned type, unsigned is_managed);
+	void (*allocation)(const void *ptr, size_t size, int fd);
+	void (*context)(int is_there);
+	int (*exports)(void);
+	int (*retained)(void);
+} fake;
 
 static void
-cuda(const char *base)
+load_cuda(void)
 {
 	void *lib;
-	fake_fn *fake;
 
-	open_with(NULL, NULL);
 	/* There is one to be found, and nobody loads it. */
 	must(gantry_memory_type(device) == GANTRY_MEM_UNKNOWN);
 	must(gantry_memory_type(host) == GANTRY_MEM_SYSTEM);
 	must(!dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD));
 	lib = dlopen("libcuda.so.1", RTLD_LAZY);
 	must(lib != NULL);
-	*(void **)&fake = dlsym(lib, "fake_memory");
-	fake(device, SIZE, 2, 0);
-	fake(host, 4096, 2, 1);
-	fake(host + 4096, 4096, 1, 0);
+	*(void **)&fake.memory = dlsym(lib, "fake_memory");
+	*(void **)&fake.allocation = dlsym(lib, "fake_allocation");
+	*(void **)&fake.context = dlsym(lib, "fake_context");
+	*(void **)&fake.exports = dlsym(lib, "fake_exports");
+	*(void **)&fake.retained = dlsym(lib, "fake_retained");
+}
+
+/* Memory that CUDA knows, and does not export. */
+static void
+cuda(const char *base)
+{
+	open_with(NULL, NULL);
+	load_cuda();
+	fake.memory(device, SIZE, 2, 0);
+	fake.memory(host, 4096, 2, 1);
+	fake.memory(host + 4096, 4096, 1, 0);
 	must(gantry_memory_type(device + SIZE - 1) == GANTRY_MEM_DEVICE);
 	must(gantry_memory_type(host) == GANTRY_MEM_MANAGED);
 	must(gantry_memory_type(host + 4096) == GANTRY_MEM_SYSTEM);
@@ -203,8 +220,67 @@ cuda(const char *base)
 	must(gantry_memory_type((void *)(uintptr_t)4096) == GANTRY_MEM_INVALID);
 	must(gantry_register(g, device, SIZE, 0) == -EFAULT);
 	must(strstr(gantry_register_error(), "device memory (CUDA), 9437184 bytes"));
+	/* Both cures. */
+	must(strstr(gantry_register_error(), "dma-buf (error 801)") &&
+	     strstr(gantry_register_error(), "nvidia-peermem"));
 	must(gantry_get(g, object(base, "o"), device, 1, 0, NULL, &res) == -EOPNOTSUPP);
 	must(strstr(res.message, "device memory (CUDA)"));
+	must(fake.retained() == 0);
+	/* Managed memory that the CPU may touch is memory of the host. */
+	must(gantry_register(g, host, 4096, 0) == 0);
+	must(gantry_put(g, object(base, "managed"), host, 4096, NULL, &res) == 0);
+	must(res.path == GANTRY_PATH_RDMA);
+}
+
+/* Memory that CUDA exports: registered for each call and for all, by threads with and without a context, a part of an
+ * allocation too. */
+static void
+cuda_export(const char *base)
+{
+	int before;
+
+	open_with(NULL, NULL);
+	load_cuda();
+	fake.allocation(device, SIZE, fd);
+	round_trip(base, 1000, 4000003, 65537, GANTRY_PATH_RDMA);
+	must(fake.exports() > 0 && fake.retained() == 0);
+	before = fake.exports();
+	must(gantry_register(g, device, SIZE, 0) == 0);
+	must(fake.exports() == before + 1);
+	round_trip(base, 1000, 4000003, 3000001, GANTRY_PATH_RDMA);
+	must(fake.exports() == before + 1);
+	must(gantry_deregister(g, device) == 0);
+	fake.context(1);
+	must(gantry_register(g, device + 4097, 3 << 20, GANTRY_DEVICE) == 0);
+	round_trip(base, 5000, 2000001, 1000001, GANTRY_PATH_RDMA);
+	fake.context(0);
+	must(copies == 0 && fake.retained() == 0);
+	/* Descriptors are not kept. */
+	before = dup(0);
+	for (int i = 0; i < 20; i++) {
+		must(gantry_deregister(g, device + 4097) == 0);
+		must(gantry_register(g, device + 4097, 3 << 20, GANTRY_DEVICE) == 0);
+	}
+	close(before);
+	must(dup(0) == before);
+}
+
+/* Where dma-bufs are switched off, only a peer-memory driver will do. */
+static void
+cuda_off(const char *base)
+{
+	open_with(NULL, NULL);
+	load_cuda();
+	fake.allocation(device, SIZE, fd);
+	if (getenv("SOFTNIC_PEER_MEM")) {
+		must(gantry_register(g, device, SIZE, 0) == 0);
+		round_trip(base, 1000, 4000003, 65537, GANTRY_PATH_RDMA);
+	} else {
+		must(gantry_register(g, device, SIZE, 0) == -EFAULT);
+		must(strstr(gantry_register_error(), "CUFILE_DMABUF_ENABLE") &&
+		     strstr(gantry_register_error(), "nvidia-peermem"));
+	}
+	must(fake.exports() == 0);
 }
 
 int
@@ -224,6 +300,10 @@ main(int argc, char **argv)
 		no_dmabuf(base, !strcmp(mode, "peer"));
 	else if (!strcmp(mode, "cuda"))
 		cuda(base);
+	else if (!strcmp(mode, "export"))
+		cuda_export(base);
+	else if (!strcmp(mode, "off"))
+		cuda_off(base);
 	else
 		must(!"a mode");
 	gantry_close(g);

@@ -21,6 +21,10 @@ gpu dmabuf
 gpu none SOFTNIC_DMABUF=0
 gpu peer SOFTNIC_DMABUF=0 SOFTNIC_PEER_MEM=1
 gpu fallback
-nic env LD_LIBRARY_PATH="$BUILD/softnic:$T/cuda" "$T/gpu" cuda "$URL_S3/bkt" >"$T/out" 2>&1 || fail "cuda: $(cat "$T/out")"
+cuda() { gpu "$1" LD_LIBRARY_PATH="$BUILD/softnic:$T/cuda" "${@:2}"; }
+cuda cuda
+cuda export
+cuda off CUFILE_DMABUF_ENABLE=false
+cuda off CUFILE_DMABUF_ENABLE=0 SOFTNIC_PEER_MEM=1
 wait_for 10 nothing_is_held || fail "requests are left"
 assert_alive

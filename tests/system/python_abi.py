@@ -24,6 +24,7 @@ NOT_BOUND = {
     "gantry_token_drop",
     "gantry_open_shared",
     "gantry_set_log",
+    "gantry_set_log_level",
     "gantry_obj_move",
     "gantry_url_join",
     "gantry_crc64nvme_combine",

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.." || exit 2
 # shellcheck source=tests/vm/chroot.sh
 . tests/vm/chroot.sh
 chroot_begin deb "$1"
-names='python3-gantry libgantry-dev gantry-tools gantry-softnic gantryd libgantry0'
+names='python3-gantry libgantry-cuobject-dev libgantry-cuobject1 libgantry-dev gantry-tools gantry-softnic gantryd libgantry0'
 passed=0
 ok() { passed=$((passed + 1)); echo "ok   $*"; }
 
@@ -29,7 +29,7 @@ tree() { (cd "$R" && find . -xdev \( -path ./proc -o -path ./sys -o -path ./dev 
 	-path ./var/lib/apt -o -path ./var/log -o -path ./tmp -o -path ./debs -o -path ./etc/ld.so.cache \) -prune -o -print) | sort; }
 
 # The dependencies stay when gantry goes, so the comparison is with a system that has them.
-in_chroot "$R" sh -c 'apt-get -q -y --no-install-recommends install /debs/*.deb gcc libc6-dev pkg-config curl && dpkg --purge '"$names" \
+in_chroot "$R" sh -c 'apt-get -q -y --no-install-recommends install /debs/*.deb gcc g++ libc6-dev pkg-config curl && dpkg --purge '"$names" \
 	>"$T/log" 2>&1 || die "first installation: $(tail -n 5 "$T/log")"
 tree >"$T/before"
 passwd=$(cat "$R/etc/passwd")
@@ -44,7 +44,7 @@ ok "they are whole, and gantryd.yaml is a conffile"
 [ "$(in_chroot "$R" stat -c '%U %G %a' /var/lib/gantry /var/lib/gantry/disk0 | sort -u)" = "gantry gantry 700" ] || die "/var/lib/gantry"
 [ ! -e "$R/etc/systemd/system/multi-user.target.wants/gantryd.service" ] || die "the service was enabled"
 ok "user and directories are there, the service is not enabled"
-for p in gantryd.8 gantryd.yaml.5 gantry.1 libgantry.3 softnicctl.8 gantry-protocol.7; do
+for p in gantryd.8 gantryd.yaml.5 gantry.1 libgantry.3 softnicctl.8 gantry-protocol.7 gantry-cuobject.7; do
 	[ -s "$R/usr/share/man/man${p##*.}/$p.gz" ] || die "no manual $p"
 done
 ok "every manual is there"
@@ -112,6 +112,31 @@ in_chroot "$R" sh -c 'cc -Wall -Werror -o /tmp/p /tmp/p.c $(pkg-config --cflags 
 	die "a program against libgantry: $(cat "$T/log")"
 [ "$(cat "$T/log")" = "$(cat VERSION)" ] || die "the library says $(cat "$T/log")"
 ok "a program compiles and runs against libgantry"
+
+# Another cuObject is there, at its own paths: it stays what it was, and is what is found without the wrapper.
+mkdir -p "$R/usr/local/cuda/lib64" "$R/usr/local/cuda/include"
+cp tests/cuobject/names.cpp tests/cuobject/round_trip.cpp tests/cuobject/play.hpp "$R/tmp/"
+echo '#error "another cuObject"' >"$R/usr/local/cuda/include/cuobjclient.h"
+cat >"$R/tmp/cuobject" <<-'RUN'
+	#!/bin/sh
+	set -eux
+	cd /tmp
+	echo 'void nothing(void) { }' | gcc -shared -Wl,-soname,libcuobjclient.so.1 -o /usr/local/cuda/lib64/libcuobjclient.so.1 -x c -
+	echo /usr/local/cuda/lib64 >/etc/ld.so.conf.d/cuda.conf
+	ldconfig
+	g++ -o names names.cpp -ldl
+	! ./names libcuobjclient.so.1
+	with-gantry-cuobject -s ./names libcuobjclient.so.1
+	! g++ -I/usr/local/cuda/include -c -o x.o round_trip.cpp
+	with-gantry-cuobject g++ -o round_trip round_trip.cpp -lcuobjclient -lcufile -lpthread
+	with-gantry-cuobject sh -c 'g++ -o round_trip round_trip.cpp $(pkg-config --cflags --libs cuobjclient-13.3)'
+	ldconfig -p | grep libcuobjclient | grep -v /usr/local/cuda && exit 1
+	rm -r /etc/ld.so.conf.d/cuda.conf /usr/local/cuda
+	ldconfig
+RUN
+chmod 755 "$R/tmp/cuobject"
+in_chroot "$R" sh -c 'SOFTNIC_DIR=/tmp /tmp/cuobject' >"$T/log" 2>&1 || die "cuObject: $(cat "$T/log")"
+ok "programs for cuObject are built and run by with-gantry-cuobject, beside another library of that name"
 
 in_chroot "$R" sh -c 'dpkg --remove '"$names" >"$T/log" 2>&1 || die "remove: $(tail -n 5 "$T/log")"
 [ -e "$R/etc/gantry/gantryd.yaml" ] || die "removing took the configuration"

@@ -250,13 +250,39 @@ marks(void **state)
 	assert_int_equal(c.traffic_class, 0);
 }
 
+/* What registers memory that CUDA knows. */
+static void
+dmabufs_may_be_switched_off(void **state)
+{
+	static const char *const off[] = { "0", "false", "No", "OFF" }, *const on[] = { "1", "true", "" };
+	struct gantry_options o = { .size = sizeof o, .config_file = "" };
+	struct config c = { 0 };
+	char err[200];
+
+	assert_int_equal(parse("{\"rdma_peer_type\": \"dmabuf\"}", &c, err), 0);
+	assert_false(c.no_dmabuf);
+	assert_int_equal(parse("{\"rdma_peer_type\": \"nvidia_peermem\"}", &c, err), 0);
+	assert_true(c.no_dmabuf);
+	for (size_t i = 0; i < sizeof off / sizeof *off; i++) {
+		setenv("CUFILE_DMABUF_ENABLE", off[i], 1);
+		assert_int_equal(config_load(&o, &c, err, sizeof err), 0);
+		assert_true(c.no_dmabuf);
+	}
+	for (size_t i = 0; i < sizeof on / sizeof *on; i++) {
+		setenv("CUFILE_DMABUF_ENABLE", on[i], 1);
+		assert_int_equal(config_load(&o, &c, err, sizeof err), 0);
+		assert_false(c.no_dmabuf);
+	}
+	unsetenv("CUFILE_DMABUF_ENABLE");
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_cufile_json),        cmocka_unit_test(marks),
 		cmocka_unit_test(refuses_what_is_not_json), cmocka_unit_test(reports_scalars_with_their_key),
-		cmocka_unit_test(chooses_the_file),
+		cmocka_unit_test(chooses_the_file),         cmocka_unit_test(dmabufs_may_be_switched_off),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -220,6 +220,12 @@ the_table_comes_with_the_call(void **state)
 
 /* ---- what is told ---- */
 
+static ssize_t
+quiet_put(const void *handle, const char *ptr, size_t size, off_t offset, const struct gantry_io_info *info)
+{
+	return parsed(info->descr).addr == (uintptr_t)ptr ? (ssize_t)size : -1;
+}
+
 static char told[8192];
 
 static void
@@ -233,7 +239,7 @@ take_line(void *cookie, enum gantry_log_level level, const char *text)
 static void
 failures_and_registrations_are_told(void **state)
 {
-	struct gantry_ops ops = { .put = on_put };
+	const struct gantry_ops ops = { .put = quiet_put };
 	struct fix *f = *state;
 	char *text;
 
@@ -245,9 +251,16 @@ failures_and_registrations_are_told(void **state)
 	assert_non_null(strstr(told, "4 GiB - 1 are the most"));
 	assert_int_equal(gantry_token_get(f->g, f->buf, BUF_LEN, 1, GANTRY_OP_GET, &text, NULL), -ENOENT);
 	assert_non_null(strstr(told, "0 token of 100000 bytes from byte 1 on of "));
-	called = 0;
 	assert_int_equal(gantry_obj_move(f->g, GANTRY_OP_PUT, &ops, f, f->buf, 100, 0, 0), 100);
-	assert_non_null(strstr(told, "2 put of 100 bytes at "));
+	assert_non_null(strstr(told, "3 put of 100 bytes at "));
+	/* Only what is asked for; failures always. */
+	gantry_set_log_level(f->g, GANTRY_LOG_ERROR);
+	*told = 0;
+	assert_int_equal(gantry_obj_move(f->g, GANTRY_OP_PUT, &ops, f, f->buf, 100, 0, 0), 100);
+	assert_string_equal(told, "");
+	assert_int_equal(gantry_obj_move(f->g, GANTRY_OP_GET, &ops, f, f->buf, 100, 0, 0), -EINVAL);
+	assert_non_null(strstr(told, "0 get of 100 bytes"));
+	gantry_set_log_level(f->g, GANTRY_LOG_INFO);
 	assert_int_equal(gantry_deregister(f->g, f->buf), 0);
 	gantry_set_log(f->g, NULL, NULL);
 	*told = 0;
@@ -315,6 +328,10 @@ child_has_its_own(struct fix *f, struct gantry *parents)
 	if (gantry_token_get(parents, f->buf, 10, 0, GANTRY_OP_GET, &text, NULL) != -ENODEV)
 		return 3;
 	gantry_close(parents);
+#ifdef __SANITIZE_THREAD__
+	/* It takes a child's first thread for one of the parent's, which has its address, and ends it. */
+	return 0;
+#endif
 	if (gantry_open_shared(&g) < 0 || g == parents || !gantry_is_connected(g))
 		return 4;
 	if (gantry_register(g, mine, sizeof mine, 0) < 0 ||
@@ -401,12 +418,6 @@ same_memory(void *arg)
 			assert_int_equal(gantry_deregister(rig->g, rig->buf), 0);
 	}
 	return NULL;
-}
-
-static ssize_t
-quiet_put(const void *handle, const char *ptr, size_t size, off_t offset, const struct gantry_io_info *info)
-{
-	return parsed(info->descr).addr == (uintptr_t)ptr ? (ssize_t)size : -1;
 }
 
 /* Moves objects through memory of its own. */

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Types that the client's and the server's interface share.  Names and numbers are those of NVIDIA's published
+ * specifications of cuObject; the rest is Gantry's.
+ */
+#ifndef GANTRY_CUOBJTYPES_H
+#define GANTRY_CUOBJTYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "protocol.h"
+
+/* What a call that moves no bytes returns. */
+typedef enum cuObjErr_enum {
+	CU_OBJ_SUCCESS = 0,
+	CU_OBJ_FAIL = 1,
+} cuObjErr_t;
+
+typedef enum cuObjOpType_enum {
+	CUOBJ_GET = 0,
+	CUOBJ_PUT = 1,
+	CUOBJ_INVALID = 9999,
+} cuObjOpType_t;
+
+/*
+ * A program may ask for the number of a later release, where it looks for one: -DGANTRY_CUOBJ_LEVEL=13 or 20.  None is
+ * given otherwise.
+ */
+#ifdef GANTRY_CUOBJ_LEVEL
+#define CUOBJ_CLIENT_MAJOR_VERSION (GANTRY_CUOBJ_LEVEL / 10)
+#define CUOBJ_CLIENT_MINOR_VERSION (GANTRY_CUOBJ_LEVEL % 10)
+#endif
+
+#endif

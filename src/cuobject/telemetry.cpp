@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cuobject/telemetry.hpp"
+
+#include "cuobject/cuobjtelem.h"
+
+#include <atomic>
+#include <cstdio>
+#include <ctime>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Nothing here has a destructor: objects of programs may be destroyed after ours were. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static std::ostream *stream;
+static std::atomic<unsigned> want{ CUOBJ_LOG_PATH_ERROR };
+static std::atomic<unsigned> want_ops{ ~0u };
+
+void
+telemetry_to(std::ostream *os)
+{
+	pthread_mutex_lock(&lock);
+	stream = os;
+	pthread_mutex_unlock(&lock);
+}
+
+void
+telemetry_flags(unsigned flags, unsigned ops)
+{
+	want = flags;
+	want_ops = ops;
+}
+
+bool
+telemetry_wants(unsigned flag)
+{
+	return want & flag;
+}
+
+void
+telemetry_line(unsigned flag, unsigned op, const char *text)
+{
+	const char *level = flag == CUOBJ_LOG_PATH_ERROR  ? "error"
+			    : flag == CUOBJ_LOG_PATH_INFO ? "info"
+							  : "debug";
+	char line[700], when[32];
+	struct timespec now;
+	struct tm tm;
+
+	if (!(want & flag) || (op && !(want_ops & op)))
+		return;
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(line, sizeof line, "%s.%06ldZ %s %ld %s\n", when, now.tv_nsec / 1000, level,
+		 (long)syscall(SYS_gettid), text);
+	pthread_mutex_lock(&lock);
+	try {
+		if (stream)
+			*stream << line << std::flush;
+		else
+			fputs(line, stderr);
+	} catch (...) {
+		/* A stream that throws has said so to its owner. */
+	}
+	pthread_mutex_unlock(&lock);
+}
