@@ -23,6 +23,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#define AGAIN 1 /* what is done begins anew, with a disk less */
+
 /* One of the configured disks. */
 struct disk {
 	struct start *of;
@@ -449,7 +451,7 @@ serve_one(struct disk *d)
 	return d->of->ops->serve(d->st, d->err, sizeof d->err);
 }
 
-/* One that failed is missing from here on.  0, or -EAGAIN: one did; or it is the only one of the store. */
+/* One that failed is missing from here on.  0; AGAIN: one did; or -errno, if it is the only one of the store. */
 static int
 drop_failed(struct start *s)
 {
@@ -463,7 +465,7 @@ drop_failed(struct start *s)
 		if (count(s->table.members) == 1)
 			return refuse(s, d->error, "%s", d->err);
 		d->is_out = true;
-		e = -EAGAIN;
+		e = AGAIN;
 	}
 	return e;
 }
@@ -551,7 +553,7 @@ stop_all(struct start *s)
 	}
 }
 
-/* -EAGAIN: a disk failed on the way. */
+/* AGAIN: a disk failed on the way. */
 static int
 attempt(struct start *s)
 {
@@ -587,12 +589,12 @@ run(struct start *s)
 
 	do {
 		e = attempt(s);
-		if (e < 0) {
+		if (e != 0) {
 			stop_all(s);
 			quota_book_free(s->quotas);
 			s->quotas = NULL;
 		}
-	} while (e == -EAGAIN);
+	} while (e == AGAIN);
 	return e;
 }
 

@@ -404,6 +404,41 @@ test_bucket_again(void **state)
 	end();
 }
 
+/* A disk that opens and cannot be recovered counts as missing: nothing is written, or it is done without. */
+static void
+test_unrecoverable(void **state)
+{
+	static uint8_t zeros[65536];
+	struct store_unit_info info;
+	char path[256], name[32];
+	struct store_key k;
+	struct stat sb;
+	int fd;
+
+	begin(3);
+	must_start();
+	accept(2);
+	assert_int_equal(make("b"), 0);
+	stop();
+	snprintf(path, sizeof path, "%s/log", dir[2]);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0 && fstat(fd, &sb) == 0);
+	for (off_t at = 0; at < sb.st_size; at += (off_t)sizeof zeros)
+		assert_true(pwrite(fd, zeros, sizeof zeros, at) == sizeof zeros);
+	close(fd);
+	must_refuse(-EINVAL, "the log ends at offset 0");
+	conf.disks.accept_missing_nr = DISKS;
+	must_start();
+	store_unit_info(st, 2, &info);
+	assert_true(info.state == UNIT_MISSING);
+	for (int i = 0; i < 3; i++) {
+		k = key_on(table(3), name, "b", i);
+		assert_int_equal(put(&k), i == 2 ? -ENODEV : 0);
+	}
+	stop();
+	end();
+}
+
 static struct store_port *
 engine(int i)
 {
@@ -610,8 +645,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_slots_by_size), cmocka_unit_test(test_order),
 		cmocka_unit_test(test_missing),       cmocka_unit_test(test_bucket_again),
-		cmocka_unit_test(test_gates),         cmocka_unit_test(test_halves),
-		cmocka_unit_test(test_majority),      cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_unrecoverable), cmocka_unit_test(test_gates),
+		cmocka_unit_test(test_halves),        cmocka_unit_test(test_majority),
+		cmocka_unit_test(test_identity),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);
