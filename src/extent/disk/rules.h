@@ -83,6 +83,11 @@
 #ifndef RULE_DAMAGE_STOPS
 #define RULE_DAMAGE_STOPS 1
 #endif
+/* §5: where the block that is expected cannot be read, the log ends only where it is known that nothing believed was
+ * there. */
+#ifndef RULE_END_IS_KNOWN
+#define RULE_END_IS_KNOWN 1
+#endif
 /* §5: before serving: flush, epoch block over the cut, flush, superblock, flush. */
 #ifndef RULE_EPOCH_BEFORE_SERVING
 #define RULE_EPOCH_BEFORE_SERVING 1

@@ -25,6 +25,7 @@
 	X(TAIL_VERIFIED)                                                                                     \
 	X(TAIL_PREFIX)                                                                                       \
 	X(DAMAGE_STOPS)                                                                                      \
+	X(END_IS_KNOWN)                                                                                      \
 	X(EPOCH_BEFORE_SERVING)                                                                              \
 	X(TRIM_TO_PREVIOUS)                                                                                  \
 	X(QUOTA_PENDING)                                                                                     \
@@ -61,6 +62,7 @@ extern bool sim_rule_on[SIM_RULE_NR];
 #define RULE_TAIL_VERIFIED sim_rule_on[SIM_TAIL_VERIFIED]
 #define RULE_TAIL_PREFIX sim_rule_on[SIM_TAIL_PREFIX]
 #define RULE_DAMAGE_STOPS sim_rule_on[SIM_DAMAGE_STOPS]
+#define RULE_END_IS_KNOWN sim_rule_on[SIM_END_IS_KNOWN]
 #define RULE_EPOCH_BEFORE_SERVING sim_rule_on[SIM_EPOCH_BEFORE_SERVING]
 #define RULE_TRIM_TO_PREVIOUS sim_rule_on[SIM_TRIM_TO_PREVIOUS]
 #define RULE_QUOTA_PENDING sim_rule_on[SIM_QUOTA_PENDING]
