@@ -243,7 +243,8 @@ read_piece(struct client *c, uint32_t id, uint32_t off, uint32_t len)
 		client_wait(c, &c->f_rd);
 	r = r < 0 ? r : c->rd.op.result;
 	trace(31, id, (uint64_t)off << 32 | (uint32_t)r);
-	if ((r == -EIO && (simdisk_faults || simdisk_soft)) || (r == -EBADMSG && model_damaged))
+	if ((r == -EIO && (simdisk_faults || simdisk_soft)) ||
+	    ((r == -EBADMSG || r == -EIO) && model_damaged))
 		return;
 	if (r != (int)len)
 		sim_fail("reading op %u at %u: %d instead of %u", id, off, r, len);

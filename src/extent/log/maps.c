@@ -4,6 +4,8 @@
  * known, and so not what is free.  Where nobody owns the record, nobody needs it: it is dropped.  Else the start
  * ends, and a repair drops it.
  *
+ * So is what is back because a repair cut its removal, where a snapshot has its space meanwhile.
+ *
  * What is dropped is removed by a record in the epoch block, so that it is gone for good before anybody is served:
  * what it named is free now, and may be written over.
  */
@@ -22,10 +24,24 @@ struct lost_map {
 	uint8_t key[];
 };
 
+static int
+note(struct replay *rp, const uint8_t *key, size_t len, int error)
+{
+	struct lost_map *lost = malloc(sizeof *lost + len);
+
+	if (!lost)
+		return refuse(rp, -ENOMEM, "%s: no memory for what is damaged", rp->vol->disk.path);
+	lost->next = rp->lost;
+	lost->error = error;
+	lost->len = (uint16_t)len;
+	memcpy(lost->key, key, len);
+	rp->lost = lost;
+	return 1;
+}
+
 int
 maps_load(struct replay *rp, const uint8_t *key, size_t len, struct rec *r)
 {
-	struct lost_map *lost;
 	struct rec_view v;
 	void *entries;
 	int e;
@@ -42,15 +58,40 @@ maps_load(struct replay *rp, const uint8_t *key, size_t len, struct rec *r)
 		return 0;
 	if (e != -EBADMSG && !sync_is_unreadable(e))
 		return refuse(rp, e, "%s: a map cannot be read: %s", rp->vol->disk.path, strerror(-e));
-	lost = malloc(sizeof *lost + len);
-	if (!lost)
-		return refuse(rp, -ENOMEM, "%s: no memory for what is damaged", rp->vol->disk.path);
-	lost->next = rp->lost;
-	lost->error = e;
-	lost->len = (uint16_t)len;
-	memcpy(lost->key, key, len);
-	rp->lost = lost;
-	return 1;
+	return note(rp, key, len, e);
+}
+
+static bool
+is_of_snapshot(const struct vol *vol, uint64_t ext)
+{
+	for (int s = 0; s < 2; s++) {
+		for (uint32_t i = 0; i < vol->snap.space[s].nr; i++) {
+			const struct extent *x = &vol->snap.space[s].ext[i];
+
+			if (ext_unit(ext) < x->unit + x->units && x->unit < ext_unit(ext) + ext_nr(ext))
+				return true;
+		}
+	}
+	return false;
+}
+
+int
+maps_check_space(struct replay *rp, const uint8_t *key, size_t len, struct rec *r)
+{
+	const uint64_t *ext = rec_entries(r);
+	struct map_ref map;
+
+	if (!rp->rep->repair || !rp->rep->was_damaged)
+		return 0;
+	for (uint32_t i = 0; r->body == BODY_EXTENTS && i < r->entry_nr; i++) {
+		if (is_of_snapshot(rp->vol, ext[i]))
+			return note(rp, key, len, -EEXIST);
+	}
+	for (uint32_t i = 0; rec_map(r, &map) && i < map.nr; i++) {
+		if (is_of_snapshot(rp->vol, map.ext[i]))
+			return note(rp, key, len, -EEXIST);
+	}
+	return 0;
 }
 
 void
@@ -105,10 +146,17 @@ judge(struct replay *rp, const struct lost_map *lost)
 	char name[160], where[DISK_PLACE_BYTES];
 	struct map_ref map;
 
-	rec_map(r, &map);
-	maps_place(rp, map.ext, map.nr, map_image_bytes(&rp->vol->disk.geo, map.len_bytes), where);
 	key_text(name, sizeof name, is_object ? lost->key : rec_owner(r),
 		 is_object ? lost->len : r->owner_len);
+	if (lost->error == -EEXIST) {
+		report(rp->rep,
+		       "%s: drops %s'%s' (version %llu), whose removal was cut: a snapshot has its space",
+		       rp->vol->disk.path, is_object ? "" : "a part of ", name,
+		       (unsigned long long)r->version);
+		return drop(rp, lost);
+	}
+	rec_map(r, &map);
+	maps_place(rp, map.ext, map.nr, map_image_bytes(&rp->vol->disk.geo, map.len_bytes), where);
 	if (!is_object && !has_owner(rp->vol, lost->key, r)) {
 		report(rp->rep, "%s %s: the map of something that nobody owns; it is dropped", where,
 		       lost->error == -EBADMSG ? "is damaged" : "cannot be read");

@@ -44,9 +44,12 @@ static int
 mark_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 {
 	int e = maps_load(cookie, key, len, r);
-	const uint64_t *ext = rec_entries(r);
+	const uint64_t *ext;
 	struct map_ref map;
 
+	if (e == 0)
+		e = maps_check_space(cookie, key, len, r);
+	ext = rec_entries(r);
 	if (e == 1)
 		return 0; /* what becomes of it is judged when all are there */
 	for (uint32_t i = 0; e == 0 && r->body == BODY_EXTENTS && i < r->entry_nr; i++)
@@ -313,14 +316,15 @@ begin_epoch(struct replay *rp)
 		vol->leader.next = rp->pos;
 		return 0;
 	}
-	e = disk_flush_sync(&vol->disk, rp->r);
-	if (e == 0)
+	e = RULE_BEFORE_FLUSH ? disk_flush_sync(&vol->disk, rp->r) : 0;
+	vol->leader.next = rp->cut;
+	if (e == 0 && RULE_BEFORE_BLOCK) {
 		e = write_epoch_block(rp);
-	if (e == 0)
-		e = disk_flush_sync(&vol->disk, rp->r);
-	if (e == 0) {
-		vol->leader.next = rp->cut;
 		block_advance(&vol->leader.next, &vol->disk.geo, &vol->block.head);
+	}
+	if (e == 0 && RULE_BEFORE_BLOCK_FLUSHED)
+		e = disk_flush_sync(&vol->disk, rp->r);
+	if (e == 0 && RULE_BEFORE_SUPER) {
 		vol->disk.sb.epoch = vol->leader.next.epoch;
 		memcpy(vol->disk.sb.nonce, vol->leader.next.nonce, 16);
 		e = disk_write_super(&vol->disk, rp->r);
