@@ -50,6 +50,7 @@ follow_rails(struct chan *ch)
 		}
 		for (int k = 0; k < cr->ep_nr; k++)
 			ep_follow_path(&cr->ep[k]);
+		eps_follow_share(cr);
 		rail_follow_context(cr);
 		if (rdma_rail_state(cr->rail) == RAIL_UP)
 			eps_retry(cr);
@@ -125,7 +126,9 @@ ep_init(struct chan_rail *cr, int nr)
 	ep->generation = cr->generation;
 	list_init(&ep->posted);
 	cr->ep_nr++;
+	cr->made++;
 	atomic_fetch_add(&rdma_rail_stats(cr->rail)->eps, 1);
+	atomic_fetch_add(&rdma_rail_stats(cr->rail)->eps_made, 1);
 	atomic_fetch_add(&rdma_rail_stats(cr->rail)->eps_free, 1);
 	if (!has_cq(cr)) {
 		ep_set_state(ep, EP_BROKEN); /* ep_create_again() comes */
@@ -313,6 +316,7 @@ rail_fini(struct chan *ch, struct chan_rail *cr)
 		if (r < 0)
 			log_warn("a channel cannot be destroyed: %s", strerror(-r));
 		atomic_fetch_sub(&st->eps, 1);
+		atomic_fetch_sub(&st->eps_made, 1);
 		atomic_fetch_sub(&st->eps_free, 1);
 	}
 	timer_disarm(ch->timers, &cr->cq_timer);

@@ -41,6 +41,8 @@ struct lease;
  *   '--------------------- CREATING -----------------> BROKEN
  *                              ^------ 1 s, or the rail is up --'
  *
+ * Where a device has room for fewer than all cores ask for, FREE goes to DESTROYING and BROKEN on cores that have more than their share.
+ *
  * FREE goes to RESETTING where the rail's MTU, P_Key or source address has changed, and so does what is put then.
  *
  * CONNECTING: where the transport connects an endpoint to its target before it takes work
@@ -128,6 +130,7 @@ struct chan_rail {
 	int ep_nr, lease_max; /* spares beyond lease_max cover for those being repaired */
 	int leased;
 	int unusable; /* BROKEN or FENCED */
+	int made;     /* neither of these, nor on the way to or from it */
 	struct list free;
 	struct fair waiting; /* leases with a target, without a channel */
 	int outstanding;
@@ -288,6 +291,8 @@ void ep_create_failed(struct chan_ep *ep, int r);
 /* Creates at once what could not be created while the rail was not up, which need not wait for its second to
  * pass: a decline now would be one too many (protocol.md 4.7). */
 void eps_retry(struct chan_rail *cr);
+/* Gives back what is beyond the core's share of a device that has not room for all. */
+void eps_follow_share(struct chan_rail *cr);
 /* Resets one that is free, where what it was connected with has changed. */
 void ep_follow_path(struct chan_ep *ep);
 /* Replaces one whose queue pair is gone, as the device says. */

@@ -20,6 +20,7 @@
 #define WATCH_NS (100 * NS_PER_MS) /* how long a flush may take, once the queue pair is in error */
 #define HANG_NS (5 * NS_PER_S)     /* then a call hangs: the rail counts as lost, until it returns */
 #define AGAIN_NS (1 * NS_PER_S)
+#define SHARE_NS (30 * NS_PER_S) /* so long nobody has more than a share; there may be room again then */
 
 static void step_create(struct chan_ep *ep);
 static void on_destroyed(struct chan_ep *ep);
@@ -36,6 +37,12 @@ is_recovering(enum ep_state s)
 	return s != EP_FREE && !is_leased(s) && s != EP_FENCED;
 }
 
+static bool
+is_made(enum ep_state s)
+{
+	return s == EP_FREE || s == EP_RESETTING || s == EP_DRAINING || is_leased(s);
+}
+
 void
 ep_set_state(struct chan_ep *ep, enum ep_state state)
 {
@@ -48,12 +55,47 @@ ep_set_state(struct chan_ep *ep, enum ep_state state)
 	atomic_fetch_add(&st->eps_free, (state == EP_FREE) - (was == EP_FREE));
 	atomic_fetch_add(&st->eps_leased, is_leased(state) - is_leased(was));
 	atomic_fetch_add(&st->eps_recovering, is_recovering(state) - is_recovering(was));
+	by = is_made(state) - is_made(was);
+	cr->made += by;
+	if (by)
+		atomic_fetch_add(&st->eps_made, by);
 	by = (state == EP_BROKEN || state == EP_FENCED) - (was == EP_BROKEN || was == EP_FENCED);
 	cr->unusable += by;
 	if (by)
 		atomic_fetch_add(&st->eps_unusable, by);
 	if (cr->unusable == cr->ep_nr && cr->cq_state != CQ_MAKING)
 		lease_decline_waiting(cr, CHAN_NO_CHANNEL);
+}
+
+/* ---- a device with room for fewer than were asked for: each core has its share ---- */
+
+/* Whether the core has more than its share and n. */
+static bool
+has_beyond(const struct chan_rail *cr, int n)
+{
+	const struct rdma_rail_stats *st = rdma_rail_stats(cr->rail);
+	int share = atomic_load_explicit(&st->eps_share, memory_order_relaxed);
+
+	return share && cr->made > share + n && clock_ns() < atomic_load(&st->eps_share_until_ns);
+}
+
+/* One that comes first takes all there are; another that finds none left has it give some back. */
+static void
+ask_for_share(struct chan_rail *cr)
+{
+	int all = atomic_load(&rdma_rail_stats(cr->rail)->eps_made), share = all / cr->ch->core_nr;
+
+	if (share == 0)
+		share = 1;
+	if (cr->made < share && cr->made < all)
+		rdma_rail_share(cr->rail, share, clock_ns() + SHARE_NS);
+}
+
+void
+eps_follow_share(struct chan_rail *cr)
+{
+	while (has_beyond(cr, 0) && !list_empty(&cr->free))
+		ep_step_destroy(container_of(list_pop(&cr->free), struct chan_ep, free));
 }
 
 /* ---- jobs ---- */
@@ -166,6 +208,11 @@ step_create(struct chan_ep *ep)
 		ep_set_state(ep, EP_BROKEN);
 		return;
 	}
+	if (has_beyond(ep->cr, -1)) {
+		ep_set_state(ep, EP_BROKEN);
+		timer_arm(ep->cr->ch->timers, &ep->timer, clock_ns() + AGAIN_NS, on_timer);
+		return;
+	}
 	ep->generation = ep->cr->generation;
 	ep_set_state(ep, EP_CREATING);
 	job_start(ep, JOB_CREATE);
@@ -237,6 +284,8 @@ ep_create_failed(struct chan_ep *ep, int r)
 	}
 	ep_set_state(ep, EP_BROKEN);
 	timer_arm(ep->cr->ch->timers, &ep->timer, clock_ns() + AGAIN_NS, on_timer);
+	if (r == -ENOMEM && !ep->awaits_rail)
+		ask_for_share(ep->cr);
 }
 
 void
@@ -284,7 +333,7 @@ ep_drained(struct chan_ep *ep)
 void
 ep_to_pool(struct chan_ep *ep)
 {
-	if (ep->generation != ep->cr->generation) {
+	if (ep->generation != ep->cr->generation || has_beyond(ep->cr, 0)) {
 		ep_step_destroy(ep);
 		return;
 	}
@@ -413,7 +462,10 @@ on_job_back(struct msg *m)
 		}
 		cr->logged = false;
 		atomic_fetch_add(&rdma_rail_stats(cr->rail)->ep_recreated, 1);
-		ep_to_pool(ep);
+		if (has_beyond(cr, -1))
+			ep_step_destroy(ep); /* more than one were made at once */
+		else
+			ep_to_pool(ep);
 		break;
 	case JOB_NONE:
 		check(!"a job has a kind");

@@ -41,36 +41,38 @@ find_avoided(struct gantry *g, int port, uint64_t server)
 static bool
 is_avoided(struct gantry *g, int port, uint64_t server)
 {
-	struct avoided *a = g->avoids ? find_avoided(g, port, server) : NULL;
+	struct avoided *a = find_avoided(g, port, server);
 
 	return a && clock_ns() < a->until_ns;
 }
 
 static bool
-can_use(const struct region *r, int port)
+can_use(const struct gantry *g, const struct region *r, int port)
 {
-	return !r || r->mr[port];
+	return !g->port[port].is_down && (!r || r->mr[port]);
 }
 
 struct port *
 port_choose(struct gantry *g, const struct region *r, uint64_t server)
 {
 	int first = -1, chosen = -1;
-
-	pthread_mutex_lock(&g->lock);
 	unsigned at = g->next_port++;
+	bool avoids = server && g->avoids;
 
+	if (avoids)
+		pthread_mutex_lock(&g->lock);
 	for (int i = 0; i < g->port_nr && chosen < 0; i++) {
 		int k = (int)((at + (unsigned)i) % (unsigned)g->port_nr);
 
-		if (!can_use(r, k))
+		if (!can_use(g, r, k))
 			continue;
 		if (first < 0)
 			first = k;
-		if (!is_avoided(g, k, server))
+		if (!avoids || !is_avoided(g, k, server))
 			chosen = k;
 	}
-	pthread_mutex_unlock(&g->lock);
+	if (avoids)
+		pthread_mutex_unlock(&g->lock);
 	/* All are avoided: the server may have changed its mind, and a decline costs little. */
 	if (chosen < 0)
 		chosen = first;
@@ -84,6 +86,7 @@ port_avoid(struct gantry *g, const struct port *p, const struct region *r, uint6
 	bool is_other_left = false;
 	struct avoided *a;
 
+	pthread_rwlock_rdlock(&g->map_lock);
 	pthread_mutex_lock(&g->lock);
 	a = find_avoided(g, port, server);
 	if (!a) {
@@ -97,7 +100,8 @@ port_avoid(struct gantry *g, const struct port *p, const struct region *r, uint6
 	*a = (struct avoided){ .server = server, .port = port, .until_ns = clock_ns() + AVOID_NS };
 	g->avoids = true;
 	for (int i = 0; i < g->port_nr; i++)
-		is_other_left |= can_use(r, i) && !is_avoided(g, i, server);
+		is_other_left |= can_use(g, r, i) && !is_avoided(g, i, server);
 	pthread_mutex_unlock(&g->lock);
+	pthread_rwlock_unlock(&g->map_lock);
 	return is_other_left;
 }

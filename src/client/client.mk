@@ -16,7 +16,7 @@ CLIENTLIBS := $(shell pkg-config --libs $(PKG-client) 2>/dev/null) -lpthread
 $(O)/libgantry.so.0: $(O)/client.a $(O)/token.a $(O)/base.a src/client/libgantry.map
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -shared -Wl,-soname,libgantry.so.0 -Wl,--version-script,src/client/libgantry.map \
-		$(NODEFS-$(VARIANT)) -Wl,--as-needed -o $@ -Wl,--whole-archive $(O)/client.a \
+		$(NODEFS-$(VARIANT)) -Wl,-z,nodelete -Wl,--as-needed -o $@ -Wl,--whole-archive $(O)/client.a \
 		-Wl,--no-whole-archive $(O)/token.a $(O)/base.a $(CLIENTLIBS)
 
 $(O)/libgantry.so: $(O)/libgantry.so.0

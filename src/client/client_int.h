@@ -12,8 +12,14 @@
  *     page.c       one page of a list
  *     reply.c      what an answer means (pure)
  *     device.c     ports, DC targets
- *     memory.c     registrations, tokens
+ *     memory.c     registrations, and the windows of calls
+ *     map.c        which registration holds an address (pure)
+ *     mint.c       tokens that programs and callbacks get
+ *     slot.c       where their texts lie
  *     gpu.c        memory that the CPU cannot read
+ *     events.c     ports that go down and come up
+ *     shared.c     the process's one context, and processes that fork
+ *     log.c        what a program is told
  *     targets.c    DC targets between calls
  *     ops.c        the shape of cuObjClient
  *     sign.c       AWS Signature Version 4
@@ -21,8 +27,9 @@
  *     url.c        encoding
  *     xml.c        answers in XML, read by libxml2
  *
- * Locks: g->lock guards the lists of registrations, tokens, idle targets and free curl handles.  It is never
- * held across verbs, network or callbacks.
+ * Locks, of which none is held across verbs, network or callbacks, in the order in which they are taken:
+ * g->map_lock, read and written, guards which registrations there are and what tokens say of ports; r->lock the slots
+ * of one registration; g->lock idle targets, free slots and free curl handles.
  */
 #ifndef GANTRY_CLIENT_CLIENT_INT_H
 #define GANTRY_CLIENT_CLIENT_INT_H
@@ -38,6 +45,7 @@
 #include <stdint.h>
 
 #define PORTS_MAX 16
+#define SHARED_MAX 16 /* targets of a port for tokens: that one can be revoked and few others with it */
 #define DEFAULT_DC_KEY 0xffeeddccull /* protocol.md item 25 */
 #define HOP_LIMIT 64                 /* section 6 */
 
@@ -92,8 +100,9 @@ struct port {
 	struct ibv_srq *srq;
 	uint8_t port_num;
 	bool is_ethernet, has_wish;
-	uint8_t wish[16]; /* the address that was asked for */
-	/* What tokens say: g->lock.  Read anew after a transfer failed. */
+	uint8_t wish[16];     /* the address that was asked for */
+	_Atomic bool is_down; /* as events said */
+	/* What tokens say: g->map_lock.  Read anew after a transfer failed. */
 	uint16_t lid;
 	uint8_t gid[16];
 	_Atomic uint8_t gid_index;
@@ -102,10 +111,11 @@ struct port {
 	uint8_t traffic_class, service_level;
 	uint16_t pkey_index;
 	uint64_t dc_key;
-	struct target
-		*shared; /* the target that tokens of gantry_token_get() name; lives as long as the port */
+	/* What tokens of gantry_token_get() and of callbacks name, the first from the beginning; they live as long as
+	 * the port, or until gantry_token_drop(); g->map_lock */
+	struct target *shared[SHARED_MAX];
 	struct target *free;    /* idle ones, for puts and gets; g->lock */
-	struct target *retired; /* shared ones from before its address changed; g->lock */
+	struct target *retired; /* shared ones from before its address changed; g->map_lock */
 };
 
 /* A DC target.  A put or get has one of its own, so that destroying it ends every access of that call, and
@@ -113,8 +123,9 @@ struct port {
 struct target {
 	struct ibv_qp *qp;
 	uint32_t dctn;
-	unsigned changes; /* of its port, when it was made */
-	uint64_t made_ns; /* clock_ns() */
+	unsigned changes;     /* of its port, when it was made */
+	_Atomic unsigned out; /* tokens that name it and have not been given back */
+	uint64_t made_ns;     /* clock_ns() */
 	struct target *next;
 };
 
@@ -135,29 +146,60 @@ int target_free(struct target *t);
 
 /* ---- memory: memory.c ---- */
 
-/* A token handed to the program, or to one of its callbacks. */
-struct minted {
-	struct list link;
-	const struct region *region; /* goes with it */
+enum slot_state { SLOT_FREE, SLOT_OUT, SLOT_DEAD };
+
+/* Holds the text of a token that the program has, or had. */
+struct token_slot {
+	_Alignas(128) struct token_slot *next; /* free ones, those that are out, dead ones */
+	struct token_slot *prev;               /* of those that are out */
+	_Atomic(struct region *) region;       /* NULL: the context's */
+	uint32_t dctn;                         /* what it names */
+	uint8_t state, port, shared;
 	char text[TOKEN_DC_LEN + 1];
 };
+_Static_assert(sizeof(struct token_slot) == 128, "a page holds 32");
 
 /* How many texts a registration keeps for callbacks; the oldest makes room.  So a program may still use one when
  * the callback has returned, and any number of operations costs no more memory. */
 #define REGION_TEXTS 64
 
 struct region {
-	struct list link;
+	struct list link; /* of g->regions */
 	char *ptr;
 	size_t size;
 	unsigned flags;
 	bool is_device;               /* the CPU leaves it alone */
-	int users;                    /* calls and tokens that rely on it */
 	bool is_temporary;            /* made for one call */
+	_Atomic unsigned users;       /* calls that rely on it; from none to one with g->map_lock */
+	unsigned count;               /* of the times that it was registered; g->map_lock */
 	struct ibv_mr *mr[PORTS_MAX]; /* NULL where registering failed */
-	struct minted **recent;       /* REGION_TEXTS of them, from the first callback on */
+	pthread_mutex_t lock;
+	struct token_slot *free, *out;
+	struct token_slot **recent; /* REGION_TEXTS of them, from the first callback on */
 	unsigned recent_at;
 };
+
+/* ---- which registration: map.c ---- */
+
+struct held {
+	uintptr_t start, end;
+	struct region *region;
+	uint32_t above; /* the nearest one before it that ends behind it */
+};
+
+struct map {
+	struct held *at;
+	size_t nr, cap;
+};
+
+/* Puts a registration in.  0 or -ENOMEM. */
+int map_add(struct map *m, struct region *r);
+/* Takes one out, where it is in. */
+void map_remove(struct map *m, const struct region *r);
+/* Returns the smallest registration that holds [start, end): of those that can be written to, where there is one. */
+struct region *map_find(const struct map *m, uintptr_t start, uintptr_t end);
+/* Returns the index of the first that begins at start or behind. */
+size_t map_from(const struct map *m, uintptr_t start);
 
 /* A port that a server cannot reach. */
 #define AVOIDED_MAX 128
@@ -178,14 +220,29 @@ struct gantry {
 	gantry_copy_fn *copy; /* from and to memory of a device; NULL: none */
 	void *copy_cookie;
 	struct gantry_ops ops;
-	bool has_ops;
 	char why_no_rdma[160];
 	struct port port[PORTS_MAX];
 	int port_nr;
-	unsigned next_port; /* rotates */
-	bool avoids;        /* something was put into avoided[] */
+	_Atomic unsigned next_port; /* rotates */
+	_Atomic bool avoids;        /* something was put into avoided[] */
 	struct avoided avoided[AVOIDED_MAX];
-	struct list regions, tokens;
+	pthread_rwlock_t map_lock;
+	struct map map;      /* what programs registered */
+	struct list regions; /* for one call, and what the driver kept; g->lock */
+	/* slot.c */
+	_Atomic(struct slabs *) slabs;
+	struct token_slot *free_slots, *dead, *dead_last;
+	unsigned dead_nr;
+	/* events.c */
+	pthread_t watcher;
+	int wake_fd;
+	bool watcher_runs;
+	/* log.c */
+	pthread_rwlock_t log_lock;
+	_Atomic(gantry_log_fn *) log;
+	void *log_cookie;
+	/* shared.c */
+	unsigned forks; /* when it was opened */
 	struct handle *free_handles;
 	/* targets.c */
 	uint64_t target_life_ns; /* 0: with its call */
@@ -208,8 +265,51 @@ struct window {
 
 /* Takes the region that holds [ptr, ptr + size), with one more user; NULL. */
 struct region *region_get(struct gantry *g, const void *ptr, size_t size);
-void region_put(struct gantry *g, struct region *r);
+void region_put(struct region *r);
 void regions_close(struct gantry *g);
+/* Finds it, and nothing more: g->map_lock is held. */
+struct region *region_at(const struct gantry *g, const void *ptr, size_t size);
+
+/* ---- tokens: mint.c, slot.c ---- */
+
+/* Writes a token of [ptr, ptr + size) of r at a port that r has, to text; g->map_lock is held. */
+int mint(const struct gantry *g, const struct region *r, const struct port *p, uint32_t dctn, const void *ptr,
+	 size_t size, char text[TOKEN_DC_LEN + 1]);
+/* Takes a slot, which belongs to r and is out; g->map_lock is held.  NULL: no memory. */
+struct token_slot *slot_take(struct gantry *g, struct region *r);
+/* Gives one back.  False: it was not out.  g->map_lock is held. */
+bool slot_give(struct gantry *g, struct token_slot *s);
+/* Gives one back whose text stays for REGION_TEXTS later ones; r has a user. */
+void slot_give_late(struct region *r, struct token_slot *s);
+/* Returns the slot of a text; NULL: it is none of ours. */
+struct token_slot *slot_of(struct gantry *g, const char *text);
+/* Takes all slots from a registration that has ended; those that are out are remembered for a while. */
+void slots_release(struct gantry *g, struct region *r);
+/* Frees them all. */
+void slots_close(struct gantry *g);
+
+/* ---- ports that go down: events.c ---- */
+
+/* Starts to watch the ports.  0 or -errno. */
+int events_start(struct gantry *g);
+void events_stop(struct gantry *g);
+
+/* ---- one context a process: shared.c ---- */
+
+/* Counts the forks that led to this process. */
+unsigned forks_now(void);
+/* Tells whether the context was opened by this process, and not by one that forked it. */
+bool is_mine(const struct gantry *g);
+/* Gives back a context of gantry_open_shared().  True: it is to be closed, or was never shared. */
+bool shared_give(struct gantry *g);
+
+/* ---- what a program is told: log.c ---- */
+
+/* Tells whether somebody listens. */
+bool is_told(const struct gantry *g);
+/* Hands one line on. */
+void client_log(struct gantry *g, enum gantry_log_level level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* The memory of one call. */
 struct memory {
@@ -227,9 +327,11 @@ int window_open(struct gantry *g, uint64_t server, const struct memory *m, bool 
  * target is destroyed (or, if that fails, the memory deregistered): 0, or -EBUSY when neither worked. */
 int window_close(struct window *w, bool clean);
 
-/* Makes a token for a callback, whose text is good for REGION_TEXTS later ones; else as gantry_token_get(). */
+/* Makes a token for a callback; as gantry_token_get(), but *ret_slot goes back with slot_give_late(). */
 int token_for_callback(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
-		       const char **ret_token, size_t *ret_len);
+		       struct region **ret_region, struct token_slot **ret_slot);
+/* Takes it back. */
+void token_after_callback(struct gantry *g, struct region *r, struct token_slot *s);
 
 /* ---- memory of a device: gpu.c ---- */
 
@@ -249,8 +351,8 @@ const char *memory_name(const void *ptr, size_t size);
 
 /* Returns a number for the server of a URL, its scheme, host and port. */
 uint64_t server_of(const char *url);
-/* Returns the next port in turn that r is registered with (NULL: any), one that this server has not called
- * unreachable within a minute where there is one.  NULL: there is none at all. */
+/* Returns the next port in turn that is up and that r is registered with (NULL: any), one that this server has not
+ * called unreachable within a minute where there is one.  NULL: there is none at all.  g->map_lock is held. */
 struct port *port_choose(struct gantry *g, const struct region *r, uint64_t server);
 /* Takes it that this server cannot reach the port, for a minute.  Returns whether r has another one to try. */
 bool port_avoid(struct gantry *g, const struct port *p, const struct region *r, uint64_t server);
@@ -263,6 +365,8 @@ bool port_reread(struct gantry *g, struct port *p);
 
 /* Makes what the functions below need.  0 or -errno. */
 int targets_init(struct gantry *g);
+/* Destroys one, or keeps it to try again.  0 or -errno. */
+int target_end(struct gantry *g, struct target *t);
 /* Destroys all that are idle; no call may be running. */
 void targets_close(struct gantry *g);
 /* Takes an idle target that is not old, or makes one.  NULL: errno. */

@@ -99,6 +99,46 @@ wipe(char *text)
 	free(text);
 }
 
+static void
+context_free(struct gantry *g)
+{
+	events_stop(g);
+	targets_close(g);
+	regions_close(g);
+	for (int i = 0; i < g->port_nr; i++)
+		port_close(&g->port[i]);
+	handles_close(g);
+	free(g->access_key);
+	free(g->region);
+	wipe(g->secret_key);
+	wipe(g->session_token);
+	pthread_mutex_destroy(&g->lock);
+	pthread_rwlock_destroy(&g->map_lock);
+	pthread_rwlock_destroy(&g->log_lock);
+	free(g);
+}
+
+void
+gantry_close(struct gantry *g)
+{
+	/* What a child inherits is its parent's. */
+	if (g && is_mine(g) && shared_give(g))
+		context_free(g);
+}
+
+/* A registration waits for tokens that are being made, not for all that are to be made. */
+static void
+init_locks(struct gantry *g)
+{
+	pthread_rwlockattr_t a;
+
+	pthread_rwlockattr_init(&a);
+	pthread_rwlockattr_setkind_np(&a, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&g->map_lock, &a);
+	pthread_rwlock_init(&g->log_lock, NULL);
+	pthread_rwlockattr_destroy(&a);
+}
+
 int
 gantry_open(const struct gantry_options *options, struct gantry **ret_g)
 {
@@ -122,7 +162,9 @@ gantry_open(const struct gantry_options *options, struct gantry **ret_g)
 		return r;
 	}
 	list_init(&g->regions);
-	list_init(&g->tokens);
+	init_locks(g);
+	g->wake_fd = -1;
+	g->forks = forks_now();
 	g->flags = o.flags;
 	g->dialect = o.dialect;
 	g->connect_timeout_ms = o.connect_timeout_ms ? o.connect_timeout_ms : 5000;
@@ -141,43 +183,34 @@ gantry_open(const struct gantry_options *options, struct gantry **ret_g)
 		r = copy_keys(g, &o);
 		if (r == 0)
 			r = open_ports(g, &o);
+		if (r == 0 && g->port_nr)
+			r = events_start(g);
 	}
 	if (r < 0) {
-		gantry_close(g);
+		context_free(g);
 		return r;
 	}
 	*ret_g = g;
 	return 0;
 }
 
-void
-gantry_close(struct gantry *g)
-{
-	if (!g)
-		return;
-	targets_close(g);
-	regions_close(g);
-	for (int i = 0; i < g->port_nr; i++)
-		port_close(&g->port[i]);
-	handles_close(g);
-	free(g->access_key);
-	free(g->region);
-	wipe(g->secret_key);
-	wipe(g->session_token);
-	pthread_mutex_destroy(&g->lock);
-	free(g);
-}
-
 int
 gantry_is_connected(const struct gantry *g)
 {
-	return g->port_nr > 0;
+	for (int i = 0; is_mine(g) && i < g->port_nr; i++) {
+		if (!g->port[i].is_down)
+			return 1;
+	}
+	return 0;
 }
 
 const char *
 gantry_rdma_reason(const struct gantry *g)
 {
-	return g->why_no_rdma;
+	if (!g->port_nr || gantry_is_connected(g))
+		return g->why_no_rdma;
+	return is_mine(g) ? "every port is down"
+			  : "the context was opened before a fork(), by another process";
 }
 
 const char *

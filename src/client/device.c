@@ -199,7 +199,8 @@ target_free(struct target *t)
 void
 port_close(struct port *p)
 {
-	target_free(p->shared);
+	for (int i = 0; i < SHARED_MAX; i++)
+		target_free(p->shared[i]);
 	while (p->retired) {
 		struct target *t = p->retired;
 
@@ -273,8 +274,8 @@ port_open(struct ibv_device *dev, unsigned port_num, const struct wish *w, const
 		why = "lacks resources (PD, CQ or SRQ)";
 		goto out;
 	}
-	p->shared = target_new(p);
-	if (!p->shared)
+	p->shared[0] = target_new(p);
+	if (!p->shared[0])
 		why = errno == EOPNOTSUPP
 			      ? "makes no DC targets (a bonded port needs firmware that has lag_dct)"
 			      : "cannot do DC (dynamically connected) transport";

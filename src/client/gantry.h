@@ -128,10 +128,26 @@ struct gantry_options {
 int gantry_open(const struct gantry_options *options, struct gantry **ret_g);
 /* Says why the last gantry_open() of this thread failed; "" when it did not. */
 const char *gantry_open_error(void);
-/* Frees what is still registered.  No call may be running.  NULL is fine. */
+/*
+ * Opens the process's one context, or counts one opening more of it: what is registered through it belongs to the
+ * process.  Options are those of NULL.  Each opening has a gantry_close(); the last one closes it where nothing is
+ * registered, else it stays for the next opening.  As gantry_open().
+ */
+int gantry_open_shared(struct gantry **ret_g);
+/*
+ * Frees what is still registered.  No call may be running.  NULL is fine.  A context belongs to the process that opened
+ * it: in a child that was forked this does nothing, nothing is registered through it, and puts and gets go over HTTP.
+ */
 void gantry_close(struct gantry *g);
 
-/* Returns 1 when there is a port to use, else 0.  (cuObjClient: isConnected) */
+enum gantry_log_level { GANTRY_LOG_ERROR, GANTRY_LOG_INFO, GANTRY_LOG_DEBUG };
+/* Takes one line without its end.  By any thread, also by several at once; it must not call gantry_set_log(). */
+typedef void gantry_log_fn(void *cookie, enum gantry_log_level level, const char *text);
+/* Has fn told what the library does: failures with their causes, ports and registrations, and operations.  NULL: nobody
+ * is.  The function before is not called any more when this returns. */
+void gantry_set_log(struct gantry *g, gantry_log_fn *fn, void *cookie);
+
+/* Returns 1 when there is a port to use that is up, else 0.  (cuObjClient: isConnected) */
 int gantry_is_connected(const struct gantry *g);
 /* Says why gantry_is_connected() is 0; "" when it is 1. */
 const char *gantry_rdma_reason(const struct gantry *g);
@@ -147,6 +163,9 @@ enum gantry_register_flags {
 	/* Memory of a device: never read or written by the CPU.  Memory that the CPU cannot read is taken for that
 	 * without being told. */
 	GANTRY_DEVICE = 1 << 1,
+	/* A start that is registered already is counted once more, or registered beside where it is not as long or not
+	 * writable; each gantry_deregister() takes one count back, and the last one all that begins there. */
+	GANTRY_COUNTED = 1 << 2,
 };
 
 /* Numbers of cuObjClient's getMemoryType. */
@@ -165,7 +184,7 @@ enum gantry_memory gantry_memory_type(const void *ptr);
 
 /*
  * Registers [ptr, ptr + size) with every port.  (cuMemObjGetDescriptor)  0; -EFBIG for 4 GiB and more;
- * -EINVAL; -EEXIST when one begins there already (they may overlap); -ENODEV without RDMA (not fatal: calls go over HTTP); the
+ * -EINVAL; -EEXIST when one begins there already (they may overlap; see GANTRY_COUNTED); -ENODEV without RDMA (not fatal: calls go over HTTP); the
  * driver's errno, e.g. -ENOMEM when memlock is too small; -EFAULT for memory that the CPU cannot read where no driver
  * of its device registers it (for CUDA nvidia-peermem does).
  */
@@ -181,7 +200,7 @@ int gantry_register_dmabuf(struct gantry *g, void *ptr, size_t size, int fd, uin
 /* Says why the last gantry_register() or gantry_register_dmabuf() of this thread failed; "" when it did not. */
 const char *gantry_register_error(void);
 /* Deregisters memory; ptr as given to gantry_register().  Waits for no one: -EBUSY while a call uses the
- * memory, -ENOENT. (cuMemObjPutDescriptor) */
+ * memory, -ENOENT.  What its tokens name can be reached no more; they may still be given back. (cuMemObjPutDescriptor) */
 int gantry_deregister(struct gantry *g, void *ptr);
 
 /* ---- tokens, for programs that speak HTTP themselves ---- */
@@ -189,17 +208,26 @@ int gantry_deregister(struct gantry *g, void *ptr);
 enum gantry_op { GANTRY_OP_GET = 0, GANTRY_OP_PUT = 1, GANTRY_OP_INVALID = 9999 };
 
 /*
- * Makes a token for exactly [ptr + offset, ptr + offset + size), which must lie in registered memory.
+ * Makes a token for exactly [ptr + offset, ptr + offset + size), which must lie in registered memory: of several
+ * registrations that hold it from ptr on, it is of the smallest that can be written to.
  * (cuMemObjGetRDMAToken) *ret_token: 81 characters and a NUL; *ret_len (may be NULL) counts the NUL: 82.  The
  * text is good until gantry_token_put() or gantry_deregister(), not for the length of any callback; what it
- * names can be reached by whoever has seen it until gantry_deregister() or gantry_close(): the target of
- * these tokens lives as long as the context.  0; -ENOENT not registered; -ENODEV; -EINVAL; -EFBIG.
+ * names can be reached by whoever has seen it until gantry_deregister(), gantry_token_drop() with an error, or
+ * gantry_close(): the targets of these tokens live as long as the context.  0; -ENOENT not registered; -ENODEV;
+ * -ENETDOWN every port is down; -EINVAL; -EFBIG; -ENOMEM.
  */
 int gantry_token_get(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
 		     char **ret_token, size_t *ret_len);
 /* Frees the text.  The memory must not be reused while a server may still act on it.  (cuMemObjPutRDMAToken)
  * 0 or -ENOENT. */
 int gantry_token_put(struct gantry *g, char *token);
+/*
+ * Frees the text; where error is not 0 the token does not work any more when this returns, for whoever has seen it: the
+ * target that it names is destroyed.  Tokens that name the same one stop to work with it; a port has 16, and tokens share
+ * one only where more than 16 of a port are out, or callbacks have had it before.  (cuMemObjPutRDMAToken)  0; -ENOENT;
+ * another -errno: the driver did not destroy it, which is tried again every second.
+ */
+int gantry_token_drop(struct gantry *g, char *token, int error);
 
 /* ---- objects ---- */
 
@@ -421,13 +449,14 @@ void gantry_crc64nvme_text(uint64_t crc, char text[13]);
 struct gantry_io_info {
 	int version;      /* 1 */
 	size_t descr_len; /* counts the NUL: 82 */
-	/* the token: its text is good for 64 later ones of the registration, what it says until that ends */
+	/* the token: its text is good for 64 later ones of callbacks of the registration, what it says until that ends */
 	const char *descr;
 };
 
 /*
  * The program's own control plane.  Each callback tells the server about the token and waits for its answer,
- * and returns how many bytes moved, or -1 to abort.  handle: see gantry_handle_ctx().  offset: in the object.
+ * and returns how many bytes moved, or a negative number to abort.  handle: see gantry_handle_ctx().  offset: in the
+ * object.  One that is never needed may be NULL.  They may call the library.
  */
 struct gantry_ops {
 	ssize_t (*get)(const void *handle, char *ptr, size_t size, off_t offset,
@@ -436,8 +465,8 @@ struct gantry_ops {
 		       const struct gantry_io_info *info);
 };
 
-/* Sets the callbacks of a context of gantry_open(); ops is copied.  -EPROTONOSUPPORT for another protocol
- * than 1001. */
+/* Sets the callbacks of a context, before operations that use them; ops is copied.  -EPROTONOSUPPORT for another
+ * protocol than 1001. */
 int gantry_set_ops(struct gantry *g, const struct gantry_ops *ops, int protocol);
 /* Returns the ctx that was given to gantry_obj_get() or _put().  (getCtx) */
 void *gantry_handle_ctx(const void *handle);
@@ -448,13 +477,16 @@ ssize_t gantry_max_callback_size(struct gantry *g, const void *ptr);
 /*
  * Moves [ptr + buf_offset, + size) from or to byte obj_offset of the object, by calling the callback as often
  * as needed with advancing offsets.  ptr must be registered.  Bytes moved (short when a callback moved
- * fewer), or a negative errno: -ECANCELED when a callback returned -1 and nothing had moved.  (cuObjGet,
- * cuObjPut)
+ * fewer), or a negative errno; when nothing had moved before, the negative number that a callback returned, as it is.
+ * -EINVAL where there is no such callback.  (cuObjGet, cuObjPut)
  */
 ssize_t gantry_obj_get(struct gantry *g, void *ctx, void *ptr, size_t size, off_t obj_offset,
 		       off_t buf_offset);
 ssize_t gantry_obj_put(struct gantry *g, void *ctx, void *ptr, size_t size, off_t obj_offset,
 		       off_t buf_offset);
+/* Does either with callbacks of its own, which are copied: the context's are not looked at. */
+ssize_t gantry_obj_move(struct gantry *g, enum gantry_op op, const struct gantry_ops *ops, void *ctx,
+			void *ptr, size_t size, off_t obj_offset, off_t buf_offset);
 
 #ifdef __cplusplus
 }

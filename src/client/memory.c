@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Registered memory and the tokens that name it (protocol.md 2.1, items 112-115).  Any thread; see the locks
- * in client_int.h.
+ * Registered memory, and the windows on it that puts and gets open (protocol.md 2.1, items 113-114).  Any thread;
+ * see the locks in client_int.h.
  */
 #include "client/client_int.h"
 
@@ -14,19 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool
-is_registered(const struct gantry *g, const char *ptr)
-{
-	list_for_each(l, &g->regions)
-	{
-		const struct region *r = container_of(l, struct region, link);
-
-		if (!r->is_temporary && r->ptr == ptr)
-			return true;
-	}
-	return false;
-}
-
 /* What is to be registered. */
 struct wanted {
 	void *ptr;
@@ -35,7 +22,7 @@ struct wanted {
 	bool is_device;
 	int fd; /* of a dma-buf, or -1 */
 	uint64_t offset;
-	const struct port *only; /* for one call; NULL: for all ports */
+	struct port *only; /* for one call; NULL: for all ports */
 };
 
 static struct ibv_mr *
@@ -72,10 +59,45 @@ register_at(struct gantry *g, struct region *r, const struct wanted *w)
 	return good ? 0 : -error;
 }
 
-/* Deregisters everywhere and frees; 0 or -errno (then it is kept). */
-static int region_free(struct gantry *g, struct region *r);
+/* Deregisters everywhere and frees what nobody can find any more.  0, or -errno: then it is kept for the end. */
+static int
+region_free(struct gantry *g, struct region *r)
+{
+	int error = 0;
 
-/* Makes a registration.  0 or -errno.  *ret_region is on the list and has one user. */
+	slots_release(g, r);
+	for (int i = 0; i < PORTS_MAX; i++) {
+		int e = r->mr[i] ? ibv_dereg_mr(r->mr[i]) : 0;
+
+		if (e)
+			error = -e;
+		else
+			r->mr[i] = NULL;
+	}
+	if (error < 0)
+		return error;
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+	return 0;
+}
+
+static void
+keep(struct gantry *g, struct region *r)
+{
+	pthread_mutex_lock(&g->lock);
+	list_push_tail(&g->regions, &r->link);
+	pthread_mutex_unlock(&g->lock);
+}
+
+static void
+unkeep(struct gantry *g, struct region *r)
+{
+	pthread_mutex_lock(&g->lock);
+	list_del(&r->link);
+	pthread_mutex_unlock(&g->lock);
+}
+
+/* Makes a registration that has one user and that nobody finds yet.  0 or -errno. */
 static int
 region_new(struct gantry *g, const struct wanted *w, struct region **ret_region)
 {
@@ -86,7 +108,7 @@ region_new(struct gantry *g, const struct wanted *w, struct region **ret_region)
 		return -EINVAL;
 	if (w->size > GANTRY_REGISTER_MAX) /* item 114 */
 		return -EFBIG;
-	if (!g->port_nr)
+	if (!g->port_nr || !is_mine(g))
 		return -ENODEV;
 	r = calloc(1, sizeof *r);
 	if (!r)
@@ -96,19 +118,11 @@ region_new(struct gantry *g, const struct wanted *w, struct region **ret_region)
 			      .flags = w->flags,
 			      .is_device = w->is_device,
 			      .users = 1,
+			      .count = 1,
 			      .is_temporary = w->only != NULL };
+	pthread_mutex_init(&r->lock, NULL);
 	list_init(&r->link);
 	e = register_at(g, r, w);
-	if (e < 0) {
-		free(r);
-		return e;
-	}
-	pthread_mutex_lock(&g->lock);
-	if (w->only || !is_registered(g, w->ptr))
-		list_push_tail(&g->regions, &r->link);
-	else
-		e = -EEXIST;
-	pthread_mutex_unlock(&g->lock);
 	if (e < 0) {
 		region_free(g, r);
 		return e;
@@ -118,86 +132,41 @@ region_new(struct gantry *g, const struct wanted *w, struct region **ret_region)
 }
 
 struct region *
+region_at(const struct gantry *g, const void *ptr, size_t size)
+{
+	uintptr_t start = (uintptr_t)ptr, end;
+
+	return __builtin_add_overflow(start, size, &end) ? NULL : map_find(&g->map, start, end);
+}
+
+struct region *
 region_get(struct gantry *g, const void *ptr, size_t size)
 {
-	const char *p = ptr;
-	struct region *found = NULL;
+	struct region *r;
 
-	pthread_mutex_lock(&g->lock);
-	list_for_each(l, &g->regions)
-	{
-		struct region *r = container_of(l, struct region, link);
-
-		if (r->is_temporary || p < r->ptr || p > r->ptr + r->size ||
-		    size > (size_t)(r->ptr + r->size - p))
-			continue;
-		/* Of several the first that can be written to, else the first. */
-		if (!found || (found->flags & GANTRY_READ_ONLY))
-			found = r;
-		if (!(found->flags & GANTRY_READ_ONLY))
-			break;
-	}
-	if (found)
-		found->users++;
-	pthread_mutex_unlock(&g->lock);
-	return found;
+	pthread_rwlock_rdlock(&g->map_lock);
+	r = region_at(g, ptr, size);
+	if (r)
+		r->users++;
+	pthread_rwlock_unlock(&g->map_lock);
+	return r;
 }
 
 void
-region_put(struct gantry *g, struct region *r)
+region_put(struct region *r)
 {
-	pthread_mutex_lock(&g->lock);
 	check(r->users > 0);
 	r->users--;
-	pthread_mutex_unlock(&g->lock);
-}
-
-static int
-region_free(struct gantry *g, struct region *r)
-{
-	int error = 0;
-
-	pthread_mutex_lock(&g->lock);
-	list_del(&r->link);
-	list_for_each_safe(l, &g->tokens)
-	{
-		struct minted *m = container_of(l, struct minted, link);
-
-		if (m->region == r) {
-			list_del(l);
-			free(m);
-		}
-	}
-	pthread_mutex_unlock(&g->lock);
-	for (int i = 0; i < PORTS_MAX; i++) {
-		int e = r->mr[i] ? ibv_dereg_mr(r->mr[i]) : 0;
-
-		if (e)
-			error = -e;
-		else
-			r->mr[i] = NULL;
-	}
-	if (error < 0) {
-		pthread_mutex_lock(&g->lock);
-		list_push_tail(&g->regions, &r->link);
-		pthread_mutex_unlock(&g->lock);
-		return error;
-	}
-	for (int i = 0; r->recent && i < REGION_TEXTS; i++)
-		free(r->recent[i]);
-	free(r->recent);
-	free(r);
-	return 0;
 }
 
 void
 regions_close(struct gantry *g)
 {
-	struct list *l;
-
-	while ((l = list_pop(&g->tokens)))
-		free(container_of(l, struct minted, link));
+	for (size_t i = 0; i < g->map.nr; i++)
+		region_free(g, g->map.at[i].region);
+	free(g->map.at);
 	list_for_each_safe(pos, &g->regions) region_free(g, container_of(pos, struct region, link));
+	slots_close(g);
 }
 
 /* ---- what a program registers ---- */
@@ -222,7 +191,7 @@ explain_register(const struct gantry *g, const struct wanted *w, int e)
 	else if (e == -EFBIG)
 		snprintf(out, cap, "%zu bytes: 4 GiB - 1 are the most", w->size);
 	else if (e == -ENODEV)
-		snprintf(out, cap, "no RDMA: %s", g->why_no_rdma);
+		snprintf(out, cap, "no RDMA: %s", gantry_rdma_reason(g));
 	else if (e == -ENOMEM)
 		snprintf(out, cap, "%zu bytes: %s; the limit of locked memory may be too small (ulimit -l)",
 			 w->size, strerror(-e));
@@ -246,18 +215,71 @@ is_device(const void *ptr, size_t size, unsigned flags)
 	return (flags & GANTRY_DEVICE) || (size <= GANTRY_REGISTER_MAX && !cpu_reaches(ptr, size));
 }
 
+/* Adds one to the count of a registration that begins there and holds all of it.  Locked for writing. */
+static bool
+count_up(struct gantry *g, const struct wanted *w)
+{
+	for (size_t i = map_from(&g->map, (uintptr_t)w->ptr); i < g->map.nr; i++) {
+		struct region *r = g->map.at[i].region;
+
+		if (r->ptr != w->ptr)
+			break;
+		if (r->size >= w->size && (!(r->flags & GANTRY_READ_ONLY) || (w->flags & GANTRY_READ_ONLY))) {
+			r->count++;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool
+begins_there(const struct gantry *g, const void *ptr)
+{
+	size_t i = map_from(&g->map, (uintptr_t)ptr);
+
+	return i < g->map.nr && g->map.at[i].region->ptr == ptr;
+}
+
+/* 0, or 1 where one that is there was counted up, or -errno. */
+static int
+register_new(struct gantry *g, const struct wanted *w)
+{
+	bool counts = w->flags & GANTRY_COUNTED;
+	struct region *r = NULL;
+	int e = 0;
+
+	if (counts) {
+		pthread_rwlock_wrlock(&g->map_lock);
+		e = count_up(g, w);
+		pthread_rwlock_unlock(&g->map_lock);
+	}
+	if (e == 0)
+		e = region_new(g, w, &r);
+	if (!r)
+		return e;
+	region_put(r);
+	pthread_rwlock_wrlock(&g->map_lock);
+	e = !counts && begins_there(g, w->ptr) ? -EEXIST : map_add(&g->map, r);
+	pthread_rwlock_unlock(&g->map_lock);
+	if (e < 0 && region_free(g, r) < 0)
+		keep(g, r);
+	return e;
+}
+
 static int
 register_wanted(struct gantry *g, const struct wanted *w)
 {
-	struct region *r;
-	int e = region_new(g, w, &r);
+	int e = register_new(g, w);
 
 	*register_error = 0;
-	if (e == 0)
-		region_put(g, r);
-	else
+	if (e < 0) {
 		explain_register(g, w, e);
-	return e;
+		client_log(g, GANTRY_LOG_ERROR, "registering %p: %s", w->ptr, register_error);
+	} else if (is_told(g)) {
+		client_log(g, GANTRY_LOG_INFO, "%zu bytes at %p registered%s", w->size, w->ptr,
+			   e ? " again" : "");
+	}
+	return e < 0 ? e : 0;
 }
 
 int
@@ -303,167 +325,83 @@ gantry_register_dmabuf(struct gantry *g, void *ptr, size_t size, int fd, uint64_
 	return register_wanted(g, &w);
 }
 
+/* Takes a count back from what begins at entry i, or, with the last, all of it from the map to *ret_list.  Locked. */
+static int
+count_down(struct gantry *g, size_t i, struct list *ret_list)
+{
+	void *ptr = g->map.at[i].region->ptr;
+	struct region *counted = NULL;
+	unsigned sum = 0, users = 0;
+
+	for (size_t k = i; k < g->map.nr && g->map.at[k].region->ptr == ptr; k++) {
+		struct region *r = g->map.at[k].region;
+
+		if (r->count)
+			counted = r;
+		sum += r->count;
+		users += r->users;
+	}
+	if (sum > 1) {
+		counted->count--;
+		return 0;
+	}
+	if (users)
+		return -EBUSY;
+	while (i < g->map.nr && g->map.at[i].region->ptr == ptr) {
+		struct region *r = g->map.at[i].region;
+
+		list_push_tail(ret_list, &r->link);
+		map_remove(&g->map, r);
+	}
+	return 0;
+}
+
+/* What the driver did not let go is there as before. */
+static void
+put_back(struct gantry *g, struct region *r)
+{
+	int e;
+
+	r->count = 1;
+	pthread_rwlock_wrlock(&g->map_lock);
+	e = map_add(&g->map, r);
+	pthread_rwlock_unlock(&g->map_lock);
+	if (e < 0)
+		keep(g, r);
+}
+
 int
 gantry_deregister(struct gantry *g, void *ptr)
 {
-	struct region *found = NULL;
+	struct list gone;
 	int e = -ENOENT;
 
-	pthread_mutex_lock(&g->lock);
-	list_for_each(l, &g->regions)
+	list_init(&gone);
+	pthread_rwlock_wrlock(&g->map_lock);
+	if (is_mine(g) && begins_there(g, ptr))
+		e = count_down(g, map_from(&g->map, (uintptr_t)ptr), &gone);
+	pthread_rwlock_unlock(&g->map_lock);
+	/* Nobody finds them any more. */
+	list_for_each_safe(l, &gone)
 	{
 		struct region *r = container_of(l, struct region, link);
+		int r_e;
 
-		if (!r->is_temporary && r->ptr == ptr) {
-			e = r->users ? -EBUSY : 0;
-			found = r;
-			break;
+		list_del(l);
+		r_e = region_free(g, r);
+		if (r_e < 0) {
+			put_back(g, r);
+			e = r_e;
 		}
 	}
-	/* Off the list at once, so that no new call finds it. */
-	if (e == 0) {
-		list_del(&found->link);
-		list_init(&found->link);
-	}
-	pthread_mutex_unlock(&g->lock);
-	return e < 0 ? e : region_free(g, found);
-}
-
-/* Writes a token; t: NULL for the port's shared target. */
-static int
-mint(struct gantry *g, const struct region *r, const struct port *p, const struct target *t, const void *ptr,
-     size_t size, char text[TOKEN_DC_LEN + 1])
-{
-	struct token tok = { .kind = TOKEN_DC,
-			     .addr = (uintptr_t)ptr, /* the offset is in it: item 113 */
-			     .size = size,
-			     .have_gid = true };
-
-	pthread_mutex_lock(&g->lock);
-	const struct ibv_mr *mr = r->mr[p - g->port];
-
-	if (mr)
-		tok.rkey = mr->rkey;
-	tok.dctn = t ? t->dctn : p->shared->dctn;
-	tok.lid = p->lid;
-	memcpy(tok.gid, p->gid, sizeof tok.gid);
-	pthread_mutex_unlock(&g->lock);
-	if (!mr)
-		return -ENODEV;
-	return token_format(&tok, text);
-}
-
-/* Makes a token of registered memory.  0 with its region, which has one user more, or -errno. */
-static int
-token_new(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
-	  struct minted **ret_m, struct region **ret_region)
-{
-	struct region *r;
-	struct minted *m;
-	struct port *p;
-	int e;
-
-	if (!ptr || !size || (op != GANTRY_OP_GET && op != GANTRY_OP_PUT) || offset + size < offset)
-		return -EINVAL;
-	if (size > GANTRY_REGISTER_MAX)
-		return -EFBIG;
-	if (!g->port_nr)
-		return -ENODEV;
-	/* ptr itself must be registered as well, as with cuObjClient: an offset alone must not reach into
-	 * other memory. */
-	r = region_get(g, ptr, offset + size);
-	if (!r)
-		return -ENOENT;
-	m = calloc(1, sizeof *m);
-	p = port_choose(g, r, 0);
-	if (op == GANTRY_OP_GET && (r->flags & GANTRY_READ_ONLY))
-		e = -EINVAL;
-	else if (!m || !p)
-		e = m ? -ENODEV : -ENOMEM;
-	else
-		e = mint(g, r, p, NULL, (const char *)ptr + offset, size, m->text);
-	if (e < 0) {
-		region_put(g, r);
-		free(m);
-		return e;
-	}
-	m->region = r;
-	*ret_m = m;
-	*ret_region = r;
-	return 0;
-}
-
-int
-gantry_token_get(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
-		 char **ret_token, size_t *ret_len)
-{
-	struct region *r;
-	struct minted *m;
-	int e = token_new(g, ptr, size, offset, op, &m, &r);
-
 	if (e < 0)
-		return e;
-	/* The token does not hold the registration: it is good until that ends (item 115), which waits for no
-	 * one. */
-	pthread_mutex_lock(&g->lock);
-	r->users--;
-	list_push_tail(&g->tokens, &m->link);
-	pthread_mutex_unlock(&g->lock);
-	*ret_token = m->text;
-	if (ret_len)
-		*ret_len = sizeof m->text; /* item 112: with the NUL */
-	return 0;
-}
-
-int
-token_for_callback(struct gantry *g, const void *ptr, size_t size, size_t offset, enum gantry_op op,
-		   const char **ret_token, size_t *ret_len)
-{
-	struct region *r;
-	struct minted *m, *oldest = NULL;
-	int e = token_new(g, ptr, size, offset, op, &m, &r);
-
-	if (e < 0)
-		return e;
-	pthread_mutex_lock(&g->lock);
-	r->users--;
-	if (!r->recent)
-		r->recent = calloc(REGION_TEXTS, sizeof(struct minted *));
-	if (r->recent) {
-		struct minted **at = &r->recent[r->recent_at++ % REGION_TEXTS];
-
-		oldest = *at;
-		*at = m;
-	}
-	e = r->recent ? 0 : -ENOMEM;
-	pthread_mutex_unlock(&g->lock);
-	free(e < 0 ? m : oldest);
-	if (e == 0) {
-		*ret_token = m->text;
-		*ret_len = sizeof m->text;
-	}
+		client_log(g, GANTRY_LOG_ERROR, "deregistering %p: %s", ptr,
+			   e == -ENOENT  ? "it is not registered"
+			   : e == -EBUSY ? "an operation uses the memory"
+					 : strerror(-e));
+	else if (is_told(g))
+		client_log(g, GANTRY_LOG_INFO, "%p deregistered", ptr);
 	return e;
-}
-
-int
-gantry_token_put(struct gantry *g, char *token)
-{
-	struct minted *found = NULL;
-
-	pthread_mutex_lock(&g->lock);
-	list_for_each(l, &g->tokens)
-	{
-		struct minted *m = container_of(l, struct minted, link);
-
-		if (m->text == token) {
-			found = m;
-			list_del(&m->link);
-			break;
-		}
-	}
-	pthread_mutex_unlock(&g->lock);
-	free(found);
-	return found ? 0 : -ENOENT;
 }
 
 /* The region and the port of a call. */
@@ -475,9 +413,12 @@ window_memory(struct window *w, uint64_t server, const struct memory *m, bool is
 	int e;
 
 	w->region = m->region;
+	pthread_rwlock_rdlock(&g->map_lock);
 	w->port = port_choose(g, w->region, server);
+	pthread_rwlock_unlock(&g->map_lock);
 	if (!w->port) {
-		snprintf(why, why_len, "no DC target: no port is left");
+		snprintf(why, why_len, "no DC target: %s",
+			 gantry_is_connected(g) ? "no port is left" : gantry_rdma_reason(g));
 		return -EIO;
 	}
 	if (!w->region) {
@@ -490,6 +431,8 @@ window_memory(struct window *w, uint64_t server, const struct memory *m, bool is
 
 		e = region_new(g, &wanted, &w->region);
 		w->owns_region = e == 0;
+		if (e == 0)
+			keep(g, w->region);
 		if (e < 0 && m->is_device)
 			snprintf(why, why_len,
 				 "%s: %s registers it only with a peer-memory driver, or as a dma-buf "
@@ -522,8 +465,11 @@ window_open(struct gantry *g, uint64_t server, const struct memory *m, bool is_p
 			e = -EIO;
 		}
 	}
-	if (e == 0)
-		e = mint(g, w->region, w->port, w->target, m->ptr, m->size, w->token);
+	if (e == 0) {
+		pthread_rwlock_rdlock(&g->map_lock);
+		e = mint(g, w->region, w->port, w->target->dctn, m->ptr, m->size, w->token);
+		pthread_rwlock_unlock(&g->map_lock);
+	}
 	if (e < 0 && w->region)
 		window_close(w, true);
 	return e;
@@ -533,11 +479,11 @@ window_open(struct gantry *g, uint64_t server, const struct memory *m, bool is_p
 static int
 deregister_at(struct gantry *g, struct region *r, const struct port *p)
 {
-	pthread_mutex_lock(&g->lock);
+	pthread_rwlock_wrlock(&g->map_lock);
 	struct ibv_mr *mr = r->mr[p - g->port];
 
 	r->mr[p - g->port] = NULL;
-	pthread_mutex_unlock(&g->lock);
+	pthread_rwlock_unlock(&g->map_lock);
 	return mr && ibv_dereg_mr(mr) != 0 ? -EBUSY : 0;
 }
 
@@ -550,9 +496,12 @@ window_close(struct window *w, bool clean)
 	if (w->target && (clean ? target_give(g, w->port, w->target) : target_free(w->target)) < 0)
 		e = w->owns_region ? 0 : deregister_at(g, w->region, w->port);
 	if (w->owns_region) {
-		region_put(g, w->region);
-		if (region_free(g, w->region) < 0)
+		region_put(w->region);
+		unkeep(g, w->region);
+		if (region_free(g, w->region) < 0) {
+			keep(g, w->region);
 			e = -EBUSY;
+		}
 	}
 	*w = (struct window){ 0 };
 	return e;

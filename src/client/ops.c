@@ -5,7 +5,10 @@
  */
 #include "client/client_int.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 /* What a callback gets as its handle; only good during the call. */
@@ -18,10 +21,9 @@ gantry_set_ops(struct gantry *g, const struct gantry_ops *ops, int protocol)
 {
 	if (protocol != GANTRY_PROTOCOL_RDMA_DC_V1)
 		return -EPROTONOSUPPORT;
-	if (!ops || !ops->get || !ops->put)
+	if (!ops)
 		return -EINVAL;
 	g->ops = *ops;
-	g->has_ops = true;
 	return 0;
 }
 
@@ -38,67 +40,117 @@ gantry_max_callback_size(struct gantry *g, const void *ptr)
 
 	if (!r)
 		return -ENOENT;
-	region_put(g, r);
+	region_put(r);
 	return (ssize_t)g->max_callback_bytes;
 }
 
-static ssize_t
-one_piece(struct gantry *g, const struct op_handle *h, char *base, size_t size, off_t obj_offset,
-	  off_t buf_offset, enum gantry_op op)
+static void
+explain_memory(struct gantry *g, const char *name, const void *ptr, size_t size)
 {
-	char *ptr = base + buf_offset;
-	struct gantry_io_info info = { .version = 1 };
-	ssize_t n = token_for_callback(g, base, size, (size_t)buf_offset, op, &info.descr, &info.descr_len);
+	client_log(g, GANTRY_LOG_ERROR, "%s: the %zu bytes from %p on are not within one registration: %s",
+		   name, size, ptr,
+		   gantry_memory_type(ptr) == GANTRY_MEM_DEVICE ? "memory of a device is registered first"
+								: "register them first");
+}
+
+/* What all pieces of an operation share. */
+struct operation {
+	struct gantry *g;
+	enum gantry_op op;
+	struct gantry_ops ops;
+	struct op_handle handle;
+	char *base;
+};
+
+static ssize_t
+one_piece(const struct operation *o, size_t size, off_t obj_offset, off_t buf_offset)
+{
+	struct gantry_io_info info = { .version = 1, .descr_len = TOKEN_DC_LEN + 1 };
+	struct gantry *g = o->g;
+	struct region *r;
+	struct token_slot *s;
+	ssize_t n = token_for_callback(g, o->base, size, (size_t)buf_offset, o->op, &r, &s);
 
 	if (n < 0)
 		return n;
-	n = op == GANTRY_OP_GET ? g->ops.get(h, ptr, size, obj_offset, &info)
-				: g->ops.put(h, ptr, size, obj_offset, &info);
+	info.descr = s->text;
+	n = o->op == GANTRY_OP_GET ? o->ops.get(&o->handle, o->base + buf_offset, size, obj_offset, &info)
+				   : o->ops.put(&o->handle, o->base + buf_offset, size, obj_offset, &info);
+	/* Its text stays for a while: programs keep the pointer (item 115); what it says is good until the
+	 * registration ends. */
+	token_after_callback(g, r, s);
 	/* Whatever it was, the next token shall not name an address that is gone. */
 	for (int i = 0; n < 0 && i < g->port_nr; i++)
 		port_reread(g, &g->port[i]);
-	/* The text stays for a while: programs keep the pointer and use it after the callback (item 115). */
-	return n < 0 ? -ECANCELED : n > (ssize_t)size ? -EPROTO : n;
+	return n > (ssize_t)size ? -EPROTO : n;
 }
 
 static ssize_t
-transfer(struct gantry *g, void *ctx, void *ptr, size_t size, off_t obj_offset, off_t buf_offset,
-	 enum gantry_op op)
+pieces(const struct operation *o, size_t size, off_t obj_offset, off_t buf_offset)
 {
-	struct op_handle h = { .ctx = ctx };
-	struct region *r;
+	uint64_t most = o->g->max_callback_bytes;
 	size_t done = 0;
 	ssize_t n = 0;
 
-	if (!g->has_ops || obj_offset < 0 || buf_offset < 0 || !size)
-		return -EINVAL;
-	/* Held for the length of the call, so that it cannot be deregistered under a callback. */
-	r = region_get(g, ptr, (size_t)buf_offset + size);
-	if (!r)
-		return -ENOENT;
 	while (done < size) {
-		size_t piece =
-			size - done < g->max_callback_bytes ? size - done : (size_t)g->max_callback_bytes;
+		size_t piece = size - done < most ? size - done : (size_t)most;
 
-		n = one_piece(g, &h, ptr, piece, obj_offset + (off_t)done, buf_offset + (off_t)done, op);
+		n = one_piece(o, piece, obj_offset + (off_t)done, buf_offset + (off_t)done);
 		if (n <= 0)
 			break;
 		done += (size_t)n;
 		if ((size_t)n < piece)
 			break;
 	}
-	region_put(g, r);
 	return done ? (ssize_t)done : n;
+}
+
+ssize_t
+gantry_obj_move(struct gantry *g, enum gantry_op op, const struct gantry_ops *ops, void *ctx, void *ptr,
+		size_t size, off_t obj_offset, off_t buf_offset)
+{
+	struct operation o = { .g = g, .op = op, .handle = { .ctx = ctx }, .base = ptr };
+	uint64_t began_ns = is_told(g) ? clock_ns() : 0;
+	const char *name = op == GANTRY_OP_GET ? "get" : "put";
+	struct region *r;
+	ssize_t n;
+
+	if (!ops || !ptr || !size || size > SSIZE_MAX || (op != GANTRY_OP_GET && op != GANTRY_OP_PUT) ||
+	    obj_offset < 0 || buf_offset < 0 || (uint64_t)buf_offset + size < size ||
+	    (op == GANTRY_OP_GET ? !ops->get : !ops->put)) {
+		client_log(g, GANTRY_LOG_ERROR,
+			   "%s of %zu bytes at %p, byte %lld, from byte %lld of the object: %s", name, size,
+			   ptr, (long long)buf_offset, (long long)obj_offset,
+			   ops && !(op == GANTRY_OP_GET ? (void *)ops->get : (void *)ops->put)
+				   ? "there is no callback for it"
+				   : "invalid argument");
+		return -EINVAL;
+	}
+	/* Of its own: the caller's may go while it runs. */
+	o.ops = *ops;
+	/* Held for the length of the call, so that it cannot be deregistered under a callback. */
+	r = region_get(g, ptr, (size_t)buf_offset + size);
+	if (!r) {
+		explain_memory(g, name, ptr, (size_t)buf_offset + size);
+		return -ENOENT;
+	}
+	n = pieces(&o, size, obj_offset, buf_offset);
+	region_put(r);
+	if (began_ns)
+		client_log(g, n < 0 ? GANTRY_LOG_ERROR : GANTRY_LOG_DEBUG,
+			   "%s of %zu bytes at %p: %zd, %llu us", name, size, ptr, n,
+			   (unsigned long long)((clock_ns() - began_ns) / 1000));
+	return n;
 }
 
 ssize_t
 gantry_obj_get(struct gantry *g, void *ctx, void *ptr, size_t size, off_t obj_offset, off_t buf_offset)
 {
-	return transfer(g, ctx, ptr, size, obj_offset, buf_offset, GANTRY_OP_GET);
+	return gantry_obj_move(g, GANTRY_OP_GET, &g->ops, ctx, ptr, size, obj_offset, buf_offset);
 }
 
 ssize_t
 gantry_obj_put(struct gantry *g, void *ctx, void *ptr, size_t size, off_t obj_offset, off_t buf_offset)
 {
-	return transfer(g, ctx, ptr, size, obj_offset, buf_offset, GANTRY_OP_PUT);
+	return gantry_obj_move(g, GANTRY_OP_PUT, &g->ops, ctx, ptr, size, obj_offset, buf_offset);
 }

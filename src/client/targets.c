@@ -19,6 +19,8 @@
 /* One that the driver does not let go is tried again so often. */
 #define AGAIN_NS NS_PER_S
 
+static bool has_reaper(struct gantry *g);
+
 static bool
 is_old(const struct gantry *g, const struct target *t, uint64_t now)
 {
@@ -80,6 +82,22 @@ destroy(struct gantry *g, struct target *list)
 		g->undead_again_ns = clock_ns() + AGAIN_NS;
 		pthread_mutex_unlock(&g->lock);
 	}
+}
+
+int
+target_end(struct gantry *g, struct target *t)
+{
+	int e = target_free(t);
+
+	if (e < 0) {
+		pthread_mutex_lock(&g->lock);
+		push(&g->undead, t);
+		g->undead_again_ns = clock_ns() + AGAIN_NS;
+		if (has_reaper(g) && g->reaper_waits)
+			pthread_cond_signal(&g->reap);
+		pthread_mutex_unlock(&g->lock);
+	}
+	return e;
 }
 
 /* Sleeps until then, or until there is something new.  Locked. */
@@ -230,33 +248,42 @@ is_address(const struct port *p, const struct address *a)
 bool
 port_reread(struct gantry *g, struct port *p)
 {
-	struct target *old = NULL, *shared;
+	struct target *old, *shared;
 	struct address now;
 	bool is_same;
 
 	if (!port_address(p, &now))
 		return false;
-	pthread_mutex_lock(&g->lock);
+	pthread_rwlock_rdlock(&g->map_lock);
 	is_same = is_address(p, &now);
-	if (!is_same) {
-		memcpy(p->gid, now.gid, sizeof p->gid);
-		p->lid = now.lid;
-		p->gid_index = now.gid_index;
-		p->changes++;
-		old = p->free;
-		p->free = NULL;
-	}
-	pthread_mutex_unlock(&g->lock);
+	pthread_rwlock_unlock(&g->map_lock);
 	if (is_same)
 		return false;
+	pthread_rwlock_wrlock(&g->map_lock);
+	is_same = is_address(p, &now); /* by now: another call may have been faster */
+	memcpy(p->gid, now.gid, sizeof p->gid);
+	p->lid = now.lid;
+	p->gid_index = now.gid_index;
+	p->changes += !is_same;
+	pthread_mutex_lock(&g->lock);
+	old = p->free;
+	p->free = NULL;
+	pthread_mutex_unlock(&g->lock);
+	pthread_rwlock_unlock(&g->map_lock);
 	destroy(g, old);
+	if (is_same)
+		return true;
 	/* Tokens that the program has keep theirs: the address may come back. */
 	shared = target_new(p);
 	if (shared) {
-		pthread_mutex_lock(&g->lock);
-		push(&p->retired, p->shared);
-		p->shared = shared;
-		pthread_mutex_unlock(&g->lock);
+		pthread_rwlock_wrlock(&g->map_lock);
+		for (int i = 0; i < SHARED_MAX; i++) {
+			if (p->shared[i])
+				push(&p->retired, p->shared[i]);
+			p->shared[i] = NULL;
+		}
+		p->shared[0] = shared;
+		pthread_rwlock_unlock(&g->map_lock);
 	}
 	return true;
 }

@@ -109,7 +109,7 @@ call_end(struct call *c, int e, struct gantry_result *res)
 			call_say(c, strerror(-e));
 	}
 	if (c->memory.region)
-		region_put(c->g, c->memory.region);
+		region_put(c->memory.region);
 	if (c->h)
 		handle_put(c->g, c->h);
 	free(c->url);
@@ -198,8 +198,8 @@ why_not_rdma(const struct call *c)
 {
 	if (c->req.no_rdma)
 		return "RDMA was not asked for";
-	if (!c->g->port_nr)
-		return c->g->why_no_rdma;
+	if (!gantry_is_connected(c->g))
+		return gantry_rdma_reason(c->g);
 	if (c->size == 0)
 		return "an empty object";
 	if (c->size > GANTRY_REGISTER_MAX)

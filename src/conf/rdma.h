@@ -38,6 +38,7 @@ enum conf_delay_mode {
 
 enum conf_ordering { ORDERING_AUTO, ORDERING_ON, ORDERING_OFF };
 #define CONF_CLASS_AUTO 256
+#define CONF_LEVEL_AUTO 16 /* rdma.service_level: the path's */
 #define CONF_PATHS_MAX 16
 
 /* Headers with tokens whose clients may be told of a decline by a 2xx. */

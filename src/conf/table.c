@@ -21,6 +21,7 @@
 #define DISK(field) offsetof(struct conf_disk, field)
 #define RULE(field) offsetof(struct conf_decline_rule, field)
 _Static_assert(CONF_CLASS_AUTO == 255 + 1, "auto is what no class can be");
+_Static_assert(CONF_LEVEL_AUTO == 15 + 1, "auto is what no level can be");
 #define NR(a) ((int)(sizeof(a) / sizeof *(a)))
 
 _Static_assert(offsetof(struct conf_listen, sa) - offsetof(struct conf_listen, address) ==
@@ -163,8 +164,8 @@ const struct conf_key conf_keys[] = {
 	  .help = "Entries of a completion queue; auto is the sum of send depths, less is refused" },
 	{ "rdma.max_sge", KT_INT, 0, .min = 1, .max = 30, .offset = AT(rdma.max_sge), .def = "1",
 	  .help = "Scatter entries of one work request; one is ever used, and more only make it longer" },
-	{ "rdma.service_level", KT_INT, 0, .max = 15, .offset = AT(rdma.service_level), .def = "0",
-	  .help = "InfiniBand service level, or RoCE priority" },
+	{ "rdma.service_level", KT_INT, KEY_AUTO, .max = 15, .offset = AT(rdma.service_level), .def = "0",
+	  .help = "InfiniBand service level, or RoCE priority; auto is what the subnet manager has for the path to each client, else 0" },
 	{ "rdma.traffic_class", KT_INT, KEY_AUTO, .max = 255, .offset = AT(rdma.traffic_class), .def = "96",
 	  .help = "Traffic class (DSCP and ECN bits) of RoCE packets; auto is the one that the driver has for the port, else 96" },
 	{ "rdma.paths", KT_INT, KEY_AUTO, .min = 1, .max = CONF_PATHS_MAX, .offset = AT(rdma.paths), .def = "auto",

@@ -51,6 +51,9 @@ extent_upgrade(const struct store_conf *conf, char *said, size_t said_len)
 	was = d.sb.version;
 	if (e == 0 && d.is_old)
 		e = host_wait(&d.host, r, dc->path, said, said_len);
+	/* Nobody begins it beside this one, nor starts what this one has half done. */
+	if (e == 0 && d.is_old)
+		e = disk_claim(&d, r, UINT64_MAX, said, said_len);
 	if (e == 0 && !d.is_old)
 		snprintf(said, said_len, "%s: is of format %u already", dc->path, FMT_VERSION);
 	if (e == 0 && d.is_old && (e = disk_upgrade(&d, r)) < 0)
@@ -62,6 +65,7 @@ extent_upgrade(const struct store_conf *conf, char *said, size_t said_len)
 	else if (e == 0 && d.is_old)
 		snprintf(said, said_len, "%s: the step to format %u, which was begun before, is over",
 			 dc->path, FMT_VERSION);
+	disk_release(&d, r);
 	disk_fini(&d);
 	ring_free(r);
 	return e;

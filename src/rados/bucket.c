@@ -67,11 +67,19 @@ take_out(struct rbucket *rb)
 		return false;
 	*link = rb->next;
 	rb->is_cached = false;
+	rb->store->cache_nr--;
+	usage_leave(rb);
 	return true;
 }
 
 void
-rbucket_forget(struct rbucket *rb)
+rbucket_doubt(struct rbucket *rb)
+{
+	atomic_store(&rb->is_doubtful, true);
+}
+
+void
+rbucket_drop(struct rbucket *rb)
 {
 	bool was_there;
 
@@ -80,6 +88,25 @@ rbucket_forget(struct rbucket *rb)
 	pthread_mutex_unlock(&rb->store->cache_lock);
 	if (was_there)
 		rbucket_release(rb);
+}
+
+struct rbucket **
+rbuckets_all(struct rstore *st, uint32_t *ret_nr)
+{
+	struct rbucket **list;
+	uint32_t nr = 0;
+
+	pthread_mutex_lock(&st->cache_lock);
+	list = calloc(st->cache_nr + 1, sizeof(struct rbucket *));
+	for (int i = 0; list && i < BUCKET_HASH; i++) {
+		for (struct rbucket *rb = st->cache[i]; rb; rb = rb->next) {
+			atomic_fetch_add(&rb->refs, 1);
+			list[nr++] = rb;
+		}
+	}
+	pthread_mutex_unlock(&st->cache_lock);
+	*ret_nr = nr;
+	return list;
 }
 
 void
@@ -101,6 +128,8 @@ rbucket_new(struct rstore *st, const char *name, size_t len, const struct bucket
 		return NULL;
 	rb->store = st;
 	rb->row = *row;
+	rb->serial = atomic_fetch_add(&st->bucket_serial, 1) + 1;
+	rb->seen = atomic_load(&st->usage_turn);
 	rb->name_len = (uint8_t)len;
 	memcpy(rb->name, name, len);
 	for (uint32_t i = 0; i < row->shards; i++) {
@@ -115,8 +144,10 @@ rbucket_put_in(struct rstore *st, const char *name, size_t len, const struct buc
 {
 	struct rbucket *rb = rbucket_get(st, name, len), *old, *unused = NULL, **link;
 
-	if (rb && rid_same(rb->row.uid, row->uid))
+	if (rb && rid_same(rb->row.uid, row->uid)) {
+		atomic_store(&rb->is_doubtful, false);
 		return rb;
+	}
 	if (rb)
 		rbucket_release(rb);
 	rb = rbucket_new(st, name, len, row);
@@ -139,6 +170,8 @@ rbucket_put_in(struct rstore *st, const char *name, size_t len, const struct buc
 		rb->next = *link;
 		*link = rb;
 		rb->is_cached = true;
+		st->cache_nr++;
+		usage_enter(rb);
 	}
 	pthread_mutex_unlock(&st->cache_lock);
 	if (unused)
@@ -153,7 +186,7 @@ rbuckets_fini(struct rstore *st)
 {
 	for (int i = 0; i < BUCKET_HASH; i++) {
 		while (st->cache[i])
-			rbucket_forget(st->cache[i]);
+			rbucket_drop(st->cache[i]);
 	}
 }
 
@@ -208,6 +241,7 @@ decide_look(struct txn *t)
 	t->result = row_of(t, &row);
 	if (t->result < 0)
 		return TXN_OVER;
+	quota_fill_stat(t->port->st->book, t->key[0].key + 1, t->key[0].len - 1u, bl->stat);
 	bl->stat->ctime_ns = row.ctime_ns;
 	bl->stat->version = 0;
 	bl->stat->attrs_len = 0;
@@ -354,6 +388,76 @@ rstore_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uin
 	return 0;
 }
 
+/* ---- a bound ---- */
+
+struct bound_op {
+	struct txn txn;
+	struct store_bucket_set *op;
+	struct store_use max;
+};
+
+static enum txn_say
+decide_bound(struct txn *t)
+{
+	struct bound_op *bo = container_of(t, struct bound_op, txn);
+	struct bucket_row row;
+	struct bytes value;
+
+	t->result = row_of(t, &row);
+	if (t->result < 0)
+		return TXN_OVER;
+	if (bo->max.objects == STORE_UNBOUNDED && bo->max.bytes == STORE_UNBOUNDED &&
+	    bo->max.uploads == STORE_UNBOUNDED) {
+		txn_remove(t, 1);
+		return TXN_COMMIT;
+	}
+	if (!bytes_new(&value, BOUND_BYTES)) {
+		t->result = -ENOMEM;
+		return TXN_OVER;
+	}
+	bound_encode((uint8_t *)value.p, &bo->max);
+	txn_set(t, 1, value);
+	return TXN_COMMIT;
+}
+
+static void
+on_bound_over(struct txn *t)
+{
+	struct bound_op *bo = container_of(t, struct bound_op, txn);
+	struct rport *p = t->port;
+	struct store_op *op = &bo->op->op;
+	int result = t->result;
+
+	if (result == 0)
+		usage_bound(p->st, t->key[0].key + 1, t->key[0].len - 1u, &bo->max);
+	txn_fini(t);
+	free(bo);
+	rop_end(p, op, result);
+}
+
+int
+rstore_bucket_set_quota(struct store_port *sp, const char *name, size_t len, const struct store_use *max,
+			struct store_bucket_set *op)
+{
+	struct rport *p = rport(sp);
+	struct bound_op *bo = calloc(1, sizeof *bo);
+
+	op->op.port = sp;
+	if (!bo || add_name_key(&bo->txn, 'b', name, len) < 0 || add_name_key(&bo->txn, 'q', name, len) < 0) {
+		if (bo)
+			txn_fini(&bo->txn);
+		free(bo);
+		return -ENOMEM;
+	}
+	bo->op = op;
+	bo->max = *max;
+	bo->txn.decide = decide_bound;
+	bo->txn.over = on_bound_over;
+	p->inflight++;
+	txn_start(p, &bo->txn);
+	return 0;
+}
+
 /* ---- making and removing ---- */
 
 struct bucket_op;
@@ -440,7 +544,7 @@ set_row(struct txn *t, const struct bucket_row *row)
 	return TXN_COMMIT;
 }
 
-/* The row goes, its attributes as well, and what is left of it is noted. */
+/* The row goes, its attributes and its bound as well, and what is left of it is noted. */
 static enum txn_say
 doom(struct txn *t, const struct bucket_row *row)
 {
@@ -465,6 +569,9 @@ doom(struct txn *t, const struct bucket_row *row)
 
 		name_key(key, 'a', bo->name, bo->name_len);
 		e = txn_more(t, key, bo->name_len + 1u, (struct bytes){ 0 });
+		name_key(key, 'q', bo->name, bo->name_len);
+		if (e == 0)
+			e = txn_more(t, key, bo->name_len + 1u, (struct bytes){ 0 });
 	}
 	t->result = e;
 	if (e < 0)
@@ -557,8 +664,16 @@ decide_there(struct txn *t)
 static void
 on_there(struct txn *t)
 {
+	struct bucket_op *bo = container_of(t, struct bucket_op, txn);
+	struct rbucket *rb;
+
+	/* What it holds is counted from now on: nothing. */
+	bo->row.state = BUCKET_THERE;
+	rb = t->result == 0 ? rbucket_put_in(bo->port->st, bo->name, bo->name_len, &bo->row) : NULL;
+	if (rb)
+		rbucket_release(rb);
 	fault_point("bucket.made");
-	bucket_op_end(container_of(t, struct bucket_op, txn), t->result);
+	bucket_op_end(bo, t->result);
 }
 
 static enum txn_say
@@ -701,7 +816,7 @@ on_gone(struct txn *t)
 
 	if (rb) {
 		if (rid_same(rb->row.uid, bo->row.uid))
-			rbucket_forget(rb);
+			rbucket_drop(rb);
 		rbucket_release(rb);
 	}
 	fault_point("bucket.gone");

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #define FORMAT 1 /* the first byte of each value */
+#define COUNTER_MAX ((uint64_t)1 << 56)
 
 enum value_kind {
 	VALUE_RECORD = 1,
@@ -18,7 +19,9 @@ enum value_kind {
 	VALUE_BATTRS,
 	VALUE_GARBAGE,
 	VALUE_GATEWAY,
-	VALUE_FORMAT
+	VALUE_FORMAT,
+	VALUE_COUNTER,
+	VALUE_BOUND
 };
 
 /* ---- ids ---- */
@@ -184,6 +187,27 @@ key_garbage(char out[OMAP_KEY_MAX], uint64_t epoch, struct rid id)
 
 	rid_text(text, id);
 	return (size_t)sprintf(out, "%c%016llx%s", KEY_GARBAGE, (unsigned long long)epoch, text);
+}
+
+size_t
+key_counter(char out[OMAP_KEY_MAX], uint32_t instance)
+{
+	return (size_t)sprintf(out, "%c%010u", KEY_COUNTER, instance);
+}
+
+uint32_t
+key_counter_instance(const char *k, size_t len)
+{
+	uint64_t n = 0;
+
+	if (len != 11 || k[0] != KEY_COUNTER)
+		return UINT32_MAX;
+	for (size_t i = 1; i < len; i++) {
+		if (k[i] < '0' || k[i] > '9')
+			return UINT32_MAX;
+		n = 10 * n + (uint64_t)(k[i] - '0');
+	}
+	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 }
 
 int
@@ -575,6 +599,72 @@ battrs_decode(const void *buf, size_t len, uint64_t *ret_version, const void **r
 		return -EBADMSG;
 	*ret_attrs = take(&c, *ret_len);
 	return all_taken(&c) ? 0 : -EBADMSG;
+}
+
+/* ---- quotas ---- */
+
+static void
+three_encode(void *out, enum value_kind kind, uint64_t a, uint64_t b, uint64_t n)
+{
+	struct cur c = cursor(out, COUNTER_BYTES);
+
+	put_head(&c, kind);
+	put_u64(&c, a);
+	put_u64(&c, b);
+	put_u64(&c, n);
+	put_end(&c, out);
+}
+
+static int
+three_decode(const void *buf, size_t len, enum value_kind kind, uint64_t ret_three[3])
+{
+	struct cur c;
+	int e = open_value(buf, len, kind, &c);
+
+	if (e < 0)
+		return e;
+	for (int i = 0; i < 3; i++)
+		ret_three[i] = take_u64(&c);
+	return all_taken(&c) ? 0 : -EBADMSG;
+}
+
+void
+counter_encode(uint8_t out[COUNTER_BYTES], const struct quota_change *c)
+{
+	three_encode(out, VALUE_COUNTER, (uint64_t)c->objects, (uint64_t)c->bytes, (uint64_t)c->uploads);
+}
+
+int
+counter_decode(const void *buf, size_t len, struct quota_change *ret_change)
+{
+	uint64_t n[3];
+	int e = three_decode(buf, len, VALUE_COUNTER, n);
+
+	for (int i = 0; e == 0 && i < 3; i++) {
+		/* Of honest ones many can be added. */
+		if (n[i] + COUNTER_MAX > 2 * COUNTER_MAX)
+			e = -EBADMSG;
+	}
+	if (e == 0)
+		*ret_change = (struct quota_change){ (int64_t)n[0], (int64_t)n[1], (int64_t)n[2] };
+	return e;
+}
+
+void
+bound_encode(uint8_t out[BOUND_BYTES], const struct store_use *max)
+{
+	three_encode(out, VALUE_BOUND, max->objects, max->bytes, max->uploads);
+}
+
+int
+bound_decode(const void *buf, size_t len, struct store_use *ret_max)
+{
+	uint64_t n[3];
+	int e = three_decode(buf, len, VALUE_BOUND, n);
+
+	if (e == 0)
+		*ret_max = (struct store_use){ n[0], n[1], n[2] };
+	return e;
 }
 
 /* ---- garbage ---- */

@@ -11,7 +11,7 @@
 #ifndef GANTRY_RADOS_CODEC_H
 #define GANTRY_RADOS_CODEC_H
 
-#include "store/store.h"
+#include "store/quota.h"
 
 #include <stdbool.h>
 
@@ -39,13 +39,16 @@ void data_name(char name[DATA_NAME], struct rid id, uint32_t n);
 
 /* ---- keys ---- */
 
-enum key_kind { KEY_OBJECT = 'o', KEY_UPLOAD = 'u', KEY_PART = 'p', KEY_GARBAGE = 'g' };
+enum key_kind { KEY_OBJECT = 'o', KEY_UPLOAD = 'u', KEY_PART = 'p', KEY_GARBAGE = 'g', KEY_COUNTER = 'c' };
 
 /* Writes the key of a record, ended by a NUL that does not count, and returns its length; so do the next ones. */
 size_t key_object(char out[OMAP_KEY_MAX], const char *key, size_t len);
 size_t key_upload(char out[OMAP_KEY_MAX], const char *key, size_t len, const uint8_t *id);
 size_t key_part(char out[OMAP_KEY_MAX], const uint8_t *id, uint32_t number);
 size_t key_garbage(char out[OMAP_KEY_MAX], uint64_t epoch, struct rid id);
+size_t key_counter(char out[OMAP_KEY_MAX], uint32_t instance);
+/* Returns the instance of a counter's key, UINT32_MAX if it is none. */
+uint32_t key_counter_instance(const char *k, size_t len);
 /* Writes what all uploads of keys that begin with so many bytes begin with. */
 size_t key_upload_prefix(char out[OMAP_KEY_MAX], const char *key, size_t len);
 /* Takes an upload's key apart; key has room for STORE_KEY_MAX bytes. */
@@ -146,6 +149,18 @@ size_t battrs_bytes(uint32_t attrs_len);
 void battrs_encode(void *out, uint64_t version, const void *attrs, uint32_t attrs_len);
 int battrs_decode(const void *buf, size_t len, uint64_t *ret_version, const void **ret_attrs,
 		  uint32_t *ret_len);
+
+/* ---- quotas ---- */
+
+/* What one gateway has added to a shard; of instance 0: what those have that are no more. */
+#define COUNTER_BYTES 36
+void counter_encode(uint8_t out[COUNTER_BYTES], const struct quota_change *c);
+int counter_decode(const void *buf, size_t len, struct quota_change *ret_change);
+
+/* The bound of a bucket. */
+#define BOUND_BYTES 36
+void bound_encode(uint8_t out[BOUND_BYTES], const struct store_use *max);
+int bound_decode(const void *buf, size_t len, struct store_use *ret_max);
 
 /* ---- garbage: what a record that is gone named ---- */
 

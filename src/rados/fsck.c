@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define COUNT_TRIES 5 /* of a shard that is changed all the time */
+
 /* Data objects that something names. */
 struct named {
 	struct rid id;
@@ -38,7 +40,18 @@ struct checking {
 	uint64_t damage, removed;
 	/* What is being read. */
 	const char *bucket;
-	struct bucket_row row;
+	struct quota_change there; /* in the shard */
+};
+
+/* A shard's counters: the rows as they are, and their sum. */
+struct counters {
+	struct counter_row {
+		char key[16], val[COUNTER_BYTES];
+		size_t len;
+	} * row;
+	uint32_t nr;
+	bool is_damaged;
+	struct quota_change sum;
 };
 
 static void __attribute__((format(printf, 2, 3))) tell(struct checking *c, const char *fmt, ...)
@@ -156,8 +169,8 @@ add_garbage(struct checking *c, const char *val, size_t val_len)
 
 static int
 each_entry(rados_ioctx_t io, const char *object, const char *prefix,
-	   int (*entry)(struct checking *c, const char *key, size_t key_len, const char *val, size_t val_len),
-	   struct checking *c)
+	   int (*entry)(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len),
+	   void *cookie)
 {
 	char after[OMAP_KEY_MAX] = "", *key, *val;
 	unsigned char more = 1;
@@ -177,19 +190,36 @@ each_entry(rados_ioctx_t io, const char *object, const char *prefix,
 		       key_len < sizeof after) {
 			memcpy(after, key, key_len);
 			after[key_len] = 0;
-			e = entry(c, key, key_len, val, val_len);
+			e = entry(cookie, key, key_len, val, val_len);
 		}
 		rados_omap_get_end(iter);
 	}
 	return e;
 }
 
+/* Counts what an entry is to what its bucket holds. */
 static int
-on_entry(struct checking *c, const char *key, size_t key_len, const char *val, size_t val_len)
+count_entry(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
+	struct checking *c = cookie;
+	struct record r;
+
+	c->there.uploads += key[0] == KEY_UPLOAD;
+	if ((key[0] != KEY_OBJECT && key[0] != KEY_PART) || record_decode(val, val_len, &r) < 0)
+		return 0;
+	c->there.objects += key[0] == KEY_OBJECT;
+	c->there.bytes += (int64_t)r.size_bytes;
+	return 0;
+}
+
+static int
+on_entry(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
+{
+	struct checking *c = cookie;
 	struct upload u;
 	int e = 0;
 
+	count_entry(c, key, key_len, val, val_len);
 	switch (key[0]) {
 	case KEY_OBJECT:
 	case KEY_PART:
@@ -209,6 +239,109 @@ on_entry(struct checking *c, const char *key, size_t key_len, const char *val, s
 	return 0;
 }
 
+/* -- counters -- */
+
+static int
+on_counter(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
+{
+	struct counters *cs = cookie;
+	struct counter_row *row = reallocarray(cs->row, cs->nr + 1, sizeof *row);
+	struct quota_change c;
+
+	if (!row)
+		return -ENOMEM;
+	cs->row = row;
+	if (key_len >= sizeof row->key)
+		return 0;
+	row += cs->nr++;
+	*row = (struct counter_row){ .len = val_len };
+	memcpy(row->key, key, key_len);
+	memcpy(row->val, val, val_len < sizeof row->val ? val_len : sizeof row->val);
+	if (counter_decode(val, val_len, &c) < 0) {
+		cs->is_damaged = true;
+	} else {
+		cs->sum.objects += c.objects;
+		cs->sum.bytes += c.bytes;
+		cs->sum.uploads += c.uploads;
+	}
+	return 0;
+}
+
+static int
+read_counters(struct checking *c, const char *shard, struct counters *ret_counters)
+{
+	*ret_counters = (struct counters){ 0 };
+	return each_entry(c->io[POOL_META], shard, "c", on_counter, ret_counters);
+}
+
+static bool
+same_counters(const struct counters *a, const struct counters *b)
+{
+	return a->nr == b->nr && (a->nr == 0 || memcmp(a->row, b->row, a->nr * sizeof *a->row) == 0);
+}
+
+/* One row has it all from now on, unless something was counted meanwhile. */
+static int
+mend_counters(struct checking *c, const char *shard, const struct counters *cs)
+{
+	rados_write_op_t op = rados_create_write_op();
+	char zero[OMAP_KEY_MAX], val[COUNTER_BYTES];
+	size_t zero_len = key_counter(zero, 0), val_len = sizeof val;
+	const char *k = zero, *v = val;
+	int e;
+
+	counter_encode((uint8_t *)val, &c->there);
+	for (uint32_t i = 0; i < cs->nr; i++) {
+		const char *key = cs->row[i].key;
+
+		/* One of a length that none has is not compared, only removed. */
+		if (cs->row[i].len <= sizeof cs->row[i].val)
+			rados_write_op_omap_cmp(op, key, LIBRADOS_CMPXATTR_OP_EQ, cs->row[i].val,
+						cs->row[i].len, NULL);
+		rados_write_op_omap_rm_keys(op, &key, 1);
+	}
+	rados_write_op_omap_set2(op, &k, &v, &zero_len, &val_len, 1);
+	e = rados_write_op_operate(op, c->io[POOL_META], shard, NULL, 0);
+	rados_release_write_op(op);
+	return e;
+}
+
+/* What was counted in the shard is in c->there, and the counters were like this before. */
+static int
+judge_counters(struct checking *c, const char *shard, struct counters *before)
+{
+	struct counters now = { 0 };
+	int e = 0;
+
+	for (int tries = 0; e == 0 && tries < COUNT_TRIES; tries++) {
+		e = read_counters(c, shard, &now);
+		/* While gateways change it, what was read is no whole: then once more. */
+		if (e < 0 || same_counters(before, &now))
+			break;
+		free(before->row);
+		*before = now;
+		now.row = NULL;
+		c->there = (struct quota_change){ 0 };
+		e = each_entry(c->io[POOL_META], shard, "", count_entry, c);
+	}
+	if (e == 0 && same_counters(before, &now) &&
+	    (now.is_damaged || memcmp(&now.sum, &c->there, sizeof now.sum) != 0)) {
+		tell(c,
+		     "bucket %s: %s counts %lld objects, %lld bytes, %lld uploads%s, and has %lld, %lld, "
+		     "%lld%s",
+		     c->bucket, shard, (long long)now.sum.objects, (long long)now.sum.bytes,
+		     (long long)now.sum.uploads, now.is_damaged ? ", one of its counters is damaged" : "",
+		     (long long)c->there.objects, (long long)c->there.bytes, (long long)c->there.uploads,
+		     c->repair ? ": mended" : "");
+		e = c->repair ? mend_counters(c, shard, &now) : 0;
+		c->damage += !c->repair || e == -ECANCELED;
+		c->removed += c->repair && e == 0;
+		e = e == -ECANCELED ? 0 : e;
+	}
+	free(now.row);
+	return e;
+}
+
 static int
 check_shards(struct checking *c, const struct bucket_row *row)
 {
@@ -216,8 +349,16 @@ check_shards(struct checking *c, const struct bucket_row *row)
 	int e = 0;
 
 	for (uint32_t i = 0; e == 0 && i < row->shards; i++) {
+		struct counters before = { 0 };
+
 		shard_name(name, row->uid, i);
-		e = each_entry(c->io[POOL_META], name, "", on_entry, c);
+		c->there = (struct quota_change){ 0 };
+		e = read_counters(c, name, &before);
+		if (e == 0)
+			e = each_entry(c->io[POOL_META], name, "", on_entry, c);
+		if (e == 0 && row->state == BUCKET_THERE)
+			e = judge_counters(c, name, &before);
+		free(before.row);
 		if (e == -ENOENT && row->state == BUCKET_THERE) {
 			tell(c, "bucket %s: shard %s of its index is missing", c->bucket, name);
 			c->damage++;
@@ -229,8 +370,9 @@ check_shards(struct checking *c, const struct bucket_row *row)
 }
 
 static int
-on_bucket(struct checking *c, const char *key, size_t key_len, const char *val, size_t val_len)
+on_bucket(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
+	struct checking *c = cookie;
 	char name[2 + STORE_BUCKET_MAX];
 	struct bucket_row row;
 
@@ -247,8 +389,9 @@ on_bucket(struct checking *c, const char *key, size_t key_len, const char *val, 
 }
 
 static int
-on_gateway(struct checking *c, const char *key, size_t key_len, const char *val, size_t val_len)
+on_gateway(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
+	struct checking *c = cookie;
 	struct live *more = reallocarray(c->live, c->live_nr + 1, sizeof *more);
 	struct gateway_row row;
 

@@ -7,7 +7,7 @@
  * stands still for dead_after, by the clock of the one that looks, is dead: who removes its row cleans up
  * (dead.c).  What was garbage EPOCHS_KEPT epochs ago is removed (sweep.c).
  *
- * The helper's thread; gateway_id(), gateway_pin() and their like are any port's.
+ * The threads of helpers; gateway_id(), gateway_pin() and their like are any port's.
  */
 #include "rados/gateway_int.h"
 
@@ -19,7 +19,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define BEAT_NS (2 * NS_PER_S)
@@ -27,16 +26,6 @@
 /* So much of the time between two looks at the others counts at most: what held up this gateway, a device that stood
  * still, say, will have held up them. */
 #define LOOK_MAX_NS (2 * BEAT_NS)
-
-/* Wakes the helper before its time. */
-static void
-helper_wake(struct gateway *gw)
-{
-	pthread_mutex_lock(&gw->lock);
-	gw->asked = true;
-	pthread_cond_signal(&gw->wake);
-	pthread_mutex_unlock(&gw->lock);
-}
 
 /* ---- ids ---- */
 
@@ -57,7 +46,7 @@ gateway_id(struct rstore *st, struct rid *ret_id)
 	is_short = gw->last - gw->next == ID_AHEAD / 2;
 	pthread_mutex_unlock(&gw->id_lock);
 	if (is_short || e < 0)
-		helper_wake(gw);
+		helper_wake(&gw->beat);
 	return e;
 }
 
@@ -115,7 +104,7 @@ oldest_epoch(struct gateway *gw)
 	return epoch && atomic_load(&gw->pins[(epoch - 1) & 1]) ? epoch - 1 : epoch;
 }
 
-/* ---- the helper, for the others ---- */
+/* ---- for the others ---- */
 
 void
 gateway_dirty(struct rstore *st, struct rshard *s)
@@ -322,13 +311,6 @@ beat(struct rstore *st)
 	return 0;
 }
 
-void
-keep_beating(struct rstore *st)
-{
-	if (clock_ns() - atomic_load(&st->gw.last_beat_ns) >= BEAT_NS)
-		beat(st);
-}
-
 static void
 leave(struct rstore *st)
 {
@@ -348,7 +330,7 @@ leave(struct rstore *st)
 	operate(st, op, OBJECT_STORE);
 }
 
-/* ---- a turn of the helper ---- */
+/* ---- turns ---- */
 
 /* Everybody has reached the epoch: the next one begins. */
 static void
@@ -396,38 +378,6 @@ declare_dead(struct rstore *st, const struct peer *p)
 		log_warn("gateway %u on %s is silent: it is taken for dead, and cleaned up after",
 			 p->instance, p->row.host);
 	fault_point("dead.declared");
-}
-
-static int
-on_dead(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
-{
-	struct rstore *st = cookie;
-	struct peer p = { .instance = (uint32_t)strtoul(key + 1, NULL, 10) };
-	uint64_t nr = atomic_load(&st->gw.gateways);
-	rados_write_op_t op;
-	int e = gateway_decode(val, val_len, &p.row);
-
-	/* One of those that run does it; twice would do no harm. */
-	if (e < 0 || p.instance % (nr ? nr : 1) != st->gw.rank)
-		return e;
-	e = clean_up_dead(st, &p);
-	if (e < 0)
-		return 0; /* again at the next turn */
-	fault_point("dead.cleaned");
-	op = rados_create_write_op();
-	rados_write_op_omap_rm_keys(op, &key, 1);
-	if (operate(st, op, OBJECT_STORE) == 0)
-		atomic_fetch_add(&st->gw.dead_cleaned, 1);
-	return 0;
-}
-
-static void
-clean_up_after_all(struct rstore *st)
-{
-	char after[OMAP_KEY_MAX] = "";
-
-	while (read_page(st, OBJECT_STORE, "x", after, on_dead, st) == 1) {
-	}
 }
 
 /* Notes for how long each of the others has been silent, and takes leave of the dead (rule 3). */
@@ -486,34 +436,6 @@ turn(struct rstore *st)
 		atomic_store(&gw->epoch, t.epoch);
 	advance(st, &t);
 	watch_peers(st, &t); /* keeps the rows */
-	clean_up_after_all(st);
-	sweep(st);
-	ask_pools(st);
-}
-
-static void *
-helper(void *cookie)
-{
-	struct rstore *st = cookie;
-	struct gateway *gw = &st->gw;
-
-	pthread_mutex_lock(&gw->lock);
-	while (!gw->stop) {
-		struct timespec until;
-
-		pthread_mutex_unlock(&gw->lock);
-		turn(st);
-		pthread_mutex_lock(&gw->lock);
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_sec += BEAT_NS / NS_PER_S;
-		while (!gw->stop && !gw->asked) {
-			if (pthread_cond_timedwait(&gw->wake, &gw->lock, &until) == ETIMEDOUT)
-				break;
-		}
-		gw->asked = false;
-	}
-	pthread_mutex_unlock(&gw->lock);
-	return NULL;
 }
 
 /* ---- life ---- */
@@ -522,26 +444,22 @@ int
 gateway_start(struct rstore *st, char *err, size_t err_len)
 {
 	struct gateway *gw = &st->gw;
-	pthread_condattr_t attr;
 	int e;
 
 	pthread_mutex_init(&gw->lock, NULL);
 	pthread_mutex_init(&gw->id_lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&gw->wake, &attr);
-	pthread_condattr_destroy(&attr);
 	list_init(&gw->dirty);
 	gw->id_over = calloc(1, ID_WINDOW / 8);
 	e = gw->id_over ? enter(st) : -ENOMEM;
 	if (e == 0) {
-		sweep_everything_later(st);
-		e = -pthread_create(&gw->thread, NULL, helper, st);
+		gw->is_entered = true;
+		e = helper_start(&gw->beat, st, BEAT_NS, turn);
 	}
-	gw->is_running = e == 0;
-	if (e < 0)
+	if (e < 0) {
+		gateway_stop(st);
 		snprintf(err, err_len, "pool %s: this gateway cannot be entered: %s", st->meta_pool,
 			 strerror(-e));
+	}
 	return e;
 }
 
@@ -551,14 +469,13 @@ gateway_stop(struct rstore *st)
 	struct gateway *gw = &st->gw;
 	struct list *l;
 
-	if (gw->is_running) {
-		pthread_mutex_lock(&gw->lock);
-		gw->stop = true;
-		pthread_cond_signal(&gw->wake);
-		pthread_mutex_unlock(&gw->lock);
-		pthread_join(gw->thread, NULL);
+	helper_stop(&st->usage);
+	helper_stop(&gw->cleaner);
+	helper_stop(&gw->watcher);
+	/* Beats go on until nobody waits for the cluster any more. */
+	helper_stop(&gw->beat);
+	if (gw->is_entered)
 		leave(st);
-	}
 	while ((l = list_pop(&gw->dirty))) {
 		struct rshard *s = container_of(l, struct rshard, dirty);
 
@@ -567,4 +484,7 @@ gateway_stop(struct rstore *st)
 	}
 	free(gw->peers);
 	free(gw->id_over);
+	gw->peers = NULL;
+	gw->id_over = NULL;
+	gw->is_entered = false;
 }

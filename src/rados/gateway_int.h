@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the gateway's helper: what gateway.c, sweep.c and dead.c share.  All of it is the helper's thread's. */
+/* Inside the gateway's helpers: what gateway.c, sweep.c, dead.c and usage.c share.  All of it is for helpers' threads. */
 #ifndef GANTRY_RADOS_GATEWAY_INT_H
 #define GANTRY_RADOS_GATEWAY_INT_H
 
@@ -12,11 +12,6 @@ struct peer {
 	uint8_t bytes[GATEWAY_ROW_BYTES];
 	uint64_t silent_ns; /* how long the row has been as it is while this gateway looked */
 };
-
-/* ---- gateway.c ---- */
-
-/* Beats, where that is due: in the middle of what takes long, or the others would take this gateway for dead. */
-void keep_beating(struct rstore *st);
 
 /* ---- sweep.c ---- */
 
@@ -39,7 +34,7 @@ void ask_pools(struct rstore *st);
 
 /* ---- dead.c ---- */
 
-/* Cleans up after a gateway that was declared dead (rule 4).  0, or -errno: not all was done, once more. */
-int clean_up_dead(struct rstore *st, const struct peer *p);
+/* Cleans up after gateways that were declared dead (rule 4), and sweeps. */
+void clean_up(struct rstore *st);
 
 #endif

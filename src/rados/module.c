@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Life of the store on RADOS: the connections, the store's own object, ports; and the table of its calls. */
 #include "rados/fsck.h"
+#include "rados/gateway_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #define CORES_PER_CLIENT 4
+#define HELPERS_NS (2 * NS_PER_S)
 
 static int __attribute__((format(printf, 4, 5)))
 refuse(char *err, size_t err_len, int e, const char *fmt, ...)
@@ -229,12 +231,29 @@ check_alignment(struct rstore *st, char *err, size_t err_len)
 static void
 rstore_free(struct rstore *st)
 {
-	rbuckets_fini(st);
+	if (st->book)
+		rbuckets_fini(st);
+	quota_book_free(st->book);
 	shard_fini(&st->buckets);
 	for (int i = 0; i < st->client_nr; i++)
 		disconnect(&st->client[i]);
 	pthread_mutex_destroy(&st->cache_lock);
 	free(st);
+}
+
+static int
+start_helpers(struct rstore *st)
+{
+	int e = usage_start(st);
+
+	sweep_everything_later(st);
+	if (e == 0)
+		e = helper_start(&st->gw.cleaner, st, HELPERS_NS, clean_up);
+	if (e == 0)
+		e = helper_start(&st->gw.watcher, st, HELPERS_NS, ask_pools);
+	if (e < 0)
+		gateway_stop(st);
+	return e;
 }
 
 static int
@@ -258,6 +277,8 @@ rstore_start(const struct store_conf *conf, struct store **ret_store, char *err,
 	snprintf(st->data_pool, sizeof st->data_pool, "%s", rc->data_pool);
 	pthread_mutex_init(&st->cache_lock, NULL);
 	shard_init(&st->buckets, OBJECT_BUCKETS, NULL);
+	if (quota_book_new(1, &st->book) < 0)
+		e = refuse(err, err_len, -ENOMEM, "no memory");
 	for (int i = 0; e == 0 && i < nr && i < CLIENTS_MAX; i++) {
 		st->client_nr = i + 1;
 		e = connect_to(&st->client[i], rc, err, err_len);
@@ -268,6 +289,8 @@ rstore_start(const struct store_conf *conf, struct store **ret_store, char *err,
 		e = check_alignment(st, err, err_len);
 	if (e == 0)
 		e = gateway_start(st, err, err_len);
+	if (e == 0)
+		e = start_helpers(st);
 	if (e < 0) {
 		rstore_free(st);
 		return e;
@@ -366,6 +389,12 @@ rstore_share(struct store_port *sp, uint32_t shard)
 
 /* ---- what operators see ---- */
 
+static struct quota_book *
+rstore_quotas(const struct store *st)
+{
+	return rstore(st)->book;
+}
+
 static unsigned
 rstore_can(const struct store *st)
 {
@@ -450,9 +479,11 @@ const struct store_ops rados_store_ops = {
 	.bucket_delete = rstore_bucket_delete,
 	.bucket_head = rstore_bucket_head,
 	.bucket_set_attrs = rstore_bucket_set_attrs,
+	.bucket_set_quota = rstore_bucket_set_quota,
 	.bucket_get_attrs = rstore_bucket_get_attrs,
 	.list = rstore_list,
 	.list_uploads = rstore_list_uploads,
+	.quotas = rstore_quotas,
 	.can = rstore_can,
 	.unit_nr = rstore_unit_nr,
 	.unit_info = rstore_unit_info,

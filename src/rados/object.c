@@ -536,6 +536,8 @@ decide_delete(struct txn *t, struct change_op *co, const struct record *old)
 	if (t->result < 0)
 		return TXN_OVER;
 	txn_remove(t, 0);
+	t->delta.objects = -1;
+	t->delta.bytes = -(int64_t)old->size_bytes;
 	fault_point("delete.decided");
 	t->result = 1;
 	return TXN_COMMIT;

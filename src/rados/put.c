@@ -291,6 +291,8 @@ put_record(struct rput *rp, const struct record *old)
 	struct record new;
 
 	fill_record(rp, &new);
+	t->delta.objects = !rp->is_part && !old;
+	t->delta.bytes = (int64_t)(new.size_bytes - (old ? old->size_bytes : 0));
 	new.version = record_next_version(old);
 	rp->put->version = new.version;
 	fault_point("put.decided");

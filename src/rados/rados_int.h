@@ -5,7 +5,7 @@
  * Threads.  Everything of an operation runs on its port's thread.  librados' threads only carry results: its
  * callbacks store one and post a message (call.c).  Shared between ports are the shards' queues and the cache
  * of buckets (a lock each, held for a few instructions and never across a call of librados), and the gateway's
- * counters.  What may block runs on the gateway's helper thread (gateway.c), or at start and stop.
+ * counters.  What may block runs on threads of helpers (helper.c), or at start and stop.
  */
 #ifndef GANTRY_RADOS_RADOS_INT_H
 #define GANTRY_RADOS_RADOS_INT_H
@@ -37,6 +37,8 @@
 #endif
 #define EPOCHS_KEPT 3 /* garbage is removed when the epoch is that much further (rule 2) */
 
+struct rstore;
+
 /* ---- cluster ---- */
 
 enum pool { POOL_META, POOL_DATA, POOL_NR };
@@ -53,10 +55,30 @@ struct pool_stats {
 	struct {
 		_Atomic uint64_t buckets[LATENCY_NR], sum_ns;
 	} latency[DISK_IO_NR];
-	/* Asked of the monitors by the helper. */
+	/* Asked of the monitors by a helper. */
 	_Atomic uint64_t size_bytes, free_bytes;
 	_Atomic bool is_full;
 };
+
+/* ---- helper.c: a thread that does something again and again ---- */
+
+struct helper {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	bool is_running, asked;
+	_Atomic bool stop; /* its turn may look, too */
+	uint64_t every_ns;
+	void (*turn)(struct rstore *st);
+	struct rstore *st;
+};
+
+/* Begins; the first turn is at once.  0 or -errno. */
+int helper_start(struct helper *h, struct rstore *st, uint64_t every_ns, void (*turn)(struct rstore *st));
+/* Has the next turn begin before its time. */
+void helper_wake(struct helper *h);
+/* Ends after the turn that is under way; one that was never started, too. */
+void helper_stop(struct helper *h);
 
 /* ---- gateways: gateway.c ---- */
 
@@ -70,14 +92,14 @@ struct gateway {
 	pthread_mutex_t id_lock;
 	uint64_t first, next, last;
 	uint8_t *id_over; /* a bit each, by counter modulo ID_WINDOW */
-	/* The helper. */
-	pthread_t thread;
-	pthread_mutex_t lock;
-	pthread_cond_t wake;
-	bool is_running, stop, asked;
-	bool sweep_all;     /* every shard, at the next sweep */
-	struct list dirty;  /* struct rshard: garbage was made there */
-	struct peer *peers; /* all gateways, by their rows; under the lock */
+	/* Threads: one for the row, one that removes what is garbage or of the dead and may wait for a placement group that is
+	 * down, one that asks the monitors. */
+	struct helper beat, cleaner, watcher;
+	bool is_entered;
+	pthread_mutex_t lock;   /* of what follows */
+	_Atomic bool sweep_all; /* every shard, at the next sweep */
+	struct list dirty;      /* struct rshard: garbage was made there */
+	struct peer *peers;     /* all gateways, by their rows; under the lock */
 	uint32_t peer_nr;
 	uint64_t looked_ns;             /* when this one looked at the others */
 	_Atomic uint32_t rank;          /* this one's place among all, by number */
@@ -95,8 +117,12 @@ struct rshard {
 	_Atomic uint64_t known;   /* its generation, at which this gateway was seen to be alive */
 	bool is_busy;             /* an operation of ours is under way */
 	struct txn *head, **tail; /* those that wait for the next */
-	struct list dirty;        /* in the gateway's, under its lock */
-	struct rbucket *bucket;   /* NULL: the table of buckets */
+	/* What is counted: this gateway's row, which only the operation under way looks at and changes, and may have to be
+	 * read first; the sum of all others, as it was read last; and what of both the book of quotas has. */
+	struct quota_change own, others, booked;
+	bool is_own_unsure, is_own_damaged;
+	struct list dirty;      /* in the gateway's, under its lock */
+	struct rbucket *bucket; /* NULL: the table of buckets */
 };
 
 struct rbucket {
@@ -104,6 +130,10 @@ struct rbucket {
 	_Atomic uint32_t refs;
 	struct rstore *store;
 	bool is_cached;
+	_Atomic bool is_doubtful; /* the table of buckets is to be asked anew */
+	uint64_t serial;          /* among all that this process had */
+	uint64_t seen;            /* the turn of counting that found it in the table last */
+	_Atomic uint64_t bounded; /* the turn in which this gateway set its bound */
 	char name[STORE_BUCKET_MAX];
 	uint8_t name_len;
 	struct bucket_row row;
@@ -124,7 +154,13 @@ struct rstore {
 	struct rshard buckets; /* the table of buckets */
 	pthread_mutex_t cache_lock;
 	struct rbucket *cache[BUCKET_HASH];
+	uint32_t cache_nr;
+	_Atomic uint64_t bucket_serial;
 	struct gateway gw;
+	struct quota_book *book;
+	_Atomic uint64_t usage_turn; /* of counting: usage.c */
+	struct helper usage;
+	uint32_t usage_next; /* where the reading of those without bounds goes on */
 };
 
 struct rport {
@@ -260,7 +296,9 @@ struct txn {
 	bool is_pinned, is_alone, is_again; /* again: it was sent before, and may have won without knowing */
 	uint32_t more_nr, more_cap;
 	struct txn_more *more;
-	int commit_result; /* the shard's */
+	struct quota_change delta; /* what it adds to the bucket: set by decide() */
+	bool is_held;              /* the book holds it */
+	int commit_result;         /* the shard's */
 	uint32_t restarts;
 	int result;
 };
@@ -312,12 +350,47 @@ struct rbucket *rbucket_get(struct rstore *st, const char *name, size_t len);
 /* Puts a bucket into the cache, in place of one of that name, and returns it with a reference.  NULL: no
  * memory. */
 struct rbucket *rbucket_put_in(struct rstore *st, const char *name, size_t len, const struct bucket_row *row);
-/* Takes it out of the cache: what it says is not so any more. */
-void rbucket_forget(struct rbucket *rb);
+/* Says that what is known of it may not be so any more. */
+void rbucket_doubt(struct rbucket *rb);
+/* Takes it out of the cache: it is gone. */
+void rbucket_drop(struct rbucket *rb);
+/* Returns all that are cached, with a reference each; the list is the caller's to free().  NULL: no memory. */
+struct rbucket **rbuckets_all(struct rstore *st, uint32_t *ret_nr);
 void rbucket_release(struct rbucket *rb);
 void rbuckets_fini(struct rstore *st);
 struct rshard *rbucket_shard(struct rbucket *rb, const char *key, size_t len);
 void shard_name(char out[64], struct rid uid, uint32_t n);
+
+/* ---- usage.c: what buckets hold, and quotas ---- */
+
+/* Keeps a row in the book of quotas for each bucket of the cache. */
+void usage_enter(struct rbucket *rb);
+void usage_leave(struct rbucket *rb);
+/* Judges what a change adds when its turn has come, and holds it in the book: 0 or -EDQUOT. */
+int usage_judge(struct txn *t);
+/* Takes back what is held. */
+void usage_release(struct txn *t);
+/* Counts what an operation has brought to a shard, under its lock, and takes back what its changes held. */
+void usage_commit(struct rshard *s, const struct quota_change *sum, struct txn *riders);
+/* Notes this gateway's row as it was read, under the shard's lock. */
+void usage_take_own(struct rshard *s, const char *val, size_t len);
+/* Says that there is a bound on the bucket, set by this gateway, or none any more. */
+void usage_bound(struct rstore *st, const char *name, size_t len, const struct store_use *max);
+int usage_start(struct rstore *st);
+
+static inline bool
+usage_is_any(const struct quota_change *c)
+{
+	return c->objects || c->bytes || c->uploads;
+}
+
+static inline void
+usage_add(struct quota_change *to, const struct quota_change *c)
+{
+	to->objects += c->objects;
+	to->bytes += c->bytes;
+	to->uploads += c->uploads;
+}
 
 /* ---- gateway.c ---- */
 
@@ -386,6 +459,8 @@ int rstore_bucket_delete(struct store_port *p, const char *name, size_t len, str
 int rstore_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
 int rstore_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
 			    const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
+int rstore_bucket_set_quota(struct store_port *p, const char *name, size_t len, const struct store_use *max,
+			    struct store_bucket_set *op);
 int rstore_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
 			    struct store_stat *st);
 

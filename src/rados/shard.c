@@ -27,6 +27,9 @@ struct batch {
 	struct rshard *shard;
 	struct txn *riders;
 	uint32_t nr;
+	struct quota_change sum; /* of what they add */
+	rados_omap_iter_t iter;  /* this gateway's count */
+	int iter_rv;
 };
 
 void
@@ -262,6 +265,7 @@ txn_fini(struct txn *t)
 static void
 over(struct txn *t)
 {
+	usage_release(t);
 	if (t->is_pinned)
 		gateway_unpin(t->port->st, t->epoch);
 	t->is_pinned = false;
@@ -284,7 +288,7 @@ static void
 restart(struct txn *t)
 {
 	if (t->rb) {
-		rbucket_forget(t->rb);
+		rbucket_doubt(t->rb);
 		rbucket_release(t->rb);
 		t->rb = NULL;
 	}
@@ -311,6 +315,14 @@ on_row(struct call *c)
 	if (e >= 0 && row.state == BUCKET_MAKING)
 		e = -ENXIO;
 	rados_omap_get_end(t->iter);
+	if (e == -ENXIO) {
+		struct rbucket *gone = rbucket_get(t->port->st, t->bucket, t->bucket_len);
+
+		if (gone) {
+			rbucket_drop(gone);
+			rbucket_release(gone);
+		}
+	}
 	if (e >= 0) {
 		t->rb = rbucket_put_in(t->port->st, t->bucket, t->bucket_len, &row);
 		if (!t->rb)
@@ -332,6 +344,10 @@ find_bucket(struct txn *t)
 	rados_read_op_t op;
 
 	t->rb = rbucket_get(t->port->st, t->bucket, t->bucket_len);
+	if (t->rb && atomic_load(&t->rb->is_doubtful)) {
+		rbucket_release(t->rb);
+		t->rb = NULL;
+	}
 	if (t->rb) {
 		t->shard = rbucket_shard(t->rb, t->object, t->object_len);
 		look(t);
@@ -439,6 +455,8 @@ decide(struct txn *t)
 		t->key[i].fate = FATE_COMPARE;
 	}
 	more_free(t);
+	usage_release(t);
+	t->delta = (struct quota_change){ 0 };
 	txn_go_on(t, t->decide(t));
 }
 
@@ -552,19 +570,28 @@ weight(const struct txn *t)
 	return n;
 }
 
-/* Takes out of the queue what rides together.  Under the shard's lock. */
+static void
+on_refused(struct msg *m)
+{
+	struct txn *t = container_of(m, struct txn, msg);
+
+	t->result = -EDQUOT;
+	over(t);
+}
+
+/* Takes out of the queue what rides together; of that, a quota may refuse some.  0: nothing is left there.  Under the
+ * shard's lock. */
 static uint32_t
 take_riders(struct rshard *s, struct txn **ret_riders)
 {
-	struct txn *first = s->head, *riders = NULL, **tail = &riders;
+	struct txn *first = NULL, *riders = NULL, **tail = &riders;
 	size_t bytes = 0;
 	uint32_t nr = 0;
 
 	for (struct txn **link = &s->head; *link && nr < RIDERS_MAX;) {
 		struct txn *t = *link;
-		bool fits =
-			nr == 0 || (!first->is_alone && !t->is_alone && t->generation == first->generation &&
-				    bytes + weight(t) <= RIDE_BYTES);
+		bool fits = !first || (!first->is_alone && !t->is_alone &&
+				       t->generation == first->generation && bytes + weight(t) <= RIDE_BYTES);
 
 		for (struct txn *r = riders; fits && r; r = r->next)
 			fits = !collide(r, t);
@@ -574,6 +601,12 @@ take_riders(struct rshard *s, struct txn **ret_riders)
 		}
 		*link = t->next;
 		t->next = NULL;
+		if (usage_judge(t) < 0) {
+			mailbox_post(t->port->mb, &t->msg, on_refused);
+			continue;
+		}
+		if (!first)
+			first = t;
 		*tail = t;
 		tail = &t->next;
 		bytes += weight(t);
@@ -621,25 +654,92 @@ add_changes(rados_write_op_t op, const struct txn *t)
 		add_change(op, t->more[i].key, t->more[i].len, t->more[i].set.p ? &t->more[i].set : NULL);
 }
 
+/*
+ * A shard counts what it holds: each gateway in a row of its own, so that they do not get into each other's way.  The
+ * row is set in the same operation, as long as it is what this gateway knows.
+ */
+static void
+add_count(rados_write_op_t op, const struct batch *b)
+{
+	const struct rshard *s = b->shard;
+	struct quota_change sum = s->own;
+	char key[OMAP_KEY_MAX], was[COUNTER_BYTES], is[COUNTER_BYTES];
+	size_t key_len = key_counter(key, b->call.port->st->gw.instance);
+	struct bytes set = { is, sizeof is };
+
+	counter_encode((uint8_t *)was, &s->own);
+	usage_add(&sum, &b->sum);
+	counter_encode((uint8_t *)is, &sum);
+	if (!s->is_own_damaged)
+		rados_write_op_omap_cmp2(op, key, LIBRADOS_CMPXATTR_OP_EQ, was, key_len,
+					 usage_is_any(&s->own) ? sizeof was : 0, NULL);
+	add_change(op, key, key_len, usage_is_any(&sum) ? &set : NULL);
+}
+
+static void
+ship_now(struct batch *b)
+{
+	rados_write_op_t op = rados_create_write_op();
+
+	rados_write_op_cmpxattr(op, XATTR_GENERATION, LIBRADOS_CMPXATTR_OP_EQ,
+				(const char *)&b->riders->generation, sizeof b->riders->generation);
+	for (const struct txn *t = b->riders; t; t = t->next)
+		add_compares(op, t);
+	for (const struct txn *t = b->riders; t; t = t->next)
+		add_changes(op, t);
+	if (usage_is_any(&b->sum))
+		add_count(op, b);
+	call_write(b->call.port, &b->call, POOL_META, b->shard->name, op, 0, on_batch);
+	fault_point("change.sent");
+}
+
+static void
+on_own(struct call *c)
+{
+	struct batch *b = container_of(c, struct batch, call);
+	char *key = NULL, *val = NULL;
+	size_t key_len, val_len = 0;
+	int e = c->result < 0 ? c->result : b->iter_rv;
+
+	if (e >= 0 && rados_omap_get_next2(b->iter, &key, &val, &key_len, &val_len) < 0)
+		e = -EIO;
+	if (e >= 0) {
+		pthread_mutex_lock(&b->shard->lock);
+		usage_take_own(b->shard, key ? val : NULL, val_len);
+		pthread_mutex_unlock(&b->shard->lock);
+	}
+	rados_omap_get_end(b->iter);
+	if (e < 0) {
+		c->result = e;
+		on_batch(c);
+	} else {
+		ship_now(b);
+	}
+}
+
 static void
 ship(struct rport *p, struct rshard *s, struct txn *riders, uint32_t nr)
 {
-	struct batch *b = malloc(sizeof *b);
-	rados_write_op_t op;
+	struct batch *b = calloc(1, sizeof *b);
+	char key[OMAP_KEY_MAX];
+	const char *k = key;
+	rados_read_op_t op;
 
 	check(b);
+	b->call.port = p;
 	b->shard = s;
 	b->riders = riders;
 	b->nr = nr;
-	op = rados_create_write_op();
-	rados_write_op_cmpxattr(op, XATTR_GENERATION, LIBRADOS_CMPXATTR_OP_EQ,
-				(const char *)&riders->generation, sizeof riders->generation);
 	for (const struct txn *t = riders; t; t = t->next)
-		add_compares(op, t);
-	for (const struct txn *t = riders; t; t = t->next)
-		add_changes(op, t);
-	call_write(p, &b->call, POOL_META, s->name, op, 0, on_batch);
-	fault_point("change.sent");
+		usage_add(&b->sum, &t->delta);
+	if (!usage_is_any(&b->sum) || !s->is_own_unsure) {
+		ship_now(b);
+		return;
+	}
+	key_counter(key, p->st->gw.instance);
+	op = rados_create_read_op();
+	rados_read_op_omap_get_vals_by_keys(op, &k, 1, &b->iter, &b->iter_rv);
+	call_read(p, &b->call, POOL_META, s->name, op, 0, on_own);
 }
 
 static void
@@ -654,8 +754,8 @@ enqueue(struct txn *t)
 	*s->tail = t;
 	s->tail = &t->next;
 	if (!s->is_busy) {
-		s->is_busy = true;
 		nr = take_riders(s, &riders);
+		s->is_busy = nr > 0;
 	}
 	pthread_mutex_unlock(&s->lock);
 	if (nr)
@@ -751,11 +851,14 @@ on_batch(struct call *c)
 
 	fault_point(c->result >= 0 ? "change.done" : "change.lost");
 	pthread_mutex_lock(&s->lock);
-	if (c->result >= 0)
+	if (c->result >= 0) {
 		wake_colliders(s, b);
-	s->is_busy = s->head != NULL;
-	if (s->head)
-		nr = take_riders(s, &riders);
+		usage_commit(s, &b->sum, b->riders);
+	} else {
+		s->is_own_unsure = true;
+	}
+	nr = take_riders(s, &riders);
+	s->is_busy = nr > 0;
 	pthread_mutex_unlock(&s->lock);
 	if (nr)
 		ship(p, s, riders, nr);

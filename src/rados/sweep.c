@@ -34,7 +34,6 @@ remove_data(struct rstore *st, struct rid id, uint64_t size_bytes)
 		rados_completion_t comp[REMOVE_AT_ONCE];
 		int sent = 0;
 
-		keep_beating(st);
 		for (; sent < REMOVE_AT_ONCE && n < nr && e == 0; n++) {
 			char name[DATA_NAME];
 
@@ -71,7 +70,6 @@ read_page(struct rstore *st, const char *object, const char *prefix, char after[
 	size_t key_len, val_len;
 	int rv = 0, e;
 
-	keep_beating(st);
 	rados_read_op_omap_get_vals2(op, after, prefix, OMAP_PAGE, &iter, &more, &rv);
 	e = rados_read_op_operate(op, st->client[0].io[POOL_META], object, 0);
 	e = e < 0 ? e : rv;
@@ -326,7 +324,7 @@ mark_bucket(void *cookie, const char *key, size_t key_len, const char *val, size
 void
 sweep_everything_later(struct rstore *st)
 {
-	st->gw.sweep_all = true;
+	atomic_store(&st->gw.sweep_all, true);
 }
 
 static struct rshard *
@@ -348,7 +346,7 @@ sweep(struct rstore *st)
 	struct rshard *s;
 
 	list_init(&again);
-	if (gw->sweep_all) {
+	if (atomic_exchange(&gw->sweep_all, false)) {
 		char after[OMAP_KEY_MAX] = "";
 		int e;
 
@@ -356,9 +354,10 @@ sweep(struct rstore *st)
 			e = read_page(st, OBJECT_BUCKETS, "b", after, mark_bucket, st);
 		} while (e == 1);
 		gateway_dirty(st, &st->buckets);
-		gw->sweep_all = e < 0;
+		if (e < 0)
+			sweep_everything_later(st);
 	}
-	while (!gw->stop && (s = take_dirty(gw))) {
+	while (!atomic_load(&gw->cleaner.stop) && (s = take_dirty(gw))) {
 		bool is_left;
 		int e = s->bucket ? sweep_shard(st, s->name) : sweep_doomed(st);
 

@@ -80,6 +80,7 @@ decide_create(struct txn *t)
 	}
 	upload_encode(value.p, &u);
 	txn_set(t, 0, value);
+	t->delta.uploads = 1;
 	return TXN_COMMIT;
 }
 
@@ -401,7 +402,14 @@ decide_last(struct txn *t)
 		return TXN_OVER;
 	txn_remove(t, 0);
 	fault_point(co->c ? "complete.decided" : "abort.decided");
-	return co->c ? put_object(co, old) : TXN_COMMIT;
+	t->delta.uploads = -1;
+	for (uint32_t i = 0; i < co->found_nr; i++)
+		t->delta.bytes -= (int64_t)co->found[i].rec.size_bytes;
+	if (!co->c)
+		return TXN_COMMIT;
+	t->delta.objects = !old;
+	t->delta.bytes += (int64_t)(co->size_bytes - (old ? old->size_bytes : 0));
+	return put_object(co, old);
 }
 
 static void

@@ -69,13 +69,16 @@ take_infiniband(const struct rail_view *v, const struct token *tok, bool local_r
 {
 	bool same = !tok->have_gid;
 
-	for (int i = 0; i < v->gid_nr && !same; i++)
+	*ret_key = (struct rdma_ah_key){ .dlid = tok->lid, .sgid_index = v->gid_nr ? v->gid[0].index : 0 };
+	for (int i = 0; i < v->gid_nr && !same; i++) {
 		same = gid_prefix_equal(v->gid[i].raw, tok->gid, 64);
-	*ret_key = (struct rdma_ah_key){ .is_global = !same, .dlid = tok->lid };
-	if (!same) {
-		memcpy(ret_key->dgid, tok->gid, 16);
-		ret_key->sgid_index = v->gid_nr ? v->gid[0].index : 0;
+		if (same)
+			ret_key->sgid_index = v->gid[i].index;
 	}
+	ret_key->is_global = !same;
+	/* Within a subnet it is not sent; the path is asked for by it. */
+	if (tok->have_gid)
+		memcpy(ret_key->dgid, tok->gid, 16);
 	return FIT_USABLE + (same ? FIT_SAME_SUBNET + (local_rail ? FIT_LOCAL_RAIL : 0) : 0);
 }
 
@@ -149,10 +152,11 @@ struct ah_params
 rail_ah_params(const struct rdma_rail *rail)
 {
 	const struct conf_rdma *c = &rail->rd->conf;
+	int level = c->service_level == CONF_LEVEL_AUTO ? 0 : c->service_level;
 	int sl_max = rail->is_ethernet ? 7 : 15; /* 2.8 */
 
 	return (struct ah_params){
-		.service_level = (uint8_t)(c->service_level < sl_max ? c->service_level : sl_max),
+		.service_level = (uint8_t)(level < sl_max ? level : sl_max),
 		.traffic_class = (uint8_t)atomic_load_explicit(&rail->class, memory_order_relaxed),
 		.hop_limit = (uint8_t)c->hop_limit,
 	};

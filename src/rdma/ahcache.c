@@ -348,26 +348,83 @@ ah_leave(struct rdma_rail *rail, struct rdma_target_wait *w)
 	return waits;
 }
 
+/* Whether one of our rails is at this port. */
+static bool
+is_a_rail(struct rdma *rd, __be64 guid, int port)
+{
+	for (int i = 0; i < rd->rail_nr; i++) {
+		if (rd->rail[i]->dev->guid == guid && rd->rail[i]->port == port)
+			return true;
+	}
+	return false;
+}
+
+/* 0: the rail leads there; -ENETUNREACH: another does, or none; -ENODATA: nobody knows. */
+static int
+ask_cm(const struct rdma_rail *rail, const struct cm_question *q, int *ret_level)
+{
+	struct cm_answer a;
+	int r = cm_oracle_ask(rail->rd->oracle, q, &a);
+
+	if (r < 0)
+		return r;
+	if (a.guid == rail->dev->guid && a.port == rail->port) {
+		*ret_level = a.service_level;
+		return 0;
+	}
+	/* A device that is none of ours leads nobody astray. */
+	return is_a_rail(rail->rd, a.guid, a.port) ? -ENETUNREACH : -ENODATA;
+}
+
+/* An InfiniBand rail leads everywhere, and to its port's subnet first: the path is asked for where something depends on it. */
+static int
+infiniband_routes(const struct rdma_rail *rail, const struct rdma_ah_key *key, struct cm_question *q,
+		  int *ret_level)
+{
+	static const uint8_t none[16];
+	bool level = rail->rd->conf.service_level == CONF_LEVEL_AUTO;
+	int r = -ENODATA;
+
+	if ((key->must_route || level) && memcmp(key->dgid, none, 16) != 0)
+		r = ask_cm(rail, q, ret_level);
+	return r == 0 || (r == -ENODATA && !key->must_route) ? 0 : -ENETUNREACH;
+}
+
 int
-rail_routes(const struct rdma_rail *rail, const struct rdma_ah_key *key)
+rail_routes(const struct rdma_rail *rail, const struct rdma_ah_key *key, int *ret_level)
 {
 	pthread_rwlock_t *lock = &rail->rd->table_lock;
 	struct rail_gid from = { 0 };
-	int r;
+	struct cm_question q = { .is_ib = !rail->is_ethernet };
+	int r, level = -1;
 
-	if (!rail->is_ethernet)
-		return key->must_route ? -ENETUNREACH : 0;
 	pthread_rwlock_rdlock(lock);
 	for (int i = 0; i < rail->view.gid_nr; i++) {
 		if (rail->view.gid[i].index == key->sgid_index)
 			from = rail->view.gid[i];
 	}
+	q.pkey = rail->pkey;
 	pthread_rwlock_unlock(lock);
-	r = from.ifindex ? net_route(from.ifindex, from.raw, key->dgid) : -ENODEV;
+	memcpy(q.src, from.raw, 16);
+	memcpy(q.dst, key->dgid, 16);
+	if (!rail->is_ethernet) {
+		r = infiniband_routes(rail, key, &q, &level);
+		if (ret_level)
+			*ret_level = level;
+		return r;
+	}
+	if (ret_level)
+		*ret_level = -1;
+	/* The interface of the source is the one that the packets will leave by, so its routes come before what the connection manager
+	 * would choose by itself. */
+	if (!from.ifindex)
+		r = ask_cm(rail, &q, &level);
+	else
+		r = net_route(from.ifindex, from.raw, key->dgid);
 	if (!key->must_route)
 		return r == -ENETUNREACH ? r : 0;
 	/* Asked about one interface, the kernel does not say that an address is our own on another. */
-	if (r == 0)
+	if (r == 0 && from.ifindex)
 		r = net_route(0, from.raw, key->dgid);
 	return r == 0 ? 0 : -ENETUNREACH;
 }
@@ -393,7 +450,7 @@ make(struct rdma_ah *ah)
 	struct ibv_ah *new = NULL, *old = NULL;
 	struct ibv_ah_attr attr;
 	char text[INET6_ADDRSTRLEN];
-	int err = ENODEV;
+	int err = ENODEV, level = -1;
 
 	if (on) {
 		/* It was made on this context: what others leave is destroyed before they are closed. */
@@ -403,9 +460,11 @@ make(struct rdma_ah *ah)
 		pthread_mutex_unlock(&c->lock);
 		if (old)
 			ibv_destroy_ah(old);
-		err = -rail_routes(rail, &ah->key);
+		err = -rail_routes(rail, &ah->key, &level);
 	}
 	if (on && !err) {
+		if (level >= 0 && rail->rd->conf.service_level == CONF_LEVEL_AUTO)
+			params.service_level = (uint8_t)level;
 		rdma_ah_build(&ah->key, rail->port, &params, &attr);
 		errno = 0;
 		new = ibv_create_ah(on->pd, &attr);

@@ -49,6 +49,8 @@ unsigned rdma_rail_context(const struct rdma_rail *rail);
 /* Counts the kernel calls on this rail that do not return: +1 when one is late, -1 when it has returned at
  * last.  The rail is LOST meanwhile.  Any thread. */
 void rdma_rail_stuck(struct rdma_rail *rail, int by);
+/* Sets how many endpoints each core may have until then, since the device has not room for more, and tells the watches. */
+void rdma_rail_share(struct rdma_rail *rail, int share, uint64_t until_ns);
 
 /* Counts the changes of what an endpoint is connected with (MTU, P_Key, the source's GID): one that has an older number serves on,
  * and is reset as soon as it is free.  Any thread. */

@@ -393,7 +393,7 @@ start_rail(struct rdma *rd, int nr)
 	if (rail->view.gid_nr == 0 && rail->is_ethernet)
 		log_warn("rail %d: port %s:%d has no RoCEv2 address: nobody can be reached from it", nr,
 			 info.device, info.port);
-	if (rail->is_ethernet && rd->conf.service_level > 7)
+	if (rail->is_ethernet && rd->conf.service_level > 7 && rd->conf.service_level != CONF_LEVEL_AUTO)
 		log_warn("rdma.service_level %d: Ethernet has 0 to 7; 7 is used on %s",
 			 rd->conf.service_level, info.device);
 	return 0;
@@ -505,6 +505,8 @@ open_all(struct rdma *rd, char *err, size_t err_len)
 	}
 	r = async_init(rd);
 	if (r == 0)
+		r = cm_oracle_new(&rd->oracle);
+	if (r == 0)
 		r = ah_helpers_start(&rd->helpers);
 	if (r == 0)
 		r = rdma_look_once(rd);
@@ -555,6 +557,7 @@ rdma_close(struct rdma *rd)
 	look_stop(rd);
 	async_stop(rd);
 	ah_helpers_stop(&rd->helpers);
+	cm_oracle_free(rd->oracle);
 	/* All of them first: opening a device anew looks at every rail. */
 	for (int i = 0; i < rd->rail_nr; i++)
 		recovery_stop(rd->rail[i]);

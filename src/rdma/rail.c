@@ -463,6 +463,14 @@ rdma_rail_stuck(struct rdma_rail *rail, int by)
 	pthread_mutex_unlock(&rail->rd->state_lock);
 }
 
+void
+rdma_rail_share(struct rdma_rail *rail, int share, uint64_t until_ns)
+{
+	atomic_store(&rail->stats.eps_share, share);
+	atomic_store(&rail->stats.eps_share_until_ns, until_ns);
+	watches_notify(rail->rd);
+}
+
 static void
 give_up_on(struct rdma_rail *rail, const char *why, bool even_fatal)
 {

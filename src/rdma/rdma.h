@@ -145,6 +145,9 @@ struct rdma_rail_stats {
 	_Atomic uint64_t reopens; /* of its device, after its context had died */
 	_Atomic int eps, eps_free, eps_leased, eps_recovering;
 	_Atomic int eps_unusable; /* fenced, or cannot be made */
+	_Atomic int eps_made;     /* they exist, on whichever core */
+	_Atomic int eps_share;    /* so many are for each core, until then; 0: as many as it likes */
+	_Atomic uint64_t eps_share_until_ns;
 };
 struct rdma_rail_stats *rdma_rail_stats(struct rdma_rail *rail);
 

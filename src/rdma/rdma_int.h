@@ -90,8 +90,29 @@ bool rdma_trust_shares(const struct rdma_trust *trust, const struct sockaddr *li
  * one of this machine's; -EADDRNOTAVAIL: it is no machine's (broadcast); another -errno: nobody knows.  Blocks for as long as a system call. */
 int net_route(uint32_t ifindex, const uint8_t src[16], const uint8_t dst[16]);
 /* Tells whether the rail leads there, as far as the kernel's routes say: 0 or -ENETUNREACH.  What nobody knows is the latter where
- * a route is what allows the address (key->must_route). */
-int rail_routes(const struct rdma_rail *rail, const struct rdma_ah_key *key);
+ * a route is what allows the address (key->must_route).  *ret_level (not NULL): the service level of the path; -1: unknown. */
+int rail_routes(const struct rdma_rail *rail, const struct rdma_ah_key *key, int *ret_level);
+
+/* ---- cmroute.c ---- */
+
+struct cm_question {
+	bool is_ib;
+	uint16_t pkey;            /* is_ib */
+	uint8_t src[16], dst[16]; /* src: is_ib, otherwise the kernel chooses it */
+};
+
+struct cm_answer {
+	__be64 guid; /* the device that leads there */
+	int port;
+	int service_level; /* -1: unknown */
+};
+
+struct cm_oracle;
+int cm_oracle_new(struct cm_oracle **ret_oracle);
+/* Frees it once nobody asks any more; NULL is fine. */
+void cm_oracle_free(struct cm_oracle *o);
+/* Asks librdmacm what leads to an address: 0, -ENETUNREACH (nothing does) or -ENODATA (nobody knows).  Blocks, 200 ms at most. */
+int cm_oracle_ask(struct cm_oracle *o, const struct cm_question *q, struct cm_answer *ret_answer);
 
 /* ---- select.c: which devices the operator meant ---- */
 
@@ -309,6 +330,7 @@ struct rdma {
 	struct list watches;
 	_Atomic uint64_t say_ns; /* not before: rdma_say_not_allowed() */
 	struct ah_helpers helpers;
+	struct cm_oracle *oracle;
 	struct {
 		pthread_t thread;
 		int stop_fd, wake_fd;

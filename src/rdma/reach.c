@@ -80,7 +80,7 @@ find(struct rdma *rd, struct token *tok, bool must_route)
 	struct rail_route route;
 
 	while (rdma_route(rd, tok, &asker, &route) == 0) {
-		if (rail_routes(rd->rail[route.rail], &route.key) == 0)
+		if (rail_routes(rd->rail[route.rail], &route.key, NULL) == 0)
 			return route.rail;
 		asker.tried |= 1u << route.rail;
 	}

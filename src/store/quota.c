@@ -208,30 +208,51 @@ note_pending(struct quota_book *book, int counter, struct quota_row *row)
 	book->counter[counter].pending = row;
 }
 
-int
-quota_make(struct quota_book *book, int counter, const void *name, size_t len)
+/* The row of a bucket, made if there is none.  NULL: no memory. */
+static struct quota_row *
+row_for(struct quota_book *book, int counter, const void *name, size_t len)
 {
 	struct quota_row *row = quota_find(book, counter, name, len);
 
-	if (!row) {
-		row = calloc(1, sizeof *row + (size_t)book->counter_nr * sizeof row->part[0]);
-		if (!row)
-			return -ENOMEM;
-		memcpy(row->name, name, len);
-		row->len = (uint8_t)len;
-		row->max = unbounded;
-		row->hash = hash_of(row->name, len);
-		if (find_rules(book->rules, book->rule_nr, row->name, len, &row->rule, &row->rule_nr) < 0) {
-			row_free(row);
-			return -ENOMEM;
-		}
-		if (book->row_nr >= book->slot_nr)
-			grow(book);
-		*link_of(book, row->name, len) = row;
-		book->row_nr++;
+	if (row)
+		return row;
+	row = calloc(1, sizeof *row + (size_t)book->counter_nr * sizeof row->part[0]);
+	if (!row)
+		return NULL;
+	memcpy(row->name, name, len);
+	row->len = (uint8_t)len;
+	row->max = unbounded;
+	row->hash = hash_of(row->name, len);
+	if (find_rules(book->rules, book->rule_nr, row->name, len, &row->rule, &row->rule_nr) < 0) {
+		row_free(row);
+		return NULL;
 	}
+	if (book->row_nr >= book->slot_nr)
+		grow(book);
+	*link_of(book, row->name, len) = row;
+	book->row_nr++;
+	return row;
+}
+
+int
+quota_make(struct quota_book *book, int counter, const void *name, size_t len)
+{
+	struct quota_row *row = row_for(book, counter, name, len);
+
+	if (!row)
+		return -ENOMEM;
 	note_pending(book, counter, row);
 	return 0;
+}
+
+struct quota_row *
+quota_enter(struct quota_book *book, int counter, const void *name, size_t len, uint64_t version)
+{
+	struct quota_row *row = row_for(book, counter, name, len);
+
+	if (row)
+		row->part[counter].version = version;
+	return row;
 }
 
 /* Forgets a bucket that no counter has any more. */
@@ -264,9 +285,12 @@ void
 quota_gone(struct quota_book *book, int counter, struct quota_row *row)
 {
 	struct quota_part *part = &row->part[counter];
-	struct quota_change less = negative(&part->used);
+	struct quota_change less = negative(&part->used), held = negative(&part->pend);
 
 	quota_count(book, counter, row, &less);
+	/* What is pending is taken back by quota_unpend(). */
+	if (!part->is_pending)
+		quota_hold(book, counter, row, &held);
 	part->version = 0;
 	/* The first counter is the last to lose a bucket. */
 	if (counter == 0)
@@ -278,6 +302,20 @@ uint64_t
 quota_version(const struct quota_row *row, int counter)
 {
 	return row->part[counter].version;
+}
+
+bool
+quota_concerns(struct quota_book *book, const void *name, size_t len)
+{
+	const struct quota_row *row = *link_of(book, name, len);
+
+	if (row)
+		return row->has_bound || row->rule_nr;
+	for (int i = 0; i < book->rule_nr; i++) {
+		if (fits(&book->rules[i], name, len))
+			return true;
+	}
+	return false;
 }
 
 void
@@ -363,6 +401,12 @@ quota_pend(struct quota_book *book, int counter, struct quota_row *row, const st
 {
 	change(book, row, counter, c, true);
 	note_pending(book, counter, row);
+}
+
+void
+quota_hold(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c)
+{
+	change(book, row, counter, c, true);
 }
 
 void

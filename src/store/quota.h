@@ -76,12 +76,17 @@ struct quota_row *quota_find(struct quota_book *book, int counter, const void *n
 /* Makes sure that a bucket which is about to be made has a row.  It goes with quota_unpend() unless the bucket is born
  * by then.  0 or -ENOMEM. */
 int quota_make(struct quota_book *book, int counter, const void *name, size_t len);
+/* Makes sure that a bucket which is there, as that version, has a row.  NULL: no memory. */
+struct quota_row *quota_enter(struct quota_book *book, int counter, const void *name, size_t len,
+			      uint64_t version);
 /* Notes that the bucket is there, as that version; it has a row. */
 void quota_born(struct quota_book *book, int counter, struct quota_row *row, uint64_t version);
 /* Notes that the bucket is gone from this counter, with all that was in it; with the first counter its bound goes. */
 void quota_gone(struct quota_book *book, int counter, struct quota_row *row);
 /* Returns the version that was born; 0: the bucket is not there. */
 uint64_t quota_version(const struct quota_row *row, int counter);
+/* Tells whether any bound concerns a bucket of that name that has a row, or would have one. */
+bool quota_concerns(struct quota_book *book, const void *name, size_t len);
 /* Bounds the bucket; all members STORE_UNBOUNDED: not at all. */
 void quota_bound(struct quota_book *book, struct quota_row *row, const struct store_use *max);
 
@@ -92,6 +97,9 @@ int quota_judge(struct quota_book *book, struct quota_row *row, const struct quo
 void quota_pend(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
 /* Takes back all that quota_pend() added. */
 void quota_unpend(struct quota_book *book, int counter);
+/* Adds what a change is to bring, for a counter whose changes end one by one; or (negative) takes it back.  What is held
+ * of a bucket that goes is taken back with it. */
+void quota_hold(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
 /* Adds what was published. */
 void quota_count(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
 

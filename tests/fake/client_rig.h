@@ -16,6 +16,8 @@
 
 #include "token/token.h"
 
+#include <infiniband/verbs.h>
+
 struct request {
 	char head[4096];
 	char method[16], target[256];
@@ -47,6 +49,9 @@ struct fix {
 int open_with(struct fix *f, unsigned flags, enum gantry_dialect d, unsigned timeout_ms);
 int setup(void **state);
 int teardown(void **state);
+
+/* Writes 'x' to the first byte of a token's window, as a server's NIC would: the completion's status. */
+enum ibv_wc_status write_to(const struct port *p, const struct token *t);
 
 /* The first thing in main(): starts the program again with the software NIC's libraries in front, in a fabric
  * of its own. Exits with 77 when they are not built. */

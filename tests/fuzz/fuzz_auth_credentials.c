@@ -12,6 +12,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 #define must(x) ((x) ? (void)0 : abort())
 
+/* None, or one that can be counted to; and a part of a bucket has none. */
+static void
+must_be_bounds(const struct auth_grant *g)
+{
+	const uint64_t max[] = { g->max_objects, g->max_bytes, g->max_uploads };
+
+	for (int i = 0; i < 3; i++)
+		must(max[i] == AUTH_UNBOUNDED || (max[i] <= (uint64_t)1 << 62 && !g->prefix_len));
+}
+
 /* Sorted, each found by its name, and none with a time to expire that cannot be written. */
 static void
 must_be_sound(struct auth_keys *keys)
@@ -28,6 +38,8 @@ must_be_sound(struct auth_keys *keys)
 		must(i == 0 || strcmp(keys->entry[i - 1].access_key, e->access_key) <= 0);
 		must(!e->have_expires || e->expires_s < (uint64_t)1 << 38);
 		must(e->grant_nr <= AUTH_GRANTS_MAX);
+		for (int g = 0; g < e->grant_nr; g++)
+			must_be_bounds(&e->grant[g]);
 		first = keys_find(keys, name, &nr);
 		must(first && first <= e && e < first + nr);
 		must(!keys_find(keys, (struct span){ name.p, name.len - 1 }, &nr) || name.len > 3);

@@ -70,6 +70,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct store_format_row f;
 	struct gateway_row g;
 	struct bucket_row b;
+	struct quota_change change;
+	struct store_use max;
 	struct garbage garbage;
 	struct record r;
 	struct upload u;
@@ -81,6 +83,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (key_upload_decode((const char *)data, len, name, &name_len, id) == 0)
 		must(name_len <= STORE_KEY_MAX);
 	must(key_part_number((const char *)data, len) <= STORE_PART_NR_MAX);
+	key_counter_instance((const char *)data, len);
 	key_garbage_decode((const char *)data, len, &number);
 	if (len < 12)
 		return 0;
@@ -99,6 +102,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		must_lie_inside(attrs, attrs_len);
 	if (garbage_decode(copy, len, &garbage) == 0)
 		must_lie_inside(garbage.data, (size_t)garbage.data_nr * GARBAGE_DATA_BYTES);
+	if (counter_decode(copy, len, &change) == 0)
+		must(len == COUNTER_BYTES);
+	if (bound_decode(copy, len, &max) == 0)
+		must(len == BOUND_BYTES);
 	if (bucket_decode(copy, len, &b) == 0)
 		must(b.shards >= 1 && b.shards <= BUCKET_SHARDS_MAX);
 	if (gateway_decode(copy, len, &g) == 0)

@@ -6,4 +6,5 @@
 export PORTCTL="$BUILD/softnicctl"
 rc=0
 scripts/with-softnic -d 2 "$BUILD/unit/rdma/test_open" || rc=1
+scripts/with-softnic -d 2 "$BUILD/unit/rdma/test_cmroute" || rc=1
 exit $rc

@@ -75,7 +75,8 @@ SOFTNIC_FORK=init client "fork" <<-'END'
 	        buffer[:] = bytes(len(buffer))
 	        assert c.get_into("parent", buffer).path == "rdma" and buffer == sent and buffer[:1000] == b"p" * 1000
 END
-# The address of a port changes under a client, and comes back in another row: one request finds out, and none goes over HTTP.
+# The address of a port changes under a client, and comes back in another row: the device tells, or one request finds out that was
+# faster, and none goes over HTTP.
 export CTL=$BUILD/softnicctl
 SOFTNIC_RETRY_US=20000 client "an address that changes" <<-'END'
 	import gantry, os, subprocess
@@ -93,6 +94,6 @@ SOFTNIC_RETRY_US=20000 client "an address that changes" <<-'END'
 	                assert result.path == "rdma", result
 	                asked.append(result.requests)
 	            assert c.get("moved") == buffer
-	assert asked == [1, 1, 1, 2, 1, 1, 2, 1, 1], asked
+	assert asked[:3] == asked[4:6] + [1] == asked[7:] + [1] == [1, 1, 1] and max(asked[3], asked[6]) <= 2, asked
 END
 assert_alive

@@ -20,7 +20,7 @@ gantry put "$T/data" "$URL_S3/bkt/o" >"$T/out" 2>&1 || fail "put without a devic
 # The first comes: it is looked for.
 softnicctl device 0 back
 wait_for 60 rails_are mlx5_0:up
-wait_for 60 serves_rdma
+wait_for 60 rdma_works
 # The third is a representor: its port has no GID table.  The second is found at once when somebody says so.
 softnicctl port 2 gids off
 softnicctl device 2 back

@@ -145,4 +145,24 @@ assert_eq "$(rc_of gantry cp -r "$B/missing" got)" 3
 assert_eq "$(rc_of gantry sync in "$URL_S3/none")" 3
 [ ! -e got ] && [ ! -e nowhere ] || fail "something was left behind"
 assert_eq "$(find . -name '.gantry-*' | wc -l)" 0 "unfinished files"
+# ---- files that are cut short while they are read ----
+# What was read is put, what can no more be read is an error of that file, and the others go on.
+mkdir cut
+bytes pattern:5 20M >cut/mid
+cp cut/mid whole
+bytes pattern:6 200M >cut/big
+bytes pattern:7 1M >cut/small
+softnicctl rule add op=read delay=50s >/dev/null # until the rule goes
+gantry -j 2 cp -r cut "$B/cut" >say 2>&1 &
+cutting=$!
+both_are_read() { local r; r=$(curl_admin /requests) && [[ $r == *PutObject* && $r == *UploadPart* ]]; }
+wait_for 20 both_are_read
+truncate -s 1000 cut/mid cut/big
+softnicctl rule clear
+wait $cutting
+assert_eq $? 1 "cp -r of a file that was cut short: $(cat say)"
+assert_match "$(cat say)" "cp big: the file became shorter while it was read"
+curl_s3 /bkt/cut/mid | cmp - whole || fail "what was read before it was cut short"
+curl_s3 /bkt/cut/small | cmp - cut/small || fail "the one after it"
+assert_status GET /bkt/cut/big 404
 assert_alive

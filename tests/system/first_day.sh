@@ -22,7 +22,7 @@ assert_eq "$(curl_admin /healthz -o /dev/null -w '%{http_code}')" 200 "a port wi
 softnicctl port mlx5_0 up
 up() { [ "$(rails)" = "up down" ]; }
 wait_for 60 up
-wait_for 60 serves_rdma
+wait_for 60 rdma_works
 softnicctl port mlx5_1 up
 both() { [ "$(rails)" = "up up" ]; }
 wait_for 60 both
@@ -62,7 +62,7 @@ wait_for 60 held
 repaired() { no_requests && [ "$(metric gantry_channels '"recovering"')" = 0 ]; }
 wait_for 60 no_requests
 softnicctl rule clear
-wait_for 60 serves_rdma
+wait_for 60 rdma_works
 ! grep -q 'completions are missing' "$T/daemon.log" || fail "$(grep -c 'completions are missing' "$T/daemon.log") channels were destroyed for nothing"
 
 # Channels that cannot be made: the rail is up and no use, which the log says with step and value; a proxy is told where it asked for it.
@@ -96,5 +96,5 @@ softnicctl device 1 reset
 reopened() { [ "$(curl_admin /rails | grep -o '"reopens":1' | wc -l)" = 2 ] && both; }
 wait_for 60 reopened
 assert_eq "$(gid_of)" "$before" "each on its own adapter"
-wait_for 60 serves_rdma
+wait_for 60 rdma_works
 assert_alive

@@ -39,7 +39,7 @@ serves_rdma
 softnicctl device 0 reset
 again() { [ "$(grep -c 'has doorbells of its own' "$T/daemon.log")" = 8 ]; }
 wait_for 60 again
-wait_for 60 serves_rdma
+wait_for 60 rdma_works
 stop_daemon
 
 # More READs than it takes: as many as it does.

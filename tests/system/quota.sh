@@ -38,7 +38,9 @@ raw <<-END
 	request PUT /bkt/more x-amz-rdma-token:@w content-length:0
 	expect status 403
 END
-assert_eq "$(metric gantry_transfer_bytes_total 'direction="pull",transport="rdma"')" "$pulled" "moved for what was refused"
+# On RADOS what is there under the key is known only when the change is made: it judges then.
+[ "${STORE:-disks}" = rados ] ||
+	assert_eq "$(metric gantry_transfer_bytes_total 'direction="pull",transport="rdma"')" "$pulled" "moved for what was refused"
 export AWS_ACCESS_KEY_ID=none AWS_SECRET_ACCESS_KEY=none-at-all AWS_EC2_METADATA_DISABLED=true
 aws() { /usr/bin/aws --no-sign-request --endpoint-url "$URL_S3" --region us-east-1 s3api "$@"; }
 ! aws put-object --bucket bkt --key more --body "$T/body" >"$T/out" 2>&1 || fail "beyond the quota, and taken"

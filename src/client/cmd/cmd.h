@@ -155,6 +155,8 @@ bool part_parse(const char *text, struct part *ret);
 /* Reads a time of at least a second and at most max_s: 90, 90s, 15m, 12h, 7d. */
 bool duration_parse(const char *text, uint64_t max_s, uint64_t *ret_s);
 
+/* The file that this thread has mapped and is reading; NULL: none. */
+extern _Thread_local const char *mapped_file;
 /* Makes a buffer of BUFFER_BYTES.  0 or -ENOMEM. */
 int buffer_init(struct buffer *b, struct gantry *g);
 /* Makes a buffer of another size. */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <strings.h>
 #include <unistd.h>
 
@@ -427,8 +428,12 @@ static int (*const run[COMMAND_NR])(struct cmd *c, char **w) = {
 static void
 on_bus_error(int sig)
 {
-	static const char text[] = "gantry: a file became shorter while it was read\n";
-	ssize_t n = write(STDERR_FILENO, text, sizeof text - 1);
+	static const char text[] = ": the file became shorter while it was read\n";
+	const char *name = mapped_file ? mapped_file : "?";
+	struct iovec line[] = { { (void *)(uintptr_t) "gantry: ", 8 },
+				{ (void *)(uintptr_t)name, strlen(name) },
+				{ (void *)(uintptr_t)text, sizeof text - 1 } };
+	ssize_t n = writev(STDERR_FILENO, line, 3);
 
 	(void)n;
 	_exit(EXIT_FAILED);

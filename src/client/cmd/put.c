@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files into objects.  A token names the whole object, so the file is in memory whole: small ones are read
- * into a buffer that stays registered, large ones are mapped and registered for the one request.  What no token can
- * name, or a command wants so, goes in parts (parts.c), in the scality dialect over HTTP from the mapping.
+ * into a buffer that stays registered, larger ones into memory of their own, and the largest are mapped; both are registered for the one
+ * request.  A file that somebody cuts short meanwhile is an error of its own, but for a mapping, whose reader is ended (main.c).
+ * What no token can name, or a command wants so, goes in parts (parts.c), in the scality dialect over HTTP from the mapping.
  */
 #include "client/cmd/cmd.h"
 #include "client/cmd/parts.h"
@@ -16,6 +17,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define COPIED_MAX (64u << 20) /* what is larger is not worth the memory */
+
+_Thread_local const char *mapped_file;
 
 int
 buffer_make(struct buffer *b, struct gantry *g, size_t cap)
@@ -121,8 +126,39 @@ put_stream(struct cmd *c, struct buffer *b, int fd, const char *url, struct outc
 	free(mem);
 }
 
+/* Puts as much as there was of a file that is read into mem. */
 static void
-put_mapped(struct cmd *c, int fd, size_t size, const char *url, struct outcome *o)
+put_read(struct cmd *c, int fd, char *mem, size_t size, const char *url, struct outcome *o)
+{
+	ssize_t n = read_full(fd, mem, size);
+	struct stat now;
+
+	/* What is below /sys says a page, and is less. */
+	if (n >= 0 && (size_t)n < size && fstat(fd, &now) == 0 && (size_t)now.st_size < size)
+		outcome_local(o, -ESTALE, "the file became shorter while it was read");
+	else if (n < 0)
+		outcome_local(o, (int)n, "reading: %s", strerror((int)-n));
+	else
+		put_memory(c, mem, (size_t)n, url, o);
+	progress_add(c, n < 0 || o->error ? 0 : (uint64_t)n);
+}
+
+static void
+put_copied(struct cmd *c, int fd, size_t size, const char *url, struct outcome *o)
+{
+	char *mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (mem == MAP_FAILED) {
+		outcome_local(o, -ENOMEM, "no memory for the file");
+		return;
+	}
+	madvise(mem, size, MADV_HUGEPAGE);
+	put_read(c, fd, mem, size, url, o);
+	munmap(mem, size);
+}
+
+static void
+put_mapped(struct cmd *c, int fd, size_t size, const char *file, const char *url, struct outcome *o)
 {
 	void *mem = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
 
@@ -131,7 +167,9 @@ put_mapped(struct cmd *c, int fd, size_t size, const char *url, struct outcome *
 		return;
 	}
 	madvise(mem, size, MADV_SEQUENTIAL);
+	mapped_file = file;
 	put_memory(c, mem, size, url, o);
+	mapped_file = NULL;
 	munmap(mem, size);
 }
 
@@ -163,18 +201,16 @@ put_fd(struct cmd *c, struct buffer *b, int streams, uint64_t whole_max, int fd,
 		/* Files below /proc say 0 and are not. */
 		put_stream(c, b, fd, url, o);
 	} else if ((uint64_t)st.st_size <= b->cap) {
-		ssize_t n = read_full(fd, b->mem, (size_t)st.st_size);
-
-		if (n < 0)
-			outcome_local(o, (int)n, "reading: %s", strerror((int)-n));
-		else
-			put_memory(c, b->mem, (size_t)n, url, o);
-		progress_add(c, n < 0 || o->error ? 0 : (uint64_t)n);
+		put_read(c, fd, b->mem, (size_t)st.st_size, url, o);
 	} else if ((uint64_t)st.st_size > whole_max && !c->scality) {
 		put_large(c, streams, fd, file, url, o);
+	} else if ((uint64_t)st.st_size <= COPIED_MAX) {
+		progress_more(c, (uint64_t)st.st_size);
+		put_copied(c, fd, (size_t)st.st_size, url, o);
+		progress_end(c);
 	} else {
 		progress_more(c, (uint64_t)st.st_size);
-		put_mapped(c, fd, (size_t)st.st_size, url, o);
+		put_mapped(c, fd, (size_t)st.st_size, file, url, o);
 		progress_add(c, o->error ? 0 : (uint64_t)st.st_size);
 		progress_end(c);
 	}

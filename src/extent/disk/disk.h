@@ -178,7 +178,7 @@ void disk_mark(const uint8_t *disk_uuid, int fd, const char *name);
 /* Opens and locks the file of the host block, if there is one, and checks which disk it is of. */
 int disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns, char *err, size_t err_len);
 /* Makes the disk this instance's before anything else is written, and marks the files without a mark.  log_end:
- * number of the first log block that is not there.  0, -EBUSY: another host was faster, -errno; the reason is in
+ * number of the first log block that is not there, UINT64_MAX: not known.  0, -EBUSY: another host was faster, -errno; the reason is in
  * err. */
 int disk_claim(struct disk *d, struct ring *r, uint64_t log_end, char *err, size_t err_len);
 /* Beats if it is time; fails the disk if that fails, or if another host has taken it.  Returns the nanoseconds to

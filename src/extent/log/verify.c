@@ -80,6 +80,8 @@ check_granules(const uint8_t *buf, uint64_t len, const uint64_t *crc)
 int
 verify_data(struct disk *d, struct ring *r, const struct rec_view *v, const uint64_t *entries)
 {
+	/* Not more than it needs: most objects are small, and there are millions. */
+	uint64_t most = v->size_bytes < VERIFY_BYTES ? v->size_bytes : VERIFY_BYTES;
 	uint8_t *buf;
 	uint64_t *crc_block;
 	void *mapped = NULL;
@@ -95,8 +97,8 @@ verify_data(struct disk *d, struct ring *r, const struct rec_view *v, const uint
 			return e;
 		entries = mapped;
 	}
-	buf = sync_alloc(VERIFY_BYTES);
-	crc_block = sync_alloc(FMT_CRC_BLOCK_MAX);
+	buf = sync_alloc(align_up(most, FMT_ALIGN));
+	crc_block = sync_alloc(align_up(crc_block_bytes(v->size_bytes), FMT_ALIGN));
 	if (!buf || !crc_block)
 		e = -ENOMEM;
 	if (e == 0)

@@ -390,6 +390,63 @@ a_rail_comes_later(void **state)
 	assert_int_equal(get(0), 1);
 }
 
+/* A device with room for fewer than all cores ask for: who has more than the share gives it back when nobody holds it, and takes it
+ * again when there may be room. */
+static void
+a_share_is_kept(void **state)
+{
+	open_chan(8, 4);
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(get(i), 1);
+	rdma_rail_share(&fake_ep.rail, 4, f.now + 30 * NS_PER_S);
+	settle();
+	assert_int_equal(fake_ep.stats->eps_free, 0);
+	assert_int_equal(fake_ep.stats->eps_made, 6);
+	for (int i = 0; i < 6; i++)
+		chan_lease_put(f.ch, &f.ls[i]);
+	settle();
+	assert_int_equal(fake_ep.stats->eps_free, 4);
+	assert_int_equal(fake_ep.eps, 4);
+	for (int i = 0; i < 29; i++) {
+		later(NS_PER_S);
+		settle();
+		assert_int_equal(fake_ep.eps, 4);
+	}
+	for (int i = 0; i < 3; i++) {
+		later(NS_PER_S);
+		settle();
+	}
+	assert_int_equal(fake_ep.stats->eps_free, 9);
+	assert_int_equal(fake_ep.stats->eps_made, 9);
+}
+
+static void
+a_core_without_asks_for_its_share(void **state)
+{
+	atomic_store(&fake_ep.stats->eps_made, 9); /* another core's */
+	fake_ep.new_result = -ENOMEM;
+	open_chan(8, 4);
+	f.ch->core_nr = 2;
+	fake_ep.stats->eps_share = 0;
+	later(NS_PER_S);
+	settle();
+	assert_int_equal(fake_ep.stats->eps_share, 4);
+	fake_ep.new_result = 0;
+	for (int i = 0; i < 3; i++) {
+		later(NS_PER_S);
+		settle();
+	}
+	assert_int_equal(fake_ep.stats->eps_made, 9 + 4);
+	assert_int_equal(fake_ep.stats->eps_free, 4);
+	/* One that has its share takes nothing from anybody. */
+	atomic_store(&fake_ep.stats->eps_made, 4 + 4);
+	fake_ep.new_result = -ENOMEM;
+	fake_ep.stats->eps_share = 0;
+	later(NS_PER_S);
+	settle();
+	assert_int_equal(fake_ep.stats->eps_share, 0);
+}
+
 int
 main(void)
 {
@@ -409,6 +466,8 @@ main(void)
 		T(a_queue_pair_that_takes_no_more_work),
 		T(another_path_is_taken_when_free),
 		T(a_rail_comes_later),
+		cmocka_unit_test_setup(a_share_is_kept, setup),
+		cmocka_unit_test_setup(a_core_without_asks_for_its_share, setup),
 		cmocka_unit_test_setup(a_core_that_ends_before_a_call_returns, setup),
 		{ "... and its bell was rung", a_core_that_ends_before_a_call_returns, setup, NULL, &rung },
 	};

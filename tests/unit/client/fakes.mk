@@ -8,3 +8,4 @@ $(O)/fuzz/client_state: $(addprefix $(O)/src/client/cmd/,sink.o resume.o names.o
 $(O)/fuzz/client_hw: $(O)/src/client/cmd/hw_wire.o
 LINK-client/test_list := client_rig
 LINK-client/test_gpu := client_rig
+LINK-client/test_tokens := client_rig

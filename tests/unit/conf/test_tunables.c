@@ -121,6 +121,7 @@ ranges(void **state)
 		"rdma.timeout=31",
 		"rdma.max_rd_atomic=255",
 		"rdma.traffic_class=auto",
+		"rdma.service_level=auto",
 		"rdma.paths=16",
 		"rdma.pkey_index=1",
 		"rdma.dc_key=0x1234567890abcdef",

@@ -2,6 +2,7 @@
 LINK-extent/test_books := fault_ring
 LINK-extent/test_contract := store_contract
 LINK-extent/test_faults := fault_ring
+LINK-extent/test_full := fault_ring
 LINK-extent/test_host := fault_ring
 LINK-extent/test_layout := fault_ring
 LINK-extent/test_power := fault_ring

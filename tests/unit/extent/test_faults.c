@@ -13,6 +13,7 @@ static _Atomic int bad_kind;
 static const char *_Atomic bad_name;
 static _Atomic int bad_after, bad_result; /* the helper's ring asks, too */
 static _Atomic int bad_times;
+static _Atomic char first_written; /* 'l': the log, 's': a segment; 0: neither yet */
 
 static int
 hook(const struct fault_io *io)
@@ -20,6 +21,8 @@ hook(const struct fault_io *io)
 	const char *name = bad_name;
 	int after;
 
+	if (io->kind == FAULT_WRITE && !first_written && (strcmp(io->name, "log") == 0 || io->name[3] == '-'))
+		first_written = io->name[0];
 	if (!name || (int)io->kind != bad_kind || strncmp(io->name, name, strlen(name)) != 0)
 		return 0;
 	after = atomic_fetch_sub(&bad_after, 1);
@@ -390,6 +393,70 @@ test_any_order(void **state)
 	fault_ring_seed = 0;
 }
 
+/* The disk fails while a flush is under way, which then says that all is well: nothing is acknowledged any more. */
+static void
+test_fails_behind_flush(void **state)
+{
+	static struct store_put put;
+	struct store_commit sc = { .inline_data = "x", .inline_len = 1 };
+	struct store_key k = key_of("b", "x");
+
+	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
+	loop_for(&l, 50 * NS_PER_MS);
+	bad(FAULT_FLUSH, "log", 0, FAULT_HOLD);
+	op_arm(&put.op, l.p);
+	assert_int_equal(store_put_init(l.p, &put, &k, 1), 0);
+	assert_int_equal(store_put_commit(l.p, &put, &sc), 0);
+	loop_for(&l, 20 * NS_PER_MS);
+	assert_non_null(put.op.port);
+	disk_fail(&extent_store(st)->vol->disk, "a test says so");
+	good();
+	assert_int_equal(op_wait(&l, &put.op), -ECANCELED);
+	is_read_only();
+}
+
+/* Deletes go on where nothing else does, but leave room in the log: a start has a block of its own to write, and needs no
+ * snapshot in front of it, for which there may be no room. */
+static void
+test_room_for_a_start(void **state)
+{
+	static char attrs[12000];
+	char key[32];
+	struct put_args a = {
+		.bucket = "b", .key = key, .size = 10, .attrs = attrs, .attrs_len = sizeof attrs
+	};
+	int n = 0, gone = 0, r;
+
+	bad(FAULT_WRITE, "seg-", 0, FAULT_HOLD);
+	for (;; n++) {
+		snprintf(key, sizeof key, "k%d", n);
+		if ((r = obj_put(&l, &a)) != 0)
+			break;
+	}
+	assert_int_equal(r, -EAGAIN);
+	for (;; gone++) {
+		assert_true(gone < n);
+		snprintf(key, sizeof key, "k%d", gone);
+		if ((r = obj_delete(&l, "b", key, NULL)) != 1)
+			break;
+	}
+	assert_int_equal(r, -EAGAIN);
+	assert_true(disk_number("log_used_bytes") > disk_number("log_bytes") / 100 * 85);
+	/* The snapshot that would trim it is not to be had. */
+	bad_result = -EIO;
+	for (uint64_t until = clock_ns() + PATIENCE_NS; disk_info().state == UNIT_OK && clock_ns() < until;)
+		loop_for(&l, 5 * NS_PER_MS);
+	close_store();
+	good();
+	first_written = 0;
+	open_store();
+	assert_int_equal(first_written, 'l');
+	snprintf(key, sizeof key, "k%d", gone);
+	assert_int_equal(obj_check(&l, "b", key, 10, 0), 0);
+	assert_int_equal(obj_check(&l, "b", "k0", 10, 0), -ENOENT);
+	assert_int_equal(put_simple(&l, "b", "after", 100000, 1), 0);
+}
+
 int
 main(void)
 {
@@ -407,6 +474,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_snapshot_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_snapshot_fails, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_any_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fails_behind_flush, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_room_for_a_start, setup, teardown),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);

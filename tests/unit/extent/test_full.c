@@ -4,8 +4,10 @@
  * "not now"), everything can be deleted, also behind a restart, and then it takes objects again.
  */
 #include "extent/engine.h"
+#include "crumbs.h"
 #include "fixture.h"
 #include "many.h"
+#include "tests/fake/fault_ring.h"
 
 #define DISK (48 * MIB)
 #define ATTRS 11000u
@@ -20,9 +22,35 @@ small_name(char name[MANY_NAME], uint64_t i)
 static char attrs[ATTRS];
 static struct many small;
 
+static _Atomic bool is_overwritten, is_alone; /* the superblock names one snapshot */
+
+/* What the superblocks name is never written to, up to the moment at which they name it no more. */
+static int
+look_at_writes(const struct fault_io *io)
+{
+	struct super sb = { 0 };
+	unsigned seg;
+
+	if (io->kind != FAULT_WRITE || sscanf(io->name, "seg-%u", &seg) != 1)
+		return 0;
+	read_super(&sb);
+	if (!sb.snap[1].id)
+		is_alone = true;
+	for (int i = 0; i < 2; i++) {
+		uint64_t per_seg = geo_seg_units(&sb.geo), unit = ext_unit(sb.snap[i].head_ext);
+		uint64_t off = unit % per_seg * sb.geo.unit_bytes;
+
+		if (sb.snap[i].block_nr && unit / per_seg == seg && io->off < off + FMT_ALIGN &&
+		    off < io->off + io->len)
+			is_overwritten = true;
+	}
+	return 0;
+}
+
 static int
 setup(void **state)
 {
+	fault_ring_hook = NULL;
 	small = (struct many){ .at_once = 32, .name = small_name, .attrs = attrs, .attrs_len = ATTRS };
 	return make_store(DISK);
 }
@@ -112,8 +140,10 @@ test_older_given_up(void **state)
 		     disk_number("snapshots") == snapshots && clock_ns() < until;)
 			loop_for(&l, 5 * NS_PER_MS);
 	}
+	wait_segments(&l);
 	while (alloc_take_held(vol->disk.alloc, 1, 1, &x[n]) == 0)
 		check(++n < 4096);
+	fault_ring_hook = look_at_writes;
 	snapshots = disk_number("snapshots");
 	for (uint64_t i = 0, until = clock_ns() + PATIENCE_NS;
 	     !disk_info().reason[0] && disk_number("snapshots") < snapshots + 1 && clock_ns() < until; i++)
@@ -128,6 +158,9 @@ test_older_given_up(void **state)
 	small.later = 0;
 	put_many(&small, 0, 100);
 	assert_int_equal(small.later, 0);
+	fault_ring_hook = NULL;
+	assert_true(is_alone);
+	assert_false(is_overwritten);
 	for (int i = 0; i < n; i++)
 		alloc_free_held(vol->disk.alloc, &x[i]);
 	restart();

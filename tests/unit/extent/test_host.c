@@ -7,6 +7,7 @@
 #include "extent/disk/file.h"
 #include "extent/engine.h"
 #include "fixture.h"
+#include "old.h"
 #include "tests/fake/fault_ring.h"
 
 #include <sys/syscall.h>
@@ -411,6 +412,55 @@ test_two_starts(void **state)
 	close(h.fd);
 }
 
+static struct host_block in_step; /* as the first write of a superblock found the block */
+static int looks, take_at, supers_written;
+
+static int
+step_hook(const struct fault_io *io)
+{
+	if (io->kind == FAULT_READ && strcmp(io->name, "host") == 0 && ++looks == take_at)
+		block_write(&theirs);
+	if (io->kind == FAULT_WRITE && strncmp(io->name, "super", 5) == 0 && supers_written++ == 0)
+		assert_int_equal(block_read(&in_step), 0);
+	return 0;
+}
+
+/* While the step to this format goes on the disk is the one's who makes it, and behind it nobody's; who took it between
+ * the last look and the first write keeps it. */
+static void
+test_upgrade(void **state)
+{
+	struct host_block after;
+	char path[256];
+
+	fault_ring_hook = step_hook;
+	looks = take_at = supers_written = 0;
+	make_old(2);
+	/* Nor has an old store the file. */
+	block_path(path);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(store_upgrade(&conf, said, sizeof said), 0);
+	assert_true(supers_written > 0 && in_step.beat > 0 && !in_step.closed);
+	assert_int_equal(block_read(&after), 0);
+	assert_true(after.closed && memcmp(after.instance, in_step.instance, 16) == 0);
+
+	make_old(2);
+	make_theirs();
+	assert_int_equal(unlink(path), 0);
+	block_write(&after);
+	looks = supers_written = 0;
+	take_at = 3; /* at opening, for the wait, for the claim */
+	assert_int_equal(store_upgrade(&conf, said, sizeof said), -EBUSY);
+	assert_non_null(strstr(said, "in use by host 'elsewhere'"));
+	assert_int_equal(supers_written, 0);
+	assert_int_equal(block_read(&after), 0);
+	assert_int_equal(after.beat, theirs.beat);
+	their_close();
+	take_at = 0;
+	assert_int_equal(store_upgrade(&conf, said, sizeof said), 0);
+	assert_int_equal(start_waits(NULL), 0);
+}
+
 static int
 setup(void **state)
 {
@@ -426,8 +476,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, remove_store)
-		T(test_life),    T(test_no_sign),    T(test_in_use),     T(test_same_machine),
-		T(test_damaged), T(test_taken_over), T(test_beat_fails), T(test_two_starts),
+		T(test_life),         T(test_no_sign),    T(test_in_use),
+		T(test_same_machine), T(test_damaged),    T(test_taken_over),
+		T(test_beat_fails),   T(test_two_starts), T(test_upgrade),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);

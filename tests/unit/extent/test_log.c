@@ -274,29 +274,6 @@ test_crumbs(void **state)
 	wait_free(before.free_bytes, 2 * MIB); /* snapshots hold a little */
 }
 
-/* Starts that never get to serve do not fill the log for ever. */
-static void
-test_many_starts(void **state)
-{
-	uint64_t until =
-		clock_ns() + 60 * NS_PER_S; /* a busy disk flushes slowly; tests/sim has more of this */
-
-	assert_int_equal(put_patient("x", 5000, 1, 0), 0);
-	while (disk_number("log_used_bytes") < 2 * MIB - 100000)
-		assert_int_equal(put_patient("fills", 10, 1, 12000), 0);
-	close_store();
-	/* a block of 4 KiB each: more than what is left */
-	for (int i = 0; i < 560 && clock_ns() < until; i++) {
-		if (store_start(&conf, &st, err, sizeof err) < 0)
-			fail_msg("start %d: %s", i, err);
-		store_stop(st);
-		st = NULL;
-	}
-	open_store();
-	assert_int_equal(obj_check(&l, "b", "x", 5000, 1), 0);
-	assert_int_equal(put_patient("y", 5000, 1, 0), 0);
-}
-
 static const char *
 name_of(char name[MANY_NAME], uint64_t i)
 {
@@ -364,7 +341,6 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_outruns_segments, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_crumbs, setup_tiny, remove_store),
 		cmocka_unit_test_setup_teardown(test_interval, setup, remove_store),
-		cmocka_unit_test_setup_teardown(test_many_starts, setup, remove_store),
 	};
 
 	log_init(LOG_PLAIN, LOG_WARN);

@@ -285,6 +285,39 @@ test_expiry(void **state)
 	}
 }
 
+/* ---- room for them in the log ---- */
+
+/* A disk with a battery: what a flush is for is not what is looked at. */
+static int
+skip_flushes(const struct fault_io *io)
+{
+	return io->kind == FAULT_FLUSH ? FAULT_LIE : 0;
+}
+
+/* Starts that never get to serve do not fill the log for ever. */
+static void
+test_many_starts(void **state)
+{
+	uint64_t left;
+
+	fault_ring_hook = skip_flushes;
+	put_records(1);
+	while (disk_number("log_used_bytes") < disk_number("log_bytes") / 2)
+		put_records(10);
+	left = disk_number("log_bytes") - disk_number("log_used_bytes");
+	close_store();
+	/* Each writes a block. */
+	for (uint64_t i = 0; i < left / FMT_ALIGN + 20; i++) {
+		if (store_start(&conf, &st, err, sizeof err) < 0)
+			fail_msg("start %llu: %s", (unsigned long long)i, err);
+		store_stop(st);
+		st = NULL;
+	}
+	open_store();
+	records_are_there(1);
+	put_records(1);
+}
+
 int
 main(void)
 {
@@ -293,6 +326,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_one_is_read, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_older_super, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_expiry, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_many_starts, setup, remove_store),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);

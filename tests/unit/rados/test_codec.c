@@ -99,6 +99,12 @@ test_other_keys(void **state)
 	assert_int_equal(key_garbage_decode(key, n, &epoch), 0);
 	assert_int_equal(epoch, 0xfeed);
 	assert_int_equal(key_garbage_decode(key, n - 1, &epoch), -EBADMSG);
+	n = key_counter(key, 4000000000);
+	assert_int_equal(strlen(key), n);
+	assert_int_equal(key_counter_instance(key, n), 4000000000);
+	assert_int_equal(key_counter_instance(key, n - 1), UINT32_MAX);
+	assert_int_equal(key_counter_instance("o0000000001", 11), UINT32_MAX);
+	assert_int_equal(key_counter_instance("c9999999999", 11), UINT32_MAX);
 }
 
 /* ---- values ---- */
@@ -243,6 +249,8 @@ test_rows(void **state)
 				 .addrs = "127.0.0.1:0/1" },
 			   g2;
 	struct store_format_row f = { .object_bytes = 4 << 20 }, f2;
+	struct quota_change change = { 5, -70000000000, 1 }, change2;
+	struct store_use max = { 3, STORE_UNBOUNDED, 0 }, max2;
 	struct garbage_data data[2] = { { some_id, 10 }, { other_id, 20 } };
 	uint8_t row[GATEWAY_ROW_BYTES], buf[512];
 	struct garbage garbage;
@@ -270,6 +278,17 @@ test_rows(void **state)
 	battrs_encode(buf, 42, "tags", 4);
 	assert_int_equal(battrs_decode(buf, battrs_bytes(4), &version, &attrs, &len), 0);
 	assert_true(version == 42 && len == 4 && memcmp(attrs, "tags", 4) == 0);
+	counter_encode(buf, &change);
+	assert_int_equal(counter_decode(buf, COUNTER_BYTES, &change2), 0);
+	assert_memory_equal(&change, &change2, sizeof change);
+	assert_int_equal(counter_decode(buf, COUNTER_BYTES - 1, &change2), -EBADMSG);
+	assert_int_equal(bound_decode(buf, COUNTER_BYTES, &max2), -EBADMSG);
+	change.bytes = INT64_MAX;
+	counter_encode(buf, &change);
+	assert_int_equal(counter_decode(buf, COUNTER_BYTES, &change2), -EBADMSG);
+	bound_encode(buf, &max);
+	assert_int_equal(bound_decode(buf, BOUND_BYTES, &max2), 0);
+	assert_memory_equal(&max, &max2, sizeof max);
 	garbage_encode(buf, data, 2, &other_id);
 	assert_int_equal(garbage_decode(buf, garbage_bytes(2), &garbage), 0);
 	assert_true(garbage.has_map && garbage.data_nr == 2 &&

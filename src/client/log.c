@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a program is told of what the library does.  One line a call of its function; the lock is held meanwhile, for
+ * reading, so that nothing is written after gantry_set_log() has returned.
+ */
+#include "client/client_int.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void
+gantry_set_log(struct gantry *g, gantry_log_fn *fn, void *cookie)
+{
+	pthread_rwlock_wrlock(&g->log_lock);
+	g->log_cookie = cookie;
+	g->log = fn;
+	pthread_rwlock_unlock(&g->log_lock);
+}
+
+bool
+is_told(const struct gantry *g)
+{
+	return g->log != NULL;
+}
+
+void
+client_log(struct gantry *g, enum gantry_log_level level, const char *format, ...)
+{
+	char text[512];
+	va_list ap;
+
+	if (!is_told(g))
+		return;
+	va_start(ap, format);
+	vsnprintf(text, sizeof text, format, ap);
+	va_end(ap);
+	pthread_rwlock_rdlock(&g->log_lock);
+	if (g->log)
+		g->log(g->log_cookie, level, text);
+	pthread_rwlock_unlock(&g->log_lock);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The one context of a process that gantry_open_shared() hands out, and what becomes of contexts in a child that was
+ * forked: it has their memory, and neither their threads nor, on an adapter, their registrations.  So they stay its
+ * parent's, and it opens its own.
+ */
+#include "client/client_int.h"
+
+#include <errno.h>
+
+static struct {
+	pthread_mutex_t lock;
+	struct gantry *g;
+	unsigned count;
+} shared = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static _Atomic unsigned forks;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void
+before_fork(void)
+{
+	pthread_mutex_lock(&shared.lock);
+}
+
+static void
+in_parent(void)
+{
+	pthread_mutex_unlock(&shared.lock);
+}
+
+static void
+in_child(void)
+{
+	forks++;
+	shared.g = NULL;
+	shared.count = 0;
+	pthread_mutex_unlock(&shared.lock);
+}
+
+static void
+watch_forks(void)
+{
+	pthread_atfork(before_fork, in_parent, in_child);
+}
+
+unsigned
+forks_now(void)
+{
+	pthread_once(&once, watch_forks);
+	return forks;
+}
+
+bool
+is_mine(const struct gantry *g)
+{
+	return g->forks == forks;
+}
+
+int
+gantry_open_shared(struct gantry **ret_g)
+{
+	int e = 0;
+
+	forks_now();
+	pthread_mutex_lock(&shared.lock);
+	if (!shared.g)
+		e = gantry_open(NULL, &shared.g);
+	if (e == 0) {
+		shared.count++;
+		*ret_g = shared.g;
+	}
+	pthread_mutex_unlock(&shared.lock);
+	return e;
+}
+
+bool
+shared_give(struct gantry *g)
+{
+	bool ends = true;
+
+	pthread_mutex_lock(&shared.lock);
+	if (g == shared.g) {
+		if (shared.count > 0)
+			shared.count--;
+		/* What is registered stays so: it is the process's, and tokens may be under way. */
+		pthread_rwlock_rdlock(&g->map_lock);
+		ends = shared.count == 0 && g->map.nr == 0;
+		pthread_rwlock_unlock(&g->map_lock);
+		if (ends)
+			shared.g = NULL;
+	}
+	pthread_mutex_unlock(&shared.lock);
+	return ends;
+}

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What buckets hold, and quotas (store/quota.h).
+ *
+ * Each shard has a row of counters for each gateway that changed it, set in the operation that changes it (shard.c), so
+ * gateways do not get into each other's way; the sum of the rows is what the shard holds.  What this gateway adds is in
+ * the book at once; what others add is read every READ_NS, so that together they exceed a bound by at most what they
+ * bring in that time.  Rows of gateways that are no more are added to that of number 0.
+ *
+ * A thread of its own reads: a shard that does not answer costs nobody else's count anything.  While it does not, it
+ * cannot grow either.
+ */
+#include "rados/gateway_int.h"
+
+#include "base/clock.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#define READ_NS (5 * NS_PER_S)   /* and as much again for the reading: 10 s */
+#define ANSWER_NS (2 * NS_PER_S) /* of a shard that is up */
+#define READS_AT_ONCE 64
+#define IDLE_READS 1024u        /* a turn, of shards of buckets without bounds */
+#define IDLE_SHARDS (64u << 10) /* of such buckets, that are kept in the cache for it: some 20 MB */
+
+/* ---- the book ---- */
+
+/* The bucket's row, unless a later one of the same name has it.  Under the book's lock. */
+static struct quota_row *
+row_of(const struct rbucket *rb)
+{
+	struct quota_row *row = quota_find(rb->store->book, 0, rb->name, rb->name_len);
+
+	return row && quota_version(row, 0) == rb->serial ? row : NULL;
+}
+
+void
+usage_enter(struct rbucket *rb)
+{
+	struct quota_book *book = rb->store->book;
+
+	quota_lock(book);
+	/* Without memory it is not counted: its bounds are not heeded. */
+	if (!quota_enter(book, 0, rb->name, rb->name_len, rb->serial))
+		log_warn("no memory to count what bucket %.*s holds", (int)rb->name_len, rb->name);
+	quota_unlock(book);
+}
+
+void
+usage_leave(struct rbucket *rb)
+{
+	struct quota_book *book = rb->store->book;
+	struct quota_row *row;
+
+	quota_lock(book);
+	row = row_of(rb);
+	if (row)
+		quota_gone(book, 0, row);
+	quota_unlock(book);
+}
+
+void
+usage_bound(struct rstore *st, const char *name, size_t len, const struct store_use *max)
+{
+	struct rbucket *rb = rbucket_get(st, name, len);
+	struct quota_row *row;
+
+	if (!rb)
+		return; /* the next reading finds it */
+	quota_lock(st->book);
+	atomic_store(&rb->bounded, atomic_load(&st->usage_turn));
+	row = row_of(rb);
+	if (row)
+		quota_bound(st->book, row, max);
+	quota_unlock(st->book);
+	rbucket_release(rb);
+}
+
+/* ---- a change ---- */
+
+int
+usage_judge(struct txn *t)
+{
+	struct quota_book *book = t->port->st->book;
+	struct quota_row *row;
+	int e = 0;
+
+	if (t->is_held || !t->rb || !usage_is_any(&t->delta) || !quota_is_active(book))
+		return 0;
+	quota_lock(book);
+	row = row_of(t->rb);
+	if (row)
+		e = quota_judge(book, row, &t->delta, true);
+	if (row && e == 0) {
+		quota_hold(book, 0, row, &t->delta);
+		t->is_held = true;
+	}
+	quota_unlock(book);
+	return e;
+}
+
+/* Under the book's lock. */
+static void
+let_go(struct quota_book *book, struct quota_row *row, struct txn *t)
+{
+	struct quota_change less = { -t->delta.objects, -t->delta.bytes, -t->delta.uploads };
+
+	if (t->is_held && row)
+		quota_hold(book, 0, row, &less);
+	t->is_held = false;
+}
+
+void
+usage_release(struct txn *t)
+{
+	struct quota_book *book = t->port->st->book;
+
+	if (!t->is_held)
+		return;
+	quota_lock(book);
+	let_go(book, row_of(t->rb), t);
+	quota_unlock(book);
+}
+
+/* Has the book say what the shard holds.  Under both locks. */
+static void
+book_shard(struct quota_book *book, struct quota_row *row, struct rshard *s)
+{
+	struct quota_change more = { s->own.objects + s->others.objects - s->booked.objects,
+				     s->own.bytes + s->others.bytes - s->booked.bytes,
+				     s->own.uploads + s->others.uploads - s->booked.uploads };
+
+	usage_add(&s->booked, &more);
+	quota_count(book, 0, row, &more);
+}
+
+void
+usage_commit(struct rshard *s, const struct quota_change *sum, struct txn *riders)
+{
+	struct quota_book *book;
+	struct quota_row *row;
+
+	if (!s->bucket)
+		return;
+	usage_add(&s->own, sum);
+	s->is_own_damaged &= !usage_is_any(sum);
+	book = s->bucket->store->book;
+	quota_lock(book);
+	row = row_of(s->bucket);
+	if (row)
+		book_shard(book, row, s);
+	for (struct txn *t = riders; t; t = t->next)
+		let_go(book, row, t);
+	quota_unlock(book);
+}
+
+static void
+say_damaged(const struct rshard *s)
+{
+	log_error("%s: a counter is damaged: what bucket %.*s holds is not known; gantryd --fsck --repair "
+		  "counts anew",
+		  s->name, (int)s->bucket->name_len, s->bucket->name);
+}
+
+void
+usage_take_own(struct rshard *s, const char *val, size_t len)
+{
+	struct quota_book *book = s->bucket->store->book;
+	struct quota_row *row;
+
+	s->own = (struct quota_change){ 0 };
+	s->is_own_unsure = false;
+	s->is_own_damaged = val && counter_decode(val, len, &s->own) < 0;
+	if (s->is_own_damaged)
+		say_damaged(s);
+	quota_lock(book);
+	row = row_of(s->bucket);
+	if (row)
+		book_shard(book, row, s);
+	quota_unlock(book);
+}
+
+/* ---- reading what others count ---- */
+
+struct reading {
+	rados_completion_t comp;
+	rados_omap_iter_t iter;
+	unsigned char more;
+	int rv;
+	struct rshard *shard;
+	uint32_t n;
+};
+
+/* Waits for calls until they are over or it is too late; then what is left of them is cancelled. */
+static void
+wait_for_all(rados_ioctx_t io, struct reading *r, uint32_t nr)
+{
+	const struct timespec a_while = { .tv_nsec = 1000000 };
+	uint64_t end = clock_ns() + ANSWER_NS;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		while (r[i].comp && !rados_aio_is_complete(r[i].comp)) {
+			if (clock_ns() >= end)
+				rados_aio_cancel(io, r[i].comp);
+			nanosleep(&a_while, NULL);
+		}
+	}
+}
+
+/* Adds rows of gateways that are no more to that of number 0. */
+struct fold {
+	uint32_t nr;
+	char key[8][16];
+	uint8_t val[8][COUNTER_BYTES];
+	struct quota_change sum;
+	bool has_zero;
+	uint8_t zero[COUNTER_BYTES];
+};
+
+static void
+note_dead(struct fold *f, uint32_t instance, const char *key, const char *val, const struct quota_change *c)
+{
+	if (instance == 0) {
+		f->has_zero = true;
+		memcpy(f->zero, val, COUNTER_BYTES);
+		usage_add(&f->sum, c);
+	} else if (f->nr < sizeof f->key / sizeof *f->key) {
+		strcpy(f->key[f->nr], key);
+		memcpy(f->val[f->nr++], val, COUNTER_BYTES);
+		usage_add(&f->sum, c);
+	}
+}
+
+static void
+fold_dead(struct rstore *st, const struct fold *f, const char *shard)
+{
+	rados_ioctx_t io = st->client[0].io[POOL_META];
+	rados_write_op_t op = rados_create_write_op();
+	char zero[OMAP_KEY_MAX], sum[COUNTER_BYTES];
+	size_t len = key_counter(zero, 0), sum_len = sizeof sum;
+	const char *key = zero, *val = sum;
+	struct reading r = { 0 };
+
+	counter_encode((uint8_t *)sum, &f->sum);
+	rados_write_op_omap_cmp2(op, zero, LIBRADOS_CMPXATTR_OP_EQ, (const char *)f->zero, len,
+				 f->has_zero ? sizeof f->zero : 0, NULL);
+	for (uint32_t i = 0; i < f->nr; i++) {
+		rados_write_op_omap_cmp(op, f->key[i], LIBRADOS_CMPXATTR_OP_EQ, (const char *)f->val[i],
+					COUNTER_BYTES, NULL);
+		key = f->key[i];
+		rados_write_op_omap_rm_keys(op, &key, 1);
+	}
+	key = zero;
+	rados_write_op_omap_set2(op, &key, &val, &len, &sum_len, 1);
+	/* Lost or not: the next reading sees it. */
+	if (rados_aio_create_completion2(NULL, NULL, &r.comp) == 0) {
+		if (rados_aio_write_op_operate(op, io, r.comp, shard, NULL, 0) == 0)
+			wait_for_all(io, &r, 1);
+		rados_aio_release(r.comp);
+	}
+	rados_release_write_op(op);
+}
+
+static void
+take_counts(struct rstore *st, struct reading *r)
+{
+	uint64_t gateways = atomic_load(&st->gw.gateways);
+	struct quota_change others = { 0 }, c;
+	struct rshard *s = r->shard;
+	char *key, *val;
+	size_t key_len, val_len;
+	struct fold f = { 0 };
+	struct quota_row *row;
+
+	while (rados_omap_get_next2(r->iter, &key, &val, &key_len, &val_len) == 0 && key) {
+		uint32_t instance = key_counter_instance(key, key_len);
+
+		if (instance == UINT32_MAX || instance == st->gw.instance)
+			continue;
+		if (counter_decode(val, val_len, &c) < 0) {
+			say_damaged(s);
+			continue;
+		}
+		usage_add(&others, &c);
+		if (instance == 0 || !gateway_is_alive(st, instance))
+			note_dead(&f, instance, key, val, &c);
+	}
+	pthread_mutex_lock(&s->lock);
+	s->others = others;
+	quota_lock(st->book);
+	row = row_of(s->bucket);
+	if (row)
+		book_shard(st->book, row, s);
+	quota_unlock(st->book);
+	pthread_mutex_unlock(&s->lock);
+	/* One of those that run does it, once it knows who does. */
+	if (f.nr && gateways && r->n % gateways == atomic_load(&st->gw.rank))
+		fold_dead(st, &f, s->name);
+}
+
+static void
+read_counts(struct rstore *st, struct reading *r, uint32_t nr)
+{
+	rados_ioctx_t io = st->client[0].io[POOL_META];
+
+	for (uint32_t i = 0; i < nr; i++) {
+		rados_read_op_t op = rados_create_read_op();
+
+		r[i].rv = 0;
+		rados_read_op_omap_get_vals2(op, "", "c", OMAP_PAGE, &r[i].iter, &r[i].more, &r[i].rv);
+		if (rados_aio_create_completion2(NULL, NULL, &r[i].comp) < 0)
+			r[i].comp = NULL;
+		else if (rados_aio_read_op_operate(op, io, r[i].comp, r[i].shard->name, 0) < 0) {
+			rados_aio_release(r[i].comp);
+			r[i].comp = NULL;
+		}
+		rados_release_read_op(op);
+	}
+	wait_for_all(io, r, nr);
+	for (uint32_t i = 0; i < nr; i++) {
+		if (!r[i].comp)
+			continue;
+		if (rados_aio_get_return_value(r[i].comp) >= 0 && r[i].rv >= 0)
+			take_counts(st, &r[i]);
+		rados_omap_get_end(r[i].iter);
+		rados_aio_release(r[i].comp);
+	}
+}
+
+/* Reads the shards of so many buckets, many at once. */
+struct crowd {
+	struct rstore *st;
+	uint32_t nr;
+	struct reading r[READS_AT_ONCE];
+};
+
+static uint32_t
+read_bucket(struct crowd *c, struct rbucket *rb)
+{
+	for (uint32_t i = 0; i < rb->row.shards; i++) {
+		c->r[c->nr++] = (struct reading){ .shard = &rb->shard[i], .n = i };
+		if (c->nr < READS_AT_ONCE)
+			continue;
+		read_counts(c->st, c->r, c->nr);
+		c->nr = 0;
+	}
+	return rb->row.shards;
+}
+
+static bool
+concerns(struct rstore *st, const char *name, size_t len)
+{
+	bool yes;
+
+	quota_lock(st->book);
+	yes = quota_concerns(st->book, name, len);
+	quota_unlock(st->book);
+	return yes;
+}
+
+static void
+read_all(struct rstore *st)
+{
+	struct crowd *c = calloc(1, sizeof *c);
+	uint32_t nr = 0, idle = 0, at;
+	struct rbucket **list = c ? rbuckets_all(st, &nr) : NULL;
+
+	if (c)
+		c->st = st;
+	for (uint32_t i = 0; i < nr && !atomic_load(&st->usage.stop); i++) {
+		if (concerns(st, list[i]->name, list[i]->name_len))
+			read_bucket(c, list[i]);
+	}
+	/* Of the others some, and the next time the next ones. */
+	at = nr ? st->usage_next % nr : 0;
+	for (uint32_t i = 0; i < nr && idle < IDLE_READS && !atomic_load(&st->usage.stop); i++, at++) {
+		struct rbucket *rb = list[at % nr];
+
+		if (!concerns(st, rb->name, rb->name_len))
+			idle += read_bucket(c, rb);
+	}
+	st->usage_next = at;
+	if (c && c->nr)
+		read_counts(st, c->r, c->nr);
+	for (uint32_t i = 0; i < nr; i++)
+		rbucket_release(list[i]);
+	free(list);
+	free(c);
+}
+
+/* ---- reading which buckets there are, and their bounds ---- */
+
+struct bound {
+	char name[1 + STORE_BUCKET_MAX];
+	struct store_use max;
+};
+
+struct table {
+	struct rstore *st;
+	uint64_t turn;
+	struct bound *bound; /* in the order of names */
+	uint32_t nr, cap;
+	uint32_t idle_shards;
+};
+
+static int
+by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct bound *)a)->name, ((const struct bound *)b)->name);
+}
+
+static int
+on_bound(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
+{
+	struct table *t = cookie;
+	struct bound *b = t->bound;
+
+	if (t->nr == t->cap) {
+		t->cap = t->cap ? 2 * t->cap : 64;
+		b = reallocarray(b, t->cap, sizeof *b);
+		if (!b)
+			return -ENOMEM;
+		t->bound = b;
+	}
+	b += t->nr;
+	if (key_len < 2 || key_len > sizeof b->name || bound_decode(val, val_len, &b->max) < 0) {
+		log_error("the quota of bucket %.*s is damaged: set it anew", (int)key_len - 1, key + 1);
+		return 0;
+	}
+	memcpy(b->name, key + 1, key_len - 1);
+	b->name[key_len - 1] = 0;
+	t->nr++;
+	return 0;
+}
+
+static void
+take_bound(struct table *t, struct rbucket *rb, const struct bound *b)
+{
+	static const struct store_use unbounded = { STORE_UNBOUNDED, STORE_UNBOUNDED, STORE_UNBOUNDED };
+	struct quota_row *row;
+
+	quota_lock(t->st->book);
+	row = row_of(rb);
+	/* What this gateway has set since the reading began counts more. */
+	if (row && atomic_load(&rb->bounded) < t->turn)
+		quota_bound(t->st->book, row, b ? &b->max : &unbounded);
+	quota_unlock(t->st->book);
+}
+
+static int
+on_bucket(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
+{
+	struct table *t = cookie;
+	struct bound name, *b;
+	struct bucket_row row;
+	struct rbucket *rb;
+
+	if (key_len < 2 || key_len > sizeof name.name || bucket_decode(val, val_len, &row) < 0)
+		return 0; /* --fsck tells of it */
+	if (row.state == BUCKET_MAKING)
+		return 0;
+	memcpy(name.name, key + 1, key_len - 1);
+	name.name[key_len - 1] = 0;
+	b = t->nr ? bsearch(&name, t->bound, t->nr, sizeof *b, by_name) : NULL;
+	rb = rbucket_get(t->st, name.name, key_len - 1);
+	if (rb) {
+		rbucket_release(rb);
+	} else if (!b && !concerns(t->st, name.name, key_len - 1)) {
+		if (t->idle_shards >= IDLE_SHARDS)
+			return 0;
+		t->idle_shards += row.shards;
+	}
+	rb = rbucket_put_in(t->st, name.name, key_len - 1, &row);
+	if (!rb)
+		return -ENOMEM;
+	rb->seen = t->turn;
+	take_bound(t, rb, b);
+	rbucket_release(rb);
+	return 0;
+}
+
+static void
+drop_unseen(struct rstore *st, uint64_t turn)
+{
+	uint32_t nr;
+	struct rbucket **list = rbuckets_all(st, &nr);
+
+	for (uint32_t i = 0; list && i < nr; i++) {
+		if (list[i]->seen < turn)
+			rbucket_drop(list[i]);
+		rbucket_release(list[i]);
+	}
+	free(list);
+}
+
+static int
+each_row(struct table *t, const char *prefix,
+	 int (*entry)(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len))
+{
+	char after[OMAP_KEY_MAX] = "";
+	int e;
+
+	do {
+		e = read_page(t->st, OBJECT_BUCKETS, prefix, after, entry, t);
+	} while (e == 1);
+	return e;
+}
+
+static void
+turn(struct rstore *st)
+{
+	struct table t = { .st = st, .turn = atomic_fetch_add(&st->usage_turn, 1) + 1 };
+	int e = each_row(&t, "q", on_bound);
+
+	if (e == 0)
+		e = each_row(&t, "b", on_bucket);
+	if (e == 0)
+		drop_unseen(st, t.turn);
+	else
+		log_warn("the table of buckets cannot be read: %s", strerror(-e));
+	free(t.bound);
+	read_all(st);
+}
+
+int
+usage_start(struct rstore *st)
+{
+	/* Once before anybody is served. */
+	turn(st);
+	return helper_start(&st->usage, st, READ_NS, turn);
+}

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# What tests of the store on RADOS share: sourced instead of tests/system/lib.sh.  CEPH_CONF names the cluster.
+# shellcheck shell=bash
+. "$(dirname "${BASH_SOURCE[0]}")/../system/lib.sh"
+CLUSTER=$(dirname "$CEPH_CONF") # as rados-one made it
+ceph() { command ceph -c "$CEPH_CONF" --connect-timeout 10 "$@" 2>>"$T/ceph.log"; }
+# RADOS in the namespace of this test's store.
+namespace() { sed -n 's/.*namespace: "\([^"]*\)".*/\1/p' "$T/gantryd.yaml"; }
+rados() { command rados -c "$CEPH_CONF" -N "$(namespace)" "$@" 2>>"$T/ceph.log"; }
+
+# Starts another gateway on the same store, whose variables are those of the names from now on; $1: 1, 2, 3 ...  gateway N
+# makes number N the one that is meant, first_gateway that which was started first.
+another_gateway() {
+	sed "s|admin[0-9]*\.sock|admin$1.sock|" "$T/gantryd.yaml" >"$T/next.yaml" && mv "$T/next.yaml" "$T/gantryd.yaml"
+	daemon_run
+	keep_gateway "$1"
+}
+keep_gateway() { _gateways[$1]="DAEMON_PID=$DAEMON_PID _daemon_job=$_daemon_job S3=$S3 SCAL=$SCAL ADMIN=$ADMIN URL_S3=$URL_S3 URL_SCAL=$URL_SCAL URL_ADMIN=$URL_ADMIN"; }
+gateway() { eval "${_gateways[$1]}"; }
+declare -A _gateways
+number_of() { curl_admin /disks | jq "[.[] | .$1 // 0] | add"; }
+fsck() { nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck "$@" >"$T/fsck" 2>&1; }
