@@ -421,6 +421,51 @@ client_prepare(int nr)
 		upload_prepare(c);
 }
 
+static void
+must(struct client *c, enum op_kind kind, int b, int k, const char *what)
+{
+	/* Time may fly while a snapshot trims the log; a store that has locked itself says it each time. */
+	for (int tries = 0; tries < 10; tries++) {
+		do_del(c, kind, b, k);
+		if (ops[c->op].answer != -EAGAIN)
+			break;
+	}
+	if (ops[c->op].answer < 0)
+		sim_fail("%s is answered %d by a store at rest", what, ops[c->op].answer);
+}
+
+/* However full it is: a delete is taken, and then a PUT of what takes no more. */
+static void
+delete_and_put(struct client *c)
+{
+	struct profile was = prof;
+	int largest = -1;
+	uint32_t size;
+
+	for (int k = 0; k < KEYS_MAX; k++) {
+		uint32_t id = model.id[0][k];
+
+		if (id && (largest < 0 || ops[id].size > ops[model.id[0][largest]].size))
+			largest = k;
+	}
+	if (largest < 0)
+		return;
+	prof.pre = prof.abort = prof.forge = prof.ballast = 0;
+	/* Up to STORE_INLINE_MAX it may have taken no space for its bytes, and more than that one unit. */
+	size = ops[model.id[0][largest]].kind == OP_PUT ? ops[model.id[0][largest]].size : 0;
+	size = size <= STORE_INLINE_MAX ? 0 : size < 4000 ? size : 4000;
+	must(c, OP_DEL, 0, largest, "a delete");
+	for (int tries = 0; tries < 10; tries++) {
+		client_do_put(c, 0, largest, size);
+		if (ops[c->op].answer != -EAGAIN)
+			break;
+	}
+	if (ops[c->op].answer && !disk_failed(&sim_vol()->disk))
+		sim_fail("behind a delete a PUT of %u bytes is answered %d by a store at rest", size,
+			 ops[c->op].answer);
+	prof = was;
+}
+
 void
 client_can_write(int nr)
 {
@@ -448,19 +493,8 @@ client_can_write(int nr)
 			sim_fail("no space, but %llu units are free and %llu held back",
 				 (unsigned long long)(as.free + as.leased), (unsigned long long)as.held_back);
 	}
-}
-
-static void
-must(struct client *c, enum op_kind kind, int b, int k, const char *what)
-{
-	/* Time may fly while a snapshot trims the log; a store that has locked itself says it each time. */
-	for (int tries = 0; tries < 10; tries++) {
-		do_del(c, kind, b, k);
-		if (ops[c->op].answer != -EAGAIN)
-			break;
-	}
-	if (ops[c->op].answer < 0)
-		sim_fail("%s is answered %d by a store at rest", what, ops[c->op].answer);
+	if (!disk_failed(&vol->disk))
+		delete_and_put(c);
 }
 
 void

@@ -360,7 +360,7 @@ start_main(int nr)
 	struct store_conf conf = { .ops = &extent_ops,
 				   .disks.disk = &dc,
 				   .disks.nr = 1,
-				   .disks.index_bytes = 4u << 20,
+				   .disks.index_bytes = prof.index_bytes,
 				   .disks.lock_wait_ns = 3600 * NS_PER_S,
 				   .ports_max = PORTS_MAX };
 	struct store *st;
@@ -486,7 +486,7 @@ fsck_main(int nr)
 	struct store_conf conf = { .ops = &extent_ops,
 				   .disks.disk = &dc,
 				   .disks.nr = 1,
-				   .disks.index_bytes = 4u << 20,
+				   .disks.index_bytes = prof.index_bytes,
 				   .ports_max = 1 };
 
 	open_result = store_fsck(&conf, true, on_fsck, NULL);

@@ -13,6 +13,7 @@ general(void)
 				 .seg_nr = 5,
 				 .segs_there = 5,
 				 .log_bytes = 128u << 10,
+				 .index_bytes = 4u << 20,
 				 .flush_covers_all = true,
 				 .clean = 4,
 				 .cut_in_recovery = 4,

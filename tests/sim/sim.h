@@ -62,7 +62,7 @@ enum odd { ODD_NO, ODD_HOLE, ODD_SHARED };
 struct profile {
 	int ports, clients, keys, ops, lives;
 	uint32_t seg_nr, segs_there; /* segments in all, made by format */
-	uint64_t log_bytes;
+	uint64_t log_bytes, index_bytes;
 	bool flush_covers_all; /* one flush covers the disk */
 	bool is_device;        /* all of it is one file */
 	/* of the segments' pages one in so many has no place of its own when it begins, and again, for one in so many
