@@ -434,35 +434,19 @@ must(struct client *c, enum op_kind kind, int b, int k, const char *what)
 		sim_fail("%s is answered %d by a store at rest", what, ops[c->op].answer);
 }
 
-/* However full it is: a delete is taken, and then a PUT of what takes no more. */
+/* However full it is. */
 static void
-delete_and_put(struct client *c)
+must_delete_one(struct client *c)
 {
 	struct profile was = prof;
-	int largest = -1;
-	uint32_t size;
 
+	prof.pre = 0;
 	for (int k = 0; k < KEYS_MAX; k++) {
-		uint32_t id = model.id[0][k];
-
-		if (id && (largest < 0 || ops[id].size > ops[model.id[0][largest]].size))
-			largest = k;
-	}
-	if (largest < 0)
-		return;
-	prof.pre = prof.abort = prof.forge = prof.ballast = 0;
-	/* Up to STORE_INLINE_MAX it may have taken no space for its bytes, and more than that one unit. */
-	size = ops[model.id[0][largest]].kind == OP_PUT ? ops[model.id[0][largest]].size : 0;
-	size = size <= STORE_INLINE_MAX ? 0 : size < 4000 ? size : 4000;
-	must(c, OP_DEL, 0, largest, "a delete");
-	for (int tries = 0; tries < 10; tries++) {
-		client_do_put(c, 0, largest, size);
-		if (ops[c->op].answer != -EAGAIN)
+		if (model.id[0][k]) {
+			must(c, OP_DEL, 0, k, "a delete");
 			break;
+		}
 	}
-	if (ops[c->op].answer && !disk_failed(&sim_vol()->disk))
-		sim_fail("behind a delete a PUT of %u bytes is answered %d by a store at rest", size,
-			 ops[c->op].answer);
 	prof = was;
 }
 
@@ -494,7 +478,7 @@ client_can_write(int nr)
 				 (unsigned long long)(as.free + as.leased), (unsigned long long)as.held_back);
 	}
 	if (!disk_failed(&vol->disk))
-		delete_and_put(c);
+		must_delete_one(c);
 }
 
 void

@@ -617,7 +617,7 @@ rot_and_heal(uint64_t life)
 	return true;
 }
 
-static bool ends; /* what comes is the last life */
+static bool ends; /* what comes is the last life, or all is deleted in it nevertheless */
 
 /* A life behind a start.  Ends dead. */
 static void
@@ -721,7 +721,7 @@ lives(void)
 	for (int i = 0; i < 2; i++) {
 		int s;
 
-		ends = i == 1;
+		ends = i == 1 || one_in(4);
 		s = start(true, 0);
 		if (s == 2 && !repair())
 			return;

@@ -370,8 +370,15 @@ profile_for_rule(enum sim_rule rule)
 		prof.ops = 12;
 		break;
 	case SIM_TAIL_PREFIX:
+		/* Blocks of several records, whose data is not flushed. */
+		profile_for_cuts();
 		prof.clients = CLIENTS_MAX;
 		prof.ports = 1;
+		prof.keys = 6;
+		prof.pre = prof.abort = prof.forge = 0;
+		prof.size_large = prof.size_huge = 0;
+		prof.size_small = prof.size_mid = 10;
+		prof.size_inline = 6;
 		break;
 	case SIM_QUOTA_PENDING:
 		prof.quota = (struct store_use){ 3, 20000, 1 };

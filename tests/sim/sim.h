@@ -300,7 +300,7 @@ void attrs_op(struct client *c, int b, int k);
 void client_verify(int nr);
 /* Makes a bucket and some objects; as client 0. */
 void client_prepare(int nr);
-/* A store at rest takes a PUT, if there is room for it; as client 0. */
+/* A store at rest takes a PUT, if there is room for it, and a delete; as client 0. */
 void client_can_write(int nr);
 /* Deletes all there is, which nothing may refuse, and puts into what is empty then; as client 0. */
 void client_can_empty(int nr);
