@@ -82,8 +82,8 @@ int replay_look_behind(struct replay *rp, bool list);
 
 /* Gives a record of the index its entries, if they lie in a map.  1: that is lost, and noted for maps_judge(). */
 int maps_load(struct replay *rp, const uint8_t *key, size_t len, struct rec *r);
-/* In a repair that cut the log: 1: a snapshot has space of the record, whose removal was cut, and that is noted as
- * well. */
+/* Looks, in a repair that cut the log, whether a snapshot has space of a record whose removal was cut.  1: so it is,
+ * which is noted as well. */
 int maps_check_space(struct replay *rp, const uint8_t *key, size_t len, struct rec *r);
 /* Judges what is lost when all others are loaded: what nobody owns is dropped, and so is, by a repair, what somebody
  * does; else that is the reason in err.  What was dropped is removed by the epoch block. */
