@@ -59,6 +59,8 @@ one faults tests/rados/faults
 one model tests/rados/model.py
 one linear tests/rados/test_linear.py
 CLUSTER=$dir/c one histories tests/rados/histories
+# A cluster of its own: one of its two OSDs is stopped.
+OSDS=2 OSD_BYTES=8G OSD_MEMORY=500000000 CLUSTER=$dir/two one two_osds tests/rados/rados-one run "$dir/two" tests/rados/two_osds
 echo "rados: $pass passed, $failed failed, 0 skipped"
 echo "$pass passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ]
