@@ -9,6 +9,9 @@
  * checksum of a whole granule can be replaced by its known value: all granules hold the same bytes, and the
  * linker hands crc64_nvme() to us (-Wl,--wrap).  So the same code runs with and without the sum's cost.
  *
+ * For store_small_* there are two stores, too: one moves small objects together, the other does not.
+ * BENCH_PACK_RATE=BYTES lets the store of all others do so as well.
+ *
  * For store_full_* there are two stores: one is full and has been written over until what is free lies in
  * pieces, the other is as good as empty.
  */
@@ -43,9 +46,12 @@
 #define FILE_BYTES (256u << 10)
 
 #define FULL_PERCENT 90
-#define AGED_ROUNDS 3 /* everything is written over so often, in random order */
-#define AGED_SIZES 7  /* 1 to 7 granules, 4 on average */
-#define FULL_LIVE 2   /* of large objects that come and go on what is left */
+#define AGED_ROUNDS 3                  /* everything is written over so often, in random order */
+#define AGED_SIZES 7                   /* 1 to 7 granules, 4 on average */
+#define SMALL_NR 20000                 /* small objects */
+#define SMALL_RATE ((uint64_t)1 << 30) /* how fast they are moved together */
+#define SMALL_PATIENCE_NS (60 * NS_PER_S)
+#define FULL_LIVE 2 /* of large objects that come and go on what is left */
 
 struct side {
 	char store_dir[480];
@@ -133,6 +139,7 @@ static enum keys {
 	KEYS_IN_TURN, /* key_nr of them, each of the one size */
 	KEYS_FILLING, /* of the full store: new ones, of sizes by chance */
 	KEYS_AGING,   /* of those any, until all have been written again */
+	KEYS_SMALL,   /* SMALL_NR of them, as the first */
 	KEYS_AGED,    /* the same, of the one size */
 } keys;
 static uint64_t dice = 1;
@@ -289,7 +296,7 @@ choose_key(struct work *w)
 		aged_nr = n + 1;
 	if (keys == KEYS_FILLING || keys == KEYS_AGING)
 		w->size = (1 + roll() % AGED_SIZES) * STORE_GRANULE;
-	if (keys == KEYS_IN_TURN)
+	if (keys == KEYS_IN_TURN || keys == KEYS_SMALL)
 		snprintf(w->key_text, sizeof w->key_text, "%llu/%llu", (unsigned long long)w->size,
 			 (unsigned long long)(n % key_nr));
 	else
@@ -367,6 +374,8 @@ run(bool is_put, uint64_t size, int qd, uint64_t for_ns, uint64_t max_ops)
 	stopping = false;
 	ops_done = ops_failed = 0;
 	key_nr = keys == KEYS_IN_TURN && b.other && size > 16 * MIB ? FULL_LIVE : LIVE_BYTES / size;
+	if (keys == KEYS_SMALL)
+		key_nr = SMALL_NR;
 	busy = qd;
 	for (int i = 0; i < qd; i++) {
 		works[i].size = size;
@@ -444,13 +453,14 @@ use_ring(enum ring_backend backend)
 
 /* Makes a store, attached to the ring there is, with its bucket; it is the one worked on. */
 static void
-make_side(struct side *s, const char *name)
+make_side(struct side *s, const char *name, uint64_t pack_rate)
 {
 	struct store_disk_conf dc = { .path = s->store_dir, .size_bytes = STORE_BYTES };
 	struct store_conf conf = { .ops = &extent_ops,
 				   .disks.disk = &dc,
 				   .disks.nr = 1,
 				   .disks.index_bytes = 64 * MIB,
+				   .disks.pack_rate = pack_rate,
 				   .disks.lock_wait_ns = 5 * NS_PER_S,
 				   .ports_max = 1 };
 	static struct store_del del;
@@ -477,6 +487,7 @@ make_side(struct side *s, const char *name)
 static void
 begin(const char *dir)
 {
+	const char *rate = getenv("BENCH_PACK_RATE");
 	char path[480];
 
 	snprintf(b.dir, sizeof b.dir, "%s", dir);
@@ -490,7 +501,7 @@ begin(const char *dir)
 				b.bufs.bufs[i].mem[k + n] = (char)(n * 2654435761u >> 13);
 	}
 	granule_sum = __real_crc64_nvme(0, b.bufs.bufs[0].mem, STORE_GRANULE);
-	make_side(&b.fresh, "store");
+	make_side(&b.fresh, "store", rate ? strtoull(rate, NULL, 0) : 0);
 	b.raw = raw_open(path, LIVE_BYTES, 130);
 }
 
@@ -506,14 +517,20 @@ use_side(struct side *s)
 	b.p = s->p;
 }
 
-/* Makes the second store, and has it as it is after a long time. */
 static void
-make_full(void)
+make_second(void)
 {
 	use_ring(RING_AUTO);
 	b.fresh.p = b.p;
 	b.other = &b.fresh;
-	make_side(&b.full, "full");
+	make_side(&b.full, "second", SMALL_RATE);
+}
+
+/* Makes the second store, and has it as it is after a long time. */
+static void
+make_full(void)
+{
+	make_second();
 	next_key = 0;
 	keys = KEYS_FILLING;
 	run(true, FILE_BYTES, QD_MAX, UINT64_MAX, 0);
@@ -612,7 +629,19 @@ run_files(uint64_t for_ns)
 
 /* ---- figures ---- */
 
-enum against { RAW_WRITE, RAW_READ, RAW_TOUCH, FILES, NO_SUM, PUT_URING, GET_URING, FRESH };
+enum against {
+	RAW_WRITE,
+	RAW_READ,
+	RAW_TOUCH,
+	FILES,
+	NO_SUM,
+	PUT_URING,
+	GET_URING,
+	FRESH,
+	ROOM,
+	LOOSE_GET,
+	LOOSE_PUT
+};
 
 static const struct {
 	const char *name;
@@ -632,6 +661,11 @@ static const struct {
 	{ "store_get_threads", 256u << 10, 32, GET_URING },
 	{ "store_full_256k_q32", 256u << 10, 32, FRESH },
 	{ "store_full_64m_q2", 64 * MIB, 2, FRESH },
+	{ "store_small_room_1k", 1024, 32, ROOM },
+	{ "store_small_room_4k", 4096, 32, ROOM },
+	{ "store_small_get", 4096, 32, LOOSE_GET },
+	{ "store_small_put", 4096, 32, LOOSE_PUT },
+	{ "store_small_256k", 256u << 10, 32, LOOSE_PUT },
 };
 
 static double
@@ -680,6 +714,81 @@ our_side(int i, bool is_put, enum ring_backend on, uint64_t ns)
 	return run(is_put, figures[i].size, figures[i].qd, ns, 0);
 }
 
+/* ---- small objects, moved together ---- */
+
+static uint64_t
+number_now(const char *name)
+{
+	struct store_unit_info info;
+
+	store_unit_info(b.st, 0, &info);
+	return store_unit_number(&info, name);
+}
+
+/* All of them, until what is worth it has been moved, in the store that moves any.  Returns the bytes that they take. */
+static uint64_t
+put_small(struct side *s, uint64_t size, int qd)
+{
+	uint64_t before, until;
+
+	use_side(s);
+	before = number_now("packed_units") + number_now("loose_objects");
+	next_key = 0;
+	keys = KEYS_SMALL;
+	run(true, size, qd, UINT64_MAX, SMALL_NR);
+	until = clock_ns() + SMALL_PATIENCE_NS;
+	while (s == &b.full && number_now("loose_objects") > SMALL_NR / 100 && clock_ns() < until)
+		turn();
+	settle();
+	return (number_now("packed_units") + number_now("loose_objects") - before) * 16 * 1024;
+}
+
+static void
+figure_small(int i)
+{
+	struct row row = { .figure = figures[i].name, .unit = "MB/s" };
+	uint64_t size = figures[i].size, ns = bench_ns();
+	bool is_put = figures[i].against == LOOSE_PUT, is_large = size > STORE_GRANULE;
+	int qd = figures[i].qd;
+
+	if (!b.other)
+		make_second();
+	if (figures[i].against == ROOM) {
+		row.unit = "bytes";
+		row_add(&row, (double)put_small(&b.full, size, qd) / SMALL_NR, (double)size);
+		row_print(&row);
+		return;
+	}
+	for (int side = 0; side < 2; side++) {
+		put_small(side ? &b.fresh : &b.full, is_large ? 4096 : size, qd);
+		keys = KEYS_IN_TURN;
+		if (is_large)
+			run(true, size, qd, UINT64_MAX, 3 * LIVE_BYTES / size);
+		settle();
+	}
+	for (int n = -1; n < bench_rounds(); n++) {
+		double rate[2]; /* moved together, and not */
+
+		for (int side = 0; side < 2; side++) {
+			int which = side ^ (n & 1);
+
+			use_side(which ? &b.fresh : &b.full);
+			keys = is_large ? KEYS_IN_TURN : KEYS_SMALL;
+			rate[which] = run(is_put, size, qd, ns, 0);
+		}
+		if (n >= 0)
+			row_add(&row, rate[0] / 1e6, rate[1] / 1e6);
+	}
+	row_print(&row);
+}
+
+/* When its turn comes: what wants a second store behind what wants one, and a full one first. */
+static int
+turn_of(enum against against)
+{
+	return against == FRESH ? 1 : against >= ROOM ? 2 : 0;
+}
+
 static void
 figure(int i)
 {
@@ -723,16 +832,19 @@ main(int argc, char **argv)
 		bench_die("usage: bench-store DIR FIGURE...");
 	bench_pin(0);
 	begin(argv[1]);
-	/* Those that want a second store come last. */
-	for (int k = 2; k < 2 * argc - 2; k++) {
-		const char *name = argv[k < argc ? k : k - argc + 2];
+	for (int k = 0; k < 3 * (argc - 2); k++) {
+		const char *name = argv[2 + k % (argc - 2)];
 		int i = 0;
 
 		while (i < nr && strcmp(figures[i].name, name) != 0)
 			i++;
 		if (i == nr)
 			bench_die("no figure %s", name);
-		if ((figures[i].against == FRESH) == (k >= argc))
+		if (turn_of(figures[i].against) != k / (argc - 2))
+			continue;
+		if (figures[i].against >= ROOM)
+			figure_small(i);
+		else
 			figure(i);
 	}
 	end();

@@ -109,6 +109,7 @@ struct conf {
 		uint8_t accept_missing[CONF_DISKS_MAX][UUID_BYTES];
 		int accept_missing_nr;
 		uint64_t lock_wait_ns;
+		uint64_t pack_rate; /* bytes of small objects a second that are moved together; 0: none are */
 		uint64_t scrub_interval_ns; /* between two walks over all objects; 0: on request only */
 		uint64_t scrub_rate;        /* bytes a second */
 	} store;

@@ -223,6 +223,8 @@ const struct conf_key conf_keys[] = {
 	  .help = "Disks of the store that may be missing at start: their objects answer 503 until they are back" },
 	{ "store.lock_wait", KT_TIME, 0, .max = 3600 * SEC, .offset = AT(store.lock_wait_ns), .def = "30s",
 	  .help = "How long starting waits for the last writes of a process that died" },
+	{ "store.pack_rate", KT_SIZE, 0, .max = TIB, .offset = AT(store.pack_rate), .def = "8MiB",
+	  .help = "Bytes of small objects a second that are moved together, so that they share allocation units; 0 moves none" },
 	{ "store.scrub_interval", KT_TIME, KEY_RELOAD, .max = 315360000 * SEC, .offset = AT(store.scrub_interval_ns),
 	  .def = "604800s", .help = "Time from the end of a walk that reads every object to the next; 0s is on request only" },
 	{ "store.scrub_rate", KT_SIZE, KEY_RELOAD, .min = 64 * KIB, .max = TIB, .offset = AT(store.scrub_rate),

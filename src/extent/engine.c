@@ -119,6 +119,7 @@ extent_new(const struct store_conf *conf, struct extent_store **ret_store)
 	}
 	st->vol->quotas = conf->disks.quotas ? conf->disks.quotas : st->quotas;
 	st->vol->counter = conf->disks.counter;
+	st->vol->mover.rate = conf->disks.pack_rate;
 	st->vol->above = st;
 	st->vol->kick = on_kick_wanted;
 	st->vol->space = on_space;
@@ -280,6 +281,15 @@ extent_unit_nr(const struct store *store)
 	return 1;
 }
 
+/* Each would have a unit of its own. */
+static uint64_t
+packed_saved(const struct vol *vol)
+{
+	uint64_t nr = atomic_load(&vol->packs.packed_nr), units = atomic_load(&vol->packs.unit_nr);
+
+	return nr > units ? (nr - units) * vol->disk.geo.unit_bytes : 0;
+}
+
 static void
 extent_unit_info(const struct store *store, int unit, struct store_unit_info *ret_info)
 {
@@ -341,6 +351,12 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	store_unit_add(&info, "index_max_bytes", ts.max_bytes, false);
 	/* Made anew, leaves are of all sizes. */
 	store_unit_add(&info, "index_start_bytes", ts.used_bytes + ts.used_bytes / 16, false);
+	/* What shares units, and how many these are; what could, but has one of its own. */
+	store_unit_add(&info, "packed_objects", atomic_load(&vol->packs.packed_nr), false);
+	store_unit_add(&info, "packed_units", atomic_load(&vol->packs.unit_nr), false);
+	store_unit_add(&info, "loose_objects", atomic_load(&vol->packs.loose_nr), false);
+	store_unit_add(&info, "packed_bytes_saved", packed_saved(vol), false);
+	store_unit_add(&info, "packed_moves", atomic_load(&vol->packs.moved_nr), false);
 	store_unit_add(&info, "commits", atomic_load(&vol->stats.commits), false);
 	store_unit_add(&info, "records", atomic_load(&vol->stats.records), false);
 	store_unit_add(&info, "snapshots", atomic_load(&vol->stats.snapshots), false);

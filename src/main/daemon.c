@@ -59,6 +59,7 @@ daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct
 					 .disks = { .disk = disks,
 						    .nr = conf->store.disk_nr,
 						    .index_bytes = conf->memory.index_bytes,
+						    .pack_rate = conf->store.pack_rate,
 						    .lock_wait_ns = conf->store.lock_wait_ns,
 						    .engine = &extent_ops,
 						    .engines_max = STORE_SET_MAX,

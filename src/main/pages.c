@@ -178,6 +178,9 @@ static const struct {
 	{ "crc_errors", M_STORE_ERRORS, "crc" },
 	{ "segments_to_rewrite", M_STORE_REWRITE },
 	{ "metadata_damaged", M_STORE_METADATA },
+	{ "packed_objects", M_STORE_PACKED },
+	{ "packed_bytes_saved", M_STORE_PACKED_SAVED },
+	{ "packed_moves", M_STORE_PACKED_MOVES },
 };
 
 static void

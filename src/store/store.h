@@ -93,8 +93,9 @@ struct store_birth {
 struct store_disks_conf {
 	const struct store_disk_conf *disk;
 	int nr;
-	uint64_t index_bytes;           /* memory the index may use, in all */
-	uint64_t lock_wait_ns;          /* how long start waits for a dead process's last writes */
+	uint64_t index_bytes;  /* memory the index may use, in all */
+	uint64_t pack_rate;    /* bytes of small objects a second that are moved together; 0: none are */
+	uint64_t lock_wait_ns; /* how long start waits for a dead process's last writes */
 	const struct store_ops *engine; /* the set's: of which it is made, one for each disk */
 	int engines_max;                /* the set's */
 	struct quota_book *quotas;      /* an engine's, of the set it is in; NULL: one of its own */
@@ -632,7 +633,7 @@ struct store_unit_number {
 	uint64_t value;
 	bool is_hidden; /* pages do not print it */
 };
-#define STORE_UNIT_NUMBERS_MAX 24
+#define STORE_UNIT_NUMBERS_MAX 32
 
 struct store_unit_info {
 	const char *name; /* a disk's path; "": not known */

@@ -87,6 +87,25 @@ must_be_same(const struct rec_view *a, const struct rec_view *b)
 	must(!a->map.nr || memcmp(a->map.ext, b->map.ext, a->map.nr * sizeof(uint64_t)) == 0);
 }
 
+/* So do the bytes of a packed object, in one unit; and the pages that are read for them. */
+static void
+check_place(const struct rec_view *v, const struct geometry *geo)
+{
+	struct place_pages pg;
+	uint64_t place;
+
+	if (v->body != BODY_PACKED)
+		return;
+	memcpy(&place, v->entries, sizeof place);
+	pg = place_pages(place, v->size_bytes);
+	must(v->entry_nr == 1 && v->key[0] == KEY_OBJECT && v->flags & REC_FLUSHED);
+	must(v->size_bytes && v->size_bytes <= place_bytes_max(geo) && ext_ok(pg.ext, geo));
+	must(place_off(place) + v->size_bytes <= geo->unit_bytes);
+	must(pg.off % FMT_ALIGN == 0 && pg.len % FMT_ALIGN == 0 && pg.off + pg.len <= geo->unit_bytes);
+	must(pg.off + pg.skew == place_off(place) && pg.skew + v->size_bytes <= pg.len);
+	must(pg.len <= align_up(v->size_bytes, FMT_ALIGN) + FMT_ALIGN);
+}
+
 /* A map that is accepted lies on the disk, and all of it finds room there. */
 static void
 check_map_place(const struct rec_view *v, const struct geometry *geo)
@@ -143,6 +162,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		if (v.owner_len)
 			must_be_key(v.owner, v.owner_len);
 		check_map_place(&v, &geo);
+		check_place(&v, &geo);
 		check_map(&v, &geo, copy + n, len - (size_t)n);
 		free(again);
 	}

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define STEPS_MAX 400000u
+#define MOVE_STEPS 400u /* in which few objects are moved together */
 
 struct sim_result outcome;
 struct store *sim_store;
@@ -285,6 +286,7 @@ die(enum end how)
 		sim_fail("the disk failed of what it has not said: %s", sim_vol()->disk.reason);
 	if (sim_store) {
 		counts.snapshots += atomic_load(&sim_vol()->stats.snapshots);
+		counts.moves += atomic_load(&sim_vol()->packs.moved_nr);
 		counts.laps += sim_vol()->leader.next.lap;
 		counts.given_up += sim_vol()->disk.sb.snap[0].id > 1 && !sim_vol()->disk.sb.snap[1].id;
 	}
@@ -325,6 +327,7 @@ start_main(int nr)
 				   .disks.disk = &dc,
 				   .disks.nr = 1,
 				   .disks.index_bytes = 4u << 20,
+				   .disks.pack_rate = prof.pack_rate,
 				   .disks.lock_wait_ns = 3600 * NS_PER_S,
 				   .ports_max = PORTS_MAX };
 	struct store *st;
@@ -472,6 +475,13 @@ at_rest(void)
 	       !(simdisk_inflight() && co_runs(CO_HELPER, 0));
 }
 
+/* What could be moved together is, if there is room and reason. */
+static bool
+all_moved(void)
+{
+	return at_rest() && (disk_failed(&sim_vol()->disk) || atomic_load(&sim_vol()->packs.loose_nr) < 2);
+}
+
 static bool
 all_detached(void)
 {
@@ -511,6 +521,7 @@ clean_stop(uint64_t life, enum end *how)
 	if (!run_until(all_detached, life, how))
 		return false;
 	counts.snapshots += atomic_load(&sim_vol()->stats.snapshots);
+	counts.moves += atomic_load(&sim_vol()->packs.moved_nr);
 	co_start(CO_START, 0, stop_main);
 	if (!run_until(start_over, life, how))
 		return false;
@@ -709,8 +720,14 @@ exact(void)
 	steps = 0;
 	ops_left = prof.ops;
 	clients_start();
-	if (run_until(clients_over, life, &how))
-		run_until(at_rest, plan->cut_step < 0 ? 0 : 60, &how);
+	if (run_until(clients_over, life, &how)) {
+		uint64_t left = plan->cut_step < 0 ? MOVE_STEPS : life - steps;
+
+		if (prof.pack_rate)
+			run_until(all_moved, left ? left : 1, &how);
+		else
+			run_until(at_rest, plan->cut_step < 0 ? 0 : 60, &how);
+	}
 	plan->ret_steps = steps;
 	simdisk_cut_mask = &plan->mask;
 	die(END_CUT);

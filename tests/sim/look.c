@@ -156,6 +156,8 @@ model_list(struct store_port *p, struct model *ret)
 
 struct space {
 	uint8_t used[SEGS_MAX * 64];
+	uint8_t steps[SEGS_MAX * 64][FMT_UNIT_BYTES / PLACE_STEP]; /* of units that objects share */
+	uint32_t steps_nr[SEGS_MAX * 64];
 	uint64_t nr;
 	uint64_t chunks, named;      /* that there are; that manifests name */
 	uint64_t parts, parts_named; /* the same of parts; those of an upload are its own */
@@ -174,6 +176,42 @@ take(struct space *s, uint64_t unit, uint32_t nr, const char *what)
 	s->nr += nr;
 }
 
+/* Side by side with others: each has its own steps of the unit, and the unit is named by all of them. */
+static void
+take_place(struct space *s, uint64_t place, uint64_t size)
+{
+	uint64_t unit = ext_unit(place);
+
+	if (unit >= sizeof s->used)
+		sim_fail("place %llx is beyond the disk", (unsigned long long)place);
+	if (!s->steps_nr[unit])
+		take(s, unit, 1, "small objects");
+	for (uint32_t i = ext_nr(place); i < ext_nr(place) + place_steps(size); i++) {
+		if (i >= FMT_UNIT_BYTES / PLACE_STEP || s->steps[unit][i]++)
+			sim_fail("step %u of unit %llu is named twice, or beyond it", i,
+				 (unsigned long long)unit);
+		s->steps_nr[unit]++;
+	}
+	counts.packed++;
+}
+
+/* What is counted is what records name. */
+static void
+places_agree(const struct space *s, const char *when)
+{
+	uint64_t units = 0;
+
+	for (uint64_t u = 0; u < geo_units(&s->vol->disk.geo); u++) {
+		units += s->steps_nr[u] != 0;
+		if (pack_steps(s->vol, u) != s->steps_nr[u])
+			sim_fail("%s: unit %llu has %u steps in use, records name %u", when,
+				 (unsigned long long)u, pack_steps(s->vol, u), s->steps_nr[u]);
+	}
+	if (atomic_load(&s->vol->packs.unit_nr) != units)
+		sim_fail("%s: %llu units are shared, not %llu", when, (unsigned long long)units,
+			 (unsigned long long)atomic_load(&s->vol->packs.unit_nr));
+}
+
 static int
 on_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 {
@@ -183,6 +221,8 @@ on_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 
 	for (uint32_t i = 0; r->body == BODY_EXTENTS && i < r->entry_nr; i++)
 		take(cookie, ext_unit(ext[i]), ext_nr(ext[i]), key[0] == KEY_CHUNK ? "a chunk" : "an object");
+	if (r->body == BODY_PACKED)
+		take_place(s, ext[0], r->size_bytes);
 	s->chunks += key[0] == KEY_CHUNK;
 	if (r->body == BODY_MANIFEST)
 		s->named += r->entry_nr;
@@ -215,9 +255,11 @@ void
 model_space(struct store *st, const char *when, bool at_rest)
 {
 	struct vol *vol = extent_store(st)->vol;
-	struct space s = { .vol = vol };
+	static struct space s;
 	struct alloc_stats as;
 
+	memset(&s, 0, sizeof s);
+	s.vol = vol;
 	each_record(vol, 0, on_record, &s);
 	for (int i = 0; i < 2; i++) {
 		for (uint32_t j = 0; j < vol->snap.space[i].nr; j++)
@@ -232,6 +274,7 @@ model_space(struct store *st, const char *when, bool at_rest)
 			 "buckets",
 			 when, (unsigned long long)s.parts, (unsigned long long)s.parts_named,
 			 (unsigned long long)s.leftovers);
+	places_agree(&s, when);
 	alloc_stats(vol->disk.alloc, &as);
 	if (as.free + as.leased + s.nr != as.units)
 		sim_fail("%s: %llu units, %llu free, %llu leased, but records and snapshots name %llu", when,

@@ -118,7 +118,7 @@ tell_counts(double began)
 	       "%llu "
 	       "times no space, %llu over a quota, %llu not now; "
 	       "%llu "
-	       "starts in storms of them\n",
+	       "starts in storms of them; %llu objects moved together, %llu seen so\n",
 	       (unsigned long long)counts.histories, seconds() - began, (unsigned long long)counts.starts,
 	       (unsigned long long)counts.cuts, (unsigned long long)counts.kills,
 	       (unsigned long long)counts.cleans, (unsigned long long)counts.puts,
@@ -134,7 +134,8 @@ tell_counts(double began)
 	       (unsigned long long)counts.map_lists, (unsigned long long)counts.rots,
 	       (unsigned long long)counts.repairs, (unsigned long long)counts.healed,
 	       (unsigned long long)counts.no_space, (unsigned long long)counts.over_quota,
-	       (unsigned long long)counts.not_now, (unsigned long long)counts.storm_starts);
+	       (unsigned long long)counts.not_now, (unsigned long long)counts.storm_starts,
+	       (unsigned long long)counts.moves, (unsigned long long)counts.packed);
 }
 
 static int
@@ -314,6 +315,12 @@ exact_one(uint64_t seed, struct plan *p)
 	if (seed % 2) {
 		prof.w_upload = 30;
 		prof.w_attrs = 4;
+	}
+	if (seed % 3 == 2) {
+		/* Few are enough to be moved together. */
+		prof.pack_rate = 1 << 30;
+		prof.keys = 3;
+		prof.size_equal = 1500;
 	}
 	prof.rot = prof.soft = prof.eio_flush = prof.eio_read = prof.eio_write = 0;
 	history_run(seed, p);

@@ -56,6 +56,21 @@ profile_for_full(void)
 	prof.ops = 200;
 }
 
+static void
+profile_for_packs(void)
+{
+	prof.pack_rate = 1 << 30;
+	prof.keys = KEYS_MAX;
+	prof.clients = CLIENTS_MAX;
+	prof.second = 8;
+	prof.size_equal = 700 + (uint32_t)(prof.log_bytes >> 17) * 300;
+	prof.seg_nr = prof.segs_there = 2;
+	prof.w_put = 20;
+	prof.w_del = 8;
+	prof.w_get = 8;
+	prof.ops = 80;
+}
+
 /* Everything in a proportion of its own: some of it much, some of it never.  What few have thought of
  * together is found this way (Groce and others, "Swarm testing", 2012). */
 static void
@@ -105,11 +120,13 @@ profile_choose(uint64_t seed)
 		prof.copied_how = h >> 23 & 1 ? ODD_HOLE : ODD_SHARED;
 		prof.copied_again = h >> 60 & 1 ? 2 : 0;
 	}
+	if ((h >> 52 & 3) != 0)
+		prof.pack_rate = (uint64_t)1 << ((h >> 52 & 3) == 1 ? 22 : 30);
 	prof.size_equal = (h >> 58 & 7) == 0 ? 4096 + (uint32_t)(h >> 61) * 2500 : 0;
 	if ((h >> 44 & 7) == 0)
 		prof.quota = (struct store_use){ 1 + (h >> 47 & 3), 8000 + (h >> 49 & 0xff) * 300,
 						 1 + (h >> 57 & 1) };
-	switch ((h >> 40 & 0xff) % 13) {
+	switch ((h >> 40 & 0xff) % 14) {
 	case 0: /* many small records: the log wraps */
 		prof.size_small = prof.size_mid = prof.size_large = prof.size_huge = 0;
 		prof.ops = 120;
@@ -128,6 +145,9 @@ profile_choose(uint64_t seed)
 	case 2: /* chunked objects */
 		prof.size_huge = 8;
 		prof.seg_nr = prof.segs_there = 8;
+		break;
+	case 13: /* small objects, which are moved together, and what is left of them again */
+		profile_for_packs();
 		break;
 	case 12: /* full of data, and of records that grow */
 		profile_for_full();
@@ -343,6 +363,16 @@ profile_for_rule(enum sim_rule rule)
 		prof.size_inline = 12;
 		prof.clients = 1;
 		prof.ops = 300;
+		break;
+	case SIM_PACK_NEVER_REWRITES:
+		profile_for_packs();
+		prof.kill = prof.clean = 0;
+		prof.w_upload = prof.w_list = prof.w_bucket = prof.w_attrs = 0;
+		prof.w_del = 14;
+		prof.lives = LIVES_MAX;
+		break;
+	case SIM_PACK_LAST_FREES:
+		profile_for_packs();
 		break;
 	case SIM_TRIM_TO_PREVIOUS:
 		/* The newest snapshot rots, and the log that goes back to the one before has been written

@@ -74,6 +74,7 @@ struct profile {
 		ballast;
 	uint32_t size_inline, size_small, size_mid, size_large, size_huge; /* weights */
 	uint32_t size_equal; /* all objects have that many bytes; 0: by weight */
+	uint64_t pack_rate;  /* of the mover, which moves small objects together; 0: it is off */
 	uint32_t second;     /* one op in so many is on the second bucket, the one that comes and goes */
 	uint32_t w_put, w_del, w_get, w_list, w_bucket, w_upload, w_attrs;
 	uint32_t pre, abort, hold;
@@ -334,7 +335,7 @@ struct sim_counts {
 	uint64_t histories, uploads, parts, completed, repeated, aborted, attrs, starts, cuts, kills, cleans,
 		puts, gets, dels, records_open, snapshots, refused, io_errors, rots, laps, no_space, not_now,
 		repairs, healed, storm_starts, late_writes, soft, given_up, maps, map_lists, beats,
-		host_waits, over_quota;
+		host_waits, over_quota, packed, moves;
 };
 extern struct sim_counts counts;
 

@@ -99,6 +99,14 @@
 #ifndef RULE_GROW_WITH_ROOM
 #define RULE_GROW_WITH_ROOM 1
 #endif
+/* §3: what is moved together goes to fresh space: nothing that holds bytes of a record is written again. */
+#ifndef RULE_PACK_NEVER_REWRITES
+#define RULE_PACK_NEVER_REWRITES 1
+#endif
+/* §3: a unit that several records share is free when the last of them is gone. */
+#ifndef RULE_PACK_LAST_FREES
+#define RULE_PACK_LAST_FREES 1
+#endif
 /* §2: where one flush covers the disk, a segment that was touched is flushed itself as long as the file system has
  * no place of its own for all of it. */
 #ifndef RULE_TOUCHED_FILES_FLUSHED

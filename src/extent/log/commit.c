@@ -280,6 +280,7 @@ lead_step(struct vol *vol, struct vol_port *p)
 	}
 	judge_queue(vol);
 	gc_pack(vol);
+	pack_commit(vol);
 	if (vol->block.records || stamp_due(vol)) {
 		write_block(vol, p);
 		return true;

@@ -37,6 +37,7 @@ enum commit_kind {
 	COMMIT_COMPLETE,
 	COMMIT_GATE_CLOSE, /* of a bucket: no record */
 	COMMIT_GATE_OPEN,
+	COMMIT_MOVE, /* the leader's own: the record that is there, with its bytes at another place (pack.h) */
 };
 
 /* Bits of struct commit's state. */

@@ -36,6 +36,7 @@ rec_count(struct vol *vol, const uint8_t *key, size_t key_len, const struct rec 
 
 	if (key[0] == KEY_OBJECT && change)
 		atomic_fetch_add_explicit(&vol->stats.objects, change, memory_order_relaxed);
+	pack_count(vol, key, born, died);
 	ld->rec_bytes += more - less;
 	ld->large_bytes += large(more) - large(less);
 }

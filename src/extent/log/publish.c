@@ -135,6 +135,8 @@ dead_done(struct vol *vol, struct dead *dead)
 	} else {
 		if (!dead->is_shared && r->body == BODY_EXTENTS && rec_entries(r))
 			disk_extents_free(&vol->disk, rec_entries(r), r->entry_nr);
+		if (!dead->is_shared && r->body == BODY_PACKED)
+			pack_gone(vol, *(const uint64_t *)rec_entries(r), r->size_bytes);
 		if (!dead->is_shared && rec_map(r, &map))
 			disk_extents_free(&vol->disk, map.ext, map.nr);
 		rec_retire(vol, r);
@@ -181,8 +183,7 @@ publish_reclaim(struct vol *vol)
 			ld->dying_end = &ld->dying;
 		if (!RULE_REUSE_UNPINNED ||
 		    pin_wait_free(vol->pins, &dead->wait,
-				  RULE_PIN_BYTES ? rec_data_version(dead->rec) : dead->rec->version,
-				  on_unpinned))
+				  RULE_PIN_BYTES ? rec_pin_id(dead->rec) : dead->rec->version, on_unpinned))
 			dead_done(vol, dead);
 	}
 	dead = ld->dying;

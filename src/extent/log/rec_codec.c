@@ -115,6 +115,13 @@ rec_check_entries(const struct rec_view *v, const void *entries, const struct ge
 		}
 		return sum >= stored_bytes(v->size_bytes) ? 0 : -EBADMSG;
 	}
+	if (v->body == BODY_PACKED) {
+		uint64_t place = *(const uint64_t *)entries;
+
+		return ext_unit(place) < geo_units(geo) && place_off(place) + v->size_bytes <= geo->unit_bytes
+			       ? 0
+			       : -EBADMSG;
+	}
 	if (v->body == BODY_MANIFEST) {
 		const struct chunk_ref *ch = entries;
 
@@ -195,6 +202,12 @@ body_ok(const struct rec_view *v, const struct geometry *geo)
 		       v->inline_len <= STORE_INLINE_MAX;
 	case BODY_EXTENTS:
 		if (v->size_bytes == 0 || v->size_bytes > FMT_CHUNK_BYTES)
+			return false;
+		break;
+	case BODY_PACKED:
+		/* Nothing is packed before its bytes are flushed. */
+		if (v->key[0] != KEY_OBJECT || v->entry_nr != 1 || mapped || !(v->flags & REC_FLUSHED) ||
+		    v->size_bytes == 0 || v->size_bytes > place_bytes_max(geo))
 			return false;
 		break;
 	default: /* BODY_MANIFEST, BODY_PARTS */

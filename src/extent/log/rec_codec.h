@@ -31,6 +31,50 @@ stored_bytes(uint64_t size_bytes)
 	return align_up(size_bytes, FMT_ALIGN) + align_up(crc_block_bytes(size_bytes), FMT_ALIGN);
 }
 
+/*
+ * Small objects lie side by side in a unit, in steps of 64 bytes.  A place says where: the unit in the upper 40 bits, as
+ * of an extent, and the step in the lower 24.  Of one granule at most, so that they have no CRC block.
+ */
+#define PLACE_STEP 64u
+static inline uint64_t
+place_make(uint64_t unit, uint32_t step)
+{
+	return ext_make(unit, step);
+}
+static inline uint64_t
+place_off(uint64_t place)
+{
+	return (uint64_t)ext_nr(place) * PLACE_STEP;
+}
+static inline uint32_t
+place_steps(uint64_t size_bytes)
+{
+	return (uint32_t)((size_bytes + PLACE_STEP - 1) / PLACE_STEP);
+}
+/* Returns the largest object of which a unit holds two. */
+static inline uint32_t
+place_bytes_max(const struct geometry *g)
+{
+	return g->unit_bytes / 2 < STORE_GRANULE ? g->unit_bytes / 2 : STORE_GRANULE;
+}
+
+/* What is read for the bytes at a place: whole pages. */
+struct place_pages {
+	uint64_t ext;      /* the unit */
+	uint32_t off, len; /* in it */
+	uint32_t skew;     /* so far behind that the bytes begin */
+};
+static inline struct place_pages
+place_pages(uint64_t place, uint64_t size_bytes)
+{
+	uint32_t at = (uint32_t)place_off(place), off = at / FMT_ALIGN * FMT_ALIGN;
+
+	return (struct place_pages){ .ext = ext_make(ext_unit(place), 1),
+				     .off = off,
+				     .len = (uint32_t)(align_up(at + size_bytes, FMT_ALIGN) - off),
+				     .skew = at - off };
+}
+
 /* One chunk of a manifest, as it lies in a record.  Of an object made of parts: the upload's id, the part's
  * number. */
 struct chunk_ref {
@@ -81,8 +125,9 @@ void map_take_in(void *entries, const void *image, uint32_t len, const struct ge
 /* ---- record ---- */
 
 enum rec_op { REC_PUT = 1, REC_DELETE = 2, REC_OP_NR };
-/* PARTS: of parts, each a record of its own, whose body is a manifest (or inline and empty). */
-enum rec_body { BODY_NONE, BODY_INLINE, BODY_EXTENTS, BODY_MANIFEST, BODY_PARTS, BODY_NR };
+/* PARTS: of parts, each a record of its own, whose body is a manifest (or inline and empty).
+ * PACKED (format 3): an object at a place (one entry); what it was put as has been moved there. */
+enum rec_body { BODY_NONE, BODY_INLINE, BODY_EXTENTS, BODY_MANIFEST, BODY_PARTS, BODY_PACKED, BODY_NR };
 #define REC_FLUSHED 1u  /* the data was flushed before the record entered the log */
 #define REC_MAPPED 2u   /* the entries lie in the map extent */
 #define REC_SHARED 4u   /* an earlier record had the same extents; data_version is the first one's */
@@ -100,8 +145,8 @@ enum rec_body { BODY_NONE, BODY_INLINE, BODY_EXTENTS, BODY_MANIFEST, BODY_PARTS,
 	(REC_HEAD_BYTES + KEY_BYTES_MAX + STORE_ATTRS_MAX +                                                  \
 	 (REC_ENTRIES_MAX > REC_MAP_MAX ? REC_ENTRIES_MAX : REC_MAP_MAX) + REC_SUMS_MAX + 8)
 
-/* A record, with pointers into whoever holds it.  Entries are 8-byte aligned: extents (uint64_t) or struct
- * chunk_ref. */
+/* A record, with pointers into whoever holds it.  Entries are 8-byte aligned: extents, a place (uint64_t)
+ * or struct chunk_ref. */
 struct rec_view {
 	uint8_t op, body;
 	uint16_t flags;
@@ -140,7 +185,7 @@ rec_map_bytes(uint16_t flags, uint32_t ext_nr)
 static inline size_t
 rec_entry_bytes(uint8_t body)
 {
-	return body == BODY_EXTENTS                          ? sizeof(uint64_t)
+	return body == BODY_EXTENTS || body == BODY_PACKED   ? sizeof(uint64_t)
 	       : body == BODY_MANIFEST || body == BODY_PARTS ? sizeof(struct chunk_ref)
 							     : 0;
 }

@@ -202,6 +202,21 @@ rec_data_version(const struct rec *r)
 	return version;
 }
 
+/* A place is no version, but for those of more starts than anybody makes; and two that share an id wait for each
+ * other, no more. */
+#define PIN_PLACE ((uint64_t)1 << 63)
+
+uint64_t
+rec_pin_id(const struct rec *r)
+{
+	uint64_t place;
+
+	if (r->body != BODY_PACKED)
+		return rec_data_version(r);
+	memcpy(&place, rec_entries(r), sizeof place);
+	return PIN_PLACE | place;
+}
+
 static uint64_t
 expires_ns(const struct rec *r)
 {

@@ -48,8 +48,18 @@ rec_has_more(const struct rec *r)
 {
 	return r->entry_nr > FMT_ENTRY_MAX;
 }
-/* Returns what a reader pins: the version that first had these bytes. */
+/* Tells whether an object has a unit of its own, of which it would take half at most. */
+static inline bool
+rec_is_loose(const struct rec *r, const struct geometry *g)
+{
+	return r->body == BODY_EXTENTS && r->entry_nr == 1 && !(r->flags & REC_MAPPED) &&
+	       r->size_bytes <= place_bytes_max(g);
+}
+/* Returns the version that first had these bytes. */
 uint64_t rec_data_version(const struct rec *r);
+/* Returns what a reader pins: that; or where they have been moved to, so that nobody who reads them there keeps
+ * the place where they were. */
+uint64_t rec_pin_id(const struct rec *r);
 const uint8_t *rec_inline(const struct rec *r);
 const uint8_t *rec_owner(const struct rec *r);
 const uint8_t *rec_attrs(const struct rec *r);

@@ -66,6 +66,26 @@ mark(struct replay *rp, uint64_t ext, const uint8_t *key, size_t len)
 		      name, e == -EEXIST ? "belong to something else, too" : "are not on this disk");
 }
 
+/* The first record of a unit brings the unit. */
+static int
+mark_place(struct replay *rp, uint64_t place, const uint8_t *key, size_t len, const struct rec *r)
+{
+	struct vol *vol = rp->vol;
+	int e = pack_steps(vol, ext_unit(place)) ? 0 : mark(rp, ext_make(ext_unit(place), 1), key, len);
+	char name[160];
+
+	if (e == 0)
+		e = pack_start(vol, place, r->size_bytes);
+	if (e == -ENOMEM)
+		return refuse(rp, e, "%s: no memory to count what shares a unit", vol->disk.path);
+	if (e != -EEXIST)
+		return e;
+	key_text(name, sizeof name, key, len);
+	return refuse(rp, -ENOTRECOVERABLE,
+		      "%s: what shares unit %llu with '%s' takes more than there is of it", vol->disk.path,
+		      (unsigned long long)ext_unit(place), name);
+}
+
 /* What a record names; its entries come from the map first, if they lie in one. */
 static int
 mark_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
@@ -76,6 +96,8 @@ mark_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 
 	for (uint32_t i = 0; e == 0 && r->body == BODY_EXTENTS && i < r->entry_nr; i++)
 		e = mark(cookie, ext[i], key, len);
+	if (e == 0 && r->body == BODY_PACKED)
+		e = mark_place(cookie, ext[0], key, len, r);
 	if (rec_map(r, &map)) {
 		for (uint32_t i = 0; e == 0 && i < map.nr; i++)
 			e = mark(cookie, map.ext[i], key, len);

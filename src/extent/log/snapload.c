@@ -156,6 +156,7 @@ empty_index(struct replay *rp)
 	vol->tree = NULL;
 	vol->leader.rec_bytes = vol->leader.large_bytes = 0;
 	atomic_store(&vol->stats.objects, 0);
+	pack_forget(vol);
 	rp->applied = 0;
 	e = tree_new(vol->index_bytes, vol->quiesce, &vol->tree);
 	if (e == 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the helper thread does: snapshots when the leader wants one, segments made ready ahead of need, beats. */
+/* What the helper thread does: snapshots when the leader wants one, segments made ready ahead of need,
+ * small objects moved together, beats. */
 #include "extent/log/vol.h"
 
 #include "base/clock.h"
@@ -37,7 +38,7 @@ uint64_t
 vol_upkeep(struct helper *h, struct ring *r)
 {
 	struct vol *vol = container_of(h, struct vol, helper);
-	uint64_t wait_ns, beat_ns;
+	uint64_t wait_ns, move_ns, beat_ns;
 	int e;
 
 	if (atomic_load(&vol->snap.state) == SNAP_WANTED) {
@@ -50,6 +51,8 @@ vol_upkeep(struct helper *h, struct ring *r)
 	if (e > 0)
 		vol->space(vol->above);
 	wait_ns = e > 0 ? 0 : look_after(vol, r);
+	move_ns = mover_work(vol, r);
+	wait_ns = move_ns < wait_ns ? move_ns : wait_ns;
 	beat_ns = disk_beat(&vol->disk, r);
 	if (e < 0 && wait_ns > SEGMENT_RETRY_NS)
 		wait_ns = SEGMENT_RETRY_NS;

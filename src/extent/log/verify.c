@@ -77,6 +77,19 @@ check_granules(const uint8_t *buf, uint64_t len, const uint64_t *crc)
 	return 0;
 }
 
+static int
+verify_packed(struct disk *d, struct ring *r, const struct rec_view *v)
+{
+	struct place_pages pg = place_pages(*(const uint64_t *)v->entries, v->size_bytes);
+	uint8_t *buf = sync_alloc(pg.len);
+	int e = buf ? sio_read(d, r, &pg.ext, 1, pg.off, buf, pg.len) : -ENOMEM;
+
+	if (e == 0 && crc64_nvme(0, buf + pg.skew, v->size_bytes) != v->crc64)
+		e = -EBADMSG;
+	sync_free(buf);
+	return e;
+}
+
 int
 verify_data(struct disk *d, struct ring *r, const struct rec_view *v, const uint64_t *entries)
 {
@@ -89,6 +102,8 @@ verify_data(struct disk *d, struct ring *r, const struct rec_view *v, const uint
 
 	if (v->body == BODY_INLINE)
 		return crc64_nvme(0, v->inline_data, v->inline_len) == v->crc64 ? 0 : -EBADMSG;
+	if (v->body == BODY_PACKED)
+		return verify_packed(d, r, v);
 	if (v->body != BODY_EXTENTS)
 		return 0;
 	if (!entries) {

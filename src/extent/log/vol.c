@@ -43,12 +43,14 @@ vol_free(struct vol *vol)
 	recover_free(vol->replay);
 	gc_fini(vol);
 	reread_fini(vol);
+	mover_fini(vol);
 	if (vol->tree)
 		records_drop_outside(vol);
 	dead_fini(vol);
 	tree_free(vol->tree);
 	pin_table_free(vol->pins);
 	quiesce_free(vol->quiesce);
+	pack_fini(vol);
 	disk_fini(&vol->disk);
 	helper_fini(&vol->helper);
 	for (int i = 0; i < 2; i++)
@@ -74,6 +76,8 @@ make_memory(struct vol *vol)
 		e = tree_new(vol->index_bytes, vol->quiesce, &vol->tree);
 	if (e == 0)
 		e = pin_table_new(PINS_EXPECTED, &vol->pins);
+	if (e == 0)
+		e = pack_init(vol);
 	return e;
 }
 

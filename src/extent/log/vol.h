@@ -6,8 +6,9 @@
  * `flush` belong to whoever holds leadership (`is_led`; taken with acquire, left with release), `snap` is
  * handed between leader and helper, `disk` says itself; the rest is atomic.
  *
- *	commit.c answer.c block.c judge.c publish.c dead.c gc.c   the leader: any port's thread
- *	snapshot.c upkeep.c reread.c                               the helper thread; begin and end: the leader
+ *	commit.c answer.c block.c judge.c publish.c dead.c gc.c
+ *	pack.c                                                     the leader: any port's thread
+ *	snapshot.c upkeep.c reread.c mover.c                       the helper thread; begin and end: the leader
  *	recover.c snapload.c replay.c verify.c records.c           the start, before any of them
  *	vol.c                                                      life
  *	usage.c                                                    the leader, the start; usage_early(): a port's thread
@@ -33,6 +34,7 @@
 #include "extent/log/commit.h"
 #include "extent/log/dead.h"
 #include "extent/log/gc.h"
+#include "extent/log/pack.h"
 #include "extent/log/rec_mem.h"
 #include "extent/log/reread.h"
 #include "extent/log/snapshot.h"
@@ -151,6 +153,8 @@ struct vol {
 	struct flush flush;
 	struct snapshot snap;
 	struct reread reread;
+	struct packs packs;
+	struct mover mover;
 	struct helper helper;
 };
 

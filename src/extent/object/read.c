@@ -50,7 +50,7 @@ extent_open(struct store_port *sp, const struct store_key *k, struct store_obj *
 	}
 	/* Before this thread's next quiescent point: whoever replaces it meanwhile waits for that, and then
 	 * sees the pin. */
-	pin_add(oi->vol->pins, &oi->pin, RULE_PIN_BYTES ? rec_data_version(r) : r->version);
+	pin_add(oi->vol->pins, &oi->pin, RULE_PIN_BYTES ? rec_pin_id(r) : r->version);
 	oi->rec = r;
 	obj->size_bytes = r->size_bytes;
 	obj->version = r->version;
@@ -143,7 +143,7 @@ locate(const struct obj_int *oi, uint64_t off, const struct rec **ret_rec, uint6
 	const struct chunk_ref *ch;
 	uint8_t key[CHUNK_KEY_BYTES];
 
-	if (r->body == BODY_EXTENTS) {
+	if (r->body == BODY_EXTENTS || r->body == BODY_PACKED) {
 		*ret_rec = r;
 		*ret_off = off;
 		return 0;
@@ -278,6 +278,9 @@ on_data(struct xio *x)
 
 	if (x->error && !ri->error)
 		ri->error = -EIO;
+	/* At most half a unit, which the checksum has to go through anyway. */
+	if (ri->rec->body == BODY_PACKED && ri->pages.skew)
+		memmove(ri->buf->mem, ri->buf->mem + ri->pages.skew, ri->seg_len);
 	ri->data_done = true;
 	segment_done(ri);
 }
@@ -289,6 +292,17 @@ read_crc_block_done(struct read_int *ri, int error)
 		ri->error = error == -EBADMSG ? error : -EIO;
 	ri->crc_block_done = true;
 	segment_done(ri);
+}
+
+/* The pages go into the buffer, which has room for two more behind it.  A packed object is of one granule, so that all
+ * of it is read. */
+static void
+read_packed(struct read_int *ri)
+{
+	ri->pages = place_pages(*(const uint64_t *)rec_entries(ri->rec), ri->rec->size_bytes);
+	check(ri->done == 0 && ri->pages.len <= ri->buf->cap_bytes + BUF_SLACK_BYTES);
+	xio_start(&ri->x, &ri->port->vp.io, &ri->obj->vol->disk, false, &ri->pages.ext, 1, ri->pages.off,
+		  ri->buf->mem, ri->pages.len, ri->buf->region, on_data);
 }
 
 void
@@ -320,6 +334,10 @@ read_segment_begin(struct read_int *ri)
 		if (t < 0)
 			return;
 		ri->crc_block_done = t > 0;
+	}
+	if (r->body == BODY_PACKED) {
+		read_packed(ri);
+		return;
 	}
 	xio_start(&ri->x, &ri->port->vp.io, &ri->obj->vol->disk, false, rec_entries(r), r->entry_nr,
 		  ri->seg_off, ri->buf->mem + ri->done, padded, ri->buf->region, on_data);

@@ -53,11 +53,12 @@ sample(const char *what, const char *name, const void *mem, size_t len)
 }
 
 /* Records of every kind. */
-#define RECORDS 7
+#define RECORDS 8
 static struct rec_view
 record(int kind)
 {
 	static uint8_t keys[RECORDS][KEY_BYTES_MAX];
+	static uint64_t place;
 	static const uint8_t id[CHUNK_ID_BYTES] = "0123456789abcde";
 	struct rec_view v = { .op = REC_PUT, .version = 77, .mtime_ns = 5, .crc64 = 99 };
 	struct store_key k = key_of("bucket", "some/key");
@@ -120,6 +121,17 @@ record(int kind)
 		v.size_bytes = 4096 * 16384 - 8192;
 		v.map.len_bytes = 4096 * 8;
 		break;
+	case 7: /* side by side with others, to the end of the unit */
+		place = place_make(7, 256 - 16);
+		v.body = BODY_PACKED;
+		v.flags = REC_FLUSHED | REC_SHARED;
+		v.data_version = 12;
+		v.entries = &place;
+		v.entry_nr = 1;
+		v.size_bytes = 1001;
+		v.attrs = attrs;
+		v.attrs_len = 33;
+		break;
 	default:
 		v.key_len = (uint16_t)key_bucket(keys[kind], "bucket", 6);
 		v.copies = 1;
@@ -175,6 +187,47 @@ encode_and_decode(const struct rec_view *v)
 	struct rec_view w;
 
 	return rec_decode(buf, rec_encode(buf, v), &geo, &w);
+}
+
+/* What shares a unit lies in it, is flushed, an object, and of half a unit at most. */
+static void
+test_place_limits(void **state)
+{
+	struct rec_view v = record(7);
+	uint64_t place, *at = (uint64_t *)(uintptr_t)v.entries;
+	struct place_pages pg;
+
+	assert_true(encode_and_decode(&v) > 0);
+	v.size_bytes = 1024;
+	assert_true(encode_and_decode(&v) > 0);
+	v.size_bytes = 1025;
+	assert_int_equal(encode_and_decode(&v), -EBADMSG); /* beyond its end */
+	v.size_bytes = 0;
+	assert_int_equal(encode_and_decode(&v), -EBADMSG);
+	*at = place_make(7, 0);
+	v.size_bytes = 8192;
+	assert_true(encode_and_decode(&v) > 0);
+	v.size_bytes = 8193;
+	assert_int_equal(encode_and_decode(&v), -EBADMSG);
+	*at = place_make(geo_units(&geo) - 1, 0);
+	v.size_bytes = 300;
+	assert_true(encode_and_decode(&v) > 0);
+	*at = place_make(geo_units(&geo), 0);
+	assert_int_equal(encode_and_decode(&v), -EBADMSG);
+	v = record(7);
+	v.flags &= (uint16_t)~REC_FLUSHED;
+	assert_int_equal(encode_and_decode(&v), -EBADMSG);
+	v = record(7);
+	v.entry_nr = 0;
+	assert_int_equal(encode_and_decode(&v), -EBADMSG);
+	v = record(7);
+	v.key = record(4).key;
+	v.key_len = record(4).key_len;
+	assert_int_equal(encode_and_decode(&v), -EBADMSG); /* a chunk */
+	/* From the last bytes of a page to the first of the one behind the next. */
+	place = place_make(3, 63);
+	pg = place_pages(place, 4200);
+	assert_true(pg.ext == ext_make(3, 1) && pg.off == 0 && pg.skew == 4032 && pg.len == 3 * 4096);
 }
 
 /* A map in pieces: as many as there may be and no more, all of them on the disk, with room for the list. */
@@ -669,11 +722,12 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_record),         cmocka_unit_test(test_record_limits),
-		cmocka_unit_test(test_map_limits),     cmocka_unit_test(test_block),
-		cmocka_unit_test(test_super),          cmocka_unit_test(test_snapshot),
-		cmocka_unit_test(test_keys),           cmocka_unit_test(test_geometry),
-		cmocka_unit_test(test_upload_keys),    cmocka_unit_test(test_upload_records),
-		cmocka_unit_test(test_super_nonsense), cmocka_unit_test(test_super_old),
+		cmocka_unit_test(test_place_limits),   cmocka_unit_test(test_map_limits),
+		cmocka_unit_test(test_block),          cmocka_unit_test(test_super),
+		cmocka_unit_test(test_snapshot),       cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_geometry),       cmocka_unit_test(test_upload_keys),
+		cmocka_unit_test(test_upload_records), cmocka_unit_test(test_super_nonsense),
+		cmocka_unit_test(test_super_old),
 	};
 
 	if (geo_choose(1024 * MIB, 0, &geo) < 0)

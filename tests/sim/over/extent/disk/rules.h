@@ -29,6 +29,8 @@
 	X(TRIM_TO_PREVIOUS)                                                                                  \
 	X(QUOTA_PENDING)                                                                                     \
 	X(GROW_WITH_ROOM)                                                                                    \
+	X(PACK_NEVER_REWRITES)                                                                               \
+	X(PACK_LAST_FREES)                                                                                   \
 	X(TOUCHED_FILES_FLUSHED)                                                                             \
 	X(FLUSHED_BEFORE_LOOKED_AT)                                                                          \
 	X(REWRITTEN_FLUSHED)                                                                                 \
@@ -65,6 +67,8 @@ extern bool sim_rule_on[SIM_RULE_NR];
 #define RULE_TRIM_TO_PREVIOUS sim_rule_on[SIM_TRIM_TO_PREVIOUS]
 #define RULE_QUOTA_PENDING sim_rule_on[SIM_QUOTA_PENDING]
 #define RULE_GROW_WITH_ROOM sim_rule_on[SIM_GROW_WITH_ROOM]
+#define RULE_PACK_NEVER_REWRITES sim_rule_on[SIM_PACK_NEVER_REWRITES]
+#define RULE_PACK_LAST_FREES sim_rule_on[SIM_PACK_LAST_FREES]
 #define RULE_TOUCHED_FILES_FLUSHED sim_rule_on[SIM_TOUCHED_FILES_FLUSHED]
 #define RULE_FLUSHED_BEFORE_LOOKED_AT sim_rule_on[SIM_FLUSHED_BEFORE_LOOKED_AT]
 #define RULE_REWRITTEN_FLUSHED sim_rule_on[SIM_REWRITTEN_FLUSHED]
