@@ -87,6 +87,8 @@ maps_check_space(struct replay *rp, const uint8_t *key, size_t len, struct rec *
 		if (is_of_snapshot(rp->vol, ext[i]))
 			return note(rp, key, len, -EEXIST);
 	}
+	if (r->body == BODY_PACKED && is_of_snapshot(rp->vol, ext_make(ext_unit(ext[0]), 1)))
+		return note(rp, key, len, -EEXIST);
 	for (uint32_t i = 0; rec_map(r, &map) && i < map.nr; i++) {
 		if (is_of_snapshot(rp->vol, map.ext[i]))
 			return note(rp, key, len, -EEXIST);

@@ -150,6 +150,12 @@ data_place(struct replay *rp, const struct rec_view *v, char ret_text[DISK_PLACE
 	const uint64_t *entries = v->entries;
 	void *mapped = NULL;
 
+	if (v->body == BODY_PACKED) {
+		uint64_t ext = ext_make(ext_unit(entries[0]), 1);
+
+		maps_place(rp, &ext, 1, d->geo.unit_bytes, ret_text);
+		return;
+	}
 	if (!entries && verify_map(&rp->vol->disk, rp->r, v, &mapped) < 0) {
 		maps_place(rp, v->map.ext, v->map.nr, map_image_bytes(&d->geo, v->map.len_bytes), ret_text);
 		return;
