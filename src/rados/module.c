@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CORES_PER_CLIENT 4
@@ -87,17 +88,28 @@ disconnect(struct client *c)
 static int
 connect_to(struct client *c, const struct store_rados_conf *rc, char *err, size_t err_len)
 {
+	const char *dir = getenv("CREDENTIALS_DIRECTORY");
 	int e = rados_create(&c->cluster, rc->user);
+	char keyring[4096];
+	struct stat st;
 
 	if (e < 0)
 		return refuse(err, err_len, e, "librados: %s", strerror(-e));
 	e = rados_conf_read_file(c->cluster, rc->conf);
 	if (e < 0)
 		return refuse(err, err_len, -EINVAL, "%s: %s", rc->conf, strerror(-e));
+	/* What systemd handed over (systemd/gantryd-rados.conf); empty where there was nothing. */
+	if (dir)
+		snprintf(keyring, sizeof keyring, "%s/ceph.keyring", dir);
+	if (dir && stat(keyring, &st) == 0 && st.st_size > 0)
+		e = rados_conf_set(c->cluster, "keyring", keyring);
 	for (size_t i = 0; e == 0 && i < sizeof options / sizeof *options; i++)
 		e = rados_conf_set(c->cluster, options[i].name, options[i].value);
 	if (e == 0)
 		e = rados_connect(c->cluster);
+	/* No key, or one that is not taken: another start will not help. */
+	if (e == -ENOENT || e == -EPERM)
+		e = -EACCES;
 	if (e < 0)
 		return refuse(err, err_len, e, "the cluster of %s cannot be reached as client.%s: %s",
 			      rc->conf, rc->user, strerror(-e));
