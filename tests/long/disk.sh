@@ -65,7 +65,7 @@ disk_setup() {
 	mkfifo "$T/ctl"
 	nbdkit -f -U "$T/nbd.sock" --threads 16 "$plugin" image="$T/image" size="$1" ctl="$T/ctl" status="$T/status" >"$T/nbdkit.log" 2>&1 &
 	_disk_pids+=($!)
-	wait_for 10 test -S "$T/nbd.sock"
+	wait_for 60 test -S "$T/nbd.sock"
 	_disk_fuse=$T/fuse
 	nbdfuse -P "$T/nbdfuse.pid" "$T/fuse/disk" --unix "$T/nbd.sock" >"$T/nbdfuse.log" 2>&1 &
 	_disk_pids+=($!)

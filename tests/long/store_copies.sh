@@ -4,7 +4,8 @@
 # cuts each (default 20).
 #
 # Before each round the files of the stopped daemon are copied so; of them the log alone is given blocks of its own again, as it has them after one lap of the
-# ring: then nothing but the daemon's own care makes durable what is written to the others.  Clients put, overwrite and delete, the disk
+# ring: then nothing but the daemon's own care makes durable what is written to the others.  In the first round on XFS they are cloned while the daemon serves,
+# which has to notice.  Clients put, overwrite and delete, the disk
 # (tests/nbd/lostwrite.c) loses what was not flushed, and every acknowledged change must be there.
 MORE=$'limits: { s3_progress: 30s, s3_total: 30s }\nlog: { access: false }'
 DISK_SIZE=320MiB
@@ -44,6 +45,17 @@ copy_files() {
 	mv "$d/log.copy" "$d/log"
 	sync -f "$d"
 }
+
+# As somebody does who does not know that it is served: the segments are shared from now on.
+copy_while_serving() {
+	local d=$T/disk0
+	rm -rf "$d/copy"
+	mkdir "$d/copy"
+	cp -a --reflink=always "$d"/seg-* "$d/copy/" || fail "cp --reflink, while it serves"
+	sync -f "$d"
+	wait_for 60 is_noticed
+}
+is_noticed() { [ "$(to_rewrite)" -gt 0 ] && curl_admin /healthz | grep -q segments; }
 
 to_rewrite() { metric gantry_store_segments_to_rewrite; }
 # How many starts have said that there are such segments.
@@ -90,8 +102,10 @@ for fs in xfs ext4; do
 	snapshots=0 before=$(said)
 	for ((r = 1; r <= CUTS; r++)); do
 		declare -a size=() seed=()
-		copy_files $fs
+		# The first one of XFS finds it out while it serves: no start tells it.
+		[ "$fs:$r" = xfs:1 ] || copy_files $fs
 		daemon_run
+		[ "$fs:$r" != xfs:1 ] || copy_while_serving
 		disk delay flush $((RANDOM % 4))
 		start_clients
 		sleep "$((RANDOM % 2)).$((RANDOM % 10))$((RANDOM % 10))"

@@ -112,8 +112,9 @@ verify_data(struct disk *d, struct ring *r, const struct rec_view *v, const uint
 			return e;
 		entries = mapped;
 	}
-	buf = sync_alloc(align_up(most, FMT_ALIGN));
-	crc_block = sync_alloc(align_up(crc_block_bytes(v->size_bytes), FMT_ALIGN));
+	buf = sync_alloc(most);
+	/* Of one granule it is the record's. */
+	crc_block = sync_alloc(granules(v->size_bytes) * sizeof *crc_block);
 	if (!buf || !crc_block)
 		e = -ENOMEM;
 	if (e == 0)

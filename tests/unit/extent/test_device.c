@@ -5,11 +5,14 @@
  */
 #include "harness.h"
 
+#include "extent/disk/host.h"
 #include "store/set.h"
 #include "tests/fixtures/old_super.h"
 
 #include <linux/loop.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <time.h>
 
 static char dir[128], dev[64];
 static int ctl = -1, loop_fd = -1;
@@ -244,12 +247,106 @@ test_with_directory(void **state)
 	dir_remove(own);
 }
 
+/* ---- another host ---- */
+
+static struct host_block theirs;
+static uint64_t now_ns, slept_ns; /* while a start waits, time is ours */
+static bool waits, they_beat;
+
+static void
+their_block(bool write)
+{
+	static _Alignas(4096) uint8_t buf[HOST_BYTES];
+	int fd = open(dev, O_RDWR | O_DIRECT | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	if (write) {
+		host_encode(buf, &theirs);
+		assert_int_equal(pwrite(fd, buf, sizeof buf, FMT_HOST_OFF), sizeof buf);
+	} else {
+		assert_int_equal(pread(fd, buf, sizeof buf, FMT_HOST_OFF), sizeof buf);
+		assert_int_equal(host_decode(buf, sizeof buf, &theirs), 0);
+	}
+	close(fd);
+}
+
+int
+nanosleep(const struct timespec *ts, struct timespec *left)
+{
+	if (!waits)
+		return (int)syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, ts, left);
+	slept_ns += (uint64_t)ts->tv_sec * NS_PER_S + (uint64_t)ts->tv_nsec;
+	now_ns += (uint64_t)ts->tv_sec * NS_PER_S + (uint64_t)ts->tv_nsec;
+	if (they_beat) {
+		theirs.beat++;
+		their_block(true);
+	}
+	return 0;
+}
+
+/* All of the device but their block. */
+static uint64_t
+sum_of_device(void)
+{
+	static _Alignas(4096) uint8_t buf[MIB];
+	int fd = open(dev, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	uint64_t sum = 0;
+	ssize_t n;
+
+	for (off_t off = 0; (n = pread(fd, buf, sizeof buf, off)) > 0; off += n) {
+		if (off == 0)
+			memset(buf + FMT_HOST_OFF, 0, HOST_BYTES);
+		sum = crc64_nvme(sum, buf, (size_t)n);
+	}
+	close(fd);
+	return sum;
+}
+
+static void
+test_other_host(void **state)
+{
+	struct store *st = NULL;
+	uint64_t sum;
+
+	conf = conf_for(&dc, dev, 0);
+	conf.disks.lock_wait_ns = PATIENCE_NS;
+	assert_int_equal(store_format(&conf, true, err, sizeof err), 0);
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), 0);
+	store_stop(st);
+	their_block(false);
+	assert_true(theirs.closed);
+	snprintf(theirs.id.name, sizeof theirs.id.name, "elsewhere");
+	theirs.id.machine[0] ^= 1;
+	theirs.id.boot[0] ^= 1;
+	theirs.instance[0] ^= 1;
+	theirs.closed = false;
+	their_block(true);
+	sum = sum_of_device();
+	now_ns = clock_ns();
+	clock_fake(&now_ns);
+	waits = they_beat = true;
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), -EBUSY);
+	assert_memory_equal(err, dev, strlen(dev));
+	assert_non_null(strstr(err, "in use by host 'elsewhere'"));
+	assert_null(strchr(err, '\n'));
+	assert_true(sum_of_device() == sum);
+	/* It gives no sign any more. */
+	they_beat = false;
+	slept_ns = 0;
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), 0);
+	assert_true(slept_ns >= 2 * HOST_BEAT_NS);
+	waits = false;
+	clock_fake(NULL);
+	store_stop(st);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_device), cmocka_unit_test(test_overwritten),
 					    cmocka_unit_test(test_upgraded),
-					    cmocka_unit_test(test_with_directory) };
+					    cmocka_unit_test(test_with_directory),
+					    cmocka_unit_test(test_other_host) };
 	int r = 77;
 
 	log_init(LOG_PLAIN, LOG_WARN);

@@ -1,24 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A store whose segment came back from a copy with holes: it says so, flushes the segment itself whenever it was
- * written, and no longer when zeros lie where the holes were.
+ * A store whose segment came back from a copy with holes, or gets them while it serves: it says so, flushes the segment
+ * itself whenever it was written, and no longer when zeros lie where the holes were.
  */
+#include "extent/engine.h" /* ahead of the fixture, whose names it does not know */
+
 #include "fixture.h"
 #include "extent/disk/file.h"
 #include "extent/disk/format.h"
 #include "tests/fake/fault_ring.h"
 
 #include <linux/falloc.h>
+#include <pthread.h>
+#include <time.h>
+
+/* The helper rests between two pieces, as requests come first: here there are none. */
+int
+nanosleep(const struct timespec *duration, struct timespec *ret_rest)
+{
+	return 0;
+}
 
 static _Atomic unsigned seg_flushes;
+static _Atomic bool mends_later; /* the helper does not get on with what it writes */
+static pthread_t ours;
 static char said[4096];
 
 static int
 hook(const struct fault_io *io)
 {
-	if (io->kind == FAULT_FLUSH && strncmp(io->name, "seg-", 4) == 0)
+	if (strncmp(io->name, "seg-", 4) != 0)
+		return 0;
+	if (io->kind == FAULT_FLUSH)
 		atomic_fetch_add(&seg_flushes, 1);
-	return 0;
+	return io->kind == FAULT_WRITE && mends_later && !pthread_equal(pthread_self(), ours) ? FAULT_HOLD
+											      : 0;
 }
 
 static void
@@ -91,6 +107,8 @@ setup(void **state)
 {
 	fault_ring_hook = hook;
 	atomic_store(&seg_flushes, 0);
+	mends_later = false;
+	ours = pthread_self();
 	said[0] = 0;
 	return make_store(32 * MIB);
 }
@@ -138,11 +156,55 @@ test_holes(void **state)
 	assert_int_equal(obj_check(&l, "b", "k", 50000, 1), 0);
 }
 
+/* The next look at all segments comes now, not in ten seconds. */
+static void
+look_now(void)
+{
+	static uint64_t now;
+
+	now = clock_ns() + 11 * NS_PER_S;
+	clock_fake(&now);
+	/* Turns take a tenth of a millisecond of the other clock. */
+	for (int i = 0; disk_number("segments_to_rewrite") == 0 && i < 300000; i++) {
+		helper_ring(&extent_store(st)->vol->helper);
+		loop_turn(&l);
+	}
+	clock_fake(NULL);
+}
+
+/* Somebody makes them while the store serves: it notices, says so, and flushes what it writes there from then on. */
+static void
+test_while_serving(void **state)
+{
+	if (!is_known())
+		skip(); /* test_holes says why */
+	assert_int_equal(put_simple(&l, "b", "k", 50000, 1), 0);
+	assert_int_equal(flushes_of_puts(), 0);
+	loop_for(&l, 50 * NS_PER_MS);
+	mends_later = true;
+	make_holes();
+	look_now();
+	assert_int_equal(disk_number("segments_to_rewrite"), 1);
+	assert_non_null(strstr(disk_info().reason, "holes"));
+	assert_true(flushes_of_puts() >= 10);
+	assert_int_equal(obj_check(&l, "b", "k", 50000, 1), 0);
+	mends_later = false;
+	for (int i = 0; i < 2; i++) {
+		is_mended();
+		close_store();
+		open_store();
+	}
+	assert_int_equal(disk_number("segments_to_rewrite"), 0);
+	assert_int_equal(flushes_of_puts(), 0);
+	assert_int_equal(obj_check(&l, "b", "k", 50000, 1), 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_holes, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_while_serving, setup, remove_store),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
