@@ -329,6 +329,8 @@ install-python:
 # A part of `make install` where librados is.
 install-rados: all
 	$(if $(RADOS),install -D -m 644 $(RADOS) $(DESTDIR)$(LIBDIR)/gantry/store-rados.so)
+	$(if $(RADOS),install -D -m 644 systemd/gantryd-rados.conf $(DESTDIR)$(UNITDIR)/gantryd.service.d/rados.conf)
+	$(if $(RADOS),$(call installman,gantryd-rados.8))
 # Test equipment, and not part of `make install`: nothing finds these libraries but through with-softnic.
 install-softnic: all
 	for l in libibverbs.so.1 libmlx5.so.1; do install -D -m 644 $(O)/softnic/$$l $(DESTDIR)$(LIBDIR)/gantry/softnic/$$l || exit 1; done

@@ -24,9 +24,15 @@ count(struct call *c)
 	if (c->result >= 0)
 		atomic_fetch_add_explicit(c->io == DISK_READ ? &ps->read_bytes : &ps->written_bytes, c->bytes,
 					  memory_order_relaxed);
+	if (c->result == -ENOSPC || c->result == -EDQUOT)
+		atomic_store_explicit(&ps->refused_ns, clock_ns(), memory_order_relaxed);
+	else if (c->result >= 0 && c->io == DISK_WRITE && c->bytes)
+		atomic_store_explicit(&ps->refused_ns, 0, memory_order_relaxed);
+	if (c->result != -ECANCELED || !c->is_cancelled)
+		atomic_store_explicit(&c->port->answered_ns, c->begun_ns + ns, memory_order_relaxed);
 	/* That something is not there, or not as it was, is an answer. */
-	else if (c->result != -ENOENT && c->result != -ECANCELED && c->result != -EEXIST &&
-		 c->result != -ENODATA)
+	if (c->result < 0 && c->result != -ENOENT && c->result != -ECANCELED && c->result != -EEXIST &&
+	    c->result != -ENODATA)
 		atomic_fetch_add_explicit(&ps->errors, 1, memory_order_relaxed);
 }
 
@@ -43,6 +49,8 @@ on_msg(struct msg *m)
 	list_del(&c->link);
 	pthread_mutex_unlock(&p->calls_lock);
 	count(c);
+	if (c->is_cancelled && c->result == -ECANCELED)
+		c->result = -ETIMEDOUT;
 	if (c->result == -ESHUTDOWN) /* on the blocklist */
 		gateway_fence(p->st);
 	p->inflight--;
@@ -60,7 +68,7 @@ on_complete(rados_completion_t comp, void *cookie)
 
 /* 0, or the call fails with that. */
 static int
-begin(struct rport *p, struct call *c, enum pool pool, enum disk_io io, uint64_t bytes,
+begin(struct rport *p, struct call *c, enum pool pool, const char *name, enum disk_io io, uint64_t bytes,
       void (*back)(struct call *c))
 {
 	c->port = p;
@@ -71,11 +79,24 @@ begin(struct rport *p, struct call *c, enum pool pool, enum disk_io io, uint64_t
 	c->is_cancelled = false;
 	c->begun_ns = clock_ns();
 	p->inflight++;
+	memccpy(c->name, name, 0, sizeof c->name - 1);
 	pthread_mutex_lock(&p->calls_lock);
 	list_push_tail(&p->calls, &c->link);
 	pthread_mutex_unlock(&p->calls_lock);
 	c->comp = NULL;
 	return rados_aio_create_completion2(c, on_complete, &c->comp);
+}
+
+/* Notes how long a call of librados took that began then: a core does nothing else meanwhile. */
+static void
+note_call(struct rport *p, enum pool pool, uint64_t begun_ns)
+{
+	_Atomic uint64_t *longest = &p->st->stats[pool].longest_call_ns;
+	uint64_t ns = clock_ns() - begun_ns, was = atomic_load_explicit(longest, memory_order_relaxed);
+
+	while (ns > was && !atomic_compare_exchange_weak_explicit(longest, &was, ns, memory_order_relaxed,
+								  memory_order_relaxed)) {
+	}
 }
 
 static void
@@ -89,11 +110,13 @@ void
 call_read(struct rport *p, struct call *c, enum pool pool, const char *name, rados_read_op_t op,
 	  uint64_t bytes, void (*back)(struct call *c))
 {
-	int e = begin(p, c, pool, DISK_READ, bytes, back);
+	int e = begin(p, c, pool, name, DISK_READ, bytes, back);
+	uint64_t begun_ns = c->begun_ns; /* by the end it may be another's */
 
 	if (e == 0)
 		e = rados_aio_read_op_operate(op, p->client->io[pool], c->comp, name, 0);
 	rados_release_read_op(op);
+	note_call(p, pool, begun_ns);
 	if (e < 0)
 		fail(c, e);
 }
@@ -102,11 +125,13 @@ void
 call_write(struct rport *p, struct call *c, enum pool pool, const char *name, rados_write_op_t op,
 	   uint64_t bytes, void (*back)(struct call *c))
 {
-	int e = begin(p, c, pool, DISK_WRITE, bytes, back);
+	int e = begin(p, c, pool, name, DISK_WRITE, bytes, back);
+	uint64_t begun_ns = c->begun_ns;
 
 	if (e == 0)
 		e = rados_aio_write_op_operate(op, p->client->io[pool], c->comp, name, NULL, 0);
 	rados_release_write_op(op);
+	note_call(p, pool, begun_ns);
 	if (e < 0)
 		fail(c, e);
 }
@@ -114,10 +139,93 @@ call_write(struct rport *p, struct call *c, enum pool pool, const char *name, ra
 bool
 call_cancel(struct call *c)
 {
+	uint64_t begun_ns;
+
 	if (!c->comp || c->is_cancelled)
 		return false;
+	begun_ns = clock_ns();
 	c->is_cancelled = rados_aio_cancel(c->port->client->io[c->pool], c->comp) == 0;
+	note_call(c->port, c->pool, begun_ns);
 	return c->is_cancelled;
+}
+
+/* ---- what waits ---- */
+
+void
+calls_waiting(struct rstore *st, enum pool pool, uint64_t longer_ns, struct waiting *ret_waiting)
+{
+	uint64_t now = clock_ns();
+
+	*ret_waiting = (struct waiting){ 0 };
+	pthread_mutex_lock(&st->ports_lock);
+	list_for_each(l, &st->ports)
+	{
+		struct rport *p = container_of(l, struct rport, link);
+
+		pthread_mutex_lock(&p->calls_lock);
+		list_for_each(m, &p->calls)
+		{
+			const struct call *c = container_of(m, struct call, link);
+
+			if (now - c->begun_ns < longer_ns)
+				break;
+			if (c->pool != pool)
+				continue;
+			ret_waiting->nr++;
+			if (!ret_waiting->oldest_ns || c->begun_ns < ret_waiting->oldest_ns) {
+				ret_waiting->oldest_ns = c->begun_ns;
+				memcpy(ret_waiting->name, c->name, sizeof c->name);
+			}
+		}
+		pthread_mutex_unlock(&p->calls_lock);
+	}
+	pthread_mutex_unlock(&st->ports_lock);
+}
+
+void
+calls_give_up(struct store_port *sp, uint64_t older_ns)
+{
+	struct rport *p = rport(sp);
+	uint64_t now = clock_ns();
+
+	pthread_mutex_lock(&p->calls_lock);
+	list_for_each(l, &p->calls)
+	{
+		struct call *c = container_of(l, struct call, link);
+
+		if (now - c->begun_ns < older_ns)
+			break;
+		/* A write goes on whatever is said of it. */
+		if (c->io == DISK_READ && c->pool == POOL_META)
+			call_cancel(c);
+	}
+	pthread_mutex_unlock(&p->calls_lock);
+}
+
+bool
+calls_are_stuck(struct rstore *st, uint64_t longer_ns)
+{
+	uint64_t now = clock_ns(), answered_ns = 0, oldest_ns = UINT64_MAX;
+
+	pthread_mutex_lock(&st->ports_lock);
+	list_for_each(l, &st->ports)
+	{
+		struct rport *p = container_of(l, struct rport, link);
+		uint64_t ns = atomic_load(&p->answered_ns);
+
+		answered_ns = ns > answered_ns ? ns : answered_ns;
+		pthread_mutex_lock(&p->calls_lock);
+		if (!list_empty(&p->calls)) {
+			ns = container_of(list_first(&p->calls), struct call, link)->begun_ns;
+			oldest_ns = ns < oldest_ns ? ns : oldest_ns;
+		}
+		pthread_mutex_unlock(&p->calls_lock);
+	}
+	pthread_mutex_unlock(&st->ports_lock);
+	/* What requests waited for is given up when they end; the row of this gateway is written all the time. */
+	if (atomic_load(&st->gw.last_beat_ns) < oldest_ns)
+		oldest_ns = atomic_load(&st->gw.last_beat_ns);
+	return oldest_ns + longer_ns <= now && answered_ns + longer_ns <= now;
 }
 
 int

@@ -39,7 +39,7 @@ struct checking {
 	uint32_t live_nr;
 	uint64_t damage, removed;
 	/* What is being read. */
-	const char *bucket;
+	const char *bucket, *shard;
 	struct quota_change there; /* in the shard */
 };
 
@@ -212,6 +212,21 @@ count_entry(void *cookie, const char *key, size_t key_len, const char *val, size
 	return 0;
 }
 
+/* Nobody can read, replace or delete what it was of. */
+static int
+remove_row(struct checking *c, const char *key, size_t key_len, const char *val, size_t val_len)
+{
+	rados_write_op_t op = rados_create_write_op();
+	int e;
+
+	rados_write_op_omap_cmp2(op, key, LIBRADOS_CMPXATTR_OP_EQ, val, key_len, val_len, NULL);
+	rados_write_op_omap_rm_keys2(op, &key, &key_len, 1);
+	e = rados_write_op_operate(op, c->io[POOL_META], c->shard, NULL, 0);
+	rados_release_write_op(op);
+	/* Another value is there by now. */
+	return e == -ECANCELED ? 0 : e;
+}
+
 static int
 on_entry(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
@@ -234,9 +249,11 @@ on_entry(void *cookie, const char *key, size_t key_len, const char *val, size_t 
 	}
 	if (e != -EBADMSG)
 		return e;
-	tell(c, "bucket %s: the record of '%.*s' is damaged", c->bucket, (int)key_len - 1, key + 1);
-	c->damage++;
-	return 0;
+	tell(c, "bucket %s: the record of '%.*s' is damaged%s", c->bucket, (int)key_len - 1, key + 1,
+	     c->repair ? ": removed" : "");
+	c->damage += !c->repair;
+	c->removed += c->repair;
+	return c->repair ? remove_row(c, key, key_len, val, val_len) : 0;
 }
 
 /* -- counters -- */
@@ -352,6 +369,7 @@ check_shards(struct checking *c, const struct bucket_row *row)
 		struct counters before = { 0 };
 
 		shard_name(name, row->uid, i);
+		c->shard = name;
 		c->there = (struct quota_change){ 0 };
 		e = read_counters(c, name, &before);
 		if (e == 0)

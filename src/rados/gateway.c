@@ -453,6 +453,7 @@ gateway_start(struct rstore *st, char *err, size_t err_len)
 	e = gw->id_over ? enter(st) : -ENOMEM;
 	if (e == 0) {
 		gw->is_entered = true;
+		atomic_store(&gw->last_beat_ns, clock_ns());
 		e = helper_start(&gw->beat, st, BEAT_NS, turn);
 	}
 	if (e < 0) {

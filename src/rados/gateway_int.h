@@ -29,8 +29,10 @@ int read_page(struct rstore *st, const char *object, const char *prefix, char af
 	      void *cookie);
 /* Reads the list of parts that a map is; the caller frees the bytes.  0 or -errno. */
 int read_map(struct rstore *st, struct rid map, char **ret_bytes, size_t *ret_len);
-/* Asks how large and how full the pools are. */
-void ask_pools(struct rstore *st);
+/* ---- watch.c ---- */
+
+/* Asks the monitors what operators want to know. */
+void ask_cluster(struct rstore *st);
 
 /* ---- dead.c ---- */
 

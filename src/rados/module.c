@@ -13,9 +13,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CORES_PER_CLIENT 4
+#define LATE_NS (2 * NS_PER_S)     /* an operation that takes longer is told of */
+#define STUCK_NS (10 * NS_PER_S)   /* so long none has ended: this gateway does not serve */
+#define FULL_NS (60 * NS_PER_S)    /* so long a pool that refused something is taken for full */
+#define MONITOR_NS (30 * NS_PER_S) /* of silence */
+
+static void rstore_unit_info(const struct store *base, int unit, struct store_unit_info *ret_info);
 #define HELPERS_NS (2 * NS_PER_S)
 
 static int __attribute__((format(printf, 4, 5)))
@@ -81,17 +88,28 @@ disconnect(struct client *c)
 static int
 connect_to(struct client *c, const struct store_rados_conf *rc, char *err, size_t err_len)
 {
+	const char *dir = getenv("CREDENTIALS_DIRECTORY");
 	int e = rados_create(&c->cluster, rc->user);
+	char keyring[4096];
+	struct stat st;
 
 	if (e < 0)
 		return refuse(err, err_len, e, "librados: %s", strerror(-e));
 	e = rados_conf_read_file(c->cluster, rc->conf);
 	if (e < 0)
 		return refuse(err, err_len, -EINVAL, "%s: %s", rc->conf, strerror(-e));
+	/* What systemd handed over (systemd/gantryd-rados.conf); empty where there was nothing. */
+	if (dir)
+		snprintf(keyring, sizeof keyring, "%s/ceph.keyring", dir);
+	if (dir && stat(keyring, &st) == 0 && st.st_size > 0)
+		e = rados_conf_set(c->cluster, "keyring", keyring);
 	for (size_t i = 0; e == 0 && i < sizeof options / sizeof *options; i++)
 		e = rados_conf_set(c->cluster, options[i].name, options[i].value);
 	if (e == 0)
 		e = rados_connect(c->cluster);
+	/* No key, or one that is not taken: another start will not help. */
+	if (e == -ENOENT || e == -EPERM)
+		e = -EACCES;
 	if (e < 0)
 		return refuse(err, err_len, e, "the cluster of %s cannot be reached as client.%s: %s",
 			      rc->conf, rc->user, strerror(-e));
@@ -238,6 +256,9 @@ rstore_free(struct rstore *st)
 	for (int i = 0; i < st->client_nr; i++)
 		disconnect(&st->client[i]);
 	pthread_mutex_destroy(&st->cache_lock);
+	pthread_mutex_destroy(&st->ports_lock);
+	for (int i = 0; i < POOL_NR; i++)
+		pthread_mutex_destroy(&st->stats[i].lock);
 	free(st);
 }
 
@@ -250,7 +271,7 @@ start_helpers(struct rstore *st)
 	if (e == 0)
 		e = helper_start(&st->gw.cleaner, st, HELPERS_NS, clean_up);
 	if (e == 0)
-		e = helper_start(&st->gw.watcher, st, HELPERS_NS, ask_pools);
+		e = helper_start(&st->gw.watcher, st, HELPERS_NS, ask_cluster);
 	if (e < 0)
 		gateway_stop(st);
 	return e;
@@ -272,10 +293,16 @@ rstore_start(const struct store_conf *conf, struct store **ret_store, char *err,
 	st->ports_max = conf->ports_max;
 	st->index_shards = rc->index_shards;
 	st->dead_after_ns = rc->dead_after_ns;
-	st->limits = (struct store_limits){ STORE_PIECE, STORE_GRANULE, STORE_INLINE_MAX };
+	st->limits = (struct store_limits){ STORE_PIECE, STORE_GRANULE, STORE_INLINE_MAX, .lets_go = true };
 	snprintf(st->meta_pool, sizeof st->meta_pool, "%s", rc->meta_pool);
 	snprintf(st->data_pool, sizeof st->data_pool, "%s", rc->data_pool);
+	snprintf(st->ns, sizeof st->ns, "%s", rc->ns ? rc->ns : "");
 	pthread_mutex_init(&st->cache_lock, NULL);
+	pthread_mutex_init(&st->ports_lock, NULL);
+	list_init(&st->ports);
+	for (int i = 0; i < POOL_NR; i++)
+		pthread_mutex_init(&st->stats[i].lock, NULL);
+	atomic_store(&st->monitor_ns, clock_ns());
 	shard_init(&st->buckets, OBJECT_BUCKETS, NULL);
 	if (quota_book_new(1, &st->book) < 0)
 		e = refuse(err, err_len, -ENOMEM, "no memory");
@@ -355,6 +382,10 @@ rstore_attach(struct store *base, struct ring *ring, struct mailbox *mb, struct 
 	p->client = &st->client[atomic_fetch_add(&st->port_made, 1) % st->client_nr];
 	pthread_mutex_init(&p->calls_lock, NULL);
 	list_init(&p->calls);
+	atomic_store(&p->answered_ns, clock_ns());
+	pthread_mutex_lock(&st->ports_lock);
+	list_push_tail(&st->ports, &p->link);
+	pthread_mutex_unlock(&st->ports_lock);
 	*ret_port = &p->base;
 	return 0;
 }
@@ -366,6 +397,9 @@ rstore_detach(struct store_port *sp)
 
 	if (p->inflight)
 		return false;
+	pthread_mutex_lock(&p->st->ports_lock);
+	list_del(&p->link);
+	pthread_mutex_unlock(&p->st->ports_lock);
 	atomic_fetch_sub(&p->st->port_nr, 1);
 	pthread_mutex_destroy(&p->calls_lock);
 	free(p);
@@ -407,10 +441,74 @@ rstore_unit_nr(const struct store *st)
 	return POOL_NR;
 }
 
+static bool
+rstore_is_fenced(const struct store *st)
+{
+	return atomic_load(&rstore(st)->gw.is_fenced);
+}
+
+static bool
+rstore_answers(const struct store *base, char *why, size_t len)
+{
+	struct rstore *st = rstore(base);
+	struct store_unit_info info;
+
+	if (atomic_load(&st->gw.is_fenced)) {
+		snprintf(why, len, "another gateway has declared this one dead");
+		return false;
+	}
+	if (!calls_are_stuck(st, STUCK_NS))
+		return true;
+	snprintf(why, len, "no operation of the cluster ends");
+	for (int i = 0; i < POOL_NR; i++) {
+		rstore_unit_info(base, i, &info);
+		if (info.reason[0]) {
+			snprintf(why, len, "pool %s: %s", info.name, info.reason);
+			break;
+		}
+	}
+	return false;
+}
+
+/* What is not as it should be. */
+static void
+say_reason(struct rstore *st, int unit, struct store_unit_info *info)
+{
+	struct pool_stats *ps = &st->stats[unit];
+	uint64_t now = clock_ns(), refused_ns = atomic_load(&ps->refused_ns),
+		 monitor_ns = atomic_load(&st->monitor_ns);
+	struct waiting w;
+
+	calls_waiting(st, (enum pool)unit, LATE_NS, &w);
+	store_unit_add(info, "operations_late", w.nr, false);
+	store_unit_add(info, "oldest_wait_us", w.nr ? (now - w.oldest_ns) / NS_PER_US : 0, false);
+	if (atomic_load(&st->gw.is_fenced)) {
+		info->state = UNIT_FAILED;
+		snprintf(info->reason, sizeof info->reason, "another gateway has declared this one dead");
+	} else if (w.nr) {
+		pthread_mutex_lock(&ps->lock);
+		snprintf(info->reason, sizeof info->reason,
+			 "%u operation%s wait%s, the oldest since %llu s%s%s", w.nr, w.nr == 1 ? "" : "s",
+			 w.nr == 1 ? "s" : "", (unsigned long long)((now - w.oldest_ns) / NS_PER_S),
+			 ps->waits_ns == w.oldest_ns ? " for " : "",
+			 ps->waits_ns == w.oldest_ns ? ps->waits_for : "");
+		pthread_mutex_unlock(&ps->lock);
+	} else if (unit == POOL_META && now - atomic_load(&st->gw.last_beat_ns) >= STUCK_NS) {
+		snprintf(info->reason, sizeof info->reason,
+			 "the row of this gateway has not been written for %llu s",
+			 (unsigned long long)((now - atomic_load(&st->gw.last_beat_ns)) / NS_PER_S));
+	} else if (refused_ns && now - refused_ns < FULL_NS) {
+		snprintf(info->reason, sizeof info->reason, "full: new objects are refused");
+	} else if (unit == POOL_META && now - monitor_ns >= MONITOR_NS) {
+		snprintf(info->reason, sizeof info->reason, "no monitor has answered for %llu s",
+			 (unsigned long long)((now - monitor_ns) / NS_PER_S));
+	}
+}
+
 static void
 rstore_unit_info(const struct store *base, int unit, struct store_unit_info *ret_info)
 {
-	const struct rstore *st = container_of(base, struct rstore, base);
+	struct rstore *st = rstore(base);
 	const struct pool_stats *ps = &st->stats[unit];
 	const struct gateway *gw = &st->gw;
 
@@ -428,11 +526,8 @@ rstore_unit_info(const struct store *base, int unit, struct store_unit_info *ret
 			ret_info->latency[io].buckets[i] = atomic_load(&ps->latency[io].buckets[i]);
 		ret_info->latency[io].sum_ns = atomic_load(&ps->latency[io].sum_ns);
 	}
-	if (atomic_load(&gw->is_fenced)) {
-		ret_info->state = UNIT_FAILED;
-		snprintf(ret_info->reason, sizeof ret_info->reason,
-			 "another gateway has declared this one dead");
-	}
+	say_reason(st, unit, ret_info);
+	store_unit_add(ret_info, "longest_call_us", atomic_load(&ps->longest_call_ns) / NS_PER_US, false);
 	store_unit_add(ret_info, "crc_errors", atomic_load(&ps->crc_errors), false);
 	if (unit != POOL_META)
 		return;
@@ -461,8 +556,10 @@ const struct store_ops rados_store_ops = {
 	.read_plan = rstore_read_plan,
 	.read = rstore_read_object,
 	.read_cancel = rstore_read_cancel,
+	.give_up = calls_give_up,
 	.put_init = rstore_put_init,
 	.put_write = rstore_put_write,
+	.write_cancel = rstore_write_cancel,
 	.put_commit = rstore_put_commit,
 	.put_abort = rstore_put_abort,
 	.delete = rstore_delete,
@@ -485,6 +582,8 @@ const struct store_ops rados_store_ops = {
 	.list_uploads = rstore_list_uploads,
 	.quotas = rstore_quotas,
 	.can = rstore_can,
+	.is_fenced = rstore_is_fenced,
+	.answers = rstore_answers,
 	.unit_nr = rstore_unit_nr,
 	.unit_info = rstore_unit_info,
 };

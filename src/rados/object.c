@@ -494,23 +494,21 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 bool
 rstore_read_cancel(struct store_port *sp, struct store_read *rd)
 {
+	bool all = true;
 	struct rread *r;
 
 	memcpy(&r, rd->priv, sizeof r);
-	/* Of two calls one may be on its way back already: then all is waited for, which is not long. */
-	if (r->left != 1)
-		return false;
+	/* One that is on its way back already is waited for, which is not long. */
 	for (int i = 0; i < 2; i++) {
-		if (!r->call[i].call.comp)
-			continue;
-		if (!call_cancel(&r->call[i].call))
-			return false;
-		r->o->reads--;
-		r->rd = NULL;
-		rport(sp)->inflight--;
-		return true;
+		if (r->call[i].call.comp)
+			all &= call_cancel(&r->call[i].call);
 	}
-	return false;
+	if (!all)
+		return false;
+	r->o->reads--;
+	r->rd = NULL;
+	rport(sp)->inflight--;
+	return true;
 }
 
 /* ---- delete, other attributes ---- */

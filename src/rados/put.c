@@ -32,7 +32,9 @@ struct rput {
 	uint8_t crcs[REC_CRCS_MAX * 8];
 	uint8_t *trailer; /* of the data object that is written */
 	bool has_trailers, ended, committing;
+	bool is_aborted; /* by somebody who did not wait for the writes: put is not there any more */
 	uint32_t writes; /* under way */
+	uint64_t data_bytes;
 	int write_error;
 	/* The commit. */
 	struct store_commit commit;
@@ -47,7 +49,7 @@ struct rput {
 
 /* One call of store_put_write(): a write of one data object, or of the two beside a border. */
 struct rwrite {
-	struct store_write *w; /* NULL: what rode with the commit */
+	struct store_write *w; /* NULL: what rode with the commit, or nobody waits for it any more */
 	struct rput *rp;
 	uint32_t nr, left;
 	int result;
@@ -69,7 +71,6 @@ rput(const struct store_put *put)
 static void
 rput_free(struct rput *rp)
 {
-	rp->put->is_started = false;
 	txn_fini(&rp->txn);
 	free(rp->trailer);
 	free(rp);
@@ -176,6 +177,7 @@ write_some(struct rput *rp, struct rwrite *rw, char *bytes, uint32_t len, bool l
 	rados_write_op_write(op, bytes, len + more, from);
 	if (from == 0)
 		txn_set_owner(op, &rp->txn);
+	rp->data_bytes = rp->put->size_bytes;
 	rw->left++;
 	rw->call[rw->nr].rw = rw;
 	call_write(rp->port, &rw->call[rw->nr++].call, POOL_DATA, name, op, len, on_written);
@@ -204,6 +206,8 @@ write_piece(struct rput *rp, struct store_write *w, struct buf *buf, uint32_t le
 		return -ENOMEM;
 	rw->w = w;
 	rw->rp = rp;
+	if (w)
+		memcpy(w->priv, &rw, sizeof(struct rwrite *));
 	rp->writes++;
 	rp->ended = last;
 	for (uint32_t at = 0; at < len;) {
@@ -216,6 +220,14 @@ write_piece(struct rput *rp, struct store_write *w, struct buf *buf, uint32_t le
 }
 
 static enum txn_say decide(struct txn *t);
+
+/* It was aborted, and nothing of it is under way. */
+static void
+drop(struct rput *rp)
+{
+	data_remove(rp->port, rp->id, rp->data_bytes, true);
+	rput_free(rp);
+}
 
 static void
 on_written(struct call *c)
@@ -235,10 +247,24 @@ on_written(struct call *c)
 	rp->writes--;
 	if (result < 0)
 		rp->write_error = result;
-	if (w)
+	if (rp->is_aborted && !rp->writes)
+		drop(rp);
+	else if (w)
 		rop_end(rp->port, &w->op, result);
 	else if (rp->waits && !rp->writes)
 		txn_go_on(&rp->txn, decide(&rp->txn));
+}
+
+bool
+rstore_write_cancel(struct store_port *sp, struct store_write *w)
+{
+	struct rwrite *rw;
+
+	/* librados has copied the bytes.  What is sent runs out, and is removed then. */
+	memcpy(&rw, w->priv, sizeof rw);
+	rw->w = NULL;
+	rport(sp)->inflight--;
+	return true;
 }
 
 int
@@ -258,10 +284,12 @@ rstore_put_abort(struct store_port *sp, struct store_put *put)
 {
 	struct rput *rp = rput(put);
 
-	check(rp->writes == 0 && !rp->committing);
+	check(!rp->committing);
 	fault_point("put.aborted");
-	data_remove(rp->port, rp->id, put->size_bytes, true);
-	rput_free(rp);
+	put->is_started = false;
+	rp->is_aborted = true;
+	if (!rp->writes)
+		drop(rp);
 }
 
 /* ---- commit ---- */
@@ -429,9 +457,14 @@ on_over(struct txn *t)
 	/* Where another one has taken over, the data is its to clean up. */
 	if (result == 0)
 		gateway_id_over(p->st, rp->id);
+	else if (rp->writes)
+		rp->is_aborted =
+			true; /* what it looked up was given up: the data that is under way goes when it came */
 	else if (result != -ESHUTDOWN)
-		data_remove(p, rp->id, rp->granules ? put->size_bytes : 0, true);
-	rput_free(rp);
+		data_remove(p, rp->id, rp->data_bytes, true);
+	put->is_started = false;
+	if (!rp->writes)
+		rput_free(rp);
 	rop_end(p, &put->op, result);
 }
 

@@ -55,9 +55,13 @@ struct pool_stats {
 	struct {
 		_Atomic uint64_t buckets[LATENCY_NR], sum_ns;
 	} latency[DISK_IO_NR];
+	_Atomic uint64_t longest_call_ns; /* that a call of librados held a core up */
+	_Atomic uint64_t refused_ns;      /* when the pool last said that it is full */
 	/* Asked of the monitors by a helper. */
 	_Atomic uint64_t size_bytes, free_bytes;
-	_Atomic bool is_full;
+	pthread_mutex_t lock; /* of what follows */
+	char waits_for[96];   /* the placement group that holds up the oldest operation */
+	uint64_t waits_ns;    /* as it was found then */
 };
 
 /* ---- helper.c: a thread that does something again and again ---- */
@@ -146,10 +150,13 @@ struct rstore {
 	int client_nr;
 	uint32_t index_shards;
 	uint64_t dead_after_ns;
-	char meta_pool[64], data_pool[64];
+	char meta_pool[64], data_pool[64], ns[64];
 	struct store_limits limits;
 	int ports_max;
 	_Atomic int port_nr, port_made;
+	pthread_mutex_t ports_lock;
+	struct list ports;           /* struct rport */
+	_Atomic uint64_t monitor_ns; /* when the monitors last answered */
 	struct pool_stats stats[POOL_NR];
 	struct rshard buckets; /* the table of buckets */
 	pthread_mutex_t cache_lock;
@@ -170,7 +177,9 @@ struct rport {
 	struct mailbox *mb;
 	uint32_t inflight; /* operations of callers, and calls of our own */
 	pthread_mutex_t calls_lock;
-	struct list calls; /* struct call under way, oldest first: for the report of what waits */
+	struct list calls;            /* struct call under way, oldest first: for the report of what waits */
+	struct list link;             /* in the store's ports */
+	_Atomic uint64_t answered_ns; /* when an operation last ended with an answer */
 };
 
 static inline struct rstore *
@@ -208,7 +217,20 @@ struct call {
 	enum disk_io io;
 	uint64_t bytes; /* of payload, for the counters */
 	bool is_cancelled;
+	char name[64]; /* of the object */
 };
+
+/* What waits for a pool: so many calls for longer than a time, and the oldest one. */
+struct waiting {
+	uint32_t nr;
+	uint64_t oldest_ns; /* since then; 0: none */
+	char name[64];
+};
+void calls_waiting(struct rstore *st, enum pool pool, uint64_t longer_ns, struct waiting *ret_waiting);
+/* Ends the reads of the index that have waited for longer than that: as store_give_up(). */
+void calls_give_up(struct store_port *sp, uint64_t older_ns);
+/* Tells whether operations wait and none was answered for long. */
+bool calls_are_stuck(struct rstore *st, uint64_t longer_ns);
 
 /* Sends an operation, and frees it.  back() always runs, later. */
 void call_read(struct rport *p, struct call *c, enum pool pool, const char *name, rados_read_op_t op,
@@ -430,6 +452,7 @@ int rstore_put_init_part(struct store_port *p, struct store_put *put, const stru
 			 const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
 int rstore_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
 		     uint32_t len, bool last);
+bool rstore_write_cancel(struct store_port *p, struct store_write *w);
 int rstore_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
 void rstore_put_abort(struct store_port *p, struct store_put *put);
 

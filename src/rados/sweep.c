@@ -448,18 +448,3 @@ sweep(struct rstore *st)
 		list_push_tail(&gw->dirty, l);
 	pthread_mutex_unlock(&gw->lock);
 }
-
-/* ---- pools ---- */
-
-void
-ask_pools(struct rstore *st)
-{
-	struct rados_cluster_stat_t cs;
-
-	if (rados_cluster_stat(st->client[0].cluster, &cs) < 0)
-		return;
-	for (int i = 0; i < POOL_NR; i++) {
-		atomic_store(&st->stats[i].size_bytes, cs.kb * 1024);
-		atomic_store(&st->stats[i].free_bytes, cs.kb_avail * 1024);
-	}
-}

@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 
+#define GIVE_UP_NS (NS_PER_S) /* what the store has looked up for so long does not come soon */
+
 static uint64_t
 next_deadline(const struct req *rq)
 {
@@ -31,18 +33,25 @@ on_deadline(struct timer *t)
 		timer_arm(rq->rs->env.timers, t, at, on_deadline);
 		return;
 	}
-	stats_event(rq->rs->env.stats, STATS_DEADLINE_PASSED);
+	/* It waits for something that is looked up, and was told before. */
+	if (rq->fault == FAULT_NONE)
+		stats_event(rq->rs->env.stats, STATS_DEADLINE_PASSED);
 	if (rq->phase == PHASE_COMMIT)
 		req_cancel(rq, FAULT_UNAVAILABLE,
 			   "The deadline passed during the commit; the object may exist.");
 	else if (rq->is_tokened && moving)
 		req_cancel(rq, FAULT_TRANSFER, "The deadline passed during the transfer.");
-	else if (rq->wants_body && !rq->body_ended && rq->xfer.inflight == 0)
+	else if (rq->wants_body && !rq->body_ended && rq->xfer.inflight == 0 && rq->holds == 0 &&
+		 !rq->xfer.is_waiting)
 		req_cancel(rq, FAULT_REQUEST_TIMEOUT, NULL);
 	else if (!rq->is_tokened && rq->phase == PHASE_MOVING)
 		req_cancel(rq, FAULT_DEADLINE, NULL);
 	else
 		req_cancel(rq, FAULT_DEADLINE, "The deadline passed before the transfer began.");
+	if (rq->holds > 0 && rq->phase != PHASE_COMMIT && !rq->replied) {
+		store_give_up(rq->rs->env.store, GIVE_UP_NS);
+		timer_arm(rq->rs->env.timers, t, clock_ns() + GIVE_UP_NS, on_deadline);
+	}
 	/* The reply is out already: only the connection can be ended. */
 	if (rq->replied && rq->reply.body == REPLY_STREAM && !rq->ended)
 		rq->rs->env.ops->abort(rq->conn);

@@ -73,8 +73,9 @@ req_reply_step(struct req *rq)
 		reply_build(rq, kind);
 	if (rq->reply.body != REPLY_STREAM) {
 		timer_disarm(rq->rs->env.timers, &rq->deadline);
-		/* A detached commit still has the last piece, a hung disk any. */
-		if (rq->holds == 0)
+		/* A detached commit still has the last piece, a hung disk any; but a store that lets go has neither. */
+		if (rq->holds == 0 ||
+		    (rq->detached && !rq->disk_has && store_limits(rq->rs->env.store)->lets_go))
 			xfer_fini(&rq->xfer);
 	}
 	rq->replied = true;

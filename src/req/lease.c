@@ -93,7 +93,10 @@ lease_start(struct req *rq)
 	r = xfer_ticket(&rq->xfer);
 	if (r < 0)
 		return req_fail(rq, rq->retried ? FAULT_TRANSFER : FAULT_BUSY, NULL);
-	return r > 0 ? req_go(rq, ticketed) : req_wait(rq, "ticket", ticketed);
+	if (r > 0)
+		return req_go(rq, ticketed);
+	pace_wait(rq->rs);
+	return req_wait(rq, "ticket", ticketed);
 }
 
 /* Here, and not when the request ends for its client: who guesses keys of memory may be gone before the

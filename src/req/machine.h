@@ -414,6 +414,8 @@ void pace_init(struct reqs *rs);
 bool pace_slot_get(struct req *rq);
 /* Ends that; fine without. */
 void pace_slot_put(struct req *rq);
+/* Looks at who holds buffers, for as long as somebody waits for one. */
+void pace_wait(struct reqs *rs);
 /* Asks for one of the buffers for HTTP bodies and goes on with next, where rq->xfer.have_ticket says
  * whether it is there. */
 enum verdict req_http_ticket_to(struct req *rq, step_fn next, const char *name);

@@ -45,7 +45,7 @@ pace_of(const struct reqs *rs)
 
 /* ---- ending one ---- */
 
-enum why { SLOW_BUFFER, SHARE_BUFFER, SLOW_REQUEST, SHARE_REQUEST };
+enum why { SLOW_BUFFER, SHARE_BUFFER, SLOW_REQUEST, SHARE_REQUEST, STORE_BUFFER };
 
 static const struct {
 	enum stats_event event;
@@ -60,6 +60,8 @@ static const struct {
 			   "The body came too slowly while requests were few." },
 	[SHARE_REQUEST] = { STATS_REVOKED_SHARE_REQUEST, FAULT_BUSY,
 			    "Others wait, and this client has more than its share of the requests." },
+	[STORE_BUFFER] = { STATS_REVOKED_STORE_BUFFER, FAULT_BUSY,
+			   "Others wait for the buffers, and the store does not answer." },
 };
 
 static void
@@ -75,7 +77,10 @@ revoke(struct req *rq, enum why why)
 		rs->slots.held[slot_of(rq)]--;
 	}
 	stats_event(rs->env.stats, whys[why].event);
-	req_cancel(rq, whys[why].fault, whys[why].text);
+	req_cancel(rq,
+		   rq->is_tokened && rq->xfer.wire_started && rq->phase < PHASE_COMMIT ? FAULT_TRANSFER
+										       : whys[why].fault,
+		   whys[why].text);
 	if (rq->replied && !rq->ended)
 		rs->env.ops->abort(rq->conn);
 }
@@ -328,6 +333,49 @@ look_at_slots(struct reqs *rs, const struct xfer_pace *pace, uint64_t now_ns)
 	}
 }
 
+/* ---- the store ---- */
+
+#define STORE_NS (2 * NS_PER_S)
+
+/* Since when a holder of a ticket waits for the store alone; UINT64_MAX: it does not. */
+static uint64_t
+waits_since(const struct req *rq, const struct xfer_pool *xp)
+{
+	const struct xfer *x = &rq->xfer;
+
+	if (x->pool != xp || !x->have_ticket || rq->revoked || rq->detached || rq->fault != FAULT_NONE)
+		return UINT64_MAX;
+	return xfer_waits_for_store(x) || (rq->phase == PHASE_COMMIT && rq->holds > 0) ? x->progress_ns
+										       : UINT64_MAX;
+}
+
+/*
+ * What lies behind a part of the store that does not answer must not have all tickets: for each that wait, the one that
+ * has waited longest for the store, and longer than STORE_NS, is ended.
+ */
+static void
+look_at_store(struct reqs *rs, struct xfer_pool *xp, uint64_t now_ns)
+{
+	for (int left = xp->queued; left > 0; left--) {
+		uint64_t oldest_ns = UINT64_MAX;
+		struct req *oldest = NULL;
+
+		list_for_each(l, &rs->live)
+		{
+			struct req *rq = container_of(l, struct req, link);
+			uint64_t since_ns = waits_since(rq, xp);
+
+			if (since_ns < oldest_ns) {
+				oldest_ns = since_ns;
+				oldest = rq;
+			}
+		}
+		if (!oldest || now_ns < oldest_ns + STORE_NS)
+			return;
+		revoke(oldest, STORE_BUFFER);
+	}
+}
+
 /* ---- the looks ---- */
 
 static const struct xfer_pace_ops pace_ops = { .unsent = unsent, .is_late = is_late, .revoke = on_revoked };
@@ -339,12 +387,17 @@ look(struct reqs *rs)
 	struct xfer_pace pace = pace_of(rs);
 	uint64_t now = clock_ns();
 	bool few = rs->plain_nr >= few_left_at(rs), wait = rs->http_pieces.queued > 0;
+	bool lets_go = store_limits(rs->env.store)->lets_go, wire_waits = lets_go && rs->pieces.queued > 0;
 
+	if (lets_go && wait)
+		look_at_store(rs, &rs->http_pieces, now);
+	if (wire_waits)
+		look_at_store(rs, &rs->pieces, now);
 	if (wait)
 		xfer_pool_revoke(&rs->http_pieces, &pace, &pace_ops, now);
 	if (few && pace.rate)
 		look_at_slots(rs, &pace, now);
-	if (few || wait)
+	if (few || wait || wire_waits)
 		timer_arm(rs->env.timers, &rs->pace, now + XFER_LOOK_NS, on_pace);
 }
 
@@ -355,6 +408,13 @@ on_pace(struct timer *t)
 }
 
 /* ---- tickets ---- */
+
+void
+pace_wait(struct reqs *rs)
+{
+	if (!rs->pace.armed)
+		look(rs);
+}
 
 enum verdict
 req_http_ticket_to(struct req *rq, step_fn next, const char *name)
@@ -369,7 +429,6 @@ req_http_ticket_to(struct req *rq, step_fn next, const char *name)
 		return req_fail(rq, FAULT_BUSY, NULL);
 	if (r > 0)
 		return req_go_to(rq, next, name);
-	if (!rs->pace.armed)
-		look(rs);
+	pace_wait(rs);
 	return req_wait_to(rq, "ticket", next, name);
 }

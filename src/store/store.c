@@ -60,6 +60,15 @@ store_upgrade(const struct store_conf *conf, char *said, size_t said_len)
 }
 
 int
+store_forget(const struct store_conf *conf, char *said, size_t said_len)
+{
+	if (conf->ops->forget)
+		return conf->ops->forget(conf, said, said_len);
+	snprintf(said, said_len, "a store on %s has no disks to give up", conf->ops->name);
+	return -EOPNOTSUPP;
+}
+
+int
 store_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
 {
 	return conf->ops->start(conf, ret_store, err, err_len);
@@ -166,6 +175,7 @@ int
 store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf, uint64_t off,
 	   uint32_t len)
 {
+	rd->lead = 0;
 	return obj->op.port->ops->read(obj->op.port, obj, rd, buf, off, len);
 }
 
@@ -174,6 +184,20 @@ store_read_cancel(struct store_port *p, struct store_read *rd)
 {
 	p = rd->op.port;
 	return p->ops->read_cancel && p->ops->read_cancel(p, rd);
+}
+
+void
+store_give_up(struct store_port *p, uint64_t older_ns)
+{
+	if (p->ops->give_up)
+		p->ops->give_up(p, older_ns);
+}
+
+bool
+store_write_cancel(struct store_port *p, struct store_write *w)
+{
+	p = w->op.port;
+	return p->ops->write_cancel && p->ops->write_cancel(p, w);
 }
 
 int
@@ -459,6 +483,18 @@ int
 store_unit_nr(const struct store *st)
 {
 	return st->ops->unit_nr(st);
+}
+
+bool
+store_is_fenced(const struct store *st)
+{
+	return st->ops->is_fenced && st->ops->is_fenced(st);
+}
+
+bool
+store_answers(const struct store *st, char *why, size_t len)
+{
+	return !st->ops->answers || st->ops->answers(st, why, len);
 }
 
 void

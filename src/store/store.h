@@ -22,6 +22,7 @@
  *   -EDQUOT        a bound on what the bucket may hold would be exceeded (403)
  *   -EAGAIN        not now, later perhaps (503)
  *   -EROFS         it failed, and is read-only from now on (503)
+ *   -ENODEV        the disk that has it is missing (503)
  *   -ESHUTDOWN     another one has taken over: nothing more is done here (503)
  *   -EOPNOTSUPP    this back end cannot do that (501)
  *   -EBADMSG       stored bytes do not match their CRC
@@ -35,6 +36,7 @@
 #include "base/buf.h"
 #include "base/latency.h"
 #include "base/mailbox.h"
+#include "store/table.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,7 +64,7 @@ struct store_port;
 /* What a back end has of its own in an operation; each asserts that it fits. */
 #define STORE_PRIV_STAT 64
 #define STORE_PRIV_OBJ 192
-#define STORE_PRIV_READ 512
+#define STORE_PRIV_READ 504
 #define STORE_PRIV_PUT 4608
 #define STORE_PRIV_WRITE 512
 #define STORE_PRIV_DEL 2048
@@ -78,6 +80,15 @@ struct store_disk_conf {
 	uint64_t size_bytes; /* for --format; 0 for a block device means all of it */
 };
 
+/* What a disk becomes in a new store of several (store/table.h). */
+struct store_birth {
+	bool is_look;        /* look only whether it can be made, and how large it would be */
+	uint64_t size_bytes; /* that */
+	int number;
+	uint8_t store_uuid[UUID_BYTES];
+	struct disk_table table;
+};
+
 /* What back ends on disks want: an engine (one disk), or a set of them (store/set.h). */
 struct store_disks_conf {
 	const struct store_disk_conf *disk;
@@ -89,6 +100,12 @@ struct store_disks_conf {
 	int engines_max;                /* the set's */
 	struct quota_book *quotas;      /* an engine's, of the set it is in; NULL: one of its own */
 	int counter;                    /* which counter of it the engine is */
+	struct store_birth *birth;      /* an engine's, for --format in a set; NULL: it is a store */
+	/* the set's: disks that may be missing, and those that are given up for good */
+	const uint8_t (*accept_missing)[UUID_BYTES];
+	int accept_missing_nr;
+	const uint8_t (*forget)[UUID_BYTES]; /* for store_forget() */
+	int forget_nr;
 };
 
 /* What the store on RADOS wants (rados/rados.h). */
@@ -121,6 +138,8 @@ struct store_limits {
 		granule_bytes; /* reads, and all pieces but the last, are multiples of it: at most STORE_GRANULE */
 	uint32_t
 		inline_bytes; /* objects up to here may be committed as inline_data: at most STORE_INLINE_MAX */
+	bool lets_go; /* reads and writes can be cancelled, and of what a commit was given nothing is needed later but
+		       * the attributes: so who ends a request has its buffers back, whatever the store waits for */
 };
 
 /* Says whether a store can be made, or started, from this configuration at all, without looking at a
@@ -144,6 +163,13 @@ int store_upgrade(const struct store_conf *conf, char *said, size_t said_len);
  * or store_upgrade() is due (exit 78), -EBUSY still locked.
  */
 int store_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
+
+/*
+ * Takes disks that are not there off a store that does not run, for good (--forget): what they alone held is lost, and
+ * they are refused should they come back.  All others are there.  Blocking.  said is what was done, or why not.  0 or
+ * -errno.
+ */
+int store_forget(const struct store_conf *conf, char *said, size_t said_len);
 
 /*
  * Checks a store that does not run (--fsck): reads everything and says through say(), a line a call, what is
@@ -284,6 +310,8 @@ void store_close(struct store_port *p, struct store_obj *obj);
 
 struct store_read {
 	struct store_op op; /* result: bytes read, or -errno */
+	uint32_t
+		lead; /* after success: so far into buf->mem they begin; less than a page, but for small objects 0 */
 	_Alignas(8) unsigned char priv[STORE_PRIV_READ];
 };
 
@@ -298,7 +326,7 @@ uint32_t store_read_plan(const struct store_obj *obj, uint64_t off, uint64_t wan
 			 uint32_t *ret_skew);
 
 /*
- * Reads [off, off + len) of obj to buf->mem and checks its CRCs before it says so.  The range is one that
+ * Reads [off, off + len) of obj to buf->mem + rd->lead and checks its CRCs before it says so.  The range is one that
  * store_read_plan() gave.  (Of an object with part_nr 0 any will do where off is a multiple of STORE_GRANULE
  * and so is len, unless the range ends with the object.)  len <= buf->cap_bytes; the slack behind the buffer
  * is used too.  Reads of one object may overlap.  -EINVAL: not such a range.
@@ -311,6 +339,10 @@ int store_read(struct store_port *p, struct store_obj *obj, struct store_read *r
  * buffer stays its own until done().
  */
 bool store_read_cancel(struct store_port *p, struct store_read *rd);
+
+/* Has whatever has been looking something up for longer than that end with -EAGAIN, as far as the back end can: done() runs
+ * as ever, soon.  For who cannot wait any more. */
+void store_give_up(struct store_port *p, uint64_t older_ns);
 
 /*
  * A PUT.  store_put_init(); store_put_write() for each piece, in order, several may be in flight; when every
@@ -369,7 +401,10 @@ struct store_commit {
 /* Hands over; from a return of 0 on nothing cancels it.  A negative return: nothing was handed
  * over, the put must be aborted.  *c is copied except where it points; attrs, last, inline_data as said. */
 int store_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
-/* Gives the space back.  No write may be in flight.  NULL-safe, fine on a put never started and after a
+/* Takes leave of a write that is not done.  True: done() will not run, the buffer is the caller's, and the put can only be
+ * aborted.  False: all is as before. */
+bool store_write_cancel(struct store_port *p, struct store_write *w);
+/* Gives the space back.  No write may be in flight but those that were cancelled.  NULL-safe, fine on a put never started and after a
  * commit ended. */
 void store_put_abort(struct store_port *p, struct store_put *put);
 
@@ -599,7 +634,7 @@ int store_list_uploads(struct store_port *p, struct store_list *ls);
 /* ---- what operators see ---- */
 
 /* A unit is what operators know by itself and what may fail by itself: a disk, or a pool. */
-enum store_unit_state { UNIT_OK, UNIT_FAILED, UNIT_STATE_NR };
+enum store_unit_state { UNIT_OK, UNIT_FAILED, UNIT_MISSING, UNIT_STATE_NR };
 
 enum disk_io { DISK_READ, DISK_WRITE, DISK_FLUSH, DISK_IO_NR };
 
@@ -612,7 +647,8 @@ struct store_unit_number {
 #define STORE_UNIT_NUMBERS_MAX 32
 
 struct store_unit_info {
-	const char *name; /* a disk's path */
+	const char *name; /* a disk's path; "": not known */
+	const char *uuid; /* a disk's; NULL or "": it has none */
 	enum store_unit_state state;
 	char reason[128]; /* of the state; UNIT_OK: what is not as it should be, or "" */
 	uint64_t size_bytes, free_bytes;
@@ -646,6 +682,10 @@ int store_snapshot(struct store *st);
  * mended the unit has a reason.  On the port's thread. */
 void store_reread(struct store_port *p);
 
+/* Tells whether another process has taken over, so that this one has to end and to begin anew.  Any thread. */
+bool store_is_fenced(const struct store *st);
+/* Tells whether the store answers; if not, why.  Any thread. */
+bool store_answers(const struct store *st, char *why, size_t len);
 /* Returns the name of the back end, for operators: "disks". */
 const char *store_name(const struct store *st);
 /* Counts the units. */

@@ -304,7 +304,14 @@ opened(struct walk *w)
 {
 	struct scrub *s = scrub_of(w);
 
-	if (s->obj.op.result < 0 || !is_same(s)) {
+	if (s->obj.op.result == -EBADMSG) {
+		/* Its record, or its list of parts, is: nothing of it can be read. */
+		s->obj.version = 0;
+		s->off = s->skew = 0;
+		s->len = 1;
+		object_is_bad(s, -EBADMSG);
+		object_done(s, 0);
+	} else if (s->obj.op.result < 0 || !is_same(s)) {
 		store_close(s->env.store, &s->obj);
 		walk_go_paced(w, COST_MIN, step_next);
 	} else if (s->size_bytes == 0) {

@@ -129,6 +129,16 @@ piece_arrived(struct piece *p, int result, uint64_t now_ns)
 	return true;
 }
 
+bool
+piece_read_arrived(struct piece *p, int result, uint64_t now_ns)
+{
+	if (!piece_arrived(p, result, now_ns))
+		return false;
+	check((uint32_t)result >= p->skew + p->len - p->carry);
+	p->skew += p->rd.lead;
+	return true;
+}
+
 struct piece *
 piece_in_turn(struct xfer *x)
 {
@@ -345,6 +355,33 @@ xfer_last(struct xfer *x, uint32_t *ret_len)
 	return x->last->buf;
 }
 
+/* What the store lets go of. */
+static void
+leave_store(struct xfer *x)
+{
+	for (int i = 0; i < XFER_PIECES_MAX; i++) {
+		struct piece *p = &x->pieces[i];
+
+		if ((p->state == PIECE_READING && store_read_cancel(x->store, &p->rd)) ||
+		    (p->state == PIECE_WRITING && store_write_cancel(x->store, &p->wr))) {
+			x->inflight--;
+			piece_put(p);
+		}
+	}
+}
+
+bool
+xfer_waits_for_store(const struct xfer *x)
+{
+	bool waits = false;
+
+	if (x->ended || x->wire_bytes)
+		return false;
+	for (int i = 0; i < XFER_PIECES_MAX; i++)
+		waits |= x->pieces[i].state == PIECE_READING || x->pieces[i].state == PIECE_WRITING;
+	return waits;
+}
+
 int
 xfer_cancel(struct xfer *x, int err)
 {
@@ -355,6 +392,7 @@ xfer_cancel(struct xfer *x, int err)
 	if (x->mode == XFER_NONE || x->ended)
 		return 1;
 	xfer_set_error(x, err);
+	leave_store(x);
 	if (x->inflight == 0) {
 		x->ended = true;
 		return 1;

@@ -247,6 +247,8 @@ ssize_t xfer_take(struct xfer *x, uint64_t pos, void *out, size_t max);
 bool xfer_has_bytes(const struct xfer *x);
 /* Tells whether the transfer waits for the client: for bytes of its body, or for it to take some. */
 bool xfer_client_owes(const struct xfer *x);
+/* Tells whether the transfer waits for the store, and nothing of it is on the wire. */
+bool xfer_waits_for_store(const struct xfer *x);
 void xfer_accept(struct xfer *x, struct store_put *put, struct digest *dg);
 /* Takes bytes and returns how many; fewer than len: wake() will come (or it failed: see result). */
 size_t xfer_feed(struct xfer *x, const void *data, size_t len);

@@ -8,6 +8,14 @@ ceph() { command ceph -c "$CEPH_CONF" --connect-timeout 10 "$@" 2>>"$T/ceph.log"
 namespace() { sed -n 's/.*namespace: "\([^"]*\)".*/\1/p' "$T/gantryd.yaml"; }
 rados() { command rados -c "$CEPH_CONF" -N "$(namespace)" "$@" 2>>"$T/ceph.log"; }
 
+# A cluster of this test's own, made with these variables of rados-one; it ends with the test.
+own_cluster() {
+	CLUSTER=$T/cluster
+	env OSD_BYTES=4G OSD_MEMORY=700000000 "$@" "$ROOT/tests/rados/rados-one" up "$CLUSTER" >>"$T/ceph.log" 2>&1 || fail "rados-one: $(tail -3 "$T/ceph.log")"
+	export CEPH_CONF=$CLUSTER/ceph.conf
+	trap '_rc=$?; "$ROOT/tests/rados/rados-one" down "$CLUSTER" >/dev/null 2>&1; (exit $_rc); _at_exit' EXIT
+}
+
 # Starts another gateway on the same store, whose variables are those of the names from now on; $1: 1, 2, 3 ...  gateway N
 # makes number N the one that is meant, first_gateway that which was started first.
 another_gateway() {

@@ -1,0 +1,128 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Bytes that were changed behind the gateways' backs, in a data object, its trailer, a record, a list of parts, and in small objects: never
+# served, 500; the scrub finds and names them, and the rest goes on.  Lifecycle rules work here as on disks.
+MORE='lifecycle: { interval: 500ms, day: 2s }'
+. "$(dirname "$0")/lib.sh"
+start_daemon
+head -c 9000000 /dev/urandom >"$T/big"
+head -c 200000 /dev/urandom >"$T/small"
+object_of() { rados -p gantry.data ls | sort >"$T/now"; comm -13 "$T/before" "$T/now"; }
+put() { # the data objects that it made are in $made
+	rados -p gantry.data ls | sort >"$T/before"
+	assert_status PUT "/bkt/$1" 200 -T "$2"
+	made=$(object_of)
+}
+# Changes one byte of a data object, at an offset.
+flip() {
+	rados -p gantry.data get "$1" "$T/obj"
+	/usr/bin/python3 - "$T/obj" "$2" <<-'END'
+		import sys
+		f = open(sys.argv[1], "r+b")
+		at = int(sys.argv[2]) if int(sys.argv[2]) >= 0 else f.seek(0, 2) + int(sys.argv[2])
+		f.seek(at)
+		b = f.read(1)
+		f.seek(at)
+		f.write(bytes([b[0] ^ 1]))
+	END
+	dd if="$T/obj" of="$T/byte" bs=1 skip=$(($2 >= 0 ? $2 : $(stat -c %s "$T/obj") + $2)) count=1 2>/dev/null
+	rados -p gantry.data put "$1" "$T/byte" --offset $(($2 >= 0 ? $2 : $(stat -c %s "$T/obj") + $2))
+	rados -p gantry.data get "$1" "$T/obj2"
+	assert_same "$T/obj" "$T/obj2" "the byte of $1 was not written"
+}
+served() { [ "$(curl -sS -o "$T/out" -w '%{http_code}' "$URL_S3/bkt/$1")" = 200 ] && cmp -s "$T/out" "$2"; }
+whole() { served "$1" "$2" || fail "$1 is not whole"; }
+broken() {
+	local code
+	code=$(curl -s -o "$T/out" -w '%{http_code}' "$URL_S3/bkt/$1")
+	if [ "$code" = 200 ]; then
+		# The reply had begun: it is cut off in front of what is not right.
+		cmp -s -n "$(stat -c %s "$T/out")" "$T/out" "$2" || fail "$1: wrong bytes were served"
+		[ "$(stat -c %s "$T/out")" -lt "$(stat -c %s "$2")" ] || fail "$1: served whole"
+	else
+		assert_eq "$code" 500 "GET of $1"
+	fi
+}
+put good "$T/big"
+put data "$T/big"
+damaged=$(sed -n 2p <<<"$made")
+flip "$damaged" 100000
+put trailer "$T/big"
+flip "$(sed -n 1p <<<"$made")" -20
+damaged="$damaged $(sed -n 1p <<<"$made")"
+put first "$T/big"
+flip "$(sed -n 1p <<<"$made")" 5
+damaged="$damaged $(sed -n 1p <<<"$made")"
+put little "$T/small"
+flip "$made" 70000
+damaged="$damaged $made"
+put gone "$T/small"
+rados -p gantry.data rm "$made"
+damaged="$damaged $made"
+assert_status PUT /bkt/record 200 -T "$T/small"
+assert_status PUT /bkt/inline 200 -d hello
+for k in record inline; do
+	for s in $(rados -p gantry.meta ls | grep '^idx'); do
+		rados -p gantry.meta listomapkeys "$s" | grep -qx "o$k" || continue
+		rados -p gantry.meta getomapval "$s" "o$k" "$T/rec" >/dev/null
+		/usr/bin/python3 -c 'import sys; b = bytearray(open(sys.argv[1], "rb").read()); b[len(b) // 2] ^= 4; open(sys.argv[1], "wb").write(b)' "$T/rec"
+		rados -p gantry.meta setomapval "$s" "o$k" --input-file "$T/rec"
+	done
+done
+broken data "$T/big"
+broken trailer "$T/big"
+assert_status GET /bkt/first 500
+broken little "$T/small"
+assert_status GET /bkt/gone 500
+assert_status GET /bkt/record 500
+assert_status GET /bkt/inline 500
+whole good "$T/big"
+raw <<-END
+	window w 9000000
+	request GET /bkt/first x-amz-rdma-token:@w
+	expect status 500
+END
+# ---- the scrub finds what it can read records of, and names it
+lines=$(wc -l <"$T/daemon.log")
+curl -sS --unix-socket "$T/admin.sock" -X POST http://x/control/scrub >"$T/answer"
+over() { [ "$(metric gantry_scrub_walks_total)" -ge 1 ] && [ "$(metric gantry_scrub_running)" = 0 ]; }
+wait_for 60 over
+tail -n +$((lines + 1)) "$T/daemon.log" >"$T/found"
+assert_eq "$(grep -c 'scrub: bucket bkt, version .* do not match their checksums' "$T/found")" 7 "objects that the scrub names"
+assert_eq "$(grep -c "the record of 'bkt/\(record\|inline\)' is damaged" "$T/found")" 2 "records that the scrub names"
+[ "$(metric gantry_scrub_damaged_objects)" = 7 ] || fail "damaged: $(metric gantry_scrub_damaged_objects)"
+assert_eq "$(curl_s3 '/bkt?list-type=2' | grep -o '<Key>' | wc -l)" 8 "a list with damaged records"
+for o in $damaged; do
+	grep -q "data object $o is \(damaged\|missing\)" "$T/found" || fail "the scrub does not name $o: $(cat "$T/found")"
+done
+# ---- replaced, all is well
+for k in data trailer first little gone; do
+	assert_status PUT "/bkt/$k" 200 -T "$T/small"
+	whole "$k" "$T/small"
+done
+assert_status DELETE /bkt/record 500
+# ---- fsck names records that are damaged
+! fsck || fail "damaged records: $(cat "$T/fsck")"
+for k in record inline; do grep -q "bucket bkt: the record of '$k' is damaged" "$T/fsck" || fail "fsck: $(cat "$T/fsck")"; done
+fsck --repair || fail "--repair: $(cat "$T/fsck")"
+fsck || fail "after the repair: $(cat "$T/fsck")"
+for k in record inline; do
+	assert_status GET "/bkt/$k" 404
+	assert_status PUT "/bkt/$k" 200 -T "$T/small"
+	whole "$k" "$T/small"
+done
+
+# ---- lifecycle: what is old goes
+/usr/bin/python3 - "$URL_S3" <<-'END'
+	import base64, hashlib, sys, urllib.request
+	body = b"<LifecycleConfiguration><Rule><ID>x</ID><Filter><Prefix>old/</Prefix></Filter><Status>Enabled</Status><Expiration><Date>2020-01-01T00:00:00Z</Date></Expiration></Rule></LifecycleConfiguration>"
+	r = urllib.request.Request(sys.argv[1] + "/bkt?lifecycle", data=body, method="PUT", headers={"Content-MD5": base64.b64encode(hashlib.md5(body).digest()).decode()})
+	assert urllib.request.urlopen(r).status == 200
+END
+assert_status PUT /bkt/old/one 200 -T "$T/small"
+expired() { [ "$(status_of GET /bkt/old/one)" = 404 ]; }
+wait_for 30 expired
+whole good "$T/big"
+assert_alive
+stop_daemon
+fsck || fail "at the end: $(cat "$T/fsck")"

@@ -1,0 +1,106 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# When the cluster fails: OSDs that stand still, a pool that is full, a gateway on the blocklist, monitors that are gone.  Requests end
+# by their deadlines and give back what they held, no core waits for librados, and operators are told which pool and why.
+MORE='limits: { s3_progress: 4s, s3_total: 8s, scality_total: 8s }'
+. "$(dirname "$0")/lib.sh"
+own_cluster OSDS=2
+start_daemon
+reasons() { curl_admin /healthz | jq -r '.reasons[]?'; }
+ready_is() { [ "$(curl -sS -o "$T/readyz" -w '%{http_code}' "$URL_ADMIN/readyz")" = "$1" ]; }
+late() { [ "$(number_of operations_late)" -gt 0 ]; }
+used_buffers() { metric gantry_buffers '"used"'; }
+head -c 3000000 /dev/urandom >"$T/body"
+for i in $(seq 16); do assert_status PUT "/bkt/k$i" 200 -T "$T/body"; done
+
+# ---- OSDs that stand still, with 64 requests under way, some of them by RDMA
+for o in 0 1; do kill -STOP "$(cat "$CLUSTER/osd.$o.pid")"; done
+began=$SECONDS
+for i in $(seq 28); do
+	{ status_of GET "/bkt/k$((i % 16 + 1))"; echo; } >"$T/got$i" &
+	pids[i]=$!
+	{ status_of PUT "/bkt/new$i" -T "$T/body"; echo; } >"$T/put$i" &
+	pids[i + 100]=$!
+done
+for i in 1 2 3 4; do
+	(nic "$BUILD/gantry" --require-rdma put "$T/body" "$URL_S3/bkt/rdma$i" >"$T/wire$i" 2>&1) &
+	pids[i + 200]=$!
+	(nic "$BUILD/gantry" --require-rdma get "$URL_S3/bkt/k$i" "$T/wire.out$i" >"$T/wireget$i" 2>&1) &
+	pids[i + 300]=$!
+done
+wait_for 20 late
+waits_long() { [ "$(metric gantry_store_oldest_wait_us)" -gt 2000000 ] && [ "$(metric gantry_store_late_operations)" -gt 0 ]; }
+wait_for 20 waits_long
+assert_eq "$(curl -sS -o /dev/null -w '%{http_code}' "$URL_ADMIN/livez")" 200 "livez"
+told() { reasons | grep -qE '^pool gantry\.(data|meta): [0-9]+ operations? waits?, the oldest since [0-9]+ s for pg [0-9]+\.[0-9a-f]+ on osd\.[01]$'; }
+wait_for 20 told
+assert_match "$(nic "$BUILD/gantry" --admin "$T/admin.sock" doctor 2>&1)" 'pool gantry.(data|meta): [0-9]+ operations? wait' "doctor"
+wait_for 30 ready_is 503
+grep -qE 'the store does not answer: pool gantry\.(data|meta): ' "$T/readyz" || fail "readyz: $(cat "$T/readyz")"
+wait "${pids[@]}"
+assert_eq "$(cat "$T"/got[0-9]* "$T"/put[0-9]* | sort | uniq -c | xargs)" '56 503' "what they were told"
+[ $((SECONDS - began)) -lt 60 ] || fail "the last one was answered after $((SECONDS - began)) s"
+# The OSDs stand still yet: buffers are back.
+nothing_used() { [ "$(used_buffers)" = 0 ]; }
+wait_for 10 nothing_used
+longest=$(curl_admin /disks | jq '[.[].longest_call_us] | max')
+# What a thread has waited for a CPU is the machine's: one that waits for an OSD sleeps.
+cpu_wait=$(cat "/proc/$DAEMON_PID"/task/*/schedstat | awk '{ if ($2 > m) m = $2 } END { print int(m / 1000) }')
+[ "$longest" -lt $((100000 + cpu_wait)) ] || fail "a call of librados took $longest us; $cpu_wait us were waited for a CPU"
+for o in 0 1; do kill -CONT "$(cat "$CLUSTER/osd.$o.pid")"; done
+serves() { [ "$(status_of GET /bkt/k1)" = 200 ] && [ "$(status_of PUT /bkt/after -T "$T/body")" = 200 ]; }
+wait_for 60 serves
+wait_for 20 ready_is 200
+quiet() { [ -z "$(reasons)" ]; }
+wait_for 30 quiet
+curl -sS "$URL_S3/bkt/k1" | cmp - "$T/body" || fail "k1"
+assert_alive
+
+# ---- a pool that is full
+ceph osd pool set-quota gantry.data max_bytes 1000000
+refused() { [ "$(status_of PUT /bkt/full -T "$T/body")" = 507 ]; }
+wait_for 90 refused
+assert_status GET /bkt/k2 200
+assert_eq "$(curl_s3 '/bkt?list-type=2&max-keys=1' | grep -c '<Key>')" 1 "list"
+assert_status DELETE /bkt/k2 204
+assert_status GET /bkt/k2 404
+reasons | grep -q '^pool gantry.data: full: new objects are refused$' || fail "full: $(reasons)"
+ceph osd pool set-quota gantry.data max_bytes 0
+takes() { [ "$(status_of PUT /bkt/full -T "$T/body")" = 200 ]; }
+wait_for 60 takes
+wait_for 10 quiet
+
+# ---- monitors that are gone: what is connected goes on
+kill -STOP "$(cat "$CLUSTER/mon.pid")"
+for i in 1 2 3 4 5 6; do
+	assert_status PUT "/bkt/mon$i" 200 -T "$T/body"
+	assert_status GET "/bkt/mon$i" 200
+done
+silent() { reasons | grep -qE '^pool gantry.meta: no monitor has answered for [0-9]+ s$'; }
+wait_for 60 silent
+assert_status GET /bkt/mon1 200
+ready_is 200 || fail "without monitors: $(cat "$T/readyz")"
+kill -CONT "$(cat "$CLUSTER/mon.pid")"
+wait_for 40 quiet
+
+# ---- on the blocklist: the process ends, with a status after which systemd starts it anew, and that one serves
+for a in $(ceph osd dump -f json | jq -r '.blocklist | keys[]?'); do fail "on the blocklist already: $a"; done
+# shellcheck disable=SC2016
+row=$(rados -p gantry.meta listomapkeys gantry | grep '^i' | head -1)
+addr=$(rados -p gantry.meta getomapval gantry "$row" "$T/row" >/dev/null && strings -n 8 "$T/row" | grep -oE '127\.0\.0\.1:0/[0-9]+' | head -1)
+[ -n "$addr" ] || fail "no address in $row: $(strings "$T/row")"
+ceph osd blocklist add "$addr" 3600
+gone() { ! _runs "$DAEMON_PID"; }
+wait_for 30 gone
+wait "$_daemon_job" 2>/dev/null
+rc=$?
+assert_eq $rc 1 "exit status"
+assert_eq "$(grep -c "^RestartPreventExitStatus=.*\b$rc\b" "$ROOT/systemd/gantryd.service")" 0 "systemd starts it anew"
+grep -q 'another gateway has taken over' "$T/daemon.log" || fail "nothing was said of the end"
+daemon_run
+assert_status GET /bkt/mon1 200
+assert_status PUT /bkt/again 200 -T "$T/body"
+cleaned() { [ "$(number_of gateways_cleaned_up)" = 1 ] && [ "$(number_of gateways)" = 1 ]; }
+wait_for 60 cleaned
+stop_daemon
+fsck || fail "at the end: $(cat "$T/fsck")"
