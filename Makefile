@@ -209,6 +209,12 @@ check-rados:
 	@$(MAKE) --no-print-directory all testbins radostests
 	@$(MAKE) --no-print-directory VARIANT=asan radostests
 	@T='$(T)' tests/rados/run.sh
+# More of it, which takes an hour: histories of ten minutes, clients, the rest of the system tests.
+.PHONY: check-rados-long
+check-rados-long:
+	@scripts/deps build test clients torch rados
+	@$(MAKE) --no-print-directory all testbins radostests
+	@T='$(T)' LONG=1 tests/rados/run.sh
 # The interface of cuObject: facts and decisions, headers, what is installed; also with the sanitizers.
 .PHONY: check-cuobject
 check-cuobject:
@@ -343,6 +349,8 @@ help:
 	@echo 'make check-long     the long sweeps, SECS= seconds each'
 	@echo 'make check-threads [T=name] unit and system tests where io_uring is forbidden, as in a container'
 	@echo 'make check-rados [T=words] the store on a RADOS cluster of its own: contract, system tests, several gateways'
+	@echo 'make check-rados-long   ... histories of ten minutes, the clients, the rest of the system tests'
+	@echo 'make bench-rados [F=figure] the store on RADOS in turns with librados alone'
 	@echo 'make check-cuobject [T=word] the interface of cuObject, with the sanitizers too'
 	@echo 'make check-realistic [T=name] system tests on a network with subnets, firmware that takes its time, absent neighbours'
 	@echo 'make check-mutation [PART=1/3] a hundred changes of the store, of which each must be found'

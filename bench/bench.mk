@@ -31,7 +31,13 @@ $(O)/bench/slice: $(O)/bench/slice.o $(call archives,base)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,base)
 
-.PHONY: bench bench-bin bench-against
+# Where librados is.
+$(O)/bench/rados: $(addprefix $(O)/bench/,rados.o common.o) $(call archives,rados)
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,rados) -lrados
+ALLOBJ += $(O)/bench/rados.o
+
+.PHONY: bench bench-bin bench-against bench-rados
 bench-bin: $(BENCHBIN)
 bench:
 	@scripts/deps build bench
@@ -67,3 +73,9 @@ bench-growth:
 	@$(if $(N),N='$(N)') bench/grow $(F)
 bench-plot:
 	@bench/plot build/growth.json docs
+
+# The store on RADOS in turns with librados' own calls, on a cluster in a directory: `make bench-rados [F=figure]`.
+bench-rados:
+	@scripts/deps build bench rados
+	@$(MAKE) --no-print-directory all $(O)/bench/rados
+	@bench/rados.sh $(F)

@@ -2,6 +2,13 @@
 /*
  * Which port a token names: all in turn, but for a while not the one that a server said it cannot reach.  A
  * machine may have eight of which the server sees two; a server need not see what another does.
+ *
+ * Of a port that this server has said nothing about one call finds out; calls of other threads take another port meanwhile, or wait for
+ * what comes of it, so that many threads cost no more declines than one.
+ *
+ *     (unknown) -- taken --> TRIED -- answered --> REACHED -- 10 min --> (unknown)
+ *                              | '-- no answer, or it takes long --> (unknown)
+ *                              '---- not reached --> AVOIDED -- 1 min --> (unknown)
  */
 #include "client/client_int.h"
 
@@ -9,8 +16,12 @@
 #include "base/siphash.h"
 
 #include <string.h>
+#include <time.h>
 
 #define AVOID_NS (60 * NS_PER_S)
+#define REACHED_NS (600 * NS_PER_S)
+#define TRIED_NS (1 * NS_PER_S)
+#define WAIT_NS (300 * NS_PER_MS) /* a decline is there by then */
 
 uint64_t
 server_of(const char *url)
@@ -24,26 +35,38 @@ server_of(const char *url)
 	return siphash(key, url, len);
 }
 
-/* Locked. */
-static struct avoided *
-find_avoided(struct gantry *g, int port, uint64_t server)
+/* What is known, locked; NULL: nothing any more. */
+static struct reach *
+find(struct gantry *g, int port, uint64_t server)
 {
-	for (int i = 0; i < AVOIDED_MAX; i++) {
-		struct avoided *a = &g->avoided[i];
+	uint64_t now = clock_ns();
 
-		if (a->until_ns && a->port == port && a->server == server)
-			return a;
+	for (int i = 0; i < REACH_MAX; i++) {
+		struct reach *k = &g->reach[i];
+
+		if (now < k->until_ns && k->port == port && k->server == server)
+			return k;
 	}
 	return NULL;
 }
 
 /* Locked. */
-static bool
-is_avoided(struct gantry *g, int port, uint64_t server)
+static void
+note(struct gantry *g, int port, uint64_t server, enum reach_state state, uint64_t ns)
 {
-	struct avoided *a = find_avoided(g, port, server);
+	struct reach *k = find(g, port, server);
 
-	return a && clock_ns() < a->until_ns;
+	if (!k) {
+		/* The one that ends first. */
+		k = g->reach;
+		for (int i = 1; i < REACH_MAX; i++) {
+			if (g->reach[i].until_ns < k->until_ns)
+				k = &g->reach[i];
+		}
+	}
+	*k = (struct reach){ .server = server, .port = port, .state = state, .until_ns = clock_ns() + ns };
+	if (state != REACH_TRIED && g->choice_waits)
+		pthread_cond_broadcast(&g->settled);
 }
 
 static bool
@@ -53,54 +76,115 @@ can_use(const struct gantry *g, const struct region *r, int port)
 }
 
 struct port *
-port_choose(struct gantry *g, const struct region *r, uint64_t server)
+port_choose(struct gantry *g, const struct region *r)
 {
-	int first = -1, chosen = -1;
 	unsigned at = g->next_port++;
-	bool avoids = server && g->avoids;
 
-	if (avoids)
-		pthread_mutex_lock(&g->lock);
-	for (int i = 0; i < g->port_nr && chosen < 0; i++) {
+	for (int i = 0; i < g->port_nr; i++) {
 		int k = (int)((at + (unsigned)i) % (unsigned)g->port_nr);
 
-		if (!can_use(g, r, k))
-			continue;
-		if (first < 0)
-			first = k;
-		if (!avoids || !is_avoided(g, k, server))
-			chosen = k;
+		if (can_use(g, r, k))
+			return &g->port[k];
 	}
-	if (avoids)
-		pthread_mutex_unlock(&g->lock);
+	return NULL;
+}
+
+/* Locked.  The port in turn from `at` on; -1: none.  *ret_wait: it is one of which another call is finding out. */
+static int
+take(struct gantry *g, const struct region *r, uint64_t server, unsigned at, bool *ret_wait)
+{
+	int first = -1, tried = -1;
+
+	*ret_wait = false;
+	for (int i = 0; i < g->port_nr; i++) {
+		int port = (int)((at + (unsigned)i) % (unsigned)g->port_nr);
+		const struct reach *k;
+
+		if (!can_use(g, r, port))
+			continue;
+		k = find(g, port, server);
+		if (!k)
+			note(g, port, server, REACH_TRIED, TRIED_NS);
+		if (!k || k->state == REACH_REACHED)
+			return port;
+		if (first < 0)
+			first = port;
+		if (tried < 0 && k->state == REACH_TRIED)
+			tried = port;
+	}
+	*ret_wait = tried >= 0;
 	/* All are avoided: the server may have changed its mind, and a decline costs little. */
-	if (chosen < 0)
-		chosen = first;
-	return chosen < 0 ? NULL : &g->port[chosen];
+	return tried >= 0 ? tried : first;
+}
+
+struct port *
+port_take(struct gantry *g, const struct region *r, uint64_t server)
+{
+	uint64_t until = clock_ns() + WAIT_NS;
+	struct timespec ts = { .tv_sec = (time_t)(until / NS_PER_S), .tv_nsec = (long)(until % NS_PER_S) };
+	struct port *only;
+	unsigned at;
+	bool wait;
+	int port, e = 0;
+
+	if (g->port_nr < 2) {
+		pthread_rwlock_rdlock(&g->map_lock);
+		only = port_choose(g, r);
+		pthread_rwlock_unlock(&g->map_lock);
+		return only;
+	}
+	at = g->next_port++;
+	for (;;) {
+		pthread_rwlock_rdlock(&g->map_lock);
+		pthread_mutex_lock(&g->lock);
+		port = take(g, r, server, at, &wait);
+		pthread_rwlock_unlock(&g->map_lock);
+		if (!wait || e)
+			break;
+		g->choice_waits++;
+		e = pthread_cond_timedwait(&g->settled, &g->lock, &ts);
+		g->choice_waits--;
+		pthread_mutex_unlock(&g->lock);
+	}
+	pthread_mutex_unlock(&g->lock);
+	return port < 0 ? NULL : &g->port[port];
+}
+
+void
+port_settle(struct gantry *g, const struct port *p, uint64_t server, bool reached)
+{
+	int port = (int)(p - g->port);
+	struct reach *k;
+
+	if (g->port_nr < 2)
+		return;
+	pthread_mutex_lock(&g->lock);
+	k = find(g, port, server);
+	if (reached && k && k->state != REACH_TRIED) {
+		/* Known, or somebody was told otherwise meanwhile. */
+	} else if (reached) {
+		note(g, port, server, REACH_REACHED, REACHED_NS);
+	} else if (k && k->state == REACH_TRIED) {
+		k->until_ns = 0;
+		if (g->choice_waits)
+			pthread_cond_broadcast(&g->settled);
+	}
+	pthread_mutex_unlock(&g->lock);
 }
 
 bool
 port_avoid(struct gantry *g, const struct port *p, const struct region *r, uint64_t server)
 {
-	int port = (int)(p - g->port);
 	bool is_other_left = false;
-	struct avoided *a;
 
 	pthread_rwlock_rdlock(&g->map_lock);
 	pthread_mutex_lock(&g->lock);
-	a = find_avoided(g, port, server);
-	if (!a) {
-		/* The one that ends first. */
-		a = g->avoided;
-		for (int i = 1; i < AVOIDED_MAX; i++) {
-			if (g->avoided[i].until_ns < a->until_ns)
-				a = &g->avoided[i];
-		}
+	note(g, (int)(p - g->port), server, REACH_AVOIDED, AVOID_NS);
+	for (int i = 0; i < g->port_nr; i++) {
+		const struct reach *k = can_use(g, r, i) ? find(g, i, server) : NULL;
+
+		is_other_left |= can_use(g, r, i) && (!k || k->state != REACH_AVOIDED);
 	}
-	*a = (struct avoided){ .server = server, .port = port, .until_ns = clock_ns() + AVOID_NS };
-	g->avoids = true;
-	for (int i = 0; i < g->port_nr; i++)
-		is_other_left |= can_use(g, r, i) && !is_avoided(g, i, server);
 	pthread_mutex_unlock(&g->lock);
 	pthread_rwlock_unlock(&g->map_lock);
 	return is_other_left;

@@ -202,12 +202,14 @@ struct region *map_find(const struct map *m, uintptr_t start, uintptr_t end);
 /* Returns the index of the first that begins at start or behind. */
 size_t map_from(const struct map *m, uintptr_t start);
 
-/* A port that a server cannot reach. */
-#define AVOIDED_MAX 128
-struct avoided {
+/* What a server's answers have told of a port: choice.c. */
+#define REACH_MAX 128
+enum reach_state { REACH_TRIED, REACH_REACHED, REACH_AVOIDED };
+struct reach {
 	uint64_t server; /* server_of() */
 	uint64_t until_ns;
 	int port;
+	enum reach_state state;
 };
 
 struct gantry {
@@ -226,8 +228,9 @@ struct gantry {
 	struct port port[PORTS_MAX];
 	int port_nr;
 	_Atomic unsigned next_port; /* rotates */
-	_Atomic bool avoids;        /* something was put into avoided[] */
-	struct avoided avoided[AVOIDED_MAX];
+	struct reach reach[REACH_MAX];
+	pthread_cond_t settled; /* one of them, and by choice_waits calls it is waited for */
+	int choice_waits;
 	pthread_rwlock_t map_lock;
 	struct map map;      /* what programs registered */
 	struct list regions; /* for one call, and what the driver kept; g->lock */
@@ -367,9 +370,13 @@ const char *memory_name(const void *ptr, size_t size);
 
 /* Returns a number for the server of a URL, its scheme, host and port. */
 uint64_t server_of(const char *url);
-/* Returns the next port in turn that is up and that r is registered with (NULL: any), one that this server has not
- * called unreachable within a minute where there is one.  NULL: there is none at all.  g->map_lock is held. */
-struct port *port_choose(struct gantry *g, const struct region *r, uint64_t server);
+/* Returns the next port in turn that is up and that r is registered with (NULL: any).  NULL: there is none.  g->map_lock is held. */
+struct port *port_choose(struct gantry *g, const struct region *r);
+/* Returns such a port for a request to a server, one that it has not called unreachable within a minute where there is one.  May wait
+ * for what comes of other threads' requests; the caller tells what comes of its own by port_settle() or port_avoid(). */
+struct port *port_take(struct gantry *g, const struct region *r, uint64_t server);
+/* Takes it that this server reaches the port, or that the request has not told. */
+void port_settle(struct gantry *g, const struct port *p, uint64_t server, bool reached);
 /* Takes it that this server cannot reach the port, for a minute.  Returns whether r has another one to try. */
 bool port_avoid(struct gantry *g, const struct port *p, const struct region *r, uint64_t server);
 

@@ -455,9 +455,7 @@ window_memory(struct window *w, uint64_t server, const struct memory *m, bool is
 	int e;
 
 	w->region = m->region;
-	pthread_rwlock_rdlock(&g->map_lock);
-	w->port = port_choose(g, w->region, server);
-	pthread_rwlock_unlock(&g->map_lock);
+	w->port = port_take(g, w->region, server);
 	if (!w->port) {
 		snprintf(why, why_len, "no DC target: %s",
 			 gantry_is_connected(g) ? "no port is left" : gantry_rdma_reason(g));
@@ -512,6 +510,8 @@ window_open(struct gantry *g, uint64_t server, const struct memory *m, bool is_p
 		e = mint(g, w->region, w->port, w->target->dctn, m->ptr, m->size, w->token);
 		pthread_rwlock_unlock(&g->map_lock);
 	}
+	if (e < 0 && w->port)
+		port_settle(g, w->port, server, false);
 	if (e < 0 && w->region)
 		window_close(w, true);
 	return e;

@@ -121,7 +121,7 @@ token_try(struct gantry *g, const void *ptr, size_t size, size_t offset, enum ga
 		return -ENOENT;
 	if (op == GANTRY_OP_GET && (r->flags & GANTRY_READ_ONLY))
 		return -EINVAL;
-	p = port_choose(g, r, 0);
+	p = port_choose(g, r);
 	if (!p)
 		return gantry_is_connected(g) ? -ENODEV : -ENETDOWN;
 	shared = shared_choose(p, &room);

@@ -165,6 +165,8 @@ targets_init(struct gantry *g)
 		/* That of clock_ns(). */
 		pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
 		r = pthread_cond_init(&g->reap, &a);
+		if (r == 0)
+			r = pthread_cond_init(&g->settled, &a);
 		pthread_condattr_destroy(&a);
 	}
 	return -r;
@@ -195,6 +197,7 @@ targets_close(struct gantry *g)
 		target_free(t);
 	}
 	pthread_cond_destroy(&g->reap);
+	pthread_cond_destroy(&g->settled);
 }
 
 struct target *

@@ -288,6 +288,7 @@ tokened(struct call *c, bool is_put, enum verdict *ret_v, bool *ret_another)
 	uint64_t server = server_of(c->url);
 	struct window w;
 	struct port *port;
+	unsigned changes;
 	char why[160] = "";
 	const char *sentence = why;
 	int e = window_open(c->g, server, &c->memory, is_put, &w, why, sizeof why), closed;
@@ -304,6 +305,7 @@ tokened(struct call *c, bool is_put, enum verdict *ret_v, bool *ret_another)
 		return 0;
 	}
 	x.token = w.token;
+	changes = w.target->changes;
 	if (!x.timeout_ms) /* the server's own budget is of this form, ours is longer */
 		x.timeout_ms = 10000 + (unsigned)(c->size / (32u << 20)) * 1000;
 	if (is_put) {
@@ -321,12 +323,15 @@ tokened(struct call *c, bool is_put, enum verdict *ret_v, bool *ret_another)
 	closed = window_close(&w, e == 0 && vouched(c, *ret_v));
 	*ret_another = false;
 	if (*ret_v == VERDICT_FAILED || (*ret_v == VERDICT_DECLINED && is_unreachable(&c->r))) {
-		/* The token may have named an address that is gone: then the next one does better. */
-		if (port_reread(c->g, port))
+		/* The token may have named an address that is gone, and the device have told so meanwhile: then the next one does better. */
+		if (port_reread(c->g, port) || port->changes != changes)
 			*ret_v = VERDICT_FAILED;
 		else if (*ret_v == VERDICT_DECLINED)
 			*ret_another = port_avoid(c->g, port, c->memory.region, server);
 	}
+	/* Whatever else it answered, it did not say that it cannot reach the port. */
+	if (!*ret_another)
+		port_settle(c->g, port, server, e == 0);
 	if (closed < 0) {
 		call_say(c, "the memory could not be taken back from the NIC: do not reuse it");
 		return closed;

@@ -11,6 +11,7 @@
 #define GANTRY_CONF_CONF_H
 
 #include "base/log.h"
+#include "base/uuid.h"
 #include "conf/rdma.h"
 
 #include <netinet/in.h>
@@ -105,6 +106,8 @@ struct conf {
 		enum conf_backend backend;
 		struct conf_disk disks[CONF_DISKS_MAX];
 		int disk_nr;
+		uint8_t accept_missing[CONF_DISKS_MAX][UUID_BYTES];
+		int accept_missing_nr;
 		uint64_t lock_wait_ns;
 		uint64_t pack_rate; /* bytes of small objects a second that are moved together; 0: none are */
 		uint64_t scrub_interval_ns; /* between two walks over all objects; 0: on request only */

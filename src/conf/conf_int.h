@@ -28,6 +28,7 @@ enum key_type {
 	KT_CORES,   /* cores */
 	KT_LEVELS,  /* log.levels */
 	KT_DOMAINS, /* s3.domain */
+	KT_UUIDS,   /* store.accept_missing */
 	KT_MAPS,    /* a list of maps with a table of its own */
 };
 

@@ -229,6 +229,30 @@ domains_set(struct loader *ld, const struct conf_key *k, const char *path, const
 }
 
 static int
+uuids_set(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n, struct conf *c)
+{
+	int r = 0;
+
+	if (!is_list_of_scalars(n))
+		return expected(ld, k, path, n);
+	if (n->item_nr > CONF_DISKS_MAX)
+		return too_many(ld, path, n, CONF_DISKS_MAX);
+	c->store.accept_missing_nr = 0;
+	for (int i = 0; i < n->item_nr; i++) {
+		if (uuid_parse(n->item[i]->text, c->store.accept_missing[i]) < 0) {
+			load_fail(ld, n->item[i], path,
+				  "expected the UUID of a disk, as the start and /disks write it, not "
+				  "\"%.100s\"",
+				  n->item[i]->text);
+			r = -EINVAL;
+		}
+	}
+	if (r == 0)
+		c->store.accept_missing_nr = n->item_nr;
+	return r;
+}
+
+static int
 cores_set(struct loader *ld, const struct conf_key *k, const char *path, const struct node *n)
 {
 	int cpus[CONF_CORES_MAX], r = 0;
@@ -460,6 +484,9 @@ lists_set(struct loader *ld, const struct conf_key *k, const char *path, const s
 	case KT_DOMAINS:
 		r = domains_set(ld, k, path, n, &conf->s3);
 		break;
+	case KT_UUIDS:
+		r = uuids_set(ld, k, path, n, conf);
+		break;
 	case KT_CORES:
 		r = cores_set(ld, k, path, n);
 		break;
@@ -537,6 +564,10 @@ lists_print(const struct conf_key *k, const void *base, FILE *out)
 	for (int i = 0; k->type == KT_DOMAINS && i < c->s3.domain_nr; i++, sep = ", ") {
 		fputs(sep, out);
 		string_print(c->s3.domains[i], out);
+	}
+	for (int i = 0; k->type == KT_UUIDS && i < c->store.accept_missing_nr; i++, sep = ", ") {
+		uuid_write(text, c->store.accept_missing[i]);
+		fprintf(out, "%s\"%s\"", sep, text);
 	}
 	for (int i = 0; k->type == KT_CORES && i < c->core_nr; i++, sep = ", ")
 		fprintf(out, "%s%d", sep, c->cores[i]);

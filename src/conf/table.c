@@ -219,6 +219,8 @@ const struct conf_key conf_keys[] = {
 	  .help = "What keeps the objects: this machine's disks, or a RADOS cluster (package gantryd-rados)" },
 	{ "store.disks", KT_MAPS, 0, .list = &disk_list, .def = "[]",
 	  .help = "Where objects are kept (backend disks): at least one" },
+	{ "store.accept_missing", KT_UUIDS, 0, .offset = AT(store.accept_missing), .def = "[]",
+	  .help = "Disks of the store that may be missing at start: their objects answer 503 until they are back" },
 	{ "store.lock_wait", KT_TIME, 0, .max = 3600 * SEC, .offset = AT(store.lock_wait_ns), .def = "30s",
 	  .help = "How long starting waits for the last writes of a process that died" },
 	{ "store.pack_rate", KT_SIZE, 0, .max = TIB, .offset = AT(store.pack_rate), .def = "8MiB",
@@ -413,6 +415,9 @@ key_expected(const struct conf_key *k, char *out, size_t cap)
 		return;
 	case KT_DOMAINS:
 		snprintf(out, cap, "a list of up to %d domain names", CONF_DOMAINS_MAX);
+		return;
+	case KT_UUIDS:
+		snprintf(out, cap, "a list of up to %d UUIDs of disks", CONF_DISKS_MAX);
 		return;
 	case KT_DEVICES:
 		snprintf(out, cap, "auto, none, or a list of device names, addresses or GIDs");

@@ -3,10 +3,11 @@
 # compiler: without one it is not built, which `make` says, and not installed.
 # $(O)/cuobject/ looks as the private folder of an installation does.
 
+# Of the family of CC, for a cross compiler and for the sanitizers.
 ifeq ($(origin CXX),default)
-CXX := g++
+CXX := $(if $(filter %gcc %clang,$(firstword $(CC))),$(patsubst %clang,%clang++,$(patsubst %gcc,%g++,$(CC))),g++)
 endif
-ifneq ($(shell command -v $(CXX) 2>/dev/null),)
+ifneq ($(shell command -v $(firstword $(CXX)) 2>/dev/null),)
 HAS_CXX := 1
 endif
 CUOBJ := $(O)/cuobject

@@ -30,7 +30,9 @@ extent_format(const struct store_conf *conf, bool force, char *err, size_t err_l
 {
 	int e = check_conf(conf, err, err_len);
 
-	return e < 0 ? e : disk_format(&conf->disks.disk[0], conf->disks.index_bytes, force, err, err_len);
+	return e < 0 ? e
+		     : disk_format(&conf->disks.disk[0], conf->disks.index_bytes, conf->disks.birth, force,
+				   err, err_len);
 }
 
 static int
@@ -73,6 +75,17 @@ extent_upgrade(const struct store_conf *conf, char *said, size_t said_len)
 
 /* ---- open ---- */
 
+int
+engine_ring(struct ring **ret_ring, char *err, size_t err_len)
+{
+	int e = ring_new(&(struct ring_params){ .entries = 64 }, ret_ring);
+
+	if (e < 0)
+		snprintf(err, err_len, "cannot make a ring: %s%s", strerror(-e),
+			 e == -ENOMEM ? " (limit of locked memory: LimitMEMLOCK=, ulimit -l)" : "");
+	return e;
+}
+
 static bool
 on_kick_wanted(void *above, const struct vol_port *not_this)
 {
@@ -96,7 +109,7 @@ extent_new(const struct store_conf *conf, struct extent_store **ret_store)
 	st->ports_max = conf->ports_max > 0 ? conf->ports_max : 1;
 	st->port = calloc((size_t)st->ports_max, sizeof(struct extent_port *));
 	pthread_mutex_init(&st->ports_lock, NULL);
-	if (!st->port || vol_new(conf->disks.index_bytes, st->ports_max + HELPERS_MAX, &st->vol) < 0) {
+	if (!st->port || vol_new(st->ports_max + HELPERS_MAX, &st->vol) < 0) {
 		extent_free(st);
 		return -ENOMEM;
 	}
@@ -127,7 +140,7 @@ extent_free(struct extent_store *st)
 }
 
 int
-extent_open_with(const struct store_conf *conf, struct ring *r, struct recover_report *rep,
+extent_open_disk(const struct store_conf *conf, struct ring *r, const struct recover_report *rep,
 		 struct extent_store **ret_store, char *err, size_t err_len)
 {
 	struct extent_store *st = NULL;
@@ -137,8 +150,12 @@ extent_open_with(const struct store_conf *conf, struct ring *r, struct recover_r
 	e = check_conf(conf, err, err_len);
 	if (e == 0)
 		e = extent_new(conf, &st);
-	if (e == 0)
-		e = vol_open(st->vol, &conf->disks.disk[0], conf->disks.lock_wait_ns, r, rep, err, err_len);
+	if (e == 0) {
+		st->rep = *rep;
+		snprintf(st->path, sizeof st->path, "%s", conf->disks.disk[0].path);
+		e = vol_open(st->vol, &conf->disks.disk[0], conf->disks.lock_wait_ns, r, &st->rep, err,
+			     err_len);
+	}
 	if (e == 0) {
 		*ret_store = st;
 		return 0;
@@ -150,29 +167,59 @@ extent_open_with(const struct store_conf *conf, struct ring *r, struct recover_r
 	return e;
 }
 
+int
+extent_open_with(const struct store_conf *conf, struct ring *r, struct recover_report *rep,
+		 struct extent_store **ret_store, char *err, size_t err_len)
+{
+	struct extent_store *st;
+	uint64_t start_no;
+	int e = extent_open_disk(conf, r, rep, &st, err, err_len);
+
+	if (e < 0)
+		return e;
+	e = vol_recover(st->vol, conf->disks.index_bytes, r, &st->rep, &start_no, err, err_len);
+	if (e == 0)
+		e = vol_begin(st->vol, start_no, r, err, err_len);
+	*rep = st->rep;
+	if (e == 0) {
+		st->has_begun = true;
+		*ret_store = st;
+		return 0;
+	}
+	if (!err[0])
+		snprintf(err, err_len, "%s: %s", st->path, strerror(-e));
+	extent_free(st);
+	return e;
+}
+
+int
+extent_serve(struct store *store, char *err, size_t err_len)
+{
+	int e = helper_start(&extent_store(store)->vol->helper);
+
+	if (e < 0)
+		snprintf(err, err_len, "cannot start the helper thread: %s", strerror(-e));
+	return e;
+}
+
 static int
 extent_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
 {
 	struct recover_report rep = { 0 };
 	struct extent_store *st = NULL;
 	struct ring *r;
-	int e = ring_new(&(struct ring_params){ .entries = 64 }, &r);
+	int e = engine_ring(&r, err, err_len);
 
-	if (e < 0) {
-		snprintf(err, err_len, "cannot make a ring: %s%s", strerror(-e),
-			 e == -ENOMEM ? " (limit of locked memory: LimitMEMLOCK=, ulimit -l)" : "");
+	if (e < 0)
 		return e;
-	}
 	e = extent_open_with(conf, r, &rep, &st, err, err_len);
 	ring_free(r);
 	if (e == 0)
-		e = helper_start(&st->vol->helper);
-	if (e < 0 && st) {
-		snprintf(err, err_len, "cannot start the helper thread: %s", strerror(-e));
+		e = extent_serve(&st->base, err, err_len);
+	if (e < 0)
 		extent_free(st);
-	} else if (e == 0) {
+	else
 		*ret_store = &st->base;
-	}
 	return e;
 }
 
@@ -189,7 +236,7 @@ extent_stop(struct store *store)
 	for (int i = 0; i < st->ports_max; i++)
 		check(!st->port[i]);
 	helper_stop(&st->vol->helper);
-	if (ring_new(&(struct ring_params){ .entries = 64 }, &r) == 0) {
+	if (st->has_begun && ring_new(&(struct ring_params){ .entries = 64 }, &r) == 0) {
 		vol_last_stamp(st->vol, r);
 		disk_release(&st->vol->disk, r);
 		ring_free(r);
@@ -388,4 +435,7 @@ const struct store_ops extent_ops = {
 	.reread = extent_reread,
 	.unit_nr = extent_unit_nr,
 	.unit_info = extent_unit_info,
+	.bucket_make = extent_bucket_make,
+	.bucket_gate = extent_bucket_gate,
+	.member = &extent_member_ops,
 };

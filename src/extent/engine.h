@@ -18,6 +18,9 @@
 struct extent_store {
 	struct store base;
 	struct vol *vol;
+	char path[256];
+	struct recover_report rep;  /* of the start */
+	bool has_begun;             /* the disk is ours: a stop says that it is over */
 	struct quota_book *quotas;  /* its own; NULL: it is a counter of another */
 	pthread_mutex_t ports_lock; /* attach, detach, kick */
 	int ports_max;
@@ -30,10 +33,21 @@ extent_store(const struct store *st)
 	return container_of(st, struct extent_store, base);
 }
 
-/* Opens and recovers, but starts nothing; for fsck too. */
+/* Makes a ring for what blocks. */
+int engine_ring(struct ring **ret_ring, char *err, size_t err_len);
+/* Opens, recovers and begins, but starts no thread; for fsck too. */
 int extent_open_with(const struct store_conf *conf, struct ring *r, struct recover_report *rep,
 		     struct extent_store **ret_store, char *err, size_t err_len);
 void extent_free(struct extent_store *st);
+
+/* ---- member.c ---- */
+
+extern const struct store_member_ops extent_member_ops;
+/* Opens and locks; writes nothing.  The reason of an error is in err. */
+int extent_open_disk(const struct store_conf *conf, struct ring *r, const struct recover_report *rep,
+		     struct extent_store **ret_store, char *err, size_t err_len);
+/* Starts the helper thread. */
+int extent_serve(struct store *store, char *err, size_t err_len);
 
 /* ---- port.c ---- */
 

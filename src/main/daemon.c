@@ -62,7 +62,9 @@ daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct
 						    .pack_rate = conf->store.pack_rate,
 						    .lock_wait_ns = conf->store.lock_wait_ns,
 						    .engine = &extent_ops,
-						    .engines_max = 1 },
+						    .engines_max = STORE_SET_MAX,
+						    .accept_missing = conf->store.accept_missing,
+						    .accept_missing_nr = conf->store.accept_missing_nr },
 					 .ports_max = daemon_store_ports(conf) };
 	return 0;
 }
@@ -431,19 +433,19 @@ stop_main(void *arg)
 	return NULL;
 }
 
-/* Starting has taken this long, and the thread that starts gets on (it uses the CPU): systemd, whose limit is
- * for a start that hangs, gives us as much again.  A disk that does not answer gets none. */
+/* Starting has taken this long, and gets on (it uses the CPU, on as many threads as there are disks): systemd, whose
+ * limit is for a start that hangs, gives us as much again.  A disk that does not answer gets none. */
 static void
-ask_for_time(pthread_t thread, uint64_t *asked_ns, uint64_t *used_ns)
+ask_for_time(uint64_t *asked_ns, uint64_t *used_ns)
 {
-	struct timespec ts;
-	clockid_t clock;
+	struct timespec all, ours;
 	uint64_t now = clock_ns(), used;
 
-	if (now - *asked_ns < START_ASK_NS || pthread_getcpuclockid(thread, &clock) != 0 ||
-	    clock_gettime(clock, &ts) < 0)
+	if (now - *asked_ns < START_ASK_NS || clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &all) < 0 ||
+	    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ours) < 0)
 		return;
-	used = (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+	used = (uint64_t)(all.tv_sec - ours.tv_sec) * NS_PER_S + (uint64_t)all.tv_nsec -
+	       (uint64_t)ours.tv_nsec;
 	if (used - *used_ns >= NS_PER_MS)
 		sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%llu", START_EXTEND_NS / NS_PER_US);
 	*asked_ns = now;
@@ -467,7 +469,7 @@ start_watched(struct daemon *d, const sigset_t *signals)
 	while (!atomic_load(&w.done)) {
 		int sig = sigtimedwait(signals, NULL, &ts);
 
-		ask_for_time(thread, &asked_ns, &used_ns);
+		ask_for_time(&asked_ns, &used_ns);
 		if (sig == SIGTERM || sig == SIGINT) {
 			log_note("signal while %s: ended", phase_name[atomic_load(&d->phase)]);
 			if (d->conf->admin.socket && atomic_load(&d->admin_listens))

@@ -7,10 +7,11 @@
 #include "base/log.h"
 #include "rdma/rdma.h"
 #include "stats/stats.h"
-#include "store/store.h"
+#include "store/set.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,6 +105,42 @@ upgrade(const struct conf *conf)
 	return r < 0 ? exit_of_store(r) : EXIT_OK;
 }
 
+/* It cannot be taken back. */
+static bool
+is_sure(int nr)
+{
+	char line[16];
+
+	printf("What only %s held is lost for the store, and %s refused should %s come back. Type yes to go "
+	       "on: ",
+	       nr == 1 ? "this disk" : "these disks", nr == 1 ? "it is" : "they are",
+	       nr == 1 ? "it" : "they");
+	fflush(stdout);
+	return fgets(line, sizeof line, stdin) && strcmp(line, "yes\n") == 0;
+}
+
+static int
+forget(const struct options *o, const struct conf *conf)
+{
+	struct store_disk_conf disks[CONF_DISKS_MAX];
+	struct store_conf sc;
+	char said[512] = "";
+	int r = daemon_store_conf(conf, disks, &sc, said, sizeof said);
+
+	if (r == 0 && !o->force && !is_sure(o->forget_nr)) {
+		fprintf(stderr, "gantryd: nothing was done\n");
+		return EXIT_RUNTIME;
+	}
+	if (r == 0 && sc.ops == &store_set_ops) {
+		sc.disks.forget = o->forget;
+		sc.disks.forget_nr = o->forget_nr;
+	}
+	if (r == 0)
+		r = store_forget(&sc, said, sizeof said);
+	fprintf(r < 0 ? stderr : stdout, "gantryd: %s\n", said[0] ? said : strerror(-r));
+	return r < 0 ? exit_of_store(r) : EXIT_OK;
+}
+
 static void
 say(void *cookie, const char *line)
 {
@@ -130,8 +167,9 @@ fsck(const struct conf *conf, bool repair)
 		printf("gantryd: the store was repaired\n");
 	else
 		fprintf(stderr, "gantryd: fsck: %s\n",
-			r == -ENOTRECOVERABLE ? "the store is damaged, foreign, or not made yet"
-					      : strerror(-r));
+			r == -ENOTRECOVERABLE || r == -EPROTONOSUPPORT
+				? "the store is damaged, foreign, or not made yet"
+				: strerror(-r));
 	return r >= 0 ? EXIT_OK : exit_of_store(r);
 }
 
@@ -155,6 +193,9 @@ with_config(const struct options *o, const struct conf_source *src, const struct
 	case ACTION_UPGRADE:
 		log_init(conf->log.format, conf->log.level);
 		return upgrade(conf);
+	case ACTION_FORGET:
+		log_init(conf->log.format, conf->log.level);
+		return forget(o, conf);
 	default:
 		rdma_prepare();
 		return daemon_run(conf, src, o->ready_file);

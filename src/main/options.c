@@ -21,6 +21,7 @@ static const struct option long_options[] = {
 	{ "if-absent", no_argument, NULL, OPT_IF_ABSENT },
 	{ "fsck", no_argument, NULL, OPT_ACTION + ACTION_FSCK },
 	{ "upgrade", no_argument, NULL, OPT_ACTION + ACTION_UPGRADE },
+	{ "forget", required_argument, NULL, OPT_ACTION + ACTION_FORGET },
 	{ "repair", no_argument, NULL, OPT_REPAIR },
 	{ "ready-file", required_argument, NULL, OPT_READY_FILE },
 	{ "version", no_argument, NULL, OPT_ACTION + ACTION_VERSION },
@@ -48,6 +49,17 @@ set_action(struct options *o, enum action action, FILE *err)
 	}
 	o->action = action;
 	return 0;
+}
+
+static int
+forget(struct options *o, const char *text, FILE *err)
+{
+	if (o->forget_nr == CONF_DISKS_MAX || uuid_parse(text, o->forget[o->forget_nr]) < 0) {
+		fprintf(err, "gantryd: --forget wants the UUID of a disk, not \"%s\"\n", text);
+		return -EINVAL;
+	}
+	o->forget_nr++;
+	return set_action(o, ACTION_FORGET, err);
 }
 
 static int
@@ -80,6 +92,8 @@ one_option(struct options *o, int c, char **argv, FILE *err)
 	case OPT_READY_FILE:
 		o->ready_file = optarg;
 		return 0;
+	case OPT_ACTION + ACTION_FORGET:
+		return forget(o, optarg, err);
 	case ':':
 		fprintf(err, "gantryd: %s needs a value\n", argv[optind - 1]);
 		return -EINVAL;
@@ -110,8 +124,8 @@ options_parse(int argc, char **argv, struct options *ret_options, FILE *err)
 		fprintf(err, "gantryd: unexpected \"%s\"; see gantryd --help\n", argv[optind]);
 		return -EINVAL;
 	}
-	if (o.force && o.action != ACTION_FORMAT) {
-		fprintf(err, "gantryd: --force goes with --format\n");
+	if (o.force && o.action != ACTION_FORMAT && o.action != ACTION_FORGET) {
+		fprintf(err, "gantryd: --force goes with --format and --forget\n");
 		return -EINVAL;
 	}
 	if (o.if_absent && o.action != ACTION_FORMAT) {
@@ -154,6 +168,8 @@ options_help(FILE *out)
 	      "  --format --if-absent  make one where there is none; where there is one, do nothing\n"
 	      "  --fsck [--repair]     check the store (--repair: cut a damaged end of the log)\n"
 	      "  --upgrade             bring a store of an earlier version to the format of this one\n"
+	      "  --forget UUID         give up a missing disk of the store for good (--force: without "
+	      "asking)\n"
 	      "  --print-keys          list all keys: name, values, default, reload, help\n"
 	      "  --print-metrics       list all metrics: name, type, labels, help\n"
 	      "  -V, --version\n"

@@ -34,6 +34,7 @@ enum action {
 	ACTION_FORMAT,
 	ACTION_FSCK,
 	ACTION_UPGRADE,
+	ACTION_FORGET,
 	ACTION_VERSION,
 	ACTION_HELP,
 	ACTION_NR
@@ -44,6 +45,8 @@ struct options {
 	const char *file;       /* -c; NULL: the default */
 	const char *ready_file; /* where the ready line is written as well */
 	bool force, if_absent, repair;
+	uint8_t forget[CONF_DISKS_MAX][UUID_BYTES]; /* disks that are given up */
+	int forget_nr;
 	struct conf_override overrides[OVERRIDES_MAX];
 	int override_nr;
 };

@@ -113,6 +113,8 @@ health(void *cookie, struct admin_reasons *r)
 			snprintf(unit, sizeof unit, "pool %s", info.name);
 		if (info.state == UNIT_FAILED && unit[0] == 'd')
 			admin_reason(r, "%s failed, read-only until a restart: %s", unit, info.reason);
+		else if (info.state == UNIT_MISSING)
+			admin_reason(r, "%s (%s) is missing: what only it has answers 503", unit, info.uuid);
 		else if (info.reason[0])
 			admin_reason(r, "%s: %s", unit, info.reason);
 	}
@@ -183,14 +185,14 @@ static const struct {
 	{ "crc_errors", M_STORE_ERRORS, "crc" },
 	{ "segments_to_rewrite", M_STORE_REWRITE },
 	{ "metadata_damaged", M_STORE_METADATA },
+	{ "packed_objects", M_STORE_PACKED },
+	{ "packed_bytes_saved", M_STORE_PACKED_SAVED },
+	{ "packed_moves", M_STORE_PACKED_MOVES },
 	{ "operations_late", M_STORE_LATE },
 	{ "oldest_wait_us", M_STORE_OLDEST },
 	{ "longest_call_us", M_STORE_LONGEST },
 	{ "gateways", M_STORE_GATEWAYS },
 	{ "gateways_cleaned_up", M_STORE_CLEANED },
-	{ "packed_objects", M_STORE_PACKED },
-	{ "packed_bytes_saved", M_STORE_PACKED_SAVED },
-	{ "packed_moves", M_STORE_PACKED_MOVES },
 };
 
 static void
@@ -509,6 +511,9 @@ quotas(void *cookie, FILE *out)
 static void
 disks(void *cookie, FILE *out)
 {
+	static const char *const state_text[] = {
+		[UNIT_OK] = "ok", [UNIT_FAILED] = "failed", [UNIT_MISSING] = "missing"
+	};
 	struct daemon *d = cookie;
 
 	putc('[', out);
@@ -518,7 +523,9 @@ disks(void *cookie, FILE *out)
 		store_unit_info(atomic_load(&d->store), i, &info);
 		fprintf(out, "%s{\"disk\":%d,\"path\":", i ? ",\n" : "", i);
 		json_string(out, info.name);
-		fprintf(out, ",\"state\":\"%s\",\"reason\":", info.state == UNIT_OK ? "ok" : "failed");
+		fputs(",\"uuid\":", out);
+		json_string(out, info.uuid && info.uuid[0] ? info.uuid : NULL);
+		fprintf(out, ",\"state\":\"%s\",\"reason\":", state_text[info.state]);
 		json_string(out, info.reason[0] ? info.reason : NULL);
 		fprintf(out, ",\"size_bytes\":%llu,\"free_bytes\":%llu,\"flushes\":%llu,\"errors\":%llu",
 			(unsigned long long)info.size_bytes, (unsigned long long)info.free_bytes,
@@ -671,7 +678,7 @@ status(void *cookie, FILE *out)
 	struct daemon *d = cookie;
 	unsigned long long objects = 0, size = 0, available = 0;
 	struct totals t = { 0 };
-	int up = 0, failed = 0;
+	int up = 0, failed = 0, missing = 0;
 
 	for (int i = 0; i < rail_nr(d); i++) {
 		struct rdma_rail_info info;
@@ -687,6 +694,7 @@ status(void *cookie, FILE *out)
 		size += info.size_bytes;
 		available += info.free_bytes;
 		failed += info.state == UNIT_FAILED;
+		missing += info.state == UNIT_MISSING;
 	}
 	fprintf(out,
 		"{\"version\":\"%s\",\"phase\":\"%s\",\"pid\":%d,\"uptime_seconds\":%.3f,\n\"listeners\":",
@@ -696,9 +704,10 @@ status(void *cookie, FILE *out)
 	fprintf(out, ",\n\"rdma\":{\"devices\":\"%s\",\"rails\":%d,\"rails_up\":%d},\n",
 		mode_text[d->conf->rdma.mode], rail_nr(d), up);
 	fprintf(out,
-		"\"store\":{\"disks\":%d,\"disks_failed\":%d,\"objects\":%llu,\"size_bytes\":%llu,\"free_"
+		"\"store\":{\"disks\":%d,\"disks_failed\":%d,\"disks_missing\":%d,\"objects\":%llu,\"size_"
+		"bytes\":%llu,\"free_"
 		"bytes\":%llu},\n",
-		unit_nr(d), failed, objects, size, available);
+		unit_nr(d), failed, missing, objects, size, available);
 	fputs("\"scrub\":", out);
 	control_scrub_state(d, out);
 	fprintf(out, ",\n\"access_keys\":%d,\"replay\":", atomic_load(&d->key_nr));

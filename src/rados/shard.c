@@ -849,6 +849,8 @@ on_batch(struct call *c)
 	struct txn *riders = NULL;
 	uint32_t nr = 0;
 
+	if (c->result >= 0 && fault_asked("change.forgotten"))
+		c->result = -ECANCELED;
 	fault_point(c->result >= 0 ? "change.done" : "change.lost");
 	pthread_mutex_lock(&s->lock);
 	if (c->result >= 0) {

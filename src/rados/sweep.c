@@ -17,6 +17,7 @@
 #include <string.h>
 
 #define REMOVE_AT_ONCE 32
+#define ROWS_AT_ONCE 128
 #define GAP_MAX 16 /* data objects that may be missing in front of one: so many writes may be under way */
 
 /* ---- data objects ---- */
@@ -142,35 +143,99 @@ remove_map(struct rstore *st, struct rid map)
 	return e == -ENOENT ? 0 : e;
 }
 
-static int
-remove_garbage(struct rstore *st, const char *val, size_t val_len)
-{
-	struct garbage g;
-	int e = garbage_decode(val, val_len, &g);
-
-	for (uint32_t i = 0; e == 0 && i < g.data_nr; i++) {
-		struct garbage_data d = garbage_data(&g, i);
-
-		e = remove_data(st, d.id, d.size_bytes);
-	}
-	if (e == 0 && g.has_map)
-		e = remove_map(st, g.map);
-	return e;
-}
-
 struct sweeping {
 	struct rstore *st;
 	const char *object;
 	bool is_left;  /* garbage that is too young */
 	bool is_there; /* any */
+	/* Removals under way, and the rows that are to go when all of them are over. */
+	rados_completion_t comp[REMOVE_AT_ONCE];
+	char *row[ROWS_AT_ONCE];
+	int comp_nr, row_nr;
+	int error; /* the first */
 };
+
+static void
+removals_over(struct sweeping *s)
+{
+	for (int i = 0; i < s->comp_nr; i++) {
+		int r;
+
+		rados_aio_wait_for_complete(s->comp[i]);
+		r = rados_aio_get_return_value(s->comp[i]);
+		rados_aio_release(s->comp[i]);
+		if (r < 0 && r != -ENOENT && s->error == 0)
+			s->error = r;
+	}
+	s->comp_nr = 0;
+}
+
+static void
+remove_some(struct sweeping *s, struct garbage_data d)
+{
+	uint64_t each = s->st->gw.format.object_bytes, nr = (d.size_bytes + each - 1) / each;
+	char name[DATA_NAME];
+
+	for (uint64_t n = 0; n < nr && s->error == 0; n++) {
+		rados_completion_t *comp = &s->comp[s->comp_nr];
+
+		data_name(name, d.id, (uint32_t)n);
+		s->error = rados_aio_create_completion2(NULL, NULL, comp);
+		if (s->error == 0) {
+			s->error = rados_aio_remove(s->st->client[0].io[POOL_DATA], name, *comp);
+			if (s->error == 0)
+				s->comp_nr++;
+			else
+				rados_aio_release(*comp);
+		}
+		if (s->comp_nr == REMOVE_AT_ONCE)
+			removals_over(s);
+	}
+}
+
+/* Begins the removal of what a row of garbage names. */
+static int
+remove_garbage(struct sweeping *s, const char *val, size_t val_len)
+{
+	struct garbage g;
+	int e = garbage_decode(val, val_len, &g);
+
+	for (uint32_t i = 0; e == 0 && i < g.data_nr; i++)
+		remove_some(s, garbage_data(&g, i));
+	if (e == 0 && g.has_map)
+		e = remove_map(s->st, g.map);
+	return e;
+}
+
+/* What the rows named is gone: they go. */
+static int
+rows_over(struct sweeping *s)
+{
+	rados_write_op_t op;
+	int e;
+
+	removals_over(s);
+	e = s->error;
+	if (e == 0 && s->row_nr) {
+		fault_point("sweep.data_removed");
+		op = rados_create_write_op();
+		rados_write_op_omap_rm_keys(op, (const char *const *)s->row, (size_t)s->row_nr);
+		e = rados_write_op_operate(op, s->st->client[0].io[POOL_META], s->object, NULL, 0);
+		rados_release_write_op(op);
+		fault_point("sweep.row_removed");
+		atomic_fetch_add(&s->st->gw.swept, (uint64_t)s->row_nr);
+	}
+	for (int i = 0; i < s->row_nr; i++)
+		free(s->row[i]);
+	s->row_nr = 0;
+	return e;
+}
 
 static int
 sweep_entry(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
 	struct sweeping *s = cookie;
 	uint64_t epoch;
-	rados_write_op_t op;
 	int e = key_garbage_decode(key, key_len, &epoch);
 
 	s->is_there = true;
@@ -180,17 +245,13 @@ sweep_entry(void *cookie, const char *key, size_t key_len, const char *val, size
 		s->is_left = true;
 		return 0;
 	}
-	e = remove_garbage(s->st, val, val_len);
+	e = remove_garbage(s, val, val_len);
 	if (e < 0)
 		return e;
-	fault_point("sweep.data_removed");
-	op = rados_create_write_op();
-	rados_write_op_omap_rm_keys(op, &key, 1);
-	e = rados_write_op_operate(op, s->st->client[0].io[POOL_META], s->object, NULL, 0);
-	rados_release_write_op(op);
-	fault_point("sweep.row_removed");
-	atomic_fetch_add(&s->st->gw.swept, 1);
-	return e;
+	s->row[s->row_nr] = strdup(key);
+	if (!s->row[s->row_nr])
+		return -ENOMEM;
+	return ++s->row_nr == ROWS_AT_ONCE ? rows_over(s) : 0;
 }
 
 /* 1: garbage is left; 0: none is; -errno. */
@@ -204,25 +265,33 @@ sweep_shard(struct rstore *st, const char *object)
 	do {
 		e = read_page(st, object, "g", after, sweep_entry, &s);
 	} while (e == 1 && !s.is_left);
+	if (e >= 0) {
+		e = rows_over(&s);
+	} else {
+		/* What was begun ends; the rows stay, and it is done again. */
+		removals_over(&s);
+		s.error = e;
+		rows_over(&s);
+	}
 	return e < 0 ? e : s.is_left;
 }
 
 /* ---- removed buckets ---- */
 
 static int
-remove_row_data(struct rstore *st, const char *key, size_t key_len, const char *val, size_t val_len)
+remove_row_data(struct sweeping *s, const char *key, size_t key_len, const char *val, size_t val_len)
 {
 	struct record r;
 	int e;
 
 	switch (key[0]) {
 	case KEY_GARBAGE:
-		return remove_garbage(st, val, val_len);
+		return remove_garbage(s, val, val_len);
 	case KEY_PART:
 	case KEY_OBJECT:
 		e = record_decode(val, val_len, &r);
 		if (e == 0 && r.kind == REC_DATA)
-			e = remove_data(st, r.data, r.size_bytes);
+			remove_some(s, (struct garbage_data){ r.data, r.size_bytes });
 		return e;
 	default:
 		return 0;
@@ -234,7 +303,7 @@ doomed_entry(void *cookie, const char *key, size_t key_len, const char *val, siz
 {
 	struct sweeping *s = cookie;
 
-	return remove_row_data(s->st, key, key_len, val, val_len);
+	return remove_row_data(s, key, key_len, val, val_len);
 }
 
 static int
@@ -251,6 +320,9 @@ remove_shards(struct rstore *st, const struct bucket_row *row)
 		do {
 			e = read_page(st, name, "", after, doomed_entry, &s);
 		} while (e == 1);
+		removals_over(&s);
+		if (e >= 0)
+			e = s.error;
 		if (e >= 0)
 			e = rados_remove(st->client[0].io[POOL_META], name);
 		fault_point("sweep.shard_removed");

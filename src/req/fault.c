@@ -29,6 +29,7 @@ fault_of(int err)
 	case -EAGAIN:
 		return FAULT_BUSY;
 	case -EROFS:
+	case -ENODEV:
 	case -ECANCELED:
 	case -ESHUTDOWN:
 		return FAULT_UNAVAILABLE;

@@ -118,8 +118,8 @@ req_clock_wait(struct req *rq)
 	if (!rq->was_waiting)
 		return;
 	ph = phase_of(rq->was_waiting);
-	/* A transfer by RDMA waits for both ends: what the wire had none of is the disk's. */
-	if (ph == STATS_PH_WIRE && rq->xfer.lease && rq->xfer.pool) {
+	/* A transfer by RDMA waits for both ends: what the wire had none of is the disk's, but for the linger, when it is over. */
+	if (ph == STATS_PH_WIRE && rq->lease_held && rq->xfer.lease && rq->xfer.pool) {
 		uint64_t wire = xfer_wire_ns(&rq->xfer, now) - rq->wire_seen_ns;
 
 		rq->wire_seen_ns += wire;

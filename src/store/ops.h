@@ -12,6 +12,30 @@
 #include "base/check.h"
 #include "store/store.h"
 
+/* Who an engine is in a set. */
+struct store_member {
+	uint8_t store_uuid[UUID_BYTES], uuid[UUID_BYTES];
+	uint64_t size_bytes;
+	const struct disk_table *table; /* that it has */
+};
+
+/* What an engine with a table of disks can besides, for a set: a start in steps, one after the other, each on any
+ * thread.  The reason of an error is in err, and the store is to be stopped then. */
+struct store_member_ops {
+	/* Opens and locks, and says who it is.  Writes nothing. */
+	int (*open)(const struct store_conf *conf, struct store **ret_store, struct store_member *ret_member,
+		    char *err, size_t err_len);
+	/* Reads what is there, and counts it under that number.  Writes nothing.  *ret_start_no: the least number that
+	 * this start may have. */
+	int (*recover)(struct store *st, uint64_t index_bytes, struct quota_book *quotas, int counter,
+		       uint64_t *ret_start_no, char *err, size_t err_len);
+	/* Makes it ours, in the start of that number, which is flushed on it at the return. */
+	int (*begin)(struct store *st, uint64_t start_no, char *err, size_t err_len);
+	/* Writes a table, which is flushed at the return.  Before serve(). */
+	int (*set_table)(struct store *st, const struct disk_table *t, char *err, size_t err_len);
+	int (*serve)(struct store *st, char *err, size_t err_len);
+};
+
 struct store_ops {
 	const char *name; /* as operators read it: "disks" */
 
@@ -22,6 +46,8 @@ struct store_ops {
 	/* NULL: there is one format. */
 	int (*upgrade)(const struct store_conf *conf, char *said, size_t said_len);
 	int (*start)(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
+	/* NULL: it is never of several disks. */
+	int (*forget)(const struct store_conf *conf, char *said, size_t said_len);
 	/* NULL: it has none. */
 	int (*fsck)(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
 		    void *cookie);
@@ -106,6 +132,18 @@ struct store_ops {
 	bool (*answers)(const struct store *st, char *why, size_t len);
 	int (*unit_nr)(const struct store *st);
 	void (*unit_info)(const struct store *st, int unit, struct store_unit_info *ret_info);
+	/* ---- of an engine, for a set; NULL: it is none ---- */
+	/* Makes a bucket with that time; is_gated: with its gate closed, and until it opens writers are told -ENXIO. */
+	int (*bucket_make)(struct store_port *p, const char *name, size_t len, uint64_t ctime_ns,
+			   bool is_gated, struct store_del *op);
+	/*
+	 * Closes the gate of a bucket that is there (-ENXIO) and empty (-ENOTEMPTY), what is under way included: until it
+	 * opens writers wait, and are told -EAGAIN after a while.  -EAGAIN: too many are closed.  Or opens it, whether it is there or not.  What was
+	 * closed before stays so.  Memory alone has it.
+	 */
+	int (*bucket_gate)(struct store_port *p, const char *name, size_t len, bool close,
+			   struct store_del *op);
+	const struct store_member_ops *member; /* NULL: it has no table */
 };
 
 /* A back end in a module of its own, which the daemon loads where it is configured: what the module shows, as

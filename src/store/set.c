@@ -32,9 +32,8 @@ check_conf(const struct store_conf *conf, char *err, size_t err_len)
 	return -EINVAL;
 }
 
-/* Returns what the i-th engine is made from. */
-static struct store_conf
-engine_conf(const struct store_conf *conf, int i)
+struct store_conf
+set_engine_conf(const struct store_conf *conf, int i)
 {
 	struct store_conf c = *conf;
 
@@ -50,8 +49,10 @@ set_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 {
 	int r = check_conf(conf, err, err_len);
 
+	if (r == 0 && conf->disks.nr > 1 && conf->disks.engine->member)
+		return set_format_disks(conf, force, err, err_len);
 	for (int i = 0; r == 0 && i < conf->disks.nr; i++) {
-		struct store_conf c = engine_conf(conf, i);
+		struct store_conf c = set_engine_conf(conf, i);
 
 		r = store_format(&c, force, err, err_len);
 	}
@@ -66,7 +67,7 @@ set_upgrade(const struct store_conf *conf, char *said, size_t said_len)
 	size_t at = 0;
 
 	for (int i = 0; r == 0 && i < conf->disks.nr; i++) {
-		struct store_conf c = engine_conf(conf, i);
+		struct store_conf c = set_engine_conf(conf, i);
 
 		if (at && at + 1 < said_len)
 			said[at++] = '\n';
@@ -90,7 +91,7 @@ set_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, c
 	}
 	/* All of them are looked at, whatever the first ones say. */
 	for (int i = 0; i < conf->disks.nr; i++) {
-		struct store_conf c = engine_conf(conf, i);
+		struct store_conf c = set_engine_conf(conf, i);
 		int one = store_fsck(&c, repair, say, cookie);
 
 		if (one < 0 ? r >= 0 : r == 0)
@@ -111,6 +112,28 @@ set_stop(struct store *st)
 	free(s);
 }
 
+/* Engines without a table: a new one in the memory of the set. */
+static int
+start_plain(struct set *s, const struct store_conf *conf, char *err, size_t err_len)
+{
+	for (int i = 0; i < SET_SLOTS; i++)
+		s->home[i] = (uint8_t)(i % conf->disks.nr);
+	if (quota_book_new(conf->disks.nr, &s->quotas) < 0)
+		return -ENOMEM;
+	for (; s->nr < conf->disks.nr; s->nr++) {
+		struct store_conf c = set_engine_conf(conf, s->nr);
+		int r;
+
+		c.disks.quotas = s->quotas;
+		c.disks.counter = s->nr;
+		r = store_start(&c, &s->engine[s->nr], err, err_len);
+		if (r < 0)
+			return r;
+		s->member[s->member_nr++].engine = (uint8_t)s->nr;
+	}
+	return 0;
+}
+
 static int
 set_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
 {
@@ -122,25 +145,13 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	s->base.ops = &store_set_ops;
 	pthread_mutex_init(&s->lock, NULL);
 	list_init(&s->waiting);
-	for (int i = 0; i < SET_SLOTS; i++)
-		s->home[i] = (uint8_t)(i % conf->disks.nr);
-	if (quota_book_new(conf->disks.nr, &s->quotas) < 0) {
+	r = conf->disks.engine->member ? set_start_disks(s, conf, err, err_len)
+				       : start_plain(s, conf, err, err_len);
+	if (r < 0)
 		set_stop(&s->base);
-		return -ENOMEM;
-	}
-	for (; s->nr < conf->disks.nr; s->nr++) {
-		struct store_conf c = engine_conf(conf, s->nr);
-
-		c.disks.quotas = s->quotas;
-		c.disks.counter = s->nr;
-		r = store_start(&c, &s->engine[s->nr], err, err_len);
-		if (r < 0) {
-			set_stop(&s->base);
-			return r;
-		}
-	}
-	*ret_store = &s->base;
-	return 0;
+	else
+		*ret_store = &s->base;
+	return r;
 }
 
 /* ---- ports ---- */
@@ -249,12 +260,14 @@ set_share(struct store_port *sp, uint32_t shard)
 
 /* ---- one key ---- */
 
+/* NULL: the disk that has it is missing.  Nothing is looked for elsewhere, and nothing is put there (M12). */
 static struct store_port *
 home_port(struct store_port *sp, const struct store_key *k)
 {
 	struct set_port *p = set_port(sp);
+	int home = set_home(p->set, k);
 
-	return p->engine[set_home(p->set, k)];
+	return home == SET_NOWHERE ? NULL : p->engine[home];
 }
 
 static int
@@ -262,7 +275,7 @@ set_open(struct store_port *sp, const struct store_key *k, struct store_obj *obj
 {
 	struct store_port *e = home_port(sp, k);
 
-	return e->ops->open(e, k, obj);
+	return e ? e->ops->open(e, k, obj) : -ENODEV;
 }
 
 static int
@@ -270,7 +283,7 @@ set_put_init(struct store_port *sp, struct store_put *put, const struct store_ke
 {
 	struct store_port *e = home_port(sp, k);
 
-	return e->ops->put_init(e, put, k, size_bytes);
+	return e ? e->ops->put_init(e, put, k, size_bytes) : -ENODEV;
 }
 
 static int
@@ -279,7 +292,7 @@ set_delete(struct store_port *sp, const struct store_key *k, const struct store_
 {
 	struct store_port *e = home_port(sp, k);
 
-	return e->ops->delete (e, k, pre, del);
+	return e ? e->ops->delete (e, k, pre, del) : -ENODEV;
 }
 
 static int
@@ -288,7 +301,7 @@ set_set_attrs(struct store_port *sp, const struct store_key *k, uint64_t version
 {
 	struct store_port *e = home_port(sp, k);
 
-	return e->ops->set_attrs(e, k, version, attrs, attrs_len, op);
+	return e ? e->ops->set_attrs(e, k, version, attrs, attrs_len, op) : -ENODEV;
 }
 
 static int
@@ -297,7 +310,7 @@ set_upload_create(struct store_port *sp, const struct store_key *k, const void *
 {
 	struct store_port *e = home_port(sp, k);
 
-	return e->ops->upload_create(e, k, attrs, attrs_len, u);
+	return e ? e->ops->upload_create(e, k, attrs, attrs_len, u) : -ENODEV;
 }
 
 static int
@@ -306,7 +319,7 @@ set_upload_abort(struct store_port *sp, const struct store_key *k, const uint8_t
 {
 	struct store_port *e = home_port(sp, k);
 
-	return e->ops->upload_abort(e, k, id, u);
+	return e ? e->ops->upload_abort(e, k, id, u) : -ENODEV;
 }
 
 static int
@@ -315,7 +328,7 @@ set_upload_stat(struct store_port *sp, const struct store_key *k, const uint8_t 
 {
 	struct store_port *e = home_port(sp, k);
 
-	return e->ops->upload_stat(e, k, id, attrs, cap, st);
+	return e ? e->ops->upload_stat(e, k, id, attrs, cap, st) : -ENODEV;
 }
 
 static int
@@ -324,7 +337,7 @@ set_put_init_part(struct store_port *sp, struct store_put *put, const struct sto
 {
 	struct store_port *e = home_port(sp, k);
 
-	return e->ops->put_init_part(e, put, k, id, number, size_bytes);
+	return e ? e->ops->put_init_part(e, put, k, id, number, size_bytes) : -ENODEV;
 }
 
 static int
@@ -333,7 +346,7 @@ set_upload_complete(struct store_port *sp, const struct store_key *k, const uint
 {
 	struct store_port *e = home_port(sp, k);
 
-	return e->ops->upload_complete(e, k, id, c);
+	return e ? e->ops->upload_complete(e, k, id, c) : -ENODEV;
 }
 
 static int
@@ -342,7 +355,7 @@ set_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t i
 {
 	struct store_port *e = home_port(sp, k);
 
-	return e->ops->list_parts(e, k, id, pl);
+	return e ? e->ops->list_parts(e, k, id, pl) : -ENODEV;
 }
 
 /* ---- lists ---- */
@@ -375,6 +388,9 @@ set_list(struct store_port *sp, struct store_list *ls)
 	struct set_port *p = set_port(sp);
 
 	/* Buckets are what the first engine says. */
+	/* A list without what a missing disk has would be taken for a list of what there is. */
+	if (ls->bucket && set_misses_some(p->set))
+		return -ENODEV;
 	if (p->nr == 1 || !ls->bucket)
 		return p->engine[0]->ops->list(p->engine[0], ls);
 	return list_all(p, ls, list_engine);
@@ -385,6 +401,8 @@ set_list_uploads(struct store_port *sp, struct store_list *ls)
 {
 	struct set_port *p = set_port(sp);
 
+	if (set_misses_some(p->set))
+		return -ENODEV;
 	if (p->nr == 1)
 		return p->engine[0]->ops->list_uploads(p->engine[0], ls);
 	return list_all(p, ls, list_engine_uploads);
@@ -435,26 +453,28 @@ set_reread(struct store_port *sp)
 		store_reread(p->engine[i]);
 }
 
+/* Each engine has one. */
 static int
 set_unit_nr(const struct store *st)
 {
-	const struct set *s = set_of(st);
-	int nr = 0;
-
-	for (int i = 0; i < s->nr; i++)
-		nr += store_unit_nr(s->engine[i]);
-	return nr;
+	return set_of(st)->member_nr;
 }
 
 static void
 set_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info)
 {
 	const struct set *s = set_of(st);
-	int i = 0;
+	int engine = s->member[unit].engine;
 
-	for (; unit >= store_unit_nr(s->engine[i]); i++)
-		unit -= store_unit_nr(s->engine[i]);
-	store_unit_info(s->engine[i], unit, ret_info);
+	if (engine != SET_NOWHERE) {
+		store_unit_info(s->engine[engine], 0, ret_info);
+		ret_info->uuid = s->member[unit].uuid;
+		return;
+	}
+	*ret_info = (struct store_unit_info){ .name = "",
+					      .uuid = s->member[unit].uuid,
+					      .state = UNIT_MISSING,
+					      .reason = "it is missing since the start" };
 }
 
 /* ---- the table ---- */
@@ -465,6 +485,7 @@ const struct store_ops store_set_ops = {
 	.check_conf = check_conf,
 	.format = set_format,
 	.upgrade = set_upgrade,
+	.forget = set_forget,
 	.start = set_start,
 	.fsck = set_fsck,
 	.stop = set_stop,

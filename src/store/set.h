@@ -15,8 +15,7 @@
  * Errors beyond the engine's, of bucket changes and lists with several engines:
  *   -EAGAIN     no memory for it now
  *   -ECANCELED  an engine failed when others had made the change already
- * A delete of a bucket that meets an object which was put meanwhile gives the bucket back (-ENOTEMPTY), with
- * its attributes; uploads that were in it may have ended.
+ * While a bucket is removed, what would be put into it is -EAGAIN.
  */
 #ifndef GANTRY_STORE_SET_H
 #define GANTRY_STORE_SET_H

@@ -2,17 +2,26 @@
 /*
  * Buckets of a set: each is on every engine, and what the first one says is so.
  *
- * A change goes from engine to engine; of all changes of a set one is under way at a time.  The first engine
- * gets a bucket before the others and loses it after them: whatever ends a change half way, no other engine
- * has a bucket that the first has not.
+ * A change goes from engine to engine; of all changes of a set one is under way at a time (M11).  Meanwhile the gate of the
+ * bucket is closed on the engines, so nothing is acknowledged in a bucket that a cut may take or give back:
+ *
+ *	make	on all others with a closed gate --> on the first --> the gates open
+ *	remove	gates closed, each engine says that it has nothing --> removed, the first last --> the gates open
+ *
+ * What a cut leaves half done the next start makes as the first one has it (set_align.c).  A removal that has begun is
+ * completed wherever it can be, and where it cannot the gate stays closed: it never opens on a mixture (M31).
  */
 #include "store/set_int.h"
+
+#include "base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum step { LOOK, CHANGE, READ_ATTRS, GIVE_BACK, GIVE_ATTRS };
+enum step { LOOK, CHANGE, CLEAR, OPEN, UNDO, UNDO_OPEN };
+
+#define TRIES 5 /* of a removal for which there is no room now */
 
 struct change {
 	struct list link; /* of set.waiting */
@@ -29,19 +38,20 @@ struct change {
 
 	enum step step;
 	int at;     /* the engine of this step; -1: none yet */
-	int failed; /* why what was done is given back */
+	int failed; /* why it is not done, or not wholly; 0 */
+	int tries;
+	uint64_t closed; /* engines whose gate stays closed */
 	char name[STORE_BUCKET_MAX];
 	size_t len;
 	const void *attrs; /* to be set; the caller's */
 	uint32_t attrs_len;
 	uint64_t version;
-	void *saved; /* attributes to give back, saved_len of them */
-	uint32_t saved_len;
+	uint64_t ctime_ns;
+	struct store_use max_quota;
 	union {
 		struct store_op op;
 		struct store_del del;
 		struct store_bucket_set set;
-		struct store_list list;
 		struct store_stat stat;
 	} sub;
 };
@@ -91,7 +101,6 @@ end(struct change *c)
 		mailbox_post(next->port->mb, &next->msg, on_turn);
 	c->op->result = c->result;
 	c->port->inflight--;
-	free(c->saved);
 	free(c);
 }
 
@@ -169,7 +178,9 @@ engine_at(struct change *c)
 static int
 make_at(struct change *c)
 {
-	return store_bucket_create(engine_at(c), c->name, c->len, &c->sub.del);
+	struct store_port *e = engine_at(c);
+
+	return e->ops->bucket_make(e, c->name, c->len, c->ctime_ns, c->at > 0, &c->sub.del);
 }
 
 static int
@@ -178,22 +189,12 @@ remove_at(struct change *c)
 	return store_bucket_delete(engine_at(c), c->name, c->len, &c->sub.del);
 }
 
-static bool
-on_object(struct store_list *ls, const struct store_entry *e)
-{
-	return false;
-}
-
 static int
-look_at(struct change *c)
+gate_at(struct change *c, bool close)
 {
 	struct store_port *e = engine_at(c);
 
-	c->sub.list.bucket = c->name;
-	c->sub.list.bucket_len = (uint16_t)c->len;
-	c->sub.list.max = 1;
-	c->sub.list.entry = on_object;
-	return store_list(e, &c->sub.list);
+	return e->ops->bucket_gate(e, c->name, c->len, close, &c->sub.del);
 }
 
 static int
@@ -202,27 +203,72 @@ set_at(struct change *c, uint64_t version, const void *attrs, uint32_t len)
 	return store_bucket_set_attrs(engine_at(c), c->name, c->len, version, attrs, len, &c->sub.set);
 }
 
+/* Opens the gates of the engines behind this one, but for those that stay closed. */
+static int
+open_next(struct change *c)
+{
+	c->step = OPEN;
+	do {
+		c->at++;
+	} while (c->at < c->port->nr && c->closed >> c->at & 1);
+	return c->at < c->port->nr ? gate_at(c, false) : is_done(c, c->failed);
+}
+
 /* ---- make ---- */
+
+/* What was made is removed again, up to the last engine. */
+static int
+undo_next(struct change *c, int r)
+{
+	if (c->step == UNDO && (r == 0 || r == -ENXIO)) {
+		c->step = UNDO_OPEN;
+		return gate_at(c, false);
+	}
+	/* It stays, behind its gate. */
+	if (c->step == UNDO)
+		c->failed = -ECANCELED;
+	c->step = UNDO;
+	return ++c->at < c->port->nr ? remove_at(c) : is_done(c, c->failed);
+}
 
 static int
 create_next(struct change *c, int r)
 {
-	if (c->step == CHANGE) {
-		if (r == 0 || (r == -EEXIST && c->at > 0))
-			return ++c->at < c->port->nr ? make_at(c) : is_done(c, 0);
-		if (c->at == 0)
-			return is_done(c, r);
-		c->step = GIVE_BACK;
+	switch (c->step) {
+	case LOOK:
+		if (r != -ENXIO)
+			return is_done(c, r < 0 ? r : -EEXIST);
+		c->step = CHANGE;
+		c->at = c->port->nr - 1;
+		return make_at(c);
+	case CHANGE:
+		if (r == 0)
+			return --c->at >= 0 ? make_at(c) : open_next(c);
+		/* The rest of one that could not be undone. */
+		if (r == -EEXIST && c->at > 0 && c->tries++ < TRIES) {
+			c->step = CLEAR;
+			return remove_at(c);
+		}
 		c->failed = r;
-		if (r != -ECANCELED)
-			c->at--;
-	} else {
-		/* Somebody may have put an object into it meanwhile. */
-		if (r < 0 && r != -ENXIO)
-			return is_done(c, -ECANCELED);
-		c->at--;
+		c->step = r == -ECANCELED ? UNDO : UNDO_OPEN;
+		return r == -ECANCELED ? remove_at(c) : gate_at(c, false);
+	case CLEAR:
+		c->step = CHANGE;
+		return make_at(c);
+	case OPEN:
+		return open_next(c);
+	default:
+		return undo_next(c, r);
 	}
-	return c->at >= 0 ? remove_at(c) : is_done(c, c->failed);
+}
+
+static int
+create_start(struct change *c, int r)
+{
+	c->next = create_next;
+	c->closed = 1; /* the first one's was never closed */
+	c->at = 0;
+	return store_bucket_head(engine_at(c), c->name, c->len, &c->sub.stat);
 }
 
 int
@@ -233,70 +279,51 @@ set_bucket_create(struct store_port *sp, const char *name, size_t len, struct st
 
 	if (p->nr == 1)
 		return p->engine[0]->ops->bucket_create(p->engine[0], name, len, op);
-	c = change_new(p, &op->op, name, len, create_next);
+	c = change_new(p, &op->op, name, len, create_start);
 	if (!c)
 		return -EAGAIN;
-	c->step = CHANGE;
+	c->step = LOOK;
+	c->ctime_ns = clock_wall_ns();
 	return begin(c);
 }
 
 /* ---- remove ---- */
 
-static int give_back_next(struct change *c, int r);
-
-/* Of the engines behind the one that refused. */
+/* Every engine has said that it has nothing. */
 static int
-give_back(struct change *c, int r)
+remove_next(struct change *c, int r)
 {
-	/* Whether the first one has it is not known: then it had better be alone. */
-	if (c->at == c->port->nr - 1 || (c->at == 0 && r == -ECANCELED))
-		return is_done(c, r);
-	c->failed = r;
-	c->next = give_back_next;
-	c->step = READ_ATTRS;
-	if (r != -ECANCELED)
-		c->at++;
-	/* They are on every engine; the first one lost nothing. */
-	memset(&c->sub, 0, sizeof c->sub);
-	c->sub.op.done = on_sub;
-	return store_bucket_get_attrs(c->port->engine[0], c->name, c->len, c->saved, STORE_BUCKET_ATTRS_MAX,
-				      &c->sub.stat);
-}
-
-static int
-give_back_next(struct change *c, int r)
-{
-	if (r < 0 && !(c->step == GIVE_BACK && r == -EEXIST))
-		return is_done(c, -ECANCELED);
-	switch (c->step) {
-	case READ_ATTRS:
-		c->saved_len = c->sub.stat.attrs_len;
-		c->step = GIVE_BACK;
-		return make_at(c);
-	case GIVE_BACK:
-		c->step = GIVE_ATTRS;
-		return set_at(c, STORE_VERSION_ANY, c->saved, c->saved_len);
-	default:
-		c->step = GIVE_BACK;
-		return ++c->at < c->port->nr ? make_at(c) : is_done(c, c->failed);
+	if (r == -EAGAIN && c->tries++ < TRIES)
+		return remove_at(c);
+	if (r < 0 && r != -ENXIO) {
+		c->failed = -ECANCELED;
+		c->closed |= (uint64_t)1 << c->at;
 	}
+	if (--c->at >= 0)
+		return remove_at(c);
+	return open_next(c);
 }
 
 static int
 delete_next(struct change *c, int r)
 {
-	if (r == -ENXIO && c->at > 0)
-		r = 0;
-	if (c->step == LOOK) {
-		if (r != 0)
-			return is_done(c, r < 0 ? r : -ENOTEMPTY);
-		if (++c->at < c->port->nr)
-			return look_at(c);
-		c->step = CHANGE;
-	} else if (r < 0) {
-		return give_back(c, r);
+	if (c->step == OPEN)
+		return open_next(c);
+	if (c->step == CHANGE)
+		return remove_next(c, r);
+	if (r < 0 && !(r == -ENXIO && c->at > 0)) {
+		c->failed = r;
+		/* Those behind it were not closed. */
+		for (int i = c->at < 0 ? 0 : c->at; i < c->port->nr; i++)
+			c->closed |= (uint64_t)1 << i;
+		c->at = -1;
+		return open_next(c);
 	}
-	return --c->at >= 0 ? remove_at(c) : is_done(c, 0);
+	if (++c->at < c->port->nr)
+		return gate_at(c, true);
+	c->step = CHANGE;
+	c->at = c->port->nr - 1;
+	return remove_at(c);
 }
 
 int
@@ -305,15 +332,14 @@ set_bucket_delete(struct store_port *sp, const char *name, size_t len, struct st
 	struct set_port *p = set_port(sp);
 	struct change *c;
 
+	/* What the missing one holds is not known (M31). */
+	if (set_misses_some(p->set))
+		return -ENODEV;
 	if (p->nr == 1)
 		return p->engine[0]->ops->bucket_delete(p->engine[0], name, len, op);
 	c = change_new(p, &op->op, name, len, delete_next);
-	if (c)
-		c->saved = malloc(STORE_BUCKET_ATTRS_MAX);
-	if (!c || !c->saved) {
-		free(c);
+	if (!c)
 		return -EAGAIN;
-	}
 	c->step = LOOK;
 	return begin(c);
 }
@@ -369,13 +395,37 @@ set_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *
 	return first->ops->bucket_get_attrs(first, name, len, attrs, cap, st);
 }
 
-/* What the first engine has counts, and the book is one for all. */
+/* ---- quotas ---- */
+
+/* What the first engine has counts, and the book is one for all; the others have it for when the first is missing. */
+static int
+set_quota_next(struct change *c, int r)
+{
+	struct store_port *e;
+
+	if (r < 0)
+		return is_done(c, c->at == 0 ? r : -ECANCELED);
+	if (++c->at == c->port->nr)
+		return is_done(c, 0);
+	e = engine_at(c);
+	return e->ops->bucket_set_quota(e, c->name, c->len, &c->max_quota, &c->sub.set);
+}
+
 int
 set_bucket_set_quota(struct store_port *sp, const char *name, size_t len, const struct store_use *max,
 		     struct store_bucket_set *op)
 {
-	struct store_port *first = set_port(sp)->engine[0];
+	struct set_port *p = set_port(sp);
+	struct store_port *first = p->engine[0];
+	struct change *c;
 
-	return first->ops->bucket_set_quota ? first->ops->bucket_set_quota(first, name, len, max, op)
-					    : -EOPNOTSUPP;
+	if (!first->ops->bucket_set_quota)
+		return -EOPNOTSUPP;
+	if (p->nr == 1)
+		return first->ops->bucket_set_quota(first, name, len, max, op);
+	c = change_new(p, &op->op, name, len, set_quota_next);
+	if (!c)
+		return -EAGAIN;
+	c->max_quota = *max;
+	return begin(c);
 }

@@ -13,15 +13,22 @@
 
 #include <pthread.h>
 
-#define SET_SLOT_BITS 12
-#define SET_SLOTS (1 << SET_SLOT_BITS)
+#define SET_SLOT_BITS STORE_SLOT_BITS
+#define SET_SLOTS STORE_SLOT_NR
+#define SET_NOWHERE 255 /* in place of an engine: its disk is missing */
 
 struct set {
 	struct store base;
-	int nr;
+	/* set before there is a port */
+	int nr; /* engines that are there, in the order of their disks' numbers */
 	struct store *engine[STORE_SET_MAX];
+	int member_nr; /* disks of the store */
+	struct {
+		uint8_t engine; /* SET_NOWHERE: it is missing */
+		char uuid[UUID_TEXT];
+	} member[STORE_SET_MAX];
 	struct quota_book *quotas; /* each engine is a counter of it */
-	uint8_t home[SET_SLOTS];   /* which engine has a slot; set before there is a port */
+	uint8_t home[SET_SLOTS];   /* which engine has a slot */
 	pthread_mutex_t lock;      /* the rest */
 	bool is_changing;          /* a change of buckets has its turn */
 	struct list waiting;       /* struct change: those whose turn comes */
@@ -59,12 +66,44 @@ set_slot(const struct store_key *k)
 	return (unsigned)(h >> (64 - SET_SLOT_BITS));
 }
 
-/* Returns the number of the engine that has a key. */
+/* Returns the number of the engine that has a key, or SET_NOWHERE. */
 static inline int
 set_home(const struct set *s, const struct store_key *k)
 {
-	return s->nr == 1 ? 0 : s->home[set_slot(k)];
+	return s->member_nr == 1 ? 0 : s->home[set_slot(k)];
 }
+
+static inline bool
+set_misses_some(const struct set *s)
+{
+	return s->nr < s->member_nr;
+}
+
+/* Returns how much of what all disks share is one's. */
+static inline uint64_t
+set_share_of(uint64_t all, uint64_t size_bytes, uint64_t total_bytes)
+{
+	return total_bytes ? (uint64_t)((long double)all * (long double)size_bytes / (long double)total_bytes)
+			   : all;
+}
+
+/* Returns what the i-th engine is made from. */
+struct store_conf set_engine_conf(const struct store_conf *conf, int i);
+
+/* ---- set_start.c ---- */
+
+/* Fills in the engines, members, slots and quotas of a set.  0, or -errno with the reason in err. */
+int set_start_disks(struct set *s, const struct store_conf *conf, char *err, size_t err_len);
+int set_forget(const struct store_conf *conf, char *said, size_t said_len);
+int set_format_disks(const struct store_conf *conf, bool force, char *err, size_t err_len);
+
+/* ---- set_align.c ---- */
+
+/*
+ * Makes the buckets of all engines those of the first, with their attributes; of one that was away the quotas too.  A
+ * bucket of the same name that was made at another time is another one: what is in it goes.  Before there is a port.
+ */
+int set_align_buckets(struct store *const *engine, const bool *was_away, int nr, char *err, size_t err_len);
 
 /* ---- set_bucket.c ---- */
 

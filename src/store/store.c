@@ -60,6 +60,15 @@ store_upgrade(const struct store_conf *conf, char *said, size_t said_len)
 }
 
 int
+store_forget(const struct store_conf *conf, char *said, size_t said_len)
+{
+	if (conf->ops->forget)
+		return conf->ops->forget(conf, said, said_len);
+	snprintf(said, said_len, "a store on %s has no disks to give up", conf->ops->name);
+	return -EOPNOTSUPP;
+}
+
+int
 store_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
 {
 	return conf->ops->start(conf, ret_store, err, err_len);
@@ -166,6 +175,7 @@ int
 store_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf, uint64_t off,
 	   uint32_t len)
 {
+	rd->lead = 0;
 	return obj->op.port->ops->read(obj->op.port, obj, rd, buf, off, len);
 }
 

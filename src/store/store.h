@@ -22,6 +22,7 @@
  *   -EDQUOT        a bound on what the bucket may hold would be exceeded (403)
  *   -EAGAIN        not now, later perhaps (503)
  *   -EROFS         it failed, and is read-only from now on (503)
+ *   -ENODEV        the disk that has it is missing (503)
  *   -ESHUTDOWN     another one has taken over: nothing more is done here (503)
  *   -EOPNOTSUPP    this back end cannot do that (501)
  *   -EBADMSG       stored bytes do not match their CRC
@@ -35,6 +36,7 @@
 #include "base/buf.h"
 #include "base/latency.h"
 #include "base/mailbox.h"
+#include "store/table.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -62,7 +64,7 @@ struct store_port;
 /* What a back end has of its own in an operation; each asserts that it fits. */
 #define STORE_PRIV_STAT 64
 #define STORE_PRIV_OBJ 192
-#define STORE_PRIV_READ 512
+#define STORE_PRIV_READ 504
 #define STORE_PRIV_PUT 4608
 #define STORE_PRIV_WRITE 512
 #define STORE_PRIV_DEL 2048
@@ -78,6 +80,15 @@ struct store_disk_conf {
 	uint64_t size_bytes; /* for --format; 0 for a block device means all of it */
 };
 
+/* What a disk becomes in a new store of several (store/table.h). */
+struct store_birth {
+	bool is_look;        /* look only whether it can be made, and how large it would be */
+	uint64_t size_bytes; /* that */
+	int number;
+	uint8_t store_uuid[UUID_BYTES];
+	struct disk_table table;
+};
+
 /* What back ends on disks want: an engine (one disk), or a set of them (store/set.h). */
 struct store_disks_conf {
 	const struct store_disk_conf *disk;
@@ -89,6 +100,12 @@ struct store_disks_conf {
 	int engines_max;                /* the set's */
 	struct quota_book *quotas;      /* an engine's, of the set it is in; NULL: one of its own */
 	int counter;                    /* which counter of it the engine is */
+	struct store_birth *birth;      /* an engine's, for --format in a set; NULL: it is a store */
+	/* the set's: disks that may be missing, and those that are given up for good */
+	const uint8_t (*accept_missing)[UUID_BYTES];
+	int accept_missing_nr;
+	const uint8_t (*forget)[UUID_BYTES]; /* for store_forget() */
+	int forget_nr;
 };
 
 /* What the store on RADOS wants (rados/rados.h). */
@@ -146,6 +163,13 @@ int store_upgrade(const struct store_conf *conf, char *said, size_t said_len);
  * or store_upgrade() is due (exit 78), -EBUSY still locked.
  */
 int store_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
+
+/*
+ * Takes disks that are not there off a store that does not run, for good (--forget): what they alone held is lost, and
+ * they are refused should they come back.  All others are there.  Blocking.  said is what was done, or why not.  0 or
+ * -errno.
+ */
+int store_forget(const struct store_conf *conf, char *said, size_t said_len);
 
 /*
  * Checks a store that does not run (--fsck): reads everything and says through say(), a line a call, what is
@@ -286,6 +310,8 @@ void store_close(struct store_port *p, struct store_obj *obj);
 
 struct store_read {
 	struct store_op op; /* result: bytes read, or -errno */
+	uint32_t
+		lead; /* after success: so far into buf->mem they begin; less than a page, but for small objects 0 */
 	_Alignas(8) unsigned char priv[STORE_PRIV_READ];
 };
 
@@ -300,7 +326,7 @@ uint32_t store_read_plan(const struct store_obj *obj, uint64_t off, uint64_t wan
 			 uint32_t *ret_skew);
 
 /*
- * Reads [off, off + len) of obj to buf->mem and checks its CRCs before it says so.  The range is one that
+ * Reads [off, off + len) of obj to buf->mem + rd->lead and checks its CRCs before it says so.  The range is one that
  * store_read_plan() gave.  (Of an object with part_nr 0 any will do where off is a multiple of STORE_GRANULE
  * and so is len, unless the range ends with the object.)  len <= buf->cap_bytes; the slack behind the buffer
  * is used too.  Reads of one object may overlap.  -EINVAL: not such a range.
@@ -608,7 +634,7 @@ int store_list_uploads(struct store_port *p, struct store_list *ls);
 /* ---- what operators see ---- */
 
 /* A unit is what operators know by itself and what may fail by itself: a disk, or a pool. */
-enum store_unit_state { UNIT_OK, UNIT_FAILED, UNIT_STATE_NR };
+enum store_unit_state { UNIT_OK, UNIT_FAILED, UNIT_MISSING, UNIT_STATE_NR };
 
 enum disk_io { DISK_READ, DISK_WRITE, DISK_FLUSH, DISK_IO_NR };
 
@@ -621,7 +647,8 @@ struct store_unit_number {
 #define STORE_UNIT_NUMBERS_MAX 32
 
 struct store_unit_info {
-	const char *name; /* a disk's path */
+	const char *name; /* a disk's path; "": not known */
+	const char *uuid; /* a disk's; NULL or "": it has none */
 	enum store_unit_state state;
 	char reason[128]; /* of the state; UNIT_OK: what is not as it should be, or "" */
 	uint64_t size_bytes, free_bytes;

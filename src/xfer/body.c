@@ -17,8 +17,7 @@ on_read(struct store_op *op)
 	struct piece *p = container_of(op, struct piece, rd.op);
 	struct xfer *x = p->x;
 
-	if (piece_arrived(p, op->result, clock_ns())) {
-		check((uint32_t)op->result >= p->skew + p->len);
+	if (piece_read_arrived(p, op->result, clock_ns())) {
 		x->wake(x);
 		return;
 	}

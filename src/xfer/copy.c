@@ -60,7 +60,7 @@ on_read(struct store_op *op)
 	struct piece *p = container_of(op, struct piece, rd.op);
 	struct xfer *x = p->x;
 
-	if (piece_arrived(p, op->result, clock_ns())) {
+	if (piece_read_arrived(p, op->result, clock_ns())) {
 		copy_in_order(x);
 		copy_more(x);
 	}

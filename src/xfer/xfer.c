@@ -129,6 +129,16 @@ piece_arrived(struct piece *p, int result, uint64_t now_ns)
 	return true;
 }
 
+bool
+piece_read_arrived(struct piece *p, int result, uint64_t now_ns)
+{
+	if (!piece_arrived(p, result, now_ns))
+		return false;
+	check((uint32_t)result >= p->skew + p->len - p->carry);
+	p->skew += p->rd.lead;
+	return true;
+}
+
 struct piece *
 piece_in_turn(struct xfer *x)
 {

@@ -29,6 +29,8 @@ void piece_put(struct piece *p);
 /* Ends what filled p (a read of the store's, or a pull), with that result.  true: p is READY; false: the
  * transfer failed, now or before, and p is given back. */
 bool piece_arrived(struct piece *p, int result, uint64_t now_ns);
+/* Ends a read that filled p in the same way; the store has said where in the buffer its bytes are. */
+bool piece_read_arrived(struct piece *p, int result, uint64_t now_ns);
 /* Returns, for PULL and COPY, the READY piece that begins with the next byte in order; NULL: that one is
  * not here yet. */
 struct piece *piece_in_turn(struct xfer *x);

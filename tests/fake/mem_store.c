@@ -154,6 +154,14 @@ mem_bucket_exists(const struct mem_store *st, const struct version *like)
 }
 
 int
+mem_bucket_judge(const struct mem_store *st, const struct version *like)
+{
+	const struct version *b = mem_lookup(st, like->bucket, like->bucket_len, "", 0);
+
+	return b ? b->gate : -ENXIO;
+}
+
+int
 mem_key_check(const struct store_key *k)
 {
 	if (k->bucket_len > STORE_BUCKET_MAX || k->key_len > STORE_KEY_MAX)
@@ -511,6 +519,8 @@ const struct store_ops mem_store_ops = {
 	.obj_part_at = mem_obj_part_at,
 	.bucket_create = mem_bucket_create,
 	.bucket_delete = mem_bucket_delete,
+	.bucket_make = mem_bucket_make,
+	.bucket_gate = mem_bucket_gate,
 	.bucket_head = mem_bucket_head,
 	.bucket_set_attrs = mem_bucket_set_attrs,
 	.bucket_set_quota = mem_bucket_set_quota,

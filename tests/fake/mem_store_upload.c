@@ -93,8 +93,8 @@ mem_part_commit(struct mem_store *st, struct version *v, const uint8_t *id, uint
 {
 	struct mem_upload **link = find(st, v, id);
 
-	if (!mem_bucket_exists(st, v))
-		return -ENXIO;
+	if (mem_bucket_judge(st, v) < 0)
+		return mem_bucket_judge(st, v);
 	if (!link)
 		return -ENOENT;
 	mem_version_put(st, (*link)->part[number]);
@@ -128,10 +128,9 @@ create_work(struct mem_store *st, struct job *j)
 	struct mem_upload *u, **link;
 	const struct version *v = j->v;
 
-	if (!mem_bucket_exists(st, v)) {
-		j->result = -ENXIO;
+	j->result = mem_bucket_judge(st, v);
+	if (j->result < 0)
 		return;
-	}
 	j->result = mem_quota_change(st, v, &(struct quota_change){ .uploads = 1 });
 	if (j->result < 0)
 		return;

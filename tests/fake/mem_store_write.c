@@ -214,7 +214,10 @@ int
 mem_judge(const struct mem_store *st, const struct version *v, const struct store_pre *pre)
 {
 	const struct version *old = mem_lookup(st, v->bucket, v->bucket_len, v->key, v->key_len);
-	int e = mem_bucket_exists(st, v) ? judge_kind(old, pre) : -ENXIO;
+	int e = mem_bucket_judge(st, v);
+
+	if (e == 0)
+		e = judge_kind(old, pre);
 
 	return e == 0 && pre->keep && old ? -EPERM : e;
 }
@@ -364,6 +367,7 @@ bucket_work(struct mem_store *st, struct job *j)
 		j->result = old ? -EEXIST : 0;
 		if (!old) {
 			j->v->refs++;
+			j->v->gate = j->is_gated ? -ENXIO : 0;
 			mem_index_set(st, j->v);
 			mem_quota_bucket(st, j->v, true);
 		}
@@ -406,6 +410,20 @@ mem_delete(struct store_port *sp, const struct store_key *k, const struct store_
 	return mem_job_start(j);
 }
 
+static void
+gate_work(struct mem_store *st, struct job *j)
+{
+	struct version *b = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0);
+	size_t i = mem_place(st, j->v->bucket, j->v->bucket_len, "", 0);
+	const struct version *next = i + 1 < st->nr ? st->index[i + 1] : NULL;
+	bool holds = b && next && next->bucket_len == b->bucket_len &&
+		     memcmp(next->bucket, b->bucket, b->bucket_len) == 0;
+
+	j->result = !j->is_gated ? 0 : !b ? -ENXIO : holds ? -ENOTEMPTY : 0;
+	if (b && j->result == 0)
+		b->gate = j->is_gated ? -EAGAIN : 0;
+}
+
 static int
 bucket_start(struct mem_port *p, const char *name, size_t len, struct store_del *op, bool is_create)
 {
@@ -420,6 +438,31 @@ bucket_start(struct mem_port *p, const char *name, size_t len, struct store_del 
 	j->v = mem_version_new(name, len, "", 0);
 	j->v->mtime_ns = clock_wall_ns();
 	j->is_create = is_create;
+	return mem_job_start(j);
+}
+
+int
+mem_bucket_make(struct store_port *sp, const char *name, size_t len, uint64_t ctime_ns, bool is_gated,
+		struct store_del *op)
+{
+	struct job *j = mem_job_new(mem_port(sp), &op->op, MEM_DELETE, bucket_work);
+
+	j->finish = delete_finish;
+	j->v = mem_version_new(name, len, "", 0);
+	j->v->mtime_ns = ctime_ns;
+	j->is_create = true;
+	j->is_gated = is_gated;
+	return mem_job_start(j);
+}
+
+int
+mem_bucket_gate(struct store_port *sp, const char *name, size_t len, bool close, struct store_del *op)
+{
+	struct job *j = mem_job_new(mem_port(sp), &op->op, MEM_STAT, gate_work);
+
+	j->finish = delete_finish;
+	j->v = mem_version_new(name, len, "", 0);
+	j->is_gated = close;
 	return mem_job_start(j);
 }
 

@@ -289,7 +289,7 @@ sc_read_compare(struct store_obj *obj, size_t start, uint64_t off, uint32_t len)
 	assert_non_null(b);
 	assert_int_equal(sc_wait_for(&rd.op, START(&rd.op, store_read(sc->port, obj, &rd, b, off, len))),
 			 (int)len);
-	assert_memory_equal(b->mem, sc_pattern + start + off, len);
+	assert_memory_equal(b->mem + rd.lead, sc_pattern + start + off, len);
 	bufpool_put(sc->bufs, b);
 }
 

@@ -145,7 +145,7 @@ read_range(struct store_obj *obj, const unsigned char *want, uint64_t off, uint6
 			sc_wait_for(&rd.op, START(&rd.op, store_read(sc->port, obj, &rd, b, off - skew, n))),
 			(int)n);
 		got = n - skew < len ? n - skew : (uint32_t)len;
-		assert_memory_equal(b->mem + skew, want + off, got);
+		assert_memory_equal(b->mem + rd.lead + skew, want + off, got);
 		off += got;
 		len -= got;
 	}

@@ -11,18 +11,26 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-void
-fault_point(const char *name)
+bool
+fault_asked(const char *name)
 {
 	const char *dir = getenv("GANTRY_FAULTS");
 	char path[512];
 
 	if (!dir)
-		return;
+		return false;
 	snprintf(path, sizeof path, "%s/%s", dir, name);
-	if (unlink(path) == 0)
+	return unlink(path) == 0;
+}
+
+void
+fault_point(const char *name)
+{
+	char stop[64];
+
+	if (fault_asked(name))
 		kill(getpid(), SIGKILL);
-	snprintf(path, sizeof path, "%s/%s.stop", dir, name);
-	if (unlink(path) == 0)
+	snprintf(stop, sizeof stop, "%s.stop", name);
+	if (fault_asked(stop))
 		kill(getpid(), SIGSTOP);
 }

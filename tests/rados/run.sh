@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The store on RADOS (make check-rados): on a cluster of one machine that this script brings up and ends, in a directory of its own,
 # the contract suite of back ends (also under ASan and UBSan), system tests from the same sources as on disks, RDMA by the software
-# NIC included, and tests of several gateways.  T=words runs what has one of them in its name.
+# NIC included, and tests of several gateways.  T=words runs what has one of them in its name.  LONG=1 (make check-rados-long) runs
+# instead what takes longer: histories of ten minutes, more histories of the model, the clients, the other system tests.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 variant=${VARIANT:-release}
@@ -22,7 +23,7 @@ one() {
 	shift
 	[ -z "${T:-}" ] || grep -qE "${T// /|}" <<<"$name" || return 0
 	out=$log/rados.${name//\//.}.log
-	if timeout -k 10 600 "$@" >"$out" 2>&1 </dev/null; then
+	if timeout -k 10 1200 "$@" >"$out" 2>&1 </dev/null; then
 		echo "ok    rados/$name ($((SECONDS - start)) s)"
 		pass=$((pass + 1))
 	else
@@ -32,6 +33,19 @@ one() {
 	fi
 }
 
+if [ -n "${LONG:-}" ]; then
+	CLUSTER=$dir/c SECS=600 one histories tests/rados/histories
+	N=20000 one model tests/rados/model.py
+	for t in curl boto3 s3cmd rclone aws js python; do one "clients/$t" "tests/clients/$t.sh"; done
+	# What asks for requests to be served, whatever serves them.
+	for t in auth client client_header client_hostile client_read come_and_go copy copy_hostile copy_resume http limits many notify \
+		path proxy reload reload_keys replay s3_hostile sigv4 slow stumbles_client tls token turns; do
+		one "$t" "tests/system/$t.sh"
+	done
+	echo "rados: $pass passed, $failed failed, 0 skipped"
+	[ "$failed" = 0 ]
+	exit
+fi
 one contract "$BUILD/rados/test_contract"
 one contract_asan build/asan/rados/test_contract
 for t in smoke put get overwrite sizes large scality s3_buckets s3_objects s3_multipart s3_facts s3_refused conditions quota; do
@@ -42,6 +56,11 @@ for t in tests/rados/*.sh; do
 done
 # The daemons of these have no adapter: they end and start too often.
 one faults tests/rados/faults
+one model tests/rados/model.py
+one linear tests/rados/test_linear.py
+CLUSTER=$dir/c one histories tests/rados/histories
+# A cluster of its own: one of its two OSDs is stopped.
+OSDS=2 OSD_BYTES=8G OSD_MEMORY=500000000 CLUSTER=$dir/two one two_osds tests/rados/rados-one run "$dir/two" tests/rados/two_osds
 echo "rados: $pass passed, $failed failed, 0 skipped"
 echo "$pass passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ]

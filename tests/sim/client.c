@@ -243,12 +243,13 @@ read_piece(struct client *c, uint32_t id, uint32_t off, uint32_t len)
 		client_wait(c, &c->f_rd);
 	r = r < 0 ? r : c->rd.op.result;
 	trace(31, id, (uint64_t)off << 32 | (uint32_t)r);
-	if ((r == -EIO && (simdisk_faults || simdisk_soft)) || (r == -EBADMSG && model_damaged))
+	if ((r == -EIO && (simdisk_faults || simdisk_soft)) ||
+	    ((r == -EBADMSG || r == -EIO) && model_damaged))
 		return;
 	if (r != (int)len)
 		sim_fail("reading op %u at %u: %d instead of %u", id, off, r, len);
 	model_bytes(want, len, id, off);
-	if (memcmp(want, c->buf[0].mem, len) != 0)
+	if (memcmp(want, c->buf[0].mem + c->rd.lead, len) != 0)
 		sim_fail("reading op %u at %u: other bytes", id, off);
 }
 
@@ -420,6 +421,35 @@ client_prepare(int nr)
 		upload_prepare(c);
 }
 
+static void
+must(struct client *c, enum op_kind kind, int b, int k, const char *what)
+{
+	/* Time may fly while a snapshot trims the log; a store that has locked itself says it each time. */
+	for (int tries = 0; tries < 10; tries++) {
+		do_del(c, kind, b, k);
+		if (ops[c->op].answer != -EAGAIN)
+			break;
+	}
+	if (ops[c->op].answer < 0)
+		sim_fail("%s is answered %d by a store at rest", what, ops[c->op].answer);
+}
+
+/* However full it is. */
+static void
+must_delete_one(struct client *c)
+{
+	struct profile was = prof;
+
+	prof.pre = 0;
+	for (int k = 0; k < KEYS_MAX; k++) {
+		if (model.id[0][k]) {
+			must(c, OP_DEL, 0, k, "a delete");
+			break;
+		}
+	}
+	prof = was;
+}
+
 void
 client_can_write(int nr)
 {
@@ -447,19 +477,8 @@ client_can_write(int nr)
 			sim_fail("no space, but %llu units are free and %llu held back",
 				 (unsigned long long)(as.free + as.leased), (unsigned long long)as.held_back);
 	}
-}
-
-static void
-must(struct client *c, enum op_kind kind, int b, int k, const char *what)
-{
-	/* Time may fly while a snapshot trims the log; a store that has locked itself says it each time. */
-	for (int tries = 0; tries < 10; tries++) {
-		do_del(c, kind, b, k);
-		if (ops[c->op].answer != -EAGAIN)
-			break;
-	}
-	if (ops[c->op].answer < 0)
-		sim_fail("%s is answered %d by a store at rest", what, ops[c->op].answer);
+	if (!disk_failed(&vol->disk))
+		must_delete_one(c);
 }
 
 void

@@ -417,14 +417,44 @@ simdisk_unshare(int file, uint32_t first, uint32_t nr)
 }
 
 void
+simdisk_unreadable(int file, uint32_t nr)
+{
+	say("page %u of file%d cannot be read any more", nr, file);
+	bad[file][nr] = true;
+}
+
+bool
+simdisk_is_data(int file, uint32_t page)
+{
+	return prof.is_device ? page >= (FMT_DEVICE_HEAD_BYTES + prof.log_bytes) / PAGE : holds_data[file];
+}
+
+bool
+simdisk_nth(uint64_t n, int *ret_file, uint32_t *ret_page)
+{
+	for (int name = 0; name < SIM_FILES; name++) {
+		int file = file_of(name);
+
+		if (file < 0)
+			continue;
+		if (n < files[file].page_nr) {
+			*ret_file = file;
+			*ret_page = (uint32_t)n;
+			return true;
+		}
+		n -= files[file].page_nr;
+	}
+	return false;
+}
+
+void
 simdisk_damage(int file, uint32_t nr)
 {
 	uint8_t bytes[PAGE];
 	struct page *p;
 
 	if (one_in(2)) {
-		say("page %u of file%d cannot be read any more", nr, file);
-		bad[file][nr] = true;
+		simdisk_unreadable(file, nr);
 		return;
 	}
 	say("page %u of file%d rots", nr, file);
@@ -611,6 +641,18 @@ simdisk_is_locked(int file)
 {
 	for (unsigned i = 0; i < late_nr; i++) {
 		if (late[i].file == file)
+			return true;
+	}
+	return false;
+}
+
+bool
+simdisk_writes_super(void)
+{
+	int first = file_of(FILE_SUPER), second = file_of(FILE_SUPER2);
+
+	for (unsigned i = 0; i < inflight_nr; i++) {
+		if (inflight[i].kind != IO_READ && (inflight[i].file == first || inflight[i].file == second))
 			return true;
 	}
 	return false;

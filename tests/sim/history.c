@@ -53,6 +53,19 @@ super_place(const struct super *sb, uint32_t i, uint64_t *ret_off)
 
 static struct super formatted;
 
+static bool
+is_super(int file, uint32_t page)
+{
+	bool is = false;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		uint64_t off;
+
+		is |= super_place(&formatted, i, &off) == file && page - off / PAGE < FMT_SUPER_BYTES / PAGE;
+	}
+	return is;
+}
+
 /* The log and the superblocks are flushed themselves whenever they are written. */
 static void
 copied(enum odd how, uint32_t one_of)
@@ -207,6 +220,26 @@ rot_log(const struct vol *vol)
 	simdisk_damage(log_page(vol, &(uint32_t){ 0 }), found[below(nr)]);
 }
 
+/* The last block that was flushed, of which nothing else tells. */
+static void
+rot_end(const struct vol *vol)
+{
+	uint32_t pages = (uint32_t)(vol->disk.geo.log_bytes / PAGE);
+
+	for (uint32_t i = 0; i < pages; i++) {
+		struct block_head h;
+		uint32_t at = i;
+		int file = log_page(vol, &at);
+
+		if (!block_claims(simdisk_page(file, at), &h) || h.seq != vol->leader.flushed_seq ||
+		    h.epoch != vol->leader.next.epoch)
+			continue;
+		rotten = ROT_LOG;
+		simdisk_unreadable(file, at);
+		return;
+	}
+}
+
 /* What was written before the snapshots began: nothing is believed there. */
 static void
 rot_old_log(const struct vol *vol)
@@ -244,7 +277,10 @@ rot(void)
 	/* Between two superblocks it is not clear which of them counts. */
 	if (atomic_load(&vol->snap.state) != SNAP_IDLE)
 		return;
-	switch (below(7)) {
+	switch (below(8)) {
+	case 7:
+		rot_end(vol);
+		break;
 	case 6:
 		lose_head();
 		break;
@@ -326,7 +362,7 @@ start_main(int nr)
 	struct store_conf conf = { .ops = &extent_ops,
 				   .disks.disk = &dc,
 				   .disks.nr = 1,
-				   .disks.index_bytes = 4u << 20,
+				   .disks.index_bytes = prof.index_bytes,
 				   .disks.pack_rate = prof.pack_rate,
 				   .disks.lock_wait_ns = 3600 * NS_PER_S,
 				   .ports_max = PORTS_MAX };
@@ -379,7 +415,8 @@ run_until(bool (*done)(void), uint64_t life, enum end *how)
 	uint64_t begun = steps;
 
 	while (!done()) {
-		if (life && steps - begun >= life)
+		if (life && (steps - begun >= life ||
+			     (prof.at_super && simdisk_writes_super() && one_in(prof.at_super))))
 			return false;
 		if (steps - begun > STEPS_MAX)
 			no_end();
@@ -452,7 +489,7 @@ fsck_main(int nr)
 	struct store_conf conf = { .ops = &extent_ops,
 				   .disks.disk = &dc,
 				   .disks.nr = 1,
-				   .disks.index_bytes = 4u << 20,
+				   .disks.index_bytes = prof.index_bytes,
 				   .ports_max = 1 };
 
 	open_result = store_fsck(&conf, true, on_fsck, NULL);
@@ -591,7 +628,7 @@ rot_and_heal(uint64_t life)
 	return true;
 }
 
-static bool ends; /* what comes is the last life */
+static bool ends; /* what comes is the last life, or all is deleted in it nevertheless */
 
 /* A life behind a start.  Ends dead. */
 static void
@@ -666,7 +703,7 @@ static bool
 storm(void)
 {
 	for (uint64_t n = 5 + below(40); n > 0; n--) {
-		int s = start(false, 1 + below(60));
+		int s = start(false, 1 + below(prof.at_super ? 200 : 60));
 
 		if (s == 2 && !repair())
 			return false;
@@ -695,13 +732,67 @@ lives(void)
 	for (int i = 0; i < 2; i++) {
 		int s;
 
-		ends = i == 1;
+		ends = i == 1 || one_in(4);
 		s = start(true, 0);
 		if (s == 2 && !repair())
 			return;
 		if (s == 0)
 			live(true);
 	}
+}
+
+/* ---- exhaustive: one bad sector ---- */
+
+/* The start goes on, or says where it is and what a repair drops; and goes on behind that. */
+static void
+start_without(int file, uint32_t page)
+{
+	int s;
+
+	simdisk_unreadable(file, page);
+	/* Data has one copy: that it cannot be read is told. */
+	model_damaged = simdisk_is_data(file, page);
+	rotten = ROT_LOG;
+	s = start(true, 0);
+	rotten = ROT_NONE;
+	if (s == 0) {
+		live(true);
+		return;
+	}
+	if (open_result != -EIO || !strstr(open_error, "cannot be read") ||
+	    !strstr(open_error, "--fsck --repair drops"))
+		sim_fail("a bad sector ends the start like this: %d %s", open_result, open_error);
+	counts.sectors_told++;
+	if (!repair())
+		sim_fail("it does not start behind the repair: %d %s", open_result, open_error);
+}
+
+static void
+exact_sector(void)
+{
+	enum end how = END_KILL;
+	uint32_t page;
+	int file;
+
+	if (plan->end == 0) {
+		run_until(clients_over, 0, &how);
+		run_until(at_rest, 0, &how);
+		clean_stop(0, &how);
+		model_process_over();
+		clients_begin();
+	} else {
+		die(plan->end == 1 ? END_KILL : END_CUT);
+	}
+	/* What the dead process has begun is over before anybody may start. */
+	while (simdisk_late())
+		simdisk_land_late(0);
+	for (plan->ret_sectors = 0; simdisk_nth(plan->ret_sectors, &file, &page);)
+		plan->ret_sectors++;
+	/* A superblock that a cut left torn, and a bad sector in the other one, are two faults. */
+	if (!simdisk_nth(plan->sector, &file, &page) || (plan->end == 2 && is_super(file, page)))
+		return;
+	counts.sectors++;
+	start_without(file, page);
 }
 
 /* ---- exhaustive: one cut, everything chosen ---- */
@@ -729,6 +820,10 @@ exact(void)
 			run_until(at_rest, plan->cut_step < 0 ? 0 : 60, &how);
 	}
 	plan->ret_steps = steps;
+	if (plan->is_sector) {
+		exact_sector();
+		return;
+	}
 	simdisk_cut_mask = &plan->mask;
 	die(END_CUT);
 	plan->ret_units = simdisk_cut_units;

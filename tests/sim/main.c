@@ -4,6 +4,7 @@
  *
  *	sim [--seed N] [--ops K] [--histories H] [--secs S]   random histories from seed N on
  *	sim --exhaustive [--secs S]                           short ones, cut everywhere
+ *	sim --sectors [--secs S]                              each sector of a short one bad
  *	sim --rules [NAME]                                    each rule off: the loss must be found
  *	sim --replay N [--off RULE] [-v]                      one history again
  *	sim --for RULE ...                                    histories as in that rule's hunt, all rules on
@@ -323,6 +324,15 @@ exact_one(uint64_t seed, struct plan *p)
 		prof.size_equal = 1500;
 	}
 	prof.rot = prof.soft = prof.eio_flush = prof.eio_read = prof.eio_write = 0;
+	/* Large objects in what others have left: maps, and chunks that have no owner yet. */
+	if (p->is_sector && seed % 2) {
+		prof.ops = 24;
+		prof.w_upload = prof.w_get = prof.w_list = prof.w_attrs = prof.pre = 0;
+		prof.size_huge = prof.size_mid = 10;
+		prof.keys = 6;
+		prof.clients = 3;
+		prof.seg_nr = prof.segs_there = 2;
+	}
 	history_run(seed, p);
 	if (!outcome.failed)
 		return 0;
@@ -438,18 +448,69 @@ exhaustive(void)
 	return 0;
 }
 
+/* ---- every sector ---- */
+
+/* A short history, stopped cleanly, killed in the middle of something, or cut. */
+static int
+sectors_of(uint64_t seed)
+{
+	struct plan p = { .cut_step = -1, .is_sector = true };
+	uint64_t nr = 1, steps;
+
+	/* How long it is. */
+	p.sector = UINT64_MAX;
+	if (exact_one(seed, &p))
+		return 1;
+	steps = p.ret_steps;
+	for (int end = 0; end < 3; end++) {
+		int64_t cut = end ? (int64_t)((seed * 7 + (uint64_t)end) % (steps + 1)) : -1;
+
+		for (uint64_t i = 0; i < nr; i++) {
+			p = (struct plan){ .cut_step = cut, .is_sector = true, .sector = i, .end = end };
+			if (exact_one(seed, &p)) {
+				printf("        sector %llu, end %d\n", (unsigned long long)i, end);
+				return 1;
+			}
+			nr = p.ret_sectors;
+		}
+	}
+	return 0;
+}
+
+static int
+sectors(void)
+{
+	double began = seconds();
+	uint64_t n;
+
+	printf("SEED=%llu\n", (unsigned long long)opt.seed);
+	for (n = 0; opt.secs ? seconds() - began < (double)opt.secs : n < opt.histories; n++) {
+		if (sectors_of(opt.seed + n))
+			return 1;
+	}
+	printf("%llu short histories, stopped, killed and cut, %llu times with one of their sectors bad: "
+	       "%llu "
+	       "starts said where, and what a repair drops\n",
+	       (unsigned long long)n, (unsigned long long)counts.sectors,
+	       (unsigned long long)counts.sectors_told);
+	tell_counts(began);
+	return counts.sectors_told == 0;
+}
+
 static void
 usage(void)
 {
-	fprintf(stderr, "usage: sim [--seed N] [--ops K] [--histories H] [--secs S] [--exhaustive] [--rules] "
-			"[--rule NAME] [--replay N] [--off NAME | --for NAME] [-v]\n");
+	fprintf(stderr,
+		"usage: sim [--seed N] [--ops K] [--histories H] [--secs S] [--exhaustive] [--sectors] "
+		"[--rules] "
+		"[--rule NAME] [--replay N] [--off NAME | --for NAME] [-v]\n");
 	exit(2);
 }
 
 int
 main(int argc, char **argv)
 {
-	enum { RANDOM, EXHAUSTIVE, RULES, REPLAY } mode = RANDOM;
+	enum { RANDOM, EXHAUSTIVE, SECTORS, RULES, REPLAY } mode = RANDOM;
 	const char *seed = getenv("SEED"), *only = NULL;
 	struct timespec ts;
 
@@ -463,6 +524,8 @@ main(int argc, char **argv)
 
 		if (strcmp(a, "--exhaustive") == 0) {
 			mode = EXHAUSTIVE;
+		} else if (strcmp(a, "--sectors") == 0) {
+			mode = SECTORS;
 		} else if (strcmp(a, "--rules") == 0) {
 			mode = RULES;
 		} else if (strcmp(a, "-v") == 0) {
@@ -496,6 +559,8 @@ main(int argc, char **argv)
 	switch (mode) {
 	case EXHAUSTIVE:
 		return exhaustive();
+	case SECTORS:
+		return sectors();
 	case RULES:
 		return hunt_all(only);
 	case REPLAY:

@@ -13,6 +13,7 @@ general(void)
 				 .seg_nr = 5,
 				 .segs_there = 5,
 				 .log_bytes = 128u << 10,
+				 .index_bytes = 4u << 20,
 				 .flush_covers_all = true,
 				 .clean = 4,
 				 .cut_in_recovery = 4,
@@ -253,6 +254,29 @@ profile_for_copies(void)
 	prof.clients = CLIENTS_MAX;
 }
 
+/* What a killed process had not flushed, and a cut within the start behind it. */
+static void
+profile_for_starts(void)
+{
+	prof.kill = 2;
+	prof.cut_in_recovery = 2;
+	prof.clients = CLIENTS_MAX;
+	/* Else other flushes of a start cover the first one. */
+	prof.flush_covers_all = false;
+	prof.clean = 0;
+	prof.ops = 12;
+	prof.lives = LIVES_MAX;
+}
+
+/* Snapshot after snapshot. */
+static void
+profile_for_snapshots(void)
+{
+	prof.size_small = prof.size_mid = prof.size_large = prof.size_huge = 0;
+	prof.forge = 0;
+	prof.ops = 120;
+}
+
 void
 profile_for_rule(enum sim_rule rule)
 {
@@ -334,19 +358,47 @@ profile_for_rule(enum sim_rule rule)
 		prof.size_inline = 0;
 		break;
 	case SIM_EPOCH_BEFORE_SERVING:
-		/* What a killed process had not flushed, and a cut within the start behind it. */
-		prof.kill = 2;
-		prof.cut_in_recovery = 2;
-		prof.clients = CLIENTS_MAX;
-		/* Else other flushes of a start cover the first one. */
+	case SIM_BEFORE_BLOCK_FLUSHED:
+		profile_for_starts();
+		break;
+	case SIM_BEFORE_FLUSH:
+	case SIM_BEFORE_BLOCK:
+		profile_for_starts();
+		prof.w_get = prof.w_list = prof.w_bucket = prof.w_attrs = prof.w_upload = prof.pre = 0;
+		prof.size_inline = prof.size_large = prof.size_huge = 0;
+		prof.slow = 3;
+		break;
+	case SIM_BEFORE_SUPER:
+		prof.rot = 1;
+		prof.forge = 0;
+		prof.kill = 0;
+		break;
+	case SIM_SUPER_FLUSHED:
+		profile_for_cuts();
+		profile_for_snapshots();
 		prof.flush_covers_all = false;
-		prof.clean = 0;
+		break;
+	case SIM_SUPER_NEWER_FLUSHED:
+		profile_for_starts();
+		prof.storm = 2;
+		prof.at_super = 3;
+		break;
+	case SIM_END_IS_KNOWN:
+		prof.rot = 1;
+		prof.forge = 0;
+		prof.kill = 0;
 		prof.ops = 12;
-		prof.lives = LIVES_MAX;
 		break;
 	case SIM_TAIL_PREFIX:
+		/* Blocks of several records, whose data is not flushed. */
+		profile_for_cuts();
 		prof.clients = CLIENTS_MAX;
 		prof.ports = 1;
+		prof.keys = 6;
+		prof.pre = prof.abort = prof.forge = 0;
+		prof.size_large = prof.size_huge = 0;
+		prof.size_small = prof.size_mid = 10;
+		prof.size_inline = 6;
 		break;
 	case SIM_QUOTA_PENDING:
 		prof.quota = (struct store_use){ 3, 20000, 1 };

@@ -3,7 +3,7 @@
  * The store simulation: the real src/store and src/extent on a ring, files, memory and a clock of the
  * simulation's own, in one thread.
  *
- *	main.c     options, many histories, exhaustive runs, hunts with a rule off
+ *	main.c     options, many histories, exhaustive runs, bad sectors, hunts with a rule off
  *	history.c  one history: lives of the "process", cuts, starts
  *	client.c   what clients do, as coroutines; puts.c: how they put; uploads.c: of uploads and attributes
  *	model.c    what must be true; content.c: of which bytes and names; look.c: what is there
@@ -62,7 +62,7 @@ enum odd { ODD_NO, ODD_HOLE, ODD_SHARED };
 struct profile {
 	int ports, clients, keys, ops, lives;
 	uint32_t seg_nr, segs_there; /* segments in all, made by format */
-	uint64_t log_bytes;
+	uint64_t log_bytes, index_bytes;
 	bool flush_covers_all; /* one flush covers the disk */
 	bool is_device;        /* all of it is one file */
 	/* of the segments' pages one in so many has no place of its own when it begins, and again, for one in so many
@@ -79,6 +79,7 @@ struct profile {
 	uint32_t w_put, w_del, w_get, w_list, w_bucket, w_upload, w_attrs;
 	uint32_t pre, abort, hold;
 	struct store_use quota; /* of all buckets together; all 0: none */
+	uint32_t at_super;      /* one in so many steps while a superblock is written is the last */
 	bool data_faults_only;
 	uint32_t helper_weight, time_weight; /* how eager the helper is; how time flies */
 };
@@ -125,6 +126,12 @@ int simdisk_fsync(int file);
 void simdisk_put(int file, uint64_t off, const void *bytes, size_t len);
 const uint8_t *simdisk_page(int file, uint32_t nr);
 void simdisk_damage(int file, uint32_t page);
+/* It cannot be read until it is written. */
+void simdisk_unreadable(int file, uint32_t page);
+/* It is of a segment. */
+bool simdisk_is_data(int file, uint32_t page);
+/* The n-th page of all files that have a name.  False: there are not so many. */
+bool simdisk_nth(uint64_t n, int *ret_file, uint32_t *ret_page);
 /* A copy of the file leaves one page in so many like this. */
 void simdisk_copied(int file, enum odd how, uint32_t one_of);
 /* The first such pages of [from, to), all of one kind.  False: none. */
@@ -142,6 +149,8 @@ void simdisk_complete(uint32_t at);
 unsigned simdisk_late(void);
 void simdisk_land_late(uint32_t at);
 bool simdisk_is_locked(int file);
+/* A superblock of a directory is being written or flushed. */
+bool simdisk_writes_super(void);
 /* The process dies, the machine goes on. */
 void simdisk_kill(void);
 /* Everything stops. */
@@ -292,7 +301,7 @@ void attrs_op(struct client *c, int b, int k);
 void client_verify(int nr);
 /* Makes a bucket and some objects; as client 0. */
 void client_prepare(int nr);
-/* A store at rest takes a PUT, if there is room for it; as client 0. */
+/* A store at rest takes a PUT, if there is room for it, and a delete; as client 0. */
 void client_can_write(int nr);
 /* Deletes all there is, which nothing may refuse, and puts into what is empty then; as client 0. */
 void client_can_empty(int nr);
@@ -318,6 +327,11 @@ struct plan {
 	bool is_upgrade;
 	int64_t upgrade_step;
 	uint64_t ret_upgrade_steps;
+	/* ... or that page of all files cannot be read any more at the start behind it, which goes on or says which
+	 * one it is, and goes on behind a repair; ret_sectors: there were so many */
+	bool is_sector;
+	uint64_t sector, ret_sectors;
+	int end; /* 0: a clean stop; 1: a kill; 2: a cut */
 	bool is_exact;
 	uint64_t ret_steps, ret_recovery_steps;
 	unsigned ret_units, ret_recovery_units;
@@ -335,7 +349,7 @@ struct sim_counts {
 	uint64_t histories, uploads, parts, completed, repeated, aborted, attrs, starts, cuts, kills, cleans,
 		puts, gets, dels, records_open, snapshots, refused, io_errors, rots, laps, no_space, not_now,
 		repairs, healed, storm_starts, late_writes, soft, given_up, maps, map_lists, beats,
-		host_waits, over_quota, packed, moves;
+		host_waits, over_quota, packed, moves, sectors, sectors_told;
 };
 extern struct sim_counts counts;
 

@@ -408,10 +408,39 @@ print_reads(void)
 	return 0;
 }
 
+/* Names and the last byte of the GUIDs, which stay. */
+static int
+print_names(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	for (int i = 0; list && list[i]; i++) {
+		__be64 guid = ibv_get_device_guid(list[i]);
+
+		printf("%s:%d\n", ibv_get_device_name(list[i]), ((const uint8_t *)&guid)[7]);
+	}
+	ibv_free_device_list(list);
+	return 0;
+}
+
+/* Whether a fork takes preparation, what comes of that, and whether it still does. */
+static int
+print_fork(void)
+{
+	int before = ibv_is_fork_initialized(), r = ibv_fork_init();
+
+	printf("%d %d %d\n", before, r != 0, ibv_is_fork_initialized());
+	return 0;
+}
+
 int
 main(int argc, char **argv)
 {
 	sn_maybe_target(argc, argv);
+	if (argc == 2 && strcmp(argv[1], "--names") == 0)
+		return print_names();
+	if (argc == 2 && strcmp(argv[1], "--fork") == 0)
+		return print_fork();
 	for (int i = 0; i < 4; i++) {
 		char name[16];
 

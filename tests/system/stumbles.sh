@@ -24,9 +24,14 @@ says 74 'not a Gantry store (there is no super); --format makes one' "$BUILD/gan
 sed "s|$T/disk0|/dev/gantry-is-not-here|" "$T/gantryd.yaml" >"$T/device.yaml"
 says 69 '/dev/gantry-is-not-here' "$BUILD/gantryd" -c "$T/device.yaml"
 # What a start would refuse, --check-config refuses.
-sed "s|^    - { path: .*|&\n    - { path: \"$T/disk1\", size: 1GiB }|" "$T/gantryd.yaml" >"$T/two.yaml"
-says 78 'store.disks: 2 disks are configured; this version serves one disk per store' "$BUILD/gantryd" -c "$T/two.yaml" --check-config
-says 78 'this version serves one disk per store' "$BUILD/gantryd" -c "$T/two.yaml" --format
+ln -s disk0 "$T/disk1"
+sed "s|^    - { path: .*|&\n    - { path: \"$T/disk1\" }|" "$T/gantryd.yaml" >"$T/two.yaml"
+says 78 'store.disks[1].path: is the same disk as store.disks[0]' "$BUILD/gantryd" -c "$T/two.yaml" --check-config
+rm "$T/disk1"
+for i in $(seq 65); do printf '    - { path: "%s/many%d", size: 64MiB }\n' "$T" "$i"; done >"$T/lines"
+sed "/^    - { path: /{r $T/lines
+d}" "$T/gantryd.yaml" >"$T/many.yaml"
+says 78 'store.disks: 65 entries; at most 64' "$BUILD/gantryd" -c "$T/many.yaml" --check-config
 # No file at all.
 [ -e /etc/gantry/gantryd.yaml ] || says 78 '/etc/gantry/gantryd.yaml: it is not there' "$BUILD/gantryd"
 says 78 "$T/nope.yaml: cannot read it: No such file or directory" "$BUILD/gantryd" -c "$T/nope.yaml"

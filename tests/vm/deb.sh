@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.." || exit 2
 # shellcheck source=tests/vm/chroot.sh
 . tests/vm/chroot.sh
 chroot_begin deb "$1"
-names='python3-gantry libgantry-cuobject-dev libgantry-cuobject1 libgantry-dev gantry-tools gantry-softnic gantryd libgantry0'
+names='gantryd-rados python3-gantry libgantry-cuobject-dev libgantry-cuobject1 libgantry-dev gantry-tools gantry-softnic gantryd libgantry0'
 passed=0
 ok() { passed=$((passed + 1)); echo "ok   $*"; }
 

@@ -84,6 +84,19 @@ disk_addr(const struct disk *d, uint64_t unit, uint64_t *ret_off)
 	return seg < d->geo.seg_nr ? d->seg_fd[seg] : -1;
 }
 
+void
+disk_place(const struct disk *d, int64_t seg, uint64_t off, char ret_text[DISK_PLACE_BYTES])
+{
+	char name[32] = "log";
+
+	if (seg >= 0)
+		disk_seg_name(name, (uint32_t)seg);
+	if (d->is_device)
+		off += seg < 0 ? d->log_off : d->seg_off + (uint64_t)seg * d->geo.seg_bytes;
+	snprintf(ret_text, DISK_PLACE_BYTES, "%s%s%s at %llu", d->path, d->is_device ? "" : "/",
+		 d->is_device ? "" : name, (unsigned long long)off);
+}
+
 static void
 places(struct disk *d)
 {

@@ -98,10 +98,10 @@ struct disk {
 
 /* ---- mkdisk.c ---- */
 
-/* Makes an empty disk for an index of at most so many bytes (force: whatever was there is lost).  The reason of an
- * error is in err. */
-int disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, bool force, char *err,
-		size_t err_len);
+/* Makes an empty disk for an index of at most so many bytes (force: whatever was there is lost).  birth: what it is
+ * in a store of several; NULL: it is a store.  The reason of an error is in err. */
+int disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, struct store_birth *birth, bool force,
+		char *err, size_t err_len);
 
 /* ---- disk.c ---- */
 
@@ -123,6 +123,10 @@ int disk_make_file(struct disk *d, const char *name, uint64_t bytes, struct ring
 int disk_make_segment(struct disk *d, struct ring *r, uint32_t seg);
 /* Returns the descriptor of the file in which a unit lies, and where in it. */
 int disk_addr(const struct disk *d, uint64_t unit, uint64_t *ret_off);
+/* Writes where a byte lies, as an operator has it: the file or the device, and the offset in it.  seg: of the segment,
+ * -1: of the log. */
+#define DISK_PLACE_BYTES 320
+void disk_place(const struct disk *d, int64_t seg, uint64_t off, char ret_text[DISK_PLACE_BYTES]);
 /* Writes the name of a segment's file. */
 void disk_seg_name(char name[32], uint32_t seg);
 /* Gives extents back to the free space.  Any thread. */

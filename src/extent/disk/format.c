@@ -208,13 +208,7 @@ take_table(struct cur *c, struct disk_table *t)
 void
 super_table_of_one(struct super *sb)
 {
-	struct disk_table *t = &sb->table;
-
-	memset(t, 0, sizeof *t);
-	t->version = sb->start_no << FMT_CHANGE_BITS | 1;
-	t->members = t->in = 1;
-	memcpy(t->uuid[0], sb->disk_uuid, 16);
-	memset(t->second, TABLE_NO_DISK, sizeof t->second);
+	table_make(&sb->table, (const uint8_t(*)[16])sb->disk_uuid, &sb->geo.size_bytes, 1, sb->start_no);
 }
 
 /*

@@ -12,16 +12,17 @@
 #define GANTRY_EXTENT_DISK_FORMAT_H
 
 #include "store/store.h"
+#include "store/table.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define FMT_VERSION 3u               /* written; 2: uploads, parts, attributes of buckets, shared extents */
-#define FMT_VERSION_MIN 1u           /* and read: what it has means the same */
-#define FMT_START_NO_MAX 0xffffffu   /* numbers of starts: a version has 24 bits for them */
-#define FMT_COUNTER_BITS 40          /* a record's version: start number, then a counter of that many bits */
-#define FMT_CHANGE_BITS 24           /* a table's version: start number, then a counter of that many bits */
+#define FMT_VERSION 3u             /* written; 2: uploads, parts, attributes of buckets, shared extents */
+#define FMT_VERSION_MIN 1u         /* and read: what it has means the same */
+#define FMT_START_NO_MAX 0xffffffu /* numbers of starts: a version has 24 bits for them */
+#define FMT_COUNTER_BITS 40        /* a record's version: start number, then a counter of that many bits */
+#define FMT_CHANGE_BITS TABLE_CHANGE_BITS
 #define FMT_ALIGN 4096u              /* every I/O: offset, length, memory */
 #define FMT_UNIT_BYTES (16u << 10)   /* allocation unit */
 #define FMT_CHUNK_BYTES (64u << 20)  /* larger objects are manifests of chunks */
@@ -33,8 +34,8 @@
 #define FMT_SEG_MIN (8u << 20)
 #define FMT_ENTRY_MAX 64u            /* extents or chunks named by a record itself; more go to a map extent */
 #define FMT_MAP_ENTRY_MAX (1u << 20) /* sanity bound */
-#define FMT_DISKS_MAX 64
-#define FMT_SLOT_NR 4096
+#define FMT_DISKS_MAX STORE_DISKS_MAX
+#define FMT_SLOT_NR STORE_SLOT_NR
 #define FMT_SUPER_BYTES (64u << 10)               /* one copy; format versions 1 and 2: one after the other */
 #define FMT_SUPER_OLD_OFF FMT_SUPER_BYTES         /* where the second one was then */
 #define FMT_DEVICE_HEAD_BYTES ((uint64_t)1 << 20) /* in front of the log on a device */
@@ -123,20 +124,6 @@ struct snap_ref {
 };
 
 enum super_kind { SUPER_DIRECTORY = 1, SUPER_DEVICE = 2 };
-
-/* Who belongs to the store, and on which disk each slot of keys lies.  All members have all of it, and the newest
- * counts whole.  Disks are numbers into uuid[]. */
-struct disk_table {
-	uint64_t version; /* start number << FMT_CHANGE_BITS | change */
-	uint64_t members; /* bitmap: who belongs to the store */
-	uint64_t in;      /* bitmap: members that took part in this table */
-	uint64_t draining;
-	uint8_t uuid[FMT_DISKS_MAX][16];
-	uint8_t home[FMT_SLOT_NR];                       /* of keys with one copy */
-	uint8_t first[FMT_SLOT_NR], second[FMT_SLOT_NR]; /* of keys with two; TABLE_NO_DISK: no second */
-	uint8_t full[FMT_SLOT_NR / 8];                   /* bitmap: the second has all that the first has */
-};
-#define TABLE_NO_DISK 255
 
 struct super {
 	uint32_t version; /* of the format, as it was read; what is written is FMT_VERSION */

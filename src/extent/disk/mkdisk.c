@@ -22,7 +22,7 @@ random_bytes(void *buf, size_t len)
 
 /* The first superblock: one epoch that has begun, one empty snapshot. */
 static int
-first_super(struct super *sb, const struct geometry *geo, bool is_device)
+first_super(struct super *sb, const struct geometry *geo, bool is_device, const struct store_birth *birth)
 {
 	memset(sb, 0, sizeof *sb);
 	if (random_bytes(sb->store_uuid, 16) < 0 || random_bytes(sb->disk_uuid, 16) < 0 ||
@@ -35,8 +35,21 @@ first_super(struct super *sb, const struct geometry *geo, bool is_device)
 	sb->snap[0].begin = (struct log_pos){ .seq = 1, .epoch = 1 };
 	memcpy(sb->snap[0].begin.nonce, sb->nonce, 16);
 	sb->start_no = 1;
-	super_table_of_one(sb);
+	if (birth) {
+		memcpy(sb->store_uuid, birth->store_uuid, UUID_BYTES);
+		memcpy(sb->disk_uuid, birth->table.uuid[birth->number], UUID_BYTES);
+		sb->table = birth->table;
+	} else {
+		super_table_of_one(sb);
+	}
 	return 0;
+}
+
+/* What stands in the way is told, and nothing is done. */
+static bool
+is_look(const struct store_birth *birth)
+{
+	return birth && birth->is_look;
 }
 
 static int
@@ -200,8 +213,8 @@ write_super_file(int dir_fd, const char *name, struct super *sb, bool is_first, 
 }
 
 static int
-format_directory(const struct store_disk_conf *dc, uint64_t index_bytes, bool force, struct ring *r,
-		 char *err, size_t err_len)
+format_directory(const struct store_disk_conf *dc, uint64_t index_bytes, struct store_birth *birth,
+		 bool force, struct ring *r, char *err, size_t err_len)
 {
 	char name[64] = "";
 	struct geometry geo;
@@ -227,7 +240,7 @@ format_directory(const struct store_disk_conf *dc, uint64_t index_bytes, bool fo
 		e = disk_refuse(err, err_len, -EEXIST,
 				"%s: not empty (%s); --force makes a store all the same", dc->path, name);
 	else if (e >= 0)
-		e = force ? wipe_directory(dir_fd, dc->path, r, err, err_len) : 0;
+		e = force && !is_look(birth) ? wipe_directory(dir_fd, dc->path, r, err, err_len) : 0;
 	if (e < 0)
 		goto out;
 	if (file_room(dir_fd, &room) == 0 && room < dc->size_bytes) {
@@ -236,7 +249,11 @@ format_directory(const struct store_disk_conf *dc, uint64_t index_bytes, bool fo
 				(unsigned long long)room, (unsigned long long)dc->size_bytes);
 		goto out;
 	}
-	e = first_super(&sb, &geo, false);
+	if (is_look(birth)) {
+		birth->size_bytes = geo.size_bytes;
+		goto out;
+	}
+	e = first_super(&sb, &geo, false, birth);
 	if (e == 0)
 		e = write_file(dir_fd, "log", geo.log_bytes, sb.disk_uuid, r);
 	if (e == 0)
@@ -279,8 +296,8 @@ look_at_device(int fd, struct ring *r, uint64_t size_bytes, bool *ret_empty, boo
 }
 
 static int
-format_device(const struct store_disk_conf *dc, uint64_t index_bytes, bool force, struct ring *r, char *err,
-	      size_t err_len)
+format_device(const struct store_disk_conf *dc, uint64_t index_bytes, struct store_birth *birth, bool force,
+	      struct ring *r, char *err, size_t err_len)
 {
 	int fd = disk_open_device(dc->path, clock_ns() + NS_PER_S), e;
 	struct geometry geo;
@@ -321,7 +338,11 @@ format_device(const struct store_disk_conf *dc, uint64_t index_bytes, bool force
 				(unsigned long long)size);
 		goto out;
 	}
-	e = first_super(&sb, &geo, true);
+	if (is_look(birth)) {
+		birth->size_bytes = geo.size_bytes;
+		goto out;
+	}
+	e = first_super(&sb, &geo, true, birth);
 	if (e == 0)
 		e = sync_zero(r, fd, 0, FMT_DEVICE_HEAD_BYTES + geo.log_bytes);
 	/* Nobody shall find the one of the store that was there. */
@@ -341,15 +362,16 @@ out:
 }
 
 int
-disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, bool force, char *err, size_t err_len)
+disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, struct store_birth *birth, bool force,
+	    char *err, size_t err_len)
 {
 	struct ring *r;
 	int e = ring_new(&(struct ring_params){ .entries = 64 }, &r);
 
 	if (e < 0)
 		return disk_refuse(err, err_len, e, "cannot make a ring: %s", strerror(-e));
-	e = file_is_device(dc->path) ? format_device(dc, index_bytes, force, r, err, err_len)
-				     : format_directory(dc, index_bytes, force, r, err, err_len);
+	e = file_is_device(dc->path) ? format_device(dc, index_bytes, birth, force, r, err, err_len)
+				     : format_directory(dc, index_bytes, birth, force, r, err, err_len);
 	ring_free(r);
 	return e;
 }

@@ -83,9 +83,38 @@
 #ifndef RULE_DAMAGE_STOPS
 #define RULE_DAMAGE_STOPS 1
 #endif
-/* §5: before serving: flush, epoch block over the cut, flush, superblock, flush. */
+/* §5: where the block that is expected cannot be read, the log ends only where it is known that nothing believed was
+ * there. */
+#ifndef RULE_END_IS_KNOWN
+#define RULE_END_IS_KNOWN 1
+#endif
+/* §5: before serving: flush, epoch block over the cut, flush, superblock, flush: all of it, ... */
 #ifndef RULE_EPOCH_BEFORE_SERVING
 #define RULE_EPOCH_BEFORE_SERVING 1
+#endif
+/* ... and each step of it: what was read is flushed before the epoch block believes it, */
+#ifndef RULE_BEFORE_FLUSH
+#define RULE_BEFORE_FLUSH 1
+#endif
+/* the epoch block is written over the cut, */
+#ifndef RULE_BEFORE_BLOCK
+#define RULE_BEFORE_BLOCK 1
+#endif
+/* and flushed before the superblock says that its epoch had begun; */
+#ifndef RULE_BEFORE_BLOCK_FLUSHED
+#define RULE_BEFORE_BLOCK_FLUSHED 1
+#endif
+/* the superblock says it, */
+#ifndef RULE_BEFORE_SUPER
+#define RULE_BEFORE_SUPER 1
+#endif
+/* and is flushed, here and behind each snapshot; */
+#ifndef RULE_SUPER_FLUSHED
+#define RULE_SUPER_FLUSHED 1
+#endif
+/* before the older superblock is written, the newer one, which a process before this one may have written, is. */
+#ifndef RULE_SUPER_NEWER_FLUSHED
+#define RULE_SUPER_NEWER_FLUSHED 1
 #endif
 /* §5: the log is trimmed only to where the previous snapshot's log begins. */
 #ifndef RULE_TRIM_TO_PREVIOUS

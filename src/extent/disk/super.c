@@ -124,16 +124,12 @@ judge(const struct search *s, char *err, size_t err_len)
 			"here, or clear the one that does not",
 			d->path);
 	if (s->other_version)
-		return disk_refuse(err, err_len, -ENOTRECOVERABLE,
+		return disk_refuse(err, err_len, -EPROTONOSUPPORT,
 				   "%s: made by another version of Gantry; start that one", d->path);
 	if (!s->good)
 		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s", d->path,
 				   s->damaged ? "both superblocks are damaged; put one back from a copy"
 					      : "not a Gantry store (no superblock); --format makes one");
-	if (d->sb.table.members & (d->sb.table.members - 1))
-		return disk_refuse(err, err_len, -EINVAL,
-				   "%s: is one of several disks of a store; this version serves one disk",
-				   d->path);
 	return 0;
 }
 
@@ -186,7 +182,7 @@ disk_write_super(struct disk *d, struct ring *r)
 		return -ENOMEM;
 	/* What a process before this one wrote may have been read from a cache: the newer one is on the disk before the
 	 * older one is at stake. */
-	for (int i = 0; e == 0 && !d->super_is_flushed && i < 2; i++)
+	for (int i = 0; e == 0 && !d->super_is_flushed && RULE_SUPER_NEWER_FLUSHED && i < 2; i++)
 		e = d->super_fd[i] < 0 ? 0 : disk_flush_file(d, r, d->super_fd[i]);
 	d->super_is_flushed = e == 0;
 	if (e < 0) {
@@ -201,7 +197,7 @@ disk_write_super(struct disk *d, struct ring *r)
 		d->super_fd[at] = e = disk_make_file(d, super_names[at], FMT_SUPER_BYTES, r);
 	if (e >= 0)
 		e = sync_write(r, d->super_fd[at], buf, FMT_SUPER_BYTES, d->super_off[at]);
-	if (e == 0)
+	if (e == 0 && RULE_SUPER_FLUSHED)
 		e = disk_flush_file(d, r, d->super_fd[at]);
 	sync_free(buf);
 	return e;

@@ -36,6 +36,8 @@ enum commit_kind {
 	COMMIT_PART,
 	COMMIT_COMPLETE,
 	COMMIT_MOVE, /* the leader's own: the record that is there, with its bytes at another place (pack.h) */
+	COMMIT_GATE_CLOSE, /* of a bucket: no record */
+	COMMIT_GATE_OPEN,
 };
 
 /* Bits of struct commit's state. */
@@ -50,7 +52,8 @@ struct commit {
 	struct msg msg;
 	void (*finished)(struct commit *c); /* on the port's thread */
 	enum commit_kind kind;
-	bool is_gc; /* the leader's own: finished() at once */
+	bool is_gc;    /* the leader's own: finished() at once */
+	bool is_gated; /* BUCKET_MAKE: with its gate closed */
 	/*
 	 * Further records of the same operation (is_also): they lie in front of this one in the same block,
 	 * with nothing between, and none of them has data to be verified; so a cut takes all or none.  A

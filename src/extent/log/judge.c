@@ -80,6 +80,46 @@ bucket_is_pending(const struct vol *vol, const struct commit *c)
 	return false;
 }
 
+/* ---- gates ---- */
+
+/* key: of the bucket.  NULL: it is open. */
+static struct gate *
+gate_find(struct vol *vol, const uint8_t *key, size_t len)
+{
+	for (uint32_t i = 0; i < vol->leader.gate_nr; i++) {
+		struct gate *g = &vol->leader.gate[i];
+
+		if (g->len == len - 1 && memcmp(g->name, key + 1, g->len) == 0)
+			return g;
+	}
+	return NULL;
+}
+
+static int
+gate_close(struct vol *vol, const struct commit *c, int error)
+{
+	struct gate *g = gate_find(vol, c->view.key, c->view.key_len);
+
+	if (!g && vol->leader.gate_nr == GATES_MAX)
+		return -EAGAIN;
+	if (!g) {
+		g = &vol->leader.gate[vol->leader.gate_nr++];
+		g->len = (uint8_t)(c->view.key_len - 1);
+		memcpy(g->name, c->view.key + 1, g->len);
+	}
+	g->error = error;
+	return 0;
+}
+
+static void
+gate_open(struct vol *vol, const struct commit *c)
+{
+	struct gate *g = gate_find(vol, c->view.key, c->view.key_len);
+
+	if (g)
+		*g = vol->leader.gate[--vol->leader.gate_nr];
+}
+
 /* ---- uploads ---- */
 
 /* The upload that c belongs to is there, and of this bucket, not of an earlier one of its name.  0 or
@@ -141,7 +181,12 @@ judge_state(struct vol *vol, struct commit *c, const struct state *s)
 	if (c->bucket_key) {
 		uint32_t hash = key_hash(c->bucket_key, c->bucket_key_len);
 		struct state b = state_of(vol, c->bucket_key, c->bucket_key_len, hash);
+		const struct gate *g = gate_find(vol, c->bucket_key, c->bucket_key_len);
 
+		if (g) {
+			c->result = g->error;
+			return V_NOW;
+		}
 		depends |= b.depends;
 		bucket_version = b.version;
 		if (!b.exists) {
@@ -151,8 +196,19 @@ judge_state(struct vol *vol, struct commit *c, const struct state *s)
 	}
 	switch (c->kind) {
 	case COMMIT_BUCKET_MAKE:
-		c->result = s->exists ? -EEXIST : 0;
+		c->result = s->exists ? -EEXIST : c->is_gated ? gate_close(vol, c, -ENXIO) : 0;
 		break;
+	case COMMIT_GATE_CLOSE:
+		if (bucket_is_pending(vol, c))
+			return V_LATER;
+		c->result = !s->exists ? -ENXIO
+			    : bucket_has_objects(vol, c->view.key, c->view.key_len)
+				    ? -ENOTEMPTY
+				    : gate_close(vol, c, -EAGAIN);
+		return V_NOW;
+	case COMMIT_GATE_OPEN:
+		gate_open(vol, c);
+		return V_NOW;
 	case COMMIT_BUCKET_REMOVE:
 		if (bucket_is_pending(vol, c))
 			return V_LATER;
@@ -336,6 +392,9 @@ judge_one(struct vol *vol, struct commit *c)
 	}
 	s = state_of(vol, c->view.key, c->view.key_len, c->key_hash);
 	v = judge_state(vol, c, &s);
+	/* Behind a gate: that is over soon. */
+	if (v == V_NOW && c->result == -EAGAIN && c->bucket_key)
+		return stall(vol, c);
 	if (v != V_PACKED)
 		return v;
 	change = usage_change(c, s.exists, s.size_bytes);

@@ -343,13 +343,51 @@ block_peek(const void *buf)
 	return magic == BLOCK_MAGIC && len && len % FMT_ALIGN == 0 && len <= FMT_BLOCK_MAX ? len : 0;
 }
 
+/* The fields in front of the CRC, as they stand there.  Returns the bits that have to be 0. */
+static uint64_t
+take_head(struct cur *c, struct block_head *h, uint16_t *ret_version)
+{
+	uint64_t zero;
+
+	*ret_version = take_u16(c);
+	h->kind = take_u16(c);
+	h->len_bytes = take_u32(c);
+	h->used_bytes = take_u32(c);
+	h->record_nr = take_u32(c);
+	zero = take_u32(c);
+	h->epoch = take_u64(c);
+	h->seq = take_u64(c);
+	h->lap = take_u64(c);
+	h->pos = take_u64(c);
+	h->prev_crc = take_u64(c);
+	h->flushed_upto = take_u64(c);
+	h->new_epoch = take_u64(c);
+	take_bytes(c, h->new_nonce, 16);
+	zero |= take_u64(c);
+	zero |= take_u64(c);
+	zero |= take_u64(c);
+	h->crc64 = take_u64(c);
+	return zero;
+}
+
+bool
+block_claims(const void *buf, struct block_head *ret_head)
+{
+	struct cur c = cursor(buf, FMT_ALIGN);
+	uint16_t version;
+
+	if (take_u32(&c) != BLOCK_MAGIC)
+		return false;
+	take_head(&c, ret_head, &version);
+	return true;
+}
+
 uint64_t
 block_epoch(const void *buf)
 {
-	struct cur c = cursor(buf, FMT_ALIGN);
+	struct block_head h;
 
-	take(&c, 24);
-	return take_u64(&c);
+	return block_claims(buf, &h) ? h.epoch : 0;
 }
 
 int
@@ -362,24 +400,8 @@ block_open(const void *buf, size_t len, const uint8_t nonce[16], struct block_he
 
 	if (len < FMT_ALIGN || take_u32(&c) != BLOCK_MAGIC)
 		return -ENOENT;
-	version = take_u16(&c);
-	h.kind = take_u16(&c);
-	h.len_bytes = take_u32(&c);
-	h.used_bytes = take_u32(&c);
-	h.record_nr = take_u32(&c);
-	zero = take_u32(&c);
-	h.epoch = take_u64(&c);
-	h.seq = take_u64(&c);
-	h.lap = take_u64(&c);
-	h.pos = take_u64(&c);
-	h.prev_crc = take_u64(&c);
-	h.flushed_upto = take_u64(&c);
-	h.new_epoch = take_u64(&c);
-	take_bytes(&c, h.new_nonce, 16);
-	zero |= take_u64(&c);
-	zero |= take_u64(&c);
-	zero |= take_u64(&c);
-	crc = take_u64(&c);
+	zero = take_head(&c, &h, &version);
+	crc = h.crc64;
 	if (h.len_bytes > len || h.len_bytes > FMT_BLOCK_MAX || h.len_bytes % FMT_ALIGN ||
 	    h.used_bytes > h.len_bytes || h.used_bytes < BLOCK_HEAD_BYTES)
 		return -EBADMSG;

@@ -217,6 +217,8 @@ void block_seal(void *buf, struct block_head *h, const uint8_t nonce[16]);
 int block_open(const void *buf, size_t len, const uint8_t nonce[16], struct block_head *ret_head);
 /* Returns the length that the header claims, before the whole block was read; 0: not a block. */
 uint32_t block_peek(const void *buf);
+/* Reads what the header claims to be, unchecked.  False: it does not say to be a block. */
+bool block_claims(const void *buf, struct block_head *ret_head);
 /* Returns the epoch that the header claims; of what block_peek() took for a block. */
 uint64_t block_epoch(const void *buf);
 

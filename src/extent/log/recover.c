@@ -21,33 +21,6 @@
 
 #define START_NO_GAP 1000 /* nobody starts so often between two writings of the superblock */
 
-/* ---- maps ---- */
-
-static int
-load_map(void *cookie, const uint8_t *key, size_t len, struct rec *r)
-{
-	struct replay *rp = cookie;
-	struct rec_view v;
-	void *entries;
-	char name[160];
-	int e;
-
-	if (!(r->flags & REC_MAPPED))
-		return 0;
-	rec_view_of(r, key, len, &v);
-	e = verify_map(&rp->vol->disk, rp->r, &v, &entries);
-	if (e == 0) {
-		e = rec_load_entries(r, entries);
-		sync_free(entries);
-	}
-	if (e == 0)
-		return 0;
-	key_text(name, sizeof name, key, len);
-	return refuse(rp, e == -EBADMSG ? -ENOTRECOVERABLE : e, "%s: the map of '%s' at unit %llu %s",
-		      rp->vol->disk.path, name, (unsigned long long)ext_unit(v.map.ext[0]),
-		      e == -EBADMSG ? "is damaged" : "cannot be read");
-}
-
 /* ---- space ---- */
 
 static int
@@ -90,10 +63,15 @@ mark_place(struct replay *rp, uint64_t place, const uint8_t *key, size_t len, co
 static int
 mark_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 {
-	int e = load_map(cookie, key, len, r);
-	const uint64_t *ext = rec_entries(r);
+	int e = maps_load(cookie, key, len, r);
+	const uint64_t *ext;
 	struct map_ref map;
 
+	if (e == 0)
+		e = maps_check_space(cookie, key, len, r);
+	ext = rec_entries(r);
+	if (e == 1)
+		return 0; /* what becomes of it is judged when all are there */
 	for (uint32_t i = 0; e == 0 && r->body == BODY_EXTENTS && i < r->entry_nr; i++)
 		e = mark(cookie, ext[i], key, len);
 	if (e == 0 && r->body == BODY_PACKED)
@@ -125,6 +103,8 @@ find_space(struct replay *rp)
 	if (e < 0)
 		return refuse(rp, e, "%s: no memory for the map of free space", vol->disk.path);
 	e = each_record(vol, 0, mark_record, rp);
+	if (e == 0)
+		e = maps_judge(rp);
 	for (int s = 0; s < 2; s++) {
 		for (uint32_t i = 0; e == 0 && i < vol->snap.space[s].nr; i++)
 			e = mark(rp,
@@ -185,6 +165,14 @@ part_has_owner(const struct vol *vol, const uint8_t *key, const struct rec *r)
 		     key + 1, key_index(key));
 }
 
+bool
+has_owner(const struct vol *vol, const uint8_t *key, const struct rec *r)
+{
+	return key[0] == KEY_PART ? part_has_owner(vol, key, r)
+				  : r->owner_len && names(tree_find(vol->tree, rec_owner(r), r->owner_len),
+							  BODY_MANIFEST, key + 1, key_index(key));
+}
+
 /* The leftover of a bucket: one such record brings the removal of all. */
 static int
 collect_of_bucket(struct replay *rp, const uint8_t *key, size_t len, const struct rec *r)
@@ -214,11 +202,9 @@ collect(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 
 	if (key[0] == KEY_UPLOAD || key[0] == KEY_BATTRS)
 		return has_bucket(rp->vol, key, len, r) ? 0 : collect_of_bucket(rp, key, len, r);
-	index = key_index(key);
-	if (key[0] == KEY_PART ? part_has_owner(rp->vol, key, r)
-			       : r->owner_len && names(tree_find(rp->vol->tree, rec_owner(r), r->owner_len),
-						       BODY_MANIFEST, key + 1, index))
+	if (has_owner(rp->vol, key, r))
 		return 0;
+	index = key_index(key);
 	/* Nothing has begun in this epoch yet, so every chunk is of an earlier one. */
 	if (rp->rep->check_only)
 		report(rp->rep, "%s: a %s of %llu bytes has no owner; a start collects it",
@@ -295,12 +281,12 @@ next_start_no(const struct replay *rp)
 	return rp->rep->was_damaged || d->lost_super ? no + START_NO_GAP : no;
 }
 
-/* What is made from now on is of this start. */
+/* What is made from now on is of this start, which is one for all disks of a store. */
 static int
 begin_start(struct replay *rp)
 {
 	struct vol *vol = rp->vol;
-	uint64_t no = next_start_no(rp);
+	uint64_t no = rp->start_no;
 
 	if (no > FMT_START_NO_MAX)
 		return refuse(rp, -ENOTRECOVERABLE, "%s: started more often than can be counted: %llu times",
@@ -352,14 +338,15 @@ begin_epoch(struct replay *rp)
 		vol->leader.next = rp->pos;
 		return 0;
 	}
-	e = disk_flush_sync(&vol->disk, rp->r);
-	if (e == 0)
+	e = RULE_BEFORE_FLUSH ? disk_flush_sync(&vol->disk, rp->r) : 0;
+	vol->leader.next = rp->cut;
+	if (e == 0 && RULE_BEFORE_BLOCK) {
 		e = write_epoch_block(rp);
-	if (e == 0)
-		e = disk_flush_sync(&vol->disk, rp->r);
-	if (e == 0) {
-		vol->leader.next = rp->cut;
 		block_advance(&vol->leader.next, &vol->disk.geo, &vol->block.head);
+	}
+	if (e == 0 && RULE_BEFORE_BLOCK_FLUSHED)
+		e = disk_flush_sync(&vol->disk, rp->r);
+	if (e == 0 && RULE_BEFORE_SUPER) {
 		vol->disk.sb.epoch = vol->leader.next.epoch;
 		memcpy(vol->disk.sb.nonce, vol->leader.next.nonce, 16);
 		e = disk_write_super(&vol->disk, rp->r);
@@ -467,8 +454,9 @@ say_memory(struct replay *rp)
 		       rp->vol->disk.path, (unsigned long long)(ts.used_bytes >> 20) + 1);
 }
 
+/* Changes nothing. */
 static int
-run(struct replay *rp)
+read_all(struct replay *rp)
 {
 	struct vol *vol = rp->vol;
 	int e;
@@ -501,6 +489,15 @@ run(struct replay *rp)
 	atomic_store(&vol->version, rp->version_max);
 	rp->rep->cut_records += rp->cut_records;
 	atomic_store(&vol->stats.cut_records, rp->cut_records);
+	return 0;
+}
+
+static int
+begin(struct replay *rp)
+{
+	struct vol *vol = rp->vol;
+	int e = 0;
+
 	if (!rp->rep->check_only) {
 		if (rp->cut_records)
 			log_note("%s: %llu records behind the last flush were cut", vol->disk.path,
@@ -535,23 +532,54 @@ run(struct replay *rp)
 }
 
 int
-recover(struct vol *vol, struct ring *r, struct recover_report *rep, char *err, size_t err_len)
+recover(struct vol *vol, struct ring *r, struct recover_report *rep, struct replay **ret_replay, char *err,
+	size_t err_len)
 {
-	struct replay rp = { .vol = vol, .r = r, .rep = rep, .err = err, .err_len = err_len };
+	struct replay *rp = calloc(1, sizeof *rp);
 	int e = -ENOMEM;
 
-	rp.tail_end = &rp.tail;
-	rp.window = sync_alloc(WINDOW_BYTES);
-	rp.survivors = malloc(FMT_BLOCK_MAX);
-	if (rp.window && rp.survivors)
-		e = run(&rp);
-	while (rp.tail) {
-		struct tail_block *b = rp.tail;
+	*ret_replay = rp;
+	if (!rp)
+		return e;
+	*rp = (struct replay){ .vol = vol, .r = r, .rep = rep, .err = err, .err_len = err_len };
+	rp->tail_end = &rp->tail;
+	rp->window = sync_alloc(WINDOW_BYTES);
+	rp->survivors = malloc(FMT_BLOCK_MAX);
+	if (rp->window && rp->survivors)
+		e = read_all(rp);
+	rp->start_no = e == 0 ? next_start_no(rp) : 0;
+	return e;
+}
 
-		rp.tail = b->next;
+uint64_t
+recover_start_no(const struct replay *rp)
+{
+	return rp->start_no;
+}
+
+int
+recover_begin(struct replay *rp, uint64_t start_no, struct ring *r, char *err, size_t err_len)
+{
+	rp->r = r;
+	rp->err = err;
+	rp->err_len = err_len;
+	rp->start_no = start_no;
+	return begin(rp);
+}
+
+void
+recover_free(struct replay *rp)
+{
+	if (!rp)
+		return;
+	while (rp->tail) {
+		struct tail_block *b = rp->tail;
+
+		rp->tail = b->next;
 		free(b);
 	}
-	sync_free(rp.window);
-	free(rp.survivors);
-	return e;
+	maps_forget(rp);
+	sync_free(rp->window);
+	free(rp->survivors);
+	free(rp);
 }

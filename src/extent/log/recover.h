@@ -10,6 +10,7 @@
 #include "extent/log/rec_mem.h"
 
 struct disk;
+struct replay; /* a start between reading and writing */
 struct ring;
 struct vol;
 
@@ -22,8 +23,19 @@ struct recover_report {
 	bool was_damaged;
 };
 
-/* Recovers vol, whose disk is open.  0, -ENOTRECOVERABLE: damaged, or -errno; the reason is in err. */
-int recover(struct vol *vol, struct ring *r, struct recover_report *rep, char *err, size_t err_len);
+/*
+ * Recovers vol, whose disk is open, as far as that changes nothing on it; rep is kept until recover_free(), which is
+ * due whatever was returned.  0, -ENOTRECOVERABLE: damaged, or -errno; the reason is in err.
+ */
+int recover(struct vol *vol, struct ring *r, struct recover_report *rep, struct replay **ret_replay,
+	    char *err, size_t err_len);
+/* Returns the least number that the start of this disk may have. */
+uint64_t recover_start_no(const struct replay *rp);
+/* Does the rest, with check_only still without a change: afterwards it may be served.  Any thread, once recover()
+ * returned 0. */
+int recover_begin(struct replay *rp, uint64_t start_no, struct ring *r, char *err, size_t err_len);
+/* Frees it.  NULL is fine. */
+void recover_free(struct replay *rp);
 
 /* ---- report.c ---- */
 

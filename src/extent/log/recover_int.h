@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The insides of starting: snapload.c (snapshots), replay.c (the log), verify.c (data against records),
+/* The insides of starting: snapload.c (snapshots), replay.c (the log), maps.c (lists that lie in maps), verify.c (data against records),
  * records.c (the index), report.c (what is said), recover.c (the order of it all). */
 #ifndef GANTRY_EXTENT_LOG_RECOVER_INT_H
 #define GANTRY_EXTENT_LOG_RECOVER_INT_H
@@ -27,6 +27,7 @@ struct replay {
 	struct log_pos pos; /* where the next block is expected */
 	struct tail_block *tail, **tail_end;
 	uint64_t version_max;
+	uint64_t start_no;      /* of this start; before it begins, the least that it may be */
 	uint64_t applied;       /* records */
 	struct tree_load *load; /* while a snapshot is read: its records go through this */
 	/* part of the log in memory */
@@ -37,13 +38,15 @@ struct replay {
 		careful_until; /* up to here a bad sector is somewhere: no more is read at once than is wanted */
 	uint64_t unreadable[UNREADABLE_MAX]; /* log offsets behind the end */
 	uint32_t unreadable_nr;
+	uint64_t behind_blocks, behind_records; /* that a later block says were flushed */
 	/* the cut: position, and what survives of the block there */
 	struct log_pos cut;
 	uint8_t *survivors;
 	uint32_t survivors_len, survivors_nr;
 	uint64_t cut_records;
-	char cut_key[168]; /* the record that failed, if it was one */
-	char damage[384];  /* what is wrong, when something is */
+	struct lost_map *lost; /* records that maps.c judges */
+	char cut_key[168];     /* the record that failed, if it was one */
+	char damage[384];      /* what is wrong, when something is */
 };
 
 /* ---- report.c ---- */
@@ -74,6 +77,26 @@ uint64_t replay_count(struct replay *rp);
 /* Looks for a block behind the end that should not be there.  1: there is, rp->damage says what; also
  * lists its records if wanted. */
 int replay_look_behind(struct replay *rp, bool list);
+
+/* ---- maps.c ---- */
+
+/* Gives a record of the index its entries, if they lie in a map.  1: that is lost, and noted for maps_judge(). */
+int maps_load(struct replay *rp, const uint8_t *key, size_t len, struct rec *r);
+/* Looks, in a repair that cut the log, whether a snapshot has space of a record whose removal was cut.  1: so it is,
+ * which is noted as well. */
+int maps_check_space(struct replay *rp, const uint8_t *key, size_t len, struct rec *r);
+/* Judges what is lost when all others are loaded: what nobody owns is dropped, and so is, by a repair, what somebody
+ * does; else that is the reason in err.  What was dropped is removed by the epoch block. */
+int maps_judge(struct replay *rp);
+void maps_forget(struct replay *rp);
+/* Writes where the first byte of these extents lies that cannot be read; of their beginning, if all can. */
+void maps_place(struct replay *rp, const uint64_t *ext, uint32_t nr, uint64_t len_bytes,
+		char ret_text[DISK_PLACE_BYTES]);
+
+/* ---- recover.c ---- */
+
+/* Tells whether somebody names the chunk or part. */
+bool has_owner(const struct vol *vol, const uint8_t *key, const struct rec *r);
 
 /* ---- verify.c ---- */
 

@@ -14,7 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_BEHIND_MAX ((uint64_t)1 << 30) /* so far behind the end we look for what should not be there */
+/* So far behind the end we look for what should not be there.  The host block knows what was flushed until its last
+ * beat; only for what came since, a block in front of 63 others at least, nobody else is asked. */
+#ifndef LOOK_NEAR_MAX
+#define LOOK_NEAR_MAX ((uint64_t)64 << 20)
+#endif
+#define LOOK_FAR_MAX ((uint64_t)1 << 30)
 
 static int
 read_window(struct replay *rp)
@@ -82,6 +87,14 @@ open_at(struct replay *rp, uint64_t pos, const uint8_t nonce[16], struct block_h
 	return e;
 }
 
+/* Is this, or does it claim to be, the block that comes there? */
+static bool
+is_expected(const struct log_pos *at, const struct block_head *h)
+{
+	return h->epoch == at->epoch && h->seq == at->seq && h->lap == at->lap && h->pos == at->pos &&
+	       h->prev_crc == at->prev_crc;
+}
+
 /* The block that is expected at rp->pos, or -ENOENT: the end. */
 static int
 next_block(struct replay *rp, struct block_head *h, const uint8_t **bytes)
@@ -96,11 +109,65 @@ next_block(struct replay *rp, struct block_head *h, const uint8_t **bytes)
 		return -ENOENT;
 	if (e < 0)
 		return e;
-	if (h->epoch != at->epoch || h->seq != at->seq || h->lap != at->lap || h->pos != at->pos ||
-	    h->prev_crc != at->prev_crc)
+	if (!is_expected(at, h))
 		return -ENOENT;
 	if (h->kind == BLOCK_EPOCH && h->new_epoch <= h->epoch)
 		return -ENOENT;
+	return 0;
+}
+
+/*
+ * Where the block that is expected cannot be read: is it known that nothing believed lies there?  It is where the
+ * disk was closed behind the block before; where nobody can have been served behind it, since the superblock does
+ * not know its epoch; and where what can be read of its first page is of another block: one that was flushed has
+ * all of its head.
+ */
+static bool
+is_known_end(struct replay *rp)
+{
+	const struct disk *d = &rp->vol->disk;
+	const struct log_pos *at = &rp->pos;
+	struct block_head h;
+	const uint8_t *page;
+
+	if (!RULE_END_IS_KNOWN)
+		return true;
+	if (d->host.there && d->host.seen.closed && d->host.seen.log_seq + 1 == at->seq)
+		return true;
+	if (!d->lost_super && d->sb.epoch < at->epoch)
+		return true;
+	return window(rp, at->pos, FMT_ALIGN, &page) == 0 &&
+	       (!block_claims(page, &h) || !is_expected(at, &h));
+}
+
+/* ... and it is not known: what a repair drops is said.  0: this is one. */
+static int
+refuse_end(struct replay *rp, int error)
+{
+	const struct disk *d = &rp->vol->disk;
+	struct recover_report *rep = rp->rep;
+	char where[DISK_PLACE_BYTES], behind[96] = "";
+	bool was_flushed;
+	int e;
+
+	rp->cut = rp->pos;
+	e = replay_look_behind(rp, false);
+	if (e < 0)
+		return e;
+	was_flushed = e > 0 || (d->host.there && d->host.seen.log_seq >= rp->pos.seq);
+	rp->unreadable_nr = 0;
+	if (rp->behind_blocks)
+		snprintf(behind, sizeof behind, ", and %llu blocks behind it with %llu records",
+			 (unsigned long long)rp->behind_blocks, (unsigned long long)rp->behind_records);
+	disk_place(d, -1, rp->pos.pos, where);
+	if (!rep->repair)
+		return refuse(rp, error,
+			      "%s cannot be read: %s; block %llu of the log %s: --fsck --repair drops it%s",
+			      where, strerror(-error), (unsigned long long)rp->pos.seq,
+			      was_flushed ? "was there" : "may have been there", behind);
+	report(rep, "%s cannot be read: taken as the log's end; drops block %llu%s%s", where,
+	       (unsigned long long)rp->pos.seq, was_flushed ? "" : ", if it was there", behind);
+	rep->was_damaged = true;
 	return 0;
 }
 
@@ -199,18 +266,11 @@ replay_log(struct replay *rp)
 		e = next_block(rp, &h, &bytes);
 		if (e == -ENOENT)
 			return 0;
-		if (sync_is_unreadable(e) && rp->rep->repair) {
-			report(rp->rep, "%s: the log cannot be read at %llu: taken as its end",
-			       rp->vol->disk.path, (unsigned long long)rp->pos.pos);
-			rp->rep->was_damaged = true;
-			return 0;
-		}
+		if (sync_is_unreadable(e))
+			return is_known_end(rp) ? 0 : refuse_end(rp, e);
 		if (e < 0)
-			return refuse(rp, e,
-				      "%s: the log cannot be read at %llu: %s; whether it ends there is not "
-				      "known%s",
-				      rp->vol->disk.path, (unsigned long long)rp->pos.pos, strerror(-e),
-				      sync_is_unreadable(e) ? ": --fsck --repair may cut there" : "");
+			return refuse(rp, e, "%s: the log cannot be read at %llu: %s", rp->vol->disk.path,
+				      (unsigned long long)rp->pos.pos, strerror(-e));
 		e = believe(rp, h.flushed_upto);
 		/* An epoch block comes after a flush of all it stands for, and says so. */
 		if (e == 0 && h.flushed_upto >= h.seq)
@@ -267,8 +327,12 @@ int
 replay_look_behind(struct replay *rp, bool list)
 {
 	uint64_t log = rp->vol->disk.geo.log_bytes, done = 0, pos = rp->cut.pos;
-	uint64_t most = log < LOOK_BEHIND_MAX ? log : LOOK_BEHIND_MAX;
+	uint64_t most = rp->vol->disk.host.there ? LOOK_NEAR_MAX : LOOK_FAR_MAX;
 	int found = 0;
+
+	if (most > log)
+		most = log;
+	rp->behind_blocks = rp->behind_records = 0;
 
 	while (done < most) {
 		const uint8_t *bytes;
@@ -305,6 +369,8 @@ replay_look_behind(struct replay *rp, bool list)
 						 rp->cut_key[0] ? ", data of " : "", rp->cut_key,
 						 (unsigned long long)h.seq, (unsigned long long)pos);
 				found = 1;
+				rp->behind_blocks++;
+				rp->behind_records += h.record_nr;
 				if (list)
 					list_records(rp, &h, bytes);
 			}

@@ -142,6 +142,32 @@ verify_record(struct replay *rp, const struct rec_view *v)
 	return verify_data(&rp->vol->disk, rp->r, v, v->entries);
 }
 
+/* Where of the record's data, CRC block and map it is that cannot be read. */
+static void
+data_place(struct replay *rp, const struct rec_view *v, char ret_text[DISK_PLACE_BYTES])
+{
+	const struct disk *d = &rp->vol->disk;
+	const uint64_t *entries = v->entries;
+	void *mapped = NULL;
+
+	if (v->body == BODY_PACKED) {
+		uint64_t ext = ext_make(ext_unit(entries[0]), 1);
+
+		maps_place(rp, &ext, 1, d->geo.unit_bytes, ret_text);
+		return;
+	}
+	if (!entries && verify_map(&rp->vol->disk, rp->r, v, &mapped) < 0) {
+		maps_place(rp, v->map.ext, v->map.nr, map_image_bytes(&d->geo, v->map.len_bytes), ret_text);
+		return;
+	}
+	maps_place(rp, entries ? entries : mapped, v->entry_nr,
+		   align_up(v->size_bytes, FMT_ALIGN) +
+			   (granules(v->size_bytes) > 1 ? align_up(crc_block_bytes(v->size_bytes), FMT_ALIGN)
+							: 0),
+		   ret_text);
+	sync_free(mapped);
+}
+
 static int
 keep(struct replay *rp, const uint8_t *bytes, uint32_t len)
 {
@@ -173,12 +199,20 @@ verify_block(struct replay *rp, const struct tail_block *b)
 			rp->rep->was_damaged = true;
 			e = -EBADMSG;
 		}
+		if (sync_is_unreadable(e)) {
+			char where[DISK_PLACE_BYTES];
+
+			data_place(rp, &v, where);
+			return refuse(
+				rp, e,
+				"%s cannot be read: %s; it is of '%s', which may have been acknowledged: "
+				"--fsck --repair drops it, and what came behind it",
+				where, strerror(-e), name);
+		}
 		if (e < 0 && e != -EBADMSG)
-			return refuse(rp, e, "%s: log offset %llu: the data of '%s' cannot be read: %s%s",
-				      rp->vol->disk.path, (unsigned long long)b->head.pos, name, strerror(-e),
-				      sync_is_unreadable(e)
-					      ? "; --fsck --repair drops it, and what came behind it"
-					      : "");
+			return refuse(rp, e, "%s: log offset %llu: the data of '%s' cannot be read: %s",
+				      rp->vol->disk.path, (unsigned long long)b->head.pos, name,
+				      strerror(-e));
 		if (e < 0) {
 			if (!cut)
 				snprintf(rp->cut_key, sizeof rp->cut_key, "'%s'", name);

@@ -15,7 +15,7 @@
 #define PINS_EXPECTED 16384
 
 int
-vol_new(uint64_t index_bytes, int users_max, struct vol **ret_vol)
+vol_new(int users_max, struct vol **ret_vol)
 {
 	struct vol *vol = aligned_alloc(64, align_up(sizeof *vol, 64));
 
@@ -24,7 +24,6 @@ vol_new(uint64_t index_bytes, int users_max, struct vol **ret_vol)
 	memset(vol, 0, sizeof *vol);
 	disk_init(&vol->disk);
 	helper_init(&vol->helper, &vol->disk, vol_upkeep);
-	vol->index_bytes = index_bytes;
 	vol->leader.queue_end = &vol->leader.queue;
 	vol->leader.dying_end = &vol->leader.dying;
 	block_reset(vol);
@@ -41,6 +40,7 @@ vol_free(struct vol *vol)
 {
 	if (!vol)
 		return;
+	recover_free(vol->replay);
 	gc_fini(vol);
 	reread_fini(vol);
 	mover_fini(vol);
@@ -124,13 +124,32 @@ vol_open(struct vol *vol, const struct store_disk_conf *dc, uint64_t lock_wait_n
 		e = refuse_old(&vol->disk, err, err_len);
 	if (e == 0)
 		e = ask_for_host(vol, r, rep, err, err_len);
-	if (e == 0)
-		e = make_memory(vol);
-	if (e == 0)
-		e = recover(vol, r, rep, err, err_len);
-	if (e == 0)
-		e = disk_layout_in_use(&vol->disk);
 	return e;
+}
+
+int
+vol_recover(struct vol *vol, uint64_t index_bytes, struct ring *r, struct recover_report *rep,
+	    uint64_t *ret_start_no, char *err, size_t err_len)
+{
+	int e;
+
+	vol->index_bytes = index_bytes;
+	e = make_memory(vol);
+	if (e == 0)
+		e = recover(vol, r, rep, &vol->replay, err, err_len);
+	if (e == 0)
+		*ret_start_no = recover_start_no(vol->replay);
+	return e;
+}
+
+int
+vol_begin(struct vol *vol, uint64_t start_no, struct ring *r, char *err, size_t err_len)
+{
+	int e = recover_begin(vol->replay, start_no, r, err, err_len);
+
+	recover_free(vol->replay);
+	vol->replay = NULL;
+	return e == 0 ? disk_layout_in_use(&vol->disk) : e;
 }
 
 void

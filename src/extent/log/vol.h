@@ -17,7 +17,7 @@
  * It calls up through three functions: a commit's finished(), and vol->kick and vol->space, which whoever
  * makes the volume brings along.
  *
- * Life: vol_new(); vol_open() recovers; helper_start(); ports come and go; helper_stop(); vol_last_stamp();
+ * Life: vol_new(); vol_open(), vol_recover(), vol_begin(); helper_start(); ports come and go; helper_stop(); vol_last_stamp();
  * vol_free() in any state.
  */
 #ifndef GANTRY_EXTENT_LOG_VOL_H
@@ -60,7 +60,17 @@ struct vol_stats {
 	_Atomic uint64_t snapshot_bytes, snapshot_ns; /* of the newest */
 };
 
+/* A bucket that is being made or removed on several disks: nobody changes anything in it meanwhile (docs/store.md §6). */
+#define GATES_MAX 8
+struct gate {
+	uint8_t name[STORE_BUCKET_MAX];
+	uint8_t len;
+	int error; /* what writers are told */
+};
+
 struct leader {
+	struct gate gate[GATES_MAX];
+	uint32_t gate_nr;
 	struct commit *queue, **queue_end; /* taken, not yet in a block */
 	bool have_stalled;         /* some of the queue wait for room: in the log, or (deletes) for memory */
 	bool log_is_full;          /* in the log */
@@ -108,6 +118,7 @@ struct vol {
 	struct pin_table *pins;
 	struct quiesce *quiesce;
 	uint64_t index_bytes;
+	struct replay *replay;     /* between vol_recover() and vol_begin() */
 	struct quota_book *quotas; /* of which this is a counter; the maker's */
 	int counter;
 	struct vol_stats stats;
@@ -170,11 +181,17 @@ vol_flush_ticket(const struct vol *vol)
 struct recover_report;
 
 /* Makes a volume for at most users_max threads, the helper's among them.  0 or -ENOMEM. */
-int vol_new(uint64_t index_bytes, int users_max, struct vol **ret_vol);
-/* Opens the disk and recovers; starts nothing.  The reason of an error is in err.  vol_free() is due
- * then too. */
+int vol_new(int users_max, struct vol **ret_vol);
+/* Opens and locks the disk and knows who it is; writes nothing.  The reason of an error is in err.  vol_free() is due
+ * then too, and after the errors of the next two. */
 int vol_open(struct vol *vol, const struct store_disk_conf *dc, uint64_t lock_wait_ns, struct ring *r,
 	     struct recover_report *rep, char *err, size_t err_len);
+/* Recovers, for an index of that many bytes at most; writes nothing.  rep is kept until vol_begin() or vol_free();
+ * *ret_start_no: the least number that this start may have. */
+int vol_recover(struct vol *vol, uint64_t index_bytes, struct ring *r, struct recover_report *rep,
+		uint64_t *ret_start_no, char *err, size_t err_len);
+/* Begins the start of that number: makes the disk ours and ready to be served (check_only: writes nothing). */
+int vol_begin(struct vol *vol, uint64_t start_no, struct ring *r, char *err, size_t err_len);
 /* Writes a last stamp: the next start need not read any data.  Nothing else runs. */
 void vol_last_stamp(struct vol *vol, struct ring *r);
 /* Frees vol, whose helper is stopped and whose ports are gone.  NULL is fine. */

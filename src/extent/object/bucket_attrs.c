@@ -133,6 +133,7 @@ extent_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, voi
 		b = c.rec;
 	if (!b)
 		return stat_finished(p, st, -ENXIO);
+	st->ctime_ns = b->mtime_ns;
 	key_len = (size_t)key_battrs(key, bucket, (size_t)bucket_len, 0);
 	for (bool there = tree_seek(&c, key, key_len, false); there; there = tree_next(&c)) {
 		const struct rec *r = c.rec;

@@ -95,7 +95,8 @@ extent_set_attrs(struct store_port *sp, const struct store_key *k, uint64_t vers
 }
 
 int
-extent_bucket_create(struct store_port *sp, const char *name, size_t name_len, struct store_del *op)
+extent_bucket_make(struct store_port *sp, const char *name, size_t name_len, uint64_t ctime_ns, bool is_gated,
+		   struct store_del *op)
 {
 	struct extent_port *p = extent_port(sp);
 	struct del_int *di = begin(p, op, COMMIT_BUCKET_MAKE);
@@ -106,7 +107,27 @@ extent_bucket_create(struct store_port *sp, const char *name, size_t name_len, s
 	di->c.view.op = REC_PUT;
 	di->c.view.body = BODY_NONE;
 	di->c.view.copies = 1;
-	di->c.view.mtime_ns = clock_wall_ns();
+	di->c.view.mtime_ns = ctime_ns;
+	di->c.is_gated = is_gated;
+	return hand_over(p, di, len);
+}
+
+int
+extent_bucket_create(struct store_port *sp, const char *name, size_t name_len, struct store_del *op)
+{
+	return extent_bucket_make(sp, name, name_len, clock_wall_ns(), false, op);
+}
+
+int
+extent_bucket_gate(struct store_port *sp, const char *name, size_t name_len, bool close, struct store_del *op)
+{
+	struct extent_port *p = extent_port(sp);
+	struct del_int *di = begin(p, op, close ? COMMIT_GATE_CLOSE : COMMIT_GATE_OPEN);
+	int len = key_bucket(di->key, name, name_len);
+
+	if (len < 0)
+		return len;
+	di->c.view.op = REC_DELETE;
 	return hand_over(p, di, len);
 }
 

@@ -41,6 +41,9 @@ int extent_list_parts(struct store_port *p, const struct store_key *k,
 		      const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_part_list *pl);
 int extent_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
 int extent_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
+int extent_bucket_make(struct store_port *p, const char *name, size_t len, uint64_t ctime_ns, bool is_gated,
+		       struct store_del *op);
+int extent_bucket_gate(struct store_port *p, const char *name, size_t len, bool close, struct store_del *op);
 int extent_bucket_create(struct store_port *p, const char *name, size_t len, struct store_del *op);
 int extent_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
 int extent_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);

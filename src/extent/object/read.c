@@ -225,7 +225,7 @@ static int
 check_segment(struct read_int *ri)
 {
 	const struct rec *r = ri->rec;
-	const char *mem = ri->buf->mem + ri->done;
+	const char *mem = ri->buf->mem + ri->done + ri->rd->lead;
 	const uint64_t *crc = &r->crc64;
 	uint32_t g = (uint32_t)(ri->seg_off / STORE_GRANULE), left = ri->seg_len;
 
@@ -278,9 +278,6 @@ on_data(struct xio *x)
 
 	if (x->error && !ri->error)
 		ri->error = -EIO;
-	/* At most half a unit, which the checksum has to go through anyway. */
-	if (ri->rec->body == BODY_PACKED && ri->pages.skew)
-		memmove(ri->buf->mem, ri->buf->mem + ri->pages.skew, ri->seg_len);
 	ri->data_done = true;
 	segment_done(ri);
 }
@@ -299,10 +296,13 @@ read_crc_block_done(struct read_int *ri, int error)
 static void
 read_packed(struct read_int *ri)
 {
-	ri->pages = place_pages(*(const uint64_t *)rec_entries(ri->rec), ri->rec->size_bytes);
-	check(ri->done == 0 && ri->pages.len <= ri->buf->cap_bytes + BUF_SLACK_BYTES);
-	xio_start(&ri->x, &ri->port->vp.io, &ri->obj->vol->disk, false, &ri->pages.ext, 1, ri->pages.off,
-		  ri->buf->mem, ri->pages.len, ri->buf->region, on_data);
+	struct place_pages pg = place_pages(*(const uint64_t *)rec_entries(ri->rec), ri->rec->size_bytes);
+
+	ri->unit = pg.ext;
+	ri->rd->lead = pg.skew;
+	check(ri->done == 0 && pg.len <= ri->buf->cap_bytes + BUF_SLACK_BYTES);
+	xio_start(&ri->x, &ri->port->vp.io, &ri->obj->vol->disk, false, &ri->unit, 1, pg.off, ri->buf->mem,
+		  pg.len, ri->buf->region, on_data);
 }
 
 void

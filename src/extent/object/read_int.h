@@ -41,8 +41,8 @@ struct read_int {
 	const struct rec *rec;
 	uint64_t seg_off; /* in rec */
 	uint32_t seg_len;
-	struct place_pages pages; /* of a packed one */
-	bool has_tail;            /* the CRC block comes behind the data, in the same read */
+	uint64_t unit; /* of a packed one, as an extent */
+	bool has_tail; /* the CRC block comes behind the data, in the same read */
 	bool data_done, crc_block_done;
 	int error;
 	struct crc_block *crc_block;

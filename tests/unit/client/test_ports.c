@@ -5,13 +5,16 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <malloc.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct gantry *seen_by_server;
 static int ports_of_region, declined, served;
 static const char *decline_reason;
+static _Atomic int declined_many;
 
 /* How many ports the call's temporary registration is with.  The caller waits for us. */
 static int
@@ -94,14 +97,65 @@ a_port_that_is_not_reached_is_left_alone_for_a_while(void **state)
 		assert_int_equal(declined, 1);
 		assert_int_equal(served, 20);
 		/* It is of this server, and of this minute. */
-		assert_ptr_equal(port_choose(f->g, NULL, server_of(url)), &f->g->port[1]);
-		assert_ptr_equal(port_choose(f->g, NULL, server_of(url)), &f->g->port[1]);
-		assert_ptr_not_equal(port_choose(f->g, NULL, server_of("http://10.0.0.1:9000/b/k")),
-				     port_choose(f->g, NULL, server_of("http://10.0.0.1:9000/other")));
-		for (int k = 0; k < AVOIDED_MAX; k++)
-			f->g->avoided[k].until_ns = f->g->avoided[k].until_ns ? 1 : 0;
-		assert_ptr_not_equal(port_choose(f->g, NULL, server_of(url)),
-				     port_choose(f->g, NULL, server_of(url)));
+		assert_ptr_equal(port_take(f->g, NULL, server_of(url)), &f->g->port[1]);
+		assert_ptr_equal(port_take(f->g, NULL, server_of(url)), &f->g->port[1]);
+		assert_ptr_not_equal(port_take(f->g, NULL, server_of("http://10.0.0.1:9000/b/k")),
+				     port_take(f->g, NULL, server_of("http://10.0.0.1:9000/other")));
+		for (int k = 0; k < REACH_MAX; k++)
+			f->g->reach[k].until_ns = f->g->reach[k].until_ns ? 1 : 0;
+		assert_ptr_not_equal(port_take(f->g, NULL, server_of(url)),
+				     port_take(f->g, NULL, server_of(url)));
+		memset(f->g->reach, 0, sizeof f->g->reach); /* no request came of these */
+	}
+}
+
+/* However many threads begin at once: one of them is told. */
+static void
+serve_slowly(int fd, const struct request *rq)
+{
+	struct token t;
+
+	if (token_of(rq, &t) && t.gid[15] == 1) {
+		atomic_fetch_add(&declined_many, 1);
+		usleep(20000); /* so that others come meanwhile */
+		answer(fd, "HTTP/1.1 501 Not Implemented\r\nx-amz-rdma-reply: 501\r\n"
+			   "x-gantry-rdma-reason: unreachable\r\ncontent-length: 0\r\n\r\n");
+		return;
+	}
+	answer(fd, "HTTP/1.1 200 OK\r\nx-amz-rdma-reply: 200\r\netag: \"r\"\r\ncontent-length: 0\r\n\r\n");
+}
+
+static void *
+put_some(void *arg)
+{
+	struct fix *f = arg;
+	struct gantry_result res = { .size = sizeof res };
+
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(gantry_put(f->g, url, f->buf, 5000, NULL, &res), 0);
+		assert_int_equal(res.path, GANTRY_PATH_RDMA);
+	}
+	return NULL;
+}
+
+static void
+many_threads_are_declined_once(void **state)
+{
+	struct fix *f = *state;
+	pthread_t thread[16];
+
+	serve = serve_slowly;
+	for (int round = 1; round <= 2; round++) {
+		for (int i = 0; i < 16; i++)
+			assert_int_equal(pthread_create(&thread[i], NULL, put_some, f), 0);
+		for (int i = 0; i < 16; i++)
+			pthread_join(thread[i], NULL);
+		assert_int_equal(declined_many, round);
+		/* Its minute is over. */
+		for (int k = 0; k < REACH_MAX; k++) {
+			if (f->g->reach[k].state == REACH_AVOIDED)
+				f->g->reach[k].until_ns = 0;
+		}
 	}
 }
 
@@ -121,6 +175,7 @@ a_decline_for_another_reason_is_one(void **state)
 /* A server that reaches the address which the ports really have, and no other. */
 static uint8_t real_gid[16];
 static const char *other_answer;
+static bool is_watched; /* the device tells, and the library hears it before the answer */
 
 static void
 serve_the_real_address(int fd, const struct request *rq)
@@ -131,6 +186,8 @@ serve_the_real_address(int fd, const struct request *rq)
 		answer(fd, "HTTP/1.1 200 OK\r\netag: \"h\"\r\ncontent-length: 0\r\n\r\n");
 	} else if (memcmp(t.gid, real_gid, sizeof real_gid) != 0) {
 		declined++;
+		if (is_watched)
+			port_reread(seen_by_server, &seen_by_server->port[0]);
 		answer(fd, other_answer);
 	} else {
 		served++;
@@ -156,12 +213,13 @@ an_address_that_changed_is_read_anew(void **state)
 	const char *why;
 	char *text;
 
-	for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+	for (size_t i = 0; i < 2 * sizeof answers / sizeof *answers; i++) {
 		gantry_close(f->g);
 		assert_int_equal(gantry_open(&o, &f->g), 0);
 		begin(f, NULL);
+		is_watched = i & 1;
 		serve = serve_the_real_address;
-		other_answer = answers[i];
+		other_answer = answers[i / 2];
 		memcpy(real_gid, f->g->port[0].gid, sizeof real_gid);
 		assert_int_equal(gantry_register(f->g, f->buf, BUF_LEN, 0), 0);
 		puts_by(f, 3, GANTRY_PATH_RDMA);
@@ -359,6 +417,7 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_call_registers_with_its_port_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_port_that_is_not_reached_is_left_alone_for_a_while, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(many_threads_are_declined_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_decline_for_another_reason_is_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(all_ports_unreached_goes_over_http, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_address_that_changed_is_read_anew, setup, teardown),

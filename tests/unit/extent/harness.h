@@ -388,8 +388,9 @@ obj_read(struct loop *l, struct store_obj *obj, uint64_t seed)
 			break;
 		}
 		fill(want, n, seed, off);
-		r = memcmp(want, b->mem, n) == 0 ? 0 : -EILSEQ;
-		crc = off ? crc64_nvme_combine(crc, crc64_nvme(0, b->mem, n), n) : crc64_nvme(0, b->mem, n);
+		r = memcmp(want, b->mem + rd->lead, n) == 0 ? 0 : -EILSEQ;
+		crc = off ? crc64_nvme_combine(crc, crc64_nvme(0, b->mem + rd->lead, n), n)
+			  : crc64_nvme(0, b->mem + rd->lead, n);
 		off += n;
 	}
 	if (r == 0 && obj->size_bytes && crc != obj->crc64)

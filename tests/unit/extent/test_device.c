@@ -6,6 +6,7 @@
 #include "harness.h"
 
 #include "extent/disk/host.h"
+#include "store/set.h"
 #include "tests/fixtures/old_super.h"
 
 #include <linux/loop.h>
@@ -194,6 +195,58 @@ test_upgraded(void **state)
 	assert_true(geo_second_off(&sb.geo) == sb.geo.size_bytes - FMT_DEVICE_TAIL_BYTES);
 }
 
+/* A device and a directory are one store.  The device has one already: then nothing is made in the directory either. */
+static void
+test_with_directory(void **state)
+{
+	struct store_disk_conf d[2], first;
+	struct store_conf c = conf_for(&first, dev, 0);
+	struct store_unit_info info;
+	char own[128], path[160], name[32];
+	struct store *st;
+	struct loop l;
+
+	dir_make(own);
+	d[0] = first;
+	d[1] = (struct store_disk_conf){ .path = own, .size_bytes = 64 * MIB };
+	assert_int_equal(store_format(&c, true, err, sizeof err), 0);
+	c.ops = &store_set_ops;
+	c.disks.engine = &extent_ops;
+	c.disks.engines_max = STORE_SET_MAX;
+	c.disks.disk = d;
+	c.disks.nr = 2;
+	c.disks.lock_wait_ns = PATIENCE_NS;
+	assert_int_equal(store_format(&c, false, err, sizeof err), -EALREADY);
+	snprintf(path, sizeof path, "%s/log", own);
+	assert_true(access(path, F_OK) < 0);
+	if (store_format(&c, true, err, sizeof err) < 0)
+		fail_msg("%s", err);
+	for (int turn = 0; turn < 2; turn++) {
+		if (store_start(&c, &st, err, sizeof err) < 0)
+			fail_msg("%s", err);
+		loop_start(&l, st);
+		if (turn == 0)
+			assert_int_equal(bucket_make(&l, "b"), 0);
+		for (int i = 0; i < 20; i++) {
+			snprintf(name, sizeof name, "key-%d", i);
+			if (turn == 0)
+				assert_int_equal(put_simple(&l, "b", name, 5000, (uint64_t)i), 0);
+			assert_int_equal(obj_check(&l, "b", name, 5000, (uint64_t)i), 0);
+		}
+		for (int i = 0; i < 2; i++) {
+			store_unit_info(st, i, &info);
+			assert_string_equal(info.name, i == 0 ? dev : own);
+			assert_true(store_unit_number(&info, "objects") > 0);
+		}
+		loop_stop(&l);
+		store_stop(st);
+		first = d[0];
+		d[0] = d[1];
+		d[1] = first;
+	}
+	dir_remove(own);
+}
+
 /* ---- another host ---- */
 
 static struct host_block theirs;
@@ -292,6 +345,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_device), cmocka_unit_test(test_overwritten),
 					    cmocka_unit_test(test_upgraded),
+					    cmocka_unit_test(test_with_directory),
 					    cmocka_unit_test(test_other_host) };
 	int r = 77;
 

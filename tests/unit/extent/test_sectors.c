@@ -5,8 +5,8 @@
  */
 #include "extent/engine.h" /* ahead of the fixture, whose names it does not know */
 
+#include "crumbs.h"
 #include "fixture.h"
-#include "extent/disk/format.h"
 #include "tests/fake/fault_ring.h"
 
 static char bad_name[32]; /* "": none */
@@ -140,7 +140,8 @@ test_log(void **state)
 	for (int again = 0; again < 2; again++) {
 		assert_int_equal(store_start(&conf, &st, err, sizeof err), -EIO);
 		assert_non_null(strstr(err, dir));
-		assert_non_null(strstr(err, "the log cannot be read at"));
+		assert_non_null(strstr(err, "/log at "));
+		assert_non_null(strstr(err, "was there"));
 		assert_non_null(strstr(err, "--fsck --repair"));
 	}
 	assert_int_equal(store_fsck(&conf, true, say, NULL), 1);
@@ -148,6 +149,269 @@ test_log(void **state)
 	open_store();
 	is_whole(16);
 	assert_int_equal(obj_check(&l, "b", "k19", 3000 + (uint64_t)19 * 5000, 19), -ENOENT);
+}
+
+/* ---- the end of a store that was killed ---- */
+
+static const char *const kept_name[] = { "super", "super2", "host", "log" };
+#define KEPT_NR 4
+static char *kept[KEPT_NR];
+static size_t kept_bytes[KEPT_NR];
+
+/* Of the segments what holds something: of the snapshots' blocks, whose ends may be empty, all. */
+#define KEPT_PIECES 16
+static struct {
+	unsigned seg;
+	uint64_t off;
+	char bytes[MIB];
+} kept_piece[KEPT_PIECES];
+static unsigned kept_pieces;
+
+static int
+open_file(const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
+static int
+open_seg(unsigned seg)
+{
+	char name[32];
+
+	disk_seg_name(name, seg);
+	return open_file(name);
+}
+
+static bool
+is_zero(const char *bytes, size_t len)
+{
+	return bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0;
+}
+
+static void
+keep_files(void)
+{
+	int fd;
+
+	for (int i = 0; i < KEPT_NR; i++) {
+		fd = open_file(kept_name[i]);
+		assert_true(fd >= 0);
+		kept_bytes[i] = (size_t)lseek(fd, 0, SEEK_END);
+		kept[i] = realloc(kept[i], kept_bytes[i]);
+		assert_non_null(kept[i]);
+		assert_int_equal(pread(fd, kept[i], kept_bytes[i], 0), kept_bytes[i]);
+		close(fd);
+	}
+	kept_pieces = 0;
+	for (unsigned seg = 0; (fd = open_seg(seg)) >= 0; seg++) {
+		static char piece[MIB];
+
+		for (uint64_t off = 0; pread(fd, piece, MIB, (off_t)off) == MIB; off += MIB) {
+			if (is_zero(piece, MIB))
+				continue;
+			assert_true(kept_pieces < KEPT_PIECES);
+			kept_piece[kept_pieces].seg = seg;
+			kept_piece[kept_pieces].off = off;
+			memcpy(kept_piece[kept_pieces++].bytes, piece, MIB);
+		}
+		close(fd);
+	}
+}
+
+static void
+put_files_back(void)
+{
+	int fd;
+
+	for (int i = 0; i < KEPT_NR; i++) {
+		fd = open_file(kept_name[i]);
+		assert_int_equal(pwrite(fd, kept[i], kept_bytes[i], 0), kept_bytes[i]);
+		close(fd);
+	}
+	for (unsigned i = 0; i < kept_pieces; i++) {
+		fd = open_seg(kept_piece[i].seg);
+		assert_int_equal(pwrite(fd, kept_piece[i].bytes, MIB, (off_t)kept_piece[i].off), MIB);
+		close(fd);
+	}
+}
+
+/* At rest: where the next block comes. */
+static uint64_t
+log_end(void)
+{
+	loop_for(&l, 50 * NS_PER_MS);
+	return extent_store(st)->vol->leader.next.pos;
+}
+
+/* The block that is expected cannot be read.  Where the disk was closed behind the one before it there is none;
+ * where it was not it may have been there, and been acknowledged. */
+static void
+test_end(void **state)
+{
+	uint64_t end;
+
+	open_store();
+	assert_int_equal(put_simple(&l, "b", "last", 70000, 7), 0);
+	end = log_end();
+	keep_files();
+	close_store();
+	bad("log", end);
+	open_store();
+	is_whole(20);
+	assert_int_equal(bad_name[0], 0); /* it was written, before anybody was served */
+	close_store();
+
+	put_files_back();
+	bad("log", end);
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), -EIO);
+	assert_non_null(strstr(err, "/log at "));
+	assert_non_null(strstr(err, "may have been there"));
+	assert_non_null(strstr(err, "--fsck --repair"));
+	assert_int_equal(store_fsck(&conf, false, say, NULL), -EIO);
+	assert_int_equal(store_fsck(&conf, true, say, NULL), 1);
+	assert_non_null(strstr(said, "if it was there"));
+	open_store();
+	is_whole(20);
+	assert_int_equal(obj_check(&l, "b", "last", 70000, 7), 0);
+	close_store();
+
+	/* A page behind its first: what is there is another block, if it is one. */
+	put_files_back();
+	bad("log", end + FMT_ALIGN);
+	open_store();
+	is_whole(20);
+	assert_int_equal(bad_name[0], 0);
+}
+
+/* ---- maps ---- */
+
+#define MAPPED_BYTES (3 * MIB)
+
+static void
+test_map(void **state)
+{
+	uint8_t bytes[KEY_BYTES_MAX];
+	struct store_key k = key_of("b", "mapped");
+	struct map_ref map;
+
+	open_store();
+	make_crumbs(&l);
+	assert_int_equal(put_simple(&l, "b", "mapped", MAPPED_BYTES, 1), 0);
+	assert_true(
+		rec_map(tree_get(extent_store(st)->vol->tree, bytes, (size_t)key_object(bytes, &k)), &map));
+	bad_unit(map.ext[0]);
+	loop_for(&l, 50 * NS_PER_MS);
+	close_store();
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(store_start(&conf, &st, err, sizeof err), -EIO);
+		assert_non_null(strstr(err, "/seg-"));
+		assert_non_null(strstr(err, "the map of 'b/mapped'; --fsck --repair drops the object"));
+	}
+	assert_int_equal(store_fsck(&conf, false, say, NULL), -EIO);
+	assert_non_null(strstr(said, "the map of 'b/mapped'"));
+	assert_int_equal(store_fsck(&conf, true, say, NULL), 1);
+	assert_non_null(strstr(said, "drops 'b/mapped'"));
+	assert_int_equal(store_fsck(&conf, true, say, NULL), 0);
+	for (int again = 0; again < 2; again++) {
+		open_store();
+		is_whole(20);
+		assert_int_equal(obj_check(&l, "b", "mapped", MAPPED_BYTES, 1), -ENOENT);
+		close_store();
+		bad_name[0] = 0;
+	}
+	open_store();
+}
+
+/* ---- everywhere ---- */
+
+/* Which sectors are tried: of those that hold something many, of the others few (the simulation takes all). */
+static bool
+is_taken(const char *sector, unsigned nr)
+{
+	return nr % (is_zero(sector, FMT_ALIGN) ? 800 : 6) == 0;
+}
+
+/* A sector of a file is bad: the start succeeds, or says where it is, and what a repair drops; and then it starts. */
+static void
+start_without(const char *name, uint64_t off, unsigned *ret_refused)
+{
+	char where[64];
+	int r;
+
+	put_files_back();
+	said[0] = 0;
+	bad(name, off);
+	r = store_start(&conf, &st, err, sizeof err);
+	if (r == 0) {
+		loop_start(&l, st);
+		is_whole(20);
+		close_store();
+		return;
+	}
+	snprintf(where, sizeof where, "/%s at %llu cannot be read", name, (unsigned long long)off);
+	if (r != -EIO || !strstr(err, where) || !strstr(err, "--fsck --repair drops"))
+		fail_msg("%s: %d %s", where, r, err);
+	r = store_fsck(&conf, true, say, NULL);
+	if (r != 1)
+		fail_msg("%s: the repair: %d %s", where, r, said);
+	r = store_start(&conf, &st, err, sizeof err);
+	if (r < 0)
+		fail_msg("%s: behind the repair: %d %s", where, r, err);
+	loop_start(&l, st);
+	assert_int_equal(put_simple(&l, "b", "after", 100000, 1), 0);
+	close_store();
+	++*ret_refused;
+}
+
+static unsigned
+many_sectors(void)
+{
+	unsigned nr = 0, refused = 0;
+
+	for (int i = 0; i < KEPT_NR; i++) {
+		for (uint64_t off = 0; off < kept_bytes[i]; off += FMT_ALIGN) {
+			if (is_taken(kept[i] + off, nr++))
+				start_without(kept_name[i], off, &refused);
+		}
+	}
+	put_files_back();
+	bad_name[0] = 0;
+	return refused;
+}
+
+static void
+test_many(void **state)
+{
+	unsigned clean, killed;
+	uint64_t end;
+
+	keep_files();
+	clean = many_sectors();
+	open_store();
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(put_simple(&l, "b", "small", 100, 1), 0);
+	end = log_end();
+	keep_files();
+	close_store();
+	killed = many_sectors();
+	print_message("of a clean store %u sectors end the start, of one that was killed %u\n", clean,
+		      killed);
+	/* The log since the snapshot, in either; and the place behind its end. */
+	assert_true(clean > 0 && killed > clean);
+	start_without("log", end, &killed);
+}
+
+static int
+teardown_kept(void **state)
+{
+	for (int i = 0; i < KEPT_NR; i++) {
+		free(kept[i]);
+		kept[i] = NULL;
+	}
+	return teardown(state);
 }
 
 /* An object that was acknowledged a moment before the power went: the log does not say yet that it is whole. */
@@ -176,7 +440,9 @@ test_tail(void **state)
 	for (int again = 0; again < 2; again++) {
 		assert_int_equal(store_start(&conf, &st, err, sizeof err), -EIO);
 		assert_non_null(strstr(err, dir));
-		assert_non_null(strstr(err, "the data of 'b/once' cannot be read"));
+		assert_non_null(strstr(err, "/seg-"));
+		assert_non_null(strstr(err, "cannot be read"));
+		assert_non_null(strstr(err, "it is of 'b/once'"));
 		assert_non_null(strstr(err, "--fsck --repair drops it"));
 	}
 	bad_name[0] = 0;
@@ -198,6 +464,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_starts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_log, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_end, setup, teardown_kept),
+		cmocka_unit_test_setup_teardown(test_map, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_many, setup, teardown_kept),
 		cmocka_unit_test_setup_teardown(test_tail, setup, teardown),
 	};
 

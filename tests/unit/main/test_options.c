@@ -62,6 +62,11 @@ test_good(void **state)
 	assert_true(o.action == ACTION_FORMAT && o.force);
 	assert_int_equal(parse("--upgrade", &o), 0);
 	assert_int_equal(o.action, ACTION_UPGRADE);
+	assert_int_equal(parse("--forget 01234567-89ab-cdef-0123-456789abcdef --force --forget "
+			       "11234567-89ab-cdef-0123-456789abcdef",
+			       &o),
+			 0);
+	assert_true(o.action == ACTION_FORGET && o.force && o.forget_nr == 2 && o.forget[1][0] == 0x11);
 	assert_int_equal(parse("--fsck --repair", &o), 0);
 	assert_true(o.action == ACTION_FSCK && o.repair);
 	assert_int_equal(parse("--version", &o), 0);
@@ -90,6 +95,9 @@ test_refused(void **state)
 		{ "--upgrade --fsck", "--upgrade and --fsck do not go together" },
 		{ "--upgrade --repair", "--repair goes with --fsck" },
 		{ "--fsck --force", "--force goes with --format" },
+		{ "--forget", "--forget needs a value" },
+		{ "--forget 1", "--forget wants the UUID of a disk, not \"1\"" },
+		{ "--forget 01234567-89ab-cdef-0123-456789abcdef --fsck", "do not go together" },
 		{ "--repair", "--repair goes with --fsck" },
 		{ "--format --repair", "--repair goes with --fsck" },
 		{ "--check-config --ready-file /r", "--ready-file goes with none of --check-config" },
@@ -134,6 +142,7 @@ test_help(void **state)
 					   "--fsck",
 					   "--repair",
 					   "--upgrade",
+					   "--forget",
 					   "--print-keys",
 					   "--print-metrics",
 					   "--version",

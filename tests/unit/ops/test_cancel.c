@@ -31,6 +31,7 @@ begin_get(struct xchg *x, const char *key, size_t len)
 static void
 test_deadline_moving(void **state)
 {
+	uint64_t wire, disk;
 	struct xchg x;
 
 	put_object("o", 4 << 20, 1);
@@ -49,8 +50,13 @@ test_deadline_moving(void **state)
 	for (int i = 0; i < 50; i++)
 		rig_turn();
 	assert_false(req_is_ready(x.rq)); /* lingers */
+	wire = x.rq->phase_ns[STATS_PH_WIRE];
+	disk = x.rq->phase_ns[STATS_PH_DISK];
 	rig_now += 25 * NS_PER_MS;
 	rig_until(req_is_ready(x.rq));
+	/* For the sake of the wire, the disk has had nothing to do. */
+	assert_int_equal(x.rq->phase_ns[STATS_PH_WIRE] - wire, 25 * NS_PER_MS);
+	assert_int_equal(x.rq->phase_ns[STATS_PH_DISK], disk);
 	assert_int_equal(req_reply(x.rq)->status, 500);
 	assert_header(&x, "x-amz-rdma-reply", "500");
 	x_end(&x);

@@ -380,7 +380,7 @@ check_copy(uint64_t off, uint64_t len)
 		n = len - at < n ? len - at : n;
 		rd.op.done = on_op;
 		assert_int_equal(wait_op(&rd.op, store_read(port, &dst, &rd, b, at, (uint32_t)n)), (int)n);
-		assert_memory_equal(b->mem, want + off + at, n);
+		assert_memory_equal(b->mem + rd.lead, want + off + at, n);
 	}
 	store_close(port, &dst);
 	bufpool_put(&bufs, b);

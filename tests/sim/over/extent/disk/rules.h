@@ -25,7 +25,14 @@
 	X(TAIL_VERIFIED)                                                                                     \
 	X(TAIL_PREFIX)                                                                                       \
 	X(DAMAGE_STOPS)                                                                                      \
+	X(END_IS_KNOWN)                                                                                      \
 	X(EPOCH_BEFORE_SERVING)                                                                              \
+	X(BEFORE_FLUSH)                                                                                      \
+	X(BEFORE_BLOCK)                                                                                      \
+	X(BEFORE_BLOCK_FLUSHED)                                                                              \
+	X(BEFORE_SUPER)                                                                                      \
+	X(SUPER_FLUSHED)                                                                                     \
+	X(SUPER_NEWER_FLUSHED)                                                                               \
 	X(TRIM_TO_PREVIOUS)                                                                                  \
 	X(QUOTA_PENDING)                                                                                     \
 	X(GROW_WITH_ROOM)                                                                                    \
@@ -63,7 +70,14 @@ extern bool sim_rule_on[SIM_RULE_NR];
 #define RULE_TAIL_VERIFIED sim_rule_on[SIM_TAIL_VERIFIED]
 #define RULE_TAIL_PREFIX sim_rule_on[SIM_TAIL_PREFIX]
 #define RULE_DAMAGE_STOPS sim_rule_on[SIM_DAMAGE_STOPS]
+#define RULE_END_IS_KNOWN sim_rule_on[SIM_END_IS_KNOWN]
 #define RULE_EPOCH_BEFORE_SERVING sim_rule_on[SIM_EPOCH_BEFORE_SERVING]
+#define RULE_BEFORE_FLUSH sim_rule_on[SIM_BEFORE_FLUSH]
+#define RULE_BEFORE_BLOCK sim_rule_on[SIM_BEFORE_BLOCK]
+#define RULE_BEFORE_BLOCK_FLUSHED sim_rule_on[SIM_BEFORE_BLOCK_FLUSHED]
+#define RULE_BEFORE_SUPER sim_rule_on[SIM_BEFORE_SUPER]
+#define RULE_SUPER_FLUSHED sim_rule_on[SIM_SUPER_FLUSHED]
+#define RULE_SUPER_NEWER_FLUSHED sim_rule_on[SIM_SUPER_NEWER_FLUSHED]
 #define RULE_TRIM_TO_PREVIOUS sim_rule_on[SIM_TRIM_TO_PREVIOUS]
 #define RULE_QUOTA_PENDING sim_rule_on[SIM_QUOTA_PENDING]
 #define RULE_GROW_WITH_ROOM sim_rule_on[SIM_GROW_WITH_ROOM]

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* UUIDs as text: 8-4-4-4-12 hex digits, the bytes in memory order.  Pure functions, any thread. */
+#ifndef GANTRY_BASE_UUID_H
+#define GANTRY_BASE_UUID_H
+
+#include <stdint.h>
+
+#define UUID_BYTES 16
+#define UUID_TEXT 37 /* with the NUL */
+
+/* Writes it with lower-case digits. */
+void uuid_write(char text[UUID_TEXT], const uint8_t uuid[UUID_BYTES]);
+/* Parses one, of digits in either case.  0 or -EINVAL. */
+int uuid_parse(const char *text, uint8_t ret_uuid[UUID_BYTES]);
+
+#endif

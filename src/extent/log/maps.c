@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Maps at a start: lists of extents or parts that are too long for their record.  What a lost one names is not
+ * known, and so not what is free.  Where nobody owns the record, nobody needs it: it is dropped.  Else the start
+ * ends, and a repair drops it.
+ *
+ * So is what is back because a repair cut its removal, where a snapshot has its space meanwhile.
+ *
+ * What is dropped is removed by a record in the epoch block, so that it is gone for good before anybody is served:
+ * what it named is free now, and may be written over.
+ */
+#include "extent/log/recover_int.h"
+
+#include "extent/disk/sync.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct lost_map {
+	struct lost_map *next;
+	int error;
+	uint16_t len;
+	uint8_t key[];
+};
+
+static int
+note(struct replay *rp, const uint8_t *key, size_t len, int error)
+{
+	struct lost_map *lost = malloc(sizeof *lost + len);
+
+	if (!lost)
+		return refuse(rp, -ENOMEM, "%s: no memory for what is damaged", rp->vol->disk.path);
+	lost->next = rp->lost;
+	lost->error = error;
+	lost->len = (uint16_t)len;
+	memcpy(lost->key, key, len);
+	rp->lost = lost;
+	return 1;
+}
+
+int
+maps_load(struct replay *rp, const uint8_t *key, size_t len, struct rec *r)
+{
+	struct rec_view v;
+	void *entries;
+	int e;
+
+	if (!(r->flags & REC_MAPPED))
+		return 0;
+	rec_view_of(r, key, len, &v);
+	e = verify_map(&rp->vol->disk, rp->r, &v, &entries);
+	if (e == 0) {
+		e = rec_load_entries(r, entries);
+		sync_free(entries);
+	}
+	if (e == 0)
+		return 0;
+	if (e != -EBADMSG && !sync_is_unreadable(e))
+		return refuse(rp, e, "%s: a map cannot be read: %s", rp->vol->disk.path, strerror(-e));
+	return note(rp, key, len, e);
+}
+
+static bool
+is_of_snapshot(const struct vol *vol, uint64_t ext)
+{
+	for (int s = 0; s < 2; s++) {
+		for (uint32_t i = 0; i < vol->snap.space[s].nr; i++) {
+			const struct extent *x = &vol->snap.space[s].ext[i];
+
+			if (ext_unit(ext) < x->unit + x->units && x->unit < ext_unit(ext) + ext_nr(ext))
+				return true;
+		}
+	}
+	return false;
+}
+
+int
+maps_check_space(struct replay *rp, const uint8_t *key, size_t len, struct rec *r)
+{
+	const uint64_t *ext = rec_entries(r);
+	struct map_ref map;
+
+	if (!rp->rep->repair || !rp->rep->was_damaged)
+		return 0;
+	for (uint32_t i = 0; r->body == BODY_EXTENTS && i < r->entry_nr; i++) {
+		if (is_of_snapshot(rp->vol, ext[i]))
+			return note(rp, key, len, -EEXIST);
+	}
+	if (r->body == BODY_PACKED && is_of_snapshot(rp->vol, ext_make(ext_unit(ext[0]), 1)))
+		return note(rp, key, len, -EEXIST);
+	for (uint32_t i = 0; rec_map(r, &map) && i < map.nr; i++) {
+		if (is_of_snapshot(rp->vol, map.ext[i]))
+			return note(rp, key, len, -EEXIST);
+	}
+	return 0;
+}
+
+void
+maps_place(struct replay *rp, const uint64_t *ext, uint32_t nr, uint64_t len_bytes,
+	   char ret_text[DISK_PLACE_BYTES])
+{
+	struct disk *d = &rp->vol->disk;
+	uint64_t unit = d->geo.unit_bytes, at = 0, off = 0, per_seg = geo_seg_units(&d->geo), first;
+	void *page = sync_alloc(FMT_ALIGN);
+	uint32_t i = 0;
+
+	for (uint64_t o = 0; page && o < len_bytes; o += FMT_ALIGN) {
+		if (sync_is_unreadable(sio_read(d, rp->r, ext, nr, o, page, FMT_ALIGN))) {
+			off = o;
+			break;
+		}
+	}
+	sync_free(page);
+	while (i + 1 < nr && at + ext_nr(ext[i]) * unit <= off)
+		at += ext_nr(ext[i++]) * unit;
+	first = ext_unit(ext[i]) + (off - at) / unit;
+	disk_place(d, (int64_t)(first / per_seg), first % per_seg * unit + (off - at) % unit, ret_text);
+}
+
+/* Out of the index, and out of the log. */
+static int
+drop(struct replay *rp, const struct lost_map *lost)
+{
+	struct rec_view v = {
+		.op = REC_DELETE, .key = lost->key, .key_len = lost->len, .version = rp->version_max + 1
+	};
+	size_t n = rec_encoded_bytes(&v);
+	int e;
+
+	if (BLOCK_HEAD_BYTES + rp->survivors_len + n > rp->vol->disk.geo.block_bytes)
+		return refuse(
+			rp, -ENOTRECOVERABLE,
+			"%s: more maps are lost than can be dropped at once, put the disk back from a copy",
+			rp->vol->disk.path);
+	rec_encode(rp->survivors + rp->survivors_len, &v);
+	rp->survivors_len += (uint32_t)n;
+	rp->survivors_nr++;
+	e = apply_record(rp, &v);
+	return e < 0 ? refuse_memory(rp, e, 0) : 0;
+}
+
+static int
+judge(struct replay *rp, const struct lost_map *lost)
+{
+	struct rec *r = tree_find(rp->vol->tree, lost->key, lost->len);
+	const bool is_object = lost->key[0] == KEY_OBJECT;
+	char name[160], where[DISK_PLACE_BYTES];
+	struct map_ref map;
+
+	key_text(name, sizeof name, is_object ? lost->key : rec_owner(r),
+		 is_object ? lost->len : r->owner_len);
+	if (lost->error == -EEXIST) {
+		report(rp->rep,
+		       "%s: drops %s'%s' (version %llu), whose removal was cut: a snapshot has its space",
+		       rp->vol->disk.path, is_object ? "" : "a part of ", name,
+		       (unsigned long long)r->version);
+		return drop(rp, lost);
+	}
+	rec_map(r, &map);
+	maps_place(rp, map.ext, map.nr, map_image_bytes(&rp->vol->disk.geo, map.len_bytes), where);
+	if (!is_object && !has_owner(rp->vol, lost->key, r)) {
+		report(rp->rep, "%s %s: the map of something that nobody owns; it is dropped", where,
+		       lost->error == -EBADMSG ? "is damaged" : "cannot be read");
+		return drop(rp, lost);
+	}
+	if (!rp->rep->repair)
+		return refuse(rp, lost->error == -EBADMSG ? -ENOTRECOVERABLE : lost->error,
+			      "%s %s: the map of '%s'; --fsck --repair drops %s", where,
+			      lost->error == -EBADMSG ? "is damaged" : "cannot be read", name,
+			      is_object ? "the object" : "this part of it");
+	rp->rep->was_damaged = true;
+	report(rp->rep, "%s %s: drops %s'%s' (version %llu), of which this is the map", where,
+	       lost->error == -EBADMSG ? "is damaged" : "cannot be read", is_object ? "" : "a part of ", name,
+	       (unsigned long long)r->version);
+	return drop(rp, lost);
+}
+
+int
+maps_judge(struct replay *rp)
+{
+	int e = 0;
+
+	for (const struct lost_map *lost = rp->lost; lost && e == 0; lost = lost->next)
+		e = judge(rp, lost);
+	if (e == 0 && rp->lost) {
+		tree_publish(rp->vol->tree);
+		tree_reclaim(rp->vol->tree);
+	}
+	return e;
+}
+
+void
+maps_forget(struct replay *rp)
+{
+	while (rp->lost) {
+		struct lost_map *lost = rp->lost;
+
+		rp->lost = lost->next;
+		free(lost);
+	}
+}

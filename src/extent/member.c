@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An engine as one of a set: its start in steps, each with a ring of its own, and the table in its superblock. */
+#include "extent/engine.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static int
+member_open(const struct store_conf *conf, struct store **ret_store, struct store_member *ret_member,
+	    char *err, size_t err_len)
+{
+	struct extent_store *st;
+	const struct super *sb;
+	struct ring *r;
+	int e = engine_ring(&r, err, err_len);
+
+	if (e < 0)
+		return e;
+	e = extent_open_disk(conf, r, &(struct recover_report){ 0 }, &st, err, err_len);
+	ring_free(r);
+	if (e < 0)
+		return e;
+	sb = &st->vol->disk.sb;
+	memcpy(ret_member->store_uuid, sb->store_uuid, UUID_BYTES);
+	memcpy(ret_member->uuid, sb->disk_uuid, UUID_BYTES);
+	ret_member->size_bytes = sb->geo.size_bytes;
+	ret_member->table = &sb->table;
+	*ret_store = &st->base;
+	return 0;
+}
+
+static int
+member_recover(struct store *store, uint64_t index_bytes, struct quota_book *quotas, int counter,
+	       uint64_t *ret_start_no, char *err, size_t err_len)
+{
+	struct extent_store *st = extent_store(store);
+	struct ring *r;
+	int e = engine_ring(&r, err, err_len);
+
+	if (e < 0)
+		return e;
+	err[0] = 0;
+	st->vol->quotas = quotas;
+	st->vol->counter = counter;
+	e = vol_recover(st->vol, index_bytes, r, &st->rep, ret_start_no, err, err_len);
+	ring_free(r);
+	if (e < 0 && !err[0])
+		snprintf(err, err_len, "%s: %s", st->path, strerror(-e));
+	return e;
+}
+
+static int
+member_begin(struct store *store, uint64_t start_no, char *err, size_t err_len)
+{
+	struct extent_store *st = extent_store(store);
+	struct ring *r;
+	int e = engine_ring(&r, err, err_len);
+
+	if (e < 0)
+		return e;
+	err[0] = 0;
+	e = vol_begin(st->vol, start_no, r, err, err_len);
+	st->has_begun = e == 0;
+	ring_free(r);
+	if (e < 0 && !err[0])
+		snprintf(err, err_len, "%s: %s", st->path, strerror(-e));
+	return e;
+}
+
+static int
+member_set_table(struct store *store, const struct disk_table *t, char *err, size_t err_len)
+{
+	struct disk *d = &extent_store(store)->vol->disk;
+	struct ring *r;
+	int e = engine_ring(&r, err, err_len);
+
+	if (e < 0)
+		return e;
+	d->sb.table = *t;
+	e = disk_write_super(d, r);
+	ring_free(r);
+	if (e < 0)
+		snprintf(err, err_len, "%s: cannot write the superblock: %s", d->path, strerror(-e));
+	return e;
+}
+
+const struct store_member_ops extent_member_ops = {
+	.open = member_open,
+	.recover = member_recover,
+	.begin = member_begin,
+	.set_table = member_set_table,
+	.serve = extent_serve,
+};

@@ -1,0 +1,738 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The start of a set whose engines have a table of disks: one path for every start, whatever was before (docs/store.md
+ * §6).
+ *
+ *	open all, who are they? --> the newest table --> enough of its members? --> recover --> start number on all
+ *	--> buckets as on the head --> a table of those present, on all --> serve
+ *
+ * Up to the start number nothing is written.  A disk that fails on the way counts as missing from there on, and all of
+ * it begins anew without it.  Ordered by the table, not by the configuration.
+ */
+#include "store/set_int.h"
+
+#include "store/quota.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define AGAIN 1 /* what is done begins anew, with a disk less */
+
+/* One of the configured disks. */
+struct disk {
+	struct start *of;
+	struct store_conf conf;
+	struct store *st; /* NULL: it is not there */
+	struct store_member id;
+	int number; /* in the table */
+	uint64_t start_no;
+	bool is_out; /* it failed in an attempt before */
+	int error;   /* why it is not there */
+	char err[512];
+	pthread_t thread;
+	bool has_thread;
+};
+
+struct start {
+	const struct store_conf *conf;
+	const struct store_member_ops *ops;
+	struct quota_book *quotas;
+	struct disk_table table; /* the newest */
+	uint64_t present;        /* bitmap of numbers */
+	uint64_t forgotten;      /* those that are given up */
+	uint64_t start_no;
+	char *err;
+	size_t err_len;
+	int nr;
+	struct disk disk[STORE_DISKS_MAX];
+};
+
+static int __attribute__((format(printf, 3, 4))) refuse(struct start *s, int error, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(s->err, s->err_len, fmt, ap);
+	va_end(ap);
+	return error;
+}
+
+static const char *
+path_of(const struct disk *d)
+{
+	return d->conf.disks.disk->path;
+}
+
+/* ---- all disks at once ---- */
+
+struct step {
+	struct disk *d;
+	int (*fn)(struct disk *d);
+};
+
+static void *
+step_main(void *arg)
+{
+	struct step *s = arg;
+
+	s->d->error = s->fn(s->d);
+	return NULL;
+}
+
+/* Runs fn() for each disk that is there (all: for each that did not fail yet), all at the same time. */
+static void
+each(struct start *s, bool all, int (*fn)(struct disk *d))
+{
+	struct step step[STORE_DISKS_MAX];
+	struct disk *mine = NULL;
+
+	for (int i = 0; i < s->nr; i++) {
+		struct disk *d = &s->disk[i];
+
+		if (all ? d->is_out : !d->st)
+			continue;
+		step[i] = (struct step){ d, fn };
+		/* The first one on this thread: a store of one disk needs no other. */
+		if (!mine)
+			mine = d;
+		else
+			d->has_thread = pthread_create(&d->thread, NULL, step_main, &step[i]) == 0;
+		if (d != mine && !d->has_thread)
+			step_main(&step[i]);
+	}
+	if (mine)
+		step_main(&step[mine - s->disk]);
+	for (int i = 0; i < s->nr; i++) {
+		if (s->disk[i].has_thread)
+			pthread_join(s->disk[i].thread, NULL);
+		s->disk[i].has_thread = false;
+	}
+}
+
+/* ---- who they are ---- */
+
+static int
+open_one(struct disk *d)
+{
+	return d->of->ops->open(&d->conf, &d->st, &d->id, d->err, sizeof d->err);
+}
+
+/* What may be said of a disk that is not there, or no store any more.  Anything else is for an operator. */
+static bool
+is_absence(int error)
+{
+	switch (-error) {
+	case ENOENT:
+	case ENXIO:
+	case ENODEV:
+	case ENOTDIR:
+	case ENOMEDIUM:
+	case EIO:
+	case ENODATA:
+	case EREMOTEIO:
+	case EUCLEAN:
+	case EROFS:
+	case ENOTRECOVERABLE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int
+check_opened(struct start *s)
+{
+	struct disk *first = NULL, *absent = NULL;
+
+	for (int i = 0; i < s->nr; i++) {
+		struct disk *d = &s->disk[i];
+
+		first = first || !d->st ? first : d;
+		absent = absent || d->st ? absent : d;
+		if (!d->st && !is_absence(d->error))
+			return refuse(s, d->error, "%s", d->err);
+	}
+	return first ? 0 : refuse(s, absent->error, "%s", absent->err);
+}
+
+/* The store that most of them are of. */
+static const struct disk *
+find_store(const struct start *s)
+{
+	const struct disk *best = NULL;
+	int best_nr = 0;
+
+	for (int i = 0; i < s->nr; i++) {
+		int nr = 0;
+
+		for (int j = 0; s->disk[i].st && j < s->nr; j++)
+			nr += s->disk[j].st &&
+			      memcmp(s->disk[i].id.store_uuid, s->disk[j].id.store_uuid, UUID_BYTES) == 0;
+		if (nr > best_nr) {
+			best = &s->disk[i];
+			best_nr = nr;
+		}
+	}
+	return best;
+}
+
+static int
+check_store(struct start *s)
+{
+	const struct disk *of = find_store(s);
+
+	for (int i = 0; i < s->nr; i++) {
+		const struct disk *d = &s->disk[i];
+		char disk[UUID_TEXT], its[UUID_TEXT], ours[UUID_TEXT];
+
+		if (!d->st)
+			continue;
+		uuid_write(disk, d->id.uuid);
+		uuid_write(its, d->id.store_uuid);
+		uuid_write(ours, of->id.store_uuid);
+		if (memcmp(d->id.store_uuid, of->id.store_uuid, UUID_BYTES) != 0)
+			return refuse(
+				s, -EINVAL,
+				"%s: disk %s is of another store, %s; %s is of %s: take it off store.disks, "
+				"or put the right one there",
+				path_of(d), disk, its, path_of(of), ours);
+		for (int j = 0; j < i; j++) {
+			if (s->disk[j].st && memcmp(s->disk[j].id.uuid, d->id.uuid, UUID_BYTES) == 0)
+				return refuse(
+					s, -EINVAL,
+					"%s and %s: both say to be disk %s, so one is a copy of the other; "
+					"take the copy off store.disks",
+					path_of(&s->disk[j]), path_of(d), disk);
+		}
+	}
+	return 0;
+}
+
+/* M1: the newest, whole. */
+static int
+find_table(struct start *s)
+{
+	const struct disk *of = NULL;
+
+	for (int i = 0; i < s->nr; i++) {
+		const struct disk *d = &s->disk[i];
+
+		if (!d->st)
+			continue;
+		if (of && d->id.table->version == of->id.table->version &&
+		    memcmp(d->id.table, of->id.table, sizeof *of->id.table) != 0)
+			return refuse(
+				s, -ENOTRECOVERABLE,
+				"%s and %s: their tables of disks have one version and differ: one of the "
+				"superblocks was changed by something else",
+				path_of(of), path_of(d));
+		if (!of || d->id.table->version > of->id.table->version)
+			of = d;
+	}
+	s->table = *of->id.table;
+	return 0;
+}
+
+static int
+find_numbers(struct start *s)
+{
+	s->present = 0;
+	for (int i = 0; i < s->nr; i++) {
+		struct disk *d = &s->disk[i];
+		char text[UUID_TEXT];
+
+		if (!d->st)
+			continue;
+		d->number = table_find(&s->table, d->id.uuid);
+		if (d->number < 0) {
+			uuid_write(text, d->id.uuid);
+			return refuse(
+				s, -EINVAL,
+				"%s: disk %s does not belong to this store (any more): it was given up, or "
+				"drained; take it off store.disks",
+				path_of(d), text);
+		}
+		s->present |= (uint64_t)1 << d->number;
+	}
+	return 0;
+}
+
+/* ---- who is missing ---- */
+
+static int
+count(uint64_t bitmap)
+{
+	return __builtin_popcountll(bitmap);
+}
+
+static bool
+is_accepted(const struct start *s, int number)
+{
+	for (int i = 0; i < s->conf->disks.accept_missing_nr; i++) {
+		if (memcmp(s->conf->disks.accept_missing[i], s->table.uuid[number], UUID_BYTES) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Why: of the first disk that is not there, and that nobody else is, as far as that can be known. */
+static const char *
+why_absent(const struct start *s, char text[256])
+{
+	text[0] = 0;
+	for (int i = 0; i < s->nr && !text[0]; i++) {
+		if (!s->disk[i].st)
+			snprintf(text, 256, " (%.250s)", s->disk[i].err);
+	}
+	return text;
+}
+
+static int
+refuse_missing(struct start *s, int number)
+{
+	char text[UUID_TEXT], why[256];
+
+	uuid_write(text, s->table.uuid[number]);
+	return refuse(
+		s, -EINVAL,
+		"disk %s, number %d of a store of %d disks, is missing%s; bring it back, or start without it "
+		"(store.accept_missing: [%s]; what only it has answers 503 until it is back), or give it up "
+		"for good (gantryd --forget %s)",
+		text, number, count(s->table.members), why_absent(s, why), text, text);
+}
+
+static int
+refuse_few(struct start *s, uint64_t missing)
+{
+	char all[STORE_DISKS_MAX * UUID_TEXT + 1] = "", text[UUID_TEXT];
+
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		if (!table_has(missing, i))
+			continue;
+		uuid_write(text, s->table.uuid[i]);
+		snprintf(all + strlen(all), sizeof all - strlen(all), " %s", text);
+	}
+	return refuse(s, -EINVAL,
+		      "only %d of %d disks are there: the others may have gone on without them, so there "
+		      "must be more "
+		      "than half, or all that took part last; bring back one of%s, or give them up for good "
+		      "(gantryd --forget UUID)",
+		      count(s->present), count(s->table.members), all);
+}
+
+/* M2, M3 */
+static int
+check_missing(struct start *s)
+{
+	uint64_t missing = s->table.members & ~s->present & ~s->forgotten;
+	int absent = 0, members = count(s->table.members);
+	bool half_suffices = (s->table.in & ~s->present) == 0;
+
+	for (int i = 0; i < s->nr; i++)
+		absent += !s->disk[i].st;
+	/* More paths than members: one of them is something else. */
+	for (int i = 0; i < s->nr && absent > count(missing | s->forgotten); i++) {
+		if (!s->disk[i].st)
+			return refuse(s, s->disk[i].error, "%s", s->disk[i].err);
+	}
+	if (s->forgotten && missing)
+		return refuse_missing(s, __builtin_ctzll(missing));
+	if (s->forgotten)
+		return 0;
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		if (table_has(missing, i) && !is_accepted(s, i))
+			return refuse_missing(s, i);
+	}
+	if (2 * count(s->present) <= members && !(2 * count(s->present) == members && half_suffices))
+		return refuse_few(s, missing);
+	return 0;
+}
+
+static int
+find_forgotten(struct start *s)
+{
+	char text[UUID_TEXT];
+
+	s->forgotten = 0;
+	for (int i = 0; i < s->conf->disks.forget_nr; i++) {
+		int number = table_find(&s->table, s->conf->disks.forget[i]);
+
+		uuid_write(text, s->conf->disks.forget[i]);
+		if (number < 0)
+			return refuse(s, -EINVAL, "disk %s does not belong to this store", text);
+		if (table_has(s->present, number))
+			return refuse(s, -EINVAL,
+				      "disk %s is there, and is given up only when it is not: take it off "
+				      "store.disks first",
+				      text);
+		s->forgotten |= (uint64_t)1 << number;
+	}
+	return 0;
+}
+
+static int
+judge(struct start *s)
+{
+	int e = check_opened(s);
+
+	if (e == 0)
+		e = check_store(s);
+	if (e == 0)
+		e = find_table(s);
+	if (e == 0)
+		e = find_numbers(s);
+	if (e == 0)
+		e = find_forgotten(s);
+	return e == 0 ? check_missing(s) : e;
+}
+
+/* ---- recovering ---- */
+
+/* The head has what counts of buckets: the lowest that took part in the newest table. */
+static int
+find_head(const struct start *s)
+{
+	uint64_t of = s->table.in & s->present;
+
+	return __builtin_ctzll(of ? of : s->present);
+}
+
+static uint64_t
+total_bytes(const struct start *s)
+{
+	uint64_t bytes = 0;
+
+	for (int i = 0; i < s->nr; i++)
+		bytes += s->disk[i].st ? s->disk[i].id.size_bytes : 0;
+	return bytes;
+}
+
+/* Counter 0 of the quotas is the head's. */
+static int
+counter_of(const struct disk *d)
+{
+	uint64_t before = d->of->present & (((uint64_t)1 << d->number) - 1);
+	int head = find_head(d->of);
+
+	return d->number == head ? 0 : count(before) + (d->number < head);
+}
+
+static int
+recover_one(struct disk *d)
+{
+	uint64_t index_bytes = d->of->conf->disks.index_bytes;
+
+	return d->of->ops->recover(d->st, set_share_of(index_bytes, d->id.size_bytes, total_bytes(d->of)),
+				   d->of->quotas, counter_of(d), &d->start_no, d->err, sizeof d->err);
+}
+
+static int
+begin_one(struct disk *d)
+{
+	return d->of->ops->begin(d->st, d->of->start_no, d->err, sizeof d->err);
+}
+
+static int
+set_table_one(struct disk *d)
+{
+	return d->of->ops->set_table(d->st, &d->of->table, d->err, sizeof d->err);
+}
+
+static int
+serve_one(struct disk *d)
+{
+	return d->of->ops->serve(d->st, d->err, sizeof d->err);
+}
+
+/* One that failed is missing from here on.  0; AGAIN: one did; or -errno, if it is the only one of the store. */
+static int
+drop_failed(struct start *s)
+{
+	int e = 0;
+
+	for (int i = 0; i < s->nr; i++) {
+		struct disk *d = &s->disk[i];
+
+		if (!d->st || d->error >= 0)
+			continue;
+		if (count(s->table.members) == 1)
+			return refuse(s, d->error, "%s", d->err);
+		d->is_out = true;
+		e = AGAIN;
+	}
+	return e;
+}
+
+/* M5: a number above all that any of them has heard of, on all of them before a table has it. */
+static int
+begin_all(struct start *s)
+{
+	s->start_no = 0;
+	for (int i = 0; i < s->nr; i++) {
+		if (s->disk[i].st && s->disk[i].start_no > s->start_no)
+			s->start_no = s->disk[i].start_no;
+	}
+	each(s, false, begin_one);
+	return drop_failed(s);
+}
+
+static bool
+all_have_table(const struct start *s)
+{
+	for (int i = 0; i < s->nr; i++) {
+		if (s->disk[i].st && memcmp(s->disk[i].id.table, &s->table, sizeof s->table) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* M6, M7: that of this start, on all of them.  One that all have already, who are all it names, needs no successor. */
+static int
+write_table(struct start *s)
+{
+	uint64_t size[STORE_DISKS_MAX] = { 0 };
+	bool has_all = all_have_table(s), changes;
+
+	for (int i = 0; i < s->nr; i++) {
+		if (s->disk[i].st)
+			size[s->disk[i].number] = s->disk[i].id.size_bytes;
+	}
+	if (s->forgotten)
+		table_forget(&s->table, s->forgotten, size);
+	changes = table_start(&s->table, s->present, s->start_no);
+	if (!changes && !s->forgotten && has_all)
+		return 0;
+	s->table.version = s->start_no << TABLE_CHANGE_BITS | 1;
+	each(s, false, set_table_one);
+	return drop_failed(s);
+}
+
+/* ---- all of it ---- */
+
+static struct disk *
+disk_at(struct start *s, int number)
+{
+	for (int i = 0; i < s->nr; i++) {
+		if (s->disk[i].st && s->disk[i].number == number)
+			return &s->disk[i];
+	}
+	return NULL;
+}
+
+/* M30 */
+static int
+align_buckets(struct start *s)
+{
+	struct store *engine[STORE_DISKS_MAX];
+	bool was_away[STORE_DISKS_MAX];
+	int head = find_head(s), nr = 0;
+
+	engine[nr++] = disk_at(s, head)->st;
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		if (i == head || !table_has(s->present, i))
+			continue;
+		was_away[nr] = !table_has(s->table.in, i);
+		engine[nr++] = disk_at(s, i)->st;
+	}
+	return nr > 1 ? set_align_buckets(engine, was_away, nr, s->err, s->err_len) : 0;
+}
+
+static void
+stop_all(struct start *s)
+{
+	for (int i = 0; i < s->nr; i++) {
+		store_stop(s->disk[i].st);
+		s->disk[i].st = NULL;
+	}
+}
+
+/* AGAIN: a disk failed on the way. */
+static int
+attempt(struct start *s)
+{
+	int e;
+
+	each(s, true, open_one);
+	e = judge(s);
+	if (e < 0)
+		return e;
+	e = quota_book_new(count(s->present), &s->quotas);
+	if (e < 0)
+		return refuse(s, e, "no memory");
+	each(s, false, recover_one);
+	e = drop_failed(s);
+	if (e == 0)
+		e = begin_all(s);
+	if (e == 0)
+		e = align_buckets(s);
+	if (e == 0)
+		e = write_table(s);
+	if (e == 0) {
+		each(s, false, serve_one);
+		e = drop_failed(s);
+	}
+	return e;
+}
+
+/* Until all goes well, or what is left is not enough. */
+static int
+run(struct start *s)
+{
+	int e;
+
+	do {
+		e = attempt(s);
+		if (e != 0) {
+			stop_all(s);
+			quota_book_free(s->quotas);
+			s->quotas = NULL;
+		}
+	} while (e == AGAIN);
+	return e;
+}
+
+static int
+start_new(const struct store_conf *conf, struct start **ret_start, char *err, size_t err_len)
+{
+	struct start *s = calloc(1, sizeof *s);
+
+	if (!s)
+		return -ENOMEM;
+	s->conf = conf;
+	s->ops = conf->disks.engine->member;
+	s->err = err;
+	s->err_len = err_len;
+	s->nr = conf->disks.nr;
+	for (int i = 0; i < s->nr; i++) {
+		s->disk[i].of = s;
+		s->disk[i].conf = set_engine_conf(conf, i);
+	}
+	*ret_start = s;
+	return 0;
+}
+
+static void
+tell(const struct start *s)
+{
+	char text[UUID_TEXT];
+
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		if (!table_has(s->table.members & ~s->present, i))
+			continue;
+		uuid_write(text, s->table.uuid[i]);
+		log_warn("disk %s is missing, as store.accept_missing allows: what only it has answers 503",
+			 text);
+	}
+}
+
+int
+set_start_disks(struct set *set, const struct store_conf *conf, char *err, size_t err_len)
+{
+	struct start *s;
+	int e = start_new(conf, &s, err, err_len);
+
+	if (e < 0)
+		return e;
+	e = run(s);
+	if (e == 0) {
+		uint8_t engine[STORE_DISKS_MAX];
+
+		tell(s);
+		set->quotas = s->quotas;
+		for (int i = 0; i < STORE_DISKS_MAX; i++) {
+			struct disk *d = disk_at(s, i);
+
+			engine[i] = SET_NOWHERE;
+			if (!table_has(s->table.members, i))
+				continue;
+			if (d) {
+				engine[i] = (uint8_t)set->nr;
+				set->engine[set->nr++] = d->st;
+			}
+			uuid_write(set->member[set->member_nr].uuid, s->table.uuid[i]);
+			set->member[set->member_nr++].engine = engine[i];
+		}
+		for (int i = 0; i < SET_SLOTS; i++)
+			set->home[i] = engine[s->table.home[i]];
+	}
+	free(s);
+	return e;
+}
+
+/* ---- giving up a disk ---- */
+
+int
+set_forget(const struct store_conf *conf, char *said, size_t said_len)
+{
+	struct start *s;
+	int e;
+
+	if (!conf->disks.engine->member)
+		return -EOPNOTSUPP;
+	e = start_new(conf, &s, said, said_len);
+	if (e < 0)
+		return e;
+	e = run(s);
+	if (e == 0) {
+		snprintf(said, said_len, "given up: %d disk%s; the store has %d now", conf->disks.forget_nr,
+			 conf->disks.forget_nr == 1 ? "" : "s", count(s->table.members));
+		stop_all(s);
+		quota_book_free(s->quotas);
+	}
+	free(s);
+	return e;
+}
+
+/* ---- making ---- */
+
+static int
+format_all(const struct store_conf *conf, bool force, struct store_birth *birth,
+	   uint64_t size[STORE_DISKS_MAX], char *err, size_t err_len)
+{
+	uint64_t total = 0;
+
+	for (int i = 0; i < conf->disks.nr; i++)
+		total += size[i];
+	for (int i = 0; i < conf->disks.nr; i++) {
+		struct store_conf c = set_engine_conf(conf, i);
+		int e;
+
+		birth->number = i;
+		c.disks.birth = birth;
+		if (!birth->is_look)
+			c.disks.index_bytes = set_share_of(conf->disks.index_bytes, size[i], total);
+		e = store_format(&c, force, err, err_len);
+		if (e < 0)
+			return e;
+		size[i] = birth->size_bytes;
+	}
+	return 0;
+}
+
+/* What stands in the way on any of them is told before anything is written on one. */
+int
+set_format_disks(const struct store_conf *conf, bool force, char *err, size_t err_len)
+{
+	uint64_t size[STORE_DISKS_MAX] = { 0 };
+	uint8_t uuid[STORE_DISKS_MAX][UUID_BYTES];
+	struct store_birth birth = { .is_look = true };
+	int e = format_all(conf, force, &birth, size, err, err_len);
+
+	if (e < 0)
+		return e;
+	birth.is_look = false;
+	if (getrandom(birth.store_uuid, UUID_BYTES, 0) != UUID_BYTES ||
+	    getrandom(uuid, sizeof uuid, 0) != (ssize_t)sizeof uuid) {
+		snprintf(err, err_len, "no random numbers: %s", strerror(errno));
+		return -EIO;
+	}
+	table_make(&birth.table, (const uint8_t(*)[UUID_BYTES])uuid, size, conf->disks.nr, 1);
+	return format_all(conf, force, &birth, size, err, err_len);
+}

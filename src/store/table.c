@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of disks, see table.h.  Pure functions. */
+#include "store/table.h"
+
+#include <string.h>
+
+/* Gives slots out, so that at any time each disk has its share of those given. */
+struct dealer {
+	uint64_t weight[STORE_DISKS_MAX], total;
+	int64_t credit[STORE_DISKS_MAX];
+};
+
+/* In steps of a MiB sizes of all disks add up without an overflow; what is smaller counts for one. */
+static void
+weigh(struct dealer *d, int disk, uint64_t size_bytes)
+{
+	d->weight[disk] = size_bytes ? (size_bytes >> 20) + (size_bytes < 1 << 20) : 0;
+	d->total += d->weight[disk];
+}
+
+static uint8_t
+deal(struct dealer *d)
+{
+	int best = 0;
+
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		d->credit[i] += (int64_t)d->weight[i];
+		if (d->weight[i] && (!d->weight[best] || d->credit[i] > d->credit[best]))
+			best = i;
+	}
+	d->credit[best] -= (int64_t)d->total;
+	return (uint8_t)best;
+}
+
+void
+table_make(struct disk_table *ret_table, const uint8_t uuid[][UUID_BYTES], const uint64_t *size_bytes, int nr,
+	   uint64_t start_no)
+{
+	struct disk_table *t = ret_table;
+	struct dealer d = { .total = 0 };
+
+	memset(t, 0, sizeof *t);
+	t->version = start_no << TABLE_CHANGE_BITS | 1;
+	t->members = t->in = nr < STORE_DISKS_MAX ? ((uint64_t)1 << nr) - 1 : UINT64_MAX;
+	memset(t->second, TABLE_NO_DISK, sizeof t->second);
+	for (int i = 0; i < nr; i++) {
+		memcpy(t->uuid[i], uuid[i], UUID_BYTES);
+		weigh(&d, i, size_bytes[i]);
+	}
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		t->home[i] = t->first[i] = deal(&d);
+}
+
+int
+table_find(const struct disk_table *t, const uint8_t uuid[UUID_BYTES])
+{
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		if (table_has(t->members, i) && memcmp(t->uuid[i], uuid, UUID_BYTES) == 0)
+			return i;
+	}
+	return -1;
+}
+
+static void
+clear_full(struct disk_table *t, int slot)
+{
+	t->full[slot / 8] &= (uint8_t) ~(1 << slot % 8);
+}
+
+static bool
+is_full(const struct disk_table *t, int slot)
+{
+	return t->full[slot / 8] >> slot % 8 & 1;
+}
+
+bool
+table_start(struct disk_table *t, uint64_t present, uint64_t start_no)
+{
+	bool changes = t->in != present;
+
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		uint8_t first = t->first[i], second = t->second[i];
+
+		if (!is_full(t, i) || (table_has(present, first) && table_has(present, second)) ||
+		    (!table_has(present, first) && !table_has(present, second)))
+			continue;
+		if (!table_has(present, first)) {
+			t->first[i] = second;
+			t->second[i] = first;
+		}
+		clear_full(t, i);
+		changes = true;
+	}
+	if (changes) {
+		t->in = present;
+		t->version = start_no << TABLE_CHANGE_BITS | 1;
+	}
+	return changes;
+}
+
+void
+table_forget(struct disk_table *t, uint64_t disks, const uint64_t size_bytes[STORE_DISKS_MAX])
+{
+	struct dealer d = { .total = 0 };
+
+	for (int i = 0; i < STORE_DISKS_MAX; i++) {
+		if (table_has(t->members & ~disks, i))
+			weigh(&d, i, size_bytes[i]);
+		if (table_has(disks, i))
+			memset(t->uuid[i], 0, UUID_BYTES);
+	}
+	t->members &= ~disks;
+	t->in &= ~disks;
+	t->draining &= ~disks;
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		if (table_has(disks, t->home[i]))
+			t->home[i] = deal(&d);
+		if (t->second[i] != TABLE_NO_DISK && table_has(disks, t->second[i])) {
+			t->second[i] = TABLE_NO_DISK;
+			clear_full(t, i);
+		}
+		if (table_has(disks, t->first[i]) && t->second[i] != TABLE_NO_DISK) {
+			t->first[i] = t->second[i];
+			t->second[i] = TABLE_NO_DISK;
+			clear_full(t, i);
+		} else if (table_has(disks, t->first[i])) {
+			t->first[i] = t->home[i];
+		}
+	}
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * table - who belongs to a store of several disks, and on which of them each slot of keys lies: what a set
+ * (set.h) and its engines share.  docs/store.md §6 is the reference.
+ *
+ * All members have all of it, and the newest counts whole.  Disks are numbers into uuid[].
+ */
+#ifndef GANTRY_STORE_TABLE_H
+#define GANTRY_STORE_TABLE_H
+
+#include "base/uuid.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define STORE_DISKS_MAX 64
+#define STORE_SLOT_BITS 12
+#define STORE_SLOT_NR (1 << STORE_SLOT_BITS)
+#define TABLE_NO_DISK 255
+#define TABLE_CHANGE_BITS 24 /* a table's version: start number, then a counter of that many bits */
+
+struct disk_table {
+	uint64_t version; /* start number << TABLE_CHANGE_BITS | change */
+	uint64_t members; /* bitmap: who belongs to the store */
+	uint64_t in;      /* bitmap: members that took part in this table */
+	uint64_t draining;
+	uint8_t uuid[STORE_DISKS_MAX][UUID_BYTES];
+	uint8_t home[STORE_SLOT_NR];                         /* of keys with one copy */
+	uint8_t first[STORE_SLOT_NR], second[STORE_SLOT_NR]; /* of keys with two; TABLE_NO_DISK: no second */
+	uint8_t full[STORE_SLOT_NR / 8]; /* bitmap: the second has all that the first has */
+};
+
+static inline bool
+table_has(uint64_t bitmap, int disk)
+{
+	return bitmap >> disk & 1;
+}
+
+/* Makes the table of a new store of nr disks, whose UUIDs are given and whose slots go by size. */
+void table_make(struct disk_table *ret_table, const uint8_t uuid[][UUID_BYTES], const uint64_t *size_bytes,
+		int nr, uint64_t start_no);
+/* Returns the number of the disk with that UUID, or -1: no member has it. */
+int table_find(const struct disk_table *t, const uint8_t uuid[UUID_BYTES]);
+/*
+ * Makes of the newest table that of a start in which the disks of `present` take part, all of them members: a slot of
+ * keys with two copies goes to its second where that is full and the first is not present, and no second that is not
+ * present stays full unless the first is not present either.  True: something has changed, and the version was set.
+ */
+bool table_start(struct disk_table *t, uint64_t present, uint64_t start_no);
+/* Takes disks off for good: their slots go to the other members by size (of each number; 0 for those that are gone). */
+void table_forget(struct disk_table *t, uint64_t disks, const uint64_t size_bytes[STORE_DISKS_MAX]);
+
+#endif

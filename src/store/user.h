@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * user - a thread that waits for each of its operations, one after the other, with ports at one or several stores: what
+ * the daemon and a start do by themselves.  It has a ring, a mailbox and timers of its own.
+ */
+#ifndef GANTRY_STORE_USER_H
+#define GANTRY_STORE_USER_H
+
+#include "store/store.h"
+
+struct store_user;
+
+/* Makes a user with a port at each of nr stores.  0 or -errno, and then there is none. */
+int store_user_new(struct store *const *stores, int nr, struct store_user **ret_user);
+/* Detaches and frees, on the thread that made it.  NULL is fine. */
+void store_user_free(struct store_user *u);
+/* Returns the port at the i-th store. */
+struct store_port *store_user_port(struct store_user *u, int i);
+/* Says before an operation is started that it will be waited for. */
+void store_user_begin(struct store_user *u, struct store_op *op);
+/* Waits for the operation, whose start returned r: its result, or r < 0. */
+int store_user_wait(struct store_user *u, const struct store_op *op, int r);
+
+/* Starts an operation by that call, and waits for it. */
+#define STORE_DO(u, op, call) (store_user_begin((u), (op)), store_user_wait((u), (op), (call)))
+
+#endif

@@ -1,0 +1,13 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Memory of a GPU in cuObject's shape, with a stand-in of CUDA's driver: no instruction of the CPU touches it, or the program ends.
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../system/lib.sh"
+NICS=2
+export CUFILE_ENV_PATH_JSON='' CUOBJ_ENV_PATH_JSON=''
+mkdir "$T/cuda"
+gcc -shared -fPIC -Wall -Werror -o "$T/cuda/libcuda.so.1" "$ROOT/tests/system/gpu_cuda.c" >"$T/out" 2>&1 || fail "gpu_cuda.c: $(cat "$T/out")"
+start_daemon
+nic "$ROOT/scripts/with-gantry-cuobject" env "LD_LIBRARY_PATH=$BUILD/cuobject:$BUILD:$BUILD/softnic:$T/cuda" "$BUILD/cuobject-tests/cuda" "$S3" ||
+	fail "exit $?"
+assert_alive

@@ -1,0 +1,111 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# A store of three disks: found in whatever order they are configured; one that is missing stops the start until it is accepted, costs
+# its keys alone and never a 404, and has all again when it is back; one that is given up is refused from then on.
+. "$(dirname "$0")/lib.sh"
+
+NO_NIC=1 RDMA='{ devices: none }' DISKS=3 DISK_SIZE=64MiB KEYS=12
+G=$BUILD/gantryd
+said() { grep -q -- "$1" "$T/said" || fail "not said: $1: $(cat "$T/said")"; }
+# Runs gantryd with these words, which ends with code $1 and a line that has $2.
+refused() {
+	local rc=0
+	timeout 60 "$G" -c "$T/gantryd.yaml" "${@:3}" >"$T/said" 2>&1 || rc=$?
+	assert_eq "$rc" "$1" "gantryd ${*:3}: $(cat "$T/said")"
+	said "$2"
+}
+configure() { # what store: says besides, then the disks
+	local i
+	{
+		sed '/^store:/,$d' "$T/first.yaml"
+		echo "store:"
+		[ -z "$1" ] || echo "  $1"
+		echo "  disks:"
+		for i in "${@:2}"; do echo "    - { path: \"$T/disk$i\" }"; done
+	} >"$T/gantryd.yaml"
+}
+# How many of the objects answer each status.
+statuses() { curl -sS -o "$T/body#1" -w '%{http_code}\n' "$URL_S3/bkt/key-[0-$((KEYS - 1))]" | sort | uniq -c | awk '{ printf "%s%s:%s", n++ ? " " : "", $2, $1 }'; }
+uuid_of() { curl_admin /disks | jq -r ".[$1].uuid"; }
+
+start_daemon
+cp "$T/gantryd.yaml" "$T/first.yaml"
+curl -sS --fail -X PUT -d bytes "$URL_S3/bkt/key-[0-$((KEYS - 1))]" || fail PUTs
+assert_eq "$(curl_admin /disks | jq -r 'map(.objects) | [length, add, (map(select(. > 0)) | length)] | join(" ")')" "3 $KEYS 3"
+U0=$(uuid_of 0) U1=$(uuid_of 1) U2=$(uuid_of 2)
+stop_daemon
+"$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || fail "--fsck: $(cat "$T/said")"
+for i in 0 1 2; do said "$T/disk$i: .* 0 damaged"; done
+
+# ---- any order ----
+configure '' 2 0 1
+daemon_run
+assert_eq "$(statuses)" "200:$KEYS"
+assert_eq "$(curl_admin /disks | jq -r '.[0].path')" "$T/disk0"
+assert_eq "$(uuid_of 2)" "$U2"
+assert_eq "$(curl_s3 '/bkt?list-type=2' | grep -o '<Key>' | wc -l)" "$KEYS"
+kill_daemon
+
+# ---- one is missing ----
+mv "$T/disk1" "$T/away"
+refused 78 "disk $U1, number 1 of a store of 3 disks, is missing .*$T/disk1.*accept_missing.*--forget $U1"
+configure "accept_missing: [not-one]" 0 1 2
+refused 78 "expected the UUID of a disk" --check-config
+configure "accept_missing: [\"$U1\"]" 0 1 2
+daemon_run
+have=$(statuses)
+[[ $have =~ ^200:([0-9]+)\ 503:([0-9]+)$ ]] || fail "GETs with a disk missing: $have"
+for ((k = 0; k < KEYS; k++)); do
+	[ "$(status_of GET "/bkt/key-$k")" = 200 ] && there=$k || gone=$k
+done
+assert_status PUT "/bkt/key-$gone" 503 -d new
+assert_status DELETE "/bkt/key-$gone" 503
+assert_ne "$(header_of retry-after "/bkt/key-$gone")" ''
+assert_match "$(curl -sS "$URL_S3/bkt/key-$gone")" '<Code>ServiceUnavailable</Code>'
+assert_status PUT "/bkt/key-$there" 200 -d bytes
+assert_status GET '/bkt?list-type=2' 503
+assert_status DELETE /bkt 503
+assert_status PUT /new 200
+assert_status GET / 200
+assert_match "$(curl_admin /healthz)" "disk 1 \($U1\) is missing"
+assert_eq "$(curl_admin /disks | jq -r 'map(.state) | join(" ")')" "ok missing ok"
+assert_eq "$(curl_admin /readyz -o /dev/null -w '%{http_code}')" 200
+kill_daemon
+
+# ---- and back ----
+mv "$T/away" "$T/disk1"
+configure '' 0 1 2
+daemon_run
+assert_eq "$(statuses)" "200:$KEYS"
+curl -sS --fail -X PUT -d x "$URL_S3/new/key-[0-$((KEYS - 1))]" || fail "PUTs into what was made meanwhile"
+assert_eq "$(curl_s3 '/new?list-type=2' | grep -o '<Key>' | wc -l)" "$KEYS"
+stop_daemon
+
+# ---- others in its place ----
+cp -a "$T/disk1" "$T/disk3"
+configure '' 0 1 2 3
+refused 78 "$T/disk1 and $T/disk3: both say to be disk $U1"
+rm -r "$T/disk3"
+configure '' 0 2
+refused 78 "disk $U1, .* is missing"
+configure "accept_missing: [\"$U0\", \"$U1\"]" 2
+refused 78 "only 1 of 3 disks are there"
+
+# ---- given up ----
+mv "$T/disk1" "$T/away"
+configure '' 0 2
+echo no | "$G" -c "$T/gantryd.yaml" --forget "$U1" >"$T/said" 2>&1 && fail "given up without a yes"
+said 'nothing was done'
+refused 2 'wants the UUID of a disk' --forget 1
+refused 78 "disk $U2 is there" --force --forget "$U2"
+echo yes | "$G" -c "$T/gantryd.yaml" --forget "$U1" >"$T/said" 2>&1 || fail "--forget: $(cat "$T/said")"
+said 'given up: 1 disk; the store has 2 now'
+daemon_run
+assert_eq "$(statuses)" "${have/503/404}"
+assert_status PUT "/bkt/key-$gone" 200 -d again
+assert_status GET "/bkt/key-$gone" 200
+assert_status GET '/bkt?list-type=2' 200
+stop_daemon
+mv "$T/away" "$T/disk1"
+configure '' 0 1 2
+refused 78 "$T/disk1: disk $U1 does not belong to this store (any more)"

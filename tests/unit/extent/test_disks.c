@@ -1,0 +1,655 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A store of several disks, each in a directory: making it, the start in any order, disks that are missing, foreign,
+ * copied, given up or back again.
+ */
+#include "harness.h"
+
+#include "store/set_int.h"
+#include "store/user.h"
+
+#define DISKS 4
+
+static char dir[DISKS][128];
+static struct store_disk_conf disks[DISKS];
+static uint8_t accepted[DISKS][UUID_BYTES];
+static struct store_conf conf;
+static struct store *st;
+static struct store_user *user;
+static char err[1024];
+
+/* ---- a store of nr disks ---- */
+
+static void
+use(int nr)
+{
+	conf = (struct store_conf){ .ops = &store_set_ops,
+				    .disks.disk = disks,
+				    .disks.nr = nr,
+				    .disks.index_bytes = 64 * MIB,
+				    .disks.lock_wait_ns = NS_PER_MS,
+				    .disks.engine = &extent_ops,
+				    .disks.engines_max = STORE_SET_MAX,
+				    .disks.accept_missing = (const uint8_t(*)[UUID_BYTES])accepted,
+				    .ports_max = 4 };
+}
+
+static void
+begin(int nr)
+{
+	for (int i = 0; i < DISKS; i++) {
+		dir_make(dir[i]);
+		disks[i] = (struct store_disk_conf){ .path = dir[i],
+						     .size_bytes = (64 + 32 * (uint64_t)i) * MIB };
+	}
+	use(nr);
+	if (store_format(&conf, false, err, sizeof err) < 0)
+		fail_msg("%s", err);
+}
+
+static void
+end(void)
+{
+	for (int i = 0; i < DISKS; i++)
+		dir_remove(dir[i]);
+}
+
+static int
+start(void)
+{
+	int r = store_start(&conf, &st, err, sizeof err);
+
+	if (r == 0)
+		assert_int_equal(store_user_new(&st, 1, &user), 0);
+	return r;
+}
+
+static void
+stop(void)
+{
+	store_user_free(user);
+	store_stop(st);
+}
+
+static void
+must_start(void)
+{
+	if (start() < 0)
+		fail_msg("%s", err);
+}
+
+/* The start says no, in a line with this in it, and no superblock is any other than before. */
+static void
+must_refuse(int error, const char *text)
+{
+	static uint8_t before[DISKS][2][65536], after[65536];
+	char path[256];
+
+	for (int check_it = 0; check_it < 2; check_it++) {
+		for (int i = 0; i < DISKS * 2; i++) {
+			uint8_t *to = check_it ? after : before[i / 2][i % 2];
+			int fd;
+
+			snprintf(path, sizeof path, "%s/super%s", dir[i / 2], i % 2 ? "2" : "");
+			fd = open(path, O_RDONLY | O_CLOEXEC);
+			memset(to, 0, 65536);
+			if (fd >= 0) {
+				assert_true(read(fd, to, 65536) == 65536);
+				close(fd);
+			}
+			if (check_it)
+				assert_memory_equal(after, before[i / 2][i % 2], 65536);
+		}
+		if (!check_it) {
+			int r = start();
+
+			if (r != error || !strstr(err, text) || strchr(err, '\n'))
+				fail_msg("%d instead of %d: %s", r, error, r < 0 ? err : "");
+		}
+	}
+}
+
+/* Leaves the i-th of nr configured disks out. */
+static void
+leave_out(int i, int nr)
+{
+	use(nr - 1);
+	memmove(&disks[i], &disks[i + 1], (size_t)(nr - 1 - i) * sizeof disks[0]);
+}
+
+static void
+all_again(int nr)
+{
+	for (int i = 0; i < DISKS; i++)
+		disks[i] = (struct store_disk_conf){ .path = dir[i], .size_bytes = 0 };
+	use(nr);
+}
+
+/* The UUID of a member as the started store has it. */
+static void
+accept(int unit)
+{
+	struct store_unit_info info;
+
+	store_unit_info(st, unit, &info);
+	assert_int_equal(uuid_parse(info.uuid, accepted[unit]), 0);
+}
+
+/* ---- what is in it ---- */
+
+/* A key that the disk of this number has. */
+static struct store_key
+key_on(const struct disk_table *t, char name[32], const char *bucket, int disk)
+{
+	for (int n = 0;; n++) {
+		struct store_key k;
+
+		snprintf(name, 32, "key-%d", n);
+		k = key_of(bucket, name);
+		if (t->home[set_slot(&k)] == disk)
+			return k;
+	}
+}
+
+static int
+make(const char *bucket)
+{
+	struct store_del op;
+
+	return STORE_DO(user, &op.op,
+			store_bucket_create(store_user_port(user, 0), bucket, strlen(bucket), &op));
+}
+
+static int
+removed(const char *bucket)
+{
+	struct store_del op;
+
+	return STORE_DO(user, &op.op,
+			store_bucket_delete(store_user_port(user, 0), bucket, strlen(bucket), &op));
+}
+
+static int
+put(const struct store_key *k)
+{
+	struct store_commit c = { .inline_data = "hello", .inline_len = 5 };
+	struct store_put op;
+	int r = store_put_init(store_user_port(user, 0), &op, k, 5);
+
+	if (r < 0)
+		return r;
+	r = STORE_DO(user, &op.op, store_put_commit(store_user_port(user, 0), &op, &c));
+	store_put_abort(store_user_port(user, 0), &op);
+	return r;
+}
+
+static int
+look(const struct store_key *k)
+{
+	struct store_obj o;
+	int r = STORE_DO(user, &o.op, store_open(store_user_port(user, 0), k, &o));
+
+	store_close(store_user_port(user, 0), r == 0 ? &o : NULL);
+	return r;
+}
+
+static bool
+on_entry(struct store_list *ls, const struct store_entry *e)
+{
+	return true;
+}
+
+static int
+list(const char *bucket)
+{
+	struct store_list ls = { .bucket = bucket, .max = 100, .entry = on_entry };
+
+	ls.bucket_len = (uint16_t)strlen(bucket);
+	return STORE_DO(user, &ls.op, store_list(store_user_port(user, 0), &ls));
+}
+
+static int delete (const struct store_key *k)
+{
+	struct store_del op;
+
+	return STORE_DO(user, &op.op, store_delete(store_user_port(user, 0), k, NULL, &op));
+}
+
+static const struct disk_table *
+table(int engine)
+{
+	static struct disk_table t;
+	uint8_t uuid[3][UUID_BYTES] = { { 1 }, { 2 }, { 3 } };
+	uint64_t size[3] = { 64 * MIB, 96 * MIB, 128 * MIB };
+
+	table_make(&t, (const uint8_t(*)[UUID_BYTES])uuid, size, engine, 1);
+	return &t;
+}
+
+/* ---- tests ---- */
+
+static void
+test_slots_by_size(void **state)
+{
+	static struct disk_table t;
+	uint8_t uuid[64][UUID_BYTES] = { { 0 } };
+	uint64_t size[64];
+	int nr[64] = { 0 };
+
+	size[0] = 100 * MIB;
+	size[1] = 800 * MIB;
+	table_make(&t, (const uint8_t(*)[UUID_BYTES])uuid, size, 2, 1);
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		nr[t.home[i]]++;
+	assert_in_range(nr[0], STORE_SLOT_NR / 9, STORE_SLOT_NR / 9 + 1);
+	assert_int_equal(nr[0] + nr[1], STORE_SLOT_NR);
+	for (int i = 0; i < 64; i++) {
+		size[i] = (uint64_t)1 << 50;
+		nr[i] = 0;
+	}
+	table_make(&t, (const uint8_t(*)[UUID_BYTES])uuid, size, 64, 1);
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		nr[t.home[i]]++;
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(nr[i], 64);
+	assert_true(t.members == UINT64_MAX && t.in == UINT64_MAX);
+}
+
+/* Keys are found whatever the order of the configuration. */
+static void
+test_order(void **state)
+{
+	char name[32];
+	struct store_key k;
+
+	begin(3);
+	must_start();
+	assert_int_equal(store_unit_nr(st), 3);
+	assert_int_equal(make("b"), 0);
+	for (int i = 0; i < 3; i++) {
+		k = key_on(table(3), name, "b", i);
+		assert_int_equal(put(&k), 0);
+	}
+	stop();
+	for (int turn = 0; turn < 3; turn++) {
+		struct store_disk_conf first = disks[0];
+
+		memmove(disks, disks + 1, 2 * sizeof disks[0]);
+		disks[2] = first;
+		must_start();
+		for (int i = 0; i < 3; i++) {
+			struct store_unit_info info;
+
+			k = key_on(table(3), name, "b", i);
+			assert_int_equal(look(&k), 0);
+			store_unit_info(st, i, &info);
+			assert_string_equal(info.name, dir[i]);
+			assert_int_equal(store_unit_number(&info, "objects"), 1);
+		}
+		assert_int_equal(list("b"), 3);
+		stop();
+	}
+	assert_int_equal(store_format(&conf, false, err, sizeof err), -EALREADY);
+	end();
+}
+
+static void
+test_missing(void **state)
+{
+	struct store_unit_info info;
+	struct store_bucket_set set;
+	struct store_stat stat = { .version = 0 };
+	char name[32], attrs[16];
+	struct store_key k;
+
+	begin(3);
+	must_start();
+	assert_int_equal(make("b"), 0);
+	assert_int_equal(make("empty"), 0);
+	assert_int_equal(make("goes"), 0);
+	for (int i = 0; i < 3; i++) {
+		k = key_on(table(3), name, "b", i);
+		assert_int_equal(put(&k), 0);
+	}
+	accept(1);
+	stop();
+	leave_out(1, 3);
+	must_refuse(-EINVAL, "number 1 of a store of 3 disks, is missing; bring it back");
+	conf.disks.accept_missing_nr = DISKS;
+	must_start();
+	for (int i = 0; i < 3; i++) {
+		k = key_on(table(3), name, "b", i);
+		assert_int_equal(look(&k), i == 1 ? -ENODEV : 0);
+		assert_int_equal(put(&k), i == 1 ? -ENODEV : 0);
+	}
+	k = key_on(table(3), name, "empty", 1);
+	assert_int_equal(look(&k), -ENODEV);
+	assert_int_equal(delete (&k), -ENODEV);
+	assert_int_equal(list("b"), -ENODEV);
+	assert_int_equal(removed("empty"), -ENODEV);
+	store_unit_info(st, 1, &info);
+	assert_true(info.state == UNIT_MISSING);
+	/* what it misses */
+	assert_int_equal(make("new"), 0);
+	assert_int_equal(
+		STORE_DO(user, &set.op,
+			 store_bucket_set_attrs(store_user_port(user, 0), "new", 3, 0, "attrs", 5, &set)),
+		0);
+	stop();
+
+	/* it is back, with an older table */
+	all_again(3);
+	must_start();
+	for (int i = 0; i < 3; i++) {
+		k = key_on(table(3), name, "b", i);
+		assert_int_equal(look(&k), 0);
+		k = key_on(table(3), name, "new", i);
+		assert_int_equal(put(&k), 0);
+	}
+	assert_int_equal(list("b"), 3);
+	stop();
+	/* the one that was there goes: what the other one was given when it came back counts */
+	leave_out(0, 3);
+	use(2);
+	memset(accepted, 0, sizeof accepted);
+	must_refuse(-EINVAL, "number 0");
+	all_again(3);
+	must_start();
+	accept(0);
+	stop();
+	leave_out(0, 3);
+	conf.disks.accept_missing_nr = DISKS;
+	must_start();
+	assert_int_equal(STORE_DO(user, &stat.op,
+				  store_bucket_get_attrs(store_user_port(user, 0), "new", 3, attrs,
+							 sizeof attrs, &stat)),
+			 0);
+	assert_int_equal(stat.attrs_len, 5);
+	assert_memory_equal(attrs, "attrs", 5);
+	stop();
+	end();
+}
+
+/* A bucket that went and came again while a disk was away is another one: what the disk has of the earlier one goes. */
+static void
+test_bucket_again(void **state)
+{
+	char name[32];
+	struct store_key k;
+
+	begin(3);
+	must_start();
+	accept(2);
+	assert_int_equal(make("b"), 0);
+	k = key_on(table(3), name, "b", 2);
+	assert_int_equal(put(&k), 0);
+	stop();
+	/* The two others lose the bucket without the third, which no delete does: as if it had failed under one. */
+	leave_out(2, 3);
+	conf.disks.accept_missing_nr = DISKS;
+	must_start();
+	set_of(st)->member_nr = 2;
+	assert_int_equal(removed("b"), 0);
+	set_of(st)->member_nr = 3;
+	assert_int_equal(make("b"), 0);
+	stop();
+	all_again(3);
+	must_start();
+	assert_int_equal(list("b"), 0);
+	k = key_on(table(3), name, "b", 2);
+	assert_int_equal(look(&k), -ENOENT);
+	assert_int_equal(put(&k), 0);
+	assert_int_equal(list("b"), 1);
+	stop();
+	end();
+}
+
+/* A disk that opens and cannot be recovered counts as missing: nothing is written, or it is done without. */
+static void
+test_unrecoverable(void **state)
+{
+	static uint8_t zeros[65536];
+	struct store_unit_info info;
+	char path[256], name[32];
+	struct store_key k;
+	struct stat sb;
+	int fd;
+
+	begin(3);
+	must_start();
+	accept(2);
+	assert_int_equal(make("b"), 0);
+	stop();
+	snprintf(path, sizeof path, "%s/log", dir[2]);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0 && fstat(fd, &sb) == 0);
+	for (off_t at = 0; at < sb.st_size; at += (off_t)sizeof zeros)
+		assert_true(pwrite(fd, zeros, sizeof zeros, at) == sizeof zeros);
+	close(fd);
+	must_refuse(-EINVAL, "the log ends at offset 0");
+	conf.disks.accept_missing_nr = DISKS;
+	must_start();
+	store_unit_info(st, 2, &info);
+	assert_true(info.state == UNIT_MISSING);
+	for (int i = 0; i < 3; i++) {
+		k = key_on(table(3), name, "b", i);
+		assert_int_equal(put(&k), i == 2 ? -ENODEV : 0);
+	}
+	stop();
+	end();
+}
+
+static struct store_port *
+engine(int i)
+{
+	return set_port(store_user_port(user, 0))->engine[i];
+}
+
+static int
+gate(int i, const char *bucket, bool close)
+{
+	struct store_del op;
+	struct store_port *e = engine(i);
+
+	return STORE_DO(user, &op.op, e->ops->bucket_gate(e, bucket, strlen(bucket), close, &op));
+}
+
+static int
+head(int i, const char *bucket)
+{
+	struct store_stat s = { .version = 0 };
+
+	return STORE_DO(user, &s.op, store_bucket_head(engine(i), bucket, strlen(bucket), &s));
+}
+
+/* Behind a closed gate nothing is written; what a cut leaves of a change is made as the first disk has it. */
+static void
+test_gates(void **state)
+{
+	struct store_del op;
+	struct store_port *e;
+	char name[32];
+	struct store_key k;
+
+	begin(2);
+	must_start();
+	assert_int_equal(make("b"), 0);
+	k = key_on(table(2), name, "b", 1);
+	assert_int_equal(gate(1, "none", true), -ENXIO);
+	assert_int_equal(gate(1, "b", true), 0);
+	assert_int_equal(put(&k), -EAGAIN);
+	assert_int_equal(gate(1, "b", false), 0);
+	assert_int_equal(put(&k), 0);
+	assert_int_equal(gate(1, "b", true), -ENOTEMPTY);
+	assert_int_equal(delete (&k), 1);
+	/* made on one, with a closed gate, and removed from one */
+	e = engine(1);
+	assert_int_equal(STORE_DO(user, &op.op, e->ops->bucket_make(e, "half", 4, 1, true, &op)), 0);
+	k = key_on(table(2), name, "half", 1);
+	assert_int_equal(put(&k), -ENXIO);
+	assert_int_equal(STORE_DO(user, &op.op, store_bucket_delete(e, "b", 1, &op)), 0);
+	stop();
+	must_start();
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(head(i, "half"), -ENXIO);
+		assert_int_equal(head(i, "b"), 0);
+	}
+	k = key_on(table(2), name, "b", 1);
+	assert_int_equal(put(&k), 0);
+	assert_int_equal(removed("b"), -ENOTEMPTY);
+	assert_int_equal(delete (&k), 1);
+	assert_int_equal(removed("b"), 0);
+	stop();
+	end();
+}
+
+/* Two halves must not go on one after the other. */
+static void
+test_halves(void **state)
+{
+	begin(2);
+	must_start();
+	accept(0);
+	accept(1);
+	stop();
+	leave_out(1, 2);
+	conf.disks.accept_missing_nr = DISKS;
+	/* Both took part last, so neither half may go on alone. */
+	must_refuse(-EINVAL, "only 1 of 2 disks are there");
+	all_again(2);
+	end();
+}
+
+static void
+test_majority(void **state)
+{
+	begin(3);
+	must_start();
+	for (int i = 0; i < 3; i++)
+		accept(i);
+	assert_int_equal(make("b"), 0);
+	stop();
+	use(1);
+	conf.disks.accept_missing_nr = DISKS;
+	must_refuse(-EINVAL, "only 1 of 3 disks are there");
+	/* for good */
+	conf.disks.forget = (const uint8_t(*)[UUID_BYTES]) & accepted[1];
+	conf.disks.forget_nr = 1;
+	assert_int_equal(store_forget(&conf, err, sizeof err), -EINVAL);
+	assert_non_null(strstr(err, "number 2"));
+	conf.disks.forget_nr = 2;
+	assert_int_equal(store_forget(&conf, err, sizeof err), 0);
+	assert_string_equal(err, "given up: 2 disks; the store has 1 now");
+	assert_int_equal(store_forget(&conf, err, sizeof err), -EINVAL);
+	assert_non_null(strstr(err, "does not belong to this store"));
+	conf.disks.forget_nr = 0;
+	must_start();
+	assert_int_equal(store_unit_nr(st), 1);
+	assert_int_equal(list("b"), 0);
+	assert_int_equal(removed("b"), 0);
+	stop();
+	/* and they are refused */
+	all_again(2);
+	must_refuse(-EINVAL, "does not belong to this store (any more)");
+	end();
+}
+
+static void
+copy(const char *from, const char *to)
+{
+	char cmd[512];
+
+	snprintf(cmd, sizeof cmd, "cp -a %s/. %s/", from, to);
+	assert_int_equal(system(cmd), 0);
+}
+
+/* Both superblocks say that a later version has written them. */
+static void
+make_newer(const char *path)
+{
+	static uint8_t sb[65536];
+	uint64_t crc;
+
+	for (int i = 0; i < 2; i++) {
+		char name[256];
+		int fd;
+
+		snprintf(name, sizeof name, "%s/super%s", path, i ? "2" : "");
+		fd = open(name, O_RDWR | O_CLOEXEC);
+		assert_true(fd >= 0 && read(fd, sb, sizeof sb) == sizeof sb);
+		sb[8]++;
+		memset(sb + 16, 0, 8);
+		crc = crc64_nvme(0, sb, sizeof sb);
+		memcpy(sb + 16, &crc, 8);
+		assert_true(pwrite(fd, sb, sizeof sb, 0) == sizeof sb);
+		close(fd);
+	}
+}
+
+static void
+test_identity(void **state)
+{
+	struct store_conf other;
+
+	begin(2);
+	/* the same disk twice, by a copy */
+	copy(dir[1], dir[2]);
+	all_again(3);
+	must_refuse(-EINVAL, "is a copy of the other");
+	/* one of another store */
+	disks[2] = (struct store_disk_conf){ .path = dir[3], .size_bytes = 64 * MIB };
+	other = conf;
+	other.disks.disk = &disks[2];
+	other.disks.nr = 1;
+	assert_int_equal(store_format(&other, false, err, sizeof err), 0);
+	disks[2].size_bytes = 0;
+	must_refuse(-EINVAL, "is of another store");
+	/* swapped: the other one's in place of ours */
+	disks[1] = disks[2];
+	use(2);
+	must_refuse(-EINVAL, "is of another store");
+	/* one that somebody has */
+	all_again(2);
+	must_start();
+	{
+		struct store *second;
+
+		assert_int_equal(store_start(&conf, &second, err, sizeof err), -EBUSY);
+	}
+	stop();
+	/* shorter than it was, which accepting that it is missing helps; of a later version, which nothing does */
+	{
+		char path[256];
+
+		must_start();
+		accept(0);
+		accept(1);
+		stop();
+		snprintf(path, sizeof path, "%s/log", dir[1]);
+		assert_int_equal(truncate(path, 4096), 0);
+		must_refuse(-EINVAL, "log is damaged: it has 4096 bytes");
+		make_newer(dir[1]);
+		conf.disks.accept_missing_nr = 2;
+		must_refuse(-EPROTONOSUPPORT, "made by another version of Gantry");
+		conf.disks.accept_missing_nr = 0;
+	}
+	/* an empty directory in place of one: a file system that is not mounted */
+	disks[1].path = "/nonexistent";
+	must_refuse(-EINVAL, "is missing (/nonexistent: ");
+	end();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_slots_by_size), cmocka_unit_test(test_order),
+		cmocka_unit_test(test_missing),       cmocka_unit_test(test_bucket_again),
+		cmocka_unit_test(test_unrecoverable), cmocka_unit_test(test_gates),
+		cmocka_unit_test(test_halves),        cmocka_unit_test(test_majority),
+		cmocka_unit_test(test_identity),
+	};
+
+	log_init(LOG_PLAIN, LOG_ERROR);
+	return cmocka_run_group_tests_name("store_disks", tests, NULL, NULL);
+}
