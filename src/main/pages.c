@@ -106,11 +106,11 @@ health(void *cookie, struct admin_reasons *r)
 		struct store_unit_info info;
 
 		store_unit_info(atomic_load(&d->store), i, &info);
-		/* Units of another back end have names that are shorter than a path. */
-		if (strcmp(store_name(atomic_load(&d->store)), "disks") == 0)
-			snprintf(unit, sizeof unit, "disk %d", i);
-		else
+		/* A pool has a name that is shorter than a path; a disk that is missing has none. */
+		if (strcmp(store_name(atomic_load(&d->store)), "rados") == 0)
 			snprintf(unit, sizeof unit, "pool %s", info.name);
+		else
+			snprintf(unit, sizeof unit, "disk %d", i);
 		if (info.state == UNIT_FAILED && unit[0] == 'd')
 			admin_reason(r, "%s failed, read-only until a restart: %s", unit, info.reason);
 		else if (info.state == UNIT_MISSING)

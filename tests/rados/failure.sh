@@ -29,6 +29,10 @@ for i in 1 2 3 4; do
 	pids[i + 300]=$!
 done
 wait_for 20 late
+# Every metric that only this back end has is there.
+for m in late_operations oldest_wait_us longest_call_us gateways gateways_cleaned_up_total; do
+	[ -n "$(metric gantry_store_$m)" ] || fail "no metric gantry_store_$m"
+done
 waits_long() { [ "$(metric gantry_store_oldest_wait_us)" -gt 2000000 ] && [ "$(metric gantry_store_late_operations)" -gt 0 ]; }
 wait_for 20 waits_long
 assert_eq "$(curl -sS -o /dev/null -w '%{http_code}' "$URL_ADMIN/livez")" 200 "livez"
