@@ -3,6 +3,7 @@
 # One client's tokens name 500 addresses that nobody has, each of which the kernel looks for during a second.  They are declined; a
 # client that the server has not met is served by RDMA meanwhile, which means that its address handle came in time, and nobody gets
 # a 503.
+OWN_NET=${OWN_NET:-1}
 . "$(dirname "$0")/lib.sh"
 NICS=3
 RDMA='{ devices: [mlx5_0], allow_special: [loopback], allow: [127.0.0.0/8] }'

@@ -5,6 +5,7 @@
 NICS=2
 RDMA='{ devices: [mlx5_0], allow_special: [loopback, self], channels: 16, traffic_class: 104, linger: 50ms }'
 MORE='limits: { s3_progress: 1s, s3_total: 1s, scality_total: 60s }'
+OWN_NET=${OWN_NET:-1}
 . "$(dirname "$0")/lib.sh"
 start_daemon
 

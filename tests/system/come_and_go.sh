@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Devices that are not there when the daemon starts: drivers that load late, with rdma.devices auto and as a list; representors; an address
 # that comes back in another row of the GID table; a port that says twice that it is active.
+OWN_NET=${OWN_NET:-1}
 . "$(dirname "$0")/lib.sh"
 NICS=3
 RDMA='{ allow_special: [loopback, self] }'

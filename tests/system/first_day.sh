@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What an adapter is like on its first day: fewer READs than it says, ports that come up after the daemon, hundreds of GIDs, names
 # that change, a firmware that takes its time; and what the daemon shows of it.
+OWN_NET=${OWN_NET:-1}
 . "$(dirname "$0")/lib.sh"
 NICS=2
 gids=127.0.0.1

@@ -3,6 +3,7 @@
 # Memory of a device, which the CPU can neither read nor write (gpu.c has it, and would die of a touch): objects go to and from it byte
 # for byte by RDMA, registered as a dma-buf or by a peer-memory driver; where RDMA fails, by the program's copy function or with an error
 # that says why.
+OWN_NET=${OWN_NET:-1}
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
 NICS=2

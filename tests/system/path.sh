@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What initiators were connected with changes: the MTU, of which RoCE tells nobody, the P_Key, the source's address.  They are connected
 # anew when they are free, and no transfer fails for each of them.  On InfiniBand the subnet manager gives ports other LIDs.
+OWN_NET=${OWN_NET:-1}
 . "$(dirname "$0")/lib.sh"
 NICS=4
 RDMA='{ devices: [mlx5_0], allow_special: [loopback, self], channels: 16 }'

@@ -466,8 +466,8 @@ main(void)
 		T(a_queue_pair_that_takes_no_more_work),
 		T(another_path_is_taken_when_free),
 		T(a_rail_comes_later),
-		cmocka_unit_test_setup(a_share_is_kept, setup),
-		cmocka_unit_test_setup(a_core_without_asks_for_its_share, setup),
+		T(a_share_is_kept),
+		T(a_core_without_asks_for_its_share),
 		cmocka_unit_test_setup(a_core_that_ends_before_a_call_returns, setup),
 		{ "... and its bell was rung", a_core_that_ends_before_a_call_returns, setup, NULL, &rung },
 	};
