@@ -70,7 +70,7 @@ PKGALL := $(sort $(foreach m,$(MODULES),$(PKG-$(m))) libcurl)
 PKGCFLAGS := $(shell pkg-config --cflags $(PKGALL) 2>/dev/null)
 
 .PHONY: all
-all: deps-check $(O)/gantryd $(RADOS) $(O)/gantry $(O)/libgantry.so softnic cuobject
+all: deps-check $(O)/gantryd $(RADOS) $(O)/gantry $(O)/libgantry.so $(O)/libgantry-server.so softnic cuobject
 
 # The status page lies inside the program.
 $(O)/src/admin/html.o: src/admin/page.html
@@ -108,6 +108,7 @@ $(O)/store-rados.so: $(O)/rados.a src/rados/rados.map
 		-Wl,--no-whole-archive -lrados -lpthread
 
 include src/client/client.mk
+include src/server/server.mk
 include src/cuobject/cuobject.mk
 include src/softnic/softnic.mk
 include tests/sim/sim.mk
@@ -154,7 +155,7 @@ ALLOBJ += $(patsubst %.c,$(O)/%.o,$(TOOLSRC)) $(TOOLLIB)
 include tests/nbd/nbd.mk
 
 .PHONY: testbins check check-unit check-system check-threads check-realistic check-long check-mutation check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format deps deps-check tags
-testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS) $(SIM_TESTS) $(NBDPLUGIN) $(CUOBJ_TESTS)
+testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(TOOLBIN) $(SOFTNIC_TESTS) $(SIM_TESTS) $(NBDPLUGIN) $(SERVER_TESTS) $(CUOBJ_TESTS)
 
 deps-check:
 	@scripts/deps --check build || { echo "run scripts/deps build (as root) to install them" >&2; exit 1; }
@@ -220,7 +221,7 @@ check-rados-long:
 check-cuobject:
 	@scripts/deps build test
 	@$(MAKE) --no-print-directory all testbins
-	@for v in asan tsan; do $(MAKE) --no-print-directory VARIANT=$$v build/$$v/gantryd softnic cuobject cuobject-tests build/$$v/softnicctl || exit 1; done
+	@for v in asan tsan; do $(MAKE) --no-print-directory VARIANT=$$v build/$$v/gantryd softnic cuobject cuobject-tests server-tests build/$$v/softnicctl || exit 1; done
 	@T='$(T)' tests/cuobject/run.sh
 # The status page in headless Chromium.  SHOTS=DIR keeps the screenshots.
 check-ui:
@@ -297,8 +298,8 @@ clean:
 
 # $(call installman,page...)
 installman = for m in $(1); do install -D -m 644 man/$$m $(DESTDIR)$(MANDIR)/man$${m\#\#*.}/$$m || exit 1; done
-.PHONY: install-client install-lib install-dev install-rados install-python install-softnic deb check-deb check-vm check-containers check-newcomer
-install: all install-client install-lib install-dev install-rados install-cuobject install-cuobject-dev
+.PHONY: install-client install-lib install-dev install-server install-server-dev install-rados install-python install-softnic deb check-deb check-vm check-containers check-newcomer
+install: all install-client install-lib install-dev install-server install-server-dev install-rados install-cuobject install-cuobject-dev
 	install -D -m 755 $(O)/gantryd $(DESTDIR)$(PREFIX)/sbin/gantryd
 	install -D -m 644 conf/gantryd.yaml $(DESTDIR)$(SYSCONFDIR)/gantry/gantryd.yaml
 	install -d $(DESTDIR)$(SYSCONFDIR)/gantry/conf.d
@@ -323,6 +324,14 @@ install-dev: all
 	install -D -m 644 src/client/gantry.h $(DESTDIR)$(PREFIX)/include/gantry.h
 	sed -e 's|@PREFIX@|$(PREFIX)|;s|@LIBDIR@|$(LIBDIR)|;s|@VERSION@|$(VERSION)|' src/client/libgantry.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/libgantry.pc
 	$(call installman,libgantry.3)
+install-server: all
+	install -D -m 644 $(O)/libgantry-server.so.0 $(DESTDIR)$(LIBDIR)/libgantry-server.so.0
+install-server-dev: all
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
+	ln -sf libgantry-server.so.0 $(DESTDIR)$(LIBDIR)/libgantry-server.so
+	install -D -m 644 src/server/gantry_server.h $(DESTDIR)$(PREFIX)/include/gantry_server.h
+	sed -e 's|@PREFIX@|$(PREFIX)|;s|@LIBDIR@|$(LIBDIR)|;s|@VERSION@|$(VERSION)|' src/server/libgantry-server.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/libgantry-server.pc
+	$(call installman,libgantry-server.3)
 # The Python module is text, so it has no part in `make all`; rpm distributions have another PYTHONDIR.
 install-python:
 	for f in python/gantry/*.py python/gantry/py.typed; do install -D -m 644 $$f $(DESTDIR)$(PYTHONDIR)/$${f#python/} || exit 1; done

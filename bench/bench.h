@@ -20,6 +20,8 @@ _Noreturn void bench_die(const char *fmt, ...) __attribute__((format(printf, 1, 
 
 /* ADDRESS:PORT, or it dies. */
 struct sockaddr_in bench_address(const char *text);
+/* A connection there, without delay of small sends, or it dies. */
+int bench_connect(const struct sockaddr_in *at);
 
 /* ---- rounds and rows ---- */
 

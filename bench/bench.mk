@@ -2,9 +2,10 @@
 # `make bench [F=figure]`: programs in bench/*.c, driven by bench/run.  Not part of `make check`.
 
 BENCHBIN := $(O)/bench/store $(O)/bench/load $(O)/bench/wire $(O)/bench/slice $(O)/bench/objects $(O)/bench/fill \
-	$(O)/bench/list $(O)/bench/http $(O)/bench/client
+	$(O)/bench/list $(O)/bench/http $(O)/bench/client $(O)/bench/server $(O)/bench/disks \
+	$(O)/bench/beside
 BENCHLIB := $(O)/bench/common.o $(O)/bench/raw.o
-ALLOBJ += $(BENCHLIB) $(addprefix $(O)/bench/,port.o figures.o growth.o s3.o) $(BENCHBIN:=.o)
+ALLOBJ += $(BENCHLIB) $(addprefix $(O)/bench/,plain.o port.o figures.o growth.o s3.o) $(BENCHBIN:=.o)
 
 # $(call archives,x) of several modules is asked for once each; repeats inside the group do no harm.
 $(O)/bench/store: $(O)/bench/store.o $(BENCHLIB) $(call archives,extent)
@@ -14,19 +15,24 @@ $(O)/bench/load: $(addprefix $(O)/bench/,load.o figures.o growth.o s3.o) $(BENCH
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,tools) $(call linkmod,ring) \
 		$(shell pkg-config --libs libibverbs libmlx5 libcrypto)
-$(O)/bench/wire: $(O)/bench/wire.o $(O)/bench/common.o $(O)/tests/fake/dc_peer.o $(call archives,chan)
+$(O)/bench/wire: $(O)/bench/wire.o $(O)/bench/plain.o $(O)/bench/common.o $(O)/tests/fake/dc_peer.o $(call archives,chan)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,chan)
 
-$(O)/bench/objects $(O)/bench/fill $(O)/bench/list: $(O)/bench/%: $(O)/bench/%.o $(O)/bench/port.o $(BENCHLIB) $(call archives,extent)
+$(O)/bench/objects $(O)/bench/fill $(O)/bench/list $(O)/bench/disks: $(O)/bench/%: $(O)/bench/%.o $(O)/bench/port.o $(BENCHLIB) $(call archives,extent)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,extent)
-$(O)/bench/http: $(O)/bench/http.o $(O)/bench/common.o $(call archives,base)
+$(O)/bench/http $(O)/bench/beside: $(O)/bench/%: $(O)/bench/%.o $(O)/bench/common.o $(call archives,base)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,base) $(shell pkg-config --libs libcrypto)
 $(O)/bench/client: $(O)/bench/client.o $(O)/bench/common.o $(call archives,client)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,client)
+# By what a program has of it: its header, and the library.
+$(O)/bench/server: $(addprefix $(O)/bench/,server.o plain.o common.o) $(O)/tests/fake/dc_peer.o $(call archives,token) $(O)/libgantry-server.so
+	@echo "  LINK    $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/..' -o $@ $(filter %.o,$^) $(O)/libgantry-server.so.0 $(call linkmod,token) \
+		$(shell pkg-config --libs libibverbs libmlx5)
 $(O)/bench/slice: $(O)/bench/slice.o $(call archives,base)
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,base)

@@ -7,11 +7,13 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 void
@@ -192,4 +194,15 @@ bench_address(const char *text)
 		bench_die("%s is no address and port", text);
 	sa.sin_port = htons((uint16_t)atoi(colon + 1));
 	return sa;
+}
+
+int
+bench_connect(const struct sockaddr_in *at)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+
+	if (fd < 0 || connect(fd, (const struct sockaddr *)at, sizeof *at) < 0)
+		bench_die("connect: %s", strerror(errno));
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+	return fd;
 }

@@ -25,7 +25,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <openssl/evp.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -57,17 +56,6 @@ struct job {
 };
 
 /* ---- one connection ---- */
-
-static int
-connect_to(const struct sockaddr_in *at)
-{
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
-
-	if (fd < 0 || connect(fd, (const struct sockaddr *)at, sizeof *at) < 0)
-		bench_die("connect: %s", strerror(errno));
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	return fd;
-}
 
 static void
 send_all(int fd, const char *head, size_t head_len, const char *body, size_t body_len)
@@ -142,7 +130,7 @@ static void *
 worker(void *arg)
 {
 	struct job *j = arg;
-	int fd = connect_to(j->is_nginx ? &nginx : &gantry);
+	int fd = bench_connect(j->is_nginx ? &nginx : &gantry);
 
 	while (clock_ns() < j->until_ns) {
 		unsigned key = atomic_fetch_add(&j->next, 1);

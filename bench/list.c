@@ -5,6 +5,8 @@
  *
  *	bench-list fill DIR KEYS BYTES            makes a store of that size in DIR with so many objects of
  *	                                          16 bytes
+ *	bench-list two ONE MANY KEYS              asks two daemons, of which the second has its store on several disks:
+ *	                                          disks4_list_1m
  *	bench-list list HOST:PORT DIR KEYS BYTES  asks the daemon, which has another such store, and walks
  *	                                          this one
  */
@@ -15,10 +17,8 @@
 #include "base/clock.h"
 #include "base/list.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,19 +152,9 @@ static char answer[ANSWER_MAX + 1];
 static int
 connect_to(const char *text)
 {
-	struct sockaddr_in sa = { .sin_family = AF_INET };
-	const char *colon = strrchr(text, ':');
-	char host[64];
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+	struct sockaddr_in at = bench_address(text);
 
-	snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - text) : 0, text);
-	if (!colon || inet_pton(AF_INET, host, &sa.sin_addr) != 1)
-		bench_die("%s is no address and port", text);
-	sa.sin_port = htons((uint16_t)atoi(colon + 1));
-	if (fd < 0 || connect(fd, (struct sockaddr *)&sa, sizeof sa) < 0)
-		bench_die("connect: %s", strerror(errno));
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	return fd;
+	return bench_connect(&at);
 }
 
 /* One answer, head and body; where the body begins. */
@@ -258,12 +248,35 @@ list(const char *at, const char *dir, uint64_t size_bytes)
 	row_print(&row);
 }
 
+static void
+two(const char *one, const char *many)
+{
+	struct row row = { .figure = "disks4_list_1m", .unit = "keys/s" };
+	int fd[2] = { connect_to(one), connect_to(many) };
+
+	bench_pin(LOAD_CPU);
+	for (int n = -1; n < bench_rounds(); n++) {
+		double v[2];
+
+		for (int i = 0; i < 2; i++)
+			v[i ^ (n & 1)] = ask(fd[i ^ (n & 1)], bench_ns());
+		if (n >= 0)
+			row_add(&row, v[1], v[0]);
+	}
+	close(fd[0]);
+	close(fd[1]);
+	row_print(&row);
+}
+
 int
 main(int argc, char **argv)
 {
 	if (argc == 5 && !strcmp(argv[1], "fill")) {
 		b.keys = strtoull(argv[3], NULL, 10);
 		fill(argv[2], strtoull(argv[4], NULL, 10));
+	} else if (argc == 5 && !strcmp(argv[1], "two")) {
+		b.keys = strtoull(argv[4], NULL, 10);
+		two(argv[2], argv[3]);
 	} else if (argc == 6 && !strcmp(argv[1], "list")) {
 		b.keys = strtoull(argv[4], NULL, 10);
 		list(argv[2], argv[3], strtoull(argv[5], NULL, 10));

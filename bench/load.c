@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,17 +147,6 @@ take_answer(struct link *l, bool is_tokened)
 	return true;
 }
 
-static int
-connect_to(const struct server *s)
-{
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
-
-	if (fd < 0 || connect(fd, (const struct sockaddr *)&s->at, sizeof s->at) < 0)
-		bench_die("connect: %s", strerror(errno));
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	return fd;
-}
-
 static void
 prepare(struct link *l, const struct job *j)
 {
@@ -232,7 +220,7 @@ load_run(const struct job *j, uint64_t for_ns)
 
 		set_window(l, j->one_window ? 0 : i, j->size ? j->size : 4096);
 		prepare(l, j);
-		l->fd = connect_to(j->other && (i & 1) ? j->other : j->server);
+		l->fd = bench_connect(&(j->other && (i & 1) ? j->other : j->server)->at);
 		epoll_ctl(ep, EPOLL_CTL_ADD, l->fd, &ev);
 	}
 	copy = copy_ns_of(j->server) + copy_ns_of(j->other);

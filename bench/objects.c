@@ -122,6 +122,7 @@ rss_bytes(void)
 /* ---- filling ---- */
 
 static void put_next(struct work *w);
+static void put(struct work *w);
 
 static void
 sample(struct work *w)
@@ -138,6 +139,11 @@ on_put(struct store_op *op)
 {
 	struct work *w = container_of(op, struct work, put.op);
 
+	/* No room in the log for two seconds, since a snapshot takes that long: asked again, as clients do. */
+	if (op->result == -EAGAIN) {
+		put(w);
+		return;
+	}
 	if (op->result < 0)
 		bench_die("PUT: %s", strerror(-op->result));
 	b.step->puts++;
@@ -146,10 +152,18 @@ on_put(struct store_op *op)
 }
 
 static void
-put_next(struct work *w)
+put(struct work *w)
 {
 	static const char data[INLINE_BYTES] = "sixteen bytes  ";
 
+	w->put.op.done = on_put;
+	w->commit = (struct store_commit){ .inline_data = data, .inline_len = sizeof data };
+	port_put_inline(&b.port, &w->put, &w->key, &w->commit);
+}
+
+static void
+put_next(struct work *w)
+{
 	if (b.next == b.until) {
 		b.busy--;
 		return;
@@ -158,9 +172,7 @@ put_next(struct work *w)
 	w->key = key_of(w->text);
 	w->begun_ns = clock_ns();
 	w->in_snapshot = b.in_snapshot;
-	w->put.op.done = on_put;
-	w->commit = (struct store_commit){ .inline_data = data, .inline_len = sizeof data };
-	port_put_inline(&b.port, &w->put, &w->key, &w->commit);
+	put(w);
 }
 
 static int

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "extent/extent.h"
 #include "ring/ring.h"
+#include "store/set.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -59,27 +60,44 @@ make_bucket(struct port *p)
 		bench_die("bucket: %s", strerror(r < 0 ? -r : -del.op.result));
 }
 
+/* A store of the directories (or devices) in a list with commas. */
+struct places {
+	char text[4096];
+	struct store_disk_conf disk[STORE_DISKS_MAX];
+};
+
 static struct store_conf
-conf_of(struct store_disk_conf *dc, uint64_t index_bytes)
+conf_of(struct places *to, const char *dirs, uint64_t size_bytes, uint64_t index_bytes)
 {
-	return (struct store_conf){ .ops = &extent_ops,
-				    .disks.disk = dc,
-				    .disks.nr = 1,
-				    .disks.index_bytes = index_bytes,
-				    .disks.lock_wait_ns = 30 * NS_PER_S,
-				    .ports_max = 1 };
+	struct store_conf conf = { .ops = &store_set_ops,
+				   .disks.disk = to->disk,
+				   .disks.index_bytes = index_bytes,
+				   .disks.lock_wait_ns = 30 * NS_PER_S,
+				   .disks.engine = &extent_ops,
+				   .disks.engines_max = STORE_SET_MAX,
+				   .ports_max = 1 };
+	char *rest = to->text;
+
+	snprintf(to->text, sizeof to->text, "%s", dirs);
+	for (char *dir; (dir = strsep(&rest, ",")) != NULL;) {
+		check(conf.disks.nr < STORE_DISKS_MAX);
+		to->disk[conf.disks.nr++] = (struct store_disk_conf){ .path = dir, .size_bytes = size_bytes };
+	}
+	return conf;
 }
 
 void
 port_format(const char *dir, uint64_t size_bytes)
 {
-	struct store_disk_conf dc = { .path = dir, .size_bytes = size_bytes };
-	struct store_conf conf = conf_of(&dc, 64 * MIB);
+	static struct places places;
+	struct store_conf conf = conf_of(&places, dir, size_bytes, 64 * MIB);
 	struct port p;
 	char err[256];
 
-	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-		bench_die("%s: %s", dir, strerror(errno));
+	for (int i = 0; i < conf.disks.nr; i++) {
+		if (mkdir(places.disk[i].path, 0700) < 0 && errno != EEXIST)
+			bench_die("%s: %s", places.disk[i].path, strerror(errno));
+	}
 	if (store_format(&conf, true, err, sizeof err) < 0)
 		bench_die("%s", err);
 	port_open(&p, dir, size_bytes, 64 * MIB, NULL);
@@ -91,8 +109,8 @@ void
 port_open(struct port *p, const char *dir, uint64_t size_bytes, uint64_t index_bytes,
 	  const struct bufpool *bufs)
 {
-	struct store_disk_conf dc = { .path = dir, .size_bytes = size_bytes };
-	struct store_conf conf = conf_of(&dc, index_bytes);
+	static struct places places;
+	struct store_conf conf = conf_of(&places, dir, size_bytes, index_bytes);
 	char err[256];
 
 	memset(p, 0, sizeof *p);
@@ -133,9 +151,14 @@ port_close(struct port *p)
 void
 port_remove(const char *dir)
 {
-	char cmd[800];
+	static struct places places;
+	int nr = conf_of(&places, dir, 0, 0).disks.nr;
 
-	snprintf(cmd, sizeof cmd, "rm -rf '%s'", dir);
-	if (system(cmd) != 0)
-		fprintf(stderr, "bench: %s stays behind\n", dir);
+	for (int i = 0; i < nr; i++) {
+		char cmd[800];
+
+		snprintf(cmd, sizeof cmd, "rm -rf '%s'", places.disk[i].path);
+		if (system(cmd) != 0)
+			fprintf(stderr, "bench: %s stays behind\n", places.disk[i].path);
+	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A store with one port on the calling thread, and the loop that turns it: what bench/objects.c,
- * bench/fill.c and bench/list.c stand on.
+ * bench/fill.c, bench/list.c and bench/disks.c stand on.
  */
 #ifndef GANTRY_BENCH_PORT_H
 #define GANTRY_BENCH_PORT_H
@@ -21,7 +21,8 @@ struct port {
 	struct store_port *p;
 };
 
-/* A new store in directory dir, which is made if need be, with the bucket BENCH_BUCKET. */
+/* A new store in directory dir, which is made if need be, with the bucket BENCH_BUCKET.  Here and below dir may be a list with commas, of
+ * directories and devices: a store of so many disks, each of that size. */
 void port_format(const char *dir, uint64_t size_bytes);
 /* Opens it.  bufs may be NULL; its memory is registered. */
 void port_open(struct port *p, const char *dir, uint64_t size_bytes, uint64_t index_bytes,

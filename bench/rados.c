@@ -8,6 +8,10 @@
  * A reference PUT is one write of a whole object, a reference GET one read; of rados_put_small, one compare-and-set
  * of a value in an omap for each, as an index without batches would do it.  The bucket of that has one shard, so
  * that all changes meet in one place.  rados_get_cpu is the CPU time of librados' own threads for a GiB.
+ *
+ * The reference of rados_put_64k_whole does by librados' calls what a PUT of ours leaves behind: the object under a
+ * new name, a look at its row of an index, one operation that compares and sets that and notes what it replaced, and
+ * the removal of that.  So it tells what the gateway costs, and the figure without "whole" what the index does.
  */
 #include "bench/bench.h"
 
@@ -264,11 +268,19 @@ ours(bool is_put, uint64_t size, int qd, uint64_t for_ns)
 
 /* ---- librados alone ---- */
 
+#define RAW_SHARDS 32
+#define RAW_ROW 300
+
 struct raw_op {
-	rados_completion_t comp;
-	_Atomic bool is_over;
+	rados_completion_t comp[2];
+	_Atomic int left; /* of them */
+	int step;         /* those before this one are over */
 	char *buf;
-	char key[32];
+	/* Of a whole PUT: where its row is, what that is, and the data objects that it names and named. */
+	char shard[32], key[32], row[RAW_ROW], name[64], old[64];
+	rados_omap_iter_t rows;
+	rados_xattrs_iter_t xattrs;
+	int rows_rv, xattrs_rv;
 };
 static struct raw_op raw_ops[QD_MAX];
 
@@ -276,12 +288,19 @@ static void
 on_raw(rados_completion_t comp, void *cookie)
 {
 	struct raw_op *r = cookie;
-
-	atomic_store(&r->is_over, true);
 	eventfd_t one = 1;
 
-	if (write(b.mb.efd, &one, sizeof one) < 0)
+	if (atomic_fetch_sub(&r->left, 1) == 1 && write(b.mb.efd, &one, sizeof one) < 0)
 		abort();
+}
+
+/* Expects so many calls, whose completions are made. */
+static void
+raw_expect(struct raw_op *r, int nr)
+{
+	atomic_store(&r->left, nr);
+	for (int i = 0; i < nr; i++)
+		must(rados_aio_create_completion2(r, on_raw, &r->comp[i]), "completion");
 }
 
 static void
@@ -291,31 +310,109 @@ raw_begin(struct raw_op *r, bool is_put, uint64_t size)
 	char name[64];
 	int e;
 
-	atomic_store(&r->is_over, false);
-	must(rados_aio_create_completion2(r, on_raw, &r->comp), "completion");
+	raw_expect(r, 1);
 	if (size <= STORE_INLINE_MAX) {
 		rados_write_op_t op = rados_create_write_op();
 		const char *k = r->key, *v = r->buf;
-		size_t len = 300;
+		size_t len = RAW_ROW;
 
 		/* A key is set once, as a new object's is. */
 		snprintf(r->key, sizeof r->key, "o%llu", (unsigned long long)n);
 		rados_write_op_cmpxattr(op, "g", LIBRADOS_CMPXATTR_OP_EQ, "1", 1);
 		rados_write_op_omap_cmp(op, k, LIBRADOS_CMPXATTR_OP_EQ, "", 0, NULL);
 		rados_write_op_omap_set(op, &k, &v, &len, 1);
-		e = rados_aio_write_op_operate(op, b.meta, r->comp, "raw.index", NULL, 0);
+		e = rados_aio_write_op_operate(op, b.meta, r->comp[0], "raw.index.0", NULL, 0);
 		rados_release_write_op(op);
 	} else {
 		snprintf(name, sizeof name, "raw.%llu.%llu", (unsigned long long)size,
 			 (unsigned long long)(n % KEY_NR));
-		e = is_put ? rados_aio_write_full(b.data, name, r->comp, r->buf, size)
-			   : rados_aio_read(b.data, name, r->comp, r->buf, size, 0);
+		e = is_put ? rados_aio_write_full(b.data, name, r->comp[0], r->buf, size)
+			   : rados_aio_read(b.data, name, r->comp[0], r->buf, size, 0);
 	}
 	must(e, "librados");
 }
 
+/* The first step of a whole PUT: the data, and meanwhile the look. */
+static void
+raw_data(struct raw_op *r, uint64_t size)
+{
+	uint64_t n = b.next++;
+	rados_write_op_t data = rados_create_write_op();
+	rados_read_op_t look = rados_create_read_op();
+	const char *key = r->key;
+	size_t key_len;
+
+	raw_expect(r, 2);
+	memcpy(r->old, r->name, sizeof r->old);
+	snprintf(r->name, sizeof r->name, "new.%llu", (unsigned long long)n);
+	snprintf(r->shard, sizeof r->shard, "raw.index.%d", (int)(r - raw_ops) % RAW_SHARDS);
+	snprintf(r->key, sizeof r->key, "w%d", (int)(r - raw_ops));
+	key_len = strlen(key);
+	rados_write_op_write(data, r->buf, size, 0);
+	rados_write_op_setxattr(data, "o", r->key, key_len);
+	must(rados_aio_write_op_operate(data, b.data, r->comp[0], r->name, NULL, 0), "librados");
+	rados_release_write_op(data);
+	rados_read_op_getxattrs(look, &r->xattrs, &r->xattrs_rv);
+	rados_read_op_omap_get_vals_by_keys2(look, &key, 1, &key_len, &r->rows, &r->rows_rv);
+	must(rados_aio_read_op_operate(look, b.meta, r->comp[1], r->shard, 0), "librados");
+	rados_release_read_op(look);
+}
+
+/* The second: the row, as long as it is what it was, and a row of what it named before. */
+static void
+raw_index(struct raw_op *r)
+{
+	rados_write_op_t op = rados_create_write_op();
+	const char *key = r->key, *row = r->row, *garbage = r->old, *named = r->old;
+	size_t key_len = strlen(key), row_len = RAW_ROW, garbage_len = strlen(garbage), named_len = 40;
+
+	rados_getxattrs_end(r->xattrs);
+	rados_omap_get_end(r->rows);
+	raw_expect(r, 1);
+	rados_write_op_cmpxattr(op, "g", LIBRADOS_CMPXATTR_OP_EQ, "1", 1);
+	rados_write_op_omap_cmp2(op, key, LIBRADOS_CMPXATTR_OP_EQ, row, key_len, *r->old ? row_len : 0, NULL);
+	snprintf(r->row, sizeof r->row, "%s", r->name);
+	rados_write_op_omap_set2(op, &key, &row, &key_len, &row_len, 1);
+	if (*r->old)
+		rados_write_op_omap_set2(op, &garbage, &named, &garbage_len, &named_len, 1);
+	must(rados_aio_write_op_operate(op, b.meta, r->comp[0], r->shard, NULL, 0), "librados");
+	rados_release_write_op(op);
+}
+
+/* What nobody waits for. */
+static void
+raw_remove(struct raw_op *r)
+{
+	rados_completion_t comp;
+
+	if (!*r->old)
+		return;
+	must(rados_aio_create_completion2(NULL, NULL, &comp), "completion");
+	must(rados_aio_remove(b.data, r->old, comp), "librados");
+	rados_aio_release(comp);
+}
+
+/* Ends a step, and begins the next.  True: there was none. */
+static bool
+raw_step(struct raw_op *r, bool is_whole)
+{
+	for (int i = 0; i < 2 && r->comp[i]; i++) {
+		must(rados_aio_get_return_value(r->comp[i]), "librados");
+		rados_aio_release(r->comp[i]);
+		r->comp[i] = NULL;
+	}
+	if (is_whole && r->step++ == 0) {
+		raw_index(r);
+		return false;
+	}
+	if (is_whole)
+		raw_remove(r);
+	r->step = 0;
+	return true;
+}
+
 static struct result
-raw(bool is_put, uint64_t size, int qd, uint64_t for_ns)
+raw(bool is_put, bool is_whole, uint64_t size, int qd, uint64_t for_ns)
 {
 	uint64_t begun = clock_ns(), cpu = cpu_of(CLOCK_PROCESS_CPUTIME_ID),
 		 own = cpu_of(CLOCK_THREAD_CPUTIME_ID);
@@ -324,7 +421,7 @@ raw(bool is_put, uint64_t size, int qd, uint64_t for_ns)
 	struct result r = { 0 };
 
 	for (int i = 0; i < qd; i++)
-		raw_begin(&raw_ops[i], is_put, size);
+		is_whole ? raw_data(&raw_ops[i], size) : raw_begin(&raw_ops[i], is_put, size);
 	while (busy) {
 		struct pollfd p = { .fd = b.mb.efd, .events = POLLIN };
 		eventfd_t n;
@@ -333,16 +430,17 @@ raw(bool is_put, uint64_t size, int qd, uint64_t for_ns)
 		if ((p.revents & POLLIN) && read(b.mb.efd, &n, sizeof n) < 0 && errno != EAGAIN)
 			bench_die("eventfd: %s", strerror(errno));
 		for (int i = 0; i < qd; i++) {
-			if (!raw_ops[i].comp || !atomic_load(&raw_ops[i].is_over))
+			struct raw_op *o = &raw_ops[i];
+
+			if (!o->comp[0] || atomic_load(&o->left) || !raw_step(o, is_whole))
 				continue;
-			must(rados_aio_get_return_value(raw_ops[i].comp), "librados");
-			rados_aio_release(raw_ops[i].comp);
-			raw_ops[i].comp = NULL;
 			ops++;
-			if (for_ns ? clock_ns() - begun < for_ns : ops + (uint64_t)qd <= KEY_NR)
-				raw_begin(&raw_ops[i], is_put, size);
-			else
+			if (for_ns ? clock_ns() - begun >= for_ns : ops + (uint64_t)qd > KEY_NR)
 				busy--;
+			else if (is_whole)
+				raw_data(o, size);
+			else
+				raw_begin(o, is_put, size);
 		}
 		if (!ns && busy < qd) {
 			ns = clock_ns() - begun;
@@ -352,6 +450,8 @@ raw(bool is_put, uint64_t size, int qd, uint64_t for_ns)
 					     ops ? (double)(cpu - own) / (double)ops : 0 };
 		}
 	}
+	/* Removals, which are nobody else's. */
+	rados_aio_flush(b.data);
 	return r;
 }
 
@@ -359,19 +459,20 @@ raw(bool is_put, uint64_t size, int qd, uint64_t for_ns)
 
 static const struct figure {
 	const char *name, *unit;
-	bool is_put, is_cpu;
+	bool is_put, is_cpu, is_whole;
 	uint64_t size;
 	int qd;
 } figures[] = {
-	{ "rados_get_4m_q8", "MiB/s", false, false, 4 * MIB, 8 },
-	{ "rados_get_1m_q32", "MiB/s", false, false, MIB, 32 },
-	{ "rados_get_64k_q32", "MiB/s", false, false, 65536, 32 },
-	{ "rados_get_cpu", "ms/GiB", false, true, MIB, 32 },
-	{ "rados_put_4m_q8", "MiB/s", true, false, 4 * MIB, 8 },
-	{ "rados_put_1m_q32", "MiB/s", true, false, MIB, 32 },
-	{ "rados_put_64k_q32", "MiB/s", true, false, 65536, 32 },
-	{ "rados_put_cpu", "ms/GiB", true, true, MIB, 32 },
-	{ "rados_put_small", "1/s", true, false, SMALL_BYTES, 32 },
+	{ "rados_get_4m_q8", "MiB/s", false, false, false, 4 * MIB, 8 },
+	{ "rados_get_1m_q32", "MiB/s", false, false, false, MIB, 32 },
+	{ "rados_get_64k_q32", "MiB/s", false, false, false, 65536, 32 },
+	{ "rados_get_cpu", "ms/GiB", false, true, false, MIB, 32 },
+	{ "rados_put_4m_q8", "MiB/s", true, false, false, 4 * MIB, 8 },
+	{ "rados_put_1m_q32", "MiB/s", true, false, false, MIB, 32 },
+	{ "rados_put_64k_q32", "MiB/s", true, false, false, 65536, 32 },
+	{ "rados_put_64k_whole", "MiB/s", true, false, true, 65536, 32 },
+	{ "rados_put_cpu", "ms/GiB", true, true, false, MIB, 32 },
+	{ "rados_put_small", "1/s", true, false, false, SMALL_BYTES, 32 },
 };
 
 static double
@@ -394,18 +495,18 @@ measure(const struct figure *f)
 		b.next = 0;
 		ours(true, f->size, f->qd, 0);
 		b.next = 0;
-		raw(true, f->size, f->qd, 0);
+		raw(true, f->is_whole, f->size, f->qd, 0);
 	}
 	for (int i = 0; i < rounds; i++) {
 		struct result o, r;
 
 		/* Each goes first every other time. */
 		if (i % 2) {
-			r = raw(f->is_put, f->size, f->qd, bench_ns());
+			r = raw(f->is_put, f->is_whole, f->size, f->qd, bench_ns());
 			o = ours(f->is_put, f->size, f->qd, bench_ns());
 		} else {
 			o = ours(f->is_put, f->size, f->qd, bench_ns());
-			r = raw(f->is_put, f->size, f->qd, bench_ns());
+			r = raw(f->is_put, f->is_whole, f->size, f->qd, bench_ns());
 		}
 		row_add(&row, value(f, o), value(f, r));
 	}
@@ -480,10 +581,15 @@ raw_start(const char *ns)
 	must(rados_ioctx_create(b.cluster, "gantry.data", &b.data), "pool");
 	rados_ioctx_set_namespace(b.meta, ns);
 	rados_ioctx_set_namespace(b.data, ns);
-	op = rados_create_write_op();
-	rados_write_op_setxattr(op, "g", "1", 1);
-	must(rados_write_op_operate(op, b.meta, "raw.index", NULL, 0), "raw.index");
-	rados_release_write_op(op);
+	for (int i = 0; i < RAW_SHARDS; i++) {
+		char name[32];
+
+		snprintf(name, sizeof name, "raw.index.%d", i);
+		op = rados_create_write_op();
+		rados_write_op_setxattr(op, "g", "1", 1);
+		must(rados_write_op_operate(op, b.meta, name, NULL, 0), name);
+		rados_release_write_op(op);
+	}
 	for (int i = 0; i < QD_MAX; i++) {
 		raw_ops[i].buf = malloc(4 * MIB);
 		check(raw_ops[i].buf);

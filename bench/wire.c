@@ -6,6 +6,7 @@
  *	bench-wire FIGURE...
  */
 #include "bench/bench.h"
+#include "bench/plain.h"
 #include "tests/fake/dc_peer.h"
 
 #include "base/check.h"
@@ -14,8 +15,6 @@
 #include "chan/chan.h"
 
 #include <errno.h>
-#include <infiniband/mlx5dv.h>
-#include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,13 +33,9 @@ static struct {
 	struct chan *ch;
 	struct mailbox mb;
 	struct timers timers;
-	int map[BUF_REGIONS_MAX];
+	uint64_t map[BUF_REGIONS_MAX];
 	/* directly */
-	struct ibv_context *ctx;
-	struct ibv_pd *pd;
-	struct ibv_cq *cq;
-	struct ibv_qp *qp;
-	struct ibv_ah *ah;
+	struct plain plain;
 	struct ibv_mr *mr[BUF_REGIONS_MAX];
 } b;
 
@@ -154,84 +149,18 @@ open_chan(void)
 
 /* ---- directly ---- */
 
-/* The first RoCE v2 GID with an IPv4 address, as the token's. */
-static uint8_t
-source_gid(void)
-{
-	struct ibv_gid_entry e[64];
-	ssize_t nr = ibv_query_gid_table(b.ctx, e, 64, 0);
-
-	for (ssize_t i = 0; i < nr; i++) {
-		if (e[i].gid_type == IBV_GID_TYPE_ROCE_V2 && e[i].gid.raw[10] == 0xff && e[i].gid.raw[0] == 0)
-			return (uint8_t)e[i].gid_index;
-	}
-	bench_die("no RoCE v2 GID");
-}
-
 static void
 open_verbs(void)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_qp_init_attr_ex qa = { .qp_type = IBV_QPT_DRIVER,
-					  .cap = { .max_send_wr = DEPTH, .max_send_sge = 1 },
-					  .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-					  .send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE };
-	struct mlx5dv_qp_init_attr dv = { .comp_mask = MLX5DV_QP_INIT_ATTR_MASK_DC,
-					  .dc_init_attr = { .dc_type = MLX5DV_DCTYPE_DCI } };
-	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 },
-			   rtr = { .qp_state = IBV_QPS_RTR },
-			   rts = { .qp_state = IBV_QPS_RTS,
-				   .timeout = 16,
-				   .retry_cnt = 7,
-				   .rnr_retry = 7,
-				   .max_rd_atomic = 1 };
-	struct ibv_ah_attr ah = { .is_global = 1, .port_num = 1, .grh = { .hop_limit = 64 } };
-
-	b.ctx = list && list[0] ? ibv_open_device(list[0]) : NULL;
-	if (!b.ctx)
-		bench_die("no RDMA device");
-	ibv_free_device_list(list);
-	b.pd = ibv_alloc_pd(b.ctx);
-	b.cq = ibv_create_cq(b.ctx, 2 * DEPTH, NULL, NULL, 0);
-	qa.pd = b.pd;
-	qa.send_cq = qa.recv_cq = b.cq;
-	b.qp = b.pd && b.cq ? mlx5dv_create_qp(b.ctx, &qa, &dv) : NULL;
-	if (!b.qp)
-		bench_die("DCI: %s", strerror(errno));
-	ah.grh.sgid_index = source_gid();
-	memcpy(ah.grh.dgid.raw, b.peer.tok.gid, 16);
-	rtr.path_mtu = IBV_MTU_4096;
-	rtr.ah_attr = ah;
-	if (ibv_modify_qp(b.qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT) != 0 ||
-	    ibv_modify_qp(b.qp, &rtr, IBV_QP_STATE | IBV_QP_PATH_MTU | IBV_QP_AV) != 0 ||
-	    ibv_modify_qp(b.qp, &rts,
-			  IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) != 0)
-		bench_die("DCI state: %s", strerror(errno));
-	b.ah = ibv_create_ah(b.pd, &ah);
-	if (!b.ah)
-		bench_die("address handle: %s", strerror(errno));
-	for (int i = 0; i < b.bufs.region_nr; i++) {
-		b.mr[i] = ibv_reg_mr(b.pd, b.bufs.region[i].iov_base, b.bufs.region[i].iov_len,
-				     IBV_ACCESS_LOCAL_WRITE);
-		if (!b.mr[i])
-			bench_die("registering: %s", strerror(errno));
-	}
+	plain_open(&b.plain, &b.peer.tok, DC_KEY, DEPTH);
+	for (int i = 0; i < b.bufs.region_nr; i++)
+		b.mr[i] = plain_register(&b.plain, b.bufs.region[i].iov_base, b.bufs.region[i].iov_len);
 }
 
 static void
 post_verbs(int i, uint32_t len, uint64_t at)
 {
-	struct ibv_qp_ex *q = ibv_qp_to_qp_ex(b.qp);
-
-	ibv_wr_start(q);
-	q->wr_id = (uint64_t)i;
-	q->wr_flags = IBV_SEND_SIGNALED;
-	ibv_wr_rdma_write(q, b.peer.tok.rkey, b.peer.tok.addr + at);
-	mlx5dv_wr_set_dc_addr(mlx5dv_qp_ex_from_ibv_qp_ex(q), b.ah, b.peer.tok.dctn, DC_KEY);
-	ibv_wr_set_sge(q, b.mr[b.buf[i]->region]->lkey, (uint64_t)(uintptr_t)b.buf[i]->mem, len);
-	if (ibv_wr_complete(q) != 0)
-		bench_die("post: %s", strerror(errno));
+	plain_post(&b.plain, true, (uint64_t)i, b.mr[b.buf[i]->region], b.buf[i]->mem, len, at);
 }
 
 static double
@@ -244,7 +173,7 @@ run_verbs(uint32_t len, uint64_t for_ns)
 		post_verbs(i, len, at);
 	while (left) {
 		struct ibv_wc wc[16];
-		int n = ibv_poll_cq(b.cq, 16, wc);
+		int n = ibv_poll_cq(b.plain.cq, 16, wc);
 
 		for (int i = 0; i < n; i++) {
 			if (wc[i].status != IBV_WC_SUCCESS)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Formatting and delivery of log lines.  One write(2) per line, so lines of several threads never mix.
- * Under systemd (stderr is the journal's stream) lines go through sd_journal_send with GANTRY_MODULE.
+ * Who needs the journal starts the log with log_init() (log_journal.c); a library sets a function instead, and
+ * needs nothing of systemd.
  */
-#include "base/log.h"
+#include "base/log_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -11,48 +12,25 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
-
-#define SD_JOURNAL_SUPPRESS_LOCATION
-#include <systemd/sd-journal.h>
-
-#define LINE_BYTES 4608 /* a line of the access log may have a key of 1024 bytes, three characters each */
 
 static _Atomic int current_level = LOG_INFO;
 /* One more than the level, so that zero is "none of its own". */
 static _Atomic int module_level[LOG_MODULES_NR];
 _Atomic int log_max_ = LOG_INFO;
-static enum log_format current_format = LOG_PLAIN;
+enum log_format log_format_ = LOG_PLAIN;
+log_journal_fn *log_journal_;
+static log_sink_fn *sink;
 static _Atomic uint64_t lines[LOG_LEVEL_NR], lines_held;
 
 const char *const log_level_name[LOG_LEVEL_NR] = { "error", "warning", "notice", "info", "debug" };
-static const int level_syslog[LOG_LEVEL_NR] = { 3, 4, 5, 6, 7 };
-
-/* systemd names the stream that stderr is connected to; equal device and inode mean nobody redirected it
- * since. */
-static bool
-stderr_is_journal(void)
-{
-	const char *s = getenv("JOURNAL_STREAM");
-	unsigned long long dev, ino;
-	struct stat st;
-
-	return s && sscanf(s, "%llu:%llu", &dev, &ino) == 2 && fstat(STDERR_FILENO, &st) == 0 &&
-	       st.st_dev == dev && st.st_ino == ino;
-}
 
 void
-log_init(enum log_format format, enum log_level level)
+log_set_sink(log_sink_fn *fn)
 {
-	if (format == LOG_AUTO)
-		format = stderr_is_journal() ? LOG_JOURNAL : LOG_PLAIN;
-	current_format = format;
-	log_set_level(level);
+	sink = fn;
 }
 
 static void
@@ -147,18 +125,9 @@ json_escape(char *out, size_t cap, const char *text)
 	return n;
 }
 
-/* What a line is about, beside its text. */
-struct about {
-	enum log_event ev;
-	enum log_level level;
-	const char *module, *request; /* request: NULL where there is none */
-	const struct log_field *fields;
-	int field_nr;
-};
-
 /* Puts the members of a JSON line that not every line has into out. */
 static void
-json_members(char *out, size_t cap, const struct about *a)
+json_members(char *out, size_t cap, const struct log_about *a)
 {
 	size_t n = 0;
 
@@ -176,7 +145,7 @@ json_members(char *out, size_t cap, const struct about *a)
 }
 
 static size_t
-format_line(char *out, size_t cap, const struct about *a, const char *text)
+format_line(char *out, size_t cap, const struct log_about *a, const char *text)
 {
 	uint64_t now = clock_wall_ns();
 	time_t s = (time_t)(now / NS_PER_S);
@@ -186,7 +155,7 @@ format_line(char *out, size_t cap, const struct about *a, const char *text)
 
 	gmtime_r(&s, &tm);
 	strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
-	if (current_format == LOG_JSON) {
+	if (log_format_ == LOG_JSON) {
 		json_escape(esc, sizeof esc, text);
 		json_members(more, sizeof more, a);
 		n = snprintf(
@@ -229,45 +198,8 @@ utf8_len(const unsigned char *p)
 	return n;
 }
 
-/* "GANTRY_ACCESS_KEY=..." */
 static void
-journal_field(char *out, size_t cap, const struct log_field *f)
-{
-	size_t n = (size_t)snprintf(out, cap, "GANTRY_%s=%s", f->name, f->value);
-
-	for (size_t i = 0; i < n && i < cap && out[i] != '='; i++) {
-		if (out[i] >= 'a' && out[i] <= 'z')
-			out[i] = (char)(out[i] - 32);
-	}
-}
-
-/* Fields that say what a line is about, beside the line: journalctl GANTRY_EVENT=disk_failed. */
-static void
-to_journal(const struct about *a, const char *text)
-{
-	char field[6 + LOG_FIELDS_MAX][LINE_BYTES + 32];
-	struct iovec iov[6 + LOG_FIELDS_MAX];
-	int nr = 0;
-
-	snprintf(field[nr++], sizeof field[0], "MESSAGE=%s%s%s%s", a->request ? "id=" : "",
-		 a->request ? a->request : "", a->request ? " " : "", text);
-	snprintf(field[nr++], sizeof field[0], "PRIORITY=%d", level_syslog[a->level]);
-	snprintf(field[nr++], sizeof field[0], "GANTRY_MODULE=%s", a->module);
-	if (a->ev != LOG_EV_NONE) {
-		snprintf(field[nr++], sizeof field[0], "MESSAGE_ID=%s", log_events[a->ev].id);
-		snprintf(field[nr++], sizeof field[0], "GANTRY_EVENT=%s", log_events[a->ev].name);
-	}
-	if (a->request)
-		snprintf(field[nr++], sizeof field[0], "GANTRY_REQUEST=%s", a->request);
-	for (int i = 0; i < a->field_nr; i++)
-		journal_field(field[nr++], sizeof field[0], &a->fields[i]);
-	for (int i = 0; i < nr; i++)
-		iov[i] = (struct iovec){ field[i], strlen(field[i]) };
-	sd_journal_sendv(iov, nr);
-}
-
-static void
-deliver(const struct about *a, char *text)
+deliver(const struct log_about *a, char *text)
 {
 	char line[2 * LINE_BYTES + 256];
 	size_t len, done = 0;
@@ -282,8 +214,12 @@ deliver(const struct about *a, char *text)
 			*p = '?';
 		p += n ? n : 1;
 	}
-	if (current_format == LOG_JOURNAL) {
-		to_journal(a, text);
+	if (sink) {
+		sink(a->level, text);
+		return;
+	}
+	if (log_format_ == LOG_JOURNAL && log_journal_) {
+		log_journal_(a, text);
 		return;
 	}
 	len = format_line(line, sizeof line, a, text);
@@ -307,7 +243,7 @@ log_write(enum log_level level, const char *module, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	deliver(&(struct about){ .level = level, .module = module }, text);
+	deliver(&(struct log_about){ .level = level, .module = module }, text);
 }
 
 void
@@ -320,20 +256,20 @@ log_write_event(enum log_event ev, enum log_level level, const char *module, con
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	deliver(&(struct about){ .ev = ev, .level = level, .module = module, .request = request }, text);
+	deliver(&(struct log_about){ .ev = ev, .level = level, .module = module, .request = request }, text);
 }
 
 void
 log_write_fields(enum log_event ev, enum log_level level, const char *module, const char *request,
 		 const struct log_field *fields, int field_nr, const char *fmt, ...)
 {
-	struct about a = { ev, level, module, request, fields, field_nr };
+	struct log_about a = { ev, level, module, request, fields, field_nr };
 	char text[LINE_BYTES];
 	size_t n = 0;
 	va_list ap;
 
 	check(field_nr <= LOG_FIELDS_MAX);
-	for (int i = 0; i < field_nr && n < sizeof text && current_format != LOG_JSON; i++)
+	for (int i = 0; i < field_nr && n < sizeof text && log_format_ != LOG_JSON; i++)
 		n += (size_t)snprintf(text + n, sizeof text - n, "%s=%s ", fields[i].name, fields[i].value);
 	va_start(ap, fmt);
 	if (n < sizeof text)

@@ -23,6 +23,10 @@ extern const char *const log_level_name[LOG_LEVEL_NR];
 
 /* Starts the log of the process; before the first thread starts, except log_set_level(). */
 void log_init(enum log_format format, enum log_level level);
+/* Has fn given every line, without its end and its level's name, in place of where log_init() sends them; a
+ * library's way to be heard.  NULL: as before.  While nobody logs. */
+typedef void log_sink_fn(enum log_level level, const char *text);
+void log_set_sink(log_sink_fn *fn);
 /* Sets the common level; -1: nothing is logged. */
 void log_set_level(enum log_level level);
 enum log_level log_get_level(void);

@@ -41,7 +41,7 @@ struct chan_params {
 	bool (*unwatch_fd)(void *cookie, int fd);
 	void *fd_cookie;
 	/* the core's region i is region region_map[i] of rdma_region_add() */
-	const int *region_map;
+	const uint64_t *region_map;
 	int region_nr;
 };
 
@@ -120,7 +120,7 @@ struct chan_op {
 	bool posted; /* handed to chan and not done yet */
 	/* chan's own, while posted */
 	uint32_t seq;
-	int region;
+	int region; /* of its buffer: an index of region_map */
 	char *mem;
 	uint64_t remote;
 };

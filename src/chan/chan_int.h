@@ -166,7 +166,7 @@ struct chan {
 	enum { CHAN_MODE_NONE, CHAN_MODE_NO_DEVICE, CHAN_MODE_ON } mode;
 	bool reset_on_failure;
 	int poll_batch, pieces_max, queue_max;
-	int *region_map;
+	uint64_t *region_map;
 	int region_nr;
 	struct chan_rail *rail;
 	int rail_nr;

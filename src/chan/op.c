@@ -12,10 +12,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
-
-#include <errno.h>
-
-#define WR_BYTES_MAX (1u << 30) /* of one work request (protocol.md item 20) */
+#include "rdma/work.h"
 
 /* The caller hears of it.  Not from inside a start call. */
 static void
@@ -35,7 +32,7 @@ static void
 set_status(struct chan_op *op, enum rdma_status status)
 {
 	op->status = status;
-	op->result = status == WCS_SUCCESS ? 0 : status == WCS_FLUSHED ? -ECANCELED : -EIO;
+	op->result = rdma_status_result(status);
 }
 
 /* To the list of those whose done() is due. */
@@ -66,20 +63,13 @@ op_cancel_queue(struct chan *ch, struct chan_lease *ls)
 
 /* ---- posting ---- */
 
-static bool
-has_room(const struct chan_ep *ep, const struct chan_op *op)
-{
-	const struct rdma_ep_limits *lim = &ep->cr->limits;
-
-	return ep->outstanding < lim->send_depth &&
-	       (op->is_write || ep->reads < lim->read_depth); /* item 32 */
-}
-
 static int
 post_one(struct chan_ep *ep, struct chan_lease *ls, struct chan_op *op)
 {
 	const struct lease *p = lease_of(ls);
-	struct rdma_sge sge = { .mem = op->mem, .len = op->len_bytes, .region = op->region };
+	struct rdma_sge sge = { .mem = op->mem,
+				.len = op->len_bytes,
+				.region = ep->cr->ch->region_map[op->region] };
 	struct rdma_wr wr = {
 		.wr_id = (uint64_t)ep->nr << 32 | ep->seq,
 		.is_write = op->is_write,
@@ -113,7 +103,7 @@ post_waiting(struct chan *ch, struct chan_lease *ls)
 		struct chan_ep *ep = p->ep;
 		int r;
 
-		if (!has_room(ep, op))
+		if (!rdma_has_room(&ep->cr->limits, ep->outstanding, ep->reads, op->is_write))
 			return;
 		list_del(&op->link);
 		r = post_one(ep, ls, op);
@@ -141,7 +131,7 @@ start(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struct buf *bu
 	check(op->done);
 	check(!op->posted);
 	check(len > 0);
-	check(len <= WR_BYTES_MAX);
+	check(len <= RDMA_WR_BYTES_MAX);
 	check((uint64_t)buf_off + len <= (uint64_t)buf->cap_bytes + BUF_SLACK_BYTES);
 	check(buf->region < ch->region_nr);
 	/* item 18: inside the window, by arithmetic that cannot overflow. */
@@ -154,7 +144,7 @@ start(struct chan *ch, struct chan_lease *ls, struct chan_op *op, struct buf *bu
 	op->posted = true;
 	op->magic = OP_MAGIC;
 	op->mem = buf->mem + buf_off;
-	op->region = ch->region_map[buf->region];
+	op->region = buf->region;
 	op->remote = p->addr + at;
 	op->result = 0;
 	op->wc_status = 0;
@@ -256,10 +246,7 @@ log_bad(const struct chan_op *op, const struct chan_ep *ep, const struct rdma_co
 		return;
 	}
 	log_limited(LOG_INFO, "channel %u: %s of %u bytes: %s (vendor 0x%x)%s", ep->nr, verb, op->len_bytes,
-		    rdma_status_name[c->status], c->vendor_err,
-		    c->status == WCS_RETRY_EXC || c->status == WCS_REM_OP || c->status == WCS_REM_ACCESS
-			    ? "; is the client gone, or its DC key another?"
-			    : "");
+		    rdma_status_name[c->status], c->vendor_err, rdma_status_hint(c->status));
 }
 
 static void
@@ -293,10 +280,7 @@ dispatch(struct chan_rail *cr, const struct rdma_completion *c, struct tally *t)
 		*(op->is_write ? &t->write_ops : &t->read_ops) += 1;
 	} else {
 		log_bad(op, ep, c);
-		if (c->status == WCS_RETRY_EXC || c->status == WCS_REM_OP)
-			rdma_rail_suspect(cr->rail);
-		if (c->status == WCS_RETRY_EXC)
-			rdma_target_forget(cr->rail, &lease_of(op->lease)->target); /* item 31 */
+		rdma_heed_status(cr->rail, &lease_of(op->lease)->target, c->status);
 	}
 	op_end(cr->ch, op, c->status);
 }

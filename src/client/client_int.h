@@ -67,8 +67,11 @@ struct config {
 	bool has_dc_key;
 	int traffic_class; /* -1: the port's */
 	int service_level, path_mtu /* bytes, 0: the port's */, pkey_index;
-	bool no_dmabuf;   /* memory of a device is registered by a peer-memory driver alone */
-	char origin[256]; /* the file, or "" */
+	bool no_dmabuf; /* memory of a device is registered by a peer-memory driver alone */
+	bool is_multipath;
+	int retries;        /* of a callback's failure, where is_multipath */
+	int retry_delay_ms; /* before each, where there is no other port */
+	char origin[256];   /* the file, or "" */
 };
 
 /* Parses a JSON text.  0, or -EINVAL with a sentence in err. */
@@ -221,6 +224,8 @@ struct gantry {
 	char *access_key, *secret_key, *session_token, *region;
 	uint64_t max_callback_bytes;
 	bool no_dmabuf;       /* of what CUDA exports */
+	int retries;          /* of callbacks that failed for the sake of a path */
+	int retry_delay_ms;   /* before each, where there is no other port */
 	gantry_copy_fn *copy; /* from and to memory of a device; NULL: none */
 	void *copy_cookie;
 	struct gantry_ops ops;

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #define FILE_MAX (1u << 20)
+#define RETRIES_MAX 100
+#define RETRY_DELAY_MAX_MS 60000
 
 static int
 parse_key(const char *text, uint64_t *ret_key)
@@ -95,6 +97,18 @@ marks_of_options(const struct gantry_options *o, struct config *c, char *err, si
 
 /* ---- the file ---- */
 
+/* A whole number; what is above most counts as most. */
+static int
+parse_count(const char *text, enum json_type type, int most, int *ret)
+{
+	uint64_t n;
+
+	if (type != JSON_NUMBER || parse_key(text, &n) < 0)
+		return -EINVAL;
+	*ret = n > (uint64_t)most ? most : (int)n;
+	return 0;
+}
+
 static int
 on_value(void *cookie, const char *key, enum json_type type, const char *text, size_t len)
 {
@@ -119,6 +133,14 @@ on_value(void *cookie, const char *key, enum json_type type, const char *text, s
 	}
 	if (!strcmp(key, "rdma_peer_type") && type == JSON_STRING)
 		c->no_dmabuf = strstr(text, "peer") != NULL;
+	if (!strcmp(key, "rdma_multipath_enabled"))
+		c->is_multipath = type == JSON_TRUE;
+	if ((!strcmp(key, "rdma_io_retry_count") && parse_count(text, type, RETRIES_MAX, &c->retries) < 0) ||
+	    (!strcmp(key, "rdma_io_retry_delay_ms") &&
+	     parse_count(text, type, RETRY_DELAY_MAX_MS, &c->retry_delay_ms) < 0)) {
+		snprintf(rd->why, sizeof rd->why, "%s is not a number from 0 on", key);
+		return -ERANGE;
+	}
 	return type == JSON_STRING || type == JSON_NUMBER ? mark_from_text(rd, key, text) : 0;
 }
 
@@ -236,7 +258,9 @@ is_switched_off(const char *text)
 int
 config_load(const struct gantry_options *o, struct config *ret_c, char *err, size_t err_len)
 {
-	struct config c = { .dc_key = DEFAULT_DC_KEY, .traffic_class = -1 };
+	struct config c = {
+		.dc_key = DEFAULT_DC_KEY, .traffic_class = -1, .retries = 3, .retry_delay_ms = 100
+	};
 	int r = 0;
 
 	if (!o->config_file)

@@ -46,6 +46,8 @@ open_ports(struct gantry *g, const struct gantry_options *o)
 	if (r < 0)
 		return r;
 	g->no_dmabuf = c.no_dmabuf;
+	g->retries = c.is_multipath ? c.retries : 0;
+	g->retry_delay_ms = c.retry_delay_ms;
 	if (o->flags & GANTRY_NO_RDMA) {
 		snprintf(g->why_no_rdma, sizeof g->why_no_rdma, "RDMA is switched off");
 		return 0;

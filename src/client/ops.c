@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What a callback gets as its handle; only good during the call. */
 struct op_handle {
@@ -85,6 +86,36 @@ one_piece(const struct operation *o, size_t size, off_t obj_offset, off_t buf_of
 	return n > (ssize_t)size ? -EPROTO : n;
 }
 
+/* Is it a callback's word for a path that does not work?  As the interface's text has them. */
+static bool
+is_of_path(ssize_t n)
+{
+	static const int all[] = { EPERM,    ETIMEDOUT, ECONNRESET, ENETUNREACH, EHOSTUNREACH, ECONNREFUSED,
+				   ENETDOWN, ENOBUFS,   EAGAIN,     EINTR,       EIO,          ENODEV,
+				   ENOLINK,  ECOMM,     EPROTO,     EACCES,      ENOTCONN,     ECONNABORTED };
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		if (n == -all[i])
+			return true;
+	}
+	return false;
+}
+
+/* A callback is asked again where the configuration says so (rdma_multipath_enabled); its token names the next port then,
+ * where there are several. */
+static ssize_t
+one_piece_by_paths(const struct operation *o, size_t size, off_t obj_offset, off_t buf_offset)
+{
+	ssize_t n = one_piece(o, size, obj_offset, buf_offset);
+
+	for (int i = 0; i < o->g->retries && is_of_path(n); i++) {
+		if (o->g->port_nr == 1)
+			usleep((useconds_t)o->g->retry_delay_ms * 1000);
+		n = one_piece(o, size, obj_offset, buf_offset);
+	}
+	return n;
+}
+
 static ssize_t
 pieces(const struct operation *o, size_t size, off_t obj_offset, off_t buf_offset)
 {
@@ -95,7 +126,7 @@ pieces(const struct operation *o, size_t size, off_t obj_offset, off_t buf_offse
 	while (done < size) {
 		size_t piece = size - done < most ? size - done : (size_t)most;
 
-		n = one_piece(o, piece, obj_offset + (off_t)done, buf_offset + (off_t)done);
+		n = one_piece_by_paths(o, piece, obj_offset + (off_t)done, buf_offset + (off_t)done);
 		if (n <= 0)
 			break;
 		done += (size_t)n;

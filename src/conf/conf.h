@@ -108,7 +108,10 @@ struct conf {
 		int disk_nr;
 		uint8_t accept_missing[CONF_DISKS_MAX][UUID_BYTES];
 		int accept_missing_nr;
+		int min_disks;         /* that serve, for a node that is ready; 0: all but one */
+		bool partial_listings; /* list without what a missing disk has */
 		uint64_t lock_wait_ns;
+		uint64_t disk_timeout_ns; /* 0: none */
 		uint64_t pack_rate; /* bytes of small objects a second that are moved together; 0: none are */
 		uint64_t scrub_interval_ns; /* between two walks over all objects; 0: on request only */
 		uint64_t scrub_rate;        /* bytes a second */

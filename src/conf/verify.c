@@ -336,6 +336,7 @@ verify_disks(struct loader *ld)
 {
 	struct conf *c = ld->conf;
 	char path[64];
+	int nr;
 
 	for (int i = 0; i < c->store.disk_nr; i++) {
 		snprintf(path, sizeof path, "store.disks[%d].path", i);
@@ -344,6 +345,10 @@ verify_disks(struct loader *ld)
 				load_fail_key(ld, path, "is the same disk as store.disks[%d]", j);
 		}
 	}
+	nr = c->store.disk_nr + c->store.accept_missing_nr;
+	if (c->store.disk_nr && c->store.min_disks > nr)
+		load_fail_key(ld, "store.min_disks", "is %d, and there are %d disks: it would never be ready",
+			      c->store.min_disks, nr);
 }
 
 static bool

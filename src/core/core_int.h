@@ -72,7 +72,7 @@ struct core {
 	/* made by main */
 	struct mailbox mb;
 	struct bufpool bufs, http_bufs;
-	int region_map[BUF_REGIONS_MAX];
+	uint64_t region_map[BUF_REGIONS_MAX];
 
 	/* the thread's own */
 	struct timers timers;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# libcuobjclient: the C++ shape of cuObject over libgantry; included by the top Makefile.  It is all that needs a C++
-# compiler: without one it is not built, which `make` says, and not installed.
+# libcuobjclient and libcuobjserver: the C++ shape of cuObject over libgantry and libgantry-server; included by the top
+# Makefile.  They are all that needs a C++ compiler: without one they are not built, which `make` says, and not installed.
 # $(O)/cuobject/ looks as the private folder of an installation does.
 
 # Of the family of CC, for a cross compiler and for the sanitizers.
@@ -15,7 +15,7 @@ CUOBJ_SRC := $(wildcard src/cuobject/*.cpp)
 CUOBJ_OBJ := $(CUOBJ_SRC:%.cpp=$(O)/%.o)
 CUOBJ_HEADERS := $(wildcard src/cuobject/*.h)
 CUOBJ_LEVELS := 13.1 13.2 13.3
-CUOBJ_PC := $(CUOBJ_LEVELS:%=$(CUOBJ)/pkgconfig/cuobjclient-%.pc)
+CUOBJ_PC := $(CUOBJ_LEVELS:%=$(CUOBJ)/pkgconfig/cuobjclient-%.pc) $(CUOBJ)/pkgconfig/cuobjserver.pc
 ALL_CXXFLAGS = -std=c++11 $(OPT-$(VARIANT)) -fPIC -Wall -Wextra $(WERROR) -Wshadow -Wno-unused-parameter $(CXXFLAGS)
 ifneq ($(HAS_CXX),)
 ALLOBJ += $(CUOBJ_OBJ)
@@ -35,28 +35,39 @@ $(CUOBJ)/libcuobjclient.so.1: $(CUOBJ_CLIENT) src/cuobject/libcuobjclient.map $(
 	$(Q)$(CXX) $(ALL_LDFLAGS) -shared -Wl,-soname,libcuobjclient.so.1 -Wl,--version-script,src/cuobject/libcuobjclient.map \
 		$(NODEFS-$(VARIANT)) -Wl,-z,nodelete -Wl,--as-needed -o $@ $(CUOBJ_CLIENT) $(O)/libgantry.so.0 -lpthread
 	@ln -sf libcuobjclient.so.1 $(CUOBJ)/libcuobjclient.so
+CUOBJ_SERVER := $(O)/src/cuobject/server.o $(O)/src/cuobject/telemetry.o
+$(CUOBJ)/libcuobjserver.so.1: $(CUOBJ_SERVER) src/cuobject/libcuobjserver.map $(O)/libgantry-server.so
+	@mkdir -p $(@D); echo "  LINK    $@"
+	$(Q)$(CXX) $(ALL_LDFLAGS) -shared -Wl,-soname,libcuobjserver.so.1 -Wl,--version-script,src/cuobject/libcuobjserver.map \
+		$(NODEFS-$(VARIANT)) -Wl,-z,nodelete -Wl,--as-needed -o $@ $(CUOBJ_SERVER) $(O)/libgantry-server.so.0 -lpthread
+	@ln -sf libcuobjserver.so.1 $(CUOBJ)/libcuobjserver.so
 # Programs name -lcufile and need nothing of it here.
 $(CUOBJ)/libcufile.a:
 	@mkdir -p $(@D); rm -f $@
 	$(Q)$(AR) rcs $@
 # $(call cuobjpc,libdir,includedir,source): a file of pkg-config.
 cuobjpc = sed -e 's|@LIBDIR@|$(1)|;s|@INCLUDEDIR@|$(2)|;s|@VERSION@|$(VERSION)|' $(3)
-$(CUOBJ_PC): src/cuobject/cuobjclient.pc.in
+$(filter %/cuobjserver.pc,$(CUOBJ_PC)): src/cuobject/cuobjserver.pc.in
+$(filter-out %/cuobjserver.pc,$(CUOBJ_PC)): src/cuobject/cuobjclient.pc.in
+$(CUOBJ_PC):
 	@mkdir -p $(@D)
 	$(Q)$(call cuobjpc,$(CURDIR)/$(CUOBJ),$(CURDIR)/src/cuobject,$<) > $@
 
 .PHONY: cuobject install-cuobject install-cuobject-dev
 ifneq ($(HAS_CXX),)
-cuobject: $(CUOBJ)/libcuobjclient.so.1 $(CUOBJ)/libcufile.a $(CUOBJ_PC)
+cuobject: $(CUOBJ)/libcuobjclient.so.1 $(CUOBJ)/libcuobjserver.so.1 $(CUOBJ)/libcufile.a $(CUOBJ_PC)
 install-cuobject: all
-	install -D -m 644 $(CUOBJ)/libcuobjclient.so.1 $(DESTDIR)$(LIBDIR)/gantry/cuobject/libcuobjclient.so.1
+	for l in client server; do install -D -m 644 $(CUOBJ)/libcuobj$$l.so.1 $(DESTDIR)$(LIBDIR)/gantry/cuobject/libcuobj$$l.so.1 || exit 1; done
 install-cuobject-dev: all
 	install -d $(DESTDIR)$(LIBDIR)/gantry/cuobject/pkgconfig $(DESTDIR)$(LIBDIR)/pkgconfig
 	for h in $(CUOBJ_HEADERS); do install -D -m 644 $$h $(DESTDIR)$(PREFIX)/include/gantry/cuobject/$${h##*/} || exit 1; done
-	ln -sf libcuobjclient.so.1 $(DESTDIR)$(LIBDIR)/gantry/cuobject/libcuobjclient.so
+	for l in client server; do ln -sf libcuobj$$l.so.1 $(DESTDIR)$(LIBDIR)/gantry/cuobject/libcuobj$$l.so || exit 1; done
 	install -m 644 $(CUOBJ)/libcufile.a $(DESTDIR)$(LIBDIR)/gantry/cuobject/libcufile.a
 	for f in $(CUOBJ_LEVELS:%=gantry/cuobject/pkgconfig/cuobjclient-%) pkgconfig/gantry-cuobjclient; do \
 		$(call cuobjpc,$(LIBDIR)/gantry/cuobject,$(PREFIX)/include/gantry/cuobject,src/cuobject/cuobjclient.pc.in) \
+		> $(DESTDIR)$(LIBDIR)/$$f.pc || exit 1; done
+	for f in gantry/cuobject/pkgconfig/cuobjserver pkgconfig/gantry-cuobjserver; do \
+		$(call cuobjpc,$(LIBDIR)/gantry/cuobject,$(PREFIX)/include/gantry/cuobject,src/cuobject/cuobjserver.pc.in) \
 		> $(DESTDIR)$(LIBDIR)/$$f.pc || exit 1; done
 	install -d $(DESTDIR)$(PREFIX)/bin
 	sed 's|^installed=.*|installed=$(LIBDIR)/gantry|;s|^headers=.*|headers=$(PREFIX)/include/gantry/cuobject|' \
@@ -65,7 +76,7 @@ install-cuobject-dev: all
 	$(call installman,gantry-cuobject.7)
 else
 cuobject:
-	@echo '  SKIP    libcuobjclient: there is no $(CXX), and so no cuObject for C++ programs (apt install g++)'
+	@echo '  SKIP    libcuobjclient, libcuobjserver: there is no $(CXX), and so no cuObject for C++ programs (apt install g++)'
 install-cuobject install-cuobject-dev:
 endif
 
@@ -75,9 +86,9 @@ ALLOBJ += $(CUOBJ_TESTS:$(O)/cuobject-tests/%=$(O)/tests/cuobject/%.o)
 .PHONY: cuobject-tests
 cuobject-tests: $(CUOBJ_TESTS)
 $(CUOBJ_TESTS:$(O)/cuobject-tests/%=$(O)/tests/cuobject/%.o): ALL_CPPFLAGS += -Isrc/cuobject
-$(filter-out %/names,$(CUOBJ_TESTS)): $(O)/cuobject-tests/%: $(O)/tests/cuobject/%.o $(CUOBJ)/libcuobjclient.so.1
+$(filter-out %/names,$(CUOBJ_TESTS)): $(O)/cuobject-tests/%: $(O)/tests/cuobject/%.o $(CUOBJ)/libcuobjclient.so.1 $(CUOBJ)/libcuobjserver.so.1
 	@mkdir -p $(@D); echo "  LINK    $@"
-	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $< -L$(CUOBJ) -lcuobjclient -Wl,-rpath-link,$(O) -lpthread -ldl
+	$(Q)$(CXX) $(ALL_LDFLAGS) -o $@ $< -L$(CUOBJ) -Wl,--as-needed -lcuobjclient -lcuobjserver -Wl,-rpath-link,$(O) -lpthread -ldl
 # It knows names alone.
 $(filter %/names,$(CUOBJ_TESTS)): $(O)/tests/cuobject/names.o | cuobject
 	@mkdir -p $(@D); echo "  LINK    $@"

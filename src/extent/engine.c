@@ -119,7 +119,11 @@ extent_new(const struct store_conf *conf, struct extent_store **ret_store)
 	}
 	st->vol->quotas = conf->disks.quotas ? conf->disks.quotas : st->quotas;
 	st->vol->counter = conf->disks.counter;
+	st->vol->disk.watch = conf->disks.watch;
 	st->vol->mover.rate = conf->disks.pack_rate;
+	/* The only one is waited for: nothing is served by giving it up. */
+	st->vol->disk.timeout_ns = conf->disks.beside > 0 ? conf->disks.timeout_ns : 0;
+	st->vol->disk.workers_max = conf->disks.beside > 0 ? RING_WORKERS / 2 : 0;
 	st->vol->above = st;
 	st->vol->kick = on_kick_wanted;
 	st->vol->space = on_space;

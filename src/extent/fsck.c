@@ -13,8 +13,12 @@ struct fsck {
 	struct vol *vol;
 	struct ring *r;
 	struct recover_report *rep;
+	const struct disk_table *table; /* of the set; NULL: not known */
+	int number;                     /* this disk's in it */
 	uint64_t objects, bytes, bad;
-	int error; /* the disk's */
+	uint64_t strays; /* objects and uploads that another disk should have */
+	char stray[200]; /* the first of them */
+	int error;       /* the disk's */
 };
 
 static int
@@ -36,6 +40,24 @@ check_manifest(struct fsck *f, const struct rec *r)
 	return 0;
 }
 
+/* What the table gives to another disk is nobody's: what a move left behind, or a table that was lost. */
+static void
+check_place(struct fsck *f, const uint8_t *key, size_t len)
+{
+	const uint8_t *name = key + 1, *end;
+
+	if (!f->table || f->number < 0 || (key[0] != KEY_OBJECT && key[0] != KEY_UPLOAD))
+		return;
+	len -= 1 + (key[0] == KEY_UPLOAD ? UPLOAD_TAIL_BYTES : 0);
+	end = memchr(name, 0, len);
+	if (!end ||
+	    f->table->home[table_slot(name, (size_t)(end - name), end + 1, (size_t)(name + len - end - 1))] ==
+		    f->number)
+		return;
+	if (f->strays++ == 0)
+		key_text(f->stray, sizeof f->stray, key, (size_t)(name + len - key));
+}
+
 static int
 check_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 {
@@ -50,6 +72,7 @@ check_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 		    : verify_data(&f->vol->disk, f->r, &v, v.entries);
 	if (key[0] == KEY_OBJECT)
 		f->objects++;
+	check_place(f, key, len);
 	f->bytes += r->body == BODY_MANIFEST || r->body == BODY_PARTS ? 0 : r->size_bytes;
 	if (e == 0)
 		return 0;
@@ -83,7 +106,11 @@ extent_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie
 	if (e < 0)
 		report(&rep, "%s", err);
 	if (e == 0) {
-		struct fsck f = { .vol = st->vol, .r = r, .rep = &rep };
+		const struct disk_table *table = conf->disks.table;
+		struct fsck f = { .vol = st->vol, .r = r, .rep = &rep, .table = table };
+
+		if (table)
+			f.number = table_find(table, st->vol->disk.sb.disk_uuid);
 
 		if (atomic_load(&f.vol->disk.layout.odd_nr))
 			report(&rep,
@@ -98,6 +125,12 @@ extent_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie
 		       "log's tail",
 		       f.vol->disk.path, (unsigned long long)f.objects, (unsigned long long)f.bytes,
 		       (unsigned long long)f.bad, (unsigned long long)rep.cut_records);
+		if (f.strays)
+			report(&rep,
+			       "%s: %llu records are of keys that the table of disks gives to another disk, "
+			       "'%s' the "
+			       "first: leftovers, which nobody needs",
+			       f.vol->disk.path, (unsigned long long)f.strays, f.stray);
 		bad = f.bad;
 		disk_release(&st->vol->disk, r);
 	}

@@ -85,10 +85,27 @@ member_set_table(struct store *store, const struct disk_table *t, char *err, siz
 	return e;
 }
 
+static void
+member_put_table(struct store *store, const struct disk_table *t, struct store_table_write *w)
+{
+	struct vol *vol = extent_store(store)->vol;
+
+	disk_ask_table(&vol->disk, t, w);
+	helper_ring(&vol->helper);
+}
+
+static bool
+member_has_failed(const struct store *store)
+{
+	return disk_failed(&extent_store(store)->vol->disk);
+}
+
 const struct store_member_ops extent_member_ops = {
 	.open = member_open,
 	.recover = member_recover,
 	.begin = member_begin,
 	.set_table = member_set_table,
 	.serve = extent_serve,
+	.put_table = member_put_table,
+	.has_failed = member_has_failed,
 };

@@ -83,7 +83,12 @@ extent_attach(struct store *store, struct ring *ring, struct mailbox *mb, struct
 	memset(p, 0, sizeof *p);
 	p->base.ops = &extent_ops;
 	p->st = st;
-	p->vp = (struct vol_port){ .io.ring = ring, .vol = st->vol, .mb = mb, .timers = timers };
+	p->vp = (struct vol_port){ .io.ring = ring,
+				   .io.watch.timers = timers,
+				   .io.is_threads = ring && ring_why_threads(ring),
+				   .vol = st->vol,
+				   .mb = mb,
+				   .timers = timers };
 	p->nr = -1;
 	list_init(&p->space_waiters);
 	e = writers_init(p);
@@ -132,6 +137,7 @@ extent_detach(struct store_port *sp)
 		return false;
 	timer_disarm(p->vp.timers, &p->vp.timer);
 	timer_disarm(p->vp.timers, &p->space_timer);
+	watch_fini(&p->vp.io.watch);
 	alloc_run_fini(st->vol->disk.alloc, &p->run);
 	quiesce_leave(p->user);
 	/* The timer that would have stamped or given space back was perhaps ours. */

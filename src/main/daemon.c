@@ -43,7 +43,8 @@
 #define START_EXTEND_NS (60 * NS_PER_S)
 #define STOP_EXTEND_NS (30 * NS_PER_S) /* beyond the drain: the last stamps of the store, devices */
 
-const char *const phase_name[PHASE_NR] = { "starting", "recovering", "serving", "draining" };
+const char *const phase_name[PHASE_NR] = { "starting", "recovering", "waiting for the cluster", "serving",
+					   "draining" };
 
 int
 daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct store_conf *ret_conf,
@@ -61,6 +62,7 @@ daemon_store_conf(const struct conf *conf, struct store_disk_conf *disks, struct
 						    .index_bytes = conf->memory.index_bytes,
 						    .pack_rate = conf->store.pack_rate,
 						    .lock_wait_ns = conf->store.lock_wait_ns,
+						    .timeout_ns = conf->store.disk_timeout_ns,
 						    .engine = &extent_ops,
 						    .engines_max = STORE_SET_MAX,
 						    .accept_missing = conf->store.accept_missing,
@@ -215,15 +217,21 @@ start_store(struct daemon *d)
 {
 	struct store_disk_conf disks[CONF_DISKS_MAX];
 	struct store_conf sc;
+	bool on_cluster = d->conf->store.backend == BACKEND_RADOS;
 	struct store *store;
 	char err[512] = "";
 	int r;
 
-	atomic_store(&d->phase, PHASE_RECOVERING);
-	sd_notify(0, "STATUS=Recovering the store");
+	atomic_store(&d->phase, on_cluster ? PHASE_CLUSTER : PHASE_RECOVERING);
+	sd_notify(0, on_cluster ? "STATUS=Waiting for the cluster" : "STATUS=Recovering the store");
 	r = daemon_store_conf(d->conf, disks, &sc, err, sizeof err);
 	if (r == 0)
 		r = store_start(&sc, &store, err, sizeof err);
+	/* A cluster comes back without anybody's help: gateways that were started before it wait. */
+	while (on_cluster && r == -ETIMEDOUT) {
+		log_warn("store: %s; trying again", err);
+		r = store_start(&sc, &store, err, sizeof err);
+	}
 	if (r == 0) {
 		atomic_store(&d->store, store);
 		r = daemon_set_quotas(store, d->keys);
@@ -434,9 +442,10 @@ stop_main(void *arg)
 }
 
 /* Starting has taken this long, and gets on (it uses the CPU, on as many threads as there are disks): systemd, whose
- * limit is for a start that hangs, gives us as much again.  A disk that does not answer gets none. */
+ * limit is for a start that hangs, gives us as much again.  A disk that does not answer gets none; a cluster is waited
+ * for. */
 static void
-ask_for_time(uint64_t *asked_ns, uint64_t *used_ns)
+ask_for_time(const struct daemon *d, uint64_t *asked_ns, uint64_t *used_ns)
 {
 	struct timespec all, ours;
 	uint64_t now = clock_ns(), used;
@@ -446,7 +455,7 @@ ask_for_time(uint64_t *asked_ns, uint64_t *used_ns)
 		return;
 	used = (uint64_t)(all.tv_sec - ours.tv_sec) * NS_PER_S + (uint64_t)all.tv_nsec -
 	       (uint64_t)ours.tv_nsec;
-	if (used - *used_ns >= NS_PER_MS)
+	if (used - *used_ns >= NS_PER_MS || atomic_load(&d->phase) == PHASE_CLUSTER)
 		sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%llu", START_EXTEND_NS / NS_PER_US);
 	*asked_ns = now;
 	*used_ns = used;
@@ -469,7 +478,7 @@ start_watched(struct daemon *d, const sigset_t *signals)
 	while (!atomic_load(&w.done)) {
 		int sig = sigtimedwait(signals, NULL, &ts);
 
-		ask_for_time(&asked_ns, &used_ns);
+		ask_for_time(d, &asked_ns, &used_ns);
 		if (sig == SIGTERM || sig == SIGINT) {
 			log_note("signal while %s: ended", phase_name[atomic_load(&d->phase)]);
 			if (d->conf->admin.socket && atomic_load(&d->admin_listens))

@@ -22,7 +22,14 @@ struct stats;
 struct store;
 struct tls_cert;
 
-enum daemon_phase { PHASE_STARTING, PHASE_RECOVERING, PHASE_SERVING, PHASE_DRAINING, PHASE_NR };
+enum daemon_phase {
+	PHASE_STARTING,
+	PHASE_RECOVERING,
+	PHASE_CLUSTER,
+	PHASE_SERVING,
+	PHASE_DRAINING,
+	PHASE_NR
+};
 extern const char *const phase_name[PHASE_NR];
 
 /* The pointers are written once, by the main thread, before the phase that uses them; nothing is freed before

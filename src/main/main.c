@@ -31,6 +31,11 @@ check_config(const struct options *o, const struct conf *conf)
 			err);
 		return EXIT_CONFIG;
 	}
+	r = store_look(&sc, err, sizeof err);
+	if (r < 0) {
+		fprintf(stderr, "store: %s\n", err);
+		return exit_of_store(r);
+	}
 	r = daemon_load_certs(conf, certs);
 
 	daemon_free_certs(certs);
@@ -169,7 +174,8 @@ fsck(const struct conf *conf, bool repair)
 		fprintf(stderr, "gantryd: fsck: %s\n",
 			r == -ENOTRECOVERABLE || r == -EPROTONOSUPPORT
 				? "the store is damaged, foreign, or not made yet"
-				: strerror(-r));
+			: r == -EINVAL ? "a start would be refused"
+				       : strerror(-r));
 	return r >= 0 ? EXIT_OK : exit_of_store(r);
 }
 

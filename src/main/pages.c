@@ -72,6 +72,30 @@ any_rail_serves(const struct daemon *d)
 	return false;
 }
 
+/* Says it where too few disks serve.  Pools of a cluster are its own affair. */
+static void
+disks_ready(struct daemon *d, struct admin_reasons *r)
+{
+	int serving = 0, nr = unit_nr(d), least;
+	const struct conf *c = daemon_conf(d);
+
+	least = c->store.min_disks ? c->store.min_disks : nr > 1 ? nr - 1 : 1;
+	daemon_conf_put(c);
+	if (!nr || strcmp(store_name(atomic_load(&d->store)), "rados") == 0)
+		return;
+	for (int i = 0; i < nr; i++) {
+		struct store_unit_info info;
+
+		store_unit_info(atomic_load(&d->store), i, &info);
+		serving += info.state == UNIT_OK;
+	}
+	if (2 * serving < nr)
+		admin_reason(r, "%d of %d disks serve, fewer than half: all is read-only until a restart",
+			     serving, nr);
+	else if (serving < least)
+		admin_reason(r, "%d of %d disks serve, and store.min_disks wants %d", serving, nr, least);
+}
+
 static void
 ready(void *cookie, struct admin_reasons *r)
 {
@@ -86,6 +110,8 @@ ready(void *cookie, struct admin_reasons *r)
 		admin_reason(r, "rdma.require is set, and no RDMA rail is up");
 	else if (!store_answers(atomic_load(&daemon_of(cookie)->store), why, sizeof why))
 		admin_reason(r, "the store does not answer: %s", why);
+	else
+		disks_ready(cookie, r);
 }
 
 static bool
@@ -191,6 +217,7 @@ static const struct {
 	{ "operations_late", M_STORE_LATE },
 	{ "oldest_wait_us", M_STORE_OLDEST },
 	{ "longest_call_us", M_STORE_LONGEST },
+	{ "epoch_age_us", M_STORE_EPOCH_AGE },
 	{ "gateways", M_STORE_GATEWAYS },
 	{ "gateways_cleaned_up", M_STORE_CLEANED },
 };
@@ -209,11 +236,18 @@ static void
 disk_metrics(struct daemon *d, int i, struct stats_out *out)
 {
 	struct store_unit_info info;
-	char disk[16];
+	char disk[64];
 
 	store_unit_info(atomic_load(&d->store), i, &info);
-	/* By number: a path is no bounded label. */
-	snprintf(disk, sizeof disk, "%d", i);
+	/* By number: a path is no bounded label.  Of a pool there is nothing but its name. */
+	if (strcmp(store_name(atomic_load(&d->store)), "rados") == 0)
+		snprintf(disk, sizeof disk, "%s", info.name);
+	else
+		snprintf(disk, sizeof disk, "%d", i);
+	stats_emit(out, M_STORE_UP, info.state == UNIT_OK, disk, NULL);
+	/* Of what is not there nothing else is known: zeros would be taken for a disk that is full. */
+	if (info.state == UNIT_MISSING)
+		return;
 	stats_emit(out, M_STORE_SIZE, info.size_bytes, disk, NULL);
 	stats_emit(out, M_STORE_FREE, info.free_bytes, disk, NULL);
 	for (int n = 0; n < info.number_nr; n++)
@@ -230,7 +264,27 @@ disk_metrics(struct daemon *d, int i, struct stats_out *out)
 				     : io == DISK_WRITE ? "write"
 							: "flush");
 	stats_emit(out, M_STORE_ERRORS, info.errors, disk, "io", NULL);
-	stats_emit(out, M_STORE_UP, info.state == UNIT_OK, disk, NULL);
+}
+
+/* As pages and metrics call it. */
+static const char *const unit_state_text[UNIT_STATE_NR] = {
+	[UNIT_OK] = "serving", [UNIT_FAILED] = "failed", [UNIT_MISSING] = "missing"
+};
+
+static void
+store_metrics(struct daemon *d, struct stats_out *out)
+{
+	uint64_t nr[UNIT_STATE_NR] = { 0 };
+
+	for (int i = 0; i < unit_nr(d); i++) {
+		struct store_unit_info info;
+
+		store_unit_info(atomic_load(&d->store), i, &info);
+		nr[info.state]++;
+		disk_metrics(d, i, out);
+	}
+	for (int s = 0; s < UNIT_STATE_NR; s++)
+		stats_emit(out, M_STORE_DISKS, nr[s], unit_state_text[s], NULL);
 }
 
 static void
@@ -412,8 +466,7 @@ metrics(void *cookie, struct stats_out *out)
 	stats_emit(out, M_RDMA_MISSING, d->rdma && rdma_missing(d->rdma, missing, sizeof missing), NULL);
 	for (int i = 0; i < rail_nr(d); i++)
 		rail_metrics(d, i, out);
-	for (int i = 0; i < unit_nr(d); i++)
-		disk_metrics(d, i, out);
+	store_metrics(d, out);
 	quota_metrics(d, out);
 }
 
@@ -511,9 +564,6 @@ quotas(void *cookie, FILE *out)
 static void
 disks(void *cookie, FILE *out)
 {
-	static const char *const state_text[] = {
-		[UNIT_OK] = "ok", [UNIT_FAILED] = "failed", [UNIT_MISSING] = "missing"
-	};
 	struct daemon *d = cookie;
 
 	putc('[', out);
@@ -522,10 +572,10 @@ disks(void *cookie, FILE *out)
 
 		store_unit_info(atomic_load(&d->store), i, &info);
 		fprintf(out, "%s{\"disk\":%d,\"path\":", i ? ",\n" : "", i);
-		json_string(out, info.name);
+		json_string(out, info.name[0] ? info.name : NULL);
 		fputs(",\"uuid\":", out);
 		json_string(out, info.uuid && info.uuid[0] ? info.uuid : NULL);
-		fprintf(out, ",\"state\":\"%s\",\"reason\":", state_text[info.state]);
+		fprintf(out, ",\"state\":\"%s\",\"reason\":", unit_state_text[info.state]);
 		json_string(out, info.reason[0] ? info.reason : NULL);
 		fprintf(out, ",\"size_bytes\":%llu,\"free_bytes\":%llu,\"flushes\":%llu,\"errors\":%llu",
 			(unsigned long long)info.size_bytes, (unsigned long long)info.free_bytes,

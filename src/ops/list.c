@@ -133,6 +133,7 @@ page_begin(struct req *rq, const char *what, int (*list)(struct store_port *, st
 				     .delimiter = t->list->delimiter,
 				     .delimiter_len = t->list->delimiter_len,
 				     .max = t->list->max,
+				     .may_be_partial = rq->rs->env.conf->store.partial_listings,
 				     .entry = entry };
 	r = list(rq->rs->env.store, &j->ls);
 	return req_await_commit(rq, r, what, list_done);
@@ -161,6 +162,18 @@ uploads_start(struct req *rq)
 {
 	return req_need_bucket(rq, uploads_begin);
 }
+
+static void
+list_headers(struct req *rq, const struct outcome *o, enum outcome_kind kind)
+{
+	const struct list_job *j = rq->job;
+
+	if (kind == OUT_DONE && j && j->ls.is_partial)
+		reply_text(rq, "x-gantry-partial", "true");
+}
+
+/* Of lists of one bucket. */
+const struct op_hooks list_hooks = { .headers = list_headers };
 
 /* ---- buckets ---- */
 

@@ -59,6 +59,7 @@ extern const struct op_hooks get_hooks;
 extern const struct op_hooks put_hooks;
 extern const struct op_hooks form_hooks;
 extern const struct op_hooks bucket_hooks;
+extern const struct op_hooks list_hooks;
 extern const struct op_hooks attributes_hooks;
 extern const struct op_hooks upload_create_hooks;
 extern const struct op_hooks upload_complete_hooks;

@@ -15,6 +15,10 @@ const struct op_entry op_table[OP_NR] = {
 	[OP_POST_OBJECT].hooks = &form_hooks,
 	[OP_CREATE_MULTIPART_UPLOAD].hooks = &upload_create_hooks,
 	[OP_COMPLETE_MULTIPART_UPLOAD].hooks = &upload_complete_hooks,
+	[OP_LIST_OBJECTS].hooks = &list_hooks,
+	[OP_LIST_OBJECTS_V2].hooks = &list_hooks,
+	[OP_LIST_OBJECT_VERSIONS].hooks = &list_hooks,
+	[OP_LIST_MULTIPART_UPLOADS].hooks = &list_hooks,
 	[OP_CREATE_BUCKET].hooks = &bucket_hooks,
 	[OP_HEAD_BUCKET].hooks = &bucket_hooks,
 };

@@ -652,9 +652,7 @@ decide_there(struct txn *t)
 	struct bucket_row row;
 
 	if (!is_mine(bo, &row)) {
-		t->result = t->is_again && row.state == BUCKET_THERE && rid_same(row.uid, bo->row.uid)
-				    ? 0
-				    : -EAGAIN;
+		t->result = -EAGAIN;
 		return TXN_OVER;
 	}
 	row.state = BUCKET_THERE;
@@ -716,8 +714,6 @@ decide_making(struct txn *t)
 	if (!t->key[0].old.p)
 		return set_row(t, &bo->row);
 	t->result = bucket_decode(t->key[0].old.p, t->key[0].old.len, &row);
-	if (t->result == 0 && t->is_again && rid_same(row.uid, bo->row.uid))
-		return TXN_OVER;
 	if (t->result == 0)
 		t->result = row.state == BUCKET_THERE ? -EEXIST : -EAGAIN;
 	return TXN_OVER;
@@ -804,7 +800,7 @@ decide_gone(struct txn *t)
 
 	if (is_mine(bo, &row))
 		return doom(t, &row);
-	t->result = t->is_again ? 0 : -EAGAIN;
+	t->result = -EAGAIN;
 	return TXN_OVER;
 }
 
@@ -923,8 +919,7 @@ decide_ending(struct txn *t)
 	t->result = row_of(t, &row);
 	if (t->result < 0)
 		return TXN_OVER;
-	if (row.state == BUCKET_ENDING &&
-	    !(t->is_again && row.instance == bo->row.instance && row.version == bo->row.version)) {
+	if (row.state == BUCKET_ENDING) {
 		t->result = -EAGAIN;
 		return TXN_OVER;
 	}

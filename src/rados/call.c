@@ -28,6 +28,8 @@ count(struct call *c)
 		atomic_store_explicit(&ps->refused_ns, clock_ns(), memory_order_relaxed);
 	else if (c->result >= 0 && c->io == DISK_WRITE && c->bytes)
 		atomic_store_explicit(&ps->refused_ns, 0, memory_order_relaxed);
+	if (c->result == -EPERM || c->result == -EACCES)
+		atomic_store_explicit(&ps->denied_ns, clock_ns(), memory_order_relaxed);
 	if (c->result != -ECANCELED || !c->is_cancelled)
 		atomic_store_explicit(&c->port->answered_ns, c->begun_ns + ns, memory_order_relaxed);
 	/* That something is not there, or not as it was, is an answer. */
@@ -53,6 +55,10 @@ on_msg(struct msg *m)
 		c->result = -ETIMEDOUT;
 	if (c->result == -ESHUTDOWN) /* on the blocklist */
 		gateway_fence(p->st);
+	/* Of a pool that is not there nothing is there; which says nothing about objects. */
+	if (c->result == -ENOENT &&
+	    atomic_load_explicit(&p->st->stats[c->pool].is_gone, memory_order_relaxed))
+		c->result = -ENODEV;
 	p->inflight--;
 	c->back(c);
 }
@@ -236,6 +242,9 @@ result_of(int r)
 		return -ENOSPC;
 	case -ETIMEDOUT:
 		return -EAGAIN;
+	case -EPERM:
+	case -EACCES:
+		return -ENODEV;
 	default:
 		return r;
 	}

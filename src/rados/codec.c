@@ -604,41 +604,43 @@ battrs_decode(const void *buf, size_t len, uint64_t *ret_version, const void **r
 /* ---- quotas ---- */
 
 static void
-three_encode(void *out, enum value_kind kind, uint64_t a, uint64_t b, uint64_t n)
+numbers_encode(void *out, size_t len, enum value_kind kind, const uint64_t *n, int nr)
 {
-	struct cur c = cursor(out, COUNTER_BYTES);
+	struct cur c = cursor(out, len);
 
 	put_head(&c, kind);
-	put_u64(&c, a);
-	put_u64(&c, b);
-	put_u64(&c, n);
+	for (int i = 0; i < nr; i++)
+		put_u64(&c, n[i]);
 	put_end(&c, out);
 }
 
 static int
-three_decode(const void *buf, size_t len, enum value_kind kind, uint64_t ret_three[3])
+numbers_decode(const void *buf, size_t len, enum value_kind kind, uint64_t *ret_n, int nr)
 {
 	struct cur c;
 	int e = open_value(buf, len, kind, &c);
 
 	if (e < 0)
 		return e;
-	for (int i = 0; i < 3; i++)
-		ret_three[i] = take_u64(&c);
+	for (int i = 0; i < nr; i++)
+		ret_n[i] = take_u64(&c);
 	return all_taken(&c) ? 0 : -EBADMSG;
 }
 
 void
-counter_encode(uint8_t out[COUNTER_BYTES], const struct quota_change *c)
+counter_encode(uint8_t out[COUNTER_BYTES], const struct counter *c)
 {
-	three_encode(out, VALUE_COUNTER, (uint64_t)c->objects, (uint64_t)c->bytes, (uint64_t)c->uploads);
+	const uint64_t n[] = { (uint64_t)c->sum.objects, (uint64_t)c->sum.bytes, (uint64_t)c->sum.uploads,
+			       c->last };
+
+	numbers_encode(out, COUNTER_BYTES, VALUE_COUNTER, n, 4);
 }
 
 int
-counter_decode(const void *buf, size_t len, struct quota_change *ret_change)
+counter_decode(const void *buf, size_t len, struct counter *ret_counter)
 {
-	uint64_t n[3];
-	int e = three_decode(buf, len, VALUE_COUNTER, n);
+	uint64_t n[4];
+	int e = numbers_decode(buf, len, VALUE_COUNTER, n, 4);
 
 	for (int i = 0; e == 0 && i < 3; i++) {
 		/* Of honest ones many can be added. */
@@ -646,21 +648,23 @@ counter_decode(const void *buf, size_t len, struct quota_change *ret_change)
 			e = -EBADMSG;
 	}
 	if (e == 0)
-		*ret_change = (struct quota_change){ (int64_t)n[0], (int64_t)n[1], (int64_t)n[2] };
+		*ret_counter = (struct counter){ { (int64_t)n[0], (int64_t)n[1], (int64_t)n[2] }, n[3] };
 	return e;
 }
 
 void
 bound_encode(uint8_t out[BOUND_BYTES], const struct store_use *max)
 {
-	three_encode(out, VALUE_BOUND, max->objects, max->bytes, max->uploads);
+	const uint64_t n[] = { max->objects, max->bytes, max->uploads };
+
+	numbers_encode(out, BOUND_BYTES, VALUE_BOUND, n, 3);
 }
 
 int
 bound_decode(const void *buf, size_t len, struct store_use *ret_max)
 {
 	uint64_t n[3];
-	int e = three_decode(buf, len, VALUE_BOUND, n);
+	int e = numbers_decode(buf, len, VALUE_BOUND, n, 3);
 
 	if (e == 0)
 		*ret_max = (struct store_use){ n[0], n[1], n[2] };

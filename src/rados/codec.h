@@ -152,10 +152,15 @@ int battrs_decode(const void *buf, size_t len, uint64_t *ret_version, const void
 
 /* ---- quotas ---- */
 
-/* What one gateway has added to a shard; of instance 0: what those have that are no more. */
-#define COUNTER_BYTES 36
-void counter_encode(uint8_t out[COUNTER_BYTES], const struct quota_change *c);
-int counter_decode(const void *buf, size_t len, struct quota_change *ret_change);
+/* What one gateway has added to a shard, and which change of it was the last; of instance 0: what those have added that
+ * are no more. */
+struct counter {
+	struct quota_change sum;
+	uint64_t last; /* no two changes of a gateway have the same */
+};
+#define COUNTER_BYTES 44
+void counter_encode(uint8_t out[COUNTER_BYTES], const struct counter *c);
+int counter_decode(const void *buf, size_t len, struct counter *ret_counter);
 
 /* The bound of a bucket. */
 #define BOUND_BYTES 36

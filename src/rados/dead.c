@@ -436,6 +436,7 @@ on_dead(void *cookie, const char *key, size_t key_len, const char *val, size_t v
 		return 0; /* again at the next turn */
 	fault_point("dead.cleaned");
 	op = rados_create_write_op();
+	usage_forget(st, p.instance);
 	rados_write_op_omap_rm_keys(op, &key, 1);
 	e = rados_write_op_operate(op, st->client[0].io[POOL_META], OBJECT_STORE, NULL, 0);
 	rados_release_write_op(op);

@@ -263,7 +263,7 @@ on_counter(void *cookie, const char *key, size_t key_len, const char *val, size_
 {
 	struct counters *cs = cookie;
 	struct counter_row *row = reallocarray(cs->row, cs->nr + 1, sizeof *row);
-	struct quota_change c;
+	struct counter c;
 
 	if (!row)
 		return -ENOMEM;
@@ -277,9 +277,9 @@ on_counter(void *cookie, const char *key, size_t key_len, const char *val, size_
 	if (counter_decode(val, val_len, &c) < 0) {
 		cs->is_damaged = true;
 	} else {
-		cs->sum.objects += c.objects;
-		cs->sum.bytes += c.bytes;
-		cs->sum.uploads += c.uploads;
+		cs->sum.objects += c.sum.objects;
+		cs->sum.bytes += c.sum.bytes;
+		cs->sum.uploads += c.sum.uploads;
 	}
 	return 0;
 }
@@ -297,26 +297,36 @@ same_counters(const struct counters *a, const struct counters *b)
 	return a->nr == b->nr && (a->nr == 0 || memcmp(a->row, b->row, a->nr * sizeof *a->row) == 0);
 }
 
-/* One row has it all from now on, unless something was counted meanwhile. */
+/* One row has it all from now on, unless something was counted meanwhile; those of gateways keep the numbers of their last
+ * changes. */
 static int
 mend_counters(struct checking *c, const char *shard, const struct counters *cs)
 {
 	rados_write_op_t op = rados_create_write_op();
 	char zero[OMAP_KEY_MAX], val[COUNTER_BYTES];
 	size_t zero_len = key_counter(zero, 0), val_len = sizeof val;
+	const struct counter there = { c->there, 0 };
 	const char *k = zero, *v = val;
 	int e;
 
-	counter_encode((uint8_t *)val, &c->there);
 	for (uint32_t i = 0; i < cs->nr; i++) {
 		const char *key = cs->row[i].key;
+		size_t key_len = strlen(key);
+		struct counter was;
 
 		/* One of a length that none has is not compared, only removed. */
 		if (cs->row[i].len <= sizeof cs->row[i].val)
 			rados_write_op_omap_cmp(op, key, LIBRADOS_CMPXATTR_OP_EQ, cs->row[i].val,
 						cs->row[i].len, NULL);
-		rados_write_op_omap_rm_keys(op, &key, 1);
+		if (counter_decode(cs->row[i].val, cs->row[i].len, &was) < 0) {
+			rados_write_op_omap_rm_keys(op, &key, 1);
+			continue;
+		}
+		was.sum = (struct quota_change){ 0 };
+		counter_encode((uint8_t *)val, &was);
+		rados_write_op_omap_set2(op, &key, &v, &key_len, &val_len, 1);
 	}
+	counter_encode((uint8_t *)val, &there);
 	rados_write_op_omap_set2(op, &k, &v, &zero_len, &val_len, 1);
 	e = rados_write_op_operate(op, c->io[POOL_META], shard, NULL, 0);
 	rados_release_write_op(op);
@@ -486,8 +496,8 @@ each_object(struct checking *c, enum pool pool)
 		else
 			sscanf(name, "map.%8x.%16llx%n", &id.instance, &counter, &end);
 		if (!end || name[end]) {
-			/* The meta pool has other objects as well. */
-			if (pool == POOL_DATA) {
+			/* The meta pool has other objects as well, the data pool one that says whose it is. */
+			if (pool == POOL_DATA && strcmp(name, OBJECT_STORE) != 0) {
 				tell(c, "data object %s: no name of ours", name);
 				c->damage++;
 			}

@@ -128,17 +128,38 @@ gateway_fence(struct rstore *st)
 			  st->gw.instance);
 }
 
+/* Under the lock. */
+static bool
+is_known(const struct gateway *gw, uint32_t instance)
+{
+	bool found = instance == gw->instance;
+
+	for (uint32_t i = 0; !found && i < gw->peer_nr; i++)
+		found = gw->peers[i].instance == instance;
+	return found;
+}
+
 bool
 gateway_is_alive(struct rstore *st, uint32_t instance)
 {
+	bool found;
+
+	pthread_mutex_lock(&st->gw.lock);
+	found = is_known(&st->gw, instance);
+	pthread_mutex_unlock(&st->gw.lock);
+	return found;
+}
+
+bool
+gateway_is_gone(struct rstore *st, uint32_t instance)
+{
 	struct gateway *gw = &st->gw;
-	bool found = instance == gw->instance;
+	bool gone;
 
 	pthread_mutex_lock(&gw->lock);
-	for (uint32_t i = 0; !found && i < gw->peer_nr; i++)
-		found = gw->peers[i].instance == instance;
+	gone = instance < gw->next_instance && !is_known(gw, instance);
 	pthread_mutex_unlock(&gw->lock);
-	return found;
+	return gone;
 }
 
 /* ---- rows ---- */
@@ -149,9 +170,9 @@ gateway_row_key(char key[16], uint32_t instance)
 	snprintf(key, 16, "i%010u", instance);
 }
 
-/* What the table of gateways says: the epoch, and a row of each. */
+/* What the table of gateways says: the epoch, the number that the next one gets, and a row of each. */
 struct table {
-	uint64_t epoch;
+	uint64_t epoch, next;
 	struct peer *peers; /* all of them, this one included */
 	uint32_t nr;
 };
@@ -160,21 +181,25 @@ static int
 read_table(struct rstore *st, struct table *ret_table)
 {
 	rados_read_op_t op = rados_create_read_op();
-	rados_omap_iter_t one, rows;
-	const char *key = "E";
+	rados_omap_iter_t two, rows;
+	const char *keys[] = { "E", "N" };
+	uint64_t *to[] = { &ret_table->epoch, &ret_table->next };
 	char *k, *v;
 	size_t k_len, v_len;
 	int rv1 = 0, rv2 = 0, e;
 
 	*ret_table = (struct table){ 0 };
-	rados_read_op_omap_get_vals_by_keys(op, &key, 1, &one, &rv1);
+	rados_read_op_omap_get_vals_by_keys(op, keys, 2, &two, &rv1);
 	rados_read_op_omap_get_vals2(op, "", "i", OMAP_PAGE, &rows, NULL, &rv2);
 	e = rados_read_op_operate(op, st->client[0].io[POOL_META], OBJECT_STORE, 0);
 	e = e < 0 ? e : rv1 < 0 ? rv1 : rv2;
-	if (e == 0 && (rados_omap_get_next2(one, &k, &v, &k_len, &v_len) < 0 || !k || v_len != 8))
-		e = -EBADMSG;
+	for (int i = 0; e == 0 && i < 2; i++) {
+		if (rados_omap_get_next2(two, &k, &v, &k_len, &v_len) < 0 || !k || v_len != 8)
+			e = -EBADMSG;
+		else
+			memcpy(to[i], v, 8);
+	}
 	if (e == 0) {
-		memcpy(&ret_table->epoch, v, 8);
 		ret_table->peers = calloc(rados_omap_iter_size(rows) + 1, sizeof *ret_table->peers);
 		e = ret_table->peers ? 0 : -ENOMEM;
 	}
@@ -187,7 +212,7 @@ read_table(struct rstore *st, struct table *ret_table)
 			memcpy(p->bytes, v, GATEWAY_ROW_BYTES);
 		ret_table->nr += e == 0;
 	}
-	rados_omap_get_end(one);
+	rados_omap_get_end(two);
 	rados_omap_get_end(rows);
 	rados_release_read_op(op);
 	if (e < 0)
@@ -267,6 +292,7 @@ enter(struct rstore *st)
 			return e;
 		gw->instance = (uint32_t)got[1];
 		atomic_store(&gw->epoch, got[0]);
+		atomic_store(&gw->epoch_ns, clock_ns());
 		gw->first = gw->next = 1;
 		gw->last = row.last;
 		return 0;
@@ -322,6 +348,7 @@ leave(struct rstore *st)
 	/* With something left under way it does not leave: the others clean up. */
 	if (gw->first != gw->next || atomic_load(&gw->is_fenced))
 		return;
+	usage_forget(st, gw->instance);
 	gateway_row_key(key, gw->instance);
 	k = key;
 	op = rados_create_write_op();
@@ -404,6 +431,7 @@ watch_peers(struct rstore *st, struct table *t)
 	old = gw->peers;
 	gw->peers = t->peers;
 	gw->peer_nr = t->nr;
+	gw->next_instance = (uint32_t)t->next;
 	gw->rank = rank;
 	pthread_mutex_unlock(&gw->lock);
 	free(old);
@@ -432,8 +460,10 @@ turn(struct rstore *st)
 		return;
 	}
 	/* It goes on by one at a time, so no pin is overtaken. */
-	if (t.epoch > atomic_load(&gw->epoch))
+	if (t.epoch > atomic_load(&gw->epoch)) {
 		atomic_store(&gw->epoch, t.epoch);
+		atomic_store(&gw->epoch_ns, clock_ns());
+	}
 	advance(st, &t);
 	watch_peers(st, &t); /* keeps the rows */
 }

@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #define CORES_PER_CLIENT 4
-#define LATE_NS (2 * NS_PER_S)     /* an operation that takes longer is told of */
-#define STUCK_NS (10 * NS_PER_S)   /* so long none has ended: this gateway does not serve */
-#define FULL_NS (60 * NS_PER_S)    /* so long a pool that refused something is taken for full */
+#define LATE_NS (2 * NS_PER_S)   /* an operation that takes longer is told of */
+#define STUCK_NS (10 * NS_PER_S) /* so long none has ended: this gateway does not serve */
+#define FULL_NS (60 * NS_PER_S) /* so long a pool that refused something is taken for full, or closed to us */
 #define MONITOR_NS (30 * NS_PER_S) /* of silence */
 
 static void rstore_unit_info(const struct store *base, int unit, struct store_unit_info *ret_info);
@@ -85,6 +85,16 @@ disconnect(struct client *c)
 	*c = (struct client){ 0 };
 }
 
+/* librados takes words from the environment when it connects, which are meant for Ceph's own commands. */
+static void
+ignore_arguments(void)
+{
+	if (!getenv("CEPH_ARGS"))
+		return;
+	log_warn("CEPH_ARGS of the environment is ignored");
+	unsetenv("CEPH_ARGS");
+}
+
 static int
 connect_to(struct client *c, const struct store_rados_conf *rc, char *err, size_t err_len)
 {
@@ -98,10 +108,10 @@ connect_to(struct client *c, const struct store_rados_conf *rc, char *err, size_
 	e = rados_conf_read_file(c->cluster, rc->conf);
 	if (e < 0)
 		return refuse(err, err_len, -EINVAL, "%s: %s", rc->conf, strerror(-e));
-	/* What systemd handed over (systemd/gantryd-rados.conf); empty where there was nothing. */
+	/* What systemd handed over (systemd/gantryd-rados.conf), which is the word "none" where there was nothing. */
 	if (dir)
 		snprintf(keyring, sizeof keyring, "%s/ceph.keyring", dir);
-	if (dir && stat(keyring, &st) == 0 && st.st_size > 0)
+	if (dir && stat(keyring, &st) == 0 && st.st_size > (off_t)strlen("none"))
 		e = rados_conf_set(c->cluster, "keyring", keyring);
 	for (size_t i = 0; e == 0 && i < sizeof options / sizeof *options; i++)
 		e = rados_conf_set(c->cluster, options[i].name, options[i].value);
@@ -142,30 +152,42 @@ is_store(rados_ioctx_t io)
 	return rados_getxattr(io, OBJECT_STORE, XATTR_FORMAT, bytes, sizeof bytes) > 0;
 }
 
+/* Makes an object that was not there, of one attribute and a map. */
 static int
-write_store(rados_ioctx_t io, const struct store_format_row *row)
+write_new(rados_ioctx_t io, const char *name, const char *xattr, const void *bytes, size_t len,
+	  const char *const *keys, const char *const *vals, const size_t *lens, size_t nr)
+{
+	rados_write_op_t op = rados_create_write_op();
+	int e;
+
+	rados_write_op_create(op, LIBRADOS_CREATE_EXCLUSIVE, NULL);
+	rados_write_op_setxattr(op, xattr, bytes, len);
+	if (nr)
+		rados_write_op_omap_set(op, keys, vals, lens, nr);
+	e = rados_write_op_operate(op, io, name, NULL, 0);
+	rados_release_write_op(op);
+	return e;
+}
+
+/* The data pool says whose it is, so that no other index takes it for its own. */
+static int
+write_store(const rados_ioctx_t io[POOL_NR], const struct store_format_row *row)
 {
 	uint8_t bytes[STORE_FORMAT_BYTES];
 	uint64_t one = 1;
 	const char *keys[] = { "E", "N" }, *vals[] = { (char *)&one, (char *)&one };
 	size_t lens[] = { sizeof one, sizeof one };
-	rados_write_op_t op = rados_create_write_op();
-	int e;
+	int e = write_new(io[POOL_META], OBJECT_BUCKETS, XATTR_GENERATION, &one, sizeof one, NULL, NULL, NULL,
+			  0);
 
-	rados_write_op_create(op, LIBRADOS_CREATE_EXCLUSIVE, NULL);
-	rados_write_op_setxattr(op, XATTR_GENERATION, (char *)&one, sizeof one);
-	e = rados_write_op_operate(op, io, OBJECT_BUCKETS, NULL, 0);
-	rados_release_write_op(op);
-	if (e < 0)
-		return e;
-	/* This one is last: a store half made is no store. */
 	format_encode(bytes, row);
-	op = rados_create_write_op();
-	rados_write_op_create(op, LIBRADOS_CREATE_EXCLUSIVE, NULL);
-	rados_write_op_setxattr(op, XATTR_FORMAT, (char *)bytes, sizeof bytes);
-	rados_write_op_omap_set(op, keys, vals, lens, 2);
-	e = rados_write_op_operate(op, io, OBJECT_STORE, NULL, 0);
-	rados_release_write_op(op);
+	if (e == 0)
+		e = write_new(io[POOL_DATA], OBJECT_STORE, XATTR_FORMAT, bytes, sizeof bytes, NULL, NULL,
+			      NULL, 0);
+	/* This one is last: a store half made is no store. */
+	if (e == 0)
+		e = write_new(io[POOL_META], OBJECT_STORE, XATTR_FORMAT, bytes, sizeof bytes, keys, vals,
+			      lens, 2);
 	return e;
 }
 
@@ -194,16 +216,40 @@ rstore_format(const struct store_conf *conf, bool force, char *err, size_t err_l
 				   pool[i], rc->ns && *rc->ns ? " in namespace " : "", rc->ns ? rc->ns : "");
 	}
 	if (e == 0) {
-		e = write_store(c.io[POOL_META], &row);
+		e = write_store(c.io, &row);
 		if (e < 0)
-			refuse(err, err_len, e, "pool %s: the store cannot be made: %s", rc->meta_pool,
-			       strerror(-e));
+			refuse(err, err_len, e, "pools %s and %s: the store cannot be made: %s",
+			       rc->meta_pool, rc->data_pool, strerror(-e));
 	}
 	disconnect(&c);
 	return e;
 }
 
 /* ---- start, stop ---- */
+
+/* The data pool is the one with which the store was made: names in another one would mean other bytes. */
+static int
+check_data_pool(struct rstore *st, char *err, size_t err_len)
+{
+	uint8_t bytes[STORE_FORMAT_BYTES];
+	struct store_format_row row;
+	int e = rados_getxattr(st->client[0].io[POOL_DATA], OBJECT_STORE, XATTR_FORMAT, (char *)bytes,
+			       sizeof bytes);
+
+	if (e < 0 && e != -ENOENT && e != -ENODATA)
+		return refuse(err, err_len, e, "pool %s: %s", st->data_pool, strerror(-e));
+	if (e < 0)
+		return refuse(err, err_len, -EINVAL, "pool %s: it is not the data pool of the store in %s",
+			      st->data_pool, st->meta_pool);
+	if (format_decode(bytes, (size_t)e, &row) < 0)
+		return refuse(err, err_len, -ENOTRECOVERABLE, "pool %s: the store's description is damaged",
+			      st->data_pool);
+	if (memcmp(row.uuid, st->gw.format.uuid, sizeof row.uuid) != 0)
+		return refuse(err, err_len, -EINVAL,
+			      "pool %s: it is the data pool of another store than that in %s", st->data_pool,
+			      st->meta_pool);
+	return 0;
+}
 
 static int
 read_format(struct rstore *st, char *err, size_t err_len)
@@ -225,7 +271,7 @@ read_format(struct rstore *st, char *err, size_t err_len)
 	if (e < 0)
 		return refuse(err, err_len, -ENOTRECOVERABLE, "pool %s: the store's description is damaged",
 			      st->meta_pool);
-	return 0;
+	return check_data_pool(st, err, err_len);
 }
 
 /* Pools that take only appends want them aligned: to what our pieces are. */
@@ -287,8 +333,7 @@ rstore_start(const struct store_conf *conf, struct store **ret_store, char *err,
 
 	if (!st)
 		return refuse(err, err_len, -ENOMEM, "no memory");
-	if (getenv("CEPH_ARGS"))
-		log_warn("CEPH_ARGS of the environment is ignored");
+	ignore_arguments();
 	st->base.ops = &rados_store_ops;
 	st->ports_max = conf->ports_max;
 	st->index_shards = rc->index_shards;
@@ -345,6 +390,7 @@ rstore_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie
 
 	if (e == 0) {
 		snprintf(st->meta_pool, sizeof st->meta_pool, "%s", conf->rados.meta_pool);
+		snprintf(st->data_pool, sizeof st->data_pool, "%s", conf->rados.data_pool);
 		e = read_format(st, err, sizeof err);
 	}
 	if (e < 0)
@@ -476,7 +522,7 @@ say_reason(struct rstore *st, int unit, struct store_unit_info *info)
 {
 	struct pool_stats *ps = &st->stats[unit];
 	uint64_t now = clock_ns(), refused_ns = atomic_load(&ps->refused_ns),
-		 monitor_ns = atomic_load(&st->monitor_ns);
+		 denied_ns = atomic_load(&ps->denied_ns), monitor_ns = atomic_load(&st->monitor_ns);
 	struct waiting w;
 
 	calls_waiting(st, (enum pool)unit, LATE_NS, &w);
@@ -485,6 +531,12 @@ say_reason(struct rstore *st, int unit, struct store_unit_info *info)
 	if (atomic_load(&st->gw.is_fenced)) {
 		info->state = UNIT_FAILED;
 		snprintf(info->reason, sizeof info->reason, "another gateway has declared this one dead");
+	} else if (atomic_load(&ps->is_gone)) {
+		info->state = UNIT_FAILED;
+		snprintf(info->reason, sizeof info->reason, "it was removed from the cluster");
+	} else if (denied_ns && now - denied_ns < FULL_NS) {
+		snprintf(info->reason, sizeof info->reason,
+			 "the key of this gateway has not the rights for it");
 	} else if (w.nr) {
 		pthread_mutex_lock(&ps->lock);
 		snprintf(info->reason, sizeof info->reason,
@@ -534,6 +586,8 @@ rstore_unit_info(const struct store *base, int unit, struct store_unit_info *ret
 	store_unit_add(ret_info, "gateways", atomic_load(&gw->gateways), false);
 	store_unit_add(ret_info, "instance", gw->instance, false);
 	store_unit_add(ret_info, "epoch", atomic_load(&gw->epoch), false);
+	store_unit_add(ret_info, "epoch_age_us", (clock_ns() - atomic_load(&gw->epoch_ns)) / NS_PER_US,
+		       false);
 	store_unit_add(ret_info, "beats", atomic_load(&gw->beats), false);
 	store_unit_add(ret_info, "garbage_removed", atomic_load(&gw->swept), false);
 	store_unit_add(ret_info, "gateways_cleaned_up", atomic_load(&gw->dead_cleaned), false);

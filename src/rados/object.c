@@ -548,8 +548,6 @@ decide_attrs(struct txn *t, struct change_op *co, const struct record *old)
 	struct bytes value;
 
 	t->result = 0;
-	if (old && t->is_again && rid_same(old->id, co->id))
-		return TXN_OVER;
 	t->result = old ? record_judge(&co->pre, old) : -ENOENT;
 	if (t->result < 0)
 		return TXN_OVER;
@@ -580,11 +578,6 @@ decide_change(struct txn *t)
 		if (t->result < 0)
 			return TXN_OVER;
 		old = &rec;
-	}
-	/* It was sent before, and what it saw is not there any more: perhaps by itself. */
-	if (t->is_again && !old && !co->is_attrs && co->pre.kind == PRE_NONE) {
-		t->result = 1;
-		return TXN_OVER;
 	}
 	return co->is_attrs ? decide_attrs(t, co, old) : decide_delete(t, co, old);
 }

@@ -40,11 +40,6 @@ struct rput {
 	struct store_commit commit;
 	char inline_data[STORE_INLINE_MAX];
 	bool waits; /* it has been looked, and the last write is not over */
-	bool was_there,
-		is_lost;  /* of the change that was sent: something was there; it is known not to have won */
-	struct rid was;   /* and what */
-	struct page page; /* of garbage */
-	char after[OMAP_KEY_MAX];
 };
 
 /* One call of store_put_write(): a write of one data object, or of the two beside a border. */
@@ -328,9 +323,6 @@ put_record(struct rput *rp, const struct record *old)
 	t->delta.bytes = (int64_t)(new.size_bytes - (old ? old->size_bytes : 0));
 	new.version = record_next_version(old);
 	rp->put->version = new.version;
-	rp->is_lost = false;
-	rp->was_there = old;
-	rp->was = old ? old->id : (struct rid){ 0 };
 	fault_point("put.decided");
 	return txn_put_record(t, t->key_nr - 1, &new, old);
 }
@@ -360,57 +352,6 @@ judge_upload(struct txn *t)
 	return 0;
 }
 
-/*
- * A change that was sent again after an OSD died can come back as lost although it won: RADOS knows only its last few
- * thousand again.  If it won, its record is there, or is named by the one that took its place, or its data is garbage
- * by now; and garbage of it stays as long as this change holds its epoch.  If it did not win, what it replaces is there
- * still, or was taken the place of by another one.
- */
-enum fate_of_sent { SENT_WON, SENT_LOST, SENT_GARBAGE_TELLS };
-
-static enum fate_of_sent
-sent_before(const struct rput *rp, const struct record *old)
-{
-	if (old && (rid_same(old->id, rp->id) || rid_same(old->replaced, rp->id)))
-		return SENT_WON;
-	if (rp->is_lost || !rp->granules)
-		return SENT_LOST;
-	if (old && rp->was_there && (rid_same(old->id, rp->was) || rid_same(old->replaced, rp->was)))
-		return SENT_LOST;
-	return SENT_GARBAGE_TELLS;
-}
-
-static void
-on_garbage(struct page *pg)
-{
-	struct rput *rp = container_of(pg, struct rput, page);
-	struct txn *t = &rp->txn;
-	const char *key, *val;
-	size_t key_len, val_len;
-	bool is_ours = false, more = pg->more;
-	int e = pg->call.result;
-
-	while (e == 0 && page_next(pg, &key, &key_len, &val, &val_len)) {
-		struct garbage g;
-
-		e = key_len < sizeof rp->after ? garbage_decode(val, val_len, &g) : -EBADMSG;
-		for (uint32_t i = 0; e == 0 && i < g.data_nr; i++)
-			is_ours |= rid_same(garbage_data(&g, i).id, rp->id);
-		if (e == 0) {
-			memcpy(rp->after, key, key_len);
-			rp->after[key_len] = 0;
-		}
-	}
-	page_end(pg);
-	rp->is_lost = e == 0 && !more && !is_ours;
-	if (e == 0 && more && !is_ours) {
-		page_read(rp->port, pg, t->shard->name, rp->after, "g", OMAP_PAGE, on_garbage);
-		return;
-	}
-	t->result = 0;
-	txn_go_on(t, e == 0 && is_ours ? TXN_OVER : TXN_AGAIN);
-}
-
 static enum txn_say
 decide(struct txn *t)
 {
@@ -428,17 +369,6 @@ decide(struct txn *t)
 		t->result = record_decode(there->p, there->len, old = &rec);
 	if (t->result < 0)
 		return TXN_OVER;
-	if (t->is_again) {
-		switch (sent_before(rp, old)) {
-		case SENT_WON:
-			return TXN_OVER;
-		case SENT_GARBAGE_TELLS:
-			page_read(rp->port, &rp->page, t->shard->name, NULL, "g", OMAP_PAGE, on_garbage);
-			return TXN_LATER;
-		case SENT_LOST:
-			break;
-		}
-	}
 	t->result = rp->is_part ? judge_upload(t) : record_judge(&rp->commit.pre, old);
 	if (t->result == -EINPROGRESS)
 		return TXN_AGAIN;

@@ -57,6 +57,8 @@ struct pool_stats {
 	} latency[DISK_IO_NR];
 	_Atomic uint64_t longest_call_ns; /* that a call of librados held a core up */
 	_Atomic uint64_t refused_ns;      /* when the pool last said that it is full */
+	_Atomic uint64_t denied_ns;       /* when it last said that this key may not do what was asked */
+	_Atomic bool is_gone;             /* somebody has removed it */
 	/* Asked of the monitors by a helper. */
 	_Atomic uint64_t size_bytes, free_bytes;
 	pthread_mutex_t lock; /* of what follows */
@@ -89,9 +91,10 @@ void helper_stop(struct helper *h);
 struct gateway {
 	struct store_format_row format;
 	uint32_t instance;
-	_Atomic uint64_t epoch;   /* as this gateway knows it */
-	_Atomic uint64_t pins[2]; /* of the epoch, and of the one before: by its lowest bit (rule 2) */
-	_Atomic bool is_fenced;   /* another one has declared us dead: nothing goes any more */
+	_Atomic uint64_t epoch;    /* as this gateway knows it */
+	_Atomic uint64_t epoch_ns; /* since when */
+	_Atomic uint64_t pins[2];  /* of the epoch, and of the one before: by its lowest bit (rule 2) */
+	_Atomic bool is_fenced;    /* another one has declared us dead: nothing goes any more */
 	/* Ids.  Those in [first, next) may be under way; up to last the row promises them. */
 	pthread_mutex_t id_lock;
 	uint64_t first, next, last;
@@ -104,7 +107,7 @@ struct gateway {
 	_Atomic bool sweep_all; /* every shard, at the next sweep */
 	struct list dirty;      /* struct rshard: garbage was made there */
 	struct peer *peers;     /* all gateways, by their rows; under the lock */
-	uint32_t peer_nr;
+	uint32_t peer_nr, next_instance;
 	uint64_t looked_ns;             /* when this one looked at the others */
 	_Atomic uint32_t rank;          /* this one's place among all, by number */
 	uint8_t row[GATEWAY_ROW_BYTES]; /* as it was written last */
@@ -121,10 +124,12 @@ struct rshard {
 	_Atomic uint64_t known;   /* its generation, at which this gateway was seen to be alive */
 	bool is_busy;             /* an operation of ours is under way */
 	struct txn *head, **tail; /* those that wait for the next */
-	/* What is counted: this gateway's row, which only the operation under way looks at and changes, and may have to be
-	 * read first; the sum of all others, as it was read last; and what of both the book of quotas has. */
+	/* What is counted: by this gateway, by all others as it was read last, and what of both the book of quotas has. */
 	struct quota_change own, others, booked;
-	bool is_own_unsure, is_own_damaged;
+	/* This gateway's row, which only its own operations change; it may have to be read first. */
+	uint8_t own_row[COUNTER_BYTES];
+	size_t own_len; /* 0: there is none */
+	bool is_own_unsure;
 	struct list dirty;      /* in the gateway's, under its lock */
 	struct rbucket *bucket; /* NULL: the table of buckets */
 };
@@ -163,6 +168,7 @@ struct rstore {
 	struct rbucket *cache[BUCKET_HASH];
 	uint32_t cache_nr;
 	_Atomic uint64_t bucket_serial;
+	_Atomic uint64_t change_nr; /* operations that were sent to shards: the last one's number */
 	struct gateway gw;
 	struct quota_book *book;
 	_Atomic uint64_t usage_turn; /* of counting: usage.c */
@@ -313,9 +319,9 @@ struct txn {
 	/* Its own. */
 	struct rbucket *rb;
 	struct rshard *shard;
-	uint64_t generation;                /* as it was looked at */
-	uint64_t epoch;                     /* pinned while it is under way */
-	bool is_pinned, is_alone, is_again; /* again: it was sent before, and may have won without knowing */
+	uint64_t generation; /* as it was looked at */
+	uint64_t epoch;      /* pinned while it is under way */
+	bool is_pinned, is_alone;
 	uint32_t more_nr, more_cap;
 	struct txn_more *more;
 	struct quota_change delta; /* what it adds to the bucket: set by decide() */
@@ -392,10 +398,14 @@ void usage_leave(struct rbucket *rb);
 int usage_judge(struct txn *t);
 /* Takes back what is held. */
 void usage_release(struct txn *t);
-/* Counts what an operation has brought to a shard, under its lock, and takes back what its changes held. */
-void usage_commit(struct rshard *s, const struct quota_change *sum, struct txn *riders);
+/* Counts what an operation has brought to a shard whose row of this gateway it has set, under the shard's lock, and takes
+ * back what its changes held. */
+void usage_commit(struct rshard *s, const struct quota_change *sum, const uint8_t row[COUNTER_BYTES],
+		  struct txn *riders);
 /* Notes this gateway's row as it was read, under the shard's lock. */
 void usage_take_own(struct rshard *s, const char *val, size_t len);
+/* Removes the row of a gateway that is no more from the table of buckets.  A helper's thread. */
+void usage_forget(struct rstore *st, uint32_t instance);
 /* Says that there is a bound on the bucket, set by this gateway, or none any more. */
 void usage_bound(struct rstore *st, const char *name, size_t len, const struct store_use *max);
 int usage_start(struct rstore *st);
@@ -429,6 +439,8 @@ void gateway_dirty(struct rstore *st, struct rshard *s);
 void gateway_fence(struct rstore *st);
 /* Tells whether a gateway of that number runs, as far as this one knows. */
 bool gateway_is_alive(struct rstore *st, uint32_t instance);
+/* Tells whether one of that number ran, and does not any more. */
+bool gateway_is_gone(struct rstore *st, uint32_t instance);
 /* Writes the key of a gateway's row. */
 void gateway_row_key(char key[16], uint32_t instance);
 int gateway_start(struct rstore *st, char *err, size_t err_len);

@@ -10,6 +10,10 @@
  * A gateway has one operation per shard under way; what comes meanwhile rides in the next.  If that is lost, its
  * riders go again one by one.  Changes of one key never ride together: the later one waits, and is decided anew
  * on what the earlier one left.
+ *
+ * Each operation compares and sets this gateway's row in the shard, which has the operation's number.  RADOS knows an
+ * operation that is sent again only as long as it is one of the last few thousand; beyond that the row keeps it from
+ * being carried out twice, and tells of one that lost whether it had won (rule 6).
  */
 #include "rados/rados_int.h"
 
@@ -27,8 +31,10 @@ struct batch {
 	struct rshard *shard;
 	struct txn *riders;
 	uint32_t nr;
-	struct quota_change sum; /* of what they add */
-	rados_omap_iter_t iter;  /* this gateway's count */
+	uint64_t number;
+	struct quota_change sum;    /* of what they add */
+	uint8_t row[COUNTER_BYTES]; /* of this gateway, as it sets it */
+	rados_omap_iter_t iter;     /* as it is */
 	int iter_rv;
 };
 
@@ -41,6 +47,7 @@ shard_init(struct rshard *s, const char *name, struct rbucket *rb)
 	s->tail = &s->head;
 	list_init(&s->dirty);
 	s->bucket = rb;
+	s->is_own_unsure = true;
 }
 
 void
@@ -654,26 +661,23 @@ add_changes(rados_write_op_t op, const struct txn *t)
 		add_change(op, t->more[i].key, t->more[i].len, t->more[i].set.p ? &t->more[i].set : NULL);
 }
 
-/*
- * A shard counts what it holds: each gateway in a row of its own, so that they do not get into each other's way.  The
- * row is set in the same operation, as long as it is what this gateway knows.
- */
+/* A shard counts what it holds: each gateway in a row of its own, so that they do not get into each other's way. */
 static void
-add_count(rados_write_op_t op, const struct batch *b)
+add_row(rados_write_op_t op, struct batch *b)
 {
 	const struct rshard *s = b->shard;
-	struct quota_change sum = s->own;
-	char key[OMAP_KEY_MAX], was[COUNTER_BYTES], is[COUNTER_BYTES];
+	struct counter is = { s->own, b->number };
+	char key[OMAP_KEY_MAX];
 	size_t key_len = key_counter(key, b->call.port->st->gw.instance);
-	struct bytes set = { is, sizeof is };
+	struct bytes set = { (char *)b->row, sizeof b->row };
 
-	counter_encode((uint8_t *)was, &s->own);
-	usage_add(&sum, &b->sum);
-	counter_encode((uint8_t *)is, &sum);
-	if (!s->is_own_damaged)
-		rados_write_op_omap_cmp2(op, key, LIBRADOS_CMPXATTR_OP_EQ, was, key_len,
-					 usage_is_any(&s->own) ? sizeof was : 0, NULL);
-	add_change(op, key, key_len, usage_is_any(&sum) ? &set : NULL);
+	usage_add(&is.sum, &b->sum);
+	counter_encode(b->row, &is);
+	/* One that was damaged to another length cannot be compared. */
+	if (s->own_len <= sizeof s->own_row)
+		rados_write_op_omap_cmp2(op, key, LIBRADOS_CMPXATTR_OP_EQ, (const char *)s->own_row, key_len,
+					 s->own_len, NULL);
+	add_change(op, key, key_len, &set);
 }
 
 static void
@@ -687,59 +691,122 @@ ship_now(struct batch *b)
 		add_compares(op, t);
 	for (const struct txn *t = b->riders; t; t = t->next)
 		add_changes(op, t);
-	if (usage_is_any(&b->sum))
-		add_count(op, b);
+	add_row(op, b);
 	call_write(b->call.port, &b->call, POOL_META, b->shard->name, op, 0, on_batch);
 	fault_point("change.sent");
+}
+
+static void
+read_row(struct batch *b, const char *object, const char *key, void (*back)(struct call *c))
+{
+	rados_read_op_t op = rados_create_read_op();
+
+	b->iter_rv = 0;
+	rados_read_op_omap_get_vals_by_keys(op, &key, 1, &b->iter, &b->iter_rv);
+	call_read(b->call.port, &b->call, POOL_META, object, op, 0, back);
+}
+
+static void
+read_own(struct batch *b, void (*back)(struct call *c))
+{
+	char key[OMAP_KEY_MAX];
+
+	key_counter(key, b->call.port->st->gw.instance);
+	read_row(b, b->shard->name, key, back);
+}
+
+/* What read_row() brought: 0, or -errno; *ret_val NULL: there is no such row.  It is there until the iterator is ended. */
+static int
+row_read(struct batch *b, char **ret_val, size_t *ret_len)
+{
+	char *key = NULL;
+	size_t key_len;
+	int e = b->call.result < 0 ? b->call.result : b->iter_rv;
+
+	if (e >= 0 && rados_omap_get_next2(b->iter, &key, ret_val, &key_len, ret_len) < 0)
+		e = -EIO;
+	if (e < 0 || !key)
+		*ret_val = NULL;
+	return e < 0 ? e : 0;
+}
+
+static void settle(struct batch *b, int result);
+
+static void
+take_own(struct batch *b, const char *val, size_t len)
+{
+	pthread_mutex_lock(&b->shard->lock);
+	usage_take_own(b->shard, val, len);
+	pthread_mutex_unlock(&b->shard->lock);
+}
+
+static void on_own(struct call *c);
+
+static void
+on_row_made(struct call *c)
+{
+	struct batch *b = container_of(c, struct batch, call);
+
+	/* Made or not: it is there. */
+	if (c->result >= 0 || c->result == -ECANCELED)
+		read_own(b, on_own);
+	else
+		settle(b, c->result);
+}
+
+/* Sets a row where there is none: what every change finds is a row, or this gateway is dead. */
+static void
+make_row(struct batch *b)
+{
+	rados_write_op_t op = rados_create_write_op();
+	const struct counter nothing = { 0 };
+	struct bytes set = { (char *)b->row, sizeof b->row };
+	char key[OMAP_KEY_MAX];
+	size_t key_len = key_counter(key, b->call.port->st->gw.instance);
+
+	counter_encode(b->row, &nothing);
+	rados_write_op_assert_exists(op);
+	rados_write_op_omap_cmp2(op, key, LIBRADOS_CMPXATTR_OP_EQ, "", key_len, 0, NULL);
+	add_change(op, key, key_len, &set);
+	call_write(b->call.port, &b->call, POOL_META, b->shard->name, op, 0, on_row_made);
 }
 
 static void
 on_own(struct call *c)
 {
 	struct batch *b = container_of(c, struct batch, call);
-	char *key = NULL, *val = NULL;
-	size_t key_len, val_len = 0;
-	int e = c->result < 0 ? c->result : b->iter_rv;
+	char *val;
+	size_t len = 0;
+	int e = row_read(b, &val, &len);
 
-	if (e >= 0 && rados_omap_get_next2(b->iter, &key, &val, &key_len, &val_len) < 0)
-		e = -EIO;
-	if (e >= 0) {
-		pthread_mutex_lock(&b->shard->lock);
-		usage_take_own(b->shard, key ? val : NULL, val_len);
-		pthread_mutex_unlock(&b->shard->lock);
-	}
+	if (e == 0 && val)
+		take_own(b, val, len);
 	rados_omap_get_end(b->iter);
-	if (e < 0) {
-		c->result = e;
-		on_batch(c);
-	} else {
+	if (e < 0)
+		settle(b, e);
+	else if (val)
 		ship_now(b);
-	}
+	else
+		make_row(b);
 }
 
 static void
 ship(struct rport *p, struct rshard *s, struct txn *riders, uint32_t nr)
 {
 	struct batch *b = calloc(1, sizeof *b);
-	char key[OMAP_KEY_MAX];
-	const char *k = key;
-	rados_read_op_t op;
 
 	check(b);
 	b->call.port = p;
 	b->shard = s;
 	b->riders = riders;
 	b->nr = nr;
+	b->number = atomic_fetch_add(&p->st->change_nr, 1) + 1;
 	for (const struct txn *t = riders; t; t = t->next)
 		usage_add(&b->sum, &t->delta);
-	if (!usage_is_any(&b->sum) || !s->is_own_unsure) {
+	if (s->is_own_unsure)
+		read_own(b, on_own);
+	else
 		ship_now(b);
-		return;
-	}
-	key_counter(key, p->st->gw.instance);
-	op = rados_create_read_op();
-	rados_read_op_omap_get_vals_by_keys(op, &k, 1, &b->iter, &b->iter_rv);
-	call_read(p, &b->call, POOL_META, s->name, op, 0, on_own);
 }
 
 static void
@@ -827,7 +894,6 @@ on_sent(struct msg *m)
 		t->is_alone = true;
 		enqueue(t);
 	} else if (e == -ECANCELED || e == -ENOENT || e == -ENODATA) {
-		t->is_again = true;
 		t->is_alone = false;
 		if (++t->restarts > RESTARTS_MAX)
 			fail(t, -EAGAIN);
@@ -840,23 +906,22 @@ on_sent(struct msg *m)
 	}
 }
 
+/* Of those that rode together: all of it is done, or nothing. */
 static void
-on_batch(struct call *c)
+settle(struct batch *b, int result)
 {
-	struct batch *b = container_of(c, struct batch, call);
 	struct rshard *s = b->shard;
-	struct rport *p = c->port;
+	struct rport *p = b->call.port;
 	struct txn *riders = NULL;
 	uint32_t nr = 0;
 
-	if (c->result >= 0 && fault_asked("change.forgotten"))
-		c->result = -ECANCELED;
-	fault_point(c->result >= 0 ? "change.done" : "change.lost");
+	if (result >= 0)
+		fault_point("change.done");
 	pthread_mutex_lock(&s->lock);
-	if (c->result >= 0) {
+	if (result >= 0) {
 		wake_colliders(s, b);
-		usage_commit(s, &b->sum, b->riders);
-	} else {
+		usage_commit(s, &b->sum, b->row, b->riders);
+	} else if (result != -ECANCELED) {
 		s->is_own_unsure = true;
 	}
 	nr = take_riders(s, &riders);
@@ -866,9 +931,92 @@ on_batch(struct call *c)
 		ship(p, s, riders, nr);
 	for (struct txn *t = b->riders, *next; t; t = next) {
 		next = t->next;
-		t->commit_result = c->result;
+		t->commit_result = result;
 		t->is_alone |= b->nr == 1;
 		mailbox_post(t->port->mb, &t->msg, on_sent);
 	}
 	free(b);
+}
+
+/* ---- whether one that lost had won ---- */
+
+static void on_fate(struct call *c);
+
+static void
+on_alive(struct call *c)
+{
+	struct batch *b = container_of(c, struct batch, call);
+	char *val;
+	size_t len;
+	int e = row_read(b, &val, &len);
+
+	rados_omap_get_end(b->iter);
+	if (e == -ETIMEDOUT) {
+		read_own(b, on_fate);
+		return;
+	}
+	if (e == 0 && !val)
+		gateway_fence(c->port->st);
+	b->shard->is_own_unsure = true;
+	settle(b, e == 0 && val ? -ECANCELED : -ESHUTDOWN);
+}
+
+/*
+ * Who requests it for may end; this goes on until it is known.  Where it cannot be, the riders end as those of a gateway
+ * that another one has taken over from: what they wrote stays, for those who come after this one.
+ */
+static void
+on_fate(struct call *c)
+{
+	struct batch *b = container_of(c, struct batch, call);
+	struct counter row;
+	char *val, key[16];
+	size_t len;
+	int e = row_read(b, &val, &len);
+
+	if (e == 0 && val && counter_decode(val, len, &row) == 0)
+		e = row.last == b->number ? 0 : -ECANCELED;
+	else if (e == 0 && val)
+		e = -ESHUTDOWN; /* it is damaged */
+	else if (e == 0)
+		e = -ENODATA;
+	if (e == -ECANCELED || e == -ESHUTDOWN)
+		take_own(b, val, len);
+	rados_omap_get_end(b->iter);
+	switch (e) {
+	case 0:
+	case -ECANCELED:
+	case -ENOENT:
+		settle(b, e);
+		break;
+	case -ENODATA:
+		/* Others have added it to theirs, as they do when a gateway is dead; or it was damaged, and is repaired. */
+		gateway_row_key(key, c->port->st->gw.instance);
+		read_row(b, OBJECT_STORE, key, on_alive);
+		break;
+	case -ETIMEDOUT:
+		read_own(b, on_fate);
+		break;
+	default:
+		settle(b, -ESHUTDOWN);
+	}
+}
+
+static void
+on_batch(struct call *c)
+{
+	struct batch *b = container_of(c, struct batch, call);
+
+	/* As what is sent again is judged by who does not know it any more. */
+	if (c->result >= 0 && fault_asked("change.forgotten")) {
+		fault_point("change.forgotten");
+		ship_now(b);
+		return;
+	}
+	if (c->result != -ECANCELED) {
+		settle(b, c->result);
+		return;
+	}
+	fault_point("change.lost");
+	read_own(b, on_fate);
 }

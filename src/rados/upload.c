@@ -175,7 +175,7 @@ struct close_op {
 	struct part *parts; /* that the object is made of */
 	uint64_t size_bytes, crc64;
 	struct bytes list; /* of parts, encoded */
-	bool has_map, is_done;
+	bool has_map;
 	bool is_map_left; /* written, and nothing names it yet */
 	struct call call; /* of the map */
 	size_t got;
@@ -383,13 +383,8 @@ decide_last(struct txn *t)
 	if (t->result < 0)
 		return TXN_OVER;
 	if (!is_ours(t, co, &u)) {
-		/* It was sent before and had won; or a new closer took us for dead. */
-		bool won = t->is_again && !t->key[0].old.p;
-
-		if (co->c)
-			won = won && old && (rid_same(old->id, co->act) || rid_same(old->replaced, co->act));
-		co->is_done = won;
-		t->result = won ? 0 : -ECANCELED;
+		/* A new closer took us for dead. */
+		t->result = -ECANCELED;
 		return TXN_OVER;
 	}
 	if (co->c)
@@ -632,7 +627,7 @@ on_closed(struct txn *t)
 {
 	struct close_op *co = container_of(t, struct close_op, txn);
 
-	if (t->result < 0 || co->is_done) {
+	if (t->result < 0) {
 		close_end(co, t->result);
 		return;
 	}

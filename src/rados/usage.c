@@ -138,15 +138,16 @@ book_shard(struct quota_book *book, struct quota_row *row, struct rshard *s)
 }
 
 void
-usage_commit(struct rshard *s, const struct quota_change *sum, struct txn *riders)
+usage_commit(struct rshard *s, const struct quota_change *sum, const uint8_t bytes[COUNTER_BYTES],
+	     struct txn *riders)
 {
 	struct quota_book *book;
 	struct quota_row *row;
 
+	usage_add(&s->own, sum);
+	memcpy(s->own_row, bytes, s->own_len = sizeof s->own_row);
 	if (!s->bucket)
 		return;
-	usage_add(&s->own, sum);
-	s->is_own_damaged &= !usage_is_any(sum);
 	book = s->bucket->store->book;
 	quota_lock(book);
 	row = row_of(s->bucket);
@@ -160,22 +161,29 @@ usage_commit(struct rshard *s, const struct quota_change *sum, struct txn *rider
 static void
 say_damaged(const struct rshard *s)
 {
-	log_error("%s: a counter is damaged: what bucket %.*s holds is not known; gantryd --fsck --repair "
-		  "counts anew",
-		  s->name, (int)s->bucket->name_len, s->bucket->name);
+	if (s->bucket)
+		log_error("%s: a counter is damaged: what bucket %.*s holds is not known; gantryd --fsck "
+			  "--repair "
+			  "counts anew",
+			  s->name, (int)s->bucket->name_len, s->bucket->name);
 }
 
 void
 usage_take_own(struct rshard *s, const char *val, size_t len)
 {
-	struct quota_book *book = s->bucket->store->book;
+	struct counter own = { 0 };
+	struct quota_book *book;
 	struct quota_row *row;
 
-	s->own = (struct quota_change){ 0 };
-	s->is_own_unsure = false;
-	s->is_own_damaged = val && counter_decode(val, len, &s->own) < 0;
-	if (s->is_own_damaged)
+	if (val && counter_decode(val, len, &own) < 0)
 		say_damaged(s);
+	s->own = own.sum;
+	s->own_len = val ? len : 0;
+	memcpy(s->own_row, val ? val : "", s->own_len <= sizeof s->own_row ? s->own_len : 0);
+	s->is_own_unsure = false;
+	if (!s->bucket)
+		return;
+	book = s->bucket->store->book;
 	quota_lock(book);
 	row = row_of(s->bucket);
 	if (row)
@@ -215,7 +223,7 @@ struct fold {
 	uint32_t nr;
 	char key[8][16];
 	uint8_t val[8][COUNTER_BYTES];
-	struct quota_change sum;
+	struct counter all;
 	bool has_zero;
 	uint8_t zero[COUNTER_BYTES];
 };
@@ -226,11 +234,11 @@ note_dead(struct fold *f, uint32_t instance, const char *key, const char *val, c
 	if (instance == 0) {
 		f->has_zero = true;
 		memcpy(f->zero, val, COUNTER_BYTES);
-		usage_add(&f->sum, c);
+		usage_add(&f->all.sum, c);
 	} else if (f->nr < sizeof f->key / sizeof *f->key) {
 		strcpy(f->key[f->nr], key);
 		memcpy(f->val[f->nr++], val, COUNTER_BYTES);
-		usage_add(&f->sum, c);
+		usage_add(&f->all.sum, c);
 	}
 }
 
@@ -244,7 +252,7 @@ fold_dead(struct rstore *st, const struct fold *f, const char *shard)
 	const char *key = zero, *val = sum;
 	struct reading r = { 0 };
 
-	counter_encode((uint8_t *)sum, &f->sum);
+	counter_encode((uint8_t *)sum, &f->all);
 	rados_write_op_omap_cmp2(op, zero, LIBRADOS_CMPXATTR_OP_EQ, (const char *)f->zero, len,
 				 f->has_zero ? sizeof f->zero : 0, NULL);
 	for (uint32_t i = 0; i < f->nr; i++) {
@@ -268,8 +276,9 @@ static void
 take_counts(struct rstore *st, struct reading *r)
 {
 	uint64_t gateways = atomic_load(&st->gw.gateways);
-	struct quota_change others = { 0 }, c;
+	struct quota_change others = { 0 };
 	struct rshard *s = r->shard;
+	struct counter c;
 	char *key, *val;
 	size_t key_len, val_len;
 	struct fold f = { 0 };
@@ -284,9 +293,9 @@ take_counts(struct rstore *st, struct reading *r)
 			say_damaged(s);
 			continue;
 		}
-		usage_add(&others, &c);
-		if (instance == 0 || !gateway_is_alive(st, instance))
-			note_dead(&f, instance, key, val, &c);
+		usage_add(&others, &c.sum);
+		if (instance == 0 || gateway_is_gone(st, instance))
+			note_dead(&f, instance, key, val, &c.sum);
 	}
 	pthread_mutex_lock(&s->lock);
 	s->others = others;
@@ -389,6 +398,20 @@ read_all(struct rstore *st)
 		rbucket_release(list[i]);
 	free(list);
 	free(c);
+}
+
+void
+usage_forget(struct rstore *st, uint32_t instance)
+{
+	rados_write_op_t op = rados_create_write_op();
+	char key[OMAP_KEY_MAX];
+	const char *k = key;
+
+	key_counter(key, instance);
+	rados_write_op_omap_rm_keys(op, &k, 1);
+	/* Where that does not work, a few bytes stay. */
+	rados_write_op_operate(op, st->client[0].io[POOL_META], OBJECT_BUCKETS, NULL, 0);
+	rados_release_write_op(op);
 }
 
 /* ---- reading which buckets there are, and their bounds ---- */

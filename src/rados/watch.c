@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,6 +63,13 @@ ask_cluster(struct rstore *st)
 	const char *pool[POOL_NR] = { st->meta_pool, st->data_pool };
 	struct rados_cluster_stat_t cs;
 
+	for (int i = 0; i < POOL_NR; i++) {
+		int64_t id = rados_pool_lookup(st->client[0].cluster, pool[i]);
+
+		/* One of that name that was made since is another one. */
+		if (id == -ENOENT || (id >= 0 && id != rados_ioctx_get_id(st->client[0].io[i])))
+			atomic_store(&st->stats[i].is_gone, true);
+	}
 	for (int i = 0; i < POOL_NR; i++) {
 		struct pool_stats *ps = &st->stats[i];
 		char text[sizeof ps->waits_for];

@@ -78,13 +78,14 @@ ah_helpers_start(struct ah_helpers *h)
 	r = thread_start(&h->thread[0], "gantry-ah", helper_main, h);
 	if (r == 0)
 		h->thread_nr = 1;
+	h->started = r == 0;
 	return r;
 }
 
 void
 ah_helpers_stop(struct ah_helpers *h)
 {
-	if (h->thread_nr == 0)
+	if (!h->started)
 		return;
 	pthread_mutex_lock(&h->lock);
 	h->stop = true;
@@ -94,6 +95,7 @@ ah_helpers_stop(struct ah_helpers *h)
 	for (int i = 0; i < h->thread_nr; i++)
 		pthread_join(h->thread[i], NULL);
 	h->thread_nr = 0;
+	h->started = false;
 }
 
 static void
@@ -305,7 +307,8 @@ get(struct rdma_rail *rail, const struct rdma_ah_key *key, struct rdma_target_wa
 	}
 	if (other && (!ah || ah->state == AH_FAILED))
 		ah = other;
-	if (ah && (ah->state == AH_FAILED ? is_off(ah) : clock_ns() - ah->since_ns > RDMA_TARGET_WAIT_NS))
+	if (ah && (ah->state == AH_FAILED ? is_off(ah)
+					  : !w->patient && clock_ns() - ah->since_ns > RDMA_TARGET_WAIT_NS))
 		return -EHOSTUNREACH;
 	if (!ah || ah->state == AH_FAILED) {
 		if (!may_make(h, w->client))

@@ -40,7 +40,7 @@ struct cm_oracle {
 	struct cm_answer answer;
 	int result;
 	uint64_t rest_until_ns;
-	bool started, stop, said;
+	bool started, stop, ended, said;
 	pthread_t thread;
 };
 
@@ -182,6 +182,8 @@ oracle_main(void *arg)
 		o->state = o->state == ORACLE_LEFT ? ORACLE_IDLE : ORACLE_DONE;
 		pthread_cond_broadcast(&o->changed);
 	}
+	o->ended = true;
+	pthread_cond_broadcast(&o->changed);
 	pthread_mutex_unlock(&o->lock);
 	return NULL;
 }
@@ -221,6 +223,7 @@ void
 cm_oracle_free(struct cm_oracle *o)
 {
 	struct timespec until = from_now(STOP_S * NS_PER_S);
+	bool ended;
 	int r = 0;
 
 	if (!o)
@@ -228,10 +231,13 @@ cm_oracle_free(struct cm_oracle *o)
 	pthread_mutex_lock(&o->lock);
 	o->stop = true;
 	pthread_cond_broadcast(&o->changed);
+	while (o->started && !o->ended && r == 0)
+		r = pthread_cond_timedwait(&o->changed, &o->lock, &until);
+	ended = o->ended;
 	pthread_mutex_unlock(&o->lock);
-	if (o->started)
-		r = pthread_clockjoin_np(o->thread, NULL, CLOCK_MONOTONIC, &until);
-	if (r) {
+	if (o->started && ended) {
+		pthread_join(o->thread, NULL);
+	} else if (o->started) {
 		/* It is inside the library, and what it holds is its own for as long as it stays there. */
 		log_warn("librdmacm does not come back; its thread is left to itself");
 		pthread_detach(o->thread);

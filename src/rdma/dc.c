@@ -411,6 +411,14 @@ dc_target_forget(struct rdma_rail *rail, const struct rdma_target *target)
 	ah_forget(rail, target->at);
 }
 
+static bool
+dc_target_forgotten(const struct rdma_target *target)
+{
+	const struct rdma_ah *ah = target->at;
+
+	return atomic_load_explicit(&ah->forgotten, memory_order_acquire);
+}
+
 const struct rdma_ep_ops rdma_dc = {
 	.name = "DC",
 	.families = 1u << TOKEN_DC,
@@ -421,6 +429,7 @@ const struct rdma_ep_ops rdma_dc = {
 	.target_leave = dc_target_leave,
 	.target_put = dc_target_put,
 	.target_forget = dc_target_forget,
+	.target_forgotten = dc_target_forgotten,
 	.ep_new = dc_new,
 	.ep_post = dc_post,
 	.ep_error = dc_error,

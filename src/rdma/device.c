@@ -126,8 +126,10 @@ context_close(struct rdma_context *c)
 	errno = 0;
 	if (c->ctx && ibv_close_device(c->ctx))
 		r = errno ? -errno : -EIO;
-	if (r == 0)
+	if (r == 0) {
+		regions_free(c);
 		free(c);
+	}
 	return r;
 }
 

@@ -126,6 +126,7 @@ struct rdma_target_wait {
 	struct rdma_target target;                /* the waiter's, when result is 0 */
 	int result;                               /* 0, -EHOSTUNREACH */
 	uint8_t client;                           /* for whom (base/fair.h) */
+	bool patient; /* also for one that has been in the making for longer than RDMA_TARGET_WAIT_NS */
 	struct list link;
 };
 
@@ -175,8 +176,8 @@ struct rdma_ep_limits {
 /* One piece of our memory. */
 struct rdma_sge {
 	void *mem;
+	uint64_t region; /* of rdma_region_add() */
 	uint32_t len;
-	int region; /* of rdma_region_add() */
 };
 
 struct rdma_wr {
@@ -202,6 +203,7 @@ struct rdma_ep_ops {
 	bool (*target_leave)(struct rdma_rail *rail, struct rdma_target_wait *w);
 	void (*target_put)(struct rdma_rail *rail, const struct rdma_target *target);
 	void (*target_forget)(struct rdma_rail *rail, const struct rdma_target *target);
+	bool (*target_forgotten)(const struct rdma_target *target);
 	int (*ep_new)(struct rdma_rail *rail, struct rdma_cq *cq, int send_depth, struct rdma_ep **ret_ep);
 	int (*ep_connect)(struct rdma_ep *ep, const struct rdma_target *target); /* NULL: nothing to do */
 	int (*ep_post)(struct rdma_ep *ep, const struct rdma_wr *wr);
@@ -265,6 +267,19 @@ rdma_target_forget(struct rdma_rail *rail, const struct rdma_target *target)
 {
 	target->ops->target_forget(rail, target);
 }
+
+/* Says whether the target was made before something about the rail or the way there changed: whoever keeps it
+ * for long gets another.  Any thread; costs one load. */
+static inline bool
+rdma_target_is_forgotten(const struct rdma_target *target)
+{
+	return target->ops->target_forgotten(target);
+}
+
+/* Finds or makes the target, and waits for that, limit_ms at most: 0 and *ret_target; -EHOSTUNREACH; -EAGAIN: too
+ * many are in use; -ETIMEDOUT.  client: as in struct rdma_target_wait.  Blocks: no core. */
+int rdma_target_wait(struct rdma_rail *rail, const struct token *tok, const struct rail_route *route,
+		     uint8_t client, int limit_ms, struct rdma_target *ret_target);
 
 /* Makes a completion queue on the context that the rail has; its interrupt is one of the device's, by the core's number.  -EINVAL: deeper than the device allows;
  * -ENODEV: the rail has none.  May block: main thread, a core that starts, or the recovery helper. */

@@ -324,8 +324,8 @@ open_devices(struct found *f, char *what, size_t cap)
 		bool why = !list && errno && errno != ENOSYS;
 
 		if (!rd->look.said_none)
-			log_warn("no RDMA device%s%s; everything is served over HTTP until one comes",
-				 why ? ": " : "", why ? strerror(errno) : "");
+			log_warn("no RDMA device%s%s; nothing goes by RDMA until one comes", why ? ": " : "",
+				 why ? strerror(errno) : "");
 		rd->look.said_none = true;
 	}
 	unused_forget(&rd->look, list, list ? nr : 0);
@@ -519,7 +519,7 @@ open_all(struct rdma *rd, char *err, size_t err_len)
 	if (r < 0)
 		snprintf(err, err_len, "rdma: %s", strerror(-r));
 	if (r == 0 && rd->rail_nr && !up)
-		log_warn("no RDMA port is active; everything is served over HTTP until one is");
+		log_warn("no RDMA port is active; nothing goes by RDMA until one is");
 	return r;
 }
 
@@ -539,6 +539,7 @@ rdma_open(const struct conf_rdma *conf, struct rdma **ret_rdma, char *err, size_
 	pthread_rwlock_init(&rd->table_lock, NULL);
 	pthread_mutex_init(&rd->state_lock, NULL);
 	list_init(&rd->watches);
+	rd->region_free = -1;
 	look_init(rd);
 	r = conf->mode == RDMA_NONE ? 0 : open_all(rd, err, err_len);
 	if (r < 0) {
@@ -569,5 +570,6 @@ rdma_close(struct rdma *rd)
 	pthread_rwlock_destroy(&rd->table_lock);
 	pthread_mutex_destroy(&rd->state_lock);
 	pthread_mutex_destroy(&rd->region_lock);
+	free(rd->region);
 	free(rd);
 }

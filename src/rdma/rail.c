@@ -329,8 +329,8 @@ state_update(struct rdma_rail *rail)
 	if (state == RAIL_UP)
 		log_event(LOG_EV_RAIL_UP, LOG_NOTE, "rail %s:%d is up again", rail->dev->name, rail->port);
 	else
-		log_event(LOG_EV_RAIL_DOWN, LOG_WARN, "rail %s:%d is %s: requests are declined there",
-			  rail->dev->name, rail->port, state_name[state]);
+		log_event(LOG_EV_RAIL_DOWN, LOG_WARN, "rail %s:%d is %s: nothing goes by it", rail->dev->name,
+			  rail->port, state_name[state]);
 	notify(rail->rd);
 }
 
@@ -555,6 +555,32 @@ device_first_rail(const struct rdma_device *dev)
 	return NULL;
 }
 
+bool
+rdma_has_family(struct rdma *rd, const uint8_t gid[16])
+{
+	bool has = false;
+
+	pthread_rwlock_rdlock(&rd->table_lock);
+	for (int i = 0; i < rd->rail_nr; i++) {
+		const struct rail_view *v = &rd->rail[i]->view;
+
+		for (int k = 0; k < v->gid_nr && v->is_ethernet && device_serves(rd->rail[i]->dev); k++)
+			has |= gid_is_v4(v->gid[k].raw) == gid_is_v4(gid);
+	}
+	pthread_rwlock_unlock(&rd->table_lock);
+	return has;
+}
+
+bool
+rdma_has_infiniband(struct rdma *rd)
+{
+	bool has = false;
+
+	for (int i = 0; i < rd->rail_nr; i++)
+		has |= !rd->rail[i]->is_ethernet && device_serves(rd->rail[i]->dev);
+	return has;
+}
+
 const struct rdma_ep_ops *
 rdma_rail_transport(const struct rdma_rail *rail, int i)
 {
@@ -598,6 +624,8 @@ rdma_rail_get_info(const struct rdma_rail *rail, struct rdma_rail_info *ret_info
 		.active_mtu = mtu_bytes(rail->port_attr.active_mtu),
 		.max_msg_bytes = rail->port_attr.max_msg_sz,
 		.max_rd_atomic = reads,
+		.max_eps = rail->dev->attr.max_qp,
+		.max_cq_depth = rail->dev->attr.max_cqe,
 		.numa_node = rail->dev->numa_node,
 		.traffic_class = rail_ah_params(rail).traffic_class,
 		.paths = rail_paths(rail),

@@ -30,7 +30,7 @@ struct rdma_rail;
 
 #define RDMA_RAILS_MAX 16
 #define RDMA_TRANSPORTS_MAX 4 /* of a rail */
-#define RDMA_REGIONS_MAX 1024
+#define RDMA_REGIONS_MAX (1 << 20)
 
 enum rail_state { RAIL_UP, RAIL_DOWN, RAIL_LOST, RAIL_STATE_NR };
 
@@ -45,6 +45,7 @@ struct rdma_rail_info {
 	uint8_t gid[16]; /* the one we use for IPv4-mapped peers if there is one, else the first usable */
 	int active_mtu;  /* bytes */
 	uint32_t max_msg_bytes;
+	int max_eps, max_cq_depth; /* of the device; 0: it does not say */
 	int max_rd_atomic;
 	int numa_node; /* -1: unknown */
 	int traffic_class, paths;
@@ -68,15 +69,22 @@ bool rdma_missing(struct rdma *rd, char *what, size_t cap);
 /* Closes everything, after every chan was freed.  NULL is fine. */
 void rdma_close(struct rdma *rd);
 
+/* Says whether an Ethernet rail that serves has an address of gid's family, IPv4 or IPv6.  Any thread. */
+bool rdma_has_family(struct rdma *rd, const uint8_t gid[16]);
+/* Says whether a rail that serves is native InfiniBand.  Any thread. */
+bool rdma_has_infiniband(struct rdma *rd);
+
 int rdma_rail_nr(const struct rdma *rd);
 struct rdma_rail *rdma_rail(struct rdma *rd, int i);
 void rdma_rail_get_info(const struct rdma_rail *rail, struct rdma_rail_info *ret_info);
+
+#define RDMA_NO_REGION UINT64_MAX /* no region's number */
 
 /* Registers one buffer region with every rail; *ret_region numbers it (the same on all rails).  A number is
  * never given twice, so that work which was meant for a region that is gone cannot hit another.  0 or -errno:
  * -ENOSPC: there are RDMA_REGIONS_MAX; -ENOMEM: needs memlock for len bytes, and err says so.  May block.
  * Any thread. */
-int rdma_region_add(struct rdma *rd, void *mem, size_t len, int *ret_region, char *err, size_t err_len);
+int rdma_region_add(struct rdma *rd, void *mem, size_t len, uint64_t *ret_region, char *err, size_t err_len);
 
 /*
  * Removes a region.  Work that is posted from here on is refused (-ESTALE), and what is outstanding in it
@@ -88,7 +96,7 @@ int rdma_region_add(struct rdma *rd, void *mem, size_t len, int *ret_region, cha
  *                  stay, call again later
  *   other -errno   a device keeps it: call again later
  */
-int rdma_region_del(struct rdma *rd, int region);
+int rdma_region_del(struct rdma *rd, uint64_t region);
 
 /* Says whether gid is one that a token may name: rdma.allow (or our rails' subnets), then
  * rdma.allow_special; see "Tokens" in docs/threat-model.md.  NULL gid: a token without one (counts as our

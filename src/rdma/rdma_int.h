@@ -138,7 +138,7 @@ struct rdma_ah {
 	struct rdma_rail *rail;
 	struct rdma_ah_key key;
 	enum { AH_FREE, AH_MAKING, AH_READY, AH_FAILED } state;
-	bool forgotten; /* no longer found */
+	_Atomic bool forgotten; /* no longer found; written under the lock */
 	int refs;
 	uint64_t since_ns; /* MAKING: when it was asked for */
 	uint64_t failed_until_ns;
@@ -166,6 +166,7 @@ struct ah_helpers {
 	pthread_t thread[AH_THREADS_MAX];
 	int thread_nr, idle;
 	bool stop;
+	bool started; /* the opener's */
 };
 
 /* Finds or makes an address handle, as rdma_target_get(); a waiter's target.at is set. */
@@ -186,6 +187,14 @@ void ah_helpers_stop(struct ah_helpers *h);
 
 /* ---- devices and rails ---- */
 
+/* What a context has of some slots of regions, one behind the other. */
+#define REGION_CHUNK 1024
+struct region_keys {
+	struct ibv_mr *mr[REGION_CHUNK];
+	/* The same for who posts: the number of the slot's use, from 1, above the local key; 0: none. */
+	_Atomic uint64_t key[REGION_CHUNK];
+};
+
 /*
  * One opening of a device and what hangs on it.  A context may die while the device lives on (a firmware that
  * was reset, a driver that was bound anew); then it is given up, closed when nothing refers to it, and the
@@ -202,10 +211,9 @@ struct rdma_context {
 	struct ibv_device_attr attr;
 	const struct rdma_ep_ops *transport[RDMA_TRANSPORTS_MAX];
 	int transport_nr;
-	char why[WHY_BYTES];                 /* not the others; "": it has all */
-	struct ibv_mr *mr[RDMA_REGIONS_MAX]; /* region.c's, by slot */
-	/* The same for who posts: the number of the slot's use, from 1, above the local key; 0: none. */
-	_Atomic uint64_t key[RDMA_REGIONS_MAX];
+	char why[WHY_BYTES]; /* not the others; "": it has all */
+	/* region.c's; NULL: none of these slots was ever used.  Freed with the context. */
+	struct region_keys *_Atomic keys[RDMA_REGIONS_MAX / REGION_CHUNK];
 };
 
 struct rdma_device {
@@ -284,7 +292,8 @@ struct rdma_rail {
 struct rdma_region {
 	struct iovec iov;
 	enum { REGION_FREE, REGION_LIVE, REGION_GOING, REGION_SPENT } state;
-	unsigned count;                 /* how often the slot was used before */
+	uint32_t count;                 /* how often the slot was used before, and once more */
+	int next;                       /* FREE: the next one that is, or -1 */
 	unsigned until[RDMA_RAILS_MAX]; /* GOING: the context of a device that has to be closed first */
 };
 
@@ -325,7 +334,9 @@ struct rdma {
 	/* Held while regions are registered: with all devices by rdma_region_add(), with one that is opened
 	 * anew.  Taken before dev->lock and state_lock. */
 	pthread_mutex_t region_lock;
-	struct rdma_region region[RDMA_REGIONS_MAX];
+	struct rdma_region *region; /* region_nr of them, with room for region_cap */
+	int region_nr, region_cap;
+	int region_free;            /* the first that is FREE, or -1 */
 	pthread_mutex_t state_lock; /* rail states and watches; taken before nothing else of ours */
 	struct list watches;
 	_Atomic uint64_t say_ns; /* not before: rdma_say_not_allowed() */
@@ -366,12 +377,17 @@ sge_max(const struct rdma *rd, int allowed)
 
 /* Finds the region's local key on a context: 0, or -ESTALE when it was removed.  Core. */
 static inline int
-region_key(const struct rdma_context *c, int region, uint32_t *ret_lkey)
+region_key(const struct rdma_context *c, uint64_t region, uint32_t *ret_lkey)
 {
-	unsigned slot = (unsigned)region % RDMA_REGIONS_MAX;
-	uint64_t key = atomic_load_explicit(&c->key[slot], memory_order_acquire);
+	uint32_t slot = (uint32_t)region;
+	const struct region_keys *keys;
+	uint64_t key;
 
-	if (key >> 32 != (unsigned)region / RDMA_REGIONS_MAX + 1u)
+	if (slot >= RDMA_REGIONS_MAX)
+		return -ESTALE;
+	keys = atomic_load_explicit(&c->keys[slot / REGION_CHUNK], memory_order_acquire);
+	key = keys ? atomic_load_explicit(&keys->key[slot % REGION_CHUNK], memory_order_acquire) : 0;
+	if (key >> 32 != region >> 32 || key == 0)
 		return -ESTALE;
 	*ret_lkey = (uint32_t)key;
 	return 0;
@@ -513,6 +529,8 @@ int device_read_numa_node(const char *name);
 int regions_register(struct rdma *rd, struct rdma_context *c);
 /* Deregisters all of a context that nobody refers to. */
 void regions_deregister(struct rdma_context *c);
+/* Frees what a context has of regions, when it was closed. */
+void regions_free(struct rdma_context *c);
 
 /* ---- reopen.c: contexts that die ---- */
 

@@ -2,14 +2,15 @@
 /*
  * Memory regions: registered with every device that has a transport, by any thread, while others post.
  *
- * A region's number is its slot and how often the slot was used before, and a context keeps each slot's local
- * key together with that count in one word.  So a post reads one word, and a number that is not the slot's
- * any more is refused.  Numbers do not come again: a slot whose counts are used up is left alone.
+ * A region's number is its slot and, above it, the how manieth use of the slot that is; a context keeps each
+ * slot's local key together with that count in one word.  So a post reads one word, and a number that is not
+ * the slot's any more is refused.  Numbers do not come again: a slot whose counts are used up is left alone.
  *
  *   FREE --add--> LIVE --del--> GOING --no device can touch it any more--> FREE (or SPENT)
  *
- * The keys of a context are written under region_lock; its registrations too, and without it by who closes a
- * context that nobody refers to any more.
+ * A context's words lie in chunks, which are made when their first slot is used and stay where they are.
+ * They are written under region_lock; registrations too, and without it by who closes a context that nobody
+ * refers to any more.
  */
 #define LOG_MODULE "rdma"
 #include "rdma/rdma_int.h"
@@ -17,26 +18,39 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define COUNT_MAX ((unsigned)INT32_MAX / RDMA_REGIONS_MAX)
+/* What the context has of the slot's chunk; NULL: nothing. */
+static struct region_keys *
+keys_of(const struct rdma_context *c, int slot)
+{
+	return atomic_load_explicit(&c->keys[slot / REGION_CHUNK], memory_order_acquire);
+}
 
 static int
 region_register(struct rdma_context *c, int slot, const struct rdma_region *g)
 {
-	uint64_t count = g->count + 1;
-	int access = IBV_ACCESS_LOCAL_WRITE;
+	struct region_keys *keys = keys_of(c, slot);
+	int access = IBV_ACCESS_LOCAL_WRITE, at = slot % REGION_CHUNK;
 
 	/* We start every transfer, so no peer ever needs access to our memory: local writes (by READs)
 	 * only.  Their order is nobody's business: no byte is looked at before its completion, which comes
 	 * last in any case.  A driver that does not know the flag leaves it out. */
 	if (relaxed_ordering(c->conf))
 		access |= IBV_ACCESS_RELAXED_ORDERING;
+	if (!keys) {
+		keys = calloc(1, sizeof *keys);
+		if (!keys)
+			return -ENOMEM;
+		atomic_store_explicit(&c->keys[slot / REGION_CHUNK], keys, memory_order_release);
+	}
 	errno = 0;
-	c->mr[slot] = ibv_reg_mr(c->pd, g->iov.iov_base, g->iov.iov_len, access);
-	if (!c->mr[slot])
+	keys->mr[at] = ibv_reg_mr(c->pd, g->iov.iov_base, g->iov.iov_len, access);
+	if (!keys->mr[at])
 		return errno ? -errno : -ENOMEM;
-	atomic_store_explicit(&c->key[slot], count << 32 | c->mr[slot]->lkey, memory_order_release);
+	atomic_store_explicit(&keys->key[at], (uint64_t)g->count << 32 | keys->mr[at]->lkey,
+			      memory_order_release);
 	return 0;
 }
 
@@ -45,7 +59,7 @@ regions_register(struct rdma *rd, struct rdma_context *c)
 {
 	int r = 0;
 
-	for (int i = 0; r == 0 && c->transport_nr && i < RDMA_REGIONS_MAX; i++) {
+	for (int i = 0; r == 0 && c->transport_nr && i < rd->region_nr; i++) {
 		if (rd->region[i].state == REGION_LIVE)
 			r = region_register(c, i, &rd->region[i]);
 	}
@@ -56,25 +70,41 @@ void
 regions_deregister(struct rdma_context *c)
 {
 	for (int i = 0; i < RDMA_REGIONS_MAX; i++) {
-		atomic_store_explicit(&c->key[i], 0, memory_order_release);
-		if (c->mr[i] && ibv_dereg_mr(c->mr[i]))
+		struct region_keys *keys = keys_of(c, i);
+
+		if (!keys) {
+			i += REGION_CHUNK - 1;
+			continue;
+		}
+		atomic_store_explicit(&keys->key[i % REGION_CHUNK], 0, memory_order_release);
+		if (keys->mr[i % REGION_CHUNK] && ibv_dereg_mr(keys->mr[i % REGION_CHUNK]))
 			log_limited(LOG_WARN, "%s: region %d cannot be deregistered",
 				    c->dev ? c->dev->name : "a device", i);
-		c->mr[i] = NULL;
+		keys->mr[i % REGION_CHUNK] = NULL;
 	}
+}
+
+void
+regions_free(struct rdma_context *c)
+{
+	for (int i = 0; i < RDMA_REGIONS_MAX / REGION_CHUNK; i++)
+		free(c->keys[i]);
 }
 
 static int
 deregister(struct rdma_context *c, int slot)
 {
-	int r;
+	struct region_keys *keys = keys_of(c, slot);
+	int at = slot % REGION_CHUNK, r;
 
-	atomic_store_explicit(&c->key[slot], 0, memory_order_release);
-	if (!c->mr[slot])
+	if (!keys)
 		return 0;
-	r = ibv_dereg_mr(c->mr[slot]);
+	atomic_store_explicit(&keys->key[at], 0, memory_order_release);
+	if (!keys->mr[at])
+		return 0;
+	r = ibv_dereg_mr(keys->mr[at]);
 	if (r == 0)
-		c->mr[slot] = NULL;
+		keys->mr[at] = NULL;
 	return -r;
 }
 
@@ -146,24 +176,51 @@ register_with_all(struct rdma *rd, int slot, char *err, size_t err_len)
 	return 0;
 }
 
-int
-rdma_region_add(struct rdma *rd, void *mem, size_t len, int *ret_region, char *err, size_t err_len)
+/* A slot that is free, made if there is none: its number, -ENOSPC or -ENOMEM. */
+static int
+slot_find(struct rdma *rd)
 {
-	int slot = 0, r;
+	int cap = rd->region_cap ? 2 * rd->region_cap : 16, slot = rd->region_free;
+	struct rdma_region *more;
+
+	if (slot >= 0)
+		return slot;
+	if (rd->region_nr == RDMA_REGIONS_MAX)
+		return -ENOSPC;
+	if (rd->region_nr == rd->region_cap) {
+		more = realloc(rd->region, (size_t)cap * sizeof *more);
+		if (!more)
+			return -ENOMEM;
+		rd->region = more;
+		rd->region_cap = cap;
+	}
+	slot = rd->region_nr++;
+	rd->region[slot] = (struct rdma_region){ .state = REGION_FREE, .count = 1, .next = -1 };
+	rd->region_free = slot;
+	return slot;
+}
+
+int
+rdma_region_add(struct rdma *rd, void *mem, size_t len, uint64_t *ret_region, char *err, size_t err_len)
+{
+	int slot, r;
 
 	pthread_mutex_lock(&rd->region_lock);
-	while (slot < RDMA_REGIONS_MAX && rd->region[slot].state != REGION_FREE)
-		slot++;
-	if (slot == RDMA_REGIONS_MAX) {
+	slot = slot_find(rd);
+	if (slot < 0) {
 		pthread_mutex_unlock(&rd->region_lock);
-		snprintf(err, err_len, "more than %d memory regions", RDMA_REGIONS_MAX);
-		return -ENOSPC;
+		if (slot == -ENOSPC)
+			snprintf(err, err_len, "more than %d memory regions", RDMA_REGIONS_MAX);
+		else
+			snprintf(err, err_len, "out of memory");
+		return slot;
 	}
 	rd->region[slot].iov = (struct iovec){ .iov_base = mem, .iov_len = len };
 	r = register_with_all(rd, slot, err, err_len);
 	if (r == 0) {
+		rd->region_free = rd->region[slot].next;
 		rd->region[slot].state = REGION_LIVE;
-		*ret_region = (int)(rd->region[slot].count * RDMA_REGIONS_MAX) + slot;
+		*ret_region = (uint64_t)rd->region[slot].count << 32 | (uint32_t)slot;
 	}
 	pthread_mutex_unlock(&rd->region_lock);
 	return r;
@@ -177,7 +234,8 @@ leave(struct rdma_device *dev, struct rdma_region *g, int slot)
 {
 	struct rdma_context *c = context_get(dev);
 	unsigned *until = &g->until[dev->index];
-	bool had = c && c->mr[slot];
+	const struct region_keys *keys = c ? keys_of(c, slot) : NULL;
+	bool had = keys && keys->mr[slot % REGION_CHUNK];
 	int r = c ? deregister(c, slot) : 0;
 
 	if (had && !answers(c)) {
@@ -198,30 +256,32 @@ leave(struct rdma_device *dev, struct rdma_region *g, int slot)
 }
 
 int
-rdma_region_del(struct rdma *rd, int region)
+rdma_region_del(struct rdma *rd, uint64_t region)
 {
-	int slot = region % RDMA_REGIONS_MAX, ret = 0;
+	uint32_t slot = (uint32_t)region;
 	struct rdma_region *g;
+	int ret = 0;
 
-	if (region < 0)
-		return -ENOENT;
-	g = &rd->region[slot];
 	pthread_mutex_lock(&rd->region_lock);
-	if ((g->state != REGION_LIVE && g->state != REGION_GOING) ||
-	    g->count != (unsigned)region / RDMA_REGIONS_MAX) {
+	g = slot < (uint32_t)rd->region_nr ? &rd->region[slot] : NULL;
+	if (!g || (g->state != REGION_LIVE && g->state != REGION_GOING) || g->count != region >> 32) {
 		pthread_mutex_unlock(&rd->region_lock);
 		return -ENOENT;
 	}
 	g->state = REGION_GOING;
 	for (int i = 0; i < rd->dev_nr; i++) {
-		int r = leave(rd->dev[i], g, slot);
+		int r = leave(rd->dev[i], g, (int)slot);
 
 		ret = ret ? ret : r;
 	}
 	if (ret == 0) {
 		memset(g->until, 0, sizeof g->until);
-		g->state = g->count < COUNT_MAX ? REGION_FREE : REGION_SPENT;
-		g->count++;
+		g->state = g->count < UINT32_MAX ? REGION_FREE : REGION_SPENT;
+		if (g->state == REGION_FREE) {
+			g->count++;
+			g->next = rd->region_free;
+			rd->region_free = (int)slot;
+		}
 	}
 	pthread_mutex_unlock(&rd->region_lock);
 	return ret;

@@ -30,6 +30,7 @@ fault_of(int err)
 		return FAULT_BUSY;
 	case -EROFS:
 	case -ENODEV:
+		return FAULT_NO_DISK;
 	case -ECANCELED:
 	case -ESHUTDOWN:
 		return FAULT_UNAVAILABLE;

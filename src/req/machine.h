@@ -74,6 +74,7 @@ struct reqs {
 	struct xfer_pool pieces, http_pieces;
 	int plain_nr, plain_max; /* requests without a descriptor, and how many there may be: the rest is for
 				  * those with one (pace.c) */
+	int lane_nr[XFER_LANES]; /* requests by store_lane() */
 	int plain_revoked;       /* of plain_nr, on their way out */
 	struct slots slots;
 	struct timer pace;  /* looks at slow clients, while others wait */
@@ -131,6 +132,7 @@ struct req {
 	bool awaiting;    /* the step must not run before the one that req_await() started is over */
 	bool revoked;     /* ended because others waited (pace.c) */
 	struct list slot; /* of its client's, if it has no descriptor */
+	uint8_t lane;     /* store_lane() + 1 of its key, which is counted; 0: none */
 	struct pace_mark mark; /* of a body or an answer that xfer does not move */
 
 	/* what the time went to (trace.c) */
@@ -412,6 +414,10 @@ void pace_init(struct reqs *rs);
 /* Finds out whose the request is (limits.fair_by), and counts one without a descriptor among its client's;
  * one that was counted before is fine.  false: there is no room for it. */
 bool pace_slot_get(struct req *rq);
+/* Counts a request for the disk of its key, and its bytes with it.  False: half of all requests are for that disk, which may
+ * hang. */
+bool pace_lane_get(struct req *rq);
+void pace_lane_put(struct req *rq);
 /* Ends that; fine without. */
 void pace_slot_put(struct req *rq);
 /* Looks at who holds buffers, for as long as somebody waits for one. */

@@ -269,6 +269,31 @@ fair_by_key(struct req *rq)
 }
 
 bool
+pace_lane_get(struct req *rq)
+{
+	struct reqs *rs = rq->rs;
+	struct store_key k = req_key(rq);
+	int lane = k.key_len ? store_lane(rs->env.store, &k) : -1;
+
+	if (lane < 0)
+		return true;
+	if (rs->lane_nr[lane] >= (rs->nr > 1 ? rs->nr / 2 : 1))
+		return false;
+	rs->lane_nr[lane]++;
+	rq->lane = (uint8_t)(lane + 1);
+	xfer_set_lanes(&rq->xfer, lane, -1);
+	return true;
+}
+
+void
+pace_lane_put(struct req *rq)
+{
+	if (rq->lane)
+		rq->rs->lane_nr[rq->lane - 1]--;
+	rq->lane = 0;
+}
+
+bool
 pace_slot_get(struct req *rq)
 {
 	struct reqs *rs = rq->rs;

@@ -246,7 +246,7 @@ reply_build(struct req *rq, enum outcome_kind kind)
 		rq->reply.body = REPLY_EMPTY;
 	}
 	if (o.status == 503)
-		reply_text(rq, "retry-after", "1");
+		reply_text(rq, "retry-after", kind == OUT_ERROR && rq->fault == FAULT_NO_DISK ? "30" : "1");
 	/* The one answer on which a client of that protocol turns to plain HTTP (protocol.md section 8). */
 	if (kind == OUT_ERROR && rq->fault == FAULT_RC_OFF)
 		reply_text(rq, "x-amz-rdma-protocol-status", "unsupported");

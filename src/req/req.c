@@ -103,6 +103,7 @@ req_free(struct req *rq)
 	xfer_fini(&rq->xfer);
 	lease_release(rq);
 	pace_slot_put(rq);
+	pace_lane_put(rq);
 	parts_release(rq);
 	store_close(rs->env.store, &rq->obj);
 	bucket_attrs_free(&rq->battrs);

@@ -22,16 +22,19 @@ struct ring;
 
 #define RING_OP_MAGIC 0x52494e47u
 #define RING_NO_REGION (-1)
+/* A disk that hangs keeps as many workers (by_worker; threads that stand in for io_uring) as it can get, of these; what
+ * comes then waits for one of them. */
+#define RING_WORKERS 64
 
 /* Embedded by the caller; must stay in place until done() ran (and !more, for a multishot operation). */
 struct ring_op {
 	uint32_t magic; /* RING_OP_MAGIC while in flight; checked on the way back */
 	bool multishot;
-	void *job; /* the ring's own */
 	/* By the caller, before it starts a read or write: the kernel may wait before the I/O is even under
 	 * way (a file system's journal, a place in the device's queue), so a worker of the kernel hands it
 	 * in, not this thread.  That costs some microseconds. */
 	bool by_worker;
+	void *job; /* the ring's own */
 	/* res: what the kernel answered, a count or -errno.  more: a multishot operation goes on; without it
 	 * the op is the caller's again, who starts it anew if that is wanted (from here, too). */
 	void (*done)(struct ring_op *op, int res, bool more);

@@ -5,8 +5,6 @@
 
 #include "ring/ring.h"
 
-/* A disk that hangs keeps as many workers as it can get; what comes then waits for one of them. */
-#define RING_WORKERS_MAX 64
 /* So long ring_free() waits for what is under way. */
 #define RING_FREE_WAIT_NS (5ull * 1000 * 1000 * 1000)
 /* So long completions are run in one turn; the rest is the next one's.  A disk that tells of its reads in

@@ -86,7 +86,7 @@ struct crew {
 	_Atomic bool asleep;
 	struct job_chunk *chunks; /* ring's thread */
 	pthread_attr_t attr;      /* how a worker is started */
-	pthread_t thread[RING_WORKERS_MAX];
+	pthread_t thread[RING_WORKERS];
 };
 
 struct threads {
@@ -352,7 +352,7 @@ submit(struct threads *t)
 	c->queued += n;
 	wanted = c->queued > c->idle ? c->queued - c->idle : 0;
 	/* As many as there is work for; where no more can be had, those that there are do it. */
-	while (wanted-- && c->nr < RING_WORKERS_MAX && add_worker(c) == 0)
+	while (wanted-- && c->nr < RING_WORKERS && add_worker(c) == 0)
 		;
 	if (n >= c->idle)
 		pthread_cond_broadcast(&c->work);
@@ -767,7 +767,7 @@ threads_new(const struct ring_params *params, struct ring **ret_ring)
 		threads_free(&t->ring);
 		return r;
 	}
-	snprintf(t->ring.describe, sizeof t->ring.describe, "epoll and up to %d threads", RING_WORKERS_MAX);
+	snprintf(t->ring.describe, sizeof t->ring.describe, "epoll and up to %d threads", RING_WORKERS);
 	*ret_ring = &t->ring;
 	return 0;
 }

@@ -112,9 +112,9 @@ try_setup(struct uring *u, unsigned entries, unsigned flags)
 
 	if (rc < 0)
 		return rc;
-	/* The kernel counts two kinds of workers.  The first, flushes', stays as it is; which of them
-	 * by_worker gets differs from kernel to kernel.  Refused: as many as there are processes allowed. */
-	io_uring_register_iowq_max_workers(&u->io, (unsigned[2]){ 0, RING_WORKERS_MAX });
+	/* The kernel counts two kinds of workers; which of them flushes and by_worker get differs from kernel to
+	 * kernel.  Refused: as many as there are processes allowed. */
+	io_uring_register_iowq_max_workers(&u->io, (unsigned[2]){ RING_WORKERS, RING_WORKERS });
 	u->restricted = restrict_ring(u) == 0;
 	rc = io_uring_register((unsigned)u->io.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
 	if (rc < 0)

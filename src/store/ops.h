@@ -19,6 +19,12 @@ struct store_member {
 	const struct disk_table *table; /* that it has */
 };
 
+/* A table that an engine writes while it serves: embedded by the caller. */
+struct store_table_write {
+	/* Runs on any thread, with no lock of the engine held: the table is flushed, or (-errno) the disk has failed. */
+	void (*done)(struct store_table_write *w, int result);
+};
+
 /* What an engine with a table of disks can besides, for a set: a start in steps, one after the other, each on any
  * thread.  The reason of an error is in err, and the store is to be stopped then. */
 struct store_member_ops {
@@ -34,6 +40,13 @@ struct store_member_ops {
 	/* Writes a table, which is flushed at the return.  Before serve(). */
 	int (*set_table)(struct store *st, const struct disk_table *t, char *err, size_t err_len);
 	int (*serve)(struct store *st, char *err, size_t err_len);
+	/*
+	 * Has a table written, which the call copies, after serve().  One at a time, and none after done() was waited for in
+	 * vain: of a disk that has failed it may never run.  Never blocks; done() does not run before the return.
+	 */
+	void (*put_table)(struct store *st, const struct disk_table *t, struct store_table_write *w);
+	/* Tells whether the disk has failed, which is final.  Any thread. */
+	bool (*has_failed)(const struct store *st);
 };
 
 struct store_ops {
@@ -48,6 +61,8 @@ struct store_ops {
 	int (*start)(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
 	/* NULL: it is never of several disks. */
 	int (*forget)(const struct store_conf *conf, char *said, size_t said_len);
+	/* NULL: there is nothing to look at. */
+	int (*look)(const struct store_conf *conf, char *err, size_t err_len);
 	/* NULL: it has none. */
 	int (*fsck)(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
 		    void *cookie);
@@ -61,6 +76,8 @@ struct store_ops {
 	void (*wake)(struct store_port *p);
 
 	const struct store_limits *(*limits)(const struct store_port *p);
+	/* NULL: there are none. */
+	int (*lane)(const struct store_port *p, const struct store_key *k);
 	/* NULL: every shard is this process's. */
 	bool (*share)(struct store_port *p, uint32_t shard);
 

@@ -7,6 +7,7 @@
 #include "store/set_int.h"
 
 #include "store/quota.h"
+#include "store/rules.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,8 +16,8 @@
 
 /* ---- life ---- */
 
-static int
-check_conf(const struct store_conf *conf, char *err, size_t err_len)
+int
+set_check_conf(const struct store_conf *conf, char *err, size_t err_len)
 {
 	int max = conf->disks.engines_max < STORE_SET_MAX ? conf->disks.engines_max : STORE_SET_MAX;
 
@@ -40,6 +41,7 @@ set_engine_conf(const struct store_conf *conf, int i)
 	c.ops = conf->disks.engine;
 	c.disks.disk = &conf->disks.disk[i];
 	c.disks.nr = 1;
+	c.disks.beside = conf->disks.nr - 1;
 	c.disks.index_bytes = conf->disks.index_bytes / (uint64_t)conf->disks.nr;
 	return c;
 }
@@ -47,7 +49,7 @@ set_engine_conf(const struct store_conf *conf, int i)
 static int
 set_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 {
-	int r = check_conf(conf, err, err_len);
+	int r = set_check_conf(conf, err, err_len);
 
 	if (r == 0 && conf->disks.nr > 1 && conf->disks.engine->member)
 		return set_format_disks(conf, force, err, err_len);
@@ -63,7 +65,7 @@ set_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 static int
 set_upgrade(const struct store_conf *conf, char *said, size_t said_len)
 {
-	int r = check_conf(conf, said, said_len);
+	int r = set_check_conf(conf, said, said_len);
 	size_t at = 0;
 
 	for (int i = 0; r == 0 && i < conf->disks.nr; i++) {
@@ -77,38 +79,17 @@ set_upgrade(const struct store_conf *conf, char *said, size_t said_len)
 	return r;
 }
 
-static int
-set_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
-	 void *cookie)
-{
-	char err[128];
-	int r = check_conf(conf, err, sizeof err);
-
-	if (r < 0) {
-		if (say)
-			say(cookie, err);
-		return r;
-	}
-	/* All of them are looked at, whatever the first ones say. */
-	for (int i = 0; i < conf->disks.nr; i++) {
-		struct store_conf c = set_engine_conf(conf, i);
-		int one = store_fsck(&c, repair, say, cookie);
-
-		if (one < 0 ? r >= 0 : r == 0)
-			r = one;
-	}
-	return r;
-}
-
 static void
 set_stop(struct store *st)
 {
 	struct set *s = set_of(st);
 
+	set_table_end(s);
 	for (int i = 0; i < s->nr; i++)
 		store_stop(s->engine[i]);
 	quota_book_free(s->quotas);
 	pthread_mutex_destroy(&s->lock);
+	free(s->missed);
 	free(s);
 }
 
@@ -131,22 +112,26 @@ start_plain(struct set *s, const struct store_conf *conf, char *err, size_t err_
 			return r;
 		s->member[s->member_nr++].engine = (uint8_t)s->nr;
 	}
+	set_table_begin(s, NULL, 0);
 	return 0;
 }
 
 static int
 set_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
 {
-	int r = check_conf(conf, err, err_len);
+	int r = set_check_conf(conf, err, err_len);
 	struct set *s = r == 0 ? calloc(1, sizeof *s) : NULL;
+	struct store_conf with_watch = *conf;
 
 	if (!s)
 		return r < 0 ? r : -ENOMEM;
+	with_watch.disks.watch = &s->watch;
 	s->base.ops = &store_set_ops;
 	pthread_mutex_init(&s->lock, NULL);
 	list_init(&s->waiting);
-	r = conf->disks.engine->member ? set_start_disks(s, conf, err, err_len)
-				       : start_plain(s, conf, err, err_len);
+	set_table_init(s);
+	r = conf->disks.engine->member ? set_start_disks(s, &with_watch, err, err_len)
+				       : start_plain(s, &with_watch, err, err_len);
 	if (r < 0)
 		set_stop(&s->base);
 	else
@@ -258,124 +243,189 @@ set_share(struct store_port *sp, uint32_t shard)
 	return store_share(set_port(sp)->engine[0], shard);
 }
 
+/* The engine that has the key, where there are several. */
+static int
+set_lane(const struct store_port *sp, const struct store_key *k)
+{
+	const struct set_port *p = container_of(sp, const struct set_port, base);
+	int home = p->nr > 1 ? set_home(p->set, k) : SET_NOWHERE;
+
+	return home == SET_NOWHERE ? -1 : home;
+}
+
 /* ---- one key ---- */
 
-/* NULL: the disk that has it is missing.  Nothing is looked for elsewhere, and nothing is put there (M12). */
+/* Returns the port of the engine that has a key, to read what is there; NULL: *ret_error is the answer.  Nothing is looked
+ * for elsewhere (M12).  Of a bucket that was made, or made anew, since its disk failed there is nothing on it. */
 static struct store_port *
-home_port(struct store_port *sp, const struct store_key *k)
+port_to_read(struct store_port *sp, const struct store_key *k, int *ret_error)
+{
+	struct set_port *p = set_port(sp);
+	int home = set_home(p->set, k);
+	bool is_there;
+
+	*ret_error = -ENODEV;
+	if (home == SET_NOWHERE)
+		return RULE_MISSING_IS_503 ? NULL : p->engine[0];
+	if (!set_is_in(p->set, home) && set_has_missed(p->set, home, k->bucket, k->bucket_len, &is_there)) {
+		*ret_error = is_there ? -ENOENT : -ENXIO;
+		return NULL;
+	}
+	return p->engine[home];
+}
+
+/* The same to put something there, and nothing is put elsewhere. */
+static struct store_port *
+port_to_write(struct store_port *sp, const struct store_key *k, int *ret_error)
 {
 	struct set_port *p = set_port(sp);
 	int home = set_home(p->set, k);
 
-	return home == SET_NOWHERE ? NULL : p->engine[home];
+	*ret_error = -ENODEV;
+	if (home == SET_NOWHERE)
+		return RULE_MISSING_IS_503 ? NULL : p->engine[0];
+	*ret_error = -EROFS;
+	if (atomic_load_explicit(&p->set->is_read_only, memory_order_relaxed))
+		return NULL;
+	/* One that has failed says so itself, but it does not know all buckets. */
+	return set_is_in(p->set, home) || !RULE_FAILED_HAS_NO_BUCKETS ? p->engine[home] : NULL;
 }
 
 static int
 set_open(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
 {
-	struct store_port *e = home_port(sp, k);
+	int error;
+	struct store_port *e = port_to_read(sp, k, &error);
 
-	return e ? e->ops->open(e, k, obj) : -ENODEV;
+	return e ? e->ops->open(e, k, obj) : error;
 }
 
 static int
 set_put_init(struct store_port *sp, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
 {
-	struct store_port *e = home_port(sp, k);
+	int error;
+	struct store_port *e = port_to_write(sp, k, &error);
 
-	return e ? e->ops->put_init(e, put, k, size_bytes) : -ENODEV;
+	return e ? e->ops->put_init(e, put, k, size_bytes) : error;
 }
 
 static int
 set_delete(struct store_port *sp, const struct store_key *k, const struct store_pre *pre,
 	   struct store_del *del)
 {
-	struct store_port *e = home_port(sp, k);
+	int error;
+	struct store_port *e = port_to_write(sp, k, &error);
 
-	return e ? e->ops->delete (e, k, pre, del) : -ENODEV;
+	return e ? e->ops->delete (e, k, pre, del) : error;
 }
 
 static int
 set_set_attrs(struct store_port *sp, const struct store_key *k, uint64_t version, const void *attrs,
 	      uint32_t attrs_len, struct store_del *op)
 {
-	struct store_port *e = home_port(sp, k);
+	int error;
+	struct store_port *e = port_to_write(sp, k, &error);
 
-	return e ? e->ops->set_attrs(e, k, version, attrs, attrs_len, op) : -ENODEV;
+	return e ? e->ops->set_attrs(e, k, version, attrs, attrs_len, op) : error;
 }
 
 static int
 set_upload_create(struct store_port *sp, const struct store_key *k, const void *attrs, uint32_t attrs_len,
 		  struct store_upload *u)
 {
-	struct store_port *e = home_port(sp, k);
+	int error;
+	struct store_port *e = port_to_write(sp, k, &error);
 
-	return e ? e->ops->upload_create(e, k, attrs, attrs_len, u) : -ENODEV;
+	return e ? e->ops->upload_create(e, k, attrs, attrs_len, u) : error;
 }
 
 static int
 set_upload_abort(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		 struct store_upload *u)
 {
-	struct store_port *e = home_port(sp, k);
+	int error;
+	struct store_port *e = port_to_write(sp, k, &error);
 
-	return e ? e->ops->upload_abort(e, k, id, u) : -ENODEV;
+	return e ? e->ops->upload_abort(e, k, id, u) : error;
 }
 
 static int
 set_upload_stat(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		void *attrs, uint32_t cap, struct store_stat *st)
 {
-	struct store_port *e = home_port(sp, k);
+	int error;
+	struct store_port *e = port_to_read(sp, k, &error);
 
-	return e ? e->ops->upload_stat(e, k, id, attrs, cap, st) : -ENODEV;
+	return e ? e->ops->upload_stat(e, k, id, attrs, cap, st) : error;
 }
 
 static int
 set_put_init_part(struct store_port *sp, struct store_put *put, const struct store_key *k,
 		  const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
 {
-	struct store_port *e = home_port(sp, k);
+	int error;
+	struct store_port *e = port_to_write(sp, k, &error);
 
-	return e ? e->ops->put_init_part(e, put, k, id, number, size_bytes) : -ENODEV;
+	return e ? e->ops->put_init_part(e, put, k, id, number, size_bytes) : error;
 }
 
 static int
 set_upload_complete(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		    struct store_complete *c)
 {
-	struct store_port *e = home_port(sp, k);
+	int error;
+	struct store_port *e = port_to_write(sp, k, &error);
 
-	return e ? e->ops->upload_complete(e, k, id, c) : -ENODEV;
+	return e ? e->ops->upload_complete(e, k, id, c) : error;
 }
 
 static int
 set_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 	       struct store_part_list *pl)
 {
-	struct store_port *e = home_port(sp, k);
+	int error;
+	struct store_port *e = port_to_read(sp, k, &error);
 
-	return e ? e->ops->list_parts(e, k, id, pl) : -ENODEV;
+	return e ? e->ops->list_parts(e, k, id, pl) : error;
 }
 
 /* ---- lists ---- */
 
+/* True: what the engine has of that bucket is not of the one that there is, which is an empty list. */
+static bool
+has_nothing(const struct merge_of *of, int i, struct store_list *ls)
+{
+	bool is_there;
+
+	if (!set_has_missed(set_port(of->port)->set, i, ls->bucket, ls->bucket_len, &is_there))
+		return false;
+	ls->op.result = is_there ? 0 : -ENXIO;
+	ls->more = false;
+	return true;
+}
+
 static int
 list_engine(const struct merge_of *of, int i, struct store_list *ls)
 {
-	return store_list(set_port(of->port)->engine[i], ls);
+	return has_nothing(of, i, ls) ? 1 : store_list(set_port(of->port)->engine[i], ls);
 }
 
 static int
 list_engine_uploads(const struct merge_of *of, int i, struct store_list *ls)
 {
-	return store_list_uploads(set_port(of->port)->engine[i], ls);
+	return has_nothing(of, i, ls) ? 1 : store_list_uploads(set_port(of->port)->engine[i], ls);
 }
 
 static int
-list_all(struct set_port *p, struct store_list *ls,
+list_all(struct store_port *sp, struct store_list *ls,
 	 int (*list)(const struct merge_of *, int, struct store_list *))
 {
+	struct set_port *p = set_port(sp);
+
+	/* A list without what a missing disk has would be taken for a list of what there is. */
+	ls->is_partial = set_misses_some(p->set);
+	if (ls->is_partial && !ls->may_be_partial)
+		return -ENODEV;
 	return merge_list(
 		&(struct merge_of){
 			.port = &p->base, .mb = p->mb, .inflight = &p->inflight, .nr = p->nr, .list = list },
@@ -387,13 +437,11 @@ set_list(struct store_port *sp, struct store_list *ls)
 {
 	struct set_port *p = set_port(sp);
 
-	/* Buckets are what the first engine says. */
-	/* A list without what a missing disk has would be taken for a list of what there is. */
-	if (ls->bucket && set_misses_some(p->set))
-		return -ENODEV;
-	if (p->nr == 1 || !ls->bucket)
+	if (!ls->bucket)
+		return set_list_buckets(sp, ls);
+	if (p->set->member_nr == 1)
 		return p->engine[0]->ops->list(p->engine[0], ls);
-	return list_all(p, ls, list_engine);
+	return list_all(sp, ls, list_engine);
 }
 
 static int
@@ -401,11 +449,9 @@ set_list_uploads(struct store_port *sp, struct store_list *ls)
 {
 	struct set_port *p = set_port(sp);
 
-	if (set_misses_some(p->set))
-		return -ENODEV;
-	if (p->nr == 1)
+	if (p->set->member_nr == 1)
 		return p->engine[0]->ops->list_uploads(p->engine[0], ls);
-	return list_all(p, ls, list_engine_uploads);
+	return list_all(sp, ls, list_engine_uploads);
 }
 
 /* ---- what operators see ---- */
@@ -471,7 +517,7 @@ set_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info
 		ret_info->uuid = s->member[unit].uuid;
 		return;
 	}
-	*ret_info = (struct store_unit_info){ .name = "",
+	*ret_info = (struct store_unit_info){ .name = s->member[unit].path,
 					      .uuid = s->member[unit].uuid,
 					      .state = UNIT_MISSING,
 					      .reason = "it is missing since the start" };
@@ -482,15 +528,17 @@ set_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info
 /* What is missing goes on with what was opened or begun, on the engine's own port (store.c). */
 const struct store_ops store_set_ops = {
 	.name = "set",
-	.check_conf = check_conf,
+	.check_conf = set_check_conf,
 	.format = set_format,
 	.upgrade = set_upgrade,
 	.forget = set_forget,
+	.look = set_look,
 	.start = set_start,
 	.fsck = set_fsck,
 	.stop = set_stop,
 	.limits = set_limits,
 	.share = set_share,
+	.lane = set_lane,
 	.attach = set_attach,
 	.detach = set_detach,
 	.quiesce = set_quiesce,

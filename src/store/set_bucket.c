@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buckets of a set: each is on every engine, and what the first one says is so.
+ * Buckets of a set: each is on every engine in service, and what the first one says is so.
  *
  * A change goes from engine to engine; of all changes of a set one is under way at a time (M11).  Meanwhile the gate of the
  * bucket is closed on the engines, so nothing is acknowledged in a bucket that a cut may take or give back:
@@ -10,7 +10,13 @@
  *
  * What a cut leaves half done the next start makes as the first one has it (set_align.c).  A removal that has begun is
  * completed wherever it can be, and where it cannot the gate stays closed: it never opens on a mixture (M31).
+ *
+ * An engine whose disk fails on the way does not count any more once the table is written without it, for which a change
+ * waits (M15, set_table.c): then it goes on as if there were none.  The one that answers about buckets is another one when
+ * all that are left have the change.
  */
+#include "store/quota.h"
+#include "store/rules.h"
 #include "store/set_int.h"
 
 #include "base/clock.h"
@@ -23,9 +29,22 @@ enum step { LOOK, CHANGE, CLEAR, OPEN, UNDO, UNDO_OPEN };
 
 #define TRIES 5 /* of a removal for which there is no room now */
 
+/* An operation on one engine. */
+struct sub {
+	struct change *c; /* NULL: its engine failed under it, and nobody waits for it any more */
+	struct set_port *port;
+	bool is_busy;
+	void *attrs; /* NULL: it has none */
+	union {
+		struct store_op op;
+		struct store_del del;
+		struct store_bucket_set set;
+		struct store_stat stat;
+	} u;
+};
+
 struct change {
-	struct list link; /* of set.waiting */
-	struct msg msg;   /* it is its turn */
+	struct set_turn turn; /* it is its turn, or the table is written */
 	struct set_port *port;
 	struct store_op *op; /* the caller's */
 	/*
@@ -37,8 +56,11 @@ struct change {
 	int result;
 
 	enum step step;
-	int at;     /* the engine of this step; -1: none yet */
-	int failed; /* why it is not done, or not wholly; 0 */
+	int at;       /* the engine of this step; -1: none yet */
+	int r;        /* that the step came to, while the table is written */
+	int failed;   /* why it is not done, or not wholly; 0 */
+	bool touched; /* an engine was given something to write */
+	bool judged;  /* the first engine has taken it */
 	int tries;
 	uint64_t closed; /* engines whose gate stays closed */
 	char name[STORE_BUCKET_MAX];
@@ -48,28 +70,65 @@ struct change {
 	uint64_t version;
 	uint64_t ctime_ns;
 	struct store_use max_quota;
-	union {
-		struct store_op op;
-		struct store_del del;
-		struct store_bucket_set set;
-		struct store_stat stat;
-	} sub;
+	bool has_ended; /* what is left is an alarm that will come */
+	struct sub *sub;
 };
+
+/* ---- the engines that count ---- */
+
+/* Returns the engine in service behind that one, or how many there are. */
+static int
+next_of(const struct change *c, int at)
+{
+	do
+		at++;
+	while (at < c->port->nr && !set_counts(c->port->set, at));
+	return at;
+}
+
+/* Returns the engine in service before that one; -1: none is. */
+static int
+before(const struct change *c, int at)
+{
+	do
+		at--;
+	while (at >= 0 && !set_counts(c->port->set, at));
+	return at;
+}
+
+/* Tells whether the engine of this step has left: what it said counts for nothing. */
+static bool
+is_lost(const struct change *c)
+{
+	return c->at >= 0 && c->at < c->port->nr && !set_counts(c->port->set, c->at);
+}
 
 /* ---- taking turns ---- */
 
-/* Goes on until an engine has to be waited for (false), or all is done. */
+static int is_done(struct change *c, int result);
+
+/* Goes on until an engine, or the table, has to be waited for (false), or all is done. */
 static bool
 drive(struct change *c, int r)
 {
-	for (;;) {
-		int started = c->next(c, r);
+	struct set *s = c->port->set;
 
+	for (;;) {
+		int started;
+
+		c->r = r;
+		if (!set_settle(s, &c->turn))
+			return false;
+		if (atomic_load(&s->is_read_only))
+			is_done(c, c->touched ? -ECANCELED : -EROFS);
+		started = c->is_over ? 0 : c->next(c, r);
 		if (c->is_over)
 			return true;
-		if (started == 0)
+		if (started == 0) {
+			c->sub->is_busy = true;
 			return false;
-		r = started < 0 ? started : c->sub.op.result;
+		}
+		r = started < 0 ? started : c->sub->u.op.result;
 	}
 }
 
@@ -81,27 +140,42 @@ is_done(struct change *c, int result)
 	return 0;
 }
 
-static void on_turn(struct msg *m);
+static void
+sub_free(struct sub *sub)
+{
+	if (sub)
+		free(sub->attrs);
+	free(sub);
+}
 
-/* Gives the turn to the one that waits longest. */
+static struct sub *
+sub_new(struct change *c)
+{
+	struct sub *sub = calloc(1, sizeof *sub);
+
+	if (!sub)
+		return NULL;
+	sub->c = c;
+	sub->port = c->port;
+	return sub;
+}
+
+static void
+change_free(struct change *c)
+{
+	c->port->inflight--;
+	sub_free(c->sub);
+	free(c);
+}
+
 static void
 end(struct change *c)
 {
-	struct set *s = c->port->set;
-	struct change *next = NULL;
-	struct list *l;
-
-	pthread_mutex_lock(&s->lock);
-	l = list_pop(&s->waiting);
-	s->is_changing = l != NULL;
-	if (l)
-		next = container_of(l, struct change, link);
-	pthread_mutex_unlock(&s->lock);
-	if (next)
-		mailbox_post(next->port->mb, &next->msg, on_turn);
+	set_new_head(c->port->set);
 	c->op->result = c->result;
-	c->port->inflight--;
-	free(c);
+	c->has_ended = true;
+	if (!set_give_turn(c->port->set, &c->turn))
+		change_free(c);
 }
 
 static void
@@ -118,13 +192,43 @@ go_on(struct change *c, int r)
 static void
 on_sub(struct store_op *op)
 {
-	go_on(container_of(op, struct change, sub.op), op->result);
+	struct sub *sub = container_of(op, struct sub, u.op);
+
+	sub->is_busy = false;
+	if (sub->c) {
+		go_on(sub->c, op->result);
+		return;
+	}
+	sub->port->inflight--;
+	sub_free(sub);
+}
+
+/* A disk failed.  If it is the one that is waited for, that may be long in coming. */
+static void
+on_alarm(struct msg *m)
+{
+	struct change *c = container_of(m, struct change, turn.alarm);
+	struct sub *next;
+
+	set_hear_alarm(c->port->set, &c->turn);
+	if (c->has_ended) {
+		change_free(c);
+		return;
+	}
+	if (!c->sub->is_busy || !set_has_failed(c->port->set, c->at) || !(next = sub_new(c)))
+		return;
+	c->port->inflight++;
+	c->sub->c = NULL;
+	c->sub = next;
+	go_on(c, -EROFS);
 }
 
 static void
 on_turn(struct msg *m)
 {
-	go_on(container_of(m, struct change, msg), 0);
+	struct change *c = container_of(m, struct change, turn.msg);
+
+	go_on(c, c->r);
 }
 
 static struct change *
@@ -136,12 +240,20 @@ change_new(struct set_port *p, struct store_op *op, const char *name, size_t len
 	if (!c)
 		return NULL;
 	op->port = &p->base;
+	c->turn.mb = p->mb;
+	c->turn.go = on_turn;
+	c->turn.on_alarm = on_alarm;
 	c->port = p;
 	c->op = op;
 	c->next = next;
 	c->at = -1;
 	memcpy(c->name, name, len);
 	c->len = len;
+	c->sub = sub_new(c);
+	if (!c->sub) {
+		free(c);
+		return NULL;
+	}
 	return c;
 }
 
@@ -149,17 +261,8 @@ change_new(struct set_port *p, struct store_op *op, const char *name, size_t len
 static int
 begin(struct change *c)
 {
-	struct set *s = c->port->set;
-	bool waits;
-
 	c->port->inflight++;
-	pthread_mutex_lock(&s->lock);
-	waits = s->is_changing;
-	s->is_changing = true;
-	if (waits)
-		list_push_tail(&s->waiting, &c->link);
-	pthread_mutex_unlock(&s->lock);
-	if (waits || !drive(c, 0))
+	if (!set_take_turn(c->port->set, &c->turn) || !drive(c, 0))
 		return 0;
 	end(c);
 	return 1;
@@ -170,8 +273,8 @@ begin(struct change *c)
 static struct store_port *
 engine_at(struct change *c)
 {
-	memset(&c->sub, 0, sizeof c->sub);
-	c->sub.op.done = on_sub;
+	memset(&c->sub->u, 0, sizeof c->sub->u);
+	c->sub->u.op.done = on_sub;
 	return c->port->engine[c->at];
 }
 
@@ -179,14 +282,19 @@ static int
 make_at(struct change *c)
 {
 	struct store_port *e = engine_at(c);
+	bool is_gated = RULE_BUCKET_ON_ALL && before(c, c->at) >= 0;
 
-	return e->ops->bucket_make(e, c->name, c->len, c->ctime_ns, c->at > 0, &c->sub.del);
+	c->touched = true;
+	if (!is_gated)
+		c->closed |= (uint64_t)1 << c->at; /* it was never closed */
+	return e->ops->bucket_make(e, c->name, c->len, c->ctime_ns, is_gated, &c->sub->u.del);
 }
 
 static int
 remove_at(struct change *c)
 {
-	return store_bucket_delete(engine_at(c), c->name, c->len, &c->sub.del);
+	c->touched = true;
+	return store_bucket_delete(engine_at(c), c->name, c->len, &c->sub->u.del);
 }
 
 static int
@@ -194,23 +302,36 @@ gate_at(struct change *c, bool close)
 {
 	struct store_port *e = engine_at(c);
 
-	return e->ops->bucket_gate(e, c->name, c->len, close, &c->sub.del);
+	return e->ops->bucket_gate(e, c->name, c->len, close, &c->sub->u.del);
 }
 
+/* The engine may hold on to the attributes when the caller has its answer, see on_alarm(). */
 static int
-set_at(struct change *c, uint64_t version, const void *attrs, uint32_t len)
+set_at(struct change *c, uint64_t version)
 {
-	return store_bucket_set_attrs(engine_at(c), c->name, c->len, version, attrs, len, &c->sub.set);
+	struct sub *sub = c->sub;
+
+	if (!sub->attrs && c->attrs_len) {
+		sub->attrs = malloc(c->attrs_len);
+		if (!sub->attrs)
+			return -EAGAIN;
+		memcpy(sub->attrs, c->attrs, c->attrs_len);
+	}
+	c->touched = true;
+	return store_bucket_set_attrs(engine_at(c), c->name, c->len, version, sub->attrs, c->attrs_len,
+				      &sub->u.set);
 }
 
 /* Opens the gates of the engines behind this one, but for those that stay closed. */
 static int
 open_next(struct change *c)
 {
+	if (c->step != OPEN && !c->failed)
+		set_new_head(c->port->set);
 	c->step = OPEN;
-	do {
-		c->at++;
-	} while (c->at < c->port->nr && c->closed >> c->at & 1);
+	do
+		c->at = next_of(c, c->at);
+	while (c->at < c->port->nr && c->closed >> c->at & 1);
 	return c->at < c->port->nr ? gate_at(c, false) : is_done(c, c->failed);
 }
 
@@ -220,15 +341,25 @@ open_next(struct change *c)
 static int
 undo_next(struct change *c, int r)
 {
-	if (c->step == UNDO && (r == 0 || r == -ENXIO)) {
-		c->step = UNDO_OPEN;
-		return gate_at(c, false);
-	}
-	/* It stays, behind its gate. */
-	if (c->step == UNDO)
+	if (c->step == UNDO && !is_lost(c)) {
+		if (r == 0 || r == -ENXIO) {
+			c->step = UNDO_OPEN;
+			return gate_at(c, false);
+		}
+		/* It stays, behind its gate. */
 		c->failed = -ECANCELED;
+	}
 	c->step = UNDO;
-	return ++c->at < c->port->nr ? remove_at(c) : is_done(c, c->failed);
+	c->at = next_of(c, c->at);
+	return c->at < c->port->nr ? remove_at(c) : is_done(c, c->failed);
+}
+
+static int
+make_next(struct change *c)
+{
+	c->step = CHANGE;
+	c->at = before(c, c->at);
+	return c->at >= 0 ? make_at(c) : open_next(c);
 }
 
 static int
@@ -236,16 +367,21 @@ create_next(struct change *c, int r)
 {
 	switch (c->step) {
 	case LOOK:
+		if (c->at < 0 || is_lost(c)) {
+			if (set_expect_missed(c->port->set) < 0)
+				return is_done(c, -EAGAIN);
+			c->at = next_of(c, -1);
+			return store_bucket_head(engine_at(c), c->name, c->len, &c->sub->u.stat);
+		}
 		if (r != -ENXIO)
 			return is_done(c, r < 0 ? r : -EEXIST);
-		c->step = CHANGE;
-		c->at = c->port->nr - 1;
-		return make_at(c);
+		c->at = c->port->nr;
+		return make_next(c);
 	case CHANGE:
-		if (r == 0)
-			return --c->at >= 0 ? make_at(c) : open_next(c);
+		if (r == 0 || is_lost(c))
+			return make_next(c);
 		/* The rest of one that could not be undone. */
-		if (r == -EEXIST && c->at > 0 && c->tries++ < TRIES) {
+		if (r == -EEXIST && before(c, c->at) >= 0 && c->tries++ < TRIES) {
 			c->step = CLEAR;
 			return remove_at(c);
 		}
@@ -253,6 +389,8 @@ create_next(struct change *c, int r)
 		c->step = r == -ECANCELED ? UNDO : UNDO_OPEN;
 		return r == -ECANCELED ? remove_at(c) : gate_at(c, false);
 	case CLEAR:
+		if (is_lost(c))
+			return make_next(c);
 		c->step = CHANGE;
 		return make_at(c);
 	case OPEN:
@@ -263,12 +401,13 @@ create_next(struct change *c, int r)
 }
 
 static int
-create_start(struct change *c, int r)
+create_over(struct change *c, int r)
 {
-	c->next = create_next;
-	c->closed = 1; /* the first one's was never closed */
-	c->at = 0;
-	return store_bucket_head(engine_at(c), c->name, c->len, &c->sub.stat);
+	int started = create_next(c, r);
+
+	if (c->is_over && c->touched)
+		set_note_missed(c->port->set, c->name, c->len, c->result == 0);
+	return started;
 }
 
 int
@@ -279,7 +418,7 @@ set_bucket_create(struct store_port *sp, const char *name, size_t len, struct st
 
 	if (p->nr == 1)
 		return p->engine[0]->ops->bucket_create(p->engine[0], name, len, op);
-	c = change_new(p, &op->op, name, len, create_start);
+	c = change_new(p, &op->op, name, len, create_over);
 	if (!c)
 		return -EAGAIN;
 	c->step = LOOK;
@@ -293,37 +432,81 @@ set_bucket_create(struct store_port *sp, const char *name, size_t len, struct st
 static int
 remove_next(struct change *c, int r)
 {
-	if (r == -EAGAIN && c->tries++ < TRIES)
-		return remove_at(c);
-	if (r < 0 && r != -ENXIO) {
-		c->failed = -ECANCELED;
-		c->closed |= (uint64_t)1 << c->at;
+	if (c->at < c->port->nr && !is_lost(c)) {
+		if (r == -EAGAIN && c->tries++ < TRIES)
+			return remove_at(c);
+		if (r < 0 && r != -ENXIO) {
+			c->failed = -ECANCELED;
+			c->closed |= (uint64_t)1 << c->at;
+		}
 	}
-	if (--c->at >= 0)
-		return remove_at(c);
+	c->at = before(c, c->at);
+	return c->at >= 0 ? remove_at(c) : open_next(c);
+}
+
+/* Opens the gates before that of this step again, and this one's if it was closed. */
+static int
+give_up(struct change *c, int why, bool is_closed)
+{
+	c->failed = why;
+	for (int i = c->at < 0 ? 0 : c->at + is_closed; i < c->port->nr; i++)
+		c->closed |= (uint64_t)1 << i;
+	c->at = -1;
 	return open_next(c);
 }
 
 static int
 delete_next(struct change *c, int r)
 {
+	const struct set *s = c->port->set;
+
 	if (c->step == OPEN)
 		return open_next(c);
 	if (c->step == CHANGE)
 		return remove_next(c, r);
-	if (r < 0 && !(r == -ENXIO && c->at > 0)) {
-		c->failed = r;
-		/* Those behind it were not closed. */
-		for (int i = c->at < 0 ? 0 : c->at; i < c->port->nr; i++)
-			c->closed |= (uint64_t)1 << i;
-		c->at = -1;
-		return open_next(c);
-	}
-	if (++c->at < c->port->nr)
+	/* What one that has failed was given last is not known (M31). */
+	if (RULE_GATE_ALL_PRESENT && atomic_load(&s->in) != set_all(s))
+		return give_up(c, -EROFS, r >= 0);
+	if (r < 0 && !is_lost(c) && !(r == -ENXIO && before(c, c->at) >= 0))
+		return give_up(c, r, false);
+	if (c->at < 0 && set_expect_missed(c->port->set) < 0)
+		return is_done(c, -EAGAIN);
+	c->at = RULE_GATE_CLOSED ? next_of(c, c->at) : c->port->nr;
+	if (c->at < c->port->nr)
 		return gate_at(c, true);
 	c->step = CHANGE;
-	c->at = c->port->nr - 1;
-	return remove_at(c);
+	return remove_next(c, 0);
+}
+
+/* An engine that has left on the way does not count what was in it any more. */
+static void
+forget_use(struct change *c)
+{
+	struct set *s = c->port->set;
+	struct quota_row *row;
+
+	for (int i = 0; i < s->nr; i++) {
+		if (set_is_in(s, i))
+			continue;
+		quota_lock(s->quotas);
+		row = quota_find(s->quotas, i, c->name, c->len);
+		if (row && quota_version(row, i))
+			quota_gone(s->quotas, i, row);
+		quota_unlock(s->quotas);
+	}
+}
+
+static int
+delete_over(struct change *c, int r)
+{
+	int started = delete_next(c, r);
+
+	if (c->is_over && c->touched) {
+		set_note_missed(c->port->set, c->name, c->len, c->closed >> next_of(c, -1) & 1);
+		if (c->result == 0)
+			forget_use(c);
+	}
+	return started;
 }
 
 int
@@ -333,11 +516,11 @@ set_bucket_delete(struct store_port *sp, const char *name, size_t len, struct st
 	struct change *c;
 
 	/* What the missing one holds is not known (M31). */
-	if (set_misses_some(p->set))
+	if (RULE_GATE_ALL_PRESENT && set_misses_some(p->set))
 		return -ENODEV;
 	if (p->nr == 1)
 		return p->engine[0]->ops->bucket_delete(p->engine[0], name, len, op);
-	c = change_new(p, &op->op, name, len, delete_next);
+	c = change_new(p, &op->op, name, len, delete_over);
 	if (!c)
 		return -EAGAIN;
 	c->step = LOOK;
@@ -346,15 +529,35 @@ set_bucket_delete(struct store_port *sp, const char *name, size_t len, struct st
 
 /* ---- attributes ---- */
 
-/* The first engine judges the version, which is its own; the others take what it took. */
+/*
+ * What comes of a step of a change that the first engine judges; the others take what it took.  True: it is over.  If the
+ * first one leaves before it has said anything the next one judges; a version that was read from the one is none of the
+ * other's.
+ */
+static bool
+judge_step(struct change *c, int r)
+{
+	if (is_lost(c) && !c->judged) {
+		if (c->version != STORE_VERSION_ANY)
+			is_done(c, -EAGAIN);
+		c->at = -1;
+	} else if (c->at >= 0 && !is_lost(c)) {
+		if (r < 0)
+			is_done(c, c->judged ? -ECANCELED : r);
+		c->judged = true;
+	}
+	c->at = next_of(c, c->at);
+	if (!c->is_over && c->at == c->port->nr)
+		is_done(c, 0);
+	return c->is_over;
+}
+
 static int
 set_attrs_next(struct change *c, int r)
 {
-	if (r < 0)
-		return is_done(c, c->at == 0 ? r : -ECANCELED);
-	if (++c->at == c->port->nr)
-		return is_done(c, 0);
-	return set_at(c, c->at == 0 ? c->version : STORE_VERSION_ANY, c->attrs, c->attrs_len);
+	if (judge_step(c, r))
+		return 0;
+	return set_at(c, c->judged ? STORE_VERSION_ANY : c->version);
 }
 
 int
@@ -378,37 +581,69 @@ set_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64
 
 /* ---- looks ---- */
 
+static struct store_port *
+head_port(struct store_port *sp)
+{
+	struct set_port *p = set_port(sp);
+
+	return p->engine[atomic_load_explicit(&p->set->head, memory_order_acquire)];
+}
+
 int
 set_bucket_head(struct store_port *sp, const char *name, size_t len, struct store_stat *st)
 {
-	struct store_port *first = set_port(sp)->engine[0];
+	struct store_port *head = head_port(sp);
 
-	return first->ops->bucket_head(first, name, len, st);
+	return head->ops->bucket_head(head, name, len, st);
 }
 
 int
 set_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *attrs, uint32_t cap,
 		     struct store_stat *st)
 {
-	struct store_port *first = set_port(sp)->engine[0];
+	struct store_port *head = head_port(sp);
 
-	return first->ops->bucket_get_attrs(first, name, len, attrs, cap, st);
+	return head->ops->bucket_get_attrs(head, name, len, attrs, cap, st);
+}
+
+int
+set_list_buckets(struct store_port *sp, struct store_list *ls)
+{
+	struct store_port *head = head_port(sp);
+
+	return head->ops->list(head, ls);
 }
 
 /* ---- quotas ---- */
 
-/* What the first engine has counts, and the book is one for all; the others have it for when the first is missing. */
+/* What counter 0 is given counts: it is the first engine's, which may have left. */
+static void
+bound(struct change *c)
+{
+	struct quota_book *book = c->port->set->quotas;
+	struct quota_row *row;
+
+	quota_lock(book);
+	row = quota_find(book, next_of(c, -1), c->name, c->len);
+	if (row)
+		quota_bound(book, row, &c->max_quota);
+	quota_unlock(book);
+}
+
+/* The book is one for all; the others have the bound for when the first is missing. */
 static int
 set_quota_next(struct change *c, int r)
 {
 	struct store_port *e;
 
-	if (r < 0)
-		return is_done(c, c->at == 0 ? r : -ECANCELED);
-	if (++c->at == c->port->nr)
-		return is_done(c, 0);
+	if (judge_step(c, r)) {
+		if (c->result == 0 && !set_is_in(c->port->set, 0))
+			bound(c);
+		return 0;
+	}
 	e = engine_at(c);
-	return e->ops->bucket_set_quota(e, c->name, c->len, &c->max_quota, &c->sub.set);
+	c->touched = true;
+	return e->ops->bucket_set_quota(e, c->name, c->len, &c->max_quota, &c->sub->u.set);
 }
 
 int
@@ -427,5 +662,6 @@ set_bucket_set_quota(struct store_port *sp, const char *name, size_t len, const 
 	if (!c)
 		return -EAGAIN;
 	c->max_quota = *max;
+	c->version = STORE_VERSION_ANY;
 	return begin(c);
 }

@@ -5,15 +5,14 @@
 #ifndef GANTRY_STORE_SET_INT_H
 #define GANTRY_STORE_SET_INT_H
 
-#include "base/crc64.h"
 #include "base/list.h"
 #include "base/mailbox.h"
 #include "store/ops.h"
 #include "store/set.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
-#define SET_SLOT_BITS STORE_SLOT_BITS
 #define SET_SLOTS STORE_SLOT_NR
 #define SET_NOWHERE 255 /* in place of an engine: its disk is missing */
 
@@ -26,12 +25,49 @@ struct set {
 	struct {
 		uint8_t engine; /* SET_NOWHERE: it is missing */
 		char uuid[UUID_TEXT];
+		char path[256]; /* of one that is missing, where it is known */
 	} member[STORE_SET_MAX];
 	struct quota_book *quotas; /* each engine is a counter of it */
 	uint8_t home[SET_SLOTS];   /* which engine has a slot */
+	struct store_watch watch;  /* of all engines */
+	/* set_table.c.  Bitmaps of engines. */
+	_Atomic uint64_t in;       /* those in service: of the newest table that all of them have */
+	_Atomic int head;          /* the engine that is asked about buckets */
+	_Atomic bool is_read_only; /* fewer than half of the members are in service (M9) */
 	pthread_mutex_t lock;      /* the rest */
-	bool is_changing;          /* a change of buckets has its turn */
-	struct list waiting;       /* struct change: those whose turn comes */
+	bool is_changing;          /* a change of buckets, or of the table, has its turn */
+	struct list waiting;       /* struct set_turn: those whose turn comes */
+	struct set_turn *holder;   /* who has the turn; NULL: nobody, or a change of the table alone */
+	struct set_turn *settling; /* who has the turn waits for the table; NULL: nobody does */
+	bool has_table;            /* there is a table, and everything serves */
+	struct disk_table table;   /* the newest that was begun */
+	uint64_t start_no;         /* of this start */
+	uint64_t begun, unwritten; /* who is in it, and of those who have not written it yet */
+	struct set_table_write {
+		struct store_table_write w;
+		struct set *set;
+		int engine;
+	} write[STORE_SET_MAX];
+	uint8_t number[STORE_SET_MAX]; /* of the engines' disks in the table */
+	/* Buckets that were made or removed while an engine was out of service, by name. */
+	struct set_missed {
+		uint8_t len;
+		bool is_there;
+		char name[STORE_BUCKET_MAX];
+	} * missed;
+	size_t missed_nr, missed_cap;
+};
+
+/* Who has the turn of changes, or waits for it, or for the table: go() comes through the mailbox. */
+struct set_turn {
+	struct list link; /* of set.waiting */
+	struct msg msg;
+	struct mailbox *mb;
+	void (*go)(struct msg *m);
+	/* An engine failed, which who has the turn may wait for. */
+	struct msg alarm;
+	void (*on_alarm)(struct msg *m);
+	bool is_alarmed; /* that is on its way; under set.lock */
 };
 
 struct set_port {
@@ -55,15 +91,10 @@ set_port(struct store_port *p)
 	return container_of(p, struct set_port, base);
 }
 
-/* Returns the slot of a key.  Disks depend on it: it never changes. */
 static inline unsigned
 set_slot(const struct store_key *k)
 {
-	uint64_t h = crc64_nvme(0, k->bucket, k->bucket_len);
-
-	h = crc64_nvme(h, "", 1);
-	h = crc64_nvme(h, k->key, k->key_len);
-	return (unsigned)(h >> (64 - SET_SLOT_BITS));
+	return table_slot(k->bucket, k->bucket_len, k->key, k->key_len);
 }
 
 /* Returns the number of the engine that has a key, or SET_NOWHERE. */
@@ -79,6 +110,19 @@ set_misses_some(const struct set *s)
 	return s->nr < s->member_nr;
 }
 
+/* Tells whether an engine is in service. */
+static inline bool
+set_is_in(const struct set *s, int engine)
+{
+	return atomic_load(&s->in) >> engine & 1;
+}
+
+static inline uint64_t
+set_all(const struct set *s)
+{
+	return UINT64_MAX >> (STORE_SET_MAX - s->nr);
+}
+
 /* Returns how much of what all disks share is one's. */
 static inline uint64_t
 set_share_of(uint64_t all, uint64_t size_bytes, uint64_t total_bytes)
@@ -87,6 +131,7 @@ set_share_of(uint64_t all, uint64_t size_bytes, uint64_t total_bytes)
 			   : all;
 }
 
+int set_check_conf(const struct store_conf *conf, char *err, size_t err_len);
 /* Returns what the i-th engine is made from. */
 struct store_conf set_engine_conf(const struct store_conf *conf, int i);
 
@@ -95,6 +140,9 @@ struct store_conf set_engine_conf(const struct store_conf *conf, int i);
 /* Fills in the engines, members, slots and quotas of a set.  0, or -errno with the reason in err. */
 int set_start_disks(struct set *s, const struct store_conf *conf, char *err, size_t err_len);
 int set_forget(const struct store_conf *conf, char *said, size_t said_len);
+int set_look(const struct store_conf *conf, char *err, size_t err_len);
+int set_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
+	     void *cookie);
 int set_format_disks(const struct store_conf *conf, bool force, char *err, size_t err_len);
 
 /* ---- set_align.c ---- */
@@ -105,6 +153,36 @@ int set_format_disks(const struct store_conf *conf, bool force, char *err, size_
  */
 int set_align_buckets(struct store *const *engine, const bool *was_away, int nr, char *err, size_t err_len);
 
+/* ---- set_table.c: the table in service, and whose turn it is ---- */
+
+/* Makes the watch, before there is an engine. */
+void set_table_init(struct set *s);
+/* Says that all engines are there, and what the table is, if they have one.  Before there is a port. */
+void set_table_begin(struct set *s, const struct disk_table *t, uint64_t start_no);
+/* Says that engines are about to stop. */
+void set_table_end(struct set *s);
+/* Takes the turn (true), or waits for it: t->go() will run. */
+bool set_take_turn(struct set *s, struct set_turn *t);
+/* Gives it to the one that waits longest.  True: t->on_alarm() will still run. */
+bool set_give_turn(struct set *s, struct set_turn *t);
+/* Says that on_alarm() runs: it may come again. */
+void set_hear_alarm(struct set *s, struct set_turn *t);
+/* Tells whether an engine has failed. */
+bool set_has_failed(const struct set *s, int engine);
+/* Sees to it that no engine that is in service has failed.  True: none has, or all is read-only.  False: a table without those
+ * that have is being written (M15), and t->go() will run.  For who has the turn. */
+bool set_settle(struct set *s, struct set_turn *t);
+/* Tells whether changes of buckets are made on an engine.  For who has the turn. */
+bool set_counts(const struct set *s, int engine);
+/* Lets the first engine in service answer about buckets from now on.  For who has the turn. */
+void set_new_head(struct set *s);
+/* Makes sure that there is memory for one more bucket that engines miss.  For who has the turn.  0 or -ENOMEM. */
+int set_expect_missed(struct set *s);
+/* Notes that a bucket was made, or removed, which engines that are out of service do not know. */
+void set_note_missed(struct set *s, const char *name, size_t len, bool is_there);
+/* Tells whether an engine may have been missed by a change of that bucket; what it has of it counts for nothing then. */
+bool set_has_missed(struct set *s, int engine, const char *name, size_t len, bool *ret_is_there);
+
 /* ---- set_bucket.c ---- */
 
 int set_bucket_create(struct store_port *sp, const char *name, size_t len, struct store_del *op);
@@ -114,6 +192,7 @@ int set_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, ui
 			 const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
 int set_bucket_set_quota(struct store_port *sp, const char *name, size_t len, const struct store_use *max,
 			 struct store_bucket_set *op);
+int set_list_buckets(struct store_port *sp, struct store_list *ls);
 int set_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *attrs, uint32_t cap,
 			 struct store_stat *st);
 

@@ -12,6 +12,8 @@
 #include "store/set_int.h"
 
 #include "store/quota.h"
+#include "store/rules.h"
+#include "base/check.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
@@ -233,7 +235,7 @@ find_table(struct start *s)
 				"%s and %s: their tables of disks have one version and differ: one of the "
 				"superblocks was changed by something else",
 				path_of(of), path_of(d));
-		if (!of || d->id.table->version > of->id.table->version)
+		if (!of || (RULE_TABLE_NEWEST && d->id.table->version > of->id.table->version))
 			of = d;
 	}
 	s->table = *of->id.table;
@@ -333,7 +335,7 @@ check_missing(struct start *s)
 {
 	uint64_t missing = s->table.members & ~s->present & ~s->forgotten;
 	int absent = 0, members = count(s->table.members);
-	bool half_suffices = (s->table.in & ~s->present) == 0;
+	bool half_suffices = !RULE_HALF_ONLY_IF_ALL_IN || (s->table.in & ~s->present) == 0;
 
 	for (int i = 0; i < s->nr; i++)
 		absent += !s->disk[i].st;
@@ -350,7 +352,8 @@ check_missing(struct start *s)
 		if (table_has(missing, i) && !is_accepted(s, i))
 			return refuse_missing(s, i);
 	}
-	if (2 * count(s->present) <= members && !(2 * count(s->present) == members && half_suffices))
+	if (RULE_QUORUM && 2 * count(s->present) <= members &&
+	    !(2 * count(s->present) == members && half_suffices))
 		return refuse_few(s, missing);
 	return 0;
 }
@@ -442,6 +445,8 @@ begin_one(struct disk *d)
 static int
 set_table_one(struct disk *d)
 {
+	if (!RULE_TABLE_ALL && d->number != find_head(d->of))
+		return 0;
 	return d->of->ops->set_table(d->st, &d->of->table, d->err, sizeof d->err);
 }
 
@@ -493,23 +498,29 @@ all_have_table(const struct start *s)
 	return true;
 }
 
-/* M6, M7: that of this start, on all of them.  One that all have already, who are all it names, needs no successor. */
+/* M6, M7: that of this start, on all of them.  One that all members have needs no successor; where one of them is missing, it
+ * may have a newer one, which was begun in its last start and would count when it is back. */
 static int
 write_table(struct start *s)
 {
 	uint64_t size[STORE_DISKS_MAX] = { 0 };
-	bool has_all = all_have_table(s), changes;
+	bool has_all = !RULE_TABLE_REDO || (s->present == s->table.members && all_have_table(s)), changes;
+	uint64_t no = RULE_START_NO ? s->start_no : (s->table.version >> TABLE_CHANGE_BITS) + 1;
 
 	for (int i = 0; i < s->nr; i++) {
 		if (s->disk[i].st)
 			size[s->disk[i].number] = s->disk[i].id.size_bytes;
 	}
+	/* M35: members change when all that stay are there; M4: a majority is of them, whoever took part. */
+	check(!s->forgotten || s->present == (s->table.members & ~s->forgotten));
+	check((s->present & ~s->table.members) == 0);
 	if (s->forgotten)
 		table_forget(&s->table, s->forgotten, size);
-	changes = table_start(&s->table, s->present, s->start_no);
+	changes = table_start(&s->table, s->present, no);
 	if (!changes && !s->forgotten && has_all)
 		return 0;
-	s->table.version = s->start_no << TABLE_CHANGE_BITS | 1;
+	s->start_no = no;
+	s->table.version = no << TABLE_CHANGE_BITS | 1;
 	each(s, false, set_table_one);
 	return drop_failed(s);
 }
@@ -541,7 +552,28 @@ align_buckets(struct start *s)
 		was_away[nr] = !table_has(s->table.in, i);
 		engine[nr++] = disk_at(s, i)->st;
 	}
-	return nr > 1 ? set_align_buckets(engine, was_away, nr, s->err, s->err_len) : 0;
+	return nr > 1 && RULE_BUCKETS_FROM_HEAD ? set_align_buckets(engine, was_away, nr, s->err, s->err_len)
+						: 0;
+}
+
+/* A disk that failed meanwhile may be why. */
+static int
+align_all(struct start *s)
+{
+	int e = align_buckets(s), failed;
+
+	if (e == 0)
+		return 0;
+	for (int i = 0; i < s->nr; i++) {
+		struct disk *d = &s->disk[i];
+
+		if (!d->st)
+			continue;
+		d->error = s->ops->has_failed(d->st) ? e : 0;
+		snprintf(d->err, sizeof d->err, "%s: it failed while the start wrote to it", path_of(d));
+	}
+	failed = drop_failed(s);
+	return failed ? failed : e;
 }
 
 static void
@@ -560,6 +592,9 @@ attempt(struct start *s)
 	int e;
 
 	each(s, true, open_one);
+	/* Not tried again in this start: that a flush failed is told once, and the next one would end well. */
+	for (int i = 0; i < s->nr; i++)
+		s->disk[i].is_out |= !s->disk[i].st;
 	e = judge(s);
 	if (e < 0)
 		return e;
@@ -571,7 +606,7 @@ attempt(struct start *s)
 	if (e == 0)
 		e = begin_all(s);
 	if (e == 0)
-		e = align_buckets(s);
+		e = align_all(s);
 	if (e == 0)
 		e = write_table(s);
 	if (e == 0) {
@@ -618,6 +653,22 @@ start_new(const struct store_conf *conf, struct start **ret_start, char *err, si
 	return 0;
 }
 
+/* The path of the disk that is missing, if it is the only one, and only one path has none. */
+static const char *
+missing_path(const struct start *s)
+{
+	const struct disk *absent = NULL;
+	int nr = 0;
+
+	for (int i = 0; i < s->nr; i++) {
+		if (s->disk[i].st)
+			continue;
+		absent = &s->disk[i];
+		nr++;
+	}
+	return nr == 1 && count(s->table.members & ~s->present) == 1 ? path_of(absent) : "";
+}
+
 static void
 tell(const struct start *s)
 {
@@ -654,16 +705,119 @@ set_start_disks(struct set *set, const struct store_conf *conf, char *err, size_
 				continue;
 			if (d) {
 				engine[i] = (uint8_t)set->nr;
+				set->number[set->nr] = (uint8_t)i;
 				set->engine[set->nr++] = d->st;
+			} else {
+				snprintf(set->member[set->member_nr].path, sizeof set->member[0].path, "%s",
+					 missing_path(s));
 			}
 			uuid_write(set->member[set->member_nr].uuid, s->table.uuid[i]);
 			set->member[set->member_nr++].engine = engine[i];
 		}
 		for (int i = 0; i < SET_SLOTS; i++)
 			set->home[i] = engine[s->table.home[i]];
+		set_table_begin(set, &s->table, s->start_no);
 	}
 	free(s);
 	return e;
+}
+
+/* ---- looking ---- */
+
+/* Whether it can be told at all who they are. */
+static bool
+can_judge(const struct start *s)
+{
+	int there = 0;
+
+	for (int i = 0; i < s->nr; i++) {
+		const struct disk *d = &s->disk[i];
+
+		/* A daemon serves it; or whoever asks may only read the configuration. */
+		if (!d->st && (d->error == -EBUSY || d->error == -EACCES || d->error == -EPERM))
+			return false;
+		/* Nothing but absence: it may be that there is no store yet. */
+		there += d->st || !is_absence(d->error);
+	}
+	return there > 0;
+}
+
+int
+set_look(const struct store_conf *conf, char *err, size_t err_len)
+{
+	struct start *s;
+	int e = set_check_conf(conf, err, err_len);
+
+	if (e < 0 || !conf->disks.engine->member)
+		return e;
+	e = start_new(conf, &s, err, err_len);
+	if (e < 0)
+		return e;
+	for (int i = 0; i < s->nr; i++)
+		s->disk[i].conf.disks.lock_wait_ns = 0;
+	each(s, true, open_one);
+	e = can_judge(s) ? judge(s) : 0;
+	stop_all(s);
+	free(s);
+	return e;
+}
+
+/* Finds the newest table, and says what a start would refuse: 0, or what it would end with.  *ret_has: there is a table. */
+static int
+look_across(const struct store_conf *conf, struct disk_table *ret_table, bool *ret_has, char *err,
+	    size_t err_len)
+{
+	struct start *s;
+	bool any = false;
+	int e = start_new(conf, &s, err, err_len);
+
+	*ret_has = false;
+	if (e < 0)
+		return e;
+	each(s, true, open_one);
+	for (int i = 0; i < s->nr; i++)
+		any |= s->disk[i].st != NULL;
+	/* What is wrong with each by itself is said when its turn comes. */
+	e = any ? judge(s) : 0;
+	*ret_has = e == 0 && any;
+	*ret_table = s->table;
+	for (int i = 0; i < s->nr && e < 0; i++) {
+		if (!s->disk[i].st && strcmp(err, s->disk[i].err) == 0)
+			e = 0;
+	}
+	stop_all(s);
+	free(s);
+	return e;
+}
+
+int
+set_fsck(const struct store_conf *conf, bool repair, void (*say)(void *cookie, const char *line),
+	 void *cookie)
+{
+	struct disk_table table;
+	bool has_table = false;
+	char err[1024];
+	int refused = set_check_conf(conf, err, sizeof err), r = refused;
+
+	if (r == 0 && conf->disks.nr > 1 && conf->disks.engine->member)
+		r = look_across(conf, &table, &has_table, err, sizeof err);
+	if (r < 0 && say)
+		say(cookie, err);
+	if (refused < 0)
+		return r;
+	/* All of them are looked at, whatever the first ones say. */
+	for (int i = 0; i < conf->disks.nr; i++) {
+		struct store_conf c = set_engine_conf(conf, i);
+		int one;
+
+		c.disks.table = has_table ? &table : NULL;
+		/* One after the other: each may take all of it. */
+		c.disks.index_bytes = conf->disks.index_bytes;
+		one = store_fsck(&c, repair, say, cookie);
+		if (one < 0 ? r >= 0 : r == 0)
+			r = one;
+	}
+	return r;
 }
 
 /* ---- giving up a disk ---- */

@@ -69,6 +69,12 @@ store_forget(const struct store_conf *conf, char *said, size_t said_len)
 }
 
 int
+store_look(const struct store_conf *conf, char *err, size_t err_len)
+{
+	return conf->ops->look ? conf->ops->look(conf, err, err_len) : 0;
+}
+
+int
 store_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
 {
 	return conf->ops->start(conf, ret_store, err, err_len);
@@ -136,15 +142,21 @@ store_limits(const struct store_port *p)
 }
 
 uint32_t
-store_shard(const char *bucket, size_t len)
+store_shard(const char *key, size_t len)
 {
-	return (uint32_t)(crc64_nvme(0, bucket, len) >> 32);
+	return (uint32_t)(crc64_nvme(0, key, len) >> 32);
 }
 
 bool
 store_share(struct store_port *p, uint32_t shard)
 {
 	return p->ops->share ? p->ops->share(p, shard) : true;
+}
+
+int
+store_lane(const struct store_port *p, const struct store_key *k)
+{
+	return p->ops->lane ? p->ops->lane(p, k) : -1;
 }
 
 /* ---- objects ---- */

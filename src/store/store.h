@@ -89,6 +89,11 @@ struct store_birth {
 	struct disk_table table;
 };
 
+/* Whoever wants to know that an engine's disk has failed.  failed(): on any thread, once, with no lock of the engine held. */
+struct store_watch {
+	void (*failed)(struct store_watch *w);
+};
+
 /* What back ends on disks want: an engine (one disk), or a set of them (store/set.h). */
 struct store_disks_conf {
 	const struct store_disk_conf *disk;
@@ -96,11 +101,15 @@ struct store_disks_conf {
 	uint64_t index_bytes;  /* memory the index may use, in all */
 	uint64_t pack_rate;    /* bytes of small objects a second that are moved together; 0: none are */
 	uint64_t lock_wait_ns; /* how long start waits for a dead process's last writes */
+	uint64_t timeout_ns;   /* one of several whose write or flush takes longer has failed; 0: none has */
 	const struct store_ops *engine; /* the set's: of which it is made, one for each disk */
 	int engines_max;                /* the set's */
 	struct quota_book *quotas;      /* an engine's, of the set it is in; NULL: one of its own */
 	int counter;                    /* which counter of it the engine is */
+	int beside;                     /* an engine's: so many others serve in the same threads */
 	struct store_birth *birth;      /* an engine's, for --format in a set; NULL: it is a store */
+	const struct disk_table *table; /* an engine's, for --fsck: the newest of the set; NULL: not known */
+	struct store_watch *watch;      /* an engine's, of the set it is in; NULL: nobody wants to know */
 	/* the set's: disks that may be missing, and those that are given up for good */
 	const uint8_t (*accept_missing)[UUID_BYTES];
 	int accept_missing_nr;
@@ -158,6 +167,13 @@ int store_format(const struct store_conf *conf, bool force, char *err, size_t er
 int store_upgrade(const struct store_conf *conf, char *said, size_t said_len);
 
 /*
+ * Says whether a start would take what is there, as far as that can be told without recovering it: who the disks are, and
+ * whether enough of them are there.  Writes nothing.  0: it would, or it cannot be told now (it is in use, may not be
+ * opened by this user, or was not made yet); or -errno, as store_start(), with the reason in err.
+ */
+int store_look(const struct store_conf *conf, char *err, size_t err_len);
+
+/*
  * Locks, recovers, makes ready to serve.  Blocking; uses a ring of its own meanwhile.  0, or -errno with the
  * reason in err: -ENOTRECOVERABLE damaged or foreign (exit 74), -EINVAL size differs from the superblock,
  * or store_upgrade() is due (exit 78), -EBUSY still locked.
@@ -210,13 +226,20 @@ void store_wake(struct store_port *p);
 /* Returns what the port's back end takes; the same for as long as the port is attached.  Any thread. */
 const struct store_limits *store_limits(const struct store_port *p);
 
-/* Returns the shard of a bucket, for store_share(). */
-uint32_t store_shard(const char *bucket, size_t len);
+/* Returns the shard of a key, for store_share(). */
+uint32_t store_shard(const char *key, size_t len);
 /* Tells whether what is done in the background for a shard is this process's share: the scrub and the
  * lifecycle walk ask.  Where a store has one process, as on disks, all of it is. */
 bool store_share(struct store_port *p, uint32_t shard);
 
 /* ---- names and metadata ---- */
+
+struct store_key;
+/*
+ * Returns the number, below 64, of the disk whose business all is that is done with a key, so that what hangs on one can be
+ * kept from holding all of what the caller has; -1: there is but one, or it cannot be said.
+ */
+int store_lane(const struct store_port *p, const struct store_key *k);
 
 /* Bucket and object key as bytes, not terminated; the caller keeps them until the call (not the operation)
  * returned. */
@@ -621,9 +644,11 @@ struct store_list {
 	/* store_list_uploads(): behind this upload of `after`; NULL: behind all of that key */
 	const uint8_t *after_id;
 	uint32_t max;
+	bool may_be_partial; /* what a missing disk has may be left out; else that is -ENODEV */
 	/* On the port's thread; false ends the page. */
 	bool (*entry)(struct store_list *ls, const struct store_entry *e);
 	bool more;
+	bool is_partial; /* something is left out */
 	_Alignas(8) unsigned char priv[STORE_PRIV_LIST];
 };
 int store_list(struct store_port *p, struct store_list *ls);

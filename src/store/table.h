@@ -8,13 +8,16 @@
 #ifndef GANTRY_STORE_TABLE_H
 #define GANTRY_STORE_TABLE_H
 
+#include "base/crc64.h"
 #include "base/uuid.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #define STORE_DISKS_MAX 64
+#ifndef STORE_SLOT_BITS
 #define STORE_SLOT_BITS 12
+#endif
 #define STORE_SLOT_NR (1 << STORE_SLOT_BITS)
 #define TABLE_NO_DISK 255
 #define TABLE_CHANGE_BITS 24 /* a table's version: start number, then a counter of that many bits */
@@ -29,6 +32,17 @@ struct disk_table {
 	uint8_t first[STORE_SLOT_NR], second[STORE_SLOT_NR]; /* of keys with two; TABLE_NO_DISK: no second */
 	uint8_t full[STORE_SLOT_NR / 8]; /* bitmap: the second has all that the first has */
 };
+
+/* Returns the slot of a key: bucket, 0x00, key.  Disks depend on it: it never changes. */
+static inline unsigned
+table_slot(const void *bucket, size_t bucket_len, const void *key, size_t key_len)
+{
+	uint64_t h = crc64_nvme(0, bucket, bucket_len);
+
+	h = crc64_nvme(h, "", 1);
+	h = crc64_nvme(h, key, key_len);
+	return (unsigned)(h >> (64 - STORE_SLOT_BITS));
+}
 
 static inline bool
 table_has(uint64_t bitmap, int disk)

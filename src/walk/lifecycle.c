@@ -71,7 +71,7 @@ struct life {
 
 	struct due *due; /* DUE_MAX of them, during a walk */
 	int due_nr, due_at;
-	uint64_t expired, aborted; /* in this bucket */
+	uint64_t expired, aborted, left; /* in this bucket; left: their disk failed */
 };
 
 static void step_objects(struct walk *w);
@@ -124,7 +124,7 @@ step_bucket(struct walk *w)
 	struct life *lf = life_of(w);
 
 	lf->have_after = false;
-	lf->expired = lf->aborted = 0;
+	lf->expired = lf->aborted = lf->left = 0;
 	step_objects(w);
 }
 
@@ -138,6 +138,9 @@ leave_bucket(struct life *lf)
 		log_info("lifecycle: bucket %.*s: %llu objects expired, %llu uploads aborted",
 			 (int)w->bucket_len, w->bucket, (unsigned long long)lf->expired,
 			 (unsigned long long)lf->aborted);
+	if (lf->left)
+		log_warn("lifecycle: bucket %.*s: %llu that were due are on a disk that failed, and stay",
+			 (int)w->bucket_len, w->bucket, (unsigned long long)lf->left);
 	walk_next_bucket(w);
 }
 
@@ -196,6 +199,8 @@ on_entry(struct store_list *ls, const struct store_entry *e)
 	if (upload)
 		memcpy(lf->after.id, e->upload_id, sizeof lf->after.id);
 	lf->seen++;
+	if (!walk_has(&lf->walk, e->name, e->name_len))
+		return true;
 	if (upload ? upload_is_due(lf, e, now_ns) : object_is_due(lf, e, now_ns)) {
 		struct due *d = &lf->due[lf->due_nr++];
 
@@ -249,6 +254,7 @@ list_page(struct life *lf, bool uploads)
 	lf->ls.after_len = lf->have_after ? lf->from.key_len : 0;
 	lf->ls.after_id = uploads && lf->have_after ? lf->from.id : NULL;
 	lf->ls.max = PAGE_MAX;
+	lf->ls.may_be_partial = true;
 	lf->ls.entry = on_entry;
 	lf->ls.op.done = on_page;
 	r = uploads ? store_list_uploads(lf->env.store, &lf->ls) : store_list(lf->env.store, &lf->ls);
@@ -329,15 +335,22 @@ step_uploads(struct walk *w)
 
 /* ---- what is due of a page ---- */
 
-/* r: of what ended it.  Gone or changed meanwhile: not ours to end any more.  A disk that fails ends the
- * walk. */
+/* A disk that has failed, or fails under it: it stands still for that one. */
+static bool
+is_of_a_disk(int r)
+{
+	return r == -EROFS || r == -ENODEV || r == -ECANCELED;
+}
+
+/* r: of what ended it.  Gone or changed meanwhile: not ours to end any more. */
 static void
 due_done(struct life *lf, int r)
 {
-	if (r < 0 && r != -ENOENT && r != -ESTALE && r != -ENXIO) {
+	if (r < 0 && r != -ENOENT && r != -ESTALE && r != -ENXIO && !is_of_a_disk(r)) {
 		walk_end(&lf->walk, strerror(-r));
 		return;
 	}
+	lf->left += r < 0 && is_of_a_disk(r);
 	lf->due_at++;
 	walk_go_paced(&lf->walk, 1, step_due);
 }

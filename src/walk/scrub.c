@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The scrub.  It lists objects one by one and reads each from end to end, which checks every granule against
+ * The scrub.  It lists objects by the page and reads each from end to end, which checks every granule against
  * its CRC; what it reads it throws away.  Made and owned by core 0, on that core's thread; a walk as walk.h
  * has it, at store.scrub_rate bytes a second.
  *
@@ -32,6 +32,7 @@
 #define SCARCE_NS (20 * NS_PER_MS) /* until it looks for a buffer again */
 #define COST_MIN 4096u             /* bytes that an object counts for at least */
 #define DAMAGE_LINES 100           /* of one walk */
+#define PAGE_MAX 256
 
 struct scrub {
 	struct walk walk;
@@ -42,9 +43,13 @@ struct scrub {
 	struct store_read rd;
 	struct buf *buf;
 
-	char key[STORE_KEY_MAX], last_key[STORE_KEY_MAX];
-	uint16_t key_len, last_key_len;
-	bool have_key;
+	/* the keys of a page that are ours to read, and the last one listed */
+	struct scrub_key {
+		uint16_t len;
+		char name[STORE_KEY_MAX];
+	} page[PAGE_MAX], *key, last, after;
+	unsigned page_nr, page_at;
+	bool have_last, listed;
 
 	/* the object: where in it, how much the read brings, and what tells its bytes from others */
 	uint64_t off;
@@ -158,7 +163,10 @@ ended(struct walk *w, const char *why)
 static void
 step_bucket(struct walk *w)
 {
-	scrub_of(w)->have_key = false;
+	struct scrub *s = scrub_of(w);
+
+	s->have_last = s->listed = false;
+	s->page_nr = s->page_at = 0;
 	step_next(w);
 }
 
@@ -168,25 +176,28 @@ on_object(struct store_list *ls, const struct store_entry *e)
 	struct scrub *s = container_of(ls, struct scrub, ls);
 
 	check(e->name_len <= STORE_KEY_MAX);
-	memcpy(s->key, e->name, e->name_len);
-	s->key_len = (uint16_t)e->name_len;
-	s->have_key = true;
+	memcpy(s->last.name, e->name, e->name_len);
+	s->last.len = (uint16_t)e->name_len;
+	s->have_last = true;
+	check(s->page_nr < PAGE_MAX);
+	if (walk_has(&s->walk, e->name, e->name_len))
+		s->page[s->page_nr++] = s->last;
 	return true;
 }
 
 static void
-object_found(struct walk *w)
+page_listed(struct walk *w)
 {
 	struct scrub *s = scrub_of(w);
 	int r = s->ls.op.result;
 
-	s->off = 0;
-	if (r > 0)
-		step_read(w);
-	else if (r == 0 || r == -ENXIO)
+	s->listed = !s->ls.more;
+	if (r == -ENXIO)
 		walk_next_bucket(w);
-	else
+	else if (r < 0)
 		walk_end(w, strerror(-r));
+	else
+		walk_go(w, step_next);
 }
 
 static void
@@ -195,25 +206,36 @@ on_objects(struct store_op *op)
 	walk_done(&container_of(op, struct scrub, ls.op)->walk);
 }
 
-/* The object behind the one that was read, or the first. */
+/* The object behind the one that was read, of this page or the next. */
 static void
 step_next(struct walk *w)
 {
 	struct scrub *s = scrub_of(w);
 
+	if (s->page_at < s->page_nr) {
+		s->key = &s->page[s->page_at++];
+		s->off = 0;
+		step_read(w);
+		return;
+	}
+	if (s->listed) {
+		walk_next_bucket(w);
+		return;
+	}
+	s->page_nr = s->page_at = 0;
 	memset(&s->ls, 0, sizeof s->ls);
 	s->ls.bucket = w->bucket;
 	s->ls.bucket_len = w->bucket_len;
-	if (s->have_key) {
-		memcpy(s->last_key, s->key, s->key_len);
-		s->last_key_len = s->key_len;
-		s->ls.after = s->last_key;
-		s->ls.after_len = s->last_key_len;
+	if (s->have_last) {
+		s->after = s->last;
+		s->ls.after = s->after.name;
+		s->ls.after_len = s->after.len;
 	}
-	s->ls.max = 1;
+	s->ls.max = PAGE_MAX;
+	s->ls.may_be_partial = true;
 	s->ls.entry = on_object;
 	s->ls.op.done = on_objects;
-	walk_await(w, &s->ls.op, store_list(s->env.store, &s->ls), object_found);
+	walk_await(w, &s->ls.op, store_list(s->env.store, &s->ls), page_listed);
 }
 
 /* ---- an object ---- */
@@ -256,7 +278,8 @@ read_done(struct walk *w)
 
 	bufpool_put(s->env.bufs, s->buf);
 	s->buf = NULL;
-	if (r < 0)
+	/* A disk that failed: it stands still for that one. */
+	if (r < 0 && r != -ENODEV)
 		object_is_bad(s, r);
 	store_close(s->env.store, &s->obj);
 	add(&s->env.pub->bytes, len);
@@ -346,8 +369,8 @@ step_read(struct walk *w)
 		walk_go_at(w, clock_ns() + SCARCE_NS, step_read);
 		return;
 	}
-	k.key = s->key;
-	k.key_len = s->key_len;
+	k.key = s->key->name;
+	k.key_len = s->key->len;
 	memset(&s->obj, 0, sizeof s->obj);
 	s->obj.op.done = on_opened;
 	walk_await(w, &s->obj.op, store_open(s->env.store, &k, &s->obj), opened);

@@ -150,8 +150,6 @@ bucket_found(struct walk *w)
 		walk_end(w, strerror(-r));
 	else if (r == 0)
 		walk_end(w, NULL);
-	else if (!store_share(w->store, store_shard(w->bucket, w->bucket_len)))
-		walk_go_paced(w, w->ops->bucket_units, step_bucket); /* another process walks it */
 	else
 		walk_go_paced(w, w->ops->bucket_units, w->ops->bucket);
 }
@@ -184,6 +182,12 @@ void
 walk_next_bucket(struct walk *w)
 {
 	walk_go(w, step_bucket);
+}
+
+bool
+walk_has(const struct walk *w, const char *key, size_t len)
+{
+	return store_share(w->store, store_shard(key, len));
 }
 
 /* ---- the owner's ---- */

@@ -88,6 +88,8 @@ void walk_await(struct walk *w, struct store_op *op, int r, walk_fn then);
 void walk_done(struct walk *w);
 /* Goes on to the bucket behind w->bucket; where there is none the walk is at its end. */
 void walk_next_bucket(struct walk *w);
+/* Tells whether a key is this process's share: of several over one store each walks a part of every bucket. */
+bool walk_has(const struct walk *w, const char *key, size_t len);
 /* Ends the walk for that reason. */
 void walk_end(struct walk *w, const char *why);
 

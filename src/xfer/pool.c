@@ -13,6 +13,10 @@
  * the main class.  The last quarter of the queue is for clients that have less than a quarter of it.  This
  * only ever refuses or reorders, so the invariant does not know of it.  Who has a ticket and does nothing
  * with it is the business of pace.c.
+ *
+ * Where the store has several disks, what goes to or comes from one of them has no more than half of the buffers,
+ * and half of the queue, whether others wait or not: a disk may hang, and what hangs on it is given back by nobody.
+ * Who is over that is held back, and is in nobody's way.
  */
 #include "xfer/xfer_int.h"
 
@@ -41,6 +45,8 @@ xfer_pool_init(struct xfer_pool *xp, struct bufpool *bp, enum buf_class main_cls
 	fair_init(&xp->waiting);
 	list_init(&xp->hungry);
 	list_init(&xp->holders);
+	for (int i = 0; i <= XFER_LANES; i++)
+		list_init(&xp->lane[i].back);
 }
 
 uint32_t
@@ -77,6 +83,67 @@ xfer_was_slow(const struct xfer_pool *xp, uint32_t client_id)
 
 	return s->id == client_id && (int32_t)(s->until_look - xp->looks) > 0;
 }
+
+/* ---- lanes ---- */
+
+static bool
+has_two(const struct xfer *x)
+{
+	return x->lane[0] && x->lane[1];
+}
+
+/* Where x is counted; NULL: nowhere. */
+static struct xfer_lane *
+lane_of(const struct xfer *x)
+{
+	int lane = has_two(x) ? 0 : x->lane[0] ? x->lane[0] : x->lane[1];
+
+	return lane || has_two(x) ? &x->pool->lane[lane] : NULL;
+}
+
+static int
+at_least_one(int n)
+{
+	return n < 1 ? 1 : n;
+}
+
+/* The lane that has all that it may have, or NULL.  Of what copies from one to another it cannot be said on which it hangs:
+ * it counts for each. */
+static struct xfer_lane *
+full_lane(const struct xfer *x)
+{
+	struct xfer_pool *xp = x->pool;
+	int half = xp->bp->total[xp->main_cls] / 2, both = xp->lane[0].held;
+
+	if (has_two(x) && both >= at_least_one(half / 4))
+		return &xp->lane[0];
+	for (int i = 0; i < 2; i++) {
+		if (x->lane[i] && xp->lane[x->lane[i]].held >= at_least_one(half - both))
+			return &xp->lane[x->lane[i]];
+	}
+	return NULL;
+}
+
+static void
+lane_take(const struct xfer *x)
+{
+	struct xfer_lane *lane = lane_of(x);
+
+	if (lane)
+		lane->held++;
+}
+
+/* Does not let in who was held back: lanes_open() does. */
+static void
+lane_give(const struct xfer *x)
+{
+	struct xfer_lane *lane = lane_of(x);
+
+	if (lane)
+		lane->held--;
+}
+
+/* ---- lines ---- */
 
 /* In its client's line, in front of those whose client was slow: several clients may have one line. */
 static void
@@ -149,22 +216,83 @@ may_queue(const struct xfer *x)
 	return xp->queued < xp->queue_max - (xp->client[x->client].queued >= quarter ? quarter : 0);
 }
 
+static void
+begin_waiting(struct xfer *x)
+{
+	x->pool->queued++;
+	x->pool->client[x->client].queued++;
+	x->is_waiting = true;
+	lane_take(x);
+	line_up(x);
+}
+
+/* Behind the others of a lane that is full. */
+static void
+hold_back(struct xfer *x, struct xfer_lane *lane)
+{
+	lane->shut++;
+	x->pool->shut++;
+	x->is_waiting = true;
+	x->back = lane;
+	list_push_tail(&lane->back, &x->link);
+}
+
+static void
+let_go(struct xfer *x)
+{
+	x->back->shut--;
+	x->pool->shut--;
+	list_del(&x->link);
+	x->is_waiting = false;
+	x->back = NULL;
+}
+
+static void
+lane_open(struct xfer_lane *lane)
+{
+	while (lane->shut) {
+		struct xfer *y = container_of(list_first(&lane->back), struct xfer, link);
+		struct xfer_lane *full = full_lane(y);
+
+		if (full == lane)
+			return;
+		let_go(y);
+		if (full)
+			hold_back(y, full);
+		else
+			begin_waiting(y);
+	}
+}
+
+/* Lets in who was held back for want of what came back. */
+static void
+lanes_open(struct xfer_pool *xp)
+{
+	for (int i = 0; i <= XFER_LANES && xp->shut; i++)
+		lane_open(&xp->lane[i]);
+}
+
 int
 xfer_ticket(struct xfer *x)
 {
 	struct xfer_pool *xp = x->pool;
+	struct xfer_lane *full = full_lane(x);
 
 	check(!x->have_ticket && !x->is_waiting);
+	if (full && full->shut >= xp->queue_max / 2)
+		return -EAGAIN;
+	if (full) {
+		hold_back(x, full);
+		return 0;
+	}
 	if (fair_empty(&xp->waiting) && can_grant(xp)) {
+		lane_take(x);
 		grant(xp, x);
 		return 1;
 	}
 	if (!may_queue(x))
 		return -EAGAIN;
-	xp->queued++;
-	xp->client[x->client].queued++;
-	x->is_waiting = true;
-	line_up(x);
+	begin_waiting(x);
 	return 0;
 }
 
@@ -242,9 +370,18 @@ pool_ticket_put(struct xfer *x)
 {
 	struct xfer_pool *xp = x->pool;
 
-	if (x->is_waiting)
+	if (x->back) {
+		let_go(x);
+		return;
+	}
+	if (x->is_waiting) {
 		stop_waiting(x);
-	else if (list_linked(&x->link))
+		lane_give(x);
+		lanes_open(xp);
+		pool_feed(xp);
+		return;
+	}
+	if (list_linked(&x->link))
 		line_leave(x);
 	if (!x->have_ticket)
 		return;
@@ -254,6 +391,8 @@ pool_ticket_put(struct xfer *x)
 	xp->tickets_out--;
 	xp->bare--;
 	xp->client[x->client].held--;
+	lane_give(x);
+	lanes_open(xp);
 	pool_feed(xp);
 }
 
@@ -282,13 +421,15 @@ pool_buf_get(struct xfer *x, size_t len)
 	struct xfer_pool *xp = x->pool;
 	enum buf_class want = buf_class_for(len);
 	struct buf *b = NULL;
+	bool may_more;
 
 	check(x->have_ticket);
 	if (x->bufs >= xp->pieces_max)
 		return NULL; /* comes back by itself when one of its own pieces is done */
-	if (want != xp->main_cls)
+	may_more = x->bufs == 0 || !full_lane(x);
+	if (want != xp->main_cls && may_more)
 		b = bufpool_get(xp->bp, want);
-	if (!b && may_take_main(x)) {
+	if (!b && (may_more || x->main_bufs == 0) && may_take_main(x)) {
 		b = bufpool_get(xp->bp, xp->main_cls);
 		check(b || x->main_bufs > 0);
 	}
@@ -297,7 +438,9 @@ pool_buf_get(struct xfer *x, size_t len)
 			line_up(x);
 		return NULL;
 	}
-	x->bufs++;
+	/* The ticket counts as the first one. */
+	if (x->bufs++ > 0)
+		lane_take(x);
 	if (x->bufs > xfer_counts.bufs_peak)
 		xfer_counts.bufs_peak = x->bufs;
 	if (b->cls == xp->main_cls) {
@@ -315,7 +458,8 @@ pool_buf_put(struct xfer *x, struct buf *b)
 {
 	struct xfer_pool *xp = x->pool;
 
-	x->bufs--;
+	if (--x->bufs > 0)
+		lane_give(x);
 	if (b->cls == xp->main_cls) {
 		if (--x->main_bufs == 0)
 			xp->bare++;
@@ -323,5 +467,6 @@ pool_buf_put(struct xfer *x, struct buf *b)
 			xp->client[x->client].held--;
 	}
 	bufpool_put(xp->bp, b);
+	lanes_open(xp);
 	pool_feed(xp);
 }

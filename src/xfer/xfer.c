@@ -34,6 +34,14 @@ xfer_idle(struct xfer *x, uint32_t client, void (*fn)(struct xfer *x))
 }
 
 void
+xfer_set_lanes(struct xfer *x, int a, int b)
+{
+	check(a < XFER_LANES && b < XFER_LANES);
+	x->lane[0] = (uint8_t)(a + 1);
+	x->lane[1] = (uint8_t)(b == a ? 0 : b + 1);
+}
+
+void
 xfer_init(struct xfer *x, struct xfer_pool *pool, struct store_port *store, struct chan *chan)
 {
 	x->pool = pool;
@@ -42,6 +50,7 @@ xfer_init(struct xfer *x, struct xfer_pool *pool, struct store_port *store, stru
 	x->mode = XFER_NONE;
 	x->have_ticket = x->is_waiting = x->ended = x->fed_all = x->wire_started = x->revoked = x->is_late =
 		false;
+	x->back = NULL;
 	list_init(&x->link);
 	list_init(&x->holder);
 	x->mark.since_ns = x->reached = 0;

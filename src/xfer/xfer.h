@@ -52,6 +52,14 @@ struct xfer_slow {
 	uint32_t until_look;
 };
 
+/* A lane is a disk of several: what hangs on one of them holds no more than half of the buffers. */
+#define XFER_LANES 64
+struct xfer_lane {
+	int held; /* tickets without a buffer, all buffers, and whoever waits for a ticket unless it is held back */
+	int shut;         /* held back */
+	struct list back; /* xfers that are held back, in order */
+};
+
 struct xfer_pool {
 	struct bufpool *bp;
 	enum buf_class main_cls; /* the class that a ticket guarantees */
@@ -66,6 +74,8 @@ struct xfer_pool {
 	uint64_t looked_ns;  /* when xfer_pool_revoke() last ran */
 	uint32_t looks;      /* how often it did */
 	struct xfer_client client[XFER_CLIENTS]; /* by xfer.client */
+	struct xfer_lane lane[XFER_LANES + 1];   /* by xfer.lane; 0: those with two */
+	int shut;                                /* xfers that are held back */
 	struct xfer_slow slow[XFER_SLOW_NR];     /* by client_id % XFER_SLOW_NR */
 };
 
@@ -183,13 +193,15 @@ struct xfer {
 
 	enum xfer_mode mode;
 	bool have_ticket, is_waiting;
-	bool revoked;       /* xfer_pool_revoke() said so; until the ticket is back */
-	bool was_slow;      /* its client was, when it began to wait */
-	bool is_late;       /* its body was, at the last look */
-	uint8_t client;     /* for whom: client_id % XFER_CLIENTS */
-	uint32_t client_id; /* xfer_client_of() */
-	struct list link;   /* pool's: waiting or hungry */
-	struct list holder; /* pool's: with a ticket */
+	bool revoked;           /* xfer_pool_revoke() said so; until the ticket is back */
+	struct xfer_lane *back; /* waits, and this lane of its has half already; NULL: it is not held back */
+	uint8_t lane[2];        /* where its bytes come from and go to, each + 1; 0: none */
+	bool was_slow;          /* its client was, when it began to wait */
+	bool is_late;           /* its body was, at the last look */
+	uint8_t client;         /* for whom: client_id % XFER_CLIENTS */
+	uint32_t client_id;     /* xfer_client_of() */
+	struct list link;       /* pool's: waiting or hungry */
+	struct list holder;     /* pool's: with a ticket */
 	struct pace_mark mark;
 	uint64_t reached; /* bytes that had come from the client, or reached it, at the last look */
 
@@ -226,6 +238,8 @@ struct xfer {
 /* Makes memory that may have been another request's a transfer that was not begun: for that client, whose
  * done and wake are both fn.  Leaves the pieces alone. */
 void xfer_idle(struct xfer *x, uint32_t client, void (*fn)(struct xfer *x));
+/* Says which lanes its bytes come from and go to (store_lane(); -1: none), before xfer_init(). */
+void xfer_set_lanes(struct xfer *x, int a, int b);
 /* Makes it another client's, before xfer_init(). */
 void xfer_set_client(struct xfer *x, uint32_t client);
 void xfer_init(struct xfer *x, struct xfer_pool *pool, struct store_port *store, struct chan *chan);

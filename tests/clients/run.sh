@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# make check-clients [T=name]: each packaged client against a daemon of its own, each recipe of docs/recipes.md that can be run, and the
-# RDMA clients of rdma/clients.toml as their sources show them; what fails is named at the end.  T: those whose name contains it.
+# make check-clients [T=name]: each packaged client against a daemon of its own, each recipe of docs/recipes.md that can be run, the
+# RDMA clients of rdma/clients.toml as their sources show them, and the programs written to cuObject's client; what fails is named at the
+# end.  T: those whose name contains it.
 cd "$(dirname "$0")" || exit 2
 only=${T:-}
 unset T
 failed=() passed=0
 mapfile -t recipes < <(../../scripts/recipe --list)
-for c in curl boto3 s3cmd rclone aws js python rdma/play "${recipes[@]/#/recipes }"; do
+for c in curl boto3 s3cmd rclone aws js python rdma/play cuobject/play "${recipes[@]/#/recipes }"; do
 	case $c in *"$only"*) ;; *) continue ;; esac
 	began=$SECONDS
 	read -r program section <<<"$c"

@@ -20,7 +20,8 @@ one() { # COMPILER STANDARD TEXT [FLAG...]
 }
 all=''
 for h in $headers; do all+="#include <$h>"$'\n'; done
-use='int main() { CUObjOps_t o = {}; cuObjClient c(o); cufileRDMAInfo_t i = {1, 82, ""}; return c.isConnected() + i.version; }'
+use='int main() { CUObjOps_t o = {}; cuObjClient c(o); cufileRDMAInfo_t i = {1, 82, ""}; cuObjServer s; cuObjRDMATunable t;
+	return c.isConnected() + i.version + s.isConnected() + t.getNumDcis(); }'
 for cxx in g++ clang++; do
 	command -v "$cxx" >/dev/null || continue
 	for std in c++11 c++14 c++17 c++20; do
@@ -35,3 +36,5 @@ one g++ c++11 '#include <cuobjclient.h>
 static_assert(CUOBJ_CLIENT_MAJOR_VERSION == 1 && CUOBJ_CLIENT_MINOR_VERSION == 3, "");' -DGANTRY_CUOBJ_LEVEL=13
 one g++ c++11 '#include <cuobjclient.h>
 static_assert(CUOBJ_CLIENT_MAJOR_VERSION == 2 && CUOBJ_CLIENT_MINOR_VERSION == 0, "");' -DGANTRY_CUOBJ_LEVEL=20
+one g++ c++11 '#include <cuobjserver.h>
+static_assert(CUOBJ_SERVER_MAJOR_VERSION == 1 && CUOBJ_SERVER_MINOR_VERSION == 2, "");' -DGANTRY_CUOBJ_LEVEL=12

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The interface of cuObject (make check-cuobject): its tests in tests/cuobject/, the programs among them also with the sanitizers.
+# The interface of cuObject (make check-cuobject): its tests in tests/cuobject/, those of libgantry-server, the programs among them also
+# with the sanitizers.
 # T=words runs what has one of them in its name.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
@@ -23,9 +24,14 @@ one basics release tests/system/cuobject.sh
 for t in tests/cuobject/*.sh; do
 	[ "$t" = tests/cuobject/run.sh ] || one "$(basename "$t" .sh)" release "$t"
 done
+# libgantry-server, which its C++ shape is over.
+one server_repair release tests/server/repair.sh
 for v in asan tsan; do
 	one basics "$v" tests/system/cuobject.sh
 	one facts "$v" tests/cuobject/facts.sh
+	one server "$v" tests/cuobject/server.sh
+	one gantry_server "$v" tests/system/server.sh
+	one server_repair "$v" tests/server/repair.sh
 done
 echo "$pass passed, $failed failed, 0 skipped"
 [ "$failed" = 0 ]

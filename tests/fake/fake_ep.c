@@ -127,6 +127,12 @@ target_forget(struct rdma_rail *rail, const struct rdma_target *target)
 	fake_ep.forgotten++;
 }
 
+static bool
+target_forgotten(const struct rdma_target *target)
+{
+	return false;
+}
+
 /* ---- completion queues ---- */
 
 static const struct rdma_cq_ops cq_ops;
@@ -477,6 +483,7 @@ fake_ep_init(void)
 		.target_leave = target_leave,
 		.target_put = target_put,
 		.target_forget = target_forget,
+		.target_forgotten = target_forgotten,
 		.ep_new = ep_new,
 		.ep_post = ep_post,
 		.ep_error = ep_error,

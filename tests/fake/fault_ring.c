@@ -115,6 +115,7 @@ ask(const struct queued *q)
 	snprintf(link, sizeof link, "/proc/self/fd/%d", q->fd);
 	n = readlink(link, path, sizeof path - 1);
 	path[n < 0 ? 0 : n] = 0;
+	io.path = path;
 	io.name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 	return hook(&io);
 }

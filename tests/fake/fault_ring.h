@@ -13,10 +13,10 @@
 
 enum fault_kind { FAULT_READ, FAULT_WRITE, FAULT_FLUSH };
 
-/* What is about to happen; name: of the file, without its folder. */
+/* What is about to happen; name: of the file, without its folder, which path has. */
 struct fault_io {
 	enum fault_kind kind;
-	const char *name;
+	const char *name, *path;
 	uint64_t off;
 	size_t len;
 };

@@ -70,7 +70,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct store_format_row f;
 	struct gateway_row g;
 	struct bucket_row b;
-	struct quota_change change;
+	struct counter counter;
 	struct store_use max;
 	struct garbage garbage;
 	struct record r;
@@ -102,7 +102,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		must_lie_inside(attrs, attrs_len);
 	if (garbage_decode(copy, len, &garbage) == 0)
 		must_lie_inside(garbage.data, (size_t)garbage.data_nr * GARBAGE_DATA_BYTES);
-	if (counter_decode(copy, len, &change) == 0)
+	if (counter_decode(copy, len, &counter) == 0)
 		must(len == COUNTER_BYTES);
 	if (bound_decode(copy, len, &max) == 0)
 		must(len == BOUND_BYTES);

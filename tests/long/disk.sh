@@ -8,6 +8,8 @@
 #     disk fail write 5            # a command of the plugin; its counters are in DISK[...] then
 #     disk_cut SEED                # the daemon is killed and the power goes, and comes back
 #
+# DISK_PARTS=3 before disk_setup makes as many devices of it, LOOPS[0] to LOOPS[2], which lose their power together.
+#
 # It sources tests/system/lib.sh.  All as root.  Where loop devices or FUSE cannot be had the test fails and says why; SKIP=disk (a
 # list with commas) skips it.  Everything it made is undone at the end: mounts, loop device, processes, the latter by pid.
 # shellcheck shell=bash
@@ -16,7 +18,8 @@ case ,${SKIP:-}, in *,disk,*) echo "SKIP=disk was asked for: nothing that needs 
 . "$(dirname "${BASH_SOURCE[0]}")/../system/lib.sh"
 
 declare -A DISK=()
-LOOP='' DISK_FS=ext4 DISK_FORM='' _disk_pids=() _disk_nr=0 _disk_fuse='' _disk_mount=''
+declare -a LOOPS=()
+LOOP='' DISK_PARTS=${DISK_PARTS:-1} DISK_FS=ext4 DISK_FORM='' _disk_pids=() _disk_nr=0 _disk_fuse='' _disk_mount=''
 # A child killed and waited for, quietly.
 _reap() { { kill -KILL "$1"; wait "$1"; } 2>/dev/null; }
 
@@ -33,9 +36,9 @@ _disk_at_exit() {
 		done
 		[ -z "$_disk_mount" ] || umount "$_disk_mount" || umount -l "$_disk_mount"
 		# The last user's end sets a device free, which may be a moment after its process's.
-		[ -z "$LOOP" ] || losetup -d "$LOOP"
+		[ -z "$LOOP" ] || losetup -d "${LOOPS[@]}"
 		for ((p = 0; p < 250; p++)); do
-			losetup "${LOOP:-none}" >/dev/null || break
+			_loops_are_free && break
 			sleep 0.02
 		done
 		[ -z "$_disk_fuse" ] || fusermount3 -u "$_disk_fuse" || fusermount3 -uz "$_disk_fuse"
@@ -45,8 +48,19 @@ _disk_at_exit() {
 	_at_exit
 }
 
+# The words of losetup for the i-th device.
+_disk_part() {
+	local size
+	part=(--direct-io=on)
+	[ "$DISK_PARTS" != 1 ] || return 0
+	size=$(($(stat -c %s "$_disk_fuse/disk") / DISK_PARTS / 1048576 * 1048576))
+	part+=(--offset $((size * $1)) --sizelimit $size)
+}
 _disk_loop() {
-	LOOP=$(losetup --find --show --direct-io=on "$_disk_fuse/disk" 2>&1) || fail "no loop device (SKIP=disk skips this test): $LOOP"
+	local part
+	_disk_part "$1"
+	LOOPS[$1]=$(losetup --find --show "${part[@]}" "$_disk_fuse/disk" 2>&1) || fail "no loop device (SKIP=disk skips this test): ${LOOPS[$1]}"
+	LOOP=${LOOPS[0]}
 }
 
 # disk_setup SIZE: the disk, empty.  LOOP is its device.
@@ -74,7 +88,7 @@ disk_setup() {
 		sleep 0.02
 	done
 	[ -f "$T/fuse/disk" ] || { cat "$T"/nbd*.log; fail "no FUSE mount (SKIP=disk skips this test)"; }
-	_disk_loop
+	for ((i = 0; i < DISK_PARTS; i++)); do _disk_loop $i; done
 	disk_proves_itself
 }
 
@@ -147,8 +161,8 @@ disk_cut() {
 			wait_for 10 umount "$T/disk0"
 			_disk_mount=''
 		fi
-		losetup -d "$LOOP"
-		wait_for 10 _loop_is_free
+		losetup -d "${LOOPS[@]}"
+		wait_for 10 _loops_are_free
 	} 2>/dev/null
 	disk on
 	_disk_same_loop
@@ -165,13 +179,20 @@ _wait_dead() {
 	! _runs "$DAEMON_PID" || fail "the killed daemon does not end"
 }
 
-_loop_is_free() { ! losetup "$LOOP"; }
+_loops_are_free() {
+	local p
+	for p in "${LOOPS[@]}"; do ! losetup "$p" || return 1; done
+}
 
 # Under the same name as before, which the configuration knows; another one where somebody was faster.
 _disk_same_loop() {
-	local old=$LOOP
-	if ! losetup --direct-io=on "$LOOP" "$_disk_fuse/disk" 2>/dev/null; then
-		_disk_loop
-		sed -i "s|\"$old\"|\"$LOOP\"|" "$T/gantryd.yaml"
-	fi
+	local i old part
+	for ((i = 0; i < DISK_PARTS; i++)); do
+		old=${LOOPS[i]}
+		_disk_part $i
+		if ! losetup "${part[@]}" "$old" "$_disk_fuse/disk" 2>/dev/null; then
+			_disk_loop $i
+			sed -i "s|\"$old\"|\"${LOOPS[i]}\"|" "$T/gantryd.yaml"
+		fi
+	done
 }

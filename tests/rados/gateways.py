@@ -41,6 +41,7 @@ class Store:
         self.conf = conf or os.environ["CEPH_CONF"]
         self.namespace = os.path.basename(self.dir)
         self.rados, self.pools = rados, (meta, data)
+        self.memory, self.shards = "", 4  # of the gateways that are started next
         self.gateways = []
         subprocess.run([self.daemon, "-c", self.config("format"), "--format"], check=True, stdout=subprocess.DEVNULL)
 
@@ -49,9 +50,10 @@ class Store:
         with open(path, "w") as f:
             f.write('listen:\n  - { address: "127.0.0.1:0", dialect: s3, anonymous: true }\n')
             f.write('admin: { address: "127.0.0.1:0", socket: "%s/%s.sock" }\n' % (self.dir, name))
-            f.write("cores: 1\nmemory: { buffers: 64MiB, index: 64MiB }\nrdma: { devices: none }\n")
+            f.write("cores: 1\nmemory: { buffers: 64MiB, index: 64MiB%s }\nrdma: { devices: none }\n" % self.memory)
             f.write("store: { backend: rados }\n")
-            f.write('rados: { conf: "%s", user: admin, namespace: "%s", index_shards: 4, dead_after: 5s' % (self.conf, self.namespace))
+            f.write('rados: { conf: "%s", user: admin, namespace: "%s", index_shards: %d, dead_after: 5s' % (
+                self.conf, self.namespace, self.shards))
             f.write(", meta_pool: %s, data_pool: %s%s }\n" % (self.pools + (self.rados,)))
             f.write("limits: { s3_progress: 60s, s3_total: 60s }\n")
         return path

@@ -54,12 +54,35 @@ for r in 1 2 3 4 5; do
 done
 
 # ---- an object that is open at one is replaced at the other, and read to its end ----
-curl -sS --limit-rate 1500k "$one/bkt/big" >"$T/slow" &
+epoch_age() { metric gantry_store_epoch_age_us; }
+head -c 30000000 /dev/urandom >"$T/long" # more than sockets hold
+curl -sS -T "$T/long" "$one/bkt/long" || fail "put long"
+curl -sS --limit-rate 1500k "$one/bkt/long" >"$T/slow" &
 slow=$!
 sleep 0.5
-for n in 1 2 3; do curl -sS -T "$T/middle" "$two/bkt/big"; done
+for n in 1 2 3; do curl -sS -T "$T/middle" "$two/bkt/long"; done
+# It holds back the removal of what was replaced, which is told at the other gateway.
+held() { [ "$(epoch_age)" -gt 7000000 ]; }
+wait_for 15 held
 wait "$slow" || fail "a slow reader of what was replaced"
-cmp "$T/slow" "$T/big" || fail "a slow reader got other bytes"
+cmp "$T/slow" "$T/long" || fail "a slow reader got other bytes"
+goes_on() { [ "$(epoch_age)" -lt 5000000 ]; }
+wait_for 20 goes_on
+
+# ---- the scrub: each reads its share of the keys, all together all of them once
+for n in $(seq 40); do echo "$n" | curl -sS -o /dev/null -T - "$one/bkt/share/$n" || fail "put share/$n"; done
+all=$(($(curl -sS "$one/bkt?list-type=2" | grep -o '<Key>' | wc -l) + $(curl -sS "$one/again?list-type=2" | grep -o '<Key>' | wc -l)))
+read_by() { curl -sS --unix-socket "$T/$1" http://x/metrics | awk '$1 == "gantry_scrub_objects_total" { print $2 }'; }
+walked() { [ "$(curl -sS --unix-socket "$T/$1" http://x/metrics | awk '$1 == "gantry_scrub_walks_total" { print $2 }')" = 1 ]; }
+# Who knows of the other gateway only since a moment ago shares with it after its next look.
+both_known() { [ "$(curl -sS --unix-socket "$T/$1" http://x/disks | jq '.[0].gateways')" = 2 ]; }
+for s in admin.sock admin2.sock; do
+	wait_for 10 both_known $s
+	curl -sS -o /dev/null --unix-socket "$T/$s" -X POST http://x/control/scrub
+	wait_for 60 walked $s
+done
+a=$(read_by admin.sock) b=$(read_by admin2.sock)
+[ "$a" -gt 5 ] && [ "$b" -gt 5 ] && [ $((a + b)) = "$all" ] || fail "of $all objects the scrubs of two gateways have read $a and $b"
 
 # ---- one is killed in the middle of PUTs ----
 for w in 1 2 3 4; do

@@ -13,8 +13,19 @@ own_cluster() {
 	CLUSTER=$T/cluster
 	env OSD_BYTES=4G OSD_MEMORY=700000000 "$@" "$ROOT/tests/rados/rados-one" up "$CLUSTER" >>"$T/ceph.log" 2>&1 || fail "rados-one: $(tail -3 "$T/ceph.log")"
 	export CEPH_CONF=$CLUSTER/ceph.conf
-	trap '_rc=$?; "$ROOT/tests/rados/rados-one" down "$CLUSTER" >/dev/null 2>&1; (exit $_rc); _at_exit' EXIT
+	trap '_rc=$?; [ $_rc = 0 ] || cluster_says; "$ROOT/tests/rados/rados-one" down "$CLUSTER" >/dev/null 2>&1; (exit $_rc); _at_exit' EXIT
 }
+# How the cluster is, after a failure: was it the cluster's?
+cluster_says() {
+	echo "--- the cluster"
+	ceph -s
+	ceph health detail
+	ceph pg dump_stuck 2>/dev/null | head -n 8
+	for o in "$CLUSTER"/osd.*.asok; do
+		timeout 5 ceph --admin-daemon "$o" dump_ops_in_flight | jq -c '.ops[:4][] | [.description, .age, .type_data.flag_point]'
+	done
+	tail -n 3 "$CLUSTER"/osd.*.log | cut -c1-200
+} >&2
 
 # Starts another gateway on the same store, whose variables are those of the names from now on; $1: 1, 2, 3 ...  gateway N
 # makes number N the one that is meant, first_gateway that which was started first.

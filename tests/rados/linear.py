@@ -3,8 +3,11 @@
 without an answer at any moment after its beginning, or never.
 
 The search is that of Wing and Gong with Lowe's memory of what was tried.  What changes nothing and fits is put next at once: later it
-could only fit less.  Requests without an answer are tried last, and only where something needs them: else they could come later.
+could only fit less.  Requests without an answer are tried last, and only where something needs them: else they could come later.  Of those
+that do the same, as far as anybody has seen, the first is as good as any: so hundreds of them, in a long history, are not hundreds of
+choices.  A value that was put once does not come again: as long as somebody has yet to find it, nothing takes its place.
 """
+import collections
 import math
 
 NOTHING = None  # the key's state: there is no object; else (ETag, tags)
@@ -76,15 +79,37 @@ def check(ops, state=NOTHING, budget=1000000):
     stack, taken = [], None  # what was placed, the state behind it, the reads that fitted there, what else may be next
     deepest, stuck = -1, []
 
+    # Of each value that only one request has put, how many with an answer are not placed yet that found it.
+    puts = collections.Counter(op.value for op in ops if op.kind == "put")
+    waiting = collections.Counter()
+
+    def found(op):
+        """The value that its answer says was there."""
+        value = op.value if op.kind == "get" else op.match if op.kind == "put" and op.match != "*" else None
+        return value if op.said == "ok" and puts[value] == 1 else None
+
+    for i in sure:
+        waiting[found(ops[i])] += 1
+
+    def fits(state, i):
+        behind = step(state, ops[i])
+        if behind is IMPOSSIBLE:
+            return False
+        if state is NOTHING or behind is not NOTHING and behind[0] == state[0] or state[0] not in waiting:
+            return True
+        return waiting[state[0]] == (found(ops[i]) == state[0])
+
     def place(i):
         nonlocal placed
         placed |= 1 << i
+        waiting[found(ops[i])] -= i in after
         if i in after:
             after[before[i]], before[after[i]] = after[i], before[i]
 
     def take_back(i):
         nonlocal placed
         placed &= ~(1 << i)
+        waiting[found(ops[i])] += i in after
         if i in after:
             after[before[i]] = before[after[i]] = i
 
@@ -97,21 +122,28 @@ def check(ops, state=NOTHING, budget=1000000):
             i = after[i]
         return found, first_end
 
+    # What an answer or a condition has named: another value is as good as any other that nobody saw.
+    seen = {x for op in ops for x in (op.match, op.value if op.kind == "get" else None, op.tags if op.kind == "tags" else None)}
+
+    def effect(op):
+        return op.kind, op.match, op.value if op.value in seen else None, op.tags if op.tags in seen else None
+
     def useful(late):
         """Those without an answer that are worth placing here: something that may come next cannot do without, or ends otherwise."""
+        late = list({effect(ops[i]): i for i in reversed(late)}.values())
         nexts_ = [ops[i] for i in nexts + late]
         return [i for i in late if any(
             op is not ops[i] and (step(state, op) is IMPOSSIBLE or op.kind == "tag") and step(after_, op) is not IMPOSSIBLE
             for after_ in [step(state, ops[i])] if after_ is not IMPOSSIBLE for op in nexts_)]
 
     while True:
-        free, found = [], True
-        while found:
+        free, more = [], True
+        while more:
             nexts, first_end = candidates()
-            found = [i for i in nexts if reads(ops[i]) and step(state, ops[i]) is not IMPOSSIBLE]
-            for i in found:
+            more = [i for i in nexts if reads(ops[i]) and step(state, ops[i]) is not IMPOSSIBLE]
+            for i in more:
                 place(i)
-            free += found
+            free += more
         if after[-1] == end:
             return None
         choices = []
@@ -126,7 +158,7 @@ def check(ops, state=NOTHING, budget=1000000):
         stack.append((taken, state, free, iter(choices)))
         while stack:
             last, state, free, rest = stack[-1]
-            taken = next((i for i in rest if step(state, ops[i]) is not IMPOSSIBLE), None)
+            taken = next((i for i in rest if fits(state, i)), None)
             if taken is not None:
                 break
             stack.pop()

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules of docs/rados.md ("Several gateways") as a model: random histories of gateways that crash, dawdle, are taken for dead while
 they live, and clean up, on one shard with one key; and a second one of the freezing of an upload.  With all rules nothing goes wrong;
-with any one of them switched off something does, and is found.
+with any one of them switched off something does, and is found.  In a third one objects are small and much is sent again.
 
     tests/rados/model.py [RULE...]      these switched off only; SEED= another place to begin; N=2000 histories with all rules
 
-A message to RADOS is applied some time after it was sent, or never where its sender crashed; its answer comes later still.
+A message to RADOS is applied some time after it was sent, or never where its sender crashed; its answer comes later still.  Some changes
+are applied once more, after others, by an OSD that does not know them any more, and the answer is that of the second time.
 """
 import os
 import random
@@ -30,8 +31,12 @@ RULES = {
     "garbage_is_an_owner": "who cleans up does not look at garbage",
     "ids_promised": "ids are used that the row does not promise",
     "whole_records_compared": "versions are compared instead of records",
-    "own_commit_known_again": "who is told that it lost does not look whether it had won",
-    "garbage_tells": "who is told that it lost, and does not see its record, has not won",
+}
+RESENT_RULES = {
+    "own_row_compared": "a change does not compare its gateway's row in the shard",
+    "own_row_first": "the first change of a gateway finds no row of it, and compares that",
+    "own_row_tells": "who is told that it lost does not look there whether it had won",
+    "own_row_gone_is_death": "who finds that row gone does not look whether it was taken for dead",
 }
 UPLOAD_RULES = {
     "parts_need_an_open_upload": "a part's change does not compare the upload",
@@ -62,6 +67,7 @@ class Gateway:
         self.promised = 3
         self.over = set()
         self.crashed = self.fenced = self.beats = False
+        self.changes, self.own_row = False, None  # a change of its own is under way; its row in the shard, as it knows it
 
     def id(self):
         if self.next >= self.promised and on("ids_promised"):
@@ -103,8 +109,8 @@ def once(message):
 class World:
     """The cluster, its gateways, and what is under way."""
 
-    def __init__(self, rnd):
-        self.rnd = rnd
+    def __init__(self, rnd, small=0, sent_again=0.05, starts=0.01):
+        self.rnd, self.small, self.sent_again, self.starts = rnd, small, sent_again, starts
         self.generation, self.record, self.clock = 1, None, 0
         self.garbage = {}  # number of the row -> epoch, ids
         self.data, self.epoch, self.rows, self.dead, self.blocked = set(), 1, {}, {}, set()
@@ -113,6 +119,7 @@ class World:
         self.unblocked, self.gateways, self.started = set(), [], 0
         self.procs, self.turns, self.ending = [], 0, False  # [gateway, generator, its message or the answer, which of these, when it goes on]
         self.applied, self.refused, self.acked = set(), set(), set()
+        self.last, self.change_nr = {}, 0  # of each gateway, its row in the shard: the number of its last change
         for _ in range(2):
             self.new_gateway()
 
@@ -129,8 +136,8 @@ class World:
         self.garbage_nr += 1
         self.garbage[self.garbage_nr] = (epoch, ids)
 
-    def commit(self, generation, old, new, garbage):
-        """One operation: compares, and changes.  garbage: the epoch of the change, or None."""
+    def commit(self, generation, old, new, garbage, name):
+        """One operation: compares, and changes.  garbage: the epoch of the change, or None.  name: of the change."""
         if self.generation != generation:
             return False
         if on("whole_records_compared"):
@@ -138,13 +145,12 @@ class World:
                 return False
         elif (self.record and self.record["version"]) != (old and old["version"]):
             return False
-        if new and new["id"] in self.applied:
+        if name in self.applied:
             raise Wrong("a change was carried out twice")
+        if name in self.refused:
+            raise Wrong("a change that was refused is carried out")
         self.record = new
-        if new:
-            self.applied.add(new["id"])
-            if new["id"] in self.refused:
-                raise Wrong("a change that was refused is carried out")
+        self.applied.add(name)
         if old and garbage is not None:
             self.note_garbage(garbage, *old["data"])
         return True
@@ -170,10 +176,11 @@ class World:
             proc[2], proc[3] = "blocked", "done"
         else:
             answer = proc[2]()
-            # Sent again after an OSD died, and not recognised: it is told that it lost although it won.
-            if isinstance(proc[2], Change) and self.rnd.random() < 0.05:
-                answer = False
-            proc[2], proc[3] = answer, "done"
+            if isinstance(proc[2], Change) and answer and self.rnd.random() < self.sent_again:
+                # It is sent again, later, and not recognised.
+                proc[4] = self.turns + self.rnd.randint(0, 100)
+            else:
+                proc[2], proc[3] = answer, "done"
         self.look()
 
     def turn(self):
@@ -349,7 +356,37 @@ class World:
 
         yield end
 
+        if number not in self.rows:
+            yield lambda: self.last.pop(number, None) and None  # which others have added to theirs
+
     # ---- a change, in a gateway ----
+
+    def change(self, g, do):
+        """Whether it was done: do() compares and changes the rest.  A gateway has one under way."""
+        while g.changes:
+            yield lambda: None
+        g.changes = True
+        if g.own_row is None and on("own_row_first"):
+            g.own_row = yield lambda: self.last.setdefault(g.number, 0)
+        was = g.own_row
+        self.change_nr += 1
+        number = self.change_nr
+
+        def both():
+            if (on("own_row_compared") and self.last.get(g.number) != was) or not do():
+                return False
+            self.last[g.number] = number
+            return True
+
+        won = yield Change(both)
+        g.own_row = number
+        if not won:
+            g.own_row = yield lambda: self.last.get(g.number)
+            if g.own_row is None and on("own_row_gone_is_death") and not (yield lambda: g.number in self.rows):
+                raise Fenced
+            won = g.own_row == number and on("own_row_tells")
+        g.changes = False
+        return won
 
     def look_alive(self, g):
         """The shard, read; and whether this gateway still is one, where the generation is new to it."""
@@ -370,17 +407,11 @@ class World:
         if id_ is None:
             return
         epoch = g.pin()
-        if on("data_first"):
+        data = (id_,) if self.rnd.random() >= self.small else ()  # or it is small, and lies in the record
+        if on("data_first") and data:
             yield lambda: self.data.add(id_)
-        again = False
         while True:
             generation, old = yield from self.look_alive(g)
-            if again and on("own_commit_known_again"):
-                if old and id_ in (old["id"], old["replaced"]):
-                    break
-                # Won, and replaced by several since: then its data is garbage, and stays that as long as this is pinned.
-                if on("garbage_tells") and (yield lambda: any(id_ in ids for _, ids in self.garbage.values())):
-                    break
             if absent and old:
                 self.refused.add(id_)
                 yield lambda: self.data.discard(id_)
@@ -390,20 +421,19 @@ class World:
             self.clock += 1
             # Clocks of two gateways differ: a key that comes again may have the version of the one that went.
             version = max(old["version"] + 1 if old else 0, self.rnd.randint(1, 3))
-            new = {"id": id_, "data": (id_,), "version": version, "replaced": old and old["id"]}
+            new = {"id": id_, "data": data, "version": version}
             separate = not on("garbage_in_the_same_change")
             if not on("data_of_a_commit_under_way_stays") and self.rnd.random() < 0.3:
                 # It is sent, and nobody waits for its answer any longer.
-                self.spawn(g, once(lambda: self.commit(generation, old, new, epoch)))
+                self.spawn(g, once(lambda: self.commit(generation, old, new, epoch, id_)))
                 yield lambda: self.data.discard(id_)
                 g.unpin(epoch)
                 return
-            if (yield Change(lambda: self.commit(generation, old, new, None if separate else epoch))):
+            if (yield from self.change(g, lambda: self.commit(generation, old, new, None if separate else epoch, id_))):
                 if separate and old:
                     yield lambda: self.note_garbage(epoch, *old["data"])
                 break
-            again = True
-        if not on("data_first"):
+        if not on("data_first") and data:
             yield lambda: self.data.add(id_)
         self.acked.add(id_)
         g.end_id(id_)
@@ -411,9 +441,10 @@ class World:
 
     def delete(self, g):
         epoch = g.pin()
+        name = object()
         while True:
             generation, old = yield from self.look_alive(g)
-            if old is None or (yield Change(lambda: self.commit(generation, old, None, epoch))):
+            if old is None or (yield from self.change(g, lambda: self.commit(generation, old, None, epoch, name))):
                 break
         g.unpin(epoch)
 
@@ -434,17 +465,17 @@ class World:
 
 def history(rnd, w, acts):
     """A history: of what gateways do for clients (acts), and what becomes of gateways, in a mixture of its own."""
-    acts = dict(acts, **{
+    acts = dict({
         "beat": (9, lambda g: w.beat(g)),
         "sweep": (4, lambda g: w.sweep(g)),
         "crash": (1, w.crash),
         "dead": (2, lambda g: w.clean_up(g, rnd.choice([n for n in w.rows if n != g.number] or [0]))),
         "turn": (60, lambda g: w.turn()),
-    })
+    }, **acts)
     weights = [weight * rnd.choice([0.1, 1, 1, 4]) if name != "turn" else weight for name, (weight, _) in acts.items()]
     for _ in range(rnd.choice([100, 300, 600])):
         alive = [g for g in w.gateways if w.is_alive(g)]
-        if not alive or (rnd.random() < 0.01 and len(w.gateways) < 5):
+        if not alive or (rnd.random() < w.starts and len(w.gateways) < 500 * w.starts):
             w.new_gateway()
             continue
         g = rnd.choice(alive)
@@ -460,6 +491,15 @@ def one_key(rnd):
         "put": (6, lambda g: w.put(g, rnd.random() < 0.3)),
         "delete": (2, w.delete),
         "read": (3, w.read),
+    })
+
+
+def small_objects(rnd):
+    w = World(rnd, small=0.9, sent_again=0.3, starts=0.05)
+    history(rnd, w, {
+        "put": (4, lambda g: w.put(g, rnd.random() < 0.3)),
+        "delete": (4, w.delete),
+        "dead": (4, lambda g: w.clean_up(g, rnd.choice([n for n in w.rows if n != g.number] or [0]))),
     })
 
 
@@ -487,8 +527,6 @@ class Uploads(World):
         for _ in range(20):
             generation, _ = yield from self.look_alive(g)
             upload, old, alive = yield lambda: (self.upload and dict(self.upload), self.parts.get(number), set(self.rows))
-            if old == id_ or (yield lambda: any(id_ in ids for _, ids in self.garbage.values())):
-                break
             if upload is None or self.is_closed(upload, alive):
                 # It is gone; or the answer is "later", and the client asks again.
                 break
@@ -505,15 +543,11 @@ class Uploads(World):
                     self.note_garbage(epoch, old)
                 return True
 
-            if (yield Change(commit)):
+            if (yield from self.change(g, commit)):
                 g.end_id(id_)
                 g.unpin(epoch)
                 return
-        # What became of it is asked of the index: a part, or garbage.
-        named = yield lambda: id_ in self.parts.values() or (self.record and id_ in self.record["data"]) or any(
-            id_ in ids for _, ids in self.garbage.values())
-        if not named:
-            yield lambda: self.data.discard(id_)
+        yield lambda: self.data.discard(id_)
         g.end_id(id_)
         g.unpin(epoch)
 
@@ -540,8 +574,6 @@ class Uploads(World):
                 g.end_id(act)
                 g.unpin(epoch)
                 return
-            if upload == mine:
-                break
             if self.is_closed(upload, alive):
                 tries += 1
                 if tries < 20:
@@ -556,7 +588,7 @@ class Uploads(World):
                 self.upload = mine
                 return True
 
-            if (yield Change(close)):
+            if (yield from self.change(g, close)):
                 break
         if on("closed_before_the_parts_are_read"):
             for n in (1, 2, 3):  # a page each
@@ -567,7 +599,7 @@ class Uploads(World):
             upload = yield lambda: self.upload and dict(self.upload)
             if (upload != mine and on("last_change_needs_own_closing")) or upload is None:
                 break
-            new = {"id": act, "data": tuple(found[n] for n in used), "version": 1, "replaced": None} if used else None
+            new = {"id": act, "data": tuple(found[n] for n in used), "version": 1} if used else None
 
             def last():
                 if self.generation != generation or self.record != old or self.upload is None:
@@ -587,7 +619,7 @@ class Uploads(World):
                 self.upload = None
                 return True
 
-            if (yield Change(last)):
+            if (yield from self.change(g, last)):
                 break
         g.end_id(act)
         g.unpin(epoch)
@@ -630,7 +662,7 @@ def histories(one, first, nr):
 def main():
     global OFF
     first, nr = int(os.environ.get("SEED", "1")), int(os.environ.get("N", "2000"))
-    for one, rules in ((one_key, RULES), (one_upload, UPLOAD_RULES)):
+    for one, rules in ((one_key, RULES), (small_objects, RESENT_RULES), (one_upload, UPLOAD_RULES)):
         begun = time.monotonic()
         want = [r for r in rules if not sys.argv[1:] or r in sys.argv[1:]]
         if not sys.argv[1:]:
@@ -642,7 +674,7 @@ def main():
             found = histories(one, first, 5 * nr)
             assert found, "%s: nothing went wrong although %s" % (OFF, rules[OFF])
             print("%-34s off: after %5d histories: %s" % (OFF, found[0] - first + 1, found[1]), flush=True)
-    print("%d rules, each of them needed" % (len(RULES) + len(UPLOAD_RULES)))
+    print("%d rules, each of them needed" % (len(RULES) + len(RESENT_RULES) + len(UPLOAD_RULES)))
 
 
 main()

@@ -17,8 +17,12 @@ sed -i "s|conf: \"[^\"]*\", user: admin|conf: \"$T/client.conf\", user: gantry|"
 nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --format >"$T/out" 2>&1
 assert_eq "$?" 78 "without a key: $(cat "$T/out")"
 grep -q 'cannot be reached as client.gantry: ' "$T/out" || fail "$(cat "$T/out")"
+# The word of gantryd.service.d/rados.conf where there is no key to hand over: ceph.conf's counts.
+mkdir "$T/nothing" && echo -n none >"$T/nothing/ceph.keyring"
+sed "s|^keyring = .*|keyring = $T/credentials/ceph.keyring|" "$CEPH_CONF" >"$T/client.conf"
+CREDENTIALS_DIRECTORY=$T/nothing format_store
+sed "s|^keyring = .*|keyring = $T/none|" "$CEPH_CONF" >"$T/client.conf"
 export CREDENTIALS_DIRECTORY=$T/credentials
-format_store
 cp "$T/gantryd.yaml" "$T/rados.yaml"
 STORE=disks
 write_config

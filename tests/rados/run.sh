@@ -3,7 +3,7 @@
 # The store on RADOS (make check-rados): on a cluster of one machine that this script brings up and ends, in a directory of its own,
 # the contract suite of back ends (also under ASan and UBSan), system tests from the same sources as on disks, RDMA by the software
 # NIC included, and tests of several gateways.  T=words runs what has one of them in its name.  LONG=1 (make check-rados-long) runs
-# instead what takes longer: histories of ten minutes, more histories of the model, the clients, the other system tests.
+# instead what takes longer: histories of ten minutes, 4 GiB in one object, more of the model, the clients, the other system tests.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 variant=${VARIANT:-release}
@@ -35,8 +35,10 @@ one() {
 
 if [ -n "${LONG:-}" ]; then
 	CLUSTER=$dir/c SECS=600 one histories tests/rados/histories
+	one huge tests/long/huge.sh
 	N=20000 one model tests/rados/model.py
 	for t in curl boto3 s3cmd rclone aws js python; do one "clients/$t" "tests/clients/$t.sh"; done
+	for t in rdma/play cuobject/play recipes; do one "clients/$t" env T=$t tests/clients/run.sh; done
 	# What asks for requests to be served, whatever serves them.
 	for t in auth client client_header client_hostile client_read come_and_go copy copy_hostile copy_resume http limits many notify \
 		path proxy reload reload_keys replay s3_hostile sigv4 slow stumbles_client tls token turns; do

@@ -49,14 +49,22 @@ struct dirty {
 };
 
 struct dirs {
-	int8_t file[SIM_FILES]; /* what each name stands for, -1: not there */
+	int8_t file[FILES_MAX]; /* what each name stands for, -1: not there */
 };
 
-static struct file files[SIM_FILES];
-static bool bad[SIM_FILES][FILE_PAGES]; /* cannot be read until it is written */
-static bool holds_data[SIM_FILES];      /* a segment */
+/* Those of all disks. */
+static int
+file_nr(void)
+{
+	return SIM_FILES * (prof.disks ? prof.disks : 1);
+}
+
+static struct file files[FILES_MAX];
+static int8_t disk_of[FILES_MAX];
+static bool bad[FILES_MAX][FILE_PAGES]; /* cannot be read until it is written */
+static bool holds_data[FILES_MAX];      /* a segment */
 /* enum odd: which pages have no place of their own, as programs see it and as a cut leaves it. */
-static uint8_t odd[SIM_FILES][FILE_PAGES], odd_dur[SIM_FILES][FILE_PAGES];
+static uint8_t odd[FILES_MAX][FILE_PAGES], odd_dur[FILES_MAX][FILE_PAGES];
 static struct dirs dirs[DIRS_MAX]; /* [0] is durable, the last is what programs see */
 static int dir_nr;
 static struct sim_io inflight[INFLIGHT_MAX], late[INFLIGHT_MAX];
@@ -68,6 +76,8 @@ static struct page *free_pages;
 static struct page zero_page = { .refs = 1u << 30 };
 unsigned simdisk_faults, simdisk_soft, simdisk_cut_units;
 const uint64_t *simdisk_cut_mask;
+unsigned simdisk_hung;
+unsigned simdisk_faulty = ~0u;
 
 /* ---- pages ---- */
 
@@ -191,11 +201,11 @@ file_clear(struct file *f)
 void
 simdisk_create(int name)
 {
-	for (int i = 0; i < SIM_FILES; i++) {
+	for (int i = 0; i < file_nr(); i++) {
 		bool named = false;
 
 		for (int d = 0; d < dir_nr; d++) {
-			for (int n = 0; n < SIM_FILES; n++)
+			for (int n = 0; n < file_nr(); n++)
 				named |= dirs[d].file[n] == i;
 		}
 		for (unsigned j = 0; j < dirty_nr; j++)
@@ -210,7 +220,8 @@ simdisk_create(int name)
 		memset(odd[i], prof.is_device ? ODD_NO : ODD_HOLE, FILE_PAGES);
 		memset(odd_dur[i], prof.is_device ? ODD_NO : ODD_HOLE, FILE_PAGES);
 		dir_change()->file[name] = (int8_t)i;
-		holds_data[i] = name >= FILE_SEG;
+		holds_data[i] = name % SIM_FILES >= FILE_SEG;
+		disk_of[i] = (int8_t)(name / SIM_FILES);
 		return;
 	}
 	check(!"too many files");
@@ -321,7 +332,7 @@ make_durable(struct dirty *w)
 	w->page = NULL;
 }
 
-/* Of one file; of the others what needs no more than that the device writes what it was given. */
+/* Of one file; of the others of its disk what needs no more than that the device writes what it was given. */
 static void
 flush(int file, uint64_t upto, bool fails)
 {
@@ -332,7 +343,8 @@ flush(int file, uint64_t upto, bool fails)
 
 		if (!w->page || w->lost || w->seq > upto)
 			continue;
-		if (w->file != file && (!prof.flush_covers_all || is_astray(w)))
+		if (w->file != file &&
+		    (!prof.flush_covers_all || disk_of[w->file] != disk_of[file] || is_astray(w)))
 			continue;
 		if (fails)
 			w->lost = true;
@@ -349,7 +361,8 @@ flush(int file, uint64_t upto, bool fails)
 int
 simdisk_fsync(int file)
 {
-	bool fails = sim_disk_may_fail && !prof.data_faults_only && one_in(prof.eio_flush);
+	bool fails = sim_disk_may_fail && !prof.data_faults_only && (simdisk_faulty >> disk_of[file] & 1) &&
+		     one_in(prof.eio_flush);
 
 	simdisk_faults += fails;
 	flush(file, write_seq, fails);
@@ -432,7 +445,7 @@ simdisk_is_data(int file, uint32_t page)
 bool
 simdisk_nth(uint64_t n, int *ret_file, uint32_t *ret_page)
 {
-	for (int name = 0; name < SIM_FILES; name++) {
+	for (int name = 0; name < file_nr(); name++) {
 		int file = file_of(name);
 
 		if (file < 0)
@@ -475,7 +488,7 @@ simdisk_begin(void)
 		free_pages_of(&inflight[i]);
 	for (unsigned i = 0; i < late_nr; i++)
 		free_pages_of(&late[i]);
-	for (int i = 0; i < SIM_FILES; i++)
+	for (int i = 0; i < file_nr(); i++)
 		file_clear(&files[i]);
 	memset(bad, 0, sizeof bad);
 	memset(odd, 0, sizeof odd);
@@ -484,6 +497,8 @@ simdisk_begin(void)
 	write_seq = 0;
 	dir_nr = 1;
 	memset(&dirs[0], -1, sizeof dirs[0]);
+	simdisk_hung = 0;
+	simdisk_faulty = ~0u;
 }
 
 /* ---- operations ---- */
@@ -494,10 +509,20 @@ simdisk_inflight(void)
 	return inflight_nr;
 }
 
+static bool
+is_hung(const struct sim_io *io)
+{
+	return simdisk_hung >> disk_of[io->file] & 1;
+}
+
 unsigned
 simdisk_weight(void)
 {
-	return weight;
+	unsigned w = weight;
+
+	for (unsigned i = 0; simdisk_hung && i < inflight_nr; i++)
+		w -= is_hung(&inflight[i]) ? inflight[i].weight : 0;
+	return w;
 }
 
 unsigned
@@ -564,15 +589,27 @@ soft_fault(struct sim_io *io)
 	return one_in(2) ? (int)(done * PAGE) : errors[below(4)];
 }
 
+static bool
+is_super(int file)
+{
+	int disk = disk_of[file];
+
+	return file == file_of(disk * SIM_FILES + FILE_SUPER) ||
+	       file == file_of(disk * SIM_FILES + FILE_SUPER2);
+}
+
 static int
 perform(struct sim_io *io)
 {
 	uint32_t odds = io->kind == IO_READ    ? prof.eio_read
 			: io->kind == IO_WRITE ? prof.eio_write
 					       : prof.eio_flush;
-	bool fails = sim_disk_may_fail && one_in(odds);
+	bool fails;
 
-	if (prof.data_faults_only && !holds_data[io->file])
+	if (prof.eio_super && io->kind != IO_READ && is_super(io->file))
+		odds = prof.eio_super;
+	fails = sim_disk_may_fail && one_in(odds);
+	if ((prof.data_faults_only && !holds_data[io->file]) || !(simdisk_faulty >> disk_of[io->file] & 1))
 		fails = false;
 	if (sim_disk_may_fail && io->kind != IO_FLUSH && holds_data[io->file] && one_in(prof.soft))
 		return soft_fault(io);
@@ -609,8 +646,8 @@ simdisk_complete(uint32_t at)
 	struct sim_io io;
 	int res;
 
-	while (at >= inflight[i].weight)
-		at -= inflight[i++].weight;
+	for (; is_hung(&inflight[i]) || at >= inflight[i].weight; i++)
+		at -= is_hung(&inflight[i]) ? 0 : inflight[i].weight;
 	io = inflight[i];
 	weight -= io.weight;
 	inflight[i] = inflight[--inflight_nr];
@@ -646,16 +683,30 @@ simdisk_is_locked(int file)
 	return false;
 }
 
-bool
-simdisk_writes_super(void)
+static bool
+is_written(int file)
 {
-	int first = file_of(FILE_SUPER), second = file_of(FILE_SUPER2);
-
 	for (unsigned i = 0; i < inflight_nr; i++) {
-		if (inflight[i].kind != IO_READ && (inflight[i].file == first || inflight[i].file == second))
+		if (inflight[i].kind != IO_READ && inflight[i].file == file)
 			return true;
 	}
 	return false;
+}
+
+bool
+simdisk_writes_super(void)
+{
+	bool is = false;
+
+	for (int i = 0; i < file_nr(); i += SIM_FILES)
+		is |= is_written(file_of(i + FILE_SUPER)) || is_written(file_of(i + FILE_SUPER2));
+	return is;
+}
+
+bool
+simdisk_writes_log(void)
+{
+	return is_written(file_of(FILE_LOG));
 }
 
 /* ---- the end of a process ---- */
@@ -769,14 +820,15 @@ choose_fate(uint32_t mood)
 }
 
 static void
-cut_list(struct sim_io *list, unsigned nr, uint32_t mood)
+cut_list(struct sim_io *list, unsigned nr, const uint32_t *mood)
 {
 	for (unsigned i = 0; i < nr; i++) {
 		struct sim_io *io = &list[i];
 
 		if (io->kind == IO_WRITE) {
 			take_pages(io);
-			cut_write(io->file, io->first, io->page, io->nr, choose_fate(mood));
+			cut_write(io->file, io->first, io->page, io->nr,
+				  choose_fate(mood[disk_of[io->file]]));
 			free(io->page);
 		}
 		io->page = NULL;
@@ -786,10 +838,12 @@ cut_list(struct sim_io *list, unsigned nr, uint32_t mood)
 void
 simdisk_cut(void)
 {
-	uint32_t mood = below(6);
+	uint32_t mood[DISKS_MAX] = { below(6) };
 
 	trace(8, inflight_nr, dirty_nr);
 	simdisk_cut_units = 0;
+	for (int d = 1; d < prof.disks; d++)
+		mood[d] = below(6);
 	settle_lost();
 	for (unsigned i = 0; i < dirty_nr;) {
 		struct page *page[FILE_PAGES];
@@ -798,14 +852,14 @@ simdisk_cut(void)
 
 		while (i < dirty_nr && dirty[i].seq == w.seq && dirty[i].nr == w.nr + n && n < FILE_PAGES)
 			page[n++] = dirty[i++].page;
-		cut_write(w.file, w.nr, page, n, choose_fate(mood));
+		cut_write(w.file, w.nr, page, n, choose_fate(mood[disk_of[w.file]]));
 	}
 	dirty_nr = 0;
 	cut_list(late, late_nr, mood);
 	cut_list(inflight, inflight_nr, mood);
 	inflight_nr = late_nr = weight = 0;
 	memcpy(odd, odd_dur, sizeof odd);
-	for (int n = 0; n < SIM_FILES; n++) {
+	for (int n = 0; n < file_nr(); n++) {
 		struct file *f = &files[n];
 
 		for (uint32_t i = 0; i < f->page_nr; i++) {

@@ -5,6 +5,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@ void sim_free(void *p);
 void *sim_mmap(size_t len);
 ssize_t sim_getrandom(void *buf, size_t len);
 int sim_nanosleep(const struct timespec *ts);
+int sim_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
 _Noreturn void sim_check_failed(const char *expr, const char *file, int line, const char *func);
 void sim_log_write(enum log_level level, const char *module, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -71,6 +73,13 @@ sim_getrandom(void *buf, size_t len)
 	for (size_t i = 0; i < len; i++)
 		((uint8_t *)buf)[i] = (uint8_t)rng();
 	return (ssize_t)len;
+}
+
+/* Nobody runs beside the one: what would is done in its place. */
+int
+sim_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
+{
+	return EAGAIN;
 }
 
 /* ---- time ---- */

@@ -46,6 +46,7 @@ sim_nothing(const void *p)
 #define LOOK_NS (10 * NS_PER_MS)
 #define MEND_AGAIN_NS (50 * NS_PER_MS)
 #define VERIFY_BYTES ((size_t)32 << 10)
+#define ARENA_BYTES_MIN ((uint64_t)512 << 10)
 #define ZERO_BYTES ((size_t)64 << 10)
 
 #endif

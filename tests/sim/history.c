@@ -76,11 +76,10 @@ copied(enum odd how, uint32_t one_of)
 	}
 }
 
-static void
-format(void)
+struct super
+sim_super(void)
 {
 	static struct super sb;
-	static uint8_t buf[FMT_SUPER_BYTES], zero[PAGE];
 
 	memset(&sb, 0, sizeof sb);
 	sb.kind = prof.is_device ? SUPER_DEVICE : SUPER_DIRECTORY;
@@ -102,27 +101,44 @@ format(void)
 	sb.snap[0].begin = (struct log_pos){ .seq = 1, .epoch = 1 };
 	memcpy(sb.snap[0].begin.nonce, sb.nonce, 16);
 	sb.start_no = 1;
-	super_table_of_one(&sb);
-	formatted = sb;
-	simdisk_create(FILE_SUPER);
+	return sb;
+}
+
+void
+sim_make_disk(int disk, const struct super *made)
+{
+	static uint8_t buf[FMT_SUPER_BYTES], zero[PAGE];
+	static struct super sb;
+	int name = disk * SIM_FILES;
+
+	sb = *made;
+	simdisk_create(name + FILE_SUPER);
 	if (!prof.is_device) {
-		simdisk_create(FILE_LOG);
-		simdisk_create(FILE_SUPER2);
-		simdisk_put(simdisk_open(FILE_LOG), sb.geo.log_bytes - PAGE, zero, PAGE);
+		simdisk_create(name + FILE_LOG);
+		simdisk_create(name + FILE_SUPER2);
+		simdisk_put(simdisk_open(name + FILE_LOG), sb.geo.log_bytes - PAGE, zero, PAGE);
 	}
 	for (int i = 0; i < 2; i++) {
-		uint64_t off;
-		int file = super_place(&sb, i, &off);
+		uint64_t off = i && prof.is_device ? geo_second_off(&sb.geo) : 0;
 
 		sb.gen = 2u - (unsigned)i;
 		super_encode(buf, &sb);
-		simdisk_put(file, off, buf, FMT_SUPER_BYTES);
+		simdisk_put(simdisk_open(name + (i && !prof.is_device ? FILE_SUPER2 : FILE_SUPER)), off, buf,
+			    FMT_SUPER_BYTES);
 	}
 	for (int i = 0; !prof.is_device && i < (int)prof.segs_there; i++) {
-		simdisk_create(FILE_SEG + i);
-		simdisk_put(simdisk_open(FILE_SEG + i), sb.geo.seg_bytes - PAGE, zero, PAGE);
+		simdisk_create(name + FILE_SEG + i);
+		simdisk_put(simdisk_open(name + FILE_SEG + i), sb.geo.seg_bytes - PAGE, zero, PAGE);
 	}
 	simdisk_sync_dir();
+}
+
+static void
+format(void)
+{
+	formatted = sim_super();
+	super_table_of_one(&formatted);
+	sim_make_disk(0, &formatted);
 	if (prof.copied)
 		copied(prof.copied_how, prof.copied);
 }
@@ -415,16 +431,29 @@ run_until(bool (*done)(void), uint64_t life, enum end *how)
 	uint64_t begun = steps;
 
 	while (!done()) {
-		if (life && (steps - begun >= life ||
-			     (prof.at_super && simdisk_writes_super() && one_in(prof.at_super))))
+		if (life &&
+		    (steps - begun >= life ||
+		     (prof.at_super && simdisk_writes_super() && one_in(prof.at_super)) ||
+		     (prof.at_log && co_runs(CO_START, 0) && simdisk_writes_log() && one_in(prof.at_log))))
 			return false;
 		if (steps - begun > STEPS_MAX)
 			no_end();
-		if (!sched_step())
+		if (!sched_step()) {
+			if (life && simdisk_hung)
+				return false;
 			sim_fail("nothing can go on");
+		}
 		steps++;
 	}
 	return true;
+}
+
+bool
+sim_go(bool (*done)(void), uint64_t life)
+{
+	enum end how;
+
+	return run_until(done, life, &how);
 }
 
 static bool
@@ -962,8 +991,11 @@ history_run(uint64_t seed, struct plan *p)
 	sim_store = NULL;
 	counts.histories++;
 	if (_setjmp(failed) == 0) {
-		format();
-		if (plan)
+		if (!prof.disks)
+			format();
+		if (prof.disks)
+			many_run();
+		else if (plan)
 			exact();
 		else
 			lives();

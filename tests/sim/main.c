@@ -3,6 +3,7 @@
  * The simulation of the store, see sim.h.
  *
  *	sim [--seed N] [--ops K] [--histories H] [--secs S]   random histories from seed N on
+ *	sim --many ...                                        the same of several disks
  *	sim --exhaustive [--secs S]                           short ones, cut everywhere
  *	sim --sectors [--secs S]                              each sector of a short one bad
  *	sim --rules [NAME]                                    each rule off: the loss must be found
@@ -30,7 +31,8 @@ static const char *const rule_names[] = {
 static struct {
 	uint64_t seed, histories, secs;
 	int ops;
-	int profile; /* the rule whose hunt's histories these are, or -1: of all kinds */
+	bool is_many; /* several disks */
+	int profile;  /* the rule whose hunt's histories these are, or -1: of all kinds */
 } opt = { .histories = 2000, .profile = -1 };
 
 static double
@@ -74,6 +76,8 @@ run(uint64_t seed)
 {
 	if (opt.profile >= 0)
 		profile_for_rule((enum sim_rule)opt.profile);
+	else if (opt.is_many)
+		profile_choose_many(seed);
 	else
 		profile_choose(seed);
 	if (opt.ops)
@@ -84,7 +88,9 @@ run(uint64_t seed)
 static void
 tell_failure(void)
 {
-	const char *option = opt.profile < 0 ? "" : sim_rule_on[opt.profile] ? " --for " : " --off ";
+	const char *option = opt.profile < 0            ? opt.is_many ? " --many" : ""
+			     : sim_rule_on[opt.profile] ? " --for "
+							: " --off ";
 
 	printf("FAILED: seed %llu: %s\n        trace %016llx; again with: --replay %llu%s%s -v\n",
 	       (unsigned long long)outcome.seed, outcome.what, (unsigned long long)outcome.hash,
@@ -117,7 +123,7 @@ tell_counts(double began)
 	       "%llu I/O errors, %llu host blocks, %llu looks at another host's, %llu soft, %llu older "
 	       "snapshots given up, %llu maps (%llu in pieces), %llu rotten (%llu repaired, %llu healed); "
 	       "%llu "
-	       "times no space, %llu over a quota, %llu not now; "
+	       "times no space (%llu of the index), %llu over a quota, %llu not now; "
 	       "%llu "
 	       "starts in storms of them; %llu objects moved together, %llu seen so\n",
 	       (unsigned long long)counts.histories, seconds() - began, (unsigned long long)counts.starts,
@@ -134,9 +140,10 @@ tell_counts(double began)
 	       (unsigned long long)counts.given_up, (unsigned long long)counts.maps,
 	       (unsigned long long)counts.map_lists, (unsigned long long)counts.rots,
 	       (unsigned long long)counts.repairs, (unsigned long long)counts.healed,
-	       (unsigned long long)counts.no_space, (unsigned long long)counts.over_quota,
-	       (unsigned long long)counts.not_now, (unsigned long long)counts.storm_starts,
-	       (unsigned long long)counts.moves, (unsigned long long)counts.packed);
+	       (unsigned long long)counts.no_space, (unsigned long long)counts.index_full,
+	       (unsigned long long)counts.over_quota, (unsigned long long)counts.not_now,
+	       (unsigned long long)counts.storm_starts, (unsigned long long)counts.moves,
+	       (unsigned long long)counts.packed);
 }
 
 static int
@@ -500,10 +507,10 @@ sectors(void)
 static void
 usage(void)
 {
-	fprintf(stderr,
-		"usage: sim [--seed N] [--ops K] [--histories H] [--secs S] [--exhaustive] [--sectors] "
-		"[--rules] "
-		"[--rule NAME] [--replay N] [--off NAME | --for NAME] [-v]\n");
+	fprintf(stderr, "usage: sim [--seed N] [--ops K] [--histories H] [--secs S] [--exhaustive] "
+			"[--sectors] [--many] "
+			"[--rules] "
+			"[--rule NAME] [--replay N] [--off NAME | --for NAME] [-v]\n");
 	exit(2);
 }
 
@@ -528,6 +535,8 @@ main(int argc, char **argv)
 			mode = SECTORS;
 		} else if (strcmp(a, "--rules") == 0) {
 			mode = RULES;
+		} else if (strcmp(a, "--many") == 0) {
+			opt.is_many = true;
 		} else if (strcmp(a, "-v") == 0) {
 			sim_verbose = true;
 		} else if (!v) {

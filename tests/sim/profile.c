@@ -57,6 +57,27 @@ profile_for_full(void)
 	prof.ops = 200;
 }
 
+/* An index that is full long before the disk: of records that are large, and of many sizes. */
+static void
+profile_for_full_index(void)
+{
+	prof.index_bytes = 18u << 16;
+	prof.keys = KEYS_MAX;
+	prof.second = 2;
+	prof.ballast = 1;
+	prof.size_equal = 0;
+	prof.size_small = 2;
+	prof.size_mid = prof.size_large = prof.size_huge = 0;
+	prof.pack_rate = 0;
+	prof.seg_nr = prof.segs_there = 8;
+	prof.log_bytes = 256u << 10;
+	prof.w_put = 30;
+	prof.w_del = 4;
+	prof.w_get = prof.w_upload = 1;
+	prof.pre = 0;
+	prof.ops = 120;
+}
+
 static void
 profile_for_packs(void)
 {
@@ -100,7 +121,7 @@ swarm(uint64_t h)
 	prof.soft = h >> 30 & 3 ? 0 : 30;
 }
 
-/* Chosen by the first random numbers of the history's seed, not from its stream. */
+/* Chosen as in profile_choose_many(). */
 void
 profile_choose(uint64_t seed)
 {
@@ -127,7 +148,7 @@ profile_choose(uint64_t seed)
 	if ((h >> 44 & 7) == 0)
 		prof.quota = (struct store_use){ 1 + (h >> 47 & 3), 8000 + (h >> 49 & 0xff) * 300,
 						 1 + (h >> 57 & 1) };
-	switch ((h >> 40 & 0xff) % 14) {
+	switch ((h >> 40 & 0xff) % 15) {
 	case 0: /* many small records: the log wraps */
 		prof.size_small = prof.size_mid = prof.size_large = prof.size_huge = 0;
 		prof.ops = 120;
@@ -146,6 +167,9 @@ profile_choose(uint64_t seed)
 	case 2: /* chunked objects */
 		prof.size_huge = 8;
 		prof.seg_nr = prof.segs_there = 8;
+		break;
+	case 14: /* an index that is full */
+		profile_for_full_index();
 		break;
 	case 13: /* small objects, which are moved together, and what is left of them again */
 		profile_for_packs();
@@ -206,6 +230,52 @@ profile_choose(uint64_t seed)
 	default:
 		break;
 	}
+}
+
+/* Of several disks, of which some are away now and then. */
+static void
+profile_for_many(int disks)
+{
+	prof = general();
+	prof.disks = disks;
+	prof.lives = 8;
+	prof.ops = 30;
+	prof.seg_nr = prof.segs_there = 3;
+	prof.index_bytes = 4u << 20;
+	prof.cut_in_recovery = 3;
+	prof.log_bytes = 256u << 10;
+	prof.w_put = 10;
+	prof.w_del = 6;
+	prof.w_get = 4;
+	prof.w_bucket = 8;
+	prof.w_attrs = 3;
+}
+
+/* Of disks that may fail one does so once in that many writes or flushes; of superblocks sooner, as the table is written then. */
+static void
+prof_fails(uint32_t odds)
+{
+	prof.eio_write = prof.eio_flush = odds;
+	prof.eio_super = 4;
+}
+
+/* Chosen by the first random numbers of the history's seed, not from its stream. */
+void
+profile_choose_many(uint64_t seed)
+{
+	uint64_t h = (seed + 1) * 0x9e3779b97f4a7c15u;
+
+	h ^= h >> 31;
+	profile_for_many(1 + (int)(h >> 8 & 3));
+	prof.ports = 1 + (int)(h >> 16 & 0xff) % PORTS_MAX;
+	prof.helper_weight = (h >> 34 & 3) ? 24 : 1;
+	prof.abort = (h >> 24 & 3) ? 8 : 0;
+	prof.slow = (h >> 26 & 1) ? 8 : 0;
+	prof.flush_covers_all = (h >> 28 & 1) != 0;
+	prof.w_bucket = (h >> 30 & 1) ? 8 : 1;
+	prof.lives = (h >> 32 & 1) ? LIVES_MAX : 4;
+	if (h >> 36 & 1)
+		prof_fails((h >> 37 & 1) ? 20 : 80);
 }
 
 static void
@@ -317,9 +387,12 @@ profile_for_rule(enum sim_rule rule)
 		profile_for_cuts();
 		prof.w_upload = 40;
 		prof.w_del = 0;
+		prof.w_put = 0;
 		prof.keys = 1;
+		prof.clients = CLIENTS_MAX;
 		prof.seg_nr = prof.segs_there = 8;
-		prof.size_huge = prof.size_large = 0;
+		prof.size_huge = prof.size_large = prof.size_mid = prof.size_inline = 0;
+		prof.pre = prof.abort = 0;
 		break;
 	case SIM_JUDGE_PENDING:
 		prof.keys = 1;
@@ -340,8 +413,8 @@ profile_for_rule(enum sim_rule rule)
 		prof.clients = CLIENTS_MAX;
 		/* What is put into a space that was given back too early fits into it. */
 		prof.size_equal = 6000;
-		prof.seg_nr = prof.segs_there = 2;
-		prof.pre = 0;
+		prof.seg_nr = prof.segs_there = 1;
+		prof.pre = prof.abort = 0;
 		break;
 	case SIM_PIN_BYTES:
 		profile_for_attrs();
@@ -367,6 +440,8 @@ profile_for_rule(enum sim_rule rule)
 		prof.w_get = prof.w_list = prof.w_bucket = prof.w_attrs = prof.w_upload = prof.pre = 0;
 		prof.size_inline = prof.size_large = prof.size_huge = 0;
 		prof.slow = 3;
+		if (rule == SIM_BEFORE_FLUSH)
+			prof.at_log = 4;
 		break;
 	case SIM_BEFORE_SUPER:
 		prof.rot = 1;
@@ -415,6 +490,9 @@ profile_for_rule(enum sim_rule rule)
 		prof.size_inline = 12;
 		prof.clients = 1;
 		prof.ops = 300;
+		break;
+	case SIM_START_EXTENDS:
+		profile_for_full_index();
 		break;
 	case SIM_PACK_NEVER_REWRITES:
 		profile_for_packs();
@@ -477,16 +555,48 @@ profile_for_rule(enum sim_rule rule)
 		break;
 	case SIM_FLUSH_ERRORS_SHARED:
 		/* The helper flushes, for snapshots, while the leader does. */
-		prof.eio_flush = 10;
+		profile_for_cuts();
+		profile_for_snapshots();
+		prof.log_bytes = 64u << 10;
+		prof.eio_flush = 20;
+		prof.lives = 6;
 		prof.clients = CLIENTS_MAX;
-		prof.size_large = prof.size_huge = 0;
-		prof.size_inline = 6;
+		prof.pre = 0;
+		prof.slow = 3;
 		prof.ops = 80;
-		prof.kill = 0;
 		break;
 	case SIM_FAILED_IS_FINAL:
 		prof.eio_flush = 10;
 		prof.size_large = 10;
+		break;
+	case SIM_TABLE_NEWEST:
+	case SIM_QUORUM:
+	case SIM_HALF_ONLY_IF_ALL_IN:
+	case SIM_START_NO:
+	case SIM_TABLE_ALL:
+	case SIM_TABLE_REDO:
+	case SIM_ONE_CHANGE:
+	case SIM_MISSING_IS_503:
+	case SIM_BUCKET_ON_ALL:
+	case SIM_BUCKETS_FROM_HEAD:
+	case SIM_GATE_ALL_PRESENT:
+	case SIM_GATE_CLOSED:
+	case SIM_BELOW_HALF_READ_ONLY:
+	case SIM_AWAY_BEFORE_ANSWER:
+	case SIM_FAILED_HAS_NO_BUCKETS:
+		profile_for_many(rule == SIM_QUORUM || rule == SIM_HALF_ONLY_IF_ALL_IN ? 2 : 3);
+		if (rule == SIM_START_NO) {
+			prof.cut_in_recovery = 2;
+			prof.at_super = 12;
+			prof.lives = LIVES_MAX;
+			prof.ops = 4;
+		}
+		if (rule == SIM_BELOW_HALF_READ_ONLY || rule == SIM_AWAY_BEFORE_ANSWER ||
+		    rule == SIM_FAILED_HAS_NO_BUCKETS) {
+			prof_fails(10);
+			prof.lives = LIVES_MAX;
+			prof.w_bucket = 20;
+		}
 		break;
 	default:
 		break;

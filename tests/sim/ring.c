@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DIR_FD 900
+#define DIR_FD 900   /* + disk */
 #define FD_BASE 1000 /* + file */
 #define DONE_MAX 512
-#define RINGS_MAX 16
+#define RINGS_MAX 32
 
 struct ring {
 	bool used;
@@ -95,7 +95,7 @@ submit(struct ring *r, struct ring_op *op, enum io_kind kind, int fd, const void
 	counts.beats += kind == IO_WRITE &&
 			io.file == simdisk_open(prof.is_device ? FILE_SUPER : FILE_HOST) &&
 			io.first == (prof.is_device ? FMT_HOST_OFF / PAGE : 0);
-	if (kind == IO_WRITE && sim_store && op == &sim_vol()->block.op)
+	if (kind == IO_WRITE && sim_store && !prof.disks && op == &sim_vol()->block.op)
 		model_block(sim_vol());
 	simdisk_submit(&io);
 }
@@ -143,8 +143,11 @@ ring_turn(struct ring *r, uint64_t wait_ns)
 {
 	unsigned until, n = 0;
 
-	if (!ring_has_done(r) && wait_ns && co_now)
+	if (!ring_has_done(r) && wait_ns && co_now) {
+		if (wait_ns != UINT64_MAX)
+			co_until(wait_ns);
 		co_wait_ring(r);
+	}
 	for (until = r->tail; r->head != until; n++) {
 		struct ring_op *op = r->done[r->head % DONE_MAX].op;
 		int res = r->done[r->head++ % DONE_MAX].res;
@@ -159,16 +162,36 @@ ring_turn(struct ring *r, uint64_t wait_ns)
 
 /* ---- extent/disk/file.h ---- */
 
+unsigned sim_absent;
+
+/* "sim", "sim1", ... */
+static int
+disk_at(const char *path)
+{
+	return atoi(path + strlen("sim"));
+}
+
+/* The number of a name in a directory, or < 0. */
+static int
+name_in(int dir_fd, const char *name)
+{
+	int n = simdisk_find(name);
+
+	return n < 0 ? n : n + (dir_fd - DIR_FD) * SIM_FILES;
+}
+
 int
 file_open_dir(const char *path, bool create)
 {
-	return DIR_FD;
+	int disk = disk_at(path);
+
+	return sim_absent >> disk & 1 ? -ENOENT : DIR_FD + disk;
 }
 
 int
 file_open(int dir_fd, const char *name, bool create)
 {
-	int n = simdisk_find(name);
+	int n = name_in(dir_fd, name);
 
 	check(n >= 0);
 	if (!create && !simdisk_exists(n))
@@ -202,14 +225,14 @@ file_lock(int fd)
 int
 file_rename(int dir_fd, const char *from, const char *to)
 {
-	simdisk_rename(simdisk_find(from), simdisk_find(to));
+	simdisk_rename(name_in(dir_fd, from), name_in(dir_fd, to));
 	return 0;
 }
 
 int
 file_unlink(int dir_fd, const char *name)
 {
-	int n = simdisk_find(name);
+	int n = name_in(dir_fd, name);
 
 	if (n < 0 || !simdisk_exists(n))
 		return -ENOENT;
@@ -220,9 +243,9 @@ file_unlink(int dir_fd, const char *name)
 int
 file_fsync(int fd)
 {
-	if (fd == DIR_FD)
+	if (fd < FD_BASE)
 		simdisk_sync_dir();
-	return fd == DIR_FD ? 0 : simdisk_fsync(fd - FD_BASE);
+	return fd < FD_BASE ? 0 : simdisk_fsync(fd - FD_BASE);
 }
 
 int
@@ -275,7 +298,7 @@ file_each(int dir_fd, int (*fn)(void *cookie, const char *name), void *cookie)
 	for (int i = 0; i < SIM_FILES && r == 0; i++) {
 		char name[32];
 
-		if (!simdisk_exists(i))
+		if (!simdisk_exists(i + (dir_fd - DIR_FD) * SIM_FILES))
 			continue;
 		if (i == FILE_HOST)
 			snprintf(name, sizeof name, "host");

@@ -15,7 +15,8 @@
 #include <string.h>
 #include <ucontext.h>
 
-#define CO_NR (2 + CLIENTS_MAX)
+#define CO_FIRST_CLIENT (1 + DISKS_MAX)
+#define CO_NR (CO_FIRST_CLIENT + CLIENTS_MAX)
 #define STACK_BYTES (256u << 10)
 
 struct co {
@@ -90,10 +91,16 @@ co_run(struct co *c)
 	}
 }
 
+static struct co *
+co_of(enum co_kind kind, int nr)
+{
+	return &all_cos[kind == CO_CLIENT ? CO_FIRST_CLIENT + nr : (int)kind + nr];
+}
+
 void
 co_start(enum co_kind kind, int nr, void (*fn)(int nr))
 {
-	struct co *c = &all_cos[kind == CO_CLIENT ? 2 + nr : (int)kind];
+	struct co *c = co_of(kind, nr);
 
 	check(!c->live);
 	if (!c->stack)
@@ -118,7 +125,7 @@ co_start(enum co_kind kind, int nr, void (*fn)(int nr))
 bool
 co_runs(enum co_kind kind, int nr)
 {
-	return all_cos[kind == CO_CLIENT ? 2 + nr : (int)kind].live;
+	return co_of(kind, nr)->live;
 }
 
 void co_yield (void)
@@ -135,6 +142,13 @@ co_wait(const bool *flag, int port)
 }
 
 void
+co_until(uint64_t wait_ns)
+{
+	co_now->until_ns = sim_now_ns + wait_ns;
+	co_now->or_time = true;
+}
+
+void
 co_wait_ring(struct ring *r)
 {
 	co_now->ring = r;
@@ -144,8 +158,10 @@ co_wait_ring(struct ring *r)
 static bool
 co_ready(const struct co *c)
 {
-	if (!c->live || (c->ring && !ring_has_done(c->ring)))
+	if (!c->live)
 		return false;
+	if (c->ring)
+		return ring_has_done(c->ring) || (c->or_time && c->until_ns <= sim_now_ns);
 	if (c->or_time)
 		return *c->flag || c->until_ns <= sim_now_ns;
 	if (c->flag && !*c->flag)
@@ -157,36 +173,50 @@ co_ready(const struct co *c)
 
 /* ---- the helper, in place of extent/disk/helper.c ---- */
 
-static bool helper_bell;
-static struct helper *helper;
+static struct {
+	struct helper *helper;
+	bool bell;
+} helpers[DISKS_MAX];
 
 static void
 helper_main(int nr)
 {
-	struct helper *h = helper;
+	struct helper *h = helpers[nr].helper;
+	bool *bell = &helpers[nr].bell;
 	uint64_t wait_ns = 0;
 	struct ring *r;
 
 	check(ring_new(&(struct ring_params){ .entries = 64 }, &r) == 0);
 	while (!atomic_load(&h->stop)) {
 		if (wait_ns == UINT64_MAX) {
-			co_wait(&helper_bell, -1);
-		} else if (wait_ns && !helper_bell) {
+			co_wait(bell, -1);
+		} else if (wait_ns && !*bell) {
 			co_now->until_ns = sim_now_ns + wait_ns;
 			co_now->or_time = true;
-			co_wait(&helper_bell, -1);
+			co_wait(bell, -1);
 		}
-		helper_bell = false;
+		*bell = false;
 		if (!atomic_load(&h->stop))
 			wait_ns = h->work(h, r);
 	}
 	ring_free(r);
 }
 
+static int
+number_of(const struct helper *h)
+{
+	int i = 0;
+
+	while (i < DISKS_MAX && helpers[i].helper != h)
+		i++;
+	return i;
+}
+
+/* Of a set: the first one's. */
 struct vol *
 sim_vol(void)
 {
-	return helper ? container_of(helper, struct vol, helper) : NULL;
+	return helpers[0].helper ? container_of(helpers[0].helper, struct vol, helper) : NULL;
 }
 
 void
@@ -203,22 +233,26 @@ helper_fini(struct helper *h)
 int
 helper_start(struct helper *h)
 {
-	helper = h;
-	helper_bell = true;
+	int nr = number_of(NULL);
+
+	check(nr < DISKS_MAX);
+	helpers[nr].helper = h;
+	helpers[nr].bell = true;
 	h->runs = true;
-	co_start(CO_HELPER, 0, helper_main);
+	co_start(CO_HELPER, nr, helper_main);
 	return 0;
 }
 
 void
 helper_stop(struct helper *h)
 {
+	int nr = number_of(h);
+
 	if (!h->runs)
 		return;
 	atomic_store(&h->stop, true);
-	while (all_cos[CO_HELPER].live) {
-		helper_bell = true;
-		all_cos[CO_HELPER].until_ns = 0;
+	while (co_of(CO_HELPER, nr)->live) {
+		helper_ring(h);
 		co_yield ();
 	}
 	h->runs = false;
@@ -227,8 +261,13 @@ helper_stop(struct helper *h)
 void
 helper_ring(struct helper *h)
 {
-	helper_bell = true;
-	all_cos[CO_HELPER].until_ns = 0;
+	int nr = number_of(h);
+
+	/* One that was never started has nothing to hear. */
+	if (nr == DISKS_MAX)
+		return;
+	helpers[nr].bell = true;
+	co_of(CO_HELPER, nr)->until_ns = 0;
 }
 
 /* ---- ports ---- */
@@ -306,7 +345,9 @@ sched_step(void)
 	for (int i = 0; i < PORTS_MAX; i++)
 		all += w_port[i] = port_weight(&ports[i]);
 	for (int i = 0; i < CO_NR; i++)
-		all += w_co[i] = !co_ready(&all_cos[i]) ? 0 : i == CO_HELPER ? prof.helper_weight : 24;
+		all += w_co[i] = !co_ready(&all_cos[i])                  ? 0
+				 : i >= CO_HELPER && i < CO_FIRST_CLIENT ? prof.helper_weight
+									 : 24;
 	if (all == 0 && next_timer() == UINT64_MAX)
 		return false;
 	all += prof.time_weight;
@@ -347,7 +388,6 @@ sched_drop(void)
 			mailbox_fini(&ports[i].mb);
 		ports[i] = (struct sim_port){ 0 };
 	}
-	helper = NULL;
-	helper_bell = false;
+	memset(helpers, 0, sizeof helpers);
 	co_now = NULL;
 }

@@ -7,6 +7,7 @@
  *	history.c  one history: lives of the "process", cuts, starts
  *	client.c   what clients do, as coroutines; puts.c: how they put; uploads.c: of uploads and attributes
  *	model.c    what must be true; content.c: of which bytes and names; look.c: what is there
+ *	many.c     one history of several disks, with clients and a checker of its own
  *	sched.c    coroutines, and who goes next
  *	disk.c     the disk: pages that are durable, cached, in flight
  *	ring.c     ring.h and extent/disk/file.h over it
@@ -60,6 +61,7 @@ void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 enum odd { ODD_NO, ODD_HOLE, ODD_SHARED };
 
 struct profile {
+	int disks; /* of a set (many.c); 0: one engine by itself */
 	int ports, clients, keys, ops, lives;
 	uint32_t seg_nr, segs_there; /* segments in all, made by format */
 	uint64_t log_bytes, index_bytes;
@@ -70,8 +72,8 @@ struct profile {
 	uint32_t copied, copied_again;
 	enum odd copied_how;
 	/* one in so many; 0: never */
-	uint32_t soft, eio_write, eio_read, eio_flush, rot, kill, clean, cut_in_recovery, storm, forge, slow,
-		ballast;
+	uint32_t soft, eio_write, eio_read, eio_flush, eio_super, rot, kill, clean, cut_in_recovery, storm,
+		forge, slow, ballast;
 	uint32_t size_inline, size_small, size_mid, size_large, size_huge; /* weights */
 	uint32_t size_equal; /* all objects have that many bytes; 0: by weight */
 	uint64_t pack_rate;  /* of the mover, which moves small objects together; 0: it is off */
@@ -79,6 +81,7 @@ struct profile {
 	uint32_t w_put, w_del, w_get, w_list, w_bucket, w_upload, w_attrs;
 	uint32_t pre, abort, hold;
 	struct store_use quota; /* of all buckets together; all 0: none */
+	uint32_t at_log;        /* the same of a start, while the log is written */
 	uint32_t at_super;      /* one in so many steps while a superblock is written is the last */
 	bool data_faults_only;
 	uint32_t helper_weight, time_weight; /* how eager the helper is; how time flies */
@@ -88,7 +91,9 @@ extern struct profile prof;
 /* ---- disk.c ---- */
 
 #define PAGE 4096u
-#define SIM_FILES 26
+#define SIM_FILES 26 /* of a disk; names of the n-th: + n * SIM_FILES */
+#define DISKS_MAX 4
+#define FILES_MAX (SIM_FILES * DISKS_MAX)
 #define FILE_SUPER 0
 #define FILE_LOG 1
 #define FILE_SUPER2 2
@@ -151,10 +156,15 @@ void simdisk_land_late(uint32_t at);
 bool simdisk_is_locked(int file);
 /* A superblock of a directory is being written or flushed. */
 bool simdisk_writes_super(void);
+/* The log of a directory is. */
+bool simdisk_writes_log(void);
 /* The process dies, the machine goes on. */
 void simdisk_kill(void);
 /* Everything stops. */
 void simdisk_cut(void);
+/* Bits of disks that complete nothing, and of those that may fail. */
+extern unsigned simdisk_hung;
+extern unsigned simdisk_faulty;
 extern unsigned simdisk_faults; /* injected in this life */
 extern unsigned simdisk_soft;   /* of data, and none that the disk is to blame for */
 /* Exhaustive runs: bit i says whether the i-th page not flushed is kept.  NULL: chance. */
@@ -171,6 +181,9 @@ void rings_drop(void);
 extern unsigned sim_machine, sim_boot;
 
 /* ---- sched.c ---- */
+
+/* ring.c: bits of disks that are not there. */
+extern unsigned sim_absent;
 
 enum co_kind { CO_START, CO_HELPER, CO_CLIENT };
 
@@ -194,6 +207,8 @@ void co_yield (void);
 /* Goes on when *flag is set, and its port is not in the middle of something. */
 void co_wait(const bool *flag, int port);
 void co_wait_ring(struct ring *r);
+/* What it waits for next takes no longer than that. */
+void co_until(uint64_t wait_ns);
 /* One thing happens.  False: nothing can. */
 bool sched_step(void);
 
@@ -338,18 +353,27 @@ struct plan {
 };
 
 struct vol *sim_vol(void);
+/* A superblock without a table, and the files of a disk that has it. */
+struct super sim_super(void);
+void sim_make_disk(int disk, const struct super *sb);
+/* Goes on until done() (true), or for so many steps; 0: however long that takes. */
+bool sim_go(bool (*done)(void), uint64_t life);
+/* many.c: a history of a set. */
+void many_run(void);
 _Noreturn void sim_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Runs one history; what came of it is in outcome. */
 void history_run(uint64_t seed, struct plan *plan);
 /* Chooses prof by seed, or the fixed one of a hunt. */
 void profile_choose(uint64_t seed);
+/* The same of several disks. */
+void profile_choose_many(uint64_t seed);
 void profile_for_rule(enum sim_rule rule);
 
 struct sim_counts {
 	uint64_t histories, uploads, parts, completed, repeated, aborted, attrs, starts, cuts, kills, cleans,
 		puts, gets, dels, records_open, snapshots, refused, io_errors, rots, laps, no_space, not_now,
 		repairs, healed, storm_starts, late_writes, soft, given_up, maps, map_lists, beats,
-		host_waits, over_quota, packed, moves, sectors, sectors_told;
+		host_waits, over_quota, index_full, packed, moves, sectors, sectors_told;
 };
 extern struct sim_counts counts;
 

@@ -8,11 +8,13 @@ SIM_OBJ := $(patsubst %.c,$(O)/%.o,$(wildcard tests/sim/*.c))
 SIM_TESTS := $(O)/sim/sim
 
 # Small numbers and rules that can be switched off come in front of the real headers.
-SIM_CPPFLAGS := -iquote tests/sim/over
+SIM_CPPFLAGS := -iquote tests/sim/over -DSTORE_SLOT_BITS=6
 $(foreach s,$(wildcard tests/sim/*.c),$(eval CFLAGS-$(s) := $(SIM_CPPFLAGS)))
-# Between lookup and pin, where the leader publishes, and where a map gets its space, the simulation has a word.
+# Between lookup and pin, where the leader publishes, where a map gets its space and the leader sets memory aside, the simulation has a word.
 SIM-extent/object/read := -Dpin_add=sim_pin_add
+SIM-store/set_start := -Dpthread_create=sim_pthread_create
 SIM-extent/log/commit := -Dpublish_block=sim_publish_block
+SIM-extent/log/judge := -Dtree_reserve=sim_tree_reserve -Drec_new=sim_rec_new
 SIM-extent/object/map := -Dalloc_take=sim_alloc_take
 
 $(O)/sim/src/%.o: src/%.c $(O)/flags tests/sim/sim.mk

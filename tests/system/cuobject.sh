@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The shape of cuObject: a program that was compiled against it is what the published text says (api_client), one that knows nothing but
-# linker names gets along (names), and an object goes there and back by RDMA (round_trip).  All else is in tests/cuobject/.
+# linker names gets along (names), and an object goes there and back by RDMA (round_trip); and the server's shape (api_server), with bytes there
+# and back between a client's and a server's process.  All else is in tests/cuobject/.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
 tests=$BUILD/cuobject-tests
@@ -14,5 +15,10 @@ cuobject "$tests/api_client"
 cuobject "$tests/names"
 cuobject "$tests/round_trip" "$S3"
 assert_eq "$(nm -D --defined-only "$BUILD/cuobject/libcuobjclient.so.1" | grep -vc ' _ZN11cuObjClient')" 0 "exports that are not the client's"
-assert_eq "$(readelf -d "$BUILD/cuobject/libcuobjclient.so.1" | grep -c 'soname: .libcuobjclient.so.1')" 1 "soname"
+cuobject "$tests/api_server"
+cuobject "$tests/server_facts" there-and-back
+assert_eq "$(nm -D --defined-only "$BUILD/cuobject/libcuobjserver.so.1" | grep -vcE ' _ZN(11cuObjServer|14RDMAConnection)')" 0 "exports that are not the server's"
+for l in client server; do
+	assert_eq "$(readelf -d "$BUILD/cuobject/libcuobj$l.so.1" | grep -c "soname: .libcuobj$l.so.1")" 1 "soname"
+done
 assert_alive

@@ -21,7 +21,7 @@ for alias in /livez /readyz /healthz /health /health/live /health/ready /minio/h
 	assert_match "$(cat "$T/answer")" '"status":"ok"' "$alias"
 done
 assert_match "$(curl_admin /rails)" '"state":"up"' "/rails"
-assert_match "$(curl_admin /disks)" '"state":"ok"' "/disks"
+assert_match "$(curl_admin /disks)" '"state":"serving"' "/disks"
 
 # ---- every core stands still ----
 mkfifo "$T/go"

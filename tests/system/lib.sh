@@ -193,6 +193,15 @@ _runs() {
 	case $st in '' | Z* | X*) return 1 ;; esac
 }
 
+# What each thread of the daemon does: its stack where there is a debugger, else what it waits for in the kernel.
+_where_it_is() {
+	local t
+	! command -v gdb >/dev/null || timeout 30 gdb -p "$DAEMON_PID" -batch -ex 'thread apply all bt 16' 2>&1
+	for t in "/proc/$DAEMON_PID/task"/*; do
+		echo "${t##*/} $(cat "$t/comm"): $(cat "$t/wchan") $(cat "$t/syscall")"
+	done
+}
+
 # A signal, and the wait for the end.  $1: signal name; the exit status is in DAEMON_RC.
 _end_daemon() {
 	local i
@@ -203,7 +212,7 @@ _end_daemon() {
 			_runs "$DAEMON_PID" || break
 			sleep 0.02
 		done
-		! _runs "$DAEMON_PID" || fail "gantryd did not end within 60 s of SIG$1"
+		! _runs "$DAEMON_PID" || { _where_it_is >>"$T/daemon.log"; fail "gantryd did not end within 60 s of SIG$1"; }
 		wait "$_daemon_job"
 		DAEMON_RC=$?
 		DAEMON_PID=''

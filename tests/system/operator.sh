@@ -49,7 +49,7 @@ done
 assert_eq "$(gantry --quiet --admin "$ADMIN" status 2>&1)" "" "status --quiet of a daemon that is well"
 grep -q "^daemon     gantryd .* serving for .*, healthy$" "$T/out" || fail "status: $(cat "$T/out")"
 grep -q "^rails      mlx5_0:1 up, ethernet, 3.0 MiB read, 3.0 MiB written" "$T/out" || fail "status: rails: $(cat "$T/out")"
-grep -q "^disks      $T/disk0 ok, .* 2 objects" "$T/out" || fail "status: disks: $(cat "$T/out")"
+grep -q "^disks      $T/disk0 serving, .* 2 objects" "$T/out" || fail "status: disks: $(cat "$T/out")"
 grep -q "^traffic    by RDMA: 2 requests, 3.0 MiB in, 3.0 MiB out" "$T/out" || fail "status: traffic: $(cat "$T/out")"
 GANTRY_ADMIN=$ADMIN gantry --json status | /usr/bin/python3 -c '
 import json, sys
@@ -64,7 +64,7 @@ wait $!
 assert_eq "$(grep -c '^gantryd ' "$T/out")" 2 "blocks of top"
 grep -Eq '^operations +[0-9]+\.[0-9]  GetObject' "$T/out" || fail "top: operations: $(cat "$T/out")"
 grep -Eq '^http +[1-9][0-9]* ' "$T/out" || fail "top: transports: $(cat "$T/out")"
-grep -Eq '^disks +0 ok, ' "$T/out" || fail "top: disks: $(cat "$T/out")"
+grep -Eq '^disks +0 serving, ' "$T/out" || fail "top: disks: $(cat "$T/out")"
 
 # The traffic class against the port's, in files of a driver that this machine does not have.
 # with_sys COMMAND...: with only those files below /sys

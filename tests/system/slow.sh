@@ -75,7 +75,7 @@ head -c 3145728 /dev/zero | curl_s3 /bkt/big -T -
 	    for s in slow:
 	        s.close()
 END
-wait_for 20 nothing_is_held
+wait_for 60 nothing_is_held
 [ "$(metric gantry_requests_revoked_total 'resource="buffer",reason="slow"')" -ge 1 ] || fail "revoked: not counted"
 assert_status GET /bkt/slow 404
 assert_status GET /bkt/honest 200

@@ -18,8 +18,8 @@ for act in '' --check-config --fsck; do
 	rc=0
 	# shellcheck disable=SC2086
 	timeout 60 "$G" -c "$T/gantryd.yaml" $act >"$T/said" 2>&1 || rc=$?
-	assert_eq "$rc" "$([ -z "$act" ] && echo 78 || echo 0)" "gantryd $act: $(cat "$T/said")"
-	[ -n "$act" ] || said "$T/disk0: the store is of format 2, this version serves format 3; gantryd --upgrade makes the step"
+	assert_eq "$rc" "$([ "$act" = --fsck ] && echo 0 || echo 78)" "gantryd $act: $(cat "$T/said")"
+	[ "$act" = --fsck ] || said "$T/disk0: the store is of format 2, this version serves format 3; gantryd --upgrade makes the step"
 done
 assert_eq "$(sum)" "$before" "the store was changed"
 

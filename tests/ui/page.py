@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The status page in a real browser: page.py URL OUTDIR.
+"""The status page in a real browser: page.py URL OUTDIR [missing].
 
 Elements and live numbers are there, no console errors, no overflow at 360 px, both colour schemes.  Screenshots go to
-OUTDIR.  Work must be going on while it runs (tests/ui/run.sh sees to that).
+OUTDIR.  Work must be going on while it runs (tests/ui/run.sh sees to that).  With `missing` all that is looked for is what the page says when
+a disk is missing.
 """
 import json
 import sys
@@ -85,6 +86,13 @@ d = browser()
 try:
     view(d, 1280, 1000, False)
     d.get(URL)
+    if sys.argv[3:] == ["missing"]:
+        wait(d, "a disk is missing, and the page goes on", "Number(document.body.dataset.turns) >= 2")
+        check("it is said above", "missing" in text(d, "reasons") and text(d, "health") != "healthy", text(d, "reasons"))
+        check("and in its row", text(d, "disks").count("missing") == 1 and text(d, "disks").count("serving") == 2, text(d, "disks"))
+        check("no number that is none", "NaN" not in d.execute_script("return document.body.innerText"))
+        check("no overflow", not overflow(d), "; ".join(overflow(d)[:5]))
+        sys.exit(1 if failures else 0)
     wait(d, "the page asks again and again", "Number(document.body.dataset.turns) >= 4")
     check("healthy", text(d, "health") == "healthy", text(d, "health"))
     check("it says what runs", "gantryd" in text(d, "about") and "serving" in text(d, "about"), text(d, "about"))
@@ -98,7 +106,7 @@ try:
     check("four lines of throughput", d.execute_script("return document.querySelectorAll('#throughput path').length") == 4)
     check("three percentiles", d.execute_script("return document.querySelectorAll('#latency path').length") == 3)
     for id_, words in (("operations", ("PutObject", "GetObject")), ("cores", ("CPU",)), ("rails", ("mlx5_0:1", "up")),
-                       ("disks", ("ok", "objects")), ("listeners", ("s3", "scality")), ("events", ("declined: ",))):
+                       ("disks", ("serving", "objects")), ("listeners", ("s3", "scality")), ("events", ("declined: ",))):
         t = text(d, id_)
         check(f"{id_} shows {', '.join(words)}", all(w in t for w in words), t)
     check("nothing from elsewhere", d.execute_script(

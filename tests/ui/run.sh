@@ -9,7 +9,7 @@ for p in /usr/bin/chromium /usr/bin/chromedriver; do [ -x $p ] || fail "no $p: s
 SHOTS=${SHOTS:-$T/shots}
 mkdir -p "$SHOTS"
 
-NICS=2
+NICS=2 DISKS=3 DISK_SIZE=256MiB
 start_daemon
 # Objects both ways, on both wires, until the browser is done.
 bytes pattern:1 400000 >"$T/in"
@@ -50,5 +50,16 @@ cat "$T/page"
 touch "$T/over"
 wait $worker
 assert_alive
+stop_daemon
+
+# ---- without one of its disks ----
+mv "$T/disk1" "$T/away"
+uuid=$("$BUILD/gantryd" -c "$T/gantryd.yaml" --check-config 2>&1 | sed -n 's/.*disk \([-0-9a-f]*\), number 1.*/\1/p')
+sed -i "s|^store:|store:\n  accept_missing: [\"$uuid\"]|" "$T/gantryd.yaml"
+daemon_run
+HOME=$T /usr/bin/python3 "$ROOT/tests/ui/page.py" "$URL_ADMIN/" "$SHOTS" missing >>"$T/page"
+rc=$?
+tail -n 5 "$T/page"
+[ $rc = 0 ] || fail "the page without a disk"
 stop_daemon
 echo "check-ui: $(grep -c '^ok ' "$T/page") passed, 0 failed, 0 skipped"

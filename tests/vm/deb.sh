@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.." || exit 2
 # shellcheck source=tests/vm/chroot.sh
 . tests/vm/chroot.sh
 chroot_begin deb "$1"
-names='gantryd-rados python3-gantry libgantry-cuobject-dev libgantry-cuobject1 libgantry-dev gantry-tools gantry-softnic gantryd libgantry0'
+names='gantryd-rados python3-gantry libgantry-cuobject-dev libgantry-cuobject1 libgantry-server-dev libgantry-server0 libgantry-dev gantry-tools gantry-softnic gantryd libgantry0'
 passed=0
 ok() { passed=$((passed + 1)); echo "ok   $*"; }
 
@@ -44,10 +44,20 @@ ok "they are whole, and gantryd.yaml is a conffile"
 [ "$(in_chroot "$R" stat -c '%U %G %a' /var/lib/gantry /var/lib/gantry/disk0 | sort -u)" = "gantry gantry 700" ] || die "/var/lib/gantry"
 [ ! -e "$R/etc/systemd/system/multi-user.target.wants/gantryd.service" ] || die "the service was enabled"
 ok "user and directories are there, the service is not enabled"
-for p in gantryd.8 gantryd.yaml.5 gantry.1 libgantry.3 softnicctl.8 gantry-protocol.7 gantry-cuobject.7; do
+for p in gantryd.8 gantryd-rados.8 gantryd.yaml.5 gantry.1 libgantry.3 libgantry-server.3 softnicctl.8 gantry-protocol.7 gantry-cuobject.7; do
 	[ -s "$R/usr/share/man/man${p##*.}/$p.gz" ] || die "no manual $p"
 done
 ok "every manual is there"
+# The module for RADOS: the daemon finds it, and the drop-in lies beside the unit that it is for.
+unit=$(in_chroot "$R" dpkg -L gantryd | grep '/gantryd\.service$') || die "no unit"
+in_chroot "$R" dpkg -L gantryd-rados | grep -qx "$unit.d/rados.conf" || die "no drop-in of gantryd-rados at $unit.d"
+printf '%s\n' 'listen: [{ address: "127.0.0.1:0", dialect: s3, anonymous: true }]' 'store: { backend: rados }' \
+	'rados: { conf: /etc/no-ceph.conf, user: gantry, meta_pool: m, data_pool: d }' >"$R/tmp/rados.yaml"
+rados_says() { # $1: what it says
+	in_chroot "$R" gantryd -c /tmp/rados.yaml --format >"$T/log" 2>&1
+	[ $? = 78 ] && grep -q "$1" "$T/log" || die "gantryd-rados: $(cat "$T/log")"
+}
+rados_says '/etc/no-ceph.conf: No such file'
 
 # The installed example, smaller.
 cat >"$R/etc/gantry/conf.d/small.yaml" <<-YAML
@@ -112,11 +122,20 @@ in_chroot "$R" sh -c 'cc -Wall -Werror -o /tmp/p /tmp/p.c $(pkg-config --cflags 
 	die "a program against libgantry: $(cat "$T/log")"
 [ "$(cat "$T/log")" = "$(cat VERSION)" ] || die "the library says $(cat "$T/log")"
 ok "a program compiles and runs against libgantry"
+sed 's/gantry.h/gantry_server.h/; s/gantry_version/gantry_server_version/' "$R/tmp/p.c" >"$R/tmp/s.c"
+in_chroot "$R" sh -c 'cc -Wall -Werror -o /tmp/s /tmp/s.c $(pkg-config --cflags --libs libgantry-server) && /tmp/s' >"$T/log" 2>&1 ||
+	die "a program against libgantry-server: $(cat "$T/log")"
+[ "$(cat "$T/log")" = "$(cat VERSION)" ] || die "the server's library says $(cat "$T/log")"
+ok "a program compiles and runs against libgantry-server"
 
 # Another cuObject is there, at its own paths: it stays what it was, and is what is found without the wrapper.
 mkdir -p "$R/usr/local/cuda/lib64" "$R/usr/local/cuda/include"
 cp tests/cuobject/names.cpp tests/cuobject/round_trip.cpp tests/cuobject/play.hpp "$R/tmp/"
 echo '#error "another cuObject"' >"$R/usr/local/cuda/include/cuobjclient.h"
+cp "$R/usr/local/cuda/include/cuobjclient.h" "$R/usr/local/cuda/include/cuobjserver.h"
+# The programs of docs/cuobject.md, by its lines.
+for p in client server; do sed -n "/^\/\/ $p.cpp: /,/^\`\`\`/p" docs/cuobject.md | sed '$d' >"$R/tmp/$p.cpp"; done
+port=$(/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 cat >"$R/tmp/cuobject" <<-'RUN'
 	#!/bin/sh
 	set -eux
@@ -130,14 +149,24 @@ cat >"$R/tmp/cuobject" <<-'RUN'
 	! g++ -I/usr/local/cuda/include -c -o x.o round_trip.cpp
 	with-gantry-cuobject g++ -o round_trip round_trip.cpp -lcuobjclient -lcufile -lpthread
 	with-gantry-cuobject sh -c 'g++ -o round_trip round_trip.cpp $(pkg-config --cflags --libs cuobjclient-13.3)'
-	ldconfig -p | grep libcuobjclient | grep -v /usr/local/cuda && exit 1
+	with-gantry-cuobject g++ -o client client.cpp -lcuobjclient
+	with-gantry-cuobject g++ -o server server.cpp -lcuobjserver
+	with-gantry-cuobject -s ./server 127.0.0.1 "$1" >server.out &
+	i=0
+	until grep -q ready server.out; do i=$((i + 1)); [ $i -lt 200 ]; sleep 0.1; done
+	with-gantry-cuobject -s ./client 127.0.0.1 "$1" /any/key
+	kill $!
+	ldconfig -p | grep libcuobj | grep -v /usr/local/cuda && exit 1
 	rm -r /etc/ld.so.conf.d/cuda.conf /usr/local/cuda
 	ldconfig
 RUN
 chmod 755 "$R/tmp/cuobject"
-in_chroot "$R" sh -c 'SOFTNIC_DIR=/tmp /tmp/cuobject' >"$T/log" 2>&1 || die "cuObject: $(cat "$T/log")"
-ok "programs for cuObject are built and run by with-gantry-cuobject, beside another library of that name"
+in_chroot "$R" sh -c "SOFTNIC_DIR=/tmp /tmp/cuobject $port" >"$T/log" 2>&1 || die "cuObject: $(cat "$T/log")"
+ok "programs for cuObject, those of docs/cuobject.md too, are built and run by with-gantry-cuobject, beside another library of that name"
 
+in_chroot "$R" dpkg --remove gantryd-rados >"$T/log" 2>&1 || die "remove gantryd-rados: $(tail -n 5 "$T/log")"
+rados_says 'package gantryd-rados'
+ok "gantryd-rados brings the module and the drop-in; without it the daemon names the package"
 in_chroot "$R" sh -c 'dpkg --remove '"$names" >"$T/log" 2>&1 || die "remove: $(tail -n 5 "$T/log")"
 [ -e "$R/etc/gantry/gantryd.yaml" ] || die "removing took the configuration"
 in_chroot "$R" sh -c 'dpkg --purge '"$names" >"$T/log" 2>&1 || die "purge: $(tail -n 5 "$T/log")"

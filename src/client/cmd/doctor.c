@@ -38,6 +38,7 @@ cmd_doctor(struct cmd *c, const char *client)
 	d.list = json_array();
 	doctor_host(&d);
 	doctor_rdma(&d);
+	doctor_libs(&d);
 	doctor_daemon(&d);
 	verdict = d.nr[FOUND_STOP]   ? "RDMA will not be used, or the daemon does not serve: see STOP"
 		  : d.nr[FOUND_WARN] ? "RDMA can be used; see the warnings"

@@ -31,6 +31,8 @@ void doctor_host(struct doctor *d);
 void doctor_rdma(struct doctor *d);
 /* Examines (doctor_daemon.c) what a running gantryd says of itself, its disks, and why it declined. */
 void doctor_daemon(struct doctor *d);
+/* Says (doctor_libs.c) which libcuobjclient.so.1 a program would get that is written to cuObject. */
+void doctor_libs(struct doctor *d);
 /* Compares (doctor_qos.c) the traffic class of a running gantryd with what its RoCE ports do with it. */
 void doctor_qos(struct doctor *d);
 

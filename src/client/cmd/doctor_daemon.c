@@ -21,12 +21,13 @@ look_at_disks(struct doctor *d)
 	}
 	for (size_t i = 0; i < json_array_size(disks); i++) {
 		const json_t *k = json_array_get(disks, i);
-		const char *path = json_text_at(k, "path", "?"), *state = json_text_at(k, "state", "?");
+		const char *path = json_text_at(k, "path", json_text_at(k, "uuid", "?"));
+		const char *state = json_text_at(k, "state", "?");
 		double size = json_at(k, "size_bytes"), left = json_at(k, "free_bytes");
 		double used = size > 0 ? 100 * (1 - left / size) : 0;
 		char text[32];
 
-		if (strcmp(state, "ok") != 0)
+		if (strcmp(state, "serving") != 0)
 			doctor_say(d, FOUND_STOP, "disks", "%s %s: %s", path, state,
 				   json_text_at(k, "reason", "see the journal"));
 		else if (json_at(k, "crc_errors") > 0 || json_at(k, "errors") > 0)

@@ -69,13 +69,21 @@ print_disks(const json_t *disks)
 	for (size_t i = 0; i < json_array_size(disks); i++) {
 		const json_t *d = json_array_get(disks, i);
 		double size = json_at(d, "size_bytes"), left = json_at(d, "free_bytes");
+		const char *name = json_text_at(d, "path", json_text_at(d, "uuid", "?"));
+		const char *state = json_text_at(d, "state", "?");
 		char a[32], b[32];
 
+		if (strcmp(state, "missing") == 0) {
+			printf("%-10s %s missing: %s\n", i ? "" : "disks", name,
+			       json_text_at(d, "reason", "?"));
+			continue;
+		}
 		printf("%-10s %s %s, %s of %s free (%.0f %% used), %.0f objects%s%s\n", i ? "" : "disks",
-		       json_text_at(d, "path", "?"), json_text_at(d, "state", "?"),
-		       size_text((uint64_t)left, a), size_text((uint64_t)size, b),
+		       name, state, size_text((uint64_t)left, a), size_text((uint64_t)size, b),
 		       size > 0 ? 100 * (size - left) / size : 0, json_at(d, "objects"),
-		       json_at(d, "errors") > 0 || json_at(d, "crc_errors") > 0 ? ", has had errors: " : "",
+		       json_at(d, "errors") > 0 || json_at(d, "crc_errors") > 0 ? ", has had errors: "
+		       : *json_text_at(d, "reason", "")                         ? ": "
+										: "",
 		       json_text_at(d, "reason", json_at(d, "errors") > 0 ? "see the journal" : ""));
 	}
 }

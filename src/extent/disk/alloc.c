@@ -609,6 +609,17 @@ alloc_unclaim(struct alloc *a)
 	pthread_mutex_unlock(&a->lock);
 }
 
+bool
+alloc_is_claimed(struct alloc *a)
+{
+	bool is;
+
+	pthread_mutex_lock(&a->lock);
+	is = a->claim.nr != 0;
+	pthread_mutex_unlock(&a->lock);
+	return is;
+}
+
 void
 alloc_stats(struct alloc *a, struct alloc_stats *ret_stats)
 {

@@ -92,6 +92,8 @@ int alloc_note_old(struct alloc *a, uint32_t seg);
 uint64_t alloc_claim(struct alloc *a, uint64_t unit, uint32_t nr);
 /* Ends the claim. */
 void alloc_unclaim(struct alloc *a);
+/* Tells whether there is a claim now. */
+bool alloc_is_claimed(struct alloc *a);
 
 struct alloc_stats {
 	uint64_t units;     /* added */

@@ -107,6 +107,7 @@ places(struct disk *d)
 void
 disk_fail(struct disk *d, const char *fmt, ...)
 {
+	bool is_news = false;
 	va_list ap;
 
 	if (!RULE_FAILED_IS_FINAL)
@@ -119,8 +120,11 @@ disk_fail(struct disk *d, const char *fmt, ...)
 		atomic_store_explicit(&d->state, UNIT_FAILED, memory_order_release);
 		log_event(LOG_EV_DISK_FAILED, LOG_ERROR,
 			  "disk %s failed and is read-only until a restart: %s", d->path, d->reason);
+		is_news = true;
 	}
 	pthread_mutex_unlock(&d->reason_lock);
+	if (is_news && d->watch)
+		d->watch->failed(d->watch);
 }
 
 void
@@ -446,6 +450,7 @@ disk_init(struct disk *d)
 	d->dir_fd = d->super_fd[0] = d->super_fd[1] = d->log_fd = -1;
 	host_init(&d->host);
 	pthread_mutex_init(&d->reason_lock, NULL);
+	pthread_mutex_init(&d->asked.lock, NULL);
 }
 
 int
@@ -525,4 +530,5 @@ disk_fini(struct disk *d)
 	file_close(d->dir_fd);
 	alloc_free_all(d->alloc);
 	pthread_mutex_destroy(&d->reason_lock);
+	pthread_mutex_destroy(&d->asked.lock);
 }

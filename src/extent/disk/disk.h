@@ -84,9 +84,17 @@ struct disk {
 	bool is_old;     /* there is a superblock of an earlier format version: disk_upgrade() is due */
 	struct alloc *alloc;
 
-	_Atomic int state; /* enum store_unit_state */
+	uint64_t timeout_ns;  /* a write or flush that takes longer fails it; 0: none does */
+	unsigned workers_max; /* of a thread's workers those that may be busy for it; 0: all */
+	_Atomic int state;    /* enum store_unit_state */
 	pthread_mutex_t reason_lock;
 	char reason[128];
+	struct store_watch *watch; /* is told when it fails; NULL: nobody is */
+	struct {
+		pthread_mutex_t lock;
+		struct store_table_write *w; /* NULL: none is asked for */
+		struct disk_table table;
+	} asked; /* a table to be written by the helper thread */
 	struct disk_stats stats;
 	_Atomic uint32_t queued;      /* a directory's: requests that the device has of us, about */
 	_Atomic uint64_t progress_ns; /* a directory's: when the disk last ended something */
@@ -156,6 +164,11 @@ extern const char *const super_names[2];
 int disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err, size_t err_len);
 /* Writes the older one, with the next generation number, and flushes it. */
 int disk_write_super(struct disk *d, struct ring *r);
+/* Asks the helper thread, which the caller rings, to write a table.  Any thread. */
+void disk_ask_table(struct disk *d, const struct disk_table *t, struct store_table_write *w);
+/* Writes the table that was asked for, if one was; where that fails, the disk does.  Helper thread, between any two writes of
+ * a superblock. */
+void disk_table_work(struct disk *d, struct ring *r);
 /* Reads one (0, 1) again: 0; -EBADMSG: it is not what was written; -EIO and the like. */
 int disk_check_super(struct disk *d, struct ring *r, int copy);
 /* Writes one again, as it should be.  That it cannot be written fails nothing. */

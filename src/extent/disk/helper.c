@@ -3,6 +3,7 @@
 #include "extent/disk/helper.h"
 
 #include "extent/disk/disk.h"
+#include "extent/disk/sync.h"
 #include "base/clock.h"
 #include "ring/ring.h"
 
@@ -72,6 +73,7 @@ helper_main(void *cookie)
 		disk_fail(h->disk, "the helper thread has no ring: %s", strerror(-e));
 		return NULL;
 	}
+	sync_watch(h->disk);
 	for (uint64_t wait_ns = 0; wait_for_bell(h, wait_ns);)
 		wait_ns = h->work(h, r);
 	ring_free(r);

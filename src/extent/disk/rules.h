@@ -128,6 +128,10 @@
 #ifndef RULE_GROW_WITH_ROOM
 #define RULE_GROW_WITH_ROOM 1
 #endif
+/* §5: a start may use more memory for the index than what was accepted was judged by. */
+#ifndef RULE_START_EXTENDS
+#define RULE_START_EXTENDS 1
+#endif
 /* §3: what is moved together goes to fresh space: nothing that holds bytes of a record is written again. */
 #ifndef RULE_PACK_NEVER_REWRITES
 #define RULE_PACK_NEVER_REWRITES 1

@@ -13,6 +13,7 @@
 #include "extent/disk/file.h"
 #include "extent/disk/rules.h"
 #include "extent/disk/sync.h"
+#include "store/ops.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
@@ -201,6 +202,37 @@ disk_write_super(struct disk *d, struct ring *r)
 		e = disk_flush_file(d, r, d->super_fd[at]);
 	sync_free(buf);
 	return e;
+}
+
+/* ---- the table, while it serves ---- */
+
+void
+disk_ask_table(struct disk *d, const struct disk_table *t, struct store_table_write *w)
+{
+	pthread_mutex_lock(&d->asked.lock);
+	d->asked.table = *t;
+	d->asked.w = w;
+	pthread_mutex_unlock(&d->asked.lock);
+}
+
+void
+disk_table_work(struct disk *d, struct ring *r)
+{
+	struct store_table_write *w;
+	int e;
+
+	pthread_mutex_lock(&d->asked.lock);
+	w = d->asked.w;
+	d->asked.w = NULL;
+	if (w && !disk_failed(d))
+		d->sb.table = d->asked.table;
+	pthread_mutex_unlock(&d->asked.lock);
+	if (!w)
+		return;
+	e = disk_failed(d) ? -EROFS : disk_write_super(d, r);
+	if (e < 0)
+		disk_fail(d, "writing the superblock failed: %s", strerror(-e));
+	w->done(w, e);
 }
 
 /* ---- again, while it serves ---- */

@@ -2,8 +2,9 @@
 /* Blocking I/O over a ring, see sync.h. */
 #include "extent/disk/sync.h"
 
-#include "extent/disk/format.h"
+#include "extent/disk/disk.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/list.h"
 
 #include <errno.h>
@@ -31,15 +32,31 @@ on_done(struct ring_op *op, int res, bool more)
 	s->done = true;
 }
 
-/* Turns the ring until *done; a ring that breaks takes the process with it, as an operation of it lies on the
- * stack. */
-static void
-wait_for(struct ring *r, const bool *done)
+static _Thread_local struct disk *watched;
+
+void
+sync_watch(struct disk *d)
 {
+	watched = d;
+}
+
+/* Turns the ring until *done; a ring that breaks takes the process with it, as an operation of it lies on the
+ * stack.  A write or flush of a thread that is watched may fail its disk by that, and is waited for all the same. */
+static void
+wait_for(struct ring *r, const bool *done, bool is_write)
+{
+	uint64_t timeout_ns = is_write && watched ? watched->timeout_ns : 0;
+	uint64_t late_ns = timeout_ns ? clock_ns() + timeout_ns : 0;
+
 	while (!*done) {
-		int n = ring_turn(r, UINT64_MAX);
+		int n = ring_turn(r, late_ns ? timeout_ns : UINT64_MAX);
 
 		check(n >= 0 || n == -EINTR);
+		if (*done || !late_ns || clock_ns() < late_ns)
+			continue;
+		disk_fail(watched, "a write or flush has taken longer than %.3g s (store.disk_timeout)",
+			  (double)timeout_ns / NS_PER_S);
+		late_ns = 0;
 	}
 }
 
@@ -64,9 +81,9 @@ sync_is_unreadable(int error)
 }
 
 static int
-finish(struct ring *r, struct sync_op *s, size_t len)
+finish(struct ring *r, struct sync_op *s, size_t len, bool is_write)
 {
-	wait_for(r, &s->done);
+	wait_for(r, &s->done, is_write);
 	return sync_error(s->res, len);
 }
 
@@ -79,7 +96,7 @@ sync_read(struct ring *r, int fd, void *buf, size_t len, uint64_t off)
 		struct sync_op s = { .op.done = on_done };
 
 		ring_read(r, &s.op, fd, buf, len, off, RING_NO_REGION);
-		e = finish(r, &s, len);
+		e = finish(r, &s, len, false);
 	}
 	return e;
 }
@@ -93,7 +110,7 @@ sync_write(struct ring *r, int fd, const void *buf, size_t len, uint64_t off)
 		struct sync_op s = { .op.done = on_done };
 
 		ring_write(r, &s.op, fd, buf, len, off, RING_NO_REGION);
-		e = finish(r, &s, len);
+		e = finish(r, &s, len, true);
 	}
 	return e;
 }
@@ -124,7 +141,7 @@ sync_read_end(struct sync_reading *s)
 {
 	if (!s->r)
 		return 0;
-	wait_for(s->r, &s->done);
+	wait_for(s->r, &s->done, false);
 	s->r = NULL;
 	return sync_error(s->res, s->len);
 }
@@ -135,7 +152,7 @@ sync_flush(struct ring *r, int fd)
 	struct sync_op s = { .op.done = on_done };
 
 	ring_fdatasync(r, &s.op, fd);
-	wait_for(r, &s.done);
+	wait_for(r, &s.done, true);
 	return s.res < 0 ? s.res : 0;
 }
 
@@ -154,7 +171,7 @@ sync_zero(struct ring *r, int fd, uint64_t off, uint64_t len)
 		size[i] = 0;
 	}
 	for (int i = 0;; i = (i + 1) % ZERO_DEPTH) {
-		int r1 = finish(r, &s[i], size[i]);
+		int r1 = finish(r, &s[i], size[i], true);
 
 		result = result ? result : r1;
 		size[i] = len < ZERO_BYTES ? len : ZERO_BYTES;
@@ -169,7 +186,7 @@ sync_zero(struct ring *r, int fd, uint64_t off, uint64_t len)
 		len -= size[i];
 	}
 	for (int i = 0; i < ZERO_DEPTH; i++) {
-		int r1 = finish(r, &s[i], size[i]);
+		int r1 = finish(r, &s[i], size[i], true);
 
 		result = result ? result : r1;
 	}

@@ -20,6 +20,9 @@
 int sync_error(int res, size_t len);
 /* Tells whether a read failed because of what it wanted to read, a bad sector, and not for want of anything. */
 bool sync_is_unreadable(int error);
+struct disk;
+/* Has this thread's writes and flushes fail a disk once one takes longer than its timeout; NULL: none any more. */
+void sync_watch(struct disk *d);
 /* Reads or writes; buf, len and off are multiples of FMT_ALIGN. */
 int sync_read(struct ring *r, int fd, void *buf, size_t len, uint64_t off);
 int sync_write(struct ring *r, int fd, const void *buf, size_t len, uint64_t off);

@@ -14,6 +14,7 @@
 
 static void begin(struct xio *x);
 static void xio_more(struct xio *x);
+static void next_waiting(struct disk_port *p);
 
 /*
  * A file system may make an I/O wait before it is under way, and io_uring's asking it not to does not help: a
@@ -45,16 +46,17 @@ xio_note_progress(struct disk *d)
 }
 
 static bool
-enqueue(struct disk *d, bool is_write, uint32_t len)
+wants_worker(const struct disk *d, bool is_write)
 {
-	uint32_t before;
-	bool by_worker;
+	return !d->is_device && ((is_write && xio_by_worker(d)) ||
+				 atomic_load_explicit(&d->queued, memory_order_relaxed) >= d->inline_max);
+}
 
-	if (d->is_device)
-		return false;
-	by_worker = is_write && xio_by_worker(d);
-	before = atomic_fetch_add_explicit(&d->queued, queue_places(len), memory_order_relaxed);
-	return by_worker || before >= d->inline_max;
+static void
+enqueue(struct disk *d, uint32_t len)
+{
+	if (!d->is_device)
+		atomic_fetch_add_explicit(&d->queued, queue_places(len), memory_order_relaxed);
 }
 
 /* The disk's own word weighs more than that there was no memory. */
@@ -78,26 +80,70 @@ on_op(struct ring_op *op, int res, bool more)
 {
 	struct xio_op *o = container_of(op, struct xio_op, op);
 	struct xio *x = o->x;
+	struct disk_port *p = x->p;
 	uint32_t len = o->len;
 
-	if (x->is_write)
+	if (x->is_write) {
 		disk_touched(x->d, o->seg);
+		watch_end(&x->p->watch, o->watched);
+	}
 	if (!x->d->is_device)
 		atomic_fetch_sub_explicit(&x->d->queued, queue_places(len), memory_order_relaxed);
 	xio_note_progress(x->d);
 	o->x = NULL;
 	x->inflight--;
 	x->p->inflight--;
+	p->workers -= o->has_worker;
 	note_error(x, sync_error(res, len));
 	if (x->error == 0)
 		xio_more(x);
-	if (x->inflight == 0 && x->error == -EAGAIN && !x->tried) {
+	if (x->error == 0 && x->left) {
+		/* It goes on, or waits for a worker. */
+	} else if (x->inflight == 0 && x->error == -EAGAIN && !x->tried) {
 		x->tried = true;
 		x->error = 0;
 		begin(x);
 	} else if (x->inflight == 0) {
 		disk_took(&x->d->stats, x->is_write ? DISK_WRITE : DISK_READ, clock_ns() - x->began_ns);
 		x->done(x);
+	}
+	next_waiting(p);
+}
+
+/*
+ * Of several disks none may have all workers of a thread: those who come to one that hangs, or just has much to do, wait
+ * until one of its own workers is free.
+ */
+static bool
+may_have_worker(const struct disk_port *p, const struct disk *d)
+{
+	return !d->workers_max || p->workers < d->workers_max;
+}
+
+static void
+wait_for_worker(struct xio *x)
+{
+	struct disk_port *p = x->p;
+
+	if (!p->waiting.next)
+		list_init(&p->waiting);
+	p->inflight++;
+	_Static_assert(sizeof x->link <= offsetof(struct xio_op, x),
+		       "the link covers no mark of a free operation");
+	list_push_tail(&p->waiting, &x->link);
+}
+
+static void
+next_waiting(struct disk_port *p)
+{
+	while (p->waiting.next && !list_empty(&p->waiting)) {
+		struct xio *x = container_of(list_first(&p->waiting), struct xio, link);
+
+		if (!may_have_worker(p, x->d))
+			return;
+		list_del(&x->link);
+		p->inflight--;
+		xio_more(x);
 	}
 }
 
@@ -121,15 +167,27 @@ xio_more(struct xio *x)
 		uint64_t off;
 		uint64_t room = (uint64_t)ext_nr(x->ext[x->ext_at]) * x->d->geo.unit_bytes - x->ext_off;
 		int fd = disk_addr(x->d, ext_unit(x->ext[x->ext_at]), &off);
+		bool by_worker;
 
-		o->x = x;
 		o->len = room < x->left ? (uint32_t)room : x->left;
+		by_worker = wants_worker(x->d, x->is_write);
+		o->has_worker = by_worker || x->p->is_threads;
+		if (o->has_worker && !may_have_worker(x->p, x->d)) {
+			/* What is under way goes on with it. */
+			if (x->inflight == 0)
+				wait_for_worker(x);
+			return;
+		}
+		o->x = x;
 		o->seg = (uint32_t)(ext_unit(x->ext[x->ext_at]) / geo_seg_units(&x->d->geo));
-		o->op = (struct ring_op){ .done = on_op, .by_worker = enqueue(x->d, x->is_write, o->len) };
+		o->op = (struct ring_op){ .done = on_op, .by_worker = by_worker };
+		enqueue(x->d, o->len);
+		x->p->workers += o->has_worker;
 		off += x->ext_off;
 		x->inflight++;
 		x->p->inflight++;
 		if (x->is_write) {
+			o->watched = watch_begin(&x->p->watch, x->d);
 			ring_write(x->p->ring, &o->op, fd, x->mem, o->len, off, x->region);
 			atomic_fetch_add_explicit(&st->write_ops, 1, memory_order_relaxed);
 			atomic_fetch_add_explicit(&st->written_bytes, o->len, memory_order_relaxed);

@@ -14,6 +14,8 @@
 #define GANTRY_EXTENT_DISK_XIO_H
 
 #include "extent/disk/disk.h"
+#include "extent/disk/watch.h"
+#include "base/list.h"
 #include "ring/ring.h"
 
 #define XIO_DEPTH 6
@@ -22,6 +24,10 @@
 struct disk_port {
 	struct ring *ring;
 	unsigned inflight; /* ring operations, and whatever else the port must not go before */
+	struct disk_watch watch;
+	bool is_threads;     /* every operation takes a worker */
+	unsigned workers;    /* operations that have one */
+	struct list waiting; /* struct xio: for a worker; begun with the first one */
 };
 
 struct xio;
@@ -30,6 +36,8 @@ struct xio_op {
 	struct ring_op op;
 	struct xio *x; /* NULL: free */
 	uint32_t len, seg;
+	bool has_worker;
+	uint8_t watched;
 };
 
 /* One range of stored bytes to or from one piece of memory, a few extents at a time. */
@@ -49,7 +57,10 @@ struct xio {
 	uint8_t inflight;
 	int error;
 	void (*done)(struct xio *x);
-	struct xio_op op[XIO_DEPTH];
+	union {
+		struct list link; /* of disk_port.waiting; no operation is out then */
+		struct xio_op op[XIO_DEPTH];
+	};
 };
 
 /* Starts reading or writing [off, off + len) of what the extents hold; x->done runs later, with x->error. */

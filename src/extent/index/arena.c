@@ -25,8 +25,11 @@
 #endif
 
 #define HEADER_BYTES 64u
+#ifndef ARENA_BYTES_MIN
 #define ARENA_BYTES_MIN ((uint64_t)4 << 20)
+#endif
 #define ARENA_BYTES_MAX ((uint64_t)60 << 30)
+#define CLASSES_BEGUN 8u /* slabs that a tree made anew has begun beyond those of the one it is made of */
 #define ARENA_BYTES_MOST ((uint64_t)62 << 30) /* with the overdraft below 2^32 references */
 
 struct free_block {
@@ -76,7 +79,7 @@ overdraft(uint32_t slabs)
 static uint32_t
 extension(uint32_t slabs)
 {
-	uint32_t most = (uint32_t)(ARENA_BYTES_MOST / ARENA_SLAB_BYTES), more = slabs / 8 + 1;
+	uint32_t most = (uint32_t)(ARENA_BYTES_MOST / ARENA_SLAB_BYTES), more = slabs / 8 + CLASSES_BEGUN;
 
 	return slabs + more > most ? most - slabs : more;
 }

@@ -35,7 +35,7 @@ struct arena {
 /* Maps the range.  bytes: the bound, at least 4 MiB.  0, -EINVAL or -ENOMEM. */
 int arena_init(struct arena *a, uint64_t bytes);
 void arena_fini(struct arena *a);
-/* Lets an eighth more than the bound be used; or, when that is over, no more than the bound, or what is in use
+/* Lets an eighth and a little more than the bound be used; or, when that is over, no more than the bound, or what is in use
  * and `spare` slabs. */
 void arena_extend(struct arena *a);
 void arena_end_extension(struct arena *a, uint32_t spare);

@@ -27,6 +27,7 @@ struct block {
 	struct commit *overlay[OVERLAY_SLOTS]; /* newest record of each key */
 	struct block_head head;
 	struct ring_op op;
+	uint8_t watched;   /* watch_begin() */
 	bool tried;        /* it was written once, and the kernel had no memory for it */
 	_Atomic int left;  /* block write and data writes not yet over */
 	_Atomic int error; /* the first that failed */

@@ -106,6 +106,7 @@ on_flush(struct ring_op *op, int res, bool more)
 	struct vol *vol = f->vol;
 
 	f->p->io.inflight--;
+	watch_end(&f->p->io.watch, f->watched);
 	xio_note_progress(&vol->disk);
 	if (res < 0) {
 		vol->flush.error = vol->flush.error ? vol->flush.error : res;
@@ -122,6 +123,7 @@ flush_one(struct vol *vol, struct vol_port *p, int fd)
 	struct flush_op *f = &vol->flush.ops[vol->flush.left++];
 
 	*f = (struct flush_op){ .op.done = on_flush, .vol = vol, .p = p, .began_ns = clock_ns() };
+	f->watched = watch_begin(&p->io.watch, &vol->disk);
 	p->io.inflight++;
 	ring_fdatasync(p->io.ring, &f->op, fd);
 }
@@ -173,6 +175,7 @@ on_block(struct ring_op *op, int res, bool more)
 	struct vol_port *p = vol->leader.port;
 
 	p->io.inflight--;
+	watch_end(&p->io.watch, vol->block.watched);
 	xio_note_progress(&vol->disk);
 	if (sync_error(res, vol->block.head.len_bytes) == -EAGAIN && !vol->block.tried) {
 		vol->block.tried = true;
@@ -201,6 +204,7 @@ static void
 submit_block(struct vol *vol, struct vol_port *p)
 {
 	vol->block.op = (struct ring_op){ .done = on_block, .by_worker = xio_by_worker(&vol->disk) };
+	vol->block.watched = watch_begin(&p->io.watch, &vol->disk);
 	p->io.inflight++;
 	ring_write(p->io.ring, &vol->block.op, vol->disk.log_fd, vol->block.mem, vol->block.head.len_bytes,
 		   vol->disk.log_off + vol->block.head.pos, RING_NO_REGION);

@@ -268,9 +268,8 @@ put_back(struct vol *vol, struct commit *c)
 	tree_unreserve(vol->tree, 1);
 }
 
-/* Memory for publishing c, all of it, before anything is written.  0 or -ENOSPC. */
 static int
-set_aside(struct vol *vol, struct commit *c, bool replaces)
+set_aside_once(struct vol *vol, struct commit *c, bool replaces)
 {
 	bool is_put = c->view.op == REC_PUT;
 
@@ -285,6 +284,16 @@ set_aside(struct vol *vol, struct commit *c, bool replaces)
 		return 0;
 	put_back(vol, c);
 	return -ENOSPC;
+}
+
+/* Memory for publishing c, all of it, before anything is written.  0 or -ENOSPC. */
+static int
+set_aside(struct vol *vol, struct commit *c, bool replaces)
+{
+	int e = set_aside_once(vol, c, replaces);
+
+	/* Where nothing is published any more, nothing else gives back what was removed last. */
+	return e < 0 && tree_reclaim(vol->tree) ? set_aside_once(vol, c, replaces) : e;
 }
 
 /* The same for c and the records that go with it: all, or none. */
@@ -303,10 +312,13 @@ set_aside_all(struct vol *vol, struct commit *c, bool replaces)
 			e = set_aside(vol, a, s.exists);
 		a->is_idle |= e < 0;
 	}
-	if (e == 0 && c->kind == COMMIT_BUCKET_MAKE && usage_make(vol, c) < 0)
-		e = -ENOSPC;
 	if (e == 0)
 		e = set_aside(vol, c, replaces);
+	/* Last: what is not made must not be in the book. */
+	if (e == 0 && c->kind == COMMIT_BUCKET_MAKE && usage_make(vol, c) < 0) {
+		put_back(vol, c);
+		e = -ENOSPC;
+	}
 	for (struct commit *a = c->also; e < 0 && a; a = a->also) {
 		if (!a->is_idle)
 			put_back(vol, a);
@@ -374,6 +386,7 @@ judge_one(struct vol *vol, struct commit *c)
 {
 	bool is_delete = c->view.op == REC_DELETE;
 	struct quota_change change;
+	uint64_t data_bytes = 0;
 	size_t bytes;
 	struct state s;
 	enum verdict v;
@@ -414,11 +427,10 @@ judge_one(struct vol *vol, struct commit *c)
 	default:
 		break;
 	}
-	if (!is_delete && !(c->view.flags & REC_FLUSHED) && c->view.body == BODY_EXTENTS) {
-		if (vol->block.data_bytes && vol->block.data_bytes + c->view.size_bytes > TAIL_BYTES_MAX)
-			return V_FULL;
-		vol->block.data_bytes += c->view.size_bytes;
-	}
+	if (!is_delete && !(c->view.flags & REC_FLUSHED) && c->view.body == BODY_EXTENTS)
+		data_bytes = c->view.size_bytes;
+	if (data_bytes && vol->block.data_bytes && vol->block.data_bytes + data_bytes > TAIL_BYTES_MAX)
+		return V_FULL;
 	c->result = set_aside_all(vol, c, s.exists);
 	if (c->result < 0) {
 		/* A delete makes room: it waits for what is on its way back from readers and snapshots. */
@@ -426,6 +438,8 @@ judge_one(struct vol *vol, struct commit *c)
 			return stall(vol, c);
 		return s.depends ? V_AFTER : V_NOW;
 	}
+	/* Only what is in it: a block that counts as full and is empty is never written, and the queue waits for it. */
+	vol->block.data_bytes += data_bytes;
 	if (c->kind == COMMIT_DELETE)
 		c->result = 1;
 	for (struct commit *a = c->also; a; a = a->also) {

@@ -461,7 +461,8 @@ read_all(struct replay *rp)
 	struct vol *vol = rp->vol;
 	int e;
 
-	tree_start_begin(vol->tree);
+	if (RULE_START_EXTENDS)
+		tree_start_begin(vol->tree);
 	e = snapshots_load(rp);
 
 	if (e < 0)

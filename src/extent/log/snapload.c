@@ -4,6 +4,7 @@
  * read where the newest is lost; and for its space only where nothing says it, or not for certain: a newer
  * superblock is lost, so that it may have been given up and written over.
  */
+#include "extent/disk/rules.h"
 #include "extent/log/recover_int.h"
 
 #include "extent/disk/sync.h"
@@ -159,7 +160,7 @@ empty_index(struct replay *rp)
 	pack_forget(vol);
 	rp->applied = 0;
 	e = tree_new(vol->index_bytes, vol->quiesce, &vol->tree);
-	if (e == 0)
+	if (e == 0 && RULE_START_EXTENDS)
 		tree_start_begin(vol->tree);
 	return e;
 }

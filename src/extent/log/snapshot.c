@@ -189,6 +189,7 @@ block_io(struct chain *c, bool is_write, uint64_t ext, uint32_t len)
 			     : sio_read(&c->vol->disk, c->r, &ext, 1, at, c->buf + at, n);
 		rest(c);
 		disk_beat(&c->vol->disk, c->r);
+		disk_table_work(&c->vol->disk, c->r);
 	}
 	return e;
 }

@@ -41,6 +41,7 @@ vol_upkeep(struct helper *h, struct ring *r)
 	uint64_t wait_ns, move_ns, beat_ns;
 	int e;
 
+	disk_table_work(&vol->disk, r);
 	if (atomic_load(&vol->snap.state) == SNAP_WANTED) {
 		snapshot_write(vol, r);
 		atomic_store(&vol->snap.state, SNAP_WALKED);

@@ -106,6 +106,7 @@ struct flush {
 		struct vol *vol;
 		struct vol_port *p;
 		uint64_t began_ns;
+		uint8_t watched;
 	} * ops; /* 1, or a directory's 1 + seg_nr */
 	int left, error;
 	bool has_block;

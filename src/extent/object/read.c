@@ -84,6 +84,9 @@ read_done(struct read_int *ri, int error)
 {
 	struct store_op *op = &ri->rd->op;
 
+	/* Of a disk that is known to have failed it says nothing of the object. */
+	if (error == -EIO && disk_failed(&ri->obj->vol->disk))
+		error = -ENODEV;
 	op->result = error ? error : (int)ri->len;
 	op->done(op);
 }

@@ -31,7 +31,10 @@ look(struct vol *vol, struct space_wait *sw)
 	/* Nothing is on its way any more: it may have come between the two looks. */
 	if (sw->take(sw))
 		return 0;
-	return disk_failed(&vol->disk) ? -EROFS : -ENOSPC;
+	if (disk_failed(&vol->disk))
+		return -EROFS;
+	/* What is claimed comes back, however long the disk takes for it: that is no full disk. */
+	return alloc_is_claimed(vol->disk.alloc) ? -EAGAIN : -ENOSPC;
 }
 
 static void

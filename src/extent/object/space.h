@@ -25,11 +25,12 @@ struct space_wait {
 	uint64_t since_ns;
 	/* Takes the space and goes on with it.  False: there is not enough (a part of it may be taken). */
 	bool (*take)(struct space_wait *sw);
-	/* Ends the waiting: 0 (it was taken), -ENOSPC, -EROFS (the disk has failed). */
+	/* Ends the waiting: 0 (it was taken), -ENOSPC, -EAGAIN (it takes too long to come back), -EROFS (the disk has
+	 * failed). */
 	void (*over)(struct space_wait *sw, int error);
 };
 
-/* Takes the space for sw.  0: it was there; 1: sw waits, and over() will run; -ENOSPC or -EROFS: there is none,
+/* Takes the space for sw.  0: it was there; 1: sw waits, and over() will run; -ENOSPC, -EAGAIN or -EROFS: there is none,
  * and over() will not run. */
 int space_get(struct extent_port *p, struct space_wait *sw, bool (*take)(struct space_wait *sw),
 	      void (*over)(struct space_wait *sw, int error));

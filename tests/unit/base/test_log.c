@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -236,13 +237,46 @@ test_events(void **state)
 	assert_string_equal(text, "2023-11-14T22:13:21.123456Z info access: id=00ff y\n");
 }
 
+static char heard[256];
+static enum log_level heard_level;
+
+static void
+on_line(enum log_level level, const char *line)
+{
+	heard_level = level;
+	snprintf(heard, sizeof heard, "%s", line);
+}
+
+/* A library's lines go to its function, and nowhere else. */
+static void
+test_sink(void **state)
+{
+	log_init(LOG_JSON, LOG_INFO);
+	log_set_sink(on_line);
+	capture();
+	log_warn("a line\nof %d", 2);
+	release();
+	assert_string_equal(text, "");
+	assert_string_equal(heard, "a line?of 2");
+	assert_int_equal(heard_level, LOG_WARN);
+	heard[0] = 0;
+	log_debug("nobody wants it");
+	assert_string_equal(heard, "");
+	log_set_sink(NULL);
+	capture();
+	log_warn("again");
+	release();
+	assert_non_null(strstr(text, "again"));
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plain),  cmocka_unit_test(test_utf8),    cmocka_unit_test(test_json),
-		cmocka_unit_test(test_fields), cmocka_unit_test(test_long),    cmocka_unit_test(test_limit),
-		cmocka_unit_test(test_parse),  cmocka_unit_test(test_modules), cmocka_unit_test(test_events),
+		cmocka_unit_test(test_plain),  cmocka_unit_test(test_sink),   cmocka_unit_test(test_utf8),
+		cmocka_unit_test(test_json),   cmocka_unit_test(test_fields), cmocka_unit_test(test_long),
+		cmocka_unit_test(test_limit),  cmocka_unit_test(test_parse),  cmocka_unit_test(test_modules),
+		cmocka_unit_test(test_events),
 	};
 
 	clock_fake(&now);

@@ -76,7 +76,7 @@ unwatch_fd(void *cookie, int fd)
 static inline void
 open_chan(int channels, int queue_max)
 {
-	static const int map[] = { 3 };
+	static const uint64_t map[] = { 3 };
 
 	f.conf.channels = channels;
 	f.conf.mode = RDMA_AUTO;

@@ -100,7 +100,8 @@ pieces_of_memory(void **state)
 	struct rdma_cq *cq;
 	struct rdma_ep *ep;
 	char err[128];
-	int region[2], n, at = 0;
+	uint64_t region[2];
+	int n, at = 0;
 
 	for (int i = 0; i < 2; i++) {
 		fill(mem[i], sizeof mem[i], (unsigned)i + 7);
@@ -170,7 +171,8 @@ two_instances(void **state)
 {
 	struct rdma *first_rd = f.rd;
 	struct chan *first = f.ch;
-	int first_map[BUF_REGIONS_MAX], first_fds = f.fd_nr;
+	uint64_t first_map[BUF_REGIONS_MAX];
+	int first_fds = f.fd_nr;
 	struct buf *b = bufpool_get(&f.bufs, BUF_SMALL);
 	struct mailbox first_mb = f.mb;
 

@@ -48,7 +48,7 @@ static struct {
 	struct mailbox mb;
 	struct timers timers;
 	struct bufpool bufs;
-	int map[BUF_REGIONS_MAX];
+	uint64_t map[BUF_REGIONS_MAX];
 	struct peer peer;
 	struct lease l[LEASES];
 	int order[LEASES], order_nr;

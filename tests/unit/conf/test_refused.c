@@ -191,6 +191,11 @@ test_not_yaml(void **state)
 		       "c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n",
 		       "too large");
 	assert_refused("", "listen: missing");
+	assert_refused(GOOD_LISTEN "store: { disks: [{ path: a }, { path: b }], min_disks: 3 }\n",
+		       "store.min_disks: is 3, and there are 2 disks");
+	assert_good(GOOD_LISTEN "store: { disks: [{ path: a }, { path: b }], min_disks: 2 }\n");
+	assert_good(GOOD_LISTEN "store: { accept_missing: [1b4e28ba-2fa1-11d2-883f-0016d3cca427], "
+				"disks: [{ path: a }, { path: b }], min_disks: 3 }\n");
 	assert_refused("# nothing\n", "store.disks: missing");
 	/* A section whose keys are all commented out is empty, not wrong. */
 	assert_good(GOOD_LISTEN GOOD_DISK "rdma:\n#  dc_key: 1\nlog: ~\n");

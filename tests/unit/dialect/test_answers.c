@@ -202,6 +202,7 @@ names(void **state)
 		{ FAULT_RDMA_NOT_SUPPORTED, 501, "RDMANotSupported" },
 		{ FAULT_BUSY, 503, "SlowDown" },
 		{ FAULT_UNAVAILABLE, 503, "ServiceUnavailable" },
+		{ FAULT_NO_DISK, 503, "ServiceUnavailable" },
 		{ FAULT_FULL, 507, "InsufficientStorage" },
 		{ FAULT_ACCESS_DENIED, 403, "AccessDenied" },
 		{ FAULT_QUOTA, 403, "QuotaExceeded" },

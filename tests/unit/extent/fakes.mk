@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 LINK-extent/test_books := fault_ring
 LINK-extent/test_contract := store_contract
+LINK-extent/test_disks_fail := fault_ring
 LINK-extent/test_faults := fault_ring
 LINK-extent/test_full := fault_ring
+LINK-extent/test_hang := fault_ring
 LINK-extent/test_host := fault_ring
 LINK-extent/test_layout := fault_ring
 LINK-extent/test_power := fault_ring

@@ -3,230 +3,7 @@
  * A store of several disks, each in a directory: making it, the start in any order, disks that are missing, foreign,
  * copied, given up or back again.
  */
-#include "harness.h"
-
-#include "store/set_int.h"
-#include "store/user.h"
-
-#define DISKS 4
-
-static char dir[DISKS][128];
-static struct store_disk_conf disks[DISKS];
-static uint8_t accepted[DISKS][UUID_BYTES];
-static struct store_conf conf;
-static struct store *st;
-static struct store_user *user;
-static char err[1024];
-
-/* ---- a store of nr disks ---- */
-
-static void
-use(int nr)
-{
-	conf = (struct store_conf){ .ops = &store_set_ops,
-				    .disks.disk = disks,
-				    .disks.nr = nr,
-				    .disks.index_bytes = 64 * MIB,
-				    .disks.lock_wait_ns = NS_PER_MS,
-				    .disks.engine = &extent_ops,
-				    .disks.engines_max = STORE_SET_MAX,
-				    .disks.accept_missing = (const uint8_t(*)[UUID_BYTES])accepted,
-				    .ports_max = 4 };
-}
-
-static void
-begin(int nr)
-{
-	for (int i = 0; i < DISKS; i++) {
-		dir_make(dir[i]);
-		disks[i] = (struct store_disk_conf){ .path = dir[i],
-						     .size_bytes = (64 + 32 * (uint64_t)i) * MIB };
-	}
-	use(nr);
-	if (store_format(&conf, false, err, sizeof err) < 0)
-		fail_msg("%s", err);
-}
-
-static void
-end(void)
-{
-	for (int i = 0; i < DISKS; i++)
-		dir_remove(dir[i]);
-}
-
-static int
-start(void)
-{
-	int r = store_start(&conf, &st, err, sizeof err);
-
-	if (r == 0)
-		assert_int_equal(store_user_new(&st, 1, &user), 0);
-	return r;
-}
-
-static void
-stop(void)
-{
-	store_user_free(user);
-	store_stop(st);
-}
-
-static void
-must_start(void)
-{
-	if (start() < 0)
-		fail_msg("%s", err);
-}
-
-/* The start says no, in a line with this in it, and no superblock is any other than before. */
-static void
-must_refuse(int error, const char *text)
-{
-	static uint8_t before[DISKS][2][65536], after[65536];
-	char path[256];
-
-	for (int check_it = 0; check_it < 2; check_it++) {
-		for (int i = 0; i < DISKS * 2; i++) {
-			uint8_t *to = check_it ? after : before[i / 2][i % 2];
-			int fd;
-
-			snprintf(path, sizeof path, "%s/super%s", dir[i / 2], i % 2 ? "2" : "");
-			fd = open(path, O_RDONLY | O_CLOEXEC);
-			memset(to, 0, 65536);
-			if (fd >= 0) {
-				assert_true(read(fd, to, 65536) == 65536);
-				close(fd);
-			}
-			if (check_it)
-				assert_memory_equal(after, before[i / 2][i % 2], 65536);
-		}
-		if (!check_it) {
-			int r = start();
-
-			if (r != error || !strstr(err, text) || strchr(err, '\n'))
-				fail_msg("%d instead of %d: %s", r, error, r < 0 ? err : "");
-		}
-	}
-}
-
-/* Leaves the i-th of nr configured disks out. */
-static void
-leave_out(int i, int nr)
-{
-	use(nr - 1);
-	memmove(&disks[i], &disks[i + 1], (size_t)(nr - 1 - i) * sizeof disks[0]);
-}
-
-static void
-all_again(int nr)
-{
-	for (int i = 0; i < DISKS; i++)
-		disks[i] = (struct store_disk_conf){ .path = dir[i], .size_bytes = 0 };
-	use(nr);
-}
-
-/* The UUID of a member as the started store has it. */
-static void
-accept(int unit)
-{
-	struct store_unit_info info;
-
-	store_unit_info(st, unit, &info);
-	assert_int_equal(uuid_parse(info.uuid, accepted[unit]), 0);
-}
-
-/* ---- what is in it ---- */
-
-/* A key that the disk of this number has. */
-static struct store_key
-key_on(const struct disk_table *t, char name[32], const char *bucket, int disk)
-{
-	for (int n = 0;; n++) {
-		struct store_key k;
-
-		snprintf(name, 32, "key-%d", n);
-		k = key_of(bucket, name);
-		if (t->home[set_slot(&k)] == disk)
-			return k;
-	}
-}
-
-static int
-make(const char *bucket)
-{
-	struct store_del op;
-
-	return STORE_DO(user, &op.op,
-			store_bucket_create(store_user_port(user, 0), bucket, strlen(bucket), &op));
-}
-
-static int
-removed(const char *bucket)
-{
-	struct store_del op;
-
-	return STORE_DO(user, &op.op,
-			store_bucket_delete(store_user_port(user, 0), bucket, strlen(bucket), &op));
-}
-
-static int
-put(const struct store_key *k)
-{
-	struct store_commit c = { .inline_data = "hello", .inline_len = 5 };
-	struct store_put op;
-	int r = store_put_init(store_user_port(user, 0), &op, k, 5);
-
-	if (r < 0)
-		return r;
-	r = STORE_DO(user, &op.op, store_put_commit(store_user_port(user, 0), &op, &c));
-	store_put_abort(store_user_port(user, 0), &op);
-	return r;
-}
-
-static int
-look(const struct store_key *k)
-{
-	struct store_obj o;
-	int r = STORE_DO(user, &o.op, store_open(store_user_port(user, 0), k, &o));
-
-	store_close(store_user_port(user, 0), r == 0 ? &o : NULL);
-	return r;
-}
-
-static bool
-on_entry(struct store_list *ls, const struct store_entry *e)
-{
-	return true;
-}
-
-static int
-list(const char *bucket)
-{
-	struct store_list ls = { .bucket = bucket, .max = 100, .entry = on_entry };
-
-	ls.bucket_len = (uint16_t)strlen(bucket);
-	return STORE_DO(user, &ls.op, store_list(store_user_port(user, 0), &ls));
-}
-
-static int delete (const struct store_key *k)
-{
-	struct store_del op;
-
-	return STORE_DO(user, &op.op, store_delete(store_user_port(user, 0), k, NULL, &op));
-}
-
-static const struct disk_table *
-table(int engine)
-{
-	static struct disk_table t;
-	uint8_t uuid[3][UUID_BYTES] = { { 1 }, { 2 }, { 3 } };
-	uint64_t size[3] = { 64 * MIB, 96 * MIB, 128 * MIB };
-
-	table_make(&t, (const uint8_t(*)[UUID_BYTES])uuid, size, engine, 1);
-	return &t;
-}
-
-/* ---- tests ---- */
+#include "disks_rig.h"
 
 static void
 test_slots_by_size(void **state)
@@ -439,29 +216,6 @@ test_unrecoverable(void **state)
 	end();
 }
 
-static struct store_port *
-engine(int i)
-{
-	return set_port(store_user_port(user, 0))->engine[i];
-}
-
-static int
-gate(int i, const char *bucket, bool close)
-{
-	struct store_del op;
-	struct store_port *e = engine(i);
-
-	return STORE_DO(user, &op.op, e->ops->bucket_gate(e, bucket, strlen(bucket), close, &op));
-}
-
-static int
-head(int i, const char *bucket)
-{
-	struct store_stat s = { .version = 0 };
-
-	return STORE_DO(user, &s.op, store_bucket_head(engine(i), bucket, strlen(bucket), &s));
-}
-
 /* Behind a closed gate nothing is written; what a cut leaves of a change is made as the first disk has it. */
 static void
 test_gates(void **state)
@@ -500,6 +254,184 @@ test_gates(void **state)
 	assert_int_equal(delete (&k), 1);
 	assert_int_equal(removed("b"), 0);
 	stop();
+	end();
+}
+
+/* Gives one disk a table that is newer than the others', as the last start of all leaves it that was cut short: its number
+ * is on all of them (M5). */
+static void
+write_table(int disk, uint64_t in)
+{
+	const struct store_member_ops *ops = extent_ops.member;
+	struct store_conf one = conf;
+	struct store_member id;
+	struct disk_table t;
+	struct store *engine;
+	uint64_t start_no;
+
+	one.ops = &extent_ops;
+	one.disks.disk = &disks[disk];
+	one.disks.nr = 1;
+	if (ops->open(&one, &engine, &id, err, sizeof err) < 0 ||
+	    ops->recover(engine, 64 * MIB, extent_ops.quotas(engine), 0, &start_no, err, sizeof err) < 0)
+		fail_msg("%s", err);
+	t = *id.table;
+	t.in = in;
+	t.version = (start_no - 1) << TABLE_CHANGE_BITS | 1;
+	assert_true(t.version > id.table->version);
+	assert_int_equal(ops->set_table(engine, &t, err, sizeof err), 0);
+	store_stop(engine);
+}
+
+/* A disk that is back with an older table, then one with a newer one: what counts is the newest, and then all have one. */
+static void
+test_table_returns(void **state)
+{
+	struct disk_table t;
+	struct store_member id;
+	struct store *engine;
+	char name[32];
+	struct store_key k;
+
+	begin(3);
+	must_start();
+	accept(2);
+	assert_int_equal(make("b"), 0);
+	stop();
+	must_start();
+	stop();
+	/* A table with the third alone has begun on it, the others go on without it and make a bucket. */
+	write_table(2, 7);
+	leave_out(2, 3);
+	conf.disks.accept_missing_nr = DISKS;
+	must_start();
+	assert_int_equal(make("new"), 0);
+	for (int i = 0; i < 2; i++) {
+		k = key_on(table(3), name, "new", i);
+		assert_int_equal(put(&k), 0);
+	}
+	stop();
+	all_again(3);
+	must_start();
+	for (int i = 0; i < 3; i++) {
+		k = key_on(table(3), name, "new", i);
+		assert_int_equal(look(&k), i == 2 ? -ENOENT : 0);
+		assert_int_equal(put(&k), 0);
+	}
+	assert_int_equal(list("new"), 3);
+	stop();
+	/* The first begins one that is newer than all, and is back at once: it counts, and all have it or its successor. */
+	must_start();
+	stop();
+	write_table(0, 7);
+	must_start();
+	assert_int_equal(list("new"), 3);
+	stop();
+	for (int i = 0; i < 3; i++) {
+		struct store_conf one = conf;
+
+		one.ops = &extent_ops;
+		one.disks.disk = &disks[i];
+		one.disks.nr = 1;
+		assert_int_equal(extent_ops.member->open(&one, &engine, &id, err, sizeof err), 0);
+		if (i)
+			assert_memory_equal(&t, id.table, sizeof t);
+		t = *id.table;
+		store_stop(engine);
+	}
+	assert_int_equal(t.in, 7);
+	end();
+}
+
+/* Of a pair the one that was left behind does not start alone; the one that went on without it does. */
+static void
+test_half_of_a_pair(void **state)
+{
+	begin(2);
+	must_start();
+	accept(0);
+	accept(1);
+	stop();
+	must_start();
+	stop();
+	write_table(0, 1);
+	conf.disks.accept_missing_nr = 2;
+	use(1);
+	conf.disks.accept_missing_nr = 2;
+	must_start();
+	assert_int_equal(make("b"), 0);
+	stop();
+	disks[0] = disks[1];
+	must_refuse(-EINVAL, "only 1 of 2 disks are there");
+	all_again(2);
+	must_start();
+	assert_int_equal(head(1, "b"), 0);
+	stop();
+	end();
+}
+
+static void
+on_line(void *cookie, const char *line)
+{
+	char *to = cookie;
+
+	snprintf(to + strlen(to), 4096 - strlen(to), "%s\n", line);
+}
+
+static void
+must_say(const char *said, const char *text)
+{
+	if (!strstr(said, text))
+		fail_msg("no \"%s\" in: %s", text, said);
+}
+
+/* --fsck reads all disks, names each by its path, and says what lies where the table does not have it. */
+static void
+test_fsck(void **state)
+{
+	struct store_commit c = { .inline_data = "hello", .inline_len = 5 };
+	struct store_put op;
+	char name[32], said[4096] = "", text[768];
+	struct store_key k;
+
+	begin(3);
+	must_start();
+	accept(1);
+	assert_int_equal(make("b"), 0);
+	for (int i = 0; i < 3; i++) {
+		k = key_on(table(3), name, "b", i);
+		assert_int_equal(put(&k), 0);
+	}
+	stop();
+	assert_int_equal(store_fsck(&conf, false, on_line, said), 0);
+	for (int i = 0; i < 3; i++) {
+		snprintf(text, sizeof text, "%s: 1 objects, 5 bytes read, 0 damaged", dir[i]);
+		must_say(said, text);
+	}
+	assert_null(strstr(said, "leftovers"));
+	/* on the second, what the first should have */
+	must_start();
+	k = key_on(table(3), name, "b", 0);
+	assert_int_equal(store_put_init(engine(1), &op, &k, 5), 0);
+	assert_int_equal(STORE_DO(user, &op.op, store_put_commit(engine(1), &op, &c)), 0);
+	store_put_abort(engine(1), &op);
+	stop();
+	said[0] = 0;
+	assert_int_equal(store_fsck(&conf, false, on_line, said), 0);
+	snprintf(text, sizeof text,
+		 "%s: 1 records are of keys that the table of disks gives to another disk, 'b/%s'", dir[1],
+		 name);
+	must_say(said, text);
+	/* without one: the others are read, and what a start would say is said */
+	leave_out(1, 3);
+	said[0] = 0;
+	assert_int_equal(store_fsck(&conf, false, on_line, said), -EINVAL);
+	must_say(said, "number 1 of a store of 3 disks, is missing");
+	snprintf(text, sizeof text, "%s: 1 objects", dir[2]);
+	must_say(said, text);
+	assert_int_equal(store_look(&conf, err, sizeof err), -EINVAL);
+	conf.disks.accept_missing_nr = DISKS;
+	assert_int_equal(store_look(&conf, err, sizeof err), 0);
 	end();
 }
 
@@ -643,11 +575,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_slots_by_size), cmocka_unit_test(test_order),
-		cmocka_unit_test(test_missing),       cmocka_unit_test(test_bucket_again),
-		cmocka_unit_test(test_unrecoverable), cmocka_unit_test(test_gates),
-		cmocka_unit_test(test_halves),        cmocka_unit_test(test_majority),
-		cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_slots_by_size),  cmocka_unit_test(test_order),
+		cmocka_unit_test(test_missing),        cmocka_unit_test(test_bucket_again),
+		cmocka_unit_test(test_unrecoverable),  cmocka_unit_test(test_gates),
+		cmocka_unit_test(test_halves),         cmocka_unit_test(test_majority),
+		cmocka_unit_test(test_identity),       cmocka_unit_test(test_table_returns),
+		cmocka_unit_test(test_half_of_a_pair), cmocka_unit_test(test_fsck),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);

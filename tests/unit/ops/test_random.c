@@ -69,6 +69,7 @@ fault_fits(const struct sim_x *s, enum fault f)
 	case FAULT_REQUEST_TIMEOUT:
 		return s->body_len && (w & (W_TIME | W_STUCK | W_LOSE));
 	case FAULT_UNAVAILABLE:
+	case FAULT_NO_DISK:
 		return w & (W_DRAIN | W_STORE | W_TIME | W_STUCK);
 	case FAULT_DAMAGED:
 	case FAULT_FULL:
@@ -177,7 +178,7 @@ check_reply(struct sim_x *s)
 	if (!s->left && !fault_fits(s, rq->fault) && !rq->revoked)
 		complain(s, "a fault that does not fit");
 	if (r->status == 503 && !s->left)
-		assert_header(&s->x, "retry-after", "1");
+		assert_header(&s->x, "retry-after", rq->fault == FAULT_NO_DISK ? "30" : "1");
 	if (rq->declined && !s->left && !(s->weather & W_DECLINE))
 		complain(s, "a decline");
 	if (r->body == REPLY_STREAM)

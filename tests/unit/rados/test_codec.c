@@ -249,7 +249,7 @@ test_rows(void **state)
 				 .addrs = "127.0.0.1:0/1" },
 			   g2;
 	struct store_format_row f = { .object_bytes = 4 << 20 }, f2;
-	struct quota_change change = { 5, -70000000000, 1 }, change2;
+	struct counter counter = { { 5, -70000000000, 1 }, 9 }, counter2;
 	struct store_use max = { 3, STORE_UNBOUNDED, 0 }, max2;
 	struct garbage_data data[2] = { { some_id, 10 }, { other_id, 20 } };
 	uint8_t row[GATEWAY_ROW_BYTES], buf[512];
@@ -278,14 +278,14 @@ test_rows(void **state)
 	battrs_encode(buf, 42, "tags", 4);
 	assert_int_equal(battrs_decode(buf, battrs_bytes(4), &version, &attrs, &len), 0);
 	assert_true(version == 42 && len == 4 && memcmp(attrs, "tags", 4) == 0);
-	counter_encode(buf, &change);
-	assert_int_equal(counter_decode(buf, COUNTER_BYTES, &change2), 0);
-	assert_memory_equal(&change, &change2, sizeof change);
-	assert_int_equal(counter_decode(buf, COUNTER_BYTES - 1, &change2), -EBADMSG);
+	counter_encode(buf, &counter);
+	assert_int_equal(counter_decode(buf, COUNTER_BYTES, &counter2), 0);
+	assert_memory_equal(&counter, &counter2, sizeof counter);
+	assert_int_equal(counter_decode(buf, COUNTER_BYTES - 1, &counter2), -EBADMSG);
 	assert_int_equal(bound_decode(buf, COUNTER_BYTES, &max2), -EBADMSG);
-	change.bytes = INT64_MAX;
-	counter_encode(buf, &change);
-	assert_int_equal(counter_decode(buf, COUNTER_BYTES, &change2), -EBADMSG);
+	counter.sum.bytes = INT64_MAX;
+	counter_encode(buf, &counter);
+	assert_int_equal(counter_decode(buf, COUNTER_BYTES, &counter2), -EBADMSG);
 	bound_encode(buf, &max);
 	assert_int_equal(bound_decode(buf, BOUND_BYTES, &max2), 0);
 	assert_memory_equal(&max, &max2, sizeof max);

@@ -140,6 +140,28 @@ test_keeps_to_its_rate(void **state)
 	assert_int_equal(counted(STATS_EXPIRED), 600);
 }
 
+/* A disk that fails has no part in it, and ends no walk. */
+static void
+test_failed_disk(void **state)
+{
+	static const int errors[] = { -EROFS, -ENODEV };
+
+	set_rules("bkt", RULE("tmp/", PAST));
+	for (int i = 0; i < 2; i++) {
+		uint64_t expired, walks;
+
+		wait_walks(1);
+		make_objects("bkt", "tmp/", 10);
+		expired = counted(STATS_EXPIRED);
+		walks = counted(STATS_LIFE_WALKS);
+		mem_store_fail(rig.store, MEM_DELETE, errors[i], 2, 3);
+		rig_until(counted(STATS_LIFE_WALKS) == walks + 1);
+		assert_int_equal(counted(STATS_EXPIRED) - expired, 7);
+		rig_until(counted(STATS_LIFE_WALKS) == walks + 2);
+		assert_int_equal(counted(STATS_EXPIRED) - expired, 10);
+	}
+}
+
 /* The walk goes on behind errors, and while the core drains it rests. */
 static void
 test_errors_and_pauses(void **state)
@@ -348,6 +370,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_expires, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pages, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_keeps_to_its_rate, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_failed_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_errors_and_pauses, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unreadable_rules, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_uploads, setup, teardown),

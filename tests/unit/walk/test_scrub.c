@@ -4,6 +4,8 @@
  * its rate, stands back when buffers are scarce, and stops and goes on as told.  The ring is the one with
  * faults; tests/system/scrub.sh has the other.
  */
+#include "extent/engine.h" /* ahead of the harness, whose names it does not know */
+
 #include "tests/unit/extent/harness.h"
 
 #include "walk/scrub.h"
@@ -210,6 +212,22 @@ test_reads_all(void **state)
 	assert_int_equal(timers_next(&timers), UINT64_MAX);
 }
 
+/* More than a page of keys: each is read once. */
+static void
+test_pages(void **state)
+{
+	char key[16];
+
+	for (int i = 0; i < 300; i++) {
+		snprintf(key, sizeof key, "key/%d", i);
+		assert_int_equal(put_simple(&l, "empty", key, 10, i), 0);
+	}
+	make_scrub(0, FAST);
+	assert_int_equal(scrub_begin(s), 0);
+	wait_walks(1);
+	assert_int_equal(info().objects, 305);
+}
+
 static void
 test_comes_round(void **state)
 {
@@ -411,6 +429,14 @@ test_disk_errors(void **state)
 	wait_walks(2);
 	assert_int_equal(info().known_bad, 0);
 	assert_int_equal(info().walk_errors, 0);
+	/* Of one that has failed nothing is said of objects. */
+	disk_fail(&extent_store(st)->vol->disk, "for a test");
+	reads_end_with = -EIO;
+	assert_int_equal(scrub_begin(s), 0);
+	wait_walks(3);
+	assert_int_equal(info().known_bad, 0);
+	assert_int_equal(info().unreadable, 3);
+	reads_end_with = 0;
 	fault_ring_hook = NULL;
 }
 
@@ -460,6 +486,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_reads_all, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_pages, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_comes_round, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_finds_damage, setup, teardown),

@@ -129,6 +129,142 @@ test_random(void **state)
 	bufpool_fini(&bp);
 }
 
+/* So much of a lane's is out (-1: of those with two), counted by hand: all buffers, and a place for each ticket without one. */
+static int
+lane_has(int lane, int *ret_large)
+{
+	int n = 0;
+
+	*ret_large = 0;
+	for (int i = 0; i < N; i++) {
+		bool two = xs[i].lane[0] && xs[i].lane[1];
+
+		if (!xs[i].have_ticket || (lane < 0 ? !two : two || xs[i].lane[0] != lane + 1))
+			continue;
+		n += xs[i].bufs ? xs[i].bufs : 1;
+		*ret_large += xs[i].main_bufs ? xs[i].main_bufs : 1;
+	}
+	return n;
+}
+
+/* Of four lanes one gives nothing back for a long while: it has half at most, and the others get what they want. */
+static void
+test_lanes(void **state)
+{
+	const char *env = getenv("SEED");
+	unsigned seed = env ? (unsigned)strtoul(env, NULL, 0) : (unsigned)time(NULL);
+	struct bufpool bp;
+	struct xfer_pool xp;
+	long served[N] = { 0 };
+	int half, large;
+
+	printf("SEED=%u\n", seed);
+	assert_int_equal(bufpool_init(&bp, 12u << 20), 0);
+	xfer_pool_init(&xp, &bp, BUF_LARGE, 8, 4 * N);
+	half = bp.total[BUF_LARGE] / 2;
+	memset(xs, 0, sizeof xs);
+	memset(held_nr, 0, sizeof held_nr);
+	for (int i = 0; i < N; i++) {
+		xs[i].done = xs[i].wake = on_done;
+		xs[i].client = (uint8_t)(i % 3);
+		/* Some copy from one to another. */
+		xfer_set_lanes(&xs[i], i % 4, i % 7 ? i % 4 : (i + 1) % 4);
+		xfer_init(&xs[i], &xp, NULL, NULL);
+	}
+	for (int s = 0; s < STEPS; s++) {
+		int i = (int)(rand_r(&seed) % N);
+		struct xfer *x = &xs[i];
+		bool hangs = s > STEPS / 4 && s < STEPS / 4 * 3 && (x->lane[0] == 1 || x->lane[1] == 1);
+		unsigned what = rand_r(&seed) % 8;
+
+		if (!x->have_ticket && !x->is_waiting) {
+			assert_true(xfer_ticket(x) >= 0);
+		} else if (x->have_ticket && what < 3) {
+			bool bare = x->main_bufs == 0;
+			struct buf *b =
+				pool_buf_get(x, rand_r(&seed) % 2 ? BUF_SMALL_BYTES : BUF_LARGE_BYTES);
+
+			if (b)
+				held[i][held_nr[i]++] = b;
+			else if (bare)
+				assert_int_equal(x->bufs, 8);
+		} else if (hangs && rand_r(&seed) % 16) {
+			/* What would come back does not; now and then one that waits gives up. */
+		} else if (hangs && x->is_waiting) {
+			pool_ticket_put(x);
+		} else if (!hangs && held_nr[i] && what < 7) {
+			pool_buf_put(x, held[i][--held_nr[i]]);
+			served[i] += s > STEPS / 2 && s < STEPS / 4 * 3;
+		} else if (!hangs && x->have_ticket && !held_nr[i]) {
+			pool_ticket_put(x);
+		}
+		for (int l = -1; l < 4; l++) {
+			int waits = 0;
+			int n = lane_has(l, &large);
+
+			for (int k = 0; k < N; k++) {
+				bool two = xs[k].lane[0] && xs[k].lane[1];
+
+				waits += xs[k].is_waiting && !xs[k].back &&
+					 (l < 0 ? two : !two && xs[k].lane[0] == l + 1);
+			}
+			assert_int_equal(xp.lane[l + 1].held, n + waits);
+			assert_true(large <= (l < 0 ? (half / 4 ? half / 4 : 1) : half));
+		}
+	}
+	for (int i = 0; i < N; i++)
+		/* Those that copy have few places, and all of these may hang. */
+		assert_true(served[i] > 0 || xs[i].lane[0] == 1 || xs[i].lane[1]);
+	for (int round = 0; round < N; round++) {
+		for (int i = 0; i < N; i++) {
+			while (held_nr[i])
+				pool_buf_put(&xs[i], held[i][--held_nr[i]]);
+			if (xs[i].have_ticket)
+				pool_ticket_put(&xs[i]);
+		}
+	}
+	for (int i = 0; i < N; i++) {
+		assert_false(xs[i].is_waiting);
+		xfer_fini(&xs[i]);
+	}
+	for (int l = 0; l <= 4; l++)
+		assert_int_equal(xp.lane[l].held + xp.lane[l].shut, 0);
+	assert_int_equal(bp.avail[BUF_LARGE], bp.total[BUF_LARGE]);
+	assert_int_equal(bp.avail[BUF_SMALL], bp.total[BUF_SMALL]);
+	bufpool_fini(&bp);
+}
+
+/* A lane has half of the queue as well. */
+static void
+test_lane_queue(void **state)
+{
+	struct bufpool bp;
+	struct xfer_pool xp;
+	int half;
+
+	assert_int_equal(bufpool_init(&bp, 10u << 20), 0);
+	xfer_pool_init(&xp, &bp, BUF_LARGE, 8, 8);
+	half = xp.tickets / 2;
+	assert_true(half >= 1 && half + 7 <= N);
+	memset(xs, 0, sizeof xs);
+	for (int i = 0; i < half + 7; i++) {
+		bool other = i >= half + 5;
+
+		xs[i].done = xs[i].wake = on_done;
+		xfer_set_lanes(&xs[i], other, -1);
+		xfer_init(&xs[i], &xp, NULL, NULL);
+		assert_int_equal(xfer_ticket(&xs[i]), i < half || other ? 1 : i < half + 4 ? 0 : -EAGAIN);
+	}
+	/* In order, and one that gives up is in nobody's way. */
+	pool_ticket_put(&xs[half]);
+	pool_ticket_put(&xs[0]);
+	assert_true(xs[half + 1].have_ticket && !xs[half + 2].have_ticket);
+	for (int i = 0; i < half + 7; i++)
+		xfer_fini(&xs[i]);
+	assert_int_equal(xp.tickets_out + xp.queued, 0);
+	bufpool_fini(&bp);
+}
+
 /* One more than the queue holds is refused, in order otherwise. */
 static void
 test_queue(void **state)
@@ -394,7 +530,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random),       cmocka_unit_test(test_queue),
+		cmocka_unit_test(test_random),       cmocka_unit_test(test_lanes),
+		cmocka_unit_test(test_lane_queue),   cmocka_unit_test(test_queue),
 		cmocka_unit_test(test_queue_shared), cmocka_unit_test(test_two_clients),
 		cmocka_unit_test(test_turns),        cmocka_unit_test(test_surplus),
 		cmocka_unit_test(test_hungry_ends),  cmocka_unit_test(test_client_of)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* In place of extent/disk/rules.h: the rules as variables, so that one program can switch each of them
- * off. */
+ * off; those of store/rules.h behind them. */
 #ifndef GANTRY_EXTENT_DISK_RULES_H
 #define GANTRY_EXTENT_DISK_RULES_H
 
@@ -36,6 +36,7 @@
 	X(TRIM_TO_PREVIOUS)                                                                                  \
 	X(QUOTA_PENDING)                                                                                     \
 	X(GROW_WITH_ROOM)                                                                                    \
+	X(START_EXTENDS)                                                                                     \
 	X(PACK_NEVER_REWRITES)                                                                               \
 	X(PACK_LAST_FREES)                                                                                   \
 	X(TOUCHED_FILES_FLUSHED)                                                                             \
@@ -44,7 +45,22 @@
 	X(MEND_UNWRITTEN)                                                                                    \
 	X(MEND_CLAIMS)                                                                                       \
 	X(FLUSH_ERRORS_SHARED)                                                                               \
-	X(FAILED_IS_FINAL)
+	X(FAILED_IS_FINAL)                                                                                   \
+	X(TABLE_NEWEST)                                                                                      \
+	X(QUORUM)                                                                                            \
+	X(HALF_ONLY_IF_ALL_IN)                                                                               \
+	X(START_NO)                                                                                          \
+	X(TABLE_ALL)                                                                                         \
+	X(TABLE_REDO)                                                                                        \
+	X(BELOW_HALF_READ_ONLY)                                                                              \
+	X(ONE_CHANGE)                                                                                        \
+	X(MISSING_IS_503)                                                                                    \
+	X(AWAY_BEFORE_ANSWER)                                                                                \
+	X(BUCKET_ON_ALL)                                                                                     \
+	X(BUCKETS_FROM_HEAD)                                                                                 \
+	X(GATE_ALL_PRESENT)                                                                                  \
+	X(GATE_CLOSED)                                                                                       \
+	X(FAILED_HAS_NO_BUCKETS)
 
 #define SIM_RULE_ENUM(name) SIM_##name,
 enum sim_rule { SIM_RULES(SIM_RULE_ENUM) SIM_RULE_NR };
@@ -81,6 +97,7 @@ extern bool sim_rule_on[SIM_RULE_NR];
 #define RULE_TRIM_TO_PREVIOUS sim_rule_on[SIM_TRIM_TO_PREVIOUS]
 #define RULE_QUOTA_PENDING sim_rule_on[SIM_QUOTA_PENDING]
 #define RULE_GROW_WITH_ROOM sim_rule_on[SIM_GROW_WITH_ROOM]
+#define RULE_START_EXTENDS sim_rule_on[SIM_START_EXTENDS]
 #define RULE_PACK_NEVER_REWRITES sim_rule_on[SIM_PACK_NEVER_REWRITES]
 #define RULE_PACK_LAST_FREES sim_rule_on[SIM_PACK_LAST_FREES]
 #define RULE_TOUCHED_FILES_FLUSHED sim_rule_on[SIM_TOUCHED_FILES_FLUSHED]

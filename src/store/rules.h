@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rules - the rules of docs/store.md §6 ("M") for many disks, one switch each, as extent/disk/rules.h has those of one.
+ *
+ * Private to src/store.  M4 and M35 are assertions (set_start.c).
+ */
+#ifndef GANTRY_STORE_RULES_H
+#define GANTRY_STORE_RULES_H
+
+/* M1: the newest table of those present counts, whole. */
+#ifndef RULE_TABLE_NEWEST
+#define RULE_TABLE_NEWEST 1
+#endif
+/* M2: a start needs more than half of the members, ... */
+#ifndef RULE_QUORUM
+#define RULE_QUORUM 1
+#endif
+/* M3: ... or half of them, if all that took part in the newest table are among them. */
+#ifndef RULE_HALF_ONLY_IF_ALL_IN
+#define RULE_HALF_ONLY_IF_ALL_IN 1
+#endif
+/* M5: a start number above all is on every disk before a table has it. */
+#ifndef RULE_START_NO
+#define RULE_START_NO 1
+#endif
+/* M6: a table is on all disks that it names before anything is answered by it. */
+#ifndef RULE_TABLE_ALL
+#define RULE_TABLE_ALL 1
+#endif
+/* M7: a table that was begun and is not on all is followed by a newer one. */
+#ifndef RULE_TABLE_REDO
+#define RULE_TABLE_REDO 1
+#endif
+/* M9: with fewer than half of the members in service nothing is written. */
+#ifndef RULE_BELOW_HALF_READ_ONLY
+#define RULE_BELOW_HALF_READ_ONLY 1
+#endif
+/* M11: of changes of buckets one is under way at a time. */
+#ifndef RULE_ONE_CHANGE
+#define RULE_ONE_CHANGE 1
+#endif
+/* M12: what a missing disk has is looked for, and put, nowhere else. */
+#ifndef RULE_MISSING_IS_503
+#define RULE_MISSING_IS_503 1
+#endif
+/* M15: a disk that fails leaves the table before a change of buckets that it missed is answered. */
+#ifndef RULE_AWAY_BEFORE_ANSWER
+#define RULE_AWAY_BEFORE_ANSWER 1
+#endif
+/* M29: nothing is put into a bucket before all disks have it. */
+#ifndef RULE_BUCKET_ON_ALL
+#define RULE_BUCKET_ON_ALL 1
+#endif
+/* M30: at a start the buckets of all disks are made those of the head. */
+#ifndef RULE_BUCKETS_FROM_HEAD
+#define RULE_BUCKETS_FROM_HEAD 1
+#endif
+/* M31a: a bucket is removed only when all members are there. */
+#ifndef RULE_GATE_ALL_PRESENT
+#define RULE_GATE_ALL_PRESENT 1
+#endif
+/* M31b: nothing is put into a bucket from when a disk says that it is empty until it is gone. */
+#ifndef RULE_GATE_CLOSED
+#define RULE_GATE_CLOSED 1
+#endif
+/* M33: a failed disk, which is still read, is not asked about buckets; M39: nor about what is in one that has changed since. */
+#ifndef RULE_FAILED_HAS_NO_BUCKETS
+#define RULE_FAILED_HAS_NO_BUCKETS 1
+#endif
+
+#endif

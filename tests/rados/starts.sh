@@ -1,0 +1,77 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What a start on RADOS wants: the module of this version, a key that the cluster takes, rights for both pools, and the data pool with
+# which the store was made.  Each of these that is wrong is status 78 and a line that names it; and --fsck --repair of one store
+# removes nothing of another's.  Rights that are missing when they are needed are 503, and told.  CEPH_ARGS changes nothing.
+MORE='' NO_NIC=1 RDMA='{ devices: none }'
+. "$(dirname "$0")/lib.sh"
+own_cluster AUTH=cephx POOLS="gantry.meta gantry.data other.meta other.data"
+key() { # name, rights of OSDs: its file is $T/NAME.key
+	ceph auth get-or-create client.gantry mon 'allow r, allow command "osd blocklist"' osd "$2" >"$T/$1.key" || fail "auth get-or-create"
+	ceph auth del client.gantry
+}
+with_key() { sed "s|^keyring = .*|keyring = $T/$1.key|" "$CEPH_CONF" >"$T/client.conf"; }
+gantryd() { "$BUILD/gantryd" -c "$T/gantryd.yaml" "$@" >"$T/out" 2>&1; }
+refused() { # what it says, words for gantryd
+	gantryd "${@:2}"
+	assert_eq $? 78 "$1: $(cat "$T/out")"
+	grep -q "$1" "$T/out" || fail "not '$1': $(cat "$T/out")"
+}
+write_config
+sed -i "s|conf: \"[^\"]*\", user: admin|conf: \"$T/client.conf\", user: gantry|" "$T/gantryd.yaml"
+
+# ---- keys: of a client that the cluster does not know any more, and with too few rights
+key forgotten 'allow rw pool=gantry.meta, allow rw pool=gantry.data'
+with_key forgotten
+refused 'cannot be reached as client.gantry: ' --format
+ceph auth get-or-create client.gantry mon 'allow r' osd 'allow rw pool=gantry.meta' >"$T/few.key"
+with_key few
+refused 'pool gantry.data: Operation not permitted' --format
+ceph auth caps client.gantry mon 'allow r' osd 'allow rw' >/dev/null
+format_store
+daemon_run
+make_buckets
+head -c 3000000 /dev/urandom >"$T/body"
+assert_status PUT /bkt/k 200 -T "$T/body"
+stop_daemon
+ceph auth caps client.gantry mon 'allow r' osd 'allow rw pool=gantry.meta' >/dev/null
+refused 'pool gantry.data: Operation not permitted'
+refused 'pool gantry.data: Operation not permitted' --fsck
+# Enough for a start, but not for a PUT.
+ceph auth caps client.gantry mon 'allow r' osd 'allow rw pool=gantry.meta, allow r pool=gantry.data' >/dev/null
+export CEPH_ARGS='--mon-host=127.0.0.1:1 --name=client.nobody'
+daemon_run
+unset CEPH_ARGS
+grep -q 'CEPH_ARGS of the environment is ignored' "$T/daemon.log" || fail "nothing was said of CEPH_ARGS"
+curl_s3 /bkt/k | cmp - "$T/body" || fail "a GET with the rights to read"
+assert_status PUT /bkt/k 503 -T "$T/body"
+told() { curl_admin /healthz | jq -r '.reasons[]?' | grep -q '^pool gantry.data: the key of this gateway has not the rights for it$'; }
+wait_for 10 told
+curl_s3 /bkt/k | cmp - "$T/body" || fail "a GET after a PUT that was refused"
+stop_daemon
+ceph auth caps client.gantry mon 'allow r, allow command "osd blocklist"' osd 'allow rw' >/dev/null
+
+# ---- the data pool: none of this store's, and that of another one
+sed 's/^rados: { /rados: { data_pool: other.data, /' "$T/gantryd.yaml" >"$T/wrong.yaml"
+sed 's/^rados: { /rados: { meta_pool: other.meta, data_pool: other.data, /' "$T/gantryd.yaml" >"$T/other.yaml"
+refused 'pool other.data: it is not the data pool of the store in gantry.meta' -c "$T/wrong.yaml"
+gantryd -c "$T/other.yaml" --format || fail "another store: $(cat "$T/out")"
+refused 'pool other.data: it is the data pool of another store than that in gantry.meta' -c "$T/wrong.yaml"
+refused 'pool other.data: it is the data pool of another store' -c "$T/wrong.yaml" --fsck --repair
+# A pool in which nothing has been written yet is a store's all the same.
+sed 's/^rados: { /rados: { meta_pool: third.meta, data_pool: other.data, /' "$T/gantryd.yaml" >"$T/third.yaml"
+ceph osd pool create third.meta 8 8
+refused 'pool other.data: not empty' -c "$T/third.yaml" --format
+fsck || fail "fsck: $(cat "$T/fsck")"
+
+# ---- the module of another version
+mkdir "$T/bin"
+cp "$BUILD/gantryd" "$T/bin/"
+version=$(cat "$ROOT/VERSION")
+LC_ALL=C sed "s/${version//./\\.}/${version//[0-9]/7}/g" "$BUILD/store-rados.so" >"$T/bin/store-rados.so"
+"$T/bin/gantryd" -c "$T/gantryd.yaml" >"$T/out" 2>&1
+assert_eq $? 78 "a module of another version: $(cat "$T/out")"
+grep -q "is of version ${version//[0-9]/7}, this daemon of $version: install both alike" "$T/out" || fail "$(cat "$T/out")"
+daemon_run
+curl_s3 /bkt/k | cmp - "$T/body" || fail "the store as it was"
+stop_daemon

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* In place of store/rules.h, see extent/disk/rules.h beside it. */
+#ifndef GANTRY_STORE_RULES_H
+#define GANTRY_STORE_RULES_H
+
+#include "extent/disk/rules.h"
+
+#define RULE_TABLE_NEWEST sim_rule_on[SIM_TABLE_NEWEST]
+#define RULE_QUORUM sim_rule_on[SIM_QUORUM]
+#define RULE_HALF_ONLY_IF_ALL_IN sim_rule_on[SIM_HALF_ONLY_IF_ALL_IN]
+#define RULE_START_NO sim_rule_on[SIM_START_NO]
+#define RULE_TABLE_ALL sim_rule_on[SIM_TABLE_ALL]
+#define RULE_TABLE_REDO sim_rule_on[SIM_TABLE_REDO]
+#define RULE_BELOW_HALF_READ_ONLY sim_rule_on[SIM_BELOW_HALF_READ_ONLY]
+#define RULE_ONE_CHANGE sim_rule_on[SIM_ONE_CHANGE]
+#define RULE_MISSING_IS_503 sim_rule_on[SIM_MISSING_IS_503]
+#define RULE_AWAY_BEFORE_ANSWER sim_rule_on[SIM_AWAY_BEFORE_ANSWER]
+#define RULE_BUCKET_ON_ALL sim_rule_on[SIM_BUCKET_ON_ALL]
+#define RULE_BUCKETS_FROM_HEAD sim_rule_on[SIM_BUCKETS_FROM_HEAD]
+#define RULE_GATE_ALL_PRESENT sim_rule_on[SIM_GATE_ALL_PRESENT]
+#define RULE_GATE_CLOSED sim_rule_on[SIM_GATE_CLOSED]
+#define RULE_FAILED_HAS_NO_BUCKETS sim_rule_on[SIM_FAILED_HAS_NO_BUCKETS]
+
+#endif

@@ -1,0 +1,123 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Disks that a store of three must not take: one by two paths (a link, a mount, a second device of the same bytes), a copy, one of another store,
+# one in another's place, half a store, one that is shorter, of a later version, or in use.  Each is one line that names path or UUID and what to do, the same from
+# a start and from --check-config, with 78 but where said; and not a byte of any disk is another one afterwards.
+. "$(dirname "$0")/lib.sh"
+NO_NIC=1 RDMA='{ devices: none }' CORES=1 DISKS=3 DISK_SIZE=64MiB
+G=$BUILD/gantryd
+export GANTRY_STORE_LOCK_WAIT=100ms
+configure() { # paths
+	local p
+	{
+		sed '/^store:/,$d' "$T/first.yaml"
+		printf 'store:\n  disks:\n'
+		for p in "$@"; do echo "    - { path: \"$p\" }"; done
+	} >"$T/gantryd.yaml"
+}
+# All bytes of superblocks, host blocks and logs; of the rest, which takes long to read, when it was last written.
+sums() {
+	find "$T"/disk? "$T"/other "$T/image" -type f -printf '%p %s %T@\n' 2>/dev/null | sort
+	find "$T"/disk? "$T"/other -type f ! -name 'seg-*' -exec md5sum {} + 2>/dev/null | sort
+}
+# refused WORDS [CODE [COMMAND...]]: by a start and by --check-config, run by that command
+refused() {
+	local act rc
+	sums >"$T/before"
+	for act in '' --check-config; do
+		rc=0
+		# shellcheck disable=SC2086
+		timeout 60 "${@:3}" "$G" -c "$T/gantryd.yaml" $act >"$T/said" 2>&1 || rc=$?
+		assert_eq "$rc" "${2:-78}" "gantryd $act: $(cat "$T/said")"
+		grep -q -- "$1" "$T/said" || fail "gantryd $act: no '$1' in: $(cat "$T/said")"
+		[ "$(grep -c "error store\|error daemon\|error main\|^store: \|same disk" "$T/said")" -le 1 ] || fail "more than one line: $(cat "$T/said")"
+	done
+	sums >"$T/after"
+	assert_same "$T/before" "$T/after" "written to: $1"
+}
+
+start_daemon
+cp "$T/gantryd.yaml" "$T/first.yaml"
+uuid() { curl_admin /disks | jq -r ".[$1].uuid"; }
+U0=$(uuid 0) U1=$(uuid 1)
+configure "$T"/disk{0,1,2}
+"$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "--check-config while it is served: $(cat "$T/said")"
+stop_daemon
+"$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "--check-config: $(cat "$T/said")"
+
+# ---- one disk by two paths ----
+ln -s disk1 "$T/by-id"
+configure "$T"/disk{0,1,2} "$T/by-id"
+refused 'store.disks\[3\].path: is the same disk as store.disks\[1\]'
+mkdir "$T/twin"
+configure "$T"/disk{0,1,2} "$T/twin"
+if unshare -m true 2>/dev/null; then
+	refused 'store.disks\[3\].path: is the same disk as store.disks\[1\]' 78 unshare -m bash -c "mount --bind '$T/disk1' '$T/twin' && exec \"\$@\"" --
+else
+	echo "no mount namespace of our own (root is needed): a bind mount was not tried"
+fi
+# ---- a copy ----
+cp -a "$T/disk1/." "$T/twin/"
+refused "$T/disk1 and $T/twin: both say to be disk $U1, so one is a copy of the other; take the copy off store.disks"
+# and in its place it is what it says
+configure "$T/disk0" "$T/twin" "$T/disk2"
+"$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "moved to another path: $(cat "$T/said")"
+rm -r "$T/twin"
+
+# ---- another store's, more or instead ----
+mkdir "$T/other"
+sed "s|$T/disk0\"|$T/other\"|; /disk[12]/d" "$T/first.yaml" >"$T/other.yaml"
+"$G" -c "$T/other.yaml" --format >"$T/said" 2>&1 || fail "another store: $(cat "$T/said")"
+configure "$T"/disk{0,1,2} "$T/other"
+refused "$T/other: disk .* is of another store, .*: take it off store.disks, or put the right one there"
+configure "$T"/disk{0,2} "$T/other"
+refused "$T/other: disk .* is of another store"
+
+# ---- half of it, and none of what is configured ----
+configure "$T/disk0"
+refused "disk $U1, number 1 of a store of 3 disks, is missing; bring it back, or start without it (store.accept_missing: \[$U1\]"
+configure "$T"/disk{0,2} "$T/nowhere"
+refused "disk $U1, .* is missing ($T/nowhere: there is no store here yet"
+
+# ---- shorter, later, of two disks, in use ----
+mv "$T/disk1/log" "$T/log"
+head -c 8192 "$T/log" >"$T/disk1/log"
+configure "$T"/disk{0,1,2}
+refused "disk $U1, .* is missing ($T/disk1: log is damaged: it has 8192 bytes"
+mv "$T/log" "$T/disk1/log"
+cp "$T/disk1/super" "$T/super"
+cp "$T/disk0/super" "$T/disk1/super"
+refused "$T/disk1: the two superblocks are of different disks; put back the one that belongs here"
+cp "$T/super" "$T/disk1/super"
+exec 9<"$T/disk1/super"
+flock 9
+rc=0
+timeout 60 "$G" -c "$T/gantryd.yaml" >"$T/said" 2>&1 || rc=$?
+exec 9<&-
+assert_eq "$rc" 69 "in use: $(cat "$T/said")"
+grep -q "$T/disk1: in use: another process has super locked" "$T/said" || fail "in use: $(cat "$T/said")"
+
+# ---- two devices of the same bytes, and a device among directories ----
+truncate -s 512M "$T/image"
+if dev=$(losetup -f --show "$T/image" 2>/dev/null) && trap 'losetup -d "$dev"; _at_exit' EXIT && second=$(losetup -f --show "$T/image" 2>/dev/null); then
+	trap '[ -z "$DAEMON_PID" ] || kill -KILL "$DAEMON_PID"; losetup -d "$dev" "$second"; _at_exit' EXIT
+	rm -r "$T/disk2"
+	mkdir "$T/disk2"
+	configure "$T/disk2" "$dev"
+	sed -i "s|disk2\" }|disk2\", size: 64MiB }|" "$T/gantryd.yaml"
+	"$G" -c "$T/gantryd.yaml" --format >"$T/said" 2>&1 || fail "a directory and a device: $(cat "$T/said")"
+	daemon_run
+	make_buckets
+	curl -sS --fail -Z -X PUT -d x -o /dev/null "$URL_S3/bkt/k[1-180]" 2>>"$T/curl" || fail "PUTs"
+	assert_eq "$(curl_admin /disks | jq 'map(.objects) | add == 180 and .[1] > 3 * .[0] and .[0] > 2')" true "slots by size: $(curl_admin /disks | jq -c 'map(.objects)')"
+	U1=$(uuid 1)
+	stop_daemon
+	configure "$T/disk2" "$dev" "$second"
+	refused "$dev and $second: both say to be disk $U1, so one is a copy of the other"
+	ln -s "$dev" "$T/by-path"
+	configure "$T/disk2" "$dev" "$T/by-path"
+	refused 'store.disks\[2\].path: is the same disk as store.disks\[1\]'
+else
+	echo "no loop device: devices were not tried"
+fi
+: "$U0"

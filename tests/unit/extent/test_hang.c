@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A disk that takes its time: a write or flush beyond the timeout fails it, whoever waits for that, and what comes late
+ * does no harm; a read fails nothing.  And the workers that one of several disks may have.
+ */
+#include "extent/engine.h"
+
+#include "crumbs.h"
+#include "fixture.h"
+#include "extent/disk/xio.h"
+#include "tests/fake/fault_ring.h"
+
+#define TIMEOUT_NS (60 * NS_PER_MS)
+
+static int slow_kind = -1;
+static const char *slow_name;
+static uint64_t held_ns; /* since when; 0: not yet */
+static uint64_t hold_ns; /* so long */
+
+static _Atomic bool is_over;
+
+static int
+hook(const struct fault_io *io)
+{
+	if ((int)io->kind != slow_kind || strncmp(io->name, slow_name, strlen(slow_name)) != 0 || is_over)
+		return 0;
+	if (!held_ns)
+		held_ns = clock_ns();
+	if (clock_ns() - held_ns < hold_ns)
+		return FAULT_HOLD;
+	is_over = true;
+	return 0;
+}
+
+static void
+slow(int kind, const char *name, uint64_t ns)
+{
+	slow_kind = -1;
+	slow_name = name;
+	held_ns = 0;
+	hold_ns = ns;
+	is_over = false;
+	slow_kind = kind;
+}
+
+static int
+setup(void **state)
+{
+	int r;
+
+	slow(-1, "", 0);
+	fault_ring_hook = hook;
+	dir_make(dir);
+	conf = conf_for(&dc, dir, 100 * MIB);
+	conf.disks.timeout_ns = TIMEOUT_NS;
+	conf.disks.beside = 1;
+	if (store_format(&conf, false, err, sizeof err) < 0)
+		return -1;
+	open_store();
+	r = bucket_make(&l, "b");
+	wait_segments(&l);
+	loop_for(&l, 30 * NS_PER_MS);
+	return r;
+}
+
+/* It was told why, takes nothing more, and serves again after a restart, with all that it had said it has. */
+static void
+has_failed(int answer)
+{
+	struct store_unit_info info = disk_info();
+
+	assert_int_equal(info.state, UNIT_FAILED);
+	if (!strstr(info.reason, "longer than 0.06 s (store.disk_timeout)"))
+		fail_msg("%s", info.reason);
+	assert_int_equal(put_simple(&l, "b", "late", 10, 1), -EROFS);
+	assert_int_equal(obj_check(&l, "b", "before", 100000, 1), 0);
+	slow(-1, "", 0);
+	close_store();
+	open_store();
+	wait_segments(&l);
+	assert_int_equal(disk_info().state, UNIT_OK);
+	assert_int_equal(obj_check(&l, "b", "before", 100000, 1), 0);
+	if (answer == 0)
+		assert_int_equal(obj_check(&l, "b", "x", 100000, 2), 0);
+	assert_int_equal(put_simple(&l, "b", "late", 10, 1), 0);
+}
+
+static void
+test_writes(void **state)
+{
+	static const struct {
+		int kind;
+		const char *name;
+	} of[] = { { FAULT_WRITE, "seg-" }, { FAULT_WRITE, "log" }, { FAULT_FLUSH, "log" } };
+
+	for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+		int r;
+
+		assert_int_equal(put_simple(&l, "b", "before", 100000, 1), 0);
+		/* Slow, but not too slow. */
+		slow(of[i].kind, of[i].name, TIMEOUT_NS / 2);
+		assert_int_equal(put_simple(&l, "b", "x", 100000, 2), 0);
+		assert_true(is_over);
+		assert_int_equal(disk_info().state, UNIT_OK);
+		slow(of[i].kind, of[i].name, 3 * TIMEOUT_NS);
+		r = put_simple(&l, "b", "x", 100000, 2);
+		assert_true(is_over);
+		/* What became of it in the end, or that nobody knows. */
+		assert_true(r == 0 || r == -ECANCELED || r == -EROFS);
+		has_failed(r);
+	}
+}
+
+static void
+test_reads(void **state)
+{
+	assert_int_equal(put_simple(&l, "b", "x", 100000, 1), 0);
+	slow(FAULT_READ, "seg-", 3 * TIMEOUT_NS);
+	assert_int_equal(obj_check(&l, "b", "x", 100000, 1), 0);
+	assert_true(is_over);
+	assert_int_equal(disk_info().state, UNIT_OK);
+}
+
+/* Nobody writes but the disk's own thread. */
+static void
+test_helper(void **state)
+{
+	assert_int_equal(put_simple(&l, "b", "before", 100000, 1), 0);
+	loop_for(&l, 20 * NS_PER_MS);
+	slow(FAULT_WRITE, "super", 3 * TIMEOUT_NS);
+	assert_int_equal(store_snapshot(st), 0);
+	for (uint64_t until_ns = clock_ns() + 20 * NS_PER_S; disk_info().state == UNIT_OK;) {
+		assert_true(clock_ns() < until_ns);
+		loop_for(&l, 5 * NS_PER_MS);
+	}
+	while (!is_over)
+		loop_for(&l, 5 * NS_PER_MS);
+	has_failed(-EROFS);
+}
+
+/* Without a timeout, or without other disks, it is waited for. */
+static void
+test_for_ever(void **state)
+{
+	for (int i = 0; i < 2; i++) {
+		close_store();
+		conf.disks.timeout_ns = i ? TIMEOUT_NS : 0;
+		conf.disks.beside = !i;
+		open_store();
+		wait_segments(&l);
+		slow(FAULT_FLUSH, "log", 4 * TIMEOUT_NS);
+		assert_int_equal(put_simple(&l, "b", "x", 100000, 1), 0);
+		assert_true(is_over);
+		assert_int_equal(disk_info().state, UNIT_OK);
+		slow(-1, "", 0);
+	}
+}
+
+/* ---- workers ---- */
+
+#define XIOS 7
+
+static struct xio xios[XIOS];
+static int over_nr;
+
+static void
+on_xio(struct xio *x)
+{
+	assert_int_equal(x->error, 0);
+	over_nr++;
+}
+
+/* However many there are, and however many pieces each has: two have a worker at a time, and all have their turn. */
+static void
+test_workers(void **state)
+{
+	struct disk *d = &extent_store(st)->vol->disk;
+	struct disk_port p = { .is_threads = true };
+	uint64_t ext[8];
+	unsigned most = 0;
+	char *mem = aligned_alloc(4096, 8 * (size_t)d->geo.unit_bytes);
+
+	check(mem);
+	assert_int_equal(ring_new(&(struct ring_params){ .entries = 32 }, &p.ring), 0);
+	for (int limit = 2; limit >= 0; limit--) {
+		d->workers_max = (unsigned)limit;
+		over_nr = 0;
+		for (uint32_t i = 0; i < 8; i++)
+			ext[i] = ext_make(i * 2, 1);
+		for (int i = 0; i < XIOS; i++)
+			xio_start(&xios[i], &p, d, false, ext, 8, 0, mem, (uint32_t)(8 * d->geo.unit_bytes),
+				  RING_NO_REGION, on_xio);
+		for (most = 0; over_nr < XIOS;) {
+			unsigned out = ring_inflight(p.ring);
+
+			most = out > most ? out : most;
+			assert_int_equal(p.workers, out);
+			assert_true(p.inflight >= out);
+			assert_true(ring_turn(p.ring, NS_PER_MS) >= 0);
+		}
+		assert_int_equal(most, limit ? limit : XIOS * XIO_DEPTH);
+		assert_int_equal(p.inflight + p.workers, 0);
+	}
+	ring_free(p.ring);
+	free(mem);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_writes, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_reads, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_helper, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_for_ever, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_workers, setup, remove_store),
+	};
+
+	log_init(LOG_PLAIN, LOG_ERROR);
+	return cmocka_run_group_tests_name("store_hang", tests, NULL, NULL);
+}
