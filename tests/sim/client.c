@@ -455,11 +455,14 @@ free_bytes(void)
 	return info.free_bytes;
 }
 
+/* While a snapshot is written, it may hold what it reads of a small index. */
+enum { FULL_TRIES = 100 };
+
 static void
 must(struct client *c, enum op_kind kind, int b, int k, const char *what)
 {
 	/* Time may fly while a snapshot trims the log; a store that has locked itself says it each time. */
-	for (int tries = 0; tries < 10; tries++) {
+	for (int tries = 0; tries < FULL_TRIES; tries++) {
 		uint64_t full = counts.index_full;
 
 		do_del(c, kind, b, k);
@@ -540,7 +543,7 @@ client_can_empty(int nr)
 	for (uint32_t size = 100; size < 40000; size = size * 8 + 3) {
 		uint64_t room;
 
-		for (int tries = 0; tries < 10; tries++) {
+		for (int tries = 0; tries < FULL_TRIES; tries++) {
 			uint64_t full = counts.index_full;
 
 			room = free_bytes();

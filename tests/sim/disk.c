@@ -437,6 +437,12 @@ simdisk_unreadable(int file, uint32_t nr)
 }
 
 bool
+simdisk_is_bad(int file, uint32_t nr)
+{
+	return file >= 0 && bad[file][nr];
+}
+
+bool
 simdisk_is_data(int file, uint32_t page)
 {
 	return prof.is_device ? page >= (FMT_DEVICE_HEAD_BYTES + prof.log_bytes) / PAGE : holds_data[file];

@@ -146,6 +146,8 @@ format(void)
 /* ---- damage that no rule of writing prevents ---- */
 
 static enum rot { ROT_NONE, ROT_LOG, ROT_SECOND } rotten; /* ROT_SECOND: of something that there are two of */
+static int open_result;
+static char open_error[512];
 static bool rotted; /* once: two such faults are more than is promised against */
 
 /* A page of the log, and of the unit. */
@@ -256,6 +258,12 @@ rot_end(const struct vol *vol)
 	}
 }
 
+static struct {
+	int file;
+	uint32_t page;
+	uint64_t starts; /* before it went */
+} old_log;
+
 /* What was written before the snapshots began: nothing is believed there. */
 static void
 rot_old_log(const struct vol *vol)
@@ -271,6 +279,17 @@ rot_old_log(const struct vol *vol)
 	rotten = ROT_SECOND;
 	file = log_page(vol, &page);
 	simdisk_damage(file, page);
+	old_log.file = file;
+	old_log.page = page;
+	old_log.starts = counts.starts;
+}
+
+/* The log has come around to the page that went bad, and a block may have been there. */
+static bool
+old_log_is_due(void)
+{
+	return counts.starts > old_log.starts + 1 && simdisk_is_bad(old_log.file, old_log.page) &&
+	       open_result == -EIO && strstr(open_error, "may have been there: --fsck --repair drops it");
 }
 
 /* Nobody needs it. */
@@ -320,8 +339,6 @@ rot(void)
 
 /* ---- life and death ---- */
 
-static int open_result;
-static char open_error[512];
 static uint64_t steps;
 static unsigned faults_at_start;
 
@@ -495,7 +512,8 @@ start(bool calm, uint64_t life)
 	}
 	say("start: %d %s", open_result, open_error);
 	trace(40, (uint64_t)(int64_t)open_result, 0);
-	if (rotten == ROT_LOG && (open_result == -ENOTRECOVERABLE || open_result == -EIO)) {
+	if (old_log_is_due() ||
+	    (rotten == ROT_LOG && (open_result == -ENOTRECOVERABLE || open_result == -EIO))) {
 		die(END_KILL);
 		return 2;
 	}
@@ -981,6 +999,7 @@ history_run(uint64_t seed, struct plan *p)
 	steps = 0;
 	rotten = ROT_NONE;
 	rotted = ends = false;
+	old_log.file = -1;
 	sim_machine = sim_boot = 0;
 	env_begin(seed);
 	simdisk_cut_mask = NULL;

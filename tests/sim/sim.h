@@ -133,6 +133,7 @@ const uint8_t *simdisk_page(int file, uint32_t nr);
 void simdisk_damage(int file, uint32_t page);
 /* It cannot be read until it is written. */
 void simdisk_unreadable(int file, uint32_t page);
+bool simdisk_is_bad(int file, uint32_t page);
 /* It is of a segment. */
 bool simdisk_is_data(int file, uint32_t page);
 /* The n-th page of all files that have a name.  False: there are not so many. */
