@@ -3,15 +3,19 @@
 # behind nbdfuse and loop devices, so that the disk is the limit and not the machine.  Sourced after lib.sh; run_disks FIGURE...
 # shellcheck shell=bash
 declare -a _slow=() _slow_pids=() _slow_mounts=()
+_slow_ms=0
 
-slow_disks() { # NR
+slow_disks() { # NR MS: each write takes so many milliseconds at least
 	local i j
+	[ "$2" = $_slow_ms ] || slow_disks_end
+	_slow_ms=$2
 	[ "$(id -u)" = 0 ] || fail "loop devices and FUSE need root"
 	for i in nbdkit nbdfuse fusermount3 losetup; do command -v "$i" >/dev/null || fail "no $i: scripts/deps disk installs it"; done
 	for ((i = ${#_slow[@]}; i < $1; i++)); do
 		mkdir -p "$T/slow$i"
 		# A bucket that holds little: what a disk saves up while it is another one's turn is no speed.
-		nbdkit -f -U "$T/slow$i.sock" --threads 16 --filter=rate memory 1536M rate=$((${DISK_MB_S:-80} * 8000000)) burstiness=0.1 >"$T/slow$i.log" 2>&1 &
+		nbdkit -f -U "$T/slow$i.sock" --threads 16 --filter=rate --filter=delay memory 1536M rate=$((${DISK_MB_S:-80} * 8000000)) burstiness=0.1 \
+			wdelay="$2ms" >"$T/slow$i.log" 2>&1 &
 		_slow_pids+=($!)
 		wait_for 60 test -S "$T/slow$i.sock"
 		nbdfuse -P "$T/slow$i.pid" "$T/slow$i/disk" --unix "$T/slow$i.sock" >>"$T/slow$i.log" 2>&1 &
@@ -27,6 +31,7 @@ slow_disks_end() {
 	for p in "${_slow[@]}"; do losetup -d "$p"; done
 	for p in "${_slow_mounts[@]}"; do fusermount3 -u "$p" || fusermount3 -uz "$p"; done
 	for p in "${_slow_pids[@]}"; do kill "$p"; wait "$p"; done
+	_slow=() _slow_pids=() _slow_mounts=()
 } 2>/dev/null
 
 run_disk_lists() {
@@ -122,7 +127,9 @@ run_disks() {
 			run "$BUILD/bench/disks" start "${BENCH_OBJECTS:-1000000}" $((${BENCH_STORE_GIB:-16} << 30)) "$T/one" "$T"/many{0,1,2,3}
 			;;
 		*)
-			slow_disks $((nr + 1))
+			# One at a time is no load: without a time of its own such a disk would be as fast as the processes that it is made of
+			# come awake, and two of them are not awake as often as one.
+			slow_disks $((nr + 1)) $([[ $f = *_q1 ]] && echo 1 || echo 0)
 			run "$BUILD/bench/disks" "${BENCH_DISK_SECS:-1}" "${f#disks"$nr"_}" "${_slow[@]:0:nr + 1}"
 			;;
 		esac
