@@ -43,9 +43,29 @@
 #ifndef RULE_MISSING_IS_503
 #define RULE_MISSING_IS_503 1
 #endif
+/* M13: what the table gives to another disk is not there. */
+#ifndef RULE_TABLE_DECIDES
+#define RULE_TABLE_DECIDES 1
+#endif
 /* M15: a disk that fails leaves the table before a change of buckets that it missed is answered. */
 #ifndef RULE_AWAY_BEFORE_ANSWER
 #define RULE_AWAY_BEFORE_ANSWER 1
+#endif
+/* M22: what is sent to a disk is all that it has of a key, or of slots, afterwards. */
+#ifndef RULE_ALIGN_REMOVES
+#define RULE_ALIGN_REMOVES 1
+#endif
+/* M24: what changes in slots that are filled elsewhere is sent again. */
+#ifndef RULE_WATCH_ALL
+#define RULE_WATCH_ALL 1
+#endif
+/* M25: before slots change hands their writers wait. */
+#ifndef RULE_FREEZE
+#define RULE_FREEZE 1
+#endif
+/* M26: a disk gives slots away only when nobody looks for them there any more. */
+#ifndef RULE_REMOVE_AFTER_SWITCH
+#define RULE_REMOVE_AFTER_SWITCH 1
 #endif
 /* M29: nothing is put into a bucket before all disks have it. */
 #ifndef RULE_BUCKET_ON_ALL

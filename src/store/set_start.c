@@ -427,11 +427,33 @@ counter_of(const struct disk *d)
 	return d->number == head ? 0 : count(before) + (d->number < head);
 }
 
+/* M13: what the table does not give it is not there. */
+static int
+set_slots(struct disk *d)
+{
+	struct store_slots slots = { .bit = { 0 } };
+	int r;
+
+	if (!RULE_TABLE_DECIDES || !d->of->ops->set_slots)
+		return 0;
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		if (d->of->table.home[i] == d->number)
+			slots_add(&slots, (unsigned)i);
+	}
+	r = d->of->ops->set_slots(d->st, &slots);
+	if (r < 0)
+		snprintf(d->err, sizeof d->err, "%s: no memory", path_of(d));
+	return r;
+}
+
 static int
 recover_one(struct disk *d)
 {
 	uint64_t index_bytes = d->of->conf->disks.index_bytes;
+	int r = set_slots(d);
 
+	if (r < 0)
+		return r;
 	return d->of->ops->recover(d->st, set_share_of(index_bytes, d->id.size_bytes, total_bytes(d->of)),
 				   d->of->quotas, counter_of(d), &d->start_no, d->err, sizeof d->err);
 }
@@ -715,7 +737,9 @@ set_start_disks(struct set *set, const struct store_conf *conf, char *err, size_
 			set->member[set->member_nr++].engine = engine[i];
 		}
 		for (int i = 0; i < SET_SLOTS; i++)
-			set->home[i] = engine[s->table.home[i]];
+			atomic_store(&set->home[i], engine[s->table.home[i]]);
+		set->missing_nr = set->member_nr - set->nr;
+		memcpy(set->store_uuid, find_store(s)->id.store_uuid, UUID_BYTES);
 		set_table_begin(set, &s->table, s->start_no);
 	}
 	free(s);

@@ -165,9 +165,9 @@ test_bucket_again(void **state)
 	leave_out(2, 3);
 	conf.disks.accept_missing_nr = DISKS;
 	must_start();
-	set_of(st)->member_nr = 2;
+	set_of(st)->missing_nr = 0;
 	assert_int_equal(removed("b"), 0);
-	set_of(st)->member_nr = 3;
+	set_of(st)->missing_nr = 1;
 	assert_int_equal(make("b"), 0);
 	stop();
 	all_again(3);
