@@ -216,6 +216,7 @@ apply(struct reload *r, int *ret_cores)
 		return *ret_cores;
 	}
 	daemon_log_levels(r->fresh);
+	store_set_move_rate(atomic_load(&d->store), r->fresh->store.move_rate);
 	if (d->admin)
 		admin_set_token(d->admin, r->token);
 	daemon_reload_certs(r->fresh, d->certs);

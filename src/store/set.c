@@ -456,10 +456,9 @@ add_move(const struct set *s, int unit, struct store_unit_info *info)
 	if (!((move.draining | move.filling) >> unit & 1) || info->state != UNIT_OK)
 		return;
 	info->state = UNIT_MOVING;
-	if (!info->reason[0])
-		snprintf(info->reason, sizeof info->reason, "it is being %s%s%.90s",
-			 move.draining >> unit & 1 ? "drained" : "filled", move.trouble[0] ? "; " : "",
-			 move.trouble);
+	if (!info->reason[0] && move.trouble[0])
+		snprintf(info->reason, sizeof info->reason, "its %s stands still: %.90s",
+			 move.draining >> unit & 1 ? "draining" : "filling", move.trouble);
 	store_unit_add(info, "move_bytes_done", move.bytes_done, false);
 	store_unit_add(info, "move_bytes_total", move.bytes_total, false);
 	store_unit_add(info, "move_seconds_left", move.left_ns / NS_PER_S, false);
