@@ -645,6 +645,8 @@ struct store_list {
 	const uint8_t *after_id;
 	uint32_t max;
 	bool may_be_partial; /* what a missing disk has may be left out; else that is -ENODEV */
+	/* Of an engine in a set, kept until the end: names of these slots alone; NULL: of those that are its own. */
+	const struct store_slots *slots;
 	/* On the port's thread; false ends the page. */
 	bool (*entry)(struct store_list *ls, const struct store_entry *e);
 	bool more;

@@ -44,6 +44,24 @@ table_slot(const void *bucket, size_t bucket_len, const void *key, size_t key_le
 	return (unsigned)(h >> (64 - STORE_SLOT_BITS));
 }
 
+/* Slots of keys, a bit each. */
+#define STORE_SLOT_WORDS ((STORE_SLOT_NR + 63) / 64)
+struct store_slots {
+	uint64_t bit[STORE_SLOT_WORDS];
+};
+
+static inline bool
+slots_has(const struct store_slots *s, unsigned slot)
+{
+	return s->bit[slot / 64] >> slot % 64 & 1;
+}
+
+static inline void
+slots_add(struct store_slots *s, unsigned slot)
+{
+	s->bit[slot / 64] |= (uint64_t)1 << slot % 64;
+}
+
 static inline bool
 table_has(uint64_t bitmap, int disk)
 {
