@@ -13,6 +13,7 @@
 #include "core/core.h"
 #include "http/tls.h"
 #include "rdma/rdma.h"
+#include "store/store.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -108,4 +108,10 @@ extern bool sim_rule_on[SIM_RULE_NR];
 #define RULE_FLUSH_ERRORS_SHARED sim_rule_on[SIM_FLUSH_ERRORS_SHARED]
 #define RULE_FAILED_IS_FINAL sim_rule_on[SIM_FAILED_IS_FINAL]
 
+/* Of moves, which are not simulated yet. */
+#define RULE_TABLE_DECIDES 1
+#define RULE_MOVE_WATCH 1
+#define RULE_MOVE_FREEZE 1
+#define RULE_REMOVE_AFTER_SWITCH 1
+
 #endif
