@@ -249,9 +249,11 @@ disk_metrics(struct daemon *d, int i, struct stats_out *out)
 		snprintf(disk, sizeof disk, "%s", info.name);
 	else
 		snprintf(disk, sizeof disk, "%d", i);
+	if (info.state == UNIT_DRAINED)
+		return;
 	stats_emit(out, M_STORE_UP, store_unit_serves(info.state), disk, NULL);
 	/* Of what is not there nothing else is known: zeros would be taken for a disk that is full. */
-	if (info.state == UNIT_MISSING || info.state == UNIT_DRAINED)
+	if (info.state == UNIT_MISSING)
 		return;
 	stats_emit(out, M_STORE_SIZE, info.size_bytes, disk, NULL);
 	stats_emit(out, M_STORE_FREE, info.free_bytes, disk, NULL);

@@ -321,8 +321,38 @@ leave(struct mover *m, int engine)
 
 /* ---- a disk comes ---- */
 
+/* A number that nobody has, nor had since the start: what a disk makes in one start is told from what others make by it. */
 static int
-make_disk(struct mover *m, struct store_conf *c, uint8_t uuid[UUID_BYTES])
+free_number(struct set *s)
+{
+	struct disk_table *t = malloc(sizeof *t);
+	uint64_t taken = UINT64_MAX;
+
+	if (t) {
+		set_get_table(s, t);
+		taken = t->members;
+	}
+	free(t);
+	for (int i = 0; i < atomic_load(&s->nr); i++)
+		taken |= (uint64_t)1 << s->number[i];
+	return taken == UINT64_MAX ? -1 : __builtin_ctzll(~taken);
+}
+
+/* A table of itself alone, older than all that the others have. */
+static void
+table_before(struct disk_table *t, int number, const uint8_t uuid[UUID_BYTES])
+{
+	memset(t, 0, sizeof *t);
+	t->version = 1;
+	t->members = t->in = (uint64_t)1 << number;
+	memcpy(t->uuid[number], uuid, UUID_BYTES);
+	memset(t->home, number, sizeof t->home);
+	memset(t->first, number, sizeof t->first);
+	memset(t->second, TABLE_NO_DISK, sizeof t->second);
+}
+
+static int
+make_disk(struct mover *m, struct store_conf *c, int number, uint8_t uuid[UUID_BYTES])
 {
 	struct set *s = m->set;
 	struct store_birth *birth = calloc(1, sizeof *birth);
@@ -332,8 +362,8 @@ make_disk(struct mover *m, struct store_conf *c, uint8_t uuid[UUID_BYTES])
 		r = -EIO;
 	if (r == 0) {
 		memcpy(birth->store_uuid, s->store_uuid, UUID_BYTES);
-		table_make(&birth->table, (const uint8_t(*)[UUID_BYTES])uuid, &c->disks.disk->size_bytes, 1,
-			   0);
+		birth->number = number;
+		table_before(&birth->table, number, uuid);
 		c->disks.birth = birth;
 		r = store_format(c, m->force, m->said, sizeof m->said);
 		c->disks.birth = NULL;
@@ -422,15 +452,14 @@ enter(struct mover *m, int engine, const uint8_t uuid[UUID_BYTES])
 	struct set *s = m->set;
 	struct disk_table *next = malloc(sizeof *next);
 	uint64_t bit = (uint64_t)1 << engine;
-	int r = next ? align(m, engine) : -ENOMEM, number;
+	int r = next ? align(m, engine) : -ENOMEM;
 
 	if (r < 0) {
 		free(next);
 		return r;
 	}
 	set_get_table(s, next);
-	number = table_add(next, uuid);
-	s->number[engine] = (uint8_t)number;
+	table_add(next, s->number[engine], uuid);
 	r = move_change_table(m, next, set_all(s) | bit, bit);
 	free(next);
 	if (r < 0)
@@ -450,8 +479,11 @@ add(struct mover *m)
 	struct store_conf c = s->conf;
 	uint8_t uuid[UUID_BYTES];
 	struct store *st;
-	int engine = atomic_load(&s->nr), r;
+	int engine = atomic_load(&s->nr), number = free_number(s), r;
 
+	if (number < 0)
+		return say(m->said, sizeof m->said, -EAGAIN, "a disk can be added after a restart");
+	s->number[engine] = (uint8_t)number;
 	c.ops = c.disks.engine;
 	c.disks.disk = &disk;
 	c.disks.nr = 1;
@@ -459,7 +491,7 @@ add(struct mover *m)
 	c.disks.index_bytes /= (uint64_t)engine + 1;
 	r = quota_book_grow(s->quotas, engine + 1);
 	if (r == 0)
-		r = make_disk(m, &c, uuid);
+		r = make_disk(m, &c, number, uuid);
 	if (r == 0)
 		r = open_disk(m, &c, &st);
 	if (r == 0)
@@ -505,7 +537,8 @@ static bool
 begin_use(struct mover *m)
 {
 	struct store *st = &m->set->base;
-	int r = bufpool_init_class(&m->bufs, BUF_LARGE, MOVE_SENDS * BUF_LARGE_BYTES, 0);
+	int r = bufpool_init_class(&m->bufs, BUF_LARGE, MOVE_SENDS * (BUF_LARGE_BYTES + 2 * BUF_SLACK_BYTES),
+				   0);
 
 	if (r == 0) {
 		for (int i = 0; i < MOVE_SENDS; i++)
@@ -892,7 +925,7 @@ set_move_begin(struct set *s, char *err, size_t err_len)
 	struct mover *m;
 	int r;
 
-	if (!s->has_table || !s->conf.disks.engine->member->send)
+	if (!s->has_table || !s->conf.disks.engine->member->take)
 		return 0;
 	m = calloc(1, sizeof *m);
 	if (!m || mailbox_init(&m->mb) < 0) {

@@ -207,19 +207,13 @@ table_count(const struct disk_table *t, int disk)
 	return n;
 }
 
-int
-table_add(struct disk_table *t, const uint8_t uuid[UUID_BYTES])
+void
+table_add(struct disk_table *t, int disk, const uint8_t uuid[UUID_BYTES])
 {
-	int n = 0;
-
-	while (n < STORE_DISKS_MAX && table_has(t->members, n))
-		n++;
-	if (n == STORE_DISKS_MAX)
-		return -1;
-	t->members |= (uint64_t)1 << n;
-	t->filling |= (uint64_t)1 << n;
-	memcpy(t->uuid[n], uuid, UUID_BYTES);
-	return n;
+	check(!table_has(t->members, disk));
+	t->members |= (uint64_t)1 << disk;
+	t->filling |= (uint64_t)1 << disk;
+	memcpy(t->uuid[disk], uuid, UUID_BYTES);
 }
 
 void

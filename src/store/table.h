@@ -91,8 +91,8 @@ void table_plan(const struct disk_table *t, const uint64_t size_bytes[STORE_DISK
 void table_move(struct disk_table *t, int slot, int disk);
 /* Counts the slots of keys with one copy that a disk has. */
 int table_count(const struct disk_table *t, int disk);
-/* Adds a member, which fills from now on; returns its number, or -1: there are as many as there can be. */
-int table_add(struct disk_table *t, const uint8_t uuid[UUID_BYTES]);
+/* Adds a member of that number, which none has; it fills from now on. */
+void table_add(struct disk_table *t, int disk, const uint8_t uuid[UUID_BYTES]);
 /* Takes a member off that has no slots any more. */
 void table_remove(struct disk_table *t, int disk);
 /* Takes disks off for good: their slots go to the other members by size (of each number; 0 for those that are gone). */
