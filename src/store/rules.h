@@ -56,12 +56,12 @@
 #define RULE_ALIGN_REMOVES 1
 #endif
 /* M24: what changes in slots that are filled elsewhere is sent again. */
-#ifndef RULE_WATCH_ALL
-#define RULE_WATCH_ALL 1
+#ifndef RULE_MOVE_WATCH
+#define RULE_MOVE_WATCH 1
 #endif
 /* M25: before slots change hands their writers wait. */
-#ifndef RULE_FREEZE
-#define RULE_FREEZE 1
+#ifndef RULE_MOVE_FREEZE
+#define RULE_MOVE_FREEZE 1
 #endif
 /* M26: a disk gives slots away only when nobody looks for them there any more. */
 #ifndef RULE_REMOVE_AFTER_SWITCH

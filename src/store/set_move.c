@@ -171,7 +171,7 @@ note(struct mover *m, const struct store_key *k)
 static void
 on_change(void *cookie, const struct store_key *k)
 {
-	if (RULE_WATCH_ALL)
+	if (RULE_MOVE_WATCH)
 		note(cookie, k);
 }
 
@@ -471,7 +471,7 @@ switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_sl
 	struct set *s = m->set;
 	struct store_port *f = port(m, from), *t = port(m, to);
 	bool lost = false;
-	int r = RULE_FREEZE ? tell(m, f, f->ops->member->freeze, slots_op(m, o)) : 0;
+	int r = RULE_MOVE_FREEZE ? tell(m, f, f->ops->member->freeze, slots_op(m, o)) : 0;
 
 	/* What ended with its bucket nobody told. */
 	if (r >= 0 && atomic_load(&s->buckets_removed) != removed)
@@ -483,14 +483,14 @@ switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_sl
 		if (r == -EINTR)
 			r = -EAGAIN;
 	}
-	if (r >= 0 && (lost || (RULE_WATCH_ALL && changed_nr(m))))
+	if (r >= 0 && (lost || (RULE_MOVE_WATCH && changed_nr(m))))
 		r = -EAGAIN;
 	if (r >= 0)
 		r = write_homes(m, to);
 	/* All is read-only, and the next start finds the one or the other: nothing may be written here any more. */
 	if (r == 0 || r == -EROFS)
 		go_over(m, f, t, r == 0 ? to : from, o);
-	else if (RULE_FREEZE)
+	else if (RULE_MOVE_FREEZE)
 		tell(m, f, f->ops->member->thaw, slots_op(m, o));
 	return r;
 }
