@@ -102,20 +102,25 @@ settle(struct set *s)
 {
 	while (!atomic_load(&s->is_read_only)) {
 		uint64_t bad = failed(s), left = s->begun & ~bad;
+		bool is_whole = left == s->begun;
 
 		if (s->unwritten & ~bad)
 			return false;
 		s->unwritten = 0;
-		if (left == s->begun) {
+		if (!is_whole) {
+			fall_back(s, bad);
+			left &= s->begun;
+		}
+		if (!is_whole &&
+		    (!left || (RULE_BELOW_HALF_READ_ONLY && 2 * count(left) < count(s->table.members)))) {
+			stop_writing(s, left);
+			return true;
+		}
+		if (is_whole || (!RULE_TABLE_REDO_SERVING && s->begun != atomic_load(&s->in))) {
+			s->begun = left;
 			atomic_store(&s->all, s->all_next);
 			atomic_store(&s->in, left);
 			s->needs = 0;
-			return true;
-		}
-		fall_back(s, bad);
-		left &= s->begun;
-		if (!left || (RULE_BELOW_HALF_READ_ONLY && 2 * count(left) < count(s->table.members))) {
-			stop_writing(s, left);
 			return true;
 		}
 		log_note("a disk failed: the table of disks is written without it to the other %d",

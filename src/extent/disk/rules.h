@@ -162,9 +162,9 @@
 #ifndef RULE_MEND_CLAIMS
 #define RULE_MEND_CLAIMS 1
 #endif
-/* §6 M13: what the table does not give to this disk is not listed, not counted, and not changed by clients. */
-#ifndef RULE_TABLE_DECIDES
-#define RULE_TABLE_DECIDES 1
+/* §6, M13: what the table does not give to this disk is not listed, not counted, and not changed by clients. */
+#ifndef RULE_LEFTOVERS_HIDDEN
+#define RULE_LEFTOVERS_HIDDEN 1
 #endif
 /* M24: who sends keys to another disk is told of all that changes meanwhile. */
 #ifndef RULE_MOVE_WATCH
@@ -177,6 +177,10 @@
 /* M26: what is removed behind a move is not this disk's own any more. */
 #ifndef RULE_REMOVE_AFTER_SWITCH
 #define RULE_REMOVE_AFTER_SWITCH 1
+#endif
+/* §6, M31c: the gate of a bucket closes when what is pending in it is settled. */
+#ifndef RULE_GATE_PENDING
+#define RULE_GATE_PENDING 1
 #endif
 /* §6: a failed flush is told once, to one caller: who flushes beside the leader tells the disk before the
  * leader believes that its own ended well. */

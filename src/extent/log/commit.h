@@ -61,7 +61,8 @@ struct commit {
 	enum commit_kind kind;
 	bool is_gc;    /* the leader's own: finished() at once */
 	bool is_gated; /* BUCKET_MAKE: with its gate closed */
-	const struct commit_sent *sent; /* from another disk, or a removal of what is left over; NULL: a change as any other */
+	/* From another disk, or a removal of what is left over; NULL: a change as any other. */
+	const struct commit_sent *sent;
 	/*
 	 * Further records of the same operation (is_also): they lie in front of this one in the same block,
 	 * with nothing between, and none of them has data to be verified; so a cut takes all or none.  A

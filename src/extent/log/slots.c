@@ -61,8 +61,8 @@ link_of(struct slots *sl, unsigned slot, const void *name, size_t len)
 	struct store_moved **link =
 		&sl->left[(key_hash(name, len) ^ slot * 0x9e3779b1u) & (uint32_t)(sl->left_size - 1)];
 
-	while (*link && ((*link)->slot != slot || (*link)->len != len ||
-			 memcmp((*link)->name, name, len) != 0))
+	while (*link &&
+	       ((*link)->slot != slot || (*link)->len != len || memcmp((*link)->name, name, len) != 0))
 		link = &(*link)->next;
 	return link;
 }

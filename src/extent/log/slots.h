@@ -57,7 +57,7 @@ name_slot(const struct slot_name *n)
 static inline bool
 slots_own(const struct slots *sl, unsigned slot)
 {
-	return !RULE_TABLE_DECIDES ||
+	return !RULE_LEFTOVERS_HIDDEN ||
 	       (atomic_load_explicit(&sl->own[slot / 64], memory_order_relaxed) >> slot % 64 & 1);
 }
 

@@ -89,8 +89,8 @@ test_walk(void **state)
 	in += slots_has(&own, slot_of_key("b", "a")) + slots_has(&own, slot_of_key("bb", "a"));
 	assert_int_equal(walk_names(A, &own, &n), in);
 	for (int i = 0; i < n.nr; i++)
-		assert_true(slots_has(&own, slot_of_key(n.name[i][1] == '/' ? "b" : "bb",
-							strchr(n.name[i], '/') + 1)));
+		assert_true(slots_has(
+			&own, slot_of_key(n.name[i][1] == '/' ? "b" : "bb", strchr(n.name[i], '/') + 1)));
 	assert_int_equal(walk_names(A, &others, &n), KEYS + 2 - in);
 	assert_int_equal(walk_names(A, &no_slots, &n), 0);
 	assert_int_equal(walk_names(B, NULL, &n), 0);

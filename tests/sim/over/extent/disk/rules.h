@@ -46,20 +46,24 @@
 	X(MEND_CLAIMS)                                                                                       \
 	X(FLUSH_ERRORS_SHARED)                                                                               \
 	X(FAILED_IS_FINAL)                                                                                   \
+	X(GATE_PENDING)                                                                                      \
 	X(TABLE_NEWEST)                                                                                      \
 	X(QUORUM)                                                                                            \
 	X(HALF_ONLY_IF_ALL_IN)                                                                               \
 	X(START_NO)                                                                                          \
 	X(TABLE_ALL)                                                                                         \
 	X(TABLE_REDO)                                                                                        \
+	X(TABLE_REDO_SERVING)                                                                                \
 	X(BELOW_HALF_READ_ONLY)                                                                              \
 	X(ONE_CHANGE)                                                                                        \
 	X(MISSING_IS_503)                                                                                    \
+	X(TABLE_DECIDES)                                                                                     \
 	X(AWAY_BEFORE_ANSWER)                                                                                \
 	X(BUCKET_ON_ALL)                                                                                     \
 	X(BUCKETS_FROM_HEAD)                                                                                 \
 	X(GATE_ALL_PRESENT)                                                                                  \
 	X(GATE_CLOSED)                                                                                       \
+	X(GATE_FORWARD)                                                                                      \
 	X(FAILED_HAS_NO_BUCKETS)
 
 #define SIM_RULE_ENUM(name) SIM_##name,
@@ -107,9 +111,10 @@ extern bool sim_rule_on[SIM_RULE_NR];
 #define RULE_MEND_CLAIMS sim_rule_on[SIM_MEND_CLAIMS]
 #define RULE_FLUSH_ERRORS_SHARED sim_rule_on[SIM_FLUSH_ERRORS_SHARED]
 #define RULE_FAILED_IS_FINAL sim_rule_on[SIM_FAILED_IS_FINAL]
+#define RULE_GATE_PENDING sim_rule_on[SIM_GATE_PENDING]
 
 /* Of moves, which are not simulated yet. */
-#define RULE_TABLE_DECIDES 1
+#define RULE_LEFTOVERS_HIDDEN 1
 #define RULE_MOVE_WATCH 1
 #define RULE_MOVE_FREEZE 1
 #define RULE_REMOVE_AFTER_SWITCH 1
