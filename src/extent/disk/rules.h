@@ -174,6 +174,14 @@
 #ifndef RULE_MOVE_FREEZE
 #define RULE_MOVE_FREEZE 1
 #endif
+/* M22: what the source has no more is removed at the target. */
+#ifndef RULE_MOVE_REMOVES
+#define RULE_MOVE_REMOVES 1
+#endif
+/* M28: what was sent here again is not collected because it went once before. */
+#ifndef RULE_MOVE_NOT_COLLECTED
+#define RULE_MOVE_NOT_COLLECTED 1
+#endif
 /* M26: what is removed behind a move is not this disk's own any more. */
 #ifndef RULE_REMOVE_AFTER_SWITCH
 #define RULE_REMOVE_AFTER_SWITCH 1

@@ -117,6 +117,8 @@ extern bool sim_rule_on[SIM_RULE_NR];
 #define RULE_LEFTOVERS_HIDDEN 1
 #define RULE_MOVE_WATCH 1
 #define RULE_MOVE_FREEZE 1
+#define RULE_MOVE_REMOVES 1
+#define RULE_MOVE_NOT_COLLECTED 1
 #define RULE_REMOVE_AFTER_SWITCH 1
 
 #endif
