@@ -186,6 +186,10 @@
 #ifndef RULE_REMOVE_AFTER_SWITCH
 #define RULE_REMOVE_AFTER_SWITCH 1
 #endif
+/* §6, M20: ids and versions of different starts differ. */
+#ifndef RULE_VERSION_HAS_START
+#define RULE_VERSION_HAS_START 1
+#endif
 /* §6, M31c: the gate of a bucket closes when what is pending in it is settled. */
 #ifndef RULE_GATE_PENDING
 #define RULE_GATE_PENDING 1
