@@ -118,7 +118,6 @@ struct store_member_ops {
 	/* Gives keys that it has something of, its own and leftovers; how many, >= 0.  It looks at some hundred records, and may
 	 * find none among them. */
 	int (*walk)(struct store_port *p, struct store_walk *w);
-	/* NULL, and remove(): to come. */
 	/*
 	 * Makes what engine `to` has under a key what `from` has: object, uploads, parts, with their ids, versions, times and
 	 * attributes, and nothing else.  Both ports are the thread's.  The key is not `to`'s own (-EPERM), writers of it at

@@ -3,7 +3,7 @@
  * rules - the rules of docs/store.md §6 ("M") for many disks, one switch each, as extent/disk/rules.h has those of one.
  *
  * Private to src/store.  M4 and M35 are assertions (set_start.c).  With one copy M8 and M38 have nothing to protect, as docs/store.md argues.
- * M31c is held by each engine: extent/disk/rules.h.
+ * M20 and M31c are held by each engine: extent/disk/rules.h.
  */
 #ifndef GANTRY_STORE_RULES_H
 #define GANTRY_STORE_RULES_H
@@ -91,6 +91,10 @@
 /* M31d: a removal that was begun is completed on all that remain; else the gate stays closed. */
 #ifndef RULE_GATE_FORWARD
 #define RULE_GATE_FORWARD 1
+#endif
+/* M32: what is in a bucket of a name that was made anew since is not in the one that there is. */
+#ifndef RULE_OLDER_THAN_BUCKET
+#define RULE_OLDER_THAN_BUCKET 1
 #endif
 /* M33: a failed disk, which is still read, is not asked about buckets; M39: nor about what is in one that has changed since. */
 #ifndef RULE_FAILED_HAS_NO_BUCKETS

@@ -174,9 +174,21 @@
 #ifndef RULE_MOVE_FREEZE
 #define RULE_MOVE_FREEZE 1
 #endif
+/* M22: what the source has no more is removed at the target. */
+#ifndef RULE_MOVE_REMOVES
+#define RULE_MOVE_REMOVES 1
+#endif
+/* M28: what was sent here again is not collected because it went once before. */
+#ifndef RULE_MOVE_NOT_COLLECTED
+#define RULE_MOVE_NOT_COLLECTED 1
+#endif
 /* M26: what is removed behind a move is not this disk's own any more. */
 #ifndef RULE_REMOVE_AFTER_SWITCH
 #define RULE_REMOVE_AFTER_SWITCH 1
+#endif
+/* §6, M20: ids and versions of different starts differ. */
+#ifndef RULE_VERSION_HAS_START
+#define RULE_VERSION_HAS_START 1
 #endif
 /* §6, M31c: the gate of a bucket closes when what is pending in it is settled. */
 #ifndef RULE_GATE_PENDING

@@ -219,7 +219,7 @@ usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
 		return;
 	case KEY_UPLOAD:
 		change.uploads = (int64_t)is_put - (int64_t)(old != NULL);
-		vol->leader.uploads_ended |= !is_put;
+		vol->leader.uploads_ended |= !is_put || (c->sent && !old);
 		break;
 	case KEY_OBJECT:
 		change.objects = (int64_t)is_put - (int64_t)(old != NULL);
@@ -237,14 +237,17 @@ usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
 void
 usage_publish_end(struct vol *vol)
 {
+	/* With an upload go its parts; with one that comes back come those that have not gone yet. */
 	for (const struct commit *c = vol->leader.uploads_ended ? vol->block.batch : NULL; c; c = c->next) {
-		struct quota_change less = { 0 };
+		struct quota_change change = { 0 };
+		bool is_put = c->view.op == REC_PUT;
 
-		if (c->view.key[0] != KEY_UPLOAD || c->view.op != REC_DELETE ||
+		if (c->view.key[0] != KEY_UPLOAD || (is_put && !c->sent) ||
 		    (c->is_gc && slots_own_key(vol->slots, c->view.key, c->view.key_len)))
 			continue;
-		less.bytes = -(int64_t)parts_bytes(vol, c->view.key, c->view.key_len);
-		count(vol, c->view.key, c->view.key_len, &less);
+		change.bytes = (int64_t)parts_bytes(vol, c->view.key, c->view.key_len);
+		change.bytes = is_put ? change.bytes : -change.bytes;
+		count(vol, c->view.key, c->view.key_len, &change);
 	}
 	vol->leader.uploads_ended = vol->leader.has_usage = false;
 	quota_unpend(vol->quotas, vol->counter);

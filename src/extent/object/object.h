@@ -59,6 +59,8 @@ int extent_list_uploads(struct store_port *p, struct store_list *ls);
 /* ---- of struct store_member_ops ---- */
 
 int extent_walk(struct store_port *p, struct store_walk *w);
+int extent_send(struct store_port *from, struct store_port *to, struct store_send *s);
+int extent_remove(struct store_port *p, struct store_send *s);
 int extent_watch(struct store_port *p, struct store_slots_op *o);
 int extent_freeze(struct store_port *p, struct store_slots_op *o);
 int extent_thaw(struct store_port *p, struct store_slots_op *o);

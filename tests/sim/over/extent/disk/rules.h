@@ -47,6 +47,7 @@
 	X(FLUSH_ERRORS_SHARED)                                                                               \
 	X(FAILED_IS_FINAL)                                                                                   \
 	X(GATE_PENDING)                                                                                      \
+	X(VERSION_HAS_START)                                                                                 \
 	X(TABLE_NEWEST)                                                                                      \
 	X(QUORUM)                                                                                            \
 	X(HALF_ONLY_IF_ALL_IN)                                                                               \
@@ -64,6 +65,7 @@
 	X(GATE_ALL_PRESENT)                                                                                  \
 	X(GATE_CLOSED)                                                                                       \
 	X(GATE_FORWARD)                                                                                      \
+	X(OLDER_THAN_BUCKET)                                                                                 \
 	X(FAILED_HAS_NO_BUCKETS)
 
 #define SIM_RULE_ENUM(name) SIM_##name,
@@ -112,11 +114,14 @@ extern bool sim_rule_on[SIM_RULE_NR];
 #define RULE_FLUSH_ERRORS_SHARED sim_rule_on[SIM_FLUSH_ERRORS_SHARED]
 #define RULE_FAILED_IS_FINAL sim_rule_on[SIM_FAILED_IS_FINAL]
 #define RULE_GATE_PENDING sim_rule_on[SIM_GATE_PENDING]
+#define RULE_VERSION_HAS_START sim_rule_on[SIM_VERSION_HAS_START]
 
 /* Of moves, which are not simulated yet. */
 #define RULE_LEFTOVERS_HIDDEN 1
 #define RULE_MOVE_WATCH 1
 #define RULE_MOVE_FREEZE 1
+#define RULE_MOVE_REMOVES 1
+#define RULE_MOVE_NOT_COLLECTED 1
 #define RULE_REMOVE_AFTER_SWITCH 1
 #define RULE_ALIGN_REMOVES 1
 
