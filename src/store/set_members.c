@@ -925,7 +925,7 @@ set_move_begin(struct set *s, char *err, size_t err_len)
 	struct mover *m;
 	int r;
 
-	if (!s->has_table || !s->conf.disks.engine->member->take)
+	if (!s->has_table || !s->conf.disks.engine->member->send)
 		return 0;
 	m = calloc(1, sizeof *m);
 	if (!m || mailbox_init(&m->mb) < 0) {
