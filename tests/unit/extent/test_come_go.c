@@ -170,8 +170,16 @@ test_drain(void **state)
 		assert_int_equal(removed("c"), 0);
 		assert_int_equal(ask(DISK_DRAIN, dir[gone], 0), -EALREADY);
 		stop();
+		/* It is left alone, as one of others; by itself it is no store. */
 		all_again(3);
+		must_start();
+		assert_int_equal(store_unit_nr(st), 2);
+		must_have_all();
+		stop();
+		use(1);
+		disks[0].path = dir[gone];
 		must_refuse(-EINVAL, "does not belong to this store");
+		all_again(3);
 		leave_out(gone, 3);
 		must_start();
 		must_have_all();
