@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""disks_move.py DIR SEED: load on a store whose disks come and go, each thread with keys of its own.
+"""disks_move.py DIR SEED BUCKET: load on a store whose disks come and go, each thread with keys of its own.
 
 DIR/url says where the server is, which may die and come again elsewhere; DIR/stop ends the load.  Whatever is read is checked
 against what was answered before: an answer of 2xx counts, anything else may have been done or not.  Last of all every key is
@@ -15,7 +15,8 @@ import threading
 import time
 
 DIR, SEED = sys.argv[1], int(sys.argv[2])
-THREADS, KEYS, BUCKET = 3, 40, "load"
+BUCKET = sys.argv[3]
+THREADS, KEYS = 3, 25
 wrong, counts, lock = [], {}, threading.Lock()
 
 
