@@ -37,7 +37,7 @@ struct disk {
 	uint64_t start_no;
 	bool is_out; /* it failed in an attempt before */
 	bool is_drained;
-	int error;   /* why it is not there */
+	int error; /* why it is not there */
 	char err[512];
 	pthread_t thread;
 	bool has_thread;

@@ -61,7 +61,7 @@ struct cmd {
 		const char *bucket, *prefix, *until, *from, *file, *conf;
 		bool read_only, no_delete, no_overwrite;
 	} key;                                             /* key */
-	const char *disk_size; /* disk add */
+	const char *disk_size;                             /* disk add */
 	const char *max_objects, *max_bytes, *max_uploads; /* bucket set, key new */
 	/* bench; NULL or 0: the default */
 	const char *sizes, *at_once, *mix, *ways;

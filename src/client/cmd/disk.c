@@ -102,11 +102,11 @@ cmd_disk(struct cmd *c, const char *what, const char *disk)
 		return status(c, admin);
 	o = json_object();
 	if (disk)
-		json_object_set_new(o, "disk", json_string(disk));
+		json_object_set_new(o, "disk", json_pack("s", disk));
 	if (c->disk_size)
-		json_object_set_new(o, "size", json_string(c->disk_size));
+		json_object_set_new(o, "size", json_pack("s", c->disk_size));
 	if (c->force)
-		json_object_set_new(o, "force", json_string("yes"));
+		json_object_set_new(o, "force", json_pack("s", "yes"));
 	body = o ? json_dumps(o, JSON_COMPACT) : NULL;
 	rc = body ? tell(c, admin, what, body) : EXIT_FAILED;
 	free(body);
