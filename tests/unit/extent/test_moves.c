@@ -418,22 +418,26 @@ struct change {
 static void
 test_freeze(void **state)
 {
-	static struct change w, late;
+	static struct change w, first, late;
 	struct store_slots one = no_slots;
 	struct store_slots_op o = { .slots = &one, .changed = on_changed };
-	struct store_key k = key_of(BUCKET, "k");
+	struct store_key k = key_of(BUCKET, "k"), other = key_of(BUCKET, "other");
 	struct store_commit c = { .inline_data = "hello", .inline_len = 5 };
 
 	told = 0;
 	slots_add(&one, slot_of_key(BUCKET, "k"));
 	assert_int_equal(tell(A, ops()->watch, &o), 0);
-	/* What was begun before it is told when the freeze is done. */
+	/* What was begun before it is told when the freeze is done; here it shares a block, since another one is being
+	 * written. */
 	at(A);
+	assert_int_equal(store_put_init(l.p, &first.put, &other, 5), 0);
 	assert_int_equal(store_put_init(l.p, &w.put, &k, 5), 0);
-	w.put.op.done = on_put;
+	w.put.op.done = first.put.op.done = on_put;
+	assert_int_equal(store_put_commit(l.p, &first.put, &c), 0);
 	assert_int_equal(store_put_commit(l.p, &w.put, &c), 0);
 	assert_int_equal(tell(A, ops()->freeze, &o), 0);
 	assert_int_equal(told_of("k"), 1);
+	op_wait(&l, &w.put.op);
 	/* Others wait, those of other slots do not. */
 	assert_int_equal(store_put_init(l.p, &late.put, &k, 5), 0);
 	late.put.op.done = late.del.op.done = late.up.op.done = on_put;
@@ -464,6 +468,26 @@ test_freeze(void **state)
 	assert_int_equal(op_wait(&l, &late.del.op), -EXDEV);
 	assert_int_equal(obj_delete(at(B), BUCKET, "k", NULL), 1);
 	assert_int_equal(told_of("k"), 0);
+}
+
+/* What is put at the target behind the switch is later than what came; and no id is made twice. */
+static void
+test_numbers(void **state)
+{
+	struct put_args a = { .bucket = BUCKET, .key = "k", .size = 100, .seed = 1 }, b = a;
+
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(obj_put(at(A), &a), 0);
+	assert_int_equal(send("k"), 0);
+	switch_slots(A, B, &all);
+	assert_int_equal(obj_put(at(B), &b), 0);
+	assert_true(b.ret_version > a.ret_version);
+	/* The first of each, in one start. */
+	stop_pair();
+	start_pair(&all, &all);
+	assert_int_equal(upload_make(A, BUCKET, "k", NULL, 0, id[0]), 0);
+	assert_int_equal(upload_make(B, BUCKET, "k", NULL, 0, id[1]), 0);
+	assert_memory_not_equal(id[0], id[1], STORE_UPLOAD_ID_BYTES);
 }
 
 /* A switch back and forth, with objects, uploads, parts and a quota: what is counted is always all, and once. */
@@ -552,6 +576,7 @@ main(void)
 		T(test_overwritten_meanwhile),
 		T(test_stopped),
 		T(test_freeze),
+		T(test_numbers),
 		T(test_books),
 	};
 
