@@ -123,7 +123,7 @@ struct store_member_ops {
 	 * attributes, and nothing else.  Both ports are the thread's.  The key is not `to`'s own (-EPERM), writers of it at
 	 * `from` do not wait: what changes meanwhile has to be sent again, which watch() tells, and the last time is behind a
 	 * freeze().  One at a time for a key.  done() runs when all of it is flushed there; what is equal already is not copied.
-	 * What it leaves behind an error is what the next one begins with.  -ENOSPC; -EAGAIN (something was changing, or
+	 * What it leaves behind an error is what the next one begins with.  -EXDEV: it is not `from`'s own; -ENOSPC; -EAGAIN (something was changing, or
 	 * there is no memory: again); -EBADMSG: of the source's bytes or records something is damaged; -EIO, -ENODEV: the
 	 * source cannot be read; -EROFS: the target has failed; -EINTR: pace() said so.
 	 */

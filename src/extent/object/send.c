@@ -693,7 +693,7 @@ begin_object(struct send *sd)
 		remove_object(sd, begin_uploads);
 	else if (!r || is_same(r, there))
 		begin_uploads(sd);
-	else if (there && same_bytes(r, there))
+	else if (there && same_bytes(r, there) && r->version > rec_data_version(r))
 		send_attrs(sd, r, there, begin_uploads);
 	else if (r->body == BODY_PARTS)
 		send_parts(sd, r);
@@ -727,6 +727,10 @@ begin(struct extent_port *from, struct extent_port *to, struct store_send *s)
 	sd->upload_key_len = (uint16_t)len;
 	sd->key_len = (uint16_t)key_object(sd->key, &s->key);
 	sd->bucket_key_len = (uint16_t)key_bucket(sd->bucket_key, s->key.bucket, s->key.bucket_len);
+	if (from && !slots_own_key(from->vp.vol->slots, sd->key, sd->key_len)) {
+		free(sd);
+		return -EXDEV;
+	}
 	s->priv = sd;
 	to->vp.io.inflight++;
 	if (from)

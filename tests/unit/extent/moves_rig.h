@@ -14,6 +14,7 @@ static void quiesce_both(struct store_port *p);
 #define store_quiesce quiesce_both
 #include "harness.h"
 #undef store_quiesce
+#include "crumbs.h"
 
 #define A 0
 #define B 1

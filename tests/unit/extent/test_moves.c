@@ -98,6 +98,89 @@ test_sizes(void **state)
 	assert_int_equal(unit_number(A, "leftover_bytes"), 0);
 }
 
+static void
+start_packing(void)
+{
+	for (int i = 0; i < 2; i++)
+		conf[i].disks.pack_rate = 1024 * MIB;
+	stop_pair();
+	start_pair(&all, &none);
+}
+
+static void
+wait_packed(int engine)
+{
+	for (uint64_t until = clock_ns() + PATIENCE_NS;
+	     unit_number(engine, "packed_objects") < 50 && clock_ns() < until;)
+		loop_for(&l, 10 * NS_PER_MS);
+	assert_true(unit_number(engine, "packed_objects") >= 50);
+}
+
+/* Small objects that share units, there and here. */
+static void
+test_packed(void **state)
+{
+	char key[32];
+
+	start_packing();
+	for (int i = 0; i < 60; i++) {
+		snprintf(key, sizeof key, "key-%d", i);
+		assert_int_equal(put(key, 3000 + (uint64_t)i, (uint64_t)i, ""), 0);
+	}
+	wait_packed(A);
+	for (int i = 0; i < 60; i++) {
+		snprintf(key, sizeof key, "key-%d", i);
+		assert_int_equal(send(key), 0);
+		must_be_same(BUCKET, key);
+		assert_int_equal(obj_check(at(B), BUCKET, key, 3000 + (uint64_t)i, (uint64_t)i), 0);
+	}
+	wait_packed(B);
+	for (int i = 0; i < 60; i++) {
+		snprintf(key, sizeof key, "key-%d", i);
+		assert_int_equal(send(key), 0);
+		assert_int_equal(sent.changes, 0);
+		assert_int_equal(obj_check(at(B), BUCKET, key, 3000 + (uint64_t)i, (uint64_t)i), 0);
+	}
+	conf[A].disks.pack_rate = conf[B].disks.pack_rate = 0;
+}
+
+/* In more pieces than a record names, there and here; and of more than a chunk. */
+static void
+test_pieces(void **state)
+{
+	make_crumbs(at(A));
+	make_crumbs(at(B));
+	assert_int_equal(put("k", 3 * MIB, 1, "attributes"), 0);
+	assert_int_equal(put("l", 66 * MIB, 2, "attributes"), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(send("k"), 0);
+		assert_int_equal(send("l"), 0);
+		assert_int_equal(sent.changes, !i);
+	}
+	restart_moved();
+	must_be_same(BUCKET, "k");
+	must_be_same(BUCKET, "l");
+	assert_int_equal(obj_check(at(B), BUCKET, "k", 3 * MIB, 1), 0);
+	assert_int_equal(obj_check(at(B), BUCKET, "l", 66 * MIB, 2), 0);
+}
+
+/* What is left over is sent to nobody, and nothing is sent to its own home. */
+static void
+test_wrong_way(void **state)
+{
+	assert_int_equal(put("k", 3000, 1, ""), 0);
+	assert_int_equal(send("k"), 0);
+	assert_int_equal(send_key(B, A, BUCKET, "k"), -EXDEV);
+	switch_slots(A, B, &all);
+	assert_int_equal(send("k"), -EXDEV);
+	assert_int_equal(remove_key(B, BUCKET, "k"), -EPERM);
+	stop_pair();
+	start_pair(&all, &all);
+	assert_int_equal(send("k"), 0); /* equal: nothing to be done */
+	assert_int_equal(put("k", 4000, 1, ""), 0);
+	assert_int_equal(send("k"), -EPERM);
+}
+
 /* Other attributes, other bytes, gone. */
 static void
 test_overwritten(void **state)
@@ -418,22 +501,26 @@ struct change {
 static void
 test_freeze(void **state)
 {
-	static struct change w, late;
+	static struct change w, first, late;
 	struct store_slots one = no_slots;
 	struct store_slots_op o = { .slots = &one, .changed = on_changed };
-	struct store_key k = key_of(BUCKET, "k");
+	struct store_key k = key_of(BUCKET, "k"), other = key_of(BUCKET, "other");
 	struct store_commit c = { .inline_data = "hello", .inline_len = 5 };
 
 	told = 0;
 	slots_add(&one, slot_of_key(BUCKET, "k"));
 	assert_int_equal(tell(A, ops()->watch, &o), 0);
-	/* What was begun before it is told when the freeze is done. */
+	/* What was begun before it is told when the freeze is done; here it shares a block, since another one is being
+	 * written. */
 	at(A);
+	assert_int_equal(store_put_init(l.p, &first.put, &other, 5), 0);
 	assert_int_equal(store_put_init(l.p, &w.put, &k, 5), 0);
-	w.put.op.done = on_put;
+	w.put.op.done = first.put.op.done = on_put;
+	assert_int_equal(store_put_commit(l.p, &first.put, &c), 0);
 	assert_int_equal(store_put_commit(l.p, &w.put, &c), 0);
 	assert_int_equal(tell(A, ops()->freeze, &o), 0);
 	assert_int_equal(told_of("k"), 1);
+	op_wait(&l, &w.put.op);
 	/* Others wait, those of other slots do not. */
 	assert_int_equal(store_put_init(l.p, &late.put, &k, 5), 0);
 	late.put.op.done = late.del.op.done = late.up.op.done = on_put;
@@ -464,6 +551,26 @@ test_freeze(void **state)
 	assert_int_equal(op_wait(&l, &late.del.op), -EXDEV);
 	assert_int_equal(obj_delete(at(B), BUCKET, "k", NULL), 1);
 	assert_int_equal(told_of("k"), 0);
+}
+
+/* What is put at the target behind the switch is later than what came; and no id is made twice. */
+static void
+test_numbers(void **state)
+{
+	struct put_args a = { .bucket = BUCKET, .key = "k", .size = 100, .seed = 1 }, b = a;
+
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(obj_put(at(A), &a), 0);
+	assert_int_equal(send("k"), 0);
+	switch_slots(A, B, &all);
+	assert_int_equal(obj_put(at(B), &b), 0);
+	assert_true(b.ret_version > a.ret_version);
+	/* The first of each, in one start. */
+	stop_pair();
+	start_pair(&all, &all);
+	assert_int_equal(upload_make(A, BUCKET, "k", NULL, 0, id[0]), 0);
+	assert_int_equal(upload_make(B, BUCKET, "k", NULL, 0, id[1]), 0);
+	assert_memory_not_equal(id[0], id[1], STORE_UPLOAD_ID_BYTES);
 }
 
 /* A switch back and forth, with objects, uploads, parts and a quota: what is counted is always all, and once. */
@@ -543,16 +650,13 @@ main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_sizes),
-		T(test_overwritten),
-		T(test_upload),
-		T(test_of_parts),
-		T(test_removed_and_back),
-		T(test_watch),
-		T(test_overwritten_meanwhile),
-		T(test_stopped),
-		T(test_freeze),
-		T(test_books),
+		T(test_sizes),       T(test_packed),
+		T(test_pieces),      T(test_wrong_way),
+		T(test_overwritten), T(test_upload),
+		T(test_of_parts),    T(test_removed_and_back),
+		T(test_watch),       T(test_overwritten_meanwhile),
+		T(test_stopped),     T(test_freeze),
+		T(test_numbers),     T(test_books),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);
