@@ -27,7 +27,7 @@ load_end() {
 	sed "s/^/$1: /" "$T/load"
 }
 
-export GANTRY_STORE_MOVE_RATE=4MiB
+export GANTRY_STORE_MOVE_RATE=1MiB
 start_daemon
 for i in $(seq 1 20); do echo "still $i" >"$T/one"; curl_s3 "/still/k$i" -T "$T/one" -o /dev/null || fail "PUT"; done
 still() {
