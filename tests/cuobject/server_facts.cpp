@@ -360,6 +360,184 @@ sessions(const struct client &c)
 	cuObjServer::shutdownTelemetry();
 }
 
+static size_t
+count(const std::string &text, const std::string &what)
+{
+	size_t n = 0;
+
+	for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += what.size())
+		n++;
+	return n;
+}
+
+/* What a client asks for and sends stands in one line, and leaves room for the cause. */
+static void
+lines(const struct client &c)
+{
+	std::ostringstream out;
+	std::vector<char> memory(4096);
+
+	cuObjServer::setupTelemetry(false, &out);
+	cuObjServer::setTelemFlags(CUOBJ_LOG_PATH_ERROR | CUOBJ_LOG_PATH_DEBUG);
+	{
+		cuObjServer s(address, 18515, CUOBJ_PROTO_RDMA_DC_V1);
+		struct rdma_buffer *b = s.registerBuffer(memory.data(), memory.size());
+		uint16_t ch = s.allocateChannelId();
+		const std::string key(1024, 'k');
+
+		must(s.handleGetObject(key, b, c.start, 4097, c.token, ch) == -EIO);
+		must(s.handleGetObject(key, b, c.start, 100, c.token, ch) == 100);
+		must(s.handleGetObject("a\n2026 error\x7f", b, c.start, 4097, c.token, ch) == -EIO);
+	}
+	must(out.str().find("kkk...\", 4097 bytes on channel 0: more than the buffer has") != std::string::npos);
+	must(out.str().find("kkk...\", 100 bytes on channel 0: 100, success") != std::string::npos);
+	must(out.str().find("GET of \"a?2026 error?\", 4097 bytes") != std::string::npos);
+	out.str("");
+	passed("a_line_is_one_line_whatever_the_key_is");
+
+	/* One failure is one line, and so is what a device says, however many sessions there are. */
+	cuObjRDMATunable t;
+
+	t.setTimeout(200);
+	cuObjServer wrong(address, 18515, CUOBJ_PROTO_RDMA_DC_V1, t);
+
+	must(!wrong.isConnected() && count(out.str(), "no session: timeout is 200") == 1 &&
+	     count(out.str(), "\n") == 1);
+	t.setTimeout(16);
+	t.setServiceLevel(9);
+	cuObjServer one(address, 18515, CUOBJ_PROTO_RDMA_DC_V1), two(address, 18515, CUOBJ_PROTO_RDMA_DC_V1),
+		high(address, 18515, CUOBJ_PROTO_RDMA_DC_V1, t);
+
+	must(one.isConnected() && two.isConnected() && high.isConnected());
+	must(count(out.str(), "service_level 9") == 1);
+	cuObjServer::setTelemFlags(CUOBJ_LOG_PATH_ERROR);
+	cuObjServer::shutdownTelemetry();
+	passed("a_failure_has_one_line");
+}
+
+/* Handles that are none any more, in an order that is none. */
+static void
+stale(const struct client &c)
+{
+	std::vector<char> memory(4096), stranger(512);
+	struct rdma_buffer *left, *left_view, *b, *view;
+	std::ostringstream out;
+
+	cuObjServer::setupTelemetry(false, &out);
+	{
+		cuObjServer gone(address, 18515, CUOBJ_PROTO_RDMA_DC_V1);
+
+		left = gone.registerBuffer(memory.data(), memory.size());
+		left_view = gone.getRDMABufferFromSgList(left, { { 0, 100 } });
+		must(left_view);
+	}
+	cuObjServer s(address, 18515, CUOBJ_PROTO_RDMA_DC_V1);
+	uint16_t ch = s.allocateChannelId();
+
+	s.putRDMABufferFromSgList(left_view);
+	s.deRegisterBuffer(left);
+	b = s.registerBuffer(memory.data(), memory.size());
+	view = s.getRDMABufferFromSgList(b, { { 0, 100 } });
+	must(view && s.handleGetObject("view", view, c.start, 100, c.token, ch) == 100);
+	s.deRegisterBuffer(b);
+	must(s.handleGetObject("view", view, c.start, 100, c.token, ch) == -EIO);
+	must(!s.getRDMABufferFromSgList(b, { { 0, 100 } }));
+	s.deRegisterBuffer(b);
+	s.deRegisterBuffer(reinterpret_cast<struct rdma_buffer *>(stranger.data()));
+	must(!s.getRDMABufferFromSgList(reinterpret_cast<struct rdma_buffer *>(stranger.data()), { { 0, 1 } }));
+	s.putRDMABufferFromSgList(view);
+	must(count(out.str(), "deregistering what is no registered buffer") == 3);
+	s.freeChannelId(ch);
+	s.freeChannelId(ch);
+	cuObjServer::shutdownTelemetry();
+	passed("handles_that_are_stale_are_refused");
+}
+
+/* Asking, while another thread closes and opens. */
+static void
+closing(const struct client &c)
+{
+	cuObjServer s(address, 18515, CUOBJ_PROTO_RDMA_DC_V1);
+	std::atomic<bool> over(false);
+	std::vector<std::thread> all;
+	std::vector<char> memory(4096);
+
+	cuObjServer::setTelemFlags(0);
+	all.emplace_back([&] {
+		while (!over)
+			s.isConnected();
+	});
+	all.emplace_back([&] {
+		while (!over)
+			cuObjServer::setTelemFlags(0);
+	});
+	all.emplace_back([&] {
+		cuObjAsyncEvent_t e;
+
+		while (!over) {
+			uint16_t ch = s.allocateChannelId();
+			struct rdma_buffer *b = s.registerBuffer(memory.data(), memory.size());
+			ssize_t n = b ? s.handleGetObject("k", b, c.start, 100, c.token, ch) : 0;
+
+			must(n == 100 || n == 0 || n == -EIO || n == -ENODEV);
+			s.poll(&e, 1, ch);
+			s.deRegisterBuffer(b);
+			s.freeChannelId(ch);
+		}
+	});
+	for (int i = 0; i < 30; i++) {
+		s.closeRDMASession();
+		must(s.startRDMASession() == 0);
+	}
+	over = true;
+	for (auto &t : all)
+		t.join();
+	must(s.isConnected());
+	cuObjServer::setTelemFlags(CUOBJ_LOG_PATH_ERROR);
+	passed("a_session_is_closed_while_others_ask");
+}
+
+/* A child has none of its parent's sessions, ends as any program does, and opens its own. */
+static void
+forked(const struct client &c)
+{
+	static cuObjServer s(address, 18515, CUOBJ_PROTO_RDMA_DC_V1);
+	std::vector<char> memory(4096);
+	struct rdma_buffer *b = s.registerBuffer(memory.data(), memory.size());
+	uint16_t ch = s.allocateChannelId();
+	int status;
+
+	must(s.handlePutObject("parent", b, c.start, 100, c.token, ch) == 100);
+	cuObjServer::setTelemFlags(0);
+	pid_t pid = fork();
+
+	must(pid >= 0);
+	if (pid == 0) {
+		alarm(60);
+		must(!s.isConnected() && s.handlePutObject("child", b, c.start, 100, c.token, ch) == -ENODEV);
+		must(s.allocateChannelId() == INVALID_CHANNEL_ID && !s.registerBuffer(memory.data(), 1));
+		must(s.startRDMASession() == -1);
+		s.freeChannelId(ch);
+		s.deRegisterBuffer(b);
+		s.closeRDMASession();
+		{
+			cuObjServer own(address, 18515, CUOBJ_PROTO_RDMA_DC_V1);
+			struct rdma_buffer *mine = own.registerBuffer(memory.data(), memory.size());
+
+			ch = own.allocateChannelId();
+			must(own.isConnected() &&
+			     own.handlePutObject("own", mine, c.start, 100, c.token, ch) == 100);
+		}
+		exit(0);
+	}
+	must(waitpid(pid, &status, 0) == pid && status == 0);
+	must(s.isConnected() && s.handlePutObject("parent", b, c.start, 100, c.token, ch) == 100);
+	cuObjServer::setTelemFlags(CUOBJ_LOG_PATH_ERROR);
+	s.deRegisterBuffer(b);
+	s.closeRDMASession();
+	passed("a_forked_child_has_no_session_and_opens_its_own");
+}
+
 /* Registering, allocating, asking, telemetry and sessions of other objects, all while bytes move on other channels. */
 static void
 threads(const struct client &c)
@@ -567,7 +745,11 @@ main(int argc, char **)
 	arguments(c);
 	lists_and_views(c);
 	sessions(c);
+	lines(c);
+	stale(c);
 	threads(c);
+	closing(c);
+	forked(c);
 	client_end(&c);
 	faults();
 	return 0;
