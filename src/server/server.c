@@ -267,7 +267,8 @@ say_ports(struct gantry_server *s)
 static void
 use_our_words(char *err)
 {
-	static const char theirs[] = "rdma.devices: ", ours[] = "address: ", option[] = " (see --list-devices)";
+	static const char theirs[] = "rdma.devices: ", ours[] = "address: ",
+			  option[] = " (see --list-devices)";
 	char *at = strstr(err, option);
 
 	if (at)

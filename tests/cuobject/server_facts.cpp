@@ -389,7 +389,8 @@ lines(const struct client &c)
 		must(s.handleGetObject(key, b, c.start, 100, c.token, ch) == 100);
 		must(s.handleGetObject("a\n2026 error\x7f", b, c.start, 4097, c.token, ch) == -EIO);
 	}
-	must(out.str().find("kkk...\", 4097 bytes on channel 0: more than the buffer has") != std::string::npos);
+	must(out.str().find("kkk...\", 4097 bytes on channel 0: more than the buffer has") !=
+	     std::string::npos);
 	must(out.str().find("kkk...\", 100 bytes on channel 0: 100, success") != std::string::npos);
 	must(out.str().find("GET of \"a?2026 error?\", 4097 bytes") != std::string::npos);
 	out.str("");
@@ -444,7 +445,8 @@ stale(const struct client &c)
 	must(!s.getRDMABufferFromSgList(b, { { 0, 100 } }));
 	s.deRegisterBuffer(b);
 	s.deRegisterBuffer(reinterpret_cast<struct rdma_buffer *>(stranger.data()));
-	must(!s.getRDMABufferFromSgList(reinterpret_cast<struct rdma_buffer *>(stranger.data()), { { 0, 1 } }));
+	must(!s.getRDMABufferFromSgList(reinterpret_cast<struct rdma_buffer *>(stranger.data()),
+					{ { 0, 1 } }));
 	s.putRDMABufferFromSgList(view);
 	must(count(out.str(), "deregistering what is no registered buffer") == 3);
 	s.freeChannelId(ch);

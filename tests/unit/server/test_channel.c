@@ -578,7 +578,8 @@ opening(void **state)
 	defaults();
 	f.p.address = "10.9.8.7";
 	assert_int_equal(gantry_server_open(&f.p, &s), -ENODEV);
-	assert_ptr_equal(strstr(gantry_server_open_error(), "address: 10.9.8.7 "), gantry_server_open_error());
+	assert_ptr_equal(strstr(gantry_server_open_error(), "address: 10.9.8.7 "),
+			 gantry_server_open_error());
 	assert_true(said("no session: "));
 	f.p.address = "300.1.2.3";
 	assert_int_equal(gantry_server_open(&f.p, &s), -ENODEV);
