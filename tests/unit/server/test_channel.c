@@ -655,8 +655,12 @@ in_a_child(void **state)
 		gantry_server_set_log_level(f.s, GANTRY_SERVER_LOG_DEBUG);
 		bad += gantry_channel_free(f.c) != 0 || gantry_region_del(f.r) != 0;
 		gantry_server_close(f.s);
+#ifndef __SANITIZE_THREAD__ /* which knows no new threads in such a child */
 		bad += gantry_server_open(&f.p, &s) != 0 || !gantry_server_is_alive(s);
 		gantry_server_close(s);
+#else
+		(void)s;
+#endif
 		_exit(bad);
 	}
 	assert_true(waitpid(pid, &status, 0) == pid);
