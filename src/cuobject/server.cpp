@@ -33,6 +33,7 @@ enum {
 struct numbered {
 	std::atomic<struct gantry_channel *> channel;
 	std::atomic<int> users;
+	std::atomic<bool> is_ending; /* not to be allocated yet */
 };
 
 struct session {
@@ -40,7 +41,7 @@ struct session {
 	unsigned short port;
 	unsigned proto;
 	std::atomic<struct gantry_server *> server; /* null: closed */
-	std::atomic<int> askers;                    /* who look at it, and whom its end waits for */
+	std::atomic<int> askers;                    /* who use it without the mutex; its end waits for them */
 	unsigned forks;                             /* of which process it is */
 	struct numbered *channels;
 	int channel_nr;
@@ -244,9 +245,10 @@ static void
 channel_end(struct numbered *n)
 {
 	struct gantry_channel *c = n->channel.exchange(nullptr);
+	const struct timespec nap = { 0, 50000 };
 
 	while (c && (n->users.load() || gantry_channel_free(c) == -EBUSY))
-		sched_yield();
+		nanosleep(&nap, nullptr);
 }
 
 /* Locked. */
@@ -678,7 +680,7 @@ cuObjServer::allocateChannelId()
 	if (!s)
 		return INVALID_CHANNEL_ID;
 	pthread_mutex_lock(&s->mutex);
-	for (i = 0; i < s->channel_nr && s->channels[i].channel.load(); i++)
+	for (i = 0; i < s->channel_nr && (s->channels[i].channel.load() || s->channels[i].is_ending); i++)
 		;
 	if (s->server)
 		e = i < s->channel_nr ? gantry_channel_new(s->server, &c) : -ENOSPC;
@@ -696,13 +698,23 @@ void
 cuObjServer::freeChannelId(uint16_t channel_id)
 {
 	struct session *s = session_of(state);
+	struct numbered *n = nullptr;
 
 	if (!s)
 		return;
 	pthread_mutex_lock(&s->mutex);
-	if (s->server && channel_id < s->channel_nr)
-		channel_end(&s->channels[channel_id]);
+	if (s->server && channel_id < s->channel_nr && !s->channels[channel_id].is_ending) {
+		n = &s->channels[channel_id];
+		n->is_ending = true;
+		s->askers++;
+	}
 	pthread_mutex_unlock(&s->mutex);
+	if (!n)
+		return;
+	/* Its last operation, or a device that has died, takes its time: other channels do not wait for that. */
+	channel_end(n);
+	n->is_ending = false;
+	s->askers--;
 }
 
 /* The channel of a number, kept from being freed until channel_let(); null: it is not allocated. */

@@ -671,6 +671,52 @@ faults()
 	must(s.handlePutObject("next", b, c.start, 4096, c.token, other) == 4096);
 	passed("a_client_that_was_killed_costs_one_call");
 
+	/* One is freed under a call that is not over: who wants another channel does not wait for that. */
+	{
+		std::atomic<bool> is_over(false);
+		cuObjAsyncEvent_t e;
+
+		t.setTimeout(18);
+		t.setRetryCount(0);
+		cuObjServer slow(address, 18515, CUOBJ_PROTO_RDMA_DC_V1, t);
+		struct rdma_buffer *mine = slow.registerBuffer(memory.data(), memory.size());
+		uint16_t stuck = slow.allocateChannelId();
+
+		must(mine && slow.handleGetObject("ok", mine, c.start, 10, c.token, stuck) == 10);
+		softnicctl("rule add op=write drop limit=1");
+		std::thread call([&] {
+			ibv_wc_status what = IBV_WC_SUCCESS;
+
+			/* Again, where the poll() below was on the channel. */
+			while (what == IBV_WC_SUCCESS)
+				must(slow.handleGetObject("lost", mine, c.start, 4096, c.token, stuck, 0,
+							  &what) == -EIO);
+			is_over = true;
+		});
+
+		/* Until it is in the call, the channel has nothing to tell. */
+		while (slow.poll(&e, 1, stuck) != -EIO)
+			usleep(1000);
+		std::thread end([&] { slow.freeChannelId(stuck); });
+
+		while (slow.poll(&e, 1, stuck) != -EINVAL)
+			usleep(1000);
+		for (int k = 0; k < 3; k++) {
+			uint16_t next = slow.allocateChannelId();
+
+			must(next != stuck && next != INVALID_CHANNEL_ID);
+			slow.freeChannelId(next);
+		}
+		must(!is_over);
+		end.join();
+		must(is_over && slow.allocateChannelId() == stuck);
+		call.join();
+		softnicctl("rule clear");
+		t.setTimeout(8);
+		t.setRetryCount(1);
+	}
+	passed("a_channel_that_is_freed_late_keeps_nobody_from_another");
+
 	/* Two threads on one channel: one of them is told, nothing is torn. */
 	std::atomic<int> told(0), went(0);
 	std::vector<std::thread> all;
