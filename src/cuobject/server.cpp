@@ -21,7 +21,6 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
-#include <sched.h>
 
 enum {
 	PROTO_RDMA_EXT_RC_V1 = 1002, /* what protocol.md calls external RC */
@@ -240,15 +239,23 @@ open_locked(struct session *s, const cuObjRDMATunable &t)
 	return 0;
 }
 
+/* Lets others get on. */
+static void
+nap()
+{
+	const struct timespec t = { 0, 50000 };
+
+	nanosleep(&t, nullptr);
+}
+
 /* Takes a channel away from whoever may use it, and frees it. */
 static void
 channel_end(struct numbered *n)
 {
 	struct gantry_channel *c = n->channel.exchange(nullptr);
-	const struct timespec nap = { 0, 50000 };
 
 	while (c && (n->users.load() || gantry_channel_free(c) == -EBUSY))
-		nanosleep(&nap, nullptr);
+		nap();
 }
 
 /* Locked. */
@@ -271,7 +278,7 @@ close_locked(struct session *s)
 	}
 	pthread_mutex_unlock(&lock);
 	while (s->askers)
-		sched_yield();
+		nap();
 	for (int i = 0; i < s->channel_nr; i++)
 		channel_end(&s->channels[i]);
 	pthread_mutex_lock(&s->memory);
