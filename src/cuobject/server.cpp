@@ -567,7 +567,7 @@ place_of(struct session *s, const struct rdma_buffer *b)
 	return nullptr;
 }
 
-/* -ENOENT: it is not registered.  Locked. */
+/* -ENOENT: it is not registered.  Where it stays registered, on_log() hears why.  Locked. */
 static int
 deregister(struct session *s, struct rdma_buffer *b)
 {
@@ -583,11 +583,6 @@ deregister(struct session *s, struct rdma_buffer *b)
 		*place_of(s, b) = b->next;
 		pthread_mutex_unlock(&s->list);
 		buffer_drop(b);
-	} else if (at) {
-		say(CUOBJ_LOG_PATH_ERROR,
-		    "a buffer of %zu bytes stays registered, and its memory the adapter's: %s", b->size,
-		    e == -EBUSY ? "an operation in it is not over, or poll() has not returned it"
-				: strerror(-e));
 	}
 	return at ? 0 : -ENOENT;
 }
@@ -682,23 +677,28 @@ cuObjServer::allocateChannelId()
 {
 	struct session *s = session_of(state);
 	struct gantry_channel *c = nullptr;
+	const char *why = nullptr;
 	int i, e = -ENODEV;
 
-	if (!s)
+	if (!s) {
+		say(CUOBJ_LOG_PATH_ERROR, "no channel: there is no session");
 		return INVALID_CHANNEL_ID;
+	}
 	pthread_mutex_lock(&s->mutex);
 	for (i = 0; i < s->channel_nr && (s->channels[i].channel.load() || s->channels[i].is_ending); i++)
 		;
-	if (s->server)
-		e = i < s->channel_nr ? gantry_channel_new(s->server, &c) : -ENOSPC;
+	if (!s->server)
+		why = "there is no session";
+	else if (i == s->channel_nr)
+		why = "all are allocated (setNumDcis())";
+	else
+		e = gantry_channel_new(s->server, &c); /* and on_log() hears why not */
 	if (e == 0)
 		s->channels[i].channel = c;
 	pthread_mutex_unlock(&s->mutex);
-	if (e == 0)
-		return (uint16_t)i;
-	say(CUOBJ_LOG_PATH_ERROR, "no channel: %s",
-	    e == -ENOSPC ? "all are allocated (setNumDcis())" : strerror(-e));
-	return INVALID_CHANNEL_ID;
+	if (why)
+		say(CUOBJ_LOG_PATH_ERROR, "no channel: %s", why);
+	return e == 0 ? (uint16_t)i : (uint16_t)INVALID_CHANNEL_ID;
 }
 
 void
@@ -924,13 +924,16 @@ cuObjServer::poll(cuObjAsyncEvent_t *events, int max_events, uint16_t channel)
 	bool has_failed = false;
 	int n;
 
-	if (!s || !s->server)
+	if (!s || !s->server) {
+		say(CUOBJ_LOG_PATH_ERROR, "polling channel %u: there is no session", channel);
 		return -ENODEV;
-	if (!events || max_events < 0)
+	}
+	c = events && max_events >= 0 ? channel_use(s, channel) : nullptr;
+	if (!c) {
+		say(CUOBJ_LOG_PATH_ERROR, "polling channel %u: %s", channel,
+		    events && max_events >= 0 ? "it is not allocated" : "there is no room for events");
 		return -EINVAL;
-	c = channel_use(s, channel);
-	if (!c)
-		return -EINVAL;
+	}
 	n = gantry_channel_poll(c, done, max_events > POLL_MAX ? POLL_MAX : max_events);
 	channel_let(s, channel);
 	for (int i = 0; i < n; i++) {

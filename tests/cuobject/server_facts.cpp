@@ -411,6 +411,35 @@ lines(const struct client &c)
 
 	must(one.isConnected() && two.isConnected() && high.isConnected());
 	must(count(out.str(), "service_level 9") == 1);
+	t = cuObjRDMATunable();
+	t.setNumDcis(1);
+	{
+		cuObjServer s(address, 18515, CUOBJ_PROTO_RDMA_DC_V1, t), none;
+		struct rdma_buffer *b = s.registerBuffer(memory.data(), memory.size());
+		uint16_t ch = s.allocateChannelId();
+		cuObjAsyncEvent_t e;
+
+		auto is_one_line = [&](const char *what) {
+			bool is = count(out.str(), "\n") == 1 && count(out.str(), what) == 1;
+
+			if (!is)
+				fprintf(stderr, "not one line of \"%s\": %s", what, out.str().c_str());
+			out.str("");
+			return is;
+		};
+
+		cuObjServer::setTelemFlags(CUOBJ_LOG_PATH_ERROR);
+		out.str("");
+		must(s.allocateChannelId() == INVALID_CHANNEL_ID && is_one_line("all are allocated"));
+		must(none.allocateChannelId() == INVALID_CHANNEL_ID && is_one_line("there is no session"));
+		must(s.poll(nullptr, 1, ch) == -EINVAL && is_one_line("no room for events"));
+		must(s.poll(&e, 1, 99) == -EINVAL && is_one_line("polling channel 99: it is not allocated"));
+		must(none.poll(&e, 1, 0) == -ENODEV && is_one_line("there is no session"));
+		must(s.handleGetObject("k", b, c.start, 100, c.token, ch, 0, nullptr, &e) == 0);
+		s.deRegisterBuffer(b);
+		must(is_one_line("1 operations in it are not over, or not polled"));
+		must(s.handleGetObject("k", b, c.start, 100, "x", ch) == -EIO && is_one_line("a token of 1"));
+	}
 	cuObjServer::setTelemFlags(CUOBJ_LOG_PATH_ERROR);
 	cuObjServer::shutdownTelemetry();
 	passed("a_failure_has_one_line");
