@@ -451,17 +451,19 @@ static void
 add_move(const struct set *s, int unit, struct store_unit_info *info)
 {
 	struct store_move_info move;
+	bool moves;
 
 	set_move_info(&s->base, &move);
-	if (!((move.draining | move.filling) >> unit & 1) || info->state != UNIT_OK)
+	moves = (move.draining | move.filling) >> unit & 1;
+	store_unit_add(info, "move_bytes_done", moves ? move.bytes_done : 0, !moves);
+	store_unit_add(info, "move_bytes_total", moves ? move.bytes_total : 0, !moves);
+	store_unit_add(info, "move_seconds_left", moves ? move.left_ns / NS_PER_S : 0, !moves);
+	if (!moves || info->state != UNIT_OK)
 		return;
 	info->state = UNIT_MOVING;
 	if (!info->reason[0] && move.trouble[0])
 		snprintf(info->reason, sizeof info->reason, "its %s stands still: %.90s",
 			 move.draining >> unit & 1 ? "draining" : "filling", move.trouble);
-	store_unit_add(info, "move_bytes_done", move.bytes_done, false);
-	store_unit_add(info, "move_bytes_total", move.bytes_total, false);
-	store_unit_add(info, "move_seconds_left", move.left_ns / NS_PER_S, false);
 }
 
 static void
