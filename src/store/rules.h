@@ -2,7 +2,7 @@
 /*
  * rules - the rules of docs/store.md §6 ("M") for many disks, one switch each, as extent/disk/rules.h has those of one.
  *
- * Private to src/store.  M4 and M35 are assertions (set_start.c).  With one copy M8 and M38 have nothing to protect, as docs/store.md argues.
+ * Private to src/store.  M4 and M35 are assertions (set_start.c).  With one copy M8 has nothing to protect; M38 is not built (docs/store.md).
  * M20 and M31c are held by each engine: extent/disk/rules.h.
  */
 #ifndef GANTRY_STORE_RULES_H
