@@ -298,6 +298,7 @@ rstore_free(struct rstore *st)
 	if (st->book)
 		rbuckets_fini(st);
 	quota_book_free(st->book);
+	recall_fini(&st->recall);
 	shard_fini(&st->buckets);
 	for (int i = 0; i < st->client_nr; i++)
 		disconnect(&st->client[i]);
@@ -349,6 +350,7 @@ rstore_start(const struct store_conf *conf, struct store **ret_store, char *err,
 		pthread_mutex_init(&st->stats[i].lock, NULL);
 	atomic_store(&st->monitor_ns, clock_ns());
 	shard_init(&st->buckets, OBJECT_BUCKETS, NULL);
+	recall_init(&st->recall);
 	if (quota_book_new(1, &st->book) < 0)
 		e = refuse(err, err_len, -ENOMEM, "no memory");
 	for (int i = 0; e == 0 && i < nr && i < CLIENTS_MAX; i++) {
