@@ -502,7 +502,7 @@ rstore_answers(const struct store *base, char *why, size_t len)
 	struct store_unit_info info;
 
 	if (atomic_load(&st->gw.is_fenced)) {
-		snprintf(why, len, "another gateway has declared this one dead");
+		snprintf(why, len, "%s", st->gw.fenced_by);
 		return false;
 	}
 	if (!calls_are_stuck(st, STUCK_NS))
@@ -532,7 +532,7 @@ say_reason(struct rstore *st, int unit, struct store_unit_info *info)
 	store_unit_add(info, "oldest_wait_us", w.nr ? (now - w.oldest_ns) / NS_PER_US : 0, false);
 	if (atomic_load(&st->gw.is_fenced)) {
 		info->state = UNIT_FAILED;
-		snprintf(info->reason, sizeof info->reason, "another gateway has declared this one dead");
+		snprintf(info->reason, sizeof info->reason, "%s", st->gw.fenced_by);
 	} else if (atomic_load(&ps->is_gone)) {
 		info->state = UNIT_FAILED;
 		snprintf(info->reason, sizeof info->reason, "it was removed from the cluster");
@@ -631,6 +631,7 @@ const struct store_ops rados_store_ops = {
 	.bucket_create = rstore_bucket_create,
 	.bucket_delete = rstore_bucket_delete,
 	.bucket_head = rstore_bucket_head,
+	.bucket_was_there = rstore_bucket_was_there,
 	.bucket_set_attrs = rstore_bucket_set_attrs,
 	.bucket_set_quota = rstore_bucket_set_quota,
 	.bucket_get_attrs = rstore_bucket_get_attrs,

@@ -95,6 +95,7 @@ struct gateway {
 	_Atomic uint64_t epoch_ns; /* since when */
 	_Atomic uint64_t pins[2];  /* of the epoch, and of the one before: by its lowest bit (rule 2) */
 	_Atomic bool is_fenced;    /* another one has declared us dead: nothing goes any more */
+	char fenced_by[128];       /* set before that */
 	/* Ids.  Those in [first, next) may be under way; up to last the row promises them. */
 	pthread_mutex_t id_lock;
 	uint64_t first, next, last;
@@ -140,6 +141,7 @@ struct rbucket {
 	struct rstore *store;
 	bool is_cached;
 	_Atomic bool is_doubtful; /* the table of buckets is to be asked anew */
+	_Atomic uint64_t there_ns; /* when the cluster last said that it is there */
 	uint64_t serial;          /* among all that this process had */
 	uint64_t seen;            /* the turn of counting that found it in the table last */
 	_Atomic uint64_t bounded; /* the turn in which this gateway set its bound */
@@ -412,6 +414,8 @@ struct rbucket *rbucket_get(struct rstore *st, const char *name, size_t len);
 /* Puts a bucket into the cache, in place of one of that name, and returns it with a reference.  NULL: no
  * memory. */
 struct rbucket *rbucket_put_in(struct rstore *st, const char *name, size_t len, const struct bucket_row *row);
+/* Says that the cluster has just said that it is there. */
+void rbucket_is_there(struct rbucket *rb);
 /* Says that what is known of it may not be so any more. */
 void rbucket_doubt(struct rbucket *rb);
 /* Takes it out of the cache: it is gone. */
@@ -526,6 +530,7 @@ int rstore_list_parts(struct store_port *p, const struct store_key *k,
 int rstore_bucket_create(struct store_port *p, const char *name, size_t len, struct store_del *op);
 int rstore_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
 int rstore_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
+bool rstore_bucket_was_there(struct store_port *p, const char *name, size_t len);
 int rstore_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
 			    const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
 int rstore_bucket_set_quota(struct store_port *p, const char *name, size_t len, const struct store_use *max,

@@ -1003,6 +1003,8 @@ settle(struct batch *b, int result)
 		fault_point("change.done");
 		for (const struct txn *t = b->riders; t; t = t->next)
 			recall_note(t);
+		if (s->bucket)
+			rbucket_is_there(s->bucket);
 	}
 	pthread_mutex_lock(&s->lock);
 	if (result >= 0) {
