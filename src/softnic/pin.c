@@ -33,8 +33,8 @@ file_of(uint32_t key, char *path, size_t len)
 	snprintf(path, len, "%s.pin.%08x", fabric, key);
 }
 
-/* Entries of a process's pagemap, from a page on.  false: they cannot be read. */
-static bool
+/* Entries of a process's pagemap, from a page on.  1; 0: it has no memory any more, it dies; -1: they cannot be read. */
+static int
 frames(uint32_t pid, uint64_t first, uint64_t nr, uint64_t *ret)
 {
 	char path[64];
@@ -44,11 +44,11 @@ frames(uint32_t pid, uint64_t first, uint64_t nr, uint64_t *ret)
 	snprintf(path, sizeof(path), "/proc/%u/pagemap", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return false;
+		return -1;
 	n = pread(fd, ret, nr * 8, (off_t)(first * 8));
 	close(fd);
 
-	return n == (ssize_t)(nr * 8);
+	return n == (ssize_t)(nr * 8) ? 1 : n == 0 ? 0 : -1;
 }
 
 static int
@@ -60,7 +60,7 @@ write_down(const struct fab_mr *m, uint32_t key)
 	int fd = -1, r = ENOMEM;
 
 	file_of(key, path, sizeof(path));
-	if (f && frames((uint32_t)getpid(), m->va / page, nr, f)) {
+	if (f && frames((uint32_t)getpid(), m->va / page, nr, f) > 0) {
 		if ((f[0] & FRAME & ~IS_THERE) == 0)
 			sn_warn("SOFTNIC_PIN=frames takes CAP_SYS_ADMIN: /proc/self/pagemap tells no frames");
 		fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
@@ -131,9 +131,12 @@ sn_pin_check(uint32_t pid, const struct fab_mr *m, uint32_t key, uint64_t addr, 
 
 	file_of(key, path, sizeof(path));
 	fd = was ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	if (fd >= 0 && pread(fd, was, nr * 8, (off_t)((first - m->va / page) * 8)) == (ssize_t)(nr * 8) &&
-	    frames(pid, first, nr, now)) {
-		for (uint64_t i = 0; i < nr && same; i++) {
+	if (fd >= 0 && pread(fd, was, nr * 8, (off_t)((first - m->va / page) * 8)) == (ssize_t)(nr * 8)) {
+		int r = frames(pid, first, nr, now);
+
+		/* Of one that was killed another thread may still be written to. */
+		same = r != 0;
+		for (uint64_t i = 0; i < nr && same && r > 0; i++) {
 			same = (was[i] & FRAME) == (now[i] & FRAME);
 			if (!same)
 				blame(pid, key, (first + i) * page);

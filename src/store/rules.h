@@ -2,7 +2,8 @@
 /*
  * rules - the rules of docs/store.md §6 ("M") for many disks, one switch each, as extent/disk/rules.h has those of one.
  *
- * Private to src/store.  M4 and M35 are assertions (set_start.c).
+ * Private to src/store.  M4 and M35 are assertions (set_start.c).  With one copy M8 and M38 have nothing to protect, as docs/store.md argues.
+ * M20 and M31c are held by each engine: extent/disk/rules.h.
  */
 #ifndef GANTRY_STORE_RULES_H
 #define GANTRY_STORE_RULES_H
@@ -31,6 +32,10 @@
 #ifndef RULE_TABLE_REDO
 #define RULE_TABLE_REDO 1
 #endif
+/* M7, in service: another disk fails while a table is written: a newer one follows. */
+#ifndef RULE_TABLE_REDO_SERVING
+#define RULE_TABLE_REDO_SERVING 1
+#endif
 /* M9: with fewer than half of the members in service nothing is written. */
 #ifndef RULE_BELOW_HALF_READ_ONLY
 #define RULE_BELOW_HALF_READ_ONLY 1
@@ -42,6 +47,10 @@
 /* M12: what a missing disk has is looked for, and put, nowhere else. */
 #ifndef RULE_MISSING_IS_503
 #define RULE_MISSING_IS_503 1
+#endif
+/* M13: what the table does not give to a disk is not there: one that it does not list is refused. */
+#ifndef RULE_TABLE_DECIDES
+#define RULE_TABLE_DECIDES 1
 #endif
 /* M15: a disk that fails leaves the table before a change of buckets that it missed is answered. */
 #ifndef RULE_AWAY_BEFORE_ANSWER
@@ -62,6 +71,14 @@
 /* M31b: nothing is put into a bucket from when a disk says that it is empty until it is gone. */
 #ifndef RULE_GATE_CLOSED
 #define RULE_GATE_CLOSED 1
+#endif
+/* M31d: a removal that was begun is completed on all that remain; else the gate stays closed. */
+#ifndef RULE_GATE_FORWARD
+#define RULE_GATE_FORWARD 1
+#endif
+/* M32: what is in a bucket of a name that was made anew since is not in the one that there is. */
+#ifndef RULE_OLDER_THAN_BUCKET
+#define RULE_OLDER_THAN_BUCKET 1
 #endif
 /* M33: a failed disk, which is still read, is not asked about buckets; M39: nor about what is in one that has changed since. */
 #ifndef RULE_FAILED_HAS_NO_BUCKETS

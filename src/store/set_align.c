@@ -5,6 +5,7 @@
  *
  * A bucket is told from an earlier or later one of its name by when it was made: the set gives all engines one time.
  */
+#include "store/rules.h"
 #include "store/set_int.h"
 #include "store/user.h"
 
@@ -204,7 +205,7 @@ align_one(struct align *a, const struct buckets *from, const struct buckets *to,
 			r = drop_bucket(a, &to->bucket[j++]);
 			continue;
 		}
-		if (c == 0 && from->bucket[i].ctime_ns != to->bucket[j].ctime_ns) {
+		if (c == 0 && RULE_OLDER_THAN_BUCKET && from->bucket[i].ctime_ns != to->bucket[j].ctime_ns) {
 			r = drop_bucket(a, &to->bucket[j]);
 			is_made = true;
 		}

@@ -432,6 +432,11 @@ set_bucket_create(struct store_port *sp, const char *name, size_t len, struct st
 static int
 remove_next(struct change *c, int r)
 {
+	if (!RULE_GATE_FORWARD && is_lost(c)) {
+		c->failed = -ECANCELED;
+		c->at = -1;
+		return open_next(c);
+	}
 	if (c->at < c->port->nr && !is_lost(c)) {
 		if (r == -EAGAIN && c->tries++ < TRIES)
 			return remove_at(c);

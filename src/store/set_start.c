@@ -242,6 +242,17 @@ find_table(struct start *s)
 	return 0;
 }
 
+/* Without M13: with the number that it had. */
+static int
+number_of_stranger(struct start *s, const struct disk *d)
+{
+	int number = table_find(d->id.table, d->id.uuid);
+
+	memcpy(s->table.uuid[number], d->id.uuid, UUID_BYTES);
+	s->table.members |= (uint64_t)1 << number;
+	return number;
+}
+
 static int
 find_numbers(struct start *s)
 {
@@ -253,6 +264,8 @@ find_numbers(struct start *s)
 		if (!d->st)
 			continue;
 		d->number = table_find(&s->table, d->id.uuid);
+		if (d->number < 0 && !RULE_TABLE_DECIDES)
+			d->number = number_of_stranger(s, d);
 		if (d->number < 0) {
 			uuid_write(text, d->id.uuid);
 			return refuse(

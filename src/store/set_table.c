@@ -82,16 +82,18 @@ settle(struct set *s)
 {
 	while (!atomic_load(&s->is_read_only)) {
 		uint64_t bad = failed(s), left = s->begun & ~bad;
+		bool is_few = !left || (RULE_BELOW_HALF_READ_ONLY && 2 * count(left) < s->member_nr);
 
 		if (s->unwritten & ~bad)
 			return false;
 		s->unwritten = 0;
-		if (left == s->begun) {
-			atomic_store(&s->in, left);
+		if (left != s->begun && is_few) {
+			stop_writing(s, left);
 			return true;
 		}
-		if (!left || (RULE_BELOW_HALF_READ_ONLY && 2 * count(left) < s->member_nr)) {
-			stop_writing(s, left);
+		if (left == s->begun || (!RULE_TABLE_REDO_SERVING && s->begun != atomic_load(&s->in))) {
+			s->begun = left;
+			atomic_store(&s->in, left);
 			return true;
 		}
 		log_note("a disk failed: the table of disks is written without it to the other %d",

@@ -502,10 +502,11 @@ client_can_write(int nr)
 	if (!model.bucket[0])
 		do_del(c, OP_MAKE, 0, -1);
 	for (int size = 100; size < 8000; size += 4000) {
-		uint64_t again = counts.not_now, full = counts.index_full;
+		uint64_t again, full = counts.index_full;
 		int tries = 0;
 
 		do {
+			again = counts.not_now;
 			alloc_stats(vol->disk.alloc, &as);
 			client_do_put(c, 0, 0, (uint32_t)size);
 		} while (!ops[c->op].published && counts.not_now > again && ++tries < 10);

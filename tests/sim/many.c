@@ -7,7 +7,7 @@
  * after the other; so what may be there is a handful of values: the last that was acknowledged, and those behind it whose
  * outcome nobody knows.  What was seen once after a start is what is there.
  */
-#include "tests/sim/sim.h"
+#include "tests/sim/many_int.h"
 
 #include "base/check.h"
 #include "store/set.h"
@@ -17,48 +17,34 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CLIENTS 3
-#define KEYS 9 /* of a bucket; client i has every third */
-#define SIZE 600u
-#define MAY_MAX 8
-#define UNKNOWN_ID UINT32_MAX
-
-/* What may be there. */
-struct cell {
-	uint32_t may[MAY_MAX]; /* 0: nothing */
-	int nr;
-	uint32_t pending; /* what a change under way puts there; UNKNOWN_ID: none is */
-	bool is_open; /* in this life something failed: what is seen now may not be what the next start finds */
-	uint64_t since; /* event when it was last known to be there, and not since when it may be gone */
-};
-
-static struct cell key[BUCKETS][KEYS], battr[BUCKETS];
-static struct cell bucket[BUCKETS]; /* 1: it is there */
-static uint64_t events;
+struct cell many_keys[BUCKETS][KEYS], many_buckets[BUCKETS];
+static struct cell battr[BUCKETS];
+uint64_t many_events;
 static int bucket_ops[BUCKETS];        /* changes of it under way */
+static uint64_t bucket_over[BUCKETS];  /* the last event at which one ended */
 static uint64_t bucket_mixed[BUCKETS]; /* the last event at which two were */
 static unsigned members, away;         /* bits */
 static uint8_t home[STORE_SLOT_NR];
 static uint8_t uuid[DISKS_MAX][UUID_BYTES];
 static unsigned last_in; /* who took part in the table that acted last */
-static uint32_t ids;
+uint32_t many_ids;
 static int start_result;
 static char start_error[1024];
 static unsigned faulty; /* disks that may fail in this life; one that stops */
 
 /* ---- cells ---- */
 
-static void
-set_to(struct cell *c, uint32_t id)
+void
+cell_set(struct cell *c, uint32_t id)
 {
 	if (c->nr != 1 || c->may[0] != id)
-		c->since = ++events;
+		c->since = ++many_events;
 	c->may[0] = id;
 	c->nr = 1;
 }
 
-static bool
-may_be(const struct cell *c, uint32_t id)
+bool
+cell_may_be(const struct cell *c, uint32_t id)
 {
 	for (int i = 0; i < c->nr; i++) {
 		if (c->may[i] == id)
@@ -67,8 +53,8 @@ may_be(const struct cell *c, uint32_t id)
 	return c->pending == id;
 }
 
-static void
-may_too(struct cell *c, uint32_t id)
+void
+cell_may_too(struct cell *c, uint32_t id)
 {
 	for (int i = 0; i < c->nr; i++) {
 		if (c->may[i] == id)
@@ -76,27 +62,27 @@ may_too(struct cell *c, uint32_t id)
 	}
 	check(c->nr < MAY_MAX);
 	c->may[c->nr++] = id;
-	c->since = ++events;
+	c->since = ++many_events;
 }
 
 /* Somebody saw it. */
-static void
-seen(struct cell *c, uint32_t id, const char *what, int b, int k)
+void
+cell_seen(struct cell *c, uint32_t id, const char *what, int b, int k)
 {
-	if (!may_be(c, id)) {
+	if (!cell_may_be(c, id)) {
 		for (int i = 0; i < c->nr; i++)
 			say("may be %u", c->may[i]);
 		sim_fail("%s of bucket %d, key %d: holds %u, may hold %u%s", what, b, k, id,
 			 c->nr ? c->may[0] : 0, c->nr > 1 ? ", or others" : "");
 	}
 	if (c->pending == UNKNOWN_ID && !c->is_open)
-		set_to(c, id);
+		cell_set(c, id);
 }
 
 /* ---- names ---- */
 
-static struct store_key
-key_of(int b, int k)
+struct store_key
+many_key(int b, int k)
 {
 	return (struct store_key){ .bucket = bucket_name(b),
 				   .key = key_name(k),
@@ -104,22 +90,22 @@ key_of(int b, int k)
 				   .key_len = (uint16_t)strlen(key_name(k)) };
 }
 
-static int
-home_of(int b, int k)
+int
+many_home(int b, int k)
 {
-	struct store_key sk = key_of(b, k);
+	struct store_key sk = many_key(b, k);
 
 	return home[set_slot(&sk)];
 }
 
-static bool
-is_away(int b, int k)
+bool
+many_is_away(int b, int k)
 {
-	return away >> home_of(b, k) & 1;
+	return away >> many_home(b, k) & 1;
 }
 
-static int
-etag_nr(const struct store_etag *e)
+int
+many_etag_nr(const struct store_etag *e)
 {
 	uint32_t id;
 
@@ -129,23 +115,7 @@ etag_nr(const struct store_etag *e)
 
 /* ---- clients ---- */
 
-struct many_client {
-	int nr, port;
-	bool flag;
-	union {
-		struct store_op op;
-		struct store_put put;
-		struct store_del del;
-		struct store_obj obj;
-		struct store_read rd;
-		struct store_bucket_set set;
-		struct store_stat stat;
-		struct store_list ls;
-	} u;
-	struct buf buf;
-	char attrs[16];
-};
-static struct many_client clients[CLIENTS];
+struct many_client many_clients[CLIENTS];
 static _Alignas(4096) char memory[CLIENTS][STORE_PIECE + BUF_SLACK_BYTES];
 
 static void
@@ -154,8 +124,8 @@ on_done(struct store_op *op)
 	container_of(op, struct many_client, u.op)->flag = true;
 }
 
-static struct store_port *
-port_of(struct many_client *c)
+struct store_port *
+many_port(struct many_client *c)
 {
 	struct sim_port *sp = &ports[c->port];
 
@@ -165,8 +135,8 @@ port_of(struct many_client *c)
 	return sp->p;
 }
 
-static void
-begin(struct many_client *c)
+void
+many_begin(struct many_client *c)
 {
 	static const bool yes = true;
 
@@ -178,8 +148,8 @@ begin(struct many_client *c)
 }
 
 /* The result of an operation whose start said r. */
-static int
-wait_for(struct many_client *c, int r)
+int
+many_wait(struct many_client *c, int r)
 {
 	if (r < 0)
 		return r;
@@ -218,8 +188,8 @@ is_below_half(void)
 }
 
 /* May it be answered so?  What only one of those disks explains, or that fewer than half are left. */
-static void
-check_error(int r, unsigned disks, const char *what)
+void
+many_check_error(int r, unsigned disks, const char *what)
 {
 	if (r == -EAGAIN)
 		counts.not_now++;
@@ -236,19 +206,19 @@ static void
 check_bucket_error(int r, bool needs_all, const char *what)
 {
 	if (r != -ECANCELED)
-		check_error(r, needs_all ? ~0u : 0, what);
+		many_check_error(r, needs_all ? ~0u : 0, what);
 }
 
 /* A change of a cell ended so: done, not done, or nobody knows. */
-static void
-change_over(struct cell *c, int r, uint32_t id)
+void
+cell_over(struct cell *c, int r, uint32_t id)
 {
 	c->pending = UNKNOWN_ID;
 	if (r >= 0) {
-		set_to(c, id);
+		cell_set(c, id);
 		c->is_open = false;
 	} else if (r != -ENODEV && r != -ENXIO && r != -EAGAIN && r != -ENOENT && r != -EROFS) {
-		may_too(c, id);
+		cell_may_too(c, id);
 		c->is_open = true;
 	}
 }
@@ -256,21 +226,21 @@ change_over(struct cell *c, int r, uint32_t id)
 static void
 do_put(struct many_client *c, int b, int k)
 {
-	struct store_key sk = key_of(b, k);
+	struct store_key sk = many_key(b, k);
 	struct store_commit sc = { .inline_data = NULL };
-	struct cell *cell = &key[b][k];
-	uint32_t id = ++ids, size = one_in(2) ? 8 : SIZE;
+	struct cell *cell = &many_keys[b][k];
+	uint32_t id = ++many_ids, size = one_in(2) ? 8 : SIZE;
 	bool is_gone;
 	int r;
 
-	begin(c);
-	is_gone = may_be(&bucket[b], 0);
+	many_begin(c);
+	is_gone = cell_may_be(&many_buckets[b], 0);
 	counts.puts++;
 	cell->pending = id;
-	cell->since = ++events;
-	say("client %d puts %u in bucket %d key %d, at home on %d", c->nr, id, b, k, home_of(b, k));
+	cell->since = ++many_events;
+	say("client %d puts %u in bucket %d key %d, at home on %d", c->nr, id, b, k, many_home(b, k));
 	memcpy(sc.meta.etag.sum, &id, sizeof id);
-	r = store_put_init(port_of(c), &c->u.put, &sk, size);
+	r = store_put_init(many_port(c), &c->u.put, &sk, size);
 	if (r >= 0 && size == SIZE) {
 		memset(c->buf.mem, (int)id, SIZE);
 		sc.last = &c->buf;
@@ -280,86 +250,89 @@ do_put(struct many_client *c, int b, int k)
 		sc.inline_len = 8;
 	}
 	if (r >= 0)
-		r = wait_for(c, store_put_commit(port_of(c), &c->u.put, &sc));
-	store_put_abort(port_of(c), &c->u.put);
+		r = many_wait(c, store_put_commit(many_port(c), &c->u.put, &sc));
+	store_put_abort(many_port(c), &c->u.put);
 	say("put of %u: %d", id, r);
-	if (r >= 0 && is_away(b, k))
+	if (r >= 0 && many_is_away(b, k))
 		sim_fail("a PUT of bucket %d key %d is acknowledged, and its disk is away", b, k);
-	change_over(cell, r, id);
-	if (r == -ENXIO && !is_gone && !may_be(&bucket[b], 0) && bucket[b].since < cell->since)
+	cell_over(cell, r, id);
+	if (r == -ENXIO && !is_gone && !cell_may_be(&many_buckets[b], 0) &&
+	    many_buckets[b].since < cell->since)
 		sim_fail("a PUT is told that bucket %d is not there, and it was all the time", b);
 	if (r < 0 && r != -ENXIO)
-		check_error(r, 1u << home_of(b, k), "a PUT");
+		many_check_error(r, 1u << many_home(b, k), "a PUT");
 }
 
 static void
 do_del(struct many_client *c, int b, int k)
 {
-	struct store_key sk = key_of(b, k);
-	struct cell *cell = &key[b][k];
+	struct store_key sk = many_key(b, k);
+	struct cell *cell = &many_keys[b][k];
 	int r;
 
-	begin(c);
+	many_begin(c);
 	counts.dels++;
 	cell->pending = 0;
-	cell->since = ++events;
+	cell->since = ++many_events;
 	say("client %d deletes bucket %d key %d", c->nr, b, k);
-	r = wait_for(c, store_delete(port_of(c), &sk, NULL, &c->u.del));
+	r = many_wait(c, store_delete(many_port(c), &sk, NULL, &c->u.del));
 	say("delete: %d", r);
-	if (r >= 0 && is_away(b, k))
+	if (r >= 0 && many_is_away(b, k))
 		sim_fail("a delete of bucket %d key %d is acknowledged, and its disk is away", b, k);
-	change_over(cell, r, 0);
+	cell_over(cell, r, 0);
 	if (r < 0 && r != -ENXIO)
-		check_error(r, 1u << home_of(b, k), "a delete");
+		many_check_error(r, 1u << many_home(b, k), "a delete");
 }
 
 static void
 do_get(struct many_client *c, int b, int k)
 {
-	struct store_key sk = key_of(b, k);
+	struct store_key sk = many_key(b, k);
 	uint64_t since;
 	bool is_there;
 	int r;
 
-	begin(c);
-	is_there = !may_be(&bucket[b], 0);
-	since = ++events;
+	many_begin(c);
+	is_there = !cell_may_be(&many_buckets[b], 0);
+	since = ++many_events;
 	counts.gets++;
-	r = wait_for(c, store_open(port_of(c), &sk, &c->u.obj));
+	r = many_wait(c, store_open(many_port(c), &sk, &c->u.obj));
 	if (r == -ENODEV || r == -EAGAIN) {
-		check_error(r, 1u << home_of(b, k), "a GET");
+		many_check_error(r, 1u << many_home(b, k), "a GET");
 		return;
 	}
-	if (is_away(b, k))
+	if (many_is_away(b, k))
 		sim_fail("a GET of bucket %d key %d is answered %d, and its disk is away", b, k, r);
 	if (r < 0 && r != -ENOENT && r != -ENXIO)
 		sim_fail("open: %d", r);
-	if (r == -ENXIO && is_there && !may_be(&bucket[b], 0) && bucket[b].since < since)
+	if (r == -ENXIO && is_there && !cell_may_be(&many_buckets[b], 0) && many_buckets[b].since < since)
 		sim_fail("a GET is told that bucket %d is not there, and it was all the time", b);
-	say("client %d sees %d in bucket %d key %d", c->nr, r < 0 ? 0 : etag_nr(&c->u.obj.meta.etag), b, k);
-	seen(&key[b][k], r < 0 ? 0 : (uint32_t)etag_nr(&c->u.obj.meta.etag), "the object", b, k);
+	say("client %d sees %d in bucket %d key %d", c->nr, r < 0 ? 0 : many_etag_nr(&c->u.obj.meta.etag), b,
+	    k);
+	cell_seen(&many_keys[b][k], r < 0 ? 0 : (uint32_t)many_etag_nr(&c->u.obj.meta.etag), "the object", b,
+		  k);
 	if (r >= 0)
-		store_close(port_of(c), &c->u.obj);
+		store_close(many_port(c), &c->u.obj);
 }
 
 static void
 do_battr(struct many_client *c, int b)
 {
 	struct cell *cell = &battr[b];
-	uint32_t id = ++ids;
+	uint32_t id = ++many_ids;
 	int r;
 
-	begin(c);
+	many_begin(c);
 	counts.attrs++;
 	cell->pending = id;
-	cell->since = ++events;
+	cell->since = ++many_events;
 	memset(c->attrs, 0, sizeof c->attrs);
 	memcpy(c->attrs, &id, sizeof id);
 	say("client %d sets attributes %u of bucket %d", c->nr, id, b);
-	r = wait_for(c, store_bucket_set_attrs(port_of(c), bucket_name(b), strlen(bucket_name(b)),
-					       STORE_VERSION_ANY, c->attrs, sizeof c->attrs, &c->u.set));
+	r = many_wait(c, store_bucket_set_attrs(many_port(c), bucket_name(b), strlen(bucket_name(b)),
+						STORE_VERSION_ANY, c->attrs, sizeof c->attrs, &c->u.set));
 	say("attributes %u: %d", id, r);
-	change_over(cell, r, id);
+	cell_over(cell, r, id);
 	if (r < 0 && r != -ENXIO)
 		check_bucket_error(r, false, "setting a bucket's attributes");
 }
@@ -380,11 +353,11 @@ see_battr(struct many_client *c, int b)
 	char attrs[64];
 	int r;
 
-	begin(c);
-	r = wait_for(c, store_bucket_get_attrs(port_of(c), bucket_name(b), strlen(bucket_name(b)), attrs,
-					       sizeof attrs, &c->u.stat));
+	many_begin(c);
+	r = many_wait(c, store_bucket_get_attrs(many_port(c), bucket_name(b), strlen(bucket_name(b)), attrs,
+						sizeof attrs, &c->u.stat));
 	if (r >= 0)
-		seen(&battr[b], attrs_id(attrs, c->u.stat.attrs_len), "the attributes", b, -1);
+		cell_seen(&battr[b], attrs_id(attrs, c->u.stat.attrs_len), "the attributes", b, -1);
 }
 
 /* ---- buckets ---- */
@@ -392,21 +365,28 @@ see_battr(struct many_client *c, int b)
 static void
 bucket_begin(int b, uint32_t pending)
 {
-	bucket[b].pending = pending;
+	many_buckets[b].pending = pending;
 	if (!bucket_ops[b]++)
 		return;
-	bucket_mixed[b] = ++events;
-	may_too(&bucket[b], 0);
-	may_too(&bucket[b], 1);
+	bucket_mixed[b] = ++many_events;
+	cell_may_too(&many_buckets[b], 0);
+	cell_may_too(&many_buckets[b], 1);
 }
 
 /* Was there another change of it since? */
 static bool
 bucket_end(int b, uint64_t since)
 {
+	bucket_over[b] = ++many_events;
 	if (--bucket_ops[b])
-		bucket_mixed[b] = ++events;
+		bucket_mixed[b] = ++many_events;
 	return bucket_mixed[b] > since;
+}
+
+bool
+many_bucket_changed(int b, uint64_t since)
+{
+	return bucket_ops[b] || bucket_over[b] > since;
 }
 
 static void
@@ -416,13 +396,14 @@ do_make(struct many_client *c, int b)
 	uint64_t since;
 	int r;
 
-	begin(c);
-	could_be = may_be(&bucket[b], 1);
-	could_not = may_be(&bucket[b], 0);
-	since = ++events;
+	many_begin(c);
+	could_be = cell_may_be(&many_buckets[b], 1);
+	could_not = cell_may_be(&many_buckets[b], 0);
+	since = ++many_events;
 	bucket_begin(b, 1);
 	say("client %d makes bucket %d", c->nr, b);
-	r = wait_for(c, store_bucket_create(port_of(c), bucket_name(b), strlen(bucket_name(b)), &c->u.del));
+	r = many_wait(c,
+		      store_bucket_create(many_port(c), bucket_name(b), strlen(bucket_name(b)), &c->u.del));
 	say("making bucket %d: %d", b, r);
 	mixed = bucket_end(b, since);
 	if (r != 0 && r != -EEXIST)
@@ -431,15 +412,16 @@ do_make(struct many_client *c, int b)
 		sim_fail("making bucket %d is answered %d", b, r);
 	if (mixed) {
 		if (!bucket_ops[b])
-			bucket[b].pending = UNKNOWN_ID;
-		may_too(&bucket[b], 0);
-		may_too(&bucket[b], 1);
-		bucket[b].is_open |= r < 0 && r != -EEXIST;
-		may_too(&battr[b], 0);
+			many_buckets[b].pending = UNKNOWN_ID;
+		uploads_end_with(b, false, false);
+		cell_may_too(&many_buckets[b], 0);
+		cell_may_too(&many_buckets[b], 1);
+		many_buckets[b].is_open |= r < 0 && r != -EEXIST;
+		cell_may_too(&battr[b], 0);
 	} else {
-		change_over(&bucket[b], r == -EEXIST ? 0 : r, 1);
+		cell_over(&many_buckets[b], r == -EEXIST ? 0 : r, 1);
 		if (r == 0 && battr[b].since < since)
-			set_to(&battr[b], 0);
+			cell_set(&battr[b], 0);
 	}
 }
 
@@ -448,9 +430,9 @@ static int
 there_since(int b, uint64_t since)
 {
 	for (int k = 0; k < KEYS; k++) {
-		const struct cell *c = &key[b][k];
+		const struct cell *c = &many_keys[b][k];
 
-		if (!may_be(c, 0) && c->since < since)
+		if (!cell_may_be(c, 0) && c->since < since)
 			return k;
 	}
 	return -1;
@@ -460,12 +442,12 @@ static void
 bucket_is_gone(int b)
 {
 	for (int k = 0; k < KEYS; k++) {
-		struct cell *c = &key[b][k];
+		struct cell *c = &many_keys[b][k];
 
 		if (c->pending == UNKNOWN_ID && !c->is_open)
-			set_to(c, 0);
-		else if (!may_be(c, 0))
-			may_too(c, 0);
+			cell_set(c, 0);
+		else if (!cell_may_be(c, 0))
+			cell_may_too(c, 0);
 	}
 }
 
@@ -476,16 +458,17 @@ do_remove(struct many_client *c, int b)
 	uint64_t since;
 	int r, k;
 
-	begin(c);
-	could_be = may_be(&bucket[b], 1);
-	could_not = may_be(&bucket[b], 0);
-	since = ++events;
+	many_begin(c);
+	could_be = cell_may_be(&many_buckets[b], 1);
+	could_not = cell_may_be(&many_buckets[b], 0);
+	since = ++many_events;
 	for (k = 0; k < KEYS; k++)
-		empty &= key[b][k].nr == 1 && key[b][k].may[0] == 0 && key[b][k].pending == UNKNOWN_ID &&
-			 !key[b][k].is_open;
+		empty &= many_keys[b][k].nr == 1 && many_keys[b][k].may[0] == 0 &&
+			 many_keys[b][k].pending == UNKNOWN_ID && !many_keys[b][k].is_open;
 	bucket_begin(b, 0);
 	say("client %d removes bucket %d", c->nr, b);
-	r = wait_for(c, store_bucket_delete(port_of(c), bucket_name(b), strlen(bucket_name(b)), &c->u.del));
+	r = many_wait(c,
+		      store_bucket_delete(many_port(c), bucket_name(b), strlen(bucket_name(b)), &c->u.del));
 	say("removing bucket %d: %d", b, r);
 	mixed = bucket_end(b, since);
 	if (r != 0 && r != -ENXIO && r != -ENOTEMPTY)
@@ -496,30 +479,32 @@ do_remove(struct many_client *c, int b)
 	if (r == 0 && k >= 0)
 		sim_fail("bucket %d is removed, and key %d was acknowledged", b, k);
 	for (int i = 0; r == -ENOTEMPTY && empty && i < KEYS; i++) {
-		empty &= key[b][i].since < since;
+		empty &= many_keys[b][i].since < since;
 		if (i == KEYS - 1 && empty)
 			sim_fail("bucket %d is said to have objects, and was empty", b);
 	}
+	if (mixed || r == 0 || r == -ECANCELED)
+		uploads_end_with(b, r == 0 && !mixed, r == -ECANCELED);
 	if (r == 0 && !mixed) {
 		bucket_is_gone(b);
-		set_to(&battr[b], 0);
+		cell_set(&battr[b], 0);
 	} else if (mixed || r == -ECANCELED) {
 		for (int i = 0; i < KEYS; i++) {
-			if (may_be(&key[b][i], 0) || mixed)
-				may_too(&key[b][i], 0);
+			if (cell_may_be(&many_keys[b][i], 0) || mixed)
+				cell_may_too(&many_keys[b][i], 0);
 		}
-		may_too(&battr[b], 0);
+		cell_may_too(&battr[b], 0);
 	}
 	if (mixed) {
 		if (!bucket_ops[b])
-			bucket[b].pending = UNKNOWN_ID;
-		may_too(&bucket[b], 0);
-		may_too(&bucket[b], 1);
-		bucket[b].is_open |= r == -ECANCELED;
+			many_buckets[b].pending = UNKNOWN_ID;
+		cell_may_too(&many_buckets[b], 0);
+		cell_may_too(&many_buckets[b], 1);
+		many_buckets[b].is_open |= r == -ECANCELED;
 	} else if (r == -ENOTEMPTY) {
-		bucket[b].pending = UNKNOWN_ID;
+		many_buckets[b].pending = UNKNOWN_ID;
 	} else {
-		change_over(&bucket[b], r == -ENXIO ? 0 : r, 0);
+		cell_over(&many_buckets[b], r == -ENXIO ? 0 : r, 0);
 	}
 }
 
@@ -543,7 +528,7 @@ on_key(struct store_list *ls, const struct store_entry *e)
 {
 	for (int k = 0; k < KEYS; k++) {
 		if (e->name_len == strlen(key_name(k)) && !memcmp(e->name, key_name(k), e->name_len))
-			listed[k] = (uint32_t)etag_nr(&e->etag);
+			listed[k] = (uint32_t)many_etag_nr(&e->etag);
 	}
 	return true;
 }
@@ -551,15 +536,15 @@ on_key(struct store_list *ls, const struct store_entry *e)
 static void
 see_buckets(struct many_client *c)
 {
-	begin(c);
+	many_begin(c);
 	memset(there, 0, sizeof there);
 	c->u.ls.max = 100;
 	c->u.ls.entry = on_bucket;
-	if (wait_for(c, store_list(port_of(c), &c->u.ls)) < 0)
+	if (many_wait(c, store_list(many_port(c), &c->u.ls)) < 0)
 		sim_fail("listing buckets: %d", c->u.op.result);
 	for (int b = 0; b < BUCKETS; b++) {
 		say("bucket %d: %d", b, there[b]);
-		seen(&bucket[b], there[b], "the bucket", b, -1);
+		cell_seen(&many_buckets[b], there[b], "the bucket", b, -1);
 	}
 }
 
@@ -568,34 +553,37 @@ see_list(struct many_client *c, int b)
 {
 	int r;
 
-	begin(c);
+	many_begin(c);
 	memset(listed, 0, sizeof listed);
 	c->u.ls.max = 100;
 	c->u.ls.entry = on_key;
 	c->u.ls.bucket = bucket_name(b);
 	c->u.ls.bucket_len = (uint16_t)strlen(bucket_name(b));
-	r = wait_for(c, store_list(port_of(c), &c->u.ls));
+	r = many_wait(c, store_list(many_port(c), &c->u.ls));
 	if (away && r != -ENODEV)
 		sim_fail("a list is answered %d, and a disk is away", r);
 	if (r < 0 && r != -ENXIO)
-		check_error(r, away, "a list");
+		many_check_error(r, away, "a list");
 	for (int k = 0; k < KEYS && r >= 0; k++)
-		seen(&key[b][k], listed[k], "the entry", b, k);
+		cell_seen(&many_keys[b][k], listed[k], "the entry", b, k);
 }
 
 /* Reads all there is, when nothing else runs. */
 static void
 verify_main(int nr)
 {
-	struct many_client *c = &clients[0];
+	struct many_client *c = &many_clients[0];
 
+	uploads_look();
 	see_buckets(c);
 	for (int b = 0; b < BUCKETS; b++) {
 		see_battr(c, b);
 		for (int k = 0; k < KEYS; k++)
 			do_get(c, b, k);
 		see_list(c, b);
+		uploads_see_list(c, b, away);
 	}
+	uploads_see(c);
 }
 
 /* What engines have, side by side. */
@@ -614,7 +602,8 @@ on_same(struct store_list *ls, const struct store_entry *e)
 	return true;
 }
 
-/* Nothing has run since the start: the buckets of all disks are alike. */
+/* Nothing has run since the start: the buckets of all disks are alike; without M32 not their times, and what comes of
+ * that is to be found. */
 static void
 engines_agree(void)
 {
@@ -638,8 +627,10 @@ engines_agree(void)
 			    store_bucket_get_attrs(sp->engine[i], bucket_name(b), strlen(bucket_name(b)), mem,
 						   sizeof mem, &st) == 1)
 				id = attrs_id(mem, st.attrs_len);
-			if (i && (same_there[b] != first[b] ||
-				  (first[b] && (same_time[b] != time[b] || id != attrs[b]))))
+			if (i &&
+			    (same_there[b] != first[b] ||
+			     (first[b] && ((same_time[b] != time[b] && sim_rule_on[SIM_OLDER_THAN_BUCKET]) ||
+					   id != attrs[b]))))
 				sim_fail("bucket %d is not the same on all disks", b);
 			first[b] = same_there[b];
 			time[b] = same_time[b];
@@ -666,9 +657,14 @@ static void
 one_op(struct many_client *c)
 {
 	int b = one_in(2), k = c->nr + CLIENTS * (int)below(KEYS / CLIENTS);
-	uint32_t w = below(prof.w_put + prof.w_del + prof.w_get + prof.w_bucket + prof.w_attrs);
+	uint32_t w =
+		below(prof.w_put + prof.w_del + prof.w_get + prof.w_bucket + prof.w_attrs + prof.w_upload);
 
-	if (w < prof.w_put + prof.w_del && !key[b][k].is_open) {
+	if (w >= prof.w_put + prof.w_del + prof.w_get + prof.w_bucket + prof.w_attrs) {
+		upload_any(c, b, k);
+		return;
+	}
+	if (w < prof.w_put + prof.w_del && !many_keys[b][k].is_open) {
 		if (w < prof.w_put)
 			do_put(c, b, k);
 		else
@@ -681,7 +677,7 @@ one_op(struct many_client *c)
 		do_get(c, b, k);
 	else if (w < prof.w_del + prof.w_get + prof.w_attrs)
 		do_battr(c, c->nr); /* of each bucket they are one client's */
-	else if (!may_be(&bucket[0], 1))
+	else if (!cell_may_be(&many_buckets[0], 1))
 		do_make(c, 0);
 	else if (one_in(2))
 		do_make(c, 1);
@@ -692,7 +688,7 @@ one_op(struct many_client *c)
 static void
 client_main(int nr)
 {
-	struct many_client *c = &clients[nr];
+	struct many_client *c = &many_clients[nr];
 
 	while (ops_left-- > 0) {
 		if (simdisk_hung)
@@ -723,15 +719,16 @@ dies(bool cut)
 	rings_drop();
 	sim_store = NULL;
 	env_drop_memory();
+	uploads_die();
 	/* What was begun happens now, or never. */
 	for (int b = 0; b < BUCKETS; b++) {
 		for (int k = -2; k < KEYS; k++) {
-			struct cell *c = k == -2 ? &bucket[b] : k == -1 ? &battr[b] : &key[b][k];
+			struct cell *c = k == -2 ? &many_buckets[b] : k == -1 ? &battr[b] : &many_keys[b][k];
 
 			if (c->pending != UNKNOWN_ID) {
-				may_too(c, c->pending);
-				if (c == &bucket[b])
-					may_too(&battr[b], 0);
+				cell_may_too(c, c->pending);
+				if (c == &many_buckets[b])
+					cell_may_too(&battr[b], 0);
 			}
 			c->pending = UNKNOWN_ID;
 			c->is_open = false;
@@ -845,8 +842,8 @@ start(uint64_t life)
 	start_error[0] = 0;
 	counts.starts++;
 	for (int i = 0; i < CLIENTS; i++) {
-		clients[i] = (struct many_client){ .nr = i };
-		clients[i].buf = (struct buf){ .mem = memory[i], .cap_bytes = STORE_PIECE };
+		many_clients[i] = (struct many_client){ .nr = i };
+		many_clients[i].buf = (struct buf){ .mem = memory[i], .cap_bytes = STORE_PIECE };
 	}
 	co_start(CO_START, 0, start_main);
 	if (!sim_go(start_over, life)) {
@@ -930,10 +927,11 @@ forget(void)
 	if (!is_over && start(0))
 		dies(true);
 	counts.given_up++;
+	uploads_given_up(d);
 	for (int b = 0; b < BUCKETS; b++) {
 		for (int k = 0; k < KEYS; k++) {
-			if (home_of(b, k) == d)
-				set_to(&key[b][k], 0);
+			if (many_home(b, k) == d)
+				cell_set(&many_keys[b][k], 0);
 		}
 	}
 }
@@ -1051,25 +1049,27 @@ format(void)
 void
 many_run(void)
 {
-	memset(key, 0, sizeof key);
-	memset(bucket, 0, sizeof bucket);
+	memset(many_keys, 0, sizeof many_keys);
+	memset(many_buckets, 0, sizeof many_buckets);
 	memset(battr, 0, sizeof battr);
 	for (int b = 0; b < BUCKETS; b++) {
 		for (int k = -2; k < KEYS; k++) {
-			struct cell *c = k == -2 ? &bucket[b] : k == -1 ? &battr[b] : &key[b][k];
+			struct cell *c = k == -2 ? &many_buckets[b] : k == -1 ? &battr[b] : &many_keys[b][k];
 
 			c->pending = UNKNOWN_ID;
 			c->nr = 1;
 		}
 	}
-	events = 0;
+	many_events = 0;
 	memset(bucket_mixed, 0, sizeof bucket_mixed);
 	memset(bucket_ops, 0, sizeof bucket_ops);
+	memset(bucket_over, 0, sizeof bucket_over);
+	uploads_begin();
 	away = 0;
 	faulty = 0;
 	sim_disk_may_fail = false;
 	twice = 0;
-	ids = 0;
+	many_ids = 0;
 	members = last_in = (1u << prof.disks) - 1;
 	format();
 	for (int i = 0; i < prof.lives; i++) {

@@ -149,11 +149,10 @@ use_of(int b)
 	return use;
 }
 
-/* Would it exceed the bound on all buckets? */
+/* Would it exceed the bound on all buckets, besides what is on its way? */
 static bool
-is_over(const struct sim_op *op)
+is_over_with(const struct sim_op *op, struct store_use use)
 {
-	struct store_use use = { 0 };
 	uint32_t old = 0, size = op->size;
 
 	if (!prof.quota.objects)
@@ -183,6 +182,30 @@ is_over(const struct sim_op *op)
 	default:
 		return false;
 	}
+}
+
+static bool
+is_over(const struct sim_op *op)
+{
+	return is_over_with(op, (struct store_use){ 0 });
+}
+
+/* Nor has what a block gives back been given before it is published; what it adds counts from the start. */
+static bool
+is_over_meanwhile(const struct sim_op *op)
+{
+	struct store_use adds = { 0 };
+
+	for (int i = 0; i < undecided_nr; i++) {
+		const struct change *c = &undecided[i];
+
+		if (!c->id)
+			continue;
+		adds.uploads += c->kind == CH_UPLOAD;
+		adds.objects += c->kind == CH_KEY;
+		adds.bytes += c->kind == CH_KEY || c->kind == CH_PART ? ops[c->id].size : 0;
+	}
+	return is_over_with(op, adds);
 }
 
 void
@@ -320,6 +343,8 @@ may_now(const struct sim_op *op)
 		may |= bit(-EBADR);
 	/* Whoever may not grow is told so early, whatever they wish. */
 	if (op->kind == OP_PUT && model.bucket[op->bucket] && is_over(op))
+		may |= bit(-EDQUOT);
+	if (may & bit(0) && is_over_meanwhile(op))
 		may |= bit(-EDQUOT);
 	return may;
 }
@@ -547,6 +572,7 @@ model_block(struct vol *vol)
 			undecided_nr++;
 		}
 	}
+	look_again();
 }
 
 static void

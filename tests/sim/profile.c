@@ -249,6 +249,7 @@ profile_for_many(int disks)
 	prof.w_get = 4;
 	prof.w_bucket = 8;
 	prof.w_attrs = 3;
+	prof.w_upload = 0;
 }
 
 /* Of disks that may fail one does so once in that many writes or flushes; of superblocks sooner, as the table is written then. */
@@ -274,6 +275,7 @@ profile_choose_many(uint64_t seed)
 	prof.flush_covers_all = (h >> 28 & 1) != 0;
 	prof.w_bucket = (h >> 30 & 1) ? 8 : 1;
 	prof.lives = (h >> 32 & 1) ? LIVES_MAX : 4;
+	prof.w_upload = (h >> 40 & 3) * 6;
 	if (h >> 36 & 1)
 		prof_fails((h >> 37 & 1) ? 20 : 80);
 }
@@ -575,16 +577,36 @@ profile_for_rule(enum sim_rule rule)
 	case SIM_START_NO:
 	case SIM_TABLE_ALL:
 	case SIM_TABLE_REDO:
+	case SIM_TABLE_REDO_SERVING:
 	case SIM_ONE_CHANGE:
 	case SIM_MISSING_IS_503:
+	case SIM_TABLE_DECIDES:
 	case SIM_BUCKET_ON_ALL:
 	case SIM_BUCKETS_FROM_HEAD:
 	case SIM_GATE_ALL_PRESENT:
 	case SIM_GATE_CLOSED:
+	case SIM_GATE_PENDING:
+	case SIM_GATE_FORWARD:
+	case SIM_OLDER_THAN_BUCKET:
+	case SIM_VERSION_HAS_START:
 	case SIM_BELOW_HALF_READ_ONLY:
 	case SIM_AWAY_BEFORE_ANSWER:
 	case SIM_FAILED_HAS_NO_BUCKETS:
-		profile_for_many(rule == SIM_QUORUM || rule == SIM_HALF_ONLY_IF_ALL_IN ? 2 : 3);
+		profile_for_many(rule == SIM_QUORUM || rule == SIM_HALF_ONLY_IF_ALL_IN ? 2
+				 : rule == SIM_TABLE_REDO_SERVING                      ? 4
+										       : 3);
+		if (rule == SIM_TABLE_DECIDES)
+			prof.abort = 1;
+		if (rule == SIM_VERSION_HAS_START)
+			prof.w_upload = 20;
+		if (rule == SIM_OLDER_THAN_BUCKET) {
+			/* Uploads do not keep a bucket, objects do. */
+			prof_fails(10);
+			prof.lives = LIVES_MAX;
+			prof.w_upload = 20;
+			prof.w_bucket = 20;
+			prof.w_put = 1;
+		}
 		if (rule == SIM_START_NO) {
 			prof.cut_in_recovery = 2;
 			prof.at_super = 12;
@@ -592,7 +614,8 @@ profile_for_rule(enum sim_rule rule)
 			prof.ops = 4;
 		}
 		if (rule == SIM_BELOW_HALF_READ_ONLY || rule == SIM_AWAY_BEFORE_ANSWER ||
-		    rule == SIM_FAILED_HAS_NO_BUCKETS) {
+		    rule == SIM_FAILED_HAS_NO_BUCKETS || rule == SIM_GATE_FORWARD ||
+		    rule == SIM_TABLE_REDO_SERVING) {
 			prof_fails(10);
 			prof.lives = LIVES_MAX;
 			prof.w_bucket = 20;

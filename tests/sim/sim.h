@@ -7,7 +7,7 @@
  *	history.c  one history: lives of the "process", cuts, starts
  *	client.c   what clients do, as coroutines; puts.c: how they put; uploads.c: of uploads and attributes
  *	model.c    what must be true; content.c: of which bytes and names; look.c: what is there
- *	many.c     one history of several disks, with clients and a checker of its own
+ *	many.c     one history of several disks, with clients and a checker of its own; many_uploads.c: their uploads
  *	sched.c    coroutines, and who goes next
  *	disk.c     the disk: pages that are durable, cached, in flight
  *	ring.c     ring.h and extent/disk/file.h over it

@@ -153,6 +153,8 @@ for ((i = 0; i < ROUNDS; i++)); do
 	kill_after 0.$((RANDOM % 3))$((RANDOM % 10)) $way put big "$B/whole"
 	s=$(status_of GET /bkt/whole)
 	[ "$s" = 404 ] || curl_s3 /bkt/whole | cmp - big || fail "half an object of a put (round $i)"
+	gantry -q $way put big "$B/whole" || fail "put (round $i)"
+	curl_s3 /bkt/whole | cmp - big || fail "the object is another (round $i)"
 	gantry -q $way sync . "$B/tree" --include big || fail "sync (round $i)"
 	curl_s3 /bkt/tree/big | cmp - big || fail "the object is another (round $i)"
 	for ((k = 0; k < 2; k++)); do

@@ -162,6 +162,14 @@
 #ifndef RULE_MEND_CLAIMS
 #define RULE_MEND_CLAIMS 1
 #endif
+/* §6, M20: ids and versions of different starts differ. */
+#ifndef RULE_VERSION_HAS_START
+#define RULE_VERSION_HAS_START 1
+#endif
+/* §6, M31c: the gate of a bucket closes when what is pending in it is settled. */
+#ifndef RULE_GATE_PENDING
+#define RULE_GATE_PENDING 1
+#endif
 /* §6: a failed flush is told once, to one caller: who flushes beside the leader tells the disk before the
  * leader believes that its own ended well. */
 #ifndef RULE_FLUSH_ERRORS_SHARED

@@ -199,7 +199,7 @@ judge_state(struct vol *vol, struct commit *c, const struct state *s)
 		c->result = s->exists ? -EEXIST : c->is_gated ? gate_close(vol, c, -ENXIO) : 0;
 		break;
 	case COMMIT_GATE_CLOSE:
-		if (bucket_is_pending(vol, c))
+		if (RULE_GATE_PENDING && bucket_is_pending(vol, c))
 			return V_LATER;
 		c->result = !s->exists ? -ENXIO
 			    : bucket_has_objects(vol, c->view.key, c->view.key_len)

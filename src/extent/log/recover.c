@@ -333,7 +333,8 @@ begin_epoch(struct replay *rp)
 	e = begin_start(rp);
 	if (e < 0)
 		return e;
-	atomic_store(&vol->version, vol->start_no << FMT_COUNTER_BITS);
+	if (RULE_VERSION_HAS_START)
+		atomic_store(&vol->version, vol->start_no << FMT_COUNTER_BITS);
 	if (!RULE_EPOCH_BEFORE_SERVING) {
 		vol->leader.next = rp->pos;
 		return 0;

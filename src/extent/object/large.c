@@ -20,7 +20,7 @@ void
 extent_new_id(struct vol *vol, uint8_t id[CHUNK_ID_BYTES])
 {
 	/* Ids of format versions 1 and 2 have the number of an epoch instead, and no bit in front. */
-	uint64_t hi = htobe64(NEW_ID | vol->start_no);
+	uint64_t hi = htobe64(NEW_ID | (RULE_VERSION_HAS_START ? vol->start_no : 1));
 	uint64_t lo = htobe64(atomic_fetch_add(&vol->id_counter, 1));
 
 	memcpy(id, &hi, 8);

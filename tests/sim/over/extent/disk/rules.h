@@ -46,20 +46,26 @@
 	X(MEND_CLAIMS)                                                                                       \
 	X(FLUSH_ERRORS_SHARED)                                                                               \
 	X(FAILED_IS_FINAL)                                                                                   \
+	X(GATE_PENDING)                                                                                      \
+	X(VERSION_HAS_START)                                                                                 \
 	X(TABLE_NEWEST)                                                                                      \
 	X(QUORUM)                                                                                            \
 	X(HALF_ONLY_IF_ALL_IN)                                                                               \
 	X(START_NO)                                                                                          \
 	X(TABLE_ALL)                                                                                         \
 	X(TABLE_REDO)                                                                                        \
+	X(TABLE_REDO_SERVING)                                                                                \
 	X(BELOW_HALF_READ_ONLY)                                                                              \
 	X(ONE_CHANGE)                                                                                        \
 	X(MISSING_IS_503)                                                                                    \
+	X(TABLE_DECIDES)                                                                                     \
 	X(AWAY_BEFORE_ANSWER)                                                                                \
 	X(BUCKET_ON_ALL)                                                                                     \
 	X(BUCKETS_FROM_HEAD)                                                                                 \
 	X(GATE_ALL_PRESENT)                                                                                  \
 	X(GATE_CLOSED)                                                                                       \
+	X(GATE_FORWARD)                                                                                      \
+	X(OLDER_THAN_BUCKET)                                                                                 \
 	X(FAILED_HAS_NO_BUCKETS)
 
 #define SIM_RULE_ENUM(name) SIM_##name,
@@ -107,5 +113,7 @@ extern bool sim_rule_on[SIM_RULE_NR];
 #define RULE_MEND_CLAIMS sim_rule_on[SIM_MEND_CLAIMS]
 #define RULE_FLUSH_ERRORS_SHARED sim_rule_on[SIM_FLUSH_ERRORS_SHARED]
 #define RULE_FAILED_IS_FINAL sim_rule_on[SIM_FAILED_IS_FINAL]
+#define RULE_GATE_PENDING sim_rule_on[SIM_GATE_PENDING]
+#define RULE_VERSION_HAS_START sim_rule_on[SIM_VERSION_HAS_START]
 
 #endif
