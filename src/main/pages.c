@@ -765,7 +765,8 @@ status(void *cookie, FILE *out)
 	fprintf(out, ",\n\"rdma\":{\"devices\":\"%s\",\"rails\":%d,\"rails_up\":%d},\n",
 		mode_text[d->conf->rdma.mode], rail_nr(d), up);
 	fprintf(out,
-		"\"store\":{\"backend\":\"%s\",\"disks\":%d,\"disks_failed\":%d,\"disks_missing\":%d,\"objects\":%llu,\"size_"
+		"\"store\":{\"backend\":\"%s\",\"disks\":%d,\"disks_failed\":%d,\"disks_missing\":%d,"
+		"\"objects\":%llu,\"size_"
 		"bytes\":%llu,\"free_"
 		"bytes\":%llu},\n",
 		store ? store_name(store) : "", unit_nr(d), failed, missing, objects, size, available);

@@ -130,7 +130,7 @@ say_who(struct gateway *gw)
 	for (uint32_t i = 0; i < gw->peer_nr; i++)
 		others += gw->peers[i].instance != gw->instance;
 	at = (size_t)snprintf(gw->fenced_by, len, "%s",
-			      others == 0  ? "fenced by the cluster's blocklist, or by one that it has not met"
+			      others == 0 ? "fenced by the cluster's blocklist, or by one that it has not met"
 			      : others > 1 ? "fenced by one of: "
 					   : "fenced by ");
 	for (uint32_t i = 0, nr = 0; i < gw->peer_nr && at < len; i++) {

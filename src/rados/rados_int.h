@@ -140,11 +140,11 @@ struct rbucket {
 	_Atomic uint32_t refs;
 	struct rstore *store;
 	bool is_cached;
-	_Atomic bool is_doubtful; /* the table of buckets is to be asked anew */
+	_Atomic bool is_doubtful;  /* the table of buckets is to be asked anew */
 	_Atomic uint64_t there_ns; /* when the cluster last said that it is there */
-	uint64_t serial;          /* among all that this process had */
-	uint64_t seen;            /* the turn of counting that found it in the table last */
-	_Atomic uint64_t bounded; /* the turn in which this gateway set its bound */
+	uint64_t serial;           /* among all that this process had */
+	uint64_t seen;             /* the turn of counting that found it in the table last */
+	_Atomic uint64_t bounded;  /* the turn in which this gateway set its bound */
 	/* Of recall.c: looks of PUTs in a row that found nothing, and until when nothing is remembered after a mistake. */
 	_Atomic uint32_t absences;
 	_Atomic uint64_t recall_after_ns;
