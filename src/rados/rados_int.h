@@ -394,9 +394,10 @@ bytes_new(struct bytes *b, size_t len)
 /* ---- recall.c: what this gateway remembers of objects' records ---- */
 
 /*
- * It need not be so any more: whoever acts on it compares it in the operation that changes the shard.  A record is remembered
- * when this gateway has set or removed it; and where PUTs of a bucket have found nothing for some time, that nothing is there.
+ * A record is remembered when this gateway has set or removed it; and where PUTs of a bucket have found nothing for some time,
+ * that nothing is there.  It need not be so any more: whoever acts on it compares it in the operation that changes the shard.
  */
+
 void recall_init(struct recall_table *r);
 void recall_fini(struct recall_table *r);
 /* Fills in what a look at the shard would have found.  False: it has to be looked. */
