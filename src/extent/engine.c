@@ -304,7 +304,7 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	struct tree_stats ts;
 	uint32_t odd_nr;
 	unsigned bad;
-	uint64_t room;
+	uint64_t room, objects, left;
 	uint32_t load = atomic_load_explicit(&vol->snap.load, memory_order_relaxed);
 	bool runs;
 
@@ -350,7 +350,12 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	info.errors = atomic_load(&d->stats.errors);
 	store_unit_add(&info, "log_bytes", d->geo.log_bytes, false);
 	store_unit_add(&info, "log_used_bytes", atomic_load(&vol->log_used), false);
-	store_unit_add(&info, "objects", atomic_load(&vol->stats.objects), false);
+	/* What is left over is counted as an object as well, a moment earlier. */
+	left = vol->slots ? atomic_load(&vol->slots->left_objects) : 0;
+	objects = atomic_load(&vol->stats.objects);
+	store_unit_add(&info, "objects", objects > left ? objects - left : 0, false);
+	store_unit_add(&info, "leftover_objects", left, true);
+	store_unit_add(&info, "leftover_bytes", vol->slots ? atomic_load(&vol->slots->left_bytes) : 0, true);
 	store_unit_add(&info, "index_bytes", ts.used_bytes, false);
 	store_unit_add(&info, "index_max_bytes", ts.max_bytes, false);
 	/* Made anew, leaves are of all sizes. */

@@ -2,6 +2,8 @@
 /* An engine as one of a set: its start in steps, each with a ring of its own, and the table in its superblock. */
 #include "extent/engine.h"
 
+#include "extent/object/object.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -100,6 +102,16 @@ member_has_failed(const struct store *store)
 	return disk_failed(&extent_store(store)->vol->disk);
 }
 
+static int
+member_set_slots(struct store *store, const struct store_slots *slots)
+{
+	struct vol *vol = extent_store(store)->vol;
+
+	slots_free(vol->slots);
+	vol->slots = NULL;
+	return slots_new(slots, &vol->slots);
+}
+
 const struct store_member_ops extent_member_ops = {
 	.open = member_open,
 	.recover = member_recover,
@@ -108,4 +120,13 @@ const struct store_member_ops extent_member_ops = {
 	.serve = extent_serve,
 	.put_table = member_put_table,
 	.has_failed = member_has_failed,
+	.set_slots = member_set_slots,
+	.walk = extent_walk,
+	.send = extent_send,
+	.remove = extent_remove,
+	.watch = extent_watch,
+	.freeze = extent_freeze,
+	.thaw = extent_thaw,
+	.take = extent_take,
+	.leave = extent_leave,
 };

@@ -25,6 +25,66 @@ struct store_table_write {
 	void (*done)(struct store_table_write *w, int result);
 };
 
+/* ---- keys that move from one engine to another (docs/store.md §6, "Moves") ---- */
+
+/*
+ * The keys of some slots that an engine has something of (an object, an upload, a part), in order, a few with each call.
+ * Embedded by the caller, who begins with all zeros but for what is in.
+ */
+struct store_walk {
+	/* in */
+	const struct store_slots *slots; /* NULL: all */
+	/* While the call runs; k is good until it returns.  False: this was the last one for now. */
+	bool (*key)(struct store_walk *w, const struct store_key *k);
+	/* out */
+	bool more; /* another call goes on behind */
+	/* the engine's: the name behind which it goes on */
+	uint16_t at_len;
+	uint8_t at[STORE_BUCKET_MAX + 1 + STORE_KEY_MAX];
+};
+
+/* A key on its way from one engine to another.  Embedded by the caller, who keeps all of it until done(). */
+struct store_send {
+	struct store_op op; /* result: 0 or -errno */
+	/* in */
+	struct store_key key;
+	struct buf *buf; /* of STORE_PIECE bytes, of the pool of the thread's core */
+	/*
+	 * Before that many bytes of data are read (NULL: there is no hurry): how many nanoseconds to wait first; then it is
+	 * asked again.  STORE_SEND_STOP: no further, the result is -EINTR.
+	 */
+	uint64_t (*pace)(struct store_send *s, uint32_t bytes);
+	/* out, also after an error */
+	uint64_t bytes;   /* of data that were written */
+	uint32_t changes; /* records that were written or removed; 0: all was equal */
+	void *priv;       /* the engine's */
+};
+#define STORE_SEND_STOP UINT64_MAX
+
+/* What a bucket has of what moved, for the books. */
+struct store_moved {
+	struct store_moved *next;
+	struct store_use use;
+	unsigned slot;
+	uint8_t len;
+	char name[STORE_BUCKET_MAX];
+};
+
+/* What an engine's leader is told about slots: embedded by the caller. */
+#define STORE_PRIV_SLOTS 768
+struct store_slots_op {
+	struct store_op op; /* result: 0 or -errno */
+	/* in, kept until the end */
+	const struct store_slots *slots;
+	/* watch(): on the leader's thread, any of them: something under that key was published here.  It must not block. */
+	void (*changed)(void *cookie, const struct store_key *k);
+	void *cookie;
+	/* Out of take(), into leave(), which frees it. */
+	struct store_moved *moved;
+	int counter; /* of the books */
+	_Alignas(8) unsigned char priv[STORE_PRIV_SLOTS];
+};
+
 /* What an engine with a table of disks can besides, for a set: a start in steps, one after the other, each on any
  * thread.  The reason of an error is in err, and the store is to be stopped then. */
 struct store_member_ops {
@@ -47,6 +107,46 @@ struct store_member_ops {
 	void (*put_table)(struct store *st, const struct disk_table *t, struct store_table_write *w);
 	/* Tells whether the disk has failed, which is final.  Any thread. */
 	bool (*has_failed)(const struct store *st);
+
+	/*
+	 * Says which slots of keys are the engine's by the table; between open() and recover(), and whoever never says it has
+	 * all.  What it has of others are *leftovers*: they are not in lists, nor counted, nor in the way of a bucket's
+	 * removal.  They are read by whoever asks (the set asks by the table), and kept until they are removed.
+	 * Changes of keys that are not its own are -EXDEV: the caller goes to where they are now.  0 or -ENOMEM.
+	 */
+	int (*set_slots)(struct store *st, const struct store_slots *slots);
+	/* Gives keys that it has something of, its own and leftovers; how many, >= 0.  It looks at some hundred records, and may
+	 * find none among them. */
+	int (*walk)(struct store_port *p, struct store_walk *w);
+	/*
+	 * Makes what engine `to` has under a key what `from` has: object, uploads, parts, with their ids, versions, times and
+	 * attributes, and nothing else.  Both ports are the thread's.  The key is not `to`'s own (-EPERM), writers of it at
+	 * `from` do not wait: what changes meanwhile has to be sent again, which watch() tells, and the last time is behind a
+	 * freeze().  One at a time for a key.  done() runs when all of it is flushed there; what is equal already is not copied.
+	 * What it leaves behind an error is what the next one begins with.  -EXDEV: it is not `from`'s own; -ENOSPC; -EAGAIN (something was changing, or
+	 * there is no memory: again); -EBADMSG: of the source's bytes or records something is damaged; -EIO, -ENODEV: the
+	 * source cannot be read; -EROFS: the target has failed; -EINTR: pace() said so.
+	 */
+	int (*send)(struct store_port *from, struct store_port *to, struct store_send *s);
+	/* Removes all that is under a key, which is not the engine's own (-EPERM).  One at a time for a key, and not beside send(). */
+	int (*remove)(struct store_port *p, struct store_send *s);
+	/* Tells of each key of these slots under which something is published from now on; what was published before is seen by
+	 * who looks after done().  slots NULL: no more, and when that is done changed() does not run any longer. */
+	int (*watch)(struct store_port *p, struct store_slots_op *o);
+	/*
+	 * Lets changes of keys of these slots wait, a second at most, and then they are -EAGAIN.  When it is done, all that went
+	 * before is flushed, published and told to watch().  Behind an error they may wait all the same.
+	 */
+	int (*freeze)(struct store_port *p, struct store_slots_op *o);
+	/* Lets them go on here. */
+	int (*thaw)(struct store_port *p, struct store_slots_op *o);
+	/*
+	 * The switch, behind a freeze and the last send: take() makes these slots the target's own; then the set sends everybody
+	 * there; then leave() makes them leftovers at the source, and what waits there is -EXDEV.  In leave() (which wants what
+	 * take() gave) the books go over, at once.  Both are done also on a disk that has failed.
+	 */
+	int (*take)(struct store_port *p, struct store_slots_op *o);
+	int (*leave)(struct store_port *p, struct store_slots_op *o);
 };
 
 struct store_ops {
@@ -149,6 +249,10 @@ struct store_ops {
 	bool (*is_fenced)(const struct store *st);
 	/* NULL: it always does, or says by its units what is wrong. */
 	bool (*answers)(const struct store *st, char *why, size_t len);
+	/* NULL: it has no disks that come and go; all three or none. */
+	int (*change_disks)(struct store *st, const struct store_disk_change *c, char *said, size_t said_len);
+	void (*move_info)(const struct store *st, struct store_move_info *ret_info);
+	void (*set_move_rate)(struct store *st, uint64_t bytes);
 	int (*unit_nr)(const struct store *st);
 	void (*unit_info)(const struct store *st, int unit, struct store_unit_info *ret_info);
 	/* ---- of an engine, for a set; NULL: it is none ---- */

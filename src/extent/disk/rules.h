@@ -162,6 +162,30 @@
 #ifndef RULE_MEND_CLAIMS
 #define RULE_MEND_CLAIMS 1
 #endif
+/* §6, M13: what the table does not give to this disk is not listed, not counted, and not changed by clients. */
+#ifndef RULE_LEFTOVERS_HIDDEN
+#define RULE_LEFTOVERS_HIDDEN 1
+#endif
+/* M24: who sends keys to another disk is told of all that changes meanwhile. */
+#ifndef RULE_MOVE_WATCH
+#define RULE_MOVE_WATCH 1
+#endif
+/* M25: before the switch writers wait, and what they have begun is told. */
+#ifndef RULE_MOVE_FREEZE
+#define RULE_MOVE_FREEZE 1
+#endif
+/* M22: what the source has no more is removed at the target. */
+#ifndef RULE_MOVE_REMOVES
+#define RULE_MOVE_REMOVES 1
+#endif
+/* M28: what was sent here again is not collected because it went once before. */
+#ifndef RULE_MOVE_NOT_COLLECTED
+#define RULE_MOVE_NOT_COLLECTED 1
+#endif
+/* M26: what is removed behind a move is not this disk's own any more. */
+#ifndef RULE_REMOVE_AFTER_SWITCH
+#define RULE_REMOVE_AFTER_SWITCH 1
+#endif
 /* §6, M20: ids and versions of different starts differ. */
 #ifndef RULE_VERSION_HAS_START
 #define RULE_VERSION_HAS_START 1

@@ -44,6 +44,19 @@ answer_list(struct commit *c, int result, bool keep)
 	}
 }
 
+/* Nothing is written any more, but who has which keys may change all the same. */
+static void
+answer_failed(struct vol *vol, struct commit *c)
+{
+	while (c) {
+		struct commit *next = c->next;
+		bool is_done = c->kind == COMMIT_SLOTS && slots_command(vol, c) == 0;
+
+		commit_answer(c, is_done ? 0 : -EROFS);
+		c = next;
+	}
+}
+
 /* ---- the block ---- */
 
 /* What was in the block, or hung on it, when it failed. */
@@ -279,7 +292,7 @@ lead_step(struct vol *vol, struct vol_port *p)
 
 		vol->leader.queue = NULL;
 		vol->leader.queue_end = &vol->leader.queue;
-		answer_list(q, -EROFS, false);
+		answer_failed(vol, q);
 		return false;
 	}
 	judge_queue(vol);
@@ -327,6 +340,12 @@ arm_timer(struct vol *vol, struct vol_port *p)
 	/* Never later than it was: whoever looks in more often than that would put the stamp off for good. */
 	if (at_ns && (!p->timer.armed || p->timer.at_ns > at_ns))
 		timer_arm(p->timers, &p->timer, at_ns, on_timer);
+}
+
+void
+commit_look_later(struct vol_port *p)
+{
+	timer_arm(p->timers, &p->timer, clock_ns() + STAMP_NS, on_timer);
 }
 
 static bool

@@ -38,6 +38,13 @@ enum commit_kind {
 	COMMIT_MOVE, /* the leader's own: the record that is there, with its bytes at another place (pack.h) */
 	COMMIT_GATE_CLOSE, /* of a bucket: no record */
 	COMMIT_GATE_OPEN,
+	COMMIT_SLOTS, /* a command (slots.h): no record */
+};
+
+/* What a record keeps that comes from another disk. */
+struct commit_sent {
+	uint64_t version; /* 0: a new one, as any other */
+	uint64_t data_version, expires_ns;
 };
 
 /* Bits of struct commit's state. */
@@ -54,6 +61,8 @@ struct commit {
 	enum commit_kind kind;
 	bool is_gc;    /* the leader's own: finished() at once */
 	bool is_gated; /* BUCKET_MAKE: with its gate closed */
+	/* From another disk, or a removal of what is left over; NULL: a change as any other. */
+	const struct commit_sent *sent;
 	/*
 	 * Further records of the same operation (is_also): they lie in front of this one in the same block,
 	 * with nothing between, and none of them has data to be verified; so a cut takes all or none.  A
@@ -92,6 +101,8 @@ void commit_data_done(struct vol_port *p, struct commit *c, int err);
 void commit_try_lead(struct vol_port *p);
 /* Leads if something waits for a leader.  Once per turn of the port's loop. */
 void commit_idle(struct vol_port *p);
+/* Leads in some milliseconds: stamps, and gives space back.  For a port that has just come. */
+void commit_look_later(struct vol_port *p);
 
 /* ---- answer.c ---- */
 

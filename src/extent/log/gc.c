@@ -6,6 +6,8 @@
  */
 #include "extent/log/vol.h"
 
+#include "extent/disk/rules.h"
+#include "extent/log/parts.h"
 #include "base/check.h"
 #include "base/list.h"
 
@@ -145,6 +147,13 @@ job_done(struct vol *vol, struct gc_job *job)
 
 /* ---- what a job removes next ---- */
 
+/* Has a part come back?  One that was left over, and went: then its upload, or its object, may be sent here once more. */
+static bool
+is_back(const struct vol *vol, const uint8_t *key, const struct rec *r)
+{
+	return vol->slots && RULE_MOVE_NOT_COLLECTED && key[0] == KEY_PART && has_owner(vol->tree, key, r);
+}
+
 /* By their numbers: the key, if there is such a record. */
 static bool
 numbered(struct vol *vol, struct gc_job *job, uint8_t *key)
@@ -152,6 +161,7 @@ numbered(struct vol *vol, struct gc_job *job, uint8_t *key)
 	for (; job->at < job->nr; job->at++) {
 		const uint8_t *id = job->id;
 		uint32_t index = job->at;
+		const struct rec *r;
 
 		if (job->dead) {
 			const struct chunk_ref *ch = rec_entries(job->dead->rec);
@@ -161,7 +171,8 @@ numbered(struct vol *vol, struct gc_job *job, uint8_t *key)
 		}
 		key_chunk(key, id, index);
 		key[0] = job->type;
-		if (tree_find(vol->tree, key, CHUNK_KEY_BYTES))
+		r = tree_find(vol->tree, key, CHUNK_KEY_BYTES);
+		if (r && !is_back(vol, key, r))
 			return true;
 	}
 	return false;
@@ -183,6 +194,8 @@ next_part(struct vol *vol, struct gc_job *job, uint8_t *key)
 			return false;
 		number = key_index((const uint8_t *)c.key);
 		if (job->skip && job->skip[number / 8] >> number % 8 & 1)
+			continue;
+		if (is_back(vol, (const uint8_t *)c.key, c.rec))
 			continue;
 		job->at = number;
 		memcpy(key, c.key, CHUNK_KEY_BYTES);

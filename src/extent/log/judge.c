@@ -52,7 +52,7 @@ pre_check(const struct store_pre *pre, const struct state *s)
 	return store_judge(pre, s->exists ? &s->etag : NULL, s->version);
 }
 
-/* Is anything of this bucket left in the index? */
+/* Is any object of this bucket in the index, but for what is left over of another disk's? */
 static bool
 bucket_has_objects(const struct vol *vol, const uint8_t *bucket_key, size_t len)
 {
@@ -63,7 +63,12 @@ bucket_has_objects(const struct vol *vol, const uint8_t *bucket_key, size_t len)
 	first[0] = KEY_OBJECT;
 	first[len] = 0;
 	tree_cursor_init(&c, vol->tree, tree_root(vol->tree));
-	return tree_seek(&c, first, len + 1, false) && c.key_len > len && memcmp(c.key, first, len + 1) == 0;
+	for (bool there = tree_seek(&c, first, len + 1, false);
+	     there && c.key_len > len && memcmp(c.key, first, len + 1) == 0; there = tree_next(&c)) {
+		if (slots_own_key(vol->slots, (const uint8_t *)c.key, c.key_len))
+			return true;
+	}
+	return false;
 }
 
 /* Does the block hold a record of this bucket, or of the bucket itself? */
@@ -178,6 +183,8 @@ judge_state(struct vol *vol, struct commit *c, const struct state *s)
 	bool depends = s->depends;
 	uint64_t bucket_version = 0;
 
+	if (vol->slots && (c->result = slots_judge(vol, c)) < 0)
+		return V_NOW;
 	if (c->bucket_key) {
 		uint32_t hash = key_hash(c->bucket_key, c->bucket_key_len);
 		struct state b = state_of(vol, c->bucket_key, c->bucket_key_len, hash);
@@ -209,6 +216,12 @@ judge_state(struct vol *vol, struct commit *c, const struct state *s)
 	case COMMIT_GATE_OPEN:
 		gate_open(vol, c);
 		return V_NOW;
+	case COMMIT_SLOTS: {
+		int r = slots_command(vol, c);
+
+		c->result = 0;
+		return r == 1 ? V_AFTER : r == 0 ? V_NOW : V_LATER;
+	}
 	case COMMIT_BUCKET_REMOVE:
 		if (bucket_is_pending(vol, c))
 			return V_LATER;
@@ -340,7 +353,7 @@ encoded_bytes_all(const struct commit *c)
 static void
 number_and_pack(struct vol *vol, struct commit *c)
 {
-	c->view.version = atomic_fetch_add(&vol->version, 1) + 1;
+	c->view.version = c->sent ? slots_version(vol, c->sent) : atomic_fetch_add(&vol->version, 1) + 1;
 	if (c->rec)
 		c->rec->version = c->view.version;
 	block_pack(vol, c);
@@ -411,7 +424,7 @@ judge_one(struct vol *vol, struct commit *c)
 	if (v != V_PACKED)
 		return v;
 	change = usage_change(c, s.exists, s.size_bytes);
-	c->result = usage_judge(vol, c, &change);
+	c->result = c->sent ? slots_reserve(vol) : usage_judge(vol, c, &change);
 	/* What it was judged by may be pending, and may not come. */
 	if (c->result < 0)
 		return vol->block.records ? V_AFTER : V_NOW;
@@ -447,7 +460,8 @@ judge_one(struct vol *vol, struct commit *c)
 			number_and_pack(vol, a);
 	}
 	number_and_pack(vol, c);
-	usage_pend(vol, c, &change);
+	if (!c->sent)
+		usage_pend(vol, c, &change);
 	return V_PACKED;
 }
 

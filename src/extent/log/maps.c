@@ -12,6 +12,7 @@
 #include "extent/log/recover_int.h"
 
 #include "extent/disk/sync.h"
+#include "extent/log/parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -159,7 +160,7 @@ judge(struct replay *rp, const struct lost_map *lost)
 	}
 	rec_map(r, &map);
 	maps_place(rp, map.ext, map.nr, map_image_bytes(&rp->vol->disk.geo, map.len_bytes), where);
-	if (!is_object && !has_owner(rp->vol, lost->key, r)) {
+	if (!is_object && !has_owner(rp->vol->tree, lost->key, r)) {
 		report(rp->rep, "%s %s: the map of something that nobody owns; it is dropped", where,
 		       lost->error == -EBADMSG ? "is damaged" : "cannot be read");
 		return drop(rp, lost);

@@ -49,3 +49,48 @@ parts_match(const struct tree *t, const uint8_t *id, const struct store_part_ref
 	}
 	return 0;
 }
+
+/* ---- owners ---- */
+
+/* Entries are in the order of their index. */
+static bool
+names(const struct rec *owner, enum rec_body body, const uint8_t *id, uint32_t index)
+{
+	const struct chunk_ref *ch = owner && owner->body == body ? rec_entries(owner) : NULL;
+	uint32_t lo = 0, hi = ch ? owner->entry_nr : 0;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (ch[mid].index < index)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return ch && lo < owner->entry_nr && ch[lo].index == index &&
+	       memcmp(ch[lo].id, id, CHUNK_ID_BYTES) == 0;
+}
+
+/* A part belongs to its upload, or to the object that the upload became. */
+static bool
+part_has_owner(const struct tree *t, const uint8_t *key, const struct rec *r)
+{
+	uint8_t owner[KEY_BYTES_MAX];
+
+	if (r->owner_len <= UPLOAD_TAIL_BYTES)
+		return false;
+	if (tree_find(t, rec_owner(r), r->owner_len))
+		return true;
+	memcpy(owner, rec_owner(r), r->owner_len);
+	owner[0] = KEY_OBJECT;
+	return names(tree_find(t, owner, (size_t)r->owner_len - UPLOAD_TAIL_BYTES), BODY_PARTS, key + 1,
+		     key_index(key));
+}
+
+bool
+has_owner(const struct tree *t, const uint8_t *key, const struct rec *r)
+{
+	return key[0] == KEY_PART ? part_has_owner(t, key, r)
+				  : r->owner_len && names(tree_find(t, rec_owner(r), r->owner_len),
+							  BODY_MANIFEST, key + 1, key_index(key));
+}

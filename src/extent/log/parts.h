@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parts - the list that completes an upload, against the parts that are there. */
+/* parts - the list that completes an upload, against the parts that are there; and whose a part or a chunk is. */
 #ifndef GANTRY_EXTENT_LOG_PARTS_H
 #define GANTRY_EXTENT_LOG_PARTS_H
 
 #include "extent/log/rec_codec.h"
 
+struct rec;
 struct tree;
 
 /*
@@ -13,5 +14,8 @@ struct tree;
  */
 int parts_match(const struct tree *t, const uint8_t *id, const struct store_part_ref *parts,
 		struct chunk_ref *refs, uint32_t nr, bool fill, uint32_t *ret_bad);
+
+/* Tells whether somebody names the chunk or part of that key, r.  The index's writer. */
+bool has_owner(const struct tree *t, const uint8_t *key, const struct rec *r);
 
 #endif

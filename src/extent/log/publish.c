@@ -89,6 +89,8 @@ publish_block(struct vol *vol)
 	if (vol->block.batch)
 		tree_publish(vol->tree);
 	usage_publish_end(vol);
+	if (vol->slots)
+		slots_published(vol);
 	epoch = quiesce_now(vol->quiesce);
 	for (struct dead *dead = *first; dead; dead = dead->next)
 		dead->epoch = epoch;

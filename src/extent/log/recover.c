@@ -9,6 +9,7 @@
 
 #include "extent/disk/rules.h"
 #include "extent/disk/sync.h"
+#include "extent/log/parts.h"
 #include "base/check.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
@@ -116,25 +117,6 @@ find_space(struct replay *rp)
 
 /* ---- chunks without an owner ---- */
 
-/* Entries are in the order of their index. */
-static bool
-names(const struct rec *owner, enum rec_body body, const uint8_t *id, uint32_t index)
-{
-	const struct chunk_ref *ch = owner && owner->body == body ? rec_entries(owner) : NULL;
-	uint32_t lo = 0, hi = ch ? owner->entry_nr : 0;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (ch[mid].index < index)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return ch && lo < owner->entry_nr && ch[lo].index == index &&
-	       memcmp(ch[lo].id, id, CHUNK_ID_BYTES) == 0;
-}
-
 /* The bucket that an upload or attributes are of: is it there, and did they come behind it? */
 static bool
 has_bucket(const struct vol *vol, const uint8_t *key, size_t len, const struct rec *r)
@@ -147,30 +129,6 @@ has_bucket(const struct vol *vol, const uint8_t *key, size_t len, const struct r
 	bucket[0] = KEY_BUCKET;
 	b = tree_find(vol->tree, bucket, (size_t)(nul - key));
 	return b && r->version > b->version;
-}
-
-/* A part belongs to its upload, or to the object that the upload became. */
-static bool
-part_has_owner(const struct vol *vol, const uint8_t *key, const struct rec *r)
-{
-	uint8_t owner[KEY_BYTES_MAX];
-
-	if (r->owner_len <= UPLOAD_TAIL_BYTES)
-		return false;
-	if (tree_find(vol->tree, rec_owner(r), r->owner_len))
-		return true;
-	memcpy(owner, rec_owner(r), r->owner_len);
-	owner[0] = KEY_OBJECT;
-	return names(tree_find(vol->tree, owner, (size_t)r->owner_len - UPLOAD_TAIL_BYTES), BODY_PARTS,
-		     key + 1, key_index(key));
-}
-
-bool
-has_owner(const struct vol *vol, const uint8_t *key, const struct rec *r)
-{
-	return key[0] == KEY_PART ? part_has_owner(vol, key, r)
-				  : r->owner_len && names(tree_find(vol->tree, rec_owner(r), r->owner_len),
-							  BODY_MANIFEST, key + 1, key_index(key));
 }
 
 /* The leftover of a bucket: one such record brings the removal of all. */
@@ -202,7 +160,7 @@ collect(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 
 	if (key[0] == KEY_UPLOAD || key[0] == KEY_BATTRS)
 		return has_bucket(rp->vol, key, len, r) ? 0 : collect_of_bucket(rp, key, len, r);
-	if (has_owner(rp->vol, key, r))
+	if (has_owner(rp->vol->tree, key, r))
 		return 0;
 	index = key_index(key);
 	/* Nothing has begun in this epoch yet, so every chunk is of an earlier one. */

@@ -93,11 +93,6 @@ void maps_forget(struct replay *rp);
 void maps_place(struct replay *rp, const uint64_t *ext, uint32_t nr, uint64_t len_bytes,
 		char ret_text[DISK_PLACE_BYTES]);
 
-/* ---- recover.c ---- */
-
-/* Tells whether somebody names the chunk or part. */
-bool has_owner(const struct vol *vol, const uint8_t *key, const struct rec *r);
-
 /* ---- verify.c ---- */
 
 /* Judges the tail and sets the cut. */

@@ -173,6 +173,23 @@ bucket_published(struct vol *vol, const struct commit *c, struct quota_row *row,
 		quota_gone(vol->quotas, vol->counter, row);
 }
 
+/* Counts for the bucket, or for what is left over. */
+static void
+count(struct vol *vol, const uint8_t *key, size_t len, const struct quota_change *change)
+{
+	struct quota_row *row;
+
+	if (!slots_own_key(vol->slots, key, len)) {
+		struct slot_name n = slot_name(key, len);
+
+		slots_count(vol->slots, &n, change);
+		return;
+	}
+	row = row_of(vol, vol->quotas, key, len);
+	if (row)
+		quota_count(vol->quotas, vol->counter, row, change);
+}
+
 void
 usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
 {
@@ -181,20 +198,20 @@ usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
 	struct quota_change change = { 0 };
 	struct quota_row *row;
 
-	/* Chunks are their object's; what is collected belongs to nobody any more. */
-	if (type == KEY_CHUNK || c->is_gc || (is_part && !is_put))
-		return;
-	row = is_part ? row_of(vol, vol->quotas, c->bucket_key, c->bucket_key_len)
-		      : row_of(vol, vol->quotas, c->view.key, c->view.key_len);
-	if (!row)
+	/* Chunks are their object's; what is collected belongs to nobody any more, but is still left over. */
+	if (type == KEY_CHUNK || (is_part && !is_put) ||
+	    (c->is_gc && slots_own_key(vol->slots, c->view.key, c->view.key_len)))
 		return;
 	switch (type) {
 	case KEY_BUCKET:
-		bucket_published(vol, c, row, old);
+		row = row_of(vol, vol->quotas, c->view.key, c->view.key_len);
+		if (row)
+			bucket_published(vol, c, row, old);
 		return;
 	case KEY_BATTRS:
+		row = row_of(vol, vol->quotas, c->view.key, c->view.key_len);
 		/* What the first counter has counts. */
-		if (is_bound_key(c->view.key, c->view.key_len) && vol->counter == 0) {
+		if (row && is_bound_key(c->view.key, c->view.key_len) && vol->counter == 0) {
 			struct store_use max = bound_of(is_put ? c->rec : NULL);
 
 			quota_bound(vol->quotas, row, &max);
@@ -202,7 +219,7 @@ usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
 		return;
 	case KEY_UPLOAD:
 		change.uploads = (int64_t)is_put - (int64_t)(old != NULL);
-		vol->leader.uploads_ended |= !is_put;
+		vol->leader.uploads_ended |= !is_put || (c->sent && !old);
 		break;
 	case KEY_OBJECT:
 		change.objects = (int64_t)is_put - (int64_t)(old != NULL);
@@ -211,24 +228,26 @@ usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
 		break;
 	default:
 		change.bytes = (int64_t)c->rec->size_bytes - (old ? (int64_t)old->size_bytes : 0);
-		break;
+		count(vol, c->upload_key, c->upload_key_len, &change);
+		return;
 	}
-	quota_count(vol->quotas, vol->counter, row, &change);
+	count(vol, c->view.key, c->view.key_len, &change);
 }
 
 void
 usage_publish_end(struct vol *vol)
 {
+	/* With an upload go its parts; with one that comes back come those that have not gone yet. */
 	for (const struct commit *c = vol->leader.uploads_ended ? vol->block.batch : NULL; c; c = c->next) {
-		struct quota_change less = { 0 };
-		struct quota_row *row;
+		struct quota_change change = { 0 };
+		bool is_put = c->view.op == REC_PUT;
 
-		if (c->view.key[0] != KEY_UPLOAD || c->view.op != REC_DELETE || c->is_gc)
+		if (c->view.key[0] != KEY_UPLOAD || (is_put && !c->sent) ||
+		    (c->is_gc && slots_own_key(vol->slots, c->view.key, c->view.key_len)))
 			continue;
-		row = row_of(vol, vol->quotas, c->view.key, c->view.key_len);
-		less.bytes = -(int64_t)parts_bytes(vol, c->view.key, c->view.key_len);
-		if (row)
-			quota_count(vol->quotas, vol->counter, row, &less);
+		change.bytes = (int64_t)parts_bytes(vol, c->view.key, c->view.key_len);
+		change.bytes = is_put ? change.bytes : -change.bytes;
+		count(vol, c->view.key, c->view.key_len, &change);
 	}
 	vol->leader.uploads_ended = vol->leader.has_usage = false;
 	quota_unpend(vol->quotas, vol->counter);
@@ -274,25 +293,33 @@ start_bucket(struct vol *vol, struct quota_book *book, const uint8_t *key, size_
 int
 usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t len, const struct rec *r)
 {
+	bool is_upload = key[0] == KEY_UPLOAD;
 	struct quota_change change = { 0 };
 	struct quota_row *row = NULL;
 	int e = 0;
 
 	if (key[0] != KEY_BUCKET && key[0] != KEY_OBJECT && key[0] != KEY_UPLOAD)
 		return 0;
+	if (key[0] != KEY_BUCKET) {
+		change.objects = !is_upload;
+		change.uploads = is_upload;
+		change.bytes = (int64_t)(is_upload ? parts_bytes(vol, key, len) : r->size_bytes);
+	}
+	if (!slots_own_key(vol->slots, key, len)) {
+		struct slot_name n = slot_name(key, len);
+
+		return slots_count(vol->slots, &n, &change);
+	}
 	quota_lock(book);
 	if (key[0] == KEY_BUCKET)
 		e = start_bucket(vol, book, key, len, r);
 	else
 		row = row_of(vol, book, key, len);
-	if (row && quota_version(row, vol->counter) && r->version > quota_version(row, vol->counter)) {
-		bool is_upload = key[0] == KEY_UPLOAD;
-
-		change.objects = !is_upload;
-		change.uploads = is_upload;
-		change.bytes = (int64_t)(is_upload ? parts_bytes(vol, key, len) : r->size_bytes);
+	/* An upload that is older belongs to an earlier bucket of the name.  An object may have come from another disk, where
+	 * the bucket was made earlier. */
+	if (row && quota_version(row, vol->counter) &&
+	    (!is_upload || r->version > quota_version(row, vol->counter)))
 		quota_count(book, vol->counter, row, &change);
-	}
 	quota_unlock(book);
 	return e;
 }

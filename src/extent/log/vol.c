@@ -57,6 +57,7 @@ vol_free(struct vol *vol)
 		free(vol->snap.space[i].ext);
 	sync_free(vol->block.mem);
 	free(vol->flush.ops);
+	slots_free(vol->slots);
 	free(vol);
 }
 

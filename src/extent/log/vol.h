@@ -37,6 +37,7 @@
 #include "extent/log/pack.h"
 #include "extent/log/rec_mem.h"
 #include "extent/log/reread.h"
+#include "extent/log/slots.h"
 #include "extent/log/snapshot.h"
 #include "extent/log/usage.h"
 
@@ -123,6 +124,7 @@ struct vol {
 	struct quota_book *quotas; /* of which this is a counter; the maker's */
 	int counter;
 	struct vol_stats stats;
+	struct slots *slots;      /* whose keys it has; NULL: all are its own */
 	uint64_t start_no;        /* of this start */
 	_Atomic uint64_t version; /* the newest: start number << FMT_COUNTER_BITS | counter */
 

@@ -107,7 +107,8 @@ crc_block_get(struct extent_port *p, struct read_int *ri)
 	struct crc_block *t = *slot_of(p, r->version);
 	struct list *l;
 
-	while (t && t->version != r->version)
+	/* A record that came from another disk may have the version of one that is, or was, of this. */
+	while (t && (t->version != r->version || t->crc64 != r->crc64))
 		t = t->hash_next;
 	if (!t) {
 		l = list_first(&p->crc_block_lru);
@@ -118,6 +119,7 @@ crc_block_get(struct extent_port *p, struct read_int *ri)
 		t = container_of(l, struct crc_block, lru);
 		forget(p, t);
 		t->version = r->version;
+		t->crc64 = r->crc64;
 		t->hash_next = *slot_of(p, r->version);
 		*slot_of(p, r->version) = t;
 	}

@@ -15,13 +15,16 @@
 #include <string.h>
 
 #define NEW_ID ((uint64_t)1 << 63)
+#define ID_COUNTER_BITS 56
 
 void
 extent_new_id(struct vol *vol, uint8_t id[CHUNK_ID_BYTES])
 {
 	/* Ids of format versions 1 and 2 have the number of an epoch instead, and no bit in front. */
 	uint64_t hi = htobe64(NEW_ID | (RULE_VERSION_HAS_START ? vol->start_no : 1));
-	uint64_t lo = htobe64(atomic_fetch_add(&vol->id_counter, 1));
+	/* Of the disks of a set no two have one number in a start, so that keys with such ids can lie together. */
+	uint64_t lo =
+		htobe64((uint64_t)vol->counter << ID_COUNTER_BITS | atomic_fetch_add(&vol->id_counter, 1));
 
 	memcpy(id, &hi, 8);
 	memcpy(id + 8, &lo, 8);

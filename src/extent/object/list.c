@@ -26,6 +26,7 @@ struct list_int {
 	uint16_t tail_len;  /* of key: behind the name */
 	uint16_t at_len;    /* where to go on */
 	bool after;         /* strictly behind it */
+	bool is_full;       /* only whether there is more is still asked */
 	uint8_t type;
 	uint8_t at[KEY_BYTES_MAX];
 };
@@ -78,18 +79,19 @@ belongs(const struct store_list *ls, const struct list_int *li, const struct tre
 	return ls->prefix_len == 0 || memcmp(c->key + li->fixed_len, ls->prefix, ls->prefix_len) == 0;
 }
 
-/* The next one that belongs to the page; false: none. */
+/* Is it there for who lists?  Not what is left of an earlier bucket, or of a disk that has the key now. */
 static bool
-settle(const struct store_list *ls, const struct list_int *li, struct tree_cursor *c, bool there)
+is_shown(const struct store_list *ls, const struct list_int *li, const struct tree_cursor *c)
 {
-	while (there && belongs(ls, li, c)) {
-		const struct rec *r = c->rec;
+	const struct rec *r = c->rec;
+	struct slot_name n;
 
-		if (li->type != KEY_UPLOAD || r->version > li->born)
-			return true;
-		there = tree_next(c);
-	}
-	return false;
+	if (li->type == KEY_UPLOAD && r->version <= li->born)
+		return false;
+	if (!ls->slots)
+		return slots_own_key(li->vol->slots, (const uint8_t *)c->key, c->key_len);
+	n = slot_name((const uint8_t *)c->key, c->key_len);
+	return !n.at || slots_has(ls->slots, name_slot(&n));
 }
 
 /* From the least string behind all that begin with the first len bytes of at. */
@@ -111,14 +113,20 @@ slice(struct store_list *ls, struct list_int *li)
 	bool there;
 
 	tree_cursor_init(&c, li->vol->tree, tree_root(li->vol->tree));
-	there = settle(ls, li, &c, tree_seek(&c, li->at, li->at_len, li->after));
+	there = tree_seek(&c, li->at, li->at_len, li->after);
 	for (int i = 0; i < LIST_SLICE; i++) {
 		size_t common;
-		bool go_on;
 
-		if (!there)
+		if (!there || !belongs(ls, li, &c))
 			return true;
-		if (li->given == ls->max) {
+		if (!is_shown(ls, li, &c)) {
+			memcpy(li->at, c.key, c.key_len);
+			li->at_len = c.key_len;
+			li->after = true;
+			there = tree_next(&c);
+			continue;
+		}
+		if (li->given == ls->max || li->is_full) {
 			ls->more = true;
 			return true;
 		}
@@ -130,12 +138,8 @@ slice(struct store_list *ls, struct list_int *li)
 		li->after = true;
 		if (common)
 			go_behind(li, li->fixed_len + common);
-		go_on = give(ls, li, &c, common);
-		there = settle(ls, li, &c, common ? tree_skip(&c, li->fixed_len + common) : tree_next(&c));
-		if (!go_on) {
-			ls->more = there;
-			return true;
-		}
+		li->is_full = !give(ls, li, &c, common);
+		there = common ? tree_skip(&c, li->fixed_len + common) : tree_next(&c);
 	}
 	return false;
 }

@@ -56,6 +56,17 @@ int extent_bucket_get_attrs(struct store_port *p, const char *name, size_t len, 
 int extent_list(struct store_port *p, struct store_list *ls);
 int extent_list_uploads(struct store_port *p, struct store_list *ls);
 
+/* ---- of struct store_member_ops ---- */
+
+int extent_walk(struct store_port *p, struct store_walk *w);
+int extent_send(struct store_port *from, struct store_port *to, struct store_send *s);
+int extent_remove(struct store_port *p, struct store_send *s);
+int extent_watch(struct store_port *p, struct store_slots_op *o);
+int extent_freeze(struct store_port *p, struct store_slots_op *o);
+int extent_thaw(struct store_port *p, struct store_slots_op *o);
+int extent_take(struct store_port *p, struct store_slots_op *o);
+int extent_leave(struct store_port *p, struct store_slots_op *o);
+
 /* ---- for port.c ---- */
 
 /* Makes and frees the cache of CRC blocks.  0 or -ENOMEM. */

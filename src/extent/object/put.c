@@ -125,6 +125,35 @@ extent_put_init(struct store_port *sp, struct store_put *put, const struct store
 	return init(p, put, pi, k, size_bytes);
 }
 
+int
+put_init_sent(struct extent_port *p, struct store_put *put, const struct put_sent *ps)
+{
+	struct put_int *pi = init_none(p, put);
+	int e;
+
+	memcpy(pi->key, ps->key, ps->key_len);
+	pi->key_len = ps->key_len;
+	memcpy(pi->bucket_key, ps->bucket_key, ps->bucket_key_len);
+	pi->bucket_key_len = ps->bucket_key_len;
+	if (ps->upload_key) {
+		memcpy(pi->upload_key, ps->upload_key, ps->upload_key_len);
+		pi->upload_key_len = ps->upload_key_len;
+		pi->is_part = true;
+	}
+	pi->vol = p->vp.vol;
+	pi->sent = ps;
+	e = early_check(p, pi->vol, ps->rec->size_bytes);
+	if (e < 0)
+		return e;
+	if (!writer_avail(p, pi->is_part ? 2 : 1))
+		return -EAGAIN;
+	pi->put = put;
+	pi->port = p;
+	pi->expect_bytes = ps->rec->size_bytes;
+	put->is_started = true;
+	return 0;
+}
+
 /* ---- pieces ---- */
 
 /* The chunk that is full gives way to the next.  Writers were counted before. */
@@ -277,6 +306,14 @@ prepare(struct put_int *pi, const struct store_commit *sc)
 	if (pi->is_part) {
 		c->upload_key = c->view.owner = pi->upload_key;
 		c->upload_key_len = c->view.owner_len = pi->upload_key_len;
+	}
+	if (pi->sent) {
+		const struct rec *r = pi->sent->rec;
+
+		c->sent = &pi->sent->sent;
+		c->view.mtime_ns = r->mtime_ns;
+		c->view.sums = rec_owner(r) + r->owner_len;
+		c->view.sums_len = r->sums_len;
 	}
 }
 

@@ -32,6 +32,14 @@ struct write_int {
 	struct xio x;
 };
 
+/* An object or a part that comes from another disk, with its keys; the caller keeps all of it until the end. */
+struct put_sent {
+	const uint8_t *key, *upload_key, *bucket_key; /* upload_key: of a part; else NULL */
+	uint16_t key_len, upload_key_len, bucket_key_len;
+	const struct rec *rec; /* as it is there, pinned */
+	struct commit_sent sent;
+};
+
 struct put_int {
 	struct store_put *put;
 	struct extent_port *port;
@@ -44,7 +52,8 @@ struct put_int {
 	int error;       /* the first: nothing but abort is left */
 	uint64_t expect_bytes;
 	bool is_ended, is_committing, handed_over;
-	bool is_part; /* of an upload: a manifest, however small */
+	bool is_part;                /* of an upload: a manifest, however small */
+	const struct put_sent *sent; /* NULL: from a client */
 	uint8_t id[CHUNK_ID_BYTES];
 	struct commit c;
 	uint16_t key_len, bucket_key_len, upload_key_len;
@@ -64,6 +73,8 @@ put_int(struct store_put *put)
 
 /* ---- put.c ---- */
 
+/* Does what extent_put_init() does, for what comes from another disk: it is not judged by quotas. */
+int put_init_sent(struct extent_port *p, struct store_put *put, const struct put_sent *ps);
 /* Ends the operation, on its thread. */
 void put_done(struct put_int *pi, int result);
 /* Goes on when the last piece, which came with the commit, was given to the disk: hands over if it may. */

@@ -6,12 +6,14 @@
 
 #include "extent/object/object.h"
 
-/* A CRC block in memory, checked against its record.  A cache by version: versions never come again. */
+/* A CRC block in memory, checked against its record.  A cache by version and checksum: together they never come again with
+ * other bytes. */
 enum crc_block_state { CRC_BLOCK_EMPTY, CRC_BLOCK_LOADING, CRC_BLOCK_GOOD };
 struct crc_block {
 	struct list lru; /* while nobody uses it */
 	struct crc_block *hash_next;
 	uint64_t version; /* 0: none */
+	uint64_t crc64;   /* of the record */
 	uint32_t refs;
 	enum crc_block_state state;
 	struct list waiters;   /* reads */

@@ -116,4 +116,13 @@ extern bool sim_rule_on[SIM_RULE_NR];
 #define RULE_GATE_PENDING sim_rule_on[SIM_GATE_PENDING]
 #define RULE_VERSION_HAS_START sim_rule_on[SIM_VERSION_HAS_START]
 
+/* Of moves, which are not simulated yet. */
+#define RULE_LEFTOVERS_HIDDEN 1
+#define RULE_MOVE_WATCH 1
+#define RULE_MOVE_FREEZE 1
+#define RULE_MOVE_REMOVES 1
+#define RULE_MOVE_NOT_COLLECTED 1
+#define RULE_REMOVE_AFTER_SWITCH 1
+#define RULE_ALIGN_REMOVES 1
+
 #endif

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which keys are this volume's, see slots.h. */
+#include "extent/log/vol.h"
+
+#include "extent/log/slots.h"
+#include "base/check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LEFT_FIRST 256 /* entries of the table; it doubles */
+
+int
+slots_new(const struct store_slots *own, struct slots **ret_sl)
+{
+	struct slots *sl = calloc(1, sizeof *sl);
+
+	if (!sl)
+		return -ENOMEM;
+	sl->left = calloc(LEFT_FIRST, sizeof(struct store_moved *));
+	if (!sl->left) {
+		free(sl);
+		return -ENOMEM;
+	}
+	sl->left_size = LEFT_FIRST;
+	for (size_t i = 0; i < STORE_SLOT_WORDS; i++)
+		atomic_store(&sl->own[i], own->bit[i]);
+	*ret_sl = sl;
+	return 0;
+}
+
+static void
+free_list(struct store_moved *m)
+{
+	while (m) {
+		struct store_moved *next = m->next;
+
+		free(m);
+		m = next;
+	}
+}
+
+void
+slots_free(struct slots *sl)
+{
+	if (!sl)
+		return;
+	for (size_t i = 0; i < sl->left_size; i++)
+		free_list(sl->left[i]);
+	free_list(sl->spare);
+	free(sl->left);
+	free(sl);
+}
+
+/* ---- what is left over ---- */
+
+static struct store_moved **
+link_of(struct slots *sl, unsigned slot, const void *name, size_t len)
+{
+	struct store_moved **link =
+		&sl->left[(key_hash(name, len) ^ slot * 0x9e3779b1u) & (uint32_t)(sl->left_size - 1)];
+
+	while (*link &&
+	       ((*link)->slot != slot || (*link)->len != len || memcmp((*link)->name, name, len) != 0))
+		link = &(*link)->next;
+	return link;
+}
+
+/* Without memory the chains only get longer. */
+static void
+grow(struct slots *sl)
+{
+	size_t was = sl->left_size;
+	struct store_moved **old = sl->left, **more = calloc(2 * was, sizeof(struct store_moved *));
+
+	if (!more)
+		return;
+	sl->left = more;
+	sl->left_size = 2 * was;
+	for (size_t i = 0; i < was; i++) {
+		for (struct store_moved *m = old[i], *next; m; m = next) {
+			struct store_moved **link = link_of(sl, m->slot, m->name, m->len);
+
+			next = m->next;
+			m->next = NULL;
+			*link = m;
+		}
+	}
+	free(old);
+}
+
+static void
+add_sums(struct slots *sl, uint64_t objects, uint64_t bytes)
+{
+	atomic_fetch_add_explicit(&sl->left_objects, objects, memory_order_relaxed);
+	atomic_fetch_add_explicit(&sl->left_bytes, bytes, memory_order_relaxed);
+}
+
+static struct store_moved *
+get_spare(struct slots *sl)
+{
+	struct store_moved *m = sl->spare;
+
+	if (!m)
+		return calloc(1, sizeof *m);
+	sl->spare = m->next;
+	sl->spare_nr--;
+	return m;
+}
+
+static void
+put_spare(struct slots *sl, struct store_moved *m)
+{
+	if (sl->spare_nr > BLOCK_RECORDS_MAX) {
+		free(m);
+		return;
+	}
+	m->next = sl->spare;
+	sl->spare = m;
+	sl->spare_nr++;
+}
+
+int
+slots_reserve(struct vol *vol)
+{
+	struct slots *sl = vol->slots;
+
+	while (sl->spare_nr <= vol->block.records) {
+		struct store_moved *m = calloc(1, sizeof *m);
+
+		if (!m)
+			return -ENOMEM;
+		put_spare(sl, m);
+	}
+	if (sl->left_nr >= sl->left_size)
+		grow(sl);
+	return 0;
+}
+
+int
+slots_count(struct slots *sl, const struct slot_name *n, const struct quota_change *change)
+{
+	size_t len = (size_t)((const uint8_t *)memchr(n->at, 0, n->len) - n->at);
+	unsigned slot = name_slot(n);
+	struct store_moved **link = link_of(sl, slot, n->at, len), *m = *link;
+
+	if (!m) {
+		m = get_spare(sl);
+		if (!m)
+			return -ENOMEM;
+		*m = (struct store_moved){ .slot = slot, .len = (uint8_t)len };
+		memcpy(m->name, n->at, len);
+		*link = m;
+		sl->left_nr++;
+	}
+	m->use.objects += (uint64_t)change->objects;
+	m->use.bytes += (uint64_t)change->bytes;
+	m->use.uploads += (uint64_t)change->uploads;
+	add_sums(sl, (uint64_t)change->objects, (uint64_t)change->bytes);
+	if (!m->use.objects && !m->use.bytes && !m->use.uploads) {
+		*link = m->next;
+		sl->left_nr--;
+		put_spare(sl, m);
+	}
+	return 0;
+}
+
+/* ---- commits ---- */
+
+/* Under which name a commit changes something. */
+static struct slot_name
+commit_name(const struct commit *c)
+{
+	return c->view.key[0] == KEY_PART && c->upload_key ? slot_name(c->upload_key, c->upload_key_len)
+							   : slot_name(c->view.key, c->view.key_len);
+}
+
+int
+slots_judge(struct vol *vol, struct commit *c)
+{
+	const struct slots *sl = vol->slots;
+	struct slot_name n = commit_name(c);
+	unsigned slot;
+	bool own;
+
+	if (!n.at)
+		return 0;
+	slot = name_slot(&n);
+	own = slots_own(sl, slot);
+	if (c->sent) {
+		if (c->sent->data_version) {
+			c->view.flags |= REC_SHARED;
+			c->view.data_version = c->sent->data_version;
+		}
+		if (c->sent->expires_ns) {
+			c->view.flags |= REC_EXPIRES;
+			c->view.expires_ns = c->sent->expires_ns;
+		}
+		/* What is the volume's own nobody else knows better. */
+		return own && RULE_REMOVE_AFTER_SWITCH ? -EPERM : 0;
+	}
+	if (!own)
+		return -EXDEV;
+	return RULE_MOVE_FREEZE && sl->is_frozen && slots_has(&sl->frozen, slot) ? -EAGAIN : 0;
+}
+
+uint64_t
+slots_version(struct vol *vol, const struct commit_sent *sent)
+{
+	uint64_t is = atomic_load(&vol->version);
+
+	if (!sent->version)
+		return atomic_fetch_add(&vol->version, 1) + 1;
+	/* No version of this start comes twice under a key, and what a snapshot sees is not greater than it knows. */
+	while (is < sent->version && !atomic_compare_exchange_weak(&vol->version, &is, sent->version))
+		;
+	return sent->version;
+}
+
+void
+slots_published(struct vol *vol)
+{
+	struct slots *sl = vol->slots;
+
+	for (const struct commit *c = sl->is_watched && RULE_MOVE_WATCH ? vol->block.batch : NULL; c;
+	     c = c->next) {
+		struct slot_name n = commit_name(c);
+		struct store_key k;
+		const uint8_t *nul;
+
+		if (c->is_gc || !n.at || !slots_has(&sl->watched, name_slot(&n)))
+			continue;
+		nul = memchr(n.at, 0, n.len);
+		k = (struct store_key){ .bucket = (const char *)n.at,
+					.key = (const char *)nul + 1,
+					.bucket_len = (uint16_t)(nul - n.at),
+					.key_len = (uint16_t)(n.at + n.len - nul - 1) };
+		sl->changed(sl->cookie, &k);
+	}
+}
+
+/* ---- commands ---- */
+
+/* Sets some of the bits, or clears them. */
+static void
+set_own(struct slots *sl, const struct store_slots *slots, bool own)
+{
+	for (size_t i = 0; i < STORE_SLOT_WORDS; i++) {
+		if (own)
+			atomic_fetch_or(&sl->own[i], slots->bit[i]);
+		else
+			atomic_fetch_and(&sl->own[i], ~slots->bit[i]);
+	}
+}
+
+static void
+set_frozen(struct vol *vol, const struct store_slots *slots, bool frozen)
+{
+	struct slots *sl = vol->slots;
+
+	sl->is_frozen = false;
+	for (size_t i = 0; i < STORE_SLOT_WORDS; i++) {
+		sl->frozen.bit[i] =
+			frozen ? sl->frozen.bit[i] | slots->bit[i] : sl->frozen.bit[i] & ~slots->bit[i];
+		sl->is_frozen |= sl->frozen.bit[i] != 0;
+	}
+	/* What waits in the queue in front of this is looked at again at once. */
+	if (!frozen)
+		atomic_store(&vol->want_lead, true);
+}
+
+/* What there is of these slots is not left over any more. */
+static struct store_moved *
+take_left(struct slots *sl, const struct store_slots *slots)
+{
+	struct store_moved *taken = NULL;
+
+	for (size_t i = 0; i < sl->left_size; i++) {
+		for (struct store_moved **link = &sl->left[i], *m; (m = *link) != NULL;) {
+			if (!slots_has(slots, m->slot)) {
+				link = &m->next;
+				continue;
+			}
+			*link = m->next;
+			m->next = taken;
+			taken = m;
+			sl->left_nr--;
+			add_sums(sl, -m->use.objects, -m->use.bytes);
+		}
+	}
+	return taken;
+}
+
+/* The books go over to the one that took it: what it has is what is left here. */
+static void
+give_books(struct vol *vol, struct store_slots_op *o)
+{
+	struct quota_book *book = vol->quotas;
+	struct slots *sl = vol->slots;
+
+	if (!vol->leader.judges_quotas)
+		quota_lock(book);
+	while (o->moved) {
+		struct store_moved *m = o->moved, **link;
+		struct quota_change more = { (int64_t)m->use.objects, (int64_t)m->use.bytes,
+					     (int64_t)m->use.uploads };
+		struct quota_change less = { -more.objects, -more.bytes, -more.uploads };
+		struct quota_row *row = quota_find(book, vol->counter, m->name, m->len);
+
+		o->moved = m->next;
+		if (row) {
+			quota_count(book, o->counter, row, &more);
+			quota_count(book, vol->counter, row, &less);
+		}
+		link = link_of(sl, m->slot, m->name, m->len);
+		check(!*link);
+		m->next = NULL;
+		*link = m;
+		sl->left_nr++;
+		add_sums(sl, m->use.objects, m->use.bytes);
+		if (sl->left_nr > sl->left_size)
+			grow(sl);
+	}
+	if (!vol->leader.judges_quotas)
+		quota_unlock(book);
+}
+
+static void
+set_watch(struct slots *sl, const struct store_slots_op *o)
+{
+	sl->is_watched = o->slots != NULL;
+	if (!o->slots)
+		return;
+	sl->watched = *o->slots;
+	sl->changed = o->changed;
+	sl->cookie = o->cookie;
+}
+
+int
+slots_command(struct vol *vol, struct commit *c)
+{
+	struct slots_cmd *cmd = container_of(c, struct slots_cmd, c);
+	struct store_slots_op *o = cmd->o;
+	struct slots *sl = vol->slots;
+
+	switch (cmd->what) {
+	case SLOTS_WATCH:
+		set_watch(sl, o);
+		return 0;
+	case SLOTS_FREEZE:
+		set_frozen(vol, o->slots, true);
+		return vol->block.records ? 1 : 0;
+	case SLOTS_THAW:
+		set_frozen(vol, o->slots, false);
+		return 0;
+	case SLOTS_TAKE:
+		/* What is in the block is counted as what it was. */
+		if (vol->block.records)
+			return -EAGAIN;
+		set_own(sl, o->slots, true);
+		o->moved = take_left(sl, o->slots);
+		o->counter = vol->counter;
+		return 0;
+	default: /* SLOTS_LEAVE */
+		set_own(sl, o->slots, false);
+		set_frozen(vol, o->slots, false);
+		give_books(vol, o);
+		return 0;
+	}
+}
